@@ -1,0 +1,280 @@
+/* hone: a local language-model engine. The public API; the only installed header.
+ *
+ * Conventions. Fallible functions return hone_status and, when `err` is not
+ * NULL, describe the failure in it. Pointer arguments are borrowed for the call
+ * unless the comment says otherwise. Outputs through `**out` are NULL on
+ * failure. Free functions accept NULL. The library never exits, aborts or
+ * prints. Shapes are written outermost first; ids are int32_t in [0, n_vocab).
+ */
+#ifndef HONE_H
+#define HONE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HONE_API __attribute__((visibility("default")))
+#else
+#define HONE_API
+#endif
+
+#define HONE_VERSION "0.1.0"
+
+/* ---- errors ------------------------------------------------------------- */
+
+typedef enum hone_status {
+    HONE_OK = 0,
+    HONE_E_ARG,         /* bad argument (a token id, a flag, a size) */
+    HONE_E_IO,          /* open, read, write, map: errno text in the message */
+    HONE_E_FORMAT,      /* malformed file or data */
+    HONE_E_UNSUPPORTED, /* well-formed but not something hone runs */
+    HONE_E_NOMEM,       /* out of memory, or more memory than the machine has */
+    HONE_E_CTX,         /* does not fit the context; state unchanged */
+    HONE_E_NUMERIC,     /* NaN or infinity where a number was needed */
+    HONE_E_INTERRUPTED, /* stopped by request */
+    HONE_E_NETWORK
+} hone_status;
+
+typedef struct hone_error {
+    hone_status code;
+    char message[1024]; /* names file, tensor or key, expected and found; no newline */
+    const char *file;   /* where in hone's sources it was born */
+    int line;
+} hone_error;
+
+HONE_API const char *hone_version(void);              /* "0.1.0" */
+HONE_API const char *hone_build_info(void);           /* compiler, flags, commit; one line */
+HONE_API const char *hone_status_name(hone_status s); /* "HONE_E_ARG" … */
+
+/* ---- context: worker threads and the kernel level ------------------------- */
+
+typedef struct hone_context hone_context;
+
+typedef struct hone_context_params {
+    int32_t n_threads; /* 0: one per usable core */
+    const char *cpu;   /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512" */
+} hone_context_params;
+
+/* One context runs one call at a time; use one per concurrent caller.
+ * HONE_E_ARG: unknown level. HONE_E_UNSUPPORTED: level this CPU lacks. */
+HONE_API hone_status hone_context_new(hone_context **out, const hone_context_params *params, hone_error *err);
+HONE_API void hone_context_free(hone_context *ctx);
+HONE_API const char *hone_context_cpu(const hone_context *ctx); /* level in use */
+HONE_API int32_t hone_context_threads(const hone_context *ctx);
+
+/* ---- GGUF files: inspection ----------------------------------------------- */
+
+typedef struct hone_file hone_file;
+
+/* Maps and validates a GGUF file, or a whole split set from any of its members.
+ * Nothing of the tensor data is touched. */
+HONE_API hone_status hone_file_open(hone_file **out, const char *path, hone_error *err);
+HONE_API void hone_file_close(hone_file *f);
+
+typedef enum hone_kv_type { /* GGUF value type ids */
+    HONE_KV_U8 = 0, HONE_KV_I8, HONE_KV_U16, HONE_KV_I16, HONE_KV_U32, HONE_KV_I32, HONE_KV_F32,
+    HONE_KV_BOOL, HONE_KV_STRING, HONE_KV_ARRAY, HONE_KV_U64, HONE_KV_I64, HONE_KV_F64
+} hone_kv_type;
+
+typedef struct hone_str { const char *ptr; size_t len; } hone_str; /* not NUL-terminated */
+
+typedef struct hone_kv {
+    hone_str key;
+    hone_kv_type type;
+    hone_kv_type elem_type; /* arrays only */
+    uint64_t count;         /* elements; 1 for scalars */
+    union { uint64_t u; int64_t i; double f; bool b; hone_str s; } v; /* scalars: widened by kind */
+} hone_kv;
+
+typedef struct hone_tensor_info {
+    hone_str name;
+    uint32_t type; /* GGUF type id */
+    const char *type_name;
+    int32_t n_dim;
+    uint64_t ne[4]; /* fastest first, padded with 1 */
+    uint64_t offset, n_bytes; /* in its file's data section */
+    int32_t part;   /* which file of a split set */
+} hone_tensor_info;
+
+HONE_API uint32_t hone_file_version(const hone_file *f); /* GGUF version */
+HONE_API uint64_t hone_file_size(const hone_file *f);    /* bytes, all parts */
+HONE_API int32_t hone_file_n_parts(const hone_file *f);
+HONE_API uint64_t hone_file_n_kv(const hone_file *f);
+HONE_API void hone_file_kv(const hone_file *f, uint64_t i, hone_kv *out);
+/* Element i of array entry kv; nested arrays give only type and count. False: out of range. */
+HONE_API bool hone_file_kv_elem(const hone_file *f, uint64_t kv, uint64_t i, hone_kv *out);
+HONE_API uint64_t hone_file_n_tensors(const hone_file *f);
+HONE_API void hone_file_tensor(const hone_file *f, uint64_t i, hone_tensor_info *out);
+/* Index of a tensor by name, or -1. */
+HONE_API int64_t hone_file_find_tensor(const hone_file *f, const char *name);
+/* Elements [first, first+n) of tensor i, dequantized to f32; first and n multiples
+ * of the type's block (hone_type_block). */
+HONE_API hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t first, uint64_t n, float *dst, hone_error *err);
+/* Block size in elements and bytes of a GGUF type id; false: unknown. */
+HONE_API bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char **name);
+
+/* ---- models ---------------------------------------------------------------- */
+
+typedef struct hone_model hone_model;
+
+typedef struct hone_model_params {
+    const char *tokenizer_pre; /* NULL: from the file; else overrides tokenizer.ggml.pre */
+    bool vocab_only;           /* tokenizer only: no weights needed or checked */
+} hone_model_params;
+
+typedef struct hone_model_info {
+    const char *arch;  /* "llama" … */
+    const char *name;  /* general.name or "" */
+    const char *type;  /* most frequent weight type, or file type: "Q4_K_M" */
+    int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train;
+    uint64_t n_params, n_bytes;      /* weights */
+    uint64_t bytes_per_token;        /* weight bytes read to decode one token */
+    uint64_t fingerprint;            /* of metadata and tensor directory */
+    bool has_tokenizer;
+} hone_model_info;
+
+/* Maps the file, binds and checks every tensor's shape; touches no weights.
+ * params may be NULL. */
+HONE_API hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err);
+HONE_API void hone_model_close(hone_model *m);
+HONE_API void hone_model_get_info(const hone_model *m, hone_model_info *out);
+
+/* ---- tokenizer ---------------------------------------------------------------- */
+
+enum { HONE_TOK_SPECIAL = 1, /* recognise special tokens written in the text */
+       HONE_TOK_ADD = 2 };   /* add BOS/EOS as the file says */
+
+/* Encodes text. *ids is malloc'ed (caller frees with hone_free). */
+HONE_API hone_status hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n, hone_error *err);
+/* Bytes of one token: borrowed, valid as long as m; length in *len. Control tokens
+ * give their text when special is true, else nothing. NULL: id out of range. */
+HONE_API const char *hone_token_piece(const hone_model *m, int32_t id, bool special, size_t *len);
+/* Whole-sequence decoding; *text is malloc'ed and NUL-terminated (length in *len). */
+HONE_API hone_status hone_detokenize(const hone_model *m, const int32_t *ids, size_t n, bool special, char **text, size_t *len, hone_error *err);
+HONE_API bool hone_token_is_eog(const hone_model *m, int32_t id); /* ends generation */
+HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none */
+HONE_API int32_t hone_token_eos(const hone_model *m);
+HONE_API void hone_free(void *p);
+
+/* Streaming decode: bytes of tokens in, complete characters out. Holds back an
+ * unfinished UTF-8 sequence and any prefix of a stop string. */
+typedef struct hone_stream hone_stream;
+HONE_API hone_status hone_stream_new(hone_stream **out, const hone_model *m, const char *const *stops, size_t n_stops, hone_error *err);
+HONE_API void hone_stream_free(hone_stream *s);
+/* *text/*len: what may be shown now (valid until the next call). *stopped: a stop
+ * string was completed; text ends before it. */
+HONE_API hone_status hone_stream_push(hone_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
+HONE_API hone_status hone_stream_flush(hone_stream *s, const char **text, size_t *len, hone_error *err);
+
+/* ---- sessions: KV cache, batches, logits --------------------------------------- */
+
+typedef struct hone_session hone_session;
+
+typedef enum hone_kv_cache_type { HONE_CACHE_F16 = 0, HONE_CACHE_F32 = 1 } hone_kv_cache_type;
+
+typedef struct hone_session_params {
+    int32_t n_ctx;   /* positions per sequence; 0: min(n_ctx_train, 4096) */
+    int32_t n_seq;   /* sequences; 0: 1 */
+    int32_t n_chunk; /* tokens per forward pass; 0: 512 */
+    hone_kv_cache_type cache;
+} hone_session_params;
+
+/* Allocates the KV cache and all scratch; ctx and m must outlive the session.
+ * HONE_E_NOMEM names the bytes needed and available. */
+HONE_API hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m, const hone_session_params *params, hone_error *err);
+HONE_API void hone_session_free(hone_session *s);
+
+typedef struct hone_token {
+    int32_t id, pos, seq;
+    bool want_logits;
+} hone_token;
+
+/* Runs n_tok tokens, of any sequences, extending their caches. Within a sequence,
+ * positions must continue without gaps. Split into chunks as needed; the result
+ * does not depend on the chunk or the company.
+ *   tokens [n_tok]
+ *   logits receives [n_wanted, n_vocab] f32 in batch order, where n_wanted counts
+ *          tokens with want_logits; may be NULL when there are none
+ * HONE_E_ARG: bad id, seq or pos. HONE_E_CTX: beyond n_ctx; caches unchanged. */
+HONE_API hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err);
+
+/* Appends n_tok tokens to sequence 0. *logits: [n_vocab] for the last token,
+ * owned by s until its next call. */
+HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits, hone_error *err);
+
+/* A function asked between chunks whether to stop; true: HONE_E_INTERRUPTED. */
+HONE_API void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg);
+
+HONE_API int32_t hone_session_n_ctx(const hone_session *s);
+HONE_API int32_t hone_seq_length(const hone_session *s, int32_t seq);          /* positions held; -1: bad seq */
+HONE_API hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err); /* keep the first n_pos */
+HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);       /* dst becomes src (fork) */
+
+/* Saves / restores all sequences, bit-exactly. Restoring needs the same model and
+ * cache type, and n_ctx and n_seq at least as large as the saved lengths. */
+HONE_API hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err);
+HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_error *err);
+
+typedef struct hone_session_memory {
+    uint64_t cache_bytes, scratch_bytes, logits_bytes; /* reserved address space */
+} hone_session_memory;
+HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out);
+
+/* ---- sampling --------------------------------------------------------------- */
+
+/* The chain, in this order: penalties over the last penalty_last_n tokens
+ * (repeat, then frequency and presence), top-k, top-p, min-p, temperature, draw.
+ * temp <= 0: greedy after penalties; ties go to the lowest id. */
+typedef struct hone_sampler_params {
+    float temp;              /* 0.8 */
+    int32_t top_k;           /* 40; 0: off */
+    float top_p;             /* 0.95; 1: off */
+    float min_p;             /* 0.05; 0: off */
+    float repeat_penalty;    /* 1: off */
+    float presence_penalty;  /* 0: off */
+    float frequency_penalty; /* 0: off */
+    int32_t penalty_last_n;  /* 64; 0: off; -1: everything accepted */
+    uint64_t seed;
+} hone_sampler_params;
+
+typedef struct hone_sampler hone_sampler;
+HONE_API void hone_sampler_defaults(hone_sampler_params *p);
+HONE_API hone_status hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p, hone_error *err);
+HONE_API void hone_sampler_free(hone_sampler *s);
+/* Picks a token from logits [n_vocab] (unchanged). The random number depends only
+ * on (seed, seq, pos). HONE_E_NUMERIC: a NaN, or no finite logit. Does not accept it. */
+HONE_API hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id, hone_error *err);
+HONE_API void hone_sampler_accept(hone_sampler *s, int32_t id); /* remembers id for the penalties */
+HONE_API void hone_sampler_reset(hone_sampler *s);              /* forgets accepted tokens */
+
+/* ---- conversion and synthesis -------------------------------------------------- */
+
+typedef struct hone_progress { void (*fn)(void *arg, uint64_t done, uint64_t total); void *arg; bool (*abort_fn)(void *arg); } hone_progress;
+
+/* Converts a checkpoint to GGUF. What src is, is found from its content (llama2.c
+ * checkpoint so far). tokenizer: its tokenizer file or NULL. type: "F32" or another
+ * mixture name, NULL: as the source. Writes a temporary file, then renames. */
+HONE_API hone_status hone_convert(const char *src, const char *tokenizer, const char *type, const char *dst, const hone_progress *pr, hone_error *err);
+
+typedef struct hone_synth_preset { const char *name, *arch, *description; uint64_t n_params; } hone_synth_preset;
+HONE_API size_t hone_synth_presets(const hone_synth_preset **out);
+
+typedef struct hone_synth_params {
+    const char *preset;      /* a preset's name, or NULL with config */
+    const char *config_path; /* JSON file with the same fields as the presets' shapes */
+    const char *type;        /* "F16" "BF16" "Q8_0" "Q4_0" "Q4_K_M" "Q5_K_M" "Q6_K" … */
+    uint64_t seed;
+    int32_t n_threads;       /* 0: all cores */
+} hone_synth_params;
+/* Writes a GGUF of that exact shape with random, sane weights. */
+HONE_API hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_progress *pr, hone_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

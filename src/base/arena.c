@@ -1,0 +1,88 @@
+/* Arena and page allocation. Owns memory that lives as long as a model or a
+ * session; refuses to free single blocks. */
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { BLOCK = 64 * 1024, ALIGN = 64 };
+
+typedef struct chunk {
+    struct chunk *next;
+    size_t used, cap; /* bytes after the header */
+} chunk;
+
+struct hn_arena {
+    chunk *head;
+    size_t bytes;
+};
+
+static unsigned char *chunk_data(chunk *c) { return (unsigned char *)c + ALIGN; }
+
+hn_arena *hn_arena_new(void) { return calloc(1, sizeof(hn_arena)); }
+
+void *hn_arena_alloc(hn_arena *a, size_t n)
+{
+    if (n > SIZE_MAX - 4 * ALIGN) return NULL;
+    n = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    if (n == 0) n = ALIGN;
+#if defined(__SANITIZE_ADDRESS__)
+    /* one block each, so that ASan sees every overrun */
+    size_t cap = n;
+    bool fits = false;
+#else
+    size_t cap = n > BLOCK / 4 ? n : BLOCK;
+    bool fits = a->head && a->head->cap - a->head->used >= n;
+#endif
+    if (!fits) {
+        chunk *c = aligned_alloc(ALIGN, ALIGN + cap);
+        if (!c) return NULL;
+        memset(c, 0, ALIGN + cap);
+        c->cap = cap;
+        a->bytes += ALIGN + cap;
+        if (cap == n && a->head) { /* a big one: keep filling the current block */
+            c->used = n;
+            c->next = a->head->next;
+            a->head->next = c;
+            return chunk_data(c);
+        }
+        c->next = a->head;
+        a->head = c;
+    }
+    void *p = chunk_data(a->head) + a->head->used;
+    a->head->used += n;
+    return p;
+}
+
+char *hn_arena_strndup(hn_arena *a, const char *s, size_t n)
+{
+    char *p = hn_arena_alloc(a, n + 1);
+    if (!p) return NULL;
+    if (n) memcpy(p, s, n);
+    p[n] = 0;
+    return p;
+}
+
+size_t hn_arena_bytes(const hn_arena *a) { return a->bytes; }
+
+void hn_arena_free(hn_arena *a)
+{
+    if (!a) return;
+    for (chunk *c = a->head; c;) {
+        chunk *next = c->next;
+        free(c);
+        c = next;
+    }
+    free(a);
+}
+
+void *hn_pages_alloc(size_t n)
+{
+    void *p = mmap(NULL, n ? n : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+void hn_pages_free(void *p, size_t n)
+{
+    if (p) munmap(p, n ? n : 1);
+}

@@ -1,0 +1,97 @@
+/* gguf: reading and writing GGUF files. Untrusted bytes stop here: whatever the
+ * reader hands out has been checked against the file's size. Knows containers;
+ * refuses to know what a model is. */
+#ifndef HN_GGUF_H
+#define HN_GGUF_H
+
+#include "quant/quant.h"
+
+typedef struct hn_gguf hn_gguf; /* one file, or a whole split set */
+
+/* Maps path (and its siblings when it is part of a split set), parses and checks the
+ * directory. On failure *out is NULL. Strings and tensor data are views into the
+ * mapping (metadata of it is read once, never re-read), so *out must outlive them. */
+hone_status hn_gguf_open(hn_gguf **out, const char *path, hone_error *err);
+/* The same on bytes in memory (borrowed; must outlive *out); `name` for messages. Splits refused. */
+hone_status hn_gguf_parse(hn_gguf **out, const void *bytes, size_t len, const char *name, hone_error *err);
+void hn_gguf_close(hn_gguf *g); /* accepts NULL and half-built handles */
+
+const char *hn_gguf_path(const hn_gguf *g);
+uint32_t hn_gguf_version(const hn_gguf *g);
+uint64_t hn_gguf_size(const hn_gguf *g);  /* bytes of all parts */
+int32_t hn_gguf_n_parts(const hn_gguf *g);
+uint64_t hn_gguf_alignment(const hn_gguf *g);
+
+/* ---- metadata -------------------------------------------------------------------- */
+
+uint64_t hn_gguf_n_kv(const hn_gguf *g);
+void hn_gguf_kv(const hn_gguf *g, uint64_t i, hone_kv *out);
+int64_t hn_gguf_find(const hn_gguf *g, const char *key); /* -1: absent */
+
+/* Typed getters. Absent: HONE_OK with *out untouched and *found (may be NULL) false.
+ * Present but of the wrong kind or out of range: HONE_E_FORMAT naming file, key,
+ * type seen and type wanted. Any integer type serves for an integer, f64 for f32. */
+hone_status hn_gguf_get_u32(const hn_gguf *g, const char *key, uint32_t *out, bool *found, hone_error *err);
+hone_status hn_gguf_get_f32(const hn_gguf *g, const char *key, float *out, bool *found, hone_error *err); /* finite */
+hone_status hn_gguf_get_bool(const hn_gguf *g, const char *key, bool *out, bool *found, hone_error *err);
+hone_status hn_gguf_get_str(const hn_gguf *g, const char *key, hone_str *out, bool *found, hone_error *err);
+
+/* Arrays: type and count first, then elements in O(1) for fixed-size types. */
+typedef struct hn_gguf_array {
+    hone_kv_type elem_type;
+    uint64_t count;
+    const unsigned char *data; /* fixed-size elements: count of them, unaligned; strings: see the iterator */
+    uint64_t n_bytes;          /* bytes of the elements */
+} hn_gguf_array;
+hone_status hn_gguf_get_array(const hn_gguf *g, const char *key, hn_gguf_array *out, bool *found, hone_error *err);
+/* Walks a string array: *pos starts at 0; false at the end. */
+bool hn_gguf_next_str(const hn_gguf_array *a, uint64_t *pos, hone_str *out);
+
+/* ---- tensors ------------------------------------------------------------------------ */
+
+typedef struct hn_gguf_tensor {
+    hone_str name;
+    hn_type type;
+    int32_t n_dim;
+    uint64_t ne[4];       /* fastest first, padded with 1 */
+    uint64_t n_bytes;
+    uint64_t offset;      /* in its part's data section */
+    const void *data;     /* into the mapping; aligned as the file says */
+    int32_t part;
+} hn_gguf_tensor;
+
+uint64_t hn_gguf_n_tensors(const hn_gguf *g);
+const hn_gguf_tensor *hn_gguf_tensor_at(const hn_gguf *g, uint64_t i);
+const hn_gguf_tensor *hn_gguf_find_tensor(const hn_gguf *g, const char *name); /* NULL: absent */
+/* FNV-1a over metadata and tensor directory of all parts (not the data). */
+uint64_t hn_gguf_fingerprint(const hn_gguf *g);
+
+/* ---- writing ------------------------------------------------------------------------- */
+
+/* Metadata and tensor descriptions first, then the data in the same order. Writes to
+ * PATH.tmp-PID, then fsync and rename; on any failure or free before the end, the
+ * temporary file is removed and PATH is untouched. */
+typedef struct hn_gguf_writer hn_gguf_writer;
+hone_status hn_gguf_writer_new(hn_gguf_writer **out, hone_error *err);
+void hn_gguf_writer_free(hn_gguf_writer *w);
+/* HONE_E_ARG: bad or duplicate key. Keys are written in the order added. */
+hone_status hn_gguf_put_u32(hn_gguf_writer *w, const char *key, uint32_t v, hone_error *err);
+hone_status hn_gguf_put_i32(hn_gguf_writer *w, const char *key, int32_t v, hone_error *err);
+hone_status hn_gguf_put_u64(hn_gguf_writer *w, const char *key, uint64_t v, hone_error *err);
+hone_status hn_gguf_put_f32(hn_gguf_writer *w, const char *key, float v, hone_error *err);
+hone_status hn_gguf_put_bool(hn_gguf_writer *w, const char *key, bool v, hone_error *err);
+hone_status hn_gguf_put_str(hn_gguf_writer *w, const char *key, const char *s, size_t len, hone_error *err);
+hone_status hn_gguf_put_array(hn_gguf_writer *w, const char *key, hone_kv_type elem, const void *data, uint64_t count, hone_error *err); /* fixed-size elements */
+hone_status hn_gguf_put_str_array(hn_gguf_writer *w, const char *key, const hone_str *s, uint64_t count, hone_error *err);
+hone_status hn_gguf_put_tensor(hn_gguf_writer *w, const char *name, hn_type type, const uint64_t *ne, int n_dim, hone_error *err);
+/* Copies every entry of g except split.* and those whose key is in `except` (NULL-ended, may be NULL). */
+hone_status hn_gguf_put_all(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, hone_error *err);
+/* Opens the temporary file and writes header, metadata, descriptors. Fails early
+ * (HONE_E_IO) when the file system has less room than the whole file needs. */
+hone_status hn_gguf_write_begin(hn_gguf_writer *w, const char *path, hone_error *err);
+/* Appends data of the current tensor; padding between tensors is the writer's business. */
+hone_status hn_gguf_write_data(hn_gguf_writer *w, const void *data, uint64_t n_bytes, hone_error *err);
+hone_status hn_gguf_write_end(hn_gguf_writer *w, hone_error *err); /* all data given? pad, fsync, rename */
+uint64_t hn_gguf_write_size(const hn_gguf_writer *w);              /* bytes of the finished file */
+
+#endif

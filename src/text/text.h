@@ -1,0 +1,47 @@
+/* text: tokenizers and streaming decode. Knows vocabularies and bytes; refuses to
+ * know models. */
+#ifndef HN_TEXT_H
+#define HN_TEXT_H
+
+#include "gguf/gguf.h"
+
+typedef struct hn_vocab hn_vocab; /* immutable once made; shared between threads */
+
+typedef enum hn_vocab_kind { HN_VOCAB_SPM, HN_VOCAB_BPE, HN_VOCAB_RWKV } hn_vocab_kind;
+
+/* Builds the tokenizer of g. pre: overrides tokenizer.ggml.pre (NULL: the file's).
+ * HONE_E_UNSUPPORTED: unknown model or pre-tokenizer, named. HONE_E_FORMAT: broken
+ * arrays. Absent tokenizer (no tokenizer.ggml.model): HONE_OK and *out NULL. */
+hone_status hn_vocab_new(hn_vocab **out, const hn_gguf *g, const char *pre, hone_error *err);
+void hn_vocab_free(hn_vocab *v);
+
+hn_vocab_kind hn_vocab_get_kind(const hn_vocab *v);
+int32_t hn_vocab_size(const hn_vocab *v);
+int32_t hn_vocab_bos(const hn_vocab *v); /* -1: none */
+int32_t hn_vocab_eos(const hn_vocab *v);
+int32_t hn_vocab_eot(const hn_vocab *v);
+bool hn_vocab_add_bos(const hn_vocab *v);
+bool hn_vocab_add_eos(const hn_vocab *v);
+bool hn_vocab_is_eog(const hn_vocab *v, int32_t id);
+bool hn_vocab_is_control(const hn_vocab *v, int32_t id);
+
+/* Bytes of a token: see hone_token_piece. */
+const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *len);
+
+/* Growing list of ids; zero-initialise, free data with free(). */
+typedef struct hn_ids { int32_t *data; size_t n, cap; } hn_ids;
+
+/* Appends the ids of text. flags: HONE_TOK_SPECIAL, HONE_TOK_ADD. */
+hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err);
+/* Whole sequence: malloc'ed, NUL-terminated. Drops SPM's one leading space. */
+hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, bool special, char **text, size_t *len, hone_error *err);
+
+/* Streaming decode: see hone_stream in hone.h. Ill-formed bytes become U+FFFD
+ * (maximal subparts) at once; an unfinished character is held back. */
+typedef struct hn_stream hn_stream;
+hone_status hn_stream_new(hn_stream **out, const hn_vocab *v, const char *const *stops, size_t n_stops, hone_error *err);
+void hn_stream_free(hn_stream *s);
+hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
+hone_status hn_stream_flush(hn_stream *s, const char **text, size_t *len, hone_error *err);
+
+#endif
