@@ -166,7 +166,7 @@ HONE_API void hone_free(void *p);
 typedef struct hone_stream hone_stream;
 HONE_API hone_status hone_stream_new(hone_stream **out, const hone_model *m, const char *const *stops, size_t n_stops, hone_error *err);
 HONE_API void hone_stream_free(hone_stream *s);
-/* *text/*len: what may be shown now (valid until the next call). *stopped: a stop
+/* *text, *len: what may be shown now (valid until the next call). *stopped: a stop
  * string was completed; text ends before it. */
 HONE_API hone_status hone_stream_push(hone_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
 HONE_API hone_status hone_stream_flush(hone_stream *s, const char **text, size_t *len, hone_error *err);

@@ -87,7 +87,7 @@ static inline uint16_t hn_f32_to_f16(float f)
         float t = hn_bits_f32(a) + 0.5f;                           /* ulp of 0.5 is 2^-24 */
         return (uint16_t)(s | (hn_f32_bits(t) - 0x3F000000));
     }
-    return (uint16_t)(s | ((a + 0xFFF + (a >> 13 & 1)) >> 13) - (112 << 10));
+    return (uint16_t)(s | (((a + 0xFFF + (a >> 13 & 1)) >> 13) - (112 << 10)));
 }
 
 /* ---- blocks that kernels know (drawings: docs/formats.md) ---------------------------- */
