@@ -1,6 +1,9 @@
 /* vocab: builds a tokenizer from GGUF metadata and answers questions about single tokens.
  * Everything is copied out of the file once and checked here; afterwards a vocabulary is
  * constant. Refuses to know how text is divided (encode.c, split.c). */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* qsort_r, memmem */
+#endif
 #include "text/text_priv.h"
 
 #include <math.h>
