@@ -99,7 +99,7 @@ all: $(PROGRAM) $(B)/libhone.a $(B)/libhone.so $(B)/hone.pc
 # Everything is rebuilt when the compiler or a flag changes …
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(shell $(CC) --version 2>/dev/null | head -n 1)' '$(CC) $(CPPFLAGS) $(CFLAGS) $(HN_CFLAGS)' >$@.new
+	@printf '%s\n' '$(shell $(CC) --version 2>/dev/null | head -n 1)' '$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(WARN),$(HN_CFLAGS))' >$@.new
 	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
 # … and version.c alone when the commit does.
 $(B)/build_info.h: FORCE
