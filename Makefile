@@ -58,21 +58,31 @@ endif
 VERSION := $(shell sed -n 's/^.define HONE_VERSION "\(.*\)"/\1/p' include/hone.h)
 SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
-# Libraries in use: pkg-config name, and what to say without pkg-config.
-pkg = $(shell $(PKG_CONFIG) --$(1) $(2) 2>/dev/null || echo "$(3)")
-UTF8PROC_LIBS := $(call pkg,libs,libutf8proc,-lutf8proc)
-JANSSON_LIBS  := $(call pkg,libs,jansson,-ljansson)
-CMOCKA_LIBS   := $(call pkg,libs,cmocka,-lcmocka)
-DEP_CFLAGS    := $(sort $(call pkg,cflags,libutf8proc,) $(call pkg,cflags,jansson,) $(call pkg,cflags,cmocka,))
+# Libraries, by the headers the sources include: pkg-config name, and -l where there is
+# no pkg-config. A new one is a line here and one in scripts/setup.sh.
+dep = $(if $(filter $(1),$(2)),$(3))
+headers = $(sort $(shell sed -n 's/^.include <\([a-z0-9_\/]*\.h\)>.*/\1/p' $(1) /dev/null))
+LIB_HEADERS := $(call headers,$(LIB_SRC))
+APP_HEADERS := $(call headers,$(wildcard src/cli/*.[ch] src/serve/*.[ch] src/lab/*.[ch]))
+deps = $(call dep,jansson.h,$(1),jansson) $(call dep,utf8proc.h,$(1),libutf8proc) \
+	$(call dep,editline/readline.h histedit.h,$(1),libedit) $(call dep,event2/event.h,$(1),libevent)
+LIB_DEPS := $(sort $(call deps,$(LIB_HEADERS)))
+APP_DEPS := $(sort $(LIB_DEPS) $(call deps,$(APP_HEADERS)))
+pkg = $(if $(2),$(shell $(PKG_CONFIG) --$(1) $(2) 2>/dev/null || echo "$(3)"))
+minus_l = $(addprefix -l,$(patsubst lib%,%,$(1)))
+LIB_LIBS := $(call pkg,libs,$(LIB_DEPS),$(call minus_l,$(LIB_DEPS)))
+APP_LIBS := $(call pkg,libs,$(APP_DEPS),$(call minus_l,$(APP_DEPS)))
+DEP_CFLAGS := $(call pkg,cflags,$(APP_DEPS),)
+CMOCKA_LIBS := $(call pkg,libs,cmocka,-lcmocka)
+# tests may use an independent library as their reference
+TEST_LIBS := $(CMOCKA_LIBS) -ljansson $(if $(shell grep -ls '<pcre2.h>' tests/*/*.c),-lpcre2-8)
 ifeq ($(FLAVOUR),aarch64)
-# no arm64 packages needed: the Unicode table is copied from the host's utf8proc, see tests/cross
-UTF8PROC_LIBS =
-JANSSON_LIBS =
-DEP_CFLAGS = -Itests/cross/include
+# Only tests/cross is linked, and it reaches nothing that needs a library: no arm64
+# packages. Their declarations come from the host's headers.
+LIB_LIBS =
+DEP_CFLAGS = $(addprefix -idirafter ,/usr/include /usr/include/$(shell gcc -print-multiarch))
 LDFLAGS += -static
 endif
-LIBS_LIB = $(UTF8PROC_LIBS) -lm
-LIBS_APP = $(JANSSON_LIBS) $(LIBS_LIB)
 
 # Ours come last: the user's CFLAGS choose optimisation, not semantics.
 HN_CFLAGS = -std=gnu11 -Iinclude -Isrc $(DEP_CFLAGS) -fPIC -fvisibility=hidden -pthread $(SAN_$(FLAVOUR)) $(WARN) $(NUMERIC_FLAGS)
@@ -130,16 +140,16 @@ $(B)/libapp.a: $(filter-out $(MAIN_OBJ),$(APP_OBJ))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(B)/hone: $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -o $@ $^ $(LIBS_APP)
+	$(Q)$(LINK) -o $@ $^ $(APP_LIBS) -lm
 $(B)/$(SO): $(LIB_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LIBS_LIB)
+	$(Q)$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LIB_LIBS) -lm
 $(B)/$(SONAME): $(B)/$(SO)
 	@ln -sf $(SO) $@
 $(B)/libhone.so: $(B)/$(SONAME)
 	@ln -sf $(SO) $@
 $(B)/hone.pc: hone.pc.in include/hone.h $(B)/flags FORCE
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $< >$@.new
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(LIB_DEPS)|' $< >$@.new
 	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
 
 # ---- tests -----------------------------------------------------------------------------
@@ -155,12 +165,12 @@ FUZZ_SECONDS ?= 60
 tests: $(TEST_BIN) $(FUZZ_BIN)
 $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -o $@ $^ $(CMOCKA_LIBS) $(LIBS_APP)
+	$(Q)$(LINK) -o $@ $^ $(TEST_LIBS) $(APP_LIBS) -lm
 # fuzz targets: libFuzzer in the fuzz flavour, else a plain driver that replays and mutates a corpus
 FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),,$(B)/tests/fuzz/driver.o)
 $(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_MAIN) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer) -o $@ $^ $(LIBS_APP)
+	$(Q)$(LINK) $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer) -o $@ $^ $(APP_LIBS) -lm
 
 test: all tests
 	@B=$(B) FLAVOUR=$(FLAVOUR) sh tests/run.sh programs $(if $(PROGRAM),e2e)
@@ -184,20 +194,9 @@ bench: all
 
 # The same outputs on another architecture: digests of kernels, decoders and model
 # outputs, from a native program and from one for aarch64 under emulation.
-$(B)/cross_check: $(B)/tests/cross/cross_check.o $(if $(filter aarch64,$(FLAVOUR)),$(B)/tests/cross/utf8proc.o) $(B)/libhone.a
+$(B)/cross_check: $(B)/tests/cross/cross_check.o $(B)/libhone.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -o $@ $^ $(LIBS_LIB)
-ifeq ($(FLAVOUR),aarch64)
-# the table comes from the host's utf8proc, by a program built and run here
-build/host/unicode_table: tests/cross/unicode_table.c
-	@mkdir -p $(@D)
-	$(Q)gcc -O1 -o $@ $< -lutf8proc
-$(B)/unicode_table.h: build/host/unicode_table
-	@mkdir -p $(@D)
-	$(Q)$< >$@.new && mv $@.new $@
-$(B)/tests/cross/utf8proc.o: $(B)/unicode_table.h
-$(B)/tests/cross/utf8proc.o: ISA = -I$(B)
-endif
+	$(Q)$(LINK) -o $@ $^ $(LIB_LIBS) -lm
 cross:
 	@$(MAKE) --no-print-directory build/release/cross_check
 	@$(MAKE) --no-print-directory FLAVOUR=aarch64 build/aarch64/cross_check

@@ -26,12 +26,17 @@ gcc) want gcc have gcc ;;
 esac
 want make have make
 want libc6-dev header stdio.h
-want libjansson-dev header jansson.h
-want libutf8proc-dev header utf8proc.h
+# libraries: those whose headers the sources include
+uses() { grep -qs "^#include <$1" src/*/*.[ch]; }
+for lib in libjansson-dev:jansson.h libutf8proc-dev:utf8proc.h libedit-dev:editline/readline.h libevent-dev:event2/event.h; do
+    if uses "${lib#*:}"; then want "${lib%%:*}" header "${lib#*:}"; fi
+done
 if [ "$what" = test ]; then
     # cmocka.h wants its own includes first
     cmocka() { printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' | "$CC" -E -x c - >/dev/null 2>&1; }
     want libcmocka-dev cmocka
+    uses jansson.h || want libjansson-dev header jansson.h
+    grep -qs '<pcre2.h>' tests/*/*.c && want libpcre2-dev header pcre2posix.h
 fi
 required=$missing
 
