@@ -104,6 +104,7 @@ stage_build() {
 stage_lint() {
     check "lint" sh scripts/lint.sh .
     check "lint can fail" sh scripts/lint-selftest.sh
+    check "the driver can fail" sh tests/run-selftest.sh
     for f in test.sh demo.sh benchmark.sh scripts/*.sh tests/run.sh tests/e2e/*.sh tests/cross/*.sh; do
         [ -f "$f" ] || continue
         case $(head -n 1 "$f") in
