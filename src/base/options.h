@@ -51,9 +51,13 @@ typedef struct hn_opts hn_opts; /* borrows argv and the tables */
 /* Parses argv[0..argc) (without program and command name) for cmd. `--name value`,
  * `--name=value`, `-x value`; "--" ends options; a lone "-" is an argument.
  * HONE_E_ARG: unknown option (with the nearest known one), missing or bad value,
- * contradiction, too few or many arguments. `common`: groups every command has. */
+ * contradiction. `common`: groups every command has. */
 hone_status hn_opts_parse(hn_opts **out, const hn_command *cmd, const hn_opt_group *const *common, int argc, char *const *argv, hone_error *err);
 void hn_opts_free(hn_opts *o);
+/* Are there as many positional arguments as cmd takes? Apart, so that --help needs none. */
+hone_status hn_opts_check_args(const hn_opts *o, const hn_command *cmd, hone_error *err);
+
+bool hn_opts_has(const hn_opts *o, const char *name);           /* is there such an option at all? */
 
 /* Getters. `name` must be in the table with the kind asked for (asserted). */
 bool hn_opts_given(const hn_opts *o, const char *name);         /* on the command line, defaults do not count */
@@ -64,8 +68,6 @@ uint64_t hn_opts_u64(const hn_opts *o, const char *name);
 float hn_opts_f32(const hn_opts *o, const char *name);
 size_t hn_opts_count(const hn_opts *o, const char *name);       /* how often given */
 const char *hn_opts_nth(const hn_opts *o, const char *name, size_t i); /* text of the i-th */
-/* How the user spelled the option the last time ("-n"), else "--name". */
-const char *hn_opts_spelling(const hn_opts *o, const char *name);
 int hn_opts_n_args(const hn_opts *o);
 const char *hn_opts_arg(const hn_opts *o, int i);               /* positional; NULL beyond the end */
 
