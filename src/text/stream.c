@@ -16,9 +16,9 @@ struct hn_stream {
     stop *stops;
     size_t n_stops;
     bool stopped;
-    unsigned char tail[4]; /* unfinished character */
-    size_t n_tail;
-    char *text;            /* shown [0, shown), pending [shown, n) */
+    unsigned char *raw; /* bytes not decoded yet: between calls at most an unfinished character */
+    size_t n_raw, cap_raw;
+    char *text;         /* shown [0, shown), pending [shown, n) */
     size_t n, cap, shown;
 };
 
@@ -72,13 +72,22 @@ void hn_stream_free(hn_stream *s)
         free(s->stops[i].fail);
     }
     free(s->stops);
+    free(s->raw);
     free(s->text);
     free(s);
 }
 
-/* Text of the last call leaves; room for n more bytes. */
+/* Text of the last call leaves; room for n more raw bytes and what they become. */
 static hone_status make_room(hn_stream *s, size_t n, hone_error *err)
 {
+    if (n > s->cap_raw - s->n_raw) {
+        size_t cap = (s->n_raw + n) * 2 + 16;
+        unsigned char *r = realloc(s->raw, cap);
+        if (!r) return HN_FAIL(err, HONE_E_NOMEM, "stream buffer of %zu bytes", cap);
+        s->raw = r;
+        s->cap_raw = cap;
+    }
+    n = 3 * (s->n_raw + n); /* a bad byte becomes three */
     if (s->shown) memmove(s->text, s->text + s->shown, s->n - s->shown);
     s->n -= s->shown;
     s->shown = 0;
@@ -120,40 +129,39 @@ static size_t held(const hn_stream *s)
     return most;
 }
 
+/* Moves raw bytes to the text, except an unfinished character unless the text ends here.
+ * ED A0..BF, half a surrogate, cannot become a character, but is held until its third byte
+ * as incremental decoders elsewhere do: the text is the same, and so is what each token shows. */
+static void decode(hn_stream *s, bool end)
+{
+    size_t i = 0, used;
+    for (; i < s->n_raw; i += used) {
+        const unsigned char *p = s->raw + i;
+        size_t n = s->n_raw - i;
+        int32_t cp = hn_utf8_next(p, n, &used);
+        if (!end && (cp == HN_UTF8_CUT || (n == 2 && p[0] == 0xED && (p[1] & 0xE0) == 0xA0))) break;
+        if (cp < 0) add_text(s, "\xEF\xBF\xBD", 3);
+        else add_text(s, (const char *)p, used);
+    }
+    s->n_raw -= i;
+    memmove(s->raw, s->raw + i, s->n_raw);
+}
+
 hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err)
 {
     *text = "";
     *len = 0;
     *stopped = s->stopped;
-    size_t n, used;
+    size_t n;
     const char *piece = hn_vocab_piece(s->v, id, false, &n);
     if (!piece) return HN_FAIL(err, HONE_E_ARG, "token id %d, expected 0 to %d", id, hn_vocab_size(s->v) - 1);
     if (s->stopped) return HONE_OK;
     if (hn_vocab_is_eog(s->v, id)) n = 0;
-    hone_status st = make_room(s, 3 * (n + sizeof s->tail), err); /* a bad byte becomes three */
+    hone_status st = make_room(s, n, err);
     if (st != HONE_OK) return st;
-    unsigned char head[8]; /* the unfinished character and what follows it */
-    for (size_t i = 0; i < n;) {
-        const unsigned char *p = (const unsigned char *)piece + i;
-        size_t room = n - i, kept = s->n_tail;
-        if (kept) {
-            memcpy(head, s->tail, kept);
-            if (room > sizeof s->tail) room = sizeof s->tail;
-            memcpy(head + kept, p, room);
-            p = head;
-            room += kept;
-        }
-        int32_t cp = hn_utf8_next(p, room, &used);
-        if (cp == HN_UTF8_CUT) { /* only at the end: four more bytes finish any character */
-            memmove(s->tail, p, used);
-            s->n_tail = used;
-            break;
-        }
-        if (cp == HN_UTF8_BAD) add_text(s, "\xEF\xBF\xBD", 3);
-        else add_text(s, (const char *)p, used);
-        i += used - kept; /* used >= kept: what was kept was well-formed so far */
-        s->n_tail = 0;
-    }
+    memcpy(s->raw + s->n_raw, piece, n);
+    s->n_raw += n;
+    decode(s, false);
     s->shown = s->n - held(s);
     *text = s->text ? s->text : "";
     *len = s->shown;
@@ -165,10 +173,9 @@ hone_status hn_stream_flush(hn_stream *s, const char **text, size_t *len, hone_e
 {
     *text = "";
     *len = 0;
-    hone_status st = make_room(s, 3, err);
+    hone_status st = make_room(s, 1, err);
     if (st != HONE_OK) return st;
-    if (s->n_tail) add_text(s, "\xEF\xBF\xBD", 3);
-    s->n_tail = 0;
+    decode(s, true);
     for (size_t k = 0; k < s->n_stops; k++) s->stops[k].matched = 0; /* what was held is out */
     s->shown = s->n;
     *text = s->text ? s->text : "";
