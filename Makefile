@@ -91,8 +91,8 @@ LINK = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(LDFLAGS) -Wl,--as-needed
 
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ifneq ($(filter x86_64%,$(MACHINE)),)
-$(B)/src/kernels/avx2%.o: ISA = $(ISA_AVX2)
-$(B)/src/kernels/avx512%.o: ISA = $(ISA_AVX512)
+$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx2*.c)): ISA = $(ISA_AVX2)
+$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx512*.c)): ISA = $(ISA_AVX512)
 endif
 
 # ---- products ------------------------------------------------------------------------
