@@ -51,7 +51,7 @@ void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t off)
 
 /* ---- what is tried ----------------------------------------------------------------------- */
 
-static char path[] = "/tmp/hone-fault-XXXXXX";
+static char path[] = "build/hone-fault-XXXXXX";
 
 static hone_status write_file(hone_error *err)
 {
