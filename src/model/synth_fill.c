@@ -203,7 +203,7 @@ void hn_synth_fill(const hn_synth_tensor *t, uint64_t key, uint64_t off, uint64_
 
 float hn_synth_unit(hn_type type)
 {
-    enum { n_elem = 1 << 16 };
+    enum { n_elem = 1 << 19 };
     if (type == HN_F32 || type == HN_F16 || type == HN_BF16) return 1;
     const hn_type_info *ti = hn_type_get(type);
     if (!ti || !ti->weight) return 0;
