@@ -18,7 +18,8 @@ typedef enum hn_type {
 
 /* y[n] = decoded row, n a multiple of the block; bit-exact. src may be unaligned. */
 typedef void hn_dequantize_fn(float *y, const void *src, int64_t n);
-/* dst = encoded x[n]. importance: [n] non-negative column weights, or NULL. */
+/* dst = encoded x[n], one row, n a multiple of the block. importance: [n] non-negative
+ * column weights, or NULL. dst may be unaligned. */
 typedef void hn_quantize_fn(void *dst, const float *x, int64_t n, const float *importance);
 
 typedef struct hn_type_info {
@@ -33,11 +34,12 @@ typedef struct hn_type_info {
 const hn_type_info *hn_type_get(uint32_t id);
 /* By name, case-insensitive; -1 if unknown. */
 int32_t hn_type_by_name(const char *name);
-/* Why an id without an entry is refused: "removed type Q4_2", "ik_llama.cpp type IQ4_KS", … */
+/* Why an id is refused as a weight: "removed type Q4_2", "ik_llama.cpp type IQ4_KS", … Never NULL. */
 const char *hn_type_why_not(uint32_t id);
 /* Bytes of one row of n elements; n must be a multiple of the block. */
 static inline uint64_t hn_row_bytes(const hn_type_info *ti, uint64_t n) { return n / ti->block_elems * ti->block_bytes; }
-/* Bytes of a tensor; false if malformed or too large. Dims of 0 give 0 bytes. */
+/* Bytes of a tensor; false if malformed (rows not whole blocks, more than 4 dims) or above
+ * INT64_MAX. Dims of 0 give 0 bytes; n_dim 0 is one element. */
 bool hn_tensor_nbytes(const hn_type_info *ti, const uint64_t *ne, int n_dim, uint64_t *out);
 
 /* ---- mixtures: what "Q4_K_M" means for each tensor ------------------------------- */
@@ -46,6 +48,8 @@ typedef struct hn_mix_model { /* what the rules need to know of a model */
     const char *arch;
     int32_t n_layer, n_head, n_head_kv, n_expert;
     bool tied;                /* no output.weight */
+    bool importance;          /* quantized with an importance vector */
+    int32_t n_v;              /* number of attn_v, attn_qkv, attn_kv_b tensors; 0: n_layer */
 } hn_mix_model;
 /* Mixture name → base type and general.file_type; false: unknown. */
 bool hn_mix_find(const char *name, hn_type *base, uint32_t *file_type);
