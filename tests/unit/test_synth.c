@@ -302,8 +302,9 @@ static void synth(const char *config, const char *type, uint64_t seed, int32_t n
 
 static const char *config_file(const char *arch, int n_vocab, const char *more)
 {
+    static char path[128]; /* outlives many in_dir calls */
     char text[512];
-    const char *path = in_dir("shape.json");
+    snprintf(path, sizeof path, "%s/shape.json", dir);
     snprintf(text, sizeof text, SMALL, arch, n_vocab, more);
     write_text(path, text);
     return path;
