@@ -297,6 +297,29 @@ static void round_trip(void **state)
     }
 }
 
+/* So do arbitrary bytes, where bytes are tokens and nothing is repaired on the way in. */
+static void round_trip_bytes(void **state)
+{
+    static const char *const with[] = { "llama-spm", "phi-3", "rwkv-world" };
+    for (int k = 0; k < 3; k++) {
+        loaded l = load(with[k]);
+        for (uint64_t c = 0, at = 0; c < 2000; c++) {
+            char text[200];
+            size_t n = hn_rand64(2, at++) % sizeof text;
+            for (size_t i = 0; i < n; i++) {
+                uint64_t r = hn_rand64(2, at++);
+                text[i] = (char)(r % 4 ? r >> 8 : (uint64_t)" \xE2\x96\xF0\xC3\n<>"[(r >> 8) % 8]);
+            }
+            hn_ids ids = { 0 };
+            hone_error e = { 0 };
+            assert_int_equal(hn_vocab_encode(l.v, text, n, 0, &ids, &e), HONE_OK);
+            check_round_trip(l.v, with[k], text, n, &ids);
+            free(ids.data);
+        }
+        hn_vocab_free(l.v);
+    }
+}
+
 int main(void)
 {
     FILE *f = fopen(DATA "meta.json", "rb");
@@ -307,7 +330,7 @@ int main(void)
     fclose(f);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inp_out), cmocka_unit_test(ext_jsonl), cmocka_unit_test(meta),
-        cmocka_unit_test(stream), cmocka_unit_test(monotonous), cmocka_unit_test(round_trip),
+        cmocka_unit_test(stream), cmocka_unit_test(monotonous), cmocka_unit_test(round_trip), cmocka_unit_test(round_trip_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
