@@ -9,8 +9,10 @@ them, else from LIB. Lines:
     E TYPE ORIGIN plain|weighted N BLOCKS  the encoding of one row of N inputs
     H TYPE ORIGIN plain|weighted N HASH    its 64-bit FNV-1a hash, for a long row
 
-Input k of a row is x[k] = ((r >> 40) - 2^23) * 2^(-22 - (k / 32) % 4) with r = number k of splitmix64
-stream 20261 (hn_rand64), weight k is (r >> 40) % 1024 / 1024 of stream 20262.
+Input k of an E row is x[k] = ((r >> 40) - 2^23) * 2^(-22 - (k / 32) % 4) with r = number k of splitmix64
+stream 20261 (hn_rand64). Of an H row, with s = the sum of the four 16-bit quarters of r, less 131070 (close to a
+normal distribution): s 2^-16 in the first quarter of the row, s 2^-50 in the second, (s >> 13) 2^-3 (many ties)
+in the third, |s| 2^-16 + 1 in the last. Weight k is (r >> 40) % 1024 / 1024 of stream 20262.
 """
 import ctypes as C, sys
 import numpy as np
@@ -70,8 +72,20 @@ for name, (tid, elems, size, f16_at) in TYPES.items():
 
 NAMES = ['F16', 'BF16', 'Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q8_0', 'Q2_K', 'Q3_K', 'Q4_K', 'Q5_K', 'Q6_K', 'IQ4_NL', 'IQ4_XS', 'TQ1_0', 'TQ2_0',
          'MXFP4', 'NVFP4', 'Q1_0', 'Q2_0']
-for letter, N in ('E', 512), ('H', 65536):
-    x = np.array([((rand64(20261, k) >> 40) - 2**23) * 2.0 ** (-22 - (k // 32) % 4) for k in range(N)], np.float32).reshape(1, N)
+
+
+def input_e(k, n):
+    return ((rand64(20261, k) >> 40) - 2**23) * 2.0 ** (-22 - (k // 32) % 4)
+
+
+def input_h(k, n):
+    r = rand64(20261, k)
+    s = sum(r >> 16 * i & 65535 for i in range(4)) - 131070
+    return [s * 2.0**-16, s * 2.0**-50, (s >> 13) * 2.0**-3, abs(s) * 2.0**-16 + 1][4 * k // n]
+
+
+for letter, N, f in ('E', 512, input_e), ('H', 65536, input_h):
+    x = np.array([f(k, N) for k in range(N)], np.float32).reshape(1, N)
     w = np.array([(rand64(20262, k) >> 40) % 1024 / 1024 for k in range(N)], np.float32)
     for name in NAMES:
         tid, elems, size, _ = TYPES[name]
