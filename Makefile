@@ -1,27 +1,270 @@
-# hone: plain GNU Make. Objects live per flavour (build/release, build/asan, …).
+# hone: plain GNU Make. Objects live per flavour (build/release, build/asan, …), so
+# that flags never mix. `make help` lists the targets, docs/DEVELOPING.md explains them.
+#
+#   make                      build/release/hone, libhone.a, libhone.so, hone.pc
+#   make FLAVOUR=asan tests   the test programs under AddressSanitizer and UBSan
+#   make CC=clang-14 B=build/clang WERROR=1
+
+include sources.mk
+
 FLAVOUR ?= release
 B ?= build/$(FLAVOUR)
-CC ?= gcc
-AR ?= ar
+PREFIX ?= /usr/local
+DESTDIR ?=
+LIBDIR ?= $(PREFIX)/lib
+ifeq ($(origin CC),default)
+CC = gcc
+endif
+ifeq ($(origin AR),default)
+AR = ar
+endif
 PKG_CONFIG ?= pkg-config
-CFLAGS ?= -O3 -g
+CROSS ?= aarch64-linux-gnu-
+QEMU ?= qemu-aarch64
+
+# ---- flavours ---------------------------------------------------------------------
+
+OPT_release = -O3 -g
+OPT_asan    = -O1 -g
+OPT_ubsan   = -O1 -g
+OPT_tsan    = -O1 -g
+OPT_cov     = -O0 -g
+OPT_fuzz    = -O1 -g
+OPT_aarch64 = -O2 -g
+SAN_asan  = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SAN_ubsan = -fsanitize=undefined -fno-sanitize-recover=all
+SAN_tsan  = -fsanitize=thread
+SAN_cov   = --coverage
+SAN_fuzz  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+ifeq ($(filter $(FLAVOUR),release asan ubsan tsan cov fuzz aarch64),)
+$(error FLAVOUR=$(FLAVOUR): expected release, asan, ubsan, tsan, cov, fuzz or aarch64)
+endif
+ifeq ($(FLAVOUR),aarch64)
+CC = $(CROSS)gcc
+AR = $(CROSS)ar
+endif
+CFLAGS ?= $(OPT_$(FLAVOUR))
+
+BROKEN := $(filter $(NUMERIC_FORBIDDEN),$(CC) $(CFLAGS) $(CPPFLAGS) $(LDFLAGS))
+ifneq ($(BROKEN),)
+$(error $(BROKEN): hone gives the same bits everywhere; this flag would change them. Leave it out)
+endif
+
 WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter
-HN_CFLAGS = -std=gnu11 -Iinclude -Isrc -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno -pthread $(WARN)
-all: $(B)/hone
-LIB_SRC := $(wildcard src/base/*.c src/quant/*.c src/gguf/*.c src/kernels/*.c src/backend/*.c src/text/*.c src/model/*.c src/engine/*.c src/train/*.c)
+ifeq ($(WERROR),1)
+WARN += -Werror
+endif
+
+VERSION := $(shell sed -n 's/^.define HONE_VERSION "\(.*\)"/\1/p' include/hone.h)
+SOVERSION := $(firstword $(subst ., ,$(VERSION)))
+
+# Libraries, by the headers the sources include: pkg-config name, and -l where there is
+# no pkg-config. A new one is a line here and one in scripts/setup.sh.
+dep = $(if $(filter $(1),$(2)),$(3))
+headers = $(sort $(shell sed -n 's/^.include <\([a-z0-9_\/]*\.h\)>.*/\1/p' $(1) /dev/null))
+LIB_HEADERS := $(call headers,$(LIB_SRC))
+APP_HEADERS := $(call headers,$(wildcard src/cli/*.[ch] src/serve/*.[ch] src/lab/*.[ch]))
+deps = $(call dep,jansson.h,$(1),jansson) $(call dep,utf8proc.h,$(1),libutf8proc) \
+	$(call dep,editline/readline.h histedit.h,$(1),libedit) $(call dep,event2/event.h,$(1),libevent)
+LIB_DEPS := $(sort $(call deps,$(LIB_HEADERS)))
+APP_DEPS := $(sort $(LIB_DEPS) $(call deps,$(APP_HEADERS)))
+pkg = $(if $(2),$(shell $(PKG_CONFIG) --$(1) $(2) 2>/dev/null || echo "$(3)"))
+minus_l = $(addprefix -l,$(patsubst lib%,%,$(1)))
+LIB_LIBS := $(call pkg,libs,$(LIB_DEPS),$(call minus_l,$(LIB_DEPS)))
+APP_LIBS := $(call pkg,libs,$(APP_DEPS),$(call minus_l,$(APP_DEPS)))
+DEP_CFLAGS := $(call pkg,cflags,$(APP_DEPS),)
+CMOCKA_LIBS := $(call pkg,libs,cmocka,-lcmocka)
+# tests may use an independent library as their reference
+TEST_LIBS := $(CMOCKA_LIBS) -ljansson $(if $(shell grep -ls '<pcre2.h>' tests/*/*.c),-lpcre2-8)
+ifeq ($(FLAVOUR),aarch64)
+# Only tests/cross is linked, and it reaches nothing that needs a library: no arm64
+# packages. Their declarations come from the host's headers.
+LIB_LIBS =
+DEP_CFLAGS = $(addprefix -idirafter ,/usr/include /usr/include/$(shell gcc -print-multiarch))
+LDFLAGS += -static
+endif
+
+# Ours come last: the user's CFLAGS choose optimisation, not semantics.
+HN_CFLAGS = -std=gnu11 -Iinclude -Isrc $(DEP_CFLAGS) -fPIC -fvisibility=hidden -pthread $(SAN_$(FLAVOUR)) $(WARN) $(NUMERIC_FLAGS)
+COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) $(HN_CFLAGS) $(ISA)
+LINK = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(LDFLAGS) -Wl,--as-needed
+
+MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
+ifneq ($(filter x86_64%,$(MACHINE)),)
+$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx2*.c)): ISA = $(ISA_AVX2)
+$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx512*.c)): ISA = $(ISA_AVX512)
+endif
+
+# ---- products ------------------------------------------------------------------------
+
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
-CLI_SRC := $(wildcard src/lab/*.c src/serve/*.c src/cli/*.c)
-CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
-$(B)/src/kernels/avx2.o: HN_CFLAGS += -mavx2 -mfma -mf16c
-$(B)/src/kernels/avx512.o: HN_CFLAGS += -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mprefer-vector-width=512
-$(B)/%.o: %.c
+APP_OBJ := $(APP_SRC:%.c=$(B)/%.o)
+MAIN_OBJ := $(filter %/cli/main.o,$(APP_OBJ))
+SO = libhone.so.$(VERSION)
+SONAME = libhone.so.$(SOVERSION)
+PROGRAM := $(if $(MAIN_OBJ),$(B)/hone)
+
+all: $(PROGRAM) $(B)/libhone.a $(B)/libhone.so $(B)/hone.pc
+
+# Everything is rebuilt when the compiler or a flag changes …
+$(B)/flags: FORCE
 	@mkdir -p $(@D)
-	$(CC) $(HN_CFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	@printf '%s\n' '$(shell $(CC) --version 2>/dev/null | head -n 1)' '$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(WARN),$(HN_CFLAGS))' >$@.new
+	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
+# … and version.c alone when the commit does.
+$(B)/build_info.h: FORCE
+	@mkdir -p $(@D)
+	@sh scripts/build-info.sh '$(CC)' '$(strip $(CPPFLAGS) $(CFLAGS) $(SAN_$(FLAVOUR)) $(NUMERIC_FLAGS))' >$@.new
+	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
+$(B)/src/base/version.o: $(B)/build_info.h
+$(B)/src/base/version.o: ISA = -include $(B)/build_info.h
+
+ifeq ($(V),1)
+say = @:
+Q =
+else
+say = @echo "  $(1) $(2)"
+Q = @
+endif
+
+$(B)/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC  ,$@)
+	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 $(B)/libhone.a: $(LIB_OBJ)
-	rm -f $@; $(AR) rcs $@ $^
-$(B)/hone: $(CLI_OBJ) $(B)/libhone.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -pthread $^ -ljansson -lutf8proc -lm -o $@
+	$(call say,AR  ,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+# the program without main(), for tests
+$(B)/libapp.a: $(filter-out $(MAIN_OBJ),$(APP_OBJ))
+	$(call say,AR  ,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(B)/hone: $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(APP_LIBS) -lm
+$(B)/$(SO): $(LIB_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LIB_LIBS) -lm
+$(B)/$(SONAME): $(B)/$(SO)
+	@ln -sf $(SO) $@
+$(B)/libhone.so: $(B)/$(SONAME)
+	@ln -sf $(SO) $@
+$(B)/hone.pc: hone.pc.in include/hone.h $(B)/flags FORCE
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(LIB_DEPS)|' $< >$@.new
+	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
+
+# ---- tests -----------------------------------------------------------------------------
+
+# One program per file. Other .c files of tests/support are linked into all of them.
+TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golden/*.c tests/fault/*.c))
+TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
+SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
+FUZZ_SRC := $(filter-out tests/fuzz/driver.c,$(sort $(wildcard tests/fuzz/*.c)))
+FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
+FUZZ_SECONDS ?= 60
+
+tests: $(TEST_BIN) $(FUZZ_BIN)
+# tests/fault defines __wrap_malloc and its kin
+$(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=mmap
+$(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(B)/libapp.a $(B)/libhone.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $(WRAP) -o $@ $^ $(TEST_LIBS) $(APP_LIBS) -lm
+# fuzz targets: libFuzzer in the fuzz flavour, else a plain driver that replays and mutates a corpus
+FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),,$(B)/tests/fuzz/driver.o)
+$(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_MAIN) $(B)/libapp.a $(B)/libhone.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer) -o $@ $^ $(APP_LIBS) -lm
+
+test: all tests
+	@B=$(B) FLAVOUR=$(FLAVOUR) sh tests/run.sh programs $(if $(PROGRAM),e2e)
+asan ubsan tsan:
+	@$(MAKE) --no-print-directory FLAVOUR=$@ tests
+	@B=build/$@ FLAVOUR=$@ sh tests/run.sh programs
+coverage:
+	@$(MAKE) --no-print-directory FLAVOUR=cov tests
+	@find build/cov -name '*.gcda' -delete
+	@B=build/cov FLAVOUR=cov sh tests/run.sh programs
+	@sh scripts/coverage.sh build/cov
+fuzz:
+	@sh scripts/fuzz.sh $(FUZZ_SECONDS)
+lint:
+	@sh scripts/lint.sh .
+	@CC='$(CC)' sh scripts/lint-selftest.sh
+format:
+	clang-format -i $(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch])
+bench: all
+	./benchmark.sh -m models/hone-tiny.gguf -f local -t "make bench" -c "$$(git rev-parse --short HEAD 2>/dev/null || echo none)"
+
+# The same outputs on another architecture: digests of kernels, decoders and model
+# outputs, from a native program and from one for aarch64 under emulation.
+$(B)/cross_check: $(B)/tests/cross/cross_check.o $(B)/libhone.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(LIB_LIBS) -lm
+cross:
+	@$(MAKE) --no-print-directory build/release/cross_check
+	@$(MAKE) --no-print-directory FLAVOUR=aarch64 build/aarch64/cross_check
+	@QEMU='$(QEMU)' sh tests/cross/compare.sh build/release/cross_check build/aarch64/cross_check
+
+# ---- install ------------------------------------------------------------------------------
+
+D_BIN = $(DESTDIR)$(PREFIX)/bin
+D_LIB = $(DESTDIR)$(LIBDIR)
+D_INC = $(DESTDIR)$(PREFIX)/include
+D_MAN = $(DESTDIR)$(PREFIX)/share/man/man1
+D_BASH = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+D_DOC = $(DESTDIR)$(PREFIX)/share/doc/hone
+
+install: all
+	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN) $(D_BASH) $(D_DOC)
+	install -m 755 $(B)/hone $(D_BIN)/hone
+	install -m 644 $(B)/libhone.a $(D_LIB)/libhone.a
+	install -m 755 $(B)/$(SO) $(D_LIB)/$(SO)
+	ln -sf $(SO) $(D_LIB)/$(SONAME)
+	ln -sf $(SO) $(D_LIB)/libhone.so
+	install -m 644 include/hone.h $(D_INC)/hone.h
+	install -m 644 $(B)/hone.pc $(D_LIB)/pkgconfig/hone.pc
+	install -m 644 LICENSE README.md CHANGELOG.md $(D_DOC)
+	@if $(B)/hone help --man >$(B)/hone.1 2>/dev/null; then install -m 644 $(B)/hone.1 $(D_MAN)/hone.1; \
+	 else echo "no man page: $(B)/hone does not run here"; fi
+	@if $(B)/hone help --completion bash >$(B)/hone.bash 2>/dev/null; then install -m 644 $(B)/hone.bash $(D_BASH)/hone; \
+	 else echo "no completion: $(B)/hone does not run here"; fi
+uninstall:
+	rm -f $(D_BIN)/hone $(D_LIB)/libhone.a $(D_LIB)/$(SO) $(D_LIB)/$(SONAME) $(D_LIB)/libhone.so
+	rm -f $(D_INC)/hone.h $(D_LIB)/pkgconfig/hone.pc $(D_MAN)/hone.1 $(D_BASH)/hone
+	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md
+	-rmdir $(D_DOC) 2>/dev/null
+
+# A source archive that knows its commit without git.
+dist:
+	@mkdir -p build/dist
+	@git rev-parse --short=12 HEAD >build/dist/COMMIT
+	git archive --format=tar.gz --prefix=hone-$(VERSION)/ --add-file=build/dist/COMMIT -o build/dist/hone-$(VERSION).tar.gz HEAD
+
+ALL_SRC = $(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC)
+compile_commands.json: FORCE
+	@{ echo '['; for f in $(ALL_SRC); do \
+	  case $$f in src/kernels/avx512*) isa='$(ISA_AVX512)';; src/kernels/avx2*) isa='$(ISA_AVX2)';; *) isa=;; esac; \
+	  printf '{"directory":"%s","file":"%s","command":"%s"}\n' "$(CURDIR)" "$$f" \
+	    "$(CC) $(CPPFLAGS) $(CFLAGS) $(HN_CFLAGS) $$isa -c $$f"; done | sed '$$!s/$$/,/'; echo ']'; } >$@
+
 clean:
-	rm -rf build
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)
-.PHONY: all clean
+	rm -rf build compile_commands.json
+help:
+	@echo 'all              $(B)/hone, libhone.a, libhone.so, hone.pc (the default)'
+	@echo 'test             all tests of this flavour; ./test.sh runs every check there is'
+	@echo 'tests            only build the test programs'
+	@echo 'asan ubsan tsan  the tests under a sanitizer'
+	@echo 'cross            the library for aarch64: its outputs equal the native ones (under $(QEMU))'
+	@echo 'fuzz             FUZZ_SECONDS=$(FUZZ_SECONDS) of fuzzing per target'
+	@echo 'coverage         line coverage of the tests, per file'
+	@echo 'lint             the rules of the house; can it still see a breach?'
+	@echo 'format           clang-format over all sources'
+	@echo 'bench            measure models/hone-tiny.gguf and append to benchmarks/local.md'
+	@echo 'install          to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); uninstall removes it'
+	@echo 'dist             build/dist/hone-$(VERSION).tar.gz'
+	@echo 'compile_commands.json, clean, help'
+	@echo 'Variables: FLAVOUR=release|asan|ubsan|tsan|cov|fuzz|aarch64 B=FOLDER CC CFLAGS LDFLAGS WERROR=1 V=1'
+
+FORCE:
+.SECONDARY:
+.PHONY: all tests test asan ubsan tsan coverage fuzz lint format bench cross install uninstall dist clean help FORCE
+-include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) $(wildcard tests/support/*.c) tests/cross/cross_check.c)

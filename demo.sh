@@ -1,0 +1,34 @@
+#!/bin/sh
+# hone in two minutes: installs what is missing, builds, writes a story with the bundled
+# model, measures it on this machine and shows the row that went into the history.
+# Asks nothing. Usage: ./demo.sh
+set -eu
+cd "$(dirname "$0")"
+case ${1:-} in
+-h | --help) sed -n '2,4s/^# //p' "$0"; exit 0 ;;
+'') ;;
+*) echo "demo.sh: $1: no such option; it takes none" >&2; exit 2 ;;
+esac
+model=models/hone-tiny.gguf
+step() { printf '\n== %s\n' "$*"; }
+
+step "what hone needs"
+sh scripts/setup.sh build </dev/null
+echo "all there"
+
+step "building build/release/hone"
+make -j"$(nproc 2>/dev/null || echo 2)" </dev/null
+hone=build/release/hone
+$hone version </dev/null
+
+[ -f "$model" ] || { echo "demo.sh: $model is missing; models/README.md says how it is made" >&2; exit 1; }
+
+step "a story:  hone run -m $model -p \"Once upon a time\" -n 200 -s 1"
+$hone run -m "$model" -p "Once upon a time" -n 200 -s 1 </dev/null
+echo
+
+step "how fast is that here?  ./benchmark.sh -m $model -f demo -t \"demo\" -c \"as built by demo.sh\""
+./benchmark.sh -m "$model" -f demo -t "demo" -c "as built by demo.sh" </dev/null
+
+step "the history, benchmarks/demo.md (newest row last)"
+awk '/^\|/ { row[++n] = $0 } END { for (i = 1; i <= n; i++) if (i <= 2 || i == n) print row[i] }' benchmarks/demo.md

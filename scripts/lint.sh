@@ -1,0 +1,161 @@
+#!/bin/sh
+# The rules of the house that a program can check. Usage: lint.sh [ROOT]
+# Prints one line per breach, exits 1 if there was one. Rules that are a matter of
+# judgement are in docs/DEVELOPING.md, not here.
+set -u
+root=${1:-.}
+cd "$root" || exit 1
+CC=${CC:-gcc}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+: >"$tmp/breaches"
+breach() { echo "$*" >>"$tmp/breaches"; }
+
+# The list of DESIGN: a room includes itself and the rooms before it.
+rooms="base quant gguf kernels backend text model engine train"
+lab="base lab"
+app="base lab"
+
+sources=$(find include src tests bench -name '*.[ch]' 2>/dev/null | sort)
+in_src=$(find src -name '*.[ch]' 2>/dev/null | sort)
+
+# 1. arrows
+for dir in src/*/; do
+    room=$(basename "$dir")
+    case $room in
+    lab) allowed=$lab ;;
+    serve | cli) allowed="$app $room" ;;
+    *)
+        allowed=
+        for r in $rooms; do
+            allowed="$allowed $r"
+            [ "$r" = "$room" ] && break
+        done
+        case " $rooms " in
+        *" $room "*) ;;
+        *) breach "src/$room: not a room of the house (rooms: $rooms lab serve cli)"; continue ;;
+        esac
+        ;;
+    esac
+    for f in $(find "$dir" -name '*.[ch]' | sort); do
+        grep -n '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$f" | while IFS= read -r line; do
+            n=${line%%:*}
+            inc=$(printf '%s\n' "$line" | sed 's/^[^"]*"\([^"]*\)".*/\1/')
+            case $inc in
+            hone.h) ;;
+            ../* | */../* | src/* | tests/*) echo "$f:$n: include \"$inc\": name it from src/, as \"room/file.h\"" ;;
+            */*)
+                case " $allowed " in
+                *" ${inc%%/*} "*) ;;
+                *) echo "$f:$n: $room/ may not include $inc (allowed: hone.h and$(printf ' %s/' $allowed))" ;;
+                esac
+                ;;
+            *) [ -f "$dir$inc" ] || echo "$f:$n: include \"$inc\": not in this room; name it \"room/file.h\"" ;;
+            esac
+        done >>"$tmp/breaches"
+    done
+done
+
+# 2. unique basenames of C files (headers: one per room, likewise)
+for f in $in_src; do echo "$(basename "$f") $f"; done | sort | awk '
+    $1 == last { print $2 ": same basename as " where } { last = $1; where = $2 }' >>"$tmp/breaches"
+
+# 3. length
+for f in $sources; do
+    n=$(wc -l <"$f")
+    [ "$n" -le 1500 ] || breach "$f: $n lines; split by concept before 1500"
+done
+
+# 4. every source opens by saying what it owns
+for f in $sources; do
+    case $(head -c 2 "$f") in
+    '/*' | '//') ;;
+    *) breach "$f:1: does not open with a comment that says what it owns" ;;
+    esac
+done
+
+# C files without comments and string contents; line numbers kept
+for f in $in_src; do
+    mkdir -p "$tmp/bare/$(dirname "$f")"
+    awk '
+    {
+        out = ""; s = $0
+        while (length(s)) {
+            if (inside) {
+                i = index(s, "*/")
+                if (!i) break
+                inside = 0; s = substr(s, i + 2); continue
+            }
+            if (match(s, /^"([^"\\]|\\.)*"/)) { out = out "\"\""; s = substr(s, RLENGTH + 1); continue }
+            if (match(s, /^\047([^\047\\]|\\.)+\047/)) { out = out "0"; s = substr(s, RLENGTH + 1); continue }
+            if (substr(s, 1, 2) == "//") break
+            if (substr(s, 1, 2) == "/*") { inside = 1; s = substr(s, 3); continue }
+            out = out substr(s, 1, 1); s = substr(s, 2)
+        }
+        print out
+    }' "$f" >"$tmp/bare/$f"
+done
+# matches PATTERN FILE…: "file:line: text" in bare code
+matches() {
+    pattern=$1
+    shift
+    for f; do
+        grep -nE "$pattern" "$tmp/bare/$f" | sed "s|^\([0-9]*\):[[:space:]]*|$f:\1: |"
+    done
+}
+
+# 5. the library never exits, aborts or prints
+library=$(for r in $rooms; do find "src/$r" -name '*.[ch]' 2>/dev/null; done | sort)
+matches '(^|[^A-Za-z0-9_.>])(exit|_exit|_Exit|quick_exit|abort|printf|vprintf|puts|putchar|perror|err|errx|warn|warnx)[[:space:]]*\(' $library |
+    sed 's/$/   <- the library never exits, aborts or prints/' >>"$tmp/breaches"
+# stderr belongs to hn_log, in one file
+matches '(^|[^A-Za-z0-9_])(stderr|stdout)([^A-Za-z0-9_]|$)' $(echo "$library" | grep -v '^src/base/error\.c$') |
+    sed 's/$/   <- only hn_log (base\/error.c) writes to a terminal/' >>"$tmp/breaches"
+
+# 6. calls that are wrong everywhere
+matches '(^|[^A-Za-z0-9_])(gets|strcpy|strcat|sprintf|vsprintf|strtok|alloca|atoi|atol|atof|rand|srand)[[:space:]]*\(' $in_src |
+    sed 's/$/   <- unbounded, unchecked or global state/' >>"$tmp/breaches"
+
+# 7. nothing may loosen floating point, in a file or in the build
+for f in Makefile $(find . -maxdepth 1 -name '*.mk') $in_src; do
+    [ -f "$f" ] || continue
+    grep -nE -- '-ffast-math|-Ofast|-funsafe-math|fast-math"|FP_CONTRACT[[:space:]]+ON|fp_contract\(fast\)' "$f" |
+        grep -v 'NUMERIC_FORBIDDEN' | sed "s|^|$f:|; s|\$|   <- changes results with the compiler|"
+done >"$tmp/fast"
+# the list of refused flags in sources.mk names them itself
+grep -v '^\./sources\.mk:' "$tmp/fast" >>"$tmp/breaches"
+
+# 8. promises in the code
+grep -nwE 'TODO|FIXME|XXX|HACK' $sources /dev/null | sed 's/$/   <- do it or write an issue/' >>"$tmp/breaches"
+
+# 9. tabs and trailing blanks in C
+grep -nE "$(printf '\t')|[[:space:]]+\$" $sources /dev/null | sed 's/^\([^:]*:[0-9]*\):.*/\1: tab or trailing blank/' >>"$tmp/breaches"
+
+# 10. the public header stands alone, in C and in C++
+if [ -f include/hone.h ]; then
+    for l in 'c -std=c99' 'c -std=c11' 'c++ -std=c++11'; do
+        set -- $l
+        case $1 in c++) comp=${CXX:-$CC} ;; *) comp=$CC ;; esac
+        if [ "$1" = c++ ] && ! echo 'int main(){}' | $comp -x c++ -fsyntax-only - 2>/dev/null; then
+            echo "SKIP: include/hone.h as C++: no C++ compiler" >&2
+            continue
+        fi
+        echo '#include "hone.h"' | $comp -x "$1" "$2" -Wall -Wextra -pedantic -Werror -Iinclude -fsyntax-only - 2>"$tmp/cc" ||
+            breach "include/hone.h: does not compile alone as $1 ($2): $(grep -m1 error "$tmp/cc")"
+    done
+    grep -n '^[[:space:]]*#[[:space:]]*include' include/hone.h | grep -vE '<(stdbool|stddef|stdint)\.h>' |
+        sed 's|^|include/hone.h:|; s|$|   <- the public header needs only stdbool, stddef, stdint|' >>"$tmp/breaches"
+else
+    breach "include/hone.h: missing"
+fi
+
+# 11. exported names: hone_ in the header, hn_ across files
+grep -nE '^HONE_API' include/hone.h 2>/dev/null | grep -vE '[ *]hone_[a-z0-9_]+\(' |
+    sed 's|^|include/hone.h:|; s|$|   <- public names start with hone_|' >>"$tmp/breaches"
+
+if [ -s "$tmp/breaches" ]; then
+    cat "$tmp/breaches"
+    echo "lint: $(wc -l <"$tmp/breaches") breaches"
+    exit 1
+fi
+echo "lint: $(echo "$sources" | wc -l) files, no breach"

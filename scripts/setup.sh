@@ -1,0 +1,100 @@
+#!/bin/sh
+# Makes sure that what hone needs is on this machine. Usage: setup.sh build|test
+#   build  compiler, make and the libraries of the program
+#   test   these, and what the tests use; parts that only widen the tests (another
+#          architecture, a second compiler) may be missing: their checks are skipped
+# Looks for each thing itself first: nothing missing, nothing done, no network. On
+# Debian and its relatives the missing packages are installed by apt-get, as root or
+# with sudo; elsewhere they are named.
+set -u
+what=${1:-build}
+CC=${CC:-gcc}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+header() { echo "#include <$1>" | "$CC" -E -x c - >/dev/null 2>&1; }
+
+missing=
+want() { # want PACKAGE TEST…: PACKAGE is missing unless TEST succeeds
+    package=$1
+    shift
+    "$@" || missing="$missing $package"
+}
+
+case $CC in
+gcc) want gcc have gcc ;;
+*) have "$CC" || { echo "setup: CC=$CC: no such compiler" >&2; exit 1; } ;;
+esac
+want make have make
+want libc6-dev header stdio.h
+# libraries: those whose headers the sources include
+uses() { grep -qs "^#include <$1" src/*/*.[ch]; }
+for lib in libjansson-dev:jansson.h libutf8proc-dev:utf8proc.h libedit-dev:editline/readline.h libevent-dev:event2/event.h; do
+    if uses "${lib#*:}"; then want "${lib%%:*}" header "${lib#*:}"; fi
+done
+if [ "$what" = test ]; then
+    # cmocka.h wants its own includes first
+    cmocka() { printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' | "$CC" -E -x c - >/dev/null 2>&1; }
+    want libcmocka-dev cmocka
+    uses jansson.h || want libjansson-dev header jansson.h
+    grep -qs '<pcre2.h>' tests/*/*.c && want libpcre2-dev header pcre2posix.h
+fi
+required=$missing
+
+missing=
+if [ "$what" = test ]; then
+    want pkg-config have pkg-config
+    want g++ have g++
+    if [ "$(uname -m)" = x86_64 ]; then
+        want gcc-aarch64-linux-gnu have aarch64-linux-gnu-gcc
+        want libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdio.h
+        want qemu-user have qemu-aarch64
+    fi
+fi
+optional=$missing
+
+required=${required# }
+optional=${optional# }
+[ -n "$required$optional" ] || exit 0
+
+give_up() { # says what is missing; only required things are a failure
+    if [ -n "$required" ]; then
+        echo "setup: missing: $required (Debian 12 names)" >&2
+        echo "setup: $1; install these and run this again" >&2
+        [ -z "$optional" ] || echo "setup: wider tests also want: $optional" >&2
+        exit 1
+    fi
+    echo "setup: not installed, so some checks will be skipped: $optional ($1)" >&2
+    exit 0
+}
+
+have apt-get && have dpkg || give_up "this system has no apt-get"
+if [ "$(id -u)" -eq 0 ]; then
+    as_root=
+elif have sudo && sudo -n true 2>/dev/null; then
+    as_root="sudo -n"
+elif have sudo && [ -n "$required" ] && [ -t 0 ] && [ -t 2 ]; then
+    as_root=sudo # asks for the password, on the terminal
+else
+    give_up "not root, and sudo is missing or wants a password"
+fi
+
+apt() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null; }
+install() { apt install -y --no-install-recommends "$@"; }
+
+echo "setup: installing with apt-get: $required${optional:+ (for wider tests: $optional)}"
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+apt update >"$log" 2>&1 || { tail -n 3 "$log" >&2; echo "setup: apt-get update failed; trying with the package lists there are" >&2; }
+if [ -n "$required" ]; then
+    if ! install $required >"$log" 2>&1; then
+        tail -n 15 "$log" >&2
+        give_up "apt-get could not install them"
+    fi
+fi
+if [ -n "$optional" ] && ! install $optional >"$log" 2>&1; then
+    # one of them may not exist here; the others are still worth having
+    for p in $optional; do
+        install "$p" >"$log" 2>&1 || echo "setup: $p: cannot be installed here; checks that need it will be skipped" >&2
+    done
+fi
+echo "setup: done"

@@ -1,0 +1,203 @@
+/* Thread pool. Owns the workers and the hand-out of chunks; refuses to know the work.
+ *
+ * A job is published in one 64-bit word {generation, next chunk}; taking a chunk is
+ * a compare-and-swap on it, so a worker that wakes late can never take a chunk of
+ * another job. The caller works too and waits only for chunks that were taken: a
+ * worker that the system does not schedule delays nobody. Spinning is bounded, and
+ * off when there are more threads than cores, since then a spinner burns the core
+ * of the one it waits for. */
+#define _GNU_SOURCE
+#include "base/base.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
+
+enum { SPIN_NS = 30000, MAX_THREADS = 1024 };
+#define NO_CHUNK UINT32_MAX
+
+struct hn_pool {
+    _Alignas(64) _Atomic uint64_t word;   /* generation << 32 | next chunk */
+    _Alignas(64) _Atomic uint32_t done;   /* chunks finished of this job; futex of the caller */
+    _Atomic uint32_t caller_sleeps;
+    _Alignas(64) _Atomic uint32_t epoch;  /* futex of the workers */
+    _Atomic uint32_t sleepers;
+    _Atomic bool quit;
+    /* the job; written only while word holds NO_CHUNK */
+    _Atomic(hn_pool_fn *) fn;
+    _Atomic(void *) arg;
+    _Atomic uint32_t n_chunk;
+    int32_t n_threads;
+    int64_t spin_ns;
+    struct worker { pthread_t id; hn_pool *pool; int32_t index; bool started; } *workers; /* [n_threads - 1] */
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void wait_on(_Atomic uint32_t *w, uint32_t seen)
+{
+#if defined(__linux__)
+    syscall(SYS_futex, w, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+#else
+    if (atomic_load(w) == seen) nanosleep(&(struct timespec){ 0, 50000 }, NULL);
+#endif
+}
+
+static void wake(_Atomic uint32_t *w, int n)
+{
+#if defined(__linux__)
+    syscall(SYS_futex, w, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+#endif
+}
+
+/* Takes and runs one chunk of the current job; false if there is none. */
+static bool run_one(hn_pool *p, int32_t thread)
+{
+    uint64_t w = atomic_load_explicit(&p->word, memory_order_acquire);
+    for (;;) {
+        uint32_t chunk = (uint32_t)w;
+        if (chunk == NO_CHUNK) return false;
+        uint32_t total = atomic_load_explicit(&p->n_chunk, memory_order_relaxed);
+        hn_pool_fn *fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
+        void *arg = atomic_load_explicit(&p->arg, memory_order_relaxed);
+        if (chunk >= total) return false;
+        /* success: the job cannot end before this chunk does, so fn and arg are its own */
+        if (!atomic_compare_exchange_weak_explicit(&p->word, &w, w + 1, memory_order_acq_rel, memory_order_acquire)) continue;
+        fn(arg, chunk, thread);
+        if (atomic_fetch_add(&p->done, 1) + 1 == total && atomic_load(&p->caller_sleeps)) wake(&p->done, 1);
+        return true;
+    }
+}
+
+static bool has_work(hn_pool *p)
+{
+    uint64_t w = atomic_load(&p->word);
+    return (uint32_t)w != NO_CHUNK && (uint32_t)w < atomic_load(&p->n_chunk);
+}
+
+static void *worker_main(void *arg)
+{
+    struct worker *me = arg;
+    hn_pool *p = me->pool;
+    while (!atomic_load(&p->quit)) {
+        if (run_one(p, me->index)) continue;
+        int64_t until = p->spin_ns ? now_ns() + p->spin_ns : 0;
+        bool work = false;
+        while (until && !(work = has_work(p)) && now_ns() < until)
+            for (int i = 0; i < 16; i++) cpu_relax();
+        if (work) continue;
+        uint32_t epoch = atomic_load(&p->epoch);
+        atomic_fetch_add(&p->sleepers, 1);
+        if (!has_work(p) && !atomic_load(&p->quit)) wait_on(&p->epoch, epoch);
+        atomic_fetch_sub(&p->sleepers, 1);
+    }
+    return NULL;
+}
+
+hone_status hn_pool_new(hn_pool **out, int32_t n_threads, hone_error *err)
+{
+    *out = NULL;
+    if (n_threads < 1 || n_threads > MAX_THREADS)
+        return HN_FAIL(err, HONE_E_ARG, "threads: %d, expected 1 to %d", n_threads, MAX_THREADS);
+    hn_pool *p = aligned_alloc(64, sizeof *p);
+    if (!p) return HN_FAIL(err, HONE_E_NOMEM, "thread pool");
+    memset(p, 0, sizeof *p);
+    atomic_init(&p->word, NO_CHUNK);
+    p->n_threads = n_threads;
+    p->spin_ns = n_threads <= hn_cpu_count() ? SPIN_NS : 0;
+    p->workers = calloc((size_t)n_threads, sizeof *p->workers);
+    if (!p->workers) {
+        free(p);
+        return HN_FAIL(err, HONE_E_NOMEM, "thread pool");
+    }
+    sigset_t all, old; /* signals belong to the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = 0;
+    for (int32_t i = 0; i < n_threads - 1 && rc == 0; i++) {
+        struct worker *w = &p->workers[i];
+        w->pool = p;
+        w->index = i + 1;
+        rc = pthread_create(&w->id, NULL, worker_main, w);
+        w->started = rc == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc) {
+        hn_pool_free(p);
+        return HN_FAIL(err, HONE_E_NOMEM, "thread pool: cannot start %d threads: %s", n_threads, strerror(rc));
+    }
+    *out = p;
+    return HONE_OK;
+}
+
+void hn_pool_free(hn_pool *p)
+{
+    if (!p) return;
+    atomic_store(&p->quit, true);
+    atomic_fetch_add(&p->epoch, 1);
+    wake(&p->epoch, MAX_THREADS);
+    for (int32_t i = 0; i < p->n_threads - 1; i++)
+        if (p->workers[i].started) pthread_join(p->workers[i].id, NULL);
+    free(p->workers);
+    free(p);
+}
+
+int32_t hn_pool_threads(const hn_pool *p) { return p->n_threads; }
+
+void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)
+{
+    if (n_chunk <= 0) return;
+    if (p->n_threads == 1 || n_chunk == 1) {
+        for (int64_t c = 0; c < n_chunk; c++) fn(arg, c, 0);
+        return;
+    }
+    uint64_t gen = atomic_load_explicit(&p->word, memory_order_relaxed) >> 32;
+    atomic_store(&p->fn, fn);
+    atomic_store(&p->arg, arg);
+    atomic_store(&p->n_chunk, (uint32_t)n_chunk);
+    atomic_store(&p->done, 0);
+    atomic_store(&p->word, (gen + 1) << 32);
+    if (atomic_load(&p->sleepers) > 0) {
+        atomic_fetch_add(&p->epoch, 1);
+        wake(&p->epoch, n_chunk - 1 < MAX_THREADS ? (int)(n_chunk - 1) : MAX_THREADS);
+    }
+    while (run_one(p, 0)) {}
+    int64_t until = 0;
+    uint32_t d;
+    while ((d = atomic_load(&p->done)) != (uint32_t)n_chunk) {
+        int64_t t = p->spin_ns ? now_ns() : 1;
+        if (!until) until = t + p->spin_ns;
+        if (t < until) {
+            for (int i = 0; i < 16; i++) cpu_relax();
+            continue;
+        }
+        atomic_store(&p->caller_sleeps, 1);
+        d = atomic_load(&p->done);
+        if (d != (uint32_t)n_chunk) wait_on(&p->done, d);
+        atomic_store(&p->caller_sleeps, 0);
+    }
+    atomic_store(&p->word, (gen + 1) << 32 | NO_CHUNK);
+}

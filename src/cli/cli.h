@@ -1,0 +1,109 @@
+/* cli: what the commands share. A command is one cmd_NAME.c that defines
+ *     const hn_command hn_command_NAME = { … .run = … };
+ * and is listed in main.c. Sees hone.h, base/ and lab/ only.
+ *
+ * Results go to stdout through hn_out_*, everything else to stderr. A command
+ * returns its exit code; functions here that return int give 0 or the exit code,
+ * having printed the error. */
+#ifndef HN_CLI_H
+#define HN_CLI_H
+
+#include "base/options.h"
+
+#include <jansson.h>
+
+typedef struct hn_cli {
+    const hn_command *cmd;
+    const hn_opts *opts;
+    bool json;    /* --json */
+    bool verbose; /* -v */
+} hn_cli;
+
+enum { /* exit codes */
+    HN_EXIT_OK = 0, HN_EXIT_FAILURE = 1, HN_EXIT_USAGE = 2, HN_EXIT_MODEL = 3, HN_EXIT_NOMEM = 4,
+    HN_EXIT_NETWORK = 5, HN_EXIT_INTERRUPTED = 6, HN_EXIT_REGRESSION = 10, HN_EXIT_SIGINT = 130
+};
+
+#define HN_TAGLINE "run and measure language models on this machine"
+extern const hn_command *const hn_commands[];            /* ends with NULL */
+extern const hn_opt_group *const hn_common_groups[];     /* --json -v --help; every command has them */
+
+/* ---- option groups to list in a command -------------------------------------------------- */
+
+extern const hn_opt_group hn_group_model;    /* model -m, pre */
+extern const hn_opt_group hn_group_prompt;   /* prompt -p, file -f, ids, no-bos, no-special */
+extern const hn_opt_group hn_group_compute;  /* threads -t, cpu, chunk -ub, kv */
+extern const hn_opt_group hn_group_context;  /* ctx-size -c, state-in, state-out */
+extern const hn_opt_group hn_group_sampling; /* temp top-k top-p min-p repeat-penalty presence-penalty
+                                                frequency-penalty repeat-last-n seed -s */
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+int hn_exit_code(hone_status st); /* interrupted: 130 after SIGINT, else 6 */
+/* "hone: MESSAGE"; returns the exit code of err->code. */
+int hn_cli_fail(const hone_error *err);
+/* The same for a file that should be a model: I/O errors count as a bad model (3). */
+int hn_cli_fail_model(const hone_error *err);
+/* "hone: …"; returns code. */
+int hn_cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "hone: …" and where to read on; returns HN_EXIT_USAGE. */
+int hn_cli_usage(const hn_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "hone: note: …" */
+void hn_cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- stdout ------------------------------------------------------------------------------------ */
+
+/* Buffered; false once stdout has failed: then stop. A closed pipe ends the command
+ * quietly, any other failure is named; both with exit code 1 (main.c sees to it). */
+bool hn_out_write(const void *p, size_t n);
+bool hn_out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+bool hn_out_flush(void);
+bool hn_out_failed(void);
+/* Flushes, and turns exit code 0 into 1 if anything could not be written. */
+int hn_out_finish(int code);
+
+/* ---- JSON: one line, "schema" first ---------------------------------------------------------------- */
+
+json_t *hn_json_new(const char *schema);   /* object */
+json_t *hn_json_ids(const int32_t *ids, size_t n);
+json_t *hn_json_str(const char *s, size_t len); /* ill-formed UTF-8 becomes U+FFFD */
+json_t *hn_json_num(double x);             /* rounded to three decimals; null when not finite */
+int hn_json_print(json_t *obj);            /* takes obj (NULL: out of memory) */
+
+/* ---- interruption ---------------------------------------------------------------------------------- */
+
+void hn_cli_signals(void);                 /* main.c, once */
+int hn_interrupted(void);                  /* SIGINT or SIGTERM once received, else 0 */
+bool hn_abort_fn(void *unused);            /* for hone_session_set_abort, hone_progress.abort_fn */
+
+/* ---- input ------------------------------------------------------------------------------------------- */
+
+/* The whole of a file; path "-": stdin. *data malloc'ed and NUL-terminated. HONE_E_IO names path and reason. */
+hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *err);
+/* Ids from the value of --ids: "1,2,3", or "@FILE" for a file of them ("@-": stdin). */
+hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char *what, hone_error *err);
+
+/* The prompt of hn_group_prompt. text/len: as given (text NULL with --ids); ids: tokens
+ * to run, checked against the vocabulary, at least one. */
+typedef struct hn_prompt { char *text; size_t len; int32_t *ids; size_t n; } hn_prompt;
+int hn_cli_prompt(const hn_cli *cli, const hone_model *m, hn_prompt *out);
+void hn_prompt_free(hn_prompt *p);
+
+/* ---- models, contexts, sessions from options ------------------------------------------------------------ */
+
+const char *hn_cli_model_name(const hn_cli *cli); /* -m, fit for a message */
+int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* hn_group_model */
+int hn_cli_new_context(const hn_cli *cli, hone_context **out);  /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
+/* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */
+int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out);
+
+/* ---- time and progress ------------------------------------------------------------------------------------ */
+
+double hn_now_ms(void);                    /* monotonic */
+/* Progress on stderr when it is a terminal: "label 42 %". Use as
+ * hone_progress{ hn_progress_fn, "writing x.gguf", hn_abort_fn }; end with hn_progress_end. */
+void hn_progress_fn(void *label, uint64_t done, uint64_t total);
+void hn_progress_end(void);
+bool hn_stderr_is_tty(void);
+
+#endif

@@ -1,0 +1,371 @@
+/* The AVX2 level (AVX2, FMA, F16C). The contract's sixteen lanes are two registers.
+ * Integer tiles hold 8 outputs: 8 rows × 1 column or 2 rows × 4 columns; lane
+ * r·C + c of every tile vector is output (r, c). */
+#if defined(__x86_64__)
+
+#include "kernels/kernels.h"
+
+#include <immintrin.h>
+#include <math.h>
+
+typedef struct v16 { __m256 a, b; } v16;
+#define V16_OP static inline __attribute__((always_inline))
+V16_OP v16 v16_zero(void) { return (v16){ _mm256_setzero_ps(), _mm256_setzero_ps() }; }
+V16_OP v16 v16_set1(float f) { return (v16){ _mm256_set1_ps(f), _mm256_set1_ps(f) }; }
+V16_OP v16 v16_load(const float *p) { return (v16){ _mm256_loadu_ps(p), _mm256_loadu_ps(p + 8) }; }
+V16_OP void v16_store(float *p, v16 v)
+{
+    _mm256_storeu_ps(p, v.a);
+    _mm256_storeu_ps(p + 8, v.b);
+}
+V16_OP v16 v16_load_f16(const uint16_t *p)
+{
+    return (v16){ _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)), _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8))) };
+}
+V16_OP __m256 widen_bf16(const uint16_t *p)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
+}
+V16_OP v16 v16_load_bf16(const uint16_t *p) { return (v16){ widen_bf16(p), widen_bf16(p + 8) }; }
+#define V16_BINARY(NAME, OP) \
+    V16_OP v16 NAME(v16 x, v16 y) { return (v16){ OP(x.a, y.a), OP(x.b, y.b) }; }
+V16_BINARY(v16_add, _mm256_add_ps)
+V16_BINARY(v16_sub, _mm256_sub_ps)
+V16_BINARY(v16_mul, _mm256_mul_ps)
+V16_BINARY(v16_div, _mm256_div_ps)
+V16_BINARY(v16_max, _mm256_max_ps) /* a > b ? a : b */
+V16_BINARY(v16_min, _mm256_min_ps) /* a < b ? a : b */
+V16_OP v16 v16_fma(v16 x, v16 y, v16 z) { return (v16){ _mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b) }; }
+/* all ones in the lanes below n */
+V16_OP __m256 first_lanes(int n)
+{
+    return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
+}
+V16_OP v16 v16_keep_first(v16 x, v16 other, int n)
+{
+    return (v16){ _mm256_blendv_ps(other.a, x.a, first_lanes(n)), _mm256_blendv_ps(other.b, x.b, first_lanes(n - 8)) };
+}
+/* fma in the first n lanes, z in the others */
+V16_OP v16 v16_fma_first(v16 x, v16 y, v16 z, int n) { return v16_keep_first(v16_fma(x, y, z), z, n); }
+V16_OP float v16_tree(v16 t)
+{
+    __m256 s = _mm256_add_ps(t.a, t.b);
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+V16_OP float v16_hmax(v16 v)
+{
+    __m256 s = _mm256_max_ps(v.a, v.b);
+    __m128 b = _mm_max_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+    b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+V16_OP __m256 scale_pow2(__m256 p, __m256 t)
+{
+    __m256i e = _mm256_sub_epi32(_mm256_castps_si256(t), _mm256_castps_si256(_mm256_set1_ps(HN_EXP_MAGIC)));
+    __m256i h = _mm256_srai_epi32(e, 1), bias = _mm256_set1_epi32(127);
+    __m256 s1 = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(h, bias), 23));
+    __m256 s2 = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(e, h), bias), 23));
+    return _mm256_mul_ps(_mm256_mul_ps(p, s1), s2);
+}
+/* p·2^n, where t = n + magic */
+V16_OP v16 v16_scale_pow2(v16 p, v16 t) { return (v16){ scale_pow2(p.a, t.a), scale_pow2(p.b, t.b) }; }
+
+#define HN_TILE_R 2
+#define HN_TILE_C 2
+#include "kernels/lanes.h"
+
+/* ---- activations -------------------------------------------------------------------------- */
+
+/* n = 32 or 256. Returns d; sums of 16 codes to sum16[n/16]. */
+V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
+{
+    __m256i am = _mm256_setzero_si256(), abs_mask = _mm256_set1_epi32(0x7FFFFFFF);
+    for (int i = 0; i < n; i += 8)
+        am = _mm256_max_epu32(am, _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(x + i)), abs_mask));
+    __m128i m = _mm_max_epu32(_mm256_castsi256_si128(am), _mm256_extracti128_si256(am, 1));
+    m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0x4E));
+    m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0xB1));
+    uint32_t amax_bits = (uint32_t)_mm_cvtsi128_si32(m);
+    float amax = hn_bits_f32(amax_bits);
+    if (amax_bits >= 0x7F800000 || amax < HN_TINY_AMAX) {
+        memset(q, 0, (size_t)n);
+        memset(sum16, 0, (size_t)n / 16 * sizeof *sum16);
+        return amax_bits >= 0x7F800000 ? hn_bits_f32(0x7FC00000) : 0.0f;
+    }
+    __m256 inv = _mm256_set1_ps(127.0f / amax);
+    for (int i = 0; i < n; i += 16) {
+        __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + i), inv));
+        __m256i b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + i + 8), inv));
+        __m256i p = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xD8);
+        _mm_storeu_si128((__m128i *)(q + i), _mm_packs_epi16(_mm256_castsi256_si128(p), _mm256_extracti128_si256(p, 1)));
+        __m256i s = _mm256_add_epi32(a, b);
+        __m128i t = _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
+        t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0x4E));
+        t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0xB1));
+        sum16[i / 16] = _mm_cvtsi128_si32(t);
+    }
+    return amax / 127.0f;
+}
+
+static void quantize256(hn_a256 *dst, const float *x, int64_t n)
+{
+    for (int64_t b = 0; b < n / 256; b++, dst++, x += 256) {
+        int32_t sum[16];
+        dst->d = quantize_block(dst->q, sum, x, 256);
+        for (int j = 0; j < 16; j++) dst->bsum[j] = (int16_t)sum[j];
+        memset(dst->pad, 0, sizeof dst->pad);
+    }
+}
+
+static void quantize32(void *dst, const float *x, int64_t n)
+{
+    int8_t *q = dst;
+    float *d = (float *)(q + n);
+    int32_t *bsum = (int32_t *)(d + n / 32);
+    for (int64_t b = 0; b < n / 32; b++) {
+        int32_t sum[2];
+        d[b] = quantize_block(q + 32 * b, sum, x + 32 * b, 32);
+        bsum[b] = sum[0] + sum[1];
+    }
+}
+
+/* lane i = sum of v[i] */
+V16_OP __m256i sum8x8(const __m256i v[8])
+{
+    __m256i lo = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
+    __m256i hi = _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
+    return _mm256_add_epi32(_mm256_permute2x128_si256(lo, hi, 0x20), _mm256_permute2x128_si256(lo, hi, 0x31));
+}
+
+/* Results of a tile of R rows × C columns at (r, c), those inside the matrix. */
+V16_OP void store_tile(const hn_mm *m, int64_t r, int64_t c, int R, int C, __m256 acc)
+{
+    float y[8];
+    _mm256_storeu_ps(y, acc);
+    for (int j = 0; j < C && c + j < m->n_col; j++)
+        for (int i = 0; i < R && r + i < m->r1; i++) m->y[(c + j) * m->ldy + r + i] = y[i * C + j];
+}
+
+V16_OP __m256 spread_f16(const uint16_t *h) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)h)); }
+
+/* ---- K-quants --------------------------------------------------------------------------------------- */
+
+/* A weight block: codes in natural order, int16 scales for each pair of codes,
+ * `side`: 16 int16 that multiply the sums of 16 activations. Codes stay below 64, so
+ * maddubs (63·127·2 = 16,002) cannot saturate. */
+typedef struct kblock {
+    __m256i q[8], sc[8], side;
+} kblock;
+
+V16_OP void unpack_scales_k4(kblock *o, const uint8_t *s)
+{
+    uint8_t sc[8], mn[8];
+    uint16_t side[16];
+    hn_k_scales(s, sc, mn);
+    for (int i = 0; i < 8; i++) {
+        o->sc[i] = _mm256_set1_epi16(sc[i]);
+        side[2 * i] = side[2 * i + 1] = mn[i];
+    }
+    o->side = _mm256_loadu_si256((const __m256i *)side);
+}
+
+V16_OP void unpack_q4_K(kblock *o, const hn_q4_K *w)
+{
+    __m256i mask = _mm256_set1_epi8(15);
+    for (int g = 0; g < 4; g++) {
+        __m256i b = _mm256_loadu_si256((const __m256i *)(w->q + 32 * g));
+        o->q[2 * g] = _mm256_and_si256(b, mask);
+        o->q[2 * g + 1] = _mm256_and_si256(_mm256_srli_epi16(b, 4), mask);
+    }
+    unpack_scales_k4(o, w->s);
+}
+
+V16_OP void unpack_q5_K(kblock *o, const hn_q5_K *w)
+{
+    __m256i mask = _mm256_set1_epi8(15), bit = _mm256_set1_epi8(16);
+    __m256i h = _mm256_loadu_si256((const __m256i *)w->h);
+    for (int g = 0; g < 4; g++) {
+        __m256i b = _mm256_loadu_si256((const __m256i *)(w->q + 32 * g));
+        __m256i h0 = _mm256_and_si256(_mm256_slli_epi16(_mm256_srli_epi16(h, 2 * g), 4), bit);
+        __m256i h1 = _mm256_and_si256(_mm256_slli_epi16(_mm256_srli_epi16(h, 2 * g + 1), 4), bit);
+        o->q[2 * g] = _mm256_or_si256(_mm256_and_si256(b, mask), h0);
+        o->q[2 * g + 1] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(b, 4), mask), h1);
+    }
+    unpack_scales_k4(o, w->s);
+}
+
+V16_OP void unpack_q6_K(kblock *o, const hn_q6_K *w)
+{
+    __m256i mask = _mm256_set1_epi8(15), high = _mm256_set1_epi8(48);
+    for (int n = 0; n < 2; n++) {
+        __m256i l0 = _mm256_loadu_si256((const __m256i *)(w->l + 64 * n)), l1 = _mm256_loadu_si256((const __m256i *)(w->l + 64 * n + 32));
+        __m256i h = _mm256_loadu_si256((const __m256i *)(w->h + 32 * n));
+        o->q[4 * n] = _mm256_or_si256(_mm256_and_si256(l0, mask), _mm256_and_si256(_mm256_slli_epi16(h, 4), high));
+        o->q[4 * n + 1] = _mm256_or_si256(_mm256_and_si256(l1, mask), _mm256_and_si256(_mm256_slli_epi16(h, 2), high));
+        o->q[4 * n + 2] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l0, 4), mask), _mm256_and_si256(h, high));
+        o->q[4 * n + 3] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l1, 4), mask), _mm256_and_si256(_mm256_srli_epi16(h, 2), high));
+    }
+    for (int s = 0; s < 8; s++)
+        o->sc[s] = _mm256_inserti128_si256(_mm256_set1_epi16(w->s[2 * s]), _mm_set1_epi16(w->s[2 * s + 1]), 1);
+    o->side = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w->s));
+}
+
+V16_OP __m256i kblock_dot(const kblock *w, const hn_a256 *a)
+{
+    __m256i acc = _mm256_setzero_si256();
+    for (int s = 0; s < 8; s++) {
+        __m256i p = _mm256_maddubs_epi16(w->q[s], _mm256_loadu_si256((const __m256i *)(a->q + 32 * s)));
+        acc = _mm256_add_epi32(acc, _mm256_madd_epi16(p, w->sc[s]));
+    }
+    return acc;
+}
+
+/* R·C = 8 outputs at (r, c); rows beyond r1 and columns beyond n_col repeat the last. */
+#define K_TILE(NAME, BLOCK, UNPACK, IS_Q6, R, C)                                                                    \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
+    {                                                                                                               \
+        const BLOCK *w[R];                                                                                          \
+        const hn_a256 *x[C];                                                                                        \
+        for (int i = 0; i < R; i++)                                                                                 \
+            w[i] = (const BLOCK *)((const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride); \
+        for (int j = 0; j < C; j++)                                                                                 \
+            x[j] = (const hn_a256 *)((const char *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride); \
+        __m256 acc = _mm256_setzero_ps();                                                                           \
+        int64_t nb = m->n_in / 256;                                                                                 \
+        for (int64_t b = 0; b < nb; b++) {                                                                          \
+            __m256i iv[8], sv[8];                                                                                   \
+            float da[8];                                                                                            \
+            uint16_t dw[8], dm[8];                                                                                  \
+            for (int i = 0; i < R; i++) {                                                                           \
+                kblock k;                                                                                           \
+                UNPACK(&k, w[i] + b);                                                                               \
+                _mm_prefetch((const char *)(w[i] + b) + 512, _MM_HINT_T0);                                          \
+                for (int j = 0; j < C; j++) {                                                                       \
+                    iv[i * C + j] = kblock_dot(&k, x[j] + b);                                                       \
+                    sv[i * C + j] = _mm256_madd_epi16(k.side, _mm256_loadu_si256((const __m256i *)x[j][b].bsum));   \
+                    da[i * C + j] = x[j][b].d;                                                                      \
+                    dw[i * C + j] = w[i][b].d;                                                                      \
+                    dm[i * C + j] = IS_Q6 ? 0 : ((const uint16_t *)(w[i] + b))[1];                                  \
+                }                                                                                                   \
+            }                                                                                                       \
+            __m256 dav = _mm256_loadu_ps(da);                                                                       \
+            __m256i isum = sum8x8(iv), side = sum8x8(sv);                                                           \
+            if (IS_Q6) {                                                                                            \
+                isum = _mm256_sub_epi32(isum, _mm256_slli_epi32(side, 5));                                          \
+                acc = _mm256_fmadd_ps(_mm256_mul_ps(spread_f16(dw), dav), _mm256_cvtepi32_ps(isum), acc);           \
+            } else {                                                                                                \
+                acc = _mm256_fmadd_ps(_mm256_mul_ps(spread_f16(dw), dav), _mm256_cvtepi32_ps(isum), acc);           \
+                acc = _mm256_fnmadd_ps(_mm256_mul_ps(spread_f16(dm), dav), _mm256_cvtepi32_ps(side), acc);          \
+            }                                                                                                       \
+        }                                                                                                           \
+        store_tile(m, r, c, R, C, acc);                                                                             \
+    }
+
+#define MATMUL_TILES(NAME)                                                    \
+    static void NAME(const hn_mm *m)                                          \
+    {                                                                         \
+        if (m->n_col == 1) {                                                  \
+            for (int64_t r = m->r0; r < m->r1; r += 8) NAME##_8x1(m, r, 0);   \
+            return;                                                           \
+        }                                                                     \
+        for (int64_t c = 0; c < m->n_col; c += 4)                             \
+            for (int64_t r = m->r0; r < m->r1; r += 2) NAME##_2x4(m, r, c);   \
+    }
+#define MATMUL_K(NAME, BLOCK, UNPACK, IS_Q6)          \
+    K_TILE(NAME##_8x1, BLOCK, UNPACK, IS_Q6, 8, 1)    \
+    K_TILE(NAME##_2x4, BLOCK, UNPACK, IS_Q6, 2, 4)    \
+    MATMUL_TILES(NAME)
+MATMUL_K(matmul_q4_K, hn_q4_K, unpack_q4_K, 0)
+MATMUL_K(matmul_q5_K, hn_q5_K, unpack_q5_K, 0)
+MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, 1)
+
+/* ---- 32-blocks ------------------------------------------------------------------------------------------ */
+
+V16_OP __m256i nibbles(const uint8_t *q)
+{
+    __m128i b = _mm_loadu_si128((const __m128i *)q);
+    return _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1), _mm256_set1_epi8(15));
+}
+V16_OP __m256i unpack_q4_0(const hn_q4_0 *w) { return nibbles(w->q); }
+V16_OP __m256i unpack_q5_0(const hn_q5_0 *w)
+{
+    int32_t h;
+    memcpy(&h, w->h, 4);
+    /* byte i of each 8 sees bit i of its own byte of h */
+    __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi32(h), _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303));
+    __m256i bits = _mm256_set1_epi64x((int64_t)0x8040201008040201);
+    __m256i on = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bits), bits);
+    return _mm256_or_si256(nibbles(w->q), _mm256_and_si256(on, _mm256_set1_epi8(16)));
+}
+V16_OP __m256i unpack_q8_0(const hn_q8_0 *w) { return _mm256_loadu_si256((const __m256i *)w->q); }
+
+/* Σ of 4 products per lane; codes unsigned and small, or signed 8-bit (`S`): then
+ * |w| ≤ 128 unsigned times a with w's sign, 128·127·2 = 32,512. */
+V16_OP __m256i dot_u(__m256i w, __m256i a) { return _mm256_madd_epi16(_mm256_maddubs_epi16(w, a), _mm256_set1_epi16(1)); }
+V16_OP __m256i dot_s(__m256i w, __m256i a)
+{
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)), _mm256_set1_epi16(1));
+}
+
+#define T32_TILE(NAME, BLOCK, UNPACK, DOT, OFFSET, R, C)                                                            \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
+    {                                                                                                               \
+        const BLOCK *w[R];                                                                                          \
+        const int8_t *x[C];                                                                                         \
+        const float *d[C];                                                                                          \
+        const int32_t *bs[C];                                                                                       \
+        int64_t nb = m->n_in / 32;                                                                                  \
+        for (int i = 0; i < R; i++)                                                                                 \
+            w[i] = (const BLOCK *)((const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride); \
+        for (int j = 0; j < C; j++) {                                                                               \
+            x[j] = (const int8_t *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride;          \
+            d[j] = (const float *)(x[j] + m->n_in);                                                                 \
+            bs[j] = (const int32_t *)(d[j] + nb);                                                                   \
+        }                                                                                                           \
+        __m256 acc = _mm256_setzero_ps();                                                                           \
+        for (int64_t b = 0; b < nb; b++) {                                                                          \
+            __m256i iv[8];                                                                                          \
+            float da[8];                                                                                            \
+            int32_t off[8];                                                                                         \
+            uint16_t dw[8];                                                                                         \
+            for (int i = 0; i < R; i++) {                                                                           \
+                __m256i q = UNPACK(w[i] + b);                                                                       \
+                _mm_prefetch((const char *)(w[i] + b) + 512, _MM_HINT_T0);                                          \
+                for (int j = 0; j < C; j++) {                                                                       \
+                    iv[i * C + j] = DOT(q, _mm256_loadu_si256((const __m256i *)(x[j] + 32 * b)));                   \
+                    da[i * C + j] = d[j][b];                                                                        \
+                    off[i * C + j] = bs[j][b];                                                                      \
+                    dw[i * C + j] = w[i][b].d;                                                                      \
+                }                                                                                                   \
+            }                                                                                                       \
+            __m256i offset = _mm256_mullo_epi32(_mm256_loadu_si256((const __m256i *)off), _mm256_set1_epi32(OFFSET)); \
+            __m256i isum = _mm256_sub_epi32(sum8x8(iv), offset);                                                    \
+            acc = _mm256_fmadd_ps(_mm256_mul_ps(spread_f16(dw), _mm256_loadu_ps(da)), _mm256_cvtepi32_ps(isum), acc); \
+        }                                                                                                           \
+        store_tile(m, r, c, R, C, acc);                                                                             \
+    }
+#define MATMUL_32(NAME, BLOCK, UNPACK, DOT, OFFSET)           \
+    T32_TILE(NAME##_8x1, BLOCK, UNPACK, DOT, OFFSET, 8, 1)    \
+    T32_TILE(NAME##_2x4, BLOCK, UNPACK, DOT, OFFSET, 2, 4)    \
+    MATMUL_TILES(NAME)
+MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, dot_u, 8)
+MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, dot_u, 16)
+MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, dot_s, 0)
+
+const hn_kernels hn_kernels_avx2 = {
+    .name = "avx2",
+    .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,
+                [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,
+                [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K },
+    .quantize256 = quantize256,
+    .quantize32 = quantize32,
+    .rms_norm = rms_norm,
+    .silu_mul = silu_mul,
+    .attn_f16 = attn_f16,
+    .attn_f32 = attn_f32,
+};
+#else
+typedef int hn_no_avx2; /* an empty file is not C */
+#endif

@@ -1,0 +1,47 @@
+/* The one place that picks kernels: a level's table, its holes filled from below. */
+#include "kernels/kernels.h"
+
+#include <pthread.h>
+
+static hn_kernels tables[HN_CPU_LEVELS];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* dst takes what src has. */
+static void overlay(hn_kernels *dst, const hn_kernels *src)
+{
+    dst->name = src->name;
+    for (int t = 0; t < HN_TYPE_COUNT; t++)
+        if (src->matmul[t]) dst->matmul[t] = src->matmul[t];
+    if (src->quantize256) dst->quantize256 = src->quantize256;
+    if (src->quantize32) dst->quantize32 = src->quantize32;
+    if (src->rms_norm) dst->rms_norm = src->rms_norm;
+    if (src->silu_mul) dst->silu_mul = src->silu_mul;
+    if (src->attn_f16) dst->attn_f16 = src->attn_f16;
+    if (src->attn_f32) dst->attn_f32 = src->attn_f32;
+}
+
+static void fill(void)
+{
+    tables[HN_CPU_SCALAR] = hn_kernels_scalar;
+#if defined(__x86_64__)
+    tables[HN_CPU_AVX2] = hn_kernels_scalar;
+    overlay(&tables[HN_CPU_AVX2], &hn_kernels_avx2);
+    tables[HN_CPU_AVX512] = tables[HN_CPU_AVX2];
+    overlay(&tables[HN_CPU_AVX512], &hn_kernels_avx512);
+#endif
+}
+
+const hn_kernels *hn_kernels_get(hn_cpu_level level)
+{
+    pthread_once(&once, fill);
+    return &tables[level];
+}
+
+hn_act_kind hn_act_kind_of(hn_type t)
+{
+    switch (t) {
+    case HN_Q4_K: case HN_Q5_K: case HN_Q6_K: return HN_ACT_Q256;
+    case HN_Q4_0: case HN_Q5_0: case HN_Q8_0: return HN_ACT_Q32;
+    default: return HN_ACT_F32;
+    }
+}

@@ -1,0 +1,143 @@
+/* kernels: the hot loops. One file per instruction set, one table each; dispatch.c
+ * picks. Kernels allocate nothing and cannot fail; shapes were checked before.
+ *
+ * The numeric contract (every level gives the same bits; scalar.c is the oracle):
+ *
+ * Activations for block types, per row of x, per block of 256 (K-quants) or 32:
+ *   amax = max|x|; q = rne(x·(127/amax)) in [−127, 127]; d = amax/127; integer sums of q.
+ *   amax < 2^-100: d = 0, q = 0. A NaN or infinity in the block: d = NaN, q = 0.
+ * K-quants, per block of 256, in int32 (exact, any order):
+ *   isum = Σ_j sc_j·Σ w·q,  msum = Σ_j m_j·Σ q   (Q6_K: isum −= 32·Σ sc_j·Σ q)
+ *   then in ascending blocks, one chain per output:
+ *   acc = fma(dw·da, (float)isum, acc);  Q4_K, Q5_K: acc = fma(−(dmin·da), (float)msum, acc)
+ * Q4_0, Q5_0, Q8_0, per block of 32: acc = fma(dw·da, (float)isum, acc).
+ * Float weights and every other type (decoded exactly to f32): element k belongs to
+ *   lane k mod 16. Per block of 256 elements the 16 lanes start from zero and
+ *   accumulate in ascending k by fma; t = first block, then t += each further block;
+ *   at last lanes l and l+8 are added, then 4, 2, 1 apart.
+ * Sums of norms and of softmax follow the same rule. exp is hn_exp_f32.
+ * Attention: keys in blocks of 64 and splits of 512 at absolute positions (below).
+ */
+#ifndef HN_KERNELS_H
+#define HN_KERNELS_H
+
+#include "quant/quant.h"
+
+/* ---- activations ------------------------------------------------------------------ */
+
+typedef enum hn_act_kind { HN_ACT_F32 = 0, HN_ACT_Q256, HN_ACT_Q32, HN_ACT_KINDS } hn_act_kind;
+
+/* One block of 256: five cache lines. */
+typedef struct hn_a256 {
+    int8_t q[256];
+    int16_t bsum[16]; /* sums of 16 consecutive q */
+    float d;
+    uint8_t pad[28];
+} hn_a256;
+_Static_assert(sizeof(hn_a256) == 320, "five lines");
+
+/* A row for 32-blocks: q[n], then d[n/32], then bsum[n/32] (int32), padded to 64 bytes. */
+static inline size_t hn_act_row_bytes(hn_act_kind kind, int64_t n)
+{
+    switch (kind) {
+    case HN_ACT_Q256: return (size_t)(n / 256) * sizeof(hn_a256);
+    case HN_ACT_Q32: return ((size_t)n + (size_t)(n / 32) * 8 + 63) & ~(size_t)63;
+    default: return ((size_t)n * sizeof(float) + 63) & ~(size_t)63;
+    }
+}
+
+/* What a weight type multiplies with: its own block format, else exact f32. */
+hn_act_kind hn_act_kind_of(hn_type t);
+
+/* ---- matmul: y[c·ldy + r] = Σ_k W[r][k] · X[c][k] ------------------------------------ */
+
+typedef struct hn_mm {
+    float *y;
+    int64_t ldy;                    /* floats between columns of y */
+    const void *w;                  /* row 0 */
+    size_t w_stride;                /* bytes between weight rows */
+    const void *x;                  /* column 0, in the weight type's activation kind */
+    size_t x_stride;                /* bytes between activation rows */
+    int64_t n_in, n_col, r0, r1;    /* rows [r0, r1) of W, all columns */
+} hn_mm;
+typedef void hn_matmul_fn(const hn_mm *a);
+
+/* ---- attention ------------------------------------------------------------------------ */
+
+enum { HN_KEY_BLOCK = 16,   /* keys interleaved in the K cache */
+       HN_SOFT_BLOCK = 64,  /* keys per step of the running softmax */
+       HN_SPLIT = 512 };    /* keys per independent partial result */
+
+/* n_q queries (heads sharing one KV head) of one token against n_kv keys.
+ *   q [n_q][d], out [n_q][d] f32
+ *   k [ceil(n_kv/16)][d][16], v [n_kv][d]; f16 or f32
+ * Per query and split of 512 keys: m = −inf, l = 0, o = 0; per block of 64 keys:
+ *   s_t = scale·(chain of fma over d from 0); mn = max(m, max s); c = exp(m−mn);
+ *   p_t = exp(s_t−mn); l = l·c + Σp (lanes t mod 16, tree); o = o·c, then fma(p_t, v_t, o) in ascending t.
+ * Splits merge ascending into M = −inf, L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn); b = exp(m−Mn);
+ *   L = fma(l, b, L·a); O = fma(o, b, O·a). out = O / L. */
+typedef struct hn_attn {
+    const float *q;
+    float *out;
+    const void *k, *v;
+    float *scratch; /* [n_q·(HN_SOFT_BLOCK + d)] */
+    int64_t n_q, n_kv, d;
+    float scale;
+} hn_attn;
+typedef void hn_attn_fn(const hn_attn *a);
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+typedef struct hn_kernels {
+    const char *name;
+    hn_matmul_fn *matmul[HN_TYPE_COUNT]; /* NULL: inherit the level below; below scalar: decode, then F32 */
+    void (*quantize256)(hn_a256 *dst, const float *x, int64_t n);
+    void (*quantize32)(void *dst, const float *x, int64_t n);
+    /* y = (x · (1/sqrt(Σx²/n + eps))) · w */
+    void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);
+    /* y = (g / (1 + exp(−g))) · u; y may be g */
+    void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
+    hn_attn_fn *attn_f16, *attn_f32;
+} hn_kernels;
+
+/* The table of a level, holes filled from below. The level must be present. */
+const hn_kernels *hn_kernels_get(hn_cpu_level level);
+
+extern const hn_kernels hn_kernels_scalar, hn_kernels_avx2, hn_kernels_avx512;
+
+/* ---- shared pieces, the same code on every level -------------------------------------------- */
+
+float hn_exp_f32(float x); /* the oracle of every vector exp; own polynomial */
+/* sin and cos of a double, reduced in double; own polynomials; |x| < 2^30 */
+void hn_sincos(double x, double *s, double *c);
+double hn_exp2_f64(double x);
+double hn_log2_f64(double x); /* x > 0, normal */
+
+/* cos,sin pairs [n_rot/2][2] of pos·base^(−2i/n)/factor_i·freq_scale; factors may be NULL. */
+void hn_rope_freqs(double *freq, int32_t n_rot, double base, const float *factors, double freq_scale);
+void hn_rope_table(float *cs, const double *freq, int32_t n_rot, int64_t pos, float mscale);
+/* Rotates n_head vectors of d floats; pairs (2i, 2i+1), or (i, i + n_rot/2) if neox. */
+void hn_rope_apply(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox);
+void hn_add(float *y, const float *x, int64_t n); /* y += x */
+/* Stores one key / value vector of d floats at position pos of its plane. */
+void hn_store_k(void *k, const float *x, int64_t d, int64_t pos, bool f16);
+void hn_store_v(void *v, const float *x, int64_t d, int64_t pos, bool f16);
+
+/* Constants of exp, shared by all levels. e^x = 2^n·p(r), n = rne(x·log2 e), r = x − n·ln 2
+ * in two parts; p by Horner in fma: Taylor coefficients, |r| ≤ 0.347, error < 1 ulp. */
+#define HN_EXP_LO (-104.0f)
+#define HN_EXP_HI 89.0f
+#define HN_EXP_LOG2E 1.44269504f
+#define HN_EXP_MAGIC 12582912.0f /* 1.5·2^23: adding it rounds to an integer */
+#define HN_EXP_LN2_HI 0.693359375f
+#define HN_EXP_LN2_LO (-2.12194440e-4f)
+#define HN_EXP_C7 1.98412698e-4f
+#define HN_EXP_C6 1.38888889e-3f
+#define HN_EXP_C5 8.33333333e-3f
+#define HN_EXP_C4 4.16666667e-2f
+#define HN_EXP_C3 1.66666667e-1f
+#define HN_EXP_C2 5.0e-1f
+
+#define HN_TINY_AMAX 0x1p-100f
+
+#endif

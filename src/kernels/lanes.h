@@ -1,0 +1,244 @@
+/* The float kernels over sixteen lanes, written once and included by each x86 level
+ * after it has defined v16 and its operations (avx2: two registers; avx512: one).
+ * Every loop here follows the order that kernels.h fixes; scalar.c is the oracle. */
+
+#ifndef HN_TILE_R /* weight rows × columns held in registers by the float matmul */
+#error "the level defines HN_TILE_R and HN_TILE_C"
+#endif
+
+#define HN_INLINE static inline __attribute__((always_inline))
+
+HN_INLINE v16 v16_exp(v16 x)
+{
+    x = v16_max(v16_set1(HN_EXP_LO), x);
+    x = v16_min(v16_set1(HN_EXP_HI), x);
+    v16 magic = v16_set1(HN_EXP_MAGIC), t = v16_fma(x, v16_set1(HN_EXP_LOG2E), magic), n = v16_sub(t, magic);
+    v16 r = v16_fma(n, v16_set1(-HN_EXP_LN2_HI), x);
+    r = v16_fma(n, v16_set1(-HN_EXP_LN2_LO), r);
+    v16 p = v16_set1(HN_EXP_C7);
+    p = v16_fma(p, r, v16_set1(HN_EXP_C6));
+    p = v16_fma(p, r, v16_set1(HN_EXP_C5));
+    p = v16_fma(p, r, v16_set1(HN_EXP_C4));
+    p = v16_fma(p, r, v16_set1(HN_EXP_C3));
+    p = v16_fma(p, r, v16_set1(HN_EXP_C2));
+    p = v16_fma(p, r, v16_set1(1.0f));
+    p = v16_fma(p, r, v16_set1(1.0f));
+    return v16_scale_pow2(p, t);
+}
+
+/* ---- matmul with float weights: element k in lane k mod 16, partial sums per 256 ------------ */
+
+#define V16_LOAD_F32(p) v16_load((const float *)(p))
+#define V16_LOAD_F16(p) v16_load_f16((const uint16_t *)(p))
+#define V16_LOAD_BF16(p) v16_load_bf16((const uint16_t *)(p))
+
+/* R rows from row r times C columns from column c. */
+#define MM_TILE(NAME, ELEM, LOAD, R, C)                                                                       \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                    \
+    {                                                                                                         \
+        const ELEM *w[R];                                                                                     \
+        const float *x[C];                                                                                    \
+        v16 t[R][C];                                                                                          \
+        for (int i = 0; i < R; i++) w[i] = (const ELEM *)((const char *)m->w + (size_t)(r + i) * m->w_stride); \
+        for (int j = 0; j < C; j++) x[j] = (const float *)((const char *)m->x + (size_t)(c + j) * m->x_stride); \
+        for (int i = 0; i < R; i++)                                                                           \
+            for (int j = 0; j < C; j++) t[i][j] = v16_zero();                                                 \
+        for (int64_t b = 0; b < m->n_in; b += 256) {                                                          \
+            int64_t end = b + 256 < m->n_in ? b + 256 : m->n_in, k = b;                                       \
+            v16 p[R][C];                                                                                      \
+            for (int i = 0; i < R; i++)                                                                       \
+                for (int j = 0; j < C; j++) p[i][j] = v16_zero();                                             \
+            for (; k + 16 <= end; k += 16) {                                                                  \
+                v16 xv[C];                                                                                    \
+                for (int j = 0; j < C; j++) xv[j] = v16_load(x[j] + k);                                       \
+                for (int i = 0; i < R; i++) {                                                                 \
+                    v16 wv = LOAD(w[i] + k);                                                                  \
+                    for (int j = 0; j < C; j++) p[i][j] = v16_fma(wv, xv[j], p[i][j]);                        \
+                }                                                                                             \
+            }                                                                                                 \
+            if (k < end) {                                                                                    \
+                int n = (int)(end - k);                                                                       \
+                ELEM wt[R][16];                                                                               \
+                float xt[C][16];                                                                              \
+                memset(wt, 0, sizeof wt);                                                                     \
+                memset(xt, 0, sizeof xt);                                                                     \
+                for (int i = 0; i < R; i++) memcpy(wt[i], w[i] + k, (size_t)n * sizeof(ELEM));                \
+                for (int j = 0; j < C; j++) memcpy(xt[j], x[j] + k, (size_t)n * sizeof(float));               \
+                for (int i = 0; i < R; i++)                                                                   \
+                    for (int j = 0; j < C; j++)                                                               \
+                        p[i][j] = v16_fma_first(LOAD(wt[i]), v16_load(xt[j]), p[i][j], n);                    \
+            }                                                                                                 \
+            for (int i = 0; i < R; i++)                                                                       \
+                for (int j = 0; j < C; j++) t[i][j] = b ? v16_add(t[i][j], p[i][j]) : p[i][j];                \
+        }                                                                                                     \
+        for (int i = 0; i < R; i++)                                                                           \
+            for (int j = 0; j < C; j++) m->y[(c + j) * m->ldy + r + i] = v16_tree(t[i][j]);                   \
+    }
+
+#define MATMUL_FLOAT(NAME, ELEM, LOAD)                                                                  \
+    MM_TILE(NAME##_rc, ELEM, LOAD, HN_TILE_R, HN_TILE_C)                                                \
+    MM_TILE(NAME##_r1, ELEM, LOAD, 4, 1)                                                                \
+    MM_TILE(NAME##_1c, ELEM, LOAD, 1, HN_TILE_C)                                                        \
+    MM_TILE(NAME##_11, ELEM, LOAD, 1, 1)                                                                \
+    static void NAME(const hn_mm *m)                                                                    \
+    {                                                                                                   \
+        int64_t c = 0, r;                                                                               \
+        for (; c + HN_TILE_C <= m->n_col; c += HN_TILE_C) {                                             \
+            for (r = m->r0; r + HN_TILE_R <= m->r1; r += HN_TILE_R) NAME##_rc(m, r, c);                 \
+            for (; r < m->r1; r++) NAME##_1c(m, r, c);                                                  \
+        }                                                                                               \
+        for (; c < m->n_col; c++) {                                                                     \
+            for (r = m->r0; r + 4 <= m->r1; r += 4) NAME##_r1(m, r, c);                                 \
+            for (; r < m->r1; r++) NAME##_11(m, r, c);                                                  \
+        }                                                                                               \
+    }
+MATMUL_FLOAT(matmul_f32, float, V16_LOAD_F32)
+MATMUL_FLOAT(matmul_f16, uint16_t, V16_LOAD_F16)
+MATMUL_FLOAT(matmul_bf16, uint16_t, V16_LOAD_BF16)
+
+/* ---- norm, silu ---------------------------------------------------------------------------------- */
+
+static void rms_norm(float *y, const float *x, const float *w, int64_t n, float eps)
+{
+    v16 t = v16_zero();
+    for (int64_t b = 0; b < n; b += 256) {
+        int64_t end = b + 256 < n ? b + 256 : n, k = b;
+        v16 p = v16_zero();
+        for (; k + 16 <= end; k += 16) {
+            v16 v = v16_load(x + k);
+            p = v16_fma(v, v, p);
+        }
+        if (k < end) {
+            float xt[16] = { 0 };
+            memcpy(xt, x + k, (size_t)(end - k) * sizeof(float));
+            p = v16_fma_first(v16_load(xt), v16_load(xt), p, (int)(end - k));
+        }
+        t = b ? v16_add(t, p) : p;
+    }
+    float scale = 1.0f / sqrtf(v16_tree(t) / (float)n + eps);
+    int64_t k = 0;
+    for (; k + 16 <= n; k += 16) v16_store(y + k, v16_mul(v16_mul(v16_load(x + k), v16_set1(scale)), v16_load(w + k)));
+    for (; k < n; k++) y[k] = (x[k] * scale) * w[k];
+}
+
+static void silu_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        v16 v = v16_load(g + i), e = v16_exp(v16_sub(v16_set1(-0.0f), v));
+        v16_store(y + i, v16_mul(v16_div(v, v16_add(v16_set1(1.0f), e)), v16_load(u + i)));
+    }
+    for (; i < n; i++) y[i] = g[i] / (1.0f + hn_exp_f32(-g[i])) * u[i];
+}
+
+/* ---- attention --------------------------------------------------------------------------------------- */
+
+/* o[d] = o·c, then the chain of fma over n keys; dims [i0, i0 + 16·N). */
+#define PV_STEP(N)                                                                                     \
+    do {                                                                                               \
+        v16 acc[NQ][N];                                                                                \
+        for (int q = 0; q < NQ; q++)                                                                   \
+            for (int j = 0; j < N; j++) acc[q][j] = v16_mul(v16_load(o[q] + i0 + 16 * j), v16_set1(c[q])); \
+        for (int64_t t = 0; t < n; t++)                                                                \
+            for (int j = 0; j < N; j++) {                                                              \
+                v16 vv = LOADV(vp + (t0 + t) * d + i0 + 16 * j);                                       \
+                for (int q = 0; q < NQ; q++) acc[q][j] = v16_fma(v16_set1(p[q][t]), vv, acc[q][j]);    \
+            }                                                                                          \
+        for (int q = 0; q < NQ; q++)                                                                   \
+            for (int j = 0; j < N; j++) v16_store(o[q] + i0 + 16 * j, acc[q][j]);                      \
+    } while (0)
+
+/* NQ_ queries from query iq on, in step: they share every load of K and V. */
+#define ATTN(NAME, ELEM, LOADV_, WIDEN, NQ_)                                                                  \
+    static void NAME(const hn_attn *a, int64_t iq)                                                            \
+    {                                                                                                         \
+        enum { NQ = NQ_ };                                                                                    \
+        const ELEM *kp = a->k, *vp = a->v;                                                                    \
+        const int64_t d = a->d;                                                                               \
+        const float *q_in = a->q + iq * d;                                                                    \
+        float *out[NQ], *p[NQ], *o[NQ], M[NQ], L[NQ];                                                         \
+        for (int q = 0; q < NQ; q++) {                                                                        \
+            out[q] = a->out + (iq + q) * d;                                                                   \
+            p[q] = a->scratch + q * (HN_SOFT_BLOCK + d);                                                      \
+            o[q] = p[q] + HN_SOFT_BLOCK;                                                                      \
+            M[q] = -INFINITY;                                                                                 \
+            L[q] = 0.0f;                                                                                      \
+            for (int64_t i = 0; i < d; i++) out[q][i] = 0.0f;                                                 \
+        }                                                                                                     \
+        for (int64_t s0 = 0; s0 < a->n_kv; s0 += HN_SPLIT) {                                                  \
+            int64_t s1 = s0 + HN_SPLIT < a->n_kv ? s0 + HN_SPLIT : a->n_kv;                                   \
+            float m[NQ], l[NQ], c[NQ];                                                                        \
+            for (int q = 0; q < NQ; q++) {                                                                    \
+                m[q] = -INFINITY;                                                                             \
+                l[q] = 0.0f;                                                                                  \
+                for (int64_t i = 0; i < d; i++) o[q][i] = 0.0f;                                               \
+            }                                                                                                 \
+            for (int64_t t0 = s0; t0 < s1; t0 += HN_SOFT_BLOCK) {                                             \
+                int64_t n = s1 - t0 < HN_SOFT_BLOCK ? s1 - t0 : HN_SOFT_BLOCK;                                \
+                v16 s[4][NQ];                                                                                 \
+                for (int kb = 0; kb < 4; kb++) {                                                              \
+                    for (int q = 0; q < NQ; q++) s[kb][q] = v16_set1(-INFINITY);                              \
+                    if (kb * 16 >= n) continue;                                                               \
+                    const ELEM *k = kp + (t0 / HN_KEY_BLOCK + kb) * d * HN_KEY_BLOCK;                         \
+                    v16 acc[NQ];                                                                              \
+                    for (int q = 0; q < NQ; q++) acc[q] = v16_zero();                                         \
+                    for (int64_t i = 0; i < d; i++) {                                                         \
+                        v16 kv = LOADV_(k + i * HN_KEY_BLOCK);                                                \
+                        for (int q = 0; q < NQ; q++) acc[q] = v16_fma(v16_set1(q_in[q * d + i]), kv, acc[q]); \
+                    }                                                                                         \
+                    for (int q = 0; q < NQ; q++)                                                              \
+                        s[kb][q] = v16_keep_first(v16_mul(acc[q], v16_set1(a->scale)), v16_set1(-INFINITY),   \
+                                                  (int)(n - kb * 16));                                        \
+                }                                                                                             \
+                for (int q = 0; q < NQ; q++) {                                                                \
+                    v16 mv = v16_max(v16_max(s[0][q], s[1][q]), v16_max(s[2][q], s[3][q]));                   \
+                    float bm = v16_hmax(mv), mn = m[q] > bm ? m[q] : bm;                                      \
+                    c[q] = hn_exp_f32(m[q] - mn);                                                             \
+                    v16 e[4];                                                                                 \
+                    for (int kb = 0; kb < 4; kb++) {                                                          \
+                        e[kb] = v16_exp(v16_sub(s[kb][q], v16_set1(mn)));                                     \
+                        v16_store(p[q] + 16 * kb, e[kb]);                                                     \
+                    }                                                                                         \
+                    l[q] = l[q] * c[q] + v16_tree(v16_add(v16_add(v16_add(e[0], e[1]), e[2]), e[3]));         \
+                    m[q] = mn;                                                                                \
+                }                                                                                             \
+                int64_t i0 = 0;                                                                               \
+                for (; i0 + 64 <= d; i0 += 64) PV_STEP(4);                                                    \
+                for (; i0 + 16 <= d; i0 += 16) PV_STEP(1);                                                    \
+                for (; i0 < d; i0++)                                                                          \
+                    for (int q = 0; q < NQ; q++) {                                                            \
+                        float x = o[q][i0] * c[q];                                                            \
+                        for (int64_t t = 0; t < n; t++) x = fmaf(p[q][t], WIDEN(vp[(t0 + t) * d + i0]), x);   \
+                        o[q][i0] = x;                                                                         \
+                    }                                                                                         \
+            }                                                                                                 \
+            for (int q = 0; q < NQ; q++) {                                                                    \
+                float Mn = M[q] > m[q] ? M[q] : m[q], ca = hn_exp_f32(M[q] - Mn), cb = hn_exp_f32(m[q] - Mn); \
+                L[q] = fmaf(l[q], cb, L[q] * ca);                                                             \
+                for (int64_t i = 0; i < d; i++) out[q][i] = fmaf(o[q][i], cb, out[q][i] * ca);                \
+                M[q] = Mn;                                                                                    \
+            }                                                                                                 \
+        }                                                                                                     \
+        for (int q = 0; q < NQ; q++)                                                                          \
+            for (int64_t i = 0; i < d; i++) out[q][i] = out[q][i] / L[q];                                     \
+    }
+
+#define ATTN_ALL(NAME)                                                  \
+    static void NAME(const hn_attn *a)                                  \
+    {                                                                   \
+        int64_t iq = 0;                                                 \
+        for (; iq + 4 <= a->n_q; iq += 4) NAME##_4(a, iq);              \
+        for (; iq < a->n_q; iq++) NAME##_1(a, iq);                      \
+    }
+
+static inline float hn_same_f32(float v) { return v; }
+#define LOADV V16_LOAD_F16
+ATTN(attn_f16_4, uint16_t, V16_LOAD_F16, hn_f16_to_f32, 4)
+ATTN(attn_f16_1, uint16_t, V16_LOAD_F16, hn_f16_to_f32, 1)
+#undef LOADV
+#define LOADV V16_LOAD_F32
+ATTN(attn_f32_4, float, V16_LOAD_F32, hn_same_f32, 4)
+ATTN(attn_f32_1, float, V16_LOAD_F32, hn_same_f32, 1)
+#undef LOADV
+ATTN_ALL(attn_f16)
+ATTN_ALL(attn_f32)

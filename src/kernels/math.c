@@ -1,0 +1,123 @@
+/* Own elementary functions and the small loops that need no level of their own.
+ * Only +, −, ·, / and fmaf: the same bits with any compiler and C library. */
+#include "kernels/kernels.h"
+
+#include <math.h>
+
+float hn_exp_f32(float x)
+{
+    x = x < HN_EXP_LO ? HN_EXP_LO : x; /* NaN passes both */
+    x = x > HN_EXP_HI ? HN_EXP_HI : x;
+    float t = fmaf(x, HN_EXP_LOG2E, HN_EXP_MAGIC);
+    float n = t - HN_EXP_MAGIC;
+    float r = fmaf(n, -HN_EXP_LN2_HI, x);
+    r = fmaf(n, -HN_EXP_LN2_LO, r);
+    float p = HN_EXP_C7;
+    p = fmaf(p, r, HN_EXP_C6);
+    p = fmaf(p, r, HN_EXP_C5);
+    p = fmaf(p, r, HN_EXP_C4);
+    p = fmaf(p, r, HN_EXP_C3);
+    p = fmaf(p, r, HN_EXP_C2);
+    p = fmaf(p, r, 1.0f);
+    p = fmaf(p, r, 1.0f);
+    /* 2^n in two factors, so that results below 2^-126 and above 2^127 round by themselves */
+    int32_t e = (int32_t)(hn_f32_bits(t) - hn_f32_bits(HN_EXP_MAGIC)), h = e >> 1;
+    return p * hn_bits_f32((uint32_t)(h + 127) << 23) * hn_bits_f32((uint32_t)(e - h + 127) << 23);
+}
+
+static double bits_f64(uint64_t u)
+{
+    double d;
+    memcpy(&d, &u, 8);
+    return d;
+}
+
+/* 2^x, |x| < 1000: split off the nearest integer, Taylor of e^(f·ln 2), |f| ≤ ½. */
+double hn_exp2_f64(double x)
+{
+    double n = (x + 0x1.8p52) - 0x1.8p52, y = (x - n) * 0.693147180559945309417, p = 1.0;
+    for (int k = 18; k >= 1; k--) p = 1.0 + p * y / k;
+    return p * bits_f64((uint64_t)((int64_t)n + 1023) << 52);
+}
+
+/* log2 of a positive normal number: x = 2^e·m, m in [√½, √2); ln m = 2·atanh((m−1)/(m+1)). */
+double hn_log2_f64(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, 8);
+    int64_t e = (int64_t)(u >> 52 & 2047) - 1023;
+    double m = bits_f64((u & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000);
+    if (m > 1.41421356237309504880) m *= 0.5, e++;
+    double z = (m - 1.0) / (m + 1.0), z2 = z * z, s = 0.0;
+    for (int k = 23; k >= 1; k -= 2) s = s * z2 + 1.0 / k;
+    return (double)e + 2.0 * z * s * 1.44269504088896340736;
+}
+
+void hn_sincos(double x, double *sn, double *cs)
+{
+    /* π/2 in three parts of 33, 33 and 53 bits: n·part is exact for |n| < 2^20, tiny beyond */
+    static const double P1 = 0x1.921fb544p+0, P2 = 0x1.0b4611a6p-34, P3 = 0x1.3198a2e037073p-69;
+    double n = (x * 0.636619772367581343076 + 0x1.8p52) - 0x1.8p52;
+    double r = ((x - n * P1) - n * P2) - n * P3, r2 = r * r, s = 1.0, c = 1.0;
+    for (int k = 19; k >= 3; k -= 2) s = 1.0 - s * r2 / (double)(k * (k - 1));
+    for (int k = 20; k >= 2; k -= 2) c = 1.0 - c * r2 / (double)(k * (k - 1));
+    s *= r;
+    switch ((int64_t)n & 3) {
+    case 0: *sn = s, *cs = c; break;
+    case 1: *sn = c, *cs = -s; break;
+    case 2: *sn = -s, *cs = -c; break;
+    default: *sn = -c, *cs = s;
+    }
+}
+
+void hn_rope_freqs(double *freq, int32_t n_rot, double base, const float *factors, double freq_scale)
+{
+    double l = hn_log2_f64(base);
+    for (int32_t i = 0; i < n_rot / 2; i++) {
+        double f = hn_exp2_f64(-2.0 * i / n_rot * l);
+        freq[i] = (factors ? f / (double)factors[i] : f) * freq_scale;
+    }
+}
+
+void hn_rope_table(float *cs, const double *freq, int32_t n_rot, int64_t pos, float mscale)
+{
+    for (int32_t i = 0; i < n_rot / 2; i++) {
+        double s, c;
+        hn_sincos((double)pos * freq[i], &s, &c);
+        cs[2 * i] = (float)c * mscale;
+        cs[2 * i + 1] = (float)s * mscale;
+    }
+}
+
+void hn_rope_apply(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox)
+{
+    int64_t half = n_rot / 2, sa = neox ? 1 : 2, sb = neox ? half : 1;
+    for (int64_t h = 0; h < n_head; h++, x += d)
+        for (int64_t i = 0; i < half; i++) {
+            float c = cs[2 * i], s = cs[2 * i + 1], a = x[i * sa], b = x[i * sa + sb];
+            x[i * sa] = a * c - b * s;
+            x[i * sa + sb] = a * s + b * c;
+        }
+}
+
+void hn_add(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+void hn_store_k(void *k, const float *x, int64_t d, int64_t pos, bool f16)
+{
+    int64_t at = pos / HN_KEY_BLOCK * d * HN_KEY_BLOCK + pos % HN_KEY_BLOCK;
+    if (f16)
+        for (int64_t i = 0; i < d; i++) ((uint16_t *)k)[at + i * HN_KEY_BLOCK] = hn_f32_to_f16(x[i]);
+    else
+        for (int64_t i = 0; i < d; i++) ((float *)k)[at + i * HN_KEY_BLOCK] = x[i];
+}
+
+void hn_store_v(void *v, const float *x, int64_t d, int64_t pos, bool f16)
+{
+    if (f16)
+        for (int64_t i = 0; i < d; i++) ((uint16_t *)v)[pos * d + i] = hn_f32_to_f16(x[i]);
+    else
+        memcpy((float *)v + pos * d, x, (size_t)d * sizeof(float));
+}

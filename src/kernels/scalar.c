@@ -1,0 +1,325 @@
+/* The scalar level: the plain loops a reader can check against the contract in
+ * kernels.h, and the oracle for every other level. */
+#include "kernels/kernels.h"
+
+#include <math.h>
+
+/* 16 lanes added 8, 4, 2, 1 apart. */
+static float tree16(const float t[16])
+{
+    float a[8];
+    for (int i = 0; i < 8; i++) a[i] = t[i] + t[i + 8];
+    for (int i = 0; i < 4; i++) a[i] = a[i] + a[i + 4];
+    return (a[0] + a[2]) + (a[1] + a[3]);
+}
+
+/* ---- activations ---------------------------------------------------------------------- */
+
+/* q[n] and the scale of one block. */
+static float quantize_block(int8_t *q, const float *x, int n)
+{
+    uint32_t amax_bits = 0;
+    for (int i = 0; i < n; i++) {
+        uint32_t b = hn_f32_bits(x[i]) & 0x7FFFFFFF; /* orders like |x|, NaN above infinity */
+        amax_bits = b > amax_bits ? b : amax_bits;
+    }
+    float amax = hn_bits_f32(amax_bits);
+    if (amax_bits >= 0x7F800000 || amax < HN_TINY_AMAX) {
+        memset(q, 0, (size_t)n);
+        return amax_bits >= 0x7F800000 ? hn_bits_f32(0x7FC00000) : 0.0f;
+    }
+    float inv = 127.0f / amax;
+    for (int i = 0; i < n; i++) q[i] = (int8_t)((x[i] * inv + HN_EXP_MAGIC) - HN_EXP_MAGIC);
+    return amax / 127.0f;
+}
+
+static void quantize256(hn_a256 *dst, const float *x, int64_t n)
+{
+    for (int64_t b = 0; b < n / 256; b++, dst++, x += 256) {
+        dst->d = quantize_block(dst->q, x, 256);
+        for (int j = 0; j < 16; j++) {
+            int s = 0;
+            for (int i = 0; i < 16; i++) s += dst->q[16 * j + i];
+            dst->bsum[j] = (int16_t)s;
+        }
+        memset(dst->pad, 0, sizeof dst->pad);
+    }
+}
+
+static void quantize32(void *dst, const float *x, int64_t n)
+{
+    int8_t *q = dst;
+    float *d = (float *)(q + n);
+    int32_t *bsum = (int32_t *)(d + n / 32);
+    for (int64_t b = 0; b < n / 32; b++) {
+        d[b] = quantize_block(q + 32 * b, x + 32 * b, 32);
+        int32_t s = 0;
+        for (int i = 0; i < 32; i++) s += q[32 * b + i];
+        bsum[b] = s;
+    }
+}
+
+/* ---- matmul: K-quants ----------------------------------------------------------------------- */
+
+/* One weight block unpacked: codes unsigned, scales per 16 elements, minima per 32. */
+typedef struct kblock {
+    uint8_t q[256];
+    int32_t scale[16];
+    int32_t min[8];
+    float d, dmin;
+} kblock;
+
+static void unpack_q4_K(kblock *o, const hn_q4_K *w)
+{
+    uint8_t sc[8], mn[8];
+    hn_k_scales(w->s, sc, mn);
+    for (int g = 0; g < 4; g++)
+        for (int i = 0; i < 32; i++) {
+            o->q[64 * g + i] = w->q[32 * g + i] & 15;
+            o->q[64 * g + 32 + i] = w->q[32 * g + i] >> 4;
+        }
+    for (int s = 0; s < 8; s++) o->scale[2 * s] = o->scale[2 * s + 1] = sc[s], o->min[s] = mn[s];
+    o->d = hn_f16_to_f32(w->d);
+    o->dmin = hn_f16_to_f32(w->dmin);
+}
+
+static void unpack_q5_K(kblock *o, const hn_q5_K *w)
+{
+    uint8_t sc[8], mn[8];
+    hn_k_scales(w->s, sc, mn);
+    for (int g = 0; g < 4; g++)
+        for (int i = 0; i < 32; i++) {
+            o->q[64 * g + i] = (uint8_t)((w->q[32 * g + i] & 15) | (w->h[i] >> (2 * g) & 1) << 4);
+            o->q[64 * g + 32 + i] = (uint8_t)(w->q[32 * g + i] >> 4 | (w->h[i] >> (2 * g + 1) & 1) << 4);
+        }
+    for (int s = 0; s < 8; s++) o->scale[2 * s] = o->scale[2 * s + 1] = sc[s], o->min[s] = mn[s];
+    o->d = hn_f16_to_f32(w->d);
+    o->dmin = hn_f16_to_f32(w->dmin);
+}
+
+/* Codes with their −32 left out: the caller subtracts it through the sums. */
+static void unpack_q6_K(kblock *o, const hn_q6_K *w)
+{
+    for (int n = 0; n < 2; n++)
+        for (int j = 0; j < 4; j++)
+            for (int l = 0; l < 32; l++)
+                o->q[128 * n + 32 * j + l] = (uint8_t)((w->l[64 * n + 32 * (j & 1) + l] >> 4 * (j >> 1) & 15) |
+                                                       (w->h[32 * n + l] >> 2 * j & 3) << 4);
+    for (int t = 0; t < 16; t++) o->scale[t] = w->s[t];
+    o->d = hn_f16_to_f32(w->d);
+}
+
+static int32_t kblock_isum(const kblock *w, const hn_a256 *a)
+{
+    int32_t isum = 0;
+    for (int t = 0; t < 16; t++) {
+        int32_t s = 0;
+        for (int i = 0; i < 16; i++) s += w->q[16 * t + i] * a->q[16 * t + i];
+        isum += w->scale[t] * s;
+    }
+    return isum;
+}
+
+#define MATMUL_K_MIN(NAME, BLOCK, UNPACK)                                                                   \
+    static void NAME(const hn_mm *m)                                                                        \
+    {                                                                                                       \
+        int64_t nb = m->n_in / 256;                                                                         \
+        for (int64_t r = m->r0; r < m->r1; r++) {                                                           \
+            const BLOCK *w = (const BLOCK *)((const char *)m->w + (size_t)r * m->w_stride);                 \
+            for (int64_t c = 0; c < m->n_col; c++) m->y[c * m->ldy + r] = 0.0f;                             \
+            for (int64_t b = 0; b < nb; b++) {                                                              \
+                kblock k;                                                                                   \
+                UNPACK(&k, w + b);                                                                          \
+                for (int64_t c = 0; c < m->n_col; c++) {                                                    \
+                    const hn_a256 *a = (const hn_a256 *)((const char *)m->x + (size_t)c * m->x_stride) + b; \
+                    int32_t isum = kblock_isum(&k, a), msum = 0;                                            \
+                    for (int s = 0; s < 8; s++) msum += k.min[s] * (a->bsum[2 * s] + a->bsum[2 * s + 1]);   \
+                    float *y = &m->y[c * m->ldy + r];                                                       \
+                    *y = fmaf(k.d * a->d, (float)isum, *y);                                                 \
+                    *y = fmaf(-(k.dmin * a->d), (float)msum, *y);                                           \
+                }                                                                                           \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+MATMUL_K_MIN(matmul_q4_K, hn_q4_K, unpack_q4_K)
+MATMUL_K_MIN(matmul_q5_K, hn_q5_K, unpack_q5_K)
+
+static void matmul_q6_K(const hn_mm *m)
+{
+    int64_t nb = m->n_in / 256;
+    for (int64_t r = m->r0; r < m->r1; r++) {
+        const hn_q6_K *w = (const hn_q6_K *)((const char *)m->w + (size_t)r * m->w_stride);
+        for (int64_t c = 0; c < m->n_col; c++) m->y[c * m->ldy + r] = 0.0f;
+        for (int64_t b = 0; b < nb; b++) {
+            kblock k;
+            unpack_q6_K(&k, w + b);
+            for (int64_t c = 0; c < m->n_col; c++) {
+                const hn_a256 *a = (const hn_a256 *)((const char *)m->x + (size_t)c * m->x_stride) + b;
+                int32_t isum = kblock_isum(&k, a), off = 0;
+                for (int t = 0; t < 16; t++) off += k.scale[t] * a->bsum[t];
+                isum -= 32 * off;
+                float *y = &m->y[c * m->ldy + r];
+                *y = fmaf(k.d * a->d, (float)isum, *y);
+            }
+        }
+    }
+}
+
+/* ---- matmul: 32-blocks ------------------------------------------------------------------------ */
+
+static float unpack_q4_0(uint8_t q[32], const hn_q4_0 *w)
+{
+    for (int i = 0; i < 16; i++) q[i] = w->q[i] & 15, q[i + 16] = w->q[i] >> 4;
+    return hn_f16_to_f32(w->d);
+}
+
+static float unpack_q5_0(uint8_t q[32], const hn_q5_0 *w)
+{
+    uint32_t h;
+    memcpy(&h, w->h, 4);
+    for (int i = 0; i < 16; i++) {
+        q[i] = (uint8_t)((w->q[i] & 15) | (h >> i & 1) << 4);
+        q[i + 16] = (uint8_t)(w->q[i] >> 4 | (h >> (i + 16) & 1) << 4);
+    }
+    return hn_f16_to_f32(w->d);
+}
+
+static float unpack_q8_0(uint8_t q[32], const hn_q8_0 *w)
+{
+    for (int i = 0; i < 32; i++) q[i] = (uint8_t)(w->q[i] + 128);
+    return hn_f16_to_f32(w->d);
+}
+
+#define MATMUL_32(NAME, BLOCK, UNPACK, OFFSET)                                                   \
+    static void NAME(const hn_mm *m)                                                             \
+    {                                                                                            \
+        int64_t nb = m->n_in / 32;                                                               \
+        for (int64_t r = m->r0; r < m->r1; r++) {                                                \
+            const BLOCK *w = (const BLOCK *)((const char *)m->w + (size_t)r * m->w_stride);      \
+            for (int64_t c = 0; c < m->n_col; c++) m->y[c * m->ldy + r] = 0.0f;                  \
+            for (int64_t b = 0; b < nb; b++) {                                                   \
+                uint8_t q[32];                                                                   \
+                float dw = UNPACK(q, w + b);                                                     \
+                for (int64_t c = 0; c < m->n_col; c++) {                                         \
+                    const int8_t *a = (const int8_t *)m->x + (size_t)c * m->x_stride;            \
+                    const float *d = (const float *)(a + m->n_in);                               \
+                    const int32_t *bsum = (const int32_t *)(d + nb);                             \
+                    int32_t isum = -(OFFSET)*bsum[b];                                            \
+                    for (int i = 0; i < 32; i++) isum += q[i] * a[32 * b + i];                   \
+                    float *y = &m->y[c * m->ldy + r];                                            \
+                    *y = fmaf(dw * d[b], (float)isum, *y);                                       \
+                }                                                                                \
+            }                                                                                    \
+        }                                                                                        \
+    }
+MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, 8)
+MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, 16)
+MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, 128)
+
+/* ---- matmul: floats ----------------------------------------------------------------------------- */
+
+static float same_f32(float v) { return v; }
+
+#define MATMUL_FLOAT(NAME, ELEM, WIDEN)                                                                 \
+    static void NAME(const hn_mm *m)                                                                    \
+    {                                                                                                   \
+        for (int64_t r = m->r0; r < m->r1; r++) {                                                       \
+            const ELEM *w = (const ELEM *)((const char *)m->w + (size_t)r * m->w_stride);               \
+            for (int64_t c = 0; c < m->n_col; c++) {                                                    \
+                const float *x = (const float *)((const char *)m->x + (size_t)c * m->x_stride);         \
+                float t[16] = { 0 };                                                                    \
+                for (int64_t b = 0; b < m->n_in; b += 256) {                                            \
+                    float p[16] = { 0 };                                                                \
+                    int64_t end = b + 256 < m->n_in ? b + 256 : m->n_in;                                \
+                    for (int64_t k = b; k < end; k++) p[k & 15] = fmaf(WIDEN(w[k]), x[k], p[k & 15]);   \
+                    for (int l = 0; l < 16; l++) t[l] = b ? t[l] + p[l] : p[l];                         \
+                }                                                                                       \
+                m->y[c * m->ldy + r] = tree16(t);                                                       \
+            }                                                                                           \
+        }                                                                                               \
+    }
+MATMUL_FLOAT(matmul_f32, float, same_f32)
+MATMUL_FLOAT(matmul_f16, uint16_t, hn_f16_to_f32)
+MATMUL_FLOAT(matmul_bf16, uint16_t, hn_bf16_to_f32)
+
+/* ---- norm, silu ----------------------------------------------------------------------------------- */
+
+static void rms_norm(float *y, const float *x, const float *w, int64_t n, float eps)
+{
+    float t[16] = { 0 };
+    for (int64_t b = 0; b < n; b += 256) {
+        float p[16] = { 0 };
+        int64_t end = b + 256 < n ? b + 256 : n;
+        for (int64_t k = b; k < end; k++) p[k & 15] = fmaf(x[k], x[k], p[k & 15]);
+        for (int l = 0; l < 16; l++) t[l] = b ? t[l] + p[l] : p[l];
+    }
+    float scale = 1.0f / sqrtf(tree16(t) / (float)n + eps);
+    for (int64_t k = 0; k < n; k++) y[k] = (x[k] * scale) * w[k];
+}
+
+static void silu_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = g[i] / (1.0f + hn_exp_f32(-g[i])) * u[i];
+}
+
+/* ---- attention --------------------------------------------------------------------------------------- */
+
+static float larger(float a, float b) { return a > b ? a : b; }
+
+#define ATTN(NAME, ELEM, WIDEN)                                                                              \
+    static void NAME(const hn_attn *a)                                                                       \
+    {                                                                                                        \
+        const ELEM *kp = a->k, *vp = a->v;                                                                   \
+        int64_t d = a->d;                                                                                    \
+        float *p = a->scratch, *o = p + HN_SOFT_BLOCK;                                                       \
+        for (int64_t iq = 0; iq < a->n_q; iq++) {                                                            \
+            const float *q = a->q + iq * d;                                                                  \
+            float *out = a->out + iq * d, M = -INFINITY, L = 0.0f;                                           \
+            for (int64_t i = 0; i < d; i++) out[i] = 0.0f;                                                   \
+            for (int64_t s0 = 0; s0 < a->n_kv; s0 += HN_SPLIT) {                                             \
+                int64_t s1 = s0 + HN_SPLIT < a->n_kv ? s0 + HN_SPLIT : a->n_kv;                              \
+                float m = -INFINITY, l = 0.0f;                                                               \
+                for (int64_t i = 0; i < d; i++) o[i] = 0.0f;                                                 \
+                for (int64_t t0 = s0; t0 < s1; t0 += HN_SOFT_BLOCK) {                                        \
+                    float mn = m, lanes[16];                                                                 \
+                    for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                      \
+                        const ELEM *k = kp + t / HN_KEY_BLOCK * d * HN_KEY_BLOCK + t % HN_KEY_BLOCK;         \
+                        float s = 0.0f;                                                                      \
+                        if (t < s1)                                                                          \
+                            for (int64_t i = 0; i < d; i++) s = fmaf(q[i], WIDEN(k[i * HN_KEY_BLOCK]), s);   \
+                        p[t - t0] = t < s1 ? s * a->scale : -INFINITY;                                       \
+                        mn = larger(mn, p[t - t0]);                                                          \
+                    }                                                                                        \
+                    float c = hn_exp_f32(m - mn);                                                            \
+                    for (int j = 0; j < HN_SOFT_BLOCK; j++) p[j] = hn_exp_f32(p[j] - mn);                    \
+                    for (int j = 0; j < 16; j++) lanes[j] = ((p[j] + p[j + 16]) + p[j + 32]) + p[j + 48];    \
+                    l = l * c + tree16(lanes);                                                               \
+                    for (int64_t i = 0; i < d; i++) o[i] *= c;                                               \
+                    int64_t end = t0 + HN_SOFT_BLOCK < s1 ? t0 + HN_SOFT_BLOCK : s1;                         \
+                    for (int64_t t = t0; t < end; t++)                                                       \
+                        for (int64_t i = 0; i < d; i++) o[i] = fmaf(p[t - t0], WIDEN(vp[t * d + i]), o[i]);  \
+                    m = mn;                                                                                  \
+                }                                                                                            \
+                float Mn = larger(M, m), ca = hn_exp_f32(M - Mn), cb = hn_exp_f32(m - Mn);                   \
+                L = fmaf(l, cb, L * ca);                                                                     \
+                for (int64_t i = 0; i < d; i++) out[i] = fmaf(o[i], cb, out[i] * ca);                        \
+                M = Mn;                                                                                      \
+            }                                                                                                \
+            for (int64_t i = 0; i < d; i++) out[i] = out[i] / L;                                             \
+        }                                                                                                    \
+    }
+ATTN(attn_f16, uint16_t, hn_f16_to_f32)
+ATTN(attn_f32, float, same_f32)
+
+const hn_kernels hn_kernels_scalar = {
+    .name = "scalar",
+    .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,
+                [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,
+                [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K },
+    .quantize256 = quantize256,
+    .quantize32 = quantize32,
+    .rms_norm = rms_norm,
+    .silu_mul = silu_mul,
+    .attn_f16 = attn_f16,
+    .attn_f32 = attn_f32,
+};

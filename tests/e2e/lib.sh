@@ -1,0 +1,66 @@
+# What every end-to-end script begins with: . tests/e2e/lib.sh
+# Runs from the repository root with HONE set to the program. Prints one line "ok N - …"
+# or "not ok N - …" per check; `finish` ends the script with the right status.
+HONE=${HONE:-$(pwd)/build/release/hone}
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+n_check=0
+n_bad=0
+TINY=models/hone-tiny.gguf
+
+ok() { # ok WHAT
+    n_check=$((n_check + 1))
+    echo "ok $n_check - $1"
+}
+not_ok() { # not_ok WHAT [FILE WITH WHY]…
+    n_check=$((n_check + 1))
+    n_bad=$((n_bad + 1))
+    echo "not ok $n_check - $1"
+    shift
+    for f; do
+        [ -f "$f" ] && head -c 2000 "$f" | head -n 12 | sed "s|^|#   ${f##*/}: |"
+    done
+}
+skip() { # skip WHAT REASON
+    n_check=$((n_check + 1))
+    echo "ok $n_check # SKIP $1: $2"
+}
+# run COMMAND…: leaves status in $rc, output in $T/out, errors in $T/err
+run() {
+    timeout 120 "$@" >"$T/out" 2>"$T/err" </dev/null
+    rc=$?
+}
+# expect RC WHAT COMMAND…: the exit code, and an error on stderr exactly when it is not 0
+expect() {
+    want=$1 what=$2
+    shift 2
+    run "$@"
+    if [ "$rc" -ne "$want" ]; then
+        echo "# $*: exit $rc, expected $want"
+        not_ok "$what" "$T/out" "$T/err"
+    elif [ "$want" -ne 0 ] && [ ! -s "$T/err" ]; then
+        echo "# $*: exit $rc without a word on stderr"
+        not_ok "$what"
+    elif grep -qiE 'sanitizer|assertion|core dumped' "$T/err"; then
+        not_ok "$what" "$T/err"
+    else
+        ok "$what"
+    fi
+}
+# says WHAT PATTERN [FILE]: the last run's errors (or FILE) match
+says() {
+    f=${3:-$T/err}
+    if grep -qE -- "$2" "$f"; then ok "$1"; else
+        echo "# expected: $2"
+        not_ok "$1" "$f"
+    fi
+}
+same() { # same WHAT FILE FILE
+    if cmp -s "$2" "$3"; then ok "$1"; else not_ok "$1" "$2" "$3"; fi
+}
+finish() {
+    echo "1..$n_check"
+    [ "$n_bad" -eq 0 ] || exit 1
+    [ "$n_check" -gt 0 ] || exit 1
+    exit 0
+}
