@@ -28,6 +28,11 @@ typedef struct hn_opt {
     const char *excl;    /* of the options with the same word here, at most one may be given */
 } hn_opt;
 
+/* One row: HN_OPT("top-k", NULL, I32, "N", "keep the N most probable", .def = "40", .max = 1000) */
+#define HN_OPT(name_, alias_, kind_, arg_, help_, ...) \
+    { .name = name_, .alias = alias_, .kind = HN_OPT_##kind_, .arg = arg_, .help = help_, __VA_ARGS__ }
+#define HN_OPT_END { .name = NULL }
+
 typedef struct hn_opt_group {
     const char *title;   /* heading in help: "Sampling" */
     const hn_opt *opts;  /* ends with name NULL */

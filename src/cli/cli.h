@@ -24,6 +24,7 @@ enum { /* exit codes */
     HN_EXIT_NETWORK = 5, HN_EXIT_INTERRUPTED = 6, HN_EXIT_REGRESSION = 10, HN_EXIT_SIGINT = 130
 };
 
+#define HN_TAGLINE "run and measure language models on this machine"
 extern const hn_command *const hn_commands[];            /* ends with NULL */
 extern const hn_opt_group *const hn_common_groups[];     /* --json -v --help; every command has them */
 
@@ -71,6 +72,7 @@ int hn_json_print(json_t *obj);            /* takes obj (NULL: out of memory) */
 
 /* ---- interruption ---------------------------------------------------------------------------------- */
 
+void hn_cli_signals(void);                 /* main.c, once */
 int hn_interrupted(void);                  /* SIGINT or SIGTERM once received, else 0 */
 bool hn_abort_fn(void *unused);            /* for hone_session_set_abort, hone_progress.abort_fn */
 
@@ -89,6 +91,7 @@ void hn_prompt_free(hn_prompt *p);
 
 /* ---- models, contexts, sessions from options ------------------------------------------------------------ */
 
+const char *hn_cli_model_name(const hn_cli *cli); /* -m, fit for a message */
 int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* hn_group_model */
 int hn_cli_new_context(const hn_cli *cli, hone_context **out);  /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
 /* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */

@@ -6,12 +6,11 @@
  * A candidate is one 64-bit key, ordered value << 32 | ~id: descending keys are
  * descending logits with ties to the lower id, and no two keys are equal. */
 #include "base/base.h"
+#include "kernels/kernels.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-
-float hn_exp_f32(float x); /* kernels */
 
 enum { SCAN = 64, FIRST_SORTED = 64, LAST_N_MAX = 1 << 20, INSERTION = 24 };
 

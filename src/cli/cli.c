@@ -1,0 +1,464 @@
+/* What the commands share: errors and exit codes, stdout, JSON, interruption,
+ * reading input, opening what the options name. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_INPUT = 1 << 30 }; /* a prompt larger than that is a mistake */
+
+/* ---- option groups --------------------------------------------------------------------- */
+
+static const hn_opt model_opts[] = {
+    HN_OPT("model", "-m", FILE, "FILE", "GGUF model to use; any member of a split set"),
+    HN_OPT("pre", NULL, STR, "NAME", "pre-tokenizer to use instead of the one the file names"),
+    HN_OPT_END,
+};
+const hn_opt_group hn_group_model = { "Model", model_opts };
+
+static const hn_opt prompt_opts[] = {
+    HN_OPT("prompt", "-p", STR, "TEXT", "the text, as it is", .excl = "input"),
+    HN_OPT("file", "-f", FILE, "FILE", "read the text from FILE, all of it; - is standard input", .excl = "input"),
+    HN_OPT("ids", NULL, STR, "LIST", "token ids instead of text, as in 1,2,3, used as given; @FILE reads them from FILE", .excl = "input"),
+    HN_OPT("no-bos", NULL, FLAG, NULL, "add no token at the beginning or end of the text"),
+    HN_OPT("no-special", NULL, FLAG, NULL, "treat names of special tokens in the text as plain text"),
+    HN_OPT_END,
+};
+const hn_opt_group hn_group_prompt = { "Input", prompt_opts };
+
+static const hn_opt compute_opts[] = {
+    HN_OPT("threads", "-t", I32, "N", "threads (default: HONE_THREADS, else one per usable core)", .min = 1, .max = 1024),
+    HN_OPT("cpu", NULL, STR, "LEVEL", "kernel level: scalar, avx2 or avx512 (default: HONE_CPU, else the best of this machine)"),
+    HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "tokens per forward pass of the prompt", .def = "512", .min = 1, .max = 65536),
+    HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32"),
+    HN_OPT_END,
+};
+const hn_opt_group hn_group_compute = { "Computation", compute_opts };
+
+static const hn_opt context_opts[] = {
+    HN_OPT("ctx-size", "-c", I32, "N", "positions of the context; 0: as many as the model was trained for "
+      "(default: 4096 at most, more when prompt and output need it)", .min = 0, .max = INT32_MAX),
+    HN_OPT("state-in", NULL, FILE, "FILE", "continue from a session saved with --state-out"),
+    HN_OPT("state-out", NULL, FILE, "FILE", "save the session at the end"),
+    HN_OPT_END,
+};
+const hn_opt_group hn_group_context = { "Context", context_opts };
+
+static const hn_opt sampling_opts[] = {
+    HN_OPT("temp", "--temperature", F32, "X", "temperature; 0: always the most probable token", .def = "0.8", .min = 0, .max = 1e6),
+    HN_OPT("top-k", NULL, I32, "N", "keep the N most probable tokens; 0: all", .def = "40", .min = 0, .max = INT32_MAX),
+    HN_OPT("top-p", NULL, F32, "X", "keep the fewest tokens whose probabilities reach X; 1: all", .def = "0.95", .min = 0, .max = 1),
+    HN_OPT("min-p", NULL, F32, "X", "keep tokens at least X times as probable as the best; 0: all", .def = "0.05", .min = 0, .max = 1),
+    HN_OPT("repeat-penalty", NULL, F32, "X", "divide positive logits of recent tokens by X, multiply negative ones; 1: off", .def = "1", .min = 1e-6, .max = 1e6),
+    HN_OPT("presence-penalty", NULL, F32, "X", "lower logits of recent tokens by X; 0: off", .def = "0", .min = -1e6, .max = 1e6),
+    HN_OPT("frequency-penalty", NULL, F32, "X", "lower logits of recent tokens by X for each occurrence; 0: off", .def = "0", .min = -1e6, .max = 1e6),
+    HN_OPT("repeat-last-n", NULL, I32, "N", "tokens that count as recent, prompt included; 0: none, -1: all", .def = "64", .min = -1, .max = 1 << 20),
+    HN_OPT("seed", "-s", U64, "N", "seed of the random numbers; -1: a new one each time (the default)", .min = -1),
+    HN_OPT_END,
+};
+const hn_opt_group hn_group_sampling = { "Sampling", sampling_opts };
+
+/* ---- errors ------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t interrupted;
+
+int hn_exit_code(hone_status st)
+{
+    switch (st) {
+    case HONE_OK: return HN_EXIT_OK;
+    case HONE_E_ARG: return HN_EXIT_USAGE;
+    case HONE_E_FORMAT:
+    case HONE_E_UNSUPPORTED: return HN_EXIT_MODEL;
+    case HONE_E_NOMEM: return HN_EXIT_NOMEM;
+    case HONE_E_NETWORK: return HN_EXIT_NETWORK;
+    case HONE_E_INTERRUPTED: return interrupted == SIGINT ? HN_EXIT_SIGINT : HN_EXIT_INTERRUPTED;
+    default: return HN_EXIT_FAILURE;
+    }
+}
+
+/* One line. Names from outside are escaped where they enter a message; what slipped
+ * through must not steer the terminal. */
+static void say(const char *before, const char *fmt, va_list ap)
+{
+    char line[2048];
+    vsnprintf(line, sizeof line, fmt, ap);
+    for (unsigned char *p = (unsigned char *)line; *p; p++) {
+        if (*p < 0x20 || *p == 0x7F) *p = '?';
+        if (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0) *p = p[1] = '?'; /* C1 in UTF-8 */
+    }
+    hn_progress_end();
+    fprintf(stderr, "%s%s\n", before, line);
+}
+
+int hn_cli_error(int code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say("hone: ", fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+void hn_cli_note(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say("hone: note: ", fmt, ap);
+    va_end(ap);
+}
+
+int hn_cli_usage(const hn_cli *cli, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    say("hone: ", fmt, ap);
+    va_end(ap);
+    if (cli && cli->cmd) fprintf(stderr, "hone: try: hone %s --help\n", cli->cmd->name);
+    else fputs("hone: try: hone --help\n", stderr);
+    return HN_EXIT_USAGE;
+}
+
+int hn_cli_fail(const hone_error *err) { return hn_cli_error(hn_exit_code(err->code), "%s", err->message); }
+
+int hn_cli_fail_model(const hone_error *err)
+{
+    int code = hn_cli_fail(err);
+    return err->code == HONE_E_IO ? HN_EXIT_MODEL : code;
+}
+
+/* ---- stdout ----------------------------------------------------------------------------------- */
+
+static int out_errno; /* of the first failure; -1: unknown */
+
+static bool out_result(bool ok)
+{
+    if (!ok && !out_errno) out_errno = errno ? errno : -1;
+    return out_errno == 0;
+}
+
+bool hn_out_write(const void *p, size_t n)
+{
+    if (out_errno) return false;
+    errno = 0;
+    return out_result(fwrite(p, 1, n, stdout) == n);
+}
+
+bool hn_out_printf(const char *fmt, ...)
+{
+    if (out_errno) return false;
+    va_list ap;
+    va_start(ap, fmt);
+    errno = 0;
+    int n = vfprintf(stdout, fmt, ap);
+    va_end(ap);
+    return out_result(n >= 0);
+}
+
+bool hn_out_flush(void)
+{
+    if (out_errno) return false;
+    errno = 0;
+    return out_result(fflush(stdout) == 0);
+}
+
+bool hn_out_failed(void) { return out_errno != 0 || ferror(stdout); }
+
+int hn_out_finish(int code)
+{
+    hn_out_flush();
+    if (!hn_out_failed()) return code;
+    if (out_errno != EPIPE)
+        hn_cli_error(0, "standard output: %s", out_errno > 0 ? strerror(out_errno) : "write failed");
+    return code ? code : HN_EXIT_FAILURE;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------- */
+
+json_t *hn_json_new(const char *schema) { return json_pack("{s:s}", "schema", schema); }
+
+json_t *hn_json_ids(const int32_t *ids, size_t n)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(a, json_integer(ids[i]));
+    return a;
+}
+
+/* Length of the well-formed UTF-8 sequence at s, or 0 and in *bad the length of the
+ * maximal ill-formed part (Unicode 15, section 3.9, table 3-7). */
+static size_t utf8_next(const unsigned char *s, size_t n, size_t *bad)
+{
+    *bad = 1;
+    if (s[0] < 0x80) return 1;
+    if (s[0] < 0xC2 || s[0] > 0xF4) return 0;
+    size_t k = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+    unsigned lo = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
+    unsigned hi = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
+    for (size_t i = 1; i < k; i++, lo = 0x80, hi = 0xBF) {
+        *bad = i;
+        if (i >= n || s[i] < lo || s[i] > hi) return 0;
+    }
+    return k;
+}
+
+json_t *hn_json_str(const char *s, size_t len)
+{
+    if (len > (SIZE_MAX - 1) / 3) return NULL;
+    char *t = malloc(len * 3 + 1);
+    if (!t) return NULL;
+    size_t o = 0, bad;
+    for (size_t i = 0; i < len;) {
+        size_t k = utf8_next((const unsigned char *)s + i, len - i, &bad);
+        memcpy(t + o, k ? s + i : "\xEF\xBF\xBD", k ? k : 3);
+        o += k ? k : 3;
+        i += k ? k : bad;
+    }
+    json_t *j = json_stringn(t, o);
+    free(t);
+    return j;
+}
+
+json_t *hn_json_num(double x)
+{
+    if (!isfinite(x)) return json_null();
+    return json_real(round(x * 1000) / 1000);
+}
+
+static int json_to_stdout(const char *p, size_t n, void *unused) { return hn_out_write(p, n) ? 0 : -1; }
+
+int hn_json_print(json_t *obj)
+{
+    if (!obj) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the JSON output");
+    int rc = json_dump_callback(obj, json_to_stdout, NULL, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    json_decref(obj);
+    if (rc == 0) hn_out_write("\n", 1);
+    else if (!hn_out_failed()) return hn_cli_error(HN_EXIT_FAILURE, "JSON output could not be written");
+    return hn_out_flush() ? HN_EXIT_OK : HN_EXIT_FAILURE;
+}
+
+/* ---- interruption ---------------------------------------------------------------------------------- */
+
+static void on_signal(int sig) { interrupted = sig; }
+
+void hn_cli_signals(void)
+{
+    /* one orderly stop; a second Ctrl-C kills, as the handler is gone by then */
+    struct sigaction stop = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    struct sigaction ignore = { .sa_handler = SIG_IGN };
+    sigaction(SIGPIPE, &ignore, NULL); /* a write that fails says more than a dead process */
+    sigaction(SIGXFSZ, &ignore, NULL);
+}
+
+int hn_interrupted(void) { return interrupted; }
+bool hn_abort_fn(void *unused) { return interrupted != 0; }
+
+/* ---- input -------------------------------------------------------------------------------------------- */
+
+hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *err)
+{
+    *data = NULL;
+    *n = 0;
+    bool is_stdin = strcmp(path, "-") == 0;
+    const char *name = is_stdin ? "standard input" : path;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(name, strlen(name)), strerror(errno));
+    hone_status st = HONE_OK;
+    size_t len = 0, cap = 4096;
+    char *buf = malloc(cap);
+    for (;;) {
+        if (buf && len + 1 == cap) { /* room for the NUL stays */
+            char *b = cap <= MAX_INPUT ? realloc(buf, cap * 2) : NULL;
+            if (!b) free(buf);
+            buf = b;
+            cap *= 2;
+        }
+        if (!buf) {
+            st = HN_FAIL(err, HONE_E_NOMEM, "%s: more than %zu bytes of input; expected at most %d", HN_ESC(name, strlen(name)), len, MAX_INPUT);
+            break;
+        }
+        ssize_t k = read(fd, buf + len, cap - 1 - len);
+        if (k > 0) {
+            len += (size_t)k;
+        } else if (k == 0) {
+            break;
+        } else if (errno != EINTR) {
+            st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(name, strlen(name)), strerror(errno));
+            break;
+        } else if (interrupted) {
+            st = HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted while reading %s", HN_ESC(name, strlen(name)));
+            break;
+        }
+    }
+    if (!is_stdin) close(fd);
+    if (st != HONE_OK) {
+        free(buf);
+        return st;
+    }
+    buf[len] = 0;
+    *data = buf;
+    *n = len;
+    return HONE_OK;
+}
+
+hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char *what, hone_error *err)
+{
+    if (value[0] != '@') return hn_parse_ids(ids, n, value, strlen(value), what, err);
+    char *data;
+    size_t len;
+    *ids = NULL;
+    *n = 0;
+    hone_status st = hn_read_all(value + 1, &data, &len, err);
+    if (st != HONE_OK) return st;
+    st = hn_parse_ids(ids, n, data, len, what, err);
+    free(data);
+    return st;
+}
+
+const char *hn_cli_model_name(const hn_cli *cli)
+{
+    static char name[300];
+    const char *path = hn_opts_str(cli->opts, "model");
+    return path ? hn_escape(name, sizeof name, path, strlen(path)) : "the model";
+}
+
+static int prompt_from_ids(const hn_cli *cli, const hone_model_info *info, hn_prompt *out)
+{
+    hone_error err;
+    if (hn_read_ids(&out->ids, &out->n, hn_opts_str(cli->opts, "ids"), "--ids", &err) != HONE_OK) return hn_cli_fail(&err);
+    for (size_t i = 0; i < out->n; i++)
+        if (out->ids[i] >= info->n_vocab)
+            return hn_cli_error(HN_EXIT_USAGE, "--ids: token id %d (item %zu) is not in the vocabulary of %s; expected 0 to %d",
+                                out->ids[i], i + 1, hn_cli_model_name(cli), info->n_vocab - 1);
+    return 0;
+}
+
+static int prompt_from_text(const hn_cli *cli, const hone_model *m, hn_prompt *out)
+{
+    hone_error err;
+    const char *text = hn_opts_str(cli->opts, "prompt"), *file = hn_opts_str(cli->opts, "file");
+    if (text) {
+        out->text = strdup(text);
+        if (!out->text) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the prompt");
+        out->len = strlen(text);
+    } else if (hn_read_all(file, &out->text, &out->len, &err) != HONE_OK) {
+        return hn_cli_fail(&err);
+    }
+    int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (hn_opts_flag(cli->opts, "no-bos") ? 0 : HONE_TOK_ADD);
+    if (hone_tokenize(m, out->text, out->len, flags, &out->ids, &out->n, &err) != HONE_OK) return hn_cli_fail(&err);
+    if (out->n == 0)
+        return hn_cli_error(HN_EXIT_USAGE, "the prompt is empty: %s gives no token and the model adds none; expected some text",
+                            text ? "-p" : HN_ESC(file, strlen(file)));
+    return 0;
+}
+
+int hn_cli_prompt(const hn_cli *cli, const hone_model *m, hn_prompt *out)
+{
+    *out = (hn_prompt){ 0 };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    int rc;
+    if (hn_opts_str(cli->opts, "ids")) rc = prompt_from_ids(cli, &info, out);
+    else if (!hn_opts_str(cli->opts, "prompt") && !hn_opts_str(cli->opts, "file"))
+        rc = hn_cli_usage(cli, "no prompt; expected -p TEXT, -f FILE or --ids LIST");
+    else if (!info.has_tokenizer)
+        rc = hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so text cannot be used; expected --ids LIST", hn_cli_model_name(cli));
+    else rc = prompt_from_text(cli, m, out);
+    if (rc == 0 && out->n > INT32_MAX) rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens; expected at most %d", out->n, INT32_MAX);
+    if (rc) hn_prompt_free(out);
+    return rc;
+}
+
+void hn_prompt_free(hn_prompt *p)
+{
+    free(p->text);
+    hone_free(p->ids);
+    *p = (hn_prompt){ 0 };
+}
+
+/* ---- models, contexts, sessions ----------------------------------------------------------------- */
+
+int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out)
+{
+    *out = NULL;
+    const char *path = hn_opts_str(cli->opts, "model");
+    if (!path) return hn_cli_usage(cli, "no model; expected -m FILE.gguf");
+    hone_model_params p = { .tokenizer_pre = hn_opts_str(cli->opts, "pre"), .vocab_only = vocab_only };
+    hone_error err;
+    if (hone_model_open(out, path, &p, &err) == HONE_OK) return 0;
+    int code = hn_cli_fail_model(&err);
+    if (err.code == HONE_E_UNSUPPORTED || err.code == HONE_E_FORMAT)
+        fprintf(stderr, "hone: try: hone inspect %s\n", HN_ESC(path, strlen(path)));
+    else if (err.code == HONE_E_IO)
+        fprintf(stderr, "hone: try: ls -l %s\n", HN_ESC(path, strlen(path)));
+    return code;
+}
+
+int hn_cli_new_context(const hn_cli *cli, hone_context **out)
+{
+    *out = NULL;
+    hone_error err;
+    hone_context_params p = { .n_threads = hn_opts_i32(cli->opts, "threads"), .cpu = hn_opts_str(cli->opts, "cpu") };
+    const char *env = getenv("HONE_THREADS");
+    if (p.n_threads == 0 && env && *env) {
+        int64_t n;
+        if (hn_parse_i64(&n, env, 1, 1024, "HONE_THREADS", &err) != HONE_OK) return hn_cli_fail(&err);
+        p.n_threads = (int32_t)n;
+    }
+    if (hone_context_new(out, &p, &err) == HONE_OK) return 0;
+    int code = hn_cli_fail(&err);
+    if (err.code != HONE_E_UNSUPPORTED && err.code != HONE_E_ARG) return code;
+    fputs("hone: try: hone env\n", stderr);
+    return HN_EXIT_USAGE; /* a level this machine lacks is no fault of the model */
+}
+
+int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out)
+{
+    *out = NULL;
+    hone_error err;
+    hone_session_params p = { .n_ctx = n_ctx, .n_seq = n_seq, .n_chunk = hn_opts_i32(cli->opts, "chunk"),
+                              .cache = strcmp(hn_opts_str(cli->opts, "kv"), "f32") == 0 ? HONE_CACHE_F32 : HONE_CACHE_F16 };
+    if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {
+        hone_session_set_abort(*out, hn_abort_fn, NULL);
+        return 0;
+    }
+    int code = hn_cli_fail(&err);
+    if (err.code == HONE_E_NOMEM) fprintf(stderr, "hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
+    return code;
+}
+
+/* ---- time and progress --------------------------------------------------------------------------- */
+
+double hn_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+bool hn_stderr_is_tty(void) { return isatty(STDERR_FILENO) == 1; }
+
+static bool progress_shown;
+static double progress_at;
+
+void hn_progress_fn(void *label, uint64_t done, uint64_t total)
+{
+    double now = hn_now_ms();
+    if (!hn_stderr_is_tty() || (progress_shown && done < total && now - progress_at < 100)) return;
+    progress_at = now;
+    progress_shown = true;
+    fprintf(stderr, "\r\033[K%s %3.0f %%", (const char *)label, total ? 100.0 * (double)done / (double)total : 100.0);
+    fflush(stderr);
+}
+
+void hn_progress_end(void)
+{
+    if (progress_shown) fputs("\r\033[K", stderr);
+    progress_shown = false;
+}

@@ -1,0 +1,55 @@
+/* hone help: global help, help of one command, manual page, completion scripts. */
+#include "cli/cli.h"
+
+static const hn_opt opts[] = {
+    HN_OPT("man", NULL, FLAG, NULL, "print the manual page (roff); try: hone help --man | man -l -", .excl = "output"),
+    HN_OPT("completion", NULL, CHOICE, "SHELL", "print a completion script for", .choices = "bash|zsh|fish", .excl = "output"),
+    HN_OPT_END,
+};
+static const hn_opt_group group = { "Output", opts };
+static const hn_opt_group *const groups[] = { &group, NULL };
+
+static const char *const kinds[] = { [HN_OPT_FLAG] = "flag", [HN_OPT_STR] = "string", [HN_OPT_FILE] = "file", [HN_OPT_I32] = "int",
+                                     [HN_OPT_U64] = "int", [HN_OPT_F32] = "number", [HN_OPT_CHOICE] = "choice" };
+
+static json_t *command_json(const hn_command *c)
+{
+    json_t *options = json_array();
+    const hn_opt_group *const *lists[] = { c->groups, hn_common_groups };
+    for (int l = 0; l < 2; l++)
+        for (const hn_opt_group *const *g = lists[l]; g && *g; g++)
+            for (const hn_opt *o = (*g)->opts; o->name; o++)
+                json_array_append_new(options, json_pack("{s:s, s:s?, s:s, s:s?, s:s?, s:s}", "name", o->name, "alias", o->alias, "kind",
+                                                         kinds[o->kind], "default", o->def, "choices", o->choices, "help", o->help));
+    return json_pack("{s:s, s:s, s:s?, s:o}", "name", c->name, "summary", c->summary, "args", c->args, "options", options);
+}
+
+static int help_json(const hn_command *only)
+{
+    json_t *list = json_array();
+    for (const hn_command *const *c = hn_commands; *c; c++)
+        if (!only || *c == only) json_array_append_new(list, command_json(*c));
+    json_t *o = hn_json_new("hone.help/1");
+    json_object_set_new(o, "commands", list);
+    return hn_json_print(o);
+}
+
+static int run(const hn_cli *cli)
+{
+    const char *name = hn_opts_arg(cli->opts, 0), *shell = hn_opts_str(cli->opts, "completion");
+    const hn_command *cmd = NULL;
+    for (const hn_command *const *c = hn_commands; name && *c; c++)
+        if (strcmp((*c)->name, name) == 0) cmd = *c;
+    if (name && !cmd) return hn_cli_usage(NULL, "unknown command '%s'", HN_ESC(name, strlen(name)));
+    if (hn_opts_flag(cli->opts, "man")) hn_help_man(stdout, "hone", HN_TAGLINE, hn_commands, hn_common_groups);
+    else if (shell) hn_help_completion(stdout, "hone", shell, hn_commands, hn_common_groups);
+    else if (cli->json) return help_json(cmd);
+    else if (cmd) hn_help_command(stdout, "hone", cmd, hn_common_groups);
+    else hn_help_global(stdout, "hone", "hone: " HN_TAGLINE, hn_commands);
+    return HN_EXIT_OK;
+}
+
+const hn_command hn_command_help = {
+    .name = "help", .summary = "Explain the commands", .args = "[COMMAND]", .max_args = 1, .groups = groups,
+    .examples = "hone help run\nhone help --completion bash > /etc/bash_completion.d/hone\n", .run = run,
+};

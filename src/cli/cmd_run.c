@@ -1,0 +1,323 @@
+/* hone run: a prompt in, generated text out. Reads in the order of the path of a
+ * token: model, prompt, session, prefill, then pick, show, decode until the end. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+enum { DEFAULT_CTX = 4096 };
+
+static const hn_opt generation_opts[] = {
+    HN_OPT("n-predict", "-n --predict", I32, "N", "tokens to generate; -1: until the end of text or of the context", .def = "128", .min = -1, .max = INT32_MAX),
+    HN_OPT("stop", "-r --reverse-prompt", STR, "TEXT", "stop before TEXT; may be given many times", .repeat = true),
+    HN_OPT("ignore-eos", NULL, FLAG, NULL, "go on after an end-of-text token"),
+    HN_OPT("no-echo", "--no-display-prompt", FLAG, NULL, "do not print the prompt before the text"),
+    HN_OPT_END,
+};
+static const hn_opt_group generation_group = { "Generation", generation_opts };
+static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_prompt, &generation_group, &hn_group_sampling,
+                                              &hn_group_context, &hn_group_compute, NULL };
+
+typedef struct job {
+    const hn_cli *cli;
+    hone_model *model;
+    hone_model_info info;
+    hone_context *ctx;
+    hone_session *session;
+    hone_sampler *sampler;
+    hone_stream *stream; /* NULL: no tokenizer */
+    hn_prompt prompt;
+    uint64_t seed;
+    int32_t limit;       /* -n */
+    int32_t *tokens;     /* generated; capacity n_ctx */
+    int32_t n_tok;
+    char *text;          /* generated, for JSON */
+    size_t text_len, text_cap;
+    const char *stop;    /* why it ended */
+    double t_start, t_submit, t_prefill, t_logits, t_first, t_last; /* ms */
+} job;
+
+/* ---- setting up ------------------------------------------------------------------------------ */
+
+static int new_sampler(job *j)
+{
+    const hn_opts *o = j->cli->opts;
+    j->seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : UINT64_MAX;
+    if (j->seed == UINT64_MAX) {
+        uint32_t r;
+        if (getrandom(&r, sizeof r, 0) != sizeof r) return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system: %s; try: -s 1", strerror(errno));
+        j->seed = r;
+    }
+    hone_sampler_params p = {
+        .temp = hn_opts_f32(o, "temp"), .top_k = hn_opts_i32(o, "top-k"), .top_p = hn_opts_f32(o, "top-p"), .min_p = hn_opts_f32(o, "min-p"),
+        .repeat_penalty = hn_opts_f32(o, "repeat-penalty"), .presence_penalty = hn_opts_f32(o, "presence-penalty"),
+        .frequency_penalty = hn_opts_f32(o, "frequency-penalty"), .penalty_last_n = hn_opts_i32(o, "repeat-last-n"), .seed = j->seed,
+    };
+    hone_error err;
+    if (hone_sampler_new(&j->sampler, j->info.n_vocab, &p, &err) != HONE_OK) return hn_cli_fail(&err);
+    for (size_t i = 0; i < j->prompt.n; i++) hone_sampler_accept(j->sampler, j->prompt.ids[i]);
+    return 0;
+}
+
+static int new_stream(job *j)
+{
+    const hn_opts *o = j->cli->opts;
+    size_t n = hn_opts_count(o, "stop");
+    if (!j->info.has_tokenizer) {
+        if (n) return hn_cli_error(HN_EXIT_MODEL, "--stop needs text, and %s has no tokenizer", hn_cli_model_name(j->cli));
+        return 0;
+    }
+    const char **stops = calloc(n + 1, sizeof *stops);
+    if (!stops) return hn_cli_error(HN_EXIT_NOMEM, "no memory for %zu stop strings", n);
+    int rc = 0;
+    for (size_t i = 0; i < n; i++) {
+        stops[i] = hn_opts_nth(o, "stop", i);
+        if (!*stops[i]) rc = hn_cli_usage(j->cli, "--stop is empty; expected some text");
+    }
+    hone_error err;
+    if (rc == 0 && hone_stream_new(&j->stream, j->model, stops, n, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    free(stops);
+    return rc;
+}
+
+/* Positions to reserve: see the help of -c. `need`: those known to be used. */
+static int32_t choose_ctx(const job *j)
+{
+    const hn_opts *o = j->cli->opts;
+    int32_t train = j->info.n_ctx_train > 0 ? j->info.n_ctx_train : DEFAULT_CTX;
+    if (hn_opts_given(o, "ctx-size")) {
+        int32_t c = hn_opts_i32(o, "ctx-size");
+        if (c > train) hn_cli_note("-c %d is more than the %d positions the model was trained for", c, train);
+        return c ? c : train;
+    }
+    int64_t n = train < DEFAULT_CTX ? train : DEFAULT_CTX, need = (int64_t)j->prompt.n + (j->limit > 0 ? j->limit : 0);
+    if (need <= n) return (int32_t)n;
+    return j->limit < 0 || need > train ? train : (int32_t)need;
+}
+
+static int restore(job *j, const char *path)
+{
+    hone_error err;
+    hone_status st = hone_session_load(j->session, path, &err);
+    int32_t train = j->info.n_ctx_train;
+    if (st == HONE_E_CTX && !hn_opts_given(j->cli->opts, "ctx-size") && train > hone_session_n_ctx(j->session)) {
+        /* the saved session is longer than the default context: take all there is */
+        hone_session_free(j->session);
+        int rc = hn_cli_new_session(j->cli, j->ctx, j->model, train, 1, &j->session);
+        if (rc) return rc;
+        st = hone_session_load(j->session, path, &err);
+    }
+    return st == HONE_OK ? 0 : hn_cli_fail(&err);
+}
+
+static int new_session(job *j)
+{
+    const char *state = hn_opts_str(j->cli->opts, "state-in");
+    int32_t n_ctx = choose_ctx(j);
+    if (j->prompt.n > (size_t)n_ctx)
+        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens, the context holds %d (%s was trained for %d); try: a shorter prompt%s",
+                            j->prompt.n, n_ctx, hn_cli_model_name(j->cli), j->info.n_ctx_train, n_ctx < j->info.n_ctx_train ? ", or a larger -c" : "");
+    int rc = hn_cli_new_session(j->cli, j->ctx, j->model, n_ctx, 1, &j->session);
+    if (rc == 0 && state) rc = restore(j, state);
+    if (rc) return rc;
+    n_ctx = hone_session_n_ctx(j->session);
+    int32_t past = hone_seq_length(j->session, 0);
+    if (j->prompt.n > (size_t)(n_ctx - past))
+        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c", j->prompt.n, past, HN_ESC(state, strlen(state)), n_ctx);
+    j->tokens = malloc(((size_t)n_ctx + 1) * sizeof *j->tokens);
+    return j->tokens ? 0 : hn_cli_error(HN_EXIT_NOMEM, "no memory for %d token ids", n_ctx);
+}
+
+/* ---- output ------------------------------------------------------------------------------------ */
+
+static bool show(job *j, const char *text, size_t len)
+{
+    if (!len) return true;
+    if (!j->cli->json) return hn_out_write(text, len) && hn_out_flush();
+    if (j->text_len + len > j->text_cap) {
+        size_t cap = (j->text_len + len) * 2;
+        char *t = realloc(j->text, cap);
+        if (!t) return false;
+        j->text = t;
+        j->text_cap = cap;
+    }
+    memcpy(j->text + j->text_len, text, len);
+    j->text_len += len;
+    return true;
+}
+
+static int echo_prompt(job *j)
+{
+    if (j->cli->json || hn_opts_flag(j->cli->opts, "no-echo")) return 0;
+    if (j->prompt.text) {
+        show(j, j->prompt.text, j->prompt.len);
+    } else if (j->stream) {
+        char *text;
+        size_t len;
+        hone_error err;
+        if (hone_detokenize(j->model, j->prompt.ids, j->prompt.n, false, &text, &len, &err) != HONE_OK) return hn_cli_fail(&err);
+        show(j, text, len);
+        hone_free(text);
+    }
+    return 0;
+}
+
+/* Shows one token. *done: a stop string is complete, or nobody reads any more. */
+static hone_status emit(job *j, int32_t id, bool *done, hone_error *err)
+{
+    const char *text;
+    size_t len;
+    j->tokens[j->n_tok++] = id;
+    if (!j->stream) { /* no words: the numbers themselves */
+        char num[16];
+        int n = snprintf(num, sizeof num, "%s%d", j->n_tok > 1 ? " " : "", id);
+        if (!j->cli->json) *done = !show(j, num, (size_t)n);
+        return HONE_OK;
+    }
+    bool stopped = false;
+    hone_status st = hone_stream_push(j->stream, id, &text, &len, &stopped, err);
+    if (st != HONE_OK) return st;
+    if (!show(j, text, len)) {
+        if (j->cli->json) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu bytes of text", j->text_len);
+        *done = true;
+    }
+    if (stopped) {
+        j->stop = "stop";
+        *done = true;
+    }
+    return HONE_OK;
+}
+
+static double rate(int64_t n, double ms) { return n > 0 && ms > 0 ? (double)n / ms * 1e3 : -1; }
+
+static json_t *rate_json(double r) { return r < 0 ? json_null() : hn_json_num(r); }
+
+static int print_json(job *j)
+{
+    json_t *o = hn_json_new("hone.run/1"), *t = json_object();
+    json_object_set_new(o, "prompt_tokens", hn_json_ids(j->prompt.ids, j->prompt.n));
+    json_object_set_new(o, "tokens", hn_json_ids(j->tokens, (size_t)j->n_tok));
+    json_object_set_new(o, "text", hn_json_str(j->text ? j->text : "", j->text_len));
+    json_object_set_new(o, "stop", json_string(j->stop));
+    json_object_set_new(t, "load_ms", hn_json_num(j->t_submit - j->t_start));
+    json_object_set_new(t, "ttft_ms", j->n_tok ? hn_json_num(j->t_first - j->t_submit) : json_null());
+    json_object_set_new(t, "prefill_tok_s", rate_json(rate((int64_t)j->prompt.n, j->t_logits - j->t_prefill)));
+    json_object_set_new(t, "decode_tok_s", rate_json(rate(j->n_tok - 1, j->t_last - j->t_first)));
+    json_object_set_new(o, "timings", t);
+    json_object_set_new(o, "seed", json_integer((json_int_t)j->seed));
+    json_object_set_new(o, "cpu", json_string(hone_context_cpu(j->ctx)));
+    json_object_set_new(o, "threads", json_integer(hone_context_threads(j->ctx)));
+    return hn_json_print(o);
+}
+
+static void print_timings(const job *j)
+{
+    if (!j->cli->verbose && !hn_stderr_is_tty()) return;
+    char decode[48] = "";
+    double r = rate(j->n_tok - 1, j->t_last - j->t_first);
+    if (r >= 0) snprintf(decode, sizeof decode, ", decode %.2f tok/s", r);
+    fprintf(stderr, "hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d tokens%s; %s, %d threads, seed %llu\n",
+            j->t_submit - j->t_start, j->prompt.n, j->t_logits - j->t_prefill, rate((int64_t)j->prompt.n, j->t_logits - j->t_prefill),
+            j->n_tok ? j->t_first - j->t_submit : 0.0, j->n_tok, decode, hone_context_cpu(j->ctx), hone_context_threads(j->ctx),
+            (unsigned long long)j->seed);
+}
+
+/* ---- generating ---------------------------------------------------------------------------------- */
+
+static hone_status generate(job *j, hone_error *err)
+{
+    const float *logits;
+    hone_status st;
+    bool ignore_eos = hn_opts_flag(j->cli->opts, "ignore-eos"), done = false;
+    bool keep = hn_opts_str(j->cli->opts, "state-out") != NULL; /* the saved session holds every token shown */
+    int32_t n_ctx = hone_session_n_ctx(j->session);
+
+    j->t_prefill = hn_now_ms();
+    st = hone_prefill(j->session, j->prompt.ids, (int32_t)j->prompt.n, &logits, err);
+    j->t_logits = hn_now_ms();
+    if (st != HONE_OK) return st;
+    j->stop = "length";
+    while (!done && (j->limit < 0 || j->n_tok < j->limit)) {
+        int32_t id, pos = hone_seq_length(j->session, 0);
+        if (hn_interrupted()) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+        if ((st = hone_sampler_pick(j->sampler, logits, 0, pos, &id, err)) != HONE_OK) return st;
+        if (!ignore_eos && hone_token_is_eog(j->model, id)) {
+            j->stop = "eos";
+            break;
+        }
+        hone_sampler_accept(j->sampler, id);
+        if ((st = emit(j, id, &done, err)) != HONE_OK) return st;
+        j->t_last = hn_now_ms();
+        if (j->n_tok == 1) j->t_first = j->t_last;
+        if (pos >= n_ctx) {
+            if (!done && j->n_tok != j->limit) hn_cli_note("the context of %d positions is full; stopped after %d tokens", n_ctx, j->n_tok);
+            break;
+        }
+        if (keep || (!done && j->n_tok != j->limit))
+            if ((st = hone_prefill(j->session, &id, 1, &logits, err)) != HONE_OK) return st;
+    }
+    return HONE_OK;
+}
+
+static int finish(job *j, hone_status st, hone_error *err)
+{
+    hone_error flush_err;
+    const char *text, *state = hn_opts_str(j->cli->opts, "state-out");
+    size_t len;
+    int code = st == HONE_OK ? 0 : hn_exit_code(st);
+    if (st == HONE_E_INTERRUPTED) j->stop = "interrupted";
+    if (j->stream && hone_stream_flush(j->stream, &text, &len, &flush_err) == HONE_OK && !(j->stop && strcmp(j->stop, "stop") == 0))
+        show(j, text, len);
+    if (!j->cli->json) {
+        hn_out_write("\n", 1);
+        hn_out_flush();
+    }
+    if (st != HONE_OK && st != HONE_E_INTERRUPTED) return hn_cli_fail(err);
+    if (j->cli->json) {
+        int rc = print_json(j);
+        if (rc) return rc;
+    }
+    if (st == HONE_OK && state && (st = hone_session_save(j->session, state, err)) != HONE_OK) return hn_cli_fail(err);
+    print_timings(j);
+    return code;
+}
+
+static int run_job(job *j)
+{
+    int rc;
+    hone_error err;
+    j->t_start = hn_now_ms();
+    j->limit = hn_opts_i32(j->cli->opts, "n-predict");
+    if ((rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
+    hone_model_get_info(j->model, &j->info);
+    double t_prompt = hn_now_ms();
+    if ((rc = hn_cli_prompt(j->cli, j->model, &j->prompt))) return rc;
+    t_prompt = hn_now_ms() - t_prompt; /* the session's size depends on the prompt, but loading does not: count it apart */
+    if ((rc = new_session(j)) || (rc = new_sampler(j)) || (rc = new_stream(j)) || (rc = echo_prompt(j))) return rc;
+    j->t_submit = hn_now_ms() - t_prompt;
+    hone_status st = generate(j, &err);
+    return finish(j, st, &err);
+}
+
+static int run(const hn_cli *cli)
+{
+    job j = { .cli = cli };
+    int rc = run_job(&j);
+    free(j.text);
+    free(j.tokens);
+    hn_prompt_free(&j.prompt);
+    hone_stream_free(j.stream);
+    hone_sampler_free(j.sampler);
+    hone_session_free(j.session);
+    hone_context_free(j.ctx);
+    hone_model_close(j.model);
+    return rc;
+}
+
+const hn_command hn_command_run = {
+    .name = "run", .summary = "Generate text from a prompt", .groups = groups,
+    .examples = "hone run -m model.gguf -p \"Once upon a time\" -n 200\n"
+                "hone run -m model.gguf -f prompt.txt --temp 0 --json\n",
+    .run = run,
+};

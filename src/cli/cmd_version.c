@@ -1,0 +1,16 @@
+/* hone version: which hone this is and how it was built. */
+#include "cli/cli.h"
+
+static int run(const hn_cli *cli)
+{
+    if (!cli->json) {
+        hn_out_printf("hone %s\n%s\n", hone_version(), hone_build_info());
+        return HN_EXIT_OK;
+    }
+    json_t *o = hn_json_new("hone.version/1");
+    json_object_set_new(o, "version", json_string(hone_version()));
+    json_object_set_new(o, "build", json_string(hone_build_info()));
+    return hn_json_print(o);
+}
+
+const hn_command hn_command_version = { .name = "version", .summary = "Show the version and how it was built", .run = run };

@@ -1,0 +1,89 @@
+/* The program: finds the command, parses its options, runs it, makes sure that
+ * what it printed has arrived. */
+#include "cli/cli.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+extern const hn_command hn_command_run, hn_command_inspect, hn_command_tokenize, hn_command_detokenize, hn_command_logits,
+    hn_command_convert, hn_command_synth, hn_command_bench, hn_command_env, hn_command_version, hn_command_help;
+
+const hn_command *const hn_commands[] = {
+    &hn_command_run, &hn_command_bench, &hn_command_inspect, &hn_command_tokenize, &hn_command_detokenize, &hn_command_logits,
+    &hn_command_convert, &hn_command_synth, &hn_command_env, &hn_command_version, &hn_command_help, NULL,
+};
+
+static const hn_opt common_opts[] = {
+    HN_OPT("json", NULL, FLAG, NULL, "print one JSON object, with a schema field"),
+    HN_OPT("verbose", "-v", FLAG, NULL, "say more on standard error"),
+    HN_OPT("help", "-h", FLAG, NULL, "explain this command"),
+    HN_OPT_END,
+};
+static const hn_opt_group common_group = { "Common", common_opts };
+const hn_opt_group *const hn_common_groups[] = { &common_group, NULL };
+
+static const hn_command *find_command(const char *name)
+{
+    for (const hn_command *const *c = hn_commands; *c; c++)
+        if (strcmp((*c)->name, name) == 0) return *c;
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[64];
+    size_t n = 0;
+    for (const hn_command *const *c = hn_commands; *c && n < 64; c++) names[n++] = (*c)->name;
+    const char *near = hn_nearest(name, names, n);
+    return hn_cli_usage(NULL, "unknown %s '%s'%s%s%s", name[0] == '-' ? "option" : "command", HN_ESC(name, strlen(name)),
+                        near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static int run_command(const hn_command *cmd, int argc, char **argv)
+{
+    hn_cli cli = { .cmd = cmd };
+    hn_opts *opts;
+    hone_error err;
+    if (hn_opts_parse(&opts, cmd, hn_common_groups, argc, argv, &err) != HONE_OK)
+        return err.code == HONE_E_ARG ? hn_cli_usage(&cli, "%s", err.message) : hn_cli_fail(&err);
+    cli.opts = opts;
+    cli.json = hn_opts_flag(opts, "json");
+    cli.verbose = hn_opts_flag(opts, "verbose");
+    int code;
+    if (hn_opts_flag(opts, "help")) {
+        hn_help_command(stdout, "hone", cmd, hn_common_groups);
+        code = HN_EXIT_OK;
+    } else if (hn_opts_check_args(opts, cmd, &err) != HONE_OK) {
+        code = hn_cli_usage(&cli, "%s", err.message);
+    } else {
+        code = cmd->run(&cli);
+    }
+    hn_opts_free(opts);
+    return code;
+}
+
+/* With 0, 1 or 2 closed, the next file opened would take the number and receive
+ * what was meant for stdout. A stand-in makes writing fail instead. */
+static void hold_standard_fds(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0) {
+            int held = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+            if (held < 0 || held > 2) return;
+        }
+}
+
+int main(int argc, char **argv)
+{
+    hold_standard_fds();
+    hn_cli_signals();
+    if (argc < 2) {
+        hn_help_global(stderr, "hone", "hone: " HN_TAGLINE, hn_commands);
+        return HN_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
+    if (strcmp(name, "--version") == 0) name = "version";
+    const hn_command *cmd = find_command(name);
+    return hn_out_finish(cmd ? run_command(cmd, argc - 2, argv + 2) : unknown_command(name));
+}
