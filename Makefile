@@ -155,10 +155,10 @@ $(B)/hone.pc: hone.pc.in include/hone.h $(B)/flags FORCE
 # ---- tests -----------------------------------------------------------------------------
 
 # One program per file. Other .c files of tests/support are linked into all of them.
-TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golden/*.c tests/fault/*.c))
+TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golden/*.c tests/fault/*.c tests/fuzz/mutate_*.c))
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
-FUZZ_SRC := $(filter-out tests/fuzz/driver.c,$(sort $(wildcard tests/fuzz/*.c)))
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
 FUZZ_SECONDS ?= 60
 
