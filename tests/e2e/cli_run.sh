@@ -71,6 +71,9 @@ case $text in
 *) is "text and JSON agree" "\"$(cat "$T/rest")\"" "$text" ;;
 esac
 
+expect 0 "--ids with a lone BOS" "$HONE" run -m "$M" --ids "${prompt%%,*}" -n 6 --temp 0 --ignore-eos --json
+if field text "$T/out" | grep -q '^" '; then not_ok "… whose text does not begin with a blank" "$T/out"; else ok "… whose text does not begin with a blank"; fi
+
 # seeds
 for i in 1 2 3; do
     s=11
