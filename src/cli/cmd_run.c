@@ -318,6 +318,7 @@ static int run_job(job *j)
     hone_error err;
     j->t_start = hn_now_ms();
     j->limit = hn_opts_i32(j->cli->opts, "n-predict");
+    if ((rc = hn_cli_check_output(hn_opts_str(j->cli->opts, "state-out")))) return rc;
     if ((rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
     hone_model_get_info(j->model, &j->info);
     double t_prompt = hn_now_ms();
