@@ -181,6 +181,21 @@ else
     skip "no tokenizer" "$ckpt is not there"
 fi
 
+# a model that computes NaN is an error, never a text
+if [ -f "$ckpt" ]; then
+    "$HONE" convert "$ckpt" --tokenizer "${ckpt%/*}/tok512.bin" -o "$T/nan.gguf" >/dev/null 2>&1
+    i=0
+    while [ $i -lt 64 ]; do
+        printf '\000\000\300\177'
+        i=$((i + 1))
+    done | dd of="$T/nan.gguf" bs=1 seek=$(($(wc -c <"$T/nan.gguf") - 256)) conv=notrunc 2>/dev/null
+    expect 1 "NaN weights" "$HONE" run -m "$T/nan.gguf" -p Once -n 5 --json
+    says "… are named" 'logit of token [0-9]+ is NaN'
+    is "… without a result" "$(wc -c <"$T/out" | tr -d ' ')" 0
+else
+    skip "NaN weights" "$ckpt is not there"
+fi
+
 # interruption: what is there is shown
 "$HONE" run -m "$M" -p "$P" -n -1 -c 4096 --ignore-eos --json >"$T/out" 2>"$T/err" </dev/null &
 pid=$!
