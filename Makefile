@@ -91,8 +91,8 @@ LINK = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(LDFLAGS) -Wl,--as-needed
 
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ifneq ($(filter x86_64%,$(MACHINE)),)
-$(B)/src/kernels/avx2%.o: ISA = $(ISA_AVX2)
-$(B)/src/kernels/avx512%.o: ISA = $(ISA_AVX512)
+$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx2*.c)): ISA = $(ISA_AVX2)
+$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx512*.c)): ISA = $(ISA_AVX512)
 endif
 
 # ---- products ------------------------------------------------------------------------
@@ -163,9 +163,11 @@ FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
 FUZZ_SECONDS ?= 60
 
 tests: $(TEST_BIN) $(FUZZ_BIN)
+# tests/fault defines __wrap_malloc and its kin
+$(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=mmap
 $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -o $@ $^ $(TEST_LIBS) $(APP_LIBS) -lm
+	$(Q)$(LINK) $(WRAP) -o $@ $^ $(TEST_LIBS) $(APP_LIBS) -lm
 # fuzz targets: libFuzzer in the fuzz flavour, else a plain driver that replays and mutates a corpus
 FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),,$(B)/tests/fuzz/driver.o)
 $(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_MAIN) $(B)/libapp.a $(B)/libhone.a

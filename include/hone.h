@@ -115,6 +115,9 @@ HONE_API int64_t hone_file_find_tensor(const hone_file *f, const char *name);
 /* Elements [first, first+n) of tensor i, dequantized to f32; first and n multiples
  * of the type's block (hone_type_block). */
 HONE_API hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t first, uint64_t n, float *dst, hone_error *err);
+/* Reads all tensor data. HONE_E_NUMERIC: a NaN, an infinity or an invalid scale; names the
+ * first tensor and element. */
+HONE_API hone_status hone_file_check(const hone_file *f, hone_error *err);
 /* Block size in elements and bytes of a GGUF type id; false: unknown. */
 HONE_API bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char **name);
 

@@ -126,7 +126,7 @@ done >"$tmp/fast"
 grep -v '^\./sources\.mk:' "$tmp/fast" >>"$tmp/breaches"
 
 # 8. promises in the code
-grep -nE 'TODO|FIXME|XXX|HACK' $sources /dev/null | sed 's/$/   <- do it or write an issue/' >>"$tmp/breaches"
+grep -nwE 'TODO|FIXME|XXX|HACK' $sources /dev/null | sed 's/$/   <- do it or write an issue/' >>"$tmp/breaches"
 
 # 9. tabs and trailing blanks in C
 grep -nE "$(printf '\t')|[[:space:]]+\$" $sources /dev/null | sed 's/^\([^:]*:[0-9]*\):.*/\1: tab or trailing blank/' >>"$tmp/breaches"

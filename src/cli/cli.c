@@ -82,12 +82,18 @@ int hn_exit_code(hone_status st)
     }
 }
 
+/* One line. Names from outside are escaped where they enter a message; what slipped
+ * through must not steer the terminal. */
 static void say(const char *before, const char *fmt, va_list ap)
 {
+    char line[2048];
+    vsnprintf(line, sizeof line, fmt, ap);
+    for (unsigned char *p = (unsigned char *)line; *p; p++) {
+        if (*p < 0x20 || *p == 0x7F) *p = '?';
+        if (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0) *p = p[1] = '?'; /* C1 in UTF-8 */
+    }
     hn_progress_end();
-    fputs(before, stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s%s\n", before, line);
 }
 
 int hn_cli_error(int code, const char *fmt, ...)
@@ -246,7 +252,8 @@ void hn_cli_signals(void)
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     struct sigaction ignore = { .sa_handler = SIG_IGN };
-    sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGPIPE, &ignore, NULL); /* a write that fails says more than a dead process */
+    sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 int hn_interrupted(void) { return interrupted; }
@@ -314,6 +321,13 @@ hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char 
     return st;
 }
 
+const char *hn_cli_model_name(const hn_cli *cli)
+{
+    static char name[300];
+    const char *path = hn_opts_str(cli->opts, "model");
+    return path ? hn_escape(name, sizeof name, path, strlen(path)) : "the model";
+}
+
 static int prompt_from_ids(const hn_cli *cli, const hone_model_info *info, hn_prompt *out)
 {
     hone_error err;
@@ -321,7 +335,7 @@ static int prompt_from_ids(const hn_cli *cli, const hone_model_info *info, hn_pr
     for (size_t i = 0; i < out->n; i++)
         if (out->ids[i] >= info->n_vocab)
             return hn_cli_error(HN_EXIT_USAGE, "--ids: token id %d (item %zu) is not in the vocabulary of %s; expected 0 to %d",
-                                out->ids[i], i + 1, hn_opts_str(cli->opts, "model"), info->n_vocab - 1);
+                                out->ids[i], i + 1, hn_cli_model_name(cli), info->n_vocab - 1);
     return 0;
 }
 
@@ -354,7 +368,7 @@ int hn_cli_prompt(const hn_cli *cli, const hone_model *m, hn_prompt *out)
     else if (!hn_opts_str(cli->opts, "prompt") && !hn_opts_str(cli->opts, "file"))
         rc = hn_cli_usage(cli, "no prompt; expected -p TEXT, -f FILE or --ids LIST");
     else if (!info.has_tokenizer)
-        rc = hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so text cannot be used; expected --ids LIST", hn_opts_str(cli->opts, "model"));
+        rc = hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so text cannot be used; expected --ids LIST", hn_cli_model_name(cli));
     else rc = prompt_from_text(cli, m, out);
     if (rc == 0 && out->n > INT32_MAX) rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens; expected at most %d", out->n, INT32_MAX);
     if (rc) hn_prompt_free(out);

@@ -91,6 +91,7 @@ void hn_prompt_free(hn_prompt *p);
 
 /* ---- models, contexts, sessions from options ------------------------------------------------------------ */
 
+const char *hn_cli_model_name(const hn_cli *cli); /* -m, fit for a message */
 int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* hn_group_model */
 int hn_cli_new_context(const hn_cli *cli, hone_context **out);  /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
 /* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */

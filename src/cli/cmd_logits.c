@@ -108,9 +108,9 @@ static int open_session(job *j)
     if (state && hone_session_load(j->session, state, &err) != HONE_OK) return hn_cli_fail(&err);
     j->past = hone_seq_length(j->session, 0);
     if (j->prompt.n > (size_t)(n_ctx - j->past))
-        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c", j->prompt.n, j->past, state, n_ctx);
+        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c", j->prompt.n, j->past, HN_ESC(state, strlen(state)), n_ctx);
     for (int32_t seq = 1; seq < j->n_seq; seq++)
-        if (hone_seq_length(j->session, seq) != 0) return hn_cli_error(HN_EXIT_USAGE, "--neighbours: %s holds %d positions of sequence %d; expected a state with one sequence", state, hone_seq_length(j->session, seq), seq);
+        if (hone_seq_length(j->session, seq) != 0) return hn_cli_error(HN_EXIT_USAGE, "--neighbours: %s holds %d positions of sequence %d; expected a state with one sequence", HN_ESC(state, strlen(state)), hone_seq_length(j->session, seq), seq);
     return 0;
 }
 
@@ -131,9 +131,9 @@ static int run_job(job *j)
     j->n_seq = 1 + hn_opts_i32(j->cli->opts, "neighbours");
     if (j->n_seq > 1 && state) return hn_cli_usage(j->cli, "--neighbours and --state-out contradict each other; give one of them");
     if (j->cli->json && !(j->rows = json_array())) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the output");
-    if ((rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
+    if ((rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
     hone_model_get_info(j->model, &j->info);
-    if ((rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_prompt(j->cli, j->model, &j->prompt))) return rc;
+    if ((rc = hn_cli_prompt(j->cli, j->model, &j->prompt))) return rc;
     if ((rc = open_session(j)) || (rc = decode_all(j))) return rc;
     if (j->cli->json && (rc = print_json(j))) return rc;
     if (!hn_out_flush()) return HN_EXIT_FAILURE;

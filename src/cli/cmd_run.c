@@ -65,7 +65,7 @@ static int new_stream(job *j)
     const hn_opts *o = j->cli->opts;
     size_t n = hn_opts_count(o, "stop");
     if (!j->info.has_tokenizer) {
-        if (n) return hn_cli_error(HN_EXIT_MODEL, "--stop needs text, and %s has no tokenizer", hn_opts_str(o, "model"));
+        if (n) return hn_cli_error(HN_EXIT_MODEL, "--stop needs text, and %s has no tokenizer", hn_cli_model_name(j->cli));
         return 0;
     }
     const char **stops = calloc(n + 1, sizeof *stops);
@@ -113,18 +113,18 @@ static int restore(job *j, const char *path)
 
 static int new_session(job *j)
 {
-    const char *state = hn_opts_str(j->cli->opts, "state-in"), *model = hn_opts_str(j->cli->opts, "model");
+    const char *state = hn_opts_str(j->cli->opts, "state-in");
     int32_t n_ctx = choose_ctx(j);
     if (j->prompt.n > (size_t)n_ctx)
         return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens, the context holds %d (%s was trained for %d); try: a shorter prompt%s",
-                            j->prompt.n, n_ctx, model, j->info.n_ctx_train, n_ctx < j->info.n_ctx_train ? ", or a larger -c" : "");
+                            j->prompt.n, n_ctx, hn_cli_model_name(j->cli), j->info.n_ctx_train, n_ctx < j->info.n_ctx_train ? ", or a larger -c" : "");
     int rc = hn_cli_new_session(j->cli, j->ctx, j->model, n_ctx, 1, &j->session);
     if (rc == 0 && state) rc = restore(j, state);
     if (rc) return rc;
     n_ctx = hone_session_n_ctx(j->session);
     int32_t past = hone_seq_length(j->session, 0);
     if (j->prompt.n > (size_t)(n_ctx - past))
-        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c", j->prompt.n, past, state, n_ctx);
+        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c", j->prompt.n, past, HN_ESC(state, strlen(state)), n_ctx);
     j->tokens = malloc(((size_t)n_ctx + 1) * sizeof *j->tokens);
     return j->tokens ? 0 : hn_cli_error(HN_EXIT_NOMEM, "no memory for %d token ids", n_ctx);
 }
@@ -289,9 +289,8 @@ static int run_job(job *j)
     hone_error err;
     j->t_start = hn_now_ms();
     j->limit = hn_opts_i32(j->cli->opts, "n-predict");
-    if ((rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
+    if ((rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
     hone_model_get_info(j->model, &j->info);
-    if ((rc = hn_cli_new_context(j->cli, &j->ctx))) return rc;
     double t_prompt = hn_now_ms();
     if ((rc = hn_cli_prompt(j->cli, j->model, &j->prompt))) return rc;
     t_prompt = hn_now_ms() - t_prompt; /* the session's size depends on the prompt, but loading does not: count it apart */

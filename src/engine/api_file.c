@@ -159,6 +159,8 @@ hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t first, u
     return HONE_OK;
 }
 
+hone_status hone_file_check(const hone_file *f, hone_error *err) { return hn_gguf_check_data(f->g, err); }
+
 bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char **name)
 {
     const hn_type_info *ti = hn_type_get(type);

@@ -104,6 +104,11 @@ const hn_gguf_tensor *hn_gguf_find_tensor(const hn_gguf *g, const char *name); /
 /* FNV-1a over metadata and tensor directory of all parts (not the data). */
 uint64_t hn_gguf_fingerprint(const hn_gguf *g);
 
+/* Reads all tensor data and looks for what no sane file holds: NaN or infinity in any
+ * decoded element, a block scale that is not finite, MXFP4's exponent byte 255.
+ * HONE_E_NUMERIC naming the first tensor and element. */
+hone_status hn_gguf_check_data(const hn_gguf *g, hone_error *err);
+
 /* ---- writing ------------------------------------------------------------------------- */
 
 /* Metadata and tensor descriptions first, then the data in the same order. Writes to

@@ -17,14 +17,14 @@ verdict() { # verdict RC WHAT
 
 set --
 [ -f models/hone-tiny.gguf ] && set -- models/hone-tiny.gguf
-# K-quants and Q8_0 in small files of both RoPE conventions, written by the native program
+# every family and every kind of kernel, in small files written by the native program
 hone=build/release/hone
 if [ -x "$hone" ]; then
-    cfg=tests/cross/small.json
-    for type in Q4_K_M Q5_K_M Q6_K Q8_0 Q4_0 F16 BF16; do
-        [ -f "$cfg" ] || break
-        if $hone synth --config "$cfg" --type $type -s 5 -o "$T/$type.gguf" >/dev/null 2>"$T/err"; then
-            set -- "$@" "$T/$type.gguf"
+    for pair in llama:Q4_K_M llama:Q5_K_M llama:Q6_K llama:F32 qwen2:Q8_0 qwen2:Q4_0 qwen3:F16 qwen3:BF16; do
+        cfg=tests/cross/${pair%:*}.json
+        type=${pair#*:}
+        if $hone synth --config "$cfg" --type "$type" --seed 5 -o "$T/${pair%:*}-$type.gguf" >/dev/null 2>"$T/err"; then
+            set -- "$@" "$T/${pair%:*}-$type.gguf"
         else
             sed 's/^/# /' "$T/err"
             verdict 1 "hone synth --config $cfg --type $type"

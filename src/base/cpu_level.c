@@ -6,10 +6,21 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 static const char *const level_names[HN_CPU_LEVELS] = { "scalar", "avx2", "avx512" };
 
 const char *hn_cpu_level_name(hn_cpu_level l) { return level_names[l]; }
+
+#if defined(__x86_64__)
+static bool has_f16c(void) /* clang 14 does not know the name; OS state is that of avx2 */
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
 
 bool hn_cpu_has(hn_cpu_level l)
 {
@@ -18,7 +29,7 @@ bool hn_cpu_has(hn_cpu_level l)
 #if defined(__x86_64__)
     /* __builtin_cpu_supports checks OSXSAVE/XCR0 too */
     case HN_CPU_AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     case HN_CPU_AVX512:
         return hn_cpu_has(HN_CPU_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&

@@ -1,0 +1,372 @@
+/* The CPU backend. Owns how operations are cut into chunks for the pool and the
+ * per-thread scratch; refuses to know what is computed with them. Every output
+ * element is computed by one thread in an order fixed by kernels.h, so the chunks
+ * (and with them the threads) cannot change a bit. */
+#include "backend/backend.h"
+
+#include <stdlib.h>
+
+enum {
+    PANEL_ROWS = 8,      /* rows decoded to f32 at a time for types without a kernel */
+    MIN_ROWS = 16,       /* kernels work in tiles of 16 rows at most */
+    PREFILL_ROWS = 48,   /* rows of a chunk that stay in cache over all columns */
+    CHUNKS_PER_THREAD = 8,
+    ATTN_ROWS = 8        /* batch rows of one KV head per attention chunk */
+};
+
+typedef struct cpu_backend {
+    hn_backend base;
+    hn_pool *pool;
+    const hn_kernels *k;
+    int32_t n_threads;
+    float *panels;       /* [threads][PANEL_ROWS · max_n_in] */
+    uint64_t panel_floats;
+    float *attn_scratch; /* [threads][attn_floats] */
+    uint64_t attn_floats;
+} cpu_backend;
+
+static cpu_backend *self(hn_backend *b) { return (cpu_backend *)b; }
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+static float *be_alloc(hn_backend *b, uint64_t n)
+{
+    uint64_t bytes;
+    if (!hn_mul_u64(n, sizeof(float), &bytes) || bytes > SIZE_MAX) return NULL;
+    return hn_pages_alloc((size_t)bytes);
+}
+
+static void be_release(hn_backend *b, float *p, uint64_t n) { hn_pages_free(p, (size_t)(n * sizeof(float))); }
+
+static bool act_alloc(hn_backend *b, hn_act *a, int64_t n, int64_t n_tok)
+{
+    size_t t = (size_t)n_tok;
+    *a = (hn_act){ 0 };
+    a->f32 = hn_pages_alloc(hn_act_row_bytes(HN_ACT_F32, n) * t);
+    a->q256 = hn_pages_alloc(hn_act_row_bytes(HN_ACT_Q256, n + 255) * t);
+    a->q32 = hn_pages_alloc(hn_act_row_bytes(HN_ACT_Q32, n + 31) * t);
+    return a->f32 && a->q256 && a->q32;
+}
+
+static void act_release(hn_backend *b, hn_act *a, int64_t n, int64_t n_tok)
+{
+    size_t t = (size_t)n_tok;
+    hn_pages_free(a->f32, hn_act_row_bytes(HN_ACT_F32, n) * t);
+    hn_pages_free(a->q256, hn_act_row_bytes(HN_ACT_Q256, n + 255) * t);
+    hn_pages_free(a->q32, hn_act_row_bytes(HN_ACT_Q32, n + 31) * t);
+    *a = (hn_act){ 0 };
+}
+
+/* ---- rows of a batch --------------------------------------------------------------------- */
+
+/* Runs fn for every row: alone when there is one, else on the pool. */
+static void for_rows(cpu_backend *c, hn_pool_fn *fn, void *arg, int64_t n_tok)
+{
+    if (n_tok == 1) fn(arg, 0, 0);
+    else hn_pool_run(c->pool, fn, arg, n_tok);
+}
+
+static size_t f32_stride(int64_t n) { return hn_act_row_bytes(HN_ACT_F32, n) / sizeof(float); }
+
+static void act_begin(hn_act *a, int64_t n, int64_t n_tok)
+{
+    a->n = n;
+    a->n_tok = n_tok;
+    memset(a->have, 0, sizeof a->have);
+    a->have[HN_ACT_F32] = true;
+}
+
+typedef struct row_job {
+    cpu_backend *c;
+    hn_act *act;
+    float *y;
+    const float *x, *x2, *w, *cs;
+    const double *freq;
+    const hn_weight *weight;
+    const hn_row *rows;
+    const hn_kv *kv;
+    const hn_type_info *ti;
+    hn_act_kind kind;
+    int64_t n, n_head, d;
+    int32_t n_rot;
+    float eps, mscale;
+    bool neox;
+} row_job;
+
+static void embed_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    j->ti->dequantize(j->y + t * j->weight->n_in, (const char *)j->weight->data + (size_t)j->rows[t].token * j->weight->row_bytes, j->weight->n_in);
+}
+static void embed(hn_backend *b, float *y, const hn_weight *w, const hn_row *rows, int64_t n_tok)
+{
+    row_job j = { .y = y, .weight = w, .rows = rows, .ti = hn_type_get(w->type) };
+    for_rows(self(b), embed_row, &j, n_tok);
+}
+
+static void rms_norm_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    j->c->k->rms_norm(j->act->f32 + (size_t)t * f32_stride(j->n), j->x + t * j->n, j->w, j->n, j->eps);
+}
+static void rms_norm(hn_backend *b, hn_act *act, const float *x, const float *w, int64_t n, int64_t n_tok, float eps)
+{
+    row_job j = { .c = self(b), .act = act, .x = x, .w = w, .n = n, .eps = eps };
+    act_begin(act, n, n_tok);
+    for_rows(j.c, rms_norm_row, &j, n_tok);
+}
+
+static void set_act(hn_backend *b, hn_act *act, const float *x, int64_t n, int64_t n_tok)
+{
+    act_begin(act, n, n_tok);
+    for (int64_t t = 0; t < n_tok; t++) memcpy(act->f32 + (size_t)t * f32_stride(n), x + t * n, (size_t)n * sizeof(float));
+}
+
+static void silu_mul_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    j->c->k->silu_mul(j->act->f32 + (size_t)t * f32_stride(j->n), j->x + t * j->n, j->x2 + t * j->n, j->n);
+}
+static void silu_mul(hn_backend *b, hn_act *act, const float *gate, const float *up, int64_t n, int64_t n_tok)
+{
+    row_job j = { .c = self(b), .act = act, .x = gate, .x2 = up, .n = n };
+    act_begin(act, n, n_tok);
+    for_rows(j.c, silu_mul_row, &j, n_tok);
+}
+
+static void add_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    hn_add(j->y + t * j->n, j->x + t * j->n, j->n);
+}
+static void add(hn_backend *b, float *x, const float *y, int64_t n, int64_t n_tok)
+{
+    row_job j = { .y = x, .x = y, .n = n };
+    for_rows(self(b), add_row, &j, n_tok);
+}
+
+static void head_norm_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    float *x = j->y + t * j->n_head * j->d;
+    for (int64_t h = 0; h < j->n_head; h++) j->c->k->rms_norm(x + h * j->d, x + h * j->d, j->w, j->d, j->eps);
+}
+static void head_norm(hn_backend *b, float *x, const float *w, int64_t n_head, int64_t d, int64_t n_tok, float eps)
+{
+    row_job j = { .c = self(b), .y = x, .w = w, .n_head = n_head, .d = d, .eps = eps };
+    for_rows(j.c, head_norm_row, &j, n_tok);
+}
+
+static void rope_table_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    hn_rope_table(j->y + t * j->n_rot, j->freq, j->n_rot, j->rows[t].pos, j->mscale);
+}
+static void rope_table(hn_backend *b, float *cs, const double *freq, int32_t n_rot, float mscale, const hn_row *rows, int64_t n_tok)
+{
+    row_job j = { .y = cs, .freq = freq, .n_rot = n_rot, .mscale = mscale, .rows = rows };
+    for_rows(self(b), rope_table_row, &j, n_tok);
+}
+
+static void rope_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    hn_rope_apply(j->y + t * j->n_head * j->d, j->cs + t * j->n_rot, j->n_head, j->d, j->n_rot, j->neox);
+}
+static void rope(hn_backend *b, float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox, int64_t n_tok)
+{
+    row_job j = { .y = x, .cs = cs, .n_head = n_head, .d = d, .n_rot = n_rot, .neox = neox };
+    for_rows(self(b), rope_row, &j, n_tok);
+}
+
+static void kv_store_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    const hn_kv *kv = j->kv;
+    for (int32_t h = 0; h < kv->n_head_kv; h++) {
+        size_t plane = ((size_t)j->rows[t].seq * (size_t)kv->n_head_kv + (size_t)h) * kv->plane_bytes;
+        int64_t at = (t * kv->n_head_kv + h) * kv->d;
+        hn_store_k(kv->k + plane, j->x + at, kv->d, j->rows[t].pos, kv->f16);
+        hn_store_v(kv->v + plane, j->x2 + at, kv->d, j->rows[t].pos, kv->f16);
+    }
+}
+static void kv_store(hn_backend *b, const hn_kv *kv, const float *k, const float *v, const hn_row *rows, int64_t n_tok)
+{
+    row_job j = { .kv = kv, .x = k, .x2 = v, .rows = rows };
+    for_rows(self(b), kv_store_row, &j, n_tok);
+}
+
+static void gather(hn_backend *b, float *y, const float *x, const int32_t *index, int64_t n, int64_t n_index)
+{
+    for (int64_t i = 0; i < n_index; i++) memmove(y + i * n, x + index[i] * n, (size_t)n * sizeof(float));
+}
+
+/* ---- matmul ----------------------------------------------------------------------------------- */
+
+static void quantize_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    hn_act *a = j->act;
+    const float *x = a->f32 + (size_t)t * f32_stride(a->n);
+    size_t stride = hn_act_row_bytes(j->kind, a->n);
+    if (j->kind == HN_ACT_Q256) j->c->k->quantize256((hn_a256 *)((char *)a->q256 + (size_t)t * stride), x, a->n);
+    else j->c->k->quantize32((char *)a->q32 + (size_t)t * stride, x, a->n);
+}
+
+static void act_prepare(cpu_backend *c, hn_act *a, hn_act_kind kind)
+{
+    if (a->have[kind]) return;
+    row_job j = { .c = c, .act = a, .kind = kind };
+    for_rows(c, quantize_row, &j, a->n_tok);
+    a->have[kind] = true;
+}
+
+typedef struct mm_job {
+    cpu_backend *c;
+    hn_act *act;
+    const hn_product *p;
+    int n_product;
+    int64_t chunk_rows;
+    int64_t first[5]; /* first chunk of each product, then the total */
+    float *host;      /* result of the only product goes here instead */
+} mm_job;
+
+/* Rows [r0, r1) of one product, all columns, into y. */
+static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, float *y, int64_t r0, int64_t r1, int32_t thread)
+{
+    hn_act_kind kind = hn_act_kind_of(w->type);
+    hn_mm m = { .y = y, .ldy = w->n_out, .w = w->data, .w_stride = w->row_bytes,
+                .x = kind == HN_ACT_Q256 ? a->q256 : kind == HN_ACT_Q32 ? a->q32 : (void *)a->f32,
+                .x_stride = hn_act_row_bytes(kind, a->n), .n_in = w->n_in, .n_col = a->n_tok, .r0 = r0, .r1 = r1 };
+    hn_matmul_fn *fn = c->k->matmul[w->type];
+    if (fn) {
+        fn(&m);
+        return;
+    }
+    /* decode a panel of rows exactly, then the float rule */
+    const hn_type_info *ti = hn_type_get(w->type);
+    float *panel = c->panels + (uint64_t)thread * c->panel_floats;
+    m.w = panel;
+    m.w_stride = (size_t)w->n_in * sizeof(float);
+    m.r0 = 0;
+    for (int64_t r = r0; r < r1; r += PANEL_ROWS) {
+        m.r1 = r1 - r < PANEL_ROWS ? r1 - r : PANEL_ROWS;
+        for (int64_t i = 0; i < m.r1; i++) ti->dequantize(panel + i * w->n_in, (const char *)w->data + (size_t)(r + i) * w->row_bytes, w->n_in);
+        m.y = y + r;
+        c->k->matmul[HN_F32](&m);
+    }
+}
+
+static void mm_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    mm_job *j = arg;
+    int i = 0;
+    while (chunk >= j->first[i + 1]) i++;
+    const hn_product *p = &j->p[i];
+    const hn_weight *w = p->w;
+    int64_t r0 = (chunk - j->first[i]) * j->chunk_rows, r1 = r0 + j->chunk_rows < w->n_out ? r0 + j->chunk_rows : w->n_out;
+    float *y = j->host ? j->host : p->y;
+    product_rows(j->c, w, j->act, y, r0, r1, thread);
+    if (w->bias)
+        for (int64_t t = 0; t < j->act->n_tok; t++) hn_add(y + t * w->n_out + r0, w->bias + r0, r1 - r0);
+}
+
+static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static void run_products(cpu_backend *c, hn_act *act, const hn_product *p, int n, float *host)
+{
+    mm_job j = { .c = c, .act = act, .p = p, .n_product = n, .host = host };
+    int64_t rows = 0;
+    for (int i = 0; i < n; i++) {
+        act_prepare(c, act, hn_act_kind_of(p[i].w->type));
+        rows += p[i].w->n_out;
+    }
+    /* several chunks a thread, whole tiles; many columns: as many rows as cache holds */
+    int64_t want = div_up(div_up(rows, (int64_t)c->n_threads * CHUNKS_PER_THREAD), MIN_ROWS) * MIN_ROWS;
+    j.chunk_rows = act->n_tok > 4 && want > PREFILL_ROWS ? PREFILL_ROWS : want;
+    for (int i = 0; i < n; i++) j.first[i + 1] = j.first[i] + div_up(p[i].w->n_out, j.chunk_rows);
+    hn_pool_run(c->pool, mm_chunk, &j, j.first[n]);
+}
+
+static void matmul(hn_backend *b, hn_act *act, const hn_product *p, int n) { run_products(self(b), act, p, n, NULL); }
+
+static void head(hn_backend *b, float *logits, hn_act *act, const hn_weight *w)
+{
+    hn_product p = { .w = w };
+    run_products(self(b), act, &p, 1, logits);
+}
+
+/* ---- attention ------------------------------------------------------------------------------------ */
+
+typedef struct attn_job {
+    cpu_backend *c;
+    float *out;
+    const float *q;
+    const hn_kv *kv;
+    const hn_row *rows;
+    int64_t n_tok, n_head, n_block;
+    float scale;
+} attn_job;
+
+/* Chunk: one KV head, ATTN_ROWS rows of the batch; heads outermost, so that a head's
+ * keys stay in cache. */
+static void attn_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    attn_job *j = arg;
+    const hn_kv *kv = j->kv;
+    int64_t h = chunk / j->n_block, t0 = chunk % j->n_block * ATTN_ROWS, d = kv->d;
+    int64_t t1 = t0 + ATTN_ROWS < j->n_tok ? t0 + ATTN_ROWS : j->n_tok, group = j->n_head / kv->n_head_kv;
+    for (int64_t t = t0; t < t1; t++) {
+        size_t plane = ((size_t)j->rows[t].seq * (size_t)kv->n_head_kv + (size_t)h) * kv->plane_bytes;
+        int64_t at = (t * j->n_head + h * group) * d;
+        hn_attn a = { .q = j->q + at, .out = j->out + at, .k = kv->k + plane, .v = kv->v + plane,
+                      .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
+                      .n_q = group, .n_kv = j->rows[t].pos + 1, .d = d, .scale = j->scale };
+        (kv->f16 ? j->c->k->attn_f16 : j->c->k->attn_f32)(&a);
+    }
+}
+
+static void attention(hn_backend *b, float *out, const float *q, const hn_kv *kv, const hn_row *rows, int64_t n_tok, int64_t n_head, float scale)
+{
+    attn_job j = { self(b), out, q, kv, rows, n_tok, n_head, div_up(n_tok, ATTN_ROWS), scale };
+    hn_pool_run(j.c->pool, attn_chunk, &j, j.n_block * kv->n_head_kv);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------- */
+
+static void cpu_free(hn_backend *b)
+{
+    cpu_backend *c = self(b);
+    be_release(b, c->panels, c->panel_floats * (uint64_t)c->n_threads);
+    be_release(b, c->attn_scratch, c->attn_floats * (uint64_t)c->n_threads);
+    free(c);
+}
+
+static const hn_backend_ops cpu_ops = {
+    .name = "cpu", .alloc = be_alloc, .release = be_release, .act_alloc = act_alloc, .act_release = act_release,
+    .embed = embed, .rms_norm = rms_norm, .set_act = set_act, .silu_mul = silu_mul, .matmul = matmul, .add = add,
+    .head_norm = head_norm, .rope_table = rope_table, .rope = rope, .kv_store = kv_store, .attention = attention,
+    .gather = gather, .head = head, .free = cpu_free,
+};
+
+hone_status hn_backend_cpu_new(hn_backend **out, hn_pool *pool, const hn_kernels *kernels, int64_t max_n_in, int64_t max_group,
+                               int64_t d, hone_error *err)
+{
+    *out = NULL;
+    cpu_backend *c = calloc(1, sizeof *c);
+    if (!c) return HN_FAIL(err, HONE_E_NOMEM, "cpu backend");
+    c->base.op = &cpu_ops;
+    c->pool = pool;
+    c->k = kernels;
+    c->n_threads = hn_pool_threads(pool);
+    c->panel_floats = (uint64_t)(PANEL_ROWS * max_n_in + 16);
+    c->attn_floats = (uint64_t)(max_group * (HN_SOFT_BLOCK + d) + 16);
+    c->panels = be_alloc(&c->base, c->panel_floats * (uint64_t)c->n_threads);
+    c->attn_scratch = be_alloc(&c->base, c->attn_floats * (uint64_t)c->n_threads);
+    if (!c->panels || !c->attn_scratch) {
+        cpu_free(&c->base);
+        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)c->n_threads);
+    }
+    *out = &c->base;
+    return HONE_OK;
+}

@@ -1,0 +1,37 @@
+/* hone convert: a checkpoint of another program becomes a GGUF file. */
+#include "cli/written.h"
+
+static const hn_opt opts[] = {
+    HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write"),
+    HN_OPT("tokenizer", NULL, FILE, "FILE", "the tokenizer file that belongs to a llama2.c checkpoint, as in tokenizer.bin"),
+    HN_OPT("type", NULL, STR, "TYPE", "storage of the weights: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in SRC)"),
+    HN_OPT_END,
+};
+static const hn_opt_group group = { "Conversion", opts };
+static const hn_opt_group *const groups[] = { &group, NULL };
+
+static int run(const hn_cli *cli)
+{
+    const char *src = hn_opts_arg(cli->opts, 0), *dst = hn_opts_str(cli->opts, "output");
+    const char *tokenizer = hn_opts_str(cli->opts, "tokenizer");
+    hone_error err;
+    if (!dst) return hn_cli_usage(cli, "no output file: -o FILE");
+    hone_progress pr = { hn_progress_fn, (void *)"converting", hn_abort_fn };
+    double t0 = hn_now_ms();
+    hone_status st = hone_convert(src, tokenizer, hn_opts_str(cli->opts, "type"), dst, &pr, &err);
+    hn_progress_end();
+    if (st != HONE_OK) return hn_cli_fail(&err);
+    if (!tokenizer) hn_cli_note("%s has no tokenizer and runs on token ids alone (--ids); --tokenizer FILE adds one", dst);
+    return hn_cli_written(cli, "hone.convert/1", dst, (hn_now_ms() - t0) / 1e3, NULL);
+}
+
+const hn_command hn_command_convert = {
+    .name = "convert",
+    .summary = "Convert a llama2.c checkpoint to GGUF",
+    .args = "SRC",
+    .min_args = 1, .max_args = 1,
+    .groups = groups,
+    .examples = "hone convert stories260K.bin --tokenizer tok512.bin -o stories260K.gguf\n"
+                "hone convert stories15M.bin --tokenizer tokenizer.bin --type Q8_0 -o stories15M.gguf\n",
+    .run = run,
+};

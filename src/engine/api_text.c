@@ -1,0 +1,75 @@
+/* The public text functions: a model's tokenizer behind hone.h. */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+hone_status hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n, hone_error *err)
+{
+    const hn_vocab *v;
+    hn_ids list = { 0 };
+    *ids = NULL;
+    *n = 0;
+    hone_status st = hn_model_vocab(m, &v, err);
+    if (st == HONE_OK) st = hn_vocab_encode(v, text, len, flags, &list, err);
+    if (st != HONE_OK) {
+        free(list.data);
+        return st;
+    }
+    if (!list.data && !(list.data = malloc(sizeof *list.data))) return HN_FAIL(err, HONE_E_NOMEM, "token ids");
+    *ids = list.data;
+    *n = list.n;
+    return HONE_OK;
+}
+
+const char *hone_token_piece(const hone_model *m, int32_t id, bool special, size_t *len)
+{
+    const hn_vocab *v;
+    *len = 0;
+    if (hn_model_vocab(m, &v, NULL) != HONE_OK || id < 0 || id >= hn_vocab_size(v)) return NULL;
+    return hn_vocab_piece(v, id, special, len);
+}
+
+hone_status hone_detokenize(const hone_model *m, const int32_t *ids, size_t n, bool special, char **text, size_t *len, hone_error *err)
+{
+    const hn_vocab *v;
+    *text = NULL;
+    *len = 0;
+    hone_status st = hn_model_vocab(m, &v, err);
+    return st == HONE_OK ? hn_vocab_decode(v, ids, n, special, text, len, err) : st;
+}
+
+bool hone_token_is_eog(const hone_model *m, int32_t id)
+{
+    const hn_vocab *v;
+    return hn_model_vocab(m, &v, NULL) == HONE_OK && id >= 0 && id < hn_vocab_size(v) && hn_vocab_is_eog(v, id);
+}
+
+int32_t hone_token_bos(const hone_model *m)
+{
+    const hn_vocab *v;
+    return hn_model_vocab(m, &v, NULL) == HONE_OK ? hn_vocab_bos(v) : -1;
+}
+
+int32_t hone_token_eos(const hone_model *m)
+{
+    const hn_vocab *v;
+    return hn_model_vocab(m, &v, NULL) == HONE_OK ? hn_vocab_eos(v) : -1;
+}
+
+/* hone_stream is hn_stream under its public name. */
+hone_status hone_stream_new(hone_stream **out, const hone_model *m, const char *const *stops, size_t n_stops, hone_error *err)
+{
+    const hn_vocab *v;
+    *out = NULL;
+    hone_status st = hn_model_vocab(m, &v, err);
+    return st == HONE_OK ? hn_stream_new((hn_stream **)out, v, stops, n_stops, err) : st;
+}
+void hone_stream_free(hone_stream *s) { hn_stream_free((hn_stream *)s); }
+hone_status hone_stream_push(hone_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err)
+{
+    return hn_stream_push((hn_stream *)s, id, text, len, stopped, err);
+}
+hone_status hone_stream_flush(hone_stream *s, const char **text, size_t *len, hone_error *err)
+{
+    return hn_stream_flush((hn_stream *)s, text, len, err);
+}

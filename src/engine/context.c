@@ -1,0 +1,39 @@
+/* Context: the worker threads and the kernel level of a caller. */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+hone_status hone_context_new(hone_context **out, const hone_context_params *params, hone_error *err)
+{
+    *out = NULL;
+    int32_t n = params ? params->n_threads : 0;
+    const char *env = getenv("HONE_THREADS");
+    if (n == 0 && env && *env) {
+        char *end;
+        long v = strtol(env, &end, 10);
+        if (*end || v < 1 || v > 1024) return HN_FAIL(err, HONE_E_ARG, "HONE_THREADS=%s: expected 1 to 1024", HN_ESC(env, strlen(env)));
+        n = (int32_t)v;
+    }
+    if (n == 0) n = hn_cpu_count();
+    hone_context *c = calloc(1, sizeof *c);
+    if (!c) return HN_FAIL(err, HONE_E_NOMEM, "context");
+    hone_status st = hn_cpu_choose(&c->level, params ? params->cpu : NULL, err);
+    if (st == HONE_OK) st = hn_pool_new(&c->pool, n, err);
+    if (st != HONE_OK) {
+        free(c);
+        return st;
+    }
+    c->kernels = hn_kernels_get(c->level);
+    *out = c;
+    return HONE_OK;
+}
+
+void hone_context_free(hone_context *c)
+{
+    if (!c) return;
+    hn_pool_free(c->pool);
+    free(c);
+}
+
+const char *hone_context_cpu(const hone_context *c) { return hn_cpu_level_name(c->level); }
+int32_t hone_context_threads(const hone_context *c) { return hn_pool_threads(c->pool); }

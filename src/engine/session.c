@@ -1,0 +1,246 @@
+/* Sessions: the caches of several sequences and the batches that extend them. All
+ * memory is reserved before the first token; between a call's start and its logits
+ * nothing is allocated. */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+enum { DEFAULT_CTX = 4096, DEFAULT_CHUNK = 512, MAX_SEQ = 4096, MAX_CHUNK = 65536 };
+
+static bool own(hone_session *s, float **p, uint64_t n)
+{
+    *p = s->be->op->alloc(s->be, n);
+    if (!*p) return false;
+    s->own[s->n_own].p = p;
+    s->own[s->n_own++].n = n;
+    return true;
+}
+
+static int64_t max3(int64_t a, int64_t b, int64_t c) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
+
+/* Bytes of the cache, of the scratch for n_tok rows; false: absurd. */
+static bool plan(const hone_session *s, uint64_t *cache_bytes, uint64_t *scratch_bytes)
+{
+    const hn_hparams *hp = &s->model->hp;
+    uint64_t b = s->plane_bytes, per_row;
+    if (!hn_mul_u64(b, 2 * (uint64_t)hp->n_layer * (uint64_t)hp->n_head_kv, &b) || !hn_mul_u64(b, (uint64_t)s->n_seq, &b)) return false;
+    *cache_bytes = b;
+    per_row = 3 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff + 4 * (uint64_t)hp->n_head * (uint64_t)hp->head_dim;
+    return hn_mul_u64(per_row * sizeof(float), (uint64_t)s->n_chunk, scratch_bytes) && b < (uint64_t)1 << 46 && *scratch_bytes < (uint64_t)1 << 46;
+}
+
+hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m, const hone_session_params *params, hone_error *err)
+{
+    *out = NULL;
+    const hn_hparams *hp = &m->hp;
+    hone_session_params p = params ? *params : (hone_session_params){ 0 };
+    if (!m->arch) return HN_FAIL(err, HONE_E_ARG, "%s: opened for its vocabulary only", m->path);
+    if (p.n_ctx == 0) p.n_ctx = hp->n_ctx_train < DEFAULT_CTX ? hp->n_ctx_train : DEFAULT_CTX;
+    if (p.n_seq == 0) p.n_seq = 1;
+    if (p.n_chunk == 0) p.n_chunk = DEFAULT_CHUNK;
+    if (p.n_ctx < 1 || p.n_ctx > HN_MAX_CTX) return HN_FAIL(err, HONE_E_ARG, "context of %d positions, expected 1 to %d", p.n_ctx, HN_MAX_CTX);
+    if (p.n_seq < 1 || p.n_seq > MAX_SEQ) return HN_FAIL(err, HONE_E_ARG, "%d sequences, expected 1 to %d", p.n_seq, MAX_SEQ);
+    if (p.n_chunk < 1 || p.n_chunk > MAX_CHUNK) return HN_FAIL(err, HONE_E_ARG, "chunk of %d tokens, expected 1 to %d", p.n_chunk, MAX_CHUNK);
+    if (p.cache != HONE_CACHE_F16 && p.cache != HONE_CACHE_F32) return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16 or f32", (int)p.cache);
+
+    hone_session *s = calloc(1, sizeof *s);
+    if (!s) return HN_FAIL(err, HONE_E_NOMEM, "session handle");
+    hone_status st;
+    s->ctx = ctx;
+    s->model = m;
+    s->n_ctx = p.n_ctx;
+    s->n_seq = p.n_seq;
+    s->n_chunk = p.n_chunk;
+    s->cache = p.cache;
+    s->n_pos = ((int64_t)p.n_ctx + HN_SOFT_BLOCK - 1) / HN_SOFT_BLOCK * HN_SOFT_BLOCK;
+    s->plane_bytes = (size_t)s->n_pos * (size_t)hp->head_dim * (p.cache == HONE_CACHE_F16 ? 2 : 4);
+
+    uint64_t cache_bytes = 0, scratch_bytes = 0, have = hn_memory_available();
+    if (!plan(s, &cache_bytes, &scratch_bytes) || (have && cache_bytes + scratch_bytes > have)) {
+        st = HN_FAIL(err, HONE_E_NOMEM,
+                     "a context of %d positions × %d sequences needs %.1f GiB of cache and %.1f GiB of scratch, %.1f GiB are available; use a smaller context (-c) or chunk",
+                     p.n_ctx, p.n_seq, (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30, (double)have / 0x1p30);
+        goto fail;
+    }
+    int64_t n_q = (int64_t)hp->n_head * hp->head_dim, n_kv = (int64_t)hp->n_head_kv * hp->head_dim, t = p.n_chunk;
+    int64_t group = hp->n_head / hp->n_head_kv;
+    s->act_n = max3(hp->n_embd, hp->n_ff, n_q);
+    if ((st = hn_backend_cpu_new(&s->be, ctx->pool, ctx->kernels, s->act_n, group, hp->head_dim, err)) != HONE_OK) goto fail;
+    s->cache_floats = cache_bytes / sizeof(float);
+    s->kv = calloc((size_t)hp->n_layer, sizeof *s->kv);
+    s->length = calloc((size_t)p.n_seq, sizeof *s->length);
+    s->next = calloc((size_t)p.n_seq, sizeof *s->next);
+    s->rows = calloc((size_t)t, sizeof *s->rows);
+    s->want = calloc((size_t)t, sizeof *s->want);
+    s->prompt = calloc((size_t)t, sizeof *s->prompt);
+    s->cache_mem = (char *)s->be->op->alloc(s->be, s->cache_floats);
+    if (!s->kv || !s->length || !s->next || !s->rows || !s->want || !s->prompt || !s->cache_mem ||
+        !own(s, &s->s.x, (uint64_t)(t * hp->n_embd)) || !own(s, &s->s.h, (uint64_t)(t * max3(hp->n_embd, n_q, 0))) ||
+        !own(s, &s->s.q, (uint64_t)(t * n_q)) || !own(s, &s->s.k, (uint64_t)(t * n_kv)) || !own(s, &s->s.v, (uint64_t)(t * n_kv)) ||
+        !own(s, &s->s.o, (uint64_t)(t * n_q)) || !own(s, &s->s.gate, (uint64_t)(t * hp->n_ff)) || !own(s, &s->s.up, (uint64_t)(t * hp->n_ff)) ||
+        !own(s, &s->s.rope, (uint64_t)(t * hp->n_rot)) || !s->be->op->act_alloc(s->be, &s->s.act, s->act_n, t) ||
+        !(s->logits = hn_pages_alloc((size_t)hp->n_vocab * sizeof(float)))) {
+        st = HN_FAIL(err, HONE_E_NOMEM, "session: %.1f GiB of cache and %.1f GiB of scratch were refused", (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30);
+        goto fail;
+    }
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        size_t half = s->plane_bytes * (size_t)hp->n_head_kv * (size_t)p.n_seq;
+        s->kv[il] = (hn_kv){ .k = s->cache_mem + 2 * half * (size_t)il, .v = s->cache_mem + 2 * half * (size_t)il + half,
+                             .plane_bytes = s->plane_bytes, .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .f16 = p.cache == HONE_CACHE_F16 };
+    }
+    *out = s;
+    return HONE_OK;
+fail:
+    hone_session_free(s);
+    return st;
+}
+
+void hone_session_free(hone_session *s)
+{
+    if (!s) return;
+    if (s->be) {
+        for (int i = 0; i < s->n_own; i++) s->be->op->release(s->be, *s->own[i].p, s->own[i].n);
+        if (s->s.act.f32) s->be->op->act_release(s->be, &s->s.act, s->act_n, s->n_chunk);
+        if (s->cache_mem) s->be->op->release(s->be, (float *)s->cache_mem, s->cache_floats);
+        s->be->op->free(s->be);
+    }
+    hn_pages_free(s->logits, (size_t)s->model->hp.n_vocab * sizeof(float));
+    free(s->kv);
+    free(s->length);
+    free(s->next);
+    free(s->rows);
+    free(s->want);
+    free(s->prompt);
+    free(s);
+}
+
+/* ---- running ----------------------------------------------------------------------------------- */
+
+/* One forward pass over n ≤ n_chunk tokens; lengths are the caller's business. */
+static void run_chunk(hone_session *s, const hone_token *tok, int32_t n, float *logits, int32_t *n_wanted)
+{
+    int32_t n_want = 0;
+    for (int32_t i = 0; i < n; i++) {
+        s->rows[i] = (hn_row){ .token = tok[i].id, .seq = tok[i].seq, .pos = tok[i].pos };
+        if (tok[i].want_logits) s->want[n_want++] = i;
+    }
+    hn_forward f = { .be = s->be, .s = &s->s, .kv = s->kv, .rows = s->rows, .n_tok = n, .want = s->want, .n_want = n_want, .logits = logits };
+    s->model->arch->forward(s->model, &f);
+    *n_wanted = n_want;
+}
+
+/* Ids, sequences and positions of the whole batch, before anything is touched. */
+static hone_status check_batch(hone_session *s, const hone_token *tok, int32_t n, bool have_logits, hone_error *err)
+{
+    memcpy(s->next, s->length, (size_t)s->n_seq * sizeof *s->next);
+    for (int32_t i = 0; i < n; i++) {
+        if (tok[i].id < 0 || tok[i].id >= s->model->hp.n_vocab)
+            return HN_FAIL(err, HONE_E_ARG, "token %d of the batch has id %d, expected 0 to %d", i, tok[i].id, s->model->hp.n_vocab - 1);
+        if (tok[i].seq < 0 || tok[i].seq >= s->n_seq)
+            return HN_FAIL(err, HONE_E_ARG, "token %d of the batch has sequence %d, expected 0 to %d", i, tok[i].seq, s->n_seq - 1);
+        if (tok[i].pos != s->next[tok[i].seq])
+            return HN_FAIL(err, HONE_E_ARG, "token %d of the batch has position %d in sequence %d, expected %d", i, tok[i].pos, tok[i].seq, s->next[tok[i].seq]);
+        if (tok[i].pos >= s->n_ctx) {
+            int32_t total = s->length[tok[i].seq];
+            for (int32_t k = 0; k < n; k++) total += tok[k].seq == tok[i].seq;
+            return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit a context of %d positions", total, s->n_ctx);
+        }
+        if (tok[i].want_logits && !have_logits) return HN_FAIL(err, HONE_E_ARG, "token %d of the batch wants logits, but no place for them was given", i);
+        s->next[tok[i].seq]++;
+    }
+    return HONE_OK;
+}
+
+hone_status hone_decode(hone_session *s, const hone_token *tok, int32_t n_tok, float *logits, hone_error *err)
+{
+    hone_status st;
+    if (n_tok < 0 || (n_tok && !tok)) return HN_FAIL(err, HONE_E_ARG, "batch of %d tokens", n_tok);
+    if ((st = check_batch(s, tok, n_tok, logits != NULL, err)) != HONE_OK) return st;
+    for (int32_t at = 0; at < n_tok;) {
+        if (s->abort_fn && s->abort_fn(s->abort_arg)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
+        int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk, n_wanted;
+        run_chunk(s, tok + at, n, logits, &n_wanted);
+        if (logits) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
+        at += n;
+    }
+    memcpy(s->length, s->next, (size_t)s->n_seq * sizeof *s->next); /* only now do the new positions exist */
+    return HONE_OK;
+}
+
+hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits, hone_error *err)
+{
+    int32_t len = s->length[0];
+    hone_status st;
+    *logits = NULL;
+    if (n_tok < 1) return HN_FAIL(err, HONE_E_ARG, "prompt of %d tokens, expected at least 1", n_tok);
+    if ((int64_t)len + n_tok > s->n_ctx)
+        return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit a context of %d positions", len + n_tok, s->n_ctx);
+    for (int32_t i = 0; i < n_tok; i++)
+        if (tokens[i] < 0 || tokens[i] >= s->model->hp.n_vocab)
+            return HN_FAIL(err, HONE_E_ARG, "token %d of the prompt has id %d, expected 0 to %d", i, tokens[i], s->model->hp.n_vocab - 1);
+    for (int32_t at = 0; at < n_tok;) {
+        int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk;
+        for (int32_t i = 0; i < n; i++)
+            s->prompt[i] = (hone_token){ .id = tokens[at + i], .pos = len + at + i, .seq = 0, .want_logits = at + i == n_tok - 1 };
+        if ((st = hone_decode(s, s->prompt, n, s->logits, err)) != HONE_OK) {
+            s->length[0] = len;
+            return st;
+        }
+        at += n;
+    }
+    *logits = s->logits;
+    return HONE_OK;
+}
+
+void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg)
+{
+    s->abort_fn = fn;
+    s->abort_arg = arg;
+}
+
+/* ---- sequences ------------------------------------------------------------------------------------ */
+
+int32_t hone_session_n_ctx(const hone_session *s) { return s->n_ctx; }
+
+int32_t hone_seq_length(const hone_session *s, int32_t seq) { return seq < 0 || seq >= s->n_seq ? -1 : s->length[seq]; }
+
+static hone_status check_seq(const hone_session *s, int32_t seq, hone_error *err)
+{
+    if (seq < 0 || seq >= s->n_seq) return HN_FAIL(err, HONE_E_ARG, "sequence %d, expected 0 to %d", seq, s->n_seq - 1);
+    return HONE_OK;
+}
+
+hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err)
+{
+    hone_status st = check_seq(s, seq, err);
+    if (st != HONE_OK) return st;
+    if (n_pos < 0 || n_pos > s->length[seq]) return HN_FAIL(err, HONE_E_ARG, "truncate sequence %d to %d positions, expected 0 to %d", seq, n_pos, s->length[seq]);
+    s->length[seq] = n_pos;
+    return HONE_OK;
+}
+
+hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err)
+{
+    hone_status st;
+    if ((st = check_seq(s, dst, err)) != HONE_OK || (st = check_seq(s, src, err)) != HONE_OK) return st;
+    if (dst == src) return HONE_OK;
+    const hn_hparams *hp = &s->model->hp;
+    size_t es = s->cache == HONE_CACHE_F16 ? 2 : 4, d = (size_t)hp->head_dim;
+    size_t k_bytes = ((size_t)s->length[src] + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK * HN_KEY_BLOCK * d * es, v_bytes = (size_t)s->length[src] * d * es;
+    for (int32_t il = 0; il < hp->n_layer; il++)
+        for (int32_t h = 0; h < hp->n_head_kv; h++) {
+            size_t a = ((size_t)dst * (size_t)hp->n_head_kv + (size_t)h) * s->plane_bytes, b = ((size_t)src * (size_t)hp->n_head_kv + (size_t)h) * s->plane_bytes;
+            memcpy(s->kv[il].k + a, s->kv[il].k + b, k_bytes);
+            memcpy(s->kv[il].v + a, s->kv[il].v + b, v_bytes);
+        }
+    s->length[dst] = s->length[src];
+    return HONE_OK;
+}
+
+void hone_session_get_memory(const hone_session *s, hone_session_memory *out)
+{
+    uint64_t owned = 0;
+    for (int i = 0; i < s->n_own; i++) owned += s->own[i].n * sizeof(float);
+    owned += (hn_act_row_bytes(HN_ACT_F32, s->act_n) + hn_act_row_bytes(HN_ACT_Q256, s->act_n + 255) + hn_act_row_bytes(HN_ACT_Q32, s->act_n + 31)) * (uint64_t)s->n_chunk;
+    *out = (hone_session_memory){ .cache_bytes = s->cache_floats * sizeof(float), .scratch_bytes = owned, .logits_bytes = (uint64_t)s->model->hp.n_vocab * sizeof(float) };
+}

@@ -1,0 +1,187 @@
+/* Saving and restoring a session, bit-exactly. Little-endian file:
+ *   "HONESES1", u64 fingerprint of the model, u32 cache type, n_layer, n_head_kv,
+ *   head_dim, n_seq; i32 length[n_seq]; then per sequence, layer and head: K blocks
+ *   of 16 positions (lanes past the length are zero), V rows; u64 FNV-1a of all before.
+ * Everything is checked before the session is touched. */
+#define _GNU_SOURCE
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char magic[8] = "HONESES1";
+
+typedef struct header {
+    char magic[8];
+    uint64_t fingerprint;
+    uint32_t cache, n_layer, n_head_kv, head_dim, n_seq, zero;
+} header;
+_Static_assert(sizeof(header) == 40, "no padding");
+
+/* The directory, and a sample of every tensor's bytes: the same shapes with other
+ * weights are another model. */
+static uint64_t model_hash(const hone_model *m)
+{
+    uint64_t h = hn_gguf_fingerprint(m->file);
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
+        h = hn_fnv1a(h, t->data, t->n_bytes < 64 ? (size_t)t->n_bytes : 64);
+    }
+    return h;
+}
+
+static header make_header(const hone_session *s)
+{
+    const hn_hparams *hp = &s->model->hp;
+    header h = { .fingerprint = model_hash(s->model), .cache = (uint32_t)s->cache, .n_layer = (uint32_t)hp->n_layer,
+                 .n_head_kv = (uint32_t)hp->n_head_kv, .head_dim = (uint32_t)hp->head_dim, .n_seq = (uint32_t)s->n_seq };
+    memcpy(h.magic, magic, sizeof magic);
+    return h;
+}
+
+static size_t elem_bytes(const hone_session *s) { return s->cache == HONE_CACHE_F16 ? 2 : 4; }
+static size_t k_bytes(const hone_session *s, int64_t len)
+{
+    return (size_t)((len + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK * HN_KEY_BLOCK) * (size_t)s->model->hp.head_dim * elem_bytes(s);
+}
+static size_t v_bytes(const hone_session *s, int64_t len) { return (size_t)len * (size_t)s->model->hp.head_dim * elem_bytes(s); }
+
+/* ---- saving ---------------------------------------------------------------------------------- */
+
+typedef struct sink {
+    int fd;
+    uint64_t hash;
+    int error; /* errno of the first failure */
+} sink;
+
+static void put(sink *o, const void *p, size_t n)
+{
+    o->hash = hn_fnv1a(o->hash, p, n);
+    for (const char *c = p; n > 0 && !o->error;) {
+        ssize_t k = write(o->fd, c, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) {
+            o->error = k < 0 ? errno : EIO;
+            return;
+        }
+        c += k;
+        n -= (size_t)k;
+    }
+}
+
+static void put_plane(sink *o, const hone_session *s, const char *k, const char *v, int64_t len)
+{
+    size_t es = elem_bytes(s), whole = (size_t)(len / HN_KEY_BLOCK * HN_KEY_BLOCK) * (size_t)s->model->hp.head_dim * es;
+    size_t tail = (size_t)(len % HN_KEY_BLOCK);
+    put(o, k, whole);
+    for (int32_t i = 0; tail && i < s->model->hp.head_dim; i++) {
+        char lanes[HN_KEY_BLOCK * 4] = { 0 };
+        memcpy(lanes, k + whole + (size_t)i * HN_KEY_BLOCK * es, tail * es);
+        put(o, lanes, HN_KEY_BLOCK * es);
+    }
+    put(o, v, v_bytes(s, len));
+}
+
+hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err)
+{
+    size_t cap = strlen(path) + 32;
+    char *tmp = malloc(cap);
+    if (!tmp) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", path);
+    snprintf(tmp, cap, "%s.tmp-%ld", path, (long)getpid());
+    sink o = { .fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), .hash = HN_FNV_INIT };
+    if (o.fd < 0) {
+        hone_status st = HN_FAIL(err, HONE_E_IO, "%s: cannot create: %s", tmp, strerror(errno));
+        free(tmp);
+        return st;
+    }
+    header h = make_header(s);
+    put(&o, &h, sizeof h);
+    put(&o, s->length, (size_t)s->n_seq * sizeof *s->length);
+    for (int32_t seq = 0; seq < s->n_seq; seq++)
+        for (int32_t il = 0; il < s->model->hp.n_layer; il++)
+            for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
+                size_t at = ((size_t)seq * (size_t)s->model->hp.n_head_kv + (size_t)ih) * s->plane_bytes;
+                put_plane(&o, s, s->kv[il].k + at, s->kv[il].v + at, s->length[seq]);
+            }
+    uint64_t hash = o.hash;
+    put(&o, &hash, sizeof hash);
+    if (!o.error && fsync(o.fd) != 0) o.error = errno;
+    if (close(o.fd) != 0 && !o.error) o.error = errno;
+    if (!o.error && rename(tmp, path) != 0) o.error = errno;
+    hone_status st = HONE_OK;
+    if (o.error) {
+        st = HN_FAIL(err, HONE_E_IO, "%s: cannot save the session: %s", path, strerror(o.error));
+        unlink(tmp);
+    }
+    free(tmp);
+    return st;
+}
+
+/* ---- restoring ----------------------------------------------------------------------------------- */
+
+static hone_status check_file(const hone_session *s, const char *path, const unsigned char *p, uint64_t size, hone_error *err)
+{
+    header h, want = make_header(s);
+    if (size < sizeof h + sizeof(uint64_t)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes are too few for a session file", path, (unsigned long long)size);
+    memcpy(&h, p, sizeof h);
+    if (memcmp(h.magic, magic, sizeof magic)) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a hone session file", path);
+    if (h.fingerprint != want.fingerprint)
+        return HN_FAIL(err, HONE_E_ARG, "%s: the session belongs to another model (%016llx, this one is %016llx)", path, (unsigned long long)h.fingerprint, (unsigned long long)want.fingerprint);
+    if (h.cache != want.cache || h.n_layer != want.n_layer || h.n_head_kv != want.n_head_kv || h.head_dim != want.head_dim)
+        return HN_FAIL(err, HONE_E_ARG, "%s: saved with cache type %s, this session has %s (--kv)", path, h.cache == HONE_CACHE_F16 ? "f16" : h.cache == HONE_CACHE_F32 ? "f32" : "?",
+                       want.cache == HONE_CACHE_F16 ? "f16" : "f32");
+    if (h.n_seq < 1 || h.n_seq > (size - sizeof h) / sizeof(int32_t)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %u sequences do not fit the file", path, h.n_seq);
+    if (h.n_seq > want.n_seq) return HN_FAIL(err, HONE_E_CTX, "%s: holds %u sequences, this session has %u", path, h.n_seq, want.n_seq);
+    uint64_t need = sizeof h + (uint64_t)h.n_seq * sizeof(int32_t) + sizeof(uint64_t);
+    for (uint32_t i = 0; i < h.n_seq; i++) {
+        int32_t len;
+        memcpy(&len, p + sizeof h + i * sizeof len, sizeof len);
+        if (len < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: sequence %u has length %d", path, i, len);
+        if (len > s->n_ctx) return HN_FAIL(err, HONE_E_CTX, "%s: sequence %u holds %d positions, the context is %d (-c)", path, i, len, s->n_ctx);
+        need += (uint64_t)(k_bytes(s, len) + v_bytes(s, len)) * want.n_layer * want.n_head_kv;
+    }
+    if (need != size) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected %llu: cut off or damaged", path, (unsigned long long)size, (unsigned long long)need);
+    uint64_t sum;
+    memcpy(&sum, p + size - sizeof sum, sizeof sum);
+    if (hn_fnv1a(HN_FNV_INIT, p, (size_t)(size - sizeof sum)) != sum) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: damaged", path);
+    return HONE_OK;
+}
+
+hone_status hone_session_load(hone_session *s, const char *path, hone_error *err)
+{
+    struct stat sb;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    if (fstat(fd, &sb) != 0 || !S_ISREG(sb.st_mode) || sb.st_size == 0) {
+        close(fd);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: not a hone session file", path);
+    }
+    size_t size = (size_t)sb.st_size;
+    unsigned char *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (p == MAP_FAILED) return HN_FAIL(err, HONE_E_IO, "%s: cannot map: %s", path, strerror(errno));
+    hone_status st = check_file(s, path, p, size, err);
+    if (st == HONE_OK) {
+        header h;
+        memcpy(&h, p, sizeof h);
+        const unsigned char *at = p + sizeof h;
+        memset(s->length, 0, (size_t)s->n_seq * sizeof *s->length);
+        memcpy(s->length, at, h.n_seq * sizeof(int32_t));
+        at += h.n_seq * sizeof(int32_t);
+        for (uint32_t seq = 0; seq < h.n_seq; seq++)
+            for (int32_t il = 0; il < s->model->hp.n_layer; il++)
+                for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
+                    size_t plane = ((size_t)seq * (size_t)s->model->hp.n_head_kv + (size_t)ih) * s->plane_bytes;
+                    memcpy(s->kv[il].k + plane, at, k_bytes(s, s->length[seq]));
+                    at += k_bytes(s, s->length[seq]);
+                    memcpy(s->kv[il].v + plane, at, v_bytes(s, s->length[seq]));
+                    at += v_bytes(s, s->length[seq]);
+                }
+    }
+    munmap(p, size);
+    return st;
+}

@@ -1,0 +1,152 @@
+/* llama, qwen2 and qwen3: the same pre-norm block with grouped-query attention, rotary
+ * positions and SwiGLU (Touvron et al. 2023; Qwen technical reports). They differ in
+ *   llama   pairs (2i, 2i+1); optional biases; rope_freqs factors
+ *   qwen2   pairs (i, i + n/2); biases on q, k, v
+ *   qwen3   pairs (i, i + n/2); RMSNorm of each q and k head before the rotation
+ * Binding checks every tensor's shape; the forward pass trusts it. */
+#include "model/model.h"
+
+#include <math.h>
+
+/* ---- binding -------------------------------------------------------------------------------- */
+
+enum bias { BIAS_NONE, BIAS_OPTIONAL, BIAS_REQUIRED };
+
+static hone_status bind_linear(hone_model *m, hn_weight *w, int32_t il, const char *what, int64_t n_in, int64_t n_out, enum bias bias, hone_error *err)
+{
+    char name[96];
+    hone_status st;
+    snprintf(name, sizeof name, "blk.%d.%s.weight", (int)il, what);
+    if ((st = hn_bind_matrix(m, w, name, n_in, n_out, false, err)) != HONE_OK || bias == BIAS_NONE) return st;
+    snprintf(name, sizeof name, "blk.%d.%s.bias", (int)il, what);
+    return hn_bind_vector(m, &w->bias, name, n_out, bias == BIAS_OPTIONAL, err);
+}
+
+static hone_status bind_norm(hone_model *m, const float **v, int32_t il, const char *what, int64_t n, hone_error *err)
+{
+    char name[96];
+    snprintf(name, sizeof name, "blk.%d.%s.weight", (int)il, what);
+    return hn_bind_vector(m, v, name, n, false, err);
+}
+
+/* Rows [first, first + n_out) of a fused matrix. */
+static hn_weight rows_of(const hn_weight *w, int64_t first, int64_t n_out)
+{
+    hn_weight v = *w;
+    v.data = (const char *)w->data + (size_t)first * w->row_bytes;
+    v.bias = w->bias ? w->bias + first : NULL;
+    v.n_out = n_out;
+    return v;
+}
+
+static hone_status bind_qkv(hone_model *m, hn_layer *l, int32_t il, enum bias bias, hone_error *err)
+{
+    const hn_hparams *hp = &m->hp;
+    int64_t n_q = (int64_t)hp->n_head * hp->head_dim, n_kv = (int64_t)hp->n_head_kv * hp->head_dim;
+    hone_status st;
+    char name[96];
+    snprintf(name, sizeof name, "blk.%d.attn_qkv.weight", (int)il);
+    if (hn_gguf_find_tensor(m->file, name)) { /* rows q, then k, then v */
+        hn_weight w = { 0 };
+        if ((st = bind_linear(m, &w, il, "attn_qkv", hp->n_embd, n_q + 2 * n_kv, bias, err)) != HONE_OK) return st;
+        l->attn_q = rows_of(&w, 0, n_q);
+        l->attn_k = rows_of(&w, n_q, n_kv);
+        l->attn_v = rows_of(&w, n_q + n_kv, n_kv);
+        return HONE_OK;
+    }
+    if ((st = bind_linear(m, &l->attn_q, il, "attn_q", hp->n_embd, n_q, bias, err)) != HONE_OK) return st;
+    if ((st = bind_linear(m, &l->attn_k, il, "attn_k", hp->n_embd, n_kv, bias, err)) != HONE_OK) return st;
+    return bind_linear(m, &l->attn_v, il, "attn_v", hp->n_embd, n_kv, bias, err);
+}
+
+static hone_status bind(hone_model *m, enum bias qkv, enum bias other, bool qk_norm, hone_error *err)
+{
+    const hn_hparams *hp = &m->hp;
+    hone_status st;
+    if ((st = hn_bind_matrix(m, &m->token_embd, "token_embd.weight", hp->n_embd, hp->n_vocab, false, err)) != HONE_OK) return st;
+    if ((st = hn_bind_vector(m, &m->output_norm, "output_norm.weight", hp->n_embd, false, err)) != HONE_OK) return st;
+    if ((st = hn_bind_matrix(m, &m->output, "output.weight", hp->n_embd, hp->n_vocab, true, err)) != HONE_OK) return st;
+    if (!m->output.data) m->output = m->token_embd; /* tied */
+    if ((st = hn_bind_vector(m, &m->output.bias, "output.bias", hp->n_vocab, true, err)) != HONE_OK) return st;
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        hn_layer *l = &m->layers[il];
+        if ((st = bind_norm(m, &l->attn_norm, il, "attn_norm", hp->n_embd, err)) != HONE_OK) return st;
+        if ((st = bind_qkv(m, l, il, qkv, err)) != HONE_OK) return st;
+        if (qk_norm && (st = bind_norm(m, &l->attn_q_norm, il, "attn_q_norm", hp->head_dim, err)) != HONE_OK) return st;
+        if (qk_norm && (st = bind_norm(m, &l->attn_k_norm, il, "attn_k_norm", hp->head_dim, err)) != HONE_OK) return st;
+        if ((st = bind_linear(m, &l->attn_output, il, "attn_output", (int64_t)hp->n_head * hp->head_dim, hp->n_embd, other, err)) != HONE_OK) return st;
+        if ((st = bind_norm(m, &l->ffn_norm, il, "ffn_norm", hp->n_embd, err)) != HONE_OK) return st;
+        if ((st = bind_linear(m, &l->ffn_gate, il, "ffn_gate", hp->n_embd, hp->n_ff, other, err)) != HONE_OK) return st;
+        if ((st = bind_linear(m, &l->ffn_up, il, "ffn_up", hp->n_embd, hp->n_ff, other, err)) != HONE_OK) return st;
+        if ((st = bind_linear(m, &l->ffn_down, il, "ffn_down", hp->n_ff, hp->n_embd, other, err)) != HONE_OK) return st;
+    }
+    return HONE_OK;
+}
+
+static hone_status bind_llama(hone_model *m, hone_error *err) { return bind(m, BIAS_OPTIONAL, BIAS_OPTIONAL, false, err); }
+
+static hone_status bind_qwen2(hone_model *m, hone_error *err)
+{
+    m->hp.rope_neox = true;
+    return bind(m, BIAS_REQUIRED, BIAS_NONE, false, err);
+}
+
+static hone_status bind_qwen3(hone_model *m, hone_error *err)
+{
+    m->hp.rope_neox = true;
+    return bind(m, BIAS_NONE, BIAS_NONE, true, err);
+}
+
+/* ---- forward ------------------------------------------------------------------------------------ */
+
+static void forward(const hone_model *m, const hn_forward *f)
+{
+    const hn_hparams *hp = &m->hp;
+    const hn_backend_ops *op = f->be->op;
+    hn_backend *be = f->be;
+    hn_scratch *s = f->s;
+    const float scale = 1.0f / sqrtf((float)hp->head_dim);
+    int64_t n_tok = f->n_tok;
+
+    op->embed(be, s->x, &m->token_embd, f->rows, n_tok);
+    op->rope_table(be, s->rope, hp->rope_freq, hp->n_rot, hp->rope_mscale, f->rows, n_tok);
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        const hn_layer *l = &m->layers[il];
+
+        op->rms_norm(be, &s->act, s->x, l->attn_norm, hp->n_embd, n_tok, hp->rms_eps);
+        const hn_product qkv[] = { { &l->attn_q, s->q }, { &l->attn_k, s->k }, { &l->attn_v, s->v } };
+        op->matmul(be, &s->act, qkv, 3);
+        if (l->attn_q_norm) {
+            op->head_norm(be, s->q, l->attn_q_norm, hp->n_head, hp->head_dim, n_tok, hp->rms_eps);
+            op->head_norm(be, s->k, l->attn_k_norm, hp->n_head_kv, hp->head_dim, n_tok, hp->rms_eps);
+        }
+        op->rope(be, s->q, s->rope, hp->n_head, hp->head_dim, hp->n_rot, hp->rope_neox, n_tok);
+        op->rope(be, s->k, s->rope, hp->n_head_kv, hp->head_dim, hp->n_rot, hp->rope_neox, n_tok);
+        op->kv_store(be, &f->kv[il], s->k, s->v, f->rows, n_tok);
+        if (il == hp->n_layer - 1 && !f->n_want) return; /* the caches are filled */
+        op->attention(be, s->o, s->q, &f->kv[il], f->rows, n_tok, hp->n_head, scale);
+        if (il == hp->n_layer - 1 && f->n_want < n_tok) { /* the rest only where logits are wanted */
+            op->gather(be, s->h, s->o, f->want, (int64_t)hp->n_head * hp->head_dim, f->n_want);
+            op->set_act(be, &s->act, s->h, (int64_t)hp->n_head * hp->head_dim, f->n_want);
+            op->gather(be, s->x, s->x, f->want, hp->n_embd, f->n_want);
+            n_tok = f->n_want;
+        } else {
+            op->set_act(be, &s->act, s->o, (int64_t)hp->n_head * hp->head_dim, n_tok);
+        }
+        op->matmul(be, &s->act, &(hn_product){ &l->attn_output, s->h }, 1);
+        op->add(be, s->x, s->h, hp->n_embd, n_tok);
+
+        op->rms_norm(be, &s->act, s->x, l->ffn_norm, hp->n_embd, n_tok, hp->rms_eps);
+        const hn_product gate_up[] = { { &l->ffn_gate, s->gate }, { &l->ffn_up, s->up } };
+        op->matmul(be, &s->act, gate_up, 2);
+        op->silu_mul(be, &s->act, s->gate, s->up, hp->n_ff, n_tok);
+        op->matmul(be, &s->act, &(hn_product){ &l->ffn_down, s->h }, 1);
+        op->add(be, s->x, s->h, hp->n_embd, n_tok);
+    }
+    op->rms_norm(be, &s->act, s->x, m->output_norm, hp->n_embd, n_tok, hp->rms_eps);
+    op->head(be, f->logits, &s->act, &m->output);
+}
+
+const hn_arch hn_arch_llama = { "llama", bind_llama, forward };
+const hn_arch hn_arch_qwen2 = { "qwen2", bind_qwen2, forward };
+const hn_arch hn_arch_qwen3 = { "qwen3", bind_qwen3, forward };

@@ -1,0 +1,87 @@
+/* model: weights bound to fields, every shape checked once. One arch_*.c per family;
+ * its forward pass reads like the paper and calls only backend operations. Knows
+ * tensors and graphs; refuses to know sessions and sampling. */
+#ifndef HN_MODEL_H
+#define HN_MODEL_H
+
+#include "backend/backend.h"
+#include "text/text.h"
+
+#include <pthread.h>
+
+/* Policy limits on what a file may claim. */
+enum { HN_MAX_LAYER = 1024, HN_MAX_HEAD = 4096, HN_MAX_EMBD = 1 << 20, HN_MAX_FF = 1 << 22,
+       HN_MAX_VOCAB = 1 << 22, HN_MAX_CTX = 1 << 26 };
+
+typedef struct hn_hparams {
+    int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
+    float rms_eps;
+    bool rope_neox;
+    float rope_mscale;      /* cos and sin are multiplied by it (YaRN) */
+    double *rope_freq;      /* [n_rot/2] angle per position, all scaling applied */
+} hn_hparams;
+
+typedef struct hn_layer {
+    const float *attn_norm, *ffn_norm;     /* [n_embd] */
+    const float *attn_q_norm, *attn_k_norm; /* [head_dim] or NULL */
+    hn_weight attn_q, attn_k, attn_v, attn_output;
+    hn_weight ffn_gate, ffn_up, ffn_down;
+} hn_layer;
+
+/* What a forward pass works on; sized for n_tok rows when the session is made. */
+typedef struct hn_scratch {
+    hn_act act;
+    float *x, *h, *q, *k, *v, *o, *gate, *up, *rope;
+} hn_scratch;
+
+typedef struct hn_forward {
+    hn_backend *be;
+    hn_scratch *s;
+    const hn_kv *kv;         /* [n_layer] */
+    const hn_row *rows;      /* [n_tok] */
+    int32_t n_tok;
+    const int32_t *want;     /* [n_want] rows whose logits are wanted */
+    int32_t n_want;
+    float *logits;           /* host, [n_want, n_vocab] */
+} hn_forward;
+
+typedef struct hn_arch {
+    const char *name;
+    hone_status (*bind)(hone_model *m, hone_error *err);
+    void (*forward)(const hone_model *m, const hn_forward *f);
+} hn_arch;
+
+extern const hn_arch hn_arch_llama, hn_arch_qwen2, hn_arch_qwen3;
+
+struct hone_model {
+    hn_gguf *file;
+    hn_arena *arena;
+    const hn_arch *arch;
+    hn_hparams hp;
+    hn_layer *layers;                /* [n_layer] */
+    hn_weight token_embd, output;    /* output is token_embd when tied */
+    const float *output_norm;
+    bool *bound;                     /* [tensors] taken by a field */
+    char *path, *name, *type_name, *pre;
+    bool has_tokenizer;
+    uint64_t n_params, n_bytes, bytes_per_token;
+    /* the tokenizer is built at first use: opening a model needs no vocabulary */
+    pthread_mutex_t vocab_mu;
+    hn_vocab *vocab;                 /* guarded by vocab_mu until set, then immutable */
+    hone_error vocab_err;            /* guarded by vocab_mu */
+    bool vocab_tried;                /* guarded by vocab_mu */
+};
+
+/* The tokenizer, built at the first call. HONE_E_UNSUPPORTED: the file has none. */
+hone_status hn_model_vocab(const hone_model *m, const hn_vocab **out, hone_error *err);
+
+/* ---- binding, for arch_*.c -------------------------------------------------------------------- */
+
+/* "{arch}.{suffix}" into key[128]. */
+const char *hn_arch_key(const hone_model *m, char key[128], const char *suffix);
+/* W [n_out, n_in]: found, of a type that can be a weight, exactly of that shape. optional: absent is fine. */
+hone_status hn_bind_matrix(hone_model *m, hn_weight *out, const char *name, int64_t n_in, int64_t n_out, bool optional, hone_error *err);
+/* f32 vector [n]; F16 and BF16 are widened into the arena. */
+hone_status hn_bind_vector(hone_model *m, const float **out, const char *name, int64_t n, bool optional, hone_error *err);
+
+#endif

@@ -1,0 +1,64 @@
+/* synth: GGUF files of a real model's exact shape with random, sane weights. What
+ * synth.c, synth_fill.c and their tests share. Knows names, shapes and spreads of
+ * tensors; refuses to know how they are multiplied. */
+#ifndef HN_SYNTH_H
+#define HN_SYNTH_H
+
+#include "quant/quant.h"
+
+typedef struct hn_synth_shape {
+    const char *arch;         /* "llama" "qwen2" "qwen3" */
+    int32_t n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx_train;
+    float rope_base, rms_eps;
+    bool tied;
+    float rope_factor;        /* llama: 1, or the Llama 3.1 factor of rope_freqs.weight */
+} hn_synth_shape;
+
+/* NULL: no such preset. Aliases count, letter case does not. *name: the preset's own name. */
+const hn_synth_shape *hn_synth_preset(const char *name, const char **canonical);
+/* Reads the JSON form of a shape. HONE_E_ARG names the field: unknown, missing, of the
+ * wrong kind, out of range, contradicting another. *out->arch is static. */
+hone_status hn_synth_config(hn_synth_shape *out, const char *path, hone_error *err);
+hone_status hn_synth_check(const hn_synth_shape *s, const char *where, hone_error *err);
+/* Weights of the shape, rope_freqs not counted. */
+uint64_t hn_synth_n_params(const hn_synth_shape *s);
+
+/* ---- plan: every tensor in file order --------------------------------------------- */
+
+typedef struct hn_synth_tensor {
+    char name[64];
+    hn_type type;
+    int32_t n_dim;
+    uint64_t ne[4], n_bytes;
+    float mean, std;          /* of the values; mean only for F32 */
+    float unit;               /* block types: rms of a tensor filled with scale 1 */
+    bool rope_freqs;          /* not random */
+} hn_synth_tensor;
+
+typedef struct hn_synth_plan {
+    hn_synth_shape shape;
+    uint32_t file_type;
+    int32_t n_fallback;       /* tensors whose rows are too odd for the mixture's type */
+    size_t n;
+    hn_synth_tensor *t;
+} hn_synth_plan;
+
+/* HONE_E_ARG: unknown mixture. Free with hn_synth_plan_free. */
+hone_status hn_synth_plan_new(hn_synth_plan **out, const hn_synth_shape *s, const char *type, hone_error *err);
+void hn_synth_plan_free(hn_synth_plan *p);
+
+/* ---- values -------------------------------------------------------------------------- */
+
+/* Stream of tensor `name` under a seed. */
+uint64_t hn_synth_key(uint64_t seed, const char *name);
+/* Bytes [off, off+n) of the tensor: depends on (tensor, key, off) alone. off and n are
+ * multiples of hn_synth_grain(type), except that the last piece ends where the tensor does. */
+void hn_synth_fill(const hn_synth_tensor *t, uint64_t key, uint64_t off, uint64_t n, void *dst);
+uint64_t hn_synth_grain(hn_type type);
+/* Root mean square of blocks of `type` filled with scale 1 (F32, F16, BF16: 1). 0: not a type
+ * that synth can fill; -1: out of memory. */
+float hn_synth_unit(hn_type type);
+/* rope_freqs.weight of Llama 3.1: dst[n_rot/2]. */
+void hn_synth_rope_freqs(float *dst, int32_t n_rot, float base, float factor);
+
+#endif

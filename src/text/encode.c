@@ -1,0 +1,544 @@
+/* encode: text to token ids. Partition by special tokens, then SentencePiece merging by
+ * score, byte-level BPE by rank, or RWKV's greedy longest match. Every path is near linear
+ * in the text, whatever it is made of. Refuses to know files. */
+#include "text/text_priv.h"
+
+#include <stdlib.h>
+
+enum {
+    SHORT_WORD = 48,    /* symbols; up to here a scan for the best pair beats a heap */
+    CACHE_SLOTS = 4096, /* words remembered within one fragment */
+    CACHE_MIN = 1024    /* bytes of a fragment that make the memory worth its zeroing */
+};
+
+/* One call's working memory; grows, never shrinks. */
+typedef struct entry { uint64_t key, len; } entry; /* of a heap: larger key first; len see spm_long */
+typedef struct sym { uint32_t off, len; int32_t prev, next; } sym;
+typedef struct cached { uint32_t off, len, out, n_out; } cached; /* word in the fragment -> ids already in the output */
+typedef struct work {
+    const hn_vocab *v;
+    hn_ids *out;
+    hone_error *err;
+    sym *syms;
+    size_t cap_syms;
+    entry *heap;
+    size_t n_heap, cap_heap;
+    uint32_t *cps;
+    size_t cap_cps;
+    char *buf;
+    size_t cap_buf;
+    cached *cache; /* NULL: not in use */
+    size_t out_base; /* cached.out counts from here */
+} work;
+
+#define NOMEM(w) HN_FAIL((w)->err, HONE_E_NOMEM, "tokenizer: working memory")
+
+/* Room for n elements; what was there may be lost unless keep. */
+static bool reserve(void **p, size_t *cap, size_t n, size_t elem, bool keep)
+{
+    if (n <= *cap) return true;
+    size_t c = *cap * 2 > n ? *cap * 2 : n + 64;
+    if (c > SIZE_MAX / elem) return false;
+    void *q = keep ? realloc(*p, c * elem) : malloc(c * elem);
+    if (!q) return false;
+    if (!keep) free(*p);
+    *p = q;
+    *cap = c;
+    return true;
+}
+#define RESERVE(w, what, n, keep) reserve((void **)&(w)->what, &(w)->cap_##what, (n), sizeof *(w)->what, keep)
+
+static hone_status put(work *w, int32_t id)
+{
+    hn_ids *o = w->out;
+    if (o->n == o->cap && !reserve((void **)&o->data, &o->cap, o->n + 1, sizeof *o->data, true)) return NOMEM(w);
+    o->data[o->n++] = id;
+    return HONE_OK;
+}
+
+/* ---- heap --------------------------------------------------------------------------------- */
+
+static bool heap_push(work *w, entry e)
+{
+    if (!RESERVE(w, heap, w->n_heap + 1, true)) return false;
+    entry *h = w->heap;
+    size_t i = w->n_heap++;
+    for (; i && h[(i - 1) / 2].key < e.key; i = (i - 1) / 2) h[i] = h[(i - 1) / 2];
+    h[i] = e;
+    return true;
+}
+
+static entry heap_pop(work *w)
+{
+    entry *h = w->heap, top = h[0], e = h[--w->n_heap];
+    size_t n = w->n_heap, i = 0;
+    for (size_t c; (c = 2 * i + 1) < n; i = c) {
+        if (c + 1 < n && h[c + 1].key > h[c].key) c++;
+        if (h[c].key <= e.key) break;
+        h[i] = h[c];
+    }
+    h[i] = e;
+    return top;
+}
+
+/* ---- words met before ------------------------------------------------------------------------ */
+
+static hone_status start_cache(work *w, size_t fragment_bytes)
+{
+    if (fragment_bytes < CACHE_MIN) {
+        free(w->cache);
+        w->cache = NULL;
+    } else if (w->cache) {
+        memset(w->cache, 0, CACHE_SLOTS * sizeof *w->cache);
+    } else if (!(w->cache = calloc(CACHE_SLOTS, sizeof *w->cache))) {
+        return NOMEM(w);
+    }
+    w->out_base = w->out->n;
+    return HONE_OK;
+}
+
+/* Encodes word s[off..off+len) with fn, or repeats what it gave before. */
+typedef hone_status word_fn(work *w, const char *s, size_t len);
+static hone_status cached_word(work *w, const char *s, size_t off, size_t len, word_fn *fn)
+{
+    if (!w->cache || len < 2 || len > 64) return fn(w, s + off, len);
+    cached *c = &w->cache[(hn_vocab_hash(w->v, s + off, len) >> 40) % CACHE_SLOTS];
+    if (c->len == len && memcmp(s + c->off, s + off, len) == 0) {
+        for (uint32_t i = 0; i < c->n_out; i++) {
+            hone_status st = put(w, w->out->data[w->out_base + c->out + i]);
+            if (st != HONE_OK) return st;
+        }
+        return HONE_OK;
+    }
+    size_t at = w->out->n;
+    hone_status st = fn(w, s + off, len);
+    if (st == HONE_OK)
+        *c = (cached){ (uint32_t)off, (uint32_t)len, (uint32_t)(at - w->out_base), (uint32_t)(w->out->n - at) };
+    return st;
+}
+
+/* ---- SentencePiece -------------------------------------------------------------------------- */
+
+/* Order of floats as unsigned integers: a < b iff order(a) < order(b); -0 equals 0. */
+static uint32_t score_order(float f)
+{
+    uint32_t u;
+    f += 0.0f;
+    memcpy(&u, &f, 4);
+    return u >> 31 ? ~u : u | 0x80000000u;
+}
+static uint32_t order_of(const hn_vocab *v, int32_t id) { return score_order(v->score ? v->score[id] : 0.0f); }
+
+static size_t spm_char_len(unsigned char c) { return c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4; }
+
+static hone_status spm_put(work *w, const char *s, size_t len)
+{
+    const hn_vocab *v = w->v;
+    int32_t id = hn_vocab_find(v, s, len);
+    if (id >= 0) return put(w, id);
+    for (size_t i = 0; i < len; i++) {
+        id = v->byte_id[(unsigned char)s[i]];
+        if (id < 0) id = v->unk; /* a vocabulary without byte tokens */
+        hone_status st = id >= 0 ? put(w, id) : HONE_OK;
+        if (st != HONE_OK) return st;
+    }
+    return HONE_OK;
+}
+
+/* Few symbols: look for the best pair each time. */
+static hone_status spm_short(work *w, const char *s, const uint8_t *lens, size_t n)
+{
+    uint32_t off[SHORT_WORD], len[SHORT_WORD], order[SHORT_WORD]; /* order of pair (i, i+1); 0: none */
+    uint32_t at = 0;
+    for (size_t i = 0; i < n; at += lens[i++]) off[i] = at, len[i] = lens[i];
+    size_t first = 0, last = n - 1; /* pairs to look up: all, then the two that changed */
+    for (;;) {
+        for (size_t i = first; i < last && i + 1 < n; i++) {
+            int32_t id = hn_vocab_find(w->v, s + off[i], len[i] + len[i + 1]);
+            order[i] = id < 0 ? 0 : order_of(w->v, id);
+        }
+        size_t best = n;
+        for (size_t i = 0; i + 1 < n; i++)
+            if (order[i] && (best == n || order[i] > order[best])) best = i;
+        if (best == n) break;
+        len[best] += len[best + 1];
+        n--;
+        for (size_t i = best + 1; i < n; i++) off[i] = off[i + 1], len[i] = len[i + 1];
+        for (size_t i = best + 1; i + 1 < n; i++) order[i] = order[i + 1];
+        first = best ? best - 1 : 0;
+        last = best + 1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        hone_status st = spm_put(w, s + off[i], len[i]);
+        if (st != HONE_OK) return st;
+    }
+    return HONE_OK;
+}
+
+static bool spm_push(work *w, const char *s, int32_t left)
+{
+    if (left < 0 || w->syms[left].next < 0) return true;
+    const sym *a = &w->syms[left], *b = &w->syms[a->next];
+    int32_t id = hn_vocab_find(w->v, s + a->off, (size_t)a->len + b->len);
+    /* highest score first, then smallest left index */
+    return id < 0 || heap_push(w, (entry){ (uint64_t)order_of(w->v, id) << 32 | ~(uint32_t)left, (uint64_t)a->len + b->len });
+}
+
+static hone_status spm_word(work *w, const char *s, size_t len)
+{
+    uint8_t lens[SHORT_WORD];
+    size_t n = 0;
+    for (size_t i = 0; i < len; n++) {
+        size_t k = spm_char_len((unsigned char)s[i]);
+        if (k > len - i) k = len - i;
+        if (n < SHORT_WORD) lens[n] = (uint8_t)k;
+        i += k;
+    }
+    if (n == 0) return HONE_OK;
+    if (n <= SHORT_WORD) return spm_short(w, s, lens, n);
+
+    if (!RESERVE(w, syms, n, false)) return NOMEM(w);
+    sym *y = w->syms;
+    n = 0;
+    for (size_t i = 0, k; i < len; i += k, n++) {
+        k = spm_char_len((unsigned char)s[i]);
+        if (k > len - i) k = len - i;
+        y[n] = (sym){ (uint32_t)i, (uint32_t)k, (int32_t)n - 1, i + k < len ? (int32_t)n + 1 : -1 };
+    }
+    w->n_heap = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!spm_push(w, s, (int32_t)i)) return NOMEM(w);
+    while (w->n_heap) {
+        entry e = heap_pop(w);
+        int32_t left = (int32_t)~(uint32_t)e.key;
+        sym *a = &y[left];
+        /* absorbed symbols have length 0; a pair that has grown since was pushed again */
+        if (!a->len || a->next < 0 || (uint64_t)a->len + y[a->next].len != e.len) continue;
+        sym *b = &y[a->next];
+        a->len += b->len;
+        b->len = 0;
+        a->next = b->next;
+        if (a->next >= 0) y[a->next].prev = left;
+        if (!spm_push(w, s, a->prev) || !spm_push(w, s, left)) return NOMEM(w);
+    }
+    for (int32_t i = 0; i >= 0; i = y[i].next) {
+        hone_status st = spm_put(w, s + y[i].off, y[i].len);
+        if (st != HONE_OK) return st;
+    }
+    return HONE_OK;
+}
+
+static hone_status spm_fragment(work *w, const char *s, size_t len)
+{
+    size_t n = 0, spaces = w->v->space_prefix;
+    for (size_t i = 0; i < len; i++) spaces += s[i] == ' ';
+    if (!RESERVE(w, buf, len + 3 * spaces, false)) return NOMEM(w);
+    char *b = w->buf;
+    if (w->v->space_prefix) memcpy(b, "\xE2\x96\x81", 3), n = 3;
+    for (size_t i = 0; i < len; i++) {
+        if (s[i] == ' ') {
+            memcpy(b + n, "\xE2\x96\x81", 3);
+            n += 3;
+        } else {
+            b[n++] = s[i];
+        }
+    }
+    if (n > INT32_MAX) return HN_FAIL(w->err, HONE_E_ARG, "text of %zu bytes, expected at most 2 GiB without spaces or 700 MB of spaces", len);
+    if (!w->v->words) return spm_word(w, b, n);
+    /* no merge crosses from another character to U+2581, so what lies between is independent */
+    hone_status st = start_cache(w, n);
+    for (size_t a = 0, i; st == HONE_OK && a < n; a = i) {
+        bool other = false;
+        for (i = a; i < n;) {
+            size_t k = spm_char_len((unsigned char)b[i]);
+            if (k > n - i) k = n - i;
+            bool mark = k == 3 && memcmp(b + i, "\xE2\x96\x81", 3) == 0;
+            if (mark && other) break;
+            other |= !mark;
+            i += k;
+        }
+        st = cached_word(w, b, a, i - a, spm_word);
+    }
+    return st;
+}
+
+/* ---- byte-level BPE ------------------------------------------------------------------------- */
+
+static uint32_t pair_rank(const hn_vocab *v, int32_t left, int32_t right, int32_t *id)
+{
+    const hn_merge *m = left < 0 || right < 0 ? NULL : hn_vocab_merge(v, left, right);
+    if (!m) return UINT32_MAX;
+    *id = (int32_t)m->id;
+    return m->rank;
+}
+
+static hone_status bpe_short(work *w, const unsigned char *s, size_t n)
+{
+    const hn_vocab *v = w->v;
+    int32_t id[SHORT_WORD], to[SHORT_WORD]; /* pair (i, i+1): rank and what it becomes */
+    uint32_t rank[SHORT_WORD];
+    for (size_t i = 0; i < n; i++) id[i] = v->byte_id[s[i]];
+    for (size_t i = 0; i + 1 < n; i++) rank[i] = pair_rank(v, id[i], id[i + 1], &to[i]);
+    for (;;) {
+        size_t best = 0;
+        uint32_t r = UINT32_MAX;
+        for (size_t i = 0; i + 1 < n; i++)
+            if (rank[i] < r) r = rank[best = i];
+        if (r == UINT32_MAX) break;
+        id[best] = to[best];
+        n--;
+        for (size_t i = best + 1; i < n; i++) id[i] = id[i + 1];
+        for (size_t i = best + 1; i + 1 < n; i++) rank[i] = rank[i + 1], to[i] = to[i + 1];
+        if (best) rank[best - 1] = pair_rank(v, id[best - 1], id[best], &to[best - 1]);
+        if (best + 1 < n) rank[best] = pair_rank(v, id[best], id[best + 1], &to[best]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        hone_status st = id[i] >= 0 ? put(w, id[i]) : HONE_OK; /* a byte the vocabulary lacks is dropped */
+        if (st != HONE_OK) return st;
+    }
+    return HONE_OK;
+}
+
+/* In syms, off is the id (-1u: no token) and len the rank of the pair with the right neighbour (-1u: none, or absorbed). */
+static bool bpe_push(work *w, int32_t left)
+{
+    if (left < 0) return true;
+    sym *a = &w->syms[left];
+    int32_t to = -1;
+    uint32_t r = a->next < 0 ? UINT32_MAX : pair_rank(w->v, (int32_t)a->off, (int32_t)w->syms[a->next].off, &to);
+    a->len = r;
+    /* lowest rank first, then smallest left index */
+    return r == UINT32_MAX || heap_push(w, (entry){ (uint64_t)~r << 32 | ~(uint32_t)left, (uint32_t)to });
+}
+
+static hone_status bpe_word(work *w, const char *s, size_t n)
+{
+    const hn_vocab *v = w->v;
+    if (v->ignore_merges) {
+        int32_t id = hn_vocab_find(v, s, n);
+        if (id >= 0) return put(w, id);
+    }
+    if (n <= SHORT_WORD) return bpe_short(w, (const unsigned char *)s, n);
+    if (!RESERVE(w, syms, n, false)) return NOMEM(w);
+    sym *y = w->syms;
+    for (size_t i = 0; i < n; i++)
+        y[i] = (sym){ (uint32_t)v->byte_id[(unsigned char)s[i]], UINT32_MAX, (int32_t)i - 1, i + 1 < n ? (int32_t)i + 1 : -1 };
+    w->n_heap = 0;
+    for (size_t i = 0; i + 1 < n; i++)
+        if (!bpe_push(w, (int32_t)i)) return NOMEM(w);
+    while (w->n_heap) {
+        entry e = heap_pop(w);
+        int32_t left = (int32_t)~(uint32_t)e.key;
+        sym *a = &y[left];
+        if (a->len != ~(uint32_t)(e.key >> 32)) continue; /* the pair has changed since */
+        sym *b = &y[a->next];
+        a->off = (uint32_t)e.len;
+        a->next = b->next;
+        b->len = UINT32_MAX;
+        if (a->next >= 0) y[a->next].prev = left;
+        if (!bpe_push(w, a->prev) || !bpe_push(w, left)) return NOMEM(w);
+    }
+    for (int32_t i = 0; i >= 0; i = y[i].next) {
+        hone_status st = (int32_t)y[i].off >= 0 ? put(w, (int32_t)y[i].off) : HONE_OK;
+        if (st != HONE_OK) return st;
+    }
+    return HONE_OK;
+}
+
+static hone_status bpe_fragment(work *w, const char *s, size_t len)
+{
+    const hn_class_table *t = hn_class_table_get();
+    const unsigned char *u = (const unsigned char *)s;
+    if (!RESERVE(w, cps, len, false)) return NOMEM(w);
+    uint32_t *x = w->cps;
+    size_t n = 0, bad = 0, used;
+    for (size_t i = 0; i < len; i += used) {
+        int32_t cp = hn_utf8_next(u + i, len - i, &used);
+        if (cp < 0) cp = 0xFFFD, bad++;
+        x[n++] = (uint32_t)cp | (uint32_t)hn_class_of(t, (uint32_t)cp) << 21;
+    }
+    if (bad) { /* words are taken from the repaired text */
+        if (!RESERVE(w, buf, len + 3 * bad, false)) return NOMEM(w);
+        len = 0;
+        for (size_t i = 0; i < n; i++) len += hn_utf8_put(w->buf + len, HN_CP(x[i]));
+        s = w->buf;
+    }
+    hn_pre_split(w->v->pre, x, n);
+    hone_status st = start_cache(w, len);
+    size_t a = 0, b = 0; /* bytes of the word */
+    for (size_t i = 0; st == HONE_OK && i < n;) {
+        do b += hn_utf8_width(HN_CP(x[i]));
+        while (++i < n && !(x[i] & HN_CUT));
+        st = cached_word(w, s, a, b - a, bpe_word);
+        a = b;
+    }
+    return st;
+}
+
+/* ---- RWKV World --------------------------------------------------------------------------------- */
+
+/* Narrows l's range [*lo, *hi), whose texts all share d bytes, to those with byte c next; first moves past a
+ * text of exactly d bytes, which the caller has seen. */
+static bool lex_step(const hn_vocab *v, const hn_lex *l, uint32_t *lo, uint32_t *hi, size_t d, unsigned char c)
+{
+    uint32_t a = *lo, b = *hi;
+#define LEX_BYTE(i) ((unsigned char)v->text[v->off[l->ids[i]] + d])
+    if (a < b && v->off[l->ids[a] + 1] - v->off[l->ids[a]] == d) a++;
+    if (a >= b) return false;
+    if (b - a == 1) { /* the usual end of a search */
+        *lo = a;
+        return LEX_BYTE(a) == c;
+    }
+    uint32_t e = b;
+    for (uint32_t x = a, y = b; x < y;) { /* first text whose byte is >= c */
+        uint32_t m = x + (y - x) / 2;
+        if (LEX_BYTE(m) < c) x = m + 1;
+        else y = m;
+        a = y;
+    }
+    for (uint32_t x = a, y = b; x < y;) { /* first one whose byte is > c */
+        uint32_t m = x + (y - x) / 2;
+        if (LEX_BYTE(m) <= c) x = m + 1;
+        else y = m;
+        e = y;
+    }
+#undef LEX_BYTE
+    *lo = a;
+    *hi = e;
+    return a < e;
+}
+
+static hone_status rwkv_fragment(work *w, const char *s, size_t len)
+{
+    const hn_vocab *v = w->v;
+    const hn_lex *l = &v->all;
+    for (size_t i = 0; i < len;) {
+        uint32_t lo = l->first[(unsigned char)s[i]], hi = l->first[(unsigned char)s[i] + 1];
+        int32_t best = -1;
+        size_t best_len = 0;
+        for (size_t d = 1; lo < hi; d++) {
+            int32_t id = l->ids[lo];
+            if (v->off[id + 1] - v->off[id] == d) best = id, best_len = d;
+            if (i + d >= len || !lex_step(v, l, &lo, &hi, d, (unsigned char)s[i + d])) break;
+        }
+        if (best < 0)
+            return HN_FAIL(w->err, HONE_E_FORMAT, "tokenizer.ggml.tokens has no token for byte 0x%02x, found in the text at byte %zu; expected all 256 single bytes",
+                           (unsigned char)s[i], i);
+        hone_status st = put(w, best);
+        if (st != HONE_OK) return st;
+        i += best_len;
+    }
+    return HONE_OK;
+}
+
+/* ---- partition by special tokens -------------------------------------------------------------------- */
+
+typedef struct hit { size_t pos; uint32_t len; int32_t id; } hit;
+typedef struct hits { hit *data; size_t n, cap; } hits;
+
+/* Every place where a token of l stands. */
+static bool find_hits(const hn_vocab *v, const hn_lex *l, const char *s, size_t len, hits *h)
+{
+    for (size_t i = 0; i < len; i++) {
+        uint32_t lo = l->first[(unsigned char)s[i]], hi = l->first[(unsigned char)s[i] + 1];
+        for (size_t d = 1; lo < hi; d++) {
+            int32_t id = l->ids[lo];
+            if (v->off[id + 1] - v->off[id] == d) {
+                if (!reserve((void **)&h->data, &h->cap, h->n + 1, sizeof *h->data, true)) return false;
+                h->data[h->n++] = (hit){ i, (uint32_t)d, id };
+            }
+            if (i + d >= len || !lex_step(v, l, &lo, &hi, d, (unsigned char)s[i + d])) break;
+        }
+    }
+    return true;
+}
+
+static int by_length(const void *a, const void *b) /* longest first, then by token, then from left to right */
+{
+    const hit *x = a, *y = b;
+    if (x->len != y->len) return x->len > y->len ? -1 : 1;
+    if (x->id != y->id) return x->id < y->id ? -1 : 1;
+    return x->pos < y->pos ? -1 : x->pos > y->pos;
+}
+static int by_place(const void *a, const void *b)
+{
+    const hit *x = a, *y = b;
+    return x->pos < y->pos ? -1 : x->pos > y->pos;
+}
+
+static bool is_c_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+/* Longest tokens first, each from left to right, as if the text were divided once per token.
+ * Keeps the hits that hold, in text order; taken[i] is set for bytes that belong to no raw
+ * fragment (tokens and the white space they swallow). A later hit is no longer than an
+ * earlier one, so its ends show whether it touches something taken. */
+static void choose_hits(const hn_vocab *v, const char *s, size_t len, hits *h, uint8_t *taken)
+{
+    size_t kept = 0;
+    if (h->n > 1) qsort(h->data, h->n, sizeof *h->data, by_length);
+    for (size_t i = 0; i < h->n; i++) {
+        hit t = h->data[i];
+        if (taken[t.pos] || taken[t.pos + t.len - 1]) continue;
+        memset(taken + t.pos, 1, t.len);
+        if (v->flags[t.id] & HN_FLAG_LSTRIP)
+            for (size_t k = t.pos; k && !taken[k - 1] && is_c_space(s[k - 1]); k--) taken[k - 1] = 1;
+        if (v->flags[t.id] & HN_FLAG_RSTRIP)
+            for (size_t k = t.pos + t.len; k < len && !taken[k] && is_c_space(s[k]); k++) taken[k] = 1;
+        h->data[kept++] = t;
+    }
+    h->n = kept;
+    if (kept > 1) qsort(h->data, kept, sizeof *h->data, by_place);
+}
+
+static hone_status raw_fragment(work *w, const char *s, size_t len)
+{
+    switch (w->v->kind) {
+    case HN_VOCAB_SPM: return spm_fragment(w, s, len);
+    case HN_VOCAB_BPE: return bpe_fragment(w, s, len);
+    default: return rwkv_fragment(w, s, len);
+    }
+}
+
+static hone_status all_fragments(work *w, const char *s, size_t len, bool special)
+{
+    const hn_vocab *v = w->v;
+    hits h = { 0 };
+    uint8_t *taken = NULL;
+    hone_status st = HONE_OK;
+    if (!find_hits(v, special ? &v->special : &v->user, s, len, &h)) st = NOMEM(w);
+    else if (!h.n) st = raw_fragment(w, s, len);
+    else if (!(taken = calloc(len, 1))) st = NOMEM(w);
+    else {
+        choose_hits(v, s, len, &h, taken);
+        size_t i = 0;
+        for (size_t k = 0; st == HONE_OK && k <= h.n; k++) {
+            size_t end = k < h.n ? h.data[k].pos : len, b = i;
+            while (b < end && taken[b]) b++; /* swallowed by the token on the left … */
+            for (i = b; i < end && !taken[i];) i++; /* … and by the one on the right */
+            if (i > b) st = raw_fragment(w, s + b, i - b);
+            if (st == HONE_OK && k < h.n) st = put(w, h.data[k].id);
+            if (k < h.n) i = h.data[k].pos + h.data[k].len;
+        }
+    }
+    free(taken);
+    free(h.data);
+    return st;
+}
+
+hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err)
+{
+    work w = { .v = v, .out = out, .err = err };
+    size_t n_before = out->n;
+    hone_status st = HONE_OK;
+    if (len > INT32_MAX / 2) return HN_FAIL(err, HONE_E_ARG, "text of %zu bytes, expected at most %d", len, INT32_MAX / 2);
+    if (flags & HONE_TOK_ADD && v->add_bos && v->bos >= 0) st = put(&w, v->bos);
+    if (st == HONE_OK && len) st = all_fragments(&w, text, len, flags & HONE_TOK_SPECIAL);
+    if (st == HONE_OK && flags & HONE_TOK_ADD && v->add_eos && v->eos >= 0) st = put(&w, v->eos);
+    free(w.syms);
+    free(w.heap);
+    free(w.cps);
+    free(w.buf);
+    free(w.cache);
+    if (st != HONE_OK) out->n = n_before;
+    return st;
+}

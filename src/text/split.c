@@ -1,0 +1,504 @@
+/* split: pre-tokenizers of byte-level BPE. A kind is an ordered list of rules; each rule
+ * divides every piece left by the rules before it into its matches and the gaps between
+ * them. The rules are regular expressions in the tokenizers that models were trained
+ * with; each is written out here as a matcher that gives the same leftmost, first
+ * alternative, greedy match in time linear in the text. Above each stands its expression.
+ * Knows classes of characters; refuses to know vocabularies. */
+#include "text/text_priv.h"
+
+typedef struct seg {
+    uint32_t *x;
+    size_t n;
+    size_t ws_i, ws_end, ws_nl, ws_e; /* the white-space run last measured, see space_run */
+} seg;
+
+typedef size_t matcher(seg *s, size_t i, size_t e); /* length of the match at i in piece [.., e), 0 none */
+
+#define BIT(c) (1u << (c))
+enum {
+    L = BIT(HN_CLASS_UPPER) | BIT(HN_CLASS_LOWER) | BIT(HN_CLASS_LETTER),
+    M = BIT(HN_CLASS_MARK), N = BIT(HN_CLASS_NUMBER), P = BIT(HN_CLASS_PUNCT), S = BIT(HN_CLASS_SYMBOL),
+    W = BIT(HN_CLASS_SPACE),
+    UP = BIT(HN_CLASS_UPPER) | BIT(HN_CLASS_LETTER) | M,  /* [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] */
+    LOW = BIT(HN_CLASS_LOWER) | BIT(HN_CLASS_LETTER) | M, /* [\p{Ll}\p{Lm}\p{Lo}\p{M}] */
+    ANY = 0x1FF
+};
+
+static inline bool in(uint32_t x, unsigned mask) { return mask >> HN_CLS(x) & 1; }
+static inline bool is_crlf(uint32_t x) { return HN_CP(x) == '\r' || HN_CP(x) == '\n'; }
+static inline bool between(uint32_t x, uint32_t lo, uint32_t hi) { return HN_CP(x) - lo <= hi - lo; }
+
+static inline size_t run(const seg *s, size_t i, size_t e, unsigned mask) /* end of the run */
+{
+    while (i < e && in(s->x[i], mask)) i++;
+    return i;
+}
+
+/* End of the white space at i; *nl: index behind its last CR or LF, 0 none. Remembered, as
+ * rules that bite pieces off a run would otherwise measure it again and again. */
+static size_t space_run(seg *s, size_t i, size_t e, size_t *nl)
+{
+    if (!(s->ws_e == e && i >= s->ws_i && i < s->ws_end)) {
+        s->ws_i = i;
+        s->ws_e = e;
+        s->ws_nl = 0;
+        size_t j = i;
+        for (; j < e && in(s->x[j], W); j++)
+            if (is_crlf(s->x[j])) s->ws_nl = j + 1;
+        s->ws_end = j;
+    }
+    *nl = s->ws_nl > i ? s->ws_nl : 0;
+    return s->ws_end;
+}
+
+/* ---- building blocks -------------------------------------------------------------------- */
+
+/* 's|'t|'re|'ve|'m|'ll|'d; fold: ASCII letters of either case */
+static size_t contraction(const seg *s, size_t i, size_t e, bool fold)
+{
+    if (HN_CP(s->x[i]) != '\'' || i + 1 >= e) return 0;
+    uint32_t a = HN_CP(s->x[i + 1]), b = i + 2 < e ? HN_CP(s->x[i + 2]) : 0;
+    if (fold) {
+        if (a - 'A' < 26) a |= 32;
+        if (b - 'A' < 26) b |= 32;
+    }
+    if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
+    if ((a == 'r' || a == 'v') && b == 'e') return 3;
+    return a == 'l' && b == 'l' ? 3 : 0;
+}
+
+/* [^\r\n BAR]?WORD+ ; a character of both optional prefix and word serves as prefix if a word follows */
+static size_t prefixed(const seg *s, size_t i, size_t e, unsigned bar, unsigned word)
+{
+    if (!is_crlf(s->x[i]) && !in(s->x[i], bar) && i + 1 < e && in(s->x[i + 1], word))
+        return run(s, i + 1, e, word) - i;
+    return run(s, i, e, word) - i;
+}
+
+/* " ?"MASK+ and \s?MASK+ */
+static size_t spaced(const seg *s, size_t i, size_t e, unsigned mask)
+{
+    size_t k = i + (HN_CP(s->x[i]) == ' ');
+    size_t end = run(s, k, e, mask);
+    return end > k ? end - i : 0;
+}
+static size_t white_spaced(const seg *s, size_t i, size_t e, unsigned mask)
+{
+    size_t k = i + in(s->x[i], W);
+    size_t end = run(s, k, e, mask);
+    return end > k ? end - i : 0;
+}
+
+/* " ?"MASK+ and then: nothing, [\r\n]*, [\r\n/]*, [\r\n/]? */
+enum trail { TRAIL_NONE, TRAIL_NL, TRAIL_NL_SLASH, TRAIL_ONE };
+static size_t marks(const seg *s, size_t i, size_t e, unsigned mask, enum trail t)
+{
+    size_t len = spaced(s, i, e, mask);
+    if (!len || t == TRAIL_NONE) return len;
+    size_t k = i + len;
+    while (k < e && (is_crlf(s->x[k]) || (t != TRAIL_NL && HN_CP(s->x[k]) == '/'))) {
+        k++;
+        if (t == TRAIL_ONE) break;
+    }
+    return k - i;
+}
+
+/* newline: \s*[\r\n]+ ; then \s+(?!\S)|\s+ */
+static size_t white(seg *s, size_t i, size_t e, bool newline)
+{
+    if (!in(s->x[i], W)) return 0;
+    size_t nl, end = space_run(s, i, e, &nl);
+    if (newline && nl) return nl - i;
+    return end < e && end - i > 1 ? end - i - 1 : end - i;
+}
+
+static size_t digits(const seg *s, size_t i, size_t e, size_t max)
+{
+    size_t k = i;
+    while (k < e && k - i < max && in(s->x[k], N)) k++;
+    return k - i;
+}
+
+/* one character of the mask */
+static size_t one(const seg *s, size_t i, unsigned mask) { return in(s->x[i], mask); }
+
+/* UP*LOW+ at j (first) or UP+LOW* (second). UP* gives back until LOW+ has a character;
+ * what it gives back is followed by nothing lower, so LOW+ then takes exactly one. */
+static size_t cased_at(const seg *s, size_t j, size_t e, bool first)
+{
+    size_t p = run(s, j, e, UP);
+    if (!first) return p > j ? run(s, p, e, LOW) - j : 0;
+    if (p < e && in(s->x[p], LOW)) return run(s, p, e, LOW) - j;
+    while (p > j)
+        if (in(s->x[--p], LOW)) return p + 1 - j;
+    return 0;
+}
+
+/* [^\r\n\p{L}\p{N}]?UP*LOW+(?:Ci)?|[^\r\n\p{L}\p{N}]?UP+LOW*(?:Ci)? */
+static size_t cased(const seg *s, size_t i, size_t e, bool suffix)
+{
+    bool may_prefix = !is_crlf(s->x[i]) && !in(s->x[i], L | N) && i + 1 < e;
+    size_t len = 0;
+    for (int alt = 0; alt < 2 && !len; alt++) {
+        if (may_prefix && (len = cased_at(s, i + 1, e, alt == 0))) len++;
+        if (!len) len = cased_at(s, i, e, alt == 0);
+    }
+    if (len && suffix && i + len < e) len += contraction(s, i + len, e, true);
+    return len;
+}
+
+/* ---- rules ------------------------------------------------------------------------------- */
+
+/* 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
+static size_t m_gpt2(seg *s, size_t i, size_t e)
+{
+    size_t k;
+    if ((k = contraction(s, i, e, false))) return k;
+    if ((k = spaced(s, i, e, L))) return k;
+    if ((k = spaced(s, i, e, N))) return k;
+    if ((k = spaced(s, i, e, ANY & ~(W | L | N)))) return k;
+    return white(s, i, e, false);
+}
+
+/* (?:Ci)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
+static inline size_t cat(seg *s, size_t i, size_t e, size_t max_digits, enum trail t)
+{
+    size_t k;
+    if ((k = contraction(s, i, e, true))) return k;
+    if ((k = prefixed(s, i, e, L | N, L))) return k;
+    if ((k = digits(s, i, e, max_digits))) return k;
+    if ((k = marks(s, i, e, ANY & ~(W | L | N), t))) return k;
+    return white(s, i, e, true);
+}
+static size_t m_cat1(seg *s, size_t i, size_t e) { return cat(s, i, e, 1, TRAIL_NL); }
+static size_t m_cat3(seg *s, size_t i, size_t e) { return cat(s, i, e, 3, TRAIL_NL); }
+/* ... ?[^\s\p{L}\p{N}\r\n]+|... */
+static size_t m_seed_coder(seg *s, size_t i, size_t e) { return cat(s, i, e, 1, TRAIL_NONE); }
+
+/* (?:Ci)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
+static size_t m_qwen35(seg *s, size_t i, size_t e)
+{
+    size_t k;
+    if ((k = contraction(s, i, e, true))) return k;
+    if ((k = prefixed(s, i, e, L | N, L | M))) return k;
+    if ((k = one(s, i, N))) return k;
+    if ((k = marks(s, i, e, ANY & ~(W | L | M | N), TRAIL_NL))) return k;
+    return white(s, i, e, true);
+}
+
+/* PU*W+|PU+W*|\p{N}{1,D} with or without (?:Ci)?, then | ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
+static inline size_t cased_cat(seg *s, size_t i, size_t e, bool suffix, size_t max_digits)
+{
+    size_t k;
+    if ((k = cased(s, i, e, suffix))) return k;
+    if ((k = digits(s, i, e, max_digits))) return k;
+    if ((k = marks(s, i, e, ANY & ~(W | L | N), TRAIL_NL_SLASH))) return k;
+    return white(s, i, e, true);
+}
+static size_t m_tekken(seg *s, size_t i, size_t e) { return cased_cat(s, i, e, false, 1); }
+static size_t m_gpt4o(seg *s, size_t i, size_t e) { return cased_cat(s, i, e, true, 3); }
+static size_t m_youtu(seg *s, size_t i, size_t e) { return cased_cat(s, i, e, true, 1); }
+
+static size_t m_number(seg *s, size_t i, size_t e) { return one(s, i, N); }                /* \p{N} */
+static size_t m_numbers(seg *s, size_t i, size_t e) { return run(s, i, e, N) - i; }        /* \p{N}+ */
+static size_t m_numbers3(seg *s, size_t i, size_t e) { return digits(s, i, e, 3); }        /* \p{N}{1,3} */
+static size_t m_crlf(seg *s, size_t i, size_t e) { return is_crlf(s->x[i]); }              /* [\r\n] */
+static size_t m_ws_letters(seg *s, size_t i, size_t e) { return white_spaced(s, i, e, L); } /* \s?\p{L}+ */
+static size_t m_ws_punct(seg *s, size_t i, size_t e) { return white_spaced(s, i, e, P); }   /* \s?\p{P}+ */
+
+/* [0-9][0-9][0-9] */
+static size_t m_ascii3(seg *s, size_t i, size_t e)
+{
+    if (e - i < 3) return 0;
+    for (size_t k = i; k < i + 3; k++)
+        if (!between(s->x[k], '0', '9')) return 0;
+    return 3;
+}
+
+/* [\p{P}$+<=>^~|]+ and [\p{P}$+<=>^~|`]+ */
+static size_t punct_run(const seg *s, size_t i, size_t e, const char *more)
+{
+    size_t k = i;
+    while (k < e && (in(s->x[k], P) || (HN_CP(s->x[k]) - 1 < 0x7F && strchr(more, (int)HN_CP(s->x[k]))))) k++;
+    return k - i;
+}
+static size_t m_punct_default(seg *s, size_t i, size_t e) { return punct_run(s, i, e, "$+<=>^~|"); }
+static size_t m_punct_falcon(seg *s, size_t i, size_t e) { return punct_run(s, i, e, "$+<=>^~|`"); }
+
+/* [\x{4E00}-\x{9FA5}\x{0800}-\x{4E00}\x{AC00}-\x{D7FF}]+ */
+static size_t m_cjk_a(seg *s, size_t i, size_t e)
+{
+    size_t k = i;
+    while (k < e && (between(s->x[k], 0x800, 0x9FA5) || between(s->x[k], 0xAC00, 0xD7FF))) k++;
+    return k - i;
+}
+/* [\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+ */
+static size_t m_cjk_b(seg *s, size_t i, size_t e)
+{
+    size_t k = i;
+    while (k < e && (between(s->x[k], 0x4E00, 0x9FA5) || between(s->x[k], 0x3040, 0x30FF))) k++;
+    return k - i;
+}
+
+/* Cased letters as the deepseek-llm tokenizer lists them: fewer than Lu, Ll and Lt hold. */
+static const uint32_t cased_ranges[][2] = {
+    { 0x41, 0x5A }, { 0x61, 0x7A }, { 0xB5, 0xB5 }, { 0xC0, 0xD6 }, { 0xD8, 0xF6 }, { 0xF8, 0x1BA },
+    { 0x1BC, 0x1BF }, { 0x1C4, 0x293 }, { 0x295, 0x2AF }, { 0x370, 0x373 }, { 0x376, 0x377 }, { 0x37B, 0x37D },
+    { 0x37F, 0x37F }, { 0x386, 0x386 }, { 0x388, 0x38A }, { 0x38C, 0x38C }, { 0x38E, 0x3A1 }, { 0x3A3, 0x3F5 },
+    { 0x3F7, 0x481 }, { 0x48A, 0x52F }, { 0x531, 0x556 }, { 0x10A0, 0x10C5 }, { 0x13A0, 0x13F5 }, { 0x13F8, 0x13FD },
+    { 0x1C90, 0x1CBA }, { 0x1CBD, 0x1CBF }, { 0x1D00, 0x1D2B }, { 0x1D6B, 0x1D77 }, { 0x1D79, 0x1D9A },
+    { 0x1E00, 0x1F15 }, { 0x1F18, 0x1F1D }, { 0x1F20, 0x1F45 }, { 0x1F48, 0x1F4D }, { 0x1F50, 0x1F57 },
+    { 0x1F59, 0x1F59 }, { 0x1F5B, 0x1F5B }, { 0x1F5D, 0x1F5D }, { 0x1F5F, 0x1F7D }, { 0x1F80, 0x1FB4 },
+    { 0x1FB6, 0x1FBC }, { 0x1FBE, 0x1FBE }, { 0x1FC2, 0x1FC4 }, { 0x1FC6, 0x1FCC }, { 0x1FD0, 0x1FD3 },
+    { 0x1FD6, 0x1FDB }, { 0x1FE0, 0x1FEC }, { 0x1FF2, 0x1FF4 }, { 0x1FF6, 0x1FFC }, { 0x2102, 0x2102 },
+    { 0x2107, 0x2107 }, { 0x210A, 0x2113 }, { 0x2115, 0x2115 }, { 0x2119, 0x211D }, { 0x2124, 0x2124 },
+    { 0x2126, 0x2126 }, { 0x2128, 0x2128 }, { 0x212A, 0x212D }, { 0x212F, 0x2134 }, { 0x2139, 0x2139 },
+    { 0x213C, 0x213F }, { 0x2145, 0x2149 }, { 0x214E, 0x214E }, { 0x2183, 0x2184 }, { 0x2C00, 0x2C7B },
+    { 0x2C7E, 0x2CE4 }, { 0x2CEB, 0x2CEE }, { 0x2CF2, 0x2CF3 }, { 0xA640, 0xA66D }, { 0xA680, 0xA69B },
+    { 0xA722, 0xA76F }, { 0xA771, 0xA787 }, { 0xA78B, 0xA78E }, { 0xAB70, 0xABBF }, { 0xFB00, 0xFB06 },
+    { 0xFB13, 0xFB17 }, { 0xFF21, 0xFF3A }, { 0xFF41, 0xFF5A }, { 0x10400, 0x1044F }, { 0x104B0, 0x104D3 },
+    { 0x104D8, 0x104FB }, { 0x10C80, 0x10CB2 }, { 0x10CC0, 0x10CF2 }, { 0x118A0, 0x118DF }, { 0x1E900, 0x1E943 },
+};
+static bool is_cased(uint32_t x)
+{
+    uint32_t cp = HN_CP(x);
+    if (cp < 0x80) return (cp | 32) - 'a' < 26;
+    size_t lo = 0, hi = sizeof cased_ranges / sizeof *cased_ranges;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (cp > cased_ranges[mid][1]) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < sizeof cased_ranges / sizeof *cased_ranges && cp >= cased_ranges[lo][0];
+}
+/* \s?[CASED]+ */
+static size_t m_ws_cased(seg *s, size_t i, size_t e)
+{
+    size_t k = i + in(s->x[i], W), end = k;
+    while (end < e && is_cased(s->x[end])) end++;
+    return end > k ? end - i : 0;
+}
+/* [!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}] */
+static bool is_llm_punct(uint32_t x)
+{
+    return between(x, '!', '/') || between(x, ':', '~') || between(x, 0xFF01, 0xFF0F) || between(x, 0xFF1A, 0xFF5E) ||
+           between(x, 0x2018, 0x201F) || between(x, 0x3000, 0x3002);
+}
+/* \s?[...]+ ; U+3000 is in both, so the \s may have to be given back */
+static size_t m_ws_llm_punct(seg *s, size_t i, size_t e)
+{
+    size_t k = i;
+    if (in(s->x[i], W) && i + 1 < e && is_llm_punct(s->x[i + 1])) k = i + 1;
+    while (k < e && is_llm_punct(s->x[k])) k++;
+    return k - i;
+}
+/* \s+$ */
+static size_t m_ws_end(seg *s, size_t i, size_t e)
+{
+    size_t nl;
+    if (!in(s->x[i], W)) return 0;
+    return space_run(s, i, e, &nl) == e ? e - i : 0;
+}
+
+static bool is_ascii_punct(uint32_t x)
+{
+    return between(x, '!', '/') || between(x, ':', '@') || between(x, '[', '`') || between(x, '{', '~');
+}
+/* [ASCII punctuation][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ */
+static size_t m_deepseek_v3(seg *s, size_t i, size_t e)
+{
+    size_t k = i + 1;
+    if (is_ascii_punct(s->x[i])) {
+        while (k < e && (HN_CP(s->x[k]) | 32) - 'a' < 26) k++;
+        if (k > i + 1) return k - i;
+    }
+    if ((k = prefixed(s, i, e, L | P | S, L | M))) return k;
+    if ((k = marks(s, i, e, P | S, TRAIL_NL))) return k;
+    return white(s, i, e, true);
+}
+
+/* four alternatives of one class each, the last one CJKB */
+static int youtu_class(uint32_t x)
+{
+    if (between(x, 0xAC00, 0xD7A3) || between(x, 0x3131, 0x318E)) return 1;
+    switch (HN_CP(x)) {
+    case 0xFF01: case 0x2026: case 0x201C: case 0x201D: case 0x2018: case 0x2019: case 0x2014: case 0xFF1A:
+    case 0xFF1B: case 0xFF0C: return 2;
+    default: break;
+    }
+    if (between(x, 0x3001, 0x303F) || between(x, 0xFE30, 0xFE4F)) return 2;
+    if (between(x, 0x3105, 0x312F)) return 3;
+    return between(x, 0x4E00, 0x9FA5) || between(x, 0x3040, 0x30FF) ? 4 : 0;
+}
+static size_t m_youtu_cjk(seg *s, size_t i, size_t e)
+{
+    int c = youtu_class(s->x[i]);
+    size_t k = i;
+    while (c && k < e && youtu_class(s->x[k]) == c) k++;
+    return k - i;
+}
+
+static bool is_bloom_word(uint32_t x)
+{
+    if (in(x, W)) return false;
+    switch (HN_CP(x)) {
+    case '(': case '|': case '.': case ',': case '!': case '?': case ')': case 0x2026: case 0x3002: case 0xFF0C:
+    case 0x3001: case 0x0964: case 0x06D4: case 0x060C: return false;
+    default: return true;
+    }
+}
+/* " ?"[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{0964}\x{06D4}\x{060C})]+ */
+static size_t m_bloom(seg *s, size_t i, size_t e)
+{
+    size_t k = i + (HN_CP(s->x[i]) == ' '), end = k;
+    while (end < e && is_bloom_word(s->x[end])) end++;
+    return end > k ? end - i : 0;
+}
+
+static bool literal(const seg *s, size_t i, size_t e, const char *t)
+{
+    for (; *t; t++, i++)
+        if (i >= e || HN_CP(s->x[i]) != (unsigned char)*t) return false;
+    return true;
+}
+/* <sentinel:[0-9]+> */
+static size_t m_sentinel(seg *s, size_t i, size_t e)
+{
+    if (!literal(s, i, e, "<sentinel:")) return 0;
+    size_t k = i + 10;
+    while (k < e && between(s->x[k], '0', '9')) k++;
+    return k > i + 10 && k < e && HN_CP(s->x[k]) == '>' ? k + 1 - i : 0;
+}
+/* (IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z */
+static size_t m_image(seg *s, size_t i, size_t e)
+{
+    if (!literal(s, i, e, "IMGIMG")) return 0;
+    size_t k = i + 6;
+    while (k < e && k < i + 10 && between(s->x[k], 'A', 'I')) k++;
+    return k > i + 6 && k < e && HN_CP(s->x[k]) == 'Z' ? k + 1 - i : 0;
+}
+/* ([\t\n]|    |  ) */
+static size_t m_indent(seg *s, size_t i, size_t e)
+{
+    if (HN_CP(s->x[i]) == '\t' || HN_CP(s->x[i]) == '\n') return 1;
+    return literal(s, i, e, "    ") ? 4 : literal(s, i, e, "  ") ? 2 : 0;
+}
+/* [\p{P}!-/:-@\[-`{-~] */
+static size_t m_punct_one(seg *s, size_t i, size_t e) { return in(s->x[i], P) || is_ascii_punct(s->x[i]); }
+
+/* (?:Ci)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+ */
+static size_t m_exaone_moe(seg *s, size_t i, size_t e)
+{
+    size_t k = contraction(s, i, e, true);
+    if (k) return k;
+    k = i;
+    if (!is_crlf(s->x[i]) && !in(s->x[i], L | N)) k++;
+    if (k < e && in(s->x[k], L)) {
+        for (;;) {
+            k = run(s, k + 1, e, M);
+            if (k < e && in(s->x[k], L)) continue;
+            if (k + 1 < e && HN_CP(s->x[k]) == ' ' && in(s->x[k + 1], L)) k++;
+            else return k - i;
+        }
+    }
+    if ((k = one(s, i, N))) return k;
+    if ((k = marks(s, i, e, ANY & ~(W | L | N), TRAIL_ONE))) return k;
+    return white(s, i, e, true);
+}
+
+/* CAT3 whose end is \s{512}(?!\S)|\s{256}(?!\S)| ... |\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1} */
+static size_t m_jais2(seg *s, size_t i, size_t e)
+{
+    if (!in(s->x[i], W)) return cat(s, i, e, 3, TRAIL_NL);
+    size_t k, nl, end = space_run(s, i, e, &nl), r = end - i;
+    if ((k = prefixed(s, i, e, L | N, L))) return k;
+    if ((k = marks(s, i, e, ANY & ~(W | L | N), TRAIL_NL))) return k;
+    if (nl) return nl - i;
+    for (k = 512; k >= 1; k /= 2)
+        if (r > k || (r == k && end == e)) return k;
+    return 1;
+}
+
+/* ---- kinds -------------------------------------------------------------------------------- */
+
+struct hn_pre {
+    const char *names; /* separated by spaces; the first one stands for all in messages */
+    matcher *rule[7];  /* NULL-ended */
+    bool add_bos, ignore_merges;
+};
+
+static const hn_pre kinds[] = {
+    { "default", { m_punct_default, m_gpt2, m_numbers, m_ascii3 }, false, false },
+    { "gpt-2 phi-2 mpt olmo jais exaone4 gigachat a.x-4.0 mellum modern-bert jina-es jina-de jina-v1-en jina-v2-es "
+      "jina-v2-de jina-v2-code roberta-bpe trillion granite-docling",
+      { m_gpt2 }, false, false },
+    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 laguna jina-v5-nano", { m_cat3 }, true, true },
+    { "smaug-bpe dbrx", { m_cat3 }, false, false },
+    { "glm4 chatglm-bpe", { m_cat3 }, false, false },
+    { "qwen2 deepseek-r1-qwen hunyuan solar-open grok-2 kormo openpangu f2llmv2", { m_cat1 }, false, false },
+    { "stablelm2 megrez", { m_cat1 }, false, false },
+    { "qwen35", { m_qwen35 }, false, false },
+    { "starcoder refact codeshell exaone minerva-7b mellum2 smollm command-r cohere2_moe", { m_number, m_gpt2 }, false, false },
+    { "falcon", { m_punct_falcon, m_gpt2, m_ascii3 }, false, false },
+    { "deepseek-coder", { m_crlf, m_ws_letters, m_ws_punct, m_cjk_a, m_number }, false, false },
+    { "deepseek-llm", { m_crlf, m_ws_cased, m_ws_llm_punct, m_ws_end, m_cjk_a, m_numbers }, false, false },
+    { "deepseek-v3 hunyuan-dense joyai-llm", { m_numbers3, m_cjk_b, m_deepseek_v3 }, false, false },
+    { "tekken", { m_tekken }, true, true },
+    { "gpt-4o llama4 kanana2 minimax-m2", { m_gpt4o }, false, false },
+    { "youtu", { m_youtu_cjk, m_youtu }, false, true },
+    { "seed-coder", { m_seed_coder }, false, false },
+    { "bailingmoe bailingmoe2 llada-moe", { m_cat1 }, false, false }, /* its expression is CAT1 written differently */
+    { "bloom gpt3-finnish poro-chat", { m_bloom }, false, false },
+    { "viking", { m_bloom, m_number }, false, false },
+    { "chameleon", { m_sentinel, m_image, m_indent, m_number, m_punct_one, m_gpt2 }, true, false },
+    { "exaone-moe", { m_exaone_moe }, false, false },
+    { "jais-2", { m_jais2 }, false, false },
+};
+
+const hn_pre *hn_pre_find(const char *name, size_t len)
+{
+    if (!len || memchr(name, ' ', len)) return NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (const char *p = kinds[i].names; *p;) {
+            size_t n = strcspn(p, " ");
+            if (n == len && memcmp(p, name, n) == 0) return &kinds[i];
+            p += n + (p[n] == ' ');
+        }
+    return NULL;
+}
+
+bool hn_pre_add_bos(const hn_pre *p) { return p->add_bos; }
+bool hn_pre_ignore_merges(const hn_pre *p) { return p->ignore_merges; }
+
+const char *hn_pre_list(void) /* checked against the table by a test */
+{
+    return "default, gpt-2, llama-bpe, smaug-bpe, glm4, qwen2, stablelm2, qwen35, starcoder, falcon, deepseek-coder, "
+           "deepseek-llm, deepseek-v3, tekken, gpt-4o, youtu, seed-coder, bailingmoe, bloom, viking, chameleon, exaone-moe, jais-2";
+}
+
+static void split_rule(seg *s, matcher *m)
+{
+    uint32_t *x = s->x;
+    for (size_t a = 0, b; a < s->n; a = b) {
+        for (b = a + 1; b < s->n && !(x[b] & HN_CUT); b++)
+            ;
+        for (size_t i = a; i < b;) {
+            size_t len = m(s, i, b);
+            if (!len) {
+                i++;
+                continue;
+            }
+            x[i] |= HN_CUT;
+            i += len;
+            if (i < b) x[i] |= HN_CUT;
+        }
+        s->ws_e = 0; /* the memory of a run must not outlive its piece */
+    }
+}
+
+void hn_pre_split(const hn_pre *p, uint32_t *x, size_t n)
+{
+    seg s = { .x = x, .n = n };
+    for (int i = 0; p->rule[i]; i++) split_rule(&s, p->rule[i]);
+    if (n) x[0] |= HN_CUT;
+}

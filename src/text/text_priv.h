@@ -1,0 +1,111 @@
+/* text_priv: what the files of this room share. Neighbours include text.h only. */
+#ifndef HN_TEXT_PRIV_H
+#define HN_TEXT_PRIV_H
+
+#include "text/text.h"
+
+/* ---- Unicode 15.1 ------------------------------------------------------------------- */
+
+typedef enum hn_class { /* every code point is in exactly one */
+    HN_CLASS_OTHER, HN_CLASS_UPPER /* Lu, Lt */, HN_CLASS_LOWER, HN_CLASS_LETTER /* Lm, Lo */, HN_CLASS_MARK,
+    HN_CLASS_NUMBER, HN_CLASS_PUNCT, HN_CLASS_SYMBOL, HN_CLASS_SPACE /* White_Space */
+} hn_class;
+
+/* Two levels, 256 code points a block; made once per process. */
+typedef struct hn_class_table {
+    uint8_t block[0x1100];
+    uint8_t cls[256][256];
+} hn_class_table;
+const hn_class_table *hn_class_table_get(void); /* thread-safe, never fails */
+static inline hn_class hn_class_of(const hn_class_table *t, uint32_t cp)
+{
+    return (hn_class)t->cls[t->block[cp >> 8]][cp & 255];
+}
+
+/* One step of a strict decoder: *used bytes of s[0..n), n > 0, are consumed. Returns the
+ * code point, or HN_UTF8_BAD for a maximal ill-formed subpart (Unicode 15, 3.9, U+FFFD
+ * substitution), or HN_UTF8_CUT when s ends inside a sequence that is well-formed so far. */
+enum { HN_UTF8_BAD = -1, HN_UTF8_CUT = -2 };
+int32_t hn_utf8_next(const unsigned char *s, size_t n, size_t *used);
+static inline size_t hn_utf8_width(uint32_t cp) { return cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4; }
+size_t hn_utf8_put(char *dst, uint32_t cp); /* cp a scalar value; 1..4 bytes */
+
+/* ---- pre-tokenizers ------------------------------------------------------------------ */
+
+typedef struct hn_pre hn_pre; /* a row of the table of kinds: static, immutable */
+
+const hn_pre *hn_pre_find(const char *name, size_t len); /* NULL: unknown */
+bool hn_pre_add_bos(const hn_pre *p);
+bool hn_pre_ignore_merges(const hn_pre *p);
+const char *hn_pre_list(void); /* one name per behaviour, for messages */
+
+/* Text under division: code point | class << 21 | HN_CUT where a piece begins. */
+#define HN_CUT (1u << 31)
+#define HN_CP(x) ((x) & 0x1FFFFFu)
+#define HN_CLS(x) ((x) >> 21 & 15u)
+void hn_pre_split(const hn_pre *p, uint32_t *x, size_t n);
+
+/* ---- the vocabulary ------------------------------------------------------------------- */
+
+enum { HN_TOK_UNDEFINED, HN_TOK_NORMAL, HN_TOK_UNKNOWN, HN_TOK_CONTROL, HN_TOK_USER, HN_TOK_UNUSED, HN_TOK_BYTE };
+
+/* Tokens in byte order of their text: a trie without nodes. */
+typedef struct hn_lex {
+    int32_t *ids;
+    uint32_t n;
+    uint32_t first[257]; /* ids[first[b]..first[b+1]) begin with byte b */
+} hn_lex;
+
+typedef struct hn_slot { uint32_t id1, tag; } hn_slot;             /* id + 1, 0: empty; upper hash bits */
+typedef struct hn_merge { uint64_t key; uint32_t rank, id; } hn_merge; /* key: left << 32 | right; id -1u: empty */
+
+struct hn_vocab {
+    hn_vocab_kind kind;
+    int32_t n;
+    const hn_pre *pre; /* BPE */
+    bool add_bos, add_eos, space_prefix, ignore_merges;
+    bool words;        /* SPM: no token has U+2581 behind another character, so words are independent */
+    int32_t bos, eos, eot, eom, unk;
+    uint8_t *type;     /* [n] HN_TOK_x */
+    uint8_t *flags;    /* [n] HN_FLAG_x */
+    char *text;        /* what encoding compares: SPM as stored, BPE and RWKV raw bytes */
+    uint32_t *off;     /* [n + 1] into text */
+    char *piece;       /* SPM: U+2581 as space, bytes for byte tokens; else = text */
+    uint32_t *piece_off;
+    float *score;      /* SPM; NULL: all 0 */
+    uint32_t max_len;  /* longest text that the table holds */
+    hn_slot *slot;     /* SPM, BPE: text -> id of what raw text may become */
+    uint32_t slot_mask;
+    uint64_t seed;
+    hn_merge *merge;   /* BPE */
+    uint32_t merge_mask;
+    int32_t byte_id[256]; /* SPM, BPE: token of a byte, -1 none */
+    hn_lex special;    /* CONTROL, UNKNOWN, USER_DEFINED */
+    hn_lex user;       /* USER_DEFINED */
+    hn_lex all;        /* RWKV: NORMAL */
+};
+
+enum { HN_FLAG_EOG = 1, HN_FLAG_LSTRIP = 2, HN_FLAG_RSTRIP = 4,
+       HN_FLAG_UNREACHABLE = 8 /* BPE: stored with a character outside the byte alphabet */ };
+
+static inline const char *hn_vocab_text(const hn_vocab *v, int32_t id, size_t *len)
+{
+    *len = v->off[id + 1] - v->off[id];
+    return v->text + v->off[id];
+}
+
+uint64_t hn_vocab_hash(const hn_vocab *v, const char *s, size_t n);
+int32_t hn_vocab_find(const hn_vocab *v, const char *s, size_t n); /* raw text -> id, -1 */
+int32_t hn_lex_find(const hn_vocab *v, const hn_lex *l, const char *s, size_t n);
+
+static inline const hn_merge *hn_vocab_merge(const hn_vocab *v, int32_t left, int32_t right)
+{
+    uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    for (uint32_t i = (uint32_t)hn_mix64(key ^ v->seed) & v->merge_mask;; i = (i + 1) & v->merge_mask) {
+        const hn_merge *m = &v->merge[i];
+        if (m->id == UINT32_MAX) return NULL;
+        if (m->key == key) return m;
+    }
+}
+
+#endif

@@ -1,0 +1,180 @@
+#!/bin/sh
+# hone run and hone logits with a real model: the JSON contract, ways to stop, ways to
+# give a prompt, sessions on disk, and what the errors say.
+. tests/e2e/lib.sh
+
+M=$TINY
+ckpt=../shared/data/stories260K/stories260K.bin
+if [ ! -f "$M" ] && [ -f "$ckpt" ]; then
+    M=$T/stories.gguf
+    "$HONE" convert "$ckpt" --tokenizer "${ckpt%/*}/tok512.bin" -o "$M" >/dev/null 2>&1
+fi
+if [ ! -f "$M" ]; then
+    skip "everything" "no model: $TINY is not there, nor is $ckpt"
+    finish
+fi
+field() { # field NAME FILE: the array or word of a top-level JSON field
+    grep -oE "\"$1\":(\[[0-9,]*\]|\"([^\"\\\\]|\\\\.)*\"|-?[0-9.]+)" "$2" | head -n 1 | sed "s/^\"$1\"://"
+}
+count() { field "$1" "$2" | tr -d '[]' | tr ',' '\n' | grep -c '[0-9]'; }
+is() { # is WHAT SEEN WANTED
+    if [ "$2" = "$3" ]; then ok "$1"; else
+        echo "# seen $2, expected $3"
+        not_ok "$1"
+    fi
+}
+P="Once upon a time"
+
+# the JSON shape, exactly
+num='-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?'
+expect 0 "run --json" "$HONE" run -m "$M" -p "$P" -n 20 --temp 0 --ignore-eos --json -t 2
+cp "$T/out" "$T/base"
+says "… is the object of the contract" "^\{\"schema\":\"hone\.run/1\",\"prompt_tokens\":\[[0-9,]+\],\"tokens\":\[[0-9,]+\],\"text\":\"([^\"\\\\]|\\\\.)*\",\"stop\":\"length\",\"timings\":\{\"load_ms\":$num,\"ttft_ms\":$num,\"prefill_tok_s\":$num,\"decode_tok_s\":$num\},\"seed\":[0-9]+,\"cpu\":\"(scalar|avx2|avx512)\",\"threads\":2\}\$" "$T/out"
+is "… on one line" "$(wc -l <"$T/out" | tr -d ' ')" 1
+is "… with nothing on stderr" "$(wc -c <"$T/err" | tr -d ' ')" 0
+is "-n 20 gives 20 tokens" "$(count tokens "$T/out")" 20
+prompt=$(field prompt_tokens "$T/base" | tr -d '[]')
+tokens=$(field tokens "$T/base" | tr -d '[]')
+text=$(field text "$T/base")
+
+# the same in other words
+run "$HONE" run --model="$M" --prompt "$P" --predict 20 --temperature=0.0 --ignore-eos --json -ub 3 -c 64
+is "long spellings, small chunks, small context: the same ids" "$(field tokens "$T/out" | tr -d '[]')" "$tokens"
+run "$HONE" run -m "$M" --ids "$prompt" -n 20 --temp 0 --ignore-eos --json
+is "--ids takes ids as given" "$(field tokens "$T/out" | tr -d '[]')" "$tokens"
+is "… and adds none" "$(field prompt_tokens "$T/out" | tr -d '[]')" "$prompt"
+echo "$prompt" | tr ',' '\n' >"$T/ids.txt"
+run "$HONE" run -m "$M" --ids "@$T/ids.txt" -n 20 --temp 0 --ignore-eos --json
+is "--ids @FILE" "$(field tokens "$T/out" | tr -d '[]')" "$tokens"
+printf '%s' "$P" >"$T/prompt.txt"
+run "$HONE" run -m "$M" -f "$T/prompt.txt" -n 20 --temp 0 --ignore-eos --json
+is "-f FILE" "$(field tokens "$T/out" | tr -d '[]')" "$tokens"
+"$HONE" run -m "$M" -f - -n 20 --temp 0 --ignore-eos --json <"$T/prompt.txt" >"$T/out" 2>"$T/err"
+is "-f - reads stdin" "$(field tokens "$T/out" | tr -d '[]')" "$tokens"
+run "$HONE" run -m "$M" -p "$P" -n 20 --top-k 1 -s 5 --ignore-eos --json
+is "--top-k 1 is greedy" "$(field tokens "$T/out" | tr -d '[]')" "$tokens"
+is "… and the seed is told" "$(field seed "$T/out")" 5
+run "$HONE" run -m "$M" -p "$P" -n 20 --top-p 0 -s 6 --ignore-eos --json
+is "--top-p 0 is greedy" "$(field tokens "$T/out" | tr -d '[]')" "$tokens"
+run "$HONE" run -m "$M" -p "$P" -n 0 --json
+is "-n 0 gives no token" "$(count tokens "$T/out")" 0
+says "… and null where nothing was measured" '"ttft_ms":null.*"decode_tok_s":null' "$T/out"
+
+# as text
+run "$HONE" run -m "$M" -p "$P" -n 20 --temp 0 --ignore-eos
+is "text starts with the prompt" "$(head -c ${#P} "$T/out")" "$P"
+tail -c +$((${#P} + 1)) "$T/out" >"$T/rest"
+run "$HONE" run -m "$M" -p "$P" -n 20 --temp 0 --ignore-eos --no-echo
+same "--no-echo leaves it out" "$T/out" "$T/rest"
+case $text in
+*\\*) skip "text and JSON agree" "the text needs escapes" ;;
+*) is "text and JSON agree" "\"$(cat "$T/rest")\"" "$text" ;;
+esac
+
+# seeds
+for i in 1 2 3; do
+    s=11
+    [ $i -eq 3 ] && s=12
+    run "$HONE" run -m "$M" -p "$P" -n 40 -s $s --temp 1 --ignore-eos --json -t $i
+    field tokens "$T/out" >"$T/seed$i"
+done
+same "one seed, one text, whatever the threads" "$T/seed1" "$T/seed2"
+if cmp -s "$T/seed1" "$T/seed3"; then not_ok "another seed, another text"; else ok "another seed, another text"; fi
+run "$HONE" run -m "$M" -p "$P" -n 1 --json
+s1=$(field seed "$T/out")
+run "$HONE" run -m "$M" -p "$P" -n 1 --json -s -1
+if [ "$s1" != "$(field seed "$T/out")" ]; then ok "no seed: a new one each time"; else not_ok "no seed: a new one each time"; fi
+
+# ways to stop
+word=$(printf '%s' "$text" | tr -d '"' | grep -oE '[a-z]{3,}' | sed -n 3p)
+if [ -n "$word" ]; then
+    run "$HONE" run -m "$M" -p "$P" -n 20 --temp 0 --ignore-eos --json --stop "never seen" --stop "$word"
+    is "--stop stops" "$(field stop "$T/out")" '"stop"'
+    if field text "$T/out" | grep -q "$word"; then not_ok "… before the word" "$T/out"; else ok "… before the word"; fi
+else
+    skip "--stop" "no word in the text"
+fi
+run "$HONE" run -m "$M" -p "$P" -n -1 -c 40 --temp 0 --ignore-eos --json
+is "-n -1 goes on to the end of the context" "$(($(count prompt_tokens "$T/out") + $(count tokens "$T/out")))" 41
+is "… which is a length" "$(field stop "$T/out")" '"length"'
+says "… with a note" 'context of 40 positions is full'
+
+# sessions on disk: 8 tokens, then 12 more from the saved state, are the 20
+first=$(echo "$tokens" | cut -d, -f1-8) next=$(echo "$tokens" | cut -d, -f9) rest=$(echo "$tokens" | cut -d, -f10-20)
+expect 0 "run --state-out" "$HONE" run -m "$M" -p "$P" -n 8 --temp 0 --ignore-eos --json --state-out "$T/state"
+is "… the first 8" "$(field tokens "$T/out" | tr -d '[]')" "$first"
+expect 0 "run --state-in" "$HONE" run -m "$M" --ids "$next" -n 11 --temp 0 --ignore-eos --json --state-in "$T/state"
+is "… goes on as if never stopped" "$(field tokens "$T/out" | tr -d '[]')" "$rest"
+expect 0 "logits of the whole" "$HONE" logits -m "$M" --ids "$prompt,$first,$next"
+cp "$T/out" "$T/whole"
+expect 0 "logits after a restored state" "$HONE" logits -m "$M" --ids "$next" --state-in "$T/state"
+same "… the same bytes" "$T/out" "$T/whole"
+expect 0 "logits --state-out" "$HONE" logits -m "$M" --ids "$prompt,$first" --state-out "$T/state2"
+expect 0 "logits --state-in of it" "$HONE" logits -m "$M" --ids "$next" --state-in "$T/state2"
+same "… the same bytes" "$T/out" "$T/whole"
+run "$HONE" run -m "$M" -p x -n 1 --state-in "$T/no-such-state"
+if [ "$rc" -ne 0 ]; then ok "a missing state fails"; else not_ok "a missing state fails"; fi
+says "… by name" 'no-such-state'
+head -c 100 "$T/state" >"$T/cut-state"
+run "$HONE" run -m "$M" -p x -n 1 --state-in "$T/cut-state"
+if [ "$rc" -ne 0 ]; then ok "a cut state fails"; else not_ok "a cut state fails"; fi
+says "… by name" 'cut-state'
+
+# logits: --all, the last row, neighbours, text
+expect 0 "logits --all" "$HONE" logits -m "$M" --ids "$prompt,$tokens" --all
+cp "$T/out" "$T/all"
+n=$(echo "$prompt,$tokens" | tr ',' '\n' | wc -l)
+size=$(wc -c <"$T/all")
+run "$HONE" logits -m "$M" --ids "$prompt,$tokens"
+tail -c $((size / n)) "$T/all" >"$T/last"
+same "… ends with the row of logits" "$T/last" "$T/out"
+for nb in 1 3; do
+    for chunk in 1 7 512; do
+        run "$HONE" logits -m "$M" --ids "$prompt,$tokens" --all --neighbours $nb --chunk $chunk
+        same "$nb neighbours, chunk $chunk: the same bytes" "$T/out" "$T/all"
+    done
+done
+run "$HONE" logits -m "$M" -p "$P"
+cp "$T/out" "$T/a"
+run "$HONE" logits -m "$M" --ids "$prompt"
+same "logits of text are those of its ids" "$T/out" "$T/a"
+run "$HONE" logits -m "$M" --ids "$prompt" --kv f32
+if cmp -s "$T/out" "$T/a"; then not_ok "--kv f32 is another cache"; else ok "--kv f32 is another cache"; fi
+run "$HONE" logits -m "$M" --ids 1 --json
+says "logits as JSON" '^\{"schema":"hone\.logits/1","prompt_tokens":\[1\],"n_vocab":[0-9]+,"logits":\[\[-?[0-9]' "$T/out"
+
+# refusals
+expect 2 "an id outside the vocabulary" "$HONE" logits -m "$M" --ids 1,99999999
+says "… id, place and range" 'token id 99999999 \(item 2\).*expected 0 to [0-9]+'
+expect 2 "a broken list" "$HONE" run -m "$M" --ids 1,2,,3
+expect 2 "no prompt" "$HONE" run -m "$M"
+says "… says how" 'expected -p TEXT, -f FILE or --ids LIST'
+expect 2 "an empty prompt without BOS" "$HONE" run -m "$M" -p '' --no-bos
+expect 1 "a prompt beyond the context" "$HONE" run -m "$M" --ids "$prompt,$tokens" -c 5
+says "… both counts" "$n tokens.*holds 5"
+expect 1 "an unreadable prompt file" "$HONE" run -m "$M" -f "$T/no-such-file"
+says "… by name" 'no-such-file: No such file'
+expect 1 "a directory as prompt" "$HONE" run -m "$M" -f "$T"
+expect 2 "an empty stop string" "$HONE" run -m "$M" -p x --stop ''
+expect 3 "a missing model" "$HONE" run -m "$T/no.gguf" -p x
+says "… by name" 'no\.gguf'
+
+# interruption: what is there is shown
+"$HONE" run -m "$M" -p "$P" -n -1 -c 4096 --ignore-eos --json >"$T/out" 2>"$T/err" </dev/null &
+pid=$!
+sleep 0.3
+kill -TERM $pid 2>/dev/null
+wait $pid
+rc=$?
+case $rc in
+6) says "SIGTERM: exit 6 and the result so far" '"stop":"interrupted"' "$T/out" ;;
+0) skip "SIGTERM" "the context was full before it came" ;;
+*) not_ok "SIGTERM: exit 6 (seen $rc)" "$T/err" ;;
+esac
+{
+    "$HONE" run -m "$M" -p "$P" -n -1 -c 4096 --ignore-eos -s 1 2>"$T/err" </dev/null
+    echo $? >"$T/rc"
+} | head -c 5 >/dev/null
+is "a closed pipe: exit 1" "$(cat "$T/rc")" 1
+is "… without a word" "$(grep -cv 'note: -c' "$T/err")" 0
+finish

@@ -1,0 +1,145 @@
+/* The thread pool's promise: every chunk exactly once, all done on return, whatever
+ * the number of threads, chunks and cores. Results are written without atomics, so
+ * that ThreadSanitizer sees a missing ordering. */
+#include "base/base.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+typedef struct job {
+    int32_t n_threads;
+    int64_t n_chunk;
+    uint8_t *seen;      /* [n_chunk] */
+    uint64_t *result;   /* [n_chunk] */
+    uint64_t key;
+    _Atomic int wrong;  /* thread or chunk out of range */
+} job;
+
+static void work(void *arg, int64_t chunk, int32_t thread)
+{
+    job *j = arg;
+    if (chunk < 0 || chunk >= j->n_chunk || thread < 0 || thread >= j->n_threads) {
+        atomic_fetch_add(&j->wrong, 1);
+        return;
+    }
+    j->seen[chunk]++;
+    j->result[chunk] = hn_rand64(j->key, (uint64_t)chunk);
+}
+
+static void run_and_check(hn_pool *p, int64_t n_chunk, uint64_t key)
+{
+    /* on this stack frame: a late worker that still held the job would write here */
+    uint8_t seen[257] = { 0 };
+    uint64_t result[257] = { 0 };
+    job j = { .n_threads = hn_pool_threads(p), .n_chunk = n_chunk, .seen = seen, .result = result, .key = key };
+    assert_in_range(n_chunk, 0, 256);
+    hn_pool_run(p, work, &j, n_chunk);
+    assert_int_equal(atomic_load(&j.wrong), 0);
+    for (int64_t c = 0; c < n_chunk; c++) {
+        assert_int_equal(seen[c], 1);
+        assert_true(result[c] == hn_rand64(key, (uint64_t)c));
+    }
+    assert_int_equal(seen[n_chunk], 0);
+}
+
+static void every_chunk_once(void **state)
+{
+    const int32_t threads[] = { 1, 2, 3, 8, 33 };
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        hn_pool *p;
+        assert_int_equal(hn_pool_new(&p, threads[i], NULL), HONE_OK);
+        assert_int_equal(hn_pool_threads(p), threads[i]);
+        for (int64_t n = 0; n <= 256; n += n < 20 ? 1 : 59) run_and_check(p, n, (uint64_t)n + 1);
+        hn_pool_free(p);
+    }
+}
+
+/* Jobs in quick succession: a worker that wakes late must not take a chunk of a later job for an earlier one. */
+static void many_small_jobs(void **state)
+{
+    const int32_t threads[] = { 2, 4, 16 };
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        hn_pool *p;
+        assert_int_equal(hn_pool_new(&p, threads[i], NULL), HONE_OK);
+        for (uint64_t k = 0; k < 3000; k++) run_and_check(p, (int64_t)(hn_rand64(9, k) % 7), k);
+        hn_pool_free(p);
+    }
+}
+
+/* Pauses longer than the spin: workers sleep and must be woken. */
+static void sleepers_wake(void **state)
+{
+    hn_pool *p;
+    assert_int_equal(hn_pool_new(&p, 4, NULL), HONE_OK);
+    for (uint64_t k = 0; k < 60; k++) {
+        usleep(k % 3 * 400);
+        run_and_check(p, 16, k);
+    }
+    hn_pool_free(p);
+}
+
+static void slow_first_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    if (chunk == 0) usleep(20000);
+    work(arg, chunk, thread);
+}
+
+/* One chunk that takes long: the caller sleeps and is woken by the last worker. */
+static void caller_waits_for_the_last(void **state)
+{
+    hn_pool *p;
+    assert_int_equal(hn_pool_new(&p, 3, NULL), HONE_OK);
+    for (uint64_t k = 0; k < 5; k++) {
+        uint8_t seen[8] = { 0 };
+        uint64_t result[8] = { 0 };
+        job j = { .n_threads = 3, .n_chunk = 8, .seen = seen, .result = result, .key = k };
+        hn_pool_run(p, slow_first_chunk, &j, 8);
+        for (int c = 0; c < 8; c++) assert_true(seen[c] == 1 && result[c] == hn_rand64(k, (uint64_t)c));
+    }
+    hn_pool_free(p);
+}
+
+static void two_pools_do_not_meet(void **state)
+{
+    hn_pool *a, *b;
+    assert_int_equal(hn_pool_new(&a, 3, NULL), HONE_OK);
+    assert_int_equal(hn_pool_new(&b, 2, NULL), HONE_OK);
+    for (uint64_t k = 0; k < 500; k++) {
+        run_and_check(a, 9, k);
+        run_and_check(b, 5, k + 1000);
+    }
+    hn_pool_free(a);
+    run_and_check(b, 30, 1);
+    hn_pool_free(b);
+}
+
+static void bad_counts_are_refused(void **state)
+{
+    const int32_t bad[] = { 0, -1, INT32_MIN, 1000000 };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        hn_pool *p = (hn_pool *)1;
+        hone_error err;
+        char number[16];
+        snprintf(number, sizeof number, "%d", bad[i]);
+        assert_int_equal(hn_pool_new(&p, bad[i], &err), HONE_E_ARG);
+        assert_null(p);
+        assert_non_null(strstr(err.message, number));
+    }
+    hn_pool_free(NULL);
+}
+
+int main(void)
+{
+    alarm(300); /* a pool that hangs is a failure, not a long test */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_chunk_once),          cmocka_unit_test(many_small_jobs),
+        cmocka_unit_test(sleepers_wake),             cmocka_unit_test(caller_waits_for_the_last),
+        cmocka_unit_test(two_pools_do_not_meet),     cmocka_unit_test(bad_counts_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
