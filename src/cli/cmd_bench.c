@@ -235,7 +235,7 @@ static void look_at_sample(bench *b, json_t *s, int32_t i)
     json_t *first = json_object_get(json_array_get(b->samples, 0), "ids");
     if (!why && !json_equal(first, json_object_get(s, "ids")))
         hn_invalid(&b->verdict, "sample %d generated other tokens than sample 1: the engine is not deterministic", i + 1);
-    if (field(s, "major_faults") > 0) note(b, "sample %d: %.0f major faults: the model was not in memory", i + 1, field(s, "major_faults"));
+    if (field(s, "major_faults") > 0) note(b, "sample %d: %.0f pages had to be read from disk", i + 1, field(s, "major_faults"));
     if (field(s, "steal_pct") > 1) note(b, "sample %d: the hypervisor took %.1f %% of the time", i + 1, field(s, "steal_pct"));
 }
 
@@ -289,6 +289,19 @@ static const hn_stats *stats_of(const bench *b, const char *key)
     return &b->stats[k];
 }
 
+/* The spread above which a number is called unstable: standard deviation over mean. */
+static void note_unstable(bench *b)
+{
+    const double limit = 0.1;
+    char text[300] = "";
+    for (int k = 0; k < N_METRICS; k++) {
+        size_t n = strlen(text);
+        if (b->stats[k].n > 2 && b->stats[k].cv > limit)
+            snprintf(text + n, sizeof text - n, "%s%s %.2f", n ? ", " : "", metrics[k].label, b->stats[k].cv);
+    }
+    if (text[0]) note(b, "unstable (CV): %s", text);
+}
+
 static void judge(bench *b)
 {
     bool constant = json_is_true(json_object_get(json_array_get(b->samples, 0), "constant"));
@@ -298,8 +311,7 @@ static void judge(bench *b)
     hn_check_roof(&b->verdict, stats_of(b, "decode_tok_s")->median, b->bytes_per_token, 0); /* the roof is not measured yet */
     if (b->verdict.state == HN_UNCHECKED && !no_quality) b->verdict.state = HN_VALID;
     if (b->verdict.state == HN_UNCHECKED) snprintf(b->verdict.reason, sizeof b->verdict.reason, "quality not checked (--no-quality)");
-    for (int k = 0; k < N_METRICS; k++)
-        if (b->stats[k].n > 2 && b->stats[k].cv > 0.1) note(b, "unstable: %s varies by %.0f %% (CV)", metrics[k].label, 100 * b->stats[k].cv);
+    note_unstable(b);
     int64_t last = (int64_t)b->config.depth + b->config.n_prompt + b->config.n_gen;
     if (b->n_ctx_train > 0 && last > b->n_ctx_train) note(b, "%" PRId64 " positions, but the model was trained for %d", last, b->n_ctx_train);
     if (b->env.load[0] > 0.5 * b->env.cores) note(b, "load average %.1f on %d cores at the start: expect noise", b->env.load[0], b->env.cores);
@@ -452,13 +464,13 @@ static void print_report(const bench *b, json_t *r)
                   hn_opts_i32(b->cli->opts, "chunk"), b->n_samples, b->n_samples == 1 ? "" : "es");
     hn_out_printf("machine  %s, %d cores, %s (env %s)\n\n", b->env.cpu_model[0] ? b->env.cpu_model : b->env.machine, b->env.cores, b->env.kernel,
                   b->env.hash);
-    hn_out_printf("%-18s %10s %10s    samples\n", "", "median", "± 95 %"); /* ± is two bytes: one column short, as is the heading's */
+    hn_out_printf("%-18s %10s     ± 95 %%    samples\n", "", "median");
     for (int k = 0; k < N_METRICS; k++) print_metric(b, k);
     hn_out_printf("\nquality  %s\n", json_is_string(json_object_get(r, "quality")) ? text_of(r, "quality") : "none");
     switch (b->verdict.state) {
     case HN_VALID: hn_out_printf("verdict  valid\n"); break;
     case HN_INVALID: hn_out_printf("verdict  INVALID: %s\n", b->verdict.reason); break;
-    default: hn_out_printf("verdict  not checked: %s\n", b->verdict.reason);
+    default: hn_out_printf("verdict  %s\n", b->verdict.reason);
     }
     size_t i;
     json_t *n;
