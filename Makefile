@@ -75,7 +75,9 @@ APP_LIBS := $(call pkg,libs,$(APP_DEPS),$(call minus_l,$(APP_DEPS)))
 DEP_CFLAGS := $(call pkg,cflags,$(APP_DEPS),)
 CMOCKA_LIBS := $(call pkg,libs,cmocka,-lcmocka)
 # tests may use an independent library as their reference
-TEST_LIBS := $(CMOCKA_LIBS) -ljansson $(if $(shell grep -ls '<pcre2.h>' tests/*/*.c),-lpcre2-8)
+TEST_HEADERS := $(call headers,$(wildcard tests/*/*.[ch]))
+TEST_LIBS := $(CMOCKA_LIBS) $(foreach p,jansson.h:jansson utf8proc.h:utf8proc pcre2.h:pcre2-8,\
+	$(call dep,$(firstword $(subst :, ,$p)),$(TEST_HEADERS),-l$(lastword $(subst :, ,$p))))
 ifeq ($(FLAVOUR),aarch64)
 # Only tests/cross is linked, and it reaches nothing that needs a library: no arm64
 # packages. Their declarations come from the host's headers.
