@@ -1,0 +1,581 @@
+/* hone bench: measures a model on this machine. Every sample is a fresh process: this
+ * program again, with a hidden first argument (_sample or _quality) and the time at
+ * which it was started. The parent collects, judges, prints and records. */
+#define _GNU_SOURCE
+#include "cli/cli.h"
+#include "lab/lab.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_TOKENS = 1 << 24, MAX_TITLE = 1000, MAX_NOTES = 12 };
+
+static const hn_opt bench_opts[] = {
+    HN_OPT("n-prompt", "-p", I32, "N", "tokens of the prompt; 0: none", .def = "512", .max = MAX_TOKENS),
+    HN_OPT("n-gen", "-n", I32, "N", "tokens to generate; 0: none", .def = "64", .max = MAX_TOKENS),
+    HN_OPT("depth", "-d", I32, "N", "tokens already in the cache when the prompt comes, not measured", .def = "0", .max = MAX_TOKENS),
+    HN_OPT("samples", "-r --repetitions --iterations", I32, "N", "fresh processes to measure; an interval needs 6", .def = "3", .min = 1, .max = 100000),
+    HN_OPT("no-quality", NULL, FLAG, NULL, "leave out the quality hash: the result is not checked"),
+    HN_OPT_END,
+};
+static const hn_opt_group bench_group = { "Measurement", bench_opts };
+
+static const hn_opt record_opts[] = {
+    HN_OPT("file", NULL, STR, "NAME", "append the record to benchmarks/NAME.jsonl and a row to benchmarks/NAME.md; "
+      "a NAME with a slash is a path of its own"),
+    HN_OPT("title", NULL, STR, "TEXT", "what is measured, for the record", .def = "untitled"),
+    HN_OPT("change", NULL, STR, "TEXT", "what changed since the last row, for the record"),
+    HN_OPT_END,
+};
+static const hn_opt_group record_group = { "Record", record_opts };
+
+typedef struct metric { const char *key, *label; bool higher; } metric;
+static const metric metrics[] = {
+    { "load_ms", "load ms", false },
+    { "ttft_ms", "first token ms", false },
+    { "prefill_tok_s", "prefill tok/s", true },
+    { "decode_tok_s", "decode tok/s", true },
+    { "peak_anon_mb", "peak anon MB", false },
+    { "mapped_mb", "mapped MB", false },
+    { "model_resident_mb", "model resident MB", false },
+    { "hwm_mb", "peak resident MB", false },
+};
+enum { N_METRICS = sizeof metrics / sizeof *metrics };
+
+static hn_bench_config config_of(const hn_cli *cli)
+{
+    return (hn_bench_config){ .n_prompt = hn_opts_i32(cli->opts, "n-prompt"), .n_gen = hn_opts_i32(cli->opts, "n-gen"),
+                              .depth = hn_opts_i32(cli->opts, "depth") };
+}
+
+/* ---- the measured process ------------------------------------------------------------------ */
+
+typedef struct bench_engine { hone_model *m; hone_context *ctx; hone_session *s; } bench_engine;
+
+static void close_engine(bench_engine *e)
+{
+    hone_session_free(e->s);
+    hone_context_free(e->ctx);
+    hone_model_close(e->m);
+}
+
+static int open_engine(const hn_cli *cli, bench_engine *e)
+{
+    *e = (bench_engine){ 0 };
+    int rc = hn_cli_open_model(cli, false, &e->m);
+    return rc ? rc : hn_cli_new_context(cli, &e->ctx);
+}
+
+static json_t *engine_json(const bench_engine *e)
+{
+    hone_session_memory mem;
+    hone_session_get_memory(e->s, &mem);
+    return json_pack("{s:s, s:i, s:f, s:f, s:f}", "cpu", hone_context_cpu(e->ctx), "threads", (int)hone_context_threads(e->ctx), "cache_mb",
+                     (double)mem.cache_bytes / 1e6, "scratch_mb", (double)mem.scratch_bytes / 1e6, "logits_mb", (double)mem.logits_bytes / 1e6);
+}
+
+static int child_sample(const hn_cli *cli, uint64_t t_spawn)
+{
+    hn_bench_config c = config_of(cli);
+    bench_engine e;
+    hn_sample s = { 0 };
+    hone_error err;
+    int rc = open_engine(cli, &e);
+    if (rc == 0) rc = hn_cli_new_session(cli, e.ctx, e.m, c.depth + (c.n_prompt > 0 ? c.n_prompt : 1) + c.n_gen, 1, &e.s);
+    double load_ms = (double)(hn_clock_ns() - t_spawn) * 1e-6;
+    if (rc == 0 && hn_bench_measure(&s, e.s, e.m, &c, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    if (rc == 0) {
+        hn_mapped mapped;
+        s.load_ms = load_ms;
+        if (hn_memory_mapped(&mapped, hn_opts_str(cli->opts, "model"))) {
+            s.mapped_mb = (double)mapped.mapped / 1e6;
+            s.model_resident_mb = (double)mapped.resident / 1e6;
+        }
+        json_t *o = hn_sample_json(&s);
+        json_object_set_new(o, "engine", engine_json(&e));
+        rc = hn_json_print(o);
+    }
+    hn_sample_free(&s);
+    close_engine(&e);
+    return rc;
+}
+
+static hone_status session_logits(void *arg, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
+{
+    return hone_decode(arg, tokens, n_tok, logits, err);
+}
+
+static int child_quality(const hn_cli *cli)
+{
+    bench_engine e;
+    static hn_q_prompts prompts;
+    static hn_quality q;
+    hone_error err;
+    int rc = open_engine(cli, &e);
+    if (rc == 0 && hn_q_prompts_make(&prompts, e.m, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    int32_t longest = 0;
+    for (int p = 0; p < HN_Q_PROMPTS; p++)
+        if (prompts.n[p] > longest) longest = prompts.n[p];
+    if (rc == 0) rc = hn_cli_new_session(cli, e.ctx, e.m, longest + HN_Q_STEPS, HN_Q_PROMPTS, &e.s);
+    if (rc == 0) {
+        hone_model_info info;
+        hone_model_get_info(e.m, &info);
+        hn_logits_source src = { .n_vocab = info.n_vocab, .run = session_logits, .arg = e.s };
+        rc = hn_quality_run(&q, &src, &prompts, true, &err) == HONE_OK ? hn_json_print(hn_quality_json(&q, prompts.from_text)) : hn_cli_fail(&err);
+    }
+    close_engine(&e);
+    return rc;
+}
+
+/* ---- the parent: running children ------------------------------------------------------------- */
+
+typedef struct bench {
+    const hn_cli *cli;
+    hn_bench_config config;
+    int32_t n_samples;
+    json_t *model, *quality, *samples, *engine, *notes;
+    hn_environ env;
+    hn_verdict verdict;
+    hn_stats stats[N_METRICS];
+    uint64_t bytes_per_token;
+    int32_t n_ctx_train;
+} bench;
+
+static void note(bench *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void note(bench *b, const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (json_array_size(b->notes) < MAX_NOTES) json_array_append_new(b->notes, hn_lab_str(text));
+}
+
+/* Runs the hidden mode `mode`. Returns 0 with *out filled, or an exit code that ends the
+ * bench: the child said what is wrong with the request, model or memory. */
+static int run_child(bench *b, const char *mode, hn_child *out)
+{
+    enum { CAP = 16 };
+    char *made[CAP] = { 0 };
+    const char *argv[CAP + 1] = { "hone", "bench", mode };
+    const hn_opts *o = b->cli->opts;
+    int n = 3, made_n = 0, rc = 0;
+    hone_error err;
+    bool ok = true;
+#define ARG(...) (ok = ok && asprintf(&made[made_n], __VA_ARGS__) >= 0, ok ? (void)(argv[n++] = made[made_n++]) : (void)0)
+    ARG("--model=%s", hn_opts_str(o, "model"));
+    if (hn_opts_str(o, "pre")) ARG("--pre=%s", hn_opts_str(o, "pre"));
+    if (hn_opts_given(o, "threads")) ARG("--threads=%d", hn_opts_i32(o, "threads"));
+    if (hn_opts_str(o, "cpu")) ARG("--cpu=%s", hn_opts_str(o, "cpu"));
+    ARG("--chunk=%d", hn_opts_i32(o, "chunk"));
+    ARG("--kv=%s", hn_opts_str(o, "kv"));
+    ARG("--n-prompt=%d", b->config.n_prompt);
+    ARG("--n-gen=%d", b->config.n_gen);
+    ARG("--depth=%d", b->config.depth);
+    ARG("%" PRIu64, hn_clock_ns()); /* last: the time of the spawn */
+#undef ARG
+    argv[n] = NULL;
+    *out = (hn_child){ 0 };
+    if (!ok) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the arguments of a process");
+    else if (hn_child_run(out, argv, hn_abort_fn, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    else if (out->exit_code > HN_EXIT_FAILURE && out->exit_code < 127) rc = out->exit_code;
+    else if (out->exit_code == HN_EXIT_SIGINT) rc = out->exit_code;
+    for (int i = 0; i < made_n; i++) free(made[i]);
+    if (rc) hn_child_free(out);
+    return rc;
+}
+
+static int run_quality(bench *b)
+{
+    hn_child c;
+    int rc = run_child(b, "_quality", &c);
+    if (rc) return rc;
+    if (c.result) {
+        b->quality = json_incref(c.result);
+        if (!json_is_true(json_object_get(c.result, "valid"))) {
+            const char *why = json_string_value(json_object_get(c.result, "reason"));
+            hn_invalid(&b->verdict, "%s", why ? why : "the quality run gave no verdict");
+        }
+    } else {
+        char why[640];
+        hn_child_why(&c, why, sizeof why);
+        hn_invalid(&b->verdict, "quality run: %.480s", why);
+    }
+    hn_child_free(&c);
+    return 0;
+}
+
+/* Load times are those of a file in memory. The quality run has read all of it; without
+ * one it is read here, unless it would not stay. */
+static void read_model_file(const char *path)
+{
+    struct stat sb;
+    if (stat(path, &sb) != 0 || (uint64_t)sb.st_size > hn_memory_available()) return;
+    FILE *f = fopen(path, "rb");
+    size_t cap = 1 << 20;
+    char *buf = malloc(cap);
+    while (f && buf && !hn_interrupted() && fread(buf, 1, cap, f) == cap) {}
+    free(buf);
+    if (f) fclose(f);
+}
+
+static double field(json_t *o, const char *key)
+{
+    json_t *v = json_object_get(o, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static void look_at_sample(bench *b, json_t *s, int32_t i)
+{
+    const char *why = json_string_value(json_object_get(s, "invalid_reason"));
+    if (why) hn_invalid(&b->verdict, "sample %d: %s", i + 1, why);
+    json_t *first = json_object_get(json_array_get(b->samples, 0), "ids");
+    if (!why && !json_equal(first, json_object_get(s, "ids")))
+        hn_invalid(&b->verdict, "sample %d generated other tokens than sample 1: the engine is not deterministic", i + 1);
+    if (field(s, "major_faults") > 0) note(b, "sample %d: %.0f pages had to be read from disk", i + 1, field(s, "major_faults"));
+    if (field(s, "steal_pct") > 1) note(b, "sample %d: the hypervisor took %.1f %% of the time", i + 1, field(s, "steal_pct"));
+}
+
+static int run_sample(bench *b, int32_t i)
+{
+    hn_child c;
+    int rc = run_child(b, "_sample", &c);
+    if (rc) return rc;
+    if (c.result) {
+        double seen = (double)c.peak_anon / 1e6;
+        if (!(field(c.result, "peak_anon_mb") >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
+        json_t *engine = json_object_get(c.result, "engine");
+        if (engine && !b->engine) b->engine = json_incref(engine);
+        json_object_del(c.result, "engine");
+        json_array_append(b->samples, c.result);
+        look_at_sample(b, c.result, i);
+    } else {
+        char why[640];
+        hn_child_why(&c, why, sizeof why);
+        hn_invalid(&b->verdict, "sample %d: %.480s", i + 1, why);
+        json_array_append_new(b->samples, json_pack("{s:o}", "invalid_reason", hn_lab_str(why)));
+    }
+    hn_child_free(&c);
+    return 0;
+}
+
+/* ---- verdict and record ------------------------------------------------------------------------- */
+
+static int make_stats(bench *b)
+{
+    double *x = calloc(json_array_size(b->samples) + 1, sizeof *x);
+    hone_error err;
+    hone_status st = x ? HONE_OK : HN_FAIL(&err, HONE_E_NOMEM, "statistics of %zu samples", json_array_size(b->samples));
+    for (int k = 0; k < N_METRICS && st == HONE_OK; k++) {
+        size_t i, n = 0;
+        json_t *s;
+        json_array_foreach(b->samples, i, s) {
+            double v = field(s, metrics[k].key);
+            if (isfinite(v)) x[n++] = v;
+        }
+        st = hn_stats_of(&b->stats[k], x, n, &err);
+    }
+    free(x);
+    return st == HONE_OK ? 0 : hn_cli_fail(&err);
+}
+
+static const hn_stats *stats_of(const bench *b, const char *key)
+{
+    int k = 0;
+    while (strcmp(metrics[k].key, key) != 0) k++;
+    return &b->stats[k];
+}
+
+/* The spread above which a number is called unstable: standard deviation over mean. */
+static void note_unstable(bench *b)
+{
+    const double limit = 0.1;
+    char text[300] = "";
+    for (int k = 0; k < N_METRICS; k++) {
+        size_t n = strlen(text);
+        if (b->stats[k].n > 2 && b->stats[k].cv > limit)
+            snprintf(text + n, sizeof text - n, "%s%s %.2f", n ? ", " : "", metrics[k].label, b->stats[k].cv);
+    }
+    if (text[0]) note(b, "unstable (CV): %s", text);
+}
+
+static void judge(bench *b)
+{
+    bool constant = json_is_true(json_object_get(json_array_get(b->samples, 0), "constant"));
+    bool no_quality = hn_opts_flag(b->cli->opts, "no-quality");
+    if (constant && no_quality) hn_invalid(&b->verdict, "degenerate output: one token repeated through the whole generation");
+    else if (constant) note(b, "the pseudo-random measured prompt ended in one token repeated; the quality prompts did not");
+    hn_check_roof(&b->verdict, stats_of(b, "decode_tok_s")->median, b->bytes_per_token, 0); /* the roof is not measured yet */
+    if (b->verdict.state == HN_UNCHECKED && !no_quality) b->verdict.state = HN_VALID;
+    if (b->verdict.state == HN_UNCHECKED) snprintf(b->verdict.reason, sizeof b->verdict.reason, "quality not checked (--no-quality)");
+    note_unstable(b);
+    int64_t last = (int64_t)b->config.depth + b->config.n_prompt + b->config.n_gen;
+    if (b->n_ctx_train > 0 && last > b->n_ctx_train) note(b, "%" PRId64 " positions, but the model was trained for %d", last, b->n_ctx_train);
+    if (b->env.load[0] > 0.5 * b->env.cores) note(b, "load average %.1f on %d cores at the start: expect noise", b->env.load[0], b->env.cores);
+}
+
+static json_t *model_json(const char *path, const hone_model_info *info)
+{
+    enum { HASH_UP_TO = 64 << 20 }; /* larger files are told apart by the fingerprint: hashing them takes longer than measuring */
+    char hex[65] = "", fingerprint[17];
+    struct stat sb;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &sb) == 0 && sb.st_size <= HASH_UP_TO) hn_file_sha256(hex, path, NULL);
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, info->fingerprint);
+    json_t *o = json_object();
+    json_object_set_new(o, "path_name", hn_lab_str(slash ? slash + 1 : path));
+    json_object_set_new(o, "sha256", hex[0] ? json_string(hex) : json_null());
+    json_object_set_new(o, "fingerprint", json_string(fingerprint));
+    json_object_set_new(o, "name", hn_lab_str(info->name));
+    json_object_set_new(o, "arch", hn_lab_str(info->arch));
+    json_object_set_new(o, "type", hn_lab_str(info->type));
+    json_object_set_new(o, "params", json_integer((json_int_t)info->n_params));
+    json_object_set_new(o, "bytes", json_integer((json_int_t)info->n_bytes));
+    return o;
+}
+
+static json_t *config_json(const bench *b)
+{
+    const hn_opts *o = b->cli->opts;
+    json_t *j = json_object(), *cpu = json_object_get(b->engine, "cpu"), *threads = json_object_get(b->engine, "threads");
+    json_object_set_new(j, "n_prompt", json_integer(b->config.n_prompt));
+    json_object_set_new(j, "n_gen", json_integer(b->config.n_gen));
+    json_object_set_new(j, "depth", json_integer(b->config.depth));
+    json_object_set_new(j, "samples", json_integer(b->n_samples));
+    json_object_set_new(j, "threads", threads ? json_incref(threads) : json_null());
+    json_object_set_new(j, "cpu", cpu ? json_incref(cpu) : json_null());
+    json_object_set_new(j, "kv", hn_lab_str(hn_opts_str(o, "kv")));
+    json_object_set_new(j, "chunk", json_integer(hn_opts_i32(o, "chunk")));
+    json_object_set_new(j, "sampler", json_string("greedy"));
+    json_object_set_new(j, "load", json_string("warm"));
+    return j;
+}
+
+static json_t *identity(const char *ts)
+{
+    unsigned char d[32];
+    char id[20], text[96];
+    hn_sha256 s;
+    int n = snprintf(text, sizeof text, "%s %" PRIu64 " %ld", ts, hn_clock_ns(), (long)getpid());
+    hn_sha256_init(&s);
+    hn_sha256_add(&s, text, (size_t)n);
+    hn_sha256_end(&s, d);
+    snprintf(id, sizeof id, "%02x%02x%02x%02x%02x%02x", d[0], d[1], d[2], d[3], d[4], d[5]);
+    return json_string(id);
+}
+
+static json_t *git_json(const hn_environ *e)
+{
+    char commit[sizeof e->commit];
+    snprintf(commit, sizeof commit, "%s", e->commit);
+    char *dirty = strstr(commit, "+dirty");
+    if (dirty) *dirty = 0;
+    bool known = commit[0] && strcmp(commit, "unknown") != 0;
+    return json_pack("{s:o, s:o}", "commit", known ? hn_lab_str(commit) : json_null(), "dirty", known ? json_boolean(dirty) : json_null());
+}
+
+static json_t *record_json(const bench *b)
+{
+    const hn_opts *o = b->cli->opts;
+    json_t *r = hn_json_new(HN_BENCH_SCHEMA), *stats = json_object(), *better = json_object(), *memory = json_object();
+    json_t *hash = json_object_get(b->quality, "hash");
+    char ts[40];
+    hn_utc_now(ts, sizeof ts);
+    json_object_set_new(r, "id", identity(ts));
+    json_object_set_new(r, "ts", json_string(ts));
+    json_object_set_new(r, "title", hn_lab_str(hn_opts_str(o, "title")));
+    json_object_set_new(r, "change", hn_lab_str(hn_opts_str(o, "change")));
+    for (int k = 0; k < N_METRICS; k++) {
+        json_object_set_new(stats, metrics[k].key, hn_stats_json(&b->stats[k]));
+        json_object_set_new(better, metrics[k].key, json_string(metrics[k].higher ? "higher" : "lower"));
+    }
+    for (int k = 0; k < 5; k++) json_object_set_new(r, metrics[k].key, hn_lab_num(b->stats[k].median));
+    for (int k = 4; k < N_METRICS; k++) json_object_set_new(memory, metrics[k].key, hn_lab_num(b->stats[k].median));
+    for (const char *const *m = (const char *const[]){ "cache_mb", "scratch_mb", "logits_mb", NULL }; *m; m++)
+        json_object_set_new(memory, *m, hn_lab_num(field(b->engine, *m)));
+    json_object_set_new(r, "quality", hash ? json_incref(hash) : json_null());
+    json_object_set_new(r, "valid", b->verdict.state == HN_UNCHECKED ? json_null() : json_boolean(b->verdict.state == HN_VALID));
+    json_object_set_new(r, "invalid_reason", b->verdict.state == HN_VALID ? json_null() : hn_lab_str(b->verdict.reason));
+    json_object_set(r, "notes", b->notes);
+    json_object_set_new(r, "config", config_json(b));
+    json_object_set(r, "model", b->model);
+    json_object_set_new(r, "env", hn_environ_json(&b->env));
+    json_object_set_new(r, "git", git_json(&b->env));
+    json_object_set_new(r, "build", json_pack("{s:o, s:o}", "cc", hn_lab_str(b->env.compiler), "flags", hn_lab_str(b->env.flags)));
+    json_object_set_new(r, "engine", json_pack("{s:s, s:s}", "name", "hone", "version", hone_version()));
+    json_object_set_new(r, "better", better);
+    json_object_set_new(r, "warmups", json_integer(0));
+    json_object_set(r, "samples", b->samples);
+    json_object_set_new(r, "stats", stats);
+    json_object_set_new(r, "memory", memory);
+    json_object_set_new(r, "energy", json_null());
+    double rate = stats_of(b, "decode_tok_s")->median;
+    json_object_set_new(r, "roofline", json_pack("{s:I, s:o, s:n}", "bytes_per_token", (json_int_t)b->bytes_per_token, "gb_s",
+                                                 hn_lab_num(rate * (double)b->bytes_per_token / 1e9), "pct"));
+    json_object_set_new(r, "quality_detail", b->quality ? json_incref(b->quality) : json_null());
+    return r;
+}
+
+/* ---- what a person sees -------------------------------------------------------------------------- */
+
+static int decimals(double x) { return fabs(x) >= 1000 ? 0 : fabs(x) >= 100 ? 1 : fabs(x) >= 10 ? 2 : 3; }
+
+static void print_metric(const bench *b, int k)
+{
+    enum { SHOWN = 8 };
+    const hn_stats *s = &b->stats[k];
+    char ci[32] = "n/a";
+    if (s->n == 0) {
+        hn_out_printf("%-18s %10s\n", metrics[k].label, "-");
+        return;
+    }
+    int d = decimals(s->median);
+    if (isfinite(s->ci95[0])) snprintf(ci, sizeof ci, "%.*f", d, hn_stats_half_width(s));
+    hn_out_printf("%-18s %10.*f %10s   ", metrics[k].label, d, s->median, ci);
+    size_t i;
+    json_t *one;
+    json_array_foreach(b->samples, i, one) {
+        double v = field(one, metrics[k].key);
+        if (i == SHOWN) hn_out_printf(" …");
+        if (i >= SHOWN) break;
+        if (isfinite(v)) hn_out_printf(" %.*f", d, v);
+        else hn_out_printf(" -");
+    }
+    hn_out_printf("\n");
+}
+
+static const char *text_of(json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "?";
+}
+
+static void print_report(const bench *b, json_t *r)
+{
+    json_t *c = json_object_get(r, "config");
+    const char *path = hn_opts_str(b->cli->opts, "model");
+    hn_out_printf("model    %s: %s %s, %.1f MB, %.1f M weights\n", HN_ESC(path, strlen(path)), text_of(b->model, "arch"), text_of(b->model, "type"),
+                  field(b->model, "bytes") / 1e6, field(b->model, "params") / 1e6);
+    hn_out_printf("config   prompt %d, generate %d, depth %d; %.0f threads, %s, kv %s, chunk %d; %d fresh process%s\n", b->config.n_prompt,
+                  b->config.n_gen, b->config.depth, field(c, "threads"), text_of(c, "cpu"), text_of(c, "kv"),
+                  hn_opts_i32(b->cli->opts, "chunk"), b->n_samples, b->n_samples == 1 ? "" : "es");
+    hn_out_printf("machine  %s, %d cores, %s (env %s)\n\n", b->env.cpu_model[0] ? b->env.cpu_model : b->env.machine, b->env.cores, b->env.kernel,
+                  b->env.hash);
+    hn_out_printf("%-18s %10s     ± 95 %%    samples\n", "", "median");
+    for (int k = 0; k < N_METRICS; k++) print_metric(b, k);
+    hn_out_printf("\nquality  %s\n", json_is_string(json_object_get(r, "quality")) ? text_of(r, "quality") : "none");
+    switch (b->verdict.state) {
+    case HN_VALID: hn_out_printf("verdict  valid\n"); break;
+    case HN_INVALID: hn_out_printf("verdict  INVALID: %s\n", b->verdict.reason); break;
+    default: hn_out_printf("verdict  %s\n", b->verdict.reason);
+    }
+    size_t i;
+    json_t *n;
+    json_array_foreach(b->notes, i, n) hn_out_printf("note     %s\n", json_string_value(n));
+}
+
+/* ---- the command ------------------------------------------------------------------------------------- */
+
+static int open_and_describe(bench *b)
+{
+    hone_model *m;
+    hone_model_info info;
+    int rc = hn_cli_open_model(b->cli, false, &m);
+    if (rc) return rc;
+    hone_model_get_info(m, &info);
+    b->model = model_json(hn_opts_str(b->cli->opts, "model"), &info);
+    b->bytes_per_token = info.bytes_per_token;
+    b->n_ctx_train = info.n_ctx_train;
+    hone_model_close(m);
+    return 0;
+}
+
+static int measure(bench *b)
+{
+    int rc = 0;
+    if (hn_opts_flag(b->cli->opts, "no-quality")) read_model_file(hn_opts_str(b->cli->opts, "model"));
+    else rc = run_quality(b);
+    for (int32_t i = 0; i < b->n_samples && rc == 0; i++) {
+        hn_progress_fn("measuring", (uint64_t)i, (uint64_t)b->n_samples);
+        rc = run_sample(b, i);
+    }
+    hn_progress_end();
+    if (rc == 0 && hn_interrupted()) rc = hn_exit_code(HONE_E_INTERRUPTED);
+    return rc;
+}
+
+static int report(bench *b, const char *base)
+{
+    hone_error err;
+    char row[8192] = "";
+    int rc = make_stats(b);
+    if (rc) return rc;
+    judge(b);
+    json_t *r = record_json(b);
+    if (!r) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the record");
+    if (base && (hn_record_append(base, r, &err) != HONE_OK || hn_history_append(base, r, row, sizeof row, &err) != HONE_OK)) rc = hn_cli_fail(&err);
+    if (!b->cli->json) {
+        print_report(b, r);
+        if (base && !rc) hn_out_printf("\n%s.md:\n%s", base, row);
+    }
+    if (b->verdict.state == HN_INVALID) hn_cli_error(0, "invalid result: %s", b->verdict.reason);
+    if (!b->cli->json) json_decref(r);
+    else if (hn_json_print(r) && !rc) rc = HN_EXIT_FAILURE;
+    return rc ? rc : b->verdict.state == HN_INVALID ? HN_EXIT_FAILURE : HN_EXIT_OK;
+}
+
+static int check_texts(const hn_cli *cli)
+{
+    for (const char *const *name = (const char *const[]){ "title", "change", NULL }; *name; name++) {
+        const char *s = hn_opts_str(cli->opts, *name);
+        if (s && strlen(s) > MAX_TITLE)
+            return hn_cli_usage(cli, "--%s: %zu bytes of text; expected at most %d", *name, strlen(s), MAX_TITLE);
+    }
+    return 0;
+}
+
+static int run(const hn_cli *cli)
+{
+    if (hn_opts_n_args(cli->opts) == 2) { /* a measured process */
+        const char *mode = hn_opts_arg(cli->opts, 0);
+        int64_t t0;
+        if (hn_parse_i64(&t0, hn_opts_arg(cli->opts, 1), 0, INT64_MAX, "time", NULL) == HONE_OK) {
+            if (strcmp(mode, "_sample") == 0) return child_sample(cli, (uint64_t)t0);
+            if (strcmp(mode, "_quality") == 0) return child_quality(cli);
+        }
+    }
+    if (hn_opts_n_args(cli->opts) > 0) {
+        const char *a = hn_opts_arg(cli->opts, 0);
+        return hn_cli_usage(cli, "unexpected argument '%s'; bench takes only options", HN_ESC(a, strlen(a)));
+    }
+    char base[4096];
+    const char *file = hn_opts_str(cli->opts, "file");
+    hone_error err;
+    if (file && hn_record_base(base, sizeof base, file, &err) != HONE_OK) return hn_cli_usage(cli, "%s", err.message);
+    int rc = check_texts(cli);
+    if (rc) return rc;
+    bench b = { .cli = cli, .config = config_of(cli), .n_samples = hn_opts_i32(cli->opts, "samples"), .samples = json_array(), .notes = json_array() };
+    hn_environ_read(&b.env);
+    rc = open_and_describe(&b);
+    if (rc == 0) rc = measure(&b);
+    if (rc == 0) rc = report(&b, file ? base : NULL);
+    json_decref(b.model);
+    json_decref(b.quality);
+    json_decref(b.samples);
+    json_decref(b.engine);
+    json_decref(b.notes);
+    return rc;
+}
+
+static const hn_opt_group *const groups[] = { &hn_group_model, &bench_group, &hn_group_compute, &record_group, NULL };
+const hn_command hn_command_bench = {
+    .name = "bench", .summary = "Measure a model on this machine, and whether it still answers the same",
+    .max_args = -1, .groups = groups,
+    .examples = "hone bench -m model.gguf\n"
+                "hone bench -m model.gguf -p 1024 -n 128 -r 10 --json\n"
+                "hone bench -m model.gguf -r 6 --file local --title \"tiny, 2 threads\" --change \"new matmul\"\n",
+    .run = run,
+};

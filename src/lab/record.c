@@ -1,0 +1,244 @@
+/* Records and history: what outlives the run. Appends whole lines, locked and synced;
+ * nothing here rewrites what is there. Refuses to know how numbers came about. */
+#define _GNU_SOURCE
+#include "lab/lab.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+hone_status hn_record_base(char *dst, size_t cap, const char *name, hone_error *err)
+{
+    size_t n = strlen(name);
+    if (n > 3 && strcmp(name + n - 3, ".md") == 0) n -= 3;
+    else if (n > 6 && strcmp(name + n - 6, ".jsonl") == 0) n -= 6;
+    if (n == 0 || name[n - 1] == '/' || (n == 1 && name[0] == '.') || (n == 2 && memcmp(name, "..", 2) == 0))
+        return HN_FAIL(err, HONE_E_ARG, "--file '%s': expected a name, as in --file local", HN_ESC(name, strlen(name)));
+    const char *folder = memchr(name, '/', n) ? "" : "benchmarks/";
+    if (strlen(folder) + n + sizeof ".jsonl" > cap) return HN_FAIL(err, HONE_E_ARG, "--file: the name has %zu bytes, expected at most %zu", n, cap - 20);
+    snprintf(dst, cap, "%s%.*s", folder, (int)n, name);
+    return HONE_OK;
+}
+
+static hone_status make_folders(const char *path, hone_error *err)
+{
+    char dir[4096];
+    if (strlen(path) >= sizeof dir) return HN_FAIL(err, HONE_E_ARG, "path of %zu bytes, expected at most %zu", strlen(path), sizeof dir - 1);
+    for (size_t i = 0; path[i]; i++) {
+        dir[i] = path[i];
+        if (path[i] != '/' || i == 0) continue;
+        dir[i] = 0;
+        if (mkdir(dir, 0777) != 0 && errno != EEXIST) return HN_FAIL(err, HONE_E_IO, "folder %s: %s", HN_ESC(dir, strlen(dir)), strerror(errno));
+        dir[i] = '/';
+    }
+    return HONE_OK;
+}
+
+static void sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char dir[4096] = ".";
+    if (slash && slash > path) snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    fsync(fd); /* the name of a new file; some file systems refuse, and the data is safe already */
+    close(fd);
+}
+
+static bool write_all(int fd, const char *p, size_t n)
+{
+    while (n) {
+        ssize_t k = write(fd, p, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return false;
+        p += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+/* One line (ending in \n) at the end of path, behind `header` if the file is empty. A
+ * last line without end, left by a crash or a full disk, is closed first. When the line
+ * does not fit, what was written of it is taken back. */
+static hone_status append_line(const char *path, const char *header, const char *line, size_t n, hone_error *err)
+{
+    hone_status st = make_folders(path, err);
+    if (st != HONE_OK) return st;
+    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    while (flock(fd, LOCK_EX) != 0 && errno == EINTR) {}
+    struct stat sb;
+    char last = '\n';
+    if (fstat(fd, &sb) != 0 || (sb.st_size > 0 && pread(fd, &last, 1, sb.st_size - 1) != 1)) {
+        st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+        close(fd);
+        return st;
+    }
+    bool ok = true;
+    if (sb.st_size == 0 && header) ok = write_all(fd, header, strlen(header));
+    if (ok && last != '\n') ok = write_all(fd, "\n", 1);
+    ok = ok && write_all(fd, line, n) && fsync(fd) == 0;
+    if (!ok) {
+        int e = errno;
+        if (ftruncate(fd, sb.st_size) != 0) e = errno;
+        st = HN_FAIL(err, HONE_E_IO, "%s: appending %zu bytes: %s", HN_ESC(path, strlen(path)), n, strerror(e));
+    }
+    if (close(fd) != 0 && st == HONE_OK) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    if (st == HONE_OK && sb.st_size == 0) sync_folder(path);
+    return st;
+}
+
+hone_status hn_record_append(const char *base, json_t *record, hone_error *err)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s.jsonl", base);
+    char *text = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    char *line = NULL;
+    int n = text ? asprintf(&line, "%s\n", text) : -1;
+    free(text);
+    if (n < 0) return HN_FAIL(err, HONE_E_NOMEM, "record for %s", HN_ESC(path, strlen(path)));
+    hone_status st = append_line(path, NULL, line, (size_t)n, err);
+    free(line);
+    return st;
+}
+
+/* ---- the history a person reads ------------------------------------------------------------ */
+
+const char hn_history_header[] =
+    "# Benchmark history\n"
+    "\n"
+    "One row per run of `hone bench`; the samples are in the .jsonl file beside this one. Medians; ± is half of the 95 %\n"
+    "confidence interval of the median, which needs six samples: with fewer it is n/a and the range stands in brackets.\n"
+    "Struck-through rows are invalid. Equal quality hashes: equal output. Env: rows with another hash are another machine.\n"
+    "\n"
+    "| Date | Title | Change | Load ms | Prefill tok/s | Gen tok/s | Quality hash | Env | Notes |\n"
+    "|---|---|---|---|---|---|---|---|---|\n";
+
+typedef struct cells { char *p; size_t n, cap; } cells;
+
+static void put(cells *c, const char *s, size_t len)
+{
+    if (c->n + len + 1 > c->cap) return;
+    memcpy(c->p + c->n, s, len);
+    c->n += len;
+    c->p[c->n] = 0;
+}
+static void puts_cell(cells *c, const char *s) { put(c, s, strlen(s)); }
+
+/* Text into a table cell: no bar, no line end, nothing that a terminal obeys. */
+static void put_text(cells *c, const char *s)
+{
+    for (; s && *s; s++) {
+        if (*s == '|') put(c, "\\|", 2);
+        else put(c, (unsigned char)*s < 0x20 || *s == 0x7F ? " " : s, 1);
+    }
+}
+
+static double number(json_t *stats, const char *key)
+{
+    json_t *j = json_object_get(stats, key);
+    return json_is_number(j) ? json_number_value(j) : NAN;
+}
+
+/* As many decimals as four significant digits need. */
+static int decimals(double x)
+{
+    double a = fabs(x);
+    return a >= 1000 ? 0 : a >= 100 ? 1 : a >= 10 ? 2 : 3;
+}
+
+static void put_number(cells *c, json_t *record, const char *key, bool invalid)
+{
+    json_t *s = json_object_get(json_object_get(record, "stats"), key), *ci = json_object_get(s, "ci95");
+    double m = number(s, "median"), lo = number(s, "min"), hi = number(s, "max");
+    char t[128];
+    int d = decimals(m);
+    if (!isfinite(m)) {
+        puts_cell(c, "– | ");
+        return;
+    }
+    if (json_array_size(ci) == 2)
+        snprintf(t, sizeof t, "%.*f ± %.*f", d, m, d, 0.5 * (json_number_value(json_array_get(ci, 1)) - json_number_value(json_array_get(ci, 0))));
+    else snprintf(t, sizeof t, "%.*f ± n/a [%.*f, %.*f]", d, m, d, lo, d, hi);
+    if (invalid) puts_cell(c, "~~");
+    puts_cell(c, t);
+    puts_cell(c, invalid ? "~~ | " : " | ");
+}
+
+void hn_history_row(char *dst, size_t cap, json_t *record)
+{
+    enum { END = 4 }; /* kept free for " |\n" */
+    cells c = { .p = dst, .cap = cap - END };
+    dst[0] = 0;
+    const char *ts = json_string_value(json_object_get(record, "ts")), *q = json_string_value(json_object_get(record, "quality"));
+    json_t *valid = json_object_get(record, "valid"), *model = json_object_get(record, "model"), *config = json_object_get(record, "config");
+    bool invalid = json_is_false(valid);
+    char t[256];
+    puts_cell(&c, "| ");
+    snprintf(t, sizeof t, "%.10s %.5s | ", ts ? ts : "", ts && strlen(ts) > 16 ? ts + 11 : "");
+    puts_cell(&c, t);
+    put_text(&c, json_string_value(json_object_get(record, "title")));
+    puts_cell(&c, " | ");
+    put_text(&c, json_string_value(json_object_get(record, "change")));
+    puts_cell(&c, " | ");
+    put_number(&c, record, "load_ms", invalid);
+    put_number(&c, record, "prefill_tok_s", invalid);
+    put_number(&c, record, "decode_tok_s", invalid);
+    put_text(&c, q ? q : json_is_null(valid) ? "not checked" : "none");
+    puts_cell(&c, " | ");
+    put_text(&c, json_string_value(json_object_get(json_object_get(record, "env"), "hash")));
+    puts_cell(&c, " | ");
+    if (invalid) {
+        puts_cell(&c, "INVALID: ");
+        put_text(&c, json_string_value(json_object_get(record, "invalid_reason")));
+        puts_cell(&c, "; ");
+    }
+    put_text(&c, json_string_value(json_object_get(model, "path_name")));
+    snprintf(t, sizeof t, ", p%lld n%lld d%lld t%lld kv %s, ", (long long)json_integer_value(json_object_get(config, "n_prompt")),
+             (long long)json_integer_value(json_object_get(config, "n_gen")), (long long)json_integer_value(json_object_get(config, "depth")),
+             (long long)json_integer_value(json_object_get(config, "threads")),
+             json_string_value(json_object_get(config, "kv")) ? json_string_value(json_object_get(config, "kv")) : "?");
+    puts_cell(&c, t);
+    put_text(&c, json_string_value(json_object_get(config, "cpu")));
+    snprintf(t, sizeof t, ", %zu samples", json_array_size(json_object_get(record, "samples")));
+    puts_cell(&c, t);
+    size_t i;
+    json_t *note;
+    json_array_foreach(json_object_get(record, "notes"), i, note) {
+        puts_cell(&c, "; ");
+        put_text(&c, json_string_value(note));
+    }
+    c.cap = cap;
+    puts_cell(&c, " |\n");
+}
+
+hone_status hn_history_append(const char *base, json_t *record, char *row, size_t cap, hone_error *err)
+{
+    char path[4200], line[8192];
+    snprintf(path, sizeof path, "%s.md", base);
+    hn_history_row(line, sizeof line, record);
+    if (row) snprintf(row, cap, "%s", line);
+    return append_line(path, hn_history_header, line, strlen(line), err);
+}
+
+hone_status hn_file_sha256(char *hex, const char *path, hone_error *err)
+{
+    hex[0] = 0;
+    FILE *f = fopen(path, "re");
+    if (!f) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    unsigned char buf[16384];
+    hn_sha256 s;
+    unsigned char d[32];
+    size_t k;
+    hn_sha256_init(&s);
+    while ((k = fread(buf, 1, sizeof buf, f)) > 0) hn_sha256_add(&s, buf, k);
+    bool bad = ferror(f);
+    fclose(f);
+    if (bad) return HN_FAIL(err, HONE_E_IO, "%s: read error", HN_ESC(path, strlen(path)));
+    hn_sha256_end(&s, d);
+    for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", d[i]);
+    return HONE_OK;
+}
