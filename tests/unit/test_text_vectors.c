@@ -239,7 +239,11 @@ static void stream(void **state)
 static void monotonous(void **state)
 {
     static const char *const unit[] = { "a", "A", " ", "\n", "\xE4\xB8\xAD", "\xCC\x81", "7", "'", "a\xCC\x81", " a", "<", "\xFF", "=", "\xF0\x9F\x98\x80" };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    enum { SIZE = 1 << 16 };
+#else
     enum { SIZE = 1 << 20 };
+#endif
     char *text = malloc(SIZE);
     for (int k = 0; k < N_NAMES; k++) {
         loaded l = load(names[k]);
