@@ -1,5 +1,5 @@
-/* What a hostile or damaged file can do, number by number (the list is in
- * docs/formats.md), and that the reader refuses it by name. */
+/* What a hostile or damaged file can do, number by number (the list is at the end of
+ * this file), and that the reader refuses it by name. */
 #include "gguf/gguf.h"
 #include "gguf_bytes.h"
 
