@@ -138,6 +138,8 @@ static void never_quantized(void **state)
     assert_int_equal(one("Q4_K_M", "position_embd.weight", 768, 1024, 0), HN_F32);
     assert_int_equal(one("Q4_K_M", "blk.3.time_mix_w1.weight", 2048, 64, 0), HN_F32);
     assert_int_equal(one("Q4_K_M", "blk.3.time_mix_key.weight", 2048, 2048, 0), HN_Q4_K);
+    assert_int_equal(one("Q4_K_M", "v.sam.neck.0.weight", 2048, 64, 0), HN_F32);
+    assert_int_equal(one("Q4_K_M", "mm.a.code_embd.weight", 2048, 64, 0), HN_F32);
     assert_int_equal(one("nonsense", "blk.3.attn_q.weight", 2048, 2048, 0), HN_F32);
 }
 
@@ -157,6 +159,8 @@ static void single_rules(void **state)
     assert_int_equal(one("F32", "output.weight", 4096, 1024, 0), HN_F32);
     assert_int_equal(one("MXFP4_MOE", "blk.0.ffn_up_exps.weight", 1024, 1024, 64), HN_MXFP4);
     assert_int_equal(one("MXFP4_MOE", "blk.0.attn_q.weight", 1024, 1024, 0), HN_Q8_0);
+    assert_int_equal(one("MXFP4_MOE", "token_embd.weight", 1024, 1024, 0), HN_Q8_0);
+    assert_int_equal(one("IQ2_M", "per_layer_token_embd.weight", 1024, 1024, 0), HN_IQ3_S);
     /* shape fallback */
     static const struct { const char *mix; hn_type at32, at8; } fb[] = {
         {"Q2_K_S", HN_Q4_0, HN_F16}, {"Q3_K_S", HN_Q4_0, HN_F16}, {"Q4_K_S", HN_Q5_0, HN_F16}, {"Q5_K_S", HN_Q5_1, HN_F16}, {"Q6_K", HN_Q8_0, HN_F16},
