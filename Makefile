@@ -75,7 +75,9 @@ APP_LIBS := $(call pkg,libs,$(APP_DEPS),$(call minus_l,$(APP_DEPS)))
 DEP_CFLAGS := $(call pkg,cflags,$(APP_DEPS),)
 CMOCKA_LIBS := $(call pkg,libs,cmocka,-lcmocka)
 # tests may use an independent library as their reference
-TEST_LIBS := $(CMOCKA_LIBS) -ljansson $(if $(shell grep -ls '<pcre2.h>' tests/*/*.c),-lpcre2-8)
+TEST_HEADERS := $(call headers,$(wildcard tests/*/*.[ch]))
+TEST_LIBS := $(CMOCKA_LIBS) $(foreach p,jansson.h:jansson utf8proc.h:utf8proc pcre2.h:pcre2-8,\
+	$(call dep,$(firstword $(subst :, ,$p)),$(TEST_HEADERS),-l$(lastword $(subst :, ,$p))))
 ifeq ($(FLAVOUR),aarch64)
 # Only tests/cross is linked, and it reaches nothing that needs a library: no arm64
 # packages. Their declarations come from the host's headers.
@@ -155,10 +157,10 @@ $(B)/hone.pc: hone.pc.in include/hone.h $(B)/flags FORCE
 # ---- tests -----------------------------------------------------------------------------
 
 # One program per file. Other .c files of tests/support are linked into all of them.
-TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golden/*.c tests/fault/*.c))
+TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golden/*.c tests/fault/*.c tests/fuzz/mutate_*.c))
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
-FUZZ_SRC := $(filter-out tests/fuzz/driver.c,$(sort $(wildcard tests/fuzz/*.c)))
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
 FUZZ_SECONDS ?= 60
 

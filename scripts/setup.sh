@@ -7,11 +7,14 @@
 # Debian and its relatives the missing packages are installed by apt-get, as root or
 # with sudo; elsewhere they are named.
 set -u
+cd "$(dirname "$0")/.." || exit 1
 what=${1:-build}
 CC=${CC:-gcc}
 
+header_of() { # header_of HEADER [DEFINE]
+    printf '%s\n#include <%s>\n' "${2:+#define $2}" "$1" | "$CC" -E -x c - >/dev/null 2>&1
+}
 have() { command -v "$1" >/dev/null 2>&1; }
-header() { echo "#include <$1>" | "$CC" -E -x c - >/dev/null 2>&1; }
 
 missing=
 want() { # want PACKAGE TEST…: PACKAGE is missing unless TEST succeeds
@@ -25,18 +28,22 @@ gcc) want gcc have gcc ;;
 *) have "$CC" || { echo "setup: CC=$CC: no such compiler" >&2; exit 1; } ;;
 esac
 want make have make
-want libc6-dev header stdio.h
-# libraries: those whose headers the sources include
-uses() { grep -qs "^#include <$1" src/*/*.[ch]; }
-for lib in libjansson-dev:jansson.h libutf8proc-dev:utf8proc.h libedit-dev:editline/readline.h libevent-dev:event2/event.h; do
-    if uses "${lib#*:}"; then want "${lib%%:*}" header "${lib#*:}"; fi
+want libc6-dev header_of stdio.h
+# libraries: those whose headers the sources, and for tests also the tests, include
+sources=$(echo src/*/*.[ch])
+[ "$what" = test ] && sources="$sources $(echo tests/*/*.[ch])"
+for lib in libjansson-dev:jansson.h libutf8proc-dev:utf8proc.h libedit-dev:editline/readline.h libevent-dev:event2/event.h \
+    "libpcre2-dev:pcre2.h:PCRE2_CODE_UNIT_WIDTH 8"; do
+    package=${lib%%:*}
+    h=${lib#*:}
+    define=
+    case $h in *:*) define=${h#*:} h=${h%%:*} ;; esac
+    if grep -qs "^#include <$h>" $sources; then want "$package" header_of "$h" "$define"; fi
 done
 if [ "$what" = test ]; then
     # cmocka.h wants its own includes first
     cmocka() { printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' | "$CC" -E -x c - >/dev/null 2>&1; }
     want libcmocka-dev cmocka
-    uses jansson.h || want libjansson-dev header jansson.h
-    grep -qs '<pcre2.h>' tests/*/*.c && want libpcre2-dev header pcre2posix.h
 fi
 required=$missing
 

@@ -152,7 +152,7 @@ stage_tsan() {
         return
     fi
     check "build tsan" "$MAKE" -j"$jobs" FLAVOUR=tsan B=build/tsan tests
-    run_programs build/tsan "tsan " "${TSAN_TESTS:-pool|thread|session|engine|decode|server|synth}"
+    run_programs build/tsan "tsan " "${TSAN_TESTS:-test_(pool|thread|session|engine|batch|server|synth|backend)}"
     runner=
 }
 stage_cross() {

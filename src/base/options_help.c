@@ -107,14 +107,20 @@ void hn_help_global(FILE *f, const char *prog, const char *tagline, const hn_com
 
 /* ---- manual page ---------------------------------------------------------------------------- */
 
-/* Text for troff: minus signs and backslashes kept literal, no line starting a request. */
+/* Text for troff: minus signs and backslashes kept literal, no line starting a
+ * request, characters beyond ASCII by number (the tables are well-formed UTF-8). */
 static void roff(FILE *f, const char *s)
 {
     if (*s == '.' || *s == '\'') fputs("\\&", f);
-    for (; *s; s++) {
-        if (*s == '-') fputs("\\-", f);
-        else if (*s == '\\') fputs("\\e", f);
-        else fputc(*s, f);
+    for (const unsigned char *u = (const unsigned char *)s; *u; u++) {
+        if (*u == '-') fputs("\\-", f);
+        else if (*u == '\\') fputs("\\e", f);
+        else if (*u < 0x80) fputc(*u, f);
+        else {
+            unsigned c = *u < 0xE0 ? *u & 31u : *u < 0xF0 ? *u & 15u : *u & 7u;
+            while ((u[1] & 0xC0) == 0x80) c = c << 6 | (*++u & 63u);
+            fprintf(f, "\\[u%04X]", c);
+        }
     }
 }
 

@@ -328,6 +328,14 @@ const char *hn_cli_model_name(const hn_cli *cli)
     return path ? hn_escape(name, sizeof name, path, strlen(path)) : "the model";
 }
 
+int hn_cli_check_output(const char *path)
+{
+    struct stat st;
+    if (!path || stat(path, &st) != 0 || S_ISREG(st.st_mode)) return 0;
+    return hn_cli_error(HN_EXIT_FAILURE, "%s: %s; expected the name of a file to write", HN_ESC(path, strlen(path)),
+                        S_ISDIR(st.st_mode) ? "is a directory" : "is a device or pipe, which would be replaced");
+}
+
 static int prompt_from_ids(const hn_cli *cli, const hone_model_info *info, hn_prompt *out)
 {
     hone_error err;

@@ -83,6 +83,10 @@ hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *er
 /* Ids from the value of --ids: "1,2,3", or "@FILE" for a file of them ("@-": stdin). */
 hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char *what, hone_error *err);
 
+/* Files are written under another name and renamed, which would destroy a device node
+ * or pipe of that name: refuses those and directories before any work. NULL: fine. */
+int hn_cli_check_output(const char *path);
+
 /* The prompt of hn_group_prompt. text/len: as given (text NULL with --ids); ids: tokens
  * to run, checked against the vocabulary, at least one. */
 typedef struct hn_prompt { char *text; size_t len; int32_t *ids; size_t n; } hn_prompt;

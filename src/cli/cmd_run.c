@@ -34,6 +34,7 @@ typedef struct job {
     int32_t n_tok;
     char *text;          /* generated, for JSON */
     size_t text_len, text_cap;
+    bool text_begun;
     const char *stop;    /* why it ended */
     double t_start, t_submit, t_prefill, t_logits, t_first, t_last; /* ms */
 } job;
@@ -163,6 +164,34 @@ static int echo_prompt(job *j)
     return 0;
 }
 
+/* Whether a prompt that shows nothing (a lone BOS) makes the text drop the space its
+ * first word begins with: SentencePiece puts one there that is not part of the text. */
+static bool drops_space(const job *j)
+{
+    char *text = NULL;
+    size_t len = 1, n = j->prompt.n + (size_t)j->n_tok;
+    int32_t *ids = malloc(n * sizeof *ids);
+    if (!ids) return false;
+    memcpy(ids, j->prompt.ids, j->prompt.n * sizeof *ids);
+    memcpy(ids + j->prompt.n, j->tokens, (size_t)j->n_tok * sizeof *ids);
+    bool drops = hone_detokenize(j->model, ids, j->prompt.n, false, &text, &len, NULL) == HONE_OK && len == 0;
+    hone_free(text);
+    text = NULL;
+    drops = drops && hone_detokenize(j->model, ids, n, false, &text, &len, NULL) == HONE_OK && (len == 0 || *text != ' ');
+    hone_free(text);
+    free(ids);
+    return drops;
+}
+
+/* Text of the stream: shown, and kept for JSON. */
+static bool show_generated(job *j, const char *text, size_t len)
+{
+    if (!len) return true;
+    if (!j->text_begun && *text == ' ' && drops_space(j)) text++, len--;
+    j->text_begun = true;
+    return show(j, text, len);
+}
+
 /* Shows one token. *done: a stop string is complete, or nobody reads any more. */
 static hone_status emit(job *j, int32_t id, bool *done, hone_error *err)
 {
@@ -178,7 +207,7 @@ static hone_status emit(job *j, int32_t id, bool *done, hone_error *err)
     bool stopped = false;
     hone_status st = hone_stream_push(j->stream, id, &text, &len, &stopped, err);
     if (st != HONE_OK) return st;
-    if (!show(j, text, len)) {
+    if (!show_generated(j, text, len)) {
         if (j->cli->json) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu bytes of text", j->text_len);
         *done = true;
     }
@@ -268,7 +297,7 @@ static int finish(job *j, hone_status st, hone_error *err)
     int code = st == HONE_OK ? 0 : hn_exit_code(st);
     if (st == HONE_E_INTERRUPTED) j->stop = "interrupted";
     if (j->stream && hone_stream_flush(j->stream, &text, &len, &flush_err) == HONE_OK && !(j->stop && strcmp(j->stop, "stop") == 0))
-        show(j, text, len);
+        show_generated(j, text, len);
     if (!j->cli->json) {
         hn_out_write("\n", 1);
         hn_out_flush();
@@ -289,6 +318,7 @@ static int run_job(job *j)
     hone_error err;
     j->t_start = hn_now_ms();
     j->limit = hn_opts_i32(j->cli->opts, "n-predict");
+    if ((rc = hn_cli_check_output(hn_opts_str(j->cli->opts, "state-out")))) return rc;
     if ((rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
     hone_model_get_info(j->model, &j->info);
     double t_prompt = hn_now_ms();

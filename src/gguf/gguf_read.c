@@ -584,7 +584,7 @@ static hone_status read_part(hn_gguf *g, int32_t ip, hone_error *err)
         p->n_tensor++;
     }
     p->dir_bytes = r.pos;
-    return place_tensors(&r, p, g->t + p->t0, err);
+    return place_tensors(&r, p, g->t ? g->t + p->t0 : NULL, err);
 }
 
 static char *make_label(const char *path)
@@ -854,10 +854,10 @@ hone_status hn_gguf_get_u32(const hn_gguf *g, const char *key, uint32_t *out, bo
 {
     uint64_t v = 0;
     bool there;
-    TRY(get_uint(&g->parts[0], key, UINT32_MAX, &v, &there, err));
+    hone_status st = get_uint(&g->parts[0], key, UINT32_MAX, &v, &there, err);
     if (found) *found = there;
-    if (there) *out = (uint32_t)v;
-    return HONE_OK;
+    if (there && st == HONE_OK) *out = (uint32_t)v;
+    return st;
 }
 
 hone_status hn_gguf_get_f32(const hn_gguf *g, const char *key, float *out, bool *found, hone_error *err)

@@ -150,6 +150,14 @@ V16_OP void store_tile(const hn_mm *m, int64_t r, int64_t c, int R, int C, __m25
 
 V16_OP __m256 spread_f16(const uint16_t *h) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)h)); }
 
+/* Eight rows at once are eight short streams, too many for the hardware to follow.
+ * Their successors are contiguous: fetch those in address order while these compute. */
+V16_OP void prefetch_next(const hn_mm *m, const void *row0, int64_t at, size_t n)
+{
+    const char *p = (const char *)row0 + 8 * m->w_stride + at;
+    for (size_t i = 0; i < n; i += 64) _mm_prefetch(p + i, _MM_HINT_T0);
+}
+
 /* ---- K-quants --------------------------------------------------------------------------------------- */
 
 /* A weight block: codes in natural order, int16 scales for each pair of codes,
@@ -241,7 +249,7 @@ V16_OP __m256i kblock_dot(const kblock *w, const hn_a256 *a)
             for (int i = 0; i < R; i++) {                                                                           \
                 kblock k;                                                                                           \
                 UNPACK(&k, w[i] + b);                                                                               \
-                _mm_prefetch((const char *)(w[i] + b) + 512, _MM_HINT_T0);                                          \
+                if (C == 1) prefetch_next(m, w[0], (b * R + i) * (int64_t)sizeof(BLOCK), sizeof(BLOCK));            \
                 for (int j = 0; j < C; j++) {                                                                       \
                     iv[i * C + j] = kblock_dot(&k, x[j] + b);                                                       \
                     sv[i * C + j] = _mm256_madd_epi16(k.side, _mm256_loadu_si256((const __m256i *)x[j][b].bsum));   \
@@ -332,7 +340,7 @@ V16_OP __m256i dot_s(__m256i w, __m256i a)
             uint16_t dw[8];                                                                                         \
             for (int i = 0; i < R; i++) {                                                                           \
                 __m256i q = UNPACK(w[i] + b);                                                                       \
-                _mm_prefetch((const char *)(w[i] + b) + 512, _MM_HINT_T0);                                          \
+                if (C == 1) prefetch_next(m, w[0], (b * R + i) * (int64_t)sizeof(BLOCK), sizeof(BLOCK));            \
                 for (int j = 0; j < C; j++) {                                                                       \
                     iv[i * C + j] = DOT(q, _mm256_loadu_si256((const __m256i *)(x[j] + 32 * b)));                   \
                     da[i * C + j] = d[j][b];                                                                        \

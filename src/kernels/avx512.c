@@ -142,6 +142,14 @@ V16_OP __m512i sum16x8(const __m256i v[16])
     return _mm512_shuffle_i32x4(s, s, 0xD8);
 }
 
+/* Sixteen rows at once are sixteen short streams, too many for the hardware to follow.
+ * Their successors are contiguous: fetch those in address order while these compute. */
+V16_OP void prefetch_next(const hn_mm *m, const void *row0, int64_t at, size_t n)
+{
+    const char *p = (const char *)row0 + 16 * m->w_stride + at;
+    for (size_t i = 0; i < n; i += 64) _mm_prefetch(p + i, _MM_HINT_T0);
+}
+
 /* ---- K-quants --------------------------------------------------------------------------------------- */
 
 /* A weight block: codes in natural order, scales spread to the lanes of their codes,
@@ -239,7 +247,7 @@ V16_OP __m512 spread_f16(const uint16_t *h) { return _mm512_cvtph_ps(_mm256_load
             for (int i = 0; i < R; i++) {                                                                           \
                 kblock k;                                                                                           \
                 UNPACK(&k, w[i] + b);                                                                               \
-                _mm_prefetch((const char *)(w[i] + b) + 512, _MM_HINT_T0);                                          \
+                if (C == 1) prefetch_next(m, w[0], (b * R + i) * (int64_t)sizeof(BLOCK), sizeof(BLOCK));            \
                 for (int j = 0; j < C; j++) {                                                                       \
                     iv[i * C + j] = kblock_dot(&k, x[j] + b);                                                       \
                     sv[i * C + j] = kblock_side(&k, x[j] + b);                                                      \
@@ -336,7 +344,7 @@ V16_OP __m256i unpack_q8_0(const hn_q8_0 *w)
             for (int i = 0; i < R; i++) {                                                                           \
                 __m512i q = _mm512_castsi256_si512(UNPACK(w[i] + b));                                               \
                 q = _mm512_inserti64x4(q, two ? UNPACK(w[i] + b + 1) : _mm256_setzero_si256(), 1);                  \
-                _mm_prefetch((const char *)(w[i] + b) + 512, _MM_HINT_T0);                                          \
+                if (C == 1) prefetch_next(m, w[0], (b * R / 2 + i) * 2 * (int64_t)sizeof(BLOCK), 2 * sizeof(BLOCK)); \
                 for (int j = 0; j < C; j++) {                                                                       \
                     __m512i a = two ? _mm512_loadu_si512(x[j] + 32 * b)                                             \
                                     : _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(x[j] + 32 * b))); \

@@ -6,6 +6,7 @@
 static hn_kernels tables[HN_CPU_LEVELS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+#if defined(__x86_64__) /* elsewhere there is only scalar, so far */
 /* dst takes what src has. */
 static void overlay(hn_kernels *dst, const hn_kernels *src)
 {
@@ -19,6 +20,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->attn_f16) dst->attn_f16 = src->attn_f16;
     if (src->attn_f32) dst->attn_f32 = src->attn_f32;
 }
+#endif
 
 static void fill(void)
 {

@@ -51,16 +51,18 @@ static hone_status add(planner *b, const char *name, int32_t layer, uint64_t ne0
 
 /* Spreads. Inputs of every matrix are normalised to rms 1, so 1/sqrt(n_in) keeps it; the
  * two matrices that write to the residual stream share a fixed total over all layers
- * (Radford et al. 2019, section 2.3). The stream ends at rms 2 to 3, well above a tied
- * embedding's, so that the last token's own logit does not stand out and greedy text
- * does not repeat one token. Logits have a spread of 1.5. */
+ * (Radford et al. 2019, section 2.3). Two measures keep greedy text from repeating one
+ * token. The stream ends at rms 1.5 to 2, mostly from the feed-forward parts, far above a
+ * tied embedding's, so that the last token's own logit does not stand out. And attention
+ * adds little against the last token's share: its average over the past changes slowly,
+ * and with 4 here too every model tried fell into repetition. Logits have a spread of 1.5. */
 static hone_status add_all(planner *b)
 {
     const hn_synth_shape *s = &b->p->shape;
     uint64_t e = (uint64_t)s->n_embd, ff = (uint64_t)s->n_ff, d = (uint64_t)s->head_dim, v = (uint64_t)s->n_vocab;
     uint64_t q = (uint64_t)s->n_head * d, kv = (uint64_t)s->n_head_kv * d;
     bool bias = !strcmp(s->arch, "qwen2"), qk_norm = !strcmp(s->arch, "qwen3");
-    float in = 1 / sqrtf((float)e), out = 4 / sqrtf(2 * (float)s->n_layer);
+    float in = 1 / sqrtf((float)e), share = 1 / sqrtf(2 * (float)s->n_layer);
     float head = 1.5f * in, norm = 0.05f, small = 0.1f;
     hone_status st;
 #define ADD(...) do { if ((st = add(b, __VA_ARGS__)) != HONE_OK) return st; } while (0)
@@ -77,13 +79,13 @@ static hone_status add_all(planner *b)
         ADD("attn_k.weight", il, e, kv, 0, in);
         if (qk_norm) ADD("attn_k_norm.weight", il, d, 0, 1, norm);
         ADD("attn_norm.weight", il, e, 0, 1, norm);
-        ADD("attn_output.weight", il, q, e, 0, out / sqrtf((float)q));
+        ADD("attn_output.weight", il, q, e, 0, share / sqrtf((float)q));
         if (bias) ADD("attn_q.bias", il, q, 0, 0, small);
         ADD("attn_q.weight", il, e, q, 0, in);
         if (qk_norm) ADD("attn_q_norm.weight", il, d, 0, 1, norm);
         if (bias) ADD("attn_v.bias", il, kv, 0, 0, small);
         ADD("attn_v.weight", il, e, kv, 0, in);
-        ADD("ffn_down.weight", il, ff, e, 0, out / sqrtf((float)ff));
+        ADD("ffn_down.weight", il, ff, e, 0, 4 * share / sqrtf((float)ff));
         ADD("ffn_gate.weight", il, e, ff, 0, in);
         ADD("ffn_norm.weight", il, e, 0, 1, norm);
         ADD("ffn_up.weight", il, e, ff, 0, in);

@@ -123,15 +123,20 @@ void hn_deq_iq1_m(float *restrict y, const void *src, int64_t n)
     }
 }
 
+/* 32 codes of the fixed table at scale d: 16 products serve all of them. */
+static inline void put_iq4(float *restrict y, const uint8_t *q, float d)
+{
+    float level[16];
+    for (int c = 0; c < 16; c++) level[c] = d * (float)hn_iq4_levels[c];
+    for (int i = 0; i < 16; i++) {
+        y[i] = level[q[i] & 15];
+        y[i + 16] = level[q[i] >> 4];
+    }
+}
+
 void hn_deq_iq4_nl(float *restrict y, const void *src, int64_t n)
 {
-    for (const uint8_t *b = src; n > 0; n -= 32, y += 32, b += 18) {
-        float d = hn_get_f16(b);
-        for (int i = 0; i < 16; i++) {
-            y[i] = d * (float)hn_iq4_levels[b[2 + i] & 15];
-            y[i + 16] = d * (float)hn_iq4_levels[b[2 + i] >> 4];
-        }
-    }
+    for (const uint8_t *b = src; n > 0; n -= 32, y += 32, b += 18) put_iq4(y, b + 2, hn_get_f16(b));
 }
 
 void hn_deq_iq4_xs(float *restrict y, const void *src, int64_t n)
@@ -140,13 +145,8 @@ void hn_deq_iq4_xs(float *restrict y, const void *src, int64_t n)
         float d = hn_get_f16(b);
         uint32_t high = hn_get_u16(b + 2);
         for (int s = 0; s < 8; s++, y += 32) {
-            const uint8_t *q = b + 8 + 16 * s;
             int ls = (b[4 + (s >> 1)] >> 4 * (s & 1) & 15) | (int)(high >> 2 * s & 3) << 4;
-            float ds = d * (float)(ls - 32);
-            for (int i = 0; i < 16; i++) {
-                y[i] = ds * (float)hn_iq4_levels[q[i] & 15];
-                y[i + 16] = ds * (float)hn_iq4_levels[q[i] >> 4];
-            }
+            put_iq4(y, b + 8 + 16 * s, d * (float)(ls - 32));
         }
     }
 }

@@ -9,13 +9,12 @@ void hn_deq_f32(float *y, const void *src, int64_t n) { memcpy(y, src, (size_t)n
 void hn_deq_f16(float *y, const void *src, int64_t n)
 {
     const uint8_t *b = src;
-    for (int64_t i = 0; i < n; i++) { /* hn_f16_to_f32 without branches, so that it vectorises */
+    for (int64_t i = 0; i < n; i++) { /* hn_f16_to_f32 by masks, so that it vectorises */
         uint32_t h = hn_get_u16(b + 2 * i), s = (h & 0x8000) << 16, em = h & 0x7FFF;
+        uint32_t is_sub = -(uint32_t)(em < 0x400), is_big = -(uint32_t)(em >= 0x7C00), is_nan = -(uint32_t)(em > 0x7C00);
         uint32_t sub = hn_f32_bits((float)(int32_t)em * 0x1p-24f);
-        uint32_t nrm = (em << 13) + (112u << 23);
-        uint32_t inf = em << 13 | 0x7F800000 | (em > 0x7C00 ? 0x400000u : 0);
-        uint32_t u = em < 0x400 ? sub : nrm;
-        y[i] = hn_bits_f32(s | (em >= 0x7C00 ? inf : u));
+        uint32_t nrm = ((em << 13) + (112u << 23)) | (is_big & 0x7F800000) | (is_nan & 0x400000);
+        y[i] = hn_bits_f32(s | (sub & is_sub) | (nrm & ~is_sub));
     }
 }
 
@@ -65,15 +64,24 @@ void hn_deq_q4_1(float *restrict y, const void *src, int64_t n)
     }
 }
 
+/* The 32 five-bit codes of Q5_0 and Q5_1: 16 bytes of nibbles, 32 fifth bits. Each lane
+ * tests its own bit, because SSE2 and NEON lack a cheap shift by different amounts. */
+static inline void codes5(int32_t *restrict c, const uint8_t *restrict q, uint32_t h)
+{
+    static const uint32_t bit[16] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+    for (int i = 0; i < 16; i++) {
+        c[i] = (q[i] & 15) | ((h & bit[i]) != 0) << 4;
+        c[i + 16] = q[i] >> 4 | ((h >> 16 & bit[i]) != 0) << 4;
+    }
+}
+
 void hn_deq_q5_0(float *restrict y, const void *src, int64_t n)
 {
     for (const uint8_t *b = src; n > 0; n -= 32, y += 32, b += 22) {
         float d = hn_get_f16(b);
-        uint32_t h = hn_get_u32(b + 2);
-        for (uint32_t i = 0; i < 16; i++) {
-            y[i] = d * (float)((int)((b[6 + i] & 15u) | (h >> i & 1) << 4) - 16);
-            y[i + 16] = d * (float)((int)(b[6 + i] >> 4 | (h >> (i + 16) & 1) << 4) - 16);
-        }
+        int32_t c[32];
+        codes5(c, b + 6, hn_get_u32(b + 2));
+        for (int i = 0; i < 32; i++) y[i] = d * (float)(c[i] - 16);
     }
 }
 
@@ -81,11 +89,9 @@ void hn_deq_q5_1(float *restrict y, const void *src, int64_t n)
 {
     for (const uint8_t *b = src; n > 0; n -= 32, y += 32, b += 24) {
         float d = hn_get_f16(b), m = hn_get_f16(b + 2);
-        uint32_t h = hn_get_u32(b + 4);
-        for (uint32_t i = 0; i < 16; i++) {
-            y[i] = d * (float)(int)((b[8 + i] & 15u) | (h >> i & 1) << 4) + m;
-            y[i + 16] = d * (float)(int)(b[8 + i] >> 4 | (h >> (i + 16) & 1) << 4) + m;
-        }
+        int32_t c[32];
+        codes5(c, b + 8, hn_get_u32(b + 4));
+        for (int i = 0; i < 32; i++) y[i] = d * (float)c[i] + m;
     }
 }
 
@@ -118,9 +124,11 @@ void hn_deq_mxfp4(float *restrict y, const void *src, int64_t n)
     for (const uint8_t *b = src; n > 0; n -= 32, y += 32, b += 17) {
         uint32_t e = b[0]; /* 2^(e-128), halved because the codes are doubled; e < 2 is subnormal */
         float d = hn_bits_f32(e < 2 ? 0x200000u << e : (e - 1) << 23);
+        float level[16];
+        for (int c = 0; c < 16; c++) level[c] = d * (float)hn_e2m1_doubled[c];
         for (int i = 0; i < 16; i++) {
-            y[i] = d * (float)hn_e2m1_doubled[b[1 + i] & 15];
-            y[i + 16] = d * (float)hn_e2m1_doubled[b[1 + i] >> 4];
+            y[i] = level[b[1 + i] & 15];
+            y[i + 16] = level[b[1 + i] >> 4];
         }
     }
 }

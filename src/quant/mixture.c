@@ -54,17 +54,16 @@ static bool eligible(const char *name, const uint64_t *ne, int n_dim)
         "time_mix_first.weight", "time_mix_w0.weight", "time_mix_w1.weight", "time_mix_w2.weight", "time_mix_v0.weight",
         "time_mix_v1.weight", "time_mix_v2.weight", "time_mix_a0.weight", "time_mix_a1.weight", "time_mix_a2.weight",
         "time_mix_g1.weight", "time_mix_g2.weight", "time_mix_decay_w1.weight", "time_mix_decay_w2.weight",
-        "time_mix_lerp_fused.weight", ".position_embd", "sam.", ".rel_pos", ".patch_embd", ".patch_merger",
+        "time_mix_lerp_fused.weight", ".position_embd", "sam.pos_embd", "sam.neck.", "sam.net_", ".rel_pos", ".patch_embd",
+        ".patch_merger", "a.rvq.codebook", "mm.a.code_embd",
     };
     size_t len = strlen(name);
     if (len < 6 || strcmp(name + len - 6, "weight")) return false;
     if (!strcmp(name, "position_embd.weight") || !strcmp(name, "token_types.weight")) return false;
     while (n_dim > 0 && ne[n_dim - 1] == 1) n_dim--; /* trailing dimensions of 1 do not count */
     if (n_dim < 2) return false;
-    for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
-        const char *at = strstr(name, never[i]);
-        if (at && (strcmp(never[i], "sam.") || at == name)) return false;
-    }
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (has(name, never[i])) return false;
     return true;
 }
 
@@ -73,7 +72,7 @@ typedef enum category { C_OUTPUT, C_EMBD, C_V, C_K, C_Q, C_ATTN_OUT, C_UP, C_GAT
 static category category_of(const char *name)
 {
     if (!strcmp(name, "output.weight")) return C_OUTPUT;
-    if (!strcmp(name, "token_embd.weight")) return C_EMBD;
+    if (!strcmp(name, "token_embd.weight") || !strcmp(name, "per_layer_token_embd.weight")) return C_EMBD;
     if (has(name, "attn_qkv.weight") || has(name, "attn_kv_b.weight") || has(name, "attn_v.weight")) return C_V;
     if (has(name, "attn_k.weight")) return C_K;
     if (has(name, "attn_q.weight")) return C_Q;
@@ -111,14 +110,15 @@ static bool tiny_mix(mix x)
     return x == M_IQ1_S || x == M_IQ1_M || x == M_IQ2_XXS || x == M_IQ2_XS || x == M_IQ2_S || x == M_IQ2_M;
 }
 
-static hn_type rule_tiny(mix x, hn_type base, category c, const hn_mix_model *m, int gqa, int i)
+/* i_down: ffn_down tensors seen before, in these mixtures also in models with experts. */
+static hn_type rule_tiny(mix x, hn_type base, category c, const hn_mix_model *m, int gqa, int i_down)
 {
     bool hi = x == M_IQ2_S || x == M_IQ2_M;
     int n = m->n_layer, e = m->n_expert;
     switch (c) {
     case C_V: return gqa >= 4 || e >= 4 ? HN_Q4_K : hi ? HN_IQ3_S : HN_Q2_K;
     case C_K: return e == 8 ? HN_Q4_K : base;
-    case C_DOWN: return i < n / 8 ? (hi ? HN_IQ3_S : HN_Q2_K) : base;
+    case C_DOWN: return i_down < n / 8 ? (hi ? HN_IQ3_S : HN_Q2_K) : base;
     case C_ATTN_OUT:
         if (e == 8) return HN_Q5_K;
         return x == M_IQ1_S || x == M_IQ1_M ? HN_IQ2_XXS : hi ? HN_IQ3_S : base;
@@ -237,12 +237,12 @@ hn_type hn_mix_type(const char *mixture, const hn_mix_model *m, hn_mix_state *st
 
     if (c == C_OUTPUT || (c == C_EMBD && m->tied)) {
         t = rule_output(x, base, ne[0]);
-    } else if (c == C_EMBD) {
-        t = rule_embd(x, base);
     } else if (x == M_MXFP4_MOE) {
         t = n_dim > 2 && ne[2] > 1 ? HN_MXFP4 : HN_Q8_0;
+    } else if (c == C_EMBD) {
+        t = rule_embd(x, base);
     } else if (tiny_mix(x)) {
-        t = rule_tiny(x, base, c, m, gqa, i);
+        t = rule_tiny(x, base, c, m, gqa, state->i_down - 1);
     } else {
         t = base;
         switch (c) {

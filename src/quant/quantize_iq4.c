@@ -4,19 +4,19 @@
 
 #include <math.h>
 
-/* Index of the nearest table entry, ties to the larger one. */
-static int nearest_level(float v)
+/* Halfway points between neighbouring table entries. */
+static const float mid[15] = {-115.5f, -93.5f, -74, -57, -42, -28.5f, -16, -4.5f, 7, 19, 31.5f, 45.5f, 61, 79, 101};
+
+/* codes[i] = index of the table entry nearest to f * x[i], ties to the larger one: the number
+ * of halfway points not above it. (The differences to both neighbours are exact in f32
+ * near a halfway point, so this equals comparing them.) */
+static void nearest32(int32_t *restrict codes, const float *restrict x, float f)
 {
-    const int8_t *t = hn_iq4_levels;
-    int lo = 0, hi = 15;
-    if (!(v > (float)t[0])) return 0;
-    if (v >= (float)t[15]) return 15;
-    while (hi - lo > 1) {
-        int mid = (lo + hi) / 2;
-        if (v < (float)t[mid]) hi = mid;
-        else lo = mid;
-    }
-    return v - (float)t[lo] < (float)t[hi] - v ? lo : hi;
+    float v[32];
+    for (int i = 0; i < 32; i++) v[i] = f * x[i];
+    for (int i = 0; i < 32; i++) codes[i] = 0;
+    for (int k = 0; k < 15; k++)
+        for (int i = 0; i < 32; i++) codes[i] += v[i] >= mid[k];
 }
 
 /* Unrounded scale of one sub-block of 32. sigma2 is used with importance only. */
@@ -33,11 +33,13 @@ static float search(const float *x, const float *importance, float sigma2)
     if (amax < 1e-15f) return 0;
     for (int k = -8; k <= 7; k++) { /* -8 stands for the first candidate, at the table's end */
         float f = k == -8 ? 1 / (-xm / (float)hn_iq4_levels[0]) : ((float)k + (float)hn_iq4_levels[0]) / xm;
+        int32_t codes[32];
         float qx = 0, qq = 0;
+        nearest32(codes, x, f);
         for (int i = 0; i < 32; i++) {
-            float q = (float)hn_iq4_levels[nearest_level(f * x[i])];
-            qx += w[i] * q * x[i];
-            qq += w[i] * q * q;
+            float q = (float)hn_iq4_levels[codes[i]], wq = w[i] * q;
+            qx += wq * x[i];
+            qq += wq * q;
         }
         if (k == -8) {
             scale = qq > 0 ? qx / qq : 0;
@@ -52,7 +54,9 @@ static float search(const float *x, const float *importance, float sigma2)
 
 static void encode32(uint8_t q[16], const float *x, float id)
 {
-    for (int i = 0; i < 16; i++) q[i] = (uint8_t)(nearest_level(id * x[i]) | nearest_level(id * x[i + 16]) << 4);
+    int32_t codes[32];
+    nearest32(codes, x, id);
+    for (int i = 0; i < 16; i++) q[i] = (uint8_t)(codes[i] | codes[i + 16] << 4);
 }
 
 static float two_mean_squares(int n, const float *x)

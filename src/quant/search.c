@@ -11,6 +11,18 @@
 
 static inline int clampi(int v, int lo, int hi) { return v < lo ? lo : v > hi ? hi : v; }
 
+/* l[i] = clamp(rne(f * (x[i] - lo))), apart from the sums so that it vectorises. The
+ * clamp in integers keeps NaN harmless. */
+static inline void assign(float *restrict l, int n, const float *restrict x, float f, float lo, int min, int max)
+{
+    for (int i = 0; i < n; i++) {
+        int c = hn_rne(f * (x[i] - lo));
+        c = c < min ? min : c;
+        c = c > max ? max : c;
+        l[i] = (float)c;
+    }
+}
+
 /* First element of largest magnitude, with its sign. */
 static float extreme(int n, const float *x)
 {
@@ -34,12 +46,12 @@ float hn_search_sym(int n, int nmax, const float *x, const float *w, uint8_t *co
     for (int k = -10; k <= 9; k++) { /* -10 stands for the plain candidate, which comes first */
         if (k == 0) continue;
         float f = k == -10 ? -(float)nmax / xm : -((float)nmax + 0.1f * (float)k) / xm;
-        float xl = 0, ll = 0;
+        float l[32], xl = 0, ll = 0;
+        assign(l, n, x, f, 0, -nmax, nmax - 1);
         for (int i = 0; i < n; i++) {
-            int l = clampi(hn_rne(f * x[i]), -nmax, nmax - 1);
             float wi = w ? w[i] : x[i] * x[i];
-            xl += wi * x[i] * (float)l;
-            ll += wi * (float)l * (float)l;
+            xl += wi * x[i] * l[i];
+            ll += wi * l[i] * l[i];
         }
         if (k == -10) {
             scale = ll != 0 ? xl / ll : 0;
@@ -50,7 +62,7 @@ float hn_search_sym(int n, int nmax, const float *x, const float *w, uint8_t *co
         } else {
             continue;
         }
-        for (int i = 0; i < n; i++) codes[i] = (uint8_t)(clampi(hn_rne(f * x[i]), -nmax, nmax - 1) + nmax);
+        for (int i = 0; i < n; i++) codes[i] = (uint8_t)((int)l[i] + nmax);
     }
     return scale;
 }
@@ -93,13 +105,17 @@ float hn_search_sym_descent(int n, int nmax, const float *x, uint8_t *codes)
     return ll > 0 ? xl / ll : 0;
 }
 
-static float asym_error(int n, const float *x, const float *w, const uint8_t *codes, float s, float m, bool absolute)
+static float asym_error(int n, const float *x, const float *w, const float *l, float s, float m, bool absolute)
 {
-    float e = 0;
-    for (int i = 0; i < n; i++) {
-        float d = s * (float)codes[i] + m - x[i];
-        e += w[i] * (absolute ? fabsf(d) : d * d);
-    }
+    float term[32], e = 0;
+    if (absolute)
+        for (int i = 0; i < n; i++) term[i] = w[i] * fabsf(s * l[i] + m - x[i]);
+    else
+        for (int i = 0; i < n; i++) {
+            float d = s * l[i] + m - x[i];
+            term[i] = w[i] * (d * d);
+        }
+    for (int i = 0; i < n; i++) e += term[i];
     return e;
 }
 
@@ -118,20 +134,20 @@ float hn_search_asym(int n, int nmax, const float *x, const float *w, hn_scan sc
         *offset = -lo;
         return 0;
     }
+    float l[32], kept[32];
     float f = (float)nmax / (hi - lo), scale = 1 / f;
-    for (int i = 0; i < n; i++) codes[i] = (uint8_t)clampi(hn_rne(f * (x[i] - lo)), 0, nmax);
-    float best = asym_error(n, x, w, codes, scale, lo, scan.absolute);
+    assign(kept, n, x, f, lo, 0, nmax);
+    float best = asym_error(n, x, w, kept, scale, lo, scan.absolute);
 
-    uint8_t cand[32];
     for (int k = 0; k <= scan.steps; k++) {
         f = (scan.rmin + scan.rdelta * (float)k + (float)nmax) / (hi - lo);
+        assign(l, n, x, f, lo, 0, nmax);
         float sl = 0, sll = 0, sxl = 0;
         for (int i = 0; i < n; i++) {
-            int l = clampi(hn_rne(f * (x[i] - lo)), 0, nmax);
-            cand[i] = (uint8_t)l;
-            sl += w[i] * (float)l;
-            sll += w[i] * (float)l * (float)l;
-            sxl += w[i] * (float)l * x[i];
+            float wl = w[i] * l[i];
+            sl += wl;
+            sll += wl * l[i];
+            sxl += wl * x[i];
         }
         float det = sw * sll - sl * sl;
         if (!(det > 0)) continue;
@@ -140,14 +156,15 @@ float hn_search_asym(int n, int nmax, const float *x, const float *w, hn_scan sc
             m = 0;
             s = sxl / sll;
         }
-        float e = asym_error(n, x, w, cand, s, m, scan.absolute);
+        float e = asym_error(n, x, w, l, s, m, scan.absolute);
         if (e < best) {
-            memcpy(codes, cand, (size_t)n);
+            memcpy(kept, l, sizeof kept);
             best = e;
             scale = s;
             lo = m; /* the following candidates start from here; byte equality depends on it */
         }
     }
+    for (int i = 0; i < n; i++) codes[i] = (uint8_t)kept[i];
     *offset = -lo;
     return scale;
 }

@@ -402,14 +402,11 @@ static hone_status read_merges(hn_vocab *v, const source *f, hone_error *err)
             return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%llu] is \"%s\", expected two parts with one space between", f->path, key,
                            (unsigned long long)i, HN_ESC(s.ptr, s.len));
         char buf[2 * MAX_TOKEN_BYTES];
-        size_t nl, nr;
-        int32_t left = -1, right = -1, id = -1;
-        if (n_left <= 2 * MAX_TOKEN_BYTES && n_right <= 2 * MAX_TOKEN_BYTES - n_left &&
-            unmap_bytes(map, buf, &nl, s.ptr, n_left) && unmap_bytes(map, buf + nl, &nr, sp + 1, n_right)) {
-            left = find_part(v, buf, nl);
-            right = find_part(v, buf + nl, nr);
-            id = find_part(v, buf, nl + nr);
-        }
+        size_t nl = 0, nr = 0;
+        bool fits = n_left <= 2 * MAX_TOKEN_BYTES && n_right <= 2 * MAX_TOKEN_BYTES - n_left;
+        int32_t left = fits && unmap_bytes(map, buf, &nl, s.ptr, n_left) ? find_part(v, buf, nl) : -1;
+        int32_t right = fits && unmap_bytes(map, buf + nl, &nr, sp + 1, n_right) ? find_part(v, buf + nl, nr) : -1;
+        int32_t id = left >= 0 && right >= 0 ? find_part(v, buf, nl + nr) : -1;
         if (left < 0 || right < 0 || id < 0)
             return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%llu] is \"%s\", but its %s is not among the tokens", f->path, key,
                            (unsigned long long)i, HN_ESC(s.ptr, s.len), left < 0 ? "left part" : right < 0 ? "right part" : "result");

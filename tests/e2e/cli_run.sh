@@ -71,6 +71,9 @@ case $text in
 *) is "text and JSON agree" "\"$(cat "$T/rest")\"" "$text" ;;
 esac
 
+expect 0 "--ids with a lone BOS" "$HONE" run -m "$M" --ids "${prompt%%,*}" -n 6 --temp 0 --ignore-eos --json
+if field text "$T/out" | grep -q '^" '; then not_ok "… whose text does not begin with a blank" "$T/out"; else ok "… whose text does not begin with a blank"; fi
+
 # seeds
 for i in 1 2 3; do
     s=11
@@ -120,6 +123,12 @@ run "$HONE" run -m "$M" -p x -n 1 --state-in "$T/cut-state"
 if [ "$rc" -ne 0 ]; then ok "a cut state fails"; else not_ok "a cut state fails"; fi
 says "… by name" 'cut-state'
 
+expect 1 "a state into a folder that is not there" "$HONE" run -m "$M" -p x -n 1 --state-out "$T/none/state"
+mkfifo "$T/pipe"
+expect 1 "a state over a pipe" "$HONE" run -m "$M" -p x -n 1 --state-out "$T/pipe"
+says "… which would be replaced" 'is a device or pipe'
+if [ -p "$T/pipe" ]; then ok "… and is still there"; else not_ok "… and is still there"; fi
+
 # logits: --all, the last row, neighbours, text
 expect 0 "logits --all" "$HONE" logits -m "$M" --ids "$prompt,$tokens" --all
 cp "$T/out" "$T/all"
@@ -158,6 +167,34 @@ expect 1 "a directory as prompt" "$HONE" run -m "$M" -f "$T"
 expect 2 "an empty stop string" "$HONE" run -m "$M" -p x --stop ''
 expect 3 "a missing model" "$HONE" run -m "$T/no.gguf" -p x
 says "… by name" 'no\.gguf'
+
+# a file without a tokenizer works with ids
+if [ -f "$ckpt" ]; then
+    "$HONE" convert "$ckpt" -o "$T/mute.gguf" >/dev/null 2>&1
+    expect 0 "no tokenizer, --ids" "$HONE" run -m "$T/mute.gguf" --ids 1 -n 4 --temp 0 --json
+    says "… ids and an empty text" '"tokens":\[403,407,261,378\],"text":"","stop":"length"' "$T/out"
+    expect 0 "… not as JSON" "$HONE" run -m "$T/mute.gguf" --ids 1 -n 4 --temp 0
+    is "… shows the ids" "$(cat "$T/out")" "403 407 261 378"
+    expect 3 "no tokenizer, -p" "$HONE" run -m "$T/mute.gguf" -p x
+    says "… says so" 'has no tokenizer.*--ids'
+else
+    skip "no tokenizer" "$ckpt is not there"
+fi
+
+# a model that computes NaN is an error, never a text
+if [ -f "$ckpt" ]; then
+    "$HONE" convert "$ckpt" --tokenizer "${ckpt%/*}/tok512.bin" -o "$T/nan.gguf" >/dev/null 2>&1
+    i=0
+    while [ $i -lt 64 ]; do
+        printf '\000\000\300\177'
+        i=$((i + 1))
+    done | dd of="$T/nan.gguf" bs=1 seek=$(($(wc -c <"$T/nan.gguf") - 256)) conv=notrunc 2>/dev/null
+    expect 1 "NaN weights" "$HONE" run -m "$T/nan.gguf" -p Once -n 5 --json
+    says "… are named" 'logit of token [0-9]+ is NaN'
+    is "… without a result" "$(wc -c <"$T/out" | tr -d ' ')" 0
+else
+    skip "NaN weights" "$ckpt is not there"
+fi
 
 # interruption: what is there is shown
 "$HONE" run -m "$M" -p "$P" -n -1 -c 4096 --ignore-eos --json >"$T/out" 2>"$T/err" </dev/null &

@@ -17,8 +17,8 @@ not_ok() { # not_ok WHAT [FILE WITH WHY]…
     n_bad=$((n_bad + 1))
     echo "not ok $n_check - $1"
     shift
-    for f; do
-        [ -f "$f" ] && head -c 2000 "$f" | head -n 12 | sed "s|^|#   ${f##*/}: |"
+    for _f; do
+        [ -f "$_f" ] && head -c 2000 "$_f" | head -n 12 | sed "s|^|#   ${_f##*/}: |"
     done
 }
 skip() { # skip WHAT REASON
@@ -32,27 +32,26 @@ run() {
 }
 # expect RC WHAT COMMAND…: the exit code, and an error on stderr exactly when it is not 0
 expect() {
-    want=$1 what=$2
+    _want=$1 _what=$2
     shift 2
     run "$@"
-    if [ "$rc" -ne "$want" ]; then
-        echo "# $*: exit $rc, expected $want"
-        not_ok "$what" "$T/out" "$T/err"
-    elif [ "$want" -ne 0 ] && [ ! -s "$T/err" ]; then
+    if [ "$rc" -ne "$_want" ]; then
+        echo "# $*: exit $rc, expected $_want"
+        not_ok "$_what" "$T/out" "$T/err"
+    elif [ "$_want" -ne 0 ] && [ ! -s "$T/err" ]; then
         echo "# $*: exit $rc without a word on stderr"
-        not_ok "$what"
+        not_ok "$_what"
     elif grep -qiE 'sanitizer|assertion|core dumped' "$T/err"; then
-        not_ok "$what" "$T/err"
+        not_ok "$_what" "$T/err"
     else
-        ok "$what"
+        ok "$_what"
     fi
 }
 # says WHAT PATTERN [FILE]: the last run's errors (or FILE) match
 says() {
-    f=${3:-$T/err}
-    if grep -qE -- "$2" "$f"; then ok "$1"; else
+    if grep -qE -- "$2" "${3:-$T/err}"; then ok "$1"; else
         echo "# expected: $2"
-        not_ok "$1" "$f"
+        not_ok "$1" "${3:-$T/err}"
     fi
 }
 same() { # same WHAT FILE FILE

@@ -7,9 +7,12 @@ them, else from LIB. Lines:
 
     D TYPE ORIGIN BLOCK VALUES           hex bytes of one block; f32 bits of its values, 8 hex digits each
     E TYPE ORIGIN plain|weighted N BLOCKS  the encoding of one row of N inputs
+    H TYPE ORIGIN plain|weighted N HASH    its 64-bit FNV-1a hash, for a long row
 
-Input k of a row is x[k] = ((r >> 40) - 2^23) * 2^(-22 - (k / 32) % 4) with r = number k of splitmix64
-stream 20261 (hn_rand64), weight k is (r >> 40) % 1024 / 1024 of stream 20262.
+Input k of an E row is x[k] = ((r >> 40) - 2^23) * 2^(-22 - (k / 32) % 4) with r = number k of splitmix64
+stream 20261 (hn_rand64). Of an H row, with s = the sum of the four 16-bit quarters of r, less 131070 (close to a
+normal distribution): s 2^-16 in the first quarter of the row, s 2^-50 in the second, (s >> 13) 2^-3 (many ties)
+in the third, |s| 2^-16 + 1 in the last. Weight k is (r >> 40) % 1024 / 1024 of stream 20262.
 """
 import ctypes as C, sys
 import numpy as np
@@ -24,6 +27,13 @@ def rand64(key, k):
     z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & M
     z = ((z ^ z >> 27) * 0x94D049BB133111EB) & M
     return z ^ z >> 31
+
+
+def fnv1a(data):
+    h = 0xCBF29CE484222325
+    for b in data:
+        h = (h ^ b) * 0x100000001B3 & M
+    return h
 
 
 # name: (id, elements, bytes, offsets of f16 fields)
@@ -60,20 +70,34 @@ for name, (tid, elems, size, f16_at) in TYPES.items():
         y = np.where(y == 0, np.float32(0), y)
         print('D', name, origin, raw.tobytes().hex(), ''.join('%08x' % v for v in y.view(np.uint32).ravel()))
 
-N = 512
-x = np.array([((rand64(20261, k) >> 40) - 2**23) * 2.0 ** (-22 - (k // 32) % 4) for k in range(N)], np.float32).reshape(1, N)
-w = np.array([(rand64(20262, k) >> 40) % 1024 / 1024 for k in range(N)], np.float32)
-for name in ['F16', 'BF16', 'Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q8_0', 'Q2_K', 'Q3_K', 'Q4_K', 'Q5_K', 'Q6_K', 'IQ4_NL', 'IQ4_XS', 'TQ1_0', 'TQ2_0',
-             'MXFP4', 'NVFP4', 'Q1_0', 'Q2_0']:
-    tid, elems, size, _ = TYPES[name]
-    for kind in ['plain', 'weighted']:
-        origin = 'gguf'
-        try:
-            if kind == 'weighted' and name not in ('F16', 'BF16', 'Q8_0'):
-                raise NotImplementedError
-            out = GQ.quantize(x, gguf.GGMLQuantizationType(tid)).view(np.uint8).ravel()
-        except (ValueError, NotImplementedError):
-            origin = 'ggml'
-            out = np.zeros(N // elems * size, np.uint8)
-            getattr(lib, 'quantize_' + name.lower().replace('_k', '_K'))(ptr(x), ptr(out), C.c_int64(1), C.c_int64(N), ptr(w) if kind == 'weighted' else None)
-        print('E', name, origin, kind, N, out.tobytes().hex())
+NAMES = ['F16', 'BF16', 'Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q8_0', 'Q2_K', 'Q3_K', 'Q4_K', 'Q5_K', 'Q6_K', 'IQ4_NL', 'IQ4_XS', 'TQ1_0', 'TQ2_0',
+         'MXFP4', 'NVFP4', 'Q1_0', 'Q2_0']
+
+
+def input_e(k, n):
+    return ((rand64(20261, k) >> 40) - 2**23) * 2.0 ** (-22 - (k // 32) % 4)
+
+
+def input_h(k, n):
+    r = rand64(20261, k)
+    s = sum(r >> 16 * i & 65535 for i in range(4)) - 131070
+    return [s * 2.0**-16, s * 2.0**-50, (s >> 13) * 2.0**-3, abs(s) * 2.0**-16 + 1][4 * k // n]
+
+
+for letter, N, f in ('E', 512, input_e), ('H', 65536, input_h):
+    x = np.array([f(k, N) for k in range(N)], np.float32).reshape(1, N)
+    w = np.array([(rand64(20262, k) >> 40) % 1024 / 1024 for k in range(N)], np.float32)
+    for name in NAMES:
+        tid, elems, size, _ = TYPES[name]
+        for kind in ['plain', 'weighted']:
+            origin = 'gguf'
+            try:
+                if kind == 'weighted' and name not in ('F16', 'BF16', 'Q8_0'):
+                    raise NotImplementedError
+                out = GQ.quantize(x, gguf.GGMLQuantizationType(tid)).view(np.uint8).ravel()
+            except (ValueError, NotImplementedError):
+                origin = 'ggml'
+                out = np.zeros(N // elems * size, np.uint8)
+                fn = getattr(lib, 'quantize_' + name.lower().replace('_k', '_K'))
+                fn(ptr(x), ptr(out), C.c_int64(1), C.c_int64(N), ptr(w) if kind == 'weighted' else None)
+            print(letter, name, origin, kind, N, out.tobytes().hex() if letter == 'E' else '%016x' % fnv1a(out.tobytes()))

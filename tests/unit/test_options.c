@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 static const hn_opt own_opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "model file"),
+    HN_OPT("model", "-m", FILE, "FILE", "model file…"),
     HN_OPT("prompt", "-p", STR, "TEXT", "text", .excl = "input"),
     HN_OPT("file", "-f", FILE, "FILE", "file", .excl = "input"),
     HN_OPT("n-predict", "-n --predict", I32, "N", "how many", .def = "128", .min = -1, .max = 1000),
@@ -239,6 +239,10 @@ static void printed(void **state)
     ASSERT_SAYS(t, "-n, --n-predict, --predict N");
     ASSERT_SAYS(t, "(default 0.8)");
     ASSERT_SAYS(t, "cache: f16|f32 (default f16)");
+    free(t);
+    t = written(2); /* … is not ASCII */
+    ASSERT_SAYS(t, "model file\\[u2026]");
+    for (const char *c = t; *c; c++) assert_true((unsigned char)*c < 0x80);
     free(t);
     assert_false(hn_help_completion(stdout, "hone", "tcsh", cmds, common));
 }

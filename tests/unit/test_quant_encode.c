@@ -18,52 +18,67 @@ static int hex2(const char *s)
     return v;
 }
 
-/* The inputs of tests/golden/make_quant_blocks.py. */
-static void golden_input(float *x, float *w, int n)
+/* The inputs of tests/golden/make_quant_blocks.py, which describes them. */
+static void golden_input(float *x, float *w, int n, bool hashed)
 {
     for (int k = 0; k < n; k++) {
-        x[k] = (float)((int64_t)(hn_rand64(20261, (uint64_t)k) >> 40) - (1 << 23)) * ldexpf(1, -22 - k / 32 % 4);
+        uint64_t r = hn_rand64(20261, (uint64_t)k);
+        if (!hashed) {
+            x[k] = (float)((int64_t)(r >> 40) - (1 << 23)) * ldexpf(1, -22 - k / 32 % 4);
+        } else {
+            int s = (int)((r & 65535) + (r >> 16 & 65535) + (r >> 32 & 65535) + (r >> 48)) - 131070;
+            int eighth = s >= 0 ? s / 8192 : -((8191 - s) / 8192);
+            int part = (int)(4ll * k / n);
+            x[k] = part == 0 ? (float)s * 0x1p-16f : part == 1 ? (float)s * 0x1p-50f : part == 2 ? (float)eighth * 0.125f : (float)abs(s) * 0x1p-16f + 1;
+        }
         w[k] = (float)((hn_rand64(20262, (uint64_t)k) >> 40) % 1024) / 1024;
     }
 }
 
+/* Lines E (bytes) and H (hash of a long row). */
 static void golden_rows(void **state)
 {
+    enum { N_MAX = 65536 };
     FILE *f = fopen("tests/golden/quant_blocks.txt", "r");
     assert_non_null(f);
     static char line[65536];
-    uint64_t seen[2] = {0, 0};
-    float x[512], w[512];
-    golden_input(x, w, 512);
+    uint64_t seen[2][2] = {{0, 0}, {0, 0}};
+    float *x = malloc(N_MAX * sizeof *x), *w = malloc(N_MAX * sizeof *w);
     while (fgets(line, sizeof line, f)) {
-        if (line[0] != 'E') continue;
-        strtok(line, " \n");
-        const char *name = strtok(NULL, " \n");
-        int32_t id = hn_type_by_name(name);
+        if (line[0] != 'E' && line[0] != 'H') continue;
+        bool hashed = *strtok(line, " \n") == 'H';
+        int32_t id = hn_type_by_name(strtok(NULL, " \n"));
         strtok(NULL, " \n");
         bool weighted = !strcmp(strtok(NULL, " \n"), "weighted");
         int n = atoi(strtok(NULL, " \n"));
-        const char *bytes = strtok(NULL, " \n");
-        assert_true(id >= 0 && n == 512 && bytes);
+        const char *want = strtok(NULL, " \n");
+        assert_true(id >= 0 && n > 0 && n <= N_MAX && want);
         const hn_type_info *ti = hn_type_get((uint32_t)id);
         assert_non_null(ti->quantize);
-        size_t len = (size_t)hn_row_bytes(ti, 512);
-        assert_int_equal(strlen(bytes), 2 * len);
-        for (int shift = 0; shift < 2; shift++) {
-            uint8_t *out = malloc(len + (size_t)shift);
+        size_t len = (size_t)hn_row_bytes(ti, (uint64_t)n);
+        assert_int_equal(strlen(want), hashed ? 16 : 2 * len);
+        golden_input(x, w, n, hashed);
+        for (size_t shift = 0; shift < 2; shift++) { /* unaligned too */
+            uint8_t *out = malloc(len + shift);
             ti->quantize(out + shift, x, n, weighted ? w : NULL);
-            for (size_t i = 0; i < len; i++)
-                if (out[shift + (int)i] != hex2(bytes + 2 * i))
+            if (hashed && hn_fnv1a(HN_FNV_INIT, out + shift, len) != strtoull(want, NULL, 16))
+                fail_msg("%s %s: hash of %d values differs", ti->name, weighted ? "weighted" : "plain", n);
+            for (size_t i = 0; i < len && !hashed; i++)
+                if (out[shift + i] != hex2(want + 2 * i))
                     fail_msg("%s %s: byte %zu of block %zu is %d, expected %d", ti->name, weighted ? "weighted" : "plain",
-                             i % ti->block_bytes, i / ti->block_bytes, out[shift + (int)i], hex2(bytes + 2 * i));
+                             i % ti->block_bytes, i / ti->block_bytes, out[shift + i], hex2(want + 2 * i));
             free(out);
         }
-        seen[weighted] |= 1ull << id;
+        seen[hashed][weighted] |= 1ull << id;
     }
     fclose(f);
+    free(x);
+    free(w);
     for (uint32_t id = 0; id < HN_TYPE_COUNT; id++) {
         const hn_type_info *ti = hn_type_get(id);
-        if (ti && ti->quantize && id != HN_F32 && !(seen[0] >> id & seen[1] >> id & 1)) fail_msg("no golden rows for %s", ti->name);
+        if (!ti || !ti->quantize || id == HN_F32) continue;
+        for (int i = 0; i < 4; i++)
+            if (!(seen[i & 1][i >> 1] >> id & 1)) fail_msg("no golden rows for %s", ti->name);
     }
 }
 

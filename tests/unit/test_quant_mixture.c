@@ -138,6 +138,8 @@ static void never_quantized(void **state)
     assert_int_equal(one("Q4_K_M", "position_embd.weight", 768, 1024, 0), HN_F32);
     assert_int_equal(one("Q4_K_M", "blk.3.time_mix_w1.weight", 2048, 64, 0), HN_F32);
     assert_int_equal(one("Q4_K_M", "blk.3.time_mix_key.weight", 2048, 2048, 0), HN_Q4_K);
+    assert_int_equal(one("Q4_K_M", "v.sam.neck.0.weight", 2048, 64, 0), HN_F32);
+    assert_int_equal(one("Q4_K_M", "mm.a.code_embd.weight", 2048, 64, 0), HN_F32);
     assert_int_equal(one("nonsense", "blk.3.attn_q.weight", 2048, 2048, 0), HN_F32);
 }
 
@@ -157,6 +159,8 @@ static void single_rules(void **state)
     assert_int_equal(one("F32", "output.weight", 4096, 1024, 0), HN_F32);
     assert_int_equal(one("MXFP4_MOE", "blk.0.ffn_up_exps.weight", 1024, 1024, 64), HN_MXFP4);
     assert_int_equal(one("MXFP4_MOE", "blk.0.attn_q.weight", 1024, 1024, 0), HN_Q8_0);
+    assert_int_equal(one("MXFP4_MOE", "token_embd.weight", 1024, 1024, 0), HN_Q8_0);
+    assert_int_equal(one("IQ2_M", "per_layer_token_embd.weight", 1024, 1024, 0), HN_IQ3_S);
     /* shape fallback */
     static const struct { const char *mix; hn_type at32, at8; } fb[] = {
         {"Q2_K_S", HN_Q4_0, HN_F16}, {"Q3_K_S", HN_Q4_0, HN_F16}, {"Q4_K_S", HN_Q5_0, HN_F16}, {"Q5_K_S", HN_Q5_1, HN_F16}, {"Q6_K", HN_Q8_0, HN_F16},
@@ -190,6 +194,41 @@ static void more_layers(void **state)
         }
 }
 
+/* The types of one tensor kind over the layers of a 32-layer model, run-length coded. */
+static void by_layer(void **state)
+{
+    static const struct { const char *mix, *tensor; int gqa; const char *want; } t[] = {
+        {"Q3_K_M", "attn_v", 4, "2Q5_K 30Q4_K"}, {"Q3_K_M", "ffn_down", 4, "2Q5_K 30Q4_K"}, {"Q3_K_M", "attn_output", 4, "32Q4_K"},
+        {"Q3_K_M", "ffn_up", 4, "32Q3_K"}, {"Q3_K_L", "attn_v", 1, "32Q5_K"}, {"Q3_K_L", "ffn_down", 1, "32Q5_K"}, {"Q3_K_L", "attn_output", 1, "32Q5_K"},
+        {"Q3_K_S", "attn_v", 4, "32Q3_K"}, {"Q4_K_S", "attn_v", 4, "4Q5_K 28Q4_K"}, {"Q4_K_S", "ffn_down", 4, "4Q5_K 28Q4_K"},
+        {"Q4_K_S", "attn_output", 4, "32Q4_K"}, {"Q5_K_S", "attn_v", 4, "32Q5_K"}, {"Q5_K_S", "ffn_down", 4, "32Q5_K"}, {"Q2_K", "attn_v", 4, "32Q4_K"},
+        {"Q2_K", "attn_v", 2, "32Q3_K"}, {"Q2_K", "ffn_down", 4, "32Q3_K"}, {"Q2_K", "attn_output", 4, "32Q3_K"}, {"Q2_K_S", "attn_v", 4, "32Q4_K"},
+        {"Q2_K_S", "attn_v", 1, "32Q2_K"}, {"Q2_K_S", "ffn_down", 4, "4Q4_K 28Q2_K"}, {"IQ4_XS", "attn_v", 4, "32Q5_K"}, {"IQ4_XS", "attn_v", 2, "32IQ4_XS"},
+        {"IQ4_NL", "ffn_down", 4, "4Q5_K 28IQ4_NL"}, {"IQ3_XS", "ffn_gate", 4, "4IQ3_S 24IQ3_XXS 4IQ3_S"}, {"IQ3_XS", "attn_q", 4, "32IQ3_XXS"},
+        {"IQ3_XXS", "attn_k", 4, "32IQ2_S"}, {"IQ3_XXS", "ffn_down", 4, "4Q4_K 28Q3_K"}, {"IQ3_M", "attn_v", 1, "32Q4_K"}, {"IQ2_M", "ffn_down", 4, "4IQ3_S 28IQ2_S"},
+        {"IQ2_M", "attn_v", 1, "32IQ3_S"}, {"IQ1_S", "attn_output", 1, "32IQ2_XXS"}, {"Q4_0", "attn_v", 4, "32Q4_0"}, {"Q6_K", "attn_v", 4, "32Q6_K"},
+        {"Q4_K_M", "attn_qkv", 4, "4Q6_K 2Q4_K 1Q6_K 2Q4_K 1Q6_K 2Q4_K 1Q6_K 2Q4_K 1Q6_K 2Q4_K 1Q6_K 2Q4_K 1Q6_K 2Q4_K 1Q6_K 2Q4_K 5Q6_K"},
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        hn_mix_model m = {.arch = "llama", .n_layer = 32, .n_head = 32, .n_head_kv = 32 / t[i].gqa};
+        hn_mix_state st = {0};
+        char got[512] = "", name[64];
+        int run = 0;
+        hn_type last = HN_F32;
+        for (int il = 0; il <= 32; il++) {
+            snprintf(name, sizeof name, "blk.%d.%s.weight", il, t[i].tensor);
+            hn_type ty = il < 32 ? hn_mix_type(t[i].mix, &m, &st, name, (uint64_t[]){4096, 4096}, 2) : HN_F32;
+            if (ty != last && run) {
+                snprintf(got + strlen(got), sizeof got - strlen(got), "%s%d%s", *got ? " " : "", run, hn_type_get(last)->name);
+                run = 0;
+            }
+            last = ty;
+            run++;
+        }
+        if (strcmp(got, t[i].want)) fail_msg("%s %s: %s, expected %s", t[i].mix, t[i].tensor, got, t[i].want);
+    }
+}
+
 static void special_models(void **state)
 {
     hn_mix_state st = {0};
@@ -215,7 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama3_sizes), cmocka_unit_test(qwen_counts), cmocka_unit_test(names), cmocka_unit_test(never_quantized),
-        cmocka_unit_test(single_rules), cmocka_unit_test(more_layers), cmocka_unit_test(special_models),
+        cmocka_unit_test(single_rules), cmocka_unit_test(more_layers), cmocka_unit_test(by_layer), cmocka_unit_test(special_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static void tensor_sizes(void **state)
     assert_false(NBYTES(HN_I8, 2, UINT64_MAX, 2));
     assert_false(NBYTES(HN_I8, 1, 1ull << 63));
     assert_true(NBYTES(HN_I8, 1, INT64_MAX) && out == INT64_MAX);
-    assert_false(NBYTES(HN_Q1_0, 2, big, 4)); /* bytes would fit, elements do not */
+    assert_false(NBYTES(HN_Q1_0, 2, big, 2)); /* bytes would fit, elements do not */
     assert_false(NBYTES(HN_F32, 5, 1, 1, 1, 1, 1));
     assert_false(NBYTES(HN_F32, -1, 1));
     assert_false(hn_tensor_nbytes(NULL, &big, 1, &out));

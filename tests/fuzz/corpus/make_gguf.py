@@ -1,4 +1,7 @@
-# Seeds for the GGUF fuzzers and tests, written by the public gguf package.
+# Seeds for the GGUF fuzzers and tests, written by the public gguf package (0.19):
+#     python3 make_gguf.py FOLDER
+# py_split-* and py_vocab are also what tests/unit/test_gguf_read.c expects; py_kinds is
+# what tests/unit/test_gguf_write.c must write byte for byte.
 import sys, struct, numpy as np, gguf
 out = sys.argv[1]
 def w(name, arch="llama", **kw): return gguf.GGUFWriter(f"{out}/{name}", arch, **kw)
@@ -27,3 +30,9 @@ x.add_token_scores([-float(i) for i in range(100)]); x.add_token_types([1]*100);
 x = gguf.GGUFWriter(f"{out}/py_split.gguf", "llama", split_max_tensors=2)
 for i in range(5): x.add_tensor(f"t{i}", np.full((4,), i, dtype=np.float32))
 x.write_header_to_file(); x.write_kv_data_to_file(); x.write_tensors_to_file(); x.close()
+
+x = w("py_types.gguf", "qwen2")
+for q, (be, bb) in gguf.GGML_QUANT_SIZES.items():
+    if q.name in ("F32", "F16", "I8", "I16", "I32", "I64", "F64", "Q8_1", "Q8_K"): continue
+    x.add_tensor(f"t.{q.name}", rng.integers(0, 60, (1, bb), dtype=np.uint8), raw_dtype=q)
+done(x)

@@ -1,0 +1,421 @@
+/* hone inspect: what is in a GGUF file. Everything it shows comes from strangers, so
+ * it is escaped on the way out. */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    CHUNK = 1 << 16,   /* elements decoded at a time; a multiple of every block */
+    SHOW_TEXT = 4,     /* elements of an array shown to people … */
+    SHOW_JSON = 16,    /* … and to programs */
+    MAX_TYPES = 64
+};
+
+static const hn_opt inspect_opts[] = {
+    HN_OPT("tensor", NULL, STR, "NAME", "this tensor only: its shape, and the range of its numbers"),
+    HN_OPT("f32", NULL, FLAG, NULL, "with --tensor: write its numbers to standard output, raw little-endian f32"),
+    HN_OPT("check", NULL, FLAG, NULL, "read all tensor data too; exit code 3 if a number is not finite"),
+    HN_OPT_END,
+};
+static const hn_opt_group inspect_group = { "Output", inspect_opts };
+static const hn_opt_group *const groups[] = { &inspect_group, NULL };
+
+typedef struct type_count { const char *name; uint64_t n, n_bytes; } type_count;
+
+typedef struct summary {
+    uint64_t n_params, n_bytes;
+    type_count type[MAX_TYPES]; /* most bytes first */
+    size_t n_type;
+    hone_kv arch, name; /* type HONE_KV_STRING if there */
+} summary;
+
+static uint64_t n_elements(const hone_tensor_info *t) { return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; }
+
+static int by_bytes(const void *a, const void *b)
+{
+    const type_count *x = a, *y = b;
+    return x->n_bytes > y->n_bytes ? -1 : x->n_bytes < y->n_bytes;
+}
+
+static bool key_is(const hone_kv *kv, const char *key) { return kv->key.len == strlen(key) && memcmp(kv->key.ptr, key, kv->key.len) == 0; }
+
+static void sum_up(const hone_file *f, summary *s)
+{
+    *s = (summary){ 0 };
+    for (uint64_t i = 0; i < hone_file_n_tensors(f); i++) {
+        hone_tensor_info t;
+        hone_file_tensor(f, i, &t);
+        s->n_params += n_elements(&t);
+        s->n_bytes += t.n_bytes;
+        size_t k = 0;
+        while (k < s->n_type && strcmp(s->type[k].name, t.type_name) != 0) k++;
+        if (k == MAX_TYPES) continue;
+        if (k == s->n_type) s->type[s->n_type++] = (type_count){ .name = t.type_name };
+        s->type[k].n++;
+        s->type[k].n_bytes += t.n_bytes;
+    }
+    qsort(s->type, s->n_type, sizeof *s->type, by_bytes);
+    for (uint64_t i = 0; i < hone_file_n_kv(f); i++) {
+        hone_kv kv;
+        hone_file_kv(f, i, &kv);
+        if (kv.type != HONE_KV_STRING) continue;
+        if (key_is(&kv, "general.architecture")) s->arch = kv;
+        if (key_is(&kv, "general.name")) s->name = kv;
+    }
+}
+
+static double bits_per_weight(uint64_t n_bytes, uint64_t n) { return n ? 8.0 * (double)n_bytes / (double)n : 0; }
+
+static const char *kind_name(hone_kv_type t)
+{
+    static const char *const names[] = { "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64" };
+    return (size_t)t < sizeof names / sizeof *names ? names[t] : "?";
+}
+
+/* ---- JSON --------------------------------------------------------------------------------- */
+
+/* Text as it is where it is valid UTF-8, else with \xHH for what is not. */
+static json_t *json_text(const char *s, size_t len)
+{
+    json_t *j = json_stringn(s, len);
+    if (j || len > (SIZE_MAX - 16) / 4) return j;
+    char *e = malloc(4 * len + 16);
+    if (!e) return NULL;
+    j = json_string(hn_escape(e, 4 * len + 16, s, len));
+    free(e);
+    return j;
+}
+
+/* Numbers JSON cannot hold become strings: integers from 2^63, nan, inf. */
+static json_t *json_value(const hone_kv *kv)
+{
+    char buf[64];
+    switch (kv->type) {
+    case HONE_KV_U8: case HONE_KV_U16: case HONE_KV_U32: case HONE_KV_U64:
+        if (kv->v.u <= INT64_MAX) return json_integer((json_int_t)kv->v.u);
+        snprintf(buf, sizeof buf, "%" PRIu64, kv->v.u);
+        return json_string(buf);
+    case HONE_KV_I8: case HONE_KV_I16: case HONE_KV_I32: case HONE_KV_I64: return json_integer(kv->v.i);
+    case HONE_KV_F32: case HONE_KV_F64:
+        if (isfinite(kv->v.f)) return json_real(kv->v.f);
+        return json_string(isnan(kv->v.f) ? "nan" : kv->v.f > 0 ? "inf" : "-inf");
+    case HONE_KV_BOOL: return json_boolean(kv->v.b);
+    case HONE_KV_STRING: return json_text(kv->v.s.ptr, kv->v.s.len);
+    case HONE_KV_ARRAY: return json_pack("{s:s, s:I}", "elem_type", kind_name(kv->elem_type), "count", (json_int_t)kv->count);
+    }
+    return NULL;
+}
+
+/* {"type", "value"}, or for arrays {"type", "elem_type", "count", "head": [first elements]} */
+static json_t *json_entry(const hone_file *f, uint64_t i, const hone_kv *kv)
+{
+    json_t *o = json_pack("{s:s}", "type", kind_name(kv->type));
+    if (kv->type != HONE_KV_ARRAY) {
+        json_object_set_new(o, "value", json_value(kv));
+        return o;
+    }
+    json_object_set_new(o, "elem_type", json_string(kind_name(kv->elem_type)));
+    json_object_set_new(o, "count", json_integer((json_int_t)kv->count));
+    json_t *head = json_array();
+    hone_kv e;
+    for (uint64_t k = 0; k < SHOW_JSON && hone_file_kv_elem(f, i, k, &e); k++) json_array_append_new(head, json_value(&e));
+    json_object_set_new(o, "head", head);
+    return o;
+}
+
+static json_t *json_metadata(const hone_file *f)
+{
+    json_t *o = json_object();
+    for (uint64_t i = 0; i < hone_file_n_kv(f); i++) {
+        hone_kv kv;
+        hone_file_kv(f, i, &kv);
+        char *key = malloc(kv.key.len + 1); /* valid UTF-8 without NUL: the reader saw to it */
+        if (!key) {
+            json_decref(o);
+            return NULL;
+        }
+        memcpy(key, kv.key.ptr, kv.key.len);
+        key[kv.key.len] = 0;
+        json_object_set_new(o, key, json_entry(f, i, &kv));
+        free(key);
+    }
+    return o;
+}
+
+static json_t *json_tensor(const hone_file *f, uint64_t i)
+{
+    hone_tensor_info t;
+    hone_file_tensor(f, i, &t);
+    json_t *o = json_object(), *shape = json_array();
+    json_object_set_new(o, "name", json_text(t.name.ptr, t.name.len));
+    json_object_set_new(o, "type", json_string(t.type_name));
+    for (int32_t d = 0; d < t.n_dim; d++) json_array_append_new(shape, json_integer((json_int_t)t.ne[d]));
+    json_object_set_new(o, "shape", shape);
+    json_object_set_new(o, "n_elements", json_integer((json_int_t)n_elements(&t)));
+    json_object_set_new(o, "bytes", json_integer((json_int_t)t.n_bytes));
+    json_object_set_new(o, "offset", json_integer((json_int_t)t.offset));
+    json_object_set_new(o, "part", json_integer(t.part));
+    return o;
+}
+
+static json_t *json_head(const hone_file *f, const char *path, const summary *s)
+{
+    json_t *o = hn_json_new("hone.inspect/1");
+    json_object_set_new(o, "file", json_text(path, strlen(path)));
+    json_object_set_new(o, "version", json_integer(hone_file_version(f)));
+    json_object_set_new(o, "size", json_integer((json_int_t)hone_file_size(f)));
+    json_object_set_new(o, "n_parts", json_integer(hone_file_n_parts(f)));
+    json_object_set_new(o, "architecture", s->arch.type == HONE_KV_STRING ? json_value(&s->arch) : json_null());
+    json_object_set_new(o, "name", s->name.type == HONE_KV_STRING ? json_value(&s->name) : json_null());
+    json_object_set_new(o, "n_params", json_integer((json_int_t)s->n_params));
+    json_object_set_new(o, "tensor_bytes", json_integer((json_int_t)s->n_bytes));
+    json_object_set_new(o, "bits_per_weight", s->n_params ? json_real(bits_per_weight(s->n_bytes, s->n_params)) : json_null());
+    return o;
+}
+
+static int print_json(const hone_file *f, const char *path, const summary *s)
+{
+    json_t *o = json_head(f, path, s), *types = json_object(), *tensors = json_array();
+    for (size_t k = 0; k < s->n_type; k++)
+        json_object_set_new(types, s->type[k].name,
+                            json_pack("{s:I, s:I}", "tensors", (json_int_t)s->type[k].n, "bytes", (json_int_t)s->type[k].n_bytes));
+    for (uint64_t i = 0; i < hone_file_n_tensors(f); i++) json_array_append_new(tensors, json_tensor(f, i));
+    json_object_set_new(o, "types", types);
+    json_object_set_new(o, "metadata", json_metadata(f));
+    json_object_set_new(o, "tensors", tensors);
+    return hn_json_print(o);
+}
+
+/* ---- text --------------------------------------------------------------------------------------- */
+
+static void print_value(const hone_kv *kv)
+{
+    char buf[120];
+    switch (kv->type) {
+    case HONE_KV_U8: case HONE_KV_U16: case HONE_KV_U32: case HONE_KV_U64: hn_out_printf("%" PRIu64, kv->v.u); break;
+    case HONE_KV_I8: case HONE_KV_I16: case HONE_KV_I32: case HONE_KV_I64: hn_out_printf("%" PRId64, kv->v.i); break;
+    case HONE_KV_F32: hn_out_printf("%.9g", kv->v.f); break;
+    case HONE_KV_F64: hn_out_printf("%.17g", kv->v.f); break;
+    case HONE_KV_BOOL: hn_out_printf("%s", kv->v.b ? "true" : "false"); break;
+    case HONE_KV_STRING: hn_out_printf("\"%s\"", hn_escape(buf, sizeof buf, kv->v.s.ptr, kv->v.s.len)); break;
+    case HONE_KV_ARRAY: hn_out_printf("%s[%" PRIu64 "]", kind_name(kv->elem_type), kv->count); break;
+    }
+}
+
+static void print_metadata(const hone_file *f)
+{
+    hn_out_printf("\nmetadata: %" PRIu64 " entries\n", hone_file_n_kv(f));
+    for (uint64_t i = 0; i < hone_file_n_kv(f); i++) {
+        hone_kv kv, e;
+        hone_file_kv(f, i, &kv);
+        char type[48];
+        if (kv.type == HONE_KV_ARRAY) snprintf(type, sizeof type, "%s[%" PRIu64 "]", kind_name(kv.elem_type), kv.count);
+        else snprintf(type, sizeof type, "%s", kind_name(kv.type));
+        hn_out_printf("  %-44s %-16s ", HN_ESC(kv.key.ptr, kv.key.len), type);
+        if (kv.type != HONE_KV_ARRAY) print_value(&kv);
+        for (uint64_t k = 0; kv.type == HONE_KV_ARRAY && k < SHOW_TEXT && hone_file_kv_elem(f, i, k, &e); k++) {
+            if (k) hn_out_printf(", ");
+            print_value(&e);
+        }
+        if (kv.type == HONE_KV_ARRAY && kv.count > SHOW_TEXT) hn_out_printf(", …");
+        if (kv.type == HONE_KV_STRING && kv.v.s.len > 100) hn_out_printf(" (%zu bytes)", kv.v.s.len);
+        hn_out_printf("\n");
+    }
+}
+
+static const char *shape_text(char *buf, size_t cap, const hone_tensor_info *t)
+{
+    size_t o = (size_t)snprintf(buf, cap, "[");
+    for (int32_t d = 0; d < t->n_dim; d++) o += (size_t)snprintf(buf + o, cap - o, "%s%" PRIu64, d ? ", " : "", t->ne[d]);
+    snprintf(buf + o, cap - o, "]");
+    return buf;
+}
+
+static void print_tensors(const hone_file *f)
+{
+    hn_out_printf("\ntensors: %" PRIu64 "; shapes as stored, row length first\n", hone_file_n_tensors(f));
+    for (uint64_t i = 0; i < hone_file_n_tensors(f); i++) {
+        hone_tensor_info t;
+        char shape[128];
+        hone_file_tensor(f, i, &t);
+        hn_out_printf("  %-40s %-8s %-22s %14" PRIu64 " bytes  %7.4f bits\n", HN_ESC(t.name.ptr, t.name.len), t.type_name,
+                      shape_text(shape, sizeof shape, &t), t.n_bytes, bits_per_weight(t.n_bytes, n_elements(&t)));
+    }
+}
+
+static void print_line(const char *label, const hone_kv *kv)
+{
+    if (kv->type == HONE_KV_STRING) hn_out_printf("%-16s %s\n", label, HN_ESC(kv->v.s.ptr, kv->v.s.len));
+}
+
+static int print_text(const hone_file *f, const char *path, const summary *s)
+{
+    hn_out_printf("%-16s %s\n", "file", HN_ESC(path, strlen(path)));
+    hn_out_printf("%-16s GGUF %" PRIu32, "format", hone_file_version(f));
+    if (hone_file_n_parts(f) > 1) hn_out_printf(", %" PRId32 " parts", hone_file_n_parts(f));
+    hn_out_printf("\n%-16s %" PRIu64 " bytes (%.1f MiB)\n", "size", hone_file_size(f), (double)hone_file_size(f) / 0x1p20);
+    print_line("architecture", &s->arch);
+    print_line("name", &s->name);
+    hn_out_printf("%-16s %" PRIu64 " (%.3f billion)\n", "parameters", s->n_params, (double)s->n_params / 1e9);
+    hn_out_printf("%-16s %" PRIu64 " (%.1f MiB)\n", "tensor bytes", s->n_bytes, (double)s->n_bytes / 0x1p20);
+    if (s->n_params) hn_out_printf("%-16s %.4f\n", "bits per weight", bits_per_weight(s->n_bytes, s->n_params));
+    for (size_t k = 0; k < s->n_type; k++)
+        hn_out_printf("%-16s %-8s %6" PRIu64 " tensors %12.1f MiB\n", k ? "" : "types", s->type[k].name, s->type[k].n, (double)s->type[k].n_bytes / 0x1p20);
+    print_metadata(f);
+    print_tensors(f);
+    return HN_EXIT_OK;
+}
+
+/* ---- one tensor ------------------------------------------------------------------------------------- */
+
+/* Calls fn on the whole tensor, decoded, piece by piece. */
+static int each_chunk(const hone_file *f, uint64_t i, void (*fn)(void *arg, const float *y, uint64_t n), void *arg)
+{
+    hone_tensor_info t;
+    hone_error err;
+    hone_file_tensor(f, i, &t);
+    uint64_t total = n_elements(&t);
+    float *y = malloc(CHUNK * sizeof *y);
+    if (!y) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for %d numbers", CHUNK);
+    int code = HN_EXIT_OK;
+    for (uint64_t at = 0; at < total && code == HN_EXIT_OK && !hn_out_failed(); at += CHUNK) {
+        uint64_t n = total - at < CHUNK ? total - at : CHUNK;
+        if (hn_interrupted()) code = hn_exit_code(HONE_E_INTERRUPTED);
+        else if (hone_file_read_f32(f, i, at, n, y, &err) != HONE_OK) code = hn_cli_fail(&err);
+        else fn(arg, y, n);
+    }
+    free(y);
+    return hn_out_failed() ? HN_EXIT_FAILURE : code;
+}
+
+static void write_chunk(void *unused, const float *y, uint64_t n)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    hn_out_write(y, (size_t)n * sizeof *y);
+#else
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, &y[i], 4);
+        u = __builtin_bswap32(u);
+        hn_out_write(&u, 4);
+    }
+#endif
+}
+
+typedef struct stats {
+    uint64_t n, n_nan, n_inf, n_zero; /* n: finite numbers */
+    double min, max, sum, sum2;
+} stats;
+
+static void add_chunk(void *arg, const float *y, uint64_t n)
+{
+    stats *s = arg;
+    for (uint64_t i = 0; i < n; i++) {
+        double x = (double)y[i];
+        if (isnan(x)) s->n_nan++;
+        else if (isinf(x)) s->n_inf++;
+        else {
+            if (!s->n || x < s->min) s->min = x;
+            if (!s->n || x > s->max) s->max = x;
+            s->n++;
+            s->n_zero += x == 0;
+            s->sum += x;
+            s->sum2 += x * x;
+        }
+    }
+}
+
+static int show_tensor(const hn_cli *cli, const hone_file *f, uint64_t i, const char *path, const summary *sum)
+{
+    stats s = { 0 };
+    int code = each_chunk(f, i, add_chunk, &s);
+    if (code != HN_EXIT_OK) return code;
+    double mean = s.n ? s.sum / (double)s.n : 0, rms = s.n ? sqrt(s.sum2 / (double)s.n) : 0;
+    if (cli->json) {
+        json_t *o = json_head(f, path, sum), *t = json_tensor(f, i);
+        json_object_set_new(t, "min", s.n ? json_real(s.min) : json_null());
+        json_object_set_new(t, "max", s.n ? json_real(s.max) : json_null());
+        json_object_set_new(t, "mean", s.n ? json_real(mean) : json_null());
+        json_object_set_new(t, "rms", s.n ? json_real(rms) : json_null());
+        json_object_set_new(t, "n_zero", json_integer((json_int_t)s.n_zero));
+        json_object_set_new(t, "n_nan", json_integer((json_int_t)s.n_nan));
+        json_object_set_new(t, "n_inf", json_integer((json_int_t)s.n_inf));
+        json_object_set_new(o, "tensor", t);
+        return hn_json_print(o);
+    }
+    hone_tensor_info t;
+    char shape[128];
+    hone_file_tensor(f, i, &t);
+    hn_out_printf("%-16s %s\n%-16s %s\n%-16s %s\n", "tensor", HN_ESC(t.name.ptr, t.name.len), "type", t.type_name, "shape", shape_text(shape, sizeof shape, &t));
+    hn_out_printf("%-16s %" PRIu64 "\n%-16s %" PRIu64 " (%.4f bits each)\n", "elements", n_elements(&t), "bytes", t.n_bytes,
+                  bits_per_weight(t.n_bytes, n_elements(&t)));
+    hn_out_printf("%-16s %" PRIu64 " in the data section of part %" PRId32 "\n", "offset", t.offset, t.part + 1);
+    if (s.n) hn_out_printf("%-16s %.9g\n%-16s %.9g\n%-16s %.9g\n%-16s %.9g\n", "min", s.min, "max", s.max, "mean", mean, "rms", rms);
+    hn_out_printf("%-16s %" PRIu64 " zero, %" PRIu64 " NaN, %" PRIu64 " infinite\n", "of them", s.n_zero, s.n_nan, s.n_inf);
+    return HN_EXIT_OK;
+}
+
+static int no_such_tensor(const hone_file *f, const char *path, const char *name)
+{
+    uint64_t n = hone_file_n_tensors(f);
+    char **names = calloc(n ? n : 1, sizeof *names);
+    for (uint64_t i = 0; names && i < n; i++) {
+        hone_tensor_info t;
+        hone_file_tensor(f, i, &t);
+        names[i] = strndup(t.name.ptr, t.name.len); /* NULLs are skipped */
+    }
+    const char *near = names ? hn_nearest(name, (const char *const *)names, n) : NULL;
+    int code = hn_cli_error(HN_EXIT_FAILURE, "%s: no tensor '%s' among %" PRIu64 "%s%s%s", HN_ESC(path, strlen(path)), HN_ESC(name, strlen(name)), n,
+                            near ? "; did you mean '" : "; hone inspect lists them", near ? HN_ESC(near, strlen(near)) : "", near ? "'?" : "");
+    for (uint64_t i = 0; names && i < n; i++) free(names[i]);
+    free(names);
+    return code;
+}
+
+static int one_tensor(const hn_cli *cli, const hone_file *f, const char *path, const summary *s)
+{
+    const char *name = hn_opts_str(cli->opts, "tensor");
+    int64_t i = hone_file_find_tensor(f, name);
+    if (i < 0) return no_such_tensor(f, path, name);
+    if (!hn_opts_flag(cli->opts, "f32")) return show_tensor(cli, f, (uint64_t)i, path, s);
+    return each_chunk(f, (uint64_t)i, write_chunk, NULL);
+}
+
+static int inspect(const hn_cli *cli)
+{
+    const char *path = hn_opts_arg(cli->opts, 0);
+    bool tensor = hn_opts_given(cli->opts, "tensor"), f32 = hn_opts_flag(cli->opts, "f32");
+    if (f32 && !tensor) return hn_cli_usage(cli, "--f32 needs --tensor NAME");
+    if (f32 && cli->json) return hn_cli_usage(cli, "--f32 writes raw numbers, --json text: choose one");
+    if (f32 && isatty(STDOUT_FILENO)) return hn_cli_usage(cli, "--f32 writes raw numbers, but standard output is a terminal; redirect it to a file");
+    hone_file *f;
+    hone_error err;
+    if (hone_file_open(&f, path, &err) != HONE_OK) return hn_cli_fail_model(&err);
+    summary s;
+    sum_up(f, &s);
+    int code = HN_EXIT_OK;
+    if (hn_opts_flag(cli->opts, "check") && hone_file_check(f, &err) != HONE_OK) {
+        hn_cli_fail(&err);
+        code = HN_EXIT_MODEL;
+    } else if (tensor) code = one_tensor(cli, f, path, &s);
+    else if (cli->json) code = print_json(f, path, &s);
+    else code = print_text(f, path, &s);
+    hone_file_close(f);
+    return code;
+}
+
+const hn_command hn_command_inspect = {
+    .name = "inspect",
+    .summary = "Show metadata and tensors of a GGUF file",
+    .args = "FILE",
+    .min_args = 1,
+    .max_args = 1,
+    .groups = groups,
+    .examples = "hone inspect model.gguf\n"
+                "hone inspect model.gguf --json | jq .metadata\n"
+                "hone inspect model.gguf --tensor output_norm.weight --f32 >norm.f32\n",
+    .run = inspect,
+};
