@@ -230,8 +230,8 @@ static void engine_hash(const char *path, int32_t threads, bool together, char *
     static hn_q_prompts p;
     static hn_quality q;
     hone_model *m;
-    hone_context *ctx;
-    hone_session *s;
+    hone_context *ctx = NULL;
+    hone_session *s = NULL;
     hone_error err;
     hone_context_params cp = { .n_threads = threads };
     hone_session_params sp = { .n_ctx = HN_Q_MAX_PROMPT + HN_Q_STEPS, .n_seq = HN_Q_PROMPTS };
