@@ -459,8 +459,8 @@ static void print_report(const bench *b, json_t *r)
     const char *path = hn_opts_str(b->cli->opts, "model");
     hn_out_printf("model    %s: %s %s, %.1f MB, %.1f M weights\n", HN_ESC(path, strlen(path)), text_of(b->model, "arch"), text_of(b->model, "type"),
                   field(b->model, "bytes") / 1e6, field(b->model, "params") / 1e6);
-    hn_out_printf("config   prompt %d, generate %d, depth %d; %.0f threads, %s, kv %s, chunk %d; %d fresh process%s\n", b->config.n_prompt,
-                  b->config.n_gen, b->config.depth, field(c, "threads"), text_of(c, "cpu"), text_of(c, "kv"),
+    hn_out_printf("config   prompt %d, generate %d, depth %d; %.0f thread%s, %s, kv %s, chunk %d; %d fresh process%s\n", b->config.n_prompt,
+                  b->config.n_gen, b->config.depth, field(c, "threads"), field(c, "threads") == 1 ? "" : "s", text_of(c, "cpu"), text_of(c, "kv"),
                   hn_opts_i32(b->cli->opts, "chunk"), b->n_samples, b->n_samples == 1 ? "" : "es");
     hn_out_printf("machine  %s, %d cores, %s (env %s)\n\n", b->env.cpu_model[0] ? b->env.cpu_model : b->env.machine, b->env.cores, b->env.kernel,
                   b->env.hash);
