@@ -146,6 +146,7 @@ stage_asan() {
         esac
         check "asan $name" "$t" "$@" $corpus
     done
+    check "asan mutated models, opened and run" build/asan/tests/fuzz/mutate_gguf -model "${MUTANTS:-20000}" tests/fuzz/corpus/model
 }
 stage_tsan() {
     # address space layout randomisation with many bits confuses older ThreadSanitizers

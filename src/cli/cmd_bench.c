@@ -172,6 +172,7 @@ static int run_child(bench *b, const char *mode, hn_child *out)
     if (hn_opts_str(o, "cpu")) ARG("--cpu=%s", hn_opts_str(o, "cpu"));
     ARG("--chunk=%d", hn_opts_i32(o, "chunk"));
     ARG("--kv=%s", hn_opts_str(o, "kv"));
+    if (hn_opts_flag(o, "allow-paging")) ARG("--allow-paging");
     ARG("--n-prompt=%d", b->config.n_prompt);
     ARG("--n-gen=%d", b->config.n_gen);
     ARG("--depth=%d", b->config.depth);
