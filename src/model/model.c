@@ -74,14 +74,7 @@ static hone_status get_int(const hone_model *m, const char *suffix, int64_t lo, 
     char key[128];
     uint32_t v = 0;
     bool found = false;
-    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
-    if (at >= 0) { /* a per-layer array is fine when all layers agree */
-        hone_kv kv;
-        hn_gguf_kv(m->file, (uint64_t)at, &kv);
-        if (kv.type == HONE_KV_ARRAY)
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is an array (per-layer values); %s models here have one value for all layers", m->path, key, m->arch->name);
-    }
-    hone_status st = hn_gguf_get_u32(m->file, key, &v, &found, err);
+    hone_status st = hn_gguf_get_u32(m->file, hn_arch_key(m, key, suffix), &v, &found, err);
     if (st != HONE_OK) return st;
     if (!found) {
         if (def < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is missing; architecture %s needs it", m->path, key, m->arch->name);
@@ -90,6 +83,31 @@ static hone_status get_int(const hone_model *m, const char *suffix, int64_t lo, 
     }
     if ((int64_t)v < lo || (int64_t)v > hi)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %u, expected %lld to %lld", m->path, key, v, (long long)lo, (long long)hi);
+    *out = (int32_t)v;
+    return HONE_OK;
+}
+
+/* Like get_int for a key that may be an array with a value per layer: fine when all layers agree. */
+static hone_status get_per_layer(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out, hone_error *err)
+{
+    char key[128];
+    hn_gguf_array a;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix)), n_layer = m->hp.n_layer;
+    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) return get_int(m, suffix, lo, hi, def, out, err);
+    uint32_t size = hn_gguf_type_size(a.elem_type);
+    bool is_signed = a.elem_type == HONE_KV_I8 || a.elem_type == HONE_KV_I16 || a.elem_type == HONE_KV_I32 || a.elem_type == HONE_KV_I64;
+    if (!size || a.elem_type == HONE_KV_F32 || a.elem_type == HONE_KV_F64 || a.elem_type == HONE_KV_BOOL)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %s, expected an integer or one per layer", m->path, key, hn_gguf_type_name(a.elem_type));
+    if (a.count != (uint64_t)n_layer)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu values, expected one for each of %lld layers", m->path, key, (unsigned long long)a.count, (long long)n_layer);
+    uint64_t v = 0;
+    for (uint32_t i = 0; i < size; i++) v |= (uint64_t)a.data[i] << (8 * i);
+    if (is_signed && size < 8 && v >> (8 * size - 1)) v |= ~(uint64_t)0 << (8 * size);
+    for (uint64_t i = 1; i < a.count; i++)
+        if (memcmp(a.data + i * size, a.data, size))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s differs between layers 0 and %llu; %s models here have one value for all layers", m->path, key, (unsigned long long)i, m->arch->name);
+    if (is_signed ? (int64_t)v < lo || (int64_t)v > hi : v > (uint64_t)hi || (int64_t)v < lo)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[0] = %lld, expected %lld to %lld", m->path, key, (long long)v, (long long)lo, (long long)hi);
     *out = (int32_t)v;
     return HONE_OK;
 }
@@ -187,9 +205,9 @@ static hone_status read_hparams(hone_model *m, hone_error *err)
     if ((st = get_int(m, "block_count", 1, HN_MAX_LAYER, -1, &hp->n_layer, err)) != HONE_OK) return st;
     if ((st = get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
     if ((st = get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
-    if ((st = get_int(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
-    if ((st = get_int(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
-    if ((st = get_int(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK) return st;
+    if ((st = get_per_layer(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
+    if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
+    if ((st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK) return st;
     if ((st = get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
     if (n_expert) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path, hn_arch_key(m, key, "expert_count"), n_expert);
     if (hp->n_head % hp->n_head_kv)
