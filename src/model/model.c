@@ -28,8 +28,7 @@ static hone_status find(hone_model *m, const hn_gguf_tensor **out, const char *n
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s has shape {%llu, %llu, %llu, %llu}, expected {%lld, %lld}", m->path, name,
                        (unsigned long long)t->ne[0], (unsigned long long)t->ne[1], (unsigned long long)t->ne[2],
                        (unsigned long long)t->ne[3], (long long)ne0, (long long)ne1);
-    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++)
-        if (hn_gguf_tensor_at(m->file, i) == t) m->bound[i] = true;
+    m->bound[t - hn_gguf_tensor_at(m->file, 0)] = true;
     *out = t;
     return HONE_OK;
 }
@@ -130,6 +129,18 @@ static hone_status get_real(const hone_model *m, const char *suffix, double lo, 
     return HONE_OK;
 }
 
+/* Angles of sane files are at most 1 a position; hn_sincos must not see what is beyond its range. */
+enum { MAX_ANGLE = 16 };
+_Static_assert((int64_t)HN_MAX_CTX * MAX_ANGLE <= (int64_t)1 << 30, "positions times angles stay in the range of hn_sincos");
+
+static hone_status check_angles(const hone_model *m, hone_error *err)
+{
+    for (int32_t i = 0; i < m->hp.n_rot / 2; i++)
+        if (!(fabs(m->hp.rope_freq[i]) <= MAX_ANGLE))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: the keys %s.rope.* turn pair %d by %g a position, expected at most %d", m->path, m->arch->name, i, m->hp.rope_freq[i], MAX_ANGLE);
+    return HONE_OK;
+}
+
 /* Angles per position, with Llama-3 factors, linear or YaRN scaling applied. */
 static hone_status read_rope(hone_model *m, hone_error *err)
 {
@@ -166,22 +177,25 @@ static hone_status read_rope(hone_model *m, hone_error *err)
     const float *factors = NULL;
     if (!hp->rope_neox && (st = hn_bind_vector(m, &factors, "rope_freqs.weight", n / 2, true, err)) != HONE_OK) return st;
     for (int32_t i = 0; factors && i < n / 2; i++)
-        if (!(factors[i] > 0) || isinf(factors[i]))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor rope_freqs.weight[%d] = %g, expected a positive number", m->path, i, (double)factors[i]);
+        if (!(factors[i] >= 1.0f / MAX_ANGLE) || isinf(factors[i]))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor rope_freqs.weight[%d] = %g, expected a number of at least %g", m->path, i, (double)factors[i], 1.0 / MAX_ANGLE);
     hp->rope_freq = hn_arena_alloc(m->arena, (size_t)(n / 2) * sizeof(double));
     if (!hp->rope_freq) return HN_FAIL(err, HONE_E_NOMEM, "%s: rope table", m->path);
     hn_rope_freqs(hp->rope_freq, n, base, factors, yarn ? 1.0 : 1.0 / (double)factor);
-    if (!yarn) return HONE_OK;
+    if (!yarn) return check_angles(m, err);
 
-    /* YaRN (Peng et al. 2023): interpolate slow dimensions, keep fast ones, a ramp between */
+    /* YaRN (Peng et al. 2023): interpolate slow dimensions, keep fast ones, a ramp between. A
+     * negative ext_factor means 1; 0 leaves plain interpolation, without the correction of
+     * magnitude (ggml-org/llama.cpp:ggml/src/ggml-cpu/ops.cpp rope_yarn). */
     int32_t n_orig;
     float fast, slow, ext, attn, attn2;
     if ((st = get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, hp->n_ctx_train, &n_orig, err)) != HONE_OK) return st;
     if ((st = get_real(m, "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0, &fast, err)) != HONE_OK) return st;
     if ((st = get_real(m, "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0, &slow, err)) != HONE_OK) return st;
-    if ((st = get_real(m, "rope.scaling.yarn_ext_factor", -1, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
+    if ((st = get_real(m, "rope.scaling.yarn_ext_factor", -1e6, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
     if ((st = get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &attn, err)) != HONE_OK) return st;
     if ((st = get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, attn, &attn2, err)) != HONE_OK) return st;
+    if (ext < 0) ext = 1.0f;
     const double two_pi = 6.283185307179586477, l2 = hn_log2_f64(base);
     double lo = floor(n * hn_log2_f64(n_orig / (two_pi * (double)fast)) / (2.0 * l2));
     double hi = ceil(n * hn_log2_f64(n_orig / (two_pi * (double)slow)) / (2.0 * l2));
@@ -192,8 +206,9 @@ static hone_status read_rope(hone_model *m, hone_error *err)
         double mix = (double)ext * (1.0 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp));
         hp->rope_freq[i] *= (1.0 - mix) / (double)factor + mix;
     }
-    hp->rope_mscale = (float)((double)attn2 * (1.0 + 0.1 * hn_log2_f64(factor) * 0.693147180559945309417));
-    return HONE_OK;
+    double magnitude = ext > 0 ? 1.0 + 0.1 * hn_log2_f64(factor) * 0.693147180559945309417 : 1.0;
+    hp->rope_mscale = (float)((double)attn2 * magnitude);
+    return check_angles(m, err);
 }
 
 static hone_status read_hparams(hone_model *m, hone_error *err)
