@@ -81,7 +81,8 @@ static inline bb *tm_put(tiny *m, const char *key, uint32_t type)
     if (!e) {
         assert_true(m->n_kv < 64);
         e = &m->kv[m->n_kv++];
-        snprintf(e->key, sizeof e->key, "%s", key);
+        assert_true(strlen(key) < sizeof e->key);
+        memcpy(e->key, key, strlen(key) + 1);
     }
     e->type = type;
     e->value.n = 0;
@@ -102,6 +103,7 @@ static inline void tm_drop_kv(tiny *m, const char *key)
     assert_non_null(e);
     bb_free(&e->value);
     *e = m->kv[--m->n_kv];
+    m->kv[m->n_kv] = (tm_kv){ .key = "" };
 }
 /* "{arch}.{suffix}" */
 static inline const char *tm_key(const tiny *m, const char *suffix)
