@@ -174,7 +174,7 @@ hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, 
     *logits = NULL;
     if (n_tok < 1) return HN_FAIL(err, HONE_E_ARG, "prompt of %d tokens, expected at least 1", n_tok);
     if ((int64_t)len + n_tok > s->n_ctx)
-        return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit a context of %d positions", len + n_tok, s->n_ctx);
+        return HN_FAIL(err, HONE_E_CTX, "%lld tokens do not fit a context of %d positions", (long long)len + n_tok, s->n_ctx);
     for (int32_t i = 0; i < n_tok; i++)
         if (tokens[i] < 0 || tokens[i] >= s->model->hp.n_vocab)
             return HN_FAIL(err, HONE_E_ARG, "token %d of the prompt has id %d, expected 0 to %d", i, tokens[i], s->model->hp.n_vocab - 1);
