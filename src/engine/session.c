@@ -100,7 +100,7 @@ void hone_session_free(hone_session *s)
     if (!s) return;
     if (s->be) {
         for (int i = 0; i < s->n_own; i++) s->be->op->release(s->be, *s->own[i].p, s->own[i].n);
-        if (s->s.act.f32) s->be->op->act_release(s->be, &s->s.act, s->act_n, s->n_chunk);
+        s->be->op->act_release(s->be, &s->s.act, s->act_n, s->n_chunk);
         if (s->cache_mem) s->be->op->release(s->be, (float *)s->cache_mem, s->cache_floats);
         s->be->op->free(s->be);
     }

@@ -380,8 +380,8 @@ hone_status hn_model_vocab(const hone_model *cm, const hn_vocab **out, hone_erro
     hone_status st = HONE_OK;
     pthread_mutex_lock(&m->vocab_mu);
     if (!m->vocab_tried) {
-        m->vocab_tried = true;
         st = hn_vocab_new(&m->vocab, m->file, m->pre, &m->vocab_err);
+        m->vocab_tried = st != HONE_E_NOMEM; /* memory may come back; a bad file stays bad */
         if (st == HONE_OK && !m->vocab)
             HN_FAIL(&m->vocab_err, HONE_E_UNSUPPORTED, "%s: the file has no tokenizer (tokenizer.ggml.model); give token ids with --ids", m->path);
     }
