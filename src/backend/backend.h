@@ -56,6 +56,7 @@ typedef struct hn_backend_ops {
     float *(*alloc)(hn_backend *b, uint64_t n_floats);   /* zeroed, untouched; NULL: no memory */
     void (*release)(hn_backend *b, float *p, uint64_t n_floats);
     bool (*act_alloc)(hn_backend *b, hn_act *a, int64_t n_max, int64_t n_tok_max);
+    /* also of what act_alloc left half done, and of a zeroed one */
     void (*act_release)(hn_backend *b, hn_act *a, int64_t n_max, int64_t n_tok_max);
     /* y[t] = row tokens[t] of W, as f32 */
     void (*embed)(hn_backend *b, float *y, const hn_weight *w, const hn_row *rows, int64_t n_tok);

@@ -105,7 +105,7 @@ void hone_session_free(hone_session *s)
     if (!s) return;
     if (s->be) {
         for (int i = 0; i < s->n_own; i++) s->be->op->release(s->be, *s->own[i].p, s->own[i].n);
-        if (s->s.act.f32) s->be->op->act_release(s->be, &s->s.act, s->act_n, s->n_chunk);
+        s->be->op->act_release(s->be, &s->s.act, s->act_n, s->n_chunk);
         if (s->cache_mem) s->be->op->release(s->be, (float *)s->cache_mem, s->cache_floats);
         s->be->op->free(s->be);
     }
@@ -179,7 +179,7 @@ hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, 
     *logits = NULL;
     if (n_tok < 1) return HN_FAIL(err, HONE_E_ARG, "prompt of %d tokens, expected at least 1", n_tok);
     if ((int64_t)len + n_tok > s->n_ctx)
-        return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit a context of %d positions", len + n_tok, s->n_ctx);
+        return HN_FAIL(err, HONE_E_CTX, "%lld tokens do not fit a context of %d positions", (long long)len + n_tok, s->n_ctx);
     for (int32_t i = 0; i < n_tok; i++)
         if (tokens[i] < 0 || tokens[i] >= s->model->hp.n_vocab)
             return HN_FAIL(err, HONE_E_ARG, "token %d of the prompt has id %d, expected 0 to %d", i, tokens[i], s->model->hp.n_vocab - 1);

@@ -134,6 +134,7 @@ static hone_status check_file(const hone_session *s, const char *path, const uns
     if (h.cache != want.cache || h.n_layer != want.n_layer || h.n_head_kv != want.n_head_kv || h.head_dim != want.head_dim)
         return HN_FAIL(err, HONE_E_ARG, "%s: saved with cache type %s, this session has %s (--kv)", path, h.cache == HONE_CACHE_F16 ? "f16" : h.cache == HONE_CACHE_F32 ? "f32" : "?",
                        want.cache == HONE_CACHE_F16 ? "f16" : "f32");
+    if (h.zero) return HN_FAIL(err, HONE_E_FORMAT, "%s: reserved field is %u, expected 0: damaged, or of a later version", path, h.zero);
     if (h.n_seq < 1 || h.n_seq > (size - sizeof h) / sizeof(int32_t)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %u sequences do not fit the file", path, h.n_seq);
     if (h.n_seq > want.n_seq) return HN_FAIL(err, HONE_E_CTX, "%s: holds %u sequences, this session has %u", path, h.n_seq, want.n_seq);
     uint64_t need = sizeof h + (uint64_t)h.n_seq * sizeof(int32_t) + sizeof(uint64_t);

@@ -28,8 +28,7 @@ static hone_status find(hone_model *m, const hn_gguf_tensor **out, const char *n
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s has shape {%llu, %llu, %llu, %llu}, expected {%lld, %lld}", m->path, name,
                        (unsigned long long)t->ne[0], (unsigned long long)t->ne[1], (unsigned long long)t->ne[2],
                        (unsigned long long)t->ne[3], (long long)ne0, (long long)ne1);
-    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++)
-        if (hn_gguf_tensor_at(m->file, i) == t) m->bound[i] = true;
+    m->bound[t - hn_gguf_tensor_at(m->file, 0)] = true;
     *out = t;
     return HONE_OK;
 }
@@ -74,14 +73,7 @@ static hone_status get_int(const hone_model *m, const char *suffix, int64_t lo, 
     char key[128];
     uint32_t v = 0;
     bool found = false;
-    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
-    if (at >= 0) { /* a per-layer array is fine when all layers agree */
-        hone_kv kv;
-        hn_gguf_kv(m->file, (uint64_t)at, &kv);
-        if (kv.type == HONE_KV_ARRAY)
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is an array (per-layer values); %s models here have one value for all layers", m->path, key, m->arch->name);
-    }
-    hone_status st = hn_gguf_get_u32(m->file, key, &v, &found, err);
+    hone_status st = hn_gguf_get_u32(m->file, hn_arch_key(m, key, suffix), &v, &found, err);
     if (st != HONE_OK) return st;
     if (!found) {
         if (def < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is missing; architecture %s needs it", m->path, key, m->arch->name);
@@ -90,6 +82,31 @@ static hone_status get_int(const hone_model *m, const char *suffix, int64_t lo, 
     }
     if ((int64_t)v < lo || (int64_t)v > hi)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %u, expected %lld to %lld", m->path, key, v, (long long)lo, (long long)hi);
+    *out = (int32_t)v;
+    return HONE_OK;
+}
+
+/* Like get_int for a key that may be an array with a value per layer: fine when all layers agree. */
+static hone_status get_per_layer(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out, hone_error *err)
+{
+    char key[128];
+    hn_gguf_array a;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix)), n_layer = m->hp.n_layer;
+    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) return get_int(m, suffix, lo, hi, def, out, err);
+    uint32_t size = hn_gguf_type_size(a.elem_type);
+    bool is_signed = a.elem_type == HONE_KV_I8 || a.elem_type == HONE_KV_I16 || a.elem_type == HONE_KV_I32 || a.elem_type == HONE_KV_I64;
+    if (!size || a.elem_type == HONE_KV_F32 || a.elem_type == HONE_KV_F64 || a.elem_type == HONE_KV_BOOL)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %s, expected an integer or one per layer", m->path, key, hn_gguf_type_name(a.elem_type));
+    if (a.count != (uint64_t)n_layer)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu values, expected one for each of %lld layers", m->path, key, (unsigned long long)a.count, (long long)n_layer);
+    uint64_t v = 0;
+    for (uint32_t i = 0; i < size; i++) v |= (uint64_t)a.data[i] << (8 * i);
+    if (is_signed && size < 8 && v >> (8 * size - 1)) v |= ~(uint64_t)0 << (8 * size);
+    for (uint64_t i = 1; i < a.count; i++)
+        if (memcmp(a.data + i * size, a.data, size))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s differs between layers 0 and %llu; %s models here have one value for all layers", m->path, key, (unsigned long long)i, m->arch->name);
+    if (is_signed ? (int64_t)v < lo || (int64_t)v > hi : v > (uint64_t)hi || (int64_t)v < lo)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[0] = %lld, expected %lld to %lld", m->path, key, (long long)v, (long long)lo, (long long)hi);
     *out = (int32_t)v;
     return HONE_OK;
 }
@@ -109,6 +126,18 @@ static hone_status get_real(const hone_model *m, const char *suffix, double lo, 
     }
     if (!(v > lo && v <= hi)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %g, expected more than %g and at most %g", m->path, key, (double)v, lo, hi);
     *out = v;
+    return HONE_OK;
+}
+
+/* Angles of sane files are at most 1 a position; hn_sincos must not see what is beyond its range. */
+enum { MAX_ANGLE = 16 };
+_Static_assert((int64_t)HN_MAX_CTX * MAX_ANGLE <= (int64_t)1 << 30, "positions times angles stay in the range of hn_sincos");
+
+static hone_status check_angles(const hone_model *m, hone_error *err)
+{
+    for (int32_t i = 0; i < m->hp.n_rot / 2; i++)
+        if (!(fabs(m->hp.rope_freq[i]) <= MAX_ANGLE))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: the keys %s.rope.* turn pair %d by %g a position, expected at most %d", m->path, m->arch->name, i, m->hp.rope_freq[i], MAX_ANGLE);
     return HONE_OK;
 }
 
@@ -148,22 +177,25 @@ static hone_status read_rope(hone_model *m, hone_error *err)
     const float *factors = NULL;
     if (!hp->rope_neox && (st = hn_bind_vector(m, &factors, "rope_freqs.weight", n / 2, true, err)) != HONE_OK) return st;
     for (int32_t i = 0; factors && i < n / 2; i++)
-        if (!(factors[i] > 0) || isinf(factors[i]))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor rope_freqs.weight[%d] = %g, expected a positive number", m->path, i, (double)factors[i]);
+        if (!(factors[i] >= 1.0f / MAX_ANGLE) || isinf(factors[i]))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor rope_freqs.weight[%d] = %g, expected a number of at least %g", m->path, i, (double)factors[i], 1.0 / MAX_ANGLE);
     hp->rope_freq = hn_arena_alloc(m->arena, (size_t)(n / 2) * sizeof(double));
     if (!hp->rope_freq) return HN_FAIL(err, HONE_E_NOMEM, "%s: rope table", m->path);
     hn_rope_freqs(hp->rope_freq, n, base, factors, yarn ? 1.0 : 1.0 / (double)factor);
-    if (!yarn) return HONE_OK;
+    if (!yarn) return check_angles(m, err);
 
-    /* YaRN (Peng et al. 2023): interpolate slow dimensions, keep fast ones, a ramp between */
+    /* YaRN (Peng et al. 2023): interpolate slow dimensions, keep fast ones, a ramp between. A
+     * negative ext_factor means 1; 0 leaves plain interpolation, without the correction of
+     * magnitude (ggml-org/llama.cpp:ggml/src/ggml-cpu/ops.cpp rope_yarn). */
     int32_t n_orig;
     float fast, slow, ext, attn, attn2;
     if ((st = get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, hp->n_ctx_train, &n_orig, err)) != HONE_OK) return st;
     if ((st = get_real(m, "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0, &fast, err)) != HONE_OK) return st;
     if ((st = get_real(m, "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0, &slow, err)) != HONE_OK) return st;
-    if ((st = get_real(m, "rope.scaling.yarn_ext_factor", -1, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
+    if ((st = get_real(m, "rope.scaling.yarn_ext_factor", -1e6, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
     if ((st = get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &attn, err)) != HONE_OK) return st;
     if ((st = get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, attn, &attn2, err)) != HONE_OK) return st;
+    if (ext < 0) ext = 1.0f;
     const double two_pi = 6.283185307179586477, l2 = hn_log2_f64(base);
     double lo = floor(n * hn_log2_f64(n_orig / (two_pi * (double)fast)) / (2.0 * l2));
     double hi = ceil(n * hn_log2_f64(n_orig / (two_pi * (double)slow)) / (2.0 * l2));
@@ -174,8 +206,9 @@ static hone_status read_rope(hone_model *m, hone_error *err)
         double mix = (double)ext * (1.0 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp));
         hp->rope_freq[i] *= (1.0 - mix) / (double)factor + mix;
     }
-    hp->rope_mscale = (float)((double)attn2 * (1.0 + 0.1 * hn_log2_f64(factor) * 0.693147180559945309417));
-    return HONE_OK;
+    double magnitude = ext > 0 ? 1.0 + 0.1 * hn_log2_f64(factor) * 0.693147180559945309417 : 1.0;
+    hp->rope_mscale = (float)((double)attn2 * magnitude);
+    return check_angles(m, err);
 }
 
 static hone_status read_hparams(hone_model *m, hone_error *err)
@@ -187,9 +220,9 @@ static hone_status read_hparams(hone_model *m, hone_error *err)
     if ((st = get_int(m, "block_count", 1, HN_MAX_LAYER, -1, &hp->n_layer, err)) != HONE_OK) return st;
     if ((st = get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
     if ((st = get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
-    if ((st = get_int(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
-    if ((st = get_int(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
-    if ((st = get_int(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK) return st;
+    if ((st = get_per_layer(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
+    if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
+    if ((st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK) return st;
     if ((st = get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
     if (n_expert) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path, hn_arch_key(m, key, "expert_count"), n_expert);
     if (hp->n_head % hp->n_head_kv)
@@ -357,8 +390,8 @@ hone_status hn_model_vocab(const hone_model *cm, const hn_vocab **out, hone_erro
     hone_status st = HONE_OK;
     pthread_mutex_lock(&m->vocab_mu);
     if (!m->vocab_tried) {
-        m->vocab_tried = true;
         st = hn_vocab_new(&m->vocab, m->file, m->pre, &m->vocab_err);
+        m->vocab_tried = st != HONE_E_NOMEM; /* memory may come back; a bad file stays bad */
         if (st == HONE_OK && !m->vocab)
             HN_FAIL(&m->vocab_err, HONE_E_UNSUPPORTED, "%s: the file has no tokenizer (tokenizer.ggml.model); give token ids with --ids", m->path);
     }
