@@ -164,6 +164,8 @@ HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none */
 HONE_API int32_t hone_token_eos(const hone_model *m);
 HONE_API void hone_free(void *p);
 
+typedef struct hone_span { size_t begin, end; } hone_span; /* bytes [begin, end) of a text */
+
 /* Streaming decode: bytes of tokens in, complete characters out. Holds back an
  * unfinished UTF-8 sequence and any prefix of a stop string. */
 typedef struct hone_stream hone_stream;
