@@ -52,6 +52,8 @@ V16_OP v16 v16_scale_pow2(v16 p, v16 t)
     return _mm512_mul_ps(_mm512_mul_ps(p, s1), s2);
 }
 
+#include "kernels/avx512_unpack.h"
+
 #define HN_TILE_R 4
 #define HN_TILE_C 4
 #include "kernels/lanes.h"
@@ -151,67 +153,6 @@ V16_OP void prefetch_next(const hn_mm *m, const void *row0, int64_t at, size_t n
 
 /* ---- K-quants --------------------------------------------------------------------------------------- */
 
-/* A weight block: codes in natural order, scales spread to the lanes of their codes,
- * `side`: 16 int16 that multiply the sums of 16 activations. */
-typedef struct kblock {
-    __m512i q[4], sc[4];
-    __m256i side;
-} kblock;
-
-V16_OP __m512i two_halves(int lo, int hi) { return _mm512_inserti64x4(_mm512_set1_epi16((short)lo), _mm256_set1_epi16((short)hi), 1); }
-
-V16_OP void unpack_scales_k4(kblock *o, const uint8_t *s)
-{
-    uint32_t u[3];
-    memcpy(u, s, 12);
-    uint64_t sc = (u[0] & 0x3F3F3F3F) | (uint64_t)((u[2] & 0x0F0F0F0F) | (u[0] >> 2 & 0x30303030)) << 32;
-    uint64_t mn = (u[1] & 0x3F3F3F3F) | (uint64_t)((u[2] >> 4 & 0x0F0F0F0F) | (u[1] >> 2 & 0x30303030)) << 32;
-    __m512i s32 = _mm512_castsi256_si512(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)sc)));
-    __m512i idx = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-    for (int g = 0; g < 4; g++) o->sc[g] = _mm512_permutexvar_epi32(_mm512_add_epi32(idx, _mm512_set1_epi32(2 * g)), s32);
-    __m128i m = _mm_cvtsi64_si128((int64_t)mn);
-    o->side = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(m, m));
-}
-
-V16_OP void unpack_q4_K(kblock *o, const hn_q4_K *w)
-{
-    __m512i shift = two_halves(0, 4), mask = _mm512_set1_epi8(15);
-    for (int g = 0; g < 4; g++) {
-        __m512i b = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(w->q + 32 * g)));
-        o->q[g] = _mm512_and_si512(_mm512_srlv_epi16(b, shift), mask);
-    }
-    unpack_scales_k4(o, w->s);
-}
-
-V16_OP void unpack_q5_K(kblock *o, const hn_q5_K *w)
-{
-    __m512i shift = two_halves(0, 4), mask = _mm512_set1_epi8(15), one = _mm512_set1_epi8(1);
-    __m512i h = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)w->h));
-    for (int g = 0; g < 4; g++) {
-        __m512i b = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(w->q + 32 * g)));
-        __m512i hb = _mm512_and_si512(_mm512_srlv_epi16(h, two_halves(2 * g, 2 * g + 1)), one);
-        o->q[g] = _mm512_or_si512(_mm512_and_si512(_mm512_srlv_epi16(b, shift), mask), _mm512_slli_epi16(hb, 4));
-    }
-    unpack_scales_k4(o, w->s);
-}
-
-V16_OP void unpack_q6_K(kblock *o, const hn_q6_K *w)
-{
-    __m512i mask = _mm512_set1_epi8(15), three = _mm512_set1_epi8(3);
-    for (int n = 0; n < 2; n++) {
-        __m512i l = _mm512_loadu_si512(w->l + 64 * n);
-        __m512i h = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(w->h + 32 * n)));
-        __m512i h0 = _mm512_slli_epi16(_mm512_and_si512(_mm512_srlv_epi16(h, two_halves(0, 2)), three), 4);
-        __m512i h1 = _mm512_slli_epi16(_mm512_and_si512(_mm512_srlv_epi16(h, two_halves(4, 6)), three), 4);
-        o->q[2 * n] = _mm512_or_si512(_mm512_and_si512(l, mask), h0);
-        o->q[2 * n + 1] = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi16(l, 4), mask), h1);
-    }
-    __m128i s8 = _mm_loadu_si128((const __m128i *)w->s);
-    __m512i s32 = _mm512_cvtepi8_epi32(s8), idx = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    for (int g = 0; g < 4; g++) o->sc[g] = _mm512_permutexvar_epi32(_mm512_add_epi32(idx, _mm512_set1_epi32(4 * g)), s32);
-    o->side = _mm256_cvtepi8_epi16(s8);
-}
-
 V16_OP __m512i kblock_dot(const kblock *w, const hn_a256 *a)
 {
     __m512i s[4];
@@ -281,43 +222,32 @@ V16_OP void store_tile(const hn_mm *m, int64_t r, int64_t c, int R, int C, __m51
         for (int i = 0; i < R && r + i < m->r1; i++) m->y[(c + j) * m->ldy + r + i] = y[i * C + j];
 }
 
-#define MATMUL_TILES(NAME)                                                     \
+/* From this many columns opening a panel pays (measured: docs/LAB.md). */
+enum { PANEL_COLS_K = 12, PANEL_COLS_32 = 8 };
+
+#define MATMUL_TILES(NAME, PANEL, MIN)                                              \
     static void NAME(const hn_mm *m)                                           \
     {                                                                          \
         if (m->n_col == 1) {                                                   \
             for (int64_t r = m->r0; r < m->r1; r += 16) NAME##_16x1(m, r, 0);  \
             return;                                                            \
         }                                                                      \
+        if (m->panel && m->n_col >= MIN) {                                     \
+            PANEL(m);                                                          \
+            return;                                                            \
+        }                                                                      \
         for (int64_t c = 0; c < m->n_col; c += 4)                              \
             for (int64_t r = m->r0; r < m->r1; r += 4) NAME##_4x4(m, r, c);    \
     }
-#define MATMUL_K(NAME, BLOCK, UNPACK, IS_Q6)           \
+#define MATMUL_K(NAME, BLOCK, UNPACK, IS_Q6, PANEL)    \
     K_TILE(NAME##_16x1, BLOCK, UNPACK, IS_Q6, 16, 1)   \
     K_TILE(NAME##_4x4, BLOCK, UNPACK, IS_Q6, 4, 4)     \
-    MATMUL_TILES(NAME)
-MATMUL_K(matmul_q4_K, hn_q4_K, unpack_q4_K, 0)
-MATMUL_K(matmul_q5_K, hn_q5_K, unpack_q5_K, 0)
-MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, 1)
+    MATMUL_TILES(NAME, PANEL, PANEL_COLS_K)
+MATMUL_K(matmul_q4_K, hn_q4_K, unpack_q4_K, 0, hn_avx512_panel_q4_K)
+MATMUL_K(matmul_q5_K, hn_q5_K, unpack_q5_K, 0, hn_avx512_panel_q5_K)
+MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, 1, hn_avx512_panel_q6_K)
 
 /* ---- 32-blocks ------------------------------------------------------------------------------------------ */
-
-V16_OP __m256i unpack_q4_0(const hn_q4_0 *w)
-{
-    __m128i b = _mm_loadu_si128((const __m128i *)w->q);
-    return _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1), _mm256_set1_epi8(15));
-}
-V16_OP __m256i unpack_q5_0(const hn_q5_0 *w)
-{
-    __m128i b = _mm_loadu_si128((const __m128i *)w->q);
-    __m256i n = _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1), _mm256_set1_epi8(15));
-    uint32_t h;
-    memcpy(&h, w->h, 4);
-    return _mm256_mask_add_epi8(n, (__mmask32)h, n, _mm256_set1_epi8(16));
-}
-V16_OP __m256i unpack_q8_0(const hn_q8_0 *w)
-{
-    return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)w->q), _mm256_set1_epi8((char)0x80));
-}
 
 /* Two blocks at a time; an odd last block is paired with zeros. */
 #define T32_TILE(NAME, BLOCK, UNPACK, OFFSET, R, C)                                                                 \
@@ -364,13 +294,13 @@ V16_OP __m256i unpack_q8_0(const hn_q8_0 *w)
         }                                                                                                           \
         store_tile(m, r, c, R, C, acc);                                                                             \
     }
-#define MATMUL_32(NAME, BLOCK, UNPACK, OFFSET)           \
+#define MATMUL_32(NAME, BLOCK, UNPACK, OFFSET, PANEL)    \
     T32_TILE(NAME##_16x1, BLOCK, UNPACK, OFFSET, 16, 1)  \
     T32_TILE(NAME##_4x4, BLOCK, UNPACK, OFFSET, 4, 4)    \
-    MATMUL_TILES(NAME)
-MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, 8)
-MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, 16)
-MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, 128)
+    MATMUL_TILES(NAME, PANEL, PANEL_COLS_32)
+MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, 8, hn_avx512_panel_q4_0)
+MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, 16, hn_avx512_panel_q5_0)
+MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, 128, hn_avx512_panel_q8_0)
 
 const hn_kernels hn_kernels_avx512 = {
     .name = "avx512",
