@@ -93,6 +93,7 @@ LINK = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(LDFLAGS) -Wl,--as-needed
 
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ifneq ($(filter x86_64%,$(MACHINE)),)
+$(B)/src/kernels/scalar_fma.o: ISA = $(ISA_FMA)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx2*.c)): ISA = $(ISA_AVX2)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx512*.c)): ISA = $(ISA_AVX512)
 endif
@@ -244,7 +245,7 @@ dist:
 ALL_SRC = $(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC)
 compile_commands.json: FORCE
 	@{ echo '['; for f in $(ALL_SRC); do \
-	  case $$f in src/kernels/avx512*) isa='$(ISA_AVX512)';; src/kernels/avx2*) isa='$(ISA_AVX2)';; *) isa=;; esac; \
+	  case $$f in src/kernels/scalar_fma*) isa='$(ISA_FMA)';; src/kernels/avx512*) isa='$(ISA_AVX512)';; src/kernels/avx2*) isa='$(ISA_AVX2)';; *) isa=;; esac; \
 	  printf '{"directory":"%s","file":"%s","command":"%s"}\n' "$(CURDIR)" "$$f" \
 	    "$(CC) $(CPPFLAGS) $(CFLAGS) $(HN_CFLAGS) $$isa -c $$f"; done | sed '$$!s/$$/,/'; echo ']'; } >$@
 

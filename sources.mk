@@ -11,6 +11,7 @@ APP_SRC := $(sort $(foreach r,$(APP_ROOMS),$(wildcard src/$(r)/*.c)))
 
 # One file per instruction set, each with its own flags; on other machines these
 # files compile to nothing.
+ISA_FMA    = -mfma
 ISA_AVX2   = -mavx2 -mfma -mf16c
 ISA_AVX512 = $(ISA_AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mprefer-vector-width=512
 

@@ -185,10 +185,13 @@ typedef struct hone_session_params {
     int32_t n_seq;   /* sequences; 0: 1 */
     int32_t n_chunk; /* tokens per forward pass; 0: 512 */
     hone_kv_cache_type cache;
+    bool allow_paging; /* run even if the weights do not fit this machine's memory */
 } hone_session_params;
 
 /* Allocates the KV cache and all scratch; ctx and m must outlive the session.
- * HONE_E_NOMEM names the bytes needed and available. */
+ * HONE_E_NOMEM: the weights read for each token exceed the machine's memory (every
+ * token would come from disk; see allow_paging), or cache and scratch do not fit;
+ * names the bytes needed and available. */
 HONE_API hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m, const hone_session_params *params, hone_error *err);
 HONE_API void hone_session_free(hone_session *s);
 

@@ -11,7 +11,7 @@ for o in $(find "$b/src" -name '*.gcno' | sort); do
     src=${src%.gcno}.c
     gcov -n -o "${o%.gcno}.o" "$src" 2>/dev/null | awk -v want="$src" '
         /^File / { f = $2; gsub(/\047/, "", f) }
-        /^Lines executed:/ && f == want { split($0, a, /[:% ]+/); print a[3], a[5], want; found = 1 }
+        /^Lines executed:/ && f == want { split($0, a, /[:% ]+/); print a[3], a[5], want; found = 1; f = "" }
         END { if (!found) print 0, 0, want }'
 done | sort -n | awk '
     { printf "%6.1f %%  of %5d lines  %s\n", $1, $2, $3; hit += $1 * $2 / 100; all += $2 }

@@ -135,11 +135,18 @@ stage_asan() {
     export ASAN_OPTIONS UBSAN_OPTIONS
     check "build asan" "$MAKE" -j"$jobs" FLAVOUR=asan B=build/asan tests
     run_programs build/asan "asan "
-    for t in build/asan/tests/fuzz/fuzz_*; do
+    for t in build/asan/tests/fuzz/fuzz_* build/asan/tests/fuzz/mutate_*; do
         [ -f "$t" ] && [ -x "$t" ] && [ -f "${t#build/asan/}.c" ] || continue
         name=$(basename "$t")
-        check "asan $name" "$t" -runs="${FUZZ_RUNS:-2000}" $(ls -d "tests/fuzz/corpus/${name#fuzz_}" 2>/dev/null)
+        corpus=tests/fuzz/corpus/${name#*_}
+        [ -d "$corpus" ] || corpus=
+        case $name in # mutants of format-aware programs reach deeper: more of them
+        mutate_*) set -- "${MUTANTS:-20000}" ;;
+        *) set -- -runs="${FUZZ_RUNS:-2000}" ;;
+        esac
+        check "asan $name" "$t" "$@" $corpus
     done
+    check "asan mutated models, opened and run" build/asan/tests/fuzz/mutate_gguf -model "${MUTANTS:-20000}" tests/fuzz/corpus/model
 }
 stage_tsan() {
     # address space layout randomisation with many bits confuses older ThreadSanitizers

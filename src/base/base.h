@@ -73,6 +73,7 @@ hn_cpu_level hn_cpu_best(void);
 hone_status hn_cpu_choose(hn_cpu_level *out, const char *name, hone_error *err);
 int32_t hn_cpu_count(void);              /* cores this process may use */
 uint64_t hn_memory_available(void);      /* bytes, 0 if unknown */
+uint64_t hn_memory_total(void);          /* of the machine or of this control group, 0 if unknown */
 
 /* ---- debug switches: one table, shown by `hone env` ------------------------------- */
 

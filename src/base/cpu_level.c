@@ -82,14 +82,30 @@ int32_t hn_cpu_count(void)
     return n > 0 ? (int32_t)n : 1;
 }
 
-uint64_t hn_memory_available(void)
+/* A line "NAME: N kB" of /proc/meminfo in bytes, 0 if there is none. */
+static uint64_t meminfo(const char *name)
 {
     FILE *f = fopen("/proc/meminfo", "r");
     if (!f) return 0;
     char line[160];
+    size_t n = strlen(name);
     unsigned long long kib = 0;
     while (fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
+        if (strncmp(line, name, n) == 0 && line[n] == ':' && sscanf(line + n + 1, "%llu kB", &kib) == 1) break;
     fclose(f);
     return (uint64_t)kib * 1024;
+}
+
+uint64_t hn_memory_available(void) { return meminfo("MemAvailable"); }
+
+uint64_t hn_memory_total(void)
+{
+    uint64_t total = meminfo("MemTotal");
+    unsigned long long limit;
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "r"); /* "max" when there is none */
+    if (f) {
+        if (fscanf(f, "%llu", &limit) == 1 && limit > 0 && (!total || limit < total)) total = limit;
+        fclose(f);
+    }
+    return total;
 }

@@ -37,6 +37,7 @@ static const hn_opt compute_opts[] = {
     HN_OPT("cpu", NULL, STR, "LEVEL", "kernel level: scalar, avx2 or avx512 (default: HONE_CPU, else the best of this machine)"),
     HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "tokens per forward pass of the prompt", .def = "512", .min = 1, .max = 65536),
     HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32"),
+    HN_OPT("allow-paging", NULL, FLAG, NULL, "run even if the weights do not fit in memory and each token reads them from disk"),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_compute = { "Computation", compute_opts };
@@ -431,13 +432,20 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
     *out = NULL;
     hone_error err;
     hone_session_params p = { .n_ctx = n_ctx, .n_seq = n_seq, .n_chunk = hn_opts_i32(cli->opts, "chunk"),
-                              .cache = strcmp(hn_opts_str(cli->opts, "kv"), "f32") == 0 ? HONE_CACHE_F32 : HONE_CACHE_F16 };
+                              .cache = strcmp(hn_opts_str(cli->opts, "kv"), "f32") == 0 ? HONE_CACHE_F32 : HONE_CACHE_F16,
+                              .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {
         hone_session_set_abort(*out, hn_abort_fn, NULL);
         return 0;
     }
     int code = hn_cli_fail(&err);
-    if (err.code == HONE_E_NOMEM) fprintf(stderr, "hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
+    if (err.code == HONE_E_NOMEM) {
+        hone_model_info info;
+        hone_model_get_info(m, &info);
+        if (!p.allow_paging && info.bytes_per_token > hn_memory_total())
+            fprintf(stderr, "hone: try: a smaller model or quantization, or --allow-paging to run from disk all the same\n");
+        else fprintf(stderr, "hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
+    }
     return code;
 }
 

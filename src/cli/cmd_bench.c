@@ -172,6 +172,7 @@ static int run_child(bench *b, const char *mode, hn_child *out)
     if (hn_opts_str(o, "cpu")) ARG("--cpu=%s", hn_opts_str(o, "cpu"));
     ARG("--chunk=%d", hn_opts_i32(o, "chunk"));
     ARG("--kv=%s", hn_opts_str(o, "kv"));
+    if (hn_opts_flag(o, "allow-paging")) ARG("--allow-paging");
     ARG("--n-prompt=%d", b->config.n_prompt);
     ARG("--n-gen=%d", b->config.n_gen);
     ARG("--depth=%d", b->config.depth);
@@ -459,8 +460,8 @@ static void print_report(const bench *b, json_t *r)
     const char *path = hn_opts_str(b->cli->opts, "model");
     hn_out_printf("model    %s: %s %s, %.1f MB, %.1f M weights\n", HN_ESC(path, strlen(path)), text_of(b->model, "arch"), text_of(b->model, "type"),
                   field(b->model, "bytes") / 1e6, field(b->model, "params") / 1e6);
-    hn_out_printf("config   prompt %d, generate %d, depth %d; %.0f threads, %s, kv %s, chunk %d; %d fresh process%s\n", b->config.n_prompt,
-                  b->config.n_gen, b->config.depth, field(c, "threads"), text_of(c, "cpu"), text_of(c, "kv"),
+    hn_out_printf("config   prompt %d, generate %d, depth %d; %.0f thread%s, %s, kv %s, chunk %d; %d fresh process%s\n", b->config.n_prompt,
+                  b->config.n_gen, b->config.depth, field(c, "threads"), field(c, "threads") == 1 ? "" : "s", text_of(c, "cpu"), text_of(c, "kv"),
                   hn_opts_i32(b->cli->opts, "chunk"), b->n_samples, b->n_samples == 1 ? "" : "es");
     hn_out_printf("machine  %s, %d cores, %s (env %s)\n\n", b->env.cpu_model[0] ? b->env.cpu_model : b->env.machine, b->env.cores, b->env.kernel,
                   b->env.hash);

@@ -337,7 +337,13 @@ static double total_weight(hone_sampler *s, const float *logits, int64_t n, bool
 {
     double sum = 0;
     if (whole) {
-        for (int32_t i = 0; i < s->n_vocab; i++) sum += (double)weight(logits[i], max, temp);
+        float w[512];
+        for (int32_t at = 0; at < s->n_vocab; at += 512) {
+            int32_t k = s->n_vocab - at < 512 ? s->n_vocab - at : 512;
+            for (int32_t i = 0; i < k; i++) w[i] = (logits[at + i] - max) / temp; /* as weight() */
+            hn_exp_many(w, w, k);
+            for (int32_t i = 0; i < k; i++) sum += (double)w[i];
+        }
     } else {
         for (int64_t i = 0; i < n; i++) sum += (double)weight(key_logit(key_at(s, i)), max, temp);
     }

@@ -43,6 +43,11 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     if (p.n_chunk < 1 || p.n_chunk > MAX_CHUNK) return HN_FAIL(err, HONE_E_ARG, "chunk of %d tokens, expected 1 to %d", p.n_chunk, MAX_CHUNK);
     if (p.cache != HONE_CACHE_F16 && p.cache != HONE_CACHE_F32) return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16 or f32", (int)p.cache);
 
+    uint64_t total = hn_memory_total();
+    if (!p.allow_paging && total && m->bytes_per_token > total)
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: %.1f GiB of weights are read for every token, this machine has %.1f GiB of memory: each token would come from disk",
+                       m->path, (double)m->bytes_per_token / 0x1p30, (double)total / 0x1p30);
+
     hone_session *s = calloc(1, sizeof *s);
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "session handle");
     hone_status st;

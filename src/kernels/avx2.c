@@ -6,7 +6,6 @@
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
-#include <math.h>
 
 typedef struct v16 { __m256 a, b; } v16;
 #define V16_OP static inline __attribute__((always_inline))
@@ -371,6 +370,7 @@ const hn_kernels hn_kernels_avx2 = {
     .quantize32 = quantize32,
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
+    .exp = exp_many,
     .attn_f16 = attn_f16,
     .attn_f32 = attn_f32,
 };

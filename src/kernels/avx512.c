@@ -6,7 +6,6 @@
 #include "kernels/kernels.h"
 
 #include <immintrin.h>
-#include <math.h>
 
 typedef __m512 v16;
 #define V16_OP static inline __attribute__((always_inline))
@@ -382,6 +381,7 @@ const hn_kernels hn_kernels_avx512 = {
     .quantize32 = quantize32,
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
+    .exp = exp_many,
     .attn_f16 = attn_f16,
     .attn_f32 = attn_f32,
 };

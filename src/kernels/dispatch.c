@@ -17,6 +17,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->quantize32) dst->quantize32 = src->quantize32;
     if (src->rms_norm) dst->rms_norm = src->rms_norm;
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
+    if (src->exp) dst->exp = src->exp;
     if (src->attn_f16) dst->attn_f16 = src->attn_f16;
     if (src->attn_f32) dst->attn_f32 = src->attn_f32;
 }
@@ -26,7 +27,8 @@ static void fill(void)
 {
     tables[HN_CPU_SCALAR] = hn_kernels_scalar;
 #if defined(__x86_64__)
-    tables[HN_CPU_AVX2] = hn_kernels_scalar;
+    if (__builtin_cpu_supports("fma")) tables[HN_CPU_SCALAR] = hn_kernels_scalar_fma;
+    tables[HN_CPU_AVX2] = tables[HN_CPU_SCALAR];
     overlay(&tables[HN_CPU_AVX2], &hn_kernels_avx2);
     tables[HN_CPU_AVX512] = tables[HN_CPU_AVX2];
     overlay(&tables[HN_CPU_AVX512], &hn_kernels_avx512);
@@ -47,3 +49,5 @@ hn_act_kind hn_act_kind_of(hn_type t)
     default: return HN_ACT_F32;
     }
 }
+
+void hn_exp_many(float *y, const float *x, int64_t n) { hn_kernels_get(hn_cpu_best())->exp(y, x, n); }

@@ -23,6 +23,8 @@
 
 #include "quant/quant.h"
 
+#include <math.h>
+
 /* ---- activations ------------------------------------------------------------------ */
 
 typedef enum hn_act_kind { HN_ACT_F32 = 0, HN_ACT_Q256, HN_ACT_Q32, HN_ACT_KINDS } hn_act_kind;
@@ -97,17 +99,22 @@ typedef struct hn_kernels {
     void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);
     /* y = (g / (1 + exp(−g))) · u; y may be g */
     void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
+    void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */
     hn_attn_fn *attn_f16, *attn_f32;
 } hn_kernels;
 
 /* The table of a level, holes filled from below. The level must be present. */
 const hn_kernels *hn_kernels_get(hn_cpu_level level);
 
-extern const hn_kernels hn_kernels_scalar, hn_kernels_avx2, hn_kernels_avx512;
+/* scalar_fma is scalar.c compiled with the FMA instruction: the same bits, since fmaf
+ * is exact either way, without a library call for each; used where the CPU has it. */
+extern const hn_kernels hn_kernels_scalar, hn_kernels_scalar_fma, hn_kernels_avx2, hn_kernels_avx512;
 
 /* ---- shared pieces, the same code on every level -------------------------------------------- */
 
 float hn_exp_f32(float x); /* the oracle of every vector exp; own polynomial */
+/* y[i] = hn_exp_f32(x[i]) by the best level here; y may be x */
+void hn_exp_many(float *y, const float *x, int64_t n);
 /* sin and cos of a double, reduced in double; own polynomials; |x| < 2^30 */
 void hn_sincos(double x, double *s, double *c);
 double hn_exp2_f64(double x);
@@ -139,5 +146,26 @@ void hn_store_v(void *v, const float *x, int64_t d, int64_t pos, bool f16);
 #define HN_EXP_C2 5.0e-1f
 
 #define HN_TINY_AMAX 0x1p-100f
+
+static inline float hn_exp_inline(float x)
+{
+    x = x < HN_EXP_LO ? HN_EXP_LO : x; /* NaN passes both */
+    x = x > HN_EXP_HI ? HN_EXP_HI : x;
+    float t = fmaf(x, HN_EXP_LOG2E, HN_EXP_MAGIC);
+    float n = t - HN_EXP_MAGIC;
+    float r = fmaf(n, -HN_EXP_LN2_HI, x);
+    r = fmaf(n, -HN_EXP_LN2_LO, r);
+    float p = HN_EXP_C7;
+    p = fmaf(p, r, HN_EXP_C6);
+    p = fmaf(p, r, HN_EXP_C5);
+    p = fmaf(p, r, HN_EXP_C4);
+    p = fmaf(p, r, HN_EXP_C3);
+    p = fmaf(p, r, HN_EXP_C2);
+    p = fmaf(p, r, 1.0f);
+    p = fmaf(p, r, 1.0f);
+    /* 2^n in two factors, so that results below 2^-126 and above 2^127 round by themselves */
+    int32_t e = (int32_t)(hn_f32_bits(t) - hn_f32_bits(HN_EXP_MAGIC)), h = e >> 1;
+    return p * hn_bits_f32((uint32_t)(h + 127) << 23) * hn_bits_f32((uint32_t)(e - h + 127) << 23);
+}
 
 #endif

@@ -128,7 +128,14 @@ static void silu_mul(float *y, const float *g, const float *u, int64_t n)
         v16 v = v16_load(g + i), e = v16_exp(v16_sub(v16_set1(-0.0f), v));
         v16_store(y + i, v16_mul(v16_div(v, v16_add(v16_set1(1.0f), e)), v16_load(u + i)));
     }
-    for (; i < n; i++) y[i] = g[i] / (1.0f + hn_exp_f32(-g[i])) * u[i];
+    for (; i < n; i++) y[i] = g[i] / (1.0f + hn_exp_inline(-g[i])) * u[i];
+}
+
+static void exp_many(float *y, const float *x, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) v16_store(y + i, v16_exp(v16_load(x + i)));
+    for (; i < n; i++) y[i] = hn_exp_inline(x[i]);
 }
 
 /* ---- attention --------------------------------------------------------------------------------------- */
@@ -193,7 +200,7 @@ static void silu_mul(float *y, const float *g, const float *u, int64_t n)
                 for (int q = 0; q < NQ; q++) {                                                                \
                     v16 mv = v16_max(v16_max(s[0][q], s[1][q]), v16_max(s[2][q], s[3][q]));                   \
                     float bm = v16_hmax(mv), mn = m[q] > bm ? m[q] : bm;                                      \
-                    c[q] = hn_exp_f32(m[q] - mn);                                                             \
+                    c[q] = hn_exp_inline(m[q] - mn);                                                             \
                     v16 e[4];                                                                                 \
                     for (int kb = 0; kb < 4; kb++) {                                                          \
                         e[kb] = v16_exp(v16_sub(s[kb][q], v16_set1(mn)));                                     \
@@ -213,7 +220,7 @@ static void silu_mul(float *y, const float *g, const float *u, int64_t n)
                     }                                                                                         \
             }                                                                                                 \
             for (int q = 0; q < NQ; q++) {                                                                    \
-                float Mn = M[q] > m[q] ? M[q] : m[q], ca = hn_exp_f32(M[q] - Mn), cb = hn_exp_f32(m[q] - Mn); \
+                float Mn = M[q] > m[q] ? M[q] : m[q], ca = hn_exp_inline(M[q] - Mn), cb = hn_exp_inline(m[q] - Mn); \
                 L[q] = fmaf(l[q], cb, L[q] * ca);                                                             \
                 for (int64_t i = 0; i < d; i++) out[q][i] = fmaf(o[q][i], cb, out[q][i] * ca);                \
                 M[q] = Mn;                                                                                    \

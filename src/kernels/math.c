@@ -2,28 +2,7 @@
  * Only +, −, ·, / and fmaf: the same bits with any compiler and C library. */
 #include "kernels/kernels.h"
 
-#include <math.h>
-
-float hn_exp_f32(float x)
-{
-    x = x < HN_EXP_LO ? HN_EXP_LO : x; /* NaN passes both */
-    x = x > HN_EXP_HI ? HN_EXP_HI : x;
-    float t = fmaf(x, HN_EXP_LOG2E, HN_EXP_MAGIC);
-    float n = t - HN_EXP_MAGIC;
-    float r = fmaf(n, -HN_EXP_LN2_HI, x);
-    r = fmaf(n, -HN_EXP_LN2_LO, r);
-    float p = HN_EXP_C7;
-    p = fmaf(p, r, HN_EXP_C6);
-    p = fmaf(p, r, HN_EXP_C5);
-    p = fmaf(p, r, HN_EXP_C4);
-    p = fmaf(p, r, HN_EXP_C3);
-    p = fmaf(p, r, HN_EXP_C2);
-    p = fmaf(p, r, 1.0f);
-    p = fmaf(p, r, 1.0f);
-    /* 2^n in two factors, so that results below 2^-126 and above 2^127 round by themselves */
-    int32_t e = (int32_t)(hn_f32_bits(t) - hn_f32_bits(HN_EXP_MAGIC)), h = e >> 1;
-    return p * hn_bits_f32((uint32_t)(h + 127) << 23) * hn_bits_f32((uint32_t)(e - h + 127) << 23);
-}
+float hn_exp_f32(float x) { return hn_exp_inline(x); }
 
 static double bits_f64(uint64_t u)
 {

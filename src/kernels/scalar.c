@@ -2,7 +2,10 @@
  * kernels.h, and the oracle for every other level. */
 #include "kernels/kernels.h"
 
-#include <math.h>
+#ifndef HN_SCALAR /* scalar_fma.c compiles this file again under another name */
+#define HN_SCALAR hn_kernels_scalar
+#define HN_SCALAR_NAME "scalar"
+#endif
 
 /* 16 lanes added 8, 4, 2, 1 apart. */
 static float tree16(const float t[16])
@@ -220,23 +223,32 @@ MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, 128)
 
 static float same_f32(float v) { return v; }
 
-#define MATMUL_FLOAT(NAME, ELEM, WIDEN)                                                                 \
-    static void NAME(const hn_mm *m)                                                                    \
-    {                                                                                                   \
-        for (int64_t r = m->r0; r < m->r1; r++) {                                                       \
-            const ELEM *w = (const ELEM *)((const char *)m->w + (size_t)r * m->w_stride);               \
-            for (int64_t c = 0; c < m->n_col; c++) {                                                    \
-                const float *x = (const float *)((const char *)m->x + (size_t)c * m->x_stride);         \
-                float t[16] = { 0 };                                                                    \
-                for (int64_t b = 0; b < m->n_in; b += 256) {                                            \
-                    float p[16] = { 0 };                                                                \
-                    int64_t end = b + 256 < m->n_in ? b + 256 : m->n_in;                                \
-                    for (int64_t k = b; k < end; k++) p[k & 15] = fmaf(WIDEN(w[k]), x[k], p[k & 15]);   \
-                    for (int l = 0; l < 16; l++) t[l] = b ? t[l] + p[l] : p[l];                         \
-                }                                                                                       \
-                m->y[c * m->ldy + r] = tree16(t);                                                       \
-            }                                                                                           \
-        }                                                                                               \
+/* A block of a row is widened once for up to 8 columns. */
+#define MATMUL_FLOAT(NAME, ELEM, WIDEN)                                                                      \
+    static void NAME(const hn_mm *m)                                                                         \
+    {                                                                                                        \
+        for (int64_t r = m->r0; r < m->r1; r++) {                                                            \
+            const ELEM *w = (const ELEM *)((const char *)m->w + (size_t)r * m->w_stride);                    \
+            for (int64_t c0 = 0; c0 < m->n_col; c0 += 8) {                                                   \
+                int64_t n_c = m->n_col - c0 < 8 ? m->n_col - c0 : 8;                                         \
+                float t[8][16] = { { 0 } };                                                                  \
+                for (int64_t b = 0; b < m->n_in; b += 256) {                                                 \
+                    int64_t n = m->n_in - b < 256 ? m->n_in - b : 256;                                       \
+                    float wide[256];                                                                         \
+                    for (int64_t k = 0; k < n; k++) wide[k] = WIDEN(w[b + k]);                               \
+                    for (int64_t c = 0; c < n_c; c++) {                                                      \
+                        const float *x = (const float *)((const char *)m->x + (size_t)(c0 + c) * m->x_stride) + b; \
+                        float p[16] = { 0 };                                                                 \
+                        int64_t k = 0;                                                                       \
+                        for (; k + 16 <= n; k += 16)                                                         \
+                            for (int l = 0; l < 16; l++) p[l] = fmaf(wide[k + l], x[k + l], p[l]);           \
+                        for (; k < n; k++) p[k & 15] = fmaf(wide[k], x[k], p[k & 15]);                       \
+                        for (int l = 0; l < 16; l++) t[c][l] = b ? t[c][l] + p[l] : p[l];                    \
+                    }                                                                                        \
+                }                                                                                            \
+                for (int64_t c = 0; c < n_c; c++) m->y[(c0 + c) * m->ldy + r] = tree16(t[c]);                \
+            }                                                                                                \
+        }                                                                                                    \
     }
 MATMUL_FLOAT(matmul_f32, float, same_f32)
 MATMUL_FLOAT(matmul_f16, uint16_t, hn_f16_to_f32)
@@ -259,7 +271,12 @@ static void rms_norm(float *y, const float *x, const float *w, int64_t n, float 
 
 static void silu_mul(float *y, const float *g, const float *u, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) y[i] = g[i] / (1.0f + hn_exp_f32(-g[i])) * u[i];
+    for (int64_t i = 0; i < n; i++) y[i] = g[i] / (1.0f + hn_exp_inline(-g[i])) * u[i];
+}
+
+static void exp_many(float *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = hn_exp_inline(x[i]);
 }
 
 /* ---- attention --------------------------------------------------------------------------------------- */
@@ -290,8 +307,8 @@ static float larger(float a, float b) { return a > b ? a : b; }
                         p[t - t0] = t < s1 ? s * a->scale : -INFINITY;                                       \
                         mn = larger(mn, p[t - t0]);                                                          \
                     }                                                                                        \
-                    float c = hn_exp_f32(m - mn);                                                            \
-                    for (int j = 0; j < HN_SOFT_BLOCK; j++) p[j] = hn_exp_f32(p[j] - mn);                    \
+                    float c = hn_exp_inline(m - mn);                                                            \
+                    for (int j = 0; j < HN_SOFT_BLOCK; j++) p[j] = hn_exp_inline(p[j] - mn);                    \
                     for (int j = 0; j < 16; j++) lanes[j] = ((p[j] + p[j + 16]) + p[j + 32]) + p[j + 48];    \
                     l = l * c + tree16(lanes);                                                               \
                     for (int64_t i = 0; i < d; i++) o[i] *= c;                                               \
@@ -300,7 +317,7 @@ static float larger(float a, float b) { return a > b ? a : b; }
                         for (int64_t i = 0; i < d; i++) o[i] = fmaf(p[t - t0], WIDEN(vp[t * d + i]), o[i]);  \
                     m = mn;                                                                                  \
                 }                                                                                            \
-                float Mn = larger(M, m), ca = hn_exp_f32(M - Mn), cb = hn_exp_f32(m - Mn);                   \
+                float Mn = larger(M, m), ca = hn_exp_inline(M - Mn), cb = hn_exp_inline(m - Mn);                   \
                 L = fmaf(l, cb, L * ca);                                                                     \
                 for (int64_t i = 0; i < d; i++) out[i] = fmaf(o[i], cb, out[i] * ca);                        \
                 M = Mn;                                                                                      \
@@ -311,8 +328,8 @@ static float larger(float a, float b) { return a > b ? a : b; }
 ATTN(attn_f16, uint16_t, hn_f16_to_f32)
 ATTN(attn_f32, float, same_f32)
 
-const hn_kernels hn_kernels_scalar = {
-    .name = "scalar",
+const hn_kernels HN_SCALAR = {
+    .name = HN_SCALAR_NAME,
     .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,
                 [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,
                 [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K },
@@ -320,6 +337,7 @@ const hn_kernels hn_kernels_scalar = {
     .quantize32 = quantize32,
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
+    .exp = exp_many,
     .attn_f16 = attn_f16,
     .attn_f32 = attn_f32,
 };

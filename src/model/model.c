@@ -324,34 +324,36 @@ static hone_status bind_all(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
-hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err)
+hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model_params *params, hone_error *err)
 {
     *out = NULL;
     hone_status st;
+    const char *path = hn_gguf_path(file);
     hone_model *m = calloc(1, sizeof *m);
-    if (!m) return HN_FAIL(err, HONE_E_NOMEM, "model handle");
+    if (!m) {
+        hn_gguf_close(file);
+        return HN_FAIL(err, HONE_E_NOMEM, "model handle");
+    }
     pthread_mutex_init(&m->vocab_mu, NULL);
+    m->file = file;
     m->arena = hn_arena_new();
     if (!m->arena || !(m->path = hn_arena_strndup(m->arena, path, strlen(path))) ||
         (params && params->tokenizer_pre && !(m->pre = hn_arena_strndup(m->arena, params->tokenizer_pre, strlen(params->tokenizer_pre))))) {
         st = HN_FAIL(err, HONE_E_NOMEM, "%s: model", path);
         goto fail;
     }
-    if ((st = hn_gguf_open(&m->file, path, err)) != HONE_OK) goto fail;
     m->has_tokenizer = hn_gguf_find(m->file, "tokenizer.ggml.model") >= 0;
     hone_str name = { "", 0 };
     if ((st = hn_gguf_get_str(m->file, "general.name", &name, NULL, err)) != HONE_OK) goto fail;
-    const hn_vocab *v;
     if (params && params->vocab_only) {
-        hone_str arch = { "", 0 };
-        hn_gguf_get_str(m->file, "general.architecture", &arch, NULL, NULL);
+        const hn_vocab *v;
         if ((st = hn_model_vocab(m, &v, err)) != HONE_OK) goto fail;
         m->hp.n_vocab = hn_vocab_size(v);
         m->type_name = "none";
     } else {
         if ((st = choose_arch(m, err)) != HONE_OK) goto fail;
         if ((st = bind_all(m, err)) != HONE_OK) goto fail;
-        m->type_name = (char *)type_name(m);
+        m->type_name = type_name(m);
     }
     if (!(m->name = hn_arena_strndup(m->arena, name.ptr, name.len))) {
         st = HN_FAIL(err, HONE_E_NOMEM, "%s: model", path);
@@ -362,6 +364,14 @@ hone_status hone_model_open(hone_model **out, const char *path, const hone_model
 fail:
     hone_model_close(m);
     return st;
+}
+
+hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err)
+{
+    hn_gguf *file;
+    *out = NULL;
+    hone_status st = hn_gguf_open(&file, path, err);
+    return st == HONE_OK ? hn_model_from_gguf(out, file, params, err) : st;
 }
 
 void hone_model_close(hone_model *m)

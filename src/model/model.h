@@ -62,7 +62,8 @@ struct hone_model {
     hn_weight token_embd, output;    /* output is token_embd when tied */
     const float *output_norm;
     bool *bound;                     /* [tensors] taken by a field */
-    char *path, *name, *type_name, *pre;
+    char *path, *name, *pre;
+    const char *type_name;
     bool has_tokenizer;
     uint64_t n_params, n_bytes, bytes_per_token;
     /* the tokenizer is built at first use: opening a model needs no vocabulary */
@@ -71,6 +72,9 @@ struct hone_model {
     hone_error vocab_err;            /* guarded by vocab_mu */
     bool vocab_tried;                /* guarded by vocab_mu */
 };
+
+/* hone_model_open on an open file, which it takes, also on failure. */
+hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model_params *params, hone_error *err);
 
 /* The tokenizer, built at the first call. HONE_E_UNSUPPORTED: the file has none. */
 hone_status hn_model_vocab(const hone_model *m, const hn_vocab **out, hone_error *err);

@@ -4,6 +4,7 @@
  * bounded whatever the model's size. */
 #include "model/synth.h"
 
+#include "base/options.h"
 #include "gguf/gguf.h"
 
 #include <math.h>
@@ -403,6 +404,18 @@ end:
     return st;
 }
 
+static hone_status unknown_preset(const char *name, hone_error *err)
+{
+    const hone_synth_preset *list;
+    const char *names[64];
+    size_t n = hone_synth_presets(&list);
+    if (n > 64) n = 64;
+    for (size_t i = 0; i < n; i++) names[i] = list[i].name;
+    const char *near = hn_nearest(name, names, n);
+    return HN_FAIL(err, HONE_E_ARG, "unknown preset \"%s\"; %s%s%shone synth --list shows them", HN_ESC(name, strlen(name)),
+                   near ? "did you mean " : "", near ? near : "", near ? "? " : "");
+}
+
 hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_progress *pr, hone_error *err)
 {
     hn_synth_shape from_file;
@@ -416,7 +429,7 @@ hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_p
     if (p->config_path) {
         if ((st = hn_synth_config(&from_file, p->config_path, err)) != HONE_OK) return st;
     } else if (!(shape = hn_synth_preset(p->preset, &name))) {
-        return HN_FAIL(err, HONE_E_ARG, "unknown preset \"%s\"; hone synth --list shows them", HN_ESC(p->preset, strlen(p->preset)));
+        return unknown_preset(p->preset, err);
     }
     hn_synth_plan *plan = NULL;
     hn_gguf_writer *w = NULL;

@@ -134,7 +134,7 @@ float hn_search_asym(int n, int nmax, const float *x, const float *w, hn_scan sc
         *offset = -lo;
         return 0;
     }
-    float l[32], kept[32];
+    float l[32] = { 0 }, kept[32] = { 0 }; /* gcc 12 at -O2 cannot see that assign fills them */
     float f = (float)nmax / (hi - lo), scale = 1 / f;
     assign(kept, n, x, f, lo, 0, nmax);
     float best = asym_error(n, x, w, kept, scale, lo, scan.absolute);

@@ -129,7 +129,15 @@ static uint32_t score_order(float f)
 }
 static uint32_t order_of(const hn_vocab *v, int32_t id) { return score_order(v->score ? v->score[id] : 0.0f); }
 
-static size_t spm_char_len(unsigned char c) { return c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4; }
+/* Bytes of the symbol at s, n > 0: as many as the first byte asks for, but never beyond a
+ * byte that begins something else, so that ill-formed text cannot swallow half a U+2581. */
+static size_t spm_char_len(const char *s, size_t n)
+{
+    unsigned c = (unsigned char)s[0];
+    size_t k = 1, max = c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    while (k < max && k < n && ((unsigned char)s[k] & 0xC0) == 0x80) k++;
+    return k;
+}
 
 static hone_status spm_put(work *w, const char *s, size_t len)
 {
@@ -189,8 +197,7 @@ static hone_status spm_word(work *w, const char *s, size_t len)
     uint8_t lens[SHORT_WORD];
     size_t n = 0;
     for (size_t i = 0; i < len; n++) {
-        size_t k = spm_char_len((unsigned char)s[i]);
-        if (k > len - i) k = len - i;
+        size_t k = spm_char_len(s + i, len - i);
         if (n < SHORT_WORD) lens[n] = (uint8_t)k;
         i += k;
     }
@@ -201,8 +208,7 @@ static hone_status spm_word(work *w, const char *s, size_t len)
     sym *y = w->syms;
     n = 0;
     for (size_t i = 0, k; i < len; i += k, n++) {
-        k = spm_char_len((unsigned char)s[i]);
-        if (k > len - i) k = len - i;
+        k = spm_char_len(s + i, len - i);
         y[n] = (sym){ (uint32_t)i, (uint32_t)k, (int32_t)n - 1, i + k < len ? (int32_t)n + 1 : -1 };
     }
     w->n_heap = 0;
@@ -250,8 +256,7 @@ static hone_status spm_fragment(work *w, const char *s, size_t len)
     for (size_t a = 0, i; st == HONE_OK && a < n; a = i) {
         bool other = false;
         for (i = a; i < n;) {
-            size_t k = spm_char_len((unsigned char)b[i]);
-            if (k > n - i) k = n - i;
+            size_t k = spm_char_len(b + i, n - i);
             bool mark = k == 3 && memcmp(b + i, "\xE2\x96\x81", 3) == 0;
             if (mark && other) break;
             other |= !mark;

@@ -159,9 +159,11 @@ hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *
     if (hn_vocab_is_eog(s->v, id)) n = 0;
     hone_status st = make_room(s, n, err);
     if (st != HONE_OK) return st;
-    memcpy(s->raw + s->n_raw, piece, n);
-    s->n_raw += n;
-    decode(s, false);
+    if (n) {
+        memcpy(s->raw + s->n_raw, piece, n);
+        s->n_raw += n;
+        decode(s, false);
+    }
     s->shown = s->n - held(s);
     *text = s->text ? s->text : "";
     *len = s->shown;

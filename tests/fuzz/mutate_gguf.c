@@ -1,11 +1,14 @@
 /* A structural mutator for GGUF: knows where counts, lengths, types, dimensions and
  * offsets stand in a sound file and damages exactly those, besides bits, ranges and
  * ends. Deterministic: mutant I of a seed is always the same bytes.
- *     mutate_gguf [-seed=N] [-only=I] N FILE|FOLDER…
+ *     mutate_gguf [-seed=N] [-only=I] [-model] N FILE|FOLDER…
  * Each mutant is parsed and, if accepted, walked in full, under a ceiling of memory
  * (64 KiB + 16 bytes per byte of the file) and of time (5 s). Ends with
  *     N mutants, A accepted, R refused
+ * With -model, accepted ones are also opened as models and run (memory is then not
+ * counted: caches and scratch are the session's).
  * A breach is kept as mutant-SEED-I.gguf and ends the program with 1. */
+#include "run_model.h"
 #include "walk_gguf.h"
 
 #include <dirent.h>
@@ -343,10 +346,12 @@ static double cpu_s(void)
 int main(int argc, char **argv)
 {
     uint64_t runs = 0, only = 0, accepted = 0, refused = 0;
-    bool have_runs = false;
+    bool have_runs = false, models = false;
+    uint64_t n_ran = 0;
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "-seed=", 6) == 0) seed_no = strtoull(argv[i] + 6, NULL, 10);
         else if (strncmp(argv[i], "-only=", 6) == 0) only = strtoull(argv[i] + 6, NULL, 10);
+        else if (strcmp(argv[i], "-model") == 0) models = true;
         else if (!have_runs) runs = strtoull(argv[i], NULL, 10), have_runs = true;
         else load(argv[i]);
     }
@@ -382,21 +387,24 @@ int main(int argc, char **argv)
         alarm(20);
         double t0 = cpu_s();
         bool ok = walk_gguf(exact, n);
+        uint64_t held = mem_peak;
+        if (ok && models) n_ran += run_model(exact, n);
         double t = cpu_s() - t0;
         alarm(0);
         uint64_t ceiling = 65536 + 16 * (uint64_t)n;
-        if (mem_peak > ceiling || t > 5) {
+        if (held > ceiling || t > 5) {
             fprintf(stderr, "mutant %llu of %zu bytes: %llu bytes held (at most %llu expected), %.2f s (at most 5 expected)\n", (unsigned long long)now_i, n,
-                    (unsigned long long)mem_peak, (unsigned long long)ceiling, t);
+                    (unsigned long long)held, (unsigned long long)ceiling, t);
             keep();
             return 1;
         }
         if (t > worst_s) worst_s = t;
-        if ((double)mem_peak / (double)ceiling > worst_ratio) worst_ratio = (double)mem_peak / (double)ceiling;
+        if ((double)held / (double)ceiling > worst_ratio) worst_ratio = (double)held / (double)ceiling;
         accepted += ok, refused += !ok;
         free(exact);
     }
     printf("slowest %.3f s; memory at most %.0f %% of the ceiling\n", worst_s, 100 * worst_ratio);
+    if (models) printf("%llu ran as models\n", (unsigned long long)n_ran);
     printf("%llu mutants, %llu accepted, %llu refused\n", (unsigned long long)(accepted + refused), (unsigned long long)accepted, (unsigned long long)refused);
     free(buf);
     for (size_t i = 0; i < n_seeds; i++) free(seeds[i].p), free(seeds[i].f), free(seeds[i].rec);

@@ -190,6 +190,44 @@ static void norm_and_silu_match_scalar(void **state)
         }
 }
 
+/* scalar.c with and without the FMA instruction, and exp on every level. */
+static void scalar_is_the_same_with_and_without_fma(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    if (!__builtin_cpu_supports("fma")) return;
+    enum { N = 300, ROWS = 5, COLS = 11 };
+    static float w[ROWS * N], x[COLS * 304], y[2][ROWS * COLS];
+    rng_key = 11, rng_at = 0;
+    for (int i = 0; i < ROWS * N; i++) w[i] = rnd_wild();
+    for (int i = 0; i < COLS * 304; i++) x[i] = rnd_wild();
+    const hn_kernels *k[2] = { &hn_kernels_scalar, &hn_kernels_scalar_fma };
+    for (int l = 0; l < 2; l++) {
+        hn_mm m = { y[l], ROWS, w, N * sizeof(float), x, 304 * sizeof(float), N, COLS, 0, ROWS };
+        k[l]->matmul[HN_F32](&m);
+    }
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    for (int l = 0; l < 2; l++) k[l]->rms_norm(y[l], x, w, ROWS * COLS, 1e-6f);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    for (int l = 0; l < 2; l++) k[l]->silu_mul(y[l], x, w, ROWS * COLS);
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+#endif
+}
+
+static void exp_matches_scalar(void **state)
+{
+    (void)state;
+    static float x[4099], y[4099];
+    rng_key = 12, rng_at = 0;
+    for (int i = 0; i < 4099; i++) x[i] = rndf() * (i % 7 ? 90.0f : 200.0f);
+    x[5] = INFINITY, x[6] = -INFINITY, x[7] = 0.0f, x[8] = -0.0f, x[9] = -104.0f, x[10] = 89.0f, x[11] = 88.72f;
+    for (int l = 0; l < HN_CPU_LEVELS; l++) {
+        if (!hn_cpu_has((hn_cpu_level)l)) continue;
+        hn_kernels_get((hn_cpu_level)l)->exp(y, x, 4099);
+        for (int i = 0; i < 4099; i++) assert_int_equal(hn_f32_bits(y[i]), hn_f32_bits(hn_exp_f32(x[i])));
+    }
+}
+
 static void check_attention(bool f16, int64_t d, int64_t n_q, int64_t n_kv)
 {
     int64_t n_pad = (n_kv + 15) / 16 * 16;
@@ -309,6 +347,8 @@ int main(void)
         cmocka_unit_test(quantize_special_values),
         cmocka_unit_test(quantize_rounds_to_even),
         cmocka_unit_test(norm_and_silu_match_scalar),
+        cmocka_unit_test(scalar_is_the_same_with_and_without_fma),
+        cmocka_unit_test(exp_matches_scalar),
         cmocka_unit_test(attention_matches_scalar),
         cmocka_unit_test(exp_is_accurate_and_total),
         cmocka_unit_test(own_double_functions_are_accurate),

@@ -58,7 +58,7 @@ static inline void bb_save(const bb *b, const char *path)
 {
     FILE *f = fopen(path, "wb");
     assert(f);
-    size_t k = fwrite(b->p, 1, b->n, f);
+    size_t k = b->n ? fwrite(b->p, 1, b->n, f) : 0;
     int r = fclose(f);
     assert(k == b->n && r == 0);
     (void)k, (void)r;

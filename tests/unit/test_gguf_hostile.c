@@ -1,5 +1,5 @@
-/* What a hostile or damaged file can do, number by number (the list is in
- * docs/formats.md), and that the reader refuses it by name. */
+/* What a hostile or damaged file can do, number by number (the list is at the end of
+ * this file), and that the reader refuses it by name. */
 #include "gguf/gguf.h"
 #include "gguf_bytes.h"
 
@@ -805,7 +805,7 @@ static void check_47(void **state)
     bb_free(&b);
     for (int i = 0; i < 10; i++) {
         bb e = { 0 };
-        char key[8];
+        char key[16];
         snprintf(key, sizeof key, "k.%d", i);
         bb_str(&e, key), bb_u32(&e, 8), bb_u64(&e, each);
         assert_int_equal(pwrite(fd, e.p, e.n, (off_t)at), (ssize_t)e.n);

@@ -143,7 +143,7 @@ static void test_split(void **state)
         hn_gguf *g = must_open(path);
         assert_true(hn_gguf_n_parts(g) == 3 && hn_gguf_n_tensors(g) == 5 && hn_gguf_size(g) == 288 + 256 + 192);
         for (int i = 0; i < 5; i++) {
-            char name[8];
+            char name[16];
             snprintf(name, sizeof name, "t%d", i);
             const hn_gguf_tensor *t = hn_gguf_find_tensor(g, name);
             assert_true(t && t->part == i / 2 && ((const float *)t->data)[3] == (float)i);
@@ -330,7 +330,7 @@ static void test_real(void **state)
         size_t whole = (size_t)((const unsigned char *)last.ptr + last.len - p);
         hn_gguf_close(g);
         assert_true(size == n);
-        cut_short(path, p, n, n < 2 << 20 ? 1024 : 16384, whole);
+        cut_short(path, p, n, n < 1 << 20 ? 1024 : n / 300, whole);
         free(p);
     }
     if (!seen) {

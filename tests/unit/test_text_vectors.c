@@ -6,6 +6,7 @@
 #include "text/text.h"
 
 #include <jansson.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -238,7 +239,11 @@ static void stream(void **state)
 static void monotonous(void **state)
 {
     static const char *const unit[] = { "a", "A", " ", "\n", "\xE4\xB8\xAD", "\xCC\x81", "7", "'", "a\xCC\x81", " a", "<", "\xFF", "=", "\xF0\x9F\x98\x80" };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    enum { SIZE = 1 << 16 };
+#else
     enum { SIZE = 1 << 20 };
+#endif
     char *text = malloc(SIZE);
     for (int k = 0; k < N_NAMES; k++) {
         loaded l = load(names[k]);
@@ -297,6 +302,67 @@ static void round_trip(void **state)
     }
 }
 
+/* So do arbitrary bytes, where bytes are tokens and nothing is repaired on the way in. */
+static void round_trip_bytes(void **state)
+{
+    static const char *const with[] = { "llama-spm", "phi-3", "rwkv-world" };
+    for (int k = 0; k < 3; k++) {
+        loaded l = load(with[k]);
+        for (uint64_t c = 0, at = 0; c < 2000; c++) {
+            char text[200];
+            size_t n = hn_rand64(2, at++) % sizeof text;
+            for (size_t i = 0; i < n; i++) {
+                uint64_t r = hn_rand64(2, at++);
+                text[i] = (char)(r % 4 ? r >> 8 : (uint64_t)" \xE2\x96\xF0\xC3\n<>"[(r >> 8) % 8]);
+            }
+            hn_ids ids = { 0 };
+            hone_error e = { 0 };
+            assert_int_equal(hn_vocab_encode(l.v, text, n, 0, &ids, &e), HONE_OK);
+            check_round_trip(l.v, with[k], text, n, &ids);
+            free(ids.data);
+        }
+        hn_vocab_free(l.v);
+    }
+}
+
+/* A vocabulary is shared between threads: all get what one gets. */
+typedef struct reader { const hn_vocab *v; const char *text; size_t len; hn_ids ids; } reader;
+static void *read_along(void *arg)
+{
+    reader *r = arg;
+    for (int i = 0; i < 20; i++) {
+        r->ids.n = 0;
+        if (hn_vocab_encode(r->v, r->text, r->len, HONE_TOK_SPECIAL, &r->ids, NULL) != HONE_OK) return NULL;
+    }
+    return arg;
+}
+static void threads(void **state)
+{
+    size_t len;
+    char *text = read_file(DATA "ggml-vocab-qwen2.ext.jsonl", &len);
+    assert_non_null(text);
+    if (len > 20000) len = 20000;
+    for (int k = 0; k < N_NAMES; k++) {
+        loaded l = load(names[k]);
+        reader r[4];
+        pthread_t t[4];
+        for (int i = 0; i < 4; i++) {
+            r[i] = (reader){ .v = l.v, .text = text, .len = len };
+            assert_int_equal(pthread_create(&t[i], NULL, read_along, &r[i]), 0);
+        }
+        for (int i = 0; i < 4; i++) {
+            void *done;
+            assert_int_equal(pthread_join(t[i], &done), 0);
+            assert_non_null(done);
+            assert_int_equal(r[i].ids.n, r[0].ids.n);
+            assert_memory_equal(r[i].ids.data, r[0].ids.data, 4 * r[0].ids.n);
+        }
+        for (int i = 0; i < 4; i++) free(r[i].ids.data);
+        hn_vocab_free(l.v);
+    }
+    free(text);
+}
+
 int main(void)
 {
     FILE *f = fopen(DATA "meta.json", "rb");
@@ -307,7 +373,7 @@ int main(void)
     fclose(f);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inp_out), cmocka_unit_test(ext_jsonl), cmocka_unit_test(meta),
-        cmocka_unit_test(stream), cmocka_unit_test(monotonous), cmocka_unit_test(round_trip),
+        cmocka_unit_test(stream), cmocka_unit_test(monotonous), cmocka_unit_test(round_trip), cmocka_unit_test(round_trip_bytes), cmocka_unit_test(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

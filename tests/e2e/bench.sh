@@ -1,0 +1,161 @@
+#!/bin/sh
+# hone bench and benchmark.sh: shapes, the quality hash, invalid results, the history.
+. tests/e2e/lib.sh
+
+root=$(pwd)
+M=$TINY
+if [ ! -f "$M" ]; then
+    data=../shared/data/stories260K
+    if [ -f "$data/stories260K.bin" ]; then
+        "$HONE" convert "$data/stories260K.bin" --tokenizer "$data/tok512.bin" -o "$T/model.gguf" >/dev/null 2>&1 && M=$T/model.gguf
+    fi
+fi
+if [ ! -f "$M" ]; then
+    skip "hone bench" "neither $TINY nor the stories260K data is here"
+    finish
+fi
+small="-p 32 -n 24"
+# value KEY [FILE]: a top-level value of one line of compact JSON
+value() { sed -n 's/^{\(.*,\)\{0,1\}"'"$1"'":\("[^"]*"\|[^,}]*\).*/\2/p' "${2:-$T/out}" | head -n 1; }
+check() { # check WHAT SEEN EXPECTED
+    if [ "$2" = "$3" ]; then ok "$1"; else
+        echo "# seen: $2   expected: $3"
+        not_ok "$1"
+    fi
+}
+top() { # top KEY: as value, but only before the first nested object
+    sed 's/,"notes":.*//' "$T/out" >"$T/top"
+    value "$1" "$T/top"
+}
+
+expect 0 "bench --json" "$HONE" bench -m "$M" $small -r 2 --json
+check "one line of JSON" "$(wc -l <"$T/out" | tr -d ' ')" 1
+check "schema" "$(top schema)" '"hone.bench/1"'
+check "valid" "$(top valid)" true
+for key in load_ms ttft_ms prefill_tok_s decode_tok_s peak_anon_mb; do
+    v=$(top $key)
+    case $v in
+    [0-9]*) ok "$key is a number" ;;
+    *) echo "# $key: $v"; not_ok "$key is a number" ;;
+    esac
+done
+says "quality hash" '"quality":"q1-[0-9a-f]{8}-[0-9a-f]{8}"' "$T/out"
+says "two samples" '"samples":\[\{[^]]*\]\},\{.*"stats":' "$T/out"
+hash=$(top quality)
+
+# the same answer, whatever the setting
+for setting in "-t 1" "-t 3" "--chunk 7" "--cpu scalar"; do
+    run "$HONE" bench -m "$M" $small -r 1 --json $setting
+    check "same quality hash with $setting" "$(top quality)" "$hash"
+done
+run "$HONE" bench -m "$M" $small -r 1 --json --kv f32
+case $(top quality) in
+"$hash") not_ok "another KV cache type gives other logits" "$T/out" ;;
+*) ok "another KV cache type gives other logits" ;;
+esac
+
+expect 0 "no prompt, some depth" "$HONE" bench -m "$M" -p 0 -n 8 -d 16 -r 1 --json --no-quality
+check "no prompt, no prefill rate" "$(top prefill_tok_s)" null
+check "not checked is neither valid nor invalid" "$(top valid)" null
+check "and says so" "$(top invalid_reason)" '"quality not checked (--no-quality)"'
+check "no hash" "$(top quality)" null
+expect 0 "nothing generated" "$HONE" bench -m "$M" -p 8 -n 0 -r 1 --json --no-quality
+check "nothing generated, no decode rate" "$(top decode_tok_s)" null
+expect 0 "the table" "$HONE" bench -m "$M" $small -r 2
+says "a verdict for people" '^verdict  valid' "$T/out"
+says "medians for people" '^decode tok/s +[0-9]' "$T/out"
+
+# degenerate models: recorded as invalid, however fast
+bytes=$(wc -c <"$M" | tr -d ' ')
+keep=$((bytes / 5)) # well behind the metadata of a small vocabulary
+damage() { # damage OCTAL FILE: from `keep` on every byte is this one
+    { head -c $keep "$M"; head -c $((bytes - keep)) /dev/zero | tr '\000' "\\$1"; } >"$2"
+}
+damage 377 "$T/nan.gguf"
+run "$HONE" bench -m "$T/nan.gguf" $small -r 1 --json --file "$T/bad/hist" --title "not a number"
+check "NaN: exit code" "$rc" 1
+check "NaN: invalid" "$(top valid)" false
+case $(top invalid_reason) in *NaN*) ok "NaN: named" ;; *) not_ok "NaN: named" "$T/out" ;; esac
+says "NaN: in the history, struck through" '~~.*INVALID: .*NaN' "$T/bad/hist.md"
+says "NaN: in the record" '"title":"not a number".*"valid":false' "$T/bad/hist.jsonl"
+damage 000 "$T/zero.gguf"
+run "$HONE" bench -m "$T/zero.gguf" $small -r 1 --json --file "$T/bad/hist"
+check "zero weights: exit code" "$rc" 1
+check "zero weights: invalid" "$(top valid)" false
+check "two records" "$(wc -l <"$T/bad/hist.jsonl" | tr -d ' ')" 2
+run "$HONE" bench -m "$T/zero.gguf" $small -r 1 --json --no-quality
+check "zero weights without quality run: invalid all the same" "$(top valid)" false
+
+# errors
+expect 2 "no model" "$HONE" bench
+expect 3 "a model that is not there" "$HONE" bench -m "$T/none.gguf"
+says "it is named" 'none\.gguf'
+expect 3 "a folder as model" "$HONE" bench -m "$T"
+expect 2 "a bad count" "$HONE" bench -m "$M" -p x
+expect 2 "no samples" "$HONE" bench -m "$M" -r 0
+expect 2 "an argument" "$HONE" bench -m "$M" extra
+expect 2 "the hidden mode is not for people" "$HONE" bench -m "$M" _sample now
+expect 2 "a history without a name" "$HONE" bench -m "$M" --file x/
+expect 2 "an unknown level" "$HONE" bench -m "$M" --cpu abacus
+echo x >"$T/plain"
+expect 1 "a history that cannot be written" "$HONE" bench -m "$M" -p 4 -n 4 -r 1 --no-quality --file "$T/plain/h"
+says "its path is named" 'plain'
+
+# a measured process that is killed
+"$HONE" bench -m "$M" -p 8 -n 100000 -r 1 --no-quality --json --file "$T/killed" >"$T/out" 2>"$T/err" </dev/null &
+parent=$!
+child=
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    child=$(tr -d ' ' <"/proc/$parent/task/$parent/children" 2>/dev/null)
+    [ -n "$child" ] && break
+    sleep 0.1
+done
+if [ -z "$child" ]; then
+    kill $parent 2>/dev/null
+    wait $parent
+    skip "a killed process" "its number cannot be found here"
+else
+    kill -9 "$child"
+    wait $parent
+    check "killed: exit code" "$?" 1
+    check "killed: invalid" "$(top valid)" false
+    case $(top invalid_reason) in *"killed by signal 9"*) ok "killed: named" ;; *) not_ok "killed: named" "$T/out" "$T/err" ;; esac
+    says "killed: recorded" '"valid":false' "$T/killed.jsonl"
+fi
+
+# interrupted: no record, and no process left behind
+"$HONE" bench -m "$M" -p 8 -n 100000 -r 3 --no-quality --file "$T/stopped" >"$T/out" 2>"$T/err" </dev/null &
+parent=$!
+sleep 0.5
+child=$(tr -d ' ' <"/proc/$parent/task/$parent/children" 2>/dev/null)
+kill -TERM $parent
+wait $parent
+check "SIGTERM: exit code" "$?" 6
+if [ -f "$T/stopped.jsonl" ]; then not_ok "SIGTERM: no record"; else ok "SIGTERM: no record"; fi
+if [ -n "$child" ] && kill -0 "$child" 2>/dev/null; then not_ok "SIGTERM: no process left"; else ok "SIGTERM: no process left"; fi
+
+# benchmark.sh
+expect 0 "benchmark.sh -h" ./benchmark.sh -h
+says "help names every option" '-m MODEL' "$T/out"
+export HONE
+expect 0 "benchmark.sh asks nothing without a terminal" ./benchmark.sh -m "$M" -f "$T/h/my" -- $small -r 2
+says "row on stdout" '^\| [0-9-]+ [0-9:]+ \| untitled \| ' "$T/out"
+expect 0 "benchmark.sh with title and change" ./benchmark.sh -m "$M" -f "$T/h/my" -t "a | title" -c "a change" -- $small -r 2
+says "they are in the row" 'a \\\| title \| a change \|' "$T/h/my.md"
+check "one header" "$(grep -c '^| Date | Title' "$T/h/my.md")" 1
+check "two rows" "$(grep -c '^| 2' "$T/h/my.md")" 2
+check "two records" "$(grep -c '"schema":"hone.bench/1"' "$T/h/my.jsonl")" 2
+printf '{"schema":"hone.bench/1","cut' >>"$T/h/my.jsonl"
+(cd "$T" && "$root/benchmark.sh" -m "$(cd "$root" && realpath "$M")" -f h/my -t x -c y -- $small -r 1 >"$T/out" 2>"$T/err" </dev/null)
+check "from another folder" "$?" 0
+check "a cut line does not swallow the next record" "$(grep -c '^{"schema":"hone.bench/1","id"' "$T/h/my.jsonl")" 3
+expect 2 "benchmark.sh with an unknown option" ./benchmark.sh -x
+expect 2 "benchmark.sh without a value" ./benchmark.sh -m
+expect 3 "benchmark.sh with a model that is not there" ./benchmark.sh -m "$T/none.gguf" -f "$T/h/my"
+if command -v script >/dev/null 2>&1; then
+    printf 'typed title\ntyped change\n' | timeout 120 script -qec "./benchmark.sh -m $M -f $T/h/tty -- $small -r 1" /dev/null >"$T/out" 2>&1
+    says "asked on a terminal" 'typed title \| typed change' "$T/h/tty.md"
+else
+    skip "asking on a terminal" "no script(1)"
+fi
+finish

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Writes the seeds of fuzz_vocab: small vocabularies of every kind as GGUF files.
+usage: make_vocab.py FOLDER. Nothing but the standard library is needed."""
+import os
+import struct
+import sys
+
+
+def s(x):
+    x = x.encode() if isinstance(x, str) else x
+    return struct.pack("<Q", len(x)) + x
+
+
+def value(v):
+    if isinstance(v, bool):
+        return struct.pack("<IB", 7, v)
+    if isinstance(v, int):
+        return struct.pack("<II", 4, v)
+    if isinstance(v, str):
+        return struct.pack("<I", 8) + s(v)
+    t = 8 if isinstance(v[0], (str, bytes)) else 6 if isinstance(v[0], float) else 5
+    body = b"".join(s(x) if t == 8 else struct.pack("<f" if t == 6 else "<i", x) for x in v)
+    return struct.pack("<IIQ", 9, t, len(v)) + body
+
+
+def write(name, kv):
+    kv = {("tokenizer.ggml." + k if "." not in k else k): v for k, v in kv.items()}
+    out = b"GGUF" + struct.pack("<IQQ", 3, 0, len(kv)) + b"".join(s(k) + value(v) for k, v in kv.items())
+    with open(os.path.join(sys.argv[1], name + ".gguf"), "wb") as f:
+        f.write(out)
+
+
+SPM = ["<unk>", "<s>", "</s>"] + ["<0x%02X>" % b for b in range(32, 40)] + ["\u2581", "a", "b", "l", "o", "\u2581a", "ll", "ab", "\u2581\u2581", "\u2581H", "<tool>"]
+BPE = [chr(c) for c in range(0x21, 0x7F)] + ["\u0120", "\u010a", "\u00e2", "he", "ll", "\u0120a", "aa", "aaaa", "<|end|>", "<t>"]
+RWKV = ["<s>"] + [chr(b) if 32 <= b < 127 and b != 92 else "\\\\" if b == 92 else "\\x%02x" % b for b in range(256)] + ["ab", "\\n\\n", "\\xe2\\x82\\xac", "aaaa", "[PAD]"]
+write("spm", {"model": "llama", "tokens": SPM, "scores": [-float(i) for i in range(len(SPM))], "token_type": [2, 3, 3] + [6] * 8 + [1] * 10 + [4]})
+write("spm_bare", {"model": "llama", "tokens": ["a", "b", "a\u2581", "\u2581"], "add_space_prefix": False, "add_eos_token": True, "eos_token_id": 1})
+write("phi3", {"general.name": "phi-3", "model": "llama", "tokens": SPM, "token_type": [2, 3, 3] + [6] * 8 + [1] * 10 + [4], "bos_token_id": 0xFFFFFFFF})
+for pre in ("default", "gpt-2", "llama-bpe", "qwen2", "deepseek-llm", "deepseek-v3", "tekken", "chameleon", "jais-2"):
+    write("bpe_" + pre, {"model": "gpt2", "pre": pre, "tokens": BPE, "token_type": [1] * (len(BPE) - 2) + [3, 4],
+                         "merges": ["h e", "l l", "\u0120 a", "a a", "aa aa"], "bos_token_id": len(BPE) - 2})
+write("rwkv", {"model": "rwkv", "tokens": RWKV, "token_type": [3] + [1] * (len(RWKV) - 2) + [5], "eos_token_id": 0})

@@ -1,0 +1,285 @@
+/* The quality hash against one computed by other means, and degenerate outputs: each
+ * kind, faked, must be caught; sound ones must not. */
+#include "lab/lab.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { NV = 40 };
+
+typedef struct fake fake;
+struct fake { void (*row)(const fake *f, float *out, const hone_token *t); int calls; float value; };
+
+static void sound(const fake *f, float *out, const hone_token *t)
+{
+    for (int j = 0; j < NV; j++) out[j] = (float)((7 * t->id + 3 * t->pos + 5 * j + 11 * t->seq) % 37) + (float)j / 64;
+}
+static void constant(const fake *f, float *out, const hone_token *t) { for (int j = 0; j < NV; j++) out[j] = f->value; }
+static void poisoned(const fake *f, float *out, const hone_token *t)
+{
+    sound(f, out, t);
+    if (t->seq == 5 && t->pos >= 9) out[17] = f->value;
+}
+/* plausible logits, different at every place, but always the same winner */
+static void stuck(const fake *f, float *out, const hone_token *t)
+{
+    sound(f, out, t);
+    out[7] = 100;
+}
+static void repeats_itself(const fake *f, float *out, const hone_token *t)
+{
+    sound(f, out, t);
+    out[t->id] = 100; /* each prompt another token, for ever */
+}
+static void two_tokens(const fake *f, float *out, const hone_token *t)
+{
+    sound(f, out, t);
+    out[3 + (t->pos & 1)] = 100;
+}
+static void deaf(const fake *f, float *out, const hone_token *t) /* position is all it knows */
+{
+    for (int j = 0; j < NV; j++) out[j] = (float)((3 * (t->pos % 64) + 5 * j) % 37);
+}
+static void one_stuck(const fake *f, float *out, const hone_token *t)
+{
+    sound(f, out, t);
+    if (t->seq == 2) out[9] = 100; /* one prompt of eight may */
+}
+
+static hone_status run_fake(void *arg, const hone_token *tokens, int32_t n, float *logits, hone_error *err)
+{
+    fake *f = arg;
+    f->calls++;
+    for (int32_t i = 0; i < n; i++)
+        if (tokens[i].want_logits) {
+            f->row(f, logits, &tokens[i]);
+            logits += NV;
+        }
+    return HONE_OK;
+}
+
+static void prompts(hn_q_prompts *p, bool same_length)
+{
+    memset(p, 0, sizeof *p);
+    for (int k = 0; k < HN_Q_PROMPTS; k++) {
+        p->n[k] = same_length ? 4 : k + 1;
+        for (int i = 0; i < p->n[k]; i++) p->ids[k][i] = (k * 5 + i * 3) % NV;
+    }
+}
+
+static hn_quality run(void (*row)(const fake *, float *, const hone_token *), float value, bool together)
+{
+    static hn_q_prompts p;
+    static hn_quality q;
+    prompts(&p, row == deaf);
+    fake f = { .row = row, .value = value };
+    hn_logits_source src = { .n_vocab = NV, .run = run_fake, .arg = &f };
+    assert_int_equal(hn_quality_run(&q, &src, &p, together, NULL), HONE_OK);
+    return q;
+}
+
+/* Expected value: the same logits, Python's hashlib and struct.pack('<I'), ('<40f'),
+ * prompt after prompt, in each the steps 0, 1, 16, 63. */
+static void test_hash_of_known_logits(void **state)
+{
+    hn_quality q = run(sound, 0, true);
+    assert_string_equal(q.hash, "q1-a83a0ef7-e4bab6fd");
+    const int32_t first[] = { 22, 35, 31, 36, 21, 34 };
+    for (int i = 0; i < 6; i++) assert_int_equal(q.ids[0][i], first[i]);
+    assert_int_equal(q.verdict.state, HN_VALID);
+    assert_int_equal(q.n_steps, HN_Q_STEPS);
+    q = run(sound, 0, false);
+    assert_string_equal(q.hash, "q1-a83a0ef7-e4bab6fd");
+}
+
+static void expect_invalid(void (*row)(const fake *, float *, const hone_token *), float value, const char *word, bool hashed)
+{
+    for (int together = 0; together < 2; together++) {
+        hn_quality q = run(row, value, together);
+        assert_int_equal(q.verdict.state, HN_INVALID);
+        if (!strstr(q.verdict.reason, word)) fail_msg("'%s' is not in '%s'", word, q.verdict.reason);
+        assert_int_equal(q.hash[0] != 0, hashed);
+        json_t *j = hn_quality_json(&q, true);
+        assert_true(json_is_false(json_object_get(j, "valid")));
+        assert_true(json_is_string(json_object_get(j, "reason")));
+        json_decref(j);
+    }
+}
+
+static void test_all_equal(void **state)
+{
+    expect_invalid(constant, 0, "are equal", true);
+    expect_invalid(constant, -3.5f, "are equal", true);
+}
+static void test_not_finite(void **state)
+{
+    expect_invalid(poisoned, NAN, "prompt 5, step 4: the logits hold a NaN", false);
+    expect_invalid(poisoned, INFINITY, "NaN or an infinity", false);
+    expect_invalid(poisoned, -INFINITY, "NaN or an infinity", false);
+    expect_invalid(constant, NAN, "prompt 0, step 0", false);
+}
+static void test_one_token(void **state)
+{
+    expect_invalid(stuck, 0, "one token repeated through 8 of 8", true);
+    expect_invalid(repeats_itself, 0, "one token repeated", true);
+}
+static void test_two_tokens(void **state) { expect_invalid(two_tokens, 0, "only 2 different tokens", true); }
+static void test_deaf(void **state) { expect_invalid(deaf, 0, "do not depend on the prompt", true); }
+
+static void test_one_repeating_prompt_is_sound(void **state)
+{
+    hn_quality q = run(one_stuck, 0, true);
+    assert_int_equal(q.verdict.state, HN_VALID);
+    assert_int_equal(q.n_constant, 1);
+}
+
+static hone_status numeric_error(void *arg, const hone_token *t, int32_t n, float *logits, hone_error *err)
+{
+    return HN_FAIL(err, HONE_E_NUMERIC, "layer 3 overflowed");
+}
+static hone_status other_error(void *arg, const hone_token *t, int32_t n, float *logits, hone_error *err)
+{
+    return HN_FAIL(err, HONE_E_INTERRUPTED, "stopped");
+}
+static void test_source_errors(void **state)
+{
+    static hn_q_prompts p;
+    static hn_quality q;
+    hone_error err;
+    prompts(&p, false);
+    hn_logits_source src = { .n_vocab = NV, .run = numeric_error };
+    assert_int_equal(hn_quality_run(&q, &src, &p, true, &err), HONE_OK);
+    assert_int_equal(q.verdict.state, HN_INVALID);
+    assert_non_null(strstr(q.verdict.reason, "layer 3 overflowed"));
+    src.run = other_error;
+    assert_int_equal(hn_quality_run(&q, &src, &p, true, &err), HONE_E_INTERRUPTED);
+}
+
+static void test_scan(void **state)
+{
+    enum { MAX = 67 };
+    float x[MAX];
+    for (int n = 1; n <= MAX; n++)
+        for (uint64_t trial = 0; trial < 40; trial++) {
+            int best = 0;
+            bool equal = true;
+            for (int i = 0; i < n; i++) { /* few values, so that there are ties */
+                x[i] = (float)(hn_rand64(trial * 100 + (uint64_t)n, (uint64_t)i) % 5) - 2;
+                if (x[i] > x[best]) best = i;
+                if (x[i] != x[0]) equal = false;
+            }
+            hn_scan s = hn_scan_logits(x, n);
+            assert_true(s.finite);
+            assert_int_equal(s.best, best);
+            assert_int_equal(s.all_equal, n > 1 && equal);
+        }
+    for (int n = 1; n <= MAX; n++)
+        for (int at = 0; at < n; at++)
+            for (int kind = 0; kind < 3; kind++) {
+                for (int i = 0; i < n; i++) x[i] = (float)i;
+                x[at] = kind == 0 ? NAN : kind == 1 ? INFINITY : -INFINITY;
+                hn_scan s = hn_scan_logits(x, n);
+                assert_false(s.finite);
+                assert_int_equal(s.best, -1);
+            }
+    const float zeros[] = { -0.0f, 0.0f, -0.0f };
+    assert_int_equal(hn_scan_logits(zeros, 3).best, 0);
+    const float big[] = { 3.4e38f, -3.4e38f, 3.4e38f };
+    assert_true(hn_scan_logits(big, 3).finite); /* no overflow of its own */
+}
+
+static void test_random_prompts(void **state)
+{
+    static hn_q_prompts p, again;
+    hn_q_prompts_random(&p, 97);
+    hn_q_prompts_random(&again, 97);
+    assert_memory_equal(&p, &again, sizeof p);
+    for (int k = 0; k < HN_Q_PROMPTS; k++) {
+        assert_true(p.n[k] > 0);
+        for (int i = 0; i < p.n[k]; i++) assert_in_range(p.ids[k][i], 0, 96);
+        for (int m = 0; m < k; m++) assert_memory_not_equal(p.ids[k], p.ids[m], 16 * sizeof(int32_t));
+    }
+}
+
+static void test_roof(void **state)
+{
+    hn_verdict v = { 0 };
+    assert_true(isnan(hn_check_roof(&v, 1e9, 1000000000, 0))); /* not measured: nothing is said */
+    assert_int_equal(v.state, HN_UNCHECKED);
+    assert_true(fabs(hn_check_roof(&v, 10, 1000000000, 20) - 0.5) < 1e-12);
+    assert_int_equal(v.state, HN_UNCHECKED);
+    assert_true(hn_check_roof(&v, 25, 1000000000, 20) > 1);
+    assert_int_equal(v.state, HN_INVALID);
+    hn_invalid(&v, "a later reason");
+    assert_null(strstr(v.reason, "later"));
+}
+
+/* ---- with the engine ---------------------------------------------------------------------------- */
+
+static hone_status session_logits(void *arg, const hone_token *t, int32_t n, float *logits, hone_error *err)
+{
+    return hone_decode(arg, t, n, logits, err);
+}
+
+static void engine_hash(const char *path, int32_t threads, bool together, char *hash)
+{
+    static hn_q_prompts p;
+    static hn_quality q;
+    hone_model *m;
+    hone_context *ctx = NULL;
+    hone_session *s = NULL;
+    hone_error err;
+    hone_context_params cp = { .n_threads = threads };
+    hone_session_params sp = { .n_ctx = HN_Q_MAX_PROMPT + HN_Q_STEPS, .n_seq = HN_Q_PROMPTS };
+    if (hone_model_open(&m, path, NULL, &err) != HONE_OK || hone_context_new(&ctx, &cp, &err) != HONE_OK ||
+        hone_session_new(&s, ctx, m, &sp, &err) != HONE_OK || hn_q_prompts_make(&p, m, &err) != HONE_OK)
+        fail_msg("%s", err.message);
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    assert_true(p.from_text);
+    hn_logits_source src = { .n_vocab = info.n_vocab, .run = session_logits, .arg = s };
+    if (hn_quality_run(&q, &src, &p, together, &err) != HONE_OK) fail_msg("%s", err.message);
+    assert_int_equal(q.verdict.state, HN_VALID);
+    snprintf(hash, 24, "%s", q.hash);
+    hone_session_free(s);
+    hone_context_free(ctx);
+    hone_model_close(m);
+}
+
+static void test_engine_alone_and_together(void **state)
+{
+    const char *path = "models/hone-tiny.gguf", *data = "../shared/data/stories260K/stories260K.bin";
+    char made[64] = "";
+    if (access(path, R_OK) != 0) {
+        if (access(data, R_OK) != 0) {
+            puts("SKIP: neither models/hone-tiny.gguf nor the stories260K data is here");
+            skip();
+        }
+        hone_error err;
+        snprintf(made, sizeof made, "/tmp/test_lab_quality.%ld.gguf", (long)getpid());
+        if (hone_convert(data, "../shared/data/stories260K/tok512.bin", NULL, made, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+        path = made;
+    }
+    char a[24], b[24], c[24];
+    engine_hash(path, 1, true, a);
+    engine_hash(path, 1, false, b);
+    engine_hash(path, 2, true, c);
+    if (made[0]) unlink(made);
+    assert_string_equal(a, b);
+    assert_string_equal(a, c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hash_of_known_logits), cmocka_unit_test(test_all_equal), cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_one_token), cmocka_unit_test(test_two_tokens), cmocka_unit_test(test_deaf),
+        cmocka_unit_test(test_one_repeating_prompt_is_sound), cmocka_unit_test(test_source_errors), cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_random_prompts), cmocka_unit_test(test_roof), cmocka_unit_test(test_engine_alone_and_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
