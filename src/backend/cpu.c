@@ -367,7 +367,7 @@ hone_status hn_backend_cpu_new(hn_backend **out, hn_pool *pool, const hn_kernels
     c->attn_scratch = be_alloc(&c->base, c->attn_floats * (uint64_t)c->n_threads);
     if (!c->panels || !c->attn_scratch) {
         cpu_free(&c->base);
-        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)c->n_threads);
+        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)hn_pool_threads(pool));
     }
     *out = &c->base;
     return HONE_OK;

@@ -500,6 +500,7 @@ static void no_model(void **state)
     assert_int_not_equal(hone_model_open(&out, "", NULL, &err), HONE_OK);
     /* metadata alone is no model, and has no tokenizer either */
     tiny *m = make(&tm_llama);
+    int n_t = m->n_t, n_kv = m->n_kv;
     m->n_t = 0;
     refuse(m, HONE_E_FORMAT, "token_embd.weight", "missing");
     assert_int_equal(hone_model_open(&out, tm_path("refused.gguf"), &(hone_model_params){ .vocab_only = true }, &err), HONE_E_UNSUPPORTED);
@@ -507,7 +508,9 @@ static void no_model(void **state)
     assert_non_null(strstr(err.message, "tokenizer.ggml.model"));
     m->n_kv = 0;
     refuse(m, HONE_E_FORMAT, "general.architecture", NULL);
-    free(m);
+    m->n_t = n_t;
+    m->n_kv = n_kv;
+    tm_free(m);
     hone_model_close(NULL);
 }
 

@@ -75,7 +75,7 @@ static int set_up(void **state)
     add(&subjects[0], "llama", tm_new(tm_llama), LEN);
     add(&subjects[1], "qwen3", tm_new(tm_qwen3), LEN);
     add(&subjects[2], "odd sizes", tm_new((tm_shape)TM("llama", 30, 3, 1, 10, 17, 11, 3, 1e4, 1e-5, .tied = true, .all_bias = true)), LEN);
-    add(&subjects[3], "mixed types", mixed_types(), THOROUGH ? 50 : 24);
+    add(&subjects[3], "mixed types", mixed_types(), THOROUGH ? 50 : 30);
     return 0;
 }
 static int tear_down(void **state)
