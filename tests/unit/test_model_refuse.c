@@ -521,16 +521,16 @@ static void too_large(void **state)
     hone_model *model = tm_open(m);
     hone_context *c = tm_context("scalar", 1);
     static const struct { hone_session_params p; hone_status st; const char *say; } list[] = {
-        { { 1 << 26, 4096, 1, HONE_CACHE_F32 }, HONE_E_NOMEM, "GiB" },
-        { { 1 << 26, 4096, 0, HONE_CACHE_F16 }, HONE_E_NOMEM, "67108864 positions" },
-        { { (1 << 26) + 1, 1, 0, HONE_CACHE_F16 }, HONE_E_ARG, "67108865" },
-        { { -1, 1, 0, HONE_CACHE_F16 }, HONE_E_ARG, "-1" },
-        { { INT32_MIN, 1, 0, HONE_CACHE_F16 }, HONE_E_ARG, "-2147483648" },
-        { { 16, -1, 0, HONE_CACHE_F16 }, HONE_E_ARG, "-1" },
-        { { 16, 4097, 0, HONE_CACHE_F16 }, HONE_E_ARG, "4097" },
-        { { 16, 1, -1, HONE_CACHE_F16 }, HONE_E_ARG, "-1" },
-        { { 16, 1, 65537, HONE_CACHE_F16 }, HONE_E_ARG, "65537" },
-        { { 16, 1, 1, (hone_kv_cache_type)7 }, HONE_E_ARG, "7" },
+        { { 1 << 26, 4096, 1, HONE_CACHE_F32, false }, HONE_E_NOMEM, "GiB" },
+        { { 1 << 26, 4096, 0, HONE_CACHE_F16, false }, HONE_E_NOMEM, "67108864 positions" },
+        { { (1 << 26) + 1, 1, 0, HONE_CACHE_F16, false }, HONE_E_ARG, "67108865" },
+        { { -1, 1, 0, HONE_CACHE_F16, false }, HONE_E_ARG, "-1" },
+        { { INT32_MIN, 1, 0, HONE_CACHE_F16, false }, HONE_E_ARG, "-2147483648" },
+        { { 16, -1, 0, HONE_CACHE_F16, false }, HONE_E_ARG, "-1" },
+        { { 16, 4097, 0, HONE_CACHE_F16, false }, HONE_E_ARG, "4097" },
+        { { 16, 1, -1, HONE_CACHE_F16, false }, HONE_E_ARG, "-1" },
+        { { 16, 1, 65537, HONE_CACHE_F16, false }, HONE_E_ARG, "65537" },
+        { { 16, 1, 1, (hone_kv_cache_type)7, false }, HONE_E_ARG, "7" },
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         hone_error err = { 0 };
@@ -590,7 +590,7 @@ static void damaged(void **state)
             }
             opened++;
             hone_session *s;
-            if (hone_session_new(&s, c, model, &(hone_session_params){ 8, 1, 4, HONE_CACHE_F16 }, &err) == HONE_OK) {
+            if (hone_session_new(&s, c, model, &(hone_session_params){ 8, 1, 4, HONE_CACHE_F16, false }, &err) == HONE_OK) {
                 float y[3 * 16];
                 hone_model_info in;
                 hone_model_get_info(model, &in);
