@@ -701,7 +701,7 @@ static void *call(void *arg)
         return NULL;
     }
     for (int round = 0; a->right && round < 3; round++) {
-        if (hone_session_new(&h, c, a->s->m, &(hone_session_params){ LEN, 1, 1 + round * 11, HONE_CACHE_F16, false }, &err)) {
+        if (hone_session_new(&h, c, a->s->m, &(hone_session_params){ .n_ctx = LEN, .n_seq = 1, .n_chunk = 1 + round * 11, .cache = HONE_CACHE_F16 }, &err)) {
             a->right = false;
             break;
         }
