@@ -36,7 +36,7 @@ typedef struct job {
     size_t text_len, text_cap;
     bool text_begun;
     const char *stop;    /* why it ended */
-    double t_start, t_submit, t_prefill, t_logits, t_first, t_last; /* ms */
+    double t_start, t_submit, t_prefill, t_logits, t_first, t_last; /* ms; t_logits 0: the prompt was not finished */
 } job;
 
 /* ---- setting up ------------------------------------------------------------------------------ */
@@ -242,7 +242,7 @@ static int print_json(job *j)
 
 static void print_timings(const job *j)
 {
-    if (!j->cli->verbose && !hn_stderr_is_tty()) return;
+    if (!j->t_logits || (!j->cli->verbose && !hn_stderr_is_tty())) return;
     char decode[48] = "";
     double r = rate(j->n_tok - 1, j->t_last - j->t_first);
     if (r >= 0) snprintf(decode, sizeof decode, ", decode %.2f tok/s", r);
@@ -263,9 +263,8 @@ static hone_status generate(job *j, hone_error *err)
     int32_t n_ctx = hone_session_n_ctx(j->session);
 
     j->t_prefill = hn_now_ms();
-    st = hone_prefill(j->session, j->prompt.ids, (int32_t)j->prompt.n, &logits, err);
+    if ((st = hone_prefill(j->session, j->prompt.ids, (int32_t)j->prompt.n, &logits, err)) != HONE_OK) return st;
     j->t_logits = hn_now_ms();
-    if (st != HONE_OK) return st;
     j->stop = "length";
     while (!done && (j->limit < 0 || j->n_tok < j->limit)) {
         int32_t id, pos = hone_seq_length(j->session, 0);

@@ -211,6 +211,32 @@ static hone_status read_rope(hone_model *m, hone_error *err)
     return check_angles(m, err);
 }
 
+/* Keys that ask for another formula than the forward pass has. 0 is how files write "none". */
+static hone_status refuse_other_formulas(const hone_model *m, hone_error *err)
+{
+    const float one_over_sqrt_d = 1.0f / sqrtf((float)m->hp.head_dim);
+    const struct { const char *suffix; float neutral; } reals[] = {
+        { "attention.scale", one_over_sqrt_d }, { "logit_scale", 1 }, { "residual_scale", 1 }, { "embedding_scale", 1 },
+        { "attn_logit_softcapping", 0 }, { "final_logit_softcapping", 0 },
+    };
+    static const struct { const char *suffix; bool neutral; } bools[] = { { "attention.causal", true }, { "use_parallel_residual", false } };
+    hone_status st;
+    char key[128];
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        float v = 0;
+        if ((st = hn_gguf_get_f32(m->file, hn_arch_key(m, key, reals[i].suffix), &v, NULL, err)) != HONE_OK) return st;
+        if (v != 0 && !(fabsf(v - reals[i].neutral) <= 1e-4f * reals[i].neutral))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %g, expected %g: architecture %s has no such scaling here", m->path, key, (double)v, (double)reals[i].neutral, m->arch->name);
+    }
+    for (size_t i = 0; i < sizeof bools / sizeof *bools; i++) {
+        bool v = bools[i].neutral;
+        if ((st = hn_gguf_get_bool(m->file, hn_arch_key(m, key, bools[i].suffix), &v, NULL, err)) != HONE_OK) return st;
+        if (v != bools[i].neutral)
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected %s for architecture %s", m->path, key, v ? "true" : "false", v ? "false" : "true", m->arch->name);
+    }
+    return HONE_OK;
+}
+
 static hone_status read_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -240,6 +266,7 @@ static hone_status read_hparams(hone_model *m, hone_error *err)
                        hn_arch_key(m, key, "attention.value_length"), kv_dim, key_len, m->arch->name);
     if ((int64_t)hp->n_head * hp->head_dim > HN_MAX_EMBD * 4)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: head_count %d × key_length %d is beyond the limit %d", m->path, hp->n_head, hp->head_dim, HN_MAX_EMBD * 4);
+    if ((st = refuse_other_formulas(m, err)) != HONE_OK) return st;
     return get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, NAN, &hp->rms_eps, err);
 }
 
@@ -393,7 +420,7 @@ hone_status hn_model_vocab(const hone_model *cm, const hn_vocab **out, hone_erro
         st = hn_vocab_new(&m->vocab, m->file, m->pre, &m->vocab_err);
         m->vocab_tried = st != HONE_E_NOMEM; /* memory may come back; a bad file stays bad */
         if (st == HONE_OK && !m->vocab)
-            HN_FAIL(&m->vocab_err, HONE_E_UNSUPPORTED, "%s: the file has no tokenizer (tokenizer.ggml.model); give token ids with --ids", m->path);
+            HN_FAIL(&m->vocab_err, HONE_E_UNSUPPORTED, "%s: the file has no tokenizer; expected metadata tokenizer.ggml.model and what belongs to it", m->path);
     }
     *out = m->vocab;
     if (!m->vocab) {

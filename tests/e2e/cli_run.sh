@@ -208,6 +208,18 @@ case $rc in
 0) skip "SIGTERM" "the context was full before it came" ;;
 *) not_ok "SIGTERM: exit 6 (seen $rc)" "$T/err" ;;
 esac
+# a prompt cut off: no rate for tokens that were not computed
+awk 'BEGIN { for (i = 0; i < 40000; i++) print i % 200 }' >"$T/ids"
+"$HONE" run -m "$M" --ids "@$T/ids" -c 50000 -n 1 --json >"$T/out" 2>"$T/err" </dev/null &
+pid=$!
+sleep 0.5
+kill -TERM $pid 2>/dev/null
+wait $pid
+if grep -q '"stop":"interrupted"' "$T/out"; then
+    says "SIGTERM in the prompt: no prefill rate" '"tokens":\[\],.*"prefill_tok_s":null' "$T/out"
+else
+    skip "SIGTERM in the prompt" "the prompt was done before it came"
+fi
 {
     "$HONE" run -m "$M" -p "$P" -n -1 -c 4096 --ignore-eos -s 1 2>"$T/err" </dev/null
     echo $? >"$T/rc"

@@ -416,6 +416,36 @@ static void bad_reals(void **state)
     }
 }
 
+/* Keys that ask for a formula the forward pass does not have: refused, unless they ask for nothing. */
+static void other_formulas(void **state)
+{
+    static const struct { const char *key; float bad, good; } reals[] = {
+        { "attention.scale", 0.5f, 0.35355339f /* 1/√8 */ }, { "logit_scale", 0.0625f, 1 }, { "residual_scale", 0.22f, 1 },
+        { "embedding_scale", 12, 1 }, { "attn_logit_softcapping", 50, 0 }, { "final_logit_softcapping", 30, 0 },
+    };
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        tiny *m = make(&tm_llama);
+        assert_int_equal(m->s.d, 8);
+        tm_put_f32(m, tm_key(m, reals[i].key), reals[i].bad);
+        refuse(m, HONE_E_UNSUPPORTED, reals[i].key, "expected");
+        tm_put_f32(m, tm_key(m, reals[i].key), reals[i].good);
+        accept(m);
+        tm_put_f32(m, tm_key(m, reals[i].key), 0);
+        accept(m);
+        tm_free(m);
+    }
+    static const struct { const char *key; bool good; } bools[] = { { "attention.causal", true }, { "use_parallel_residual", false } };
+    for (size_t i = 0; i < sizeof bools / sizeof *bools; i++) {
+        tiny *m = make(&tm_qwen2);
+        for (int v = 0; v < 2; v++) {
+            bb_u8(tm_put(m, tm_key(m, bools[i].key), HONE_KV_BOOL), (uint8_t)v);
+            if (v == bools[i].good) accept(m);
+            else refuse(m, HONE_E_UNSUPPORTED, bools[i].key, "expected");
+        }
+        tm_free(m);
+    }
+}
+
 static void rope_scaling(void **state)
 {
     static const char *const types[] = { "longrope", "", "Linear", "yarn2", "su", "dynamic", "linear ", "\033[2J" };
@@ -663,7 +693,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(missing), cmocka_unit_test(unexpected), cmocka_unit_test(wrong_shape), cmocka_unit_test(wrong_type),
         cmocka_unit_test(bad_ints), cmocka_unit_test(missing_keys), cmocka_unit_test(contradictions), cmocka_unit_test(bad_reals),
-        cmocka_unit_test(rope_scaling), cmocka_unit_test(architecture), cmocka_unit_test(no_model), cmocka_unit_test(too_large), cmocka_unit_test(larger_than_memory),
+        cmocka_unit_test(rope_scaling), cmocka_unit_test(other_formulas), cmocka_unit_test(architecture), cmocka_unit_test(no_model), cmocka_unit_test(too_large), cmocka_unit_test(larger_than_memory),
         cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
