@@ -154,7 +154,7 @@ V16_OP __m256 spread_f16(const uint16_t *h) { return _mm256_cvtph_ps(_mm_loadu_s
 V16_OP void prefetch_next(const hn_mm *m, const void *row0, int64_t at, size_t n)
 {
     const char *p = (const char *)row0 + 8 * m->w_stride + at;
-    for (size_t i = 0; i < n; i += 64) _mm_prefetch(p + i, _MM_HINT_T0);
+    for (size_t i = 0; i < n; i += 64) _mm_prefetch(p + i, _MM_HINT_T1);
 }
 
 /* ---- K-quants --------------------------------------------------------------------------------------- */

@@ -148,7 +148,7 @@ V16_OP __m512i sum16x8(const __m256i v[16])
 V16_OP void prefetch_next(const hn_mm *m, const void *row0, int64_t at, size_t n)
 {
     const char *p = (const char *)row0 + 16 * m->w_stride + at;
-    for (size_t i = 0; i < n; i += 64) _mm_prefetch(p + i, _MM_HINT_T0);
+    for (size_t i = 0; i < n; i += 64) _mm_prefetch(p + i, _MM_HINT_T1);
 }
 
 /* ---- K-quants --------------------------------------------------------------------------------------- */
@@ -165,17 +165,29 @@ V16_OP __m256i kblock_side(const kblock *w, const hn_a256 *a)
     return _mm256_madd_epi16(w->side, _mm256_loadu_si256((const __m256i *)a->bsum));
 }
 
-/* The halves of 16 rows (R rows, each C times) widened. */
-V16_OP __m512 spread_f16(const uint16_t *h) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)h)); }
+/* Lane r·C + c: 4 bytes at offset `at` of block b of row r. */
+V16_OP __m512i row_words(const char *const *w, int R, int C, int64_t at)
+{
+    int32_t v[16];
+    for (int i = 0; i < R; i++) memcpy(&v[i], w[i] + at, 4);
+    if (C == 1)
+        return _mm512_setr_epi32(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]);
+    return _mm512_setr_epi32(v[0], v[0], v[0], v[0], v[1], v[1], v[1], v[1], v[2], v[2], v[2], v[2], v[3], v[3], v[3], v[3]);
+}
+V16_OP __m512 low_f16(__m512i v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
+V16_OP __m512 high_f16(__m512i v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16))); }
 
 /* R·C = 16 outputs at (r, c); rows beyond r1 and columns beyond n_col repeat the last. */
 #define K_TILE(NAME, BLOCK, UNPACK, IS_Q6, R, C)                                                                    \
     static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
     {                                                                                                               \
         const BLOCK *w[R];                                                                                          \
+        const char *row[R];                                                                                         \
         const hn_a256 *x[C];                                                                                        \
-        for (int i = 0; i < R; i++)                                                                                 \
-            w[i] = (const BLOCK *)((const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride); \
+        for (int i = 0; i < R; i++) {                                                                               \
+            row[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;                \
+            w[i] = (const BLOCK *)row[i];                                                                           \
+        }                                                                                                           \
         for (int j = 0; j < C; j++)                                                                                 \
             x[j] = (const hn_a256 *)((const char *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride); \
         __m512 acc = _mm512_setzero_ps();                                                                           \
@@ -183,7 +195,6 @@ V16_OP __m512 spread_f16(const uint16_t *h) { return _mm512_cvtph_ps(_mm256_load
         for (int64_t b = 0; b < nb; b++) {                                                                          \
             __m512i iv[16];                                                                                         \
             __m256i sv[16];                                                                                         \
-            _Alignas(32) uint16_t dw[16], dm[16];                                                                   \
             for (int i = 0; i < R; i++) {                                                                           \
                 kblock k;                                                                                           \
                 UNPACK(&k, w[i] + b);                                                                               \
@@ -191,19 +202,19 @@ V16_OP __m512 spread_f16(const uint16_t *h) { return _mm512_cvtph_ps(_mm256_load
                 for (int j = 0; j < C; j++) {                                                                       \
                     iv[i * C + j] = kblock_dot(&k, x[j] + b);                                                       \
                     sv[i * C + j] = kblock_side(&k, x[j] + b);                                                      \
-                    dw[i * C + j] = w[i][b].d;                                                                      \
-                    dm[i * C + j] = IS_Q6 ? 0 : ((const uint16_t *)(w[i] + b))[1];                                  \
                 }                                                                                                   \
             }                                                                                                       \
+            /* d and dmin begin a block; in Q6_K d is the last of the last four bytes */                            \
+            __m512i dd = row_words(row, R, C, (b + IS_Q6) * (int64_t)sizeof(BLOCK) - 4 * IS_Q6); \
             __m512 da = C == 1 ? _mm512_set1_ps(x[0][b].d)                                                          \
                                : _mm512_broadcast_f32x4(_mm_setr_ps(x[0][b].d, x[1 % C][b].d, x[2 % C][b].d, x[3 % C][b].d)); \
             __m512i isum = sum16x16(iv), side = sum16x8(sv);                                                        \
             if (IS_Q6) {                                                                                            \
                 isum = _mm512_sub_epi32(isum, _mm512_slli_epi32(side, 5));                                          \
-                acc = _mm512_fmadd_ps(_mm512_mul_ps(spread_f16(dw), da), _mm512_cvtepi32_ps(isum), acc);            \
+                acc = _mm512_fmadd_ps(_mm512_mul_ps(high_f16(dd), da), _mm512_cvtepi32_ps(isum), acc);              \
             } else {                                                                                                \
-                acc = _mm512_fmadd_ps(_mm512_mul_ps(spread_f16(dw), da), _mm512_cvtepi32_ps(isum), acc);            \
-                acc = _mm512_fnmadd_ps(_mm512_mul_ps(spread_f16(dm), da), _mm512_cvtepi32_ps(side), acc);           \
+                acc = _mm512_fmadd_ps(_mm512_mul_ps(low_f16(dd), da), _mm512_cvtepi32_ps(isum), acc);               \
+                acc = _mm512_fnmadd_ps(_mm512_mul_ps(high_f16(dd), da), _mm512_cvtepi32_ps(side), acc);             \
             }                                                                                                       \
         }                                                                                                           \
         store_tile(m, r, c, R, C, acc);                                                                             \
@@ -254,12 +265,15 @@ MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, 1, hn_avx512_panel_q6_K)
     static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
     {                                                                                                               \
         const BLOCK *w[R];                                                                                          \
+        const char *row[R];                                                                                         \
         const int8_t *x[C];                                                                                         \
         const float *d[C];                                                                                          \
         const int32_t *bs[C];                                                                                       \
         int64_t nb = m->n_in / 32;                                                                                  \
-        for (int i = 0; i < R; i++)                                                                                 \
-            w[i] = (const BLOCK *)((const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride); \
+        for (int i = 0; i < R; i++) {                                                                               \
+            row[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;                \
+            w[i] = (const BLOCK *)row[i];                                                                           \
+        }                                                                                                           \
         for (int j = 0; j < C; j++) {                                                                               \
             x[j] = (const int8_t *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride;          \
             d[j] = (const float *)(x[j] + m->n_in);                                                                 \
@@ -268,7 +282,6 @@ MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, 1, hn_avx512_panel_q6_K)
         __m512 acc = _mm512_setzero_ps();                                                                           \
         for (int64_t b = 0; b < nb; b += 2) {                                                                       \
             __m512i iv[16], sum[2];                                                                                 \
-            _Alignas(32) uint16_t dw[2][16];                                                                        \
             bool two = b + 1 < nb;                                                                                  \
             for (int i = 0; i < R; i++) {                                                                           \
                 __m512i q = _mm512_castsi256_si512(UNPACK(w[i] + b));                                               \
@@ -278,8 +291,6 @@ MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, 1, hn_avx512_panel_q6_K)
                     __m512i a = two ? _mm512_loadu_si512(x[j] + 32 * b)                                             \
                                     : _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(x[j] + 32 * b))); \
                     iv[i * C + j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), q, a);                              \
-                    dw[0][i * C + j] = w[i][b].d;                                                                   \
-                    dw[1][i * C + j] = w[i][two ? b + 1 : b].d;                                                     \
                 }                                                                                                   \
             }                                                                                                       \
             sum16x8x2(iv, &sum[0], &sum[1]);                                                                        \
@@ -289,7 +300,7 @@ MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, 1, hn_avx512_panel_q6_K)
                 __m512i off = C == 1 ? _mm512_set1_epi32(bs[0][b + h])                                              \
                                      : _mm512_broadcast_i32x4(_mm_setr_epi32(bs[0][b + h], bs[1 % C][b + h], bs[2 % C][b + h], bs[3 % C][b + h])); \
                 __m512i isum = _mm512_sub_epi32(sum[h], _mm512_mullo_epi32(off, _mm512_set1_epi32(OFFSET)));        \
-                acc = _mm512_fmadd_ps(_mm512_mul_ps(spread_f16(dw[h]), da), _mm512_cvtepi32_ps(isum), acc);         \
+                acc = _mm512_fmadd_ps(_mm512_mul_ps(low_f16(row_words(row, R, C, (b + h) * (int64_t)sizeof(BLOCK))), da), _mm512_cvtepi32_ps(isum), acc);         \
             }                                                                                                       \
         }                                                                                                           \
         store_tile(m, r, c, R, C, acc);                                                                             \
