@@ -348,7 +348,7 @@ static int prompt_from_ids(const hn_cli *cli, const hone_model_info *info, hn_pr
     return 0;
 }
 
-static int prompt_from_text(const hn_cli *cli, const hone_model *m, hn_prompt *out)
+static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_model_info *info, hn_prompt *out)
 {
     hone_error err;
     const char *text = hn_opts_str(cli->opts, "prompt"), *file = hn_opts_str(cli->opts, "file");
@@ -361,6 +361,9 @@ static int prompt_from_text(const hn_cli *cli, const hone_model *m, hn_prompt *o
     }
     int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (hn_opts_flag(cli->opts, "no-bos") ? 0 : HONE_TOK_ADD);
     if (hone_tokenize(m, out->text, out->len, flags, &out->ids, &out->n, &err) != HONE_OK) return hn_cli_fail(&err);
+    for (size_t i = 0; i < out->n; i++)
+        if (out->ids[i] >= info->n_vocab)
+            return hn_cli_error(HN_EXIT_MODEL, "%s: its tokenizer gives token id %d, but tensor token_embd.weight has %d rows", hn_cli_model_name(cli), out->ids[i], info->n_vocab);
     if (out->n == 0)
         return hn_cli_error(HN_EXIT_USAGE, "the prompt is empty: %s gives no token and the model adds none; expected some text",
                             text ? "-p" : HN_ESC(file, strlen(file)));
@@ -378,7 +381,7 @@ int hn_cli_prompt(const hn_cli *cli, const hone_model *m, hn_prompt *out)
         rc = hn_cli_usage(cli, "no prompt; expected -p TEXT, -f FILE or --ids LIST");
     else if (!info.has_tokenizer)
         rc = hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so text cannot be used; expected --ids LIST", hn_cli_model_name(cli));
-    else rc = prompt_from_text(cli, m, out);
+    else rc = prompt_from_text(cli, m, &info, out);
     if (rc == 0 && out->n > INT32_MAX) rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens; expected at most %d", out->n, INT32_MAX);
     if (rc) hn_prompt_free(out);
     return rc;
