@@ -61,7 +61,7 @@ typedef struct hn_merge { uint64_t key; uint32_t rank, id; } hn_merge; /* key: l
 
 struct hn_vocab {
     hn_vocab_kind kind;
-    int32_t n;
+    int32_t n, n_id; /* tokens; ids: n, or the rows of a padded embedding table */
     const hn_pre *pre; /* BPE */
     bool add_bos, add_eos, space_prefix, ignore_merges;
     bool words;        /* SPM: no token has U+2581 behind another character, so words are independent */
