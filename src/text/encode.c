@@ -50,10 +50,18 @@ static bool reserve(void **p, size_t *cap, size_t n, size_t elem, bool keep)
 }
 #define RESERVE(w, what, n, keep) reserve((void **)&(w)->what, &(w)->cap_##what, (n), sizeof *(w)->what, keep)
 
-static hone_status put(work *w, int32_t id)
+static __attribute__((noinline)) hone_status grow_out(work *w)
 {
     hn_ids *o = w->out;
-    if (o->n == o->cap && !reserve((void **)&o->data, &o->cap, o->n + 1, sizeof *o->data, true)) return NOMEM(w);
+    return reserve((void **)&o->data, &o->cap, o->n + 1, sizeof *o->data, true) ? HONE_OK : NOMEM(w);
+}
+static inline hone_status put(work *w, int32_t id)
+{
+    hn_ids *o = w->out;
+    if (o->n == o->cap) {
+        hone_status st = grow_out(w);
+        if (st != HONE_OK) return st;
+    }
     o->data[o->n++] = id;
     return HONE_OK;
 }
@@ -466,7 +474,15 @@ static bool lex_step(const hn_vocab *v, const hn_lex *l, uint32_t *lo, uint32_t 
 /* Every place where a token of l stands. */
 static bool find_hits(const hn_vocab *v, const hn_lex *l, const char *s, size_t len, hits *h)
 {
+    if (!l->n) return true;
+    int one = (unsigned char)v->text[v->off[l->ids[0]]]; /* what all begin with, mostly '<' */
+    bool all = l->first[one] == 0 && l->first[one + 1] == l->n;
     for (size_t i = 0; i < len; i++) {
+        if (all) {
+            const char *p = memchr(s + i, one, len - i);
+            if (!p) break;
+            i = (size_t)(p - s);
+        }
         uint32_t lo = l->first[(unsigned char)s[i]], hi = l->first[(unsigned char)s[i] + 1];
         for (size_t d = 1; lo < hi; d++) {
             int32_t id = l->ids[lo];

@@ -6,7 +6,7 @@
 
 enum {
     BLOCK = 256,     /* children of one node never leave an aligned block of this size */
-    NEAR = 4 * BLOCK /* slots at the end where a family of children is tried first */
+    NEAR = 2 * BLOCK /* slots at the end where a family of children is tried first */
 };
 
 typedef struct range { uint32_t node, lo, hi; } range; /* a node and the tokens below it, l->ids[lo, hi) */
@@ -55,7 +55,7 @@ static bool find_base(maker *k, const uint8_t *c, uint32_t n, uint32_t *base)
     hn_trie *t = k->t;
     while (k->first_free < t->n && !is_free(t, k->first_free)) k->first_free++;
     uint32_t from = n > 1 && t->n > NEAR && k->first_free < t->n - NEAR ? t->n - NEAR : k->first_free;
-    for (uint32_t f = from, tries = 32; f < t->n && tries; f++)
+    for (uint32_t f = from, tries = 8; f < t->n && tries; f++)
         if (is_free(t, f)) {
             if (fits(t, *base = f ^ c[0], c, n)) return true;
             tries--;
