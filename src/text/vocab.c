@@ -13,35 +13,7 @@ enum { MAX_TOKEN_BYTES = 65535 };
 
 #define SPACE_MARK "\xE2\x96\x81" /* U+2581, SentencePiece's space */
 
-/* ---- text -> id ------------------------------------------------------------------------- */
-
-uint64_t hn_vocab_hash(const hn_vocab *v, const char *s, size_t n)
-{
-    uint64_t h = v->seed ^ n, w;
-    for (; n >= 8; s += 8, n -= 8) {
-        memcpy(&w, s, 8);
-        h = (h ^ w) * 0x9E3779B97F4A7C15u;
-        h ^= h >> 29;
-    }
-    w = 0;
-    memcpy(&w, s, n);
-    return hn_mix64(h ^ w);
-}
-
-static bool same_text(const hn_vocab *v, int32_t id, const char *s, size_t n)
-{
-    return v->off[id + 1] - v->off[id] == n && memcmp(v->text + v->off[id], s, n) == 0;
-}
-
-int32_t hn_vocab_find(const hn_vocab *v, const char *s, size_t n)
-{
-    if (n > v->max_len || n == 0) return -1;
-    uint64_t h = hn_vocab_hash(v, s, n);
-    for (uint32_t i = (uint32_t)h & v->slot_mask; v->slot[i].id1; i = (i + 1) & v->slot_mask)
-        if (v->slot[i].tag == (uint32_t)(h >> 32) && same_text(v, (int32_t)v->slot[i].id1 - 1, s, n))
-            return (int32_t)v->slot[i].id1 - 1;
-    return -1;
-}
+/* ---- tokens of raw text ---------------------------------------------------------------- */
 
 /* May raw text become this token by merging? Otherwise only the partition by special tokens
  * or the fallback to bytes finds it. */
@@ -111,7 +83,7 @@ int32_t hn_lex_find(const hn_vocab *v, const hn_lex *l, const char *s, size_t n)
         if (c < 0 || (c == 0 && k < n)) lo = mid + 1;
         else hi = mid;
     }
-    return lo < end && same_text(v, l->ids[lo], s, n) ? l->ids[lo] : -1;
+    return lo < end && hn_vocab_same(v, l->ids[lo], s, n) ? l->ids[lo] : -1;
 }
 
 static hone_status check_unique(const hn_vocab *v, const hn_lex *l, const char *path, hone_error *err)
@@ -119,7 +91,7 @@ static hone_status check_unique(const hn_vocab *v, const hn_lex *l, const char *
     for (uint32_t i = 1; i < l->n; i++) {
         size_t n;
         const char *t = hn_vocab_text(v, l->ids[i - 1], &n);
-        if (same_text(v, l->ids[i], t, n))
+        if (hn_vocab_same(v, l->ids[i], t, n))
             return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens: tokens %d and %d are both \"%s\"; expected distinct texts",
                            path, l->ids[i - 1], l->ids[i], HN_ESC(t, n));
     }
@@ -281,7 +253,6 @@ static hone_status read_texts(hn_vocab *v, const source *f, hone_error *err)
     }
     if (!v->text || !v->off || (spm && (!v->piece || !v->piece_off)))
         return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: texts of %d tokens", v->n);
-    v->words = spm;
     uint32_t o = 0, po = 0;
     uint64_t pos = 0;
     hone_str s;
@@ -322,8 +293,8 @@ static hone_status read_texts(hn_vocab *v, const source *f, hone_error *err)
                 bool user = v->type[i] != HN_TOK_NORMAL && v->type[i] != HN_TOK_BYTE, other = false;
                 for (size_t k = 0; k < len;) {
                     bool mark = len - k >= 3 && memcmp(dst + k, SPACE_MARK, 3) == 0;
-                    if (mark && other && is_plain(v, (int32_t)i)) v->words = false;
-                    if (!mark) other = true;
+                    if (mark && other && is_plain(v, (int32_t)i)) v->joined[(unsigned char)dst[k - 1]] = true;
+                    other = !mark;
                     if (mark && !user) {
                         v->piece[po++] = ' ';
                         k += 3;
@@ -352,6 +323,7 @@ static hone_status make_table(hn_vocab *v, const source *f, hone_error *err)
 {
     uint32_t size = table_size((uint64_t)v->n);
     if (!(v->slot = calloc(size, sizeof *v->slot))) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: table of %d tokens", v->n);
+    if (!(v->whole = calloc((size_t)v->n, 1))) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: table of %d tokens", v->n);
     v->slot_mask = size - 1;
     for (int32_t id = 0; id < v->n; id++) {
         size_t n;
@@ -361,7 +333,7 @@ static hone_status make_table(hn_vocab *v, const source *f, hone_error *err)
         uint64_t h = hn_vocab_hash(v, t, n);
         uint32_t i = (uint32_t)h & v->slot_mask;
         for (; v->slot[i].id1; i = (i + 1) & v->slot_mask)
-            if (v->slot[i].tag == (uint32_t)(h >> 32) && same_text(v, (int32_t)v->slot[i].id1 - 1, t, n))
+            if (v->slot[i].tag == (uint32_t)(h >> 32) && hn_vocab_same(v, (int32_t)v->slot[i].id1 - 1, t, n))
                 return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens: tokens %d and %d are both \"%s\"; expected distinct texts",
                                f->path, (int32_t)v->slot[i].id1 - 1, id, HN_ESC(t, n));
         v->slot[i] = (hn_slot){ (uint32_t)id + 1, (uint32_t)(h >> 32) };
@@ -592,7 +564,9 @@ static hone_status load(hn_vocab *v, source *f, const char *pre, hone_error *err
     if (f->tokens.count > INT32_MAX / 4 || f->tokens.n_bytes / 8 < f->tokens.count)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens: %llu tokens in %llu bytes, expected at least 8 bytes each and at most %d tokens",
                        f->path, (unsigned long long)f->tokens.count, (unsigned long long)f->tokens.n_bytes, INT32_MAX / 4);
-    v->n = (int32_t)f->tokens.count;
+    v->n = v->n_id = (int32_t)f->tokens.count;
+    const hn_gguf_tensor *rows = hn_gguf_find_tensor(f->g, "token_embd.weight");
+    if (rows && rows->ne[1] > f->tokens.count && rows->ne[1] <= INT32_MAX) v->n_id = (int32_t)rows->ne[1];
     if (v->kind == HN_VOCAB_BPE) {
         if ((st = get_array(f, "tokenizer.ggml.merges", HONE_KV_STRING, "string", &f->merges, &found, err)) != HONE_OK) return st;
         if (!found) return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.merges is missing, which tokenizer.ggml.model gpt2 needs", f->path);
@@ -609,6 +583,7 @@ static hone_status load(hn_vocab *v, source *f, const char *pre, hone_error *err
     if (v->kind == HN_VOCAB_RWKV) {
         if ((st = make_lex(v, &v->all, 1 << HN_TOK_NORMAL, err)) != HONE_OK || (st = check_unique(v, &v->all, f->path, err)) != HONE_OK)
             return st;
+        if ((st = hn_trie_make(&v->trie, v, &v->all, err)) != HONE_OK) return st;
     } else {
         find_bytes(v);
     }
@@ -655,6 +630,9 @@ void hn_vocab_free(hn_vocab *v)
     free(v->piece_off);
     free(v->score);
     free(v->slot);
+    free(v->whole);
+    free(v->trie.node);
+    free(v->trie.id);
     free(v->merge);
     free(v->special.ids);
     free(v->user.ids);
@@ -667,7 +645,7 @@ void hn_vocab_free(hn_vocab *v)
 static bool valid(const hn_vocab *v, int32_t id) { return id >= 0 && id < v->n; }
 
 hn_vocab_kind hn_vocab_get_kind(const hn_vocab *v) { return v->kind; }
-int32_t hn_vocab_size(const hn_vocab *v) { return v->n; }
+int32_t hn_vocab_size(const hn_vocab *v) { return v->n_id; }
 int32_t hn_vocab_bos(const hn_vocab *v) { return v->bos; }
 int32_t hn_vocab_eos(const hn_vocab *v) { return v->eos; }
 int32_t hn_vocab_eot(const hn_vocab *v) { return v->eot; }
@@ -679,7 +657,7 @@ bool hn_vocab_is_control(const hn_vocab *v, int32_t id) { return valid(v, id) &&
 const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *len)
 {
     *len = 0;
-    if (!valid(v, id)) return NULL;
+    if (!valid(v, id)) return id >= v->n && id < v->n_id ? "" : NULL;
     switch (v->type[id]) {
     case HN_TOK_CONTROL: case HN_TOK_UNKNOWN:
         if (!special) return "";
@@ -701,7 +679,7 @@ hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, boo
     size_t total = 0, k;
     for (size_t i = 0; i < n; i++) {
         if (!hn_vocab_piece(v, ids[i], special, &k))
-            return HN_FAIL(err, HONE_E_ARG, "token id %d at index %zu, expected 0 to %d", ids[i], i, v->n - 1);
+            return HN_FAIL(err, HONE_E_ARG, "token id %d at index %zu, expected 0 to %d", ids[i], i, v->n_id - 1);
         if (k > SIZE_MAX / 2 - total) return HN_FAIL(err, HONE_E_NOMEM, "text of %zu tokens", n);
         total += k;
     }
