@@ -1,6 +1,9 @@
 /* chat_line: what the user writes. On a terminal through libedit, with history; else
  * plain lines. Owns the signals of a conversation on a terminal. Refuses to know what
  * the lines mean. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pipe2 */
+#endif
 #include "cli/chat_parts.h"
 
 #include <errno.h>

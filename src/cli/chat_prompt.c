@@ -136,26 +136,12 @@ void hn_format_close(chat *c)
 
 /* ---- what the session holds already ---------------------------------------------------------------- */
 
-typedef struct walk { /* along the text of a list of ids */
-    const hone_model *m;
-    const int32_t *ids;
-    int32_t n, i;       /* token at hand */
-    const char *piece;  /* its text, control tokens included … */
-    size_t len, at;     /* … and how much of it is behind us */
-} walk;
-
-static bool step(walk *w) /* to token i; false: the end */
+/* The text of a token, for comparing; false: it has none that may be compared. */
+static bool text_of(const chat *c, int32_t id, const char **piece, size_t *len)
 {
-    w->at = 0;
-    w->piece = w->i < w->n ? hone_token_piece(w->m, w->ids[w->i], true, &w->len) : NULL;
-    return w->piece != NULL;
-}
-
-static bool is_control(const hone_model *m, int32_t id)
-{
-    size_t len, shown;
-    if (!hone_token_piece(m, id, true, &len) || !hone_token_piece(m, id, false, &shown)) return true;
-    return len && !shown;
+    size_t shown;
+    *piece = hone_token_piece(c->model, id, true, len);
+    return *piece && *len && hone_token_piece(c->model, id, false, &shown) && shown; /* a control token is more than its text */
 }
 
 /* How many ids of the session (*held) spell the same as how many of the prompt (returned).
@@ -163,31 +149,25 @@ static bool is_control(const hone_model *m, int32_t id)
  * have chosen other tokens for it than the tokenizer would. */
 static int32_t common(const chat *c, const int32_t *ids, int32_t n, int32_t *held)
 {
-    walk a = { .m = c->model, .ids = c->ids, .n = c->n_ids }, b = { .m = c->model, .ids = ids, .n = n };
-    int32_t both = 0;
-    *held = 0;
-    while (a.i < a.n && b.i < b.n && a.ids[a.i] == b.ids[b.i]) a.i++, b.i++;
+    int32_t i = 0, j = 0, same;
     for (;;) {
-        if (a.at == 0 && b.at == 0) {
-            *held = a.i;
-            both = b.i;
-            if (a.i < a.n && b.i < b.n && a.ids[a.i] == b.ids[b.i]) {
-                a.i++;
-                b.i++;
-                continue;
-            }
+        *held = i;
+        same = j; /* here both are between two tokens */
+        if (i < c->n_ids && j < n && c->ids[i] == ids[j]) {
+            i++;
+            j++;
+            continue;
         }
-        if ((a.at == 0 && !step(&a)) || (b.at == 0 && !step(&b))) return both;
-        if (!c->own[a.i] || is_control(c->model, a.ids[a.i]) || is_control(c->model, b.ids[b.i])) return both;
-        while (a.at < a.len && b.at < b.len)
-            if (a.piece[a.at++] != b.piece[b.at++]) return both;
-        if (a.at == a.len) a.i++, a.at = 0;
-        if (b.at == b.len) b.i++, b.at = 0;
-        if (a.at || b.at) { /* one of them goes on: put it back in step's hands untouched */
-            walk *short_one = a.at ? &b : &a;
-            if (!step(short_one)) return both;
-            if (short_one == &a ? !c->own[a.i] || is_control(c->model, a.ids[a.i]) : is_control(c->model, b.ids[b.i])) return both;
-        }
+        const char *a = NULL, *b = NULL;
+        size_t n_a = 0, n_b = 0; /* text not compared yet; of one of them at most */
+        do {
+            if (!n_a && (i == c->n_ids || !c->own[i] || !text_of(c, c->ids[i++], &a, &n_a))) return same;
+            if (!n_b && (j == n || !text_of(c, ids[j++], &b, &n_b))) return same;
+            size_t k = n_a < n_b ? n_a : n_b;
+            if (memcmp(a, b, k) != 0) return same;
+            a += k, b += k;
+            n_a -= k, n_b -= k;
+        } while (n_a || n_b);
     }
 }
 
