@@ -12,13 +12,13 @@ static const command commands[];
 
 void hn_chat_say(const char *fmt, ...)
 {
+    char line[2000];
     va_list ap;
-    hn_out_flush();
-    fputs("hone: ", stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    hn_out_flush();
+    hn_cli_error(0, "%s", line); /* which sees to control characters */
 }
 
 static size_t count(const chat *c, chat_role r)
@@ -134,7 +134,9 @@ static void cmd_system(chat *c, char *arg)
 {
     bool ok = true;
     if (!*arg) {
-        if (c->talk.n && c->talk.msg[0].role == CHAT_SYSTEM) hn_chat_say("the system prompt is: %s", HN_ESC(c->talk.msg[0].text, c->talk.msg[0].len));
+        const chat_message *m = c->talk.n ? c->talk.msg : NULL;
+        char shown[1500];
+        if (m && m->role == CHAT_SYSTEM) hn_chat_say("the system prompt is: %s", hn_escape(shown, sizeof shown, m->text, m->len));
         else hn_chat_say("there is no system prompt");
         return;
     }

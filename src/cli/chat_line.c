@@ -123,7 +123,10 @@ static int read_byte(EditLine *el, unsigned char *byte)
             el_set(el, EL_REFRESH);
         }
         struct pollfd p[2] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = wake[0], .events = POLLIN } };
-        if (poll(p, 2, -1) < 0 && errno != EINTR) return -1;
+        if (poll(p, 2, 500) < 0) { /* SIGTERM has the program's own handler, which wakes nobody in another thread */
+            if (errno != EINTR) return -1;
+            continue;
+        }
         if (p[1].revents) {
             while (read(wake[0], drain, sizeof drain) > 0) {}
             continue;

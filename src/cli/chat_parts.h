@@ -39,6 +39,8 @@ typedef struct chat_params {
 
 /* One parameter from text or JSON; the ranges are those of the options. */
 hone_status hn_chat_param_set(chat_params *p, const char *name, const char *value, hone_error *err);
+/* Those that are given on the command line, from `given`. */
+void hn_chat_params_keep(chat_params *p, const chat_params *given, const hn_opts *o);
 json_t *hn_chat_params_json(const chat_params *p);
 hone_status hn_chat_params_from_json(chat_params *p, json_t *o, const char *where, hone_error *err);
 void hn_chat_params_print(FILE *f, const chat_params *p);

@@ -123,6 +123,21 @@ hone_status hn_chat_param_set(chat_params *p, const char *name, const char *valu
     }
 }
 
+static size_t param_size(const hn_opt *o) { return o->kind == HN_OPT_U64 ? sizeof(uint64_t) : o->kind == HN_OPT_I32 ? sizeof(int32_t) : sizeof(float); }
+
+static void keep(chat_params *p, const chat_params *given, const hn_opts *o, const hn_opt *opt)
+{
+    chat_params from = *given;
+    void *to = field(p, opt->name);
+    if (to && hn_opts_given(o, opt->name)) memcpy(to, field(&from, opt->name), param_size(opt));
+}
+
+void hn_chat_params_keep(chat_params *p, const chat_params *given, const hn_opts *o)
+{
+    keep(p, given, o, &limit_opt);
+    for (const hn_opt *k = hn_group_sampling.opts; k->name; k++) keep(p, given, o, k);
+}
+
 /* Value as text; the shortest that gives the same float. */
 static void param_text(char *dst, size_t cap, const hn_opt *o, const void *at)
 {

@@ -40,6 +40,22 @@ static int read_params(chat *c)
     return 0;
 }
 
+/* --load, whose parameters hold where the command line says nothing. */
+static int load(chat *c)
+{
+    const hn_opts *o = c->cli->opts;
+    const char *path = hn_opts_str(o, "load");
+    char *model;
+    hone_error err;
+    if (!path) return 0;
+    chat_params given = c->params;
+    if (hn_chat_load(path, &c->talk, &c->params, &model, &err) != HONE_OK) return hn_cli_fail(&err) == HN_EXIT_NOMEM ? HN_EXIT_NOMEM : HN_EXIT_FAILURE;
+    free(model);
+    c->file = strdup(path);
+    hn_chat_params_keep(&c->params, &given, o);
+    return 0;
+}
+
 static int read_system(chat *c)
 {
     const char *s = hn_opts_str(c->cli->opts, "system");
@@ -77,16 +93,7 @@ static int new_session(chat *c)
 static int open_all(chat *c)
 {
     int rc;
-    hone_error err;
-    const char *load = hn_opts_str(c->cli->opts, "load");
-    char *model = NULL;
-    if ((rc = read_params(c))) return rc;
-    if (load) {
-        if (hn_chat_load(load, &c->talk, &c->params, &model, &err) != HONE_OK) return hn_cli_fail(&err) == HN_EXIT_NOMEM ? HN_EXIT_NOMEM : HN_EXIT_FAILURE;
-        c->file = strdup(load);
-        free(model);
-    }
-    if ((rc = read_system(c)) || (rc = hn_cli_new_context(c->cli, &c->ctx)) || (rc = hn_cli_open_model(c->cli, false, &c->model))) return rc;
+    if ((rc = read_params(c)) || (rc = load(c)) || (rc = read_system(c)) || (rc = hn_cli_new_context(c->cli, &c->ctx)) || (rc = hn_cli_open_model(c->cli, false, &c->model))) return rc;
     hone_model_get_info(c->model, &c->info);
     if (!c->info.has_tokenizer) return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so it cannot be talked to; try: hone run --ids LIST", hn_cli_model_name(c->cli));
     if ((rc = hn_format_open(c)) || (rc = hn_line_open(&c->line)) || (rc = new_session(c))) return rc;
