@@ -3,12 +3,14 @@
 #include "cli/chat_parts.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 typedef struct chat_format {
     char *source;         /* of --chat-template; NULL: the model's own */
     char *end;            /* text that ends an answer; NULL: the end tokens do */
     const char *stops[1]; /* end, as an array */
     int32_t end_id;       /* token that does, beside the model's own; -1: none */
+    char now[24];         /* when the conversation began: a prompt that told each turn's time would never be reused */
 } chat_format;
 
 /* ---- messages for the template ------------------------------------------------------------------ */
@@ -27,6 +29,7 @@ static char *messages_json(const chat_talk *t)
 static hone_chat_params render_params(const chat *c, const char *messages, bool generation)
 {
     return (hone_chat_params){ .messages = messages, .chat_template = c->format->source, .variables = hn_opts_str(c->cli->opts, "chat-vars"),
+                               .now = *c->format->now ? c->format->now : NULL,
                                .add_generation_prompt = generation, .trust_input = hn_opts_flag(c->cli->opts, "trust-input") };
 }
 
@@ -38,7 +41,8 @@ enum { MAX_END = 48 };
 
 static bool blank(char b) { return b == ' ' || b == '\n' || b == '\t' || b == '\r'; }
 
-/* Text behind the mark in a conversation of n messages, up to the next mark. malloc'ed; NULL: none. */
+/* Text behind the mark in a conversation of n messages, up to the next mark; of lines that are not
+ * blank the first. malloc'ed; NULL: none. */
 static char *behind_mark(const chat *c, size_t n)
 {
     static const char *const messages[] = { NULL, NULL, "[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"" MARK "\"}]",
@@ -47,16 +51,17 @@ static char *behind_mark(const chat *c, size_t n)
     hone_chat_params p = render_params(c, messages[n], false);
     if (hone_chat_render(c->model, &p, &t, NULL) != HONE_OK) return NULL;
     char *at = strstr(t.text, MARK), *next = at ? strstr(at + 1, MARK) : NULL, *s = NULL;
-    /* gpt-oss ends its reasoning, too, with this one; its answers end with a token of their own */
-    bool channels = strstr(t.text, "<|channel|>") != NULL;
-    if (at) {
+    /* gpt-oss ends each part of an answer with what ends a message; the answer ends with a token of its own */
+    if (at && !strstr(t.text, "<|channel|>")) {
         at += strlen(MARK);
-        size_t len = next ? (size_t)(next - at) : strlen(at);
+        size_t len = next ? (size_t)(next - at) : strlen(at), begin = 0;
+        while (begin < len && blank(at[begin])) begin++;
+        const char *line = memchr(at + begin, '\n', len - begin);
+        if (line) len = (size_t)(line - at);
         while (len && blank(at[len - 1])) len--;
         s = strndup(at, len);
     }
     hone_chat_text_free(&t);
-    if (s && channels && strcmp(s, "<|end|>") == 0) *s = 0;
     return s;
 }
 
@@ -108,6 +113,9 @@ int hn_format_open(chat *c)
     chat_format *f = c->format = calloc(1, sizeof *f);
     if (!f) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the chat template");
     f->end_id = -1;
+    time_t t_now = time(NULL);
+    struct tm tm;
+    if (localtime_r(&t_now, &tm)) strftime(f->now, sizeof f->now, "%Y-%m-%dT%H:%M:%S", &tm);
     if (choice && choice[0] == '@') {
         size_t n;
         if (hn_read_all(choice + 1, &f->source, &n, &err) != HONE_OK) return hn_cli_fail(&err);
