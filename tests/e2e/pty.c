@@ -1,6 +1,6 @@
 /* pty: drives a program in a pseudo-terminal. Usage: pty [-t SECONDS] PROGRAM [ARG]… <SCRIPT
  * Each line of the script is one step:
- *     send TEXT       writes TEXT; \n \t \\ \e, \cX for Ctrl-X, \xHH for a byte
+ *     send TEXT       writes TEXT; \n \r \t \\ \e, \cX for Ctrl-X, \xHH for a byte
  *     wait TEXT       reads on until TEXT has been seen since the last wait; same escapes
  *     more            reads on until the program writes something
  *     pause MS        reads on for so long
@@ -65,6 +65,7 @@ static size_t unescape(char *s)
         s += 2;
         switch (s[-1]) {
         case 'n': *d++ = '\n'; break;
+        case 'r': *d++ = '\r'; break;
         case 't': *d++ = '\t'; break;
         case 'e': *d++ = 27; break;
         case 'c': *d++ = (char)(*s++ & 31); break;
