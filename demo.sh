@@ -23,8 +23,8 @@ $hone version </dev/null
 
 [ -f "$model" ] || { echo "demo.sh: $model is missing; models/README.md says how it is made" >&2; exit 1; }
 
-step "a story:  hone run -m $model -p \"Once upon a time\" -n 400 -s 1"
-$hone run -m "$model" -p "Once upon a time" -n 400 -s 1 </dev/null
+step "a story:  hone run -m $model -p \"Once upon a time\" -n 400 --temp 0.4 -s 3"
+$hone run -m "$model" -p "Once upon a time" -n 400 --temp 0.4 -s 3 </dev/null
 echo
 
 step "how fast is that here?  ./benchmark.sh -m $model -f demo -t \"demo\" -c \"as built by demo.sh\" -- -p 256"
