@@ -76,7 +76,7 @@ static void put_str(dump *d, const hn_jstr *s)
     for (size_t i = 0; i < s->len; i += used) {
         unsigned char c = (unsigned char)s->p[i];
         used = 1;
-        if (c < 0x20 || c == '"' || c == '\\') {
+        if (c < 0x20 || c == '"' || c == '\\' || (c == 0x7F && d->st->ascii)) {
             const char *known = c == '"' ? "\\\"" : c == '\\' ? "\\\\" : c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\t' ? "\\t" : c == '\b' ? "\\b" : c == '\f' ? "\\f" : NULL;
             if (known) strcpy(esc, known);
             else snprintf(esc, sizeof esc, "\\u%04x", c);

@@ -29,7 +29,7 @@ _Noreturn void hn_jj_fail(hn_jcore *c, hone_status code, uint32_t pos, const cha
 
 void hn_jj_limits(hn_jinja_limits *out, const hn_jinja_limits *in)
 {
-    static const hn_jinja_limits def = { .steps = 20 * 1000 * 1000, .depth = 800, .output_bytes = 64 << 20, .memory_bytes = 512 << 20 };
+    static const hn_jinja_limits def = { .steps = 20 * 1000 * 1000, .depth = 800, .output_bytes = 64 << 20, .memory_bytes = 256 << 20 };
     *out = in ? *in : def;
     if (!out->steps) out->steps = def.steps;
     if (!out->depth) out->depth = def.depth;
