@@ -17,7 +17,7 @@ typedef struct hn_jinja_limits {
     uint64_t steps;        /* expressions, statements and blocks of bytes worked on; 20 million */
     uint32_t depth;        /* nesting of source, of calls and of values; 800 */
     uint64_t output_bytes; /* 64 MiB */
-    uint64_t memory_bytes; /* of one parse or rendering, output included; 512 MiB */
+    uint64_t memory_bytes; /* of one parse or rendering, output included; 256 MiB */
 } hn_jinja_limits;
 
 /* Wall-clock time as strftime_now reports it. */

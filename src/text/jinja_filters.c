@@ -481,7 +481,7 @@ F(f_map)
         attr = got[0];
         absent = got[1];
     }
-    hn_jargs rest = { raw->v + (raw->n > 0), raw->n ? raw->n - 1 : 0, raw->kw, raw->n_kw };
+    hn_jargs rest = { raw->n ? raw->v + 1 : NULL, raw->n ? raw->n - 1 : 0, raw->kw, raw->n_kw };
     const hn_jstr *name = raw->n ? name_arg(r, raw, 0, "map") : NULL;
     for (size_t i = 0; i < n; i++) {
         hn_jj_charge(r, 1);

@@ -1,7 +1,6 @@
 /* jinja_format: text from patterns: '%' formatting, str.format, strftime. */
 #include "text/jinja_priv.h"
 
-#include <stdlib.h>
 
 enum { MAX_WIDTH = 10000, MAX_PRECISION = 300 };
 
@@ -389,21 +388,21 @@ static bool time_field(const hn_jinja_time *t, char c, char sign, char out[80])
     case 'V': n = iso_week(t, &iso_year); break;
     case 'G': iso_week(t, &n); width = 1; break;
     case 'g': iso_week(t, &n); n %= 100; break;
-    case 'A': strcpy(out, days[wd]); return true;
-    case 'a': memcpy(out, days[wd], 3); out[3] = 0; return true;
-    case 'B': strcpy(out, months[t->month - 1]); return true;
-    case 'b': case 'h': memcpy(out, months[t->month - 1], 3); out[3] = 0; return true;
-    case 'p': strcpy(out, t->hour < 12 ? "AM" : "PM"); return true;
-    case 'P': strcpy(out, t->hour < 12 ? "am" : "pm"); return true;
+    case 'A': snprintf(out, 80, "%s", days[wd]); return true;
+    case 'a': snprintf(out, 80, "%.3s", days[wd]); return true;
+    case 'B': snprintf(out, 80, "%s", months[t->month - 1]); return true;
+    case 'b': case 'h': snprintf(out, 80, "%.3s", months[t->month - 1]); return true;
+    case 'p': snprintf(out, 80, "%s", t->hour < 12 ? "AM" : "PM"); return true;
+    case 'P': snprintf(out, 80, "%s", t->hour < 12 ? "am" : "pm"); return true;
     case 'F': snprintf(out, 80, "%d-%02d-%02d", t->year, t->month, t->day); return true;
     case 'D': case 'x': snprintf(out, 80, "%02d/%02d/%02d", t->month, t->day, t->year % 100); return true;
     case 'T': case 'X': snprintf(out, 80, "%02d:%02d:%02d", t->hour, t->minute, t->second); return true;
     case 'R': snprintf(out, 80, "%02d:%02d", t->hour, t->minute); return true;
     case 'r': snprintf(out, 80, "%02d:%02d:%02d %s", hour12, t->minute, t->second, t->hour < 12 ? "AM" : "PM"); return true;
     case 'c': snprintf(out, 80, "%.3s %.3s %2d %02d:%02d:%02d %d", days[wd], months[t->month - 1], t->day, t->hour, t->minute, t->second, t->year); return true;
-    case 'n': strcpy(out, "\n"); return true;
-    case 't': strcpy(out, "\t"); return true;
-    case '%': strcpy(out, "%"); return true;
+    case 'n': snprintf(out, 80, "%s", "\n"); return true;
+    case 't': snprintf(out, 80, "%s", "\t"); return true;
+    case '%': snprintf(out, 80, "%s", "%"); return true;
     case 'z': case 'Z': return true; /* a time without a zone */
     default: return false;
     }
@@ -444,7 +443,12 @@ bool hn_jinja_parse_time(hn_jinja_time *out, const char *s)
     if (strlen(s) != strlen(shape)) return false;
     for (size_t i = 0; shape[i]; i++)
         if (shape[i] == 'd' ? s[i] < '0' || s[i] > '9' : s[i] != shape[i] && !(shape[i] == 'T' && s[i] == ' ')) return false;
-    *out = (hn_jinja_time){ atoi(s), atoi(s + 5), atoi(s + 8), atoi(s + 11), atoi(s + 14), atoi(s + 17) };
+    int v[6] = { 0 }, k = 0;
+    for (size_t i = 0; shape[i]; i++) {
+        if (shape[i] == 'd') v[k] = v[k] * 10 + (s[i] - '0');
+        else k++;
+    }
+    *out = (hn_jinja_time){ v[0], v[1], v[2], v[3], v[4], v[5] };
     return out->year >= 1 && out->month >= 1 && out->month <= 12 && out->day >= 1 && out->day <= limit[out->month - 1] &&
            (out->month != 2 || out->day < 29 || leap(out->year)) && out->hour < 24 && out->minute < 60 && out->second < 61;
 }

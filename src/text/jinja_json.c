@@ -2,6 +2,8 @@
  * Python's json.dumps, as the filter tojson of chat templates is defined. */
 #include "text/jinja_priv.h"
 
+#include <math.h>
+
 /* ---- reading ---------------------------------------------------------------------------------- */
 
 hn_jval hn_jv_from_json(hn_jrun *r, const json_t *j)
@@ -76,9 +78,9 @@ static void put_str(dump *d, const hn_jstr *s)
     for (size_t i = 0; i < s->len; i += used) {
         unsigned char c = (unsigned char)s->p[i];
         used = 1;
-        if (c < 0x20 || c == '"' || c == '\\') {
+        if (c < 0x20 || c == '"' || c == '\\' || (c == 0x7F && d->st->ascii)) {
             const char *known = c == '"' ? "\\\"" : c == '\\' ? "\\\\" : c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\t' ? "\\t" : c == '\b' ? "\\b" : c == '\f' ? "\\f" : NULL;
-            if (known) strcpy(esc, known);
+            if (known) snprintf(esc, sizeof esc, "%s", known);
             else snprintf(esc, sizeof esc, "\\u%04x", c);
         } else if (c < 0x80 || !d->st->ascii) {
             continue;
@@ -98,26 +100,25 @@ static void put_str(dump *d, const hn_jstr *s)
 static void put_scalar(dump *d, hn_jval v, bool quoted)
 {
     char num[40];
+    const char *text = num;
     if (v.kind == HN_J_STR) {
         put_str(d, v.u.s);
         return;
     }
     switch (v.kind) {
-    case HN_J_NONE: strcpy(num, "null"); break;
-    case HN_J_BOOL: strcpy(num, v.u.b ? "true" : "false"); break;
+    case HN_J_NONE: text = "null"; break;
+    case HN_J_BOOL: text = v.u.b ? "true" : "false"; break;
     case HN_J_INT: snprintf(num, sizeof num, "%lld", (long long)v.u.i); break;
     case HN_J_FLOAT:
         hn_jj_float_text(num, v.u.f);
-        if (strcmp(num, "nan") == 0) strcpy(num, "NaN");
-        if (strcmp(num, "inf") == 0) strcpy(num, "Infinity");
-        if (strcmp(num, "-inf") == 0) strcpy(num, "-Infinity");
+        if (!isfinite(v.u.f)) text = isnan(v.u.f) ? "NaN" : v.u.f < 0 ? "-Infinity" : "Infinity";
         break;
     default:
         if (quoted) hn_jj_fail(HN_JC(d->r), HONE_E_FORMAT, d->r->c.pos, "keys must be str, int, float, bool or None, not %s", hn_jv_type(v));
         hn_jj_fail(HN_JC(d->r), HONE_E_FORMAT, d->r->c.pos, "Object of type %s is not JSON serializable", hn_jv_type(v));
     }
     if (quoted) hn_jb_lit(d->r, &d->b, "\"");
-    hn_jb_lit(d->r, &d->b, num);
+    hn_jb_lit(d->r, &d->b, text);
     if (quoted) hn_jb_lit(d->r, &d->b, "\"");
 }
 

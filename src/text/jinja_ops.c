@@ -3,7 +3,6 @@
 #include "text/jinja_priv.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- arithmetic ----------------------------------------------------------------------------------- */
 
@@ -213,12 +212,12 @@ hn_jval hn_jj_path(hn_jrun *r, hn_jval v, hn_jval path)
     for (size_t i = 0; i < parts->n; i++) {
         hn_jval k = parts->v[i];
         bool digits = k.u.s->len > 0 && k.u.s->len < 10;
-        for (size_t j = 0; digits && j < k.u.s->len; j++) digits = k.u.s->p[j] >= '0' && k.u.s->p[j] <= '9';
-        if (digits) {
-            char num[16] = "";
-            memcpy(num, k.u.s->p, k.u.s->len);
-            k = HN_JINT(atoi(num));
+        int64_t number = 0;
+        for (size_t j = 0; digits && j < k.u.s->len; j++) {
+            digits = k.u.s->p[j] >= '0' && k.u.s->p[j] <= '9';
+            number = number * 10 + (k.u.s->p[j] - '0');
         }
+        if (digits) k = HN_JINT(number);
         v = hn_jj_index(r, v, k);
     }
     return v;

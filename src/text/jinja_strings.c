@@ -202,9 +202,8 @@ static hn_jlist *split_space(hn_jrun *r, const hn_jstr *s, int64_t max, bool fro
             while (i < s->len && space_at(s, i, &used)) i += used;
             if (i >= s->len) return l;
             size_t a = i;
-            if (max == 0) { /* the rest, without white space at its end */
-                hn_jstr *rest = hn_js_strip(r, hn_js_part(r, s, a, s->len - a), NULL, HN_J_RIGHT);
-                hn_jl_push(r, l, HN_JSTR(rest));
+            if (max == 0) { /* the rest as it is */
+                push_part(r, l, s, a, s->len);
                 return l;
             }
             while (i < s->len && !space_at(s, i, &used)) i += used;
@@ -217,7 +216,7 @@ static hn_jlist *split_space(hn_jrun *r, const hn_jstr *s, int64_t max, bool fro
         if (!e) break;
         size_t a = e;
         if (max == 0) {
-            hn_jl_push(r, l, HN_JSTR(hn_js_strip(r, hn_js_part(r, s, 0, e), NULL, HN_J_LEFT)));
+            push_part(r, l, s, 0, e);
             break;
         }
         while (a && !space_at(s, char_before(s, a), &used)) a = char_before(s, a);

@@ -29,7 +29,7 @@ _Noreturn void hn_jj_fail(hn_jcore *c, hone_status code, uint32_t pos, const cha
 
 void hn_jj_limits(hn_jinja_limits *out, const hn_jinja_limits *in)
 {
-    static const hn_jinja_limits def = { .steps = 20 * 1000 * 1000, .depth = 800, .output_bytes = 64 << 20, .memory_bytes = 512 << 20 };
+    static const hn_jinja_limits def = { .steps = 20 * 1000 * 1000, .depth = 800, .output_bytes = 64 << 20, .memory_bytes = 256 << 20 };
     *out = in ? *in : def;
     if (!out->steps) out->steps = def.steps;
     if (!out->depth) out->depth = def.depth;
@@ -571,7 +571,7 @@ double hn_jj_strtod(const char *s, char **end)
 void hn_jj_float_text(char dst[40], double x)
 {
     if (isnan(x) || isinf(x)) {
-        strcpy(dst, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
+        snprintf(dst, 40, "%s", isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
         return;
     }
     char e[48], digits[24];
@@ -585,7 +585,7 @@ void hn_jj_float_text(char dst[40], double x)
     if (neg) p++;
     for (; *p && *p != 'e'; p++)
         if (*p >= '0' && *p <= '9' && nd < 20) digits[nd++] = *p;
-    int ex = *p == 'e' ? atoi(p + 1) : 0; /* x = d.ddd * 10^ex */
+    int ex = *p == 'e' ? (int)strtol(p + 1, NULL, 10) : 0; /* x = d.ddd * 10^ex */
     while (nd > 1 && digits[nd - 1] == '0') nd--;
     char *o = dst;
     if (neg) *o++ = '-';

@@ -203,7 +203,11 @@ wait >
 send Tell me all\n
 wait all\r\n
 more
-pause 300
+more
+more
+more
+more
+more
 send \cC
 wait stopped; the answer so far is kept
 wait > 
@@ -213,7 +217,11 @@ wait >
 send /retry\n
 wait /retry\r\n
 more
-pause 300
+more
+more
+more
+more
+more
 send \cC
 wait stopped; the answer so far is kept
 wait > 
