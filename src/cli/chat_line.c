@@ -148,6 +148,7 @@ static int read_char(EditLine *el, wchar_t *wc)
     for (;;) {
         int k = read_byte(el, &b);
         if (k <= 0) return k;
+        if (b == 0) b = 4; /* what a Ctrl-D typed while an answer came has turned into */
         size_t n = mbrtowc(wc, (char *)&b, 1, &l->mb);
         if (n == (size_t)-2) continue;
         if (n == (size_t)-1) {
@@ -241,6 +242,7 @@ static chat_event read_line(chat_line *l, const char *prompt, const char **line,
     } else {
         int n = 0;
         l->prompt = prompt;
+        el_set(l->el, EL_PREP_TERM, 1); /* before the prompt invites anyone to type; el_gets alone does it after */
         const char *s = el_gets(l->el, &n);
         if (hn_interrupted()) return CHAT_STOPPED;
         if (stop_asked) {
