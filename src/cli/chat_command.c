@@ -8,7 +8,6 @@ typedef struct command {
     const char *name, *args, *help;
     void (*run)(chat *c, char *arg); /* arg: the rest of the line, without blanks around it; "" without one */
 } command;
-static const command commands[];
 
 void hn_chat_say(const char *fmt, ...)
 {
@@ -20,6 +19,8 @@ void hn_chat_say(const char *fmt, ...)
     hn_out_flush();
     hn_cli_error(0, "%s", line); /* which sees to control characters */
 }
+
+static void cmd_help(chat *c, char *arg);
 
 static size_t count(const chat *c, chat_role r)
 {
@@ -37,14 +38,6 @@ static bool drop_last(chat *c, bool question)
     m = hn_talk_last(&c->talk);
     if (question && m && m->role == CHAT_USER) hn_talk_cut(&c->talk, c->talk.n - 1);
     return true;
-}
-
-static void cmd_help(chat *c, char *arg)
-{
-    for (const command *k = commands; k->name; k++) fprintf(stderr, "  /%s%s%-*s %s\n", k->name, *k->args ? " " : "", (int)(26 - strlen(k->name) - !!*k->args), k->args, k->help);
-    fputs("A line ending in \\ goes on in the next one; lines between two lines of \"\"\" are one message;\n"
-          "// at the beginning sends a message that begins with one slash. Ctrl-C stops an answer, or\n"
-          "clears the line; Ctrl-D leaves.\n", stderr);
 }
 
 static void cmd_reset(chat *c, char *arg)
@@ -198,6 +191,16 @@ static const command commands[] = {
     { "quit", "", "leave", cmd_quit },
     { NULL, NULL, NULL, NULL },
 };
+
+static void cmd_help(chat *c, char *arg)
+{
+    for (const command *k = commands; k->name; k++) fprintf(stderr, "  /%s%s%-*s %s\n", k->name, *k->args ? " " : "", (int)(26 - strlen(k->name) - !!*k->args), k->args, k->help);
+    fputs("A line ending in \\ goes on in the next one; lines between two lines of \"\"\" are one message;\n"
+          "// at the beginning sends a message that begins with one slash. Ctrl-C stops an answer, or\n"
+          "clears the line; Ctrl-D leaves.\n", stderr);
+}
+
+const char *hn_chat_command_name(size_t i) { return i < sizeof commands / sizeof *commands ? commands[i].name : NULL; }
 
 void hn_chat_command(chat *c, const char *line)
 {

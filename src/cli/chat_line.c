@@ -159,6 +159,20 @@ static int read_char(EditLine *el, wchar_t *wc)
     }
 }
 
+/* Tab: the rest of a command's name, when only one begins so. */
+static unsigned char complete(EditLine *el, int key)
+{
+    const LineInfo *li = el_line(el);
+    size_t n = (size_t)(li->cursor - li->buffer), matches = 0;
+    const char *match = NULL, *name;
+    if (n == 0 || li->buffer[0] != '/' || memchr(li->buffer, ' ', n)) return el_insertstr(el, "\t") == 0 ? CC_REFRESH : CC_ERROR;
+    for (size_t i = 0; (name = hn_chat_command_name(i)); i++)
+        if (strncmp(name, li->buffer + 1, n - 1) == 0) match = name, matches++;
+    if (matches != 1 || el_insertstr(el, match + n - 1) != 0) return CC_ERROR;
+    el_insertstr(el, " ");
+    return CC_REFRESH;
+}
+
 /* Characters are wide ones to libedit. LC_CTYPE alone: numbers keep their point. */
 static void choose_locale(void)
 {
@@ -185,6 +199,8 @@ static bool open_editor(chat_line *l)
     el_set(l->el, EL_PROMPT, get_prompt);
     el_set(l->el, EL_EDITOR, "emacs");
     el_set(l->el, EL_HIST, history, l->history);
+    el_set(l->el, EL_ADDFN, "hone-complete", "complete the name of a command", complete);
+    el_set(l->el, EL_BIND, "^I", "hone-complete", NULL);
     el_set(l->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
     el_set(l->el, EL_BIND, "\\e[1~", "ed-move-to-beg", NULL);
     el_set(l->el, EL_BIND, "\\e[4~", "ed-move-to-end", NULL);

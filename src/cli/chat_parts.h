@@ -156,5 +156,6 @@ bool hn_format_is_end(const chat *c, int32_t id);
 bool hn_chat_answer(chat *c);
 /* A line that begins with a slash. */
 void hn_chat_command(chat *c, const char *line);
+const char *hn_chat_command_name(size_t i); /* NULL: there are no more */
 
 #endif

@@ -122,6 +122,9 @@ pause 100
 send \cC
 wait ^C
 wait > 
+send /st\t\n
+wait positions of the context
+wait > 
 send /sav\n
 wait did you mean /save?
 wait > 
