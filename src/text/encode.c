@@ -7,8 +7,9 @@
 
 enum {
     SHORT_WORD = 48,    /* symbols; up to here a scan for the best pair beats a heap */
-    CACHE_SLOTS = 4096, /* words remembered within one fragment */
-    CACHE_MIN = 1024    /* bytes of a fragment that make the memory worth its zeroing */
+    CACHE_MAX = 8192,   /* words remembered within one fragment: at most, a power of two, … */
+    CACHE_SHARE = 16,   /* … and one for that many bytes, so that zeroing costs little */
+    CACHE_MIN = 512     /* bytes of a fragment that make a memory worth having */
 };
 
 /* One call's working memory; grows, never shrinks. */
@@ -28,6 +29,7 @@ typedef struct work {
     char *buf;
     size_t cap_buf;
     cached *cache; /* NULL: not in use */
+    size_t cap_cache, cache_mask;
     size_t out_base; /* cached.out counts from here */
 } work;
 
@@ -48,10 +50,18 @@ static bool reserve(void **p, size_t *cap, size_t n, size_t elem, bool keep)
 }
 #define RESERVE(w, what, n, keep) reserve((void **)&(w)->what, &(w)->cap_##what, (n), sizeof *(w)->what, keep)
 
-static hone_status put(work *w, int32_t id)
+static __attribute__((noinline)) hone_status grow_out(work *w)
 {
     hn_ids *o = w->out;
-    if (o->n == o->cap && !reserve((void **)&o->data, &o->cap, o->n + 1, sizeof *o->data, true)) return NOMEM(w);
+    return reserve((void **)&o->data, &o->cap, o->n + 1, sizeof *o->data, true) ? HONE_OK : NOMEM(w);
+}
+static inline hone_status put(work *w, int32_t id)
+{
+    hn_ids *o = w->out;
+    if (o->n == o->cap) {
+        hone_status st = grow_out(w);
+        if (st != HONE_OK) return st;
+    }
     o->data[o->n++] = id;
     return HONE_OK;
 }
@@ -85,32 +95,46 @@ static entry heap_pop(work *w)
 
 static hone_status start_cache(work *w, size_t fragment_bytes)
 {
-    if (fragment_bytes < CACHE_MIN) {
-        free(w->cache);
-        w->cache = NULL;
-    } else if (w->cache) {
-        memset(w->cache, 0, CACHE_SLOTS * sizeof *w->cache);
-    } else if (!(w->cache = calloc(CACHE_SLOTS, sizeof *w->cache))) {
-        return NOMEM(w);
-    }
+    size_t n = 32;
+    w->cache_mask = 0;
     w->out_base = w->out->n;
+    if (fragment_bytes < CACHE_MIN) return HONE_OK;
+    while (n < CACHE_MAX && n * CACHE_SHARE < fragment_bytes) n *= 2;
+    if (!RESERVE(w, cache, n, false)) return NOMEM(w);
+    memset(w->cache, 0, n * sizeof *w->cache);
+    w->cache_mask = n - 1;
     return HONE_OK;
 }
 
-/* Encodes word s[off..off+len) with fn, or repeats what it gave before. */
+/* Encodes word s[off..off+len) with fn, or knows the answer: most words are one token, which
+ * the vocabulary remembers; others may have come before in this fragment. */
 typedef hone_status word_fn(work *w, const char *s, size_t len);
-static hone_status cached_word(work *w, const char *s, size_t off, size_t len, word_fn *fn)
+static inline hone_status known_word(work *w, const char *s, size_t off, size_t len, word_fn *fn)
 {
-    if (!w->cache || len < 2 || len > 64) return fn(w, s + off, len);
-    cached *c = &w->cache[(hn_vocab_hash(w->v, s + off, len) >> 40) % CACHE_SLOTS];
-    if (c->len == len && memcmp(s + c->off, s + off, len) == 0) {
+    const hn_vocab *v = w->v;
+    if (len < 2) return fn(w, s + off, len);
+    uint64_t h = hn_vocab_hash(v, s + off, len);
+    int32_t id = hn_vocab_find_hashed(v, s + off, len, h);
+    size_t at = w->out->n;
+    if (id >= 0) {
+        uint8_t whole = __atomic_load_n(&v->whole[id], __ATOMIC_RELAXED);
+        if (whole == HN_WHOLE_YES || v->ignore_merges) return put(w, id);
+        if (whole == HN_WHOLE_UNKNOWN) {
+            hone_status st = fn(w, s + off, len);
+            bool yes = w->out->n == at + 1 && w->out->data[at] == id;
+            if (st == HONE_OK) __atomic_store_n(&v->whole[id], yes ? HN_WHOLE_YES : HN_WHOLE_NO, __ATOMIC_RELAXED);
+            return st;
+        }
+    }
+    if (!w->cache_mask || len > 64) return fn(w, s + off, len);
+    cached *c = &w->cache[(h >> 40) & w->cache_mask];
+    if (c->len == len && hn_same_bytes(s + c->off, s + off, len)) {
         for (uint32_t i = 0; i < c->n_out; i++) {
             hone_status st = put(w, w->out->data[w->out_base + c->out + i]);
             if (st != HONE_OK) return st;
         }
         return HONE_OK;
     }
-    size_t at = w->out->n;
     hone_status st = fn(w, s + off, len);
     if (st == HONE_OK)
         *c = (cached){ (uint32_t)off, (uint32_t)len, (uint32_t)(at - w->out_base), (uint32_t)(w->out->n - at) };
@@ -234,6 +258,25 @@ static hone_status spm_word(work *w, const char *s, size_t len)
     return HONE_OK;
 }
 
+static inline bool is_mark(const char *s, size_t i, size_t n) /* U+2581 at s[i] */
+{
+    return i < n && s[i] == '\xE2' && n - i >= 3 && s[i + 1] == '\x96' && s[i + 2] == '\x81';
+}
+
+/* No merge crosses from a character to U+2581 unless some token has the two side by side,
+ * so the text may be divided there. i < n */
+static size_t spm_word_end(const hn_vocab *v, const char *s, size_t i, size_t n)
+{
+    for (;;) {
+        while (is_mark(s, i, n)) i += 3;
+        do {
+            if (i >= n) return n;
+            i++;
+        } while (!is_mark(s, i, n));
+        if (!v->joined[(unsigned char)s[i - 1]]) return i;
+    }
+}
+
 static hone_status spm_fragment(work *w, const char *s, size_t len)
 {
     size_t n = 0, spaces = w->v->space_prefix;
@@ -250,19 +293,10 @@ static hone_status spm_fragment(work *w, const char *s, size_t len)
         }
     }
     if (n > INT32_MAX) return HN_FAIL(w->err, HONE_E_ARG, "text of %zu bytes, expected at most 2 GiB without spaces or 700 MB of spaces", len);
-    if (!w->v->words) return spm_word(w, b, n);
-    /* no merge crosses from another character to U+2581, so what lies between is independent */
     hone_status st = start_cache(w, n);
     for (size_t a = 0, i; st == HONE_OK && a < n; a = i) {
-        bool other = false;
-        for (i = a; i < n;) {
-            size_t k = spm_char_len(b + i, n - i);
-            bool mark = k == 3 && memcmp(b + i, "\xE2\x96\x81", 3) == 0;
-            if (mark && other) break;
-            other |= !mark;
-            i += k;
-        }
-        st = cached_word(w, b, a, i - a, spm_word);
+        i = spm_word_end(w->v, b, a, n);
+        st = known_word(w, b, a, i - a, spm_word);
     }
     return st;
 }
@@ -319,10 +353,6 @@ static bool bpe_push(work *w, int32_t left)
 static hone_status bpe_word(work *w, const char *s, size_t n)
 {
     const hn_vocab *v = w->v;
-    if (v->ignore_merges) {
-        int32_t id = hn_vocab_find(v, s, n);
-        if (id >= 0) return put(w, id);
-    }
     if (n <= SHORT_WORD) return bpe_short(w, (const unsigned char *)s, n);
     if (!RESERVE(w, syms, n, false)) return NOMEM(w);
     sym *y = w->syms;
@@ -374,13 +404,41 @@ static hone_status bpe_fragment(work *w, const char *s, size_t len)
     for (size_t i = 0; st == HONE_OK && i < n;) {
         do b += hn_utf8_width(HN_CP(x[i]));
         while (++i < n && !(x[i] & HN_CUT));
-        st = cached_word(w, s, a, b - a, bpe_word);
+        st = known_word(w, s, a, b - a, bpe_word);
         a = b;
     }
     return st;
 }
 
 /* ---- RWKV World --------------------------------------------------------------------------------- */
+
+static hone_status rwkv_fragment(work *w, const char *s, size_t len)
+{
+    const hn_vocab *v = w->v;
+    const hn_trie_node *t = v->trie.node;
+    for (size_t i = 0; i < len;) {
+        uint32_t at = 0, best = 0;
+        size_t best_end = i;
+        for (size_t k = i; k < len;) {
+            uint32_t child = (t[at].base & ~HN_TRIE_END) ^ (unsigned char)s[k++];
+            if (t[child].check != at) break;
+            at = child;
+            if (t[at].base & HN_TRIE_END) best = at, best_end = k;
+        }
+        if (!best)
+            return HN_FAIL(w->err, HONE_E_FORMAT, "tokenizer.ggml.tokens has no token for byte 0x%02x, found in the text at byte %zu; expected all 256 single bytes",
+                           (unsigned char)s[i], i);
+        hone_status st = put(w, v->trie.id[best]);
+        if (st != HONE_OK) return st;
+        i = best_end;
+    }
+    return HONE_OK;
+}
+
+/* ---- partition by special tokens -------------------------------------------------------------------- */
+
+typedef struct hit { size_t pos; uint32_t len; int32_t id; } hit;
+typedef struct hits { hit *data; size_t n, cap; } hits;
 
 /* Narrows l's range [*lo, *hi), whose texts all share d bytes, to those with byte c next; first moves past a
  * text of exactly d bytes, which the caller has seen. */
@@ -413,38 +471,18 @@ static bool lex_step(const hn_vocab *v, const hn_lex *l, uint32_t *lo, uint32_t 
     return a < e;
 }
 
-static hone_status rwkv_fragment(work *w, const char *s, size_t len)
-{
-    const hn_vocab *v = w->v;
-    const hn_lex *l = &v->all;
-    for (size_t i = 0; i < len;) {
-        uint32_t lo = l->first[(unsigned char)s[i]], hi = l->first[(unsigned char)s[i] + 1];
-        int32_t best = -1;
-        size_t best_len = 0;
-        for (size_t d = 1; lo < hi; d++) {
-            int32_t id = l->ids[lo];
-            if (v->off[id + 1] - v->off[id] == d) best = id, best_len = d;
-            if (i + d >= len || !lex_step(v, l, &lo, &hi, d, (unsigned char)s[i + d])) break;
-        }
-        if (best < 0)
-            return HN_FAIL(w->err, HONE_E_FORMAT, "tokenizer.ggml.tokens has no token for byte 0x%02x, found in the text at byte %zu; expected all 256 single bytes",
-                           (unsigned char)s[i], i);
-        hone_status st = put(w, best);
-        if (st != HONE_OK) return st;
-        i += best_len;
-    }
-    return HONE_OK;
-}
-
-/* ---- partition by special tokens -------------------------------------------------------------------- */
-
-typedef struct hit { size_t pos; uint32_t len; int32_t id; } hit;
-typedef struct hits { hit *data; size_t n, cap; } hits;
-
 /* Every place where a token of l stands. */
 static bool find_hits(const hn_vocab *v, const hn_lex *l, const char *s, size_t len, hits *h)
 {
+    if (!l->n) return true;
+    int one = (unsigned char)v->text[v->off[l->ids[0]]]; /* what all begin with, mostly '<' */
+    bool all = l->first[one] == 0 && l->first[one + 1] == l->n;
     for (size_t i = 0; i < len; i++) {
+        if (all) {
+            const char *p = memchr(s + i, one, len - i);
+            if (!p) break;
+            i = (size_t)(p - s);
+        }
         uint32_t lo = l->first[(unsigned char)s[i]], hi = l->first[(unsigned char)s[i] + 1];
         for (size_t d = 1; lo < hi; d++) {
             int32_t id = l->ids[lo];

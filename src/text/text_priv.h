@@ -56,6 +56,16 @@ typedef struct hn_lex {
     uint32_t first[257]; /* ids[first[b]..first[b+1]) begin with byte b */
 } hn_lex;
 
+/* The same tokens as a trie in two arrays: the child of node s by byte c is t = base ^ c,
+ * and it exists iff its check is s. Node 0 is the root. */
+#define HN_TRIE_END (1u << 31)
+typedef struct hn_trie_node { uint32_t base, check; } hn_trie_node; /* base | HN_TRIE_END where a token ends; check UINT32_MAX: no node */
+typedef struct hn_trie {
+    hn_trie_node *node;
+    int32_t *id; /* token that ends at the node, -1 none */
+    uint32_t n;
+} hn_trie;
+
 typedef struct hn_slot { uint32_t id1, tag; } hn_slot;             /* id + 1, 0: empty; upper hash bits */
 typedef struct hn_merge { uint64_t key; uint32_t rank, id; } hn_merge; /* key: left << 32 | right; id -1u: empty */
 
@@ -64,7 +74,10 @@ struct hn_vocab {
     int32_t n;
     const hn_pre *pre; /* BPE */
     bool add_bos, add_eos, space_prefix, ignore_merges;
-    bool words;        /* SPM: no token has U+2581 behind another character, so words are independent */
+    uint8_t *whole;    /* [n] SPM, BPE: does the token's text become this one token? HN_WHOLE_x, learnt while
+                        * encoding: the answer is a function of the vocabulary, so threads may store it twice.
+                        * Only __atomic loads and stores */
+    bool joined[256];  /* SPM: some token has U+2581 right behind this byte, so a word may go on there */
     int32_t bos, eos, eot, eom, unk;
     uint8_t *type;     /* [n] HN_TOK_x */
     uint8_t *flags;    /* [n] HN_FLAG_x */
@@ -83,7 +96,10 @@ struct hn_vocab {
     hn_lex special;    /* CONTROL, UNKNOWN, USER_DEFINED */
     hn_lex user;       /* USER_DEFINED */
     hn_lex all;        /* RWKV: NORMAL */
+    hn_trie trie;      /* of all */
 };
+
+enum { HN_WHOLE_UNKNOWN, HN_WHOLE_YES, HN_WHOLE_NO };
 
 enum { HN_FLAG_EOG = 1, HN_FLAG_LSTRIP = 2, HN_FLAG_RSTRIP = 4,
        HN_FLAG_UNREACHABLE = 8 /* BPE: stored with a character outside the byte alphabet */ };
@@ -94,8 +110,55 @@ static inline const char *hn_vocab_text(const hn_vocab *v, int32_t id, size_t *l
     return v->text + v->off[id];
 }
 
-uint64_t hn_vocab_hash(const hn_vocab *v, const char *s, size_t n);
-int32_t hn_vocab_find(const hn_vocab *v, const char *s, size_t n); /* raw text -> id, -1 */
+static inline uint64_t hn_load64(const char *s) { uint64_t w; memcpy(&w, s, 8); return w; }
+static inline uint32_t hn_load32(const char *s) { uint32_t w; memcpy(&w, s, 4); return w; }
+
+static inline uint64_t hn_vocab_hash(const hn_vocab *v, const char *s, size_t n) /* n > 0 */
+{
+    uint64_t h = v->seed ^ n;
+    if (n >= 8) {
+        for (const char *last = s + n - 8; s < last; s += 8) {
+            h = (h ^ hn_load64(s)) * 0x9E3779B97F4A7C15u;
+            h ^= h >> 29;
+            if (last - s < 8) return hn_mix64(h ^ hn_load64(last));
+        }
+        return hn_mix64(h ^ hn_load64(s));
+    }
+    if (n >= 4) return hn_mix64(h ^ (hn_load32(s) | (uint64_t)hn_load32(s + n - 4) << 32));
+    const unsigned char *u = (const unsigned char *)s;
+    return hn_mix64(h ^ (u[0] | (uint64_t)u[n / 2] << 8 | (uint64_t)u[n - 1] << 16));
+}
+
+/* memcmp(a, b, n) == 0; words are too short for a call. */
+static inline bool hn_same_bytes(const char *a, const char *b, size_t n)
+{
+    if (n > 16) return memcmp(a, b, n) == 0;
+    if (n >= 8) return ((hn_load64(a) ^ hn_load64(b)) | (hn_load64(a + n - 8) ^ hn_load64(b + n - 8))) == 0;
+    if (n >= 4) return ((hn_load32(a) ^ hn_load32(b)) | (hn_load32(a + n - 4) ^ hn_load32(b + n - 4))) == 0;
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+
+static inline bool hn_vocab_same(const hn_vocab *v, int32_t id, const char *s, size_t n)
+{
+    return v->off[id + 1] - v->off[id] == n && hn_same_bytes(v->text + v->off[id], s, n);
+}
+
+/* Raw text -> id, -1; h is its hash. */
+static inline int32_t hn_vocab_find_hashed(const hn_vocab *v, const char *s, size_t n, uint64_t h)
+{
+    if (n > v->max_len) return -1;
+    for (uint32_t i = (uint32_t)h & v->slot_mask; v->slot[i].id1; i = (i + 1) & v->slot_mask)
+        if (v->slot[i].tag == (uint32_t)(h >> 32) && hn_vocab_same(v, (int32_t)v->slot[i].id1 - 1, s, n))
+            return (int32_t)v->slot[i].id1 - 1;
+    return -1;
+}
+static inline int32_t hn_vocab_find(const hn_vocab *v, const char *s, size_t n)
+{
+    return n > v->max_len || n == 0 ? -1 : hn_vocab_find_hashed(v, s, n, hn_vocab_hash(v, s, n));
+}
+hone_status hn_trie_make(hn_trie *t, const hn_vocab *v, const hn_lex *l, hone_error *err); /* l: distinct texts, none empty */
 int32_t hn_lex_find(const hn_vocab *v, const hn_lex *l, const char *s, size_t n);
 
 static inline const hn_merge *hn_vocab_merge(const hn_vocab *v, int32_t left, int32_t right)

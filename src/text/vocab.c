@@ -13,35 +13,7 @@ enum { MAX_TOKEN_BYTES = 65535 };
 
 #define SPACE_MARK "\xE2\x96\x81" /* U+2581, SentencePiece's space */
 
-/* ---- text -> id ------------------------------------------------------------------------- */
-
-uint64_t hn_vocab_hash(const hn_vocab *v, const char *s, size_t n)
-{
-    uint64_t h = v->seed ^ n, w;
-    for (; n >= 8; s += 8, n -= 8) {
-        memcpy(&w, s, 8);
-        h = (h ^ w) * 0x9E3779B97F4A7C15u;
-        h ^= h >> 29;
-    }
-    w = 0;
-    memcpy(&w, s, n);
-    return hn_mix64(h ^ w);
-}
-
-static bool same_text(const hn_vocab *v, int32_t id, const char *s, size_t n)
-{
-    return v->off[id + 1] - v->off[id] == n && memcmp(v->text + v->off[id], s, n) == 0;
-}
-
-int32_t hn_vocab_find(const hn_vocab *v, const char *s, size_t n)
-{
-    if (n > v->max_len || n == 0) return -1;
-    uint64_t h = hn_vocab_hash(v, s, n);
-    for (uint32_t i = (uint32_t)h & v->slot_mask; v->slot[i].id1; i = (i + 1) & v->slot_mask)
-        if (v->slot[i].tag == (uint32_t)(h >> 32) && same_text(v, (int32_t)v->slot[i].id1 - 1, s, n))
-            return (int32_t)v->slot[i].id1 - 1;
-    return -1;
-}
+/* ---- tokens of raw text ---------------------------------------------------------------- */
 
 /* May raw text become this token by merging? Otherwise only the partition by special tokens
  * or the fallback to bytes finds it. */
@@ -111,7 +83,7 @@ int32_t hn_lex_find(const hn_vocab *v, const hn_lex *l, const char *s, size_t n)
         if (c < 0 || (c == 0 && k < n)) lo = mid + 1;
         else hi = mid;
     }
-    return lo < end && same_text(v, l->ids[lo], s, n) ? l->ids[lo] : -1;
+    return lo < end && hn_vocab_same(v, l->ids[lo], s, n) ? l->ids[lo] : -1;
 }
 
 static hone_status check_unique(const hn_vocab *v, const hn_lex *l, const char *path, hone_error *err)
@@ -119,7 +91,7 @@ static hone_status check_unique(const hn_vocab *v, const hn_lex *l, const char *
     for (uint32_t i = 1; i < l->n; i++) {
         size_t n;
         const char *t = hn_vocab_text(v, l->ids[i - 1], &n);
-        if (same_text(v, l->ids[i], t, n))
+        if (hn_vocab_same(v, l->ids[i], t, n))
             return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens: tokens %d and %d are both \"%s\"; expected distinct texts",
                            path, l->ids[i - 1], l->ids[i], HN_ESC(t, n));
     }
@@ -281,7 +253,6 @@ static hone_status read_texts(hn_vocab *v, const source *f, hone_error *err)
     }
     if (!v->text || !v->off || (spm && (!v->piece || !v->piece_off)))
         return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: texts of %d tokens", v->n);
-    v->words = spm;
     uint32_t o = 0, po = 0;
     uint64_t pos = 0;
     hone_str s;
@@ -322,8 +293,8 @@ static hone_status read_texts(hn_vocab *v, const source *f, hone_error *err)
                 bool user = v->type[i] != HN_TOK_NORMAL && v->type[i] != HN_TOK_BYTE, other = false;
                 for (size_t k = 0; k < len;) {
                     bool mark = len - k >= 3 && memcmp(dst + k, SPACE_MARK, 3) == 0;
-                    if (mark && other && is_plain(v, (int32_t)i)) v->words = false;
-                    if (!mark) other = true;
+                    if (mark && other && is_plain(v, (int32_t)i)) v->joined[(unsigned char)dst[k - 1]] = true;
+                    other = !mark;
                     if (mark && !user) {
                         v->piece[po++] = ' ';
                         k += 3;
@@ -352,6 +323,7 @@ static hone_status make_table(hn_vocab *v, const source *f, hone_error *err)
 {
     uint32_t size = table_size((uint64_t)v->n);
     if (!(v->slot = calloc(size, sizeof *v->slot))) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: table of %d tokens", v->n);
+    if (!(v->whole = calloc((size_t)v->n, 1))) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: table of %d tokens", v->n);
     v->slot_mask = size - 1;
     for (int32_t id = 0; id < v->n; id++) {
         size_t n;
@@ -361,7 +333,7 @@ static hone_status make_table(hn_vocab *v, const source *f, hone_error *err)
         uint64_t h = hn_vocab_hash(v, t, n);
         uint32_t i = (uint32_t)h & v->slot_mask;
         for (; v->slot[i].id1; i = (i + 1) & v->slot_mask)
-            if (v->slot[i].tag == (uint32_t)(h >> 32) && same_text(v, (int32_t)v->slot[i].id1 - 1, t, n))
+            if (v->slot[i].tag == (uint32_t)(h >> 32) && hn_vocab_same(v, (int32_t)v->slot[i].id1 - 1, t, n))
                 return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens: tokens %d and %d are both \"%s\"; expected distinct texts",
                                f->path, (int32_t)v->slot[i].id1 - 1, id, HN_ESC(t, n));
         v->slot[i] = (hn_slot){ (uint32_t)id + 1, (uint32_t)(h >> 32) };
@@ -609,6 +581,7 @@ static hone_status load(hn_vocab *v, source *f, const char *pre, hone_error *err
     if (v->kind == HN_VOCAB_RWKV) {
         if ((st = make_lex(v, &v->all, 1 << HN_TOK_NORMAL, err)) != HONE_OK || (st = check_unique(v, &v->all, f->path, err)) != HONE_OK)
             return st;
+        if ((st = hn_trie_make(&v->trie, v, &v->all, err)) != HONE_OK) return st;
     } else {
         find_bytes(v);
     }
@@ -655,6 +628,9 @@ void hn_vocab_free(hn_vocab *v)
     free(v->piece_off);
     free(v->score);
     free(v->slot);
+    free(v->whole);
+    free(v->trie.node);
+    free(v->trie.id);
     free(v->merge);
     free(v->special.ids);
     free(v->user.ids);
