@@ -47,25 +47,25 @@ static unsigned first_two(const hn_vocab *v, int32_t id)
     return (unsigned)t[0] << 8 | (n > 1 ? t[1] : 0u);
 }
 
-/* l: the ids with bit `type` in types and some text, sorted: counted by their first two bytes, then compared. */
+/* l: the ids with bit `type` in types and some text, sorted: counted by their first byte or, in long lists, two, then compared. */
 static hone_status make_lex(const hn_vocab *v, hn_lex *l, unsigned types, hone_error *err)
 {
-    uint32_t *at = calloc(65537, sizeof *at);
-    if (!at) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: sorting tokens");
-    for (int32_t i = 0; i < v->n; i++)
-        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) {
-            at[first_two(v, i) + 1]++;
-            l->n++;
-        }
-    for (uint32_t b = 0; b < 65536; b++) at[b + 1] += at[b];
-    for (uint32_t b = 0; b <= 256; b++) l->first[b] = at[b << 8];
-    if (!(l->ids = malloc((l->n + 1) * sizeof *l->ids))) {
+    for (int32_t i = 0; i < v->n; i++) l->n += types >> v->type[i] & 1 && v->off[i + 1] > v->off[i];
+    unsigned shift = l->n > 4096 ? 0 : 8;
+    uint32_t n_bucket = 65536u >> shift;
+    uint32_t *at = calloc(n_bucket + 1, sizeof *at);
+    l->ids = malloc(((size_t)l->n + 1) * sizeof *l->ids);
+    if (!at || !l->ids) {
         free(at);
         return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: list of %u tokens", l->n);
     }
     for (int32_t i = 0; i < v->n; i++)
-        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) l->ids[at[first_two(v, i)]++] = i;
-    for (uint32_t b = 0, a = 0; b < 65536; a = at[b++]) /* at[b] is now the end of bucket b */
+        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) at[(first_two(v, i) >> shift) + 1]++;
+    for (uint32_t b = 0; b < n_bucket; b++) at[b + 1] += at[b];
+    for (uint32_t b = 0; b <= 256; b++) l->first[b] = at[b << 8 >> shift];
+    for (int32_t i = 0; i < v->n; i++)
+        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) l->ids[at[first_two(v, i) >> shift]++] = i;
+    for (uint32_t b = 0, a = 0; b < n_bucket; a = at[b++]) /* at[b] is now the end of bucket b */
         if (at[b] - a > 1) qsort_r(l->ids + a, at[b] - a, sizeof *l->ids, compare_text, (void *)(uintptr_t)v);
     free(at);
     return HONE_OK;
