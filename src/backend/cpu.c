@@ -9,7 +9,7 @@
 enum {
     PANEL_ROWS = 8,      /* rows decoded to f32 at a time for types without a kernel */
     MIN_ROWS = 16,       /* kernels work in tiles of 16 rows at most */
-    PREFILL_ROWS = 48,   /* rows of a chunk that stay in cache over all columns */
+    PREFILL_ROWS = 2 * HN_PANEL_ROWS, /* rows of a chunk that stay in cache over all columns */
     CHUNKS_PER_THREAD = 8,
     ATTN_ROWS = 8        /* batch rows of one KV head per attention chunk */
 };
@@ -19,7 +19,7 @@ typedef struct cpu_backend {
     hn_pool *pool;
     const hn_kernels *k;
     int32_t n_threads;
-    float *panels;       /* [threads][PANEL_ROWS · max_n_in] */
+    float *panels;       /* [threads][panel_floats]: opened or decoded rows */
     uint64_t panel_floats;
     float *attn_scratch; /* [threads][attn_floats] */
     uint64_t attn_floats;
@@ -237,7 +237,8 @@ static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, fl
     hn_act_kind kind = hn_act_kind_of(w->type);
     hn_mm m = { .y = y, .ldy = w->n_out, .w = w->data, .w_stride = w->row_bytes,
                 .x = kind == HN_ACT_Q256 ? a->q256 : kind == HN_ACT_Q32 ? a->q32 : (void *)a->f32,
-                .x_stride = hn_act_row_bytes(kind, a->n), .n_in = w->n_in, .n_col = a->n_tok, .r0 = r0, .r1 = r1 };
+                .x_stride = hn_act_row_bytes(kind, a->n), .n_in = w->n_in, .n_col = a->n_tok, .r0 = r0, .r1 = r1,
+                .panel = c->panels + (uint64_t)thread * c->panel_floats };
     hn_matmul_fn *fn = c->k->matmul[w->type];
     if (fn) {
         fn(&m);
@@ -245,7 +246,7 @@ static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, fl
     }
     /* decode a panel of rows exactly, then the float rule */
     const hn_type_info *ti = hn_type_get(w->type);
-    float *panel = c->panels + (uint64_t)thread * c->panel_floats;
+    float *panel = m.panel;
     m.w = panel;
     m.w_stride = (size_t)w->n_in * sizeof(float);
     m.r0 = 0;
@@ -359,13 +360,14 @@ hone_status hn_backend_cpu_new(hn_backend **out, hn_pool *pool, const hn_kernels
     c->pool = pool;
     c->k = kernels;
     c->n_threads = hn_pool_threads(pool);
-    c->panel_floats = (uint64_t)(PANEL_ROWS * max_n_in + 16);
+    c->panel_floats = HN_PANEL_BYTES((uint64_t)max_n_in + 256) / 64 * 16; /* whole lines; PANEL_ROWS decoded rows fit too */
+    _Static_assert(PANEL_ROWS * sizeof(float) <= 48, "HN_PANEL_BYTES");
     c->attn_floats = (uint64_t)(max_group * (HN_SOFT_BLOCK + d) + 16);
     c->panels = be_alloc(&c->base, c->panel_floats * (uint64_t)c->n_threads);
     c->attn_scratch = be_alloc(&c->base, c->attn_floats * (uint64_t)c->n_threads);
     if (!c->panels || !c->attn_scratch) {
         cpu_free(&c->base);
-        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)c->n_threads);
+        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)hn_pool_threads(pool));
     }
     *out = &c->base;
     return HONE_OK;

@@ -179,14 +179,14 @@ static int run_detokenize(const hn_cli *cli)
 }
 
 const hn_command hn_command_tokenize = {
-    .name = "tokenize", .summary = "turn text into token ids", .groups = text_groups,
+    .name = "tokenize", .summary = "Turn text into token ids", .groups = text_groups,
     .examples = "hone tokenize -m model.gguf -p \"Hello, world\"\n"
                 "hone tokenize -m model.gguf -f book.txt --no-bos --json\n",
     .run = run_tokenize,
 };
 
 const hn_command hn_command_detokenize = {
-    .name = "detokenize", .summary = "turn token ids into text", .groups = ids_groups,
+    .name = "detokenize", .summary = "Turn token ids into text", .groups = ids_groups,
     .examples = "hone detokenize -m model.gguf --ids 1,15043,2787\n"
                 "hone tokenize -m model.gguf -f a.txt | hone detokenize -m model.gguf | cmp - a.txt\n",
     .run = run_detokenize,

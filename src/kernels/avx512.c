@@ -52,9 +52,7 @@ V16_OP v16 v16_scale_pow2(v16 p, v16 t)
     return _mm512_mul_ps(_mm512_mul_ps(p, s1), s2);
 }
 
-#define HN_TILE_R 4
-#define HN_TILE_C 4
-#include "kernels/lanes.h"
+#include "kernels/avx512_unpack.h"
 
 /* ---- activations -------------------------------------------------------------------------- */
 
@@ -81,27 +79,9 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
     return amax / 127.0f;
 }
 
-static void quantize256(hn_a256 *dst, const float *x, int64_t n)
-{
-    for (int64_t b = 0; b < n / 256; b++, dst++, x += 256) {
-        int32_t sum[16];
-        dst->d = quantize_block(dst->q, sum, x, 256);
-        for (int j = 0; j < 16; j++) dst->bsum[j] = (int16_t)sum[j];
-        memset(dst->pad, 0, sizeof dst->pad);
-    }
-}
-
-static void quantize32(void *dst, const float *x, int64_t n)
-{
-    int8_t *q = dst;
-    float *d = (float *)(q + n);
-    int32_t *bsum = (int32_t *)(d + n / 32);
-    for (int64_t b = 0; b < n / 32; b++) {
-        int32_t sum[2];
-        d[b] = quantize_block(q + 32 * b, sum, x + 32 * b, 32);
-        bsum[b] = sum[0] + sum[1];
-    }
-}
+#define HN_TILE_R 4
+#define HN_TILE_C 4
+#include "kernels/lanes.h"
 
 /* ---- sums across a tile ----------------------------------------------------------------------- */
 
@@ -146,71 +126,10 @@ V16_OP __m512i sum16x8(const __m256i v[16])
 V16_OP void prefetch_next(const hn_mm *m, const void *row0, int64_t at, size_t n)
 {
     const char *p = (const char *)row0 + 16 * m->w_stride + at;
-    for (size_t i = 0; i < n; i += 64) _mm_prefetch(p + i, _MM_HINT_T0);
+    for (size_t i = 0; i < n; i += 64) _mm_prefetch(p + i, _MM_HINT_T1);
 }
 
 /* ---- K-quants --------------------------------------------------------------------------------------- */
-
-/* A weight block: codes in natural order, scales spread to the lanes of their codes,
- * `side`: 16 int16 that multiply the sums of 16 activations. */
-typedef struct kblock {
-    __m512i q[4], sc[4];
-    __m256i side;
-} kblock;
-
-V16_OP __m512i two_halves(int lo, int hi) { return _mm512_inserti64x4(_mm512_set1_epi16((short)lo), _mm256_set1_epi16((short)hi), 1); }
-
-V16_OP void unpack_scales_k4(kblock *o, const uint8_t *s)
-{
-    uint32_t u[3];
-    memcpy(u, s, 12);
-    uint64_t sc = (u[0] & 0x3F3F3F3F) | (uint64_t)((u[2] & 0x0F0F0F0F) | (u[0] >> 2 & 0x30303030)) << 32;
-    uint64_t mn = (u[1] & 0x3F3F3F3F) | (uint64_t)((u[2] >> 4 & 0x0F0F0F0F) | (u[1] >> 2 & 0x30303030)) << 32;
-    __m512i s32 = _mm512_castsi256_si512(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)sc)));
-    __m512i idx = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-    for (int g = 0; g < 4; g++) o->sc[g] = _mm512_permutexvar_epi32(_mm512_add_epi32(idx, _mm512_set1_epi32(2 * g)), s32);
-    __m128i m = _mm_cvtsi64_si128((int64_t)mn);
-    o->side = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(m, m));
-}
-
-V16_OP void unpack_q4_K(kblock *o, const hn_q4_K *w)
-{
-    __m512i shift = two_halves(0, 4), mask = _mm512_set1_epi8(15);
-    for (int g = 0; g < 4; g++) {
-        __m512i b = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(w->q + 32 * g)));
-        o->q[g] = _mm512_and_si512(_mm512_srlv_epi16(b, shift), mask);
-    }
-    unpack_scales_k4(o, w->s);
-}
-
-V16_OP void unpack_q5_K(kblock *o, const hn_q5_K *w)
-{
-    __m512i shift = two_halves(0, 4), mask = _mm512_set1_epi8(15), one = _mm512_set1_epi8(1);
-    __m512i h = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)w->h));
-    for (int g = 0; g < 4; g++) {
-        __m512i b = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(w->q + 32 * g)));
-        __m512i hb = _mm512_and_si512(_mm512_srlv_epi16(h, two_halves(2 * g, 2 * g + 1)), one);
-        o->q[g] = _mm512_or_si512(_mm512_and_si512(_mm512_srlv_epi16(b, shift), mask), _mm512_slli_epi16(hb, 4));
-    }
-    unpack_scales_k4(o, w->s);
-}
-
-V16_OP void unpack_q6_K(kblock *o, const hn_q6_K *w)
-{
-    __m512i mask = _mm512_set1_epi8(15), three = _mm512_set1_epi8(3);
-    for (int n = 0; n < 2; n++) {
-        __m512i l = _mm512_loadu_si512(w->l + 64 * n);
-        __m512i h = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(w->h + 32 * n)));
-        __m512i h0 = _mm512_slli_epi16(_mm512_and_si512(_mm512_srlv_epi16(h, two_halves(0, 2)), three), 4);
-        __m512i h1 = _mm512_slli_epi16(_mm512_and_si512(_mm512_srlv_epi16(h, two_halves(4, 6)), three), 4);
-        o->q[2 * n] = _mm512_or_si512(_mm512_and_si512(l, mask), h0);
-        o->q[2 * n + 1] = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi16(l, 4), mask), h1);
-    }
-    __m128i s8 = _mm_loadu_si128((const __m128i *)w->s);
-    __m512i s32 = _mm512_cvtepi8_epi32(s8), idx = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    for (int g = 0; g < 4; g++) o->sc[g] = _mm512_permutexvar_epi32(_mm512_add_epi32(idx, _mm512_set1_epi32(4 * g)), s32);
-    o->side = _mm256_cvtepi8_epi16(s8);
-}
 
 V16_OP __m512i kblock_dot(const kblock *w, const hn_a256 *a)
 {
@@ -224,17 +143,29 @@ V16_OP __m256i kblock_side(const kblock *w, const hn_a256 *a)
     return _mm256_madd_epi16(w->side, _mm256_loadu_si256((const __m256i *)a->bsum));
 }
 
-/* The halves of 16 rows (R rows, each C times) widened. */
-V16_OP __m512 spread_f16(const uint16_t *h) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)h)); }
+/* Lane r·C + c: 4 bytes at offset `at` of block b of row r. */
+V16_OP __m512i row_words(const char *const *w, int R, int C, int64_t at)
+{
+    int32_t v[16];
+    for (int i = 0; i < R; i++) memcpy(&v[i], w[i] + at, 4);
+    if (C == 1)
+        return _mm512_setr_epi32(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]);
+    return _mm512_setr_epi32(v[0], v[0], v[0], v[0], v[1], v[1], v[1], v[1], v[2], v[2], v[2], v[2], v[3], v[3], v[3], v[3]);
+}
+V16_OP __m512 low_f16(__m512i v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
+V16_OP __m512 high_f16(__m512i v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16))); }
 
 /* R·C = 16 outputs at (r, c); rows beyond r1 and columns beyond n_col repeat the last. */
 #define K_TILE(NAME, BLOCK, UNPACK, IS_Q6, R, C)                                                                    \
     static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
     {                                                                                                               \
         const BLOCK *w[R];                                                                                          \
+        const char *row[R];                                                                                         \
         const hn_a256 *x[C];                                                                                        \
-        for (int i = 0; i < R; i++)                                                                                 \
-            w[i] = (const BLOCK *)((const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride); \
+        for (int i = 0; i < R; i++) {                                                                               \
+            row[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;                \
+            w[i] = (const BLOCK *)row[i];                                                                           \
+        }                                                                                                           \
         for (int j = 0; j < C; j++)                                                                                 \
             x[j] = (const hn_a256 *)((const char *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride); \
         __m512 acc = _mm512_setzero_ps();                                                                           \
@@ -242,7 +173,6 @@ V16_OP __m512 spread_f16(const uint16_t *h) { return _mm512_cvtph_ps(_mm256_load
         for (int64_t b = 0; b < nb; b++) {                                                                          \
             __m512i iv[16];                                                                                         \
             __m256i sv[16];                                                                                         \
-            _Alignas(32) uint16_t dw[16], dm[16];                                                                   \
             for (int i = 0; i < R; i++) {                                                                           \
                 kblock k;                                                                                           \
                 UNPACK(&k, w[i] + b);                                                                               \
@@ -250,19 +180,19 @@ V16_OP __m512 spread_f16(const uint16_t *h) { return _mm512_cvtph_ps(_mm256_load
                 for (int j = 0; j < C; j++) {                                                                       \
                     iv[i * C + j] = kblock_dot(&k, x[j] + b);                                                       \
                     sv[i * C + j] = kblock_side(&k, x[j] + b);                                                      \
-                    dw[i * C + j] = w[i][b].d;                                                                      \
-                    dm[i * C + j] = IS_Q6 ? 0 : ((const uint16_t *)(w[i] + b))[1];                                  \
                 }                                                                                                   \
             }                                                                                                       \
+            /* d and dmin begin a block; in Q6_K d is the last of the last four bytes */                            \
+            __m512i dd = row_words(row, R, C, (b + IS_Q6) * (int64_t)sizeof(BLOCK) - 4 * IS_Q6); \
             __m512 da = C == 1 ? _mm512_set1_ps(x[0][b].d)                                                          \
                                : _mm512_broadcast_f32x4(_mm_setr_ps(x[0][b].d, x[1 % C][b].d, x[2 % C][b].d, x[3 % C][b].d)); \
             __m512i isum = sum16x16(iv), side = sum16x8(sv);                                                        \
             if (IS_Q6) {                                                                                            \
                 isum = _mm512_sub_epi32(isum, _mm512_slli_epi32(side, 5));                                          \
-                acc = _mm512_fmadd_ps(_mm512_mul_ps(spread_f16(dw), da), _mm512_cvtepi32_ps(isum), acc);            \
+                acc = _mm512_fmadd_ps(_mm512_mul_ps(high_f16(dd), da), _mm512_cvtepi32_ps(isum), acc);              \
             } else {                                                                                                \
-                acc = _mm512_fmadd_ps(_mm512_mul_ps(spread_f16(dw), da), _mm512_cvtepi32_ps(isum), acc);            \
-                acc = _mm512_fnmadd_ps(_mm512_mul_ps(spread_f16(dm), da), _mm512_cvtepi32_ps(side), acc);           \
+                acc = _mm512_fmadd_ps(_mm512_mul_ps(low_f16(dd), da), _mm512_cvtepi32_ps(isum), acc);               \
+                acc = _mm512_fnmadd_ps(_mm512_mul_ps(high_f16(dd), da), _mm512_cvtepi32_ps(side), acc);             \
             }                                                                                                       \
         }                                                                                                           \
         store_tile(m, r, c, R, C, acc);                                                                             \
@@ -281,55 +211,47 @@ V16_OP void store_tile(const hn_mm *m, int64_t r, int64_t c, int R, int C, __m51
         for (int i = 0; i < R && r + i < m->r1; i++) m->y[(c + j) * m->ldy + r + i] = y[i * C + j];
 }
 
-#define MATMUL_TILES(NAME)                                                     \
+/* From this many columns opening a panel pays (measured: docs/LAB.md). */
+enum { PANEL_COLS_K = 12, PANEL_COLS_32 = 8 };
+
+#define MATMUL_TILES(NAME, PANEL, MIN)                                              \
     static void NAME(const hn_mm *m)                                           \
     {                                                                          \
         if (m->n_col == 1) {                                                   \
             for (int64_t r = m->r0; r < m->r1; r += 16) NAME##_16x1(m, r, 0);  \
             return;                                                            \
         }                                                                      \
+        if (m->panel && m->n_col >= MIN) {                                     \
+            PANEL(m);                                                          \
+            return;                                                            \
+        }                                                                      \
         for (int64_t c = 0; c < m->n_col; c += 4)                              \
             for (int64_t r = m->r0; r < m->r1; r += 4) NAME##_4x4(m, r, c);    \
     }
-#define MATMUL_K(NAME, BLOCK, UNPACK, IS_Q6)           \
+#define MATMUL_K(NAME, BLOCK, UNPACK, IS_Q6, PANEL)    \
     K_TILE(NAME##_16x1, BLOCK, UNPACK, IS_Q6, 16, 1)   \
     K_TILE(NAME##_4x4, BLOCK, UNPACK, IS_Q6, 4, 4)     \
-    MATMUL_TILES(NAME)
-MATMUL_K(matmul_q4_K, hn_q4_K, unpack_q4_K, 0)
-MATMUL_K(matmul_q5_K, hn_q5_K, unpack_q5_K, 0)
-MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, 1)
+    MATMUL_TILES(NAME, PANEL, PANEL_COLS_K)
+MATMUL_K(matmul_q4_K, hn_q4_K, unpack_q4_K, 0, hn_avx512_panel_q4_K)
+MATMUL_K(matmul_q5_K, hn_q5_K, unpack_q5_K, 0, hn_avx512_panel_q5_K)
+MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, 1, hn_avx512_panel_q6_K)
 
 /* ---- 32-blocks ------------------------------------------------------------------------------------------ */
-
-V16_OP __m256i unpack_q4_0(const hn_q4_0 *w)
-{
-    __m128i b = _mm_loadu_si128((const __m128i *)w->q);
-    return _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1), _mm256_set1_epi8(15));
-}
-V16_OP __m256i unpack_q5_0(const hn_q5_0 *w)
-{
-    __m128i b = _mm_loadu_si128((const __m128i *)w->q);
-    __m256i n = _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1), _mm256_set1_epi8(15));
-    uint32_t h;
-    memcpy(&h, w->h, 4);
-    return _mm256_mask_add_epi8(n, (__mmask32)h, n, _mm256_set1_epi8(16));
-}
-V16_OP __m256i unpack_q8_0(const hn_q8_0 *w)
-{
-    return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)w->q), _mm256_set1_epi8((char)0x80));
-}
 
 /* Two blocks at a time; an odd last block is paired with zeros. */
 #define T32_TILE(NAME, BLOCK, UNPACK, OFFSET, R, C)                                                                 \
     static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
     {                                                                                                               \
         const BLOCK *w[R];                                                                                          \
+        const char *row[R];                                                                                         \
         const int8_t *x[C];                                                                                         \
         const float *d[C];                                                                                          \
         const int32_t *bs[C];                                                                                       \
         int64_t nb = m->n_in / 32;                                                                                  \
-        for (int i = 0; i < R; i++)                                                                                 \
-            w[i] = (const BLOCK *)((const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride); \
+        for (int i = 0; i < R; i++) {                                                                               \
+            row[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;                \
+            w[i] = (const BLOCK *)row[i];                                                                           \
+        }                                                                                                           \
         for (int j = 0; j < C; j++) {                                                                               \
             x[j] = (const int8_t *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride;          \
             d[j] = (const float *)(x[j] + m->n_in);                                                                 \
@@ -338,7 +260,6 @@ V16_OP __m256i unpack_q8_0(const hn_q8_0 *w)
         __m512 acc = _mm512_setzero_ps();                                                                           \
         for (int64_t b = 0; b < nb; b += 2) {                                                                       \
             __m512i iv[16], sum[2];                                                                                 \
-            _Alignas(32) uint16_t dw[2][16];                                                                        \
             bool two = b + 1 < nb;                                                                                  \
             for (int i = 0; i < R; i++) {                                                                           \
                 __m512i q = _mm512_castsi256_si512(UNPACK(w[i] + b));                                               \
@@ -348,8 +269,6 @@ V16_OP __m256i unpack_q8_0(const hn_q8_0 *w)
                     __m512i a = two ? _mm512_loadu_si512(x[j] + 32 * b)                                             \
                                     : _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(x[j] + 32 * b))); \
                     iv[i * C + j] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), q, a);                              \
-                    dw[0][i * C + j] = w[i][b].d;                                                                   \
-                    dw[1][i * C + j] = w[i][two ? b + 1 : b].d;                                                     \
                 }                                                                                                   \
             }                                                                                                       \
             sum16x8x2(iv, &sum[0], &sum[1]);                                                                        \
@@ -359,32 +278,20 @@ V16_OP __m256i unpack_q8_0(const hn_q8_0 *w)
                 __m512i off = C == 1 ? _mm512_set1_epi32(bs[0][b + h])                                              \
                                      : _mm512_broadcast_i32x4(_mm_setr_epi32(bs[0][b + h], bs[1 % C][b + h], bs[2 % C][b + h], bs[3 % C][b + h])); \
                 __m512i isum = _mm512_sub_epi32(sum[h], _mm512_mullo_epi32(off, _mm512_set1_epi32(OFFSET)));        \
-                acc = _mm512_fmadd_ps(_mm512_mul_ps(spread_f16(dw[h]), da), _mm512_cvtepi32_ps(isum), acc);         \
+                acc = _mm512_fmadd_ps(_mm512_mul_ps(low_f16(row_words(row, R, C, (b + h) * (int64_t)sizeof(BLOCK))), da), _mm512_cvtepi32_ps(isum), acc);         \
             }                                                                                                       \
         }                                                                                                           \
         store_tile(m, r, c, R, C, acc);                                                                             \
     }
-#define MATMUL_32(NAME, BLOCK, UNPACK, OFFSET)           \
+#define MATMUL_32(NAME, BLOCK, UNPACK, OFFSET, PANEL)    \
     T32_TILE(NAME##_16x1, BLOCK, UNPACK, OFFSET, 16, 1)  \
     T32_TILE(NAME##_4x4, BLOCK, UNPACK, OFFSET, 4, 4)    \
-    MATMUL_TILES(NAME)
-MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, 8)
-MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, 16)
-MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, 128)
+    MATMUL_TILES(NAME, PANEL, PANEL_COLS_32)
+MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, 8, hn_avx512_panel_q4_0)
+MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, 16, hn_avx512_panel_q5_0)
+MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, 128, hn_avx512_panel_q8_0)
 
-const hn_kernels hn_kernels_avx512 = {
-    .name = "avx512",
-    .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,
-                [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,
-                [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K },
-    .quantize256 = quantize256,
-    .quantize32 = quantize32,
-    .rms_norm = rms_norm,
-    .silu_mul = silu_mul,
-    .exp = exp_many,
-    .attn_f16 = attn_f16,
-    .attn_f32 = attn_f32,
-};
+const hn_kernels hn_kernels_avx512 = HN_LANES_TABLE("avx512");
 #else
 typedef int hn_no_avx512; /* an empty file is not C */
 #endif

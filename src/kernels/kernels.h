@@ -61,7 +61,11 @@ typedef struct hn_mm {
     const void *x;                  /* column 0, in the weight type's activation kind */
     size_t x_stride;                /* bytes between activation rows */
     int64_t n_in, n_col, r0, r1;    /* rows [r0, r1) of W, all columns */
+    void *panel;                    /* HN_PANEL_BYTES(n_in) of scratch of this thread, 64-byte aligned; NULL: none */
 } hn_mm;
+/* Room for 32 rows opened to bytes with their scales. */
+#define HN_PANEL_ROWS 32
+#define HN_PANEL_BYTES(n_in) ((size_t)(n_in) * 48 + 4096)
 typedef void hn_matmul_fn(const hn_mm *a);
 
 /* ---- attention ------------------------------------------------------------------------ */

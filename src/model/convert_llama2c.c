@@ -79,7 +79,7 @@ static hone_status refuse_others(const source *s, const unsigned char *h, size_t
 {
     static const char lfs[] = "version https://git-lfs";
     if (n == 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: is empty, expected a llama2.c checkpoint", s->path);
-    if (n >= 4 && !memcmp(h, "GGUF", 4)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: already GGUF; to change its type: hone quantize", s->path);
+    if (n >= 4 && !memcmp(h, "GGUF", 4)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: already GGUF, and hone cannot change its type yet; expected a llama2.c checkpoint", s->path);
     if (n >= sizeof lfs - 1 && !memcmp(h, lfs, sizeof lfs - 1))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: a git-LFS pointer, not the file itself; fetch it with: git lfs pull", s->path);
     if (n >= 4 && !memcmp(h, "PK\3\4", 4))

@@ -141,6 +141,36 @@ static hone_status check_angles(const hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* YaRN (Peng et al. 2023): interpolate slow dimensions, keep fast ones, a ramp between. A
+ * negative ext_factor means 1; 0 leaves plain interpolation, without the correction of
+ * magnitude (ggml-org/llama.cpp:ggml/src/ggml-cpu/ops.cpp rope_yarn). */
+static hone_status apply_yarn(hone_model *m, float base, float factor, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    int32_t n = hp->n_rot, n_orig;
+    float fast, slow, ext, attn;
+    if ((st = get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, hp->n_ctx_train, &n_orig, err)) != HONE_OK) return st;
+    if ((st = get_real(m, "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0, &fast, err)) != HONE_OK) return st;
+    if ((st = get_real(m, "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0, &slow, err)) != HONE_OK) return st;
+    if ((st = get_real(m, "rope.scaling.yarn_ext_factor", -1e6, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
+    if ((st = get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, hp->rope_mscale, &attn, err)) != HONE_OK) return st;
+    if (ext < 0) ext = 1.0f;
+    const double two_pi = 6.283185307179586477, l2 = hn_log2_f64(base);
+    double lo = floor(n * hn_log2_f64(n_orig / (two_pi * (double)fast)) / (2.0 * l2));
+    double hi = ceil(n * hn_log2_f64(n_orig / (two_pi * (double)slow)) / (2.0 * l2));
+    lo = lo < 0 ? 0 : lo;
+    hi = hi > n - 1 ? n - 1 : hi;
+    for (int32_t i = 0; i < n / 2; i++) {
+        double ramp = (i - lo) / (hi - lo > 0.001 ? hi - lo : 0.001);
+        double mix = (double)ext * (1.0 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp));
+        hp->rope_freq[i] *= (1.0 - mix) / (double)factor + mix;
+    }
+    double magnitude = ext > 0 ? 1.0 + 0.1 * hn_log2_f64(factor) * 0.693147180559945309417 : 1.0;
+    hp->rope_mscale = (float)((double)attn * magnitude);
+    return check_angles(m, err);
+}
+
 /* Angles per position, with Llama-3 factors, linear or YaRN scaling applied. */
 static hone_status read_rope(hone_model *m, hone_error *err)
 {
@@ -155,7 +185,6 @@ static hone_status read_rope(hone_model *m, hone_error *err)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected the head width %d for architecture %s", m->path,
                        hn_arch_key(m, key, "rope.dimension_count"), n, hp->head_dim, m->arch->name);
     hp->n_rot = n;
-    hp->rope_mscale = 1.0f;
     if ((st = get_real(m, "rope.freq_base", 0, 1e12, 10000.0, &base, err)) != HONE_OK) return st;
     if (base < 1.0f) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %g, expected at least 1", m->path, hn_arch_key(m, key, "rope.freq_base"), (double)base);
     float zero_ok = 0;
@@ -182,33 +211,36 @@ static hone_status read_rope(hone_model *m, hone_error *err)
     hp->rope_freq = hn_arena_alloc(m->arena, (size_t)(n / 2) * sizeof(double));
     if (!hp->rope_freq) return HN_FAIL(err, HONE_E_NOMEM, "%s: rope table", m->path);
     hn_rope_freqs(hp->rope_freq, n, base, factors, yarn ? 1.0 : 1.0 / (double)factor);
-    if (!yarn) return check_angles(m, err);
-
-    /* YaRN (Peng et al. 2023): interpolate slow dimensions, keep fast ones, a ramp between. A
-     * negative ext_factor means 1; 0 leaves plain interpolation, without the correction of
-     * magnitude (ggml-org/llama.cpp:ggml/src/ggml-cpu/ops.cpp rope_yarn). */
-    int32_t n_orig;
-    float fast, slow, ext, attn, attn2;
-    if ((st = get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, hp->n_ctx_train, &n_orig, err)) != HONE_OK) return st;
-    if ((st = get_real(m, "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0, &fast, err)) != HONE_OK) return st;
-    if ((st = get_real(m, "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0, &slow, err)) != HONE_OK) return st;
-    if ((st = get_real(m, "rope.scaling.yarn_ext_factor", -1e6, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
+    float attn;
     if ((st = get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &attn, err)) != HONE_OK) return st;
-    if ((st = get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, attn, &attn2, err)) != HONE_OK) return st;
-    if (ext < 0) ext = 1.0f;
-    const double two_pi = 6.283185307179586477, l2 = hn_log2_f64(base);
-    double lo = floor(n * hn_log2_f64(n_orig / (two_pi * (double)fast)) / (2.0 * l2));
-    double hi = ceil(n * hn_log2_f64(n_orig / (two_pi * (double)slow)) / (2.0 * l2));
-    lo = lo < 0 ? 0 : lo;
-    hi = hi > n - 1 ? n - 1 : hi;
-    for (int32_t i = 0; i < n / 2; i++) {
-        double ramp = (i - lo) / (hi - lo > 0.001 ? hi - lo : 0.001);
-        double mix = (double)ext * (1.0 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp));
-        hp->rope_freq[i] *= (1.0 - mix) / (double)factor + mix;
+    hp->rope_mscale = attn;
+    return yarn ? apply_yarn(m, base, factor, err) : check_angles(m, err);
+}
+
+/* Keys that ask for another formula than the forward pass has. 0 is how files write "none". */
+static hone_status refuse_other_formulas(const hone_model *m, hone_error *err)
+{
+    const float one_over_sqrt_d = 1.0f / sqrtf((float)m->hp.head_dim);
+    const struct { const char *suffix; float neutral; } reals[] = {
+        { "attention.scale", one_over_sqrt_d }, { "logit_scale", 1 }, { "residual_scale", 1 }, { "embedding_scale", 1 },
+        { "attn_logit_softcapping", 0 }, { "final_logit_softcapping", 0 },
+    };
+    static const struct { const char *suffix; bool neutral; } bools[] = { { "attention.causal", true }, { "use_parallel_residual", false } };
+    hone_status st;
+    char key[128];
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        float v = 0;
+        if ((st = hn_gguf_get_f32(m->file, hn_arch_key(m, key, reals[i].suffix), &v, NULL, err)) != HONE_OK) return st;
+        if (v != 0 && !(fabsf(v - reals[i].neutral) <= 1e-4f * reals[i].neutral))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %g, expected %g: architecture %s has no such scaling here", m->path, key, (double)v, (double)reals[i].neutral, m->arch->name);
     }
-    double magnitude = ext > 0 ? 1.0 + 0.1 * hn_log2_f64(factor) * 0.693147180559945309417 : 1.0;
-    hp->rope_mscale = (float)((double)attn2 * magnitude);
-    return check_angles(m, err);
+    for (size_t i = 0; i < sizeof bools / sizeof *bools; i++) {
+        bool v = bools[i].neutral;
+        if ((st = hn_gguf_get_bool(m->file, hn_arch_key(m, key, bools[i].suffix), &v, NULL, err)) != HONE_OK) return st;
+        if (v != bools[i].neutral)
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected %s for architecture %s", m->path, key, v ? "true" : "false", v ? "false" : "true", m->arch->name);
+    }
+    return HONE_OK;
 }
 
 static hone_status read_hparams(hone_model *m, hone_error *err)
@@ -223,6 +255,10 @@ static hone_status read_hparams(hone_model *m, hone_error *err)
     if ((st = get_per_layer(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
     if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
     if ((st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK) return st;
+    /* attention here sees everything before it: beyond a trained window that is another model */
+    int32_t window;
+    if ((st = get_int(m, "attention.sliding_window", 0, HN_MAX_CTX, 0, &window, err)) != HONE_OK) return st;
+    if (window > 0 && window < hp->n_ctx_train) hp->n_ctx_train = window;
     if ((st = get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
     if (n_expert) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path, hn_arch_key(m, key, "expert_count"), n_expert);
     if (hp->n_head % hp->n_head_kv)
@@ -240,6 +276,7 @@ static hone_status read_hparams(hone_model *m, hone_error *err)
                        hn_arch_key(m, key, "attention.value_length"), kv_dim, key_len, m->arch->name);
     if ((int64_t)hp->n_head * hp->head_dim > HN_MAX_EMBD * 4)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: head_count %d × key_length %d is beyond the limit %d", m->path, hp->n_head, hp->head_dim, HN_MAX_EMBD * 4);
+    if ((st = refuse_other_formulas(m, err)) != HONE_OK) return st;
     return get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, NAN, &hp->rms_eps, err);
 }
 
@@ -393,7 +430,7 @@ hone_status hn_model_vocab(const hone_model *cm, const hn_vocab **out, hone_erro
         st = hn_vocab_new(&m->vocab, m->file, m->pre, &m->vocab_err);
         m->vocab_tried = st != HONE_E_NOMEM; /* memory may come back; a bad file stays bad */
         if (st == HONE_OK && !m->vocab)
-            HN_FAIL(&m->vocab_err, HONE_E_UNSUPPORTED, "%s: the file has no tokenizer (tokenizer.ggml.model); give token ids with --ids", m->path);
+            HN_FAIL(&m->vocab_err, HONE_E_UNSUPPORTED, "%s: the file has no tokenizer; expected metadata tokenizer.ggml.model and what belongs to it", m->path);
     }
     *out = m->vocab;
     if (!m->vocab) {

@@ -564,7 +564,9 @@ static hone_status load(hn_vocab *v, source *f, const char *pre, hone_error *err
     if (f->tokens.count > INT32_MAX / 4 || f->tokens.n_bytes / 8 < f->tokens.count)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens: %llu tokens in %llu bytes, expected at least 8 bytes each and at most %d tokens",
                        f->path, (unsigned long long)f->tokens.count, (unsigned long long)f->tokens.n_bytes, INT32_MAX / 4);
-    v->n = (int32_t)f->tokens.count;
+    v->n = v->n_id = (int32_t)f->tokens.count;
+    const hn_gguf_tensor *rows = hn_gguf_find_tensor(f->g, "token_embd.weight");
+    if (rows && rows->ne[1] > f->tokens.count && rows->ne[1] <= INT32_MAX) v->n_id = (int32_t)rows->ne[1];
     if (v->kind == HN_VOCAB_BPE) {
         if ((st = get_array(f, "tokenizer.ggml.merges", HONE_KV_STRING, "string", &f->merges, &found, err)) != HONE_OK) return st;
         if (!found) return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.merges is missing, which tokenizer.ggml.model gpt2 needs", f->path);
@@ -643,7 +645,7 @@ void hn_vocab_free(hn_vocab *v)
 static bool valid(const hn_vocab *v, int32_t id) { return id >= 0 && id < v->n; }
 
 hn_vocab_kind hn_vocab_get_kind(const hn_vocab *v) { return v->kind; }
-int32_t hn_vocab_size(const hn_vocab *v) { return v->n; }
+int32_t hn_vocab_size(const hn_vocab *v) { return v->n_id; }
 int32_t hn_vocab_bos(const hn_vocab *v) { return v->bos; }
 int32_t hn_vocab_eos(const hn_vocab *v) { return v->eos; }
 int32_t hn_vocab_eot(const hn_vocab *v) { return v->eot; }
@@ -655,7 +657,7 @@ bool hn_vocab_is_control(const hn_vocab *v, int32_t id) { return valid(v, id) &&
 const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *len)
 {
     *len = 0;
-    if (!valid(v, id)) return NULL;
+    if (!valid(v, id)) return id >= v->n && id < v->n_id ? "" : NULL;
     switch (v->type[id]) {
     case HN_TOK_CONTROL: case HN_TOK_UNKNOWN:
         if (!special) return "";
@@ -677,7 +679,7 @@ hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, boo
     size_t total = 0, k;
     for (size_t i = 0; i < n; i++) {
         if (!hn_vocab_piece(v, ids[i], special, &k))
-            return HN_FAIL(err, HONE_E_ARG, "token id %d at index %zu, expected 0 to %d", ids[i], i, v->n - 1);
+            return HN_FAIL(err, HONE_E_ARG, "token id %d at index %zu, expected 0 to %d", ids[i], i, v->n_id - 1);
         if (k > SIZE_MAX / 2 - total) return HN_FAIL(err, HONE_E_NOMEM, "text of %zu tokens", n);
         total += k;
     }

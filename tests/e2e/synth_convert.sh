@@ -69,7 +69,7 @@ fi
 
 check 2 "SRC" convert -o "$dir/x.gguf"
 check 1 "absent.bin" convert "$dir/absent.bin" -o "$dir/x.gguf"
-check 3 "hone quantize" convert "$dir/a.gguf" -o "$dir/x.gguf"
+check 3 "already GGUF" convert "$dir/a.gguf" -o "$dir/x.gguf"
 check 1 "folder" convert "$dir" -o "$dir/x.gguf"
 stories=../shared/data/stories260K
 if [ -e $stories/stories260K.bin ]; then

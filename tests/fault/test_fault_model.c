@@ -165,7 +165,7 @@ static hone_status new_context(hone_error *err)
 static hone_status new_session(hone_error *err)
 {
     hone_session *s = (hone_session *)1;
-    hone_status st = hone_session_new(&s, context, model, &(hone_session_params){ 32, 3, 4, HONE_CACHE_F16 }, err);
+    hone_status st = hone_session_new(&s, context, model, &(hone_session_params){ .n_ctx = 32, .n_seq = 3, .n_chunk = 4, .cache = HONE_CACHE_F16 }, err);
     if (st) {
         assert_null(s);
         return st;
@@ -354,7 +354,7 @@ static int set_up(void **state)
     tm_free(m);
     if (hone_model_open(&model, model_path, NULL, &err)) return -1;
     if (hone_context_new(&context, &(hone_context_params){ 2, NULL }, &err)) return -1;
-    if (hone_session_new(&session, context, model, &(hone_session_params){ 64, 2, 7, HONE_CACHE_F16 }, &err)) return -1;
+    if (hone_session_new(&session, context, model, &(hone_session_params){ .n_ctx = 64, .n_seq = 2, .n_chunk = 7, .cache = HONE_CACHE_F16 }, &err)) return -1;
     return hone_prefill(session, prompt, N_PROMPT, &y, &err) ? -1 : 0;
 }
 static int discard(void **state)

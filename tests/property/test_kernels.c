@@ -91,9 +91,19 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
         assert_memory_equal(x[l], x[0], xs * (size_t)n_col);
         y[l] = malloc((ny + 32) * sizeof(float));
         memset(y[l], CANARY, (ny + 32) * sizeof(float));
-        hn_mm m = { (float *)y[l] + 16, n_out, w, row, x[l], xs, n_in, n_col, r0, r1 };
+        hn_mm m = { (float *)y[l] + 16, n_out, w, row, x[l], xs, n_in, n_col, r0, r1, NULL };
         k->matmul[t](&m);
         assert_memory_equal(y[l], y[0], (ny + 32) * sizeof(float));
+        /* again with scratch for panels: nothing written beyond it, the same result */
+        size_t n_panel = HN_PANEL_BYTES(n_in) / 64 * 64;
+        unsigned char *panel = aligned_alloc(64, n_panel + 64);
+        memset(panel, CANARY, n_panel + 64);
+        memset(y[l], CANARY, (ny + 32) * sizeof(float));
+        m.panel = panel;
+        k->matmul[t](&m);
+        assert_memory_equal(y[l], y[0], (ny + 32) * sizeof(float));
+        for (int i = 0; i < 64; i++) assert_int_equal(panel[n_panel + (size_t)i], CANARY);
+        free(panel);
     }
     /* only rows [r0, r1) may be written */
     for (int64_t c = 0; c < n_col; c++)
@@ -124,6 +134,7 @@ static void matmul_matches_scalar(void **state)
         for (int64_t rows = 1; rows <= 35; rows++) check_matmul(t, 2 * (step < 32 ? 150 : step), rows, 1 + rows % 3, 0, rows, 0);
         if (step == 1)
             for (int64_t n = 1; n <= 530; n += n < 40 ? 1 : 37) check_matmul(t, n, 9, 5, 0, 9, 0);
+        for (int64_t n_col = 8; n_col <= 26; n_col += 3) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 75, n_col, 3, 75, 0);
         check_matmul(t, 2048, 64, 6, 0, 64, 0);
     }
 }
@@ -203,7 +214,7 @@ static void scalar_is_the_same_with_and_without_fma(void **state)
     for (int i = 0; i < COLS * 304; i++) x[i] = rnd_wild();
     const hn_kernels *k[2] = { &hn_kernels_scalar, &hn_kernels_scalar_fma };
     for (int l = 0; l < 2; l++) {
-        hn_mm m = { y[l], ROWS, w, N * sizeof(float), x, 304 * sizeof(float), N, COLS, 0, ROWS };
+        hn_mm m = { y[l], ROWS, w, N * sizeof(float), x, 304 * sizeof(float), N, COLS, 0, ROWS, NULL };
         k[l]->matmul[HN_F32](&m);
     }
     assert_memory_equal(y[0], y[1], sizeof y[0]);

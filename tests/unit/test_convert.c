@@ -240,7 +240,7 @@ static void test_sources_refused_by_name(void **state)
 {
     static const struct { const char *bytes; size_t n; hone_status st; const char *says; } bad[] = {
         {"", 0, HONE_E_FORMAT, "empty"},
-        {"GGUF\3\0\0\0", 8, HONE_E_UNSUPPORTED, "hone quantize"},
+        {"GGUF\3\0\0\0", 8, HONE_E_UNSUPPORTED, "already GGUF"},
         {"PK\3\4xxxxxxxxxxxxxxxxxxxxxxxxxxxx", 32, HONE_E_UNSUPPORTED, "PyTorch"},
         {"\2\0\0\0\0\0\0\0{}", 10, HONE_E_UNSUPPORTED, "safetensors"},
         {"fmgg\x64\0\0\0", 8, HONE_E_UNSUPPORTED, "rwkv.cpp"},

@@ -416,6 +416,36 @@ static void bad_reals(void **state)
     }
 }
 
+/* Keys that ask for a formula the forward pass does not have: refused, unless they ask for nothing. */
+static void other_formulas(void **state)
+{
+    static const struct { const char *key; float bad, good; } reals[] = {
+        { "attention.scale", 0.5f, 0.35355339f /* 1/√8 */ }, { "logit_scale", 0.0625f, 1 }, { "residual_scale", 0.22f, 1 },
+        { "embedding_scale", 12, 1 }, { "attn_logit_softcapping", 50, 0 }, { "final_logit_softcapping", 30, 0 },
+    };
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        tiny *m = make(&tm_llama);
+        assert_int_equal(m->s.d, 8);
+        tm_put_f32(m, tm_key(m, reals[i].key), reals[i].bad);
+        refuse(m, HONE_E_UNSUPPORTED, reals[i].key, "expected");
+        tm_put_f32(m, tm_key(m, reals[i].key), reals[i].good);
+        accept(m);
+        tm_put_f32(m, tm_key(m, reals[i].key), 0);
+        accept(m);
+        tm_free(m);
+    }
+    static const struct { const char *key; bool good; } bools[] = { { "attention.causal", true }, { "use_parallel_residual", false } };
+    for (size_t i = 0; i < sizeof bools / sizeof *bools; i++) {
+        tiny *m = make(&tm_qwen2);
+        for (int v = 0; v < 2; v++) {
+            bb_u8(tm_put(m, tm_key(m, bools[i].key), HONE_KV_BOOL), (uint8_t)v);
+            if (v == bools[i].good) accept(m);
+            else refuse(m, HONE_E_UNSUPPORTED, bools[i].key, "expected");
+        }
+        tm_free(m);
+    }
+}
+
 static void rope_scaling(void **state)
 {
     static const char *const types[] = { "longrope", "", "Linear", "yarn2", "su", "dynamic", "linear ", "\033[2J" };
@@ -500,6 +530,7 @@ static void no_model(void **state)
     assert_int_not_equal(hone_model_open(&out, "", NULL, &err), HONE_OK);
     /* metadata alone is no model, and has no tokenizer either */
     tiny *m = make(&tm_llama);
+    int n_t = m->n_t, n_kv = m->n_kv;
     m->n_t = 0;
     refuse(m, HONE_E_FORMAT, "token_embd.weight", "missing");
     assert_int_equal(hone_model_open(&out, tm_path("refused.gguf"), &(hone_model_params){ .vocab_only = true }, &err), HONE_E_UNSUPPORTED);
@@ -507,7 +538,9 @@ static void no_model(void **state)
     assert_non_null(strstr(err.message, "tokenizer.ggml.model"));
     m->n_kv = 0;
     refuse(m, HONE_E_FORMAT, "general.architecture", NULL);
-    free(m);
+    m->n_t = n_t;
+    m->n_kv = n_kv;
+    tm_free(m);
     hone_model_close(NULL);
 }
 
@@ -518,16 +551,16 @@ static void too_large(void **state)
     hone_model *model = tm_open(m);
     hone_context *c = tm_context("scalar", 1);
     static const struct { hone_session_params p; hone_status st; const char *say; } list[] = {
-        { { 1 << 26, 4096, 1, HONE_CACHE_F32 }, HONE_E_NOMEM, "GiB" },
-        { { 1 << 26, 4096, 0, HONE_CACHE_F16 }, HONE_E_NOMEM, "67108864 positions" },
-        { { (1 << 26) + 1, 1, 0, HONE_CACHE_F16 }, HONE_E_ARG, "67108865" },
-        { { -1, 1, 0, HONE_CACHE_F16 }, HONE_E_ARG, "-1" },
-        { { INT32_MIN, 1, 0, HONE_CACHE_F16 }, HONE_E_ARG, "-2147483648" },
-        { { 16, -1, 0, HONE_CACHE_F16 }, HONE_E_ARG, "-1" },
-        { { 16, 4097, 0, HONE_CACHE_F16 }, HONE_E_ARG, "4097" },
-        { { 16, 1, -1, HONE_CACHE_F16 }, HONE_E_ARG, "-1" },
-        { { 16, 1, 65537, HONE_CACHE_F16 }, HONE_E_ARG, "65537" },
-        { { 16, 1, 1, (hone_kv_cache_type)7 }, HONE_E_ARG, "7" },
+        { { .n_ctx = 1 << 26, .n_seq = 4096, .n_chunk = 1, .cache = HONE_CACHE_F32 }, HONE_E_NOMEM, "GiB" },
+        { { .n_ctx = 1 << 26, .n_seq = 4096, .n_chunk = 0, .cache = HONE_CACHE_F16 }, HONE_E_NOMEM, "67108864 positions" },
+        { { .n_ctx = (1 << 26) + 1, .n_seq = 1, .n_chunk = 0, .cache = HONE_CACHE_F16 }, HONE_E_ARG, "67108865" },
+        { { .n_ctx = -1, .n_seq = 1, .n_chunk = 0, .cache = HONE_CACHE_F16 }, HONE_E_ARG, "-1" },
+        { { .n_ctx = INT32_MIN, .n_seq = 1, .n_chunk = 0, .cache = HONE_CACHE_F16 }, HONE_E_ARG, "-2147483648" },
+        { { .n_ctx = 16, .n_seq = -1, .n_chunk = 0, .cache = HONE_CACHE_F16 }, HONE_E_ARG, "-1" },
+        { { .n_ctx = 16, .n_seq = 4097, .n_chunk = 0, .cache = HONE_CACHE_F16 }, HONE_E_ARG, "4097" },
+        { { .n_ctx = 16, .n_seq = 1, .n_chunk = -1, .cache = HONE_CACHE_F16 }, HONE_E_ARG, "-1" },
+        { { .n_ctx = 16, .n_seq = 1, .n_chunk = 65537, .cache = HONE_CACHE_F16 }, HONE_E_ARG, "65537" },
+        { { .n_ctx = 16, .n_seq = 1, .n_chunk = 1, .cache = (hone_kv_cache_type)7 }, HONE_E_ARG, "7" },
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         hone_error err = { 0 };
@@ -546,6 +579,57 @@ static void too_large(void **state)
     hone_context_free(c);
     hone_model_close(model);
     tm_free(m);
+}
+
+/* A sparse file of weights of twice the machine's memory: refused, unless asked for. */
+static void larger_than_memory(void **state)
+{
+    uint64_t total = hn_memory_total(), E = 1 << 14, F = 16, off = 0;
+    while (3 * E * F * 4 < 2 * total && F < 1 << 22) F *= 2;
+    tiny *m = tm_new((tm_shape)TM("qwen3", 4, 1, 1, 4, 4, 1, 1, 1e6, 1e-6, .tied = true));
+    tm_put_u32(m, tm_key(m, "embedding_length"), (uint32_t)E);
+    tm_put_u32(m, tm_key(m, "feed_forward_length"), (uint32_t)F);
+    for (int i = 0; i < m->n_t; i++) {
+        tm_tensor *t = &m->t[i];
+        bool ffn = strstr(t->name, "ffn_") && !strstr(t->name, "norm"), down = strstr(t->name, "down") != NULL, qk_norm = strstr(t->name, "_q_norm") || strstr(t->name, "_k_norm");
+        if (ffn) t->ne[0] = down ? F : E, t->ne[1] = down ? E : F;
+        else if (strstr(t->name, "attn_output")) t->ne[1] = E;
+        else if (!qk_norm) t->ne[0] = E;
+    }
+    bb b = bb_head(3, (uint64_t)m->n_t, (uint64_t)m->n_kv);
+    for (int i = 0; i < m->n_kv; i++) {
+        bb_str(&b, m->kv[i].key);
+        bb_u32(&b, m->kv[i].type);
+        bb_raw(&b, m->kv[i].value.p, m->kv[i].value.n);
+    }
+    for (int i = 0; i < m->n_t; i++) {
+        bb_tensor(&b, m->t[i].name, (uint32_t)m->t[i].n_dim, m->t[i].ne, HN_F32, off);
+        off += (tm_elems(&m->t[i]) * 4 + 31) / 32 * 32;
+    }
+    bb_pad(&b, 32);
+    bb_save(&b, tm_path("sparse.gguf"));
+    int rc = truncate(tm_path("sparse.gguf"), (off_t)(b.n + off));
+    bb_free(&b);
+    tm_free(m);
+    hone_error err = { 0 };
+    hone_model *model = NULL;
+    if (!total || off < 2 * total || rc || hone_model_open(&model, tm_path("sparse.gguf"), NULL, &err) == HONE_E_IO) {
+        print_message("SKIP: no sparse file of %llu bytes here\n", (unsigned long long)off);
+        skip();
+    }
+    if (!model) fail_msg("%s", err.message);
+    hone_context *c = tm_context("scalar", 1);
+    hone_session *s = (hone_session *)1;
+    hone_session_params p = { .n_ctx = 4, .n_chunk = 1 };
+    assert_int_equal(hone_session_new(&s, c, model, &p, &err), HONE_E_NOMEM);
+    assert_null(s);
+    assert_non_null(strstr(err.message, "sparse.gguf"));
+    assert_non_null(strstr(err.message, "GiB"));
+    p.allow_paging = true;
+    if (hone_session_new(&s, c, model, &p, &err)) fail_msg("%s", err.message);
+    hone_session_free(s);
+    hone_context_free(c);
+    hone_model_close(model);
 }
 
 /* Files damaged at random in their directory: refused, or run without harm. */
@@ -587,7 +671,7 @@ static void damaged(void **state)
             }
             opened++;
             hone_session *s;
-            if (hone_session_new(&s, c, model, &(hone_session_params){ 8, 1, 4, HONE_CACHE_F16 }, &err) == HONE_OK) {
+            if (hone_session_new(&s, c, model, &(hone_session_params){ .n_ctx = 8, .n_seq = 1, .n_chunk = 4, .cache = HONE_CACHE_F16 }, &err) == HONE_OK) {
                 float y[3 * 16];
                 hone_model_info in;
                 hone_model_get_info(model, &in);
@@ -609,7 +693,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(missing), cmocka_unit_test(unexpected), cmocka_unit_test(wrong_shape), cmocka_unit_test(wrong_type),
         cmocka_unit_test(bad_ints), cmocka_unit_test(missing_keys), cmocka_unit_test(contradictions), cmocka_unit_test(bad_reals),
-        cmocka_unit_test(rope_scaling), cmocka_unit_test(architecture), cmocka_unit_test(no_model), cmocka_unit_test(too_large),
+        cmocka_unit_test(rope_scaling), cmocka_unit_test(other_formulas), cmocka_unit_test(architecture), cmocka_unit_test(no_model), cmocka_unit_test(too_large), cmocka_unit_test(larger_than_memory),
         cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);

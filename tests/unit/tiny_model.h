@@ -373,7 +373,7 @@ static inline hone_session *tm_session(hone_context *c, const hone_model *m, int
 {
     hone_error err = { 0 };
     hone_session *s;
-    if (hone_session_new(&s, c, m, &(hone_session_params){ n_ctx, n_seq, n_chunk, cache }, &err)) fail_msg("%s", err.message);
+    if (hone_session_new(&s, c, m, &(hone_session_params){ .n_ctx = n_ctx, .n_seq = n_seq, .n_chunk = n_chunk, .cache = cache }, &err)) fail_msg("%s", err.message);
     return s;
 }
 /* Appends ids to a sequence; logits of all of them. */
