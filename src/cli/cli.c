@@ -17,7 +17,7 @@ enum { MAX_INPUT = 1 << 30 }; /* a prompt larger than that is a mistake */
 
 static const hn_opt model_opts[] = {
     HN_OPT("model", "-m", FILE, "FILE", "GGUF model to use; any member of a split set"),
-    HN_OPT("pre", NULL, STR, "NAME", "pre-tokenizer to use instead of the one the file names"),
+    HN_OPT("pre", NULL, STR, "KIND", "pre-tokenizer to use instead of the one the file names; an unknown KIND lists all"),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_model = { "Model", model_opts };
@@ -44,8 +44,8 @@ const hn_opt_group hn_group_compute = { "Computation", compute_opts };
 
 static const hn_opt context_opts[] = {
     HN_OPT("ctx-size", "-c", I32, "N", "positions of the context; 0: as many as the model was trained for "
-      "(default: 4096 at most, more when prompt and output need it)", .min = 0, .max = INT32_MAX),
-    HN_OPT("state-in", NULL, FILE, "FILE", "continue from a session saved with --state-out"),
+      "(default: what prompt and output need, 4096 for the output with -n -1)", .min = 0, .max = INT32_MAX),
+    HN_OPT("state-in", NULL, FILE, "FILE", "continue from a session saved with --state-out (the text then gets no BOS)"),
     HN_OPT("state-out", NULL, FILE, "FILE", "save the session at the end"),
     HN_OPT_END,
 };
@@ -348,7 +348,7 @@ static int prompt_from_ids(const hn_cli *cli, const hone_model_info *info, hn_pr
     return 0;
 }
 
-static int prompt_from_text(const hn_cli *cli, const hone_model *m, hn_prompt *out)
+static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_model_info *info, hn_prompt *out)
 {
     hone_error err;
     const char *text = hn_opts_str(cli->opts, "prompt"), *file = hn_opts_str(cli->opts, "file");
@@ -359,8 +359,13 @@ static int prompt_from_text(const hn_cli *cli, const hone_model *m, hn_prompt *o
     } else if (hn_read_all(file, &out->text, &out->len, &err) != HONE_OK) {
         return hn_cli_fail(&err);
     }
-    int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (hn_opts_flag(cli->opts, "no-bos") ? 0 : HONE_TOK_ADD);
+    /* a text that continues a session is not a beginning */
+    bool begins = !hn_opts_flag(cli->opts, "no-bos") && !(hn_opts_has(cli->opts, "state-in") && hn_opts_str(cli->opts, "state-in"));
+    int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (begins ? HONE_TOK_ADD : 0);
     if (hone_tokenize(m, out->text, out->len, flags, &out->ids, &out->n, &err) != HONE_OK) return hn_cli_fail(&err);
+    for (size_t i = 0; i < out->n; i++)
+        if (out->ids[i] >= info->n_vocab)
+            return hn_cli_error(HN_EXIT_MODEL, "%s: its tokenizer gives token id %d, but tensor token_embd.weight has %d rows", hn_cli_model_name(cli), out->ids[i], info->n_vocab);
     if (out->n == 0)
         return hn_cli_error(HN_EXIT_USAGE, "the prompt is empty: %s gives no token and the model adds none; expected some text",
                             text ? "-p" : HN_ESC(file, strlen(file)));
@@ -378,7 +383,7 @@ int hn_cli_prompt(const hn_cli *cli, const hone_model *m, hn_prompt *out)
         rc = hn_cli_usage(cli, "no prompt; expected -p TEXT, -f FILE or --ids LIST");
     else if (!info.has_tokenizer)
         rc = hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so text cannot be used; expected --ids LIST", hn_cli_model_name(cli));
-    else rc = prompt_from_text(cli, m, out);
+    else rc = prompt_from_text(cli, m, &info, out);
     if (rc == 0 && out->n > INT32_MAX) rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens; expected at most %d", out->n, INT32_MAX);
     if (rc) hn_prompt_free(out);
     return rc;
@@ -447,6 +452,50 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
         else fprintf(stderr, "hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
     }
     return code;
+}
+
+/* The session, and in it what --state-in names. */
+static hone_status new_filled(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out, int *rc, hone_error *err)
+{
+    const char *state = hn_opts_str(cli->opts, "state-in");
+    hone_session_free(*out);
+    *rc = hn_cli_new_session(cli, ctx, m, n_ctx, n_seq, out);
+    return *rc || !state ? HONE_OK : hone_session_load(*out, state, err);
+}
+
+int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, size_t n_prompt, int64_t n_more, int32_t n_seq, hone_session **out)
+{
+    const char *state = hn_opts_str(cli->opts, "state-in");
+    bool given = hn_opts_given(cli->opts, "ctx-size");
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    int64_t train = info.n_ctx_train, need = (int64_t)n_prompt + n_more, n_ctx = need < train ? need : train;
+    if (given) {
+        int32_t c = hn_opts_i32(cli->opts, "ctx-size");
+        if (c > train) hn_cli_note("-c %d is more than the %d positions the model was trained for", c, info.n_ctx_train);
+        n_ctx = c ? c : train;
+    }
+    *out = NULL;
+    if (n_prompt > (size_t)n_ctx)
+        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens, the context holds %d (%s was trained for %d); try: a shorter prompt, or a larger -c", n_prompt,
+                            (int)n_ctx, hn_cli_model_name(cli), info.n_ctx_train);
+    int rc;
+    hone_error err;
+    hone_status st = new_filled(cli, ctx, m, (int32_t)n_ctx, n_seq, out, &rc, &err);
+    while (!rc && st == HONE_E_CTX && !given && n_ctx < train) { /* the saved session is longer */
+        n_ctx = 2 * n_ctx < train ? 2 * n_ctx : train;
+        st = new_filled(cli, ctx, m, (int32_t)n_ctx, n_seq, out, &rc, &err);
+    }
+    if (!rc && st == HONE_OK && !given && n_ctx < train && hone_seq_length(*out, 0) + need > n_ctx) { /* no room behind it */
+        n_ctx = hone_seq_length(*out, 0) + need;
+        if (n_ctx > train) n_ctx = train;
+        st = new_filled(cli, ctx, m, (int32_t)n_ctx, n_seq, out, &rc, &err);
+    }
+    if (rc || st != HONE_OK) return rc ? rc : hn_cli_fail(&err);
+    int32_t past = hone_seq_length(*out, 0);
+    if (n_prompt > (size_t)(n_ctx - past))
+        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c", n_prompt, past, HN_ESC(state, strlen(state)), (int)n_ctx);
+    return 0;
 }
 
 /* ---- time and progress --------------------------------------------------------------------------- */

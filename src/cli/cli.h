@@ -100,6 +100,10 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* 
 int hn_cli_new_context(const hn_cli *cli, hone_context **out);  /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
 /* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */
 int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out);
+/* hn_group_context too: with -c that many positions; else room for n_prompt tokens and n_more
+ * after what --state-in holds, at most what the model was trained for.
+ * On failure *out may be there, half done: the caller frees it. */
+int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, size_t n_prompt, int64_t n_more, int32_t n_seq, hone_session **out);
 
 /* ---- time and progress ------------------------------------------------------------------------------------ */
 

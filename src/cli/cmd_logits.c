@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { PIECE_BYTES = 64 << 20, DEFAULT_CTX = 4096 };
+enum { PIECE_BYTES = 64 << 20 };
 
 static const hn_opt output_opts[] = {
     HN_OPT("all", NULL, FLAG, NULL, "logits of every token, [n_tok, n_vocab]; else of the last, [n_vocab]"),
@@ -95,20 +95,10 @@ static int decode_all(job *j)
 
 static int open_session(job *j)
 {
-    hone_error err;
-    const hn_opts *o = j->cli->opts;
-    const char *state = hn_opts_str(o, "state-in");
-    int32_t train = j->info.n_ctx_train > 0 ? j->info.n_ctx_train : DEFAULT_CTX;
-    int32_t n_ctx = hn_opts_given(o, "ctx-size") && hn_opts_i32(o, "ctx-size") ? hn_opts_i32(o, "ctx-size") : train;
-    if (!hn_opts_given(o, "ctx-size") && !state && (size_t)n_ctx > j->prompt.n) n_ctx = (int32_t)j->prompt.n;
-    if (j->prompt.n > (size_t)n_ctx)
-        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens, the context holds %d; try: a shorter prompt, or -c %zu", j->prompt.n, n_ctx, j->prompt.n);
-    int rc = hn_cli_new_session(j->cli, j->ctx, j->model, n_ctx, j->n_seq, &j->session);
+    const char *state = hn_opts_str(j->cli->opts, "state-in");
+    int rc = hn_cli_open_session(j->cli, j->ctx, j->model, j->prompt.n, 0, j->n_seq, &j->session);
     if (rc) return rc;
-    if (state && hone_session_load(j->session, state, &err) != HONE_OK) return hn_cli_fail(&err);
     j->past = hone_seq_length(j->session, 0);
-    if (j->prompt.n > (size_t)(n_ctx - j->past))
-        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c", j->prompt.n, j->past, HN_ESC(state, strlen(state)), n_ctx);
     for (int32_t seq = 1; seq < j->n_seq; seq++)
         if (hone_seq_length(j->session, seq) != 0) return hn_cli_error(HN_EXIT_USAGE, "--neighbours: %s holds %d positions of sequence %d; expected a state with one sequence", HN_ESC(state, strlen(state)), hone_seq_length(j->session, seq), seq);
     return 0;

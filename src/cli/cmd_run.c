@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-enum { DEFAULT_CTX = 4096 };
+enum { ENDLESS = 4096 }; /* tokens to make room for with -n -1 */
 
 static const hn_opt generation_opts[] = {
     HN_OPT("n-predict", "-n --predict", I32, "N", "tokens to generate; -1: until the end of text or of the context", .def = "128", .min = -1, .max = INT32_MAX),
@@ -82,50 +82,12 @@ static int new_stream(job *j)
     return rc;
 }
 
-/* Positions to reserve: see the help of -c. `need`: those known to be used. */
-static int32_t choose_ctx(const job *j)
-{
-    const hn_opts *o = j->cli->opts;
-    int32_t train = j->info.n_ctx_train > 0 ? j->info.n_ctx_train : DEFAULT_CTX;
-    if (hn_opts_given(o, "ctx-size")) {
-        int32_t c = hn_opts_i32(o, "ctx-size");
-        if (c > train) hn_cli_note("-c %d is more than the %d positions the model was trained for", c, train);
-        return c ? c : train;
-    }
-    int64_t n = train < DEFAULT_CTX ? train : DEFAULT_CTX, need = (int64_t)j->prompt.n + (j->limit > 0 ? j->limit : 0);
-    if (need <= n) return (int32_t)n;
-    return j->limit < 0 || need > train ? train : (int32_t)need;
-}
-
-static int restore(job *j, const char *path)
-{
-    hone_error err;
-    hone_status st = hone_session_load(j->session, path, &err);
-    int32_t train = j->info.n_ctx_train;
-    if (st == HONE_E_CTX && !hn_opts_given(j->cli->opts, "ctx-size") && train > hone_session_n_ctx(j->session)) {
-        /* the saved session is longer than the default context: take all there is */
-        hone_session_free(j->session);
-        int rc = hn_cli_new_session(j->cli, j->ctx, j->model, train, 1, &j->session);
-        if (rc) return rc;
-        st = hone_session_load(j->session, path, &err);
-    }
-    return st == HONE_OK ? 0 : hn_cli_fail(&err);
-}
-
 static int new_session(job *j)
 {
-    const char *state = hn_opts_str(j->cli->opts, "state-in");
-    int32_t n_ctx = choose_ctx(j);
-    if (j->prompt.n > (size_t)n_ctx)
-        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens, the context holds %d (%s was trained for %d); try: a shorter prompt%s",
-                            j->prompt.n, n_ctx, hn_cli_model_name(j->cli), j->info.n_ctx_train, n_ctx < j->info.n_ctx_train ? ", or a larger -c" : "");
-    int rc = hn_cli_new_session(j->cli, j->ctx, j->model, n_ctx, 1, &j->session);
-    if (rc == 0 && state) rc = restore(j, state);
+    int64_t n_more = j->limit < 0 ? ENDLESS : j->limit;
+    int rc = hn_cli_open_session(j->cli, j->ctx, j->model, j->prompt.n, n_more, 1, &j->session);
     if (rc) return rc;
-    n_ctx = hone_session_n_ctx(j->session);
-    int32_t past = hone_seq_length(j->session, 0);
-    if (j->prompt.n > (size_t)(n_ctx - past))
-        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c", j->prompt.n, past, HN_ESC(state, strlen(state)), n_ctx);
+    int32_t n_ctx = hone_session_n_ctx(j->session);
     j->tokens = malloc(((size_t)n_ctx + 1) * sizeof *j->tokens);
     return j->tokens ? 0 : hn_cli_error(HN_EXIT_NOMEM, "no memory for %d token ids", n_ctx);
 }

@@ -71,10 +71,6 @@ V16_OP __m256 scale_pow2(__m256 p, __m256 t)
 /* p·2^n, where t = n + magic */
 V16_OP v16 v16_scale_pow2(v16 p, v16 t) { return (v16){ scale_pow2(p.a, t.a), scale_pow2(p.b, t.b) }; }
 
-#define HN_TILE_R 2
-#define HN_TILE_C 2
-#include "kernels/lanes.h"
-
 /* ---- activations -------------------------------------------------------------------------- */
 
 /* n = 32 or 256. Returns d; sums of 16 codes to sum16[n/16]. */
@@ -108,27 +104,9 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
     return amax / 127.0f;
 }
 
-static void quantize256(hn_a256 *dst, const float *x, int64_t n)
-{
-    for (int64_t b = 0; b < n / 256; b++, dst++, x += 256) {
-        int32_t sum[16];
-        dst->d = quantize_block(dst->q, sum, x, 256);
-        for (int j = 0; j < 16; j++) dst->bsum[j] = (int16_t)sum[j];
-        memset(dst->pad, 0, sizeof dst->pad);
-    }
-}
-
-static void quantize32(void *dst, const float *x, int64_t n)
-{
-    int8_t *q = dst;
-    float *d = (float *)(q + n);
-    int32_t *bsum = (int32_t *)(d + n / 32);
-    for (int64_t b = 0; b < n / 32; b++) {
-        int32_t sum[2];
-        d[b] = quantize_block(q + 32 * b, sum, x + 32 * b, 32);
-        bsum[b] = sum[0] + sum[1];
-    }
-}
+#define HN_TILE_R 2
+#define HN_TILE_C 2
+#include "kernels/lanes.h"
 
 /* lane i = sum of v[i] */
 V16_OP __m256i sum8x8(const __m256i v[8])
@@ -361,19 +339,7 @@ MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, dot_u, 8)
 MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, dot_u, 16)
 MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, dot_s, 0)
 
-const hn_kernels hn_kernels_avx2 = {
-    .name = "avx2",
-    .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,
-                [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,
-                [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K },
-    .quantize256 = quantize256,
-    .quantize32 = quantize32,
-    .rms_norm = rms_norm,
-    .silu_mul = silu_mul,
-    .exp = exp_many,
-    .attn_f16 = attn_f16,
-    .attn_f32 = attn_f32,
-};
+const hn_kernels hn_kernels_avx2 = HN_LANES_TABLE("avx2");
 #else
 typedef int hn_no_avx2; /* an empty file is not C */
 #endif

@@ -54,10 +54,6 @@ V16_OP v16 v16_scale_pow2(v16 p, v16 t)
 
 #include "kernels/avx512_unpack.h"
 
-#define HN_TILE_R 4
-#define HN_TILE_C 4
-#include "kernels/lanes.h"
-
 /* ---- activations -------------------------------------------------------------------------- */
 
 V16_OP __m512i abs_bits(__m512 v) { return _mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0x7FFFFFFF)); }
@@ -83,27 +79,9 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
     return amax / 127.0f;
 }
 
-static void quantize256(hn_a256 *dst, const float *x, int64_t n)
-{
-    for (int64_t b = 0; b < n / 256; b++, dst++, x += 256) {
-        int32_t sum[16];
-        dst->d = quantize_block(dst->q, sum, x, 256);
-        for (int j = 0; j < 16; j++) dst->bsum[j] = (int16_t)sum[j];
-        memset(dst->pad, 0, sizeof dst->pad);
-    }
-}
-
-static void quantize32(void *dst, const float *x, int64_t n)
-{
-    int8_t *q = dst;
-    float *d = (float *)(q + n);
-    int32_t *bsum = (int32_t *)(d + n / 32);
-    for (int64_t b = 0; b < n / 32; b++) {
-        int32_t sum[2];
-        d[b] = quantize_block(q + 32 * b, sum, x + 32 * b, 32);
-        bsum[b] = sum[0] + sum[1];
-    }
-}
+#define HN_TILE_R 4
+#define HN_TILE_C 4
+#include "kernels/lanes.h"
 
 /* ---- sums across a tile ----------------------------------------------------------------------- */
 
@@ -313,19 +291,7 @@ MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, 8, hn_avx512_panel_q4_0)
 MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, 16, hn_avx512_panel_q5_0)
 MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, 128, hn_avx512_panel_q8_0)
 
-const hn_kernels hn_kernels_avx512 = {
-    .name = "avx512",
-    .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,
-                [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,
-                [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K },
-    .quantize256 = quantize256,
-    .quantize32 = quantize32,
-    .rms_norm = rms_norm,
-    .silu_mul = silu_mul,
-    .exp = exp_many,
-    .attn_f16 = attn_f16,
-    .attn_f32 = attn_f32,
-};
+const hn_kernels hn_kernels_avx512 = HN_LANES_TABLE("avx512");
 #else
 typedef int hn_no_avx512; /* an empty file is not C */
 #endif

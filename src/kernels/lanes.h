@@ -1,5 +1,6 @@
 /* The float kernels over sixteen lanes, written once and included by each x86 level
- * after it has defined v16 and its operations (avx2: two registers; avx512: one).
+ * after it has defined v16 and its operations (avx2: two registers; avx512: one) and
+ * quantize_block.
  * Every loop here follows the order that kernels.h fixes; scalar.c is the oracle. */
 
 #ifndef HN_TILE_R /* weight rows × columns held in registers by the float matmul */
@@ -249,3 +250,38 @@ ATTN(attn_f32_1, float, V16_LOAD_F32, hn_same_f32, 1)
 #undef LOADV
 ATTN_ALL(attn_f16)
 ATTN_ALL(attn_f32)
+
+/* ---- activations ---------------------------------------------------------------------------------------- */
+
+static void quantize256(hn_a256 *dst, const float *x, int64_t n)
+{
+    for (int64_t b = 0; b < n / 256; b++, dst++, x += 256) {
+        int32_t sum[16];
+        dst->d = quantize_block(dst->q, sum, x, 256);
+        for (int j = 0; j < 16; j++) dst->bsum[j] = (int16_t)sum[j];
+        memset(dst->pad, 0, sizeof dst->pad);
+    }
+}
+
+static void quantize32(void *dst, const float *x, int64_t n)
+{
+    int8_t *q = dst;
+    float *d = (float *)(q + n);
+    int32_t *bsum = (int32_t *)(d + n / 32);
+    for (int64_t b = 0; b < n / 32; b++) {
+        int32_t sum[2];
+        d[b] = quantize_block(q + 32 * b, sum, x + 32 * b, 32);
+        bsum[b] = sum[0] + sum[1];
+    }
+}
+
+/* The table of a level: its integer matmuls bear these names too. */
+#define HN_LANES_TABLE(NAME)                                                                        \
+    {                                                                                               \
+        .name = NAME,                                                                               \
+        .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,          \
+                    [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,      \
+                    [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K },    \
+        .quantize256 = quantize256, .quantize32 = quantize32, .rms_norm = rms_norm,                 \
+        .silu_mul = silu_mul, .exp = exp_many, .attn_f16 = attn_f16, .attn_f32 = attn_f32,          \
+    }

@@ -6,6 +6,8 @@
 
 #include "quant/quant.h"
 
+#include <math.h>
+
 /* Fields of blocks are read and written bytewise: sources may be unaligned. */
 static inline uint16_t hn_get_u16(const void *p) { uint16_t v; memcpy(&v, p, 2); return v; }
 static inline uint32_t hn_get_u32(const void *p) { uint32_t v; memcpy(&v, p, 4); return v; }
@@ -67,5 +69,17 @@ typedef struct hn_scan { float rmin, rdelta; int steps; bool absolute; } hn_scan
 float hn_search_asym(int n, int nmax, const float *x, const float *w, hn_scan scan, uint8_t *codes, float *offset);
 /* Non-negative values: v ~ s*L, L in [0, nmax]. */
 float hn_search_scale(int n, int nmax, const float *v, const float *w, uint8_t *codes);
+
+/* First element of largest magnitude, with its sign. */
+static inline float hn_extreme(int n, const float *x)
+{
+    float best = 0, amax = 0;
+    for (int i = 0; i < n; i++)
+        if (fabsf(x[i]) > amax) {
+            amax = fabsf(x[i]);
+            best = x[i];
+        }
+    return best;
+}
 
 #endif

@@ -23,19 +23,7 @@ void hn_q_bf16(void *dst, const float *x, int64_t n, const float *importance)
 /* v truncated into [lo, hi]; NaN gives lo. */
 static inline int trunc_to(float v, int lo, int hi) { return v >= (float)hi ? hi : v > (float)lo ? (int)v : lo; }
 
-/* First element of largest magnitude, with its sign. */
-static float extreme(int n, const float *x)
-{
-    float best = 0, amax = 0;
-    for (int i = 0; i < n; i++)
-        if (fabsf(x[i]) > amax) {
-            amax = fabsf(x[i]);
-            best = x[i];
-        }
-    return best;
-}
-
-static float amax_of(int n, const float *x) { return fabsf(extreme(n, x)); }
+static float amax_of(int n, const float *x) { return fabsf(hn_extreme(n, x)); }
 
 void hn_q_q8_0(void *dst, const float *x, int64_t n, const float *importance)
 {
@@ -76,7 +64,7 @@ static float encode_sym(uint8_t codes[32], const float *x, const float *importan
         row_weights(w, x, importance, sigma2);
         return hn_search_sym(32, half, x, w, codes);
     }
-    float d = extreme(32, x) / (float)-half, id = d != 0 ? 1 / d : 0;
+    float d = hn_extreme(32, x) / (float)-half, id = d != 0 ? 1 / d : 0;
     for (int i = 0; i < 32; i++) codes[i] = (uint8_t)trunc_to(x[i] * id + ((float)half + 0.5f), 0, 2 * half - 1);
     return d;
 }

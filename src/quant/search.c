@@ -23,21 +23,9 @@ static inline void assign(float *restrict l, int n, const float *restrict x, flo
     }
 }
 
-/* First element of largest magnitude, with its sign. */
-static float extreme(int n, const float *x)
-{
-    float best = 0, amax = 0;
-    for (int i = 0; i < n; i++)
-        if (fabsf(x[i]) > amax) {
-            amax = fabsf(x[i]);
-            best = x[i];
-        }
-    return best;
-}
-
 float hn_search_sym(int n, int nmax, const float *x, const float *w, uint8_t *codes)
 {
-    float xm = extreme(n, x);
+    float xm = hn_extreme(n, x);
     if (fabsf(xm) < GROUP_MIN) {
         memset(codes, 0, (size_t)n);
         return 0;
@@ -69,7 +57,7 @@ float hn_search_sym(int n, int nmax, const float *x, const float *w, uint8_t *co
 
 float hn_search_sym_descent(int n, int nmax, const float *x, uint8_t *codes)
 {
-    float xm = extreme(n, x);
+    float xm = hn_extreme(n, x);
     if (fabsf(xm) < GROUP_MIN) {
         memset(codes, 0, (size_t)n);
         return 0;

@@ -16,7 +16,7 @@ hone_status hn_vocab_new(hn_vocab **out, const hn_gguf *g, const char *pre, hone
 void hn_vocab_free(hn_vocab *v);
 
 hn_vocab_kind hn_vocab_get_kind(const hn_vocab *v);
-int32_t hn_vocab_size(const hn_vocab *v);
+int32_t hn_vocab_size(const hn_vocab *v); /* ids; those of a padded embedding table beyond the tokens have no text */
 int32_t hn_vocab_bos(const hn_vocab *v); /* -1: none */
 int32_t hn_vocab_eos(const hn_vocab *v);
 int32_t hn_vocab_eot(const hn_vocab *v);

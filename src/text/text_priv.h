@@ -73,7 +73,7 @@ typedef struct hn_merge { uint64_t key; uint32_t rank, id; } hn_merge; /* key: l
 
 struct hn_vocab {
     hn_vocab_kind kind;
-    int32_t n;
+    int32_t n, n_id; /* tokens; ids: n, or the rows of a padded embedding table */
     const hn_pre *pre; /* BPE */
     bool add_bos, add_eos, space_prefix, ignore_merges;
     uint8_t *whole;    /* [n] SPM, BPE: does the token's text become this one token? HN_WHOLE_x, learnt while

@@ -47,25 +47,25 @@ static unsigned first_two(const hn_vocab *v, int32_t id)
     return (unsigned)t[0] << 8 | (n > 1 ? t[1] : 0u);
 }
 
-/* l: the ids with bit `type` in types and some text, sorted: counted by their first two bytes, then compared. */
+/* l: the ids with bit `type` in types and some text, sorted: counted by their first byte or, in long lists, two, then compared. */
 static hone_status make_lex(const hn_vocab *v, hn_lex *l, unsigned types, hone_error *err)
 {
-    uint32_t *at = calloc(65537, sizeof *at);
-    if (!at) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: sorting tokens");
-    for (int32_t i = 0; i < v->n; i++)
-        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) {
-            at[first_two(v, i) + 1]++;
-            l->n++;
-        }
-    for (uint32_t b = 0; b < 65536; b++) at[b + 1] += at[b];
-    for (uint32_t b = 0; b <= 256; b++) l->first[b] = at[b << 8];
-    if (!(l->ids = malloc((l->n + 1) * sizeof *l->ids))) {
+    for (int32_t i = 0; i < v->n; i++) l->n += types >> v->type[i] & 1 && v->off[i + 1] > v->off[i];
+    unsigned shift = l->n > 4096 ? 0 : 8;
+    uint32_t n_bucket = 65536u >> shift;
+    uint32_t *at = calloc(n_bucket + 1, sizeof *at);
+    l->ids = malloc(((size_t)l->n + 1) * sizeof *l->ids);
+    if (!at || !l->ids) {
         free(at);
         return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: list of %u tokens", l->n);
     }
     for (int32_t i = 0; i < v->n; i++)
-        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) l->ids[at[first_two(v, i)]++] = i;
-    for (uint32_t b = 0, a = 0; b < 65536; a = at[b++]) /* at[b] is now the end of bucket b */
+        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) at[(first_two(v, i) >> shift) + 1]++;
+    for (uint32_t b = 0; b < n_bucket; b++) at[b + 1] += at[b];
+    for (uint32_t b = 0; b <= 256; b++) l->first[b] = at[b << 8 >> shift];
+    for (int32_t i = 0; i < v->n; i++)
+        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) l->ids[at[first_two(v, i) >> shift]++] = i;
+    for (uint32_t b = 0, a = 0; b < n_bucket; a = at[b++]) /* at[b] is now the end of bucket b */
         if (at[b] - a > 1) qsort_r(l->ids + a, at[b] - a, sizeof *l->ids, compare_text, (void *)(uintptr_t)v);
     free(at);
     return HONE_OK;
@@ -568,7 +568,9 @@ static hone_status load(hn_vocab *v, source *f, const char *pre, hone_error *err
     if (f->tokens.count > INT32_MAX / 4 || f->tokens.n_bytes / 8 < f->tokens.count)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens: %llu tokens in %llu bytes, expected at least 8 bytes each and at most %d tokens",
                        f->path, (unsigned long long)f->tokens.count, (unsigned long long)f->tokens.n_bytes, INT32_MAX / 4);
-    v->n = (int32_t)f->tokens.count;
+    v->n = v->n_id = (int32_t)f->tokens.count;
+    const hn_gguf_tensor *rows = hn_gguf_find_tensor(f->g, "token_embd.weight");
+    if (rows && rows->ne[1] > f->tokens.count && rows->ne[1] <= INT32_MAX) v->n_id = (int32_t)rows->ne[1];
     if (v->kind == HN_VOCAB_BPE) {
         if ((st = get_array(f, "tokenizer.ggml.merges", HONE_KV_STRING, "string", &f->merges, &found, err)) != HONE_OK) return st;
         if (!found) return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.merges is missing, which tokenizer.ggml.model gpt2 needs", f->path);
@@ -655,7 +657,7 @@ void hn_vocab_free(hn_vocab *v)
 static bool valid(const hn_vocab *v, int32_t id) { return id >= 0 && id < v->n; }
 
 hn_vocab_kind hn_vocab_get_kind(const hn_vocab *v) { return v->kind; }
-int32_t hn_vocab_size(const hn_vocab *v) { return v->n; }
+int32_t hn_vocab_size(const hn_vocab *v) { return v->n_id; }
 int32_t hn_vocab_bos(const hn_vocab *v) { return v->bos; }
 int32_t hn_vocab_eos(const hn_vocab *v) { return v->eos; }
 int32_t hn_vocab_eot(const hn_vocab *v) { return v->eot; }
@@ -667,7 +669,7 @@ bool hn_vocab_is_control(const hn_vocab *v, int32_t id) { return valid(v, id) &&
 const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *len)
 {
     *len = 0;
-    if (!valid(v, id)) return NULL;
+    if (!valid(v, id)) return id >= v->n && id < v->n_id ? "" : NULL;
     switch (v->type[id]) {
     case HN_TOK_CONTROL: case HN_TOK_UNKNOWN:
         if (!special) return "";
@@ -689,7 +691,7 @@ hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, boo
     size_t total = 0, k;
     for (size_t i = 0; i < n; i++) {
         if (!hn_vocab_piece(v, ids[i], special, &k))
-            return HN_FAIL(err, HONE_E_ARG, "token id %d at index %zu, expected 0 to %d", ids[i], i, v->n - 1);
+            return HN_FAIL(err, HONE_E_ARG, "token id %d at index %zu, expected 0 to %d", ids[i], i, v->n_id - 1);
         if (k > SIZE_MAX / 2 - total) return HN_FAIL(err, HONE_E_NOMEM, "text of %zu tokens", n);
         total += k;
     }

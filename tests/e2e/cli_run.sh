@@ -208,6 +208,14 @@ case $rc in
 0) skip "SIGTERM" "the context was full before it came" ;;
 *) not_ok "SIGTERM: exit 6 (seen $rc)" "$T/err" ;;
 esac
+# the context grows with the saved session, and never to all a model was trained for: that may not fit memory
+echo '{"arch":"llama","n_layer":2,"n_embd":64,"n_head":4,"n_head_kv":4,"head_dim":64,"n_ff":64,"n_vocab":600,"n_ctx_train":60000000}' >"$T/long.json"
+expect 0 "a model trained for 60 M positions" "$HONE" synth --config "$T/long.json" --type F32 -o "$T/long.gguf"
+expect 0 "… -n -1 after a long prompt" "$HONE" run -m "$T/long.gguf" --ids "$(awk 'BEGIN { for (i = 0; i < 4200; i++) printf "%s%d", i ? "," : "", i % 200 }')" -n -1 --temp 0 --stop a --stop e --stop i --stop o --json --state-out "$T/long.state"
+expect 0 "… logits after the saved session" "$HONE" logits -m "$T/long.gguf" --ids 3 --state-in "$T/long.state"
+expect 0 "… run after the saved session" "$HONE" run -m "$T/long.gguf" --ids 3 -n 9 --temp 0 --ignore-eos --json --state-in "$T/long.state"
+is "… has room for its tokens" "$(count tokens "$T/out")" 9
+
 # a prompt cut off: no rate for tokens that were not computed
 awk 'BEGIN { for (i = 0; i < 40000; i++) print i % 200 }' >"$T/ids"
 "$HONE" run -m "$M" --ids "@$T/ids" -c 50000 -n 1 --json >"$T/out" 2>"$T/err" </dev/null &

@@ -251,6 +251,46 @@ static void spm_rules(void **state)
 }
 
 /* Symbols that no word boundary divides: merges reach over U+2581 here. */
+/* An embedding table with more rows than there are tokens: their ids mean nothing, but a model may pick them. */
+static void padded_table(void **state)
+{
+    file f = spm_file();
+    hn_vocab *v = must(&f, NULL);
+    int32_t n = hn_vocab_size(v), rows = n + 5;
+    hn_vocab_free(v);
+
+    f = spm_file();
+    memcpy(f.p + 8, &(uint64_t){ 1 }, 8); /* one tensor {1, rows} of F32 */
+    strn(&f, "token_embd.weight", 17), u32(&f, 2), u64(&f, 1), u64(&f, (uint64_t)rows), u32(&f, 0), u64(&f, 0);
+    while (f.n % 32) raw(&f, "", 1);
+    for (int32_t i = 0; i < rows; i++) u32(&f, 0);
+    while (f.n % 32) raw(&f, "", 1);
+    v = must(&f, NULL);
+    assert_int_equal(hn_vocab_size(v), rows);
+    size_t len = 1;
+    for (int32_t id = n; id < rows; id++) {
+        assert_string_equal(hn_vocab_piece(v, id, true, &len), "");
+        assert_int_equal(len, 0);
+        assert_false(hn_vocab_is_eog(v, id) || hn_vocab_is_control(v, id));
+    }
+    assert_null(hn_vocab_piece(v, rows, true, &len));
+    assert_null(hn_vocab_piece(v, -1, true, &len));
+    hn_stream *s;
+    const char *text;
+    bool stopped;
+    hone_error e = { 0 };
+    assert_int_equal(hn_stream_new(&s, v, NULL, 0, &e), HONE_OK);
+    assert_int_equal(hn_stream_push(s, rows - 1, &text, &len, &stopped, &e), HONE_OK);
+    assert_int_equal(len, 0);
+    assert_int_equal(hn_stream_push(s, rows, &text, &len, &stopped, &e), HONE_E_ARG);
+    hn_stream_free(s);
+    char *all;
+    assert_int_equal(hn_vocab_decode(v, (int32_t[]){ rows - 1, n }, 2, true, &all, &len, &e), HONE_OK);
+    assert_int_equal(len, 0);
+    free(all);
+    hn_vocab_free(v);
+}
+
 static void spm_across_words(void **state)
 {
     file f = { 0 };
@@ -618,7 +658,7 @@ static void hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_spm), cmocka_unit_test(golden_bpe), cmocka_unit_test(spm_rules), cmocka_unit_test(spm_across_words),
+        cmocka_unit_test(golden_spm), cmocka_unit_test(golden_bpe), cmocka_unit_test(spm_rules), cmocka_unit_test(padded_table), cmocka_unit_test(spm_across_words),
         cmocka_unit_test(bpe_rules), cmocka_unit_test(bpe_long), cmocka_unit_test(invalid_utf8), cmocka_unit_test(rwkv_rules),
         cmocka_unit_test(end_of_generation), cmocka_unit_test(overlapping_specials), cmocka_unit_test(streaming),
         cmocka_unit_test(streaming_stops), cmocka_unit_test(hostile),
