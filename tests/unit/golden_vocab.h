@@ -132,7 +132,7 @@ static golden golden_run(const char *path, const char *model, bool merge_spaces,
             t.n_case++;
         }
     }
-    assert_true(t.n_token >= 200 && (!cases || t.n_case >= 150));
+    assert_true(t.n_token >= 150 && (!cases || t.n_case >= 150));
     free(line);
     fclose(in);
     return t;
