@@ -1,6 +1,7 @@
 /* encode: text to token ids. Partition by special tokens, then SentencePiece merging by
- * score, byte-level BPE by rank, or RWKV's greedy longest match. Every path is near linear
- * in the text, whatever it is made of. Refuses to know files. */
+ * score, byte-level BPE by rank, or RWKV's greedy longest match; WordPiece and Unigram have
+ * files of their own. Every path is near linear in the text, whatever it is made of.
+ * Refuses to know files. */
 #include "text/text_priv.h"
 
 #include <stdlib.h>

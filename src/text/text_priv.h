@@ -83,11 +83,11 @@ struct hn_vocab {
     int32_t bos, eos, eot, eom, unk;
     uint8_t *type;     /* [n] HN_TOK_x */
     uint8_t *flags;    /* [n] HN_FLAG_x */
-    char *text;        /* what encoding compares: SPM as stored, BPE and RWKV raw bytes */
+    char *text;        /* what encoding compares: BPE and RWKV raw bytes, else as stored */
     uint32_t *off;     /* [n + 1] into text */
-    char *piece;       /* SPM: U+2581 as space, bytes for byte tokens; else = text */
+    char *piece;       /* SPM, WPM, UGM: U+2581 as space, bytes for byte tokens; else NULL, = text */
     uint32_t *piece_off;
-    float *score;      /* SPM; NULL: all 0 */
+    float *score;      /* SPM, UGM; NULL: all 0 */
     uint32_t max_len;  /* longest text that the table holds */
     hn_slot *slot;     /* SPM, BPE: text -> id of what raw text may become */
     uint32_t slot_mask;
