@@ -164,6 +164,8 @@ HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none */
 HONE_API int32_t hone_token_eos(const hone_model *m);
 HONE_API void hone_free(void *p);
 
+typedef struct hone_span { size_t begin, end; } hone_span; /* bytes [begin, end) of a text */
+
 /* Streaming decode: bytes of tokens in, complete characters out. Holds back an
  * unfinished UTF-8 sequence and any prefix of a stop string. */
 typedef struct hone_stream hone_stream;
@@ -173,6 +175,42 @@ HONE_API void hone_stream_free(hone_stream *s);
  * string was completed; text ends before it. */
 HONE_API hone_status hone_stream_push(hone_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
 HONE_API hone_status hone_stream_flush(hone_stream *s, const char **text, size_t *len, hone_error *err);
+
+/* ---- chat templates -------------------------------------------------------------- */
+
+typedef struct hone_chat_params {
+    const char *messages;      /* JSON array of {"role", "content", …}; content a string, null or text parts */
+    const char *tools;         /* JSON array of tool descriptions; NULL: none */
+    const char *variables;     /* JSON object of further template variables (enable_thinking …); NULL: none */
+    const char *chat_template; /* NULL: the model's own; the name of a format ("chatml" …) or Jinja source */
+    const char *now;           /* "2026-02-03T04:05:06" for templates that ask; NULL: local time */
+    bool add_generation_prompt; /* end with the beginning of an answer */
+    bool trust_input;          /* let messages spell control tokens: only for texts you wrote yourself */
+} hone_chat_params;
+
+typedef struct hone_chat_text {
+    char *text;       /* NUL-terminated */
+    size_t len;
+    hone_span *input; /* [n_input] ascending: what came from messages, tools and variables, not from the template */
+    size_t n_input;
+} hone_chat_text;
+
+/* Renders a conversation as the model's template wants it: content parts, null contents and the
+ * arguments of tool calls are first brought into the shape that template takes. m may be NULL with
+ * chat_template. HONE_E_ARG: malformed messages, or the template refuses them (its words in the
+ * message). HONE_E_FORMAT: faulty template, with line and column. HONE_E_UNSUPPORTED: the file has no
+ * template, or the template takes no tools. Free out with hone_chat_text_free. */
+HONE_API hone_status hone_chat_render(const hone_model *m, const hone_chat_params *p, hone_chat_text *out, hone_error *err);
+HONE_API void hone_chat_text_free(hone_chat_text *t);
+/* The same as token ids, with one BOS where the model wants one. Control tokens are recognised only
+ * where the template wrote them; the rest is tokenized as ever. *ids is malloc'ed (hone_free). */
+HONE_API hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, int32_t **ids, size_t *n, hone_error *err);
+/* Source of the model's template, borrowed, valid as long as m. */
+HONE_API hone_status hone_chat_template(const hone_model *m, bool tools, hone_str *source, hone_error *err);
+/* Renders any template with the variables of a JSON object and nothing else. name: for messages;
+ * *text is malloc'ed and NUL-terminated, its length in *n. now as above. */
+HONE_API hone_status hone_template_render(const char *source, size_t len, const char *name, const char *context, const char *now,
+                                          char **text, size_t *n, hone_error *err);
 
 /* ---- sessions: KV cache, batches, logits --------------------------------------- */
 

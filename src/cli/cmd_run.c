@@ -16,7 +16,15 @@ static const hn_opt generation_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group generation_group = { "Generation", generation_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_prompt, &generation_group, &hn_group_sampling,
+static const hn_opt chat_opts[] = {
+    HN_OPT("chat", NULL, FLAG, NULL, "the prompt is a message: wrap it in the model's chat template"),
+    HN_OPT("system", NULL, STR, "TEXT", "system message before it"),
+    HN_OPT("chat-template", NULL, STR, "NAME", "format to use instead of the model's template: chatml, llama3, mistral …, or @FILE with Jinja source"),
+    HN_OPT("trust-input", NULL, FLAG, NULL, "let names of control tokens in the message become control tokens"),
+    HN_OPT_END,
+};
+static const hn_opt_group chat_group = { "Chat", chat_opts };
+static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_prompt, &chat_group, &generation_group, &hn_group_sampling,
                                               &hn_group_context, &hn_group_compute, NULL };
 
 typedef struct job {
@@ -40,6 +48,59 @@ typedef struct job {
 } job;
 
 /* ---- setting up ------------------------------------------------------------------------------ */
+
+/* The text of -p or -f as one user message in the model's chat template. */
+static int chat_prompt(job *j)
+{
+    const hn_opts *o = j->cli->opts;
+    const char *text = hn_opts_str(o, "prompt"), *file = hn_opts_str(o, "file"), *system = hn_opts_str(o, "system"), *format = hn_opts_str(o, "chat-template");
+    hone_error err;
+    char *source = NULL;
+    size_t n_source;
+    if (hn_opts_str(o, "ids")) return hn_cli_usage(j->cli, "--chat with --ids; expected text, -p or -f");
+    if (hn_opts_flag(o, "no-bos") || hn_opts_flag(o, "no-special"))
+        return hn_cli_usage(j->cli, "--chat with --%s; the template decides on special tokens", hn_opts_flag(o, "no-bos") ? "no-bos" : "no-special");
+    if (!text && !file) return hn_cli_usage(j->cli, "no prompt; expected -p TEXT or -f FILE");
+    if (!j->info.has_tokenizer) return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so it cannot chat", hn_cli_model_name(j->cli));
+    if (text) {
+        j->prompt.text = strdup(text);
+        if (!j->prompt.text) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the prompt");
+        j->prompt.len = strlen(text);
+    } else if (hn_read_all(file, &j->prompt.text, &j->prompt.len, &err) != HONE_OK) {
+        return hn_cli_fail(&err);
+    }
+    if (format && *format == '@') {
+        if (hn_read_all(format + 1, &source, &n_source, &err) != HONE_OK) return hn_cli_fail(&err);
+        format = source;
+    }
+    json_t *messages = json_array();
+    if (system) json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "system", "content", hn_json_str(system, strlen(system))));
+    json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "user", "content", hn_json_str(j->prompt.text, j->prompt.len)));
+    char *dump = json_dumps(messages, JSON_COMPACT);
+    hone_chat_params p = { .messages = dump, .chat_template = format, .add_generation_prompt = true, .trust_input = hn_opts_flag(o, "trust-input") };
+    int rc = 0;
+    if (!dump) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the message");
+    else if (hone_chat_tokenize(j->model, &p, &j->prompt.ids, &j->prompt.n, &err) != HONE_OK)
+        rc = err.code == HONE_E_ARG ? hn_cli_error(HN_EXIT_FAILURE, "%s", err.message) : hn_cli_fail(&err);
+    else if (j->prompt.n == 0 || j->prompt.n > INT32_MAX) rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens", j->prompt.n);
+    for (size_t i = 0; !rc && i < j->prompt.n; i++)
+        if (j->prompt.ids[i] >= j->info.n_vocab)
+            rc = hn_cli_error(HN_EXIT_MODEL, "%s: its tokenizer gives token id %d, but tensor token_embd.weight has %d rows", hn_cli_model_name(j->cli),
+                              j->prompt.ids[i], j->info.n_vocab);
+    json_decref(messages);
+    free(dump);
+    free(source);
+    return rc;
+}
+
+static int make_prompt(job *j)
+{
+    static const char *const only_chat[] = { "system", "chat-template", "trust-input" };
+    if (hn_opts_flag(j->cli->opts, "chat")) return chat_prompt(j);
+    for (size_t i = 0; i < 3; i++)
+        if (hn_opts_given(j->cli->opts, only_chat[i])) return hn_cli_usage(j->cli, "--%s is for --chat", only_chat[i]);
+    return hn_cli_prompt(j->cli, j->model, &j->prompt);
+}
 
 static int new_sampler(job *j)
 {
@@ -112,7 +173,7 @@ static bool show(job *j, const char *text, size_t len)
 
 static int echo_prompt(job *j)
 {
-    if (j->cli->json || hn_opts_flag(j->cli->opts, "no-echo")) return 0;
+    if (j->cli->json || hn_opts_flag(j->cli->opts, "no-echo") || hn_opts_flag(j->cli->opts, "chat")) return 0; /* a chat shows answers */
     if (j->prompt.text) {
         show(j, j->prompt.text, j->prompt.len);
     } else if (j->stream) {
@@ -283,7 +344,7 @@ static int run_job(job *j)
     if ((rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
     hone_model_get_info(j->model, &j->info);
     double t_prompt = hn_now_ms();
-    if ((rc = hn_cli_prompt(j->cli, j->model, &j->prompt))) return rc;
+    if ((rc = make_prompt(j))) return rc;
     t_prompt = hn_now_ms() - t_prompt; /* the session's size depends on the prompt, but loading does not: count it apart */
     if ((rc = new_session(j)) || (rc = new_sampler(j)) || (rc = new_stream(j)) || (rc = echo_prompt(j))) return rc;
     j->t_submit = hn_now_ms() - t_prompt;
@@ -309,6 +370,7 @@ static int run(const hn_cli *cli)
 const hn_command hn_command_run = {
     .name = "run", .summary = "Generate text from a prompt", .groups = groups,
     .examples = "hone run -m model.gguf -p \"Once upon a time\" -n 200\n"
-                "hone run -m model.gguf -f prompt.txt --temp 0 --json\n",
+                "hone run -m model.gguf -f prompt.txt --temp 0 --json\n"
+                "hone run -m model.gguf --chat -p \"Why is the sky blue?\" --system \"Answer in one sentence.\"\n",
     .run = run,
 };

@@ -497,6 +497,30 @@ static bool find_hits(const hn_vocab *v, const hn_lex *l, const char *s, size_t 
     return true;
 }
 
+/* Tokens that structure a prompt. Of the added tokens, which plain text may contain, those
+ * that end a turn and those that look like <|this|>: not every file types them CONTROL. */
+static bool is_structure(const hn_vocab *v, int32_t id)
+{
+    size_t n;
+    const char *s = hn_vocab_text(v, id, &n);
+    if (v->type[id] != HN_TOK_USER || v->flags[id] & HN_FLAG_EOG) return true;
+    return (n > 4 && memcmp(s, "<|", 2) == 0 && memcmp(s + n - 2, "|>", 2) == 0) ||
+           (n > 8 && memcmp(s, "<\xEF\xBD\x9C", 4) == 0 && memcmp(s + n - 4, "\xEF\xBD\x9C>", 4) == 0);
+}
+
+/* Forgets the structure that bytes of input would be part of. */
+static void drop_untrusted(const hn_vocab *v, hits *h, const hone_span *input, size_t n_input)
+{
+    size_t kept = 0, k = 0;
+    for (size_t i = 0; i < h->n; i++) { /* both ascend */
+        const hit *t = &h->data[i];
+        while (k < n_input && input[k].end <= t->pos) k++;
+        bool touched = k < n_input && input[k].begin < t->pos + t->len;
+        if (!touched || !is_structure(v, t->id)) h->data[kept++] = *t;
+    }
+    h->n = kept;
+}
+
 static int by_length(const void *a, const void *b) /* longest first, then by token, then from left to right */
 {
     const hit *x = a, *y = b;
@@ -545,13 +569,15 @@ static hone_status raw_fragment(work *w, const char *s, size_t len)
     }
 }
 
-static hone_status all_fragments(work *w, const char *s, size_t len, bool special)
+static hone_status all_fragments(work *w, const char *s, size_t len, bool special, const hone_span *input, size_t n_input)
 {
     const hn_vocab *v = w->v;
     hits h = { 0 };
     uint8_t *taken = NULL;
     hone_status st = HONE_OK;
-    if (!find_hits(v, special ? &v->special : &v->user, s, len, &h)) st = NOMEM(w);
+    bool found = find_hits(v, special ? &v->special : &v->user, s, len, &h);
+    drop_untrusted(v, &h, input, n_input);
+    if (!found) st = NOMEM(w);
     else if (!h.n) st = raw_fragment(w, s, len);
     else if (!(taken = calloc(len, 1))) st = NOMEM(w);
     else {
@@ -573,12 +599,18 @@ static hone_status all_fragments(work *w, const char *s, size_t len, bool specia
 
 hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err)
 {
+    return hn_vocab_encode_spans(v, text, len, flags, NULL, 0, out, err);
+}
+
+hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input,
+                                  hn_ids *out, hone_error *err)
+{
     work w = { .v = v, .out = out, .err = err };
     size_t n_before = out->n;
     hone_status st = HONE_OK;
     if (len > INT32_MAX / 2) return HN_FAIL(err, HONE_E_ARG, "text of %zu bytes, expected at most %d", len, INT32_MAX / 2);
     if (flags & HONE_TOK_ADD && v->add_bos && v->bos >= 0) st = put(&w, v->bos);
-    if (st == HONE_OK && len) st = all_fragments(&w, text, len, flags & HONE_TOK_SPECIAL);
+    if (st == HONE_OK && len) st = all_fragments(&w, text, len, flags & HONE_TOK_SPECIAL, input, n_input);
     int32_t last = v->kind == HN_VOCAB_WPM ? v->sep : v->eos;
     if (st == HONE_OK && flags & HONE_TOK_ADD && v->add_eos && last >= 0) st = put(&w, last);
     free(w.syms);

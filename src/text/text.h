@@ -33,6 +33,10 @@ typedef struct hn_ids { int32_t *data; size_t n, cap; } hn_ids;
 
 /* Appends the ids of text. flags: HONE_TOK_SPECIAL, HONE_TOK_ADD. */
 hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err);
+/* The same for a text of which the bytes of input (ascending, disjoint) came from outside: a token that
+ * structures a prompt is recognised only where none of its bytes did. Nothing else changes. */
+hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input,
+                                  hn_ids *out, hone_error *err);
 /* Whole sequence: malloc'ed, NUL-terminated. Drops SPM's one leading space. */
 hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, bool special, char **text, size_t *len, hone_error *err);
 

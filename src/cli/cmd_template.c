@@ -1,0 +1,86 @@
+/* hone template: renders a chat template with the variables of a JSON file, and prints
+ * exactly what it wrote. For looking at what a model is really told. */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+
+static const hn_opt template_opts[] = {
+    HN_OPT("file", "-f", FILE, "FILE", "the template: Jinja source; - is standard input (default: the one in the model)"),
+    HN_OPT("context", NULL, FILE, "FILE", "JSON object of the variables: messages, tools, add_generation_prompt, bos_token …; nothing is added"),
+    HN_OPT("now", NULL, STR, "TIME", "what strftime_now tells, as in 2026-02-03T04:05:06 (default: the clock)"),
+    HN_OPT_END,
+};
+static const hn_opt_group template_group = { "Template", template_opts };
+static const hn_opt_group *const groups[] = { &hn_group_model, &template_group, NULL };
+
+/* A template that does not work is a failure, not a bad model. */
+static int fail(const hone_error *err)
+{
+    int code = hn_cli_fail(err);
+    return code == HN_EXIT_NOMEM ? code : HN_EXIT_FAILURE;
+}
+
+/* Whether the context names tools: some models have another template for them. */
+static bool has_tools(const char *context)
+{
+    json_t *c = json_loads(context, JSON_ALLOW_NUL, NULL);
+    bool y = json_array_size(json_object_get(c, "tools")) > 0;
+    json_decref(c);
+    return y;
+}
+
+static int from_model(const hn_cli *cli, const char *context, hone_model **m, hone_str *source)
+{
+    hone_error err;
+    int rc = hn_cli_open_model(cli, true, m);
+    if (rc) return rc;
+    return hone_chat_template(*m, has_tools(context), source, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
+}
+
+static int print(const hn_cli *cli, const char *text, size_t len)
+{
+    if (cli->json) {
+        json_t *o = hn_json_new("hone.template/1");
+        if (o && json_object_set_new(o, "text", hn_json_str(text, len)) != 0) {
+            json_decref(o);
+            o = NULL;
+        }
+        return hn_json_print(o);
+    }
+    hn_out_write(text, len);
+    return hn_out_failed() ? HN_EXIT_FAILURE : 0;
+}
+
+static int run(const hn_cli *cli)
+{
+    const char *file = hn_opts_str(cli->opts, "file"), *context_file = hn_opts_str(cli->opts, "context"), *now = hn_opts_str(cli->opts, "now");
+    hone_model *m = NULL;
+    hone_error err;
+    hone_str source = { 0 };
+    char *read = NULL, *context = NULL, *text = NULL;
+    size_t n_read, n_context, n = 0;
+    int rc = 0;
+    if (file && hn_opts_str(cli->opts, "model")) return hn_cli_usage(cli, "both -m and --file; expected one template");
+    if (!file && !hn_opts_str(cli->opts, "model")) return hn_cli_usage(cli, "no template; expected -m FILE.gguf or --file FILE.jinja");
+    if (!context_file) return hn_cli_usage(cli, "no variables; expected --context FILE.json");
+    if (hn_read_all(context_file, &context, &n_context, &err) != HONE_OK) rc = fail(&err);
+    else if (strlen(context) != n_context) rc = hn_cli_error(HN_EXIT_FAILURE, "%s: not JSON: a NUL byte", HN_ESC(context_file, strlen(context_file)));
+    else if (!file) rc = from_model(cli, context, &m, &source);
+    else if (hn_read_all(file, &read, &n_read, &err) != HONE_OK) rc = fail(&err);
+    else source = (hone_str){ read, n_read };
+    const char *name = file ? HN_ESC(file, strlen(file)) : hn_cli_model_name(cli);
+    if (!rc && hone_template_render(source.ptr, source.len, name, context, now, &text, &n, &err) != HONE_OK) rc = fail(&err);
+    if (!rc) rc = print(cli, text, n);
+    hone_free(text);
+    free(read);
+    free(context);
+    hone_model_close(m);
+    return rc;
+}
+
+const hn_command hn_command_template = {
+    .name = "template", .summary = "Render a chat template with given variables", .groups = groups,
+    .examples = "hone template -m model.gguf --context chat.json\n"
+                "hone template --file chat.jinja --context chat.json --now 2026-02-03T04:05:06\n",
+    .run = run,
+};

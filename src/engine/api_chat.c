@@ -1,0 +1,141 @@
+/* The public chat functions: a model's template behind hone.h. */
+#include "engine/engine.h"
+#include "text/chat.h"
+
+#include <stdlib.h>
+
+typedef struct request {
+    hn_chat chat;
+    json_t *messages, *tools, *variables;
+    hn_jinja_time now;
+    char *bos, *eos;
+    hn_jinja *t;
+    const hn_vocab *v;
+} request;
+
+static void request_free(request *q)
+{
+    json_decref(q->messages);
+    json_decref(q->tools);
+    json_decref(q->variables);
+    free(q->bos);
+    free(q->eos);
+    hn_jinja_free(q->t);
+}
+
+static hone_status load(json_t **out, const char *text, const char *what, hone_error *err)
+{
+    json_error_t e;
+    *out = text ? json_loadb(text, strlen(text), JSON_ALLOW_NUL, &e) : NULL;
+    if (text && !*out) return HN_FAIL(err, HONE_E_ARG, "%s: not JSON: line %d column %d: %s", what, e.line, e.column, HN_ESC(e.text, strlen(e.text)));
+    return HONE_OK;
+}
+
+/* Text of a token, "" where there is none or it is not UTF-8, which no template could print. */
+static char *token_text(const hn_vocab *v, int32_t id)
+{
+    size_t n = 0;
+    const char *s = v && id >= 0 ? hn_vocab_piece(v, id, true, &n) : NULL;
+    json_t *utf8 = json_stringn(s ? s : "", n);
+    char *copy = utf8 ? strdup(json_string_value(utf8)) : strdup("");
+    json_decref(utf8);
+    return copy;
+}
+
+static hone_status prepare(request *q, const hone_model *m, const hone_chat_params *p, hone_error *err)
+{
+    hone_status st;
+    hone_str source;
+    if (!p->messages) return HN_FAIL(err, HONE_E_ARG, "messages: expected a JSON array");
+    if ((st = load(&q->messages, p->messages, "messages", err)) != HONE_OK || (st = load(&q->tools, p->tools, "tools", err)) != HONE_OK ||
+        (st = load(&q->variables, p->variables, "variables", err)) != HONE_OK)
+        return st;
+    if (p->now && !hn_jinja_parse_time(&q->now, p->now))
+        return HN_FAIL(err, HONE_E_ARG, "now: '%s'; expected a time as in 2026-02-03T04:05:06", HN_ESC(p->now, strlen(p->now)));
+    if (m && (st = hn_model_vocab(m, &q->v, err)) != HONE_OK) return st;
+    st = hn_chat_source(&source, m ? m->file : NULL, q->v, p->chat_template, json_array_size(q->tools) > 0, err);
+    if (st == HONE_OK) st = hn_jinja_parse(&q->t, source.ptr, source.len, "chat template", NULL, err);
+    if (st != HONE_OK) return st;
+    q->bos = token_text(q->v, q->v ? hn_vocab_bos(q->v) : -1);
+    q->eos = token_text(q->v, q->v ? hn_vocab_eos(q->v) : -1);
+    if (!q->bos || !q->eos) return HN_FAIL(err, HONE_E_NOMEM, "chat: out of memory");
+    q->chat = (hn_chat){ .messages = q->messages, .tools = q->tools, .variables = q->variables, .bos = q->bos, .eos = q->eos,
+                         .now = p->now ? &q->now : NULL, .add_generation_prompt = p->add_generation_prompt };
+    return HONE_OK;
+}
+
+hone_status hone_chat_render(const hone_model *m, const hone_chat_params *p, hone_chat_text *out, hone_error *err)
+{
+    request q = { 0 };
+    hn_jinja_text t = { 0 };
+    *out = (hone_chat_text){ 0 };
+    hone_status st = prepare(&q, m, p, err);
+    if (st == HONE_OK) st = hn_chat_render(q.t, &q.chat, &t, err);
+    if (st == HONE_OK) *out = (hone_chat_text){ t.text, t.len, t.input, t.n_input };
+    request_free(&q);
+    return st;
+}
+
+void hone_chat_text_free(hone_chat_text *t)
+{
+    free(t->text);
+    free(t->input);
+    *t = (hone_chat_text){ 0 };
+}
+
+hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, int32_t **ids, size_t *n, hone_error *err)
+{
+    request q = { 0 };
+    hn_jinja_text t = { 0 };
+    hn_ids list = { 0 };
+    *ids = NULL;
+    *n = 0;
+    if (!m) return HN_FAIL(err, HONE_E_ARG, "chat: token ids need a model");
+    hone_status st = prepare(&q, m, p, err);
+    if (st == HONE_OK) st = hn_chat_render(q.t, &q.chat, &t, err);
+    if (st == HONE_OK) st = hn_chat_encode(q.v, t.text, t.len, t.input, t.n_input, p->trust_input, &list, err);
+    if (st == HONE_OK && !list.data && !(list.data = malloc(sizeof *list.data))) st = HN_FAIL(err, HONE_E_NOMEM, "token ids");
+    if (st == HONE_OK) {
+        *ids = list.data;
+        *n = list.n;
+    } else {
+        free(list.data);
+    }
+    hn_jinja_text_free(&t);
+    request_free(&q);
+    return st;
+}
+
+hone_status hone_chat_template(const hone_model *m, bool tools, hone_str *source, hone_error *err)
+{
+    const hn_vocab *v = NULL;
+    hn_model_vocab(m, &v, NULL); /* a tokenizer hone cannot run is no reason to hide the template */
+    return hn_chat_source(source, m->file, v, NULL, tools, err);
+}
+
+hone_status hone_template_render(const char *source, size_t len, const char *name, const char *context, const char *now, char **text,
+                                 size_t *n, hone_error *err)
+{
+    static const char *const trusted[] = { "bos_token", "eos_token", NULL };
+    hn_jinja *t = NULL;
+    hn_jinja_text out = { 0 };
+    hn_jinja_time clock;
+    json_t *c = NULL;
+    *text = NULL;
+    *n = 0;
+    if (now && !hn_jinja_parse_time(&clock, now))
+        return HN_FAIL(err, HONE_E_ARG, "time '%s'; expected one as in 2026-02-03T04:05:06", HN_ESC(now, strlen(now)));
+    hone_status st = load(&c, context, "context", err);
+    if (st == HONE_OK) st = hn_jinja_parse(&t, source, len, name, NULL, err);
+    hn_jinja_vars vars = { .context = c, .trusted = trusted, .trust_roles = true, .now = now ? &clock : NULL };
+    if (st == HONE_OK) st = hn_jinja_render(t, &vars, &out, err);
+    if (st == HONE_OK) {
+        *text = out.text;
+        *n = out.len;
+        out.text = NULL;
+    }
+    hn_jinja_text_free(&out);
+    hn_jinja_free(t);
+    json_decref(c);
+    return st;
+}

@@ -1,0 +1,39 @@
+/* chat: messages into the prompt a model was trained on. Finds the template of a file,
+ * prepares messages as that template wants them, renders, and encodes so that nothing
+ * somebody typed becomes a token that structures the conversation. */
+#ifndef HN_CHAT_H
+#define HN_CHAT_H
+
+#include "text/jinja.h"
+#include "text/text.h"
+
+/* Source of a format hone knows by name, or NULL. */
+const char *hn_chat_format(const char *name);
+const char *hn_chat_format_list(void); /* their names, for messages */
+
+/* What `choice` stands for: the name of a format or Jinja source (recognised by its delimiters). NULL: the
+ * file's template: tokenizer.chat_template.tool_use with tools where there is one, else
+ * tokenizer.chat_template (source or the name of a format); without any, chatml if the vocabulary has its
+ * tokens. *out: a view of choice, of the file or of static text. g may be NULL, v too.
+ * HONE_E_UNSUPPORTED: the file has none. HONE_E_ARG: choice is neither. */
+hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, const char *choice, bool tools, hone_error *err);
+
+typedef struct hn_chat {
+    const json_t *messages;   /* array of {role, content, …} */
+    const json_t *tools;      /* array, or NULL */
+    const json_t *variables;  /* object: further variables of the template, or NULL */
+    const char *bos, *eos;    /* text of these tokens, "" if none */
+    const hn_jinja_time *now; /* NULL: local time */
+    bool add_generation_prompt;
+    hn_jinja_limits limits;
+} hn_chat;
+
+/* HONE_E_ARG: malformed messages, or the template refuses them. Else see hn_jinja_render. */
+hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err);
+
+/* Ids of a rendered conversation: exactly one BOS (and EOS) where the vocabulary adds one, printed by the
+ * template or not. trust_input: what came from outside may be structure too. */
+hone_status hn_chat_encode(const hn_vocab *v, const char *text, size_t len, const hone_span *input, size_t n_input, bool trust_input,
+                           hn_ids *out, hone_error *err);
+
+#endif

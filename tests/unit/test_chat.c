@@ -1,0 +1,352 @@
+/* Chat templates on top of the interpreter: formats by name, what callers may send, one
+ * BOS, and that no input becomes structure. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memmem */
+#endif
+#include "text/chat.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+static const hn_jinja_time now = { 2026, 2, 3, 4, 5, 6 };
+
+static hn_jinja *parse(const char *source, size_t len)
+{
+    hn_jinja *t;
+    hone_error e = { 0 };
+    if (hn_jinja_parse(&t, source, len, "t", NULL, &e) != HONE_OK) fail_msg("%s", e.message);
+    return t;
+}
+
+static json_t *json(const char *s)
+{
+    json_error_t e;
+    json_t *j = json_loads(s, JSON_ALLOW_NUL, &e);
+    if (!j) fail_msg("%s: %s", s, e.text);
+    return j;
+}
+
+static hone_status render(const char *source, const char *messages, const char *tools, bool gen, hn_jinja_text *out, hone_error *e)
+{
+    hn_jinja *t = parse(source, strlen(source));
+    json_t *m = json(messages), *tl = tools ? json(tools) : NULL;
+    hn_chat c = { .messages = m, .tools = tl, .bos = "<s>", .eos = "</s>", .now = &now, .add_generation_prompt = gen };
+    hone_status st = hn_chat_render(t, &c, out, e);
+    json_decref(m);
+    json_decref(tl);
+    hn_jinja_free(t);
+    return st;
+}
+
+static void renders(const char *what, const char *source, const char *messages, const char *tools, bool gen, const char *want)
+{
+    hn_jinja_text out;
+    hone_error e = { 0 };
+    if (render(source, messages, tools, gen, &out, &e) != HONE_OK) fail_msg("%s: %s", what, e.message);
+    if (strcmp(out.text, want) != 0) fail_msg("%s:\n  want %s\n  got  %s", what, want, out.text);
+    hn_jinja_text_free(&out);
+}
+
+static void refuses(const char *source, const char *messages, const char *tools, hone_status want, const char *says)
+{
+    hn_jinja_text out;
+    hone_error e = { 0 };
+    hone_status st = render(source, messages, tools, true, &out, &e);
+    if (st != want || !strstr(e.message, says)) fail_msg("%s: %s %s", messages, hone_status_name(st), e.message);
+    assert_null(out.text);
+}
+
+/* ---- formats ------------------------------------------------------------------------------------- */
+
+#define SUAU "[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"U\"},{\"role\":\"assistant\",\"content\":\"A\"},{\"role\":\"user\",\"content\":\"V\"}]"
+
+static void formats(void **state)
+{
+    static const struct { const char *name, *want; } f[] = {
+        { "chatml", "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n<|im_start|>user\nV<|im_end|>\n<|im_start|>assistant\n" },
+        { "llama2", "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\nU [/INST] A </s><s>[INST] V [/INST]" },
+        { "llama3", "<s><|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nU<|eot_id|>"
+                    "<|start_header_id|>assistant<|end_header_id|>\n\nA<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nV<|eot_id|>"
+                    "<|start_header_id|>assistant<|end_header_id|>\n\n" },
+        { "mistral", "<s>[INST] S\n\nU[/INST] A</s>[INST] V[/INST]" },
+        { "mistral-v1", "<s> [INST] S\n\nU [/INST] A</s> [INST] V [/INST]" },
+        { "mistral-v3", "<s>[INST] S\n\nU[/INST] A</s>[INST] V[/INST]" },
+        { "mistral-v3-tekken", "<s>[INST]S\n\nU[/INST]A</s>[INST]V[/INST]" },
+        { "mistral-v7", "<s>[SYSTEM_PROMPT] S[/SYSTEM_PROMPT][INST] U[/INST] A</s>[INST] V[/INST]" },
+        { "gemma", "<s><start_of_turn>user\nS\n\nU<end_of_turn>\n<start_of_turn>model\nA<end_of_turn>\n<start_of_turn>user\nV<end_of_turn>\n<start_of_turn>model\n" },
+        { "phi3", "<|system|>\nS<|end|>\n<|user|>\nU<|end|>\n<|assistant|>\nA<|end|>\n<|user|>\nV<|end|>\n<|assistant|>\n" },
+        { "phi4", "<|im_start|>system<|im_sep|>S<|im_end|><|im_start|>user<|im_sep|>U<|im_end|><|im_start|>assistant<|im_sep|>A<|im_end|>"
+                  "<|im_start|>user<|im_sep|>V<|im_end|><|im_start|>assistant<|im_sep|>" },
+        { "zephyr", "<|system|>\nS<|endoftext|>\n<|user|>\nU<|endoftext|>\n<|assistant|>\nA<|endoftext|>\n<|user|>\nV<|endoftext|>\n<|assistant|>\n" },
+        { "vicuna", "S\n\nUSER: U\nASSISTANT: A</s>\nUSER: V\nASSISTANT:" },
+        { "deepseek", "<s>S<｜User｜>U<｜Assistant｜>A<｜end▁of▁sentence｜><｜User｜>V<｜Assistant｜>" },
+        { "deepseek2", "<s>S\n\nUser: U\n\nAssistant: A<｜end▁of▁sentence｜>User: V\n\nAssistant:" },
+        { "glm4", "[gMASK]<sop><|system|>\nS<|user|>\nU<|assistant|>\nA<|user|>\nV<|assistant|>" },
+        { "command-r", "<s><|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>S<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>U<|END_OF_TURN_TOKEN|>"
+                       "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>A<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>V<|END_OF_TURN_TOKEN|>"
+                       "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>" },
+        { "gpt-oss", "<|start|>system<|message|>S<|end|><|start|>user<|message|>U<|end|><|start|>assistant<|channel|>final<|message|>A<|end|>"
+                     "<|start|>user<|message|>V<|end|><|start|>assistant" },
+        { "rwkv-world", "<s>System: S\n\nUser: U\n\nAssistant: A\n\nUser: V\n\nAssistant:" },
+    };
+    for (size_t i = 0; i < sizeof f / sizeof *f; i++) {
+        const char *source = hn_chat_format(f[i].name);
+        assert_non_null(source);
+        renders(f[i].name, source, SUAU, NULL, true, f[i].want);
+        char name[20];
+        snprintf(name, sizeof name, "%.7s", f[i].name);
+        if (!strstr(hn_chat_format_list(), name)) fail_msg("%s is not listed", f[i].name);
+    }
+    assert_null(hn_chat_format("nope"));
+    renders("no generation", hn_chat_format("phi3"), "[{\"role\":\"user\",\"content\":\"U\"}]", NULL, false, "<|user|>\nU<|end|>\n");
+    hone_str s;
+    hone_error e;
+    assert_int_equal(hn_chat_source(&s, NULL, NULL, "nope", false, &e), HONE_E_ARG);
+    assert_non_null(strstr(e.message, "chatml"));
+    assert_int_equal(hn_chat_source(&s, NULL, NULL, "{{ x }}", false, &e), HONE_OK);
+    assert_int_equal(s.len, 7);
+    assert_int_equal(hn_chat_source(&s, NULL, NULL, NULL, false, &e), HONE_E_UNSUPPORTED);
+}
+
+/* ---- what callers send ------------------------------------------------------------------------------ */
+
+#define CALL(args) "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":\"function\"," \
+                   "\"function\":{\"name\":\"f\",\"arguments\":" args "}}]}]"
+#define EACH_CALL "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
+
+static void preparation(void **state)
+{
+    static const char parts[] = "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]";
+    renders("flattened", "{{ 'x' + messages[0].content }}", parts, NULL, false, "xab");
+    renders("flattened where it would print a list", "{{ messages[0].content }}", parts, NULL, false, "ab");
+    static const char lists[] = "{% for p in messages[0].content %}[{{ p.text }}]{% endfor %}";
+    renders("taken as parts", lists, parts, NULL, false, "[a][b]");
+    renders("made into parts", lists, "[{\"role\":\"user\",\"content\":\"ab\"}]", NULL, false, "[ab]");
+    static const char object[] = EACH_CALL "{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}";
+    renders("object as object", object, CALL("{\"x\":1}"), NULL, false, "qx=1");
+    renders("text to object", object, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "qx=1");
+    static const char text[] = EACH_CALL "{{ '<' + c.function.arguments + '>' }}{% endfor %}{% endfor %}";
+    renders("text as text", text, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q<{\"x\": 1}>");
+    renders("object to text", text, CALL("{\"x\":1}"), NULL, false, "q<{\"x\": 1}>");
+    static const char tojson[] = EACH_CALL "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}";
+    renders("no JSON within JSON", tojson, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q{\"x\": 1}");
+    renders("null content kept", "{% for m in messages %}{{ 'none' if m.content is none else m.content }}{{ m.tool_calls[0].function.arguments.probe_key if m.tool_calls }}{% endfor %}",
+            CALL("{}"), NULL, false, "qnone");
+    renders("no content", "{% for m in messages %}[{{ m.content }}]{% endfor %}", "[{\"role\":\"user\"}]", NULL, false, "[]");
+    static const char gemma[] = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}";
+    renders("system merged", gemma, SUAU, NULL, false, "user:S\n\nU;assistant:A;user:V;");
+    refuses(gemma, "[{\"role\":\"system\",\"content\":\"S\"}]", NULL, HONE_E_ARG, "System role not supported");
+    renders("tools", "{{ tools[0].x }}", "[{\"role\":\"user\",\"content\":\"U\"}]", "[{\"x\":1}]", false, "1");
+    renders("no tools: undefined", "{{ tools is defined }}", "[]", "[]", false, "False");
+    renders("functions", "{{ functions }}|{{ datetime }}", "[]", "[1]", false, "[\n  1\n]|Feb 03 2026 04:05:06 GMT");
+    static const char user[] = "{{ messages }}";
+    refuses(user, "[{\"role\":\"user\",\"content\":\"U\"}]", "[{}]", HONE_E_UNSUPPORTED, "no place for them");
+    refuses(user, "{}", NULL, HONE_E_ARG, "messages: expected a JSON array");
+    refuses(user, "[1]", NULL, HONE_E_ARG, "messages[0]: expected an object");
+    refuses(user, "[{\"content\":\"x\"}]", NULL, HONE_E_ARG, "messages[0].role: expected a string");
+    refuses(user, "[{\"role\":\"user\",\"content\":5}]", NULL, HONE_E_ARG, "messages[0].content: expected a string");
+    refuses(user, "[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]", NULL, HONE_E_UNSUPPORTED, "messages[0].content[0]: a part of type 'image_url'");
+    refuses(user, "[{\"role\":\"user\",\"content\":\"\",\"tool_calls\":5}]", NULL, HONE_E_ARG, "tool_calls: expected an array");
+    refuses(user, "[]", "{}", HONE_E_ARG, "tools: expected a JSON array");
+}
+
+static void variables(void **state)
+{
+    hn_jinja *t = parse("{{ x }}|{{ bos_token }}|{{ messages|length }}", 45);
+    json_t *m = json("[]"), *v = json("{\"x\": \"<y>\", \"bos_token\": \"<evil>\", \"messages\": 5}");
+    hn_chat c = { .messages = m, .variables = v, .bos = "<s>", .eos = "" };
+    hn_jinja_text out;
+    hone_error e;
+    assert_int_equal(hn_chat_render(t, &c, &out, &e), HONE_OK);
+    assert_string_equal(out.text, "<y>|<s>|0");
+    assert_int_equal(out.n_input, 1);
+    assert_int_equal(out.input[0].end, 3);
+    hn_jinja_text_free(&out);
+    c.variables = m;
+    assert_int_equal(hn_chat_render(t, &c, &out, &e), HONE_E_ARG);
+    json_decref(m);
+    json_decref(v);
+    hn_jinja_free(t);
+}
+
+/* ---- ids ---------------------------------------------------------------------------------------------- */
+
+static hn_vocab *vocab(const char *path)
+{
+    hn_gguf *g;
+    hn_vocab *v;
+    hone_error e = { 0 };
+    if (hn_gguf_open(&g, path, &e) != HONE_OK || hn_vocab_new(&v, g, NULL, &e) != HONE_OK || !v) fail_msg("%s: %s", path, e.message);
+    hn_gguf_close(g);
+    return v;
+}
+
+static void ids_are(const hn_vocab *v, const char *text, const hone_span *input, size_t n_input, bool trust, const int32_t *want, size_t n)
+{
+    hn_ids got = { 0 };
+    hone_error e;
+    assert_int_equal(hn_chat_encode(v, text, strlen(text), input, n_input, trust, &got, &e), HONE_OK);
+    bool same = got.n == n && memcmp(got.data, want, n * sizeof *want) == 0;
+    if (!same)
+        for (size_t i = 0; i < got.n; i++) print_message("%d ", got.data[i]);
+    if (!same) fail_msg("%s", text);
+    free(got.data);
+}
+#define IDS(...) (const int32_t[]){ __VA_ARGS__ }, sizeof((const int32_t[]){ __VA_ARGS__ }) / sizeof(int32_t)
+
+static void protected_ids(void **state)
+{
+    hn_vocab *v = vocab("tests/fuzz/corpus/vocab/bpe_gpt-2.gguf"); /* bytes, <|end|> 102 CONTROL, <t> 103 USER_DEFINED */
+    const hone_span none[1] = { { 0, 0 } }, all[1] = { { 0, 12 } }, middle[1] = { { 3, 4 } }, behind[1] = { { 7, 8 } }, before[1] = { { 0, 1 } }, two[2] = { { 0, 1 }, { 8, 9 } };
+    int32_t b[8];
+    const char *marker = "<|end|>";
+    hn_ids plain = { 0 };
+    assert_int_equal(hn_vocab_encode(v, marker, 7, 0, &plain, NULL), HONE_OK);
+    assert_true(plain.n > 1 && plain.n <= 8);
+    memcpy(b, plain.data, plain.n * sizeof *b);
+    ids_are(v, marker, none, 0, false, IDS(102));
+    ids_are(v, marker, all, 1, false, b, plain.n);
+    ids_are(v, marker, middle, 1, false, b, plain.n);
+    ids_are(v, marker, before, 1, false, b, plain.n);
+    ids_are(v, marker, all, 1, true, IDS(102));
+    ids_are(v, "<|end|>a", behind, 1, false, IDS(102, 64));
+    ids_are(v, "a<|end|>a", two, 2, false, IDS(64, 102, 64));
+    ids_are(v, "<t>", all, 1, false, IDS(103)); /* an added token of plain text stays one */
+    free(plain.data);
+    hn_vocab_free(v);
+
+    v = vocab("tests/fuzz/corpus/vocab/spm.gguf"); /* <s> 1, a 16; adds BOS */
+    assert_true(hn_vocab_add_bos(v));
+    ids_are(v, "a", none, 0, false, IDS(1, 16));
+    ids_are(v, "<s>a", none, 0, false, IDS(1, 16));
+    hn_ids twice = { 0 };
+    const hone_span typed[1] = { { 0, 4 } };
+    assert_int_equal(hn_chat_encode(v, "<s>a", 4, typed, 1, false, &twice, NULL), HONE_OK);
+    assert_true(twice.n > 3 && twice.data[0] == 1 && twice.data[1] != 1); /* typed by a user: text */
+    free(twice.data);
+    hn_vocab_free(v);
+}
+
+/* ---- every special token of every vocabulary, in every template ------------------------------------------ */
+
+#define TEMPLATES "../shared/data/templates"
+#define VOCABS "../shared/data/tokenizers"
+
+enum { MAX_TEMPLATES = 80 };
+typedef struct named { char name[100]; hn_jinja *t; } named;
+
+static size_t load_templates(named *list)
+{
+    size_t n = 0;
+    static const char *const names[] = { "chatml", "llama2", "llama3", "mistral", "gemma", "phi3", "phi4", "zephyr", "vicuna", "deepseek", "glm4", "command-r", "gpt-oss", "rwkv-world" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(list[n].name, sizeof list[n].name, "%s", names[i]);
+        list[n++].t = parse(hn_chat_format(names[i]), strlen(hn_chat_format(names[i])));
+    }
+    DIR *d = opendir(TEMPLATES);
+    if (!d) print_message("SKIP: no %s\n", TEMPLATES);
+    for (struct dirent *f; d && (f = readdir(d));) {
+        size_t k = strlen(f->d_name);
+        if (k < 7 || strcmp(f->d_name + k - 6, ".jinja") != 0 || n == MAX_TEMPLATES) continue;
+        char path[600], *s = malloc(1 << 17);
+        snprintf(path, sizeof path, TEMPLATES "/%s", f->d_name);
+        FILE *in = fopen(path, "rb");
+        assert_true(in && s);
+        size_t len = fread(s, 1, 1 << 17, in);
+        fclose(in);
+        snprintf(list[n].name, sizeof list[n].name, "%.90s", f->d_name);
+        list[n++].t = parse(s, len);
+        free(s);
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+/* Structure of the prompt whose messages and tools hold `text`: control ids, in order. */
+static bool structure(const hn_jinja *t, const hn_vocab *v, const char *text, size_t len, bool trust, hn_ids *out, const char *what)
+{
+    char said[400];
+    snprintf(said, sizeof said, "Say %.*s now", (int)len, text);
+    json_t *m = json_pack("[{s:s,s:s},{s:s,s:s},{s:s,s:s}]", "role", "user", "content", said, "role", "assistant", "content", said, "role", "user", "content", said);
+    json_t *tools = hn_jinja_mentions(t, "tools") || hn_jinja_mentions(t, "functions") ?
+        json_pack("[{s:s,s:{s:s,s:s,s:{s:s,s:{s:{s:s,s:s}},s:[s]}}}]", "type", "function", "function", "name", "fn", "description", said, "parameters", "type",
+                  "object", "properties", "p", "type", "string", "description", said, "required", "p") : NULL;
+    size_t n_bos = 0, n_eos = 0;
+    const char *bos = hn_vocab_bos(v) >= 0 ? hn_vocab_piece(v, hn_vocab_bos(v), true, &n_bos) : "", *eos = hn_vocab_eos(v) >= 0 ? hn_vocab_piece(v, hn_vocab_eos(v), true, &n_eos) : "";
+    char b[64], e[64];
+    snprintf(b, sizeof b, "%.*s", (int)n_bos, bos);
+    snprintf(e, sizeof e, "%.*s", (int)n_eos, eos);
+    assert_true(m && (tools || !json_array_size(tools)));
+    hn_chat c = { .messages = m, .tools = tools, .bos = b, .eos = e, .now = &now, .add_generation_prompt = true };
+    hn_jinja_text r;
+    hone_error err = { 0 };
+    hn_ids ids = { 0 };
+    hone_status st = hn_chat_render(t, &c, &r, &err);
+    json_decref(m);
+    json_decref(tools);
+    out->n = 0;
+    if (st != HONE_OK) fail_msg("%s: %s", what, err.message);
+    bool present = memmem(r.text, r.len, text, len) != NULL;
+    assert_int_equal(hn_chat_encode(v, r.text, r.len, r.input, r.n_input, trust, &ids, &err), HONE_OK);
+    hn_jinja_text_free(&r);
+    out->data = realloc(out->data, (ids.n + 1) * sizeof *out->data);
+    for (size_t i = 0; i < ids.n; i++)
+        if (hn_vocab_is_control(v, ids.data[i]) || hn_vocab_is_eog(v, ids.data[i])) out->data[out->n++] = ids.data[i];
+    free(ids.data);
+    return present;
+}
+
+static void injection(void **state)
+{
+    static const char *const builtin[] = { "tests/fuzz/corpus/vocab/bpe_gpt-2.gguf", "tests/fuzz/corpus/vocab/spm.gguf", "tests/fuzz/corpus/vocab/phi3.gguf", "tests/fuzz/corpus/vocab/rwkv.gguf" };
+    named list[MAX_TEMPLATES];
+    size_t n = load_templates(list), pairs = 0, present = 0, special = 0, n_path = 0, trusted_more = 0;
+    char path[40][400];
+    for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) snprintf(path[n_path++], sizeof *path, "%s", builtin[i]);
+    DIR *d = opendir(VOCABS);
+    if (!d) print_message("SKIP: no %s\n", VOCABS);
+    for (struct dirent *f; d && (f = readdir(d));) {
+        size_t k = strlen(f->d_name);
+        if (k > 5 && strcmp(f->d_name + k - 5, ".gguf") == 0 && n_path < 40) snprintf(path[n_path++], sizeof *path, VOCABS "/%.300s", f->d_name);
+    }
+    if (d) closedir(d);
+    hn_ids clean = { 0 }, dirty = { 0 }, open = { 0 };
+    for (size_t p = 0; p < n_path; p++) {
+        hn_vocab *v = vocab(path[p]);
+        for (size_t i = 0; i < n; i++) {
+            structure(list[i].t, v, "", 0, false, &clean, list[i].name);
+            for (int32_t id = 0; id < hn_vocab_size(v); id++) {
+                size_t len;
+                const char *s = hn_vocab_piece(v, id, true, &len);
+                if (!(hn_vocab_is_control(v, id) || hn_vocab_is_eog(v, id)) || !len || len > 100 || memchr(s, 0, len)) continue;
+                /* RWKV's end of a turn is two newlines: text like any other */
+                if (!hn_vocab_is_control(v, id) && hn_vocab_get_kind(v) == HN_VOCAB_RWKV) continue;
+                special += i == 0;
+                pairs++;
+                present += structure(list[i].t, v, s, len, false, &dirty, list[i].name);
+                if (clean.n != dirty.n || memcmp(clean.data, dirty.data, clean.n * sizeof *clean.data) != 0)
+                    fail_msg("%s, %s: token %d '%.*s' in a message gives %zu control ids, without it %zu", path[p], list[i].name, id, (int)len, s, dirty.n, clean.n);
+                structure(list[i].t, v, s, len, true, &open, list[i].name);
+                trusted_more += open.n > clean.n;
+            }
+        }
+        hn_vocab_free(v);
+    }
+    for (size_t i = 0; i < n; i++) hn_jinja_free(list[i].t);
+    free(clean.data);
+    free(dirty.data);
+    free(open.data);
+    print_message("%zu vocabularies, %zu special tokens, %zu templates: %zu prompts, token printed in %zu, structure with trust_input in %zu\n", n_path,
+                  special, n, pairs, present, trusted_more);
+    assert_true(present > pairs / 2 && trusted_more > pairs / 2); /* so the check can fail */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(formats), cmocka_unit_test(preparation), cmocka_unit_test(variables), cmocka_unit_test(protected_ids),
+                                        cmocka_unit_test(injection) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
