@@ -17,7 +17,7 @@ enum { MAX_INPUT = 1 << 30 }; /* a prompt larger than that is a mistake */
 
 static const hn_opt model_opts[] = {
     HN_OPT("model", "-m", FILE, "FILE", "GGUF model to use; any member of a split set"),
-    HN_OPT("pre", NULL, STR, "NAME", "pre-tokenizer to use instead of the one the file names"),
+    HN_OPT("pre", NULL, STR, "KIND", "pre-tokenizer to use instead of the one the file names; an unknown KIND lists all"),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_model = { "Model", model_opts };
