@@ -23,12 +23,12 @@ $hone version </dev/null
 
 [ -f "$model" ] || { echo "demo.sh: $model is missing; models/README.md says how it is made" >&2; exit 1; }
 
-step "a story:  hone run -m $model -p \"Once upon a time\" -n 200 -s 1"
-$hone run -m "$model" -p "Once upon a time" -n 200 -s 1 </dev/null
+step "a story:  hone run -m $model -p \"Once upon a time\" -n 400 --temp 0.4 -s 3"
+$hone run -m "$model" -p "Once upon a time" -n 400 --temp 0.4 -s 3 </dev/null
 echo
 
-step "how fast is that here?  ./benchmark.sh -m $model -f demo -t \"demo\" -c \"as built by demo.sh\""
-./benchmark.sh -m "$model" -f demo -t "demo" -c "as built by demo.sh" </dev/null
+step "how fast is that here?  ./benchmark.sh -m $model -f demo -t \"demo\" -c \"as built by demo.sh\" -- -p 256"
+./benchmark.sh -m "$model" -f demo -t "demo" -c "as built by demo.sh" -- -p 256 </dev/null
 
 step "the history, benchmarks/demo.md (newest row last)"
 awk '/^\|/ { row[++n] = $0 } END { for (i = 1; i <= n; i++) if (i <= 2 || i == n) print row[i] }' benchmarks/demo.md

@@ -251,7 +251,8 @@ HONE_API hone_status hone_decode(hone_session *s, const hone_token *tokens, int3
  * owned by s until its next call. */
 HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits, hone_error *err);
 
-/* A function asked between chunks whether to stop; true: HONE_E_INTERRUPTED. */
+/* A function asked before each layer of each chunk whether to stop; true:
+ * HONE_E_INTERRUPTED, with the caches as before the call. */
 HONE_API void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg);
 
 HONE_API int32_t hone_session_n_ctx(const hone_session *s);

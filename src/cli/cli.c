@@ -17,7 +17,7 @@ enum { MAX_INPUT = 1 << 30 }; /* a prompt larger than that is a mistake */
 
 static const hn_opt model_opts[] = {
     HN_OPT("model", "-m", FILE, "FILE", "GGUF model to use; any member of a split set"),
-    HN_OPT("pre", NULL, STR, "NAME", "pre-tokenizer to use instead of the one the file names"),
+    HN_OPT("pre", NULL, STR, "KIND", "pre-tokenizer to use instead of the one the file names; an unknown KIND lists all"),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_model = { "Model", model_opts };
@@ -45,7 +45,7 @@ const hn_opt_group hn_group_compute = { "Computation", compute_opts };
 static const hn_opt context_opts[] = {
     HN_OPT("ctx-size", "-c", I32, "N", "positions of the context; 0: as many as the model was trained for "
       "(default: what prompt and output need, 4096 for the output with -n -1)", .min = 0, .max = INT32_MAX),
-    HN_OPT("state-in", NULL, FILE, "FILE", "continue from a session saved with --state-out"),
+    HN_OPT("state-in", NULL, FILE, "FILE", "continue from a session saved with --state-out (the text then gets no BOS)"),
     HN_OPT("state-out", NULL, FILE, "FILE", "save the session at the end"),
     HN_OPT_END,
 };
@@ -359,7 +359,9 @@ static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_m
     } else if (hn_read_all(file, &out->text, &out->len, &err) != HONE_OK) {
         return hn_cli_fail(&err);
     }
-    int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (hn_opts_flag(cli->opts, "no-bos") ? 0 : HONE_TOK_ADD);
+    /* a text that continues a session is not a beginning */
+    bool begins = !hn_opts_flag(cli->opts, "no-bos") && !(hn_opts_has(cli->opts, "state-in") && hn_opts_str(cli->opts, "state-in"));
+    int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (begins ? HONE_TOK_ADD : 0);
     if (hone_tokenize(m, out->text, out->len, flags, &out->ids, &out->n, &err) != HONE_OK) return hn_cli_fail(&err);
     for (size_t i = 0; i < out->n; i++)
         if (out->ids[i] >= info->n_vocab)

@@ -51,8 +51,19 @@ static bool set_text(json_t *o, const char *s, size_t len)
     return bad == 0;
 }
 
-/* Pieces with the offset of each in the bytes of all. */
-static json_t *pieces_json(const hone_model *m, const int32_t *ids, size_t n)
+/* Bytes of text[at..len) that a piece stands for. Not always its own: SentencePiece puts
+ * a space in front of the text, and ill-formed bytes become U+FFFD; behind those, offsets
+ * count the bytes of the pieces. */
+static size_t source_bytes(const char *text, size_t len, size_t at, const char *piece, size_t n)
+{
+    size_t left = at < len ? len - at : 0;
+    if (n <= left && memcmp(text + at, piece, n) == 0) return n;
+    if (n && *piece == ' ' && n - 1 <= left && memcmp(text + at, piece + 1, n - 1) == 0) return n - 1;
+    return n;
+}
+
+/* Pieces, each with its offset in the text; what was added in front of it stands at 0. */
+static json_t *pieces_json(const hone_model *m, const char *text, size_t text_len, const int32_t *ids, size_t n, bool added_bos)
 {
     json_t *all = json_array();
     size_t offset = 0, len;
@@ -65,16 +76,28 @@ static json_t *pieces_json(const hone_model *m, const int32_t *ids, size_t n)
             return NULL;
         }
         json_array_append_new(all, o);
-        offset += len;
+        if (i > 0 || !added_bos) offset += source_bytes(text, text_len, offset, s, len);
     }
     return all;
 }
 
-static int print_ids(const hn_cli *cli, const hone_model *m, const int32_t *ids, size_t n)
+/* Does tokenizing with HONE_TOK_ADD put a token in front? */
+static bool adds_bos(const hone_model *m)
+{
+    int32_t *added;
+    size_t n;
+    if (hone_tokenize(m, "", 0, HONE_TOK_ADD, &added, &n, NULL) != HONE_OK) return false;
+    bool yes = n && added[0] == hone_token_bos(m);
+    hone_free(added);
+    return yes;
+}
+
+static int print_ids(const hn_cli *cli, const hone_model *m, const char *text, size_t len, const int32_t *ids, size_t n)
 {
     if (cli->json) {
         json_t *o = hn_json_new("hone.tokenize/1");
-        if (o && (json_object_set_new(o, "ids", hn_json_ids(ids, n)) != 0 || json_object_set_new(o, "pieces", pieces_json(m, ids, n)) != 0)) {
+        if (o && (json_object_set_new(o, "ids", hn_json_ids(ids, n)) != 0 ||
+                  json_object_set_new(o, "pieces", pieces_json(m, text, len, ids, n, !hn_opts_flag(cli->opts, "no-bos") && adds_bos(m))) != 0)) {
             json_decref(o);
             o = NULL;
         }
@@ -103,7 +126,7 @@ static int run_tokenize(const hn_cli *cli)
         text = data;
     }
     if (!rc && hone_tokenize(m, text, len, flags, &ids, &n, &err) != HONE_OK) rc = hn_cli_fail(&err);
-    if (!rc) rc = print_ids(cli, m, ids, n);
+    if (!rc) rc = print_ids(cli, m, text, len, ids, n);
     hone_free(ids);
     free(data);
     hone_model_close(m);

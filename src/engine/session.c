@@ -121,17 +121,18 @@ void hone_session_free(hone_session *s)
 
 /* ---- running ----------------------------------------------------------------------------------- */
 
-/* One forward pass over n ≤ n_chunk tokens; lengths are the caller's business. */
-static void run_chunk(hone_session *s, const hone_token *tok, int32_t n, float *logits, int32_t *n_wanted)
+/* One forward pass over n ≤ n_chunk tokens; lengths are the caller's business. False: aborted. */
+static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, float *logits, int32_t *n_wanted)
 {
     int32_t n_want = 0;
     for (int32_t i = 0; i < n; i++) {
         s->rows[i] = (hn_row){ .token = tok[i].id, .seq = tok[i].seq, .pos = tok[i].pos };
         if (tok[i].want_logits) s->want[n_want++] = i;
     }
-    hn_forward f = { .be = s->be, .s = &s->s, .kv = s->kv, .rows = s->rows, .n_tok = n, .want = s->want, .n_want = n_want, .logits = logits };
-    s->model->arch->forward(s->model, &f);
+    hn_forward f = { .be = s->be, .s = &s->s, .kv = s->kv, .rows = s->rows, .n_tok = n, .want = s->want, .n_want = n_want, .logits = logits,
+                     .abort_fn = s->abort_fn, .abort_arg = s->abort_arg };
     *n_wanted = n_want;
+    return s->model->arch->forward(s->model, &f);
 }
 
 /* Ids, sequences and positions of the whole batch, before anything is touched. */
@@ -162,9 +163,9 @@ hone_status hone_decode(hone_session *s, const hone_token *tok, int32_t n_tok, f
     if (n_tok < 0 || (n_tok && !tok)) return HN_FAIL(err, HONE_E_ARG, "batch of %d tokens", n_tok);
     if ((st = check_batch(s, tok, n_tok, logits != NULL, err)) != HONE_OK) return st;
     for (int32_t at = 0; at < n_tok;) {
-        if (s->abort_fn && s->abort_fn(s->abort_arg)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
         int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk, n_wanted;
-        run_chunk(s, tok + at, n, logits, &n_wanted);
+        if (!run_chunk(s, tok + at, n, logits, &n_wanted))
+            return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
         if (logits) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
         at += n;
     }

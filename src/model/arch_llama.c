@@ -99,7 +99,7 @@ static hone_status bind_qwen3(hone_model *m, hone_error *err)
 
 /* ---- forward ------------------------------------------------------------------------------------ */
 
-static void forward(const hone_model *m, const hn_forward *f)
+static bool forward(const hone_model *m, const hn_forward *f)
 {
     const hn_hparams *hp = &m->hp;
     const hn_backend_ops *op = f->be->op;
@@ -112,6 +112,7 @@ static void forward(const hone_model *m, const hn_forward *f)
     op->rope_table(be, s->rope, hp->rope_freq, hp->n_rot, hp->rope_mscale, f->rows, n_tok);
     for (int32_t il = 0; il < hp->n_layer; il++) {
         const hn_layer *l = &m->layers[il];
+        if (f->abort_fn && f->abort_fn(f->abort_arg)) return false;
 
         op->rms_norm(be, &s->act, s->x, l->attn_norm, hp->n_embd, n_tok, hp->rms_eps);
         const hn_product qkv[] = { { &l->attn_q, s->q }, { &l->attn_k, s->k }, { &l->attn_v, s->v } };
@@ -123,7 +124,7 @@ static void forward(const hone_model *m, const hn_forward *f)
         op->rope(be, s->q, s->rope, hp->n_head, hp->head_dim, hp->n_rot, hp->rope_neox, n_tok);
         op->rope(be, s->k, s->rope, hp->n_head_kv, hp->head_dim, hp->n_rot, hp->rope_neox, n_tok);
         op->kv_store(be, &f->kv[il], s->k, s->v, f->rows, n_tok);
-        if (il == hp->n_layer - 1 && !f->n_want) return; /* the caches are filled */
+        if (il == hp->n_layer - 1 && !f->n_want) return true; /* the caches are filled */
         op->attention(be, s->o, s->q, &f->kv[il], f->rows, n_tok, hp->n_head, scale);
         if (il == hp->n_layer - 1 && f->n_want < n_tok) { /* the rest only where logits are wanted */
             op->gather(be, s->h, s->o, f->want, (int64_t)hp->n_head * hp->head_dim, f->n_want);
@@ -145,6 +146,7 @@ static void forward(const hone_model *m, const hn_forward *f)
     }
     op->rms_norm(be, &s->act, s->x, m->output_norm, hp->n_embd, n_tok, hp->rms_eps);
     op->head(be, f->logits, &s->act, &m->output);
+    return true;
 }
 
 const hn_arch hn_arch_llama = { "llama", bind_llama, forward };

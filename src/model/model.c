@@ -255,6 +255,10 @@ static hone_status read_hparams(hone_model *m, hone_error *err)
     if ((st = get_per_layer(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
     if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
     if ((st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK) return st;
+    /* attention here sees everything before it: beyond a trained window that is another model */
+    int32_t window;
+    if ((st = get_int(m, "attention.sliding_window", 0, HN_MAX_CTX, 0, &window, err)) != HONE_OK) return st;
+    if (window > 0 && window < hp->n_ctx_train) hp->n_ctx_train = window;
     if ((st = get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
     if (n_expert) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path, hn_arch_key(m, key, "expert_count"), n_expert);
     if (hp->n_head % hp->n_head_kv)

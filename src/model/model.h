@@ -43,12 +43,14 @@ typedef struct hn_forward {
     const int32_t *want;     /* [n_want] rows whose logits are wanted */
     int32_t n_want;
     float *logits;           /* host, [n_want, n_vocab] */
+    bool (*abort_fn)(void *); /* asked before each layer; NULL: never */
+    void *abort_arg;
 } hn_forward;
 
 typedef struct hn_arch {
     const char *name;
     hone_status (*bind)(hone_model *m, hone_error *err);
-    void (*forward)(const hone_model *m, const hn_forward *f);
+    bool (*forward)(const hone_model *m, const hn_forward *f); /* false: aborted */
 } hn_arch;
 
 extern const hn_arch hn_arch_llama, hn_arch_qwen2, hn_arch_qwen3;

@@ -1,6 +1,7 @@
 /* encode: text to token ids. Partition by special tokens, then SentencePiece merging by
- * score, byte-level BPE by rank, or RWKV's greedy longest match. Every path is near linear
- * in the text, whatever it is made of. Refuses to know files. */
+ * score, byte-level BPE by rank, or RWKV's greedy longest match; WordPiece and Unigram have
+ * files of their own. Every path is near linear in the text, whatever it is made of.
+ * Refuses to know files. */
 #include "text/text_priv.h"
 
 #include <stdlib.h>
@@ -562,6 +563,8 @@ static hone_status raw_fragment(work *w, const char *s, size_t len)
     switch (w->v->kind) {
     case HN_VOCAB_SPM: return spm_fragment(w, s, len);
     case HN_VOCAB_BPE: return bpe_fragment(w, s, len);
+    case HN_VOCAB_WPM: return hn_wpm_encode(w->v, s, len, w->out, w->err);
+    case HN_VOCAB_UGM: return hn_ugm_encode(w->v, s, len, w->out, w->err);
     default: return rwkv_fragment(w, s, len);
     }
 }
@@ -608,7 +611,8 @@ hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t le
     if (len > INT32_MAX / 2) return HN_FAIL(err, HONE_E_ARG, "text of %zu bytes, expected at most %d", len, INT32_MAX / 2);
     if (flags & HONE_TOK_ADD && v->add_bos && v->bos >= 0) st = put(&w, v->bos);
     if (st == HONE_OK && len) st = all_fragments(&w, text, len, flags & HONE_TOK_SPECIAL, input, n_input);
-    if (st == HONE_OK && flags & HONE_TOK_ADD && v->add_eos && v->eos >= 0) st = put(&w, v->eos);
+    int32_t last = v->kind == HN_VOCAB_WPM ? v->sep : v->eos;
+    if (st == HONE_OK && flags & HONE_TOK_ADD && v->add_eos && last >= 0) st = put(&w, last);
     free(w.syms);
     free(w.heap);
     free(w.cps);

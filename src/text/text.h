@@ -7,7 +7,7 @@
 
 typedef struct hn_vocab hn_vocab; /* immutable once made; shared between threads */
 
-typedef enum hn_vocab_kind { HN_VOCAB_SPM, HN_VOCAB_BPE, HN_VOCAB_RWKV } hn_vocab_kind;
+typedef enum hn_vocab_kind { HN_VOCAB_SPM, HN_VOCAB_BPE, HN_VOCAB_RWKV, HN_VOCAB_WPM, HN_VOCAB_UGM } hn_vocab_kind;
 
 /* Builds the tokenizer of g. pre: overrides tokenizer.ggml.pre (NULL: the file's).
  * HONE_E_UNSUPPORTED: unknown model or pre-tokenizer, named. HONE_E_FORMAT: broken

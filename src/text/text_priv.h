@@ -4,6 +4,8 @@
 
 #include "text/text.h"
 
+#include <stdlib.h>
+
 /* ---- Unicode 15.1 ------------------------------------------------------------------- */
 
 typedef enum hn_class { /* every code point is in exactly one */
@@ -81,11 +83,11 @@ struct hn_vocab {
     int32_t bos, eos, eot, eom, unk;
     uint8_t *type;     /* [n] HN_TOK_x */
     uint8_t *flags;    /* [n] HN_FLAG_x */
-    char *text;        /* what encoding compares: SPM as stored, BPE and RWKV raw bytes */
+    char *text;        /* what encoding compares: BPE and RWKV raw bytes, else as stored */
     uint32_t *off;     /* [n + 1] into text */
-    char *piece;       /* SPM: U+2581 as space, bytes for byte tokens; else = text */
+    char *piece;       /* SPM, WPM, UGM: U+2581 as space, bytes for byte tokens; else NULL, = text */
     uint32_t *piece_off;
-    float *score;      /* SPM; NULL: all 0 */
+    float *score;      /* SPM, UGM; NULL: all 0 */
     uint32_t max_len;  /* longest text that the table holds */
     hn_slot *slot;     /* SPM, BPE: text -> id of what raw text may become */
     uint32_t slot_mask;
@@ -95,8 +97,15 @@ struct hn_vocab {
     int32_t byte_id[256]; /* SPM, BPE: token of a byte, -1 none */
     hn_lex special;    /* CONTROL, UNKNOWN, USER_DEFINED */
     hn_lex user;       /* USER_DEFINED */
-    hn_lex all;        /* RWKV: NORMAL */
+    hn_lex all;        /* RWKV, WPM, UGM: what raw text may become */
     hn_trie trie;      /* of all */
+    int32_t sep;       /* WPM: what add_eos adds; bos is cls */
+    bool lowercase, strip_accents; /* WPM */
+    bool merge_spaces; /* UGM: remove_extra_whitespaces */
+    float unk_score;   /* UGM */
+    uint32_t *map;     /* UGM: units of the precompiled charsmap, NULL: none … */
+    uint32_t n_map, n_map_text;
+    char *map_text;    /* … and its replacements, each with its NUL */
 };
 
 enum { HN_WHOLE_UNKNOWN, HN_WHOLE_YES, HN_WHOLE_NO };
@@ -160,6 +169,29 @@ static inline int32_t hn_vocab_find(const hn_vocab *v, const char *s, size_t n)
 }
 hone_status hn_trie_make(hn_trie *t, const hn_vocab *v, const hn_lex *l, hone_error *err); /* l: distinct texts, none empty */
 int32_t hn_lex_find(const hn_vocab *v, const hn_lex *l, const char *s, size_t n);
+
+/* One more id; out->data may move. */
+static inline hone_status hn_ids_put(hn_ids *out, int32_t id, hone_error *err)
+{
+    if (out->n == out->cap) {
+        size_t cap = out->cap * 2 + 64;
+        int32_t *p = cap > SIZE_MAX / sizeof *p ? NULL : realloc(out->data, cap * sizeof *p);
+        if (!p) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: %zu ids", cap);
+        out->data = p;
+        out->cap = cap;
+    }
+    out->data[out->n++] = id;
+    return HONE_OK;
+}
+
+/* ---- WordPiece and Unigram -------------------------------------------------------------- */
+
+/* Their own keys; called when tokens, types, scores, special lists and v->bos … v->unk are there. */
+hone_status hn_wpm_load(hn_vocab *v, const hn_gguf *g, hone_error *err);
+hone_status hn_ugm_load(hn_vocab *v, const hn_gguf *g, hone_error *err);
+/* Appends the ids of one raw fragment. */
+hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hone_error *err);
+hone_status hn_ugm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hone_error *err);
 
 static inline const hn_merge *hn_vocab_merge(const hn_vocab *v, int32_t left, int32_t right)
 {

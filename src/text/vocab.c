@@ -47,25 +47,25 @@ static unsigned first_two(const hn_vocab *v, int32_t id)
     return (unsigned)t[0] << 8 | (n > 1 ? t[1] : 0u);
 }
 
-/* l: the ids with bit `type` in types and some text, sorted: counted by their first two bytes, then compared. */
+/* l: the ids with bit `type` in types and some text, sorted: counted by their first byte or, in long lists, two, then compared. */
 static hone_status make_lex(const hn_vocab *v, hn_lex *l, unsigned types, hone_error *err)
 {
-    uint32_t *at = calloc(65537, sizeof *at);
-    if (!at) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: sorting tokens");
-    for (int32_t i = 0; i < v->n; i++)
-        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) {
-            at[first_two(v, i) + 1]++;
-            l->n++;
-        }
-    for (uint32_t b = 0; b < 65536; b++) at[b + 1] += at[b];
-    for (uint32_t b = 0; b <= 256; b++) l->first[b] = at[b << 8];
-    if (!(l->ids = malloc((l->n + 1) * sizeof *l->ids))) {
+    for (int32_t i = 0; i < v->n; i++) l->n += types >> v->type[i] & 1 && v->off[i + 1] > v->off[i];
+    unsigned shift = l->n > 4096 ? 0 : 8;
+    uint32_t n_bucket = 65536u >> shift;
+    uint32_t *at = calloc(n_bucket + 1, sizeof *at);
+    l->ids = malloc(((size_t)l->n + 1) * sizeof *l->ids);
+    if (!at || !l->ids) {
         free(at);
         return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: list of %u tokens", l->n);
     }
     for (int32_t i = 0; i < v->n; i++)
-        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) l->ids[at[first_two(v, i)]++] = i;
-    for (uint32_t b = 0, a = 0; b < 65536; a = at[b++]) /* at[b] is now the end of bucket b */
+        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) at[(first_two(v, i) >> shift) + 1]++;
+    for (uint32_t b = 0; b < n_bucket; b++) at[b + 1] += at[b];
+    for (uint32_t b = 0; b <= 256; b++) l->first[b] = at[b << 8 >> shift];
+    for (int32_t i = 0; i < v->n; i++)
+        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) l->ids[at[first_two(v, i) >> shift]++] = i;
+    for (uint32_t b = 0, a = 0; b < n_bucket; a = at[b++]) /* at[b] is now the end of bucket b */
         if (at[b] - a > 1) qsort_r(l->ids + a, at[b] - a, sizeof *l->ids, compare_text, (void *)(uintptr_t)v);
     free(at);
     return HONE_OK;
@@ -244,7 +244,7 @@ static hone_status read_texts(hn_vocab *v, const source *f, hone_error *err)
     size_t n = (size_t)v->n, cap = f->tokens.n_bytes - 8 * n; /* no token grows */
     if (cap > UINT32_MAX / 2)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tokenizer.ggml.tokens holds %zu bytes of text, expected at most 2 GiB", f->path, cap);
-    bool spm = v->kind == HN_VOCAB_SPM;
+    bool spm = v->kind != HN_VOCAB_BPE && v->kind != HN_VOCAB_RWKV; /* U+2581 stands for a space */
     v->text = malloc(cap + 1);
     v->off = malloc((n + 1) * sizeof *v->off);
     if (spm) {
@@ -457,6 +457,9 @@ static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *er
         if (v->n > 0) v->unk = 0;
         if (v->n > 1) v->bos = 1;
         if (v->n > 2) v->eos = 2;
+    } else if (v->kind == HN_VOCAB_UGM) { /* T5's */
+        if (v->n > 1) v->eos = 1;
+        if (v->n > 2) v->unk = 2;
     }
     hone_status st;
     if ((st = get_id(v, f, "tokenizer.ggml.bos_token_id", &v->bos, err)) != HONE_OK ||
@@ -492,6 +495,7 @@ static hone_status read_flags(hn_vocab *v, const source *f, hone_error *err)
 {
     v->space_prefix = v->kind == HN_VOCAB_SPM;
     v->add_bos = v->kind == HN_VOCAB_SPM || (v->pre && hn_pre_add_bos(v->pre));
+    v->add_eos = v->kind == HN_VOCAB_UGM;
     v->ignore_merges = v->pre && hn_pre_ignore_merges(v->pre);
     hone_status st;
     if ((st = hn_gguf_get_bool(f->g, "tokenizer.ggml.add_bos_token", &v->add_bos, NULL, err)) != HONE_OK ||
@@ -499,7 +503,7 @@ static hone_status read_flags(hn_vocab *v, const source *f, hone_error *err)
         return st;
     bool space = v->space_prefix;
     if ((st = hn_gguf_get_bool(f->g, "tokenizer.ggml.add_space_prefix", &space, NULL, err)) != HONE_OK) return st;
-    if (v->kind == HN_VOCAB_SPM) v->space_prefix = space;
+    if (v->kind == HN_VOCAB_SPM || v->kind == HN_VOCAB_UGM) v->space_prefix = space;
 
     /* Strip attributes are not in the file; models that need them are known by name. */
     hone_str name = { "", 0 }, arch = { "", 0 }, pre = { "", 0 };
@@ -572,24 +576,28 @@ static hone_status load(hn_vocab *v, source *f, const char *pre, hone_error *err
         if (!found) return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.merges is missing, which tokenizer.ggml.model gpt2 needs", f->path);
     }
     if ((st = read_types(v, f, err)) != HONE_OK) return st;
-    if (v->kind == HN_VOCAB_SPM && (st = read_scores(v, f, err)) != HONE_OK) return st;
+    if ((v->kind == HN_VOCAB_SPM || v->kind == HN_VOCAB_UGM) && (st = read_scores(v, f, err)) != HONE_OK) return st;
     memset(v->byte_id, 0xFF, sizeof v->byte_id);
     if ((st = read_texts(v, f, err)) != HONE_OK) return st;
-    if (v->kind != HN_VOCAB_RWKV && (st = make_table(v, f, err)) != HONE_OK) return st;
+    bool trie = v->kind != HN_VOCAB_SPM && v->kind != HN_VOCAB_BPE;
+    if (!trie && (st = make_table(v, f, err)) != HONE_OK) return st;
     enum { USER = 1 << HN_TOK_USER, SPECIAL = USER | 1 << HN_TOK_CONTROL | 1 << HN_TOK_UNKNOWN };
     if ((st = make_lex(v, &v->special, SPECIAL, err)) != HONE_OK || (st = make_lex(v, &v->user, USER, err)) != HONE_OK ||
         (st = check_unique(v, &v->special, f->path, err)) != HONE_OK)
         return st;
-    if (v->kind == HN_VOCAB_RWKV) {
-        if ((st = make_lex(v, &v->all, 1 << HN_TOK_NORMAL, err)) != HONE_OK || (st = check_unique(v, &v->all, f->path, err)) != HONE_OK)
+    if (trie) {
+        /* Unigram models know added tokens; WordPiece has [unused7]; SentencePiece never makes a token UNUSED */
+        unsigned types = 1 << HN_TOK_NORMAL | (v->kind == HN_VOCAB_UGM ? USER : v->kind == HN_VOCAB_WPM ? 1 << HN_TOK_UNUSED | 1 << HN_TOK_UNDEFINED : 0);
+        if ((st = make_lex(v, &v->all, types, err)) != HONE_OK || (st = check_unique(v, &v->all, f->path, err)) != HONE_OK)
             return st;
         if ((st = hn_trie_make(&v->trie, v, &v->all, err)) != HONE_OK) return st;
     } else {
         find_bytes(v);
     }
     if (v->kind == HN_VOCAB_BPE && (st = read_merges(v, f, err)) != HONE_OK) return st;
-    if ((st = read_special_ids(v, f, err)) != HONE_OK) return st;
-    return read_flags(v, f, err);
+    if ((st = read_special_ids(v, f, err)) != HONE_OK || (st = read_flags(v, f, err)) != HONE_OK) return st;
+    if (v->kind == HN_VOCAB_WPM) return hn_wpm_load(v, f->g, err);
+    return v->kind == HN_VOCAB_UGM ? hn_ugm_load(v, f->g, err) : HONE_OK;
 }
 
 hone_status hn_vocab_new(hn_vocab **out, const hn_gguf *g, const char *pre, hone_error *err)
@@ -604,8 +612,10 @@ hone_status hn_vocab_new(hn_vocab **out, const hn_gguf *g, const char *pre, hone
     if (is(model, "llama")) kind = HN_VOCAB_SPM;
     else if (is(model, "gpt2")) kind = HN_VOCAB_BPE;
     else if (is(model, "rwkv")) kind = HN_VOCAB_RWKV;
+    else if (is(model, "bert")) kind = HN_VOCAB_WPM;
+    else if (is(model, "t5")) kind = HN_VOCAB_UGM;
     else
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tokenizer.ggml.model is \"%s\", expected llama, gpt2 or rwkv", f.path,
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tokenizer.ggml.model is \"%s\", expected llama, gpt2, rwkv, bert or t5", f.path,
                        HN_ESC(model.ptr, model.len));
     hn_vocab *v = calloc(1, sizeof *v);
     if (!v) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer");
@@ -637,6 +647,8 @@ void hn_vocab_free(hn_vocab *v)
     free(v->special.ids);
     free(v->user.ids);
     free(v->all.ids);
+    free(v->map);
+    free(v->map_text);
     free(v);
 }
 
@@ -687,9 +699,10 @@ hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, boo
     if (!dst) return HN_FAIL(err, HONE_E_NOMEM, "text of %zu tokens, %zu bytes", n, total);
     /* the space that encoding put in front of the text: of the first token, or the one behind bos */
     size_t first = n && v->bos >= 0 && ids[0] == v->bos, o = 0;
+    bool prefix = v->space_prefix || v->merge_spaces || v->kind == HN_VOCAB_WPM;
     for (size_t i = 0; i < n; i++) {
         const char *p = hn_vocab_piece(v, ids[i], special, &k);
-        if (i == first && v->space_prefix && k && *p == ' ' && v->type[ids[i]] == HN_TOK_NORMAL) p++, k--;
+        if (i == first && prefix && k && *p == ' ' && v->type[ids[i]] == HN_TOK_NORMAL) p++, k--;
         memcpy(dst + o, p, k);
         o += k;
     }

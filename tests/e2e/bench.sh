@@ -152,10 +152,10 @@ check "a cut line does not swallow the next record" "$(grep -c '^{"schema":"hone
 expect 2 "benchmark.sh with an unknown option" ./benchmark.sh -x
 expect 2 "benchmark.sh without a value" ./benchmark.sh -m
 expect 3 "benchmark.sh with a model that is not there" ./benchmark.sh -m "$T/none.gguf" -f "$T/h/my"
-if command -v script >/dev/null 2>&1; then
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     printf 'typed title\ntyped change\n' | timeout 120 script -qec "./benchmark.sh -m $M -f $T/h/tty -- $small -r 1" /dev/null >"$T/out" 2>&1
     says "asked on a terminal" 'typed title \| typed change' "$T/h/tty.md"
 else
-    skip "asking on a terminal" "no script(1)"
+    skip "asking on a terminal" "script(1) finds no pseudo-terminal here"
 fi
 finish

@@ -590,8 +590,8 @@ static void hostile(void **state)
     kv_str(&f, "tokenizer.ggml.model", "no_vocab");
     assert_int_equal(make(&v, &f, NULL, &e), HONE_OK);
     assert_null(v);
-    kv_str(&f, "tokenizer.ggml.model", "bert");
-    refused(&f, NULL, HONE_E_UNSUPPORTED, "bert", "test.gguf");
+    kv_str(&f, "tokenizer.ggml.model", "plamo2");
+    refused(&f, NULL, HONE_E_UNSUPPORTED, "plamo2", "test.gguf");
     kv_u32(&f, "tokenizer.ggml.model", 3);
     refused(&f, NULL, HONE_E_FORMAT, "tokenizer.ggml.model", "test.gguf");
     kv_str(&f, "tokenizer.ggml.model", "llama");

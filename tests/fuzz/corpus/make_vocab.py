@@ -18,6 +18,8 @@ def value(v):
         return struct.pack("<II", 4, v)
     if isinstance(v, str):
         return struct.pack("<I", 8) + s(v)
+    if isinstance(v, bytes):
+        return struct.pack("<IIQ", 9, 0, len(v)) + v
     t = 8 if isinstance(v[0], (str, bytes)) else 6 if isinstance(v[0], float) else 5
     body = b"".join(s(x) if t == 8 else struct.pack("<f" if t == 6 else "<i", x) for x in v)
     return struct.pack("<IIQ", 9, t, len(v)) + body
@@ -40,3 +42,17 @@ for pre in ("default", "gpt-2", "llama-bpe", "qwen2", "deepseek-llm", "deepseek-
     write("bpe_" + pre, {"model": "gpt2", "pre": pre, "tokens": BPE, "token_type": [1] * (len(BPE) - 2) + [3, 4],
                          "merges": ["h e", "l l", "\u0120 a", "a a", "aa aa"], "bos_token_id": len(BPE) - 2})
 write("rwkv", {"model": "rwkv", "tokens": RWKV, "token_type": [3] + [1] * (len(RWKV) - 2) + [5], "eos_token_id": 0})
+WPM = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + ["\u2581" + c for c in "habel12,.<>'|/"] + list("elo2345ab") + ["\u2581hell", "ll", "aaaa"]
+write("wpm", {"model": "bert", "tokens": WPM, "token_type": [3] * 5 + [1] * (len(WPM) - 5), "cls_token_id": 2, "seperator_token_id": 3,
+              "unknown_token_id": 1, "normalizer.lowercase": True})
+# a charsmap by hand: H -> h, the euro sign -> EUR; unit = base << 10 | has a value << 8 | label
+UNITS = [0] * 1024
+UNITS[0] = 256 << 10
+for at, label, has, child in ((256 ^ 0x48, 0x48, 1, 1), (256 ^ 0xE2, 0xE2, 0, 512), (512 ^ 0x82, 0x82, 0, 768), (768 ^ 0xAC, 0xAC, 1, 2)):
+    UNITS[at] = (at ^ child) << 10 | has << 8 | label
+UNITS[1], UNITS[2] = 1 << 31, 1 << 31 | 2
+charsmap = struct.pack("<I", 4096) + struct.pack("<1024I", *UNITS) + b"h\0EUR\0"
+UGM = ["<pad>", "</s>", "<unk>"] + ["\u2581", "a", "b", "l", "o", "e", "h", "\u2581h", "ll", "aa", "aaaa", "ello", "E", "UR", "\ufffd", "<tool>", "x"]
+write("ugm", {"model": "t5", "tokens": UGM, "scores": [-float(i % 7) for i in range(len(UGM))], "token_type": [3, 3, 2] + [1] * (len(UGM) - 5) + [4, 5],
+              "precompiled_charsmap": charsmap, "remove_extra_whitespaces": True})
+write("ugm_spaces", {"model": "t5", "tokens": UGM, "token_type": [3, 3, 2] + [1] * (len(UGM) - 5) + [4, 5], "add_space_prefix": True, "add_bos_token": True, "bos_token_id": 0})
