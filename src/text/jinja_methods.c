@@ -105,7 +105,10 @@ M(s_count)
     const hn_jstr *w = want_str(r, a[0], "what to count");
     if (!char_range(r, S, a[1], a[2], &x, &y)) return HN_JINT(0);
     if (!w->len) return HN_JINT((int64_t)hn_js_chars(r, hn_js_part(r, S, x, y - x)) + 1);
-    for (size_t k; (k = hn_js_find(S, x, y, w)) != SIZE_MAX; x = k + w->len) n++;
+    for (size_t k; (k = hn_js_find(S, x, y, w)) != SIZE_MAX; x = k + w->len) {
+        hn_jj_charge(r, 1);
+        n++;
+    }
     return HN_JINT(n);
 }
 

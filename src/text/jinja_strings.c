@@ -158,6 +158,7 @@ hn_jstr *hn_js_replace(hn_jrun *r, const hn_jstr *s, const hn_jstr *old, const h
         return hn_jb_done(r, &b);
     }
     for (size_t k; count != 0 && (k = hn_js_find(s, at, s->len, old)) != SIZE_MAX; count -= count > 0) {
+        hn_jj_charge(r, 1);
         hn_jb_str(r, &b, hn_js_part(r, s, at, k - at));
         hn_jb_str(r, &b, new_);
         at = k + old->len;

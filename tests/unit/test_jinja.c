@@ -103,6 +103,7 @@ static void refused(const char *source, const char *context, const hn_jinja_limi
     result r = render(source, context, limits);
     double s = (double)(clock() - t0) / CLOCKS_PER_SEC;
     if (r.st == HONE_OK || !strstr(r.err.message, says)) fail_msg("%s: %s", source, r.st == HONE_OK ? "no error" : r.err.message);
+    if (getenv("HN_TEST_TIMES")) print_message("%6.2f s %.60s\n", s, source);
     if (s > 20) fail_msg("%s: %.1f s", source, s); /* loose: sanitizers are slow */
     hn_jinja_text_free(&r.out);
 }
@@ -132,7 +133,7 @@ static void limits(void **state)
     refused("{{ range(2000000000) }}", "{}", NULL, "Range too big");
     refused("{{ ml|indent(2000000000) }}", "{\"ml\": \"a\\nb\"}", NULL, "");
     refused("{% set a = 'a' * 4000000 %}{% set b = 'a' * 2000000 ~ 'b' %}{% for i in range(1000) %}{{ a.rfind(b) }}{% endfor %}", "{}", NULL, "steps");
-    refused("{% set a = 'ab' * 1000000 %}{% for i in range(100000) %}{{ a.count('b') }}{% endfor %}", "{}", NULL, "steps");
+    refused("{% set a = 'ab' * 10000 %}{% for i in range(100000) %}{{ a.count('b') }}{% endfor %}", "{}", NULL, "steps");
     refused("{% set d = namespace(x={}) %}{% for i in range(100000) %}{% do d.x.update({i: d.x|length}) %}{{ d.x|tojson }}{% endfor %}", "{}", NULL, "");
 }
 
