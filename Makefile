@@ -177,6 +177,13 @@ $(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_MAIN) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer) -o $@ $^ $(APP_LIBS) -lm
 
+# micro-benchmarks of single rooms; built with the tests, so that they keep compiling
+BENCH_BIN := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
+tests: $(BENCH_BIN)
+$(BENCH_BIN): $(B)/%: $(B)/%.o $(B)/libapp.a $(B)/libhone.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $^ $(APP_LIBS) -lm
+
 test: all tests
 	@B=$(B) FLAVOUR=$(FLAVOUR) sh tests/run.sh programs $(if $(PROGRAM),e2e)
 asan ubsan tsan:

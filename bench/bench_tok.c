@@ -1,7 +1,6 @@
 /* bench_tok: how fast text becomes token ids and ids become text, one thread.
  *
- *   gcc -std=gnu11 -O3 -Iinclude -Isrc bench/bench_tok.c build/release/libapp.a build/release/libhone.a -ljansson -lm -pthread -o bench_tok
- *   bench_tok VOCAB.gguf TEXT [ROUNDS]
+ *   build/release/bench/bench_tok VOCAB.gguf TEXT [ROUNDS]     (made by `make tests`)
  *
  * Prints one line per measure: name, unit, median, least, most over ROUNDS (default 7).
  *   tok.encode        MB/s over the whole text in one call (text bytes / 1e6)
