@@ -101,6 +101,11 @@ if ! ${CC:-cc} -O1 -o "$T/pty" tests/e2e/pty.c -lutil 2>"$T/err"; then
     skip "the terminal" "no compiler for tests/e2e/pty.c"
     finish
 fi
+"$T/pty" -t 5 /bin/true </dev/null >/dev/null 2>&1
+if [ "$?" -eq 77 ]; then
+    skip "the terminal" "no pseudo-terminal can be opened here"
+    finish
+fi
 pty() { # pty ARG…: steps on stdin
     timeout 60 "$T/pty" -t 20 "$HONE" chat --chat-template chatml "$@" >"$T/raw" 2>"$T/err"
     rc=$?
