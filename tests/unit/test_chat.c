@@ -177,7 +177,7 @@ static void variables(void **state)
 static hn_vocab *vocab(const char *path)
 {
     hn_gguf *g;
-    hn_vocab *v;
+    hn_vocab *v = NULL;
     hone_error e = { 0 };
     if (hn_gguf_open(&g, path, &e) != HONE_OK || hn_vocab_new(&v, g, NULL, &e) != HONE_OK || !v) fail_msg("%s: %s", path, e.message);
     hn_gguf_close(g);
