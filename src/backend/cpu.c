@@ -225,10 +225,8 @@ typedef struct mm_job {
     cpu_backend *c;
     hn_act *act;
     const hn_product *p;
-    int n_product;
     int64_t chunk_rows;
     int64_t first[5]; /* first chunk of each product, then the total */
-    float *host;      /* result of the only product goes here instead */
 } mm_job;
 
 /* Rows [r0, r1) of one product, all columns, into y. */
@@ -266,7 +264,7 @@ static void mm_chunk(void *arg, int64_t chunk, int32_t thread)
     const hn_product *p = &j->p[i];
     const hn_weight *w = p->w;
     int64_t r0 = (chunk - j->first[i]) * j->chunk_rows, r1 = r0 + j->chunk_rows < w->n_out ? r0 + j->chunk_rows : w->n_out;
-    float *y = j->host ? j->host : p->y;
+    float *y = p->y;
     product_rows(j->c, w, j->act, y, r0, r1, thread);
     if (w->bias)
         for (int64_t t = 0; t < j->act->n_tok; t++) hn_add(y + t * w->n_out + r0, w->bias + r0, r1 - r0);
@@ -274,9 +272,9 @@ static void mm_chunk(void *arg, int64_t chunk, int32_t thread)
 
 static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-static void run_products(cpu_backend *c, hn_act *act, const hn_product *p, int n, float *host)
+static void run_products(cpu_backend *c, hn_act *act, const hn_product *p, int n)
 {
-    mm_job j = { .c = c, .act = act, .p = p, .n_product = n, .host = host };
+    mm_job j = { .c = c, .act = act, .p = p };
     int64_t rows = 0;
     for (int i = 0; i < n; i++) {
         act_prepare(c, act, hn_act_kind_of(p[i].w->type));
@@ -289,12 +287,11 @@ static void run_products(cpu_backend *c, hn_act *act, const hn_product *p, int n
     hn_pool_run(c->pool, mm_chunk, &j, j.first[n]);
 }
 
-static void matmul(hn_backend *b, hn_act *act, const hn_product *p, int n) { run_products(self(b), act, p, n, NULL); }
+static void matmul(hn_backend *b, hn_act *act, const hn_product *p, int n) { run_products(self(b), act, p, n); }
 
 static void head(hn_backend *b, float *logits, hn_act *act, const hn_weight *w)
 {
-    hn_product p = { .w = w };
-    run_products(self(b), act, &p, 1, logits);
+    run_products(self(b), act, &(hn_product){ w, logits }, 1); /* host memory is ours */
 }
 
 /* ---- attention ------------------------------------------------------------------------------------ */

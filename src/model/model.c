@@ -441,6 +441,17 @@ hone_status hn_model_vocab(const hone_model *cm, const hn_vocab **out, hone_erro
     return st;
 }
 
+/* Megabytes of metadata are hashed once, and not by those who only open a model. */
+static uint64_t fingerprint(const hone_model *cm)
+{
+    hone_model *m = (hone_model *)cm;
+    pthread_mutex_lock(&m->vocab_mu);
+    if (!m->fingerprint) m->fingerprint = hn_gguf_fingerprint(m->file);
+    uint64_t h = m->fingerprint;
+    pthread_mutex_unlock(&m->vocab_mu);
+    return h;
+}
+
 void hone_model_get_info(const hone_model *m, hone_model_info *out)
 {
     const hn_hparams *hp = &m->hp;
@@ -448,6 +459,6 @@ void hone_model_get_info(const hone_model *m, hone_model_info *out)
         .arch = m->arch ? m->arch->name : "", .name = m->name, .type = m->type_name, .n_vocab = hp->n_vocab, .n_embd = hp->n_embd,
         .n_layer = hp->n_layer, .n_head = hp->n_head, .n_head_kv = hp->n_head_kv, .head_dim = hp->head_dim, .n_ff = hp->n_ff,
         .n_ctx_train = hp->n_ctx_train, .n_params = m->n_params, .n_bytes = m->n_bytes, .bytes_per_token = m->bytes_per_token,
-        .fingerprint = hn_gguf_fingerprint(m->file), .has_tokenizer = m->has_tokenizer,
+        .fingerprint = fingerprint(m), .has_tokenizer = m->has_tokenizer,
     };
 }

@@ -72,6 +72,7 @@ struct hone_model {
     pthread_mutex_t vocab_mu;
     hn_vocab *vocab;                 /* guarded by vocab_mu until set, then immutable */
     hone_error vocab_err;            /* guarded by vocab_mu */
+    uint64_t fingerprint;            /* of the directory, 0 until asked for; guarded by vocab_mu */
     bool vocab_tried;                /* guarded by vocab_mu */
 };
 
