@@ -18,6 +18,8 @@ typedef struct hn_weight {
     hn_type type;
     int64_t n_in, n_out;
     size_t row_bytes;
+    const void *packed; /* the same numbers in groups of HN_PACK_ROWS rows (quant/pack.h), or NULL */
+    size_t group_bytes;
 } hn_weight;
 
 /* Activations [n_tok, n] to be multiplied with: f32, and the block forms that the

@@ -238,6 +238,11 @@ static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, fl
                 .x_stride = hn_act_row_bytes(kind, a->n), .n_in = w->n_in, .n_col = a->n_tok, .r0 = r0, .r1 = r1,
                 .panel = c->panels + (uint64_t)thread * c->panel_floats };
     hn_matmul_fn *fn = c->k->matmul[w->type];
+    if (w->packed && c->k->packed[w->type]) { /* chunks are whole groups */
+        fn = c->k->packed[w->type];
+        m.w = w->packed;
+        m.w_stride = w->group_bytes;
+    }
     if (fn) {
         fn(&m);
         return;

@@ -13,6 +13,8 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     dst->name = src->name;
     for (int t = 0; t < HN_TYPE_COUNT; t++)
         if (src->matmul[t]) dst->matmul[t] = src->matmul[t];
+    for (int t = 0; t < HN_TYPE_COUNT; t++)
+        if (src->packed[t]) dst->packed[t] = src->packed[t];
     if (src->quantize256) dst->quantize256 = src->quantize256;
     if (src->quantize32) dst->quantize32 = src->quantize32;
     if (src->rms_norm) dst->rms_norm = src->rms_norm;
@@ -44,8 +46,8 @@ const hn_kernels *hn_kernels_get(hn_cpu_level level)
 hn_act_kind hn_act_kind_of(hn_type t)
 {
     switch (t) {
-    case HN_Q4_K: case HN_Q5_K: case HN_Q6_K: return HN_ACT_Q256;
-    case HN_Q4_0: case HN_Q5_0: case HN_Q8_0: return HN_ACT_Q32;
+    case HN_Q4_K: case HN_Q5_K: case HN_Q6_K: case HN_IQ4_XS: return HN_ACT_Q256;
+    case HN_Q4_0: case HN_Q5_0: case HN_Q8_0: case HN_IQ4_NL: return HN_ACT_Q32;
     default: return HN_ACT_F32;
     }
 }
