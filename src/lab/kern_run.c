@@ -11,7 +11,7 @@
 
 enum {
     CHECK_ROWS = 8, CHECK_COLS = 4, PREFILL_TOKENS = 512,
-    CACHES = 4,                /* rotated data, in last-level caches */
+    CACHES = 8,                /* rotated data, in last-level caches */
     MIN_ROTATED = 64 << 20,
     EPOCH_NS = 2000000,        /* a sample takes at least this long */
     MAX_COPIES = 1 << 16
