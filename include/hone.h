@@ -56,8 +56,9 @@ HONE_API const char *hone_status_name(hone_status s); /* "HONE_E_ARG" … */
 typedef struct hone_context hone_context;
 
 typedef struct hone_context_params {
-    int32_t n_threads; /* 0: one per usable core */
-    const char *cpu;   /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512" */
+    int32_t n_threads;       /* 0: one per usable core */
+    const char *cpu;         /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512" */
+    int32_t n_threads_batch; /* for batches of more than 4 tokens, as prompts are; 0: n_threads */
 } hone_context_params;
 
 /* One context runs one call at a time; use one per concurrent caller.
@@ -66,6 +67,7 @@ HONE_API hone_status hone_context_new(hone_context **out, const hone_context_par
 HONE_API void hone_context_free(hone_context *ctx);
 HONE_API const char *hone_context_cpu(const hone_context *ctx); /* level in use */
 HONE_API int32_t hone_context_threads(const hone_context *ctx);
+HONE_API int32_t hone_context_threads_batch(const hone_context *ctx);
 
 /* ---- GGUF files: inspection ----------------------------------------------- */
 

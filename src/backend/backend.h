@@ -43,6 +43,9 @@ typedef struct hn_kv {
     bool f16;
 } hn_kv;
 
+/* Up to so many columns a product is bound by reading its weights. */
+enum { HN_FEW_TOKENS = 4 };
+
 /* Where each row of a batch belongs. */
 typedef struct hn_row {
     int32_t token, seq;

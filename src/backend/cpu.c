@@ -283,7 +283,7 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
  * streams are fetched best, small ones last, so that nobody waits long for the last. */
 static int cut(cpu_backend *c, const hn_product *p, int n, int64_t n_tok)
 {
-    bool many = n_tok > 4;
+    bool many = n_tok > HN_FEW_TOKENS;
     int64_t unit = many ? HN_PANEL_ROWS : MIN_ROWS, most = many ? PREFILL_ROWS : INT32_MAX, left = 0;
     for (int i = 0; i < n; i++) left += p[i].w->n_out;
     while (left / unit > MAX_CHUNKS / 2) unit *= 2;
@@ -291,7 +291,7 @@ static int cut(cpu_backend *c, const hn_product *p, int n, int64_t n_tok)
     int n_chunk = 0;
     for (int i = 0; i < n; i++)
         for (int64_t r = 0; r < p[i].w->n_out;) {
-            int64_t rows = left / (2 * c->n_threads) / unit * unit;
+            int64_t rows = left / (2 * hn_pool_active(c->pool)) / unit * unit;
             rows = rows < unit ? unit : rows > most ? most : rows;
             rows = rows < p[i].w->n_out - r ? rows : p[i].w->n_out - r;
             c->chunks[n_chunk++] = (mm_chunk){ i, (int32_t)r, (int32_t)(r + rows) };

@@ -169,6 +169,7 @@ static int run_child(bench *b, const char *mode, hn_child *out)
     ARG("--model=%s", hn_opts_str(o, "model"));
     if (hn_opts_str(o, "pre")) ARG("--pre=%s", hn_opts_str(o, "pre"));
     if (hn_opts_given(o, "threads")) ARG("--threads=%d", hn_opts_i32(o, "threads"));
+    if (hn_opts_given(o, "threads-batch")) ARG("--threads-batch=%d", hn_opts_i32(o, "threads-batch"));
     if (hn_opts_str(o, "cpu")) ARG("--cpu=%s", hn_opts_str(o, "cpu"));
     ARG("--chunk=%d", hn_opts_i32(o, "chunk"));
     ARG("--kv=%s", hn_opts_str(o, "kv"));

@@ -260,6 +260,7 @@ static int print_json(job *j)
     json_object_set_new(o, "seed", json_integer((json_int_t)j->seed));
     json_object_set_new(o, "cpu", json_string(hone_context_cpu(j->ctx)));
     json_object_set_new(o, "threads", json_integer(hone_context_threads(j->ctx)));
+    json_object_set_new(o, "threads_batch", json_integer(hone_context_threads_batch(j->ctx)));
     return hn_json_print(o);
 }
 
