@@ -6,7 +6,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_REPLACEMENT = 256 }; /* bytes; a map must not blow texts up. NFKC's longest has 33 */
+enum {
+    MAX_REPLACEMENT = 256, /* bytes; a map must not blow texts up. NFKC's longest has 33 */
+    MAX_STEPS = 160, FREE_STEPS = 1 << 20 /* of the trie: for every byte of text, and for any text. SentencePiece's tokens have at most
+                                           * 16 characters, 48 steps for a byte that begins one; other vocabularies must not hang */
+};
 
 /* ---- precompiled map ---------------------------------------------------------------------- */
 
@@ -214,16 +218,30 @@ static hone_status put_path(const hn_vocab *v, const window *w, size_t end, bool
     return HONE_OK;
 }
 
-static hone_status segment(const hn_vocab *v, const char *s, size_t len, window *w, hn_ids *out, hone_error *err)
+static hone_status too_many(const hn_vocab *v, size_t n_source, hone_error *err)
+{
+    uint32_t longest = 0;
+    for (uint32_t i = 0; i < v->all.n; i++) {
+        uint32_t n = v->off[v->all.ids[i] + 1] - v->off[v->all.ids[i]];
+        if (n > longest) longest = n;
+    }
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "text of %zu bytes: the vocabulary's tokens of up to %u bytes, and its normalisation map, need more than %d steps for each of them; "
+                   "expected tokens of a few characters", n_source, longest, MAX_STEPS);
+}
+
+/* s: a normalised text that had n_source bytes. */
+static hone_status segment(const hn_vocab *v, const char *s, size_t len, size_t n_source, window *w, hn_ids *out, hone_error *err)
 {
     const hn_trie_node *t = v->trie.node;
+    uint64_t steps = 0, most = (uint64_t)n_source * MAX_STEPS + FREE_STEPS;
     bool unk = false;
     double score = 0; /* of the best path to i */
     for (size_t i = 0; i < len;) {
         size_t n = char_len(s + i, len - i);
         bool single = false, ok = true;
         uint32_t at = 0;
-        for (size_t k = i; ok && k < len;) {
+        size_t k = i;
+        while (ok && k < len) {
             uint32_t child = (t[at].base & ~HN_TRIE_END) ^ (unsigned char)s[k++];
             if (t[child].check != at) break;
             at = child;
@@ -232,6 +250,7 @@ static hone_status segment(const hn_vocab *v, const char *s, size_t len, window 
             single |= k - i == n;
             ok = offer(w, k, i, score + (v->score && v->type[id] != HN_TOK_USER ? (double)v->score[id] : 0.0), id);
         }
+        if ((steps += k - i) > most) return too_many(v, n_source, err);
         if (ok && !single) ok = offer(w, i + n, i, score + (double)v->unk_score, v->unk);
         if (!ok) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: %zu positions", len);
         i += n;
@@ -251,7 +270,7 @@ hone_status hn_ugm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *
     window w = { 0 };
     if (!(t.s = malloc(t.cap))) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: normalised text of %zu bytes", len);
     hone_status st = normalise(v, &t, s, len, err);
-    if (st == HONE_OK) st = segment(v, t.s, t.n, &w, out, err);
+    if (st == HONE_OK) st = segment(v, t.s, t.n, len, &w, out, err);
     free(t.s);
     free(w.b);
     return st;
