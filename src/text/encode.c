@@ -32,6 +32,8 @@ typedef struct work {
     cached *cache; /* NULL: not in use */
     size_t cap_cache, cache_mask;
     size_t out_base; /* cached.out counts from here */
+    hn_spans *spans;  /* NULL: nobody asks for them … */
+    const char *from; /* … else they count from here until the fragment is done */
 } work;
 
 #define NOMEM(w) HN_FAIL((w)->err, HONE_E_NOMEM, "tokenizer: working memory")
@@ -67,6 +69,14 @@ static inline hone_status put(work *w, int32_t id)
     return HONE_OK;
 }
 
+/* The same for a token that stands for len bytes at s. */
+static inline hone_status put_at(work *w, int32_t id, const char *s, size_t len)
+{
+    hone_status st = put(w, id);
+    if (__builtin_expect(w->spans != NULL, 0) && st == HONE_OK) st = hn_spans_put(w->spans, (size_t)(s - w->from), (size_t)(s - w->from) + len, w->err);
+    return st;
+}
+
 /* ---- heap --------------------------------------------------------------------------------- */
 
 static bool heap_push(work *w, entry e)
@@ -99,7 +109,7 @@ static hone_status start_cache(work *w, size_t fragment_bytes)
     size_t n = 32;
     w->cache_mask = 0;
     w->out_base = w->out->n;
-    if (fragment_bytes < CACHE_MIN) return HONE_OK;
+    if (fragment_bytes < CACHE_MIN || w->spans) return HONE_OK;
     while (n < CACHE_MAX && n * CACHE_SHARE < fragment_bytes) n *= 2;
     if (!RESERVE(w, cache, n, false)) return NOMEM(w);
     memset(w->cache, 0, n * sizeof *w->cache);
@@ -119,7 +129,7 @@ static inline hone_status known_word(work *w, const char *s, size_t off, size_t 
     size_t at = w->out->n;
     if (id >= 0) {
         uint8_t whole = __atomic_load_n(&v->whole[id], __ATOMIC_RELAXED);
-        if (whole == HN_WHOLE_YES || v->ignore_merges) return put(w, id);
+        if (whole == HN_WHOLE_YES || v->ignore_merges) return put_at(w, id, s + off, len);
         if (whole == HN_WHOLE_UNKNOWN) {
             hone_status st = fn(w, s + off, len);
             bool yes = w->out->n == at + 1 && w->out->data[at] == id;
@@ -168,11 +178,11 @@ static hone_status spm_put(work *w, const char *s, size_t len)
 {
     const hn_vocab *v = w->v;
     int32_t id = hn_vocab_find(v, s, len);
-    if (id >= 0) return put(w, id);
+    if (id >= 0) return put_at(w, id, s, len);
     for (size_t i = 0; i < len; i++) {
         id = v->byte_id[(unsigned char)s[i]];
         if (id < 0) id = v->unk; /* a vocabulary without byte tokens */
-        hone_status st = id >= 0 ? put(w, id) : HONE_OK;
+        hone_status st = id >= 0 ? put_at(w, id, s + i, 1) : HONE_OK;
         if (st != HONE_OK) return st;
     }
     return HONE_OK;
@@ -294,6 +304,7 @@ static hone_status spm_fragment(work *w, const char *s, size_t len)
         }
     }
     if (n > INT32_MAX) return HN_FAIL(w->err, HONE_E_ARG, "text of %zu bytes, expected at most 2 GiB without spaces or 700 MB of spaces", len);
+    w->from = b;
     hone_status st = start_cache(w, n);
     for (size_t a = 0, i; st == HONE_OK && a < n; a = i) {
         i = spm_word_end(w->v, b, a, n);
@@ -333,8 +344,13 @@ static hone_status bpe_short(work *w, const unsigned char *s, size_t n)
         if (best + 1 < n) rank[best] = pair_rank(v, id[best], id[best + 1], &to[best]);
     }
     for (size_t i = 0; i < n; i++) {
-        hone_status st = id[i] >= 0 ? put(w, id[i]) : HONE_OK; /* a byte the vocabulary lacks is dropped */
-        if (st != HONE_OK) return st;
+        size_t len = 1;
+        if (id[i] >= 0) {
+            hn_vocab_text(v, id[i], &len);
+            hone_status st = put_at(w, id[i], (const char *)s, len);
+            if (st != HONE_OK) return st;
+        } /* else a byte the vocabulary lacks, which is dropped */
+        s += len;
     }
     return HONE_OK;
 }
@@ -375,8 +391,13 @@ static hone_status bpe_word(work *w, const char *s, size_t n)
         if (!bpe_push(w, a->prev) || !bpe_push(w, left)) return NOMEM(w);
     }
     for (int32_t i = 0; i >= 0; i = y[i].next) {
-        hone_status st = (int32_t)y[i].off >= 0 ? put(w, (int32_t)y[i].off) : HONE_OK;
-        if (st != HONE_OK) return st;
+        size_t len = 1;
+        if ((int32_t)y[i].off >= 0) {
+            hn_vocab_text(v, (int32_t)y[i].off, &len);
+            hone_status st = put_at(w, (int32_t)y[i].off, s, len);
+            if (st != HONE_OK) return st;
+        }
+        s += len;
     }
     return HONE_OK;
 }
@@ -399,6 +420,7 @@ static hone_status bpe_fragment(work *w, const char *s, size_t len)
         for (size_t i = 0; i < n; i++) len += hn_utf8_put(w->buf + len, HN_CP(x[i]));
         s = w->buf;
     }
+    w->from = s;
     hn_pre_split(w->v->pre, x, n);
     hone_status st = start_cache(w, len);
     size_t a = 0, b = 0; /* bytes of the word */
@@ -432,7 +454,7 @@ static hone_status rwkv_long(work *w, const char *s, size_t len)
     for (size_t i = 0; i < len;) {
         const hn_match_token *t = &m->token[w->cps[i]];
         if (!w->cps[i]) return no_byte(w, s, i);
-        hone_status st = put(w, t->id);
+        hone_status st = put_at(w, t->id, s + i, t->len);
         if (st != HONE_OK) return st;
         i += t->len;
     }
@@ -454,7 +476,7 @@ static hone_status rwkv_fragment(work *w, const char *s, size_t len)
             if (t[at].base & HN_TRIE_END) best = at, best_end = k;
         }
         if (!best) return no_byte(w, s, i);
-        hone_status st = put(w, v->trie.id[best]);
+        hone_status st = put_at(w, v->trie.id[best], s + i, best_end - i);
         if (st != HONE_OK) return st;
         i = best_end;
     }
@@ -573,15 +595,58 @@ static void choose_hits(const hn_vocab *v, unsigned cls, const char *s, size_t l
     if (h->n > 1) qsort(d, h->n, sizeof *d, by_place);
 }
 
-static hone_status raw_fragment(work *w, const char *s, size_t len)
+/* ---- where tokens come from ------------------------------------------------------------------------ */
+
+/* Bytes [i, i + n) of the text are [at, at + used) of what SentencePiece or BPE divides; same: byte by byte. */
+typedef struct unit { size_t i, n, at, used; bool same; } unit;
+
+static void next_unit(hn_vocab_kind kind, const char *s, size_t len, unit *u)
 {
-    switch (w->v->kind) {
-    case HN_VOCAB_SPM: return spm_fragment(w, s, len);
-    case HN_VOCAB_BPE: return bpe_fragment(w, s, len);
-    case HN_VOCAB_WPM: return hn_wpm_encode(w->v, s, len, w->out, w->err);
-    case HN_VOCAB_UGM: return hn_ugm_encode(w->v, s, len, w->out, w->err);
-    default: return rwkv_fragment(w, s, len);
+    u->i += u->n;
+    u->at += u->used;
+    if (kind == HN_VOCAB_SPM) {
+        u->n = 1;
+        u->same = s[u->i] != ' ';
+        u->used = u->same ? 1 : 3;
+    } else {
+        u->same = hn_utf8_next((const unsigned char *)s + u->i, len - u->i, &u->n) >= 0;
+        u->used = u->same ? u->n : 3; /* U+FFFD */
     }
+}
+
+/* Turns the spans that a raw fragment added, which count bytes of what was divided, into spans of the text. */
+static void place_spans(work *w, size_t first, const char *s, size_t len, size_t base)
+{
+    hn_spans *p = w->spans;
+    hn_vocab_kind kind = w->v->kind;
+    if (kind == HN_VOCAB_SPM || (kind == HN_VOCAB_BPE && w->from != s)) {
+        unit u = { .used = kind == HN_VOCAB_SPM && w->v->space_prefix ? 3 : 0 };
+        for (size_t k = first; k < p->n; k++) {
+            hone_span *t = &p->data[k];
+            while (u.at + u.used <= t->begin && u.i + u.n < len) next_unit(kind, s, len, &u);
+            size_t begin = u.same ? u.i + t->begin - u.at : u.i;
+            while (u.at + u.used < t->end && u.i + u.n < len) next_unit(kind, s, len, &u);
+            *t = (hone_span){ begin, u.same ? u.i + t->end - u.at : u.i + u.n };
+        }
+    }
+    for (size_t k = first; k < p->n; k++) p->data[k].begin += base, p->data[k].end += base;
+}
+
+/* text + base: s. */
+static hone_status raw_fragment(work *w, const char *s, size_t len, size_t base)
+{
+    hone_status st;
+    size_t first = w->spans ? w->spans->n : 0;
+    w->from = s;
+    switch (w->v->kind) {
+    case HN_VOCAB_SPM: st = spm_fragment(w, s, len); break;
+    case HN_VOCAB_BPE: st = bpe_fragment(w, s, len); break;
+    case HN_VOCAB_WPM: st = hn_wpm_encode(w->v, s, len, w->out, w->spans, w->err); break;
+    case HN_VOCAB_UGM: st = hn_ugm_encode(w->v, s, len, w->out, w->spans, w->err); break;
+    default: st = rwkv_fragment(w, s, len);
+    }
+    if (w->spans && st == HONE_OK) place_spans(w, first, s, len, base);
+    return st;
 }
 
 static hone_status all_fragments(work *w, const char *s, size_t len, bool special, const hone_span *input, size_t n_input)
@@ -592,7 +657,7 @@ static hone_status all_fragments(work *w, const char *s, size_t len, bool specia
     hone_status st = HONE_OK;
     unsigned cls = special ? HN_MARK_ANY : HN_MARK_USER;
     if (!find_hits(v, cls, s, len, input, n_input, &h)) st = NOMEM(w);
-    else if (!h.n) st = raw_fragment(w, s, len);
+    else if (!h.n) st = raw_fragment(w, s, len, 0);
     else if (!(past = calloc(len, sizeof *past))) st = NOMEM(w);
     else {
         choose_hits(v, cls, s, len, &h, past);
@@ -601,8 +666,9 @@ static hone_status all_fragments(work *w, const char *s, size_t len, bool specia
             size_t end = k < h.n ? h.data[k].end - h.data[k].len : len, b = i;
             while (b < end && past[b]) b++; /* swallowed by the token on the left … */
             for (i = b; i < end && !past[i];) i++; /* … and by the one on the right */
-            if (i > b) st = raw_fragment(w, s + b, i - b);
-            if (st == HONE_OK && k < h.n) st = put(w, h.data[k].id);
+            if (i > b) st = raw_fragment(w, s + b, i - b, b);
+            w->from = s;
+            if (st == HONE_OK && k < h.n) st = put_at(w, h.data[k].id, s + h.data[k].end - h.data[k].len, h.data[k].len);
             if (k < h.n) i = h.data[k].end;
         }
     }
@@ -611,27 +677,44 @@ static hone_status all_fragments(work *w, const char *s, size_t len, bool specia
     return st;
 }
 
-hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err)
+static hone_status encode(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input, hn_ids *out,
+                          hn_spans *spans, hone_error *err)
 {
-    return hn_vocab_encode_spans(v, text, len, flags, NULL, 0, out, err);
-}
-
-hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input,
-                                  hn_ids *out, hone_error *err)
-{
-    work w = { .v = v, .out = out, .err = err };
+    work w = { .v = v, .out = out, .err = err, .spans = spans, .from = text };
     size_t n_before = out->n;
     hone_status st = HONE_OK;
     if (len > INT32_MAX / 2) return HN_FAIL(err, HONE_E_ARG, "text of %zu bytes, expected at most %d", len, INT32_MAX / 2);
-    if (flags & HONE_TOK_ADD && v->add_bos && v->bos >= 0) st = put(&w, v->bos);
+    if (flags & HONE_TOK_ADD && v->add_bos && v->bos >= 0) st = put_at(&w, v->bos, text, 0);
     if (st == HONE_OK && len) st = all_fragments(&w, text, len, flags & HONE_TOK_SPECIAL, input, n_input);
     int32_t last = v->kind == HN_VOCAB_WPM ? v->sep : v->eos;
-    if (st == HONE_OK && flags & HONE_TOK_ADD && v->add_eos && last >= 0) st = put(&w, last);
+    w.from = text;
+    if (st == HONE_OK && flags & HONE_TOK_ADD && v->add_eos && last >= 0) st = put_at(&w, last, text + len, 0);
     free(w.syms);
     free(w.heap);
     free(w.cps);
     free(w.buf);
     free(w.cache);
     if (st != HONE_OK) out->n = n_before;
+    return st;
+}
+
+hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err)
+{
+    return encode(v, text, len, flags, NULL, 0, out, NULL, err);
+}
+
+hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input,
+                                  hn_ids *out, hone_error *err)
+{
+    return encode(v, text, len, flags, input, n_input, out, NULL, err);
+}
+
+hone_status hn_vocab_locate(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_span **spans, hone_error *err)
+{
+    hn_spans list = { 0 };
+    *spans = NULL;
+    hone_status st = encode(v, text, len, flags, NULL, 0, out, &list, err);
+    if (st != HONE_OK) free(list.data);
+    else *spans = list.data;
     return st;
 }

@@ -241,14 +241,29 @@ static inline hone_status hn_ids_put(hn_ids *out, int32_t id, hone_error *err)
     return HONE_OK;
 }
 
+/* Bytes that tokens came from. */
+typedef struct hn_spans { hone_span *data; size_t n, cap; } hn_spans;
+static inline hone_status hn_spans_put(hn_spans *p, size_t begin, size_t end, hone_error *err)
+{
+    if (p->n == p->cap) {
+        size_t cap = p->cap * 2 + 64;
+        hone_span *q = cap > SIZE_MAX / sizeof *q ? NULL : realloc(p->data, cap * sizeof *q);
+        if (!q) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: places of %zu tokens", cap);
+        p->data = q;
+        p->cap = cap;
+    }
+    p->data[p->n++] = (hone_span){ begin, end };
+    return HONE_OK;
+}
+
 /* ---- WordPiece and Unigram -------------------------------------------------------------- */
 
 /* Their own keys; called when tokens, types, scores, special lists and v->bos … v->unk are there. */
 hone_status hn_wpm_load(hn_vocab *v, const hn_gguf *g, hone_error *err);
 hone_status hn_ugm_load(hn_vocab *v, const hn_gguf *g, hone_error *err);
-/* Appends the ids of one raw fragment. */
-hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hone_error *err);
-hone_status hn_ugm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hone_error *err);
+/* Appends the ids of one raw fragment and, if spans is not NULL, the bytes of s that each came from. */
+hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hn_spans *spans, hone_error *err);
+hone_status hn_ugm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hn_spans *spans, hone_error *err);
 
 static inline const hn_merge *hn_vocab_merge(const hn_vocab *v, int32_t left, int32_t right)
 {
