@@ -168,6 +168,12 @@ HONE_API void hone_free(void *p);
 
 typedef struct hone_span { size_t begin, end; } hone_span; /* bytes [begin, end) of a text */
 
+/* As hone_tokenize; *spans, malloc'ed as well: for each id the bytes of text it came from. They ascend; what
+ * was added stands nowhere (begin == end). Several tokens of one character that a tokenizer normalises or
+ * spells in bytes have all of it; what it drops belongs to no token, or to the one around it. */
+HONE_API hone_status hone_tokenize_spans(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, hone_span **spans,
+                                         size_t *n, hone_error *err);
+
 /* Streaming decode: bytes of tokens in, complete characters out. Holds back an
  * unfinished UTF-8 sequence and any prefix of a stop string. */
 typedef struct hone_stream hone_stream;
