@@ -208,14 +208,22 @@ static void origins(void **state)
     origin("{{ s ~ 1 ~ s }}", "[ab  Cd]1[ab  Cd]");
     origin("{{ ('<' + s + '>')[0:4] }}|{{ ('<' + s + '>')[::-1] }}|{{ ('<' + s + '>')|upper }}", "<[ab ]|>[dC  ba]<|<[AB  CD]>");
     origin("{{ (' ' + p + '.')|trim }}|{{ p|trim }}|{{ p.strip() + '!' }}", "[x ].|[x]|[x]!");
-    origin("{{ s|replace('b', 'X') }}|{{ 'aXb'|replace('X', s) }}|{{ 'a-b'.replace('-', n|string) }}", "[a]X[  Cd]|a[ab  Cd]b|a5b");
+    origin("{{ s|replace('b', 'X') }}|{{ 'aXb'|replace('X', s) }}|{{ 'a-b'.replace('-', n|string) }}", "[a]X[  Cd]|a[ab  Cd]b|a[5]b");
     origin("{{ s.split(' ')|join('+') }}|{{ l|join(',') }}", "[ab]++[Cd]|[one],[two]");
     origin("{% for c in '<' + l[0] %}{{ c }}.{% endfor %}", "<.[o].[n].[e].");
     origin("{% set x %}<{{ s }}>{% endset %}{{ x|length }}{{ x }}", "8<[ab  Cd]>");
     origin("{% macro m(a) %}({{ a }}){% endmacro %}{{ m(s)|upper }}", "([AB  CD])");
     origin("{{ d|tojson }}|{{ {'a': 1}|tojson }}|{{ ['x', s]|tojson }}", "[{\"k\": \"v\"}]|{\"a\": 1}|[[\"x\", \"ab  Cd\"]]");
     origin("{{ d }}|{{ l }}", "{'[k]': '[v]'}|['[one]', '[two]']");
-    origin("{{ n }}|{{ n + 1 }}|{{ s|length }}", "5|6|6");
+    /* numbers that came from input: their digits could complete <|12|> */
+    origin("{{ n }}|{{ n + 1 }}|{{ s|length }}|{{ -n }}|{{ n|abs }}|{{ n / 2 }}|{{ [n, 1] }}", "[5]|[6]|6|[-5]|[5]|[2.5]|[[5], 1]");
+    origin("{{ '<|%d|>' % n }}{{ '%5.1f' % n }}{{ '{:,}'.format(n * 1000) }}{{ '%c' % (n + 60) }}{{ '5'|int }}{{ j[0:0]|int }}{{ (n|string)|float }}",
+           "<|[5]|>  [5.05],[000A]50[5.0]");
+    origin("{{ [1, n]|tojson }}{{ [1]|tojson(separators=(s, ':')) }}{{ [1, 2]|tojson(indent=p) }}", "[[1, 5][1][\n x 1,\n x 2\n]]");
+    /* characters to fill with */
+    origin("{{ 'a'.ljust(3, s[0]) }}{{ 'a'.rjust(3, s[1]) }}{{ 'a'.center(3, l[0][0]) }}{{ ('{:' ~ s[0] ~ '>3}').format('x') }}{{ 'a'.rjust(3, '-') }}",
+           "a[aabb]a[o]a[oaa]x--a");
+    origin("{{ (s|safe) + '<' }}{{ ('<'|safe) + '&' ~ s }}{{ (s|safe).replace('b', '<') }}", "[ab  Cd]&lt;<&amp;[ab  Cda]&lt;[  Cd]");
     origin("{{ '%s=%5s|' % (s, 'q') }}{{ '{}:{:>4}'.format(s, 'q') }}", "[ab  Cd]=    q|[ab  Cd]:   q");
     origin("{{ '%s' | format(s) }}{{ (s + '%s') % 'q' }}", "[ab  Cdab  Cd]q");
     origin("{{ bos_token }}{{ messages[0].role }}{{ messages[0].content }}{{ messages[1].role }}", "<s>user[hiim_end]");
