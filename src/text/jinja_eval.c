@@ -21,6 +21,7 @@ static hn_jscope *scope_new(hn_jrun *r, hn_jscope *up)
 
 static void scope_set(hn_jrun *r, hn_jscope *s, uint32_t sym, hn_jval v)
 {
+    hn_jj_charge(r, s->n / 16);
     for (size_t i = 0; i < s->n; i++)
         if (s->slot[i].sym == sym) {
             s->slot[i].v = v;

@@ -50,6 +50,11 @@ hn_jval hn_jj_parse_json(hn_jrun *r, const hn_jstr *s)
     hn_jj_bytes(r, s->len * 32); /* a tree takes many times the room of its text */
     if (s->len > r->c.lim.memory_bytes / 32) HN_JFAIL(r, "from_json: %zu bytes of JSON are too many here", s->len);
     r->tree = json_loadb(s->p, s->len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+    if (!r->tree) { /* jansson does not say when memory was what it lacked: it is asked again */
+        json_error_t again;
+        r->tree = json_loadb(s->p, s->len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &again);
+        if (r->tree || again.line < 0) hn_jj_fail(HN_JC(r), HONE_E_NOMEM, r->c.pos, "from_json: out of memory");
+    }
     if (!r->tree) HN_JFAIL(r, "from_json: line %d column %d: %s", e.line, e.column, HN_ESC(e.text, strlen(e.text)));
     bool before = r->json_input;
     r->json_input = hn_js_any_input(s);

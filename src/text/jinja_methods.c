@@ -56,7 +56,7 @@ static bool char_range(hn_jrun *r, const hn_jstr *s, hn_jval from, hn_jval to, s
     if (i > e) return false;
     *x = hn_js_offset(s, (size_t)i);
     *y = hn_js_offset(s, (size_t)e);
-    hn_jj_bytes(r, s->len);
+    if (s->n_char != s->len) hn_jj_charge(r, (*x + *y) / 4);
     return true;
 }
 
@@ -90,6 +90,7 @@ static int64_t find(hn_jrun *r, const hn_jstr *s, hn_jval *a, bool right)
     const hn_jstr *w = want_str(r, a[0], "what to find");
     if (!char_range(r, s, a[1], a[2], &x, &y)) return -1;
     if (right) hn_js_charge_rfind(r, s, w);
+    else hn_js_charge_find(r, s, w);
     size_t k = right ? hn_js_rfind(s, x, y, w) : hn_js_find(s, x, y, w);
     return k == SIZE_MAX ? -1 : (int64_t)hn_js_chars(r, hn_js_part(r, s, 0, k));
 }
@@ -147,7 +148,7 @@ M(s_partition)
 {
     const hn_jstr *w = want_str(r, a[0], "separator");
     if (!w->len) HN_JFAIL(r, "empty separator");
-    hn_jj_bytes(r, S->len);
+    hn_js_charge_find(r, S, w);
     size_t k = hn_js_find(S, 0, S->len, w);
     return k == SIZE_MAX ? three(r, S, S->len, S->len) : three(r, S, k, k + w->len);
 }

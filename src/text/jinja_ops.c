@@ -121,7 +121,7 @@ bool hn_jj_contains(hn_jrun *r, hn_jval in, hn_jval x)
     case HN_J_STR:
         if (x.kind == HN_J_UNDEF) hn_jv_fail_undef(r, x);
         if (x.kind != HN_J_STR) HN_JFAIL(r, "'in <string>' requires string as left operand, not %s", hn_jv_type(x));
-        hn_jj_bytes(r, in.u.s->len);
+        hn_js_charge_find(r, in.u.s, x.u.s);
         return hn_js_find(in.u.s, 0, in.u.s->len, x.u.s) != SIZE_MAX;
     case HN_J_DICT: return hn_jd_get(r, in.u.d, x) != NULL;
     case HN_J_LIST: case HN_J_TUPLE:
@@ -206,7 +206,7 @@ static hn_jval item(hn_jrun *r, hn_jval v, hn_jval key)
     if (i < 0 || i >= n) return HN_JNIL;
     if (v.kind != HN_J_STR) return v.u.l->v[i];
     size_t used, off = hn_js_offset(v.u.s, (size_t)i);
-    if (v.u.s->n_char != v.u.s->len) hn_jj_bytes(r, off);
+    if (v.u.s->n_char != v.u.s->len) hn_jj_charge(r, off / 4);
     hn_jj_cp(v.u.s->p + off, v.u.s->len - off, &used);
     return HN_JSTR(hn_js_part(r, v.u.s, off, used));
 }
@@ -276,7 +276,7 @@ hn_jval hn_jj_slice(hn_jrun *r, hn_jval v, hn_jval from, hn_jval to, hn_jval ste
     e = e < lo ? lo : e > hi ? hi : e;
     if (v.kind == HN_J_STR && d == 1) {
         size_t x = hn_js_offset(v.u.s, (size_t)a), y = e > a ? hn_js_offset(v.u.s, (size_t)e) : x;
-        hn_jj_bytes(r, y);
+        if (v.u.s->n_char != v.u.s->len) hn_jj_charge(r, (x + y) / 4); /* counted from the front */
         return HN_JSTR(hn_js_part(r, v.u.s, x, y - x));
     }
     size_t all;

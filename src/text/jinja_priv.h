@@ -314,6 +314,7 @@ hn_jlist *hn_js_split(hn_jrun *r, const hn_jstr *s, const hn_jstr *sep, int64_t 
 hn_jlist *hn_js_lines(hn_jrun *r, const hn_jstr *s, bool keep); /* keep: with their line breaks */
 size_t hn_js_find(const hn_jstr *s, size_t from, size_t end, const hn_jstr *what); /* SIZE_MAX: not there */
 size_t hn_js_rfind(const hn_jstr *s, size_t from, size_t end, const hn_jstr *what); /* after: */
+void hn_js_charge_find(hn_jrun *r, const hn_jstr *s, const hn_jstr *what);  /* before searches in s */
 void hn_js_charge_rfind(hn_jrun *r, const hn_jstr *s, const hn_jstr *what);
 hn_jstr *hn_js_pad(hn_jrun *r, const hn_jstr *s, int64_t width, uint32_t fill, bool fill_input, int side); /* side: where the text goes; 0: middle */
 hn_jstr *hn_js_repeat(hn_jrun *r, const hn_jstr *s, int64_t times);

@@ -110,7 +110,7 @@ hn_jstr *hn_js_strip(hn_jrun *r, const hn_jstr *s, const hn_jstr *chars, int sid
         if (used != e - k || !in_set(chars, cp, s->p + k, used)) break;
         e = k;
     }
-    hn_jj_bytes(r, s->len - (e - a));
+    hn_jj_charge(r, 1 + (s->len - (e - a)) / 4); /* character by character */
     return hn_js_part(r, s, a, e - a);
 }
 
@@ -134,6 +134,9 @@ size_t hn_js_rfind(const hn_jstr *s, size_t from, size_t end, const hn_jstr *wha
     return SIZE_MAX;
 }
 
+/* What a search in s costs: a long needle is looked at closely beforehand. */
+void hn_js_charge_find(hn_jrun *r, const hn_jstr *s, const hn_jstr *what) { hn_jj_charge(r, 1 + s->len / 32 + (what->len <= s->len ? what->len / 4 : 0)); }
+
 /* rfind compares at many places: pay for all of them beforehand. */
 void hn_js_charge_rfind(hn_jrun *r, const hn_jstr *s, const hn_jstr *what)
 {
@@ -144,7 +147,7 @@ hn_jstr *hn_js_replace(hn_jrun *r, const hn_jstr *s, const hn_jstr *old, const h
 {
     hn_jbuf b = { 0 };
     size_t at = 0;
-    hn_jj_bytes(r, s->len);
+    hn_js_charge_find(r, s, old);
     if (!old->len) { /* before every character and at the end */
         size_t used;
         for (; count != 0; count -= count > 0) {
@@ -235,6 +238,7 @@ hn_jlist *hn_js_split(hn_jrun *r, const hn_jstr *s, const hn_jstr *sep, int64_t 
     if (!sep) return split_space(r, s, max, from_right);
     if (!sep->len) HN_JFAIL(r, "empty separator");
     hn_jlist *l = hn_jl_new(r, 0);
+    hn_js_charge_find(r, s, sep);
     if (!from_right) {
         size_t at = 0;
         for (size_t k; max != 0 && (k = hn_js_find(s, at, s->len, sep)) != SIZE_MAX; max -= max > 0) {
