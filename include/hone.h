@@ -57,7 +57,8 @@ typedef struct hone_context hone_context;
 
 typedef struct hone_context_params {
     int32_t n_threads; /* 0: one per usable core */
-    const char *cpu;   /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512" */
+    const char *cpu;   /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512", on Arm
+                          "scalar" "neon" "neon_dotprod" "neon_i8mm" */
 } hone_context_params;
 
 /* One context runs one call at a time; use one per concurrent caller.
