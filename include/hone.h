@@ -57,7 +57,8 @@ typedef struct hone_context hone_context;
 
 typedef struct hone_context_params {
     int32_t n_threads;       /* 0: one per usable core */
-    const char *cpu;         /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512" */
+    const char *cpu;         /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512",
+                                on Arm "scalar" "neon" "neon_dotprod" "neon_i8mm" */
     int32_t n_threads_batch; /* for batches of more than 4 tokens, as prompts are; 0: n_threads */
 } hone_context_params;
 

@@ -68,9 +68,14 @@ void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk);
 
 /* ---- CPU ----------------------------------------------------------------------------- */
 
-typedef enum hn_cpu_level { HN_CPU_SCALAR = 0, HN_CPU_AVX2, HN_CPU_AVX512, HN_CPU_LEVELS } hn_cpu_level;
+/* Each level of an architecture includes those before it. */
+typedef enum hn_cpu_level {
+    HN_CPU_SCALAR = 0, HN_CPU_AVX2, HN_CPU_AVX512,
+    HN_CPU_NEON, HN_CPU_NEON_DOTPROD, HN_CPU_NEON_I8MM, HN_CPU_LEVELS
+} hn_cpu_level;
 const char *hn_cpu_level_name(hn_cpu_level l);
-bool hn_cpu_has(hn_cpu_level l);         /* CPUID and OS state */
+bool hn_cpu_built(hn_cpu_level l);       /* a level of this architecture */
+bool hn_cpu_has(hn_cpu_level l);         /* built, and the CPU and the system allow it */
 hn_cpu_level hn_cpu_best(void);
 /* name NULL: HONE_CPU, else the best. */
 hone_status hn_cpu_choose(hn_cpu_level *out, const char *name, hone_error *err);

@@ -6,21 +6,12 @@
  * worker that the system does not schedule delays nobody. Spinning is bounded, and
  * off when there are more threads than cores, since then a spinner burns the core
  * of the one it waits for. */
-#define _GNU_SOURCE
-#include "base/base.h"
+#include "base/os.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
-
-#if defined(__linux__)
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#endif
 
 enum { SPIN_NS = 30000, MAX_THREADS = 1024 };
 #define NO_CHUNK UINT32_MAX
@@ -58,22 +49,6 @@ static void cpu_relax(void)
 #endif
 }
 
-static void wait_on(_Atomic uint32_t *w, uint32_t seen)
-{
-#if defined(__linux__)
-    syscall(SYS_futex, w, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-#else
-    if (atomic_load(w) == seen) nanosleep(&(struct timespec){ 0, 50000 }, NULL);
-#endif
-}
-
-static void wake(_Atomic uint32_t *w, int n)
-{
-#if defined(__linux__)
-    syscall(SYS_futex, w, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
-#endif
-}
-
 /* Takes and runs one chunk of the current job; false if there is none. */
 static bool run_one(hn_pool *p, int32_t thread)
 {
@@ -89,7 +64,7 @@ static bool run_one(hn_pool *p, int32_t thread)
         /* success: the job cannot end before this chunk does, so fn and arg are its own */
         if (!atomic_compare_exchange_weak_explicit(&p->word, &w, w + 1, memory_order_acq_rel, memory_order_acquire)) continue;
         fn(arg, chunk, thread);
-        if (atomic_fetch_add(&p->done, 1) + 1 == total && atomic_load(&p->caller_sleeps)) wake(&p->done, 1);
+        if (atomic_fetch_add(&p->done, 1) + 1 == total && atomic_load(&p->caller_sleeps)) hn_os_wake(&p->done, 1);
         return true;
     }
 }
@@ -113,7 +88,7 @@ static void *worker_main(void *arg)
         if (work) continue;
         uint32_t epoch = atomic_load(&p->epoch);
         atomic_fetch_add(&p->sleepers, 1);
-        if (!has_work(p, me->index) && !atomic_load(&p->quit)) wait_on(&p->epoch, epoch);
+        if (!has_work(p, me->index) && !atomic_load(&p->quit)) hn_os_wait(&p->epoch, epoch);
         atomic_fetch_sub(&p->sleepers, 1);
     }
     return NULL;
@@ -161,7 +136,7 @@ void hn_pool_free(hn_pool *p)
     if (!p) return;
     atomic_store(&p->quit, true);
     atomic_fetch_add(&p->epoch, 1);
-    wake(&p->epoch, MAX_THREADS);
+    hn_os_wake(&p->epoch, MAX_THREADS);
     for (int32_t i = 0; i < p->n_threads - 1; i++)
         if (p->workers[i].started) pthread_join(p->workers[i].id, NULL);
     free(p->workers);
@@ -190,7 +165,7 @@ void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)
     if (atomic_load(&p->sleepers) > 0) {
         atomic_fetch_add(&p->epoch, 1);
         /* the system picks whom it wakes: all of them where only some may work */
-        wake(&p->epoch, n_active == p->n_threads && n_chunk - 1 < MAX_THREADS ? (int)(n_chunk - 1) : MAX_THREADS);
+        hn_os_wake(&p->epoch, n_active == p->n_threads && n_chunk - 1 < MAX_THREADS ? (int)(n_chunk - 1) : MAX_THREADS);
     }
     while (run_one(p, 0)) {}
     int64_t until = 0;
@@ -204,7 +179,7 @@ void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)
         }
         atomic_store(&p->caller_sleeps, 1);
         d = atomic_load(&p->done);
-        if (d != (uint32_t)n_chunk) wait_on(&p->done, d);
+        if (d != (uint32_t)n_chunk) hn_os_wait(&p->done, d);
         atomic_store(&p->caller_sleeps, 0);
     }
     atomic_store(&p->word, (gen + 1) << 32 | NO_CHUNK);
