@@ -107,8 +107,22 @@ typedef struct row_job {
 
 static void embed_row(void *arg, int64_t t, int32_t thread)
 {
+    enum { PIECE = 256 }; /* elements, a multiple of every packed type's block */
     row_job *j = arg;
-    j->ti->dequantize(j->y + t * j->weight->n_in, (const char *)j->weight->data + (size_t)j->rows[t].token * j->weight->row_bytes, j->weight->n_in);
+    const hn_weight *w = j->weight;
+    int64_t row = j->rows[t].token, n = w->n_in, be = j->ti->block_elems;
+    float *y = j->y + t * n;
+    if (!w->packed) {
+        j->ti->dequantize(y, (const char *)w->data + (size_t)row * w->row_bytes, n);
+        return;
+    }
+    _Alignas(64) char blocks[PIECE * sizeof(float)];
+    const char *group = (const char *)w->packed + (size_t)(row / HN_PACK_ROWS) * w->group_bytes;
+    for (int64_t k = 0; k < n; k += PIECE) {
+        int64_t m = n - k < PIECE ? n - k : PIECE;
+        hn_unpack_blocks(w->type, blocks, group, n, (int)(row % HN_PACK_ROWS), k / be, (k + m) / be);
+        j->ti->dequantize(y + k, blocks, m);
+    }
 }
 static void embed(hn_backend *b, float *y, const hn_weight *w, const hn_row *rows, int64_t n_tok)
 {

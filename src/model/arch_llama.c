@@ -36,6 +36,7 @@ static hn_weight rows_of(const hn_weight *w, int64_t first, int64_t n_out)
     v.data = (const char *)w->data + (size_t)first * w->row_bytes;
     v.bias = w->bias ? w->bias + first : NULL;
     v.n_out = n_out;
+    if (v.packed) v.packed = first % HN_PACK_ROWS ? NULL : (const char *)w->packed + (size_t)(first / HN_PACK_ROWS) * w->group_bytes; /* views begin with a group */
     return v;
 }
 
