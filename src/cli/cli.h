@@ -104,6 +104,7 @@ void hn_prompt_free(hn_prompt *p);
 
 const char *hn_cli_model_name(const hn_cli *cli); /* -m, fit for a message */
 int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* hn_group_model */
+const char *hn_cli_weights(const hone_model_info *info);                     /* "packed" or "plain" */
 int hn_cli_new_context(const hn_cli *cli, hone_context **out);  /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
 /* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */
 int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out);

@@ -89,7 +89,9 @@ static int child_sample(const hn_cli *cli, uint64_t t_spawn)
     if (rc == 0) {
         hn_mapped mapped;
         s.load_ms = load_ms;
-        if (hn_memory_mapped(&mapped, hn_opts_str(cli->opts, "model"))) {
+        hone_model_info info;
+        hone_model_get_info(e.m, &info);
+        if (hn_memory_mapped(&mapped, hn_opts_str(cli->opts, "model"), info.packed_path)) {
             s.mapped_mb = (double)mapped.mapped / 1e6;
             s.model_resident_mb = (double)mapped.resident / 1e6;
         }
@@ -144,6 +146,8 @@ typedef struct bench {
     char no_roof[1100];    /* "": peaks is the roof; else why there is none */
     double decode_share, prefill_share; /* of the roof; NaN: unknown */
     int32_t n_ctx_train;
+    char packed[4096]; /* the packed file in use, or "" */
+    char why[600];     /* in words */
 } bench;
 
 static void note(bench *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -172,6 +176,8 @@ static int run_child(bench *b, const char *mode, hn_child *out)
     ARG("--model=%s", hn_opts_str(o, "model"));
     if (hn_opts_str(o, "pre")) ARG("--pre=%s", hn_opts_str(o, "pre"));
     if (hn_opts_given(o, "threads")) ARG("--threads=%d", hn_opts_i32(o, "threads"));
+    if (hn_opts_given(o, "threads-batch")) ARG("--threads-batch=%d", hn_opts_i32(o, "threads-batch"));
+    if (hn_opts_str(o, "packed")) ARG("--packed=%s", hn_opts_str(o, "packed"));
     if (hn_opts_str(o, "cpu")) ARG("--cpu=%s", hn_opts_str(o, "cpu"));
     ARG("--chunk=%d", hn_opts_i32(o, "chunk"));
     ARG("--kv=%s", hn_opts_str(o, "kv"));
@@ -381,6 +387,8 @@ static json_t *config_json(const bench *b)
     json_object_set_new(j, "cpu", cpu ? json_incref(cpu) : json_null());
     json_object_set_new(j, "kv", hn_lab_str(hn_opts_str(o, "kv")));
     json_object_set_new(j, "chunk", json_integer(hn_opts_i32(o, "chunk")));
+    json_object_set_new(j, "weights", json_string(b->packed[0] ? "packed" : "plain"));
+    json_object_set_new(j, "weights_note", hn_lab_str(b->why));
     json_object_set_new(j, "sampler", json_string("greedy"));
     json_object_set_new(j, "load", json_string("warm"));
     return j;
@@ -535,9 +543,9 @@ static void print_report(const bench *b, json_t *r)
     const char *path = hn_opts_str(b->cli->opts, "model");
     hn_out_printf("model    %s: %s %s, %.1f MB, %.1f M weights\n", HN_ESC(path, strlen(path)), text_of(b->model, "arch"), text_of(b->model, "type"),
                   field(b->model, "bytes") / 1e6, field(b->model, "params") / 1e6);
-    hn_out_printf("config   prompt %d, generate %d, depth %d; %.0f thread%s, %s, kv %s, chunk %d; %d fresh process%s\n", b->config.n_prompt,
+    hn_out_printf("config   prompt %d, generate %d, depth %d; %.0f thread%s, %s, kv %s, chunk %d, %s weights; %d fresh process%s\n", b->config.n_prompt,
                   b->config.n_gen, b->config.depth, field(c, "threads"), field(c, "threads") == 1 ? "" : "s", text_of(c, "cpu"), text_of(c, "kv"),
-                  hn_opts_i32(b->cli->opts, "chunk"), b->n_samples, b->n_samples == 1 ? "" : "es");
+                  hn_opts_i32(b->cli->opts, "chunk"), text_of(c, "weights"), b->n_samples, b->n_samples == 1 ? "" : "es");
     hn_out_printf("machine  %s, %d cores, %s (env %s)\n\n", b->env.cpu_model[0] ? b->env.cpu_model : b->env.machine, b->env.cores, b->env.kernel,
                   b->env.hash);
     hn_out_printf("%-18s %10s     ± 95 %%  of roof   samples\n", "", "median");
@@ -567,6 +575,8 @@ static int open_and_describe(bench *b)
     b->model = model_json(hn_opts_str(b->cli->opts, "model"), &info);
     uint64_t bytes_per_token = info.bytes_per_token;
     b->n_ctx_train = info.n_ctx_train;
+    snprintf(b->packed, sizeof b->packed, "%s", info.packed_path ? info.packed_path : "");
+    snprintf(b->why, sizeof b->why, "%s", info.packed_note);
     hone_model_close(m);
     hone_error err;
     if (hn_work_of(&b->work, hn_opts_str(b->cli->opts, "model"), &err) != HONE_OK) return hn_cli_fail_model(&err);
@@ -577,7 +587,7 @@ static int open_and_describe(bench *b)
 static int measure(bench *b)
 {
     int rc = 0;
-    if (hn_opts_flag(b->cli->opts, "no-quality")) read_model_file(hn_opts_str(b->cli->opts, "model"));
+    if (hn_opts_flag(b->cli->opts, "no-quality")) read_model_file(b->packed[0] ? b->packed : hn_opts_str(b->cli->opts, "model"));
     else rc = run_quality(b);
     for (int32_t i = 0; i < b->n_samples && rc == 0; i++) {
         hn_progress_fn("measuring", (uint64_t)i, (uint64_t)b->n_samples);

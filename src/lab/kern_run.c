@@ -253,7 +253,7 @@ typedef void call_fn(hn_kern_bench *b);
 static void call_product(hn_kern_bench *b)
 {
     hn_weight w = weight_of(b, b->turn++);
-    b->be->op->matmul(b->be, &b->act, &(hn_product){ &w, b->y }, 1);
+    b->be->op->matmul(b->be, &b->act, &(hn_product){ &w, b->y, NULL }, 1);
 }
 
 static void call_attn(hn_kern_bench *b)
@@ -299,7 +299,7 @@ static bool check_product(hn_kern_bench *b, hn_kern_result *r)
     for (size_t s = 0; s < 3 && same; s++) {
         hn_weight w = { .data = b->plain + (size_t)starts[s] * row_bytes(b), .type = (hn_type)b->k.type, .n_in = n_in,
                         .n_out = min64(CHECK_ROWS, n_out - starts[s]), .row_bytes = row_bytes(b) };
-        b->oracle->op->matmul(b->oracle, &b->act_check, &(hn_product){ &w, want }, 1);
+        b->oracle->op->matmul(b->oracle, &b->act_check, &(hn_product){ &w, want, NULL }, 1);
         for (int c = 0; c < CHECK_COLS && same; c++)
             for (int64_t i = 0; i < w.n_out && same; i++) {
                 const float *got = &b->y[cols[c] * n_out + starts[s] + i], *exp = &want[c * w.n_out + i];

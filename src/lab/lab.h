@@ -54,8 +54,9 @@ typedef struct hn_memory { /* bytes; from /proc/PID/status, 0 where unknown */
 bool hn_memory_read(hn_memory *out, pid_t pid); /* pid 0: this process */
 
 typedef struct hn_mapped { uint64_t mapped, resident; } hn_mapped; /* bytes */
-/* Model files (*.gguf, or exactly `path`) mapped by this process, from /proc/self/smaps. */
-bool hn_memory_mapped(hn_mapped *out, const char *path);
+/* Model files (*.gguf, *.hpack, or exactly `path` or `packed`, which may be NULL) mapped by this
+ * process, from /proc/self/smaps. */
+bool hn_memory_mapped(hn_mapped *out, const char *path, const char *packed);
 
 /* ---- environment ---------------------------------------------------------------------------- */
 
