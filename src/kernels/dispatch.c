@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 static hn_kernels tables[HN_CPU_LEVELS];
+static const hn_kernels *best; /* of this CPU: asking it each time is slow under a hypervisor */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #if defined(__x86_64__) || defined(__aarch64__) /* elsewhere there is only scalar */
@@ -43,6 +44,7 @@ static void fill(void)
     tables[HN_CPU_NEON_I8MM] = tables[HN_CPU_NEON_DOTPROD];
     overlay(&tables[HN_CPU_NEON_I8MM], &hn_kernels_neon_i8mm);
 #endif
+    best = &tables[hn_cpu_best()];
 }
 
 const hn_kernels *hn_kernels_get(hn_cpu_level level)
@@ -60,4 +62,8 @@ hn_act_kind hn_act_kind_of(hn_type t)
     }
 }
 
-void hn_exp_many(float *y, const float *x, int64_t n) { hn_kernels_get(hn_cpu_best())->exp(y, x, n); }
+void hn_exp_many(float *y, const float *x, int64_t n)
+{
+    pthread_once(&once, fill);
+    best->exp(y, x, n);
+}
