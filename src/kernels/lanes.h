@@ -259,7 +259,7 @@ static void quantize256(hn_a256 *dst, const float *x, int64_t n)
         int32_t sum[16];
         dst->d = quantize_block(dst->q, sum, x, 256);
         for (int j = 0; j < 16; j++) dst->bsum[j] = (int16_t)sum[j];
-        memset(dst->pad, 0, sizeof dst->pad);
+        hn_a256_bounds(dst);
     }
 }
 
