@@ -3,7 +3,7 @@
  * columns; lane r·C + c of every tile vector is output (r, c). */
 #if defined(__x86_64__)
 
-#include "kernels/kernels.h"
+#include "kernels/avx512_packed.h"
 
 #include <immintrin.h>
 
@@ -81,6 +81,11 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
 
 #define HN_TILE_R 4
 #define HN_TILE_C 4
+#define HN_LEVEL_PACKED                                                                                              \
+    [HN_F32] = hn_avx512_packed_f32, [HN_F16] = hn_avx512_packed_f16, [HN_BF16] = hn_avx512_packed_bf16,             \
+    [HN_Q4_K] = hn_avx512_packed_q4_K, [HN_Q5_K] = hn_avx512_packed_q5_K, [HN_Q6_K] = hn_avx512_packed_q6_K,         \
+    [HN_Q4_0] = hn_avx512_packed_q4_0, [HN_Q5_0] = hn_avx512_packed_q5_0, [HN_Q8_0] = hn_avx512_packed_q8_0,         \
+    [HN_IQ4_XS] = hn_avx512_packed_iq4_XS, [HN_IQ4_NL] = hn_avx512_packed_iq4_NL
 #include "kernels/lanes.h"
 
 /* ---- sums across a tile ----------------------------------------------------------------------- */

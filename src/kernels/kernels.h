@@ -36,7 +36,9 @@ typedef struct hn_a256 {
     int8_t q[256];
     int16_t bsum[16]; /* sums of 16 consecutive q */
     float d;
-    uint8_t pad[28];
+    uint16_t abs16;   /* the largest sum of |q| of 16 consecutive q */
+    uint16_t side32;  /* the largest of both sums, of q > 0 and of −q > 0, over 32 consecutive q */
+    uint8_t pad[24];
 } hn_a256;
 _Static_assert(sizeof(hn_a256) == 320, "five lines");
 
@@ -46,6 +48,24 @@ static inline size_t hn_f32_stride(int64_t n)
 {
     size_t s = ((size_t)n + 15) & ~(size_t)15;
     return s % 1024 ? s : s + 16;
+}
+
+/* The bounds abs16 and side32 of a block with q and bsum, and zeros after them. */
+static inline void hn_a256_bounds(hn_a256 *a)
+{
+    int abs16 = 0, side32 = 0, sum[16];
+    for (int j = 0; j < 16; j++) {
+        sum[j] = 0;
+        for (int i = 0; i < 16; i++) sum[j] += a->q[16 * j + i] < 0 ? -a->q[16 * j + i] : a->q[16 * j + i];
+        abs16 = sum[j] > abs16 ? sum[j] : abs16;
+    }
+    for (int j = 0; j < 16; j += 2) {
+        int b = a->bsum[j] + a->bsum[j + 1], side = (sum[j] + sum[j + 1] + (b < 0 ? -b : b)) / 2;
+        side32 = side > side32 ? side : side32;
+    }
+    a->abs16 = (uint16_t)abs16;
+    a->side32 = (uint16_t)side32;
+    memset(a->pad, 0, sizeof a->pad);
 }
 
 /* A row for 32-blocks: q[n], then d[n/32], then bsum[n/32] (int32), padded to 64 bytes. */

@@ -259,7 +259,7 @@ static void quantize256(hn_a256 *dst, const float *x, int64_t n)
         int32_t sum[16];
         dst->d = quantize_block(dst->q, sum, x, 256);
         for (int j = 0; j < 16; j++) dst->bsum[j] = (int16_t)sum[j];
-        memset(dst->pad, 0, sizeof dst->pad);
+        hn_a256_bounds(dst);
     }
 }
 
@@ -275,13 +275,21 @@ static void quantize32(void *dst, const float *x, int64_t n)
     }
 }
 
-/* The table of a level: its integer matmuls bear these names too. */
+/* The table of a level: its integer matmuls bear these names too; it may add more. */
+#ifndef HN_LEVEL_MATMUL
+#define HN_LEVEL_MATMUL
+#endif
+#ifndef HN_LEVEL_PACKED
+#define HN_LEVEL_PACKED
+#endif
 #define HN_LANES_TABLE(NAME)                                                                        \
     {                                                                                               \
         .name = NAME,                                                                               \
         .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,          \
                     [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,      \
-                    [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K },    \
+                    [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K,      \
+                    HN_LEVEL_MATMUL },                                                          \
+        .packed = { HN_LEVEL_PACKED },                                                          \
         .quantize256 = quantize256, .quantize32 = quantize32, .rms_norm = rms_norm,                 \
         .silu_mul = silu_mul, .exp = exp_many, .attn_f16 = attn_f16, .attn_f32 = attn_f32,          \
     }
