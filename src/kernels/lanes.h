@@ -7,6 +7,10 @@
 #error "the level defines HN_TILE_R and HN_TILE_C"
 #endif
 
+#ifndef HN_A256_BOUNDS /* a level may have its own */
+#define HN_A256_BOUNDS hn_a256_bounds
+#endif
+
 #define HN_INLINE static inline __attribute__((always_inline))
 
 HN_INLINE v16 v16_exp(v16 x)
@@ -259,7 +263,7 @@ static void quantize256(hn_a256 *dst, const float *x, int64_t n)
         int32_t sum[16];
         dst->d = quantize_block(dst->q, sum, x, 256);
         for (int j = 0; j < 16; j++) dst->bsum[j] = (int16_t)sum[j];
-        hn_a256_bounds(dst);
+        HN_A256_BOUNDS(dst);
     }
 }
 
