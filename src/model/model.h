@@ -31,7 +31,7 @@ typedef struct hn_layer {
 /* What a forward pass works on; sized for n_tok rows when the session is made. */
 typedef struct hn_scratch {
     hn_act act;
-    float *x, *h, *q, *k, *v, *o, *gate, *up, *rope;
+    float *x, *h, *q, *k, *v, *gate, *up, *rope;
 } hn_scratch;
 
 typedef struct hn_forward {
