@@ -176,8 +176,8 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     float *q = h->q + t * h->n_head * d, *k = h->k + t * kv->n_head_kv * d;
     for (int64_t i = 0; h->q_norm && i < h->n_head; i++) f->rms_norm(q + i * d, q + i * d, h->q_norm, d, h->eps);
     for (int64_t i = 0; h->k_norm && i < kv->n_head_kv; i++) f->rms_norm(k + i * d, k + i * d, h->k_norm, d, h->eps);
-    f->rope(q, cs, h->n_head, d, h->n_rot, h->neox);
-    f->rope(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
+    hn_rope_apply(q, cs, h->n_head, d, h->n_rot, h->neox);
+    hn_rope_apply(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
     for (int64_t i = 0; i < kv->n_head_kv; i++) {
         size_t plane = ((size_t)j->rows[t].seq * (size_t)kv->n_head_kv + (size_t)i) * kv->plane_bytes;
         f->store_k[kv->type](kv->k + plane, k + i * d, d, pos);

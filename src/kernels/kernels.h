@@ -155,8 +155,6 @@ typedef struct hn_kernels {
     hn_attn_fn *attn[HN_CACHE_TYPES];
     /* out = the merge of n_split partial results, stride floats apart */
     void (*attn_merge)(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d);
-    /* Rotates n_head vectors of d floats; pairs (2i, 2i+1), or (i, i + n_rot/2) if neox. */
-    void (*rope)(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox);
     /* Writes one key, one value vector of d floats to position pos of their planes. */
     void (*store_k[HN_CACHE_TYPES])(void *k, const float *x, int64_t d, int64_t pos);
     void (*store_v[HN_CACHE_TYPES])(void *v, const float *x, int64_t d, int64_t pos);
@@ -182,24 +180,8 @@ double hn_log2_f64(double x); /* x > 0, normal */
 /* cos,sin pairs [n_rot/2][2] of pos·base^(−2i/n)/factor_i·freq_scale; factors may be NULL. */
 void hn_rope_freqs(double *freq, int32_t n_rot, double base, const float *factors, double freq_scale);
 void hn_rope_table(float *cs, const double *freq, int32_t n_rot, int64_t pos, float mscale);
-static inline void hn_rope_apply(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox)
-{
-    int64_t half = n_rot / 2;
-    for (int64_t h = 0; h < n_head; h++, x += d) {
-        if (neox)
-            for (int64_t i = 0; i < half; i++) {
-                float c = cs[2 * i], s = cs[2 * i + 1], a = x[i], b = x[i + half];
-                x[i] = a * c - b * s;
-                x[i + half] = a * s + b * c;
-            }
-        else
-            for (int64_t i = 0; i < half; i++) {
-                float c = cs[2 * i], s = cs[2 * i + 1], a = x[2 * i], b = x[2 * i + 1];
-                x[2 * i] = a * c - b * s;
-                x[2 * i + 1] = a * s + b * c;
-            }
-    }
-}
+/* Rotates n_head vectors of d floats; pairs (2i, 2i+1), or (i, i + n_rot/2) if neox. */
+void hn_rope_apply(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox);
 void hn_add(float *y, const float *x, int64_t n); /* y += x */
 /* Constants of exp, shared by all levels. e^x = 2^n·p(r), n = rne(x·log2 e), r = x − n·ln 2
  * in two parts; p by Horner in fma: Taylor coefficients, |r| ≤ 0.347, error < 1 ulp. */

@@ -455,9 +455,7 @@ static void attn_q8(const hn_attn *h) { attn_walk(h, HN_CACHE_Q8_0); }
 #define HN_LANES_ATTN_Q8 [HN_CACHE_Q8_0] = NULL
 #endif
 
-/* ---- rotation and stores -------------------------------------------------------------------------------- */
-
-static void rope(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox) { hn_rope_apply(x, cs, n_head, d, n_rot, neox); }
+/* ---- stores -------------------------------------------------------------------------------- */
 
 #if defined(HN_LANES_STORE_F16)
 static void store_k_f16(void *k, const float *x, int64_t d, int64_t pos)
@@ -484,4 +482,4 @@ static void store_v_f16(void *v, const float *x, int64_t d, int64_t pos)
 
 #define HN_LANES_ATTN                                                                    \
     .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, HN_LANES_ATTN_Q8 },  \
-    HN_LANES_STORES .attn_merge = attn_merge, .rope = rope,
+    HN_LANES_STORES .attn_merge = attn_merge,

@@ -68,6 +68,27 @@ void hn_rope_table(float *cs, const double *freq, int32_t n_rot, int64_t pos, fl
     }
 }
 
+/* Not a kernel of the levels: where the compiler has FMA, gcc 12 turns the pairs of this
+ * loop into fused multiply-add-subtracts even under -ffp-contract=off. */
+void hn_rope_apply(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox)
+{
+    int64_t half = n_rot / 2;
+    for (int64_t h = 0; h < n_head; h++, x += d) {
+        if (neox)
+            for (int64_t i = 0; i < half; i++) {
+                float c = cs[2 * i], s = cs[2 * i + 1], a = x[i], b = x[i + half];
+                x[i] = a * c - b * s;
+                x[i + half] = a * s + b * c;
+            }
+        else
+            for (int64_t i = 0; i < half; i++) {
+                float c = cs[2 * i], s = cs[2 * i + 1], a = x[2 * i], b = x[2 * i + 1];
+                x[2 * i] = a * c - b * s;
+                x[2 * i + 1] = a * s + b * c;
+            }
+    }
+}
+
 void hn_add(float *y, const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] += x[i];

@@ -501,8 +501,6 @@ ATTN(f16)
 ATTN(f32)
 ATTN(q8)
 
-static void rope(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox) { hn_rope_apply(x, cs, n_head, d, n_rot, neox); }
-
 const hn_kernels HN_SCALAR = {
     .name = HN_SCALAR_NAME,
     .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,
@@ -520,7 +518,6 @@ const hn_kernels HN_SCALAR = {
     .exp = exp_many,
     .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, [HN_CACHE_Q8_0] = attn_q8 },
     .attn_merge = attn_merge,
-    .rope = rope,
     .store_k = { [HN_CACHE_F16] = store_k_f16, [HN_CACHE_F32] = store_k_f32, [HN_CACHE_Q8_0] = store_k_q8 },
     .store_v = { [HN_CACHE_F16] = store_v_f16, [HN_CACHE_F32] = store_v_f32, [HN_CACHE_Q8_0] = store_v_q8 },
 };
