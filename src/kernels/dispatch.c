@@ -21,8 +21,12 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->rms_norm) dst->rms_norm = src->rms_norm;
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
     if (src->exp) dst->exp = src->exp;
-    if (src->attn_f16) dst->attn_f16 = src->attn_f16;
-    if (src->attn_f32) dst->attn_f32 = src->attn_f32;
+    for (int t = 0; t < HN_CACHE_TYPES; t++) {
+        if (src->attn[t]) dst->attn[t] = src->attn[t];
+        if (src->store_k[t]) dst->store_k[t] = src->store_k[t];
+        if (src->store_v[t]) dst->store_v[t] = src->store_v[t];
+    }
+    if (src->attn_merge) dst->attn_merge = src->attn_merge;
 }
 #endif
 
