@@ -6,13 +6,15 @@
 static hn_kernels tables[HN_CPU_LEVELS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#if defined(__x86_64__) /* elsewhere there is only scalar, so far */
+#if defined(__x86_64__) || defined(__aarch64__) /* elsewhere there is only scalar */
 /* dst takes what src has. */
 static void overlay(hn_kernels *dst, const hn_kernels *src)
 {
-    dst->name = src->name;
+    if (src->name) dst->name = src->name;
     for (int t = 0; t < HN_TYPE_COUNT; t++)
         if (src->matmul[t]) dst->matmul[t] = src->matmul[t];
+    for (int t = 0; t < HN_TYPE_COUNT; t++)
+        if (src->packed[t]) dst->packed[t] = src->packed[t];
     if (src->quantize256) dst->quantize256 = src->quantize256;
     if (src->quantize32) dst->quantize32 = src->quantize32;
     if (src->rms_norm) dst->rms_norm = src->rms_norm;
@@ -32,6 +34,14 @@ static void fill(void)
     overlay(&tables[HN_CPU_AVX2], &hn_kernels_avx2);
     tables[HN_CPU_AVX512] = tables[HN_CPU_AVX2];
     overlay(&tables[HN_CPU_AVX512], &hn_kernels_avx512);
+#elif defined(__aarch64__)
+    tables[HN_CPU_NEON] = tables[HN_CPU_SCALAR];
+    overlay(&tables[HN_CPU_NEON], &hn_kernels_neon);
+    overlay(&tables[HN_CPU_NEON], &hn_kernels_neon_int);
+    tables[HN_CPU_NEON_DOTPROD] = tables[HN_CPU_NEON];
+    overlay(&tables[HN_CPU_NEON_DOTPROD], &hn_kernels_neon_dotprod);
+    tables[HN_CPU_NEON_I8MM] = tables[HN_CPU_NEON_DOTPROD];
+    overlay(&tables[HN_CPU_NEON_I8MM], &hn_kernels_neon_i8mm);
 #endif
 }
 
@@ -44,8 +54,8 @@ const hn_kernels *hn_kernels_get(hn_cpu_level level)
 hn_act_kind hn_act_kind_of(hn_type t)
 {
     switch (t) {
-    case HN_Q4_K: case HN_Q5_K: case HN_Q6_K: return HN_ACT_Q256;
-    case HN_Q4_0: case HN_Q5_0: case HN_Q8_0: return HN_ACT_Q32;
+    case HN_Q4_K: case HN_Q5_K: case HN_Q6_K: case HN_IQ4_XS: return HN_ACT_Q256;
+    case HN_Q4_0: case HN_Q5_0: case HN_Q8_0: case HN_IQ4_NL: return HN_ACT_Q32;
     default: return HN_ACT_F32;
     }
 }

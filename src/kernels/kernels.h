@@ -10,7 +10,8 @@
  *   isum = Σ_j sc_j·Σ w·q,  msum = Σ_j m_j·Σ q   (Q6_K: isum −= 32·Σ sc_j·Σ q)
  *   then in ascending blocks, one chain per output:
  *   acc = fma(dw·da, (float)isum, acc);  Q4_K, Q5_K: acc = fma(−(dmin·da), (float)msum, acc)
- * Q4_0, Q5_0, Q8_0, per block of 32: acc = fma(dw·da, (float)isum, acc).
+ *   IQ4_XS: w the level of a code, sc = ls − 32, as Q6_K.
+ * Q4_0, Q5_0, Q8_0, IQ4_NL, per block of 32: acc = fma(dw·da, (float)isum, acc).
  * Float weights and every other type (decoded exactly to f32): element k belongs to
  *   lane k mod 16. Per block of 256 elements the 16 lanes start from zero and
  *   accumulate in ascending k by fma; t = first block, then t += each further block;
@@ -21,6 +22,7 @@
 #ifndef HN_KERNELS_H
 #define HN_KERNELS_H
 
+#include "quant/pack.h"
 #include "quant/quant.h"
 
 #include <math.h>
@@ -38,13 +40,21 @@ typedef struct hn_a256 {
 } hn_a256;
 _Static_assert(sizeof(hn_a256) == 320, "five lines");
 
+/* Floats between rows of n, at most n + 31: whole lines, and never a multiple of 4 KiB, or
+ * the same place of many rows would fight for the same sets of a cache. */
+static inline size_t hn_f32_stride(int64_t n)
+{
+    size_t s = ((size_t)n + 15) & ~(size_t)15;
+    return s % 1024 ? s : s + 16;
+}
+
 /* A row for 32-blocks: q[n], then d[n/32], then bsum[n/32] (int32), padded to 64 bytes. */
 static inline size_t hn_act_row_bytes(hn_act_kind kind, int64_t n)
 {
     switch (kind) {
     case HN_ACT_Q256: return (size_t)(n / 256) * sizeof(hn_a256);
     case HN_ACT_Q32: return ((size_t)n + (size_t)(n / 32) * 8 + 63) & ~(size_t)63;
-    default: return ((size_t)n * sizeof(float) + 63) & ~(size_t)63;
+    default: return hn_f32_stride(n) * sizeof(float);
     }
 }
 
@@ -67,6 +77,8 @@ typedef struct hn_mm {
 #define HN_PANEL_ROWS 32
 #define HN_PANEL_BYTES(n_in) ((size_t)(n_in) * 48 + 4096)
 typedef void hn_matmul_fn(const hn_mm *a);
+/* In the packed layout (quant/pack.h) w is group 0, w_stride the bytes between groups and
+ * r0 a multiple of HN_PACK_ROWS; the same bits as from the rows. */
 
 /* ---- attention ------------------------------------------------------------------------ */
 
@@ -97,6 +109,7 @@ typedef void hn_attn_fn(const hn_attn *a);
 typedef struct hn_kernels {
     const char *name;
     hn_matmul_fn *matmul[HN_TYPE_COUNT]; /* NULL: inherit the level below; below scalar: decode, then F32 */
+    hn_matmul_fn *packed[HN_TYPE_COUNT]; /* NULL: inherit; below scalar: the type has no packed form */
     void (*quantize256)(hn_a256 *dst, const float *x, int64_t n);
     void (*quantize32)(void *dst, const float *x, int64_t n);
     /* y = (x · (1/sqrt(Σx²/n + eps))) · w */
@@ -113,6 +126,8 @@ const hn_kernels *hn_kernels_get(hn_cpu_level level);
 /* scalar_fma is scalar.c compiled with the FMA instruction: the same bits, since fmaf
  * is exact either way, without a library call for each; used where the CPU has it. */
 extern const hn_kernels hn_kernels_scalar, hn_kernels_scalar_fma, hn_kernels_avx2, hn_kernels_avx512;
+/* neon: floats; neon_int, neon_dotprod, neon_i8mm: the integer products over it */
+extern const hn_kernels hn_kernels_neon, hn_kernels_neon_int, hn_kernels_neon_dotprod, hn_kernels_neon_i8mm;
 
 /* ---- shared pieces, the same code on every level -------------------------------------------- */
 

@@ -62,6 +62,15 @@ static void quantize32(void *dst, const float *x, int64_t n)
     }
 }
 
+/* ---- where a row's blocks come from: the mapping, or a packed group ---------------------------- */
+
+#define FROM_ROWS(T, BLOCK, MAX, n) const BLOCK *wb = (const BLOCK *)((const char *)m->w + (size_t)r * m->w_stride) + b
+#define FROM_PACK(T, BLOCK, MAX, n)                                                                           \
+    BLOCK opened[MAX];                                                                                        \
+    hn_unpack_blocks(T, opened, (const char *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride, m->n_in,       \
+                     (int)(r % HN_PACK_ROWS), b, b + (n));                                                    \
+    const BLOCK *wb = opened
+
 /* ---- matmul: K-quants ----------------------------------------------------------------------- */
 
 /* One weight block unpacked: codes unsigned, scales per 16 elements, minima per 32. */
@@ -112,6 +121,19 @@ static void unpack_q6_K(kblock *o, const hn_q6_K *w)
     o->d = hn_f16_to_f32(w->d);
 }
 
+/* Levels with 128 added. */
+static void unpack_iq4_XS(kblock *o, const hn_iq4_XS *w)
+{
+    for (int s = 0; s < 8; s++) {
+        for (int i = 0; i < 16; i++) {
+            o->q[32 * s + i] = (uint8_t)(hn_iq4_levels[w->q[16 * s + i] & 15] + 128);
+            o->q[32 * s + 16 + i] = (uint8_t)(hn_iq4_levels[w->q[16 * s + i] >> 4] + 128);
+        }
+        o->scale[2 * s] = o->scale[2 * s + 1] = ((w->sl[s / 2] >> 4 * (s & 1) & 15) | (w->sh >> 2 * s & 3) << 4) - 32;
+    }
+    o->d = hn_f16_to_f32(w->d);
+}
+
 static int32_t kblock_isum(const kblock *w, const hn_a256 *a)
 {
     int32_t isum = 0;
@@ -123,16 +145,16 @@ static int32_t kblock_isum(const kblock *w, const hn_a256 *a)
     return isum;
 }
 
-#define MATMUL_K_MIN(NAME, BLOCK, UNPACK)                                                                   \
+#define MATMUL_K_MIN(NAME, BLOCK, UNPACK, FROM, T)                                                                 \
     static void NAME(const hn_mm *m)                                                                        \
     {                                                                                                       \
         int64_t nb = m->n_in / 256;                                                                         \
         for (int64_t r = m->r0; r < m->r1; r++) {                                                           \
-            const BLOCK *w = (const BLOCK *)((const char *)m->w + (size_t)r * m->w_stride);                 \
             for (int64_t c = 0; c < m->n_col; c++) m->y[c * m->ldy + r] = 0.0f;                             \
             for (int64_t b = 0; b < nb; b++) {                                                              \
+                FROM(T, BLOCK, 1, 1);                                                                       \
                 kblock k;                                                                                   \
-                UNPACK(&k, w + b);                                                                          \
+                UNPACK(&k, wb);                                                                             \
                 for (int64_t c = 0; c < m->n_col; c++) {                                                    \
                     const hn_a256 *a = (const hn_a256 *)((const char *)m->x + (size_t)c * m->x_stride) + b; \
                     int32_t isum = kblock_isum(&k, a), msum = 0;                                            \
@@ -144,35 +166,53 @@ static int32_t kblock_isum(const kblock *w, const hn_a256 *a)
             }                                                                                               \
         }                                                                                                   \
     }
-MATMUL_K_MIN(matmul_q4_K, hn_q4_K, unpack_q4_K)
-MATMUL_K_MIN(matmul_q5_K, hn_q5_K, unpack_q5_K)
+MATMUL_K_MIN(matmul_q4_K, hn_q4_K, unpack_q4_K, FROM_ROWS, HN_Q4_K)
+MATMUL_K_MIN(matmul_q5_K, hn_q5_K, unpack_q5_K, FROM_ROWS, HN_Q5_K)
+MATMUL_K_MIN(packed_q4_K, hn_q4_K, unpack_q4_K, FROM_PACK, HN_Q4_K)
+MATMUL_K_MIN(packed_q5_K, hn_q5_K, unpack_q5_K, FROM_PACK, HN_Q5_K)
 
-static void matmul_q6_K(const hn_mm *m)
-{
-    int64_t nb = m->n_in / 256;
-    for (int64_t r = m->r0; r < m->r1; r++) {
-        const hn_q6_K *w = (const hn_q6_K *)((const char *)m->w + (size_t)r * m->w_stride);
-        for (int64_t c = 0; c < m->n_col; c++) m->y[c * m->ldy + r] = 0.0f;
-        for (int64_t b = 0; b < nb; b++) {
-            kblock k;
-            unpack_q6_K(&k, w + b);
-            for (int64_t c = 0; c < m->n_col; c++) {
-                const hn_a256 *a = (const hn_a256 *)((const char *)m->x + (size_t)c * m->x_stride) + b;
-                int32_t isum = kblock_isum(&k, a), off = 0;
-                for (int t = 0; t < 16; t++) off += k.scale[t] * a->bsum[t];
-                isum -= 32 * off;
-                float *y = &m->y[c * m->ldy + r];
-                *y = fmaf(k.d * a->d, (float)isum, *y);
-            }
-        }
+/* Codes stored unsigned: OFFSET is taken off again through the sums. */
+#define MATMUL_K_OFFSET(NAME, BLOCK, UNPACK, OFFSET, FROM, T)                                               \
+    static void NAME(const hn_mm *m)                                                                        \
+    {                                                                                                       \
+        int64_t nb = m->n_in / 256;                                                                         \
+        for (int64_t r = m->r0; r < m->r1; r++) {                                                           \
+            for (int64_t c = 0; c < m->n_col; c++) m->y[c * m->ldy + r] = 0.0f;                             \
+            for (int64_t b = 0; b < nb; b++) {                                                              \
+                FROM(T, BLOCK, 1, 1);                                                                       \
+                kblock k;                                                                                   \
+                UNPACK(&k, wb);                                                                             \
+                for (int64_t c = 0; c < m->n_col; c++) {                                                    \
+                    const hn_a256 *a = (const hn_a256 *)((const char *)m->x + (size_t)c * m->x_stride) + b; \
+                    int32_t isum = kblock_isum(&k, a), off = 0;                                             \
+                    for (int t = 0; t < 16; t++) off += k.scale[t] * a->bsum[t];                            \
+                    isum -= (OFFSET)*off;                                                                   \
+                    float *y = &m->y[c * m->ldy + r];                                                       \
+                    *y = fmaf(k.d * a->d, (float)isum, *y);                                                 \
+                }                                                                                           \
+            }                                                                                               \
+        }                                                                                                   \
     }
-}
+MATMUL_K_OFFSET(matmul_q6_K, hn_q6_K, unpack_q6_K, 32, FROM_ROWS, HN_Q6_K)
+MATMUL_K_OFFSET(packed_q6_K, hn_q6_K, unpack_q6_K, 32, FROM_PACK, HN_Q6_K)
+MATMUL_K_OFFSET(matmul_iq4_XS, hn_iq4_XS, unpack_iq4_XS, 128, FROM_ROWS, HN_IQ4_XS)
+MATMUL_K_OFFSET(packed_iq4_XS, hn_iq4_XS, unpack_iq4_XS, 128, FROM_PACK, HN_IQ4_XS)
 
 /* ---- matmul: 32-blocks ------------------------------------------------------------------------ */
 
 static float unpack_q4_0(uint8_t q[32], const hn_q4_0 *w)
 {
     for (int i = 0; i < 16; i++) q[i] = w->q[i] & 15, q[i + 16] = w->q[i] >> 4;
+    return hn_f16_to_f32(w->d);
+}
+
+/* The blocks of Q4_0; levels with 128 added. */
+static float unpack_iq4_NL(uint8_t q[32], const hn_q4_0 *w)
+{
+    for (int i = 0; i < 16; i++) {
+        q[i] = (uint8_t)(hn_iq4_levels[w->q[i] & 15] + 128);
+        q[i + 16] = (uint8_t)(hn_iq4_levels[w->q[i] >> 4] + 128);
+    }
     return hn_f16_to_f32(w->d);
 }
 
@@ -193,16 +233,16 @@ static float unpack_q8_0(uint8_t q[32], const hn_q8_0 *w)
     return hn_f16_to_f32(w->d);
 }
 
-#define MATMUL_32(NAME, BLOCK, UNPACK, OFFSET)                                                   \
+#define MATMUL_32(NAME, BLOCK, UNPACK, OFFSET, FROM, T)                                          \
     static void NAME(const hn_mm *m)                                                             \
     {                                                                                            \
         int64_t nb = m->n_in / 32;                                                               \
         for (int64_t r = m->r0; r < m->r1; r++) {                                                \
-            const BLOCK *w = (const BLOCK *)((const char *)m->w + (size_t)r * m->w_stride);      \
             for (int64_t c = 0; c < m->n_col; c++) m->y[c * m->ldy + r] = 0.0f;                  \
             for (int64_t b = 0; b < nb; b++) {                                                   \
+                FROM(T, BLOCK, 1, 1);                                                            \
                 uint8_t q[32];                                                                   \
-                float dw = UNPACK(q, w + b);                                                     \
+                float dw = UNPACK(q, wb);                                                        \
                 for (int64_t c = 0; c < m->n_col; c++) {                                         \
                     const int8_t *a = (const int8_t *)m->x + (size_t)c * m->x_stride;            \
                     const float *d = (const float *)(a + m->n_in);                               \
@@ -215,27 +255,32 @@ static float unpack_q8_0(uint8_t q[32], const hn_q8_0 *w)
             }                                                                                    \
         }                                                                                        \
     }
-MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, 8)
-MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, 16)
-MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, 128)
+MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, 8, FROM_ROWS, HN_Q4_0)
+MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, 16, FROM_ROWS, HN_Q5_0)
+MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, 128, FROM_ROWS, HN_Q8_0)
+MATMUL_32(matmul_iq4_NL, hn_q4_0, unpack_iq4_NL, 128, FROM_ROWS, HN_IQ4_NL)
+MATMUL_32(packed_q4_0, hn_q4_0, unpack_q4_0, 8, FROM_PACK, HN_Q4_0)
+MATMUL_32(packed_q5_0, hn_q5_0, unpack_q5_0, 16, FROM_PACK, HN_Q5_0)
+MATMUL_32(packed_q8_0, hn_q8_0, unpack_q8_0, 128, FROM_PACK, HN_Q8_0)
+MATMUL_32(packed_iq4_NL, hn_q4_0, unpack_iq4_NL, 128, FROM_PACK, HN_IQ4_NL)
 
 /* ---- matmul: floats ----------------------------------------------------------------------------- */
 
 static float same_f32(float v) { return v; }
 
 /* A block of a row is widened once for up to 8 columns. */
-#define MATMUL_FLOAT(NAME, ELEM, WIDEN)                                                                      \
+#define MATMUL_FLOAT(NAME, ELEM, WIDEN, FROM, T)                                                             \
     static void NAME(const hn_mm *m)                                                                         \
     {                                                                                                        \
         for (int64_t r = m->r0; r < m->r1; r++) {                                                            \
-            const ELEM *w = (const ELEM *)((const char *)m->w + (size_t)r * m->w_stride);                    \
             for (int64_t c0 = 0; c0 < m->n_col; c0 += 8) {                                                   \
                 int64_t n_c = m->n_col - c0 < 8 ? m->n_col - c0 : 8;                                         \
                 float t[8][16] = { { 0 } };                                                                  \
                 for (int64_t b = 0; b < m->n_in; b += 256) {                                                 \
                     int64_t n = m->n_in - b < 256 ? m->n_in - b : 256;                                       \
+                    FROM(T, ELEM, 256, n);                                                                   \
                     float wide[256];                                                                         \
-                    for (int64_t k = 0; k < n; k++) wide[k] = WIDEN(w[b + k]);                               \
+                    for (int64_t k = 0; k < n; k++) wide[k] = WIDEN(wb[k]);                                  \
                     for (int64_t c = 0; c < n_c; c++) {                                                      \
                         const float *x = (const float *)((const char *)m->x + (size_t)(c0 + c) * m->x_stride) + b; \
                         float p[16] = { 0 };                                                                 \
@@ -250,9 +295,12 @@ static float same_f32(float v) { return v; }
             }                                                                                                \
         }                                                                                                    \
     }
-MATMUL_FLOAT(matmul_f32, float, same_f32)
-MATMUL_FLOAT(matmul_f16, uint16_t, hn_f16_to_f32)
-MATMUL_FLOAT(matmul_bf16, uint16_t, hn_bf16_to_f32)
+MATMUL_FLOAT(matmul_f32, float, same_f32, FROM_ROWS, HN_F32)
+MATMUL_FLOAT(matmul_f16, uint16_t, hn_f16_to_f32, FROM_ROWS, HN_F16)
+MATMUL_FLOAT(matmul_bf16, uint16_t, hn_bf16_to_f32, FROM_ROWS, HN_BF16)
+MATMUL_FLOAT(packed_f32, float, same_f32, FROM_PACK, HN_F32)
+MATMUL_FLOAT(packed_f16, uint16_t, hn_f16_to_f32, FROM_PACK, HN_F16)
+MATMUL_FLOAT(packed_bf16, uint16_t, hn_bf16_to_f32, FROM_PACK, HN_BF16)
 
 /* ---- norm, silu ----------------------------------------------------------------------------------- */
 
@@ -332,7 +380,12 @@ const hn_kernels HN_SCALAR = {
     .name = HN_SCALAR_NAME,
     .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,
                 [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,
-                [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K },
+                [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K,
+                [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL },
+    .packed = { [HN_F32] = packed_f32, [HN_F16] = packed_f16, [HN_BF16] = packed_bf16,
+                [HN_Q8_0] = packed_q8_0, [HN_Q4_0] = packed_q4_0, [HN_Q5_0] = packed_q5_0,
+                [HN_Q4_K] = packed_q4_K, [HN_Q5_K] = packed_q5_K, [HN_Q6_K] = packed_q6_K,
+                [HN_IQ4_XS] = packed_iq4_XS, [HN_IQ4_NL] = packed_iq4_NL },
     .quantize256 = quantize256,
     .quantize32 = quantize32,
     .rms_norm = rms_norm,

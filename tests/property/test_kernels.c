@@ -34,10 +34,11 @@ static geometry geometry_of(hn_type t)
     case HN_F32: return (geometry){ 1, 4, { -1, -1 } };
     case HN_F16: case HN_BF16: return (geometry){ 1, 2, { -1, -1 } };
     case HN_Q8_0: return (geometry){ 32, 34, { 0, -1 } };
-    case HN_Q4_0: return (geometry){ 32, 18, { 0, -1 } };
+    case HN_Q4_0: case HN_IQ4_NL: return (geometry){ 32, 18, { 0, -1 } };
     case HN_Q5_0: return (geometry){ 32, 22, { 0, -1 } };
     case HN_Q4_K: return (geometry){ 256, 144, { 0, 2 } };
     case HN_Q5_K: return (geometry){ 256, 176, { 0, 2 } };
+    case HN_IQ4_XS: return (geometry){ 256, 136, { 0, -1 } };
     default: return (geometry){ 256, 210, { 208, -1 } }; /* Q6_K */
     }
 }
@@ -77,6 +78,10 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
     unsigned char *x[HN_CPU_LEVELS];
     size_t ny = (size_t)(n_out * n_col);
     unsigned char *y[HN_CPU_LEVELS];
+    size_t group = hn_packed_group_bytes(t, n_in), n_packed = hn_packed_bytes(t, n_in, n_out);
+    unsigned char *packed = aligned_alloc(64, n_packed);
+    for (int64_t r = 0; r < n_out; r += HN_PACK_ROWS)
+        hn_pack_group(t, packed + (size_t)(r / HN_PACK_ROWS) * group, w + (size_t)r * row, row, (int)(n_out - r < HN_PACK_ROWS ? n_out - r : HN_PACK_ROWS), n_in);
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
         if (!hn_cpu_has((hn_cpu_level)l)) continue;
         const hn_kernels *k = hn_kernels_get((hn_cpu_level)l);
@@ -103,6 +108,15 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
         k->matmul[t](&m);
         assert_memory_equal(y[l], y[0], (ny + 32) * sizeof(float));
         for (int i = 0; i < 64; i++) assert_int_equal(panel[n_panel + (size_t)i], CANARY);
+        /* packed rows give the bits of plain ones, without and with scratch */
+        if (r0 % HN_PACK_ROWS == 0)
+            for (int scratch = 0; scratch < 2; scratch++) {
+                memset(y[l], CANARY, (ny + 32) * sizeof(float));
+                m.w = packed, m.w_stride = group, m.panel = scratch ? panel : NULL;
+                k->packed[t](&m);
+                assert_memory_equal(y[l], y[0], (ny + 32) * sizeof(float));
+            }
+        for (int i = 0; i < 64; i++) assert_int_equal(panel[n_panel + (size_t)i], CANARY);
         free(panel);
     }
     /* only rows [r0, r1) may be written */
@@ -115,11 +129,13 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
         }
     for (int l = 0; l < HN_CPU_LEVELS; l++)
         if (hn_cpu_has((hn_cpu_level)l)) free(x[l]), free(y[l]);
+    free(packed);
     free(wbuf);
     free(xf);
 }
 
-static const hn_type types[] = { HN_F32, HN_F16, HN_BF16, HN_Q8_0, HN_Q4_0, HN_Q5_0, HN_Q4_K, HN_Q5_K, HN_Q6_K };
+static const hn_type types[] = { HN_F32, HN_F16, HN_BF16, HN_Q8_0, HN_Q4_0, HN_Q5_0, HN_Q4_K, HN_Q5_K, HN_Q6_K,
+                                 HN_IQ4_XS, HN_IQ4_NL };
 
 static void matmul_matches_scalar(void **state)
 {
@@ -135,6 +151,7 @@ static void matmul_matches_scalar(void **state)
         if (step == 1)
             for (int64_t n = 1; n <= 530; n += n < 40 ? 1 : 37) check_matmul(t, n, 9, 5, 0, 9, 0);
         for (int64_t n_col = 8; n_col <= 26; n_col += 3) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 75, n_col, 3, 75, 0);
+        for (int64_t n_col = 1; n_col <= 26; n_col += n_col < 8 ? 1 : 4) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 91, n_col, 16 * (n_col % 3), 91 - n_col % 2, 0);
         check_matmul(t, 2048, 64, 6, 0, 64, 0);
     }
 }
@@ -352,7 +369,7 @@ static void own_double_functions_are_accurate(void **state)
 int main(void)
 {
     for (int l = 0; l < HN_CPU_LEVELS; l++)
-        if (!hn_cpu_has((hn_cpu_level)l)) printf("SKIP: level %s: this CPU lacks it\n", hn_cpu_level_name((hn_cpu_level)l));
+        if (hn_cpu_built((hn_cpu_level)l) && !hn_cpu_has((hn_cpu_level)l)) printf("SKIP: level %s: this CPU lacks it\n", hn_cpu_level_name((hn_cpu_level)l));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul_matches_scalar),
         cmocka_unit_test(quantize_special_values),
