@@ -59,6 +59,9 @@ typedef void hn_pool_fn(void *arg, int64_t chunk, int32_t thread);
 hone_status hn_pool_new(hn_pool **out, int32_t n_threads, hone_error *err);
 void hn_pool_free(hn_pool *p);
 int32_t hn_pool_threads(const hn_pool *p);
+/* From now on only threads [0, n) take chunks, 1 ≤ n ≤ threads. Not within hn_pool_run. */
+void hn_pool_limit(hn_pool *p, int32_t n);
+int32_t hn_pool_active(const hn_pool *p);
 /* Calls fn(arg, c, t) once for each chunk c in [0, n_chunk), t in [0, threads);
  * returns when all are done. One caller at a time; not from within fn. */
 void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk);

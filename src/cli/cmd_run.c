@@ -259,6 +259,9 @@ static int print_json(job *j)
     json_object_set_new(o, "seed", json_integer((json_int_t)j->seed));
     json_object_set_new(o, "cpu", json_string(hone_context_cpu(j->ctx)));
     json_object_set_new(o, "threads", json_integer(hone_context_threads(j->ctx)));
+    json_object_set_new(o, "threads_batch", json_integer(hone_context_threads_batch(j->ctx)));
+    json_object_set_new(o, "weights", json_string(hn_cli_weights(&j->info)));
+    json_object_set_new(o, "weights_note", hn_json_str(j->info.packed_note, strlen(j->info.packed_note)));
     return hn_json_print(o);
 }
 
@@ -268,10 +271,10 @@ static void print_timings(const job *j)
     char decode[48] = "";
     double r = rate(j->n_tok - 1, j->t_last - j->t_first);
     if (r >= 0) snprintf(decode, sizeof decode, ", decode %.2f tok/s", r);
-    fprintf(stderr, "hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d tokens%s; %s, %d threads, seed %llu\n",
+    fprintf(stderr, "hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d tokens%s; %s, %d threads, %s weights%s%s%s, seed %llu\n",
             j->t_submit - j->t_start, j->prompt.n, j->t_logits - j->t_prefill, rate((int64_t)j->prompt.n, j->t_logits - j->t_prefill),
             j->n_tok ? j->t_first - j->t_submit : 0.0, j->n_tok, decode, hone_context_cpu(j->ctx), hone_context_threads(j->ctx),
-            (unsigned long long)j->seed);
+            hn_cli_weights(&j->info), j->info.packed_path ? "" : " (", j->info.packed_path ? "" : j->info.packed_note, j->info.packed_path ? "" : ")", (unsigned long long)j->seed);
 }
 
 /* ---- generating ---------------------------------------------------------------------------------- */

@@ -17,6 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if defined(__APPLE__)
+#define HN_STAT_MTIME_NS(sb) ((int64_t)(sb).st_mtimespec.tv_sec * 1000000000 + (sb).st_mtimespec.tv_nsec)
+#else
+#define HN_STAT_MTIME_NS(sb) ((int64_t)(sb).st_mtim.tv_sec * 1000000000 + (sb).st_mtim.tv_nsec)
+#endif
+
 enum {
     HEADER_BYTES = 24,
     MIN_KV_BYTES = 8 + 1 + 4 + 1,        /* key of one byte, value of one byte */
@@ -40,6 +46,7 @@ typedef struct kv_table {
 typedef struct part {
     const unsigned char *map;
     uint64_t size;
+    int64_t mtime_ns;
     bool mapped;          /* map is ours to unmap */
     char *label;          /* escaped path, for messages */
     uint32_t version;
@@ -628,6 +635,7 @@ static hone_status map_file(part *p, const char *path, hone_error *err)
         else {
             p->map = m;
             p->size = (uint64_t)sb.st_size;
+            p->mtime_ns = HN_STAT_MTIME_NS(sb);
             p->mapped = true;
         }
     }
@@ -800,6 +808,12 @@ const char *hn_gguf_path(const hn_gguf *g) { return g->path; }
 uint32_t hn_gguf_version(const hn_gguf *g) { return g->parts[0].version; }
 int32_t hn_gguf_n_parts(const hn_gguf *g) { return g->n_parts; }
 uint64_t hn_gguf_alignment(const hn_gguf *g) { return g->parts[0].align; }
+bool hn_gguf_part_stat(const hn_gguf *g, int32_t i, uint64_t *size, int64_t *mtime_ns)
+{
+    *size = g->parts[i].size;
+    *mtime_ns = g->parts[i].mtime_ns;
+    return g->parts[i].mapped;
+}
 
 uint64_t hn_gguf_size(const hn_gguf *g)
 {
