@@ -1,5 +1,4 @@
 /* The roof in plain C and on Arm, the clock, and which loops a level has. */
-#define _GNU_SOURCE
 #include "kernels/peaks.h"
 
 #if defined(__x86_64__)
@@ -7,9 +6,6 @@
 #endif
 #if defined(__aarch64__)
 #include <arm_neon.h>
-#if defined(__linux__)
-#include <sys/auxv.h>
-#endif
 #endif
 
 int64_t hn_peak_expect(const hn_peak_op *op, int64_t n) { return op->n_lane * (op->per_lane * n & op->mask); }
@@ -70,7 +66,7 @@ static int64_t sum_i32(const int32x4_t *acc)
         for (int i = 0; i < N_ACC; i++) acc[i] = vdupq_n_s32(0);                                                    \
         for (int64_t k = 0; k < n; k++)                                                                             \
             for (int i = 0; i < N_ACC; i++)                                                                         \
-                __asm__(".arch_extension " EXTENSION "\n\t" INSTRUCTION " %0.4s, %1.16b, %2.16b" : "+w"(acc[i]) : "w"(a), "w"(b)); \
+                __asm__(".arch armv8.2-a\n\t.arch_extension " EXTENSION "\n\t" INSTRUCTION " %0.4s, %1.16b, %2.16b" : "+w"(acc[i]) : "w"(a), "w"(b)); \
         return sum_i32(acc);                                                                                        \
     }
 ARM_DOT(dot, "dotprod", "sdot")
@@ -183,13 +179,18 @@ const hn_peak_loops *hn_peak_loops_get(hn_cpu_level level)
         best.bf16 = hn_peak_avx512_bf16;
         return &best;
     }
-#elif defined(__aarch64__) && defined(__linux__)
-    enum { CAP_DOTPROD = 1 << 20, CAP2_I8MM = 1 << 13 };
-    static hn_peak_loops best;
-    best = loops_plain;
-    if (getauxval(AT_HWCAP) & CAP_DOTPROD) best.int8 = op_dot;
-    if (getauxval(AT_HWCAP2) & CAP2_I8MM) best.int8 = op_mmla;
-    return &best;
+#elif defined(__aarch64__)
+    static hn_peak_loops with_dot, with_mmla;
+    if (level == HN_CPU_NEON_DOTPROD) {
+        with_dot = loops_plain;
+        with_dot.int8 = op_dot;
+        return &with_dot;
+    }
+    if (level == HN_CPU_NEON_I8MM) {
+        with_mmla = loops_plain;
+        with_mmla.int8 = op_mmla;
+        return &with_mmla;
+    }
 #endif
     return &loops_plain;
 }
