@@ -96,6 +96,9 @@ ifneq ($(filter x86_64%,$(MACHINE)),)
 $(B)/src/kernels/scalar_fma.o: ISA = $(ISA_FMA)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx2*.c)): ISA = $(ISA_AVX2)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx512*.c)): ISA = $(ISA_AVX512)
+else ifneq ($(filter aarch64% arm64%,$(MACHINE)),)
+$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/neon_dotprod*.c)): ISA = $(ISA_NEON_DOTPROD)
+$(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/neon_i8mm*.c)): ISA = $(ISA_NEON_I8MM)
 endif
 
 # ---- products ------------------------------------------------------------------------

@@ -56,8 +56,10 @@ HONE_API const char *hone_status_name(hone_status s); /* "HONE_E_ARG" … */
 typedef struct hone_context hone_context;
 
 typedef struct hone_context_params {
-    int32_t n_threads; /* 0: one per usable core */
-    const char *cpu;   /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512" */
+    int32_t n_threads;       /* 0: one per usable core */
+    const char *cpu;         /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512",
+                                on Arm "scalar" "neon" "neon_dotprod" "neon_i8mm" */
+    int32_t n_threads_batch; /* for batches of more than 4 tokens, as prompts are; 0: n_threads */
 } hone_context_params;
 
 /* One context runs one call at a time; use one per concurrent caller.
@@ -66,6 +68,7 @@ HONE_API hone_status hone_context_new(hone_context **out, const hone_context_par
 HONE_API void hone_context_free(hone_context *ctx);
 HONE_API const char *hone_context_cpu(const hone_context *ctx); /* level in use */
 HONE_API int32_t hone_context_threads(const hone_context *ctx);
+HONE_API int32_t hone_context_threads_batch(const hone_context *ctx);
 
 /* ---- GGUF files: inspection ----------------------------------------------- */
 
@@ -174,6 +177,12 @@ HONE_API int32_t hone_token_eos(const hone_model *m);
 HONE_API void hone_free(void *p);
 
 typedef struct hone_span { size_t begin, end; } hone_span; /* bytes [begin, end) of a text */
+
+/* As hone_tokenize; *spans, malloc'ed as well: for each id the bytes of text it came from. They ascend; what
+ * was added stands nowhere (begin == end). Several tokens of one character that a tokenizer normalises or
+ * spells in bytes have all of it; what it drops belongs to no token, or to the one around it. */
+HONE_API hone_status hone_tokenize_spans(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, hone_span **spans,
+                                         size_t *n, hone_error *err);
 
 /* Streaming decode: bytes of tokens in, complete characters out. Holds back an
  * unfinished UTF-8 sequence and any prefix of a stop string. */

@@ -34,6 +34,7 @@ const hn_opt_group hn_group_prompt = { "Input", prompt_opts };
 
 static const hn_opt compute_opts[] = {
     HN_OPT("threads", "-t", I32, "N", "threads (default: HONE_THREADS, else one per usable core)", .min = 1, .max = 1024),
+    HN_OPT("threads-batch", "-tb", I32, "N", "threads for prompts and large batches (default: as --threads)", .min = 1, .max = 1024),
     HN_OPT("cpu", NULL, STR, "LEVEL", "kernel level: scalar, avx2 or avx512 (default: HONE_CPU, else the best of this machine)"),
     HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "tokens per forward pass of the prompt", .def = "512", .min = 1, .max = 65536),
     HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32"),
@@ -431,7 +432,8 @@ int hn_cli_new_context(const hn_cli *cli, hone_context **out)
 {
     *out = NULL;
     hone_error err;
-    hone_context_params p = { .n_threads = hn_opts_i32(cli->opts, "threads"), .cpu = hn_opts_str(cli->opts, "cpu") };
+    hone_context_params p = { .n_threads = hn_opts_i32(cli->opts, "threads"), .cpu = hn_opts_str(cli->opts, "cpu"),
+                              .n_threads_batch = hn_opts_given(cli->opts, "threads-batch") ? hn_opts_i32(cli->opts, "threads-batch") : 0 };
     const char *env = getenv("HONE_THREADS");
     if (p.n_threads == 0 && env && *env) {
         int64_t n;

@@ -76,6 +76,13 @@ void hn_cli_signals(void);                 /* main.c, once */
 int hn_interrupted(void);                  /* SIGINT or SIGTERM once received, else 0 */
 bool hn_abort_fn(void *unused);            /* for hone_session_set_abort, hone_progress.abort_fn */
 
+/* ---- single kernels (bench_kern.c) ----------------------------------------------------------------- */
+
+extern const hn_opt_group hn_group_kern;   /* preset, columns, layout, quick */
+bool hn_is_kern_id(const char *id);        /* does `hone bench ID` mean them? */
+int hn_bench_kern(const hn_cli *cli);      /* hone bench kern.… */
+int hn_lab_list(const hn_cli *cli);        /* hone lab list */
+
 /* ---- input ------------------------------------------------------------------------------------------- */
 
 /* The whole of a file; path "-": stdin. *data malloc'ed and NUL-terminated. HONE_E_IO names path and reason. */

@@ -1,10 +1,9 @@
 /* hone run: a prompt in, generated text out. Reads in the order of the path of a
  * token: model, prompt, session, prefill, then pick, show, decode until the end. */
+#include "base/os.h"
 #include "cli/cli.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum { ENDLESS = 4096 }; /* tokens to make room for with -n -1 */
 
@@ -108,7 +107,7 @@ static int new_sampler(job *j)
     j->seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : UINT64_MAX;
     if (j->seed == UINT64_MAX) {
         uint32_t r;
-        if (getrandom(&r, sizeof r, 0) != sizeof r) return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system: %s; try: -s 1", strerror(errno));
+        if (!hn_os_random(&r, sizeof r)) return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
         j->seed = r;
     }
     hone_sampler_params p = {
@@ -260,6 +259,7 @@ static int print_json(job *j)
     json_object_set_new(o, "seed", json_integer((json_int_t)j->seed));
     json_object_set_new(o, "cpu", json_string(hone_context_cpu(j->ctx)));
     json_object_set_new(o, "threads", json_integer(hone_context_threads(j->ctx)));
+    json_object_set_new(o, "threads_batch", json_integer(hone_context_threads_batch(j->ctx)));
     json_object_set_new(o, "weights", json_string(hn_cli_weights(&j->info)));
     json_object_set_new(o, "weights_note", hn_json_str(j->info.packed_note, strlen(j->info.packed_note)));
     return hn_json_print(o);

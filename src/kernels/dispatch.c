@@ -6,11 +6,11 @@
 static hn_kernels tables[HN_CPU_LEVELS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#if defined(__x86_64__) /* elsewhere there is only scalar, so far */
+#if defined(__x86_64__) || defined(__aarch64__) /* elsewhere there is only scalar */
 /* dst takes what src has. */
 static void overlay(hn_kernels *dst, const hn_kernels *src)
 {
-    dst->name = src->name;
+    if (src->name) dst->name = src->name;
     for (int t = 0; t < HN_TYPE_COUNT; t++)
         if (src->matmul[t]) dst->matmul[t] = src->matmul[t];
     for (int t = 0; t < HN_TYPE_COUNT; t++)
@@ -34,6 +34,14 @@ static void fill(void)
     overlay(&tables[HN_CPU_AVX2], &hn_kernels_avx2);
     tables[HN_CPU_AVX512] = tables[HN_CPU_AVX2];
     overlay(&tables[HN_CPU_AVX512], &hn_kernels_avx512);
+#elif defined(__aarch64__)
+    tables[HN_CPU_NEON] = tables[HN_CPU_SCALAR];
+    overlay(&tables[HN_CPU_NEON], &hn_kernels_neon);
+    overlay(&tables[HN_CPU_NEON], &hn_kernels_neon_int);
+    tables[HN_CPU_NEON_DOTPROD] = tables[HN_CPU_NEON];
+    overlay(&tables[HN_CPU_NEON_DOTPROD], &hn_kernels_neon_dotprod);
+    tables[HN_CPU_NEON_I8MM] = tables[HN_CPU_NEON_DOTPROD];
+    overlay(&tables[HN_CPU_NEON_I8MM], &hn_kernels_neon_i8mm);
 #endif
 }
 

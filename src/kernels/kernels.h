@@ -40,13 +40,21 @@ typedef struct hn_a256 {
 } hn_a256;
 _Static_assert(sizeof(hn_a256) == 320, "five lines");
 
+/* Floats between rows of n, at most n + 31: whole lines, and never a multiple of 4 KiB, or
+ * the same place of many rows would fight for the same sets of a cache. */
+static inline size_t hn_f32_stride(int64_t n)
+{
+    size_t s = ((size_t)n + 15) & ~(size_t)15;
+    return s % 1024 ? s : s + 16;
+}
+
 /* A row for 32-blocks: q[n], then d[n/32], then bsum[n/32] (int32), padded to 64 bytes. */
 static inline size_t hn_act_row_bytes(hn_act_kind kind, int64_t n)
 {
     switch (kind) {
     case HN_ACT_Q256: return (size_t)(n / 256) * sizeof(hn_a256);
     case HN_ACT_Q32: return ((size_t)n + (size_t)(n / 32) * 8 + 63) & ~(size_t)63;
-    default: return ((size_t)n * sizeof(float) + 63) & ~(size_t)63;
+    default: return hn_f32_stride(n) * sizeof(float);
     }
 }
 
@@ -118,6 +126,8 @@ const hn_kernels *hn_kernels_get(hn_cpu_level level);
 /* scalar_fma is scalar.c compiled with the FMA instruction: the same bits, since fmaf
  * is exact either way, without a library call for each; used where the CPU has it. */
 extern const hn_kernels hn_kernels_scalar, hn_kernels_scalar_fma, hn_kernels_avx2, hn_kernels_avx512;
+/* neon: floats; neon_int, neon_dotprod, neon_i8mm: the integer products over it */
+extern const hn_kernels hn_kernels_neon, hn_kernels_neon_int, hn_kernels_neon_dotprod, hn_kernels_neon_i8mm;
 
 /* ---- shared pieces, the same code on every level -------------------------------------------- */
 

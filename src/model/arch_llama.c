@@ -116,7 +116,7 @@ static bool forward(const hone_model *m, const hn_forward *f)
         if (f->abort_fn && f->abort_fn(f->abort_arg)) return false;
 
         op->rms_norm(be, &s->act, s->x, l->attn_norm, hp->n_embd, n_tok, hp->rms_eps);
-        const hn_product qkv[] = { { &l->attn_q, s->q }, { &l->attn_k, s->k }, { &l->attn_v, s->v } };
+        const hn_product qkv[] = { { &l->attn_q, s->q, NULL }, { &l->attn_k, s->k, NULL }, { &l->attn_v, s->v, NULL } };
         op->matmul(be, &s->act, qkv, 3);
         if (l->attn_q_norm) {
             op->head_norm(be, s->q, l->attn_q_norm, hp->n_head, hp->head_dim, n_tok, hp->rms_eps);
@@ -135,15 +135,11 @@ static bool forward(const hone_model *m, const hn_forward *f)
         } else {
             op->set_act(be, &s->act, s->o, (int64_t)hp->n_head * hp->head_dim, n_tok);
         }
-        op->matmul(be, &s->act, &(hn_product){ &l->attn_output, s->h }, 1);
-        op->add(be, s->x, s->h, hp->n_embd, n_tok);
+        op->matmul(be, &s->act, &(hn_product){ &l->attn_output, s->h, s->x }, 1);
 
         op->rms_norm(be, &s->act, s->x, l->ffn_norm, hp->n_embd, n_tok, hp->rms_eps);
-        const hn_product gate_up[] = { { &l->ffn_gate, s->gate }, { &l->ffn_up, s->up } };
-        op->matmul(be, &s->act, gate_up, 2);
-        op->silu_mul(be, &s->act, s->gate, s->up, hp->n_ff, n_tok);
-        op->matmul(be, &s->act, &(hn_product){ &l->ffn_down, s->h }, 1);
-        op->add(be, s->x, s->h, hp->n_embd, n_tok);
+        op->gate_up(be, &s->ff, &s->act, &l->ffn_gate, &l->ffn_up, s->up);
+        op->matmul(be, &s->ff, &(hn_product){ &l->ffn_down, s->h, s->x }, 1);
     }
     op->rms_norm(be, &s->act, s->x, m->output_norm, hp->n_embd, n_tok, hp->rms_eps);
     op->head(be, f->logits, &s->act, &m->output);

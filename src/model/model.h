@@ -31,8 +31,8 @@ typedef struct hn_layer {
 
 /* What a forward pass works on; sized for n_tok rows when the session is made. */
 typedef struct hn_scratch {
-    hn_act act;
-    float *x, *h, *q, *k, *v, *o, *gate, *up, *rope;
+    hn_act act, ff;  /* what attention's and the block's products take; what ffn_down takes */
+    float *x, *h, *q, *k, *v, *o, *up, *rope;
 } hn_scratch;
 
 typedef struct hn_forward {

@@ -197,7 +197,7 @@ static hone_status open_vocabulary(hone_error *err)
 static hone_status new_context(hone_error *err)
 {
     hone_context *c = (hone_context *)1;
-    hone_status st = hone_context_new(&c, &(hone_context_params){ 4, "scalar" }, err);
+    hone_status st = hone_context_new(&c, &(hone_context_params){ .n_threads = 4, .cpu = "scalar" }, err);
     if (st) {
         assert_null(c);
         return st;
@@ -402,7 +402,7 @@ static int set_up(void **state)
     tm_save_raw(m, model_path);
     tm_free(m);
     if (hone_model_open(&model, model_path, NULL, &err)) return -1;
-    if (hone_context_new(&context, &(hone_context_params){ 2, NULL }, &err)) return -1;
+    if (hone_context_new(&context, &(hone_context_params){ .n_threads = 2 }, &err)) return -1;
     if (hone_session_new(&session, context, model, &(hone_session_params){ .n_ctx = 64, .n_seq = 2, .n_chunk = 7, .cache = HONE_CACHE_F16 }, &err)) return -1;
     return hone_prefill(session, prompt, N_PROMPT, &y, &err) ? -1 : 0;
 }
