@@ -31,7 +31,7 @@ static void print_row(const hn_peaks *p, hn_peak_kind k, int32_t i, const char *
 static void print_peaks(const hn_peaks *p)
 {
     static const struct { const char *label, *unit; double scale; } shown[HN_PEAK_KINDS] = {
-        { "read", "GB/s", 1 }, { "int8", "TOPS", 1e-3 }, { "f32", "GFLOP/s", 1 }, { "bf16", "GFLOP/s", 1 }, { "dispatch", "µs", 1e-3 } };
+        { "read", "GB/s", 1 }, { "int8", "TOPS", 1e-3 }, { "f32", "GFLOP/s", 1 }, { "bf16", "GFLOP/s", 1 }, { "dispatch", "us", 1e-3 }, { "barrier", "us", 1e-3 } };
     hn_out_printf("machine  %s, %d cores, %s, level %s (env %s)\n", p->cpu_model, p->cores, p->kernel, p->level, p->hash);
     hn_out_printf("measured %s%s; clock %.2f to %.2f GHz; CPUs %s; load %.1f; steal %.1f %%\n", p->ts, p->quick ? " (quick: says nothing)" : "",
                   p->clock_ghz[0], p->clock_ghz[1], p->cpus[0] ? p->cpus : "not pinned", p->load, p->steal_pct);

@@ -91,12 +91,13 @@ void hn_invalid(hn_verdict *v, const char *fmt, ...) __attribute__((format(print
 #define HN_PEAKS_SCHEMA "hone.peaks/1"
 enum { HN_PEAK_POINTS = 24 }; /* thread counts measured: 1 to 8, then doubling, then all */
 
-typedef enum hn_peak_kind { HN_PEAK_READ_BW = 0, HN_PEAK_INT8, HN_PEAK_F32, HN_PEAK_BF16, HN_PEAK_DISPATCH, HN_PEAK_KINDS } hn_peak_kind;
+typedef enum hn_peak_kind { HN_PEAK_READ_BW = 0, HN_PEAK_INT8, HN_PEAK_F32, HN_PEAK_BF16, HN_PEAK_DISPATCH, HN_PEAK_BARRIER, HN_PEAK_KINDS } hn_peak_kind;
 
 typedef struct hn_peak_point {
     int32_t threads;
     double best, median, spread; /* GB/s, 10^9 operations a second, or ns; spread: (max - min) / median */
     int32_t streams, ahead;      /* reading: the pattern that was fastest */
+    double confirmed;            /* third best / best */
     double cpu_use;              /* CPU time / (wall time · threads) */
 } hn_peak_point;
 

@@ -28,7 +28,7 @@ uint64_t hn_cache_bytes(void)
 
 /* ---- what is possible ---------------------------------------------------------------------- */
 
-static const char *const kind_names[HN_PEAK_KINDS] = { "reading", "int8", "f32", "bf16", "dispatch" };
+static const char *const kind_names[HN_PEAK_KINDS] = { "reading", "int8", "f32", "bf16", "dispatch", "barrier" };
 
 /* Most per core and cycle of anything built: four 512-bit units of products (matrix units are
  * not measured here), two loads of 64 bytes. */
@@ -52,7 +52,7 @@ static hone_status check_point(const hn_peaks *p, hn_peak_kind k, int32_t i, hon
         return HN_FAIL(err, HONE_E_NUMERIC, "peaks: %s with %d threads is %g, expected a positive rate", name, at->threads, at->best);
     if (i > 0 && at->threads <= p->at[k][i - 1].threads)
         return HN_FAIL(err, HONE_E_NUMERIC, "peaks: %s: thread counts %d, %d; expected them to ascend", name, p->at[k][i - 1].threads, at->threads);
-    if (k == HN_PEAK_DISPATCH) return HONE_OK;
+    if (k >= HN_PEAK_DISPATCH) return HONE_OK;
     if (at->median > at->best)
         return HN_FAIL(err, HONE_E_NUMERIC, "peaks: %s with %d threads: median %g above the best %g", name, at->threads, at->median, at->best);
     double ghz = p->clock_ghz[1] > 0 ? p->clock_ghz[1] : 8, most = most_per_cycle(k) * ghz * at->threads;
@@ -96,7 +96,8 @@ double hn_check_roof(hn_verdict *v, double decode_tok_s, uint64_t bytes_per_toke
     if (!(roof_gb_s > 0) || !isfinite(decode_tok_s) || bytes_per_token <= 2 * cache_bytes) return NAN;
     double gb_s = decode_tok_s * (double)bytes_per_token * 1e-9, from_memory = decode_tok_s * (double)(bytes_per_token - cache_bytes) * 1e-9;
     if (from_memory > (1 + HN_ROOF_TOLERANCE) * roof_gb_s)
-        hn_invalid(v, "decode reads %.1f GB/s of weights by this rate, but the machine reads %.1f GB/s: not all weights were used", gb_s, roof_gb_s);
+        hn_invalid(v, "decode reads %.1f GB/s of weights by this rate, but the machine reads %.1f GB/s: not all weights were used, "
+                      "or the roof is too low (hone lab peaks --force)", gb_s, roof_gb_s);
     return gb_s / roof_gb_s;
 }
 
@@ -105,7 +106,8 @@ double hn_check_compute(hn_verdict *v, const char *what, double roof_s, double s
     if (!(roof_s > 0) || !(s > 0) || !isfinite(roof_s) || !isfinite(s)) return NAN;
     double share = roof_s / s;
     if (bound && share > 1 + HN_ROOF_TOLERANCE)
-        hn_invalid(v, "%s took %.4g s, but its multiplications alone take %.4g s on this machine: not all were done", what, s, roof_s);
+        hn_invalid(v, "%s took %.4g s, but its multiplications alone take %.4g s on this machine: not all were done, or the roof is too low "
+                      "(hone lab peaks --force)", what, s, roof_s);
     return share;
 }
 
