@@ -123,7 +123,7 @@ static hn_kv kv_of(const hn_kern_bench *b, int64_t turn)
 {
     size_t plane = (size_t)attn_positions(&b->k) * (size_t)b->k.n[2] * 2;
     char *at = b->plain + (size_t)(turn % b->n_plain) * b->plain_bytes;
-    return (hn_kv){ .k = at, .v = at + plane * (size_t)b->k.n[1], .plane_bytes = plane, .n_head_kv = (int32_t)b->k.n[1], .d = b->k.n[2], .f16 = true };
+    return (hn_kv){ .k = at, .v = at + plane * (size_t)b->k.n[1], .plane_bytes = plane, .n_head_kv = (int32_t)b->k.n[1], .d = b->k.n[2], .type = HN_CACHE_F16 };
 }
 
 static hone_status make_cache(hn_kern_bench *b, hone_error *err)
@@ -141,9 +141,11 @@ static hone_status make_cache(hn_kern_bench *b, hone_error *err)
     }
     hn_kv kv = kv_of(b, 0);
     for (int64_t p = 0; p < n_pos; p++) {
-        hn_row row = { .pos = p };
         fill_random(k, 2 * width, (uint64_t)p);
-        b->oracle->op->kv_store(b->oracle, &kv, k, k + width, &row, 1);
+        for (int64_t h = 0; h < b->k.n[1]; h++) {
+            b->scalar->store_k[kv.type](kv.k + (size_t)h * kv.plane_bytes, k + h * b->k.n[2], b->k.n[2], p);
+            b->scalar->store_v[kv.type](kv.v + (size_t)h * kv.plane_bytes, k + width + h * b->k.n[2], b->k.n[2], p);
+        }
     }
     free(k);
     for (int64_t i = 1; i < b->n_plain; i++) memcpy(b->plain + (size_t)i * b->plain_bytes, b->plain, b->plain_bytes);
@@ -158,7 +160,9 @@ static int64_t widest(const hn_kern *k) { return is_product(k) ? k->n[1] : 4096;
 static hone_status new_backend(hn_backend **out, hn_pool *pool, const hn_kernels *t, const hn_kern *k, hone_error *err)
 {
     bool attn = is_attn(k);
-    return hn_backend_cpu_new(out, pool, t, widest(k), attn ? k->n[0] / k->n[1] : 1, attn ? k->n[2] : 64, err);
+    const hn_cpu_params p = { .pool = pool, .kernels = t, .max_n_in = widest(k), .n_head = attn ? k->n[0] : 1, .n_head_kv = attn ? k->n[1] : 1,
+                              .d = attn ? k->n[2] : 64, .n_ctx = attn ? attn_positions(k) : 64 };
+    return hn_backend_cpu_new(out, &p, err);
 }
 
 static hone_status make_rows(hn_kern_bench *b, hone_error *err)
@@ -205,11 +209,14 @@ hone_status hn_kern_open(hn_kern_bench **out, const hn_kern *k, const char *cpu,
     return HONE_OK;
 }
 
+/* Elements of an activation row: what a product takes, what attention gives. */
+static int64_t act_width(const hn_kern *k) { return is_attn(k) ? k->n[0] * k->n[2] : k->n[1]; }
+
 static void drop_backend(hn_kern_bench *b)
 {
     if (b->be) {
-        b->be->op->act_release(b->be, &b->act, b->k.n[1], b->act_cols);
-        b->be->op->act_release(b->be, &b->act_check, b->k.n[1], CHECK_COLS);
+        b->be->op->act_release(b->be, &b->act, act_width(&b->k), b->act_cols);
+        b->be->op->act_release(b->be, &b->act_check, act_width(&b->k), CHECK_COLS);
         b->be->op->free(b->be);
     }
     hn_pages_free(b->y, b->y_floats * sizeof(float));
@@ -259,7 +266,13 @@ static void call_product(hn_kern_bench *b)
 static void call_attn(hn_kern_bench *b)
 {
     hn_kv kv = kv_of(b, b->turn++);
-    b->be->op->attention(b->be, b->y, b->x, &kv, b->rows, attn_tokens(&b->k), b->k.n[0], attn_scale);
+    b->be->op->attention(b->be, &b->act, b->x, &kv, b->rows, NULL, attn_tokens(&b->k), b->k.n[0], attn_scale);
+}
+/* The last output of attention, to y. */
+static void fetch_attn(hn_kern_bench *b)
+{
+    int64_t width = b->k.n[0] * b->k.n[2];
+    for (int64_t t = 0; t < attn_tokens(&b->k); t++) memcpy(b->y + t * width, b->act.f32 + (size_t)t * hn_f32_stride(width), (size_t)width * sizeof(float));
 }
 
 static void row_with(hn_kern_bench *b, const hn_kernels *t, float *y, void *q)
@@ -318,8 +331,8 @@ static bool check_attn(hn_kern_bench *b, hn_kern_result *r)
     const int64_t tokens[] = { 0, n_tok / 2, n_tok - 1 };
     hn_kv kv = kv_of(b, 0);
     for (int i = 0; i < 3; i++) {
-        b->oracle->op->attention(b->oracle, b->y_check, b->x + tokens[i] * width, &kv, b->rows + tokens[i], 1, b->k.n[0], attn_scale);
-        if (memcmp(b->y_check, b->y + tokens[i] * width, (size_t)width * sizeof(float)) == 0) continue;
+        b->oracle->op->attention(b->oracle, &b->act_check, b->x + tokens[i] * width, &kv, b->rows + tokens[i], NULL, 1, b->k.n[0], attn_scale);
+        if (memcmp(b->act_check.f32, b->y + tokens[i] * width, (size_t)width * sizeof(float)) == 0) continue;
         hn_invalid(&r->verdict, "token %lld differs from the scalar level", (long long)tokens[i]);
         return false;
     }
@@ -443,7 +456,11 @@ static hone_status prepare_product(hn_kern_bench *b, hone_error *err)
 
 static hone_status prepare_attn(hn_kern_bench *b, hone_error *err)
 {
-    b->y_floats = (uint64_t)(attn_tokens(&b->k) * b->k.n[0] * b->k.n[2]);
+    int64_t width = b->k.n[0] * b->k.n[2];
+    b->act_cols = attn_tokens(&b->k);
+    b->y_floats = (uint64_t)(b->act_cols * width);
+    if (!b->be->op->act_alloc(b->be, &b->act, width, b->act_cols) || !b->be->op->act_alloc(b->be, &b->act_check, width, CHECK_COLS))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: outputs", b->k.id);
     b->x = realloc(b->x, b->y_floats * sizeof *b->x);
     if (!b->x) return HN_FAIL(err, HONE_E_NOMEM, "%s: queries", b->k.id);
     fill_random(b->x, (int64_t)b->y_floats, 3);
@@ -491,10 +508,12 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     if (b->k.kind == HN_KERN_ROPE) memcpy(b->out, b->in, (size_t)(b->k.n[0] * b->k.n[1]) * sizeof(float));
     for (int64_t i = 0; b->k.kind == HN_KERN_ROPE && i < b->k.n[1]; i++) b->in2[i] = i % 2 ? 0.0f : 1.0f;
     call(b);
+    if (attn) fetch_attn(b);
     if (!(product ? check_product(b, r) : attn ? check_attn(b, r) : check_row(b, r))) return HONE_OK;
     if (product || attn) memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
     st = time_calls(r, b, call, stop, err);
     if (st != HONE_OK) return st;
+    if (attn) fetch_attn(b);
     if ((product || attn) && memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0)
         hn_invalid(&r->verdict, "the outputs changed from call to call");
     if (b->k.kind == HN_KERN_ENCODE) r->rmse = rmse_of(b);

@@ -1,7 +1,7 @@
 /* Measures the peaks of this machine: what it reads from memory, multiplies and hands
  * out to threads at most. Owns how (sizes, patterns, repetitions, placement) and what is
  * believed; refuses to know files and reports. */
-#define _GNU_SOURCE
+#include "base/os.h"
 #include "kernels/peaks.h"
 #include "lab/lab.h"
 
@@ -50,7 +50,7 @@ typedef struct bench {
     int64_t steps;
     _Atomic int64_t wrong; /* chunks whose sum is not what the work gives */
     /* placement */
-    int cpu[MAX_CPUS];
+    int32_t cpu[MAX_CPUS];
     int32_t n_cpu;
     _Atomic int32_t arrived, misplaced;
     double top[HN_PEAK_DISPATCH][HN_PEAK_POINTS][TOP]; /* greatest rates of all patterns and passes, descending */
@@ -79,32 +79,16 @@ static void advance(bench *b)
 
 /* ---- threads, one to a CPU --------------------------------------------------------------------- */
 
-#if defined(__linux__)
-static void find_cpus(bench *b)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
-    for (int c = 0; c < CPU_SETSIZE && b->n_cpu < MAX_CPUS; c++)
-        if (CPU_ISSET(c, &set)) b->cpu[b->n_cpu++] = c;
-}
-
 /* Each chunk holds its thread until all have one, so that no thread takes two. */
 static void settle(void *arg, int64_t chunk, int32_t thread)
 {
     bench *b = arg;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(b->cpu[chunk], &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0) atomic_fetch_add(&b->misplaced, 1);
+    if (!hn_os_run_on(&b->cpu[chunk], 1)) atomic_fetch_add(&b->misplaced, 1);
     atomic_fetch_add(&b->arrived, 1);
     uint64_t until = hn_clock_ns() + 1000000000;
     while (atomic_load(&b->arrived) < b->threads && hn_clock_ns() < until) sched_yield();
-    if (atomic_load(&b->arrived) < b->threads || sched_getcpu() != b->cpu[chunk]) atomic_fetch_add(&b->misplaced, 1);
+    if (atomic_load(&b->arrived) < b->threads || hn_os_current_cpu() != b->cpu[chunk]) atomic_fetch_add(&b->misplaced, 1);
 }
-#else
-static void find_cpus(bench *b) {}
-static void settle(void *arg, int64_t chunk, int32_t thread) {}
-#endif
 
 static void place(bench *b)
 {
@@ -279,9 +263,7 @@ static hone_status make_buffer(bench *b, hone_error *err)
     b->map = hn_pages_alloc(b->map_bytes);
     if (!b->map) return HN_FAIL(err, HONE_E_NOMEM, "buffer of %zu bytes", b->map_bytes);
     b->buf = (char *)(((uintptr_t)b->map + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
-#if defined(MADV_HUGEPAGE)
-    madvise(b->buf, n, MADV_HUGEPAGE); /* the roof is what the memory gives, not what small pages leave of it */
-#endif
+    hn_os_want_huge_pages(b->buf, n); /* the roof is what the memory gives, not what small pages leave of it */
     atomic_store(&b->sum, 0);
     hn_pool_run(b->pool, fill_chunk, b, b->n_chunk);
     b->expected = atomic_load(&b->sum);
@@ -450,21 +432,15 @@ hone_status hn_peaks_measure(hn_peaks *out, const hn_peaks_params *params, hone_
     bench b = { .p = params, .loops = hn_peak_loops_get(level), .out = out, .steps = params->quick ? QUICK_STEPS : STEPS };
     describe(&b, level);
     int32_t all = params->n_threads > 0 ? params->n_threads : out->cores;
-    find_cpus(&b);
+    b.n_cpu = hn_os_cpus(b.cpu, MAX_CPUS);
     int passes = params->quick ? 1 : PASSES;
     for (int32_t n = 1; n; n = next_count(n, all)) b.total += (uint64_t)passes * (5 + 10);
     hn_cpu_ticks before;
     hn_cpu_ticks_read(&before);
-#if defined(__linux__)
-    cpu_set_t mine;
-    bool known = sched_getaffinity(0, sizeof mine, &mine) == 0;
-#endif
     for (int pass = 0; pass < passes; pass++)
         for (int32_t n = 1; n && st == HONE_OK; n = next_count(n, all)) {
             st = measure_with(&b, n, err);
-#if defined(__linux__)
-            if (known) sched_setaffinity(0, sizeof mine, &mine);
-#endif
+            if (b.n_cpu > 0) hn_os_run_on(b.cpu, b.n_cpu);
         }
     hn_pages_free(b.map, b.map_bytes);
     if (st != HONE_OK) return st;
