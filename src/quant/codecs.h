@@ -28,7 +28,6 @@ static inline int hn_rne(float v)
     return (int)(hn_f32_bits(t) & 0x7FFFFF) - 0x400000;
 }
 
-extern const int8_t hn_iq4_levels[16];  /* N of IQ4_NL and IQ4_XS */
 extern const int8_t hn_e2m1_doubled[16];
 
 /* IQ grids: one word per row, element k in byte k (bits 8k..8k+7). */

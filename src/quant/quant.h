@@ -102,8 +102,12 @@ typedef struct hn_q8_0 { uint16_t d; int8_t q[32]; } hn_q8_0;
 typedef struct hn_q4_K { uint16_t d, dmin; uint8_t s[12]; uint8_t q[128]; } hn_q4_K;
 typedef struct hn_q5_K { uint16_t d, dmin; uint8_t s[12]; uint8_t h[32]; uint8_t q[128]; } hn_q5_K;
 typedef struct hn_q6_K { uint8_t l[128]; uint8_t h[64]; int8_t s[16]; uint16_t d; } hn_q6_K;
+typedef struct hn_iq4_XS { uint16_t d, sh; uint8_t sl[4]; uint8_t q[128]; } hn_iq4_XS; /* IQ4_NL has the fields of Q4_0 */
+_Static_assert(sizeof(hn_iq4_XS) == 136, "256-element blocks");
 _Static_assert(sizeof(hn_q4_0) == 18 && sizeof(hn_q5_0) == 22 && sizeof(hn_q8_0) == 34, "32-element blocks");
 _Static_assert(sizeof(hn_q4_K) == 144 && sizeof(hn_q5_K) == 176 && sizeof(hn_q6_K) == 210, "256-element blocks");
+
+extern const int8_t hn_iq4_levels[16]; /* N of IQ4_NL and IQ4_XS */
 
 /* The eight 6-bit scales and minima of Q4_K and Q5_K from their 12 bytes. */
 static inline void hn_k_scales(const uint8_t s[12], uint8_t scale[8], uint8_t min[8])

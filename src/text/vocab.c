@@ -2,8 +2,9 @@
  * Everything is copied out of the file once and checked here; afterwards a vocabulary is
  * constant. Refuses to know how text is divided (encode.c, split.c). */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* qsort_r, memmem */
+#define _GNU_SOURCE /* memmem */
 #endif
+#include "base/os.h"
 #include "text/text_priv.h"
 
 #include <math.h>
@@ -75,7 +76,7 @@ static hone_status make_lex(const hn_vocab *v, hn_lex *l, unsigned types, hone_e
     for (int32_t i = 0; i < v->n; i++)
         if (listed(v, types, i)) l->ids[at[first_two(v, i) >> shift]++] = i;
     for (uint32_t b = 0, a = 0; b < n_bucket; a = at[b++]) /* at[b] is now the end of bucket b */
-        if (at[b] - a > 1) qsort_r(l->ids + a, at[b] - a, sizeof *l->ids, compare_text, (void *)(uintptr_t)v);
+        if (at[b] - a > 1) hn_os_sort(l->ids + a, at[b] - a, sizeof *l->ids, compare_text, (void *)(uintptr_t)v);
     free(at);
     return HONE_OK;
 }
@@ -119,7 +120,7 @@ static hone_status make_ends(hn_vocab *v, hone_error *err)
     int32_t *ids = malloc(v->all.n * sizeof *ids);
     if (!ids) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: list of %u tokens", v->all.n);
     memcpy(ids, v->all.ids, v->all.n * sizeof *ids);
-    qsort_r(ids, v->all.n, sizeof *ids, compare_ends, v);
+    hn_os_sort(ids, v->all.n, sizeof *ids, compare_ends, v);
     hone_status st = hn_match_make(&v->ends, v, ids, NULL, v->all.n, 1, true, err);
     free(ids);
     return st;
