@@ -363,7 +363,7 @@ hone_status hn_backend_cpu_new(hn_backend **out, hn_pool *pool, const hn_kernels
     c->k = kernels;
     c->n_threads = hn_pool_threads(pool);
     c->panel_floats = HN_PANEL_BYTES((uint64_t)max_n_in + 256) / 64 * 16; /* whole lines; PANEL_ROWS decoded rows fit too */
-    _Static_assert(PANEL_ROWS * sizeof(float) <= 48, "HN_PANEL_BYTES");
+    _Static_assert(PANEL_ROWS * sizeof(float) <= 32, "HN_PANEL_BYTES");
     c->attn_floats = (uint64_t)(max_group * (HN_SOFT_BLOCK + d) + 16);
     c->panels = be_alloc(&c->base, c->panel_floats * (uint64_t)c->n_threads);
     c->attn_scratch = be_alloc(&c->base, c->attn_floats * (uint64_t)c->n_threads);
