@@ -443,10 +443,45 @@ V16_OP void prefetch_columns(const hn_mm *m, int64_t c, int n, int64_t at, int64
         }                                                                                      \
     }
 
+/* What will be opened next, fetched into L2 a few lines per tile: `lines` lines in all
+ * at the same place of n rows or packed groups. */
+typedef struct ahead {
+    const char *at;
+    size_t stride;
+    int64_t n, line, lines, per_tile;
+} ahead;
+V16_OP void fetch(ahead *f)
+{
+    for (int64_t end = f->line + f->per_tile; f->line < end && f->line < f->lines; f->line++)
+        _mm_prefetch(f->at + (size_t)(f->line % f->n) * f->stride + f->line / f->n * 64, _MM_HINT_T1);
+}
+/* `blocks` blocks from b on, of the rows from r on or, past the end, the first of the next 32. */
+V16_OP ahead fetch_from(const hn_mm *m, int64_t r, int64_t unit, int64_t b, int64_t nb, int64_t blocks, int64_t block_bytes, int64_t columns)
+{
+    if (b >= nb) r += ROWS, b = 0;
+    ahead f = { .at = (const char *)m->w + (size_t)(r / unit) * m->w_stride + (size_t)(b * block_bytes),
+                .stride = m->w_stride, .n = ROWS / unit };
+    f.lines = f.n * (blocks * block_bytes / 64 + 1);
+    f.per_tile = f.lines * COLS / columns + 1;
+    return f;
+}
+
+/* The lines of y that a tile will fill. */
+V16_OP void fetch_results(const hn_mm *m, int64_t r, int64_t c)
+{
+    for (int j = 0; j < COLS && c + j < m->n_col; j++) {
+        const float *y = m->y + (c + j) * m->ldy + r;
+        __builtin_prefetch(y, 1, 2);
+        __builtin_prefetch(y + (m->r1 - r > HALF ? HALF : 0), 1, 2);
+    }
+}
+
 /* All columns [c0, c1) against blocks b … b+n−1; the last few in tiles that waste least. */
 #define TILES(NAME)                                                                    \
     for (int64_t c = c0, left; (left = c1 - c) > 0;) {                                 \
         float(*a)[ROWS] = acc + (c - c0);                                              \
+        fetch(&next);                                                                  \
+        if (b + n == nb) fetch_results(m, r, c);                                       \
         if (left > 8 || left == 5 || left == 6) NAME##_6(m, p, a, c, b, n), c += 6;    \
         else if (left > 2) NAME##_4(m, p, a, c, b, n), c += 4;                         \
         else NAME##_2(m, p, a, c, b, n), c += 2;                                       \
@@ -473,7 +508,7 @@ V16_OP int64_t columns_that_fit(const hn_mm *m, size_t opened)
 
 /* Loops: 32 rows; columns; a few blocks, which stay in L1; tiles of columns. OPEN(i, h)
  * opens half h of block b + i. */
-#define PANEL_LOOPS(PANEL, BLOCKS, ELEMS, TILE, SETUP, OPEN)                                        \
+#define PANEL_LOOPS(PANEL, BLOCKS, ELEMS, TILE, SETUP, OPEN, UNIT, BYTES)                           \
     PANEL *p = m->panel;                                                                            \
     float(*acc)[ROWS] = (float(*)[ROWS])(p + BLOCKS);                                               \
     int64_t nb = m->n_in / ELEMS, fit = columns_that_fit(m, BLOCKS * sizeof *p);                    \
@@ -486,6 +521,7 @@ V16_OP int64_t columns_that_fit(const hn_mm *m, size_t opened)
                     SETUP;                                                                          \
                     for (int64_t i = 0; i < n; i++) OPEN;                                           \
                 }                                                                                   \
+                ahead next = fetch_from(m, r, UNIT, b + n, nb, BLOCKS, BYTES, c1 - c0);             \
                 TILES(TILE)                                                                         \
             }                                                                                       \
             store(m, r, c0, c1, acc);                                                               \
@@ -495,22 +531,22 @@ V16_OP int64_t columns_that_fit(const hn_mm *m, size_t opened)
 #define FROM_PACK const char *w = (const char *)m->w + (size_t)((r + (r + h < m->r1 ? h : 0)) / HALF) * m->w_stride
 
 enum { K_BLOCKS = 1 };
-#define PANEL_K(TYPE, FORM)                                                                                  \
+#define PANEL_K(TYPE, FORM, BLOCK_BYTES, GROUP_BYTES)                                                                                  \
     K_TILE(tile_##TYPE##_6, FORM, 6)                                                                         \
     K_TILE(tile_##TYPE##_4, FORM, 4)                                                                         \
     K_TILE(tile_##TYPE##_2, FORM, 2)                                                                         \
     void hn_avx512_panel_##TYPE(const hn_mm *m)                                                              \
     {                                                                                                        \
-        PANEL_LOOPS(kpanel, K_BLOCKS, 256, tile_##TYPE, FROM_ROWS, rows_##TYPE(p + i, h, &w, b + i))         \
+        PANEL_LOOPS(kpanel, K_BLOCKS, 256, tile_##TYPE, FROM_ROWS, rows_##TYPE(p + i, h, &w, b + i), 1, BLOCK_BYTES) \
     }                                                                                                        \
     void hn_avx512_ppanel_##TYPE(const hn_mm *m)                                                             \
     {                                                                                                        \
-        PANEL_LOOPS(kpanel, K_BLOCKS, 256, tile_##TYPE, FROM_PACK, pack_##TYPE(p + i, h, w, b + i, nb))      \
+        PANEL_LOOPS(kpanel, K_BLOCKS, 256, tile_##TYPE, FROM_PACK, pack_##TYPE(p + i, h, w, b + i, nb), HALF, GROUP_BYTES) \
     }
-PANEL_K(q4_K, FORM_Q4_K)
-PANEL_K(q5_K, FORM_Q5_K)
-PANEL_K(q6_K, FORM_Q6_K)
-PANEL_K(iq4_XS, FORM_IQ4_XS)
+PANEL_K(q4_K, FORM_Q4_K, sizeof(hn_q4_K), 2304)
+PANEL_K(q5_K, FORM_Q5_K, sizeof(hn_q5_K), 2816)
+PANEL_K(q6_K, FORM_Q6_K, sizeof(hn_q6_K), 3328)
+PANEL_K(iq4_XS, FORM_IQ4_XS, sizeof(hn_iq4_XS), 2176)
 
 /* ---- 32-blocks -------------------------------------------------------------------------------------- */
 
@@ -588,15 +624,17 @@ V16_OP void pack_q8_0(tpanel *p, int h, const char *g, int64_t b, int64_t nb)
     _mm512_store_ps(p->d + h, load_f16(g + nb * 512 + b * 32));
 }
 
+enum { T_BLOCKS = 16 };
+
 /* Blocks b0 … b0+n−1, which p holds, against C columns; the sums start at −2^shift·Σq. */
 V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[COLS], int64_t n_in, int64_t b0, int n, int shift, int C)
 {
     __m512 a[2][COLS];
-    _Alignas(32) int32_t first[COLS][8];
+    _Alignas(64) int32_t first[COLS][T_BLOCKS];
     for (int j = 0; j < C; j++) {
         const int32_t *sum = (const int32_t *)(x[j] + n_in) + n_in / 32 + b0;
-        __m256i v = _mm256_maskz_loadu_epi32((__mmask8)((1u << n) - 1), sum);
-        _mm256_store_si256((__m256i *)first[j], _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(v, shift)));
+        __m512i v = _mm512_maskz_loadu_epi32((__mmask16)((1u << n) - 1), sum);
+        put(first[j], _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(v, (unsigned)shift)));
         for (int h = 0; h < 2; h++) a[h][j] = b0 ? _mm512_load_ps(acc[j] + HALF * h) : _mm512_setzero_ps();
     }
     for (int i = 0; i < n; i++, p++) {
@@ -622,7 +660,6 @@ V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[
         for (int j = 0; j < C; j++) _mm512_store_ps(acc[j] + HALF * h, a[h][j]);
 }
 
-enum { T_BLOCKS = 8 };
 #define T_TILE(NAME, SHIFT, C)                                                                             \
     static void NAME(const hn_mm *m, const tpanel *p, float (*acc)[ROWS], int64_t c, int64_t b, int64_t n) \
     {                                                                                                      \
@@ -631,14 +668,14 @@ enum { T_BLOCKS = 8 };
         prefetch_columns(m, c + C, C, 32 * b, 32 * n);                                                     \
         t_blocks(acc, p, x, m->n_in, b, (int)n, SHIFT, C);                                                 \
     }
-#define PANEL_T(TYPE, TILE)                                                                                  \
+#define PANEL_T(TYPE, TILE, BLOCK_BYTES, GROUP_BYTES)                                                                                  \
     void hn_avx512_panel_##TYPE(const hn_mm *m)                                                              \
     {                                                                                                        \
-        PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_ROWS, rows_##TYPE(p + i, h, &w, b + i))                 \
+        PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_ROWS, rows_##TYPE(p + i, h, &w, b + i), 1, BLOCK_BYTES) \
     }                                                                                                        \
     void hn_avx512_ppanel_##TYPE(const hn_mm *m)                                                             \
     {                                                                                                        \
-        PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_PACK, pack_##TYPE(p + i, h, w, b + i, nb))              \
+        PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_PACK, pack_##TYPE(p + i, h, w, b + i, nb), HALF, GROUP_BYTES) \
     }
 T_TILE(tile_off8_6, 3, 6)
 T_TILE(tile_off8_4, 3, 4)
@@ -649,10 +686,10 @@ T_TILE(tile_off16_2, 4, 2)
 T_TILE(tile_off128_6, 7, 6)
 T_TILE(tile_off128_4, 7, 4)
 T_TILE(tile_off128_2, 7, 2)
-PANEL_T(q4_0, tile_off8)
-PANEL_T(q5_0, tile_off16)
-PANEL_T(q8_0, tile_off128)
-PANEL_T(iq4_NL, tile_off128)
+PANEL_T(q4_0, tile_off8, sizeof(hn_q4_0), 256)
+PANEL_T(q5_0, tile_off16, sizeof(hn_q5_0), 320)
+PANEL_T(q8_0, tile_off128, sizeof(hn_q8_0), 512)
+PANEL_T(iq4_NL, tile_off128, sizeof(hn_q4_0), 256)
 
 #else
 typedef int hn_no_avx512_panel; /* an empty file is not C */
