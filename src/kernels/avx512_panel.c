@@ -506,22 +506,23 @@ V16_OP int64_t columns_that_fit(const hn_mm *m, size_t opened)
     return (int64_t)((HN_PANEL_BYTES(m->n_in) - opened) / (ROWS * sizeof(float)) / COLS - 1) * COLS;
 }
 
-/* Loops: 32 rows; columns; a few blocks, which stay in L1; tiles of columns. OPEN(i, h)
+/* Loops: 32 rows; columns; a few blocks, which stay in cache; tiles of columns. OPEN(i, h)
  * opens half h of block b + i. */
 #define PANEL_LOOPS(PANEL, BLOCKS, ELEMS, TILE, SETUP, OPEN, UNIT, BYTES)                           \
     PANEL *p = m->panel;                                                                            \
-    float(*acc)[ROWS] = (float(*)[ROWS])(p + BLOCKS);                                               \
-    int64_t nb = m->n_in / ELEMS, fit = columns_that_fit(m, BLOCKS * sizeof *p);                    \
+    int64_t nb = m->n_in / ELEMS, step = nb < BLOCKS ? nb : BLOCKS;                                 \
+    int64_t fit = columns_that_fit(m, (size_t)step * sizeof *p);                                    \
+    float(*acc)[ROWS] = (float(*)[ROWS])(p + step);                                                 \
     for (int64_t r = m->r0; r < m->r1; r += ROWS)                                                   \
         for (int64_t c0 = 0; c0 < m->n_col; c0 += fit) {                                            \
             int64_t c1 = m->n_col - c0 < fit ? m->n_col : c0 + fit;                                 \
-            for (int64_t b = 0; b < nb; b += BLOCKS) {                                              \
-                int64_t n = nb - b < BLOCKS ? nb - b : BLOCKS;                                      \
+            for (int64_t b = 0; b < nb; b += step) {                                                \
+                int64_t n = nb - b < step ? nb - b : step;                                          \
                 for (int h = 0; h < ROWS; h += HALF) {                                              \
                     SETUP;                                                                          \
                     for (int64_t i = 0; i < n; i++) OPEN;                                           \
                 }                                                                                   \
-                ahead next = fetch_from(m, r, UNIT, b + n, nb, BLOCKS, BYTES, c1 - c0);             \
+                ahead next = fetch_from(m, r, UNIT, b + n, nb, step, BYTES, c1 - c0);               \
                 TILES(TILE)                                                                         \
             }                                                                                       \
             store(m, r, c0, c1, acc);                                                               \
@@ -530,7 +531,7 @@ V16_OP int64_t columns_that_fit(const hn_mm *m, size_t opened)
 /* no second group: the first again */
 #define FROM_PACK const char *w = (const char *)m->w + (size_t)((r + (r + h < m->r1 ? h : 0)) / HALF) * m->w_stride
 
-enum { K_BLOCKS = 1 };
+enum { K_BLOCKS = 1 }; /* stays in L1 */
 #define PANEL_K(TYPE, FORM, BLOCK_BYTES, GROUP_BYTES)                                                                                  \
     K_TILE(tile_##TYPE##_6, FORM, 6)                                                                         \
     K_TILE(tile_##TYPE##_4, FORM, 4)                                                                         \
@@ -624,7 +625,7 @@ V16_OP void pack_q8_0(tpanel *p, int h, const char *g, int64_t b, int64_t nb)
     _mm512_store_ps(p->d + h, load_f16(g + nb * 512 + b * 32));
 }
 
-enum { T_BLOCKS = 16 };
+enum { T_BLOCKS = 64 }; /* 72 KiB: shorter ones cost more in loading and storing sums than L2 does */
 
 /* Blocks b0 … b0+n−1, which p holds, against C columns; the sums start at −2^shift·Σq. */
 V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[COLS], int64_t n_in, int64_t b0, int n, int shift, int C)
@@ -633,8 +634,10 @@ V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[
     _Alignas(64) int32_t first[COLS][T_BLOCKS];
     for (int j = 0; j < C; j++) {
         const int32_t *sum = (const int32_t *)(x[j] + n_in) + n_in / 32 + b0;
-        __m512i v = _mm512_maskz_loadu_epi32((__mmask16)((1u << n) - 1), sum);
-        put(first[j], _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(v, (unsigned)shift)));
+        for (int i = 0; i < n; i += 16) {
+            __m512i v = _mm512_maskz_loadu_epi32((__mmask16)(n - i >= 16 ? 0xFFFF : (1u << (n - i)) - 1), sum + i);
+            put(first[j] + i, _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(v, (unsigned)shift)));
+        }
         for (int h = 0; h < 2; h++) a[h][j] = b0 ? _mm512_load_ps(acc[j] + HALF * h) : _mm512_setzero_ps();
     }
     for (int i = 0; i < n; i++, p++) {
@@ -665,7 +668,6 @@ V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[
     {                                                                                                      \
         const int8_t *x[COLS];                                                                             \
         for (int j = 0; j < C; j++) x[j] = column(m, c + j);                                               \
-        prefetch_columns(m, c + C, C, 32 * b, 32 * n);                                                     \
         t_blocks(acc, p, x, m->n_in, b, (int)n, SHIFT, C);                                                 \
     }
 #define PANEL_T(TYPE, TILE, BLOCK_BYTES, GROUP_BYTES)                                                                                  \
