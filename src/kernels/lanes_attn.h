@@ -56,7 +56,7 @@ typedef struct attn_rows {
                 HN_UNROLL for (int j = 0; j < V; j++) kv[j] = LOAD(kk + (j * d + x) * HN_KEY_BLOCK);           \
                 if (ahead) {                                                                                   \
                     HN_UNROLL for (int j = 0; j < 4; j++)                                                      \
-                        if (j == 0 || j < V * (int)sizeof(ELEM) / 4) __builtin_prefetch(next + 64 * j, 0, 3);  \
+                        if (j == 0 || j < V * (int)sizeof(ELEM) / 4) __builtin_prefetch(next + 64 * j, 0, 2);  \
                     next += V * (int)sizeof(ELEM) * HN_KEY_BLOCK;                                              \
                 }                                                                                              \
                 HN_UNROLL for (int i = 0; i < NQ; i++) {                                                       \
@@ -115,7 +115,7 @@ ATTN_SCORES(scores_f32, float, V16_LOAD_F32)
                 o[i * d + x] = s;                                                                              \
             }                                                                                                  \
     }
-#define AHEADV(t, x) __builtin_prefetch(v + ((t) + HN_ATTN_AHEAD * HN_SOFT_BLOCK) * d + (x), 0, 3)
+#define AHEADV(t, x) __builtin_prefetch(v + ((t) + HN_ATTN_AHEAD * HN_SOFT_BLOCK) * d + (x), 0, 2)
 #define LOADV_F16(t, x) v16_load_f16(v + (t) * d + (x))
 #define ONEV_F16(t, x) hn_f16_to_f32(v[(t) * d + (x)])
 #define LOADV_F32(t, x) v16_load(v + (t) * d + (x))
@@ -211,7 +211,7 @@ HN_INLINE void scores_q8(const attn_rows *a, const void *block, int64_t r, const
                 HN_UNROLL for (int j = 0; j < V; j++) c[j] = k8_load(k + (size_t)j * bytes + x * HN_KEY_BLOCK);
                 if (ahead)
                     HN_UNROLL for (int j = 0; j < V; j++) {
-                        __builtin_prefetch(next, 0, 3);
+                        __builtin_prefetch(next, 0, 2);
                         next += 64;
                     }
                 HN_UNROLL for (int i = 0; i < NQ; i++) {
@@ -247,7 +247,7 @@ static void scales_q8(float *y, const void *block, int64_t d)
 #define SCALE_Q8(t, x) scale[(t) * n_g + (x) / HN_CACHE_GROUP]
 #define LOADV_Q8(t, x) v16_mul(v16_load_i8(CODE_Q8(t, x)), v16_set1(SCALE_Q8(t, x)))
 #define ONEV_Q8(t, x) ((float)*CODE_Q8(t, x) * SCALE_Q8(t, x))
-#define AHEADV(t, x) __builtin_prefetch(CODE_Q8(t, x) + HN_ATTN_AHEAD * 4 * bytes, 0, 3)
+#define AHEADV(t, x) __builtin_prefetch(CODE_Q8(t, x) + HN_ATTN_AHEAD * 4 * bytes, 0, 2)
 #define Q8_LOCALS                                                           \
     const int64_t d4 = hn_cache_d4(a->d), n_g = hn_cache_groups(a->d);      \
     const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, a->d);         \
@@ -404,7 +404,7 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
 {
     const int64_t d = h->d, n_q = h->n_q, rows = h->n_tok * n_q, rows16 = (rows + 15) & ~(int64_t)15;
     const int64_t n_all = h->n_kv + h->n_tok - 1; /* keys of the last token */
-    const size_t block_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
+    const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
     const attn_reader *how = &attn_readers[type];
     float *at = h->scratch;
     attn_rows a = { .d = d, .scale = h->scale };
@@ -427,7 +427,8 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
         memset(a.o + first * d, 0, (size_t)((rows - first) * d) * sizeof(float));
         for (int64_t b = s0; b < s1; b += HN_SOFT_BLOCK) {
             int64_t r0 = b < h->n_kv ? 0 : (b - h->n_kv + 1) * n_q;
-            attn_block(&a, how, (const char *)h->k + (size_t)b * block_bytes, (const char *)h->v + (size_t)b * block_bytes, r0, rows, n_q, h->n_kv - b);
+            size_t at_block = (size_t)split * h->split_bytes + (size_t)(b - s0) * pos_bytes;
+            attn_block(&a, how, (const char *)h->k + at_block, (const char *)h->v + at_block, r0, rows, n_q, h->n_kv - b);
         }
         for (int64_t r = first; r < rows; r++) {
             if (!h->part) {
