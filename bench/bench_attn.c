@@ -55,7 +55,7 @@ int main(int argc, char **argv)
             j.n_head = (int64_t)((size_t)200 << 20) / (int64_t)(2 * j.plane) + 1; /* beyond the last-level cache */
             j.kp = hn_pages_alloc_huge(j.plane * (size_t)j.n_head);
             j.vp = hn_pages_alloc_huge(j.plane * (size_t)j.n_head);
-            int64_t tile = 48 / group < 1 ? 1 : 48 / group, rows = tile * group;
+            int64_t tile = 96 / group < 1 ? 1 : 96 / group, rows = tile * group;
             j.rows_floats = (size_t)(rows * d);
             j.scratch_floats = ((size_t)hn_attn_floats(rows, d) + 15) & ~(size_t)15;
             j.q = hn_pages_alloc(j.rows_floats * 2 * 4);

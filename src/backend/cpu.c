@@ -12,7 +12,7 @@ enum {
     MIN_ROWS = 16,       /* kernels work in tiles of 16 rows at most */
     PREFILL_ROWS = 2 * HN_PANEL_ROWS, /* rows of a chunk that stay in cache over all columns */
     CHUNKS_PER_THREAD = 8,
-    ATTN_TILE = 48,      /* queries that share an opened block of keys */
+    ATTN_TILE = 96,      /* queries that share an opened block of keys */
     ATTN_SPLIT_TOK = 4,  /* batches up to this are split over the keys too */
     ATTN_RUNS = 8        /* runs of splits per thread */
 };

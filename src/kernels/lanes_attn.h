@@ -74,7 +74,7 @@ ATTN_SCORES(scores_f32, float, V16_LOAD_F32)
 
 /* ---- values: o[row] = o·c, then the chain of fma(p_t, v_t, o) over t in [t0, t1) -------------- */
 
-#define ATTN_VALUES_STEP(LOADV, V)                                                                             \
+#define ATTN_VALUES_STEP(ELEM, LOADV, V)                                                                             \
     do {                                                                                                       \
         v16 acc[HN_ATTN_ROWS][4];                                                                              \
         HN_UNROLL for (int i = 0; i < NQ; i++)                                                                 \
@@ -86,7 +86,7 @@ ATTN_SCORES(scores_f32, float, V16_LOAD_F32)
             v16 vv[4];                                                                                         \
             HN_UNROLL for (int j = 0; j < (V); j++) {                                                          \
                 vv[j] = LOADV(t, x + 16 * j);                                                                  \
-                if (ahead) AHEADV(t, x + 16 * j);                                                              \
+                if (ahead && j * 16 * (int)sizeof(ELEM) % 64 == 0) AHEADV(t, x + 16 * j);                      \
             }                                                                                                  \
             HN_UNROLL for (int i = 0; i < NQ; i++) {                                                           \
                 v16 b = v16_set1(p[i * HN_SOFT_BLOCK + t]);                                                    \
@@ -106,8 +106,8 @@ ATTN_SCORES(scores_f32, float, V16_LOAD_F32)
         const ELEM *v = block;                                                                                 \
         LOCALS                                                                                                 \
         int64_t x = 0;                                                                                         \
-        for (; x + 16 * V <= d; x += 16 * V) ATTN_VALUES_STEP(LOADV, V);                                       \
-        for (; x + 16 <= d; x += 16) ATTN_VALUES_STEP(LOADV, 1);                                               \
+        for (; x + 16 * V <= d; x += 16 * V) ATTN_VALUES_STEP(ELEM, LOADV, V);                                 \
+        for (; x + 16 <= d; x += 16) ATTN_VALUES_STEP(ELEM, LOADV, 1);                                         \
         for (; x < d; x++)                                                                                     \
             for (int i = 0; i < NQ; i++) {                                                                     \
                 float s = first ? o[i * d + x] * a->c[r + i] : o[i * d + x];                                   \
@@ -125,9 +125,6 @@ ATTN_VALUES(values_f32, float, LOADV_F32, ONEV_F32, )
 #undef AHEADV
 
 /* ---- the softmax of a block --------------------------------------------------------------------- */
-
-/* Exp of what is never above zero. */
-HN_INLINE v16 exp_below(v16 x) { return v16_exp(x); }
 
 /* Rows [r0, r1) of p become exp(p − new maximum); m, l and c follow. Row r sees n_kv(r)
  * keys of the block at t0. */
@@ -158,7 +155,7 @@ HN_INLINE void attn_softmax(const attn_rows *a, int64_t r0, int64_t r1, int64_t 
         float *p = a->p + r * HN_SOFT_BLOCK;
         v16 e[4], mn = v16_set1(a->m[r]);
         HN_UNROLL for (int j = 0; j < 4; j++) {
-            e[j] = exp_below(v16_sub(v16_load(p + 16 * j), mn));
+            e[j] = v16_exp(v16_sub(v16_load(p + 16 * j), mn));
             v16_store(p + 16 * j, e[j]);
         }
         a->l[r] = a->l[r] * a->c[r] + v16_tree(v16_add(v16_add(v16_add(e[0], e[1]), e[2]), e[3]));
@@ -226,6 +223,7 @@ HN_INLINE void scores_q8(const attn_rows *a, const void *block, int64_t r, const
                     s[i][j] = v16_fma(v16_mul(dk, v16_set1(dq[i * n_g + g])), i16_to_v16(isum[i][j]), s[i][j]);
             }
         }
+        for (; ahead && next < (const char *)k + (HN_ATTN_AHEAD * 4 + V) * bytes; next += 64) __builtin_prefetch(next, 0, 2); /* scales */
         HN_UNROLL for (int i = 0; i < NQ; i++)
             HN_UNROLL for (int j = 0; j < V; j++)
                 v16_store(a->p + (r + i) * HN_SOFT_BLOCK + 16 * (kb + j), v16_mul(s[i][j], v16_set1(a->scale)));
@@ -239,7 +237,10 @@ static void scales_q8(float *y, const void *block, int64_t d)
     const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, d);
     for (int kb = 0; kb < 4; kb++) {
         const uint16_t *x = (const uint16_t *)((const char *)block + (size_t)kb * bytes + hn_cache_d4(d) * HN_KEY_BLOCK);
-        for (int64_t i = 0; i < n_g; i++, y += 16) v16_store(y, v16_load_f16(x + 16 * i));
+        for (int64_t i = 0; i < n_g; i++, y += 16) {
+            __builtin_prefetch((const char *)(x + 16 * i) + HN_ATTN_AHEAD * 4 * bytes, 0, 2);
+            v16_store(y, v16_load_f16(x + 16 * i));
+        }
     }
 }
 
