@@ -33,10 +33,12 @@ typedef struct hn_act {
     float norm_eps;
 } hn_act;
 
-/* The cache of one layer: planes of (seq, head) as kernels.h draws them. */
+/* The cache of one layer. A sequence is cut into splits of 512 positions (the last may
+ * be shorter), a split holds all layers and heads: memory fills from the front however
+ * long a sequence may grow, so that it can be in huge pages. */
 typedef struct hn_kv {
-    char *k, *v;
-    size_t plane_bytes; /* of one (seq, head); whole soft blocks */
+    char *k, *v;        /* of sequence 0, split 0, head 0 */
+    size_t seq_bytes, split_bytes, head_bytes;
     int32_t n_head_kv;
     int64_t d;
     hn_cache_type type;
@@ -72,6 +74,7 @@ typedef struct hn_backend hn_backend;
 typedef struct hn_backend_ops {
     const char *name;
     float *(*alloc)(hn_backend *b, uint64_t n_floats);   /* zeroed, untouched; NULL: no memory */
+    float *(*alloc_cache)(hn_backend *b, uint64_t n_floats); /* the same for hn_kv, which fills from the front */
     void (*release)(hn_backend *b, float *p, uint64_t n_floats);
     bool (*act_alloc)(hn_backend *b, hn_act *a, int64_t n_max, int64_t n_tok_max);
     /* also of what act_alloc left half done, and of a zeroed one */

@@ -13,7 +13,7 @@ enum {
     PREFILL_ROWS = 2 * HN_PANEL_ROWS, /* rows of a chunk that stay in cache over all columns */
     MAX_CHUNKS = 4096,   /* of one matmul */
     ROWS_PER_CHUNK = 8,  /* rows of a batch handed out together */
-    ATTN_TILE = 48,      /* queries that share an opened block of keys */
+    ATTN_TILE = 96,      /* queries that share an opened block of keys */
     ATTN_SPLIT_TOK = 4,  /* batches up to this are split over the keys too */
     ATTN_RUNS = 8        /* runs of splits per thread */
 };
@@ -44,6 +44,13 @@ static float *be_alloc(hn_backend *b, uint64_t n)
     uint64_t bytes;
     if (!hn_mul_u64(n, sizeof(float), &bytes) || bytes > SIZE_MAX) return NULL;
     return hn_pages_alloc((size_t)bytes);
+}
+
+static float *be_alloc_cache(hn_backend *b, uint64_t n)
+{
+    uint64_t bytes;
+    if (!hn_mul_u64(n, sizeof(float), &bytes) || bytes > SIZE_MAX) return NULL;
+    return hn_pages_alloc_huge((size_t)bytes);
 }
 
 static void be_release(hn_backend *b, float *p, uint64_t n) { hn_pages_free(p, (size_t)(n * sizeof(float))); }
@@ -178,6 +185,7 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     const hn_heads *h = j->h;
     const hn_kv *kv = j->kv;
     int64_t d = kv->d, pos = j->rows[t].pos;
+    size_t split = (size_t)j->rows[t].seq * kv->seq_bytes + (size_t)(pos / HN_SPLIT) * kv->split_bytes;
     const float *cs = h->cs + t * h->n_rot, *v = h->v + t * kv->n_head_kv * d;
     float *q = h->q + t * h->n_head * d, *k = h->k + t * kv->n_head_kv * d;
     for (int64_t i = 0; h->q_norm && i < h->n_head; i++) f->rms_norm(q + i * d, q + i * d, h->q_norm, d, h->eps);
@@ -185,9 +193,8 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     hn_rope_apply(q, cs, h->n_head, d, h->n_rot, h->neox);
     hn_rope_apply(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
     for (int64_t i = 0; i < kv->n_head_kv; i++) {
-        size_t plane = ((size_t)j->rows[t].seq * (size_t)kv->n_head_kv + (size_t)i) * kv->plane_bytes;
-        f->store_k[kv->type](kv->k + plane, k + i * d, d, pos);
-        f->store_v[kv->type](kv->v + plane, v + i * d, d, pos);
+        f->store_k[kv->type](kv->k + split + (size_t)i * kv->head_bytes, k + i * d, d, pos % HN_SPLIT);
+        f->store_v[kv->type](kv->v + split + (size_t)i * kv->head_bytes, v + i * d, d, pos % HN_SPLIT);
     }
 }
 static void heads(hn_backend *b, const hn_heads *h, const hn_kv *kv, const hn_row *rows, int64_t n_tok)
@@ -365,9 +372,9 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32
 {
     const hn_kv *kv = j->kv;
     int64_t r = batch_row(j, i), d = kv->d, group = j->n_head / kv->n_head_kv;
-    size_t plane = ((size_t)j->rows[r].seq * (size_t)kv->n_head_kv + (size_t)h) * kv->plane_bytes;
+    size_t head = (size_t)j->rows[r].seq * kv->seq_bytes + (size_t)h * kv->head_bytes;
     return (hn_attn){ .q = j->q + (r * j->n_head + h * group) * d, .out = j->out + i * j->out_stride + h * group * d,
-                      .q_stride = j->n_head * d, .out_stride = j->out_stride, .k = kv->k + plane, .v = kv->v + plane,
+                      .q_stride = j->n_head * d, .out_stride = j->out_stride, .k = kv->k + head, .v = kv->v + head, .split_bytes = kv->split_bytes,
                       .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
                       .n_tok = n, .n_q = group, .n_kv = j->rows[r].pos + 1, .d = d, .scale = j->scale };
 }
@@ -444,7 +451,7 @@ static void cpu_free(hn_backend *b)
 }
 
 static const hn_backend_ops cpu_ops = {
-    .name = "cpu", .alloc = be_alloc, .release = be_release, .act_alloc = act_alloc, .act_release = act_release,
+    .name = "cpu", .alloc = be_alloc, .alloc_cache = be_alloc_cache, .release = be_release, .act_alloc = act_alloc, .act_release = act_release,
     .embed = embed, .rms_norm = rms_norm, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
     .rope_table = rope_table, .heads = heads, .attention = attention,
     .gather = gather, .head = head, .free = cpu_free,

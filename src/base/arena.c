@@ -82,6 +82,15 @@ void *hn_pages_alloc(size_t n)
     return p == MAP_FAILED ? NULL : p;
 }
 
+void *hn_pages_alloc_huge(size_t n)
+{
+    void *p = hn_pages_alloc(n);
+#if defined(MADV_HUGEPAGE)
+    if (p && n >= (size_t)4 << 20) madvise(p, n, MADV_HUGEPAGE); /* a wish: refusal changes nothing */
+#endif
+    return p;
+}
+
 void hn_pages_free(void *p, size_t n)
 {
     if (p) munmap(p, n ? n : 1);

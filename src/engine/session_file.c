@@ -92,7 +92,7 @@ static void put_some(sink *o, const char *p, size_t keep, size_t bytes)
 }
 
 /* Positions past the length hold what a longer sequence left: they are saved as zeros. */
-static void put_plane(sink *o, const hone_session *s, const char *k, const char *v, int64_t len)
+static void put_k(sink *o, const hone_session *s, const char *k, int64_t len)
 {
     size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d), n_g = (size_t)hn_cache_groups((int64_t)d);
     size_t whole = (size_t)(len / HN_KEY_BLOCK) * block_bytes(s), tail = (size_t)(len % HN_KEY_BLOCK);
@@ -102,7 +102,13 @@ static void put_plane(sink *o, const hone_session *s, const char *k, const char 
     k += whole;
     for (size_t i = 0; tail && i < (q8 ? d4 / 4 : d); i++, k += lane * HN_KEY_BLOCK) put_some(o, k, tail, lane);
     for (size_t g = 0; tail && q8 && g < n_g; g++, k += 2 * HN_KEY_BLOCK) put_some(o, k, tail, 2);
-    if (!q8 || !tail) {
+}
+
+static void put_v(sink *o, const hone_session *s, const char *v, int64_t len)
+{
+    size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d), n_g = (size_t)hn_cache_groups((int64_t)d);
+    size_t whole = (size_t)(len / HN_KEY_BLOCK) * block_bytes(s), tail = (size_t)(len % HN_KEY_BLOCK);
+    if (s->cache != HN_CACHE_Q8_0 || !tail) {
         put(o, v, v_bytes(s, len));
         return;
     }
@@ -110,6 +116,13 @@ static void put_plane(sink *o, const hone_session *s, const char *k, const char 
     put_some(o, v + whole, tail, d4);
     put_some(o, v + whole + d4 * HN_KEY_BLOCK, tail, 2 * n_g);
 }
+
+/* Where split `split` of a head starts, from kv->k or kv->v. */
+static size_t place(const hn_kv *kv, int32_t seq, int64_t split, int32_t head)
+{
+    return (size_t)seq * kv->seq_bytes + (size_t)split * kv->split_bytes + (size_t)head * kv->head_bytes;
+}
+static int64_t split_length(int64_t len, int64_t split) { return len - split * HN_SPLIT < HN_SPLIT ? len - split * HN_SPLIT : HN_SPLIT; }
 
 hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err)
 {
@@ -129,8 +142,10 @@ hone_status hone_session_save(const hone_session *s, const char *path, hone_erro
     for (int32_t seq = 0; seq < s->n_seq; seq++)
         for (int32_t il = 0; il < s->model->hp.n_layer; il++)
             for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
-                size_t at = ((size_t)seq * (size_t)s->model->hp.n_head_kv + (size_t)ih) * s->plane_bytes;
-                put_plane(&o, s, s->kv[il].k + at, s->kv[il].v + at, s->length[seq]);
+                const hn_kv *kv = &s->kv[il];
+                int64_t len = s->length[seq];
+                for (int64_t i = 0; i * HN_SPLIT < len; i++) put_k(&o, s, kv->k + place(kv, seq, i, ih), split_length(len, i));
+                for (int64_t i = 0; i * HN_SPLIT < len; i++) put_v(&o, s, kv->v + place(kv, seq, i, ih), split_length(len, i));
             }
     uint64_t hash = o.hash;
     put(&o, &hash, sizeof hash);
@@ -200,11 +215,18 @@ hone_status hone_session_load(hone_session *s, const char *path, hone_error *err
         for (uint32_t seq = 0; seq < h.n_seq; seq++)
             for (int32_t il = 0; il < s->model->hp.n_layer; il++)
                 for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
-                    size_t plane = ((size_t)seq * (size_t)s->model->hp.n_head_kv + (size_t)ih) * s->plane_bytes;
-                    memcpy(s->kv[il].k + plane, at, k_bytes(s, s->length[seq]));
-                    at += k_bytes(s, s->length[seq]);
-                    memcpy(s->kv[il].v + plane, at, v_bytes(s, s->length[seq]));
-                    at += v_bytes(s, s->length[seq]);
+                    const hn_kv *kv = &s->kv[il];
+                    int64_t len = s->length[seq];
+                    for (int64_t i = 0; i * HN_SPLIT < len; i++) {
+                        size_t n = k_bytes(s, split_length(len, i));
+                        memcpy(kv->k + place(kv, (int32_t)seq, i, ih), at, n);
+                        at += n;
+                    }
+                    for (int64_t i = 0; i * HN_SPLIT < len; i++) {
+                        size_t n = v_bytes(s, split_length(len, i));
+                        memcpy(kv->v + place(kv, (int32_t)seq, i, ih), at, n);
+                        at += n;
+                    }
                 }
     }
     munmap(p, size);

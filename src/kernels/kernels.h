@@ -109,9 +109,9 @@ enum { HN_KEY_BLOCK = 16,   /* positions stored together */
        HN_CACHE_GROUP = 32  /* dims that share a scale in q8_0 */
 };
 
-/* The cache of one KV head, a plane of K and one of V, in blocks of 16 positions; K and
- * V blocks have the same size. Planes hold whole soft blocks: keys past the last may be
- * read, never used.
+/* The cache of one KV head: K and V in blocks of 16 positions of the same size, which
+ * follow each other within a split. Splits hold whole soft blocks: keys past the last
+ * may be read, never used.
  *   f16, f32  K [d][16], V [16][d]
  *   q8_0      per 32 dims of a head vector (the last group may be shorter) codes and an f16
  *             scale; d4 = d rounded up to 4 with codes of zero.
@@ -151,6 +151,7 @@ typedef struct hn_attn {
     float *out;     /* likewise */
     int64_t q_stride, out_stride;
     const void *k, *v;
+    size_t split_bytes; /* from the keys (values) of one split to those of the next */
     float *scratch; /* hn_attn_floats(n_tok·n_q, d), 64-byte aligned */
     int64_t n_tok, n_q, n_kv, d;
     float scale;
@@ -183,7 +184,7 @@ typedef struct hn_kernels {
     hn_attn_fn *attn[HN_CACHE_TYPES];
     /* out = the merge of n_split partial results, stride floats apart */
     void (*attn_merge)(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d);
-    /* Writes one key, one value vector of d floats to position pos of their planes. */
+    /* Writes one key, one value vector of d floats to position pos of a split. */
     void (*store_k[HN_CACHE_TYPES])(void *k, const float *x, int64_t d, int64_t pos);
     void (*store_v[HN_CACHE_TYPES])(void *v, const float *x, int64_t d, int64_t pos);
 } hn_kernels;

@@ -56,7 +56,7 @@ typedef struct attn_rows {
                 HN_UNROLL for (int j = 0; j < V; j++) kv[j] = LOAD(kk + (j * d + x) * HN_KEY_BLOCK);           \
                 if (ahead) {                                                                                   \
                     HN_UNROLL for (int j = 0; j < 4; j++)                                                      \
-                        if (j == 0 || j < V * (int)sizeof(ELEM) / 4) __builtin_prefetch(next + 64 * j, 0, 3);  \
+                        if (j == 0 || j < V * (int)sizeof(ELEM) / 4) __builtin_prefetch(next + 64 * j, 0, 2);  \
                     next += V * (int)sizeof(ELEM) * HN_KEY_BLOCK;                                              \
                 }                                                                                              \
                 HN_UNROLL for (int i = 0; i < NQ; i++) {                                                       \
@@ -74,7 +74,7 @@ ATTN_SCORES(scores_f32, float, V16_LOAD_F32)
 
 /* ---- values: o[row] = o·c, then the chain of fma(p_t, v_t, o) over t in [t0, t1) -------------- */
 
-#define ATTN_VALUES_STEP(LOADV, V)                                                                             \
+#define ATTN_VALUES_STEP(ELEM, LOADV, V)                                                                             \
     do {                                                                                                       \
         v16 acc[HN_ATTN_ROWS][4];                                                                              \
         HN_UNROLL for (int i = 0; i < NQ; i++)                                                                 \
@@ -86,7 +86,7 @@ ATTN_SCORES(scores_f32, float, V16_LOAD_F32)
             v16 vv[4];                                                                                         \
             HN_UNROLL for (int j = 0; j < (V); j++) {                                                          \
                 vv[j] = LOADV(t, x + 16 * j);                                                                  \
-                if (ahead) AHEADV(t, x + 16 * j);                                                              \
+                if (ahead && j * 16 * (int)sizeof(ELEM) % 64 == 0) AHEADV(t, x + 16 * j);                      \
             }                                                                                                  \
             HN_UNROLL for (int i = 0; i < NQ; i++) {                                                           \
                 v16 b = v16_set1(p[i * HN_SOFT_BLOCK + t]);                                                    \
@@ -106,8 +106,8 @@ ATTN_SCORES(scores_f32, float, V16_LOAD_F32)
         const ELEM *v = block;                                                                                 \
         LOCALS                                                                                                 \
         int64_t x = 0;                                                                                         \
-        for (; x + 16 * V <= d; x += 16 * V) ATTN_VALUES_STEP(LOADV, V);                                       \
-        for (; x + 16 <= d; x += 16) ATTN_VALUES_STEP(LOADV, 1);                                               \
+        for (; x + 16 * V <= d; x += 16 * V) ATTN_VALUES_STEP(ELEM, LOADV, V);                                 \
+        for (; x + 16 <= d; x += 16) ATTN_VALUES_STEP(ELEM, LOADV, 1);                                         \
         for (; x < d; x++)                                                                                     \
             for (int i = 0; i < NQ; i++) {                                                                     \
                 float s = first ? o[i * d + x] * a->c[r + i] : o[i * d + x];                                   \
@@ -115,7 +115,7 @@ ATTN_SCORES(scores_f32, float, V16_LOAD_F32)
                 o[i * d + x] = s;                                                                              \
             }                                                                                                  \
     }
-#define AHEADV(t, x) __builtin_prefetch(v + ((t) + HN_ATTN_AHEAD * HN_SOFT_BLOCK) * d + (x), 0, 3)
+#define AHEADV(t, x) __builtin_prefetch(v + ((t) + HN_ATTN_AHEAD * HN_SOFT_BLOCK) * d + (x), 0, 2)
 #define LOADV_F16(t, x) v16_load_f16(v + (t) * d + (x))
 #define ONEV_F16(t, x) hn_f16_to_f32(v[(t) * d + (x)])
 #define LOADV_F32(t, x) v16_load(v + (t) * d + (x))
@@ -125,9 +125,6 @@ ATTN_VALUES(values_f32, float, LOADV_F32, ONEV_F32, )
 #undef AHEADV
 
 /* ---- the softmax of a block --------------------------------------------------------------------- */
-
-/* Exp of what is never above zero. */
-HN_INLINE v16 exp_below(v16 x) { return v16_exp(x); }
 
 /* Rows [r0, r1) of p become exp(p − new maximum); m, l and c follow. Row r sees n_kv(r)
  * keys of the block at t0. */
@@ -158,7 +155,7 @@ HN_INLINE void attn_softmax(const attn_rows *a, int64_t r0, int64_t r1, int64_t 
         float *p = a->p + r * HN_SOFT_BLOCK;
         v16 e[4], mn = v16_set1(a->m[r]);
         HN_UNROLL for (int j = 0; j < 4; j++) {
-            e[j] = exp_below(v16_sub(v16_load(p + 16 * j), mn));
+            e[j] = v16_exp(v16_sub(v16_load(p + 16 * j), mn));
             v16_store(p + 16 * j, e[j]);
         }
         a->l[r] = a->l[r] * a->c[r] + v16_tree(v16_add(v16_add(v16_add(e[0], e[1]), e[2]), e[3]));
@@ -211,7 +208,7 @@ HN_INLINE void scores_q8(const attn_rows *a, const void *block, int64_t r, const
                 HN_UNROLL for (int j = 0; j < V; j++) c[j] = k8_load(k + (size_t)j * bytes + x * HN_KEY_BLOCK);
                 if (ahead)
                     HN_UNROLL for (int j = 0; j < V; j++) {
-                        __builtin_prefetch(next, 0, 3);
+                        __builtin_prefetch(next, 0, 2);
                         next += 64;
                     }
                 HN_UNROLL for (int i = 0; i < NQ; i++) {
@@ -226,6 +223,7 @@ HN_INLINE void scores_q8(const attn_rows *a, const void *block, int64_t r, const
                     s[i][j] = v16_fma(v16_mul(dk, v16_set1(dq[i * n_g + g])), i16_to_v16(isum[i][j]), s[i][j]);
             }
         }
+        for (; ahead && next < (const char *)k + (HN_ATTN_AHEAD * 4 + V) * bytes; next += 64) __builtin_prefetch(next, 0, 2); /* scales */
         HN_UNROLL for (int i = 0; i < NQ; i++)
             HN_UNROLL for (int j = 0; j < V; j++)
                 v16_store(a->p + (r + i) * HN_SOFT_BLOCK + 16 * (kb + j), v16_mul(s[i][j], v16_set1(a->scale)));
@@ -239,7 +237,10 @@ static void scales_q8(float *y, const void *block, int64_t d)
     const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, d);
     for (int kb = 0; kb < 4; kb++) {
         const uint16_t *x = (const uint16_t *)((const char *)block + (size_t)kb * bytes + hn_cache_d4(d) * HN_KEY_BLOCK);
-        for (int64_t i = 0; i < n_g; i++, y += 16) v16_store(y, v16_load_f16(x + 16 * i));
+        for (int64_t i = 0; i < n_g; i++, y += 16) {
+            __builtin_prefetch((const char *)(x + 16 * i) + HN_ATTN_AHEAD * 4 * bytes, 0, 2);
+            v16_store(y, v16_load_f16(x + 16 * i));
+        }
     }
 }
 
@@ -247,7 +248,7 @@ static void scales_q8(float *y, const void *block, int64_t d)
 #define SCALE_Q8(t, x) scale[(t) * n_g + (x) / HN_CACHE_GROUP]
 #define LOADV_Q8(t, x) v16_mul(v16_load_i8(CODE_Q8(t, x)), v16_set1(SCALE_Q8(t, x)))
 #define ONEV_Q8(t, x) ((float)*CODE_Q8(t, x) * SCALE_Q8(t, x))
-#define AHEADV(t, x) __builtin_prefetch(CODE_Q8(t, x) + HN_ATTN_AHEAD * 4 * bytes, 0, 3)
+#define AHEADV(t, x) __builtin_prefetch(CODE_Q8(t, x) + HN_ATTN_AHEAD * 4 * bytes, 0, 2)
 #define Q8_LOCALS                                                           \
     const int64_t d4 = hn_cache_d4(a->d), n_g = hn_cache_groups(a->d);      \
     const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, a->d);         \
@@ -404,7 +405,7 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
 {
     const int64_t d = h->d, n_q = h->n_q, rows = h->n_tok * n_q, rows16 = (rows + 15) & ~(int64_t)15;
     const int64_t n_all = h->n_kv + h->n_tok - 1; /* keys of the last token */
-    const size_t block_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
+    const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
     const attn_reader *how = &attn_readers[type];
     float *at = h->scratch;
     attn_rows a = { .d = d, .scale = h->scale };
@@ -427,7 +428,8 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
         memset(a.o + first * d, 0, (size_t)((rows - first) * d) * sizeof(float));
         for (int64_t b = s0; b < s1; b += HN_SOFT_BLOCK) {
             int64_t r0 = b < h->n_kv ? 0 : (b - h->n_kv + 1) * n_q;
-            attn_block(&a, how, (const char *)h->k + (size_t)b * block_bytes, (const char *)h->v + (size_t)b * block_bytes, r0, rows, n_q, h->n_kv - b);
+            size_t at_block = (size_t)split * h->split_bytes + (size_t)(b - s0) * pos_bytes;
+            attn_block(&a, how, (const char *)h->k + at_block, (const char *)h->v + at_block, r0, rows, n_q, h->n_kv - b);
         }
         for (int64_t r = first; r < rows; r++) {
             if (!h->part) {

@@ -341,17 +341,17 @@ static uint16_t to_f16(float x) { return hn_f32_to_f16(x); }
     {                                                                                             \
         for (int64_t i = 0; i < d; i++) ((ELEM *)v)[pos * d + i] = NARROW(x[i]);                  \
     }                                                                                             \
-    static float score_##NAME(const hn_attn *a, const float *q, int64_t t)                        \
+    static float score_##NAME(const float *q, const void *split, int64_t d, int64_t t)            \
     {                                                                                             \
-        const ELEM *k = (const ELEM *)a->k + t / HN_KEY_BLOCK * a->d * HN_KEY_BLOCK + t % HN_KEY_BLOCK; \
+        const ELEM *k = (const ELEM *)split + t / HN_KEY_BLOCK * d * HN_KEY_BLOCK + t % HN_KEY_BLOCK; \
         float s = 0.0f;                                                                           \
-        for (int64_t i = 0; i < a->d; i++) s = fmaf(q[i], WIDEN(k[i * HN_KEY_BLOCK]), s);         \
+        for (int64_t i = 0; i < d; i++) s = fmaf(q[i], WIDEN(k[i * HN_KEY_BLOCK]), s);            \
         return s;                                                                                 \
     }                                                                                             \
-    static void add_value_##NAME(const hn_attn *a, float *o, float p, int64_t t)                  \
+    static void add_value_##NAME(float *o, float p, const void *split, int64_t d, int64_t t)      \
     {                                                                                             \
-        const ELEM *v = (const ELEM *)a->v + t * a->d;                                            \
-        for (int64_t i = 0; i < a->d; i++) o[i] = fmaf(p, WIDEN(v[i]), o[i]);                     \
+        const ELEM *v = (const ELEM *)split + t * d;                                              \
+        for (int64_t i = 0; i < d; i++) o[i] = fmaf(p, WIDEN(v[i]), o[i]);                        \
     }
 CACHE_FLOAT(f16, uint16_t, to_f16, hn_f16_to_f32)
 CACHE_FLOAT(f32, float, same_f32, same_f32)
@@ -406,10 +406,10 @@ static void store_v_q8(void *v, const float *x, int64_t d, int64_t pos)
     }
 }
 
-static float score_q8(const hn_attn *a, const float *q, int64_t t)
+static float score_q8(const float *q, const void *split, int64_t d, int64_t t)
 {
-    int64_t d = a->d, lane = t % HN_KEY_BLOCK;
-    const uint8_t *block = (const uint8_t *)a->k + (size_t)(t / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_Q8_0, d);
+    int64_t lane = t % HN_KEY_BLOCK;
+    const uint8_t *block = (const uint8_t *)split + (size_t)(t / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_Q8_0, d);
     const uint16_t *scales = (const uint16_t *)(block + hn_cache_d4(d) * HN_KEY_BLOCK);
     float s = 0.0f;
     for (int64_t g = 0; g < hn_cache_groups(d); g++) {
@@ -423,10 +423,10 @@ static float score_q8(const hn_attn *a, const float *q, int64_t t)
     return s;
 }
 
-static void add_value_q8(const hn_attn *a, float *o, float p, int64_t t)
+static void add_value_q8(float *o, float p, const void *split, int64_t d, int64_t t)
 {
-    int64_t d = a->d, d4 = hn_cache_d4(d), n_g = hn_cache_groups(d), lane = t % HN_KEY_BLOCK;
-    const uint8_t *block = (const uint8_t *)a->v + (size_t)(t / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_Q8_0, d);
+    int64_t d4 = hn_cache_d4(d), n_g = hn_cache_groups(d), lane = t % HN_KEY_BLOCK;
+    const uint8_t *block = (const uint8_t *)split + (size_t)(t / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_Q8_0, d);
     const uint16_t *scales = (const uint16_t *)(block + d4 * HN_KEY_BLOCK);
     for (int64_t i = 0; i < d; i++)
         o[i] = fmaf(p, (float)(int8_t)block[lane * d4 + i] * hn_f16_to_f32(scales[lane * n_g + i / HN_CACHE_GROUP]), o[i]);
@@ -457,13 +457,15 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
     /* one query against keys [s0, s1) of a split */                                                          \
     static void split_##NAME(const hn_attn *a, const float *q, int64_t s0, int64_t s1, float *m, float *l, float *o) \
     {                                                                                                         \
+        const size_t at = (size_t)(s0 / HN_SPLIT) * a->split_bytes;                                           \
+        const char *k = (const char *)a->k + at, *v = (const char *)a->v + at;                                \
         *m = -INFINITY;                                                                                       \
         *l = 0.0f;                                                                                            \
         for (int64_t i = 0; i < a->d; i++) o[i] = 0.0f;                                                       \
         for (int64_t t0 = s0; t0 < s1; t0 += HN_SOFT_BLOCK) {                                                 \
             float p[HN_SOFT_BLOCK], mn = *m, lanes[16];                                                       \
             for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                               \
-                p[t - t0] = t < s1 ? score_##NAME(a, q, t) * a->scale : -INFINITY;                            \
+                p[t - t0] = t < s1 ? score_##NAME(q, k, a->d, t - s0) * a->scale : -INFINITY;                 \
                 mn = larger(mn, p[t - t0]);                                                                   \
             }                                                                                                 \
             float c = hn_exp_inline(*m - mn);                                                                 \
@@ -471,7 +473,7 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
             for (int j = 0; j < 16; j++) lanes[j] = ((p[j] + p[j + 16]) + p[j + 32]) + p[j + 48];             \
             *l = *l * c + tree16(lanes);                                                                      \
             for (int64_t i = 0; i < a->d; i++) o[i] *= c;                                                     \
-            for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK && t < s1; t++) add_value_##NAME(a, o, p[t - t0], t); \
+            for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK && t < s1; t++) add_value_##NAME(o, p[t - t0], v, a->d, t - s0); \
             *m = mn;                                                                                          \
         }                                                                                                     \
     }                                                                                                         \

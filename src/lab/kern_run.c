@@ -118,18 +118,25 @@ static hn_weight weight_of(const hn_kern_bench *b, int64_t turn)
 
 static int64_t attn_tokens(const hn_kern *k) { return k->kind == HN_KERN_ATTN_DECODE ? 1 : k->n[3] < PREFILL_TOKENS ? k->n[3] : PREFILL_TOKENS; }
 static int64_t attn_positions(const hn_kern *k) { return (k->n[3] + 63) / 64 * 64; }
+/* Bytes of K, or V, of one head of a split, and the number of splits. */
+static size_t head_bytes(const hn_kern *k)
+{
+    int64_t n = attn_positions(k) < HN_SPLIT ? attn_positions(k) : HN_SPLIT;
+    return (size_t)(n / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_F16, k->n[2]);
+}
+static int64_t n_splits(const hn_kern *k) { return (attn_positions(k) + HN_SPLIT - 1) / HN_SPLIT; }
 
 static hn_kv kv_of(const hn_kern_bench *b, int64_t turn)
 {
-    size_t plane = (size_t)attn_positions(&b->k) * (size_t)b->k.n[2] * 2;
+    size_t head = head_bytes(&b->k), half = head * (size_t)b->k.n[1];
     char *at = b->plain + (size_t)(turn % b->n_plain) * b->plain_bytes;
-    return (hn_kv){ .k = at, .v = at + plane * (size_t)b->k.n[1], .plane_bytes = plane, .n_head_kv = (int32_t)b->k.n[1], .d = b->k.n[2], .type = HN_CACHE_F16 };
+    return (hn_kv){ .k = at, .v = at + half, .split_bytes = 2 * half, .head_bytes = head, .n_head_kv = (int32_t)b->k.n[1], .d = b->k.n[2], .type = HN_CACHE_F16 };
 }
 
 static hone_status make_cache(hn_kern_bench *b, hone_error *err)
 {
     int64_t n_pos = b->k.n[3], width = b->k.n[1] * b->k.n[2], n_tok = attn_tokens(&b->k);
-    b->plain_bytes = (size_t)attn_positions(&b->k) * (size_t)width * 2 * 2;
+    b->plain_bytes = 2 * head_bytes(&b->k) * (size_t)b->k.n[1] * (size_t)n_splits(&b->k);
     b->n_plain = copies_of(b, b->plain_bytes);
     hone_status st = make_copies(&b->plain, b->plain_bytes, b->n_plain, b->k.id, err);
     if (st != HONE_OK) return st;
@@ -143,8 +150,9 @@ static hone_status make_cache(hn_kern_bench *b, hone_error *err)
     for (int64_t p = 0; p < n_pos; p++) {
         fill_random(k, 2 * width, (uint64_t)p);
         for (int64_t h = 0; h < b->k.n[1]; h++) {
-            b->scalar->store_k[kv.type](kv.k + (size_t)h * kv.plane_bytes, k + h * b->k.n[2], b->k.n[2], p);
-            b->scalar->store_v[kv.type](kv.v + (size_t)h * kv.plane_bytes, k + width + h * b->k.n[2], b->k.n[2], p);
+            size_t at = (size_t)(p / HN_SPLIT) * kv.split_bytes + (size_t)h * kv.head_bytes;
+            b->scalar->store_k[kv.type](kv.k + at, k + h * b->k.n[2], b->k.n[2], p % HN_SPLIT);
+            b->scalar->store_v[kv.type](kv.v + at, k + width + h * b->k.n[2], b->k.n[2], p % HN_SPLIT);
         }
     }
     free(k);

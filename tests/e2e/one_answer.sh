@@ -42,9 +42,11 @@ one() { # one NAME MODEL IDS
     # half of it, saved; the other half from the restored session
     head=$(echo "$list" | cut -d, -f1-$((n / 2)))
     tail=$(echo "$list" | cut -d, -f$((n / 2 + 1))-)
-    for kv in f16 f32; do
+    for kv in f16 f32 q8_0; do
         run "$HONE" logits -m "$model" --ids "$list" --all --kv $kv
         cp "$T/out" "$T/whole"
+        run env HONE_CPU=scalar "$HONE" logits -m "$model" --ids "$list" --all --kv $kv -t 1 --chunk 5
+        same "$name, kv $kv: scalar, chunks of 5" "$T/out" "$T/whole"
         expect 0 "$name, kv $kv: half, saved" "$HONE" logits -m "$model" --ids "$head" --kv $kv --state-out "$T/state"
         expect 0 "$name, kv $kv: restored" "$HONE" logits -m "$model" --ids "$tail" --all --kv $kv --state-in "$T/state" -t 3
         tail -c "$(wc -c <"$T/out")" "$T/whole" >"$T/second"

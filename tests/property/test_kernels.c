@@ -399,7 +399,7 @@ static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t 
     float *scratch = aligned_alloc(64, ((size_t)hn_attn_floats(rows, c->d) * 4 + 63) / 64 * 64 + 64);
     memset(scratch, 0xFF, (size_t)hn_attn_floats(rows, c->d) * 4);
     memset(scratch + hn_attn_floats(rows, c->d), CANARY, 32);
-    hn_attn a = { .q = c->q + t0 * w, .out = out + t0 * w, .q_stride = w, .out_stride = w, .k = c->k, .v = c->v, .scratch = scratch,
+    hn_attn a = { .q = c->q + t0 * w, .out = out + t0 * w, .q_stride = w, .out_stride = w, .k = c->k, .v = c->v, .split_bytes = hn_cache_block_bytes(c->type, c->d) * HN_SPLIT / 16, .scratch = scratch,
                   .n_tok = t1 - t0, .n_q = c->n_q, .n_kv = c->n_kv + t0, .d = c->d, .scale = 0.25f };
     if (!parts) {
         k->attn[c->type](&a);
