@@ -164,16 +164,16 @@ const hn_peak_loops *hn_peak_loops_get(hn_cpu_level level)
         return &best;
     }
 #elif defined(__aarch64__)
-    static hn_peak_loops with_dot, with_mmla;
+    static hn_peak_loops dotprod, i8mm; /* likewise; plain C becomes NEON here, so scalar has its loops too */
     if (level == HN_CPU_NEON_DOTPROD) {
-        with_dot = loops_plain;
-        with_dot.int8 = hn_peak_neon_dot;
-        return &with_dot;
+        dotprod = loops_plain;
+        dotprod.int8 = hn_peak_neon_dotprod;
+        return &dotprod;
     }
     if (level == HN_CPU_NEON_I8MM) {
-        with_mmla = loops_plain;
-        with_mmla.int8 = hn_peak_neon_mmla;
-        return &with_mmla;
+        i8mm = loops_plain;
+        i8mm.int8 = hn_peak_neon_i8mm;
+        return &i8mm;
     }
 #endif
     return &loops_plain;
