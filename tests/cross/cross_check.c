@@ -109,28 +109,38 @@ static bool matmuls(const hn_kernels *k, hn_type t)
     return ok;
 }
 
-static bool attention(const hn_kernels *k, bool f16)
+static bool attention(const hn_kernels *k, hn_cache_type type)
 {
-    enum { D = 48, N_KV = 700, N_PAD = 704, N_Q = 5 };
-    static float q[N_Q * D], out[N_Q * D], scratch[N_Q * (HN_SOFT_BLOCK + D)], row[D];
-    static float kc[N_PAD * D], vc[N_PAD * D];
-    rng_key = 2000 + f16, rng_at = 0;
-    for (int t = 0; t < N_KV; t++) {
+    enum { D = 48, N_KV = 700, N_Q = 3, MAX_TOK = 5 };
+    static const char *const names[HN_CACHE_TYPES] = { "f16", "f32", "q8_0" };
+    static const struct { int n_tok, n_kv; } cases[] = { { 1, 1 }, { 1, 17 }, { 1, 64 }, { 1, 513 }, { 1, N_KV }, { 5, 1 }, { 5, 60 }, { 5, 509 }, { 5, N_KV - 4 } };
+    static float q[MAX_TOK * N_Q * D], out[MAX_TOK * N_Q * D], row[D];
+    const size_t plane = (N_KV + HN_SOFT_BLOCK) / HN_KEY_BLOCK * hn_cache_block_bytes(type, D);
+    unsigned char *kc = calloc(1, plane), *vc = calloc(1, plane);
+    float *scratch = aligned_alloc(64, ((size_t)hn_attn_floats(MAX_TOK * N_Q, D) * sizeof(float) + 63) & ~(size_t)63);
+    bool ok = kc && vc && scratch;
+    rng_key = 2000 + (uint64_t)type, rng_at = 0;
+    for (int t = 0; ok && t < N_KV; t++) {
         for (int i = 0; i < D; i++) row[i] = rndf() * 3.0f;
-        hn_store_k(kc, row, D, t, f16);
+        k->store_k[type](kc, row, D, t);
         for (int i = 0; i < D; i++) row[i] = rndf();
-        hn_store_v(vc, row, D, t, f16);
+        k->store_v[type](vc, row, D, t);
     }
-    for (int i = 0; i < N_Q * D; i++) q[i] = rndf() * 3.0f;
-    static const int lens[] = { 1, 17, 63, 64, 300, 512, 513, 700 };
-    printf("kernel attention %s", f16 ? "f16" : "f32");
-    for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
-        hn_attn a = { .q = q, .out = out, .k = kc, .v = vc, .scratch = scratch, .n_q = N_Q, .n_kv = lens[i], .d = D, .scale = 0.25f };
-        (f16 ? k->attn_f16 : k->attn_f32)(&a);
-        printf(" %016llx", (unsigned long long)digest_f32(HN_FNV_INIT, out, N_Q * D));
+    if (ok) {
+        for (int i = 0; i < MAX_TOK * N_Q * D; i++) q[i] = rndf() * 3.0f;
+        printf("kernel attention %s %016llx", names[type], (unsigned long long)hn_fnv1a(hn_fnv1a(HN_FNV_INIT, kc, plane), vc, plane));
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            hn_attn a = { .q = q, .out = out, .q_stride = N_Q * D, .out_stride = N_Q * D, .k = kc, .v = vc, .scratch = scratch,
+                          .n_tok = cases[i].n_tok, .n_q = N_Q, .n_kv = cases[i].n_kv, .d = D, .scale = 0.25f };
+            k->attn[type](&a);
+            printf(" %016llx", (unsigned long long)digest_f32(HN_FNV_INIT, out, (size_t)(a.n_tok * N_Q * D)));
+        }
+        printf("\n");
     }
-    printf("\n");
-    return true;
+    free(kc);
+    free(vc);
+    free(scratch);
+    return ok;
 }
 
 /* Every half and every brain float there is, through products of one element by 1. */
@@ -169,7 +179,7 @@ static bool kernels(void)
     fprintf(stderr, "level %s\n", k->name);
     bool ok = strcmp(k->name, hn_cpu_level_name(level)) == 0;
     for (size_t i = 0; i < sizeof fast / sizeof *fast; i++) ok = ok && matmuls(k, fast[i]);
-    ok = ok && attention(k, true) && attention(k, false);
+    for (int t = 0; t < HN_CACHE_TYPES; t++) ok = ok && attention(k, (hn_cache_type)t);
 
     every_half(k);
 

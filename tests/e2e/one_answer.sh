@@ -7,6 +7,10 @@ ids() { # ids N VOCAB SEED: N token ids below VOCAB
     awk -v n="$1" -v v="$2" -v s="$3" 'BEGIN { x = s; for (i = 0; i < n; i++) { x = (x * 1103515245 + 12345) % 2147483648; printf "%s%d", i ? "," : "", int(x / 65536) % v } }'
 }
 
+case $(uname -m) in
+aarch64 | arm64) levels="scalar neon neon_dotprod neon_i8mm" ;;
+*) levels="scalar avx2 avx512" ;;
+esac
 one() { # one NAME MODEL IDS
     name=$1 model=$2 list=$3
     HONE_CPU=scalar
@@ -17,7 +21,7 @@ one() { # one NAME MODEL IDS
     n=$(echo "$list" | tr ',' '\n' | wc -l)
     size=$(wc -c <"$T/want")
     if [ "$size" -gt 0 ] && [ $((size % (4 * n))) -eq 0 ]; then ok "$name: $n rows of logits"; else not_ok "$name: $n rows of logits"; fi
-    for cpu in scalar avx2 avx512; do
+    for cpu in $levels; do
         HONE_CPU=$cpu
         run "$HONE" logits -m "$model" --ids "$list" --all -t 1
         if [ "$rc" -ne 0 ] && grep -q 'lacks it' "$T/err"; then

@@ -108,9 +108,13 @@ static void the_oracle_says_something(void **state)
 
 static void level_threads_and_chunk_do_not_matter(void **state)
 {
+#if defined(__aarch64__)
+    const char *const cpus[] = { "scalar", "neon", "neon_dotprod", "neon_i8mm" };
+#else
     const char *const cpus[] = { "scalar", "avx2", "avx512" };
+#endif
     const int threads[] = { 1, 2, 3, 8 }, chunks[] = { 1, 7, 64, 512 };
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < (int)(sizeof cpus / sizeof *cpus); c++) {
         if (level_missing(cpus[c])) continue;
         for (int f = 0; f < N_FILES; f++)
             for (int k = 0; k < 4; k++) { /* each number of threads, each chunk, on each level */
