@@ -37,7 +37,7 @@ static const hn_opt compute_opts[] = {
     HN_OPT("threads-batch", "-tb", I32, "N", "threads for prompts and large batches (default: as --threads)", .min = 1, .max = 1024),
     HN_OPT("cpu", NULL, STR, "LEVEL", "kernel level: scalar, avx2 or avx512 (default: HONE_CPU, else the best of this machine)"),
     HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "tokens per forward pass of the prompt", .def = "512", .min = 1, .max = 65536),
-    HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32"),
+    HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32|q8_0"),
     HN_OPT("packed", NULL, FILE, "WHICH", "weights packed by hone pack: auto uses MODEL.hpack if it belongs to the model, off the model itself; "
       "or a file (default: HONE_PACKED, else auto)"),
     HN_OPT("allow-paging", NULL, FLAG, NULL, "run even if the weights do not fit in memory and each token reads them from disk"),
@@ -451,8 +451,9 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
 {
     *out = NULL;
     hone_error err;
+    const char *kv = hn_opts_str(cli->opts, "kv");
     hone_session_params p = { .n_ctx = n_ctx, .n_seq = n_seq, .n_chunk = hn_opts_i32(cli->opts, "chunk"),
-                              .cache = strcmp(hn_opts_str(cli->opts, "kv"), "f32") == 0 ? HONE_CACHE_F32 : HONE_CACHE_F16,
+                              .cache = strcmp(kv, "f32") == 0 ? HONE_CACHE_F32 : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0 : HONE_CACHE_F16,
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {
         hone_session_set_abort(*out, hn_abort_fn, NULL);

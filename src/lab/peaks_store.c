@@ -16,9 +16,9 @@ static json_t *point_json(hn_peak_kind k, const hn_peak_point *at)
     json_t *o = json_object();
     json_object_set_new(o, "threads", json_integer(at->threads));
     json_object_set_new(o, "best", hn_lab_num(at->best));
+    json_object_set_new(o, "most", hn_lab_num(at->most));
     json_object_set_new(o, "median", hn_lab_num(at->median));
     json_object_set_new(o, "spread", hn_lab_num(at->spread));
-    json_object_set_new(o, "confirmed", hn_lab_num(at->confirmed));
     json_object_set_new(o, "cpu_use", hn_lab_num(at->cpu_use));
     if (k == HN_PEAK_READ_BW) {
         json_object_set_new(o, "streams", json_integer(at->streams));
@@ -102,8 +102,8 @@ static void get_kind(reader *r, hn_peaks *p, hn_peak_kind k, json_t *root)
     size_t i;
     json_array_foreach(points, i, v) {
         p->at[k][i] = (hn_peak_point){ .threads = get_int(r, v, "threads", 1 << 20), .best = get_number(r, v, "best", most, true),
-            .median = get_number(r, v, "median", most, true), .spread = get_number(r, v, "spread", most, true),
-            .confirmed = get_number(r, v, "confirmed", 1, true), .cpu_use = get_number(r, v, "cpu_use", most, false) };
+            .most = get_number(r, v, "most", most, true), .median = get_number(r, v, "median", most, true), .spread = get_number(r, v, "spread", most, true),
+            .cpu_use = get_number(r, v, "cpu_use", most, false) };
         if (k != HN_PEAK_READ_BW) continue;
         p->at[k][i].streams = get_int(r, v, "streams", 1 << 20);
         p->at[k][i].ahead = get_int(r, v, "ahead", 1 << 30);

@@ -120,7 +120,7 @@ static hone_status make_ends(hn_vocab *v, hone_error *err)
     int32_t *ids = malloc(v->all.n * sizeof *ids);
     if (!ids) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: list of %u tokens", v->all.n);
     memcpy(ids, v->all.ids, v->all.n * sizeof *ids);
-    qsort_r(ids, v->all.n, sizeof *ids, compare_ends, v);
+    hn_os_sort(ids, v->all.n, sizeof *ids, compare_ends, v);
     hone_status st = hn_match_make(&v->ends, v, ids, NULL, v->all.n, 1, true, err);
     free(ids);
     return st;

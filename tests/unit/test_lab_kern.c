@@ -135,13 +135,13 @@ static void test_above_the_roof(void **state)
     hn_peaks p = { .cores = 1, .bound = true };
     for (int k = 0; k < HN_PEAK_KINDS; k++) {
         p.n[k] = 1;
-        p.at[k][0] = (hn_peak_point){ .threads = 1, .best = 1e-6, .median = 1e-6 }; /* a machine of 1000 operations a second */
+        p.at[k][0] = (hn_peak_point){ .threads = 1, .best = 1e-6, .most = 1e-6, .median = 1e-6 }; /* a machine of 1000 operations a second */
     }
     hn_kern_result r;
     measure("kern.gemv.Q8_0.64x256", &(hn_kern_config){ .threads = 1, .columns = 1, .n_samples = 2 }, &r, &p, false);
     assert_int_equal(r.verdict.state, HN_INVALID);
     assert_true(r.share > 1);
-    for (int k = 0; k < HN_PEAK_KINDS; k++) p.at[k][0].best = 1e9;
+    for (int k = 0; k < HN_PEAK_KINDS; k++) p.at[k][0].best = p.at[k][0].most = 1e9;
     measure("kern.gemv.Q8_0.64x256", &(hn_kern_config){ .threads = 1, .columns = 1, .n_samples = 2 }, &r, &p, false);
     assert_int_equal(r.verdict.state, HN_VALID);
     assert_true(r.share > 0 && r.share < 0.01 && r.roof);
