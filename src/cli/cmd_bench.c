@@ -487,8 +487,8 @@ static int decimals(double x) { return fabs(x) >= 1000 ? 0 : fabs(x) >= 100 ? 1 
 static const char *share_text(const bench *b, int k, char *dst, size_t cap)
 {
     double share = strcmp(metrics[k].key, "decode_tok_s") == 0 ? b->decode_share : strcmp(metrics[k].key, "prefill_tok_s") == 0 ? b->prefill_share : NAN;
+    dst[0] = 0;
     if (isfinite(share)) snprintf(dst, cap, "%.0f %%", 100 * share);
-    else dst[0] = 0;
     return dst;
 }
 

@@ -19,10 +19,14 @@ enum { COLS = 4 };
 
 /* Bytes fetched ahead of the stream (measured: docs/LAB.md). */
 #ifndef AHEAD
-#define AHEAD 4096
+#define AHEAD 1024
 #endif
 #ifndef HINT
 #define HINT _MM_HINT_T1
+#endif
+
+#ifndef D_AHEAD
+#define D_AHEAD 8
 #endif
 
 /* 64 bytes of the stream */
@@ -287,7 +291,14 @@ INLINE void store_rows(const hn_mm *m, int64_t r, int64_t c, __m512 y)
     _mm512_mask_storeu_ps(m->y + c * m->ldy + r, n >= 16 ? (__mmask16)0xFFFF : (__mmask16)((1u << n) - 1), y);
 }
 
-INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes)
+/* Scales behind all blocks are a stream of their own; at its end the next group's follow. */
+INLINE void fetch_d(const hn_mm *m, const char *d, int64_t b, int64_t nb)
+{
+    const char *to = d + 32 * D_AHEAD;
+    _mm_prefetch(b + D_AHEAD < nb ? to : to - 32 * nb + m->w_stride, _MM_HINT_T0);
+}
+
+INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes, bool d_follows)
 {
     int64_t nb = m->n_in / 256;
     for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
@@ -296,6 +307,7 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
         __m512 acc[COLS];
         FOR(c, nc) acc[c] = _mm512_setzero_ps(), x[c] = (const hn_a256 *)column(m, c0 + c);
         for (int64_t b = 0; b < nb; b++, p += bytes, d += 32) {
+            if (d_follows) fetch_d(m, d, b, nb);
             block(p, d, x, nc, acc);
             FOR(c, nc) x[c]++;
         }
@@ -318,6 +330,7 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
         }
         for (int64_t b = 0; b < nb; b++, p += bytes, d += 32) {
             __m512i sum[COLS];
+            fetch_d(m, d, b, nb);
             FOR(c, nc) sum[c] = _mm512_mullo_epi32(word(dx[c] + nb + b), _mm512_set1_epi32(-offset));
             block(p, x, nc, sum);
             __m512 dw = scales_f16(d);
@@ -344,10 +357,10 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
         }                                                   \
     }
 
-#define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304)
-#define ROWS_Q5_K(NC) rows_k(m, c, NC, q5_K_block, 2816)
-#define ROWS_Q6_K(NC) rows_k(m, c, NC, q6_K_block, 3328)
-#define ROWS_IQ4_XS(NC) rows_k(m, c, NC, iq4_XS_block, 2176)
+#define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304, false)
+#define ROWS_Q5_K(NC) rows_k(m, c, NC, q5_K_block, 2816, false)
+#define ROWS_Q6_K(NC) rows_k(m, c, NC, q6_K_block, 3328, true)
+#define ROWS_IQ4_XS(NC) rows_k(m, c, NC, iq4_XS_block, 2176, false)
 #define ROWS_Q4_0(NC) rows_32(m, c, NC, q4_0_block, 256, 8)
 #define ROWS_IQ4_NL(NC) rows_32(m, c, NC, iq4_NL_block, 256, 128)
 #define ROWS_Q5_0(NC) rows_32(m, c, NC, q5_0_block, 320, 16)
