@@ -323,6 +323,20 @@ static uint32_t pair_rank(const hn_vocab *v, int32_t left, int32_t right, int32_
     return m->rank;
 }
 
+/* A symbol that begins at *s, which is moved behind it; -1: a byte the vocabulary lacks, which is dropped. */
+static inline hone_status put_symbol(work *w, int32_t id, const char **s)
+{
+    if (__builtin_expect(!w->spans, 1)) return id >= 0 ? put(w, id) : HONE_OK; /* nobody asks where, and the length is far away */
+    size_t len = 1;
+    hone_status st = HONE_OK;
+    if (id >= 0) {
+        hn_vocab_text(w->v, id, &len);
+        st = put_at(w, id, *s, len);
+    }
+    *s += len;
+    return st;
+}
+
 static hone_status bpe_short(work *w, const unsigned char *s, size_t n)
 {
     const hn_vocab *v = w->v;
@@ -343,14 +357,10 @@ static hone_status bpe_short(work *w, const unsigned char *s, size_t n)
         if (best) rank[best - 1] = pair_rank(v, id[best - 1], id[best], &to[best - 1]);
         if (best + 1 < n) rank[best] = pair_rank(v, id[best], id[best + 1], &to[best]);
     }
+    const char *p = (const char *)s;
     for (size_t i = 0; i < n; i++) {
-        size_t len = 1;
-        if (id[i] >= 0) {
-            hn_vocab_text(v, id[i], &len);
-            hone_status st = put_at(w, id[i], (const char *)s, len);
-            if (st != HONE_OK) return st;
-        } /* else a byte the vocabulary lacks, which is dropped */
-        s += len;
+        hone_status st = put_symbol(w, id[i], &p);
+        if (st != HONE_OK) return st;
     }
     return HONE_OK;
 }
@@ -391,13 +401,8 @@ static hone_status bpe_word(work *w, const char *s, size_t n)
         if (!bpe_push(w, a->prev) || !bpe_push(w, left)) return NOMEM(w);
     }
     for (int32_t i = 0; i >= 0; i = y[i].next) {
-        size_t len = 1;
-        if ((int32_t)y[i].off >= 0) {
-            hn_vocab_text(v, (int32_t)y[i].off, &len);
-            hone_status st = put_at(w, (int32_t)y[i].off, s, len);
-            if (st != HONE_OK) return st;
-        }
-        s += len;
+        hone_status st = put_symbol(w, (int32_t)y[i].off, &s);
+        if (st != HONE_OK) return st;
     }
     return HONE_OK;
 }
