@@ -18,7 +18,7 @@
 
 enum { ROWS = 16, COLS = 4 };
 /* From this many columns opening a panel pays (measured: docs/LAB.md). */
-enum { PANEL_COLS_K = 12, PANEL_COLS_32 = 8 };
+enum { PANEL_COLS_K = 5, PANEL_COLS_32 = 5 };
 
 /* ---- sums across a tile ----------------------------------------------------------------------- */
 

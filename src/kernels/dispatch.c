@@ -12,10 +12,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void overlay(hn_kernels *dst, const hn_kernels *src)
 {
     if (src->name) dst->name = src->name;
-    for (int t = 0; t < HN_TYPE_COUNT; t++)
-        if (src->matmul[t]) dst->matmul[t] = src->matmul[t];
-    for (int t = 0; t < HN_TYPE_COUNT; t++)
-        if (src->packed[t]) dst->packed[t] = src->packed[t];
+    for (int t = 0; t < HN_TYPE_COUNT; t++) {
+        if (!src->matmul[t]) continue;
+        dst->matmul[t] = src->matmul[t];
+        dst->packed[t] = src->packed[t]; /* a packed product of a lower level is slower than plain rows here */
+    }
     if (src->quantize256) dst->quantize256 = src->quantize256;
     if (src->quantize32) dst->quantize32 = src->quantize32;
     if (src->rms_norm) dst->rms_norm = src->rms_norm;

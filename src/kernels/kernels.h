@@ -173,7 +173,7 @@ static inline int64_t hn_attn_floats(int64_t rows, int64_t d)
 typedef struct hn_kernels {
     const char *name;
     hn_matmul_fn *matmul[HN_TYPE_COUNT]; /* NULL: inherit the level below; below scalar: decode, then F32 */
-    hn_matmul_fn *packed[HN_TYPE_COUNT]; /* NULL: inherit; below scalar: the type has no packed form */
+    hn_matmul_fn *packed[HN_TYPE_COUNT]; /* comes with matmul[t]; NULL: the rows are used */
     void (*quantize256)(hn_a256 *dst, const float *x, int64_t n);
     void (*quantize32)(void *dst, const float *x, int64_t n);
     /* y = (x · (1/sqrt(Σx²/n + eps))) · w */

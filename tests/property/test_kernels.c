@@ -153,7 +153,7 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
         assert_memory_equal(y[l], y[0], (ny + 32) * sizeof(float));
         for (int i = 0; i < 64; i++) assert_int_equal(panel[n_panel + (size_t)i], CANARY);
         /* packed rows give the bits of plain ones, without and with scratch */
-        if (r0 % HN_PACK_ROWS == 0)
+        if (r0 % HN_PACK_ROWS == 0 && k->packed[t])
             for (int scratch = 0; scratch < 2; scratch++) {
                 memset(y[l], CANARY, (ny + 32) * sizeof(float));
                 m.w = packed, m.w_stride = group, m.panel = scratch ? panel : NULL;
