@@ -25,10 +25,12 @@ typedef struct hn_weight {
 /* Activations [n_tok, n] to be multiplied with: f32, and the block forms that the
  * weights ask for, each made once and shared by all of them. */
 typedef struct hn_act {
-    float *f32;          /* row stride hn_act_row_bytes(HN_ACT_F32, n) / 4 */
+    float *f32;          /* row stride hn_f32_stride(n) */
     void *q256, *q32;
     int64_t n, n_tok;
     bool have[HN_ACT_KINDS];
+    const float *norm_x, *norm_w; /* set: f32 = RMSNorm(norm_x)·norm_w is still to be made, by the first product */
+    float norm_eps;
 } hn_act;
 
 /* The cache of one layer. A sequence is cut into splits of 512 positions (the last may
@@ -42,6 +44,8 @@ typedef struct hn_kv {
     hn_cache_type type;
 } hn_kv;
 
+/* Up to so many columns a product is bound by reading its weights. */
+enum { HN_FEW_TOKENS = 4 };
 /* What becomes of the queries, keys and values of a batch before attention. */
 typedef struct hn_heads {
     float *q, *k;               /* [n_tok, n_head·d], [n_tok, n_head_kv·d]; changed in place */
@@ -62,7 +66,8 @@ typedef struct hn_row {
 
 typedef struct hn_product { /* y = W·act (+ bias) */
     const hn_weight *w;
-    float *y; /* [n_tok, n_out] */
+    float *y;   /* [n_tok, n_out]; with sum: scratch of n_tok·(n_out + 31) floats */
+    float *sum; /* [n_tok, n_out]: sum += the product; or NULL */
 } hn_product;
 
 typedef struct hn_backend hn_backend;
@@ -76,14 +81,14 @@ typedef struct hn_backend_ops {
     void (*act_release)(hn_backend *b, hn_act *a, int64_t n_max, int64_t n_tok_max);
     /* y[t] = row tokens[t] of W, as f32 */
     void (*embed)(hn_backend *b, float *y, const hn_weight *w, const hn_row *rows, int64_t n_tok);
-    /* act = RMSNorm(x)·w */
+    /* act = RMSNorm(x)·w; x must stay as it is until the act's first product */
     void (*rms_norm)(hn_backend *b, hn_act *act, const float *x, const float *w, int64_t n, int64_t n_tok, float eps);
-    /* act = silu(gate) ⊙ up */
-    void (*silu_mul)(hn_backend *b, hn_act *act, const float *gate, const float *up, int64_t n, int64_t n_tok);
+    /* act = x */
+    void (*set_act)(hn_backend *b, hn_act *act, const float *x, int64_t n, int64_t n_tok);
+    /* out = silu(gate·act) ⊙ (up·act), both [n_out, n_in]; up_y is scratch of n_tok·(n_out + 31) floats */
+    void (*gate_up)(hn_backend *b, hn_act *out, hn_act *act, const hn_weight *gate, const hn_weight *up, float *up_y);
     /* up to four products of one activation, in one go */
     void (*matmul)(hn_backend *b, hn_act *act, const hn_product *p, int n_product);
-    /* x += y, [n_tok, n] */
-    void (*add)(hn_backend *b, float *x, const float *y, int64_t n, int64_t n_tok);
     /* cs[t] = cos, sin of pos·freq [n_rot/2][2] */
     void (*rope_table)(hn_backend *b, float *cs, const double *freq, int32_t n_rot, float mscale, const hn_row *rows, int64_t n_tok);
     /* q, k: normed per head, rotated; k, v: written at their rows' places */

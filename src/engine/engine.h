@@ -7,6 +7,7 @@
 
 struct hone_context {
     hn_pool *pool;
+    int32_t n_threads, n_threads_batch; /* of few tokens, of many */
     hn_cpu_level level;
     const hn_kernels *kernels;
 };

@@ -69,9 +69,9 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
         goto fail;
     }
     int64_t n_q = (int64_t)hp->n_head * hp->head_dim, n_kv = (int64_t)hp->n_head_kv * hp->head_dim, t = p.n_chunk;
-    s->act_n = max3(hp->n_embd, hp->n_ff, n_q);
-    const hn_cpu_params bp = { .pool = ctx->pool, .kernels = ctx->kernels, .max_n_in = s->act_n, .n_head = hp->n_head, .n_head_kv = hp->n_head_kv,
-                               .d = hp->head_dim, .n_ctx = s->n_pos };
+    s->act_n = max3(hp->n_embd, n_q, 0);
+    const hn_cpu_params bp = { .pool = ctx->pool, .kernels = ctx->kernels, .max_n_in = max3(s->act_n, hp->n_ff, 0), .n_head = hp->n_head,
+                               .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .n_ctx = s->n_pos };
     if ((st = hn_backend_cpu_new(&s->be, &bp, err)) != HONE_OK) goto fail;
     s->cache_floats = cache_bytes / sizeof(float);
     s->kv = calloc((size_t)hp->n_layer, sizeof *s->kv);
@@ -82,10 +82,11 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     s->prompt = calloc((size_t)t, sizeof *s->prompt);
     s->cache_mem = (char *)s->be->op->alloc_cache(s->be, s->cache_floats);
     if (!s->kv || !s->length || !s->next || !s->rows || !s->want || !s->prompt || !s->cache_mem ||
-        !own(s, &s->s.x, (uint64_t)(t * hp->n_embd)) || !own(s, &s->s.h, (uint64_t)(t * max3(hp->n_embd, n_q, 0))) ||
+        !own(s, &s->s.x, (uint64_t)(t * hp->n_embd)) || !own(s, &s->s.h, (uint64_t)(t * (max3(hp->n_embd, n_q, 0) + 31))) ||
         !own(s, &s->s.q, (uint64_t)(t * n_q)) || !own(s, &s->s.k, (uint64_t)(t * n_kv)) || !own(s, &s->s.v, (uint64_t)(t * n_kv)) ||
-        !own(s, &s->s.gate, (uint64_t)(t * hp->n_ff)) || !own(s, &s->s.up, (uint64_t)(t * hp->n_ff)) ||
+        !own(s, &s->s.up, (uint64_t)(t * (hp->n_ff + 31))) ||
         !own(s, &s->s.rope, (uint64_t)(t * hp->n_rot)) || !s->be->op->act_alloc(s->be, &s->s.act, s->act_n, t) ||
+        !s->be->op->act_alloc(s->be, &s->s.ff, hp->n_ff, t) ||
         !(s->logits = hn_pages_alloc((size_t)hp->n_vocab * sizeof(float)))) {
         st = HN_FAIL(err, HONE_E_NOMEM, "session: %.1f GiB of cache and %.1f GiB of scratch were refused", (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30);
         goto fail;
@@ -108,6 +109,7 @@ void hone_session_free(hone_session *s)
     if (s->be) {
         for (int i = 0; i < s->n_own; i++) s->be->op->release(s->be, *s->own[i].p, s->own[i].n);
         s->be->op->act_release(s->be, &s->s.act, s->act_n, s->n_chunk);
+        s->be->op->act_release(s->be, &s->s.ff, s->model->hp.n_ff, s->n_chunk);
         if (s->cache_mem) s->be->op->release(s->be, (float *)s->cache_mem, s->cache_floats);
         s->be->op->free(s->be);
     }
@@ -134,6 +136,7 @@ static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, float *
     hn_forward f = { .be = s->be, .s = &s->s, .kv = s->kv, .rows = s->rows, .n_tok = n, .want = s->want, .n_want = n_want, .logits = logits,
                      .abort_fn = s->abort_fn, .abort_arg = s->abort_arg };
     *n_wanted = n_want;
+    hn_pool_limit(s->ctx->pool, n > HN_FEW_TOKENS ? s->ctx->n_threads_batch : s->ctx->n_threads);
     return s->model->arch->forward(s->model, &f);
 }
 
@@ -251,6 +254,8 @@ void hone_session_get_memory(const hone_session *s, hone_session_memory *out)
 {
     uint64_t owned = 0;
     for (int i = 0; i < s->n_own; i++) owned += s->own[i].n * sizeof(float);
-    owned += (hn_act_row_bytes(HN_ACT_F32, s->act_n) + hn_act_row_bytes(HN_ACT_Q256, s->act_n + 255) + hn_act_row_bytes(HN_ACT_Q32, s->act_n + 31)) * (uint64_t)s->n_chunk;
+    const int64_t act[2] = { s->act_n, s->model->hp.n_ff };
+    for (int i = 0; i < 2; i++)
+        owned += (hn_act_row_bytes(HN_ACT_F32, act[i]) + hn_act_row_bytes(HN_ACT_Q256, act[i] + 255) + hn_act_row_bytes(HN_ACT_Q32, act[i] + 31)) * (uint64_t)s->n_chunk;
     *out = (hone_session_memory){ .cache_bytes = s->cache_floats * sizeof(float), .scratch_bytes = owned, .logits_bytes = (uint64_t)s->model->hp.n_vocab * sizeof(float) };
 }

@@ -4,13 +4,14 @@
 #include <pthread.h>
 
 static hn_kernels tables[HN_CPU_LEVELS];
+static const hn_kernels *best; /* of this CPU: asking it each time is slow under a hypervisor */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#if defined(__x86_64__) /* elsewhere there is only scalar, so far */
+#if defined(__x86_64__) || defined(__aarch64__) /* elsewhere there is only scalar */
 /* dst takes what src has. */
 static void overlay(hn_kernels *dst, const hn_kernels *src)
 {
-    dst->name = src->name;
+    if (src->name) dst->name = src->name;
     for (int t = 0; t < HN_TYPE_COUNT; t++)
         if (src->matmul[t]) dst->matmul[t] = src->matmul[t];
     for (int t = 0; t < HN_TYPE_COUNT; t++)
@@ -38,7 +39,16 @@ static void fill(void)
     overlay(&tables[HN_CPU_AVX2], &hn_kernels_avx2);
     tables[HN_CPU_AVX512] = tables[HN_CPU_AVX2];
     overlay(&tables[HN_CPU_AVX512], &hn_kernels_avx512);
+#elif defined(__aarch64__)
+    tables[HN_CPU_NEON] = tables[HN_CPU_SCALAR];
+    overlay(&tables[HN_CPU_NEON], &hn_kernels_neon);
+    overlay(&tables[HN_CPU_NEON], &hn_kernels_neon_int);
+    tables[HN_CPU_NEON_DOTPROD] = tables[HN_CPU_NEON];
+    overlay(&tables[HN_CPU_NEON_DOTPROD], &hn_kernels_neon_dotprod);
+    tables[HN_CPU_NEON_I8MM] = tables[HN_CPU_NEON_DOTPROD];
+    overlay(&tables[HN_CPU_NEON_I8MM], &hn_kernels_neon_i8mm);
 #endif
+    best = &tables[hn_cpu_best()];
 }
 
 const hn_kernels *hn_kernels_get(hn_cpu_level level)
@@ -56,4 +66,8 @@ hn_act_kind hn_act_kind_of(hn_type t)
     }
 }
 
-void hn_exp_many(float *y, const float *x, int64_t n) { hn_kernels_get(hn_cpu_best())->exp(y, x, n); }
+void hn_exp_many(float *y, const float *x, int64_t n)
+{
+    pthread_once(&once, fill);
+    best->exp(y, x, n);
+}

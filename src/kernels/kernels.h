@@ -37,9 +37,37 @@ typedef struct hn_a256 {
     int8_t q[256];
     int16_t bsum[16]; /* sums of 16 consecutive q */
     float d;
-    uint8_t pad[28];
+    uint16_t abs16;   /* the largest sum of |q| of 16 consecutive q */
+    uint16_t side32;  /* the largest of both sums, of q > 0 and of −q > 0, over 32 consecutive q */
+    uint8_t pad[24];
 } hn_a256;
 _Static_assert(sizeof(hn_a256) == 320, "five lines");
+
+/* Floats between rows of n, at most n + 31: whole lines, and never a multiple of 4 KiB, or
+ * the same place of many rows would fight for the same sets of a cache. */
+static inline size_t hn_f32_stride(int64_t n)
+{
+    size_t s = ((size_t)n + 15) & ~(size_t)15;
+    return s % 1024 ? s : s + 16;
+}
+
+/* The bounds abs16 and side32 of a block with q and bsum, and zeros after them. */
+static inline void hn_a256_bounds(hn_a256 *a)
+{
+    int abs16 = 0, side32 = 0, sum[16];
+    for (int j = 0; j < 16; j++) {
+        sum[j] = 0;
+        for (int i = 0; i < 16; i++) sum[j] += a->q[16 * j + i] < 0 ? -a->q[16 * j + i] : a->q[16 * j + i];
+        abs16 = sum[j] > abs16 ? sum[j] : abs16;
+    }
+    for (int j = 0; j < 16; j += 2) {
+        int b = a->bsum[j] + a->bsum[j + 1], side = (sum[j] + sum[j + 1] + (b < 0 ? -b : b)) / 2;
+        side32 = side > side32 ? side : side32;
+    }
+    a->abs16 = (uint16_t)abs16;
+    a->side32 = (uint16_t)side32;
+    memset(a->pad, 0, sizeof a->pad);
+}
 
 /* A row for 32-blocks: q[n], then d[n/32], then bsum[n/32] (int32), padded to 64 bytes. */
 static inline size_t hn_act_row_bytes(hn_act_kind kind, int64_t n)
@@ -47,7 +75,7 @@ static inline size_t hn_act_row_bytes(hn_act_kind kind, int64_t n)
     switch (kind) {
     case HN_ACT_Q256: return (size_t)(n / 256) * sizeof(hn_a256);
     case HN_ACT_Q32: return ((size_t)n + (size_t)(n / 32) * 8 + 63) & ~(size_t)63;
-    default: return ((size_t)n * sizeof(float) + 63) & ~(size_t)63;
+    default: return hn_f32_stride(n) * sizeof(float);
     }
 }
 
@@ -66,9 +94,9 @@ typedef struct hn_mm {
     int64_t n_in, n_col, r0, r1;    /* rows [r0, r1) of W, all columns */
     void *panel;                    /* HN_PANEL_BYTES(n_in) of scratch of this thread, 64-byte aligned; NULL: none */
 } hn_mm;
-/* Room for 32 rows opened to bytes with their scales. */
+/* Scratch for rows opened or decoded, and for the sums of many columns. */
 #define HN_PANEL_ROWS 32
-#define HN_PANEL_BYTES(n_in) ((size_t)(n_in) * 48 + 4096)
+#define HN_PANEL_BYTES(n_in) ((size_t)(n_in) * 32 + 98304)
 typedef void hn_matmul_fn(const hn_mm *a);
 /* In the packed layout (quant/pack.h) w is group 0, w_stride the bytes between groups and
  * r0 a multiple of HN_PACK_ROWS; the same bits as from the rows. */
@@ -167,6 +195,8 @@ const hn_kernels *hn_kernels_get(hn_cpu_level level);
 /* scalar_fma is scalar.c compiled with the FMA instruction: the same bits, since fmaf
  * is exact either way, without a library call for each; used where the CPU has it. */
 extern const hn_kernels hn_kernels_scalar, hn_kernels_scalar_fma, hn_kernels_avx2, hn_kernels_avx512;
+/* neon: floats; neon_int, neon_dotprod, neon_i8mm: the integer products over it */
+extern const hn_kernels hn_kernels_neon, hn_kernels_neon_int, hn_kernels_neon_dotprod, hn_kernels_neon_i8mm;
 
 /* ---- shared pieces, the same code on every level -------------------------------------------- */
 

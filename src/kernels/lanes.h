@@ -7,6 +7,10 @@
 #error "the level defines HN_TILE_R and HN_TILE_C"
 #endif
 
+#ifndef HN_A256_BOUNDS /* a level may have its own */
+#define HN_A256_BOUNDS hn_a256_bounds
+#endif
+
 #define HN_INLINE static inline __attribute__((always_inline))
 
 HN_INLINE v16 v16_exp(v16 x)
@@ -147,7 +151,7 @@ static void quantize256(hn_a256 *dst, const float *x, int64_t n)
         int32_t sum[16];
         dst->d = quantize_block(dst->q, sum, x, 256);
         for (int j = 0; j < 16; j++) dst->bsum[j] = (int16_t)sum[j];
-        memset(dst->pad, 0, sizeof dst->pad);
+        HN_A256_BOUNDS(dst);
     }
 }
 
@@ -165,13 +169,21 @@ static void quantize32(void *dst, const float *x, int64_t n)
 
 #include "kernels/lanes_attn.h"
 
-/* The table of a level: its integer matmuls bear these names too. */
+/* The table of a level: its integer matmuls bear these names too; it may add more. */
+#ifndef HN_LEVEL_MATMUL
+#define HN_LEVEL_MATMUL
+#endif
+#ifndef HN_LEVEL_PACKED
+#define HN_LEVEL_PACKED
+#endif
 #define HN_LANES_TABLE(NAME)                                                                        \
     {                                                                                               \
         .name = NAME,                                                                               \
         .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,          \
                     [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,      \
-                    [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K },    \
+                    [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K,      \
+                    HN_LEVEL_MATMUL },                                                          \
+        .packed = { HN_LEVEL_PACKED },                                                          \
         .quantize256 = quantize256, .quantize32 = quantize32, .rms_norm = rms_norm,                 \
         .silu_mul = silu_mul, .exp = exp_many, HN_LANES_ATTN                                    \
     }

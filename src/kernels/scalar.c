@@ -45,7 +45,7 @@ static void quantize256(hn_a256 *dst, const float *x, int64_t n)
             for (int i = 0; i < 16; i++) s += dst->q[16 * j + i];
             dst->bsum[j] = (int16_t)s;
         }
-        memset(dst->pad, 0, sizeof dst->pad);
+        hn_a256_bounds(dst);
     }
 }
 
