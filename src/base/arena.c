@@ -1,6 +1,7 @@
 /* Arena and page allocation. Owns memory that lives as long as a model or a
  * session; refuses to free single blocks. */
 #include "base/base.h"
+#include "base/os.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -85,9 +86,7 @@ void *hn_pages_alloc(size_t n)
 void *hn_pages_alloc_huge(size_t n)
 {
     void *p = hn_pages_alloc(n);
-#if defined(MADV_HUGEPAGE)
-    if (p && n >= (size_t)4 << 20) madvise(p, n, MADV_HUGEPAGE); /* a wish: refusal changes nothing */
-#endif
+    if (p && n >= (size_t)4 << 20) hn_os_want_huge_pages(p, n);
     return p;
 }
 
