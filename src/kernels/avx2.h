@@ -25,6 +25,24 @@ hn_matmul_fn hn_avx2_packed_f32, hn_avx2_packed_f16, hn_avx2_packed_bf16;
 hn_matmul_fn hn_avx2_packed_q4_K, hn_avx2_packed_q5_K, hn_avx2_packed_q6_K, hn_avx2_packed_iq4_XS;
 hn_matmul_fn hn_avx2_packed_q4_0, hn_avx2_packed_q5_0, hn_avx2_packed_q8_0, hn_avx2_packed_iq4_NL;
 
+/* sum + v, in this order: a compiler that regroups long sums keeps all their terms at
+ * once, in memory, since there are but sixteen registers */
+INLINE __m256i add16(__m256i sum, __m256i v)
+{
+    sum = _mm256_add_epi16(sum, v);
+    __asm__("" : "+x"(sum));
+    return sum;
+}
+INLINE __m256i add_madd(__m256i sum, __m256i pairs, __m256i scale)
+{
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, scale));
+    __asm__("" : "+x"(sum));
+    return sum;
+}
+/* The array stays in memory: its words are to be loaded into all lanes, which is free,
+ * not shuffled out of the registers that it was written from. */
+#define IN_MEMORY(ARRAY) __asm__("" : "+m"(ARRAY))
+
 INLINE int32_t load32(const void *p)
 {
     int32_t v;

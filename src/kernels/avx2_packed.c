@@ -19,9 +19,8 @@ INLINE __m256 scales_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128
 INLINE void dot(__m256i *sum, bool first, __m256i codes, const int8_t *x)
 {
     __m256i v = _mm256_maddubs_epi16(codes, word(x));
-    *sum = first ? v : _mm256_add_epi16(*sum, v);
+    *sum = first ? v : add16(*sum, v);
 }
-INLINE __m256i add_madd(__m256i sum, __m256i pairs, __m256i scale) { return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, scale)); }
 
 /* ---- K-quants: a block of 256 of eight rows times nc columns -------------------------------- */
 
@@ -32,11 +31,15 @@ typedef void k_block_fn(const char *p, const char *d, int h, const hn_a256 *cons
 INLINE void k_finish(const char *p, int h, const __m256i mn[2], const hn_a256 *const *x, int nc, const __m256i *isum, __m256 *acc)
 {
     __m256 d = scales_f16(p + 2 * h), dmin = scales_f16(p + 32 + 2 * h);
+    int32_t pairs[COLS][4];
     FOR(c, nc) {
-        int32_t pair[4];
-        __m256i s = _mm256_madd_epi16(load256(x[c]->bsum), _mm256_set1_epi16(1)), msum = _mm256_setzero_si256();
-        _mm_storeu_si128((__m128i *)pair, _mm_packs_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1)));
-        FOR(i, 4) msum = add_madd(msum, _mm256_shuffle_epi8(mn[i / 2], byte_index(i % 2 * 2, -1, i % 2 * 2 + 1, -1)), _mm256_set1_epi32(pair[i]));
+        __m256i s = _mm256_madd_epi16(load256(x[c]->bsum), _mm256_set1_epi16(1));
+        _mm_storeu_si128((__m128i *)pairs[c], _mm_packs_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1)));
+    }
+    IN_MEMORY(pairs);
+    FOR(c, nc) {
+        __m256i msum = _mm256_setzero_si256();
+        FOR(i, 4) msum = add_madd(msum, _mm256_shuffle_epi8(mn[i / 2], byte_index(i % 2 * 2, -1, i % 2 * 2 + 1, -1)), word(&pairs[c][i]));
         __m256 da = _mm256_set1_ps(x[c]->d);
         acc[c] = _mm256_fmadd_ps(_mm256_mul_ps(d, da), _mm256_cvtepi32_ps(isum[c]), acc[c]);
         acc[c] = _mm256_fnmadd_ps(_mm256_mul_ps(dmin, da), _mm256_cvtepi32_ps(msum), acc[c]);

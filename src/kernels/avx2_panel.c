@@ -5,7 +5,9 @@
  * vpmaddubsw gives two products a 16-bit lane. Codes of 4 bits leave room for eight of
  * those (8·15·127·2 = 30,480), of 5 bits for four (31,496), of 6 bits for two (32,004)
  * before vpmaddwd widens them, with their scale in the same instruction. Signed bytes
- * leave room for one: |w| times the activation with w's sign. */
+ * leave room for one, which costs more than codes of 16 bits and vpmaddwd alone: those
+ * are opened to 16 bits, IQ4_XS with its scale (|level|·32 ≤ 4,064), and the activations
+ * are widened for each tile. */
 #if defined(__x86_64__)
 
 #include "kernels/avx2.h"
@@ -25,7 +27,17 @@ typedef struct tpanel {
     uint8_t q[8][ROWS][4];
     float d[ROWS];
 } tpanel;
+/* The same of signed codes; one panel only. */
+typedef struct kwide {
+    int16_t q[128][ROWS][2];
+    float d[ROWS];
+} kwide;
+typedef struct twide {
+    int16_t q[16][ROWS][2];
+    float d[ROWS];
+} twide;
 _Static_assert(2 * sizeof(kpanel) <= 48 * 256 && 2 * sizeof(tpanel) <= 48 * 32, "HN_PANEL_BYTES");
+_Static_assert(sizeof(kwide) <= 48 * 256 && sizeof(twide) <= 48 * 32, "HN_PANEL_BYTES");
 
 /* ---- eight rows, word by word: lane r is row r -------------------------------------------------------- */
 
@@ -74,6 +86,9 @@ INLINE __m256 halves(const from *f, int64_t at, int64_t pack)
     return _mm256_cvtph_ps(_mm_setr_epi16(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]));
 }
 INLINE void put(void *dst, __m256i v) { _mm256_store_si256(dst, v); }
+/* A word of four signed codes as two of two, 16 bits each. */
+INLINE __m256i wide_low(__m256i v) { return _mm256_srai_epi16(_mm256_shuffle_epi8(v, byte_index(-1, 0, -1, 1)), 8); }
+INLINE __m256i wide_high(__m256i v) { return _mm256_srai_epi16(_mm256_shuffle_epi8(v, byte_index(-1, 2, -1, 3)), 8); }
 
 /* ---- K-quants: opening eight rows of block b of nb ------------------------------------------------------- */
 
@@ -155,7 +170,7 @@ INLINE void open_q6_K(kpanel *p, const from *f, int64_t b, int64_t nb)
         }
     }
 }
-INLINE void open_iq4_XS(kpanel *p, const from *f, int64_t b, int64_t nb)
+INLINE void open_iq4_XS(kwide *p, const from *f, int64_t b, int64_t nb)
 {
     int64_t at = b * (int64_t)sizeof(hn_iq4_XS), pack = b * 2176;
     __m256i s[4], sh, sl;
@@ -168,25 +183,27 @@ INLINE void open_iq4_XS(kpanel *p, const from *f, int64_t b, int64_t nb)
         sl = s[1];
     }
     _mm256_store_ps(p->d + f->h, halves(f, at, pack));
-    FOR(i, 8) put(p->sc[i][f->h], iq4_scale(sh, sl, i));
     FOR(i, 8) {
-        __m256i q[4];
+        __m256i q[4], sc = iq4_scale(sh, sl, i);
         words(q, f, at + 8 + 16 * i, pack + 128 + 256 * i, 4);
         FOR(k, 4) {
-            put(p->q[8 * i + k][f->h], iq4_levels(low_nibbles(q[k])));
-            put(p->q[8 * i + 4 + k][f->h], iq4_levels(high_nibbles(q[k])));
+            __m256i lo = iq4_levels(low_nibbles(q[k])), hi = iq4_levels(high_nibbles(q[k]));
+            int16_t(*w)[ROWS][2] = p->q + 16 * i + 2 * k;
+            put(w[0][f->h], _mm256_mullo_epi16(wide_low(lo), sc));
+            put(w[1][f->h], _mm256_mullo_epi16(wide_high(lo), sc));
+            put(w[8][f->h], _mm256_mullo_epi16(wide_low(hi), sc));
+            put(w[9][f->h], _mm256_mullo_epi16(wide_high(hi), sc));
         }
     }
 }
 
 /* ---- K-quants: the tile ------------------------------------------------------------------------------------- */
 
-/* Sub-blocks; how many vpmaddubsw results fit 16 bits (1: signed codes); what `pair` holds. */
+/* Sub-blocks; how many vpmaddubsw results fit 16 bits; what `pair` holds. */
 typedef struct kform { int n_sub, fit, mins, offset; } kform;
 #define FORM_q4_K ((kform){ 8, 8, 1, 0 })
 #define FORM_q5_K ((kform){ 8, 4, 1, 0 })
 #define FORM_q6_K ((kform){ 16, 2, 0, 1 })
-#define FORM_iq4_XS ((kform){ 8, 1, 0, 0 })
 
 /* sum += Σ w·a·sc over the codes k0 … k0 + fit of 16 rows, C columns */
 INLINE void k_steps(__m256i sum[2][COLS], const kpanel *p, const int8_t *const a[COLS], int k0, int s, int fit, int C)
@@ -196,16 +213,16 @@ INLINE void k_steps(__m256i sum[2][COLS], const kpanel *p, const int8_t *const a
         __m256i w0 = load256(p->q[k0 + k][0]), w1 = load256(p->q[k0 + k][8]);
         FOR(j, C) {
             __m256i v = word(a[j] + 4 * (k0 + k));
-            __m256i t0 = fit == 1 ? signed_pairs(w0, v) : _mm256_maddubs_epi16(w0, v);
-            __m256i t1 = fit == 1 ? signed_pairs(w1, v) : _mm256_maddubs_epi16(w1, v);
-            t[0][j] = k ? _mm256_add_epi16(t[0][j], t0) : t0;
-            t[1][j] = k ? _mm256_add_epi16(t[1][j], t1) : t1;
+            __m256i t0 = _mm256_maddubs_epi16(w0, v);
+            __m256i t1 = _mm256_maddubs_epi16(w1, v);
+            t[0][j] = k ? add16(t[0][j], t0) : t0;
+            t[1][j] = k ? add16(t[1][j], t1) : t1;
         }
     }
     __m256i s0 = load256(p->sc[s][0]), s1 = load256(p->sc[s][8]);
     FOR(j, C) {
-        sum[0][j] = _mm256_add_epi32(sum[0][j], _mm256_madd_epi16(t[0][j], s0));
-        sum[1][j] = _mm256_add_epi32(sum[1][j], _mm256_madd_epi16(t[1][j], s1));
+        sum[0][j] = add_madd(sum[0][j], t[0][j], s0);
+        sum[1][j] = add_madd(sum[1][j], t[1][j], s1);
     }
 }
 
@@ -218,24 +235,57 @@ INLINE void k_block(float acc[COLS][ROWS], const kpanel *p, const hn_a256 *const
     FOR(j, C) sum[0][j] = sum[1][j] = _mm256_setzero_si256(), a[j] = x[j]->q;
     for (int s = 0; s < f.n_sub; s++)
         FOR(k, n_run) k_steps(sum, p, a, k4 * s + f.fit * k, s, f.fit, C);
-    FOR(j, C) {
-        int32_t pair[8]; /* sums of activations, two int16 at a time */
-        if (f.offset) memcpy(pair, x[j]->bsum, 32);
-        if (f.mins) {
+    int32_t pairs[COLS][4]; /* sums of 32 activations, two int16 at a time */
+    if (f.mins) {
+        FOR(j, C) {
             __m256i v = _mm256_madd_epi16(load256(x[j]->bsum), _mm256_set1_epi16(1));
-            _mm_storeu_si128((__m128i *)pair, _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)));
+            _mm_storeu_si128((__m128i *)pairs[j], _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)));
         }
+        IN_MEMORY(pairs);
+    }
+    FOR(j, C) {
         __m256 da = _mm256_set1_ps(x[j]->d);
         FOR(h, 2) {
             __m256i side = _mm256_setzero_si256(), isum = sum[h][j];
             FOR(i, n_pair)
-                side = _mm256_add_epi32(side, _mm256_madd_epi16(load256(p->pair[i][8 * h]), _mm256_set1_epi32(pair[i])));
+                side = add_madd(side, load256(p->pair[i][8 * h]), f.mins ? word(&pairs[j][i]) : word(x[j]->bsum + 2 * i));
             if (f.offset) isum = _mm256_sub_epi32(isum, _mm256_slli_epi32(side, 5));
             __m256 y = _mm256_load_ps(acc[j] + 8 * h);
             y = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(p->d + 8 * h), da), _mm256_cvtepi32_ps(isum), y);
             if (f.mins) y = _mm256_fnmadd_ps(_mm256_mul_ps(_mm256_load_ps(p->dmin + 8 * h), da), _mm256_cvtepi32_ps(side), y);
             _mm256_store_ps(acc[j] + 8 * h, y);
         }
+    }
+}
+
+/* The sums of 32 signed codes of 16 bits of 16 rows, C columns. */
+INLINE void wide_steps(__m256i sum[2][COLS], int16_t (*w)[ROWS][2], const int8_t *const a[COLS], bool first, int C)
+{
+    _Alignas(32) int16_t x[COLS][32];
+    FOR(j, C) FOR(i, 2) put(x[j] + 16 * i, _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(a[j] + 16 * i))));
+    IN_MEMORY(x);
+    FOR(k, 16) {
+        __m256i w0 = load256(w[k][0]), w1 = load256(w[k][8]);
+        FOR(j, C) {
+            __m256i v = word(x[j] + 2 * k);
+            sum[0][j] = first && !k ? _mm256_madd_epi16(w0, v) : add_madd(sum[0][j], w0, v);
+            sum[1][j] = first && !k ? _mm256_madd_epi16(w1, v) : add_madd(sum[1][j], w1, v);
+        }
+    }
+}
+
+INLINE void kwide_block(float acc[COLS][ROWS], kwide *p, const hn_a256 *const x[COLS], int C)
+{
+    __m256i sum[2][COLS];
+    const int8_t *a[COLS];
+    FOR(j, C) sum[0][j] = sum[1][j] = _mm256_setzero_si256(), a[j] = x[j]->q;
+    for (int s = 0; s < 8; s++) {
+        wide_steps(sum, p->q + 16 * s, a, false, C);
+        FOR(j, C) a[j] += 32;
+    }
+    FOR(j, C) FOR(h, 2) {
+        __m256 y = _mm256_load_ps(acc[j] + 8 * h), d = _mm256_mul_ps(_mm256_load_ps(p->d + 8 * h), _mm256_set1_ps(x[j]->d));
+        _mm256_store_ps(acc[j] + 8 * h, _mm256_fmadd_ps(d, _mm256_cvtepi32_ps(sum[h][j]), y));
     }
 }
 
@@ -251,27 +301,27 @@ INLINE const void *column(const hn_mm *m, int64_t c)
     return (const char *)m->x + (size_t)(c < m->n_col ? c : m->n_col - 1) * m->x_stride; /* beyond: the last again */
 }
 
-#define K_TILE(NAME, FORM, C)                                                             \
-    static void NAME(const hn_mm *m, const kpanel *p, int64_t r, int64_t c)               \
+#define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                               \
+    static void NAME(const hn_mm *m, PANEL_BLOCK *p, int64_t r, int64_t c)                \
     {                                                                                     \
         _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                   \
         const hn_a256 *x[COLS];                                                           \
         for (int j = 0; j < C; j++) x[j] = column(m, c + j);                              \
         for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                                \
-            k_block(acc, p, x, FORM, C);                                                  \
+            BLOCK(C);                                                                     \
             for (int j = 0; j < C; j++) x[j]++;                                           \
         }                                                                                 \
         store(m, r, c, acc, C);                                                           \
     }
 
-/* 32 rows opened by OPEN from SOURCE, then all columns, four or fewer at a time. */
-#define PANEL(NAME, OPEN, SOURCE, PANEL_BLOCK, ELEMS, TILE)                                         \
+/* N panels of 16 rows opened by OPEN from SOURCE, then all columns, four or fewer at a time. */
+#define PANEL(NAME, OPEN, SOURCE, PANEL_BLOCK, N, ELEMS, TILE)                                      \
     void NAME(const hn_mm *m)                                                                       \
     {                                                                                               \
         PANEL_BLOCK *p = m->panel;                                                                  \
         int64_t nb = m->n_in / ELEMS;                                                               \
-        for (int64_t r = m->r0; r < m->r1; r += HN_PANEL_ROWS) {                                    \
-            int n = m->r1 - r > ROWS ? 2 : 1;                                                       \
+        for (int64_t r = m->r0; r < m->r1; r += N * ROWS) {                                         \
+            int n = m->r1 - r > ROWS ? N : 1;                                                       \
             for (int i = 0; i < n; i++)                                                             \
                 for (int h = 0; h < ROWS; h += 8) {                                                 \
                     from f = SOURCE(m, r + ROWS * i, h);                                            \
@@ -285,15 +335,19 @@ INLINE const void *column(const hn_mm *m, int64_t c)
         }                                                                                           \
     }
 
-#define PANEL_K(TYPE)                                                                           \
-    K_TILE(tile_##TYPE##_4, FORM_##TYPE, 4)                                                     \
-    K_TILE(tile_##TYPE##_2, FORM_##TYPE, 2)                                                     \
-    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, kpanel, 256, tile_##TYPE)               \
-    PANEL(hn_avx2_ppanel_##TYPE, open_##TYPE, from_group, kpanel, 256, tile_##TYPE)
-PANEL_K(q4_K)
-PANEL_K(q5_K)
-PANEL_K(q6_K)
-PANEL_K(iq4_XS)
+#define PANEL_K(TYPE, PANEL_BLOCK, N, BLOCK)                                                        \
+    K_TILE(tile_##TYPE##_4, PANEL_BLOCK, BLOCK, 4)                                                  \
+    K_TILE(tile_##TYPE##_2, PANEL_BLOCK, BLOCK, 2)                                                  \
+    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, PANEL_BLOCK, N, 256, tile_##TYPE)           \
+    PANEL(hn_avx2_ppanel_##TYPE, open_##TYPE, from_group, PANEL_BLOCK, N, 256, tile_##TYPE)
+#define BLOCK_Q4_K(C) k_block(acc, p, x, FORM_q4_K, C)
+#define BLOCK_Q5_K(C) k_block(acc, p, x, FORM_q5_K, C)
+#define BLOCK_Q6_K(C) k_block(acc, p, x, FORM_q6_K, C)
+#define BLOCK_IQ4_XS(C) kwide_block(acc, p, x, C)
+PANEL_K(q4_K, kpanel, 2, BLOCK_Q4_K)
+PANEL_K(q5_K, kpanel, 2, BLOCK_Q5_K)
+PANEL_K(q6_K, kpanel, 2, BLOCK_Q6_K)
+PANEL_K(iq4_XS, kwide, 1, BLOCK_IQ4_XS)
 
 /* ---- 32-blocks ------------------------------------------------------------------------------------------------- */
 
@@ -305,13 +359,17 @@ INLINE void open_q4_0(tpanel *p, const from *f, int64_t b, int64_t nb)
     _mm256_store_ps(p->d + f->h, halves(f, at, nb * 256 + b * 32));
     FOR(i, 4) put(p->q[i][f->h], low_nibbles(q[i])), put(p->q[4 + i][f->h], high_nibbles(q[i]));
 }
-INLINE void open_iq4_NL(tpanel *p, const from *f, int64_t b, int64_t nb)
+INLINE void open_iq4_NL(twide *p, const from *f, int64_t b, int64_t nb)
 {
     __m256i q[4];
     int64_t at = b * (int64_t)sizeof(hn_q4_0);
     words(q, f, at + 2, b * 256, 4);
     _mm256_store_ps(p->d + f->h, halves(f, at, nb * 256 + b * 32));
-    FOR(i, 4) put(p->q[i][f->h], iq4_levels(low_nibbles(q[i]))), put(p->q[4 + i][f->h], iq4_levels(high_nibbles(q[i])));
+    FOR(i, 4) {
+        __m256i lo = iq4_levels(low_nibbles(q[i])), hi = iq4_levels(high_nibbles(q[i]));
+        put(p->q[2 * i][f->h], wide_low(lo)), put(p->q[2 * i + 1][f->h], wide_high(lo));
+        put(p->q[8 + 2 * i][f->h], wide_low(hi)), put(p->q[8 + 2 * i + 1][f->h], wide_high(hi));
+    }
 }
 INLINE void open_q5_0(tpanel *p, const from *f, int64_t b, int64_t nb)
 {
@@ -337,16 +395,19 @@ INLINE void open_q5_0(tpanel *p, const from *f, int64_t b, int64_t nb)
         put(p->q[i][f->h], or_and(v, up, 0x10101010));
     }
 }
-INLINE void open_q8_0(tpanel *p, const from *f, int64_t b, int64_t nb) /* signed again */
+INLINE void open_q8_0(twide *p, const from *f, int64_t b, int64_t nb) /* packed codes carry 128 */
 {
     __m256i q[8];
     int64_t at = b * (int64_t)sizeof(hn_q8_0);
     words(q, f, at + 2, b * 512, 8);
     _mm256_store_ps(p->d + f->h, halves(f, at, nb * 512 + b * 32));
-    FOR(i, 8) put(p->q[i][f->h], f->group ? _mm256_xor_si256(q[i], _mm256_set1_epi8(-128)) : q[i]);
+    FOR(i, 8) {
+        __m256i v = f->group ? _mm256_xor_si256(q[i], _mm256_set1_epi8(-128)) : q[i];
+        put(p->q[2 * i][f->h], wide_low(v)), put(p->q[2 * i + 1][f->h], wide_high(v));
+    }
 }
 
-/* One block of 32: t = Σ w·a, of codes that carry 2^shift more than their value (0: signed). */
+/* One block of 32: Σ w·a */
 INLINE void t_block(__m256i sum[2][COLS], const tpanel *p, const int8_t *const a[COLS], int fit, int C)
 {
     const __m256i ones = _mm256_set1_epi16(1);
@@ -356,65 +417,67 @@ INLINE void t_block(__m256i sum[2][COLS], const tpanel *p, const int8_t *const a
             __m256i w0 = load256(p->q[fit * g + k][0]), w1 = load256(p->q[fit * g + k][8]);
             FOR(j, C) {
                 __m256i v = word(a[j] + 4 * (fit * g + k));
-                __m256i t0 = fit == 1 ? signed_pairs(w0, v) : _mm256_maddubs_epi16(w0, v);
-                __m256i t1 = fit == 1 ? signed_pairs(w1, v) : _mm256_maddubs_epi16(w1, v);
-                t[0][j] = k ? _mm256_add_epi16(t[0][j], t0) : t0;
-                t[1][j] = k ? _mm256_add_epi16(t[1][j], t1) : t1;
+                __m256i t0 = _mm256_maddubs_epi16(w0, v);
+                __m256i t1 = _mm256_maddubs_epi16(w1, v);
+                t[0][j] = k ? add16(t[0][j], t0) : t0;
+                t[1][j] = k ? add16(t[1][j], t1) : t1;
             }
         }
         FOR(j, C) {
-            __m256i t0 = _mm256_madd_epi16(t[0][j], ones), t1 = _mm256_madd_epi16(t[1][j], ones);
-            sum[0][j] = g ? _mm256_add_epi32(sum[0][j], t0) : t0;
-            sum[1][j] = g ? _mm256_add_epi32(sum[1][j], t1) : t1;
+            sum[0][j] = g ? add_madd(sum[0][j], t[0][j], ones) : _mm256_madd_epi16(t[0][j], ones);
+            sum[1][j] = g ? add_madd(sum[1][j], t[1][j], ones) : _mm256_madd_epi16(t[1][j], ones);
         }
     }
 }
 
-INLINE void t_row(float acc[COLS][ROWS], const tpanel *p, const int8_t *const x[COLS], int64_t n_in, int fit, int shift, int C)
+/* acc += sums, of codes that carry 2^shift more than their value (0: none), by the scales of block b */
+INLINE void t_finish(float acc[COLS][ROWS], __m256i sum[2][COLS], const float *dw, const float *const d[COLS], int64_t b, int64_t nb, int shift, int C)
 {
-    const int64_t nb = n_in / 32;
-    const int8_t *a[COLS];
-    FOR(j, C) a[j] = x[j];
-    for (int64_t b = 0; b < nb; b++, p++) {
-        __m256i sum[2][COLS];
-        t_block(sum, p, a, fit, C);
-        FOR(j, C) {
-            const float *d = (const float *)(x[j] + n_in);
-            __m256 da = _mm256_set1_ps(d[b]);
-            __m256i off = _mm256_slli_epi32(word(d + nb + b), shift);
-            FOR(h, 2) {
-                __m256i isum = shift ? _mm256_sub_epi32(sum[h][j], off) : sum[h][j];
-                __m256 y = _mm256_load_ps(acc[j] + 8 * h);
-                y = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(p->d + 8 * h), da), _mm256_cvtepi32_ps(isum), y);
-                _mm256_store_ps(acc[j] + 8 * h, y);
-            }
-            a[j] += 32;
+    FOR(j, C) {
+        __m256 da = _mm256_set1_ps(d[j][b]);
+        __m256i off = _mm256_slli_epi32(word(d[j] + nb + b), shift);
+        FOR(h, 2) {
+            __m256i isum = shift ? _mm256_sub_epi32(sum[h][j], off) : sum[h][j];
+            __m256 y = _mm256_load_ps(acc[j] + 8 * h);
+            y = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(dw + 8 * h), da), _mm256_cvtepi32_ps(isum), y);
+            _mm256_store_ps(acc[j] + 8 * h, y);
         }
     }
 }
 
-#define T_TILE(NAME, FIT, SHIFT, C)                                                       \
-    static void NAME(const hn_mm *m, const tpanel *p, int64_t r, int64_t c)               \
+#define T_TILE(NAME, PANEL_BLOCK, BLOCK, SHIFT, C)                                        \
+    static void NAME(const hn_mm *m, PANEL_BLOCK *p, int64_t r, int64_t c)                \
     {                                                                                     \
         _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                   \
-        const int8_t *x[COLS];                                                            \
-        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                              \
-        t_row(acc, p, x, m->n_in, FIT, SHIFT, C);                                         \
+        int64_t nb = m->n_in / 32;                                                        \
+        const int8_t *a[COLS];                                                            \
+        const float *d[COLS];                                                             \
+        for (int j = 0; j < C; j++) a[j] = column(m, c + j), d[j] = (const float *)(a[j] + m->n_in); \
+        for (int64_t b = 0; b < nb; b++, p++) {                                           \
+            __m256i sum[2][COLS];                                                         \
+            BLOCK(C);                                                                     \
+            t_finish(acc, sum, p->d, d, b, nb, SHIFT, C);                                 \
+            for (int j = 0; j < C; j++) a[j] += 32;                                       \
+        }                                                                                 \
         store(m, r, c, acc, C);                                                           \
     }
-#define PANEL_T(TYPE, TILE)                                                                     \
-    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, tpanel, 32, TILE)                       \
-    PANEL(hn_avx2_ppanel_##TYPE, open_##TYPE, from_group, tpanel, 32, TILE)
-T_TILE(tile_off8_4, 8, 3, 4)
-T_TILE(tile_off8_2, 8, 3, 2)
-T_TILE(tile_off16_4, 4, 4, 4)
-T_TILE(tile_off16_2, 4, 4, 2)
-T_TILE(tile_signed_4, 1, 0, 4)
-T_TILE(tile_signed_2, 1, 0, 2)
-PANEL_T(q4_0, tile_off8)
-PANEL_T(q5_0, tile_off16)
-PANEL_T(q8_0, tile_signed)
-PANEL_T(iq4_NL, tile_signed)
+#define T_TILES(NAME, PANEL_BLOCK, BLOCK, SHIFT)        \
+    T_TILE(NAME##_4, PANEL_BLOCK, BLOCK, SHIFT, 4)      \
+    T_TILE(NAME##_2, PANEL_BLOCK, BLOCK, SHIFT, 2)
+#define BLOCK_4(C) t_block(sum, p, a, 8, C)
+#define BLOCK_5(C) t_block(sum, p, a, 4, C)
+#define BLOCK_WIDE(C) wide_steps(sum, p->q, a, true, C)
+T_TILES(tile_4, tpanel, BLOCK_4, 3)
+T_TILES(tile_5, tpanel, BLOCK_5, 4)
+T_TILES(tile_wide, twide, BLOCK_WIDE, 0)
+
+#define PANEL_T(TYPE, PANEL_BLOCK, N, TILE)                                                     \
+    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, PANEL_BLOCK, N, 32, TILE)               \
+    PANEL(hn_avx2_ppanel_##TYPE, open_##TYPE, from_group, PANEL_BLOCK, N, 32, TILE)
+PANEL_T(q4_0, tpanel, 2, tile_4)
+PANEL_T(q5_0, tpanel, 2, tile_5)
+PANEL_T(q8_0, twide, 1, tile_wide)
+PANEL_T(iq4_NL, twide, 1, tile_wide)
 
 #else
 typedef int hn_no_avx2_panel; /* an empty file is not C */
