@@ -150,6 +150,9 @@ hone_status hn_peaks_load(hn_peaks *out, const char *path, const hn_environ *e, 
 /* The roof at so many threads: the most of all counts up to the next one measured. 0: none. */
 double hn_peaks_at(const hn_peaks *p, hn_peak_kind kind, int32_t threads);
 double hn_peaks_most(const hn_peaks *p, hn_peak_kind kind, int32_t threads); /* the same of hn_peak_point.most */
+/* The fewest threads that read within 3 % of what any number of them reads: more only wait
+ * for memory when tokens come one at a time. 0: not measured. */
+int32_t hn_peaks_decode_threads(const hn_peaks *p);
 /* One line for reports: level, date, doubts. */
 void hn_peaks_say(const hn_peaks *p, char *dst, size_t cap);
 uint64_t hn_cache_bytes(void);    /* last-level cache of CPU 0; 0: unknown */

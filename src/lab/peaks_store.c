@@ -196,6 +196,16 @@ hone_status hn_peaks_load(hn_peaks *out, const char *path, const hn_environ *e, 
     return HONE_OK;
 }
 
+int32_t hn_peaks_decode_threads(const hn_peaks *p)
+{
+    const hn_peak_point *at = p->at[HN_PEAK_READ_BW];
+    double best = 0;
+    for (int32_t i = 0; i < p->n[HN_PEAK_READ_BW]; i++) best = at[i].best > best ? at[i].best : best;
+    for (int32_t i = 0; i < p->n[HN_PEAK_READ_BW]; i++)
+        if (best > 0 && at[i].best >= 0.97 * best) return at[i].threads;
+    return 0;
+}
+
 void hn_peaks_say(const hn_peaks *p, char *dst, size_t cap)
 {
     snprintf(dst, cap, "measured %.10s at level %s%s%s", p->ts, p->level, p->doubts[0] ? "; noisy: " : "", p->doubts);

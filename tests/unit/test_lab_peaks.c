@@ -264,6 +264,12 @@ static void test_roof_at_threads(void **state)
     assert_true(hn_peaks_at(&p, HN_PEAK_INT8, 64) == 800);
     assert_true(hn_peaks_at(&p, HN_PEAK_BF16, 1) == 0);
     assert_true(hn_peaks_at(&none, HN_PEAK_READ_BW, 1) == 0);
+    assert_int_equal(hn_peaks_decode_threads(&none), 0);
+    p.n[HN_PEAK_READ_BW] = 3;
+    for (int i = 0; i < 3; i++) p.at[HN_PEAK_READ_BW][i] = (hn_peak_point){ .threads = 1 << i, .best = i == 0 ? 30 : i == 1 ? 58.3 : 60 };
+    assert_int_equal(hn_peaks_decode_threads(&p), 2); /* 58.3 is within 3 % of 60 */
+    p.at[HN_PEAK_READ_BW][1].best = 58.1;
+    assert_int_equal(hn_peaks_decode_threads(&p), 4);
 }
 
 static void test_decode_roof(void **state)
