@@ -598,13 +598,14 @@ static hone_status read_flags(hn_vocab *v, const source *f, hone_error *err)
 }
 
 /* Tokens that structure a prompt. Of the added tokens, which plain text may contain, those
- * that end a turn and those that look like <|this|>: not every file types them CONTROL. */
+ * that end a turn and those that look like <|this|>, <|this> or <this|>: not every file types
+ * them CONTROL. */
 static bool is_structure(const hn_vocab *v, int32_t id)
 {
     size_t n;
     const char *s = hn_vocab_text(v, id, &n);
     if (v->type[id] != HN_TOK_USER || v->flags[id] & HN_FLAG_EOG) return true;
-    return (n > 4 && memcmp(s, "<|", 2) == 0 && memcmp(s + n - 2, "|>", 2) == 0) ||
+    return (n > 3 && s[0] == '<' && s[n - 1] == '>' && (s[1] == '|' || s[n - 2] == '|')) ||
            (n > 8 && memcmp(s, "<\xEF\xBD\x9C", 4) == 0 && memcmp(s + n - 4, "\xEF\xBD\x9C>", 4) == 0);
 }
 

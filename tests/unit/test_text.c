@@ -371,8 +371,9 @@ static file gemma_file(const char *model, const char *pre)
     file f = { 0 };
     kv_str(&f, "tokenizer.ggml.model", model);
     if (pre) kv_str(&f, "tokenizer.ggml.pre", pre);
-    STRS(&f, "tokenizer.ggml.tokens", "<unk>", "a", "b", SP, "<0xC3>", "<0xA9>", "ab", "a" SP, "b" SP "a", "\n", "\n\n", "\n\n\n", " ", "<bos>", "\n\n\n\n");
-    I32S(&f, "tokenizer.ggml.token_type", 2, 1, 1, 1, 6, 6, 1, 1, 1, 1, 1, 1, 1, 3, 1);
+    STRS(&f, "tokenizer.ggml.tokens", "<unk>", "a", "b", SP, "<0xC3>", "<0xA9>", "ab", "a" SP, "b" SP "a", "\n", "\n\n", "\n\n\n", " ", "<bos>", "\n\n\n\n",
+         "<|c>", "<c|>", "<c>", "<", "|", "c", ">");
+    I32S(&f, "tokenizer.ggml.token_type", 2, 1, 1, 1, 6, 6, 1, 1, 1, 1, 1, 1, 1, 3, 1, 4, 4, 4, 1, 1, 1, 1);
     STRS(&f, "tokenizer.ggml.merges", "a b", "a " SP, "\n \n");
     kv_u32(&f, "tokenizer.ggml.unknown_token_id", 0);
     return f;
@@ -396,6 +397,14 @@ static void gemma_rules(void **state)
     char many[600] = "";
     for (int i = 0; i < 100; i++) strcat(many, "\xE4\xB8\xAD");
     IDS(v, many, 0, 0); /* through the heap */
+    IDS(v, "<|c><c|><c>", 0, 15, 16, 17);
+    hn_ids o = { 0 };
+    hone_error e = { 0 };
+    hone_span all = { 0, 11 }; /* from outside, what structures a prompt is text */
+    assert_int_equal(hn_vocab_encode_spans(v, "<|c><c|><c>", 11, HONE_TOK_SPECIAL, &all, 1, &o, &e), HONE_OK);
+    assert_int_equal(o.n, 9);
+    assert_memory_equal(o.data, ((int32_t[]){ 18, 19, 20, 21, 18, 20, 19, 21, 17 }), 36);
+    free(o.data);
     hn_vocab_free(v);
 
     f = gemma_file("gpt2", "sarvam-moe"); /* the merges only */
