@@ -15,6 +15,14 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 #define FOR(i, n) UNROLL for (int i = 0; i < (n); i++)
+/* Not unrolled: a few instructions that load at a steady stride are what the hardware's
+ * prefetchers follow; sixteen copies of each are not (measured: docs/LAB.md). */
+#ifdef __clang__
+#define ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define ROLLED _Pragma("GCC unroll 1")
+#endif
+#define LOOP(i, n) ROLLED for (int i = 0; i < (n); i++)
 
 enum { ROWS = 16, COLS = 4 };
 /* From this many columns opening a panel pays (measured: docs/LAB.md). */
@@ -77,40 +85,32 @@ INLINE __m512 high_f16(__m512i v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16
 
 /* ---- a tile: its rows, and what to fetch while it computes -------------------------------------- */
 
+/* Sixteen rows side by side are sixteen short streams, too many for the hardware to
+ * follow; but the tiles themselves are contiguous. While a tile computes, the next is
+ * fetched in the order of its addresses. */
 typedef struct tile {
     const char *row[ROWS]; /* rows beyond r1 repeat the last */
-    int64_t next;          /* from a row of this tile to that of the next */
-    int64_t bytes;         /* of a row */
+    const char *next;      /* what to fetch at its first block */
 } tile;
 
-/* Bytes of a row fetched ahead (measured: docs/LAB.md). */
-#ifndef AHEAD
-#define AHEAD 1024
-#endif
-#ifndef FLOAT_AHEAD
-#define FLOAT_AHEAD 2048
-#endif
-#ifndef HINT
-#define HINT _MM_HINT_T1
+/* The tile is fetched this many bytes earlier than the sixteen rows ahead
+ * (measured: docs/LAB.md). */
+#ifndef LEAD
+#define LEAD 2048
 #endif
 
-INLINE void tile_begin(tile *t, const hn_mm *m, int64_t r, int64_t bytes)
+INLINE void tile_begin(tile *t, const hn_mm *m, int64_t r)
 {
     for (int i = 0; i < ROWS; i++) t->row[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;
-    t->next = ROWS * (int64_t)m->w_stride;
-    t->bytes = bytes;
+    t->next = t->row[0] + ROWS * m->w_stride + LEAD;
+    if (r == m->r0)
+        for (const char *p = t->row[0]; p < t->next; p += 64) _mm_prefetch(p, _MM_HINT_T1);
 }
-/* Where to fetch while the tile works at byte `at` of its rows: ahead in the row, at its
- * end the beginning of the row 16 further. */
-INLINE int64_t tile_ahead(const tile *t, int64_t at)
+/* Part i of 16 of the n bytes at p. */
+INLINE void fetch_part(const char *p, int n, int i)
 {
-    int64_t to = at + AHEAD;
-    while (to >= t->bytes) to -= t->bytes;
-    return to == at + AHEAD ? to : to + t->next;
-}
-INLINE void fetch(const char *p, int n)
-{
-    for (int i = 0; i < n; i += 64) _mm_prefetch(p + i, HINT);
+    p += i * (n / ROWS);
+    FOR(l, (n / ROWS + 63) / 64) _mm_prefetch(p + 64 * l, _MM_HINT_T1);
 }
 
 INLINE const char *column(const hn_mm *m, int64_t c) { return (const char *)m->x + (size_t)c * m->x_stride; }
@@ -161,7 +161,7 @@ INLINE void tile_min(const hn_mm *m, int64_t r, int64_t c0, int nc, int bytes, b
 {
     int64_t nb = m->n_in / 256;
     tile t;
-    tile_begin(&t, m, r, nb * bytes);
+    tile_begin(&t, m, r);
     const hn_a256 *x[COLS];
     __m512 acc[COLS];
     FOR(c, nc) x[c] = (const hn_a256 *)column(m, c0 + c), acc[c] = _mm512_setzero_ps();
@@ -170,7 +170,7 @@ INLINE void tile_min(const hn_mm *m, int64_t r, int64_t c0, int nc, int bytes, b
                                              _mm512_castsi512_si256(lanes4(0x80028002u, 0x80028002u, 0x80038003u, 0x80038003u)), 1);
     const __m512i pick1 = _mm512_add_epi32(pick0, _mm512_set1_epi32(0x00040004));
     for (int64_t b = 0; b < nb; b++) {
-        int64_t at = b * bytes, ahead = tile_ahead(&t, at);
+        int64_t at = b * bytes;
         __m512i h[4], mn[4], a[COLS][4], f[COLS][4], side[COLS];
         char scales[4][64];
         FOR(j, 4) {
@@ -189,12 +189,12 @@ INLINE void tile_min(const hn_mm *m, int64_t r, int64_t c0, int nc, int bytes, b
             FOR(j, 4) v[j] = _mm512_madd_epi16(mn[j], bs);
             side[c] = fold4(v);
         }
-        FOR(e, 4) {
+        LOOP(e, 4) {
             __m512i s[COLS][4];
             FOR(j, 4) {
                 __m512i q[4], v = four16(scales[j] + 16 * e);
                 __m512i sc[2] = { _mm512_shuffle_epi8(v, pick0), _mm512_shuffle_epi8(v, pick1) };
-                fetch(t.row[4 * e + j] + ahead, bytes);
+                fetch_part(t.next + ROWS * at, ROWS * bytes, 4 * e + j);
                 if (five) open_q5(q, t.row[4 * e + j] + at);
                 else open_q4(q, t.row[4 * e + j] + at);
                 FOR(c, nc) {
@@ -222,7 +222,7 @@ INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
     enum { BYTES = sizeof(hn_q6_K) };
     int64_t nb = m->n_in / 256;
     tile t;
-    tile_begin(&t, m, r, nb * BYTES);
+    tile_begin(&t, m, r);
     const hn_a256 *x[COLS];
     __m512 acc[COLS];
     FOR(c, nc) x[c] = (const hn_a256 *)column(m, c0 + c), acc[c] = _mm512_setzero_ps();
@@ -232,15 +232,13 @@ INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
                                                               _mm256_inserti128_si256(_mm256_set1_epi16(2), _mm_set1_epi16(3), 1), 1));
     const __m512i pick1 = _mm512_add_epi16(pick0, _mm512_set1_epi16(8)), two = _mm512_set1_epi8(0x30);
     for (int64_t b = 0; b < nb; b++) {
-        int64_t at = b * BYTES, ahead = tile_ahead(&t, at);
+        int64_t at = b * BYTES;
         __m512i h[4], start[COLS][4], f[COLS][4];
-        FOR(j, 4) h[j] = headers(t.row, at + BYTES - 16, j); /* d is the last of the last four bytes */
-        __m512i dd = header_words(h, 3);
         FOR(c, nc) FOR(k, 4)
             start[c][k] = minus(_mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(32), load64(x[c][b].q + 64 * k)));
-        FOR(e, 4) {
+        LOOP(e, 4) {
             __m512i s[COLS][4];
-            FOR(j, 4) {
+            LOOP(j, 4) {
                 const char *p = t.row[4 * e + j] + at;
                 __m512i l0 = load64(p), l1 = load64(p + 64), h0 = twice32(p + 128), h1 = twice32(p + 160);
                 __m512i s16 = _mm512_castsi256_si512(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(p + 192))));
@@ -249,7 +247,7 @@ INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
                                  or_and(HIGH(l0), _mm512_rorv_epi32(h0, halves(0, 2)), two),
                                  or_and(LOW(l1), _mm512_rorv_epi32(h1, halves(28, 30)), two),
                                  or_and(HIGH(l1), _mm512_rorv_epi32(h1, halves(0, 2)), two) };
-                fetch(t.row[4 * e + j] + ahead, BYTES);
+                fetch_part(t.next + ROWS * at, ROWS * BYTES, 4 * e + j);
                 FOR(c, nc) {
                     __m512i d[4];
                     FOR(k, 4) d[k] = _mm512_dpbusd_epi32(start[c][k], q[k], load64(x[c][b].q + 64 * k));
@@ -258,7 +256,8 @@ INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
             }
             FOR(c, nc) f[c][e] = fold4(s[c]);
         }
-        __m512 dw = high_f16(dd);
+        FOR(j, 4) h[j] = headers(t.row, at + BYTES - 16, j); /* d is the last of the last four bytes */
+        __m512 dw = high_f16(header_words(h, 3));
         FOR(c, nc) acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(x[c][b].d)), _mm512_cvtepi32_ps(fold_rows(f[c])), acc[c]);
     }
     FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
@@ -280,13 +279,13 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
     enum { BYTES = sizeof(hn_iq4_XS) };
     int64_t nb = m->n_in / 256;
     tile t;
-    tile_begin(&t, m, r, nb * BYTES);
+    tile_begin(&t, m, r);
     const hn_a256 *x[COLS];
     __m512 acc[COLS];
     const __m512i table = iq4_table();
     FOR(c, nc) x[c] = (const hn_a256 *)column(m, c0 + c), acc[c] = _mm512_setzero_ps();
     for (int64_t b = 0; b < nb; b++) {
-        int64_t at = b * BYTES, ahead = tile_ahead(&t, at);
+        int64_t at = b * BYTES;
         __m512i a[COLS][4], start[COLS][2], f[COLS][4];
         uint16_t d16[ROWS];
         FOR(i, ROWS) memcpy(&d16[i], t.row[i] + at, 2);
@@ -297,7 +296,7 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
             __m512i s = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8((char)128), a[c][2 * k]);
             start[c][k] = minus(_mm512_dpbusd_epi32(s, _mm512_set1_epi8((char)128), a[c][2 * k + 1]));
         }
-        FOR(e, 4) {
+        LOOP(e, 4) {
             __m512i s[COLS][4];
             FOR(j, 4) {
                 const char *p = t.row[4 * e + j] + at;
@@ -305,7 +304,7 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
                 memcpy(&dh, p, 4);
                 memcpy(&sl, p + 4, 4);
                 __m512i vh = _mm512_set1_epi32(dh), vl = _mm512_set1_epi32(sl), v[2] = { load64(p + 8), load64(p + 72) };
-                fetch(t.row[4 * e + j] + ahead, BYTES);
+                fetch_part(t.next + ROWS * at, ROWS * BYTES, 4 * e + j);
                 FOR(c, nc) s[c][j] = _mm512_setzero_si512();
                 FOR(k, 2) {
                     __m512i sc = _mm512_and_si512(_mm512_srlv_epi32(vl, k ? per_lane(16, 20, 24, 28) : per_lane(0, 4, 8, 12)), _mm512_set1_epi32(15));
@@ -357,19 +356,19 @@ INLINE __m512i open2_q8_0(const char *p, bool two)
 
 /* `n` ≤ 2 blocks from block b on; scales of their 16 rows at dw. */
 INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, const float *const *dx, int nc, open2_fn *open, int bytes,
-                    int offset, int64_t ahead, const uint16_t (*dw)[ROWS], __m512 *acc)
+                    int offset, const uint16_t (*dw)[ROWS], __m512 *acc)
 {
     __m512i a[COLS], start[COLS], f[COLS][4];
     FOR(c, nc) {
         a[c] = n == 2 ? load64(x[c] + 32 * b) : _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(x[c] + 32 * b)));
         start[c] = minus(_mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8((char)offset), a[c]));
     }
-    FOR(e, 4) {
+    LOOP(e, 4) {
         __m512i s[COLS][4];
         FOR(j, 4) {
             const char *p = t->row[4 * e + j];
             __m512i q = open(p + b * bytes, n == 2);
-            fetch(p + ahead, 2 * bytes);
+            fetch_part(t->next + ROWS * bytes * b, ROWS * 2 * bytes, 4 * e + j);
             FOR(c, nc) s[c][j] = _mm512_dpbusd_epi32(start[c], q, a[c]);
         }
         FOR(c, nc) f[c][e] = fold4(s[c]);
@@ -384,12 +383,24 @@ INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, con
     }
 }
 
+/* The first two bytes of four rows, in one store. */
+INLINE void gather_d(uint16_t d[4], const char *const p[4], int at)
+{
+    uint64_t v = 0;
+    FOR(j, 4) {
+        uint16_t one;
+        memcpy(&one, p[j] + at, 2);
+        v |= (uint64_t)one << 16 * j;
+    }
+    memcpy(d, &v, 8);
+}
+
 INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *open, int bytes, int offset)
 {
     enum { STEP = 8 };
     int64_t nb = m->n_in / 32;
     tile t;
-    tile_begin(&t, m, r, nb * bytes);
+    tile_begin(&t, m, r);
     const int8_t *x[COLS];
     const float *dx[COLS];
     __m512 acc[COLS];
@@ -399,19 +410,20 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
         acc[c] = _mm512_setzero_ps();
     }
     for (int64_t b0 = 0; b0 < nb; b0 += STEP) {
-        uint16_t dw[STEP][ROWS]; /* many small stores, long before they are read as one */
+        uint16_t dw[STEP][ROWS];
         int n = nb - b0 < STEP ? (int)(nb - b0) : STEP;
-        for (int i = 0; i < ROWS; i++) {
-            const char *p = t.row[i] + b0 * bytes;
+        for (int i = 0; i < ROWS; i += 4) {
+            const char *p[4];
+            FOR(j, 4) p[j] = t.row[i + j] + b0 * bytes;
             if (n == STEP)
-                FOR(k, STEP) memcpy(&dw[k][i], p + k * bytes, 2);
+                FOR(k, STEP) gather_d(&dw[k][i], p, k * bytes);
             else
-                for (int k = 0; k < n; k++) memcpy(&dw[k][i], p + k * bytes, 2);
+                for (int k = 0; k < n; k++) gather_d(&dw[k][i], p, k * bytes);
         }
         int k = 0;
         for (; k + 2 <= n; k += 2)
-            pair_32(&t, b0 + k, 2, x, dx, nc, open, bytes, offset, tile_ahead(&t, (b0 + k) * bytes), dw + k, acc);
-        if (k < n) pair_32(&t, b0 + k, 1, x, dx, nc, open, bytes, offset, tile_ahead(&t, (b0 + k) * bytes), dw + k, acc);
+            pair_32(&t, b0 + k, 2, x, dx, nc, open, bytes, offset, dw + k, acc);
+        if (k < n) pair_32(&t, b0 + k, 1, x, dx, nc, open, bytes, offset, dw + k, acc);
     }
     FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
 }
@@ -479,18 +491,18 @@ INLINE void tile_float(const hn_mm *m, int64_t r, int64_t c0, int nr, int nc, wi
     const char *w[MAX];
     const float *x[COLS];
     __m512 t[MAX][COLS];
-    int64_t row = m->n_in * elem, next = nr * (int64_t)m->w_stride;
-    FOR(i, nr) w[i] = (const char *)m->w + (size_t)(r + i) * m->w_stride;
+        FOR(i, nr) w[i] = (const char *)m->w + (size_t)(r + i) * m->w_stride;
     FOR(c, nc) x[c] = (const float *)column(m, c0 + c);
     FOR(i, nr) FOR(c, nc) t[i][c] = _mm512_setzero_ps();
+    const char *ahead = w[0] + (size_t)nr * m->w_stride + LEAD;
+    if (r == m->r0)
+        for (const char *p = w[0]; p < ahead; p += 64) _mm_prefetch(p, _MM_HINT_T1);
     for (int64_t b = 0; b < m->n_in; b += 256) {
         int64_t end = b + 256 < m->n_in ? b + 256 : m->n_in, k = b;
         __m512 s[MAX][COLS];
         FOR(i, nr) FOR(c, nc) s[i][c] = _mm512_setzero_ps();
         for (; k + 32 <= end; k += 32) { /* whole lines of every row */
-            int64_t ahead = k * elem + FLOAT_AHEAD;
-            if (ahead >= row) ahead += next - row;
-            FOR(i, nr) fetch(w[i] + ahead, 32 * elem);
+            FOR(i, nr * elem / 2) _mm_prefetch(ahead + k * elem * nr + 64 * i, _MM_HINT_T1);
             FOR(h, 2) {
                 __m512 xv[COLS];
                 FOR(c, nc) xv[c] = _mm512_loadu_ps(x[c] + k + 16 * h);
@@ -523,7 +535,9 @@ INLINE void tile_float(const hn_mm *m, int64_t r, int64_t c0, int nr, int nc, wi
 
 INLINE void rows_float(const hn_mm *m, widen_fn *widen, int elem)
 {
-    enum { NR = 4 };
+#ifndef NR
+#define NR 4
+#endif
     for (int64_t c = 0; c < m->n_col; c += COLS) {
         int64_t r = m->r0;
         switch (m->n_col - c) {

@@ -10,6 +10,7 @@ typedef struct seg {
     uint32_t *x;
     size_t n;
     size_t ws_i, ws_end, ws_nl, ws_e; /* the white-space run last measured, see space_run */
+    size_t han_i, han_at, han_e;      /* the Han character last looked for, see next_han */
 } seg;
 
 typedef size_t matcher(seg *s, size_t i, size_t e); /* length of the match at i in piece [.., e), 0 none */
@@ -530,48 +531,88 @@ static size_t m_ufakzeka(seg *s, size_t i, size_t e)
     return white(s, i, e, true);
 }
 
+static bool is_han(uint32_t x) /* \p{Han}: the script, whose characters are of five classes */
+{
+    static const uint32_t r[][2] = {
+        { 0x4E00, 0x9FFF }, { 0x3400, 0x4DBF }, { 0x2E80, 0x2E99 }, { 0x2E9B, 0x2EF3 }, { 0x2F00, 0x2FD5 }, { 0x3005, 0x3005 },
+        { 0x3007, 0x3007 }, { 0x3021, 0x3029 }, { 0x3038, 0x303B }, { 0xF900, 0xFA6D }, { 0xFA70, 0xFAD9 }, { 0x16FE2, 0x16FE3 },
+        { 0x16FF0, 0x16FF1 }, { 0x20000, 0x2A6DF }, { 0x2A700, 0x2B739 }, { 0x2B740, 0x2B81D }, { 0x2B820, 0x2CEA1 }, { 0x2CEB0, 0x2EBE0 },
+        { 0x2EBF0, 0x2EE5D }, { 0x2F800, 0x2FA1D }, { 0x30000, 0x3134A }, { 0x31350, 0x323AF },
+    };
+    if (HN_CP(x) < 0x2E80) return false;
+    for (size_t i = 0; i < sizeof r / sizeof *r; i++)
+        if (between(x, r[i][0], r[i][1])) return true;
+    return false;
+}
+/* The first Han character in [i, e), or e; remembered as space_run is. */
+static size_t next_han(seg *s, size_t i, size_t e)
+{
+    if (!(s->han_e == e && i >= s->han_i && i <= s->han_at)) {
+        s->han_i = s->han_at = i;
+        s->han_e = e;
+        while (s->han_at < e && !is_han(s->x[s->han_at])) s->han_at++;
+    }
+    return s->han_at;
+}
+/* \p{Han}+|[^\r\n\p{L}\p{N}]?[UP--\p{Han}]*[LOW--\p{Han}]+(?:Ci)?|[^\r\n\p{L}\p{N}]?[UP--\p{Han}]+[LOW--\p{Han}]*(?:Ci)?
+ * |\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ ; letters end where the next Han character stands */
+static size_t m_kimi(seg *s, size_t i, size_t e)
+{
+    size_t k = i;
+    while (k < e && is_han(s->x[k])) k++;
+    if (k > i || (k = i + cased(s, i, next_han(s, i, e), true)) > i) return k - i;
+    if ((k = digits(s, i, e, 3))) return k;
+    if ((k = marks(s, i, e, ANY & ~(W | L | N), TRAIL_NL))) return k;
+    return white(s, i, e, true);
+}
+
 /* ---- kinds -------------------------------------------------------------------------------- */
+
+enum { ADD_BOS = 1, WHOLE = 2 /* ignore_merges: a word that is a token is that token */, RAW = 4, LINES = 8 /* see hn_pre_raw */ };
 
 struct hn_pre {
     const char *names; /* separated by spaces; the first one stands for all in messages */
     matcher *rule[7];  /* NULL-ended */
-    bool add_bos, ignore_merges;
+    unsigned flags;
 };
 
 static const hn_pre kinds[] = {
-    { "default", { m_punct_default, m_gpt2, m_numbers, m_ascii3 }, false, false },
+    { "default", { m_punct_default, m_gpt2, m_numbers, m_ascii3 }, 0 },
     { "gpt-2 phi-2 mpt olmo jais exaone4 gigachat a.x-4.0 mellum modern-bert jina-es jina-de jina-v1-en jina-v2-es "
       "jina-v2-de jina-v2-code roberta-bpe trillion granite-docling",
-      { m_gpt2 }, false, false },
-    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 laguna jina-v5-nano", { m_cat3 }, true, true },
-    { "smaug-bpe dbrx", { m_cat3 }, false, false },
-    { "glm4 glm5", { m_cat3 }, false, true }, /* its authors' tiktoken takes a word that is a token as that token */
-    { "chatglm-bpe", { m_cat3 }, false, false },
-    { "minicpm5", { m_numbers3, m_cat3 }, false, true }, /* the second rule has \p{N}+, but sees at most three */
-    { "qwen2 deepseek-r1-qwen hunyuan solar-open grok-2 kormo openpangu f2llmv2", { m_cat1 }, false, false },
-    { "stablelm2 megrez", { m_cat1 }, false, false },
-    { "qwen35", { m_qwen35 }, false, false },
-    { "starcoder refact codeshell exaone minerva-7b mellum2 smollm command-r cohere2_moe", { m_number, m_gpt2 }, false, false },
-    { "falcon", { m_punct_falcon, m_gpt2, m_ascii3 }, false, false },
-    { "deepseek-coder", { m_crlf, m_ws_letters, m_ws_punct, m_cjk_a, m_number }, false, false },
-    { "deepseek-llm", { m_crlf, m_ws_cased, m_ws_llm_punct, m_ws_end, m_cjk_a, m_numbers }, false, false },
-    { "deepseek-v3 hunyuan-dense joyai-llm hy_v4", { m_numbers3, m_cjk_b, m_deepseek_v3 }, false, false },
-    { "tekken", { m_tekken }, true, true },
-    { "gpt-4o llama4 kanana2 minimax-m2 talkie", { m_gpt4o }, false, false },
-    { "granite-embed-multi-97m", { m_gpt4o }, false, true },
-    { "tiny_aya cohere2moe", { m_aya_digits, m_gpt4o }, false, false },
-    { "superbpe", { m_numbers, m_places3 }, false, false },
-    { "afmoe", { m_groups3, m_afmoe_asian, m_deepseek_v3 }, false, false },
-    { "spark2_5", { m_numbers3, m_cjk_b, m_spark, m_number }, false, false },
-    { "ufakzeka", { m_ufakzeka }, false, false },
-    { "youtu", { m_youtu_cjk, m_youtu }, false, true },
-    { "seed-coder", { m_seed_coder }, false, false },
-    { "bailingmoe bailingmoe2 llada-moe", { m_cat1 }, false, false }, /* its expression is CAT1 written differently */
-    { "bloom gpt3-finnish poro-chat", { m_bloom }, false, false },
-    { "viking", { m_bloom, m_number }, false, false },
-    { "chameleon", { m_sentinel, m_image, m_indent, m_number, m_punct_one, m_gpt2 }, true, false },
-    { "exaone-moe", { m_exaone_moe }, false, false },
-    { "jais-2", { m_jais2 }, false, false },
+      { m_gpt2 }, 0 },
+    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 laguna jina-v5-nano", { m_cat3 }, ADD_BOS | WHOLE },
+    { "smaug-bpe dbrx", { m_cat3 }, 0 },
+    { "glm4 glm5", { m_cat3 }, WHOLE }, /* its authors' tiktoken takes a word that is a token as that token */
+    { "chatglm-bpe", { m_cat3 }, 0 },
+    { "minicpm5", { m_numbers3, m_cat3 }, WHOLE }, /* the second rule has \p{N}+, but sees at most three */
+    { "qwen2 deepseek-r1-qwen hunyuan solar-open grok-2 kormo openpangu f2llmv2", { m_cat1 }, 0 },
+    { "stablelm2 megrez", { m_cat1 }, 0 },
+    { "qwen35", { m_qwen35 }, 0 },
+    { "starcoder refact codeshell exaone minerva-7b mellum2 smollm command-r cohere2_moe", { m_number, m_gpt2 }, 0 },
+    { "falcon", { m_punct_falcon, m_gpt2, m_ascii3 }, 0 },
+    { "deepseek-coder", { m_crlf, m_ws_letters, m_ws_punct, m_cjk_a, m_number }, 0 },
+    { "deepseek-llm", { m_crlf, m_ws_cased, m_ws_llm_punct, m_ws_end, m_cjk_a, m_numbers }, 0 },
+    { "deepseek-v3 hunyuan-dense joyai-llm hy_v4", { m_numbers3, m_cjk_b, m_deepseek_v3 }, 0 },
+    { "tekken", { m_tekken }, ADD_BOS | WHOLE },
+    { "gpt-4o llama4 kanana2 minimax-m2 talkie", { m_gpt4o }, 0 },
+    { "granite-embed-multi-97m", { m_gpt4o }, WHOLE },
+    { "tiny_aya cohere2moe", { m_aya_digits, m_gpt4o }, 0 },
+    { "superbpe", { m_numbers, m_places3 }, 0 },
+    { "afmoe", { m_groups3, m_afmoe_asian, m_deepseek_v3 }, 0 },
+    { "spark2_5", { m_numbers3, m_cjk_b, m_spark, m_number }, 0 },
+    { "ufakzeka", { m_ufakzeka }, 0 },
+    { "youtu", { m_youtu_cjk, m_youtu }, WHOLE },
+    { "seed-coder", { m_seed_coder }, 0 },
+    { "bailingmoe bailingmoe2 llada-moe", { m_cat1 }, 0 }, /* its expression is CAT1 written differently */
+    { "bloom gpt3-finnish poro-chat", { m_bloom }, 0 },
+    { "viking", { m_bloom, m_number }, 0 },
+    { "chameleon", { m_sentinel, m_image, m_indent, m_number, m_punct_one, m_gpt2 }, ADD_BOS },
+    { "exaone-moe", { m_exaone_moe }, 0 },
+    { "jais-2", { m_jais2 }, 0 },
+    { "kimi-k2", { m_kimi }, WHOLE }, /* as glm4 */
+    { "gemma4 granite-embed-multi-311m", { NULL }, ADD_BOS | RAW | LINES },
+    { "sarvam-moe", { NULL }, RAW },
 };
 
 const hn_pre *hn_pre_find(const char *name, size_t len)
@@ -586,14 +627,15 @@ const hn_pre *hn_pre_find(const char *name, size_t len)
     return NULL;
 }
 
-bool hn_pre_add_bos(const hn_pre *p) { return p->add_bos; }
-bool hn_pre_ignore_merges(const hn_pre *p) { return p->ignore_merges; }
+bool hn_pre_add_bos(const hn_pre *p) { return p->flags & ADD_BOS; }
+bool hn_pre_ignore_merges(const hn_pre *p) { return p->flags & WHOLE; }
+hn_pre_raw hn_pre_is_raw(const hn_pre *p) { return !(p->flags & RAW) ? HN_PRE_BYTES : p->flags & LINES ? HN_PRE_RAW_LINES : HN_PRE_RAW; }
 
 const char *hn_pre_list(void) /* checked against the table by a test */
 {
     return "default, gpt-2, llama-bpe, smaug-bpe, glm4, qwen2, stablelm2, qwen35, starcoder, falcon, deepseek-coder, "
            "deepseek-llm, deepseek-v3, tekken, gpt-4o, youtu, seed-coder, bailingmoe, bloom, viking, chameleon, exaone-moe, jais-2, "
-           "minicpm5, tiny_aya, superbpe, afmoe, spark2_5, ufakzeka";
+           "minicpm5, tiny_aya, superbpe, afmoe, spark2_5, ufakzeka, kimi-k2, gemma4, sarvam-moe";
 }
 
 static void split_rule(seg *s, matcher *m)
@@ -612,7 +654,7 @@ static void split_rule(seg *s, matcher *m)
             i += len;
             if (i < b) x[i] |= HN_CUT;
         }
-        s->ws_e = 0; /* the memory of a run must not outlive its piece */
+        s->ws_e = s->han_e = 0; /* the memory of a run must not outlive its piece */
     }
 }
 

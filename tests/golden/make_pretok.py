@@ -25,6 +25,7 @@ CAT3 = "(?:" + Ci + r")|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}" + TAIL
 U, W, P = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", r"[^\r\n\p{L}\p{N}]?"
 CASED = f"{P}{U}*{W}+|{P}{U}+{W}*"
 CASEDi = f"{P}{U}*{W}+(?:{Ci})?|{P}{U}+{W}*(?:{Ci})?"
+NOT_HAN = r"(?:(?!\p{Han})"  # and a set, with )
 CJKA = r"[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+"
 CJKB = r"[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+"
 BLOOM = r" ?[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+"
@@ -71,6 +72,7 @@ KINDS = {
     "spark2_5": [r"\p{N}{1,3}", CJKB],
     "ufakzeka": [CAT1[CAT1.index("|[^") + 1:]],
     "jais-2": [CAT3.removesuffix(r"|\s+(?!\S)|\s+") + "".join(r"|\s{%d}(?!\S)" % 2**k for k in range(9, 1, -1)) + r"|\s{1,2}(?!\S)|\s{1}"],
+    "kimi-k2": [r"\p{Han}+|" + CASEDi.replace(U, NOT_HAN + U + ")").replace(W, NOT_HAN + W + ")") + r"|\p{N}{1,3}" + TAIL],
 }
 KINDS["afmoe"].append(KINDS["deepseek-v3"][2])
 KINDS["spark2_5"] += [KINDS["deepseek-v3"][2].replace(r"[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+", r"[\p{P}\p{S}]+|[\r\n]"), r"\p{N}"]
