@@ -137,7 +137,7 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
 }
 
 #define HN_TILE_R 2
-#define HN_TILE_C 2
+#define HN_TILE_C 3
 #define HN_LEVEL_MATMUL [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL
 #define HN_LEVEL_PACKED                                                                                      \
     [HN_F32] = hn_avx2_packed_f32, [HN_F16] = hn_avx2_packed_f16, [HN_BF16] = hn_avx2_packed_bf16,           \
@@ -323,10 +323,8 @@ V16_OP void two_f16(__m256i v, __m256 *lo, __m256 *hi)
         store_tile(m, r, c, R, C, acc);                                                                                \
     }
 
-/* From this many columns opening a panel pays (measured: docs/LAB.md). */
-#ifndef PANEL_COLS
-enum { PANEL_COLS = 6 };
-#endif
+/* Opening a panel pays from two columns (measured: docs/LAB.md). */
+enum { PANEL_COLS = 2 };
 
 #define MATMUL_TILES(NAME, PANEL)                                                                                      \
     static void NAME(const hn_mm *m)                                                                                   \

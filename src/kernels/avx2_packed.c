@@ -8,9 +8,10 @@
 #include "kernels/avx2.h"
 
 enum { COLS = 4,
-       PANEL_FROM = 5,  /* columns from which opening a panel pays (measured: docs/LAB.md) */
-       AHEAD = 4096     /* bytes fetched ahead of the stream */
+       AHEAD = 4096 /* bytes fetched ahead of the stream */
 };
+/* columns from which opening a panel pays (measured: docs/LAB.md) */
+enum { PANEL_4 = 16, PANEL_5 = 8, PANEL_6 = 5, PANEL_WIDE = 16 };
 
 INLINE void ahead(const char *p) { _mm_prefetch(p + AHEAD, _MM_HINT_T1); }
 INLINE __m256 scales_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
@@ -305,10 +306,10 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
         default: ROWS(4); break;                            \
         }                                                   \
     }
-#define PACKED(TYPE, ROWS)                                  \
+#define PACKED(TYPE, ROWS, FROM)                            \
     void hn_avx2_packed_##TYPE(const hn_mm *m)              \
     {                                                       \
-        if (m->panel && m->n_col >= PANEL_FROM) {           \
+        if (m->panel && m->n_col >= FROM) {                 \
             hn_avx2_ppanel_##TYPE(m);                       \
             return;                                         \
         }                                                   \
@@ -323,14 +324,14 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
 #define ROWS_IQ4_NL(NC) rows_32(m, c, NC, iq4_NL_block, 256, 0)
 #define ROWS_Q5_0(NC) rows_32(m, c, NC, q5_0_block, 320, 4)
 #define ROWS_Q8_0(NC) rows_32(m, c, NC, q8_0_block, 512, 0)
-PACKED(q4_K, ROWS_Q4_K)
-PACKED(q5_K, ROWS_Q5_K)
-PACKED(q6_K, ROWS_Q6_K)
-PACKED(iq4_XS, ROWS_IQ4_XS)
-PACKED(q4_0, ROWS_Q4_0)
-PACKED(iq4_NL, ROWS_IQ4_NL)
-PACKED(q5_0, ROWS_Q5_0)
-PACKED(q8_0, ROWS_Q8_0)
+PACKED(q4_K, ROWS_Q4_K, PANEL_4)
+PACKED(q5_K, ROWS_Q5_K, PANEL_5)
+PACKED(q6_K, ROWS_Q6_K, PANEL_6)
+PACKED(iq4_XS, ROWS_IQ4_XS, PANEL_WIDE)
+PACKED(q4_0, ROWS_Q4_0, PANEL_4)
+PACKED(iq4_NL, ROWS_IQ4_NL, PANEL_WIDE)
+PACKED(q5_0, ROWS_Q5_0, PANEL_5)
+PACKED(q8_0, ROWS_Q8_0, PANEL_WIDE)
 
 /* ---- floats: the contract's sixteen lanes are sixteen sums, each two vectors of rows ---------------- */
 
