@@ -212,7 +212,7 @@ V16_OP void store_tile(const hn_mm *m, int64_t r, int64_t c, int R, int C, __m51
 }
 
 /* From this many columns opening a panel pays (measured: docs/LAB.md). */
-enum { PANEL_COLS_K = 12, PANEL_COLS_32 = 8 };
+enum { PANEL_COLS_K = 5, PANEL_COLS_32 = 3 };
 
 #define MATMUL_TILES(NAME, PANEL, MIN)                                              \
     static void NAME(const hn_mm *m)                                           \
