@@ -56,8 +56,10 @@ HONE_API const char *hone_status_name(hone_status s); /* "HONE_E_ARG" … */
 typedef struct hone_context hone_context;
 
 typedef struct hone_context_params {
-    int32_t n_threads; /* 0: one per usable core */
-    const char *cpu;   /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512" */
+    int32_t n_threads;       /* 0: one per usable core */
+    const char *cpu;         /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512",
+                                on Arm "scalar" "neon" "neon_dotprod" "neon_i8mm" */
+    int32_t n_threads_batch; /* for batches of more than 4 tokens, as prompts are; 0: n_threads */
 } hone_context_params;
 
 /* One context runs one call at a time; use one per concurrent caller.
@@ -66,6 +68,7 @@ HONE_API hone_status hone_context_new(hone_context **out, const hone_context_par
 HONE_API void hone_context_free(hone_context *ctx);
 HONE_API const char *hone_context_cpu(const hone_context *ctx); /* level in use */
 HONE_API int32_t hone_context_threads(const hone_context *ctx);
+HONE_API int32_t hone_context_threads_batch(const hone_context *ctx);
 
 /* ---- GGUF files: inspection ----------------------------------------------- */
 
@@ -124,10 +127,14 @@ HONE_API bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, c
 /* ---- models ---------------------------------------------------------------- */
 
 typedef struct hone_model hone_model;
+struct hone_progress; /* below */
 
 typedef struct hone_model_params {
     const char *tokenizer_pre; /* NULL: from the file; else overrides tokenizer.ggml.pre */
     bool vocab_only;           /* tokenizer only: no weights needed or checked */
+    const char *packed;        /* a packed file (hone_pack): NULL: HONE_PACKED, else "auto"; "auto": MODEL.hpack if it is
+                                  there and belongs to the model; "off"; else a file, which then must fit */
+    const struct hone_progress *progress; /* of comparing a packed file with a model that was copied or touched; may be NULL */
 } hone_model_params;
 
 typedef struct hone_model_info {
@@ -135,10 +142,15 @@ typedef struct hone_model_info {
     const char *name;  /* general.name or "" */
     const char *type;  /* most frequent weight type, or file type: "Q4_K_M" */
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train;
-    uint64_t n_params, n_bytes;      /* weights */
+    uint64_t n_params, n_bytes;      /* weights, as they are mapped (packed or plain) */
     uint64_t bytes_per_token;        /* weight bytes read to decode one token */
     uint64_t fingerprint;            /* of metadata and tensor directory */
     bool has_tokenizer;
+    const char *packed_path;  /* the packed file in use, or NULL: weights are read from the model itself */
+    const char *packed_note;  /* why, in a few words */
+    uint64_t packed_bytes;    /* of n_bytes, those in the packed file */
+    bool packed_compared;     /* the model was copied or touched: all of its data was compared with the packed file just now */
+    bool packed_ignored;      /* there is a packed file, but it does not serve: packed_note is a warning */
 } hone_model_info;
 
 /* Maps the file, binds and checks every tensor's shape; touches no weights.
@@ -165,6 +177,12 @@ HONE_API int32_t hone_token_eos(const hone_model *m);
 HONE_API void hone_free(void *p);
 
 typedef struct hone_span { size_t begin, end; } hone_span; /* bytes [begin, end) of a text */
+
+/* As hone_tokenize; *spans, malloc'ed as well: for each id the bytes of text it came from. They ascend; what
+ * was added stands nowhere (begin == end). Several tokens of one character that a tokenizer normalises or
+ * spells in bytes have all of it; what it drops belongs to no token, or to the one around it. */
+HONE_API hone_status hone_tokenize_spans(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, hone_span **spans,
+                                         size_t *n, hone_error *err);
 
 /* Streaming decode: bytes of tokens in, complete characters out. Holds back an
  * unfinished UTF-8 sequence and any prefix of a stop string. */
@@ -216,7 +234,7 @@ HONE_API hone_status hone_template_render(const char *source, size_t len, const 
 
 typedef struct hone_session hone_session;
 
-typedef enum hone_kv_cache_type { HONE_CACHE_F16 = 0, HONE_CACHE_F32 = 1 } hone_kv_cache_type;
+typedef enum hone_kv_cache_type { HONE_CACHE_F16 = 0, HONE_CACHE_F32 = 1, HONE_CACHE_Q8_0 = 2 } hone_kv_cache_type;
 
 typedef struct hone_session_params {
     int32_t n_ctx;   /* positions per sequence; 0: min(n_ctx_train, 4096) */
@@ -296,6 +314,45 @@ HONE_API void hone_sampler_free(hone_sampler *s);
 HONE_API hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id, hone_error *err);
 HONE_API void hone_sampler_accept(hone_sampler *s, int32_t id); /* remembers id for the penalties */
 HONE_API void hone_sampler_reset(hone_sampler *s);              /* forgets accepted tokens */
+
+/* ---- packed files ---------------------------------------------------------------- */
+
+/* The weights of a model once more, in an order that is read faster, in a file of its own: same
+ * numbers, same answers. It belongs to the tensor data it was made from: after the model's file was
+ * copied or touched, that is checked once by reading all of it. */
+typedef enum hone_packed_state {
+    HONE_PACKED_NONE = 0, /* there is none */
+    HONE_PACKED_READY,    /* belongs to this very file */
+    HONE_PACKED_TOUCHED,  /* of the same shapes; the data must be compared */
+    HONE_PACKED_UNUSABLE  /* damaged, of another version, or of another model: see note */
+} hone_packed_state;
+
+typedef struct hone_packed_info {
+    hone_packed_state state;
+    char path[4096];
+    char note[600];
+    uint64_t size;                  /* bytes of the file */
+    uint32_t n_matrices, n_vectors; /* in it */
+    uint32_t n_plain;               /* weights of types without a packed form, which stay in the model; and their bytes */
+    uint64_t plain_bytes;
+    char data_sha256[65];           /* of the tensor data it was made from */
+    bool written;                   /* by this call */
+} hone_packed_info;
+
+typedef struct hone_pack_params {
+    const char *file;  /* NULL: MODEL.hpack */
+    int32_t n_threads; /* 0: all cores */
+    bool force;        /* write it even if a good one is there */
+    bool verify;       /* write nothing: compare every byte of the file with the model */
+} hone_pack_params;
+
+/* Writes the packed file of a model: a temporary file, then renamed. Replaces packed files only.
+ * With verify, HONE_E_FORMAT: the file differs from the model, or belongs to other data. */
+HONE_API hone_status hone_pack(const char *model, const hone_pack_params *p, hone_packed_info *out, const struct hone_progress *pr, hone_error *err);
+/* Looks at the packed file of a model (file NULL: MODEL.hpack) without reading tensor data. */
+HONE_API hone_status hone_packed_find(const char *model, const char *file, hone_packed_info *out, hone_error *err);
+/* Looks at a packed file alone: READY or UNUSABLE. HONE_E_FORMAT: no packed file at all. */
+HONE_API hone_status hone_packed_describe(const char *file, hone_packed_info *out, hone_error *err);
 
 /* ---- conversion and synthesis -------------------------------------------------- */
 

@@ -4,14 +4,18 @@
  * (and with them the threads) cannot change a bit. */
 #include "backend/backend.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
     PANEL_ROWS = 8,      /* rows decoded to f32 at a time for types without a kernel */
     MIN_ROWS = 16,       /* kernels work in tiles of 16 rows at most */
     PREFILL_ROWS = 2 * HN_PANEL_ROWS, /* rows of a chunk that stay in cache over all columns */
-    CHUNKS_PER_THREAD = 8,
-    ATTN_ROWS = 8        /* batch rows of one KV head per attention chunk */
+    MAX_CHUNKS = 4096,   /* of one matmul */
+    ROWS_PER_CHUNK = 8,  /* rows of a batch handed out together */
+    ATTN_TILE = 48,      /* queries that share an opened block of keys */
+    ATTN_SPLIT_TOK = 4,  /* batches up to this are split over the keys too */
+    ATTN_RUNS = 8        /* runs of splits per thread */
 };
 
 typedef struct cpu_backend {
@@ -23,7 +27,13 @@ typedef struct cpu_backend {
     uint64_t panel_floats;
     float *attn_scratch; /* [threads][attn_floats] */
     uint64_t attn_floats;
+    struct mm_chunk *chunks; /* [MAX_CHUNKS] of the running matmul */
+    float *parts;        /* partial results of attention split over the keys */
+    uint64_t part_floats;
+    _Atomic int64_t *parts_done; /* [ATTN_SPLIT_TOK · n_head_kv] */
 } cpu_backend;
+
+static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static cpu_backend *self(hn_backend *b) { return (cpu_backend *)b; }
 
@@ -59,14 +69,23 @@ static void act_release(hn_backend *b, hn_act *a, int64_t n, int64_t n_tok)
 
 /* ---- rows of a batch --------------------------------------------------------------------- */
 
-/* Runs fn for every row: alone when there is one, else on the pool. */
+typedef struct rows_job {
+    hn_pool_fn *fn;
+    void *arg;
+    int64_t n_tok;
+} rows_job;
+static void rows_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    rows_job *j = arg;
+    int64_t end = (chunk + 1) * ROWS_PER_CHUNK < j->n_tok ? (chunk + 1) * ROWS_PER_CHUNK : j->n_tok;
+    for (int64_t t = chunk * ROWS_PER_CHUNK; t < end; t++) j->fn(j->arg, t, thread);
+}
+/* Runs fn for every row; few rows alone, since waking the others costs more. */
 static void for_rows(cpu_backend *c, hn_pool_fn *fn, void *arg, int64_t n_tok)
 {
-    if (n_tok == 1) fn(arg, 0, 0);
-    else hn_pool_run(c->pool, fn, arg, n_tok);
+    rows_job j = { fn, arg, n_tok };
+    hn_pool_run(c->pool, rows_chunk, &j, (n_tok + ROWS_PER_CHUNK - 1) / ROWS_PER_CHUNK);
 }
-
-static size_t f32_stride(int64_t n) { return hn_act_row_bytes(HN_ACT_F32, n) / sizeof(float); }
 
 static void act_begin(hn_act *a, int64_t n, int64_t n_tok)
 {
@@ -74,6 +93,7 @@ static void act_begin(hn_act *a, int64_t n, int64_t n_tok)
     a->n_tok = n_tok;
     memset(a->have, 0, sizeof a->have);
     a->have[HN_ACT_F32] = true;
+    a->norm_x = NULL;
 }
 
 typedef struct row_job {
@@ -86,7 +106,7 @@ typedef struct row_job {
     const hn_row *rows;
     const hn_kv *kv;
     const hn_type_info *ti;
-    hn_act_kind kind;
+    bool want[HN_ACT_KINDS];
     int64_t n, n_head, d;
     int32_t n_rot;
     float eps, mscale;
@@ -95,8 +115,22 @@ typedef struct row_job {
 
 static void embed_row(void *arg, int64_t t, int32_t thread)
 {
+    enum { PIECE = 256 }; /* elements, a multiple of every packed type's block */
     row_job *j = arg;
-    j->ti->dequantize(j->y + t * j->weight->n_in, (const char *)j->weight->data + (size_t)j->rows[t].token * j->weight->row_bytes, j->weight->n_in);
+    const hn_weight *w = j->weight;
+    int64_t row = j->rows[t].token, n = w->n_in, be = j->ti->block_elems;
+    float *y = j->y + t * n;
+    if (!w->packed) {
+        j->ti->dequantize(y, (const char *)w->data + (size_t)row * w->row_bytes, n);
+        return;
+    }
+    _Alignas(64) char blocks[PIECE * sizeof(float)];
+    const char *group = (const char *)w->packed + (size_t)(row / HN_PACK_ROWS) * w->group_bytes;
+    for (int64_t k = 0; k < n; k += PIECE) {
+        int64_t m = n - k < PIECE ? n - k : PIECE;
+        hn_unpack_blocks(w->type, blocks, group, n, (int)(row % HN_PACK_ROWS), k / be, (k + m) / be);
+        j->ti->dequantize(y + k, blocks, m);
+    }
 }
 static void embed(hn_backend *b, float *y, const hn_weight *w, const hn_row *rows, int64_t n_tok)
 {
@@ -104,57 +138,19 @@ static void embed(hn_backend *b, float *y, const hn_weight *w, const hn_row *row
     for_rows(self(b), embed_row, &j, n_tok);
 }
 
-static void rms_norm_row(void *arg, int64_t t, int32_t thread)
-{
-    row_job *j = arg;
-    j->c->k->rms_norm(j->act->f32 + (size_t)t * f32_stride(j->n), j->x + t * j->n, j->w, j->n, j->eps);
-}
 static void rms_norm(hn_backend *b, hn_act *act, const float *x, const float *w, int64_t n, int64_t n_tok, float eps)
 {
-    row_job j = { .c = self(b), .act = act, .x = x, .w = w, .n = n, .eps = eps };
     act_begin(act, n, n_tok);
-    for_rows(j.c, rms_norm_row, &j, n_tok);
+    act->have[HN_ACT_F32] = false;
+    act->norm_x = x;
+    act->norm_w = w;
+    act->norm_eps = eps;
 }
 
 static void set_act(hn_backend *b, hn_act *act, const float *x, int64_t n, int64_t n_tok)
 {
     act_begin(act, n, n_tok);
-    for (int64_t t = 0; t < n_tok; t++) memcpy(act->f32 + (size_t)t * f32_stride(n), x + t * n, (size_t)n * sizeof(float));
-}
-
-static void silu_mul_row(void *arg, int64_t t, int32_t thread)
-{
-    row_job *j = arg;
-    j->c->k->silu_mul(j->act->f32 + (size_t)t * f32_stride(j->n), j->x + t * j->n, j->x2 + t * j->n, j->n);
-}
-static void silu_mul(hn_backend *b, hn_act *act, const float *gate, const float *up, int64_t n, int64_t n_tok)
-{
-    row_job j = { .c = self(b), .act = act, .x = gate, .x2 = up, .n = n };
-    act_begin(act, n, n_tok);
-    for_rows(j.c, silu_mul_row, &j, n_tok);
-}
-
-static void add_row(void *arg, int64_t t, int32_t thread)
-{
-    row_job *j = arg;
-    hn_add(j->y + t * j->n, j->x + t * j->n, j->n);
-}
-static void add(hn_backend *b, float *x, const float *y, int64_t n, int64_t n_tok)
-{
-    row_job j = { .y = x, .x = y, .n = n };
-    for_rows(self(b), add_row, &j, n_tok);
-}
-
-static void head_norm_row(void *arg, int64_t t, int32_t thread)
-{
-    row_job *j = arg;
-    float *x = j->y + t * j->n_head * j->d;
-    for (int64_t h = 0; h < j->n_head; h++) j->c->k->rms_norm(x + h * j->d, x + h * j->d, j->w, j->d, j->eps);
-}
-static void head_norm(hn_backend *b, float *x, const float *w, int64_t n_head, int64_t d, int64_t n_tok, float eps)
-{
-    row_job j = { .c = self(b), .y = x, .w = w, .n_head = n_head, .d = d, .eps = eps };
-    for_rows(j.c, head_norm_row, &j, n_tok);
+    for (int64_t t = 0; t < n_tok; t++) memcpy(act->f32 + (size_t)t * hn_f32_stride(n), x + t * n, (size_t)n * sizeof(float));
 }
 
 static void rope_table_row(void *arg, int64_t t, int32_t thread)
@@ -168,32 +164,36 @@ static void rope_table(hn_backend *b, float *cs, const double *freq, int32_t n_r
     for_rows(self(b), rope_table_row, &j, n_tok);
 }
 
-static void rope_row(void *arg, int64_t t, int32_t thread)
-{
-    row_job *j = arg;
-    hn_rope_apply(j->y + t * j->n_head * j->d, j->cs + t * j->n_rot, j->n_head, j->d, j->n_rot, j->neox);
-}
-static void rope(hn_backend *b, float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox, int64_t n_tok)
-{
-    row_job j = { .y = x, .cs = cs, .n_head = n_head, .d = d, .n_rot = n_rot, .neox = neox };
-    for_rows(self(b), rope_row, &j, n_tok);
-}
+typedef struct heads_job {
+    cpu_backend *c;
+    const hn_heads *h;
+    const hn_kv *kv;
+    const hn_row *rows;
+} heads_job;
 
-static void kv_store_row(void *arg, int64_t t, int32_t thread)
+static void heads_row(void *arg, int64_t t, int32_t thread)
 {
-    row_job *j = arg;
+    heads_job *j = arg;
+    const hn_kernels *f = j->c->k;
+    const hn_heads *h = j->h;
     const hn_kv *kv = j->kv;
-    for (int32_t h = 0; h < kv->n_head_kv; h++) {
-        size_t plane = ((size_t)j->rows[t].seq * (size_t)kv->n_head_kv + (size_t)h) * kv->plane_bytes;
-        int64_t at = (t * kv->n_head_kv + h) * kv->d;
-        hn_store_k(kv->k + plane, j->x + at, kv->d, j->rows[t].pos, kv->f16);
-        hn_store_v(kv->v + plane, j->x2 + at, kv->d, j->rows[t].pos, kv->f16);
+    int64_t d = kv->d, pos = j->rows[t].pos;
+    const float *cs = h->cs + t * h->n_rot, *v = h->v + t * kv->n_head_kv * d;
+    float *q = h->q + t * h->n_head * d, *k = h->k + t * kv->n_head_kv * d;
+    for (int64_t i = 0; h->q_norm && i < h->n_head; i++) f->rms_norm(q + i * d, q + i * d, h->q_norm, d, h->eps);
+    for (int64_t i = 0; h->k_norm && i < kv->n_head_kv; i++) f->rms_norm(k + i * d, k + i * d, h->k_norm, d, h->eps);
+    hn_rope_apply(q, cs, h->n_head, d, h->n_rot, h->neox);
+    hn_rope_apply(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
+    for (int64_t i = 0; i < kv->n_head_kv; i++) {
+        size_t plane = ((size_t)j->rows[t].seq * (size_t)kv->n_head_kv + (size_t)i) * kv->plane_bytes;
+        f->store_k[kv->type](kv->k + plane, k + i * d, d, pos);
+        f->store_v[kv->type](kv->v + plane, v + i * d, d, pos);
     }
 }
-static void kv_store(hn_backend *b, const hn_kv *kv, const float *k, const float *v, const hn_row *rows, int64_t n_tok)
+static void heads(hn_backend *b, const hn_heads *h, const hn_kv *kv, const hn_row *rows, int64_t n_tok)
 {
-    row_job j = { .kv = kv, .x = k, .x2 = v, .rows = rows };
-    for_rows(self(b), kv_store_row, &j, n_tok);
+    heads_job j = { self(b), h, kv, rows };
+    for_rows(j.c, heads_row, &j, n_tok);
 }
 
 static void gather(hn_backend *b, float *y, const float *x, const int32_t *index, int64_t n, int64_t n_index)
@@ -203,37 +203,52 @@ static void gather(hn_backend *b, float *y, const float *x, const int32_t *index
 
 /* ---- matmul ----------------------------------------------------------------------------------- */
 
-static void quantize_row(void *arg, int64_t t, int32_t thread)
+/* Row t in every form that is wanted; each is made of the one before while that is in cache. */
+static void prepare_row(void *arg, int64_t t, int32_t thread)
 {
     row_job *j = arg;
     hn_act *a = j->act;
-    const float *x = a->f32 + (size_t)t * f32_stride(a->n);
-    size_t stride = hn_act_row_bytes(j->kind, a->n);
-    if (j->kind == HN_ACT_Q256) j->c->k->quantize256((hn_a256 *)((char *)a->q256 + (size_t)t * stride), x, a->n);
-    else j->c->k->quantize32((char *)a->q32 + (size_t)t * stride, x, a->n);
+    float *x = a->f32 + (size_t)t * hn_f32_stride(a->n);
+    if (a->norm_x) j->c->k->rms_norm(x, a->norm_x + t * a->n, a->norm_w, a->n, a->norm_eps);
+    if (j->want[HN_ACT_Q256]) j->c->k->quantize256((hn_a256 *)((char *)a->q256 + (size_t)t * hn_act_row_bytes(HN_ACT_Q256, a->n)), x, a->n);
+    if (j->want[HN_ACT_Q32]) j->c->k->quantize32((char *)a->q32 + (size_t)t * hn_act_row_bytes(HN_ACT_Q32, a->n), x, a->n);
 }
 
-static void act_prepare(cpu_backend *c, hn_act *a, hn_act_kind kind)
+/* The forms of `a` that n products ask for. */
+static void act_prepare(cpu_backend *c, hn_act *a, const hn_product *p, int n)
 {
-    if (a->have[kind]) return;
-    row_job j = { .c = c, .act = a, .kind = kind };
-    for_rows(c, quantize_row, &j, a->n_tok);
-    a->have[kind] = true;
+    row_job j = { .c = c, .act = a };
+    bool any = a->norm_x != NULL;
+    for (int i = 0; i < n; i++) {
+        hn_act_kind kind = hn_act_kind_of(p[i].w->type);
+        j.want[kind] = !a->have[kind];
+        any = any || !a->have[kind];
+    }
+    if (!any) return;
+    for_rows(c, prepare_row, &j, a->n_tok);
+    for (int k = 0; k < HN_ACT_KINDS; k++) a->have[k] = a->have[k] || j.want[k];
+    a->have[HN_ACT_F32] = true;
+    a->norm_x = NULL;
 }
+
+/* Rows [r0, r1) of product p. */
+typedef struct mm_chunk {
+    int32_t p, r0, r1;
+} mm_chunk;
 
 typedef struct mm_job {
     cpu_backend *c;
     hn_act *act;
     const hn_product *p;
-    int64_t chunk_rows;
-    int64_t first[5]; /* first chunk of each product, then the total */
+    const hn_weight *up; /* gate_up: p is the gate */
+    float *up_y;
 } mm_job;
 
-/* Rows [r0, r1) of one product, all columns, into y. */
-static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, float *y, int64_t r0, int64_t r1, int32_t thread)
+/* Rows [r0, r1) of one product, all columns, into y, bias added. */
+static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, float *y, int64_t ldy, int64_t r0, int64_t r1, int32_t thread)
 {
     hn_act_kind kind = hn_act_kind_of(w->type);
-    hn_mm m = { .y = y, .ldy = w->n_out, .w = w->data, .w_stride = w->row_bytes,
+    hn_mm m = { .y = y, .ldy = ldy, .w = w->data, .w_stride = w->row_bytes,
                 .x = kind == HN_ACT_Q256 ? a->q256 : kind == HN_ACT_Q32 ? a->q32 : (void *)a->f32,
                 .x_stride = hn_act_row_bytes(kind, a->n), .n_in = w->n_in, .n_col = a->n_tok, .r0 = r0, .r1 = r1,
                 .panel = c->panels + (uint64_t)thread * c->panel_floats };
@@ -245,58 +260,80 @@ static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, fl
     }
     if (fn) {
         fn(&m);
-        return;
+    } else { /* decode a panel of rows exactly, then the float rule */
+        const hn_type_info *ti = hn_type_get(w->type);
+        float *panel = m.panel;
+        m.w = panel;
+        m.w_stride = (size_t)w->n_in * sizeof(float);
+        m.r0 = 0;
+        for (int64_t r = r0; r < r1; r += PANEL_ROWS) {
+            m.r1 = r1 - r < PANEL_ROWS ? r1 - r : PANEL_ROWS;
+            for (int64_t i = 0; i < m.r1; i++) ti->dequantize(panel + i * w->n_in, (const char *)w->data + (size_t)(r + i) * w->row_bytes, w->n_in);
+            m.y = y + r;
+            c->k->matmul[HN_F32](&m);
+        }
     }
-    /* decode a panel of rows exactly, then the float rule */
-    const hn_type_info *ti = hn_type_get(w->type);
-    float *panel = m.panel;
-    m.w = panel;
-    m.w_stride = (size_t)w->n_in * sizeof(float);
-    m.r0 = 0;
-    for (int64_t r = r0; r < r1; r += PANEL_ROWS) {
-        m.r1 = r1 - r < PANEL_ROWS ? r1 - r : PANEL_ROWS;
-        for (int64_t i = 0; i < m.r1; i++) ti->dequantize(panel + i * w->n_in, (const char *)w->data + (size_t)(r + i) * w->row_bytes, w->n_in);
-        m.y = y + r;
-        c->k->matmul[HN_F32](&m);
-    }
+    if (w->bias)
+        for (int64_t t = 0; t < a->n_tok; t++) hn_add(y + t * ldy + r0, w->bias + r0, r1 - r0);
 }
 
-static void mm_chunk(void *arg, int64_t chunk, int32_t thread)
+static void run_chunk(void *arg, int64_t i, int32_t thread)
 {
     mm_job *j = arg;
-    int i = 0;
-    while (chunk >= j->first[i + 1]) i++;
-    const hn_product *p = &j->p[i];
-    const hn_weight *w = p->w;
-    int64_t r0 = (chunk - j->first[i]) * j->chunk_rows, r1 = r0 + j->chunk_rows < w->n_out ? r0 + j->chunk_rows : w->n_out;
-    float *y = p->y;
-    product_rows(j->c, w, j->act, y, r0, r1, thread);
-    if (w->bias)
-        for (int64_t t = 0; t < j->act->n_tok; t++) hn_add(y + t * w->n_out + r0, w->bias + r0, r1 - r0);
-}
-
-static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-static void run_products(cpu_backend *c, hn_act *act, const hn_product *p, int n)
-{
-    mm_job j = { .c = c, .act = act, .p = p };
-    int64_t rows = 0;
-    for (int i = 0; i < n; i++) {
-        act_prepare(c, act, hn_act_kind_of(p[i].w->type));
-        rows += p[i].w->n_out;
+    cpu_backend *c = j->c;
+    const mm_chunk *k = &c->chunks[i];
+    const hn_product *p = &j->p[k->p];
+    int64_t n_out = p->w->n_out, ldy = j->up || p->sum ? (int64_t)hn_f32_stride(n_out) : n_out, r0 = k->r0, n = k->r1 - k->r0;
+    product_rows(c, p->w, j->act, p->y, ldy, r0, k->r1, thread);
+    if (j->up) {
+        product_rows(c, j->up, j->act, j->up_y, ldy, r0, k->r1, thread);
+        for (int64_t t = 0; t < j->act->n_tok; t++) c->k->silu_mul(p->y + t * ldy + r0, p->y + t * ldy + r0, j->up_y + t * ldy + r0, n);
     }
-    /* several chunks a thread, whole tiles; many columns: as many rows as cache holds */
-    int64_t want = div_up(div_up(rows, (int64_t)c->n_threads * CHUNKS_PER_THREAD), MIN_ROWS) * MIN_ROWS;
-    j.chunk_rows = act->n_tok > 4 && want > PREFILL_ROWS ? PREFILL_ROWS : want;
-    for (int i = 0; i < n; i++) j.first[i + 1] = j.first[i] + div_up(p[i].w->n_out, j.chunk_rows);
-    hn_pool_run(c->pool, mm_chunk, &j, j.first[n]);
+    if (p->sum)
+        for (int64_t t = 0; t < j->act->n_tok; t++) hn_add(p->sum + t * n_out + r0, p->y + t * ldy + r0, n);
 }
 
-static void matmul(hn_backend *b, hn_act *act, const hn_product *p, int n) { run_products(self(b), act, p, n); }
+/* Cuts the rows of n products into chunks of whole tiles: large ones first, since few
+ * streams are fetched best, small ones last, so that nobody waits long for the last. */
+static int cut(cpu_backend *c, const hn_product *p, int n, int64_t n_tok)
+{
+    bool many = n_tok > HN_FEW_TOKENS;
+    int64_t unit = many ? HN_PANEL_ROWS : MIN_ROWS, most = many ? PREFILL_ROWS : INT32_MAX, left = 0;
+    for (int i = 0; i < n; i++) left += p[i].w->n_out;
+    while (left / unit > MAX_CHUNKS / 2) unit *= 2;
+    if (most < unit) most = unit;
+    int n_chunk = 0;
+    for (int i = 0; i < n; i++)
+        for (int64_t r = 0; r < p[i].w->n_out;) {
+            int64_t rows = left / (2 * hn_pool_active(c->pool)) / unit * unit;
+            rows = rows < unit ? unit : rows > most ? most : rows;
+            rows = rows < p[i].w->n_out - r ? rows : p[i].w->n_out - r;
+            c->chunks[n_chunk++] = (mm_chunk){ i, (int32_t)r, (int32_t)(r + rows) };
+            r += rows;
+            left -= rows;
+        }
+    return n_chunk;
+}
+
+static void matmul(hn_backend *b, hn_act *act, const hn_product *p, int n)
+{
+    mm_job j = { .c = self(b), .act = act, .p = p };
+    act_prepare(j.c, act, p, n);
+    hn_pool_run(j.c->pool, run_chunk, &j, cut(j.c, p, n, act->n_tok));
+}
+
+static void gate_up(hn_backend *b, hn_act *out, hn_act *act, const hn_weight *gate, const hn_weight *up, float *up_y)
+{
+    const hn_product p[2] = { { gate, out->f32, NULL }, { up, up_y, NULL } };
+    mm_job j = { .c = self(b), .act = act, .p = p, .up = up, .up_y = up_y };
+    act_prepare(j.c, act, p, 2);
+    act_begin(out, gate->n_out, act->n_tok);
+    hn_pool_run(j.c->pool, run_chunk, &j, cut(j.c, p, 1, act->n_tok));
+}
 
 static void head(hn_backend *b, float *logits, hn_act *act, const hn_weight *w)
 {
-    run_products(self(b), act, &(hn_product){ w, logits }, 1); /* host memory is ours */
+    matmul(b, act, &(hn_product){ w, logits, NULL }, 1); /* host memory is ours */
 }
 
 /* ---- attention ------------------------------------------------------------------------------------ */
@@ -304,35 +341,93 @@ static void head(hn_backend *b, float *logits, hn_act *act, const hn_weight *w)
 typedef struct attn_job {
     cpu_backend *c;
     float *out;
+    int64_t out_stride;
     const float *q;
     const hn_kv *kv;
     const hn_row *rows;
-    int64_t n_tok, n_head, n_block;
+    const int32_t *index;
+    int64_t n, n_head, tile, n_tile;
+    int64_t n_split, run, n_run; /* most splits of a row; splits of a chunk; chunks of a (tile, head) */
     float scale;
 } attn_job;
 
-/* Chunk: one KV head, ATTN_ROWS rows of the batch; heads outermost, so that a head's
- * keys stay in cache. */
+static int64_t batch_row(const attn_job *j, int64_t i) { return j->index ? j->index[i] : i; }
+
+/* Rows from i on, at most to end, that are consecutive positions of one sequence. */
+static int64_t run_length(const attn_job *j, int64_t i, int64_t end)
+{
+    int64_t n = 1, r = batch_row(j, i);
+    while (i + n < end && batch_row(j, i + n) == r + n && j->rows[r + n].seq == j->rows[r].seq && j->rows[r + n].pos == j->rows[r].pos + n) n++;
+    return n;
+}
+
+static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32_t thread)
+{
+    const hn_kv *kv = j->kv;
+    int64_t r = batch_row(j, i), d = kv->d, group = j->n_head / kv->n_head_kv;
+    size_t plane = ((size_t)j->rows[r].seq * (size_t)kv->n_head_kv + (size_t)h) * kv->plane_bytes;
+    return (hn_attn){ .q = j->q + (r * j->n_head + h * group) * d, .out = j->out + i * j->out_stride + h * group * d,
+                      .q_stride = j->n_head * d, .out_stride = j->out_stride, .k = kv->k + plane, .v = kv->v + plane,
+                      .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
+                      .n_tok = n, .n_q = group, .n_kv = j->rows[r].pos + 1, .d = d, .scale = j->scale };
+}
+
+/* Chunk: one KV head, one tile of rows; heads outermost, so that a head's keys stay in cache. */
 static void attn_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     attn_job *j = arg;
-    const hn_kv *kv = j->kv;
-    int64_t h = chunk / j->n_block, t0 = chunk % j->n_block * ATTN_ROWS, d = kv->d;
-    int64_t t1 = t0 + ATTN_ROWS < j->n_tok ? t0 + ATTN_ROWS : j->n_tok, group = j->n_head / kv->n_head_kv;
-    for (int64_t t = t0; t < t1; t++) {
-        size_t plane = ((size_t)j->rows[t].seq * (size_t)kv->n_head_kv + (size_t)h) * kv->plane_bytes;
-        int64_t at = (t * j->n_head + h * group) * d;
-        hn_attn a = { .q = j->q + at, .out = j->out + at, .k = kv->k + plane, .v = kv->v + plane,
-                      .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
-                      .n_q = group, .n_kv = j->rows[t].pos + 1, .d = d, .scale = j->scale };
-        (kv->f16 ? j->c->k->attn_f16 : j->c->k->attn_f32)(&a);
+    int64_t h = chunk / j->n_tile, i0 = chunk % j->n_tile * j->tile, i1 = i0 + j->tile < j->n ? i0 + j->tile : j->n;
+    for (int64_t i = i0, n; i < i1; i += n) {
+        n = run_length(j, i, i1);
+        hn_attn a = attn_of(j, i, n, h, thread);
+        j->c->k->attn[j->kv->type](&a);
     }
 }
 
-static void attention(hn_backend *b, float *out, const float *q, const hn_kv *kv, const hn_row *rows, int64_t n_tok, int64_t n_head, float scale)
+/* Chunk: one KV head, one row, a run of splits. Who finishes the last run of a row merges
+ * all of them, in order. */
+static void attn_split_chunk(void *arg, int64_t chunk, int32_t thread)
 {
-    attn_job j = { self(b), out, q, kv, rows, n_tok, n_head, div_up(n_tok, ATTN_ROWS), scale };
-    hn_pool_run(j.c->pool, attn_chunk, &j, j.n_block * kv->n_head_kv);
+    attn_job *j = arg;
+    cpu_backend *c = j->c;
+    int64_t unit = chunk / j->n_run, split0 = chunk % j->n_run * j->run, i = unit / j->kv->n_head_kv, h = unit % j->kv->n_head_kv;
+    hn_attn a = attn_of(j, i, 1, h, thread);
+    int64_t n_split = div_up(a.n_kv, HN_SPLIT), one = a.n_q * (a.d + 2);
+    float *parts = c->parts + unit * j->n_split * one;
+    if (split0 < n_split) {
+        a.split0 = split0;
+        a.split1 = split0 + j->run < n_split ? split0 + j->run : n_split;
+        a.part = parts + split0 * one;
+        c->k->attn[j->kv->type](&a);
+    }
+    if (atomic_fetch_add(&c->parts_done[unit], 1) + 1 < j->n_run) return;
+    for (int64_t g = 0; g < a.n_q; g++) c->k->attn_merge(a.out + g * a.d, parts + g * (a.d + 2), one, n_split, a.d);
+}
+
+static void attention(hn_backend *b, hn_act *act, const float *q, const hn_kv *kv, const hn_row *rows, const int32_t *index, int64_t n,
+                      int64_t n_head, float scale)
+{
+    cpu_backend *c = self(b);
+    int64_t group = n_head / kv->n_head_kv, most = 0;
+    attn_job j = { .c = c, .out = act->f32, .out_stride = (int64_t)hn_f32_stride(n_head * kv->d), .q = q, .kv = kv, .rows = rows, .index = index,
+                   .n = n, .n_head = n_head, .scale = scale };
+    act_begin(act, n_head * kv->d, n);
+    for (int64_t i = 0; i < n; i++) most = rows[batch_row(&j, i)].pos > most ? rows[batch_row(&j, i)].pos : most;
+    j.n_split = div_up(most + 1, HN_SPLIT);
+    int64_t units = n * kv->n_head_kv;
+    j.run = div_up(units * j.n_split, (int64_t)c->n_threads * ATTN_RUNS);
+    if (c->n_threads > 1 && n <= ATTN_SPLIT_TOK && j.run < j.n_split) {
+        j.n_run = div_up(j.n_split, j.run);
+        for (int64_t u = 0; u < units; u++) atomic_store_explicit(&c->parts_done[u], 0, memory_order_relaxed);
+        hn_pool_run(c->pool, attn_split_chunk, &j, units * j.n_run);
+        return;
+    }
+    /* tiles as tall as they may be, but enough of them for the threads */
+    int64_t fair = n * kv->n_head_kv / ((int64_t)c->n_threads * 4);
+    j.tile = ATTN_TILE / group < 1 ? 1 : ATTN_TILE / group;
+    if (j.tile > fair) j.tile = fair < 1 ? 1 : fair;
+    j.n_tile = div_up(n, j.tile);
+    hn_pool_run(c->pool, attn_chunk, &j, j.n_tile * kv->n_head_kv);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------- */
@@ -342,34 +437,41 @@ static void cpu_free(hn_backend *b)
     cpu_backend *c = self(b);
     be_release(b, c->panels, c->panel_floats * (uint64_t)c->n_threads);
     be_release(b, c->attn_scratch, c->attn_floats * (uint64_t)c->n_threads);
+    free(c->chunks);
+    be_release(b, c->parts, c->part_floats);
+    free(c->parts_done);
     free(c);
 }
 
 static const hn_backend_ops cpu_ops = {
     .name = "cpu", .alloc = be_alloc, .release = be_release, .act_alloc = act_alloc, .act_release = act_release,
-    .embed = embed, .rms_norm = rms_norm, .set_act = set_act, .silu_mul = silu_mul, .matmul = matmul, .add = add,
-    .head_norm = head_norm, .rope_table = rope_table, .rope = rope, .kv_store = kv_store, .attention = attention,
+    .embed = embed, .rms_norm = rms_norm, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
+    .rope_table = rope_table, .heads = heads, .attention = attention,
     .gather = gather, .head = head, .free = cpu_free,
 };
 
-hone_status hn_backend_cpu_new(hn_backend **out, hn_pool *pool, const hn_kernels *kernels, int64_t max_n_in, int64_t max_group,
-                               int64_t d, hone_error *err)
+hone_status hn_backend_cpu_new(hn_backend **out, const hn_cpu_params *p, hone_error *err)
 {
     *out = NULL;
     cpu_backend *c = calloc(1, sizeof *c);
     if (!c) return HN_FAIL(err, HONE_E_NOMEM, "cpu backend");
     c->base.op = &cpu_ops;
-    c->pool = pool;
-    c->k = kernels;
-    c->n_threads = hn_pool_threads(pool);
-    c->panel_floats = HN_PANEL_BYTES((uint64_t)max_n_in + 256) / 64 * 16; /* whole lines; PANEL_ROWS decoded rows fit too */
+    c->pool = p->pool;
+    c->k = p->kernels;
+    c->n_threads = hn_pool_threads(p->pool);
+    c->panel_floats = HN_PANEL_BYTES((uint64_t)p->max_n_in + 256) / 64 * 16; /* whole lines; PANEL_ROWS decoded rows fit too */
     _Static_assert(PANEL_ROWS * sizeof(float) <= 32, "HN_PANEL_BYTES");
-    c->attn_floats = (uint64_t)(max_group * (HN_SOFT_BLOCK + d) + 16);
+    int64_t group = p->n_head / p->n_head_kv;
+    c->attn_floats = ((uint64_t)hn_attn_floats(group > ATTN_TILE ? group : ATTN_TILE, p->d) + 15) & ~(uint64_t)15;
+    c->part_floats = (uint64_t)(ATTN_SPLIT_TOK * p->n_head * div_up(p->n_ctx, HN_SPLIT) * (p->d + 2));
+    c->parts = be_alloc(&c->base, c->part_floats);
+    c->parts_done = calloc((size_t)(ATTN_SPLIT_TOK * p->n_head_kv), sizeof *c->parts_done);
     c->panels = be_alloc(&c->base, c->panel_floats * (uint64_t)c->n_threads);
     c->attn_scratch = be_alloc(&c->base, c->attn_floats * (uint64_t)c->n_threads);
-    if (!c->panels || !c->attn_scratch) {
+    c->chunks = malloc(MAX_CHUNKS * sizeof *c->chunks);
+    if (!c->panels || !c->attn_scratch || !c->parts || !c->parts_done || !c->chunks) {
         cpu_free(&c->base);
-        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)hn_pool_threads(pool));
+        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)c->n_threads);
     }
     *out = &c->base;
     return HONE_OK;

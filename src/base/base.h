@@ -59,15 +59,23 @@ typedef void hn_pool_fn(void *arg, int64_t chunk, int32_t thread);
 hone_status hn_pool_new(hn_pool **out, int32_t n_threads, hone_error *err);
 void hn_pool_free(hn_pool *p);
 int32_t hn_pool_threads(const hn_pool *p);
+/* From now on only threads [0, n) take chunks, 1 ≤ n ≤ threads. Not within hn_pool_run. */
+void hn_pool_limit(hn_pool *p, int32_t n);
+int32_t hn_pool_active(const hn_pool *p);
 /* Calls fn(arg, c, t) once for each chunk c in [0, n_chunk), t in [0, threads);
  * returns when all are done. One caller at a time; not from within fn. */
 void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk);
 
 /* ---- CPU ----------------------------------------------------------------------------- */
 
-typedef enum hn_cpu_level { HN_CPU_SCALAR = 0, HN_CPU_AVX2, HN_CPU_AVX512, HN_CPU_LEVELS } hn_cpu_level;
+/* Each level of an architecture includes those before it. */
+typedef enum hn_cpu_level {
+    HN_CPU_SCALAR = 0, HN_CPU_AVX2, HN_CPU_AVX512,
+    HN_CPU_NEON, HN_CPU_NEON_DOTPROD, HN_CPU_NEON_I8MM, HN_CPU_LEVELS
+} hn_cpu_level;
 const char *hn_cpu_level_name(hn_cpu_level l);
-bool hn_cpu_has(hn_cpu_level l);         /* CPUID and OS state */
+bool hn_cpu_built(hn_cpu_level l);       /* a level of this architecture */
+bool hn_cpu_has(hn_cpu_level l);         /* built, and the CPU and the system allow it */
 hn_cpu_level hn_cpu_best(void);
 /* name NULL: HONE_CPU, else the best. */
 hone_status hn_cpu_choose(hn_cpu_level *out, const char *name, hone_error *err);

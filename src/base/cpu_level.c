@@ -1,16 +1,13 @@
-/* Which kernel levels this machine offers, how many cores, how much memory.
- * Refuses to know the kernels. */
-#define _GNU_SOURCE
-#include "base/base.h"
+/* Which kernel levels this build has and this machine offers. Refuses to know the
+ * kernels. */
+#include "base/os.h"
 
-#include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
-static const char *const level_names[HN_CPU_LEVELS] = { "scalar", "avx2", "avx512" };
+static const char *const level_names[HN_CPU_LEVELS] = { "scalar", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm" };
 
 const char *hn_cpu_level_name(hn_cpu_level l) { return level_names[l]; }
 
@@ -21,6 +18,17 @@ static bool has_f16c(void) /* clang 14 does not know the name; OS state is that 
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 #endif
+
+bool hn_cpu_built(hn_cpu_level l)
+{
+#if defined(__x86_64__)
+    return l <= HN_CPU_AVX512;
+#elif defined(__aarch64__)
+    return l == HN_CPU_SCALAR || (l >= HN_CPU_NEON && l <= HN_CPU_NEON_I8MM);
+#else
+    return l == HN_CPU_SCALAR;
+#endif
+}
 
 bool hn_cpu_has(hn_cpu_level l)
 {
@@ -34,6 +42,10 @@ bool hn_cpu_has(hn_cpu_level l)
         return hn_cpu_has(HN_CPU_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vnni");
+#elif defined(__aarch64__)
+    case HN_CPU_NEON: return true; /* part of the architecture */
+    case HN_CPU_NEON_DOTPROD: return hn_os_arm_features() & HN_ARM_DOTPROD;
+    case HN_CPU_NEON_I8MM: return hn_cpu_has(HN_CPU_NEON_DOTPROD) && hn_os_arm_features() & HN_ARM_I8MM;
 #endif
     default: return false;
     }
@@ -44,6 +56,21 @@ hn_cpu_level hn_cpu_best(void)
     for (int l = HN_CPU_LEVELS - 1; l > 0; l--)
         if (hn_cpu_has((hn_cpu_level)l)) return (hn_cpu_level)l;
     return HN_CPU_SCALAR;
+}
+
+/* "scalar, avx2 or avx512" */
+static const char *built_levels(char *dst, size_t cap)
+{
+    int left = 0;
+    size_t n = 0;
+    for (int l = 0; l < HN_CPU_LEVELS; l++) left += hn_cpu_built((hn_cpu_level)l);
+    dst[0] = 0;
+    for (int l = 0; l < HN_CPU_LEVELS && n < cap; l++)
+        if (hn_cpu_built((hn_cpu_level)l)) {
+            left--;
+            n += (size_t)snprintf(dst + n, cap - n, "%s%s", level_names[l], left > 1 ? ", " : left == 1 ? " or " : "");
+        }
+    return dst;
 }
 
 hone_status hn_cpu_choose(hn_cpu_level *out, const char *name, hone_error *err)
@@ -59,53 +86,15 @@ hone_status hn_cpu_choose(hn_cpu_level *out, const char *name, hone_error *err)
     }
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
         if (strcmp(name, level_names[l]) != 0) continue;
+        if (!hn_cpu_built((hn_cpu_level)l))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s=%s: a level of another architecture; expected %s", from, name,
+                           built_levels((char[80]){ 0 }, 80));
         if (!hn_cpu_has((hn_cpu_level)l))
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s=%s: this machine lacks it; best here: %s", from, name,
                            level_names[hn_cpu_best()]);
         *out = (hn_cpu_level)l;
         return HONE_OK;
     }
-    return HN_FAIL(err, HONE_E_ARG, "%s=%s: unknown level; expected scalar, avx2 or avx512", from,
-                   HN_ESC(name, strlen(name)));
-}
-
-int32_t hn_cpu_count(void)
-{
-#if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-        int n = CPU_COUNT(&set);
-        if (n > 0) return n;
-    }
-#endif
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int32_t)n : 1;
-}
-
-/* A line "NAME: N kB" of /proc/meminfo in bytes, 0 if there is none. */
-static uint64_t meminfo(const char *name)
-{
-    FILE *f = fopen("/proc/meminfo", "r");
-    if (!f) return 0;
-    char line[160];
-    size_t n = strlen(name);
-    unsigned long long kib = 0;
-    while (fgets(line, sizeof line, f))
-        if (strncmp(line, name, n) == 0 && line[n] == ':' && sscanf(line + n + 1, "%llu kB", &kib) == 1) break;
-    fclose(f);
-    return (uint64_t)kib * 1024;
-}
-
-uint64_t hn_memory_available(void) { return meminfo("MemAvailable"); }
-
-uint64_t hn_memory_total(void)
-{
-    uint64_t total = meminfo("MemTotal");
-    unsigned long long limit;
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "r"); /* "max" when there is none */
-    if (f) {
-        if (fscanf(f, "%llu", &limit) == 1 && limit > 0 && (!total || limit < total)) total = limit;
-        fclose(f);
-    }
-    return total;
+    return HN_FAIL(err, HONE_E_ARG, "%s=%s: unknown level; expected %s", from,
+                   HN_ESC(name, strlen(name)), built_levels((char[80]){ 0 }, 80));
 }

@@ -6,21 +6,12 @@
  * worker that the system does not schedule delays nobody. Spinning is bounded, and
  * off when there are more threads than cores, since then a spinner burns the core
  * of the one it waits for. */
-#define _GNU_SOURCE
-#include "base/base.h"
+#include "base/os.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
-
-#if defined(__linux__)
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#endif
 
 enum { SPIN_NS = 30000, MAX_THREADS = 1024 };
 #define NO_CHUNK UINT32_MAX
@@ -36,6 +27,7 @@ struct hn_pool {
     _Atomic(hn_pool_fn *) fn;
     _Atomic(void *) arg;
     _Atomic uint32_t n_chunk;
+    _Atomic int32_t n_active; /* threads that may take chunks */
     int32_t n_threads;
     int64_t spin_ns;
     struct worker { pthread_t id; hn_pool *pool; int32_t index; bool started; } *workers; /* [n_threads - 1] */
@@ -57,22 +49,6 @@ static void cpu_relax(void)
 #endif
 }
 
-static void wait_on(_Atomic uint32_t *w, uint32_t seen)
-{
-#if defined(__linux__)
-    syscall(SYS_futex, w, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-#else
-    if (atomic_load(w) == seen) nanosleep(&(struct timespec){ 0, 50000 }, NULL);
-#endif
-}
-
-static void wake(_Atomic uint32_t *w, int n)
-{
-#if defined(__linux__)
-    syscall(SYS_futex, w, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
-#endif
-}
-
 /* Takes and runs one chunk of the current job; false if there is none. */
 static bool run_one(hn_pool *p, int32_t thread)
 {
@@ -80,6 +56,7 @@ static bool run_one(hn_pool *p, int32_t thread)
     for (;;) {
         uint32_t chunk = (uint32_t)w;
         if (chunk == NO_CHUNK) return false;
+        if (thread >= atomic_load_explicit(&p->n_active, memory_order_relaxed)) return false;
         uint32_t total = atomic_load_explicit(&p->n_chunk, memory_order_relaxed);
         hn_pool_fn *fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
         void *arg = atomic_load_explicit(&p->arg, memory_order_relaxed);
@@ -87,15 +64,15 @@ static bool run_one(hn_pool *p, int32_t thread)
         /* success: the job cannot end before this chunk does, so fn and arg are its own */
         if (!atomic_compare_exchange_weak_explicit(&p->word, &w, w + 1, memory_order_acq_rel, memory_order_acquire)) continue;
         fn(arg, chunk, thread);
-        if (atomic_fetch_add(&p->done, 1) + 1 == total && atomic_load(&p->caller_sleeps)) wake(&p->done, 1);
+        if (atomic_fetch_add(&p->done, 1) + 1 == total && atomic_load(&p->caller_sleeps)) hn_os_wake(&p->done, 1);
         return true;
     }
 }
 
-static bool has_work(hn_pool *p)
+static bool has_work(hn_pool *p, int32_t thread)
 {
     uint64_t w = atomic_load(&p->word);
-    return (uint32_t)w != NO_CHUNK && (uint32_t)w < atomic_load(&p->n_chunk);
+    return thread < atomic_load(&p->n_active) && (uint32_t)w != NO_CHUNK && (uint32_t)w < atomic_load(&p->n_chunk);
 }
 
 static void *worker_main(void *arg)
@@ -106,12 +83,12 @@ static void *worker_main(void *arg)
         if (run_one(p, me->index)) continue;
         int64_t until = p->spin_ns ? now_ns() + p->spin_ns : 0;
         bool work = false;
-        while (until && !(work = has_work(p)) && now_ns() < until)
+        while (until && !(work = has_work(p, me->index)) && now_ns() < until)
             for (int i = 0; i < 16; i++) cpu_relax();
         if (work) continue;
         uint32_t epoch = atomic_load(&p->epoch);
         atomic_fetch_add(&p->sleepers, 1);
-        if (!has_work(p) && !atomic_load(&p->quit)) wait_on(&p->epoch, epoch);
+        if (!has_work(p, me->index) && !atomic_load(&p->quit)) hn_os_wait(&p->epoch, epoch);
         atomic_fetch_sub(&p->sleepers, 1);
     }
     return NULL;
@@ -127,6 +104,7 @@ hone_status hn_pool_new(hn_pool **out, int32_t n_threads, hone_error *err)
     memset(p, 0, sizeof *p);
     atomic_init(&p->word, NO_CHUNK);
     p->n_threads = n_threads;
+    atomic_init(&p->n_active, n_threads);
     p->spin_ns = n_threads <= hn_cpu_count() ? SPIN_NS : 0;
     p->workers = calloc((size_t)n_threads, sizeof *p->workers);
     if (!p->workers) {
@@ -158,7 +136,7 @@ void hn_pool_free(hn_pool *p)
     if (!p) return;
     atomic_store(&p->quit, true);
     atomic_fetch_add(&p->epoch, 1);
-    wake(&p->epoch, MAX_THREADS);
+    hn_os_wake(&p->epoch, MAX_THREADS);
     for (int32_t i = 0; i < p->n_threads - 1; i++)
         if (p->workers[i].started) pthread_join(p->workers[i].id, NULL);
     free(p->workers);
@@ -167,10 +145,14 @@ void hn_pool_free(hn_pool *p)
 
 int32_t hn_pool_threads(const hn_pool *p) { return p->n_threads; }
 
+void hn_pool_limit(hn_pool *p, int32_t n) { atomic_store(&p->n_active, n < 1 ? 1 : n > p->n_threads ? p->n_threads : n); }
+int32_t hn_pool_active(const hn_pool *p) { return atomic_load_explicit(&p->n_active, memory_order_relaxed); }
+
 void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)
 {
     if (n_chunk <= 0) return;
-    if (p->n_threads == 1 || n_chunk == 1) {
+    int32_t n_active = hn_pool_active(p);
+    if (n_active == 1 || n_chunk == 1) {
         for (int64_t c = 0; c < n_chunk; c++) fn(arg, c, 0);
         return;
     }
@@ -182,7 +164,8 @@ void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)
     atomic_store(&p->word, (gen + 1) << 32);
     if (atomic_load(&p->sleepers) > 0) {
         atomic_fetch_add(&p->epoch, 1);
-        wake(&p->epoch, n_chunk - 1 < MAX_THREADS ? (int)(n_chunk - 1) : MAX_THREADS);
+        /* the system picks whom it wakes: all of them where only some may work */
+        hn_os_wake(&p->epoch, n_active == p->n_threads && n_chunk - 1 < MAX_THREADS ? (int)(n_chunk - 1) : MAX_THREADS);
     }
     while (run_one(p, 0)) {}
     int64_t until = 0;
@@ -196,7 +179,7 @@ void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)
         }
         atomic_store(&p->caller_sleeps, 1);
         d = atomic_load(&p->done);
-        if (d != (uint32_t)n_chunk) wait_on(&p->done, d);
+        if (d != (uint32_t)n_chunk) hn_os_wait(&p->done, d);
         atomic_store(&p->caller_sleeps, 0);
     }
     atomic_store(&p->word, (gen + 1) << 32 | NO_CHUNK);

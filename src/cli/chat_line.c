@@ -1,9 +1,7 @@
 /* chat_line: what the user writes. On a terminal through libedit, with history; else
  * plain lines. Owns the signals of a conversation on a terminal. Refuses to know what
  * the lines mean. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* pipe2 */
-#endif
+#include "base/os.h"
 #include "cli/chat_parts.h"
 
 #include <errno.h>
@@ -56,7 +54,7 @@ void hn_line_listen(void) { stop_asked = 0; }
 
 static bool take_signals(void)
 {
-    if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+    if (hn_os_pipe(wake, true) != 0) return false;
     struct sigaction sa = { .sa_handler = on_signal };
     handling = 1;
     return sigaction(SIGINT, &sa, NULL) == 0 && sigaction(SIGWINCH, &sa, NULL) == 0 && sigaction(SIGCONT, &sa, NULL) == 0;

@@ -34,9 +34,12 @@ const hn_opt_group hn_group_prompt = { "Input", prompt_opts };
 
 static const hn_opt compute_opts[] = {
     HN_OPT("threads", "-t", I32, "N", "threads (default: HONE_THREADS, else one per usable core)", .min = 1, .max = 1024),
+    HN_OPT("threads-batch", "-tb", I32, "N", "threads for prompts and large batches (default: as --threads)", .min = 1, .max = 1024),
     HN_OPT("cpu", NULL, STR, "LEVEL", "kernel level: scalar, avx2 or avx512 (default: HONE_CPU, else the best of this machine)"),
     HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "tokens per forward pass of the prompt", .def = "512", .min = 1, .max = 65536),
-    HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32"),
+    HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32|q8_0"),
+    HN_OPT("packed", NULL, FILE, "WHICH", "weights packed by hone pack: auto uses MODEL.hpack if it belongs to the model, off the model itself; "
+      "or a file (default: HONE_PACKED, else auto)"),
     HN_OPT("allow-paging", NULL, FLAG, NULL, "run even if the weights do not fit in memory and each token reads them from disk"),
     HN_OPT_END,
 };
@@ -403,9 +406,18 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out)
     *out = NULL;
     const char *path = hn_opts_str(cli->opts, "model");
     if (!path) return hn_cli_usage(cli, "no model; expected -m FILE.gguf");
-    hone_model_params p = { .tokenizer_pre = hn_opts_str(cli->opts, "pre"), .vocab_only = vocab_only };
+    hone_progress pr = { hn_progress_fn, (void *)"comparing the packed file with the model", hn_abort_fn };
+    hone_model_params p = { .tokenizer_pre = hn_opts_str(cli->opts, "pre"), .vocab_only = vocab_only, .progress = &pr,
+                            .packed = hn_opts_has(cli->opts, "packed") ? hn_opts_str(cli->opts, "packed") : NULL };
     hone_error err;
-    if (hone_model_open(out, path, &p, &err) == HONE_OK) return 0;
+    hone_status st = hone_model_open(out, path, &p, &err);
+    hn_progress_end();
+    if (st == HONE_OK) {
+        hone_model_info info;
+        if (!vocab_only) hone_model_get_info(*out, &info);
+        if (!vocab_only && (info.packed_ignored || info.packed_compared)) hn_cli_note("%s", info.packed_note);
+        return 0;
+    }
     int code = hn_cli_fail_model(&err);
     if (err.code == HONE_E_UNSUPPORTED || err.code == HONE_E_FORMAT)
         fprintf(stderr, "hone: try: hone inspect %s\n", HN_ESC(path, strlen(path)));
@@ -414,11 +426,14 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out)
     return code;
 }
 
+const char *hn_cli_weights(const hone_model_info *info) { return info->packed_path ? "packed" : "plain"; }
+
 int hn_cli_new_context(const hn_cli *cli, hone_context **out)
 {
     *out = NULL;
     hone_error err;
-    hone_context_params p = { .n_threads = hn_opts_i32(cli->opts, "threads"), .cpu = hn_opts_str(cli->opts, "cpu") };
+    hone_context_params p = { .n_threads = hn_opts_i32(cli->opts, "threads"), .cpu = hn_opts_str(cli->opts, "cpu"),
+                              .n_threads_batch = hn_opts_given(cli->opts, "threads-batch") ? hn_opts_i32(cli->opts, "threads-batch") : 0 };
     const char *env = getenv("HONE_THREADS");
     if (p.n_threads == 0 && env && *env) {
         int64_t n;
@@ -436,8 +451,9 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
 {
     *out = NULL;
     hone_error err;
+    const char *kv = hn_opts_str(cli->opts, "kv");
     hone_session_params p = { .n_ctx = n_ctx, .n_seq = n_seq, .n_chunk = hn_opts_i32(cli->opts, "chunk"),
-                              .cache = strcmp(hn_opts_str(cli->opts, "kv"), "f32") == 0 ? HONE_CACHE_F32 : HONE_CACHE_F16,
+                              .cache = strcmp(kv, "f32") == 0 ? HONE_CACHE_F32 : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0 : HONE_CACHE_F16,
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {
         hone_session_set_abort(*out, hn_abort_fn, NULL);

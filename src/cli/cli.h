@@ -76,6 +76,13 @@ void hn_cli_signals(void);                 /* main.c, once */
 int hn_interrupted(void);                  /* SIGINT or SIGTERM once received, else 0 */
 bool hn_abort_fn(void *unused);            /* for hone_session_set_abort, hone_progress.abort_fn */
 
+/* ---- single kernels (bench_kern.c) ----------------------------------------------------------------- */
+
+extern const hn_opt_group hn_group_kern;   /* preset, columns, layout, quick */
+bool hn_is_kern_id(const char *id);        /* does `hone bench ID` mean them? */
+int hn_bench_kern(const hn_cli *cli);      /* hone bench kern.… */
+int hn_lab_list(const hn_cli *cli);        /* hone lab list */
+
 /* ---- input ------------------------------------------------------------------------------------------- */
 
 /* The whole of a file; path "-": stdin. *data malloc'ed and NUL-terminated. HONE_E_IO names path and reason. */
@@ -97,6 +104,7 @@ void hn_prompt_free(hn_prompt *p);
 
 const char *hn_cli_model_name(const hn_cli *cli); /* -m, fit for a message */
 int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* hn_group_model */
+const char *hn_cli_weights(const hone_model_info *info);                     /* "packed" or "plain" */
 int hn_cli_new_context(const hn_cli *cli, hone_context **out);  /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
 /* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */
 int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out);

@@ -89,7 +89,9 @@ static int child_sample(const hn_cli *cli, uint64_t t_spawn)
     if (rc == 0) {
         hn_mapped mapped;
         s.load_ms = load_ms;
-        if (hn_memory_mapped(&mapped, hn_opts_str(cli->opts, "model"))) {
+        hone_model_info info;
+        hone_model_get_info(e.m, &info);
+        if (hn_memory_mapped(&mapped, hn_opts_str(cli->opts, "model"), info.packed_path)) {
             s.mapped_mb = (double)mapped.mapped / 1e6;
             s.model_resident_mb = (double)mapped.resident / 1e6;
         }
@@ -139,8 +141,13 @@ typedef struct bench {
     hn_environ env;
     hn_verdict verdict;
     hn_stats stats[N_METRICS];
-    uint64_t bytes_per_token;
+    hn_work work;
+    hn_peaks peaks;
+    char no_roof[1100];    /* "": peaks is the roof; else why there is none */
+    double decode_share, prefill_share; /* of the roof; NaN: unknown */
     int32_t n_ctx_train;
+    char packed[4096]; /* the packed file in use, or "" */
+    char why[600];     /* in words */
 } bench;
 
 static void note(bench *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -169,6 +176,8 @@ static int run_child(bench *b, const char *mode, hn_child *out)
     ARG("--model=%s", hn_opts_str(o, "model"));
     if (hn_opts_str(o, "pre")) ARG("--pre=%s", hn_opts_str(o, "pre"));
     if (hn_opts_given(o, "threads")) ARG("--threads=%d", hn_opts_i32(o, "threads"));
+    if (hn_opts_given(o, "threads-batch")) ARG("--threads-batch=%d", hn_opts_i32(o, "threads-batch"));
+    if (hn_opts_str(o, "packed")) ARG("--packed=%s", hn_opts_str(o, "packed"));
     if (hn_opts_str(o, "cpu")) ARG("--cpu=%s", hn_opts_str(o, "cpu"));
     ARG("--chunk=%d", hn_opts_i32(o, "chunk"));
     ARG("--kv=%s", hn_opts_str(o, "kv"));
@@ -303,13 +312,41 @@ static void note_unstable(bench *b)
     if (text[0]) note(b, "unstable (CV): %s", text);
 }
 
+/* The roof of this machine at the level and threads of the samples, and how near the rates come. */
+static void judge_roof(bench *b)
+{
+    char path[4096];
+    hone_error err;
+    const char *level = json_string_value(json_object_get(b->engine, "cpu"));
+    int32_t threads = (int32_t)json_integer_value(json_object_get(b->engine, "threads"));
+    b->decode_share = b->prefill_share = NAN;
+    if (!level) {
+        snprintf(b->no_roof, sizeof b->no_roof, "nothing was measured");
+        return;
+    }
+    if (hn_peaks_path(path, sizeof path, &b->env, level, &err) != HONE_OK || hn_peaks_load(&b->peaks, path, &b->env, level, &err) != HONE_OK) {
+        snprintf(b->no_roof, sizeof b->no_roof, "%s", err.message);
+        return;
+    }
+    double prefill = stats_of(b, "prefill_tok_s")->median;
+    int32_t n = b->config.n_prompt;
+    b->decode_share = hn_check_roof(&b->verdict, stats_of(b, "decode_tok_s")->median, b->work.bytes_per_token,
+                                    hn_peaks_at(&b->peaks, HN_PEAK_READ_BW, threads), hn_peaks_most(&b->peaks, HN_PEAK_READ_BW, threads),
+                                    b->peaks.cache_bytes);
+    if (prefill > 0) {
+        b->prefill_share = hn_work_prefill_s(&b->work, &b->peaks, threads, n, false) * prefill / n;
+        if (b->peaks.bound) hn_check_compute(&b->verdict, "prefill", hn_work_prefill_s(&b->work, &b->peaks, threads, n, true), n / prefill);
+    }
+    if (b->peaks.doubts[0]) note(b, "the roof was measured on a noisy machine: %s", b->peaks.doubts);
+}
+
 static void judge(bench *b)
 {
     bool constant = json_is_true(json_object_get(json_array_get(b->samples, 0), "constant"));
     bool no_quality = hn_opts_flag(b->cli->opts, "no-quality");
     if (constant && no_quality) hn_invalid(&b->verdict, "degenerate output: one token repeated through the whole generation");
     else if (constant) note(b, "the pseudo-random measured prompt ended in one token repeated; the quality prompts did not");
-    hn_check_roof(&b->verdict, stats_of(b, "decode_tok_s")->median, b->bytes_per_token, 0); /* the roof is not measured yet */
+    judge_roof(b);
     if (b->verdict.state == HN_UNCHECKED && !no_quality) b->verdict.state = HN_VALID;
     if (b->verdict.state == HN_UNCHECKED) snprintf(b->verdict.reason, sizeof b->verdict.reason, "quality not checked (--no-quality)");
     note_unstable(b);
@@ -350,6 +387,8 @@ static json_t *config_json(const bench *b)
     json_object_set_new(j, "cpu", cpu ? json_incref(cpu) : json_null());
     json_object_set_new(j, "kv", hn_lab_str(hn_opts_str(o, "kv")));
     json_object_set_new(j, "chunk", json_integer(hn_opts_i32(o, "chunk")));
+    json_object_set_new(j, "weights", json_string(b->packed[0] ? "packed" : "plain"));
+    json_object_set_new(j, "weights_note", hn_lab_str(b->why));
     json_object_set_new(j, "sampler", json_string("greedy"));
     json_object_set_new(j, "load", json_string("warm"));
     return j;
@@ -376,6 +415,28 @@ static json_t *git_json(const hn_environ *e)
     if (dirty) *dirty = 0;
     bool known = commit[0] && strcmp(commit, "unknown") != 0;
     return json_pack("{s:o, s:o}", "commit", known ? hn_lab_str(commit) : json_null(), "dirty", known ? json_boolean(dirty) : json_null());
+}
+
+static json_t *roofline_json(const bench *b)
+{
+    double decode = stats_of(b, "decode_tok_s")->median, prefill = stats_of(b, "prefill_tok_s")->median;
+    bool roof = b->peaks.n[HN_PEAK_READ_BW] > 0;
+    int32_t threads = (int32_t)json_integer_value(json_object_get(b->engine, "threads")), n = b->config.n_prompt;
+    double prefill_s = roof && n > 0 ? hn_work_prefill_s(&b->work, &b->peaks, threads, n, false) : NAN;
+    const hn_work *w = &b->work;
+    double weights = w->int8_layers + w->float_layers + (n > 0 ? (w->int8_head + w->float_head) / n : 0);
+    json_t *o = json_object();
+    json_object_set_new(o, "bytes_per_token", json_integer((json_int_t)w->bytes_per_token));
+    json_object_set_new(o, "gb_s", hn_lab_num(decode * (double)w->bytes_per_token / 1e9));
+    json_object_set_new(o, "roof_gb_s", roof ? hn_lab_num(hn_peaks_at(&b->peaks, HN_PEAK_READ_BW, threads)) : json_null());
+    json_object_set_new(o, "pct", hn_lab_num(100 * b->decode_share));
+    json_object_set_new(o, "prefill_gops", hn_lab_num(2e-9 * weights * prefill));
+    json_object_set_new(o, "prefill_roof_gops", hn_lab_num(2e-9 * weights * n / prefill_s));
+    json_object_set_new(o, "prefill_pct", hn_lab_num(100 * b->prefill_share));
+    json_object_set_new(o, "peaks", roof ? json_pack("{s:s, s:s, s:o}", "ts", b->peaks.ts, "level", b->peaks.level, "doubts",
+                                                     b->peaks.doubts[0] ? hn_lab_str(b->peaks.doubts) : json_null()) : json_null());
+    json_object_set_new(o, "missing", roof ? json_null() : hn_lab_str(b->no_roof));
+    return o;
 }
 
 static json_t *record_json(const bench *b)
@@ -413,9 +474,7 @@ static json_t *record_json(const bench *b)
     json_object_set_new(r, "stats", stats);
     json_object_set_new(r, "memory", memory);
     json_object_set_new(r, "energy", json_null());
-    double rate = stats_of(b, "decode_tok_s")->median;
-    json_object_set_new(r, "roofline", json_pack("{s:I, s:o, s:n}", "bytes_per_token", (json_int_t)b->bytes_per_token, "gb_s",
-                                                 hn_lab_num(rate * (double)b->bytes_per_token / 1e9), "pct"));
+    json_object_set_new(r, "roofline", roofline_json(b));
     json_object_set_new(r, "quality_detail", b->quality ? json_incref(b->quality) : json_null());
     return r;
 }
@@ -424,18 +483,27 @@ static json_t *record_json(const bench *b)
 
 static int decimals(double x) { return fabs(x) >= 1000 ? 0 : fabs(x) >= 100 ? 1 : fabs(x) >= 10 ? 2 : 3; }
 
+/* The share of the roof in words for the two rates that have one. */
+static const char *share_text(const bench *b, int k, char *dst, size_t cap)
+{
+    double share = strcmp(metrics[k].key, "decode_tok_s") == 0 ? b->decode_share : strcmp(metrics[k].key, "prefill_tok_s") == 0 ? b->prefill_share : NAN;
+    dst[0] = 0;
+    if (isfinite(share)) snprintf(dst, cap, "%.0f %%", 100 * share);
+    return dst;
+}
+
 static void print_metric(const bench *b, int k)
 {
     enum { SHOWN = 8 };
     const hn_stats *s = &b->stats[k];
-    char ci[32] = "n/a";
+    char ci[32] = "n/a", share[32];
     if (s->n == 0) {
         hn_out_printf("%-18s %10s\n", metrics[k].label, "-");
         return;
     }
     int d = decimals(s->median);
     if (isfinite(s->ci95[0])) snprintf(ci, sizeof ci, "%.*f", d, hn_stats_half_width(s));
-    hn_out_printf("%-18s %10.*f %10s   ", metrics[k].label, d, s->median, ci);
+    hn_out_printf("%-18s %10.*f %10s %7s   ", metrics[k].label, d, s->median, ci, share_text(b, k, share, sizeof share));
     size_t i;
     json_t *one;
     json_array_foreach(b->samples, i, one) {
@@ -454,20 +522,38 @@ static const char *text_of(json_t *o, const char *key)
     return s ? s : "?";
 }
 
+static void print_roof(const bench *b)
+{
+    double prefill = hn_work_prefill_s(&b->work, &b->peaks, (int32_t)json_integer_value(json_object_get(b->engine, "threads")), 1, false);
+    char when[512];
+    if (b->no_roof[0]) {
+        hn_out_printf("roof     not known: %s\n", b->no_roof);
+        return;
+    }
+    hn_peaks_say(&b->peaks, when, sizeof when);
+    double read = hn_peaks_at(&b->peaks, HN_PEAK_READ_BW, (int32_t)json_integer_value(json_object_get(b->engine, "threads")));
+    hn_out_printf("roof     reading %.1f GB/s, %.0f MB a token", read, (double)b->work.bytes_per_token / 1e6);
+    if (b->work.bytes_per_token <= 2 * b->peaks.cache_bytes) hn_out_printf(" (cache holds much of it: no roof for decode)");
+    if (isfinite(prefill)) hn_out_printf("; multiplying %.4g ms a token", 1e3 * prefill);
+    hn_out_printf("; %s\n", when);
+}
+
 static void print_report(const bench *b, json_t *r)
 {
     json_t *c = json_object_get(r, "config");
     const char *path = hn_opts_str(b->cli->opts, "model");
     hn_out_printf("model    %s: %s %s, %.1f MB, %.1f M weights\n", HN_ESC(path, strlen(path)), text_of(b->model, "arch"), text_of(b->model, "type"),
                   field(b->model, "bytes") / 1e6, field(b->model, "params") / 1e6);
-    hn_out_printf("config   prompt %d, generate %d, depth %d; %.0f thread%s, %s, kv %s, chunk %d; %d fresh process%s\n", b->config.n_prompt,
+    hn_out_printf("config   prompt %d, generate %d, depth %d; %.0f thread%s, %s, kv %s, chunk %d, %s weights; %d fresh process%s\n", b->config.n_prompt,
                   b->config.n_gen, b->config.depth, field(c, "threads"), field(c, "threads") == 1 ? "" : "s", text_of(c, "cpu"), text_of(c, "kv"),
-                  hn_opts_i32(b->cli->opts, "chunk"), b->n_samples, b->n_samples == 1 ? "" : "es");
+                  hn_opts_i32(b->cli->opts, "chunk"), text_of(c, "weights"), b->n_samples, b->n_samples == 1 ? "" : "es");
     hn_out_printf("machine  %s, %d cores, %s (env %s)\n\n", b->env.cpu_model[0] ? b->env.cpu_model : b->env.machine, b->env.cores, b->env.kernel,
                   b->env.hash);
-    hn_out_printf("%-18s %10s     ± 95 %%    samples\n", "", "median");
+    hn_out_printf("%-18s %10s     ± 95 %%  of roof   samples\n", "", "median");
     for (int k = 0; k < N_METRICS; k++) print_metric(b, k);
-    hn_out_printf("\nquality  %s\n", json_is_string(json_object_get(r, "quality")) ? text_of(r, "quality") : "none");
+    hn_out_printf("\n");
+    print_roof(b);
+    hn_out_printf("quality  %s\n", json_is_string(json_object_get(r, "quality")) ? text_of(r, "quality") : "none");
     switch (b->verdict.state) {
     case HN_VALID: hn_out_printf("verdict  valid\n"); break;
     case HN_INVALID: hn_out_printf("verdict  INVALID: %s\n", b->verdict.reason); break;
@@ -488,16 +574,21 @@ static int open_and_describe(bench *b)
     if (rc) return rc;
     hone_model_get_info(m, &info);
     b->model = model_json(hn_opts_str(b->cli->opts, "model"), &info);
-    b->bytes_per_token = info.bytes_per_token;
+    uint64_t bytes_per_token = info.bytes_per_token;
     b->n_ctx_train = info.n_ctx_train;
+    snprintf(b->packed, sizeof b->packed, "%s", info.packed_path ? info.packed_path : "");
+    snprintf(b->why, sizeof b->why, "%s", info.packed_note);
     hone_model_close(m);
+    hone_error err;
+    if (hn_work_of(&b->work, hn_opts_str(b->cli->opts, "model"), &err) != HONE_OK) return hn_cli_fail_model(&err);
+    b->work.bytes_per_token = bytes_per_token;
     return 0;
 }
 
 static int measure(bench *b)
 {
     int rc = 0;
-    if (hn_opts_flag(b->cli->opts, "no-quality")) read_model_file(hn_opts_str(b->cli->opts, "model"));
+    if (hn_opts_flag(b->cli->opts, "no-quality")) read_model_file(b->packed[0] ? b->packed : hn_opts_str(b->cli->opts, "model"));
     else rc = run_quality(b);
     for (int32_t i = 0; i < b->n_samples && rc == 0; i++) {
         hn_progress_fn("measuring", (uint64_t)i, (uint64_t)b->n_samples);
@@ -550,7 +641,8 @@ static int run(const hn_cli *cli)
     }
     if (hn_opts_n_args(cli->opts) > 0) {
         const char *a = hn_opts_arg(cli->opts, 0);
-        return hn_cli_usage(cli, "unexpected argument '%s'; bench takes only options", HN_ESC(a, strlen(a)));
+        if (hn_is_kern_id(a)) return hn_bench_kern(cli);
+        return hn_cli_usage(cli, "unexpected argument '%s'; bench takes options, and ids that hone lab list shows", HN_ESC(a, strlen(a)));
     }
     char base[4096];
     const char *file = hn_opts_str(cli->opts, "file");
@@ -571,12 +663,13 @@ static int run(const hn_cli *cli)
     return rc;
 }
 
-static const hn_opt_group *const groups[] = { &hn_group_model, &bench_group, &hn_group_compute, &record_group, NULL };
+static const hn_opt_group *const groups[] = { &hn_group_model, &bench_group, &hn_group_compute, &record_group, &hn_group_kern, NULL };
 const hn_command hn_command_bench = {
     .name = "bench", .summary = "Measure a model on this machine, and whether it still answers the same",
-    .max_args = -1, .groups = groups,
+    .args = "[ID…]", .max_args = -1, .groups = groups,
     .examples = "hone bench -m model.gguf\n"
                 "hone bench -m model.gguf -p 1024 -n 128 -r 10 --json\n"
-                "hone bench -m model.gguf -r 6 --file local --title \"tiny, 2 threads\" --change \"new matmul\"\n",
+                "hone bench -m model.gguf -r 6 --file local --title \"tiny, 2 threads\" --change \"new matmul\"\n"
+                "hone bench 'kern.gemv.Q4_K.*' --preset llama-3.2-1b -t 2\n",
     .run = run,
 };

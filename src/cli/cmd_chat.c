@@ -1,10 +1,9 @@
 /* hone chat: a conversation with a model. Sets up what chat_*.c work on, then reads,
  * answers, reads … until the input ends. */
+#include "base/os.h"
 #include "cli/chat_parts.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum { DEFAULT_CTX = 4096 };
 
@@ -28,7 +27,7 @@ static int read_params(chat *c)
     uint64_t seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : UINT64_MAX;
     if (seed == UINT64_MAX) {
         uint32_t r;
-        if (getrandom(&r, sizeof r, 0) != sizeof r) return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system: %s; try: -s 1", strerror(errno));
+        if (!hn_os_random(&r, sizeof r)) return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
         seed = r;
     }
     c->params = (chat_params){
@@ -148,8 +147,8 @@ static int talk(chat *c)
         case CHAT_TEXT: break;
         }
         if (is_blank(text, len)) continue;
-        if (!block && text[0] == '/' && len > 1 && commands) {
-            if (text[1] != '/') {
+        if (!block && text[0] == '/' && commands) {
+            if (len < 2 || text[1] != '/') {
                 hn_chat_command(c, text);
                 continue;
             }

@@ -34,8 +34,10 @@ static int run(const hn_cli *cli)
         hn_out_printf("%-14s %-12s %s\n", e->name, v ? HN_ESC(v, strlen(v)) : "-", e->help);
     }
     hn_out_printf("%-14s", "cpu levels");
-    for (int l = 0; l < HN_CPU_LEVELS; l++)
+    for (int l = 0; l < HN_CPU_LEVELS; l++) {
+        if (!hn_cpu_built((hn_cpu_level)l)) continue;
         hn_out_printf(" %s%s", hn_cpu_level_name((hn_cpu_level)l), hn_cpu_has((hn_cpu_level)l) ? "" : " (not here)");
+    }
     hn_cpu_level chosen;
     hone_error err;
     bool ok = hn_cpu_choose(&chosen, NULL, &err) == HONE_OK;

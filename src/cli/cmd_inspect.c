@@ -109,6 +109,16 @@ static json_t *json_value(const hone_kv *kv)
     return NULL;
 }
 
+static const char *packed_state(const hone_packed_info *p)
+{
+    switch (p->state) {
+    case HONE_PACKED_READY: return "ready";
+    case HONE_PACKED_TOUCHED: return "to be compared";
+    case HONE_PACKED_UNUSABLE: return "unusable";
+    default: return "none";
+    }
+}
+
 /* {"type", "value"}, or for arrays {"type", "elem_type", "count", "head": [first elements]} */
 static json_t *json_entry(const hone_file *f, uint64_t i, const hone_kv *kv)
 {
@@ -183,6 +193,10 @@ static int print_json(const hone_file *f, const char *path, const summary *s)
         json_object_set_new(types, s->type[k].name,
                             json_pack("{s:I, s:I}", "tensors", (json_int_t)s->type[k].n, "bytes", (json_int_t)s->type[k].n_bytes));
     for (uint64_t i = 0; i < hone_file_n_tensors(f); i++) json_array_append_new(tensors, json_tensor(f, i));
+    hone_packed_info packed;
+    if (hone_packed_find(path, NULL, &packed, NULL) == HONE_OK)
+        json_object_set_new(o, "packed", json_pack("{s:s, s:o, s:s}", "state", packed_state(&packed), "file", packed.state == HONE_PACKED_NONE ? json_null() : json_text(packed.path, strlen(packed.path)),
+                                                   "note", packed.note));
     json_object_set_new(o, "types", types);
     json_object_set_new(o, "metadata", json_metadata(f));
     json_object_set_new(o, "tensors", tensors);
@@ -264,6 +278,9 @@ static int print_text(const hone_file *f, const char *path, const summary *s)
     if (s->n_params) hn_out_printf("%-16s %.4f\n", "bits per weight", bits_per_weight(s->n_bytes, s->n_params));
     for (size_t k = 0; k < s->n_type; k++)
         hn_out_printf("%-16s %-8s %6" PRIu64 " tensors %12.1f MiB\n", k ? "" : "types", s->type[k].name, s->type[k].n, (double)s->type[k].n_bytes / 0x1p20);
+    hone_packed_info packed;
+    if (hone_packed_find(path, NULL, &packed, NULL) == HONE_OK && packed.state != HONE_PACKED_NONE)
+        hn_out_printf("%-16s %s: %s%s%s\n", "packed file", HN_ESC(packed.path, strlen(packed.path)), packed_state(&packed), packed.note[0] ? ": " : "", packed.note);
     print_metadata(f);
     print_tensors(f);
     return HN_EXIT_OK;
@@ -384,6 +401,29 @@ static int one_tensor(const hn_cli *cli, const hone_file *f, const char *path, c
     return each_chunk(f, (uint64_t)i, write_chunk, NULL);
 }
 
+/* A packed file explains itself; its tensors are those of the model. */
+static int inspect_packed(const hn_cli *cli, const hone_packed_info *p)
+{
+    bool good = p->state == HONE_PACKED_READY;
+    if (hn_opts_given(cli->opts, "tensor") || hn_opts_flag(cli->opts, "check"))
+        return hn_cli_usage(cli, "%s is a packed file; expected the model it was made from (hone pack -m MODEL --verify checks a packed file)", HN_ESC(p->path, strlen(p->path)));
+    if (!good) return hn_cli_error(HN_EXIT_MODEL, "%s; hone pack -m MODEL makes a new one", p->note);
+    if (cli->json) {
+        json_t *o = hn_json_new("hone.inspect.packed/1");
+        json_object_set_new(o, "file", json_text(p->path, strlen(p->path)));
+        json_object_set_new(o, "size", json_integer((json_int_t)p->size));
+        json_object_set_new(o, "matrices", json_integer(p->n_matrices));
+        json_object_set_new(o, "vectors", json_integer(p->n_vectors));
+        json_object_set_new(o, "data_sha256", json_string(p->data_sha256));
+        return hn_json_print(o);
+    }
+    hn_out_printf("%-16s %s\n%-16s packed weights of a model (hone pack)\n", "file", HN_ESC(p->path, strlen(p->path)), "format");
+    hn_out_printf("%-16s %" PRIu64 " bytes (%.1f MiB)\n%-16s %" PRIu32 " matrices packed, %" PRIu32 " vectors\n", "size", p->size, (double)p->size / 0x1p20, "holds",
+                  p->n_matrices, p->n_vectors);
+    hn_out_printf("%-16s %s\n", "made from data", p->data_sha256);
+    return HN_EXIT_OK;
+}
+
 static int inspect(const hn_cli *cli)
 {
     const char *path = hn_opts_arg(cli->opts, 0);
@@ -393,6 +433,8 @@ static int inspect(const hn_cli *cli)
     if (f32 && isatty(STDOUT_FILENO)) return hn_cli_usage(cli, "--f32 writes raw numbers, but standard output is a terminal; redirect it to a file");
     hone_file *f;
     hone_error err;
+    hone_packed_info packed;
+    if (hone_packed_describe(path, &packed, &err) == HONE_OK) return inspect_packed(cli, &packed);
     if (hone_file_open(&f, path, &err) != HONE_OK) return hn_cli_fail_model(&err);
     summary s;
     sum_up(f, &s);

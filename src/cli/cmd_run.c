@@ -1,10 +1,9 @@
 /* hone run: a prompt in, generated text out. Reads in the order of the path of a
  * token: model, prompt, session, prefill, then pick, show, decode until the end. */
+#include "base/os.h"
 #include "cli/cli.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum { ENDLESS = 4096 }; /* tokens to make room for with -n -1 */
 
@@ -108,7 +107,7 @@ static int new_sampler(job *j)
     j->seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : UINT64_MAX;
     if (j->seed == UINT64_MAX) {
         uint32_t r;
-        if (getrandom(&r, sizeof r, 0) != sizeof r) return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system: %s; try: -s 1", strerror(errno));
+        if (!hn_os_random(&r, sizeof r)) return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
         j->seed = r;
     }
     hone_sampler_params p = {
@@ -260,6 +259,9 @@ static int print_json(job *j)
     json_object_set_new(o, "seed", json_integer((json_int_t)j->seed));
     json_object_set_new(o, "cpu", json_string(hone_context_cpu(j->ctx)));
     json_object_set_new(o, "threads", json_integer(hone_context_threads(j->ctx)));
+    json_object_set_new(o, "threads_batch", json_integer(hone_context_threads_batch(j->ctx)));
+    json_object_set_new(o, "weights", json_string(hn_cli_weights(&j->info)));
+    json_object_set_new(o, "weights_note", hn_json_str(j->info.packed_note, strlen(j->info.packed_note)));
     return hn_json_print(o);
 }
 
@@ -269,10 +271,10 @@ static void print_timings(const job *j)
     char decode[48] = "";
     double r = rate(j->n_tok - 1, j->t_last - j->t_first);
     if (r >= 0) snprintf(decode, sizeof decode, ", decode %.2f tok/s", r);
-    fprintf(stderr, "hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d tokens%s; %s, %d threads, seed %llu\n",
+    fprintf(stderr, "hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d tokens%s; %s, %d threads, %s weights%s%s%s, seed %llu\n",
             j->t_submit - j->t_start, j->prompt.n, j->t_logits - j->t_prefill, rate((int64_t)j->prompt.n, j->t_logits - j->t_prefill),
             j->n_tok ? j->t_first - j->t_submit : 0.0, j->n_tok, decode, hone_context_cpu(j->ctx), hone_context_threads(j->ctx),
-            (unsigned long long)j->seed);
+            hn_cli_weights(&j->info), j->info.packed_path ? "" : " (", j->info.packed_path ? "" : j->info.packed_note, j->info.packed_path ? "" : ")", (unsigned long long)j->seed);
 }
 
 /* ---- generating ---------------------------------------------------------------------------------- */

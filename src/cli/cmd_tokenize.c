@@ -51,58 +51,36 @@ static bool set_text(json_t *o, const char *s, size_t len)
     return bad == 0;
 }
 
-/* Bytes of text[at..len) that a piece stands for. Not always its own: SentencePiece puts
- * a space in front of the text, and ill-formed bytes become U+FFFD; behind those, offsets
- * count the bytes of the pieces. */
-static size_t source_bytes(const char *text, size_t len, size_t at, const char *piece, size_t n)
-{
-    size_t left = at < len ? len - at : 0;
-    if (n <= left && memcmp(text + at, piece, n) == 0) return n;
-    if (n && *piece == ' ' && n - 1 <= left && memcmp(text + at, piece + 1, n - 1) == 0) return n - 1;
-    return n;
-}
-
-/* Pieces, each with its offset in the text; what was added in front of it stands at 0. */
-static json_t *pieces_json(const hone_model *m, const char *text, size_t text_len, const int32_t *ids, size_t n, bool added_bos)
+/* Pieces, each with the bytes of the text it came from. */
+static json_t *pieces_json(const hone_model *m, const int32_t *ids, const hone_span *spans, size_t n)
 {
     json_t *all = json_array();
-    size_t offset = 0, len;
+    size_t len;
     for (size_t i = 0; all && i < n; i++) {
         const char *s = hone_token_piece(m, ids[i], true, &len);
-        json_t *o = json_pack("{s:i, s:I}", "id", (int)ids[i], "offset", (json_int_t)offset);
+        json_t *o = json_pack("{s:i, s:I, s:I}", "id", (int)ids[i], "offset", (json_int_t)spans[i].begin, "end", (json_int_t)spans[i].end);
         if (!o || !set_text(o, s, len)) {
             json_decref(o);
             json_decref(all);
             return NULL;
         }
         json_array_append_new(all, o);
-        if (i > 0 || !added_bos) offset += source_bytes(text, text_len, offset, s, len);
     }
     return all;
 }
 
-/* Does tokenizing with HONE_TOK_ADD put a token in front? */
-static bool adds_bos(const hone_model *m)
+static int print_json(const hone_model *m, const int32_t *ids, const hone_span *spans, size_t n)
 {
-    int32_t *added;
-    size_t n;
-    if (hone_tokenize(m, "", 0, HONE_TOK_ADD, &added, &n, NULL) != HONE_OK) return false;
-    bool yes = n && added[0] == hone_token_bos(m);
-    hone_free(added);
-    return yes;
+    json_t *o = hn_json_new("hone.tokenize/1");
+    if (o && (json_object_set_new(o, "ids", hn_json_ids(ids, n)) != 0 || json_object_set_new(o, "pieces", pieces_json(m, ids, spans, n)) != 0)) {
+        json_decref(o);
+        o = NULL;
+    }
+    return hn_json_print(o);
 }
 
-static int print_ids(const hn_cli *cli, const hone_model *m, const char *text, size_t len, const int32_t *ids, size_t n)
+static int print_ids(const int32_t *ids, size_t n)
 {
-    if (cli->json) {
-        json_t *o = hn_json_new("hone.tokenize/1");
-        if (o && (json_object_set_new(o, "ids", hn_json_ids(ids, n)) != 0 ||
-                  json_object_set_new(o, "pieces", pieces_json(m, text, len, ids, n, !hn_opts_flag(cli->opts, "no-bos") && adds_bos(m))) != 0)) {
-            json_decref(o);
-            o = NULL;
-        }
-        return hn_json_print(o);
-    }
     for (size_t i = 0; i < n; i++)
         if (!hn_out_printf(i ? " %d" : "%d", ids[i])) break;
     hn_out_write("\n", 1);
@@ -119,15 +97,18 @@ static int run_tokenize(const hn_cli *cli)
     const char *given = hn_opts_str(cli->opts, "prompt"), *path = hn_opts_str(cli->opts, "file"), *text = given;
     char *data = NULL;
     int32_t *ids = NULL;
+    hone_span *spans = NULL;
     size_t len = given ? strlen(given) : 0, n = 0;
     int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (hn_opts_flag(cli->opts, "no-bos") ? 0 : HONE_TOK_ADD);
     if (!given) {
         if (hn_read_all(path ? path : "-", &data, &len, &err) != HONE_OK) rc = hn_cli_fail(&err);
         text = data;
     }
-    if (!rc && hone_tokenize(m, text, len, flags, &ids, &n, &err) != HONE_OK) rc = hn_cli_fail(&err);
-    if (!rc) rc = print_ids(cli, m, text, len, ids, n);
+    if (!rc && (cli->json ? hone_tokenize_spans(m, text, len, flags, &ids, &spans, &n, &err) : hone_tokenize(m, text, len, flags, &ids, &n, &err)) != HONE_OK)
+        rc = hn_cli_fail(&err);
+    if (!rc) rc = cli->json ? print_json(m, ids, spans, n) : print_ids(ids, n);
     hone_free(ids);
+    hone_free(spans);
     free(data);
     hone_model_close(m);
     return rc;

@@ -3,22 +3,39 @@
 
 #include <stdlib.h>
 
-hone_status hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n, hone_error *err)
+/* spans NULL: not asked for. */
+static hone_status tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, hone_span **spans, size_t *n,
+                            hone_error *err)
 {
     const hn_vocab *v;
     hn_ids list = { 0 };
     *ids = NULL;
     *n = 0;
+    if (spans) *spans = NULL;
     hone_status st = hn_model_vocab(m, &v, err);
-    if (st == HONE_OK) st = hn_vocab_encode(v, text, len, flags, &list, err);
+    if (st == HONE_OK) st = spans ? hn_vocab_locate(v, text, len, flags, &list, spans, err) : hn_vocab_encode(v, text, len, flags, &list, err);
+    /* an empty list is a list, too */
+    if (st == HONE_OK && ((!list.data && !(list.data = malloc(sizeof *list.data))) || (spans && !*spans && !(*spans = malloc(sizeof **spans)))))
+        st = HN_FAIL(err, HONE_E_NOMEM, "token ids");
     if (st != HONE_OK) {
         free(list.data);
+        if (spans) free(*spans), *spans = NULL;
         return st;
     }
-    if (!list.data && !(list.data = malloc(sizeof *list.data))) return HN_FAIL(err, HONE_E_NOMEM, "token ids");
     *ids = list.data;
     *n = list.n;
     return HONE_OK;
+}
+
+hone_status hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n, hone_error *err)
+{
+    return tokenize(m, text, len, flags, ids, NULL, n, err);
+}
+
+hone_status hone_tokenize_spans(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, hone_span **spans, size_t *n,
+                                hone_error *err)
+{
+    return tokenize(m, text, len, flags, ids, spans, n, err);
 }
 
 const char *hone_token_piece(const hone_model *m, int32_t id, bool special, size_t *len)

@@ -15,15 +15,19 @@ hone_status hone_context_new(hone_context **out, const hone_context_params *para
         n = (int32_t)v;
     }
     if (n == 0) n = hn_cpu_count();
+    int32_t n_batch = params && params->n_threads_batch ? params->n_threads_batch : n;
+    if (n < 1 || n_batch < 1) return HN_FAIL(err, HONE_E_ARG, "threads: %d, expected at least 1", n < 1 ? n : n_batch);
     hone_context *c = calloc(1, sizeof *c);
     if (!c) return HN_FAIL(err, HONE_E_NOMEM, "context");
     hone_status st = hn_cpu_choose(&c->level, params ? params->cpu : NULL, err);
-    if (st == HONE_OK) st = hn_pool_new(&c->pool, n, err);
+    if (st == HONE_OK) st = hn_pool_new(&c->pool, n > n_batch ? n : n_batch, err);
     if (st != HONE_OK) {
         free(c);
         return st;
     }
     c->kernels = hn_kernels_get(c->level);
+    c->n_threads = n;
+    c->n_threads_batch = n_batch;
     *out = c;
     return HONE_OK;
 }
@@ -36,4 +40,5 @@ void hone_context_free(hone_context *c)
 }
 
 const char *hone_context_cpu(const hone_context *c) { return hn_cpu_level_name(c->level); }
-int32_t hone_context_threads(const hone_context *c) { return hn_pool_threads(c->pool); }
+int32_t hone_context_threads(const hone_context *c) { return c->n_threads; }
+int32_t hone_context_threads_batch(const hone_context *c) { return c->n_threads_batch; }

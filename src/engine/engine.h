@@ -7,6 +7,7 @@
 
 struct hone_context {
     hn_pool *pool;
+    int32_t n_threads, n_threads_batch; /* of few tokens, of many */
     hn_cpu_level level;
     const hn_kernels *kernels;
 };
@@ -17,7 +18,7 @@ struct hone_session {
     hn_backend *be;
     int32_t n_ctx, n_seq, n_chunk;
     int64_t n_pos;               /* n_ctx rounded up to whole blocks: positions of a plane */
-    hone_kv_cache_type cache;
+    hn_cache_type cache;
     hn_kv *kv;                   /* [n_layer] */
     char *cache_mem;             /* one block for all layers: K planes, then V planes, layer by layer */
     uint64_t cache_floats;

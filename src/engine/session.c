@@ -41,7 +41,7 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     if (p.n_ctx < 1 || p.n_ctx > HN_MAX_CTX) return HN_FAIL(err, HONE_E_ARG, "context of %d positions, expected 1 to %d", p.n_ctx, HN_MAX_CTX);
     if (p.n_seq < 1 || p.n_seq > MAX_SEQ) return HN_FAIL(err, HONE_E_ARG, "%d sequences, expected 1 to %d", p.n_seq, MAX_SEQ);
     if (p.n_chunk < 1 || p.n_chunk > MAX_CHUNK) return HN_FAIL(err, HONE_E_ARG, "chunk of %d tokens, expected 1 to %d", p.n_chunk, MAX_CHUNK);
-    if (p.cache != HONE_CACHE_F16 && p.cache != HONE_CACHE_F32) return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16 or f32", (int)p.cache);
+    if (p.cache < HONE_CACHE_F16 || p.cache > HONE_CACHE_Q8_0) return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16, f32 or q8_0", (int)p.cache);
 
     uint64_t total = hn_memory_total();
     if (!p.allow_paging && total && m->bytes_per_token > total)
@@ -56,9 +56,9 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     s->n_ctx = p.n_ctx;
     s->n_seq = p.n_seq;
     s->n_chunk = p.n_chunk;
-    s->cache = p.cache;
+    s->cache = (hn_cache_type)p.cache;
     s->n_pos = ((int64_t)p.n_ctx + HN_SOFT_BLOCK - 1) / HN_SOFT_BLOCK * HN_SOFT_BLOCK;
-    s->plane_bytes = (size_t)s->n_pos * (size_t)hp->head_dim * (p.cache == HONE_CACHE_F16 ? 2 : 4);
+    s->plane_bytes = (size_t)(s->n_pos / HN_KEY_BLOCK) * hn_cache_block_bytes(s->cache, hp->head_dim);
 
     uint64_t cache_bytes = 0, scratch_bytes = 0, have = hn_memory_available();
     if (!plan(s, &cache_bytes, &scratch_bytes) || (have && cache_bytes + scratch_bytes > have)) {
@@ -68,9 +68,10 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
         goto fail;
     }
     int64_t n_q = (int64_t)hp->n_head * hp->head_dim, n_kv = (int64_t)hp->n_head_kv * hp->head_dim, t = p.n_chunk;
-    int64_t group = hp->n_head / hp->n_head_kv;
-    s->act_n = max3(hp->n_embd, hp->n_ff, n_q);
-    if ((st = hn_backend_cpu_new(&s->be, ctx->pool, ctx->kernels, s->act_n, group, hp->head_dim, err)) != HONE_OK) goto fail;
+    s->act_n = max3(hp->n_embd, n_q, 0);
+    const hn_cpu_params bp = { .pool = ctx->pool, .kernels = ctx->kernels, .max_n_in = max3(s->act_n, hp->n_ff, 0), .n_head = hp->n_head,
+                               .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .n_ctx = s->n_pos };
+    if ((st = hn_backend_cpu_new(&s->be, &bp, err)) != HONE_OK) goto fail;
     s->cache_floats = cache_bytes / sizeof(float);
     s->kv = calloc((size_t)hp->n_layer, sizeof *s->kv);
     s->length = calloc((size_t)p.n_seq, sizeof *s->length);
@@ -80,10 +81,11 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     s->prompt = calloc((size_t)t, sizeof *s->prompt);
     s->cache_mem = (char *)s->be->op->alloc(s->be, s->cache_floats);
     if (!s->kv || !s->length || !s->next || !s->rows || !s->want || !s->prompt || !s->cache_mem ||
-        !own(s, &s->s.x, (uint64_t)(t * hp->n_embd)) || !own(s, &s->s.h, (uint64_t)(t * max3(hp->n_embd, n_q, 0))) ||
+        !own(s, &s->s.x, (uint64_t)(t * hp->n_embd)) || !own(s, &s->s.h, (uint64_t)(t * (max3(hp->n_embd, n_q, 0) + 31))) ||
         !own(s, &s->s.q, (uint64_t)(t * n_q)) || !own(s, &s->s.k, (uint64_t)(t * n_kv)) || !own(s, &s->s.v, (uint64_t)(t * n_kv)) ||
-        !own(s, &s->s.o, (uint64_t)(t * n_q)) || !own(s, &s->s.gate, (uint64_t)(t * hp->n_ff)) || !own(s, &s->s.up, (uint64_t)(t * hp->n_ff)) ||
+        !own(s, &s->s.up, (uint64_t)(t * (hp->n_ff + 31))) ||
         !own(s, &s->s.rope, (uint64_t)(t * hp->n_rot)) || !s->be->op->act_alloc(s->be, &s->s.act, s->act_n, t) ||
+        !s->be->op->act_alloc(s->be, &s->s.ff, hp->n_ff, t) ||
         !(s->logits = hn_pages_alloc((size_t)hp->n_vocab * sizeof(float)))) {
         st = HN_FAIL(err, HONE_E_NOMEM, "session: %.1f GiB of cache and %.1f GiB of scratch were refused", (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30);
         goto fail;
@@ -91,7 +93,7 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     for (int32_t il = 0; il < hp->n_layer; il++) {
         size_t half = s->plane_bytes * (size_t)hp->n_head_kv * (size_t)p.n_seq;
         s->kv[il] = (hn_kv){ .k = s->cache_mem + 2 * half * (size_t)il, .v = s->cache_mem + 2 * half * (size_t)il + half,
-                             .plane_bytes = s->plane_bytes, .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .f16 = p.cache == HONE_CACHE_F16 };
+                             .plane_bytes = s->plane_bytes, .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .type = s->cache };
     }
     *out = s;
     return HONE_OK;
@@ -106,6 +108,7 @@ void hone_session_free(hone_session *s)
     if (s->be) {
         for (int i = 0; i < s->n_own; i++) s->be->op->release(s->be, *s->own[i].p, s->own[i].n);
         s->be->op->act_release(s->be, &s->s.act, s->act_n, s->n_chunk);
+        s->be->op->act_release(s->be, &s->s.ff, s->model->hp.n_ff, s->n_chunk);
         if (s->cache_mem) s->be->op->release(s->be, (float *)s->cache_mem, s->cache_floats);
         s->be->op->free(s->be);
     }
@@ -132,6 +135,7 @@ static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, float *
     hn_forward f = { .be = s->be, .s = &s->s, .kv = s->kv, .rows = s->rows, .n_tok = n, .want = s->want, .n_want = n_want, .logits = logits,
                      .abort_fn = s->abort_fn, .abort_arg = s->abort_arg };
     *n_wanted = n_want;
+    hn_pool_limit(s->ctx->pool, n > HN_FEW_TOKENS ? s->ctx->n_threads_batch : s->ctx->n_threads);
     return s->model->arch->forward(s->model, &f);
 }
 
@@ -231,13 +235,12 @@ hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error 
     if ((st = check_seq(s, dst, err)) != HONE_OK || (st = check_seq(s, src, err)) != HONE_OK) return st;
     if (dst == src) return HONE_OK;
     const hn_hparams *hp = &s->model->hp;
-    size_t es = s->cache == HONE_CACHE_F16 ? 2 : 4, d = (size_t)hp->head_dim;
-    size_t k_bytes = ((size_t)s->length[src] + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK * HN_KEY_BLOCK * d * es, v_bytes = (size_t)s->length[src] * d * es;
+    size_t bytes = ((size_t)s->length[src] + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK * hn_cache_block_bytes(s->cache, hp->head_dim);
     for (int32_t il = 0; il < hp->n_layer; il++)
         for (int32_t h = 0; h < hp->n_head_kv; h++) {
             size_t a = ((size_t)dst * (size_t)hp->n_head_kv + (size_t)h) * s->plane_bytes, b = ((size_t)src * (size_t)hp->n_head_kv + (size_t)h) * s->plane_bytes;
-            memcpy(s->kv[il].k + a, s->kv[il].k + b, k_bytes);
-            memcpy(s->kv[il].v + a, s->kv[il].v + b, v_bytes);
+            memcpy(s->kv[il].k + a, s->kv[il].k + b, bytes);
+            memcpy(s->kv[il].v + a, s->kv[il].v + b, bytes);
         }
     s->length[dst] = s->length[src];
     return HONE_OK;
@@ -247,6 +250,8 @@ void hone_session_get_memory(const hone_session *s, hone_session_memory *out)
 {
     uint64_t owned = 0;
     for (int i = 0; i < s->n_own; i++) owned += s->own[i].n * sizeof(float);
-    owned += (hn_act_row_bytes(HN_ACT_F32, s->act_n) + hn_act_row_bytes(HN_ACT_Q256, s->act_n + 255) + hn_act_row_bytes(HN_ACT_Q32, s->act_n + 31)) * (uint64_t)s->n_chunk;
+    const int64_t act[2] = { s->act_n, s->model->hp.n_ff };
+    for (int i = 0; i < 2; i++)
+        owned += (hn_act_row_bytes(HN_ACT_F32, act[i]) + hn_act_row_bytes(HN_ACT_Q256, act[i] + 255) + hn_act_row_bytes(HN_ACT_Q32, act[i] + 31)) * (uint64_t)s->n_chunk;
     *out = (hone_session_memory){ .cache_bytes = s->cache_floats * sizeof(float), .scratch_bytes = owned, .logits_bytes = (uint64_t)s->model->hp.n_vocab * sizeof(float) };
 }

@@ -1,9 +1,9 @@
 /* Names: what may be one, and finding records by them. Owns the seeded hash index.
  * Refuses to know what the names stand for. */
+#include "base/os.h"
 #include "gguf/gguf.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 #include <time.h>
 
 /* ---- what may be a name ---------------------------------------------------------- */
@@ -91,7 +91,7 @@ static const hone_str *record(const void *base, size_t stride, uint32_t i)
 
 static void seed(uint64_t key[2])
 {
-    if (getrandom(key, 16, GRND_NONBLOCK) == 16) return;
+    if (hn_os_random(key, 16)) return;
     struct timespec t = { 0 }; /* before the kernel's pool is ready: the best there is */
     clock_gettime(CLOCK_REALTIME, &t);
     key[0] = hn_mix64((uint64_t)t.tv_nsec ^ (uint64_t)(uintptr_t)key);

@@ -6,6 +6,7 @@
 #ifndef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64
 #endif
+#include "base/os.h"
 #include "gguf/gguf.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@ typedef struct kv_table {
 typedef struct part {
     const unsigned char *map;
     uint64_t size;
+    int64_t mtime_ns;
     bool mapped;          /* map is ours to unmap */
     char *label;          /* escaped path, for messages */
     uint32_t version;
@@ -628,6 +630,7 @@ static hone_status map_file(part *p, const char *path, hone_error *err)
         else {
             p->map = m;
             p->size = (uint64_t)sb.st_size;
+            p->mtime_ns = hn_os_mtime_ns(&sb);
             p->mapped = true;
         }
     }
@@ -800,6 +803,12 @@ const char *hn_gguf_path(const hn_gguf *g) { return g->path; }
 uint32_t hn_gguf_version(const hn_gguf *g) { return g->parts[0].version; }
 int32_t hn_gguf_n_parts(const hn_gguf *g) { return g->n_parts; }
 uint64_t hn_gguf_alignment(const hn_gguf *g) { return g->parts[0].align; }
+bool hn_gguf_part_stat(const hn_gguf *g, int32_t i, uint64_t *size, int64_t *mtime_ns)
+{
+    *size = g->parts[i].size;
+    *mtime_ns = g->parts[i].mtime_ns;
+    return g->parts[i].mapped;
+}
 
 uint64_t hn_gguf_size(const hn_gguf *g)
 {

@@ -71,6 +71,40 @@ V16_OP __m256 scale_pow2(__m256 p, __m256 t)
 /* p·2^n, where t = n + magic */
 V16_OP v16 v16_scale_pow2(v16 p, v16 t) { return (v16){ scale_pow2(p.a, t.a), scale_pow2(p.b, t.b) }; }
 
+/* what lanes_attn.h takes */
+#define HN_LANES_STORE_F16
+V16_OP void v16_store_f16(uint16_t *p, v16 v)
+{
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v.a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+#define HN_LANES_DOT8
+typedef struct i16v { __m256i a, b; } i16v;
+typedef struct k8 { __m256i a, b; } k8; /* signed codes of 8 keys each */
+V16_OP v16 v16_load_i8(const int8_t *p)
+{
+    return (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p))),
+                  _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8)))) };
+}
+V16_OP v16 i16_to_v16(i16v v) { return (v16){ _mm256_cvtepi32_ps(v.a), _mm256_cvtepi32_ps(v.b) }; }
+V16_OP i16v i16_start(int32_t qsum) { return (i16v){ _mm256_setzero_si256(), _mm256_setzero_si256() }; }
+V16_OP k8 k8_load(const uint8_t *p)
+{
+    __m256i bias = _mm256_set1_epi8(-128);
+    return (k8){ _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)p), bias), _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(p + 32)), bias) };
+}
+/* |code|·(q with the code's sign): at most 2·127·127 in 16 bits */
+V16_OP __m256i dot4(__m256i acc, __m256i codes, __m256i q)
+{
+    __m256i s = _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(q, codes));
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(s, _mm256_set1_epi16(1)));
+}
+V16_OP i16v i16_dot(i16v acc, k8 codes, int32_t q4)
+{
+    __m256i q = _mm256_set1_epi32(q4);
+    return (i16v){ dot4(acc.a, codes.a, q), dot4(acc.b, codes.b, q) };
+}
+
 /* ---- activations -------------------------------------------------------------------------- */
 
 /* n = 32 or 256. Returns d; sums of 16 codes to sum16[n/16]. */

@@ -4,13 +4,14 @@
 #include <pthread.h>
 
 static hn_kernels tables[HN_CPU_LEVELS];
+static const hn_kernels *best; /* of this CPU: asking it each time is slow under a hypervisor */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#if defined(__x86_64__) /* elsewhere there is only scalar, so far */
+#if defined(__x86_64__) || defined(__aarch64__) /* elsewhere there is only scalar */
 /* dst takes what src has. */
 static void overlay(hn_kernels *dst, const hn_kernels *src)
 {
-    dst->name = src->name;
+    if (src->name) dst->name = src->name;
     for (int t = 0; t < HN_TYPE_COUNT; t++)
         if (src->matmul[t]) dst->matmul[t] = src->matmul[t];
     for (int t = 0; t < HN_TYPE_COUNT; t++)
@@ -20,8 +21,12 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->rms_norm) dst->rms_norm = src->rms_norm;
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
     if (src->exp) dst->exp = src->exp;
-    if (src->attn_f16) dst->attn_f16 = src->attn_f16;
-    if (src->attn_f32) dst->attn_f32 = src->attn_f32;
+    for (int t = 0; t < HN_CACHE_TYPES; t++) {
+        if (src->attn[t]) dst->attn[t] = src->attn[t];
+        if (src->store_k[t]) dst->store_k[t] = src->store_k[t];
+        if (src->store_v[t]) dst->store_v[t] = src->store_v[t];
+    }
+    if (src->attn_merge) dst->attn_merge = src->attn_merge;
 }
 #endif
 
@@ -34,7 +39,16 @@ static void fill(void)
     overlay(&tables[HN_CPU_AVX2], &hn_kernels_avx2);
     tables[HN_CPU_AVX512] = tables[HN_CPU_AVX2];
     overlay(&tables[HN_CPU_AVX512], &hn_kernels_avx512);
+#elif defined(__aarch64__)
+    tables[HN_CPU_NEON] = tables[HN_CPU_SCALAR];
+    overlay(&tables[HN_CPU_NEON], &hn_kernels_neon);
+    overlay(&tables[HN_CPU_NEON], &hn_kernels_neon_int);
+    tables[HN_CPU_NEON_DOTPROD] = tables[HN_CPU_NEON];
+    overlay(&tables[HN_CPU_NEON_DOTPROD], &hn_kernels_neon_dotprod);
+    tables[HN_CPU_NEON_I8MM] = tables[HN_CPU_NEON_DOTPROD];
+    overlay(&tables[HN_CPU_NEON_I8MM], &hn_kernels_neon_i8mm);
 #endif
+    best = &tables[hn_cpu_best()];
 }
 
 const hn_kernels *hn_kernels_get(hn_cpu_level level)
@@ -52,4 +66,8 @@ hn_act_kind hn_act_kind_of(hn_type t)
     }
 }
 
-void hn_exp_many(float *y, const float *x, int64_t n) { hn_kernels_get(hn_cpu_best())->exp(y, x, n); }
+void hn_exp_many(float *y, const float *x, int64_t n)
+{
+    pthread_once(&once, fill);
+    best->exp(y, x, n);
+}

@@ -1,7 +1,7 @@
 /* Fresh processes: this program run again, one measurement each, so that no sample
  * inherits another's memory, page tables or luck. A child that crashes, is killed or
  * talks nonsense is a result to report. Refuses to know what is measured. */
-#define _GNU_SOURCE
+#include "base/os.h"
 #include "lab/lab.h"
 
 #include <errno.h>
@@ -11,9 +11,6 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
 
 enum { LOOK_MS = 50, MAX_RESULT = 64 << 20 };
 
@@ -53,14 +50,12 @@ static void pass_on(const char *p, size_t n) /* the child's own words reach the 
 
 static void become(const char *const *argv, int out, int err, pid_t parent)
 {
-#if defined(__linux__)
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody would read the result */
-    if (getppid() != parent) _exit(127);
-#endif
+    if (hn_os_die_with_parent() && getppid() != parent) _exit(127); /* nobody would read the result */
     int null = open("/dev/null", O_RDONLY);
     if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(127);
-    execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
-    static const char said[] = "hone: /proc/self/exe cannot be run; a fresh process needs /proc\n";
+    char self[1024];
+    if (hn_os_program_path(self, sizeof self)) execv(self, (char *const *)(uintptr_t)argv);
+    static const char said[] = "hone: cannot run itself as a fresh process (on Linux this needs /proc)\n";
     pass_on(said, sizeof said - 1);
     _exit(127);
 }
@@ -91,8 +86,8 @@ static void last_words(hn_child *c, text *said)
 {
     while (said->n && strchr("\r\n", said->data[said->n - 1])) said->data[--said->n] = 0;
     if (!said->n) return;
-    const char *line = memrchr(said->data, '\n', said->n);
-    line = line ? line + 1 : said->data;
+    const char *line = said->data + said->n;
+    while (line > said->data && line[-1] != '\n') line--;
     if (strncmp(line, "hone: ", 6) == 0) line += 6;
     hn_escape(c->message, sizeof c->message, line, strlen(line));
 }
@@ -101,8 +96,8 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
 {
     *out = (hn_child){ .exit_code = -1 };
     int a[2], b[2];
-    if (pipe2(a, O_CLOEXEC) != 0) return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(errno));
-    if (pipe2(b, O_CLOEXEC) != 0) {
+    if (hn_os_pipe(a, false) != 0) return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(errno));
+    if (hn_os_pipe(b, false) != 0) {
         close(a[0]);
         close(a[1]);
         return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(errno));

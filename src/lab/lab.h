@@ -1,6 +1,7 @@
-/* lab: measuring and proving. Clocks, statistics, the record of the machine, memory,
- * the quality hash, one measured sample, fresh processes, the history. Knows hone.h
- * and base/ alone; refuses to know options, terminals and exit codes. */
+/* lab: measuring and proving. Clocks, statistics, the record of the machine, its peaks,
+ * memory, the quality hash, one measured sample, fresh processes, single kernels, the
+ * history. Knows hone.h and base/ alone, except where it measures the rooms themselves
+ * (peaks*.c, kern*.c); refuses to know options, terminals and exit codes. */
 #ifndef HN_LAB_H
 #define HN_LAB_H
 
@@ -53,8 +54,9 @@ typedef struct hn_memory { /* bytes; from /proc/PID/status, 0 where unknown */
 bool hn_memory_read(hn_memory *out, pid_t pid); /* pid 0: this process */
 
 typedef struct hn_mapped { uint64_t mapped, resident; } hn_mapped; /* bytes */
-/* Model files (*.gguf, or exactly `path`) mapped by this process, from /proc/self/smaps. */
-bool hn_memory_mapped(hn_mapped *out, const char *path);
+/* Model files (*.gguf, *.hpack, or exactly `path` or `packed`, which may be NULL) mapped by this
+ * process, from /proc/self/smaps. */
+bool hn_memory_mapped(hn_mapped *out, const char *path, const char *packed);
 
 /* ---- environment ---------------------------------------------------------------------------- */
 
@@ -84,9 +86,94 @@ typedef struct hn_verdict {
 /* The first reason stays. */
 void hn_invalid(hn_verdict *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* A decode rate cannot exceed read bandwidth / weight bytes per token. roof_gb_s 0: not
- * measured, nothing is said. Returns the share of the roof, NaN without one. */
-double hn_check_roof(hn_verdict *v, double decode_tok_s, uint64_t bytes_per_token, double roof_gb_s);
+/* ---- peaks: the measured roof of this machine -------------------------------------------------- */
+
+#define HN_PEAKS_SCHEMA "hone.peaks/1"
+enum { HN_PEAK_POINTS = 24 }; /* thread counts measured: 1 to 8, then doubling, then all */
+
+typedef enum hn_peak_kind { HN_PEAK_READ_BW = 0, HN_PEAK_INT8, HN_PEAK_F32, HN_PEAK_BF16, HN_PEAK_DISPATCH, HN_PEAK_BARRIER, HN_PEAK_KINDS } hn_peak_kind;
+
+typedef struct hn_peak_point {
+    int32_t threads;
+    /* GB/s, 10^9 operations a second, or ns */
+    double best;                 /* the roof: reached three times, within 3 %; of times the least */
+    double most;                 /* reached at all: a rate above it is wrong */
+    double median, spread;       /* of the fastest pattern; spread: (max - min) / median */
+    int32_t streams, ahead;      /* reading: that pattern */
+    double cpu_use;              /* CPU time / (wall time · threads) */
+} hn_peak_point;
+
+typedef struct hn_peaks {
+    char hash[9], level[16], ts[32], cpu_model[128], kernel[128];
+    char how[HN_PEAK_KINDS][80];  /* "vpdpbusd, 512 bits"; "": this CPU has none */
+    int32_t n[HN_PEAK_KINDS];
+    hn_peak_point at[HN_PEAK_KINDS][HN_PEAK_POINTS]; /* ascending threads */
+    int32_t cores;
+    double clock_ghz[2];          /* least and most seen; 0: unknown */
+    uint64_t cache_bytes;         /* last-level cache; 0: unknown */
+    uint64_t buffer_bytes;        /* what was read */
+    double huge_pages;            /* share of the buffer in huge pages */
+    double load, steal_pct;
+    char cpus[64];                /* where the threads were put: "0,1" */
+    bool bound;                   /* a kernel above these is wrong, not fast */
+    bool quick;                   /* small sizes: shows that it works, says nothing */
+    char doubts[320];             /* "": a quiet measurement; else what disturbed it */
+} hn_peaks;
+
+typedef struct hn_peaks_params {
+    int32_t n_threads;            /* 0: all cores */
+    const char *cpu;              /* NULL: as hone_context_params */
+    bool quick;
+    bool (*stop)(void *);         /* NULL allowed */
+    void (*progress)(void *arg, uint64_t done, uint64_t total); /* NULL allowed */
+    void *progress_arg;
+} hn_peaks_params;
+
+/* Measures. HONE_E_NUMERIC: what was computed is not what the work gives, or a rate beyond
+ * what such a machine can do: nothing of it is to be believed. */
+hone_status hn_peaks_measure(hn_peaks *out, const hn_peaks_params *p, hone_error *err);
+/* Is this physically possible and complete? HONE_E_NUMERIC says why not. */
+hone_status hn_peaks_check(const hn_peaks *p, hone_error *err);
+json_t *hn_peaks_json(const hn_peaks *p);
+/* HONE_E_FORMAT names the field. */
+hone_status hn_peaks_parse(hn_peaks *out, json_t *o, hone_error *err);
+
+/* Where the peaks of a level on this machine are kept: $XDG_STATE_HOME/hone, else
+ * ~/.local/state/hone. HONE_E_IO: no home. */
+hone_status hn_peaks_path(char *dst, size_t cap, const hn_environ *e, const char *level, hone_error *err);
+/* Replaces the file at once, or leaves it. Quick ones are refused. */
+hone_status hn_peaks_store(const hn_peaks *p, const char *path, hone_error *err);
+/* HONE_E_IO: none stored. HONE_E_FORMAT: damaged. HONE_E_UNSUPPORTED: of another machine or
+ * level. The message says how to get them. */
+hone_status hn_peaks_load(hn_peaks *out, const char *path, const hn_environ *e, const char *level, hone_error *err);
+
+/* The roof at so many threads: the most of all counts up to the next one measured. 0: none. */
+double hn_peaks_at(const hn_peaks *p, hn_peak_kind kind, int32_t threads);
+double hn_peaks_most(const hn_peaks *p, hn_peak_kind kind, int32_t threads); /* the same of hn_peak_point.most */
+/* One line for reports: level, date, doubts. */
+void hn_peaks_say(const hn_peaks *p, char *dst, size_t cap);
+uint64_t hn_cache_bytes(void);    /* last-level cache of CPU 0; 0: unknown */
+
+/* What one token asks of a machine, by the types of the weights. */
+typedef struct hn_work {
+    uint64_t bytes_per_token;          /* weights read to decode one token */
+    double int8_layers, float_layers;  /* weights multiplied for each token, by the arithmetic of their type */
+    double int8_head, float_head;      /* and once, for the logits */
+} hn_work;
+/* From the tensor directory of a model file; bytes_per_token is the caller's to fill. */
+hone_status hn_work_of(hn_work *out, const char *path, hone_error *err);
+/* Seconds that the multiplications of a prompt take at the roof, or at the most; NaN without. */
+double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, int32_t n_tok, bool most);
+
+/* A rate this much above the roof is wrong: measurements of the roof have errors too. */
+#define HN_ROOF_TOLERANCE 0.05
+
+/* A decode rate cannot exceed read bandwidth / weight bytes per token, except for what a cache
+ * of cache_bytes holds from token to token: against most_gb_s. roof_gb_s 0: not measured, nothing is
+ * said. Returns the share of the roof; NaN without one, or when a cache could hold half of the weights. */
+double hn_check_roof(hn_verdict *v, double decode_tok_s, uint64_t bytes_per_token, double roof_gb_s, double most_gb_s, uint64_t cache_bytes);
+/* Work that took s, and takes least_s at the very least: NaN says nothing. */
+void hn_check_compute(hn_verdict *v, const char *what, double least_s, double s);
 
 /* ---- logits ---------------------------------------------------------------------------------- */
 
@@ -177,6 +264,61 @@ void hn_child_free(hn_child *c);
 /* Why this child gave no result, in words: "killed by signal 11 (Segmentation fault)". */
 void hn_child_why(const hn_child *c, char *dst, size_t cap);
 
+/* ---- single kernels -------------------------------------------------------------------------------------------- */
+
+#define HN_KERN_SCHEMA "hone.kern/1"
+enum { HN_KERN_ID = 96, HN_KERN_SAMPLES = 64 };
+
+typedef enum hn_kern_kind { HN_KERN_GEMV = 0, HN_KERN_GEMM, HN_KERN_ATTN_DECODE, HN_KERN_ATTN_PREFILL, HN_KERN_NORM, HN_KERN_SILU, HN_KERN_EXP,
+                            HN_KERN_Q256, HN_KERN_Q32, HN_KERN_ROPE, HN_KERN_DECODE, HN_KERN_ENCODE, HN_KERN_KINDS } hn_kern_kind;
+
+typedef struct hn_kern {
+    char id[HN_KERN_ID];  /* "kern.gemv.Q4_K.8192x2048", rows × row length */
+    hn_kern_kind kind;
+    int32_t type;         /* GGUF type id; -1: none */
+    int64_t n[4];         /* products: n_out, n_in; attention: n_head, n_head_kv, d, positions; rows: n; rope: n_head, d */
+} hn_kern;
+
+/* What ids mean. HONE_E_ARG: no such kernel, or a shape that its type cannot have. */
+hone_status hn_kern_parse(hn_kern *out, const char *id, hone_error *err);
+/* Every kernel at the shapes of a model preset; *out malloc'ed. HONE_E_ARG: unknown preset. */
+hone_status hn_kern_list(hn_kern **out, size_t *n, const char *preset, hone_error *err);
+const char *hn_kern_about(hn_kern_kind k); /* what, unit and method for `hone lab list` */
+
+typedef struct hn_kern_config {
+    int32_t threads, columns; /* columns: of products; others ignore it */
+    bool packed;
+    int32_t n_samples;        /* 1 … HN_KERN_SAMPLES */
+} hn_kern_config;
+
+typedef struct hn_kern_result {
+    hn_kern_config config;
+    char level[16];
+    double sample_s[HN_KERN_SAMPLES]; /* seconds of one call */
+    int64_t calls;            /* in each sample */
+    hn_stats time;            /* of them, in seconds */
+    double cpu_use;           /* CPU time / (wall time · threads) meanwhile: below 1, something else ran */
+    double bytes, ops;        /* of one call: read from memory; multiplications and additions */
+    bool integers;            /* ops of int8, else of f32 */
+    double rotated_bytes;     /* calls take turns on so much; 0: the same data each time */
+    double rmse;              /* of encoding, relative; else NaN */
+    double rate;              /* in unit, at the median */
+    const char *unit;         /* "GB/s" "TOPS" "GFLOP/s" "us" */
+    double share;             /* of the roof; NaN: there is none, or it is not known */
+    const char *roof;         /* "read" "int8" "f32": which bounds; or NULL */
+    hn_verdict verdict;
+} hn_kern_result;
+
+/* A kernel with its data, kept from configuration to configuration. */
+typedef struct hn_kern_bench hn_kern_bench;
+hone_status hn_kern_open(hn_kern_bench **out, const hn_kern *k, const char *cpu, hone_error *err);
+void hn_kern_close(hn_kern_bench *b);
+bool hn_kern_has_packed(const hn_kern_bench *b);
+/* Compares with the scalar level, times, compares again. Outputs that differ: HONE_OK and an
+ * invalid result without times. peaks NULL: no roof. stop as in hn_child_run. */
+hone_status hn_kern_measure(hn_kern_result *out, hn_kern_bench *b, const hn_kern_config *c, const hn_peaks *peaks, bool (*stop)(void *), hone_error *err);
+json_t *hn_kern_json(const hn_kern *k, const hn_kern_result *r);
+
 /* ---- records and history ---------------------------------------------------------------------------------------- */
 
 /* benchmarks/NAME, or NAME itself when it has a slash; .md or .jsonl at the end is dropped.
@@ -190,6 +332,9 @@ hone_status hn_record_append(const char *base, json_t *record, hone_error *err);
 hone_status hn_history_append(const char *base, json_t *record, char *row, size_t cap, hone_error *err);
 void hn_history_row(char *dst, size_t cap, json_t *record);
 extern const char hn_history_header[];
+
+/* Replaces a file as a whole, folders made, synced: readers see the old one or the new one. */
+hone_status hn_file_replace(const char *path, const char *text, size_t n, hone_error *err);
 
 void hn_utc_now(char *dst, size_t cap);      /* 2025-01-31T12:34:56Z */
 /* SHA-256 in hex of a file's bytes; hex [65]. */

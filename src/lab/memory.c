@@ -26,13 +26,14 @@ bool hn_memory_read(hn_memory *out, pid_t pid)
     return seen == 3;
 }
 
-static bool is_model(const char *name, const char *path)
+static bool is_model(const char *name, const char *path, const char *packed)
 {
     size_t n = strlen(name);
-    return strcmp(name, path) == 0 || (n > 5 && strcmp(name + n - 5, ".gguf") == 0);
+    return strcmp(name, path) == 0 || (packed && strcmp(name, packed) == 0) || (n > 5 && strcmp(name + n - 5, ".gguf") == 0) ||
+           (n > 6 && strcmp(name + n - 6, ".hpack") == 0);
 }
 
-bool hn_memory_mapped(hn_mapped *out, const char *path)
+bool hn_memory_mapped(hn_mapped *out, const char *path, const char *packed)
 {
     *out = (hn_mapped){ 0 };
     FILE *f = fopen("/proc/self/smaps", "re");
@@ -44,7 +45,7 @@ bool hn_memory_mapped(hn_mapped *out, const char *path)
         int at = 0;
         line[strcspn(line, "\n")] = 0;
         if (sscanf(line, "%llx-%llx %*s %*s %*s %*s %n", &lo, &hi, &at) == 2 && at > 0) {
-            ours = is_model(line + at, path);
+            ours = is_model(line + at, path, packed);
             if (ours) out->mapped += hi - lo;
         } else if (ours && sscanf(line, "Rss: %llu kB", &kib) == 1) {
             out->resident += kib * 1024;

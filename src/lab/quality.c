@@ -99,16 +99,6 @@ void hn_invalid(hn_verdict *v, const char *fmt, ...)
     va_end(ap);
 }
 
-double hn_check_roof(hn_verdict *v, double decode_tok_s, uint64_t bytes_per_token, double roof_gb_s)
-{
-    if (!(roof_gb_s > 0) || !isfinite(decode_tok_s)) return NAN;
-    double share = decode_tok_s * (double)bytes_per_token / (roof_gb_s * 1e9);
-    if (share > 1)
-        hn_invalid(v, "decode reads %.1f GB/s of weights by this rate, but the machine reads %.1f GB/s: not all weights were used",
-                   share * roof_gb_s, roof_gb_s);
-    return share;
-}
-
 /* ---- the run ------------------------------------------------------------------------------ */
 
 typedef struct run {

@@ -91,6 +91,33 @@ static hone_status append_line(const char *path, const char *header, const char 
     return st;
 }
 
+hone_status hn_file_replace(const char *path, const char *text, size_t n, hone_error *err)
+{
+    char temp[4200];
+    if (strlen(path) + 32 > sizeof temp) return HN_FAIL(err, HONE_E_ARG, "path of %zu bytes, expected at most %zu", strlen(path), sizeof temp - 32);
+    hone_status st = make_folders(path, err);
+    if (st != HONE_OK) return st;
+    snprintf(temp, sizeof temp, "%s.%ld.tmp", path, (long)getpid());
+    int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(temp, strlen(temp)), strerror(errno));
+    bool ok = write_all(fd, text, n) && fsync(fd) == 0;
+    int e = errno;
+    if (close(fd) != 0 && ok) {
+        e = errno;
+        ok = false;
+    }
+    if (ok && rename(temp, path) != 0) {
+        e = errno;
+        ok = false;
+    }
+    if (!ok) {
+        unlink(temp);
+        return HN_FAIL(err, HONE_E_IO, "%s: writing %zu bytes: %s", HN_ESC(path, strlen(path)), n, strerror(e));
+    }
+    sync_folder(path);
+    return HONE_OK;
+}
+
 hone_status hn_record_append(const char *base, json_t *record, hone_error *err)
 {
     char path[4200];
@@ -205,6 +232,16 @@ void hn_history_row(char *dst, size_t cap, json_t *record)
     put_text(&c, json_string_value(json_object_get(config, "cpu")));
     snprintf(t, sizeof t, ", %zu samples", json_array_size(json_object_get(record, "samples")));
     puts_cell(&c, t);
+    json_t *roof = json_object_get(record, "roofline");
+    double decode = number(roof, "pct"), prefill = number(roof, "prefill_pct");
+    if (isfinite(prefill)) {
+        snprintf(t, sizeof t, ", prefill %.0f %% of roof", prefill);
+        puts_cell(&c, t);
+    }
+    if (isfinite(decode)) {
+        snprintf(t, sizeof t, ", gen %.0f %% of roof", decode);
+        puts_cell(&c, t);
+    }
     size_t i;
     json_t *note;
     json_array_foreach(json_object_get(record, "notes"), i, note) {

@@ -15,10 +15,13 @@ const char *hn_arch_key(const hone_model *m, char key[128], const char *suffix)
 
 /* ---- tensors ------------------------------------------------------------------------------ */
 
-static hone_status find(hone_model *m, const hn_gguf_tensor **out, const char *name, int64_t ne0, int64_t ne1, bool optional, hone_error *err)
+/* kind: of the field. *packed: what the side file has of it, or NULL. */
+static hone_status find(hone_model *m, const hn_gguf_tensor **out, const hn_packed_entry **packed, const char *name, uint8_t kind, int64_t ne0, int64_t ne1,
+                        bool optional, hone_error *err)
 {
     const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, name);
     *out = NULL;
+    *packed = NULL;
     if (!t) {
         if (optional) return HONE_OK;
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s is missing; architecture %s needs it, shape {%lld, %lld}", m->path, name,
@@ -28,7 +31,9 @@ static hone_status find(hone_model *m, const hn_gguf_tensor **out, const char *n
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s has shape {%llu, %llu, %llu, %llu}, expected {%lld, %lld}", m->path, name,
                        (unsigned long long)t->ne[0], (unsigned long long)t->ne[1], (unsigned long long)t->ne[2],
                        (unsigned long long)t->ne[3], (long long)ne0, (long long)ne1);
-    m->bound[t - hn_gguf_tensor_at(m->file, 0)] = true;
+    ptrdiff_t i = t - hn_gguf_tensor_at(m->file, 0);
+    m->bound[i] = kind;
+    if (m->packed_of && m->packed_of[i] && m->packed_of[i]->kind == (kind == HN_BOUND_MATRIX ? HN_PACKED_MATRIX : HN_PACKED_VECTOR)) *packed = m->packed_of[i];
     *out = t;
     return HONE_OK;
 }
@@ -36,24 +41,34 @@ static hone_status find(hone_model *m, const hn_gguf_tensor **out, const char *n
 hone_status hn_bind_matrix(hone_model *m, hn_weight *out, const char *name, int64_t n_in, int64_t n_out, bool optional, hone_error *err)
 {
     const hn_gguf_tensor *t;
-    hone_status st = find(m, &t, name, n_in, n_out, optional, err);
+    const hn_packed_entry *e;
+    hone_status st = find(m, &t, &e, name, HN_BOUND_MATRIX, n_in, n_out, optional, err);
     if (st != HONE_OK || !t) return st;
     const hn_type_info *ti = hn_type_get(t->type);
     if (!ti->weight)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s has type %s, which cannot be a weight", m->path, name, ti->name);
     const float *bias = out->bias;
     *out = (hn_weight){ .data = t->data, .bias = bias, .type = t->type, .n_in = n_in, .n_out = n_out, .row_bytes = (size_t)hn_row_bytes(ti, (uint64_t)n_in) };
+    if (e) {
+        out->packed = e->data;
+        out->group_bytes = hn_packed_group_bytes(t->type, n_in);
+    }
     return HONE_OK;
 }
 
 hone_status hn_bind_vector(hone_model *m, const float **out, const char *name, int64_t n, bool optional, hone_error *err)
 {
     const hn_gguf_tensor *t;
+    const hn_packed_entry *e;
     *out = NULL;
-    hone_status st = find(m, &t, name, n, 1, optional, err);
+    hone_status st = find(m, &t, &e, name, HN_BOUND_VECTOR, n, 1, optional, err);
     if (st != HONE_OK || !t) return st;
     if (t->type != HN_F32 && t->type != HN_F16 && t->type != HN_BF16)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s has type %s, expected F32, F16 or BF16 for a vector", m->path, name, hn_type_get(t->type)->name);
+    if (e) {
+        *out = e->data;
+        return HONE_OK;
+    }
     if (t->type == HN_F32 && (uintptr_t)t->data % _Alignof(float) == 0) {
         *out = t->data;
         return HONE_OK;
@@ -352,12 +367,15 @@ static hone_status bind_all(hone_model *m, hone_error *err)
     for (uint64_t i = 0; i < n_tensor; i++) {
         const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
         m->n_params += t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
-        m->n_bytes += t->n_bytes;
+        const hn_packed_entry *packed = m->packed_of ? m->packed_of[i] : NULL;
+        m->n_bytes += packed ? packed->n_bytes : t->n_bytes;
+        m->packed_bytes += packed ? packed->n_bytes : 0;
     }
     /* every weight is read once a token; of an untied embedding table only one row */
     m->bytes_per_token = m->n_bytes;
     if (m->output.data != m->token_embd.data)
-        m->bytes_per_token -= (uint64_t)m->token_embd.row_bytes * (uint64_t)(m->hp.n_vocab - 1);
+        m->bytes_per_token -= (m->token_embd.packed ? hn_packed_bytes(m->token_embd.type, m->hp.n_embd, m->hp.n_vocab) : (uint64_t)m->token_embd.row_bytes * (uint64_t)m->hp.n_vocab) -
+                              m->token_embd.row_bytes;
     return HONE_OK;
 }
 
@@ -389,6 +407,7 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
         m->type_name = "none";
     } else {
         if ((st = choose_arch(m, err)) != HONE_OK) goto fail;
+        if ((st = hn_model_find_packed(m, params, err)) != HONE_OK) goto fail;
         if ((st = bind_all(m, err)) != HONE_OK) goto fail;
         m->type_name = type_name(m);
     }
@@ -408,6 +427,8 @@ hone_status hone_model_open(hone_model **out, const char *path, const hone_model
     hn_gguf *file;
     *out = NULL;
     hone_status st = hn_gguf_open(&file, path, err);
+    if (st == HONE_E_FORMAT && hn_packed_is(path))
+        return HN_FAIL(err, st, "%s: a packed file, which goes with a model; expected the model it was made from", HN_ESC(path, strlen(path)));
     return st == HONE_OK ? hn_model_from_gguf(out, file, params, err) : st;
 }
 
@@ -415,6 +436,7 @@ void hone_model_close(hone_model *m)
 {
     if (!m) return;
     hn_vocab_free(m->vocab);
+    hn_packed_close(m->packed);
     hn_gguf_close(m->file);
     hn_arena_free(m->arena);
     pthread_mutex_destroy(&m->vocab_mu);
@@ -459,6 +481,8 @@ void hone_model_get_info(const hone_model *m, hone_model_info *out)
         .arch = m->arch ? m->arch->name : "", .name = m->name, .type = m->type_name, .n_vocab = hp->n_vocab, .n_embd = hp->n_embd,
         .n_layer = hp->n_layer, .n_head = hp->n_head, .n_head_kv = hp->n_head_kv, .head_dim = hp->head_dim, .n_ff = hp->n_ff,
         .n_ctx_train = hp->n_ctx_train, .n_params = m->n_params, .n_bytes = m->n_bytes, .bytes_per_token = m->bytes_per_token,
-        .fingerprint = fingerprint(m), .has_tokenizer = m->has_tokenizer,
+        .fingerprint = fingerprint(m), .has_tokenizer = m->has_tokenizer, .packed_path = m->packed ? m->packed->path : NULL,
+        .packed_note = m->packed_note ? m->packed_note : "", .packed_bytes = m->packed_bytes, .packed_compared = m->packed_compared,
+        .packed_ignored = m->packed_ignored,
     };
 }

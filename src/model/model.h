@@ -5,6 +5,7 @@
 #define HN_MODEL_H
 
 #include "backend/backend.h"
+#include "gguf/pack_file.h"
 #include "text/text.h"
 
 #include <pthread.h>
@@ -30,8 +31,8 @@ typedef struct hn_layer {
 
 /* What a forward pass works on; sized for n_tok rows when the session is made. */
 typedef struct hn_scratch {
-    hn_act act;
-    float *x, *h, *q, *k, *v, *o, *gate, *up, *rope;
+    hn_act act, ff;  /* what attention's and the block's products take; what ffn_down takes */
+    float *x, *h, *q, *k, *v, *up, *rope;
 } hn_scratch;
 
 typedef struct hn_forward {
@@ -53,6 +54,8 @@ typedef struct hn_arch {
     bool (*forward)(const hone_model *m, const hn_forward *f); /* false: aborted */
 } hn_arch;
 
+enum { HN_BOUND_NOT = 0, HN_BOUND_VECTOR, HN_BOUND_MATRIX };
+
 extern const hn_arch hn_arch_llama, hn_arch_qwen2, hn_arch_qwen3;
 
 struct hone_model {
@@ -63,11 +66,17 @@ struct hone_model {
     hn_layer *layers;                /* [n_layer] */
     hn_weight token_embd, output;    /* output is token_embd when tied */
     const float *output_norm;
-    bool *bound;                     /* [tensors] taken by a field */
+    uint8_t *bound;                  /* [tensors] the kind of field that took it */
+    hn_packed *packed;               /* the side file in use, or NULL */
+    const hn_packed_entry **packed_of; /* [tensors] what it has of each, NULL: nothing; or NULL */
+    char *packed_note;               /* why there is one, or none */
+    bool packed_compared;            /* with all data of the model, as their stamps differ */
+    bool packed_ignored;             /* there is one, but it is not used */
     char *path, *name, *pre;
     const char *type_name;
     bool has_tokenizer;
-    uint64_t n_params, n_bytes, bytes_per_token;
+    uint64_t n_params, n_bytes, bytes_per_token; /* n_bytes: of packed tensors, what they take there */
+    uint64_t packed_bytes;           /* of n_bytes, those in the side file */
     /* the tokenizer is built at first use: opening a model needs no vocabulary */
     pthread_mutex_t vocab_mu;
     hn_vocab *vocab;                 /* guarded by vocab_mu until set, then immutable */
@@ -81,6 +90,11 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
 
 /* The tokenizer, built at the first call. HONE_E_UNSUPPORTED: the file has none. */
 hone_status hn_model_vocab(const hone_model *m, const hn_vocab **out, hone_error *err);
+
+/* Before binding: finds the side file that p asks for and, if it belongs to the model, sets packed and
+ * packed_of; says what happened in packed_note. Fails for want of memory, when interrupted, or
+ * when a file asked for by name cannot be used. */
+hone_status hn_model_find_packed(hone_model *m, const hone_model_params *p, hone_error *err);
 
 /* ---- binding, for arch_*.c -------------------------------------------------------------------- */
 

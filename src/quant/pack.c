@@ -57,34 +57,104 @@ static uint32_t regroup_bits(uint32_t h, bool forth)
     return r;
 }
 
-static void copy_unit(uint8_t *dst, const uint8_t *src, const field *f, bool forth)
+static uint32_t load4(const uint8_t *p)
 {
-    if (f->change == AS_IS) {
-        memcpy(dst, src, f->size);
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return v;
+}
+
+/* The n words at src of sixteen rows, row bytes apart, as [n][16]. */
+static void words_in(uint8_t *dst, const uint8_t *src, size_t row, int n)
+{
+    for (int u = 0; u < n; u++, src += 4)
+        for (size_t i = 0; i < HN_PACK_ROWS; i++, dst += 4) memcpy(dst, src + i * row, 4);
+}
+
+static void halves_in(uint8_t *dst, const uint8_t *src, size_t row, int n)
+{
+    for (int u = 0; u < n; u++, src += 2)
+        for (size_t i = 0; i < HN_PACK_ROWS; i++, dst += 2) memcpy(dst, src + i * row, 2);
+}
+
+static void regrouped_in(uint8_t *dst, const uint8_t *src, size_t row, int n)
+{
+    for (int u = 0; u < n; u++, src += 4)
+        for (size_t i = 0; i < HN_PACK_ROWS; i++, dst += 4) memcpy(dst, &(uint32_t){ regroup_bits(load4(src + i * row), true) }, 4);
+}
+
+static void plus_128_in(uint8_t *dst, const uint8_t *src, size_t row, int n)
+{
+    for (int u = 0; u < n; u++, src += 4)
+        for (size_t i = 0; i < HN_PACK_ROWS; i++, dst += 4) memcpy(dst, &(uint32_t){ load4(src + i * row) ^ 0x80808080u }, 4);
+}
+
+/* Types of one element a block: their field is the whole row. */
+static bool is_plain(const layout *l) { return !l->d_follows && l->f[0].n == 1 && l->f[1].size == 0; }
+
+/* Sixteen whole rows. */
+static void pack_rows(const layout *l, const hn_type_info *ti, uint8_t *group, const uint8_t *rows, size_t row, size_t nb)
+{
+    if (is_plain(l)) { /* by pieces: sixteen rows a power of two apart would drive each other out of the cache */
+        uint8_t tile[HN_PACK_ROWS][64];
+        size_t size = l->f[0].size, n_bytes = nb * size;
+        for (size_t at = 0; at < n_bytes; at += sizeof *tile) {
+            size_t n = n_bytes - at < sizeof *tile ? n_bytes - at : sizeof *tile;
+            for (size_t i = 0; i < HN_PACK_ROWS; i++) memcpy(tile[i], rows + i * row + at, n);
+            (size == 2 ? halves_in : words_in)(group + at * HN_PACK_ROWS, tile[0], sizeof *tile, (int)(n / size));
+        }
         return;
     }
-    uint32_t v;
-    memcpy(&v, src, 4);
-    v = f->change == REGROUP_BITS ? regroup_bits(v, forth) : v ^ 0x80808080u;
-    memcpy(dst, &v, 4);
+    uint8_t *dst = group, *d = group + nb * hn_packed_block_bytes((hn_type)(l - layouts));
+    for (size_t b = 0; b < nb; b++, rows += ti->block_bytes) {
+        for (const field *f = l->f; f < l->f + 4 && f->size; dst += (size_t)f->size * f->n * HN_PACK_ROWS, f++) {
+            if (f->change == REGROUP_BITS) regrouped_in(dst, rows + f->at, row, f->n);
+            else if (f->change == PLUS_128) plus_128_in(dst, rows + f->at, row, f->n);
+            else if (f->size == 4) words_in(dst, rows + f->at, row, f->n);
+            else halves_in(dst, rows + f->at, row, f->n);
+        }
+        if (l->d_follows) {
+            halves_in(d, rows + l->d_at, row, 1);
+            d += 2 * HN_PACK_ROWS;
+        }
+    }
+}
+
+/* Fewer than sixteen rows, into a group of zero bytes. */
+static void pack_few(const layout *l, const hn_type_info *ti, uint8_t *group, const uint8_t *rows, size_t row, int n_rows, size_t nb)
+{
+    size_t block = hn_packed_block_bytes((hn_type)(l - layouts));
+    uint8_t *d = group + nb * block;
+    for (size_t b = 0; b < nb; b++)
+        for (int i = 0; i < n_rows; i++) {
+            const uint8_t *src = rows + (size_t)i * row + b * ti->block_bytes;
+            uint8_t *dst = group + b * block;
+            for (const field *f = l->f; f < l->f + 4 && f->size; f++)
+                for (int u = 0; u < f->n; u++, dst += (size_t)f->size * HN_PACK_ROWS) {
+                    const uint8_t *unit = src + f->at + u * f->size;
+                    if (f->change == AS_IS) memcpy(dst + (size_t)i * f->size, unit, f->size);
+                    else {
+                        uint32_t v = f->change == REGROUP_BITS ? regroup_bits(load4(unit), true) : load4(unit) ^ 0x80808080u;
+                        memcpy(dst + (size_t)i * 4, &v, 4);
+                    }
+                }
+            if (l->d_follows) memcpy(d + (b * HN_PACK_ROWS + (size_t)i) * 2, src + l->d_at, 2);
+        }
 }
 
 void hn_pack_group(hn_type t, void *group, const void *rows, size_t row_bytes, int n_rows, int64_t n_in)
 {
     const hn_type_info *ti = hn_type_get(t);
     const layout *l = &layouts[t];
-    size_t nb = (size_t)n_in / ti->block_elems, block = hn_packed_block_bytes(t);
-    uint8_t *d = (uint8_t *)group + nb * block;
-    memset(group, 0, hn_packed_group_bytes(t, n_in));
-    for (size_t b = 0; b < nb; b++)
-        for (int i = 0; i < n_rows; i++) {
-            const uint8_t *src = (const uint8_t *)rows + (size_t)i * row_bytes + b * ti->block_bytes;
-            uint8_t *dst = (uint8_t *)group + b * block;
-            for (const field *f = l->f; f < l->f + 4 && f->size; f++)
-                for (int u = 0; u < f->n; u++, dst += (size_t)f->size * HN_PACK_ROWS)
-                    copy_unit(dst + (size_t)i * f->size, src + f->at + u * f->size, f, true);
-            if (l->d_follows) memcpy(d + (b * HN_PACK_ROWS + (size_t)i) * 2, src + l->d_at, 2);
-        }
+    size_t nb = (size_t)n_in / ti->block_elems, all = hn_packed_group_bytes(t, n_in);
+    size_t used = nb * (hn_packed_block_bytes(t) + (l->d_follows ? 2 * HN_PACK_ROWS : 0));
+    if (n_rows == HN_PACK_ROWS) {
+        memset((uint8_t *)group + used, 0, all - used);
+        pack_rows(l, ti, group, rows, row_bytes, nb);
+    } else {
+        memset(group, 0, all); /* of the rows that are missing */
+        pack_few(l, ti, group, rows, row_bytes, n_rows, nb);
+    }
 }
 
 void hn_unpack_blocks(hn_type t, void *dst, const void *group, int64_t n_in, int i, int64_t b0, int64_t b1)
@@ -94,11 +164,24 @@ void hn_unpack_blocks(hn_type t, void *dst, const void *group, int64_t n_in, int
     size_t nb = (size_t)n_in / ti->block_elems, block = hn_packed_block_bytes(t);
     const uint8_t *d = (const uint8_t *)group + nb * block;
     uint8_t *out = dst;
+    if (is_plain(l)) {
+        size_t size = l->f[0].size;
+        const uint8_t *src = (const uint8_t *)group + (size_t)b0 * block + (size_t)i * size;
+        for (int64_t b = b0; b < b1; b++, src += block, out += size) memcpy(out, src, size);
+        return;
+    }
     for (size_t b = (size_t)b0; b < (size_t)b1; b++, out += ti->block_bytes) {
         const uint8_t *src = (const uint8_t *)group + b * block;
         for (const field *f = l->f; f < l->f + 4 && f->size; f++)
-            for (int u = 0; u < f->n; u++, src += (size_t)f->size * HN_PACK_ROWS)
-                copy_unit(out + f->at + u * f->size, src + (size_t)i * f->size, f, false);
+            for (int u = 0; u < f->n; u++, src += (size_t)f->size * HN_PACK_ROWS) {
+                uint8_t *unit = out + f->at + u * f->size;
+                if (f->change == AS_IS) memcpy(unit, src + (size_t)i * f->size, f->size);
+                else {
+                    uint32_t v = load4(src + (size_t)i * 4);
+                    v = f->change == REGROUP_BITS ? regroup_bits(v, false) : v ^ 0x80808080u;
+                    memcpy(unit, &v, 4);
+                }
+            }
         if (l->d_follows) memcpy(out + l->d_at, d + (b * HN_PACK_ROWS + (size_t)i) * 2, 2);
     }
 }

@@ -133,6 +133,19 @@ static const char *const trusted[] = { "bos_token", "eos_token", NULL };
 
 static bool set(json_t *o, const char *key, json_t *v) { return json_object_set_new(o, key, v) == 0; }
 
+/* As json_dumps, which loses bytes unnoticed where memory is short. NULL: out of memory. */
+static char *dump(const json_t *j, size_t flags)
+{
+    size_t n = json_dumpb(j, NULL, 0, flags);
+    char *s = n ? malloc(n + 1) : NULL;
+    if (s && json_dumpb(j, s, n, flags) != n) {
+        free(s);
+        return NULL;
+    }
+    if (s) s[n] = 0;
+    return s;
+}
+
 /* The time as firefunction wants it in its variable `datetime`. */
 static void datetime(char out[64], const hn_jinja_time *t)
 {
@@ -149,7 +162,7 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
     tools = tools && json_array_size(c->tools) > 0;
     if (ok && tools) ok = set(o, "tools", json_incref((json_t *)c->tools));
     if (ok && hn_jinja_mentions(t, "functions") && !json_object_get(c->variables, "functions")) {
-        char *s = tools ? json_dumps(c->tools, JSON_INDENT(2)) : strdup("");
+        char *s = tools ? dump(c->tools, JSON_INDENT(2)) : strdup("");
         ok = s && set(o, "functions", json_string(s));
         free(s);
     }
@@ -175,11 +188,14 @@ static hone_status render(const hn_jinja *t, const hn_chat *c, const json_t *mes
     return st;
 }
 
-/* Whether these messages (taken) render to a text that has want in it and none of the NULL-ended avoid. */
-static bool probe(const hn_jinja *t, const hn_chat *c, json_t *messages, const char *want, const char *const *avoid)
+/* Whether these messages (taken) render to a text that has want in it and none of the NULL-ended avoid.
+ * *oom becomes true where memory was too short to find out. */
+static bool probe(const hn_jinja *t, const hn_chat *c, json_t *messages, const char *want, const char *const *avoid, bool *oom)
 {
     hn_jinja_text out = { 0 };
-    bool ok = messages && render(t, c, messages, false, &out, NULL) == HONE_OK && memmem(out.text, out.len, want, strlen(want));
+    hone_status st = messages ? render(t, c, messages, false, &out, NULL) : HONE_E_NOMEM;
+    bool ok = st == HONE_OK && memmem(out.text, out.len, want, strlen(want));
+    *oom |= st == HONE_E_NOMEM;
     for (; ok && *avoid; avoid++) ok = !memmem(out.text, out.len, *avoid, strlen(*avoid));
     hn_jinja_text_free(&out);
     json_decref(messages);
@@ -196,17 +212,17 @@ static json_t *call_messages(bool object, bool null_content)
 
 typedef struct taste { bool text, parts, args_object, args_text, null_content; } taste;
 
-static taste find_taste(const hn_jinja *t, const hn_chat *c, bool parts, bool calls)
+static taste find_taste(const hn_jinja *t, const hn_chat *c, bool parts, bool calls, bool *oom)
 {
     static const char *const no_repr[] = { "'type'", "\"type\"", NULL }, *const no_py[] = { "'probe_key'", NULL }, *const none[] = { "None", NULL }, *const any[] = { NULL };
     taste x = { .text = true };
-    x.text = probe(t, c, json_pack("[{s:s, s:s}]", "role", "user", "content", marker), marker, any);
+    x.text = probe(t, c, json_pack("[{s:s, s:s}]", "role", "user", "content", marker), marker, any, oom);
     if (parts || !x.text)
-        x.parts = probe(t, c, json_pack("[{s:s, s:[{s:s, s:s}]}]", "role", "user", "content", "type", "text", "text", marker), marker, no_repr);
+        x.parts = probe(t, c, json_pack("[{s:s, s:[{s:s, s:s}]}]", "role", "user", "content", "type", "text", "text", marker), marker, no_repr, oom);
     if (calls) {
-        x.args_object = probe(t, c, call_messages(true, false), marker, no_py);
-        x.args_text = probe(t, c, call_messages(false, false), marker, any);
-        x.null_content = probe(t, c, call_messages(x.args_object, true), marker, none);
+        x.args_object = probe(t, c, call_messages(true, false), marker, no_py, oom);
+        x.args_text = probe(t, c, call_messages(false, false), marker, any, oom);
+        x.null_content = probe(t, c, call_messages(x.args_object, true), marker, none, oom);
     }
     return x;
 }
@@ -264,6 +280,11 @@ static bool fix_arguments(json_t *call, const taste *x)
     json_t *f = json_object_get(call, "function"), *owner = json_is_object(f) ? f : call, *args = json_object_get(owner, "arguments");
     if (json_is_string(args) && x->args_object) {
         json_t *o = json_loadb(json_string_value(args), json_string_length(args), JSON_ALLOW_NUL, NULL);
+        if (!o) { /* jansson does not say when memory was what it lacked: it is asked again */
+            json_t *again = json_loadb(json_string_value(args), json_string_length(args), JSON_ALLOW_NUL, NULL);
+            json_decref(again);
+            if (again) return false;
+        }
         if (!json_is_object(o)) { /* not what it should be: shown as it came */
             json_decref(o);
             return true;
@@ -271,7 +292,7 @@ static bool fix_arguments(json_t *call, const taste *x)
         return set(owner, "arguments", o);
     }
     if (json_is_object(args) && !x->args_object && x->args_text) {
-        char *s = json_dumps(args, JSON_PRESERVE_ORDER);
+        char *s = dump(args, JSON_PRESERVE_ORDER);
         bool ok = s && set(owner, "arguments", json_string(s));
         free(s);
         return ok;
@@ -298,8 +319,8 @@ static bool adapt(json_t *messages, const taste *x)
     return ok;
 }
 
-/* The system text moved in front of the first user text; NULL: not possible. */
-static json_t *without_system(const json_t *messages)
+/* The system text moved in front of the first user text; NULL: not possible, or *oom. */
+static json_t *without_system(const json_t *messages, bool *oom)
 {
     const json_t *system = json_array_get(messages, 0), *user = json_array_get(messages, 1);
     const char *role = json_string_value(json_object_get(system, "role")), *next = json_string_value(json_object_get(user, "role"));
@@ -309,6 +330,7 @@ static json_t *without_system(const json_t *messages)
     bool ok = copy && parts && json_array_remove(copy, 0) == 0 && set(json_array_get(copy, 0), "content", flatten(parts));
     json_decref(parts);
     if (ok) return copy;
+    *oom = true;
     json_decref(copy);
     return NULL;
 }
@@ -316,26 +338,29 @@ static json_t *without_system(const json_t *messages)
 hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err)
 {
     *out = (hn_jinja_text){ 0 };
-    bool parts = false, calls = false;
+    bool parts = false, calls = false, oom = false;
     if (c->tools && !json_is_array(c->tools)) return HN_FAIL(err, HONE_E_ARG, "tools: expected a JSON array");
     if (c->variables && !json_is_object(c->variables)) return HN_FAIL(err, HONE_E_ARG, "variables: expected a JSON object");
     hone_status st = check_messages(c->messages, &parts, &calls, err);
     if (st != HONE_OK) return st;
     if (json_array_size(c->tools) && !hn_jinja_mentions(t, "tools") && !hn_jinja_mentions(t, "functions"))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "tools were given, and this chat template has no place for them");
-    taste x = find_taste(t, c, parts, calls);
-    json_t *messages = json_deep_copy(c->messages);
+    taste x = find_taste(t, c, parts, calls, &oom);
+    json_t *messages = oom ? NULL : json_deep_copy(c->messages);
     if (!messages || !adapt(messages, &x)) {
         json_decref(messages);
         return HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
     }
     st = render(t, c, messages, true, out, err);
     if (out->raised) { /* some templates refuse a system message */
-        json_t *merged = without_system(messages);
+        json_t *merged = without_system(messages, &oom);
         hn_jinja_text second = { 0 };
-        if (merged && render(t, c, merged, true, &second, NULL) == HONE_OK) {
+        hone_status st2 = merged ? render(t, c, merged, true, &second, NULL) : oom ? HONE_E_NOMEM : st;
+        if (st2 == HONE_OK) {
             *out = second;
             st = HONE_OK;
+        } else if (st2 == HONE_E_NOMEM) {
+            st = HN_FAIL(err, HONE_E_NOMEM, "no memory for the messages");
         }
         json_decref(merged);
     }

@@ -32,6 +32,8 @@ typedef struct work {
     cached *cache; /* NULL: not in use */
     size_t cap_cache, cache_mask;
     size_t out_base; /* cached.out counts from here */
+    hn_spans *spans;  /* NULL: nobody asks for them … */
+    const char *from; /* … else they count from here until the fragment is done */
 } work;
 
 #define NOMEM(w) HN_FAIL((w)->err, HONE_E_NOMEM, "tokenizer: working memory")
@@ -67,6 +69,14 @@ static inline hone_status put(work *w, int32_t id)
     return HONE_OK;
 }
 
+/* The same for a token that stands for len bytes at s. */
+static inline hone_status put_at(work *w, int32_t id, const char *s, size_t len)
+{
+    hone_status st = put(w, id);
+    if (__builtin_expect(w->spans != NULL, 0) && st == HONE_OK) st = hn_spans_put(w->spans, (size_t)(s - w->from), (size_t)(s - w->from) + len, w->err);
+    return st;
+}
+
 /* ---- heap --------------------------------------------------------------------------------- */
 
 static bool heap_push(work *w, entry e)
@@ -99,7 +109,7 @@ static hone_status start_cache(work *w, size_t fragment_bytes)
     size_t n = 32;
     w->cache_mask = 0;
     w->out_base = w->out->n;
-    if (fragment_bytes < CACHE_MIN) return HONE_OK;
+    if (fragment_bytes < CACHE_MIN || w->spans) return HONE_OK;
     while (n < CACHE_MAX && n * CACHE_SHARE < fragment_bytes) n *= 2;
     if (!RESERVE(w, cache, n, false)) return NOMEM(w);
     memset(w->cache, 0, n * sizeof *w->cache);
@@ -119,7 +129,7 @@ static inline hone_status known_word(work *w, const char *s, size_t off, size_t 
     size_t at = w->out->n;
     if (id >= 0) {
         uint8_t whole = __atomic_load_n(&v->whole[id], __ATOMIC_RELAXED);
-        if (whole == HN_WHOLE_YES || v->ignore_merges) return put(w, id);
+        if (whole == HN_WHOLE_YES || v->ignore_merges) return put_at(w, id, s + off, len);
         if (whole == HN_WHOLE_UNKNOWN) {
             hone_status st = fn(w, s + off, len);
             bool yes = w->out->n == at + 1 && w->out->data[at] == id;
@@ -168,11 +178,11 @@ static hone_status spm_put(work *w, const char *s, size_t len)
 {
     const hn_vocab *v = w->v;
     int32_t id = hn_vocab_find(v, s, len);
-    if (id >= 0) return put(w, id);
+    if (id >= 0) return put_at(w, id, s, len);
     for (size_t i = 0; i < len; i++) {
         id = v->byte_id[(unsigned char)s[i]];
         if (id < 0) id = v->unk; /* a vocabulary without byte tokens */
-        hone_status st = id >= 0 ? put(w, id) : HONE_OK;
+        hone_status st = id >= 0 ? put_at(w, id, s + i, 1) : HONE_OK;
         if (st != HONE_OK) return st;
     }
     return HONE_OK;
@@ -294,6 +304,7 @@ static hone_status spm_fragment(work *w, const char *s, size_t len)
         }
     }
     if (n > INT32_MAX) return HN_FAIL(w->err, HONE_E_ARG, "text of %zu bytes, expected at most 2 GiB without spaces or 700 MB of spaces", len);
+    w->from = b;
     hone_status st = start_cache(w, n);
     for (size_t a = 0, i; st == HONE_OK && a < n; a = i) {
         i = spm_word_end(w->v, b, a, n);
@@ -333,8 +344,13 @@ static hone_status bpe_short(work *w, const unsigned char *s, size_t n)
         if (best + 1 < n) rank[best] = pair_rank(v, id[best], id[best + 1], &to[best]);
     }
     for (size_t i = 0; i < n; i++) {
-        hone_status st = id[i] >= 0 ? put(w, id[i]) : HONE_OK; /* a byte the vocabulary lacks is dropped */
-        if (st != HONE_OK) return st;
+        size_t len = 1;
+        if (id[i] >= 0) {
+            hn_vocab_text(v, id[i], &len);
+            hone_status st = put_at(w, id[i], (const char *)s, len);
+            if (st != HONE_OK) return st;
+        } /* else a byte the vocabulary lacks, which is dropped */
+        s += len;
     }
     return HONE_OK;
 }
@@ -375,8 +391,13 @@ static hone_status bpe_word(work *w, const char *s, size_t n)
         if (!bpe_push(w, a->prev) || !bpe_push(w, left)) return NOMEM(w);
     }
     for (int32_t i = 0; i >= 0; i = y[i].next) {
-        hone_status st = (int32_t)y[i].off >= 0 ? put(w, (int32_t)y[i].off) : HONE_OK;
-        if (st != HONE_OK) return st;
+        size_t len = 1;
+        if ((int32_t)y[i].off >= 0) {
+            hn_vocab_text(v, (int32_t)y[i].off, &len);
+            hone_status st = put_at(w, (int32_t)y[i].off, s, len);
+            if (st != HONE_OK) return st;
+        }
+        s += len;
     }
     return HONE_OK;
 }
@@ -399,6 +420,7 @@ static hone_status bpe_fragment(work *w, const char *s, size_t len)
         for (size_t i = 0; i < n; i++) len += hn_utf8_put(w->buf + len, HN_CP(x[i]));
         s = w->buf;
     }
+    w->from = s;
     hn_pre_split(w->v->pre, x, n);
     hone_status st = start_cache(w, len);
     size_t a = 0, b = 0; /* bytes of the word */
@@ -413,9 +435,36 @@ static hone_status bpe_fragment(work *w, const char *s, size_t len)
 
 /* ---- RWKV World --------------------------------------------------------------------------------- */
 
+static hone_status no_byte(work *w, const char *s, size_t i)
+{
+    return HN_FAIL(w->err, HONE_E_FORMAT, "tokenizer.ggml.tokens has no token for byte 0x%02x, found in the text at byte %zu; expected all 256 single bytes",
+                   (unsigned char)s[i], i);
+}
+
+/* The same with very long tokens: first, from right to left, the longest token that begins at every byte. */
+static hone_status rwkv_long(work *w, const char *s, size_t len)
+{
+    const hn_match *m = &w->v->ends;
+    if (!RESERVE(w, cps, len, false)) return NOMEM(w);
+    uint32_t at = 0;
+    for (size_t i = len; i-- > 0;) {
+        at = hn_match_step(m, at, (uint8_t)s[i]);
+        w->cps[i] = m->last[at];
+    }
+    for (size_t i = 0; i < len;) {
+        const hn_match_token *t = &m->token[w->cps[i]];
+        if (!w->cps[i]) return no_byte(w, s, i);
+        hone_status st = put_at(w, t->id, s + i, t->len);
+        if (st != HONE_OK) return st;
+        i += t->len;
+    }
+    return HONE_OK;
+}
+
 static hone_status rwkv_fragment(work *w, const char *s, size_t len)
 {
     const hn_vocab *v = w->v;
+    if (v->ends.n) return rwkv_long(w, s, len);
     const hn_trie_node *t = v->trie.node;
     for (size_t i = 0; i < len;) {
         uint32_t at = 0, best = 0;
@@ -426,10 +475,8 @@ static hone_status rwkv_fragment(work *w, const char *s, size_t len)
             at = child;
             if (t[at].base & HN_TRIE_END) best = at, best_end = k;
         }
-        if (!best)
-            return HN_FAIL(w->err, HONE_E_FORMAT, "tokenizer.ggml.tokens has no token for byte 0x%02x, found in the text at byte %zu; expected all 256 single bytes",
-                           (unsigned char)s[i], i);
-        hone_status st = put(w, v->trie.id[best]);
+        if (!best) return no_byte(w, s, i);
+        hone_status st = put_at(w, v->trie.id[best], s + i, best_end - i);
         if (st != HONE_OK) return st;
         i = best_end;
     }
@@ -438,186 +485,236 @@ static hone_status rwkv_fragment(work *w, const char *s, size_t len)
 
 /* ---- partition by special tokens -------------------------------------------------------------------- */
 
-typedef struct hit { size_t pos; uint32_t len; int32_t id; } hit;
+/* Where a token of the list may stand; of those that end at one place one at a time, the longest that is still possible. */
+typedef struct hit { size_t end; uint32_t len, token, clean; int32_t id; } hit; /* clean: bytes before end that are not input */
 typedef struct hits { hit *data; size_t n, cap; } hits;
 
-/* Narrows l's range [*lo, *hi), whose texts all share d bytes, to those with byte c next; first moves past a
- * text of exactly d bytes, which the caller has seen. */
-static bool lex_step(const hn_vocab *v, const hn_lex *l, uint32_t *lo, uint32_t *hi, size_t d, unsigned char c)
+/* Sets h to the longest token that ends there, of at most max bytes; shorter than the one it has. */
+static bool next_hit(const hn_match *m, hit *h, unsigned cls, size_t max)
 {
-    uint32_t a = *lo, b = *hi;
-#define LEX_BYTE(i) ((unsigned char)v->text[v->off[l->ids[i]] + d])
-    if (a < b && v->off[l->ids[a] + 1] - v->off[l->ids[a]] == d) a++;
-    if (a >= b) return false;
-    if (b - a == 1) { /* the usual end of a search */
-        *lo = a;
-        return LEX_BYTE(a) == c;
+    uint32_t t = hn_match_at_most(m, h->token, cls, max < h->clean ? max : h->clean);
+    if (h->clean < max) {
+        uint32_t p = hn_match_at_most(m, h->token, HN_MARK_PLAIN, max);
+        if (p && (!t || m->token[p].len > m->token[t].len)) t = p;
     }
-    uint32_t e = b;
-    for (uint32_t x = a, y = b; x < y;) { /* first text whose byte is >= c */
-        uint32_t m = x + (y - x) / 2;
-        if (LEX_BYTE(m) < c) x = m + 1;
-        else y = m;
-        a = y;
-    }
-    for (uint32_t x = a, y = b; x < y;) { /* first one whose byte is > c */
-        uint32_t m = x + (y - x) / 2;
-        if (LEX_BYTE(m) <= c) x = m + 1;
-        else y = m;
-        e = y;
-    }
-#undef LEX_BYTE
-    *lo = a;
-    *hi = e;
-    return a < e;
+    h->token = t;
+    h->len = m->token[t].len;
+    h->id = m->token[t].id;
+    return t != 0;
 }
 
-/* Every place where a token of l stands. */
-static bool find_hits(const hn_vocab *v, const hn_lex *l, const char *s, size_t len, hits *h)
+/* For every place where tokens of class cls end: the longest. A token that structures a prompt is one only where
+ * none of its bytes is input. */
+static bool find_hits(const hn_vocab *v, unsigned cls, const char *s, size_t len, const hone_span *input, size_t n_input, hits *h)
 {
-    if (!l->n) return true;
-    int one = (unsigned char)v->text[v->off[l->ids[0]]]; /* what all begin with, mostly '<' */
-    bool all = l->first[one] == 0 && l->first[one + 1] == l->n;
+    const hn_match *m = &v->marks;
+    size_t k = 0, dirty = 0; /* end of the last input that begins before here */
+    uint32_t at = 0;
+    if (!m->n_token || (cls == HN_MARK_USER && !v->has_user)) return true;
     for (size_t i = 0; i < len; i++) {
-        if (all) {
-            const char *p = memchr(s + i, one, len - i);
+        if (!at && m->n_first == 1) { /* what all begin with, mostly '<' */
+            const char *p = memchr(s + i, m->first, len - i);
             if (!p) break;
             i = (size_t)(p - s);
         }
-        uint32_t lo = l->first[(unsigned char)s[i]], hi = l->first[(unsigned char)s[i] + 1];
-        for (size_t d = 1; lo < hi; d++) {
-            int32_t id = l->ids[lo];
-            if (v->off[id + 1] - v->off[id] == d) {
-                if (!reserve((void **)&h->data, &h->cap, h->n + 1, sizeof *h->data, true)) return false;
-                h->data[h->n++] = (hit){ i, (uint32_t)d, id };
-            }
-            if (i + d >= len || !lex_step(v, l, &lo, &hi, d, (unsigned char)s[i + d])) break;
-        }
+        at = at ? hn_match_step(m, at, (uint8_t)s[i]) : m->root[(unsigned char)s[i]];
+        if (!at || !m->last[(size_t)at * HN_N_MARK + cls]) continue;
+        for (; k < n_input && input[k].begin <= i; k++) dirty = input[k].end;
+        size_t end = i + 1, clean = dirty < end ? end - dirty : 0;
+        hit t = { .end = end, .token = m->last[(size_t)at * HN_N_MARK + cls], .clean = clean < UINT32_MAX ? (uint32_t)clean : UINT32_MAX };
+        if (!next_hit(m, &t, cls, UINT32_MAX)) continue;
+        if (!reserve((void **)&h->data, &h->cap, h->n + 1, sizeof *h->data, true)) return false;
+        h->data[h->n++] = t;
     }
     return true;
 }
 
-/* Tokens that structure a prompt. Of the added tokens, which plain text may contain, those
- * that end a turn and those that look like <|this|>: not every file types them CONTROL. */
-static bool is_structure(const hn_vocab *v, int32_t id)
+static bool before(const hit *x, const hit *y) /* longest first, then by token, then from left to right */
 {
-    size_t n;
-    const char *s = hn_vocab_text(v, id, &n);
-    if (v->type[id] != HN_TOK_USER || v->flags[id] & HN_FLAG_EOG) return true;
-    return (n > 4 && memcmp(s, "<|", 2) == 0 && memcmp(s + n - 2, "|>", 2) == 0) ||
-           (n > 8 && memcmp(s, "<\xEF\xBD\x9C", 4) == 0 && memcmp(s + n - 4, "\xEF\xBD\x9C>", 4) == 0);
+    if (x->len != y->len) return x->len > y->len;
+    if (x->id != y->id) return x->id < y->id;
+    return x->end < y->end;
 }
 
-/* Forgets the structure that bytes of input would be part of. */
-static void drop_untrusted(const hn_vocab *v, hits *h, const hone_span *input, size_t n_input)
+static void sift(hit *h, size_t n, size_t i) /* h[i] may belong farther down */
 {
-    size_t kept = 0, k = 0;
-    for (size_t i = 0; i < h->n; i++) { /* both ascend */
-        const hit *t = &h->data[i];
-        while (k < n_input && input[k].end <= t->pos) k++;
-        bool touched = k < n_input && input[k].begin < t->pos + t->len;
-        if (!touched || !is_structure(v, t->id)) h->data[kept++] = *t;
+    hit e = h[i];
+    for (size_t c; (c = 2 * i + 1) < n; i = c) {
+        if (c + 1 < n && before(&h[c + 1], &h[c])) c++;
+        if (!before(&h[c], &e)) break;
+        h[i] = h[c];
     }
-    h->n = kept;
+    h[i] = e;
 }
 
-static int by_length(const void *a, const void *b) /* longest first, then by token, then from left to right */
-{
-    const hit *x = a, *y = b;
-    if (x->len != y->len) return x->len > y->len ? -1 : 1;
-    if (x->id != y->id) return x->id < y->id ? -1 : 1;
-    return x->pos < y->pos ? -1 : x->pos > y->pos;
-}
 static int by_place(const void *a, const void *b)
 {
     const hit *x = a, *y = b;
-    return x->pos < y->pos ? -1 : x->pos > y->pos;
+    return x->end < y->end ? -1 : x->end > y->end;
 }
 
 static bool is_c_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 /* Longest tokens first, each from left to right, as if the text were divided once per token.
- * Keeps the hits that hold, in text order; taken[i] is set for bytes that belong to no raw
- * fragment (tokens and the white space they swallow). A later hit is no longer than an
- * earlier one, so its ends show whether it touches something taken. */
-static void choose_hits(const hn_vocab *v, const char *s, size_t len, hits *h, uint8_t *taken)
+ * Keeps the hits that hold, in text order; past[i] is set for bytes that belong to no raw
+ * fragment (tokens and the white space they swallow), to a place behind them. A hit is no
+ * longer than those before it, so its ends show whether it touches something taken; if only
+ * its beginning does, a shorter token may fit behind. That happens to each end at most once
+ * for every token taken, and for one of n bytes to fewer than n ends: linear. */
+static void choose_hits(const hn_vocab *v, unsigned cls, const char *s, size_t len, hits *h, uint32_t *past)
 {
-    size_t kept = 0;
-    if (h->n > 1) qsort(h->data, h->n, sizeof *h->data, by_length);
-    for (size_t i = 0; i < h->n; i++) {
-        hit t = h->data[i];
-        if (taken[t.pos] || taken[t.pos + t.len - 1]) continue;
-        memset(taken + t.pos, 1, t.len);
+    hit *d = h->data;
+    size_t n = h->n, kept = h->n; /* a heap in d[0, n), the kept ones in d[kept, h->n) */
+    for (size_t i = n / 2; i-- > 0;) sift(d, n, i);
+    while (n) {
+        hit t = d[0];
+        size_t pos = t.end - t.len;
+        if (!past[t.end - 1] && past[pos]) {
+            while (past[pos]) pos = past[pos];
+            if (next_hit(&v->marks, &t, cls, t.end - pos)) {
+                d[0] = t;
+                sift(d, n, 0);
+                continue;
+            }
+        }
+        d[0] = d[--n];
+        if (n) sift(d, n, 0);
+        if (past[t.end - 1] || !t.token) continue;
+        for (size_t k = pos; k < t.end; k++) past[k] = (uint32_t)t.end;
         if (v->flags[t.id] & HN_FLAG_LSTRIP)
-            for (size_t k = t.pos; k && !taken[k - 1] && is_c_space(s[k - 1]); k--) taken[k - 1] = 1;
-        if (v->flags[t.id] & HN_FLAG_RSTRIP)
-            for (size_t k = t.pos + t.len; k < len && !taken[k] && is_c_space(s[k]); k++) taken[k] = 1;
-        h->data[kept++] = t;
+            for (size_t k = pos; k && !past[k - 1] && is_c_space(s[k - 1]); k--) past[k - 1] = (uint32_t)t.end;
+        if (v->flags[t.id] & HN_FLAG_RSTRIP) {
+            size_t e = t.end;
+            while (e < len && !past[e] && is_c_space(s[e])) e++;
+            for (size_t k = t.end; k < e; k++) past[k] = (uint32_t)e;
+        }
+        d[--kept] = t; /* kept >= n + 1: one has left the heap */
     }
-    h->n = kept;
-    if (kept > 1) qsort(h->data, kept, sizeof *h->data, by_place);
+    memmove(d, d + kept, (h->n - kept) * sizeof *d);
+    h->n -= kept;
+    if (h->n > 1) qsort(d, h->n, sizeof *d, by_place);
 }
 
-static hone_status raw_fragment(work *w, const char *s, size_t len)
+/* ---- where tokens come from ------------------------------------------------------------------------ */
+
+/* Bytes [i, i + n) of the text are [at, at + used) of what SentencePiece or BPE divides; same: byte by byte. */
+typedef struct unit { size_t i, n, at, used; bool same; } unit;
+
+static void next_unit(hn_vocab_kind kind, const char *s, size_t len, unit *u)
 {
-    switch (w->v->kind) {
-    case HN_VOCAB_SPM: return spm_fragment(w, s, len);
-    case HN_VOCAB_BPE: return bpe_fragment(w, s, len);
-    case HN_VOCAB_WPM: return hn_wpm_encode(w->v, s, len, w->out, w->err);
-    case HN_VOCAB_UGM: return hn_ugm_encode(w->v, s, len, w->out, w->err);
-    default: return rwkv_fragment(w, s, len);
+    u->i += u->n;
+    u->at += u->used;
+    if (kind == HN_VOCAB_SPM) {
+        u->n = 1;
+        u->same = s[u->i] != ' ';
+        u->used = u->same ? 1 : 3;
+    } else {
+        u->same = hn_utf8_next((const unsigned char *)s + u->i, len - u->i, &u->n) >= 0;
+        u->used = u->same ? u->n : 3; /* U+FFFD */
     }
+}
+
+/* Turns the spans that a raw fragment added, which count bytes of what was divided, into spans of the text. */
+static void place_spans(work *w, size_t first, const char *s, size_t len, size_t base)
+{
+    hn_spans *p = w->spans;
+    hn_vocab_kind kind = w->v->kind;
+    if (kind == HN_VOCAB_SPM || (kind == HN_VOCAB_BPE && w->from != s)) {
+        unit u = { .used = kind == HN_VOCAB_SPM && w->v->space_prefix ? 3 : 0 };
+        for (size_t k = first; k < p->n; k++) {
+            hone_span *t = &p->data[k];
+            while (u.at + u.used <= t->begin && u.i + u.n < len) next_unit(kind, s, len, &u);
+            size_t begin = u.same ? u.i + t->begin - u.at : u.i;
+            while (u.at + u.used < t->end && u.i + u.n < len) next_unit(kind, s, len, &u);
+            *t = (hone_span){ begin, u.same ? u.i + t->end - u.at : u.i + u.n };
+        }
+    }
+    for (size_t k = first; k < p->n; k++) p->data[k].begin += base, p->data[k].end += base;
+}
+
+/* text + base: s. */
+static hone_status raw_fragment(work *w, const char *s, size_t len, size_t base)
+{
+    hone_status st;
+    size_t first = w->spans ? w->spans->n : 0;
+    w->from = s;
+    switch (w->v->kind) {
+    case HN_VOCAB_SPM: st = spm_fragment(w, s, len); break;
+    case HN_VOCAB_BPE: st = bpe_fragment(w, s, len); break;
+    case HN_VOCAB_WPM: st = hn_wpm_encode(w->v, s, len, w->out, w->spans, w->err); break;
+    case HN_VOCAB_UGM: st = hn_ugm_encode(w->v, s, len, w->out, w->spans, w->err); break;
+    default: st = rwkv_fragment(w, s, len);
+    }
+    if (w->spans && st == HONE_OK) place_spans(w, first, s, len, base);
+    return st;
 }
 
 static hone_status all_fragments(work *w, const char *s, size_t len, bool special, const hone_span *input, size_t n_input)
 {
     const hn_vocab *v = w->v;
     hits h = { 0 };
-    uint8_t *taken = NULL;
+    uint32_t *past = NULL;
     hone_status st = HONE_OK;
-    bool found = find_hits(v, special ? &v->special : &v->user, s, len, &h);
-    drop_untrusted(v, &h, input, n_input);
-    if (!found) st = NOMEM(w);
-    else if (!h.n) st = raw_fragment(w, s, len);
-    else if (!(taken = calloc(len, 1))) st = NOMEM(w);
+    unsigned cls = special ? HN_MARK_ANY : HN_MARK_USER;
+    if (!find_hits(v, cls, s, len, input, n_input, &h)) st = NOMEM(w);
+    else if (!h.n) st = raw_fragment(w, s, len, 0);
+    else if (!(past = calloc(len, sizeof *past))) st = NOMEM(w);
     else {
-        choose_hits(v, s, len, &h, taken);
+        choose_hits(v, cls, s, len, &h, past);
         size_t i = 0;
         for (size_t k = 0; st == HONE_OK && k <= h.n; k++) {
-            size_t end = k < h.n ? h.data[k].pos : len, b = i;
-            while (b < end && taken[b]) b++; /* swallowed by the token on the left … */
-            for (i = b; i < end && !taken[i];) i++; /* … and by the one on the right */
-            if (i > b) st = raw_fragment(w, s + b, i - b);
-            if (st == HONE_OK && k < h.n) st = put(w, h.data[k].id);
-            if (k < h.n) i = h.data[k].pos + h.data[k].len;
+            size_t end = k < h.n ? h.data[k].end - h.data[k].len : len, b = i;
+            while (b < end && past[b]) b++; /* swallowed by the token on the left … */
+            for (i = b; i < end && !past[i];) i++; /* … and by the one on the right */
+            if (i > b) st = raw_fragment(w, s + b, i - b, b);
+            w->from = s;
+            if (st == HONE_OK && k < h.n) st = put_at(w, h.data[k].id, s + h.data[k].end - h.data[k].len, h.data[k].len);
+            if (k < h.n) i = h.data[k].end;
         }
     }
-    free(taken);
+    free(past);
     free(h.data);
     return st;
 }
 
-hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err)
+static hone_status encode(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input, hn_ids *out,
+                          hn_spans *spans, hone_error *err)
 {
-    return hn_vocab_encode_spans(v, text, len, flags, NULL, 0, out, err);
-}
-
-hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input,
-                                  hn_ids *out, hone_error *err)
-{
-    work w = { .v = v, .out = out, .err = err };
+    work w = { .v = v, .out = out, .err = err, .spans = spans, .from = text };
     size_t n_before = out->n;
     hone_status st = HONE_OK;
     if (len > INT32_MAX / 2) return HN_FAIL(err, HONE_E_ARG, "text of %zu bytes, expected at most %d", len, INT32_MAX / 2);
-    if (flags & HONE_TOK_ADD && v->add_bos && v->bos >= 0) st = put(&w, v->bos);
+    if (flags & HONE_TOK_ADD && v->add_bos && v->bos >= 0) st = put_at(&w, v->bos, text, 0);
     if (st == HONE_OK && len) st = all_fragments(&w, text, len, flags & HONE_TOK_SPECIAL, input, n_input);
     int32_t last = v->kind == HN_VOCAB_WPM ? v->sep : v->eos;
-    if (st == HONE_OK && flags & HONE_TOK_ADD && v->add_eos && last >= 0) st = put(&w, last);
+    w.from = text;
+    if (st == HONE_OK && flags & HONE_TOK_ADD && v->add_eos && last >= 0) st = put_at(&w, last, text + len, 0);
     free(w.syms);
     free(w.heap);
     free(w.cps);
     free(w.buf);
     free(w.cache);
     if (st != HONE_OK) out->n = n_before;
+    return st;
+}
+
+hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err)
+{
+    return encode(v, text, len, flags, NULL, 0, out, NULL, err);
+}
+
+hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input,
+                                  hn_ids *out, hone_error *err)
+{
+    return encode(v, text, len, flags, input, n_input, out, NULL, err);
+}
+
+hone_status hn_vocab_locate(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_span **spans, hone_error *err)
+{
+    hn_spans list = { 0 };
+    *spans = NULL;
+    hone_status st = encode(v, text, len, flags, NULL, 0, out, &list, err);
+    if (st != HONE_OK) free(list.data);
+    else *spans = list.data;
     return st;
 }

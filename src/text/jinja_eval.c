@@ -21,6 +21,7 @@ static hn_jscope *scope_new(hn_jrun *r, hn_jscope *up)
 
 static void scope_set(hn_jrun *r, hn_jscope *s, uint32_t sym, hn_jval v)
 {
+    hn_jj_charge(r, s->n / 16);
     for (size_t i = 0; i < s->n; i++)
         if (s->slot[i].sym == sym) {
             s->slot[i].v = v;
@@ -52,6 +53,7 @@ static hn_jval lookup(hn_jrun *r, const hn_jscope *s, uint32_t sym)
     if (v) return *v;
     const hn_jstr *name = r->t->syms[sym];
     const hn_jfunc *f = hn_jj_global(name);
+    if (!f && hn_js_is(name, "self")) HN_JUNSUPPORTED(r, "the variable 'self' is not supported in chat templates");
     return f ? HN_JV(HN_J_FUNC, fn, f) : hn_jv_undef_name(r, name);
 }
 
@@ -272,10 +274,13 @@ static hn_jval negate(hn_jrun *r, hn_jval v, bool minus)
 {
     if (v.kind == HN_J_UNDEF) hn_jv_fail_undef(r, v);
     if (!hn_jv_is_num(v)) HN_JFAIL(r, "bad operand type for unary %c: '%s'", minus ? '-' : '+', hn_jv_type(v));
-    if (v.kind == HN_J_FLOAT) return HN_JFLOAT(minus ? -v.u.f : v.u.f);
+    if (v.kind == HN_J_FLOAT) {
+        v.u.f = minus ? -v.u.f : v.u.f;
+        return v;
+    }
     int64_t i = hn_jv_int(v), neg = i;
     if (minus && __builtin_sub_overflow((int64_t)0, i, &neg)) HN_JFAIL(r, "integer beyond 64 bits");
-    return HN_JINT(neg);
+    return (hn_jval){ .kind = HN_J_INT, .input = v.input, .u.i = neg };
 }
 
 static hn_jval eval_list(hn_jrun *r, hn_jscope *s, const hn_jnode *n)
@@ -416,18 +421,18 @@ static flow run_loop(hn_jrun *r, hn_jscope *s, const hn_jnode *n, hn_jval items,
     hn_jval *v = hn_jv_items(r, items, &count);
     if (n->e) keep_filtered(r, s, n, &v, &count);
     *loop = (hn_jloop){ .node = n, .scope = s, .v = v, .n = count, .depth = depth };
-    if (!count && n->d) {
-        exec(r, scope_new(r, s), n->d);
-        return NEXT;
-    }
+    bool complete = false; /* an iteration reached its end: Jinja2 asks this, not whether there was one */
     for (size_t i = 0; i < count; i++) {
         hn_jj_charge(r, 1);
         loop->i = i;
         hn_jscope *in = scope_new(r, s);
         scope_set(r, in, r->t->sym_loop, HN_JV(HN_J_LOOP, loop, loop));
         assign(r, in, n->a, v[i]);
-        if (exec(r, in, n->c) == BREAK) break;
+        flow f = exec(r, in, n->c);
+        if (f == BREAK) break;
+        complete |= f == NEXT;
     }
+    if (!complete && n->d) return exec(r, scope_new(r, s), n->d);
     return NEXT;
 }
 
@@ -490,6 +495,7 @@ static flow exec_inner(hn_jrun *r, hn_jscope *s, const hn_jnode *n)
         hn_jstr *text = capture(r, scope_new(r, s), n->c);
         v = n->b ? eval_filter(r, s, n->b, text) : HN_JSTR(text);
         r->c.pos = n->pos;
+        if (n->kind == HN_JN_FILTERBLOCK && v.kind != HN_J_STR) HN_JFAIL(r, "a filter block makes text; this one made a %s", hn_jv_type(v));
         if (n->kind == HN_JN_SETBLOCK) assign(r, s, n->a, v);
         else hn_jb_str(r, r->out, hn_jv_text(r, v));
         return NEXT;

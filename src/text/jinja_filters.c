@@ -28,7 +28,7 @@ F(f_lower) { return HN_JSTR(hn_js_case(r, hn_jv_text(r, self), HN_J_LOWER)); }
 F(f_capitalize) { return HN_JSTR(hn_js_case(r, hn_jv_text(r, self), HN_J_CAPITALIZE)); }
 F(f_title) { return HN_JSTR(hn_js_case(r, hn_jv_text(r, self), HN_J_TITLE_FILTER)); }
 F(f_string) { return HN_JSTR(hn_jv_text(r, self)); }
-F(f_safe) { return self.kind == HN_J_STR ? self : HN_JSTR(hn_jv_text(r, self)); }
+F(f_safe) { return HN_JSTR(hn_js_mark(r, hn_jv_text(r, self), true)); }
 F(f_trim)
 {
     hn_jstr *chars = given(a[0]) && a[0].kind != HN_J_NONE ? hn_jv_text(r, a[0]) : NULL;
@@ -37,9 +37,9 @@ F(f_trim)
 F(f_replace)
 {
     int64_t n = a[2].kind == HN_J_NONE ? -1 : integer(r, a[2], -1, "count");
-    return HN_JSTR(hn_js_replace(r, hn_jv_text(r, self), hn_jv_text(r, a[0]), hn_jv_text(r, a[1]), n));
+    return HN_JSTR(hn_js_mark(r, hn_js_replace(r, hn_jv_text(r, self), hn_jv_text(r, a[0]), hn_jv_text(r, a[1]), n), false));
 }
-F(f_center) { return HN_JSTR(hn_js_pad(r, hn_jv_text(r, self), integer(r, a[0], 80, "width"), ' ', 0)); }
+F(f_center) { return HN_JSTR(hn_js_pad(r, hn_jv_text(r, self), integer(r, a[0], 80, "width"), ' ', false, 0)); }
 F(f_format)
 {
     if (raw->n && raw->n_kw) HN_JFAIL(r, "can't handle positional and keyword arguments at the same time");
@@ -55,20 +55,7 @@ F(f_format)
     return hn_jj_percent(r, hn_jv_text(r, self), args);
 }
 
-static void put_escaped(hn_jrun *r, hn_jbuf *b, const hn_jstr *s)
-{
-    for (size_t i = 0; i < s->len; i++) {
-        const char *e = s->p[i] == '&' ? "&amp;" : s->p[i] == '<' ? "&lt;" : s->p[i] == '>' ? "&gt;" : s->p[i] == '"' ? "&#34;" : s->p[i] == '\'' ? "&#39;" : NULL;
-        bool input = s->fl ? s->fl[i] : s->input;
-        hn_jb_put(r, b, e ? e : s->p + i, e ? strlen(e) : 1, input);
-    }
-}
-F(f_escape)
-{
-    hn_jbuf b = { 0 };
-    put_escaped(r, &b, hn_jv_text(r, self));
-    return HN_JSTR(hn_jb_done(r, &b));
-}
+F(f_escape) { return HN_JSTR(hn_js_escape(r, hn_jv_text(r, self))); }
 F(f_xmlattr)
 {
     hn_jbuf b = { 0 };
@@ -79,43 +66,48 @@ F(f_xmlattr)
         hn_jstr *k = hn_jv_text(r, self.u.d->e[i].k);
         if (!k->len || strcspn(k->p, " \t\n\r\f\v/>=") < k->len) HN_JFAIL(r, "Invalid character in attribute name: '%s'", HN_ESC(k->p, k->len));
         if (b.len || flag(a[0], true)) hn_jb_lit(r, &b, " ");
-        put_escaped(r, &b, k);
+        hn_jb_str(r, &b, hn_js_escape(r, k));
         hn_jb_lit(r, &b, "=\"");
-        put_escaped(r, &b, hn_jv_text(r, v));
+        hn_jb_str(r, &b, hn_js_escape(r, hn_jv_text(r, v)));
         hn_jb_lit(r, &b, "\"");
     }
     return HN_JSTR(hn_jb_done(r, &b));
 }
 
+/* As in Jinja2, line breaks of any kind become newlines. */
 F(f_indent)
 {
-    const hn_jstr *s = hn_jv_text(r, self);
+    if (self.kind == HN_J_UNDEF) hn_jv_fail_undef(r, self);
+    if (self.kind != HN_J_STR) HN_JFAIL(r, "indent: expected text, not %s", hn_jv_type(self));
+    const hn_jstr *s = self.u.s;
     hn_jstr *pad = given(a[0]) && a[0].kind == HN_J_STR ? a[0].u.s : hn_js_repeat(r, hn_js_lit(HN_JC(r), " "), integer(r, a[0], 4, "width"));
     bool first = flag(a[1], false), blank = flag(a[2], false);
+    hn_jlist *lines = hn_js_lines(r, hn_js_concat(r, s, hn_js_lit(HN_JC(r), "\n")), false);
     hn_jbuf b = { 0 };
-    size_t from = 0;
-    for (size_t line = 0;; line++) {
-        const char *nl = memchr(s->p + from, '\n', s->len - from);
-        size_t e = nl ? (size_t)(nl - s->p) : s->len;
-        if (line ? blank || e > from : first) hn_jb_str(r, &b, pad);
-        hn_jb_str(r, &b, hn_js_part(r, s, from, e - from + (nl != NULL)));
-        if (!nl) break;
-        from = e + 1;
+    for (size_t i = 0; i < lines->n; i++) {
+        const hn_jstr *line = lines->v[i].u.s;
+        if (i) hn_jb_lit(r, &b, "\n");
+        if (i ? blank || line->len : first) hn_jb_str(r, &b, pad);
+        hn_jb_str(r, &b, line);
     }
-    return HN_JSTR(hn_jb_done(r, &b));
+    return HN_JSTR(hn_js_mark(r, hn_jb_done(r, &b), s->markup));
 }
+
+static hn_jval f_length(hn_jrun *r, hn_jval self, hn_jval *a, const hn_jargs *raw);
 
 F(f_truncate)
 {
-    hn_jstr *s = hn_jv_text(r, self), *end = given(a[2]) ? hn_jv_text(r, a[2]) : hn_js_lit(HN_JC(r), "...");
+    bool text = self.kind == HN_J_STR;
+    hn_jstr *s = text ? self.u.s : NULL, *end = given(a[2]) ? hn_jv_text(r, a[2]) : hn_js_lit(HN_JC(r), "...");
     int64_t n = integer(r, a[0], 255, "length"), leeway = a[3].kind == HN_J_NONE ? 5 : integer(r, a[3], 5, "leeway"), ends = (int64_t)hn_js_chars(r, end);
     if (n < ends) HN_JFAIL(r, "expected length >= %lld, got %lld", (long long)ends, (long long)n);
     if (leeway < 0) HN_JFAIL(r, "expected leeway >= 0, got %lld", (long long)leeway);
-    int64_t have = (int64_t)hn_js_chars(r, s);
-    if (have <= n || have - n <= leeway) return HN_JSTR(s);
+    int64_t have = text ? (int64_t)hn_js_chars(r, s) : f_length(r, self, a, raw).u.i;
+    if (have <= n || have - n <= leeway) return self;
+    if (!text) HN_JFAIL(r, "truncate: expected text, not %s", hn_jv_type(self));
     hn_jstr *cut = hn_js_part(r, s, 0, hn_js_offset(s, (size_t)(n - ends)));
     if (!flag(a[1], false)) cut = hn_js_split(r, cut, hn_js_lit(HN_JC(r), " "), 1, true)->v[0].u.s;
-    return HN_JSTR(hn_js_concat(r, cut, end));
+    return hn_jj_binary(r, '+', HN_JSTR(cut), HN_JSTR(end));
 }
 
 F(f_wordcount)
@@ -189,6 +181,13 @@ static hn_jval float_to_int(hn_jrun *r, double x, hn_jval absent)
     return HN_JINT((int64_t)x);
 }
 
+/* x, made of self. */
+static hn_jval from_input(hn_jval x, hn_jval self)
+{
+    x.input |= self.input || (self.kind == HN_J_STR && hn_js_any_input(self.u.s));
+    return x;
+}
+
 F(f_int)
 {
     hn_jval absent = given(a[0]) ? a[0] : HN_JINT(0);
@@ -196,11 +195,11 @@ F(f_int)
     double x;
     switch (self.kind) {
     case HN_J_UNDEF: hn_jv_fail_undef(r, self);
-    case HN_J_BOOL: case HN_J_INT: return HN_JINT(hn_jv_int(self));
-    case HN_J_FLOAT: return float_to_int(r, self.u.f, absent);
+    case HN_J_BOOL: case HN_J_INT: return from_input(HN_JINT(hn_jv_int(self)), self);
+    case HN_J_FLOAT: return from_input(float_to_int(r, self.u.f, absent), self);
     case HN_J_STR:
-        if (text_to_int(r, self.u.s, (int)integer(r, a[1], 10, "base"), &i)) return HN_JINT(i);
-        return text_to_float(r, self.u.s, &x) ? float_to_int(r, x, absent) : absent;
+        if (text_to_int(r, self.u.s, (int)integer(r, a[1], 10, "base"), &i)) return from_input(HN_JINT(i), self);
+        return text_to_float(r, self.u.s, &x) ? from_input(float_to_int(r, x, absent), self) : absent;
     default: return absent;
     }
 }
@@ -209,8 +208,8 @@ F(f_float)
     hn_jval absent = given(a[0]) ? a[0] : HN_JFLOAT(0.0);
     double x;
     if (self.kind == HN_J_UNDEF) hn_jv_fail_undef(r, self);
-    if (hn_jv_is_num(self)) return HN_JFLOAT(hn_jv_num(self));
-    return self.kind == HN_J_STR && text_to_float(r, self.u.s, &x) ? HN_JFLOAT(x) : absent;
+    if (hn_jv_is_num(self)) return from_input(HN_JFLOAT(hn_jv_num(self)), self);
+    return self.kind == HN_J_STR && text_to_float(r, self.u.s, &x) ? from_input(HN_JFLOAT(x), self) : absent;
 }
 static hn_jval want_number(hn_jrun *r, hn_jval v)
 {
@@ -221,12 +220,12 @@ static hn_jval want_number(hn_jrun *r, hn_jval v)
 F(f_abs)
 {
     want_number(r, self);
-    if (self.kind == HN_J_FLOAT) return HN_JFLOAT(fabs(self.u.f));
+    if (self.kind == HN_J_FLOAT) return from_input(HN_JFLOAT(fabs(self.u.f)), self);
     int64_t i = hn_jv_int(self);
     if (i == INT64_MIN) HN_JFAIL(r, "integer beyond 64 bits");
-    return HN_JINT(i < 0 ? -i : i);
+    return from_input(HN_JINT(i < 0 ? -i : i), self);
 }
-F(f_round)
+static hn_jval rounded(hn_jrun *r, hn_jval self, const hn_jval *a)
 {
     want_number(r, self);
     int64_t p = integer(r, a[0], 0, "precision");
@@ -259,6 +258,7 @@ F(f_round)
     snprintf(buf, sizeof buf, "%.*f", (int)p, self.u.f);
     return HN_JFLOAT(strtod(buf, NULL));
 }
+F(f_round) { return from_input(rounded(r, self, a), self); }
 
 /* ---- sequences ---------------------------------------------------------------------------------------- */
 
@@ -266,7 +266,9 @@ F(f_length)
 {
     switch (self.kind) {
     case HN_J_STR: return HN_JINT((int64_t)hn_js_chars(r, self.u.s));
-    case HN_J_LIST: case HN_J_TUPLE: return HN_JINT((int64_t)self.u.l->n);
+    case HN_J_LIST: case HN_J_TUPLE:
+        if (self.u.l->lazy) HN_JFAIL(r, "object of type 'generator' has no len()");
+        return HN_JINT((int64_t)self.u.l->n);
     case HN_J_DICT: return HN_JINT((int64_t)self.u.d->n);
     case HN_J_UNDEF: return HN_JINT(0);
     case HN_J_LOOP: return HN_JINT((int64_t)self.u.loop->n);
@@ -283,6 +285,7 @@ F(f_first)
 F(f_last)
 {
     size_t n;
+    if (self.kind == HN_J_LIST && self.u.l->lazy) HN_JFAIL(r, "'generator' object is not reversible");
     hn_jval *e = hn_jv_items(r, self, &n);
     return n ? e[n - 1] : first_undef(r);
 }
@@ -294,10 +297,10 @@ F(f_reverse)
         l->v[i] = l->v[l->n - 1 - i];
         l->v[l->n - 1 - i] = t;
     }
-    if (self.kind != HN_J_STR) return HN_JLIST(l);
+    if (self.kind != HN_J_STR) return hn_jl_lazy(l);
     hn_jbuf b = { 0 };
     for (size_t i = 0; i < l->n; i++) hn_jb_str(r, &b, l->v[i].u.s);
-    return HN_JSTR(hn_jb_done(r, &b));
+    return HN_JSTR(hn_js_mark(r, hn_jb_done(r, &b), self.u.s->markup));
 }
 F(f_join)
 {
@@ -312,15 +315,15 @@ F(f_join)
     }
     return HN_JSTR(hn_jb_done(r, &b));
 }
-F(f_items)
+static hn_jval pairs(hn_jrun *r, hn_jval self)
 {
-    if (self.kind == HN_J_UNDEF) return HN_JLIST(hn_jl_new(r, 0));
     if (self.kind != HN_J_DICT) HN_JFAIL(r, "Can only get item pairs from a mapping.");
     hn_jargs none = { 0 };
     hn_jval v = hn_jj_func(r, hn_jj_method(r, self, hn_js_lit(HN_JC(r), "items")), self, &none, "method");
     v.u.l->view = NULL;
     return v;
 }
+F(f_items) { return hn_jl_lazy((self.kind == HN_J_UNDEF ? HN_JLIST(hn_jl_new(r, 0)) : pairs(r, self)).u.l); }
 
 /* Keys for sorting and finding duplicates: an attribute, in lower case unless case counts. */
 static hn_jval sort_key(hn_jrun *r, hn_jval v, hn_jval attr, bool case_sensitive)
@@ -342,7 +345,13 @@ static hn_jval *sort_keys(hn_jrun *r, const hn_jlist *l, hn_jval attr, bool case
 F(f_sort)
 {
     hn_jlist *l = hn_jv_list(r, self);
-    hn_jj_sort(r, sort_keys(r, l, a[2], flag(a[1], false)), l->v, l->n, flag(a[0], false));
+    hn_jval *k = sort_keys(r, l, a[2], flag(a[1], false));
+    for (size_t i = 0; i < l->n; i++) { /* lists of one, so that what is undefined equals its like */
+        hn_jlist *one = hn_jl_new(r, 1);
+        hn_jl_push(r, one, k[i]);
+        k[i] = HN_JLIST(one);
+    }
+    hn_jj_sort(r, k, l->v, l->n, flag(a[0], false));
     return HN_JLIST(l);
 }
 F(f_dictsort)
@@ -351,7 +360,7 @@ F(f_dictsort)
     if (self.kind != HN_J_DICT) HN_JFAIL(r, "'%s' object has no attribute 'items'", hn_jv_type(self));
     const hn_jstr *by = given(a[1]) ? hn_jv_text(r, a[1]) : NULL;
     if (by && !hn_js_is(by, "key") && !hn_js_is(by, "value")) HN_JFAIL(r, "You can only sort by either \"key\" or \"value\"");
-    hn_jval items = f_items(r, self, a, raw);
+    hn_jval items = pairs(r, self);
     hn_jj_sort(r, sort_keys(r, items.u.l, HN_JINT(by && hn_js_is(by, "value")), flag(a[0], false)), items.u.l->v, items.u.l->n, flag(a[2], false));
     return items;
 }
@@ -365,7 +374,7 @@ F(f_unique)
         hn_jd_set(r, seen, k[i], HN_JNONE);
         hn_jl_push(r, out, l->v[i]);
     }
-    return HN_JLIST(out);
+    return hn_jl_lazy(out);
 }
 static hn_jval extreme(hn_jrun *r, hn_jval self, hn_jval *a, int want)
 {
@@ -408,7 +417,7 @@ F(f_batch)
         hn_jj_charge(r, 1);
         hn_jl_push(r, row, a[1]);
     }
-    return HN_JLIST(out);
+    return hn_jl_lazy(out);
 }
 F(f_slice)
 {
@@ -425,7 +434,7 @@ F(f_slice)
         if (given(a[1]) && a[1].kind != HN_J_NONE && i >= more) hn_jl_push(r, row, a[1]);
         hn_jl_push(r, out, HN_JLIST(row));
     }
-    return HN_JLIST(out);
+    return hn_jl_lazy(out);
 }
 F(f_groupby)
 {
@@ -433,8 +442,7 @@ F(f_groupby)
     bool cs = flag(a[2], false);
     hn_jval *raw_key = hn_jj_array(HN_JC(r), l->n + 1, sizeof *raw_key), *k = hn_jj_array(HN_JC(r), l->n + 1, sizeof *k), last = HN_JNIL;
     for (size_t i = 0; i < l->n; i++) {
-        raw_key[i] = hn_jj_path(r, l->v[i], a[0]);
-        if (raw_key[i].kind == HN_J_UNDEF && given(a[1])) raw_key[i] = a[1];
+        raw_key[i] = hn_jj_path_or(r, l->v[i], a[0], a[1]);
         k[i] = sort_key(r, raw_key[i], HN_JNIL, cs);
     }
     hn_jlist *pairs = hn_jl_new(r, l->n);
@@ -453,6 +461,7 @@ F(f_groupby)
             group = hn_jl_new(r, 0);
             hn_jl_push(r, g, p[0]);
             hn_jl_push(r, g, HN_JLIST(group));
+            g->group = true;
             hn_jl_push(r, out, HN_JTUPLE(g));
             last = p[1];
         }
@@ -473,6 +482,7 @@ static const hn_jstr *name_arg(hn_jrun *r, const hn_jargs *raw, size_t i, const 
 F(f_map)
 {
     size_t n;
+    if (!hn_jv_truth(self)) return hn_jl_lazy(hn_jl_new(r, 0)); /* none too, as in Jinja2 */
     hn_jval *e = hn_jv_items(r, self, &n), attr = HN_JNIL, absent = HN_JNIL;
     hn_jlist *out = hn_jl_new(r, n);
     if (!raw->n) {
@@ -485,16 +495,16 @@ F(f_map)
     const hn_jstr *name = raw->n ? name_arg(r, raw, 0, "map") : NULL;
     for (size_t i = 0; i < n; i++) {
         hn_jj_charge(r, 1);
-        hn_jval v = name ? hn_jj_filter(r, name, e[i], &rest) : hn_jj_path(r, e[i], attr);
-        if (v.kind == HN_J_UNDEF && given(absent)) v = absent;
+        hn_jval v = name ? hn_jj_filter(r, name, e[i], &rest) : hn_jj_path_or(r, e[i], attr, absent);
         hn_jl_push(r, out, v);
     }
-    return HN_JLIST(out);
+    return hn_jl_lazy(out);
 }
 
 static hn_jval choose(hn_jrun *r, hn_jval self, const hn_jargs *raw, bool attr, bool want, const char *what)
 {
     size_t n, first = attr; /* where the test's name stands */
+    if (!hn_jv_truth(self)) return hn_jl_lazy(hn_jl_new(r, 0)); /* none too, as in Jinja2 */
     hn_jval *e = hn_jv_items(r, self, &n), path = HN_JNIL;
     hn_jlist *out = hn_jl_new(r, 0);
     if (attr) {
@@ -509,7 +519,7 @@ static hn_jval choose(hn_jrun *r, hn_jval self, const hn_jargs *raw, bool attr, 
         hn_jval v = attr ? hn_jj_path(r, e[i], path) : e[i];
         if ((test ? hn_jj_test(r, test, v, &rest) : hn_jv_truth(v)) == want) hn_jl_push(r, out, e[i]);
     }
-    return HN_JLIST(out);
+    return hn_jl_lazy(out);
 }
 F(f_select) { return choose(r, self, raw, false, true, "select"); }
 F(f_reject) { return choose(r, self, raw, false, false, "reject"); }
@@ -519,7 +529,9 @@ F(f_attr)
 {
     if (a[0].kind != HN_J_STR) HN_JFAIL(r, "attr: a name must be a string, not %s", hn_jv_type(a[0]));
     if (self.kind == HN_J_UNDEF) hn_jv_fail_undef(r, self);
-    return self.kind == HN_J_NS || self.kind == HN_J_LOOP ? hn_jj_attr(r, self, a[0].u.s) : hn_jv_undef_key(r, self, a[0]);
+    if (self.kind == HN_J_NS) return hn_jj_attr(r, self, a[0].u.s);
+    hn_jval v = hn_jj_getattr(r, self, a[0].u.s); /* never an entry of a dict */
+    return v.kind == HN_J_NIL ? hn_jv_undef_key(r, self, a[0]) : v;
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------------ */

@@ -5,13 +5,13 @@
 enum { MAX_WIDTH = 10000, MAX_PRECISION = 300 };
 
 /* Pads what lies between from and the end of b. */
-static void pad(hn_jrun *r, hn_jbuf *b, const hn_jstr *s, int64_t width, uint32_t fill, char align)
+static void pad(hn_jrun *r, hn_jbuf *b, const hn_jstr *s, int64_t width, uint32_t fill, bool fill_input, char align)
 {
-    hn_jb_str(r, b, hn_js_pad(r, s, width, fill, align == '<' ? HN_J_LEFT : align == '^' ? 0 : HN_J_RIGHT));
+    hn_jb_str(r, b, hn_js_pad(r, s, width, fill, fill_input, align == '<' ? HN_J_LEFT : align == '^' ? 0 : HN_J_RIGHT));
 }
 
 /* x as printf would print it with %[flags].precision(conv), locale apart. */
-static hn_jstr *number_text(hn_jrun *r, double x, int64_t i, bool is_int, const char *flags, int precision, char conv)
+static hn_jstr *number_text(hn_jrun *r, double x, int64_t i, bool is_int, const char *flags, int precision, char conv, bool input)
 {
     char fmt[32], out[700];
     if (is_int) {
@@ -30,7 +30,7 @@ static hn_jstr *number_text(hn_jrun *r, double x, int64_t i, bool is_int, const 
         for (char *p = out; *p; p++)
             if (*p == ',') *p = '.';
     }
-    return hn_js_copy(HN_JC(r), out, strlen(out), false);
+    return hn_js_copy(HN_JC(r), out, strlen(out), input);
 }
 
 /* Zeros between sign and digits up to width. */
@@ -38,7 +38,7 @@ static hn_jstr *zero_fill(hn_jrun *r, const hn_jstr *s, int64_t width)
 {
     size_t sign = s->len && strchr("+- ", s->p[0]) ? 1 : 0;
     if (s->len > sign + 1 && s->p[sign] == '0' && strchr("xXoO", s->p[sign + 1])) sign += 2;
-    return hn_js_concat(r, hn_js_part(r, s, 0, sign), hn_js_pad(r, hn_js_part(r, s, sign, s->len - sign), width - (int64_t)sign, '0', HN_J_RIGHT));
+    return hn_js_concat(r, hn_js_part(r, s, 0, sign), hn_js_pad(r, hn_js_part(r, s, sign, s->len - sign), width - (int64_t)sign, '0', false, HN_J_RIGHT));
 }
 
 static hn_jstr *cut(hn_jrun *r, hn_jstr *s, int precision)
@@ -147,22 +147,23 @@ static void one_percent(hn_jrun *r, hn_jbuf *b, const hn_jstr *f, size_t *i, per
             int64_t c = as_int(r, v, conv);
             if (c < 0 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) HN_JFAIL(r, "%%c arg not in range(0x110000)");
             hn_jbuf one = { 0 };
-            hn_jb_cp(r, &one, (uint32_t)c, false);
+            hn_jb_cp(r, &one, (uint32_t)c, v.input);
             s = hn_jb_done(r, &one);
         }
     } else if (strchr("diuxXo", conv)) {
         char k = conv == 'i' || conv == 'u' ? 'd' : conv;
-        s = number_text(r, 0, as_int(r, v, k), true, flags, precision, k);
+        s = number_text(r, 0, as_int(r, v, k), true, flags, precision, k, v.input);
     } else {
-        s = number_text(r, as_float(r, v), 0, false, flags, precision, conv);
+        s = number_text(r, as_float(r, v), 0, false, flags, precision, conv, v.input);
     }
     if (zero && !left && !strchr("sracC", conv)) s = zero_fill(r, s, width);
-    pad(r, b, s, width, ' ', left ? '<' : '>');
+    pad(r, b, s, width, ' ', false, left ? '<' : '>');
 }
 
 hn_jval hn_jj_percent(hn_jrun *r, const hn_jstr *f, hn_jval args)
 {
     hn_jbuf b = { 0 };
+    if (f->markup) HN_JUNSUPPORTED(r, "formatting markup (of the filters safe and escape)");
     percent_args p = { .all = args, .v = &args, .n = 1 };
     if (args.kind == HN_J_TUPLE) p.v = args.u.l->v, p.n = args.u.l->n;
     for (size_t i = 0; i < f->len;) {
@@ -174,14 +175,14 @@ hn_jval hn_jj_percent(hn_jrun *r, const hn_jstr *f, hn_jval args)
         hn_jj_charge(r, 1);
         one_percent(r, &b, f, &i, &p);
     }
-    if (p.at < p.n && args.kind != HN_J_DICT) HN_JFAIL(r, "not all arguments converted during string formatting");
+    if (p.at < p.n && args.kind != HN_J_DICT && args.kind != HN_J_LIST) HN_JFAIL(r, "not all arguments converted during string formatting");
     return HN_JSTR(hn_jb_done(r, &b));
 }
 
 /* ---- str.format ------------------------------------------------------------------------------------ */
 
 /* One replacement field's value: "0.name[key]" with automatic numbering. */
-static hn_jval field_value(hn_jrun *r, const hn_jstr *name, const hn_jargs *a, size_t *automatic)
+static hn_jval field_value(hn_jrun *r, const hn_jstr *name, const hn_jargs *a, size_t *automatic, bool *manual)
 {
     size_t e = 0;
     while (e < name->len && name->p[e] != '.' && name->p[e] != '[') e++;
@@ -191,6 +192,10 @@ static hn_jval field_value(hn_jrun *r, const hn_jstr *name, const hn_jargs *a, s
     for (size_t i = 0; i < e; i++) {
         digits &= name->p[i] >= '0' && name->p[i] <= '9';
         if (digits) index = index * 10 + (size_t)(name->p[i] - '0');
+    }
+    if (e == 0 || digits) {
+        if (e == 0 ? *manual : *automatic > 0) HN_JFAIL(r, "cannot mix numbered and automatic fields in a format");
+        *manual = e > 0;
     }
     if (e == 0) index = (*automatic)++;
     if (e == 0 || digits) {
@@ -232,7 +237,7 @@ static hn_jstr *group_digits(hn_jrun *r, const hn_jstr *s, char with)
     hn_jbuf b = { 0 };
     for (size_t i = 0; i < s->len; i++) {
         if (i > first && i < last && (last - i) % 3 == 0) hn_jb_put(r, &b, &with, 1, false);
-        hn_jb_put(r, &b, s->p + i, 1, false);
+        hn_jb_put(r, &b, s->p + i, 1, s->fl ? s->fl[i] : s->input);
     }
     return hn_jb_done(r, &b);
 }
@@ -243,7 +248,7 @@ static void put_formatted(hn_jrun *r, hn_jbuf *b, hn_jval v, const hn_jstr *spec
     size_t i = 0, used = 0;
     uint32_t fill = ' ';
     char align = 0, flags[4] = "", group = 0, type = 0;
-    bool zero = false;
+    bool zero = false, fill_input = hn_js_any_input(spec);
     int precision = -1;
     if (spec->len) {
         uint32_t c = hn_jj_cp(spec->p, spec->len, &used);
@@ -269,24 +274,26 @@ static void put_formatted(hn_jrun *r, hn_jbuf *b, hn_jval v, const hn_jstr *spec
         if (type && type != 's') HN_JFAIL(r, "Unknown format code '%s' for object of type '%s'", HN_ESC(&type, 1), hn_jv_type(v));
         if (v.kind != HN_J_STR && spec->len && v.kind != HN_J_BOOL) HN_JFAIL(r, "unsupported format string passed to %s.__format__", hn_jv_type(v));
         s = cut(r, hn_jv_text(r, v), precision);
-        pad(r, b, s, width, zero && !align ? '0' : fill, align ? align : '<');
+        pad(r, b, s, width, zero && !align ? '0' : fill, fill_input, align ? align : '<');
         return;
     }
     if (!type && v.kind == HN_J_FLOAT && precision < 0) s = hn_jv_text(r, v);
-    else if ((!type || type == 'd') && v.kind != HN_J_FLOAT) s = number_text(r, 0, hn_jv_int(v), true, flags, -1, 'd');
-    else if (type && strchr("xXo", type)) s = number_text(r, 0, as_int(r, v, type), true, flags, -1, type);
-    else if (type == '%') s = hn_js_concat(r, number_text(r, hn_jv_num(v) * 100, 0, false, flags, precision, 'f'), hn_js_lit(HN_JC(r), "%"));
-    else if (type && strchr("eEfFgG", type)) s = number_text(r, hn_jv_num(v), 0, false, flags, precision, type);
+    else if ((!type || type == 'd') && v.kind != HN_J_FLOAT) s = number_text(r, 0, hn_jv_int(v), true, flags, -1, 'd', v.input);
+    else if (type && strchr("xXo", type)) s = number_text(r, 0, as_int(r, v, type), true, flags, -1, type, v.input);
+    else if (type == '%') s = hn_js_concat(r, number_text(r, hn_jv_num(v) * 100, 0, false, flags, precision, 'f', v.input), hn_js_lit(HN_JC(r), "%"));
+    else if (type && strchr("eEfFgG", type)) s = number_text(r, hn_jv_num(v), 0, false, flags, precision, type, v.input);
     else HN_JUNSUPPORTED(r, "the format specifier '%s' is not supported", HN_ESC(spec->p, spec->len));
     if (group) s = group_digits(r, s, group);
     if ((zero && !align) || align == '=') s = zero || fill == '0' ? zero_fill(r, s, width) : s;
-    pad(r, b, s, width, fill, align && align != '=' ? align : '>');
+    pad(r, b, s, width, fill, fill_input, align && align != '=' ? align : '>');
 }
 
 hn_jval hn_jj_format(hn_jrun *r, const hn_jstr *f, const hn_jargs *a)
 {
     hn_jbuf b = { 0 };
     size_t automatic = 0;
+    bool manual = false;
+    if (f->markup) HN_JUNSUPPORTED(r, "formatting markup (of the filters safe and escape)");
     for (size_t i = 0; i < f->len;) {
         size_t e = i;
         while (e < f->len && f->p[e] != '{' && f->p[e] != '}') e++;
@@ -310,7 +317,7 @@ hn_jval hn_jj_format(hn_jrun *r, const hn_jstr *f, const hn_jargs *a)
         }
         if (close >= f->len) HN_JFAIL(r, "expected '}' before end of string");
         size_t end = conv ? conv : spec ? spec : close;
-        hn_jval v = field_value(r, hn_js_part(r, f, e + 1, end - e - 1), a, &automatic);
+        hn_jval v = field_value(r, hn_js_part(r, f, e + 1, end - e - 1), a, &automatic, &manual);
         if (conv) {
             char c = conv + 1 < close ? f->p[conv + 1] : 0;
             if (c != 's' && c != 'r') HN_JFAIL(r, "Unknown conversion specifier in a format");

@@ -15,8 +15,8 @@ hn_jval hn_jv_from_json(hn_jrun *r, const json_t *j)
     case JSON_NULL: break;
     case JSON_TRUE: v = HN_JBOOL(true); break;
     case JSON_FALSE: v = HN_JBOOL(false); break;
-    case JSON_INTEGER: v = HN_JINT(json_integer_value(j)); break;
-    case JSON_REAL: v = HN_JFLOAT(json_real_value(j)); break;
+    case JSON_INTEGER: v = (hn_jval){ .kind = HN_J_INT, .input = r->json_input, .u.i = json_integer_value(j) }; break;
+    case JSON_REAL: v = (hn_jval){ .kind = HN_J_FLOAT, .input = r->json_input, .u.f = json_real_value(j) }; break;
     case JSON_STRING:
         hn_jj_bytes(r, json_string_length(j));
         v = HN_JSTR(hn_js_copy(HN_JC(r), json_string_value(j), json_string_length(j), r->json_input));
@@ -50,6 +50,11 @@ hn_jval hn_jj_parse_json(hn_jrun *r, const hn_jstr *s)
     hn_jj_bytes(r, s->len * 32); /* a tree takes many times the room of its text */
     if (s->len > r->c.lim.memory_bytes / 32) HN_JFAIL(r, "from_json: %zu bytes of JSON are too many here", s->len);
     r->tree = json_loadb(s->p, s->len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+    if (!r->tree) { /* jansson does not say when memory was what it lacked: it is asked again */
+        json_error_t again;
+        r->tree = json_loadb(s->p, s->len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &again);
+        if (r->tree || again.line < 0) hn_jj_fail(HN_JC(r), HONE_E_NOMEM, r->c.pos, "from_json: out of memory");
+    }
     if (!r->tree) HN_JFAIL(r, "from_json: line %d column %d: %s", e.line, e.column, HN_ESC(e.text, strlen(e.text)));
     bool before = r->json_input;
     r->json_input = hn_js_any_input(s);
@@ -105,6 +110,7 @@ static void put_scalar(dump *d, hn_jval v, bool quoted)
         put_str(d, v.u.s);
         return;
     }
+    if (v.input) d->input = true;
     switch (v.kind) {
     case HN_J_NONE: text = "null"; break;
     case HN_J_BOOL: text = v.u.b ? "true" : "false"; break;
@@ -137,7 +143,7 @@ static void put(dump *d, hn_jval v, uint32_t level)
         put_scalar(d, v, false);
         return;
     }
-    if (!dict && v.u.l->view) hn_jj_fail(HN_JC(r), HONE_E_FORMAT, r->c.pos, "Object of type %s is not JSON serializable", v.u.l->view);
+    if (!dict && v.u.l->view && !v.u.l->lazy) hn_jj_fail(HN_JC(r), HONE_E_FORMAT, r->c.pos, "Object of type %s is not JSON serializable", v.u.l->view);
     size_t n = dict ? v.u.d->n : v.u.l->n;
     hn_jb_lit(r, &d->b, dict ? "{" : "[");
     hn_jj_enter(HN_JC(r), r->c.pos);
@@ -172,7 +178,8 @@ static void put(dump *d, hn_jval v, uint32_t level)
  * whole counts as input as soon as any of it is. */
 hn_jstr *hn_jj_dump_json(hn_jrun *r, hn_jval v, const hn_json_style *style)
 {
-    dump d = { .r = r, .st = style };
+    bool seps = hn_js_any_input(style->item_sep) || hn_js_any_input(style->key_sep) || (style->indent && hn_js_any_input(style->indent));
+    dump d = { .r = r, .st = style, .input = seps };
     put(&d, v, 0);
     hn_jstr *s = hn_js_view(HN_JC(r), d.b.p, d.b.len, d.input);
     return s;

@@ -81,7 +81,7 @@ static void comment(lex *x, size_t open)
 {
     for (size_t i = open + 2; i + 1 < x->n; i++)
         if (x->s[i] == '#' && x->s[i + 1] == '}') {
-            char sign = i > open + 2 ? sign_at(x, i - 1) : 0;
+            char sign = i > open + 2 + (sign_at(x, open + 2) != 0) ? sign_at(x, i - 1) : 0; /* {#-#}: one sign, of the opening */
             x->i = i + 2;
             after_close(x, sign, true);
             return;

@@ -38,7 +38,11 @@ M(s_lstrip) { return HN_JSTR(hn_js_strip(r, S, opt_str(r, a[0], "lstrip arg"), H
 M(s_rstrip) { return HN_JSTR(hn_js_strip(r, S, opt_str(r, a[0], "rstrip arg"), HN_J_RIGHT)); }
 M(s_split) { return HN_JLIST(hn_js_split(r, S, opt_str(r, a[0], "separator"), want_int(r, a[1], -1, "maxsplit"), false)); }
 M(s_rsplit) { return HN_JLIST(hn_js_split(r, S, opt_str(r, a[0], "separator"), want_int(r, a[1], -1, "maxsplit"), true)); }
-M(s_replace) { return HN_JSTR(hn_js_replace(r, S, want_str(r, a[0], "replace() argument 1"), want_str(r, a[1], "replace() argument 2"), want_int(r, a[2], -1, "count"))); }
+M(s_replace)
+{
+    const hn_jstr *old = want_str(r, a[0], "replace() argument 1"), *new_ = want_str(r, a[1], "replace() argument 2");
+    return HN_JSTR(hn_js_mark(r, hn_js_replace(r, S, old, S->markup ? hn_js_escape(r, new_) : new_, want_int(r, a[2], -1, "count")), S->markup));
+}
 M(s_format) { return hn_jj_format(r, S, raw); }
 
 /* Byte range of the optional arguments start and end, in characters; false: empty beyond the text. */
@@ -52,7 +56,7 @@ static bool char_range(hn_jrun *r, const hn_jstr *s, hn_jval from, hn_jval to, s
     if (i > e) return false;
     *x = hn_js_offset(s, (size_t)i);
     *y = hn_js_offset(s, (size_t)e);
-    hn_jj_bytes(r, s->len);
+    if (s->n_char != s->len) hn_jj_charge(r, (*x + *y) / 4);
     return true;
 }
 
@@ -86,6 +90,7 @@ static int64_t find(hn_jrun *r, const hn_jstr *s, hn_jval *a, bool right)
     const hn_jstr *w = want_str(r, a[0], "what to find");
     if (!char_range(r, s, a[1], a[2], &x, &y)) return -1;
     if (right) hn_js_charge_rfind(r, s, w);
+    else hn_js_charge_find(r, s, w);
     size_t k = right ? hn_js_rfind(s, x, y, w) : hn_js_find(s, x, y, w);
     return k == SIZE_MAX ? -1 : (int64_t)hn_js_chars(r, hn_js_part(r, s, 0, k));
 }
@@ -119,32 +124,17 @@ static hn_jval join(hn_jrun *r, const hn_jstr *sep, hn_jval items)
     hn_jval *e = hn_jv_items(r, items, &n);
     hn_jbuf b = { 0 };
     for (size_t i = 0; i < n; i++) {
+        if (e[i].kind != HN_J_STR && sep->markup) HN_JUNSUPPORTED(r, "joining a %s with markup", hn_jv_type(e[i]));
         if (e[i].kind != HN_J_STR) HN_JFAIL(r, "sequence item %zu: expected str instance, %s found", i, hn_jv_type(e[i]));
         hn_jj_charge(r, 1);
         if (i) hn_jb_str(r, &b, sep);
-        hn_jb_str(r, &b, e[i].u.s);
+        hn_jb_str(r, &b, sep->markup ? hn_js_escape(r, e[i].u.s) : e[i].u.s);
     }
-    return HN_JSTR(hn_jb_done(r, &b));
+    return HN_JSTR(hn_js_mark(r, hn_jb_done(r, &b), sep->markup));
 }
 M(s_join) { return join(r, S, a[0]); }
 
-M(s_splitlines)
-{
-    hn_jlist *l = hn_jl_new(r, 0);
-    const hn_jstr *s = S;
-    size_t from = 0, used;
-    bool keep = a[0].kind != HN_J_NIL && hn_jv_truth(a[0]);
-    hn_jj_bytes(r, s->len);
-    for (size_t i = 0; i < s->len; i += used) {
-        uint32_t cp = hn_jj_cp(s->p + i, s->len - i, &used);
-        if (!((cp >= 10 && cp <= 13) || (cp >= 0x1C && cp <= 0x1E) || cp == 0x85 || cp == 0x2028 || cp == 0x2029)) continue;
-        if (cp == '\r' && i + 1 < s->len && s->p[i + 1] == '\n') used = 2;
-        hn_jl_push(r, l, HN_JSTR(hn_js_part(r, s, from, i - from + (keep ? used : 0))));
-        from = i + used;
-    }
-    if (from < s->len) hn_jl_push(r, l, HN_JSTR(hn_js_part(r, s, from, s->len - from)));
-    return HN_JLIST(l);
-}
+M(s_splitlines) { return HN_JLIST(hn_js_lines(r, S, a[0].kind != HN_J_NIL && hn_jv_truth(a[0]))); }
 
 static hn_jval three(hn_jrun *r, const hn_jstr *s, size_t a, size_t b)
 {
@@ -158,7 +148,7 @@ M(s_partition)
 {
     const hn_jstr *w = want_str(r, a[0], "separator");
     if (!w->len) HN_JFAIL(r, "empty separator");
-    hn_jj_bytes(r, S->len);
+    hn_js_charge_find(r, S, w);
     size_t k = hn_js_find(S, 0, S->len, w);
     return k == SIZE_MAX ? three(r, S, S->len, S->len) : three(r, S, k, k + w->len);
 }
@@ -183,23 +173,25 @@ M(s_removesuffix)
     return y ? HN_JSTR(hn_js_part(r, S, 0, S->len - w->len)) : self;
 }
 
-static uint32_t fill_char(hn_jrun *r, hn_jval v)
+/* S padded to the width a[0] with the character a[1]. */
+static hn_jval padded(hn_jrun *r, hn_jval self, const hn_jval *a, int side)
 {
     size_t used;
-    if (v.kind == HN_J_NIL) return ' ';
-    const hn_jstr *s = want_str(r, v, "the fill character");
+    int64_t width = want_int(r, a[0], 0, "width");
+    if (a[1].kind == HN_J_NIL) return HN_JSTR(hn_js_pad(r, S, width, ' ', false, side));
+    const hn_jstr *s = want_str(r, a[1], "the fill character");
     if (hn_js_chars(r, s) != 1) HN_JFAIL(r, "The fill character must be exactly one character long");
-    return hn_jj_cp(s->p, s->len, &used);
+    return HN_JSTR(hn_js_pad(r, S, width, hn_jj_cp(s->p, s->len, &used), hn_js_any_input(s), side));
 }
-M(s_ljust) { return HN_JSTR(hn_js_pad(r, S, want_int(r, a[0], 0, "width"), fill_char(r, a[1]), HN_J_LEFT)); }
-M(s_rjust) { return HN_JSTR(hn_js_pad(r, S, want_int(r, a[0], 0, "width"), fill_char(r, a[1]), HN_J_RIGHT)); }
-M(s_center) { return HN_JSTR(hn_js_pad(r, S, want_int(r, a[0], 0, "width"), fill_char(r, a[1]), 0)); }
+M(s_ljust) { return padded(r, self, a, HN_J_LEFT); }
+M(s_rjust) { return padded(r, self, a, HN_J_RIGHT); }
+M(s_center) { return padded(r, self, a, 0); }
 M(s_zfill)
 {
     bool sign = S->len && (S->p[0] == '-' || S->p[0] == '+');
     hn_jstr *head = hn_js_part(r, S, 0, sign), *rest = hn_js_part(r, S, sign, S->len - sign);
     int64_t w = want_int(r, a[0], 0, "width");
-    return HN_JSTR(hn_js_concat(r, head, hn_js_pad(r, rest, w > INT64_MIN ? w - sign : w, '0', HN_J_RIGHT)));
+    return HN_JSTR(hn_js_mark(r, hn_js_concat(r, head, hn_js_pad(r, rest, w > INT64_MIN ? w - sign : w, '0', false, HN_J_RIGHT)), S->markup));
 }
 
 /* The is… family: every character of a non-empty text is of a kind. */

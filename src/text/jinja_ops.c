@@ -93,11 +93,15 @@ hn_jval hn_jj_binary(hn_jrun *r, int op, hn_jval a, hn_jval b)
     if (op == '%' && a.kind == HN_J_STR) return hn_jj_percent(r, a.u.s, b);
     if (b.kind == HN_J_UNDEF) hn_jv_fail_undef(r, b);
     if (hn_jv_is_num(a) && hn_jv_is_num(b)) {
-        if (is_int(a) && is_int(b)) return int_op(r, op, hn_jv_int(a), hn_jv_int(b));
-        return float_op(r, op, hn_jv_num(a), hn_jv_num(b));
+        hn_jval v = is_int(a) && is_int(b) ? int_op(r, op, hn_jv_int(a), hn_jv_int(b)) : float_op(r, op, hn_jv_num(a), hn_jv_num(b));
+        v.input = a.input || b.input;
+        return v;
     }
     if (op == '+' && a.kind == b.kind && is_seq(a) && is_seq(b)) {
-        if (a.kind == HN_J_STR) return HN_JSTR(hn_js_concat(r, a.u.s, b.u.s));
+        if (a.kind == HN_J_STR) {
+            if (!a.u.s->markup && !b.u.s->markup) return HN_JSTR(hn_js_concat(r, a.u.s, b.u.s));
+            return HN_JSTR(hn_js_mark(r, hn_js_concat(r, hn_js_escape(r, a.u.s), hn_js_escape(r, b.u.s)), true));
+        }
         hn_jlist *l = hn_jl_new(r, a.u.l->n + b.u.l->n);
         hn_jj_charge(r, a.u.l->n + b.u.l->n);
         for (size_t i = 0; i < a.u.l->n; i++) hn_jl_push(r, l, a.u.l->v[i]);
@@ -117,10 +121,12 @@ bool hn_jj_contains(hn_jrun *r, hn_jval in, hn_jval x)
     case HN_J_STR:
         if (x.kind == HN_J_UNDEF) hn_jv_fail_undef(r, x);
         if (x.kind != HN_J_STR) HN_JFAIL(r, "'in <string>' requires string as left operand, not %s", hn_jv_type(x));
-        hn_jj_bytes(r, in.u.s->len);
+        hn_js_charge_find(r, in.u.s, x.u.s);
         return hn_js_find(in.u.s, 0, in.u.s->len, x.u.s) != SIZE_MAX;
     case HN_J_DICT: return hn_jd_get(r, in.u.d, x) != NULL;
     case HN_J_LIST: case HN_J_TUPLE:
+        if (in.u.l->spent) return false;
+        in.u.l->spent = in.u.l->lazy;
         for (size_t i = 0; i < in.u.l->n; i++) {
             hn_jj_charge(r, 1);
             if (hn_jv_equal(r, in.u.l->v[i], x)) return true;
@@ -146,8 +152,20 @@ static hn_jval bound(hn_jrun *r, hn_jval self, const hn_jfunc *f)
     return HN_JV(HN_J_METHOD, bound, b);
 }
 
+static hn_jval macro_attribute(hn_jrun *r, const hn_jmacro *m, const hn_jstr *name)
+{
+    if (hn_js_is(name, "name")) return m->name ? HN_JSTR((hn_jstr *)m->name) : HN_JNONE;
+    if (hn_js_is(name, "catch_varargs")) return HN_JBOOL(m->def->flag & 1);
+    if (hn_js_is(name, "catch_kwargs")) return HN_JBOOL(m->def->flag & 2);
+    if (hn_js_is(name, "caller")) return HN_JBOOL(m->def->flag & 4);
+    if (!hn_js_is(name, "arguments")) return HN_JNIL;
+    hn_jlist *l = hn_jl_new(r, m->def->n);
+    for (uint32_t i = 0; i < m->def->n; i++) hn_jl_push(r, l, HN_JSTR((hn_jstr *)r->t->syms[m->def->list[i]->sym]));
+    return HN_JTUPLE(l);
+}
+
 /* What Python's getattr gives; HN_JNIL: no such attribute. */
-static hn_jval attribute(hn_jrun *r, hn_jval v, const hn_jstr *name)
+hn_jval hn_jj_getattr(hn_jrun *r, hn_jval v, const hn_jstr *name)
 {
     if (v.kind == HN_J_LOOP) {
         const hn_jloop *l = v.u.loop;
@@ -163,7 +181,12 @@ static hn_jval attribute(hn_jrun *r, hn_jval v, const hn_jstr *name)
         if (hn_js_is(name, "previtem")) return neighbour(r, l, false);
         if (hn_js_is(name, "nextitem")) return neighbour(r, l, true);
     }
-    if (v.kind == HN_J_MACRO && hn_js_is(name, "name")) return v.u.m->name ? HN_JSTR((hn_jstr *)v.u.m->name) : HN_JNONE;
+    if (v.kind == HN_J_MACRO) {
+        hn_jval x = macro_attribute(r, v.u.m, name);
+        if (x.kind != HN_J_NIL) return x;
+    }
+    if (v.kind == HN_J_TUPLE && v.u.l->group && hn_js_is(name, "grouper")) return v.u.l->v[0];
+    if (v.kind == HN_J_TUPLE && v.u.l->group && hn_js_is(name, "list")) return v.u.l->v[1];
     if (v.kind == HN_J_CYCLER && hn_js_is(name, "current")) return v.u.cycle->l->v[v.u.cycle->at];
     const hn_jfunc *f = hn_jj_method(r, v, name);
     return f ? bound(r, v, f) : HN_JNIL;
@@ -183,7 +206,7 @@ static hn_jval item(hn_jrun *r, hn_jval v, hn_jval key)
     if (i < 0 || i >= n) return HN_JNIL;
     if (v.kind != HN_J_STR) return v.u.l->v[i];
     size_t used, off = hn_js_offset(v.u.s, (size_t)i);
-    if (v.u.s->n_char != v.u.s->len) hn_jj_bytes(r, off);
+    if (v.u.s->n_char != v.u.s->len) hn_jj_charge(r, off / 4);
     hn_jj_cp(v.u.s->p + off, v.u.s->len - off, &used);
     return HN_JSTR(hn_js_part(r, v.u.s, off, used));
 }
@@ -191,7 +214,7 @@ static hn_jval item(hn_jrun *r, hn_jval v, hn_jval key)
 hn_jval hn_jj_attr(hn_jrun *r, hn_jval v, const hn_jstr *name)
 {
     if (v.kind == HN_J_UNDEF) hn_jv_fail_undef(r, v);
-    hn_jval x = attribute(r, v, name), key = HN_JSTR((hn_jstr *)name);
+    hn_jval x = hn_jj_getattr(r, v, name), key = HN_JSTR((hn_jstr *)name);
     if (x.kind == HN_J_NIL) x = item(r, v, key);
     return x.kind == HN_J_NIL ? hn_jv_undef_key(r, v, key) : x;
 }
@@ -200,14 +223,20 @@ hn_jval hn_jj_index(hn_jrun *r, hn_jval v, hn_jval key)
 {
     if (v.kind == HN_J_UNDEF) hn_jv_fail_undef(r, v);
     hn_jval x = item(r, v, key);
-    if (x.kind == HN_J_NIL && key.kind == HN_J_STR) x = attribute(r, v, key.u.s);
+    if (x.kind == HN_J_NIL && key.kind == HN_J_STR) x = hn_jj_getattr(r, v, key.u.s);
     return x.kind == HN_J_NIL ? hn_jv_undef_key(r, v, key) : x;
 }
 
 /* The attribute argument of filters: "a.b", "a.0", or a number. */
-hn_jval hn_jj_path(hn_jrun *r, hn_jval v, hn_jval path)
+hn_jval hn_jj_path(hn_jrun *r, hn_jval v, hn_jval path) { return hn_jj_path_or(r, v, path, HN_JNIL); }
+
+hn_jval hn_jj_path_or(hn_jrun *r, hn_jval v, hn_jval path, hn_jval absent)
 {
-    if (path.kind != HN_J_STR) return hn_jj_index(r, v, path);
+    bool use = absent.kind != HN_J_NIL && absent.kind != HN_J_NONE;
+    if (path.kind != HN_J_STR) {
+        v = hn_jj_index(r, v, path);
+        return use && v.kind == HN_J_UNDEF ? absent : v;
+    }
     hn_jlist *parts = hn_js_split(r, path.u.s, hn_js_lit(HN_JC(r), "."), -1, false);
     for (size_t i = 0; i < parts->n; i++) {
         hn_jval k = parts->v[i];
@@ -219,6 +248,7 @@ hn_jval hn_jj_path(hn_jrun *r, hn_jval v, hn_jval path)
         }
         if (digits) k = HN_JINT(number);
         v = hn_jj_index(r, v, k);
+        if (use && v.kind == HN_J_UNDEF) v = absent;
     }
     return v;
 }
@@ -246,7 +276,7 @@ hn_jval hn_jj_slice(hn_jrun *r, hn_jval v, hn_jval from, hn_jval to, hn_jval ste
     e = e < lo ? lo : e > hi ? hi : e;
     if (v.kind == HN_J_STR && d == 1) {
         size_t x = hn_js_offset(v.u.s, (size_t)a), y = e > a ? hn_js_offset(v.u.s, (size_t)e) : x;
-        hn_jj_bytes(r, y);
+        if (v.u.s->n_char != v.u.s->len) hn_jj_charge(r, (x + y) / 4); /* counted from the front */
         return HN_JSTR(hn_js_part(r, v.u.s, x, y - x));
     }
     size_t all;
@@ -259,6 +289,6 @@ hn_jval hn_jj_slice(hn_jrun *r, hn_jval v, hn_jval from, hn_jval to, hn_jval ste
         else hn_jl_push(r, l, items[i]);
         if (__builtin_add_overflow(i, d, &i)) break;
     }
-    if (v.kind == HN_J_STR) return HN_JSTR(hn_jb_done(r, &b));
+    if (v.kind == HN_J_STR) return HN_JSTR(hn_js_mark(r, hn_jb_done(r, &b), v.u.s->markup));
     return v.kind == HN_J_LIST ? HN_JLIST(l) : HN_JTUPLE(l);
 }

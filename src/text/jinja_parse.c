@@ -273,8 +273,7 @@ static hn_jnode *test(parser *p, hn_jnode *a)
         call_args(p, n);
         return n;
     }
-    bool word = t->kind == HN_JT_NAME && !is_name(t, "else") && !is_name(t, "or") && !is_name(t, "and") && !is_name(t, "if") &&
-                !is_name(t, "not") && !is_name(t, "in") && !is_name(t, "recursive");
+    bool word = t->kind == HN_JT_NAME && !is_name(t, "else") && !is_name(t, "or") && !is_name(t, "and");
     if (is_name(t, "is")) FAIL(p, "You cannot chain multiple tests with is");
     if (!word && t->kind != HN_JT_STR && t->kind != HN_JT_INT && t->kind != HN_JT_FLOAT && !is_op(t, '[') && !is_op(t, '{')) return n;
     hn_jnode *arg = node(p, HN_JN_ARG, t->pos);
@@ -609,7 +608,7 @@ static hn_jnode *if_statement(parser *p, uint32_t pos)
     hn_jnode *n = node(p, HN_JN_IF, pos);
     size_t cap = 0;
     for (;;) {
-        add(p, n, &cap, tuple(p, true));
+        add(p, n, &cap, tuple(p, false));
         end_block(p);
         add(p, n, &cap, body(p, ends));
         const char *end = take_end(p, ends);
@@ -675,6 +674,7 @@ static void macro_body(parser *p, hn_jnode *m, const char *end)
     p->loops = 0;
     m->c = body_until(p, end);
     p->macro = outer;
+    if (outer) outer->flag |= m->flag; /* what an inner one uses, the outer one takes too */
     p->loops = loops;
 }
 

@@ -50,6 +50,7 @@ typedef struct hn_jstr {
     size_t n_char;     /* SIZE_MAX: not counted yet */
     const uint8_t *fl; /* [len] 1: from input; NULL: all as `input` says */
     bool input;
+    bool markup; /* of the filters safe and escape: what is added to it is escaped */
 } hn_jstr;
 
 typedef struct hn_jval hn_jval;
@@ -67,6 +68,7 @@ typedef struct hn_jscope hn_jscope;
 
 struct hn_jval {
     hn_jkind kind;
+    bool input; /* INT, FLOAT: came from input, and so do its digits */
     union {
         bool b;
         int64_t i;
@@ -83,7 +85,13 @@ struct hn_jval {
     } u;
 };
 
-struct hn_jlist { hn_jval *v; size_t n, cap; const char *view; /* "dict_keys" …: how it prints, or NULL */ };
+struct hn_jlist {
+    hn_jval *v;
+    size_t n, cap;
+    const char *view; /* "dict_keys" …: how it prints, or NULL */
+    bool lazy, spent; /* a generator, which can be walked once; view is "generator" */
+    bool group;       /* of groupby: has attributes grouper and list */
+};
 typedef struct hn_jentry { hn_jval k, v; uint64_t hash; } hn_jentry;
 struct hn_jdict { hn_jentry *e; size_t n, cap; uint32_t *slot; size_t n_slot; /* 0: few entries, searched one by one */ };
 struct hn_jundef { const hn_jstr *name; hn_jkind of; hn_jval key; }; /* name: a variable; else key of a value of kind `of` */
@@ -169,6 +177,8 @@ hn_jstr *hn_js_copy(hn_jcore *c, const char *p, size_t len, bool input);
 hn_jstr *hn_js_lit(hn_jcore *c, const char *literal);                    /* static text */
 hn_jstr *hn_js_part(hn_jrun *r, const hn_jstr *s, size_t off, size_t len); /* bytes [off, off+len) */
 hn_jstr *hn_js_concat(hn_jrun *r, const hn_jstr *a, const hn_jstr *b);
+hn_jstr *hn_js_mark(hn_jrun *r, const hn_jstr *s, bool markup); /* s itself where it is so already */
+hn_jstr *hn_js_escape(hn_jrun *r, const hn_jstr *s);            /* for HTML, once */
 size_t hn_js_chars(hn_jrun *r, const hn_jstr *s); /* code points */
 size_t hn_js_offset(const hn_jstr *s, size_t chars); /* byte of code point number `chars`, at most len */
 bool hn_js_any_input(const hn_jstr *s);
@@ -187,6 +197,7 @@ void hn_jb_cp(hn_jrun *r, hn_jbuf *b, uint32_t cp, bool input);
 hn_jstr *hn_jb_done(hn_jrun *r, hn_jbuf *b);
 
 hn_jlist *hn_jl_new(hn_jrun *r, size_t cap);
+hn_jval hn_jl_lazy(hn_jlist *l); /* l as what Jinja2 makes a generator of: true though empty, walked once, without a length */
 void hn_jl_push(hn_jrun *r, hn_jlist *l, hn_jval v);
 hn_jdict *hn_jd_new(hn_jrun *r);
 hn_jval *hn_jd_get(hn_jrun *r, const hn_jdict *d, hn_jval key);      /* NULL: absent */
@@ -280,6 +291,8 @@ hn_jval hn_jj_attr(hn_jrun *r, hn_jval v, const hn_jstr *name);  /* v.name */
 hn_jval hn_jj_index(hn_jrun *r, hn_jval v, hn_jval key);         /* v[key] */
 hn_jval hn_jj_slice(hn_jrun *r, hn_jval v, hn_jval from, hn_jval to, hn_jval step);
 hn_jval hn_jj_path(hn_jrun *r, hn_jval v, hn_jval path);         /* "a.b.0" of filters, or an index */
+hn_jval hn_jj_path_or(hn_jrun *r, hn_jval v, hn_jval path, hn_jval absent); /* absent: for what is undefined on the way; NIL, NONE: nothing */
+hn_jval hn_jj_getattr(hn_jrun *r, hn_jval v, const hn_jstr *name); /* HN_JNIL: no such attribute */
 
 /* jinja_filters.c, jinja_tests.c, jinja_methods.c, jinja_format.c */
 hn_jval hn_jj_filter(hn_jrun *r, const hn_jstr *name, hn_jval self, const hn_jargs *args);
@@ -298,10 +311,12 @@ enum { HN_J_LEFT = 1, HN_J_RIGHT = 2 };
 hn_jstr *hn_js_strip(hn_jrun *r, const hn_jstr *s, const hn_jstr *chars, int sides); /* chars NULL: white space */
 hn_jstr *hn_js_replace(hn_jrun *r, const hn_jstr *s, const hn_jstr *old, const hn_jstr *new_, int64_t count); /* count < 0: all */
 hn_jlist *hn_js_split(hn_jrun *r, const hn_jstr *s, const hn_jstr *sep, int64_t max, bool from_right); /* sep NULL: white space */
+hn_jlist *hn_js_lines(hn_jrun *r, const hn_jstr *s, bool keep); /* keep: with their line breaks */
 size_t hn_js_find(const hn_jstr *s, size_t from, size_t end, const hn_jstr *what); /* SIZE_MAX: not there */
 size_t hn_js_rfind(const hn_jstr *s, size_t from, size_t end, const hn_jstr *what); /* after: */
+void hn_js_charge_find(hn_jrun *r, const hn_jstr *s, const hn_jstr *what);  /* before searches in s */
 void hn_js_charge_rfind(hn_jrun *r, const hn_jstr *s, const hn_jstr *what);
-hn_jstr *hn_js_pad(hn_jrun *r, const hn_jstr *s, int64_t width, uint32_t fill, int side); /* side: where the text goes; 0: middle */
+hn_jstr *hn_js_pad(hn_jrun *r, const hn_jstr *s, int64_t width, uint32_t fill, bool fill_input, int side); /* side: where the text goes; 0: middle */
 hn_jstr *hn_js_repeat(hn_jrun *r, const hn_jstr *s, int64_t times);
 
 #endif

@@ -77,7 +77,7 @@ hn_jstr *hn_js_case(hn_jrun *r, const hn_jstr *s, hn_jcase how)
         }
         if (!case_ignorable(cp)) cased_before = is_cased(cp);
     }
-    return hn_jb_done(r, &b);
+    return hn_js_mark(r, hn_jb_done(r, &b), s->markup && how != HN_J_TITLE_FILTER);
 }
 
 /* ---- stripping -------------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ hn_jstr *hn_js_strip(hn_jrun *r, const hn_jstr *s, const hn_jstr *chars, int sid
         if (used != e - k || !in_set(chars, cp, s->p + k, used)) break;
         e = k;
     }
-    hn_jj_bytes(r, s->len - (e - a));
+    hn_jj_charge(r, 1 + (s->len - (e - a)) / 4); /* character by character */
     return hn_js_part(r, s, a, e - a);
 }
 
@@ -134,6 +134,9 @@ size_t hn_js_rfind(const hn_jstr *s, size_t from, size_t end, const hn_jstr *wha
     return SIZE_MAX;
 }
 
+/* What a search in s costs: a long needle is looked at closely beforehand. */
+void hn_js_charge_find(hn_jrun *r, const hn_jstr *s, const hn_jstr *what) { hn_jj_charge(r, 1 + s->len / 32 + (what->len <= s->len ? what->len / 4 : 0)); }
+
 /* rfind compares at many places: pay for all of them beforehand. */
 void hn_js_charge_rfind(hn_jrun *r, const hn_jstr *s, const hn_jstr *what)
 {
@@ -144,7 +147,7 @@ hn_jstr *hn_js_replace(hn_jrun *r, const hn_jstr *s, const hn_jstr *old, const h
 {
     hn_jbuf b = { 0 };
     size_t at = 0;
-    hn_jj_bytes(r, s->len);
+    hn_js_charge_find(r, s, old);
     if (!old->len) { /* before every character and at the end */
         size_t used;
         for (; count != 0; count -= count > 0) {
@@ -235,6 +238,7 @@ hn_jlist *hn_js_split(hn_jrun *r, const hn_jstr *s, const hn_jstr *sep, int64_t 
     if (!sep) return split_space(r, s, max, from_right);
     if (!sep->len) HN_JFAIL(r, "empty separator");
     hn_jlist *l = hn_jl_new(r, 0);
+    hn_js_charge_find(r, s, sep);
     if (!from_right) {
         size_t at = 0;
         for (size_t k; max != 0 && (k = hn_js_find(s, at, s->len, sep)) != SIZE_MAX; max -= max > 0) {
@@ -255,28 +259,44 @@ hn_jlist *hn_js_split(hn_jrun *r, const hn_jstr *s, const hn_jstr *sep, int64_t 
     return l;
 }
 
-/* ---- filling -------------------------------------------------------------------------------------------- */
-
-static void fill_with(hn_jrun *r, hn_jbuf *b, uint32_t cp, uint64_t n)
+hn_jlist *hn_js_lines(hn_jrun *r, const hn_jstr *s, bool keep)
 {
-    while (n--) hn_jb_cp(r, b, cp, false);
+    hn_jlist *l = hn_jl_new(r, 0);
+    size_t from = 0, used;
+    hn_jj_bytes(r, s->len);
+    for (size_t i = 0; i < s->len; i += used) {
+        uint32_t cp = hn_jj_cp(s->p + i, s->len - i, &used);
+        if (!((cp >= 10 && cp <= 13) || (cp >= 0x1C && cp <= 0x1E) || cp == 0x85 || cp == 0x2028 || cp == 0x2029)) continue;
+        if (cp == '\r' && i + 1 < s->len && s->p[i + 1] == '\n') used = 2;
+        push_part(r, l, s, from, i + (keep ? used : 0));
+        from = i + used;
+    }
+    if (from < s->len) push_part(r, l, s, from, s->len);
+    return l;
 }
 
-hn_jstr *hn_js_pad(hn_jrun *r, const hn_jstr *s, int64_t width, uint32_t fill, int side)
+/* ---- filling -------------------------------------------------------------------------------------------- */
+
+static void fill_with(hn_jrun *r, hn_jbuf *b, uint32_t cp, bool input, uint64_t n)
+{
+    while (n--) hn_jb_cp(r, b, cp, input);
+}
+
+hn_jstr *hn_js_pad(hn_jrun *r, const hn_jstr *s, int64_t width, uint32_t fill, bool fill_input, int side)
 {
     size_t n = hn_js_chars(r, s);
     if (width <= 0 || (uint64_t)width <= n) return (hn_jstr *)s;
     uint64_t pad = (uint64_t)width - n, left = side == HN_J_LEFT ? 0 : side == HN_J_RIGHT ? pad : pad / 2 + (pad & (uint64_t)width & 1);
     hn_jbuf b = { 0 };
-    fill_with(r, &b, fill, left);
+    fill_with(r, &b, fill, fill_input, left);
     hn_jb_str(r, &b, s);
-    fill_with(r, &b, fill, pad - left);
-    return hn_jb_done(r, &b);
+    fill_with(r, &b, fill, fill_input, pad - left);
+    return hn_js_mark(r, hn_jb_done(r, &b), s->markup);
 }
 
 hn_jstr *hn_js_repeat(hn_jrun *r, const hn_jstr *s, int64_t times)
 {
     hn_jbuf b = { 0 };
     for (; times > 0 && s->len; times--) hn_jb_str(r, &b, s);
-    return hn_jb_done(r, &b);
+    return hn_js_mark(r, hn_jb_done(r, &b), s->markup);
 }

@@ -79,7 +79,7 @@ static bool all_case(hn_jrun *r, hn_jval v, hn_class other)
 }
 T(t_lower) { return all_case(r, v, HN_CLASS_UPPER); }
 T(t_upper) { return all_case(r, v, HN_CLASS_LOWER); }
-T(t_escaped) { return false; }
+T(t_escaped) { return v.kind == HN_J_STR && v.u.s->markup; }
 T(t_filter) { return v.kind == HN_J_STR && hn_jj_has_filter(v.u.s); }
 T(t_test);
 

@@ -118,7 +118,28 @@ hn_jstr *hn_js_part(hn_jrun *r, const hn_jstr *s, size_t off, size_t len)
 {
     hn_jstr *t = hn_js_view(HN_JC(r), s->p + off, len, s->input);
     if (s->fl) t->fl = s->fl + off;
+    t->markup = s->markup;
     return t;
+}
+
+hn_jstr *hn_js_mark(hn_jrun *r, const hn_jstr *s, bool markup)
+{
+    if (s->markup == markup) return (hn_jstr *)s;
+    hn_jstr *t = hn_js_part(r, s, 0, s->len);
+    t->markup = markup;
+    return t;
+}
+
+hn_jstr *hn_js_escape(hn_jrun *r, const hn_jstr *s)
+{
+    hn_jbuf b = { 0 };
+    if (s->markup) return (hn_jstr *)s;
+    for (size_t i = 0; i < s->len; i++) {
+        const char *e = s->p[i] == '&' ? "&amp;" : s->p[i] == '<' ? "&lt;" : s->p[i] == '>' ? "&gt;" : s->p[i] == '"' ? "&#34;" : s->p[i] == '\'' ? "&#39;" : NULL;
+        bool input = s->fl ? s->fl[i] : s->input;
+        hn_jb_put(r, &b, e ? e : s->p + i, e ? strlen(e) : 1, input);
+    }
+    return hn_js_mark(r, hn_jb_done(r, &b), true);
 }
 
 hn_jstr *hn_js_concat(hn_jrun *r, const hn_jstr *a, const hn_jstr *b)
@@ -265,6 +286,13 @@ hn_jlist *hn_jl_new(hn_jrun *r, size_t cap)
     return l;
 }
 
+hn_jval hn_jl_lazy(hn_jlist *l)
+{
+    l->lazy = true;
+    l->view = "generator";
+    return HN_JLIST(l);
+}
+
 void hn_jl_push(hn_jrun *r, hn_jlist *l, hn_jval v)
 {
     l->v = hn_jj_grow(HN_JC(r), l->v, l->n, &l->cap, sizeof *l->v);
@@ -292,6 +320,7 @@ static uint64_t hash_key(hn_jrun *r, hn_jval k)
         r->c.depth--;
         return h;
     }
+    case HN_J_UNDEF: return 5;
     default: HN_JFAIL(r, "unhashable type: '%s'", hn_jv_type(k));
     }
 }
@@ -421,7 +450,7 @@ const char *hn_jv_type(hn_jval v)
         [HN_J_NS] = "Namespace", [HN_J_MACRO] = "Macro", [HN_J_FUNC] = "function", [HN_J_METHOD] = "method", [HN_J_LOOP] = "LoopContext",
         [HN_J_CYCLER] = "Cycler", [HN_J_JOINER] = "Joiner",
     };
-    return names[v.kind];
+    return v.kind == HN_J_LIST && v.u.l && v.u.l->view ? v.u.l->view : names[v.kind];
 }
 
 bool hn_jv_truth(hn_jval v)
@@ -432,7 +461,7 @@ bool hn_jv_truth(hn_jval v)
     case HN_J_INT: return v.u.i != 0;
     case HN_J_FLOAT: return v.u.f != 0;
     case HN_J_STR: return v.u.s->len != 0;
-    case HN_J_LIST: case HN_J_TUPLE: return v.u.l->n != 0;
+    case HN_J_LIST: case HN_J_TUPLE: return v.u.l->lazy || v.u.l->n != 0;
     case HN_J_DICT: return v.u.d->n != 0;
     default: return true;
     }
@@ -467,7 +496,7 @@ static int compare_num(hn_jval a, hn_jval b)
 static bool equal_lists(hn_jrun *r, const hn_jlist *a, const hn_jlist *b)
 {
     if (a == b) return true;
-    if (a->n != b->n) return false;
+    if (a->n != b->n || a->lazy || b->lazy) return false;
     for (size_t i = 0; i < a->n && i < b->n; i++)
         if (!hn_jv_equal(r, a->v[i], b->v[i])) return false;
     return true;
@@ -518,7 +547,7 @@ int hn_jv_compare(hn_jrun *r, hn_jval a, hn_jval b, const char *op)
         int c = memcmp(a.u.s->p, b.u.s->p, n);
         return c ? (c < 0 ? -1 : 1) : a.u.s->len < b.u.s->len ? -1 : a.u.s->len > b.u.s->len;
     }
-    if (a.kind == b.kind && (a.kind == HN_J_LIST || a.kind == HN_J_TUPLE)) {
+    if (a.kind == b.kind && (a.kind == HN_J_LIST || a.kind == HN_J_TUPLE) && !a.u.l->view && !b.u.l->view) {
         int c = 0;
         hn_jj_enter(HN_JC(r), r->c.pos);
         for (size_t i = 0; c == 0 && i < a.u.l->n && i < b.u.l->n; i++) {
@@ -676,14 +705,19 @@ void hn_jv_repr(hn_jrun *r, hn_jbuf *b, hn_jval v)
     case HN_J_BOOL: hn_jb_lit(r, b, v.u.b ? "True" : "False"); break;
     case HN_J_INT:
         snprintf(num, sizeof num, "%lld", (long long)v.u.i);
-        hn_jb_lit(r, b, num);
+        hn_jb_put(r, b, num, strlen(num), v.input);
         break;
     case HN_J_FLOAT:
         hn_jj_float_text(num, v.u.f);
-        hn_jb_lit(r, b, num);
+        hn_jb_put(r, b, num, strlen(num), v.input);
         break;
-    case HN_J_STR: repr_str(r, b, v.u.s); break;
+    case HN_J_STR:
+        if (v.u.s->markup) hn_jb_lit(r, b, "Markup(");
+        repr_str(r, b, v.u.s);
+        if (v.u.s->markup) hn_jb_lit(r, b, ")");
+        break;
     case HN_J_LIST:
+        if (v.u.l->lazy) HN_JUNSUPPORTED(r, "printing a generator (of map, select and their like) without the filter list");
         if (v.u.l->view) {
             hn_jb_lit(r, b, v.u.l->view);
             hn_jb_lit(r, b, "(");
@@ -741,7 +775,8 @@ hn_jval *hn_jv_items(hn_jrun *r, hn_jval v, size_t *n)
         *n = 0;
         return NULL;
     case HN_J_LIST: case HN_J_TUPLE:
-        *n = v.u.l->n;
+        *n = v.u.l->spent ? 0 : v.u.l->n;
+        v.u.l->spent = v.u.l->lazy;
         return v.u.l->v;
     case HN_J_DICT: {
         *n = v.u.d->n;
@@ -756,7 +791,7 @@ hn_jval *hn_jv_items(hn_jrun *r, hn_jval v, size_t *n)
         hn_jval *c = hn_jj_array(HN_JC(r), *n + 1, sizeof *c);
         for (size_t i = 0; i < s->len && o < *n; i += used) {
             hn_jj_cp(s->p + i, s->len - i, &used);
-            c[o++] = HN_JSTR(hn_js_part(r, s, i, used));
+            c[o++] = HN_JSTR(hn_js_mark(r, hn_js_part(r, s, i, used), false));
         }
         *n = o;
         return c;

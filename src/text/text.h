@@ -37,6 +37,8 @@ hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int
  * structures a prompt is recognised only where none of its bytes did. Nothing else changes. */
 hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input,
                                   hn_ids *out, hone_error *err);
+/* The same as hn_vocab_encode; *spans: malloc'ed, for each new id the bytes of text it came from. See hone_tokenize_spans. */
+hone_status hn_vocab_locate(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_span **spans, hone_error *err);
 /* Whole sequence: malloc'ed, NUL-terminated. Drops SPM's one leading space. */
 hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, bool special, char **text, size_t *len, hone_error *err);
 

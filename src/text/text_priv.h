@@ -68,6 +68,22 @@ typedef struct hn_trie {
     uint32_t n;
 } hn_trie;
 
+/* Tokens as an automaton; see match.c. Tokens have classes 0 .. n_class - 1; one of class c is also of those below. */
+typedef struct hn_match_token { int32_t id; uint32_t len; uint8_t cls; } hn_match_token;
+typedef struct hn_match_link { uint32_t up, jump, depth; } hn_match_link; /* in the chain of one class: next shorter token; one farther up */
+typedef struct hn_match {
+    uint32_t n, n_token; /* states, 0 is the root; tokens, 0 is none */
+    unsigned n_class, n_first;
+    uint32_t root[256];  /* children of the root by byte */
+    uint8_t *byte;       /* [n] leads to the state */
+    uint32_t *child;     /* [n + 1] children of s are the states [child[s], child[s + 1]), their bytes ascending */
+    uint32_t *fail;      /* [n] the longest other state whose string ends that of s */
+    uint32_t *last;      /* [n][n_class] longest token that ends the string of s */
+    hn_match_token *token; /* [n_token + 1] */
+    hn_match_link *link;   /* [n_token + 1][n_class] */
+    uint8_t first;         /* a byte that leaves the root, the only one if n_first is 1 */
+} hn_match;
+
 typedef struct hn_slot { uint32_t id1, tag; } hn_slot;             /* id + 1, 0: empty; upper hash bits */
 typedef struct hn_merge { uint64_t key; uint32_t rank, id; } hn_merge; /* key: left << 32 | right; id -1u: empty */
 
@@ -96,7 +112,9 @@ struct hn_vocab {
     uint32_t merge_mask;
     int32_t byte_id[256]; /* SPM, BPE: token of a byte, -1 none */
     hn_lex special;    /* CONTROL, UNKNOWN, USER_DEFINED */
-    hn_lex user;       /* USER_DEFINED */
+    bool has_user;     /* some are USER_DEFINED */
+    hn_match marks;    /* of special: class HN_MARK_x */
+    hn_match ends;     /* RWKV with long tokens: of all, from their last byte to their first */
     hn_lex all;        /* RWKV, WPM, UGM: what raw text may become */
     hn_trie trie;      /* of all */
     int32_t sep;       /* WPM: what add_eos adds; bos is cls */
@@ -107,6 +125,10 @@ struct hn_vocab {
     uint32_t n_map, n_map_text;
     char *map_text;    /* … and its replacements, each with its NUL */
 };
+
+/* Classes of special tokens: any; USER_DEFINED, recognised in plain text; of those the ones that do
+ * not structure a prompt, recognised in text from outside. */
+enum { HN_MARK_ANY, HN_MARK_USER, HN_MARK_PLAIN, HN_N_MARK };
 
 enum { HN_WHOLE_UNKNOWN, HN_WHOLE_YES, HN_WHOLE_NO };
 
@@ -167,6 +189,41 @@ static inline int32_t hn_vocab_find(const hn_vocab *v, const char *s, size_t n)
 {
     return n > v->max_len || n == 0 ? -1 : hn_vocab_find_hashed(v, s, n, hn_vocab_hash(v, s, n));
 }
+/* ids: sorted by text, or by text from its end if backwards; no two equal, none empty. cls[i]: class of ids[i], NULL: all 0. */
+hone_status hn_match_make(hn_match *m, const hn_vocab *v, const int32_t *ids, const uint8_t *cls, uint32_t n, unsigned n_class,
+                          bool backwards, hone_error *err);
+void hn_match_free(hn_match *m);
+
+static inline uint32_t hn_match_child(const hn_match *m, uint32_t s, uint8_t c) /* s > 0; 0: none */
+{
+    uint32_t lo = m->child[s], hi = m->child[s + 1], end = hi;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (m->byte[mid] < c) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < end && m->byte[lo] == c ? lo : 0;
+}
+/* The state behind s and one more byte. */
+static inline uint32_t hn_match_step(const hn_match *m, uint32_t s, uint8_t c)
+{
+    for (; s; s = m->fail[s]) {
+        uint32_t t = hn_match_child(m, s, c);
+        if (t) return t;
+    }
+    return m->root[c];
+}
+/* The longest token of class c, of at most max bytes, among t and those that end where it ends; 0: none. */
+static inline uint32_t hn_match_at_most(const hn_match *m, uint32_t t, unsigned c, size_t max)
+{
+    if (t && m->token[t].cls < c) t = m->link[(size_t)t * m->n_class + c].up;
+    while (t && m->token[t].len > max) {
+        const hn_match_link *l = &m->link[(size_t)t * m->n_class + c];
+        t = l->jump && m->token[l->jump].len > max ? l->jump : l->up;
+    }
+    return t;
+}
+
 hone_status hn_trie_make(hn_trie *t, const hn_vocab *v, const hn_lex *l, hone_error *err); /* l: distinct texts, none empty */
 int32_t hn_lex_find(const hn_vocab *v, const hn_lex *l, const char *s, size_t n);
 
@@ -184,14 +241,29 @@ static inline hone_status hn_ids_put(hn_ids *out, int32_t id, hone_error *err)
     return HONE_OK;
 }
 
+/* Bytes that tokens came from. */
+typedef struct hn_spans { hone_span *data; size_t n, cap; } hn_spans;
+static inline hone_status hn_spans_put(hn_spans *p, size_t begin, size_t end, hone_error *err)
+{
+    if (p->n == p->cap) {
+        size_t cap = p->cap * 2 + 64;
+        hone_span *q = cap > SIZE_MAX / sizeof *q ? NULL : realloc(p->data, cap * sizeof *q);
+        if (!q) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: places of %zu tokens", cap);
+        p->data = q;
+        p->cap = cap;
+    }
+    p->data[p->n++] = (hone_span){ begin, end };
+    return HONE_OK;
+}
+
 /* ---- WordPiece and Unigram -------------------------------------------------------------- */
 
 /* Their own keys; called when tokens, types, scores, special lists and v->bos … v->unk are there. */
 hone_status hn_wpm_load(hn_vocab *v, const hn_gguf *g, hone_error *err);
 hone_status hn_ugm_load(hn_vocab *v, const hn_gguf *g, hone_error *err);
-/* Appends the ids of one raw fragment. */
-hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hone_error *err);
-hone_status hn_ugm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hone_error *err);
+/* Appends the ids of one raw fragment and, if spans is not NULL, the bytes of s that each came from. */
+hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hn_spans *spans, hone_error *err);
+hone_status hn_ugm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hn_spans *spans, hone_error *err);
 
 static inline const hn_merge *hn_vocab_merge(const hn_vocab *v, int32_t left, int32_t right)
 {

@@ -6,7 +6,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_REPLACEMENT = 256 }; /* bytes; a map must not blow texts up. NFKC's longest has 33 */
+enum {
+    MAX_REPLACEMENT = 256, /* bytes; a map must not blow texts up. NFKC's longest has 33 */
+    MAX_STEPS = 160, FREE_STEPS = 1 << 20 /* of the trie: for every byte of text, and for any text. SentencePiece's tokens have at most
+                                           * 16 characters, 48 steps for a byte that begins one; other vocabularies must not hang */
+};
 
 /* ---- precompiled map ---------------------------------------------------------------------- */
 
@@ -98,42 +102,62 @@ hone_status hn_ugm_load(hn_vocab *v, const hn_gguf *g, hone_error *err)
 
 /* ---- normalisation -------------------------------------------------------------------------- */
 
+typedef struct place { uint32_t begin, end; } place; /* bytes of the text as given */
 typedef struct text {
     char *s;
+    place *at; /* [cap] where each byte of s came from; NULL: nobody asks */
     size_t n, cap;
     bool in_word, prefixed;
+    place spaces; /* dropped since the last word */
 } text;
 
 static bool make_room(text *t, size_t more)
 {
     if (more <= t->cap - t->n) return true;
     size_t cap = t->cap * 2 > t->n + more ? t->cap * 2 : t->n + more;
-    char *p = realloc(t->s, cap);
+    void *p = realloc(t->s, cap);
     if (!p) return false;
     t->s = p;
+    if (t->at) {
+        if (!(p = realloc(t->at, cap * sizeof *t->at))) return false;
+        t->at = p;
+    }
     t->cap = cap;
     return true;
 }
 
-static void put_space(text *t)
+static void put_space(text *t, place at)
 {
     memcpy(t->s + t->n, "\xE2\x96\x81", 3);
+    for (size_t i = 0; t->at && i < 3; i++) t->at[t->n + i] = at;
     t->n += 3;
 }
 
 /* Appends n bytes, spaces as U+2581 or dropped. There is room for 3 n + 3. */
-static void put_bytes(const hn_vocab *v, text *t, const char *s, size_t n)
+static void put_bytes(const hn_vocab *v, text *t, const char *s, size_t n, place at)
 {
     for (size_t i = 0; i < n; i++) {
         if (s[i] == ' ') {
+            if (t->in_word) t->spaces.begin = at.begin;
+            t->spaces.end = at.end;
             t->in_word = false;
-            if (!v->merge_spaces) put_space(t);
+            if (!v->merge_spaces) put_space(t, at);
             continue;
         }
         if (!t->in_word) {
             t->in_word = true;
-            if (v->merge_spaces || (v->space_prefix && !t->prefixed)) put_space(t), t->prefixed = true;
+            /* the mark stands for the spaces dropped between two words, or for nothing */
+            place mark = v->merge_spaces && t->n ? t->spaces : (place){ at.begin, at.begin };
+            if (v->merge_spaces || (v->space_prefix && !t->prefixed)) {
+                put_space(t, mark);
+                if (t->at && !v->merge_spaces) { /* of the marks in front it is the first one */
+                    memmove(t->at + 3, t->at, (t->n - 3) * sizeof *t->at);
+                    t->at[0] = t->at[1] = t->at[2] = (place){ 0, 0 };
+                }
+                t->prefixed = true;
+            }
         }
+        if (t->at) t->at[t->n] = at;
         t->s[t->n++] = s[i];
     }
 }
@@ -158,7 +182,7 @@ static hone_status normalise(const hn_vocab *v, text *t, const char *s, size_t l
         if (t->n > INT32_MAX - 3 * n - 3)
             return HN_FAIL(err, HONE_E_ARG, "text of %zu bytes becomes more than 2 GiB when normalised; expected a shorter one", len);
         if (!make_room(t, 3 * n + 3)) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: normalised text of %zu bytes", t->n);
-        put_bytes(v, t, to, n);
+        put_bytes(v, t, to, n, (place){ (uint32_t)i, (uint32_t)(i + used) });
     }
     return HONE_OK;
 }
@@ -194,36 +218,71 @@ static bool offer(window *w, size_t end, size_t from, double score, int32_t id)
 }
 
 /* The tokens from w->at to end, in order; several unknown ones are one. *unk: the last one was. */
-static hone_status put_path(const hn_vocab *v, const window *w, size_t end, bool *unk, hn_ids *out, hone_error *err)
+static hone_status put_path(const hn_vocab *v, const window *w, size_t end, bool *unk, hn_ids *out, hn_spans *spans, hone_error *err)
 {
-    size_t first = out->n;
+    size_t first = out->n, n = 0;
     bool later = false, is_unk = false;
     for (size_t k = end - w->at; k; k = w->b[k].from, later = is_unk) {
         int32_t id = w->b[k].id;
         is_unk = id == v->unk;
-        bool joins = is_unk && (later || (*unk && w->b[k].from == 0));
-        hone_status st = joins || id < 0 ? HONE_OK : hn_ids_put(out, id, err);
+        hone_status st = HONE_OK;
+        if (is_unk && (later || id < 0)) { /* one with the unknown one behind it, or nothing stands for it */
+            if (spans && id >= 0) spans->data[spans->n - 1].begin = w->at + w->b[k].from;
+            continue;
+        }
+        n++;
+        if ((st = hn_ids_put(out, id, err)) == HONE_OK && spans) st = hn_spans_put(spans, w->at + w->b[k].from, w->at + k, err);
         if (st != HONE_OK) return st;
     }
-    *unk = w->b[end - w->at].id == v->unk;
     for (size_t i = first, k = out->n; i + 1 < k; i++) {
         int32_t t = out->data[i];
         out->data[i] = out->data[--k];
         out->data[k] = t;
     }
+    hone_span *p = spans ? spans->data + spans->n - n : NULL;
+    for (size_t i = 0, k = n; spans && i + 1 < k; i++) {
+        hone_span t = p[i];
+        p[i] = p[--k];
+        p[k] = t;
+    }
+    if (*unk && is_unk && n) { /* the first one joins the last one of the path before */
+        memmove(out->data + first, out->data + first + 1, (n - 1) * sizeof *out->data);
+        out->n--;
+        if (spans) {
+            p[-1].end = p->end;
+            memmove(p, p + 1, (n - 1) * sizeof *p);
+            spans->n--;
+        }
+    }
+    *unk = v->unk >= 0 && w->b[end - w->at].id == v->unk;
     return HONE_OK;
 }
 
-static hone_status segment(const hn_vocab *v, const char *s, size_t len, window *w, hn_ids *out, hone_error *err)
+static hone_status too_many(const hn_vocab *v, size_t n_source, hone_error *err)
+{
+    uint32_t longest = 0;
+    for (uint32_t i = 0; i < v->all.n; i++) {
+        uint32_t n = v->off[v->all.ids[i] + 1] - v->off[v->all.ids[i]];
+        if (n > longest) longest = n;
+    }
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "text of %zu bytes: the vocabulary's tokens of up to %u bytes, and its normalisation map, need more than %d steps for each of them; "
+                   "expected tokens of a few characters", n_source, longest, MAX_STEPS);
+}
+
+/* s: a normalised text that had n_source bytes. */
+static hone_status segment(const hn_vocab *v, const char *s, size_t len, size_t n_source, window *w, hn_ids *out, hn_spans *spans,
+                           hone_error *err)
 {
     const hn_trie_node *t = v->trie.node;
+    uint64_t steps = 0, most = (uint64_t)n_source * MAX_STEPS + FREE_STEPS;
     bool unk = false;
     double score = 0; /* of the best path to i */
     for (size_t i = 0; i < len;) {
         size_t n = char_len(s + i, len - i);
         bool single = false, ok = true;
         uint32_t at = 0;
-        for (size_t k = i; ok && k < len;) {
+        size_t k = i;
+        while (ok && k < len) {
             uint32_t child = (t[at].base & ~HN_TRIE_END) ^ (unsigned char)s[k++];
             if (t[child].check != at) break;
             at = child;
@@ -232,27 +291,36 @@ static hone_status segment(const hn_vocab *v, const char *s, size_t len, window 
             single |= k - i == n;
             ok = offer(w, k, i, score + (v->score && v->type[id] != HN_TOK_USER ? (double)v->score[id] : 0.0), id);
         }
+        if ((steps += k - i) > most) return too_many(v, n_source, err);
         if (ok && !single) ok = offer(w, i + n, i, score + (double)v->unk_score, v->unk);
         if (!ok) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: %zu positions", len);
         i += n;
         score = w->b[i - w->at].score;
         if (w->reach > i) continue;
         /* no token crosses i: what lies before it is decided */
-        hone_status st = put_path(v, w, i, &unk, out, err);
+        hone_status st = put_path(v, w, i, &unk, out, spans, err);
         if (st != HONE_OK) return st;
         w->at = i;
     }
     return HONE_OK;
 }
 
-hone_status hn_ugm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hone_error *err)
+hone_status hn_ugm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hn_spans *spans, hone_error *err)
 {
     text t = { .cap = len + len / 2 + 64 };
     window w = { 0 };
-    if (!(t.s = malloc(t.cap))) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: normalised text of %zu bytes", len);
-    hone_status st = normalise(v, &t, s, len, err);
-    if (st == HONE_OK) st = segment(v, t.s, t.n, &w, out, err);
+    size_t first = spans ? spans->n : 0;
+    hone_status st = HONE_OK;
+    if (!(t.s = malloc(t.cap)) || (spans && !(t.at = malloc(t.cap * sizeof *t.at))))
+        st = HN_FAIL(err, HONE_E_NOMEM, "tokenizer: normalised text of %zu bytes", len);
+    if (st == HONE_OK) st = normalise(v, &t, s, len, err);
+    if (st == HONE_OK) st = segment(v, t.s, t.n, len, &w, out, spans, err);
+    for (size_t i = first; st == HONE_OK && spans && i < spans->n; i++) {
+        hone_span *p = &spans->data[i];
+        *p = (hone_span){ t.at[p->begin].begin, t.at[p->end - 1].end };
+    }
     free(t.s);
+    free(t.at);
     free(w.b);
     return st;
 }

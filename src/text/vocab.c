@@ -2,8 +2,9 @@
  * Everything is copied out of the file once and checked here; afterwards a vocabulary is
  * constant. Refuses to know how text is divided (encode.c, split.c). */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* qsort_r, memmem */
+#define _GNU_SOURCE /* memmem */
 #endif
+#include "base/os.h"
 #include "text/text_priv.h"
 
 #include <math.h>
@@ -47,10 +48,19 @@ static unsigned first_two(const hn_vocab *v, int32_t id)
     return (unsigned)t[0] << 8 | (n > 1 ? t[1] : 0u);
 }
 
+/* Does the list of types have the token? Added tokens of any length are found before text is normalised; those a
+ * normalised text may still become must not make the search for the best path long. */
+static bool listed(const hn_vocab *v, unsigned types, int32_t id)
+{
+    enum { LATTICE_USER = 256 };
+    uint32_t n = v->off[id + 1] - v->off[id];
+    return types >> v->type[id] & 1 && n && !(v->type[id] == HN_TOK_USER && types >> HN_TOK_NORMAL & 1 && n > LATTICE_USER);
+}
+
 /* l: the ids with bit `type` in types and some text, sorted: counted by their first byte or, in long lists, two, then compared. */
 static hone_status make_lex(const hn_vocab *v, hn_lex *l, unsigned types, hone_error *err)
 {
-    for (int32_t i = 0; i < v->n; i++) l->n += types >> v->type[i] & 1 && v->off[i + 1] > v->off[i];
+    for (int32_t i = 0; i < v->n; i++) l->n += listed(v, types, i);
     unsigned shift = l->n > 4096 ? 0 : 8;
     uint32_t n_bucket = 65536u >> shift;
     uint32_t *at = calloc(n_bucket + 1, sizeof *at);
@@ -60,13 +70,13 @@ static hone_status make_lex(const hn_vocab *v, hn_lex *l, unsigned types, hone_e
         return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: list of %u tokens", l->n);
     }
     for (int32_t i = 0; i < v->n; i++)
-        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) at[(first_two(v, i) >> shift) + 1]++;
+        if (listed(v, types, i)) at[(first_two(v, i) >> shift) + 1]++;
     for (uint32_t b = 0; b < n_bucket; b++) at[b + 1] += at[b];
     for (uint32_t b = 0; b <= 256; b++) l->first[b] = at[b << 8 >> shift];
     for (int32_t i = 0; i < v->n; i++)
-        if (types >> v->type[i] & 1 && v->off[i + 1] > v->off[i]) l->ids[at[first_two(v, i) >> shift]++] = i;
+        if (listed(v, types, i)) l->ids[at[first_two(v, i) >> shift]++] = i;
     for (uint32_t b = 0, a = 0; b < n_bucket; a = at[b++]) /* at[b] is now the end of bucket b */
-        if (at[b] - a > 1) qsort_r(l->ids + a, at[b] - a, sizeof *l->ids, compare_text, (void *)(uintptr_t)v);
+        if (at[b] - a > 1) hn_os_sort(l->ids + a, at[b] - a, sizeof *l->ids, compare_text, (void *)(uintptr_t)v);
     free(at);
     return HONE_OK;
 }
@@ -84,6 +94,36 @@ int32_t hn_lex_find(const hn_vocab *v, const hn_lex *l, const char *s, size_t n)
         else hi = mid;
     }
     return lo < end && hn_vocab_same(v, l->ids[lo], s, n) ? l->ids[lo] : -1;
+}
+
+static int compare_ends(const void *a, const void *b, void *arg)
+{
+    const hn_vocab *v = arg;
+    size_t na, nb;
+    const char *ta = hn_vocab_text(v, *(const int32_t *)a, &na), *tb = hn_vocab_text(v, *(const int32_t *)b, &nb);
+    for (size_t i = 1; i <= na && i <= nb; i++)
+        if (ta[na - i] != tb[nb - i]) return (unsigned char)ta[na - i] < (unsigned char)tb[nb - i] ? -1 : 1;
+    return (na > nb) - (na < nb);
+}
+
+/* Greedy longest match walks a trie from every token's beginning, as deep as the longest token: harmless for
+ * the vocabularies there are (RWKV World: 128 bytes). Others get an automaton. */
+static hone_status make_ends(hn_vocab *v, hone_error *err)
+{
+    enum { WALK = 128 };
+    uint32_t longest = 0;
+    for (uint32_t i = 0; i < v->all.n; i++) {
+        uint32_t n = v->off[v->all.ids[i] + 1] - v->off[v->all.ids[i]];
+        if (n > longest) longest = n;
+    }
+    if (longest <= WALK) return HONE_OK;
+    int32_t *ids = malloc(v->all.n * sizeof *ids);
+    if (!ids) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: list of %u tokens", v->all.n);
+    memcpy(ids, v->all.ids, v->all.n * sizeof *ids);
+    hn_os_sort(ids, v->all.n, sizeof *ids, compare_ends, v);
+    hone_status st = hn_match_make(&v->ends, v, ids, NULL, v->all.n, 1, true, err);
+    free(ids);
+    return st;
 }
 
 static hone_status check_unique(const hn_vocab *v, const hn_lex *l, const char *path, hone_error *err)
@@ -533,6 +573,32 @@ static hone_status read_flags(hn_vocab *v, const source *f, hone_error *err)
     return HONE_OK;
 }
 
+/* Tokens that structure a prompt. Of the added tokens, which plain text may contain, those
+ * that end a turn and those that look like <|this|>: not every file types them CONTROL. */
+static bool is_structure(const hn_vocab *v, int32_t id)
+{
+    size_t n;
+    const char *s = hn_vocab_text(v, id, &n);
+    if (v->type[id] != HN_TOK_USER || v->flags[id] & HN_FLAG_EOG) return true;
+    return (n > 4 && memcmp(s, "<|", 2) == 0 && memcmp(s + n - 2, "|>", 2) == 0) ||
+           (n > 8 && memcmp(s, "<\xEF\xBD\x9C", 4) == 0 && memcmp(s + n - 4, "\xEF\xBD\x9C>", 4) == 0);
+}
+
+/* Called when the flags of tokens are known. */
+static hone_status make_marks(hn_vocab *v, hone_error *err)
+{
+    uint8_t *cls = malloc((size_t)v->special.n + 1);
+    if (!cls) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: list of %u tokens", v->special.n);
+    for (uint32_t i = 0; i < v->special.n; i++) {
+        int32_t id = v->special.ids[i];
+        cls[i] = v->type[id] != HN_TOK_USER ? HN_MARK_ANY : is_structure(v, id) ? HN_MARK_USER : HN_MARK_PLAIN;
+        v->has_user |= cls[i] > HN_MARK_ANY;
+    }
+    hone_status st = hn_match_make(&v->marks, v, v->special.ids, cls, v->special.n, HN_N_MARK, false, err);
+    free(cls);
+    return st;
+}
+
 /* ---- making a vocabulary ---------------------------------------------------------------------------- */
 
 static bool is(hone_str s, const char *t) { return s.len == strlen(t) && memcmp(s.ptr, t, s.len) == 0; }
@@ -582,8 +648,7 @@ static hone_status load(hn_vocab *v, source *f, const char *pre, hone_error *err
     bool trie = v->kind != HN_VOCAB_SPM && v->kind != HN_VOCAB_BPE;
     if (!trie && (st = make_table(v, f, err)) != HONE_OK) return st;
     enum { USER = 1 << HN_TOK_USER, SPECIAL = USER | 1 << HN_TOK_CONTROL | 1 << HN_TOK_UNKNOWN };
-    if ((st = make_lex(v, &v->special, SPECIAL, err)) != HONE_OK || (st = make_lex(v, &v->user, USER, err)) != HONE_OK ||
-        (st = check_unique(v, &v->special, f->path, err)) != HONE_OK)
+    if ((st = make_lex(v, &v->special, SPECIAL, err)) != HONE_OK || (st = check_unique(v, &v->special, f->path, err)) != HONE_OK)
         return st;
     if (trie) {
         /* Unigram models know added tokens; WordPiece has [unused7]; SentencePiece never makes a token UNUSED */
@@ -591,11 +656,13 @@ static hone_status load(hn_vocab *v, source *f, const char *pre, hone_error *err
         if ((st = make_lex(v, &v->all, types, err)) != HONE_OK || (st = check_unique(v, &v->all, f->path, err)) != HONE_OK)
             return st;
         if ((st = hn_trie_make(&v->trie, v, &v->all, err)) != HONE_OK) return st;
+        if (v->kind == HN_VOCAB_RWKV && (st = make_ends(v, err)) != HONE_OK) return st;
     } else {
         find_bytes(v);
     }
     if (v->kind == HN_VOCAB_BPE && (st = read_merges(v, f, err)) != HONE_OK) return st;
-    if ((st = read_special_ids(v, f, err)) != HONE_OK || (st = read_flags(v, f, err)) != HONE_OK) return st;
+    if ((st = read_special_ids(v, f, err)) != HONE_OK || (st = read_flags(v, f, err)) != HONE_OK || (st = make_marks(v, err)) != HONE_OK)
+        return st;
     if (v->kind == HN_VOCAB_WPM) return hn_wpm_load(v, f->g, err);
     return v->kind == HN_VOCAB_UGM ? hn_ugm_load(v, f->g, err) : HONE_OK;
 }
@@ -645,7 +712,8 @@ void hn_vocab_free(hn_vocab *v)
     free(v->trie.id);
     free(v->merge);
     free(v->special.ids);
-    free(v->user.ids);
+    hn_match_free(&v->marks);
+    hn_match_free(&v->ends);
     free(v->all.ids);
     free(v->map);
     free(v->map_text);

@@ -81,7 +81,12 @@ static bool is_cjk(uint32_t cp)
 typedef struct word {
     const hn_vocab *v;
     hn_ids *out;
+    hn_spans *spans;
     hone_error *err;
+    hone_span now;             /* the character being added, in the text */
+    size_t begin, end;         /* of the whole word */
+    hone_span at[MAX_WORD_CHARS]; /* of its characters … */
+    uint16_t char_at[4 * MAX_WORD_CHARS + 3]; /* … and which one a byte of text belongs to; both only if spans is not NULL */
     size_t n_chars, len;
     char text[3 + 4 * MAX_WORD_CHARS]; /* U+2581 and the characters */
 } word;
@@ -110,24 +115,45 @@ static hone_status end_word(word *w)
             known = false;
         } else {
             hone_status st = hn_ids_put(w->out, v->trie.id[best], w->err);
+            if (st == HONE_OK && w->spans) /* the mark in front has no place of its own */
+                st = hn_spans_put(w->spans, w->at[w->char_at[i < 3 ? 3 : i]].begin, w->at[w->char_at[best_end - 1]].end, w->err);
             if (st != HONE_OK) return st;
         }
         i = best_end;
     }
     if (known) return HONE_OK;
+    if (w->spans) w->spans->n -= w->out->n - before;
     w->out->n = before;
-    return v->unk >= 0 ? hn_ids_put(w->out, v->unk, w->err) : HONE_OK;
+    if (v->unk < 0) return HONE_OK;
+    hone_status st = hn_ids_put(w->out, v->unk, w->err);
+    return st == HONE_OK && w->spans ? hn_spans_put(w->spans, w->begin, w->end, w->err) : st;
 }
 
 static void add_char(word *w, uint32_t cp)
 {
-    if (w->n_chars++ < MAX_WORD_CHARS) w->len += hn_utf8_put(w->text + w->len, cp);
+    size_t k = w->n_chars++, n;
+    if (!k) w->begin = w->now.begin;
+    w->end = w->now.end;
+    if (k >= MAX_WORD_CHARS) return;
+    n = hn_utf8_put(w->text + w->len, cp);
+    if (w->spans) {
+        w->at[k] = w->now;
+        for (size_t i = 0; i < n; i++) w->char_at[w->len + i] = (uint16_t)k;
+    }
+    w->len += n;
 }
 
-hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hone_error *err)
+hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *out, hn_spans *spans, hone_error *err)
 {
     const hn_class_table *t = hn_class_table_get();
-    word w = { .v = v, .out = out, .err = err, .len = 3, .text = "\xE2\x96\x81" };
+    word w; /* large: what needs no beginning has none */
+    w.v = v;
+    w.out = out;
+    w.spans = spans;
+    w.err = err;
+    w.n_chars = 0;
+    w.len = 3;
+    memcpy(w.text, "\xE2\x96\x81", 3);
     hone_status st = HONE_OK;
     size_t used;
     for (size_t i = 0; st == HONE_OK && i < len; i += used) {
@@ -136,6 +162,7 @@ hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *
         uint32_t base[3];
         int n = 1;
         base[0] = (uint32_t)cp;
+        w.now = (hone_span){ i, i + used };
         unsigned a = cp >= ' ' && cp < 0x7F ? KEEP : action_of((uint32_t)cp);
         if (a == DROP) continue;
         if (hn_class_of(t, (uint32_t)cp) == HN_CLASS_SPACE) {

@@ -35,9 +35,9 @@ for f in text bytes; do
     same "$f: … the same bytes" "$T/$f" "$T/out"
 done
 expect 0 "JSON" "$HONE" tokenize -m $V/rwkv.gguf -p 'ab' --json
-says "… has ids and pieces" '^\{"schema":"hone.tokenize/1","ids":\[257\],"pieces":\[\{"id":257,"offset":0,"text":"ab"\}\]\}$' "$T/out"
+says "… has ids and pieces" '^\{"schema":"hone.tokenize/1","ids":\[257\],"pieces":\[\{"id":257,"offset":0,"end":2,"text":"ab"\}\]\}$' "$T/out"
 expect 0 "JSON with an added token" "$HONE" tokenize -m $V/spm.gguf -p 'ab' --json
-says "… which has no place in the text" '"pieces":\[\{"id":1,"offset":0,"text":"<s>"\},\{"id":[0-9]+,"offset":0,"text":" ?[^"]+"\}' "$T/out"
+says "… which has no place in the text" '"pieces":\[\{"id":1,"offset":0,"end":0,"text":"<s>"\},\{"id":[0-9]+,"offset":0,"end":[01],"text":" ?[^"]+"\}' "$T/out"
 expect 0 "JSON of half a character" "$HONE" detokenize -m $V/rwkv.gguf --ids 196 --json
 says "… has the bytes" '^\{"schema":"hone.detokenize/1","ids":\[196\],"text":".*","bytes_hex":"c3"\}$' "$T/out"
 expect 0 "special tokens" "$HONE" detokenize -m $V/bpe_gpt-2.gguf --ids 64,102

@@ -146,6 +146,19 @@ T += [
     # refused
     "{{ a", "{% if a", "{# a", "{% if a %}", "{% endif %}", "{% for x in l %}{% endif %}", "{{ a b }}", "{{ }}", "{{ a. }}", "{{ (a }}", "{{ a) }}", "{{ [1, 2 }}", "{{ 'abc }}", "{% set %}", "{% set 1 = 2 %}", "{% set true = 2 %}", "{% foo %}", "{% macro m(a=1, b) %}{% endmacro %}", "{{ a is b is c }}", "{{ ! }}", "{{ a ? b }}",
     "{% break %}", "{{ 1 if }}", "{% for x l %}{% endfor %}", "{% raw %}x", "{{ a | }}", "{{ a is }}", "{{ {1 2} }}", "{{ f(a=1, 2) }}", "{{ raise_exception('stop ' ~ a) }}", "x{% if a %}\n{{ raise_exception('é\\n<b>') }}{% endif %}", "{% call 5 %}{% endcall %}", "{{ 01 }}", "{{ $ }}", "{{ a == }}", "{{ not }}",
+    # found by comparing generated templates
+    "{{ n|selectattr('a')|list }}{{ n|map('upper')|list }}{{ 0|select|list }}{{ f|rejectattr('x')|list|length }}", "{{ h|safe + h }}|{{ h + h|safe }}|{{ '<' ~ h|safe }}|{{ h|e|e }}|{{ (h|safe).upper() + '<' }}", "{{ [h|safe] }}{{ h|safe is escaped }}",
+    "{{ (h|safe)[:2] + '<' }}|{{ (h|safe).split('=')[0] + '<' }}|{{ (h|safe|trim) + '&' }}|{{ (h|safe|title) + '&' }}|{{ (h|safe).replace('a', '<') }}|{{ h|safe|replace('a', '<') }}|{{ (','|safe).join(['<', '>']) }}|{{ ('<'|safe) * 2 + '<' }}",
+    "{% set x %}<{{ h|safe }}{% endset %}{{ x + '<' }}", "{% if el|select %}yes{% else %}no{% endif %}", "{{ l|select|length }}", "{% set g = l|select %}{% for x in g %}{{ x }}{% endfor %}|{% for x in g %}{{ x }}{% endfor %}", "{{ (l|select)[0] is defined }}", "{{ l|reverse|last }}",
+    "{{ l|select == l }}{{ l|select is sequence }}{{ l|select is iterable }}{{ 3 in l|select }}", "{{ (l|map('string')) + ['x'] }}", "{{ d|items|first }}{{ d|dictsort|first }}",
+    "{% for x in l %}{% continue %}{% else %}else{% endfor %}", "{% for x in l %}{% if x == 1 %}{% break %}{% endif %}{{ x }}{% else %}else{% endfor %}", "{% for x in l %}{% if x == 3 %}{% break %}{% endif %}{{ x }}{% else %}else{% endfor %}", "{% for x in l %}{% for y in l %}{{ y }}{% else %}{% break %}{% endfor %}{% endfor %}",
+    "{{ ml|indent }}", "{{ 'a\r\nb\u2028c\x85\n'|indent(2, true) }}", "{{ ''|indent(2, true) }}|{{ 'a\n\nb'|indent(blank=true) }}", "{{ l|indent }}", "{{ nope|indent }}", "{{ [1, 2]|truncate(9) }}", "{{ many|truncate(9) }}", "{{ n|truncate }}", "{{ 5|truncate }}",
+    "{{ nope in d }}{{ nope in l }}{{ d.get(nope) }}{{ d[nope] is defined }}", "{{ s|groupby('w.x', default=0)|length }}{{ o|map(attribute='w.q.z', default='-')|list }}{{ o|map(attribute='q', default=none)|map('default', 'D')|list }}",
+    "{{ o|groupby('r')|map(attribute='grouper')|list }}{% for g in o|groupby('r') %}{{ g.grouper }}{{ g.list|length }}{{ g[0] }}{% endfor %}", "{% if a if t else n %}{% endif %}", "{{ a is number if t else 1 }}", "{% filter length %}abc{% endfilter %}",
+    "{% macro m(p, q=1) %}{{ varargs }}{% endmacro %}{{ m.arguments }}{{ m.catch_kwargs }}{{ m.catch_varargs }}{{ m.caller }}", "{{ s|attr('upper') is callable }}{{ d|attr('k') is defined }}{{ (s|attr('lower'))() }}",
+    "a {#-#} b", "a {#+#} b", "a {#- -#} b", "a\n  {#+#}\n b", "{{ '{} {0}'.format(1) }}", "{{ '{0} {}'.format(1) }}", "{{ 'ab' % l }}{{ 'ab' % d }}", "{{ 'ab' % 5 }}", "{{ o|sort(attribute='zz')|length }}", "{{ [nope, nope]|sort|length }}", "{{ [nope, 1]|sort|length }}",
+    "{% macro p() %}{% macro q() %}{{ caller() }}{% endmacro %}x{% endmacro %}{% call p() %}y{% endcall %}", "{% macro p() %}{% macro q() %}{{ varargs }}{{ kwargs }}{% endmacro %}x{% endmacro %}{{ p(1, z=2) }}",
+    "{% macro p() %}<{{ caller() }}>{% endmacro %}{% macro q() %}{% call p() %}{{ caller() }}{% endcall %}{% endmacro %}{% call q() %}y{% endcall %}",
 ]
 
 cases = []

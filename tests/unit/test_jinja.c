@@ -104,9 +104,16 @@ static void refused(const char *source, const char *context, const hn_jinja_limi
     double s = (double)(clock() - t0) / CLOCKS_PER_SEC;
     if (r.st == HONE_OK || !strstr(r.err.message, says)) fail_msg("%s: %s", source, r.st == HONE_OK ? "no error" : r.err.message);
     if (getenv("HN_TEST_TIMES")) print_message("%6.2f s %.60s\n", s, source);
-    if (s > 20) fail_msg("%s: %.1f s", source, s); /* loose: sanitizers are slow */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    const double most = 20;
+#else
+    const double most = 3; /* processor time; what is meant to hang takes under one */
+#endif
+    if (s > most) fail_msg("%.80s: %.1f s", source, s);
     hn_jinja_text_free(&r.out);
 }
+
+static char *repeated(const char *before, const char *s, size_t n, const char *after);
 
 static void limits(void **state)
 {
@@ -135,6 +142,27 @@ static void limits(void **state)
     refused("{% set a = 'a' * 4000000 %}{% set b = 'a' * 2000000 ~ 'b' %}{% for i in range(1000) %}{{ a.rfind(b) }}{% endfor %}", "{}", NULL, "steps");
     refused("{% set a = 'ab' * 10000 %}{% for i in range(100000) %}{{ a.count('b') }}{% endfor %}", "{}", NULL, "steps");
     refused("{% set d = namespace(x={}) %}{% for i in range(100000) %}{% do d.x.update({i: d.x|length}) %}{{ d.x|tojson }}{% endfor %}", "{}", NULL, "");
+}
+
+/* Within a second or so each: cheap steps must not be long ones. */
+static void slow_steps(void **state)
+{
+    static const char *const c[] = {
+        "{% set s = '\u00e9' * 3000000 %}{% for i in range(100000) %}{% set x = s[-1:] %}{% endfor %}",
+        "{% set s = '\u00e9' * 3000000 %}{% for i in range(100000) %}{% set x = s[2999999] %}{% endfor %}",
+        "{% set s = ' ' * 3000000 %}{% for i in range(100000) %}{% set x = s|trim %}{% endfor %}",
+        "{% set s = 'a' * 5000000 %}{% for i in range(100000) %}{% set x = s in s %}{% endfor %}",
+        "{% set s = 'a' * 5000000 %}{% for i in range(100000) %}{% set x = s.find(s) + s.count(s) %}{% endfor %}",
+    };
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) refused(c[i], "{}", NULL, "steps");
+    char *sets = malloc(3000 * 32), *t = NULL;
+    assert_non_null(sets);
+    size_t n = 0;
+    for (int i = 0; i < 3000; i++) n += (size_t)sprintf(sets + n, "{%% set x%d = 1 %%}", i);
+    t = repeated("{% macro m() %}", sets, 1, "{% endmacro %}{% for i in range(99999) %}{{ m() }}{% endfor %}");
+    refused(t, "{}", NULL, "");
+    free(t);
+    free(sets);
 }
 
 static char *repeated(const char *before, const char *s, size_t n, const char *after)
@@ -208,14 +236,22 @@ static void origins(void **state)
     origin("{{ s ~ 1 ~ s }}", "[ab  Cd]1[ab  Cd]");
     origin("{{ ('<' + s + '>')[0:4] }}|{{ ('<' + s + '>')[::-1] }}|{{ ('<' + s + '>')|upper }}", "<[ab ]|>[dC  ba]<|<[AB  CD]>");
     origin("{{ (' ' + p + '.')|trim }}|{{ p|trim }}|{{ p.strip() + '!' }}", "[x ].|[x]|[x]!");
-    origin("{{ s|replace('b', 'X') }}|{{ 'aXb'|replace('X', s) }}|{{ 'a-b'.replace('-', n|string) }}", "[a]X[  Cd]|a[ab  Cd]b|a5b");
+    origin("{{ s|replace('b', 'X') }}|{{ 'aXb'|replace('X', s) }}|{{ 'a-b'.replace('-', n|string) }}", "[a]X[  Cd]|a[ab  Cd]b|a[5]b");
     origin("{{ s.split(' ')|join('+') }}|{{ l|join(',') }}", "[ab]++[Cd]|[one],[two]");
     origin("{% for c in '<' + l[0] %}{{ c }}.{% endfor %}", "<.[o].[n].[e].");
     origin("{% set x %}<{{ s }}>{% endset %}{{ x|length }}{{ x }}", "8<[ab  Cd]>");
     origin("{% macro m(a) %}({{ a }}){% endmacro %}{{ m(s)|upper }}", "([AB  CD])");
     origin("{{ d|tojson }}|{{ {'a': 1}|tojson }}|{{ ['x', s]|tojson }}", "[{\"k\": \"v\"}]|{\"a\": 1}|[[\"x\", \"ab  Cd\"]]");
     origin("{{ d }}|{{ l }}", "{'[k]': '[v]'}|['[one]', '[two]']");
-    origin("{{ n }}|{{ n + 1 }}|{{ s|length }}", "5|6|6");
+    /* numbers that came from input: their digits could complete <|12|> */
+    origin("{{ n }}|{{ n + 1 }}|{{ s|length }}|{{ -n }}|{{ n|abs }}|{{ n / 2 }}|{{ [n, 1] }}", "[5]|[6]|6|[-5]|[5]|[2.5]|[[5], 1]");
+    origin("{{ '<|%d|>' % n }}{{ '%5.1f' % n }}{{ '{:,}'.format(n * 1000) }}{{ '%c' % (n + 60) }}{{ '5'|int }}{{ j[0:0]|int }}{{ (n|string)|float }}",
+           "<|[5]|>  [5.05],[000A]50[5.0]");
+    origin("{{ [1, n]|tojson }}{{ [1]|tojson(separators=(s, ':')) }}{{ [1, 2]|tojson(indent=p) }}", "[[1, 5][1][\n x 1,\n x 2\n]]");
+    /* characters to fill with */
+    origin("{{ 'a'.ljust(3, s[0]) }}{{ 'a'.rjust(3, s[1]) }}{{ 'a'.center(3, l[0][0]) }}{{ ('{:' ~ s[0] ~ '>3}').format('x') }}{{ 'a'.rjust(3, '-') }}",
+           "a[aabb]a[o]a[oaa]x--a");
+    origin("{{ (s|safe) + '<' }}{{ ('<'|safe) + '&' ~ s }}{{ (s|safe).replace('b', '<') }}", "[ab  Cd]&lt;<&amp;[ab  Cda]&lt;[  Cd]");
     origin("{{ '%s=%5s|' % (s, 'q') }}{{ '{}:{:>4}'.format(s, 'q') }}", "[ab  Cd]=    q|[ab  Cd]:   q");
     origin("{{ '%s' | format(s) }}{{ (s + '%s') % 'q' }}", "[ab  Cdab  Cd]q");
     origin("{{ bos_token }}{{ messages[0].role }}{{ messages[0].content }}{{ messages[1].role }}", "<s>user[hiim_end]");
@@ -248,7 +284,7 @@ static void times(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(places), cmocka_unit_test(limits), cmocka_unit_test(deep_source),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(places), cmocka_unit_test(limits), cmocka_unit_test(slow_steps), cmocka_unit_test(deep_source),
                                         cmocka_unit_test(origins), cmocka_unit_test(times) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void run_and_check(hn_pool *p, int64_t n_chunk, uint64_t key)
     /* on this stack frame: a late worker that still held the job would write here */
     uint8_t seen[257] = { 0 };
     uint64_t result[257] = { 0 };
-    job j = { .n_threads = hn_pool_threads(p), .n_chunk = n_chunk, .seen = seen, .result = result, .key = key };
+    job j = { .n_threads = hn_pool_active(p), .n_chunk = n_chunk, .seen = seen, .result = result, .key = key };
     assert_in_range(n_chunk, 0, 256);
     hn_pool_run(p, work, &j, n_chunk);
     assert_int_equal(atomic_load(&j.wrong), 0);
@@ -57,6 +57,21 @@ static void every_chunk_once(void **state)
         for (int64_t n = 0; n <= 256; n += n < 20 ? 1 : 59) run_and_check(p, n, (uint64_t)n + 1);
         hn_pool_free(p);
     }
+}
+
+/* Fewer threads may work for a while, and all of them again; sleepers too. */
+static void limited(void **state)
+{
+    hn_pool *p;
+    assert_int_equal(hn_pool_new(&p, 5, NULL), HONE_OK);
+    for (uint64_t k = 0; k < 2000; k++) {
+        int32_t n = (int32_t)(hn_rand64(10, k) % 7); /* 0 and 6 are clamped */
+        hn_pool_limit(p, n);
+        assert_int_equal(hn_pool_active(p), n < 1 ? 1 : n > 5 ? 5 : n);
+        if (k % 100 == 0) usleep(500);
+        run_and_check(p, (int64_t)(hn_rand64(11, k) % 40), k);
+    }
+    hn_pool_free(p);
 }
 
 /* Jobs in quick succession: a worker that wakes late must not take a chunk of a later job for an earlier one. */
@@ -137,7 +152,7 @@ int main(void)
 {
     alarm(300); /* a pool that hangs is a failure, not a long test */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_chunk_once),          cmocka_unit_test(many_small_jobs),
+        cmocka_unit_test(every_chunk_once),          cmocka_unit_test(limited), cmocka_unit_test(many_small_jobs),
         cmocka_unit_test(sleepers_wake),             cmocka_unit_test(caller_waits_for_the_last),
         cmocka_unit_test(two_pools_do_not_meet),     cmocka_unit_test(bad_counts_are_refused),
     };

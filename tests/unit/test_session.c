@@ -695,7 +695,7 @@ static void *call(void *arg)
     int32_t ids[LEN];
     float *y = malloc(sizeof(float) * LEN * (size_t)a->s->V);
     for (int i = 0; i < a->s->len; i++) ids[i] = text(a->s, a->k, i);
-    a->right = y && hone_context_new(&c, &(hone_context_params){ 2, NULL }, &err) == HONE_OK;
+    a->right = y && hone_context_new(&c, &(hone_context_params){ .n_threads = 2 }, &err) == HONE_OK;
     if (!a->right) {
         free(y);
         return NULL;

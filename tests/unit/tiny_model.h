@@ -366,7 +366,7 @@ static inline hone_context *tm_context(const char *cpu, int32_t n_threads)
 {
     hone_error err = { 0 };
     hone_context *c;
-    if (hone_context_new(&c, &(hone_context_params){ n_threads, cpu }, &err)) fail_msg("%s", err.message);
+    if (hone_context_new(&c, &(hone_context_params){ .n_threads = n_threads, .cpu = cpu }, &err)) fail_msg("%s", err.message);
     return c;
 }
 static inline hone_session *tm_session(hone_context *c, const hone_model *m, int32_t n_ctx, int32_t n_seq, int32_t n_chunk, hone_kv_cache_type cache)

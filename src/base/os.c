@@ -1,0 +1,265 @@
+/* The operating system: every call that is neither C11 nor POSIX lives here, with one
+ * branch per system. Refuses to know what it is asked for. */
+#define _GNU_SOURCE
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#elif defined(__APPLE__)
+#include <mach-o/dyld.h>
+#include <mach/mach.h>
+#include <sys/random.h>
+#include <sys/sysctl.h>
+#endif
+
+/* ---- machine ------------------------------------------------------------------------- */
+
+#if defined(__APPLE__)
+/* A number of sysctl, 0 if there is none. */
+static uint64_t sysctl_number(const char *name)
+{
+    union { uint64_t u64; uint32_t u32; } v = { 0 };
+    size_t n = sizeof v;
+    if (sysctlbyname(name, &v, &n, NULL, 0) != 0) return 0;
+    return n == sizeof v.u32 ? v.u32 : n == sizeof v.u64 ? v.u64 : 0;
+}
+#endif
+
+#if defined(__aarch64__)
+unsigned hn_os_arm_features(void)
+{
+    unsigned f = 0;
+#if defined(__linux__)
+    enum { ASIMDDP = 1 << 20, I8MM = 1 << 13 }; /* of AT_HWCAP, of AT_HWCAP2; older headers lack the names */
+    if (getauxval(AT_HWCAP) & ASIMDDP) f |= HN_ARM_DOTPROD;
+    if (getauxval(AT_HWCAP2) & I8MM) f |= HN_ARM_I8MM;
+#elif defined(__APPLE__)
+    if (sysctl_number("hw.optional.arm.FEAT_DotProd")) f |= HN_ARM_DOTPROD;
+    if (sysctl_number("hw.optional.arm.FEAT_I8MM")) f |= HN_ARM_I8MM;
+#endif
+    return f;
+}
+#else
+unsigned hn_os_arm_features(void) { return 0; }
+#endif
+
+int32_t hn_cpu_count(void)
+{
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        int n = CPU_COUNT(&set);
+        if (n > 0) return n;
+    }
+#endif
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (int32_t)n : 1;
+}
+
+int32_t hn_os_cpus(int32_t *cpu, int32_t cap)
+{
+    int32_t n = 0;
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
+    for (int c = 0; c < CPU_SETSIZE && n < cap; c++)
+        if (CPU_ISSET(c, &set)) cpu[n++] = c;
+#endif
+    return n;
+}
+
+bool hn_os_run_on(const int32_t *cpu, int32_t n)
+{
+#if defined(__linux__)
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int32_t i = 0; i < n; i++) CPU_SET(cpu[i], &set);
+    return sched_setaffinity(0, sizeof set, &set) == 0;
+#else
+    return false;
+#endif
+}
+
+int32_t hn_os_current_cpu(void)
+{
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
+
+void hn_os_want_huge_pages(void *p, size_t n)
+{
+#if defined(MADV_HUGEPAGE)
+    madvise(p, n, MADV_HUGEPAGE);
+#endif
+}
+
+#if defined(__APPLE__)
+
+uint64_t hn_memory_available(void)
+{
+    vm_statistics64_data_t vm;
+    mach_msg_type_number_t n = HOST_VM_INFO64_COUNT;
+    if (host_statistics64(mach_host_self(), HOST_VM_INFO64, (host_info64_t)&vm, &n) != KERN_SUCCESS) return 0;
+    return ((uint64_t)vm.free_count + vm.inactive_count + vm.purgeable_count) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t hn_memory_total(void) { return sysctl_number("hw.memsize"); }
+
+#else
+
+/* A line "NAME: N kB" of /proc/meminfo in bytes, 0 if there is none. */
+static uint64_t meminfo(const char *name)
+{
+    FILE *f = fopen("/proc/meminfo", "r");
+    if (!f) return 0;
+    char line[160];
+    size_t n = strlen(name);
+    unsigned long long kib = 0;
+    while (fgets(line, sizeof line, f))
+        if (strncmp(line, name, n) == 0 && line[n] == ':' && sscanf(line + n + 1, "%llu kB", &kib) == 1) break;
+    fclose(f);
+    return (uint64_t)kib * 1024;
+}
+
+uint64_t hn_memory_available(void) { return meminfo("MemAvailable"); }
+
+uint64_t hn_memory_total(void)
+{
+    uint64_t total = meminfo("MemTotal");
+    unsigned long long limit;
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "r"); /* "max" when there is none */
+    if (f) {
+        if (fscanf(f, "%llu", &limit) == 1 && limit > 0 && (!total || limit < total)) total = limit;
+        fclose(f);
+    }
+    return total;
+}
+
+#endif
+
+bool hn_os_random(void *dst, size_t n)
+{
+#if defined(__linux__)
+    return getrandom(dst, n, GRND_NONBLOCK) == (ssize_t)n;
+#elif defined(__APPLE__)
+    return getentropy(dst, n) == 0;
+#else
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    ssize_t k = fd >= 0 ? read(fd, dst, n) : -1;
+    if (fd >= 0) close(fd);
+    return k == (ssize_t)n;
+#endif
+}
+
+/* ---- waiting --------------------------------------------------------------------------- */
+
+void hn_os_wait(_Atomic uint32_t *w, uint32_t seen)
+{
+#if defined(__linux__)
+    syscall(SYS_futex, w, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+#else
+    /* looks again soon: what macOS has for this is private before version 14.4 */
+    if (atomic_load(w) == seen) nanosleep(&(struct timespec){ 0, 50000 }, NULL);
+#endif
+}
+
+void hn_os_wake(_Atomic uint32_t *w, int n)
+{
+#if defined(__linux__)
+    syscall(SYS_futex, w, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+#else
+    (void)w, (void)n;
+#endif
+}
+
+/* ---- files and processes --------------------------------------------------------------------------- */
+
+int hn_os_pipe(int fd[2], bool nonblocking)
+{
+#if defined(__linux__)
+    return pipe2(fd, O_CLOEXEC | (nonblocking ? O_NONBLOCK : 0));
+#else
+    if (pipe(fd) != 0) return -1;
+    for (int i = 0; i < 2; i++)
+        if (fcntl(fd[i], F_SETFD, FD_CLOEXEC) != 0 || (nonblocking && fcntl(fd[i], F_SETFL, O_NONBLOCK) != 0)) {
+            int e = errno;
+            close(fd[0]);
+            close(fd[1]);
+            errno = e;
+            return -1;
+        }
+    return 0;
+#endif
+}
+
+int64_t hn_os_mtime_ns(const struct stat *sb)
+{
+#if defined(__APPLE__)
+    const struct timespec *t = &sb->st_mtimespec;
+#else
+    const struct timespec *t = &sb->st_mtim;
+#endif
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+bool hn_os_program_path(char *dst, size_t cap)
+{
+#if defined(__linux__)
+    static const char self[] = "/proc/self/exe"; /* stays right when the file is renamed or replaced */
+    if (cap < sizeof self || access(self, X_OK) != 0) return false;
+    memcpy(dst, self, sizeof self);
+    return true;
+#elif defined(__APPLE__)
+    uint32_t n = cap < UINT32_MAX ? (uint32_t)cap : UINT32_MAX;
+    return _NSGetExecutablePath(dst, &n) == 0;
+#else
+    (void)dst, (void)cap;
+    return false;
+#endif
+}
+
+bool hn_os_die_with_parent(void)
+{
+#if defined(__linux__)
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+#else
+    return false;
+#endif
+}
+
+/* ---- C library ------------------------------------------------------------------------------ */
+
+#if defined(__linux__)
+void hn_os_sort(void *base, size_t n, size_t size, hn_os_compare *compare, void *arg) { qsort_r(base, n, size, compare, arg); }
+#else /* the BSD form: every argument elsewhere */
+typedef struct order { hn_os_compare *compare; void *arg; } order;
+
+static int compare_by(void *arg, const void *a, const void *b)
+{
+    const order *o = arg;
+    return o->compare(a, b, o->arg);
+}
+
+void hn_os_sort(void *base, size_t n, size_t size, hn_os_compare *compare, void *arg)
+{
+    order o = { compare, arg };
+    qsort_r(base, n, size, &o, compare_by);
+}
+#endif

@@ -1,0 +1,117 @@
+/* hone lab: the laboratory's own measurements. `peaks` finds the roof of this machine and
+ * keeps it for every report; `list` says what can be measured. */
+#define _GNU_SOURCE
+#include "cli/cli.h"
+#include "lab/lab.h"
+
+#include <stdlib.h>
+
+static const hn_opt lab_opts[] = {
+    HN_OPT("threads", "-t", I32, "N", "peaks: measure 1 to N threads; fewer than all cores are not stored (default: all cores)", .min = 1, .max = 1024),
+    HN_OPT("cpu", NULL, STR, "LEVEL", "peaks: kernel level: scalar, avx2, avx512; default: the best here, or HONE_CPU"),
+    HN_OPT("force", NULL, FLAG, NULL, "peaks: measure again, even if there is a stored measurement"),
+    HN_OPT("quick", NULL, FLAG, NULL, "peaks: tiny sizes, to see that it works; never stored, never a roof"),
+    HN_OPT("preset", NULL, STR, "NAME", "list: the model whose shapes to name (hone synth --list)", .def = "llama-3.2-1b"),
+    HN_OPT("no-store", NULL, FLAG, NULL, "peaks: do not keep the result"),
+    HN_OPT_END,
+};
+static const hn_opt_group lab_group = { "Laboratory", lab_opts };
+
+/* ---- peaks ------------------------------------------------------------------------------ */
+
+static void print_row(const hn_peaks *p, hn_peak_kind k, int32_t i, const char *label, double scale, const char *unit)
+{
+    const hn_peak_point *at = &p->at[k][i];
+    hn_out_printf("%-10s %3d thread%s %9.4g %9.4g %9.4g  %-8s %4.0f %%   ", label, at->threads, at->threads == 1 ? " " : "s", at->best * scale,
+                  at->median * scale, at->most * scale, unit, 100 * at->spread);
+    if (k == HN_PEAK_READ_BW) hn_out_printf("%s, %d stream%s%s\n", p->how[k], at->streams, at->streams == 1 ? "" : "s", at->ahead ? ", prefetching" : "");
+    else hn_out_printf("%s\n", p->how[k]);
+}
+
+static void print_peaks(const hn_peaks *p)
+{
+    static const struct { const char *label, *unit; double scale; } shown[HN_PEAK_KINDS] = {
+        { "read", "GB/s", 1 }, { "int8", "TOPS", 1e-3 }, { "f32", "GFLOP/s", 1 }, { "bf16", "GFLOP/s", 1 }, { "dispatch", "us", 1e-3 }, { "barrier", "us", 1e-3 } };
+    hn_out_printf("machine  %s, %d cores, %s, level %s (env %s)\n", p->cpu_model, p->cores, p->kernel, p->level, p->hash);
+    hn_out_printf("measured %s%s; clock %.2f to %.2f GHz; CPUs %s; load %.1f; steal %.1f %%\n", p->ts, p->quick ? " (quick: says nothing)" : "",
+                  p->clock_ghz[0], p->clock_ghz[1], p->cpus[0] ? p->cpus : "not pinned", p->load, p->steal_pct);
+    hn_out_printf("buffer   %.0f MB, %.0f %% in huge pages; last-level cache %.0f MB\n\n", (double)p->buffer_bytes / 1e6, 100 * p->huge_pages,
+                  (double)p->cache_bytes / 1e6);
+    hn_out_printf("%-10s %10s %9s %9s %9s  %-8s %6s\n", "", "", "roof", "median", "most", "", "spread");
+    for (int k = 0; k < HN_PEAK_KINDS; k++) {
+        for (int32_t i = 0; i < p->n[k]; i++) print_row(p, (hn_peak_kind)k, i, shown[k].label, shown[k].scale, shown[k].unit);
+        if (p->n[k] == 0) hn_out_printf("%-10s not on this level\n", shown[k].label);
+    }
+    if (!p->bound) hn_out_printf("\nnote     plain C: what these loops reach, not what the machine could\n");
+    if (p->doubts[0]) hn_out_printf("\nnoisy    %s\n         a quiet machine gives a better roof: hone lab peaks --force\n", p->doubts);
+}
+
+static int report_peaks(const hn_cli *cli, const hn_peaks *p, const char *path, bool stored)
+{
+    if (!cli->json) {
+        print_peaks(p);
+        if (stored) hn_out_printf("\nstored   %s\n", path);
+        return HN_EXIT_OK;
+    }
+    json_t *o = hn_peaks_json(p);
+    json_object_set_new(o, "file", path ? hn_lab_str(path) : json_null());
+    json_object_set_new(o, "stored", json_boolean(stored));
+    return hn_json_print(o);
+}
+
+static int peaks(const hn_cli *cli)
+{
+    hn_peaks p;
+    hone_error err, lost;
+    hn_environ e;
+    hn_cpu_level level;
+    char path[4096];
+    if (hn_cpu_choose(&level, hn_opts_str(cli->opts, "cpu"), &err) != HONE_OK) return hn_cli_fail(&err);
+    hn_environ_read(&e);
+    bool quick = hn_opts_flag(cli->opts, "quick"), given = hn_opts_given(cli->opts, "threads");
+    bool place = hn_peaks_path(path, sizeof path, &e, hn_cpu_level_name(level), &lost) == HONE_OK;
+    if (place && !quick && !given && !hn_opts_flag(cli->opts, "force")) {
+        hone_status st = hn_peaks_load(&p, path, &e, hn_cpu_level_name(level), &err);
+        if (st == HONE_OK) return report_peaks(cli, &p, path, true);
+        if (st == HONE_E_FORMAT) hn_cli_note("%s", err.message);
+    }
+    hn_peaks_params params = { .n_threads = given ? hn_opts_i32(cli->opts, "threads") : 0, .cpu = hn_cpu_level_name(level), .quick = quick,
+                               .stop = hn_abort_fn, .progress = hn_progress_fn, .progress_arg = "measuring peaks" };
+    hone_status st = hn_peaks_measure(&p, &params, &err);
+    hn_progress_end();
+    if (st != HONE_OK) return hn_cli_fail(&err);
+    bool part = given && params.n_threads < p.cores; /* would pass for the roof of all cores */
+    bool keep = !quick && !part && !hn_opts_flag(cli->opts, "no-store");
+    if (part) hn_cli_note("not stored: %d of %d threads say nothing about the others", params.n_threads, p.cores);
+    bool stored = keep && place && hn_peaks_store(&p, path, &lost) == HONE_OK;
+    int rc = report_peaks(cli, &p, place ? path : NULL, stored);
+    if (keep && !stored) return hn_cli_error(HN_EXIT_FAILURE, "the peaks were measured but not stored: %s", lost.message);
+    return rc;
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static const struct { const char *name; int (*run)(const hn_cli *cli); } subcommands[] = { { "peaks", peaks }, { "list", hn_lab_list } };
+enum { N_SUB = sizeof subcommands / sizeof *subcommands };
+
+static int run(const hn_cli *cli)
+{
+    const char *names[N_SUB], *name = hn_opts_arg(cli->opts, 0);
+    for (size_t i = 0; i < N_SUB; i++) {
+        names[i] = subcommands[i].name;
+        if (strcmp(name, names[i]) == 0) return subcommands[i].run(cli);
+    }
+    const char *near = hn_nearest(name, names, N_SUB);
+    return hn_cli_usage(cli, "unknown laboratory command '%s'; expected peaks or list%s%s%s", HN_ESC(name, strlen(name)), near ? "; did you mean " : "",
+                        near ? near : "", near ? "?" : "");
+}
+
+static const hn_opt_group *const groups[] = { &lab_group, NULL };
+const hn_command hn_command_lab = {
+    .name = "lab", .summary = "Measure this machine itself, and list what can be measured",
+    .args = "peaks|list", .min_args = 1, .max_args = 1, .groups = groups,
+    .examples = "hone lab peaks\n"
+                "hone lab peaks --force --json\n"
+                "hone lab list\n",
+    .run = run,
+};

@@ -1,0 +1,78 @@
+/* pack_file: the packed side file of a model as a container. Bytes from disk are checked
+ * here against the file's size and against what their types need; knows entries and their
+ * places, refuses to know which model they belong to and what is done with them.
+ *
+ * Little-endian. Header, 4096 bytes:
+ *   0    "HONEPACK"
+ *   8    u32 version of this container; u32 HN_PACK_VERSION
+ *   16   u64 bytes of the file; u64 entries; u64 bytes of the directory, which begins at 4096
+ *   40   u64 zero
+ *   48   SHA-256 of names, types and shapes of all tensors of the model (all dimensions)
+ *   80   SHA-256 of bytes [0, 80) and of the directory
+ *   112  SHA-256 of the model file's sizes and times when its data was last known to be the
+ *        data packed here (hn_gguf_stamp); the only part that is ever written again
+ *   144  zeros
+ * Directory, one after the other: u32 type, u32 kind, u64 n_in, u64 n_out, u64 offset,
+ * u64 bytes, SHA-256 of the tensor's data in the model (by pieces: model/pack_model.c),
+ * u32 bytes of the name, the name, zeros to a multiple of 8. Then the data, the first on a
+ * multiple of 4096, the others of 64, in ascending order: groups of quant/pack.h for a
+ * matrix, f32 for a vector. */
+#ifndef HN_PACK_FILE_H
+#define HN_PACK_FILE_H
+
+#include "gguf/gguf.h"
+#include "quant/pack.h"
+
+enum { HN_PACKED_CONTAINER = 1, HN_PACKED_HEADER = 4096, HN_PACKED_HASH = 32 };
+typedef enum hn_packed_kind { HN_PACKED_MATRIX = 0, HN_PACKED_VECTOR = 1 } hn_packed_kind;
+
+typedef struct hn_packed_entry {
+    hone_str name;      /* in the mapping; of a file to be written: borrowed */
+    hn_type type;       /* in the model */
+    hn_packed_kind kind;
+    uint64_t n_in, n_out; /* vector: n, 1 */
+    uint64_t offset, n_bytes;
+    unsigned char hash[HN_PACKED_HASH];
+    const void *data;
+} hn_packed_entry;
+
+typedef struct hn_packed {
+    char *path;
+    hn_packed_entry *e;
+    uint64_t n, size;
+    unsigned char shapes[HN_PACKED_HASH], stamp[HN_PACKED_HASH];
+    const unsigned char *map;
+    bool mapped;
+} hn_packed;
+
+/* Maps a packed file and checks all of it but the packed numbers, of which any are valid.
+ * HONE_E_IO: cannot be opened or mapped (err->message has errno's text; *missing, may be NULL, is
+ * set when there is none). HONE_E_FORMAT: not a packed file, or damaged. HONE_E_UNSUPPORTED:
+ * of another version. */
+hone_status hn_packed_open(hn_packed **out, const char *path, bool *missing, hone_error *err);
+/* The same on bytes in memory (borrowed). */
+hone_status hn_packed_parse(hn_packed **out, const void *bytes, size_t len, const char *name, hone_error *err);
+void hn_packed_close(hn_packed *p);
+/* Whether a file begins as a packed file does. */
+bool hn_packed_is(const char *path);
+/* Writes a new stamp into the file. False: it cannot be written. */
+bool hn_packed_restamp(const char *path, const unsigned char stamp[HN_PACKED_HASH]);
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+/* Writes to PATH.tmp-PID; the file appears under its name, whole and on disk, at the end.
+ * On failure or free before it nothing is left. Data may come from several threads. */
+typedef struct hn_packed_writer hn_packed_writer;
+/* Sets offset and n_bytes of the entries (borrowed until the end). HONE_E_IO: cannot be created, or
+ * no room for it. */
+hone_status hn_packed_begin(hn_packed_writer **out, const char *path, hn_packed_entry *e, uint64_t n, hone_error *err);
+uint64_t hn_packed_size(const hn_packed_writer *w);
+/* 0, or errno. */
+int hn_packed_write(hn_packed_writer *w, uint64_t offset, const void *p, size_t n);
+/* A failure of hn_packed_write in words. */
+hone_status hn_packed_failed(hn_packed_writer *w, int error, hone_error *err);
+/* With the entries' hashes: header, directory, fsync, rename. */
+hone_status hn_packed_end(hn_packed_writer *w, const unsigned char shapes[HN_PACKED_HASH], const unsigned char stamp[HN_PACKED_HASH], hone_error *err);
+void hn_packed_writer_free(hn_packed_writer *w);
+
+#endif

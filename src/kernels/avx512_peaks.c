@@ -1,0 +1,75 @@
+/* The roof of the AVX-512 level: 512-bit loads, vpdpbusd, vfmadd and, where there is
+ * one, vdpbf16ps, each with sixteen independent accumulators. */
+#if defined(__x86_64__)
+#include "kernels/peaks.h"
+
+#include <immintrin.h>
+
+enum { N_ACC = 16 };
+
+static inline __attribute__((always_inline)) uint64_t total(__m512i v)
+{
+    uint64_t t[8], s = 0;
+    _mm512_storeu_si512(t, v);
+    for (int i = 0; i < 8; i++) s += t[i];
+    return s;
+}
+HN_PEAK_READ(__m512i, 64, _mm512_setzero_si512(), _mm512_load_si512, _mm512_add_epi64, total, read512)
+
+static int64_t dpbusd(int64_t n)
+{
+    __m512i acc[N_ACC], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(1);
+    for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_setzero_si512();
+    __asm__("" : "+v"(a), "+v"(b)); /* unknown to the compiler from here on */
+    for (int64_t k = 0; k < n; k++)
+        for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_dpbusd_epi32(acc[i], a, b);
+    int64_t sum = 0;
+    for (int i = 0; i < N_ACC; i++) {
+        int32_t t[16];
+        _mm512_storeu_si512(t, acc[i]);
+        for (int l = 0; l < 16; l++) sum += t[l];
+    }
+    return sum;
+}
+
+static int64_t lanes_f32(const __m512 *acc)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < N_ACC; i++) {
+        float t[16];
+        _mm512_storeu_ps(t, acc[i]);
+        for (int l = 0; l < 16; l++) sum += (int64_t)t[l];
+    }
+    return sum;
+}
+
+static int64_t fma_f32(int64_t n)
+{
+    __m512 acc[N_ACC], a = _mm512_set1_ps(1), b = a;
+    for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_setzero_ps();
+    __asm__("" : "+v"(a), "+v"(b));
+    for (int64_t k = 0; k < n; k++)
+        for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_fmadd_ps(a, b, acc[i]);
+    return lanes_f32(acc);
+}
+
+__attribute__((target("avx512bf16"))) static int64_t dp_bf16(int64_t n)
+{
+    __m512 acc[N_ACC];
+    __m512i one = _mm512_set1_epi16(0x3F80);
+    for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_setzero_ps();
+    __asm__("" : "+v"(one));
+    for (int64_t k = 0; k < n; k++)
+        for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_dpbf16_ps(acc[i], (__m512bh)one, (__m512bh)one);
+    return lanes_f32(acc);
+}
+
+const hn_peak_op hn_peak_avx512_bf16 = { "vdpbf16ps, 512 bits", N_ACC * 64, dp_bf16, N_ACC * 16, 2, -1 };
+const hn_peak_loops hn_peaks_avx512 = {
+    .read_how = "512-bit loads", .read = read512, .bound = true,
+    .int8 = { "vpdpbusd, 512 bits", N_ACC * 128, dpbusd, N_ACC * 16, 12, -1 },
+    .f32 = { "vfmadd, 512 bits", N_ACC * 32, fma_f32, N_ACC * 16, 1, -1 },
+};
+#else
+typedef int hn_nothing_of_avx512_peaks; /* a translation unit may not be empty */
+#endif

@@ -1,0 +1,153 @@
+/* The NEON level, floats: the contract's sixteen lanes are four registers. The integer
+ * products are in neon_tiles.h, compiled once per dot product instruction.
+ * Needs FPCR as programs start with it: no flushing, NaNs kept, nearest even. */
+#if defined(__aarch64__)
+
+#include "kernels/kernels.h"
+
+#include <arm_neon.h>
+
+typedef struct v16 { float32x4_t a, b, c, d; } v16;
+#define V16_OP static inline __attribute__((always_inline))
+V16_OP v16 v16_set1(float f) { return (v16){ vdupq_n_f32(f), vdupq_n_f32(f), vdupq_n_f32(f), vdupq_n_f32(f) }; }
+V16_OP v16 v16_zero(void) { return v16_set1(0.0f); }
+V16_OP v16 v16_load(const float *p) { return (v16){ vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12) }; }
+V16_OP void v16_store(float *p, v16 v)
+{
+    vst1q_f32(p, v.a);
+    vst1q_f32(p + 4, v.b);
+    vst1q_f32(p + 8, v.c);
+    vst1q_f32(p + 12, v.d);
+}
+V16_OP float32x4_t widen_f16(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
+V16_OP v16 v16_load_f16(const uint16_t *p) { return (v16){ widen_f16(p), widen_f16(p + 4), widen_f16(p + 8), widen_f16(p + 12) }; }
+V16_OP float32x4_t widen_bf16(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
+V16_OP v16 v16_load_bf16(const uint16_t *p)
+{
+    return (v16){ widen_bf16(p), widen_bf16(p + 4), widen_bf16(p + 8), widen_bf16(p + 12) };
+}
+/* FMAX and FMIN treat NaN and signed zeros otherwise: compare and select */
+V16_OP float32x4_t larger4(float32x4_t x, float32x4_t y) { return vbslq_f32(vcgtq_f32(x, y), x, y); }
+V16_OP float32x4_t smaller4(float32x4_t x, float32x4_t y) { return vbslq_f32(vcltq_f32(x, y), x, y); }
+#define V16_BINARY(NAME, OP) \
+    V16_OP v16 NAME(v16 x, v16 y) { return (v16){ OP(x.a, y.a), OP(x.b, y.b), OP(x.c, y.c), OP(x.d, y.d) }; }
+V16_BINARY(v16_add, vaddq_f32)
+V16_BINARY(v16_sub, vsubq_f32)
+V16_BINARY(v16_mul, vmulq_f32)
+V16_BINARY(v16_div, vdivq_f32)
+V16_BINARY(v16_max, larger4)  /* a > b ? a : b */
+V16_BINARY(v16_min, smaller4) /* a < b ? a : b */
+V16_OP v16 v16_fma(v16 x, v16 y, v16 z)
+{
+    return (v16){ vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d) };
+}
+/* x in the lanes below n */
+V16_OP float32x4_t keep_first4(float32x4_t x, float32x4_t other, int n)
+{
+    static const int32_t lane[4] = { 0, 1, 2, 3 };
+    return vbslq_f32(vcgtq_s32(vdupq_n_s32(n), vld1q_s32(lane)), x, other);
+}
+V16_OP v16 v16_keep_first(v16 x, v16 other, int n)
+{
+    return (v16){ keep_first4(x.a, other.a, n), keep_first4(x.b, other.b, n - 4), keep_first4(x.c, other.c, n - 8),
+                  keep_first4(x.d, other.d, n - 12) };
+}
+/* fma in the first n lanes, z in the others */
+V16_OP v16 v16_fma_first(v16 x, v16 y, v16 z, int n) { return v16_keep_first(v16_fma(x, y, z), z, n); }
+V16_OP float v16_tree(v16 t)
+{
+    float32x4_t s = vaddq_f32(vaddq_f32(t.a, t.c), vaddq_f32(t.b, t.d));
+    float32x2_t h = vadd_f32(vget_low_f32(s), vget_high_f32(s));
+    return vget_lane_f32(h, 0) + vget_lane_f32(h, 1);
+}
+V16_OP float v16_hmax(v16 v)
+{
+    float32x4_t s = larger4(larger4(v.a, v.c), larger4(v.b, v.d));
+    float32x2_t l = vget_low_f32(s), h = vget_high_f32(s), m = vbsl_f32(vcgt_f32(l, h), l, h);
+    float x = vget_lane_f32(m, 0), y = vget_lane_f32(m, 1);
+    return x > y ? x : y;
+}
+V16_OP float32x4_t scale_pow2(float32x4_t p, float32x4_t t)
+{
+    int32x4_t e = vsubq_s32(vreinterpretq_s32_f32(t), vreinterpretq_s32_f32(vdupq_n_f32(HN_EXP_MAGIC)));
+    int32x4_t h = vshrq_n_s32(e, 1), bias = vdupq_n_s32(127);
+    float32x4_t s1 = vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(h, bias), 23));
+    float32x4_t s2 = vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vsubq_s32(e, h), bias), 23));
+    return vmulq_f32(vmulq_f32(p, s1), s2);
+}
+/* p·2^n, where t = n + magic */
+V16_OP v16 v16_scale_pow2(v16 p, v16 t)
+{
+    return (v16){ scale_pow2(p.a, t.a), scale_pow2(p.b, t.b), scale_pow2(p.c, t.c), scale_pow2(p.d, t.d) };
+}
+
+/* n = 32 or 256. Returns d; sums of 16 codes to sum16[n/16]. */
+V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
+{
+    uint32x4_t am = vdupq_n_u32(0), abs_mask = vdupq_n_u32(0x7FFFFFFF);
+    for (int i = 0; i < n; i += 4) am = vmaxq_u32(am, vandq_u32(vreinterpretq_u32_f32(vld1q_f32(x + i)), abs_mask));
+    uint32_t amax_bits = vmaxvq_u32(am);
+    float amax = hn_bits_f32(amax_bits);
+    if (amax_bits >= 0x7F800000 || amax < HN_TINY_AMAX) {
+        memset(q, 0, (size_t)n);
+        memset(sum16, 0, (size_t)n / 16 * sizeof *sum16);
+        return amax_bits >= 0x7F800000 ? hn_bits_f32(0x7FC00000) : 0.0f;
+    }
+    float32x4_t inv = vdupq_n_f32(127.0f / amax);
+    for (int i = 0; i < n; i += 16) {
+        int16x4_t h[4];
+        for (int j = 0; j < 4; j++) h[j] = vqmovn_s32(vcvtnq_s32_f32(vmulq_f32(vld1q_f32(x + i + 4 * j), inv)));
+        int8x16_t v = vcombine_s8(vqmovn_s16(vcombine_s16(h[0], h[1])), vqmovn_s16(vcombine_s16(h[2], h[3])));
+        vst1q_s8(q + i, v);
+        sum16[i / 16] = vaddlvq_s8(v);
+    }
+    return amax / 127.0f;
+}
+
+#define HN_TILE_R 2
+#define HN_TILE_C 2
+#include "kernels/lanes.h"
+
+/* ---- packed floats: four rows a register, the sixteen lanes of the contract are registers ----------- */
+
+#define PACKED_FLOAT(NAME, ELEM, LOAD4)                                                                     \
+    static void NAME(const hn_mm *m)                                                                        \
+    {                                                                                                       \
+        for (int64_t r = m->r0; r < m->r1; r += 4)                                                          \
+            for (int64_t c = 0; c < m->n_col; c++) {                                                        \
+                const ELEM *w = (const ELEM *)((const char *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride) + r % HN_PACK_ROWS; \
+                const float *x = (const float *)((const char *)m->x + (size_t)c * m->x_stride);             \
+                float32x4_t t[16];                                                                          \
+                for (int l = 0; l < 16; l++) t[l] = vdupq_n_f32(0.0f);                                      \
+                for (int64_t b = 0; b < m->n_in; b += 256) {                                                \
+                    int64_t end = b + 256 < m->n_in ? b + 256 : m->n_in, k = b;                             \
+                    float32x4_t p[16];                                                                      \
+                    for (int l = 0; l < 16; l++) p[l] = vdupq_n_f32(0.0f);                                  \
+                    for (; k + 16 <= end; k += 16)                                                          \
+                        for (int l = 0; l < 16; l++)                                                        \
+                            p[l] = vfmaq_f32(p[l], LOAD4(w + (k + l) * HN_PACK_ROWS), vdupq_n_f32(x[k + l])); \
+                    for (int l = 0; k < end; k++, l++)                                                      \
+                        p[l] = vfmaq_f32(p[l], LOAD4(w + k * HN_PACK_ROWS), vdupq_n_f32(x[k]));             \
+                    for (int l = 0; l < 16; l++) t[l] = b ? vaddq_f32(t[l], p[l]) : p[l];                   \
+                }                                                                                           \
+                for (int n = 8; n; n /= 2)                                                                  \
+                    for (int l = 0; l < n; l++) t[l] = vaddq_f32(t[l], t[l + n]);                           \
+                float y[4];                                                                                 \
+                vst1q_f32(y, t[0]);                                                                         \
+                for (int i = 0; i < 4 && r + i < m->r1; i++) m->y[c * m->ldy + r + i] = y[i];               \
+            }                                                                                               \
+    }
+PACKED_FLOAT(packed_f32, float, vld1q_f32)
+PACKED_FLOAT(packed_f16, uint16_t, widen_f16)
+PACKED_FLOAT(packed_bf16, uint16_t, widen_bf16)
+
+const hn_kernels hn_kernels_neon = {
+    .name = "neon",
+    .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16 },
+    .packed = { [HN_F32] = packed_f32, [HN_F16] = packed_f16, [HN_BF16] = packed_bf16 },
+    .quantize256 = quantize256, .quantize32 = quantize32, .rms_norm = rms_norm,
+    .silu_mul = silu_mul, .exp = exp_many, .attn_f16 = attn_f16, .attn_f32 = attn_f32,
+};
+#else
+typedef int hn_no_neon; /* an empty file is not C */
+#endif
