@@ -10,7 +10,7 @@
 enum {
     PANEL_ROWS = 8,      /* rows decoded to f32 at a time for types without a kernel */
     MIN_ROWS = 16,       /* kernels work in tiles of 16 rows at most */
-    PREFILL_ROWS = 2 * HN_PANEL_ROWS, /* rows of a chunk that stay in cache over all columns */
+    PREFILL_ROWS = 8 * HN_PANEL_ROWS, /* rows of a chunk at most: longer runs of every column of y, fewer visits to it */
     MAX_CHUNKS = 4096,   /* of one matmul */
     ROWS_PER_CHUNK = 8,  /* rows of a batch handed out together */
     ATTN_TILE = 96,      /* queries that share an opened block of keys */
