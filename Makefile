@@ -89,7 +89,7 @@ endif
 # Ours come last: the user's CFLAGS choose optimisation, not semantics.
 HN_CFLAGS = -std=gnu11 -Iinclude -Isrc $(DEP_CFLAGS) -fPIC -fvisibility=hidden -pthread $(SAN_$(FLAVOUR)) $(WARN) $(NUMERIC_FLAGS)
 COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) $(HN_CFLAGS) $(ISA)
-LINK = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(LDFLAGS) -Wl,--as-needed
+LINK = $(CC) $(CFLAGS) $(SAN_$(FLAVOUR)) -pthread $(LDFLAGS) $(LINK_NEEDED)
 
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ifneq ($(filter x86_64%,$(MACHINE)),)
@@ -106,11 +106,22 @@ endif
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(B)/%.o)
 MAIN_OBJ := $(filter %/cli/main.o,$(APP_OBJ))
+ifneq ($(findstring darwin,$(MACHINE)),)
+SO_LINK = libhone.dylib
+SO = libhone.$(VERSION).dylib
+SONAME = libhone.$(SOVERSION).dylib
+SO_FLAGS = -dynamiclib -install_name $(LIBDIR)/$(SONAME) -compatibility_version $(SOVERSION) -current_version $(VERSION)
+LINK_NEEDED = -Wl,-dead_strip_dylibs
+else
+SO_LINK = libhone.so
 SO = libhone.so.$(VERSION)
 SONAME = libhone.so.$(SOVERSION)
+SO_FLAGS = -shared -Wl,-soname,$(SONAME) -Wl,-z,defs
+LINK_NEEDED = -Wl,--as-needed
+endif
 PROGRAM := $(if $(MAIN_OBJ),$(B)/hone)
 
-all: $(PROGRAM) $(B)/libhone.a $(B)/libhone.so $(B)/hone.pc
+all: $(PROGRAM) $(B)/libhone.a $(B)/$(SO_LINK) $(B)/hone.pc
 
 # Everything is rebuilt when the compiler or a flag changes …
 $(B)/flags: FORCE
@@ -149,10 +160,10 @@ $(B)/hone: $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
 	$(Q)$(LINK) -o $@ $^ $(APP_LIBS) -lm
 $(B)/$(SO): $(LIB_OBJ)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs -o $@ $^ $(LIB_LIBS) -lm
+	$(Q)$(LINK) $(SO_FLAGS) -o $@ $^ $(LIB_LIBS) -lm
 $(B)/$(SONAME): $(B)/$(SO)
 	@ln -sf $(SO) $@
-$(B)/libhone.so: $(B)/$(SONAME)
+$(B)/$(SO_LINK): $(B)/$(SONAME)
 	@ln -sf $(SO) $@
 $(B)/hone.pc: hone.pc.in include/hone.h $(B)/flags FORCE
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES@|$(LIB_DEPS)|' $< >$@.new
@@ -160,8 +171,10 @@ $(B)/hone.pc: hone.pc.in include/hone.h $(B)/flags FORCE
 
 # ---- tests -----------------------------------------------------------------------------
 
+# those in tests/fault need a linker that wraps symbols
+FAULT_SRC = $(if $(findstring darwin,$(MACHINE)),,tests/fault/*.c)
 # One program per file. Other .c files of tests/support are linked into all of them.
-TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golden/*.c tests/fault/*.c tests/fuzz/mutate_*.c))
+TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golden/*.c $(FAULT_SRC) tests/fuzz/mutate_*.c))
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -212,10 +225,14 @@ bench: all
 $(B)/cross_check: $(B)/tests/cross/cross_check.o $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $^ $(LIB_LIBS) -lm
+# tests/property/test_kernels.c there: cmocka replaced by the few lines it needs
+$(B)/cross_kernels: tests/property/test_kernels.c tests/cross/shim/cmocka.h $(B)/libhone.a
+	$(call say,LINK,$@)
+	$(Q)$(COMPILE) -Itests/cross/shim $(LDFLAGS) -o $@ $< $(B)/libhone.a $(LIB_LIBS) -lm
 cross:
 	@$(MAKE) --no-print-directory build/release/cross_check
-	@$(MAKE) --no-print-directory FLAVOUR=aarch64 build/aarch64/cross_check
-	@QEMU='$(QEMU)' sh tests/cross/compare.sh build/release/cross_check build/aarch64/cross_check
+	@$(MAKE) --no-print-directory FLAVOUR=aarch64 build/aarch64/cross_check build/aarch64/cross_kernels
+	@QEMU='$(QEMU)' sh tests/cross/compare.sh build/release build/aarch64
 
 # ---- install ------------------------------------------------------------------------------
 
@@ -232,7 +249,7 @@ install: all
 	install -m 644 $(B)/libhone.a $(D_LIB)/libhone.a
 	install -m 755 $(B)/$(SO) $(D_LIB)/$(SO)
 	ln -sf $(SO) $(D_LIB)/$(SONAME)
-	ln -sf $(SO) $(D_LIB)/libhone.so
+	ln -sf $(SO) $(D_LIB)/$(SO_LINK)
 	install -m 644 include/hone.h $(D_INC)/hone.h
 	install -m 644 $(B)/hone.pc $(D_LIB)/pkgconfig/hone.pc
 	install -m 644 LICENSE README.md CHANGELOG.md $(D_DOC)
@@ -241,7 +258,7 @@ install: all
 	@if $(B)/hone help --completion bash >$(B)/hone.bash 2>/dev/null; then install -m 644 $(B)/hone.bash $(D_BASH)/hone; \
 	 else echo "no completion: $(B)/hone does not run here"; fi
 uninstall:
-	rm -f $(D_BIN)/hone $(D_LIB)/libhone.a $(D_LIB)/$(SO) $(D_LIB)/$(SONAME) $(D_LIB)/libhone.so
+	rm -f $(D_BIN)/hone $(D_LIB)/libhone.a $(D_LIB)/$(SO) $(D_LIB)/$(SONAME) $(D_LIB)/$(SO_LINK)
 	rm -f $(D_INC)/hone.h $(D_LIB)/pkgconfig/hone.pc $(D_MAN)/hone.1 $(D_BASH)/hone
 	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md
 	-rmdir $(D_DOC) 2>/dev/null
@@ -255,14 +272,16 @@ dist:
 ALL_SRC = $(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC)
 compile_commands.json: FORCE
 	@{ echo '['; for f in $(ALL_SRC); do \
-	  case $$f in src/kernels/scalar_fma*) isa='$(ISA_FMA)';; src/kernels/avx512*) isa='$(ISA_AVX512)';; src/kernels/avx2*) isa='$(ISA_AVX2)';; *) isa=;; esac; \
+	  case $$f in src/kernels/scalar_fma*) isa='$(ISA_FMA)';; src/kernels/avx512*) isa='$(ISA_AVX512)';; src/kernels/avx2*) isa='$(ISA_AVX2)';; \
+	    src/kernels/neon_dotprod*) isa='$(if $(filter aarch64% arm64%,$(MACHINE)),$(ISA_NEON_DOTPROD))';; \
+	    src/kernels/neon_i8mm*) isa='$(if $(filter aarch64% arm64%,$(MACHINE)),$(ISA_NEON_I8MM))';; *) isa=;; esac; \
 	  printf '{"directory":"%s","file":"%s","command":"%s"}\n' "$(CURDIR)" "$$f" \
 	    "$(CC) $(CPPFLAGS) $(CFLAGS) $(HN_CFLAGS) $$isa -c $$f"; done | sed '$$!s/$$/,/'; echo ']'; } >$@
 
 clean:
 	rm -rf build compile_commands.json
 help:
-	@echo 'all              $(B)/hone, libhone.a, libhone.so, hone.pc (the default)'
+	@echo 'all              $(B)/hone, libhone.a, $(SO_LINK), hone.pc (the default)'
 	@echo 'test             all tests of this flavour; ./test.sh runs every check there is'
 	@echo 'tests            only build the test programs'
 	@echo 'asan ubsan tsan  the tests under a sanitizer'

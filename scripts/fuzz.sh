@@ -11,12 +11,12 @@ for c in clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14; do
 done
 if [ -n "$clang" ] && echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return 0; }' |
     $clang -x c -w -fsanitize=fuzzer - -o /dev/null 2>/dev/null; then
-    ${MAKE:-make} --no-print-directory -j"$(nproc)" FLAVOUR=fuzz CC="$clang" tests || exit 1
+    ${MAKE:-make} --no-print-directory -j"$(nproc 2>/dev/null || echo 2)" FLAVOUR=fuzz CC="$clang" tests || exit 1
     b=build/fuzz
 else
     echo "fuzz: no clang with libFuzzer; using the plain driver"
     clang=
-    ${MAKE:-make} --no-print-directory -j"$(nproc)" FLAVOUR=asan tests || exit 1
+    ${MAKE:-make} --no-print-directory -j"$(nproc 2>/dev/null || echo 2)" FLAVOUR=asan tests || exit 1
     b=build/asan
 fi
 mkdir -p build/fuzz-crashes

@@ -25,9 +25,11 @@ C
     printf '/* quant */\n#include "base/base.h"\n' >src/quant/quant.h
     printf '/* gguf: does not exit(1) */\n#include "quant/quant.h"\nchar *s = "abort()"; // printf("x")\n' >src/gguf/gguf.c
     printf '/* lab */\n#include "base/base.h"\n#include <stdio.h>\nvoid f(void) { printf("x"); }\n' >src/lab/lab.c
+    printf '/* os: the place for it */\n#include <sys/prctl.h>\nlong g(void) { return getauxval(16); }\nchar *p = "/proc/x";\n' >src/base/os.c
     printf '/* cli */\n#include "hone.h"\n#include "base/base.h"\nint main(void) { return 0; }\n' >src/cli/main.c
     echo 'HN_CFLAGS = -ffp-contract=off' >Makefile
 }
+edit() { sed "$1" "$2" >"$tmp/edited" && cat "$tmp/edited" >"$2"; }
 run() { sh "$lint" "$tmp/t" >"$tmp/out" 2>&1; }
 expect() { # expect WHAT PATTERN: the tree as it is now has that breach
     n=$((n + 1))
@@ -65,9 +67,16 @@ echo 'HN_CFLAGS += -ffast-math' >>Makefile;          expect "fast math in the bu
 echo '__attribute__((optimize("fast-math"))) void g(void);' >>src/gguf/gguf.c; expect "fast math in a file" "changes results"
 echo "/* TO""DO later */" >>src/gguf/gguf.c;         expect "a promise" "write an issue"
 printf 'int y;\t\n' >>src/gguf/gguf.c;               expect "tab" "tab or trailing blank"
-sed -i 's/#include <stdint.h>/uint64_t hone_y(void);/' include/hone.h; expect "header does not stand alone" "does not compile alone"
-sed -i 's/#include <stdint.h>/#include <stdio.h>/' include/hone.h;     expect "header drags stdio in" "needs only stdbool"
-sed -i 's/hone_x/other_x/' include/hone.h;           expect "public name" "public names start"
+echo 'long g(void) { return getauxval(16); }' >>src/gguf/gguf.c;           expect "a call of one system" "base/os.c is the place"
+echo 'void g(void *p) { qsort_r(p, 1, 1, 0, 0); }' >>src/cli/main.c;       expect "a call with two meanings" "base/os.c is the place"
+echo 'int g = MAP_PRIVATE | MAP_POPULATE;' >>src/gguf/gguf.c;              expect "a flag of one system" "base/os.c is the place"
+echo 'long g(struct stat *s) { return s->st_mtim.tv_sec; }' >>src/lab/lab.c; expect "a field of one system" "base/os.c is the place"
+echo '#include <sys/prctl.h>' >>src/lab/lab.c;                             expect "a header of one system" "base/os.c is the place"
+echo 'void g(void) __attribute__((alias("f")));' >>src/lab/lab.c;          expect "an alias" "ELF only"
+echo 'const char *g = "/proc/self/maps";' >>src/gguf/gguf.c;               expect "a file of Linux" "files of Linux"
+edit 's/#include <stdint.h>/uint64_t hone_y(void);/' include/hone.h; expect "header does not stand alone" "does not compile alone"
+edit 's/#include <stdint.h>/#include <stdio.h>/' include/hone.h;     expect "header drags stdio in" "needs only stdbool"
+edit 's/hone_x/other_x/' include/hone.h;           expect "public name" "public names start"
 rm include/hone.h;                                   expect "no public header" "missing"
 
 echo "lint-selftest: $n trees, $bad wrong"

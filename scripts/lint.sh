@@ -156,6 +156,26 @@ fi
 grep -nE '^HONE_API' include/hone.h 2>/dev/null | grep -vE '[ *]hone_[a-z0-9_]+\(' |
     sed 's|^|include/hone.h:|; s|$|   <- public names start with hone_|' >>"$tmp/breaches"
 
+# 12. what one system has and another lacks, or has with another meaning, is asked for in
+# base/os.c alone (macOS and Linux are the measure)
+portable=$(echo "$in_src" | grep -v '^src/base/os\.c$')
+names='getauxval|sysctlbyname|sysctl|syscall|prctl|personality|getrandom|getentropy|pipe2|accept4|ppoll|epoll_[a-z0-9_]+|eventfd|timerfd_[a-z]+|signalfd'
+names="$names|inotify_[a-z0-9_]+|memfd_create|mremap|mincore|madvise|posix_fadvise|posix_fallocate|fallocate|sync_file_range|copy_file_range|sendfile|renameat2|fdatasync"
+names="$names|sched_[gs]etaffinity|sched_getcpu|pthread_[gs]etaffinity_np|pthread_[gs]etname_np|pthread_barrier_[a-z]+|pthread_spin_[a-z]+|pthread_[a-z]+_timed[a-z]*lock"
+names="$names|pthread_condattr_setclock|sem_init|sem_timedwait|clock_nanosleep|timer_create|sigtimedwait|sigwaitinfo|get_nprocs|get_nprocs_conf"
+names="$names|qsort_r|memrchr|rawmemchr|mempcpy|strchrnul|strverscmp|strerror_r|secure_getenv|canonicalize_file_name|execvpe|fexecve|fopencookie|error_at_line|reallocarray|malloc_[a-z_]+|mall(opt|info2?)"
+matches "(^|[^A-Za-z0-9_.>])($names)[[:space:]]*\\(" $portable |
+    sed 's/$/   <- not on every system; base\/os.c is the place/' >>"$tmp/breaches"
+matches '(^|[^A-Za-z0-9_])(program_invocation_(short_)?name|MAP_(POPULATE|HUGETLB|LOCKED|FIXED_NOREPLACE|STACK)|MADV_[A-Z_]+|POSIX_FADV_[A-Z]+|O_(TMPFILE|DIRECT|PATH|NOATIME)|SOCK_(CLOEXEC|NONBLOCK)|MSG_NOSIGNAL|RUSAGE_THREAD|RTLD_DEEPBIND|st_[acm]tim(espec)?|FUTEX_[A-Z_]+|SYS_[a-z]+)([^A-Za-z0-9_]|$)' $portable |
+    sed 's/$/   <- not on every system; base\/os.c is the place/' >>"$tmp/breaches"
+matches '^[[:space:]]*#[[:space:]]*include[[:space:]]*<(linux/|mach|asm/|gnu/|features\.h|malloc\.h|error\.h|argp\.h|sys/(auxv|prctl|syscall|random|sysctl|sysinfo|epoll|eventfd|sendfile|inotify|timerfd|signalfd)\.h)' $portable |
+    sed 's/$/   <- not on every system; base\/os.c is the place/' >>"$tmp/breaches"
+matches '__attribute__[[:space:]]*\(\([^)]*(alias|ifunc|symver)' $portable |
+    sed 's/$/   <- ELF only/' >>"$tmp/breaches"
+# the laboratory reads more of Linux than there is elsewhere, and says "unknown" there
+grep -nE '"/(proc|sys)/' $(echo "$portable" | grep -v '^src/lab/') /dev/null |
+    sed 's/$/   <- files of Linux: base\/os.c or lab\//' >>"$tmp/breaches"
+
 if [ -s "$tmp/breaches" ]; then
     cat "$tmp/breaches"
     echo "lint: $(wc -l <"$tmp/breaches") breaches"

@@ -33,18 +33,30 @@ typedef struct hn_act {
     float norm_eps;
 } hn_act;
 
-/* The cache of one layer. Plane of (seq, head): n_pos positions, K as [n_pos/16][d][16],
- * V as [n_pos][d]; n_pos a multiple of 64. */
+/* The cache of one layer. A sequence is cut into splits of 512 positions (the last may
+ * be shorter), a split holds all layers and heads: memory fills from the front however
+ * long a sequence may grow, so that it can be in huge pages. */
 typedef struct hn_kv {
-    char *k, *v;
-    size_t plane_bytes; /* of one (seq, head) */
+    char *k, *v;        /* of sequence 0, split 0, head 0 */
+    size_t seq_bytes, split_bytes, head_bytes;
     int32_t n_head_kv;
     int64_t d;
-    bool f16;
+    hn_cache_type type;
 } hn_kv;
 
 /* Up to so many columns a product is bound by reading its weights. */
 enum { HN_FEW_TOKENS = 4 };
+/* What becomes of the queries, keys and values of a batch before attention. */
+typedef struct hn_heads {
+    float *q, *k;               /* [n_tok, n_head·d], [n_tok, n_head_kv·d]; changed in place */
+    const float *v;             /* [n_tok, n_head_kv·d] */
+    const float *q_norm, *k_norm; /* [d] of RMSNorm per head, or NULL */
+    const float *cs;            /* of rope_table */
+    int64_t n_head;
+    int32_t n_rot;
+    bool neox;
+    float eps;
+} hn_heads;
 
 /* Where each row of a batch belongs. */
 typedef struct hn_row {
@@ -62,6 +74,7 @@ typedef struct hn_backend hn_backend;
 typedef struct hn_backend_ops {
     const char *name;
     float *(*alloc)(hn_backend *b, uint64_t n_floats);   /* zeroed, untouched; NULL: no memory */
+    float *(*alloc_cache)(hn_backend *b, uint64_t n_floats); /* the same for hn_kv, which fills from the front */
     void (*release)(hn_backend *b, float *p, uint64_t n_floats);
     bool (*act_alloc)(hn_backend *b, hn_act *a, int64_t n_max, int64_t n_tok_max);
     /* also of what act_alloc left half done, and of a zeroed one */
@@ -76,15 +89,14 @@ typedef struct hn_backend_ops {
     void (*gate_up)(hn_backend *b, hn_act *out, hn_act *act, const hn_weight *gate, const hn_weight *up, float *up_y);
     /* up to four products of one activation, in one go */
     void (*matmul)(hn_backend *b, hn_act *act, const hn_product *p, int n_product);
-    /* per head of d: x = RMSNorm(x)·w, for x [n_tok, n_head·d] */
-    void (*head_norm)(hn_backend *b, float *x, const float *w, int64_t n_head, int64_t d, int64_t n_tok, float eps);
     /* cs[t] = cos, sin of pos·freq [n_rot/2][2] */
     void (*rope_table)(hn_backend *b, float *cs, const double *freq, int32_t n_rot, float mscale, const hn_row *rows, int64_t n_tok);
-    void (*rope)(hn_backend *b, float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox, int64_t n_tok);
-    /* writes k, v [n_tok, n_head_kv·d] at their rows' places */
-    void (*kv_store)(hn_backend *b, const hn_kv *kv, const float *k, const float *v, const hn_row *rows, int64_t n_tok);
-    /* out [n_tok, n_head·d] = causal attention of q over each row's own sequence */
-    void (*attention)(hn_backend *b, float *out, const float *q, const hn_kv *kv, const hn_row *rows, int64_t n_tok, int64_t n_head, float scale);
+    /* q, k: normed per head, rotated; k, v: written at their rows' places */
+    void (*heads)(hn_backend *b, const hn_heads *h, const hn_kv *kv, const hn_row *rows, int64_t n_tok);
+    /* act [n, n_head·d]: causal attention of q over each row's own sequence; row i is batch
+     * row index[i] (ascending), or i where index is NULL */
+    void (*attention)(hn_backend *b, hn_act *act, const float *q, const hn_kv *kv, const hn_row *rows, const int32_t *index, int64_t n,
+                      int64_t n_head, float scale);
     /* y[i] = x[index[i]], rows of n; y may be x when index ascends */
     void (*gather)(hn_backend *b, float *y, const float *x, const int32_t *index, int64_t n, int64_t n_index);
     /* logits to host memory [n_tok, n_vocab] */
@@ -96,9 +108,13 @@ struct hn_backend {
     const hn_backend_ops *op;
 };
 
-/* The CPU backend on a pool (borrowed) and a level. max_n_in: longest weight row,
- * n_head·d of the widest attention: max_group queries share a KV head of d. */
-hone_status hn_backend_cpu_new(hn_backend **out, hn_pool *pool, const hn_kernels *kernels, int64_t max_n_in,
-                               int64_t max_group, int64_t d, hone_error *err);
+/* The CPU backend on a pool (borrowed) and a level. max_n_in: longest weight row; n_head
+ * queries of d on n_head_kv keys, sequences of at most n_ctx positions. */
+typedef struct hn_cpu_params {
+    hn_pool *pool;
+    const hn_kernels *kernels;
+    int64_t max_n_in, n_head, n_head_kv, d, n_ctx;
+} hn_cpu_params;
+hone_status hn_backend_cpu_new(hn_backend **out, const hn_cpu_params *p, hone_error *err);
 
 #endif

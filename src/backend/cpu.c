@@ -4,6 +4,7 @@
  * (and with them the threads) cannot change a bit. */
 #include "backend/backend.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
@@ -12,7 +13,9 @@ enum {
     PREFILL_ROWS = 2 * HN_PANEL_ROWS, /* rows of a chunk that stay in cache over all columns */
     MAX_CHUNKS = 4096,   /* of one matmul */
     ROWS_PER_CHUNK = 8,  /* rows of a batch handed out together */
-    ATTN_ROWS = 8        /* batch rows of one KV head per attention chunk */
+    ATTN_TILE = 96,      /* queries that share an opened block of keys */
+    ATTN_SPLIT_TOK = 4,  /* batches up to this are split over the keys too */
+    ATTN_RUNS = 8        /* runs of splits per thread */
 };
 
 typedef struct cpu_backend {
@@ -25,7 +28,12 @@ typedef struct cpu_backend {
     float *attn_scratch; /* [threads][attn_floats] */
     uint64_t attn_floats;
     struct mm_chunk *chunks; /* [MAX_CHUNKS] of the running matmul */
+    float *parts;        /* partial results of attention split over the keys */
+    uint64_t part_floats;
+    _Atomic int64_t *parts_done; /* [ATTN_SPLIT_TOK · n_head_kv] */
 } cpu_backend;
+
+static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static cpu_backend *self(hn_backend *b) { return (cpu_backend *)b; }
 
@@ -36,6 +44,13 @@ static float *be_alloc(hn_backend *b, uint64_t n)
     uint64_t bytes;
     if (!hn_mul_u64(n, sizeof(float), &bytes) || bytes > SIZE_MAX) return NULL;
     return hn_pages_alloc((size_t)bytes);
+}
+
+static float *be_alloc_cache(hn_backend *b, uint64_t n)
+{
+    uint64_t bytes;
+    if (!hn_mul_u64(n, sizeof(float), &bytes) || bytes > SIZE_MAX) return NULL;
+    return hn_pages_alloc_huge((size_t)bytes);
 }
 
 static void be_release(hn_backend *b, float *p, uint64_t n) { hn_pages_free(p, (size_t)(n * sizeof(float))); }
@@ -145,18 +160,6 @@ static void set_act(hn_backend *b, hn_act *act, const float *x, int64_t n, int64
     for (int64_t t = 0; t < n_tok; t++) memcpy(act->f32 + (size_t)t * hn_f32_stride(n), x + t * n, (size_t)n * sizeof(float));
 }
 
-static void head_norm_row(void *arg, int64_t t, int32_t thread)
-{
-    row_job *j = arg;
-    float *x = j->y + t * j->n_head * j->d;
-    for (int64_t h = 0; h < j->n_head; h++) j->c->k->rms_norm(x + h * j->d, x + h * j->d, j->w, j->d, j->eps);
-}
-static void head_norm(hn_backend *b, float *x, const float *w, int64_t n_head, int64_t d, int64_t n_tok, float eps)
-{
-    row_job j = { .c = self(b), .y = x, .w = w, .n_head = n_head, .d = d, .eps = eps };
-    for_rows(j.c, head_norm_row, &j, n_tok);
-}
-
 static void rope_table_row(void *arg, int64_t t, int32_t thread)
 {
     row_job *j = arg;
@@ -168,32 +171,36 @@ static void rope_table(hn_backend *b, float *cs, const double *freq, int32_t n_r
     for_rows(self(b), rope_table_row, &j, n_tok);
 }
 
-static void rope_row(void *arg, int64_t t, int32_t thread)
-{
-    row_job *j = arg;
-    hn_rope_apply(j->y + t * j->n_head * j->d, j->cs + t * j->n_rot, j->n_head, j->d, j->n_rot, j->neox);
-}
-static void rope(hn_backend *b, float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox, int64_t n_tok)
-{
-    row_job j = { .y = x, .cs = cs, .n_head = n_head, .d = d, .n_rot = n_rot, .neox = neox };
-    for_rows(self(b), rope_row, &j, n_tok);
-}
+typedef struct heads_job {
+    cpu_backend *c;
+    const hn_heads *h;
+    const hn_kv *kv;
+    const hn_row *rows;
+} heads_job;
 
-static void kv_store_row(void *arg, int64_t t, int32_t thread)
+static void heads_row(void *arg, int64_t t, int32_t thread)
 {
-    row_job *j = arg;
+    heads_job *j = arg;
+    const hn_kernels *f = j->c->k;
+    const hn_heads *h = j->h;
     const hn_kv *kv = j->kv;
-    for (int32_t h = 0; h < kv->n_head_kv; h++) {
-        size_t plane = ((size_t)j->rows[t].seq * (size_t)kv->n_head_kv + (size_t)h) * kv->plane_bytes;
-        int64_t at = (t * kv->n_head_kv + h) * kv->d;
-        hn_store_k(kv->k + plane, j->x + at, kv->d, j->rows[t].pos, kv->f16);
-        hn_store_v(kv->v + plane, j->x2 + at, kv->d, j->rows[t].pos, kv->f16);
+    int64_t d = kv->d, pos = j->rows[t].pos;
+    size_t split = (size_t)j->rows[t].seq * kv->seq_bytes + (size_t)(pos / HN_SPLIT) * kv->split_bytes;
+    const float *cs = h->cs + t * h->n_rot, *v = h->v + t * kv->n_head_kv * d;
+    float *q = h->q + t * h->n_head * d, *k = h->k + t * kv->n_head_kv * d;
+    for (int64_t i = 0; h->q_norm && i < h->n_head; i++) f->rms_norm(q + i * d, q + i * d, h->q_norm, d, h->eps);
+    for (int64_t i = 0; h->k_norm && i < kv->n_head_kv; i++) f->rms_norm(k + i * d, k + i * d, h->k_norm, d, h->eps);
+    hn_rope_apply(q, cs, h->n_head, d, h->n_rot, h->neox);
+    hn_rope_apply(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
+    for (int64_t i = 0; i < kv->n_head_kv; i++) {
+        f->store_k[kv->type](kv->k + split + (size_t)i * kv->head_bytes, k + i * d, d, pos % HN_SPLIT);
+        f->store_v[kv->type](kv->v + split + (size_t)i * kv->head_bytes, v + i * d, d, pos % HN_SPLIT);
     }
 }
-static void kv_store(hn_backend *b, const hn_kv *kv, const float *k, const float *v, const hn_row *rows, int64_t n_tok)
+static void heads(hn_backend *b, const hn_heads *h, const hn_kv *kv, const hn_row *rows, int64_t n_tok)
 {
-    row_job j = { .kv = kv, .x = k, .x2 = v, .rows = rows };
-    for_rows(self(b), kv_store_row, &j, n_tok);
+    heads_job j = { self(b), h, kv, rows };
+    for_rows(j.c, heads_row, &j, n_tok);
 }
 
 static void gather(hn_backend *b, float *y, const float *x, const int32_t *index, int64_t n, int64_t n_index)
@@ -336,42 +343,98 @@ static void head(hn_backend *b, float *logits, hn_act *act, const hn_weight *w)
     matmul(b, act, &(hn_product){ w, logits, NULL }, 1); /* host memory is ours */
 }
 
-static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* ---- attention ------------------------------------------------------------------------------------ */
 
 typedef struct attn_job {
     cpu_backend *c;
     float *out;
+    int64_t out_stride;
     const float *q;
     const hn_kv *kv;
     const hn_row *rows;
-    int64_t n_tok, n_head, n_block;
+    const int32_t *index;
+    int64_t n, n_head, tile, n_tile;
+    int64_t n_split, run, n_run; /* most splits of a row; splits of a chunk; chunks of a (tile, head) */
     float scale;
 } attn_job;
 
-/* Chunk: one KV head, ATTN_ROWS rows of the batch; heads outermost, so that a head's
- * keys stay in cache. */
+static int64_t batch_row(const attn_job *j, int64_t i) { return j->index ? j->index[i] : i; }
+
+/* Rows from i on, at most to end, that are consecutive positions of one sequence. */
+static int64_t run_length(const attn_job *j, int64_t i, int64_t end)
+{
+    int64_t n = 1, r = batch_row(j, i);
+    while (i + n < end && batch_row(j, i + n) == r + n && j->rows[r + n].seq == j->rows[r].seq && j->rows[r + n].pos == j->rows[r].pos + n) n++;
+    return n;
+}
+
+static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32_t thread)
+{
+    const hn_kv *kv = j->kv;
+    int64_t r = batch_row(j, i), d = kv->d, group = j->n_head / kv->n_head_kv;
+    size_t head = (size_t)j->rows[r].seq * kv->seq_bytes + (size_t)h * kv->head_bytes;
+    return (hn_attn){ .q = j->q + (r * j->n_head + h * group) * d, .out = j->out + i * j->out_stride + h * group * d,
+                      .q_stride = j->n_head * d, .out_stride = j->out_stride, .k = kv->k + head, .v = kv->v + head, .split_bytes = kv->split_bytes,
+                      .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
+                      .n_tok = n, .n_q = group, .n_kv = j->rows[r].pos + 1, .d = d, .scale = j->scale };
+}
+
+/* Chunk: one KV head, one tile of rows; heads outermost, so that a head's keys stay in cache. */
 static void attn_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     attn_job *j = arg;
-    const hn_kv *kv = j->kv;
-    int64_t h = chunk / j->n_block, t0 = chunk % j->n_block * ATTN_ROWS, d = kv->d;
-    int64_t t1 = t0 + ATTN_ROWS < j->n_tok ? t0 + ATTN_ROWS : j->n_tok, group = j->n_head / kv->n_head_kv;
-    for (int64_t t = t0; t < t1; t++) {
-        size_t plane = ((size_t)j->rows[t].seq * (size_t)kv->n_head_kv + (size_t)h) * kv->plane_bytes;
-        int64_t at = (t * j->n_head + h * group) * d;
-        hn_attn a = { .q = j->q + at, .out = j->out + at, .k = kv->k + plane, .v = kv->v + plane,
-                      .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
-                      .n_q = group, .n_kv = j->rows[t].pos + 1, .d = d, .scale = j->scale };
-        (kv->f16 ? j->c->k->attn_f16 : j->c->k->attn_f32)(&a);
+    int64_t h = chunk / j->n_tile, i0 = chunk % j->n_tile * j->tile, i1 = i0 + j->tile < j->n ? i0 + j->tile : j->n;
+    for (int64_t i = i0, n; i < i1; i += n) {
+        n = run_length(j, i, i1);
+        hn_attn a = attn_of(j, i, n, h, thread);
+        j->c->k->attn[j->kv->type](&a);
     }
 }
 
-static void attention(hn_backend *b, float *out, const float *q, const hn_kv *kv, const hn_row *rows, int64_t n_tok, int64_t n_head, float scale)
+/* Chunk: one KV head, one row, a run of splits. Who finishes the last run of a row merges
+ * all of them, in order. */
+static void attn_split_chunk(void *arg, int64_t chunk, int32_t thread)
 {
-    attn_job j = { self(b), out, q, kv, rows, n_tok, n_head, div_up(n_tok, ATTN_ROWS), scale };
-    hn_pool_run(j.c->pool, attn_chunk, &j, j.n_block * kv->n_head_kv);
+    attn_job *j = arg;
+    cpu_backend *c = j->c;
+    int64_t unit = chunk / j->n_run, split0 = chunk % j->n_run * j->run, i = unit / j->kv->n_head_kv, h = unit % j->kv->n_head_kv;
+    hn_attn a = attn_of(j, i, 1, h, thread);
+    int64_t n_split = div_up(a.n_kv, HN_SPLIT), one = a.n_q * (a.d + 2);
+    float *parts = c->parts + unit * j->n_split * one;
+    if (split0 < n_split) {
+        a.split0 = split0;
+        a.split1 = split0 + j->run < n_split ? split0 + j->run : n_split;
+        a.part = parts + split0 * one;
+        c->k->attn[j->kv->type](&a);
+    }
+    if (atomic_fetch_add(&c->parts_done[unit], 1) + 1 < j->n_run) return;
+    for (int64_t g = 0; g < a.n_q; g++) c->k->attn_merge(a.out + g * a.d, parts + g * (a.d + 2), one, n_split, a.d);
+}
+
+static void attention(hn_backend *b, hn_act *act, const float *q, const hn_kv *kv, const hn_row *rows, const int32_t *index, int64_t n,
+                      int64_t n_head, float scale)
+{
+    cpu_backend *c = self(b);
+    int64_t group = n_head / kv->n_head_kv, most = 0;
+    attn_job j = { .c = c, .out = act->f32, .out_stride = (int64_t)hn_f32_stride(n_head * kv->d), .q = q, .kv = kv, .rows = rows, .index = index,
+                   .n = n, .n_head = n_head, .scale = scale };
+    act_begin(act, n_head * kv->d, n);
+    for (int64_t i = 0; i < n; i++) most = rows[batch_row(&j, i)].pos > most ? rows[batch_row(&j, i)].pos : most;
+    j.n_split = div_up(most + 1, HN_SPLIT);
+    int64_t units = n * kv->n_head_kv;
+    j.run = div_up(units * j.n_split, (int64_t)c->n_threads * ATTN_RUNS);
+    if (c->n_threads > 1 && n <= ATTN_SPLIT_TOK && j.run < j.n_split) {
+        j.n_run = div_up(j.n_split, j.run);
+        for (int64_t u = 0; u < units; u++) atomic_store_explicit(&c->parts_done[u], 0, memory_order_relaxed);
+        hn_pool_run(c->pool, attn_split_chunk, &j, units * j.n_run);
+        return;
+    }
+    /* tiles as tall as they may be, but enough of them for the threads */
+    int64_t fair = n * kv->n_head_kv / ((int64_t)c->n_threads * 4);
+    j.tile = ATTN_TILE / group < 1 ? 1 : ATTN_TILE / group;
+    if (j.tile > fair) j.tile = fair < 1 ? 1 : fair;
+    j.n_tile = div_up(n, j.tile);
+    hn_pool_run(c->pool, attn_chunk, &j, j.n_tile * kv->n_head_kv);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------- */
@@ -382,35 +445,40 @@ static void cpu_free(hn_backend *b)
     be_release(b, c->panels, c->panel_floats * (uint64_t)c->n_threads);
     be_release(b, c->attn_scratch, c->attn_floats * (uint64_t)c->n_threads);
     free(c->chunks);
+    be_release(b, c->parts, c->part_floats);
+    free(c->parts_done);
     free(c);
 }
 
 static const hn_backend_ops cpu_ops = {
-    .name = "cpu", .alloc = be_alloc, .release = be_release, .act_alloc = act_alloc, .act_release = act_release,
+    .name = "cpu", .alloc = be_alloc, .alloc_cache = be_alloc_cache, .release = be_release, .act_alloc = act_alloc, .act_release = act_release,
     .embed = embed, .rms_norm = rms_norm, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
-    .head_norm = head_norm, .rope_table = rope_table, .rope = rope, .kv_store = kv_store, .attention = attention,
+    .rope_table = rope_table, .heads = heads, .attention = attention,
     .gather = gather, .head = head, .free = cpu_free,
 };
 
-hone_status hn_backend_cpu_new(hn_backend **out, hn_pool *pool, const hn_kernels *kernels, int64_t max_n_in, int64_t max_group,
-                               int64_t d, hone_error *err)
+hone_status hn_backend_cpu_new(hn_backend **out, const hn_cpu_params *p, hone_error *err)
 {
     *out = NULL;
     cpu_backend *c = calloc(1, sizeof *c);
     if (!c) return HN_FAIL(err, HONE_E_NOMEM, "cpu backend");
     c->base.op = &cpu_ops;
-    c->pool = pool;
-    c->k = kernels;
-    c->n_threads = hn_pool_threads(pool);
-    c->panel_floats = HN_PANEL_BYTES((uint64_t)max_n_in + 256) / 64 * 16; /* whole lines; PANEL_ROWS decoded rows fit too */
-    _Static_assert(PANEL_ROWS * sizeof(float) <= 48, "HN_PANEL_BYTES");
-    c->attn_floats = (uint64_t)(max_group * (HN_SOFT_BLOCK + d) + 16);
+    c->pool = p->pool;
+    c->k = p->kernels;
+    c->n_threads = hn_pool_threads(p->pool);
+    c->panel_floats = HN_PANEL_BYTES((uint64_t)p->max_n_in + 256) / 64 * 16; /* whole lines; PANEL_ROWS decoded rows fit too */
+    _Static_assert(PANEL_ROWS * sizeof(float) <= 32, "HN_PANEL_BYTES");
+    int64_t group = p->n_head / p->n_head_kv;
+    c->attn_floats = ((uint64_t)hn_attn_floats(group > ATTN_TILE ? group : ATTN_TILE, p->d) + 15) & ~(uint64_t)15;
+    c->part_floats = (uint64_t)(ATTN_SPLIT_TOK * p->n_head * div_up(p->n_ctx, HN_SPLIT) * (p->d + 2));
+    c->parts = be_alloc(&c->base, c->part_floats);
+    c->parts_done = calloc((size_t)(ATTN_SPLIT_TOK * p->n_head_kv), sizeof *c->parts_done);
     c->panels = be_alloc(&c->base, c->panel_floats * (uint64_t)c->n_threads);
     c->attn_scratch = be_alloc(&c->base, c->attn_floats * (uint64_t)c->n_threads);
     c->chunks = malloc(MAX_CHUNKS * sizeof *c->chunks);
-    if (!c->panels || !c->attn_scratch || !c->chunks) {
+    if (!c->panels || !c->attn_scratch || !c->parts || !c->parts_done || !c->chunks) {
         cpu_free(&c->base);
-        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)hn_pool_threads(pool));
+        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)c->n_threads);
     }
     *out = &c->base;
     return HONE_OK;

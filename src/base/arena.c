@@ -1,6 +1,7 @@
 /* Arena and page allocation. Owns memory that lives as long as a model or a
  * session; refuses to free single blocks. */
 #include "base/base.h"
+#include "base/os.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -80,6 +81,13 @@ void *hn_pages_alloc(size_t n)
 {
     void *p = mmap(NULL, n ? n : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
+}
+
+void *hn_pages_alloc_huge(size_t n)
+{
+    void *p = hn_pages_alloc(n);
+    if (p && n >= (size_t)4 << 20) hn_os_want_huge_pages(p, n);
+    return p;
 }
 
 void hn_pages_free(void *p, size_t n)

@@ -47,6 +47,8 @@ void hn_arena_free(hn_arena *a);
 
 /* Large zero-filled anonymous memory, untouched until used; page aligned. NULL: refused. */
 void *hn_pages_alloc(size_t n_bytes);
+/* The same in huge pages where the system has them: for what fills from the front. */
+void *hn_pages_alloc_huge(size_t n_bytes);
 void hn_pages_free(void *p, size_t n_bytes);
 
 /* ---- thread pool ----------------------------------------------------------------- */

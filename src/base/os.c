@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,6 +68,46 @@ int32_t hn_cpu_count(void)
 #endif
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 0 ? (int32_t)n : 1;
+}
+
+int32_t hn_os_cpus(int32_t *cpu, int32_t cap)
+{
+    int32_t n = 0;
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
+    for (int c = 0; c < CPU_SETSIZE && n < cap; c++)
+        if (CPU_ISSET(c, &set)) cpu[n++] = c;
+#endif
+    return n;
+}
+
+bool hn_os_run_on(const int32_t *cpu, int32_t n)
+{
+#if defined(__linux__)
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int32_t i = 0; i < n; i++) CPU_SET(cpu[i], &set);
+    return sched_setaffinity(0, sizeof set, &set) == 0;
+#else
+    return false;
+#endif
+}
+
+int32_t hn_os_current_cpu(void)
+{
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
+
+void hn_os_want_huge_pages(void *p, size_t n)
+{
+#if defined(MADV_HUGEPAGE)
+    madvise(p, n, MADV_HUGEPAGE);
+#endif
 }
 
 #if defined(__APPLE__)
@@ -147,7 +189,7 @@ void hn_os_wake(_Atomic uint32_t *w, int n)
 #endif
 }
 
-/* ---- processes --------------------------------------------------------------------------- */
+/* ---- files and processes --------------------------------------------------------------------------- */
 
 int hn_os_pipe(int fd[2], bool nonblocking)
 {
@@ -165,6 +207,16 @@ int hn_os_pipe(int fd[2], bool nonblocking)
         }
     return 0;
 #endif
+}
+
+int64_t hn_os_mtime_ns(const struct stat *sb)
+{
+#if defined(__APPLE__)
+    const struct timespec *t = &sb->st_mtimespec;
+#else
+    const struct timespec *t = &sb->st_mtim;
+#endif
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
 bool hn_os_program_path(char *dst, size_t cap)

@@ -9,6 +9,13 @@
 enum { HN_ARM_DOTPROD = 1, HN_ARM_I8MM = 2 };
 unsigned hn_os_arm_features(void); /* 0 on other machines */
 
+/* CPUs this thread may run on, in ascending order; their number, 0 if unknown. */
+int32_t hn_os_cpus(int32_t *cpu, int32_t cap);
+bool hn_os_run_on(const int32_t *cpu, int32_t n); /* this thread, there only; false: the system cannot */
+int32_t hn_os_current_cpu(void);                  /* −1: unknown */
+/* Asks for large pages for p[n], from hn_pages_alloc. */
+void hn_os_want_huge_pages(void *p, size_t n);
+
 /* n ≤ 256 bytes nobody can guess; false: the system has none now. Does not wait. */
 bool hn_os_random(void *dst, size_t n);
 
@@ -18,6 +25,8 @@ void hn_os_wake(_Atomic uint32_t *w, int n); /* up to n of those that wait on w 
 
 /* A pipe that child programs do not inherit. 0, or −1 and errno. */
 int hn_os_pipe(int fd[2], bool nonblocking);
+struct stat;
+int64_t hn_os_mtime_ns(const struct stat *sb); /* when the content changed last */
 /* The file this program runs from; false: unknown, or longer than cap. */
 bool hn_os_program_path(char *dst, size_t cap);
 /* After fork: this process is killed when its parent ends. False: the system cannot. */

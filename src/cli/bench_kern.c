@@ -140,6 +140,7 @@ static void print_result(kern_run *r, const hn_kern *k, const hn_kern_result *re
     if (isfinite(res->share)) snprintf(share, sizeof share, "%.0f %% (%s)", 100 * res->share, res->roof);
     if (res->time.n) hn_out_printf("%12.5g %9s %10.4g %-8s %s", 1e6 * res->time.median, ci, res->rate, res->unit, share);
     if (isfinite(res->rmse)) hn_out_printf("  error %.4g", res->rmse);
+    if (res->time.n && res->cpu_use < 0.9) hn_out_printf("  noisy: %.0f %% of a CPU each", 100 * res->cpu_use);
     if (res->verdict.state != HN_VALID) hn_out_printf("  INVALID: %s", res->verdict.reason);
     hn_out_printf("\n");
     hn_out_flush();

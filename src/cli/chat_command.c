@@ -81,40 +81,50 @@ static char *file_name(const char *arg)
     return p;
 }
 
-/* The file of /save and /load: arg, else the last one. */
-static const char *choose_file(chat *c, const char *arg, const char *name)
+/* The file of /save and /load: arg, else that of the last time. malloc'ed; NULL: said why. */
+static char *choose_file(chat *c, const char *arg, const char *name)
 {
-    if (*arg) {
-        char *f = file_name(arg);
-        if (f) {
-            free(c->file);
-            c->file = f;
-        }
-    }
-    if (!c->file) hn_chat_say("no file; expected /%s FILE", name);
-    return c->file;
+    char *f = *arg ? file_name(arg) : c->file ? strdup(c->file) : NULL;
+    if (!f && !*arg && !c->file) hn_chat_say("no file; expected /%s FILE", name);
+    else if (!f) hn_chat_say("no memory for a file name");
+    return f;
+}
+
+/* Takes f (owned) as the file of the next time: only when it has worked, so that no /save
+ * replaces a file that /load could not read. */
+static void remember_file(chat *c, char *f)
+{
+    free(c->file);
+    c->file = f;
 }
 
 static void cmd_save(chat *c, char *arg)
 {
     hone_error err;
-    const char *path = choose_file(c, arg, "save");
+    char *path = choose_file(c, arg, "save");
     if (!path) return;
-    if (hn_chat_save(path, &c->talk, &c->params, c->info.name, &err) != HONE_OK) hn_chat_say("%s", err.message);
-    else hn_chat_say("%zu messages saved in %s", c->talk.n, HN_ESC(path, strlen(path)));
+    if (hn_chat_save(path, &c->talk, &c->params, c->info.name, &err) != HONE_OK) {
+        hn_chat_say("%s", err.message);
+        free(path);
+        return;
+    }
+    hn_chat_say("%zu messages saved in %s", c->talk.n, HN_ESC(path, strlen(path)));
+    remember_file(c, path);
 }
 
 static void cmd_load(chat *c, char *arg)
 {
     hone_error err;
     char *model;
-    const char *path = choose_file(c, arg, "load");
+    char *path = choose_file(c, arg, "load");
     if (!path) return;
     if (hn_chat_load(path, &c->talk, &c->params, &model, &err) != HONE_OK) {
         hn_chat_say("%s", err.message);
+        free(path);
         return;
     }
     hn_chat_say("%zu messages from %s", c->talk.n, HN_ESC(path, strlen(path)));
+    remember_file(c, path);
     if (*model && strcmp(model, c->info.name) != 0)
         hn_chat_say("note: it was written with %s; this is %s", HN_ESC(model, strlen(model)), HN_ESC(c->info.name, strlen(c->info.name)));
     const chat_message *m = hn_talk_last(&c->talk);

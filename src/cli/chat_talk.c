@@ -105,7 +105,7 @@ hone_status hn_chat_param_set(chat_params *p, const char *name, const char *valu
         names[n++] = limit_opt.name;
         for (const hn_opt *k = hn_group_sampling.opts; k->name && n < 32; k++) names[n++] = k->name;
         near = hn_nearest(name, names, n);
-        return HN_FAIL(err, HONE_E_ARG, "unknown parameter '%s'%s%s%s", HN_ESC(name, strlen(name)), near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+        return HN_FAIL(err, HONE_E_ARG, "unknown parameter '%s'; %s%s%s", HN_ESC(name, strlen(name)), near ? "did you mean " : "/params lists them", near ? near : "", near ? "?" : "");
     }
     hone_status st;
     int64_t i;

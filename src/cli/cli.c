@@ -1,6 +1,7 @@
 /* What the commands share: errors and exit codes, stdout, JSON, interruption,
  * reading input, opening what the options name. */
 #include "cli/cli.h"
+#include "lab/lab.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,11 +34,11 @@ static const hn_opt prompt_opts[] = {
 const hn_opt_group hn_group_prompt = { "Input", prompt_opts };
 
 static const hn_opt compute_opts[] = {
-    HN_OPT("threads", "-t", I32, "N", "threads (default: HONE_THREADS, else one per usable core)", .min = 1, .max = 1024),
-    HN_OPT("threads-batch", "-tb", I32, "N", "threads for prompts and large batches (default: as --threads)", .min = 1, .max = 1024),
+    HN_OPT("threads", "-t", I32, "N", "threads (default: HONE_THREADS, else what hone lab peaks found, else one per usable core)", .min = 1, .max = 1024),
+    HN_OPT("threads-batch", "-tb", I32, "N", "threads for prompts and large batches (default: as --threads; every core where hone lab peaks chose those)", .min = 1, .max = 1024),
     HN_OPT("cpu", NULL, STR, "LEVEL", "kernel level: scalar, avx2 or avx512 (default: HONE_CPU, else the best of this machine)"),
     HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "tokens per forward pass of the prompt", .def = "512", .min = 1, .max = 65536),
-    HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32"),
+    HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32|q8_0"),
     HN_OPT("packed", NULL, FILE, "WHICH", "weights packed by hone pack: auto uses MODEL.hpack if it belongs to the model, off the model itself; "
       "or a file (default: HONE_PACKED, else auto)"),
     HN_OPT("allow-paging", NULL, FLAG, NULL, "run even if the weights do not fit in memory and each token reads them from disk"),
@@ -428,6 +429,22 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out)
 
 const char *hn_cli_weights(const hone_model_info *info) { return info->packed_path ? "packed" : "plain"; }
 
+/* Threads for single tokens as `hone lab peaks` found them on this machine; 0: it was not asked. */
+static int32_t measured_threads(const char *cpu)
+{
+    static hn_peaks peaks; /* too large for the stack */
+    hn_environ env;
+    hn_cpu_level level;
+    char path[4096];
+    hone_error err;
+    hn_environ_read(&env);
+    if (hn_cpu_choose(&level, cpu, &err) != HONE_OK || hn_peaks_path(path, sizeof path, &env, hn_cpu_level_name(level), &err) != HONE_OK ||
+        hn_peaks_load(&peaks, path, &env, hn_cpu_level_name(level), &err) != HONE_OK)
+        return 0;
+    int32_t n = hn_peaks_decode_threads(&peaks);
+    return n <= hn_cpu_count() ? n : 0;
+}
+
 int hn_cli_new_context(const hn_cli *cli, hone_context **out)
 {
     *out = NULL;
@@ -440,6 +457,7 @@ int hn_cli_new_context(const hn_cli *cli, hone_context **out)
         if (hn_parse_i64(&n, env, 1, 1024, "HONE_THREADS", &err) != HONE_OK) return hn_cli_fail(&err);
         p.n_threads = (int32_t)n;
     }
+    if (p.n_threads == 0 && (p.n_threads = measured_threads(p.cpu)) != 0 && p.n_threads_batch == 0) p.n_threads_batch = hn_cpu_count();
     if (hone_context_new(out, &p, &err) == HONE_OK) return 0;
     int code = hn_cli_fail(&err);
     if (err.code != HONE_E_UNSUPPORTED && err.code != HONE_E_ARG) return code;
@@ -451,8 +469,9 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
 {
     *out = NULL;
     hone_error err;
+    const char *kv = hn_opts_str(cli->opts, "kv");
     hone_session_params p = { .n_ctx = n_ctx, .n_seq = n_seq, .n_chunk = hn_opts_i32(cli->opts, "chunk"),
-                              .cache = strcmp(hn_opts_str(cli->opts, "kv"), "f32") == 0 ? HONE_CACHE_F32 : HONE_CACHE_F16,
+                              .cache = strcmp(kv, "f32") == 0 ? HONE_CACHE_F32 : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0 : HONE_CACHE_F16,
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {
         hone_session_set_abort(*out, hn_abort_fn, NULL);

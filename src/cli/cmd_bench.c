@@ -331,9 +331,12 @@ static void judge_roof(bench *b)
     double prefill = stats_of(b, "prefill_tok_s")->median;
     int32_t n = b->config.n_prompt;
     b->decode_share = hn_check_roof(&b->verdict, stats_of(b, "decode_tok_s")->median, b->work.bytes_per_token,
-                                    hn_peaks_at(&b->peaks, HN_PEAK_READ_BW, threads), b->peaks.cache_bytes);
-    if (prefill > 0)
-        b->prefill_share = hn_check_compute(&b->verdict, "prefill", hn_work_prefill_s(&b->work, &b->peaks, threads, n), n / prefill, b->peaks.bound);
+                                    hn_peaks_at(&b->peaks, HN_PEAK_READ_BW, threads), hn_peaks_most(&b->peaks, HN_PEAK_READ_BW, threads),
+                                    b->peaks.cache_bytes);
+    if (prefill > 0) {
+        b->prefill_share = hn_work_prefill_s(&b->work, &b->peaks, threads, n, false) * prefill / n;
+        if (b->peaks.bound) hn_check_compute(&b->verdict, "prefill", hn_work_prefill_s(&b->work, &b->peaks, threads, n, true), n / prefill);
+    }
     if (b->peaks.doubts[0]) note(b, "the roof was measured on a noisy machine: %s", b->peaks.doubts);
 }
 
@@ -419,7 +422,7 @@ static json_t *roofline_json(const bench *b)
     double decode = stats_of(b, "decode_tok_s")->median, prefill = stats_of(b, "prefill_tok_s")->median;
     bool roof = b->peaks.n[HN_PEAK_READ_BW] > 0;
     int32_t threads = (int32_t)json_integer_value(json_object_get(b->engine, "threads")), n = b->config.n_prompt;
-    double prefill_s = roof && n > 0 ? hn_work_prefill_s(&b->work, &b->peaks, threads, n) : NAN;
+    double prefill_s = roof && n > 0 ? hn_work_prefill_s(&b->work, &b->peaks, threads, n, false) : NAN;
     const hn_work *w = &b->work;
     double weights = w->int8_layers + w->float_layers + (n > 0 ? (w->int8_head + w->float_head) / n : 0);
     json_t *o = json_object();
@@ -484,7 +487,8 @@ static int decimals(double x) { return fabs(x) >= 1000 ? 0 : fabs(x) >= 100 ? 1 
 static const char *share_text(const bench *b, int k, char *dst, size_t cap)
 {
     double share = strcmp(metrics[k].key, "decode_tok_s") == 0 ? b->decode_share : strcmp(metrics[k].key, "prefill_tok_s") == 0 ? b->prefill_share : NAN;
-    snprintf(dst, cap, isfinite(share) ? "%.0f %%" : "", 100 * share);
+    dst[0] = 0;
+    if (isfinite(share)) snprintf(dst, cap, "%.0f %%", 100 * share);
     return dst;
 }
 
@@ -520,7 +524,7 @@ static const char *text_of(json_t *o, const char *key)
 
 static void print_roof(const bench *b)
 {
-    double prefill = hn_work_prefill_s(&b->work, &b->peaks, (int32_t)json_integer_value(json_object_get(b->engine, "threads")), 1);
+    double prefill = hn_work_prefill_s(&b->work, &b->peaks, (int32_t)json_integer_value(json_object_get(b->engine, "threads")), 1, false);
     char when[512];
     if (b->no_roof[0]) {
         hn_out_printf("roof     not known: %s\n", b->no_roof);

@@ -147,8 +147,8 @@ static int talk(chat *c)
         case CHAT_TEXT: break;
         }
         if (is_blank(text, len)) continue;
-        if (!block && text[0] == '/' && len > 1 && commands) {
-            if (text[1] != '/') {
+        if (!block && text[0] == '/' && commands) {
+            if (len < 2 || text[1] != '/') {
                 hn_chat_command(c, text);
                 continue;
             }

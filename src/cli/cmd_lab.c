@@ -22,8 +22,8 @@ static const hn_opt_group lab_group = { "Laboratory", lab_opts };
 static void print_row(const hn_peaks *p, hn_peak_kind k, int32_t i, const char *label, double scale, const char *unit)
 {
     const hn_peak_point *at = &p->at[k][i];
-    hn_out_printf("%-10s %3d thread%s %9.4g %9.4g  %-8s %4.0f %%   ", label, at->threads, at->threads == 1 ? " " : "s", at->best * scale,
-                  at->median * scale, unit, 100 * at->spread);
+    hn_out_printf("%-10s %3d thread%s %9.4g %9.4g %9.4g  %-8s %4.0f %%   ", label, at->threads, at->threads == 1 ? " " : "s", at->best * scale,
+                  at->median * scale, at->most * scale, unit, 100 * at->spread);
     if (k == HN_PEAK_READ_BW) hn_out_printf("%s, %d stream%s%s\n", p->how[k], at->streams, at->streams == 1 ? "" : "s", at->ahead ? ", prefetching" : "");
     else hn_out_printf("%s\n", p->how[k]);
 }
@@ -31,13 +31,13 @@ static void print_row(const hn_peaks *p, hn_peak_kind k, int32_t i, const char *
 static void print_peaks(const hn_peaks *p)
 {
     static const struct { const char *label, *unit; double scale; } shown[HN_PEAK_KINDS] = {
-        { "read", "GB/s", 1 }, { "int8", "TOPS", 1e-3 }, { "f32", "GFLOP/s", 1 }, { "bf16", "GFLOP/s", 1 }, { "dispatch", "µs", 1e-3 } };
+        { "read", "GB/s", 1 }, { "int8", "TOPS", 1e-3 }, { "f32", "GFLOP/s", 1 }, { "bf16", "GFLOP/s", 1 }, { "dispatch", "us", 1e-3 }, { "barrier", "us", 1e-3 } };
     hn_out_printf("machine  %s, %d cores, %s, level %s (env %s)\n", p->cpu_model, p->cores, p->kernel, p->level, p->hash);
     hn_out_printf("measured %s%s; clock %.2f to %.2f GHz; CPUs %s; load %.1f; steal %.1f %%\n", p->ts, p->quick ? " (quick: says nothing)" : "",
                   p->clock_ghz[0], p->clock_ghz[1], p->cpus[0] ? p->cpus : "not pinned", p->load, p->steal_pct);
     hn_out_printf("buffer   %.0f MB, %.0f %% in huge pages; last-level cache %.0f MB\n\n", (double)p->buffer_bytes / 1e6, 100 * p->huge_pages,
                   (double)p->cache_bytes / 1e6);
-    hn_out_printf("%-10s %11s %9s %9s  %-8s %6s\n", "", "", "best", "median", "", "spread");
+    hn_out_printf("%-10s %10s %9s %9s %9s  %-8s %6s\n", "", "", "roof", "median", "most", "", "spread");
     for (int k = 0; k < HN_PEAK_KINDS; k++) {
         for (int32_t i = 0; i < p->n[k]; i++) print_row(p, (hn_peak_kind)k, i, shown[k].label, shown[k].scale, shown[k].unit);
         if (p->n[k] == 0) hn_out_printf("%-10s not on this level\n", shown[k].label);

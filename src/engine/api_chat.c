@@ -126,6 +126,7 @@ hone_status hone_template_render(const char *source, size_t len, const char *nam
     if (now && !hn_jinja_parse_time(&clock, now))
         return HN_FAIL(err, HONE_E_ARG, "time '%s'; expected one as in 2026-02-03T04:05:06", HN_ESC(now, strlen(now)));
     hone_status st = load(&c, context, "context", err);
+    if (st == HONE_OK && !json_is_object(c)) st = HN_FAIL(err, HONE_E_ARG, "context: expected a JSON object, variable to value");
     if (st == HONE_OK) st = hn_jinja_parse(&t, source, len, name, NULL, err);
     hn_jinja_vars vars = { .context = c, .trusted = trusted, .trust_roles = true, .now = now ? &clock : NULL };
     if (st == HONE_OK) st = hn_jinja_render(t, &vars, &out, err);

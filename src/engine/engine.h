@@ -17,12 +17,12 @@ struct hone_session {
     const hone_model *model;
     hn_backend *be;
     int32_t n_ctx, n_seq, n_chunk;
-    int64_t n_pos;               /* n_ctx rounded up to whole blocks: positions of a plane */
-    hone_kv_cache_type cache;
+    int64_t n_pos;               /* n_ctx rounded up to whole blocks, beyond 512 to whole splits */
+    hn_cache_type cache;
     hn_kv *kv;                   /* [n_layer] */
-    char *cache_mem;             /* one block for all layers: K planes, then V planes, layer by layer */
+    char *cache_mem;             /* [n_seq][split][n_layer][K, V][n_head_kv] */
     uint64_t cache_floats;
-    size_t plane_bytes;
+    size_t head_bytes;           /* K, or V, of one head in a split */
     int32_t *length;             /* [n_seq] positions held */
     int32_t *next;               /* [n_seq] scratch of a decode call */
     hn_scratch s;

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { SCAN = 64, FIRST_SORTED = 64, LAST_N_MAX = 1 << 20, INSERTION = 24 };
+enum { FIRST_REACH = 4, LAST_REACH = 200, SCAN = 64, FIRST_SORTED = 64, LAST_N_MAX = 1 << 20, INSERTION = 24 };
 
 struct hone_sampler {
     hone_sampler_params p;
@@ -285,14 +285,13 @@ static hone_status greedy(const float *logits, int32_t n, int32_t *id, hone_erro
     return HONE_OK;
 }
 
-/* Fills keys with the k best candidates (k >= n: all above -infinity), unsorted. The
+/* Fills keys with the k best candidates above floor (k >= n: all of them), unsorted. The
  * floor rises to the k-th best seen whenever the buffer is full; later ids with
  * that very logit lose the tie, so "above" is strict. */
-static hone_status collect(hone_sampler *s, const float *logits, int64_t k, hone_error *err)
+static hone_status collect(hone_sampler *s, const float *logits, int64_t k, float floor, hone_error *err)
 {
     int32_t n = s->n_vocab;
     int64_t cap = k < n / 4 ? 2 * k + SCAN : n, m = 0;
-    float floor = -INFINITY;
     for (int32_t b = 0; b < n; b += SCAN) {
         int32_t end = n - b < SCAN ? n : b + SCAN;
         if (!any_above(logits + b, end - b, floor)) continue;
@@ -323,70 +322,123 @@ static hone_status collect(hone_sampler *s, const float *logits, int64_t k, hone
 
 /* ---- the chain ------------------------------------------------------------------------------------ */
 
-/* exp((x - max) / temp), 1 for the best. */
-static float weight(float x, float max, float temp)
+/* exp((x - max) · inv_temp), 1 for the best. */
+static float weight(float x, float max, float inv_temp)
 {
-    float d = (x - max) / temp;
+    float d = (x - max) * inv_temp;
     return d < -104.0f ? 0.0f : hn_exp_f32(d); /* exp(-104) is below the least positive float */
 }
 
-/* Sum of the weights of the first n keys: in their final order when that is known,
- * else, for an uncut vocabulary, in order of ids. In double, so that 150,000 small
- * terms add up. */
-static double total_weight(hone_sampler *s, const float *logits, int64_t n, bool whole, float max, float temp)
+/* Sum of the weights of all ids, in 16 lanes; in double, so that 150,000 small terms add up. */
+static double weight_of_all(const float *logits, int32_t n, float max, float inv_temp)
+{
+    enum { PART = 512 };
+    double lane[16] = { 0 }, sum = 0;
+    float w[PART];
+    for (int32_t at = 0; at < n; at += PART) {
+        int32_t k = n - at < PART ? n - at : PART;
+        for (int32_t i = 0; i < k; i++) w[i] = (logits[at + i] - max) * inv_temp; /* as weight() */
+        hn_exp_many(w, w, k);
+        for (int32_t i = k; i < PART; i++) w[i] = 0;
+        for (int32_t i = 0; i < PART; i += 16)
+            for (int j = 0; j < 16; j++) lane[j] += (double)w[i + j];
+    }
+    for (int j = 0; j < 16; j++) sum += lane[j];
+    return sum;
+}
+
+/* Sum of the weights of the best n keys, in their order. */
+static double weight_of_best(hone_sampler *s, int64_t n, float max, float inv_temp)
 {
     double sum = 0;
-    if (whole) {
-        float w[512];
-        for (int32_t at = 0; at < s->n_vocab; at += 512) {
-            int32_t k = s->n_vocab - at < 512 ? s->n_vocab - at : 512;
-            for (int32_t i = 0; i < k; i++) w[i] = (logits[at + i] - max) / temp; /* as weight() */
-            hn_exp_many(w, w, k);
-            for (int32_t i = 0; i < k; i++) sum += (double)w[i];
-        }
-    } else {
-        for (int64_t i = 0; i < n; i++) sum += (double)weight(key_logit(key_at(s, i)), max, temp);
-    }
+    for (int64_t i = 0; i < n; i++) sum += (double)weight(key_logit(key_at(s, i)), max, inv_temp);
     return sum;
+}
+
+/* About the weight of all keys, in any order: enough to see whether sorting them is worth it.
+ * Nothing is added when nothing is needed. */
+static double weight_of_keys(const hone_sampler *s, float max, float inv_temp, double need)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < s->n_key && sum < need; i++) sum += (double)weight(key_logit(s->keys[i]), max, inv_temp);
+    return sum;
+}
+
+/* The chain on the collected keys. complete: no other key can count. whole: no top-k; all_1
+ * is the weight of the vocabulary at T = 1, all_t at T if nothing is cut, else 0. left_out: keys that min-p
+ * cuts were not even collected. False: what is asked for was not collected. */
+static bool choose(hone_sampler *s, bool complete, bool left_out, bool whole, double all_1, double all_t, float u, int32_t *id)
+{
+    float max = key_logit(key_at(s, 0)), inv_temp = 1.0f / s->p.temp;
+    int64_t n = s->n_key;
+    bool cut = false;
+    if (s->p.top_p < 1) { /* the fewest whose probability reaches top_p */
+        double want = (double)s->p.top_p * (whole ? all_1 : weight_of_best(s, n, max, 1)), sum = 0;
+        for (int64_t i = 0; i < n && !cut; i++) {
+            sum += (double)weight(key_logit(key_at(s, i)), max, 1);
+            if (sum < want) continue;
+            n = i + 1;
+            cut = true;
+        }
+        if (!cut && !complete) return false;
+    }
+    if (s->p.min_p > 0) { /* those at least min_p times as probable as the best */
+        int64_t keep = 1;
+        while (keep < n && weight(key_logit(key_at(s, keep)), max, 1) >= s->p.min_p) keep++;
+        if (keep == n && !cut && !complete) return false;
+        cut = cut || keep < n || left_out;
+        n = keep;
+    }
+    double want = (double)u * (whole && all_t > 0 ? all_t : weight_of_best(s, n, max, inv_temp)), sum = 0;
+    int64_t pick = 0;
+    bool found = false;
+    for (int64_t i = 0; i < n && !found; i++) {
+        double w = weight(key_logit(key_at(s, i)), max, inv_temp);
+        if (w == 0) break; /* the rest weighs nothing either */
+        pick = i;          /* the last one of weight, should rounding leave sum short */
+        sum += w;
+        found = want < sum;
+    }
+    if (!found && !cut && !complete) return false;
+    *id = key_id(s->keys[pick]);
+    return true;
 }
 
 hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id, hone_error *err)
 {
     logits = penalize(s, logits);
+    hone_status st;
     if (s->p.temp <= 0) return greedy(logits, s->n_vocab, id, err);
+    float u = hn_rand_f32(hn_rand64(s->p.seed, (uint64_t)(uint32_t)seq), (uint64_t)(uint32_t)pos);
+    if (s->p.top_k > 0 && s->p.top_k < s->n_vocab) {
+        if ((st = collect(s, logits, s->p.top_k, -INFINITY, err)) != HONE_OK) return st;
+        choose(s, true, false, false, 0, 0, u, id);
+        return HONE_OK;
+    }
 
-    bool whole = s->p.top_k == 0 || s->p.top_k >= s->n_vocab;
-    hone_status st = collect(s, logits, whole ? s->n_vocab : s->p.top_k, err);
-    if (st != HONE_OK) return st;
-    int64_t n = s->n_key;
-    float max = key_logit(key_at(s, 0));
-
-    if (s->p.top_p < 1) { /* the fewest whose probability reaches top_p */
-        double want = (double)s->p.top_p * total_weight(s, logits, n, whole, max, 1), sum = 0;
-        for (int64_t i = 0; i < n; i++) {
-            sum += (double)weight(key_logit(key_at(s, i)), max, 1);
-            if (sum < want) continue;
-            whole = whole && i + 1 == n;
-            n = i + 1;
-            break;
+    /* The whole vocabulary: its weight costs one pass; then few candidates near the best
+     * nearly always decide. Only where they do not, deeper ones are looked at. */
+    int32_t best;
+    if ((st = greedy(logits, s->n_vocab, &best, err)) != HONE_OK) return st;
+    float max = logits[best] + 0.0f, inv_temp = 1.0f / s->p.temp;
+    double all_1 = s->p.top_p < 1 ? weight_of_all(logits, s->n_vocab, max, 1) : 0;
+    bool uncut = s->p.top_p >= 1 && s->p.min_p <= 0;
+    double all_t = uncut ? weight_of_all(logits, s->n_vocab, max, inv_temp) : 0;
+    double need_1 = s->p.top_p < 1 ? (double)s->p.top_p * all_1 : 0, need_t = (double)u * all_t;
+    for (float reach = FIRST_REACH;; reach *= 1.5f) {
+        float floor = max - reach;
+        bool complete = !(floor < max);
+        if (s->p.min_p > 0) { /* below it no weight reaches min_p; the exact test comes later */
+            float lowest = max + (float)(hn_log2_f64((double)s->p.min_p) * 0.6931471805599453) - 0.01f * (1 + fabsf(max));
+            complete = lowest >= floor;
+            floor = complete ? lowest : floor;
         }
+        if (!(floor < max) || (!complete && reach > LAST_REACH)) {
+            floor = -INFINITY;
+            complete = true;
+        }
+        if ((st = collect(s, logits, s->n_vocab, floor, err)) != HONE_OK) return st;
+        if (!complete && (weight_of_keys(s, max, 1, need_1) < need_1 || weight_of_keys(s, max, inv_temp, need_t) < need_t)) continue;
+        if (choose(s, complete, complete && floor > -INFINITY, true, all_1, all_t, u, id)) return HONE_OK;
     }
-    if (s->p.min_p > 0) { /* those at least min_p times as probable as the best */
-        int64_t keep = 1;
-        while (keep < n && weight(key_logit(key_at(s, keep)), max, 1) >= s->p.min_p) keep++;
-        whole = whole && keep == n;
-        n = keep;
-    }
-    double u = hn_rand_f32(hn_rand64(s->p.seed, (uint64_t)(uint32_t)seq), (uint64_t)(uint32_t)pos);
-    double want = u * total_weight(s, logits, n, whole, max, s->p.temp), sum = 0;
-    int64_t pick = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double w = weight(key_logit(key_at(s, i)), max, s->p.temp);
-        if (w == 0) break; /* the rest weighs nothing either */
-        pick = i;          /* the last one of weight, should rounding leave sum short */
-        sum += w;
-        if (want < sum) break;
-    }
-    *id = key_id(s->keys[pick]);
-    return HONE_OK;
 }

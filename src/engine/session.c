@@ -22,8 +22,8 @@ static int64_t max3(int64_t a, int64_t b, int64_t c) { return a > b ? (a > c ? a
 static bool plan(const hone_session *s, uint64_t *cache_bytes, uint64_t *scratch_bytes)
 {
     const hn_hparams *hp = &s->model->hp;
-    uint64_t b = s->plane_bytes, per_row;
-    if (!hn_mul_u64(b, 2 * (uint64_t)hp->n_layer * (uint64_t)hp->n_head_kv, &b) || !hn_mul_u64(b, (uint64_t)s->n_seq, &b)) return false;
+    uint64_t b = s->head_bytes, per_row, n_split = (uint64_t)(s->n_pos + HN_SPLIT - 1) / HN_SPLIT;
+    if (!hn_mul_u64(b, 2 * (uint64_t)hp->n_layer * (uint64_t)hp->n_head_kv, &b) || !hn_mul_u64(b, n_split, &b) || !hn_mul_u64(b, (uint64_t)s->n_seq, &b)) return false;
     *cache_bytes = b;
     per_row = 3 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff + 4 * (uint64_t)hp->n_head * (uint64_t)hp->head_dim;
     return hn_mul_u64(per_row * sizeof(float), (uint64_t)s->n_chunk, scratch_bytes) && b < (uint64_t)1 << 46 && *scratch_bytes < (uint64_t)1 << 46;
@@ -41,7 +41,7 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     if (p.n_ctx < 1 || p.n_ctx > HN_MAX_CTX) return HN_FAIL(err, HONE_E_ARG, "context of %d positions, expected 1 to %d", p.n_ctx, HN_MAX_CTX);
     if (p.n_seq < 1 || p.n_seq > MAX_SEQ) return HN_FAIL(err, HONE_E_ARG, "%d sequences, expected 1 to %d", p.n_seq, MAX_SEQ);
     if (p.n_chunk < 1 || p.n_chunk > MAX_CHUNK) return HN_FAIL(err, HONE_E_ARG, "chunk of %d tokens, expected 1 to %d", p.n_chunk, MAX_CHUNK);
-    if (p.cache != HONE_CACHE_F16 && p.cache != HONE_CACHE_F32) return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16 or f32", (int)p.cache);
+    if (p.cache < HONE_CACHE_F16 || p.cache > HONE_CACHE_Q8_0) return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16, f32 or q8_0", (int)p.cache);
 
     uint64_t total = hn_memory_total();
     if (!p.allow_paging && total && m->bytes_per_token > total)
@@ -56,9 +56,10 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     s->n_ctx = p.n_ctx;
     s->n_seq = p.n_seq;
     s->n_chunk = p.n_chunk;
-    s->cache = p.cache;
-    s->n_pos = ((int64_t)p.n_ctx + HN_SOFT_BLOCK - 1) / HN_SOFT_BLOCK * HN_SOFT_BLOCK;
-    s->plane_bytes = (size_t)s->n_pos * (size_t)hp->head_dim * (p.cache == HONE_CACHE_F16 ? 2 : 4);
+    s->cache = (hn_cache_type)p.cache;
+    int64_t unit = p.n_ctx > HN_SPLIT ? HN_SPLIT : HN_SOFT_BLOCK;
+    s->n_pos = (p.n_ctx + unit - 1) / unit * unit;
+    s->head_bytes = (size_t)((s->n_pos < HN_SPLIT ? s->n_pos : HN_SPLIT) / HN_KEY_BLOCK) * hn_cache_block_bytes(s->cache, hp->head_dim);
 
     uint64_t cache_bytes = 0, scratch_bytes = 0, have = hn_memory_available();
     if (!plan(s, &cache_bytes, &scratch_bytes) || (have && cache_bytes + scratch_bytes > have)) {
@@ -68,9 +69,10 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
         goto fail;
     }
     int64_t n_q = (int64_t)hp->n_head * hp->head_dim, n_kv = (int64_t)hp->n_head_kv * hp->head_dim, t = p.n_chunk;
-    int64_t group = hp->n_head / hp->n_head_kv;
     s->act_n = max3(hp->n_embd, n_q, 0);
-    if ((st = hn_backend_cpu_new(&s->be, ctx->pool, ctx->kernels, max3(s->act_n, hp->n_ff, 0), group, hp->head_dim, err)) != HONE_OK) goto fail;
+    const hn_cpu_params bp = { .pool = ctx->pool, .kernels = ctx->kernels, .max_n_in = max3(s->act_n, hp->n_ff, 0), .n_head = hp->n_head,
+                               .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .n_ctx = s->n_pos };
+    if ((st = hn_backend_cpu_new(&s->be, &bp, err)) != HONE_OK) goto fail;
     s->cache_floats = cache_bytes / sizeof(float);
     s->kv = calloc((size_t)hp->n_layer, sizeof *s->kv);
     s->length = calloc((size_t)p.n_seq, sizeof *s->length);
@@ -78,22 +80,22 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     s->rows = calloc((size_t)t, sizeof *s->rows);
     s->want = calloc((size_t)t, sizeof *s->want);
     s->prompt = calloc((size_t)t, sizeof *s->prompt);
-    s->cache_mem = (char *)s->be->op->alloc(s->be, s->cache_floats);
+    s->cache_mem = (char *)s->be->op->alloc_cache(s->be, s->cache_floats);
     if (!s->kv || !s->length || !s->next || !s->rows || !s->want || !s->prompt || !s->cache_mem ||
         !own(s, &s->s.x, (uint64_t)(t * hp->n_embd)) || !own(s, &s->s.h, (uint64_t)(t * (max3(hp->n_embd, n_q, 0) + 31))) ||
         !own(s, &s->s.q, (uint64_t)(t * n_q)) || !own(s, &s->s.k, (uint64_t)(t * n_kv)) || !own(s, &s->s.v, (uint64_t)(t * n_kv)) ||
-        !own(s, &s->s.o, (uint64_t)(t * n_q)) || !own(s, &s->s.up, (uint64_t)(t * (hp->n_ff + 31))) ||
+        !own(s, &s->s.up, (uint64_t)(t * (hp->n_ff + 31))) ||
         !own(s, &s->s.rope, (uint64_t)(t * hp->n_rot)) || !s->be->op->act_alloc(s->be, &s->s.act, s->act_n, t) ||
         !s->be->op->act_alloc(s->be, &s->s.ff, hp->n_ff, t) ||
         !(s->logits = hn_pages_alloc((size_t)hp->n_vocab * sizeof(float)))) {
         st = HN_FAIL(err, HONE_E_NOMEM, "session: %.1f GiB of cache and %.1f GiB of scratch were refused", (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30);
         goto fail;
     }
-    for (int32_t il = 0; il < hp->n_layer; il++) {
-        size_t half = s->plane_bytes * (size_t)hp->n_head_kv * (size_t)p.n_seq;
+    size_t half = s->head_bytes * (size_t)hp->n_head_kv, split_bytes = 2 * half * (size_t)hp->n_layer;
+    for (int32_t il = 0; il < hp->n_layer; il++)
         s->kv[il] = (hn_kv){ .k = s->cache_mem + 2 * half * (size_t)il, .v = s->cache_mem + 2 * half * (size_t)il + half,
-                             .plane_bytes = s->plane_bytes, .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .f16 = p.cache == HONE_CACHE_F16 };
-    }
+                             .seq_bytes = split_bytes * (size_t)((s->n_pos + HN_SPLIT - 1) / HN_SPLIT), .split_bytes = split_bytes,
+                             .head_bytes = s->head_bytes, .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .type = s->cache };
     *out = s;
     return HONE_OK;
 fail:
@@ -233,15 +235,17 @@ hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error 
     hone_status st;
     if ((st = check_seq(s, dst, err)) != HONE_OK || (st = check_seq(s, src, err)) != HONE_OK) return st;
     if (dst == src) return HONE_OK;
-    const hn_hparams *hp = &s->model->hp;
-    size_t es = s->cache == HONE_CACHE_F16 ? 2 : 4, d = (size_t)hp->head_dim;
-    size_t k_bytes = ((size_t)s->length[src] + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK * HN_KEY_BLOCK * d * es, v_bytes = (size_t)s->length[src] * d * es;
-    for (int32_t il = 0; il < hp->n_layer; il++)
-        for (int32_t h = 0; h < hp->n_head_kv; h++) {
-            size_t a = ((size_t)dst * (size_t)hp->n_head_kv + (size_t)h) * s->plane_bytes, b = ((size_t)src * (size_t)hp->n_head_kv + (size_t)h) * s->plane_bytes;
-            memcpy(s->kv[il].k + a, s->kv[il].k + b, k_bytes);
-            memcpy(s->kv[il].v + a, s->kv[il].v + b, v_bytes);
-        }
+    for (int64_t at = 0; at < s->length[src]; at += HN_SPLIT) {
+        int64_t n = s->length[src] - at < HN_SPLIT ? s->length[src] - at : HN_SPLIT;
+        size_t bytes = (size_t)((n + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK) * hn_cache_block_bytes(s->cache, s->model->hp.head_dim);
+        for (int32_t il = 0; il < s->model->hp.n_layer; il++)
+            for (int32_t h = 0; h < s->model->hp.n_head_kv; h++) {
+                const hn_kv *kv = &s->kv[il];
+                size_t here = (size_t)(at / HN_SPLIT) * kv->split_bytes + (size_t)h * kv->head_bytes, a = here + (size_t)dst * kv->seq_bytes, b = here + (size_t)src * kv->seq_bytes;
+                memcpy(kv->k + a, kv->k + b, bytes);
+                memcpy(kv->v + a, kv->v + b, bytes);
+            }
+    }
     s->length[dst] = s->length[src];
     return HONE_OK;
 }

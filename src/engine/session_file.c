@@ -1,7 +1,8 @@
 /* Saving and restoring a session, bit-exactly. Little-endian file:
  *   "HONESES1", u64 fingerprint of the model, u32 cache type, n_layer, n_head_kv,
  *   head_dim, n_seq; i32 length[n_seq]; then per sequence, layer and head: K blocks
- *   of 16 positions (lanes past the length are zero), V rows; u64 FNV-1a of all before.
+ *   of 16 positions (lanes past the length are zero), V rows (q8_0: blocks of 16, rows
+ *   past the length zero); u64 FNV-1a of all before.
  * Everything is checked before the session is touched. */
 #define _GNU_SOURCE
 #include "engine/engine.h"
@@ -43,12 +44,20 @@ static header make_header(const hone_session *s)
     return h;
 }
 
-static size_t elem_bytes(const hone_session *s) { return s->cache == HONE_CACHE_F16 ? 2 : 4; }
-static size_t k_bytes(const hone_session *s, int64_t len)
+_Static_assert((int)HN_CACHE_F16 == HONE_CACHE_F16 && (int)HN_CACHE_F32 == HONE_CACHE_F32 && (int)HN_CACHE_Q8_0 == HONE_CACHE_Q8_0, "files hold them");
+
+static const char *cache_name(uint32_t type)
 {
-    return (size_t)((len + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK * HN_KEY_BLOCK) * (size_t)s->model->hp.head_dim * elem_bytes(s);
+    static const char *const names[HN_CACHE_TYPES] = { "f16", "f32", "q8_0" };
+    return type < HN_CACHE_TYPES ? names[type] : "unknown to this version";
 }
-static size_t v_bytes(const hone_session *s, int64_t len) { return (size_t)len * (size_t)s->model->hp.head_dim * elem_bytes(s); }
+
+static size_t block_bytes(const hone_session *s) { return hn_cache_block_bytes(s->cache, s->model->hp.head_dim); }
+static size_t k_bytes(const hone_session *s, int64_t len) { return (size_t)((len + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK) * block_bytes(s); }
+static size_t v_bytes(const hone_session *s, int64_t len)
+{
+    return s->cache == HN_CACHE_Q8_0 ? k_bytes(s, len) : (size_t)len * (block_bytes(s) / HN_KEY_BLOCK);
+}
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
@@ -73,18 +82,47 @@ static void put(sink *o, const void *p, size_t n)
     }
 }
 
-static void put_plane(sink *o, const hone_session *s, const char *k, const char *v, int64_t len)
+/* The first `keep` of 16 items of `bytes` each, zeros for the others. */
+static void put_some(sink *o, const char *p, size_t keep, size_t bytes)
 {
-    size_t es = elem_bytes(s), whole = (size_t)(len / HN_KEY_BLOCK * HN_KEY_BLOCK) * (size_t)s->model->hp.head_dim * es;
-    size_t tail = (size_t)(len % HN_KEY_BLOCK);
-    put(o, k, whole);
-    for (int32_t i = 0; tail && i < s->model->hp.head_dim; i++) {
-        char lanes[HN_KEY_BLOCK * 4] = { 0 };
-        memcpy(lanes, k + whole + (size_t)i * HN_KEY_BLOCK * es, tail * es);
-        put(o, lanes, HN_KEY_BLOCK * es);
-    }
-    put(o, v, v_bytes(s, len));
+    static const char zeros[HN_KEY_BLOCK * 4];
+    put(o, p, keep * bytes);
+    for (size_t i = keep; i < HN_KEY_BLOCK; i++)
+        for (size_t at = 0; at < bytes; at += sizeof zeros) put(o, zeros, bytes - at < sizeof zeros ? bytes - at : sizeof zeros);
 }
+
+/* Positions past the length hold what a longer sequence left: they are saved as zeros. */
+static void put_k(sink *o, const hone_session *s, const char *k, int64_t len)
+{
+    size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d), n_g = (size_t)hn_cache_groups((int64_t)d);
+    size_t whole = (size_t)(len / HN_KEY_BLOCK) * block_bytes(s), tail = (size_t)(len % HN_KEY_BLOCK);
+    bool q8 = s->cache == HN_CACHE_Q8_0;
+    size_t lane = q8 ? 4 : block_bytes(s) / HN_KEY_BLOCK / d; /* bytes that one position has in a row of K */
+    put(o, k, whole);
+    k += whole;
+    for (size_t i = 0; tail && i < (q8 ? d4 / 4 : d); i++, k += lane * HN_KEY_BLOCK) put_some(o, k, tail, lane);
+    for (size_t g = 0; tail && q8 && g < n_g; g++, k += 2 * HN_KEY_BLOCK) put_some(o, k, tail, 2);
+}
+
+static void put_v(sink *o, const hone_session *s, const char *v, int64_t len)
+{
+    size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d), n_g = (size_t)hn_cache_groups((int64_t)d);
+    size_t whole = (size_t)(len / HN_KEY_BLOCK) * block_bytes(s), tail = (size_t)(len % HN_KEY_BLOCK);
+    if (s->cache != HN_CACHE_Q8_0 || !tail) {
+        put(o, v, v_bytes(s, len));
+        return;
+    }
+    put(o, v, whole);
+    put_some(o, v + whole, tail, d4);
+    put_some(o, v + whole + d4 * HN_KEY_BLOCK, tail, 2 * n_g);
+}
+
+/* Where split `split` of a head starts, from kv->k or kv->v. */
+static size_t place(const hn_kv *kv, int32_t seq, int64_t split, int32_t head)
+{
+    return (size_t)seq * kv->seq_bytes + (size_t)split * kv->split_bytes + (size_t)head * kv->head_bytes;
+}
+static int64_t split_length(int64_t len, int64_t split) { return len - split * HN_SPLIT < HN_SPLIT ? len - split * HN_SPLIT : HN_SPLIT; }
 
 hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err)
 {
@@ -104,8 +142,10 @@ hone_status hone_session_save(const hone_session *s, const char *path, hone_erro
     for (int32_t seq = 0; seq < s->n_seq; seq++)
         for (int32_t il = 0; il < s->model->hp.n_layer; il++)
             for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
-                size_t at = ((size_t)seq * (size_t)s->model->hp.n_head_kv + (size_t)ih) * s->plane_bytes;
-                put_plane(&o, s, s->kv[il].k + at, s->kv[il].v + at, s->length[seq]);
+                const hn_kv *kv = &s->kv[il];
+                int64_t len = s->length[seq];
+                for (int64_t i = 0; i * HN_SPLIT < len; i++) put_k(&o, s, kv->k + place(kv, seq, i, ih), split_length(len, i));
+                for (int64_t i = 0; i * HN_SPLIT < len; i++) put_v(&o, s, kv->v + place(kv, seq, i, ih), split_length(len, i));
             }
     uint64_t hash = o.hash;
     put(&o, &hash, sizeof hash);
@@ -132,8 +172,7 @@ static hone_status check_file(const hone_session *s, const char *path, const uns
     if (h.fingerprint != want.fingerprint)
         return HN_FAIL(err, HONE_E_ARG, "%s: the session belongs to another model (%016llx, this one is %016llx)", path, (unsigned long long)h.fingerprint, (unsigned long long)want.fingerprint);
     if (h.cache != want.cache || h.n_layer != want.n_layer || h.n_head_kv != want.n_head_kv || h.head_dim != want.head_dim)
-        return HN_FAIL(err, HONE_E_ARG, "%s: saved with cache type %s, this session has %s (--kv)", path, h.cache == HONE_CACHE_F16 ? "f16" : h.cache == HONE_CACHE_F32 ? "f32" : "?",
-                       want.cache == HONE_CACHE_F16 ? "f16" : "f32");
+        return HN_FAIL(err, HONE_E_ARG, "%s: saved with cache type %s, this session has %s (--kv)", path, cache_name(h.cache), cache_name(want.cache));
     if (h.zero) return HN_FAIL(err, HONE_E_FORMAT, "%s: reserved field is %u, expected 0: damaged, or of a later version", path, h.zero);
     if (h.n_seq < 1 || h.n_seq > (size - sizeof h) / sizeof(int32_t)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %u sequences do not fit the file", path, h.n_seq);
     if (h.n_seq > want.n_seq) return HN_FAIL(err, HONE_E_CTX, "%s: holds %u sequences, this session has %u", path, h.n_seq, want.n_seq);
@@ -176,11 +215,18 @@ hone_status hone_session_load(hone_session *s, const char *path, hone_error *err
         for (uint32_t seq = 0; seq < h.n_seq; seq++)
             for (int32_t il = 0; il < s->model->hp.n_layer; il++)
                 for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
-                    size_t plane = ((size_t)seq * (size_t)s->model->hp.n_head_kv + (size_t)ih) * s->plane_bytes;
-                    memcpy(s->kv[il].k + plane, at, k_bytes(s, s->length[seq]));
-                    at += k_bytes(s, s->length[seq]);
-                    memcpy(s->kv[il].v + plane, at, v_bytes(s, s->length[seq]));
-                    at += v_bytes(s, s->length[seq]);
+                    const hn_kv *kv = &s->kv[il];
+                    int64_t len = s->length[seq];
+                    for (int64_t i = 0; i * HN_SPLIT < len; i++) {
+                        size_t n = k_bytes(s, split_length(len, i));
+                        memcpy(kv->k + place(kv, (int32_t)seq, i, ih), at, n);
+                        at += n;
+                    }
+                    for (int64_t i = 0; i * HN_SPLIT < len; i++) {
+                        size_t n = v_bytes(s, split_length(len, i));
+                        memcpy(kv->v + place(kv, (int32_t)seq, i, ih), at, n);
+                        at += n;
+                    }
                 }
     }
     munmap(p, size);

@@ -6,6 +6,7 @@
 #ifndef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64
 #endif
+#include "base/os.h"
 #include "gguf/gguf.h"
 
 #include <errno.h>
@@ -16,12 +17,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#if defined(__APPLE__)
-#define HN_STAT_MTIME_NS(sb) ((int64_t)(sb).st_mtimespec.tv_sec * 1000000000 + (sb).st_mtimespec.tv_nsec)
-#else
-#define HN_STAT_MTIME_NS(sb) ((int64_t)(sb).st_mtim.tv_sec * 1000000000 + (sb).st_mtim.tv_nsec)
-#endif
 
 enum {
     HEADER_BYTES = 24,
@@ -635,7 +630,7 @@ static hone_status map_file(part *p, const char *path, hone_error *err)
         else {
             p->map = m;
             p->size = (uint64_t)sb.st_size;
-            p->mtime_ns = HN_STAT_MTIME_NS(sb);
+            p->mtime_ns = hn_os_mtime_ns(&sb);
             p->mapped = true;
         }
     }

@@ -3,9 +3,7 @@
  * r·C + c of every tile vector is output (r, c). */
 #if defined(__x86_64__)
 
-#include "kernels/kernels.h"
-
-#include <immintrin.h>
+#include "kernels/avx2.h"
 
 typedef struct v16 { __m256 a, b; } v16;
 #define V16_OP static inline __attribute__((always_inline))
@@ -71,6 +69,40 @@ V16_OP __m256 scale_pow2(__m256 p, __m256 t)
 /* p·2^n, where t = n + magic */
 V16_OP v16 v16_scale_pow2(v16 p, v16 t) { return (v16){ scale_pow2(p.a, t.a), scale_pow2(p.b, t.b) }; }
 
+/* what lanes_attn.h takes */
+#define HN_LANES_STORE_F16
+V16_OP void v16_store_f16(uint16_t *p, v16 v)
+{
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v.a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+#define HN_LANES_DOT8
+typedef struct i16v { __m256i a, b; } i16v;
+typedef struct k8 { __m256i a, b; } k8; /* signed codes of 8 keys each */
+V16_OP v16 v16_load_i8(const int8_t *p)
+{
+    return (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p))),
+                  _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8)))) };
+}
+V16_OP v16 i16_to_v16(i16v v) { return (v16){ _mm256_cvtepi32_ps(v.a), _mm256_cvtepi32_ps(v.b) }; }
+V16_OP i16v i16_start(int32_t qsum) { return (i16v){ _mm256_setzero_si256(), _mm256_setzero_si256() }; }
+V16_OP k8 k8_load(const uint8_t *p)
+{
+    __m256i bias = _mm256_set1_epi8(-128);
+    return (k8){ _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)p), bias), _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(p + 32)), bias) };
+}
+/* |code|·(q with the code's sign): at most 2·127·127 in 16 bits */
+V16_OP __m256i dot4(__m256i acc, __m256i codes, __m256i q)
+{
+    __m256i s = _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(q, codes));
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(s, _mm256_set1_epi16(1)));
+}
+V16_OP i16v i16_dot(i16v acc, k8 codes, int32_t q4)
+{
+    __m256i q = _mm256_set1_epi32(q4);
+    return (i16v){ dot4(acc.a, codes.a, q), dot4(acc.b, codes.b, q) };
+}
+
 /* ---- activations -------------------------------------------------------------------------- */
 
 /* n = 32 or 256. Returns d; sums of 16 codes to sum16[n/16]. */
@@ -105,7 +137,13 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
 }
 
 #define HN_TILE_R 2
-#define HN_TILE_C 2
+#define HN_TILE_C 3
+#define HN_LEVEL_MATMUL [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL
+#define HN_LEVEL_PACKED                                                                                      \
+    [HN_F32] = hn_avx2_packed_f32, [HN_F16] = hn_avx2_packed_f16, [HN_BF16] = hn_avx2_packed_bf16,           \
+    [HN_Q4_K] = hn_avx2_packed_q4_K, [HN_Q5_K] = hn_avx2_packed_q5_K, [HN_Q6_K] = hn_avx2_packed_q6_K,       \
+    [HN_Q4_0] = hn_avx2_packed_q4_0, [HN_Q5_0] = hn_avx2_packed_q5_0, [HN_Q8_0] = hn_avx2_packed_q8_0,       \
+    [HN_IQ4_XS] = hn_avx2_packed_iq4_XS, [HN_IQ4_NL] = hn_avx2_packed_iq4_NL
 #include "kernels/lanes.h"
 
 /* lane i = sum of v[i] */
@@ -121,11 +159,15 @@ V16_OP void store_tile(const hn_mm *m, int64_t r, int64_t c, int R, int C, __m25
 {
     float y[8];
     _mm256_storeu_ps(y, acc);
+    if (C == 1 && r + R <= m->r1) {
+        _mm256_storeu_ps(m->y + c * m->ldy + r, acc);
+        return;
+    }
     for (int j = 0; j < C && c + j < m->n_col; j++)
         for (int i = 0; i < R && r + i < m->r1; i++) m->y[(c + j) * m->ldy + r + i] = y[i * C + j];
 }
 
-V16_OP __m256 spread_f16(const uint16_t *h) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)h)); }
+V16_OP __m256 four_twice(float a, float b, float c, float d) { return _mm256_setr_ps(a, b, c, d, a, b, c, d); }
 
 /* Eight rows at once are eight short streams, too many for the hardware to follow.
  * Their successors are contiguous: fetch those in address order while these compute. */
@@ -139,21 +181,26 @@ V16_OP void prefetch_next(const hn_mm *m, const void *row0, int64_t at, size_t n
 
 /* A weight block: codes in natural order, int16 scales for each pair of codes,
  * `side`: 16 int16 that multiply the sums of 16 activations. Codes stay below 64, so
- * maddubs (63·127·2 = 16,002) cannot saturate. */
+ * maddubs (63·127·2 = 16,002) cannot saturate; levels are signed. `side` is of minima,
+ * or of the offset 32 of the codes, or none. */
+typedef enum kkind { MINIMA, OFFSET, LEVELS } kkind;
 typedef struct kblock {
     __m256i q[8], sc[8], side;
 } kblock;
 
+/* two equal bytes for the shuffle of 16-bit lanes, in all lanes */
+V16_OP __m256i lane16(int i) { return _mm256_set1_epi16((short)(2 * i | (2 * i + 1) << 8)); }
+
 V16_OP void unpack_scales_k4(kblock *o, const uint8_t *s)
 {
-    uint8_t sc[8], mn[8];
-    uint16_t side[16];
-    hn_k_scales(s, sc, mn);
-    for (int i = 0; i < 8; i++) {
-        o->sc[i] = _mm256_set1_epi16(sc[i]);
-        side[2 * i] = side[2 * i + 1] = mn[i];
-    }
-    o->side = _mm256_loadu_si256((const __m256i *)side);
+    uint32_t u[3];
+    memcpy(u, s, 12);
+    uint64_t sc = (u[0] & 0x3F3F3F3F) | (uint64_t)((u[2] & 0x0F0F0F0F) | (u[0] >> 2 & 0x30303030)) << 32;
+    uint64_t mn = (u[1] & 0x3F3F3F3F) | (uint64_t)((u[2] >> 4 & 0x0F0F0F0F) | (u[1] >> 2 & 0x30303030)) << 32;
+    __m256i v = _mm256_broadcastsi128_si256(_mm_cvtepu8_epi16(_mm_cvtsi64_si128((int64_t)sc)));
+    for (int i = 0; i < 8; i++) o->sc[i] = _mm256_shuffle_epi8(v, lane16(i));
+    __m128i m = _mm_cvtsi64_si128((int64_t)mn);
+    o->side = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(m, m));
 }
 
 V16_OP void unpack_q4_K(kblock *o, const hn_q4_K *w)
@@ -192,79 +239,115 @@ V16_OP void unpack_q6_K(kblock *o, const hn_q6_K *w)
         o->q[4 * n + 2] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l0, 4), mask), _mm256_and_si256(h, high));
         o->q[4 * n + 3] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l1, 4), mask), _mm256_and_si256(_mm256_srli_epi16(h, 2), high));
     }
-    for (int s = 0; s < 8; s++)
-        o->sc[s] = _mm256_inserti128_si256(_mm256_set1_epi16(w->s[2 * s]), _mm_set1_epi16(w->s[2 * s + 1]), 1);
     o->side = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w->s));
+    __m256i lo = _mm256_permute4x64_epi64(o->side, 0x44), hi = _mm256_permute4x64_epi64(o->side, 0xEE);
+    for (int s = 0; s < 8; s++) /* scale 2s in the lower half, 2s + 1 in the upper */
+        o->sc[s] = _mm256_shuffle_epi8(s < 4 ? lo : hi, _mm256_inserti128_si256(lane16(2 * s % 8), _mm_set1_epi16((short)((4 * s % 16 + 2) | (4 * s % 16 + 3) << 8)), 1));
 }
 
-V16_OP __m256i kblock_dot(const kblock *w, const hn_a256 *a)
+V16_OP void unpack_iq4_XS(kblock *o, const hn_iq4_XS *w)
+{
+    for (int s = 0; s < 8; s++) {
+        __m128i b = _mm_loadu_si128((const __m128i *)(w->q + 16 * s));
+        o->q[s] = iq4_levels(low_nibbles(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1)));
+    }
+    __m128i sl = _mm_cvtsi32_si128(load32(w->sl)), sh = _mm_set1_epi16((short)w->sh);
+    sl = _mm_and_si128(_mm_unpacklo_epi8(sl, _mm_srli_epi16(sl, 4)), _mm_set1_epi8(15));
+    /* bits 2i, 2i + 1 of sh to the top of lane i */
+    sh = _mm_srli_epi16(_mm_mullo_epi16(sh, _mm_setr_epi16(1 << 14, 1 << 12, 1 << 10, 1 << 8, 1 << 6, 1 << 4, 1 << 2, 1)), 14);
+    sl = _mm_sub_epi16(_mm_or_si128(_mm_cvtepu8_epi16(sl), _mm_slli_epi16(sh, 4)), _mm_set1_epi16(32));
+    __m256i v = _mm256_broadcastsi128_si256(sl);
+    for (int s = 0; s < 8; s++) o->sc[s] = _mm256_shuffle_epi8(v, lane16(s));
+    o->side = _mm256_setzero_si256();
+}
+
+V16_OP __m256i kblock_dot(const kblock *w, const hn_a256 *a, kkind kind)
 {
     __m256i acc = _mm256_setzero_si256();
     for (int s = 0; s < 8; s++) {
-        __m256i p = _mm256_maddubs_epi16(w->q[s], _mm256_loadu_si256((const __m256i *)(a->q + 32 * s)));
+        __m256i v = load256(a->q + 32 * s), p = kind == LEVELS ? signed_pairs(w->q[s], v) : _mm256_maddubs_epi16(w->q[s], v);
         acc = _mm256_add_epi32(acc, _mm256_madd_epi16(p, w->sc[s]));
     }
     return acc;
 }
 
+/* Lane r·C + c: 4 bytes at offset `at` of row r. */
+V16_OP __m256i row_words(const char *const *w, int R, int C, int64_t at)
+{
+    int32_t v[8];
+    for (int i = 0; i < R; i++) v[i] = load32(w[i] + at);
+    if (C == 1) return _mm256_setr_epi32(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
+    return _mm256_setr_epi32(v[0], v[0], v[0], v[0], v[1], v[1], v[1], v[1]);
+}
+/* the lower, the upper halves of words */
+V16_OP void two_f16(__m256i v, __m256 *lo, __m256 *hi)
+{
+    __m256i p = _mm256_packus_epi32(_mm256_and_si256(v, _mm256_set1_epi32(0xFFFF)), _mm256_srli_epi32(v, 16));
+    p = _mm256_permute4x64_epi64(p, 0xD8);
+    *lo = _mm256_cvtph_ps(_mm256_castsi256_si128(p));
+    *hi = _mm256_cvtph_ps(_mm256_extracti128_si256(p, 1));
+}
+
 /* R·C = 8 outputs at (r, c); rows beyond r1 and columns beyond n_col repeat the last. */
-#define K_TILE(NAME, BLOCK, UNPACK, IS_Q6, R, C)                                                                    \
-    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
-    {                                                                                                               \
-        const BLOCK *w[R];                                                                                          \
-        const hn_a256 *x[C];                                                                                        \
-        for (int i = 0; i < R; i++)                                                                                 \
-            w[i] = (const BLOCK *)((const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride); \
-        for (int j = 0; j < C; j++)                                                                                 \
+#define K_TILE(NAME, BLOCK, UNPACK, KIND, R, C)                                                                        \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                             \
+    {                                                                                                                  \
+        const char *w[R];                                                                                              \
+        const hn_a256 *x[C];                                                                                           \
+        for (int i = 0; i < R; i++) w[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride; \
+        for (int j = 0; j < C; j++)                                                                                    \
             x[j] = (const hn_a256 *)((const char *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride); \
-        __m256 acc = _mm256_setzero_ps();                                                                           \
-        int64_t nb = m->n_in / 256;                                                                                 \
-        for (int64_t b = 0; b < nb; b++) {                                                                          \
-            __m256i iv[8], sv[8];                                                                                   \
-            float da[8];                                                                                            \
-            uint16_t dw[8], dm[8];                                                                                  \
-            for (int i = 0; i < R; i++) {                                                                           \
-                kblock k;                                                                                           \
-                UNPACK(&k, w[i] + b);                                                                               \
-                if (C == 1) prefetch_next(m, w[0], (b * R + i) * (int64_t)sizeof(BLOCK), sizeof(BLOCK));            \
-                for (int j = 0; j < C; j++) {                                                                       \
-                    iv[i * C + j] = kblock_dot(&k, x[j] + b);                                                       \
-                    sv[i * C + j] = _mm256_madd_epi16(k.side, _mm256_loadu_si256((const __m256i *)x[j][b].bsum));   \
-                    da[i * C + j] = x[j][b].d;                                                                      \
-                    dw[i * C + j] = w[i][b].d;                                                                      \
-                    dm[i * C + j] = IS_Q6 ? 0 : ((const uint16_t *)(w[i] + b))[1];                                  \
-                }                                                                                                   \
-            }                                                                                                       \
-            __m256 dav = _mm256_loadu_ps(da);                                                                       \
-            __m256i isum = sum8x8(iv), side = sum8x8(sv);                                                           \
-            if (IS_Q6) {                                                                                            \
-                isum = _mm256_sub_epi32(isum, _mm256_slli_epi32(side, 5));                                          \
-                acc = _mm256_fmadd_ps(_mm256_mul_ps(spread_f16(dw), dav), _mm256_cvtepi32_ps(isum), acc);           \
-            } else {                                                                                                \
-                acc = _mm256_fmadd_ps(_mm256_mul_ps(spread_f16(dw), dav), _mm256_cvtepi32_ps(isum), acc);           \
-                acc = _mm256_fnmadd_ps(_mm256_mul_ps(spread_f16(dm), dav), _mm256_cvtepi32_ps(side), acc);          \
-            }                                                                                                       \
-        }                                                                                                           \
-        store_tile(m, r, c, R, C, acc);                                                                             \
+        __m256 acc = _mm256_setzero_ps();                                                                              \
+        for (int64_t b = 0; b < m->n_in / 256; b++) {                                                                  \
+            __m256i iv[8], sv[8];                                                                                      \
+            int64_t at = b * (int64_t)sizeof(BLOCK);                                                                   \
+            for (int i = 0; i < R; i++) {                                                                              \
+                kblock k;                                                                                              \
+                UNPACK(&k, (const BLOCK *)(w[i] + at));                                                                \
+                if (C == 1) prefetch_next(m, w[0], at * R + i * (int64_t)sizeof(BLOCK), sizeof(BLOCK));                \
+                for (int j = 0; j < C; j++) {                                                                          \
+                    iv[i * C + j] = kblock_dot(&k, x[j] + b, KIND);                                                    \
+                    if (KIND != LEVELS) sv[i * C + j] = _mm256_madd_epi16(k.side, load256(x[j][b].bsum));              \
+                }                                                                                                      \
+            }                                                                                                          \
+            /* d and dmin begin a block; in Q6_K d is the last of the last four bytes */                               \
+            __m256 d, dmin, da = C == 1 ? _mm256_set1_ps(x[0][b].d) : four_twice(x[0][b].d, x[1 % C][b].d, x[2 % C][b].d, x[3 % C][b].d); \
+            __m256i isum = sum8x8(iv), side = _mm256_setzero_si256();                                                  \
+            if (KIND == OFFSET) two_f16(row_words(w, R, C, at + (int64_t)sizeof(BLOCK) - 4), &dmin, &d);               \
+            else two_f16(row_words(w, R, C, at), &d, &dmin);                                                           \
+            if (KIND != LEVELS) side = sum8x8(sv);                                                                     \
+            if (KIND == OFFSET) isum = _mm256_sub_epi32(isum, _mm256_slli_epi32(side, 5));                             \
+            acc = _mm256_fmadd_ps(_mm256_mul_ps(d, da), _mm256_cvtepi32_ps(isum), acc);                                \
+            if (KIND == MINIMA) acc = _mm256_fnmadd_ps(_mm256_mul_ps(dmin, da), _mm256_cvtepi32_ps(side), acc);        \
+        }                                                                                                              \
+        store_tile(m, r, c, R, C, acc);                                                                                \
     }
 
-#define MATMUL_TILES(NAME)                                                    \
-    static void NAME(const hn_mm *m)                                          \
-    {                                                                         \
-        if (m->n_col == 1) {                                                  \
-            for (int64_t r = m->r0; r < m->r1; r += 8) NAME##_8x1(m, r, 0);   \
-            return;                                                           \
-        }                                                                     \
-        for (int64_t c = 0; c < m->n_col; c += 4)                             \
-            for (int64_t r = m->r0; r < m->r1; r += 2) NAME##_2x4(m, r, c);   \
+/* Opening a panel pays from two columns (measured: docs/LAB.md). */
+enum { PANEL_COLS = 2 };
+
+#define MATMUL_TILES(NAME, PANEL)                                                                                      \
+    static void NAME(const hn_mm *m)                                                                                   \
+    {                                                                                                                  \
+        if (m->n_col == 1) {                                                                                           \
+            for (int64_t r = m->r0; r < m->r1; r += 8) NAME##_8x1(m, r, 0);                                            \
+            return;                                                                                                    \
+        }                                                                                                              \
+        if (m->panel && m->n_col >= PANEL_COLS) {                                                                      \
+            PANEL(m);                                                                                                  \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t c = 0; c < m->n_col; c += 4)                                                                      \
+            for (int64_t r = m->r0; r < m->r1; r += 2) NAME##_2x4(m, r, c);                                            \
     }
-#define MATMUL_K(NAME, BLOCK, UNPACK, IS_Q6)          \
-    K_TILE(NAME##_8x1, BLOCK, UNPACK, IS_Q6, 8, 1)    \
-    K_TILE(NAME##_2x4, BLOCK, UNPACK, IS_Q6, 2, 4)    \
-    MATMUL_TILES(NAME)
-MATMUL_K(matmul_q4_K, hn_q4_K, unpack_q4_K, 0)
-MATMUL_K(matmul_q5_K, hn_q5_K, unpack_q5_K, 0)
-MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, 1)
+#define MATMUL_K(TYPE, KIND)                                                                                           \
+    K_TILE(matmul_##TYPE##_8x1, hn_##TYPE, unpack_##TYPE, KIND, 8, 1)                                                  \
+    K_TILE(matmul_##TYPE##_2x4, hn_##TYPE, unpack_##TYPE, KIND, 2, 4)                                                  \
+    MATMUL_TILES(matmul_##TYPE, hn_avx2_panel_##TYPE)
+MATMUL_K(q4_K, MINIMA)
+MATMUL_K(q5_K, MINIMA)
+MATMUL_K(q6_K, OFFSET)
+MATMUL_K(iq4_XS, LEVELS)
 
 /* ---- 32-blocks ------------------------------------------------------------------------------------------ */
 
@@ -274,6 +357,7 @@ V16_OP __m256i nibbles(const uint8_t *q)
     return _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1), _mm256_set1_epi8(15));
 }
 V16_OP __m256i unpack_q4_0(const hn_q4_0 *w) { return nibbles(w->q); }
+V16_OP __m256i unpack_iq4_NL(const hn_q4_0 *w) { return iq4_levels(nibbles(w->q)); }
 V16_OP __m256i unpack_q5_0(const hn_q5_0 *w)
 {
     int32_t h;
@@ -294,50 +378,49 @@ V16_OP __m256i dot_s(__m256i w, __m256i a)
     return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)), _mm256_set1_epi16(1));
 }
 
-#define T32_TILE(NAME, BLOCK, UNPACK, DOT, OFFSET, R, C)                                                            \
-    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
-    {                                                                                                               \
-        const BLOCK *w[R];                                                                                          \
-        const int8_t *x[C];                                                                                         \
-        const float *d[C];                                                                                          \
-        const int32_t *bs[C];                                                                                       \
-        int64_t nb = m->n_in / 32;                                                                                  \
-        for (int i = 0; i < R; i++)                                                                                 \
-            w[i] = (const BLOCK *)((const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride); \
-        for (int j = 0; j < C; j++) {                                                                               \
-            x[j] = (const int8_t *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride;          \
-            d[j] = (const float *)(x[j] + m->n_in);                                                                 \
-            bs[j] = (const int32_t *)(d[j] + nb);                                                                   \
-        }                                                                                                           \
-        __m256 acc = _mm256_setzero_ps();                                                                           \
-        for (int64_t b = 0; b < nb; b++) {                                                                          \
-            __m256i iv[8];                                                                                          \
-            float da[8];                                                                                            \
-            int32_t off[8];                                                                                         \
-            uint16_t dw[8];                                                                                         \
-            for (int i = 0; i < R; i++) {                                                                           \
-                __m256i q = UNPACK(w[i] + b);                                                                       \
-                if (C == 1) prefetch_next(m, w[0], (b * R + i) * (int64_t)sizeof(BLOCK), sizeof(BLOCK));            \
-                for (int j = 0; j < C; j++) {                                                                       \
-                    iv[i * C + j] = DOT(q, _mm256_loadu_si256((const __m256i *)(x[j] + 32 * b)));                   \
-                    da[i * C + j] = d[j][b];                                                                        \
-                    off[i * C + j] = bs[j][b];                                                                      \
-                    dw[i * C + j] = w[i][b].d;                                                                      \
-                }                                                                                                   \
-            }                                                                                                       \
-            __m256i offset = _mm256_mullo_epi32(_mm256_loadu_si256((const __m256i *)off), _mm256_set1_epi32(OFFSET)); \
-            __m256i isum = _mm256_sub_epi32(sum8x8(iv), offset);                                                    \
-            acc = _mm256_fmadd_ps(_mm256_mul_ps(spread_f16(dw), _mm256_loadu_ps(da)), _mm256_cvtepi32_ps(isum), acc); \
-        }                                                                                                           \
-        store_tile(m, r, c, R, C, acc);                                                                             \
+#define T32_TILE(NAME, BLOCK, UNPACK, DOT, OFFSET, R, C)                                                               \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                             \
+    {                                                                                                                  \
+        const char *w[R];                                                                                              \
+        const int8_t *x[C];                                                                                            \
+        const float *d[C];                                                                                             \
+        const int32_t *bs[C];                                                                                          \
+        int64_t nb = m->n_in / 32;                                                                                     \
+        for (int i = 0; i < R; i++) w[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride; \
+        for (int j = 0; j < C; j++) {                                                                                  \
+            x[j] = (const int8_t *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride;             \
+            d[j] = (const float *)(x[j] + m->n_in);                                                                    \
+            bs[j] = (const int32_t *)(d[j] + nb);                                                                      \
+        }                                                                                                              \
+        __m256 acc = _mm256_setzero_ps();                                                                              \
+        for (int64_t b = 0; b < nb; b++) {                                                                             \
+            __m256i iv[8];                                                                                             \
+            int64_t at = b * (int64_t)sizeof(BLOCK);                                                                   \
+            for (int i = 0; i < R; i++) {                                                                              \
+                __m256i q = UNPACK((const BLOCK *)(w[i] + at));                                                        \
+                if (C == 1) prefetch_next(m, w[0], at * R + i * (int64_t)sizeof(BLOCK), sizeof(BLOCK));                \
+                for (int j = 0; j < C; j++) iv[i * C + j] = DOT(q, load256(x[j] + 32 * b));                            \
+            }                                                                                                          \
+            __m256 dw, rest, da = C == 1 ? _mm256_set1_ps(d[0][b]) : four_twice(d[0][b], d[1 % C][b], d[2 % C][b], d[3 % C][b]); \
+            __m256i isum = sum8x8(iv);                                                                                 \
+            two_f16(row_words(w, R, C, at), &dw, &rest);                                                               \
+            if (OFFSET) {                                                                                              \
+                __m256i off = C == 1 ? _mm256_set1_epi32(bs[0][b])                                                     \
+                                     : _mm256_setr_epi32(bs[0][b], bs[1 % C][b], bs[2 % C][b], bs[3 % C][b], bs[0][b], bs[1 % C][b], bs[2 % C][b], bs[3 % C][b]); \
+                isum = _mm256_sub_epi32(isum, _mm256_mullo_epi32(off, _mm256_set1_epi32(OFFSET)));                     \
+            }                                                                                                          \
+            acc = _mm256_fmadd_ps(_mm256_mul_ps(dw, da), _mm256_cvtepi32_ps(isum), acc);                               \
+        }                                                                                                              \
+        store_tile(m, r, c, R, C, acc);                                                                                \
     }
-#define MATMUL_32(NAME, BLOCK, UNPACK, DOT, OFFSET)           \
-    T32_TILE(NAME##_8x1, BLOCK, UNPACK, DOT, OFFSET, 8, 1)    \
-    T32_TILE(NAME##_2x4, BLOCK, UNPACK, DOT, OFFSET, 2, 4)    \
-    MATMUL_TILES(NAME)
-MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, dot_u, 8)
-MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, dot_u, 16)
-MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, dot_s, 0)
+#define MATMUL_32(TYPE, BLOCK, UNPACK, DOT, OFFSET)                                                                    \
+    T32_TILE(matmul_##TYPE##_8x1, BLOCK, UNPACK, DOT, OFFSET, 8, 1)                                                    \
+    T32_TILE(matmul_##TYPE##_2x4, BLOCK, UNPACK, DOT, OFFSET, 2, 4)                                                    \
+    MATMUL_TILES(matmul_##TYPE, hn_avx2_panel_##TYPE)
+MATMUL_32(q4_0, hn_q4_0, unpack_q4_0, dot_u, 8)
+MATMUL_32(q5_0, hn_q5_0, unpack_q5_0, dot_u, 16)
+MATMUL_32(q8_0, hn_q8_0, unpack_q8_0, dot_s, 0)
+MATMUL_32(iq4_NL, hn_q4_0, unpack_iq4_NL, dot_s, 0)
 
 const hn_kernels hn_kernels_avx2 = HN_LANES_TABLE("avx2");
 #else

@@ -43,15 +43,21 @@ V16_OP float v16_tree(v16 t)
     return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
 }
 V16_OP float v16_hmax(v16 v) { return _mm512_reduce_max_ps(v); }
-/* p·2^n, where t = n + magic */
-V16_OP v16 v16_scale_pow2(v16 p, v16 t)
-{
-    __m512i e = _mm512_sub_epi32(_mm512_castps_si512(t), _mm512_castps_si512(_mm512_set1_ps(HN_EXP_MAGIC)));
-    __m512i h = _mm512_srai_epi32(e, 1), bias = _mm512_set1_epi32(127);
-    __m512 s1 = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(h, bias), 23));
-    __m512 s2 = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_sub_epi32(e, h), bias), 23));
-    return _mm512_mul_ps(_mm512_mul_ps(p, s1), s2);
-}
+/* p·2^n, where t = n + magic; one rounding, as two exact-but-one factors have */
+V16_OP v16 v16_scale_pow2(v16 p, v16 t) { return _mm512_scalef_ps(p, _mm512_sub_ps(t, _mm512_set1_ps(HN_EXP_MAGIC))); }
+
+/* what lanes_attn.h takes */
+#define HN_LANES_STORE_F16
+V16_OP void v16_store_f16(uint16_t *p, v16 v) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)); }
+#define HN_LANES_DOT8
+typedef __m512i i16v, k8;
+V16_OP v16 v16_load_i8(const int8_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p))); }
+V16_OP v16 i16_to_v16(i16v v) { return _mm512_cvtepi32_ps(v); }
+V16_OP i16v i16_start(int32_t qsum) { return _mm512_set1_epi32(-128 * qsum); } /* codes are stored 128 too large */
+V16_OP k8 k8_load(const uint8_t *p) { return _mm512_loadu_si512(p); }
+V16_OP i16v i16_dot(i16v acc, k8 codes, int32_t q4) { return _mm512_dpbusd_epi32(acc, codes, _mm512_set1_epi32(q4)); }
+#define HN_ATTN_VECS(n) 4
+#define HN_ATTN_VECS_DOT(n) 2
 
 #include "kernels/avx512_unpack.h"
 

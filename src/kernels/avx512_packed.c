@@ -5,7 +5,6 @@
 #if defined(__x86_64__)
 
 #include "kernels/avx512_packed.h"
-
 #include "kernels/avx512_unpack.h"
 
 #ifdef __clang__
@@ -344,7 +343,7 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
 
 /* Each number of columns has its own code. From MIN columns on opening a panel costs less
  * (MIN measured: docs/LAB.md). */
-#define BY_COLUMNS_OR(NAME, ROWS, PANEL, MIN)               \
+#define BY_COLUMNS(NAME, ROWS, PANEL, MIN)               \
     void NAME(const hn_mm *m)                               \
     {                                                       \
         if (m->panel && m->n_col >= MIN) {                  \
@@ -369,14 +368,14 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
 #define ROWS_IQ4_NL(NC) rows_32(m, c, NC, iq4_NL_block, 256, 128)
 #define ROWS_Q5_0(NC) rows_32(m, c, NC, q5_0_block, 320, 16)
 #define ROWS_Q8_0(NC) rows_32(m, c, NC, q8_0_block, 512, 128)
-BY_COLUMNS_OR(hn_avx512_packed_q4_K, ROWS_Q4_K, hn_avx512_ppanel_q4_K, 48)
-BY_COLUMNS_OR(hn_avx512_packed_q5_K, ROWS_Q5_K, hn_avx512_ppanel_q5_K, 48)
-BY_COLUMNS_OR(hn_avx512_packed_q6_K, ROWS_Q6_K, hn_avx512_ppanel_q6_K, 12)
-BY_COLUMNS_OR(hn_avx512_packed_iq4_XS, ROWS_IQ4_XS, hn_avx512_ppanel_iq4_XS, 20)
-BY_COLUMNS_OR(hn_avx512_packed_q4_0, ROWS_Q4_0, hn_avx512_ppanel_q4_0, 160)
-BY_COLUMNS_OR(hn_avx512_packed_iq4_NL, ROWS_IQ4_NL, hn_avx512_ppanel_iq4_NL, 48)
-BY_COLUMNS_OR(hn_avx512_packed_q5_0, ROWS_Q5_0, hn_avx512_ppanel_q5_0, 24)
-BY_COLUMNS_OR(hn_avx512_packed_q8_0, ROWS_Q8_0, hn_avx512_ppanel_q8_0, 160)
+BY_COLUMNS(hn_avx512_packed_q4_K, ROWS_Q4_K, hn_avx512_ppanel_q4_K, 48)
+BY_COLUMNS(hn_avx512_packed_q5_K, ROWS_Q5_K, hn_avx512_ppanel_q5_K, 48)
+BY_COLUMNS(hn_avx512_packed_q6_K, ROWS_Q6_K, hn_avx512_ppanel_q6_K, 12)
+BY_COLUMNS(hn_avx512_packed_iq4_XS, ROWS_IQ4_XS, hn_avx512_ppanel_iq4_XS, 20)
+BY_COLUMNS(hn_avx512_packed_q4_0, ROWS_Q4_0, hn_avx512_ppanel_q4_0, 160)
+BY_COLUMNS(hn_avx512_packed_iq4_NL, ROWS_IQ4_NL, hn_avx512_ppanel_iq4_NL, 48)
+BY_COLUMNS(hn_avx512_packed_q5_0, ROWS_Q5_0, hn_avx512_ppanel_q5_0, 24)
+BY_COLUMNS(hn_avx512_packed_q8_0, ROWS_Q8_0, hn_avx512_ppanel_q8_0, 160)
 
 /* ---- floats: the contract's sixteen lanes are sixteen sums, each a vector of rows ------------------ */
 
@@ -433,14 +432,39 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
     }
 }
 
-#define NO_PANEL(m) (void)0
-#define BY_COLUMNS(NAME, ROWS) BY_COLUMNS_OR(NAME, ROWS, NO_PANEL, INT64_MAX)
 #define ROWS_F32(NC) rows_float(m, c, NC, widen_f32, 64)
 #define ROWS_F16(NC) rows_float(m, c, NC, widen_f16, 32)
 #define ROWS_BF16(NC) rows_float(m, c, NC, widen_bf16, 32)
-BY_COLUMNS(hn_avx512_packed_f32, ROWS_F32)
-BY_COLUMNS(hn_avx512_packed_f16, ROWS_F16)
-BY_COLUMNS(hn_avx512_packed_bf16, ROWS_BF16)
+
+/* Many columns: as many rows as the scratch holds are put back in their order and
+ * multiplied by the register tiles. */
+static void float_panel(const hn_mm *m, hn_type t)
+{
+    const size_t es = t == HN_F32 ? 4 : 2;
+    const int64_t n = m->n_in, step = es == 4 ? HN_PACK_ROWS / 2 : HN_PACK_ROWS;
+    for (int64_t r = m->r0; r < m->r1; r += step) {
+        const char *p = group(m, r) + (size_t)(r % HN_PACK_ROWS) * es;
+        char *w = m->panel;
+        for (int64_t k0 = 0; k0 < n; k0 += 64) /* a line or two of each row at a time */
+            for (int64_t i = 0; i < step; i++)
+                for (int64_t k = k0; k < n && k < k0 + 64; k++)
+                    memcpy(w + (size_t)(i * n + k) * es, p + (size_t)k * HN_PACK_ROWS * es + (size_t)i * es, es);
+        hn_mm part = *m;
+        part.w = w;
+        part.w_stride = (size_t)n * es;
+        part.y = m->y + r;
+        part.r0 = 0;
+        part.r1 = m->r1 - r < step ? m->r1 - r : step;
+        part.panel = NULL;
+        hn_kernels_avx512.matmul[t](&part);
+    }
+}
+static void panel_f32(const hn_mm *m) { float_panel(m, HN_F32); }
+static void panel_f16(const hn_mm *m) { float_panel(m, HN_F16); }
+static void panel_bf16(const hn_mm *m) { float_panel(m, HN_BF16); }
+BY_COLUMNS(hn_avx512_packed_f32, ROWS_F32, panel_f32, COLS + 1)
+BY_COLUMNS(hn_avx512_packed_f16, ROWS_F16, panel_f16, COLS + 1)
+BY_COLUMNS(hn_avx512_packed_bf16, ROWS_BF16, panel_bf16, COLS + 1)
 
 #else
 typedef int hn_no_avx512_packed; /* an empty file is not C */

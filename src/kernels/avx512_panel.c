@@ -28,7 +28,7 @@ typedef struct tpanel {
     uint8_t q[8][ROWS][4];
     float d[ROWS];
 } tpanel;
-_Static_assert(sizeof(kpanel) <= 48 * 256 && sizeof(tpanel) <= 48 * 32, "HN_PANEL_BYTES");
+_Static_assert(sizeof(kpanel) % 64 == 0 && sizeof(tpanel) % 64 == 0, "sums follow on a cache line");
 
 /* ---- sixteen rows, word by word: lane r is row r ----------------------------------------------------- */
 
@@ -346,7 +346,7 @@ V16_OP void k_scale(__m512i isum[2][COLS], __m512i t[2][COLS], __m512i s0, __m51
 }
 
 /* One block of the panel against one block of C columns; acc [C][32]. */
-V16_OP void k_block(float acc[COLS][ROWS], const kpanel *p, const hn_a256 *const x[COLS], kform f, int C, bool narrow)
+V16_OP void k_block(float (*acc)[ROWS], const kpanel *p, const hn_a256 *const x[COLS], kform f, int C, bool narrow)
 {
     const int k4 = 64 / f.n_sub;
     __m512i isum[2][COLS];
@@ -414,78 +414,140 @@ V16_OP void k_block(float acc[COLS][ROWS], const kpanel *p, const hn_a256 *const
     }
 }
 
-/* The tile at (r, c) to y: rows below r1, columns below n_col. */
-V16_OP void store(const hn_mm *m, int64_t r, int64_t c, float acc[COLS][ROWS], int C)
-{
-    int64_t n = m->r1 - r < ROWS ? m->r1 - r : ROWS;
-    __mmask16 m0 = (__mmask16)(n >= HALF ? 0xFFFF : (1u << n) - 1), m1 = (__mmask16)(n >= ROWS ? 0xFFFF : n > HALF ? (1u << (n - HALF)) - 1 : 0);
-    for (int j = 0; j < C && c + j < m->n_col; j++) {
-        float *y = m->y + (c + j) * m->ldy + r;
-        _mm512_mask_storeu_ps(y, m0, _mm512_load_ps(acc[j]));
-        _mm512_mask_storeu_ps(y + HALF, m1, _mm512_load_ps(acc[j] + HALF));
-    }
-}
-
 V16_OP const void *column(const hn_mm *m, int64_t c)
 {
     return (const char *)m->x + (size_t)(c < m->n_col ? c : m->n_col - 1) * m->x_stride; /* beyond: the last again */
 }
 
-/* C columns from column c on. */
-#define K_TILE(NAME, FORM, C)                                                             \
-    static void NAME(const hn_mm *m, const kpanel *p, int64_t r, int64_t c)               \
-    {                                                                                     \
-        _Alignas(64) float acc[COLS][ROWS] = { { 0 } };                                   \
-        const hn_a256 *x[COLS];                                                           \
-        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                              \
-        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                                \
-            if (FORM.largest && fits16(x, C, FORM)) k_block(acc, p, x, FORM, C, true);    \
-            else k_block(acc, p, x, FORM, C, false);                                      \
-            for (int j = 0; j < C; j++) x[j]++;                                           \
-        }                                                                                 \
-        store(m, r, c, acc, C);                                                           \
+/* The same bytes of the columns that come next. */
+V16_OP void prefetch_columns(const hn_mm *m, int64_t c, int n, int64_t at, int64_t bytes)
+{
+    for (int j = 0; j < n; j++) {
+        const char *x = (const char *)column(m, c + j) + at;
+        for (int64_t i = 0; i < bytes; i += 64) _mm_prefetch(x + i, _MM_HINT_T0);
+    }
+}
+
+/* C columns from column c on, blocks b … b+n−1, which p holds. */
+#define K_TILE(NAME, FORM, C)                                                                  \
+    static void NAME(const hn_mm *m, const kpanel *p, float (*acc)[ROWS], int64_t c, int64_t b, int64_t n) \
+    {                                                                                          \
+        const hn_a256 *x[COLS];                                                                \
+        for (int j = 0; j < C; j++) x[j] = (const hn_a256 *)column(m, c + j) + b;              \
+        if (b == 0) memset(acc, 0, C * sizeof *acc);                                           \
+        for (int64_t i = 0; i < n; i++, p++) {                                                 \
+            prefetch_columns(m, c + C, C, (b + i) * (int64_t)sizeof **x, sizeof **x);          \
+            if (FORM.largest && fits16(x, C, FORM)) k_block(acc, p, x, FORM, C, true);         \
+            else k_block(acc, p, x, FORM, C, false);                                           \
+            for (int j = 0; j < C; j++) x[j]++;                                                \
+        }                                                                                      \
     }
 
-/* Tiles of 6 columns; the last few in tiles that waste least. */
-#define TILES(NAME)                                                     \
-    for (int64_t c = 0, n; (n = m->n_col - c) > 0;) {                   \
-        if (n > 8 || n == 5 || n == 6) NAME##_6(m, p, r, c), c += 6;    \
-        else if (n > 2) NAME##_4(m, p, r, c), c += 4;                   \
-        else NAME##_2(m, p, r, c), c += 2;                              \
+/* What will be opened next, fetched into L2 a few lines per tile: `lines` lines in all
+ * at the same place of n rows or packed groups. */
+typedef struct ahead {
+    const char *at;
+    size_t stride;
+    int64_t n, line, lines, per_tile;
+} ahead;
+V16_OP void fetch(ahead *f)
+{
+    for (int64_t end = f->line + f->per_tile; f->line < end && f->line < f->lines; f->line++)
+        _mm_prefetch(f->at + (size_t)(f->line % f->n) * f->stride + f->line / f->n * 64, _MM_HINT_T1);
+}
+/* `blocks` blocks from b on, of the rows from r on or, past the end, the first of the next 32. */
+V16_OP ahead fetch_from(const hn_mm *m, int64_t r, int64_t unit, int64_t b, int64_t nb, int64_t blocks, int64_t block_bytes, int64_t columns)
+{
+    if (b >= nb) r += ROWS, b = 0;
+    ahead f = { .at = (const char *)m->w + (size_t)(r / unit) * m->w_stride + (size_t)(b * block_bytes),
+                .stride = m->w_stride, .n = ROWS / unit };
+    f.lines = f.n * (blocks * block_bytes / 64 + 1);
+    f.per_tile = f.lines * COLS / columns + 1;
+    return f;
+}
+
+/* The lines of y that a tile will fill. */
+V16_OP void fetch_results(const hn_mm *m, int64_t r, int64_t c)
+{
+    for (int j = 0; j < COLS && c + j < m->n_col; j++) {
+        const float *y = m->y + (c + j) * m->ldy + r;
+        __builtin_prefetch(y, 1, 2);
+        __builtin_prefetch(y + (m->r1 - r > HALF ? HALF : 0), 1, 2);
+    }
+}
+
+/* All columns [c0, c1) against blocks b … b+n−1; the last few in tiles that waste least. */
+#define TILES(NAME)                                                                    \
+    for (int64_t c = c0, left; (left = c1 - c) > 0;) {                                 \
+        float(*a)[ROWS] = acc + (c - c0);                                              \
+        fetch(&next);                                                                  \
+        if (b + n == nb) fetch_results(m, r, c);                                       \
+        if (left > 8 || left == 5 || left == 6) NAME##_6(m, p, a, c, b, n), c += 6;    \
+        else if (left > 2) NAME##_4(m, p, a, c, b, n), c += 4;                         \
+        else NAME##_2(m, p, a, c, b, n), c += 2;                                       \
     }
 
-#define PANEL_K(TYPE, FORM)                                                                         \
-    K_TILE(tile_##TYPE##_6, FORM, 6)                                                                \
-    K_TILE(tile_##TYPE##_4, FORM, 4)                                                                \
-    K_TILE(tile_##TYPE##_2, FORM, 2)                                                                \
-    void hn_avx512_panel_##TYPE(const hn_mm *m)                                                     \
-    {                                                                                               \
-        kpanel *p = m->panel;                                                                       \
-        for (int64_t r = m->r0; r < m->r1; r += ROWS) {                                             \
-            for (int h = 0; h < ROWS; h += HALF) {                                                  \
-                rows16 w = rows_at(m, r + h);                                                       \
-                for (int64_t b = 0; b < m->n_in / 256; b++) rows_##TYPE(p + b, h, &w, b);           \
-            }                                                                                       \
-            TILES(tile_##TYPE)                                                                      \
-        }                                                                                           \
-    }                                                                                               \
-    void hn_avx512_ppanel_##TYPE(const hn_mm *m)                                                    \
-    {                                                                                               \
-        kpanel *p = m->panel;                                                                       \
-        int64_t nb = m->n_in / 256;                                                                 \
-        for (int64_t r = m->r0; r < m->r1; r += ROWS) {                                             \
-            for (int h = 0; h < ROWS; h += HALF) {                                                  \
-                int64_t g = (r + (r + h < m->r1 ? h : 0)) / HALF; /* no second group: the first */  \
-                const char *w = (const char *)m->w + (size_t)g * m->w_stride;                       \
-                for (int64_t b = 0; b < nb; b++) pack_##TYPE(p + b, h, w, b, nb);                   \
-            }                                                                                       \
-            TILES(tile_##TYPE)                                                                      \
-        }                                                                                           \
+/* The sums of 32 rows from r on and columns [c0, c1) to y. */
+static void store(const hn_mm *m, int64_t r, int64_t c0, int64_t c1, float (*acc)[ROWS])
+{
+    int64_t n = m->r1 - r < ROWS ? m->r1 - r : ROWS;
+    __mmask16 m0 = (__mmask16)(n >= HALF ? 0xFFFF : (1u << n) - 1), m1 = (__mmask16)(n >= ROWS ? 0xFFFF : n > HALF ? (1u << (n - HALF)) - 1 : 0);
+    for (int64_t c = c0; c < c1; c++) {
+        float *y = m->y + c * m->ldy + r;
+        _mm512_mask_storeu_ps(y, m0, _mm512_load_ps(acc[c - c0]));
+        _mm512_mask_storeu_ps(y + HALF, m1, _mm512_load_ps(acc[c - c0] + HALF));
     }
-PANEL_K(q4_K, FORM_Q4_K)
-PANEL_K(q5_K, FORM_Q5_K)
-PANEL_K(q6_K, FORM_Q6_K)
-PANEL_K(iq4_XS, FORM_IQ4_XS)
+}
+
+/* The scratch of a thread: a few opened blocks, then sums of as many columns as fit,
+ * a multiple of a tile and one tile to spare. */
+V16_OP int64_t columns_that_fit(const hn_mm *m, size_t opened)
+{
+    return (int64_t)((HN_PANEL_BYTES(m->n_in) - opened) / (ROWS * sizeof(float)) / COLS - 1) * COLS;
+}
+
+/* Loops: 32 rows; columns; a few blocks, which stay in cache; tiles of columns. OPEN(i, h)
+ * opens half h of block b + i. */
+#define PANEL_LOOPS(PANEL, BLOCKS, ELEMS, TILE, SETUP, OPEN, UNIT, BYTES)                           \
+    PANEL *p = m->panel;                                                                            \
+    int64_t nb = m->n_in / ELEMS, step = nb < BLOCKS ? nb : BLOCKS;                                 \
+    int64_t fit = columns_that_fit(m, (size_t)step * sizeof *p);                                    \
+    float(*acc)[ROWS] = (float(*)[ROWS])(p + step);                                                 \
+    for (int64_t r = m->r0; r < m->r1; r += ROWS)                                                   \
+        for (int64_t c0 = 0; c0 < m->n_col; c0 += fit) {                                            \
+            int64_t c1 = m->n_col - c0 < fit ? m->n_col : c0 + fit;                                 \
+            for (int64_t b = 0; b < nb; b += step) {                                                \
+                int64_t n = nb - b < step ? nb - b : step;                                          \
+                for (int h = 0; h < ROWS; h += HALF) {                                              \
+                    SETUP;                                                                          \
+                    for (int64_t i = 0; i < n; i++) OPEN;                                           \
+                }                                                                                   \
+                ahead next = fetch_from(m, r, UNIT, b + n, nb, step, BYTES, c1 - c0);               \
+                TILES(TILE)                                                                         \
+            }                                                                                       \
+            store(m, r, c0, c1, acc);                                                               \
+        }
+#define FROM_ROWS rows16 w = rows_at(m, r + h)
+/* no second group: the first again */
+#define FROM_PACK const char *w = (const char *)m->w + (size_t)((r + (r + h < m->r1 ? h : 0)) / HALF) * m->w_stride
+
+enum { K_BLOCKS = 1 }; /* stays in L1 */
+#define PANEL_K(TYPE, FORM, BLOCK_BYTES, GROUP_BYTES)                                                                                  \
+    K_TILE(tile_##TYPE##_6, FORM, 6)                                                                         \
+    K_TILE(tile_##TYPE##_4, FORM, 4)                                                                         \
+    K_TILE(tile_##TYPE##_2, FORM, 2)                                                                         \
+    void hn_avx512_panel_##TYPE(const hn_mm *m)                                                              \
+    {                                                                                                        \
+        PANEL_LOOPS(kpanel, K_BLOCKS, 256, tile_##TYPE, FROM_ROWS, rows_##TYPE(p + i, h, &w, b + i), 1, BLOCK_BYTES) \
+    }                                                                                                        \
+    void hn_avx512_ppanel_##TYPE(const hn_mm *m)                                                             \
+    {                                                                                                        \
+        PANEL_LOOPS(kpanel, K_BLOCKS, 256, tile_##TYPE, FROM_PACK, pack_##TYPE(p + i, h, w, b + i, nb), HALF, GROUP_BYTES) \
+    }
+PANEL_K(q4_K, FORM_Q4_K, sizeof(hn_q4_K), 2304)
+PANEL_K(q5_K, FORM_Q5_K, sizeof(hn_q5_K), 2816)
+PANEL_K(q6_K, FORM_Q6_K, sizeof(hn_q6_K), 3328)
+PANEL_K(iq4_XS, FORM_IQ4_XS, sizeof(hn_iq4_XS), 2176)
 
 /* ---- 32-blocks -------------------------------------------------------------------------------------- */
 
@@ -563,37 +625,37 @@ V16_OP void pack_q8_0(tpanel *p, int h, const char *g, int64_t b, int64_t nb)
     _mm512_store_ps(p->d + h, load_f16(g + nb * 512 + b * 32));
 }
 
-/* The panel against C columns; the sums start at −2^shift·Σq. */
-V16_OP void t_row(float acc[COLS][ROWS], const tpanel *p, const int8_t *const x[COLS], int64_t n_in, int shift, int C)
+enum { T_BLOCKS = 64 }; /* 72 KiB: shorter ones cost more in loading and storing sums than L2 does */
+
+/* Blocks b0 … b0+n−1, which p holds, against C columns; the sums start at −2^shift·Σq. */
+V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[COLS], int64_t n_in, int64_t b0, int n, int shift, int C)
 {
-    int64_t nb = n_in / 32;
     __m512 a[2][COLS];
-    int32_t first[COLS][8];
-    for (int j = 0; j < C; j++) a[0][j] = a[1][j] = _mm512_setzero_ps();
-    for (int64_t b0 = 0; b0 < nb; b0 += 8) {
-        int n = nb - b0 < 8 ? (int)(nb - b0) : 8;
-        for (int j = 0; j < C; j++) {
-            __m256i v = _mm256_maskz_loadu_epi32((__mmask8)((1u << n) - 1), (const int32_t *)(x[j] + n_in) + nb + b0);
-            _mm256_storeu_si256((__m256i *)first[j], _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(v, shift)));
+    _Alignas(64) int32_t first[COLS][T_BLOCKS];
+    for (int j = 0; j < C; j++) {
+        const int32_t *sum = (const int32_t *)(x[j] + n_in) + n_in / 32 + b0;
+        for (int i = 0; i < n; i += 16) {
+            __m512i v = _mm512_maskz_loadu_epi32((__mmask16)(n - i >= 16 ? 0xFFFF : (1u << (n - i)) - 1), sum + i);
+            put(first[j] + i, _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(v, (unsigned)shift)));
         }
-        for (int i = 0; i < n; i++, p++) {
-            __m512i t[2][COLS];
-            int64_t b = b0 + i;
-            for (int j = 0; j < C; j++) t[0][j] = t[1][j] = _mm512_set1_epi32(first[j][i]);
-            _Pragma("GCC unroll 8") for (int k = 0; k < 8; k++) {
-                __m512i w0 = _mm512_load_si512(p->q[k][0]), w1 = _mm512_load_si512(p->q[k][HALF]);
-                for (int j = 0; j < C; j++) {
-                    __m512i v = _mm512_set1_epi32(load32(x[j] + 32 * b + 4 * k));
-                    t[0][j] = _mm512_dpbusd_epi32(t[0][j], w0, v);
-                    t[1][j] = _mm512_dpbusd_epi32(t[1][j], w1, v);
-                }
+        for (int h = 0; h < 2; h++) a[h][j] = b0 ? _mm512_load_ps(acc[j] + HALF * h) : _mm512_setzero_ps();
+    }
+    for (int i = 0; i < n; i++, p++) {
+        __m512i t[2][COLS];
+        for (int j = 0; j < C; j++) t[0][j] = t[1][j] = _mm512_set1_epi32(first[j][i]);
+        _Pragma("GCC unroll 8") for (int k = 0; k < 8; k++) {
+            __m512i w0 = _mm512_load_si512(p->q[k][0]), w1 = _mm512_load_si512(p->q[k][HALF]);
+            for (int j = 0; j < C; j++) {
+                __m512i v = _mm512_set1_epi32(load32(x[j] + 32 * (b0 + i) + 4 * k));
+                t[0][j] = _mm512_dpbusd_epi32(t[0][j], w0, v);
+                t[1][j] = _mm512_dpbusd_epi32(t[1][j], w1, v);
             }
-            for (int h = 0; h < 2; h++) {
-                __m512 d = _mm512_load_ps(p->d + HALF * h);
-                for (int j = 0; j < C; j++) {
-                    __m512 da = _mm512_set1_ps(((const float *)(x[j] + n_in))[b]);
-                    a[h][j] = _mm512_fmadd_ps(_mm512_mul_ps(d, da), _mm512_cvtepi32_ps(t[h][j]), a[h][j]);
-                }
+        }
+        for (int h = 0; h < 2; h++) {
+            __m512 d = _mm512_load_ps(p->d + HALF * h);
+            for (int j = 0; j < C; j++) {
+                __m512 da = _mm512_set1_ps(((const float *)(x[j] + n_in))[b0 + i]);
+                a[h][j] = _mm512_fmadd_ps(_mm512_mul_ps(d, da), _mm512_cvtepi32_ps(t[h][j]), a[h][j]);
             }
         }
     }
@@ -601,39 +663,21 @@ V16_OP void t_row(float acc[COLS][ROWS], const tpanel *p, const int8_t *const x[
         for (int j = 0; j < C; j++) _mm512_store_ps(acc[j] + HALF * h, a[h][j]);
 }
 
-#define T_TILE(NAME, SHIFT, C)                                                            \
-    static void NAME(const hn_mm *m, const tpanel *p, int64_t r, int64_t c)               \
-    {                                                                                     \
-        _Alignas(64) float acc[COLS][ROWS];                                               \
-        const int8_t *x[COLS];                                                            \
-        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                              \
-        t_row(acc, p, x, m->n_in, SHIFT, C);                                              \
-        store(m, r, c, acc, C);                                                           \
+#define T_TILE(NAME, SHIFT, C)                                                                             \
+    static void NAME(const hn_mm *m, const tpanel *p, float (*acc)[ROWS], int64_t c, int64_t b, int64_t n) \
+    {                                                                                                      \
+        const int8_t *x[COLS];                                                                             \
+        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                                               \
+        t_blocks(acc, p, x, m->n_in, b, (int)n, SHIFT, C);                                                 \
     }
-#define PANEL_T(TYPE, TILE)                                                                         \
-    void hn_avx512_panel_##TYPE(const hn_mm *m)                                                     \
-    {                                                                                               \
-        tpanel *p = m->panel;                                                                       \
-        for (int64_t r = m->r0; r < m->r1; r += ROWS) {                                             \
-            for (int h = 0; h < ROWS; h += HALF) {                                                  \
-                rows16 w = rows_at(m, r + h);                                                       \
-                for (int64_t b = 0; b < m->n_in / 32; b++) rows_##TYPE(p + b, h, &w, b);            \
-            }                                                                                       \
-            TILES(TILE)                                                                             \
-        }                                                                                           \
-    }                                                                                               \
-    void hn_avx512_ppanel_##TYPE(const hn_mm *m)                                                    \
-    {                                                                                               \
-        tpanel *p = m->panel;                                                                       \
-        int64_t nb = m->n_in / 32;                                                                  \
-        for (int64_t r = m->r0; r < m->r1; r += ROWS) {                                             \
-            for (int h = 0; h < ROWS; h += HALF) {                                                  \
-                int64_t g = (r + (r + h < m->r1 ? h : 0)) / HALF;                                   \
-                const char *w = (const char *)m->w + (size_t)g * m->w_stride;                       \
-                for (int64_t b = 0; b < nb; b++) pack_##TYPE(p + b, h, w, b, nb);                   \
-            }                                                                                       \
-            TILES(TILE)                                                                             \
-        }                                                                                           \
+#define PANEL_T(TYPE, TILE, BLOCK_BYTES, GROUP_BYTES)                                                                                  \
+    void hn_avx512_panel_##TYPE(const hn_mm *m)                                                              \
+    {                                                                                                        \
+        PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_ROWS, rows_##TYPE(p + i, h, &w, b + i), 1, BLOCK_BYTES) \
+    }                                                                                                        \
+    void hn_avx512_ppanel_##TYPE(const hn_mm *m)                                                             \
+    {                                                                                                        \
+        PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_PACK, pack_##TYPE(p + i, h, w, b + i, nb), HALF, GROUP_BYTES) \
     }
 T_TILE(tile_off8_6, 3, 6)
 T_TILE(tile_off8_4, 3, 4)
@@ -644,10 +688,10 @@ T_TILE(tile_off16_2, 4, 2)
 T_TILE(tile_off128_6, 7, 6)
 T_TILE(tile_off128_4, 7, 4)
 T_TILE(tile_off128_2, 7, 2)
-PANEL_T(q4_0, tile_off8)
-PANEL_T(q5_0, tile_off16)
-PANEL_T(q8_0, tile_off128)
-PANEL_T(iq4_NL, tile_off128)
+PANEL_T(q4_0, tile_off8, sizeof(hn_q4_0), 256)
+PANEL_T(q5_0, tile_off16, sizeof(hn_q5_0), 320)
+PANEL_T(q8_0, tile_off128, sizeof(hn_q8_0), 512)
+PANEL_T(iq4_NL, tile_off128, sizeof(hn_q4_0), 256)
 
 #else
 typedef int hn_no_avx512_panel; /* an empty file is not C */

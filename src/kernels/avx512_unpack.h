@@ -25,6 +25,27 @@ typedef struct kblock {
     __m256i side;
 } kblock;
 
+/* hn_a256_bounds; in lanes.h under its general name. */
+V16_OP void a256_bounds(hn_a256 *a)
+{
+    __m512i v = _mm512_setzero_si512();
+    for (int g = 0; g < 4; g++) { /* 16-bit element g of lane i: codes 64g + 8i … + 7 */
+        __m512i s = _mm512_sad_epu8(_mm512_abs_epi8(_mm512_loadu_si512(a->q + 64 * g)), _mm512_setzero_si512());
+        v = _mm512_or_si512(v, _mm512_slli_epi64(s, (unsigned)(16 * g)));
+    }
+    v = _mm512_add_epi16(v, _mm512_shuffle_epi32(v, _MM_PERM_BADC)); /* of 16 */
+    __m256i v2 = _mm256_max_epu16(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
+    __m128i v1 = _mm_max_epu16(_mm256_castsi256_si128(v2), _mm256_extracti128_si256(v2, 1)), ones = _mm_set1_epi16(-1);
+    v = _mm512_add_epi16(v, _mm512_permutex_epi64(v, 0x4E)); /* of 32; the same in lanes 0–3 and in 4–7 */
+    __m128i s = _mm_unpacklo_epi16(_mm512_castsi512_si128(v), _mm512_extracti32x4_epi32(v, 2));
+    __m256i b = _mm256_madd_epi16(_mm256_loadu_si256((const __m256i *)a->bsum), _mm256_set1_epi16(1));
+    s = _mm_srli_epi16(_mm_add_epi16(s, _mm256_cvtepi32_epi16(_mm256_abs_epi32(b))), 1);
+    a->abs16 = (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(_mm_xor_si128(v1, ones)), 0);
+    a->side32 = (uint16_t)~_mm_extract_epi16(_mm_minpos_epu16(_mm_xor_si128(s, ones)), 0);
+    memset(a->pad, 0, sizeof a->pad);
+}
+#define HN_A256_BOUNDS a256_bounds
+
 V16_OP __m512i two_halves(int lo, int hi) { return _mm512_inserti64x4(_mm512_set1_epi16((short)lo), _mm256_set1_epi16((short)hi), 1); }
 
 V16_OP void unpack_scales_k4(kblock *o, const uint8_t *s)

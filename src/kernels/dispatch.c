@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 static hn_kernels tables[HN_CPU_LEVELS];
+static const hn_kernels *best; /* of this CPU: asking it each time is slow under a hypervisor */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #if defined(__x86_64__) || defined(__aarch64__) /* elsewhere there is only scalar */
@@ -11,17 +12,22 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void overlay(hn_kernels *dst, const hn_kernels *src)
 {
     if (src->name) dst->name = src->name;
-    for (int t = 0; t < HN_TYPE_COUNT; t++)
-        if (src->matmul[t]) dst->matmul[t] = src->matmul[t];
-    for (int t = 0; t < HN_TYPE_COUNT; t++)
-        if (src->packed[t]) dst->packed[t] = src->packed[t];
+    for (int t = 0; t < HN_TYPE_COUNT; t++) {
+        if (!src->matmul[t]) continue;
+        dst->matmul[t] = src->matmul[t];
+        dst->packed[t] = src->packed[t]; /* a packed product of a lower level is slower than plain rows here */
+    }
     if (src->quantize256) dst->quantize256 = src->quantize256;
     if (src->quantize32) dst->quantize32 = src->quantize32;
     if (src->rms_norm) dst->rms_norm = src->rms_norm;
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
     if (src->exp) dst->exp = src->exp;
-    if (src->attn_f16) dst->attn_f16 = src->attn_f16;
-    if (src->attn_f32) dst->attn_f32 = src->attn_f32;
+    for (int t = 0; t < HN_CACHE_TYPES; t++) {
+        if (src->attn[t]) dst->attn[t] = src->attn[t];
+        if (src->store_k[t]) dst->store_k[t] = src->store_k[t];
+        if (src->store_v[t]) dst->store_v[t] = src->store_v[t];
+    }
+    if (src->attn_merge) dst->attn_merge = src->attn_merge;
 }
 #endif
 
@@ -43,6 +49,7 @@ static void fill(void)
     tables[HN_CPU_NEON_I8MM] = tables[HN_CPU_NEON_DOTPROD];
     overlay(&tables[HN_CPU_NEON_I8MM], &hn_kernels_neon_i8mm);
 #endif
+    best = &tables[hn_cpu_best()];
 }
 
 const hn_kernels *hn_kernels_get(hn_cpu_level level)
@@ -60,4 +67,8 @@ hn_act_kind hn_act_kind_of(hn_type t)
     }
 }
 
-void hn_exp_many(float *y, const float *x, int64_t n) { hn_kernels_get(hn_cpu_best())->exp(y, x, n); }
+void hn_exp_many(float *y, const float *x, int64_t n)
+{
+    pthread_once(&once, fill);
+    best->exp(y, x, n);
+}

@@ -17,7 +17,8 @@
  *   accumulate in ascending k by fma; t = first block, then t += each further block;
  *   at last lanes l and l+8 are added, then 4, 2, 1 apart.
  * Sums of norms and of softmax follow the same rule. exp is hn_exp_f32.
- * Attention: keys in blocks of 64 and splits of 512 at absolute positions (below).
+ * Attention: keys in blocks of 64 and splits of 512 at absolute positions; a rotation
+ *   rounds both products and their sum, no fma (both below).
  */
 #ifndef HN_KERNELS_H
 #define HN_KERNELS_H
@@ -93,43 +94,86 @@ typedef struct hn_mm {
     int64_t n_in, n_col, r0, r1;    /* rows [r0, r1) of W, all columns */
     void *panel;                    /* HN_PANEL_BYTES(n_in) of scratch of this thread, 64-byte aligned; NULL: none */
 } hn_mm;
-/* Room for 32 rows opened to bytes with their scales. */
+/* Scratch for rows opened or decoded, and for the sums of many columns. */
 #define HN_PANEL_ROWS 32
-#define HN_PANEL_BYTES(n_in) ((size_t)(n_in) * 48 + 4096)
+#define HN_PANEL_BYTES(n_in) ((size_t)(n_in) * 32 + 98304)
 typedef void hn_matmul_fn(const hn_mm *a);
 /* In the packed layout (quant/pack.h) w is group 0, w_stride the bytes between groups and
  * r0 a multiple of HN_PACK_ROWS; the same bits as from the rows. */
 
+/* ---- the KV cache ---------------------------------------------------------------------- */
+
+enum { HN_KEY_BLOCK = 16,   /* positions stored together */
+       HN_SOFT_BLOCK = 64,  /* keys per step of the running softmax */
+       HN_SPLIT = 512,      /* keys per independent partial result */
+       HN_CACHE_GROUP = 32  /* dims that share a scale in q8_0 */
+};
+
+/* The cache of one KV head: K and V in blocks of 16 positions of the same size, which
+ * follow each other within a split. Splits hold whole soft blocks: keys past the last
+ * may be read, never used.
+ *   f16, f32  K [d][16], V [16][d]
+ *   q8_0      per 32 dims of a head vector (the last group may be shorter) codes and an f16
+ *             scale; d4 = d rounded up to 4 with codes of zero.
+ *             K: codes + 128 [d4/4][16][4], then scales [groups][16]
+ *             V: codes [16][d4], then scales [16][groups]
+ *             scale = f16(max|x| / 127); code = rne(x·(1/scale)) in [−127, 127];
+ *             scale 0: codes 0. A NaN or infinity in the group: scale NaN, codes 0. */
+typedef enum hn_cache_type { HN_CACHE_F16 = 0, HN_CACHE_F32, HN_CACHE_Q8_0, HN_CACHE_TYPES } hn_cache_type;
+
+static inline int64_t hn_cache_groups(int64_t d) { return (d + HN_CACHE_GROUP - 1) / HN_CACHE_GROUP; }
+static inline int64_t hn_cache_d4(int64_t d) { return (d + 3) & ~(int64_t)3; }
+/* Bytes of 16 positions of K, or of V. */
+static inline size_t hn_cache_block_bytes(hn_cache_type t, int64_t d)
+{
+    switch (t) {
+    case HN_CACHE_F16: return (size_t)d * HN_KEY_BLOCK * 2;
+    case HN_CACHE_F32: return (size_t)d * HN_KEY_BLOCK * 4;
+    default: return (size_t)(hn_cache_d4(d) + 2 * hn_cache_groups(d)) * HN_KEY_BLOCK;
+    }
+}
+
 /* ---- attention ------------------------------------------------------------------------ */
 
-enum { HN_KEY_BLOCK = 16,   /* keys interleaved in the K cache */
-       HN_SOFT_BLOCK = 64,  /* keys per step of the running softmax */
-       HN_SPLIT = 512 };    /* keys per independent partial result */
-
-/* n_q queries (heads sharing one KV head) of one token against n_kv keys.
- *   q [n_q][d], out [n_q][d] f32
- *   k [ceil(n_kv/16)][d][16], v [n_kv][d]; f16 or f32
- * Per query and split of 512 keys: m = −inf, l = 0, o = 0; per block of 64 keys:
+/* n_tok tokens at consecutive positions, n_q queries (heads sharing one KV head) of each;
+ * token i sees n_kv + i keys. Per query and split of 512 keys: m = −inf, l = 0, o = 0; per
+ * block of 64 keys, those at or past the query's last masked to s = −inf:
  *   s_t = scale·(chain of fma over d from 0); mn = max(m, max s); c = exp(m−mn);
- *   p_t = exp(s_t−mn); l = l·c + Σp (lanes t mod 16, tree); o = o·c, then fma(p_t, v_t, o) in ascending t.
- * Splits merge ascending into M = −inf, L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn); b = exp(m−Mn);
- *   L = fma(l, b, L·a); O = fma(o, b, O·a). out = O / L. */
+ *   p_t = exp(s_t−mn); l = l·c + Σp (lanes t mod 16, tree); o = o·c, then fma(p_t, v_t, o) in ascending t
+ * (a block that is masked wholly changes nothing). Splits merge ascending into M = −inf,
+ * L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn); b = exp(m−Mn); L = fma(l, b, L·a);
+ *   O = fma(o, b, O·a). out = O / L.
+ * f16 is widened exactly. q8_0: q is quantized like an activation block per group of 32 dims
+ * (codes, dq), per group isum = Σ code·q in int32, s = chain of fma(dk·dq, (float)isum, s)
+ * over the groups from 0, times scale; v_t = (float)code·scale, which is exact. */
 typedef struct hn_attn {
-    const float *q;
-    float *out;
+    const float *q; /* query g of token i at q + i·q_stride + g·d */
+    float *out;     /* likewise */
+    int64_t q_stride, out_stride;
     const void *k, *v;
-    float *scratch; /* [n_q·(HN_SOFT_BLOCK + d)] */
-    int64_t n_q, n_kv, d;
+    size_t split_bytes; /* from the keys (values) of one split to those of the next */
+    float *scratch; /* hn_attn_floats(n_tok·n_q, d), 64-byte aligned */
+    int64_t n_tok, n_q, n_kv, d;
     float scale;
+    /* not NULL: only splits [split0, split1), not merged: m, l, o[d] of row i·n_q + g at
+     * part + ((split − split0)·n_tok·n_q + row)·(d + 2), where the row sees the split */
+    float *part;
+    int64_t split0, split1;
 } hn_attn;
 typedef void hn_attn_fn(const hn_attn *a);
+
+static inline int64_t hn_attn_floats(int64_t rows, int64_t d)
+{
+    int64_t r = (rows + 15) & ~(int64_t)15;
+    return r * (2 * d + 4 + HN_SOFT_BLOCK + 5) + HN_SOFT_BLOCK * ((d + 15) & ~(int64_t)15);
+}
 
 /* ---- the table ---------------------------------------------------------------------------- */
 
 typedef struct hn_kernels {
     const char *name;
     hn_matmul_fn *matmul[HN_TYPE_COUNT]; /* NULL: inherit the level below; below scalar: decode, then F32 */
-    hn_matmul_fn *packed[HN_TYPE_COUNT]; /* NULL: inherit; below scalar: the type has no packed form */
+    hn_matmul_fn *packed[HN_TYPE_COUNT]; /* comes with matmul[t]; NULL: the rows are used */
     void (*quantize256)(hn_a256 *dst, const float *x, int64_t n);
     void (*quantize32)(void *dst, const float *x, int64_t n);
     /* y = (x · (1/sqrt(Σx²/n + eps))) · w */
@@ -137,7 +181,12 @@ typedef struct hn_kernels {
     /* y = (g / (1 + exp(−g))) · u; y may be g */
     void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
     void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */
-    hn_attn_fn *attn_f16, *attn_f32;
+    hn_attn_fn *attn[HN_CACHE_TYPES];
+    /* out = the merge of n_split partial results, stride floats apart */
+    void (*attn_merge)(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d);
+    /* Writes one key, one value vector of d floats to position pos of a split. */
+    void (*store_k[HN_CACHE_TYPES])(void *k, const float *x, int64_t d, int64_t pos);
+    void (*store_v[HN_CACHE_TYPES])(void *v, const float *x, int64_t d, int64_t pos);
 } hn_kernels;
 
 /* The table of a level, holes filled from below. The level must be present. */
@@ -165,10 +214,6 @@ void hn_rope_table(float *cs, const double *freq, int32_t n_rot, int64_t pos, fl
 /* Rotates n_head vectors of d floats; pairs (2i, 2i+1), or (i, i + n_rot/2) if neox. */
 void hn_rope_apply(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox);
 void hn_add(float *y, const float *x, int64_t n); /* y += x */
-/* Stores one key / value vector of d floats at position pos of its plane. */
-void hn_store_k(void *k, const float *x, int64_t d, int64_t pos, bool f16);
-void hn_store_v(void *v, const float *x, int64_t d, int64_t pos, bool f16);
-
 /* Constants of exp, shared by all levels. e^x = 2^n·p(r), n = rne(x·log2 e), r = x − n·ln 2
  * in two parts; p by Horner in fma: Taylor coefficients, |r| ≤ 0.347, error < 1 ulp. */
 #define HN_EXP_LO (-104.0f)

@@ -7,6 +7,10 @@
 #error "the level defines HN_TILE_R and HN_TILE_C"
 #endif
 
+#ifndef HN_A256_BOUNDS /* a level may have its own */
+#define HN_A256_BOUNDS hn_a256_bounds
+#endif
+
 #define HN_INLINE static inline __attribute__((always_inline))
 
 HN_INLINE v16 v16_exp(v16 x)
@@ -139,118 +143,6 @@ static void exp_many(float *y, const float *x, int64_t n)
     for (; i < n; i++) y[i] = hn_exp_inline(x[i]);
 }
 
-/* ---- attention --------------------------------------------------------------------------------------- */
-
-/* o[d] = o·c, then the chain of fma over n keys; dims [i0, i0 + 16·N). */
-#define PV_STEP(N)                                                                                     \
-    do {                                                                                               \
-        v16 acc[NQ][N];                                                                                \
-        for (int q = 0; q < NQ; q++)                                                                   \
-            for (int j = 0; j < N; j++) acc[q][j] = v16_mul(v16_load(o[q] + i0 + 16 * j), v16_set1(c[q])); \
-        for (int64_t t = 0; t < n; t++)                                                                \
-            for (int j = 0; j < N; j++) {                                                              \
-                v16 vv = LOADV(vp + (t0 + t) * d + i0 + 16 * j);                                       \
-                for (int q = 0; q < NQ; q++) acc[q][j] = v16_fma(v16_set1(p[q][t]), vv, acc[q][j]);    \
-            }                                                                                          \
-        for (int q = 0; q < NQ; q++)                                                                   \
-            for (int j = 0; j < N; j++) v16_store(o[q] + i0 + 16 * j, acc[q][j]);                      \
-    } while (0)
-
-/* NQ_ queries from query iq on, in step: they share every load of K and V. */
-#define ATTN(NAME, ELEM, LOADV_, WIDEN, NQ_)                                                                  \
-    static void NAME(const hn_attn *a, int64_t iq)                                                            \
-    {                                                                                                         \
-        enum { NQ = NQ_ };                                                                                    \
-        const ELEM *kp = a->k, *vp = a->v;                                                                    \
-        const int64_t d = a->d;                                                                               \
-        const float *q_in = a->q + iq * d;                                                                    \
-        float *out[NQ], *p[NQ], *o[NQ], M[NQ], L[NQ];                                                         \
-        for (int q = 0; q < NQ; q++) {                                                                        \
-            out[q] = a->out + (iq + q) * d;                                                                   \
-            p[q] = a->scratch + q * (HN_SOFT_BLOCK + d);                                                      \
-            o[q] = p[q] + HN_SOFT_BLOCK;                                                                      \
-            M[q] = -INFINITY;                                                                                 \
-            L[q] = 0.0f;                                                                                      \
-            for (int64_t i = 0; i < d; i++) out[q][i] = 0.0f;                                                 \
-        }                                                                                                     \
-        for (int64_t s0 = 0; s0 < a->n_kv; s0 += HN_SPLIT) {                                                  \
-            int64_t s1 = s0 + HN_SPLIT < a->n_kv ? s0 + HN_SPLIT : a->n_kv;                                   \
-            float m[NQ], l[NQ], c[NQ];                                                                        \
-            for (int q = 0; q < NQ; q++) {                                                                    \
-                m[q] = -INFINITY;                                                                             \
-                l[q] = 0.0f;                                                                                  \
-                for (int64_t i = 0; i < d; i++) o[q][i] = 0.0f;                                               \
-            }                                                                                                 \
-            for (int64_t t0 = s0; t0 < s1; t0 += HN_SOFT_BLOCK) {                                             \
-                int64_t n = s1 - t0 < HN_SOFT_BLOCK ? s1 - t0 : HN_SOFT_BLOCK;                                \
-                v16 s[4][NQ];                                                                                 \
-                for (int kb = 0; kb < 4; kb++) {                                                              \
-                    for (int q = 0; q < NQ; q++) s[kb][q] = v16_set1(-INFINITY);                              \
-                    if (kb * 16 >= n) continue;                                                               \
-                    const ELEM *k = kp + (t0 / HN_KEY_BLOCK + kb) * d * HN_KEY_BLOCK;                         \
-                    v16 acc[NQ];                                                                              \
-                    for (int q = 0; q < NQ; q++) acc[q] = v16_zero();                                         \
-                    for (int64_t i = 0; i < d; i++) {                                                         \
-                        v16 kv = LOADV_(k + i * HN_KEY_BLOCK);                                                \
-                        for (int q = 0; q < NQ; q++) acc[q] = v16_fma(v16_set1(q_in[q * d + i]), kv, acc[q]); \
-                    }                                                                                         \
-                    for (int q = 0; q < NQ; q++)                                                              \
-                        s[kb][q] = v16_keep_first(v16_mul(acc[q], v16_set1(a->scale)), v16_set1(-INFINITY),   \
-                                                  (int)(n - kb * 16));                                        \
-                }                                                                                             \
-                for (int q = 0; q < NQ; q++) {                                                                \
-                    v16 mv = v16_max(v16_max(s[0][q], s[1][q]), v16_max(s[2][q], s[3][q]));                   \
-                    float bm = v16_hmax(mv), mn = m[q] > bm ? m[q] : bm;                                      \
-                    c[q] = hn_exp_inline(m[q] - mn);                                                             \
-                    v16 e[4];                                                                                 \
-                    for (int kb = 0; kb < 4; kb++) {                                                          \
-                        e[kb] = v16_exp(v16_sub(s[kb][q], v16_set1(mn)));                                     \
-                        v16_store(p[q] + 16 * kb, e[kb]);                                                     \
-                    }                                                                                         \
-                    l[q] = l[q] * c[q] + v16_tree(v16_add(v16_add(v16_add(e[0], e[1]), e[2]), e[3]));         \
-                    m[q] = mn;                                                                                \
-                }                                                                                             \
-                int64_t i0 = 0;                                                                               \
-                for (; i0 + 64 <= d; i0 += 64) PV_STEP(4);                                                    \
-                for (; i0 + 16 <= d; i0 += 16) PV_STEP(1);                                                    \
-                for (; i0 < d; i0++)                                                                          \
-                    for (int q = 0; q < NQ; q++) {                                                            \
-                        float x = o[q][i0] * c[q];                                                            \
-                        for (int64_t t = 0; t < n; t++) x = fmaf(p[q][t], WIDEN(vp[(t0 + t) * d + i0]), x);   \
-                        o[q][i0] = x;                                                                         \
-                    }                                                                                         \
-            }                                                                                                 \
-            for (int q = 0; q < NQ; q++) {                                                                    \
-                float Mn = M[q] > m[q] ? M[q] : m[q], ca = hn_exp_inline(M[q] - Mn), cb = hn_exp_inline(m[q] - Mn); \
-                L[q] = fmaf(l[q], cb, L[q] * ca);                                                             \
-                for (int64_t i = 0; i < d; i++) out[q][i] = fmaf(o[q][i], cb, out[q][i] * ca);                \
-                M[q] = Mn;                                                                                    \
-            }                                                                                                 \
-        }                                                                                                     \
-        for (int q = 0; q < NQ; q++)                                                                          \
-            for (int64_t i = 0; i < d; i++) out[q][i] = out[q][i] / L[q];                                     \
-    }
-
-#define ATTN_ALL(NAME)                                                  \
-    static void NAME(const hn_attn *a)                                  \
-    {                                                                   \
-        int64_t iq = 0;                                                 \
-        for (; iq + 4 <= a->n_q; iq += 4) NAME##_4(a, iq);              \
-        for (; iq < a->n_q; iq++) NAME##_1(a, iq);                      \
-    }
-
-static inline float hn_same_f32(float v) { return v; }
-#define LOADV V16_LOAD_F16
-ATTN(attn_f16_4, uint16_t, V16_LOAD_F16, hn_f16_to_f32, 4)
-ATTN(attn_f16_1, uint16_t, V16_LOAD_F16, hn_f16_to_f32, 1)
-#undef LOADV
-#define LOADV V16_LOAD_F32
-ATTN(attn_f32_4, float, V16_LOAD_F32, hn_same_f32, 4)
-ATTN(attn_f32_1, float, V16_LOAD_F32, hn_same_f32, 1)
-#undef LOADV
-ATTN_ALL(attn_f16)
-ATTN_ALL(attn_f32)
-
 /* ---- activations ---------------------------------------------------------------------------------------- */
 
 static void quantize256(hn_a256 *dst, const float *x, int64_t n)
@@ -259,7 +151,7 @@ static void quantize256(hn_a256 *dst, const float *x, int64_t n)
         int32_t sum[16];
         dst->d = quantize_block(dst->q, sum, x, 256);
         for (int j = 0; j < 16; j++) dst->bsum[j] = (int16_t)sum[j];
-        hn_a256_bounds(dst);
+        HN_A256_BOUNDS(dst);
     }
 }
 
@@ -274,6 +166,8 @@ static void quantize32(void *dst, const float *x, int64_t n)
         bsum[b] = sum[0] + sum[1];
     }
 }
+
+#include "kernels/lanes_attn.h"
 
 /* The table of a level: its integer matmuls bear these names too; it may add more. */
 #ifndef HN_LEVEL_MATMUL
@@ -291,5 +185,5 @@ static void quantize32(void *dst, const float *x, int64_t n)
                     HN_LEVEL_MATMUL },                                                          \
         .packed = { HN_LEVEL_PACKED },                                                          \
         .quantize256 = quantize256, .quantize32 = quantize32, .rms_norm = rms_norm,                 \
-        .silu_mul = silu_mul, .exp = exp_many, .attn_f16 = attn_f16, .attn_f32 = attn_f32,          \
+        .silu_mul = silu_mul, .exp = exp_many, HN_LANES_ATTN                                    \
     }

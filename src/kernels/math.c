@@ -68,35 +68,28 @@ void hn_rope_table(float *cs, const double *freq, int32_t n_rot, int64_t pos, fl
     }
 }
 
+/* Not a kernel of the levels: where the compiler has FMA, gcc 12 turns the pairs of this
+ * loop into fused multiply-add-subtracts even under -ffp-contract=off. */
 void hn_rope_apply(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox)
 {
-    int64_t half = n_rot / 2, sa = neox ? 1 : 2, sb = neox ? half : 1;
-    for (int64_t h = 0; h < n_head; h++, x += d)
-        for (int64_t i = 0; i < half; i++) {
-            float c = cs[2 * i], s = cs[2 * i + 1], a = x[i * sa], b = x[i * sa + sb];
-            x[i * sa] = a * c - b * s;
-            x[i * sa + sb] = a * s + b * c;
-        }
+    int64_t half = n_rot / 2;
+    for (int64_t h = 0; h < n_head; h++, x += d) {
+        if (neox)
+            for (int64_t i = 0; i < half; i++) {
+                float c = cs[2 * i], s = cs[2 * i + 1], a = x[i], b = x[i + half];
+                x[i] = a * c - b * s;
+                x[i + half] = a * s + b * c;
+            }
+        else
+            for (int64_t i = 0; i < half; i++) {
+                float c = cs[2 * i], s = cs[2 * i + 1], a = x[2 * i], b = x[2 * i + 1];
+                x[2 * i] = a * c - b * s;
+                x[2 * i + 1] = a * s + b * c;
+            }
+    }
 }
 
 void hn_add(float *y, const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] += x[i];
-}
-
-void hn_store_k(void *k, const float *x, int64_t d, int64_t pos, bool f16)
-{
-    int64_t at = pos / HN_KEY_BLOCK * d * HN_KEY_BLOCK + pos % HN_KEY_BLOCK;
-    if (f16)
-        for (int64_t i = 0; i < d; i++) ((uint16_t *)k)[at + i * HN_KEY_BLOCK] = hn_f32_to_f16(x[i]);
-    else
-        for (int64_t i = 0; i < d; i++) ((float *)k)[at + i * HN_KEY_BLOCK] = x[i];
-}
-
-void hn_store_v(void *v, const float *x, int64_t d, int64_t pos, bool f16)
-{
-    if (f16)
-        for (int64_t i = 0; i < d; i++) ((uint16_t *)v)[pos * d + i] = hn_f32_to_f16(x[i]);
-    else
-        memcpy((float *)v + pos * d, x, (size_t)d * sizeof(float));
 }

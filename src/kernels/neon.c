@@ -81,6 +81,42 @@ V16_OP v16 v16_scale_pow2(v16 p, v16 t)
     return (v16){ scale_pow2(p.a, t.a), scale_pow2(p.b, t.b), scale_pow2(p.c, t.c), scale_pow2(p.d, t.d) };
 }
 
+/* what lanes_attn.h takes */
+#define HN_ATTN_VECS(n) ((n) <= 2 ? 2 : 1) /* a vector is four of 32 registers */
+#define HN_LANES_STORE_F16
+V16_OP uint16x4_t narrow_f16(float32x4_t v) { return vreinterpret_u16_f16(vcvt_f16_f32(v)); }
+V16_OP void v16_store_f16(uint16_t *p, v16 v)
+{
+    vst1_u16(p, narrow_f16(v.a));
+    vst1_u16(p + 4, narrow_f16(v.b));
+    vst1_u16(p + 8, narrow_f16(v.c));
+    vst1_u16(p + 12, narrow_f16(v.d));
+}
+#define HN_LANES_DOT8
+typedef struct i16v { int32x4_t a, b, c, d; } i16v;
+typedef struct k8 { int8x16_t a, b, c, d; } k8; /* signed codes of 4 keys each */
+V16_OP v16 v16_load_i8(const int8_t *p)
+{
+    int8x16_t v = vld1q_s8(p);
+    int16x8_t lo = vmovl_s8(vget_low_s8(v)), hi = vmovl_high_s8(v);
+    return (v16){ vcvtq_f32_s32(vmovl_s16(vget_low_s16(lo))), vcvtq_f32_s32(vmovl_high_s16(lo)),
+                  vcvtq_f32_s32(vmovl_s16(vget_low_s16(hi))), vcvtq_f32_s32(vmovl_high_s16(hi)) };
+}
+V16_OP v16 i16_to_v16(i16v v) { return (v16){ vcvtq_f32_s32(v.a), vcvtq_f32_s32(v.b), vcvtq_f32_s32(v.c), vcvtq_f32_s32(v.d) }; }
+V16_OP i16v i16_start(int32_t qsum) { return (i16v){ vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0) }; }
+V16_OP int8x16_t signed_codes(const uint8_t *p) { return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(p), vdupq_n_u8(128))); }
+V16_OP k8 k8_load(const uint8_t *p) { return (k8){ signed_codes(p), signed_codes(p + 16), signed_codes(p + 32), signed_codes(p + 48) }; }
+/* lane i: four products, each pair at most 128·127·2 */
+V16_OP int32x4_t dot4(int32x4_t acc, int8x16_t w, int8x16_t a)
+{
+    return vpadalq_s16(acc, vpaddq_s16(vmull_s8(vget_low_s8(w), vget_low_s8(a)), vmull_high_s8(w, a)));
+}
+V16_OP i16v i16_dot(i16v acc, k8 codes, int32_t q4)
+{
+    int8x16_t q = vreinterpretq_s8_s32(vdupq_n_s32(q4));
+    return (i16v){ dot4(acc.a, codes.a, q), dot4(acc.b, codes.b, q), dot4(acc.c, codes.c, q), dot4(acc.d, codes.d, q) };
+}
+
 /* n = 32 or 256. Returns d; sums of 16 codes to sum16[n/16]. */
 V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
 {
@@ -146,7 +182,7 @@ const hn_kernels hn_kernels_neon = {
     .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16 },
     .packed = { [HN_F32] = packed_f32, [HN_F16] = packed_f16, [HN_BF16] = packed_bf16 },
     .quantize256 = quantize256, .quantize32 = quantize32, .rms_norm = rms_norm,
-    .silu_mul = silu_mul, .exp = exp_many, .attn_f16 = attn_f16, .attn_f32 = attn_f32,
+    .silu_mul = silu_mul, .exp = exp_many, HN_LANES_ATTN
 };
 #else
 typedef int hn_no_neon; /* an empty file is not C */

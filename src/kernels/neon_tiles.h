@@ -29,6 +29,13 @@ NEON_OP float32x4_t four_f16(const uint16_t d[4]) { return load_f16(d); }
 /* lane i = sum of v[i] */
 NEON_OP int32x4_t sum4x4(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) { return vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d)); }
 
+/* tiles live in registers only if their loops are unrolled, at every level of optimisation */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 NEON_OP const void *row_of(const hn_mm *m, int64_t r) /* rows beyond the last repeat it */
 {
     return (const char *)m->w + (size_t)(r < m->r1 ? r : m->r1 - 1) * m->w_stride;
@@ -283,15 +290,15 @@ NEON_OP void scales_iq4_XS(kscales *o, const uint8_t *blk)
 
 /* p[v][j] = Σ over words w0 … w0+N−1 of four rows v and column j; a[j]: word w0. */
 #define DOT_WORDS(p, CODE, blk, w0, N, a, C)                                                              \
-    for (int v_ = 0; v_ < 4; v_++)                                                                        \
-        for (int j_ = 0; j_ < (C); j_++) (p)[v_][j_] = vdupq_n_s32(0);                                    \
-    for (int i_ = 0; i_ < (N); i_ += 4) {                                                                 \
+    UNROLL for (int v_ = 0; v_ < 4; v_++)                                                                 \
+        UNROLL for (int j_ = 0; j_ < (C); j_++) (p)[v_][j_] = vdupq_n_s32(0);                             \
+    UNROLL for (int i_ = 0; i_ < (N); i_ += 4) {                                                          \
         int8x16_t x_[C];                                                                                  \
-        for (int j_ = 0; j_ < (C); j_++) x_[j_] = load_s8((a)[j_] + 4 * i_);                              \
-        for (int v_ = 0; v_ < 4; v_++) {                                                                  \
+        UNROLL for (int j_ = 0; j_ < (C); j_++) x_[j_] = load_s8((a)[j_] + 4 * i_);                       \
+        UNROLL for (int v_ = 0; v_ < 4; v_++) {                                                           \
             int8x16_t q0_ = CODE(blk, (w0) + i_, v_), q1_ = CODE(blk, (w0) + i_ + 1, v_);                 \
             int8x16_t q2_ = CODE(blk, (w0) + i_ + 2, v_), q3_ = CODE(blk, (w0) + i_ + 3, v_);             \
-            for (int j_ = 0; j_ < (C); j_++) {                                                            \
+            UNROLL for (int j_ = 0; j_ < (C); j_++) {                                                     \
                 (p)[v_][j_] = dot4_lane((p)[v_][j_], q0_, x_[j_], 0);                                     \
                 (p)[v_][j_] = dot4_lane((p)[v_][j_], q1_, x_[j_], 1);                                     \
                 (p)[v_][j_] = dot4_lane((p)[v_][j_], q2_, x_[j_], 2);                                     \
@@ -308,27 +315,27 @@ NEON_OP int8x16_t zip_high(int8x16_t a, int8x16_t b) { return vreinterpretq_s8_s
 #define DOT_WORDS_4(p, CODE, blk, w0, N, a)                                                               \
     do {                                                                                                  \
         int32x4_t t_[4][2][2];                                                                            \
-        for (int v_ = 0; v_ < 4; v_++)                                                                    \
-            for (int j_ = 0; j_ < 2; j_++) t_[v_][j_][0] = t_[v_][j_][1] = vdupq_n_s32(0);                \
-        for (int i_ = 0; i_ < (N); i_ += 4) {                                                             \
+        UNROLL for (int v_ = 0; v_ < 4; v_++)                                                             \
+            UNROLL for (int j_ = 0; j_ < 2; j_++) t_[v_][j_][0] = t_[v_][j_][1] = vdupq_n_s32(0);         \
+        UNROLL for (int i_ = 0; i_ < (N); i_ += 4) {                                                      \
             int8x16_t x_[4], y_[2][2];                                                                    \
-            for (int j_ = 0; j_ < 4; j_++) x_[j_] = load_s8((a)[j_] + 4 * i_);                            \
-            for (int j_ = 0; j_ < 2; j_++) {                                                              \
+            UNROLL for (int j_ = 0; j_ < 4; j_++) x_[j_] = load_s8((a)[j_] + 4 * i_);                     \
+            UNROLL for (int j_ = 0; j_ < 2; j_++) {                                                       \
                 y_[j_][0] = vcombine_s8(vget_low_s8(x_[2 * j_]), vget_low_s8(x_[2 * j_ + 1]));            \
                 y_[j_][1] = vcombine_s8(vget_high_s8(x_[2 * j_]), vget_high_s8(x_[2 * j_ + 1]));          \
             }                                                                                             \
-            for (int v_ = 0; v_ < 4; v_++)                                                                \
-                for (int h_ = 0; h_ < 2; h_++) {                                                          \
+            UNROLL for (int v_ = 0; v_ < 4; v_++)                                                         \
+                UNROLL for (int h_ = 0; h_ < 2; h_++) {                                                   \
                     int8x16_t q0_ = CODE(blk, (w0) + i_ + 2 * h_, v_), q1_ = CODE(blk, (w0) + i_ + 2 * h_ + 1, v_); \
                     int8x16_t lo_ = zip_low(q0_, q1_), hi_ = zip_high(q0_, q1_);                          \
-                    for (int j_ = 0; j_ < 2; j_++) {                                                      \
+                    UNROLL for (int j_ = 0; j_ < 2; j_++) {                                               \
                         t_[v_][j_][0] = vmmlaq_s32(t_[v_][j_][0], lo_, y_[j_][h_]);                       \
                         t_[v_][j_][1] = vmmlaq_s32(t_[v_][j_][1], hi_, y_[j_][h_]);                       \
                     }                                                                                     \
                 }                                                                                         \
         }                                                                                                 \
-        for (int v_ = 0; v_ < 4; v_++)                                                                    \
-            for (int j_ = 0; j_ < 2; j_++) {                                                              \
+        UNROLL for (int v_ = 0; v_ < 4; v_++)                                                             \
+            UNROLL for (int j_ = 0; j_ < 2; j_++) {                                                       \
                 (p)[v_][2 * j_] = vuzp1q_s32(t_[v_][j_][0], t_[v_][j_][1]);                               \
                 (p)[v_][2 * j_ + 1] = vuzp2q_s32(t_[v_][j_][0], t_[v_][j_][1]);                           \
             }                                                                                             \

@@ -1,5 +1,4 @@
 /* The roof in plain C and on Arm, the clock, and which loops a level has. */
-#define _GNU_SOURCE
 #include "kernels/peaks.h"
 
 #if defined(__x86_64__)
@@ -7,9 +6,6 @@
 #endif
 #if defined(__aarch64__)
 #include <arm_neon.h>
-#if defined(__linux__)
-#include <sys/auxv.h>
-#endif
 #endif
 
 int64_t hn_peak_expect(const hn_peak_op *op, int64_t n) { return op->n_lane * (op->per_lane * n & op->mask); }
@@ -62,20 +58,6 @@ static int64_t sum_i32(const int32x4_t *acc)
     return s;
 }
 
-#define ARM_DOT(NAME, EXTENSION, INSTRUCTION)                                                                       \
-    static int64_t NAME(int64_t n)                                                                                  \
-    {                                                                                                               \
-        int32x4_t acc[N_ACC];                                                                                       \
-        int8x16_t a = vdupq_n_s8(3), b = vdupq_n_s8(1);                                                             \
-        for (int i = 0; i < N_ACC; i++) acc[i] = vdupq_n_s32(0);                                                    \
-        for (int64_t k = 0; k < n; k++)                                                                             \
-            for (int i = 0; i < N_ACC; i++)                                                                         \
-                __asm__(".arch_extension " EXTENSION "\n\t" INSTRUCTION " %0.4s, %1.16b, %2.16b" : "+w"(acc[i]) : "w"(a), "w"(b)); \
-        return sum_i32(acc);                                                                                        \
-    }
-ARM_DOT(dot, "dotprod", "sdot")
-ARM_DOT(mmla, "i8mm", "smmla")
-
 static int64_t int8_plain(int64_t n)
 {
     int32x4_t acc[N_ACC];
@@ -103,8 +85,6 @@ static int64_t f32_plain(int64_t n)
     return s;
 }
 
-static const hn_peak_op op_dot = { "sdot, 128 bits", N_ACC * 32, dot, N_ACC * 4, 12, -1 };
-static const hn_peak_op op_mmla = { "smmla, 128 bits", N_ACC * 64, mmla, N_ACC * 4, 24, -1 };
 static const hn_peak_loops loops_plain = {
     .read_how = "128-bit loads", .read = read_plain, .bound = true,
     .int8 = { "smull + smlal + sadalp, 128 bits", N_ACC * 32, int8_plain, N_ACC * 4, 12, -1 },
@@ -183,13 +163,18 @@ const hn_peak_loops *hn_peak_loops_get(hn_cpu_level level)
         best.bf16 = hn_peak_avx512_bf16;
         return &best;
     }
-#elif defined(__aarch64__) && defined(__linux__)
-    enum { CAP_DOTPROD = 1 << 20, CAP2_I8MM = 1 << 13 };
-    static hn_peak_loops best;
-    best = loops_plain;
-    if (getauxval(AT_HWCAP) & CAP_DOTPROD) best.int8 = op_dot;
-    if (getauxval(AT_HWCAP2) & CAP2_I8MM) best.int8 = op_mmla;
-    return &best;
+#elif defined(__aarch64__)
+    static hn_peak_loops dotprod, i8mm; /* likewise; plain C becomes NEON here, so scalar has its loops too */
+    if (level == HN_CPU_NEON_DOTPROD) {
+        dotprod = loops_plain;
+        dotprod.int8 = hn_peak_neon_dotprod;
+        return &dotprod;
+    }
+    if (level == HN_CPU_NEON_I8MM) {
+        i8mm = loops_plain;
+        i8mm.int8 = hn_peak_neon_i8mm;
+        return &i8mm;
+    }
 #endif
     return &loops_plain;
 }

@@ -38,6 +38,7 @@ uint64_t hn_peak_chain_expect(int64_t n);
 /* For dispatch alone. */
 extern const hn_peak_loops hn_peaks_avx2, hn_peaks_avx512;
 extern const hn_peak_op hn_peak_avx512_bf16; /* needs AVX512_BF16 */
+extern const hn_peak_op hn_peak_neon_dotprod, hn_peak_neon_i8mm;
 
 /* The body of every read loop: V a vector, LOAD, ADD, PREFETCH; four loads a step. */
 #define HN_PEAK_READ(V, BYTES, ZERO, LOAD, ADD, TOTAL, NAME)                                                        \

@@ -327,54 +327,181 @@ static void exp_many(float *y, const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = hn_exp_inline(x[i]);
 }
 
+/* ---- the KV cache ------------------------------------------------------------------------------------- */
+
+static uint16_t to_f16(float x) { return hn_f32_to_f16(x); }
+
+#define CACHE_FLOAT(NAME, ELEM, NARROW, WIDEN)                                                    \
+    static void store_k_##NAME(void *k, const float *x, int64_t d, int64_t pos)                   \
+    {                                                                                             \
+        ELEM *y = (ELEM *)k + pos / HN_KEY_BLOCK * d * HN_KEY_BLOCK + pos % HN_KEY_BLOCK;         \
+        for (int64_t i = 0; i < d; i++) y[i * HN_KEY_BLOCK] = NARROW(x[i]);                       \
+    }                                                                                             \
+    static void store_v_##NAME(void *v, const float *x, int64_t d, int64_t pos)                   \
+    {                                                                                             \
+        for (int64_t i = 0; i < d; i++) ((ELEM *)v)[pos * d + i] = NARROW(x[i]);                  \
+    }                                                                                             \
+    static float score_##NAME(const float *q, const void *split, int64_t d, int64_t t)            \
+    {                                                                                             \
+        const ELEM *k = (const ELEM *)split + t / HN_KEY_BLOCK * d * HN_KEY_BLOCK + t % HN_KEY_BLOCK; \
+        float s = 0.0f;                                                                           \
+        for (int64_t i = 0; i < d; i++) s = fmaf(q[i], WIDEN(k[i * HN_KEY_BLOCK]), s);            \
+        return s;                                                                                 \
+    }                                                                                             \
+    static void add_value_##NAME(float *o, float p, const void *split, int64_t d, int64_t t)      \
+    {                                                                                             \
+        const ELEM *v = (const ELEM *)split + t * d;                                              \
+        for (int64_t i = 0; i < d; i++) o[i] = fmaf(p, WIDEN(v[i]), o[i]);                        \
+    }
+CACHE_FLOAT(f16, uint16_t, to_f16, hn_f16_to_f32)
+CACHE_FLOAT(f32, float, same_f32, same_f32)
+
+/* q8_0: codes of one group of n dims; returns the scale's bits. */
+static uint16_t cache_codes(int8_t *q, const float *x, int64_t n)
+{
+    uint32_t amax_bits = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t b = hn_f32_bits(x[i]) & 0x7FFFFFFF;
+        amax_bits = b > amax_bits ? b : amax_bits;
+    }
+    uint16_t scale = amax_bits >= 0x7F800000 ? 0x7E00 : hn_f32_to_f16(hn_bits_f32(amax_bits) / 127.0f);
+    memset(q, 0, HN_CACHE_GROUP);
+    if (scale == 0 || scale >= 0x7C00) return scale;
+    float inv = 1.0f / hn_f16_to_f32(scale);
+    for (int64_t i = 0; i < n; i++) {
+        float c = (x[i] * inv + HN_EXP_MAGIC) - HN_EXP_MAGIC;
+        q[i] = (int8_t)(c > 127.0f ? 127.0f : c < -127.0f ? -127.0f : c);
+    }
+    return scale;
+}
+
+static int64_t group_dims(int64_t d, int64_t g) { return d - g * HN_CACHE_GROUP < HN_CACHE_GROUP ? d - g * HN_CACHE_GROUP : HN_CACHE_GROUP; }
+
+static void store_k_q8(void *k, const float *x, int64_t d, int64_t pos)
+{
+    uint8_t *block = (uint8_t *)k + (size_t)(pos / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_Q8_0, d);
+    uint16_t *scales = (uint16_t *)(block + hn_cache_d4(d) * HN_KEY_BLOCK);
+    int64_t lane = pos % HN_KEY_BLOCK;
+    for (int64_t g = 0; g < hn_cache_groups(d); g++) {
+        int8_t q[HN_CACHE_GROUP];
+        int64_t n = group_dims(d, g);
+        scales[g * HN_KEY_BLOCK + lane] = cache_codes(q, x + g * HN_CACHE_GROUP, n);
+        for (int64_t i = 0; i < n; i += 4) {
+            uint8_t *y = block + (g * (HN_CACHE_GROUP / 4) + i / 4) * 4 * HN_KEY_BLOCK + 4 * lane;
+            for (int j = 0; j < 4; j++) y[j] = (uint8_t)(q[i + j] + 128);
+        }
+    }
+}
+
+static void store_v_q8(void *v, const float *x, int64_t d, int64_t pos)
+{
+    uint8_t *block = (uint8_t *)v + (size_t)(pos / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_Q8_0, d);
+    int64_t d4 = hn_cache_d4(d), n_g = hn_cache_groups(d), lane = pos % HN_KEY_BLOCK;
+    uint16_t *scales = (uint16_t *)(block + d4 * HN_KEY_BLOCK);
+    for (int64_t g = 0; g < n_g; g++) {
+        int8_t q[HN_CACHE_GROUP];
+        int64_t n = group_dims(d, g);
+        scales[lane * n_g + g] = cache_codes(q, x + g * HN_CACHE_GROUP, n);
+        memcpy(block + lane * d4 + g * HN_CACHE_GROUP, q, (size_t)((n + 3) & ~3));
+    }
+}
+
+static float score_q8(const float *q, const void *split, int64_t d, int64_t t)
+{
+    int64_t lane = t % HN_KEY_BLOCK;
+    const uint8_t *block = (const uint8_t *)split + (size_t)(t / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_Q8_0, d);
+    const uint16_t *scales = (const uint16_t *)(block + hn_cache_d4(d) * HN_KEY_BLOCK);
+    float s = 0.0f;
+    for (int64_t g = 0; g < hn_cache_groups(d); g++) {
+        int8_t c[HN_CACHE_GROUP];
+        int64_t n = group_dims(d, g);
+        float dq = quantize_block(c, q + g * HN_CACHE_GROUP, (int)n);
+        int32_t isum = 0;
+        for (int64_t i = 0; i < n; i++) isum += c[i] * (block[(g * (HN_CACHE_GROUP / 4) + i / 4) * 4 * HN_KEY_BLOCK + 4 * lane + i % 4] - 128);
+        s = fmaf(hn_f16_to_f32(scales[g * HN_KEY_BLOCK + lane]) * dq, (float)isum, s);
+    }
+    return s;
+}
+
+static void add_value_q8(float *o, float p, const void *split, int64_t d, int64_t t)
+{
+    int64_t d4 = hn_cache_d4(d), n_g = hn_cache_groups(d), lane = t % HN_KEY_BLOCK;
+    const uint8_t *block = (const uint8_t *)split + (size_t)(t / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_Q8_0, d);
+    const uint16_t *scales = (const uint16_t *)(block + d4 * HN_KEY_BLOCK);
+    for (int64_t i = 0; i < d; i++)
+        o[i] = fmaf(p, (float)(int8_t)block[lane * d4 + i] * hn_f16_to_f32(scales[lane * n_g + i / HN_CACHE_GROUP]), o[i]);
+}
+
 /* ---- attention --------------------------------------------------------------------------------------- */
 
 static float larger(float a, float b) { return a > b ? a : b; }
 
-#define ATTN(NAME, ELEM, WIDEN)                                                                              \
-    static void NAME(const hn_attn *a)                                                                       \
-    {                                                                                                        \
-        const ELEM *kp = a->k, *vp = a->v;                                                                   \
-        int64_t d = a->d;                                                                                    \
-        float *p = a->scratch, *o = p + HN_SOFT_BLOCK;                                                       \
-        for (int64_t iq = 0; iq < a->n_q; iq++) {                                                            \
-            const float *q = a->q + iq * d;                                                                  \
-            float *out = a->out + iq * d, M = -INFINITY, L = 0.0f;                                           \
-            for (int64_t i = 0; i < d; i++) out[i] = 0.0f;                                                   \
-            for (int64_t s0 = 0; s0 < a->n_kv; s0 += HN_SPLIT) {                                             \
-                int64_t s1 = s0 + HN_SPLIT < a->n_kv ? s0 + HN_SPLIT : a->n_kv;                              \
-                float m = -INFINITY, l = 0.0f;                                                               \
-                for (int64_t i = 0; i < d; i++) o[i] = 0.0f;                                                 \
-                for (int64_t t0 = s0; t0 < s1; t0 += HN_SOFT_BLOCK) {                                        \
-                    float mn = m, lanes[16];                                                                 \
-                    for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                      \
-                        const ELEM *k = kp + t / HN_KEY_BLOCK * d * HN_KEY_BLOCK + t % HN_KEY_BLOCK;         \
-                        float s = 0.0f;                                                                      \
-                        if (t < s1)                                                                          \
-                            for (int64_t i = 0; i < d; i++) s = fmaf(q[i], WIDEN(k[i * HN_KEY_BLOCK]), s);   \
-                        p[t - t0] = t < s1 ? s * a->scale : -INFINITY;                                       \
-                        mn = larger(mn, p[t - t0]);                                                          \
-                    }                                                                                        \
-                    float c = hn_exp_inline(m - mn);                                                            \
-                    for (int j = 0; j < HN_SOFT_BLOCK; j++) p[j] = hn_exp_inline(p[j] - mn);                    \
-                    for (int j = 0; j < 16; j++) lanes[j] = ((p[j] + p[j + 16]) + p[j + 32]) + p[j + 48];    \
-                    l = l * c + tree16(lanes);                                                               \
-                    for (int64_t i = 0; i < d; i++) o[i] *= c;                                               \
-                    int64_t end = t0 + HN_SOFT_BLOCK < s1 ? t0 + HN_SOFT_BLOCK : s1;                         \
-                    for (int64_t t = t0; t < end; t++)                                                       \
-                        for (int64_t i = 0; i < d; i++) o[i] = fmaf(p[t - t0], WIDEN(vp[t * d + i]), o[i]);  \
-                    m = mn;                                                                                  \
-                }                                                                                            \
-                float Mn = larger(M, m), ca = hn_exp_inline(M - Mn), cb = hn_exp_inline(m - Mn);                   \
-                L = fmaf(l, cb, L * ca);                                                                     \
-                for (int64_t i = 0; i < d; i++) out[i] = fmaf(o[i], cb, out[i] * ca);                        \
-                M = Mn;                                                                                      \
-            }                                                                                                \
-            for (int64_t i = 0; i < d; i++) out[i] = out[i] / L;                                             \
-        }                                                                                                    \
+/* L and O of M take in one partial result m, l, o. */
+static void merge_one(float *M, float *L, float *O, float m, float l, const float *o, int64_t d)
+{
+    float mn = larger(*M, m), a = hn_exp_inline(*M - mn), b = hn_exp_inline(m - mn);
+    *L = fmaf(l, b, *L * a);
+    for (int64_t i = 0; i < d; i++) O[i] = fmaf(o[i], b, O[i] * a);
+    *M = mn;
+}
+
+static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d)
+{
+    float M = -INFINITY, L = 0.0f;
+    for (int64_t i = 0; i < d; i++) out[i] = 0.0f;
+    for (int64_t s = 0; s < n_split; s++, part += stride) merge_one(&M, &L, out, part[0], part[1], part + 2, d);
+    for (int64_t i = 0; i < d; i++) out[i] = out[i] / L;
+}
+
+#define ATTN(NAME)                                                                                            \
+    /* one query against keys [s0, s1) of a split */                                                          \
+    static void split_##NAME(const hn_attn *a, const float *q, int64_t s0, int64_t s1, float *m, float *l, float *o) \
+    {                                                                                                         \
+        const size_t at = (size_t)(s0 / HN_SPLIT) * a->split_bytes;                                           \
+        const char *k = (const char *)a->k + at, *v = (const char *)a->v + at;                                \
+        *m = -INFINITY;                                                                                       \
+        *l = 0.0f;                                                                                            \
+        for (int64_t i = 0; i < a->d; i++) o[i] = 0.0f;                                                       \
+        for (int64_t t0 = s0; t0 < s1; t0 += HN_SOFT_BLOCK) {                                                 \
+            float p[HN_SOFT_BLOCK], mn = *m, lanes[16];                                                       \
+            for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                               \
+                p[t - t0] = t < s1 ? score_##NAME(q, k, a->d, t - s0) * a->scale : -INFINITY;                 \
+                mn = larger(mn, p[t - t0]);                                                                   \
+            }                                                                                                 \
+            float c = hn_exp_inline(*m - mn);                                                                 \
+            for (int j = 0; j < HN_SOFT_BLOCK; j++) p[j] = hn_exp_inline(p[j] - mn);                          \
+            for (int j = 0; j < 16; j++) lanes[j] = ((p[j] + p[j + 16]) + p[j + 32]) + p[j + 48];             \
+            *l = *l * c + tree16(lanes);                                                                      \
+            for (int64_t i = 0; i < a->d; i++) o[i] *= c;                                                     \
+            for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK && t < s1; t++) add_value_##NAME(o, p[t - t0], v, a->d, t - s0); \
+            *m = mn;                                                                                          \
+        }                                                                                                     \
+    }                                                                                                         \
+    static void attn_##NAME(const hn_attn *a)                                                                 \
+    {                                                                                                         \
+        int64_t d = a->d, rows = a->n_tok * a->n_q;                                                           \
+        for (int64_t r = 0; r < rows; r++) {                                                                  \
+            int64_t it = r / a->n_q, n_kv = a->n_kv + it;                                                     \
+            const float *q = a->q + it * a->q_stride + r % a->n_q * d;                                        \
+            float *out = a->out + it * a->out_stride + r % a->n_q * d, *o = a->scratch, M = -INFINITY, L = 0.0f, m, l; \
+            int64_t split = a->part ? a->split0 : 0, end = a->part ? a->split1 : (n_kv + HN_SPLIT - 1) / HN_SPLIT; \
+            for (int64_t i = 0; i < d && !a->part; i++) out[i] = 0.0f;                                        \
+            for (; split < end && split * HN_SPLIT < n_kv; split++) {                                         \
+                int64_t s0 = split * HN_SPLIT, s1 = s0 + HN_SPLIT < n_kv ? s0 + HN_SPLIT : n_kv;              \
+                if (a->part) {                                                                                \
+                    float *part = a->part + ((split - a->split0) * rows + r) * (d + 2);                       \
+                    split_##NAME(a, q, s0, s1, &part[0], &part[1], part + 2);                                 \
+                } else {                                                                                      \
+                    split_##NAME(a, q, s0, s1, &m, &l, o);                                                    \
+                    merge_one(&M, &L, out, m, l, o, d);                                                       \
+                }                                                                                             \
+            }                                                                                                 \
+            for (int64_t i = 0; i < d && !a->part; i++) out[i] = out[i] / L;                                  \
+        }                                                                                                     \
     }
-ATTN(attn_f16, uint16_t, hn_f16_to_f32)
-ATTN(attn_f32, float, same_f32)
+ATTN(f16)
+ATTN(f32)
+ATTN(q8)
 
 const hn_kernels HN_SCALAR = {
     .name = HN_SCALAR_NAME,
@@ -391,6 +518,8 @@ const hn_kernels HN_SCALAR = {
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
     .exp = exp_many,
-    .attn_f16 = attn_f16,
-    .attn_f32 = attn_f32,
+    .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, [HN_CACHE_Q8_0] = attn_q8 },
+    .attn_merge = attn_merge,
+    .store_k = { [HN_CACHE_F16] = store_k_f16, [HN_CACHE_F32] = store_k_f32, [HN_CACHE_Q8_0] = store_k_q8 },
+    .store_v = { [HN_CACHE_F16] = store_v_f16, [HN_CACHE_F32] = store_v_f32, [HN_CACHE_Q8_0] = store_v_q8 },
 };

@@ -187,6 +187,7 @@ json_t *hn_kern_json(const hn_kern *k, const hn_kern_result *r)
     json_object_set_new(o, "calls", json_integer(r->calls));
     json_object_set_new(o, "samples_us", samples);
     json_object_set_new(o, "stats_us", hn_stats_json(&us));
+    json_object_set_new(o, "cpu_use", hn_lab_num(r->cpu_use));
     json_object_set_new(roof, "bytes", hn_lab_num(r->bytes));
     json_object_set_new(roof, "ops", hn_lab_num(r->ops));
     json_object_set_new(roof, "rotated_mb", hn_lab_num(r->rotated_bytes / 1e6));

@@ -7,10 +7,11 @@
 #include "model/synth.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 enum {
     CHECK_ROWS = 8, CHECK_COLS = 4, PREFILL_TOKENS = 512,
-    CACHES = 4,                /* rotated data, in last-level caches */
+    CACHES = 8,                /* rotated data, in last-level caches */
     MIN_ROTATED = 64 << 20,
     EPOCH_NS = 2000000,        /* a sample takes at least this long */
     MAX_COPIES = 1 << 16
@@ -117,18 +118,25 @@ static hn_weight weight_of(const hn_kern_bench *b, int64_t turn)
 
 static int64_t attn_tokens(const hn_kern *k) { return k->kind == HN_KERN_ATTN_DECODE ? 1 : k->n[3] < PREFILL_TOKENS ? k->n[3] : PREFILL_TOKENS; }
 static int64_t attn_positions(const hn_kern *k) { return (k->n[3] + 63) / 64 * 64; }
+/* Bytes of K, or V, of one head of a split, and the number of splits. */
+static size_t head_bytes(const hn_kern *k)
+{
+    int64_t n = attn_positions(k) < HN_SPLIT ? attn_positions(k) : HN_SPLIT;
+    return (size_t)(n / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_F16, k->n[2]);
+}
+static int64_t n_splits(const hn_kern *k) { return (attn_positions(k) + HN_SPLIT - 1) / HN_SPLIT; }
 
 static hn_kv kv_of(const hn_kern_bench *b, int64_t turn)
 {
-    size_t plane = (size_t)attn_positions(&b->k) * (size_t)b->k.n[2] * 2;
+    size_t head = head_bytes(&b->k), half = head * (size_t)b->k.n[1];
     char *at = b->plain + (size_t)(turn % b->n_plain) * b->plain_bytes;
-    return (hn_kv){ .k = at, .v = at + plane * (size_t)b->k.n[1], .plane_bytes = plane, .n_head_kv = (int32_t)b->k.n[1], .d = b->k.n[2], .f16 = true };
+    return (hn_kv){ .k = at, .v = at + half, .split_bytes = 2 * half, .head_bytes = head, .n_head_kv = (int32_t)b->k.n[1], .d = b->k.n[2], .type = HN_CACHE_F16 };
 }
 
 static hone_status make_cache(hn_kern_bench *b, hone_error *err)
 {
     int64_t n_pos = b->k.n[3], width = b->k.n[1] * b->k.n[2], n_tok = attn_tokens(&b->k);
-    b->plain_bytes = (size_t)attn_positions(&b->k) * (size_t)width * 2 * 2;
+    b->plain_bytes = 2 * head_bytes(&b->k) * (size_t)b->k.n[1] * (size_t)n_splits(&b->k);
     b->n_plain = copies_of(b, b->plain_bytes);
     hone_status st = make_copies(&b->plain, b->plain_bytes, b->n_plain, b->k.id, err);
     if (st != HONE_OK) return st;
@@ -140,9 +148,12 @@ static hone_status make_cache(hn_kern_bench *b, hone_error *err)
     }
     hn_kv kv = kv_of(b, 0);
     for (int64_t p = 0; p < n_pos; p++) {
-        hn_row row = { .pos = p };
         fill_random(k, 2 * width, (uint64_t)p);
-        b->oracle->op->kv_store(b->oracle, &kv, k, k + width, &row, 1);
+        for (int64_t h = 0; h < b->k.n[1]; h++) {
+            size_t at = (size_t)(p / HN_SPLIT) * kv.split_bytes + (size_t)h * kv.head_bytes;
+            b->scalar->store_k[kv.type](kv.k + at, k + h * b->k.n[2], b->k.n[2], p % HN_SPLIT);
+            b->scalar->store_v[kv.type](kv.v + at, k + width + h * b->k.n[2], b->k.n[2], p % HN_SPLIT);
+        }
     }
     free(k);
     for (int64_t i = 1; i < b->n_plain; i++) memcpy(b->plain + (size_t)i * b->plain_bytes, b->plain, b->plain_bytes);
@@ -157,7 +168,9 @@ static int64_t widest(const hn_kern *k) { return is_product(k) ? k->n[1] : 4096;
 static hone_status new_backend(hn_backend **out, hn_pool *pool, const hn_kernels *t, const hn_kern *k, hone_error *err)
 {
     bool attn = is_attn(k);
-    return hn_backend_cpu_new(out, pool, t, widest(k), attn ? k->n[0] / k->n[1] : 1, attn ? k->n[2] : 64, err);
+    const hn_cpu_params p = { .pool = pool, .kernels = t, .max_n_in = widest(k), .n_head = attn ? k->n[0] : 1, .n_head_kv = attn ? k->n[1] : 1,
+                              .d = attn ? k->n[2] : 64, .n_ctx = attn ? attn_positions(k) : 64 };
+    return hn_backend_cpu_new(out, &p, err);
 }
 
 static hone_status make_rows(hn_kern_bench *b, hone_error *err)
@@ -204,11 +217,14 @@ hone_status hn_kern_open(hn_kern_bench **out, const hn_kern *k, const char *cpu,
     return HONE_OK;
 }
 
+/* Elements of an activation row: what a product takes, what attention gives. */
+static int64_t act_width(const hn_kern *k) { return is_attn(k) ? k->n[0] * k->n[2] : k->n[1]; }
+
 static void drop_backend(hn_kern_bench *b)
 {
     if (b->be) {
-        b->be->op->act_release(b->be, &b->act, b->k.n[1], b->act_cols);
-        b->be->op->act_release(b->be, &b->act_check, b->k.n[1], CHECK_COLS);
+        b->be->op->act_release(b->be, &b->act, act_width(&b->k), b->act_cols);
+        b->be->op->act_release(b->be, &b->act_check, act_width(&b->k), CHECK_COLS);
         b->be->op->free(b->be);
     }
     hn_pages_free(b->y, b->y_floats * sizeof(float));
@@ -258,7 +274,13 @@ static void call_product(hn_kern_bench *b)
 static void call_attn(hn_kern_bench *b)
 {
     hn_kv kv = kv_of(b, b->turn++);
-    b->be->op->attention(b->be, b->y, b->x, &kv, b->rows, attn_tokens(&b->k), b->k.n[0], attn_scale);
+    b->be->op->attention(b->be, &b->act, b->x, &kv, b->rows, NULL, attn_tokens(&b->k), b->k.n[0], attn_scale);
+}
+/* The last output of attention, to y. */
+static void fetch_attn(hn_kern_bench *b)
+{
+    int64_t width = b->k.n[0] * b->k.n[2];
+    for (int64_t t = 0; t < attn_tokens(&b->k); t++) memcpy(b->y + t * width, b->act.f32 + (size_t)t * hn_f32_stride(width), (size_t)width * sizeof(float));
 }
 
 static void row_with(hn_kern_bench *b, const hn_kernels *t, float *y, void *q)
@@ -317,8 +339,8 @@ static bool check_attn(hn_kern_bench *b, hn_kern_result *r)
     const int64_t tokens[] = { 0, n_tok / 2, n_tok - 1 };
     hn_kv kv = kv_of(b, 0);
     for (int i = 0; i < 3; i++) {
-        b->oracle->op->attention(b->oracle, b->y_check, b->x + tokens[i] * width, &kv, b->rows + tokens[i], 1, b->k.n[0], attn_scale);
-        if (memcmp(b->y_check, b->y + tokens[i] * width, (size_t)width * sizeof(float)) == 0) continue;
+        b->oracle->op->attention(b->oracle, &b->act_check, b->x + tokens[i] * width, &kv, b->rows + tokens[i], NULL, 1, b->k.n[0], attn_scale);
+        if (memcmp(b->act_check.f32, b->y + tokens[i] * width, (size_t)width * sizeof(float)) == 0) continue;
         hn_invalid(&r->verdict, "token %lld differs from the scalar level", (long long)tokens[i]);
         return false;
     }
@@ -347,6 +369,13 @@ static double seconds_of(hn_kern_bench *b, call_fn *call, int64_t calls)
     return (double)(hn_clock_ns() - t) * 1e-9;
 }
 
+static double cpu_seconds(void)
+{
+    struct rusage u = { 0 };
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
 static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call, bool (*stop)(void *), hone_error *err)
 {
     int64_t calls = 1;
@@ -357,10 +386,13 @@ static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call
     r->calls = calls;
     seconds_of(b, call, calls);
     int n = 0;
+    double cpu = cpu_seconds();
+    uint64_t t = hn_clock_ns();
     while (n < r->config.n_samples) {
         if (stop && stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", b->k.id);
         r->sample_s[n++] = seconds_of(b, call, calls) / (double)calls;
     }
+    r->cpu_use = (cpu_seconds() - cpu) / ((double)(hn_clock_ns() - t) * 1e-9 * r->config.threads);
     return hn_stats_of(&r->time, r->sample_s, (size_t)n, err);
 }
 
@@ -378,9 +410,12 @@ static void judge(hn_kern_result *r, const hn_kern_bench *b, const hn_peaks *p)
     double read_s = r->bytes / read, mul_s = r->ops / mul, kept = (double)b->cache_bytes / r->rotated_bytes;
     r->roof = read_s > mul_s ? "read" : r->integers ? "int8" : "f32";
     r->share = fmax(read_s, mul_s) / s;
-    if (read_s * (1 - kept) > (1 + HN_ROOF_TOLERANCE) * s) /* a cache may hold that much of what is rotated */
-        hn_invalid(&r->verdict, "%.1f GB/s, but the machine reads %.1f GB/s: not everything was read", 1e-9 * r->bytes / s, 1e-9 * read);
-    hn_check_compute(&r->verdict, "one call", mul_s, s, p->bound);
+    double most = hn_peaks_most(p, HN_PEAK_READ_BW, r->config.threads) * 1e9;
+    if (r->bytes / most * (1 - kept) > (1 + HN_ROOF_TOLERANCE) * s) /* a cache may hold that much of what is rotated */
+        hn_invalid(&r->verdict, "%.1f GB/s, but the machine reads %.1f GB/s: not everything was read, or the roof is too low (hone lab peaks --force)",
+                   1e-9 * r->bytes / s, 1e-9 * most);
+    most = hn_peaks_most(p, r->integers ? HN_PEAK_INT8 : HN_PEAK_F32, r->config.threads) * 1e9;
+    if (p->bound) hn_check_compute(&r->verdict, "one call", r->ops / most, s);
 }
 
 static void describe(hn_kern_result *r, const hn_kern_bench *b)
@@ -429,7 +464,11 @@ static hone_status prepare_product(hn_kern_bench *b, hone_error *err)
 
 static hone_status prepare_attn(hn_kern_bench *b, hone_error *err)
 {
-    b->y_floats = (uint64_t)(attn_tokens(&b->k) * b->k.n[0] * b->k.n[2]);
+    int64_t width = b->k.n[0] * b->k.n[2];
+    b->act_cols = attn_tokens(&b->k);
+    b->y_floats = (uint64_t)(b->act_cols * width);
+    if (!b->be->op->act_alloc(b->be, &b->act, width, b->act_cols) || !b->be->op->act_alloc(b->be, &b->act_check, width, CHECK_COLS))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: outputs", b->k.id);
     b->x = realloc(b->x, b->y_floats * sizeof *b->x);
     if (!b->x) return HN_FAIL(err, HONE_E_NOMEM, "%s: queries", b->k.id);
     fill_random(b->x, (int64_t)b->y_floats, 3);
@@ -477,10 +516,12 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     if (b->k.kind == HN_KERN_ROPE) memcpy(b->out, b->in, (size_t)(b->k.n[0] * b->k.n[1]) * sizeof(float));
     for (int64_t i = 0; b->k.kind == HN_KERN_ROPE && i < b->k.n[1]; i++) b->in2[i] = i % 2 ? 0.0f : 1.0f;
     call(b);
+    if (attn) fetch_attn(b);
     if (!(product ? check_product(b, r) : attn ? check_attn(b, r) : check_row(b, r))) return HONE_OK;
     if (product || attn) memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
     st = time_calls(r, b, call, stop, err);
     if (st != HONE_OK) return st;
+    if (attn) fetch_attn(b);
     if ((product || attn) && memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0)
         hn_invalid(&r->verdict, "the outputs changed from call to call");
     if (b->k.kind == HN_KERN_ENCODE) r->rmse = rmse_of(b);

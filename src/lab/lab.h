@@ -91,12 +91,15 @@ void hn_invalid(hn_verdict *v, const char *fmt, ...) __attribute__((format(print
 #define HN_PEAKS_SCHEMA "hone.peaks/1"
 enum { HN_PEAK_POINTS = 24 }; /* thread counts measured: 1 to 8, then doubling, then all */
 
-typedef enum hn_peak_kind { HN_PEAK_READ_BW = 0, HN_PEAK_INT8, HN_PEAK_F32, HN_PEAK_BF16, HN_PEAK_DISPATCH, HN_PEAK_KINDS } hn_peak_kind;
+typedef enum hn_peak_kind { HN_PEAK_READ_BW = 0, HN_PEAK_INT8, HN_PEAK_F32, HN_PEAK_BF16, HN_PEAK_DISPATCH, HN_PEAK_BARRIER, HN_PEAK_KINDS } hn_peak_kind;
 
 typedef struct hn_peak_point {
     int32_t threads;
-    double best, median, spread; /* GB/s, 10^9 operations a second, or ns; spread: (max - min) / median */
-    int32_t streams, ahead;      /* reading: the pattern that was fastest */
+    /* GB/s, 10^9 operations a second, or ns */
+    double best;                 /* the roof: reached three times, within 3 %; of times the least */
+    double most;                 /* reached at all: a rate above it is wrong */
+    double median, spread;       /* of the fastest pattern; spread: (max - min) / median */
+    int32_t streams, ahead;      /* reading: that pattern */
     double cpu_use;              /* CPU time / (wall time · threads) */
 } hn_peak_point;
 
@@ -146,6 +149,10 @@ hone_status hn_peaks_load(hn_peaks *out, const char *path, const hn_environ *e, 
 
 /* The roof at so many threads: the most of all counts up to the next one measured. 0: none. */
 double hn_peaks_at(const hn_peaks *p, hn_peak_kind kind, int32_t threads);
+double hn_peaks_most(const hn_peaks *p, hn_peak_kind kind, int32_t threads); /* the same of hn_peak_point.most */
+/* The fewest threads that read within 3 % of what any number of them reads: more only wait
+ * for memory when tokens come one at a time. 0: not measured. */
+int32_t hn_peaks_decode_threads(const hn_peaks *p);
 /* One line for reports: level, date, doubts. */
 void hn_peaks_say(const hn_peaks *p, char *dst, size_t cap);
 uint64_t hn_cache_bytes(void);    /* last-level cache of CPU 0; 0: unknown */
@@ -158,18 +165,18 @@ typedef struct hn_work {
 } hn_work;
 /* From the tensor directory of a model file; bytes_per_token is the caller's to fill. */
 hone_status hn_work_of(hn_work *out, const char *path, hone_error *err);
-/* Seconds that the multiplications of a prompt take at the roof; NaN without one. */
-double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, int32_t n_tok);
+/* Seconds that the multiplications of a prompt take at the roof, or at the most; NaN without. */
+double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, int32_t n_tok, bool most);
 
 /* A rate this much above the roof is wrong: measurements of the roof have errors too. */
 #define HN_ROOF_TOLERANCE 0.05
 
 /* A decode rate cannot exceed read bandwidth / weight bytes per token, except for what a cache
- * of cache_bytes holds from token to token. roof_gb_s 0: not measured, nothing is said.
- * Returns the share of the roof; NaN without one, or when a cache could hold half of the weights. */
-double hn_check_roof(hn_verdict *v, double decode_tok_s, uint64_t bytes_per_token, double roof_gb_s, uint64_t cache_bytes);
-/* The same for work that takes at least roof_s and took s. bound false: only the share. */
-double hn_check_compute(hn_verdict *v, const char *what, double roof_s, double s, bool bound);
+ * of cache_bytes holds from token to token: against most_gb_s. roof_gb_s 0: not measured, nothing is
+ * said. Returns the share of the roof; NaN without one, or when a cache could hold half of the weights. */
+double hn_check_roof(hn_verdict *v, double decode_tok_s, uint64_t bytes_per_token, double roof_gb_s, double most_gb_s, uint64_t cache_bytes);
+/* Work that took s, and takes least_s at the very least: NaN says nothing. */
+void hn_check_compute(hn_verdict *v, const char *what, double least_s, double s);
 
 /* ---- logits ---------------------------------------------------------------------------------- */
 
@@ -293,6 +300,7 @@ typedef struct hn_kern_result {
     double sample_s[HN_KERN_SAMPLES]; /* seconds of one call */
     int64_t calls;            /* in each sample */
     hn_stats time;            /* of them, in seconds */
+    double cpu_use;           /* CPU time / (wall time · threads) meanwhile: below 1, something else ran */
     double bytes, ops;        /* of one call: read from memory; multiplications and additions */
     bool integers;            /* ops of int8, else of f32 */
     double rotated_bytes;     /* calls take turns on so much; 0: the same data each time */

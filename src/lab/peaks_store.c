@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const char *const kind_keys[HN_PEAK_KINDS] = { "read", "int8", "f32", "bf16", "dispatch" };
-static const char *const kind_units[HN_PEAK_KINDS] = { "GB/s", "GOPS", "GFLOP/s", "GFLOP/s", "ns" };
+static const char *const kind_keys[HN_PEAK_KINDS] = { "read", "int8", "f32", "bf16", "dispatch", "barrier" };
+static const char *const kind_units[HN_PEAK_KINDS] = { "GB/s", "GOPS", "GFLOP/s", "GFLOP/s", "ns", "ns" };
 
 /* ---- out --------------------------------------------------------------------------------- */
 
@@ -16,6 +16,7 @@ static json_t *point_json(hn_peak_kind k, const hn_peak_point *at)
     json_t *o = json_object();
     json_object_set_new(o, "threads", json_integer(at->threads));
     json_object_set_new(o, "best", hn_lab_num(at->best));
+    json_object_set_new(o, "most", hn_lab_num(at->most));
     json_object_set_new(o, "median", hn_lab_num(at->median));
     json_object_set_new(o, "spread", hn_lab_num(at->spread));
     json_object_set_new(o, "cpu_use", hn_lab_num(at->cpu_use));
@@ -101,7 +102,7 @@ static void get_kind(reader *r, hn_peaks *p, hn_peak_kind k, json_t *root)
     size_t i;
     json_array_foreach(points, i, v) {
         p->at[k][i] = (hn_peak_point){ .threads = get_int(r, v, "threads", 1 << 20), .best = get_number(r, v, "best", most, true),
-            .median = get_number(r, v, "median", most, true), .spread = get_number(r, v, "spread", most, true),
+            .most = get_number(r, v, "most", most, true), .median = get_number(r, v, "median", most, true), .spread = get_number(r, v, "spread", most, true),
             .cpu_use = get_number(r, v, "cpu_use", most, false) };
         if (k != HN_PEAK_READ_BW) continue;
         p->at[k][i].streams = get_int(r, v, "streams", 1 << 20);
@@ -193,6 +194,16 @@ hone_status hn_peaks_load(hn_peaks *out, const char *path, const hn_environ *e, 
                        p.at[HN_PEAK_READ_BW][p.n[HN_PEAK_READ_BW] - 1].threads, p.cores);
     *out = p;
     return HONE_OK;
+}
+
+int32_t hn_peaks_decode_threads(const hn_peaks *p)
+{
+    const hn_peak_point *at = p->at[HN_PEAK_READ_BW];
+    double best = 0;
+    for (int32_t i = 0; i < p->n[HN_PEAK_READ_BW]; i++) best = at[i].best > best ? at[i].best : best;
+    for (int32_t i = 0; i < p->n[HN_PEAK_READ_BW]; i++)
+        if (best > 0 && at[i].best >= 0.97 * best) return at[i].threads;
+    return 0;
 }
 
 void hn_peaks_say(const hn_peaks *p, char *dst, size_t cap)

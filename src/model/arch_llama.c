@@ -118,23 +118,14 @@ static bool forward(const hone_model *m, const hn_forward *f)
         op->rms_norm(be, &s->act, s->x, l->attn_norm, hp->n_embd, n_tok, hp->rms_eps);
         const hn_product qkv[] = { { &l->attn_q, s->q, NULL }, { &l->attn_k, s->k, NULL }, { &l->attn_v, s->v, NULL } };
         op->matmul(be, &s->act, qkv, 3);
-        if (l->attn_q_norm) {
-            op->head_norm(be, s->q, l->attn_q_norm, hp->n_head, hp->head_dim, n_tok, hp->rms_eps);
-            op->head_norm(be, s->k, l->attn_k_norm, hp->n_head_kv, hp->head_dim, n_tok, hp->rms_eps);
-        }
-        op->rope(be, s->q, s->rope, hp->n_head, hp->head_dim, hp->n_rot, hp->rope_neox, n_tok);
-        op->rope(be, s->k, s->rope, hp->n_head_kv, hp->head_dim, hp->n_rot, hp->rope_neox, n_tok);
-        op->kv_store(be, &f->kv[il], s->k, s->v, f->rows, n_tok);
+        const hn_heads heads = { .q = s->q, .k = s->k, .v = s->v, .q_norm = l->attn_q_norm, .k_norm = l->attn_k_norm, .cs = s->rope,
+                                 .n_head = hp->n_head, .n_rot = hp->n_rot, .neox = hp->rope_neox, .eps = hp->rms_eps };
+        op->heads(be, &heads, &f->kv[il], f->rows, n_tok);
         if (il == hp->n_layer - 1 && !f->n_want) return true; /* the caches are filled */
-        op->attention(be, s->o, s->q, &f->kv[il], f->rows, n_tok, hp->n_head, scale);
-        if (il == hp->n_layer - 1 && f->n_want < n_tok) { /* the rest only where logits are wanted */
-            op->gather(be, s->h, s->o, f->want, (int64_t)hp->n_head * hp->head_dim, f->n_want);
-            op->set_act(be, &s->act, s->h, (int64_t)hp->n_head * hp->head_dim, f->n_want);
-            op->gather(be, s->x, s->x, f->want, hp->n_embd, f->n_want);
-            n_tok = f->n_want;
-        } else {
-            op->set_act(be, &s->act, s->o, (int64_t)hp->n_head * hp->head_dim, n_tok);
-        }
+        bool some = il == hp->n_layer - 1 && f->n_want < n_tok; /* the rest only where logits are wanted */
+        if (some) n_tok = f->n_want;
+        op->attention(be, &s->act, s->q, &f->kv[il], f->rows, some ? f->want : NULL, n_tok, hp->n_head, scale);
+        if (some) op->gather(be, s->x, s->x, f->want, hp->n_embd, n_tok);
         op->matmul(be, &s->act, &(hn_product){ &l->attn_output, s->h, s->x }, 1);
 
         op->rms_norm(be, &s->act, s->x, l->ffn_norm, hp->n_embd, n_tok, hp->rms_eps);

@@ -32,7 +32,7 @@ typedef struct hn_layer {
 /* What a forward pass works on; sized for n_tok rows when the session is made. */
 typedef struct hn_scratch {
     hn_act act, ff;  /* what attention's and the block's products take; what ffn_down takes */
-    float *x, *h, *q, *k, *v, *o, *up, *rope;
+    float *x, *h, *q, *k, *v, *up, *rope;
 } hn_scratch;
 
 typedef struct hn_forward {

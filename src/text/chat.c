@@ -133,6 +133,19 @@ static const char *const trusted[] = { "bos_token", "eos_token", NULL };
 
 static bool set(json_t *o, const char *key, json_t *v) { return json_object_set_new(o, key, v) == 0; }
 
+/* As json_dumps, which loses bytes unnoticed where memory is short. NULL: out of memory. */
+static char *dump(const json_t *j, size_t flags)
+{
+    size_t n = json_dumpb(j, NULL, 0, flags);
+    char *s = n ? malloc(n + 1) : NULL;
+    if (s && json_dumpb(j, s, n, flags) != n) {
+        free(s);
+        return NULL;
+    }
+    if (s) s[n] = 0;
+    return s;
+}
+
 /* The time as firefunction wants it in its variable `datetime`. */
 static void datetime(char out[64], const hn_jinja_time *t)
 {
@@ -149,7 +162,7 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
     tools = tools && json_array_size(c->tools) > 0;
     if (ok && tools) ok = set(o, "tools", json_incref((json_t *)c->tools));
     if (ok && hn_jinja_mentions(t, "functions") && !json_object_get(c->variables, "functions")) {
-        char *s = tools ? json_dumps(c->tools, JSON_INDENT(2)) : strdup("");
+        char *s = tools ? dump(c->tools, JSON_INDENT(2)) : strdup("");
         ok = s && set(o, "functions", json_string(s));
         free(s);
     }
@@ -279,7 +292,7 @@ static bool fix_arguments(json_t *call, const taste *x)
         return set(owner, "arguments", o);
     }
     if (json_is_object(args) && !x->args_object && x->args_text) {
-        char *s = json_dumps(args, JSON_PRESERVE_ORDER);
+        char *s = dump(args, JSON_PRESERVE_ORDER);
         bool ok = s && set(owner, "arguments", json_string(s));
         free(s);
         return ok;

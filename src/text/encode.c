@@ -313,7 +313,7 @@ static hone_status spm_fragment(work *w, const char *s, size_t len)
     return st;
 }
 
-/* ---- byte-level BPE ------------------------------------------------------------------------- */
+/* ---- byte-level BPE, and BPE on characters ------------------------------------------------------ */
 
 static uint32_t pair_rank(const hn_vocab *v, int32_t left, int32_t right, int32_t *id)
 {
@@ -323,12 +323,53 @@ static uint32_t pair_rank(const hn_vocab *v, int32_t left, int32_t right, int32_
     return m->rank;
 }
 
-static hone_status bpe_short(work *w, const unsigned char *s, size_t n)
+enum { LOST = -1, LOST_TOO = -2 }; /* symbols of a byte that no token stands for; the second kind follows another one */
+
+/* A symbol that begins at *s, which is moved behind it. Lost bytes are dropped or, all that stand side by side, become the
+ * unknown token. */
+static inline hone_status put_symbol(work *w, int32_t id, const char **s)
+{
+    bool lost = id < 0;
+    if (lost) id = id == LOST && w->v->raw ? w->v->unk : -1;
+    if (__builtin_expect(!w->spans, 1)) return id >= 0 ? put(w, id) : HONE_OK; /* nobody asks where, and the length is far away */
+    size_t len = 1;
+    hone_status st = HONE_OK;
+    if (!lost) hn_vocab_text(w->v, id, &len);
+    if (id >= 0) st = put_at(w, id, *s, len);
+    *s += len;
+    return st;
+}
+
+/* The symbols that the character or, in byte-level BPE, the byte at s[*i] stands for: one, or up to four bytes. */
+static inline size_t bpe_start(const hn_vocab *v, const char *s, size_t len, size_t *i, int32_t id[4], int32_t last)
+{
+    if (!v->raw) {
+        id[0] = v->byte_id[(unsigned char)s[(*i)++]];
+        return 1;
+    }
+    size_t k = spm_char_len(s + *i, len - *i), n_known = 0;
+    id[0] = hn_vocab_find(v, s + *i, k);
+    if (id[0] >= 0) {
+        *i += k;
+        return 1;
+    }
+    for (size_t j = 0; j < k; j++) n_known += (id[j] = v->byte_id[(unsigned char)s[*i + j]]) >= 0;
+    for (size_t j = 0; n_known < k && j < k; j++) id[j] = j || last < 0 ? LOST_TOO : LOST;
+    *i += k;
+    return k;
+}
+
+static hone_status bpe_short(work *w, const char *s, size_t len)
 {
     const hn_vocab *v = w->v;
     int32_t id[SHORT_WORD], to[SHORT_WORD]; /* pair (i, i+1): rank and what it becomes */
     uint32_t rank[SHORT_WORD];
-    for (size_t i = 0; i < n; i++) id[i] = v->byte_id[s[i]];
+    size_t n = 0;
+    for (size_t i = 0; i < len;) {
+        int32_t ids[4];
+        size_t k = bpe_start(v, s, len, &i, ids, n ? id[n - 1] : 0);
+        for (size_t j = 0; j < k; j++) id[n++] = ids[j];
+    }
     for (size_t i = 0; i + 1 < n; i++) rank[i] = pair_rank(v, id[i], id[i + 1], &to[i]);
     for (;;) {
         size_t best = 0;
@@ -344,18 +385,13 @@ static hone_status bpe_short(work *w, const unsigned char *s, size_t n)
         if (best + 1 < n) rank[best] = pair_rank(v, id[best], id[best + 1], &to[best]);
     }
     for (size_t i = 0; i < n; i++) {
-        size_t len = 1;
-        if (id[i] >= 0) {
-            hn_vocab_text(v, id[i], &len);
-            hone_status st = put_at(w, id[i], (const char *)s, len);
-            if (st != HONE_OK) return st;
-        } /* else a byte the vocabulary lacks, which is dropped */
-        s += len;
+        hone_status st = put_symbol(w, id[i], &s);
+        if (st != HONE_OK) return st;
     }
     return HONE_OK;
 }
 
-/* In syms, off is the id (-1u: no token) and len the rank of the pair with the right neighbour (-1u: none, or absorbed). */
+/* In syms, off is the id (negative: LOST, LOST_TOO) and len the rank of the pair with the right neighbour (-1u: none, or absorbed). */
 static bool bpe_push(work *w, int32_t left)
 {
     if (left < 0) return true;
@@ -367,14 +403,18 @@ static bool bpe_push(work *w, int32_t left)
     return r == UINT32_MAX || heap_push(w, (entry){ (uint64_t)~r << 32 | ~(uint32_t)left, (uint32_t)to });
 }
 
-static hone_status bpe_word(work *w, const char *s, size_t n)
+static hone_status bpe_word(work *w, const char *s, size_t len)
 {
-    const hn_vocab *v = w->v;
-    if (n <= SHORT_WORD) return bpe_short(w, (const unsigned char *)s, n);
-    if (!RESERVE(w, syms, n, false)) return NOMEM(w);
+    if (len <= SHORT_WORD) return bpe_short(w, s, len);
+    if (!RESERVE(w, syms, len, false)) return NOMEM(w);
     sym *y = w->syms;
-    for (size_t i = 0; i < n; i++)
-        y[i] = (sym){ (uint32_t)v->byte_id[(unsigned char)s[i]], UINT32_MAX, (int32_t)i - 1, i + 1 < n ? (int32_t)i + 1 : -1 };
+    size_t n = 0;
+    for (size_t i = 0; i < len;) {
+        int32_t ids[4];
+        size_t k = bpe_start(w->v, s, len, &i, ids, n ? (int32_t)y[n - 1].off : 0);
+        for (size_t j = 0; j < k; j++, n++) y[n] = (sym){ (uint32_t)ids[j], UINT32_MAX, (int32_t)n - 1, (int32_t)n + 1 };
+    }
+    y[n - 1].next = -1;
     w->n_heap = 0;
     for (size_t i = 0; i + 1 < n; i++)
         if (!bpe_push(w, (int32_t)i)) return NOMEM(w);
@@ -391,13 +431,8 @@ static hone_status bpe_word(work *w, const char *s, size_t n)
         if (!bpe_push(w, a->prev) || !bpe_push(w, left)) return NOMEM(w);
     }
     for (int32_t i = 0; i >= 0; i = y[i].next) {
-        size_t len = 1;
-        if ((int32_t)y[i].off >= 0) {
-            hn_vocab_text(v, (int32_t)y[i].off, &len);
-            hone_status st = put_at(w, (int32_t)y[i].off, s, len);
-            if (st != HONE_OK) return st;
-        }
-        s += len;
+        hone_status st = put_symbol(w, (int32_t)y[i].off, &s);
+        if (st != HONE_OK) return st;
     }
     return HONE_OK;
 }
@@ -429,6 +464,58 @@ static hone_status bpe_fragment(work *w, const char *s, size_t len)
         while (++i < n && !(x[i] & HN_CUT));
         st = known_word(w, s, a, b - a, bpe_word);
         a = b;
+    }
+    return st;
+}
+
+/* Text as raw BPE's vocabulary has it: ill-formed bytes repaired, U+2581 a space. Most text is so already. */
+static hone_status raw_text(work *w, const char **s, size_t *len)
+{
+    const unsigned char *u = (const unsigned char *)*s;
+    size_t n = 0, bad = 0, mark = 0, used;
+    for (size_t i = 0; i < *len; i += used) {
+        used = 1;
+        if (u[i] < 0x80) continue;
+        bad += hn_utf8_next(u + i, *len - i, &used) < 0;
+        mark += is_mark(*s, i, *len);
+    }
+    if (!bad && !mark) return HONE_OK;
+    if (!RESERVE(w, buf, *len + 3 * bad, false)) return NOMEM(w);
+    for (size_t i = 0; i < *len; i += used) {
+        int32_t cp = hn_utf8_next(u + i, *len - i, &used);
+        n += hn_utf8_put(w->buf + n, cp < 0 ? 0xFFFD : cp == 0x2581 ? ' ' : (uint32_t)cp);
+    }
+    *s = w->buf;
+    *len = n;
+    return HONE_OK;
+}
+
+/* Behind the newlines at i, or the end of what no merge goes beyond: a line, or the text before a space. i < n */
+static size_t raw_word_end(const hn_vocab *v, const char *s, size_t i, size_t n)
+{
+    if (s[i] == '\n') {
+        while (i < n && s[i] == '\n') i++;
+        return i;
+    }
+    for (;;) {
+        while (i < n && s[i] == ' ') i++;
+        while (i < n && s[i] != ' ' && s[i] != '\n') i++;
+        if (i == n || s[i] == '\n' || !v->joined[(unsigned char)s[i - 1]]) return i;
+    }
+}
+
+static hone_status raw_bpe_fragment(work *w, const char *s, size_t len)
+{
+    const hn_vocab *v = w->v;
+    hone_status st = raw_text(w, &s, &len);
+    if (st != HONE_OK) return st;
+    bool lines = hn_pre_is_raw(v->pre) == HN_PRE_RAW_LINES;
+    w->from = s;
+    st = start_cache(w, len);
+    for (size_t a = 0, b; st == HONE_OK && a < len; a = b) {
+        b = raw_word_end(v, s, a, len);
+        int32_t id = lines && s[a] == '\n' ? hn_vocab_find(v, s + a, b - a) : -1;
+        st = id >= 0 ? put_at(w, id, s + a, b - a) : known_word(w, s, a, b - a, bpe_word);
     }
     return st;
 }
@@ -600,17 +687,18 @@ static void choose_hits(const hn_vocab *v, unsigned cls, const char *s, size_t l
 /* Bytes [i, i + n) of the text are [at, at + used) of what SentencePiece or BPE divides; same: byte by byte. */
 typedef struct unit { size_t i, n, at, used; bool same; } unit;
 
-static void next_unit(hn_vocab_kind kind, const char *s, size_t len, unit *u)
+static void next_unit(const hn_vocab *v, const char *s, size_t len, unit *u)
 {
     u->i += u->n;
     u->at += u->used;
-    if (kind == HN_VOCAB_SPM) {
+    if (v->kind == HN_VOCAB_SPM) {
         u->n = 1;
         u->same = s[u->i] != ' ';
         u->used = u->same ? 1 : 3;
     } else {
         u->same = hn_utf8_next((const unsigned char *)s + u->i, len - u->i, &u->n) >= 0;
         u->used = u->same ? u->n : 3; /* U+FFFD */
+        if (v->raw && is_mark(s, u->i, len)) u->same = false, u->used = 1;
     }
 }
 
@@ -623,9 +711,9 @@ static void place_spans(work *w, size_t first, const char *s, size_t len, size_t
         unit u = { .used = kind == HN_VOCAB_SPM && w->v->space_prefix ? 3 : 0 };
         for (size_t k = first; k < p->n; k++) {
             hone_span *t = &p->data[k];
-            while (u.at + u.used <= t->begin && u.i + u.n < len) next_unit(kind, s, len, &u);
+            while (u.at + u.used <= t->begin && u.i + u.n < len) next_unit(w->v, s, len, &u);
             size_t begin = u.same ? u.i + t->begin - u.at : u.i;
-            while (u.at + u.used < t->end && u.i + u.n < len) next_unit(kind, s, len, &u);
+            while (u.at + u.used < t->end && u.i + u.n < len) next_unit(w->v, s, len, &u);
             *t = (hone_span){ begin, u.same ? u.i + t->end - u.at : u.i + u.n };
         }
     }
@@ -640,7 +728,7 @@ static hone_status raw_fragment(work *w, const char *s, size_t len, size_t base)
     w->from = s;
     switch (w->v->kind) {
     case HN_VOCAB_SPM: st = spm_fragment(w, s, len); break;
-    case HN_VOCAB_BPE: st = bpe_fragment(w, s, len); break;
+    case HN_VOCAB_BPE: st = w->v->raw ? raw_bpe_fragment(w, s, len) : bpe_fragment(w, s, len); break;
     case HN_VOCAB_WPM: st = hn_wpm_encode(w->v, s, len, w->out, w->spans, w->err); break;
     case HN_VOCAB_UGM: st = hn_ugm_encode(w->v, s, len, w->out, w->spans, w->err); break;
     default: st = rwkv_fragment(w, s, len);

@@ -674,6 +674,7 @@ static void macro_body(parser *p, hn_jnode *m, const char *end)
     p->loops = 0;
     m->c = body_until(p, end);
     p->macro = outer;
+    if (outer) outer->flag |= m->flag; /* what an inner one uses, the outer one takes too */
     p->loops = loops;
 }
 

@@ -10,6 +10,7 @@ typedef struct seg {
     uint32_t *x;
     size_t n;
     size_t ws_i, ws_end, ws_nl, ws_e; /* the white-space run last measured, see space_run */
+    size_t han_i, han_at, han_e;      /* the Han character last looked for, see next_han */
 } seg;
 
 typedef size_t matcher(seg *s, size_t i, size_t e); /* length of the match at i in piece [.., e), 0 none */
@@ -419,40 +420,199 @@ static size_t m_jais2(seg *s, size_t i, size_t e)
     return 1;
 }
 
+/* First of each ten decimal digits (Nd of Unicode 15.1), of which the classes know no more than N. */
+static const uint32_t zeros[] = {
+    0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6, 0xE50, 0xED0, 0xF20, 0x1040,
+    0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0,
+    0xA9F0, 0xAA50, 0xABF0, 0xFF10, 0x104A0, 0x10D30, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0, 0x11650,
+    0x116C0, 0x11730, 0x118E0, 0x11950, 0x11C50, 0x11D50, 0x11DA0, 0x11F50, 0x16A60, 0x16AC0, 0x16B50, 0x1D7CE, 0x1D7D8, 0x1D7E2,
+    0x1D7EC, 0x1D7F6, 0x1E140, 0x1E2F0, 0x1E4F0, 0x1E950, 0x1FBF0,
+};
+static bool is_decimal(uint32_t x)
+{
+    uint32_t cp = HN_CP(x);
+    if (cp < 0x80) return cp - '0' < 10;
+    if (!in(x, N)) return false;
+    size_t lo = 0, hi = sizeof zeros / sizeof *zeros;
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (zeros[mid] <= cp) lo = mid + 1;
+        else hi = mid;
+    }
+    return cp - zeros[lo - 1] < 10; /* U+0030 is below all */
+}
+
+/* \w: letters, marks, decimal digits, connectors, and numbers and symbols that are letters by another name */
+static bool is_word(uint32_t x)
+{
+    static const uint32_t r[][2] = {
+        { 0x5F, 0x5F }, { 0x16EE, 0x16F0 }, { 0x200C, 0x200D }, { 0x203F, 0x2040 }, { 0x2054, 0x2054 }, { 0x2160, 0x2188 }, { 0x24B6, 0x24E9 },
+        { 0x3007, 0x3007 }, { 0x3021, 0x3029 }, { 0x3038, 0x303A }, { 0xA6E6, 0xA6EF }, { 0xFE33, 0xFE34 }, { 0xFE4D, 0xFE4F }, { 0xFF3F, 0xFF3F },
+        { 0x10140, 0x10174 }, { 0x10341, 0x10341 }, { 0x1034A, 0x1034A }, { 0x103D1, 0x103D5 }, { 0x12400, 0x1246E }, { 0x1F130, 0x1F149 },
+        { 0x1F150, 0x1F169 }, { 0x1F170, 0x1F189 },
+    };
+    if (in(x, L | M) || is_decimal(x)) return true;
+    for (size_t i = 0; i < sizeof r / sizeof *r; i++)
+        if (between(x, r[i][0], r[i][1])) return true;
+    return false;
+}
+
+/* End of the digits at i, remembered as space_run is. */
+static size_t digit_run(seg *s, size_t i, size_t e, bool decimal)
+{
+    if (!(s->ws_e == e && i >= s->ws_i && i < s->ws_end)) {
+        s->ws_i = s->ws_end = i;
+        s->ws_e = e;
+        while (s->ws_end < e && (decimal ? is_decimal(s->x[s->ws_end]) : in(s->x[s->ws_end], N))) s->ws_end++;
+    }
+    return s->ws_end > i ? s->ws_end : i;
+}
+/* Of digits [i, end) in groups of three from the right: the first group. */
+static size_t group3(size_t i, size_t end) { return (end - i) % 3 ? (end - i) % 3 : end > i ? 3 : 0; }
+
+/* \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})) */
+static size_t m_groups3(seg *s, size_t i, size_t e) { return in(s->x[i], N) ? group3(i, digit_run(s, i, e, false)) : 0; }
+
+/* (?=(\d{3})+(?!\d)): a place to divide at, no piece of its own */
+static size_t m_places3(seg *s, size_t i, size_t e)
+{
+    if (is_decimal(s->x[i]) && (digit_run(s, i, e, true) - i) % 3 == 0) s->x[i] |= HN_CUT;
+    return 0;
+}
+
+/* \d{1,3}(?=(?:\d{3})*\b) */
+static size_t m_aya_digits(seg *s, size_t i, size_t e)
+{
+    if (!is_decimal(s->x[i])) return 0;
+    size_t end = digit_run(s, i, e, true);
+    return end == e || !is_word(s->x[end]) ? group3(i, end) : 0;
+}
+
+/* [\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{30FF}\x{FF65}-\x{FF9F}\x{2F00}-\x{2FDF}\x{0E40}-\x{0EFF}
+ *  \x{1780}-\x{17FF}\x{1000}-\x{109F}\x{AA60}-\x{AA7F}\x{A9E0}-\x{A9FF}\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+ */
+static bool is_afmoe_asian(uint32_t x)
+{
+    static const uint32_t r[][2] = {
+        { 0x4E00, 0x9FFF }, { 0x3400, 0x4DBF }, { 0x3040, 0x30FF }, { 0xAC00, 0xD7AF }, { 0xE40, 0xEFF }, { 0x1000, 0x109F }, { 0x1100, 0x11FF },
+        { 0x1780, 0x17FF }, { 0x2F00, 0x2FDF }, { 0xA9E0, 0xA9FF }, { 0xAA60, 0xAA7F }, { 0xF900, 0xFAFF }, { 0xFF65, 0xFF9F },
+    };
+    if (HN_CP(x) < 0xE40) return false;
+    for (size_t i = 0; i < sizeof r / sizeof *r; i++)
+        if (between(x, r[i][0], r[i][1])) return true;
+    return false;
+}
+static size_t m_afmoe_asian(seg *s, size_t i, size_t e)
+{
+    size_t k = i;
+    while (k < e && is_afmoe_asian(s->x[k])) k++;
+    return k - i;
+}
+
+/* As deepseek-v3, but ... ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+ */
+static size_t m_spark(seg *s, size_t i, size_t e)
+{
+    size_t k = i + 1;
+    if (is_ascii_punct(s->x[i])) {
+        while (k < e && (HN_CP(s->x[k]) | 32) - 'a' < 26) k++;
+        if (k > i + 1) return k - i;
+    }
+    if ((k = prefixed(s, i, e, L | P | S, L | M))) return k;
+    if ((k = marks(s, i, e, P | S, TRAIL_NONE))) return k;
+    return is_crlf(s->x[i]) ? 1 : white(s, i, e, false);
+}
+
+/* CAT1 without contractions */
+static size_t m_ufakzeka(seg *s, size_t i, size_t e)
+{
+    size_t k;
+    if ((k = prefixed(s, i, e, L | N, L))) return k;
+    if ((k = one(s, i, N))) return k;
+    if ((k = marks(s, i, e, ANY & ~(W | L | N), TRAIL_NL))) return k;
+    return white(s, i, e, true);
+}
+
+static bool is_han(uint32_t x) /* \p{Han}: the script, whose characters are of five classes */
+{
+    static const uint32_t r[][2] = {
+        { 0x4E00, 0x9FFF }, { 0x3400, 0x4DBF }, { 0x2E80, 0x2E99 }, { 0x2E9B, 0x2EF3 }, { 0x2F00, 0x2FD5 }, { 0x3005, 0x3005 },
+        { 0x3007, 0x3007 }, { 0x3021, 0x3029 }, { 0x3038, 0x303B }, { 0xF900, 0xFA6D }, { 0xFA70, 0xFAD9 }, { 0x16FE2, 0x16FE3 },
+        { 0x16FF0, 0x16FF1 }, { 0x20000, 0x2A6DF }, { 0x2A700, 0x2B739 }, { 0x2B740, 0x2B81D }, { 0x2B820, 0x2CEA1 }, { 0x2CEB0, 0x2EBE0 },
+        { 0x2EBF0, 0x2EE5D }, { 0x2F800, 0x2FA1D }, { 0x30000, 0x3134A }, { 0x31350, 0x323AF },
+    };
+    if (HN_CP(x) < 0x2E80) return false;
+    for (size_t i = 0; i < sizeof r / sizeof *r; i++)
+        if (between(x, r[i][0], r[i][1])) return true;
+    return false;
+}
+/* The first Han character in [i, e), or e; remembered as space_run is. */
+static size_t next_han(seg *s, size_t i, size_t e)
+{
+    if (!(s->han_e == e && i >= s->han_i && i <= s->han_at)) {
+        s->han_i = s->han_at = i;
+        s->han_e = e;
+        while (s->han_at < e && !is_han(s->x[s->han_at])) s->han_at++;
+    }
+    return s->han_at;
+}
+/* \p{Han}+|[^\r\n\p{L}\p{N}]?[UP--\p{Han}]*[LOW--\p{Han}]+(?:Ci)?|[^\r\n\p{L}\p{N}]?[UP--\p{Han}]+[LOW--\p{Han}]*(?:Ci)?
+ * |\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ ; letters end where the next Han character stands */
+static size_t m_kimi(seg *s, size_t i, size_t e)
+{
+    size_t k = i;
+    while (k < e && is_han(s->x[k])) k++;
+    if (k > i || (k = i + cased(s, i, next_han(s, i, e), true)) > i) return k - i;
+    if ((k = digits(s, i, e, 3))) return k;
+    if ((k = marks(s, i, e, ANY & ~(W | L | N), TRAIL_NL))) return k;
+    return white(s, i, e, true);
+}
+
 /* ---- kinds -------------------------------------------------------------------------------- */
+
+enum { ADD_BOS = 1, WHOLE = 2 /* ignore_merges: a word that is a token is that token */, RAW = 4, LINES = 8 /* see hn_pre_raw */ };
 
 struct hn_pre {
     const char *names; /* separated by spaces; the first one stands for all in messages */
     matcher *rule[7];  /* NULL-ended */
-    bool add_bos, ignore_merges;
+    unsigned flags;
 };
 
 static const hn_pre kinds[] = {
-    { "default", { m_punct_default, m_gpt2, m_numbers, m_ascii3 }, false, false },
+    { "default", { m_punct_default, m_gpt2, m_numbers, m_ascii3 }, 0 },
     { "gpt-2 phi-2 mpt olmo jais exaone4 gigachat a.x-4.0 mellum modern-bert jina-es jina-de jina-v1-en jina-v2-es "
       "jina-v2-de jina-v2-code roberta-bpe trillion granite-docling",
-      { m_gpt2 }, false, false },
-    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 laguna jina-v5-nano", { m_cat3 }, true, true },
-    { "smaug-bpe dbrx", { m_cat3 }, false, false },
-    { "glm4 chatglm-bpe", { m_cat3 }, false, false },
-    { "qwen2 deepseek-r1-qwen hunyuan solar-open grok-2 kormo openpangu f2llmv2", { m_cat1 }, false, false },
-    { "stablelm2 megrez", { m_cat1 }, false, false },
-    { "qwen35", { m_qwen35 }, false, false },
-    { "starcoder refact codeshell exaone minerva-7b mellum2 smollm command-r cohere2_moe", { m_number, m_gpt2 }, false, false },
-    { "falcon", { m_punct_falcon, m_gpt2, m_ascii3 }, false, false },
-    { "deepseek-coder", { m_crlf, m_ws_letters, m_ws_punct, m_cjk_a, m_number }, false, false },
-    { "deepseek-llm", { m_crlf, m_ws_cased, m_ws_llm_punct, m_ws_end, m_cjk_a, m_numbers }, false, false },
-    { "deepseek-v3 hunyuan-dense joyai-llm", { m_numbers3, m_cjk_b, m_deepseek_v3 }, false, false },
-    { "tekken", { m_tekken }, true, true },
-    { "gpt-4o llama4 kanana2 minimax-m2", { m_gpt4o }, false, false },
-    { "youtu", { m_youtu_cjk, m_youtu }, false, true },
-    { "seed-coder", { m_seed_coder }, false, false },
-    { "bailingmoe bailingmoe2 llada-moe", { m_cat1 }, false, false }, /* its expression is CAT1 written differently */
-    { "bloom gpt3-finnish poro-chat", { m_bloom }, false, false },
-    { "viking", { m_bloom, m_number }, false, false },
-    { "chameleon", { m_sentinel, m_image, m_indent, m_number, m_punct_one, m_gpt2 }, true, false },
-    { "exaone-moe", { m_exaone_moe }, false, false },
-    { "jais-2", { m_jais2 }, false, false },
+      { m_gpt2 }, 0 },
+    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 laguna jina-v5-nano", { m_cat3 }, ADD_BOS | WHOLE },
+    { "smaug-bpe dbrx", { m_cat3 }, 0 },
+    { "glm4 glm5", { m_cat3 }, WHOLE }, /* its authors' tiktoken takes a word that is a token as that token */
+    { "chatglm-bpe", { m_cat3 }, 0 },
+    { "minicpm5", { m_numbers3, m_cat3 }, WHOLE }, /* the second rule has \p{N}+, but sees at most three */
+    { "qwen2 deepseek-r1-qwen hunyuan solar-open grok-2 kormo openpangu f2llmv2", { m_cat1 }, 0 },
+    { "stablelm2 megrez", { m_cat1 }, 0 },
+    { "qwen35", { m_qwen35 }, 0 },
+    { "starcoder refact codeshell exaone minerva-7b mellum2 smollm command-r cohere2_moe", { m_number, m_gpt2 }, 0 },
+    { "falcon", { m_punct_falcon, m_gpt2, m_ascii3 }, 0 },
+    { "deepseek-coder", { m_crlf, m_ws_letters, m_ws_punct, m_cjk_a, m_number }, 0 },
+    { "deepseek-llm", { m_crlf, m_ws_cased, m_ws_llm_punct, m_ws_end, m_cjk_a, m_numbers }, 0 },
+    { "deepseek-v3 hunyuan-dense joyai-llm hy_v4", { m_numbers3, m_cjk_b, m_deepseek_v3 }, 0 },
+    { "tekken", { m_tekken }, ADD_BOS | WHOLE },
+    { "gpt-4o llama4 kanana2 minimax-m2 talkie", { m_gpt4o }, 0 },
+    { "granite-embed-multi-97m", { m_gpt4o }, WHOLE },
+    { "tiny_aya cohere2moe", { m_aya_digits, m_gpt4o }, 0 },
+    { "superbpe", { m_numbers, m_places3 }, 0 },
+    { "afmoe", { m_groups3, m_afmoe_asian, m_deepseek_v3 }, 0 },
+    { "spark2_5", { m_numbers3, m_cjk_b, m_spark, m_number }, 0 },
+    { "ufakzeka", { m_ufakzeka }, 0 },
+    { "youtu", { m_youtu_cjk, m_youtu }, WHOLE },
+    { "seed-coder", { m_seed_coder }, 0 },
+    { "bailingmoe bailingmoe2 llada-moe", { m_cat1 }, 0 }, /* its expression is CAT1 written differently */
+    { "bloom gpt3-finnish poro-chat", { m_bloom }, 0 },
+    { "viking", { m_bloom, m_number }, 0 },
+    { "chameleon", { m_sentinel, m_image, m_indent, m_number, m_punct_one, m_gpt2 }, ADD_BOS },
+    { "exaone-moe", { m_exaone_moe }, 0 },
+    { "jais-2", { m_jais2 }, 0 },
+    { "kimi-k2", { m_kimi }, WHOLE }, /* as glm4 */
+    { "gemma4 granite-embed-multi-311m", { NULL }, ADD_BOS | RAW | LINES },
+    { "sarvam-moe", { NULL }, RAW },
 };
 
 const hn_pre *hn_pre_find(const char *name, size_t len)
@@ -467,13 +627,15 @@ const hn_pre *hn_pre_find(const char *name, size_t len)
     return NULL;
 }
 
-bool hn_pre_add_bos(const hn_pre *p) { return p->add_bos; }
-bool hn_pre_ignore_merges(const hn_pre *p) { return p->ignore_merges; }
+bool hn_pre_add_bos(const hn_pre *p) { return p->flags & ADD_BOS; }
+bool hn_pre_ignore_merges(const hn_pre *p) { return p->flags & WHOLE; }
+hn_pre_raw hn_pre_is_raw(const hn_pre *p) { return !(p->flags & RAW) ? HN_PRE_BYTES : p->flags & LINES ? HN_PRE_RAW_LINES : HN_PRE_RAW; }
 
 const char *hn_pre_list(void) /* checked against the table by a test */
 {
     return "default, gpt-2, llama-bpe, smaug-bpe, glm4, qwen2, stablelm2, qwen35, starcoder, falcon, deepseek-coder, "
-           "deepseek-llm, deepseek-v3, tekken, gpt-4o, youtu, seed-coder, bailingmoe, bloom, viking, chameleon, exaone-moe, jais-2";
+           "deepseek-llm, deepseek-v3, tekken, gpt-4o, youtu, seed-coder, bailingmoe, bloom, viking, chameleon, exaone-moe, jais-2, "
+           "minicpm5, tiny_aya, superbpe, afmoe, spark2_5, ufakzeka, kimi-k2, gemma4, sarvam-moe";
 }
 
 static void split_rule(seg *s, matcher *m)
@@ -492,7 +654,7 @@ static void split_rule(seg *s, matcher *m)
             i += len;
             if (i < b) x[i] |= HN_CUT;
         }
-        s->ws_e = 0; /* the memory of a run must not outlive its piece */
+        s->ws_e = s->han_e = 0; /* the memory of a run must not outlive its piece */
     }
 }
 

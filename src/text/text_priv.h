@@ -39,6 +39,11 @@ typedef struct hn_pre hn_pre; /* a row of the table of kinds: static, immutable 
 const hn_pre *hn_pre_find(const char *name, size_t len); /* NULL: unknown */
 bool hn_pre_add_bos(const hn_pre *p);
 bool hn_pre_ignore_merges(const hn_pre *p);
+/* Kinds that have no rules and whose vocabulary is not byte-level: BPE on characters, with U+2581 for the space, bytes
+ * only for characters without a token. Lines are divided from the newlines between them, which in kinds of
+ * RAW_LINES are one token wherever the vocabulary has one of that many. */
+typedef enum hn_pre_raw { HN_PRE_BYTES, HN_PRE_RAW, HN_PRE_RAW_LINES } hn_pre_raw;
+hn_pre_raw hn_pre_is_raw(const hn_pre *p);
 const char *hn_pre_list(void); /* one name per behaviour, for messages */
 
 /* Text under division: code point | class << 21 | HN_CUT where a piece begins. */
@@ -90,12 +95,13 @@ typedef struct hn_merge { uint64_t key; uint32_t rank, id; } hn_merge; /* key: l
 struct hn_vocab {
     hn_vocab_kind kind;
     int32_t n, n_id; /* tokens; ids: n, or the rows of a padded embedding table */
-    const hn_pre *pre; /* BPE */
+    const hn_pre *pre; /* BPE … */
+    bool raw;          /* … on characters: the space is stored as one, whether written ' ' or U+2581 */
     bool add_bos, add_eos, space_prefix, ignore_merges;
     uint8_t *whole;    /* [n] SPM, BPE: does the token's text become this one token? HN_WHOLE_x, learnt while
                         * encoding: the answer is a function of the vocabulary, so threads may store it twice.
                         * Only __atomic loads and stores */
-    bool joined[256];  /* SPM: some token has U+2581 right behind this byte, so a word may go on there */
+    bool joined[256];  /* SPM, raw BPE: some token has U+2581 right behind this byte, so a word may go on there */
     int32_t bos, eos, eot, eom, unk;
     uint8_t *type;     /* [n] HN_TOK_x */
     uint8_t *flags;    /* [n] HN_FLAG_x */
@@ -110,7 +116,7 @@ struct hn_vocab {
     uint64_t seed;
     hn_merge *merge;   /* BPE */
     uint32_t merge_mask;
-    int32_t byte_id[256]; /* SPM, BPE: token of a byte, -1 none */
+    int32_t byte_id[256]; /* SPM, BPE: token of a byte, -1 none; raw BPE: where a character has none */
     hn_lex special;    /* CONTROL, UNKNOWN, USER_DEFINED */
     bool has_user;     /* some are USER_DEFINED */
     hn_match marks;    /* of special: class HN_MARK_x */
@@ -133,7 +139,7 @@ enum { HN_MARK_ANY, HN_MARK_USER, HN_MARK_PLAIN, HN_N_MARK };
 enum { HN_WHOLE_UNKNOWN, HN_WHOLE_YES, HN_WHOLE_NO };
 
 enum { HN_FLAG_EOG = 1, HN_FLAG_LSTRIP = 2, HN_FLAG_RSTRIP = 4,
-       HN_FLAG_UNREACHABLE = 8 /* BPE: stored with a character outside the byte alphabet */ };
+       HN_FLAG_UNREACHABLE = 8 /* BPE: stored with a character outside the byte alphabet, or with a space that raw BPE writes U+2581 */ };
 
 static inline const char *hn_vocab_text(const hn_vocab *v, int32_t id, size_t *len)
 {

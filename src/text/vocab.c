@@ -120,7 +120,7 @@ static hone_status make_ends(hn_vocab *v, hone_error *err)
     int32_t *ids = malloc(v->all.n * sizeof *ids);
     if (!ids) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: list of %u tokens", v->all.n);
     memcpy(ids, v->all.ids, v->all.n * sizeof *ids);
-    qsort_r(ids, v->all.n, sizeof *ids, compare_ends, v);
+    hn_os_sort(ids, v->all.n, sizeof *ids, compare_ends, v);
     hone_status st = hn_match_make(&v->ends, v, ids, NULL, v->all.n, 1, true, err);
     free(ids);
     return st;
@@ -198,6 +198,20 @@ static bool unescape(char *dst, size_t *n_dst, const char *s, size_t n)
         } else {
             dst[o++] = s[i] == 't' ? '\t' : s[i] == 'n' ? '\n' : s[i] == 'r' ? '\r' : s[i];
         }
+    }
+    *n_dst = o;
+    return true;
+}
+
+/* Raw BPE's spaces: U+2581 becomes ' ', in place. dst has n bytes. False: there was a ' ' before. */
+static bool unmark_spaces(char *dst, size_t *n_dst, const char *s, size_t n)
+{
+    size_t o = 0;
+    if (memchr(s, ' ', n)) return false;
+    for (size_t i = 0; i < n; o++) {
+        bool mark = n - i >= 3 && memcmp(s + i, SPACE_MARK, 3) == 0;
+        dst[o] = mark ? ' ' : s[i];
+        i += mark ? 3 : 1;
     }
     *n_dst = o;
     return true;
@@ -316,7 +330,7 @@ static hone_status read_texts(hn_vocab *v, const source *f, hone_error *err)
                 dst[0] = (char)b;
                 len = 1;
                 if (v->byte_id[b] < 0) v->byte_id[b] = (int32_t)i;
-            } else if (!unmap_bytes(map, dst, &len, s.ptr, s.len)) {
+            } else if (!(v->raw ? unmark_spaces(dst, &len, s.ptr, s.len) : unmap_bytes(map, dst, &len, s.ptr, s.len))) {
                 memcpy(dst, s.ptr, len = s.len);
                 v->flags[i] = HN_FLAG_UNREACHABLE;
             }
@@ -388,6 +402,11 @@ static int32_t find_part(const hn_vocab *v, const char *s, size_t n)
     return id >= 0 ? id : hn_lex_find(v, &v->special, s, n);
 }
 
+static bool part_bytes(const hn_vocab *v, const int16_t *map, char *dst, size_t *n_dst, const char *s, size_t n)
+{
+    return v->raw ? unmark_spaces(dst, n_dst, s, n) : unmap_bytes(map, dst, n_dst, s, n);
+}
+
 static hone_status read_merges(hn_vocab *v, const source *f, hone_error *err)
 {
     static const char key[] = "tokenizer.ggml.merges";
@@ -416,12 +435,13 @@ static hone_status read_merges(hn_vocab *v, const source *f, hone_error *err)
         char buf[2 * MAX_TOKEN_BYTES];
         size_t nl = 0, nr = 0;
         bool fits = n_left <= 2 * MAX_TOKEN_BYTES && n_right <= 2 * MAX_TOKEN_BYTES - n_left;
-        int32_t left = fits && unmap_bytes(map, buf, &nl, s.ptr, n_left) ? find_part(v, buf, nl) : -1;
-        int32_t right = fits && unmap_bytes(map, buf + nl, &nr, sp + 1, n_right) ? find_part(v, buf + nl, nr) : -1;
+        int32_t left = fits && part_bytes(v, map, buf, &nl, s.ptr, n_left) ? find_part(v, buf, nl) : -1;
+        int32_t right = fits && part_bytes(v, map, buf + nl, &nr, sp + 1, n_right) ? find_part(v, buf + nl, nr) : -1;
         int32_t id = left >= 0 && right >= 0 ? find_part(v, buf, nl + nr) : -1;
         if (left < 0 || right < 0 || id < 0)
             return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%llu] is \"%s\", but its %s is not among the tokens", f->path, key,
                            (unsigned long long)i, HN_ESC(s.ptr, s.len), left < 0 ? "left part" : right < 0 ? "right part" : "result");
+        if (buf[nl] == ' ' && buf[nl - 1] != ' ') v->joined[(unsigned char)buf[nl - 1]] = true;
         uint64_t k = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
         uint32_t j = (uint32_t)hn_mix64(k ^ v->seed) & v->merge_mask;
         while (v->merge[j].id != UINT32_MAX && v->merge[j].key != k) j = (j + 1) & v->merge_mask;
@@ -430,15 +450,15 @@ static hone_status read_merges(hn_vocab *v, const source *f, hone_error *err)
     return HONE_OK;
 }
 
-/* BPE: the symbols that words start from. SPM: byte tokens that no type marks. */
+/* BPE: the symbols that words start from. SPM and raw BPE: byte tokens that no type marks. */
 static void find_bytes(hn_vocab *v)
 {
     for (int b = 0; b < 256; b++) {
         char one = (char)b, name[8];
         snprintf(name, sizeof name, "<0x%02X>", (unsigned)b);
         int32_t plain = hn_vocab_find(v, &one, 1);
-        if (v->byte_id[b] < 0 && v->kind == HN_VOCAB_SPM) v->byte_id[b] = hn_vocab_find(v, name, 6);
-        if (plain >= 0 && (v->byte_id[b] < 0 || v->kind == HN_VOCAB_BPE)) v->byte_id[b] = plain;
+        if (v->byte_id[b] < 0 && (v->kind == HN_VOCAB_SPM || v->raw)) v->byte_id[b] = hn_vocab_find(v, name, 6);
+        if (plain >= 0 && (v->byte_id[b] < 0 || (v->kind == HN_VOCAB_BPE && !v->raw))) v->byte_id[b] = plain;
     }
 }
 
@@ -541,6 +561,10 @@ static hone_status read_flags(hn_vocab *v, const source *f, hone_error *err)
     if ((st = hn_gguf_get_bool(f->g, "tokenizer.ggml.add_bos_token", &v->add_bos, NULL, err)) != HONE_OK ||
         (st = hn_gguf_get_bool(f->g, "tokenizer.ggml.add_eos_token", &v->add_eos, NULL, err)) != HONE_OK)
         return st;
+    if (v->pre && hn_pre_is_raw(v->pre) == HN_PRE_RAW_LINES && !v->add_bos) { /* its models need one; files were made that deny it */
+        hn_log("%s: tokenizer.ggml.add_bos_token is false, but this pre-tokenizer's models begin with bos; taken as true", f->path);
+        v->add_bos = true;
+    }
     bool space = v->space_prefix;
     if ((st = hn_gguf_get_bool(f->g, "tokenizer.ggml.add_space_prefix", &space, NULL, err)) != HONE_OK) return st;
     if (v->kind == HN_VOCAB_SPM || v->kind == HN_VOCAB_UGM) v->space_prefix = space;
@@ -574,13 +598,14 @@ static hone_status read_flags(hn_vocab *v, const source *f, hone_error *err)
 }
 
 /* Tokens that structure a prompt. Of the added tokens, which plain text may contain, those
- * that end a turn and those that look like <|this|>: not every file types them CONTROL. */
+ * that end a turn and those that look like <|this|>, <|this> or <this|>: not every file types
+ * them CONTROL. */
 static bool is_structure(const hn_vocab *v, int32_t id)
 {
     size_t n;
     const char *s = hn_vocab_text(v, id, &n);
     if (v->type[id] != HN_TOK_USER || v->flags[id] & HN_FLAG_EOG) return true;
-    return (n > 4 && memcmp(s, "<|", 2) == 0 && memcmp(s + n - 2, "|>", 2) == 0) ||
+    return (n > 3 && s[0] == '<' && s[n - 1] == '>' && (s[1] == '|' || s[n - 2] == '|')) ||
            (n > 8 && memcmp(s, "<\xEF\xBD\x9C", 4) == 0 && memcmp(s + n - 4, "\xEF\xBD\x9C>", 4) == 0);
 }
 
@@ -603,31 +628,37 @@ static hone_status make_marks(hn_vocab *v, hone_error *err)
 
 static bool is(hone_str s, const char *t) { return s.len == strlen(t) && memcmp(s.ptr, t, s.len) == 0; }
 
-static hone_status choose_pre(hn_vocab *v, const source *f, const char *pre, hone_error *err)
+static hone_status choose_pre(hn_vocab *v, const source *f, hone_str model, const char *pre, hone_error *err)
 {
+    bool gemma = is(model, "gemma4"); /* implies its own */
     if (pre) {
         if (v->kind != HN_VOCAB_BPE)
-            return HN_FAIL(err, HONE_E_ARG, "%s: pre-tokenizer \"%s\" asked for, but only byte-level BPE vocabularies (tokenizer.ggml.model gpt2) have one",
+            return HN_FAIL(err, HONE_E_ARG, "%s: pre-tokenizer \"%s\" asked for, but only BPE vocabularies (tokenizer.ggml.model gpt2 or gemma4) have one",
                            f->path, HN_ESC(pre, strlen(pre)));
         if (!(v->pre = hn_pre_find(pre, strlen(pre))))
             return HN_FAIL(err, HONE_E_ARG, "unknown pre-tokenizer \"%s\", expected one of: %s", HN_ESC(pre, strlen(pre)), hn_pre_list());
+        if (gemma && !hn_pre_is_raw(v->pre))
+            return HN_FAIL(err, HONE_E_ARG, "%s: pre-tokenizer \"%s\" asked for, but tokenizer.ggml.model is gemma4, which is not byte-level; expected gemma4 or sarvam-moe",
+                           f->path, HN_ESC(pre, strlen(pre)));
         return HONE_OK;
     }
     if (v->kind != HN_VOCAB_BPE) return HONE_OK;
     hone_str s = { "default", 7 };
-    hone_status st = hn_gguf_get_str(f->g, "tokenizer.ggml.pre", &s, NULL, err);
+    hone_status st = gemma ? HONE_OK : hn_gguf_get_str(f->g, "tokenizer.ggml.pre", &s, NULL, err);
     if (st != HONE_OK) return st;
+    if (gemma) s = (hone_str){ "gemma4", 6 };
     if (!(v->pre = hn_pre_find(s.ptr, s.len)))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tokenizer.ggml.pre is \"%s\", a pre-tokenizer hone does not know; choose the one that fits with --pre KIND, one of: %s",
                        f->path, HN_ESC(s.ptr, s.len), hn_pre_list());
     return HONE_OK;
 }
 
-static hone_status load(hn_vocab *v, source *f, const char *pre, hone_error *err)
+static hone_status load(hn_vocab *v, source *f, hone_str model, const char *pre, hone_error *err)
 {
     hone_status st;
     bool found = false;
-    if ((st = choose_pre(v, f, pre, err)) != HONE_OK) return st;
+    if ((st = choose_pre(v, f, model, pre, err)) != HONE_OK) return st;
+    v->raw = v->pre && hn_pre_is_raw(v->pre);
     if ((st = get_array(f, "tokenizer.ggml.tokens", HONE_KV_STRING, "string", &f->tokens, &found, err)) != HONE_OK) return st;
     if (!found || f->tokens.count == 0)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens is %s, expected the list of tokens", f->path, found ? "empty" : "missing");
@@ -639,7 +670,8 @@ static hone_status load(hn_vocab *v, source *f, const char *pre, hone_error *err
     if (rows && rows->ne[1] > f->tokens.count && rows->ne[1] <= INT32_MAX) v->n_id = (int32_t)rows->ne[1];
     if (v->kind == HN_VOCAB_BPE) {
         if ((st = get_array(f, "tokenizer.ggml.merges", HONE_KV_STRING, "string", &f->merges, &found, err)) != HONE_OK) return st;
-        if (!found) return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.merges is missing, which tokenizer.ggml.model gpt2 needs", f->path);
+        if (!found) return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.merges is missing, which tokenizer.ggml.model %s needs", f->path,
+                                   HN_ESC(model.ptr, model.len));
     }
     if ((st = read_types(v, f, err)) != HONE_OK) return st;
     if ((v->kind == HN_VOCAB_SPM || v->kind == HN_VOCAB_UGM) && (st = read_scores(v, f, err)) != HONE_OK) return st;
@@ -677,18 +709,18 @@ hone_status hn_vocab_new(hn_vocab **out, const hn_gguf *g, const char *pre, hone
     if (st != HONE_OK || !found || is(model, "none") || is(model, "no_vocab")) return st;
     hn_vocab_kind kind;
     if (is(model, "llama")) kind = HN_VOCAB_SPM;
-    else if (is(model, "gpt2")) kind = HN_VOCAB_BPE;
+    else if (is(model, "gpt2") || is(model, "gemma4")) kind = HN_VOCAB_BPE;
     else if (is(model, "rwkv")) kind = HN_VOCAB_RWKV;
     else if (is(model, "bert")) kind = HN_VOCAB_WPM;
     else if (is(model, "t5")) kind = HN_VOCAB_UGM;
     else
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tokenizer.ggml.model is \"%s\", expected llama, gpt2, rwkv, bert or t5", f.path,
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tokenizer.ggml.model is \"%s\", expected llama, gpt2, gemma4, rwkv, bert or t5", f.path,
                        HN_ESC(model.ptr, model.len));
     hn_vocab *v = calloc(1, sizeof *v);
     if (!v) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer");
     v->kind = kind;
     v->seed = hn_mix64((uintptr_t)v); /* differs from run to run, so that no file can aim at collisions */
-    if ((st = load(v, &f, pre, err)) != HONE_OK) {
+    if ((st = load(v, &f, model, pre, err)) != HONE_OK) {
         hn_vocab_free(v);
         return st;
     }

@@ -205,6 +205,39 @@ if grep -q 'half a' "$T/talk3.json"; then not_ok "… nowhere" "$T/talk3.json"; 
 is "… what was typed is in the history" "$(grep -c 'Hello.*there\|/frobnicate' "$T/state/hone/chat_history")" 2
 is "… for nobody else" "$(find "$T/state/hone" -name chat_history -perm 600 | wc -l | tr -d ' ')" 1
 
+# a file that could not be read is not the one that /save writes; a slash alone is no message
+cat >"$T/damaged.json" <<X
+{"schema": "hone.chat/1", "messages": [{"role": "nobody", "content": "x"}]}
+X
+cp "$T/damaged.json" "$T/damaged.was"
+pty -m "$M" --temp 0 -n 4 <<X
+wait > 
+send /\n
+wait unknown command '/'; /help lists them
+wait > 
+send /params zzzzzzz 1\n
+wait unknown parameter 'zzzzzzz'; /params lists them
+wait > 
+send /load $T/damaged.json\n
+wait messages[0].role is nobody; expected system, user or assistant
+wait > 
+send /save\n
+wait no file; expected /save FILE
+wait > 
+send /load $T/talk.json\n
+wait messages from
+wait > 
+send /load $T/damaged.json\n
+wait expected system, user or assistant
+wait > 
+send /save\n
+wait saved in $T/talk.json
+wait > 
+send \cD
+X
+is "a damaged conversation: /save keeps to the last good file" $rc 0
+same "… and leaves it alone" "$T/damaged.json" "$T/damaged.was"
+
 # Ctrl-C while it answers
 pty -m "$T/slow.gguf" -s 1 <<X
 wait > 

@@ -27,12 +27,12 @@ bad "above the range" '--min-p: 1\.01 is out of range' run -m "$M" --min-p 1.01
 bad "too large for 32 bits" 'out of range' run -m "$M" --top-k 4294967296
 bad "too large for 64 bits" 'out of range' run -m "$M" -s 18446744073709551616
 bad "no threads" '-t: 0 is out of range' run -m "$M" -t 0
-bad "an unknown word" "--kv: unknown value 'f8'; expected one of f16\|f32" run -m "$M" --kv f8
+bad "an unknown word" "--kv: unknown value 'f8'; expected one of f16\|f32\|q8_0" run -m "$M" --kv f8
 bad "two prompts" '-p and -f contradict' run -m "$M" -p a -f b
 bad "text and ids" '--prompt and --ids contradict' logits -m "$M" --prompt=a --ids 1
 bad "a stray word" "unexpected argument 'hello'" run -m "$M" hello
 bad "an option after --" "unexpected argument '--json'" version -- --json
-bad "an unknown level" 'expected scalar, avx2 or avx512' run -m "$M" -p x --cpu sse9
+bad "an unknown level" 'expected scalar, [a-z0-9_, ]* or [a-z0-9_]*' run -m "$M" -p x --cpu sse9
 expect 2 "a bad HONE_THREADS" env HONE_THREADS=two "$HONE" run -m "$M" -p x
 says "… saying so" "HONE_THREADS: 'two' is not a whole number"
 

@@ -29,7 +29,7 @@ P="Once upon a time"
 num='-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?'
 expect 0 "run --json" "$HONE" run -m "$M" -p "$P" -n 20 --temp 0 --ignore-eos --json -t 2
 cp "$T/out" "$T/base"
-says "… is the object of the contract" "^\{\"schema\":\"hone\.run/1\",\"prompt_tokens\":\[[0-9,]+\],\"tokens\":\[[0-9,]+\],\"text\":\"([^\"\\\\]|\\\\.)*\",\"stop\":\"length\",\"timings\":\{\"load_ms\":$num,\"ttft_ms\":$num,\"prefill_tok_s\":$num,\"decode_tok_s\":$num\},\"seed\":[0-9]+,\"cpu\":\"(scalar|avx2|avx512)\",\"threads\":2\}\$" "$T/out"
+says "… is the object of the contract" "^\{\"schema\":\"hone\.run/1\",\"prompt_tokens\":\[[0-9,]+\],\"tokens\":\[[0-9,]+\],\"text\":\"([^\"\\\\]|\\\\.)*\",\"stop\":\"length\",\"timings\":\{\"load_ms\":$num,\"ttft_ms\":$num,\"prefill_tok_s\":$num,\"decode_tok_s\":$num\},\"seed\":[0-9]+,\"cpu\":\"(scalar|avx2|avx512|neon[a-z0-9_]*)\",\"threads\":2,\"threads_batch\":2,\"weights\":\"plain\",\"weights_note\":\"[^\"]*\"\}\$" "$T/out"
 is "… on one line" "$(wc -l <"$T/out" | tr -d ' ')" 1
 is "… with nothing on stderr" "$(wc -c <"$T/err" | tr -d ' ')" 0
 is "-n 20 gives 20 tokens" "$(count tokens "$T/out")" 20

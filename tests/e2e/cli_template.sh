@@ -29,6 +29,7 @@ expect 1 "variables that are not JSON" "$HONE" template --file "$T/t.jinja" --co
 says "… where" 'context: not JSON: line 1'
 printf '[]' >"$T/bad.json"
 expect 1 "variables that are no object" "$HONE" template --file "$T/t.jinja" --context "$T/bad.json"
+says "… and not a fault of the template" '^hone: context: expected a JSON object'
 expect 1 "no such file" "$HONE" template --file "$T/none" --context "$T/c.json"
 expect 1 "a wrong time" "$HONE" template --file "$T/t.jinja" --context "$T/c.json" --now yesterday
 says "… what a time looks like" '2026-02-03T04:05:06'

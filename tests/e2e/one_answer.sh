@@ -7,6 +7,10 @@ ids() { # ids N VOCAB SEED: N token ids below VOCAB
     awk -v n="$1" -v v="$2" -v s="$3" 'BEGIN { x = s; for (i = 0; i < n; i++) { x = (x * 1103515245 + 12345) % 2147483648; printf "%s%d", i ? "," : "", int(x / 65536) % v } }'
 }
 
+case $(uname -m) in
+aarch64 | arm64) levels="scalar neon neon_dotprod neon_i8mm" ;;
+*) levels="scalar avx2 avx512" ;;
+esac
 one() { # one NAME MODEL IDS
     name=$1 model=$2 list=$3
     HONE_CPU=scalar
@@ -17,7 +21,7 @@ one() { # one NAME MODEL IDS
     n=$(echo "$list" | tr ',' '\n' | wc -l)
     size=$(wc -c <"$T/want")
     if [ "$size" -gt 0 ] && [ $((size % (4 * n))) -eq 0 ]; then ok "$name: $n rows of logits"; else not_ok "$name: $n rows of logits"; fi
-    for cpu in scalar avx2 avx512; do
+    for cpu in $levels; do
         HONE_CPU=$cpu
         run "$HONE" logits -m "$model" --ids "$list" --all -t 1
         if [ "$rc" -ne 0 ] && grep -q 'lacks it' "$T/err"; then
@@ -42,9 +46,11 @@ one() { # one NAME MODEL IDS
     # half of it, saved; the other half from the restored session
     head=$(echo "$list" | cut -d, -f1-$((n / 2)))
     tail=$(echo "$list" | cut -d, -f$((n / 2 + 1))-)
-    for kv in f16 f32; do
+    for kv in f16 f32 q8_0; do
         run "$HONE" logits -m "$model" --ids "$list" --all --kv $kv
         cp "$T/out" "$T/whole"
+        run env HONE_CPU=scalar "$HONE" logits -m "$model" --ids "$list" --all --kv $kv -t 1 --chunk 5
+        same "$name, kv $kv: scalar, chunks of 5" "$T/out" "$T/whole"
         expect 0 "$name, kv $kv: half, saved" "$HONE" logits -m "$model" --ids "$head" --kv $kv --state-out "$T/state"
         expect 0 "$name, kv $kv: restored" "$HONE" logits -m "$model" --ids "$tail" --all --kv $kv --state-in "$T/state" -t 3
         tail -c "$(wc -c <"$T/out")" "$T/whole" >"$T/second"

@@ -8,8 +8,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -92,6 +94,7 @@ static char model_path[160], session_path[160];
 static hone_model *model;     /* opened while memory was plenty */
 static hone_context *context;
 static hone_session *session; /* holds the prompt */
+static time_t n_touched = 1000000000;
 
 /* 256 byte tokens, three control tokens, and a few words of an SPM vocabulary. */
 static void add_tokenizer(tiny *m)
@@ -134,6 +137,48 @@ static hone_status open_model(hone_error *err)
     assert_int_equal(in.n_vocab, 300);
     hone_model_close(m);
     return HONE_OK;
+}
+
+/* With a packed file that fits, that must be compared first, and that is written. */
+static const char *packed_path(void) { return tm_path("fault.hpack"); }
+
+static hone_status open_packed(hone_error *err)
+{
+    hone_model *m = (hone_model *)1;
+    hone_status st = hone_model_open(&m, model_path, &(hone_model_params){ .packed = packed_path() }, err);
+    if (st) {
+        assert_null(m);
+        return st;
+    }
+    hone_model_info in;
+    hone_model_get_info(m, &in);
+    assert_non_null(in.packed_path);
+    hone_model_close(m);
+    return HONE_OK;
+}
+
+static hone_status open_touched(hone_error *err)
+{
+    assert_int_equal(utimensat(AT_FDCWD, model_path, (struct timespec[2]){ { n_touched, 1 }, { n_touched, 1 } }, 0), 0);
+    n_touched++;
+    return open_packed(err);
+}
+
+static hone_status pack(hone_error *err)
+{
+    hone_packed_info in;
+    hone_status st = hone_pack(model_path, &(hone_pack_params){ .file = packed_path(), .force = true, .n_threads = 3 }, &in, NULL, err);
+    assert_true(st || in.written);
+    char tmp[200];
+    snprintf(tmp, sizeof tmp, "%s.tmp-%ld", packed_path(), (long)getpid());
+    assert_int_equal(access(tmp, F_OK), -1);
+    return st;
+}
+
+static hone_status verify(hone_error *err)
+{
+    hone_packed_info in;
+    return hone_pack(model_path, &(hone_pack_params){ .file = packed_path(), .verify = true, .n_threads = 3 }, &in, NULL, err);
 }
 
 static hone_status open_vocabulary(hone_error *err)
@@ -279,6 +324,10 @@ static void fail_each(hone_status (*fn)(hone_error *), bool needs_fresh)
 }
 
 static void opening(void **state) { fail_each(open_model, false); }
+static void packing(void **state) { fail_each(pack, false); }
+static void verifying(void **state) { fail_each(verify, false); }
+static void opening_packed(void **state) { fail_each(open_packed, false); }
+static void opening_touched(void **state) { fail_each(open_touched, false); }
 static void opening_vocabulary(void **state) { fail_each(open_vocabulary, false); }
 static void making_context(void **state) { fail_each(new_context, false); }
 static void making_session(void **state) { fail_each(new_session, false); }
@@ -370,6 +419,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening), cmocka_unit_test(opening_vocabulary), cmocka_unit_test(making_context), cmocka_unit_test(making_session),
+        cmocka_unit_test(packing), cmocka_unit_test(verifying), cmocka_unit_test(opening_packed), cmocka_unit_test(opening_touched),
         cmocka_unit_test(saving), cmocka_unit_test(loading), cmocka_unit_test(tokenizing), cmocka_unit_test(streaming),
     };
     return cmocka_run_group_tests(tests, set_up, discard);

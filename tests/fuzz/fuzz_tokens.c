@@ -5,6 +5,8 @@
 #include "../unit/gguf_bytes.h"
 #include "text/text_priv.h"
 
+#include <math.h>
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_TOKENS = 600, MAX_MERGES = 128, MAX_BYTES = 40, MAX_TEXT = 1000 };
@@ -65,13 +67,14 @@ static size_t stored(char *dst, const tok *t, unsigned kind)
 
 static hn_vocab *make(unsigned kind, const char *pre, bool prefix)
 {
-    static const char *const model[] = { "llama", "gpt2", "rwkv" };
+    static const char *const model[] = { "llama", "gpt2", "rwkv", "bert", "t5" };
     char s[8 * MAX_BYTES];
-    bb b = bb_head(3, 0, 8);
+    bb b = bb_head(3, 0, kind > HN_VOCAB_RWKV ? 9 : 8);
     bb_kv_str(&b, "general.architecture", "llama");
     bb_kv_str(&b, "tokenizer.ggml.model", model[kind]);
     bb_kv_str(&b, "tokenizer.ggml.pre", pre);
     bb_kv(&b, "tokenizer.ggml.add_space_prefix", 7, prefix, 1);
+    if (kind > HN_VOCAB_RWKV) bb_kv_u32(&b, "tokenizer.ggml.unknown_token_id", 0);
     bb_kv_array(&b, "tokenizer.ggml.tokens", 8, (uint64_t)n_toks);
     for (int i = 0; i < n_toks; i++) bb_strn(&b, s, stored(s, &toks[i], kind));
     bb_kv_array(&b, "tokenizer.ggml.token_type", 5, (uint64_t)n_toks);
@@ -212,6 +215,80 @@ static bool rwkv_rule(const uint8_t *s, size_t len)
     return true;
 }
 
+/* Only for texts of ASCII: what WordPiece folds has a test of its own. */
+static bool wpm_rule(const uint8_t *s, size_t len)
+{
+    uint8_t w[3 + MAX_TEXT];
+    for (size_t i = 0; i < len; i++)
+        if (s[i] >= 0x7F || (s[i] < ' ' && s[i] != '\n' && s[i] != '\t')) return false;
+#define ALNUM(c) (((c) >= '0' && (c) <= '9') || ((c) >= 'A' && (c) <= 'Z') || ((c) >= 'a' && (c) <= 'z'))
+    for (size_t i = 0; i < len;) {
+        size_t n = 3, first = n_want;
+        if (s[i] <= ' ') {
+            i++;
+            continue;
+        }
+        memcpy(w, "\xE2\x96\x81", 3);
+        do w[n++] = s[i] >= 'A' && s[i] <= 'Z' ? s[i] + 32 : s[i];
+        while (++i < len && ALNUM(s[i]) && ALNUM(s[i - 1]));
+        bool known = n - 3 <= 100;
+        for (size_t k = 0; known && k < n;) {
+            int best = -1;
+            for (int t = 1; t < n_toks; t++)
+                if (toks[t].n <= n - k && memcmp(toks[t].b, w + k, toks[t].n) == 0 && k + toks[t].n > 3 && (best < 0 || toks[t].n > toks[best].n)) best = t;
+            known = best >= 0;
+            if (known) want[n_want++] = best, k += toks[best].n;
+        }
+        if (!known) n_want = first, want[n_want++] = 0;
+    }
+    return true;
+}
+
+static void ugm_rule(const uint8_t *text, size_t len, bool prefix)
+{
+    static uint8_t s[3 * MAX_TEXT + 8];
+    static double best[3 * MAX_TEXT + 9];
+    static int from[3 * MAX_TEXT + 9], id[3 * MAX_TEXT + 9];
+    size_t n = 0, used;
+    bool any = false;
+    float min = INFINITY;
+    for (size_t i = 0; i < len; i += used) {
+        int32_t cp = hn_utf8_next(text + i, len - i, &used);
+        if (cp < 0) used = 1;
+        if (cp != ' ' && !any && prefix) memcpy(s + n, "\xE2\x96\x81", 3), n += 3;
+        any |= cp != ' ';
+        n += hn_utf8_put((char *)s + n, cp < 0 ? 0xFFFDu : cp == ' ' ? 0x2581u : (uint32_t)cp);
+    }
+    for (int t = 1; t < n_toks; t++)
+        if (toks[t].score < min) min = toks[t].score;
+    for (size_t i = 0; i <= n; i++) best[i] = -INFINITY;
+    best[0] = 0;
+    for (size_t i = 0; i < n; i += used) {
+        bool single = false;
+        (void)hn_utf8_next(s + i, n - i, &used);
+        for (int t = 1; t < n_toks; t++) {
+            size_t m = toks[t].n;
+            if (m > n - i || memcmp(s + i, toks[t].b, m) != 0) continue;
+            single |= m == used;
+            double o = best[i] + (double)toks[t].score;
+            if (o > best[i + m]) best[i + m] = o, from[i + m] = (int)i, id[i + m] = t;
+        }
+        double o = best[i] + (double)((isfinite(min) ? min : 0) - 10);
+        if (!single && o > best[i + used]) best[i + used] = o, from[i + used] = (int)i, id[i + used] = 0;
+    }
+    size_t k = 0;
+    for (size_t i = n; i; i = (size_t)from[i]) {
+        want[k] = id[i];
+        if (id[i] || !k || want[k - 1]) k++;
+    }
+    for (size_t i = 0; i < k / 2; i++) {
+        int32_t t = want[i];
+        want[i] = want[k - 1 - i];
+        want[k - 1 - i] = t;
+    }
+    n_want = k;
+}
+
 /* ---- one input ------------------------------------------------------------------------------- */
 
 static void encode(const hn_vocab *v, const uint8_t *s, size_t n, int flags, bool compare, bool possible)
@@ -225,18 +302,33 @@ static void encode(const hn_vocab *v, const uint8_t *s, size_t n, int flags, boo
     free(ids.data);
 }
 
+/* The same ids, and for each its bytes: ascending. */
+static void locate(const hn_vocab *v, const uint8_t *s, size_t n, bool compare)
+{
+    hn_ids ids = { 0 };
+    hone_span *span;
+    hone_error e = { 0 };
+    if (hn_vocab_locate(v, (const char *)s, n, 0, &ids, &span, &e) == HONE_OK) {
+        if (compare) must(ids.n == n_want && (!n_want || memcmp(ids.data, want, n_want * sizeof *want) == 0));
+        for (size_t i = 0; i < ids.n; i++)
+            must(span[i].begin <= span[i].end && span[i].end <= n && (!i || (span[i].begin >= span[i - 1].begin && span[i].end >= span[i - 1].end)));
+    }
+    free(span);
+    free(ids.data);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const pres[] = { "gpt-2", "llama-bpe", "qwen2", "default", "starcoder", "falcon", "deepseek-llm", "deepseek-coder", "deepseek-v3",
                                         "tekken", "gpt-4o", "youtu", "seed-coder", "bloom", "viking", "chameleon", "exaone-moe", "jais-2", "qwen35" };
     static uint8_t text[MAX_TEXT];
     input in = { data, size };
-    unsigned head = byte(&in), kind = head % 3, more = byte(&in);
+    unsigned head = byte(&in), more = byte(&in), kind = more & 8 ? HN_VOCAB_WPM + head % 2 : head % 3;
     bool singles = more & 1, special = more & 2, prefix = more & 4, plain = !special;
     const char *pre = pres[byte(&in) % (sizeof pres / sizeof *pres)];
     n_toks = n_merges = 0;
     uint8_t b[256];
-    if (kind == HN_VOCAB_SPM) { /* id 0 is the unknown token, and no text */
+    if (kind != HN_VOCAB_BPE && kind != HN_VOCAB_RWKV) { /* id 0 is the unknown token, and no text */
         add((const uint8_t *)"<unknown>", 9, HN_TOK_UNKNOWN, 0);
         special = false;
     }
@@ -245,10 +337,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         unsigned how = byte(&in), len = how % 12 + 1;
         for (unsigned i = 0; i < len; i++) b[i] = (uint8_t)byte(&in);
         static const uint8_t types[] = { HN_TOK_CONTROL, HN_TOK_USER, HN_TOK_UNUSED, HN_TOK_UNKNOWN };
+        if (kind > HN_VOCAB_RWKV && how & 64) { /* words begin so */
+            memmove(b + 3, b, len);
+            memcpy(b, "\xE2\x96\x81", 3);
+            len += 3;
+        }
         add(b, len, special && how & 128 ? types[how / 16 % 4] : HN_TOK_NORMAL, (float)(int8_t)byte(&in));
     }
     if (n_toks == 0) return 0;
-    if (kind != HN_VOCAB_RWKV)
+    if (kind < HN_VOCAB_RWKV)
         for (unsigned n = byte(&in) % MAX_MERGES; n && in.n; n--) {
             int l = (int)((byte(&in) | byte(&in) << 8) % (unsigned)n_toks), r = (int)((byte(&in) | byte(&in) << 8) % (unsigned)n_toks);
             if (toks[l].type != HN_TOK_NORMAL || toks[r].type != HN_TOK_NORMAL) continue;
@@ -267,15 +364,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 0; i < tail && len < MAX_TEXT; i++) text[len++] = in.p[i];
     hn_vocab *v = make(kind, pre, prefix);
     if (!v) return 0;
-    if (kind == HN_VOCAB_SPM && find((const uint8_t *)"<unknown>", 9) != 0) abort();
+    if (kind != HN_VOCAB_BPE && kind != HN_VOCAB_RWKV && find((const uint8_t *)"<unknown>", 9) != 0) abort();
     n_want = 0;
     bool possible = true;
     if (plain && len) {
         if (kind == HN_VOCAB_SPM) spm_rule(text, len, prefix);
         else if (kind == HN_VOCAB_BPE) bpe_rule(hn_pre_find(pre, strlen(pre)), text, len);
-        else possible = rwkv_rule(text, len);
+        else if (kind == HN_VOCAB_RWKV) possible = rwkv_rule(text, len);
+        else if (kind == HN_VOCAB_WPM) plain = wpm_rule(text, len);
+        else ugm_rule(text, len, prefix);
     }
     encode(v, text, len, 0, plain, possible);
+    locate(v, text, len, plain && possible);
     encode(v, text, len, 0, plain, possible); /* with what the first call taught it */
     encode(v, text, len, HONE_TOK_SPECIAL, false, possible);
     encode(v, text, len, HONE_TOK_SPECIAL | HONE_TOK_ADD, false, possible);

@@ -157,6 +157,8 @@ T += [
     "{{ o|groupby('r')|map(attribute='grouper')|list }}{% for g in o|groupby('r') %}{{ g.grouper }}{{ g.list|length }}{{ g[0] }}{% endfor %}", "{% if a if t else n %}{% endif %}", "{{ a is number if t else 1 }}", "{% filter length %}abc{% endfilter %}",
     "{% macro m(p, q=1) %}{{ varargs }}{% endmacro %}{{ m.arguments }}{{ m.catch_kwargs }}{{ m.catch_varargs }}{{ m.caller }}", "{{ s|attr('upper') is callable }}{{ d|attr('k') is defined }}{{ (s|attr('lower'))() }}",
     "a {#-#} b", "a {#+#} b", "a {#- -#} b", "a\n  {#+#}\n b", "{{ '{} {0}'.format(1) }}", "{{ '{0} {}'.format(1) }}", "{{ 'ab' % l }}{{ 'ab' % d }}", "{{ 'ab' % 5 }}", "{{ o|sort(attribute='zz')|length }}", "{{ [nope, nope]|sort|length }}", "{{ [nope, 1]|sort|length }}",
+    "{% macro p() %}{% macro q() %}{{ caller() }}{% endmacro %}x{% endmacro %}{% call p() %}y{% endcall %}", "{% macro p() %}{% macro q() %}{{ varargs }}{{ kwargs }}{% endmacro %}x{% endmacro %}{{ p(1, z=2) }}",
+    "{% macro p() %}<{{ caller() }}>{% endmacro %}{% macro q() %}{% call p() %}{{ caller() }}{% endcall %}{% endmacro %}{% call q() %}y{% endcall %}",
 ]
 
 cases = []

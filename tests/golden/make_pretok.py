@@ -25,6 +25,7 @@ CAT3 = "(?:" + Ci + r")|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}" + TAIL
 U, W, P = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", r"[^\r\n\p{L}\p{N}]?"
 CASED = f"{P}{U}*{W}+|{P}{U}+{W}*"
 CASEDi = f"{P}{U}*{W}+(?:{Ci})?|{P}{U}+{W}*(?:{Ci})?"
+NOT_HAN = r"(?:(?!\p{Han})"  # and a set, with )
 CJKA = r"[\u4E00-\u9FA5\u0800-\u4E00\uAC00-\uD7FF]+"
 CJKB = r"[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+"
 BLOOM = r" ?[^(\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+"
@@ -62,8 +63,19 @@ KINDS = {
     "chameleon": ["<sentinel:[0-9]+>", "(?:IMGIMG)(?:(?:A|B|C|D|E|F|G|H|I){1,4})Z", "(?:[\\t\\n]|    |  )", r"\p{N}",
                   r"[\p{P}!-/:-@\[-`{-~]", GPT2],
     "exaone-moe": ["(?:" + Ci + r")|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"],
+    "minicpm5": [r"\p{N}{1,3}", CAT1.replace(r"|\p{N}|", r"|\p{N}+|")],
+    "tiny_aya": [r"\p{Nd}{1,3}(?=(?:\p{Nd}{3})*\b)", CASEDi + r"|\p{N}{1,3}" + TAILS],
+    "superbpe": [r"\p{N}+", r"(?=(?:\p{Nd}{3})+(?!\p{Nd}))"],
+    "afmoe": [r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))",
+              r"[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f\u2f00-\u2fdf\u0e40-\u0e7f\u0e80-\u0eff\u1780-\u17ff"
+              r"\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff]+"],
+    "spark2_5": [r"\p{N}{1,3}", CJKB],
+    "ufakzeka": [CAT1[CAT1.index("|[^") + 1:]],
     "jais-2": [CAT3.removesuffix(r"|\s+(?!\S)|\s+") + "".join(r"|\s{%d}(?!\S)" % 2**k for k in range(9, 1, -1)) + r"|\s{1,2}(?!\S)|\s{1}"],
+    "kimi-k2": [r"\p{Han}+|" + CASEDi.replace(U, NOT_HAN + U + ")").replace(W, NOT_HAN + W + ")") + r"|\p{N}{1,3}" + TAIL],
 }
+KINDS["afmoe"].append(KINDS["deepseek-v3"][2])
+KINDS["spark2_5"] += [KINDS["deepseek-v3"][2].replace(r"[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+", r"[\p{P}\p{S}]+|[\r\n]"), r"\p{N}"]
 ANY = [c for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Cs")]
 BY = {}
 for c in ANY:
@@ -103,7 +115,8 @@ def split(rules, text):
             for m in rule.finditer(p):
                 if m.start() > at:
                     new.append(p[at:m.start()])
-                new.append(m.group())
+                if m.group():  # else only a place to divide at
+                    new.append(m.group())
                 at = m.end()
             if at < len(p):
                 new.append(p[at:])

@@ -65,6 +65,50 @@ static void fill_weights(hn_type t, unsigned char *w, size_t n_bytes)
     }
 }
 
+/* The panels of the AVX-512 level, whatever the column count its dispatch gives them. */
+typedef struct panels { hn_matmul_fn *rows, *packed; } panels;
+#if defined(__x86_64__)
+extern hn_matmul_fn hn_avx512_panel_q4_K, hn_avx512_panel_q5_K, hn_avx512_panel_q6_K, hn_avx512_panel_iq4_XS;
+extern hn_matmul_fn hn_avx512_panel_q4_0, hn_avx512_panel_q5_0, hn_avx512_panel_q8_0, hn_avx512_panel_iq4_NL;
+extern hn_matmul_fn hn_avx512_ppanel_q4_K, hn_avx512_ppanel_q5_K, hn_avx512_ppanel_q6_K, hn_avx512_ppanel_iq4_XS;
+extern hn_matmul_fn hn_avx512_ppanel_q4_0, hn_avx512_ppanel_q5_0, hn_avx512_ppanel_q8_0, hn_avx512_ppanel_iq4_NL;
+static panels panels_of(hn_type t)
+{
+    if (!hn_cpu_has(HN_CPU_AVX512)) return (panels){ NULL, NULL };
+    switch (t) {
+    case HN_Q4_K: return (panels){ hn_avx512_panel_q4_K, hn_avx512_ppanel_q4_K };
+    case HN_Q5_K: return (panels){ hn_avx512_panel_q5_K, hn_avx512_ppanel_q5_K };
+    case HN_Q6_K: return (panels){ hn_avx512_panel_q6_K, hn_avx512_ppanel_q6_K };
+    case HN_IQ4_XS: return (panels){ hn_avx512_panel_iq4_XS, hn_avx512_ppanel_iq4_XS };
+    case HN_Q4_0: return (panels){ hn_avx512_panel_q4_0, hn_avx512_ppanel_q4_0 };
+    case HN_Q5_0: return (panels){ hn_avx512_panel_q5_0, hn_avx512_ppanel_q5_0 };
+    case HN_Q8_0: return (panels){ hn_avx512_panel_q8_0, hn_avx512_ppanel_q8_0 };
+    case HN_IQ4_NL: return (panels){ hn_avx512_panel_iq4_NL, hn_avx512_ppanel_iq4_NL };
+    default: return (panels){ NULL, NULL };
+    }
+}
+#else
+static panels panels_of(hn_type t) { return (panels){ NULL, NULL }; }
+#endif
+
+/* Activations of every width: in half of the calls one column in four has its largest
+ * value everywhere, others are near it, so that sums of a block need all their bits;
+ * now and then a block is not finite. */
+static bool extreme;
+static void fill_activations(float *x, int64_t n_in, int64_t n_col)
+{
+    for (int64_t i = 0; i < n_in * n_col; i++) x[i] = rnd_wild();
+    if (!extreme) return;
+    bool widest = rnd() % 2;
+    for (int64_t c = 0; c < n_col; c++)
+        for (int64_t i = 0; i < n_in; i++) {
+            if (c % 4 == 1 && widest) x[c * n_in + i] = 3.0f;
+            if (c % 4 == 2) x[c * n_in + i] = rnd() % 2 ? -1.0f : 1.0f;
+            if (c % 4 == 3) x[c * n_in + i] = rndf();
+            if (rnd() % 3000 == 0) x[c * n_in + i] = rnd() % 2 ? NAN : INFINITY;
+        }
+}
+
 static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, int64_t r0, int64_t r1, size_t shift)
 {
     geometry g = geometry_of(t);
@@ -72,7 +116,7 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
     unsigned char *wbuf = malloc(row * (size_t)n_out + 64 + shift), *w = wbuf + shift;
     fill_weights(t, w, row * (size_t)n_out);
     float *xf = malloc((size_t)(n_in * n_col) * sizeof(float));
-    for (int64_t i = 0; i < n_in * n_col; i++) xf[i] = rnd_wild();
+    fill_activations(xf, n_in, n_col);
     hn_act_kind kind = hn_act_kind_of(t);
     size_t xs = hn_act_row_bytes(kind, n_in);
     unsigned char *x[HN_CPU_LEVELS];
@@ -109,13 +153,21 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
         assert_memory_equal(y[l], y[0], (ny + 32) * sizeof(float));
         for (int i = 0; i < 64; i++) assert_int_equal(panel[n_panel + (size_t)i], CANARY);
         /* packed rows give the bits of plain ones, without and with scratch */
-        if (r0 % HN_PACK_ROWS == 0)
+        if (r0 % HN_PACK_ROWS == 0 && k->packed[t])
             for (int scratch = 0; scratch < 2; scratch++) {
                 memset(y[l], CANARY, (ny + 32) * sizeof(float));
                 m.w = packed, m.w_stride = group, m.panel = scratch ? panel : NULL;
                 k->packed[t](&m);
                 assert_memory_equal(y[l], y[0], (ny + 32) * sizeof(float));
             }
+        for (int p = 0; p < 2; p++) {
+            hn_matmul_fn *fn = p ? panels_of(t).packed : panels_of(t).rows;
+            if (l != HN_CPU_AVX512 || !fn || (p && r0 % HN_PACK_ROWS)) continue;
+            memset(y[l], CANARY, (ny + 32) * sizeof(float));
+            m.w = p ? packed : w, m.w_stride = p ? group : row, m.panel = panel;
+            fn(&m);
+            assert_memory_equal(y[l], y[0], (ny + 32) * sizeof(float));
+        }
         for (int i = 0; i < 64; i++) assert_int_equal(panel[n_panel + (size_t)i], CANARY);
         free(panel);
     }
@@ -156,6 +208,24 @@ static void matmul_matches_scalar(void **state)
         check_matmul(t, 512 + (step == 32 ? 32 : 0), 37, 50, 0, 37, 0);
         check_matmul(t, 256, 16, 161, 0, 16, 0);
     }
+}
+
+/* Column counts to 40 and rows to 70, with activations that reach every bound. */
+static void matmul_of_many_columns_matches_scalar(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        hn_type t = types[i];
+        int64_t step = geometry_of(t).elems, n_in = step == 256 ? 768 : 32 * 67;
+        rng_key = 200 + i, rng_at = 0;
+        extreme = step != 1; /* a NaN of a float product may have any payload */
+        for (int64_t n_col = 1; n_col <= 40; n_col++) check_matmul(t, n_in / 3 / step * step, 35, n_col, 16 * (n_col % 2), 35, 0);
+        for (int64_t rows = 1; rows <= 70; rows += rows < 33 ? 4 : 3) check_matmul(t, n_in, rows, 1 + rows % 13, 0, rows, 0);
+        extreme = false;
+    }
+    /* more columns than the scratch has sums for: in several turns */
+    check_matmul(HN_Q4_K, 256, 33, 1500, 0, 33, 0);
+    check_matmul(HN_Q8_0, 96, 17, 1500, 0, 17, 0);
 }
 
 static void quantize_special_values(void **state)
@@ -258,72 +328,208 @@ static void exp_matches_scalar(void **state)
     }
 }
 
-static void check_attention(bool f16, int64_t d, int64_t n_q, int64_t n_kv)
+/* ---- attention: a cache of random vectors, read by every level in every way ------------------ */
+
+enum { MAX_D = 256 };
+
+/* One number of the cache, by the drawing in kernels.h. */
+static double cached(hn_cache_type type, bool is_v, const void *plane, int64_t d, int64_t t, int64_t i)
 {
-    int64_t n_pad = (n_kv + 15) / 16 * 16;
-    size_t es = f16 ? 2 : 4;
-    void *k = calloc((size_t)(n_pad * d), es), *v = calloc((size_t)(n_pad * d), es);
-    memset(k, 0xFF, (size_t)(n_pad * d) * es); /* keys beyond n_kv are NaN and must not matter */
-    memset(v, 0xFF, (size_t)(n_pad * d) * es);
-    float row[256], *q = malloc((size_t)(n_q * d) * 4);
-    for (int64_t t = 0; t < n_kv; t++) {
-        for (int64_t i = 0; i < d; i++) row[i] = rndf() * 3.0f;
-        hn_store_k(k, row, d, t, f16);
-        for (int64_t i = 0; i < d; i++) row[i] = rndf() * 2.0f;
-        hn_store_v(v, row, d, t, f16);
+    int64_t d4 = (d + 3) / 4 * 4, n_g = (d + 31) / 32, lane = t % 16, block = t / 16;
+    if (type != HN_CACHE_Q8_0) {
+        int64_t at = is_v ? t * d + i : (block * d + i) * 16 + lane;
+        return type == HN_CACHE_F16 ? hn_f16_to_f32(((const uint16_t *)plane)[at]) : ((const float *)plane)[at];
     }
-    for (int64_t i = 0; i < n_q * d; i++) q[i] = rndf() * 3.0f;
-    float *out[HN_CPU_LEVELS];
+    const uint8_t *b = (const uint8_t *)plane + block * 16 * (d4 + 2 * n_g);
+    uint16_t scale;
+    memcpy(&scale, b + 16 * d4 + 2 * (is_v ? lane * n_g + i / 32 : i / 32 * 16 + lane), 2);
+    int code = is_v ? (int8_t)b[lane * d4 + i] : b[(i / 4 * 16 + lane) * 4 + i % 4] - 128;
+    return (double)hn_f16_to_f32(scale) * code;
+}
+
+/* q as the q8_0 scores see it */
+static void q_seen(hn_cache_type type, double *y, const float *q, int64_t d)
+{
+    for (int64_t g = 0; g < d; g += 32) {
+        int64_t end = g + 32 < d ? g + 32 : d;
+        double amax = 0;
+        for (int64_t i = g; i < end; i++) amax = fmax(amax, fabs((double)q[i]));
+        for (int64_t i = g; i < end; i++) y[i] = type == HN_CACHE_Q8_0 && amax > 0 ? rint(q[i] * 127 / amax) * amax / 127 : q[i];
+    }
+}
+
+typedef struct attn_case {
+    hn_cache_type type;
+    int64_t d, n_q, n_tok, n_kv; /* keys of the first token */
+    void *k, *v;
+    float *q;
+} attn_case;
+
+static size_t plane_bytes(hn_cache_type type, int64_t d, int64_t n_pos) { return hn_cache_block_bytes(type, d) * (size_t)((n_pos + 63) / 64 * 4); }
+
+static void fill_case(attn_case *c)
+{
+    int64_t n_all = c->n_kv + c->n_tok - 1;
+    size_t bytes = plane_bytes(c->type, c->d, n_all);
+    float row[MAX_D];
+    c->k = malloc(bytes);
+    c->v = malloc(bytes);
+    memset(c->k, 0xFF, bytes); /* keys beyond the last are NaN and must not matter */
+    memset(c->v, 0xFF, bytes);
+    c->q = malloc((size_t)(c->n_tok * c->n_q * c->d) * sizeof(float));
+    const hn_kernels *k = hn_kernels_get(HN_CPU_SCALAR);
+    for (int64_t t = 0; t < n_all; t++) {
+        for (int64_t i = 0; i < c->d; i++) row[i] = rndf() * 3.0f;
+        k->store_k[c->type](c->k, row, c->d, t);
+        for (int64_t i = 0; i < c->d; i++) row[i] = rndf() * 2.0f;
+        k->store_v[c->type](c->v, row, c->d, t);
+    }
+    for (int64_t i = 0; i < c->n_tok * c->n_q * c->d; i++) c->q[i] = rndf() * 3.0f;
+}
+
+static void free_case(attn_case *c)
+{
+    free(c->k);
+    free(c->v);
+    free(c->q);
+}
+
+/* Tokens [t0, t1) in one call, into their rows of out. */
+static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t t0, int64_t t1, bool parts)
+{
+    int64_t rows = (t1 - t0) * c->n_q, w = c->n_q * c->d, n_split = (c->n_kv + t1 - 1 + HN_SPLIT - 1) / HN_SPLIT;
+    float *scratch = aligned_alloc(64, ((size_t)hn_attn_floats(rows, c->d) * 4 + 63) / 64 * 64 + 64);
+    memset(scratch, 0xFF, (size_t)hn_attn_floats(rows, c->d) * 4);
+    memset(scratch + hn_attn_floats(rows, c->d), CANARY, 32);
+    hn_attn a = { .q = c->q + t0 * w, .out = out + t0 * w, .q_stride = w, .out_stride = w, .k = c->k, .v = c->v, .split_bytes = hn_cache_block_bytes(c->type, c->d) * HN_SPLIT / 16, .scratch = scratch,
+                  .n_tok = t1 - t0, .n_q = c->n_q, .n_kv = c->n_kv + t0, .d = c->d, .scale = 0.25f };
+    if (!parts) {
+        k->attn[c->type](&a);
+    } else { /* splits in a strange order, then merged */
+        float *part = malloc((size_t)(n_split * rows * (c->d + 2)) * sizeof(float));
+        for (int64_t s = n_split - 1; s >= 0; s -= 2) {
+            a.split0 = s > 0 ? s - 1 : 0, a.split1 = s + 1;
+            a.part = part + a.split0 * rows * (c->d + 2);
+            k->attn[c->type](&a);
+        }
+        for (int64_t r = 0; r < rows; r++)
+            k->attn_merge(out + t0 * w + r * c->d, part + r * (c->d + 2), rows * (c->d + 2), (c->n_kv + t0 + r / c->n_q + HN_SPLIT - 1) / HN_SPLIT, c->d);
+        free(part);
+    }
+    for (int i = 0; i < 32; i++) assert_int_equal(((unsigned char *)(scratch + hn_attn_floats(rows, c->d)))[i], CANARY);
+    free(scratch);
+}
+
+static void check_attention(hn_cache_type type, int64_t d, int64_t n_q, int64_t n_tok, int64_t n_kv)
+{
+    attn_case c = { .type = type, .d = d, .n_q = n_q, .n_tok = n_tok, .n_kv = n_kv };
+    fill_case(&c);
+    int64_t n = n_tok * n_q * d;
+    float *want = malloc((size_t)(n + 32) * 4), *out = malloc((size_t)(n + 32) * 4);
+    memset(want, CANARY, (size_t)(n + 32) * 4);
+    for (int64_t t = 0; t < n_tok; t++) attend(&c, hn_kernels_get(HN_CPU_SCALAR), want + 16, t, t + 1, false);
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
         if (!hn_cpu_has((hn_cpu_level)l)) continue;
-        out[l] = malloc((size_t)(n_q * d + 32) * 4);
-        memset(out[l], CANARY, (size_t)(n_q * d + 32) * 4);
-        float *scratch = malloc((size_t)(n_q * (HN_SOFT_BLOCK + d)) * 4);
-        hn_attn a = { q, out[l] + 16, k, v, scratch, n_q, n_kv, d, 0.25f };
-        (f16 ? hn_kernels_get((hn_cpu_level)l)->attn_f16 : hn_kernels_get((hn_cpu_level)l)->attn_f32)(&a);
-        assert_memory_equal(out[l], out[0], (size_t)(n_q * d + 32) * 4);
-        free(scratch);
+        const hn_kernels *k = hn_kernels_get((hn_cpu_level)l);
+        for (int way = 0; way < 5; way++) { /* a token at a time; all at once; in unequal tiles; the same in parts */
+            memset(out, CANARY, (size_t)(n + 32) * 4);
+            int64_t step = way == 0 ? 1 : way == 1 || way == 3 ? n_tok : 1 + n_tok / 3;
+            for (int64_t t = 0; t < n_tok; t += step) attend(&c, k, out + 16, t, t + step < n_tok ? t + step : n_tok, way >= 3);
+            assert_memory_equal(out, want, (size_t)(n + 32) * 4);
+        }
     }
     /* against a plain double softmax */
-    for (int64_t iq = 0; iq < n_q; iq++) {
-        double m = -INFINITY, sum = 0, *s = malloc((size_t)n_kv * sizeof *s), *o = calloc((size_t)d, sizeof *o);
-        for (int64_t t = 0; t < n_kv; t++) {
+    double *s = malloc((size_t)(n_kv + n_tok) * sizeof *s), o[MAX_D], seen[MAX_D];
+    for (int64_t r = 0; r < n_tok * n_q; r++) {
+        double m = -INFINITY, sum = 0;
+        int64_t keys = n_kv + r / n_q;
+        q_seen(type, seen, c.q + r * d, d);
+        for (int64_t t = 0; t < keys; t++) {
             s[t] = 0;
-            for (int64_t i = 0; i < d; i++) {
-                int64_t at = t / 16 * d * 16 + i * 16 + t % 16;
-                s[t] += (double)q[iq * d + i] * (f16 ? hn_f16_to_f32(((uint16_t *)k)[at]) : ((float *)k)[at]);
-            }
+            for (int64_t i = 0; i < d; i++) s[t] += seen[i] * cached(type, false, c.k, d, t, i);
             s[t] *= 0.25;
             m = s[t] > m ? s[t] : m;
         }
-        for (int64_t t = 0; t < n_kv; t++) {
+        for (int64_t i = 0; i < d; i++) o[i] = 0;
+        for (int64_t t = 0; t < keys; t++) {
             double p = exp(s[t] - m);
             sum += p;
-            for (int64_t i = 0; i < d; i++) o[i] += p * (f16 ? hn_f16_to_f32(((uint16_t *)v)[t * d + i]) : ((float *)v)[t * d + i]);
+            for (int64_t i = 0; i < d; i++) o[i] += p * cached(type, true, c.v, d, t, i);
         }
-        for (int64_t i = 0; i < d; i++) assert_true(fabs(o[i] / sum - out[0][16 + iq * d + i]) <= 1e-5);
-        free(s);
-        free(o);
+        for (int64_t i = 0; i < d; i++) assert_true(fabs(o[i] / sum - want[16 + r * d + i]) <= 5e-5);
     }
-    for (int l = 0; l < HN_CPU_LEVELS; l++)
-        if (hn_cpu_has((hn_cpu_level)l)) free(out[l]);
-    free(k);
-    free(v);
-    free(q);
+    free(s);
+    free(want);
+    free(out);
+    free_case(&c);
 }
 
 static void attention_matches_scalar(void **state)
 {
     (void)state;
-    const int64_t dims[] = { 4, 8, 16, 24, 64, 80, 128 };
+#ifdef HN_EMULATED /* some hundred times slower: one of each kind (tests/cross) */
+    const int64_t dims[] = { 6, 40, 64 };
+#else
+    const int64_t dims[] = { 4, 6, 8, 16, 24, 32, 40, 64, 80, 96, 100, 128, 192, 256 };
+#endif
     rng_key = 9, rng_at = 0;
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
-        for (int f16 = 0; f16 < 2; f16++) {
-            for (int64_t n_kv = 1; n_kv <= 200; n_kv += n_kv < 20 ? 1 : 13) check_attention(f16, dims[i], 1 + n_kv % 6, n_kv);
-            check_attention(f16, dims[i], 5, 511);
-            check_attention(f16, dims[i], 4, 512);
-            check_attention(f16, dims[i], 3, 513);
-            check_attention(f16, dims[i], 2, 1100);
+        for (int type = 0; type < HN_CACHE_TYPES; type++) {
+            hn_cache_type ty = (hn_cache_type)type;
+            int64_t d = dims[i], big = d > 128 ? 0 : 1;
+            for (int64_t n_kv = 1; n_kv <= 200; n_kv += n_kv < 20 ? 2 : 13 + 30 * !big) check_attention(ty, d, 1 + n_kv % 8, 1, n_kv);
+            check_attention(ty, d, 1, 5, 60);      /* over the end of a block */
+            check_attention(ty, d, 3, 4, 1);       /* from nothing */
+            check_attention(ty, d, 4, 12, 57);
+            check_attention(ty, d, 7, 6, 509);     /* over the end of a split */
+            check_attention(ty, d, 2, 3, 511);
+            check_attention(ty, d, 4, 1, 512);
+            check_attention(ty, d, 3, 1, 513);
+            check_attention(ty, d, 1, 14, 1023);
+            if (big) check_attention(ty, d, 16, 3, 1100);
+        }
+    check_attention(HN_CACHE_F16, 64, 1, 80, 500);
+    check_attention(HN_CACHE_Q8_0, 64, 71, 2, 70);
+}
+
+/* Stores of every level write the scalar level's bytes; what q8_0 loses is bounded. */
+static void cache_stores_match_scalar(void **state)
+{
+    (void)state;
+    rng_key = 10, rng_at = 0;
+    for (int64_t d = 4; d <= 256; d += d < 40 ? 4 : 36)
+        for (int type = 0; type < HN_CACHE_TYPES; type++) {
+            size_t bytes = plane_bytes((hn_cache_type)type, d, 64);
+            unsigned char *want = calloc(2, bytes), *got = malloc(2 * bytes);
+            float *x = malloc((size_t)d * 64 * sizeof(float));
+            for (int64_t i = 0; i < 64 * d; i++) x[i] = i % 64 < 40 ? rndf() * ldexpf(1.0f, (int)(i / d) - 30) : rnd_wild();
+            x[0] = INFINITY, x[d] = NAN, x[2 * d] = -0.0f, x[3 * d] = 1e30f, x[4 * d] = 65504.0f, x[5 * d] = 65520.0f;
+            for (int l = 0; l < HN_CPU_LEVELS; l++) {
+                if (!hn_cpu_has((hn_cpu_level)l)) continue;
+                const hn_kernels *k = hn_kernels_get((hn_cpu_level)l);
+                unsigned char *to = l == HN_CPU_SCALAR ? want : got;
+                memset(to, 0, 2 * bytes);
+                for (int64_t t = 0; t < 64; t++) {
+                    k->store_k[type](to, x + t * d, d, t);
+                    k->store_v[type](to + bytes, x + t * d, d, t);
+                }
+                assert_memory_equal(to, want, 2 * bytes);
+            }
+            for (int64_t t = 6; t < 64 && type == HN_CACHE_Q8_0; t++)
+                for (int64_t g = 0; g < d; g += 32) {
+                    double amax = 0;
+                    bool finite = true;
+                    int64_t end = g + 32 < d ? g + 32 : d;
+                    for (int64_t i = g; i < end; i++) amax = fmax(amax, fabs((double)x[t * d + i])), finite = finite && isfinite(x[t * d + i]);
+                    if (!finite || amax < 1e-2 || amax > 8e6) continue; /* f16 scales of full precision */
+                    for (int64_t i = g; i < end; i++) {
+                        assert_true(fabs(cached(HN_CACHE_Q8_0, false, want, d, t, i) - x[t * d + i]) <= amax * 0.502 / 127);
+                        assert_true(fabs(cached(HN_CACHE_Q8_0, true, want + bytes, d, t, i) - x[t * d + i]) <= amax * 0.502 / 127);
+                    }
+                }
+            free(want);
+            free(got);
+            free(x);
         }
 }
 
@@ -374,12 +580,14 @@ int main(void)
         if (hn_cpu_built((hn_cpu_level)l) && !hn_cpu_has((hn_cpu_level)l)) printf("SKIP: level %s: this CPU lacks it\n", hn_cpu_level_name((hn_cpu_level)l));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul_matches_scalar),
+        cmocka_unit_test(matmul_of_many_columns_matches_scalar),
         cmocka_unit_test(quantize_special_values),
         cmocka_unit_test(quantize_rounds_to_even),
         cmocka_unit_test(norm_and_silu_match_scalar),
         cmocka_unit_test(scalar_is_the_same_with_and_without_fma),
         cmocka_unit_test(exp_matches_scalar),
         cmocka_unit_test(attention_matches_scalar),
+        cmocka_unit_test(cache_stores_match_scalar),
         cmocka_unit_test(exp_is_accurate_and_total),
         cmocka_unit_test(own_double_functions_are_accurate),
     };

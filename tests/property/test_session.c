@@ -108,9 +108,13 @@ static void the_oracle_says_something(void **state)
 
 static void level_threads_and_chunk_do_not_matter(void **state)
 {
+#if defined(__aarch64__)
+    const char *const cpus[] = { "scalar", "neon", "neon_dotprod", "neon_i8mm" };
+#else
     const char *const cpus[] = { "scalar", "avx2", "avx512" };
+#endif
     const int threads[] = { 1, 2, 3, 8 }, chunks[] = { 1, 7, 64, 512 };
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < (int)(sizeof cpus / sizeof *cpus); c++) {
         if (level_missing(cpus[c])) continue;
         for (int f = 0; f < N_FILES; f++)
             for (int k = 0; k < 4; k++) { /* each number of threads, each chunk, on each level */
@@ -174,7 +178,7 @@ static void save_and_restore_are_exact(void **state)
     static float whole[N_TOK * N_VOCAB];
     const char *path = "build/test-session.state";
     for (int f = 0; f < N_FILES; f++)
-        for (int cache = HONE_CACHE_F16; cache <= HONE_CACHE_F32; cache++) {
+        for (int cache = HONE_CACHE_F16; cache <= HONE_CACHE_Q8_0; cache++) {
             rig r = { 0 }, s = { 0 };
             hone_error err = { 0 };
             rig_up(&r, f, NULL, 2, 64, (hone_kv_cache_type)cache);
@@ -190,12 +194,66 @@ static void save_and_restore_are_exact(void **state)
             feed(&s, 1, 1, 25, N_TOK, got);
             same(got, whole + 25 * N_VOCAB, N_TOK - 25, "restored", f);
             rig_down(&s);
-            rig_up(&s, f, NULL, 1, 7, (hone_kv_cache_type)!cache);
-            assert_int_not_equal(hone_session_load(s.s, path, &err), HONE_OK); /* another kind of cache */
-            assert_true(err.message[0] != 0);
-            rig_down(&s);
+            for (int other = HONE_CACHE_F16; other <= HONE_CACHE_Q8_0; other++) {
+                if (other == cache) continue;
+                rig_up(&s, f, NULL, 1, 7, (hone_kv_cache_type)other);
+                assert_int_equal(hone_session_load(s.s, path, &err), HONE_E_ARG); /* another kind of cache */
+                static const char *const names[] = { "f16", "f32", "q8_0" };
+                assert_non_null(strstr(err.message, names[cache]));
+                assert_non_null(strstr(err.message, names[other]));
+                rig_down(&s);
+            }
         }
     unlink(path);
+}
+
+/* Beyond several splits of 512 positions: decode is divided over the keys, by threads. */
+static void depth_does_not_matter(void **state)
+{
+    enum { DEEP = 1301, LAST = 7 };
+    static float whole[LAST * N_VOCAB], other[LAST * N_VOCAB];
+    static hone_token batch[DEEP];
+    const char *path = "build/test-session.state";
+    for (int cache = HONE_CACHE_F16; cache <= HONE_CACHE_Q8_0; cache++)
+        for (int way = 0; way < 4; way++) {
+            const struct { const char *cpu; int n_threads, n_chunk, step; } ways[] = {
+                { "scalar", 1, 64, LAST }, { NULL, 3, 512, 1 }, { "avx2", 2, 100, 2 }, { NULL, 8, 7, 3 } };
+            if (ways[way].cpu && level_missing(ways[way].cpu)) continue;
+            hone_error err = { 0 };
+            rig r = { 0 };
+            hone_session_params sp = { .n_ctx = DEEP, .n_seq = 2, .n_chunk = ways[way].n_chunk, .cache = (hone_kv_cache_type)cache };
+            if (hone_context_new(&r.ctx, &(hone_context_params){ .n_threads = ways[way].n_threads, .cpu = ways[way].cpu }, &err) ||
+                hone_model_open(&r.m, files[0].path, NULL, &err) || hone_session_new(&r.s, r.ctx, r.m, &sp, &err))
+                fail_msg("%s", err.message);
+            for (int i = 0; i < DEEP - LAST; i++) batch[i] = (hone_token){ token(0, i), i, 0, false };
+            if (hone_decode(r.s, batch, DEEP - LAST, NULL, &err)) fail_msg("%s", err.message);
+            int seq = way & 1;
+            if (way == 1 && hone_seq_copy(r.s, 1, 0, &err)) fail_msg("%s", err.message);
+            if (way == 2 && (hone_session_save(r.s, path, &err) || hone_session_load(r.s, path, &err))) fail_msg("%s", err.message);
+            if (way == 3 && (hone_seq_copy(r.s, 1, 0, &err) || hone_seq_truncate(r.s, 0, 600, &err))) fail_msg("%s", err.message);
+            for (int i = DEEP - LAST; i < DEEP; i += ways[way].step) {
+                int n = DEEP - i < ways[way].step ? DEEP - i : ways[way].step;
+                for (int k = 0; k < n; k++) batch[k] = (hone_token){ token(0, i + k), i + k, seq, true };
+                if (hone_decode(r.s, batch, n, (way ? other : whole) + (i - (DEEP - LAST)) * N_VOCAB, &err)) fail_msg("%s", err.message);
+            }
+            if (way) same(other, whole, LAST, "deep", 0);
+            rig_down(&r);
+        }
+    unlink(path);
+}
+
+/* Half of f16's memory, or nearly. */
+static void q8_0_is_small(void **state)
+{
+    hone_session_memory mem[3];
+    for (int cache = HONE_CACHE_F16; cache <= HONE_CACHE_Q8_0; cache++) {
+        rig r = { 0 };
+        rig_up(&r, 0, NULL, 1, 8, (hone_kv_cache_type)cache);
+        hone_session_get_memory(r.s, &mem[cache]);
+        rig_down(&r);
+    }
+    assert_int_equal(mem[HONE_CACHE_F32].cache_bytes, 2 * mem[HONE_CACHE_F16].cache_bytes);
+    assert_true(mem[HONE_CACHE_Q8_0].cache_bytes * 100 <= mem[HONE_CACHE_F16].cache_bytes * 57);
 }
 
 static void bad_batches_change_nothing(void **state)
@@ -235,7 +293,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oracle_says_something),   cmocka_unit_test(level_threads_and_chunk_do_not_matter),
         cmocka_unit_test(company_does_not_matter),     cmocka_unit_test(fork_and_truncate_are_exact),
-        cmocka_unit_test(save_and_restore_are_exact),  cmocka_unit_test(bad_batches_change_nothing),
+        cmocka_unit_test(save_and_restore_are_exact),
+        cmocka_unit_test(depth_does_not_matter),
+        cmocka_unit_test(q8_0_is_small),  cmocka_unit_test(bad_batches_change_nothing),
     };
     return cmocka_run_group_tests(tests, make, discard);
 }

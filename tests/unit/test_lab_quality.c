@@ -205,19 +205,6 @@ static void test_random_prompts(void **state)
     }
 }
 
-static void test_roof(void **state)
-{
-    hn_verdict v = { 0 };
-    assert_true(isnan(hn_check_roof(&v, 1e9, 1000000000, 0))); /* not measured: nothing is said */
-    assert_int_equal(v.state, HN_UNCHECKED);
-    assert_true(fabs(hn_check_roof(&v, 10, 1000000000, 20) - 0.5) < 1e-12);
-    assert_int_equal(v.state, HN_UNCHECKED);
-    assert_true(hn_check_roof(&v, 25, 1000000000, 20) > 1);
-    assert_int_equal(v.state, HN_INVALID);
-    hn_invalid(&v, "a later reason");
-    assert_null(strstr(v.reason, "later"));
-}
-
 /* ---- with the engine ---------------------------------------------------------------------------- */
 
 static hone_status session_logits(void *arg, const hone_token *t, int32_t n, float *logits, hone_error *err)
@@ -279,7 +266,7 @@ int main(void)
         cmocka_unit_test(test_hash_of_known_logits), cmocka_unit_test(test_all_equal), cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_one_token), cmocka_unit_test(test_two_tokens), cmocka_unit_test(test_deaf),
         cmocka_unit_test(test_one_repeating_prompt_is_sound), cmocka_unit_test(test_source_errors), cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_random_prompts), cmocka_unit_test(test_roof), cmocka_unit_test(test_engine_alone_and_together),
+        cmocka_unit_test(test_random_prompts), cmocka_unit_test(test_engine_alone_and_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

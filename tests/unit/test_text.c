@@ -138,7 +138,7 @@ static void golden(const char *path, const char *model)
         } else if (sscanf(line, "merge %4095s", hex) == 1) {
             strn(&merges, buf, unhex(buf, hex));
             n_merge++;
-        } else if (sscanf(line, "case %4095s%n", hex, &at) == 1) {
+        } else if (sscanf(line, "case %4095s%n", hex, &at) == 1 || sscanf(line, "oneway %4095s%n", hex, &at) == 1) {
             if (!v) {
                 kv_str(&f, "tokenizer.ggml.model", model);
                 kv_str(&f, "tokenizer.ggml.pre", "gpt-2");
@@ -156,8 +156,10 @@ static void golden(const char *path, const char *model)
             size_t n_back;
             hone_error e = { 0 };
             assert_int_equal(hn_vocab_decode(v, want, n, true, &back, &n_back, &e), HONE_OK);
-            assert_int_equal(n_back, len);
-            assert_memory_equal(back, buf, len);
+            if (*line == 'c') { /* else several texts have these ids */
+                assert_int_equal(n_back, len);
+                assert_memory_equal(back, buf, len);
+            }
             free(back);
             n_case++;
         }
@@ -169,6 +171,7 @@ static void golden(const char *path, const char *model)
 }
 static void golden_spm(void **state) { golden("tests/golden/vocab_spm.txt", "llama"); }
 static void golden_bpe(void **state) { golden("tests/golden/vocab_bpe.txt", "gpt2"); }
+static void golden_gemma4(void **state) { golden("tests/golden/vocab_gemma4.txt", "gemma4"); }
 
 /* ---- SentencePiece by hand ------------------------------------------------------------------ */
 
@@ -359,7 +362,69 @@ static void bpe_rules(void **state)
     f = bpe_file(NULL, true);
     refused(&f, "nonsense", HONE_E_ARG, "nonsense", "qwen2");
     f = spm_file();
-    refused(&f, "qwen2", HONE_E_ARG, "qwen2", "byte-level");
+    refused(&f, "qwen2", HONE_E_ARG, "qwen2", "gpt2 or gemma4");
+}
+
+/* Fewer bytes than a real one; ids as the Python package `tokenizers` gives them. */
+static file gemma_file(const char *model, const char *pre)
+{
+    file f = { 0 };
+    kv_str(&f, "tokenizer.ggml.model", model);
+    if (pre) kv_str(&f, "tokenizer.ggml.pre", pre);
+    STRS(&f, "tokenizer.ggml.tokens", "<unk>", "a", "b", SP, "<0xC3>", "<0xA9>", "ab", "a" SP, "b" SP "a", "\n", "\n\n", "\n\n\n", " ", "<bos>", "\n\n\n\n",
+         "<|c>", "<c|>", "<c>", "<", "|", "c", ">");
+    I32S(&f, "tokenizer.ggml.token_type", 2, 1, 1, 1, 6, 6, 1, 1, 1, 1, 1, 1, 1, 3, 1, 4, 4, 4, 1, 1, 1, 1);
+    STRS(&f, "tokenizer.ggml.merges", "a b", "a " SP, "\n \n");
+    kv_u32(&f, "tokenizer.ggml.unknown_token_id", 0);
+    return f;
+}
+
+static void gemma_rules(void **state)
+{
+    file f = gemma_file("gemma4", "anything");
+    hn_vocab *v = must(&f, NULL);
+    assert_int_equal(hn_vocab_get_kind(v), HN_VOCAB_BPE);
+    IDS(v, "a\xC3\xA9\xC3\xB1" "b \xE4\xB8\xAD", 0, 1, 4, 5, 0, 2, 3, 0); /* of the second letter one byte is missing */
+    IDS(v, "\xE4\xB8\xAD\xE6\x96\x87" "a\xE8\xAA\x9E", 0, 0, 1, 0);      /* unknown characters side by side */
+    IDS(v, "a b", 0, 7, 2);
+    IDS(v, "a" SP "b", 0, 7, 2); /* the mark is a space, however the text writes it */
+    IDS(v, "ab a", 0, 6, 3, 1);
+    IDS(v, "\xFF\xFE", 0, 0);
+    IDS(v, "\n", 0, 9);
+    IDS(v, "a\n\n\na", 0, 1, 11, 1); /* without merges */
+    IDS(v, "\n\n\n\n\n", 0, 10, 10, 9);
+    TEXT(v, true, "a b\n\n\xC3\xA9 a", 7, 2, 10, 4, 5, 3, 1);
+    char many[600] = "";
+    for (int i = 0; i < 100; i++) strcat(many, "\xE4\xB8\xAD");
+    IDS(v, many, 0, 0); /* through the heap */
+    IDS(v, "<|c><c|><c>", 0, 15, 16, 17);
+    hn_ids o = { 0 };
+    hone_error e = { 0 };
+    hone_span all = { 0, 11 }; /* from outside, what structures a prompt is text */
+    assert_int_equal(hn_vocab_encode_spans(v, "<|c><c|><c>", 11, HONE_TOK_SPECIAL, &all, 1, &o, &e), HONE_OK);
+    assert_int_equal(o.n, 9);
+    assert_memory_equal(o.data, ((int32_t[]){ 18, 19, 20, 21, 18, 20, 19, 21, 17 }), 36);
+    free(o.data);
+    hn_vocab_free(v);
+
+    f = gemma_file("gpt2", "sarvam-moe"); /* the merges only */
+    v = must(&f, NULL);
+    IDS(v, "a b", 0, 7, 2);
+    IDS(v, "\n\n\n", 0, 10, 9);
+    hn_vocab_free(v);
+    f = gemma_file("gpt2", "granite-embed-multi-311m");
+    v = must(&f, NULL);
+    IDS(v, "\n\n\n", 0, 11);
+    assert_true(hn_vocab_add_bos(v));
+    hn_vocab_free(v);
+    f = gemma_file("gemma4", NULL); /* files that deny the bos token are wrong */
+    kv_bool(&f, "tokenizer.ggml.add_bos_token", false);
+    kv_u32(&f, "tokenizer.ggml.bos_token_id", 13);
+    v = must(&f, NULL);
+    IDS(v, "a", HONE_TOK_ADD, 13, 1);
+    hn_vocab_free(v);
+    f = gemma_file("gemma4", NULL);
+    refused(&f, "gpt-2", HONE_E_ARG, "gpt-2", "not byte-level");
 }
 
 /* A long word goes through the heap, a short one does not: same merges. */
@@ -659,7 +724,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_spm), cmocka_unit_test(golden_bpe), cmocka_unit_test(spm_rules), cmocka_unit_test(padded_table), cmocka_unit_test(spm_across_words),
-        cmocka_unit_test(bpe_rules), cmocka_unit_test(bpe_long), cmocka_unit_test(invalid_utf8), cmocka_unit_test(rwkv_rules),
+        cmocka_unit_test(bpe_rules), cmocka_unit_test(gemma_rules), cmocka_unit_test(golden_gemma4), cmocka_unit_test(bpe_long), cmocka_unit_test(invalid_utf8), cmocka_unit_test(rwkv_rules),
         cmocka_unit_test(end_of_generation), cmocka_unit_test(overlapping_specials), cmocka_unit_test(streaming),
         cmocka_unit_test(streaming_stops), cmocka_unit_test(hostile),
     };

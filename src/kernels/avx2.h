@@ -1,0 +1,91 @@
+/* What the files of the AVX2 level share. */
+#ifndef HN_AVX2_H
+#define HN_AVX2_H
+
+#include "kernels/kernels.h"
+
+#include <immintrin.h>
+
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+#define FOR(i, n) UNROLL for (int i = 0; i < (n); i++)
+#define INLINE static inline __attribute__((always_inline))
+
+/* many columns, from rows and from packed groups; both need scratch */
+hn_matmul_fn hn_avx2_panel_q4_K, hn_avx2_panel_q5_K, hn_avx2_panel_q6_K, hn_avx2_panel_iq4_XS;
+hn_matmul_fn hn_avx2_panel_q4_0, hn_avx2_panel_q5_0, hn_avx2_panel_q8_0, hn_avx2_panel_iq4_NL;
+hn_matmul_fn hn_avx2_ppanel_q4_K, hn_avx2_ppanel_q5_K, hn_avx2_ppanel_q6_K, hn_avx2_ppanel_iq4_XS;
+hn_matmul_fn hn_avx2_ppanel_q4_0, hn_avx2_ppanel_q5_0, hn_avx2_ppanel_q8_0, hn_avx2_ppanel_iq4_NL;
+
+/* packed groups */
+hn_matmul_fn hn_avx2_packed_f32, hn_avx2_packed_f16, hn_avx2_packed_bf16;
+hn_matmul_fn hn_avx2_packed_q4_K, hn_avx2_packed_q5_K, hn_avx2_packed_q6_K, hn_avx2_packed_iq4_XS;
+hn_matmul_fn hn_avx2_packed_q4_0, hn_avx2_packed_q5_0, hn_avx2_packed_q8_0, hn_avx2_packed_iq4_NL;
+
+/* sum + v, in this order: a compiler that regroups long sums keeps all their terms at
+ * once, in memory, since there are but sixteen registers */
+INLINE __m256i add16(__m256i sum, __m256i v)
+{
+    sum = _mm256_add_epi16(sum, v);
+    __asm__("" : "+x"(sum));
+    return sum;
+}
+INLINE __m256i add_madd(__m256i sum, __m256i pairs, __m256i scale)
+{
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, scale));
+    __asm__("" : "+x"(sum));
+    return sum;
+}
+/* The array stays in memory: its words are to be loaded into all lanes, which is free,
+ * not shuffled out of the registers that it was written from. */
+#define IN_MEMORY(ARRAY) __asm__("" : "+m"(ARRAY))
+
+INLINE int32_t load32(const void *p)
+{
+    int32_t v;
+    memcpy(&v, p, 4);
+    return v;
+}
+INLINE __m256i word(const void *p) { return _mm256_set1_epi32(load32(p)); }
+INLINE __m256i load256(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+INLINE __m256i low_nibbles(__m256i v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
+INLINE __m256i high_nibbles(__m256i v) { return low_nibbles(_mm256_srli_epi16(v, 4)); }
+INLINE __m256i and32(__m256i v, uint32_t m) { return _mm256_and_si256(v, _mm256_set1_epi32((int32_t)m)); }
+/* a | (b & m) */
+INLINE __m256i or_and(__m256i a, __m256i b, uint32_t m) { return _mm256_or_si256(a, and32(b, m)); }
+/* `bits` of every byte moved up (down if negative); other bits undefined */
+INLINE __m256i shift16(__m256i v, int up) { return up >= 0 ? _mm256_slli_epi16(v, up) : _mm256_srli_epi16(v, -up); }
+/* indices for a shuffle of the four bytes of every word */
+INLINE __m256i byte_index(int a, int b, int c, int d)
+{
+    uint32_t w = (uint32_t)(a & 255) | (uint32_t)(b & 255) << 8 | (uint32_t)(c & 255) << 16 | (uint32_t)(d & 255) << 24;
+    return _mm256_or_si256(_mm256_set1_epi32((int32_t)w),
+                           _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0C0C0C0C, 0, 0x04040404, 0x08080808, 0x0C0C0C0C));
+}
+INLINE __m256i iq4_levels(__m256i codes)
+{
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)hn_iq4_levels)), codes);
+}
+/* The 6-bit scales and minima of Q4_K and Q5_K, a word a row: bytes 0–3 and 4–7 of the
+ * scales, then of the minima. */
+INLINE void k_scale_words(__m256i v[4], const __m256i s[3])
+{
+    v[0] = and32(s[0], 0x3F3F3F3F);
+    v[1] = or_and(and32(s[2], 0x0F0F0F0F), _mm256_srli_epi32(s[0], 2), 0x30303030);
+    v[2] = and32(s[1], 0x3F3F3F3F);
+    v[3] = or_and(and32(_mm256_srli_epi32(s[2], 4), 0x0F0F0F0F), _mm256_srli_epi32(s[1], 2), 0x30303030);
+}
+/* Scale s of IQ4_XS, of 16 bits, twice in every word. */
+INLINE __m256i iq4_scale(__m256i sh, __m256i sl, int s)
+{
+    __m256i up = and32(_mm256_srli_epi32(sh, 2 * s), 3), v = and32(_mm256_srli_epi32(sl, 4 * s), 15);
+    v = _mm256_sub_epi32(_mm256_or_si256(v, _mm256_slli_epi32(up, 4)), _mm256_set1_epi32(32));
+    return _mm256_shuffle_epi8(v, byte_index(0, 1, 0, 1));
+}
+/* |w|·(a with w's sign): at most 128·127·2 in 16 bits */
+INLINE __m256i signed_pairs(__m256i w, __m256i a) { return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)); }
+
+#endif

@@ -1,0 +1,484 @@
+/* AVX2 matmul for many columns. 32 weight rows are opened once into two panels in
+ * which a lane is a row: codes as [k/4][16 rows][4], scales and minima as vectors over
+ * rows. The register tile is 16 rows × 4 columns; no sum ever runs across lanes.
+ *
+ * vpmaddubsw gives two products a 16-bit lane. Codes of 4 bits leave room for eight of
+ * those (8·15·127·2 = 30,480), of 5 bits for four (31,496), of 6 bits for two (32,004)
+ * before vpmaddwd widens them, with their scale in the same instruction. Signed bytes
+ * leave room for one, which costs more than codes of 16 bits and vpmaddwd alone: those
+ * are opened to 16 bits, IQ4_XS with its scale (|level|·32 ≤ 4,064), and the activations
+ * are widened for each tile. */
+#if defined(__x86_64__)
+
+#include "kernels/avx2.h"
+
+enum { ROWS = HN_PACK_ROWS, COLS = 4 };
+_Static_assert((int)HN_PANEL_ROWS == 2 * (int)ROWS, "two panels");
+
+/* One block of 256 of 16 rows. */
+typedef struct kpanel {
+    uint8_t q[64][ROWS][4];
+    int16_t sc[16][ROWS][2];  /* the scale of each sub-block, twice */
+    int16_t pair[8][ROWS][2]; /* what meets the sums of activations: minima of 32 (4 pairs), scales of 16 (8) */
+    float d[ROWS], dmin[ROWS];
+} kpanel;
+/* One block of 32 of 16 rows. */
+typedef struct tpanel {
+    uint8_t q[8][ROWS][4];
+    float d[ROWS];
+} tpanel;
+/* The same of signed codes; one panel only. */
+typedef struct kwide {
+    int16_t q[128][ROWS][2];
+    float d[ROWS];
+} kwide;
+typedef struct twide {
+    int16_t q[16][ROWS][2];
+    float d[ROWS];
+} twide;
+_Static_assert(2 * sizeof(kpanel) <= 48 * 256 && 2 * sizeof(tpanel) <= 48 * 32, "HN_PANEL_BYTES");
+_Static_assert(sizeof(kwide) <= 48 * 256 && sizeof(twide) <= 48 * 32, "HN_PANEL_BYTES");
+
+/* ---- eight rows, word by word: lane r is row r -------------------------------------------------------- */
+
+/* Rows h … h+7 of a panel: of a matrix, or of a packed group. */
+typedef struct from {
+    const char *row[8], *group;
+    int h;
+} from;
+
+INLINE from from_rows(const hn_mm *m, int64_t r, int h) /* beyond r1 the last row again */
+{
+    from f = { .h = h };
+    for (int i = 0; i < 8; i++) f.row[i] = (const char *)m->w + (size_t)(r + h + i < m->r1 ? r + h + i : m->r1 - 1) * m->w_stride;
+    return f;
+}
+INLINE from from_group(const hn_mm *m, int64_t r, int h)
+{
+    return (from){ .h = h, .group = (const char *)m->w + (size_t)(r / ROWS) * m->w_stride };
+}
+
+/* n words (a multiple of 4) at byte `at` of the rows, or at byte `pack` of the group. */
+INLINE void words(__m256i *v, const from *f, int64_t at, int64_t pack, int n)
+{
+    if (f->group) {
+        FOR(i, n) v[i] = load256(f->group + pack + 64 * i + 4 * f->h);
+        return;
+    }
+    FOR(j, n / 4) {
+        __m256i t[4];
+        FOR(i, 4) /* rows i, 4+i */
+            t[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(f->row[i] + at + 16 * j))),
+                                           _mm_loadu_si128((const __m128i *)(f->row[4 + i] + at + 16 * j)), 1);
+        __m256i a = _mm256_unpacklo_epi32(t[0], t[1]), b = _mm256_unpackhi_epi32(t[0], t[1]);
+        __m256i c = _mm256_unpacklo_epi32(t[2], t[3]), d = _mm256_unpackhi_epi32(t[2], t[3]);
+        v[4 * j] = _mm256_unpacklo_epi64(a, c);
+        v[4 * j + 1] = _mm256_unpackhi_epi64(a, c);
+        v[4 * j + 2] = _mm256_unpacklo_epi64(b, d);
+        v[4 * j + 3] = _mm256_unpackhi_epi64(b, d);
+    }
+}
+INLINE __m256 halves(const from *f, int64_t at, int64_t pack)
+{
+    if (f->group) return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(f->group + pack + 2 * f->h)));
+    int16_t v[8];
+    for (int i = 0; i < 8; i++) memcpy(&v[i], f->row[i] + at, 2);
+    return _mm256_cvtph_ps(_mm_setr_epi16(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]));
+}
+INLINE void put(void *dst, __m256i v) { _mm256_store_si256(dst, v); }
+/* A word of four signed codes as two of two, 16 bits each. */
+INLINE __m256i wide_low(__m256i v) { return _mm256_srai_epi16(_mm256_shuffle_epi8(v, byte_index(-1, 0, -1, 1)), 8); }
+INLINE __m256i wide_high(__m256i v) { return _mm256_srai_epi16(_mm256_shuffle_epi8(v, byte_index(-1, 2, -1, 3)), 8); }
+
+/* ---- K-quants: opening eight rows of block b of nb ------------------------------------------------------- */
+
+/* d, dmin and scales of Q4_K and Q5_K */
+INLINE void open_header(kpanel *p, const from *f, int64_t at, int64_t pack)
+{
+    __m256i s[4], v[4];
+    __m256 d, dmin;
+    if (f->group) {
+        words(s + 1, f, 0, pack + 64, 3);
+        d = halves(f, 0, pack);
+        dmin = halves(f, 0, pack + 32);
+    } else {
+        words(s, f, at, 0, 4);
+        __m256i dd = _mm256_packus_epi32(and32(s[0], 0xFFFF), _mm256_srli_epi32(s[0], 16));
+        dd = _mm256_permute4x64_epi64(dd, 0xD8);
+        d = _mm256_cvtph_ps(_mm256_castsi256_si128(dd));
+        dmin = _mm256_cvtph_ps(_mm256_extracti128_si256(dd, 1));
+    }
+    _mm256_store_ps(p->d + f->h, d);
+    _mm256_store_ps(p->dmin + f->h, dmin);
+    k_scale_words(v, s + 1);
+    FOR(i, 4) {
+        put(p->sc[i][f->h], _mm256_shuffle_epi8(v[0], byte_index(i, -1, i, -1)));
+        put(p->sc[4 + i][f->h], _mm256_shuffle_epi8(v[1], byte_index(i, -1, i, -1)));
+        put(p->pair[i][f->h], _mm256_shuffle_epi8(v[2 + i / 2], byte_index(2 * (i % 2), -1, 2 * (i % 2) + 1, -1)));
+    }
+}
+
+INLINE void open_q4_K(kpanel *p, const from *f, int64_t b, int64_t nb)
+{
+    int64_t at = b * (int64_t)sizeof(hn_q4_K), pack = b * 2304;
+    open_header(p, f, at, pack);
+    FOR(g, 4) {
+        __m256i q[8];
+        words(q, f, at + 16 + 32 * g, pack + 256 + 512 * g, 8);
+        FOR(i, 8) {
+            put(p->q[16 * g + i][f->h], low_nibbles(q[i]));
+            put(p->q[16 * g + 8 + i][f->h], high_nibbles(q[i]));
+        }
+    }
+}
+INLINE void open_q5_K(kpanel *p, const from *f, int64_t b, int64_t nb)
+{
+    int64_t at = b * (int64_t)sizeof(hn_q5_K), pack = b * 2816;
+    __m256i hi[8];
+    open_header(p, f, at, pack);
+    words(hi, f, at + 16, pack + 256, 8);
+    FOR(g, 4) { /* bit 2g of hi: the lower codes of group g, 2g + 1: the upper */
+        __m256i q[8];
+        words(q, f, at + 48 + 32 * g, pack + 768 + 512 * g, 8);
+        FOR(i, 8) {
+            put(p->q[16 * g + i][f->h], or_and(low_nibbles(q[i]), shift16(hi[i], 4 - 2 * g), 0x10101010));
+            put(p->q[16 * g + 8 + i][f->h], or_and(high_nibbles(q[i]), shift16(hi[i], 3 - 2 * g), 0x10101010));
+        }
+    }
+}
+INLINE void open_q6_K(kpanel *p, const from *f, int64_t b, int64_t nb)
+{
+    int64_t at = b * (int64_t)sizeof(hn_q6_K), pack = b * 3328;
+    __m256i s[4];
+    _mm256_store_ps(p->d + f->h, halves(f, at + 208, nb * 3328 + b * 32));
+    words(s, f, at + 192, pack, 4);
+    FOR(i, 4) {
+        FOR(k, 4) put(p->sc[4 * i + k][f->h], _mm256_srai_epi16(_mm256_shuffle_epi8(s[i], byte_index(-1, k, -1, k)), 8));
+        FOR(k, 2) put(p->pair[2 * i + k][f->h], _mm256_srai_epi16(_mm256_shuffle_epi8(s[i], byte_index(-1, 2 * k, -1, 2 * k + 1)), 8));
+    }
+    FOR(n, 2) FOR(j, 2) {
+        __m256i l0[4], l1[4], h[4];
+        words(l0, f, at + 64 * n + 16 * j, pack + 1280 + 1024 * n + 256 * j, 4);
+        words(l1, f, at + 64 * n + 32 + 16 * j, pack + 1280 + 1024 * n + 512 + 256 * j, 4);
+        words(h, f, at + 128 + 32 * n + 16 * j, pack + 256 + 512 * n + 256 * j, 4);
+        FOR(i, 4) {
+            uint8_t(*q)[ROWS][4] = p->q + 32 * n + 4 * j + i;
+            put(q[0][f->h], or_and(low_nibbles(l0[i]), _mm256_slli_epi16(h[i], 4), 0x30303030));
+            put(q[8][f->h], or_and(low_nibbles(l1[i]), _mm256_slli_epi16(h[i], 2), 0x30303030));
+            put(q[16][f->h], or_and(high_nibbles(l0[i]), h[i], 0x30303030));
+            put(q[24][f->h], or_and(high_nibbles(l1[i]), _mm256_srli_epi16(h[i], 2), 0x30303030));
+        }
+    }
+}
+INLINE void open_iq4_XS(kwide *p, const from *f, int64_t b, int64_t nb)
+{
+    int64_t at = b * (int64_t)sizeof(hn_iq4_XS), pack = b * 2176;
+    __m256i s[4], sh, sl;
+    if (f->group) {
+        sh = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(f->group + pack + 32 + 2 * f->h)));
+        sl = load256(f->group + pack + 64 + 4 * f->h);
+    } else {
+        words(s, f, at, 0, 4); /* and the first codes */
+        sh = _mm256_srli_epi32(s[0], 16);
+        sl = s[1];
+    }
+    _mm256_store_ps(p->d + f->h, halves(f, at, pack));
+    FOR(i, 8) {
+        __m256i q[4], sc = iq4_scale(sh, sl, i);
+        words(q, f, at + 8 + 16 * i, pack + 128 + 256 * i, 4);
+        FOR(k, 4) {
+            __m256i lo = iq4_levels(low_nibbles(q[k])), hi = iq4_levels(high_nibbles(q[k]));
+            int16_t(*w)[ROWS][2] = p->q + 16 * i + 2 * k;
+            put(w[0][f->h], _mm256_mullo_epi16(wide_low(lo), sc));
+            put(w[1][f->h], _mm256_mullo_epi16(wide_high(lo), sc));
+            put(w[8][f->h], _mm256_mullo_epi16(wide_low(hi), sc));
+            put(w[9][f->h], _mm256_mullo_epi16(wide_high(hi), sc));
+        }
+    }
+}
+
+/* ---- K-quants: the tile ------------------------------------------------------------------------------------- */
+
+/* Sub-blocks; how many vpmaddubsw results fit 16 bits; what `pair` holds. */
+typedef struct kform { int n_sub, fit, mins, offset; } kform;
+#define FORM_q4_K ((kform){ 8, 8, 1, 0 })
+#define FORM_q5_K ((kform){ 8, 4, 1, 0 })
+#define FORM_q6_K ((kform){ 16, 2, 0, 1 })
+
+/* sum += Σ w·a·sc over the codes k0 … k0 + fit of 16 rows, C columns */
+INLINE void k_steps(__m256i sum[2][COLS], const kpanel *p, const int8_t *const a[COLS], int k0, int s, int fit, int C)
+{
+    __m256i t[2][COLS];
+    FOR(k, fit) {
+        __m256i w0 = load256(p->q[k0 + k][0]), w1 = load256(p->q[k0 + k][8]);
+        FOR(j, C) {
+            __m256i v = word(a[j] + 4 * (k0 + k));
+            __m256i t0 = _mm256_maddubs_epi16(w0, v);
+            __m256i t1 = _mm256_maddubs_epi16(w1, v);
+            t[0][j] = k ? add16(t[0][j], t0) : t0;
+            t[1][j] = k ? add16(t[1][j], t1) : t1;
+        }
+    }
+    __m256i s0 = load256(p->sc[s][0]), s1 = load256(p->sc[s][8]);
+    FOR(j, C) {
+        sum[0][j] = add_madd(sum[0][j], t[0][j], s0);
+        sum[1][j] = add_madd(sum[1][j], t[1][j], s1);
+    }
+}
+
+/* One block of the panel against one block of C columns. */
+INLINE void k_block(float acc[COLS][ROWS], const kpanel *p, const hn_a256 *const x[COLS], kform f, int C)
+{
+    const int k4 = 64 / f.n_sub, n_run = k4 / f.fit, n_pair = f.mins ? 4 : f.offset ? 8 : 0;
+    __m256i sum[2][COLS];
+    const int8_t *a[COLS];
+    FOR(j, C) sum[0][j] = sum[1][j] = _mm256_setzero_si256(), a[j] = x[j]->q;
+    for (int s = 0; s < f.n_sub; s++)
+        FOR(k, n_run) k_steps(sum, p, a, k4 * s + f.fit * k, s, f.fit, C);
+    int32_t pairs[COLS][4]; /* sums of 32 activations, two int16 at a time */
+    if (f.mins) {
+        FOR(j, C) {
+            __m256i v = _mm256_madd_epi16(load256(x[j]->bsum), _mm256_set1_epi16(1));
+            _mm_storeu_si128((__m128i *)pairs[j], _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)));
+        }
+        IN_MEMORY(pairs);
+    }
+    FOR(j, C) {
+        __m256 da = _mm256_set1_ps(x[j]->d);
+        FOR(h, 2) {
+            __m256i side = _mm256_setzero_si256(), isum = sum[h][j];
+            FOR(i, n_pair)
+                side = add_madd(side, load256(p->pair[i][8 * h]), f.mins ? word(&pairs[j][i]) : word(x[j]->bsum + 2 * i));
+            if (f.offset) isum = _mm256_sub_epi32(isum, _mm256_slli_epi32(side, 5));
+            __m256 y = _mm256_load_ps(acc[j] + 8 * h);
+            y = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(p->d + 8 * h), da), _mm256_cvtepi32_ps(isum), y);
+            if (f.mins) y = _mm256_fnmadd_ps(_mm256_mul_ps(_mm256_load_ps(p->dmin + 8 * h), da), _mm256_cvtepi32_ps(side), y);
+            _mm256_store_ps(acc[j] + 8 * h, y);
+        }
+    }
+}
+
+/* The sums of 32 signed codes of 16 bits of 16 rows, C columns. */
+INLINE void wide_steps(__m256i sum[2][COLS], int16_t (*w)[ROWS][2], const int8_t *const a[COLS], bool first, int C)
+{
+    _Alignas(32) int16_t x[COLS][32];
+    FOR(j, C) FOR(i, 2) put(x[j] + 16 * i, _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(a[j] + 16 * i))));
+    IN_MEMORY(x);
+    FOR(k, 16) {
+        __m256i w0 = load256(w[k][0]), w1 = load256(w[k][8]);
+        FOR(j, C) {
+            __m256i v = word(x[j] + 2 * k);
+            sum[0][j] = first && !k ? _mm256_madd_epi16(w0, v) : add_madd(sum[0][j], w0, v);
+            sum[1][j] = first && !k ? _mm256_madd_epi16(w1, v) : add_madd(sum[1][j], w1, v);
+        }
+    }
+}
+
+INLINE void kwide_block(float acc[COLS][ROWS], kwide *p, const hn_a256 *const x[COLS], int C)
+{
+    __m256i sum[2][COLS];
+    const int8_t *a[COLS];
+    FOR(j, C) sum[0][j] = sum[1][j] = _mm256_setzero_si256(), a[j] = x[j]->q;
+    for (int s = 0; s < 8; s++) {
+        wide_steps(sum, p->q + 16 * s, a, false, C);
+        FOR(j, C) a[j] += 32;
+    }
+    FOR(j, C) FOR(h, 2) {
+        __m256 y = _mm256_load_ps(acc[j] + 8 * h), d = _mm256_mul_ps(_mm256_load_ps(p->d + 8 * h), _mm256_set1_ps(x[j]->d));
+        _mm256_store_ps(acc[j] + 8 * h, _mm256_fmadd_ps(d, _mm256_cvtepi32_ps(sum[h][j]), y));
+    }
+}
+
+/* The tile at (r, c) to y: rows below r1, columns below n_col. */
+INLINE void store(const hn_mm *m, int64_t r, int64_t c, float acc[COLS][ROWS], int C)
+{
+    int64_t n = m->r1 - r < ROWS ? m->r1 - r : ROWS;
+    for (int j = 0; j < C && c + j < m->n_col; j++) memcpy(m->y + (c + j) * m->ldy + r, acc[j], (size_t)n * sizeof(float));
+}
+
+INLINE const void *column(const hn_mm *m, int64_t c)
+{
+    return (const char *)m->x + (size_t)(c < m->n_col ? c : m->n_col - 1) * m->x_stride; /* beyond: the last again */
+}
+
+#define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                               \
+    static void NAME(const hn_mm *m, PANEL_BLOCK *p, int64_t r, int64_t c)                \
+    {                                                                                     \
+        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                   \
+        const hn_a256 *x[COLS];                                                           \
+        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                              \
+        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                                \
+            BLOCK(C);                                                                     \
+            for (int j = 0; j < C; j++) x[j]++;                                           \
+        }                                                                                 \
+        store(m, r, c, acc, C);                                                           \
+    }
+
+/* N panels of 16 rows opened by OPEN from SOURCE, then all columns, four or fewer at a time. */
+#define PANEL(NAME, OPEN, SOURCE, PANEL_BLOCK, N, ELEMS, TILE)                                      \
+    void NAME(const hn_mm *m)                                                                       \
+    {                                                                                               \
+        PANEL_BLOCK *p = m->panel;                                                                  \
+        int64_t nb = m->n_in / ELEMS;                                                               \
+        for (int64_t r = m->r0; r < m->r1; r += N * ROWS) {                                         \
+            int n = m->r1 - r > ROWS ? N : 1;                                                       \
+            for (int i = 0; i < n; i++)                                                             \
+                for (int h = 0; h < ROWS; h += 8) {                                                 \
+                    from f = SOURCE(m, r + ROWS * i, h);                                            \
+                    for (int64_t b = 0; b < nb; b++) OPEN(p + i * nb + b, &f, b, nb);               \
+                }                                                                                   \
+            for (int64_t c = 0; c < m->n_col; c += COLS)                                            \
+                for (int i = 0; i < n; i++) {                                                       \
+                    if (m->n_col - c > 2) TILE##_4(m, p + i * nb, r + ROWS * i, c);                 \
+                    else TILE##_2(m, p + i * nb, r + ROWS * i, c);                                  \
+                }                                                                                   \
+        }                                                                                           \
+    }
+
+#define PANEL_K(TYPE, PANEL_BLOCK, N, BLOCK)                                                        \
+    K_TILE(tile_##TYPE##_4, PANEL_BLOCK, BLOCK, 4)                                                  \
+    K_TILE(tile_##TYPE##_2, PANEL_BLOCK, BLOCK, 2)                                                  \
+    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, PANEL_BLOCK, N, 256, tile_##TYPE)           \
+    PANEL(hn_avx2_ppanel_##TYPE, open_##TYPE, from_group, PANEL_BLOCK, N, 256, tile_##TYPE)
+#define BLOCK_Q4_K(C) k_block(acc, p, x, FORM_q4_K, C)
+#define BLOCK_Q5_K(C) k_block(acc, p, x, FORM_q5_K, C)
+#define BLOCK_Q6_K(C) k_block(acc, p, x, FORM_q6_K, C)
+#define BLOCK_IQ4_XS(C) kwide_block(acc, p, x, C)
+PANEL_K(q4_K, kpanel, 2, BLOCK_Q4_K)
+PANEL_K(q5_K, kpanel, 2, BLOCK_Q5_K)
+PANEL_K(q6_K, kpanel, 2, BLOCK_Q6_K)
+PANEL_K(iq4_XS, kwide, 1, BLOCK_IQ4_XS)
+
+/* ---- 32-blocks ------------------------------------------------------------------------------------------------- */
+
+INLINE void open_q4_0(tpanel *p, const from *f, int64_t b, int64_t nb)
+{
+    __m256i q[4];
+    int64_t at = b * (int64_t)sizeof(hn_q4_0);
+    words(q, f, at + 2, b * 256, 4);
+    _mm256_store_ps(p->d + f->h, halves(f, at, nb * 256 + b * 32));
+    FOR(i, 4) put(p->q[i][f->h], low_nibbles(q[i])), put(p->q[4 + i][f->h], high_nibbles(q[i]));
+}
+INLINE void open_iq4_NL(twide *p, const from *f, int64_t b, int64_t nb)
+{
+    __m256i q[4];
+    int64_t at = b * (int64_t)sizeof(hn_q4_0);
+    words(q, f, at + 2, b * 256, 4);
+    _mm256_store_ps(p->d + f->h, halves(f, at, nb * 256 + b * 32));
+    FOR(i, 4) {
+        __m256i lo = iq4_levels(low_nibbles(q[i])), hi = iq4_levels(high_nibbles(q[i]));
+        put(p->q[2 * i][f->h], wide_low(lo)), put(p->q[2 * i + 1][f->h], wide_high(lo));
+        put(p->q[8 + 2 * i][f->h], wide_low(hi)), put(p->q[8 + 2 * i + 1][f->h], wide_high(hi));
+    }
+}
+INLINE void open_q5_0(tpanel *p, const from *f, int64_t b, int64_t nb)
+{
+    __m256i q[4], hi;
+    int64_t at = b * (int64_t)sizeof(hn_q5_0);
+    words(q, f, at + 6, b * 320 + 64, 4);
+    _mm256_store_ps(p->d + f->h, halves(f, at, nb * 320 + b * 32));
+    if (f->group) {
+        hi = load256(f->group + b * 320 + 4 * f->h);
+    } else {
+        int32_t v[8];
+        for (int i = 0; i < 8; i++) v[i] = load32(f->row[i] + at + 2);
+        hi = _mm256_setr_epi32(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]);
+    }
+    FOR(i, 8) {
+        __m256i v = i < 4 ? low_nibbles(q[i]) : high_nibbles(q[i - 4]), up;
+        if (f->group) { /* bit i of each byte */
+            up = shift16(hi, 4 - i);
+        } else { /* bits 4i … 4i+3 belong to the four codes of word i */
+            __m256i which = _mm256_set1_epi32(i % 2 ? (int32_t)0x80402010 : 0x08040201);
+            up = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(hi, byte_index(i / 2, i / 2, i / 2, i / 2)), which), which);
+        }
+        put(p->q[i][f->h], or_and(v, up, 0x10101010));
+    }
+}
+INLINE void open_q8_0(twide *p, const from *f, int64_t b, int64_t nb) /* packed codes carry 128 */
+{
+    __m256i q[8];
+    int64_t at = b * (int64_t)sizeof(hn_q8_0);
+    words(q, f, at + 2, b * 512, 8);
+    _mm256_store_ps(p->d + f->h, halves(f, at, nb * 512 + b * 32));
+    FOR(i, 8) {
+        __m256i v = f->group ? _mm256_xor_si256(q[i], _mm256_set1_epi8(-128)) : q[i];
+        put(p->q[2 * i][f->h], wide_low(v)), put(p->q[2 * i + 1][f->h], wide_high(v));
+    }
+}
+
+/* One block of 32: Σ w·a */
+INLINE void t_block(__m256i sum[2][COLS], const tpanel *p, const int8_t *const a[COLS], int fit, int C)
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    FOR(g, 8 / fit) {
+        __m256i t[2][COLS];
+        FOR(k, fit) {
+            __m256i w0 = load256(p->q[fit * g + k][0]), w1 = load256(p->q[fit * g + k][8]);
+            FOR(j, C) {
+                __m256i v = word(a[j] + 4 * (fit * g + k));
+                __m256i t0 = _mm256_maddubs_epi16(w0, v);
+                __m256i t1 = _mm256_maddubs_epi16(w1, v);
+                t[0][j] = k ? add16(t[0][j], t0) : t0;
+                t[1][j] = k ? add16(t[1][j], t1) : t1;
+            }
+        }
+        FOR(j, C) {
+            sum[0][j] = g ? add_madd(sum[0][j], t[0][j], ones) : _mm256_madd_epi16(t[0][j], ones);
+            sum[1][j] = g ? add_madd(sum[1][j], t[1][j], ones) : _mm256_madd_epi16(t[1][j], ones);
+        }
+    }
+}
+
+/* acc += sums, of codes that carry 2^shift more than their value (0: none), by the scales of block b */
+INLINE void t_finish(float acc[COLS][ROWS], __m256i sum[2][COLS], const float *dw, const float *const d[COLS], int64_t b, int64_t nb, int shift, int C)
+{
+    FOR(j, C) {
+        __m256 da = _mm256_set1_ps(d[j][b]);
+        __m256i off = _mm256_slli_epi32(word(d[j] + nb + b), shift);
+        FOR(h, 2) {
+            __m256i isum = shift ? _mm256_sub_epi32(sum[h][j], off) : sum[h][j];
+            __m256 y = _mm256_load_ps(acc[j] + 8 * h);
+            y = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(dw + 8 * h), da), _mm256_cvtepi32_ps(isum), y);
+            _mm256_store_ps(acc[j] + 8 * h, y);
+        }
+    }
+}
+
+#define T_TILE(NAME, PANEL_BLOCK, BLOCK, SHIFT, C)                                        \
+    static void NAME(const hn_mm *m, PANEL_BLOCK *p, int64_t r, int64_t c)                \
+    {                                                                                     \
+        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                   \
+        int64_t nb = m->n_in / 32;                                                        \
+        const int8_t *a[COLS];                                                            \
+        const float *d[COLS];                                                             \
+        for (int j = 0; j < C; j++) a[j] = column(m, c + j), d[j] = (const float *)(a[j] + m->n_in); \
+        for (int64_t b = 0; b < nb; b++, p++) {                                           \
+            __m256i sum[2][COLS];                                                         \
+            BLOCK(C);                                                                     \
+            t_finish(acc, sum, p->d, d, b, nb, SHIFT, C);                                 \
+            for (int j = 0; j < C; j++) a[j] += 32;                                       \
+        }                                                                                 \
+        store(m, r, c, acc, C);                                                           \
+    }
+#define T_TILES(NAME, PANEL_BLOCK, BLOCK, SHIFT)        \
+    T_TILE(NAME##_4, PANEL_BLOCK, BLOCK, SHIFT, 4)      \
+    T_TILE(NAME##_2, PANEL_BLOCK, BLOCK, SHIFT, 2)
+#define BLOCK_4(C) t_block(sum, p, a, 8, C)
+#define BLOCK_5(C) t_block(sum, p, a, 4, C)
+#define BLOCK_WIDE(C) wide_steps(sum, p->q, a, true, C)
+T_TILES(tile_4, tpanel, BLOCK_4, 3)
+T_TILES(tile_5, tpanel, BLOCK_5, 4)
+T_TILES(tile_wide, twide, BLOCK_WIDE, 0)
+
+#define PANEL_T(TYPE, PANEL_BLOCK, N, TILE)                                                     \
+    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, PANEL_BLOCK, N, 32, TILE)               \
+    PANEL(hn_avx2_ppanel_##TYPE, open_##TYPE, from_group, PANEL_BLOCK, N, 32, TILE)
+PANEL_T(q4_0, tpanel, 2, tile_4)
+PANEL_T(q5_0, tpanel, 2, tile_5)
+PANEL_T(q8_0, twide, 1, tile_wide)
+PANEL_T(iq4_NL, twide, 1, tile_wide)
+
+#else
+typedef int hn_no_avx2_panel; /* an empty file is not C */
+#endif

@@ -1,0 +1,167 @@
+/* base/os.c: what it promises, on the system that runs this. */
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int by_key(const void *a, const void *b, void *arg)
+{
+    const int *key = arg;
+    int x = key[*(const int32_t *)a], y = key[*(const int32_t *)b];
+    return x < y ? -1 : x > y;
+}
+
+static void sort_passes_its_argument(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    static int key[N];
+    static int32_t id[N];
+    for (int n = 0; n <= N; n += n < 20 ? 1 : 245) {
+        for (int i = 0; i < n; i++) key[i] = (int)(hn_rand64(1, (uint64_t)i) % 97), id[i] = i;
+        hn_os_sort(id, (size_t)n, sizeof *id, by_key, key);
+        long sum = 0;
+        for (int i = 0; i < n; i++) {
+            sum += id[i];
+            if (i) assert_true(key[id[i - 1]] <= key[id[i]]);
+        }
+        assert_int_equal(sum, (long)n * (n - 1) / 2);
+    }
+}
+
+static void pipes_are_not_inherited(void **state)
+{
+    (void)state;
+    for (int nonblocking = 0; nonblocking < 2; nonblocking++) {
+        int fd[2];
+        char c;
+        assert_int_equal(hn_os_pipe(fd, nonblocking), 0);
+        for (int i = 0; i < 2; i++) {
+            assert_true(fcntl(fd[i], F_GETFD) & FD_CLOEXEC);
+            assert_int_equal((fcntl(fd[i], F_GETFL) & O_NONBLOCK) != 0, nonblocking);
+        }
+        if (nonblocking) {
+            assert_int_equal(read(fd[0], &c, 1), -1);
+            assert_int_equal(errno, EAGAIN);
+        }
+        assert_int_equal(write(fd[1], "x", 1), 1);
+        assert_int_equal(read(fd[0], &c, 1), 1);
+        close(fd[0]);
+        close(fd[1]);
+    }
+}
+
+static void the_program_is_found(void **state)
+{
+    (void)state;
+    char path[1024];
+    struct stat sb;
+    assert_false(hn_os_program_path(path, 3));
+    assert_true(hn_os_program_path(path, sizeof path));
+    assert_int_equal(access(path, X_OK), 0);
+    assert_int_equal(stat(path, &sb), 0);
+    assert_true(S_ISREG(sb.st_mode));
+    assert_int_equal(hn_os_mtime_ns(&sb) / 1000000000, sb.st_mtime);
+}
+
+static void random_bytes_differ(void **state)
+{
+    (void)state;
+    unsigned char a[256] = { 0 }, b[256] = { 0 };
+    assert_true(hn_os_random(a, sizeof a));
+    assert_true(hn_os_random(b, sizeof b));
+    assert_memory_not_equal(a, b, sizeof a);
+}
+
+static _Atomic uint32_t word;
+static _Atomic bool seen_change;
+static void *wait_for_change(void *arg)
+{
+    while (atomic_load(&word) == 7) hn_os_wait(&word, 7);
+    atomic_store(&seen_change, true);
+    return NULL;
+}
+
+static void a_waiter_is_woken(void **state)
+{
+    (void)state;
+    pthread_t t;
+    atomic_store(&word, 7);
+    hn_os_wait(&word, 8); /* another value: returns */
+    assert_int_equal(pthread_create(&t, NULL, wait_for_change, NULL), 0);
+    nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
+    assert_false(atomic_load(&seen_change));
+    atomic_store(&word, 8);
+    hn_os_wake(&word, 1);
+    assert_int_equal(pthread_join(t, NULL), 0); /* the stage's time limit, if it sleeps on */
+    assert_true(atomic_load(&seen_change));
+}
+
+static void cpus_can_be_chosen(void **state)
+{
+    (void)state;
+    int32_t cpu[1024], n = hn_os_cpus(cpu, 1024);
+    assert_true(n >= 0);
+    if (n == 0) {
+        printf("SKIP: this system does not list CPUs\n");
+        skip();
+    }
+    assert_int_equal(n, hn_cpu_count());
+    for (int32_t i = 1; i < n; i++) assert_true(cpu[i - 1] < cpu[i]);
+    int32_t one[1];
+    assert_int_equal(hn_os_cpus(one, 1), 1);
+    for (int32_t i = 0; i < n && i < 4; i++) {
+        assert_true(hn_os_run_on(&cpu[i], 1));
+        assert_int_equal(hn_os_current_cpu(), cpu[i]);
+        assert_int_equal(hn_os_cpus(one, 1), 1);
+        assert_int_equal(one[0], cpu[i]);
+    }
+    assert_true(hn_os_run_on(cpu, n));
+    assert_int_equal(hn_os_cpus(cpu, 1024), n);
+}
+
+/* Each architecture's levels form one ladder: a CPU that has one has those below. */
+static void levels_are_a_ladder(void **state)
+{
+    (void)state;
+    bool missing = false;
+    assert_true(hn_cpu_built(HN_CPU_SCALAR) && hn_cpu_has(HN_CPU_SCALAR));
+    for (int l = 0; l < HN_CPU_LEVELS; l++) {
+        hn_cpu_level level = (hn_cpu_level)l, got = HN_CPU_LEVELS;
+        hone_error err;
+        hone_status st = hn_cpu_choose(&got, hn_cpu_level_name(level), &err);
+        if (hn_cpu_has(level)) {
+            assert_true(hn_cpu_built(level) && !missing);
+            assert_int_equal(st, HONE_OK);
+            assert_int_equal(got, level);
+        } else {
+            missing = missing || hn_cpu_built(level);
+            assert_int_equal(st, HONE_E_UNSUPPORTED);
+            assert_non_null(strstr(err.message, hn_cpu_level_name(level)));
+            assert_non_null(strstr(err.message, hn_cpu_built(level) ? "this machine lacks it; best here: " : "another architecture; expected scalar"));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sort_passes_its_argument),
+        cmocka_unit_test(pipes_are_not_inherited),
+        cmocka_unit_test(the_program_is_found),
+        cmocka_unit_test(random_bytes_differ),
+        cmocka_unit_test(a_waiter_is_woken),
+        cmocka_unit_test(cpus_can_be_chosen),
+        cmocka_unit_test(levels_are_a_ladder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
