@@ -7,8 +7,6 @@
 #include "kernels/avx512_packed.h"
 #include "kernels/avx512_unpack.h"
 
-#include <immintrin.h>
-
 #ifdef __clang__
 #define UNROLL _Pragma("unroll")
 #else
@@ -19,21 +17,21 @@
 enum { COLS = 4 };
 
 /* Bytes fetched ahead of the stream (measured: docs/LAB.md). */
-#ifndef AHEAD
-#define AHEAD 1024
-#endif
-#ifndef HINT
+enum { AHEAD = 1024 };
 #define HINT _MM_HINT_T1
-#endif
 
-#ifndef D_AHEAD
-#define D_AHEAD 8
-#endif
+enum { D_AHEAD = 8 }; /* blocks */
 
 /* 64 bytes of the stream */
 INLINE __m512i next64(const char *p)
 {
     _mm_prefetch(p + AHEAD, HINT);
+    return _mm512_loadu_si512(p);
+}
+/* The same of Q6_K, whose fields are met side by side: fetched one block ahead. */
+INLINE __m512i next64_q6(const char *p)
+{
+    _mm_prefetch(p + 3328, HINT);
     return _mm512_loadu_si512(p);
 }
 INLINE __m512i word(const void *p)
@@ -167,14 +165,14 @@ INLINE void q6_K_block(const char *p, const char *d, const hn_a256 *const *x, in
         isum[c] = _mm512_setzero_si512();
     }
     FOR(n, 2) {
-        __m512i s0 = next64(p + 128 * n), s1 = next64(p + 128 * n + 64); /* scales 8n … 8n+7 */
+        __m512i s0 = next64_q6(p + 128 * n), s1 = next64_q6(p + 128 * n + 64); /* scales 8n … 8n+7 */
         FOR(half, 2) {
             __m512i s[4][COLS];
             FOR(j, 4) FOR(c, nc) s[j][c] = word(&start[c][8 * n + 2 * j + half]);
             FOR(k, 4) {
                 int i = 4 * half + k;
-                __m512i h = next64(p + 256 + 64 * (8 * n + i));
-                __m512i l0 = next64(p + 1280 + 64 * (16 * n + i)), l1 = next64(p + 1280 + 64 * (16 * n + 8 + i));
+                __m512i h = next64_q6(p + 256 + 64 * (8 * n + i));
+                __m512i l0 = next64_q6(p + 1280 + 64 * (16 * n + i)), l1 = next64_q6(p + 1280 + 64 * (16 * n + 8 + i));
                 __m512i q[4] = { or_and(LOW(l0), _mm512_slli_epi32(h, 4), 0x30303030u),
                                  or_and(LOW(l1), _mm512_slli_epi32(h, 2), 0x30303030u),
                                  or_and(HIGH(l0), h, 0x30303030u),
@@ -292,14 +290,7 @@ INLINE void store_rows(const hn_mm *m, int64_t r, int64_t c, __m512 y)
     _mm512_mask_storeu_ps(m->y + c * m->ldy + r, n >= 16 ? (__mmask16)0xFFFF : (__mmask16)((1u << n) - 1), y);
 }
 
-/* Scales behind all blocks are a stream of their own; at its end the next group's follow. */
-INLINE void fetch_d(const hn_mm *m, const char *d, int64_t b, int64_t nb)
-{
-    const char *to = d + 32 * D_AHEAD;
-    _mm_prefetch(b + D_AHEAD < nb ? to : to - 32 * nb + m->w_stride, _MM_HINT_T0);
-}
-
-INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes, bool d_follows)
+INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes)
 {
     int64_t nb = m->n_in / 256;
     for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
@@ -308,12 +299,18 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
         __m512 acc[COLS];
         FOR(c, nc) acc[c] = _mm512_setzero_ps(), x[c] = (const hn_a256 *)column(m, c0 + c);
         for (int64_t b = 0; b < nb; b++, p += bytes, d += 32) {
-            if (d_follows) fetch_d(m, d, b, nb);
             block(p, d, x, nc, acc);
             FOR(c, nc) x[c]++;
         }
         FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
     }
+}
+
+/* Scales behind all blocks are a stream of their own; at its end the next group's follow. */
+INLINE void fetch_d(const hn_mm *m, const char *d, int64_t b, int64_t nb)
+{
+    const char *to = d + 32 * D_AHEAD;
+    _mm_prefetch(b + D_AHEAD < nb ? to : to - 32 * nb + m->w_stride, _MM_HINT_T0);
 }
 
 INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, size_t bytes, int offset)
@@ -344,11 +341,12 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
     }
 }
 
-/* Each number of columns has its own code; more of them than COLS share an opened panel. */
-#define BY_COLUMNS(NAME, ROWS, PANEL)                       \
+/* Each number of columns has its own code. From MIN columns on opening a panel costs less
+ * (MIN measured: docs/LAB.md). */
+#define BY_COLUMNS(NAME, ROWS, PANEL, MIN)               \
     void NAME(const hn_mm *m)                               \
     {                                                       \
-        if (m->panel && m->n_col > COLS) {                  \
+        if (m->panel && m->n_col >= MIN) {                  \
             PANEL(m);                                       \
             return;                                         \
         }                                                   \
@@ -362,22 +360,22 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
         }                                                   \
     }
 
-#define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304, false)
-#define ROWS_Q5_K(NC) rows_k(m, c, NC, q5_K_block, 2816, false)
-#define ROWS_Q6_K(NC) rows_k(m, c, NC, q6_K_block, 3328, true)
-#define ROWS_IQ4_XS(NC) rows_k(m, c, NC, iq4_XS_block, 2176, false)
+#define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304)
+#define ROWS_Q5_K(NC) rows_k(m, c, NC, q5_K_block, 2816)
+#define ROWS_Q6_K(NC) rows_k(m, c, NC, q6_K_block, 3328)
+#define ROWS_IQ4_XS(NC) rows_k(m, c, NC, iq4_XS_block, 2176)
 #define ROWS_Q4_0(NC) rows_32(m, c, NC, q4_0_block, 256, 8)
 #define ROWS_IQ4_NL(NC) rows_32(m, c, NC, iq4_NL_block, 256, 128)
 #define ROWS_Q5_0(NC) rows_32(m, c, NC, q5_0_block, 320, 16)
 #define ROWS_Q8_0(NC) rows_32(m, c, NC, q8_0_block, 512, 128)
-BY_COLUMNS(hn_avx512_packed_q4_K, ROWS_Q4_K, hn_avx512_ppanel_q4_K)
-BY_COLUMNS(hn_avx512_packed_q5_K, ROWS_Q5_K, hn_avx512_ppanel_q5_K)
-BY_COLUMNS(hn_avx512_packed_q6_K, ROWS_Q6_K, hn_avx512_ppanel_q6_K)
-BY_COLUMNS(hn_avx512_packed_iq4_XS, ROWS_IQ4_XS, hn_avx512_ppanel_iq4_XS)
-BY_COLUMNS(hn_avx512_packed_q4_0, ROWS_Q4_0, hn_avx512_ppanel_q4_0)
-BY_COLUMNS(hn_avx512_packed_iq4_NL, ROWS_IQ4_NL, hn_avx512_ppanel_iq4_NL)
-BY_COLUMNS(hn_avx512_packed_q5_0, ROWS_Q5_0, hn_avx512_ppanel_q5_0)
-BY_COLUMNS(hn_avx512_packed_q8_0, ROWS_Q8_0, hn_avx512_ppanel_q8_0)
+BY_COLUMNS(hn_avx512_packed_q4_K, ROWS_Q4_K, hn_avx512_ppanel_q4_K, 48)
+BY_COLUMNS(hn_avx512_packed_q5_K, ROWS_Q5_K, hn_avx512_ppanel_q5_K, 48)
+BY_COLUMNS(hn_avx512_packed_q6_K, ROWS_Q6_K, hn_avx512_ppanel_q6_K, 12)
+BY_COLUMNS(hn_avx512_packed_iq4_XS, ROWS_IQ4_XS, hn_avx512_ppanel_iq4_XS, 20)
+BY_COLUMNS(hn_avx512_packed_q4_0, ROWS_Q4_0, hn_avx512_ppanel_q4_0, 160)
+BY_COLUMNS(hn_avx512_packed_iq4_NL, ROWS_IQ4_NL, hn_avx512_ppanel_iq4_NL, 48)
+BY_COLUMNS(hn_avx512_packed_q5_0, ROWS_Q5_0, hn_avx512_ppanel_q5_0, 24)
+BY_COLUMNS(hn_avx512_packed_q8_0, ROWS_Q8_0, hn_avx512_ppanel_q8_0, 160)
 
 /* ---- floats: the contract's sixteen lanes are sixteen sums, each a vector of rows ------------------ */
 
@@ -464,9 +462,9 @@ static void float_panel(const hn_mm *m, hn_type t)
 static void panel_f32(const hn_mm *m) { float_panel(m, HN_F32); }
 static void panel_f16(const hn_mm *m) { float_panel(m, HN_F16); }
 static void panel_bf16(const hn_mm *m) { float_panel(m, HN_BF16); }
-BY_COLUMNS(hn_avx512_packed_f32, ROWS_F32, panel_f32)
-BY_COLUMNS(hn_avx512_packed_f16, ROWS_F16, panel_f16)
-BY_COLUMNS(hn_avx512_packed_bf16, ROWS_BF16, panel_bf16)
+BY_COLUMNS(hn_avx512_packed_f32, ROWS_F32, panel_f32, COLS + 1)
+BY_COLUMNS(hn_avx512_packed_f16, ROWS_F16, panel_f16, COLS + 1)
+BY_COLUMNS(hn_avx512_packed_bf16, ROWS_BF16, panel_bf16, COLS + 1)
 
 #else
 typedef int hn_no_avx512_packed; /* an empty file is not C */

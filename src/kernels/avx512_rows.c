@@ -26,7 +26,7 @@
 
 enum { ROWS = 16, COLS = 4 };
 /* From this many columns opening a panel pays (measured: docs/LAB.md). */
-enum { PANEL_COLS_K = 5, PANEL_COLS_32 = 5 };
+enum { PANEL_COLS = 5 };
 
 /* ---- sums across a tile ----------------------------------------------------------------------- */
 
@@ -93,16 +93,10 @@ typedef struct tile {
     const char *next;      /* what to fetch at its first block */
 } tile;
 
-/* The tile is fetched this many bytes earlier than the sixteen rows ahead
- * (measured: docs/LAB.md). */
-#ifndef LEAD
-#define LEAD 2048
-#endif
-
 INLINE void tile_begin(tile *t, const hn_mm *m, int64_t r)
 {
     for (int i = 0; i < ROWS; i++) t->row[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;
-    t->next = t->row[0] + ROWS * m->w_stride + LEAD;
+    t->next = t->row[0] + ROWS * m->w_stride;
     if (r == m->r0)
         for (const char *p = t->row[0]; p < t->next; p += 64) _mm_prefetch(p, _MM_HINT_T1);
 }
@@ -118,6 +112,18 @@ INLINE void store_rows(const hn_mm *m, int64_t r, int64_t c, __m512 y)
 {
     int64_t n = m->r1 - r;
     _mm512_mask_storeu_ps(m->y + c * m->ldy + r, n >= ROWS ? (__mmask16)0xFFFF : (__mmask16)((1u << n) - 1), y);
+}
+
+/* The half floats at `at` of the sixteen rows. */
+INLINE __m512 rows_f16(const char *const *row, int64_t at)
+{
+    __m128i h[2];
+    FOR(k, 2) {
+        uint16_t d[8];
+        FOR(i, 8) memcpy(&d[i], row[8 * k + i] + at, 2);
+        h[k] = _mm_setr_epi16((short)d[0], (short)d[1], (short)d[2], (short)d[3], (short)d[4], (short)d[5], (short)d[6], (short)d[7]);
+    }
+    return _mm512_cvtph_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(h[0]), h[1], 1));
 }
 
 /* ---- K-quants --------------------------------------------------------------------------------------- */
@@ -287,8 +293,6 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
     for (int64_t b = 0; b < nb; b++) {
         int64_t at = b * BYTES;
         __m512i a[COLS][4], start[COLS][2], f[COLS][4];
-        uint16_t d16[ROWS];
-        FOR(i, ROWS) memcpy(&d16[i], t.row[i] + at, 2);
         FOR(c, nc) FOR(k, 2) { /* lane L: codes 32(4k+L) …, lower and upper halves of 16 */
             __m512i x0 = load64(x[c][b].q + 128 * k), x1 = load64(x[c][b].q + 128 * k + 64);
             a[c][2 * k] = _mm512_shuffle_i32x4(x0, x1, 0x88);
@@ -319,7 +323,7 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
             }
             FOR(c, nc) f[c][e] = fold4(s[c]);
         }
-        __m512 dw = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)d16));
+        __m512 dw = rows_f16(t.row, at);
         FOR(c, nc) acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(x[c][b].d)), _mm512_cvtepi32_ps(fold_rows(f[c])), acc[c]);
     }
     FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
@@ -354,9 +358,9 @@ INLINE __m512i open2_q8_0(const char *p, bool two)
     return _mm512_xor_si512(q, _mm512_set1_epi8((char)128));
 }
 
-/* `n` ≤ 2 blocks from block b on; scales of their 16 rows at dw. */
+/* `n` ≤ 2 blocks from block b on. */
 INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, const float *const *dx, int nc, open2_fn *open, int bytes,
-                    int offset, const uint16_t (*dw)[ROWS], __m512 *acc)
+                    int offset, __m512 *acc)
 {
     __m512i a[COLS], start[COLS], f[COLS][4];
     FOR(c, nc) {
@@ -373,31 +377,19 @@ INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, con
         }
         FOR(c, nc) f[c][e] = fold4(s[c]);
     }
+    __m512 d[2];
+    FOR(k, n) d[k] = rows_f16(t->row, (b + k) * bytes);
     FOR(c, nc) {
         __m512i u = fold128(f[c][0], f[c][1]), v = fold128(f[c][2], f[c][3]);
         __m512i sum[2] = { _mm512_shuffle_i32x4(u, v, 0x88), _mm512_shuffle_i32x4(u, v, 0xDD) };
         FOR(k, n) {
-            __m512 d = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)dw[k]));
-            acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(dx[c][b + k])), _mm512_cvtepi32_ps(sum[k]), acc[c]);
+            acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(d[k], _mm512_set1_ps(dx[c][b + k])), _mm512_cvtepi32_ps(sum[k]), acc[c]);
         }
     }
 }
 
-/* The first two bytes of four rows, in one store. */
-INLINE void gather_d(uint16_t d[4], const char *const p[4], int at)
-{
-    uint64_t v = 0;
-    FOR(j, 4) {
-        uint16_t one;
-        memcpy(&one, p[j] + at, 2);
-        v |= (uint64_t)one << 16 * j;
-    }
-    memcpy(d, &v, 8);
-}
-
 INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *open, int bytes, int offset)
 {
-    enum { STEP = 8 };
     int64_t nb = m->n_in / 32;
     tile t;
     tile_begin(&t, m, r);
@@ -409,22 +401,9 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
         dx[c] = (const float *)(x[c] + m->n_in);
         acc[c] = _mm512_setzero_ps();
     }
-    for (int64_t b0 = 0; b0 < nb; b0 += STEP) {
-        uint16_t dw[STEP][ROWS];
-        int n = nb - b0 < STEP ? (int)(nb - b0) : STEP;
-        for (int i = 0; i < ROWS; i += 4) {
-            const char *p[4];
-            FOR(j, 4) p[j] = t.row[i + j] + b0 * bytes;
-            if (n == STEP)
-                FOR(k, STEP) gather_d(&dw[k][i], p, k * bytes);
-            else
-                for (int k = 0; k < n; k++) gather_d(&dw[k][i], p, k * bytes);
-        }
-        int k = 0;
-        for (; k + 2 <= n; k += 2)
-            pair_32(&t, b0 + k, 2, x, dx, nc, open, bytes, offset, dw + k, acc);
-        if (k < n) pair_32(&t, b0 + k, 1, x, dx, nc, open, bytes, offset, dw + k, acc);
-    }
+    int64_t b = 0;
+    for (; b + 2 <= nb; b += 2) pair_32(&t, b, 2, x, dx, nc, open, bytes, offset, acc);
+    if (b < nb) pair_32(&t, b, 1, x, dx, nc, open, bytes, offset, acc);
     FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
 }
 
@@ -456,14 +435,14 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
 #define TILE_Q5_0(NC) tile_32(m, r, c, NC, open2_q5_0, sizeof(hn_q5_0), 16)
 #define TILE_Q8_0(NC) tile_32(m, r, c, NC, open2_q8_0, sizeof(hn_q8_0), 128)
 #define TILE_IQ4_NL(NC) tile_32(m, r, c, NC, open2_iq4_NL, sizeof(hn_q4_0), 128)
-BY_COLUMNS(hn_avx512_rows_q4_K, TILE_Q4_K, hn_avx512_panel_q4_K, PANEL_COLS_K)
-BY_COLUMNS(hn_avx512_rows_q5_K, TILE_Q5_K, hn_avx512_panel_q5_K, PANEL_COLS_K)
-BY_COLUMNS(hn_avx512_rows_q6_K, TILE_Q6_K, hn_avx512_panel_q6_K, PANEL_COLS_K)
-BY_COLUMNS(hn_avx512_rows_iq4_XS, TILE_IQ4_XS, hn_avx512_panel_iq4_XS, PANEL_COLS_K)
-BY_COLUMNS(hn_avx512_rows_q4_0, TILE_Q4_0, hn_avx512_panel_q4_0, PANEL_COLS_32)
-BY_COLUMNS(hn_avx512_rows_q5_0, TILE_Q5_0, hn_avx512_panel_q5_0, PANEL_COLS_32)
-BY_COLUMNS(hn_avx512_rows_q8_0, TILE_Q8_0, hn_avx512_panel_q8_0, PANEL_COLS_32)
-BY_COLUMNS(hn_avx512_rows_iq4_NL, TILE_IQ4_NL, hn_avx512_panel_iq4_NL, PANEL_COLS_32)
+BY_COLUMNS(hn_avx512_rows_q4_K, TILE_Q4_K, hn_avx512_panel_q4_K, PANEL_COLS)
+BY_COLUMNS(hn_avx512_rows_q5_K, TILE_Q5_K, hn_avx512_panel_q5_K, PANEL_COLS)
+BY_COLUMNS(hn_avx512_rows_q6_K, TILE_Q6_K, hn_avx512_panel_q6_K, PANEL_COLS)
+BY_COLUMNS(hn_avx512_rows_iq4_XS, TILE_IQ4_XS, hn_avx512_panel_iq4_XS, PANEL_COLS)
+BY_COLUMNS(hn_avx512_rows_q4_0, TILE_Q4_0, hn_avx512_panel_q4_0, PANEL_COLS)
+BY_COLUMNS(hn_avx512_rows_q5_0, TILE_Q5_0, hn_avx512_panel_q5_0, PANEL_COLS)
+BY_COLUMNS(hn_avx512_rows_q8_0, TILE_Q8_0, hn_avx512_panel_q8_0, PANEL_COLS)
+BY_COLUMNS(hn_avx512_rows_iq4_NL, TILE_IQ4_NL, hn_avx512_panel_iq4_NL, PANEL_COLS)
 
 /* ---- floats ------------------------------------------------------------------------------------------------ */
 
@@ -494,7 +473,7 @@ INLINE void tile_float(const hn_mm *m, int64_t r, int64_t c0, int nr, int nc, wi
         FOR(i, nr) w[i] = (const char *)m->w + (size_t)(r + i) * m->w_stride;
     FOR(c, nc) x[c] = (const float *)column(m, c0 + c);
     FOR(i, nr) FOR(c, nc) t[i][c] = _mm512_setzero_ps();
-    const char *ahead = w[0] + (size_t)nr * m->w_stride + LEAD;
+    const char *ahead = w[0] + (size_t)nr * m->w_stride;
     if (r == m->r0)
         for (const char *p = w[0]; p < ahead; p += 64) _mm_prefetch(p, _MM_HINT_T1);
     for (int64_t b = 0; b < m->n_in; b += 256) {
@@ -535,9 +514,7 @@ INLINE void tile_float(const hn_mm *m, int64_t r, int64_t c0, int nr, int nc, wi
 
 INLINE void rows_float(const hn_mm *m, widen_fn *widen, int elem)
 {
-#ifndef NR
-#define NR 4
-#endif
+    enum { NR = 4 };
     for (int64_t c = 0; c < m->n_col; c += COLS) {
         int64_t r = m->r0;
         switch (m->n_col - c) {

@@ -205,6 +205,8 @@ static void matmul_matches_scalar(void **state)
         for (int64_t n_col = 8; n_col <= 26; n_col += 3) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 75, n_col, 3, 75, 0);
         for (int64_t n_col = 1; n_col <= 26; n_col += n_col < 8 ? 1 : 4) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 91, n_col, 16 * (n_col % 3), 91 - n_col % 2, 0);
         check_matmul(t, 2048, 64, 6, 0, 64, 0);
+        check_matmul(t, 512 + (step == 32 ? 32 : 0), 37, 50, 0, 37, 0);
+        check_matmul(t, 256, 16, 161, 0, 16, 0);
     }
 }
 
