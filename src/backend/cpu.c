@@ -478,7 +478,7 @@ hone_status hn_backend_cpu_new(hn_backend **out, const hn_cpu_params *p, hone_er
     c->chunks = malloc(MAX_CHUNKS * sizeof *c->chunks);
     if (!c->panels || !c->attn_scratch || !c->parts || !c->parts_done || !c->chunks) {
         cpu_free(&c->base);
-        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)c->n_threads);
+        return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)hn_pool_threads(p->pool));
     }
     *out = &c->base;
     return HONE_OK;

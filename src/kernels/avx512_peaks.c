@@ -7,16 +7,18 @@
 
 enum { N_ACC = 16 };
 
+/* AddressSanitizer's stand-in for the stack (gcc 12) aligns to 32 bytes, too few for arrays of registers. */
+#define ON_STACK __attribute__((no_sanitize_address))
+
 static inline __attribute__((always_inline)) uint64_t total(__m512i v)
 {
-    uint64_t t[8], s = 0;
-    _mm512_storeu_si512(t, v);
-    for (int i = 0; i < 8; i++) s += t[i];
-    return s;
+    __m256i a = _mm256_add_epi64(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
+    __m128i b = _mm_add_epi64(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    return (uint64_t)_mm_cvtsi128_si64(_mm_add_epi64(b, _mm_unpackhi_epi64(b, b)));
 }
 HN_PEAK_READ(__m512i, 64, _mm512_setzero_si512(), _mm512_load_si512, _mm512_add_epi64, total, read512)
 
-static int64_t dpbusd(int64_t n)
+ON_STACK static int64_t dpbusd(int64_t n)
 {
     __m512i acc[N_ACC], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(1);
     for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_setzero_si512();
@@ -32,7 +34,7 @@ static int64_t dpbusd(int64_t n)
     return sum;
 }
 
-static int64_t lanes_f32(const __m512 *acc)
+ON_STACK static int64_t lanes_f32(const __m512 *acc)
 {
     int64_t sum = 0;
     for (int i = 0; i < N_ACC; i++) {
@@ -43,7 +45,7 @@ static int64_t lanes_f32(const __m512 *acc)
     return sum;
 }
 
-static int64_t fma_f32(int64_t n)
+ON_STACK static int64_t fma_f32(int64_t n)
 {
     __m512 acc[N_ACC], a = _mm512_set1_ps(1), b = a;
     for (int i = 0; i < N_ACC; i++) acc[i] = _mm512_setzero_ps();
@@ -53,7 +55,7 @@ static int64_t fma_f32(int64_t n)
     return lanes_f32(acc);
 }
 
-__attribute__((target("avx512bf16"))) static int64_t dp_bf16(int64_t n)
+ON_STACK __attribute__((target("avx512bf16"))) static int64_t dp_bf16(int64_t n)
 {
     __m512 acc[N_ACC];
     __m512i one = _mm512_set1_epi16(0x3F80);
