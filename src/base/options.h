@@ -47,6 +47,7 @@ typedef struct hn_command {
     const hn_opt_group *const *groups; /* ends with NULL; may be NULL */
     const char *examples;            /* lines for help and manual, each ending in \n; or NULL */
     int (*run)(const struct hn_cli *cli); /* returns the exit code */
+    const struct hn_command *const *subs; /* NULL, or commands below this one, ends with NULL: `name` is then "lab ab" */
 } hn_command;
 
 /* ---- parsing ------------------------------------------------------------------------- */

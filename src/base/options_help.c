@@ -86,6 +86,8 @@ void hn_help_command(FILE *f, const char *prog, const hn_command *cmd, const hn_
     char usage[200];
     usage_line(usage, sizeof usage, prog, cmd);
     fprintf(f, "usage: %s\n\n%s.\n", usage, cmd->summary);
+    if (cmd->subs) fputs("\nCommands:\n", f);
+    for (const hn_command *const *c = cmd->subs; c && *c; c++) fprintf(f, "  %-12s %s\n", (*c)->name + strlen(cmd->name) + 1, (*c)->summary);
     for (const hn_opt_group *const *g = cmd->groups; g && *g; g++) help_group(f, *g);
     for (const hn_opt_group *const *g = common; g && *g; g++) help_group(f, *g);
     if (cmd->examples) {

@@ -1,21 +1,30 @@
-/* hone lab: the laboratory's own measurements. `peaks` finds the roof of this machine and
- * keeps it for every report; `list` says what can be measured. */
+/* hone lab: the laboratory. `peaks` finds the roof of this machine and keeps it for every
+ * report, `list` says what can be measured; the other commands have files of their own. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "lab/lab.h"
 
 #include <stdlib.h>
 
-static const hn_opt lab_opts[] = {
-    HN_OPT("threads", "-t", I32, "N", "peaks: measure 1 to N threads; fewer than all cores are not stored (default: all cores)", .min = 1, .max = 1024),
-    HN_OPT("cpu", NULL, STR, "LEVEL", "peaks: kernel level: scalar, avx2, avx512; default: the best here, or HONE_CPU"),
-    HN_OPT("force", NULL, FLAG, NULL, "peaks: measure again, even if there is a stored measurement"),
-    HN_OPT("quick", NULL, FLAG, NULL, "peaks: tiny sizes, to see that it works; never stored, never a roof"),
-    HN_OPT("preset", NULL, STR, "NAME", "list: the model whose shapes to name (hone synth --list)", .def = "llama-3.2-1b"),
-    HN_OPT("no-store", NULL, FLAG, NULL, "peaks: do not keep the result"),
+extern const hn_command hn_command_lab_peaks, hn_command_lab_list;
+
+/* `hone lab NAME`: each in a file of its own, lab_NAME.c, but for the first two. */
+static const hn_command *const subs[] = { &hn_command_lab_peaks, &hn_command_lab_list, NULL };
+
+static const hn_opt peaks_opts[] = {
+    HN_OPT("threads", "-t", I32, "N", "measure 1 to N threads; fewer than all cores are not stored (default: all cores)", .min = 1, .max = 1024),
+    HN_OPT("cpu", NULL, STR, "LEVEL", "kernel level: scalar, avx2, avx512; default: the best here, or HONE_CPU"),
+    HN_OPT("force", NULL, FLAG, NULL, "measure again, even if there is a stored measurement"),
+    HN_OPT("quick", NULL, FLAG, NULL, "tiny sizes, to see that it works; never stored, never a roof"),
+    HN_OPT("no-store", NULL, FLAG, NULL, "do not keep the result"),
     HN_OPT_END,
 };
-static const hn_opt_group lab_group = { "Laboratory", lab_opts };
+static const hn_opt list_opts[] = {
+    HN_OPT("preset", NULL, STR, "NAME", "the model whose shapes to name (hone synth --list)", .def = "llama-3.2-1b"),
+    HN_OPT_END,
+};
+static const hn_opt_group peaks_group = { "Measurement", peaks_opts }, list_group = { "List", list_opts };
+static const hn_opt_group *const peaks_groups[] = { &peaks_group, NULL }, *const list_groups[] = { &list_group, NULL };
 
 /* ---- peaks ------------------------------------------------------------------------------ */
 
@@ -89,29 +98,19 @@ static int peaks(const hn_cli *cli)
     return rc;
 }
 
+const hn_command hn_command_lab_peaks = {
+    .name = "lab peaks", .summary = "Measure the roof of this machine and keep it for every report", .groups = peaks_groups,
+    .examples = "hone lab peaks\nhone lab peaks --force --json\n", .run = peaks,
+};
+const hn_command hn_command_lab_list = {
+    .name = "lab list", .summary = "Say what can be measured", .groups = list_groups, .examples = "hone lab list\n", .run = hn_lab_list,
+};
+
 /* ---- the command -------------------------------------------------------------------------- */
 
-static const struct { const char *name; int (*run)(const hn_cli *cli); } subcommands[] = { { "peaks", peaks }, { "list", hn_lab_list } };
-enum { N_SUB = sizeof subcommands / sizeof *subcommands };
+static int run(const hn_cli *cli) { return hn_cli_usage(cli, "a laboratory command is missing"); }
 
-static int run(const hn_cli *cli)
-{
-    const char *names[N_SUB], *name = hn_opts_arg(cli->opts, 0);
-    for (size_t i = 0; i < N_SUB; i++) {
-        names[i] = subcommands[i].name;
-        if (strcmp(name, names[i]) == 0) return subcommands[i].run(cli);
-    }
-    const char *near = hn_nearest(name, names, N_SUB);
-    return hn_cli_usage(cli, "unknown laboratory command '%s'; expected peaks or list%s%s%s", HN_ESC(name, strlen(name)), near ? "; did you mean " : "",
-                        near ? near : "", near ? "?" : "");
-}
-
-static const hn_opt_group *const groups[] = { &lab_group, NULL };
 const hn_command hn_command_lab = {
-    .name = "lab", .summary = "Measure this machine itself, and list what can be measured",
-    .args = "peaks|list", .min_args = 1, .max_args = 1, .groups = groups,
-    .examples = "hone lab peaks\n"
-                "hone lab peaks --force --json\n"
-                "hone lab list\n",
-    .run = run,
+    .name = "lab", .summary = "The laboratory: what this machine can do, and whether a change is one", .args = "COMMAND", .subs = subs,
+    .examples = "hone lab peaks\nhone lab list\n", .run = run,
 };

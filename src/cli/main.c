@@ -29,14 +29,25 @@ static const hn_command *find_command(const char *name)
     return NULL;
 }
 
-static int unknown_command(const char *name)
+/* The command below `parent` that `name` means: "ab" is "lab ab". */
+static const hn_command *find_sub(const hn_command *parent, const char *name)
+{
+    size_t n = strlen(parent->name);
+    for (const hn_command *const *c = parent->subs; *c; c++)
+        if (strcmp((*c)->name + n + 1, name) == 0) return *c;
+    return NULL;
+}
+
+/* parent NULL: of hone itself. */
+static int unknown_command(const hn_command *parent, const char *name)
 {
     const char *names[64];
-    size_t n = 0;
-    for (const hn_command *const *c = hn_commands; *c && n < 64; c++) names[n++] = (*c)->name;
+    size_t n = 0, skip = parent ? strlen(parent->name) + 1 : 0;
+    hn_cli cli = { .cmd = parent };
+    for (const hn_command *const *c = parent ? parent->subs : hn_commands; *c && n < 64; c++) names[n++] = (*c)->name + skip;
     const char *near = hn_nearest(name, names, n);
-    return hn_cli_usage(NULL, "unknown %s '%s'%s%s%s", name[0] == '-' ? "option" : "command", HN_ESC(name, strlen(name)),
-                        near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return hn_cli_usage(parent ? &cli : NULL, "unknown %s '%s'%s%s%s", name[0] == '-' ? "option" : parent ? "laboratory command" : "command",
+                        HN_ESC(name, strlen(name)), near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static int run_command(const hn_command *cmd, int argc, char **argv)
@@ -85,5 +96,14 @@ int main(int argc, char **argv)
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
     if (strcmp(name, "--version") == 0) name = "version";
     const hn_command *cmd = find_command(name);
-    return hn_out_finish(cmd ? run_command(cmd, argc - 2, argv + 2) : unknown_command(name));
+    if (!cmd) return hn_out_finish(unknown_command(NULL, name));
+    int skip = 2;
+    bool help = argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0);
+    if (cmd->subs && argc > 2 && !help) {
+        const hn_command *sub = find_sub(cmd, argv[2]);
+        if (!sub) return hn_out_finish(unknown_command(cmd, argv[2]));
+        cmd = sub;
+        skip = 3;
+    }
+    return hn_out_finish(run_command(cmd, argc - skip, argv + skip));
 }
