@@ -7,13 +7,11 @@
 
 #include "kernels/avx2.h"
 
-enum { COLS = 4,
-       AHEAD = 4096 /* bytes fetched ahead of the stream */
-};
+/* Nothing is fetched ahead: the core's own prefetchers follow one ascending stream (measured: docs/LAB.md). */
+enum { COLS = 4 };
 /* columns from which opening a panel pays (measured: docs/LAB.md) */
 enum { PANEL_4 = 16, PANEL_5 = 8, PANEL_6 = 5, PANEL_WIDE = 16 };
 
-INLINE void ahead(const char *p) { _mm_prefetch(p + AHEAD, _MM_HINT_T1); }
 INLINE __m256 scales_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
 
 /* sum = the first of 16-bit sums, or added to them */
@@ -64,7 +62,6 @@ INLINE void q4_K_block(const char *p, const char *d, int h, const hn_a256 *const
         FOR(i, 8) {
             const char *at = p + 256 + 64 * (8 * g + i);
             __m256i q = load256(at + 4 * h), ql = low_nibbles(q), qh = high_nibbles(q);
-            if (!h) ahead(at);
             FOR(c, nc) {
                 dot(&lo[c], !i, ql, x[c]->q + 64 * g + 4 * i);
                 dot(&hi[c], !i, qh, x[c]->q + 64 * g + 32 + 4 * i);
@@ -91,8 +88,6 @@ INLINE void q5_K_block(const char *p, const char *d, int h, const hn_a256 *const
                 __m256i q = load256(at + 4 * h), b = load256(p + 256 + 64 * i + 4 * h);
                 __m256i ql = or_and(low_nibbles(q), shift16(b, 4 - 2 * g), 0x10101010);
                 __m256i qh = or_and(high_nibbles(q), shift16(b, 3 - 2 * g), 0x10101010);
-                if (!h) ahead(at);
-                if (!h && !g) ahead(p + 256 + 64 * i);
                 FOR(c, nc) {
                     dot(&lo[c], !k, ql, x[c]->q + 64 * g + 4 * i);
                     dot(&hi[c], !k, qh, x[c]->q + 64 * g + 32 + 4 * i);
@@ -130,7 +125,6 @@ INLINE void q6_K_block(const char *p, const char *d, int h, const hn_a256 *const
                                  or_and(low_nibbles(l1), _mm256_slli_epi16(u, 2), 0x30303030),
                                  or_and(high_nibbles(l0), u, 0x30303030),
                                  or_and(high_nibbles(l1), _mm256_srli_epi16(u, 2), 0x30303030) };
-                if (!h) ahead(at), ahead(at + 64), ahead(at + 128);
                 FOR(t, 4) FOR(c, nc) dot(&sum[t][c], !k, q[t], x[c]->q + 128 * n + 32 * t + 4 * i);
             }
             FOR(t, 4) {
@@ -154,7 +148,6 @@ INLINE void iq4_XS_block(const char *p, const char *d, int h, const hn_a256 *con
         FOR(i, 4) {
             const char *at = p + 128 + 64 * (4 * s + i);
             __m256i q = load256(at + 4 * h), ql = iq4_levels(low_nibbles(q)), qh = iq4_levels(high_nibbles(q));
-            if (!h) ahead(at);
             FOR(c, nc) {
                 isum[c] = add_madd(isum[c], signed_pairs(ql, word(x[c]->q + 32 * s + 4 * i)), sc);
                 isum[c] = add_madd(isum[c], signed_pairs(qh, word(x[c]->q + 32 * s + 16 + 4 * i)), sc);
@@ -176,7 +169,6 @@ INLINE void q4_0_block(const char *p, int h, const int8_t *const *x, int nc, __m
     __m256i t[COLS];
     FOR(i, 4) {
         __m256i q = load256(p + 64 * i + 4 * h), ql = low_nibbles(q), qh = high_nibbles(q);
-        if (!h) ahead(p + 64 * i);
         FOR(c, nc) {
             dot(&t[c], !i, ql, x[c] + 4 * i);
             dot(&t[c], false, qh, x[c] + 16 + 4 * i);
@@ -188,12 +180,10 @@ INLINE void q4_0_block(const char *p, int h, const int8_t *const *x, int nc, __m
 INLINE void q5_0_block(const char *p, int h, const int8_t *const *x, int nc, __m256i *sum)
 {
     __m256i b = load256(p + 4 * h), lo[COLS], hi[COLS];
-    if (!h) ahead(p);
     FOR(i, 4) {
         const char *at = p + 64 + 64 * i;
         __m256i q = load256(at + 4 * h);
         __m256i ql = or_and(low_nibbles(q), shift16(b, 4 - i), 0x10101010), qh = or_and(high_nibbles(q), shift16(b, -i), 0x10101010);
-        if (!h) ahead(at);
         FOR(c, nc) {
             dot(&lo[c], !i, ql, x[c] + 4 * i);
             dot(&hi[c], !i, qh, x[c] + 16 + 4 * i);
@@ -207,7 +197,6 @@ INLINE void q8_0_block(const char *p, int h, const int8_t *const *x, int nc, __m
     FOR(c, nc) sum[c] = _mm256_setzero_si256();
     FOR(i, 8) {
         __m256i q = _mm256_xor_si256(load256(p + 64 * i + 4 * h), _mm256_set1_epi8(-128));
-        if (!h) ahead(p + 64 * i);
         FOR(c, nc) sum[c] = add_madd(sum[c], signed_pairs(q, word(x[c] + 4 * i)), ONES);
     }
 }
@@ -217,7 +206,6 @@ INLINE void iq4_NL_block(const char *p, int h, const int8_t *const *x, int nc, _
     FOR(c, nc) sum[c] = _mm256_setzero_si256();
     FOR(i, 4) {
         __m256i q = load256(p + 64 * i + 4 * h), ql = iq4_levels(low_nibbles(q)), qh = iq4_levels(high_nibbles(q));
-        if (!h) ahead(p + 64 * i);
         FOR(c, nc) {
             sum[c] = add_madd(sum[c], signed_pairs(ql, word(x[c] + 4 * i)), ONES);
             sum[c] = add_madd(sum[c], signed_pairs(qh, word(x[c] + 16 + 4 * i)), ONES);
@@ -365,8 +353,6 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
                 __m256 s[MAX_SUMS][2];
                 FOR(i, nl * nc) s[i][0] = s[i][1] = _mm256_setzero_ps();
                 for (int64_t k = b + l0; k < end; k += 16) {
-                    if (l0 == 0)
-                        FOR(i, (int)(16 * unit) / 64) ahead(p + (size_t)k * unit + 64 * i);
                     FOR(l, nl)
                         if (k + l < end) {
                             const char *at = p + (size_t)(k + l) * unit;

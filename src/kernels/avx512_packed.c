@@ -16,16 +16,9 @@
 
 enum { COLS = 4 };
 
-/* Bytes fetched ahead of the stream (measured: docs/LAB.md). */
-enum { AHEAD = 1024 };
-#define HINT _MM_HINT_T1
-
-/* 64 bytes of the stream */
-INLINE __m512i next64(const char *p)
-{
-    _mm_prefetch(p + AHEAD, HINT);
-    return _mm512_loadu_si512(p);
-}
+/* 64 bytes of the stream. Nothing is fetched ahead: one ascending stream is what the core's own prefetchers are
+ * made for (measured: docs/LAB.md). */
+INLINE __m512i next64(const char *p) { return _mm512_loadu_si512(p); }
 INLINE __m512i word(const void *p)
 {
     int32_t v;
@@ -65,7 +58,6 @@ INLINE void k_scales(const char *s, __m512i sc[2], __m512i mn[2])
 /* acc −= dmin·da·Σ min·Σq, after acc += d·da·isum. */
 INLINE void k_finish(const char *p, const __m512i mn[2], const hn_a256 *const *x, int nc, const __m512i *isum, __m512 *acc)
 {
-    _mm_prefetch(p + AHEAD, HINT);
     __m512 d = scales_f16(p), dmin = scales_f16(p + 32);
     __m512i even[2], odd[2];
     FOR(h, 2) even[h] = and32(mn[h], 0x00FF00FFu), odd[h] = and32(_mm512_srli_epi32(mn[h], 8), 0x00FF00FFu);
@@ -193,7 +185,6 @@ INLINE void iq4_XS_block(const char *p, const char *d, const hn_a256 *const *x, 
     __m512i isum[COLS], table = iq4_table(), sl = next64(p + 64);
     __m512i sh = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p + 32)));
     int32_t start[COLS][8];
-    _mm_prefetch(p + AHEAD, HINT);
     FOR(c, nc) {
         __m256i b = _mm256_madd_epi16(_mm256_loadu_si256((const __m256i *)x[c]->bsum), _mm256_set1_epi16(-128));
         _mm256_storeu_si256((__m256i *)start[c], b);
@@ -309,7 +300,7 @@ INLINE void rows_k_pairs(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, 
         FOR(c, nc) acc[c] = _mm512_setzero_ps(), x[c] = (const hn_a256 *)column(m, c0 + c);
         for (int64_t b = 0; b < nb; b++) {
             const char *d = p;
-            if (b % 2 == 0) _mm_prefetch(p + AHEAD, HINT), p += 64;
+            if (b % 2 == 0) p += 64;
             else d = p - bytes - 32;
             block(p, d, x, nc, acc);
             p += bytes;
@@ -346,7 +337,6 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
             dx[c] = (const float *)(x[c] + m->n_in);
         }
         for (int64_t b = 0; b < nb; b += 2, p += 64 + 2 * bytes) {
-            _mm_prefetch(p + AHEAD, HINT);
             block_32(p + 64, p, block, x, dx, nb, b, nc, offset, acc);
             if (b + 1 < nb) block_32(p + 64 + bytes, p + 32, block, x, dx, nb, b + 1, nc, offset, acc);
         }
@@ -419,8 +409,6 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
                 FOR(i, nl * nc) s[i] = _mm512_setzero_ps();
                 int64_t k = b + l0;
                 for (; k + nl <= end; k += 16) {
-                    if (l0 == 0)
-                        FOR(i, (int)(16 * bytes) / 64) _mm_prefetch(p + (size_t)k * bytes + AHEAD + 64 * i, HINT);
                     FOR(l, nl) {
                         __m512 w = widen(p + (size_t)(k + l) * bytes);
                         FOR(c, nc) s[l * nc + c] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[c][k + l]), s[l * nc + c]);
