@@ -95,6 +95,7 @@ static hone_status run_gemm(hn_bench_run *r, const hn_bench_entry *e, hone_error
     shape shapes[MAX_SHAPES];
     size_t n;
     hone_status st = model_shapes(shapes, &n, r->set.model, err);
+    if (r->set.quick && n > 3) n = 3;
     for (size_t i = 0; i < n && st == HONE_OK; i++)
         for (int many = 0; many < 2 && st == HONE_OK; many++) {
             char id[HN_KERN_ID];
@@ -367,7 +368,7 @@ static hone_status run_variants(hn_bench_run *r, const hn_bench_entry *e, hone_e
 {
     static const char *const types[] = { "Q4_K", "Q8_0", "F16" };
     hone_status st = HONE_OK;
-    for (size_t i = 0; i < 3 && st == HONE_OK; i++)
+    for (size_t i = 0; i < (r->set.quick ? 1 : 3) && st == HONE_OK; i++)
         for (int many = 0; many < 2 && st == HONE_OK; many++)
             for (int levels = 0; levels < 2 && st == HONE_OK; levels++) {
                 st = one_variant(r, e, types[i], many ? 64 : 1, levels, err);
@@ -427,7 +428,7 @@ static hone_status regret(hn_bench_run *r, const hn_bench_entry *e, const char *
         return st;
     }
     hn_bench_proved(&res.verdict);
-    for (int i = 0; i < n; i++) samples[i] = 100 * (chosen[i] / least - 1);
+    for (int i = 0; i < n; i++) samples[i] = chosen[i] == least ? 0 : 100 * (chosen[i] / least - 1);
     res.samples = samples;
     res.n = res.verdict.state == HN_INVALID ? 0 : (size_t)n;
     res.extra = json_pack("{s:s}", "fastest", best);
