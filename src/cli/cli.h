@@ -83,6 +83,11 @@ bool hn_is_kern_id(const char *id);        /* does `hone bench ID` mean them? */
 int hn_bench_kern(const hn_cli *cli);      /* hone bench kern.… */
 int hn_lab_list(const hn_cli *cli);        /* hone lab list */
 
+/* ---- measured processes (bench_child.c) ------------------------------------------------------------- */
+
+bool hn_is_bench_child(const hn_cli *cli); /* does the command line mean one? */
+int hn_bench_child(const hn_cli *cli);
+
 /* ---- entries of the catalogue (bench_suite.c) -------------------------------------------------------- */
 
 extern const hn_opt_group hn_group_suite;  /* suite, seed */

@@ -1,6 +1,6 @@
 /* hone bench: measures a model on this machine. Every sample is a fresh process: this
- * program again, with a hidden first argument (_sample or _quality) and the time at
- * which it was started. The parent collects, judges, prints and records. */
+ * program again (bench_child.c). This is the parent: it collects, judges, prints and
+ * records. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "lab/lab.h"
@@ -48,87 +48,6 @@ static hn_bench_config config_of(const hn_cli *cli)
 {
     return (hn_bench_config){ .n_prompt = hn_opts_i32(cli->opts, "n-prompt"), .n_gen = hn_opts_i32(cli->opts, "n-gen"),
                               .depth = hn_opts_i32(cli->opts, "depth") };
-}
-
-/* ---- the measured process ------------------------------------------------------------------ */
-
-typedef struct bench_engine { hone_model *m; hone_context *ctx; hone_session *s; } bench_engine;
-
-static void close_engine(bench_engine *e)
-{
-    hone_session_free(e->s);
-    hone_context_free(e->ctx);
-    hone_model_close(e->m);
-}
-
-static int open_engine(const hn_cli *cli, bench_engine *e)
-{
-    *e = (bench_engine){ 0 };
-    int rc = hn_cli_open_model(cli, false, &e->m);
-    return rc ? rc : hn_cli_new_context(cli, &e->ctx);
-}
-
-static json_t *engine_json(const bench_engine *e)
-{
-    hone_session_memory mem;
-    hone_session_get_memory(e->s, &mem);
-    return json_pack("{s:s, s:i, s:f, s:f, s:f}", "cpu", hone_context_cpu(e->ctx), "threads", (int)hone_context_threads(e->ctx), "cache_mb",
-                     (double)mem.cache_bytes / 1e6, "scratch_mb", (double)mem.scratch_bytes / 1e6, "logits_mb", (double)mem.logits_bytes / 1e6);
-}
-
-static int child_sample(const hn_cli *cli, uint64_t t_spawn)
-{
-    hn_bench_config c = config_of(cli);
-    bench_engine e;
-    hn_sample s = { 0 };
-    hone_error err;
-    int rc = open_engine(cli, &e);
-    if (rc == 0) rc = hn_cli_new_session(cli, e.ctx, e.m, c.depth + (c.n_prompt > 0 ? c.n_prompt : 1) + c.n_gen, 1, &e.s);
-    double load_ms = (double)(hn_clock_ns() - t_spawn) * 1e-6;
-    if (rc == 0 && hn_bench_measure(&s, e.s, e.m, &c, &err) != HONE_OK) rc = hn_cli_fail(&err);
-    if (rc == 0) {
-        hn_mapped mapped;
-        s.load_ms = load_ms;
-        hone_model_info info;
-        hone_model_get_info(e.m, &info);
-        if (hn_memory_mapped(&mapped, hn_opts_str(cli->opts, "model"), info.packed_path)) {
-            s.mapped_mb = (double)mapped.mapped / 1e6;
-            s.model_resident_mb = (double)mapped.resident / 1e6;
-        }
-        json_t *o = hn_sample_json(&s);
-        json_object_set_new(o, "engine", engine_json(&e));
-        rc = hn_json_print(o);
-    }
-    hn_sample_free(&s);
-    close_engine(&e);
-    return rc;
-}
-
-static hone_status session_logits(void *arg, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
-{
-    return hone_decode(arg, tokens, n_tok, logits, err);
-}
-
-static int child_quality(const hn_cli *cli)
-{
-    bench_engine e;
-    static hn_q_prompts prompts;
-    static hn_quality q;
-    hone_error err;
-    int rc = open_engine(cli, &e);
-    if (rc == 0 && hn_q_prompts_make(&prompts, e.m, &err) != HONE_OK) rc = hn_cli_fail(&err);
-    int32_t longest = 0;
-    for (int p = 0; p < HN_Q_PROMPTS; p++)
-        if (prompts.n[p] > longest) longest = prompts.n[p];
-    if (rc == 0) rc = hn_cli_new_session(cli, e.ctx, e.m, longest + HN_Q_STEPS, HN_Q_PROMPTS, &e.s);
-    if (rc == 0) {
-        hone_model_info info;
-        hone_model_get_info(e.m, &info);
-        hn_logits_source src = { .n_vocab = info.n_vocab, .run = session_logits, .arg = e.s };
-        rc = hn_quality_run(&q, &src, &prompts, true, &err) == HONE_OK ? hn_json_print(hn_quality_json(&q, prompts.from_text)) : hn_cli_fail(&err);
-    }
-    close_engine(&e);
-    return rc;
 }
 
 /* ---- the parent: running children ------------------------------------------------------------- */
@@ -631,14 +550,7 @@ static int check_texts(const hn_cli *cli)
 
 static int run(const hn_cli *cli)
 {
-    if (hn_opts_n_args(cli->opts) == 2) { /* a measured process */
-        const char *mode = hn_opts_arg(cli->opts, 0);
-        int64_t t0;
-        if (hn_parse_i64(&t0, hn_opts_arg(cli->opts, 1), 0, INT64_MAX, "time", NULL) == HONE_OK) {
-            if (strcmp(mode, "_sample") == 0) return child_sample(cli, (uint64_t)t0);
-            if (strcmp(mode, "_quality") == 0) return child_quality(cli);
-        }
-    }
+    if (hn_is_bench_child(cli)) return hn_bench_child(cli);
     if (hn_opts_n_args(cli->opts) > 0 && hn_is_kern_id(hn_opts_arg(cli->opts, 0))) return hn_bench_kern(cli);
     if (hn_opts_n_args(cli->opts) > 0 || hn_opts_str(cli->opts, "suite")) return hn_bench_suite(cli);
     char base[4096];

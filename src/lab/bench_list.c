@@ -9,7 +9,7 @@ const hn_bench_entry hn_bench_absent[] = {
     { 0 },
 };
 
-static const hn_bench_entry *const tables[] = { hn_bench_text, hn_bench_absent };
+static const hn_bench_entry *const tables[] = { hn_bench_process, hn_bench_text, hn_bench_absent };
 
 const hn_bench_entry *hn_bench_at(size_t i)
 {
