@@ -551,7 +551,6 @@ static int check_texts(const hn_cli *cli)
 static int run(const hn_cli *cli)
 {
     if (hn_is_bench_child(cli)) return hn_bench_child(cli);
-    if (hn_opts_n_args(cli->opts) > 0 && hn_is_kern_id(hn_opts_arg(cli->opts, 0))) return hn_bench_kern(cli);
     if (hn_opts_n_args(cli->opts) > 0 || hn_opts_str(cli->opts, "suite")) return hn_bench_suite(cli);
     char base[4096];
     const char *file = hn_opts_str(cli->opts, "file");

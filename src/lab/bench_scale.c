@@ -62,7 +62,7 @@ hone_status hn_run_e2e_backend(hn_bench_run *r, const hn_bench_entry *e, hone_er
     for (size_t i = 0; i < k && st == HONE_OK; i++)
         for (int prefill = 0; prefill < 2 && st == HONE_OK && to_record(&b[i]); prefill++) {
             char variant[48];
-            snprintf(variant, sizeof variant, "%s", prefill ? "prefill" : "decode");
+            snprintf(variant, sizeof variant, "%s, %s", names[i], prefill ? "prefill" : "decode");
             const hn_proc_record rec = { .variant = variant, .unit = "tok/s", .better = 1, .path = prefill ? "prefill_tok_s" : "decode_tok_s", .decode = !prefill,
                                          .raw = !prefill, .config = hn_proc_config(&p, n_prompt, n_gen, "greedy"), .memory = hn_proc_memory(&b[i]) };
             st = hn_proc_add(&p, &b[i], &rec, err);
@@ -112,7 +112,9 @@ hone_status hn_run_scale_threads(hn_bench_run *r, const hn_bench_entry *e, hone_
     same_tokens(b, k, names);
     for (size_t i = 0; i < k; i++)
         for (int prefill = 0; prefill < 2 && st == HONE_OK && to_record(&b[i]); prefill++) {
-            const hn_proc_record rec = { .variant = prefill ? "prefill" : "decode", .path = prefill ? "prefill_tok_s" : "decode_tok_s", .decode = !prefill, .raw = !prefill,
+            char variant[48];
+            snprintf(variant, sizeof variant, "%s, %s", names[i], prefill ? "prefill" : "decode");
+            const hn_proc_record rec = { .variant = variant, .path = prefill ? "prefill_tok_s" : "decode_tok_s", .decode = !prefill, .raw = !prefill,
                                          .config = hn_proc_config(&p, n_prompt, n_gen, "greedy"), .memory = hn_proc_memory(&b[i]) };
             st = hn_proc_add(&p, &b[i], &rec, err);
         }
@@ -147,7 +149,9 @@ hone_status hn_run_scale_batch(hn_bench_run *r, const hn_bench_entry *e, hone_er
         for (int prefill = 0; prefill < 2 && st == HONE_OK && to_record(&b[i]); prefill++) {
             json_t *config = hn_proc_config(&p, n_prompt, n_gen, "greedy");
             json_object_set_new(config, "sequences", json_integer(sizes[i]));
-            const hn_proc_record rec = { .variant = prefill ? "prefill" : "decode", .path = prefill ? "prefill_tok_s" : "decode_tok_s", .decode = i == 0 && !prefill,
+            char variant[48];
+            snprintf(variant, sizeof variant, "%s, %s", names[i], prefill ? "prefill" : "decode");
+            const hn_proc_record rec = { .variant = variant, .path = prefill ? "prefill_tok_s" : "decode_tok_s", .decode = i == 0 && !prefill,
                                          .raw = !prefill, .config = config, .memory = hn_proc_memory(&b[i]) };
             st = hn_proc_add(&p, &b[i], &rec, err);
         }
@@ -221,7 +225,7 @@ static hone_status make_model(const folder *f, const shape *s, int32_t n_layer, 
 }
 
 /* Measures the model in the folder; its records name it, not the one of -m. */
-static hone_status measure_made(hn_proc *p, const char *file, json_t *config, int32_t n_prompt, int32_t n_gen, hone_error *err)
+static hone_status measure_made(hn_proc *p, const char *file, const char *name, json_t *config, int32_t n_prompt, int32_t n_gen, hone_error *err)
 {
     hn_bench_run *r = p->r;
     hone_model *m;
@@ -254,8 +258,10 @@ static hone_status measure_made(hn_proc *p, const char *file, json_t *config, in
         static const struct { const char *variant, *unit, *path; int better; } rows[] = { { "decode", "tok/s", "decode_tok_s", 1 }, { "prefill", "tok/s", "prefill_tok_s", 1 },
                                                                                         { "peak resident", "MB", "hwm_mb", -1 } };
         json_t *c = hn_proc_config(p, n_prompt, n_gen, "greedy");
+        char variant[64];
+        snprintf(variant, sizeof variant, "%s, %s", name, rows[k].variant);
         json_object_update(c, config);
-        const hn_proc_record rec = { .variant = rows[k].variant, .unit = rows[k].unit, .better = rows[k].better, .path = rows[k].path, .decode = k == 0, .raw = k == 0,
+        const hn_proc_record rec = { .variant = variant, .unit = rows[k].unit, .better = rows[k].better, .path = rows[k].path, .decode = k == 0, .raw = k == 0,
                                      .config = c, .memory = hn_proc_memory(&b) };
         st = hn_proc_add(p, &b, &rec, err);
     }
@@ -296,7 +302,10 @@ static hone_status measure_shapes(hn_bench_run *r, const hn_bench_entry *e, cons
         st = make_model(&f, &s, layers, type, file, sizeof file, r->set.stop, err);
         if (st == HONE_OK) {
             json_t *config = json_pack("{s:i, s:s}", "layers", (int)layers, "type", type);
-            st = measure_made(&p, file, config, or_default(r->set.n_prompt, 64), or_default(r->set.n_gen, 24), err);
+            char name[40];
+            if (all[i].type) snprintf(name, sizeof name, "%.30s", type);
+            else snprintf(name, sizeof name, "%d layer%s", layers, layers == 1 ? "" : "s");
+            st = measure_made(&p, file, name, config, or_default(r->set.n_prompt, 64), or_default(r->set.n_gen, 24), err);
         }
         file_in(file, sizeof file, &f, "model.gguf");
         unlink(file);
