@@ -299,8 +299,8 @@ hone_status hn_run_e2e_cpu(hn_bench_run *r, const hn_bench_entry *e, hone_error 
         x[2 * n + i] = hn_result_number(s, "voluntary_switches") / tokens;
         x[3 * n + i] = hn_result_number(s, "cache_misses") / tokens;
     }
-    static const struct { const char *variant, *unit; int better; } rows[] = { { "CPU use", "%", 1 }, { "involuntary switches", "per token", -1 },
-                                                                             { "voluntary switches", "per token", -1 }, { "cache misses", "per token", -1 } };
+    static const struct { const char *variant, *unit; int better; } rows[] = { { "CPU use", "%", 1 }, { "involuntary switches per token", "count", -1 },
+                                                                             { "voluntary switches per token", "count", -1 }, { "cache misses per token", "count", -1 } };
     bool counted = n && isfinite(hn_result_number(json_array_get(b.all, 0), "cache_misses"));
     char note[200] = "";
     const char *why = json_string_value(json_object_get(json_array_get(b.all, 0), "no_cache_misses"));
