@@ -64,7 +64,8 @@ typedef struct bench {
     int32_t n_warmups;
     json_t *model, *quality, *samples, *engine, *notes, *voided;
     bool interrupted;
-    int32_t n_kept;        /* samples kept in spite of evidence against them */
+    int32_t n_kept;        /* samples kept in spite of evidence against them; of the last: */
+    char kept[200];
     hn_environ env;
     hn_verdict verdict;
     hn_stats stats[N_METRICS];
@@ -166,6 +167,28 @@ static double field(json_t *o, const char *key)
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
+static const char *text_of(json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "?";
+}
+
+static void print_roof(const bench *b)
+{
+    double prefill = hn_work_prefill_s(&b->work, &b->peaks, (int32_t)json_integer_value(json_object_get(b->engine, "threads")), 1, false);
+    char when[512];
+    if (b->no_roof[0]) {
+        hn_out_printf("roof     not known: %s\n", b->no_roof);
+        return;
+    }
+    hn_peaks_say(&b->peaks, when, sizeof when);
+    double read = hn_peaks_at(&b->peaks, HN_PEAK_READ_BW, (int32_t)json_integer_value(json_object_get(b->engine, "threads")));
+    hn_out_printf("roof     reading %.1f GB/s, %.0f MB a token", read, (double)b->work.bytes_per_token / 1e6);
+    if (b->work.bytes_per_token <= 2 * b->peaks.cache_bytes) hn_out_printf(" (cache holds much of it: no roof for decode)");
+    if (isfinite(prefill)) hn_out_printf("; multiplying %.4g ms a token", 1e3 * prefill);
+    hn_out_printf("; %s\n", when);
+}
+
 static void look_at_sample(bench *b, json_t *s, int32_t i)
 {
     const char *why = json_string_value(json_object_get(s, "invalid_reason"));
@@ -186,17 +209,16 @@ static double usual_mhz(const bench *b)
 }
 
 /* Only the machine gives a reason to measure a sample again, never its value. True: it was put aside. */
-static bool put_aside(bench *b, json_t *s, int32_t i, int tries)
+static bool put_aside(bench *b, json_t *s, int tries)
 {
     char why[200];
     if (!hn_evidence_voids(s, false, usual_mhz(b), why, sizeof why)) return false;
     if (tries < MOST_REPEATS && (double)json_array_size(b->voided) < most_voided * b->n_samples + 1) {
-        note(b, "sample %d was measured again: %s", i + 1, why);
         json_array_append_new(b->voided, json_pack("{s:o, s:O}", "reason", hn_lab_str(why), "result", s));
         return true;
     }
     b->n_kept++;
-    note(b, "sample %d is kept although %s: it would not stop", i + 1, why);
+    snprintf(b->kept, sizeof b->kept, "%s", why);
     return false;
 }
 
@@ -212,7 +234,7 @@ static int run_sample(bench *b, int32_t i)
             json_t *engine = json_object_get(c.result, "engine");
             if (engine && !b->engine) b->engine = json_incref(engine);
             json_object_del(c.result, "engine");
-            bool again = put_aside(b, c.result, i, tries);
+            bool again = put_aside(b, c.result, tries);
             if (!again) {
                 json_array_append(b->samples, c.result);
                 look_at_sample(b, c.result, i);
@@ -326,6 +348,9 @@ static void judge(bench *b)
     judge_roof(b);
     if (b->verdict.state == HN_UNCHECKED && !no_quality) b->verdict.state = HN_VALID;
     if (b->verdict.state == HN_UNCHECKED) snprintf(b->verdict.reason, sizeof b->verdict.reason, "quality not checked (--no-quality)");
+    size_t again = json_array_size(b->voided);
+    if (again) note(b, "%zu sample%s measured again: %s%s", again, again == 1 ? " was" : "s were", text_of(json_array_get(b->voided, 0), "reason"), again > 1 ? ", …" : "");
+    if (b->n_kept) note(b, "%d of %zu samples are kept although %s: it would not stop", b->n_kept, json_array_size(b->samples), b->kept);
     note_unstable(b);
     int64_t last = (int64_t)b->config.depth + b->config.n_prompt + b->config.n_gen;
     if (b->n_ctx_train > 0 && last > b->n_ctx_train) note(b, "%" PRId64 " positions, but the model was trained for %d", last, b->n_ctx_train);
@@ -485,28 +510,6 @@ static void print_metric(const bench *b, int k)
         else hn_out_printf(" -");
     }
     hn_out_printf("\n");
-}
-
-static const char *text_of(json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "?";
-}
-
-static void print_roof(const bench *b)
-{
-    double prefill = hn_work_prefill_s(&b->work, &b->peaks, (int32_t)json_integer_value(json_object_get(b->engine, "threads")), 1, false);
-    char when[512];
-    if (b->no_roof[0]) {
-        hn_out_printf("roof     not known: %s\n", b->no_roof);
-        return;
-    }
-    hn_peaks_say(&b->peaks, when, sizeof when);
-    double read = hn_peaks_at(&b->peaks, HN_PEAK_READ_BW, (int32_t)json_integer_value(json_object_get(b->engine, "threads")));
-    hn_out_printf("roof     reading %.1f GB/s, %.0f MB a token", read, (double)b->work.bytes_per_token / 1e6);
-    if (b->work.bytes_per_token <= 2 * b->peaks.cache_bytes) hn_out_printf(" (cache holds much of it: no roof for decode)");
-    if (isfinite(prefill)) hn_out_printf("; multiplying %.4g ms a token", 1e3 * prefill);
-    hn_out_printf("; %s\n", when);
 }
 
 /* --timing: where the time of each process went. */

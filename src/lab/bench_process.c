@@ -289,9 +289,9 @@ bool hn_proc_some(const hn_bunch *b) { return json_array_size(b->all) > 0; }
 
 static void note_bunch(hn_bench_result *res, const hn_bunch *b, size_t n)
 {
-    size_t i;
-    json_t *v;
-    json_array_foreach(b->voided, i, v) hn_bench_note(res, "voided and measured again: %s", json_string_value(json_object_get(v, "reason")));
+    size_t again = json_array_size(b->voided);
+    const char *first = json_string_value(json_object_get(json_array_get(b->voided, 0), "reason"));
+    if (again) hn_bench_note(res, "%zu sample%s measured again: %s%s", again, again == 1 ? " was" : "s were", first ? first : "?", again > 1 ? ", …" : "");
     if (b->n_kept) hn_bench_note(res, "%d of %zu samples kept although %s: it would not stop", b->n_kept, n, b->kept);
     if ((int32_t)json_array_size(b->all) < b->wanted && b->verdict.state != HN_INVALID)
         hn_bench_note(res, "interrupted after %zu of %d", json_array_size(b->all), b->wanted);
