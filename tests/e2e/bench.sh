@@ -180,6 +180,12 @@ printf '{"schema":"hone.bench/1","cut' >>"$T/h/my.jsonl"
 (cd "$T" && "$root/benchmark.sh" -m "$(cd "$root" && realpath "$M")" -f h/my -t x -c y -- $small -r 1 >"$T/out" 2>"$T/err" </dev/null)
 check "from another folder" "$?" 0
 check "a cut line does not swallow the next record" "$(grep -c '^{"schema":"hone.bench/1","id"' "$T/h/my.jsonl")" 3
+expect 0 "benchmark.sh passes long options on" ./benchmark.sh --iterations 2 -m "$M" --no-quality -f "$T/h/long" --warmup 1 --title="given so" --measurement-time=0.1 -- -p 4 -n 4
+says "they arrived" '"warmups":1,' "$T/h/long.jsonl"
+says "and the title" '"title":"given so"' "$T/h/long.jsonl"
+expect 0 "benchmark.sh measures entries" ./benchmark.sh -m "$M" -f "$T/h/ids" -t x -c y load.parse --iterations 1
+says "into the same file" '"id":"load.parse"' "$T/h/ids.jsonl"
+expect 2 "benchmark.sh refuses what hone bench refuses" ./benchmark.sh -m "$M" -t x -c y --framework pytorch
 expect 2 "benchmark.sh with an unknown option" ./benchmark.sh -x
 expect 2 "benchmark.sh without a value" ./benchmark.sh -m
 expect 3 "benchmark.sh with a model that is not there" ./benchmark.sh -m "$T/none.gguf" -f "$T/h/my"
