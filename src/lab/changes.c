@@ -506,9 +506,9 @@ hone_status hn_steps_find(hn_steps *out, const double *x, size_t n, hone_error *
     if (n == 0) return HONE_OK;
     double *y = malloc(2 * n * sizeof *y), *room = y ? y + n : NULL;
     search s = { 0 };
+    for (size_t i = 0; y && i < n; i++) y[i] = out->logs ? log(x[i]) : x[i];
     bool ok = y && search_open(&s, y, n);
     if (ok) {
-        for (size_t i = 0; i < n; i++) y[i] = out->logs ? log(x[i]) : x[i];
         double centre = median_of(y, n, room); /* sums of small numbers lose less */
         for (size_t i = 0; i < n; i++) y[i] -= centre;
         if (n >= HN_LEVEL_MIN + HN_STEP_MIN) {
