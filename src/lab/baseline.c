@@ -397,11 +397,11 @@ static bool same_measurement(json_t *a, json_t *b)
 }
 
 /* The kernel keeps counters of memory per thread, up to 64 pages behind: differences below that are none. */
-static double memory_slack(json_t *record, const char *unit, double median)
+static double memory_slack(json_t *record, const char *metric, double median)
 {
     json_t *t = json_object_get(json_object_get(record, "config"), "threads");
     double threads = json_is_number(t) ? json_number_value(t) : 1;
-    return strcmp(unit, "MB") == 0 && median > 0 ? (threads + 1) * 64 * 4096 / 1e6 / median : 0;
+    return strstr(metric, "anon") && median > 0 ? (threads + 1) * 64 * 4096 / 1e6 / median : 0;
 }
 
 static double half_width(json_t *stats)
@@ -454,7 +454,7 @@ static hone_status compare_one(hn_baseline_row *row, json_t *now, const hn_basel
     if (st == HONE_OK) {
         row->median_after = s.median;
         row->half_after = hn_stats_half_width(&s);
-        row->margin = fmax(rule->margin > 0 ? rule->margin : HN_BASELINE_MARGIN, memory_slack(row->before, row->unit, row->median_before));
+        row->margin = fmax(rule->margin > 0 ? rule->margin : HN_BASELINE_MARGIN, memory_slack(row->before, row->metric, row->median_before));
         st = hn_unpaired_test(&row->test, a, na, b, nb, row->higher, row->margin, 1 - rule->alpha, err);
         if (st == HONE_E_ARG) st = HONE_OK; /* numbers that have no ratio: shown, never judged */
     }
