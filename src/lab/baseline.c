@@ -7,7 +7,9 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,27 +60,46 @@ static int split_count(const char *path)
     return at >= 1 && at <= of ? of : 0;
 }
 
+/* Mapped as the engine maps it: what is hashed is what will be read. */
+static hone_status map_file(const unsigned char **data, size_t *size, const char *path, hone_error *err)
+{
+    struct stat sb;
+    *data = NULL;
+    *size = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    hone_status st = HONE_OK;
+    if (fstat(fd, &sb) != 0) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    else if (!S_ISREG(sb.st_mode)) st = HN_FAIL(err, HONE_E_IO, "%s: not a regular file", HN_ESC(path, strlen(path)));
+    else if (sb.st_size > 0) {
+        void *m = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (m == MAP_FAILED) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+        else {
+            *data = m;
+            *size = (size_t)sb.st_size;
+        }
+    }
+    close(fd);
+    return st;
+}
+
 static hone_status one_file(json_t *files, hn_sha256 *all, uint64_t *bytes, uint64_t total, const char *path, const hn_watch *w, hone_error *err)
 {
     enum { BLOCK = 1 << 20 };
-    FILE *f = fopen(path, "re");
-    if (!f) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
-    unsigned char *buf = malloc(BLOCK);
+    const unsigned char *data;
+    size_t size;
     hn_sha256 s;
+    hone_status st = map_file(&data, &size, path, err);
     hn_sha256_init(&s);
-    uint64_t size = 0;
-    size_t k;
-    hone_status st = buf ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "reading %s", HN_ESC(path, strlen(path)));
-    while (st == HONE_OK && (k = fread(buf, 1, BLOCK, f)) > 0) {
-        hn_sha256_add(&s, buf, k);
-        hn_sha256_add(all, buf, k);
-        size += k;
-        if (w && w->progress) w->progress(w->arg, *bytes + size, total > *bytes + size ? total : *bytes + size);
+    for (size_t at = 0; st == HONE_OK && at < size; at += BLOCK) {
+        size_t k = size - at < BLOCK ? size - at : BLOCK;
+        uint64_t done = *bytes + at + k;
+        hn_sha256_add(&s, data + at, k);
+        hn_sha256_add(all, data + at, k);
+        if (w && w->progress) w->progress(w->arg, done, total > done ? total : done);
         if (w && w->stop && w->stop(NULL)) st = HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
     }
-    if (st == HONE_OK && ferror(f)) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
-    fclose(f);
-    free(buf);
+    if (data) munmap((void *)(uintptr_t)data, size);
     char hex[65];
     hex_of(hex, &s);
     const char *slash = strrchr(path, '/');
