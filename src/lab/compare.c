@@ -118,12 +118,14 @@ static void find_p(hn_ab_result *r, const double *x)
     r->p[HN_AB_SAME] = fmax(p_of(r->n, too_low), p_of(r->n, too_high));
 }
 
+/* The interval's ends against the margins, by counting: rounding of an end cannot change it. */
 static hn_ab_verdict at_level(const hn_ab_result *r)
 {
+    const double alpha = (1 - r->level) * (1 + 1e-9);
     if (!isfinite(r->ci[0])) return HN_AB_INCONCLUSIVE;
-    if (r->ci[1] < 1 - r->margin) return HN_AB_REGRESSED;
-    if (r->ci[0] > 1 + r->margin) return HN_AB_IMPROVED;
-    return r->ci[0] >= 1 - r->wanted && r->ci[1] <= 1 + r->wanted ? HN_AB_SAME : HN_AB_INCONCLUSIVE;
+    if (r->p[HN_AB_REGRESSED] <= alpha) return HN_AB_REGRESSED;
+    if (r->p[HN_AB_IMPROVED] <= alpha) return HN_AB_IMPROVED;
+    return r->p[HN_AB_SAME] <= alpha ? HN_AB_SAME : HN_AB_INCONCLUSIVE;
 }
 
 void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double level)
