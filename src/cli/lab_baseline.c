@@ -122,6 +122,17 @@ static int same_model(const saving *s)
     return 0;
 }
 
+/* As many threads next time, whatever the default is then. */
+static void pin_threads(saving *s, json_t *ids)
+{
+    char arg[40];
+    json_t *n = json_object_get(json_object_get(json_array_get(s->records, 0), "config"), "threads");
+    bool plain = json_array_size(ids) == 1 && strcmp(json_string_value(json_array_get(ids, 0)), "e2e") == 0;
+    if (!plain || hn_opts_given(s->cli->opts, "threads") || !json_is_integer(n)) return;
+    snprintf(arg, sizeof arg, "--threads=%d", (int)json_integer_value(n));
+    json_array_append_new(s->args, json_string(arg));
+}
+
 static int measure(saving *s)
 {
     char why[1024];
@@ -130,6 +141,7 @@ static int measure(saving *s)
     json_t *ids = hn_gate_ids(s->cli, 2);
     hn_gate_run g = { .model = s->model, .ids = ids, .args = s->args = hn_gate_args(s->cli, false), .stop = hn_abort_fn };
     hone_status st = hn_gate_measure(s->records, &g, hn_opts_i32(s->cli->opts, "samples"), true, why, sizeof why, &code, &err);
+    pin_threads(s, ids);
     json_decref(ids);
     if (st != HONE_OK) return hn_lab_code(hn_cli_fail(&err));
     if (why[0]) return hn_cli_error(hn_lab_code(code ? code : HN_EXIT_FAILURE), "no baseline from this: %s", why);

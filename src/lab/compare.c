@@ -104,7 +104,8 @@ static double p_of(size_t n, size_t beyond)
 
 static void find_p(hn_ab_result *r, const double *x)
 {
-    double lo = log1p(-r->margin), hi = log1p(r->margin), same_lo = log1p(-r->wanted), same_hi = log1p(r->wanted);
+    /* A margin that the machine's noise made has the same width on both sides of the logarithm; it may be above 1. */
+    double lo = r->margin > r->wanted ? -log1p(r->margin) : log1p(-r->margin), hi = log1p(r->margin), same_lo = log1p(-r->wanted), same_hi = log1p(r->wanted);
     size_t too_low = 0, too_high = 0, not_slower = 0, not_faster = 0;
     for (size_t i = 0; i < r->n; i++) {
         not_slower += x[i] >= lo;
@@ -118,12 +119,14 @@ static void find_p(hn_ab_result *r, const double *x)
     r->p[HN_AB_SAME] = fmax(p_of(r->n, too_low), p_of(r->n, too_high));
 }
 
+/* The interval's ends against the margins, by counting: rounding of an end cannot change it. */
 static hn_ab_verdict at_level(const hn_ab_result *r)
 {
+    const double alpha = (1 - r->level) * (1 + 1e-9);
     if (!isfinite(r->ci[0])) return HN_AB_INCONCLUSIVE;
-    if (r->ci[1] < 1 - r->margin) return HN_AB_REGRESSED;
-    if (r->ci[0] > 1 + r->margin) return HN_AB_IMPROVED;
-    return r->ci[0] >= 1 - r->wanted && r->ci[1] <= 1 + r->wanted ? HN_AB_SAME : HN_AB_INCONCLUSIVE;
+    if (r->p[HN_AB_REGRESSED] <= alpha) return HN_AB_REGRESSED;
+    if (r->p[HN_AB_IMPROVED] <= alpha) return HN_AB_IMPROVED;
+    return r->p[HN_AB_SAME] <= alpha ? HN_AB_SAME : HN_AB_INCONCLUSIVE;
 }
 
 void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double level)

@@ -314,7 +314,7 @@ json_t *hn_side_json(const hn_side *s)
     }
     json_object_set_new(o, "label", hn_lab_str(s->label));
     json_object_set_new(o, "what", json_string(what[s->kind]));
-    json_object_set_new(o, "program", s->kind == SIDE_COMMAND ? json_null() : hn_lab_str(strrchr(s->program, '/') ? strrchr(s->program, '/') + 1 : s->program));
+    json_object_set_new(o, "program", s->kind == SIDE_COMMAND || s->kind == SIDE_SELF ? json_null() : hn_lab_str(strrchr(s->program, '/') ? strrchr(s->program, '/') + 1 : s->program));
     json_object_set_new(o, "config", config);
     json_object_set_new(o, "env", env);
     json_object_set_new(o, "version", s->version[0] ? hn_lab_str(s->version) : json_null());

@@ -1,8 +1,7 @@
 /* A library to preload (tests/e2e/gate.sh): makes a sound program give broken answers. EVIL says how:
  *   zero      the model's weights read as zeros               constant  all layers do nothing: one token for ever
  *   nan       one norm weight is no number                    bit       one bit of one weight of a layer is flipped
- *   pow       pow() gives 1: every rotation is the same       timed     as constant, but only in timed processes
- *   maps      as bit, in every process: whoever maps the model sees it
+ *   timed     as constant, but only in timed processes        maps      as bit, in every process: whoever maps the model sees it
  * EVIL_FROM and EVIL_TO: where the layers lie in the file. The others act in processes that measure alone (hone bench),
  * so that whoever judges from outside sees a good file. */
 #define _GNU_SOURCE
@@ -35,13 +34,6 @@ static int acts(void)
         sample |= strcmp(line + i, "_sample") == 0;
     }
     return known = is("maps") || (is("timed") ? sample : bench);
-}
-
-double pow(double x, double y)
-{
-    static double (*real)(double, double);
-    if (!real) real = (double (*)(double, double))dlsym(RTLD_NEXT, "pow");
-    return is("pow") && acts() ? 1 : real(x, y);
 }
 
 static void spoil(unsigned char *p, size_t size)
