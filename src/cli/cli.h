@@ -83,6 +83,11 @@ bool hn_is_kern_id(const char *id);        /* does `hone bench ID` mean them? */
 int hn_bench_kern(const hn_cli *cli);      /* hone bench kern.… */
 int hn_lab_list(const hn_cli *cli);        /* hone lab list */
 
+/* ---- entries of the catalogue (bench_suite.c) -------------------------------------------------------- */
+
+extern const hn_opt_group hn_group_suite;  /* suite, seed */
+int hn_bench_suite(const hn_cli *cli);     /* hone bench ID…, hone bench --suite NAME */
+
 /* ---- input ------------------------------------------------------------------------------------------- */
 
 /* The whole of a file; path "-": stdin. *data malloc'ed and NUL-terminated. HONE_E_IO names path and reason. */
