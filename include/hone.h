@@ -287,8 +287,8 @@ typedef struct hone_profile_event {
 } hone_profile_event;
 typedef void hone_profile_fn(void *arg, const hone_profile_event *e);
 
-/* fn is called after each operation, by the thread that runs the call; NULL: off, at no cost. The
- * answers are the same. What prepares a product's input (norm, quantisation) is part of the product. */
+/* fn is told of every operation, in order, some of them at a time, by the thread that runs the call and
+ * before it returns; NULL: off, at no cost. The answers are the same. What prepares a product's input (norm, quantisation) is part of the product. */
 HONE_API void hone_session_set_profile(hone_session *s, hone_profile_fn *fn, void *arg);
 
 HONE_API int32_t hone_session_n_ctx(const hone_session *s);

@@ -1,6 +1,6 @@
-/* The profile of a session: gives the backend's events their names. A weight, a cache and
- * a norm are known by where they stand in the model and the session, so the
- * architectures need not say which layer they are at. */
+/* The profile of a session: gives the backend's events their names. A weight and a cache
+ * are known by where they stand in the model and the session, so the architectures need
+ * not say which layer they are at. */
 #include "engine/engine.h"
 
 #include <stddef.h>
@@ -14,7 +14,7 @@ static const struct { size_t at; const char *name, *several; } weights[] = {
 };
 
 static const char *const op_names[HN_OP_KINDS] = {
-    [HN_OP_EMBED] = "embed", [HN_OP_RMS_NORM] = "norm", [HN_OP_SET_ACT] = "set_act", [HN_OP_GATE_UP] = "gate_up", [HN_OP_MATMUL] = "matmul",
+    [HN_OP_EMBED] = "embed", [HN_OP_SET_ACT] = "set_act", [HN_OP_GATE_UP] = "gate_up", [HN_OP_MATMUL] = "matmul",
     [HN_OP_ROPE_TABLE] = "rope_table", [HN_OP_HEADS] = "heads", [HN_OP_ATTENTION] = "attention", [HN_OP_GATHER] = "gather", [HN_OP_HEAD] = "output",
 };
 
@@ -28,24 +28,12 @@ static void name_weight(hone_profile_event *out, const hone_model *m, const hn_o
         if (weights[i].at == at) out->op = e->n_weight > 1 ? weights[i].several : weights[i].name;
 }
 
-static void name_norm(hone_profile_event *out, const hone_model *m, const hn_op_event *e)
-{
-    if (e->norm == m->output_norm) out->op = "output_norm";
-    for (int32_t il = 0; il < m->hp.n_layer; il++) {
-        if (e->norm != m->layers[il].attn_norm && e->norm != m->layers[il].ffn_norm) continue;
-        out->op = e->norm == m->layers[il].attn_norm ? "attn_norm" : "ffn_norm";
-        out->layer = il;
-        return;
-    }
-}
-
 static void report(void *arg, const hn_op_event *e)
 {
     hone_session *s = arg;
     hone_profile_event out = { .op = op_names[e->op], .layer = -1, .n_tok = (int32_t)e->n_tok, .start_ns = e->start_ns, .end_ns = e->end_ns,
                                .bytes = e->bytes, .ops_int8 = e->ops_int8, .ops_float = e->ops_float };
     if (e->n_weight) name_weight(&out, s->model, e);
-    if (e->norm) name_norm(&out, s->model, e);
     if (e->kv) out.layer = (int32_t)(e->kv - s->kv);
     if (e->op == HN_OP_GATHER || e->op == HN_OP_SET_ACT) out.layer = s->profile_layer; /* nothing of theirs tells: where we were */
     s->profile_layer = out.layer;

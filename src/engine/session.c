@@ -137,7 +137,9 @@ static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, float *
                      .abort_fn = s->abort_fn, .abort_arg = s->abort_arg };
     *n_wanted = n_want;
     hn_pool_limit(s->ctx->pool, n > HN_FEW_TOKENS ? s->ctx->n_threads_batch : s->ctx->n_threads);
-    return s->model->arch->forward(s->model, &f);
+    bool done = s->model->arch->forward(s->model, &f);
+    if (s->profile_fn) hn_backend_profile_flush(&s->profiled);
+    return done;
 }
 
 /* Ids, sequences and positions of the whole batch, before anything is touched. */
