@@ -7,6 +7,8 @@
 
 static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_windows, &hn_group_record, &hn_group_compute, NULL };
 
+static const hn_side_choice as_options;
+
 typedef struct job {
     const hn_cli *cli;
     hn_side side;
@@ -43,12 +45,10 @@ static json_t *extra_json(const job *j)
 static json_t *record(const job *j)
 {
     const hn_opts *o = j->cli->opts;
-    json_t *config = hn_windows_json(&j->w, &j->text), *extra = extra_json(j), *model = hn_q_model_json(j->side.path, &j->side.info);
-    json_object_set_new(config, "threads", json_integer(hone_context_threads_batch(j->side.ctx)));
-    json_object_set_new(config, "cpu", json_string(hone_context_cpu(j->side.ctx)));
-    json_object_set_new(config, "kv", json_string(hn_opts_str(o, "kv")));
-    json_object_set_new(config, "chunk", json_integer(hn_opts_i32(o, "chunk")));
-    json_object_set_new(config, "weights", json_string(hn_cli_weights(&j->side.info)));
+    json_t *config = hn_side_config(j->cli, &j->side, &as_options), *where = hn_windows_json(&j->w, &j->text);
+    json_t *extra = extra_json(j), *model = hn_q_model_json(j->side.path, &j->side.info);
+    json_object_update(config, where);
+    json_decref(where);
     hn_q_result q = { .id = "quality.ppl", .unit = "ppl", .value = j->ppl.n ? j->ppl.ppl : NAN, .error = j->ppl.error, .title = hn_opts_str(o, "title"),
                       .change = hn_opts_str(o, "change"), .model = model, .config = config, .extra = extra, .verdict = &j->ppl.verdict,
                       .partial = j->interrupted };
@@ -87,7 +87,7 @@ static int score(job *j)
     if (!j->cli->json) print_report(j);
     if (j->ppl.verdict.state == HN_UNCHECKED && !j->interrupted) j->ppl.verdict.state = HN_VALID;
     if (j->interrupted && j->ppl.verdict.state == HN_UNCHECKED) snprintf(j->ppl.verdict.reason, sizeof j->ppl.verdict.reason, "interrupted");
-    int rc = hn_cli_record(j->cli, record(j));
+    int rc = hn_cli_records(j->cli, json_pack("[o]", record(j)));
     if (j->ppl.verdict.state == HN_INVALID) return hn_cli_error(HN_EXIT_FAILURE, "invalid result: %s", j->ppl.verdict.reason);
     if (j->interrupted) return hn_cli_error(HN_EXIT_INTERRUPTED, "interrupted after %lld of %lld windows", (long long)j->ppl.n_window, (long long)j->w.n_window);
     return rc;
@@ -96,26 +96,15 @@ static int score(job *j)
 static int open_all(job *j)
 {
     const hn_cli *cli = j->cli;
-    char base[4096];
-    hone_error err;
-    const char *file = hn_opts_str(cli->opts, "file");
-    if (file && hn_record_base(base, sizeof base, file, &err) != HONE_OK) return hn_cli_fail(&err);
-    if (hn_opts_has(cli->opts, "text") && !hn_opts_str(cli->opts, "text") && !hn_opts_str(cli->opts, "ids") && strcmp(cli->cmd->name, "perplexity") == 0)
+    if (!hn_opts_str(cli->opts, "text") && !hn_opts_str(cli->opts, "ids") && strcmp(cli->cmd->name, "perplexity") == 0)
         return hn_cli_usage(cli, "no text; expected -f FILE");
-    int rc = hn_cli_open_model(cli, false, &j->side.m);
-    if (rc) return rc;
-    j->side.path = hn_opts_str(cli->opts, "model");
-    hone_model_get_info(j->side.m, &j->side.info);
-    if ((rc = hn_cli_text(cli, j->side.m, hn_cli_model_name(cli), &j->text)) ||
-        (rc = hn_cli_windows(cli, &j->text, hn_opts_i32(cli->opts, "chunks"), &j->w)) || (rc = hn_cli_new_context(cli, &j->side.ctx)))
+    int rc = hn_side_open_model(cli, &j->side, &as_options);
+    if (rc || (rc = hn_cli_text(cli, j->side.m, hn_cli_model_name(cli), &j->text)) ||
+        (rc = hn_cli_windows(cli, &j->text, hn_opts_i32(cli->opts, "chunks"), &j->w)))
         return rc;
     if (j->w.n_ctx > j->side.info.n_ctx_train)
         hn_cli_note("windows of %d tokens, but the model was trained for %d", j->w.n_ctx, j->side.info.n_ctx_train);
-    int64_t n_seq = hn_opts_i32(cli->opts, "chunk") / j->w.n_ctx;
-    if (n_seq > j->w.n_window) n_seq = j->w.n_window;
-    if ((rc = hn_cli_new_session(cli, j->side.ctx, j->side.m, j->w.n_ctx, n_seq > 1 ? (int32_t)n_seq : 1, &j->side.s))) return rc;
-    j->side.src = (hn_logits_source){ .n_vocab = j->side.info.n_vocab, .run = hn_forced_run, .arg = j->side.s };
-    return 0;
+    return hn_side_start(cli, &j->side, &as_options, j->w.n_ctx, hn_side_sequences(cli, &j->w));
 }
 
 static int run(const hn_cli *cli)

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-extern const hn_command hn_command_lab_quality_ppl;
-static const hn_command *const subs[] = { &hn_command_lab_quality_ppl, NULL };
+extern const hn_command hn_command_lab_quality_ppl, hn_command_lab_quality_kl;
+static const hn_command *const subs[] = { &hn_command_lab_quality_kl, &hn_command_lab_quality_ppl, NULL };
 
 static int run(const hn_cli *cli) { return hn_cli_usage(cli, "what to compare is missing: ppl"); }
 

@@ -97,6 +97,62 @@ json_t *hn_windows_json(const hn_windows *w, const hn_text *t)
 
 /* ---- a model ----------------------------------------------------------------------------------- */
 
+static const char *chosen(const hn_cli *cli, const char *mine, const char *option)
+{
+    return mine ? mine : hn_opts_has(cli->opts, option) ? hn_opts_str(cli->opts, option) : NULL;
+}
+
+int hn_side_open_model(const hn_cli *cli, hn_side *out, const hn_side_choice *c)
+{
+    hone_error err;
+    hone_progress pr = { hn_progress_fn, (void *)"comparing the packed file with the model", hn_abort_fn };
+    *out = (hn_side){ .path = chosen(cli, c->path, "model") };
+    if (!out->path) return hn_cli_usage(cli, "no model; expected -m FILE.gguf");
+    hone_model_params p = { .tokenizer_pre = hn_opts_str(cli->opts, "pre"), .packed = chosen(cli, c->packed, "packed"), .progress = &pr };
+    hone_status st = hone_model_open(&out->m, out->path, &p, &err);
+    hn_progress_end();
+    if (st != HONE_OK) {
+        int code = hn_cli_fail_model(&err);
+        if (err.code == HONE_E_UNSUPPORTED || err.code == HONE_E_FORMAT)
+            fprintf(stderr, "hone: try: hone inspect %s\n", HN_ESC(out->path, strlen(out->path)));
+        return code;
+    }
+    hone_model_get_info(out->m, &out->info);
+    if (out->info.packed_ignored || out->info.packed_compared) hn_cli_note("%s", out->info.packed_note);
+    return 0;
+}
+
+int32_t hn_side_sequences(const hn_cli *cli, const hn_windows *w)
+{
+    int64_t n = hn_opts_i32(cli->opts, "chunk") / w->n_ctx;
+    if (n > w->n_window) n = w->n_window;
+    return n < 1 ? 1 : (int32_t)n;
+}
+
+int hn_side_start(const hn_cli *cli, hn_side *s, const hn_side_choice *c, int32_t n_ctx, int32_t n_seq)
+{
+    hone_error err;
+    int rc = 0;
+    const char *kv = chosen(cli, c->kv, "kv");
+    if (!c->cpu) {
+        rc = hn_cli_new_context(cli, &s->ctx);
+    } else {
+        hone_context_params p = { .n_threads = hn_opts_i32(cli->opts, "threads"), .cpu = c->cpu };
+        if (hone_context_new(&s->ctx, &p, &err) != HONE_OK) {
+            hn_cli_fail(&err);
+            rc = HN_EXIT_USAGE; /* a level this machine lacks is no fault of the model */
+        }
+    }
+    if (rc) return rc;
+    hone_session_params p = { .n_ctx = n_ctx, .n_seq = n_seq, .n_chunk = hn_opts_i32(cli->opts, "chunk"),
+                              .cache = strcmp(kv, "f32") == 0 ? HONE_CACHE_F32 : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0 : HONE_CACHE_F16,
+                              .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
+    if (hone_session_new(&s->s, s->ctx, s->m, &p, &err) != HONE_OK) return hn_cli_fail(&err);
+    hone_session_set_abort(s->s, hn_abort_fn, NULL);
+    s->src = (hn_logits_source){ .n_vocab = s->info.n_vocab, .run = hn_forced_run, .arg = s->s };
+    return 0;
+}
+
 void hn_side_close(hn_side *s)
 {
     hone_session_free(s->s);
@@ -105,17 +161,36 @@ void hn_side_close(hn_side *s)
     *s = (hn_side){ 0 };
 }
 
+hone_status hn_side_decode(void *session, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
+{
+    return hone_decode(session, tokens, n_tok, logits, err);
+}
+
+json_t *hn_side_config(const hn_cli *cli, const hn_side *s, const hn_side_choice *c)
+{
+    return json_pack("{s:i, s:s, s:s, s:i, s:s}", "threads", (int)hone_context_threads_batch(s->ctx), "cpu", hone_context_cpu(s->ctx), "kv",
+                     chosen(cli, c->kv, "kv"), "chunk", (int)hn_opts_i32(cli->opts, "chunk"), "weights", hn_cli_weights(&s->info));
+}
+
 /* ---- records --------------------------------------------------------------------------------------- */
 
-int hn_cli_record(const hn_cli *cli, json_t *record)
+int hn_cli_records(const hn_cli *cli, json_t *records)
 {
     hone_error err;
     char base[4096];
     const char *file = hn_opts_str(cli->opts, "file");
     int rc = 0;
-    if (!record) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the record");
-    if (file && (hn_record_base(base, sizeof base, file, &err) != HONE_OK || hn_record_append(base, record, &err) != HONE_OK)) rc = hn_cli_fail(&err);
-    if (!cli->json) json_decref(record);
-    else if (hn_json_print(record) && !rc) rc = HN_EXIT_FAILURE;
-    return rc;
+    size_t i;
+    json_t *one;
+    if (!records) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the records");
+    if (file && hn_record_base(base, sizeof base, file, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    json_array_foreach(records, i, one)
+        if (file && !rc && hn_record_append(base, one, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    if (!cli->json) {
+        json_decref(records);
+        return rc;
+    }
+    json_t *o = hn_json_new("hone.quality/1");
+    json_object_set_new(o, "records", records);
+    return hn_json_print(o) && !rc ? HN_EXIT_FAILURE : rc;
 }

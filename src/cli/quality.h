@@ -24,10 +24,21 @@ int hn_cli_windows(const hn_cli *cli, const hn_text *t, int64_t most, hn_windows
 
 /* One model ready to run. */
 typedef struct hn_side { hone_model *m; hone_model_info info; hone_context *ctx; hone_session *s; hn_logits_source src; const char *path; } hn_side;
+/* NULL: as the options of hn_group_model and hn_group_compute say. */
+typedef struct hn_side_choice { const char *path, *kv, *cpu, *packed; } hn_side_choice;
+int hn_side_open_model(const hn_cli *cli, hn_side *out, const hn_side_choice *c);
+/* Context and session, for windows of n_ctx tokens; n_seq: of them at a time. */
+int hn_side_start(const hn_cli *cli, hn_side *s, const hn_side_choice *c, int32_t n_ctx, int32_t n_seq);
+int32_t hn_side_sequences(const hn_cli *cli, const hn_windows *w); /* as hn_pieces_begin cuts them */
 void hn_side_close(hn_side *s);
+/* As hn_side.src, for prompts: nothing begins anew. */
+hone_status hn_side_decode(void *session, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err);
+json_t *hn_side_config(const hn_cli *cli, const hn_side *s, const hn_side_choice *c);
 
 json_t *hn_windows_json(const hn_windows *w, const hn_text *t); /* for config */
-/* Prints the record with --json and appends it with --file. Takes record. */
-int hn_cli_record(const hn_cli *cli, json_t *record);
+/* Prints the records (an array) with --json and appends each with --file. Takes it. */
+int hn_cli_records(const hn_cli *cli, json_t *records);
+
+enum { HN_EXIT_QUALITY = 12 }; /* it is not what it was */
 
 #endif
