@@ -1,16 +1,14 @@
-/* hone lab quality: is it still the same model? Divergence of logits, hash, perplexity,
- * likeness of answers. */
-#include "cli/quality.h"
+/* hone lab quality: is it still the same model, and if not, by how much? Each answer is a
+ * command in a file of its own. */
+#include "cli/cli.h"
 
-#include <math.h>
-#include <stdlib.h>
+extern const hn_command hn_command_lab_quality_hash, hn_command_lab_quality_kl, hn_command_lab_quality_ppl, hn_command_lab_quality_similar;
+static const hn_command *const subs[] = { &hn_command_lab_quality_hash, &hn_command_lab_quality_kl, &hn_command_lab_quality_ppl,
+                                          &hn_command_lab_quality_similar, NULL };
 
-extern const hn_command hn_command_lab_quality_ppl, hn_command_lab_quality_kl;
-static const hn_command *const subs[] = { &hn_command_lab_quality_kl, &hn_command_lab_quality_ppl, NULL };
-
-static int run(const hn_cli *cli) { return hn_cli_usage(cli, "what to compare is missing: ppl"); }
+static int run(const hn_cli *cli) { return hn_cli_usage(cli, "what to look at is missing; expected hash, kl, ppl or similar"); }
 
 const hn_command hn_command_lab_quality = {
     .name = "lab quality", .summary = "Say whether it is still the same model, and by how much not", .args = "COMMAND", .subs = subs,
-    .examples = "hone lab quality ppl -m model.gguf\n", .run = run,
+    .examples = "hone lab quality hash -m model.gguf\nhone lab quality kl reference.gguf model.gguf\n", .run = run,
 };

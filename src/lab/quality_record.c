@@ -1,5 +1,5 @@
-/* Records of quality: the same shape as every measurement's, lower is better. Owns nothing
- * but the shape; refuses to know how a figure came about. */
+/* Records of quality: the same shape as every measurement. Owns nothing but the shape;
+ * refuses to know how a figure came about. */
 #include "lab/quality.h"
 
 #include <inttypes.h>
@@ -73,7 +73,7 @@ json_t *hn_q_record(const hn_q_result *q)
     json_object_set(r, "config", q->config);
     json_object_set_new(r, "engine", json_pack("{s:s, s:s}", "name", "hone", "version", hone_version()));
     json_object_set_new(r, "unit", json_string(q->unit));
-    json_object_set_new(r, "better", json_string("lower"));
+    json_object_set_new(r, "better", json_string(q->higher ? "higher" : "lower"));
     json_object_set_new(r, "warmups", json_integer(0));
     json_object_set_new(r, "samples", samples);
     json_object_set_new(r, "stats", some && hn_stats_of(&stats, &q->value, 1, NULL) == HONE_OK ? hn_stats_json(&stats) : json_null());
