@@ -79,9 +79,12 @@ bool hn_abort_fn(void *unused);            /* for hone_session_set_abort, hone_p
 /* ---- single kernels (bench_kern.c) ----------------------------------------------------------------- */
 
 extern const hn_opt_group hn_group_kern;   /* preset, columns, layout, quick */
-bool hn_is_kern_id(const char *id);        /* does `hone bench ID` mean them? */
-int hn_bench_kern(const hn_cli *cli);      /* hone bench kern.… */
 int hn_lab_list(const hn_cli *cli);        /* hone lab list */
+
+/* ---- entries of the catalogue (bench_suite.c) -------------------------------------------------------- */
+
+extern const hn_opt_group hn_group_suite;  /* suite, seed */
+int hn_bench_suite(const hn_cli *cli);     /* hone bench ID…, hone bench --suite NAME */
 
 /* ---- input ------------------------------------------------------------------------------------------- */
 

@@ -639,11 +639,7 @@ static int run(const hn_cli *cli)
             if (strcmp(mode, "_quality") == 0) return child_quality(cli);
         }
     }
-    if (hn_opts_n_args(cli->opts) > 0) {
-        const char *a = hn_opts_arg(cli->opts, 0);
-        if (hn_is_kern_id(a)) return hn_bench_kern(cli);
-        return hn_cli_usage(cli, "unexpected argument '%s'; bench takes options, and ids that hone lab list shows", HN_ESC(a, strlen(a)));
-    }
+    if (hn_opts_n_args(cli->opts) > 0 || hn_opts_str(cli->opts, "suite")) return hn_bench_suite(cli);
     char base[4096];
     const char *file = hn_opts_str(cli->opts, "file");
     hone_error err;
@@ -663,7 +659,7 @@ static int run(const hn_cli *cli)
     return rc;
 }
 
-static const hn_opt_group *const groups[] = { &hn_group_model, &bench_group, &hn_group_compute, &record_group, &hn_group_kern, NULL };
+static const hn_opt_group *const groups[] = { &hn_group_model, &bench_group, &hn_group_compute, &record_group, &hn_group_suite, &hn_group_kern, NULL };
 const hn_command hn_command_bench = {
     .name = "bench", .summary = "Measure a model on this machine, and whether it still answers the same",
     .args = "[ID…]", .max_args = -1, .groups = groups,
