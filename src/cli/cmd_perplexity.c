@@ -1,6 +1,6 @@
 /* hone perplexity: how well a model foresees a text, in llama.cpp's convention, so that
  * figures compare. */
-#include "cli/quality.h"
+#include "cli/quality_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static json_t *record(const job *j)
 {
     const hn_opts *o = j->cli->opts;
     json_t *config = hn_side_config(j->cli, &j->side, &as_options), *where = hn_windows_json(&j->w, &j->text);
-    json_t *extra = extra_json(j), *model = hn_q_model_json(j->side.path, &j->side.info);
+    json_t *extra = extra_json(j), *model = hn_bench_model_json(j->side.path, &j->side.info);
     json_object_update(config, where);
     json_decref(where);
     hn_q_result q = { .id = "quality.ppl", .unit = "ppl", .value = j->ppl.n ? j->ppl.ppl : NAN, .error = j->ppl.error, .title = hn_opts_str(o, "title"),

@@ -1,5 +1,5 @@
 /* hone lab quality hash and similar: the eight fixed prompts, answered, kept and compared. */
-#include "cli/quality.h"
+#include "cli/quality_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,18 +19,14 @@ static const hn_opt_group pre_group = { "Model", pre_opts };
 static const hn_opt_group *const hash_groups[] = { &hn_group_model, &hash_group, &hn_group_record, &hn_group_compute, NULL };
 static const hn_opt_group *const similar_groups[] = { &hn_group_record, &pre_group, &hn_group_compute, NULL };
 
-typedef struct answered { hn_answers *a; json_t *model, *config; } answered;
-
-static void forget(answered *x)
+static void forget(hn_answers *a)
 {
-    free(x->a);
-    json_decref(x->model);
-    json_decref(x->config);
-    *x = (answered){ 0 };
+    if (a) hn_answers_free(a);
+    free(a);
 }
 
 /* Runs the prompts; the model is closed again. */
-static int ask(const hn_cli *cli, const char *path, answered *out)
+static int ask(const hn_cli *cli, const char *path, hn_answers *out)
 {
     static hn_q_prompts prompts;
     const hn_side_choice choice = { .path = path };
@@ -44,29 +40,28 @@ static int ask(const hn_cli *cli, const char *path, answered *out)
     if (rc == 0) rc = hn_side_start(cli, &s, &choice, longest + HN_Q_STEPS, HN_Q_PROMPTS);
     if (rc == 0) {
         hn_logits_source src = { .n_vocab = s.info.n_vocab, .run = hn_side_decode, .arg = s.s };
-        if (hn_answers_run(out->a, &src, &prompts, &err) != HONE_OK) rc = hn_cli_fail(&err);
+        if (hn_answers_run(out, &src, &prompts, &err) != HONE_OK) rc = hn_cli_fail(&err);
     }
     if (rc == 0) {
         const char *slash = strrchr(s.path, '/');
-        hn_vocab_hash(out->a->vocab, s.m);
-        snprintf(out->a->label, sizeof out->a->label, "%.80s, %s", slash ? slash + 1 : s.path, hone_context_cpu(s.ctx));
-        out->model = hn_q_model_json(s.path, &s.info);
+        hn_vocab_hash(out->vocab, s.m);
+        snprintf(out->label, sizeof out->label, "%.80s, %s", slash ? slash + 1 : s.path, hone_context_cpu(s.ctx));
+        out->model = hn_bench_model_json(s.path, &s.info);
         out->config = hn_side_config(cli, &s, &choice);
+        json_object_set_new(out->config, "sampler", json_string("greedy"));
     }
     hn_side_close(&s);
     return rc;
 }
 
 /* A model, or answers that were saved. */
-static int answers_of(const hn_cli *cli, const char *path, answered *out)
+static int answers_of(const hn_cli *cli, const char *path, hn_answers **out)
 {
     hone_error err;
-    *out = (answered){ .a = malloc(sizeof *out->a) };
-    if (!out->a) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the answers");
-    if (!path || !hn_answers_is_file(path)) return ask(cli, path, out);
-    out->model = json_pack("{s:o}", "path_name", hn_lab_str(path));
-    out->config = json_object();
-    return hn_answers_load(out->a, path, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
+    *out = calloc(1, sizeof **out);
+    if (!*out) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the answers");
+    if (!path || !hn_answers_is_file(path)) return ask(cli, path, *out);
+    return hn_answers_load(*out, path, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
 }
 
 /* ---- hash ----------------------------------------------------------------------------------- */
@@ -91,39 +86,38 @@ static int judge(const hn_cli *cli, const hn_answers *now, const hn_answers_diff
     return hn_cli_error(HN_EXIT_QUALITY, "quality changed: %s", d->what == HN_DIFFERENT ? "different answers" : "the same answers from other logits");
 }
 
-static int finish_hash(const hn_cli *cli, answered *now, answered *old)
+static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answers *old)
 {
     hone_error err;
     hn_answers_diff d;
     const hn_opts *o = cli->opts;
     const char *save = hn_opts_str(o, "save");
-    bool broken = !now->a->q.hash[0];
-    if (old->a && !broken && hn_answers_compare(&d, old->a, now->a, &err) != HONE_OK) return hn_cli_fail(&err);
+    bool broken = !now->q.hash[0];
+    if (old && !broken && hn_answers_compare(&d, old, now, &err) != HONE_OK) return hn_cli_fail(&err);
     if (broken) d = (hn_answers_diff){ .what = HN_DIFFERENT };
-    if (save && !broken && hn_answers_save(now->a, save, &err) != HONE_OK) return hn_cli_fail(&err);
-    json_t *extra = hn_answers_json(now->a);
+    if (save && !broken && hn_answers_save(now, save, &err) != HONE_OK) return hn_cli_fail(&err);
+    json_t *extra = hn_answers_json(now, false); /* a sketch is too long for a history */
     json_object_del(extra, "schema");
-    json_object_del(extra, "sketch"); /* for --save: too long for a history */
-    if (old->a) {
-        json_object_set_new(extra, "against", hn_lab_str(old->a->q.hash));
+    if (old) {
+        json_object_set_new(extra, "against", hn_lab_str(old->q.hash));
         json_object_set_new(extra, "difference", broken ? json_null() : hn_answers_diff_json(&d));
     }
     hn_q_result q = { .id = "quality.hash", .unit = "hash", .value = NAN, .error = NAN, .title = hn_opts_str(o, "title"), .change = hn_opts_str(o, "change"),
-                      .quality = broken ? NULL : now->a->q.hash, .model = now->model, .config = now->config, .extra = extra, .verdict = &now->a->q.verdict };
+                      .quality = broken ? NULL : now->q.hash, .model = now->model, .config = now->config, .extra = extra, .verdict = &now->q.verdict };
     int rc = hn_cli_records(cli, json_pack("[o]", hn_q_record(&q)));
     json_decref(extra);
     if (!cli->json) {
-        hn_out_printf("hash     %s  (%s)\n", broken ? "none" : now->a->q.hash, HN_ESC(now->a->label, strlen(now->a->label)));
-        if (old->a) hn_out_printf("against  %s  (%s)\n", old->a->q.hash, HN_ESC(old->a->label, strlen(old->a->label)));
-        if (old->a && !broken) print_difference(&d);
+        hn_out_printf("hash     %s  (%s)\n", broken ? "none" : now->q.hash, HN_ESC(now->label, strlen(now->label)));
+        if (old) hn_out_printf("against  %s  (%s)\n", old->q.hash, HN_ESC(old->label, strlen(old->label)));
+        if (old && !broken) print_difference(&d);
     }
-    int judged = judge(cli, now->a, old->a ? &d : NULL);
+    int judged = judge(cli, now, old ? &d : NULL);
     return judged ? judged : rc;
 }
 
 static int run_hash(const hn_cli *cli)
 {
-    answered now = { 0 }, old = { 0 };
+    hn_answers *now = NULL, *old = NULL;
     const char *against = hn_opts_str(cli->opts, "against"), *file = hn_opts_arg(cli->opts, 0);
     if (file && hn_opts_given(cli->opts, "model")) return hn_cli_usage(cli, "-m and a file of answers contradict each other; give one of them");
     if (file && !hn_answers_is_file(file)) return hn_cli_usage(cli, "%s holds no answers; expected a file of --save, or -m MODEL", HN_ESC(file, strlen(file)));
@@ -131,18 +125,18 @@ static int run_hash(const hn_cli *cli)
     if (rc == 0 && against && !hn_answers_is_file(against)) rc = hn_cli_usage(cli, "--against %s: no answers of --save there", HN_ESC(against, strlen(against)));
     if (rc == 0 && against) rc = answers_of(cli, against, &old); /* first: a broken file costs no run */
     if (rc == 0) rc = answers_of(cli, file, &now);
-    if (rc == 0) rc = finish_hash(cli, &now, &old);
-    forget(&now);
-    forget(&old);
+    if (rc == 0) rc = finish_hash(cli, now, old);
+    forget(now);
+    forget(old);
     return rc;
 }
 
 /* ---- similar -------------------------------------------------------------------------------------- */
 
-static int finish_similar(const hn_cli *cli, answered *x)
+static int finish_similar(const hn_cli *cli, hn_answers *const *x)
 {
     const hn_opts *o = cli->opts;
-    const hn_answers *a = x[0].a, *b = x[1].a;
+    const hn_answers *a = x[0], *b = x[1];
     hn_answers_diff d;
     hone_error err;
     double each[HN_Q_PROMPTS], least = 1;
@@ -158,7 +152,7 @@ static int finish_similar(const hn_cli *cli, answered *x)
     json_t *extra = json_pack("{s:o, s:o, s:o, s:o, s:s}", "prompts", list, "least", hn_lab_num(least), "reference", hn_lab_str(a->label), "first_divergence",
                               hn_answers_diff_json(&d), "stop_gap", "counts equal ids; says nothing about how likely the others were");
     hn_q_result q = { .id = "quality.similar", .unit = "share", .value = mean, .error = NAN, .title = hn_opts_str(o, "title"), .change = hn_opts_str(o, "change"),
-                      .quality = b->q.hash, .model = x[1].model, .config = x[1].config, .extra = extra, .verdict = bad, .higher = true };
+                      .quality = b->q.hash, .model = b->model, .config = b->config, .extra = extra, .verdict = bad, .higher = true };
     int rc = hn_cli_records(cli, json_pack("[o]", hn_q_record(&q)));
     json_decref(extra);
     if (!cli->json) {
@@ -173,12 +167,12 @@ static int finish_similar(const hn_cli *cli, answered *x)
 
 static int run_similar(const hn_cli *cli)
 {
-    answered x[2] = { { 0 } };
+    hn_answers *x[2] = { NULL, NULL };
     int rc = 0;
     for (int i = 0; i < 2 && rc == 0; i++) rc = answers_of(cli, hn_opts_arg(cli->opts, i), &x[i]);
     if (rc == 0) rc = finish_similar(cli, x);
-    forget(&x[0]);
-    forget(&x[1]);
+    forget(x[0]);
+    forget(x[1]);
     return rc;
 }
 

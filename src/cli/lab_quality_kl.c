@@ -1,6 +1,6 @@
 /* hone lab quality kl: how far models are from a reference, over a text. The reference is a
  * model in this process, or a file of its logits. */
-#include "cli/quality.h"
+#include "cli/quality_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static json_t *extra_json(const job *j, int32_t i)
     json_t *o = json_object(), *kl = mean_json(&k->kl), *gates = json_object();
     for (int q = 0; q < HN_KL_QUANTILES; q++) json_object_set_new(kl, names[q], hn_lab_num(k->kl_q[q]));
     json_object_set_new(kl, "max", hn_lab_num(k->kl_max));
-    json_object_set_new(o, "reference", j->in ? json_pack("{s:o, s:i}", "logits", hn_lab_str(j->head.label), "bits", (int)j->head.bits) : hn_q_model_json(j->ref.path, &j->ref.info));
+    json_object_set_new(o, "reference", j->in ? json_pack("{s:o, s:i}", "logits", hn_lab_str(j->head.label), "bits", (int)j->head.bits) : hn_bench_model_json(j->ref.path, &j->ref.info));
     json_object_set_new(o, "positions", json_integer((json_int_t)k->n));
     json_object_set_new(o, "kl", kl);
     json_object_set_new(o, "max_window", json_integer((json_int_t)(k->max_row / hn_windows_scored(&j->w))));
@@ -112,7 +112,7 @@ static json_t *record(const job *j, int32_t i)
     const hn_opts *o = j->cli->opts;
     const hn_kl *k = &j->kl[i];
     json_t *config = hn_side_config(j->cli, &j->side[i], &as_options), *where = hn_windows_json(&j->w, &j->text);
-    json_t *extra = extra_json(j, i), *model = hn_q_model_json(j->side[i].path, &j->side[i].info);
+    json_t *extra = extra_json(j, i), *model = hn_bench_model_json(j->side[i].path, &j->side[i].info);
     if (!j->in) {
         hn_side_choice c = ref_choice(j);
         json_object_set_new(config, "reference", hn_side_config(j->cli, &j->ref, &c));

@@ -26,7 +26,6 @@ typedef struct hn_q_result {
     bool higher;                 /* is better */
 } hn_q_result;
 json_t *hn_q_record(const hn_q_result *r); /* schema hone.bench/1 */
-json_t *hn_q_model_json(const char *path, const hone_model_info *info);
 
 
 /* ---- answers: the hash's continuations with a sketch of their logits ----------------------------------- */
@@ -40,12 +39,14 @@ typedef struct hn_answers {
     int32_t n_vocab, n_top;    /* n_top: of HN_SKETCH_TOP, as many as there are */
     unsigned char vocab[32];   /* hn_vocab_hash */
     char label[160];
+    json_t *model, *config;    /* as in records; owned; NULL: unknown */
     hn_sketch_step step[HN_Q_PROMPTS][HN_Q_STEPS];
 } hn_answers;
 
-/* hn_quality_run with a sketch. out is large: not for the stack. */
+/* hn_quality_run with a sketch. out is large (not for the stack), and to be freed. */
 hone_status hn_answers_run(hn_answers *out, const hn_logits_source *src, const hn_q_prompts *p, hone_error *err);
-json_t *hn_answers_json(const hn_answers *a);
+void hn_answers_free(hn_answers *a); /* what it owns */
+json_t *hn_answers_json(const hn_answers *a, bool with_sketch);
 hone_status hn_answers_save(const hn_answers *a, const char *path, hone_error *err);
 /* HONE_E_FORMAT: no file of answers, or one that contradicts itself. */
 hone_status hn_answers_load(hn_answers *out, const char *path, hone_error *err);

@@ -74,7 +74,14 @@ static json_t *sketch_json(const hn_answers *a)
     return steps;
 }
 
-json_t *hn_answers_json(const hn_answers *a)
+void hn_answers_free(hn_answers *a)
+{
+    json_decref(a->model);
+    json_decref(a->config);
+    a->model = a->config = NULL;
+}
+
+json_t *hn_answers_json(const hn_answers *a, bool with_sketch)
 {
     char vocab[65];
     for (int i = 0; i < 32; i++) snprintf(vocab + 2 * i, 3, "%02x", a->vocab[i]);
@@ -84,13 +91,16 @@ json_t *hn_answers_json(const hn_answers *a)
     json_object_set_new(o, "label", hn_lab_str(a->label));
     json_object_set_new(o, "n_vocab", json_integer(a->n_vocab));
     json_object_set_new(o, "vocab_sha256", json_string(vocab));
+    if (!with_sketch) return o;
+    json_object_set_new(o, "model", a->model ? json_incref(a->model) : json_null());
+    json_object_set_new(o, "config", a->config ? json_incref(a->config) : json_null());
     json_object_set_new(o, "sketch", a->q.hash[0] ? sketch_json(a) : json_null());
     return o;
 }
 
 hone_status hn_answers_save(const hn_answers *a, const char *path, hone_error *err)
 {
-    json_t *o = hn_answers_json(a);
+    json_t *o = hn_answers_json(a, true);
     /* 17 digits: every float and double comes back as it was */
     char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(o);
@@ -174,6 +184,11 @@ hone_status hn_answers_load(hn_answers *a, const char *path, hone_error *err)
         snprintf(a->label, sizeof a->label, "%s", label ? label : "");
     }
     if (st == HONE_OK) st = read_steps(a, o, name, err);
+    if (st == HONE_OK) {
+        json_t *model = json_object_get(o, "model"), *config = json_object_get(o, "config");
+        if (json_is_object(model)) a->model = json_incref(model);
+        if (json_is_object(config)) a->config = json_incref(config);
+    }
     json_decref(o);
     return st;
 }

@@ -552,7 +552,7 @@ const char hn_q_corpus[] =
     "\n"
     "`make FLAVOUR=asan tests` only builds; `B=FOLDER` puts the objects elsewhere, for instance\n"
     "`make CC=clang-14 B=build/clang WERROR=1`. `V=1` shows the commands. Your `CFLAGS` and `LDFLAGS` are honoured, except for\n"
-    "flags that would change results (`-ffast-math`, `-Ofast`, …): these are refused, because the numeric contract would be\n"
+    "flags that would change results: these are refused, because the numeric contract would be\n"
     "void without anyone noticing.\n"
     "\n"
     "`make install DESTDIR=… PREFIX=…` installs the program, the libraries, `hone.h`, `hone.pc`, the man page and shell\n"

@@ -3,6 +3,7 @@
 #define HN_CLI_QUALITY_H
 
 #include "cli/cli.h"
+#include "lab/bench.h"
 #include "lab/perplexity.h"
 #include "lab/quality.h"
 

@@ -1,6 +1,6 @@
 /* What hone perplexity and hone lab quality share: the text, windows, one model that is
  * ready to run, records. */
-#include "cli/quality.h"
+#include "cli/quality_parts.h"
 
 #include <stdlib.h>
 
