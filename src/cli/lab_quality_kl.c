@@ -201,7 +201,7 @@ static int open_reference(job *j)
     if ((rc = hn_cli_windows(cli, &j->text, most, &j->w))) return rc;
     int64_t enough = (want + hn_windows_scored(&j->w) - 1) / hn_windows_scored(&j->w);
     if (!most && want && enough < j->w.n_window) j->w.n_window = enough;
-    if (want && hn_windows_rows(&j->w) < want) hn_cli_note("%lld positions instead of %lld: that is all there is", (long long)hn_windows_rows(&j->w), (long long)want);
+    if (!most && want && hn_windows_rows(&j->w) < want) hn_cli_note("%lld positions instead of %lld: that is all there is", (long long)hn_windows_rows(&j->w), (long long)want);
     return 0;
 }
 
