@@ -105,6 +105,36 @@ static void differences(void **s)
     double pa = exp((double)a->step[2][7].logits[1] - a->step[2][7].lse), kl = (1 - pa) * 40;
     assert_true(d.kl_max > kl && d.kl_max < 50);
     release(b);
+    /* an id from outside the sketch of a: never more divergence than there is */
+    int outside = 0;
+    bool in = true;
+    for (; in; outside += in) {
+        in = false;
+        for (int i = 0; i < 64; i++) in = in || a->step[4][63].ids[i] == outside;
+    }
+    b = answers((fake){ .prompt = 4, .from_pos = 78, .id = outside, .by = 12 }); /* the last step alone */
+    assert_int_equal(hn_answers_compare(&d, a, b, &err), HONE_OK);
+    double all_a = 0, all_b = 0, true_kl = 0, true_back = 0;
+    for (int j = 0; j < NV; j++) {
+        all_a += exp((double)base(4, 78, j));
+        all_b += exp((double)(base(4, 78, j) + (j == outside ? 12.0f : 0)));
+    }
+    for (int j = 0; j < NV; j++) {
+        double la = (double)base(4, 78, j) - log(all_a), lb = (double)(base(4, 78, j) + (j == outside ? 12.0f : 0)) - log(all_b);
+        true_kl += exp(la) * (la - lb);
+        true_back += exp(lb) * (lb - la);
+    }
+    assert_true(d.kl_max > 0.5 * true_kl && d.kl_max <= true_kl + 1e-9);
+    assert_int_equal(d.step, 63);
+    assert_int_equal(hn_answers_compare(&d, b, a, &err), HONE_OK); /* the other way nearly all of it is outside */
+    assert_true(d.kl_max > 0.1 * true_back && d.kl_max <= true_back + 1e-9);
+    release(b);
+    b = answers((fake){ .by = 0 }); /* the first of two divergences */
+    b->q.ids[6][3] = (b->q.ids[6][3] + 1) % NV;
+    b->q.ids[4][9] = (b->q.ids[4][9] + 1) % NV;
+    assert_int_equal(hn_answers_compare(&d, a, b, &err), HONE_OK);
+    assert_true(d.n_diverged == 2 && d.prompt == 4 && d.step == 9 && d.n_steps == 6 * 64 + 10 + 4);
+    release(b);
     /* not comparable */
     b = answers((fake){ .by = 0 });
     b->n_vocab = NV - 1;
