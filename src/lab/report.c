@@ -719,7 +719,7 @@ static bool alert_verdicts(hn_report *r)
         char mid[HN_REP_NUM], lo[HN_REP_NUM], hi[HN_REP_NUM];
         const char *name = hn_rep_metric_name(ab->metric);
         ok = alert(r, unsure ? HN_REP_SLOWER : HN_REP_REGRESSED, ab->record, text_of("%s%s%s: %s against %s", ab->id, *name ? " " : "", name, ab->a, ab->b),
-                   text_of("%s%s, 95 %% interval %s to %s, %zu rounds", unsure ? "slower, size unresolved: " : "", hn_rep_pct(mid, ab->ratio), hn_rep_pct(lo, ab->lo), hn_rep_pct(hi, ab->hi), ab->n));
+                   text_of("%s%s, 95\xE2\x80\xAF%% interval %s to %s, %zu rounds", unsure ? "slower, size unresolved: " : "", hn_rep_pct(mid, ab->ratio), hn_rep_pct(lo, ab->lo), hn_rep_pct(hi, ab->hi), ab->n));
     }
     for (size_t i = 0; i < r->n_series && ok; i++) {
         const hn_rep_line *l = &r->lines[i];
@@ -753,11 +753,13 @@ static bool alert_doubts(hn_report *r)
 
 static bool name_it(hn_report *r, const char *title, const char *date)
 {
-    size_t i, n = json_array_size(r->records);
-    json_t *newest = n ? json_array_get(r->records, n - 1) : NULL, *o;
+    size_t i;
+    json_t *newest = NULL, *o;
     const char *model = "";
     json_array_foreach(r->bench, i, o)
         if (model_name(o)[0]) model = model_name(o);
+    json_array_foreach(r->records, i, o) /* in time order; a roof is no result */
+        if (!newest || !starts(hn_rep_str(o, "schema"), "hone.peaks/")) newest = o;
     r->title = title ? strdup(title) : *model && !r->many_models ? text_of("Measurements of %s", model) : strdup("Measurements");
     r->date = strdup(date ? date : hn_rep_str(newest, "ts"));
     return r->title && r->date;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_ALERTS = 30, MAX_VERDICTS = 200, MAX_TABLE = 300, MAX_CARDS = 12, MAX_ENVIRONS = 4, MAX_SPOTS = 40, MAX_STACKS = 10, MAX_ITL = 3, MAX_OPS = 16 };
+enum { MAX_ALERTS = 30, MAX_VERDICTS = 200, MAX_TABLE = 300, MAX_CARDS = 12, MAX_ENVIRONS = 4, MAX_SPOTS = 40, MAX_STACKS = 10, MAX_ITL = 3, MAX_NOTES = 3, MAX_OPS = 16 };
 
 static void put(FILE *f, const char *s) { fputs(s, f); }
 static void text(FILE *f, const char *s) { hn_rep_html(f, s); }
@@ -39,11 +39,12 @@ static void number_cell(FILE *f, double median, double lo, double hi)
     else if (isfinite(median)) put(f, "<small>no interval</small>");
 }
 
-static void meter(FILE *f, double pct)
+static void meter(FILE *f, double pct, const char *what)
 {
     char t[HN_REP_NUM];
     if (!isfinite(pct)) put(f, "<small>\xE2\x80\x93</small>");
-    else fprintf(f, "<span class=\"num\"><span class=\"meter\"><i style=\"width:%.0f%%\"></i></span>%s %%</span>", fmax(0, fmin(100, pct)), hn_rep_num(t, pct, pct < 9.95 ? 2 : 3 - (pct < 99.5)));
+    else fprintf(f, "<span class=\"num\"><span class=\"meter\"><i style=\"width:%.0f%%\"></i></span>%s\xE2\x80\xAF%%</span>", fmax(0, fmin(100, pct)), hn_rep_num(t, pct, pct < 99.5 ? 2 : 3));
+    if (isfinite(pct)) text2(f, " <span class=\"note\">", what, "</span>");
 }
 
 static void state_cell(FILE *f, json_t *record)
@@ -52,6 +53,17 @@ static void state_cell(FILE *f, json_t *record)
     if (json_is_true(v)) put(f, "<span class=\"v good\">\xE2\x9C\x93 valid</span>");
     else if (json_is_false(v)) text2(f, "<span class=\"v bad\">\xE2\x9C\x95 invalid</span><small>", hn_rep_str(record, "invalid_reason"), "</small>");
     else text2(f, "<span class=\"v same\">\xE2\x97\x8B not checked</span><small>", hn_rep_str(record, "invalid_reason"), "</small>");
+}
+
+/* What disturbed a measurement, as its record says. */
+static void notes(FILE *f, json_t *record)
+{
+    json_t *list = json_object_get(record, "notes"), *one;
+    size_t i;
+    json_array_foreach(list, i, one) {
+        if (i == MAX_NOTES) fprintf(f, "<small>and %zu notes more</small>", json_array_size(list) - i);
+        if (i < MAX_NOTES && json_is_string(one)) text2(f, "<small>! ", json_string_value(one), "</small>");
+    }
 }
 
 static const char *verdict_mark(int v)
@@ -170,7 +182,7 @@ static void tiles(FILE *f, const hn_report *r)
     put(f, "<section id=\"newest\"><h2>The newest run of the model</h2>\n<p class=\"lead\">");
     text2(f, "", hn_rep_str(o, "title"), ": ");
     text2(f, "", label, ". ");
-    text2(f, "", when, " UTC. Medians; below them the 95 % interval of the median, and the runs before.</p>\n<div class=\"tiles\">\n");
+    text2(f, "", when, " UTC. Medians; below them the 95\xE2\x80\xAF% interval of the median, and the runs before.</p>\n<div class=\"tiles\">\n");
     for (size_t i = 0; i < n && i < 5; i++) {
         double pct = strcmp(m[i].name, "decode_tok_s") == 0 ? hn_rep_dbl(roof, "pct") : strcmp(m[i].name, "prefill_tok_s") == 0 ? hn_rep_dbl(roof, "prefill_pct") : NAN;
         text2(f, "<div class=\"tile\"><h3>", hn_rep_metric_name(m[i].name), "</h3>");
@@ -178,7 +190,7 @@ static void tiles(FILE *f, const hn_report *r)
         text2(f, "", unit_of(m[i].unit), "</small></p><p class=\"note\">");
         if (isfinite(m[i].lo) && isfinite(m[i].hi)) fprintf(f, "<span class=\"num\">%s \xE2\x80\x93 %s</span>", hn_rep_bound(b, m[i].lo, m[i].lo, m[i].hi), hn_rep_bound(c, m[i].hi, m[i].lo, m[i].hi));
         else fprintf(f, "no interval from %zu sample%s", m[i].n, plural(m[i].n));
-        if (isfinite(pct)) fprintf(f, "<br/>%s %% of the roof", hn_rep_num(num, pct, 2));
+        if (isfinite(pct)) fprintf(f, "<br/>%s\xE2\x80\xAF%% of the roof", hn_rep_num(num, pct, 2));
         put(f, "</p>");
         for (size_t k = 0; k < r->n_series; k++)
             if (r->series[k].n > 2 && strcmp(r->series[k].key, key) == 0 && strcmp(r->series[k].metric, m[i].name) == 0) hn_rep_plot_spark(f, &r->series[k]);
@@ -200,12 +212,12 @@ static void verdicts(FILE *f, const hn_report *r)
         lo = fmin(lo, fmin(fmin(a->lo, a->ratio), 1 - a->margin * 1.1));
         hi = fmax(hi, fmax(fmax(a->hi, a->ratio), 1 + a->margin * 1.1));
     }
-    hn_rep_axis axis = hn_rep_axis_make(fmax(lo, 1e-3), fmin(hi, 1e3), 4, true);
+    hn_rep_axis axis = hn_rep_axis_make(fmax(lo, 1e-3), fmin(hi, 1e3), 6, true);
     bool one = false;
     for (int i = 0; i < axis.n; i++) one = one || fabs(axis.tick[i] - 1) < 1e-9;
     if (!one && axis.n < 16) axis.tick[axis.n++] = 1;
     section(f, "verdicts", "Verdicts",
-            "Speed of B against speed of A, measured in turns. Small dots: the rounds; bar: 95 % interval of their median; shaded: the margin within which nothing changed. "
+            "Speed of B against speed of A, measured in turns. Small dots: the rounds; bar: 95\xE2\x80\xAF% interval of their median; shaded: the margin within which nothing changed. "
             "<b>Regressed</b> and <b>improved</b> lie wholly outside the margin, <b>same</b> wholly inside; everything else is <b>inconclusive</b>.");
     put(f, "<table class=\"fold\"><thead><tr><th>Compared</th><th>Verdict</th><th class=\"wide\">Ratio</th><th class=\"r\">Change</th><th class=\"r\">Rounds</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < n; i++) {
@@ -216,7 +228,7 @@ static void verdicts(FILE *f, const hn_report *r)
         text2(f, *name ? " " : "", strcmp(name, a->id) == 0 ? "" : name, "<small>");
         text2(f, "A ", a->a, "<br/>");
         text2(f, "B ", a->b, "</small></th>");
-        fprintf(f, "<td data-h=\"verdict\"><span class=\"v %s\">%s %s</span>", verdict_class(a->verdict), verdict_mark(a->verdict), a->word);
+        fprintf(f, "<td class=\"all\"><span class=\"v %s\">%s %s</span>", verdict_class(a->verdict), verdict_mark(a->verdict), a->word);
         if (*a->note) text2(f, "<small>", a->note, "</small>");
         put(f, "</td><td class=\"wide\">");
         hn_rep_plot_ratio(f, a, &axis);
@@ -226,8 +238,8 @@ static void verdicts(FILE *f, const hn_report *r)
             fprintf(f, "<small><span class=\"num\">%s</span> to <span class=\"num\">%s</span></small>", hn_rep_pct(num, a->lo), hn_rep_pct(h, a->hi));
         } else put(f, "<small>no interval</small>");
         fprintf(f, "</td><td class=\"r\" data-h=\"rounds\">%zu", a->n);
-        if (a->n_voided) fprintf(f, "<small>%zu voided</small>", a->n_voided);
-        if (isfinite(a->margin)) fprintf(f, "<small>margin %s %%</small>", hn_rep_num(num, 100 * a->margin, 2));
+        if (a->n_voided) fprintf(f, "<small class=\"num\">%zu voided</small>", a->n_voided);
+            if (isfinite(a->margin)) fprintf(f, "<small class=\"num\">margin %s\xE2\x80\xAF%%</small>", hn_rep_num(num, 100 * a->margin, 2));
         put(f, "</td></tr>\n");
     }
     put(f, "<tr><td class=\"gone\"></td><td class=\"gone\"></td><td class=\"wide\">");
@@ -247,7 +259,7 @@ static void runs_table(FILE *f, const hn_report *r)
     size_t n = 0;
     for (size_t i = 0; i < r->n_rows; i++) n += is_run(r->rows[i].record);
     if (n == 0) return;
-    put(f, "<table class=\"fold\"><caption>Whole runs of a model: the newest of each configuration. Medians with the 95 % interval of the median.</caption>\n"
+    put(f, "<table class=\"fold\"><caption>Whole runs of a model: the newest of each configuration. Medians with the 95\xE2\x80\xAF% interval of the median.</caption>\n"
            "<thead><tr><th>Configuration</th><th class=\"r\">Decode<br/>tok/s</th><th class=\"r\">Prefill<br/>tok/s</th><th class=\"r\">First token<br/>ms</th><th class=\"r\">Load<br/>ms</th>"
            "<th class=\"r\">Peak memory<br/>MB</th><th>Of the roof</th><th>State</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0, shown = 0; i < r->n_rows && shown < MAX_TABLE; i++) {
@@ -259,7 +271,9 @@ static void runs_table(FILE *f, const hn_report *r)
         put(f, json_is_false(json_object_get(o, "valid")) ? "<tr class=\"struck\">" : "<tr>");
         text2(f, "<th scope=\"row\" class=\"all\">", r->rows[i].label, "<small>");
         text2(f, "", hn_rep_str(o, "title"), ", ");
-        fprintf(f, "%s; %zu run%s</small></th>", when, r->rows[i].n_runs, plural(r->rows[i].n_runs));
+        fprintf(f, "%s; %zu run%s</small>", when, r->rows[i].n_runs, plural(r->rows[i].n_runs));
+        notes(f, o);
+        put(f, "</th>");
         static const char *const names[] = { "decode, tok/s", "prefill, tok/s", "first token, ms", "load, ms", "peak memory, MB" };
         for (size_t c = 0; c < 5; c++) {
             json_t *s = hn_record_stats(o, cols[c]), *ci = json_object_get(s, "ci95");
@@ -269,8 +283,9 @@ static void runs_table(FILE *f, const hn_report *r)
         }
         put(f, "<td data-h=\"of the roof\">");
         double d = hn_rep_dbl(roof, "pct"), p = hn_rep_dbl(roof, "prefill_pct");
-        if (isfinite(d)) meter(f, d), put(f, "<small>decode</small>");
-        if (isfinite(p)) meter(f, p), put(f, "<small>prefill</small>");
+        if (isfinite(d)) meter(f, d, "decode");
+        if (isfinite(d) && isfinite(p)) put(f, "<br/>");
+        if (isfinite(p)) meter(f, p, "prefill");
         if (!isfinite(d) && !isfinite(p)) put(f, "<small>not known</small>");
         put(f, "</td><td data-h=\"state\">");
         state_cell(f, o);
@@ -306,8 +321,8 @@ static void bench_table(FILE *f, const hn_report *r)
     if (all == 0) return;
     far = far > 50 ? 50 : far <= 5 ? 5 : far <= 10 ? 10 : far <= 20 ? 20 : 50;
     hn_rep_axis axis = { .lo = -far, .hi = far };
-    fprintf(f, "<table class=\"fold\"><caption>Single measurements: the newest of each configuration. Spread: every sample against the median, from \xE2\x88\x92%.0f %% to +%.0f %%; "
-               "shaded, the 95 %% interval of the median.</caption>\n<thead><tr><th>Measurement</th><th class=\"r\">Median</th><th class=\"wide\">Spread (\xC2\xB1%.0f %%)</th><th>Of the roof</th>"
+    fprintf(f, "<table class=\"fold\"><caption>Single measurements: the newest of each configuration. Spread: every sample against the median, from \xE2\x88\x92%.0f\xE2\x80\xAF%% to +%.0f\xE2\x80\xAF%%; "
+               "shaded, the 95\xE2\x80\xAF%% interval of the median.</caption>\n<thead><tr><th>Measurement</th><th class=\"r\">Median</th><th class=\"wide\">Spread (\xC2\xB1%.0f\xE2\x80\xAF%%)</th><th>Of the roof</th>"
                "<th>State</th></tr></thead>\n<tbody>\n", far, far, far);
     for (size_t i = 0; i < r->n_rows && shown < MAX_TABLE; i++) {
         json_t *o = r->rows[i].record, *roof = json_object_get(o, "roofline");
@@ -317,8 +332,9 @@ static void bench_table(FILE *f, const hn_report *r)
         size_t n_m = hn_rep_metrics(m, o);
         put(f, json_is_false(json_object_get(o, "valid")) ? "<tr class=\"struck\">" : "<tr>");
         text2(f, "<th scope=\"row\" class=\"all\">", hn_record_id(o), "");
-        text2(f, "<small>", r->rows[i].label, "</small></th>");
-        put(f, "<td class=\"r\" data-h=\"median\">");
+        text2(f, "<small>", r->rows[i].label, "</small>");
+        notes(f, o);
+        put(f, "</th><td class=\"r\" data-h=\"median\">");
         if (n_m) {
             char u[64], a[HN_REP_NUM], b[HN_REP_NUM], c[HN_REP_NUM];
             snprintf(u, sizeof u, "%s", unit_of(m[0].unit));
@@ -340,8 +356,8 @@ static void bench_table(FILE *f, const hn_report *r)
         }
         free(x);
         put(f, "</td><td data-h=\"of the roof\">");
-        meter(f, hn_rep_dbl(roof, "pct"));
-        text2(f, "<small>", hn_rep_str(roof, "roof"), "</small></td><td data-h=\"state\">");
+        meter(f, hn_rep_dbl(roof, "pct"), hn_rep_str(roof, "roof"));
+        put(f, "</td><td data-h=\"state\">");
         state_cell(f, o);
         put(f, "</td></tr>\n");
     }
@@ -428,7 +444,7 @@ static void history(FILE *f, const hn_report *r)
     for (size_t i = 0; i < r->n_series; i++) all += has_history(&r->lines[i]);
     if (all == 0) return;
     section(f, "history", "History",
-            "Medians of runs with equal settings, model and machine, in order, with 95 % intervals. Broad lines are levels, dashed lines steps between them. \xE2\x9C\x95 is an invalid run.");
+            "Medians of runs with equal settings, model and machine, in order, with 95\xE2\x80\xAF% intervals. Broad lines are levels, dashed lines steps between them. \xE2\x9C\x95 is an invalid run.");
     put(f, "<div class=\"cards\">\n");
     for (size_t i = 0; i < r->n_series && shown < MAX_CARDS; i++) {
         if (!has_history(&r->lines[i])) continue;
@@ -443,6 +459,18 @@ static void history(FILE *f, const hn_report *r)
     put(f, "</section>\n");
 }
 
+/* Percentiles as hn_stats has them: none that too few gaps support. */
+static void say_gaps(FILE *f, const double *x, size_t n)
+{
+    hn_stats s;
+    char num[HN_REP_NUM];
+    if (hn_stats_of(&s, x, n, NULL) != HONE_OK) return;
+    const struct { const char *name; double v; } shown[] = { { "median", s.median }, { "p90", s.p90 }, { "p95", s.p95 }, { "p99", s.p99 }, { "longest", s.max } };
+    fprintf(f, ": %zu gaps", n);
+    for (size_t i = 0; i < 5; i++)
+        if (isfinite(shown[i].v)) fprintf(f, ", %s <b class=\"num\">%s ms</b>", shown[i].name, hn_rep_num(num, shown[i].v, 3));
+}
+
 static void gaps(FILE *f, const hn_report *r)
 {
     size_t shown = 0;
@@ -454,7 +482,8 @@ static void gaps(FILE *f, const hn_report *r)
         if (shown++ == 0) section(f, "gaps", "Gaps between tokens", "Left, every gap in the order it came, of all requests one after the other; right, how often gaps of which length occurred.");
         text2(f, "<h3>", hn_record_id(o), "");
         text2(f, "</h3><p class=\"note\">", r->rows[i].label, "");
-        fprintf(f, ": %zu gaps</p>\n<div class=\"cards pair\"><figure>", n);
+        say_gaps(f, x, n);
+        put(f, "</p>\n<div class=\"cards pair\"><figure>");
         hn_rep_plot_itl(f, x, n);
         put(f, "</figure><figure>");
         hn_rep_plot_hist(f, x, n);
@@ -473,7 +502,7 @@ static void add_roof(roofs *r, const char *kind, long threads, double value, boo
     char name[48];
     size_t k = 0;
     if (!(value > 0)) return;
-    snprintf(name, sizeof name, "%.20s, %ld thread%s,", kind, threads, threads == 1 ? "" : "s");
+    snprintf(name, sizeof name, "%.20s, %ld thread%s", kind, threads, threads == 1 ? "" : "s");
     while (k < r->n && strcmp(r->name[k], name) != 0) k++;
     if (k == r->n && r->n == 16) return;
     if (k == r->n) {
@@ -525,6 +554,14 @@ static void find_spots(spots *p, roofs *roof, const hn_report *r)
     }
 }
 
+/* Arithmetic before reading, high before low: as they lie in the drawing. */
+static int by_roof(const void *a, const void *b)
+{
+    const hn_rep_roof *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes ? 1 : -1;
+    return x->value != y->value ? (x->value < y->value) - (x->value > y->value) : strcmp(x->name, y->name);
+}
+
 static void roofline(FILE *f, const hn_report *r)
 {
     spots *p = calloc(1, sizeof *p);
@@ -534,6 +571,7 @@ static void roofline(FILE *f, const hn_report *r)
         roof->n = 0; /* measured as such: better than what single results repeat of it */
         peaks_roofs(roof, json_array_get(r->peaks, json_array_size(r->peaks) - 1));
     }
+    if (roof) qsort(roof->roof, roof->n, sizeof *roof->roof, by_roof);
     if (p && roof && p->n) {
         section(f, "roofline", "Roofline",
                 "How much arithmetic per byte read, and how fast. Below the slanted line memory is the limit, below the level ones arithmetic. The roofs were measured on the machine; "
@@ -547,8 +585,8 @@ static void roofline(FILE *f, const hn_report *r)
             fprintf(f, "<tr><td class=\"r\" data-h=\"number\">%d</td>", p->s[i].number);
             text2(f, "<th scope=\"row\" class=\"all\">", p->name[i], "</th>");
             fprintf(f, "<td class=\"r\" data-h=\"operations per byte\">%s</td><td class=\"r\" data-h=\"10\xE2\x81\xB9 operations/s\">%s</td><td data-h=\"of the roof\">", hn_rep_num(a, p->s[i].intensity, 3), hn_rep_num(b, p->s[i].gops, 3));
-            meter(f, p->pct[i]);
-            text2(f, "<small>", p->bound[i], "</small></td></tr>\n");
+            meter(f, p->pct[i], p->bound[i]);
+            put(f, "</td></tr>\n");
         }
         put(f, "</tbody></table>\n");
         left_out(f, p->n, p->all, "measurements");
@@ -678,8 +716,8 @@ static void phase(FILE *f, json_t *ph, const char *name)
     qsort(list, n, sizeof *list, by_ms);
     double whole = hn_rep_dbl(ph, "whole_ms"), rest = hn_rep_dbl(ph, "rest_ms"), rest_pct = hn_rep_dbl(ph, "rest_pct");
     fprintf(f, "<table class=\"fold\"><caption>%s: %s ms, ", name, hn_rep_num(num, whole, 4));
-    fprintf(f, "%s token%s</caption>\n<thead><tr><th>Operation</th><th class=\"wide\">Share of the time</th><th class=\"r\">ms</th><th class=\"r\">Calls</th><th class=\"r\">GB/s</th><th>Of the roof</th></tr></thead>\n<tbody>\n",
-            hn_rep_num(b, hn_rep_dbl(ph, "tokens"), 4), hn_rep_dbl(ph, "tokens") == 1 ? "" : "s");
+    fprintf(f, "%s token%s</caption>\n<thead><tr><th>Operation</th><th class=\"wide\">Share of the time</th><th class=\"r\"></th><th class=\"r\">ms</th><th class=\"r\">Calls</th><th class=\"r\">GB/s</th><th>Of the roof</th></tr></thead>\n<tbody>\n",
+            hn_rep_med(b, hn_rep_dbl(ph, "tokens"), NAN, NAN), hn_rep_dbl(ph, "tokens") == 1 ? "" : "s");
     size_t shown = n < MAX_OPS ? n : MAX_OPS;
     double most = rest_pct > 0 ? rest_pct : 0;
     for (i = 0; i < n; i++) most = fmax(most, list[i].pct);
@@ -691,12 +729,12 @@ static void phase(FILE *f, json_t *ph, const char *name)
         text2(f, "", o.type, "</small></th><td class=\"wide\">");
         hn_rep_part part = { o.name, fmax(0, o.pct), is_rest ? 5 : 0 };
         hn_rep_plot_bar(f, &part, 1, most, NAN, "%", o.name);
-        fprintf(f, "<small>%s %%</small></td>", hn_rep_num(num, o.pct, o.pct < 9.95 ? 2 : 3));
+        fprintf(f, "</td><td class=\"r\" data-h=\"share\">%s\xE2\x80\xAF%%</td>", hn_rep_num(num, o.pct, o.pct < 9.95 ? 2 : 3));
         fprintf(f, "<td class=\"r\" data-h=\"ms\">%s</td>", hn_rep_num(num, o.ms, 3));
         fprintf(f, is_rest ? "<td class=\"r gone\"></td>" : "<td class=\"r\" data-h=\"calls\">%lld</td>", o.calls);
         fprintf(f, "<td class=\"r\" data-h=\"GB/s\">%s</td><td data-h=\"of the roof\">", hn_rep_num(num, o.gb_s, 3));
-        meter(f, o.roof);
-        text2(f, "<small>", o.bound, "</small></td></tr>\n");
+        meter(f, o.roof, o.bound);
+        put(f, "</td></tr>\n");
     }
     put(f, "</tbody></table>\n");
     left_out(f, shown, n, "operations");
@@ -742,13 +780,32 @@ static json_t *facts_of(json_t *record)
     return all;
 }
 
+/* Do they contradict each other? What one of them does not know is no contradiction. */
+static bool contradict(json_t *a, json_t *b)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach(a, key, v) {
+        json_t *w = json_object_get(b, key);
+        if (w && !json_equal(v, w)) return true;
+    }
+    return false;
+}
+
+/* "env cpu_model" → "cpu model" */
+static void fact_name(FILE *f, const char *name)
+{
+    if (strncmp(name, "env ", 4) == 0) name += 4;
+    for (char c[2] = { 0 }; (c[0] = *name); name++) text(f, c[0] == '_' ? " " : c);
+}
+
 static void fact(FILE *f, json_t *v)
 {
     char num[HN_REP_NUM];
     if (!v) put(f, "<small>\xE2\x80\x93</small>");
     else if (json_is_string(v)) text(f, json_string_value(v));
     else if (json_is_boolean(v)) put(f, json_is_true(v) ? "yes" : "no");
-    else put(f, hn_rep_num(num, json_number_value(v), 6));
+    else put(f, hn_rep_med(num, json_number_value(v), NAN, NAN));
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
@@ -756,24 +813,19 @@ static int by_name(const void *a, const void *b) { return strcmp(*(const char *c
 static void environments(FILE *f, const hn_report *r)
 {
     environ_ e[MAX_ENVIRONS] = { { 0 } };
-    size_t n = 0, all = 0;
-    json_t *names = json_object(), *v, *distinct_all = json_array();
+    size_t n = 0, older = 0;
+    json_t *names = json_object(), *v;
     const char *key;
     for (size_t i = json_array_size(r->bench); i-- > 0;) { /* newest first */
-        json_t *o = json_array_get(r->bench, i), *facts = facts_of(o), *old;
-        size_t k = 0, at;
-        json_array_foreach(distinct_all, at, old)
-            if (json_equal(old, facts)) break;
-        if (at == json_array_size(distinct_all)) {
-            json_array_append(distinct_all, facts);
-            all++;
-        }
-        while (k < n && !json_equal(e[k].facts, facts)) k++;
-        if (k == n && n < MAX_ENVIRONS) e[n++] = (environ_){ .facts = json_incref(facts), .last = hn_rep_str(o, "ts") };
+        json_t *o = json_array_get(r->bench, i), *facts = facts_of(o);
+        size_t k = 0;
+        while (k < n && contradict(e[k].facts, facts)) k++;
+        if (k == n && n < MAX_ENVIRONS) e[n++] = (environ_){ .facts = json_object(), .last = hn_rep_str(o, "ts") };
         if (k < n) {
             e[k].n++;
             e[k].first = hn_rep_str(o, "ts");
-        }
+            json_object_update_missing(e[k].facts, facts);
+        } else older++;
         json_object_update_missing(names, facts);
         json_decref(facts);
     }
@@ -800,16 +852,18 @@ static void environments(FILE *f, const hn_report *r)
             bool differs = false;
             for (size_t k = 1; k < n; k++) {
                 json_t *a = json_object_get(e[0].facts, list[i]), *b = json_object_get(e[k].facts, list[i]);
-                differs = differs || !!a != !!b || (a && !json_equal(a, b));
+                differs = differs || (a && b && !json_equal(a, b));
             }
             if (!differs) {
                 list[same++] = list[i];
                 continue;
             }
-            text2(f, "<tr><th scope=\"row\">", list[i], "</th>");
+            put(f, "<tr><th scope=\"row\">");
+            fact_name(f, list[i]);
+            put(f, "</th>");
             for (size_t k = 0; k < n; k++) {
                 json_t *a = json_object_get(e[0].facts, list[i]), *b = json_object_get(e[k].facts, list[i]);
-                bool other = k && (!!a != !!b || (a && !json_equal(a, b)));
+                bool other = k && a && b && !json_equal(a, b);
                 put(f, other ? "<td class=\"other\">\xE2\x89\xA0 " : "<td>");
                 fact(f, b);
                 put(f, "</td>");
@@ -817,12 +871,16 @@ static void environments(FILE *f, const hn_report *r)
             put(f, "</tr>\n");
         }
         if (n > 1) put(f, "</tbody></table></div>\n");
-        left_out(f, n, all, "environments");
+        if (older) fprintf(f, "<p class=\"note\">%zu older record%s of other environments are left out.</p>\n", older, plural(older));
         if (same) {
             fprintf(f, "%s<dl class=\"kv\">", n > 1 ? "<h3 style=\"margin-top:22px\">The same in all of them</h3>\n" : "");
             for (i = 0; i < same; i++) {
-                text2(f, "<div><dt>", list[i], "</dt><dd>");
-                fact(f, json_object_get(e[0].facts, list[i]));
+                json_t *known = NULL;
+                for (size_t k = 0; k < n && !known; k++) known = json_object_get(e[k].facts, list[i]);
+                put(f, "<div><dt>");
+                fact_name(f, list[i]);
+                put(f, "</dt><dd>");
+                fact(f, known);
                 put(f, "</dd></div>\n");
             }
             put(f, "</dl>\n");
@@ -832,7 +890,6 @@ static void environments(FILE *f, const hn_report *r)
     for (i = 0; i < n; i++) json_decref(e[i].facts);
     free(list);
     json_decref(names);
-    json_decref(distinct_all);
 }
 
 /* ---- foot ------------------------------------------------------------------------------------------------------ */

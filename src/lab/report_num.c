@@ -39,17 +39,16 @@ static char *print(char dst[HN_REP_NUM], double x, int decimals)
 
 char *hn_rep_num(char dst[HN_REP_NUM], double x, int digits)
 {
-    bool whole = isfinite(x) && x == floor(x) && fabs(x) < 1e9;
-    return print(dst, x, isfinite(x) && !whole ? digits - 1 - exponent(x) : 0);
+    return print(dst, x, isfinite(x) ? digits - 1 - exponent(x) : 0);
 }
 
-/* Two digits of the interval's half, but three of the number at least and five at most. */
+/* Two digits of the interval's half, but three of the number at least and four at most. */
 static int decimals_of(double x, double lo, double hi)
 {
     int e = exponent(x), d = 3 - e;
     double w = 0.5 * (hi - lo);
     if (isfinite(w) && w > 0) d = 1 - exponent(w);
-    if (d > 4 - e) d = 4 - e;
+    if (d > 3 - e) d = 3 - e;
     if (d < 2 - e) d = 2 - e;
     return d;
 }
@@ -70,8 +69,8 @@ char *hn_rep_pct(char dst[HN_REP_NUM], double ratio)
     double p = 100 * (ratio - 1);
     char t[HN_REP_NUM];
     if (!isfinite(p)) snprintf(dst, HN_REP_NUM, DASH);
-    else if (fabs(p) < 0.05) snprintf(dst, HN_REP_NUM, "\xC2\xB1" "0 %%");
-    else snprintf(dst, HN_REP_NUM, "%s%s %%", p < 0 ? MINUS : "+", print(t, fabs(p), fabs(p) < 9.95 ? 1 : 0));
+    else if (fabs(p) < 0.05) snprintf(dst, HN_REP_NUM, "\xC2\xB1" "0" NARROW_SPACE "%%");
+    else snprintf(dst, HN_REP_NUM, "%s%s" NARROW_SPACE "%%", p < 0 ? MINUS : "+", print(t, fabs(p), fabs(p) < 9.95 ? 1 : 0));
     return dst;
 }
 

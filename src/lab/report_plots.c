@@ -383,8 +383,7 @@ void hn_rep_plot_itl(FILE *f, const double *x, size_t n)
     fputs("\"/>", f);
     lines_close(f);
     double y = hn_rep_y(&ya, quantile(s, n, 0.5), TOP, BOTTOM);
-    fprintf(f, "<line class=\"one\" x1=\"0\" x2=\"100%%\" y1=\"%.1f\" y2=\"%.1f\"/><text class=\"halo\" x=\"100%%\" y=\"%.1f\" dx=\"-4\" text-anchor=\"end\">median %s ms</text>\n", y, y, y - 5,
-            hn_rep_num(t, quantile(s, n, 0.5), 3));
+    fprintf(f, "<line class=\"one\" x1=\"0\" x2=\"100%%\" y1=\"%.1f\" y2=\"%.1f\"/><text class=\"u\" x=\"-8\" y=\"%d\" text-anchor=\"end\">ms</text>\n", y, y, BOTTOM + 17);
     hn_rep_svg_close(f);
     free(s);
 }
@@ -395,7 +394,7 @@ void hn_rep_plot_hist(FILE *f, const double *x, size_t n)
     size_t count[BINS] = { 0 }, most_of = 1;
     double *s = sorted_copy(x, n);
     if (!s) return;
-    hn_rep_axis a = hn_rep_axis_make(s[0], s[n - 1], 4, wide(s, n));
+    hn_rep_axis a = hn_rep_axis_make(s[0], s[n - 1], 5, s[0] > 0 && s[n - 1] > 3 * quantile(s, n, 0.5));
     for (size_t i = 0; i < n; i++) {
         int b = (int)(hn_rep_pos(&a, x[i]) * BINS / 100);
         b = b < BINS ? b : BINS - 1;
@@ -444,18 +443,26 @@ void hn_rep_plot_bar(FILE *f, const hn_rep_part *p, size_t n, double full, doubl
 
 /* ---- roofline: Williams, Waterman, Patterson 2009 ----------------------------------------------------------- */
 
-static void spot_place(const hn_rep_spot *s, size_t k, const hn_rep_axis *xa, const hn_rep_axis *ya, int top, int bottom, double out[2])
+/* Places of the numbers beside their spots, so that none lies on a spot or on another number where the drawing
+ * is as narrow as on a telephone; at[k] {dx, dy}. */
+static void place_numbers(double (*at)[2], const hn_rep_spot *s, size_t n, const hn_rep_axis *xa, const hn_rep_axis *ya, int top, int bottom)
 {
-    /* beside the spot where no other one is, on a drawing of telephone width */
-    static const double at[][2] = { { 0, -9 }, { 0, 18 }, { 12, 4 }, { -12, 4 }, { 13, -8 }, { -13, -8 }, { 13, 15 }, { -13, 15 } };
-    double best = -1;
-    for (size_t c = 0; c < 8; c++) {
-        double x = 2.8 * hn_rep_pos(xa, s[k].intensity) + at[c][0], y = hn_rep_y(ya, s[k].gops, top, bottom) + at[c][1] - 4, near_ = 1e9;
-        for (size_t i = 0; i < k; i++) near_ = fmin(near_, hypot(x - 2.8 * hn_rep_pos(xa, s[i].intensity), y - hn_rep_y(ya, s[i].gops, top, bottom)));
-        if (near_ > best + 3) {
-            best = near_;
-            out[0] = at[c][0];
-            out[1] = at[c][1];
+    enum { WIDTH = 290 };
+    static const double beside[][2] = { { 0, -9 }, { 0, 18 }, { 13, 4 }, { -13, 4 }, { 13, -8 }, { -13, -8 }, { 13, 15 }, { -13, 15 }, { 0, -20 }, { 0, 29 }, { 24, 4 }, { -24, 4 }, { 22, -16 }, { -22, -16 }, { 22, 24 }, { -22, 24 }, { 0, -31 }, { 0, 40 }, { 35, 4 }, { -35, 4 } };
+    for (size_t k = 0; k < n; k++) {
+        double x = 0.01 * WIDTH * hn_rep_pos(xa, s[k].intensity), y = hn_rep_y(ya, s[k].gops, top, bottom), best = -1;
+        for (size_t c = 0; c < sizeof beside / sizeof *beside; c++) {
+            double tx = x + beside[c][0], ty = y + beside[c][1], room = 1e9;
+            for (size_t i = 0; i < n; i++) {
+                double sx = 0.01 * WIDTH * hn_rep_pos(xa, s[i].intensity), sy = hn_rep_y(ya, s[i].gops, top, bottom);
+                if (i != k) room = fmin(room, fmax(fabs(tx - sx) - 6, fabs(ty - 4 - sy) - 5));
+                if (i < k) room = fmin(room, fmax(fabs(tx - sx - at[i][0]) - 12, fabs(ty - sy - at[i][1]) - 8));
+            }
+            room = fmin(room, 6) - 0.02 * hypot(beside[c][0], beside[c][1]); /* near is better, once there is room */
+            if (c && room <= best) continue;
+            best = room;
+            at[k][0] = beside[c][0];
+            at[k][1] = beside[c][1];
         }
     }
 }
@@ -478,9 +485,9 @@ void hn_rep_plot_roofline(FILE *f, const hn_rep_roof *roof, size_t n_roof, const
         xlo = fmin(xlo, mul / read / 8);
         xhi = fmax(xhi, mul / read * 8);
     }
-    yhi = fmax(yhi, mul);
+    yhi = fmax(yhi, mul) * pow(10, 0.26 * (double)n_roof);
     if (read > 0) ylo = fmin(ylo, read * xlo);
-    hn_rep_axis xa = hn_rep_axis_make(xlo / 1.3, xhi * 1.3, 6, true), ya = hn_rep_axis_make(ylo / 1.3, yhi * 1.5, 6, true);
+    hn_rep_axis xa = hn_rep_axis_make(xlo / 1.3, xhi * 1.3, 6, true), ya = hn_rep_axis_make(ylo / 1.3, yhi, 6, true);
     char num[HN_REP_NUM], t[300];
     hn_rep_svg_open(f, "plot", BOTTOM + 36, "Roofline", "Rate over operations per byte, both scales logarithmic; slanted lines are the read bandwidth measured, level ones the arithmetic measured");
     hn_rep_x_axis(f, &xa, TOP, BOTTOM, "operations per byte read");
@@ -504,20 +511,21 @@ void hn_rep_plot_roofline(FILE *f, const hn_rep_roof *roof, size_t n_roof, const
         fprintf(f, "<polyline class=\"roof\" points=\"%.2f,%.1f %.2f,%.1f\"/>", hn_rep_pos(&xa, x0), hn_rep_y(&ya, y0, TOP, BOTTOM), hn_rep_pos(&xa, x1), hn_rep_y(&ya, y1, TOP, BOTTOM));
     }
     lines_close(f);
-    for (size_t i = 0; i < n_roof; i++) {
+    for (size_t i = 0; i < n_roof; i++) { /* above the roof there are no spots: room for words */
         double v = roof[i].value;
-        snprintf(t, sizeof t, "%.120s %s %s", roof[i].name, hn_rep_num(num, roof[i].bytes || v < 1000 ? v : v / 1000, 3), roof[i].bytes ? "GB/s" : v < 1000 ? "GOP/s" : "TOP/s");
-        if (roof[i].bytes) fprintf(f, "<text class=\"halo roofs\" x=\"%.2f%%\" y=\"%.1f\" dx=\"10\">", hn_rep_pos(&xa, fmax(xa.lo, ya.lo / v)), fmin(BOTTOM - 6, hn_rep_y(&ya, v * fmax(xa.lo, ya.lo / v), TOP, BOTTOM) + 6));
-        else fprintf(f, "<text class=\"halo roofs\" x=\"100%%\" y=\"%.1f\" text-anchor=\"end\">", hn_rep_y(&ya, v, TOP, BOTTOM) - 6);
+        snprintf(t, sizeof t, "%.120s: %s %s", roof[i].name, hn_rep_num(num, roof[i].bytes || v < 1000 ? v : v / 1000, 3), roof[i].bytes ? "GB/s" : v < 1000 ? "GOP/s" : "TOP/s");
+        fprintf(f, "<text class=\"roofs\" x=\"8\" y=\"%zu\">", TOP + 16 + 15 * i);
         hn_rep_html(f, t);
         fputs("</text>\n", f);
     }
-    for (size_t i = 0; i < n; i++) {
-        double x = hn_rep_pos(&xa, s[i].intensity), y = hn_rep_y(&ya, s[i].gops, TOP, BOTTOM), place[2] = { 0, -9 };
-        spot_place(s, i, &xa, &ya, TOP, BOTTOM, place);
+    double (*place)[2] = calloc(n + 1, sizeof *place);
+    if (place) place_numbers(place, s, n, &xa, &ya, TOP, BOTTOM);
+    for (size_t i = 0; place && i < n; i++) {
+        double x = hn_rep_pos(&xa, s[i].intensity), y = hn_rep_y(&ya, s[i].gops, TOP, BOTTOM);
         fprintf(f, "<circle class=\"dot\" cx=\"%.2f%%\" cy=\"%.1f\" r=\"4\">", x, y);
         tooltip(f, s[i].name);
-        fprintf(f, "</circle><text class=\"halo num\" x=\"%.2f%%\" y=\"%.1f\" dx=\"%.0f\" text-anchor=\"middle\">%d</text>\n", x, y + place[1], place[0], s[i].number);
+        fprintf(f, "</circle><text class=\"halo num\" x=\"%.2f%%\" y=\"%.1f\" dx=\"%.0f\" text-anchor=\"middle\">%d</text>\n", x, y + place[i][1], place[i][0], s[i].number);
     }
+    free(place);
     hn_rep_svg_close(f);
 }
