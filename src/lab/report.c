@@ -96,6 +96,8 @@ size_t hn_rep_metrics(hn_rep_metric m[HN_REP_METRICS], json_t *record)
     return n;
 }
 
+const char *hn_rep_unit(const char *unit) { return strcmp(unit, "us") == 0 ? "\xC2\xB5s" : unit; }
+
 const char *hn_rep_verdict_word(int verdict)
 {
     static const char *const words[HN_REP_VERDICTS] = { "REGRESSED", "INCONCLUSIVE", "IMPROVED", "SAME", "NO VERDICT" };

@@ -17,8 +17,6 @@ static void text2(FILE *f, const char *before, const char *s, const char *after)
 }
 static const char *plural(size_t n) { return n == 1 ? "" : "s"; }
 
-static const char *unit_of(const char *unit) { return strcmp(unit, "us") == 0 ? "\xC2\xB5s" : unit; }
-
 static void section(FILE *f, const char *id, const char *title, const char *lead)
 {
     fprintf(f, "<section id=\"%s\"><h2>%s</h2>\n", id, title);
@@ -56,14 +54,13 @@ static void state_cell(FILE *f, json_t *record)
 }
 
 /* What disturbed a measurement, as its record says. */
-static void notes(FILE *f, json_t *record)
+static void notes(FILE *f, json_t *record, const char *before, const char *after)
 {
     json_t *list = json_object_get(record, "notes"), *one;
-    size_t i;
-    json_array_foreach(list, i, one) {
-        if (i == MAX_NOTES) fprintf(f, "<small>and %zu notes more</small>", json_array_size(list) - i);
-        if (i < MAX_NOTES && json_is_string(one)) text2(f, "<small>! ", json_string_value(one), "</small>");
-    }
+    size_t i, n = 0;
+    json_array_foreach(list, i, one)
+        if (json_is_string(one) && n < MAX_NOTES) text2(f, n++ || *after ? before : "", json_string_value(one), after);
+    if (json_array_size(list) > n) fprintf(f, "%sand %zu more%s", before, json_array_size(list) - n, after);
 }
 
 static const char *verdict_mark(int v)
@@ -187,7 +184,7 @@ static void tiles(FILE *f, const hn_report *r)
         double pct = strcmp(m[i].name, "decode_tok_s") == 0 ? hn_rep_dbl(roof, "pct") : strcmp(m[i].name, "prefill_tok_s") == 0 ? hn_rep_dbl(roof, "prefill_pct") : NAN;
         text2(f, "<div class=\"tile\"><h3>", hn_rep_metric_name(m[i].name), "</h3>");
         fprintf(f, "<p class=\"big num\">%s <small>", hn_rep_med(num, m[i].median, m[i].lo, m[i].hi));
-        text2(f, "", unit_of(m[i].unit), "</small></p><p class=\"note\">");
+        text2(f, "", hn_rep_unit(m[i].unit), "</small></p><p class=\"note\">");
         if (isfinite(m[i].lo) && isfinite(m[i].hi)) fprintf(f, "<span class=\"num\">%s \xE2\x80\x93 %s</span>", hn_rep_bound(b, m[i].lo, m[i].lo, m[i].hi), hn_rep_bound(c, m[i].hi, m[i].lo, m[i].hi));
         else fprintf(f, "no interval from %zu sample%s", m[i].n, plural(m[i].n));
         if (isfinite(pct)) fprintf(f, "<br/>%s\xE2\x80\xAF%% of the roof", hn_rep_num(num, pct, 2));
@@ -259,7 +256,7 @@ static void runs_table(FILE *f, const hn_report *r)
     size_t n = 0;
     for (size_t i = 0; i < r->n_rows; i++) n += is_run(r->rows[i].record);
     if (n == 0) return;
-    put(f, "<table class=\"fold\"><caption>Whole runs of a model: the newest of each configuration. Medians with the 95\xE2\x80\xAF% interval of the median.</caption>\n"
+    put(f, "<table class=\"runs\"><caption>Whole runs of a model: the newest of each configuration. Medians with the 95\xE2\x80\xAF% interval of the median.</caption>\n"
            "<thead><tr><th>Configuration</th><th class=\"r\">Decode<br/>tok/s</th><th class=\"r\">Prefill<br/>tok/s</th><th class=\"r\">First token<br/>ms</th><th class=\"r\">Load<br/>ms</th>"
            "<th class=\"r\">Peak memory<br/>MB</th><th>Of the roof</th><th>State</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0, shown = 0; i < r->n_rows && shown < MAX_TABLE; i++) {
@@ -268,11 +265,11 @@ static void runs_table(FILE *f, const hn_report *r)
         if (!is_run(o)) continue;
         shown++;
         hn_rep_when(when, sizeof when, hn_rep_str(o, "ts"), true);
-        put(f, json_is_false(json_object_get(o, "valid")) ? "<tr class=\"struck\">" : "<tr>");
+        bool disturbed = json_array_size(json_object_get(o, "notes")) > 0;
+        fprintf(f, "<tr class=\"%s%s\">", json_is_false(json_object_get(o, "valid")) ? "struck" : "", disturbed ? " over" : "");
         text2(f, "<th scope=\"row\" class=\"all\">", r->rows[i].label, "<small>");
         text2(f, "", hn_rep_str(o, "title"), ", ");
         fprintf(f, "%s; %zu run%s</small>", when, r->rows[i].n_runs, plural(r->rows[i].n_runs));
-        notes(f, o);
         put(f, "</th>");
         static const char *const names[] = { "decode, tok/s", "prefill, tok/s", "first token, ms", "load, ms", "peak memory, MB" };
         for (size_t c = 0; c < 5; c++) {
@@ -290,6 +287,10 @@ static void runs_table(FILE *f, const hn_report *r)
         put(f, "</td><td data-h=\"state\">");
         state_cell(f, o);
         if (hn_rep_str(o, "quality")[0]) text2(f, "<small><code>", hn_rep_str(o, "quality"), "</code></small>");
+        put(f, "</td></tr>\n");
+        if (!disturbed) continue;
+        put(f, "<tr class=\"notes\"><td colspan=\"8\">! ");
+        notes(f, o, " \xC2\xB7 ", "");
         put(f, "</td></tr>\n");
     }
     put(f, "</tbody></table>\n");
@@ -333,11 +334,11 @@ static void bench_table(FILE *f, const hn_report *r)
         put(f, json_is_false(json_object_get(o, "valid")) ? "<tr class=\"struck\">" : "<tr>");
         text2(f, "<th scope=\"row\" class=\"all\">", hn_record_id(o), "");
         text2(f, "<small>", r->rows[i].label, "</small>");
-        notes(f, o);
+        notes(f, o, "<small>! ", "</small>");
         put(f, "</th><td class=\"r\" data-h=\"median\">");
         if (n_m) {
             char u[64], a[HN_REP_NUM], b[HN_REP_NUM], c[HN_REP_NUM];
-            snprintf(u, sizeof u, "%s", unit_of(m[0].unit));
+            snprintf(u, sizeof u, "%s", hn_rep_unit(m[0].unit));
             fprintf(f, "<b class=\"num\">%s</b> ", hn_rep_med(a, m[0].median, m[0].lo, m[0].hi));
             text(f, u);
             if (isfinite(m[0].lo)) fprintf(f, "<small class=\"num\">%s \xE2\x80\x93 %s</small>", hn_rep_bound(b, m[0].lo, m[0].lo, m[0].hi), hn_rep_bound(c, m[0].hi, m[0].lo, m[0].hi));
@@ -382,7 +383,7 @@ static void card_head(FILE *f, const hn_rep_line *l)
     char a[HN_REP_NUM], b[HN_REP_NUM], c[HN_REP_NUM];
     text2(f, "<figure><figcaption><h3>", l->label, "</h3>newest ");
     fprintf(f, "<b class=\"num\">%s</b> ", hn_rep_med(a, p->median, p->ci95[0], p->ci95[1]));
-    text(f, unit_of(l->s->unit));
+    text(f, hn_rep_unit(l->s->unit));
     if (isfinite(p->ci95[0])) fprintf(f, " <span class=\"num\">(%s \xE2\x80\x93 %s)</span>", hn_rep_bound(b, p->ci95[0], p->ci95[0], p->ci95[1]), hn_rep_bound(c, p->ci95[1], p->ci95[0], p->ci95[1]));
     fprintf(f, ", %s is better</figcaption>\n", l->s->higher ? "more" : "less");
 }
@@ -430,9 +431,9 @@ static void steps_table(FILE *f, const hn_report *r)
             text2(f, "", when, "<small>");
             text2(f, "", hn_rep_str(o, "change"), "</small></td>");
             fprintf(f, "<td class=\"r\" data-h=\"before\"><span class=\"num\">%s ", hn_rep_num(num, s->before, 4));
-            text2(f, "", unit_of(in->unit), "</span></td>");
+            text2(f, "", hn_rep_unit(in->unit), "</span></td>");
             fprintf(f, "<td class=\"r\" data-h=\"after\"><span class=\"num\">%s ", hn_rep_num(num, s->after, 4));
-            text2(f, "", unit_of(in->unit), "</span></td>");
+            text2(f, "", hn_rep_unit(in->unit), "</span></td>");
             fprintf(f, "<td class=\"r\" data-h=\"change\"><span class=\"v %s\">%s %s</span></td></tr>\n", better ? "good" : "bad", hn_rep_pct(num, s->after / s->before), better ? "better" : "worse");
         }
     put(f, "</tbody></table>\n");
@@ -483,9 +484,9 @@ static void gaps(FILE *f, const hn_report *r)
         text2(f, "<h3>", hn_record_id(o), "");
         text2(f, "</h3><p class=\"note\">", r->rows[i].label, "");
         say_gaps(f, x, n);
-        put(f, "</p>\n<div class=\"cards pair\"><figure>");
+        put(f, "</p>\n<div class=\"cards pair\"><figure><figcaption>Gap before each token, ms</figcaption>");
         hn_rep_plot_itl(f, x, n);
-        put(f, "</figure><figure>");
+        put(f, "</figure><figure><figcaption>Number of gaps, by length in ms</figcaption>");
         hn_rep_plot_hist(f, x, n);
         put(f, "</figure></div>\n");
         free(x);
@@ -909,15 +910,15 @@ static void foot(FILE *f, const hn_report *r)
         if (!formula || k < n || n == HN_REP_METRICS) continue;
         seen[n++] = r->series[i].metric;
         text2(f, "<div><dt>", hn_rep_metric_name(r->series[i].metric), ", ");
-        text2(f, "", r->series[i].unit, "</dt><dd>");
+        text2(f, "", hn_rep_unit(r->series[i].unit), "</dt><dd>");
         text2(f, "", formula, "</dd></div>\n");
     }
-    put(f, "</dl>\n<table><caption>Read for this report</caption><thead><tr><th>File</th><th class=\"r\">Lines</th><th class=\"r\">Records</th><th class=\"r\">Skipped</th><th class=\"r\">Seen before</th></tr></thead>\n<tbody>\n");
+    put(f, "</dl>\n<table class=\"fold\"><caption>Read for this report</caption><thead><tr><th>File</th><th class=\"r\">Lines</th><th class=\"r\">Records</th><th class=\"r\">Skipped</th><th class=\"r\">Seen before</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < r->n_files; i++) {
         const hn_rep_file *file = &r->files[i];
-        text2(f, "<tr><th scope=\"row\">", file->name, "");
+        text2(f, "<tr><th scope=\"row\" class=\"all\">", file->name, "");
         if (file->why[0]) text2(f, "<small>", file->why, "</small>");
-        fprintf(f, "</th><td class=\"r\">%zu</td><td class=\"r\">%zu</td><td class=\"r\">%zu</td><td class=\"r\">%zu</td></tr>\n", file->lines, file->records, file->broken + file->foreign, file->twice);
+        fprintf(f, "</th><td class=\"r\" data-h=\"lines\">%zu</td><td class=\"r\" data-h=\"records\">%zu</td><td class=\"r\" data-h=\"skipped\">%zu</td><td class=\"r\" data-h=\"seen before\">%zu</td></tr>\n", file->lines, file->records, file->broken + file->foreign, file->twice);
     }
     put(f, "</tbody></table></section>\n</main>\n<footer><p>Written by <code>hone lab report</code> ");
     text(f, hone_version());

@@ -45,7 +45,7 @@ char *hn_rep_num(char dst[HN_REP_NUM], double x, int digits)
 /* Two digits of the interval's half, but three of the number at least and four at most. */
 static int decimals_of(double x, double lo, double hi)
 {
-    int e = exponent(x), d = 3 - e;
+    int e = exponent(x), d = 2 - e;
     double w = 0.5 * (hi - lo);
     if (isfinite(w) && w > 0) d = 1 - exponent(w);
     if (d > 3 - e) d = 3 - e;

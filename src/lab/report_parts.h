@@ -71,6 +71,7 @@ double hn_rep_dbl(json_t *o, const char *key);                  /* NaN likewise 
 double hn_rep_at_i(json_t *array, size_t i);
 const char *hn_rep_metric_name(const char *metric);             /* "decode_tok_s" → "decode" */
 const char *hn_rep_metric_formula(const char *metric);          /* NULL: none known */
+const char *hn_rep_unit(const char *unit);                       /* as people write it: "us" → "µs" */
 const char *hn_rep_verdict_word(int verdict);
 const char *hn_rep_alert_word(int kind);
 /* "20 Nov 2026 12:32" of an ISO time; the text itself when it is none. */
@@ -87,7 +88,7 @@ bool hn_rep_itl(double **x, size_t *n, json_t *record);
 enum { HN_REP_NUM = 48 };
 /* So many significant digits, groups of three kept apart from five digits on; "–" for NaN. */
 char *hn_rep_num(char dst[HN_REP_NUM], double x, int digits);
-/* A median with the digits that its interval supports, and the interval. No interval: four digits. */
+/* A median with the digits that its interval supports, and the interval. No interval: three digits. */
 char *hn_rep_med(char dst[HN_REP_NUM], double x, double lo, double hi);
 char *hn_rep_bound(char dst[HN_REP_NUM], double bound, double lo, double hi);
 /* A ratio as a change: "+4.2 %"; "±0 %" */

@@ -187,16 +187,16 @@ void hn_rep_plot_samples(FILE *f, const hn_rep_line *l)
     int top = (int)runs * ROW + GAP, bottom = top + CURVE;
     char title[400], desc[400];
     snprintf(title, sizeof title, "Samples of %s", l->label);
-    say_number(desc, sizeof desc, s->points[s->n - 1].median, s->points[s->n - 1].ci95[0], s->points[s->n - 1].ci95[1], n[0], s->unit);
+    say_number(desc, sizeof desc, s->points[s->n - 1].median, s->points[s->n - 1].ci95[0], s->points[s->n - 1].ci95[1], n[0], hn_rep_unit(s->unit));
     hn_rep_svg_open(f, "plot", bottom + 36, title, desc);
-    hn_rep_x_axis(f, &a, 0, bottom, s->unit);
+    hn_rep_x_axis(f, &a, 0, bottom, hn_rep_unit(s->unit));
     for (size_t i = 0; i < runs; i++) {
         const hn_point *p = &s->points[s->n - 1 - i];
         char when[48];
         int y = (int)i * ROW;
         hn_rep_when(when, sizeof when, hn_rep_str(p->record, "ts"), false);
         fprintf(f, "<text class=\"%s\" x=\"0\" y=\"%d\">%s%s</text>\n", i ? "row" : "row now", y + 11, i == 0 ? "newest, " : i == 1 ? "before, " : "", when);
-        strip_marks(f, x[i], n[i], p->median, p->ci95[0], p->ci95[1], &a, y + 26, i > 0, s->unit);
+        strip_marks(f, x[i], n[i], p->median, p->ci95[0], p->ci95[1], &a, y + 26, i > 0, hn_rep_unit(s->unit));
     }
     for (int i = 0; i <= 2; i++) {
         double y = bottom - 0.5 * i * CURVE;
@@ -247,7 +247,8 @@ static double mark_x(size_t i, size_t n) { return 100 * ((double)i + 0.5) / (dou
 static void time_axis(FILE *f, const mark *m, size_t n, int top, int bottom)
 {
     size_t want = n < 4 ? n : 4;
-    bool one_day = strncmp(hn_rep_str(m[0].record, "ts"), hn_rep_str(m[n - 1].record, "ts"), 10) == 0;
+    const char *ts0 = hn_rep_str(m[0].record, "ts"), *ts1 = hn_rep_str(m[n - 1].record, "ts");
+    bool one_day = strncmp(ts0, ts1, 10) == 0, one_minute = n > 1 && strncmp(ts0, ts1, 16) == 0;
     for (size_t k = 0; k < want; k++) {
         size_t i = want > 1 ? k * (n - 1) / (want - 1) : 0;
         char when[48], *t = when;
@@ -255,6 +256,7 @@ static void time_axis(FILE *f, const mark *m, size_t n, int top, int bottom)
         char *clock = strrchr(when, ' ');
         if (clock && one_day) t = clock + 1;
         else if (clock) *clock = 0;
+        if (one_minute) snprintf(t = when, sizeof when, "run %zu", i + 1);
         fprintf(f, "<line class=\"g\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"%d\" y2=\"%d\"/>", mark_x(i, n), mark_x(i, n), bottom, bottom + 4);
         fprintf(f, "<text x=\"%.2f%%\" y=\"%d\" text-anchor=\"middle\">", mark_x(i, n), bottom + 17);
         hn_rep_html(f, t);
@@ -284,7 +286,7 @@ static void levels(FILE *f, const hn_rep_line *l, const size_t *place, const hn_
 
 void hn_rep_plot_history(FILE *f, const hn_report *r, const hn_rep_line *l)
 {
-    enum { TOP = 34, BOTTOM = 180 };
+    const int top = l->steps.n ? 34 : 12, bottom = top + 146;
     const hn_series *s = l->s;
     mark *m;
     size_t all = marks_of(&m, r, s), first = all > MAX_POINTS ? all - MAX_POINTS : 0, n = all - first, seen = 0;
@@ -306,14 +308,14 @@ void hn_rep_plot_history(FILE *f, const hn_report *r, const hn_rep_line *l)
     char title[400], desc[300];
     snprintf(title, sizeof title, "History of %s", l->label);
     snprintf(desc, sizeof desc, "Medians with 95 %% intervals of %zu runs, oldest left%s; %zu step%s found", n, first ? " (older ones are left out)" : "", l->steps.n, l->steps.n == 1 ? "" : "s");
-    hn_rep_svg_open(f, "plot", BOTTOM + 26, title, desc);
-    hn_rep_y_axis(f, &a, TOP, BOTTOM);
-    time_axis(f, m + first, n, TOP, BOTTOM);
-    levels(f, l, place, &a, n, TOP, BOTTOM);
-    lines_open(f, BOTTOM);
+    hn_rep_svg_open(f, "plot", bottom + 26, title, desc);
+    hn_rep_y_axis(f, &a, top, bottom);
+    time_axis(f, m + first, n, top, bottom);
+    levels(f, l, place, &a, n, top, bottom);
+    lines_open(f, bottom);
     fputs("<polyline class=\"ln\" points=\"", f);
     for (size_t i = 0; i < n; i++)
-        if (m[first + i].p) fprintf(f, " %.2f,%.1f", mark_x(i, n), hn_rep_y(&a, m[first + i].p->median, TOP, BOTTOM));
+        if (m[first + i].p) fprintf(f, " %.2f,%.1f", mark_x(i, n), hn_rep_y(&a, m[first + i].p->median, top, bottom));
     fputs("\"/>", f);
     lines_close(f);
     for (size_t i = 0; i < n; i++) {
@@ -324,16 +326,16 @@ void hn_rep_plot_history(FILE *f, const hn_report *r, const hn_rep_line *l)
         double x = mark_x(i, n);
         if (!p) {
             snprintf(t, sizeof t, "%s, %.200s: invalid: %.300s", when, hn_rep_str(rec, "title"), hn_rep_str(rec, "invalid_reason"));
-            fprintf(f, "<text class=\"bad x\" x=\"%.2f%%\" y=\"%d\" text-anchor=\"middle\">\xE2\x9C\x95", x, BOTTOM - 4);
+            fprintf(f, "<text class=\"bad x\" x=\"%.2f%%\" y=\"%d\" text-anchor=\"middle\">\xE2\x9C\x95", x, bottom - 4);
             tooltip(f, t);
             fputs("</text>\n", f);
             continue;
         }
-        say_number(num, sizeof num, p->median, p->ci95[0], p->ci95[1], p->n, s->unit);
+        say_number(num, sizeof num, p->median, p->ci95[0], p->ci95[1], p->n, hn_rep_unit(s->unit));
         snprintf(t, sizeof t, "%s, %.200s, %.200s: %s", when, hn_rep_str(rec, "title"), hn_rep_str(rec, "change"), num);
         if (isfinite(p->ci95[0]))
-            fprintf(f, "<line class=\"bar\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"%.1f\" y2=\"%.1f\"/>", x, x, hn_rep_y(&a, p->ci95[0], TOP, BOTTOM), hn_rep_y(&a, p->ci95[1], TOP, BOTTOM));
-        fprintf(f, "<circle class=\"dot\" cx=\"%.2f%%\" cy=\"%.1f\" r=\"%s\">", x, hn_rep_y(&a, p->median, TOP, BOTTOM), n > 40 ? "2.4" : "3.4");
+            fprintf(f, "<line class=\"bar\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"%.1f\" y2=\"%.1f\"/>", x, x, hn_rep_y(&a, p->ci95[0], top, bottom), hn_rep_y(&a, p->ci95[1], top, bottom));
+        fprintf(f, "<circle class=\"dot\" cx=\"%.2f%%\" cy=\"%.1f\" r=\"%s\">", x, hn_rep_y(&a, p->median, top, bottom), n > 40 ? "2.4" : "3.4");
         tooltip(f, t);
         fputs("</circle>\n", f);
     }
@@ -383,7 +385,7 @@ void hn_rep_plot_itl(FILE *f, const double *x, size_t n)
     fputs("\"/>", f);
     lines_close(f);
     double y = hn_rep_y(&ya, quantile(s, n, 0.5), TOP, BOTTOM);
-    fprintf(f, "<line class=\"one\" x1=\"0\" x2=\"100%%\" y1=\"%.1f\" y2=\"%.1f\"/><text class=\"u\" x=\"-8\" y=\"%d\" text-anchor=\"end\">ms</text>\n", y, y, BOTTOM + 17);
+    fprintf(f, "<line class=\"one\" x1=\"0\" x2=\"100%%\" y1=\"%.1f\" y2=\"%.1f\"/>\n", y, y);
     hn_rep_svg_close(f);
     free(s);
 }

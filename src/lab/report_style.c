@@ -12,6 +12,16 @@
     "--before:#d6b577;--ghost2:#d6b57730;--good:#5fcba8;--bad:#f79a6b;--unsure:#c6a3ea;--same:#a4acb5;--band:#262d34;" \
     "--badbg:#2d211b;--goodbg:#182722;--k0:#5fa3e3;--k1:#e6a93a;--k2:#43b594;--k3:#b48bd8;--k4:#e5834a;--k5:#939ba4;--k6:#9ccdf0;"
 
+/* Rows of a table as cards: every number with its name. */
+#define FOLD(t) \
+    t " thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n" \
+    t "," t " tbody," t " caption{display:block}\n" \
+    t " tr{display:grid;grid-template-columns:repeat(auto-fill,minmax(128px,1fr));gap:6px 14px;padding:12px 0;border-bottom:1px solid var(--line)}\n" \
+    t " td," t " tbody th{display:block;padding:0;border:0;text-align:left}\n" \
+    t " td.r{text-align:left}" t " td[data-h]::before{content:attr(data-h);display:block;font-size:.78rem;color:var(--soft)}\n" \
+    t " .all," t " td.wide," t " tbody th{grid-column:1/-1;width:auto}\n" \
+    t " td.gone{display:none}" t " tr.over{border-bottom:0;padding-bottom:4px}" t " tr.notes{display:block;padding-top:0}\n"
+
 const char hn_rep_style[] =
     ":root{color-scheme:light dark;" LIGHT "}\n"
     "@media (prefers-color-scheme:dark){:root{" DARK "}}\n"
@@ -66,10 +76,12 @@ const char hn_rep_style[] =
     "td{padding:8px 12px 8px 0;border-bottom:1px solid var(--grid);vertical-align:top}\n"
     "tbody th{font-size:inherit;color:inherit;font-weight:500;vertical-align:top;border-bottom:1px solid var(--grid)}\n"
     "td.r,th.r{text-align:right}td:last-child,th:last-child{padding-right:0}\n"
+    "thead th{overflow-wrap:normal;hyphens:none}tbody th{min-width:10.5em}\n"
     "td small,th small{display:block;line-height:1.35}\n"
     "tr.struck td.r b{text-decoration:line-through;text-decoration-thickness:1.5px}\n"
     "td.wide{width:36%;min-width:190px}\n"
     "b{font-weight:620}\n"
+    "tr.over>*{border-bottom:0;padding-bottom:2px}tr.notes td{padding-top:0;color:var(--soft);font-size:.86rem}\n"
     ".meter{display:inline-block;width:54px;height:7px;border-radius:4px;background:var(--grid);vertical-align:middle;margin-right:7px;overflow:hidden}\n"
     ".meter i{display:block;height:100%;background:var(--accent)}\n"
     ".kv{display:grid;grid-template-columns:repeat(auto-fill,minmax(250px,1fr));gap:8px 26px;margin:10px 0}\n"
@@ -116,19 +128,14 @@ const char hn_rep_style[] =
     ".parts li{white-space:nowrap}.parts svg{display:inline-block;width:11px;height:11px;margin-right:6px;vertical-align:-1px}\n"
     ".stacks{display:grid;gap:18px}\n"
     "footer{padding-top:40px;padding-bottom:60px;color:var(--soft);font-size:.86rem}\n"
+    "@media (max-width:940px){\n" FOLD(".runs") "}\n"
     "@media (max-width:640px){\n"
     "main,header,footer{padding-left:16px;padding-right:16px}header{padding-top:26px}section{margin-top:42px}\n"
     ".alerts li{grid-template-columns:1fr}\n"
     ".tiles{grid-template-columns:repeat(2,minmax(0,1fr));gap:10px}.tile{padding:11px 12px}.tile .big{font-size:1.45rem}\n"
     "figure{padding:12px 12px 8px}.plot{width:calc(100% - 52px);margin-left:44px;margin-right:8px}\n"
-    ".fold thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
-    ".fold,.fold tbody{display:block}\n"
-    ".fold tr{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:6px 14px;padding:12px 0;border-bottom:1px solid var(--line)}\n"
-    ".fold td,.fold tbody th{display:block;padding:0;border:0;text-align:left}\n"
-    ".fold td.r{text-align:left}.fold td[data-h]::before{content:attr(data-h);display:block;font-size:.78rem;color:var(--soft)}\n"
-    ".fold .all,.fold td.wide,.fold tbody th{grid-column:1/-1;width:auto}\n"
-    ".fold td.gone{display:none}\n"
+    FOLD(".fold")
     "}\n"
     "@media print{@page{margin:14mm}body{font-size:10.5pt}nav{display:none}section{margin-top:26px}figure,.tile,tr,.alerts li,.state{break-inside:avoid}"
-    "h2,h3,.lead{break-after:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}.cards{display:block}.cards figure{margin:0 0 12px}"
+    "h2,h3,.lead{break-after:avoid}.lead,p{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}.cards{grid-template-columns:1fr 1fr;gap:10px}figure{padding:10px 12px 6px}table{font-size:9pt}"
     "main,header,footer{max-width:none;padding:0}.scroll{overflow:visible}}\n";
