@@ -8,6 +8,8 @@
 
 /* ---- reading JSON ------------------------------------------------------------------------ */
 
+static bool starts(const char *s, const char *with) { return strncmp(s, with, strlen(with)) == 0; }
+
 const char *hn_rep_str(json_t *o, const char *key)
 {
     const char *s = json_string_value(json_object_get(o, key));
@@ -270,14 +272,18 @@ static bool take_apart(hn_report *r, hn_rep_file *file, json_t *o)
             json_decref(b);
         }
         json_array_foreach(list, i, one) {
-            json_t *b = bench_of_kernel(one, o);
-            ok = ok && b && keep(r, file, b);
+            json_t *b = json_is_object(one) ? bench_of_kernel(one, o) : NULL;
+            if (b) ok = ok && keep(r, file, b);
+            else file->foreign++;
             json_decref(b);
         }
         return ok;
     }
     if (json_is_array(list = json_object_get(o, "records"))) { /* what a command printed about several */
-        json_array_foreach(list, i, one) ok = ok && json_is_object(one) && take_apart(r, file, one);
+        json_array_foreach(list, i, one) {
+            if (starts(hn_rep_str(one, "schema"), "hone.")) ok = ok && take_apart(r, file, one);
+            else file->foreign++;
+        }
         return ok;
     }
     return keep(r, file, o);
@@ -338,8 +344,6 @@ static bool sort_records(hn_report *r)
     r->records = sorted;
     return true;
 }
-
-static bool starts(const char *s, const char *with) { return strncmp(s, with, strlen(with)) == 0; }
 
 static void classify(hn_report *r)
 {

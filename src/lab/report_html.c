@@ -579,12 +579,12 @@ static void roofline(FILE *f, const hn_report *r)
                 "operations per byte follow from the shapes, with weights read once per call.");
         put(f, "<figure>");
         hn_rep_plot_roofline(f, roof->roof, roof->n, p->s, p->n);
-        put(f, "</figure>\n<table class=\"fold\"><thead><tr><th class=\"r\">No.</th><th>Measurement</th><th class=\"r\">Operations<br/>per byte</th><th class=\"r\">10\xE2\x81\xB9 operations/s</th><th>Of the roof</th>"
+        put(f, "</figure>\n<table class=\"fold\"><thead><tr><th>Measurement</th><th class=\"r\">Operations<br/>per byte</th><th class=\"r\">10\xE2\x81\xB9 operations/s</th><th>Of the roof</th>"
                "</tr></thead>\n<tbody>\n");
         for (size_t i = 0; i < p->n; i++) {
             char a[HN_REP_NUM], b[HN_REP_NUM];
-            fprintf(f, "<tr><td class=\"r\" data-h=\"number\">%d</td>", p->s[i].number);
-            text2(f, "<th scope=\"row\" class=\"all\">", p->name[i], "</th>");
+            fprintf(f, "<tr><th scope=\"row\" class=\"all\"><b class=\"num\">%d</b>\xC2\xA0 ", p->s[i].number);
+            text2(f, "", p->name[i], "</th>");
             fprintf(f, "<td class=\"r\" data-h=\"operations per byte\">%s</td><td class=\"r\" data-h=\"10\xE2\x81\xB9 operations/s\">%s</td><td data-h=\"of the roof\">", hn_rep_num(a, p->s[i].intensity, 3), hn_rep_num(b, p->s[i].gops, 3));
             meter(f, p->pct[i], p->bound[i]);
             put(f, "</td></tr>\n");

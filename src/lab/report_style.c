@@ -40,7 +40,7 @@ const char hn_rep_style[] =
     ".eyebrow{font-size:.78rem;letter-spacing:.08em;text-transform:uppercase;color:var(--soft);font-weight:600;margin:0}\n"
     ".facts,.lead,.note,figcaption,small{color:var(--soft)}\n"
     ".lead{margin-bottom:1.2em}\n"
-    ".note,small{font-size:.86rem}\n"
+    ".note{font-size:.86rem}small{font-size:.9em}\n"
     "small{white-space:normal}\n"
     "code{font:0.92em ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace}\n"
     "a{color:var(--accent);text-underline-offset:3px}\n"
