@@ -6,7 +6,7 @@
 #define LIGHT \
     "--bg:#fbfaf7;--card:#fff;--ink:#1c2024;--soft:#565e67;--line:#d8dade;--grid:#e8e9eb;--accent:#1d5c9e;--ghost:#1d5c9e26;" \
     "--before:#8a6d3b;--ghost2:#8a6d3b26;--good:#0a6a52;--bad:#ad3a0c;--unsure:#6f4797;--same:#565e67;--band:#e6ebf0;" \
-    "--badbg:#fdf1ea;--goodbg:#ecf5f1;--k0:#1d5c9e;--k1:#d98e04;--k2:#0f8a6c;--k3:#8d5fb5;--k4:#c4571b;--k5:#7d858e;--k6:#58a6d6;"
+    "--badbg:#fdf1ea;--goodbg:#ecf5f1;--k0:#1d5c9e;--k1:#bd7a00;--k2:#0f8a6c;--k3:#8d5fb5;--k4:#c4571b;--k5:#7d858e;--k6:#3a8dc0;"
 #define DARK \
     "--bg:#14171a;--card:#1b1f23;--ink:#e7e9eb;--soft:#a4acb5;--line:#343a41;--grid:#2a3036;--accent:#7fb8ee;--ghost:#7fb8ee30;" \
     "--before:#d6b577;--ghost2:#d6b57730;--good:#5fcba8;--bad:#f79a6b;--unsure:#c6a3ea;--same:#a4acb5;--band:#262d34;" \
