@@ -102,9 +102,12 @@ static double p_of(size_t n, size_t beyond)
     return p < 1 ? p : 1;
 }
 
+/* ln(1 − margin); where noise is larger than the thing itself, nothing is slow enough. */
+static double low_end(double margin) { return margin < 1 ? log1p(-margin) : -INFINITY; }
+
 static void find_p(hn_ab_result *r, const double *x)
 {
-    double lo = log1p(-r->margin), hi = log1p(r->margin), same_lo = log1p(-r->wanted), same_hi = log1p(r->wanted);
+    double lo = low_end(r->margin), hi = log1p(r->margin), same_lo = low_end(r->wanted), same_hi = log1p(r->wanted);
     size_t too_low = 0, too_high = 0, not_slower = 0, not_faster = 0;
     for (size_t i = 0; i < r->n; i++) {
         not_slower += x[i] >= lo;
