@@ -10,7 +10,7 @@
 
 enum { AA_STEP = 4 };
 static const double first_round_s = 0.06; /* of one side: runs of a round at first */
-static const double most_round_s = 1.2;   /* of both: beyond that a round gets no more runs */
+static const double most_round_s = 0.6;   /* of both: beyond that a round gets no more runs */
 static const double most_kernel_s = 0.3;  /* likewise, of kernels that stay in this process */
 static const double most_aa_s = 90;       /* A/A rounds beyond the least number end then */
 

@@ -150,7 +150,7 @@ void hn_ab_holm(hn_ab_result *r, double *const *x, size_t m, double alpha)
 {
     double level = 1 - alpha / (double)(m ? m : 1);
     bool open = true;
-    for (size_t i = 0; i < m; i++) r[i].taken = false;
+    for (size_t i = 0; i < m; i++) hn_ab_judge(&r[i], x[i], r[i].n, r[i].wanted, r[i].margin, level); /* its p; not taken */
     for (size_t done = 0; done < m; done++) { /* m is small: the next least p by looking at all */
         size_t best = m;
         for (size_t i = 0; i < m; i++)
