@@ -330,7 +330,9 @@ static hone_status against_itself(experiment *x, bench *b, hn_side *again)
         st = half_widths(x, b, &s, &worst);
         bool grow = may_grow(x, b, &s);
         if (st != HONE_OK || worst <= (grow ? 0.7 : 1) || (double)(hn_clock_ns() - start) * 1e-9 > most_aa_s) break;
-        if (grow && (n >= most || worst > 1) && s.n % 2 == 0 && !series_merge(&s)) st = HN_FAIL(x->err, HONE_E_NOMEM, "A/A rounds");
+        if (!grow || (n < most && worst <= 1)) continue;
+        if (s.n % 2) st = add_round(x, b, &s, x->p->a, again, 1000000 + index++, most); /* whole blocks are merged */
+        if (st == HONE_OK && !series_merge(&s)) st = HN_FAIL(x->err, HONE_E_NOMEM, "A/A rounds");
     }
     b->k = s.k;
     for (int j = 0; j < b->n_line && st == HONE_OK; j++) {
