@@ -57,6 +57,7 @@ static double cost_of(const hn_bench_entry *e) { return e->cost > 0 ? (double)e-
 bool hn_bench_step(hn_bench_run *r, double done)
 {
     const hn_bench_settings *s = &r->set;
+    r->at_done = done;
     if (r->at && s->progress) {
         double all = fmax(r->cost_all, r->cost_done + cost_of(r->at));
         double share = (r->cost_done + cost_of(r->at) * fmin(fmax(done, 0), 1)) / all, gone_s = (double)(hn_clock_ns() - r->t0_ns) * 1e-9;
@@ -191,7 +192,7 @@ hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn
     uint64_t t = hn_clock_ns();
     wall = 0;
     while (out->n < (size_t)set->samples || (wall < set->measure_s && out->n < cap)) {
-        if (stopped(r)) {
+        if (hn_bench_step(r, r->at_done)) { /* between epochs, never within */
             hn_bench_timing_free(out);
             return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", r->at ? r->at->id : "bench");
         }
