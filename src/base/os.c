@@ -304,8 +304,11 @@ int hn_os_count_open(hn_os_counter what, const char **why_not)
 {
 #if defined(__linux__)
     struct perf_event_attr a = { .size = sizeof a, .inherit = 1, .exclude_kernel = 1, .exclude_hv = 1 };
-    a.type = what == HN_OS_CACHE_MISSES ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
-    a.config = what == HN_OS_CACHE_MISSES ? (uint64_t)PERF_COUNT_HW_CACHE_MISSES : (uint64_t)PERF_COUNT_SW_PAGE_FAULTS;
+    static const uint64_t config[] = { [HN_OS_CACHE_MISSES] = PERF_COUNT_HW_CACHE_MISSES, [HN_OS_PAGE_FAULTS] = PERF_COUNT_SW_PAGE_FAULTS,
+                                       [HN_OS_CYCLES] = PERF_COUNT_HW_CPU_CYCLES, [HN_OS_INSTRUCTIONS] = PERF_COUNT_HW_INSTRUCTIONS };
+    a.type = what == HN_OS_PAGE_FAULTS ? PERF_TYPE_SOFTWARE : PERF_TYPE_HARDWARE;
+    a.config = config[what];
+    a.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
     int fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd >= 0) return fd;
     *why_not = errno == EACCES || errno == EPERM ? "the kernel does not allow it (perf_event_paranoid)"
@@ -319,8 +322,8 @@ int hn_os_count_open(hn_os_counter what, const char **why_not)
 
 int64_t hn_os_count_read(int fd)
 {
-    uint64_t v;
-    return fd >= 0 && read(fd, &v, sizeof v) == (ssize_t)sizeof v ? (int64_t)v : -1;
+    uint64_t v[3]; /* count, time enabled, time running */
+    return fd >= 0 && read(fd, v, sizeof v) == (ssize_t)sizeof v && v[1] == v[2] ? (int64_t)v[0] : -1;
 }
 
 /* ---- C library ------------------------------------------------------------------------------ */

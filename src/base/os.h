@@ -39,9 +39,9 @@ double hn_os_drop_file(const char *path);
 int64_t hn_os_resident(const void *p, size_t n);
 /* Counts something of this process and all threads it starts from now on, user code only; a file
  * descriptor, or -1 and why not. */
-typedef enum hn_os_counter { HN_OS_CACHE_MISSES = 0, HN_OS_PAGE_FAULTS } hn_os_counter;
+typedef enum hn_os_counter { HN_OS_CACHE_MISSES = 0, HN_OS_PAGE_FAULTS, HN_OS_CYCLES, HN_OS_INSTRUCTIONS } hn_os_counter;
 int hn_os_count_open(hn_os_counter what, const char **why_not);
-int64_t hn_os_count_read(int fd); /* so far; -1: unknown */
+int64_t hn_os_count_read(int fd); /* so far; -1: unknown, or others had the counter part of the time */
 
 /* qsort with an argument for the comparison. */
 typedef int hn_os_compare(const void *a, const void *b, void *arg);
