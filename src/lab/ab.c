@@ -163,18 +163,18 @@ static size_t may_void(size_t n) { return n / 2 > 4 ? n / 2 : 4; }
 static hone_status add_round(experiment *x, bench *b, series *s, hn_side *a, hn_side *b_side, uint64_t index, size_t wanted)
 {
     if (!series_room(s)) return HN_FAIL(x->err, HONE_E_NOMEM, "rounds of the comparison");
-    hn_evidence before, after;
+    hn_ab_evidence before, after;
     int64_t faults = 0;
     bool ba = hn_ab_order(x->p->seed, index);
-    hn_evidence_read(&before);
+    hn_ab_evidence_read(&before);
     for (int run = 0; run < s->k; run++)
         for (int h = 0; h < 2; h++) {
             bool second = (run % 2 ? !ba : ba) != (h == 1); /* ABBA within the round too */
             hone_status st = run_once(x, b, s, second ? b_side : a, second, run, &faults);
             if (st != HONE_OK) return st;
         }
-    hn_evidence_read(&after);
-    const char *why = hn_evidence_of(&before, &after, faults);
+    hn_ab_evidence_read(&after);
+    const char *why = hn_ab_evidence_of(&before, &after, faults);
     s->info[s->n] = (round_info){ .ba = ba };
     if (why[0]) {
         bool out = s->voided < may_void(wanted);
