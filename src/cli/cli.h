@@ -21,7 +21,8 @@ typedef struct hn_cli {
 
 enum { /* exit codes */
     HN_EXIT_OK = 0, HN_EXIT_FAILURE = 1, HN_EXIT_USAGE = 2, HN_EXIT_MODEL = 3, HN_EXIT_NOMEM = 4,
-    HN_EXIT_NETWORK = 5, HN_EXIT_INTERRUPTED = 6, HN_EXIT_REGRESSION = 10, HN_EXIT_SIGINT = 130
+    HN_EXIT_NETWORK = 5, HN_EXIT_INTERRUPTED = 6, HN_EXIT_REGRESSION = 10, HN_EXIT_INCONCLUSIVE = 11, HN_EXIT_QUALITY = 12,
+    HN_EXIT_ENVIRONMENT = 13, HN_EXIT_SIGINT = 130
 };
 
 #define HN_TAGLINE "run and measure language models on this machine"
