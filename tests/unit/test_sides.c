@@ -440,24 +440,24 @@ static void test_comparisons_that_cannot_be(void **state)
 
 static void test_evidence(void **state)
 {
-    hn_evidence a = { .ticks = { 1000, 10 }, .throttled = 3, .khz = 3e6 }, b = a;
+    hn_ab_evidence a = { .ticks = { 1000, 10 }, .throttled = 3, .khz = 3e6 }, b = a;
     b.ticks.total += 1000;
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "");
+    assert_string_equal(hn_ab_evidence_of(&a, &b, 0), "");
     b.ticks.steal += 10; /* 1 % exactly is not above it */
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "");
+    assert_string_equal(hn_ab_evidence_of(&a, &b, 0), "");
     b.ticks.steal += 1;
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "steal");
+    assert_string_equal(hn_ab_evidence_of(&a, &b, 0), "steal");
     b.ticks.steal = 10;
-    assert_string_equal(hn_evidence_of(&a, &b, 1), "major faults");
+    assert_string_equal(hn_ab_evidence_of(&a, &b, 1), "major faults");
     b.throttled++;
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "thermal throttle");
+    assert_string_equal(hn_ab_evidence_of(&a, &b, 0), "thermal throttle");
     b.throttled = 3;
     b.khz = 2.8e6;
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "frequency");
+    assert_string_equal(hn_ab_evidence_of(&a, &b, 0), "frequency");
     b.khz = 2.9e6;
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "");
-    hn_evidence_read(&a);
-    hn_evidence_read(&b);
+    assert_string_equal(hn_ab_evidence_of(&a, &b, 0), "");
+    hn_ab_evidence_read(&a);
+    hn_ab_evidence_read(&b);
     assert_true(b.ticks.total >= a.ticks.total);
 }
 
