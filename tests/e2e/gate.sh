@@ -156,6 +156,11 @@ else
     says "a library that waits for the clock is seen" 'invalid|other tokens'
 fi
 
+# ---- the recipe ----
+awk '/^```sh/ { n++; next } /^```/ { n2++; inside = 0 } n == 1 && n2 < 1' docs/CI.md >"$T/ci-gate.sh"
+[ "$(wc -l <"$T/ci-gate.sh")" -gt 15 ] && sh -n "$T/ci-gate.sh" 2>"$T/err" && ok "the recipe of docs/CI.md is a shell script" || not_ok "the recipe of docs/CI.md is a shell script" "$T/err" "$T/ci-gate.sh"
+sh "$T/ci-gate.sh" >"$T/out" 2>"$T/err" && not_ok "the recipe wants a base" || says "the recipe wants a base" 'usage: ci-gate.sh BASE'
+
 # ---- history ----
 expect 1 "no history" "$HONE" lab history "$T/none"
 awk 'BEGIN { srand(7); for (i = 0; i < 40; i++) {
