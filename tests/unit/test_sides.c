@@ -4,7 +4,6 @@
  * script. */
 #define _GNU_SOURCE
 #include "lab/ab.h"
-#include "lab/sample.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -437,49 +436,12 @@ static void test_comparisons_that_cannot_be(void **state)
     hn_side_close(p.b);
 }
 
-/* ---- evidence --------------------------------------------------------------------------------------------------------- */
-
-static bool voids(const hn_evidence *a, const hn_evidence *b, int faults, const char *word)
-{
-    char why[120] = "";
-    json_t *o = json_object();
-    hn_evidence_json(o, a, b);
-    json_object_set_new(o, "major_faults", json_integer(faults));
-    bool bad = hn_evidence_voids(o, false, a->mhz, why, sizeof why);
-    json_decref(o);
-    return bad && strstr(why, word);
-}
-
-static void test_evidence(void **state)
-{
-    hn_evidence a = { .ticks = { 1000, 10 }, .throttled = 3, .mhz = 3000 }, b = a;
-    b.ticks.total += 1000;
-    assert_false(voids(&a, &b, 0, ""));
-    b.ticks.steal += 10; /* 1 % exactly is not above it */
-    assert_false(voids(&a, &b, 0, ""));
-    b.ticks.steal += 1;
-    assert_true(voids(&a, &b, 0, "hypervisor"));
-    b.ticks.steal = 10;
-    assert_true(voids(&a, &b, 1, "disk"));
-    b.throttled++;
-    assert_true(voids(&a, &b, 0, "temperature"));
-    b.throttled = 3;
-    b.mhz = 2800;
-    assert_true(voids(&a, &b, 0, "clock"));
-    b.mhz = 2900;
-    assert_false(voids(&a, &b, 0, ""));
-    hn_evidence_look(&a);
-    hn_evidence_look(&b);
-    assert_true(b.ticks.total >= a.ticks.total);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_processes), cmocka_unit_test(test_stop), cmocka_unit_test(test_configurations), cmocka_unit_test(test_a_program),
         cmocka_unit_test(test_records_of_suites), cmocka_unit_test(test_bad_programs), cmocka_unit_test(test_commits), cmocka_unit_test(test_commands),
         cmocka_unit_test(test_resident_kernels), cmocka_unit_test(test_verdicts_of_known_programs), cmocka_unit_test(test_comparisons_that_cannot_be),
-        cmocka_unit_test(test_evidence),
     };
     snprintf(dir, sizeof dir, "/tmp/hone-sides-XXXXXX");
     if (!mkdtemp(dir)) return 1;
