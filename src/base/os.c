@@ -111,6 +111,32 @@ void hn_os_want_huge_pages(void *p, size_t n)
 #endif
 }
 
+void *hn_os_map_file(int fd, size_t n)
+{
+    const size_t huge = HN_OS_HUGE_PAGE;
+    if (n >= huge && n <= SIZE_MAX - 2 * huge) { /* address ≡ offset modulo a huge page */
+        char *all = mmap(NULL, n + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (all != MAP_FAILED) {
+            char *at = (char *)(((uintptr_t)all + huge - 1) & ~(uintptr_t)(huge - 1));
+            size_t page = (size_t)sysconf(_SC_PAGESIZE), end = (n + page - 1) & ~(page - 1); /* of the file's mapping */
+            char *rest = at + end, *over = all + ((n + huge + page - 1) & ~(page - 1));
+            void *m = mmap(at, n, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+            if (m == MAP_FAILED) {
+                int e = errno;
+                munmap(all, n + huge);
+                errno = e;
+                return NULL;
+            }
+            if (at > all) munmap(all, (size_t)(at - all));
+            if (over > rest) munmap(rest, (size_t)(over - rest));
+            hn_os_want_huge_pages(m, end);
+            return m;
+        }
+    }
+    void *m = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    return m == MAP_FAILED ? NULL : m;
+}
+
 #if defined(__APPLE__)
 
 uint64_t hn_memory_available(void)
@@ -304,8 +330,11 @@ int hn_os_count_open(hn_os_counter what, const char **why_not)
 {
 #if defined(__linux__)
     struct perf_event_attr a = { .size = sizeof a, .inherit = 1, .exclude_kernel = 1, .exclude_hv = 1 };
-    a.type = what == HN_OS_CACHE_MISSES ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
-    a.config = what == HN_OS_CACHE_MISSES ? (uint64_t)PERF_COUNT_HW_CACHE_MISSES : (uint64_t)PERF_COUNT_SW_PAGE_FAULTS;
+    static const uint64_t config[] = { [HN_OS_CACHE_MISSES] = PERF_COUNT_HW_CACHE_MISSES, [HN_OS_PAGE_FAULTS] = PERF_COUNT_SW_PAGE_FAULTS,
+                                       [HN_OS_CYCLES] = PERF_COUNT_HW_CPU_CYCLES, [HN_OS_INSTRUCTIONS] = PERF_COUNT_HW_INSTRUCTIONS };
+    a.type = what == HN_OS_PAGE_FAULTS ? PERF_TYPE_SOFTWARE : PERF_TYPE_HARDWARE;
+    a.config = config[what];
+    a.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
     int fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd >= 0) return fd;
     *why_not = errno == EACCES || errno == EPERM ? "the kernel does not allow it (perf_event_paranoid)"
@@ -319,8 +348,8 @@ int hn_os_count_open(hn_os_counter what, const char **why_not)
 
 int64_t hn_os_count_read(int fd)
 {
-    uint64_t v;
-    return fd >= 0 && read(fd, &v, sizeof v) == (ssize_t)sizeof v ? (int64_t)v : -1;
+    uint64_t v[3]; /* count, time enabled, time running */
+    return fd >= 0 && read(fd, v, sizeof v) == (ssize_t)sizeof v && v[1] == v[2] ? (int64_t)v[0] : -1;
 }
 
 /* ---- C library ------------------------------------------------------------------------------ */
