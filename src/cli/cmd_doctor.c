@@ -2,8 +2,6 @@
 #include "cli/cli.h"
 #include "lab/doctor.h"
 
-#include <stdlib.h>
-
 enum { WATCH_MS = 500, EXIT_ENVIRONMENT = 13 };
 
 static const hn_opt doctor_opts[] = {
@@ -15,23 +13,54 @@ static const hn_opt doctor_opts[] = {
 static const hn_opt_group doctor_group = { "Doctor", doctor_opts };
 static const hn_opt_group *const groups[] = { &doctor_group, NULL };
 
+static const char *string_of(json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "?";
+}
+
+/* What the kernel says of each weakness, as far as it says more than "Not affected". */
+static void print_table(json_t *v)
+{
+    const char *key;
+    json_t *one;
+    int n = 0;
+    json_object_foreach(v, key, one) {
+        const char *s = json_is_string(one) ? json_string_value(one) : "unknown";
+        if (strcmp(s, "Not affected") == 0) continue;
+        hn_out_printf("%s%s: %s", n++ ? "\n                                " : "", key, s);
+    }
+    if (!n) hn_out_printf("not affected");
+}
+
+static void print_list(json_t *v)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(v, i, one) {
+        if (json_is_string(one)) hn_out_printf("%s%s", i ? " " : "", json_string_value(one));
+        else if (json_is_number(one)) hn_out_printf("%s%.2f", i ? " " : "", json_number_value(one));
+        else if (json_is_object(one)) hn_out_printf("%sL%s %s %s (CPUs %s)", i ? ", " : "", string_of(one, "level"), string_of(one, "type"), string_of(one, "size"), string_of(one, "cpus"));
+        else hn_out_printf("%sunknown", i ? " " : "");
+    }
+}
+
 static void print_value(json_t *v)
 {
-    char *text = json_is_string(v) ? NULL : json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-    hn_out_printf("%s", json_is_null(v) ? "unknown" : json_is_string(v) ? json_string_value(v) : json_is_true(v) ? "yes" : json_is_false(v) ? "no" : text ? text : "?");
-    free(text);
+    if (json_is_object(v)) print_table(v);
+    else if (json_is_array(v)) print_list(v);
+    else if (json_is_integer(v)) hn_out_printf("%lld", (long long)json_integer_value(v));
+    else if (json_is_real(v)) hn_out_printf("%.6g", json_real_value(v));
+    else hn_out_printf("%s", json_is_null(v) ? "unknown" : json_is_string(v) ? json_string_value(v) : json_is_true(v) ? "yes" : "no");
 }
 
 static void print_group(const char *name, json_t *group)
 {
     const char *key;
-    json_t *v, *one;
-    size_t i;
+    json_t *v;
     json_object_foreach(group, key, v) {
         hn_out_printf("%-10s %-20s ", name, key);
-        if (json_is_array(v) && json_array_size(v) && json_is_string(json_array_get(v, 0)))
-            json_array_foreach(v, i, one) hn_out_printf("%s%s", i ? " " : "", json_string_value(one));
-        else print_value(v);
+        print_value(v);
         hn_out_printf("\n");
         name = "";
     }

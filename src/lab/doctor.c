@@ -374,22 +374,33 @@ static void look_at_load(doctor *d, ticks a, ticks b)
 
 /* ---- container ---------------------------------------------------------------------------------------------------- */
 
+/* CPUs that a control group may use at a time, of version 2 or 1; NaN: no limit, or unknown. text: the limit as it is written. */
+static double cpu_quota(doctor *d, char *text, size_t cap)
+{
+    double quota, period;
+    if (text_of(d, text, cap, "/sys/fs/cgroup/cpu.max")) return sscanf(text, "%lf %lf", &quota, &period) == 2 ? quota / period : NAN;
+    quota = number_of(d, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    period = number_of(d, "/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+    if (quota > 0) snprintf(text, cap, "%.0f %.0f", quota, period);
+    else if (isfinite(quota)) snprintf(text, cap, "max");
+    return quota > 0 ? quota / period : NAN;
+}
+
 static void look_at_container(doctor *d)
 {
     json_t *o = json_object();
-    char cpu[64], memory[64], path[2100];
-    double quota = NAN, period = NAN;
-    text_of(d, cpu, sizeof cpu, "/sys/fs/cgroup/cpu.max");
-    text_of(d, memory, sizeof memory, "/sys/fs/cgroup/memory.max");
-    if (sscanf(cpu, "%lf %lf", &quota, &period) != 2) quota = NAN;
+    char cpu[64], memory[64], cpus[256], path[2100];
+    double quota = cpu_quota(d, cpu, sizeof cpu);
+    if (!text_of(d, memory, sizeof memory, "/sys/fs/cgroup/memory.max")) text_of(d, memory, sizeof memory, "/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    if (!text_of(d, cpus, sizeof cpus, "/sys/fs/cgroup/cpuset.cpus.effective")) text_of(d, cpus, sizeof cpus, "/sys/fs/cgroup/cpuset/cpuset.effective_cpus");
     bool docker = (snprintf(path, sizeof path, "%.1900s/.dockerenv", d->p->root), access(path, F_OK) == 0);
     bool podman = (snprintf(path, sizeof path, "%.1900s/run/.containerenv", d->p->root), access(path, F_OK) == 0);
-    json_object_set_new(o, "kind", docker ? json_string("docker") : podman ? json_string("podman") : json_null());
+    json_object_set_new(o, "kind", docker ? json_string("docker") : podman ? json_string("podman") : json_string("none seen"));
     json_object_set_new(o, "cpu_max", text_json(cpu));
     json_object_set_new(o, "memory_max", text_json(memory));
-    json_object_set_new(o, "cpus", file_json(d, "/sys/fs/cgroup/cpuset.cpus.effective"));
+    json_object_set_new(o, "cpus", text_json(cpus));
     json_object_set_new(d->record, "container", o);
-    if (quota / period < d->e->cores) warn(d, "cpu_quota", "lift the limit of the control group (cpu.max)", "the control group may use %.2f of %d cores", quota / period, d->e->cores);
+    if (quota < d->e->cores) warn(d, "cpu_quota", "lift the limit of the control group (cpu.max)", "the control group may use %.2f of %d cores", quota, d->e->cores);
     if (d->e->cores_online > d->e->cores)
         warn(d, "affinity", "measure with all of them, or compare only with the same ones", "this process may use %d of %d CPUs", d->e->cores, d->e->cores_online);
 }
@@ -457,10 +468,10 @@ static void look_at_peaks(doctor *d)
         warn(d, "peaks", "hone lab peaks", "the roof is not known: %s", d->p->no_peaks ? d->p->no_peaks : "not measured");
         return;
     }
-    json_object_set_new(d->record, "peaks", json_pack("{s:o, s:o, s:s, s:o, s:s, s:s, s:o}", "read_gb_s", hn_lab_num(hn_peaks_at(k, HN_PEAK_READ_BW, k->cores)), "int8_gops",
+    json_object_set_new(d->record, "peaks", json_pack("{s:o, s:o, s:s, s:o, s:s, s:s, s:b, s:s}", "read_gb_s", hn_lab_num(hn_peaks_at(k, HN_PEAK_READ_BW, k->cores)), "int8_gops",
                                                       hn_lab_num(hn_peaks_at(k, HN_PEAK_INT8, k->cores)), "int8_how", k->how[HN_PEAK_INT8], "f32_gflops",
-                                                      hn_lab_num(hn_peaks_at(k, HN_PEAK_F32, k->cores)), "level", k->level, "ts", k->ts, "doubts",
-                                                      k->doubts[0] ? hn_lab_str(k->doubts) : json_null()));
+                                                      hn_lab_num(hn_peaks_at(k, HN_PEAK_F32, k->cores)), "level", k->level, "ts", k->ts, "noisy",
+                                                      k->doubts[0] != 0, "doubts", k->doubts));
     if (k->doubts[0]) warn(d, "peaks_noisy", "hone lab peaks --force, when nothing else runs", "the roof was measured on a noisy machine: %s", k->doubts);
 }
 
