@@ -2,8 +2,7 @@
  * each record kept as soon as it is there. Owns choice, progress and output; the
  * measuring is lab's. */
 #define _GNU_SOURCE
-#include "cli/cli.h"
-#include "lab/bench.h"
+#include "cli/bench_parts.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,11 +22,12 @@ typedef struct suite {
     hn_bench_run run;
     const hn_bench_entry **chosen;
     size_t n_chosen;
+    hn_kern_choice kernels;
     json_t *failed, *absent;   /* arrays of {id, reason} */
     char *args[MAX_CHILD_ARGS];
     size_t n_args;
     char base[4096];           /* of --file; "": none */
-    bool header, any_failed;
+    bool header, in_kernels;
     char said[64];             /* id of the last line */
 } suite;
 
@@ -74,8 +74,13 @@ static int choose_one(suite *s, const char *arg)
             n++;
             rc = add_some(s, e);
         }
-    if (n == 0) return hn_cli_usage(s->cli, "unexpected argument '%s'; bench takes options, and ids that hone lab list shows", HN_ESC(arg, strlen(arg)));
-    return rc;
+    bool pattern = strpbrk(arg, "*?[") != NULL;
+    if (rc || (n && !pattern)) return rc;
+    if (strncmp(arg, "kern", 4) == 0 || pattern) { /* shapes too */
+        rc = hn_kern_choose(s->cli, arg, &s->kernels);
+        if (rc != HN_KERN_NONE || n) return rc == HN_KERN_NONE ? 0 : rc;
+    }
+    return hn_cli_usage(s->cli, "nothing is called '%s'; bench takes options, and ids that hone lab list shows", HN_ESC(arg, strlen(arg)));
 }
 
 static int choose(suite *s)
@@ -89,10 +94,12 @@ static int choose(suite *s)
     for (size_t i = 0; name && (e = hn_bench_at(i)) && rc == 0; i++)
         if (hn_bench_in_suite(e, name)) rc = add_some(s, e);
     for (int i = 0; i < hn_opts_n_args(o) && rc == 0; i++) rc = choose_one(s, hn_opts_arg(o, i));
-    if (rc == 0 && s->n_chosen == 0) {
+    if (rc == 0 && s->kernels.n) rc = hn_kern_check(s->cli, &s->run);
+    if (rc == 0 && s->n_chosen == 0 && s->kernels.n == 0) {
         const char *why = json_string_value(json_object_get(json_array_get(s->absent, 0), "reason"));
         return hn_cli_usage(s->cli, "nothing to measure: %s", why ? why : "no such entry");
     }
+    s->run.cost_all = 0.5 * (double)s->kernels.n;
     for (size_t i = 0; i < s->n_chosen; i++) s->run.cost_all += s->chosen[i]->cost > 0 ? (double)s->chosen[i]->cost : 1;
     return rc;
 }
@@ -107,23 +114,32 @@ static double number_of(json_t *o, const char *key)
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
-/* What tells this record from others of its id: the variant, and keys that not every record has. */
-static void vary_text(json_t *config, char *dst, size_t cap)
+/* What tells this record from others of its id: the variant, else keys that not every record has. */
+static void vary_text(const char *id, json_t *config, char *dst, size_t cap)
 {
-    static const char *const common[] = { "threads", "cpu", "chunk", "kv", "weights", "sampler", "seed", "variant" };
-    const char *v = text_of(config, "variant"), *key;
+    static const char *const common[] = { "threads", "cpu", "chunk", "kv", "weights", "sampler", "seed", "variant", "kernel" };
+    const char *v = text_of(config, "variant"), *weights = text_of(config, "weights"), *key;
     size_t n = 0;
     json_t *j;
     dst[0] = 0;
     if (v) n = (size_t)snprintf(dst, cap, "%s", v);
     json_object_foreach(config, key, j) {
-        bool skip = json_is_null(j);
+        bool skip = v || json_is_null(j);
         for (size_t i = 0; i < sizeof common / sizeof *common; i++) skip = skip || strcmp(key, common[i]) == 0;
         if (skip || n + 1 >= cap) continue;
         const char *space = n ? " " : "";
         if (json_is_string(j)) n += (size_t)snprintf(dst + n, cap - n, "%s%s", space, json_string_value(j));
         else if (json_is_number(j)) n += (size_t)snprintf(dst + n, cap - n, "%s%s %.6g", space, key, json_number_value(j));
     }
+    if (weights && strncmp(id, "kern.", 5) == 0 && n + 1 < cap) snprintf(dst + n, cap - n, "%s%s", n ? ", " : "", weights);
+}
+
+static void print_notes(json_t *notes)
+{
+    size_t i;
+    json_t *note;
+    json_array_foreach(notes, i, note) hn_out_printf("%s%s", i ? "; " : "    note: ", json_string_value(note));
+    if (json_array_size(notes)) hn_out_printf("\n");
 }
 
 static void print_record(suite *s, json_t *r)
@@ -134,9 +150,9 @@ static void print_record(suite *s, json_t *r)
     char vary[160], ci_text[32] = "n/a", share[48] = "", value[40] = "-";
     if (!s->header) hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %s\n", "", "", "median", "", "± 95 %", "of roof", "target");
     s->header = true;
-    vary_text(json_object_get(r, "config"), vary, sizeof vary);
+    vary_text(id, json_object_get(r, "config"), vary, sizeof vary);
     if (isfinite(median)) snprintf(value, sizeof value, "%.5g", median);
-    if (json_array_size(ci) == 2)
+    if (json_array_size(ci) == 2 && median > 0)
         snprintf(ci_text, sizeof ci_text, "%.1f %%",
                  100 * 0.5 * (json_number_value(json_array_get(ci, 1)) - json_number_value(json_array_get(ci, 0))) / fabs(median));
     if (isfinite(pct)) snprintf(share, sizeof share, "%.0f %% (%s)", pct, text_of(roof, "roof"));
@@ -144,9 +160,7 @@ static void print_record(suite *s, json_t *r)
                   target && strcmp(id, s->said) != 0 ? target : "");
     snprintf(s->said, sizeof s->said, "%s", id);
     if (json_is_false(json_object_get(r, "valid"))) hn_out_printf("    INVALID: %s\n", why);
-    size_t i;
-    json_t *note;
-    json_array_foreach(json_object_get(r, "notes"), i, note) hn_out_printf("    note: %s\n", json_string_value(note));
+    print_notes(json_object_get(r, "notes"));
     hn_out_flush();
 }
 
@@ -157,7 +171,7 @@ static hone_status take(void *arg, const hn_bench_entry *e, json_t *record, hone
     hn_progress_end();
     hone_status st = s->base[0] ? hn_record_append(s->base, record, err) : HONE_OK;
     if (st != HONE_OK) hn_cli_error(0, "%s: the record was not kept: %s", e->id, err->message);
-    if (!s->cli->json) print_record(s, record);
+    if (!s->cli->json && !s->in_kernels) print_record(s, record);
     if (json_is_false(json_object_get(record, "valid"))) hn_cli_error(0, "invalid result: %s: %s", e->id, text_of(record, "invalid_reason"));
     return st;
 }
@@ -276,11 +290,17 @@ static int measure(suite *s, bool *interrupted)
             continue;
         }
         list_add(s->failed, s->chosen[i]->id, err.message);
-        int code = hn_cli_error(hn_exit_code(st), "%s: %s", s->chosen[i]->id, err.message);
+        bool no_model = st == HONE_E_IO && s->chosen[i]->model && !s->run.model_json; /* it never could be opened */
+        int code = hn_cli_error(no_model ? HN_EXIT_MODEL : hn_exit_code(st), "%s: %s", s->chosen[i]->id, err.message);
         if (rc == 0) rc = code;
         if (!s->run.model && s->chosen[i]->model && s->chosen[i]->method != 'P') break; /* the model cannot be opened: nothing that follows can */
     }
-    return rc;
+    if (*interrupted || rc || s->kernels.n == 0) return rc;
+    s->in_kernels = true;
+    hone_status st = hn_kern_run(s->cli, &s->run, &s->kernels, &err);
+    hn_progress_end();
+    *interrupted = st == HONE_E_INTERRUPTED;
+    return st == HONE_OK || *interrupted ? 0 : hn_cli_fail(&err);
 }
 
 int hn_bench_suite(const hn_cli *cli)
@@ -301,6 +321,7 @@ int hn_bench_suite(const hn_cli *cli)
     } else if (rc == 0 && (s.run.n_invalid || s.run.n_lost)) rc = HN_EXIT_FAILURE;
     for (size_t i = 0; i < s.n_args; i++) free(s.args[i]);
     free(s.chosen);
+    free(s.kernels.k);
     json_decref(s.failed);
     json_decref(s.absent);
     hn_bench_end(&s.run);

@@ -24,7 +24,7 @@ static void find_roof(hn_bench_run *r)
 
 hone_status hn_bench_begin(hn_bench_run *r, const hn_bench_settings *s, hone_error *err)
 {
-    *r = (hn_bench_run){ .set = *s, .free_warmups = s->warmups < 0 };
+    *r = (hn_bench_run){ .set = *s, .free_warmups = s->warmups < 0, .free_samples = s->samples < 0 };
     hn_cpu_level level;
     hone_status st = hn_cpu_choose(&level, s->cpu, err);
     if (st != HONE_OK) return st;
@@ -48,6 +48,7 @@ void hn_bench_end(hn_bench_run *r)
     hone_context_free(r->ctx);
     json_decref(r->model_json);
     json_decref(r->records);
+    json_decref(r->quality);
     *r = (hn_bench_run){ 0 };
 }
 
@@ -387,7 +388,7 @@ static json_t *roofline_json(const hn_bench_run *r, const hn_bench_result *res, 
 
 static void note_trouble(const hn_bench_entry *e, hn_bench_result *res, const hn_stats *st)
 {
-    if (st->n > 2 && st->cv > 0.1) hn_bench_note(res, "unstable: standard deviation %.0f %% of the mean", 100 * st->cv);
+    if (st->n > 2 && st->cv > 0.1 && !res->zero_ok) hn_bench_note(res, "unstable: standard deviation %.0f %% of the mean", 100 * st->cv);
     if (res->cpu_use > 0 && res->cpu_use < 0.9 && e->method == 'K') hn_bench_note(res, "noisy: the threads had %.0f %% of a CPU each", 100 * res->cpu_use);
 }
 
@@ -463,4 +464,22 @@ hone_status hn_bench_add(hn_bench_run *r, const hn_bench_entry *e, hn_bench_resu
     r->n_lost++;
     if (st != HONE_E_INTERRUPTED) return HONE_OK; /* the record is in memory still, and what follows may be kept */
     return HN_FAIL(err, st, "%s", lost.message);
+}
+
+hone_status hn_bench_loop(hn_bench_run *r, const hn_bench_entry *e, hn_bench_result *res, hn_bench_fn *fn, void *arg, double scale, bool rate,
+                          void (*after)(void *arg, hn_bench_result *res, const hn_bench_timing *t), hone_error *err)
+{
+    hn_bench_timing t = { 0 };
+    hone_status st = HONE_OK;
+    if (res->verdict.state != HN_INVALID) {
+        st = hn_bench_time(r, &t, fn, arg, res->threads > 0 ? res->threads : r->set.threads, err);
+        if (st == HONE_OK) {
+            if (after) after(arg, res, &t);
+            hn_bench_use(res, &t, scale, rate);
+        }
+    }
+    if (st == HONE_OK) st = hn_bench_add(r, e, res, err);
+    else hn_bench_result_free(res);
+    hn_bench_timing_free(&t);
+    return st;
 }

@@ -33,6 +33,12 @@ struct hn_bench_entry {
 
 /* Tables, each ending with id NULL. */
 extern const hn_bench_entry hn_bench_text[];    /* bench_text.c: tok.* */
+extern const hn_bench_entry hn_bench_tensor[];  /* bench_tensor.c: tensor.* */
+extern const hn_bench_entry hn_bench_kernels[]; /* bench_kernels.c: kern.* */
+extern const hn_bench_entry hn_bench_attn[];    /* bench_attn.c: kern.attn*, mem.kvlayout.* */
+extern const hn_bench_entry hn_bench_machine[]; /* bench_machine.c: disp.*, mem.* */
+extern const hn_bench_entry hn_bench_layer[];   /* bench_layer.c: layer.* */
+extern const hn_bench_entry hn_bench_sampling[];/* bench_sampling.c: sample.* */
 extern const hn_bench_entry hn_bench_process[]; /* bench_process.c: load, e2e, memory, quality: fresh processes */
 extern const hn_bench_entry hn_bench_absent[];  /* bench_list.c: what this build lacks */
 
@@ -42,6 +48,9 @@ const hn_bench_entry *hn_bench_find(const char *id); /* NULL: no such id */
 bool hn_bench_in_suite(const hn_bench_entry *e, const char *suite);
 /* Does `pattern` mean this id? An id, a group ("tok", "kern.attn": all below it), or a pattern of fnmatch. */
 bool hn_bench_matches(const char *pattern, const char *id);
+
+/* A measurement of hn_kern_measure as a record; e: NULL: of the kernel's own id. */
+hone_status hn_bench_add_kern(hn_bench_run *r, const hn_bench_entry *e, const hn_kern *k, const hn_kern_result *res, const char *variant, hone_error *err);
 
 /* ---- one run of some entries ----------------------------------------------------------------- */
 
@@ -89,7 +98,8 @@ struct hn_bench_run {
     const hn_bench_entry *at;
     double cost_done, cost_all;
     uint64_t t0_ns;
-    bool free_warmups;         /* their number was not asked for */
+    bool free_warmups, free_samples; /* their number was not asked for */
+    json_t *quality;           /* of the model at these settings, once known (bench_process.c) */
 };
 
 /* Decides what is not given. r lives until hn_bench_end. HONE_E_ARG: unknown level, bad numbers. */
@@ -171,6 +181,11 @@ void hn_bench_timing_free(hn_bench_timing *t);
 /* Fills samples, n, warmups, cpu_use and the notes on what disturbed: each sample is value(seconds) = scale·s, or
  * scale/s for rates. The numbers are put into t->s. */
 void hn_bench_use(hn_bench_result *res, hn_bench_timing *t, double scale, bool rate);
+
+/* hn_bench_time, hn_bench_use, `after` (NULL allowed: it looks at what the calls left), hn_bench_add. With an
+ * invalid res nothing is timed. Frees what res holds. */
+hone_status hn_bench_loop(hn_bench_run *r, const hn_bench_entry *e, hn_bench_result *res, hn_bench_fn *fn, void *arg, double scale, bool rate,
+                          void (*after)(void *arg, hn_bench_result *res, const hn_bench_timing *t), hone_error *err);
 
 double hn_bench_median(const double *x, size_t n); /* NaN without any, or without memory */
 

@@ -1,5 +1,6 @@
 /* What the machine did while a sample was measured, and whether that is a reason to
  * measure again. Owns the limits; refuses to look at what was measured. */
+#include "base/os.h"
 #include "lab/sample.h"
 
 #include <sys/resource.h>
@@ -87,3 +88,6 @@ bool hn_evidence_voids(json_t *sample, bool from_disk, double usual_mhz, char *w
     else return false;
     return true;
 }
+
+int hn_count_misses(const char **why_not) { return hn_os_count_open(HN_OS_CACHE_MISSES, why_not); }
+int64_t hn_count_read(int fd) { return hn_os_count_read(fd); }

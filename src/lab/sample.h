@@ -27,6 +27,26 @@ void hn_evidence_json(json_t *o, const hn_evidence *before, const hn_evidence *a
  * from disk is what is measured. usual_mhz: of the samples before; NaN: there were none. */
 bool hn_evidence_voids(json_t *sample, bool from_disk, double usual_mhz, char *why, size_t cap);
 
+/* Cache misses of this process and of the threads it starts from now on: a file descriptor, or −1 and why. */
+int hn_count_misses(const char **why_not);
+int64_t hn_count_read(int fd); /* so far; −1: unknown */
+
+/* ---- loading (bench_stages.c) ------------------------------------------------------------------ */
+
+typedef struct hn_stages { double parse_ms, config_ms; } hn_stages;
+/* As hone_model_open, and how long its two steps took: the file mapped and its directory checked;
+ * architecture, hyper-parameters and weights bound. look (NULL allowed) is called after each. */
+hone_status hn_stages_open(hone_model **out, hn_stages *t, const char *path, const hone_model_params *p, void (*look)(void *, const char *), void *arg,
+                           hone_error *err);
+
+typedef struct hn_look { /* bytes, exact; −1, or 0 of the first three: unknown */
+    int64_t anon, rss, pss;
+    int64_t tensors;         /* pages of weights, plain or packed, mapped into this process so far */
+    int64_t cache;           /* of the KV cache */
+} hn_look;
+void hn_look_at(hn_look *out, const hone_model *m, const hone_session *s); /* both may be NULL */
+json_t *hn_look_json(const char *stage, const hn_look *l);
+
 /* ---- pace ------------------------------------------------------------------------------------ */
 
 typedef struct hn_pace { /* tokens a second; NaN: too few tokens to say */
