@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "lab/doctor.h"
 
-enum { WATCH_MS = 500, EXIT_ENVIRONMENT = 13 };
+enum { WATCH_MS = 500 };
 
 static const hn_opt doctor_opts[] = {
     HN_OPT("model", "-m", FILE, "FILE", "also the model: its SHA-256, and whether it fits the memory"),
@@ -109,7 +109,7 @@ static int run(const hn_cli *cli)
     }
     json_decref(look);
     if (rc == HN_EXIT_OK && n && hn_opts_flag(cli->opts, "strict"))
-        return hn_cli_error(EXIT_ENVIRONMENT, "%zu warning%s: this machine is not fit for measuring now", n, n == 1 ? "" : "s");
+        return hn_cli_error(HN_EXIT_ENVIRONMENT, "%zu warning%s: this machine is not fit for measuring now", n, n == 1 ? "" : "s");
     return rc;
 }
 
