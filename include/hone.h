@@ -306,6 +306,16 @@ typedef struct hone_session_memory {
 } hone_session_memory;
 HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out);
 
+/* Where the memory of a session and its context is now. */
+typedef struct hone_memory_use {
+    uint64_t reserved; /* bytes of address space */
+    int64_t resident;  /* of them, in memory; -1: the system does not tell */
+} hone_memory_use;
+typedef struct hone_memory {
+    hone_memory_use cache, scratch, logits, stacks; /* KV cache; activations and working memory; the session's own logits; of worker threads */
+} hone_memory;
+HONE_API void hone_session_memory_use(const hone_session *s, hone_memory *out);
+
 /* ---- sampling --------------------------------------------------------------- */
 
 /* The chain, in this order: penalties over the last penalty_last_n tokens

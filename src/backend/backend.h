@@ -101,6 +101,8 @@ typedef struct hn_backend_ops {
     void (*gather)(hn_backend *b, float *y, const float *x, const int32_t *index, int64_t n, int64_t n_index);
     /* logits to host memory [n_tok, n_vocab] */
     void (*head)(hn_backend *b, float *logits, hn_act *act, const hn_weight *w);
+    /* calls fn for each block of memory that the backend has for itself, from hn_pages_alloc */
+    void (*blocks)(hn_backend *b, hn_block_fn *fn, void *arg);
     void (*free)(hn_backend *b);
 } hn_backend_ops;
 

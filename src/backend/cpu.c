@@ -439,6 +439,14 @@ static void attention(hn_backend *b, hn_act *act, const float *q, const hn_kv *k
 
 /* ---- life -------------------------------------------------------------------------------------------- */
 
+static void cpu_blocks(hn_backend *b, hn_block_fn *fn, void *arg)
+{
+    cpu_backend *c = self(b);
+    fn(arg, c->panels, (size_t)(c->panel_floats * (uint64_t)c->n_threads) * sizeof(float));
+    fn(arg, c->attn_scratch, (size_t)(c->attn_floats * (uint64_t)c->n_threads) * sizeof(float));
+    fn(arg, c->parts, (size_t)c->part_floats * sizeof(float));
+}
+
 static void cpu_free(hn_backend *b)
 {
     cpu_backend *c = self(b);
@@ -454,7 +462,7 @@ static const hn_backend_ops cpu_ops = {
     .name = "cpu", .alloc = be_alloc, .alloc_cache = be_alloc_cache, .release = be_release, .act_alloc = act_alloc, .act_release = act_release,
     .embed = embed, .rms_norm = rms_norm, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
     .rope_table = rope_table, .heads = heads, .attention = attention,
-    .gather = gather, .head = head, .free = cpu_free,
+    .gather = gather, .head = head, .blocks = cpu_blocks, .free = cpu_free,
 };
 
 hone_status hn_backend_cpu_new(hn_backend **out, const hn_cpu_params *p, hone_error *err)

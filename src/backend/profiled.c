@@ -92,6 +92,7 @@ static float *alloc_cache(hn_backend *b, uint64_t n) { return self(b)->inner->op
 static void release(hn_backend *b, float *p, uint64_t n) { self(b)->inner->op->release(self(b)->inner, p, n); }
 static bool act_alloc(hn_backend *b, hn_act *a, int64_t n, int64_t t) { return self(b)->inner->op->act_alloc(self(b)->inner, a, n, t); }
 static void act_release(hn_backend *b, hn_act *a, int64_t n, int64_t t) { self(b)->inner->op->act_release(self(b)->inner, a, n, t); }
+static void blocks(hn_backend *b, hn_block_fn *fn, void *arg) { self(b)->inner->op->blocks(self(b)->inner, fn, arg); }
 static void no_free(hn_backend *b) {}
 
 /* Runs CALL of the backend beneath, `in`, between two looks at the clock. */
@@ -176,7 +177,7 @@ static const hn_backend_ops profile_ops = {
     .name = "profile", .alloc = alloc, .alloc_cache = alloc_cache, .release = release, .act_alloc = act_alloc, .act_release = act_release,
     .embed = embed, .rms_norm = rms_norm, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
     .rope_table = rope_table, .heads = heads, .attention = attention,
-    .gather = gather, .head = head, .free = no_free,
+    .gather = gather, .head = head, .blocks = blocks, .free = no_free,
 };
 
 void hn_backend_profile_init(hn_profile_backend *p, hn_backend *inner, hn_op_fn *fn, void *arg)

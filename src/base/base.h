@@ -64,6 +64,9 @@ int32_t hn_pool_threads(const hn_pool *p);
 /* From now on only threads [0, n) take chunks, 1 ≤ n ≤ threads. Not within hn_pool_run. */
 void hn_pool_limit(hn_pool *p, int32_t n);
 int32_t hn_pool_active(const hn_pool *p);
+/* Calls fn for the stack of each worker, where the system tells where they are. */
+typedef void hn_block_fn(void *arg, const void *p, size_t n);
+void hn_pool_stacks(const hn_pool *p, hn_block_fn *fn, void *arg);
 /* Calls fn(arg, c, t) once for each chunk c in [0, n_chunk), t in [0, threads);
  * returns when all are done. One caller at a time; not from within fn. */
 void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <linux/perf_event.h>
+#include <malloc.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -323,6 +325,32 @@ int64_t hn_os_resident(const void *p, size_t n)
 #else
     (void)p, (void)n;
     return -1;
+#endif
+}
+
+bool hn_os_heap_read(hn_os_heap *out)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    struct mallinfo2 m = mallinfo2();
+    *out = (hn_os_heap){ .in_use = m.uordblks + m.hblkhd, .mapped = m.hblkhd, .free = m.fordblks };
+    return true;
+#else
+    *out = (hn_os_heap){ 0 };
+    return false;
+#endif
+}
+
+bool hn_os_stack(const void *thread, void **lo, size_t *n)
+{
+#if defined(__linux__)
+    pthread_attr_t a;
+    if (pthread_getattr_np(*(const pthread_t *)thread, &a) != 0) return false;
+    bool ok = pthread_attr_getstack(&a, lo, n) == 0;
+    pthread_attr_destroy(&a);
+    return ok;
+#else
+    (void)thread, (void)lo, (void)n;
+    return false;
 #endif
 }
 

@@ -43,6 +43,11 @@ bool hn_os_die_with_parent(void);
 double hn_os_drop_file(const char *path);
 /* Bytes of p[n], anonymous memory from hn_pages_alloc, that are in memory; -1: the system does not tell. */
 int64_t hn_os_resident(const void *p, size_t n);
+/* Bytes that malloc has given out, all of them, and what it holds beyond; false: it does not tell. */
+typedef struct hn_os_heap { uint64_t in_use, mapped, free; } hn_os_heap; /* mapped: of in_use, those in mappings of their own */
+bool hn_os_heap_read(hn_os_heap *out);
+/* The stack of a running thread (pthread_t by address): lowest address and bytes, the guard left out. */
+bool hn_os_stack(const void *thread, void **lo, size_t *n);
 /* Counts something of this process and all threads it starts from now on, user code only; a file
  * descriptor, or -1 and why not. */
 typedef enum hn_os_counter { HN_OS_CACHE_MISSES = 0, HN_OS_PAGE_FAULTS, HN_OS_CYCLES, HN_OS_INSTRUCTIONS } hn_os_counter;

@@ -145,6 +145,14 @@ void hn_pool_free(hn_pool *p)
 
 int32_t hn_pool_threads(const hn_pool *p) { return p->n_threads; }
 
+void hn_pool_stacks(const hn_pool *p, hn_block_fn *fn, void *arg)
+{
+    void *lo;
+    size_t n;
+    for (int32_t i = 0; i < p->n_threads - 1; i++)
+        if (p->workers[i].started && hn_os_stack(&p->workers[i].id, &lo, &n)) fn(arg, lo, n);
+}
+
 void hn_pool_limit(hn_pool *p, int32_t n) { atomic_store(&p->n_active, n < 1 ? 1 : n > p->n_threads ? p->n_threads : n); }
 int32_t hn_pool_active(const hn_pool *p) { return atomic_load_explicit(&p->n_active, memory_order_relaxed); }
 

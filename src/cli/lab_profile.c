@@ -14,6 +14,7 @@ static const hn_opt profile_opts[] = {
     HN_OPT("n-gen", "-n", I32, "N", "tokens to generate; 0: none", .def = "64", .max = MAX_TOKENS),
     HN_OPT("depth", "-d", I32, "N", "tokens already in the cache when the prompt comes, not measured", .def = "0", .max = MAX_TOKENS),
     HN_OPT("rounds", "-r", I32, "N", "how often; each call of a round is made with the profile and without, by turns", .def = "2", .min = 1, .max = 10000),
+    HN_OPT("no-memory", NULL, FLAG, NULL, "leave out the memory ledger, which runs the same once more in a process of its own (hone lab memory)"),
     HN_OPT("layers", NULL, FLAG, NULL, "also the time of each layer"),
     HN_OPT("trace", NULL, FILE, "FILE", "write the first round as a trace for chrome://tracing or Perfetto"),
     HN_OPT("folded", NULL, FILE, "FILE", "write folded stacks, in nanoseconds, for flame graphs"),
@@ -32,7 +33,59 @@ typedef struct work {
     hn_peaks peaks;
     char no_roof[1100]; /* "": peaks is the roof */
     hn_profile p;
+    json_t *memory;     /* the ledger, or NULL */
+    char no_memory[700]; /* why there is none */
 } work;
+
+/* ---- the memory ledger: of a process that does nothing else --------------------------------------------- */
+
+static int ask_memory(work *w)
+{
+    enum { CAP = 20 };
+    char *made[CAP] = { 0 };
+    const char *argv[CAP + 1] = { "hone", "lab", "memory", "--json" };
+    const hn_opts *o = w->cli->opts;
+    int n = 4, made_n = 0, rc = 0;
+    hn_child c = { 0 };
+    hone_error err;
+    bool ok = true;
+#define ARG(...) (ok = ok && asprintf(&made[made_n], __VA_ARGS__) >= 0, ok ? (void)(argv[n++] = made[made_n++]) : (void)0)
+    ARG("--model=%s", hn_opts_str(o, "model"));
+    if (hn_opts_str(o, "pre")) ARG("--pre=%s", hn_opts_str(o, "pre"));
+    ARG("--threads=%d", hone_context_threads(w->ctx));
+    ARG("--threads-batch=%d", hone_context_threads_batch(w->ctx));
+    ARG("--cpu=%s", hone_context_cpu(w->ctx));
+    ARG("--packed=%s", w->info.packed_path ? w->info.packed_path : "off");
+    ARG("--chunk=%d", hn_opts_i32(o, "chunk"));
+    ARG("--kv=%s", hn_opts_str(o, "kv"));
+    if (hn_opts_flag(o, "allow-paging")) ARG("--allow-paging");
+    ARG("--n-prompt=%d", hn_opts_i32(o, "n-prompt") > 0 ? hn_opts_i32(o, "n-prompt") : 1);
+    ARG("--n-gen=%d", hn_opts_i32(o, "n-gen"));
+    ARG("--depth=%d", hn_opts_i32(o, "depth"));
+#undef ARG
+    argv[n] = NULL;
+    if (!ok) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the arguments of a process");
+    else if (hn_child_run(&c, argv, hn_abort_fn, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    else if (c.result && c.exit_code == 0) w->memory = json_incref(c.result);
+    else hn_child_why(&c, w->no_memory, sizeof w->no_memory);
+    for (int i = 0; i < made_n; i++) free(made[i]);
+    hn_child_free(&c);
+    return rc;
+}
+
+static void print_memory(const work *w)
+{
+    json_t *p;
+    size_t i;
+    if (w->no_memory[0]) hn_out_printf("memory: unknown, %s\n", w->no_memory);
+    if (!w->memory) return;
+    hn_out_printf("memory: peak %.1f MB; %.2f %% of it in no part\n", json_number_value(json_object_get(w->memory, "peak_mb")), json_number_value(json_object_get(w->memory, "rest_pct")));
+    json_array_foreach(json_object_get(w->memory, "parts"), i, p) {
+        json_t *mb = json_object_get(p, "mb");
+        if (json_is_number(mb)) hn_out_printf("  %-16s %12.3f MB\n", json_string_value(json_object_get(p, "part")), json_number_value(mb));
+        else hn_out_printf("  %-16s %12s\n", json_string_value(json_object_get(p, "part")), "unknown");
+    }
+}
 
 /* ---- for people ------------------------------------------------------------------------------- */
 
@@ -104,6 +157,7 @@ static void print_report(const work *w)
     hn_out_printf("answers  %s\n\n", w->p.verdict.state == HN_INVALID ? w->p.verdict.reason : "the same bits with the profile and without");
     print_phase(w, "prefill", &w->p.phase[HN_PROFILE_PREFILL], hone_context_threads_batch(w->ctx));
     print_phase(w, "decode", &w->p.phase[HN_PROFILE_DECODE], hone_context_threads(w->ctx));
+    print_memory(w);
     if (w->p.lost) hn_out_printf("note     %" PRId64 " operations were not recorded\n", w->p.lost);
 }
 
@@ -145,6 +199,7 @@ static json_t *report_json(const work *w)
     json_object_set_new(r, "roof", roof_json(w));
     json_object_update(r, phases);
     json_decref(phases);
+    json_object_set_new(r, "memory", w->memory ? json_incref(w->memory) : json_null());
     json_object_set_new(r, "lost_events", json_integer(w->p.lost));
     return r;
 }
@@ -201,6 +256,7 @@ static int run(const hn_cli *cli)
     hn_environ_read(&w->env);
     hn_counters_open(&counters); /* before there are threads */
     if (rc == 0) rc = measure(w, &counters);
+    if (rc == 0 && !hn_opts_flag(cli->opts, "no-memory")) rc = ask_memory(w);
     if (rc == 0) rc = write_file(w, "trace", hn_profile_trace);
     if (rc == 0) rc = write_file(w, "folded", hn_profile_folded);
     if (rc == 0) {
@@ -209,6 +265,7 @@ static int run(const hn_cli *cli)
         if (w->p.not_traced) hn_cli_note("the trace lacks %" PRId64 " operations: it ends at %d", w->p.not_traced, MAX_TRACE);
         if (w->p.verdict.state == HN_INVALID && rc == 0) rc = hn_cli_error(HN_EXIT_FAILURE, "invalid profile: %s", w->p.verdict.reason);
     }
+    json_decref(w->memory);
     hn_profile_free(&w->p);
     hn_counters_close(&counters);
     hone_session_free(w->s);

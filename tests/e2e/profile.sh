@@ -1,0 +1,67 @@
+#!/bin/sh
+# hone lab profile and hone lab memory: sums, files for other programs, exit codes.
+. tests/e2e/lib.sh
+
+XDG_STATE_HOME=$T/state
+export XDG_STATE_HOME
+if [ ! -f "$TINY" ]; then
+    skip "profile" "$TINY is not here"
+    finish
+fi
+small="-m $TINY -p 24 -n 6 -t 2"
+# number KEY [FILE]: the first number of that key
+number() { sed -n 's/.*"'"$1"'": *\(-\{0,1\}[0-9.e+-]*\)[],}].*/\1/p' "${2:-$T/out}" | head -n 1; }
+
+expect 0 "profile for people" "$HONE" lab profile $small --layers
+says "both phases" '^prefill: 2 calls of 24 tokens on 2 threads' "$T/out"
+says "an operation with its share" '^  ffn_gate_up +F16 +[0-9]+ +[0-9.]+ +[0-9.]+ % ' "$T/out"
+says "the rest is shown" '^  \(rest\) +[0-9.]+ +[0-9.]+ %' "$T/out"
+says "what looking costs" 'looking costs -?[0-9.]+ % \(95 %: .* 12 pairs\)' "$T/out"
+says "the answers were compared" '^answers +the same bits' "$T/out"
+says "no roof, and how to get one" '^roof +not known: .*hone lab peaks' "$T/out"
+says "layers" '^  layer 0 ' "$T/out"
+says "the memory ledger" '^  kv_cache +[0-9.]+ MB' "$T/out"
+
+expect 0 "profile as JSON, with files" "$HONE" lab profile $small -r 1 --json --trace "$T/trace.json" --folded "$T/folded" --no-memory
+says "schema" '^\{"schema": ?"hone.profile/1"' "$T/out"
+says "sums to the whole" '"rest_ok": ?true' "$T/out"
+says "no share without a roof" '"roof_pct": ?null' "$T/out"
+says "counters are numbers or have a reason" '"cycles": ?([0-9]|null, ?"cycles_missing": ?"[a-z])' "$T/out"
+says "no ledger when not wanted" '"memory": ?null' "$T/out"
+# the folded stacks are the whole time of both phases
+whole=$(tr ',' '\n' <"$T/out" | sed -n 's/.*"whole_ms": *\([0-9.]*\).*/\1/p' | awk '{ s += $1 } END { print s }')
+if awk -v whole="$whole" '{ s += $2 } END { s /= 1e6; exit !(whole > 0 && s > 0.999 * whole && s < 1.001 * whole) }' "$T/folded"; then
+    ok "folded stacks sum to the whole"
+else
+    not_ok "folded stacks sum to the whole ($whole ms)" "$T/folded"
+fi
+says "a stack" '^hone;decode;layer_000;attention [0-9]+$' "$T/folded"
+says "a trace" '^\{"displayTimeUnit":"ns",.*"traceEvents":\[' "$T/trace.json"
+check=$(grep -c '"cat":"call"' "$T/trace.json")
+[ "$check" -eq 7 ] && ok "a slice for each call" || not_ok "a slice for each call: $check of 7"
+[ "$(tail -n 1 "$T/trace.json")" = "]}" ] && ok "the trace is complete" || not_ok "the trace is complete" "$T/trace.json"
+expect 0 "decode alone, one thread, deep" "$HONE" lab profile -m "$TINY" -p 0 -n 3 -d 40 -t 1 --kv q8_0 --json --no-memory
+says "no prefill" '"prefill": ?null' "$T/out"
+expect 2 "nothing to run" "$HONE" lab profile -m "$TINY" -p 0 -n 0
+expect 3 "no model" "$HONE" lab profile -m "$T/none.gguf"
+expect 1 "a trace that cannot be written" "$HONE" lab profile $small --no-memory --trace "$T/folded/x"
+expect 2 "no rounds" "$HONE" lab profile $small -r 0
+
+# ---- memory ----
+expect 0 "memory for people" "$HONE" lab memory -m "$TINY" -p 100 -n 4
+says "parts" '^weights +5\.[0-9]+ +5\.[0-9]+ ' "$T/out"
+expect 0 "memory as JSON" "$HONE" lab memory -m "$TINY" -p 300 -n 4 --json
+says "schema" '^\{"schema": ?"hone.memory/1"' "$T/out"
+if grep -q '"unknown_parts": *0' "$T/out"; then
+    says "the sum is the peak within 3 %" '"rest_ok": ?true' "$T/out"
+else
+    skip "the sum is the peak within 3 %" "this system does not tell all parts"
+fi
+kv() { tr '{' '\n' <"$T/out" | sed -n 's/.*"part": *"kv_cache".*"mb": *\([0-9.]*\).*/\1/p'; }
+few=$(kv)
+run "$HONE" lab memory -m "$TINY" -p 900 -n 4 --json
+many=$(kv)
+if awk -v a="$few" -v b="$many" 'BEGIN { exit !(b > 1.5 * a) }'; then ok "a longer context has more cache"; else not_ok "a longer context has more cache: $few, $many"; fi
+expect 3 "memory of no model" "$HONE" lab memory -m "$T/none.gguf"
+
+finish
