@@ -275,6 +275,22 @@ HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_
  * HONE_E_INTERRUPTED, with the caches as before the call. */
 HONE_API void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg);
 
+/* One operation of a forward pass, as it was timed. */
+typedef struct hone_profile_event {
+    const char *op;             /* "attn_qkv" "attention" "ffn_down" …; lives as long as the program */
+    const char *type;           /* of the weights: "Q4_K", "mixed"; NULL: none */
+    int32_t layer;              /* -1: of no layer */
+    int32_t n_tok;
+    uint64_t start_ns, end_ns;  /* CLOCK_MONOTONIC_RAW */
+    uint64_t bytes;             /* of weights and cache that it reads, each once; activations are not counted */
+    double ops_int8, ops_float; /* multiplications and additions of products and attention, by their arithmetic */
+} hone_profile_event;
+typedef void hone_profile_fn(void *arg, const hone_profile_event *e);
+
+/* fn is told of every operation, in order, some of them at a time, by the thread that runs the call and
+ * before it returns; NULL: off, at no cost. The answers are the same. What prepares a product's input (norm, quantisation) is part of the product. */
+HONE_API void hone_session_set_profile(hone_session *s, hone_profile_fn *fn, void *arg);
+
 HONE_API int32_t hone_session_n_ctx(const hone_session *s);
 HONE_API int32_t hone_seq_length(const hone_session *s, int32_t seq);          /* positions held; -1: bad seq */
 HONE_API hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err); /* keep the first n_pos */

@@ -117,4 +117,40 @@ typedef struct hn_cpu_params {
 } hn_cpu_params;
 hone_status hn_backend_cpu_new(hn_backend **out, const hn_cpu_params *p, hone_error *err);
 
+/* ---- profile: a backend that does what another does and says when ------------------------- */
+
+typedef enum hn_op_kind { HN_OP_EMBED = 0, HN_OP_SET_ACT, HN_OP_GATE_UP, HN_OP_MATMUL, HN_OP_ROPE_TABLE, HN_OP_HEADS,
+                          HN_OP_ATTENTION, HN_OP_GATHER, HN_OP_HEAD, HN_OP_KINDS } hn_op_kind;
+enum { HN_MAX_PRODUCT = 4 };
+
+typedef struct hn_op_event {
+    hn_op_kind op;
+    int n_weight;
+    const hn_weight *w[HN_MAX_PRODUCT]; /* what the architecture handed over; as is kv */
+    const hn_kv *kv;                  /* heads, attention; else NULL */
+    const hn_row *rows;               /* attention */
+    const int32_t *index;
+    int64_t n_head;
+    int64_t n_tok;
+    uint64_t start_ns, end_ns;        /* CLOCK_MONOTONIC_RAW */
+    uint64_t bytes;                   /* of weights and cache read, each once; activations are not counted */
+    double ops_int8, ops_float;       /* multiplications and additions of products and attention */
+} hn_op_event;
+typedef void hn_op_fn(void *arg, const hn_op_event *e);
+
+enum { HN_PROFILE_PENDING = 64 };
+typedef struct hn_profile_backend {
+    hn_backend base;
+    hn_backend *inner; /* borrowed */
+    hn_op_fn *fn;
+    void *arg;
+    int n;
+    hn_op_event pending[HN_PROFILE_PENDING];
+} hn_profile_backend;
+/* &p->base then serves as the inner one does, same bits. fn is told of each operation but rms_norm, some
+ * time later: at the latest by the flush, which must come before rows and index of the batch are reused.
+ * Nothing to free. */
+void hn_backend_profile_init(hn_profile_backend *p, hn_backend *inner, hn_op_fn *fn, void *arg);
+void hn_backend_profile_flush(hn_profile_backend *p);
+
 #endif

@@ -145,6 +145,30 @@ static void man_group(FILE *f, const hn_opt_group *g)
     }
 }
 
+static void man_command(FILE *f, const char *prog, const hn_command *c)
+{
+    char usage[200];
+    usage_line(usage, sizeof usage, prog, c);
+    fputs(".SS ", f);
+    roff(f, usage);
+    fputs("\n", f);
+    roff(f, c->summary);
+    fputs(".\n", f);
+    for (const hn_opt_group *const *g = c->groups; g && *g; g++) man_group(f, *g);
+    if (!c->examples) return;
+    fputs(".PP\nExamples:\n.nf\n", f);
+    for (const char *e = c->examples; *e;) {
+        char line[300];
+        size_t k = strcspn(e, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)k, e);
+        fputs("    ", f);
+        roff(f, line);
+        fputs("\n", f);
+        e += k + (e[k] == '\n');
+    }
+    fputs(".fi\n", f);
+}
+
 void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds, const hn_opt_group *const *common)
 {
     fputs(".TH ", f);
@@ -154,27 +178,8 @@ void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_comman
     fprintf(f, "\n.SH SYNOPSIS\n.B %s\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n", prog);
     fputs("Results are written to standard output, everything else to standard error.\n.SH COMMANDS\n", f);
     for (const hn_command *const *c = cmds; *c; c++) {
-        char usage[200];
-        usage_line(usage, sizeof usage, prog, *c);
-        fputs(".SS ", f);
-        roff(f, usage);
-        fputs("\n", f);
-        roff(f, (*c)->summary);
-        fputs(".\n", f);
-        for (const hn_opt_group *const *g = (*c)->groups; g && *g; g++) man_group(f, *g);
-        if ((*c)->examples) {
-            fputs(".PP\nExamples:\n.nf\n", f);
-            for (const char *e = (*c)->examples; *e;) {
-                char line[300];
-                size_t k = strcspn(e, "\n");
-                snprintf(line, sizeof line, "%.*s", (int)k, e);
-                fputs("    ", f);
-                roff(f, line);
-                fputs("\n", f);
-                e += k + (e[k] == '\n');
-            }
-            fputs(".fi\n", f);
-        }
+        man_command(f, prog, *c);
+        for (const hn_command *const *sub = (*c)->subs; sub && *sub; sub++) man_command(f, prog, *sub);
     }
     fputs(".SH COMMON OPTIONS\n", f);
     for (const hn_opt_group *const *g = common; g && *g; g++) man_group(f, *g);
@@ -182,6 +187,7 @@ void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_comman
     static const char *const codes[][2] = {
         { "0", "success" }, { "1", "failure" }, { "2", "wrong usage" }, { "3", "bad or unsupported model" },
         { "4", "out of memory" }, { "5", "network" }, { "6", "interrupted" }, { "10", "regression found" },
+        { "11", "inconclusive comparison" }, { "12", "answers changed" }, { "13", "the environment is not fit for measuring" },
         { "130", "interrupted from the keyboard" },
     };
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) fprintf(f, ".TP\n%s\n%s.\n", codes[i][0], codes[i][1]);
@@ -194,6 +200,13 @@ void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_comman
 }
 
 /* ---- completion ------------------------------------------------------------------------------ */
+
+/* "ab" of "lab ab". */
+static const char *last_word(const hn_command *c)
+{
+    const char *space = strrchr(c->name, ' ');
+    return space ? space + 1 : c->name;
+}
 
 /* Calls fn for every option of a command. */
 typedef void option_fn(FILE *f, const char *prog, const hn_command *c, const hn_opt *o);
@@ -238,6 +251,29 @@ static void bash_value(FILE *f, const char *prog, const hn_command *c, const hn_
     fputs("; return ;;\n", f);
 }
 
+static void bash_command(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common, const char *indent)
+{
+    fprintf(f, "%scase $prev in\n", indent);
+    each_option(f, prog, c, common, bash_value);
+    fprintf(f, "%sesac\n%sif [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"", indent, indent);
+    each_option(f, prog, c, common, bash_word);
+    fputs("\" -- \"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n", f);
+}
+
+/* The third word is a command below; what follows are its options. */
+static void bash_subs(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+{
+    fputs("    if [ \"$COMP_CWORD\" -eq 2 ]; then COMPREPLY=($(compgen -W \"", f);
+    for (const hn_command *const *s = c->subs; *s; s++) fprintf(f, "%s%s", s == c->subs ? "" : " ", last_word(*s));
+    fputs("\" -- \"$cur\")); return; fi\n    case ${COMP_WORDS[2]} in\n", f);
+    for (const hn_command *const *s = c->subs; *s; s++) {
+        fprintf(f, "    %s)\n", last_word(*s));
+        bash_command(f, prog, *s, common, "      ");
+        fputs("      ;;\n", f);
+    }
+    fputs("    esac\n", f);
+}
+
 static void completion_bash(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
 {
     fprintf(f, "# bash completion for %s: source this file\n_%s() {\n", prog, prog);
@@ -246,11 +282,10 @@ static void completion_bash(FILE *f, const char *prog, const hn_command *const *
     for (const hn_command *const *c = cmds; *c; c++) fprintf(f, "%s%s", c == cmds ? "" : " ", (*c)->name);
     fputs("\" -- \"$cur\")); return; fi\n  case ${COMP_WORDS[1]} in\n", f);
     for (const hn_command *const *c = cmds; *c; c++) {
-        fprintf(f, "  %s)\n    case $prev in\n", (*c)->name);
-        each_option(f, prog, *c, common, bash_value);
-        fputs("    esac\n    if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"", f);
-        each_option(f, prog, *c, common, bash_word);
-        fputs("\" -- \"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi ;;\n", f);
+        fprintf(f, "  %s)\n", (*c)->name);
+        if ((*c)->subs) bash_subs(f, prog, *c, common);
+        else bash_command(f, prog, *c, common, "    ");
+        fputs("    ;;\n", f);
     }
     fprintf(f, "  esac\n}\ncomplete -o filenames -F _%s %s\n", prog, prog);
 }
@@ -298,29 +333,55 @@ static void zsh_option(FILE *f, const char *prog, const hn_command *c, const hn_
     }
 }
 
+static void zsh_names(FILE *f, const hn_command *const *cmds)
+{
+    for (const hn_command *const *c = cmds; *c; c++) {
+        fprintf(f, "    '%s:", last_word(*c));
+        quoted(f, (*c)->summary, true);
+        fputs("'\n", f);
+    }
+}
+
+static void zsh_command(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+{
+    fputs("    _arguments", f);
+    each_option(f, prog, c, common, zsh_option);
+    if (c->max_args) fputs(" \\\n      '*:argument:_files'", f);
+    fputs(" ;;\n", f);
+}
+
 static void completion_zsh(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
 {
     fprintf(f, "#compdef %s\n# zsh completion for %s: put it as _%s into a folder of $fpath\n_%s() {\n  local -a commands\n  commands=(\n",
             prog, prog, prog, prog);
-    for (const hn_command *const *c = cmds; *c; c++) {
-        fprintf(f, "    '%s:", (*c)->name);
-        quoted(f, (*c)->summary, true);
-        fputs("'\n", f);
-    }
+    zsh_names(f, cmds);
     fputs("  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  local cmd=$words[2]\n"
           "  shift words; (( CURRENT-- ))\n  case $cmd in\n", f);
     for (const hn_command *const *c = cmds; *c; c++) {
-        fprintf(f, "  %s)\n    _arguments", (*c)->name);
-        each_option(f, prog, *c, common, zsh_option);
-        if ((*c)->max_args) fputs(" \\\n      '*:argument:_files'", f);
-        fputs(" ;;\n", f);
+        fprintf(f, "  %s)\n", (*c)->name);
+        if (!(*c)->subs) {
+            zsh_command(f, prog, *c, common);
+            continue;
+        }
+        fputs("    local -a below\n    below=(\n", f);
+        zsh_names(f, (*c)->subs);
+        fputs("    )\n    if (( CURRENT == 2 )); then _describe command below; return; fi\n    local sub=$words[2]\n"
+              "    shift words; (( CURRENT-- ))\n    case $sub in\n", f);
+        for (const hn_command *const *s = (*c)->subs; *s; s++) {
+            fprintf(f, "    %s)\n", last_word(*s));
+            zsh_command(f, prog, *s, common);
+        }
+        fputs("    esac ;;\n", f);
     }
     fprintf(f, "  esac\n}\ncompdef _%s %s\n", prog, prog);
 }
 
 static void fish_option(FILE *f, const char *prog, const hn_command *c, const hn_opt *o)
 {
-    fprintf(f, "complete -c %s -n '__fish_seen_subcommand_from %s' -l %s", prog, c->name, o->name);
+    const char *space = strchr(c->name, ' ');
+    fprintf(f, "complete -c %s -n '__fish_seen_subcommand_from %.*s", prog, (int)strcspn(c->name, " "), c->name);
+    if (space) fprintf(f, "; and __fish_seen_subcommand_from %s", space + 1);
+    fprintf(f, "' -l %s", o->name);
     for (const char *a = o->alias; a && *a;) {
         size_t k = strcspn(a, " ");
         if (a[1] == '-') fprintf(f, " -l %.*s", (int)k - 2, a + 2);
@@ -339,6 +400,18 @@ static void fish_option(FILE *f, const char *prog, const hn_command *c, const hn
     fputs("'\n", f);
 }
 
+static void fish_subs(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+{
+    for (const hn_command *const *s = c->subs; *s; s++) {
+        fprintf(f, "complete -c %s -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from", prog, c->name);
+        for (const hn_command *const *k = c->subs; *k; k++) fprintf(f, " %s", last_word(*k));
+        fprintf(f, "' -f -a %s -d '", last_word(*s));
+        quoted(f, (*s)->summary, false);
+        fputs("'\n", f);
+        each_option(f, prog, *s, common, fish_option);
+    }
+}
+
 static void completion_fish(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
 {
     fprintf(f, "# fish completion for %s\n", prog);
@@ -346,7 +419,8 @@ static void completion_fish(FILE *f, const char *prog, const hn_command *const *
         fprintf(f, "complete -c %s -n __fish_use_subcommand -f -a %s -d '", prog, (*c)->name);
         quoted(f, (*c)->summary, false);
         fputs("'\n", f);
-        each_option(f, prog, *c, common, fish_option);
+        if ((*c)->subs) fish_subs(f, prog, *c, common);
+        else each_option(f, prog, *c, common, fish_option);
     }
 }
 

@@ -290,7 +290,8 @@ static int measure(suite *s, bool *interrupted)
             continue;
         }
         list_add(s->failed, s->chosen[i]->id, err.message);
-        int code = hn_cli_error(hn_exit_code(st), "%s: %s", s->chosen[i]->id, err.message);
+        bool no_model = st == HONE_E_IO && s->chosen[i]->model && !s->run.model_json; /* it never could be opened */
+        int code = hn_cli_error(no_model ? HN_EXIT_MODEL : hn_exit_code(st), "%s: %s", s->chosen[i]->id, err.message);
         if (rc == 0) rc = code;
         if (!s->run.model && s->chosen[i]->model && s->chosen[i]->method != 'P') break; /* the model cannot be opened: nothing that follows can */
     }

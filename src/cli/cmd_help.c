@@ -21,14 +21,20 @@ static json_t *command_json(const hn_command *c)
             for (const hn_opt *o = (*g)->opts; o->name; o++)
                 json_array_append_new(options, json_pack("{s:s, s:s?, s:s, s:s?, s:s?, s:s}", "name", o->name, "alias", o->alias, "kind",
                                                          kinds[o->kind], "default", o->def, "choices", o->choices, "help", o->help));
-    return json_pack("{s:s, s:s, s:s?, s:o}", "name", c->name, "summary", c->summary, "args", c->args, "options", options);
+    json_t *o = json_pack("{s:s, s:s, s:s?, s:o}", "name", c->name, "summary", c->summary, "args", c->args, "options", options);
+    if (!c->subs) return o;
+    json_t *below = json_array();
+    for (const hn_command *const *s = c->subs; *s; s++) json_array_append_new(below, command_json(*s));
+    json_object_set_new(o, "commands", below);
+    return o;
 }
 
 static int help_json(const hn_command *only)
 {
     json_t *list = json_array();
     for (const hn_command *const *c = hn_commands; *c; c++)
-        if (!only || *c == only) json_array_append_new(list, command_json(*c));
+        if (!only) json_array_append_new(list, command_json(*c));
+    if (only) json_array_append_new(list, command_json(only));
     json_t *o = hn_json_new("hone.help/1");
     json_object_set_new(o, "commands", list);
     return hn_json_print(o);
@@ -36,11 +42,15 @@ static int help_json(const hn_command *only)
 
 static int run(const hn_cli *cli)
 {
-    const char *name = hn_opts_arg(cli->opts, 0), *shell = hn_opts_str(cli->opts, "completion");
-    const hn_command *cmd = NULL;
+    const char *name = hn_opts_arg(cli->opts, 0), *sub = hn_opts_arg(cli->opts, 1), *shell = hn_opts_str(cli->opts, "completion");
+    const hn_command *cmd = NULL, *below = NULL;
     for (const hn_command *const *c = hn_commands; name && *c; c++)
         if (strcmp((*c)->name, name) == 0) cmd = *c;
     if (name && !cmd) return hn_cli_usage(NULL, "unknown command '%s'", HN_ESC(name, strlen(name)));
+    for (const hn_command *const *c = sub ? cmd->subs : NULL; c && *c; c++)
+        if (strcmp((*c)->name + strlen(cmd->name) + 1, sub) == 0) below = *c;
+    if (sub && !below) return hn_cli_usage(&(hn_cli){ .cmd = cmd }, "unknown command '%s %s'", cmd->name, HN_ESC(sub, strlen(sub)));
+    if (below) cmd = below;
     if (hn_opts_flag(cli->opts, "man")) hn_help_man(stdout, "hone", HN_TAGLINE, hn_commands, hn_common_groups);
     else if (shell) hn_help_completion(stdout, "hone", shell, hn_commands, hn_common_groups);
     else if (cli->json) return help_json(cmd);
@@ -50,6 +60,6 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_help = {
-    .name = "help", .summary = "Explain the commands", .args = "[COMMAND]", .max_args = 1, .groups = groups,
-    .examples = "hone help run\nhone help --completion bash > /etc/bash_completion.d/hone\n", .run = run,
+    .name = "help", .summary = "Explain the commands", .args = "[COMMAND [BELOW]]", .max_args = 2, .groups = groups,
+    .examples = "hone help run\nhone help lab peaks\nhone help --completion bash > /etc/bash_completion.d/hone\n", .run = run,
 };

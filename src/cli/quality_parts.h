@@ -40,6 +40,4 @@ json_t *hn_windows_json(const hn_windows *w, const hn_text *t); /* for config */
 /* Prints the records (an array) with --json and appends each with --file. Takes it. */
 int hn_cli_records(const hn_cli *cli, json_t *records);
 
-enum { HN_EXIT_QUALITY = 12 }; /* it is not what it was */
-
 #endif

@@ -35,6 +35,10 @@ struct hone_session {
     float *logits;               /* [n_vocab] of hone_prefill */
     bool (*abort_fn)(void *);
     void *abort_arg;
+    hone_profile_fn *profile_fn; /* NULL: off, and be is used directly */
+    void *profile_arg;
+    int32_t profile_layer;       /* of the last operation */
+    hn_profile_backend profiled; /* be, with reports */
 };
 
 #endif

@@ -133,11 +133,13 @@ static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, float *
         s->rows[i] = (hn_row){ .token = tok[i].id, .seq = tok[i].seq, .pos = tok[i].pos };
         if (tok[i].want_logits) s->want[n_want++] = i;
     }
-    hn_forward f = { .be = s->be, .s = &s->s, .kv = s->kv, .rows = s->rows, .n_tok = n, .want = s->want, .n_want = n_want, .logits = logits,
+    hn_forward f = { .be = s->profile_fn ? &s->profiled.base : s->be, .s = &s->s, .kv = s->kv, .rows = s->rows, .n_tok = n, .want = s->want, .n_want = n_want, .logits = logits,
                      .abort_fn = s->abort_fn, .abort_arg = s->abort_arg };
     *n_wanted = n_want;
     hn_pool_limit(s->ctx->pool, n > HN_FEW_TOKENS ? s->ctx->n_threads_batch : s->ctx->n_threads);
-    return s->model->arch->forward(s->model, &f);
+    bool done = s->model->arch->forward(s->model, &f);
+    if (s->profile_fn) hn_backend_profile_flush(&s->profiled);
+    return done;
 }
 
 /* Ids, sequences and positions of the whole batch, before anything is touched. */

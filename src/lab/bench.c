@@ -24,7 +24,7 @@ static void find_roof(hn_bench_run *r)
 
 hone_status hn_bench_begin(hn_bench_run *r, const hn_bench_settings *s, hone_error *err)
 {
-    *r = (hn_bench_run){ .set = *s, .free_warmups = s->warmups < 0 };
+    *r = (hn_bench_run){ .set = *s, .free_warmups = s->warmups < 0, .free_samples = s->samples < 0 };
     hn_cpu_level level;
     hone_status st = hn_cpu_choose(&level, s->cpu, err);
     if (st != HONE_OK) return st;
@@ -48,6 +48,7 @@ void hn_bench_end(hn_bench_run *r)
     hone_context_free(r->ctx);
     json_decref(r->model_json);
     json_decref(r->records);
+    json_decref(r->quality);
     *r = (hn_bench_run){ 0 };
 }
 

@@ -98,7 +98,8 @@ struct hn_bench_run {
     const hn_bench_entry *at;
     double cost_done, cost_all;
     uint64_t t0_ns;
-    bool free_warmups;         /* their number was not asked for */
+    bool free_warmups, free_samples; /* their number was not asked for */
+    json_t *quality;           /* of the model at these settings, once known (bench_process.c) */
 };
 
 /* Decides what is not given. r lives until hn_bench_end. HONE_E_ARG: unknown level, bad numbers. */

@@ -95,6 +95,7 @@ static hone_status run_gemm(hn_bench_run *r, const hn_bench_entry *e, hone_error
     shape shapes[MAX_SHAPES];
     size_t n;
     hone_status st = model_shapes(shapes, &n, r->set.model, err);
+    if (r->set.quick && n > 3) n = 3;
     for (size_t i = 0; i < n && st == HONE_OK; i++)
         for (int many = 0; many < 2 && st == HONE_OK; many++) {
             char id[HN_KERN_ID];
@@ -326,7 +327,7 @@ static hone_status duel(double *ratio, int32_t rounds, side *a, side *b, const h
 static hone_status add_duel(hn_bench_run *r, const hn_bench_entry *e, const char *variant, const char *id, int32_t columns, side *a, side *b, hone_error *err)
 {
     double ratio[MAX_ROUNDS];
-    int32_t rounds = r->set.quick ? 6 : r->set.samples * 2 > MAX_ROUNDS ? MAX_ROUNDS : r->set.samples * 2;
+    int32_t rounds = r->set.samples * 2 > MAX_ROUNDS ? MAX_ROUNDS : r->set.samples * 2;
     hn_bench_result res = { .variant = variant, .samples = ratio, .n = (size_t)rounds, .config = json_pack("{s:s, s:i}", "kernel", id, "columns", (int)columns) };
     hone_status st = duel(ratio, rounds, a, b, r, hn_fnv1a(HN_FNV_INIT, variant, strlen(variant)), &res.verdict, err);
     if (st == HONE_OK) {
@@ -367,7 +368,7 @@ static hone_status run_variants(hn_bench_run *r, const hn_bench_entry *e, hone_e
 {
     static const char *const types[] = { "Q4_K", "Q8_0", "F16" };
     hone_status st = HONE_OK;
-    for (size_t i = 0; i < 3 && st == HONE_OK; i++)
+    for (size_t i = 0; i < (r->set.quick ? 1 : 3) && st == HONE_OK; i++)
         for (int many = 0; many < 2 && st == HONE_OK; many++)
             for (int levels = 0; levels < 2 && st == HONE_OK; levels++) {
                 st = one_variant(r, e, types[i], many ? 64 : 1, levels, err);
@@ -397,6 +398,7 @@ static hone_status regret(hn_bench_run *r, const hn_bench_entry *e, const char *
 {
     char id[HN_KERN_ID], variant[48], best[40] = "";
     enum { ROUNDS = 6 };
+    int n = r->set.samples < ROUNDS ? r->set.samples : ROUNDS;
     double chosen[ROUNDS] = { NAN, NAN, NAN, NAN, NAN, NAN }, least = INFINITY, samples[ROUNDS];
     snprintf(id, sizeof id, "kern.%s.%s.1024x1024", columns > 4 ? "gemm" : "gemv", type);
     snprintf(variant, sizeof variant, "regret %s x%d", type, columns);
@@ -409,10 +411,10 @@ static hone_status regret(hn_bench_run *r, const hn_bench_entry *e, const char *
         st = open_side(&s, r, id, level, columns, false, err);
         bool has_packed = st == HONE_OK && hn_kern_has_packed(s.b);
         for (int p = 0; p < 1 + has_packed && st == HONE_OK; p++) {
-            double x[ROUNDS];
+            double x[ROUNDS] = { 0 };
             s.c.packed = p;
-            for (int i = 0; i < ROUNDS && st == HONE_OK; i++) st = once(&x[i], &s, r, &res.verdict, err);
-            double m = st == HONE_OK ? hn_bench_median(x, ROUNDS) : NAN;
+            for (int i = 0; i < n && st == HONE_OK; i++) st = once(&x[i], &s, r, &res.verdict, err);
+            double m = st == HONE_OK ? hn_bench_median(x, (size_t)n) : NAN;
             if (m < least) {
                 least = m;
                 snprintf(best, sizeof best, "%s, %s", level, p ? "packed" : "plain");
@@ -426,9 +428,9 @@ static hone_status regret(hn_bench_run *r, const hn_bench_entry *e, const char *
         return st;
     }
     hn_bench_proved(&res.verdict);
-    for (int i = 0; i < ROUNDS; i++) samples[i] = 100 * (chosen[i] / least - 1);
+    for (int i = 0; i < n; i++) samples[i] = chosen[i] == least ? 0 : 100 * (chosen[i] / least - 1);
     res.samples = samples;
-    res.n = res.verdict.state == HN_INVALID ? 0 : ROUNDS;
+    res.n = res.verdict.state == HN_INVALID ? 0 : (size_t)n;
     res.extra = json_pack("{s:s}", "fastest", best);
     return hn_bench_add(r, e, &res, err);
 }

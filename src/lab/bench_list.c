@@ -41,7 +41,7 @@ const hn_bench_entry hn_bench_absent[] = {
 };
 
 static const hn_bench_entry *const tables[] = {
-    hn_bench_text, hn_bench_tensor, hn_bench_kernels, hn_bench_attn, hn_bench_machine, hn_bench_layer, hn_bench_sampling, hn_bench_absent,
+    hn_bench_process, hn_bench_text, hn_bench_tensor, hn_bench_kernels, hn_bench_attn, hn_bench_machine, hn_bench_layer, hn_bench_sampling, hn_bench_absent,
 };
 enum { N_TABLES = sizeof tables / sizeof *tables };
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { DRAWS = 1000, FEW_DRAWS = 100, N_LOGITS = 8, CHECKED = 2000, VOCAB = 32000, PROMPT = 16 };
+enum { DRAWS = 1000, FEW_DRAWS = 100, N_LOGITS = 8, CHECK_US = 200000, MIN_CHECKED = 64, MAX_CHECKED = 2000, VOCAB = 32000, PROMPT = 16, PEAK = 64 };
 
 typedef enum method { GREEDY = 0, TEMP, TOP_K, TOP_P } method;
 static const struct { const char *id; hone_sampler_params p; } methods[] = {
@@ -36,15 +36,19 @@ static void call_draws(void *arg, int64_t calls)
 
 /* ---- logits --------------------------------------------------------------------------------------- */
 
-/* Sums of twelve uniform numbers: nearly normal, and as wide as a model's logits are. */
-static void synthetic(draw_job *j)
+/* Sums of twelve uniform numbers: nearly normal. Above them, unless flat, some tokens of which ten or so
+ * have nine tenths of the probability, as in a model's. */
+static void synthetic(draw_job *j, bool flat)
 {
-    for (int32_t k = 0; k < N_LOGITS; k++)
+    for (int32_t k = 0; k < N_LOGITS; k++) {
+        float *x = j->logits + (size_t)k * (size_t)j->n_vocab;
         for (int32_t i = 0; i < j->n_vocab; i++) {
             float s = -6;
             for (uint64_t u = 0; u < 12; u++) s += hn_rand_f32(41 + (uint64_t)k, (uint64_t)i * 12 + u);
-            j->logits[(size_t)k * (size_t)j->n_vocab + (size_t)i] = 2.5f * s;
+            x[i] = 2.5f * s;
         }
+        for (uint64_t c = 0; c < PEAK && !flat; c++) x[hn_rand64(61 + (uint64_t)k, c) % (uint64_t)j->n_vocab] = 16 - 0.25f * (float)c;
+    }
 }
 
 /* Logits of the model after 16 to 24 tokens; *pass_s: what one token takes. */
@@ -126,7 +130,11 @@ static void check_share(const draw_job *j, method m, const int64_t *hits, int32_
 static hone_status check_draws(draw_job *j, method m, hn_verdict *v, hone_error *err)
 {
     int64_t hits[N_LOGITS] = { 0 };
-    int32_t each = j->n_vocab > VOCAB ? CHECKED / 4 : CHECKED;
+    uint64_t t = hn_clock_ns();
+    int32_t each = MIN_CHECKED, unused; /* as many as a moment allows */
+    for (int32_t pos = 0; pos < MIN_CHECKED; pos++) hone_sampler_pick(j->s, j->logits, 0, pos, &unused, NULL);
+    double draw_us = (double)(hn_clock_ns() - t) * 1e-3 / MIN_CHECKED;
+    if (draw_us * N_LOGITS * MIN_CHECKED < CHECK_US) each = (int32_t)fmin(MAX_CHECKED, CHECK_US / (draw_us * N_LOGITS));
     for (int32_t k = 0; k < N_LOGITS; k++) {
         const float *x = j->logits + (size_t)k * (size_t)j->n_vocab;
         hn_scan scan = hn_scan_logits(x, j->n_vocab);
@@ -166,19 +174,22 @@ static void after_timed(void *arg, hn_bench_result *res, const hn_bench_timing *
     if (isfinite(k->pass_s) && draw_s > 0.01 * k->pass_s) hn_bench_note(res, "%.2g %% of a forward pass of one token (wanted: below 1 %%)", 100 * draw_s / k->pass_s);
 }
 
-static hone_status measure(hn_bench_run *r, const hn_bench_entry *e, method m, bool own, hone_error *err)
+typedef enum source { PEAKED = 0, FLAT, OWN, N_SOURCES } source;
+
+static hone_status measure(hn_bench_run *r, const hn_bench_entry *e, method m, source from, hone_error *err)
 {
-    draw_job j = { .n_vocab = own ? r->info.n_vocab : VOCAB, .draws = r->set.quick ? FEW_DRAWS : DRAWS };
+    bool own = from == OWN;
+    draw_job j = { .n_vocab = own ? r->info.n_vocab : VOCAB, .draws = r->set.quick || from == FLAT ? FEW_DRAWS : DRAWS };
     timed t = { &j, NAN };
     char variant[48];
-    snprintf(variant, sizeof variant, own ? "the model's %d" : "%d", j.n_vocab);
+    snprintf(variant, sizeof variant, own ? "the model's %d" : from == FLAT ? "%d, flat" : "%d", j.n_vocab);
     hn_bench_result res = { .variant = variant, .threads = 1, .config = json_pack("{s:i, s:i}", "n_vocab", (int)j.n_vocab, "draws", (int)j.draws) };
     hone_sampler_params p = methods[m].p;
     p.seed = r->set.seed;
     j.logits = malloc((size_t)j.n_vocab * N_LOGITS * sizeof *j.logits);
     hone_status st = j.logits ? hone_sampler_new(&j.s, j.n_vocab, &p, err) : HN_FAIL(err, HONE_E_NOMEM, "logits");
     if (st == HONE_OK && own) st = own_logits(&j, r, &t.pass_s, err);
-    if (st == HONE_OK && !own) synthetic(&j);
+    if (st == HONE_OK && !own) synthetic(&j, from == FLAT);
     if (st == HONE_OK) st = check_draws(&j, m, &res.verdict, err);
     if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_timed, &t, 1e6 / j.draws, false, after_timed, err);
     else hn_bench_result_free(&res);
@@ -193,9 +204,10 @@ static hone_status run(hn_bench_run *r, const hn_bench_entry *e, hone_error *err
     method m = GREEDY;
     while (strcmp(methods[m].id, e->id) != 0) m++;
     hone_status st = hn_bench_model(r, &model, err);
-    for (int own = 0; own < 2 && st == HONE_OK; own++) {
-        st = measure(r, e, m, own, err);
-        if (hn_bench_step(r, 0.5 * (own + 1)) && st == HONE_OK) st = HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", e->id);
+    for (int from = 0; from < N_SOURCES && st == HONE_OK; from++) {
+        if (from == FLAT && r->set.quick) continue;
+        st = measure(r, e, m, (source)from, err);
+        if (hn_bench_step(r, (from + 1.0) / N_SOURCES) && st == HONE_OK) st = HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", e->id);
     }
     return st;
 }

@@ -56,7 +56,20 @@ expect 2 "help for nothing" "$HONE" help nothing
 expect 0 "help as JSON" "$HONE" help --json
 says "… with its schema" '^\{"schema":"hone\.help/1","commands":\[' "$T/out"
 
+expect 0 "help of a command below another" "$HONE" help lab peaks
+says "… is its own" '^usage: hone lab peaks' "$T/out"
+says "… with its options" '--no-store' "$T/out"
+expect 0 "… as JSON" "$HONE" help lab peaks --json
+says "… alone" '"commands":\[\{"name":"lab peaks"' "$T/out"
+expect 0 "… and inside its parent" "$HONE" help --json
+says "… with options" '"name":"lab".*"commands":\[\{"name":"lab peaks".*"name":"no-store"' "$T/out"
+expect 2 "help for nothing below lab" "$HONE" help lab nothing
+says "… names it" "unknown command 'lab nothing'"
+expect 2 "help for something below a command that has none" "$HONE" help run fast
+
 expect 0 "man page" "$HONE" help --man
+says "… has the commands below others" '^\.SS hone lab peaks' "$T/out"
+says "… and their options" '\\-\\-no\\-store' "$T/out"
 cp "$T/out" "$T/hone.1"
 if command -v groff >/dev/null 2>&1; then
     run groff -man -ww -Tutf8 "$T/hone.1"
@@ -80,9 +93,11 @@ if command -v bash >/dev/null 2>&1; then
 COMP_WORDS=(hone run --te) COMP_CWORD=2; _hone; echo "${COMPREPLY[*]}"
 COMP_WORDS=(hone run --kv f) COMP_CWORD=3; _hone; echo "${COMPREPLY[*]}"
 COMP_WORDS=(hone log) COMP_CWORD=1; _hone; echo "${COMPREPLY[*]}"
+COMP_WORDS=(hone lab pe) COMP_CWORD=2; _hone; echo "${COMPREPLY[*]}"
+COMP_WORDS=(hone lab peaks --no-) COMP_CWORD=3; _hone; echo "${COMPREPLY[*]}"
 END
     run bash "$T/try.bash" "$T/completion.bash"
-    printf '%s\n' '--temp --temperature' 'f16 f32' 'logits' >"$T/want"
+    printf '%s\n' '--temp --temperature' 'f16 f32' 'logits' 'peaks' '--no-store' >"$T/want"
     same "bash completes options, values and commands" "$T/out" "$T/want"
 fi
 

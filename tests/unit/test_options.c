@@ -26,7 +26,14 @@ static const hn_opt common_opts[] = { HN_OPT("json", NULL, FLAG, NULL, "json"), 
 static const hn_opt_group common_group = { "Common", common_opts };
 static const hn_opt_group *const groups[] = { &own, NULL }, *const common[] = { &common_group, NULL };
 static const hn_command cmd = { .name = "demo", .summary = "Show", .args = "[FILE]", .max_args = 1, .groups = groups, .examples = "hone demo -p x\n" };
-static const hn_command *const cmds[] = { &cmd, NULL };
+static const hn_opt below_opts[] = { HN_OPT("rounds", "-r", I32, "N", "so often"), HN_OPT_END };
+static const hn_opt_group below_group = { "Below", below_opts };
+static const hn_opt_group *const below_groups[] = { &below_group, NULL };
+static const hn_command below = { .name = "lab ab", .summary = "Compare two", .groups = below_groups, .examples = "hone lab ab x y\n" },
+                        below2 = { .name = "lab list", .summary = "List them" };
+static const hn_command *const subs[] = { &below, &below2, NULL };
+static const hn_command lab = { .name = "lab", .summary = "Laboratory", .args = "COMMAND", .subs = subs };
+static const hn_command *const cmds[] = { &cmd, &lab, NULL };
 
 #define ARGS(...) (char *[]){ __VA_ARGS__ }, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *))
 
@@ -247,12 +254,37 @@ static void printed(void **state)
     assert_false(hn_help_completion(stdout, "hone", "tcsh", cmds, common));
 }
 
+/* Commands below a command, with options of their own. */
+static void printed_below(void **state)
+{
+    static const char *const wanted[6][5] = {
+        [2] = { ".SS hone lab ab [OPTIONS]", "\\-\\-rounds", "hone lab ab x y", ".SS hone lab list [OPTIONS]" },
+        [3] = { "  lab)", "compgen -W \"ab list\"", "    ab)", "--rounds" },
+        [4] = { "'ab:Compare two'", "'list:List them'", "local sub=$words[2]", "'*--rounds[so often]:N:'" },
+        [5] = { "'__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from ab list' -f -a ab",
+                "'__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from ab' -l rounds", "-d 'List them'" },
+    };
+    for (int what = 2; what < 6; what++) {
+        char *t = written(what);
+        for (int i = 0; i < 5 && wanted[what][i]; i++) ASSERT_SAYS(t, wanted[what][i]);
+        free(t);
+    }
+    char *text;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+    assert_non_null(f);
+    hn_help_command(f, "hone", &lab, common);
+    fclose(f);
+    ASSERT_SAYS(text, "  ab           Compare two");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spellings), cmocka_unit_test(defaults), cmocka_unit_test(values_that_look_like_options),
         cmocka_unit_test(last_one_wins), cmocka_unit_test(bad_numbers), cmocka_unit_test(refusals), cmocka_unit_test(id_lists),
-        cmocka_unit_test(nearest), cmocka_unit_test(printed),
+        cmocka_unit_test(nearest), cmocka_unit_test(printed), cmocka_unit_test(printed_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

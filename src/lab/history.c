@@ -1,0 +1,311 @@
+/* Reading histories: lines to records, records to series. Owns what "the same measurement"
+ * means; refuses to judge numbers. Nothing here writes. */
+#define _GNU_SOURCE
+#include "lab/history.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { MAX_LINE = 64 << 20 }; /* a record holds samples, not tensors */
+
+/* ---- lines ------------------------------------------------------------------------------ */
+
+static bool blank(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strchr(" \t\r\n", s[i]) || s[i] == 0) return false;
+    return true;
+}
+
+static void skipped(hn_history *h, size_t *count, size_t line, const char *why)
+{
+    (*count)++;
+    if (h->first_broken) return;
+    h->first_broken = line;
+    hn_escape(h->why, sizeof h->why, why, strlen(why));
+}
+
+/* One line without its end. */
+static void take_line(hn_history *h, const char *s, size_t n, size_t line, bool ended)
+{
+    json_error_t why;
+    if (blank(s, n)) return;
+    h->n_lines++;
+    json_t *o = json_loadb(s, n, 0, &why);
+    const char *schema = json_string_value(json_object_get(o, "schema"));
+    if (!o) {
+        skipped(h, &h->n_broken, line, ended ? why.text : "it was cut off");
+        h->cut = !ended;
+    } else if (!json_is_object(o)) {
+        skipped(h, &h->n_broken, line, "no JSON object");
+    } else if (!schema || strncmp(schema, "hone.", 5) != 0) {
+        skipped(h, &h->n_foreign, line, "no \"schema\" of hone's");
+    } else {
+        json_array_append(h->records, o);
+    }
+    json_decref(o);
+}
+
+/* getline with a limit: longer lines are read over. -1: end; -2: no memory. */
+static ssize_t next_line(FILE *f, char **line, size_t *cap, bool *ended, bool *too_long)
+{
+    size_t n = 0;
+    int c;
+    *ended = *too_long = false;
+    while ((c = getc_unlocked(f)) != EOF) {
+        if (c == '\n') {
+            *ended = true;
+            break;
+        }
+        if (n == MAX_LINE) *too_long = true;
+        if (*too_long) continue;
+        if (n == *cap) {
+            size_t more = *cap ? 2 * *cap : 65536;
+            char *p = realloc(*line, more);
+            if (!p) return -2;
+            *line = p;
+            *cap = more;
+        }
+        (*line)[n++] = (char)c;
+    }
+    return n == 0 && !*ended ? -1 : (ssize_t)n;
+}
+
+hone_status hn_history_read(hn_history *out, const char *path, hone_error *err)
+{
+    *out = (hn_history){ 0 };
+    FILE *f = fopen(path, "re");
+    if (!f) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    while (flock(fileno(f), LOCK_SH) != 0 && errno == EINTR) {} /* a writer may be half way through a line */
+    out->records = json_array();
+    char *line = NULL;
+    size_t cap = 0, number = 0;
+    bool ended, too_long;
+    ssize_t n = 0;
+    while (out->records && (n = next_line(f, &line, &cap, &ended, &too_long)) >= 0) {
+        number++;
+        if (too_long) {
+            out->n_lines++;
+            skipped(out, &out->n_broken, number, "longer than any record");
+        } else {
+            take_line(out, line ? line : "", (size_t)n, number, ended);
+        }
+    }
+    hone_status st = HONE_OK;
+    if (!out->records || n == -2) st = HN_FAIL(err, HONE_E_NOMEM, "records of %s", HN_ESC(path, strlen(path)));
+    else if (ferror(f)) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    free(line);
+    fclose(f);
+    if (st != HONE_OK) hn_history_free(out);
+    return st;
+}
+
+void hn_history_free(hn_history *h)
+{
+    json_decref(h->records);
+    *h = (hn_history){ 0 };
+}
+
+void hn_history_say(const hn_history *h, char *dst, size_t cap)
+{
+    size_t bad = h->n_broken + h->n_foreign;
+    if (cap) dst[0] = 0;
+    if (bad) snprintf(dst, cap, "%zu of %zu lines skipped, the first is line %zu: %s", bad, h->n_lines, h->first_broken, h->why);
+}
+
+/* ---- one record --------------------------------------------------------------------------- */
+
+static const char *text(json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+const char *hn_record_id(json_t *record)
+{
+    const char *id = text(record, "id");
+    /* once, "id" was what "record" is now: 12 hexadecimal digits */
+    bool old = !json_object_get(record, "record") && strlen(id) == 12 && strspn(id, "0123456789abcdef") == 12;
+    return old ? "e2e" : id;
+}
+
+/* Configuration without what does not change the measurement: how often it was repeated, and words. */
+static json_t *config_of(json_t *record)
+{
+    static const char *const dropped[] = { "samples", "weights_note", NULL };
+    json_t *c = json_copy(json_object_get(record, "config"));
+    for (const char *const *k = dropped; *k; k++) json_object_del(c, *k);
+    return c;
+}
+
+char *hn_record_key(json_t *record, bool env)
+{
+    json_t *c = config_of(record), *model = json_object_get(record, "model");
+    char *config = c ? json_dumps(c, JSON_SORT_KEYS | JSON_COMPACT) : NULL, *key = NULL;
+    /* by the fingerprint, which every record has; the hash of the file is not always known */
+    const char *fingerprint = text(model, "fingerprint"), *which = fingerprint[0] ? fingerprint : text(model, "sha256");
+    if (asprintf(&key, "%s|%s|%s|%s", hn_record_id(record), which, config ? config : "", env ? text(json_object_get(record, "env"), "hash") : "") < 0) key = NULL;
+    free(config);
+    json_decref(c);
+    return key;
+}
+
+/* Records of several numbers have an object of statistics per number. */
+static bool single(json_t *record)
+{
+    json_t *s = json_object_get(record, "stats");
+    return json_object_get(s, "median") && !json_is_object(json_object_get(s, "median"));
+}
+
+static const char *member(json_t *record, const char *key, const char *metric)
+{
+    json_t *v = json_object_get(record, key);
+    if (json_is_object(v)) v = json_object_get(v, metric);
+    return json_string_value(v) ? json_string_value(v) : "";
+}
+
+/* The unit that the name of a metric ends in; for records from before they said it. */
+static const char *unit_in(const char *metric)
+{
+    static const struct { const char *end, *unit; } known[] = { { "_tok_s", "tok/s" }, { "_ms", "ms" }, { "_mb", "MB" } };
+    size_t n = strlen(metric);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t k = strlen(known[i].end);
+        if (n > k && strcmp(metric + n - k, known[i].end) == 0) return known[i].unit;
+    }
+    return "";
+}
+
+bool hn_record_metric(json_t *record, size_t i, const char **metric, const char **unit, bool *higher)
+{
+    json_t *stats = json_object_get(record, "stats");
+    *metric = NULL;
+    if (single(record)) {
+        if (i == 0) *metric = "";
+    } else if (json_is_object(stats)) {
+        void *it = json_object_iter(stats);
+        for (size_t k = 0; it && k < i; k++) it = json_object_iter_next(stats, it);
+        if (it) *metric = json_object_iter_key(it);
+    }
+    if (!*metric) return false;
+    *unit = member(record, "unit", *metric);
+    if (!**unit) *unit = unit_in(*metric);
+    *higher = strcmp(member(record, "better", *metric), "higher") == 0;
+    return true;
+}
+
+json_t *hn_record_stats(json_t *record, const char *metric)
+{
+    json_t *s = json_object_get(record, "stats");
+    if (!*metric) return single(record) ? s : NULL;
+    return single(record) ? NULL : json_object_get(s, metric);
+}
+
+hone_status hn_record_samples(double **x, size_t *n, json_t *record, const char *metric, hone_error *err)
+{
+    json_t *samples = json_object_get(record, "samples"), *s;
+    size_t i;
+    *n = 0;
+    *x = malloc((json_array_size(samples) + 1) * sizeof **x);
+    if (!*x) return HN_FAIL(err, HONE_E_NOMEM, "%zu samples", json_array_size(samples));
+    json_array_foreach(samples, i, s) {
+        json_t *v = *metric ? json_object_get(s, metric) : s;
+        if (json_is_number(v) && isfinite(json_number_value(v))) (*x)[(*n)++] = json_number_value(v);
+    }
+    return HONE_OK;
+}
+
+/* ---- series ----------------------------------------------------------------------------------- */
+
+typedef struct series_list { hn_series *s; size_t n, cap; } series_list;
+
+static hn_series *series_for(series_list *l, json_t *record, const char *key, const char *metric, const char *unit, bool higher)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->s[i].key, key) == 0 && strcmp(l->s[i].metric, metric) == 0) return &l->s[i];
+    if (l->n == l->cap) {
+        size_t cap = l->cap ? 2 * l->cap : 16;
+        hn_series *s = realloc(l->s, cap * sizeof *s);
+        if (!s) return NULL;
+        l->s = s;
+        l->cap = cap;
+    }
+    hn_series *s = &l->s[l->n];
+    *s = (hn_series){ .id = hn_record_id(record), .metric = metric, .unit = unit, .higher = higher, .key = strdup(key) };
+    if (!s->key) return NULL;
+    l->n++;
+    return s;
+}
+
+static bool add_point(hn_series *s, json_t *record, json_t *stats)
+{
+    json_t *ci = json_object_get(stats, "ci95"), *lo = json_array_get(ci, 0), *hi = json_array_get(ci, 1);
+    if ((s->n & (s->n - 1)) == 0) { /* full at each power of two */
+        hn_point *p = realloc(s->points, (s->n ? 2 * s->n : 1) * sizeof *p);
+        if (!p) return false;
+        s->points = p;
+    }
+    s->points[s->n++] = (hn_point){ .record = record, .median = json_number_value(json_object_get(stats, "median")),
+                                    .ci95 = { json_is_number(lo) ? json_number_value(lo) : NAN, json_is_number(hi) ? json_number_value(hi) : NAN },
+                                    .n = (size_t)json_integer_value(json_object_get(stats, "n")) };
+    return true;
+}
+
+static bool add_record(series_list *l, json_t *record)
+{
+    if (strcmp(text(record, "schema"), HN_BENCH_SCHEMA) != 0 || !hn_record_id(record)[0]) return true;
+    char *key = hn_record_key(record, true);
+    bool ok = key, higher, invalid = json_is_false(json_object_get(record, "valid"));
+    const char *metric, *unit;
+    for (size_t i = 0; ok && hn_record_metric(record, i, &metric, &unit, &higher); i++) {
+        json_t *stats = hn_record_stats(record, metric), *m = json_object_get(stats, "median");
+        if (!json_is_number(m) || !isfinite(json_number_value(m))) continue;
+        hn_series *s = series_for(l, record, key, metric, unit, higher);
+        if (s && invalid) s->n_invalid++;
+        else ok = s && add_point(s, record, stats);
+    }
+    free(key);
+    return ok;
+}
+
+/* A stable insertion sort: files are in order already, but for merged ones. UTC texts compare as times. */
+static void sort_points(hn_series *s)
+{
+    for (size_t i = 1; i < s->n; i++) {
+        hn_point p = s->points[i];
+        const char *ts = text(p.record, "ts");
+        size_t k = i;
+        for (; k > 0 && ts[0] && strcmp(text(s->points[k - 1].record, "ts"), ts) > 0; k--) s->points[k] = s->points[k - 1];
+        s->points[k] = p;
+    }
+}
+
+hone_status hn_series_of(hn_series **out, size_t *n, json_t *records, hone_error *err)
+{
+    series_list l = { 0 };
+    size_t i;
+    json_t *r;
+    *out = NULL;
+    *n = 0;
+    json_array_foreach(records, i, r) {
+        if (add_record(&l, r)) continue;
+        hn_series_free(l.s, l.n);
+        return HN_FAIL(err, HONE_E_NOMEM, "series of %zu records", json_array_size(records));
+    }
+    for (size_t k = 0; k < l.n; k++) sort_points(&l.s[k]);
+    *out = l.s;
+    *n = l.n;
+    return HONE_OK;
+}
+
+void hn_series_free(hn_series *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(s[i].key);
+        free(s[i].points);
+    }
+    free(s);
+}
