@@ -84,7 +84,7 @@ says "recorded as such" '"valid":null,"invalid_reason":"interrupted"' "$T/record
 # 5. divergence
 K="$HONE lab quality kl"
 expect 0 "a model against itself" $K "$TINY" "$TINY" --chunks 4 --json --gate kernel --file "$T/records/kl"
-says "is exactly the same" '"value":0\.0,.*"max":0\.0}.*"identical":true,.*"share":1\.0' "$T/out"
+says "is exactly the same" '"value":0\.0,"error":0\.0,.*"max":0\.0}.*"identical":true,.*"share":1\.0' "$T/out"
 says "its record" '"schema":"hone.bench/1","id":"quality.kl"' "$T/records/kl.jsonl"
 expect 0 "levels against each other" $K "$TINY" --ref-cpu scalar --chunks 2
 says "bit by bit" 'every logit has the same bits' "$T/out"
