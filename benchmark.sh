@@ -1,18 +1,21 @@
 #!/bin/sh
 # Measures a model with hone bench and writes the result into the history.
-# Usage: ./benchmark.sh [-m MODEL] [-f FILE] [-t TITLE] [-c CHANGE] [-h] [-- MORE OPTIONS OF hone bench]
+# Usage: ./benchmark.sh [-m MODEL] [-f FILE] [-t TITLE] [-c CHANGE] [-h] [OPTION OF hone bench | ID]… [-- MORE OF THEM]
 #   -m MODEL   GGUF file (models/hone-tiny.gguf)
 #   -f FILE    history: benchmarks/FILE.md for people, benchmarks/FILE.jsonl with every sample (local)
 #   -t TITLE   what is measured (untitled)
 #   -c CHANGE  what changed since the last row (the subject of the last commit)
 #   -h         this text
+# Long options go to hone bench as they are, --NAME VALUE or --NAME=VALUE: --iterations --warmup --timing --profile
+# --quick --counts --save-baseline --baseline --measurement-time --warm-up-time --framework --suite …; so do ids
+# (e2e.gen, load) and all that follows --. hone bench --help explains them.
 # Missing title and change are asked for on a terminal; elsewhere the defaults are taken.
-# Six fresh processes are measured, the fewest that give an interval; -- -r 12 for more.
-# Exit code: that of hone bench; 1 when the result is invalid (it is recorded as such).
+# Six fresh processes are measured, the fewest that give an interval; --iterations 12 for more.
+# Exit code: that of hone bench; 1 when the result is invalid (it is recorded as such), 6 when interrupted.
 # Builds build/release/hone when it is missing; HONE=PROGRAM measures another one.
 set -u
 root=$(cd "$(dirname "$0")" && pwd) || exit 1
-usage() { sed -n '2,12s/^# \{0,1\}//p' "$root/benchmark.sh"; }
+usage() { sed -n '2,15s/^# \{0,1\}//p' "$root/benchmark.sh"; }
 fail() {
     echo "benchmark.sh: $*" >&2
     echo "benchmark.sh: try: ./benchmark.sh -h" >&2
@@ -20,20 +23,59 @@ fail() {
 }
 
 model= file=local title= change= have_title= have_change=
-case ${1:-} in --help) usage; exit 0 ;; esac
-while getopts :m:f:t:c:h option; do
+n=$# # arguments not looked at yet; those for hone bench are put behind them, in their order
+while [ "$n" -gt 0 ]; do
+    option=$1
+    shift
+    n=$((n - 1))
     case $option in
-    m) model=$OPTARG ;;
-    f) file=$OPTARG ;;
-    t) title=$OPTARG have_title=1 ;;
-    c) change=$OPTARG have_change=1 ;;
-    h) usage; exit 0 ;;
-    :) fail "-$OPTARG: a value is missing" ;;
-    *) fail "-$OPTARG: no such option; those of hone bench come after --" ;;
+    -h | --help) usage; exit 0 ;;
+    --)
+        while [ "$n" -gt 0 ]; do
+            set -- "$@" "$1"
+            shift
+            n=$((n - 1))
+        done
+        ;;
+    -m | -f | -t | -c)
+        [ "$n" -gt 0 ] || fail "$option: a value is missing"
+        case $option in
+        -m) model=$1 ;;
+        -f) file=$1 ;;
+        -t) title=$1 have_title=1 ;;
+        -c) change=$1 have_change=1 ;;
+        esac
+        shift
+        n=$((n - 1))
+        ;;
+    --model=*) model=${option#*=} ;;
+    --file=*) file=${option#*=} ;;
+    --title=*) title=${option#*=} have_title=1 ;;
+    --change=*) change=${option#*=} have_change=1 ;;
+    -m* | -f* | -t* | -c*)
+        value=${option#-?}
+        case $option in
+        -m*) model=$value ;;
+        -f*) file=$value ;;
+        -t*) title=$value have_title=1 ;;
+        -c*) change=$value have_change=1 ;;
+        esac
+        ;;
+    --model | --file | --title | --change)
+        [ "$n" -gt 0 ] || fail "$option: a value is missing"
+        case $option in
+        --model) model=$1 ;;
+        --file) file=$1 ;;
+        --title) title=$1 have_title=1 ;;
+        --change) change=$1 have_change=1 ;;
+        esac
+        shift
+        n=$((n - 1))
+        ;;
+    -[!-]*) fail "$option: no such option; short ones of hone bench come after --" ;;
+    *) set -- "$@" "$option" ;; # an option's value comes next and is passed on likewise
     esac
 done
-shift $((OPTIND - 1))
-
 if [ -z "$model" ]; then
     model=$root/models/hone-tiny.gguf
     [ -f "$model" ] || fail "no model; expected -m FILE.gguf"

@@ -15,6 +15,7 @@
 
 #if defined(__linux__)
 #include <linux/futex.h>
+#include <linux/perf_event.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -108,6 +109,32 @@ void hn_os_want_huge_pages(void *p, size_t n)
 #if defined(MADV_HUGEPAGE)
     madvise(p, n, MADV_HUGEPAGE);
 #endif
+}
+
+void *hn_os_map_file(int fd, size_t n)
+{
+    const size_t huge = HN_OS_HUGE_PAGE;
+    if (n >= huge && n <= SIZE_MAX - 2 * huge) { /* address ≡ offset modulo a huge page */
+        char *all = mmap(NULL, n + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (all != MAP_FAILED) {
+            char *at = (char *)(((uintptr_t)all + huge - 1) & ~(uintptr_t)(huge - 1));
+            size_t page = (size_t)sysconf(_SC_PAGESIZE), end = (n + page - 1) & ~(page - 1); /* of the file's mapping */
+            char *rest = at + end, *over = all + ((n + huge + page - 1) & ~(page - 1));
+            void *m = mmap(at, n, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+            if (m == MAP_FAILED) {
+                int e = errno;
+                munmap(all, n + huge);
+                errno = e;
+                return NULL;
+            }
+            if (at > all) munmap(all, (size_t)(at - all));
+            if (over > rest) munmap(rest, (size_t)(over - rest));
+            hn_os_want_huge_pages(m, end);
+            return m;
+        }
+    }
+    void *m = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    return m == MAP_FAILED ? NULL : m;
 }
 
 #if defined(__APPLE__)
@@ -242,6 +269,84 @@ bool hn_os_die_with_parent(void)
 #else
     return false;
 #endif
+}
+
+/* Share of the pages of a file that are in the page cache. mincore tells the truth about files that
+ * the caller owns or may write to; of others it says "all there". */
+static double resident_share(int fd, size_t n)
+{
+#if defined(__linux__)
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (n + page - 1) / page, there = 0;
+    unsigned char *vec = malloc(pages ? pages : 1);
+    void *p = n ? mmap(NULL, n, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    bool ok = vec && p != MAP_FAILED && mincore(p, n, vec) == 0;
+    for (size_t i = 0; ok && i < pages; i++) there += vec[i] & 1;
+    if (p != MAP_FAILED) munmap(p, n);
+    free(vec);
+    return ok ? (double)there / (double)pages : -1;
+#else
+    (void)fd, (void)n;
+    return -1;
+#endif
+}
+
+double hn_os_drop_file(const char *path)
+{
+    struct stat sb;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    double share = -1;
+    if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode)) {
+#if defined(POSIX_FADV_DONTNEED)
+        fsync(fd); /* only clean pages can be dropped */
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+#endif
+        share = resident_share(fd, (size_t)sb.st_size);
+    }
+    close(fd);
+    return share;
+}
+
+int64_t hn_os_resident(const void *p, size_t n)
+{
+#if defined(__linux__)
+    enum { CHUNK = 4096 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char vec[CHUNK];
+    int64_t there = 0;
+    for (size_t at = 0; at < n; at += CHUNK * page) {
+        size_t len = n - at < CHUNK * page ? n - at : CHUNK * page;
+        if (mincore((char *)(uintptr_t)p + at, len, vec) != 0) return -1;
+        for (size_t i = 0; i < (len + page - 1) / page; i++) there += vec[i] & 1;
+    }
+    return there * (int64_t)page;
+#else
+    (void)p, (void)n;
+    return -1;
+#endif
+}
+
+int hn_os_count_open(hn_os_counter what, const char **why_not)
+{
+#if defined(__linux__)
+    struct perf_event_attr a = { .size = sizeof a, .inherit = 1, .exclude_kernel = 1, .exclude_hv = 1 };
+    a.type = what == HN_OS_CACHE_MISSES ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
+    a.config = what == HN_OS_CACHE_MISSES ? (uint64_t)PERF_COUNT_HW_CACHE_MISSES : (uint64_t)PERF_COUNT_SW_PAGE_FAULTS;
+    int fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd >= 0) return fd;
+    *why_not = errno == EACCES || errno == EPERM ? "the kernel does not allow it (perf_event_paranoid)"
+               : errno == ENOSYS                ? "the kernel has no performance counters"
+                                                : "this machine has no such counter (virtual machines often have none)";
+#else
+    *why_not = "not on this system";
+#endif
+    return -1;
+}
+
+int64_t hn_os_count_read(int fd)
+{
+    uint64_t v;
+    return fd >= 0 && read(fd, &v, sizeof v) == (ssize_t)sizeof v ? (int64_t)v : -1;
 }
 
 /* ---- C library ------------------------------------------------------------------------------ */

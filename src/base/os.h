@@ -16,6 +16,12 @@ int32_t hn_os_current_cpu(void);                  /* −1: unknown */
 /* Asks for large pages for p[n], from hn_pages_alloc. */
 void hn_os_want_huge_pages(void *p, size_t n);
 
+/* Maps n > 0 bytes of a file for reading, at an address where its pages can be huge: reading in order is
+ * a third faster then. NULL and errno. For munmap(p, n). Pages are huge if the file came into memory through
+ * such a mapping, or was written in pieces of HN_OS_HUGE_PAGE, on file systems that can (Linux: ext4, xfs, btrfs). */
+void *hn_os_map_file(int fd, size_t n);
+enum { HN_OS_HUGE_PAGE = 2 << 20 };
+
 /* n ≤ 256 bytes nobody can guess; false: the system has none now. Does not wait. */
 bool hn_os_random(void *dst, size_t n);
 
@@ -31,6 +37,17 @@ int64_t hn_os_mtime_ns(const struct stat *sb); /* when the content changed last 
 bool hn_os_program_path(char *dst, size_t cap);
 /* After fork: this process is killed when its parent ends. False: the system cannot. */
 bool hn_os_die_with_parent(void);
+
+/* Drops a file from the page cache, as far as nobody has it mapped; the share of it that is still there
+ * afterwards, in [0, 1]. Negative: the system cannot, or does not tell. */
+double hn_os_drop_file(const char *path);
+/* Bytes of p[n], anonymous memory from hn_pages_alloc, that are in memory; -1: the system does not tell. */
+int64_t hn_os_resident(const void *p, size_t n);
+/* Counts something of this process and all threads it starts from now on, user code only; a file
+ * descriptor, or -1 and why not. */
+typedef enum hn_os_counter { HN_OS_CACHE_MISSES = 0, HN_OS_PAGE_FAULTS } hn_os_counter;
+int hn_os_count_open(hn_os_counter what, const char **why_not);
+int64_t hn_os_count_read(int fd); /* so far; -1: unknown */
 
 /* qsort with an argument for the comparison. */
 typedef int hn_os_compare(const void *a, const void *b, void *arg);

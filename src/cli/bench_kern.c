@@ -1,10 +1,8 @@
-/* hone bench kern.…: single kernels, chosen by ids and patterns; and the list of all that
- * can be measured. Owns choice and output; the measuring is lab's. */
+/* hone bench kern.…: single kernels at any shape, chosen by ids and patterns; and the list
+ * of all that can be measured. Owns choice and the table; the measuring is lab's. */
 #define _GNU_SOURCE
-#include "cli/cli.h"
-#include "lab/lab.h"
+#include "cli/bench_parts.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 
 enum { MAX_COLUMNS = 16, DEFAULT_SAMPLES = 11, QUICK_SAMPLES = 7, MAX_COLUMN = 4096 };
@@ -18,64 +16,58 @@ static const hn_opt kern_opts[] = {
 };
 const hn_opt_group hn_group_kern = { "Single kernels (kern.… ids)", kern_opts };
 
-bool hn_is_kern_id(const char *id) { return strncmp(id, "kern.", 5) == 0 || strcmp(id, "kern*") == 0; }
-
+/* How to measure them. */
 typedef struct kern_run {
     const hn_cli *cli;
-    hn_kern *kernels;      /* chosen */
-    size_t n_kernels;
+    hn_bench_run *run;
     int32_t columns[MAX_COLUMNS], n_columns; /* 0: by kind */
     int32_t threads[2], n_threads, n_samples;
-    hn_environ env;
-    hn_peaks peaks;
-    char no_roof[1100];
-    char base[4096];       /* of --file; "": none */
-    json_t *results;
-    int32_t n_invalid;
     bool header;
 } kern_run;
 
 /* ---- choice -------------------------------------------------------------------------------- */
 
-static bool chosen(const kern_run *r, const hn_kern *k)
+/* --quick: one shape of the common types. */
+static bool common(const hn_cli *cli, const hn_kern *k)
 {
-    if (hn_opts_flag(r->cli->opts, "quick")) {
-        static const char *const types[] = { ".Q4_K.", ".Q6_K.", ".Q8_0.", ".F16." };
-        bool common = k->kind > HN_KERN_GEMM;
-        for (size_t i = 0; i < 4; i++) common = common || strstr(k->id, types[i]);
-        if (!common || (k->kind <= HN_KERN_GEMM && k->n[0] < 2 * k->n[1])) return false;
-        if (k->kind <= HN_KERN_GEMM && k->n[0] > 65536) return false;
-    }
-    for (int i = 0; i < hn_opts_n_args(r->cli->opts); i++)
-        if (fnmatch(hn_opts_arg(r->cli->opts, i), k->id, 0) == 0) return true;
-    return false;
+    static const char *const types[] = { ".Q4_K.", ".Q6_K.", ".Q8_0.", ".F16." };
+    if (!hn_opts_flag(cli->opts, "quick")) return true;
+    bool known = k->kind > HN_KERN_GEMM;
+    for (size_t i = 0; i < 4; i++) known = known || strstr(k->id, types[i]);
+    return known && (k->kind > HN_KERN_GEMM || (k->n[0] >= 2 * k->n[1] && k->n[0] <= 65536));
 }
 
-static int choose(kern_run *r)
+static bool add_kern(hn_kern_choice *c, const hn_kern *k)
 {
-    const hn_opts *o = r->cli->opts;
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->k[i].id, k->id) == 0) return true;
+    hn_kern *grown = realloc(c->k, (c->n + 1) * sizeof *grown);
+    if (!grown) return false;
+    c->k = grown;
+    c->k[c->n++] = *k;
+    return true;
+}
+
+int hn_kern_choose(const hn_cli *cli, const char *arg, hn_kern_choice *c)
+{
     hone_error err;
-    hn_kern *all;
+    hn_kern *all, one;
     size_t n;
-    if (hn_kern_list(&all, &n, hn_opts_str(o, "preset"), &err) != HONE_OK) return hn_cli_usage(r->cli, "%s", err.message);
-    r->kernels = calloc(n + (size_t)hn_opts_n_args(o), sizeof *r->kernels);
-    if (!r->kernels) {
-        free(all);
-        return hn_cli_error(HN_EXIT_NOMEM, "no memory for the list of kernels");
-    }
-    for (size_t i = 0; i < n; i++)
-        if (chosen(r, &all[i])) r->kernels[r->n_kernels++] = all[i];
+    bool pattern = strpbrk(arg, "*?[") != NULL, ok = true;
+    hone_status st = pattern ? HONE_E_ARG : hn_kern_parse(&one, arg, &err);
+    if (st == HONE_OK) return add_kern(c, &one) ? 0 : hn_cli_error(HN_EXIT_NOMEM, "no memory for the list of kernels");
+    hone_error list_err;
+    if (hn_kern_list(&all, &n, hn_opts_str(cli->opts, "preset"), &list_err) != HONE_OK) return hn_cli_usage(cli, "%s", list_err.message);
+    size_t found = 0;
+    for (size_t i = 0; i < n && ok; i++)
+        if (hn_bench_matches(arg, all[i].id)) {
+            found++;
+            if (common(cli, &all[i])) ok = add_kern(c, &all[i]);
+        }
     free(all);
-    for (int i = 0; i < hn_opts_n_args(o); i++) { /* any other shape, by its full name */
-        const char *id = hn_opts_arg(o, i);
-        bool known = strpbrk(id, "*?[") != NULL;
-        for (size_t k = 0; k < r->n_kernels; k++) known = known || strcmp(r->kernels[k].id, id) == 0;
-        if (known) continue;
-        if (hn_kern_parse(&r->kernels[r->n_kernels], id, &err) != HONE_OK) return hn_cli_usage(r->cli, "%s", err.message);
-        r->n_kernels++;
-    }
-    if (r->n_kernels == 0) return hn_cli_usage(r->cli, "no kernel of %s is called so; see: hone lab list", hn_opts_str(o, "preset"));
-    return 0;
+    if (!ok) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the list of kernels");
+    if (found) return 0;
+    return pattern ? HN_KERN_NONE : hn_cli_usage(cli, "%s", err.message);
 }
 
 static int settings(kern_run *r)
@@ -83,7 +75,7 @@ static int settings(kern_run *r)
     const hn_opts *o = r->cli->opts;
     hone_error err;
     const char *list = hn_opts_str(o, "columns");
-    int32_t *ids, all = r->env.cores;
+    int32_t *ids, all = r->run->env.cores;
     size_t n;
     if (list) {
         if (hn_parse_ids(&ids, &n, list, strlen(list), "--columns", &err) != HONE_OK) return hn_cli_usage(r->cli, "%s", err.message);
@@ -101,8 +93,6 @@ static int settings(kern_run *r)
     }
     r->n_samples = hn_opts_given(o, "samples") ? hn_opts_i32(o, "samples") : quick ? QUICK_SAMPLES : DEFAULT_SAMPLES;
     if (r->n_samples > HN_KERN_SAMPLES) return hn_cli_usage(r->cli, "-r %d: expected at most %d for kernels", r->n_samples, HN_KERN_SAMPLES);
-    const char *file = hn_opts_str(o, "file");
-    if (file && hn_record_base(r->base, sizeof r->base, file, &err) != HONE_OK) return hn_cli_usage(r->cli, "%s", err.message);
     return 0;
 }
 
@@ -146,114 +136,94 @@ static void print_result(kern_run *r, const hn_kern *k, const hn_kern_result *re
     hn_out_flush();
 }
 
-static int keep_result(kern_run *r, const hn_kern *k, const hn_kern_result *res)
-{
-    json_t *o = hn_kern_json(k, res);
-    if (res->verdict.state != HN_VALID) {
-        r->n_invalid++;
-        hn_cli_error(0, "invalid result: %s: %s", k->id, res->verdict.reason);
-    }
-    if (!r->cli->json) print_result(r, k, res);
-    json_array_append(r->results, o);
-    int rc = 0;
-    if (r->base[0]) {
-        char ts[40];
-        hone_error err;
-        hn_utc_now(ts, sizeof ts);
-        json_t *record = hn_json_new(HN_KERN_SCHEMA);
-        json_object_set_new(record, "ts", json_string(ts));
-        json_object_set_new(record, "title", hn_lab_str(hn_opts_str(r->cli->opts, "title")));
-        json_object_set_new(record, "change", hn_lab_str(hn_opts_str(r->cli->opts, "change")));
-        json_object_set_new(record, "commit", hn_lab_str(r->env.commit));
-        json_object_set_new(record, "env", json_string(r->env.hash));
-        json_object_update(record, o);
-        if (hn_record_append(r->base, record, &err) != HONE_OK) rc = hn_cli_fail(&err);
-        json_decref(record);
-    }
-    json_decref(o);
-    return rc;
-}
-
 /* ---- the run ----------------------------------------------------------------------------------- */
 
-static int measure_kernel(kern_run *r, const hn_kern *k)
+static hone_status measure_kernel(kern_run *r, const hn_kern *k, hone_error *err)
 {
     hn_kern_bench *b;
-    hone_error err;
     const hn_opts *o = r->cli->opts;
     const char *layout = hn_opts_str(o, "layout");
     const int32_t *cols;
     int32_t n_cols;
-    int rc = 0;
-    if (hn_kern_open(&b, k, hn_opts_str(o, "cpu"), &err) != HONE_OK) return hn_cli_fail(&err);
+    hone_status st = hn_kern_open(&b, k, hn_opts_str(o, "cpu"), err);
+    if (st != HONE_OK) return st;
     columns_of(r, k, &cols, &n_cols);
     bool each_thread = k->kind <= HN_KERN_ATTN_PREFILL;
     for (int packed = 0; packed < 2; packed++) {
         if (packed ? strcmp(layout, "plain") == 0 || !hn_kern_has_packed(b) : strcmp(layout, "packed") == 0 && hn_kern_has_packed(b)) continue;
-        for (int32_t c = 0; c < n_cols && rc == 0; c++)
-            for (int32_t t = 0; t < (each_thread ? r->n_threads : 1) && rc == 0; t++) {
+        for (int32_t c = 0; c < n_cols && st == HONE_OK; c++)
+            for (int32_t t = 0; t < (each_thread ? r->n_threads : 1) && st == HONE_OK; t++) {
                 hn_kern_result res;
                 hn_kern_config config = { .threads = r->threads[t], .columns = cols[c], .packed = packed, .n_samples = r->n_samples };
-                hone_status st = hn_kern_measure(&res, b, &config, r->no_roof[0] ? NULL : &r->peaks, hn_abort_fn, &err);
-                rc = st == HONE_OK ? keep_result(r, k, &res) : hn_cli_fail(&err);
+                st = hn_kern_measure(&res, b, &config, r->run->no_roof[0] ? NULL : &r->run->peaks, hn_abort_fn, err);
+                if (st == HONE_OK) st = hn_bench_add_kern(r->run, NULL, k, &res, NULL, err);
+                if (st == HONE_OK && !r->cli->json) print_result(r, k, &res);
             }
     }
     hn_kern_close(b);
-    return rc;
+    return st;
 }
 
-static void find_roof(kern_run *r)
+int hn_kern_check(const hn_cli *cli, hn_bench_run *run)
 {
-    char path[4096];
-    hone_error err;
-    hn_cpu_level level;
-    if (hn_cpu_choose(&level, hn_opts_str(r->cli->opts, "cpu"), &err) != HONE_OK ||
-        hn_peaks_path(path, sizeof path, &r->env, hn_cpu_level_name(level), &err) != HONE_OK ||
-        hn_peaks_load(&r->peaks, path, &r->env, hn_cpu_level_name(level), &err) != HONE_OK)
-        snprintf(r->no_roof, sizeof r->no_roof, "%s", err.message);
+    kern_run r = { .cli = cli, .run = run };
+    return settings(&r);
 }
 
-static json_t *summary(const kern_run *r)
+hone_status hn_kern_run(const hn_cli *cli, hn_bench_run *run, const hn_kern_choice *c, hone_error *err)
 {
-    char ts[40];
-    json_t *o = hn_json_new(HN_KERN_SCHEMA);
-    hn_utc_now(ts, sizeof ts);
-    json_object_set_new(o, "ts", json_string(ts));
-    json_object_set_new(o, "commit", hn_lab_str(r->env.commit));
-    json_object_set_new(o, "env", hn_environ_json(&r->env));
-    json_object_set_new(o, "build", json_pack("{s:o, s:o}", "cc", hn_lab_str(r->env.compiler), "flags", hn_lab_str(r->env.flags)));
-    json_object_set_new(o, "peaks", r->no_roof[0] ? json_null() : hn_peaks_json(&r->peaks));
-    json_object_set_new(o, "missing_roof", r->no_roof[0] ? hn_lab_str(r->no_roof) : json_null());
-    json_object_set_new(o, "invalid", json_integer(r->n_invalid));
-    json_object_set(o, "results", r->results);
-    return o;
-}
-
-int hn_bench_kern(const hn_cli *cli)
-{
-    kern_run r = { .cli = cli, .results = json_array() };
-    hn_environ_read(&r.env);
-    int rc = settings(&r);
-    if (rc == 0) rc = choose(&r);
-    bool started = rc == 0;
-    if (rc == 0) find_roof(&r);
-    for (size_t i = 0; i < r.n_kernels && rc == 0; i++) {
-        hn_progress_fn("measuring kernels", i, r.n_kernels);
-        rc = measure_kernel(&r, &r.kernels[i]);
+    kern_run r = { .cli = cli, .run = run };
+    hone_status st = settings(&r) ? HN_FAIL(err, HONE_E_ARG, "settings of kernels") : HONE_OK;
+    for (size_t i = 0; i < c->n && st == HONE_OK; i++) {
+        const hn_bench_entry at = { .id = c->k[i].id, .cost = 0.5f };
+        run->at = &at;
+        st = hn_bench_step(run, 0) ? HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", at.id) : measure_kernel(&r, &c->k[i], err);
+        run->at = NULL;
+        run->cost_done += (double)at.cost;
     }
-    hn_progress_end();
-    if (started && cli->json && json_array_size(r.results) > 0) hn_json_print(summary(&r));
-    else if (started && !cli->json) {
-        char when[512];
-        hn_peaks_say(&r.peaks, when, sizeof when);
-        hn_out_printf("\nroof     %s%s\n", r.no_roof[0] ? "not known: " : "", r.no_roof[0] ? r.no_roof : when);
-    }
-    json_decref(r.results);
-    free(r.kernels);
-    return rc ? rc : r.n_invalid ? HN_EXIT_FAILURE : HN_EXIT_OK;
+    return st;
 }
 
 /* ---- hone lab list ---------------------------------------------------------------------------------- */
+
+static const char *method_of(char m)
+{
+    return m == 'K' ? "calibrated loop" : m == 'O' ? "in this process" : m == 'P' ? "fresh processes" : m == 'S' ? "server" : "training steps";
+}
+
+static void print_entries(void)
+{
+    const hn_bench_entry *e;
+    hn_out_printf("%-26s %-9s %-16s %-7s %-14s %s\n", "id", "unit", "method", "better", "suites", "what; target");
+    for (size_t i = 0; (e = hn_bench_at(i)); i++) {
+        if (e->needs) hn_out_printf("%-26s not in this build: needs %s\n", e->id, e->needs);
+        else hn_out_printf("%-26s %-9s %-16s %-7s %-14s %s%s%s%s\n", e->id, e->unit, method_of(e->method), e->higher ? "higher" : "lower", e->suites, e->what,
+                           e->model ? " (-m)" : "", e->target ? "; target " : "", e->target ? e->target : "");
+    }
+    hn_out_printf("\nhone bench ID…: ids, groups (tok), patterns ('mem.*'); -m MODEL where (-m) stands. --suite quick|full|ci: all of a suite.\n"
+                  "Not entries but commands: hone lab report, hone doctor, hone lab peaks.\n\nSingle kernels, at these shapes or any other:\n\n");
+}
+
+static json_t *entries_json(void)
+{
+    json_t *a = json_array();
+    const hn_bench_entry *e;
+    for (size_t i = 0; (e = hn_bench_at(i)); i++) {
+        json_t *o = json_object();
+        json_object_set_new(o, "id", hn_lab_str(e->id));
+        json_object_set_new(o, "what", hn_lab_str(e->what));
+        json_object_set_new(o, "unit", hn_lab_str(e->unit));
+        json_object_set_new(o, "better", json_string(e->higher ? "higher" : "lower"));
+        json_object_set_new(o, "method", json_stringn(&e->method, 1));
+        json_object_set_new(o, "target", hn_lab_str(e->target));
+        json_object_set_new(o, "model", json_boolean(e->model));
+        json_object_set_new(o, "suites", hn_lab_str(e->suites ? e->suites : ""));
+        json_object_set_new(o, "in_this_build", json_boolean(!e->needs));
+        json_object_set_new(o, "needs", hn_lab_str(e->needs));
+        json_array_append_new(a, o);
+    }
+    return a;
+}
 
 int hn_lab_list(const hn_cli *cli)
 {
@@ -266,10 +236,12 @@ int hn_lab_list(const hn_cli *cli)
     if (cli->json) {
         json_t *o = hn_json_new("hone.list/1"), *ids = json_array();
         for (size_t i = 0; i < n; i++) json_array_append_new(ids, json_pack("{s:s, s:s}", "id", all[i].id, "what", hn_kern_about(all[i].kind)));
+        json_object_set_new(o, "entries", entries_json());
         json_object_set_new(o, "preset", hn_lab_str(preset));
         json_object_set_new(o, "ids", ids);
         rc = hn_json_print(o);
     } else {
+        print_entries();
         for (size_t i = 0; i < n; i++) {
             if (i == 0 || all[i].kind != all[i - 1].kind) hn_out_printf("%s%s\n", i ? "\n" : "", hn_kern_about(all[i].kind));
             hn_out_printf("  %s\n", all[i].id);

@@ -21,7 +21,8 @@ typedef struct hn_cli {
 
 enum { /* exit codes */
     HN_EXIT_OK = 0, HN_EXIT_FAILURE = 1, HN_EXIT_USAGE = 2, HN_EXIT_MODEL = 3, HN_EXIT_NOMEM = 4,
-    HN_EXIT_NETWORK = 5, HN_EXIT_INTERRUPTED = 6, HN_EXIT_REGRESSION = 10, HN_EXIT_SIGINT = 130
+    HN_EXIT_NETWORK = 5, HN_EXIT_INTERRUPTED = 6, HN_EXIT_REGRESSION = 10, HN_EXIT_INCONCLUSIVE = 11, HN_EXIT_QUALITY = 12,
+    HN_EXIT_ENVIRONMENT = 13, HN_EXIT_SIGINT = 130
 };
 
 #define HN_TAGLINE "run and measure language models on this machine"
@@ -79,9 +80,25 @@ bool hn_abort_fn(void *unused);            /* for hone_session_set_abort, hone_p
 /* ---- single kernels (bench_kern.c) ----------------------------------------------------------------- */
 
 extern const hn_opt_group hn_group_kern;   /* preset, columns, layout, quick */
-bool hn_is_kern_id(const char *id);        /* does `hone bench ID` mean them? */
-int hn_bench_kern(const hn_cli *cli);      /* hone bench kern.… */
 int hn_lab_list(const hn_cli *cli);        /* hone lab list */
+
+/* ---- measured processes (bench_child.c) ------------------------------------------------------------- */
+
+bool hn_is_bench_child(const hn_cli *cli); /* does the command line mean one? */
+int hn_bench_child(const hn_cli *cli);
+
+/* ---- options of other harnesses (bench_alias.c) ----------------------------------------------------- */
+
+extern const hn_opt_group hn_group_alias;  /* warmup, warm-up-time, measurement-time, timing, profile, baselines, … */
+int hn_bench_aliases(const hn_cli *cli);   /* refuses what this build lacks, before anything is measured */
+/* After a measurement: --profile, --baseline and --save-baseline. base: where the records are, as --file takes
+ * it; record: the one, NULL: all. */
+int hn_bench_follow(const hn_cli *cli, const char *base, const char *record);
+
+/* ---- entries of the catalogue (bench_suite.c) -------------------------------------------------------- */
+
+extern const hn_opt_group hn_group_suite;  /* suite, seed */
+int hn_bench_suite(const hn_cli *cli);     /* hone bench ID…, hone bench --suite NAME */
 
 /* ---- input ------------------------------------------------------------------------------------------- */
 

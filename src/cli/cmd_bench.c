@@ -1,16 +1,18 @@
 /* hone bench: measures a model on this machine. Every sample is a fresh process: this
- * program again, with a hidden first argument (_sample or _quality) and the time at
- * which it was started. The parent collects, judges, prints and records. */
+ * program again (bench_child.c). This is the parent: it collects, judges, prints and
+ * records. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
-#include "lab/lab.h"
+#include "lab/bench.h"
+#include "lab/sample.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_TOKENS = 1 << 24, MAX_TITLE = 1000, MAX_NOTES = 12 };
+enum { MAX_TOKENS = 1 << 24, MAX_TITLE = 1000, MAX_NOTES = 16, MOST_REPEATS = 2 };
+static const double most_voided = 0.5; /* of the samples, and one */
 
 static const hn_opt bench_opts[] = {
     HN_OPT("n-prompt", "-p", I32, "N", "tokens of the prompt; 0: none", .def = "512", .max = MAX_TOKENS),
@@ -31,104 +33,26 @@ static const hn_opt record_opts[] = {
 };
 static const hn_opt_group record_group = { "Record", record_opts };
 
-typedef struct metric { const char *key, *label; bool higher; } metric;
+typedef struct metric { const char *key, *label, *unit; bool higher; } metric;
 static const metric metrics[] = {
-    { "load_ms", "load ms", false },
-    { "ttft_ms", "first token ms", false },
-    { "prefill_tok_s", "prefill tok/s", true },
-    { "decode_tok_s", "decode tok/s", true },
-    { "peak_anon_mb", "peak anon MB", false },
-    { "mapped_mb", "mapped MB", false },
-    { "model_resident_mb", "model resident MB", false },
-    { "hwm_mb", "peak resident MB", false },
+    { "load_ms", "load ms", "ms", false },
+    { "ttft_ms", "first token ms", "ms", false },
+    { "prefill_tok_s", "prefill tok/s", "tok/s", true },
+    { "decode_tok_s", "decode tok/s", "tok/s", true },
+    { "peak_anon_mb", "peak anon MB", "MB", false },
+    { "mapped_mb", "mapped MB", "MB", false },
+    { "model_resident_mb", "model resident MB", "MB", false },
+    { "hwm_mb", "peak resident MB", "MB", false },
+    { "itl_ms", "between tokens ms", "ms", false },
+    { "steady_tok_s", "steady tok/s", "tok/s", true },
+    { "sustained_tok_s", "last half tok/s", "tok/s", true },
 };
-enum { N_METRICS = sizeof metrics / sizeof *metrics };
+enum { N_METRICS = sizeof metrics / sizeof *metrics, N_TOP = 5, FIRST_MEMORY = 4, END_MEMORY = 8 };
 
 static hn_bench_config config_of(const hn_cli *cli)
 {
     return (hn_bench_config){ .n_prompt = hn_opts_i32(cli->opts, "n-prompt"), .n_gen = hn_opts_i32(cli->opts, "n-gen"),
                               .depth = hn_opts_i32(cli->opts, "depth") };
-}
-
-/* ---- the measured process ------------------------------------------------------------------ */
-
-typedef struct bench_engine { hone_model *m; hone_context *ctx; hone_session *s; } bench_engine;
-
-static void close_engine(bench_engine *e)
-{
-    hone_session_free(e->s);
-    hone_context_free(e->ctx);
-    hone_model_close(e->m);
-}
-
-static int open_engine(const hn_cli *cli, bench_engine *e)
-{
-    *e = (bench_engine){ 0 };
-    int rc = hn_cli_open_model(cli, false, &e->m);
-    return rc ? rc : hn_cli_new_context(cli, &e->ctx);
-}
-
-static json_t *engine_json(const bench_engine *e)
-{
-    hone_session_memory mem;
-    hone_session_get_memory(e->s, &mem);
-    return json_pack("{s:s, s:i, s:f, s:f, s:f}", "cpu", hone_context_cpu(e->ctx), "threads", (int)hone_context_threads(e->ctx), "cache_mb",
-                     (double)mem.cache_bytes / 1e6, "scratch_mb", (double)mem.scratch_bytes / 1e6, "logits_mb", (double)mem.logits_bytes / 1e6);
-}
-
-static int child_sample(const hn_cli *cli, uint64_t t_spawn)
-{
-    hn_bench_config c = config_of(cli);
-    bench_engine e;
-    hn_sample s = { 0 };
-    hone_error err;
-    int rc = open_engine(cli, &e);
-    if (rc == 0) rc = hn_cli_new_session(cli, e.ctx, e.m, c.depth + (c.n_prompt > 0 ? c.n_prompt : 1) + c.n_gen, 1, &e.s);
-    double load_ms = (double)(hn_clock_ns() - t_spawn) * 1e-6;
-    if (rc == 0 && hn_bench_measure(&s, e.s, e.m, &c, &err) != HONE_OK) rc = hn_cli_fail(&err);
-    if (rc == 0) {
-        hn_mapped mapped;
-        s.load_ms = load_ms;
-        hone_model_info info;
-        hone_model_get_info(e.m, &info);
-        if (hn_memory_mapped(&mapped, hn_opts_str(cli->opts, "model"), info.packed_path)) {
-            s.mapped_mb = (double)mapped.mapped / 1e6;
-            s.model_resident_mb = (double)mapped.resident / 1e6;
-        }
-        json_t *o = hn_sample_json(&s);
-        json_object_set_new(o, "engine", engine_json(&e));
-        rc = hn_json_print(o);
-    }
-    hn_sample_free(&s);
-    close_engine(&e);
-    return rc;
-}
-
-static hone_status session_logits(void *arg, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
-{
-    return hone_decode(arg, tokens, n_tok, logits, err);
-}
-
-static int child_quality(const hn_cli *cli)
-{
-    bench_engine e;
-    static hn_q_prompts prompts;
-    static hn_quality q;
-    hone_error err;
-    int rc = open_engine(cli, &e);
-    if (rc == 0 && hn_q_prompts_make(&prompts, e.m, &err) != HONE_OK) rc = hn_cli_fail(&err);
-    int32_t longest = 0;
-    for (int p = 0; p < HN_Q_PROMPTS; p++)
-        if (prompts.n[p] > longest) longest = prompts.n[p];
-    if (rc == 0) rc = hn_cli_new_session(cli, e.ctx, e.m, longest + HN_Q_STEPS, HN_Q_PROMPTS, &e.s);
-    if (rc == 0) {
-        hone_model_info info;
-        hone_model_get_info(e.m, &info);
-        hn_logits_source src = { .n_vocab = info.n_vocab, .run = session_logits, .arg = e.s };
-        rc = hn_quality_run(&q, &src, &prompts, true, &err) == HONE_OK ? hn_json_print(hn_quality_json(&q, prompts.from_text)) : hn_cli_fail(&err);
-    }
-    close_engine(&e);
-    return rc;
 }
 
 /* ---- the parent: running children ------------------------------------------------------------- */
@@ -137,7 +61,11 @@ typedef struct bench {
     const hn_cli *cli;
     hn_bench_config config;
     int32_t n_samples;
-    json_t *model, *quality, *samples, *engine, *notes;
+    int32_t n_warmups;
+    json_t *model, *quality, *samples, *engine, *notes, *voided;
+    bool interrupted;
+    int32_t n_kept;        /* samples kept in spite of evidence against them; of the last: */
+    char kept[200];
     hn_environ env;
     hn_verdict verdict;
     hn_stats stats[N_METRICS];
@@ -146,6 +74,7 @@ typedef struct bench {
     char no_roof[1100];    /* "": peaks is the roof; else why there is none */
     double decode_share, prefill_share; /* of the roof; NaN: unknown */
     int32_t n_ctx_train;
+    char record[16];   /* id of the record, once it is made */
     char packed[4096]; /* the packed file in use, or "" */
     char why[600];     /* in words */
 } bench;
@@ -238,6 +167,28 @@ static double field(json_t *o, const char *key)
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
+static const char *text_of(json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "?";
+}
+
+static void print_roof(const bench *b)
+{
+    double prefill = hn_work_prefill_s(&b->work, &b->peaks, (int32_t)json_integer_value(json_object_get(b->engine, "threads")), 1, false);
+    char when[512];
+    if (b->no_roof[0]) {
+        hn_out_printf("roof     not known: %s\n", b->no_roof);
+        return;
+    }
+    hn_peaks_say(&b->peaks, when, sizeof when);
+    double read = hn_peaks_at(&b->peaks, HN_PEAK_READ_BW, (int32_t)json_integer_value(json_object_get(b->engine, "threads")));
+    hn_out_printf("roof     reading %.1f GB/s, %.0f MB a token", read, (double)b->work.bytes_per_token / 1e6);
+    if (b->work.bytes_per_token <= 2 * b->peaks.cache_bytes) hn_out_printf(" (cache holds much of it: no roof for decode)");
+    if (isfinite(prefill)) hn_out_printf("; multiplying %.4g ms a token", 1e3 * prefill);
+    hn_out_printf("; %s\n", when);
+}
+
 static void look_at_sample(bench *b, json_t *s, int32_t i)
 {
     const char *why = json_string_value(json_object_get(s, "invalid_reason"));
@@ -245,31 +196,79 @@ static void look_at_sample(bench *b, json_t *s, int32_t i)
     json_t *first = json_object_get(json_array_get(b->samples, 0), "ids");
     if (!why && !json_equal(first, json_object_get(s, "ids")))
         hn_invalid(&b->verdict, "sample %d generated other tokens than sample 1: the engine is not deterministic", i + 1);
-    if (field(s, "major_faults") > 0) note(b, "sample %d: %.0f pages had to be read from disk", i + 1, field(s, "major_faults"));
-    if (field(s, "steal_pct") > 1) note(b, "sample %d: the hypervisor took %.1f %% of the time", i + 1, field(s, "steal_pct"));
+}
+
+static double usual_mhz(const bench *b)
+{
+    double x[64];
+    size_t i, n = 0;
+    json_t *s;
+    hn_stats st;
+    json_array_foreach(b->samples, i, s) if (n < 64 && isfinite(x[n] = field(s, "clock_mhz"))) n++;
+    return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
+}
+
+/* Only the machine gives a reason to measure a sample again, never its value. True: it was put aside. */
+static bool put_aside(bench *b, json_t *s, int tries)
+{
+    char why[200];
+    if (!hn_evidence_voids(s, false, usual_mhz(b), why, sizeof why)) return false;
+    if (tries < MOST_REPEATS && (double)json_array_size(b->voided) < most_voided * b->n_samples + 1) {
+        json_array_append_new(b->voided, json_pack("{s:o, s:O}", "reason", hn_lab_str(why), "result", s));
+        return true;
+    }
+    b->n_kept++;
+    snprintf(b->kept, sizeof b->kept, "%s", why);
+    return false;
 }
 
 static int run_sample(bench *b, int32_t i)
 {
-    hn_child c;
-    int rc = run_child(b, "_sample", &c);
-    if (rc) return rc;
-    if (c.result) {
-        double seen = (double)c.peak_anon / 1e6;
-        if (!(field(c.result, "peak_anon_mb") >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
-        json_t *engine = json_object_get(c.result, "engine");
-        if (engine && !b->engine) b->engine = json_incref(engine);
-        json_object_del(c.result, "engine");
-        json_array_append(b->samples, c.result);
-        look_at_sample(b, c.result, i);
-    } else {
+    for (int tries = 0;; tries++) {
+        hn_child c;
+        int rc = run_child(b, "_sample", &c);
+        if (rc) return rc;
+        if (c.result) {
+            double seen = (double)c.peak_anon / 1e6;
+            if (!(field(c.result, "peak_anon_mb") >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
+            json_t *engine = json_object_get(c.result, "engine");
+            if (engine && !b->engine) b->engine = json_incref(engine);
+            json_object_del(c.result, "engine");
+            bool again = put_aside(b, c.result, tries);
+            if (!again) {
+                json_array_append(b->samples, c.result);
+                look_at_sample(b, c.result, i);
+            }
+            hn_child_free(&c);
+            if (again) continue;
+            return 0;
+        }
         char why[640];
         hn_child_why(&c, why, sizeof why);
         hn_invalid(&b->verdict, "sample %d: %.480s", i + 1, why);
         json_array_append_new(b->samples, json_pack("{s:o}", "invalid_reason", hn_lab_str(why)));
+        hn_child_free(&c);
+        return 0;
     }
-    hn_child_free(&c);
-    return 0;
+}
+
+/* Processes whose numbers nobody keeps. */
+static int warm_up(bench *b)
+{
+    double seconds = hn_opts_given(b->cli->opts, "warm-up-time") ? (double)hn_opts_f32(b->cli->opts, "warm-up-time") : 0;
+    int32_t wanted = hn_opts_given(b->cli->opts, "warmup") ? hn_opts_i32(b->cli->opts, "warmup") : 0;
+    uint64_t t0 = hn_clock_ns();
+    int rc = 0;
+    while (rc == 0 && (b->n_warmups < wanted || (double)(hn_clock_ns() - t0) * 1e-9 < seconds)) {
+        hn_child c;
+        hn_progress_fn("warming up", (uint64_t)b->n_warmups, (uint64_t)(wanted > 0 ? wanted : 1));
+        if ((rc = run_child(b, "_sample", &c)) != 0) break;
+        bool crashed = !c.result;
+        hn_child_free(&c);
+        if (crashed) break; /* the samples will say so */
+        b->n_warmups++;
+    }
+    return rc;
 }
 
 /* ---- verdict and record ------------------------------------------------------------------------- */
@@ -349,30 +348,13 @@ static void judge(bench *b)
     judge_roof(b);
     if (b->verdict.state == HN_UNCHECKED && !no_quality) b->verdict.state = HN_VALID;
     if (b->verdict.state == HN_UNCHECKED) snprintf(b->verdict.reason, sizeof b->verdict.reason, "quality not checked (--no-quality)");
+    size_t again = json_array_size(b->voided);
+    if (again) note(b, "%zu sample%s measured again: %s%s", again, again == 1 ? " was" : "s were", text_of(json_array_get(b->voided, 0), "reason"), again > 1 ? ", …" : "");
+    if (b->n_kept) note(b, "%d of %zu samples are kept although %s: it would not stop", b->n_kept, json_array_size(b->samples), b->kept);
     note_unstable(b);
     int64_t last = (int64_t)b->config.depth + b->config.n_prompt + b->config.n_gen;
     if (b->n_ctx_train > 0 && last > b->n_ctx_train) note(b, "%" PRId64 " positions, but the model was trained for %d", last, b->n_ctx_train);
     if (b->env.load[0] > 0.5 * b->env.cores) note(b, "load average %.1f on %d cores at the start: expect noise", b->env.load[0], b->env.cores);
-}
-
-static json_t *model_json(const char *path, const hone_model_info *info)
-{
-    enum { HASH_UP_TO = 64 << 20 }; /* larger files are told apart by the fingerprint: hashing them takes longer than measuring */
-    char hex[65] = "", fingerprint[17];
-    struct stat sb;
-    const char *slash = strrchr(path, '/');
-    if (stat(path, &sb) == 0 && sb.st_size <= HASH_UP_TO) hn_file_sha256(hex, path, NULL);
-    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, info->fingerprint);
-    json_t *o = json_object();
-    json_object_set_new(o, "path_name", hn_lab_str(slash ? slash + 1 : path));
-    json_object_set_new(o, "sha256", hex[0] ? json_string(hex) : json_null());
-    json_object_set_new(o, "fingerprint", json_string(fingerprint));
-    json_object_set_new(o, "name", hn_lab_str(info->name));
-    json_object_set_new(o, "arch", hn_lab_str(info->arch));
-    json_object_set_new(o, "type", hn_lab_str(info->type));
-    json_object_set_new(o, "params", json_integer((json_int_t)info->n_params));
-    json_object_set_new(o, "bytes", json_integer((json_int_t)info->n_bytes));
-    return o;
 }
 
 static json_t *config_json(const bench *b)
@@ -390,31 +372,9 @@ static json_t *config_json(const bench *b)
     json_object_set_new(j, "weights", json_string(b->packed[0] ? "packed" : "plain"));
     json_object_set_new(j, "weights_note", hn_lab_str(b->why));
     json_object_set_new(j, "sampler", json_string("greedy"));
+    json_object_set_new(j, "seed", json_null());
     json_object_set_new(j, "load", json_string("warm"));
     return j;
-}
-
-static json_t *identity(const char *ts)
-{
-    unsigned char d[32];
-    char id[20], text[96];
-    hn_sha256 s;
-    int n = snprintf(text, sizeof text, "%s %" PRIu64 " %ld", ts, hn_clock_ns(), (long)getpid());
-    hn_sha256_init(&s);
-    hn_sha256_add(&s, text, (size_t)n);
-    hn_sha256_end(&s, d);
-    snprintf(id, sizeof id, "%02x%02x%02x%02x%02x%02x", d[0], d[1], d[2], d[3], d[4], d[5]);
-    return json_string(id);
-}
-
-static json_t *git_json(const hn_environ *e)
-{
-    char commit[sizeof e->commit];
-    snprintf(commit, sizeof commit, "%s", e->commit);
-    char *dirty = strstr(commit, "+dirty");
-    if (dirty) *dirty = 0;
-    bool known = commit[0] && strcmp(commit, "unknown") != 0;
-    return json_pack("{s:o, s:o}", "commit", known ? hn_lab_str(commit) : json_null(), "dirty", known ? json_boolean(dirty) : json_null());
 }
 
 static json_t *roofline_json(const bench *b)
@@ -439,23 +399,55 @@ static json_t *roofline_json(const bench *b)
     return o;
 }
 
+/* All gaps between tokens, pooled. Those of one process are not independent of each other: percentiles
+ * describe them, an interval would promise too much. */
+static hone_status pool_gaps(const bench *b, hn_stats *out)
+{
+    size_t i, k, n = 0, cap = 1;
+    json_t *s, *g;
+    json_array_foreach(b->samples, i, s) cap += json_array_size(json_object_get(s, "gaps_ms"));
+    double *x = malloc(cap * sizeof *x);
+    if (!x) return HONE_E_NOMEM;
+    json_array_foreach(b->samples, i, s)
+        json_array_foreach(json_object_get(s, "gaps_ms"), k, g) x[n++] = json_number_value(g);
+    hone_status st = hn_stats_of(out, x, n, NULL);
+    free(x);
+    return st;
+}
+
+static json_t *extra_json(const bench *b)
+{
+    json_t *o = json_object();
+    hn_stats g;
+    double gb = (stats_of(b, "peak_anon_mb")->median + stats_of(b, "model_resident_mb")->median) / 1e3;
+    if (pool_gaps(b, &g) == HONE_OK && g.n > 0)
+        json_object_set_new(o, "itl_ms", json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "n", (int)g.n, "p50", hn_lab_num(g.median), "p90", hn_lab_num(g.p90), "p95",
+                                                   hn_lab_num(g.p95), "p99", hn_lab_num(g.p99), "max", hn_lab_num(g.max), "mean", hn_lab_num(g.mean)));
+    json_object_set_new(o, "tok_s_per_gb", hn_lab_num(stats_of(b, "decode_tok_s")->median / gb));
+    if (json_array_size(b->voided)) json_object_set(o, "voided", b->voided);
+    if (b->interrupted) json_object_set_new(o, "interrupted", json_true());
+    return o;
+}
+
 static json_t *record_json(const bench *b)
 {
     const hn_opts *o = b->cli->opts;
-    json_t *r = hn_json_new(HN_BENCH_SCHEMA), *stats = json_object(), *better = json_object(), *memory = json_object();
+    json_t *r = hn_json_new(HN_BENCH_SCHEMA), *stats = json_object(), *better = json_object(), *unit = json_object(), *memory = json_object();
     json_t *hash = json_object_get(b->quality, "hash");
     char ts[40];
     hn_utc_now(ts, sizeof ts);
-    json_object_set_new(r, "id", identity(ts));
+    json_object_set_new(r, "id", json_string("e2e"));
+    json_object_set_new(r, "record", hn_bench_identity());
     json_object_set_new(r, "ts", json_string(ts));
     json_object_set_new(r, "title", hn_lab_str(hn_opts_str(o, "title")));
     json_object_set_new(r, "change", hn_lab_str(hn_opts_str(o, "change")));
     for (int k = 0; k < N_METRICS; k++) {
         json_object_set_new(stats, metrics[k].key, hn_stats_json(&b->stats[k]));
         json_object_set_new(better, metrics[k].key, json_string(metrics[k].higher ? "higher" : "lower"));
+        json_object_set_new(unit, metrics[k].key, json_string(metrics[k].unit));
     }
-    for (int k = 0; k < 5; k++) json_object_set_new(r, metrics[k].key, hn_lab_num(b->stats[k].median));
-    for (int k = 4; k < N_METRICS; k++) json_object_set_new(memory, metrics[k].key, hn_lab_num(b->stats[k].median));
+    for (int k = 0; k < N_TOP; k++) json_object_set_new(r, metrics[k].key, hn_lab_num(b->stats[k].median));
+    for (int k = FIRST_MEMORY; k < END_MEMORY; k++) json_object_set_new(memory, metrics[k].key, hn_lab_num(b->stats[k].median));
     for (const char *const *m = (const char *const[]){ "cache_mb", "scratch_mb", "logits_mb", NULL }; *m; m++)
         json_object_set_new(memory, *m, hn_lab_num(field(b->engine, *m)));
     json_object_set_new(r, "quality", hash ? json_incref(hash) : json_null());
@@ -465,16 +457,20 @@ static json_t *record_json(const bench *b)
     json_object_set_new(r, "config", config_json(b));
     json_object_set(r, "model", b->model);
     json_object_set_new(r, "env", hn_environ_json(&b->env));
-    json_object_set_new(r, "git", git_json(&b->env));
-    json_object_set_new(r, "build", json_pack("{s:o, s:o}", "cc", hn_lab_str(b->env.compiler), "flags", hn_lab_str(b->env.flags)));
-    json_object_set_new(r, "engine", json_pack("{s:s, s:s}", "name", "hone", "version", hone_version()));
+    json_object_set_new(r, "git", hn_bench_git_json(&b->env));
+    json_object_set_new(r, "build", hn_bench_build_json(&b->env));
+    json_object_set_new(r, "engine", hn_bench_engine_json());
+    json_object_set_new(r, "unit", unit);
     json_object_set_new(r, "better", better);
-    json_object_set_new(r, "warmups", json_integer(0));
+    json_object_set_new(r, "warmups", json_integer(b->n_warmups));
     json_object_set(r, "samples", b->samples);
     json_object_set_new(r, "stats", stats);
     json_object_set_new(r, "memory", memory);
     json_object_set_new(r, "energy", json_null());
     json_object_set_new(r, "roofline", roofline_json(b));
+    json_object_set_new(r, "voided", json_integer((json_int_t)json_array_size(b->voided)));
+    json_object_set_new(r, "target", json_null());
+    json_object_set_new(r, "extra", extra_json(b));
     json_object_set_new(r, "quality_detail", b->quality ? json_incref(b->quality) : json_null());
     return r;
 }
@@ -516,26 +512,32 @@ static void print_metric(const bench *b, int k)
     hn_out_printf("\n");
 }
 
-static const char *text_of(json_t *o, const char *key)
+/* --timing: where the time of each process went. */
+static void print_timing(const bench *b)
 {
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "?";
-}
-
-static void print_roof(const bench *b)
-{
-    double prefill = hn_work_prefill_s(&b->work, &b->peaks, (int32_t)json_integer_value(json_object_get(b->engine, "threads")), 1, false);
-    char when[512];
-    if (b->no_roof[0]) {
-        hn_out_printf("roof     not known: %s\n", b->no_roof);
-        return;
+    hn_stats g;
+    size_t i;
+    json_t *s;
+    hn_out_printf("\n%-8s %10s %10s %10s %10s %10s %10s %8s\n", "process", "load ms", "prompt ms", "gen ms", "gap ms", "longest", "CPUs", "steal %");
+    json_array_foreach(b->samples, i, s) {
+        double n = b->config.n_prompt, prefill = 1e3 * n / field(s, "prefill_tok_s"), gap = 0, most = 0;
+        size_t k;
+        json_t *one;
+        json_array_foreach(json_object_get(s, "gaps_ms"), k, one) {
+            gap += json_number_value(one);
+            most = fmax(most, json_number_value(one));
+        }
+        hn_out_printf("%-8zu %10.2f %10.2f %10.2f %10.3f %10.3f %10.2f %8.1f\n", i + 1, field(s, "load_ms"), prefill, gap, field(s, "itl_ms"), most, field(s, "cpu_use"),
+                      field(s, "steal_pct"));
     }
-    hn_peaks_say(&b->peaks, when, sizeof when);
-    double read = hn_peaks_at(&b->peaks, HN_PEAK_READ_BW, (int32_t)json_integer_value(json_object_get(b->engine, "threads")));
-    hn_out_printf("roof     reading %.1f GB/s, %.0f MB a token", read, (double)b->work.bytes_per_token / 1e6);
-    if (b->work.bytes_per_token <= 2 * b->peaks.cache_bytes) hn_out_printf(" (cache holds much of it: no roof for decode)");
-    if (isfinite(prefill)) hn_out_printf("; multiplying %.4g ms a token", 1e3 * prefill);
-    hn_out_printf("; %s\n", when);
+    if (pool_gaps(b, &g) != HONE_OK || g.n == 0) return;
+    hn_out_printf("gaps     %zu: median %.3f ms", g.n, g.median);
+    const double q[] = { g.p90, g.p95, g.p99 };
+    for (int k = 0; k < 3; k++) {
+        if (isfinite(q[k])) hn_out_printf(", p%d %.3f", k == 0 ? 90 : k == 1 ? 95 : 99, q[k]);
+        else hn_out_printf(", p%d needs %d gaps", k == 0 ? 90 : k == 1 ? 95 : 99, k == 0 ? 100 : k == 1 ? 200 : 1000);
+    }
+    hn_out_printf(", longest %.3f\n", g.max);
 }
 
 static void print_report(const bench *b, json_t *r)
@@ -551,6 +553,7 @@ static void print_report(const bench *b, json_t *r)
                   b->env.hash);
     hn_out_printf("%-18s %10s     ± 95 %%  of roof   samples\n", "", "median");
     for (int k = 0; k < N_METRICS; k++) print_metric(b, k);
+    if (hn_opts_flag(b->cli->opts, "timing")) print_timing(b);
     hn_out_printf("\n");
     print_roof(b);
     hn_out_printf("quality  %s\n", json_is_string(json_object_get(r, "quality")) ? text_of(r, "quality") : "none");
@@ -573,7 +576,7 @@ static int open_and_describe(bench *b)
     int rc = hn_cli_open_model(b->cli, false, &m);
     if (rc) return rc;
     hone_model_get_info(m, &info);
-    b->model = model_json(hn_opts_str(b->cli->opts, "model"), &info);
+    b->model = hn_bench_model_json(hn_opts_str(b->cli->opts, "model"), &info);
     uint64_t bytes_per_token = info.bytes_per_token;
     b->n_ctx_train = info.n_ctx_train;
     snprintf(b->packed, sizeof b->packed, "%s", info.packed_path ? info.packed_path : "");
@@ -585,18 +588,35 @@ static int open_and_describe(bench *b)
     return 0;
 }
 
+static void show_progress(const bench *b, int32_t done, double since_s)
+{
+    char label[80] = "measuring";
+    double left = done ? since_s * (b->n_samples - done) / done : NAN;
+    if (left < 100) snprintf(label, sizeof label, "measuring, about %.0f s left", left);
+    else if (left >= 100) snprintf(label, sizeof label, "measuring, about %.0f min left", left / 60);
+    hn_progress_fn(label, (uint64_t)(done < b->n_samples ? done : b->n_samples), (uint64_t)b->n_samples);
+}
+
 static int measure(bench *b)
 {
     int rc = 0;
+    double seconds = hn_opts_given(b->cli->opts, "measurement-time") ? (double)hn_opts_f32(b->cli->opts, "measurement-time") : 0, since = 0;
     if (hn_opts_flag(b->cli->opts, "no-quality")) read_model_file(b->packed[0] ? b->packed : hn_opts_str(b->cli->opts, "model"));
     else rc = run_quality(b);
-    for (int32_t i = 0; i < b->n_samples && rc == 0; i++) {
-        hn_progress_fn("measuring", (uint64_t)i, (uint64_t)b->n_samples);
+    if (rc == 0) rc = warm_up(b);
+    uint64_t t0 = hn_clock_ns();
+    for (int32_t i = 0; rc == 0 && (i < b->n_samples || (since < seconds && b->verdict.state != HN_INVALID)); i++) {
+        show_progress(b, i, since);
         rc = run_sample(b, i);
+        since = (double)(hn_clock_ns() - t0) * 1e-9;
     }
     hn_progress_end();
-    if (rc == 0 && hn_interrupted()) rc = hn_exit_code(HONE_E_INTERRUPTED);
-    return rc;
+    if (rc == 0 && hn_interrupted() && (int32_t)json_array_size(b->samples) < b->n_samples) rc = HN_EXIT_INTERRUPTED;
+    if (rc == HN_EXIT_SIGINT) rc = HN_EXIT_INTERRUPTED; /* in the laboratory every stop is 6 */
+    b->interrupted = rc == HN_EXIT_INTERRUPTED;
+    if (!b->interrupted || json_array_size(b->samples) == 0) return rc;
+    note(b, "interrupted after %zu of %d", json_array_size(b->samples), b->n_samples);
+    return 0;
 }
 
 static int report(bench *b, const char *base)
@@ -608,6 +628,7 @@ static int report(bench *b, const char *base)
     judge(b);
     json_t *r = record_json(b);
     if (!r) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the record");
+    snprintf(b->record, sizeof b->record, "%s", text_of(r, "record"));
     if (base && (hn_record_append(base, r, &err) != HONE_OK || hn_history_append(base, r, row, sizeof row, &err) != HONE_OK)) rc = hn_cli_fail(&err);
     if (!b->cli->json) {
         print_report(b, r);
@@ -616,6 +637,10 @@ static int report(bench *b, const char *base)
     if (b->verdict.state == HN_INVALID) hn_cli_error(0, "invalid result: %s", b->verdict.reason);
     if (!b->cli->json) json_decref(r);
     else if (hn_json_print(r) && !rc) rc = HN_EXIT_FAILURE;
+    if (b->interrupted) {
+        hn_cli_error(0, "interrupted after %zu of %d samples: those are shown%s", json_array_size(b->samples), b->n_samples, base ? " and kept" : "");
+        return HN_EXIT_INTERRUPTED;
+    }
     return rc ? rc : b->verdict.state == HN_INVALID ? HN_EXIT_FAILURE : HN_EXIT_OK;
 }
 
@@ -631,39 +656,37 @@ static int check_texts(const hn_cli *cli)
 
 static int run(const hn_cli *cli)
 {
-    if (hn_opts_n_args(cli->opts) == 2) { /* a measured process */
-        const char *mode = hn_opts_arg(cli->opts, 0);
-        int64_t t0;
-        if (hn_parse_i64(&t0, hn_opts_arg(cli->opts, 1), 0, INT64_MAX, "time", NULL) == HONE_OK) {
-            if (strcmp(mode, "_sample") == 0) return child_sample(cli, (uint64_t)t0);
-            if (strcmp(mode, "_quality") == 0) return child_quality(cli);
-        }
-    }
-    if (hn_opts_n_args(cli->opts) > 0) {
-        const char *a = hn_opts_arg(cli->opts, 0);
-        if (hn_is_kern_id(a)) return hn_bench_kern(cli);
-        return hn_cli_usage(cli, "unexpected argument '%s'; bench takes options, and ids that hone lab list shows", HN_ESC(a, strlen(a)));
+    if (hn_is_bench_child(cli)) return hn_bench_child(cli);
+    int refused = hn_bench_aliases(cli);
+    if (refused) return refused;
+    const char *file = hn_opts_str(cli->opts, "file");
+    if (hn_opts_n_args(cli->opts) > 0 || hn_opts_str(cli->opts, "suite")) {
+        int rc = hn_bench_suite(cli);
+        return rc ? rc : hn_bench_follow(cli, file, NULL);
     }
     char base[4096];
-    const char *file = hn_opts_str(cli->opts, "file");
+    if (!file && (hn_opts_str(cli->opts, "baseline") || hn_opts_str(cli->opts, "save-baseline"))) file = "local";
     hone_error err;
     if (file && hn_record_base(base, sizeof base, file, &err) != HONE_OK) return hn_cli_usage(cli, "%s", err.message);
     int rc = check_texts(cli);
     if (rc) return rc;
-    bench b = { .cli = cli, .config = config_of(cli), .n_samples = hn_opts_i32(cli->opts, "samples"), .samples = json_array(), .notes = json_array() };
+    bench b = { .cli = cli, .config = config_of(cli), .n_samples = hn_opts_i32(cli->opts, "samples"), .samples = json_array(), .notes = json_array(),
+                .voided = json_array() };
     hn_environ_read(&b.env);
     rc = open_and_describe(&b);
     if (rc == 0) rc = measure(&b);
     if (rc == 0) rc = report(&b, file ? base : NULL);
+    if (rc == 0) rc = hn_bench_follow(cli, file, b.record);
     json_decref(b.model);
     json_decref(b.quality);
     json_decref(b.samples);
     json_decref(b.engine);
     json_decref(b.notes);
+    json_decref(b.voided);
     return rc;
 }
 
-static const hn_opt_group *const groups[] = { &hn_group_model, &bench_group, &hn_group_compute, &record_group, &hn_group_kern, NULL };
+static const hn_opt_group *const groups[] = { &hn_group_model, &bench_group, &hn_group_compute, &record_group, &hn_group_alias, &hn_group_suite, &hn_group_kern, NULL };
 const hn_command hn_command_bench = {
     .name = "bench", .summary = "Measure a model on this machine, and whether it still answers the same",
     .args = "[ID…]", .max_args = -1, .groups = groups,

@@ -90,6 +90,8 @@ hone_status hn_mann_whitney(hn_mwu *out, const double *x, size_t nx, const doubl
     *out = (hn_mwu){ .less = 1, .greater = 1, .p = 1, .exact = true };
     if (nx == 0 || ny == 0) return HONE_OK;
     size_t n = nx + ny, n_group = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isnan(i < nx ? x[i] : y[i - nx])) return HN_FAIL(err, HONE_E_ARG, "sample %zu is no number", (i < nx ? i : i - nx) + 1);
     labelled *all = malloc(n * sizeof *all);
     size_t *group = calloc(n, sizeof *group);
     hone_status st = HONE_OK;
@@ -195,7 +197,7 @@ hone_status hn_unpaired_test(hn_unpaired *out, const double *before, size_t n_be
     }
     hn_mwu same = { 0 }, low = { 0 }, high = { 0 };
     if (st == HONE_OK) st = shifted(&same, a, n_before, b, n_after, 0, room, err);
-    if (st == HONE_OK) st = shifted(&low, a, n_before, b, n_after, log1p(-margin), room, err);
+    if (st == HONE_OK) st = shifted(&low, a, n_before, b, n_after, -log1p(margin), room, err);
     if (st == HONE_OK) st = shifted(&high, a, n_before, b, n_after, log1p(margin), room, err);
     if (st == HONE_OK) st = ratio_interval(out, a, n_before, b, n_after, level, err);
     if (st == HONE_OK) {

@@ -18,7 +18,7 @@ typedef struct hn_mwu {
     bool exact;         /* else normal, with corrections for ties and continuity */
 } hn_mwu;
 /* Ties count half; the exact distribution is that of all ways to deal out the values that were
- * seen, ties included. Empty sides: every probability is 1. HONE_E_NOMEM. */
+ * seen, ties included. Empty sides: every probability is 1. HONE_E_ARG: a sample is NaN. HONE_E_NOMEM. */
 hone_status hn_mann_whitney(hn_mwu *out, const double *x, size_t nx, const double *y, size_t ny, hone_error *err);
 
 /* What unpaired samples say about a change by a factor. */
@@ -27,8 +27,10 @@ typedef struct hn_unpaired {
     double ratio;                /* of speeds, new / old: above 1, new is faster; median of all pairs (Hodges and Lehmann 1963) */
     double ci[2], coverage;      /* interval of it at the level asked for, and what that really covers; NaN: too few samples */
     double p_same;               /* Mann-Whitney, two-sided: are they different at all? */
-    double p_regressed, p_improved; /* against "not slower than 1 − margin", "not faster than 1 + margin" */
-    double p_within;             /* against "outside of the margin" */
+    /* A change within the margin is a factor from 1 / (1 + margin) to 1 + margin: the same width on both sides of the
+     * logarithm, so that margins above 1 keep a meaning. */
+    double p_regressed, p_improved; /* against "not slower than that", "not faster than that" */
+    double p_within;             /* against "outside of that" */
 } hn_unpaired;
 /* Positive samples; `higher`: more is better. HONE_E_ARG: a sample that is not above zero. */
 hone_status hn_unpaired_test(hn_unpaired *out, const double *before, size_t n_before, const double *after, size_t n_after, bool higher,

@@ -119,7 +119,8 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
         out->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
         out->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         if (said.data) last_words(out, &said);
-        if (out->exit_code == 0 && result.data) out->result = json_loadb(result.data, result.n, 0, NULL);
+        /* 1: a failure that may have a record all the same, of an invalid result */
+        if ((out->exit_code == 0 || out->exit_code == 1) && result.data) out->result = json_loadb(result.data, result.n, 0, NULL);
         if (out->result && !json_is_object(out->result)) {
             json_decref(out->result);
             out->result = NULL;

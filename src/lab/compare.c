@@ -104,32 +104,35 @@ static double p_of(size_t n, size_t beyond)
 
 static void find_p(hn_ab_result *r, const double *x)
 {
-    double lo = log1p(-r->margin), hi = log1p(r->margin);
-    size_t below = 0, up_to_lo = 0, above = 0, from_hi = 0;
+    /* A margin that the machine's noise made has the same width on both sides of the logarithm; it may be above 1. */
+    double lo = r->margin > r->wanted ? -log1p(r->margin) : log1p(-r->margin), hi = log1p(r->margin), same_lo = log1p(-r->wanted), same_hi = log1p(r->wanted);
+    size_t too_low = 0, too_high = 0, not_slower = 0, not_faster = 0;
     for (size_t i = 0; i < r->n; i++) {
-        below += x[i] < lo;
-        up_to_lo += x[i] >= lo;
-        above += x[i] > hi;
-        from_hi += x[i] <= hi;
+        not_slower += x[i] >= lo;
+        not_faster += x[i] <= hi;
+        too_low += x[i] < same_lo;
+        too_high += x[i] > same_hi;
     }
     r->p[HN_AB_INCONCLUSIVE] = 1;
-    r->p[HN_AB_REGRESSED] = p_of(r->n, up_to_lo);
-    r->p[HN_AB_IMPROVED] = p_of(r->n, from_hi);
-    r->p[HN_AB_SAME] = fmax(p_of(r->n, below), p_of(r->n, above));
+    r->p[HN_AB_REGRESSED] = p_of(r->n, not_slower);
+    r->p[HN_AB_IMPROVED] = p_of(r->n, not_faster);
+    r->p[HN_AB_SAME] = fmax(p_of(r->n, too_low), p_of(r->n, too_high));
 }
 
+/* The interval's ends against the margins, by counting: rounding of an end cannot change it. */
 static hn_ab_verdict at_level(const hn_ab_result *r)
 {
+    const double alpha = (1 - r->level) * (1 + 1e-9);
     if (!isfinite(r->ci[0])) return HN_AB_INCONCLUSIVE;
-    if (r->ci[1] < 1 - r->margin) return HN_AB_REGRESSED;
-    if (r->ci[0] > 1 + r->margin) return HN_AB_IMPROVED;
-    return r->ci[0] >= 1 - r->margin && r->ci[1] <= 1 + r->margin ? HN_AB_SAME : HN_AB_INCONCLUSIVE;
+    if (r->p[HN_AB_REGRESSED] <= alpha) return HN_AB_REGRESSED;
+    if (r->p[HN_AB_IMPROVED] <= alpha) return HN_AB_IMPROVED;
+    return r->p[HN_AB_SAME] <= alpha ? HN_AB_SAME : HN_AB_INCONCLUSIVE;
 }
 
-void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double margin, double level)
+void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double level)
 {
     *out = (hn_ab_result){ .n = n, .ratio = NAN, .ci = { NAN, NAN }, .coverage = NAN, .ci95 = { NAN, NAN }, .coverage95 = NAN,
-                           .level = level, .margin = margin, .p = { 1, 1, 1, 1 } };
+                           .level = level, .wanted = wanted, .margin = margin, .p = { 1, 1, 1, 1 } };
     if (n == 0) return;
     qsort(x, n, sizeof *x, ascending);
     out->ratio = exp(middle(x, n));
@@ -143,21 +146,19 @@ static double best_p(const hn_ab_result *r) { return fmin(r->p[HN_AB_SAME], fmin
 
 void hn_ab_holm(hn_ab_result *r, double *const *x, size_t m, double alpha)
 {
-    size_t done = 0;
+    double level = 1 - alpha / (double)(m ? m : 1);
     bool open = true;
-    bool *seen = calloc(m ? m : 1, sizeof *seen);
-    for (; done < m; done++) { /* m is small: the next least p by looking at all */
+    for (size_t i = 0; i < m; i++) r[i].taken = false;
+    for (size_t done = 0; done < m; done++) { /* m is small: the next least p by looking at all */
         size_t best = m;
         for (size_t i = 0; i < m; i++)
-            if (!(seen ? seen[i] : i < done) && (best == m || best_p(&r[i]) < best_p(&r[best]))) best = i;
-        if (!seen) best = done; /* no memory for the order: Bonferroni for all, which is stricter */
-        else seen[best] = true;
-        double level = 1 - alpha / (double)(seen ? m - done : m);
-        hn_ab_judge(&r[best], x[best], r[best].n, r[best].margin, level);
+            if (!r[i].taken && (best == m || best_p(&r[i]) < best_p(&r[best]))) best = i;
+        if (open) level = 1 - alpha / (double)(m - done);
+        hn_ab_judge(&r[best], x[best], r[best].n, r[best].wanted, r[best].margin, level);
+        r[best].taken = true;
         open = open && r[best].verdict != HN_AB_INCONCLUSIVE;
-        if (!open && seen) r[best].verdict = HN_AB_INCONCLUSIVE;
+        if (!open) r[best].verdict = HN_AB_INCONCLUSIVE; /* after the first failure nothing may be said of the rest */
     }
-    free(seen);
 }
 
 const char *hn_ab_note(const hn_ab_result *r)
@@ -190,6 +191,7 @@ json_t *hn_ab_result_json(const hn_ab_result *r)
     json_object_set_new(o, "ci_coverage", hn_lab_num(r->coverage));
     json_object_set_new(o, "level", hn_lab_num(r->level));
     json_object_set_new(o, "margin", hn_lab_num(r->margin));
+    json_object_set_new(o, "margin_wanted", hn_lab_num(r->wanted));
     json_object_set_new(o, "verdict", json_string(hn_ab_verdict_name(r->verdict)));
     json_object_set_new(o, "note", note[0] ? json_string(note) : json_null());
     return o;

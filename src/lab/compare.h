@@ -45,19 +45,22 @@ typedef struct hn_ab_result {
     double ci[2], coverage;  /* interval at the level that the verdict needed; what it really covers */
     double ci95[2], coverage95;
     double level;            /* asked for: 1 − α of this look, shared out by Holm */
-    double margin;           /* ε in force */
+    double margin, wanted;   /* ε in force, and as asked for */
     double p[HN_AB_VERDICTS];/* the least α at which this would be the verdict; of INCONCLUSIVE: 1 */
     hn_ab_verdict verdict;
+    bool taken;              /* of hn_ab_holm */
 } hn_ab_result;
 
 /* x [n]: logarithms of the ratios, in any order; sorted in place. Verdict at `level`: REGRESSED when
  * the interval ends below 1 − margin, IMPROVED when it begins above 1 + margin, SAME when it
- * lies within; INCONCLUSIVE otherwise and when n is too small for the level. */
-void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double margin, double level);
+ * lies within 1 ± wanted; INCONCLUSIVE otherwise and when n is too small for the level. margin is
+ * wanted, or what the machine's noise makes of it: a machine that cannot see a difference must not
+ * raise an alarm over one that size, but neither may it call two things the same. */
+void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double level);
 
 /* Several metrics or benches looked at together (Holm 1979): the m verdicts are found again so
  * that the chance that any of them is wrong stays below alpha. x[i] [r[i].n], sorted, as left by
- * hn_ab_judge, whose n and margin in r[i] are kept. */
+ * hn_ab_judge, whose n and margins in r[i] are kept. */
 void hn_ab_holm(hn_ab_result *r, double *const *x, size_t m, double alpha);
 
 /* How far apart a machine finds a thing and itself: half of the 95 % interval of the median
@@ -72,7 +75,7 @@ double hn_binomial_half(size_t n, long k);
 /* Interval for a share of k in n (Clopper and Pearson 1934). */
 void hn_share_interval(double out[2], size_t k, size_t n, double level);
 
-/* {n, ratio, ci95, coverage, ci, level, margin, p, verdict, note}. */
+/* {n, ratio, ci95, coverage, ci, ci_coverage, level, margin, margin_wanted, verdict, note}. */
 json_t *hn_ab_result_json(const hn_ab_result *r);
 
 #endif

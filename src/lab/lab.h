@@ -236,10 +236,10 @@ void hn_bench_ids(int32_t *ids, int32_t n, int32_t first, const hone_model *m);
 typedef struct hn_sample { /* NaN: not measured */
     double load_ms, ttft_ms, prefill_tok_s, decode_tok_s;
     double peak_anon_mb, hwm_mb, mapped_mb, model_resident_mb;
-    double cpu_use, steal_pct;
-    int64_t major_faults, switches; /* of the measured part; switches: involuntary */
+    double *gap_ms;                 /* [n_gaps] between tokens, malloc'ed */
     int32_t *ids;                   /* [n_gen], malloc'ed */
-    int32_t n_ids;
+    int32_t n_ids, n_gaps;
+    json_t *evidence;               /* what the machine did meanwhile (lab/sample.h), or NULL */
     bool constant;                  /* one id repeated, at least HN_Q_STEPS / 4 times */
     hn_verdict verdict;             /* numbers only: HN_INVALID or HN_UNCHECKED */
 } hn_sample;

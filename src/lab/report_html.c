@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_ALERTS = 30, MAX_VERDICTS = 200, MAX_TABLE = 300, MAX_CARDS = 12, MAX_ENVIRONS = 4, MAX_SPOTS = 40, MAX_STACKS = 10, MAX_ITL = 3, MAX_NOTES = 3, MAX_OPS = 16 };
+enum { MAX_ALERTS = 30, MAX_VERDICTS = 200, MAX_TABLE = 300, MAX_CARDS = 12, MAX_ENVIRONS = 4, MAX_SPOTS = 40, MAX_STACKS = 10, MAX_ITL = 3, MAX_NOTES = 3, MAX_OPS = 16, KINDS = 7 };
 
 static void put(FILE *f, const char *s) { fputs(s, f); }
 static void text(FILE *f, const char *s) { hn_rep_html(f, s); }
@@ -234,7 +234,8 @@ static void verdicts(FILE *f, const hn_report *r)
             char h[HN_REP_NUM];
             fprintf(f, "<small><span class=\"num\">%s</span> to <span class=\"num\">%s</span></small>", hn_rep_pct(num, a->lo), hn_rep_pct(h, a->hi));
         } else put(f, "<small>no interval</small>");
-        fprintf(f, "</td><td class=\"r\" data-h=\"rounds\">%zu", a->n);
+        fprintf(f, "</td><td class=\"r\" data-h=\"%s\">%zu", a->unpaired ? "samples" : "rounds", a->n_counted);
+        if (a->unpaired) put(f, "<small>samples,<br/>not in turns</small>");
         if (a->n_voided) fprintf(f, "<small class=\"num\">%zu voided</small>", a->n_voided);
             if (isfinite(a->margin)) fprintf(f, "<small class=\"num\">margin %s\xE2\x80\xAF%%</small>", hn_rep_num(num, 100 * a->margin, 2));
         put(f, "</td></tr>\n");
@@ -659,9 +660,24 @@ static size_t ledger_parts(hn_rep_part *p, size_t cap, json_t *o, double *peak)
     json_array_foreach(parts, i, one) {
         double v = mb(one, "mb");
         if (!isfinite(v)) v = 1e-6 * mb(one, "bytes");
-        if (n < cap && v >= 0) p[n] = (hn_rep_part){ hn_rep_str(one, "name"), v, (int)n }, n++;
+        const char *name = hn_rep_str(one, "part");
+        if (n < cap && v >= 0) p[n] = (hn_rep_part){ *name ? name : hn_rep_str(one, "name"), v, (int)n }, n++;
     }
     return n;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const hn_rep_part *x = a, *y = b;
+    return x->value != y->value ? (x->value < y->value) - (x->value > y->value) : strcmp(x->name, y->name);
+}
+
+/* "stacks 0.1 MB, program 3.2 MB" */
+static void all_parts(char *dst, size_t cap, const hn_rep_part *p, size_t n)
+{
+    char num[HN_REP_NUM];
+    size_t at = 0;
+    for (size_t i = 0; i < n && at + 1 < cap; i++) at += (size_t)snprintf(dst + at, cap - at, "%s%.60s %s MB", i ? ", " : "", p[i].name, hn_rep_num(num, p[i].value, 2));
 }
 
 static void memory(FILE *f, const hn_report *r)
@@ -673,17 +689,28 @@ static void memory(FILE *f, const hn_report *r)
     section(f, "memory", "Memory", "What a run holds. Pages of the model file can be given back at any time; anonymous memory cannot.");
     put(f, "<div class=\"stacks\">\n");
     json_array_foreach(r->ledgers, i, o) {
-        hn_rep_part p[14];
+        hn_rep_part p[16];
         double peak, sum = 0;
-        size_t n = ledger_parts(p, 14, o, &peak);
-        char num[HN_REP_NUM], b[HN_REP_NUM], t[120];
+        size_t n = ledger_parts(p, 16, o, &peak);
+        char num[HN_REP_NUM], b[HN_REP_NUM], t[120], names[1024] = "";
         if (n == 0 || i >= MAX_STACKS) continue;
         for (size_t k = 0; k < n; k++) sum += p[k].value;
+        qsort(p, n, sizeof *p, by_value);
+        size_t drawn = n;
+        if (n > KINDS) { /* more than colours that can be told apart: the small ones as one */
+            double rest = 0;
+            for (size_t k = KINDS - 1; k < n; k++) rest += p[k].value;
+            all_parts(names, sizeof names, p + KINDS - 1, n - KINDS + 1);
+            p[KINDS - 1] = (hn_rep_part){ "smaller parts", rest, 0 };
+            drawn = KINDS;
+        }
+        for (size_t k = 0; k < drawn; k++) p[k].kind = drawn == n ? (int)k : k == KINDS - 1 ? 5 : k == 5 ? 6 : (int)k;
         text2(f, "<div><h3>Ledger", hn_rep_str(json_object_get(o, "model"), "path_name")[0] ? " of " : "", "");
         text2(f, "", hn_rep_str(json_object_get(o, "model"), "path_name"), "</h3>");
         snprintf(t, sizeof t, "Parts sum to %s MB", hn_rep_num(num, sum, 3));
-        hn_rep_plot_bar(f, p, n, fmax(sum, isfinite(peak) ? peak : 0), peak, "MB", t);
-        parts_list(f, p, n, "MB");
+        hn_rep_plot_bar(f, p, drawn, fmax(sum, isfinite(peak) ? peak : 0), peak, "MB", t);
+        parts_list(f, p, drawn, "MB");
+        if (names[0]) text2(f, "<p class=\"note\">Smaller parts: ", names, ".</p>");
         if (isfinite(peak)) fprintf(f, "<p class=\"note\">Parts sum to %s MB; black line: the measured peak, %s MB.</p>", hn_rep_num(num, sum, 3), hn_rep_num(b, peak, 3));
         put(f, "</div>\n");
     }

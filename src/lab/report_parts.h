@@ -45,6 +45,8 @@ typedef struct hn_rep_ab {
     double ratio, lo, hi, margin, half; /* NaN: unknown; half: A/A half-width */
     double *x;                          /* ratios of the rounds that count, new / old speed */
     size_t n, n_voided;
+    size_t n_counted;                   /* rounds, or new samples, even when they are not in the record */
+    bool unpaired;                      /* against a stored baseline: measured at different times */
 } hn_rep_ab;
 
 struct hn_report {

@@ -1,9 +1,8 @@
 /* One measured sample: fill, prefill, generate, and what the machine did meanwhile.
  * Owns where the clock is read; refuses to know processes and files. */
-#include "lab/lab.h"
+#include "lab/sample.h"
 
 #include <stdlib.h>
-#include <sys/resource.h>
 
 static bool usable(const hone_model *m, int32_t id)
 {
@@ -21,18 +20,6 @@ void hn_bench_ids(int32_t *ids, int32_t n, int32_t first, const hone_model *m)
             ids[i] = (int32_t)(hn_rand64(0x62656E6368u, (uint64_t)(first + i) * TRIES + t) % (uint64_t)info.n_vocab);
             if (!info.has_tokenizer || usable(m, ids[i])) break;
         }
-}
-
-typedef struct usage { int64_t major, switches; double cpu_s; hn_cpu_ticks ticks; } usage;
-
-static usage usage_now(void)
-{
-    struct rusage r = { 0 };
-    getrusage(RUSAGE_SELF, &r);
-    usage u = { .major = r.ru_majflt, .switches = r.ru_nivcsw,
-                .cpu_s = (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + 1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) };
-    hn_cpu_ticks_read(&u.ticks);
-    return u;
 }
 
 static void look_at_memory(hn_sample *s)
@@ -70,14 +57,16 @@ static hone_status timed_part(hn_sample *s, hone_session *session, const int32_t
     look_at_memory(s);
     if (c->n_gen < 1 || id < 0) return HONE_OK;
     s->ids[s->n_ids++] = id;
-    t_first = hn_clock_ns(); /* looking at memory is not decoding */
+    t_first = t_last = hn_clock_ns(); /* looking at memory is not decoding */
     while (s->n_ids < c->n_gen) {
         st = hone_prefill(session, &id, 1, &logits, err);
         if (st != HONE_OK) return st;
         id = pick(s, logits, n_vocab, s->n_ids);
         if (id < 0) return HONE_OK;
         s->ids[s->n_ids++] = id;
-        t_last = hn_clock_ns();
+        uint64_t now = hn_clock_ns();
+        s->gap_ms[s->n_gaps++] = (double)(now - t_last) * 1e-6;
+        t_last = now;
     }
     if (s->n_ids > 1) s->decode_tok_s = (s->n_ids - 1) / ((double)(t_last - t_first) * 1e-9);
     look_at_memory(s);
@@ -87,7 +76,7 @@ static hone_status timed_part(hn_sample *s, hone_session *session, const int32_t
 hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_model *m, const hn_bench_config *c, hone_error *err)
 {
     *out = (hn_sample){ .load_ms = NAN, .ttft_ms = NAN, .prefill_tok_s = NAN, .decode_tok_s = NAN, .peak_anon_mb = NAN, .hwm_mb = NAN,
-                        .mapped_mb = NAN, .model_resident_mb = NAN, .cpu_use = NAN, .steal_pct = NAN };
+                        .mapped_mb = NAN, .model_resident_mb = NAN };
     hone_model_info info;
     hone_model_get_info(m, &info);
     int32_t n_prompt = c->n_prompt > 0 ? c->n_prompt : 1;
@@ -95,7 +84,8 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
     int32_t *prompt = calloc((size_t)n_prompt + (size_t)c->depth, sizeof *prompt);
     out->ids = calloc((size_t)c->n_gen + 1, sizeof *out->ids);
     hone_status st = HONE_OK;
-    if (!prompt || !out->ids) st = HN_FAIL(err, HONE_E_NOMEM, "ids of %d prompt and %d generated tokens", n_prompt + c->depth, c->n_gen);
+    out->gap_ms = calloc((size_t)c->n_gen + 1, sizeof *out->gap_ms);
+    if (!prompt || !out->ids || !out->gap_ms) st = HN_FAIL(err, HONE_E_NOMEM, "ids of %d prompt and %d generated tokens", n_prompt + c->depth, c->n_gen);
     if (st == HONE_OK) {
         hn_bench_ids(prompt, n_prompt + c->depth, 0, m);
         if (c->depth > 0) {
@@ -103,20 +93,15 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
             st = hone_prefill(session, prompt, c->depth, &unused, err);
         }
     }
-    usage a = usage_now();
-    uint64_t t0 = hn_clock_ns();
+    hn_evidence before, after;
+    hn_evidence_look(&before);
     if (st == HONE_OK) st = timed_part(out, session, prompt + c->depth, info.n_vocab, c, err);
-    double wall_s = (double)(hn_clock_ns() - t0) * 1e-9;
-    usage b = usage_now();
+    hn_evidence_look(&after);
     if (st == HONE_E_NUMERIC) { /* a verdict, not a failure */
         hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
         st = HONE_OK;
     }
-    out->major_faults = b.major - a.major;
-    out->switches = b.switches - a.switches;
-    if (wall_s > 0) out->cpu_use = (b.cpu_s - a.cpu_s) / wall_s;
-    if (b.ticks.total > a.ticks.total)
-        out->steal_pct = 100.0 * (double)(b.ticks.steal - a.ticks.steal) / (double)(b.ticks.total - a.ticks.total);
+    if ((out->evidence = json_object())) hn_evidence_json(out->evidence, &before, &after);
     out->constant = out->n_ids >= HN_Q_STEPS / 4;
     for (int32_t i = 1; i < out->n_ids; i++) out->constant = out->constant && out->ids[i] == out->ids[0];
     free(prompt);
@@ -127,13 +112,22 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
 void hn_sample_free(hn_sample *s)
 {
     free(s->ids);
+    free(s->gap_ms);
+    json_decref(s->evidence);
     s->ids = NULL;
-    s->n_ids = 0;
+    s->gap_ms = NULL;
+    s->evidence = NULL;
+    s->n_ids = s->n_gaps = 0;
 }
 
 json_t *hn_sample_json(const hn_sample *s)
 {
-    json_t *o = json_object(), *ids = json_array();
+    json_t *o = json_object(), *ids = json_array(), *gaps = json_array();
+    hn_pace pace;
+    hn_stats gap;
+    if (hn_pace_of(&pace, s->gap_ms, s->n_gaps, NULL) != HONE_OK) pace = (hn_pace){ NAN, NAN, NAN };
+    if (hn_stats_of(&gap, s->gap_ms, (size_t)s->n_gaps, NULL) != HONE_OK) gap.median = NAN;
+    for (int32_t i = 0; i < s->n_gaps; i++) json_array_append_new(gaps, hn_lab_num(s->gap_ms[i]));
     for (int32_t i = 0; i < s->n_ids; i++) json_array_append_new(ids, json_integer(s->ids[i]));
     json_object_set_new(o, "load_ms", hn_lab_num(s->load_ms));
     json_object_set_new(o, "ttft_ms", hn_lab_num(s->ttft_ms));
@@ -143,12 +137,14 @@ json_t *hn_sample_json(const hn_sample *s)
     json_object_set_new(o, "hwm_mb", hn_lab_num(s->hwm_mb));
     json_object_set_new(o, "mapped_mb", hn_lab_num(s->mapped_mb));
     json_object_set_new(o, "model_resident_mb", hn_lab_num(s->model_resident_mb));
-    json_object_set_new(o, "cpu_use", hn_lab_num(s->cpu_use));
-    json_object_set_new(o, "steal_pct", hn_lab_num(s->steal_pct));
-    json_object_set_new(o, "major_faults", json_integer(s->major_faults));
-    json_object_set_new(o, "involuntary_switches", json_integer(s->switches));
+    json_object_set_new(o, "itl_ms", s->n_gaps ? hn_lab_num(gap.median) : json_null());
+    json_object_set_new(o, "steady_tok_s", hn_lab_num(pace.steady));
+    json_object_set_new(o, "peak_tok_s", hn_lab_num(pace.peak));
+    json_object_set_new(o, "sustained_tok_s", hn_lab_num(pace.sustained));
+    if (s->evidence) json_object_update(o, s->evidence);
     json_object_set_new(o, "constant", json_boolean(s->constant));
     json_object_set_new(o, "invalid_reason", s->verdict.state == HN_INVALID ? hn_lab_str(s->verdict.reason) : json_null());
+    json_object_set_new(o, "gaps_ms", gaps);
     json_object_set_new(o, "ids", ids);
     return o;
 }

@@ -45,6 +45,7 @@ typedef struct hn_target {
     const char *args[HN_SIDE_ARGS]; /* more options for `hone bench`, "--n-prompt=128"; end with NULL */
     int32_t threads, columns;       /* of a resident kernel; 0: all cores, 1 column (gemv) or 512 (gemm) */
     const char *number;             /* commands: POSIX extended regex whose first group is a number on stdout, or NULL */
+    bool number_higher;             /* and more of it is better */
     bool (*stop)(void *);
 } hn_target;
 

@@ -40,7 +40,9 @@ for key in load_ms ttft_ms prefill_tok_s decode_tok_s peak_anon_mb; do
     esac
 done
 says "quality hash" '"quality":"q1-[0-9a-f]{8}-[0-9a-f]{8}"' "$T/out"
-says "two samples" '"samples":\[\{[^]]*\]\},\{.*"stats":' "$T/out"
+check "two samples" "$(grep -o '"gaps_ms":\[' "$T/out" | wc -l | tr -d ' ')" 2
+check "the plain run is e2e" "$(top id)" '"e2e"'
+says "and each run has a number of its own" '"record":"[0-9a-f]{12}"' "$T/out"
 hash=$(top quality)
 
 # the same answer, whatever the setting
@@ -134,6 +136,35 @@ check "SIGTERM: exit code" "$?" 6
 if [ -f "$T/stopped.jsonl" ]; then not_ok "SIGTERM: no record"; else ok "SIGTERM: no record"; fi
 if [ -n "$child" ] && kill -0 "$child" 2>/dev/null; then not_ok "SIGTERM: no process left"; else ok "SIGTERM: no process left"; fi
 
+# interrupted with samples: those are shown and kept, the exit code says that there are not all
+"$HONE" bench -m "$M" -p 8 -n 8 -r 5000 --no-quality --json --file "$T/part" >"$T/out" 2>"$T/err" </dev/null &
+parent=$!
+sleep 1
+kill -TERM $parent # a background job of sh ignores SIGINT
+wait $parent
+check "stopped with samples: exit code" "$?" 6
+says "stopped: a note says after how many" 'interrupted after [0-9]+ of 5000' "$T/out"
+check "stopped: one record" "$(wc -l <"$T/part.jsonl" | tr -d ' ')" 1
+
+# options of other harnesses
+expect 0 "--warmup, --iterations, --timing" "$HONE" bench -m "$M" $small --iterations 2 --warmup 1 --timing --no-quality
+says "a row for each process" '^2 +[0-9.]+ +[0-9.]+ ' "$T/out"
+says "the gaps" '^gaps +46: median' "$T/out"
+expect 0 "--measurement-time" "$HONE" bench -m "$M" -p 4 -n 4 -r 1 --no-quality --measurement-time 0.5 --warm-up-time 0.1 --json
+many=$(grep -o '"gaps_ms"' "$T/out" | wc -l)
+[ "$many" -gt 2 ] && ok "more samples than -r when there is time" || not_ok "more samples than -r when there is time" "$T/out"
+says "warm-ups are counted" '"warmups":[1-9]' "$T/out"
+expect 0 "--framework hone" "$HONE" bench -m "$M" -p 4 -n 4 -r 1 --no-quality --framework hone --shard 1
+for option in "--framework llama.cpp" "--fair-comparison" "--strategies hybrid" "--shard 2"; do
+    expect 2 "$option" "$HONE" bench -m "$M" $option
+    says "$option: what is missing" 'not in this build: needs '
+done
+expect 2 "--framework nobody" "$HONE" bench -m "$M" --framework nobody
+expect 2 "--counts without an entry" "$HONE" bench -m "$M" --counts 1,2
+says "names the entry" 'disp\.call'
+expect 2 "--warmup less than none" "$HONE" bench -m "$M" --warmup -1
+expect 2 "--measurement-time without a number" "$HONE" bench -m "$M" --measurement-time soon
+
 # benchmark.sh
 expect 0 "benchmark.sh -h" ./benchmark.sh -h
 says "help names every option" '-m MODEL' "$T/out"
@@ -149,6 +180,12 @@ printf '{"schema":"hone.bench/1","cut' >>"$T/h/my.jsonl"
 (cd "$T" && "$root/benchmark.sh" -m "$(cd "$root" && realpath "$M")" -f h/my -t x -c y -- $small -r 1 >"$T/out" 2>"$T/err" </dev/null)
 check "from another folder" "$?" 0
 check "a cut line does not swallow the next record" "$(grep -c '^{"schema":"hone.bench/1","id"' "$T/h/my.jsonl")" 3
+expect 0 "benchmark.sh passes long options on" ./benchmark.sh --iterations 2 -m "$M" --no-quality -f "$T/h/long" --warmup 1 --title="given so" --measurement-time=0.1 -- -p 4 -n 4
+says "they arrived" '"warmups":1,' "$T/h/long.jsonl"
+says "and the title" '"title":"given so"' "$T/h/long.jsonl"
+expect 0 "benchmark.sh measures entries" ./benchmark.sh -m "$M" -f "$T/h/ids" -t x -c y load.parse --iterations 1
+says "into the same file" '"id":"load.parse"' "$T/h/ids.jsonl"
+expect 2 "benchmark.sh refuses what hone bench refuses" ./benchmark.sh -m "$M" -t x -c y --framework pytorch
 expect 2 "benchmark.sh with an unknown option" ./benchmark.sh -x
 expect 2 "benchmark.sh without a value" ./benchmark.sh -m
 expect 3 "benchmark.sh with a model that is not there" ./benchmark.sh -m "$T/none.gguf" -f "$T/h/my"

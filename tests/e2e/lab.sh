@@ -70,9 +70,9 @@ expect 0 "lab list of another preset" "$HONE" lab list --preset qwen2.5-0.5b --j
 says "its shape" '"id": ?"kern.gemm.Q5_0.4864x896"' "$T/out"
 expect 2 "lab list of no preset" "$HONE" lab list --preset nothing
 expect 0 "one kernel by name" "$HONE" bench kern.gemv.Q4_K.64x256 -r 2 --columns 1,3 --json
-says "schema" '^\{"schema": ?"hone.kern/1"' "$T/out"
+says "schema" '^\{"schema": ?"hone.suite/1".*"schema": ?"hone.bench/1"' "$T/out"
 says "valid" '"valid": ?true' "$T/out"
-says "no roof, and how to get one" '"missing_roof": ?"[^"]*hone lab peaks' "$T/out"
+says "no roof, and how to get one" '"missing": ?"[^"]*hone lab peaks' "$T/out"
 expect 0 "for people, threads chosen, recorded" "$HONE" bench kern.gemm.F16.40x64 kern.norm.96 kern.attn.decode.4x2x16.70 -t 2 -r 2 --columns 9 --file "$T/k"
 says "a row" '^kern.gemm.F16.40x64 +plain +9 +2 +[0-9.]+' "$T/out"
 check=$(wc -l <"$T/k.jsonl" | tr -d ' ')

@@ -73,6 +73,80 @@ static void the_program_is_found(void **state)
     assert_int_equal(hn_os_mtime_ns(&sb) / 1000000000, sb.st_mtime);
 }
 
+static void a_file_leaves_memory(void **state)
+{
+    (void)state;
+    enum { N = 1 << 20 };
+    char path[] = "test-os-XXXXXX", *text = malloc(N); /* here, not in /tmp, which may be memory */
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && text);
+    memset(text, 'x', N);
+    assert_int_equal(write(fd, text, N), N);
+    double left = hn_os_drop_file(path);
+    assert_true(left <= 1);
+    if (left < 0) printf("SKIP: this system does not show which files are in memory\n");
+    else if (left > 0.01) printf("SKIP: this file system keeps files in memory (%.0f %%)\n", 100 * left);
+    else {
+        assert_int_equal(pread(fd, text, N / 2, 0), N / 2); /* so that something is there */
+        hn_os_drop_file(path);
+    }
+    close(fd);
+    unlink(path);
+    free(text);
+    assert_true(hn_os_drop_file(path) < 0); /* it is gone */
+    assert_true(hn_os_drop_file(".") < 0);
+}
+
+static void touched_pages_are_counted(void **state)
+{
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 5000 * page;
+    char *p = hn_pages_alloc(n);
+    assert_non_null(p);
+    int64_t none = hn_os_resident(p, n);
+    if (none < 0) {
+        printf("SKIP: this system does not tell which pages are in memory\n");
+        hn_pages_free(p, n);
+        skip();
+    }
+    assert_int_equal(none, 0);
+    const size_t touched[] = { 0, 1, 4095, 4096, 4999 }; /* in the first and in the second piece of the answer */
+    for (size_t i = 0; i < 5; i++) p[touched[i] * page] = 1;
+    assert_int_equal(hn_os_resident(p, n), 5 * (int64_t)page);
+    assert_int_equal(hn_os_resident(p, page), (int64_t)page);
+    hn_pages_free(p, n);
+}
+
+static void *touch_some(void *p)
+{
+    for (size_t i = 0; i < 64; i++) ((volatile char *)p)[i * (size_t)sysconf(_SC_PAGESIZE)] = 1;
+    return NULL;
+}
+
+static void counters_count_later_threads(void **state)
+{
+    (void)state;
+    const char *why = NULL;
+    int fd = hn_os_count_open(HN_OS_PAGE_FAULTS, &why);
+    if (fd < 0) {
+        assert_non_null(why);
+        printf("SKIP: no counters: %s\n", why);
+        skip();
+    }
+    size_t n = 64 * (size_t)sysconf(_SC_PAGESIZE);
+    char *p = hn_pages_alloc(n);
+    int64_t before = hn_os_count_read(fd);
+    pthread_t t;
+    assert_non_null(p);
+    assert_int_equal(pthread_create(&t, NULL, touch_some, p), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_true(before >= 0);
+    assert_true(hn_os_count_read(fd) >= before + 64);
+    close(fd);
+    hn_pages_free(p, n);
+    assert_int_equal(hn_os_count_read(-1), -1);
+}
+
 static void random_bytes_differ(void **state)
 {
     (void)state;
@@ -158,7 +232,8 @@ int main(void)
         cmocka_unit_test(sort_passes_its_argument),
         cmocka_unit_test(pipes_are_not_inherited),
         cmocka_unit_test(the_program_is_found),
-        cmocka_unit_test(random_bytes_differ),
+        cmocka_unit_test(random_bytes_differ), cmocka_unit_test(a_file_leaves_memory), cmocka_unit_test(touched_pages_are_counted),
+        cmocka_unit_test(counters_count_later_threads),
         cmocka_unit_test(a_waiter_is_woken),
         cmocka_unit_test(cpus_can_be_chosen),
         cmocka_unit_test(levels_are_a_ladder),

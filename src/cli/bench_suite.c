@@ -1,0 +1,329 @@
+/* hone bench ID…, hone bench --suite NAME: entries of the catalogue, one after the other,
+ * each record kept as soon as it is there. Owns choice, progress and output; the
+ * measuring is lab's. */
+#define _GNU_SOURCE
+#include "cli/bench_parts.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MAX_CHILD_ARGS = 24, MAX_SEED_TEXT = 40 };
+
+static const hn_opt suite_opts[] = {
+    HN_OPT("suite", NULL, CHOICE, "NAME", "all entries of hone lab list that belong to a suite: quick takes a minute or two, ci leaves out what is slow or noisy",
+      .choices = "quick|full|ci"),
+    HN_OPT("seed", NULL, U64, "N", "of everything drawn by chance", .def = "1"),
+    HN_OPT_END,
+};
+const hn_opt_group hn_group_suite = { "Entries of the catalogue (hone bench ID…)", suite_opts };
+
+typedef struct suite {
+    const hn_cli *cli;
+    hn_bench_run run;
+    const hn_bench_entry **chosen;
+    size_t n_chosen;
+    hn_kern_choice kernels;
+    json_t *failed, *absent;   /* arrays of {id, reason} */
+    char *args[MAX_CHILD_ARGS];
+    size_t n_args;
+    char base[4096];           /* of --file; "": none */
+    bool header, in_kernels;
+    char said[64];             /* id of the last line */
+} suite;
+
+/* ---- choice ---------------------------------------------------------------------------------- */
+
+static void list_add(json_t *list, const char *id, const char *reason)
+{
+    json_array_append_new(list, json_pack("{s:s, s:o}", "id", id, "reason", hn_lab_str(reason)));
+}
+
+static bool add_entry(suite *s, const hn_bench_entry *e)
+{
+    for (size_t i = 0; i < s->n_chosen; i++)
+        if (s->chosen[i] == e) return true;
+    const hn_bench_entry **grown = realloc(s->chosen, (s->n_chosen + 1) * sizeof *grown);
+    if (!grown) return false;
+    s->chosen = grown;
+    s->chosen[s->n_chosen++] = e;
+    return true;
+}
+
+/* What a pattern, a group or a suite means may be missing here; what was asked for by name may not. */
+static int add_some(suite *s, const hn_bench_entry *e)
+{
+    if (e->needs) {
+        char why[400];
+        snprintf(why, sizeof why, "not in this build: needs %s", e->needs);
+        list_add(s->absent, e->id, why);
+    } else if (e->model && !hn_opts_str(s->cli->opts, "model")) list_add(s->absent, e->id, "measures a model: -m FILE");
+    else if (!add_entry(s, e)) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the list of entries");
+    return 0;
+}
+
+static int choose_one(suite *s, const char *arg)
+{
+    const hn_bench_entry *e = hn_bench_find(arg);
+    if (e && e->needs) return hn_cli_usage(s->cli, "%s is not in this build: needs %s", e->id, e->needs);
+    if (e && e->model && !hn_opts_str(s->cli->opts, "model")) return hn_cli_usage(s->cli, "%s measures a model: -m FILE", e->id);
+    if (e) return add_some(s, e);
+    size_t n = 0;
+    int rc = 0;
+    for (size_t i = 0; (e = hn_bench_at(i)) && rc == 0; i++)
+        if (hn_bench_matches(arg, e->id)) {
+            n++;
+            rc = add_some(s, e);
+        }
+    bool pattern = strpbrk(arg, "*?[") != NULL;
+    if (rc || (n && !pattern)) return rc;
+    if (strncmp(arg, "kern", 4) == 0 || pattern) { /* shapes too */
+        rc = hn_kern_choose(s->cli, arg, &s->kernels);
+        if (rc != HN_KERN_NONE || n) return rc == HN_KERN_NONE ? 0 : rc;
+    }
+    return hn_cli_usage(s->cli, "nothing is called '%s'; bench takes options, and ids that hone lab list shows", HN_ESC(arg, strlen(arg)));
+}
+
+static int choose(suite *s)
+{
+    const hn_opts *o = s->cli->opts;
+    const char *name = hn_opts_str(o, "suite");
+    const hn_bench_entry *e;
+    int rc = 0;
+    if (name && hn_opts_n_args(o) > 0) return hn_cli_usage(s->cli, "--suite %s and ids exclude each other", name);
+    if (name && !hn_opts_str(o, "model")) return hn_cli_usage(s->cli, "--suite measures a model: -m FILE");
+    for (size_t i = 0; name && (e = hn_bench_at(i)) && rc == 0; i++)
+        if (hn_bench_in_suite(e, name)) rc = add_some(s, e);
+    for (int i = 0; i < hn_opts_n_args(o) && rc == 0; i++) rc = choose_one(s, hn_opts_arg(o, i));
+    if (rc == 0 && s->kernels.n) rc = hn_kern_check(s->cli, &s->run);
+    if (rc == 0 && s->n_chosen == 0 && s->kernels.n == 0) {
+        const char *why = json_string_value(json_object_get(json_array_get(s->absent, 0), "reason"));
+        return hn_cli_usage(s->cli, "nothing to measure: %s", why ? why : "no such entry");
+    }
+    s->run.cost_all = 0.5 * (double)s->kernels.n;
+    for (size_t i = 0; i < s->n_chosen; i++) s->run.cost_all += s->chosen[i]->cost > 0 ? (double)s->chosen[i]->cost : 1;
+    return rc;
+}
+
+/* ---- output ------------------------------------------------------------------------------------ */
+
+static const char *text_of(json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+
+static double number_of(json_t *o, const char *key)
+{
+    json_t *v = json_object_get(o, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+/* What tells this record from others of its id: the variant, else keys that not every record has. */
+static void vary_text(const char *id, json_t *config, char *dst, size_t cap)
+{
+    static const char *const common[] = { "threads", "cpu", "chunk", "kv", "weights", "sampler", "seed", "variant", "kernel" };
+    const char *v = text_of(config, "variant"), *weights = text_of(config, "weights"), *key;
+    size_t n = 0;
+    json_t *j;
+    dst[0] = 0;
+    if (v) n = (size_t)snprintf(dst, cap, "%s", v);
+    json_object_foreach(config, key, j) {
+        bool skip = v || json_is_null(j);
+        for (size_t i = 0; i < sizeof common / sizeof *common; i++) skip = skip || strcmp(key, common[i]) == 0;
+        if (skip || n + 1 >= cap) continue;
+        const char *space = n ? " " : "";
+        if (json_is_string(j)) n += (size_t)snprintf(dst + n, cap - n, "%s%s", space, json_string_value(j));
+        else if (json_is_number(j)) n += (size_t)snprintf(dst + n, cap - n, "%s%s %.6g", space, key, json_number_value(j));
+    }
+    if (weights && strncmp(id, "kern.", 5) == 0 && n + 1 < cap) snprintf(dst + n, cap - n, "%s%s", n ? ", " : "", weights);
+}
+
+static void print_notes(json_t *notes)
+{
+    size_t i;
+    json_t *note;
+    json_array_foreach(notes, i, note) hn_out_printf("%s%s", i ? "; " : "    note: ", json_string_value(note));
+    if (json_array_size(notes)) hn_out_printf("\n");
+}
+
+static void print_record(suite *s, json_t *r)
+{
+    json_t *stats = json_object_get(r, "stats"), *ci = json_object_get(stats, "ci95"), *roof = json_object_get(r, "roofline");
+    const char *id = text_of(r, "id"), *unit = text_of(r, "unit"), *target = text_of(r, "target"), *why = text_of(r, "invalid_reason");
+    double median = number_of(stats, "median"), pct = number_of(roof, "pct");
+    char vary[160], ci_text[32] = "n/a", share[48] = "", value[40] = "-";
+    if (!s->header) hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %s\n", "", "", "median", "", "± 95 %", "of roof", "target");
+    s->header = true;
+    vary_text(id, json_object_get(r, "config"), vary, sizeof vary);
+    if (isfinite(median)) snprintf(value, sizeof value, "%.5g", median);
+    if (json_array_size(ci) == 2 && median > 0)
+        snprintf(ci_text, sizeof ci_text, "%.1f %%",
+                 100 * 0.5 * (json_number_value(json_array_get(ci, 1)) - json_number_value(json_array_get(ci, 0))) / fabs(median));
+    if (isfinite(pct)) snprintf(share, sizeof share, "%.0f %% (%s)", pct, text_of(roof, "roof"));
+    hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %s\n", strcmp(id, s->said) == 0 ? "" : id, vary, value, unit, ci_text, share,
+                  target && strcmp(id, s->said) != 0 ? target : "");
+    snprintf(s->said, sizeof s->said, "%s", id);
+    if (json_is_false(json_object_get(r, "valid"))) hn_out_printf("    INVALID: %s\n", why);
+    print_notes(json_object_get(r, "notes"));
+    hn_out_flush();
+}
+
+/* Into the file first: what is shown is kept. */
+static hone_status take(void *arg, const hn_bench_entry *e, json_t *record, hone_error *err)
+{
+    suite *s = arg;
+    hn_progress_end();
+    hone_status st = s->base[0] ? hn_record_append(s->base, record, err) : HONE_OK;
+    if (st != HONE_OK) hn_cli_error(0, "%s: the record was not kept: %s", e->id, err->message);
+    if (!s->cli->json && !s->in_kernels) print_record(s, record);
+    if (json_is_false(json_object_get(record, "valid"))) hn_cli_error(0, "invalid result: %s: %s", e->id, text_of(record, "invalid_reason"));
+    return st;
+}
+
+static void show_progress(void *arg, const char *id, double done, double left_s)
+{
+    char label[160];
+    if (!hn_stderr_is_tty()) return;
+    if (!(left_s >= 0)) snprintf(label, sizeof label, "%s", id);
+    else if (left_s < 100) snprintf(label, sizeof label, "%s, about %.0f s left", id, left_s);
+    else snprintf(label, sizeof label, "%s, about %.0f min left", id, left_s / 60);
+    hn_progress_fn(label, (uint64_t)(1000 * done), 1000);
+}
+
+static int summary(suite *s, bool interrupted)
+{
+    if (!s->cli->json) {
+        size_t i;
+        json_t *f;
+        json_array_foreach(s->absent, i, f) hn_out_printf("left out %s: %s\n", text_of(f, "id"), text_of(f, "reason"));
+        if (s->run.no_roof[0]) hn_out_printf("roof     not known: %s\n", s->run.no_roof);
+        else {
+            char when[512];
+            hn_peaks_say(&s->run.peaks, when, sizeof when);
+            hn_out_printf("roof     %s\n", when);
+        }
+        const hn_environ *env = &s->run.env;
+        if (env->load[0] > 0.5 * env->cores) hn_out_printf("noisy    load average %.1f on %d cores at the start\n", env->load[0], env->cores);
+        if (interrupted) hn_out_printf("stopped  %zu records were there\n", json_array_size(s->run.records));
+        return 0;
+    }
+    char ts[40];
+    json_t *o = hn_json_new(HN_SUITE_SCHEMA);
+    hn_utc_now(ts, sizeof ts);
+    json_object_set_new(o, "ts", json_string(ts));
+    json_object_set_new(o, "suite", hn_lab_str(hn_opts_str(s->cli->opts, "suite")));
+    json_object_set_new(o, "complete", json_boolean(!interrupted && json_array_size(s->failed) == 0));
+    json_object_set_new(o, "interrupted", json_boolean(interrupted));
+    json_object_set_new(o, "invalid", json_integer(s->run.n_invalid));
+    json_object_set_new(o, "not_kept", json_integer(s->run.n_lost));
+    json_object_set(o, "failed", s->failed);
+    json_object_set(o, "absent", s->absent);
+    json_object_set(o, "records", s->run.records);
+    return hn_json_print(o);
+}
+
+/* ---- the run --------------------------------------------------------------------------------------- */
+
+static bool arg(suite *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static bool arg(suite *s, const char *fmt, ...)
+{
+    va_list ap;
+    if (s->n_args + 1 >= MAX_CHILD_ARGS) return false;
+    va_start(ap, fmt);
+    bool ok = vasprintf(&s->args[s->n_args], fmt, ap) >= 0;
+    va_end(ap);
+    if (!ok) s->args[s->n_args] = NULL;
+    else s->n_args++;
+    return ok;
+}
+
+/* The settings as options for fresh processes. */
+static bool child_args(suite *s)
+{
+    const hn_opts *o = s->cli->opts;
+    bool ok = true;
+    static const char *const texts[] = { "model", "pre", "packed", "cpu", "kv" }, *const numbers[] = { "threads", "threads-batch", "chunk" };
+    for (size_t i = 0; i < 5; i++)
+        if (hn_opts_str(o, texts[i])) ok = ok && arg(s, "--%s=%s", texts[i], hn_opts_str(o, texts[i]));
+    for (size_t i = 0; i < 3; i++)
+        if (hn_opts_given(o, numbers[i])) ok = ok && arg(s, "--%s=%d", numbers[i], hn_opts_i32(o, numbers[i]));
+    if (hn_opts_flag(o, "allow-paging")) ok = ok && arg(s, "--allow-paging");
+    return ok;
+}
+
+static double seconds_opt(const hn_opts *o, const char *name) { return hn_opts_has(o, name) && hn_opts_given(o, name) ? (double)hn_opts_f32(o, name) : 0; }
+static int32_t count_opt(const hn_opts *o, const char *name) { return hn_opts_has(o, name) && hn_opts_given(o, name) ? hn_opts_i32(o, name) : -1; }
+static const char *text_opt(const hn_opts *o, const char *name) { return hn_opts_has(o, name) ? hn_opts_str(o, name) : NULL; }
+
+static int begin(suite *s)
+{
+    const hn_opts *o = s->cli->opts;
+    hone_error err;
+    const char *file = hn_opts_str(o, "file"), *env_threads = getenv("HONE_THREADS");
+    int64_t threads = 0;
+    if (file && hn_record_base(s->base, sizeof s->base, file, &err) != HONE_OK) return hn_cli_usage(s->cli, "%s", err.message);
+    if (hn_opts_given(o, "threads")) threads = hn_opts_i32(o, "threads");
+    else if (env_threads && env_threads[0] && hn_parse_i64(&threads, env_threads, 1, 1024, "HONE_THREADS", &err) != HONE_OK) return hn_cli_usage(s->cli, "%s", err.message);
+    if (!child_args(s)) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the arguments of processes");
+    const hn_bench_settings set = {
+        .model = hn_opts_str(o, "model"), .packed = hn_opts_str(o, "packed"), .pre = hn_opts_str(o, "pre"), .threads = (int32_t)threads,
+        .threads_batch = hn_opts_given(o, "threads-batch") ? hn_opts_i32(o, "threads-batch") : 0, .cpu = hn_opts_str(o, "cpu"), .kv = hn_opts_str(o, "kv"),
+        .chunk = hn_opts_i32(o, "chunk"), .allow_paging = hn_opts_flag(o, "allow-paging"), .n_prompt = count_opt(o, "n-prompt"),
+        .n_gen = count_opt(o, "n-gen"), .depth = count_opt(o, "depth"), .warmups = count_opt(o, "warmup"), .samples = count_opt(o, "samples"),
+        .warm_up_s = seconds_opt(o, "warm-up-time"), .measure_s = seconds_opt(o, "measurement-time"), .quick = hn_opts_flag(o, "quick"),
+        .seed = hn_opts_u64(o, "seed"), .counts = text_opt(o, "counts"), .strategies = text_opt(o, "strategies"),
+        .title = hn_opts_str(o, "title"), .change = hn_opts_str(o, "change"), .child_args = (const char *const *)s->args, .stop = hn_abort_fn,
+        .progress = show_progress, .sink = take, .sink_arg = s };
+    if (hn_bench_begin(&s->run, &set, &err) != HONE_OK) return hn_cli_usage(s->cli, "%s", err.message);
+    return 0;
+}
+
+static int measure(suite *s, bool *interrupted)
+{
+    int rc = 0;
+    hone_error err;
+    for (size_t i = 0; i < s->n_chosen && !*interrupted; i++) {
+        hone_status st = hn_bench_run_one(&s->run, s->chosen[i], &err);
+        hn_progress_end();
+        if (st == HONE_OK) continue;
+        *interrupted = st == HONE_E_INTERRUPTED;
+        if (*interrupted) break;
+        if (st == HONE_E_UNSUPPORTED) {
+            list_add(s->absent, s->chosen[i]->id, err.message);
+            if (s->n_chosen == 1) return hn_cli_fail(&err);
+            continue;
+        }
+        list_add(s->failed, s->chosen[i]->id, err.message);
+        bool no_model = st == HONE_E_IO && s->chosen[i]->model && !s->run.model_json; /* it never could be opened */
+        int code = hn_cli_error(no_model ? HN_EXIT_MODEL : hn_exit_code(st), "%s: %s", s->chosen[i]->id, err.message);
+        if (rc == 0) rc = code;
+        if (!s->run.model && s->chosen[i]->model && s->chosen[i]->method != 'P') break; /* the model cannot be opened: nothing that follows can */
+    }
+    if (*interrupted || rc || s->kernels.n == 0) return rc;
+    s->in_kernels = true;
+    hone_status st = hn_kern_run(s->cli, &s->run, &s->kernels, &err);
+    hn_progress_end();
+    *interrupted = st == HONE_E_INTERRUPTED;
+    return st == HONE_OK || *interrupted ? 0 : hn_cli_fail(&err);
+}
+
+int hn_bench_suite(const hn_cli *cli)
+{
+    suite s = { .cli = cli, .failed = json_array(), .absent = json_array() };
+    bool interrupted = false;
+    int rc = begin(&s);
+    if (rc == 0) rc = choose(&s);
+    bool started = rc == 0;
+    if (started) rc = measure(&s, &interrupted);
+    if (started) {
+        int said = summary(&s, interrupted);
+        if (rc == 0) rc = said;
+    }
+    if (interrupted) {
+        hn_cli_error(0, "interrupted: what was measured is shown%s", s.base[0] ? " and kept" : "");
+        rc = HN_EXIT_INTERRUPTED;
+    } else if (rc == 0 && (s.run.n_invalid || s.run.n_lost)) rc = HN_EXIT_FAILURE;
+    for (size_t i = 0; i < s.n_args; i++) free(s.args[i]);
+    free(s.chosen);
+    free(s.kernels.k);
+    json_decref(s.failed);
+    json_decref(s.absent);
+    hn_bench_end(&s.run);
+    return rc;
+}

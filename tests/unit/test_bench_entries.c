@@ -1,0 +1,87 @@
+/* Every entry that measures in this process runs on the bundled model, is proved by its own
+ * references, and gives records that fit the published schema. */
+#include "lab/bench.h"
+#include "schema_check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static const char model[] = "models/hone-tiny.gguf";
+
+typedef struct seen { json_t *schema; int n, invalid, unchecked; char why[700]; } seen;
+
+static hone_status look(void *arg, const hn_bench_entry *e, json_t *record, hone_error *err)
+{
+    seen *s = arg;
+    schema_fault f = { "" };
+    s->n++;
+    if (!schema_valid(s->schema, s->schema, record, "", &f)) snprintf(s->why, sizeof s->why, "%s: %s", e->id, f.text);
+    if (json_is_false(json_object_get(record, "valid"))) {
+        s->invalid++;
+        snprintf(s->why, sizeof s->why, "%s: %s", e->id, json_string_value(json_object_get(record, "invalid_reason")));
+    }
+    s->unchecked += json_is_null(json_object_get(record, "valid"));
+    return HONE_OK;
+}
+
+/* What is only in the full suite, or takes seconds to set up, runs where the sanitizers do not. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SLOW_TOO = 0 };
+#else
+enum { SLOW_TOO = 1 };
+#endif
+
+static void test_entries(void **state)
+{
+    seen s = { .schema = json_load_file("docs/bench.schema.json", 0, NULL) };
+    hn_bench_run r;
+    hone_error err;
+    const hn_bench_entry *e;
+    const hn_bench_settings set = { .model = model, .threads = 2, .warmups = 0, .samples = 2, .n_prompt = -1, .n_gen = -1, .depth = -1, .quick = true, .seed = 1,
+                                    .counts = "3,20", .sink = look, .sink_arg = &s };
+    assert_non_null(s.schema);
+    if (hn_bench_begin(&r, &set, &err) != HONE_OK) fail_msg("%s", err.message);
+    snprintf(r.no_roof, sizeof r.no_roof, "not for this test"); /* a noisy machine's roof may be too low */
+    for (size_t i = 0; (e = hn_bench_at(i)); i++) {
+        if (!e->run || e->method == 'P') continue;
+        if (!SLOW_TOO && (e->cost > 2 || strncmp(e->id, "tensor.", 7) == 0)) continue;
+        int before = s.n;
+        uint64_t t = hn_clock_ns();
+        hone_status st = hn_bench_run_one(&r, e, &err);
+        if (st != HONE_OK) fail_msg("%s: %s", e->id, err.message);
+        if (s.why[0]) fail_msg("%s", s.why);
+        if (s.n == before) fail_msg("%s gave no record", e->id);
+        printf("# %-24s %d records, %.2f s\n", e->id, s.n - before, (double)(hn_clock_ns() - t) * 1e-9);
+    }
+    assert_int_equal(s.invalid, 0);
+    assert_int_equal(json_array_size(r.records), s.n);
+    hn_bench_end(&r);
+    json_decref(s.schema);
+}
+
+static void test_bad_counts(void **state)
+{
+    hn_bench_run r;
+    hone_error err;
+    static const char *const bad[] = { "0", "x", "1,,2", "99999999", "1;2", "-1" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const hn_bench_settings set = { .threads = 1, .warmups = 0, .samples = 2, .counts = bad[i] };
+        if (hn_bench_begin(&r, &set, &err) != HONE_OK) fail_msg("%s", err.message);
+        if (hn_bench_run_one(&r, hn_bench_find("disp.call"), &err) != HONE_E_ARG) fail_msg("--counts %s was taken", bad[i]);
+        hn_bench_end(&r);
+    }
+}
+
+int main(void)
+{
+    if (access(model, R_OK) != 0) {
+        printf("SKIP: %s is not here\n", model);
+        return 77;
+    }
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_entries), cmocka_unit_test(test_bad_counts) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
