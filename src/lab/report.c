@@ -592,7 +592,7 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
     hn_rep_ab *ab = &r->abs[r->n_abs++];
     *ab = (hn_rep_ab){ .record = o, .id = *hn_rep_str(result, "id") ? hn_rep_str(result, "id") : hn_rep_str(o, "id"), .metric = hn_rep_str(result, "metric"), .unit = hn_rep_str(result, "unit"), .a = json_is_string(a) ? json_string_value(a) : hn_rep_str(a, "label"),
                        .b = json_is_string(b) ? json_string_value(b) : hn_rep_str(b, "label"), .note = hn_rep_str(result, "note"), .ratio = hn_rep_dbl(result, "ratio"),
-                       .lo = hn_rep_at_i(ci, 0), .hi = hn_rep_at_i(ci, 1), .margin = hn_rep_dbl(result, "margin"), .half = hn_rep_dbl(o, "aa_half_width") };
+                       .lo = hn_rep_at_i(ci, 0), .hi = hn_rep_at_i(ci, 1), .margin = hn_rep_dbl(result, "margin"), .wanted = hn_rep_dbl(result, "margin_wanted"), .half = hn_rep_dbl(o, "aa_half_width") };
     if (result != o && starts(hn_rep_str(o, "schema"), "hone.gate/")) {
         ab->unpaired = true;
         ab->a = hn_rep_str(o, "baseline");
@@ -601,6 +601,8 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
         ab->lo = hn_rep_at_i(ci, 0);
         ab->hi = hn_rep_at_i(ci, 1);
     }
+    if (!(ab->wanted <= ab->margin)) ab->wanted = ab->margin;
+    if (strcmp(ab->metric, ab->unit) == 0) ab->metric = ""; /* a bench of one number */
     if (!(ab->ratio > 0)) ab->ratio = NAN;
     if (!(ab->lo > 0 && ab->hi >= ab->lo)) ab->lo = ab->hi = NAN;
     ab->verdict = verdict_of(hn_rep_str(result, "verdict"));

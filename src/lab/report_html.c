@@ -125,7 +125,8 @@ static void state(FILE *f, const hn_report *r)
     if (bad) fprintf(f, "%zu of %zu results %s invalid. ", bad, json_array_size(r->bench), bad == 1 ? "is" : "are");
     if (changed) fprintf(f, "The quality hash changed%s. ", changed > 1 ? " more than once" : "");
     if (slower) fprintf(f, "%zu comparison%s found a regression. ", slower, plural(slower));
-    if (!no) put(f, "Nothing invalid, no change of quality, no regression found.");
+    if (!no) put(f, r->n_abs ? "Nothing invalid, no change of quality, no regression found. " : "Nothing invalid, no change of quality; nothing was compared. ");
+    if (r->n_verdict[HN_REP_UNSURE]) fprintf(f, "%zu of %zu comparisons remain inconclusive.", r->n_verdict[HN_REP_UNSURE], r->n_abs);
     put(f, "</strong></p>\n<p>");
     fprintf(f, "%zu result%s valid, %zu invalid, %zu not checked", r->n_valid, plural(r->n_valid), r->n_invalid, r->n_unchecked);
     if (bad) put(f, "; a number whose output is broken is worth nothing, however fast");
@@ -206,16 +207,20 @@ static void verdicts(FILE *f, const hn_report *r)
     if (n == 0) return;
     for (size_t i = 0; i < n; i++) {
         const hn_rep_ab *a = &r->abs[i];
-        lo = fmin(lo, fmin(fmin(a->lo, a->ratio), 1 - a->margin * 1.1));
-        hi = fmax(hi, fmax(fmax(a->hi, a->ratio), 1 + a->margin * 1.1));
+        lo = fmin(lo, fmin(a->lo, a->ratio));
+        hi = fmax(hi, fmax(a->hi, a->ratio));
+        if (!(a->margin <= 0.25)) continue; /* a wide one may leave the drawing */
+        lo = fmin(lo, hn_rep_margin_low(a) * 0.995);
+        hi = fmax(hi, (1 + a->margin) * 1.005);
     }
     hn_rep_axis axis = hn_rep_axis_make(fmax(lo, 1e-3), fmin(hi, 1e3), 6, true);
     bool one = false;
     for (int i = 0; i < axis.n; i++) one = one || fabs(axis.tick[i] - 1) < 1e-9;
     if (!one && axis.n < 16) axis.tick[axis.n++] = 1;
     section(f, "verdicts", "Verdicts",
-            "Speed of B against speed of A, measured in turns. Small dots: the rounds; bar: 95\xE2\x80\xAF% interval of their median; shaded: the margin within which nothing changed. "
-            "<b>Regressed</b> and <b>improved</b> lie wholly outside the margin, <b>same</b> wholly inside; everything else is <b>inconclusive</b>.");
+            "Speed of B against speed of A, measured in turns. Small dots: the rounds; bar: 95\xE2\x80\xAF% interval of their median; shaded: the margin, "
+            "which the machine's noise may have widened; darker then: the margin asked for. <b>Regressed</b> and <b>improved</b> lie wholly outside of the margin, <b>same</b> wholly within the one "
+            "asked for; everything else is <b>inconclusive</b>.");
     put(f, "<table class=\"fold\"><thead><tr><th>Compared</th><th>Verdict</th><th class=\"wide\">Ratio</th><th class=\"r\">Change</th><th class=\"r\">Rounds</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < n; i++) {
         const hn_rep_ab *a = &r->abs[i];
