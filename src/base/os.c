@@ -111,6 +111,32 @@ void hn_os_want_huge_pages(void *p, size_t n)
 #endif
 }
 
+void *hn_os_map_file(int fd, size_t n)
+{
+    const size_t huge = HN_OS_HUGE_PAGE;
+    if (n >= huge && n <= SIZE_MAX - 2 * huge) { /* address ≡ offset modulo a huge page */
+        char *all = mmap(NULL, n + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (all != MAP_FAILED) {
+            char *at = (char *)(((uintptr_t)all + huge - 1) & ~(uintptr_t)(huge - 1));
+            size_t page = (size_t)sysconf(_SC_PAGESIZE), end = (n + page - 1) & ~(page - 1); /* of the file's mapping */
+            char *rest = at + end, *over = all + ((n + huge + page - 1) & ~(page - 1));
+            void *m = mmap(at, n, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+            if (m == MAP_FAILED) {
+                int e = errno;
+                munmap(all, n + huge);
+                errno = e;
+                return NULL;
+            }
+            if (at > all) munmap(all, (size_t)(at - all));
+            if (over > rest) munmap(rest, (size_t)(over - rest));
+            hn_os_want_huge_pages(m, end);
+            return m;
+        }
+    }
+    void *m = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    return m == MAP_FAILED ? NULL : m;
+}
+
 #if defined(__APPLE__)
 
 uint64_t hn_memory_available(void)

@@ -625,8 +625,8 @@ static hone_status map_file(part *p, const char *path, hone_error *err)
         st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: file of %lld bytes cannot be mapped on this machine", p->label, (long long)sb.st_size);
     else if (sb.st_size == 0) p->map = (const unsigned char *)"";
     else {
-        void *m = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (m == MAP_FAILED) st = HN_FAIL(err, HONE_E_IO, "%s: cannot map %lld bytes: %s", p->label, (long long)sb.st_size, strerror(errno));
+        void *m = hn_os_map_file(fd, (size_t)sb.st_size);
+        if (!m) st = HN_FAIL(err, HONE_E_IO, "%s: cannot map %lld bytes: %s", p->label, (long long)sb.st_size, strerror(errno));
         else {
             p->map = m;
             p->size = (uint64_t)sb.st_size;

@@ -4,6 +4,7 @@
 #ifndef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64
 #endif
+#include "base/os.h"
 #include "gguf/gguf.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { BUFFER = 1 << 20, MAX_WRITE = 1 << 30 };
+enum { BUFFER = HN_OS_HUGE_PAGE, MAX_WRITE = 1 << 30 }; /* the file lies in memory in pieces as large as they were written */
 
 typedef struct bytes { unsigned char *p; size_t n, cap; } bytes;
 
@@ -379,15 +380,25 @@ static hone_status flush(hn_gguf_writer *w, hone_error *err)
     return write_all(w, w->buf.p, n, err);
 }
 
-/* Small pieces are gathered, large ones go straight through. p NULL: zeros. */
+/* Gathered, and written in multiples of BUFFER. p NULL: zeros, fewer than that. */
 static hone_status append(hn_gguf_writer *w, const unsigned char *p, uint64_t n, hone_error *err)
 {
     hone_status st;
-    if (n > BUFFER - w->buf.n && (st = flush(w, err)) != HONE_OK) return st;
-    if (n >= BUFFER) return write_all(w, p, n, err); /* padding never is */
-    if (p && n) memcpy(w->buf.p + w->buf.n, p, (size_t)n);
-    else memset(w->buf.p + w->buf.n, 0, (size_t)n);
-    w->buf.n += (size_t)n;
+    while (n) {
+        if (p && w->buf.n == 0 && n >= BUFFER) {
+            uint64_t whole = n / BUFFER * BUFFER;
+            if ((st = write_all(w, p, whole, err)) != HONE_OK) return st;
+            p += whole;
+            n -= whole;
+            continue;
+        }
+        size_t k = n < BUFFER - w->buf.n ? (size_t)n : BUFFER - w->buf.n;
+        if (p) memcpy(w->buf.p + w->buf.n, p, k), p += k;
+        else memset(w->buf.p + w->buf.n, 0, k);
+        w->buf.n += k;
+        n -= k;
+        if (w->buf.n == BUFFER && (st = flush(w, err)) != HONE_OK) return st;
+    }
     return HONE_OK;
 }
 

@@ -4,6 +4,7 @@
 #define _FILE_OFFSET_BITS 64
 #endif
 #define _GNU_SOURCE
+#include "base/os.h"
 #include "gguf/pack_file.h"
 
 #include <errno.h>
@@ -172,8 +173,8 @@ hone_status hn_packed_open(hn_packed **out, const char *path, bool *missing, hon
     else if (fstat(fd, &sb) != 0) st = BAD(HONE_E_IO, "cannot stat: %s", strerror(errno));
     else if (!S_ISREG(sb.st_mode) || (uint64_t)sb.st_size > SIZE_MAX / 2) st = BAD(HONE_E_FORMAT, "not a packed file of hone");
     else if (sb.st_size > 0) {
-        void *m = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (m == MAP_FAILED) st = BAD(HONE_E_IO, "cannot map %lld bytes: %s", (long long)sb.st_size, strerror(errno));
+        void *m = hn_os_map_file(fd, (size_t)sb.st_size);
+        if (!m) st = BAD(HONE_E_IO, "cannot map %lld bytes: %s", (long long)sb.st_size, strerror(errno));
         else {
             p->map = m;
             p->size = (uint64_t)sb.st_size;
@@ -221,6 +222,9 @@ struct hn_packed_writer {
     bool made; /* tmp is there */
     hn_packed_entry *e;
     uint64_t n, n_dir, size;
+    char *win; /* bytes [win_at, win_at + win_bytes) of the file, not written yet; or NULL */
+    uint64_t win_at;
+    size_t win_bytes;
 };
 
 
@@ -289,7 +293,7 @@ hone_status hn_packed_begin(hn_packed_writer **out, const char *path, hn_packed_
 
 uint64_t hn_packed_size(const hn_packed_writer *w) { return w->size; }
 
-int hn_packed_write(hn_packed_writer *w, uint64_t offset, const void *data, size_t n)
+static int write_at(hn_packed_writer *w, uint64_t offset, const void *data, size_t n)
 {
     for (const char *p = data; n > 0;) {
         ssize_t k = pwrite(w->fd, p, n, (off_t)offset);
@@ -300,6 +304,34 @@ int hn_packed_write(hn_packed_writer *w, uint64_t offset, const void *data, size
         offset += (uint64_t)k;
     }
     return 0;
+}
+
+void hn_packed_gather(hn_packed_writer *w, size_t most)
+{
+    w->win_bytes = HN_PACKED_HEADER + (size_t)w->n_dir + 4096 + most + HN_OS_HUGE_PAGE;
+    w->win = hn_pages_alloc(w->win_bytes); /* NULL: pieces are written as they come */
+}
+
+int hn_packed_write(hn_packed_writer *w, uint64_t offset, const void *data, size_t n)
+{
+    if (!w->win) return write_at(w, offset, data, n);
+    if (offset < w->win_at || !hn_in_range(offset - w->win_at, n, w->win_bytes)) return EOVERFLOW; /* against the promise */
+    memcpy(w->win + (offset - w->win_at), data, n);
+    return 0;
+}
+
+int hn_packed_flush(hn_packed_writer *w, uint64_t end)
+{
+    if (!w->win) return 0;
+    if (end < w->win_at || end - w->win_at > w->win_bytes) return EOVERFLOW;
+    if (end < w->size) end = end / HN_OS_HUGE_PAGE * HN_OS_HUGE_PAGE;
+    size_t n = end > w->win_at ? (size_t)(end - w->win_at) : 0;
+    if (!n) return 0;
+    int error = write_at(w, w->win_at, w->win, n);
+    memmove(w->win, w->win + n, w->win_bytes - n);
+    memset(w->win + (w->win_bytes - n), 0, n);
+    w->win_at = end;
+    return error;
 }
 
 hone_status hn_packed_failed(hn_packed_writer *w, int error, hone_error *err)
@@ -357,7 +389,8 @@ hone_status hn_packed_end(hn_packed_writer *w, const unsigned char shapes[HN_PAC
     int error, r;
     unsigned char *h = make_head(w, shapes, stamp);
     if (!h) return HN_FAIL(err, HONE_E_NOMEM, "%s: directory of %" PRIu64 " entries", HN_ESC(w->path, strlen(w->path)), w->n);
-    error = hn_packed_write(w, 0, h, (size_t)(HN_PACKED_HEADER + w->n_dir));
+    error = hn_packed_flush(w, w->size);
+    if (!error) error = write_at(w, 0, h, (size_t)(HN_PACKED_HEADER + w->n_dir));
     free(h);
     if (!error && ftruncate(w->fd, (off_t)w->size) != 0) error = errno; /* the end may be padding */
     if (!error) {
@@ -379,6 +412,7 @@ void hn_packed_writer_free(hn_packed_writer *w)
     if (!w) return;
     if (w->fd >= 0) close(w->fd);
     if (w->made) unlink(w->tmp);
+    if (w->win) hn_pages_free(w->win, w->win_bytes);
     free(w->path);
     free(w->tmp);
     free(w);

@@ -67,8 +67,13 @@ typedef struct hn_packed_writer hn_packed_writer;
  * no room for it. */
 hone_status hn_packed_begin(hn_packed_writer **out, const char *path, hn_packed_entry *e, uint64_t n, hone_error *err);
 uint64_t hn_packed_size(const hn_packed_writer *w);
+/* From now on writes are gathered, all within `most` bytes behind the end of the last flush (the first data), and reach the file in whole huge
+ * pages: read back, it lies in memory in huge pages. */
+void hn_packed_gather(hn_packed_writer *w, size_t most);
 /* 0, or errno. */
 int hn_packed_write(hn_packed_writer *w, uint64_t offset, const void *p, size_t n);
+/* Everything before `end` has been handed over. 0, or errno. Not beside hn_packed_write. */
+int hn_packed_flush(hn_packed_writer *w, uint64_t end);
 /* A failure of hn_packed_write in words. */
 hone_status hn_packed_failed(hn_packed_writer *w, int error, hone_error *err);
 /* With the entries' hashes: header, directory, fsync, rename. */

@@ -7,13 +7,11 @@
 
 #include "kernels/avx2.h"
 
-enum { COLS = 4,
-       AHEAD = 4096 /* bytes fetched ahead of the stream */
-};
+/* Nothing is fetched ahead: the core's own prefetchers follow one ascending stream (measured: docs/LAB.md). */
+enum { COLS = 4 };
 /* columns from which opening a panel pays (measured: docs/LAB.md) */
 enum { PANEL_4 = 16, PANEL_5 = 8, PANEL_6 = 5, PANEL_WIDE = 16 };
 
-INLINE void ahead(const char *p) { _mm_prefetch(p + AHEAD, _MM_HINT_T1); }
 INLINE __m256 scales_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
 
 /* sum = the first of 16-bit sums, or added to them */
@@ -64,7 +62,6 @@ INLINE void q4_K_block(const char *p, const char *d, int h, const hn_a256 *const
         FOR(i, 8) {
             const char *at = p + 256 + 64 * (8 * g + i);
             __m256i q = load256(at + 4 * h), ql = low_nibbles(q), qh = high_nibbles(q);
-            if (!h) ahead(at);
             FOR(c, nc) {
                 dot(&lo[c], !i, ql, x[c]->q + 64 * g + 4 * i);
                 dot(&hi[c], !i, qh, x[c]->q + 64 * g + 32 + 4 * i);
@@ -91,8 +88,6 @@ INLINE void q5_K_block(const char *p, const char *d, int h, const hn_a256 *const
                 __m256i q = load256(at + 4 * h), b = load256(p + 256 + 64 * i + 4 * h);
                 __m256i ql = or_and(low_nibbles(q), shift16(b, 4 - 2 * g), 0x10101010);
                 __m256i qh = or_and(high_nibbles(q), shift16(b, 3 - 2 * g), 0x10101010);
-                if (!h) ahead(at);
-                if (!h && !g) ahead(p + 256 + 64 * i);
                 FOR(c, nc) {
                     dot(&lo[c], !k, ql, x[c]->q + 64 * g + 4 * i);
                     dot(&hi[c], !k, qh, x[c]->q + 64 * g + 32 + 4 * i);
@@ -114,7 +109,7 @@ INLINE void q6_K_block(const char *p, const char *d, int h, const hn_a256 *const
 {
     __m256i isum[COLS], side[COLS], s[4];
     FOR(c, nc) isum[c] = side[c] = _mm256_setzero_si256();
-    FOR(i, 4) s[i] = load256(p + 64 * i + 4 * h);
+    FOR(i, 4) s[i] = load256(p + hn_pack_q6_s(i) + 4 * h);
     FOR(i, 8) { /* Σ sc·Σq, two scales at a time */
         __m256i pair = _mm256_srai_epi16(_mm256_shuffle_epi8(s[i / 2], byte_index(-1, i % 2 * 2, -1, i % 2 * 2 + 1)), 8);
         FOR(c, nc) side[c] = add_madd(side[c], pair, word(x[c]->bsum + 2 * i));
@@ -124,13 +119,12 @@ INLINE void q6_K_block(const char *p, const char *d, int h, const hn_a256 *const
             __m256i sum[4][COLS];
             FOR(k, 2) {
                 int i = 4 * j + 2 * half + k;
-                const char *ph = p + 256 + 64 * (8 * n + i), *pl = p + 1280 + 64 * (16 * n + i);
-                __m256i u = load256(ph + 4 * h), l0 = load256(pl + 4 * h), l1 = load256(pl + 512 + 4 * h);
+                const char *at = p + hn_pack_q6_h(8 * n + i);
+                __m256i u = load256(at + 4 * h), l0 = load256(at + 64 + 4 * h), l1 = load256(at + 128 + 4 * h);
                 __m256i q[4] = { or_and(low_nibbles(l0), _mm256_slli_epi16(u, 4), 0x30303030),
                                  or_and(low_nibbles(l1), _mm256_slli_epi16(u, 2), 0x30303030),
                                  or_and(high_nibbles(l0), u, 0x30303030),
                                  or_and(high_nibbles(l1), _mm256_srli_epi16(u, 2), 0x30303030) };
-                if (!h) ahead(ph), ahead(pl), ahead(pl + 512);
                 FOR(t, 4) FOR(c, nc) dot(&sum[t][c], !k, q[t], x[c]->q + 128 * n + 32 * t + 4 * i);
             }
             FOR(t, 4) {
@@ -154,7 +148,6 @@ INLINE void iq4_XS_block(const char *p, const char *d, int h, const hn_a256 *con
         FOR(i, 4) {
             const char *at = p + 128 + 64 * (4 * s + i);
             __m256i q = load256(at + 4 * h), ql = iq4_levels(low_nibbles(q)), qh = iq4_levels(high_nibbles(q));
-            if (!h) ahead(at);
             FOR(c, nc) {
                 isum[c] = add_madd(isum[c], signed_pairs(ql, word(x[c]->q + 32 * s + 4 * i)), sc);
                 isum[c] = add_madd(isum[c], signed_pairs(qh, word(x[c]->q + 32 * s + 16 + 4 * i)), sc);
@@ -176,7 +169,6 @@ INLINE void q4_0_block(const char *p, int h, const int8_t *const *x, int nc, __m
     __m256i t[COLS];
     FOR(i, 4) {
         __m256i q = load256(p + 64 * i + 4 * h), ql = low_nibbles(q), qh = high_nibbles(q);
-        if (!h) ahead(p + 64 * i);
         FOR(c, nc) {
             dot(&t[c], !i, ql, x[c] + 4 * i);
             dot(&t[c], false, qh, x[c] + 16 + 4 * i);
@@ -188,12 +180,10 @@ INLINE void q4_0_block(const char *p, int h, const int8_t *const *x, int nc, __m
 INLINE void q5_0_block(const char *p, int h, const int8_t *const *x, int nc, __m256i *sum)
 {
     __m256i b = load256(p + 4 * h), lo[COLS], hi[COLS];
-    if (!h) ahead(p);
     FOR(i, 4) {
         const char *at = p + 64 + 64 * i;
         __m256i q = load256(at + 4 * h);
         __m256i ql = or_and(low_nibbles(q), shift16(b, 4 - i), 0x10101010), qh = or_and(high_nibbles(q), shift16(b, -i), 0x10101010);
-        if (!h) ahead(at);
         FOR(c, nc) {
             dot(&lo[c], !i, ql, x[c] + 4 * i);
             dot(&hi[c], !i, qh, x[c] + 16 + 4 * i);
@@ -207,7 +197,6 @@ INLINE void q8_0_block(const char *p, int h, const int8_t *const *x, int nc, __m
     FOR(c, nc) sum[c] = _mm256_setzero_si256();
     FOR(i, 8) {
         __m256i q = _mm256_xor_si256(load256(p + 64 * i + 4 * h), _mm256_set1_epi8(-128));
-        if (!h) ahead(p + 64 * i);
         FOR(c, nc) sum[c] = add_madd(sum[c], signed_pairs(q, word(x[c] + 4 * i)), ONES);
     }
 }
@@ -217,7 +206,6 @@ INLINE void iq4_NL_block(const char *p, int h, const int8_t *const *x, int nc, _
     FOR(c, nc) sum[c] = _mm256_setzero_si256();
     FOR(i, 4) {
         __m256i q = load256(p + 64 * i + 4 * h), ql = iq4_levels(low_nibbles(q)), qh = iq4_levels(high_nibbles(q));
-        if (!h) ahead(p + 64 * i);
         FOR(c, nc) {
             sum[c] = add_madd(sum[c], signed_pairs(ql, word(x[c] + 4 * i)), ONES);
             sum[c] = add_madd(sum[c], signed_pairs(qh, word(x[c] + 16 + 4 * i)), ONES);
@@ -244,15 +232,17 @@ INLINE void store_rows(const hn_mm *m, int64_t r, int64_t c, const __m256 y[2])
     memcpy(dst, v, (size_t)n * sizeof *v);
 }
 
-INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes)
+/* pairs: blocks come in twos behind their d. */
+INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes, bool pairs)
 {
     int64_t nb = m->n_in / 256;
     for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
-        const char *p = group(m, r), *d = p + (size_t)nb * bytes;
+        const char *g = group(m, r);
         const hn_a256 *x[COLS];
         __m256 acc[2][COLS];
         FOR(c, nc) acc[0][c] = acc[1][c] = _mm256_setzero_ps(), x[c] = (const hn_a256 *)column(m, c0 + c);
-        for (int64_t b = 0; b < nb; b++, p += bytes, d += 32) {
+        for (int64_t b = 0; b < nb; b++) {
+            const char *p = g + (pairs ? hn_pair_block(bytes, b) : (size_t)b * bytes), *d = g + hn_pair_d(bytes, b);
             block(p, d, 0, x, nc, acc[0]);
             block(p, d, 8, x, nc, acc[1]);
             FOR(c, nc) x[c]++;
@@ -268,7 +258,7 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
 {
     int64_t nb = m->n_in / 32;
     for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
-        const char *p = group(m, r), *d = p + (size_t)nb * bytes;
+        const char *g = group(m, r);
         const int8_t *x[COLS];
         const float *dx[COLS];
         __m256 acc[2][COLS];
@@ -277,7 +267,8 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
             x[c] = (const int8_t *)column(m, c0 + c);
             dx[c] = (const float *)(x[c] + m->n_in);
         }
-        for (int64_t b = 0; b < nb; b++, p += bytes, d += 32) {
+        for (int64_t b = 0; b < nb; b++) {
+            const char *p = g + hn_pair_block(bytes, b), *d = g + hn_pair_d(bytes, b);
             FOR(i, 2) {
                 __m256i sum[COLS];
                 block(p, 8 * i, x, nc, sum);
@@ -316,10 +307,10 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
         BY_COLUMNS(ROWS)                                    \
     }
 
-#define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304)
-#define ROWS_Q5_K(NC) rows_k(m, c, NC, q5_K_block, 2816)
-#define ROWS_Q6_K(NC) rows_k(m, c, NC, q6_K_block, 3328)
-#define ROWS_IQ4_XS(NC) rows_k(m, c, NC, iq4_XS_block, 2176)
+#define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304, false)
+#define ROWS_Q5_K(NC) rows_k(m, c, NC, q5_K_block, 2816, false)
+#define ROWS_Q6_K(NC) rows_k(m, c, NC, q6_K_block, 3328, true)
+#define ROWS_IQ4_XS(NC) rows_k(m, c, NC, iq4_XS_block, 2176, false)
 #define ROWS_Q4_0(NC) rows_32(m, c, NC, q4_0_block, 256, 3)
 #define ROWS_IQ4_NL(NC) rows_32(m, c, NC, iq4_NL_block, 256, 0)
 #define ROWS_Q5_0(NC) rows_32(m, c, NC, q5_0_block, 320, 4)
@@ -362,8 +353,6 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
                 __m256 s[MAX_SUMS][2];
                 FOR(i, nl * nc) s[i][0] = s[i][1] = _mm256_setzero_ps();
                 for (int64_t k = b + l0; k < end; k += 16) {
-                    if (l0 == 0)
-                        FOR(i, (int)(16 * unit) / 64) ahead(p + (size_t)k * unit + 64 * i);
                     FOR(l, nl)
                         if (k + l < end) {
                             const char *at = p + (size_t)(k + l) * unit;

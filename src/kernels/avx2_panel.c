@@ -58,11 +58,11 @@ INLINE from from_group(const hn_mm *m, int64_t r, int h)
     return (from){ .h = h, .group = (const char *)m->w + (size_t)(r / ROWS) * m->w_stride };
 }
 
-/* n words (a multiple of 4) at byte `at` of the rows, or at byte `pack` of the group. */
-INLINE void words(__m256i *v, const from *f, int64_t at, int64_t pack, int n)
+/* n words (a multiple of 4) at byte `at` of the rows, or from byte `pack` of the group on, `step` bytes apart. */
+INLINE void words_apart(__m256i *v, const from *f, int64_t at, int64_t pack, int step, int n)
 {
     if (f->group) {
-        FOR(i, n) v[i] = load256(f->group + pack + 64 * i + 4 * f->h);
+        FOR(i, n) v[i] = load256(f->group + pack + step * i + 4 * f->h);
         return;
     }
     FOR(j, n / 4) {
@@ -78,6 +78,7 @@ INLINE void words(__m256i *v, const from *f, int64_t at, int64_t pack, int n)
         v[4 * j + 3] = _mm256_unpackhi_epi64(b, d);
     }
 }
+INLINE void words(__m256i *v, const from *f, int64_t at, int64_t pack, int n) { words_apart(v, f, at, pack, 64, n); }
 INLINE __m256 halves(const from *f, int64_t at, int64_t pack)
 {
     if (f->group) return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(f->group + pack + 2 * f->h)));
@@ -148,19 +149,20 @@ INLINE void open_q5_K(kpanel *p, const from *f, int64_t b, int64_t nb)
 }
 INLINE void open_q6_K(kpanel *p, const from *f, int64_t b, int64_t nb)
 {
-    int64_t at = b * (int64_t)sizeof(hn_q6_K), pack = b * 3328;
+    int64_t at = b * (int64_t)sizeof(hn_q6_K), pack = (int64_t)hn_pair_block(3328, b);
     __m256i s[4];
-    _mm256_store_ps(p->d + f->h, halves(f, at + 208, nb * 3328 + b * 32));
-    words(s, f, at + 192, pack, 4);
+    _mm256_store_ps(p->d + f->h, halves(f, at + 208, (int64_t)hn_pair_d(3328, b)));
+    if (f->group) FOR(i, 4) s[i] = load256(f->group + pack + hn_pack_q6_s(i) + 4 * f->h);
+    else words(s, f, at + 192, 0, 4);
     FOR(i, 4) {
         FOR(k, 4) put(p->sc[4 * i + k][f->h], _mm256_srai_epi16(_mm256_shuffle_epi8(s[i], byte_index(-1, k, -1, k)), 8));
         FOR(k, 2) put(p->pair[2 * i + k][f->h], _mm256_srai_epi16(_mm256_shuffle_epi8(s[i], byte_index(-1, 2 * k, -1, 2 * k + 1)), 8));
     }
     FOR(n, 2) FOR(j, 2) {
         __m256i l0[4], l1[4], h[4];
-        words(l0, f, at + 64 * n + 16 * j, pack + 1280 + 1024 * n + 256 * j, 4);
-        words(l1, f, at + 64 * n + 32 + 16 * j, pack + 1280 + 1024 * n + 512 + 256 * j, 4);
-        words(h, f, at + 128 + 32 * n + 16 * j, pack + 256 + 512 * n + 256 * j, 4);
+        words_apart(l0, f, at + 64 * n + 16 * j, pack + (int64_t)hn_pack_q6_l(16 * n + 4 * j), 192, 4);
+        words_apart(l1, f, at + 64 * n + 32 + 16 * j, pack + (int64_t)hn_pack_q6_l(16 * n + 8 + 4 * j), 192, 4);
+        words_apart(h, f, at + 128 + 32 * n + 16 * j, pack + (int64_t)hn_pack_q6_h(8 * n + 4 * j), 192, 4);
         FOR(i, 4) {
             uint8_t(*q)[ROWS][4] = p->q + 32 * n + 4 * j + i;
             put(q[0][f->h], or_and(low_nibbles(l0[i]), _mm256_slli_epi16(h[i], 4), 0x30303030));
@@ -355,16 +357,16 @@ INLINE void open_q4_0(tpanel *p, const from *f, int64_t b, int64_t nb)
 {
     __m256i q[4];
     int64_t at = b * (int64_t)sizeof(hn_q4_0);
-    words(q, f, at + 2, b * 256, 4);
-    _mm256_store_ps(p->d + f->h, halves(f, at, nb * 256 + b * 32));
+    words(q, f, at + 2, (int64_t)hn_pair_block(256, b), 4);
+    _mm256_store_ps(p->d + f->h, halves(f, at, (int64_t)hn_pair_d(256, b)));
     FOR(i, 4) put(p->q[i][f->h], low_nibbles(q[i])), put(p->q[4 + i][f->h], high_nibbles(q[i]));
 }
 INLINE void open_iq4_NL(twide *p, const from *f, int64_t b, int64_t nb)
 {
     __m256i q[4];
     int64_t at = b * (int64_t)sizeof(hn_q4_0);
-    words(q, f, at + 2, b * 256, 4);
-    _mm256_store_ps(p->d + f->h, halves(f, at, nb * 256 + b * 32));
+    words(q, f, at + 2, (int64_t)hn_pair_block(256, b), 4);
+    _mm256_store_ps(p->d + f->h, halves(f, at, (int64_t)hn_pair_d(256, b)));
     FOR(i, 4) {
         __m256i lo = iq4_levels(low_nibbles(q[i])), hi = iq4_levels(high_nibbles(q[i]));
         put(p->q[2 * i][f->h], wide_low(lo)), put(p->q[2 * i + 1][f->h], wide_high(lo));
@@ -375,10 +377,10 @@ INLINE void open_q5_0(tpanel *p, const from *f, int64_t b, int64_t nb)
 {
     __m256i q[4], hi;
     int64_t at = b * (int64_t)sizeof(hn_q5_0);
-    words(q, f, at + 6, b * 320 + 64, 4);
-    _mm256_store_ps(p->d + f->h, halves(f, at, nb * 320 + b * 32));
+    words(q, f, at + 6, (int64_t)hn_pair_block(320, b) + 64, 4);
+    _mm256_store_ps(p->d + f->h, halves(f, at, (int64_t)hn_pair_d(320, b)));
     if (f->group) {
-        hi = load256(f->group + b * 320 + 4 * f->h);
+        hi = load256(f->group + (int64_t)hn_pair_block(320, b) + 4 * f->h);
     } else {
         int32_t v[8];
         for (int i = 0; i < 8; i++) v[i] = load32(f->row[i] + at + 2);
@@ -399,8 +401,8 @@ INLINE void open_q8_0(twide *p, const from *f, int64_t b, int64_t nb) /* packed 
 {
     __m256i q[8];
     int64_t at = b * (int64_t)sizeof(hn_q8_0);
-    words(q, f, at + 2, b * 512, 8);
-    _mm256_store_ps(p->d + f->h, halves(f, at, nb * 512 + b * 32));
+    words(q, f, at + 2, (int64_t)hn_pair_block(512, b), 8);
+    _mm256_store_ps(p->d + f->h, halves(f, at, (int64_t)hn_pair_d(512, b)));
     FOR(i, 8) {
         __m256i v = f->group ? _mm256_xor_si256(q[i], _mm256_set1_epi8(-128)) : q[i];
         put(p->q[2 * i][f->h], wide_low(v)), put(p->q[2 * i + 1][f->h], wide_high(v));

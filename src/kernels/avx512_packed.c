@@ -16,24 +16,9 @@
 
 enum { COLS = 4 };
 
-/* Bytes fetched ahead of the stream (measured: docs/LAB.md). */
-enum { AHEAD = 1024 };
-#define HINT _MM_HINT_T1
-
-enum { D_AHEAD = 8 }; /* blocks */
-
-/* 64 bytes of the stream */
-INLINE __m512i next64(const char *p)
-{
-    _mm_prefetch(p + AHEAD, HINT);
-    return _mm512_loadu_si512(p);
-}
-/* The same of Q6_K, whose fields are met side by side: fetched one block ahead. */
-INLINE __m512i next64_q6(const char *p)
-{
-    _mm_prefetch(p + 3328, HINT);
-    return _mm512_loadu_si512(p);
-}
+/* 64 bytes of the stream. Nothing is fetched ahead: one ascending stream is what the core's own prefetchers are
+ * made for (measured: docs/LAB.md). */
+INLINE __m512i next64(const char *p) { return _mm512_loadu_si512(p); }
 INLINE __m512i word(const void *p)
 {
     int32_t v;
@@ -73,7 +58,6 @@ INLINE void k_scales(const char *s, __m512i sc[2], __m512i mn[2])
 /* acc −= dmin·da·Σ min·Σq, after acc += d·da·isum. */
 INLINE void k_finish(const char *p, const __m512i mn[2], const hn_a256 *const *x, int nc, const __m512i *isum, __m512 *acc)
 {
-    _mm_prefetch(p + AHEAD, HINT);
     __m512 d = scales_f16(p), dmin = scales_f16(p + 32);
     __m512i even[2], odd[2];
     FOR(h, 2) even[h] = and32(mn[h], 0x00FF00FFu), odd[h] = and32(_mm512_srli_epi32(mn[h], 8), 0x00FF00FFu);
@@ -165,14 +149,14 @@ INLINE void q6_K_block(const char *p, const char *d, const hn_a256 *const *x, in
         isum[c] = _mm512_setzero_si512();
     }
     FOR(n, 2) {
-        __m512i s0 = next64_q6(p + 128 * n), s1 = next64_q6(p + 128 * n + 64); /* scales 8n … 8n+7 */
+        __m512i s0 = next64(p + hn_pack_q6_s(2 * n)), s1 = next64(p + hn_pack_q6_s(2 * n + 1)); /* scales 8n … 8n+7 */
         FOR(half, 2) {
             __m512i s[4][COLS];
             FOR(j, 4) FOR(c, nc) s[j][c] = word(&start[c][8 * n + 2 * j + half]);
             FOR(k, 4) {
                 int i = 4 * half + k;
-                __m512i h = next64_q6(p + 256 + 64 * (8 * n + i));
-                __m512i l0 = next64_q6(p + 1280 + 64 * (16 * n + i)), l1 = next64_q6(p + 1280 + 64 * (16 * n + 8 + i));
+                const char *at = p + hn_pack_q6_h(8 * n + i);
+                __m512i h = next64(at), l0 = next64(at + 64), l1 = next64(at + 128);
                 __m512i q[4] = { or_and(LOW(l0), _mm512_slli_epi32(h, 4), 0x30303030u),
                                  or_and(LOW(l1), _mm512_slli_epi32(h, 2), 0x30303030u),
                                  or_and(HIGH(l0), h, 0x30303030u),
@@ -201,7 +185,6 @@ INLINE void iq4_XS_block(const char *p, const char *d, const hn_a256 *const *x, 
     __m512i isum[COLS], table = iq4_table(), sl = next64(p + 64);
     __m512i sh = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p + 32)));
     int32_t start[COLS][8];
-    _mm_prefetch(p + AHEAD, HINT);
     FOR(c, nc) {
         __m256i b = _mm256_madd_epi16(_mm256_loadu_si256((const __m256i *)x[c]->bsum), _mm256_set1_epi16(-128));
         _mm256_storeu_si256((__m256i *)start[c], b);
@@ -294,30 +277,57 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
 {
     int64_t nb = m->n_in / 256;
     for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
-        const char *p = group(m, r), *d = p + (size_t)nb * bytes;
+        const char *p = group(m, r);
         const hn_a256 *x[COLS];
         __m512 acc[COLS];
         FOR(c, nc) acc[c] = _mm512_setzero_ps(), x[c] = (const hn_a256 *)column(m, c0 + c);
-        for (int64_t b = 0; b < nb; b++, p += bytes, d += 32) {
-            block(p, d, x, nc, acc);
+        for (int64_t b = 0; b < nb; b++, p += bytes) {
+            block(p, p, x, nc, acc);
             FOR(c, nc) x[c]++;
         }
         FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
     }
 }
 
-/* Scales behind all blocks are a stream of their own; at its end the next group's follow. */
-INLINE void fetch_d(const hn_mm *m, const char *d, int64_t b, int64_t nb)
+/* The same of blocks that come in pairs behind their d. */
+INLINE void rows_k_pairs(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes)
 {
-    const char *to = d + 32 * D_AHEAD;
-    _mm_prefetch(b + D_AHEAD < nb ? to : to - 32 * nb + m->w_stride, _MM_HINT_T0);
+    int64_t nb = m->n_in / 256;
+    for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
+        const char *p = group(m, r);
+        const hn_a256 *x[COLS];
+        __m512 acc[COLS];
+        FOR(c, nc) acc[c] = _mm512_setzero_ps(), x[c] = (const hn_a256 *)column(m, c0 + c);
+        for (int64_t b = 0; b < nb; b++) {
+            const char *d = p;
+            if (b % 2 == 0) p += 64;
+            else d = p - bytes - 32;
+            block(p, d, x, nc, acc);
+            p += bytes;
+            FOR(c, nc) x[c]++;
+        }
+        FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
+    }
+}
+
+INLINE void block_32(const char *p, const char *d, q32_block_fn *block, const int8_t **x, const float *const *dx, int64_t nb, int64_t b, int nc,
+                     int offset, __m512 *acc)
+{
+    __m512i sum[COLS];
+    FOR(c, nc) sum[c] = _mm512_mullo_epi32(word(dx[c] + nb + b), _mm512_set1_epi32(-offset));
+    block(p, x, nc, sum);
+    __m512 dw = scales_f16(d);
+    FOR(c, nc) {
+        acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(dx[c][b])), _mm512_cvtepi32_ps(sum[c]), acc[c]);
+        x[c] += 32;
+    }
 }
 
 INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, size_t bytes, int offset)
 {
     int64_t nb = m->n_in / 32;
     for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
-        const char *p = group(m, r), *d = p + (size_t)nb * bytes;
+        const char *p = group(m, r);
         const int8_t *x[COLS];
         const float *dx[COLS];
         __m512 acc[COLS];
@@ -326,16 +336,9 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
             x[c] = (const int8_t *)column(m, c0 + c);
             dx[c] = (const float *)(x[c] + m->n_in);
         }
-        for (int64_t b = 0; b < nb; b++, p += bytes, d += 32) {
-            __m512i sum[COLS];
-            fetch_d(m, d, b, nb);
-            FOR(c, nc) sum[c] = _mm512_mullo_epi32(word(dx[c] + nb + b), _mm512_set1_epi32(-offset));
-            block(p, x, nc, sum);
-            __m512 dw = scales_f16(d);
-            FOR(c, nc) {
-                acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(dx[c][b])), _mm512_cvtepi32_ps(sum[c]), acc[c]);
-                x[c] += 32;
-            }
+        for (int64_t b = 0; b < nb; b += 2, p += 64 + 2 * bytes) {
+            block_32(p + 64, p, block, x, dx, nb, b, nc, offset, acc);
+            if (b + 1 < nb) block_32(p + 64 + bytes, p + 32, block, x, dx, nb, b + 1, nc, offset, acc);
         }
         FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
     }
@@ -362,7 +365,7 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
 
 #define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304)
 #define ROWS_Q5_K(NC) rows_k(m, c, NC, q5_K_block, 2816)
-#define ROWS_Q6_K(NC) rows_k(m, c, NC, q6_K_block, 3328)
+#define ROWS_Q6_K(NC) rows_k_pairs(m, c, NC, q6_K_block, 3328)
 #define ROWS_IQ4_XS(NC) rows_k(m, c, NC, iq4_XS_block, 2176)
 #define ROWS_Q4_0(NC) rows_32(m, c, NC, q4_0_block, 256, 8)
 #define ROWS_IQ4_NL(NC) rows_32(m, c, NC, iq4_NL_block, 256, 128)
@@ -406,8 +409,6 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
                 FOR(i, nl * nc) s[i] = _mm512_setzero_ps();
                 int64_t k = b + l0;
                 for (; k + nl <= end; k += 16) {
-                    if (l0 == 0)
-                        FOR(i, (int)(16 * bytes) / 64) _mm_prefetch(p + (size_t)k * bytes + AHEAD + 64 * i, HINT);
                     FOR(l, nl) {
                         __m512 w = widen(p + (size_t)(k + l) * bytes);
                         FOR(c, nc) s[l * nc + c] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[c][k + l]), s[l * nc + c]);

@@ -279,11 +279,11 @@ V16_OP void pack_q5_K(kpanel *p, int h, const char *g, int64_t b, int64_t nb)
 V16_OP void pack_q6_K(kpanel *p, int h, const char *g, int64_t b, int64_t nb)
 {
     __m512i s[4], hi[16], l[32];
-    const char *at = g + b * 3328;
-    load_words(s, at, 4);
-    load_words(hi, at + 256, 16);
-    load_words(l, at + 1280, 32);
-    _mm512_store_ps(p->d + h, load_f16(g + nb * 3328 + b * 32));
+    const char *at = g + hn_pair_block(3328, b);
+    _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) s[i] = _mm512_loadu_si512(at + hn_pack_q6_s(i));
+    _Pragma("GCC unroll 16") for (int i = 0; i < 16; i++) hi[i] = _mm512_loadu_si512(at + hn_pack_q6_h(i));
+    _Pragma("GCC unroll 32") for (int i = 0; i < 32; i++) l[i] = _mm512_loadu_si512(at + hn_pack_q6_l(i));
+    _mm512_store_ps(p->d + h, load_f16(g + hn_pair_d(3328, b)));
     open_q6_K(p, h, s, hi, l);
 }
 V16_OP void pack_iq4_XS(kpanel *p, int h, const char *g, int64_t b, int64_t nb)
@@ -546,7 +546,7 @@ enum { K_BLOCKS = 1 }; /* stays in L1 */
     }
 PANEL_K(q4_K, FORM_Q4_K, sizeof(hn_q4_K), 2304)
 PANEL_K(q5_K, FORM_Q5_K, sizeof(hn_q5_K), 2816)
-PANEL_K(q6_K, FORM_Q6_K, sizeof(hn_q6_K), 3328)
+PANEL_K(q6_K, FORM_Q6_K, sizeof(hn_q6_K), 3360)
 PANEL_K(iq4_XS, FORM_IQ4_XS, sizeof(hn_iq4_XS), 2176)
 
 /* ---- 32-blocks -------------------------------------------------------------------------------------- */
@@ -597,22 +597,22 @@ V16_OP void rows_q8_0(tpanel *p, int h, const rows16 *w, int64_t b)
 V16_OP void pack_q4_0(tpanel *p, int h, const char *g, int64_t b, int64_t nb)
 {
     __m512i q[4];
-    load_words(q, g + b * 256, 4);
-    _mm512_store_ps(p->d + h, load_f16(g + nb * 256 + b * 32));
+    load_words(q, g + hn_pair_block(256, b), 4);
+    _mm512_store_ps(p->d + h, load_f16(g + hn_pair_d(256, b)));
     open_nibbles(p, h, q);
 }
 V16_OP void pack_iq4_NL(tpanel *p, int h, const char *g, int64_t b, int64_t nb)
 {
     __m512i q[4];
-    load_words(q, g + b * 256, 4);
-    _mm512_store_ps(p->d + h, load_f16(g + nb * 256 + b * 32));
+    load_words(q, g + hn_pair_block(256, b), 4);
+    _mm512_store_ps(p->d + h, load_f16(g + hn_pair_d(256, b)));
     open_levels(p, h, q);
 }
 V16_OP void pack_q5_0(tpanel *p, int h, const char *g, int64_t b, int64_t nb)
 {
-    __m512i q[4], hi = _mm512_loadu_si512(g + b * 320), bit = _mm512_set1_epi8(16);
-    load_words(q, g + b * 320 + 64, 4);
-    _mm512_store_ps(p->d + h, load_f16(g + nb * 320 + b * 32));
+    __m512i q[4], hi = _mm512_loadu_si512(g + hn_pair_block(320, b)), bit = _mm512_set1_epi8(16);
+    load_words(q, g + hn_pair_block(320, b) + 64, 4);
+    _mm512_store_ps(p->d + h, load_f16(g + hn_pair_d(320, b)));
     for (int i = 0; i < 8; i++) { /* bit i of each byte */
         __m512i v = i < 4 ? low_nibbles(q[i]) : high_nibbles(q[i - 4]);
         __m512i up = i < 4 ? _mm512_slli_epi16(hi, (unsigned)(4 - i)) : _mm512_srli_epi16(hi, (unsigned)(i - 4));
@@ -621,8 +621,8 @@ V16_OP void pack_q5_0(tpanel *p, int h, const char *g, int64_t b, int64_t nb)
 }
 V16_OP void pack_q8_0(tpanel *p, int h, const char *g, int64_t b, int64_t nb)
 {
-    for (int i = 0; i < 8; i++) put(p->q[i][h], _mm512_loadu_si512(g + b * 512 + 64 * i));
-    _mm512_store_ps(p->d + h, load_f16(g + nb * 512 + b * 32));
+    for (int i = 0; i < 8; i++) put(p->q[i][h], _mm512_loadu_si512(g + hn_pair_block(512, b) + 64 * i));
+    _mm512_store_ps(p->d + h, load_f16(g + hn_pair_d(512, b)));
 }
 
 enum { T_BLOCKS = 64 }; /* 72 KiB: shorter ones cost more in loading and storing sums than L2 does */
@@ -688,10 +688,10 @@ T_TILE(tile_off16_2, 4, 2)
 T_TILE(tile_off128_6, 7, 6)
 T_TILE(tile_off128_4, 7, 4)
 T_TILE(tile_off128_2, 7, 2)
-PANEL_T(q4_0, tile_off8, sizeof(hn_q4_0), 256)
-PANEL_T(q5_0, tile_off16, sizeof(hn_q5_0), 320)
-PANEL_T(q8_0, tile_off128, sizeof(hn_q8_0), 512)
-PANEL_T(iq4_NL, tile_off128, sizeof(hn_q4_0), 256)
+PANEL_T(q4_0, tile_off8, sizeof(hn_q4_0), 288)
+PANEL_T(q5_0, tile_off16, sizeof(hn_q5_0), 352)
+PANEL_T(q8_0, tile_off128, sizeof(hn_q8_0), 544)
+PANEL_T(iq4_NL, tile_off128, sizeof(hn_q4_0), 288)
 
 #else
 typedef int hn_no_avx512_panel; /* an empty file is not C */

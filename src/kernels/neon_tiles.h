@@ -227,8 +227,8 @@ NEON_OP int8x16_t code_q5_K(const uint8_t *blk, int w, int v)
 NEON_OP int8x16_t code_q6_K(const uint8_t *blk, int w, int v)
 {
     int n = w / 32, j = w / 8 % 4;
-    int8x16_t lo = nibble(load_u8(word_at(blk + 1280, 16 * n + 8 * (j & 1) + w % 8, v)), j >> 1);
-    return less(with_bits(lo, shift_and(load_u8(word_at(blk + 256, 8 * n + w % 8, v)), 4 - 2 * j, 48)), 32);
+    int8x16_t lo = nibble(load_u8(word_at(blk + hn_pack_q6_l(16 * n + 8 * (j & 1) + w % 8), 0, v)), j >> 1);
+    return less(with_bits(lo, shift_and(load_u8(word_at(blk + hn_pack_q6_h(8 * n + w % 8), 0, v)), 4 - 2 * j, 48)), 32);
 }
 NEON_OP int8x16_t code_iq4_XS(const uint8_t *blk, int w, int v)
 {
@@ -272,7 +272,7 @@ NEON_OP void scales_q6_K(kscales *o, const uint8_t *blk)
 {
     for (int t = 0; t < 16; t++)
         for (int v = 0; v < 4; v++) {
-            int32x4_t w = vreinterpretq_s32_u32(load_u32(word_at(blk, t / 4, v)));
+            int32x4_t w = vreinterpretq_s32_u32(load_u32(word_at(blk + hn_pack_q6_s(t / 4), 0, v)));
             o->sc[t][v] = vshrq_n_s32(vshlq_s32(w, vdupq_n_s32(24 - 8 * (t % 4))), 24);
         }
 }
@@ -348,8 +348,8 @@ NEON_OP int8x16_t zip_high(int8x16_t a, int8x16_t b) { return vreinterpretq_s8_s
 NEON_OP const uint8_t *group_of(const hn_mm *m, int64_t r) { return (const uint8_t *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride; }
 
 /* 16 rows from r on, columns c … c+C−1. The d of the rows stand at the head of a block,
- * or behind all blocks (D_FOLLOWS). */
-#define K_PACKED(NAME, TYPE, CODE, SCALES, NSUB, HAS_MIN, D_FOLLOWS, C)                                             \
+ * or blocks come in pairs behind theirs (PAIRS). */
+#define K_PACKED(NAME, TYPE, CODE, SCALES, NSUB, HAS_MIN, PAIRS, C)                                             \
     static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
     {                                                                                                               \
         const uint8_t *group = group_of(m, r);                                                                      \
@@ -361,8 +361,8 @@ NEON_OP const uint8_t *group_of(const hn_mm *m, int64_t r) { return (const uint8
         for (int v = 0; v < 4; v++)                                                                                 \
             for (int j = 0; j < C; j++) acc[v][j] = vdupq_n_f32(0.0f);                                              \
         for (int64_t b = 0; b < nb; b++) {                                                                          \
-            const uint8_t *blk = group + (size_t)b * n_block;                                                       \
-            const uint8_t *d = D_FOLLOWS ? group + (size_t)nb * n_block + 32 * b : blk;                             \
+            const uint8_t *blk = group + (PAIRS ? hn_pair_block(n_block, b) : (size_t)b * n_block);                 \
+            const uint8_t *d = PAIRS ? group + hn_pair_d(n_block, b) : blk;                                         \
             kscales k;                                                                                              \
             SCALES(&k, blk);                                                                                        \
             int32x4_t isum[4][C], msum[4][C];                                                                       \
@@ -404,7 +404,7 @@ NEON_OP const uint8_t *group_of(const hn_mm *m, int64_t r) { return (const uint8
         for (int v = 0; v < 4; v++)                                                                                 \
             for (int j = 0; j < C; j++) acc[v][j] = vdupq_n_f32(0.0f);                                              \
         for (int64_t b = 0; b < nb; b++) {                                                                          \
-            const uint8_t *blk = group + (size_t)b * n_block, *d = group + (size_t)nb * n_block + 32 * b;           \
+            const uint8_t *blk = group + hn_pair_block(n_block, b), *d = group + hn_pair_d(n_block, b);             \
             const int8_t *a[C];                                                                                     \
             int32x4_t p[4][C];                                                                                      \
             for (int j = 0; j < C; j++) a[j] = x[j] + 32 * b;                                                       \
@@ -447,11 +447,11 @@ NEON_OP const uint8_t *group_of(const hn_mm *m, int64_t r) { return (const uint8
         for (; c < m->n_col; c++)                                                                   \
             for (int64_t r = m->r0; r < m->r1; r += 4) rows_##N##_1(m, r, c);                       \
     }
-#define MATMUL_K(N, TYPE, BLOCK, SCALES, NSUB, HAS_MIN, D_FOLLOWS)                    \
+#define MATMUL_K(N, TYPE, BLOCK, SCALES, NSUB, HAS_MIN, PAIRS)                    \
     K_ROWS(rows_##N##_4, BLOCK, open_##N, NSUB, HAS_MIN, 4)                           \
     K_ROWS(rows_##N##_1, BLOCK, open_##N, NSUB, HAS_MIN, 1)                           \
-    K_PACKED(packed_##N##_4, TYPE, code_##N, SCALES, NSUB, HAS_MIN, D_FOLLOWS, 4)     \
-    K_PACKED(packed_##N##_1, TYPE, code_##N, SCALES, NSUB, HAS_MIN, D_FOLLOWS, 1)     \
+    K_PACKED(packed_##N##_4, TYPE, code_##N, SCALES, NSUB, HAS_MIN, PAIRS, 4)     \
+    K_PACKED(packed_##N##_1, TYPE, code_##N, SCALES, NSUB, HAS_MIN, PAIRS, 1)     \
     RANGES(N, TYPE)
 MATMUL_K(q4_K, HN_Q4_K, hn_q4_K, scales_k4, 8, 1, 0)
 MATMUL_K(q5_K, HN_Q5_K, hn_q5_K, scales_k4, 8, 1, 0)

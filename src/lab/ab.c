@@ -3,6 +3,7 @@
  * statistics are compare.c's, the measuring is sides.c's. */
 #define _GNU_SOURCE
 #include "lab/ab.h"
+#include "lab/sample.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 enum { AA_STEP = 4 };
 static const double first_round_s = 0.06; /* of one side: runs of a round at first */
-static const double most_round_s = 1.2;   /* of both: beyond that a round gets no more runs */
+static const double most_round_s = 0.6;   /* of both: beyond that a round gets no more runs */
 static const double most_kernel_s = 0.3;  /* likewise, of kernels that stay in this process */
 static const double most_aa_s = 90;       /* A/A rounds beyond the least number end then */
 
@@ -160,23 +161,35 @@ static hone_status run_once(experiment *x, bench *b, series *s, hn_side *side, i
  * no event, and what is left after throwing away most would be no sample. */
 static size_t may_void(size_t n) { return n / 2 > 4 ? n / 2 : 4; }
 
+/* Does what the machine did meanwhile void a round? */
+static bool disturbed(const hn_evidence *before, const hn_evidence *after, int64_t faults, char *why, size_t cap)
+{
+    json_t *o = json_object();
+    if (!o) return false;
+    hn_evidence_json(o, before, after);
+    json_object_set_new(o, "major_faults", json_integer(faults)); /* of the measured processes, not of this one */
+    bool bad = hn_evidence_voids(o, false, before->mhz > 0 ? before->mhz : NAN, why, cap);
+    json_decref(o);
+    return bad;
+}
+
 static hone_status add_round(experiment *x, bench *b, series *s, hn_side *a, hn_side *b_side, uint64_t index, size_t wanted)
 {
     if (!series_room(s)) return HN_FAIL(x->err, HONE_E_NOMEM, "rounds of the comparison");
-    hn_ab_evidence before, after;
+    hn_evidence before, after;
     int64_t faults = 0;
     bool ba = hn_ab_order(x->p->seed, index);
-    hn_ab_evidence_read(&before);
+    hn_evidence_look(&before);
     for (int run = 0; run < s->k; run++)
         for (int h = 0; h < 2; h++) {
             bool second = (run % 2 ? !ba : ba) != (h == 1); /* ABBA within the round too */
             hone_status st = run_once(x, b, s, second ? b_side : a, second, run, &faults);
             if (st != HONE_OK) return st;
         }
-    hn_ab_evidence_read(&after);
-    const char *why = hn_ab_evidence_of(&before, &after, faults);
+    hn_evidence_look(&after);
+    char why[120];
     s->info[s->n] = (round_info){ .ba = ba };
-    if (why[0]) {
+    if (disturbed(&before, &after, faults, why, sizeof why)) {
         bool out = s->voided < may_void(wanted);
         if (!out && x->p->strict)
             return HN_FAIL(x->err, HONE_E_UNSUPPORTED, "the machine is disturbed all the time: %zu of %zu rounds thrown away, and again %s (--strict)", s->voided, s->n + 1, why);
@@ -330,7 +343,9 @@ static hone_status against_itself(experiment *x, bench *b, hn_side *again)
         st = half_widths(x, b, &s, &worst);
         bool grow = may_grow(x, b, &s);
         if (st != HONE_OK || worst <= (grow ? 0.7 : 1) || (double)(hn_clock_ns() - start) * 1e-9 > most_aa_s) break;
-        if (grow && (n >= most || worst > 1) && s.n % 2 == 0 && !series_merge(&s)) st = HN_FAIL(x->err, HONE_E_NOMEM, "A/A rounds");
+        if (!grow || (n < most && worst <= 1)) continue;
+        if (s.n % 2) st = add_round(x, b, &s, x->p->a, again, 1000000 + index++, most); /* whole blocks are merged */
+        if (st == HONE_OK && !series_merge(&s)) st = HN_FAIL(x->err, HONE_E_NOMEM, "A/A rounds");
     }
     b->k = s.k;
     for (int j = 0; j < b->n_line && st == HONE_OK; j++) {

@@ -66,11 +66,4 @@ void hn_ab_report_free(hn_ab_report *r);
 /* A record of schema hone.ab/1. */
 json_t *hn_ab_record(const hn_ab_report *r, const hn_ab_line *l, const hn_side *a, const hn_side *b, const hn_environ *env);
 
-/* ---- evidence that a round was disturbed from outside --------------------------------------- */
-
-typedef struct hn_ab_evidence { hn_cpu_ticks ticks; uint64_t throttled; double khz; } hn_ab_evidence;
-void hn_ab_evidence_read(hn_ab_evidence *e);
-/* Why what was measured between the two does not count; "" if it does. */
-const char *hn_ab_evidence_of(const hn_ab_evidence *before, const hn_ab_evidence *after, int64_t major_faults);
-
 #endif

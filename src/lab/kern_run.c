@@ -68,7 +68,7 @@ static size_t row_bytes(const hn_kern_bench *b) { return (size_t)hn_row_bytes(hn
 static hone_status make_copies(char **out, size_t n, int64_t copies, const char *what, hone_error *err)
 {
     uint64_t room = hn_memory_available(), want = (uint64_t)n * (uint64_t)copies;
-    *out = room && want > room / 4 * 3 ? NULL : hn_pages_alloc(want);
+    *out = room && want > room / 4 * 3 ? NULL : hn_pages_alloc_huge(want);
     if (!*out) return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld copies of %zu bytes", what, (long long)copies, n);
     return HONE_OK;
 }
@@ -177,11 +177,11 @@ static hone_status make_rows(hn_kern_bench *b, hone_error *err)
 {
     int64_t n = b->k.kind == HN_KERN_ROPE ? b->k.n[0] * b->k.n[1] : b->k.n[0];
     size_t f = ((size_t)n * sizeof(float) + 63) & ~(size_t)63, q = (size_t)n * 8 + 4096;
-    b->in = hn_pages_alloc(f);
-    b->in2 = hn_pages_alloc(f);
-    b->out = hn_pages_alloc(f);
-    b->q = hn_pages_alloc(2 * q);
-    b->x = hn_pages_alloc(f); /* the oracle's output */
+    b->in = hn_pages_alloc_huge(f);
+    b->in2 = hn_pages_alloc_huge(f);
+    b->out = hn_pages_alloc_huge(f);
+    b->q = hn_pages_alloc_huge(2 * q);
+    b->x = hn_pages_alloc_huge(f); /* the oracle's output */
     if (!b->in || !b->in2 || !b->out || !b->q || !b->x) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows", b->k.id);
     fill_random(b->in, n, 1);
     fill_random(b->in2, n, 2);
@@ -482,8 +482,8 @@ static hone_status prepare(hn_kern_bench *b, hone_error *err)
     if (st == HONE_OK) st = new_backend(&b->be, b->pool, b->fast, &b->k, err);
     if (st == HONE_OK) st = is_product(&b->k) ? prepare_product(b, err) : prepare_attn(b, err);
     if (st != HONE_OK) return st;
-    b->y = hn_pages_alloc(b->y_floats * sizeof(float));
-    b->y_check = hn_pages_alloc(b->y_floats * sizeof(float));
+    b->y = hn_pages_alloc_huge(b->y_floats * sizeof(float));
+    b->y_check = hn_pages_alloc_huge(b->y_floats * sizeof(float));
     return b->y && b->y_check ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: outputs", b->k.id);
 }
 

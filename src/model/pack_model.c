@@ -124,6 +124,17 @@ static void pack_piece(char *buf, const hn_packed_entry *e, const char *src, siz
         hn_pack_group(e->type, buf, src + (size_t)r * row, row, (int)(n_rows - r < HN_PACK_ROWS ? n_rows - r : HN_PACK_ROWS), (int64_t)e->n_in);
 }
 
+static uint64_t piece_at(const hn_packed_entry *e, const piece *p)
+{
+    return e->kind == HN_PACKED_VECTOR ? 0 : p->row / HN_PACK_ROWS * hn_packed_group_bytes(e->type, (int64_t)e->n_in);
+}
+
+static uint64_t piece_end(const work *k, const piece *p)
+{
+    const hn_packed_entry *e = &k->e[p->entry];
+    return e->offset + piece_at(e, p) + packed_piece_bytes(e, p->n_rows);
+}
+
 static void do_piece(void *arg, int64_t chunk, int32_t thread)
 {
     work *k = arg;
@@ -138,7 +149,7 @@ static void do_piece(void *arg, int64_t chunk, int32_t thread)
     hn_sha256_end(&s, k->hash[i]);
     if (!k->buf) return;
     char *buf = k->buf + (size_t)thread * k->buf_bytes;
-    uint64_t at = e->kind == HN_PACKED_VECTOR ? 0 : p->row / HN_PACK_ROWS * hn_packed_group_bytes(e->type, (int64_t)e->n_in);
+    uint64_t at = piece_at(e, p);
     pack_piece(buf, e, src, row, p->n_rows);
     if (k->w) {
         int error = hn_packed_write(k->w, e->offset + at, buf, n);
@@ -179,15 +190,22 @@ static void drop_plan(work *k, int32_t n_threads)
     free(k->hash);
 }
 
+enum { PER_THREAD = 8 }; /* pieces of a batch */
+
 /* HONE_E_INTERRUPTED: asked to stop. A failure to write ends it too: see k->error. */
 static hone_status run(work *k, hn_pool *pool, const hone_progress *pr, const char *what, hone_error *err)
 {
-    enum { PER_THREAD = 8 };
     uint64_t batch = (uint64_t)hn_pool_threads(pool) * PER_THREAD;
+    if (k->w) hn_packed_gather(k->w, (size_t)batch * (k->buf_bytes + 4096)); /* entries begin on a page */
     for (k->first = 0; k->first < k->n_piece && !atomic_load(&k->error); k->first += batch) {
         if (pr && pr->fn) pr->fn(pr->arg, k->first, k->n_piece);
         if (pr && pr->abort_fn && pr->abort_fn(pr->arg)) return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: interrupted", what);
-        hn_pool_run(pool, do_piece, k, (int64_t)(k->n_piece - k->first < batch ? k->n_piece - k->first : batch));
+        uint64_t n = k->n_piece - k->first < batch ? k->n_piece - k->first : batch;
+        hn_pool_run(pool, do_piece, k, (int64_t)n);
+        if (k->w && !atomic_load(&k->error)) {
+            int error = hn_packed_flush(k->w, piece_end(k, &k->p[k->first + n - 1]));
+            if (error) atomic_store(&k->error, error);
+        }
     }
     if (pr && pr->fn) pr->fn(pr->arg, k->n_piece, k->n_piece);
     return HONE_OK;

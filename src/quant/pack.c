@@ -6,38 +6,49 @@ typedef struct field { uint8_t at, size, n, change; } field;
 enum { AS_IS, REGROUP_BITS, PLUS_128 };
 
 typedef struct layout {
-    field f[4];     /* in packed order; size 0 ends them */
-    bool d_follows; /* the 2 bytes at d_at stand behind all blocks */
+    const field *f; /* in packed order; size 0 ends them */
+    bool pairs;     /* the 2 bytes at d_at stand before each two blocks */
     uint8_t d_at;
 } layout;
 
+#define FIELDS(...) (const field[]){ __VA_ARGS__, { 0 } }
+/* h[8n+i], l[16n+i], l[16n+8+i] */
+#define Q6_WORDS(n, i) { 128 + 32 * (n) + 4 * (i), 4, 1, 0 }, { 64 * (n) + 4 * (i), 4, 1, 0 }, { 64 * (n) + 32 + 4 * (i), 4, 1, 0 }
+#define Q6_HALF(n) { 192 + 8 * (n), 4, 2, 0 }, Q6_WORDS(n, 0), Q6_WORDS(n, 1), Q6_WORDS(n, 2), Q6_WORDS(n, 3), Q6_WORDS(n, 4), Q6_WORDS(n, 5), \
+                   Q6_WORDS(n, 6), Q6_WORDS(n, 7)
+
 static const layout layouts[HN_TYPE_COUNT] = {
-    [HN_Q4_K] = { .f = { { 0, 2, 2, 0 }, { 4, 4, 3, 0 }, { 16, 4, 32, 0 } } },
-    [HN_Q5_K] = { .f = { { 0, 2, 2, 0 }, { 4, 4, 3, 0 }, { 16, 4, 8, 0 }, { 48, 4, 32, 0 } } },
-    [HN_Q6_K] = { .f = { { 192, 4, 4, 0 }, { 128, 4, 16, 0 }, { 0, 4, 32, 0 } }, .d_follows = true, .d_at = 208 },
-    [HN_IQ4_XS] = { .f = { { 0, 2, 1, 0 }, { 2, 2, 1, 0 }, { 4, 4, 1, 0 }, { 8, 4, 32, 0 } } },
-    [HN_Q4_0] = { .f = { { 2, 4, 4, 0 } }, .d_follows = true },
-    [HN_IQ4_NL] = { .f = { { 2, 4, 4, 0 } }, .d_follows = true },
-    [HN_Q5_0] = { .f = { { 2, 4, 1, REGROUP_BITS }, { 6, 4, 4, 0 } }, .d_follows = true },
-    [HN_Q8_0] = { .f = { { 2, 4, 8, PLUS_128 } }, .d_follows = true },
-    [HN_F16] = { .f = { { 0, 2, 1, 0 } } },
-    [HN_BF16] = { .f = { { 0, 2, 1, 0 } } },
-    [HN_F32] = { .f = { { 0, 4, 1, 0 } } },
+    [HN_Q4_K] = { .f = FIELDS({ 0, 2, 2, 0 }, { 4, 4, 3, 0 }, { 16, 4, 32, 0 }) },
+    [HN_Q5_K] = { .f = FIELDS({ 0, 2, 2, 0 }, { 4, 4, 3, 0 }, { 16, 4, 8, 0 }, { 48, 4, 32, 0 }) },
+    [HN_Q6_K] = { .f = FIELDS(Q6_HALF(0), Q6_HALF(1)), .pairs = true, .d_at = 208 },
+    [HN_IQ4_XS] = { .f = FIELDS({ 0, 2, 1, 0 }, { 2, 2, 1, 0 }, { 4, 4, 1, 0 }, { 8, 4, 32, 0 }) },
+    [HN_Q4_0] = { .f = FIELDS({ 2, 4, 4, 0 }), .pairs = true },
+    [HN_IQ4_NL] = { .f = FIELDS({ 2, 4, 4, 0 }), .pairs = true },
+    [HN_Q5_0] = { .f = FIELDS({ 2, 4, 1, REGROUP_BITS }, { 6, 4, 4, 0 }), .pairs = true },
+    [HN_Q8_0] = { .f = FIELDS({ 2, 4, 8, PLUS_128 }), .pairs = true },
+    [HN_F16] = { .f = FIELDS({ 0, 2, 1, 0 }) },
+    [HN_BF16] = { .f = FIELDS({ 0, 2, 1, 0 }) },
+    [HN_F32] = { .f = FIELDS({ 0, 4, 1, 0 }) },
 };
 
 size_t hn_packed_block_bytes(hn_type t)
 {
     size_t n = 0;
-    for (const field *f = layouts[t].f; f < layouts[t].f + 4 && f->size; f++) n += (size_t)f->size * f->n * HN_PACK_ROWS;
+    for (const field *f = layouts[t].f; f && f->size; f++) n += (size_t)f->size * f->n * HN_PACK_ROWS;
     return n;
 }
 
 bool hn_can_pack(hn_type t) { return hn_packed_block_bytes(t) != 0; }
 
+/* Bytes of nb blocks with their d. */
+static size_t used_bytes(const layout *l, size_t block, size_t nb) { return nb * block + (l->pairs ? (nb + 1) / 2 * 64 : 0); }
+/* Where block b begins. */
+static size_t block_at(const layout *l, size_t block, size_t b) { return l->pairs ? hn_pair_block(block, (int64_t)b) : b * block; }
+
 size_t hn_packed_group_bytes(hn_type t, int64_t n_in)
 {
     size_t nb = (size_t)n_in / hn_type_get(t)->block_elems;
-    return (nb * (hn_packed_block_bytes(t) + (layouts[t].d_follows ? 2 * HN_PACK_ROWS : 0)) + 63) & ~(size_t)63;
+    return (used_bytes(&layouts[t], hn_packed_block_bytes(t), nb) + 63) & ~(size_t)63;
 }
 
 size_t hn_packed_bytes(hn_type t, int64_t n_in, int64_t n_out)
@@ -90,7 +101,7 @@ static void plus_128_in(uint8_t *dst, const uint8_t *src, size_t row, int n)
 }
 
 /* Types of one element a block: their field is the whole row. */
-static bool is_plain(const layout *l) { return !l->d_follows && l->f[0].n == 1 && l->f[1].size == 0; }
+static bool is_plain(const layout *l) { return !l->pairs && l->f[0].n == 1 && l->f[1].size == 0; }
 
 /* Sixteen whole rows. */
 static void pack_rows(const layout *l, const hn_type_info *ti, uint8_t *group, const uint8_t *rows, size_t row, size_t nb)
@@ -105,18 +116,18 @@ static void pack_rows(const layout *l, const hn_type_info *ti, uint8_t *group, c
         }
         return;
     }
-    uint8_t *dst = group, *d = group + nb * hn_packed_block_bytes((hn_type)(l - layouts));
+    size_t block = hn_packed_block_bytes((hn_type)(l - layouts));
     for (size_t b = 0; b < nb; b++, rows += ti->block_bytes) {
-        for (const field *f = l->f; f < l->f + 4 && f->size; dst += (size_t)f->size * f->n * HN_PACK_ROWS, f++) {
+        uint8_t *dst = group + block_at(l, block, b);
+        for (const field *f = l->f; f->size; dst += (size_t)f->size * f->n * HN_PACK_ROWS, f++) {
             if (f->change == REGROUP_BITS) regrouped_in(dst, rows + f->at, row, f->n);
             else if (f->change == PLUS_128) plus_128_in(dst, rows + f->at, row, f->n);
             else if (f->size == 4) words_in(dst, rows + f->at, row, f->n);
             else halves_in(dst, rows + f->at, row, f->n);
         }
-        if (l->d_follows) {
-            halves_in(d, rows + l->d_at, row, 1);
-            d += 2 * HN_PACK_ROWS;
-        }
+        if (!l->pairs) continue;
+        halves_in(group + hn_pair_d(block, (int64_t)b), rows + l->d_at, row, 1);
+        if (b + 1 == nb && b % 2 == 0) memset(group + hn_pair_d(block, (int64_t)b + 1), 0, 2 * HN_PACK_ROWS);
     }
 }
 
@@ -124,12 +135,11 @@ static void pack_rows(const layout *l, const hn_type_info *ti, uint8_t *group, c
 static void pack_few(const layout *l, const hn_type_info *ti, uint8_t *group, const uint8_t *rows, size_t row, int n_rows, size_t nb)
 {
     size_t block = hn_packed_block_bytes((hn_type)(l - layouts));
-    uint8_t *d = group + nb * block;
     for (size_t b = 0; b < nb; b++)
         for (int i = 0; i < n_rows; i++) {
             const uint8_t *src = rows + (size_t)i * row + b * ti->block_bytes;
-            uint8_t *dst = group + b * block;
-            for (const field *f = l->f; f < l->f + 4 && f->size; f++)
+            uint8_t *dst = group + block_at(l, block, b);
+            for (const field *f = l->f; f->size; f++)
                 for (int u = 0; u < f->n; u++, dst += (size_t)f->size * HN_PACK_ROWS) {
                     const uint8_t *unit = src + f->at + u * f->size;
                     if (f->change == AS_IS) memcpy(dst + (size_t)i * f->size, unit, f->size);
@@ -138,7 +148,7 @@ static void pack_few(const layout *l, const hn_type_info *ti, uint8_t *group, co
                         memcpy(dst + (size_t)i * 4, &v, 4);
                     }
                 }
-            if (l->d_follows) memcpy(d + (b * HN_PACK_ROWS + (size_t)i) * 2, src + l->d_at, 2);
+            if (l->pairs) memcpy(group + hn_pair_d(block, (int64_t)b) + (size_t)i * 2, src + l->d_at, 2);
         }
 }
 
@@ -147,7 +157,7 @@ void hn_pack_group(hn_type t, void *group, const void *rows, size_t row_bytes, i
     const hn_type_info *ti = hn_type_get(t);
     const layout *l = &layouts[t];
     size_t nb = (size_t)n_in / ti->block_elems, all = hn_packed_group_bytes(t, n_in);
-    size_t used = nb * (hn_packed_block_bytes(t) + (l->d_follows ? 2 * HN_PACK_ROWS : 0));
+    size_t used = used_bytes(l, hn_packed_block_bytes(t), nb);
     if (n_rows == HN_PACK_ROWS) {
         memset((uint8_t *)group + used, 0, all - used);
         pack_rows(l, ti, group, rows, row_bytes, nb);
@@ -161,8 +171,7 @@ void hn_unpack_blocks(hn_type t, void *dst, const void *group, int64_t n_in, int
 {
     const hn_type_info *ti = hn_type_get(t);
     const layout *l = &layouts[t];
-    size_t nb = (size_t)n_in / ti->block_elems, block = hn_packed_block_bytes(t);
-    const uint8_t *d = (const uint8_t *)group + nb * block;
+    size_t block = hn_packed_block_bytes(t);
     uint8_t *out = dst;
     if (is_plain(l)) {
         size_t size = l->f[0].size;
@@ -171,8 +180,8 @@ void hn_unpack_blocks(hn_type t, void *dst, const void *group, int64_t n_in, int
         return;
     }
     for (size_t b = (size_t)b0; b < (size_t)b1; b++, out += ti->block_bytes) {
-        const uint8_t *src = (const uint8_t *)group + b * block;
-        for (const field *f = l->f; f < l->f + 4 && f->size; f++)
+        const uint8_t *src = (const uint8_t *)group + block_at(l, block, b);
+        for (const field *f = l->f; f->size; f++)
             for (int u = 0; u < f->n; u++, src += (size_t)f->size * HN_PACK_ROWS) {
                 uint8_t *unit = out + f->at + u * f->size;
                 if (f->change == AS_IS) memcpy(unit, src + (size_t)i * f->size, f->size);
@@ -182,6 +191,6 @@ void hn_unpack_blocks(hn_type t, void *dst, const void *group, int64_t n_in, int
                     memcpy(unit, &v, 4);
                 }
             }
-        if (l->d_follows) memcpy(out + l->d_at, d + (b * HN_PACK_ROWS + (size_t)i) * 2, 2);
+        if (l->pairs) memcpy(out + l->d_at, (const uint8_t *)group + hn_pair_d(block, (int64_t)b) + (size_t)i * 2, 2);
     }
 }

@@ -423,7 +423,9 @@ static void nothing_half_done_stays(void **state)
     b.p[12]++;
     spill(pack_path, b.p, b.n);
     hone_model_info in = look();
-    assert_true(in.packed_ignored && strstr(in.packed_note, "version 1.2") && strstr(in.packed_note, "hone pack -m"));
+    char other[16];
+    snprintf(other, sizeof other, "version 1.%d", HN_PACK_VERSION + 1);
+    assert_true(in.packed_ignored && strstr(in.packed_note, other) && strstr(in.packed_note, "hone pack -m"));
     assert_int_equal(hone_pack(model_path, NULL, &info, NULL, &err), HONE_OK);
     assert_true(info.written && look().packed_path);
     free(b.p);
