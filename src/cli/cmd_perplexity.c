@@ -7,11 +7,11 @@
 
 static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_windows, &hn_group_record, &hn_group_compute, NULL };
 
-static const hn_side_choice as_options;
+static const hn_subject_choice as_options;
 
 typedef struct job {
     const hn_cli *cli;
-    hn_side side;
+    hn_subject side;
     hn_text text;
     hn_windows w;
     hn_ppl ppl;
@@ -45,7 +45,7 @@ static json_t *extra_json(const job *j)
 static json_t *record(const job *j)
 {
     const hn_opts *o = j->cli->opts;
-    json_t *config = hn_side_config(j->cli, &j->side, &as_options), *where = hn_windows_json(&j->w, &j->text);
+    json_t *config = hn_subject_config(j->cli, &j->side, &as_options), *where = hn_windows_json(&j->w, &j->text);
     json_t *extra = extra_json(j), *model = hn_bench_model_json(j->side.path, &j->side.info);
     json_object_update(config, where);
     json_decref(where);
@@ -98,13 +98,13 @@ static int open_all(job *j)
     const hn_cli *cli = j->cli;
     if (!hn_opts_str(cli->opts, "text") && !hn_opts_str(cli->opts, "ids") && strcmp(cli->cmd->name, "perplexity") == 0)
         return hn_cli_usage(cli, "no text; expected -f FILE");
-    int rc = hn_side_open_model(cli, &j->side, &as_options);
+    int rc = hn_subject_open_model(cli, &j->side, &as_options);
     if (rc || (rc = hn_cli_text(cli, j->side.m, hn_cli_model_name(cli), &j->text)) ||
         (rc = hn_cli_windows(cli, &j->text, hn_opts_i32(cli->opts, "chunks"), &j->w)))
         return rc;
     if (j->w.n_ctx > j->side.info.n_ctx_train)
         hn_cli_note("windows of %d tokens, but the model was trained for %d", j->w.n_ctx, j->side.info.n_ctx_train);
-    return hn_side_start(cli, &j->side, &as_options, j->w.n_ctx, hn_side_sequences(cli, &j->w));
+    return hn_subject_start(cli, &j->side, &as_options, j->w.n_ctx, hn_subject_sequences(cli, &j->w));
 }
 
 static int run(const hn_cli *cli)
@@ -115,7 +115,7 @@ static int run(const hn_cli *cli)
     hn_ppl_free(&j.ppl);
     hn_windows_free(&j.w);
     hn_text_free(&j.text);
-    hn_side_close(&j.side);
+    hn_subject_close(&j.side);
     return rc;
 }
 

@@ -29,17 +29,17 @@ static void forget(hn_answers *a)
 static int ask(const hn_cli *cli, const char *path, hn_answers *out)
 {
     static hn_q_prompts prompts;
-    const hn_side_choice choice = { .path = path };
-    hn_side s = { 0 };
+    const hn_subject_choice choice = { .path = path };
+    hn_subject s = { 0 };
     hone_error err;
     int32_t longest = 0;
-    int rc = hn_side_open_model(cli, &s, &choice);
+    int rc = hn_subject_open_model(cli, &s, &choice);
     if (rc == 0 && hn_q_prompts_make(&prompts, s.m, &err) != HONE_OK) rc = hn_cli_fail(&err);
     for (int p = 0; p < HN_Q_PROMPTS; p++)
         if (prompts.n[p] > longest) longest = prompts.n[p];
-    if (rc == 0) rc = hn_side_start(cli, &s, &choice, longest + HN_Q_STEPS, HN_Q_PROMPTS);
+    if (rc == 0) rc = hn_subject_start(cli, &s, &choice, longest + HN_Q_STEPS, HN_Q_PROMPTS);
     if (rc == 0) {
-        hn_logits_source src = { .n_vocab = s.info.n_vocab, .run = hn_side_decode, .arg = s.s };
+        hn_logits_source src = { .n_vocab = s.info.n_vocab, .run = hn_subject_decode, .arg = s.s };
         if (hn_answers_run(out, &src, &prompts, &err) != HONE_OK) rc = hn_cli_fail(&err);
     }
     if (rc == 0) {
@@ -47,10 +47,10 @@ static int ask(const hn_cli *cli, const char *path, hn_answers *out)
         hn_vocab_hash(out->vocab, s.m);
         snprintf(out->label, sizeof out->label, "%.80s, %s", slash ? slash + 1 : s.path, hone_context_cpu(s.ctx));
         out->model = hn_bench_model_json(s.path, &s.info);
-        out->config = hn_side_config(cli, &s, &choice);
+        out->config = hn_subject_config(cli, &s, &choice);
         json_object_set_new(out->config, "sampler", json_string("greedy"));
     }
-    hn_side_close(&s);
+    hn_subject_close(&s);
     return rc;
 }
 

@@ -27,7 +27,7 @@ static const hn_opt_group *const groups[] = { &kl_group, &hn_group_windows, &hn_
 typedef struct job {
     const hn_cli *cli;
     const char *ref_path;
-    hn_side ref, *side;
+    hn_subject ref, *side;
     hn_kl *kl;
     int32_t n_side, n_vocab;
     hn_logits_file *in, *save;
@@ -38,11 +38,11 @@ typedef struct job {
     bool interrupted;
 } job;
 
-static const hn_side_choice as_options;
-static hn_side_choice ref_choice(const job *j)
+static const hn_subject_choice as_options;
+static hn_subject_choice ref_choice(const job *j)
 {
     const hn_opts *o = j->cli->opts;
-    return (hn_side_choice){ .path = j->ref_path, .kv = hn_opts_str(o, "ref-kv"), .cpu = hn_opts_str(o, "ref-cpu"), .packed = hn_opts_str(o, "ref-packed") };
+    return (hn_subject_choice){ .path = j->ref_path, .kv = hn_opts_str(o, "ref-kv"), .cpu = hn_opts_str(o, "ref-cpu"), .packed = hn_opts_str(o, "ref-packed") };
 }
 
 /* ---- gates ---------------------------------------------------------------------------------------- */
@@ -111,11 +111,11 @@ static json_t *record(const job *j, int32_t i)
 {
     const hn_opts *o = j->cli->opts;
     const hn_kl *k = &j->kl[i];
-    json_t *config = hn_side_config(j->cli, &j->side[i], &as_options), *where = hn_windows_json(&j->w, &j->text);
+    json_t *config = hn_subject_config(j->cli, &j->side[i], &as_options), *where = hn_windows_json(&j->w, &j->text);
     json_t *extra = extra_json(j, i), *model = hn_bench_model_json(j->side[i].path, &j->side[i].info);
     if (!j->in) {
-        hn_side_choice c = ref_choice(j);
-        json_object_set_new(config, "reference", hn_side_config(j->cli, &j->ref, &c));
+        hn_subject_choice c = ref_choice(j);
+        json_object_set_new(config, "reference", hn_subject_config(j->cli, &j->ref, &c));
     }
     json_object_update(config, where);
     json_decref(where);
@@ -159,7 +159,7 @@ static void print_side(const job *j, int32_t i)
 static void print_report(const job *j)
 {
     int64_t n = j->n_side ? j->kl[0].n : hn_windows_rows(&j->w);
-    hn_side_choice c = ref_choice(j);
+    hn_subject_choice c = ref_choice(j);
     const char *path = j->ref_path;
     if (j->in) hn_out_printf("reference  %s: logits of %s, %d bits\n", HN_ESC(path, strlen(path)), HN_ESC(j->head.label, strlen(j->head.label)), j->head.bits);
     else hn_out_printf("reference  %s: %s %s, kv %s, %s, %s weights\n", HN_ESC(path, strlen(path)), j->ref.info.arch, j->ref.info.type,
@@ -194,8 +194,8 @@ static int open_reference(job *j)
         snprintf(j->text.name, sizeof j->text.name, "as saved");
         return 0;
     }
-    hn_side_choice c = ref_choice(j);
-    if ((rc = hn_side_open_model(cli, &j->ref, &c)) || (rc = hn_cli_text(cli, j->ref.m, HN_ESC(j->ref_path, strlen(j->ref_path)), &j->text))) return rc;
+    hn_subject_choice c = ref_choice(j);
+    if ((rc = hn_subject_open_model(cli, &j->ref, &c)) || (rc = hn_cli_text(cli, j->ref.m, HN_ESC(j->ref_path, strlen(j->ref_path)), &j->text))) return rc;
     j->n_vocab = j->ref.info.n_vocab;
     int64_t most = hn_opts_i32(cli->opts, "chunks"), want = hn_opts_i32(cli->opts, "positions");
     if ((rc = hn_cli_windows(cli, &j->text, most, &j->w))) return rc;
@@ -205,7 +205,7 @@ static int open_reference(job *j)
     return 0;
 }
 
-static int check_vocabulary(const job *j, const hn_side *s)
+static int check_vocabulary(const job *j, const hn_subject *s)
 {
     hone_error err;
     unsigned char mine[32], none[32] = { 0 };
@@ -231,13 +231,13 @@ static int open_all(job *j)
     j->side = calloc((size_t)j->n_side + 1, sizeof *j->side);
     j->kl = calloc((size_t)j->n_side + 1, sizeof *j->kl);
     if (!j->side || !j->kl) return hn_cli_error(HN_EXIT_NOMEM, "no memory for %d models", j->n_side);
-    int32_t n_seq = hn_side_sequences(cli, &j->w);
-    hn_side_choice c = ref_choice(j);
-    if (!j->in && (rc = hn_side_start(cli, &j->ref, &c, j->w.n_ctx, n_seq))) return rc;
+    int32_t n_seq = hn_subject_sequences(cli, &j->w);
+    hn_subject_choice c = ref_choice(j);
+    if (!j->in && (rc = hn_subject_start(cli, &j->ref, &c, j->w.n_ctx, n_seq))) return rc;
     for (int32_t i = 0; i < j->n_side; i++) {
-        hn_side_choice model = { .path = n ? hn_opts_arg(cli->opts, i + 1) : j->ref_path };
-        if ((rc = hn_side_open_model(cli, &j->side[i], &model)) || (rc = check_vocabulary(j, &j->side[i])) ||
-            (rc = hn_side_start(cli, &j->side[i], &model, j->w.n_ctx, n_seq)))
+        hn_subject_choice model = { .path = n ? hn_opts_arg(cli->opts, i + 1) : j->ref_path };
+        if ((rc = hn_subject_open_model(cli, &j->side[i], &model)) || (rc = check_vocabulary(j, &j->side[i])) ||
+            (rc = hn_subject_start(cli, &j->side[i], &model, j->w.n_ctx, n_seq)))
             return rc;
     }
     if (!save) return 0;
@@ -304,12 +304,12 @@ static int run(const hn_cli *cli)
     if (rc == 0) rc = compare(&j);
     hn_logits_close(j.in);
     hn_logits_close(j.save);
-    for (int32_t i = 0; i < j.n_side && j.side; i++) hn_side_close(&j.side[i]);
+    for (int32_t i = 0; i < j.n_side && j.side; i++) hn_subject_close(&j.side[i]);
     free(j.side);
     free(j.kl);
     hn_windows_free(&j.w);
     hn_text_free(&j.text);
-    hn_side_close(&j.ref);
+    hn_subject_close(&j.ref);
     return rc;
 }
 

@@ -102,11 +102,11 @@ static const char *chosen(const hn_cli *cli, const char *mine, const char *optio
     return mine ? mine : hn_opts_has(cli->opts, option) ? hn_opts_str(cli->opts, option) : NULL;
 }
 
-int hn_side_open_model(const hn_cli *cli, hn_side *out, const hn_side_choice *c)
+int hn_subject_open_model(const hn_cli *cli, hn_subject *out, const hn_subject_choice *c)
 {
     hone_error err;
     hone_progress pr = { hn_progress_fn, (void *)"comparing the packed file with the model", hn_abort_fn };
-    *out = (hn_side){ .path = chosen(cli, c->path, "model") };
+    *out = (hn_subject){ .path = chosen(cli, c->path, "model") };
     if (!out->path) return hn_cli_usage(cli, "no model; expected -m FILE.gguf");
     hone_model_params p = { .tokenizer_pre = hn_opts_str(cli->opts, "pre"), .packed = chosen(cli, c->packed, "packed"), .progress = &pr };
     hone_status st = hone_model_open(&out->m, out->path, &p, &err);
@@ -122,14 +122,14 @@ int hn_side_open_model(const hn_cli *cli, hn_side *out, const hn_side_choice *c)
     return 0;
 }
 
-int32_t hn_side_sequences(const hn_cli *cli, const hn_windows *w)
+int32_t hn_subject_sequences(const hn_cli *cli, const hn_windows *w)
 {
     int64_t n = hn_opts_i32(cli->opts, "chunk") / w->n_ctx;
     if (n > w->n_window) n = w->n_window;
     return n < 1 ? 1 : (int32_t)n;
 }
 
-int hn_side_start(const hn_cli *cli, hn_side *s, const hn_side_choice *c, int32_t n_ctx, int32_t n_seq)
+int hn_subject_start(const hn_cli *cli, hn_subject *s, const hn_subject_choice *c, int32_t n_ctx, int32_t n_seq)
 {
     hone_error err;
     int rc = 0;
@@ -153,20 +153,20 @@ int hn_side_start(const hn_cli *cli, hn_side *s, const hn_side_choice *c, int32_
     return 0;
 }
 
-void hn_side_close(hn_side *s)
+void hn_subject_close(hn_subject *s)
 {
     hone_session_free(s->s);
     hone_context_free(s->ctx);
     hone_model_close(s->m);
-    *s = (hn_side){ 0 };
+    *s = (hn_subject){ 0 };
 }
 
-hone_status hn_side_decode(void *session, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
+hone_status hn_subject_decode(void *session, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
 {
     return hone_decode(session, tokens, n_tok, logits, err);
 }
 
-json_t *hn_side_config(const hn_cli *cli, const hn_side *s, const hn_side_choice *c)
+json_t *hn_subject_config(const hn_cli *cli, const hn_subject *s, const hn_subject_choice *c)
 {
     return json_pack("{s:i, s:s, s:s, s:i, s:s}", "threads", (int)hone_context_threads_batch(s->ctx), "cpu", hone_context_cpu(s->ctx), "kv",
                      chosen(cli, c->kv, "kv"), "chunk", (int)hn_opts_i32(cli->opts, "chunk"), "weights", hn_cli_weights(&s->info));

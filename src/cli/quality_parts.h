@@ -24,17 +24,17 @@ void hn_text_free(hn_text *t);
 int hn_cli_windows(const hn_cli *cli, const hn_text *t, int64_t most, hn_windows *out);
 
 /* One model ready to run. */
-typedef struct hn_side { hone_model *m; hone_model_info info; hone_context *ctx; hone_session *s; hn_logits_source src; const char *path; } hn_side;
+typedef struct hn_subject { hone_model *m; hone_model_info info; hone_context *ctx; hone_session *s; hn_logits_source src; const char *path; } hn_subject;
 /* NULL: as the options of hn_group_model and hn_group_compute say. */
-typedef struct hn_side_choice { const char *path, *kv, *cpu, *packed; } hn_side_choice;
-int hn_side_open_model(const hn_cli *cli, hn_side *out, const hn_side_choice *c);
+typedef struct hn_subject_choice { const char *path, *kv, *cpu, *packed; } hn_subject_choice;
+int hn_subject_open_model(const hn_cli *cli, hn_subject *out, const hn_subject_choice *c);
 /* Context and session, for windows of n_ctx tokens; n_seq: of them at a time. */
-int hn_side_start(const hn_cli *cli, hn_side *s, const hn_side_choice *c, int32_t n_ctx, int32_t n_seq);
-int32_t hn_side_sequences(const hn_cli *cli, const hn_windows *w); /* as hn_pieces_begin cuts them */
-void hn_side_close(hn_side *s);
-/* As hn_side.src, for prompts: nothing begins anew. */
-hone_status hn_side_decode(void *session, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err);
-json_t *hn_side_config(const hn_cli *cli, const hn_side *s, const hn_side_choice *c);
+int hn_subject_start(const hn_cli *cli, hn_subject *s, const hn_subject_choice *c, int32_t n_ctx, int32_t n_seq);
+int32_t hn_subject_sequences(const hn_cli *cli, const hn_windows *w); /* as hn_pieces_begin cuts them */
+void hn_subject_close(hn_subject *s);
+/* As hn_subject.src, for prompts: nothing begins anew. */
+hone_status hn_subject_decode(void *session, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err);
+json_t *hn_subject_config(const hn_cli *cli, const hn_subject *s, const hn_subject_choice *c);
 
 json_t *hn_windows_json(const hn_windows *w, const hn_text *t); /* for config */
 /* Prints the records (an array) with --json and appends each with --file. Takes it. */

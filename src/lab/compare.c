@@ -102,12 +102,14 @@ static double p_of(size_t n, size_t beyond)
     return p < 1 ? p : 1;
 }
 
-/* ln(1 − margin); where noise is larger than the thing itself, nothing is slow enough. */
-static double low_end(double margin) { return margin < 1 ? log1p(-margin) : -INFINITY; }
+/* How slow is slow enough, as a logarithm: 1 − ε of what was asked for. A margin that the machine's noise made is as wide
+ * on both sides of the logarithm, 1 / (1 + ε), so that a machine whose noise is beyond 100 % can still say that
+ * something takes ten times as long. */
+static double low_end(double margin, double wanted) { return margin > wanted || margin >= 1 ? -log1p(margin) : log1p(-margin); }
 
 static void find_p(hn_ab_result *r, const double *x)
 {
-    double lo = low_end(r->margin), hi = log1p(r->margin), same_lo = low_end(r->wanted), same_hi = log1p(r->wanted);
+    double lo = low_end(r->margin, r->wanted), hi = log1p(r->margin), same_lo = low_end(r->wanted, r->wanted), same_hi = log1p(r->wanted);
     size_t too_low = 0, too_high = 0, not_slower = 0, not_faster = 0;
     for (size_t i = 0; i < r->n; i++) {
         not_slower += x[i] >= lo;

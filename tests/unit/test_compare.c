@@ -128,7 +128,8 @@ static void test_noise_raises_no_alarm_and_excuses_nothing(void **state)
     assert_int_equal(judge_line(0.96, 1.04, 20, 0.02, 0.08, level).verdict, HN_AB_INCONCLUSIVE); /* not SAME: not within 2 % */
     assert_int_equal(judge_line(0.80, 0.90, 20, 0.02, 0.08, level).verdict, HN_AB_REGRESSED);
     assert_int_equal(judge_line(0.99, 1.01, 20, 0.02, 0.08, level).verdict, HN_AB_SAME);
-    assert_int_equal(judge_line(0.2, 0.3, 20, 0.02, 1.4, level).verdict, HN_AB_INCONCLUSIVE); /* noise beyond the thing itself */
+    assert_int_equal(judge_line(0.2, 0.3, 20, 0.02, 1.4, level).verdict, HN_AB_REGRESSED); /* noise beyond the thing itself: a factor of 2.4 either way */
+    assert_int_equal(judge_line(0.45, 0.6, 20, 0.02, 1.4, level).verdict, HN_AB_INCONCLUSIVE);
     assert_int_equal(judge_line(0.9, 1.1, 20, 0.5, 1, level).verdict, HN_AB_SAME);
     assert_int_equal(judge_line(2.5, 3.5, 20, 0.02, 1.4, level).verdict, HN_AB_IMPROVED);
 }

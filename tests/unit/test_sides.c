@@ -436,38 +436,12 @@ static void test_comparisons_that_cannot_be(void **state)
     hn_side_close(p.b);
 }
 
-/* ---- evidence --------------------------------------------------------------------------------------------------------- */
-
-static void test_evidence(void **state)
-{
-    hn_evidence a = { .ticks = { 1000, 10 }, .throttled = 3, .khz = 3e6 }, b = a;
-    b.ticks.total += 1000;
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "");
-    b.ticks.steal += 10; /* 1 % exactly is not above it */
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "");
-    b.ticks.steal += 1;
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "steal");
-    b.ticks.steal = 10;
-    assert_string_equal(hn_evidence_of(&a, &b, 1), "major faults");
-    b.throttled++;
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "thermal throttle");
-    b.throttled = 3;
-    b.khz = 2.8e6;
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "frequency");
-    b.khz = 2.9e6;
-    assert_string_equal(hn_evidence_of(&a, &b, 0), "");
-    hn_evidence_read(&a);
-    hn_evidence_read(&b);
-    assert_true(b.ticks.total >= a.ticks.total);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_processes), cmocka_unit_test(test_stop), cmocka_unit_test(test_configurations), cmocka_unit_test(test_a_program),
         cmocka_unit_test(test_records_of_suites), cmocka_unit_test(test_bad_programs), cmocka_unit_test(test_commits), cmocka_unit_test(test_commands),
         cmocka_unit_test(test_resident_kernels), cmocka_unit_test(test_verdicts_of_known_programs), cmocka_unit_test(test_comparisons_that_cannot_be),
-        cmocka_unit_test(test_evidence),
     };
     snprintf(dir, sizeof dir, "/tmp/hone-sides-XXXXXX");
     if (!mkdtemp(dir)) return 1;
