@@ -177,7 +177,7 @@ static void print_line(const hn_ab_line *l)
     const hn_ab_result *r = &l->r;
     if (isfinite(r->ci[0])) snprintf(ci, sizeof ci, "[%.4f, %.4f]", r->ci[0], r->ci[1]);
     if (isfinite(l->aa_half_width)) snprintf(floor_, sizeof floor_, "%.2f %%", 100 * l->aa_half_width);
-    const char *id = l->target->id && strcmp(l->target->id, "e2e") != 0 && strcmp(l->target->id, l->metric) != 0 ? l->target->id : "";
+    const char *id = l->target->id && strcmp(l->target->id, "e2e") != 0 && strncmp(l->metric, l->target->id, strlen(l->target->id)) != 0 ? l->target->id : "";
     hn_out_printf("%s%s%-16s %12.5g %12.5g %-6s %8.4f  %-17s %5.2f %% %8s %7zu %6zu   %s%s%s%s\n", id, id[0] ? "\n" : "", l->metric, l->a, l->b, l->unit, r->ratio, ci,
                   100 * r->margin, floor_, r->n, l->voided, hn_ab_verdict_name(r->verdict), hn_ab_note(r)[0] ? " (" : "", hn_ab_note(r), hn_ab_note(r)[0] ? ")" : "");
 }

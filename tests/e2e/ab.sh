@@ -62,9 +62,6 @@ if [ -f "$TINY" ]; then
     run "$HONE" lab ab this kv=q8_0 $small --accept-quality
     case $rc in 0 | 10 | 11) ok "accepted: measured" ;; *) not_ok "accepted: exit $rc" "$T/err" ;; esac
     says "and shown" 'THE SIDES ANSWER DIFFERENTLY' "$T/out"
-    run "$HONE" lab ab this "$HONE" $small --metric rss
-    case $rc in 0 | 10 | 11) ok "another program" ;; *) not_ok "another program: exit $rc" "$T/err" ;; esac
-    says "its version" '^b .*\(binary [0-9.]+' "$T/out"
     expect 1 "a setting that bench does not know" "$HONE" lab ab this colour=red $small
     says "names it" 'colour'
     run timeout 100 "$HONE" lab selftest -m "$TINY" --quick --json
