@@ -125,9 +125,11 @@ int hn_bench_follow(const hn_cli *cli, const char *base, const char *record)
         arguments a = { .ok = true };
         add(&a, "%s", verbs[i]);
         add(&a, "%s", names[i]);
+        if (hn_opts_str(o, "model")) add(&a, "--model=%s", hn_opts_str(o, "model")); /* all of its bytes belong to a baseline */
         add(&a, "--from=%s", base);
         if (record) add(&a, "--record=%s", record);
         if (i == 1) add(&a, "--force");
+        if (i == 1 && hn_opts_str(o, "model")) add(&a, "--model=%s", hn_opts_str(o, "model")); /* every byte of it becomes part of the baseline */
         if (!cli->json) hn_out_printf("\n");
         rc = run_lab("baseline", &a);
     }

@@ -11,7 +11,7 @@ static const hn_opt kern_opts[] = {
     HN_OPT("preset", NULL, STR, "NAME", "the model whose shapes a pattern means (hone synth --list)", .def = "llama-3.2-1b"),
     HN_OPT("columns", NULL, STR, "LIST", "columns of products (default: 1,2,4 for gemv, 8,16,64,512 for gemm)"),
     HN_OPT("layout", NULL, CHOICE, "WHICH", "weights as in the file, packed, or each", .def = "both", .choices = "plain|packed|both"),
-    HN_OPT("quick", NULL, FLAG, NULL, "one shape of the common types, 1 and 512 columns, fewer samples"),
+    HN_OPT("quick", NULL, FLAG, NULL, "fewer samples, sizes and variants; of single kernels one shape of the common types, 1 and 512 columns"),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_kern = { "Single kernels (kern.… ids)", kern_opts };

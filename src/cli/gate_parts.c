@@ -112,7 +112,8 @@ void hn_gate_print_rows(const hn_baseline_row *rows, size_t n)
         if (r->test.p_same < 1e-4) snprintf(p, sizeof p, "<.0001");
         else snprintf(p, sizeof p, "%.4f", r->test.p_same);
         /* ± is two bytes wide to printf */
-        hn_out_printf("%-20s %*s %*s %-7s ", *r->metric ? r->metric : r->unit, isfinite(r->median_before) ? 19 : 18,
+        const char *variant = json_string_value(json_object_get(json_object_get(r->before, "config"), "variant"));
+        hn_out_printf("%-20s %*s %*s %-7s ", *r->metric ? r->metric : variant ? variant : r->unit, isfinite(r->median_before) ? 19 : 18,
                       plus_minus(was, sizeof was, r->median_before, r->half_before), isfinite(r->median_after) ? 19 : 18,
                       plus_minus(now, sizeof now, r->median_after, r->half_after), r->unit);
         if (!r->after) hn_out_printf("not measured now\n");

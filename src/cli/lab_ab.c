@@ -122,6 +122,13 @@ static int targets(compare *c)
     return 0;
 }
 
+/* A side that fails is a failure, whatever its own exit code meant. */
+static int failed(const hone_error *err)
+{
+    int rc = hn_cli_fail(err);
+    return rc == HN_EXIT_SIGINT ? HN_EXIT_INTERRUPTED : rc == HN_EXIT_MODEL ? HN_EXIT_FAILURE : rc;
+}
+
 /* ---- quality comes first ------------------------------------------------------------------------- */
 
 static bool runs_model(const compare *c)
@@ -137,7 +144,7 @@ static int quality(compare *c)
     if (!runs_model(c)) return 0;
     for (int i = 0; i < 2; i++)
         if (hn_side_quality(i ? c->b : c->a, &c->target[0], c->quality[i], c->why[i], sizeof c->why[i], &err) != HONE_OK)
-            return err.code == HONE_E_INTERRUPTED ? HN_EXIT_INTERRUPTED : hn_cli_fail(&err);
+            return failed(&err);
     c->asked = true;
     bool same = strcmp(c->quality[0], c->quality[1]) == 0, bad = c->why[0][0] || c->why[1][0];
     if (same && !bad) return 0;
@@ -250,10 +257,7 @@ static int measure(compare *c)
     hone_status st = hn_ab_run(&r, &p, &err);
     hn_progress_end();
     if (st == HONE_E_UNSUPPORTED && p.strict) return hn_cli_error(HN_EXIT_ENVIRONMENT, "%s", err.message);
-    if (st != HONE_OK) {
-        int rc = hn_cli_fail(&err);
-        return rc == HN_EXIT_SIGINT ? HN_EXIT_INTERRUPTED : rc == HN_EXIT_MODEL ? HN_EXIT_FAILURE : rc;
-    }
+    if (st != HONE_OK) return failed(&err);
     int rc = report(c, &r);
     hn_ab_report_free(&r);
     return rc;
@@ -271,7 +275,7 @@ static int run(const hn_cli *cli)
     hn_side_params sp = { .command = hn_opts_flag(o, "cmd"), .stop = hn_abort_fn, .tell = tell };
     for (int i = 0; i < 2 && rc == 0; i++)
         if (hn_side_open(i ? &c.b : &c.a, hn_opts_arg(o, i), &sp, &err) != HONE_OK)
-            rc = err.code == HONE_E_INTERRUPTED ? HN_EXIT_INTERRUPTED : hn_cli_fail(&err);
+            rc = failed(&err);
     if (rc == 0) rc = quality(&c);
     if (rc == 0) rc = measure(&c);
     hn_side_close(c.a);

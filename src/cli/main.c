@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 extern const hn_command hn_command_run, hn_command_chat, hn_command_inspect, hn_command_tokenize, hn_command_detokenize, hn_command_template,
-    hn_command_logits, hn_command_convert, hn_command_synth, hn_command_bench, hn_command_lab, hn_command_pack, hn_command_doctor, hn_command_env, hn_command_version, hn_command_help;
+    hn_command_logits, hn_command_convert, hn_command_synth, hn_command_bench, hn_command_lab, hn_command_perplexity, hn_command_pack, hn_command_doctor, hn_command_env, hn_command_version, hn_command_help;
 
 const hn_command *const hn_commands[] = {
-    &hn_command_run, &hn_command_chat, &hn_command_bench, &hn_command_lab, &hn_command_inspect, &hn_command_tokenize, &hn_command_detokenize, &hn_command_template, &hn_command_logits,
+    &hn_command_run, &hn_command_chat, &hn_command_bench, &hn_command_lab, &hn_command_perplexity, &hn_command_inspect, &hn_command_tokenize, &hn_command_detokenize, &hn_command_template, &hn_command_logits,
     &hn_command_convert, &hn_command_synth, &hn_command_pack, &hn_command_doctor, &hn_command_env, &hn_command_version, &hn_command_help, NULL,
 };
 
@@ -98,12 +98,10 @@ int main(int argc, char **argv)
     const hn_command *cmd = find_command(name);
     if (!cmd) return hn_out_finish(unknown_command(NULL, name));
     int skip = 2;
-    bool help = argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0);
-    if (cmd->subs && argc > 2 && !help) {
-        const hn_command *sub = find_sub(cmd, argv[2]);
-        if (!sub) return hn_out_finish(unknown_command(cmd, argv[2]));
+    for (; cmd->subs && argc > skip && strcmp(argv[skip], "--help") != 0 && strcmp(argv[skip], "-h") != 0; skip++) {
+        const hn_command *sub = find_sub(cmd, argv[skip]);
+        if (!sub) return hn_out_finish(unknown_command(cmd, argv[skip]));
         cmd = sub;
-        skip = 3;
     }
     return hn_out_finish(run_command(cmd, argc - skip, argv + skip));
 }

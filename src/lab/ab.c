@@ -11,7 +11,7 @@
 
 enum { AA_STEP = 4 };
 static const double first_round_s = 0.06; /* of one side: runs of a round at first */
-static const double most_round_s = 1.2;   /* of both: beyond that a round gets no more runs */
+static const double most_round_s = 0.6;   /* of both: beyond that a round gets no more runs */
 static const double most_kernel_s = 0.3;  /* likewise, of kernels that stay in this process */
 static const double most_aa_s = 90;       /* A/A rounds beyond the least number end then */
 
@@ -343,7 +343,9 @@ static hone_status against_itself(experiment *x, bench *b, hn_side *again)
         st = half_widths(x, b, &s, &worst);
         bool grow = may_grow(x, b, &s);
         if (st != HONE_OK || worst <= (grow ? 0.7 : 1) || (double)(hn_clock_ns() - start) * 1e-9 > most_aa_s) break;
-        if (grow && (n >= most || worst > 1) && s.n % 2 == 0 && !series_merge(&s)) st = HN_FAIL(x->err, HONE_E_NOMEM, "A/A rounds");
+        if (!grow || (n < most && worst <= 1)) continue;
+        if (s.n % 2) st = add_round(x, b, &s, x->p->a, again, 1000000 + index++, most); /* whole blocks are merged */
+        if (st == HONE_OK && !series_merge(&s)) st = HN_FAIL(x->err, HONE_E_NOMEM, "A/A rounds");
     }
     b->k = s.k;
     for (int j = 0; j < b->n_line && st == HONE_OK; j++) {

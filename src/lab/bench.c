@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EPOCH_NS = 1000000, EPOCH_TICKS = 1000, MAX_NOTES = 16 };
+enum { EPOCH_NS = 1000000, EPOCH_TICKS = 1000, MAX_NOTES = 16, RECORD_KEYS = 28 };
 static const double warm_enough_s = 1; /* unasked warm-ups end here: long calls are warm after one */
 
 /* ---- a run --------------------------------------------------------------------------------- */
@@ -57,6 +57,7 @@ static double cost_of(const hn_bench_entry *e) { return e->cost > 0 ? (double)e-
 bool hn_bench_step(hn_bench_run *r, double done)
 {
     const hn_bench_settings *s = &r->set;
+    r->at_done = done;
     if (r->at && s->progress) {
         double all = fmax(r->cost_all, r->cost_done + cost_of(r->at));
         double share = (r->cost_done + cost_of(r->at) * fmin(fmax(done, 0), 1)) / all, gone_s = (double)(hn_clock_ns() - r->t0_ns) * 1e-9;
@@ -191,7 +192,7 @@ hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn
     uint64_t t = hn_clock_ns();
     wall = 0;
     while (out->n < (size_t)set->samples || (wall < set->measure_s && out->n < cap)) {
-        if (stopped(r)) {
+        if (hn_bench_step(r, r->at_done)) { /* between epochs, never within */
             hn_bench_timing_free(out);
             return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", r->at ? r->at->id : "bench");
         }
@@ -453,7 +454,7 @@ hone_status hn_bench_add(hn_bench_run *r, const hn_bench_entry *e, hn_bench_resu
     json_t *o = record_json(r, e, res, &stats, &f);
     if (res->verdict.state == HN_INVALID) r->n_invalid++;
     hn_bench_result_free(res);
-    if (!o || json_array_append(r->records, o) != 0) {
+    if (!o || json_object_size(o) < RECORD_KEYS || json_array_append(r->records, o) != 0) { /* jansson leaves out what it had no memory for */
         json_decref(o);
         return HN_FAIL(err, HONE_E_NOMEM, "%s: record", e->id);
     }

@@ -96,7 +96,7 @@ struct hn_bench_run {
     bool packed;               /* weights of the model come from a packed file */
     /* where we are */
     const hn_bench_entry *at;
-    double cost_done, cost_all;
+    double cost_done, cost_all, at_done; /* at_done: of 1, of the running entry */
     uint64_t t0_ns;
     bool free_warmups, free_samples; /* their number was not asked for */
     json_t *quality;           /* of the model at these settings, once known (bench_process.c) */

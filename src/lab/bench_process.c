@@ -437,7 +437,7 @@ static hone_status run_memory(hn_bench_run *r, const hn_bench_entry *e, hone_err
     if (st != HONE_OK) return st;
     bool forwards = strcmp(which[i].word, "forward") == 0;
     int32_t n_prompt = r->set.n_prompt > 0 ? r->set.n_prompt : PROMPT, n_gen = r->set.n_gen >= 0 ? r->set.n_gen : GEN;
-    hn_bunch b = { .mode = "_memory" };
+    hn_bunch b = { .mode = "_memory", .from_disk = true }; /* time is not what is measured */
     snprintf(b.word, sizeof b.word, "%s", which[i].word);
     snprintf(b.verdict.reason, sizeof b.verdict.reason, "memory has no output to compare");
     if (forwards) {
@@ -506,7 +506,8 @@ const hn_bench_entry hn_bench_process[] = {
     PROC("e2e.scale.batch", "1, 4, 8 and 16 sequences at once", "tok/s", true, NULL, "full", 40, hn_run_scale_batch),
     NEEDS("e2e.fused.on", "fused operations", "x", "an unfused path to choose: hone computes gate and up, and attention with its soft-max, in one operation each, and keeps no other"),
     NEEDS("e2e.fused.off", "the same without", "x", "an unfused path to choose: there is none"),
-    NEEDS("e2e.profile", "share of each operation in a token", "%", "the profile hook of the engine"),
+    { .id = "e2e.profile", .what = "what each operation of a prompt and of a token takes of its time", .unit = "%", .method = 'O', .model = true, .suites = "full", .cost = 20,
+      .run = hn_run_e2e_profile },
     PROC("memory.load", "memory of a process that is ready to generate", "MB", false, NULL, "quick full ci", 2, run_memory),
     PROC("memory.forward", "the same after a prompt and a few tokens", "MB", false, NULL, "quick full ci", 10, run_memory),
     PROC("memory.kv2048", "KV cache of 2048 positions, as it is in memory", "MB", false, NULL, "full", 30, run_memory),

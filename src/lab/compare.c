@@ -102,10 +102,14 @@ static double p_of(size_t n, size_t beyond)
     return p < 1 ? p : 1;
 }
 
+/* How slow is slow enough, as a logarithm: 1 − ε of what was asked for. A margin that the machine's noise made is as wide
+ * on both sides of the logarithm, 1 / (1 + ε), so that a machine whose noise is beyond 100 % can still say that
+ * something takes ten times as long. */
+static double low_end(double margin, double wanted) { return margin > wanted || margin >= 1 ? -log1p(margin) : log1p(-margin); }
+
 static void find_p(hn_ab_result *r, const double *x)
 {
-    /* A margin that the machine's noise made has the same width on both sides of the logarithm; it may be above 1. */
-    double lo = r->margin > r->wanted ? -log1p(r->margin) : log1p(-r->margin), hi = log1p(r->margin), same_lo = log1p(-r->wanted), same_hi = log1p(r->wanted);
+    double lo = low_end(r->margin, r->wanted), hi = log1p(r->margin), same_lo = low_end(r->wanted, r->wanted), same_hi = log1p(r->wanted);
     size_t too_low = 0, too_high = 0, not_slower = 0, not_faster = 0;
     for (size_t i = 0; i < r->n; i++) {
         not_slower += x[i] >= lo;
@@ -148,7 +152,7 @@ void hn_ab_holm(hn_ab_result *r, double *const *x, size_t m, double alpha)
 {
     double level = 1 - alpha / (double)(m ? m : 1);
     bool open = true;
-    for (size_t i = 0; i < m; i++) r[i].taken = false;
+    for (size_t i = 0; i < m; i++) hn_ab_judge(&r[i], x[i], r[i].n, r[i].wanted, r[i].margin, level); /* its p; not taken */
     for (size_t done = 0; done < m; done++) { /* m is small: the next least p by looking at all */
         size_t best = m;
         for (size_t i = 0; i < m; i++)

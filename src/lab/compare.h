@@ -58,9 +58,9 @@ typedef struct hn_ab_result {
  * raise an alarm over one that size, but neither may it call two things the same. */
 void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double level);
 
-/* Several metrics or benches looked at together (Holm 1979): the m verdicts are found again so
- * that the chance that any of them is wrong stays below alpha. x[i] [r[i].n], sorted, as left by
- * hn_ab_judge, whose n and margins in r[i] are kept. */
+/* Several metrics or benches looked at together (Holm 1979): the m verdicts are found so that the
+ * chance that any of them is wrong stays below alpha. Of r[i] only n, wanted and margin are read;
+ * x[i] [r[i].n] as for hn_ab_judge. */
 void hn_ab_holm(hn_ab_result *r, double *const *x, size_t m, double alpha);
 
 /* How far apart a machine finds a thing and itself: half of the 95 % interval of the median

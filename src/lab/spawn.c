@@ -165,6 +165,10 @@ void hn_proc_why(const hn_proc *p, char *dst, size_t cap)
     while (n && strchr("\r\n \t", s[n - 1])) n--;
     size_t from = n;
     while (from && s[from - 1] != '\n') from--;
+    if (strncmp(s + from, "hone: try: ", 11) == 0 && from > 1) { /* the line before it says what is wrong */
+        n = from - 1;
+        for (from = n; from && s[from - 1] != '\n';) from--;
+    }
     hn_escape(last, sizeof last, s + from, n - from < 400 ? n - from : 400);
     const char *colon = last[0] ? ": " : "";
     if (p->signal) snprintf(dst, cap, "died of signal %d (%s)%s%s", p->signal, strsignal(p->signal), colon, last);

@@ -137,22 +137,27 @@ if [ -f "$T/stopped.jsonl" ]; then not_ok "SIGTERM: no record"; else ok "SIGTERM
 if [ -n "$child" ] && kill -0 "$child" 2>/dev/null; then not_ok "SIGTERM: no process left"; else ok "SIGTERM: no process left"; fi
 
 # interrupted with samples: those are shown and kept, the exit code says that there are not all
-"$HONE" bench -m "$M" -p 8 -n 8 -r 5000 --no-quality --json --file "$T/part" >"$T/out" 2>"$T/err" </dev/null &
-parent=$!
-sleep 1
-kill -TERM $parent # a background job of sh ignores SIGINT
-wait $parent
-check "stopped with samples: exit code" "$?" 6
+for wait in 1 4 16; do # a busy machine may need longer for the first
+    "$HONE" bench -m "$M" -p 8 -n 8 -r 5000 --no-quality --json --file "$T/part" >"$T/out" 2>"$T/err" </dev/null &
+    parent=$!
+    sleep $wait
+    kill -INT $parent
+    wait $parent
+    rc=$?
+    [ -f "$T/part.jsonl" ] && break
+done
+check "stopped with samples: exit code" "$rc" 6
 says "stopped: a note says after how many" 'interrupted after [0-9]+ of 5000' "$T/out"
 check "stopped: one record" "$(wc -l <"$T/part.jsonl" | tr -d ' ')" 1
 
 # options of other harnesses
+case $HONE in /*) ;; *) HONE=$root/$HONE ;; esac
 expect 0 "--warmup, --iterations, --timing" "$HONE" bench -m "$M" $small --iterations 2 --warmup 1 --timing --no-quality
 says "a row for each process" '^2 +[0-9.]+ +[0-9.]+ ' "$T/out"
 says "the gaps" '^gaps +46: median' "$T/out"
-expect 0 "--measurement-time" "$HONE" bench -m "$M" -p 4 -n 4 -r 1 --no-quality --measurement-time 0.5 --warm-up-time 0.1 --json
+expect 0 "--measurement-time" "$HONE" bench -m "$M" -p 4 -n 4 -r 1 --no-quality --measurement-time 2 --warm-up-time 0.1 --json
 many=$(grep -o '"gaps_ms"' "$T/out" | wc -l)
-[ "$many" -gt 2 ] && ok "more samples than -r when there is time" || not_ok "more samples than -r when there is time" "$T/out"
+[ "$many" -gt 1 ] && ok "more samples than -r when there is time" || not_ok "more samples than -r when there is time" "$T/out"
 says "warm-ups are counted" '"warmups":[1-9]' "$T/out"
 expect 0 "--framework hone" "$HONE" bench -m "$M" -p 4 -n 4 -r 1 --no-quality --framework hone --shard 1
 for option in "--framework llama.cpp" "--fair-comparison" "--strategies hybrid" "--shard 2"; do
@@ -164,6 +169,25 @@ expect 2 "--counts without an entry" "$HONE" bench -m "$M" --counts 1,2
 says "names the entry" 'disp\.call'
 expect 2 "--warmup less than none" "$HONE" bench -m "$M" --warmup -1
 expect 2 "--measurement-time without a number" "$HONE" bench -m "$M" --measurement-time soon
+
+mkdir "$T/b"
+full=$(realpath "$M")
+cd "$T/b" || exit 1
+expect 0 "--save-baseline" "$HONE" bench -m "$full" $small -r 3 --save-baseline one
+if [ -f benchmarks/baselines/one.json ]; then ok "the baseline is there"; else not_ok "the baseline is there" "$T/out"; fi
+check "its record is in the history" "$(wc -l <benchmarks/local.jsonl | tr -d ' ')" 1
+run "$HONE" bench -m "$full" $small -r 3 --baseline one --save-baseline two
+says "--baseline: compared with it" '^baseline one: ' "$T/out"
+says "answers first" '^quality +q1-[^ ]*, as in the baseline' "$T/out"
+expect 2 "a baseline of entries needs a file" "$HONE" bench load.parse -m "$full" --save-baseline three
+expect 0 "a baseline of entries" "$HONE" bench load.parse e2e.clean -m "$full" -r 3 --file here --save-baseline three
+if [ -f benchmarks/baselines/three.json ]; then ok "it is there"; else not_ok "it is there" "$T/out" "$T/err"; fi
+run "$HONE" bench -m "$full" $small -r 1 --no-quality --baseline nobody
+[ "$rc" -ne 0 ] && ok "a baseline that is not there" || not_ok "a baseline that is not there" "$T/out"
+cd "$root" || exit 1
+run "$HONE" bench -m "$M" $small -r 1 --no-quality --profile
+says "--profile: operations" '^ +attn_qkv ' "$T/out"
+expect 2 "--profile and --json" "$HONE" bench -m "$M" --profile --json
 
 # benchmark.sh
 expect 0 "benchmark.sh -h" ./benchmark.sh -h

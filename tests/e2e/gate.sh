@@ -12,6 +12,16 @@ gate() { # gate RC WHAT ARG…
     shift 2
     expect "$_rc" "$_w" "$HONE" lab gate "$@"
 }
+# as gate; a machine that is too disturbed to tell (11) is asked up to three times
+sure() {
+    _rc=$1 _w=$2
+    shift 2
+    for _try in 1 2; do
+        run "$HONE" lab gate "$@"
+        [ "$rc" -eq 11 ] || break
+    done
+    if [ "$rc" -eq "$_rc" ]; then ok "$_w"; else gate "$_rc" "$_w" "$@"; fi
+}
 untimed() { says "$1: nothing was timed" '"timed": ?false' "$T/out"; }
 
 # ---- words ----
@@ -72,20 +82,45 @@ says "timed" '"timed": ?true' "$T/out"
 says "passed" '"verdict": ?"same"' "$T/out"
 gate 11 "load times to a thousandth: open" --baseline one $B --metrics load_ms --margin 0.001 -r 6 --file "$T/archive"
 says "three looks" 'several looks' "$T/out"
-[ "$(wc -l <"$T/archive.jsonl")" -eq 3 ] && ok "what was measured is archived" || not_ok "what was measured is archived"
+[ "$(wc -l <"$T/archive.jsonl")" -ge 3 ] && ok "what was measured is archived" || not_ok "what was measured is archived"
 if grep -q '"cpu": *"scalar"' "$T/baselines/one.json"; then
     skip "10" "there are no kernels slower than this machine's"
 else
     HONE_CPU=scalar
     export HONE_CPU
-    gate 10 "slower kernels" --baseline one $B --metrics prefill_tok_s,decode_tok_s
+    sure 10 "slower kernels" --baseline one $B --metrics prefill_tok_s,decode_tok_s
     unset HONE_CPU
     says "which metric" '^prefill_tok_s .* REGRESSED' "$T/out"
     says "and which kernels" 'cpu was [a-z0-9]*, is scalar' "$T/out"
-    gate 10 "slower kernels, interleaved" --ab this --head cpu=scalar -m "$M" $small --rounds 8 --runs 1 --json
+    sure 10 "slower kernels, interleaved" --ab this --head cpu=scalar -m "$M" $small --rounds 8 --runs 1 --json
     says "verdict" '"verdict": ?"regressed"' "$T/out"
-    gate 0 "faster kernels, interleaved" --ab cpu=scalar -m "$M" $small --rounds 8 --runs 1
+    sure 0 "faster kernels, interleaved" --ab cpu=scalar -m "$M" $small --rounds 8 --runs 1
 fi
+
+# an interruption is 6, and what was measured before is kept
+"$HONE" lab gate --baseline one $B -r 5000 --file "$T/kept" >"$T/out" 2>"$T/err" &
+pid=$!
+i=0
+while [ ! -s "$T/kept.jsonl" ] && [ $i -lt 300 ]; do
+    sleep 0.1
+    i=$((i + 1))
+done
+kill -TERM $pid
+wait $pid
+rc=$?
+[ $rc -eq 6 ] && ok "an interruption is 6" || { echo "# exit $rc"; not_ok "an interruption is 6" "$T/err"; }
+grep -q '"decode_tok_s"' "$T/kept.jsonl" && ok "what was measured is kept" || not_ok "what was measured is kept"
+expect 0 "and is a history" "$HONE" lab history "$T/kept" --metric decode_tok_s
+
+# benches without a model have no answers to compare
+expect 0 "save without a model" "$HONE" lab baseline save norm kern.norm.96 tensor.elementwise -r 6 $B
+run "$HONE" lab gate --baseline norm $B -r 6 --margin 0.9 --json
+case $rc in
+0 | 10 | 11) ok "a gate of kernels gives a verdict ($rc)" ;;
+*) not_ok "a gate of kernels: $rc" "$T/out" "$T/err" ;;
+esac
+says "rows of each" '"id": ?"tensor.elementwise"' "$T/out"
+expect 0 "rm" "$HONE" lab baseline rm norm $B
 
 # ---- 13 ----
 if command -v taskset >/dev/null 2>&1 && [ "$(nproc)" -gt 1 ]; then
@@ -129,7 +164,7 @@ untimed "one bit of the packed file"
 # ---- 12: other answers ----
 gate 12 "another cache type answers otherwise" --ab this --head kv=q8_0 -m "$M" $small --json
 untimed "another cache type"
-gate 0 "unless accepted" --ab cpu=scalar --head kv=q8_0 -m "$M" $small --rounds 8 --runs 1 --accept-quality
+sure 0 "unless accepted" --ab cpu=scalar --head kv=q8_0 -m "$M" $small --rounds 8 --runs 1 --accept-quality
 if ! ${CC:-cc} -shared -fPIC -O1 -o "$T/evil.so" tests/e2e/gate_preload.c -ldl 2>"$T/err"; then
     skip "preloaded libraries" "no compiler for tests/e2e/gate_preload.c"
 else
@@ -155,6 +190,11 @@ else
     evil timed 12 --json
     says "a library that waits for the clock is seen" 'invalid|other tokens'
 fi
+
+# ---- the recipe ----
+awk '/^```sh/ { n++; next } /^```/ { n2++; inside = 0 } n == 1 && n2 < 1' docs/CI.md >"$T/ci-gate.sh"
+[ "$(wc -l <"$T/ci-gate.sh")" -gt 15 ] && sh -n "$T/ci-gate.sh" 2>"$T/err" && ok "the recipe of docs/CI.md is a shell script" || not_ok "the recipe of docs/CI.md is a shell script" "$T/err" "$T/ci-gate.sh"
+sh "$T/ci-gate.sh" >"$T/out" 2>"$T/err" && not_ok "the recipe wants a base" || says "the recipe wants a base" 'usage: ci-gate.sh BASE'
 
 # ---- history ----
 expect 1 "no history" "$HONE" lab history "$T/none"

@@ -1,7 +1,7 @@
 /* The machinery of the catalogue: every id of the specification is there once, patterns mean
  * what they say, epochs are long enough, what cannot be is invalid, records fit the
  * published schema and would not without their parts, and nothing added is lost. */
-#include "lab/bench.h"
+#include "lab/bench_rooms.h"
 #include "schema_check.h"
 
 #include <setjmp.h>
@@ -362,6 +362,29 @@ static void test_wrong_output_is_not_timed(void **state)
     end(&r, &k);
 }
 
+static void test_comparisons(void **state)
+{
+    const float a[] = { 1, -2, 0.5f, 0 };
+    const double want[] = { 1, -2, 0.5, 0 };
+    for (int broken = -1; broken < 4; broken++)
+        for (int how = 0; how < 3; how++) {
+            float b[4];
+            hn_verdict same = { 0 }, near = { 0 };
+            memcpy(b, a, sizeof b);
+            if (broken >= 0) b[broken] = how == 0 ? NAN : how == 1 ? b[broken] + 0.01f : -INFINITY;
+            hn_bench_same(&same, b, a, 4, "x");
+            hn_bench_near(&near, b, want, 4, 1e-3, "x");
+            hn_bench_proved(&same);
+            hn_bench_proved(&near);
+            assert_int_equal(same.state, broken < 0 ? HN_VALID : HN_INVALID);
+            assert_int_equal(near.state, broken < 0 ? HN_VALID : HN_INVALID);
+        }
+    const float zeros[] = { 0, -0.0f }, plain[] = { 0, 0 }; /* equal numbers, other bits */
+    hn_verdict v = { 0 };
+    hn_bench_same(&v, zeros, plain, 2, "x");
+    assert_int_equal(v.state, HN_INVALID);
+}
+
 static double seen_done, seen_left;
 static void watch(void *arg, const char *id, double done, double left_s)
 {
@@ -406,7 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_id_once), cmocka_unit_test(test_order_of_the_list), cmocka_unit_test(test_patterns), cmocka_unit_test(test_a_record),
         cmocka_unit_test(test_identities_differ), cmocka_unit_test(test_what_cannot_be), cmocka_unit_test(test_the_roof), cmocka_unit_test(test_a_sink_that_cannot),
-        cmocka_unit_test(test_epochs), cmocka_unit_test(test_long_calls_are_warm_soon), cmocka_unit_test(test_wrong_output_is_not_timed),
+        cmocka_unit_test(test_epochs), cmocka_unit_test(test_long_calls_are_warm_soon), cmocka_unit_test(test_wrong_output_is_not_timed), cmocka_unit_test(test_comparisons),
         cmocka_unit_test(test_progress_and_refusals),
     };
     return cmocka_run_group_tests(tests, load_schema, free_schema);

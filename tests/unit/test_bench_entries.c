@@ -1,5 +1,6 @@
 /* Every entry that measures in this process runs on the bundled model, is proved by its own
  * references, and gives records that fit the published schema. */
+#include "kernels/kernels.h"
 #include "lab/bench.h"
 #include "schema_check.h"
 
@@ -76,12 +77,98 @@ static void test_bad_counts(void **state)
     }
 }
 
+/* ---- broken kernels: each entry that runs them must notice ------------------------------------------- */
+
+static hn_kernels right;
+static _Atomic int n_norms;
+
+static void wrong_matmul(const hn_mm *m)
+{
+    right.matmul[HN_F32](m);
+    if (m->r0 == 0) m->y[0] += 1e-3f * m->y[0] + 1e-3f;
+}
+static void wrong_norm(float *y, const float *x, const float *w, int64_t n, float eps)
+{
+    right.rms_norm(y, x, w, n, eps);
+    y[n - 1] = nextafterf(y[n - 1], INFINITY); /* one bit, once it is warm */
+    if (n_norms++ < 1000) y[n - 1] = nextafterf(y[n - 1], -INFINITY);
+}
+static void wrong_silu(float *y, const float *g, const float *u, int64_t n)
+{
+    right.silu_mul(y, g, u, n);
+    y[0] = 0;
+}
+static void wrong_exp(float *y, const float *x, int64_t n)
+{
+    right.exp(y, x, n - 1);
+    y[n - 1] = x[n - 1];
+}
+static void wrong_attn(const hn_attn *a, hn_cache_type t)
+{
+    right.attn[t](a);
+    if (a->out && !a->part) a->out[a->d - 1] = NAN;
+}
+static void wrong_f16(const hn_attn *a) { wrong_attn(a, HN_CACHE_F16); }
+static void wrong_f32(const hn_attn *a) { wrong_attn(a, HN_CACHE_F32); }
+
+static void run_broken(const char *id, int least)
+{
+    seen s = { .schema = json_load_file("docs/bench.schema.json", 0, NULL) };
+    hn_bench_run r;
+    hone_error err;
+    const hn_bench_settings set = { .model = model, .threads = 1, .warmups = 0, .samples = 2, .quick = true, .sink = look, .sink_arg = &s };
+    if (hn_bench_begin(&r, &set, &err) != HONE_OK) fail_msg("%s", err.message);
+    snprintf(r.no_roof, sizeof r.no_roof, "not for this test");
+    n_norms = 0;
+    if (hn_bench_run_one(&r, hn_bench_find(id), &err) != HONE_OK) fail_msg("%s: %s", id, err.message);
+    if (s.invalid < least) fail_msg("%s: %d of %d records of a broken kernel are invalid, expected %d", id, s.invalid, s.n, least);
+    size_t i;
+    json_t *o;
+    json_array_foreach(r.records, i, o)
+        if (json_is_false(json_object_get(o, "valid"))) assert_int_equal(json_array_size(json_object_get(o, "samples")), 0); /* nor was it timed */
+    hn_bench_end(&r);
+    json_decref(s.schema);
+}
+
+static void test_broken_kernels_are_seen(void **state)
+{
+    hn_cpu_level level = hn_cpu_best();
+    if (level == HN_CPU_SCALAR) {
+        print_message("SKIP: only the scalar level here, which is the reference\n");
+        return;
+    }
+    hn_kernels *table = (hn_kernels *)hn_kernels_get(level); /* the one thing that a test may do to it */
+    right = *table;
+    table->matmul[HN_F32] = wrong_matmul;
+    run_broken("kern.matmul.single", 1);
+    run_broken("kern.matmul.batched", 1);
+    if (SLOW_TOO) run_broken("tensor.matmul.parallel", 1);
+    *table = right;
+    table->rms_norm = wrong_norm;
+    run_broken("tensor.1024.rmsnorm", 1);
+    run_broken("layer.full", 1);
+    run_broken("layer.all", 1);
+    *table = right;
+    table->silu_mul = wrong_silu;
+    run_broken("tensor.elementwise", 1);
+    *table = right;
+    table->exp = wrong_exp;
+    run_broken("tensor.elementwise", 1);
+    run_broken("tensor.1024.softmax", 1);
+    *table = right;
+    table->attn[HN_CACHE_F32] = wrong_f32;
+    table->attn[HN_CACHE_F16] = wrong_f16;
+    if (SLOW_TOO) run_broken("tensor.1024.attention", 1);
+    run_broken("kern.attn.variants", 2);
+    *table = right;
+}
+
 int main(void)
 {
     if (access(model, R_OK) != 0) {
         printf("SKIP: %s is not here\n", model);
         return 77;
     }
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_entries), cmocka_unit_test(test_bad_counts) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_entries), cmocka_unit_test(test_bad_counts), cmocka_unit_test(test_broken_kernels_are_seen) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,6 +128,10 @@ static void test_noise_raises_no_alarm_and_excuses_nothing(void **state)
     assert_int_equal(judge_line(0.96, 1.04, 20, 0.02, 0.08, level).verdict, HN_AB_INCONCLUSIVE); /* not SAME: not within 2 % */
     assert_int_equal(judge_line(0.80, 0.90, 20, 0.02, 0.08, level).verdict, HN_AB_REGRESSED);
     assert_int_equal(judge_line(0.99, 1.01, 20, 0.02, 0.08, level).verdict, HN_AB_SAME);
+    assert_int_equal(judge_line(0.2, 0.3, 20, 0.02, 1.4, level).verdict, HN_AB_REGRESSED); /* noise beyond the thing itself: a factor of 2.4 either way */
+    assert_int_equal(judge_line(0.45, 0.6, 20, 0.02, 1.4, level).verdict, HN_AB_INCONCLUSIVE);
+    assert_int_equal(judge_line(0.9, 1.1, 20, 0.5, 1, level).verdict, HN_AB_SAME);
+    assert_int_equal(judge_line(2.5, 3.5, 20, 0.02, 1.4, level).verdict, HN_AB_IMPROVED);
 }
 
 static void test_too_few(void **state)
@@ -181,6 +185,7 @@ static void test_holm_by_hand(void **state)
         assert_int_equal(r[m].verdict, HN_AB_REGRESSED); /* each alone */
     }
     NEAR(r[2].p[HN_AB_REGRESSED], 158.0 / 4096);
+    for (int m = 0; m < 3; m++) r[m] = (hn_ab_result){ .n = 12, .wanted = 0.02, .margin = 0.02 }; /* nothing else counts */
     hn_ab_holm(r, x, 3, 0.05); /* 0.05/3, 0.05/2, 0.05: all three */
     for (int m = 0; m < 3; m++) assert_int_equal(r[m].verdict, HN_AB_REGRESSED);
     NEAR(r[0].level, 1 - 0.05 / 3);
@@ -191,6 +196,11 @@ static void test_holm_by_hand(void **state)
     hn_ab_holm(r, x, 3, 0.001); /* 0.00049 > 0.00033: nothing, though the last alone might pass */
     for (int m = 0; m < 3; m++) assert_int_equal(r[m].verdict, HN_AB_INCONCLUSIVE);
     NEAR(r[2].level, 1 - 0.001 / 3);
+    for (int m = 0; m < 3; m++) r[m] = (hn_ab_result){ .n = 12, .wanted = 0.02, .margin = 0.02 };
+    for (int i = 0; i < 12; i++) data[0][i] = i % 2 ? 0.2 : -0.2; /* the first is open: it must not stand in the way of the others */
+    hn_ab_holm(r, x, 3, 0.05);
+    assert_int_equal(r[0].verdict, HN_AB_INCONCLUSIVE);
+    assert_int_equal(r[1].verdict, HN_AB_REGRESSED);
 }
 
 /* ---- simulated machines ------------------------------------------------------------------------------ */

@@ -1,0 +1,141 @@
+/* How the page looks: one style sheet, no fonts and no pictures from elsewhere. Light and dark follow the
+ * reader's system, paper is always light; below 640 pixels rows of tables become cards. Text has a
+ * contrast of at least 4.5 to 1 on what lies behind it, in both. */
+#include "lab/report_parts.h"
+
+#define LIGHT \
+    "--bg:#fbfaf7;--card:#fff;--ink:#1c2024;--soft:#565e67;--line:#d8dade;--grid:#e8e9eb;--accent:#1d5c9e;--ghost:#1d5c9e26;" \
+    "--before:#8a6d3b;--ghost2:#8a6d3b26;--good:#0a6a52;--bad:#ad3a0c;--unsure:#6f4797;--same:#565e67;--band:#e6ebf0;" \
+    "--badbg:#fdf1ea;--goodbg:#ecf5f1;--k0:#1d5c9e;--k1:#bd7a00;--k2:#0f8a6c;--k3:#8d5fb5;--k4:#c4571b;--k5:#7d858e;--k6:#3a8dc0;"
+#define DARK \
+    "--bg:#14171a;--card:#1b1f23;--ink:#e7e9eb;--soft:#a4acb5;--line:#343a41;--grid:#2a3036;--accent:#7fb8ee;--ghost:#7fb8ee30;" \
+    "--before:#d6b577;--ghost2:#d6b57730;--good:#5fcba8;--bad:#f79a6b;--unsure:#c6a3ea;--same:#a4acb5;--band:#262d34;" \
+    "--badbg:#2d211b;--goodbg:#182722;--k0:#5fa3e3;--k1:#e6a93a;--k2:#43b594;--k3:#b48bd8;--k4:#e5834a;--k5:#939ba4;--k6:#9ccdf0;"
+
+/* Rows of a table as cards: every number with its name. */
+#define FOLD(t) \
+    t " thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n" \
+    t "," t " tbody," t " caption{display:block}\n" \
+    t " tr{display:grid;grid-template-columns:repeat(auto-fill,minmax(128px,1fr));gap:6px 14px;padding:12px 0;border-bottom:1px solid var(--line)}\n" \
+    t " td," t " tbody th{display:block;padding:0;border:0;text-align:left}\n" \
+    t " td.r{text-align:left}" t " td[data-h]::before{content:attr(data-h);display:block;font-size:.78rem;color:var(--soft)}\n" \
+    t " .all," t " td.wide," t " tbody th{grid-column:1/-1;width:auto}\n" \
+    t " td.gone{display:none}" t " tr.over{border-bottom:0;padding-bottom:4px}" t " tr.notes{display:block;padding-top:0}\n"
+
+const char hn_rep_style[] =
+    ":root{color-scheme:light dark;" LIGHT "}\n"
+    "@media (prefers-color-scheme:dark){:root{" DARK "}}\n"
+    "@media print{:root{color-scheme:light;" LIGHT "--bg:#fff}}\n"
+    "*{box-sizing:border-box}\n"
+    "html{-webkit-text-size-adjust:100%;text-size-adjust:100%}\n"
+    "body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;"
+    "font-variant-numeric:tabular-nums;overflow-wrap:anywhere}\n"
+    "main,header,footer{max-width:1120px;margin:0 auto;padding:0 28px}\n"
+    "header{padding-top:44px}\n"
+    "h1{font-size:clamp(1.6rem,3.8vw,2.15rem);line-height:1.15;font-weight:650;letter-spacing:-.02em;margin:.1em 0 .25em;text-wrap:balance}\n"
+    "h2{font-size:1.3rem;font-weight:650;letter-spacing:-.01em;margin:0 0 .3em}\n"
+    "h3{font-size:.98rem;font-weight:600;margin:0 0 .1em}\n"
+    "section{margin:52px 0 0;scroll-margin-top:12px}\n"
+    "p{margin:.4em 0;max-width:74ch}\n"
+    ".eyebrow{font-size:.78rem;letter-spacing:.08em;text-transform:uppercase;color:var(--soft);font-weight:600;margin:0}\n"
+    ".facts,.lead,.note,figcaption,small{color:var(--soft)}\n"
+    ".lead{margin-bottom:1.2em}\n"
+    ".note{font-size:.86rem}small{font-size:.9em}\n"
+    "small{white-space:normal}\n"
+    "code{font:0.92em ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace}\n"
+    "a{color:var(--accent);text-underline-offset:3px}\n"
+    "nav{margin:18px 0 0;display:flex;flex-wrap:wrap;gap:4px 18px;font-size:.9rem}\n"
+    ".num{white-space:nowrap}\n"
+    /* the verdict on the whole */
+    ".state{border-left:5px solid var(--same);background:var(--card);padding:14px 20px;margin:26px 0 0;border-radius:0 8px 8px 0}\n"
+    ".state.ok{border-color:var(--good);background:var(--goodbg)}.state.no{border-color:var(--bad);background:var(--badbg)}\n"
+    ".state strong{font-size:1.12rem;font-weight:650}\n"
+    ".state p{margin:.15em 0;max-width:none}\n"
+    ".pills{display:flex;flex-wrap:wrap;gap:8px;margin:16px 0 0;padding:0;list-style:none}\n"
+    ".pills li{border:1px solid var(--line);border-radius:999px;padding:3px 13px;background:var(--card);font-size:.9rem}\n"
+    ".pills b{font-weight:650}\n"
+    ".v{font-weight:650;white-space:nowrap;font-size:.88rem}\n"
+    ".v.good{color:var(--good)}.v.bad{color:var(--bad)}.v.unsure{color:var(--unsure)}.v.same{color:var(--same)}\n"
+    ".alerts{list-style:none;margin:14px 0 0;padding:0}\n"
+    ".alerts li{padding:9px 0;border-top:1px solid var(--line);display:grid;grid-template-columns:11em 1fr;gap:2px 14px}\n"
+    ".alerts li:last-child{border-bottom:1px solid var(--line)}\n"
+    ".alerts p{margin:0;max-width:none}\n"
+    /* the numbers that people come for */
+    ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(176px,1fr));gap:14px;margin:22px 0 0}\n"
+    ".tile{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:13px 16px 12px;display:flex;flex-direction:column}\n"
+    ".tile h3{color:var(--soft);font-size:.86rem;font-weight:600}\n"
+    ".tile .big{font-size:1.75rem;font-weight:650;letter-spacing:-.02em;line-height:1.2;margin:.1em 0}\n"
+    ".tile .big small{font-size:.9rem;font-weight:500;letter-spacing:0}\n"
+    ".tile .spark{margin-top:auto}\n"
+    /* tables */
+    ".scroll{overflow-x:auto}\n"
+    "table+table,figure+table,.cards+table,.note+table,p+table{margin-top:26px}\n"
+    "table{border-collapse:collapse;width:100%;font-size:.92rem}\n"
+    "caption{text-align:left;color:var(--soft);font-size:.86rem;padding:0 0 6px;caption-side:top}\n"
+    "th{font-size:.82rem;font-weight:600;color:var(--soft);text-align:left;vertical-align:bottom;padding:6px 12px 6px 0;border-bottom:1.5px solid var(--line)}\n"
+    "td{padding:8px 12px 8px 0;border-bottom:1px solid var(--grid);vertical-align:top}\n"
+    "tbody th{font-size:inherit;color:inherit;font-weight:500;vertical-align:top;border-bottom:1px solid var(--grid)}\n"
+    "td.r,th.r{text-align:right}td:last-child,th:last-child{padding-right:0}\n"
+    "thead th{overflow-wrap:normal;hyphens:none}tbody th{min-width:10.5em}\n"
+    "td small,th small{display:block;line-height:1.35}\n"
+    "tr.struck td.r b{text-decoration:line-through;text-decoration-thickness:1.5px}\n"
+    "td.wide{width:36%;min-width:190px}\n"
+    "b{font-weight:620}\n"
+    "tr.over>*{border-bottom:0;padding-bottom:2px}tr.notes td{padding-top:0;color:var(--soft);font-size:.86rem}\n"
+    ".meter{display:inline-block;width:54px;height:7px;border-radius:4px;background:var(--grid);vertical-align:middle;margin-right:7px;overflow:hidden}\n"
+    ".meter i{display:block;height:100%;background:var(--accent)}\n"
+    ".kv{display:grid;grid-template-columns:repeat(auto-fill,minmax(250px,1fr));gap:8px 26px;margin:10px 0}\n"
+    ".kv dt{color:var(--soft);font-size:.82rem}.kv dd{margin:0}\n"
+    ".diff tbody th{white-space:nowrap}\n"
+    ".diff td.other{font-weight:620}\n"
+    /* drawings */
+    ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,430px),1fr));gap:18px}\n"
+    ".pair{grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr))}\n"
+    "figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 18px 10px;min-width:0}\n"
+    "figcaption{font-size:.86rem;margin-bottom:8px}\n"
+    "figcaption h3{color:var(--ink)}\n"
+    "svg{display:block;overflow:visible;font:12px/1 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}\n"
+    "svg text{fill:var(--soft);stroke:none}\n"
+    "svg .u{font-size:11.5px}\n"
+    "svg .row{font-size:11.5px}svg .row.now{fill:var(--ink);font-weight:600}\n"
+    ".plot{width:calc(100% - 60px);margin:4px 12px 4px 48px}\n"
+    ".strip{margin:0}.ratio{width:calc(100% - 16px);margin:0 8px}\n"
+    ".spark{width:calc(100% - 8px);margin:6px 4px 0}\n"
+    ".g{stroke:var(--grid);stroke-width:1}\n"
+    ".one{stroke:var(--soft);stroke-width:1.2;stroke-dasharray:1 3;stroke-linecap:round}\n"
+    ".band{fill:var(--band)}\n"
+    ".ln{fill:none;stroke:var(--accent);stroke-width:1.3;opacity:.55;vector-effect:non-scaling-stroke;stroke-linejoin:round}\n"
+    ".trace{fill:none;stroke:var(--accent);stroke-width:1.2;vector-effect:non-scaling-stroke;stroke-linejoin:round}\n"
+    ".roof{fill:none;stroke:var(--bad);stroke-width:2;vector-effect:non-scaling-stroke}\n"
+    ".ecdf{fill:none;stroke:var(--accent);stroke-width:2;vector-effect:non-scaling-stroke}.ecdf.before{stroke:var(--before);stroke-dasharray:5 4;stroke-width:1.6}\n"
+    ".dot{fill:var(--accent);stroke:var(--card);stroke-width:1}\n"
+    ".smp{fill:var(--accent);fill-opacity:.75}.smp.before{fill:var(--before)}\n"
+    ".ci{fill:var(--ghost)}.ci.before{fill:var(--ghost2)}\n"
+    ".med{stroke:var(--accent);stroke-width:2.4;stroke-linecap:round}.med.before{stroke:var(--before)}\n"
+    ".bar{stroke:var(--accent);stroke-width:2.4;stroke-opacity:.4;stroke-linecap:round}\n"
+    ".level{stroke:var(--ink);stroke-width:7;stroke-opacity:.1}\n"
+    ".step{stroke:var(--soft);stroke-width:1.2;stroke-dasharray:4 3}\n"
+    "svg text.good{fill:var(--good);font-weight:650}svg text.bad{fill:var(--bad);font-weight:650}\n"
+    ".round{fill:var(--soft);fill-opacity:.55}\n"
+    ".whisker{stroke-width:3}.cap{stroke-width:2}.point{stroke:var(--card);stroke-width:1.5}\n"
+    "line.good{stroke:var(--good)}line.bad{stroke:var(--bad)}line.unsure{stroke:var(--unsure);stroke-dasharray:5 3}line.cap.unsure{stroke-dasharray:none}line.same{stroke:var(--same)}\n"
+    "circle.good{fill:var(--good)}circle.bad{fill:var(--bad)}circle.unsure{fill:var(--unsure)}circle.same{fill:var(--same)}\n"
+    ".bin{fill:var(--accent);fill-opacity:.75}\n"
+    ".cut{stroke:var(--card);stroke-width:1.5}.mark{stroke:var(--ink);stroke-width:2}\n"
+    "svg .halo{paint-order:stroke;stroke:var(--card);stroke-width:4px;stroke-linejoin:round}svg .num{fill:var(--ink);font-weight:600}svg .roofs{fill:var(--bad)}\n"
+    ".k0{fill:var(--k0)}.k1{fill:var(--k1)}.k2{fill:var(--k2)}.k3{fill:var(--k3)}.k4{fill:var(--k4)}.k5{fill:var(--k5)}.k6{fill:var(--k6)}\n"
+    ".parts{display:flex;flex-wrap:wrap;gap:2px 16px;list-style:none;padding:0;margin:2px 0 0;font-size:.86rem}\n"
+    ".parts li{white-space:nowrap}.parts svg{display:inline-block;width:11px;height:11px;margin-right:6px;vertical-align:-1px}\n"
+    ".stacks{display:grid;gap:18px}\n"
+    "footer{padding-top:40px;padding-bottom:60px;color:var(--soft);font-size:.86rem}\n"
+    "@media (max-width:940px){\n" FOLD(".runs") "}\n"
+    "@media (max-width:640px){\n"
+    "main,header,footer{padding-left:16px;padding-right:16px}header{padding-top:26px}section{margin-top:42px}\n"
+    ".alerts li{grid-template-columns:1fr}\n"
+    ".tiles{grid-template-columns:repeat(2,minmax(0,1fr));gap:10px}.tile{padding:11px 12px}.tile .big{font-size:1.45rem}\n"
+    "figure{padding:12px 12px 8px}.plot{width:calc(100% - 52px);margin-left:44px;margin-right:8px}\n"
+    FOLD(".fold")
+    "}\n"
+    "@media print{@page{margin:14mm}body{font-size:10.5pt}nav{display:none}section{margin-top:26px}figure,.tile,tr,.alerts li,.state{break-inside:avoid}"
+    "h2,h3,.lead{break-after:avoid}.lead,p{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}.cards{grid-template-columns:1fr 1fr;gap:10px}figure{padding:10px 12px 6px}table{font-size:9pt}"
+    "main,header,footer{max-width:none;padding:0}.scroll{overflow:visible}}\n";

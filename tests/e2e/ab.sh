@@ -1,0 +1,86 @@
+#!/bin/sh
+# hone lab ab and hone lab selftest: verdicts and exit codes of commands whose difference is
+# known, quality before timing, records, interruption. Short: statistics are tested by
+# test_compare, and measured for good by `hone lab selftest`.
+. tests/e2e/lib.sh
+few="--rounds 8 --runs 1"
+
+# ---- commands that print a number: the verdict does not depend on the machine's mood ----
+echo 'n=$(od -An -N1 -tu1 /dev/urandom); echo "speed $(( $1 * 1000 + n )) ms"' >"$T/say.sh"
+say="sh $T/say.sh"
+expect 0 "the same" "$HONE" lab ab --cmd "$say 100" "$say 100" --metric 'number:speed ([0-9]+)' $few --file "$T/r"
+says "SAME" '^verdict +SAME' "$T/out"
+says "margin, floor, rounds are shown" '^number .* \[0?\.?[0-9.]+, [0-9.]+\] +2\.00 % +[0-9.]+ % ' "$T/out"
+run "$HONE" lab ab --cmd "$say 100" "$say 106" --metric 'number:speed ([0-9]+)' $few --file "$T/r" --seed 5
+[ "$rc" -eq 10 ] && ok "6 % longer: exit 10" || not_ok "6 % longer: exit $rc" "$T/out" "$T/err"
+says "REGRESSED" '^number .*REGRESSED' "$T/out"
+expect 0 "more is better with --higher" "$HONE" lab ab --cmd "$say 100" "$say 106" --metric 'number:speed ([0-9]+)' --higher $few --no-store --json
+says "IMPROVED" '"verdict": ?"IMPROVED"' "$T/out"
+check=$(wc -l <"$T/r.jsonl" | tr -d ' ')
+[ "$check" = 2 ] && ok "one record each, none with --no-store" || not_ok "one record each, none with --no-store: $check"
+for key in '"schema":"hone.ab/1"' '"seed":5' '"rounds":\[\{"order":"(AB|BA)","a":1' '"ci95":\[0\.94' '"aa_half_width":0\.0' '"env":\{"hash"' '"what":"command"'; do
+    says "the record has $key" "$key" "$T/r.jsonl"
+done
+echo 'echo "speed $(( $1 * 1000 + 30 * $(od -An -N2 -tu2 /dev/urandom) / 65 ))"' >"$T/wild.sh" # 0 to 30 % more
+run "$HONE" lab ab --cmd "sh $T/wild.sh 100" "sh $T/wild.sh 103" --metric 'number:([0-9]+)' $few --no-store
+[ "$rc" -eq 11 ] && ok "what noise hides is inconclusive: exit 11" || not_ok "what noise hides is inconclusive: exit $rc" "$T/out"
+says "three looks" 'looks 3 of 3' "$T/out"
+says "the floor is named" 'tells it from itself only within' "$T/out"
+expect 0 "wall time with CPU time beside it" "$HONE" lab ab --cmd "sleep 0.02" "sleep 0.001" $few --no-store
+says "IMPROVED by far" '^wall_ms .*IMPROVED' "$T/out"
+expect 1 "a command that fails" "$HONE" lab ab --cmd "true" "echo oops >&2; false" $few --no-store
+says "says so" 'exit code 1: oops'
+expect 1 "no such number" "$HONE" lab ab --cmd "echo a" "echo b" --metric 'number:([0-9]+)' $few --no-store
+expect 2 "an unknown metric" "$HONE" lab ab --cmd true true --metric beauty $few --no-store
+says "the known ones" 'wall_ms, cpu_ms'
+expect 2 "nothing to measure" "$HONE" lab ab threads=1 threads=2
+expect 2 "one side" "$HONE" lab ab --cmd true
+expect 2 "too few rounds" "$HONE" lab ab --cmd true true --rounds 7
+expect 2 "a command and an id" "$HONE" lab ab --cmd true true kern.norm.96
+
+# ---- interrupted: what was measured is kept ----
+"$HONE" lab ab --cmd "sleep 0.05" "sleep 0.05" --rounds 1000 --runs 1 --file "$T/i" --metric wall --margin 0.5 >"$T/out" 2>"$T/err" &
+pid=$!
+sleep 3
+kill -INT $pid
+wait $pid
+rc=$?
+[ "$rc" -eq 6 ] && ok "interrupted: exit 6" || not_ok "interrupted: exit $rc" "$T/out" "$T/err"
+says "and says so" '^note +interrupted' "$T/out"
+says "its rounds are kept" '"rounds":\[\{"order".*"interrupted":true' "$T/i.jsonl"
+
+# ---- sides of a model ----
+if [ -f "$TINY" ]; then
+    small="-m $TINY -p 8 -n 4 -t 1 $few --margin 0.5 --no-store"
+    run "$HONE" lab ab this chunk=64 $small --json
+    case $rc in 0 | 11) ok "two configurations" ;; *) not_ok "two configurations: exit $rc" "$T/err" ;; esac
+    says "the same quality" '"quality": ?\["(q1-[0-9a-f-]*)", ?"\1"\]' "$T/out"
+    says "both rates" '"metric": ?"decode_tok_s".*"metric": ?"prefill_tok_s"' "$T/out"
+    expect 12 "other answers: nothing is timed" "$HONE" lab ab this kv=q8_0 $small
+    says "both hashes" 'quality of b \(kv=q8_0\): q1-'
+    says "the way on" 'accept-quality'
+    run "$HONE" lab ab this kv=q8_0 $small --accept-quality
+    case $rc in 0 | 10 | 11) ok "accepted: measured" ;; *) not_ok "accepted: exit $rc" "$T/err" ;; esac
+    says "and shown" 'THE SIDES ANSWER DIFFERENTLY' "$T/out"
+    run "$HONE" lab ab this "$HONE" $small --metric rss
+    case $rc in 0 | 10 | 11) ok "another program" ;; *) not_ok "another program: exit $rc" "$T/err" ;; esac
+    says "its version" '^b .*\(binary [0-9.]+' "$T/out"
+    expect 1 "a setting that bench does not know" "$HONE" lab ab this colour=red $small
+    says "names it" 'colour'
+    run timeout 100 "$HONE" lab selftest -m "$TINY" --quick --json
+    case $rc in 0 | 13) ok "selftest: what must be noticed is noticed" ;; *) not_ok "selftest: exit $rc" "$T/out" "$T/err" ;; esac
+    for check in aa constant nan block roof; do says "selftest: $check" '"'$check'": ?\{[^}]*"exercised": ?true, ?"passed": ?true' "$T/out"; done
+    says "the odds" '"right": ?[0-9]+, ?"tries": ?[0-9]+, ?"interval": ?\[' "$T/out"
+else
+    skip "sides of a model" "$TINY is not here"
+fi
+expect 2 "selftest without a model" "$HONE" lab selftest -m "$T/none.gguf"
+
+# ---- kernels that stay in this process ----
+run "$HONE" lab ab layout=plain layout=packed kern.gemv.Q8_0.64x256 -t 1 $few --no-store
+case $rc in 0 | 10 | 11) ok "two layouts of a kernel" ;; *) not_ok "two layouts of a kernel: exit $rc" "$T/err" ;; esac
+says "microseconds" '^us +[0-9.]+ +[0-9.]+ us' "$T/out"
+expect 2 "no such kernel" "$HONE" lab ab cpu=scalar cpu=avx2 kern.sort.5 --no-store
+expect 2 "no such layout" "$HONE" lab ab layout=plain layout=odd kern.gemv.Q8_0.64x256 $few --no-store
+
+finish

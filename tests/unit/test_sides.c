@@ -1,0 +1,452 @@
+/* Sides of a comparison: what words mean, processes of any program, and programs that are
+ * shell scripts here: they answer the public command line as hone does, old and new, or
+ * badly. Commits come from a repository made for the test, whose Makefile "builds" such a
+ * script. */
+#define _GNU_SOURCE
+#include "lab/ab.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char dir[64];
+
+static void sh(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void sh(const char *fmt, ...)
+{
+    char cmd[4000];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(cmd, sizeof cmd, fmt, ap);
+    va_end(ap);
+    const char *argv[] = { "/bin/sh", "-c", cmd, NULL };
+    hn_proc r;
+    assert_int_equal(hn_proc_run(&r, &(hn_proc_params){ .argv = argv, .dir = dir[0] ? dir : NULL }, NULL), HONE_OK);
+    if (r.exit_code != 0) print_error("%s\n%s\n", cmd, r.said);
+    assert_int_equal(r.exit_code, 0);
+    hn_proc_free(&r);
+}
+
+static const char *at(const char *name)
+{
+    static char path[8][200];
+    static int i;
+    char *p = path[i++ % 8];
+    snprintf(p, sizeof path[0], "%s/%s", dir, name);
+    return p;
+}
+
+/* A program that calls itself hone; `bench` is what it does then. */
+static void fake(const char *name, const char *bench)
+{
+    FILE *f = fopen(at(name), "w");
+    assert_non_null(f);
+    fprintf(f, "#!/bin/sh\nif [ \"$1\" = version ]; then\n"
+               "echo '{\"schema\":\"hone.version/1\",\"version\":\"0.0.9\",\"build\":\"cc; -O; commit abcdef123456+dirty\"}'; exit 0; fi\n"
+               "[ \"$1\" = bench ] || exit 2\necho \"$*\" >>%s/args\n%s\n", dir, bench);
+    fclose(f);
+    assert_int_equal(chmod(at(name), 0755), 0);
+}
+
+static hn_side *side(const char *spec)
+{
+    hn_side *s;
+    hone_error err = { 0 };
+    hone_status st = hn_side_open(&s, spec, &(hn_side_params){ 0 }, &err);
+    if (st != HONE_OK) print_error("%s: %s\n", spec, err.message);
+    assert_int_equal(st, HONE_OK);
+    return s;
+}
+
+static void refused(const char *spec, hone_status want, const char *saying)
+{
+    hn_side *s;
+    hone_error err = { 0 };
+    assert_int_equal(hn_side_open(&s, spec, &(hn_side_params){ 0 }, &err), want);
+    assert_null(s);
+    if (!strstr(err.message, saying)) print_error("%s\n", err.message);
+    assert_non_null(strstr(err.message, saying));
+}
+
+/* ---- processes ---------------------------------------------------------------------------- */
+
+static void run_sh(hn_proc *r, const char *cmd, const char *const *env, bool keep)
+{
+    const char *argv[] = { "/bin/sh", "-c", cmd, NULL };
+    assert_int_equal(hn_proc_run(r, &(hn_proc_params){ .argv = argv, .env = env, .keep_out = keep }, NULL), HONE_OK);
+}
+
+static void test_processes(void **state)
+{
+    hn_proc r;
+    char why[300];
+    setenv("HN_TEST_OLD", "1", 1);
+    const char *env[] = { "HN_TEST_OLD=first", "HN_TEST_NEW=a b", "HN_TEST_OLD=last", NULL };
+    run_sh(&r, "echo \"$HN_TEST_OLD $HN_TEST_NEW\"; cat; echo gone >&2", env, true);
+    assert_string_equal(r.out, "last a b\n"); /* stdin is empty, the last of equal names wins */
+    assert_string_equal(r.said, "gone\n");
+    assert_int_equal(r.exit_code, 0);
+    hn_proc_why(&r, why, sizeof why);
+    assert_string_equal(why, "");
+    assert_true(r.wall_s > 0 && r.wall_s < 60 && r.max_rss > 100000 && r.user_s + r.sys_s < 60);
+    hn_proc_free(&r);
+    run_sh(&r, "echo one >&2; echo 'two words' >&2; exit 3", NULL, false);
+    hn_proc_why(&r, why, sizeof why);
+    assert_string_equal(why, "ended with exit code 3: two words");
+    assert_null(r.out);
+    hn_proc_free(&r);
+    run_sh(&r, "kill -SEGV $$", NULL, false);
+    hn_proc_why(&r, why, sizeof why);
+    assert_non_null(strstr(why, "died of signal 11"));
+    hn_proc_free(&r);
+    const char *none[] = { "/no/such/program", NULL };
+    assert_int_equal(hn_proc_run(&r, &(hn_proc_params){ .argv = none }, NULL), HONE_OK);
+    assert_int_equal(r.exit_code, 127);
+    hn_proc_free(&r);
+    run_sh(&r, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done", NULL, false); /* user time is counted */
+    assert_true(r.user_s + r.sys_s > 0.001);
+    hn_proc_free(&r);
+}
+
+static int asked;
+static bool stop_third(void *unused) { return ++asked >= 3; }
+static void on_alarm(int sig) { asked = 3; }
+
+static void test_stop(void **state)
+{
+    const char *argv[] = { "/bin/sh", "-c", "sleep 30 & wait", NULL };
+    hn_proc r;
+    struct sigaction old, a = { .sa_handler = on_alarm };
+    sigaction(SIGALRM, &a, &old);
+    asked = 0;
+    uint64_t t = hn_clock_ns();
+    alarm(1);
+    assert_int_equal(hn_proc_run(&r, &(hn_proc_params){ .argv = argv, .stop = stop_third }, NULL), HONE_E_INTERRUPTED);
+    assert_true((double)(hn_clock_ns() - t) < 20e9); /* it and what it started were killed, not waited for */
+    sigaction(SIGALRM, &old, NULL);
+}
+
+/* ---- words ------------------------------------------------------------------------------------ */
+
+static void test_configurations(void **state)
+{
+    hn_side *s = side("threads=1,kv=q8_0,env:HONE_CPU=avx2,env:EMPTY=");
+    assert_string_equal(hn_side_label(s), "threads=1,kv=q8_0,env:HONE_CPU=avx2,env:EMPTY=");
+    json_t *o = hn_side_json(s);
+    assert_string_equal(json_string_value(json_object_get(o, "what")), "config");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(o, "config"), "kv")), "q8_0");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(o, "env"), "HONE_CPU")), "avx2");
+    assert_string_equal(json_string_value(json_object_get(json_object_get(o, "env"), "EMPTY")), "");
+    assert_string_equal(json_string_value(json_object_get(o, "version")), hone_version());
+    assert_true(json_is_null(json_object_get(o, "quality")));
+    json_decref(o);
+    hn_side_close(s);
+    hn_side_close(side("this"));
+    refused("", HONE_E_ARG, "empty side");
+    refused("threads=1,", HONE_E_ARG, "is no setting");
+    refused("this,threads", HONE_E_ARG, "'threads' is no setting");
+    refused("env:=1", HONE_E_ARG, "without a name");
+    refused("/no/such/file", HONE_E_IO, "No such file");
+    refused("no-such-word", HONE_E_ARG, "no file and no commit");
+    refused("tests", HONE_E_ARG, "not a program");
+    refused("Makefile", HONE_E_ARG, "not a program");
+    refused("/bin/true", HONE_E_ARG, "not a hone program");
+}
+
+/* ---- programs ------------------------------------------------------------------------------------ */
+
+static const char old_bench[] = "echo '{\"schema\":\"hone.bench/1\",\"load_ms\":5,\"ttft_ms\":null,\"prefill_tok_s\":200,\"decode_tok_s\":100,\"peak_anon_mb\":7,"
+                                "\"quality\":\"q1-11111111-22222222\",\"valid\":null,\"invalid_reason\":null}'";
+
+static void test_a_program(void **state)
+{
+    hn_measured m;
+    hone_error err = { 0 };
+    fake("old", old_bench);
+    sh(": >args");
+    char spec[200];
+    snprintf(spec, sizeof spec, "%s,t=3,packed=off", at("old"));
+    hn_side *s = side(spec);
+    hn_target t = { .id = "e2e", .model = "m.gguf", .args = { "--n-prompt=9" } };
+    assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_OK);
+    sh("grep -qx 'bench --model=m.gguf --n-prompt=9 --threads=3 --packed=off -r 1 --no-quality --json' args"); /* the side's words come last and win */
+    assert_true(hn_measured_find(&m, "decode")->value == 100 && hn_measured_find(&m, "decode")->higher);
+    assert_true(hn_measured_find(&m, "load_ms")->value == 5 && !hn_measured_find(&m, "load")->higher);
+    assert_null(hn_measured_find(&m, "ttft"));
+    assert_true(hn_measured_find(&m, "wall")->value > 0 && hn_measured_find(&m, "rss")->value > 0);
+    assert_string_equal(m.invalid, "");
+    char hash[24], why[200];
+    assert_int_equal(hn_side_quality(s, &t, hash, why, sizeof why, &err), HONE_OK);
+    assert_string_equal(hash, "q1-11111111-22222222");
+    assert_string_equal(why, "");
+    sh(": >args"); /* remembered */
+    assert_int_equal(hn_side_quality(s, &t, hash, why, sizeof why, &err), HONE_OK);
+    sh("[ ! -s args ]");
+    json_t *o = hn_side_json(s);
+    assert_string_equal(json_string_value(json_object_get(o, "what")), "binary");
+    assert_string_equal(json_string_value(json_object_get(o, "version")), "0.0.9");
+    assert_string_equal(json_string_value(json_object_get(o, "commit")), "abcdef123456");
+    assert_true(json_is_true(json_object_get(o, "dirty")));
+    assert_string_equal(json_string_value(json_object_get(o, "quality")), "q1-11111111-22222222");
+    json_decref(o);
+    hn_side_close(s);
+}
+
+static void test_records_of_suites(void **state)
+{
+    hn_measured m;
+    hone_error err = { 0 };
+    hn_target t = { .id = "tok.*" };
+    fake("suite", "echo '{\"schema\":\"hone.suite/1\",\"records\":["
+                  "{\"id\":\"tok.encode\",\"unit\":\"us\",\"better\":\"lower\",\"config\":{\"threads\":1},\"stats\":{\"median\":4.5},\"valid\":true},"
+                  "{\"id\":\"tok.decode\",\"unit\":\"MB/s\",\"better\":\"higher\",\"config\":{\"threads\":1,\"variant\":\"long\"},\"stats\":{\"median\":70},\"valid\":true}]}'");
+    hn_side *s = side(at("suite"));
+    assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_OK);
+    assert_true(hn_measured_find(&m, "tok.encode/t1")->value == 4.5 && !hn_measured_find(&m, "tok.encode/t1")->higher);
+    assert_true(hn_measured_find(&m, "tok.decode/long/t1")->value == 70 && hn_measured_find(&m, "tok.decode/long/t1")->higher);
+    hn_side_close(s);
+    fake("kern", "echo '{\"schema\":\"hone.kern/1\",\"results\":[{\"id\":\"kern.norm.96\",\"unit\":\"us\",\"value\":0.5,\"valid\":false,\"invalid_reason\":\"differs\"}]}'; exit 1");
+    s = side(at("kern"));
+    assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_OK);
+    assert_true(hn_measured_find(&m, "kern.norm.96")->value == 0.5);
+    assert_string_equal(m.invalid, "kern.norm.96: differs");
+    hn_side_close(s);
+}
+
+static void test_bad_programs(void **state)
+{
+    static const struct { const char *does, *saying; } bad[] = {
+        { "echo 'hone: unknown option --packed' >&2; exit 2", "exit code 2: hone: unknown option --packed" },
+        { "echo nonsense", "printed no result" },
+        { "echo '[1]'", "printed no result" },
+        { "kill -KILL $$", "died of signal 9" },
+        { "echo '{\"schema\":\"hone.bench/1\",\"valid\":true}'", "printed no result" },
+        { "echo '{\"decode_tok_s\":1}'; exit 1", "exit code 1" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        hn_measured m;
+        hone_error err = { 0 };
+        char hash[24], why[200];
+        fake("bad", bad[i].does);
+        hn_side *s = side(at("bad"));
+        hn_target t = { .id = "e2e", .model = "m" };
+        assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_E_FORMAT);
+        if (!strstr(err.message, bad[i].saying)) print_error("%s\n", err.message);
+        assert_non_null(strstr(err.message, bad[i].saying));
+        if (i < 4) assert_int_equal(hn_side_quality(s, &t, hash, why, sizeof why, &err), HONE_E_FORMAT);
+        hn_side_close(s);
+    }
+    fake("bad", "echo '{\"schema\":\"hone.bench/1\",\"decode_tok_s\":9,\"quality\":null,\"valid\":false,\"invalid_reason\":\"the logits hold a NaN\"}'; exit 1");
+    hn_side *s = side(at("bad"));
+    hn_target t = { .id = "e2e", .model = "m" };
+    char hash[24], why[200];
+    assert_int_equal(hn_side_quality(s, &t, hash, why, sizeof why, NULL), HONE_OK);
+    assert_string_equal(hash, "");
+    assert_string_equal(why, "the logits hold a NaN");
+    hn_side_close(s);
+}
+
+/* ---- commits --------------------------------------------------------------------------------------------- */
+
+static void test_commits(void **state)
+{
+    const char *git[] = { "/bin/sh", "-c", "git --version && make --version", NULL };
+    hn_proc r;
+    assert_int_equal(hn_proc_run(&r, &(hn_proc_params){ .argv = git }, NULL), HONE_OK);
+    bool there = r.exit_code == 0;
+    hn_proc_free(&r);
+    if (!there) {
+        print_message("SKIP: no git or no make\n");
+        skip();
+    }
+    char cwd[1000];
+    assert_non_null(getcwd(cwd, sizeof cwd));
+    fake("commit_hone", old_bench);
+    sh("mkdir repo && cd repo && git init -q . && git config user.email t@example.org && git config user.name t && cp ../commit_hone source &&"
+       "printf 'build/release/hone:\\n\\tmkdir -p build/release && cp source $@ && echo built >>../../../builds\\n' >Makefile &&"
+       "git add . && git commit -qm one && git tag good && printf 'build/release/hone:\\n\\techo \"x.c:1: error: no luck\" >&2; false\\n' >Makefile && git commit -qam two");
+    assert_int_equal(setenv("XDG_CACHE_HOME", at("cache"), 1), 0);
+    assert_int_equal(chdir(at("repo")), 0);
+    hn_side *s = side("git:good");
+    json_t *o = hn_side_json(s);
+    assert_string_equal(json_string_value(json_object_get(o, "what")), "commit");
+    assert_int_equal(strlen(json_string_value(json_object_get(o, "commit"))), 12);
+    assert_true(json_is_false(json_object_get(o, "dirty")));
+    json_decref(o);
+    hn_measured m;
+    hn_target t = { .id = "e2e", .model = "m" };
+    assert_int_equal(hn_side_measure(&m, s, &t, 1, NULL), HONE_OK);
+    hn_side_close(s);
+    hn_side_close(side("good")); /* a word that names a commit and no file; built before */
+    hn_side_close(side("HEAD~1,threads=2"));
+    sh("[ $(wc -l <cache/builds) -eq 1 ]");
+    refused("HEAD", HONE_E_IO, "x.c:1: error: no luck");
+    refused("git:nothing", HONE_E_ARG, "no commit");
+    refused("git:--all", HONE_E_ARG, "no commit");
+    assert_int_equal(chdir(cwd), 0);
+}
+
+/* ---- commands ---------------------------------------------------------------------------------------------- */
+
+static void test_commands(void **state)
+{
+    hn_side *s;
+    hn_measured m;
+    hone_error err = { 0 };
+    hn_side_params p = { .command = true };
+    assert_int_equal(hn_side_open(&s, "echo 'took 12.5 ms'; echo \"${#HONE_AB_PAD}\" >>len", &p, &err), HONE_OK);
+    hn_target t = { .number = "took ([0-9.]+)" };
+    for (uint64_t salt = 0; salt < 4; salt++) assert_int_equal(hn_side_measure(&m, s, &t, salt, &err), HONE_OK);
+    assert_true(hn_measured_find(&m, "number")->value == 12.5);
+    const char *argv[] = { "/bin/sh", "-c", "[ $(sort -u len | wc -l) -gt 1 ] && rm len", NULL }; /* the environment's size changes */
+    hn_proc r;
+    assert_int_equal(hn_proc_run(&r, &(hn_proc_params){ .argv = argv }, NULL), HONE_OK);
+    assert_int_equal(r.exit_code, 0);
+    hn_proc_free(&r);
+    t.number = "took nothing";
+    assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_E_FORMAT);
+    assert_non_null(strstr(err.message, "nothing like"));
+    t.number = "(took)";
+    assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_E_FORMAT);
+    assert_non_null(strstr(err.message, "no number"));
+    t.number = "took (";
+    assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_E_ARG);
+    hn_side_close(s);
+    unlink("len");
+    assert_int_equal(hn_side_open(&s, "echo bad luck >&2; exit 4", &p, &err), HONE_OK);
+    t.number = NULL;
+    assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_E_FORMAT);
+    assert_non_null(strstr(err.message, "exit code 4: bad luck"));
+    hn_side_close(s);
+}
+
+/* ---- kernels stay -------------------------------------------------------------------------------------------------- */
+
+static void test_resident_kernels(void **state)
+{
+    hn_side *a = side("layout=plain"), *b = side("layout=packed,threads=1"), *c = side("kv=f32"), *d = side("threads=0");
+    hn_target t = { .id = "kern.gemv.Q8_0.64x256", .threads = 1 }, e2e = { .id = "e2e" };
+    hn_measured m;
+    hone_error err = { 0 };
+    assert_true(hn_sides_resident(a, b, &t) && !hn_sides_resident(a, c, &t) && !hn_sides_resident(a, b, &e2e));
+    assert_int_equal(hn_side_settle(a, &t, &err), HONE_OK);
+    assert_int_equal(hn_side_measure(&m, a, &t, 0, &err), HONE_OK);
+    assert_true(m.n == 1 && hn_measured_find(&m, "us")->value > 0);
+    assert_int_equal(hn_side_settle(d, &t, &err), HONE_OK);
+    assert_int_equal(hn_side_measure(&m, d, &t, 0, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "expected a number from 1"));
+    hn_side_close(a);
+    hn_side_close(b);
+    hn_side_close(c);
+    hn_side_close(d);
+}
+
+/* ---- whole comparisons of programs whose numbers are known ------------------------------------------------------------ */
+
+static void compare(hn_ab_report *r, const char *a, const char *b, const char *metrics)
+{
+    hn_target t = { .id = "e2e", .model = "m" };
+    hn_ab_params p = { .targets = &t, .n_targets = 1, .a = side(at(a)), .b = side(at(b)), .rounds = 8, .runs = 1, .seed = 7, .metrics = metrics };
+    hone_error err = { 0 };
+    hone_status st = hn_ab_run(r, &p, &err);
+    if (st != HONE_OK) print_error("%s\n", err.message);
+    assert_int_equal(st, HONE_OK);
+    hn_environ env = { 0 };
+    json_t *o = hn_ab_record(r, &r->line[0], p.a, p.b, &env);
+    assert_string_equal(json_string_value(json_object_get(o, "schema")), "hone.ab/1");
+    for (const char *const *k = (const char *const[]){ "id", "metric", "unit", "a", "b", "seed", "rounds", "n", "looks", "ratio", "ci95", "coverage", "margin", "aa_half_width",
+                                                       "verdict", "note", "env", "ts", NULL }; *k; k++)
+        assert_non_null(json_object_get(o, *k));
+    json_t *rounds = json_object_get(o, "rounds");
+    assert_int_equal(json_array_size(rounds), r->line[0].n_rounds);
+    size_t ab = 0;
+    for (size_t i = 0; i < json_array_size(rounds); i++) ab += strcmp(json_string_value(json_object_get(json_array_get(rounds, i), "order")), "AB") == 0;
+    if (json_array_size(rounds) % 2 == 0) assert_int_equal(2 * ab, json_array_size(rounds));
+    json_decref(o);
+    hn_side_close(p.a);
+    hn_side_close(p.b);
+}
+
+static void speaks(const char *name, double decode)
+{
+    char script[600]; /* ± 0.1 %, by the process number, so that nothing is suspiciously equal */
+    snprintf(script, sizeof script, "echo \"{\\\"decode_tok_s\\\":$(( %d + ($$ * 7919) %% 20 )),\\\"prefill_tok_s\\\":1000}\"", (int)(decode * 100));
+    fake(name, script);
+}
+
+static void test_verdicts_of_known_programs(void **state)
+{
+    static const struct { double b; hn_ab_verdict v; } cases[] = { { 95, HN_AB_REGRESSED }, { 100, HN_AB_SAME }, { 106, HN_AB_IMPROVED }, { 99, HN_AB_SAME } };
+    speaks("A", 100);
+    for (size_t i = 0; i < 4; i++) {
+        hn_ab_report r;
+        speaks("B", cases[i].b);
+        compare(&r, "A", "B", "decode");
+        assert_int_equal(r.line[0].r.verdict, cases[i].v);
+        assert_int_equal(r.overall, cases[i].v);
+        assert_true(fabs(r.line[0].r.ratio - cases[i].b / 100) < 0.003);
+        assert_true(r.line[0].aa_half_width < 0.005 && r.line[0].r.margin == 0.02);
+        assert_int_equal(r.looks, 1);
+        assert_int_equal(r.line[0].n_rounds - r.line[0].voided, 8);
+        hn_ab_report_free(&r);
+    }
+    hn_ab_report r; /* 2 % is the margin: never an improvement, and three looks may not settle it */
+    speaks("B", 98);
+    compare(&r, "A", "B", "decode,prefill");
+    assert_int_equal(r.n, 2);
+    assert_int_not_equal(r.overall, HN_AB_IMPROVED);
+    assert_int_equal(r.line[1].r.verdict, HN_AB_SAME);
+    if (r.overall == HN_AB_INCONCLUSIVE) assert_int_equal(r.line[0].n_rounds - r.line[0].voided, 32);
+    hn_ab_report_free(&r);
+}
+
+static void test_comparisons_that_cannot_be(void **state)
+{
+    hn_target t = { .id = "e2e", .model = "m" };
+    hn_ab_report r;
+    hone_error err = { 0 };
+    speaks("A", 100);
+    hn_ab_params p = { .targets = &t, .n_targets = 1, .a = side(at("A")), .b = side(at("A")), .rounds = 8, .runs = 1, .metrics = "beauty" };
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "decode_tok_s, prefill_tok_s"));
+    hn_side_close(p.b);
+    fake("Z", "echo '{\"decode_tok_s\":0,\"prefill_tok_s\":1}'");
+    p.b = side(at("Z"));
+    p.metrics = NULL;
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_E_FORMAT);
+    hn_side_close(p.b);
+    fake("Z", "echo '{\"decode_tok_s\":5,\"valid\":false,\"invalid_reason\":\"above the roof\"}'; exit 1");
+    p.b = side(at("Z"));
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_E_NUMERIC);
+    assert_non_null(strstr(err.message, "above the roof"));
+    asked = 0;
+    p.stop = stop_third; /* stopped early: what there is, no verdict */
+    hn_side_close(p.b);
+    p.b = side(at("A"));
+    t.stop = stop_third;
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_OK);
+    assert_true(r.interrupted && r.overall == HN_AB_INCONCLUSIVE);
+    hn_ab_report_free(&r);
+    hn_side_close(p.a);
+    hn_side_close(p.b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_processes), cmocka_unit_test(test_stop), cmocka_unit_test(test_configurations), cmocka_unit_test(test_a_program),
+        cmocka_unit_test(test_records_of_suites), cmocka_unit_test(test_bad_programs), cmocka_unit_test(test_commits), cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_resident_kernels), cmocka_unit_test(test_verdicts_of_known_programs), cmocka_unit_test(test_comparisons_that_cannot_be),
+    };
+    snprintf(dir, sizeof dir, "/tmp/hone-sides-XXXXXX");
+    if (!mkdtemp(dir)) return 1;
+    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    sh("rm -rf repo cache; find . -type f -delete; find . -type d -empty -delete || true");
+    rmdir(dir);
+    return rc;
+}
