@@ -159,7 +159,10 @@ static int run_load(child *c, const char *unused)
         int32_t *ids;
         size_t n;
         uint64_t t0 = hn_clock_ns();
-        if (hone_tokenize(c->m, "a", 1, 0, &ids, &n, &err) != HONE_OK) return hn_cli_fail(&err);
+        if (hone_tokenize(c->m, "a", 1, 0, &ids, &n, &err) != HONE_OK) {
+            json_decref(o);
+            return hn_cli_fail(&err);
+        }
         tokenizer = (double)(hn_clock_ns() - t0) * 1e-6;
         hone_free(ids);
     }
@@ -199,9 +202,9 @@ static int run_memory(child *c, const char *word)
         if (forward) look(c, "generated");
     }
     free(ids);
+    if (st != HONE_OK && st != HONE_E_NUMERIC) return hn_cli_fail(&err);
     json_t *o = json_object();
     if (st == HONE_E_NUMERIC) json_object_set_new(o, "invalid_reason", hn_lab_str(err.message)); /* a verdict, not a failure */
-    else if (st != HONE_OK) return hn_cli_fail(&err);
     else if (logits && !hn_scan_logits(logits, c->info.n_vocab).finite)
         json_object_set_new(o, "invalid_reason", json_string("the logits hold a NaN or an infinity"));
     return finish(c, o, true);
@@ -233,12 +236,16 @@ static int run_request(child *c, const char *word)
         st = hn_request_run(&r, c->s, c->m, known ? q.text : text, &q, &err);
         if (st != HONE_OK) break;
         json_array_append_new(all, hn_request_json(&r));
+        hone_free(answer); /* of the request before */
+        answer = NULL;
         if (known) st = hone_detokenize(c->m, r.ids, (size_t)r.n_ids, false, &answer, &len, &err);
         hn_request_free(&r);
     }
     if (st != HONE_OK) {
         free(text);
         hone_free(answer);
+        json_decref(all);
+        json_decref(o);
         return hn_cli_fail(&err);
     }
     json_object_set_new(o, "requests", all);

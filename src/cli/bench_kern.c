@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+extern const hn_command hn_command_lab;
+
 enum { MAX_COLUMNS = 16, DEFAULT_SAMPLES = 11, QUICK_SAMPLES = 7, MAX_COLUMN = 4096 };
 
 static const hn_opt kern_opts[] = {
@@ -201,7 +203,9 @@ static void print_entries(void)
                            e->model ? " (-m)" : "", e->target ? "; target " : "", e->target ? e->target : "");
     }
     hn_out_printf("\nhone bench ID…: ids, groups (tok), patterns ('mem.*'); -m MODEL where (-m) stands. --suite quick|full|ci: all of a suite.\n"
-                  "Not entries but commands: hone lab report, hone doctor, hone lab peaks.\n\nSingle kernels, at these shapes or any other:\n\n");
+                  "Not entries but commands:");
+    for (const hn_command *const *c = hn_command_lab.subs; *c; c++) hn_out_printf("%s hone %s", c == hn_command_lab.subs ? "" : ",", (*c)->name);
+    hn_out_printf("\n\nSingle kernels, at these shapes or any other:\n\n");
 }
 
 static json_t *entries_json(void)

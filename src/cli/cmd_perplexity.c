@@ -49,7 +49,7 @@ static json_t *record(const job *j)
     json_t *extra = extra_json(j), *model = hn_bench_model_json(j->side.path, &j->side.info);
     json_object_update(config, where);
     json_decref(where);
-    hn_q_result q = { .id = "quality.ppl", .unit = "ppl", .value = j->ppl.n ? j->ppl.ppl : NAN, .error = j->ppl.error, .title = hn_opts_str(o, "title"),
+    hn_q_result q = { .id = "quality.ppl", .unit = "1", .value = j->ppl.n ? j->ppl.ppl : NAN, .error = j->ppl.error, .title = hn_opts_str(o, "title"),
                       .change = hn_opts_str(o, "change"), .model = model, .config = config, .extra = extra, .verdict = &j->ppl.verdict,
                       .partial = j->interrupted };
     json_t *r = hn_q_record(&q);

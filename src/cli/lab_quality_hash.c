@@ -102,7 +102,7 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
         json_object_set_new(extra, "against", hn_lab_str(old->q.hash));
         json_object_set_new(extra, "difference", broken ? json_null() : hn_answers_diff_json(&d));
     }
-    hn_q_result q = { .id = "quality.hash", .unit = "hash", .value = NAN, .error = NAN, .title = hn_opts_str(o, "title"), .change = hn_opts_str(o, "change"),
+    hn_q_result q = { .id = "quality.hash", .unit = "count", .value = now->q.n_distinct, .error = NAN, .higher = true, .title = hn_opts_str(o, "title"), .change = hn_opts_str(o, "change"),
                       .quality = broken ? NULL : now->q.hash, .model = now->model, .config = now->config, .extra = extra, .verdict = &now->q.verdict };
     int rc = hn_cli_records(cli, json_pack("[o]", hn_q_record(&q)));
     json_decref(extra);
@@ -151,7 +151,7 @@ static int finish_similar(const hn_cli *cli, hn_answers *const *x)
     const hn_verdict *bad = b->q.verdict.state == HN_INVALID ? &b->q.verdict : &a->q.verdict;
     json_t *extra = json_pack("{s:o, s:o, s:o, s:o, s:s}", "prompts", list, "least", hn_lab_num(least), "reference", hn_lab_str(a->label), "first_divergence",
                               hn_answers_diff_json(&d), "stop_gap", "counts equal ids; says nothing about how likely the others were");
-    hn_q_result q = { .id = "quality.similar", .unit = "share", .value = mean, .error = NAN, .title = hn_opts_str(o, "title"), .change = hn_opts_str(o, "change"),
+    hn_q_result q = { .id = "quality.similar", .unit = "1", .value = mean, .error = NAN, .title = hn_opts_str(o, "title"), .change = hn_opts_str(o, "change"),
                       .quality = b->q.hash, .model = b->model, .config = b->config, .extra = extra, .verdict = bad, .higher = true };
     int rc = hn_cli_records(cli, json_pack("[o]", hn_q_record(&q)));
     json_decref(extra);

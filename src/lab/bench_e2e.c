@@ -56,6 +56,11 @@ hone_status hn_run_e2e_clean(hn_bench_run *r, const hn_bench_entry *e, hone_erro
     const hn_proc_record rec = { .path = "requests.0.decode_tok_s", .decode = true, .raw = true, .extra = extra, .memory = hn_proc_memory(&b),
                                  .config = hn_proc_config(&p, (int32_t)hn_result_number(json_array_get(b.all, 0), "requests.0.n_prompt"), KNOWN_TOKENS, "greedy") };
     if (to_record(&b)) st = hn_proc_add(&p, &b, &rec, err);
+    else {
+        json_decref(rec.extra);
+        json_decref(rec.config);
+        json_decref(rec.memory);
+    }
     return end(&b, 1, st, ran);
 }
 

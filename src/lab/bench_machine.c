@@ -95,19 +95,19 @@ static hone_status run_call(hn_bench_run *r, const hn_bench_entry *e, hone_error
 
 /* ---- disp.dynamic: through the table or directly ------------------------------------------------------ */
 
-typedef float step_fn(float x);
-static __attribute__((noinline)) float step(float x)
+typedef uint64_t step_fn(uint64_t x);
+static __attribute__((noinline)) uint64_t step(uint64_t x)
 {
-    __asm__ volatile("" : "+x"(x));
+    __asm__ volatile("" : "+r"(x)); /* nobody may know what comes out */
     return x + 1;
 }
 
-typedef struct step_job { step_fn *volatile fn; bool dynamic; float sum; } step_job;
+typedef struct step_job { step_fn *volatile fn; bool dynamic; uint64_t sum; } step_job;
 
 static void call_steps(void *arg, int64_t calls)
 {
     step_job *j = arg;
-    float x = 0;
+    uint64_t x = 0;
     if (j->dynamic)
         for (int64_t i = 0; i < calls; i++) x = j->fn(x);
     else
@@ -124,7 +124,7 @@ static hone_status run_dynamic(hn_bench_run *r, const hn_bench_entry *e, hone_er
         hn_bench_result res = { .variant = dynamic ? "through a table" : "direct", .threads = 1 };
         call_steps(&j, 1000);
         if (j.sum == 1000) res.verdict.state = HN_VALID;
-        else hn_invalid(&res.verdict, "1000 calls counted to %g", (double)j.sum);
+        else hn_invalid(&res.verdict, "1000 calls counted to %llu", (unsigned long long)j.sum);
         st = hn_bench_loop(r, e, &res, call_steps, &j, 1e9, false, NULL, err);
     }
     return st;

@@ -101,7 +101,7 @@ hone_status hn_kl_run(hn_kl *out, const hn_windows *w, const hn_kl_side *ref, co
     float *a = NULL, *b = NULL;
     hn_kl_row *rows = calloc((size_t)n_side * (size_t)total + 1, sizeof *rows);
     double *x = malloc((size_t)total * sizeof *x), sum = 0;
-    memset(out, 0, (size_t)n_side * sizeof *out);
+    if (n_side) memset(out, 0, (size_t)n_side * sizeof *out);
     for (int32_t i = 0; i < n_side; i++) out[i].identical = true;
     hone_status st = rows && x && done ? hn_pieces_begin(&pieces, w, n_vocab, p->n_batch, err) : HN_FAIL(err, HONE_E_NOMEM, "scores of %lld positions", (long long)total);
     if (st == HONE_OK) st = hn_pool_new(&pool, p->n_threads, err);

@@ -40,17 +40,17 @@ json_t *hn_q_record(const hn_q_result *q)
     json_object_set_new(r, "warmups", json_integer(0));
     json_object_set_new(r, "samples", samples);
     json_object_set_new(r, "stats", hn_stats_json(&stats));
-    json_object_set_new(r, "value", some ? json_real(q->value) : json_null());
-    json_object_set_new(r, "error", isfinite(q->error) ? json_real(q->error) : json_null());
     json_object_set_new(r, "memory", json_null());
     json_object_set_new(r, "energy", json_null());
-    json_object_set_new(r, "roofline", json_pack("{s:n, s:n, s:n, s:s}", "roof", "roof_value", "pct", "missing", "no roof bounds this"));
+    json_object_set_new(r, "roofline", json_pack("{s:n, s:n, s:n, s:n, s:n, s:s}", "bytes", "ops", "roof", "roof_value", "pct", "missing", "no roof bounds this"));
     json_object_set_new(r, "quality", hn_lab_str(q->quality));
     json_object_set_new(r, "valid", q->verdict->state == HN_UNCHECKED ? json_null() : json_boolean(valid));
     json_object_set_new(r, "invalid_reason", valid ? json_null() : hn_lab_str(q->verdict->reason));
     json_object_set_new(r, "voided", json_integer(0));
     json_object_set_new(r, "target", json_null());
     json_object_set_new(r, "notes", notes);
-    json_object_set(r, "extra", q->extra);
+    json_t *extra = json_pack("{s:o, s:o}", "value", some ? json_real(q->value) : json_null(), "error", isfinite(q->error) ? json_real(q->error) : json_null());
+    if (q->extra) json_object_update(extra, q->extra);
+    json_object_set_new(r, "extra", extra);
     return r;
 }

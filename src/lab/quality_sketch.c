@@ -178,6 +178,7 @@ hone_status hn_answers_load(hn_answers *a, const char *path, hone_error *err)
         a->n_top = a->n_vocab < HN_SKETCH_TOP ? a->n_vocab : HN_SKETCH_TOP;
         a->from_text = strcmp(prompts, "text") == 0;
         a->q.n_steps = HN_Q_STEPS;
+        a->q.n_distinct = (int32_t)json_integer_value(json_object_get(o, "distinct"));
         a->q.verdict.state = json_is_true(json_object_get(o, "valid")) ? HN_VALID : HN_INVALID;
         snprintf(a->q.verdict.reason, sizeof a->q.verdict.reason, "%s", reason ? reason : "");
         snprintf(a->q.hash, sizeof a->q.hash, "%s", hash);

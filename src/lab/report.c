@@ -284,6 +284,11 @@ static bool take_apart(hn_report *r, hn_rep_file *file, json_t *o)
             if (starts(hn_rep_str(one, "schema"), "hone.")) ok = ok && take_apart(r, file, one);
             else file->foreign++;
         }
+        if (!starts(schema, "hone.gate/")) return ok;
+        json_t *gate = json_copy(o); /* its rows compare with a baseline */
+        json_object_del(gate, "records");
+        ok = ok && gate && keep(r, file, gate);
+        json_decref(gate);
         return ok;
     }
     return keep(r, file, o);
@@ -351,8 +356,10 @@ static void classify(hn_report *r)
     json_t *o;
     json_array_foreach(r->records, i, o) {
         const char *schema = hn_rep_str(o, "schema");
-        json_t *to = starts(schema, "hone.bench/") ? r->bench : starts(schema, "hone.ab/") ? r->ab : starts(schema, "hone.peaks/") ? r->peaks
-                   : starts(schema, "hone.profile/") ? r->profiles : starts(schema, "hone.ledger/") ? r->ledgers : NULL;
+        json_t *to = starts(schema, "hone.bench/") ? r->bench : starts(schema, "hone.ab/") || starts(schema, "hone.gate/") ? r->ab : starts(schema, "hone.peaks/") ? r->peaks
+                   : starts(schema, "hone.profile/") ? r->profiles : starts(schema, "hone.memory/") || starts(schema, "hone.ledger/") ? r->ledgers : NULL;
+        json_t *within = json_object_get(o, "memory"); /* a profile brings its ledger along */
+        if (to == r->profiles && json_object_get(within, "parts")) json_array_append(r->ledgers, within);
         if (to) json_array_append(to, o);
         if (to != r->bench) continue;
         json_t *valid = json_object_get(o, "valid");
@@ -583,9 +590,19 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
 {
     json_t *a = json_object_get(o, "a"), *b = json_object_get(o, "b"), *ci = json_object_get(result, "ci95");
     hn_rep_ab *ab = &r->abs[r->n_abs++];
-    *ab = (hn_rep_ab){ .record = o, .id = hn_rep_str(o, "id"), .metric = hn_rep_str(result, "metric"), .unit = hn_rep_str(result, "unit"), .a = json_is_string(a) ? json_string_value(a) : hn_rep_str(a, "label"),
+    *ab = (hn_rep_ab){ .record = o, .id = *hn_rep_str(result, "id") ? hn_rep_str(result, "id") : hn_rep_str(o, "id"), .metric = hn_rep_str(result, "metric"), .unit = hn_rep_str(result, "unit"), .a = json_is_string(a) ? json_string_value(a) : hn_rep_str(a, "label"),
                        .b = json_is_string(b) ? json_string_value(b) : hn_rep_str(b, "label"), .note = hn_rep_str(result, "note"), .ratio = hn_rep_dbl(result, "ratio"),
-                       .lo = hn_rep_at_i(ci, 0), .hi = hn_rep_at_i(ci, 1), .margin = hn_rep_dbl(result, "margin"), .half = hn_rep_dbl(o, "aa_half_width") };
+                       .lo = hn_rep_at_i(ci, 0), .hi = hn_rep_at_i(ci, 1), .margin = hn_rep_dbl(result, "margin"), .wanted = hn_rep_dbl(result, "margin_wanted"), .half = hn_rep_dbl(o, "aa_half_width") };
+    if (result != o && starts(hn_rep_str(o, "schema"), "hone.gate/")) {
+        ab->unpaired = true;
+        ab->a = hn_rep_str(o, "baseline");
+        ab->b = "now";
+        if (!ci) ci = json_object_get(result, "ci");
+        ab->lo = hn_rep_at_i(ci, 0);
+        ab->hi = hn_rep_at_i(ci, 1);
+    }
+    if (!(ab->wanted <= ab->margin)) ab->wanted = ab->margin;
+    if (strcmp(ab->metric, ab->unit) == 0) ab->metric = ""; /* a bench of one number */
     if (!(ab->ratio > 0)) ab->ratio = NAN;
     if (!(ab->lo > 0 && ab->hi >= ab->lo)) ab->lo = ab->hi = NAN;
     ab->verdict = verdict_of(hn_rep_str(result, "verdict"));
@@ -593,6 +610,8 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
     r->n_verdict[ab->verdict]++;
     json_t *rounds = json_object_get(result, "rounds");
     read_rounds(ab, json_is_array(rounds) ? rounds : json_object_get(o, "rounds"), ab->metric);
+    double said = hn_rep_dbl(result, ab->unpaired ? "n_after" : "n");
+    ab->n_counted = ab->n ? ab->n : said > 0 ? (size_t)said : 0;
 }
 
 static int by_verdict(const void *a, const void *b)
@@ -606,15 +625,17 @@ static int by_verdict(const void *a, const void *b)
     return c ? c : strcmp(x->metric, y->metric);
 }
 
+static json_t *rows_of(json_t *o) { return json_object_get(o, starts(hn_rep_str(o, "schema"), "hone.gate/") ? "rows" : "results"); }
+
 static bool find_abs(hn_report *r)
 {
     size_t i, k, n = 0;
     json_t *o, *one;
-    json_array_foreach(r->ab, i, o) n += json_array_size(json_object_get(o, "results")) + 1;
+    json_array_foreach(r->ab, i, o) n += json_array_size(rows_of(o)) + 1;
     r->abs = calloc(n + 1, sizeof *r->abs);
     if (!r->abs) return false;
     json_array_foreach(r->ab, i, o) {
-        json_t *list = json_object_get(o, "results");
+        json_t *list = rows_of(o);
         if (!list) add_ab(r, o, o);
         json_array_foreach(list, k, one) add_ab(r, o, one);
     }
@@ -704,6 +725,10 @@ static bool alert_quality(hn_report *r)
     }
     for (size_t k = 0; k < n; k++) free(list[k].key);
     free(list);
+    json_array_foreach(r->ab, i, o) {
+        const char *differs = hn_rep_str(o, "quality_differs");
+        if (*differs && ok) ok = alert(r, HN_REP_QUALITY, o, text_of("gate against %s", hn_rep_str(o, "baseline")), strdup(differs));
+    }
     json_t *last = NULL;
     for (i = 0; i < r->n_abs && ok; i++) {
         o = r->abs[i].record;
@@ -725,7 +750,8 @@ static bool alert_verdicts(hn_report *r)
         char mid[HN_REP_NUM], lo[HN_REP_NUM], hi[HN_REP_NUM];
         const char *name = hn_rep_metric_name(ab->metric);
         ok = alert(r, unsure ? HN_REP_SLOWER : HN_REP_REGRESSED, ab->record, text_of("%s%s%s: %s against %s", ab->id, *name ? " " : "", name, ab->a, ab->b),
-                   text_of("%s%s, 95\xE2\x80\xAF%% interval %s to %s, %zu rounds", unsure ? "slower, size unresolved: " : "", hn_rep_pct(mid, ab->ratio), hn_rep_pct(lo, ab->lo), hn_rep_pct(hi, ab->hi), ab->n));
+                   text_of("%s%s, 95\xE2\x80\xAF%% interval %s to %s, %zu %s", unsure ? "slower, size unresolved: " : "", hn_rep_pct(mid, ab->ratio), hn_rep_pct(lo, ab->lo), hn_rep_pct(hi, ab->hi), ab->n_counted,
+                           ab->unpaired ? "samples, against a stored baseline" : "rounds"));
     }
     for (size_t i = 0; i < r->n_series && ok; i++) {
         const hn_rep_line *l = &r->lines[i];

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_ALERTS = 30, MAX_VERDICTS = 200, MAX_TABLE = 300, MAX_CARDS = 12, MAX_ENVIRONS = 4, MAX_SPOTS = 40, MAX_STACKS = 10, MAX_ITL = 3, MAX_NOTES = 3, MAX_OPS = 16 };
+enum { MAX_ALERTS = 30, MAX_VERDICTS = 200, MAX_TABLE = 300, MAX_CARDS = 12, MAX_ENVIRONS = 4, MAX_SPOTS = 40, MAX_STACKS = 10, MAX_ITL = 3, MAX_NOTES = 3, MAX_OPS = 16, KINDS = 7 };
 
 static void put(FILE *f, const char *s) { fputs(s, f); }
 static void text(FILE *f, const char *s) { hn_rep_html(f, s); }
@@ -125,7 +125,8 @@ static void state(FILE *f, const hn_report *r)
     if (bad) fprintf(f, "%zu of %zu results %s invalid. ", bad, json_array_size(r->bench), bad == 1 ? "is" : "are");
     if (changed) fprintf(f, "The quality hash changed%s. ", changed > 1 ? " more than once" : "");
     if (slower) fprintf(f, "%zu comparison%s found a regression. ", slower, plural(slower));
-    if (!no) put(f, "Nothing invalid, no change of quality, no regression found.");
+    if (!no) put(f, r->n_abs ? "Nothing invalid, no change of quality, no regression found. " : "Nothing invalid, no change of quality; nothing was compared. ");
+    if (r->n_verdict[HN_REP_UNSURE]) fprintf(f, "%zu of %zu comparisons remain inconclusive.", r->n_verdict[HN_REP_UNSURE], r->n_abs);
     put(f, "</strong></p>\n<p>");
     fprintf(f, "%zu result%s valid, %zu invalid, %zu not checked", r->n_valid, plural(r->n_valid), r->n_invalid, r->n_unchecked);
     if (bad) put(f, "; a number whose output is broken is worth nothing, however fast");
@@ -206,16 +207,20 @@ static void verdicts(FILE *f, const hn_report *r)
     if (n == 0) return;
     for (size_t i = 0; i < n; i++) {
         const hn_rep_ab *a = &r->abs[i];
-        lo = fmin(lo, fmin(fmin(a->lo, a->ratio), 1 - a->margin * 1.1));
-        hi = fmax(hi, fmax(fmax(a->hi, a->ratio), 1 + a->margin * 1.1));
+        lo = fmin(lo, fmin(a->lo, a->ratio));
+        hi = fmax(hi, fmax(a->hi, a->ratio));
+        if (!(a->margin <= 0.25)) continue; /* a wide one may leave the drawing */
+        lo = fmin(lo, hn_rep_margin_low(a) * 0.995);
+        hi = fmax(hi, (1 + a->margin) * 1.005);
     }
     hn_rep_axis axis = hn_rep_axis_make(fmax(lo, 1e-3), fmin(hi, 1e3), 6, true);
     bool one = false;
     for (int i = 0; i < axis.n; i++) one = one || fabs(axis.tick[i] - 1) < 1e-9;
     if (!one && axis.n < 16) axis.tick[axis.n++] = 1;
     section(f, "verdicts", "Verdicts",
-            "Speed of B against speed of A, measured in turns. Small dots: the rounds; bar: 95\xE2\x80\xAF% interval of their median; shaded: the margin within which nothing changed. "
-            "<b>Regressed</b> and <b>improved</b> lie wholly outside the margin, <b>same</b> wholly inside; everything else is <b>inconclusive</b>.");
+            "Speed of B against speed of A, measured in turns. Small dots: the rounds; bar: 95\xE2\x80\xAF% interval of their median; shaded: the margin, "
+            "which the machine's noise may have widened; darker then: the margin asked for. <b>Regressed</b> and <b>improved</b> lie wholly outside of the margin, <b>same</b> wholly within the one "
+            "asked for; everything else is <b>inconclusive</b>.");
     put(f, "<table class=\"fold\"><thead><tr><th>Compared</th><th>Verdict</th><th class=\"wide\">Ratio</th><th class=\"r\">Change</th><th class=\"r\">Rounds</th></tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < n; i++) {
         const hn_rep_ab *a = &r->abs[i];
@@ -234,7 +239,8 @@ static void verdicts(FILE *f, const hn_report *r)
             char h[HN_REP_NUM];
             fprintf(f, "<small><span class=\"num\">%s</span> to <span class=\"num\">%s</span></small>", hn_rep_pct(num, a->lo), hn_rep_pct(h, a->hi));
         } else put(f, "<small>no interval</small>");
-        fprintf(f, "</td><td class=\"r\" data-h=\"rounds\">%zu", a->n);
+        fprintf(f, "</td><td class=\"r\" data-h=\"%s\">%zu", a->unpaired ? "samples" : "rounds", a->n_counted);
+        if (a->unpaired) put(f, "<small>samples,<br/>not in turns</small>");
         if (a->n_voided) fprintf(f, "<small class=\"num\">%zu voided</small>", a->n_voided);
             if (isfinite(a->margin)) fprintf(f, "<small class=\"num\">margin %s\xE2\x80\xAF%%</small>", hn_rep_num(num, 100 * a->margin, 2));
         put(f, "</td></tr>\n");
@@ -659,9 +665,24 @@ static size_t ledger_parts(hn_rep_part *p, size_t cap, json_t *o, double *peak)
     json_array_foreach(parts, i, one) {
         double v = mb(one, "mb");
         if (!isfinite(v)) v = 1e-6 * mb(one, "bytes");
-        if (n < cap && v >= 0) p[n] = (hn_rep_part){ hn_rep_str(one, "name"), v, (int)n }, n++;
+        const char *name = hn_rep_str(one, "part");
+        if (n < cap && v >= 0) p[n] = (hn_rep_part){ *name ? name : hn_rep_str(one, "name"), v, (int)n }, n++;
     }
     return n;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const hn_rep_part *x = a, *y = b;
+    return x->value != y->value ? (x->value < y->value) - (x->value > y->value) : strcmp(x->name, y->name);
+}
+
+/* "stacks 0.1 MB, program 3.2 MB" */
+static void all_parts(char *dst, size_t cap, const hn_rep_part *p, size_t n)
+{
+    char num[HN_REP_NUM];
+    size_t at = 0;
+    for (size_t i = 0; i < n && at + 1 < cap; i++) at += (size_t)snprintf(dst + at, cap - at, "%s%.60s %s MB", i ? ", " : "", p[i].name, hn_rep_num(num, p[i].value, 2));
 }
 
 static void memory(FILE *f, const hn_report *r)
@@ -673,17 +694,28 @@ static void memory(FILE *f, const hn_report *r)
     section(f, "memory", "Memory", "What a run holds. Pages of the model file can be given back at any time; anonymous memory cannot.");
     put(f, "<div class=\"stacks\">\n");
     json_array_foreach(r->ledgers, i, o) {
-        hn_rep_part p[14];
+        hn_rep_part p[16];
         double peak, sum = 0;
-        size_t n = ledger_parts(p, 14, o, &peak);
-        char num[HN_REP_NUM], b[HN_REP_NUM], t[120];
+        size_t n = ledger_parts(p, 16, o, &peak);
+        char num[HN_REP_NUM], b[HN_REP_NUM], t[120], names[1024] = "";
         if (n == 0 || i >= MAX_STACKS) continue;
         for (size_t k = 0; k < n; k++) sum += p[k].value;
+        qsort(p, n, sizeof *p, by_value);
+        size_t drawn = n;
+        if (n > KINDS) { /* more than colours that can be told apart: the small ones as one */
+            double rest = 0;
+            for (size_t k = KINDS - 1; k < n; k++) rest += p[k].value;
+            all_parts(names, sizeof names, p + KINDS - 1, n - KINDS + 1);
+            p[KINDS - 1] = (hn_rep_part){ "smaller parts", rest, 0 };
+            drawn = KINDS;
+        }
+        for (size_t k = 0; k < drawn; k++) p[k].kind = drawn == n ? (int)k : k == KINDS - 1 ? 5 : k == 5 ? 6 : (int)k;
         text2(f, "<div><h3>Ledger", hn_rep_str(json_object_get(o, "model"), "path_name")[0] ? " of " : "", "");
         text2(f, "", hn_rep_str(json_object_get(o, "model"), "path_name"), "</h3>");
         snprintf(t, sizeof t, "Parts sum to %s MB", hn_rep_num(num, sum, 3));
-        hn_rep_plot_bar(f, p, n, fmax(sum, isfinite(peak) ? peak : 0), peak, "MB", t);
-        parts_list(f, p, n, "MB");
+        hn_rep_plot_bar(f, p, drawn, fmax(sum, isfinite(peak) ? peak : 0), peak, "MB", t);
+        parts_list(f, p, drawn, "MB");
+        if (names[0]) text2(f, "<p class=\"note\">Smaller parts: ", names, ".</p>");
         if (isfinite(peak)) fprintf(f, "<p class=\"note\">Parts sum to %s MB; black line: the measured peak, %s MB.</p>", hn_rep_num(num, sum, 3), hn_rep_num(b, peak, 3));
         put(f, "</div>\n");
     }

@@ -61,7 +61,8 @@ char *hn_rep_med(char dst[HN_REP_NUM], double x, double lo, double hi)
 
 char *hn_rep_bound(char dst[HN_REP_NUM], double bound, double lo, double hi)
 {
-    return print(dst, bound, isfinite(bound) ? decimals_of(0.5 * (lo + hi), lo, hi) : 0);
+    int d = isfinite(bound) ? decimals_of(0.5 * (lo + hi), lo, hi) : 0, least = bound != 0 && isfinite(bound) ? 1 - exponent(bound) : 0;
+    return print(dst, bound, d > least ? d : least); /* two digits of a low bound far below the median */
 }
 
 char *hn_rep_pct(char dst[HN_REP_NUM], double ratio)

@@ -42,9 +42,11 @@ typedef struct hn_rep_ab {
     json_t *record;
     const char *id, *metric, *unit, *a, *b, *note, *word;
     int verdict;
-    double ratio, lo, hi, margin, half; /* NaN: unknown; half: A/A half-width */
+    double ratio, lo, hi, margin, wanted, half; /* NaN: unknown; margin: in force, wanted: asked for; half: A/A half-width */
     double *x;                          /* ratios of the rounds that count, new / old speed */
     size_t n, n_voided;
+    size_t n_counted;                   /* rounds, or new samples, even when they are not in the record */
+    bool unpaired;                      /* against a stored baseline: measured at different times */
 } hn_rep_ab;
 
 struct hn_report {
@@ -117,6 +119,7 @@ double hn_rep_y(const hn_rep_axis *a, double v, int top, int bottom);
 
 void hn_rep_plot_spark(FILE *f, const hn_series *s);
 void hn_rep_plot_strip(FILE *f, const double *x, size_t n, double mid, double lo, double hi, const hn_rep_axis *a, const char *title);
+double hn_rep_margin_low(const hn_rep_ab *ab);        /* below it a change is a regression: 1 − ε, or of a margin that noise made 1 / (1 + ε) */
 void hn_rep_plot_ratio(FILE *f, const hn_rep_ab *ab, const hn_rep_axis *a);
 void hn_rep_plot_ratio_axis(FILE *f, const hn_rep_axis *a);
 void hn_rep_plot_samples(FILE *f, const hn_rep_line *l);

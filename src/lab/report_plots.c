@@ -112,6 +112,8 @@ static const char *verdict_class(int v)
 
 static bool inside(const hn_rep_axis *a, double x) { return x >= a->lo && x <= a->hi; }
 
+double hn_rep_margin_low(const hn_rep_ab *ab) { return ab->margin > ab->wanted || ab->margin >= 1 ? 1 / (1 + ab->margin) : 1 - ab->margin; }
+
 void hn_rep_plot_ratio(FILE *f, const hn_rep_ab *ab, const hn_rep_axis *a)
 {
     enum { H = 46, MID = 30 };
@@ -125,8 +127,12 @@ void hn_rep_plot_ratio(FILE *f, const hn_rep_ab *ab, const hn_rep_axis *a)
         double x = hn_rep_pos(a, a->tick[i]);
         fprintf(f, "<line class=\"g\" x1=\"%.2f%%\" x2=\"%.2f%%\" y1=\"0\" y2=\"%d\"/>", x, x, H);
     }
-    if (ab->margin > 0 && ab->margin < 1) {
-        double l = hn_rep_pos(a, 1 - ab->margin), h = hn_rep_pos(a, 1 + ab->margin);
+    if (ab->margin > 0) {
+        double l = hn_rep_pos(a, hn_rep_margin_low(ab)), h = hn_rep_pos(a, 1 + ab->margin);
+        fprintf(f, "<rect class=\"band\" x=\"%.2f%%\" width=\"%.2f%%\" y=\"0\" height=\"%d\"/>", l, h - l, H);
+    }
+    if (ab->wanted > 0 && ab->wanted < ab->margin && ab->wanted < 1) {
+        double l = hn_rep_pos(a, 1 - ab->wanted), h = hn_rep_pos(a, 1 + ab->wanted);
         fprintf(f, "<rect class=\"band\" x=\"%.2f%%\" width=\"%.2f%%\" y=\"0\" height=\"%d\"/>", l, h - l, H);
     }
     double one = hn_rep_pos(a, 1);

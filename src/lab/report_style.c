@@ -103,7 +103,7 @@ const char hn_rep_style[] =
     ".spark{width:calc(100% - 8px);margin:6px 4px 0}\n"
     ".g{stroke:var(--grid);stroke-width:1}\n"
     ".one{stroke:var(--soft);stroke-width:1.2;stroke-dasharray:1 3;stroke-linecap:round}\n"
-    ".band{fill:var(--band)}\n"
+    ".band{fill:var(--soft);fill-opacity:.13}\n"
     ".ln{fill:none;stroke:var(--accent);stroke-width:1.3;opacity:.55;vector-effect:non-scaling-stroke;stroke-linejoin:round}\n"
     ".trace{fill:none;stroke:var(--accent);stroke-width:1.2;vector-effect:non-scaling-stroke;stroke-linejoin:round}\n"
     ".roof{fill:none;stroke:var(--bad);stroke-width:2;vector-effect:non-scaling-stroke}\n"

@@ -36,7 +36,7 @@ static void md_verdicts(FILE *f, const hn_report *r)
         md2(f, "", strcmp(a->metric, a->id) == 0 ? "" : hn_rep_metric_name(a->metric), " | ");
         md2(f, "", a->a, " | ");
         md2(f, "", a->b, " | ");
-        fprintf(f, "%s | %s to %s | %s %% | %zu |\n", hn_rep_pct(x, a->ratio), hn_rep_pct(lo, a->lo), hn_rep_pct(hi, a->hi), hn_rep_num(e, 100 * a->margin, 2), a->n);
+        fprintf(f, "%s | %s to %s | %s %% | %zu |\n", hn_rep_pct(x, a->ratio), hn_rep_pct(lo, a->lo), hn_rep_pct(hi, a->hi), hn_rep_num(e, 100 * a->margin, 2), a->n_counted);
     }
 }
 
@@ -194,7 +194,7 @@ static void csv_ab(FILE *f, const hn_rep_ab *a)
     cell(f, a->metric);
     cell(f, a->unit);
     cell(f, hn_rep_str(a->record, "better"));
-    number(f, (double)a->n, false);
+    number(f, (double)a->n_counted, false);
     fputs(",,,,,,,,,,,,,,,,,,,,,", f); /* of the statistics of one side */
     cell(f, a->a);
     cell(f, a->b);
@@ -264,7 +264,8 @@ static json_t *ab_json(const hn_rep_ab *a)
     json_object_set_new(o, "ratio", hn_lab_num(a->ratio));
     json_object_set_new(o, "ci95", pair(a->lo, a->hi));
     json_object_set_new(o, "margin", hn_lab_num(a->margin));
-    json_object_set_new(o, "rounds", json_integer((json_int_t)a->n));
+    json_object_set_new(o, "rounds", json_integer((json_int_t)a->n_counted));
+    json_object_set_new(o, "paired", json_boolean(!a->unpaired));
     json_object_set_new(o, "voided", json_integer((json_int_t)a->n_voided));
     json_object_set_new(o, "note", *a->note ? hn_lab_str(a->note) : json_null());
     return o;

@@ -69,13 +69,13 @@ want = {
 r = json.loads(run("lab", "quality", "kl", ref, new, "-f", copy.name, "-c", n_ctx, "--chunks", n_win, "--json"))["records"][0]
 x = r["extra"]
 seen = {
-    "kl mean": r["value"], "kl error": r["error"], "kl p50": x["kl"]["p50"], "kl p99": x["kl"]["p99"], "kl p999": x["kl"]["p999"], "kl max": x["kl"]["max"],
+    "kl mean": x["value"], "kl error": x["error"], "kl p50": x["kl"]["p50"], "kl p99": x["kl"]["p99"], "kl p999": x["kl"]["p999"], "kl max": x["kl"]["max"],
     "same top-1": x["same_top1"]["share"], "rms dp": x["rms_dp"]["value"], "ln ratio": x["ln_ppl_ratio"]["mean"], "ln ratio error": x["ln_ppl_ratio"]["error"],
     "ppl ref": x["ppl_ref"], "ppl new": x["ppl_new"],
 }
 p = json.loads(run("perplexity", "-m", new, "-f", copy.name, "-c", n_ctx, "--chunks", n_win, "--json"))["records"][0]
-want["ppl"], seen["ppl"] = want["ppl new"], p["value"]
-want["ppl error"], seen["ppl error"] = want["ppl new"] * sem(nll["new"]), p["error"]
+want["ppl"], seen["ppl"] = want["ppl new"], p["extra"]["value"]
+want["ppl error"], seen["ppl error"] = want["ppl new"] * sem(nll["new"]), p["extra"]["error"]
 want["positions"], seen["positions"] = len(targets), x["positions"]
 bad = 0
 for k, v in want.items():
