@@ -330,7 +330,7 @@ int64_t hn_os_resident(const void *p, size_t n)
 
 bool hn_os_heap_read(hn_os_heap *out)
 {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     struct mallinfo2 m = mallinfo2();
     *out = (hn_os_heap){ .in_use = m.uordblks + m.hblkhd, .mapped = m.hblkhd, .free = m.fordblks };
     return true;

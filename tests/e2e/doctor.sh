@@ -31,7 +31,9 @@ fi
 # a stored roof that is quiet takes the warning away
 file=$("$HONE" lab peaks --quick --json | sed -n 's/.*"file": *"\([^"]*\)".*/\1/p')
 mkdir -p "$T/state/hone"
-"$HONE" lab peaks --quick --json | sed -e 's/"quick": *true/"quick": false/' -e 's/"doubts": *"[^"]*"/"doubts": null/' >"$file"
+"$HONE" lab peaks --quick --json | sed -e 's/"quick": *true/"quick": false/' -e 's/"doubts": *"[^"]*"/"doubts": null/' \
+    -e 's/"best": *[0-9.e+-]*/"best": 300/g' -e 's/"most": *[0-9.e+-]*/"most": 300/g' -e 's/"median": *[0-9.e+-]*/"median": 300/g' >"$file"
+[ -s "$file" ] && ok "quick peaks, made to look measured" || not_ok "quick peaks, made to look measured"
 expect 0 "with peaks" "$HONE" doctor --json
 if grep -q '"id": *"peaks' "$T/out"; then not_ok "no warning of the roof" "$T/out"; else ok "no warning of the roof"; fi
 says "the peaks are in the record" '"read_gb_s": ?[0-9.]+' "$T/out"
