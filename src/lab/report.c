@@ -327,23 +327,28 @@ hone_status hn_report_add(hn_report *r, const char *path, hone_error *err)
 
 /* ---- order --------------------------------------------------------------------------------------------- */
 
+typedef struct dated { const char *ts; size_t place; json_t *record; } dated;
+static int by_date(const void *a, const void *b)
+{
+    const dated *x = a, *y = b;
+    int c = strcmp(x->ts, y->ts);
+    return c ? c : (x->place > y->place) - (x->place < y->place);
+}
+
 /* By time; records of one time stay in the order of the files. */
 static bool sort_records(hn_report *r)
 {
     size_t n = json_array_size(r->records);
-    json_t **a = malloc((n + 1) * sizeof *a), *sorted = json_array();
+    dated *a = malloc((n + 1) * sizeof *a);
+    json_t *sorted = json_array();
+    for (size_t i = 0; a && i < n; i++) a[i] = (dated){ hn_rep_str(json_array_get(r->records, i), "ts"), i, json_array_get(r->records, i) };
     if (!a || !sorted) {
         free(a);
         json_decref(sorted);
         return false;
     }
-    for (size_t i = 0; i < n; i++) {
-        json_t *one = json_array_get(r->records, i);
-        size_t k = i;
-        for (; k > 0 && strcmp(hn_rep_str(a[k - 1], "ts"), hn_rep_str(one, "ts")) > 0; k--) a[k] = a[k - 1];
-        a[k] = one;
-    }
-    for (size_t i = 0; i < n; i++) json_array_append(sorted, a[i]);
+    qsort(a, n, sizeof *a, by_date);
+    for (size_t i = 0; i < n; i++) json_array_append(sorted, a[i].record);
     free(a);
     json_decref(r->records);
     r->records = sorted;
@@ -515,6 +520,8 @@ static const char *label_of(const hn_report *r, const char *key)
 
 /* ---- series ---------------------------------------------------------------------------------------------- */
 
+enum { STEP_RUNS = 400 }; /* steps are looked for in so many of the last runs: the search is quadratic */
+
 static int by_rank(const void *a, const void *b)
 {
     const hn_rep_line *x = a, *y = b;
@@ -538,7 +545,7 @@ static bool find_lines(hn_report *r)
         ok = ok && more;
         if (!ok) break;
         x = more;
-        size_t first = s->n > HN_STEP_POINTS ? s->n - HN_STEP_POINTS : 0;
+        size_t first = s->n > STEP_RUNS ? s->n - STEP_RUNS : 0;
         for (size_t k = first; k < s->n; k++) x[k - first] = s->points[k].median;
         if (s->n >= 2 * HN_STEP_MIN) ok = hn_steps_find(&l->steps, x, s->n - first, NULL) == HONE_OK;
         for (size_t k = 0; k < l->steps.n; k++) l->steps.step[k].at += first;
