@@ -10,7 +10,7 @@
 
 /* ---- numbers ---------------------------------------------------------------------------- */
 
-static int exponent(double x) { return x == 0 ? 0 : (int)floor(log10(fabs(x))); }
+static int exponent(double x) { return x == 0 || !isfinite(x) ? 0 : (int)floor(log10(fabs(x))); } /* within ±324 */
 
 static char *print(char dst[HN_REP_NUM], double x, int decimals)
 {
