@@ -155,9 +155,8 @@ static void man_command(FILE *f, const char *prog, const hn_command *c)
     roff(f, c->summary);
     fputs(".\n", f);
     for (const hn_opt_group *const *g = c->groups; g && *g; g++) man_group(f, *g);
-    if (!c->examples) return;
-    fputs(".PP\nExamples:\n.nf\n", f);
-    for (const char *e = c->examples; *e;) {
+    if (c->examples) fputs(".PP\nExamples:\n.nf\n", f);
+    for (const char *e = c->examples ? c->examples : ""; *e;) {
         char line[300];
         size_t k = strcspn(e, "\n");
         snprintf(line, sizeof line, "%.*s", (int)k, e);
@@ -166,7 +165,8 @@ static void man_command(FILE *f, const char *prog, const hn_command *c)
         fputs("\n", f);
         e += k + (e[k] == '\n');
     }
-    fputs(".fi\n", f);
+    if (c->examples) fputs(".fi\n", f);
+    for (const hn_command *const *sub = c->subs; sub && *sub; sub++) man_command(f, prog, *sub);
 }
 
 void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds, const hn_opt_group *const *common)
@@ -177,10 +177,7 @@ void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_comman
     roff(f, tagline);
     fprintf(f, "\n.SH SYNOPSIS\n.B %s\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n", prog);
     fputs("Results are written to standard output, everything else to standard error.\n.SH COMMANDS\n", f);
-    for (const hn_command *const *c = cmds; *c; c++) {
-        man_command(f, prog, *c);
-        for (const hn_command *const *sub = (*c)->subs; sub && *sub; sub++) man_command(f, prog, *sub);
-    }
+    for (const hn_command *const *c = cmds; *c; c++) man_command(f, prog, *c);
     fputs(".SH COMMON OPTIONS\n", f);
     for (const hn_opt_group *const *g = common; g && *g; g++) man_group(f, *g);
     fputs(".SH EXIT STATUS\n", f);
@@ -260,15 +257,16 @@ static void bash_command(FILE *f, const char *prog, const hn_command *c, const h
     fputs("\" -- \"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n", f);
 }
 
-/* The third word is a command below; what follows are its options. */
-static void bash_subs(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+/* Word `at` is a command below; what follows are its options. */
+static void bash_subs(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common, int at)
 {
-    fputs("    if [ \"$COMP_CWORD\" -eq 2 ]; then COMPREPLY=($(compgen -W \"", f);
+    fprintf(f, "    if [ \"$COMP_CWORD\" -eq %d ]; then COMPREPLY=($(compgen -W \"", at);
     for (const hn_command *const *s = c->subs; *s; s++) fprintf(f, "%s%s", s == c->subs ? "" : " ", last_word(*s));
-    fputs("\" -- \"$cur\")); return; fi\n    case ${COMP_WORDS[2]} in\n", f);
+    fprintf(f, "\" -- \"$cur\")); return; fi\n    case ${COMP_WORDS[%d]} in\n", at);
     for (const hn_command *const *s = c->subs; *s; s++) {
         fprintf(f, "    %s)\n", last_word(*s));
-        bash_command(f, prog, *s, common, "      ");
+        if ((*s)->subs) bash_subs(f, prog, *s, common, at + 1);
+        else bash_command(f, prog, *s, common, "      ");
         fputs("      ;;\n", f);
     }
     fputs("    esac\n", f);
@@ -283,7 +281,7 @@ static void completion_bash(FILE *f, const char *prog, const hn_command *const *
     fputs("\" -- \"$cur\")); return; fi\n  case ${COMP_WORDS[1]} in\n", f);
     for (const hn_command *const *c = cmds; *c; c++) {
         fprintf(f, "  %s)\n", (*c)->name);
-        if ((*c)->subs) bash_subs(f, prog, *c, common);
+        if ((*c)->subs) bash_subs(f, prog, *c, common, 2);
         else bash_command(f, prog, *c, common, "    ");
         fputs("    ;;\n", f);
     }
@@ -350,6 +348,22 @@ static void zsh_command(FILE *f, const char *prog, const hn_command *c, const hn
     fputs(" ;;\n", f);
 }
 
+/* One of the commands of a level, and below it the next level. */
+static void zsh_level(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+{
+    fprintf(f, "  %s)\n", last_word(c));
+    if (!c->subs) {
+        zsh_command(f, prog, c, common);
+        return;
+    }
+    fputs("    local -a below\n    below=(\n", f);
+    zsh_names(f, c->subs);
+    fputs("    )\n    if (( CURRENT == 2 )); then _describe command below; return; fi\n    cmd=$words[2]\n"
+          "    shift words; (( CURRENT-- ))\n    case $cmd in\n", f);
+    for (const hn_command *const *s = c->subs; *s; s++) zsh_level(f, prog, *s, common);
+    fputs("    esac ;;\n", f);
+}
+
 static void completion_zsh(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
 {
     fprintf(f, "#compdef %s\n# zsh completion for %s: put it as _%s into a folder of $fpath\n_%s() {\n  local -a commands\n  commands=(\n",
@@ -357,22 +371,7 @@ static void completion_zsh(FILE *f, const char *prog, const hn_command *const *c
     zsh_names(f, cmds);
     fputs("  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  local cmd=$words[2]\n"
           "  shift words; (( CURRENT-- ))\n  case $cmd in\n", f);
-    for (const hn_command *const *c = cmds; *c; c++) {
-        fprintf(f, "  %s)\n", (*c)->name);
-        if (!(*c)->subs) {
-            zsh_command(f, prog, *c, common);
-            continue;
-        }
-        fputs("    local -a below\n    below=(\n", f);
-        zsh_names(f, (*c)->subs);
-        fputs("    )\n    if (( CURRENT == 2 )); then _describe command below; return; fi\n    local sub=$words[2]\n"
-              "    shift words; (( CURRENT-- ))\n    case $sub in\n", f);
-        for (const hn_command *const *s = (*c)->subs; *s; s++) {
-            fprintf(f, "    %s)\n", last_word(*s));
-            zsh_command(f, prog, *s, common);
-        }
-        fputs("    esac ;;\n", f);
-    }
+    for (const hn_command *const *c = cmds; *c; c++) zsh_level(f, prog, *c, common);
     fprintf(f, "  esac\n}\ncompdef _%s %s\n", prog, prog);
 }
 
@@ -403,12 +402,13 @@ static void fish_option(FILE *f, const char *prog, const hn_command *c, const hn
 static void fish_subs(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
 {
     for (const hn_command *const *s = c->subs; *s; s++) {
-        fprintf(f, "complete -c %s -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from", prog, c->name);
+        fprintf(f, "complete -c %s -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from", prog, last_word(c));
         for (const hn_command *const *k = c->subs; *k; k++) fprintf(f, " %s", last_word(*k));
         fprintf(f, "' -f -a %s -d '", last_word(*s));
         quoted(f, (*s)->summary, false);
         fputs("'\n", f);
-        each_option(f, prog, *s, common, fish_option);
+        if ((*s)->subs) fish_subs(f, prog, *s, common);
+        else each_option(f, prog, *s, common, fish_option);
     }
 }
 

@@ -42,15 +42,18 @@ static int help_json(const hn_command *only)
 
 static int run(const hn_cli *cli)
 {
-    const char *name = hn_opts_arg(cli->opts, 0), *sub = hn_opts_arg(cli->opts, 1), *shell = hn_opts_str(cli->opts, "completion");
-    const hn_command *cmd = NULL, *below = NULL;
-    for (const hn_command *const *c = hn_commands; name && *c; c++)
-        if (strcmp((*c)->name, name) == 0) cmd = *c;
-    if (name && !cmd) return hn_cli_usage(NULL, "unknown command '%s'", HN_ESC(name, strlen(name)));
-    for (const hn_command *const *c = sub ? cmd->subs : NULL; c && *c; c++)
-        if (strcmp((*c)->name + strlen(cmd->name) + 1, sub) == 0) below = *c;
-    if (sub && !below) return hn_cli_usage(&(hn_cli){ .cmd = cmd }, "unknown command '%s %s'", cmd->name, HN_ESC(sub, strlen(sub)));
-    if (below) cmd = below;
+    const char *shell = hn_opts_str(cli->opts, "completion");
+    const hn_command *cmd = NULL;
+    for (int i = 0; i < hn_opts_n_args(cli->opts); i++) {
+        const char *name = hn_opts_arg(cli->opts, i);
+        const hn_command *found = NULL;
+        size_t skip = cmd ? strlen(cmd->name) + 1 : 0;
+        for (const hn_command *const *c = cmd ? cmd->subs : hn_commands; c && *c; c++)
+            if (strcmp((*c)->name + skip, name) == 0) found = *c;
+        if (!found && !cmd) return hn_cli_usage(NULL, "unknown command '%s'", HN_ESC(name, strlen(name)));
+        if (!found) return hn_cli_usage(&(hn_cli){ .cmd = cmd }, "unknown command '%s %s'", cmd->name, HN_ESC(name, strlen(name)));
+        cmd = found;
+    }
     if (hn_opts_flag(cli->opts, "man")) hn_help_man(stdout, "hone", HN_TAGLINE, hn_commands, hn_common_groups);
     else if (shell) hn_help_completion(stdout, "hone", shell, hn_commands, hn_common_groups);
     else if (cli->json) return help_json(cmd);
@@ -60,6 +63,6 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_help = {
-    .name = "help", .summary = "Explain the commands", .args = "[COMMAND [BELOW]]", .max_args = 2, .groups = groups,
+    .name = "help", .summary = "Explain the commands", .args = "[COMMAND [BELOW]…]", .max_args = -1, .groups = groups,
     .examples = "hone help run\nhone help lab peaks\nhone help --completion bash > /etc/bash_completion.d/hone\n", .run = run,
 };

@@ -271,16 +271,29 @@ static bool add_record(series_list *l, json_t *record)
     return ok;
 }
 
-/* A stable insertion sort: files are in order already, but for merged ones. UTC texts compare as times. */
-static void sort_points(hn_series *s)
+typedef struct placed { hn_point p; const char *ts; size_t at; } placed;
+
+/* UTC texts compare as times. */
+static int by_time(const void *a, const void *b)
 {
-    for (size_t i = 1; i < s->n; i++) {
-        hn_point p = s->points[i];
-        const char *ts = text(p.record, "ts");
-        size_t k = i;
-        for (; k > 0 && ts[0] && strcmp(text(s->points[k - 1].record, "ts"), ts) > 0; k--) s->points[k] = s->points[k - 1];
-        s->points[k] = p;
+    const placed *x = a, *y = b;
+    int c = strcmp(x->ts, y->ts);
+    return c ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Points without a time stay behind the one before them. */
+static bool sort_points(hn_series *s)
+{
+    placed *a = calloc(s->n + 1, sizeof *a);
+    if (!a) return false;
+    for (size_t i = 0; i < s->n; i++) {
+        const char *ts = text(s->points[i].record, "ts");
+        a[i] = (placed){ s->points[i], ts[0] || i == 0 ? ts : a[i - 1].ts, i };
     }
+    qsort(a, s->n, sizeof *a, by_time);
+    for (size_t i = 0; i < s->n; i++) s->points[i] = a[i].p;
+    free(a);
+    return true;
 }
 
 hone_status hn_series_of(hn_series **out, size_t *n, json_t *records, hone_error *err)
@@ -295,7 +308,11 @@ hone_status hn_series_of(hn_series **out, size_t *n, json_t *records, hone_error
         hn_series_free(l.s, l.n);
         return HN_FAIL(err, HONE_E_NOMEM, "series of %zu records", json_array_size(records));
     }
-    for (size_t k = 0; k < l.n; k++) sort_points(&l.s[k]);
+    for (size_t k = 0; k < l.n; k++) {
+        if (sort_points(&l.s[k])) continue;
+        hn_series_free(l.s, l.n);
+        return HN_FAIL(err, HONE_E_NOMEM, "series of %zu records", json_array_size(records));
+    }
     *out = l.s;
     *n = l.n;
     return HONE_OK;
