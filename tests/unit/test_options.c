@@ -260,7 +260,7 @@ static void printed_below(void **state)
     static const char *const wanted[6][5] = {
         [2] = { ".SS hone lab ab [OPTIONS]", "\\-\\-rounds", "hone lab ab x y", ".SS hone lab list [OPTIONS]" },
         [3] = { "  lab)", "compgen -W \"ab list\"", "    ab)", "--rounds" },
-        [4] = { "'ab:Compare two'", "'list:List them'", "local sub=$words[2]", "'*--rounds[so often]:N:'" },
+        [4] = { "'ab:Compare two'", "'list:List them'", "    cmd=$words[2]", "'*--rounds[so often]:N:'" },
         [5] = { "'__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from ab list' -f -a ab",
                 "'__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from ab' -l rounds", "-d 'List them'" },
     };
