@@ -12,11 +12,11 @@ gate() { # gate RC WHAT ARG…
     shift 2
     expect "$_rc" "$_w" "$HONE" lab gate "$@"
 }
-# as gate; a machine that is too disturbed to tell (11) is asked up to three times
+# as gate; a machine that is too disturbed to tell (11) is asked up to five times
 sure() {
     _rc=$1 _w=$2
     shift 2
-    for _try in 1 2; do
+    for _try in 1 2 3 4; do
         run "$HONE" lab gate "$@"
         [ "$rc" -eq 11 ] || break
     done
@@ -80,7 +80,13 @@ says "names what is gone" 'removed .*edited.json' "$T/out"
 gate 0 "memory is as it was" --baseline one $B --metrics peak_anon_mb --json
 says "timed" '"timed": ?true' "$T/out"
 says "passed" '"verdict": ?"same"' "$T/out"
-gate 11 "load times to a thousandth: open" --baseline one $B --metrics load_ms --margin 0.001 -r 6 --file "$T/archive"
+# what the machine does between the two can make it a real change: then anew
+for try in 1 2 3 4 5 6; do
+    run "$HONE" lab baseline save "now$try" -m "$M" $small -r 10 $B
+    run "$HONE" lab gate --baseline "now$try" $B --metrics load_ms,ttft_ms,prefill_tok_s,decode_tok_s --margin 0.001 -r 6 --file "$T/archive"
+    [ "$rc" -eq 11 ] && break
+done
+[ "$rc" -eq 11 ] && ok "speeds to a thousandth: open" || not_ok "speeds to a thousandth: open: $rc" "$T/out" "$T/err"
 says "three looks" 'several looks' "$T/out"
 [ "$(wc -l <"$T/archive.jsonl")" -ge 3 ] && ok "what was measured is archived" || not_ok "what was measured is archived"
 if grep -q '"cpu": *"scalar"' "$T/baselines/one.json"; then
