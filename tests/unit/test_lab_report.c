@@ -453,8 +453,8 @@ static void test_odd(void **state)
         "{\"schema\":\"hone.ab/1\",\"ratio\":1e300,\"ci95\":[1e-300,1e300],\"rounds\":7,\"verdict\":7}",
         "{\"schema\":\"hone.kern/1\"}", "{\"schema\":\"hone.kern/1\",\"results\":[{},1]}", "{\"schema\":\"hone.peaks/1\",\"read\":{\"points\":[1]}}", "{\"schema\":\"hone.profile/1\",\"decode\":{\"ops\":[{},1]}}",
         "{\"schema\":\"hone.ledger/1\",\"parts\":{\"a\":1,\"b\":\"x\"}}", "{\"schema\":\"hone.suite/1\",\"records\":[1,{}]}", "{\"schema\":\"hone.other/9\",\"ts\":\"x\"}",
-        "{\"schema\":\"hone.bench/1\",\"id\":\"e2e\",\"record\":\"1\",\"stats\":{\"decode_tok_s\":{\"median\":1e-300,\"ci95\":[0,1e300],\"n\":6}},\"samples\":[{\"decode_tok_s\":1}],"
-        "\"roofline\":{\"bytes_per_token\":1,\"gb_s\":1e300,\"prefill_gops\":1e-300,\"roof_value\":0,\"pct\":0},\"model\":{\"params\":1e300},\"config\":{\"n_prompt\":1},\"memory\":{\"peak_anon_mb\":0,\"model_resident_mb\":0}}",
+        ("{\"schema\":\"hone.bench/1\",\"id\":\"e2e\",\"record\":\"1\",\"stats\":{\"decode_tok_s\":{\"median\":1e-300,\"ci95\":[0,1e300],\"n\":6}},\"samples\":[{\"decode_tok_s\":1}],"
+        "\"roofline\":{\"bytes_per_token\":1,\"gb_s\":1e300,\"prefill_gops\":1e-300,\"roof_value\":0,\"pct\":0},\"model\":{\"params\":1e300},\"config\":{\"n_prompt\":1},\"memory\":{\"peak_anon_mb\":0,\"model_resident_mb\":0}}"),
     };
     char *all = NULL;
     size_t n, k = sizeof odd / sizeof *odd;
