@@ -248,12 +248,27 @@ int hn_json_print(json_t *obj)
 
 /* ---- interruption ---------------------------------------------------------------------------------- */
 
-static void on_signal(int sig) { interrupted = sig; }
+/* One orderly stop; a second Ctrl-C kills. Not one within a quarter of a second: timeout(1) and some shells send the
+ * same one to the process and to its group. */
+static void on_signal(int sig)
+{
+    static struct timespec first;
+    struct timespec now;
+    int saved = errno;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!interrupted) {
+        first = now;
+        interrupted = sig;
+    } else if ((now.tv_sec - first.tv_sec) * 1000 + (now.tv_nsec - first.tv_nsec) / 1000000 > 250) {
+        signal(sig, SIG_DFL);
+        raise(sig); /* comes when this handler returns */
+    }
+    errno = saved;
+}
 
 void hn_cli_signals(void)
 {
-    /* one orderly stop; a second Ctrl-C kills, as the handler is gone by then */
-    struct sigaction stop = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    struct sigaction stop = { .sa_handler = on_signal };
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     struct sigaction ignore = { .sa_handler = SIG_IGN };
