@@ -145,6 +145,7 @@ typedef struct hone_model_info {
     uint64_t n_params, n_bytes;      /* weights, as they are mapped (packed or plain) */
     uint64_t bytes_per_token;        /* weight bytes read to decode one token */
     uint64_t fingerprint;            /* of metadata and tensor directory */
+    uint64_t state_bytes;            /* of one sequence of a recurrent model, whatever its length; 0: it has a KV cache */
     bool has_tokenizer;
     const char *packed_path;  /* the packed file in use, or NULL: weights are read from the model itself */
     const char *packed_note;  /* why, in a few words */
@@ -239,11 +240,12 @@ typedef struct hone_session hone_session;
 typedef enum hone_kv_cache_type { HONE_CACHE_F16 = 0, HONE_CACHE_F32 = 1, HONE_CACHE_Q8_0 = 2 } hone_kv_cache_type;
 
 typedef struct hone_session_params {
-    int32_t n_ctx;   /* positions per sequence; 0: min(n_ctx_train, 4096) */
+    int32_t n_ctx;   /* positions per sequence; 0: min(n_ctx_train, 4096), recurrent models: as many as there are */
     int32_t n_seq;   /* sequences; 0: 1 */
     int32_t n_chunk; /* tokens per forward pass; 0: 512 */
     hone_kv_cache_type cache;
     bool allow_paging; /* run even if the weights do not fit this machine's memory */
+    int32_t n_checkpoints; /* recurrent models: states remembered by hone_seq_checkpoint; 0: 8 */
 } hone_session_params;
 
 /* Allocates the KV cache and all scratch; ctx and m must outlive the session.
@@ -272,7 +274,7 @@ HONE_API hone_status hone_decode(hone_session *s, const hone_token *tokens, int3
 HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits, hone_error *err);
 
 /* A function asked before each layer of each chunk whether to stop; true:
- * HONE_E_INTERRUPTED, with the caches as before the call. */
+ * HONE_E_INTERRUPTED, with the caches as before the call. Up to 4 tokens of a recurrent model are run to their end. */
 HONE_API void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg);
 
 /* One operation of a forward pass, as it was timed. */
@@ -293,8 +295,23 @@ HONE_API void hone_session_set_profile(hone_session *s, hone_profile_fn *fn, voi
 
 HONE_API int32_t hone_session_n_ctx(const hone_session *s);
 HONE_API int32_t hone_seq_length(const hone_session *s, int32_t seq);          /* positions held; -1: bad seq */
-HONE_API hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err); /* keep the first n_pos */
+/* Keeps the first n_pos positions. A recurrent state cannot be cut: there n_pos is 0, the present length or
+ * a checkpoint, else HONE_E_UNSUPPORTED and nothing changes. */
+HONE_API hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
 HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);       /* dst becomes src (fork) */
+/* Remembers a recurrent state as it is now, in place of the one not used for longest; a KV cache needs no such thing. */
+HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err);
+/* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept. */
+HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);
+
+/* A copy of one sequence's memory, for any session of the same model (and, with a KV cache, cache type). */
+typedef struct hone_snapshot hone_snapshot;
+HONE_API hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot **out, hone_error *err);
+/* HONE_E_ARG: a snapshot of something else. HONE_E_CTX: too long for this session. Nothing changes then. */
+HONE_API hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err);
+HONE_API void hone_snapshot_free(hone_snapshot *snap);
+HONE_API int32_t hone_snapshot_length(const hone_snapshot *snap); /* positions */
+HONE_API size_t hone_snapshot_bytes(const hone_snapshot *snap);
 
 /* Saves / restores all sequences, bit-exactly. Restoring needs the same model and
  * cache type, and n_ctx and n_seq at least as large as the saved lengths. */
@@ -302,7 +319,7 @@ HONE_API hone_status hone_session_save(const hone_session *s, const char *path, 
 HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_error *err);
 
 typedef struct hone_session_memory {
-    uint64_t cache_bytes, scratch_bytes, logits_bytes; /* reserved address space */
+    uint64_t cache_bytes, scratch_bytes, logits_bytes; /* reserved address space; cache: also recurrent states */
 } hone_session_memory;
 HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out);
 
@@ -312,7 +329,7 @@ typedef struct hone_memory_use {
     int64_t resident;  /* of them, in memory; -1: the system does not tell */
 } hone_memory_use;
 typedef struct hone_memory {
-    hone_memory_use cache, scratch, logits, stacks; /* KV cache; activations and working memory; the session's own logits; of worker threads */
+    hone_memory_use cache, scratch, logits, stacks; /* KV cache, or recurrent states with their copies; activations and working memory; the session's own logits; of worker threads */
 } hone_memory;
 HONE_API void hone_session_memory_use(const hone_session *s, hone_memory *out);
 
@@ -386,9 +403,9 @@ HONE_API hone_status hone_packed_describe(const char *file, hone_packed_info *ou
 
 typedef struct hone_progress { void (*fn)(void *arg, uint64_t done, uint64_t total); void *arg; bool (*abort_fn)(void *arg); } hone_progress;
 
-/* Converts a checkpoint to GGUF. What src is, is found from its content (llama2.c
- * checkpoint so far). tokenizer: its tokenizer file or NULL. type: "F32" or another
- * mixture name, NULL: as the source. Writes a temporary file, then renames. */
+/* Converts a checkpoint to GGUF. What src is, is found from its content: a llama2.c checkpoint, an rwkv.cpp
+ * file, safetensors of RWKV-6 or -7 (a file or a folder). tokenizer: its vocabulary file or NULL. type: "F32"
+ * or another mixture name, NULL: as the source. Writes a temporary file, then renames. */
 HONE_API hone_status hone_convert(const char *src, const char *tokenizer, const char *type, const char *dst, const hone_progress *pr, hone_error *err);
 
 typedef struct hone_synth_preset { const char *name, *arch, *description; uint64_t n_params; } hone_synth_preset;

@@ -31,6 +31,8 @@ typedef struct hn_act {
     bool have[HN_ACT_KINDS];
     const float *norm_x, *norm_w; /* set: f32 = RMSNorm(norm_x)·norm_w is still to be made, by the first product */
     float norm_eps;
+    bool layer_norm;     /* it is a LayerNorm, with norm_b */
+    const float *norm_b;
 } hn_act;
 
 /* The cache of one layer. A sequence is cut into splits of 512 positions (the last may
@@ -43,6 +45,15 @@ typedef struct hn_kv {
     int64_t d;
     hn_cache_type type;
 } hn_kv;
+
+/* The memory of a recurrent model, f32: per sequence, per layer the inputs that time mix and channel
+ * mix saw last, a_prev[n_embd] and f_prev[n_embd], and the state S [n_head][n key][n value]. */
+typedef struct hn_state {
+    float *mem;          /* of sequence 0, layer il */
+    size_t seq_floats;
+    int64_t n_embd;
+} hn_state;
+enum { HN_PREV_TIME_MIX = 0, HN_PREV_CHANNEL_MIX = 1 };
 
 /* Up to so many columns a product is bound by reading its weights. */
 enum { HN_FEW_TOKENS = 4 };
@@ -62,13 +73,48 @@ typedef struct hn_heads {
 typedef struct hn_row {
     int32_t token, seq;
     int64_t pos;
+    int32_t prev; /* recurrent models: the row of this batch that the sequence had before, −1: none, its state */
+    bool last;    /* and whether it has no further one */
 } hn_row;
 
-typedef struct hn_product { /* y = W·act (+ bias) */
+/* y = map(W·in (+ bias)); times mul, added to sum or made an activation, where these are given. */
+typedef struct hn_product {
     const hn_weight *w;
-    float *y;   /* [n_tok, n_out]; with sum: scratch of n_tok·(n_out + 31) floats */
-    float *sum; /* [n_tok, n_out]: sum += the product; or NULL */
+    float *y;         /* [n_tok, n_out]; with sum: scratch of n_tok·(n_out + 31) floats */
+    float *sum;       /* [n_tok, n_out]: sum += the product; or NULL */
+    hn_act *in;       /* NULL: the call's */
+    hn_act *out;      /* takes the place of y; or NULL */
+    const float *mul; /* [n_tok, n_out] */
+    hn_map map;
 } hn_product;
+
+enum { HN_MAX_PRODUCT = 8 };
+
+/* x_c = h + (prev − h)·(lerp_c + delta_c) for several c, where h = LayerNorm(x) and prev is that of the
+ * token before it in the sequence. */
+enum { HN_MAX_SHIFT = 6 };
+typedef struct hn_shift {
+    const float *x, *ln_w, *ln_b;  /* x [n_tok, n_embd]; NULL: h is there already */
+    float *h;                      /* [n_tok, n_embd] */
+    float eps;
+    int n;
+    hn_act *out[HN_MAX_SHIFT];
+    const float *lerp[HN_MAX_SHIFT];  /* [n_embd] */
+    const float *delta[HN_MAX_SHIFT]; /* [n_tok, n_embd] or NULL */
+    int part;                      /* HN_PREV_… */
+    bool keep;                     /* the last h of each sequence goes into its state */
+} hn_shift;
+
+/* RWKV's recurrence over a batch; kernels.h has the formulas. [n_tok, n_head·n] and [n_head·n]. */
+typedef struct hn_time_mix {
+    const float *r, *k, *v, *w, *g;
+    const float *ln_w, *ln_b;
+    const float *a, *v_mix, *k_k, *k_a, *r_k; /* RWKV-7, */
+    float *v_first;
+    const float *first;                       /* RWKV-6 where it is not NULL */
+    int32_t n_head, n;
+    float eps;
+} hn_time_mix;
 
 typedef struct hn_backend hn_backend;
 typedef struct hn_backend_ops {
@@ -83,11 +129,21 @@ typedef struct hn_backend_ops {
     void (*embed)(hn_backend *b, float *y, const hn_weight *w, const hn_row *rows, int64_t n_tok);
     /* act = RMSNorm(x)·w; x must stay as it is until the act's first product */
     void (*rms_norm)(hn_backend *b, hn_act *act, const float *x, const float *w, int64_t n, int64_t n_tok, float eps);
+    /* act = (x − mean)/sqrt(var + eps)·w + b, made like rms_norm's */
+    void (*layer_norm)(hn_backend *b, hn_act *act, const float *x, const float *w, const float *bias, int64_t n, int64_t n_tok, float eps);
+    /* the same of rows in place */
+    void (*layer_norm_rows)(hn_backend *b, float *x, const float *w, const float *bias, int64_t n, int64_t n_tok, float eps);
+    /* the outputs of s for rows index[i] of the batch (ascending; NULL: all), n_index of them; h and the state for all */
+    void (*token_shift)(hn_backend *b, const hn_shift *s, const hn_state *state, const hn_row *rows, int64_t n_tok, const int32_t *index, int64_t n_index);
+    /* act = m's output; the states advance over the rows of their sequences */
+    void (*time_mix)(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_state *state, const hn_row *rows, int64_t n_tok);
+    /* x *= f */
+    void (*scale)(hn_backend *b, float *x, float f, int64_t n);
     /* act = x */
     void (*set_act)(hn_backend *b, hn_act *act, const float *x, int64_t n, int64_t n_tok);
     /* out = silu(gate·act) ⊙ (up·act), both [n_out, n_in]; up_y is scratch of n_tok·(n_out + 31) floats */
     void (*gate_up)(hn_backend *b, hn_act *out, hn_act *act, const hn_weight *gate, const hn_weight *up, float *up_y);
-    /* up to four products of one activation, in one go */
+    /* up to HN_MAX_PRODUCT products, in one go; act NULL: each has its own */
     void (*matmul)(hn_backend *b, hn_act *act, const hn_product *p, int n_product);
     /* cs[t] = cos, sin of pos·freq [n_rot/2][2] */
     void (*rope_table)(hn_backend *b, float *cs, const double *freq, int32_t n_rot, float mscale, const hn_row *rows, int64_t n_tok);
@@ -111,7 +167,7 @@ struct hn_backend {
 };
 
 /* The CPU backend on a pool (borrowed) and a level. max_n_in: longest weight row; n_head
- * queries of d on n_head_kv keys, sequences of at most n_ctx positions. */
+ * queries of d on n_head_kv keys, sequences of at most n_ctx positions; 0 of them: no attention. */
 typedef struct hn_cpu_params {
     hn_pool *pool;
     const hn_kernels *kernels;
@@ -122,17 +178,19 @@ hone_status hn_backend_cpu_new(hn_backend **out, const hn_cpu_params *p, hone_er
 /* ---- profile: a backend that does what another does and says when ------------------------- */
 
 typedef enum hn_op_kind { HN_OP_EMBED = 0, HN_OP_SET_ACT, HN_OP_GATE_UP, HN_OP_MATMUL, HN_OP_ROPE_TABLE, HN_OP_HEADS,
-                          HN_OP_ATTENTION, HN_OP_GATHER, HN_OP_HEAD, HN_OP_KINDS } hn_op_kind;
-enum { HN_MAX_PRODUCT = 4 };
+                          HN_OP_ATTENTION, HN_OP_GATHER, HN_OP_HEAD,
+                          HN_OP_LAYER_NORM, HN_OP_TOKEN_SHIFT, HN_OP_TIME_MIX, HN_OP_SCALE, HN_OP_KINDS } hn_op_kind;
 
 typedef struct hn_op_event {
     hn_op_kind op;
     int n_weight;
     const hn_weight *w[HN_MAX_PRODUCT]; /* what the architecture handed over; as is kv */
     const hn_kv *kv;                  /* heads, attention; else NULL */
+    const hn_state *state;            /* token_shift, time_mix; else NULL */
+    int part;                         /* token_shift: HN_PREV_… */
     const hn_row *rows;               /* attention */
     const int32_t *index;
-    int64_t n_head;
+    int64_t n_head, n;                /* n: time_mix's head size */
     int64_t n_tok;
     uint64_t start_ns, end_ns;        /* CLOCK_MONOTONIC_RAW */
     uint64_t bytes;                   /* of weights and cache read, each once; activations are not counted */

@@ -113,7 +113,6 @@ typedef struct row_job {
     const hn_row *rows;
     const hn_kv *kv;
     const hn_type_info *ti;
-    bool want[HN_ACT_KINDS];
     int64_t n, n_head, d;
     int32_t n_rot;
     float eps, mscale;
@@ -152,6 +151,14 @@ static void rms_norm(hn_backend *b, hn_act *act, const float *x, const float *w,
     act->norm_x = x;
     act->norm_w = w;
     act->norm_eps = eps;
+    act->layer_norm = false;
+}
+
+static void layer_norm(hn_backend *b, hn_act *act, const float *x, const float *w, const float *bias, int64_t n, int64_t n_tok, float eps)
+{
+    rms_norm(b, act, x, w, n, n_tok, eps);
+    act->layer_norm = true;
+    act->norm_b = bias;
 }
 
 static void set_act(hn_backend *b, hn_act *act, const float *x, int64_t n, int64_t n_tok)
@@ -210,32 +217,51 @@ static void gather(hn_backend *b, float *y, const float *x, const int32_t *index
 
 /* ---- matmul ----------------------------------------------------------------------------------- */
 
-/* Row t in every form that is wanted; each is made of the one before while that is in cache. */
+typedef struct prepare_job {
+    cpu_backend *c;
+    int n;
+    struct { hn_act *act; bool want[HN_ACT_KINDS]; } a[HN_MAX_PRODUCT];
+} prepare_job;
+
+/* Row t of every activation in every form that is wanted; each is made of the one before while that is in cache. */
 static void prepare_row(void *arg, int64_t t, int32_t thread)
 {
-    row_job *j = arg;
-    hn_act *a = j->act;
-    float *x = a->f32 + (size_t)t * hn_f32_stride(a->n);
-    if (a->norm_x) j->c->k->rms_norm(x, a->norm_x + t * a->n, a->norm_w, a->n, a->norm_eps);
-    if (j->want[HN_ACT_Q256]) j->c->k->quantize256((hn_a256 *)((char *)a->q256 + (size_t)t * hn_act_row_bytes(HN_ACT_Q256, a->n)), x, a->n);
-    if (j->want[HN_ACT_Q32]) j->c->k->quantize32((char *)a->q32 + (size_t)t * hn_act_row_bytes(HN_ACT_Q32, a->n), x, a->n);
+    prepare_job *j = arg;
+    const hn_kernels *k = j->c->k;
+    for (int i = 0; i < j->n; i++) {
+        hn_act *a = j->a[i].act;
+        float *x = a->f32 + (size_t)t * hn_f32_stride(a->n);
+        if (a->norm_x && a->layer_norm) k->layer_norm(x, a->norm_x + t * a->n, a->norm_w, a->norm_b, a->n, a->norm_eps);
+        else if (a->norm_x) k->rms_norm(x, a->norm_x + t * a->n, a->norm_w, a->n, a->norm_eps);
+        if (j->a[i].want[HN_ACT_Q256]) k->quantize256((hn_a256 *)((char *)a->q256 + (size_t)t * hn_act_row_bytes(HN_ACT_Q256, a->n)), x, a->n);
+        if (j->a[i].want[HN_ACT_Q32]) k->quantize32((char *)a->q32 + (size_t)t * hn_act_row_bytes(HN_ACT_Q32, a->n), x, a->n);
+    }
 }
 
-/* The forms of `a` that n products ask for. */
-static void act_prepare(cpu_backend *c, hn_act *a, const hn_product *p, int n)
+/* The activation of product p. */
+static hn_act *in_of(hn_act *act, const hn_product *p) { return p->in ? p->in : act; }
+
+/* The forms that n products ask for; act: of those without their own. */
+static void act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n)
 {
-    row_job j = { .c = c, .act = a };
-    bool any = a->norm_x != NULL;
+    prepare_job j = { .c = c };
     for (int i = 0; i < n; i++) {
+        hn_act *a = in_of(act, &p[i]);
         hn_act_kind kind = hn_act_kind_of(p[i].w->type);
-        j.want[kind] = !a->have[kind];
-        any = any || !a->have[kind];
+        if (a->have[kind] && !a->norm_x) continue;
+        int at = 0;
+        while (at < j.n && j.a[at].act != a) at++;
+        if (at == j.n) j.a[j.n++].act = a;
+        j.a[at].want[kind] = !a->have[kind];
     }
-    if (!any) return;
-    for_rows(c, prepare_row, &j, a->n_tok);
-    for (int k = 0; k < HN_ACT_KINDS; k++) a->have[k] = a->have[k] || j.want[k];
-    a->have[HN_ACT_F32] = true;
-    a->norm_x = NULL;
+    if (!j.n) return;
+    for_rows(c, prepare_row, &j, in_of(act, p)->n_tok);
+    for (int i = 0; i < j.n; i++) {
+        hn_act *a = j.a[i].act;
+        for (int k = 0; k < HN_ACT_KINDS; k++) a->have[k] = a->have[k] || j.a[i].want[k];
+        a->have[HN_ACT_F32] = true;
+        a->norm_x = NULL;
+    }
 }
 
 /* Rows [r0, r1) of product p. */
@@ -290,14 +316,21 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
     cpu_backend *c = j->c;
     const mm_chunk *k = &c->chunks[i];
     const hn_product *p = &j->p[k->p];
-    int64_t n_out = p->w->n_out, ldy = j->up || p->sum ? (int64_t)hn_f32_stride(n_out) : n_out, r0 = k->r0, n = k->r1 - k->r0;
-    product_rows(c, p->w, j->act, p->y, ldy, r0, k->r1, thread);
+    const hn_act *in = in_of(j->act, p);
+    int64_t n_out = p->w->n_out, ldy = j->up || p->sum || p->out ? (int64_t)hn_f32_stride(n_out) : n_out, r0 = k->r0, n = k->r1 - k->r0;
+    float *y = p->out ? p->out->f32 : p->y;
+    product_rows(c, p->w, in, y, ldy, r0, k->r1, thread);
     if (j->up) {
-        product_rows(c, j->up, j->act, j->up_y, ldy, r0, k->r1, thread);
-        for (int64_t t = 0; t < j->act->n_tok; t++) c->k->silu_mul(p->y + t * ldy + r0, p->y + t * ldy + r0, j->up_y + t * ldy + r0, n);
+        product_rows(c, j->up, in, j->up_y, ldy, r0, k->r1, thread);
+        for (int64_t t = 0; t < in->n_tok; t++) c->k->silu_mul(y + t * ldy + r0, y + t * ldy + r0, j->up_y + t * ldy + r0, n);
     }
-    if (p->sum)
-        for (int64_t t = 0; t < j->act->n_tok; t++) hn_add(p->sum + t * n_out + r0, p->y + t * ldy + r0, n);
+    for (int64_t t = 0; t < in->n_tok; t++) {
+        float *row = y + t * ldy + r0;
+        if (p->map) c->k->map[p->map](row, n);
+        if (p->mul)
+            for (int64_t r = 0; r < n; r++) row[r] *= p->mul[t * n_out + r0 + r];
+        if (p->sum) hn_add(p->sum + t * n_out + r0, row, n);
+    }
 }
 
 /* Cuts the rows of n products into chunks of whole tiles: large ones first, since few
@@ -312,7 +345,7 @@ static int cut(cpu_backend *c, const hn_product *p, int n, int64_t n_tok)
     int n_chunk = 0;
     for (int i = 0; i < n; i++)
         for (int64_t r = 0; r < p[i].w->n_out;) {
-            int64_t rows = left / (2 * hn_pool_active(c->pool)) / unit * unit;
+            int64_t rows = left * 3 / (4 * hn_pool_active(c->pool)) / unit * unit;
             rows = rows < unit ? unit : rows > most ? most : rows;
             rows = rows < p[i].w->n_out - r ? rows : p[i].w->n_out - r;
             c->chunks[n_chunk++] = (mm_chunk){ i, (int32_t)r, (int32_t)(r + rows) };
@@ -325,13 +358,16 @@ static int cut(cpu_backend *c, const hn_product *p, int n, int64_t n_tok)
 static void matmul(hn_backend *b, hn_act *act, const hn_product *p, int n)
 {
     mm_job j = { .c = self(b), .act = act, .p = p };
+    int64_t n_tok = in_of(act, p)->n_tok;
     act_prepare(j.c, act, p, n);
-    hn_pool_run(j.c->pool, run_chunk, &j, cut(j.c, p, n, act->n_tok));
+    for (int i = 0; i < n; i++)
+        if (p[i].out) act_begin(p[i].out, p[i].w->n_out, n_tok);
+    hn_pool_run(j.c->pool, run_chunk, &j, cut(j.c, p, n, n_tok));
 }
 
 static void gate_up(hn_backend *b, hn_act *out, hn_act *act, const hn_weight *gate, const hn_weight *up, float *up_y)
 {
-    const hn_product p[2] = { { gate, out->f32, NULL }, { up, up_y, NULL } };
+    const hn_product p[2] = { { .w = gate, .y = out->f32 }, { .w = up, .y = up_y } };
     mm_job j = { .c = self(b), .act = act, .p = p, .up = up, .up_y = up_y };
     act_prepare(j.c, act, p, 2);
     act_begin(out, gate->n_out, act->n_tok);
@@ -340,7 +376,110 @@ static void gate_up(hn_backend *b, hn_act *out, hn_act *act, const hn_weight *ga
 
 static void head(hn_backend *b, float *logits, hn_act *act, const hn_weight *w)
 {
-    matmul(b, act, &(hn_product){ w, logits, NULL }, 1); /* host memory is ours */
+    matmul(b, act, &(hn_product){ .w = w, .y = logits }, 1); /* host memory is ours */
+}
+
+/* ---- recurrent models ------------------------------------------------------------------------------- */
+
+typedef struct shift_job {
+    cpu_backend *c;
+    const hn_shift *s;
+    const hn_state *state;
+    const hn_row *rows;
+    const int32_t *index;
+} shift_job;
+
+static float *prev_of(const hn_state *st, int32_t seq, int part) { return st->mem + (size_t)seq * st->seq_floats + part * st->n_embd; }
+
+static void shift_norm_row(void *arg, int64_t t, int32_t thread)
+{
+    shift_job *j = arg;
+    int64_t n = j->state->n_embd;
+    j->c->k->layer_norm(j->s->h + t * n, j->s->x + t * n, j->s->ln_w, j->s->ln_b, n, j->s->eps);
+}
+
+static void shift_row(void *arg, int64_t i, int32_t thread)
+{
+    shift_job *j = arg;
+    const hn_shift *s = j->s;
+    int64_t n = j->state->n_embd, t = j->index ? j->index[i] : i;
+    const hn_row *row = &j->rows[t];
+    const float *prev = row->prev >= 0 ? s->h + row->prev * n : prev_of(j->state, row->seq, s->part);
+    for (int c = 0; c < s->n; c++)
+        j->c->k->lerp(s->out[c]->f32 + (size_t)i * hn_f32_stride(n), s->h + t * n, prev, s->lerp[c], s->delta[c] ? s->delta[c] + t * n : NULL, n);
+}
+
+static void token_shift(hn_backend *b, const hn_shift *s, const hn_state *state, const hn_row *rows, int64_t n_tok, const int32_t *index, int64_t n_index)
+{
+    shift_job j = { self(b), s, state, rows, index };
+    for (int c = 0; c < s->n; c++) act_begin(s->out[c], state->n_embd, n_index);
+    if (s->x) for_rows(j.c, shift_norm_row, &j, n_tok);
+    for_rows(j.c, shift_row, &j, n_index);
+    for (int64_t t = 0; s->keep && t < n_tok; t++)
+        if (rows[t].last) memcpy(prev_of(state, rows[t].seq, s->part), s->h + t * state->n_embd, (size_t)state->n_embd * sizeof(float));
+}
+
+static void layer_norm_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    j->c->k->layer_norm(j->y + t * j->n, j->x + t * j->n, j->w, j->x2, j->n, j->eps);
+}
+static void layer_norm_rows(hn_backend *b, float *x, const float *w, const float *bias, int64_t n, int64_t n_tok, float eps)
+{
+    row_job j = { .c = self(b), .y = x, .x = x, .w = w, .x2 = bias, .n = n, .eps = eps };
+    for_rows(j.c, layer_norm_row, &j, n_tok);
+}
+
+typedef struct time_mix_job {
+    cpu_backend *c;
+    const hn_time_mix *m;
+    const hn_state *state;
+    const hn_row *rows;
+    float *out;
+    int64_t out_stride, n_tok;
+    int32_t run; /* heads of a chunk */
+} time_mix_job;
+
+/* Chunk: some heads, all rows of the batch in order; a head's state stays in cache. */
+static void time_mix_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    time_mix_job *j = arg;
+    const hn_time_mix *m = j->m;
+    int64_t n = m->n, width = n * m->n_head;
+    int32_t end = (int32_t)(chunk + 1) * j->run < m->n_head ? (int32_t)(chunk + 1) * j->run : m->n_head;
+    for (int32_t ih = (int32_t)chunk * j->run; ih < end; ih++)
+        for (int64_t t = 0; t < j->n_tok; t++) {
+            int64_t at = t * width + ih * n, c = ih * n;
+            hn_wkv a = { .s = prev_of(j->state, j->rows[t].seq, 2) + c * n, .out = j->out + t * j->out_stride + c, .r = m->r + at, .k = m->k + at, .v = m->v + at,
+                         .w = m->w + at, .g = m->g + at, .ln_w = m->ln_w + c, .ln_b = m->ln_b + c, .n = m->n, .eps = m->eps };
+            if (m->first) {
+                a.first = m->first + c;
+                j->c->k->wkv6(&a);
+                continue;
+            }
+            a.a = m->a + at;
+            a.v_mix = m->v_mix ? m->v_mix + at : NULL;
+            a.v_first = m->v_first + at;
+            a.k_k = m->k_k + c;
+            a.k_a = m->k_a + c;
+            a.r_k = m->r_k + c;
+            j->c->k->wkv7(&a);
+        }
+}
+
+static void time_mix(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_state *state, const hn_row *rows, int64_t n_tok)
+{
+    enum { RUNS = 4 }; /* chunks per thread */
+    int64_t width = (int64_t)m->n * m->n_head;
+    time_mix_job j = { .c = self(b), .m = m, .state = state, .rows = rows, .out = act->f32, .out_stride = (int64_t)hn_f32_stride(width), .n_tok = n_tok };
+    act_begin(act, width, n_tok);
+    j.run = (int32_t)div_up(m->n_head, (int64_t)RUNS * hn_pool_active(j.c->pool));
+    hn_pool_run(j.c->pool, time_mix_chunk, &j, div_up(m->n_head, j.run));
+}
+
+static void scale(hn_backend *b, float *x, float f, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) x[i] *= f;
 }
 
 /* ---- attention ------------------------------------------------------------------------------------ */
@@ -460,7 +599,8 @@ static void cpu_free(hn_backend *b)
 
 static const hn_backend_ops cpu_ops = {
     .name = "cpu", .alloc = be_alloc, .alloc_cache = be_alloc_cache, .release = be_release, .act_alloc = act_alloc, .act_release = act_release,
-    .embed = embed, .rms_norm = rms_norm, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
+    .embed = embed, .rms_norm = rms_norm, .layer_norm = layer_norm, .layer_norm_rows = layer_norm_rows,
+    .token_shift = token_shift, .time_mix = time_mix, .scale = scale, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
     .rope_table = rope_table, .heads = heads, .attention = attention,
     .gather = gather, .head = head, .blocks = cpu_blocks, .free = cpu_free,
 };
@@ -476,11 +616,11 @@ hone_status hn_backend_cpu_new(hn_backend **out, const hn_cpu_params *p, hone_er
     c->n_threads = hn_pool_threads(p->pool);
     c->panel_floats = HN_PANEL_BYTES((uint64_t)p->max_n_in + 256) / 64 * 16; /* whole lines; PANEL_ROWS decoded rows fit too */
     _Static_assert(PANEL_ROWS * sizeof(float) <= 32, "HN_PANEL_BYTES");
-    int64_t group = p->n_head / p->n_head_kv;
-    c->attn_floats = ((uint64_t)hn_attn_floats(group > ATTN_TILE ? group : ATTN_TILE, p->d) + 15) & ~(uint64_t)15;
-    c->part_floats = (uint64_t)(ATTN_SPLIT_TOK * p->n_head * div_up(p->n_ctx, HN_SPLIT) * (p->d + 2));
+    int64_t group = p->n_head ? p->n_head / p->n_head_kv : 0;
+    c->attn_floats = p->n_head ? ((uint64_t)hn_attn_floats(group > ATTN_TILE ? group : ATTN_TILE, p->d) + 15) & ~(uint64_t)15 : 16;
+    c->part_floats = p->n_head ? (uint64_t)(ATTN_SPLIT_TOK * p->n_head * div_up(p->n_ctx, HN_SPLIT) * (p->d + 2)) : 16;
     c->parts = be_alloc(&c->base, c->part_floats);
-    c->parts_done = calloc((size_t)(ATTN_SPLIT_TOK * p->n_head_kv), sizeof *c->parts_done);
+    c->parts_done = calloc((size_t)(ATTN_SPLIT_TOK * p->n_head_kv + 1), sizeof *c->parts_done);
     c->panels = be_alloc(&c->base, c->panel_floats * (uint64_t)c->n_threads);
     c->attn_scratch = be_alloc(&c->base, c->attn_floats * (uint64_t)c->n_threads);
     c->chunks = malloc(MAX_CHUNKS * sizeof *c->chunks);

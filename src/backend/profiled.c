@@ -51,6 +51,15 @@ static void add_attention(hn_op_event *e)
     e->ops_float = 4.0 * (double)e->kv->d * (double)e->n_head * n_kv;
 }
 
+/* A sequence's state is read and written once; every token passes over it: five operations an element. */
+static void add_time_mix(hn_op_event *e)
+{
+    uint64_t one = (uint64_t)e->n_head * (uint64_t)e->n * (uint64_t)e->n;
+    for (int64_t i = 0; i < e->n_tok; i++)
+        if (e->rows[i].prev < 0) e->bytes += 2 * one * sizeof(float);
+    e->ops_float = 10.0 * (double)one * (double)e->n_tok;
+}
+
 static void count(hn_op_event *e)
 {
     const hn_weight *w = e->w[0];
@@ -58,6 +67,7 @@ static void count(hn_op_event *e)
     e->ops_int8 = e->ops_float = 0;
     if (e->op == HN_OP_EMBED) e->bytes = (w->packed ? w->group_bytes / HN_PACK_ROWS : w->row_bytes) * (uint64_t)e->n_tok;
     else if (e->op == HN_OP_ATTENTION) add_attention(e);
+    else if (e->op == HN_OP_TIME_MIX) add_time_mix(e);
     else
         for (int i = 0; i < e->n_weight; i++) add_product(e, e->w[i]);
 }
@@ -79,6 +89,7 @@ static hn_op_event *record(hn_profile_backend *p, hn_op_kind op, int64_t n_tok, 
     e->op = op;
     e->n_weight = 0;
     e->kv = NULL;
+    e->state = NULL;
     e->n_tok = n_tok;
     e->start_ns = start;
     e->end_ns = end;
@@ -116,6 +127,41 @@ static void rms_norm(hn_backend *b, hn_act *act, const float *x, const float *w,
     self(b)->inner->op->rms_norm(self(b)->inner, act, x, w, n, n_tok, eps);
 }
 
+static void layer_norm(hn_backend *b, hn_act *act, const float *x, const float *w, const float *bias, int64_t n, int64_t n_tok, float eps)
+{
+    self(b)->inner->op->layer_norm(self(b)->inner, act, x, w, bias, n, n_tok, eps);
+}
+
+static void layer_norm_rows(hn_backend *b, float *x, const float *w, const float *bias, int64_t n, int64_t n_tok, float eps)
+{
+    TIMED(layer_norm_rows(in, x, w, bias, n, n_tok, eps));
+    record(p, HN_OP_LAYER_NORM, n_tok, start, end);
+}
+
+static void token_shift(hn_backend *b, const hn_shift *s, const hn_state *state, const hn_row *rows, int64_t n_tok, const int32_t *index, int64_t n_index)
+{
+    TIMED(token_shift(in, s, state, rows, n_tok, index, n_index));
+    hn_op_event *e = record(p, HN_OP_TOKEN_SHIFT, n_tok, start, end);
+    e->state = state;
+    e->part = s->part;
+}
+
+static void time_mix(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_state *state, const hn_row *rows, int64_t n_tok)
+{
+    TIMED(time_mix(in, act, m, state, rows, n_tok));
+    hn_op_event *e = record(p, HN_OP_TIME_MIX, n_tok, start, end);
+    e->state = state;
+    e->rows = rows;
+    e->n_head = m->n_head;
+    e->n = m->n;
+}
+
+static void scale(hn_backend *b, float *x, float f, int64_t n)
+{
+    TIMED(scale(in, x, f, n));
+    record(p, HN_OP_SCALE, 1, start, end);
+}
+
 static void set_act(hn_backend *b, hn_act *act, const float *x, int64_t n, int64_t n_tok)
 {
     TIMED(set_act(in, act, x, n, n_tok));
@@ -133,7 +179,7 @@ static void gate_up(hn_backend *b, hn_act *out, hn_act *act, const hn_weight *ga
 static void matmul(hn_backend *b, hn_act *act, const hn_product *pr, int n)
 {
     TIMED(matmul(in, act, pr, n));
-    hn_op_event *e = record(p, HN_OP_MATMUL, act->n_tok, start, end);
+    hn_op_event *e = record(p, HN_OP_MATMUL, (pr->in ? pr->in : act)->n_tok, start, end);
     for (int i = 0; i < n && i < HN_MAX_PRODUCT; i++) e->w[e->n_weight++] = pr[i].w;
 }
 
@@ -175,7 +221,8 @@ static void head(hn_backend *b, float *logits, hn_act *act, const hn_weight *w)
 
 static const hn_backend_ops profile_ops = {
     .name = "profile", .alloc = alloc, .alloc_cache = alloc_cache, .release = release, .act_alloc = act_alloc, .act_release = act_release,
-    .embed = embed, .rms_norm = rms_norm, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
+    .embed = embed, .rms_norm = rms_norm, .layer_norm = layer_norm, .layer_norm_rows = layer_norm_rows,
+    .token_shift = token_shift, .time_mix = time_mix, .scale = scale, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
     .rope_table = rope_table, .heads = heads, .attention = attention,
     .gather = gather, .head = head, .blocks = blocks, .free = no_free,
 };

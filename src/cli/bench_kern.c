@@ -150,7 +150,7 @@ static hone_status measure_kernel(kern_run *r, const hn_kern *k, hone_error *err
     hone_status st = hn_kern_open(&b, k, hn_opts_str(o, "cpu"), err);
     if (st != HONE_OK) return st;
     columns_of(r, k, &cols, &n_cols);
-    bool each_thread = k->kind <= HN_KERN_ATTN_PREFILL;
+    bool each_thread = k->kind <= HN_KERN_WKV6;
     for (int packed = 0; packed < 2; packed++) {
         if (packed ? strcmp(layout, "plain") == 0 || !hn_kern_has_packed(b) : strcmp(layout, "packed") == 0 && hn_kern_has_packed(b)) continue;
         for (int32_t c = 0; c < n_cols && st == HONE_OK; c++)

@@ -49,16 +49,13 @@ static hone_status prepare(answer *a, const chat_prompt *p, hone_error *err)
 static hone_status prefill(answer *a, chat_prompt *p, const float **logits, hone_error *err)
 {
     chat *c = a->c;
-    hone_status st = hone_seq_truncate(c->session, 0, p->reused, err);
-    if (st == HONE_E_UNSUPPORTED) { /* a state that cannot go back */
-        p->reused = 0;
-        st = hone_seq_truncate(c->session, 0, 0, err);
-    }
+    hone_status st = hone_seq_rewind(c->session, 0, p->reused, &p->reused, err);
     if (st != HONE_OK) return st;
     double t = hn_now_ms();
     memcpy(c->ids, p->ids, (size_t)p->n * sizeof *p->ids);
     memcpy(c->own, p->own, (size_t)p->n * sizeof *p->own);
     st = hone_prefill(c->session, p->ids + p->reused, p->n - p->reused, logits, err);
+    if (st == HONE_OK) st = hone_seq_checkpoint(c->session, 0, err); /* another answer, or another message, begins here */
     c->n_ids = hone_seq_length(c->session, 0);
     a->stats.reused = p->reused;
     a->stats.prefilled = c->n_ids > p->reused ? c->n_ids - p->reused : 0;
@@ -103,7 +100,7 @@ static hone_status generate(answer *a, const float *logits, hone_error *err)
         a->stats.decode_ms = hn_now_ms() - t;
     }
     c->n_ids = hone_seq_length(c->session, 0);
-    return st;
+    return st == HONE_OK ? hone_seq_checkpoint(c->session, 0, err) : st; /* and the next message here */
 }
 
 static void count(chat *c, const chat_stats *s)

@@ -498,7 +498,7 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
         hone_model_get_info(m, &info);
         if (!p.allow_paging && info.bytes_per_token > hn_memory_total())
             fprintf(stderr, "hone: try: a smaller model or quantization, or --allow-paging to run from disk all the same\n");
-        else fprintf(stderr, "hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
+        else if (!info.state_bytes) fprintf(stderr, "hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
     }
     return code;
 }
@@ -512,16 +512,18 @@ static hone_status new_filled(const hn_cli *cli, hone_context *ctx, const hone_m
     return *rc || !state ? HONE_OK : hone_session_load(*out, state, err);
 }
 
+enum { RECURRENT_CTX = 1 << 26 }; /* positions cost nothing where a state does not grow with them */
+
 int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, size_t n_prompt, int64_t n_more, int32_t n_seq, hone_session **out)
 {
     const char *state = hn_opts_str(cli->opts, "state-in");
     bool given = hn_opts_given(cli->opts, "ctx-size");
     hone_model_info info;
     hone_model_get_info(m, &info);
-    int64_t train = info.n_ctx_train, need = (int64_t)n_prompt + n_more, n_ctx = need < train ? need : train;
+    int64_t train = info.state_bytes ? RECURRENT_CTX : info.n_ctx_train, need = (int64_t)n_prompt + n_more, n_ctx = need < train ? need : train;
     if (given) {
         int32_t c = hn_opts_i32(cli->opts, "ctx-size");
-        if (c > train) hn_cli_note("-c %d is more than the %d positions the model was trained for", c, info.n_ctx_train);
+        if (c > train && !info.state_bytes) hn_cli_note("-c %d is more than the %d positions the model was trained for", c, info.n_ctx_train);
         n_ctx = c ? c : train;
     }
     *out = NULL;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { DEFAULT_CTX = 4096 };
+enum { DEFAULT_CTX = 4096, RECURRENT_CTX = 1 << 20 };
 
 static const hn_opt chat_opts[] = {
     HN_OPT("system", "-sys --system-prompt", STR, "TEXT", "the system prompt; @FILE reads it from FILE"),
@@ -74,10 +74,12 @@ static int read_system(chat *c)
 static int new_session(chat *c)
 {
     const hn_opts *o = c->cli->opts;
-    int32_t train = c->info.n_ctx_train > 0 ? c->info.n_ctx_train : DEFAULT_CTX, n_ctx = train < DEFAULT_CTX ? train : DEFAULT_CTX;
+    bool recurrent = c->info.state_bytes > 0; /* its memory does not grow with what was said */
+    int32_t train = recurrent ? RECURRENT_CTX : c->info.n_ctx_train > 0 ? c->info.n_ctx_train : DEFAULT_CTX;
+    int32_t n_ctx = recurrent || train < DEFAULT_CTX ? train : DEFAULT_CTX;
     if (hn_opts_given(o, "ctx-size")) {
         n_ctx = hn_opts_i32(o, "ctx-size");
-        if (n_ctx > train) hn_cli_note("-c %d is more than the %d positions the model was trained for", n_ctx, train);
+        if (n_ctx > train && !recurrent) hn_cli_note("-c %d is more than the %d positions the model was trained for", n_ctx, train);
         if (n_ctx == 0) n_ctx = train;
     }
     int rc = hn_cli_new_session(c->cli, c->ctx, c->model, n_ctx, 1, &c->session);

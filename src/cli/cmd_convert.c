@@ -3,35 +3,52 @@
 
 static const hn_opt opts[] = {
     HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write"),
-    HN_OPT("tokenizer", NULL, FILE, "FILE", "the tokenizer file that belongs to a llama2.c checkpoint, as in tokenizer.bin"),
-    HN_OPT("type", NULL, STR, "TYPE", "storage of the weights: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in SRC)"),
+    HN_OPT("tokenizer", NULL, FILE, "FILE", "the vocabulary: a llama2.c tokenizer.bin, or RWKV's rwkv_vocab_v20230424.txt (default: in SRC, if it is a folder)"),
+    HN_OPT("type", NULL, STR, "TYPE", "storage of the weights: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in SRC, nothing is rounded)"),
     HN_OPT_END,
 };
 static const hn_opt_group group = { "Conversion", opts };
 static const hn_opt_group *const groups[] = { &group, NULL };
 
+static bool has_tokenizer(const char *path)
+{
+    hone_file *f;
+    bool found = false;
+    if (hone_file_open(&f, path, NULL) != HONE_OK) return true; /* said where it is described */
+    for (uint64_t i = 0; i < hone_file_n_kv(f) && !found; i++) {
+        static const char key[] = "tokenizer.ggml.model";
+        hone_kv kv;
+        hone_file_kv(f, i, &kv);
+        found = kv.key.len == sizeof key - 1 && memcmp(kv.key.ptr, key, kv.key.len) == 0;
+    }
+    hone_file_close(f);
+    return found;
+}
+
 static int run(const hn_cli *cli)
 {
     const char *src = hn_opts_arg(cli->opts, 0), *dst = hn_opts_str(cli->opts, "output");
-    const char *tokenizer = hn_opts_str(cli->opts, "tokenizer");
     hone_error err;
     if (!dst) return hn_cli_usage(cli, "no output file: -o FILE");
     hone_progress pr = { hn_progress_fn, (void *)"converting", hn_abort_fn };
     double t0 = hn_now_ms();
-    hone_status st = hone_convert(src, tokenizer, hn_opts_str(cli->opts, "type"), dst, &pr, &err);
+    hone_status st = hone_convert(src, hn_opts_str(cli->opts, "tokenizer"), hn_opts_str(cli->opts, "type"), dst, &pr, &err);
     hn_progress_end();
     if (st != HONE_OK) return hn_cli_fail(&err);
-    if (!tokenizer) hn_cli_note("%s has no tokenizer and runs on token ids alone (--ids); --tokenizer FILE adds one", dst);
+    if (!has_tokenizer(dst)) hn_cli_note("%s has no tokenizer and runs on token ids alone (--ids); --tokenizer FILE adds one", dst);
     return hn_cli_written(cli, "hone.convert/1", dst, (hn_now_ms() - t0) / 1e3, NULL);
 }
 
 const hn_command hn_command_convert = {
     .name = "convert",
-    .summary = "Convert a llama2.c checkpoint to GGUF",
+    .summary = "Convert an RWKV or llama2.c checkpoint to GGUF",
     .args = "SRC",
     .min_args = 1, .max_args = 1,
     .groups = groups,
-    .examples = "hone convert stories260K.bin --tokenizer tok512.bin -o stories260K.gguf\n"
+    .examples = "hone convert RWKV7-Goose-World3-2.9B-HF/ --type Q4_K_M -o rwkv7-2.9b.gguf\n"
+                "hone convert rwkv.safetensors --tokenizer rwkv_vocab_v20230424.txt -o rwkv.gguf\n"
+                "hone convert rwkv-7-fp16.bin --tokenizer rwkv_vocab_v20230424.txt -o rwkv.gguf\n"
+                "hone convert stories260K.bin --tokenizer tok512.bin -o stories260K.gguf\n"
                 "hone convert stories15M.bin --tokenizer tokenizer.bin --type Q8_0 -o stories15M.gguf\n",
     .run = run,
 };

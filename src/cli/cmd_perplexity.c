@@ -63,7 +63,8 @@ static void print_report(const job *j)
 {
     const hn_ppl *p = &j->ppl;
     const char *path = j->side.path;
-    hn_out_printf("model      %s: %s %s, kv %s, %s\n", HN_ESC(path, strlen(path)), j->side.info.arch, j->side.info.type, hn_opts_str(j->cli->opts, "kv"),
+    char kv[24];
+    hn_out_printf("model      %s: %s %s, %s, %s\n", HN_ESC(path, strlen(path)), j->side.info.arch, j->side.info.type, hn_kv_words(kv, &j->side.info, hn_opts_str(j->cli->opts, "kv")),
                   hone_context_cpu(j->side.ctx));
     hn_out_printf("text       %s: %lld tokens, %s\n", j->text.name, (long long)j->w.n_ids, j->w.bos >= 0 ? "each window begins with BOS" : "no BOS");
     hn_out_printf("windows    %lld of %lld, %d tokens each, %d scored: %lld in %.1f s\n", (long long)p->n_window, (long long)j->w.n_possible, j->w.n_ctx,

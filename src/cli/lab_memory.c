@@ -9,7 +9,7 @@ enum { MAX_TOKENS = 1 << 24 };
 static const hn_opt memory_opts[] = {
     HN_OPT("n-prompt", "-p", I32, "N", "tokens of the prompt", .def = "512", .min = 1, .max = MAX_TOKENS),
     HN_OPT("n-gen", "-n", I32, "N", "tokens to generate", .def = "16", .max = MAX_TOKENS),
-    HN_OPT("depth", "-d", I32, "N", "tokens already in the cache when the prompt comes", .def = "0", .max = MAX_TOKENS),
+    HN_OPT("depth", "-d", I32, "N", "tokens already in the cache or state when the prompt comes", .def = "0", .max = MAX_TOKENS),
     HN_OPT_END,
 };
 static const hn_opt_group memory_group = { "Memory", memory_opts };
@@ -51,7 +51,7 @@ static int measure(const hn_cli *cli, hn_ledger *l, hone_model **m, hone_context
     const hn_bench_config c = { .n_prompt = n_prompt, .n_gen = n_gen, .depth = depth };
     if (hn_bench_measure(&sample, *s, *m, &c, &err) != HONE_OK) return hn_cli_fail(&err);
     hn_sample_free(&sample);
-    return hn_ledger_end(l, *s, hn_opts_str(cli->opts, "model"), info.packed_path, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
+    return hn_ledger_end(l, *s, &info, hn_opts_str(cli->opts, "model"), &err) == HONE_OK ? 0 : hn_cli_fail(&err);
 }
 
 static int run(const hn_cli *cli)

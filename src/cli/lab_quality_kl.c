@@ -144,8 +144,9 @@ static void print_side(const job *j, int32_t i)
 {
     const hn_kl *k = &j->kl[i];
     const char *path = j->side[i].path;
-    hn_out_printf("\nmodel      %s: %s %s, kv %s, %s, %s weights\n", HN_ESC(path, strlen(path)), j->side[i].info.arch, j->side[i].info.type,
-                  hn_opts_str(j->cli->opts, "kv"), hone_context_cpu(j->side[i].ctx), hn_cli_weights(&j->side[i].info));
+    char kv[24];
+    hn_out_printf("\nmodel      %s: %s %s, %s, %s, %s weights\n", HN_ESC(path, strlen(path)), j->side[i].info.arch, j->side[i].info.type,
+                  hn_kv_words(kv, &j->side[i].info, hn_opts_str(j->cli->opts, "kv")), hone_context_cpu(j->side[i].ctx), hn_cli_weights(&j->side[i].info));
     if (k->verdict.state == HN_INVALID) hn_out_printf("INVALID    %s\n", k->verdict.reason);
     if (k->n == 0) return;
     hn_out_printf("KL         mean %.4g ± %.2g, median %.4g, p99 %.4g, p99.9 %.4g, max %.4g (window %lld, token %lld)\n", k->kl.mean, k->kl.error, k->kl_q[0], k->kl_q[3],
@@ -161,9 +162,10 @@ static void print_report(const job *j)
     int64_t n = j->n_side ? j->kl[0].n : hn_windows_rows(&j->w);
     hn_subject_choice c = ref_choice(j);
     const char *path = j->ref_path;
+    char kv[24];
     if (j->in) hn_out_printf("reference  %s: logits of %s, %d bits\n", HN_ESC(path, strlen(path)), HN_ESC(j->head.label, strlen(j->head.label)), j->head.bits);
-    else hn_out_printf("reference  %s: %s %s, kv %s, %s, %s weights\n", HN_ESC(path, strlen(path)), j->ref.info.arch, j->ref.info.type,
-                       c.kv ? c.kv : hn_opts_str(j->cli->opts, "kv"), hone_context_cpu(j->ref.ctx), hn_cli_weights(&j->ref.info));
+    else hn_out_printf("reference  %s: %s %s, %s, %s, %s weights\n", HN_ESC(path, strlen(path)), j->ref.info.arch, j->ref.info.type,
+                       hn_kv_words(kv, &j->ref.info, c.kv ? c.kv : hn_opts_str(j->cli->opts, "kv")), hone_context_cpu(j->ref.ctx), hn_cli_weights(&j->ref.info));
     hn_out_printf("text       %s: %lld tokens; %lld windows of %d, %d scored in each: %lld positions in %.1f s\n", j->text.name, (long long)j->w.n_ids,
                   (long long)j->w.n_window, j->w.n_ctx, hn_windows_scored(&j->w), (long long)n, j->seconds);
     for (int32_t i = 0; i < j->n_side; i++) print_side(j, i);

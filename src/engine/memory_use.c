@@ -24,13 +24,17 @@ void hone_session_memory_use(const hone_session *s, hone_memory *out)
 {
     *out = (hone_memory){ 0 };
     add(&out->cache, s->cache_mem, (size_t)s->cache_floats * sizeof(float));
+    size_t state_bytes = (size_t)s->state_floats * sizeof(float);
+    add(&out->cache, s->state_mem, state_bytes * (size_t)s->n_seq);
+    add(&out->cache, s->backup, state_bytes * (size_t)s->n_seq);
+    for (int32_t i = 0; i < s->n_checkpoint; i++) add(&out->cache, s->checkpoint[i].mem, state_bytes);
     for (int i = 0; i < s->n_own; i++) add(&out->scratch, *s->own[i].p, (size_t)s->own[i].n * sizeof(float));
-    const hn_act *act[2] = { &s->s.act, &s->s.ff };
-    const int64_t n[2] = { s->act_n, s->model->hp.n_ff };
-    for (int i = 0; i < 2; i++) {
-        add(&out->scratch, act[i]->f32, hn_act_row_bytes(HN_ACT_F32, n[i]) * (size_t)s->n_chunk);
-        add(&out->scratch, act[i]->q256, hn_act_row_bytes(HN_ACT_Q256, n[i] + 255) * (size_t)s->n_chunk);
-        add(&out->scratch, act[i]->q32, hn_act_row_bytes(HN_ACT_Q32, n[i] + 31) * (size_t)s->n_chunk);
+    for (int i = 0; i < s->n_act; i++) {
+        const hn_act *a = s->act[i].a;
+        int64_t n = s->act[i].n;
+        add(&out->scratch, a->f32, hn_act_row_bytes(HN_ACT_F32, n) * (size_t)s->n_chunk);
+        add(&out->scratch, a->q256, hn_act_row_bytes(HN_ACT_Q256, n + 255) * (size_t)s->n_chunk);
+        add(&out->scratch, a->q32, hn_act_row_bytes(HN_ACT_Q32, n + 31) * (size_t)s->n_chunk);
     }
     s->be->op->blocks(s->be, add, &out->scratch);
     add(&out->logits, s->logits, (size_t)s->model->hp.n_vocab * sizeof(float));

@@ -6,26 +6,38 @@
 #include <stddef.h>
 
 /* A weight of a layer alone, and as the first of several products. */
-static const struct { size_t at; const char *name, *several; } weights[] = {
+typedef struct weight_name { size_t at; const char *name, *several; } weight_name;
+static const weight_name weights[] = {
     { offsetof(hn_layer, attn_q), "attn_q", "attn_qkv" }, { offsetof(hn_layer, attn_k), "attn_k", "attn_kv" },
     { offsetof(hn_layer, attn_v), "attn_v", "attn_v" }, { offsetof(hn_layer, attn_output), "attn_output", "attn_output" },
     { offsetof(hn_layer, ffn_gate), "ffn_gate", "ffn_gate_up" }, { offsetof(hn_layer, ffn_up), "ffn_up", "ffn_up" },
     { offsetof(hn_layer, ffn_down), "ffn_down", "ffn_down" },
 };
 
+static const weight_name rwkv_weights[] = {
+    { offsetof(hn_rwkv_layer, receptance), "time_mix_receptance", "time_mix_in" }, { offsetof(hn_rwkv_layer, g2), "time_mix_g2", "time_mix_low_rank" },
+    { offsetof(hn_rwkv_layer, w2), "time_mix_decay_w2", "time_mix_low_rank" }, { offsetof(hn_rwkv_layer, mix1), "time_mix_w1", "time_mix_w1" },
+    { offsetof(hn_rwkv_layer, mix2), "time_mix_w2", "time_mix_w2" }, { offsetof(hn_rwkv_layer, output), "time_mix_output", "time_mix_output" },
+    { offsetof(hn_rwkv_layer, channel_key), "channel_mix_key", "channel_mix_in" }, { offsetof(hn_rwkv_layer, channel_value), "channel_mix_value", "channel_mix_value" },
+};
+
 static const char *const op_names[HN_OP_KINDS] = {
     [HN_OP_EMBED] = "embed", [HN_OP_SET_ACT] = "set_act", [HN_OP_GATE_UP] = "gate_up", [HN_OP_MATMUL] = "matmul",
     [HN_OP_ROPE_TABLE] = "rope_table", [HN_OP_HEADS] = "heads", [HN_OP_ATTENTION] = "attention", [HN_OP_GATHER] = "gather", [HN_OP_HEAD] = "output",
+    [HN_OP_LAYER_NORM] = "layer_norm", [HN_OP_TOKEN_SHIFT] = "token_shift", [HN_OP_TIME_MIX] = "wkv", [HN_OP_SCALE] = "scale",
 };
 
 static void name_weight(hone_profile_event *out, const hone_model *m, const hn_op_event *e)
 {
-    uintptr_t first = (uintptr_t)m->layers, w = (uintptr_t)e->w[0];
-    if (w < first || w >= first + (size_t)m->hp.n_layer * sizeof *m->layers) return;
-    out->layer = (int32_t)((w - first) / sizeof *m->layers);
-    size_t at = (w - first) % sizeof *m->layers;
-    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
-        if (weights[i].at == at) out->op = e->n_weight > 1 ? weights[i].several : weights[i].name;
+    size_t one = m->rwkv ? sizeof *m->rwkv : sizeof *m->layers, n = m->rwkv ? sizeof rwkv_weights / sizeof *rwkv_weights : sizeof weights / sizeof *weights;
+    uintptr_t first = m->rwkv ? (uintptr_t)m->rwkv : (uintptr_t)m->layers, w = (uintptr_t)e->w[0];
+    if (w < first || w >= first + (size_t)m->hp.n_layer * one) return;
+    out->layer = (int32_t)((w - first) / one);
+    size_t at = (w - first) % one;
+    for (size_t i = 0; i < n; i++) {
+        const weight_name *k = m->rwkv ? &rwkv_weights[i] : &weights[i];
+        if (k->at == at) out->op = e->n_weight > 1 ? k->several : k->name;
+    }
 }
 
 static void report(void *arg, const hn_op_event *e)
@@ -35,7 +47,8 @@ static void report(void *arg, const hn_op_event *e)
                                .bytes = e->bytes, .ops_int8 = e->ops_int8, .ops_float = e->ops_float };
     if (e->n_weight) name_weight(&out, s->model, e);
     if (e->kv) out.layer = (int32_t)(e->kv - s->kv);
-    if (e->op == HN_OP_GATHER || e->op == HN_OP_SET_ACT) out.layer = s->profile_layer; /* nothing of theirs tells: where we were */
+    if (e->state) out.layer = (int32_t)(e->state - s->state);
+    if (e->op == HN_OP_SCALE || e->op == HN_OP_GATHER || e->op == HN_OP_SET_ACT) out.layer = s->profile_layer; /* nothing of theirs tells: where we were */
     s->profile_layer = out.layer;
     if (e->n_weight) out.type = hn_type_get(e->w[0]->type)->name;
     for (int i = 1; i < e->n_weight; i++)

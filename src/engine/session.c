@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { DEFAULT_CTX = 4096, DEFAULT_CHUNK = 512, MAX_SEQ = 4096, MAX_CHUNK = 65536 };
+enum { DEFAULT_CTX = 4096, DEFAULT_CHUNK = 512, DEFAULT_CHECKPOINTS = 8, MAX_SEQ = 4096, MAX_CHUNK = 65536, MAX_CHECKPOINTS = 4096 };
 
 static bool own(hone_session *s, float **p, uint64_t n)
 {
@@ -18,15 +18,74 @@ static bool own(hone_session *s, float **p, uint64_t n)
 
 static int64_t max3(int64_t a, int64_t b, int64_t c) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
 
-/* Bytes of the cache, of the scratch for n_tok rows; false: absurd. */
+/* Bytes of the cache (or of all states), of the scratch for n_tok rows; false: absurd. */
 static bool plan(const hone_session *s, uint64_t *cache_bytes, uint64_t *scratch_bytes)
 {
     const hn_hparams *hp = &s->model->hp;
     uint64_t b = s->head_bytes, per_row, n_split = (uint64_t)(s->n_pos + HN_SPLIT - 1) / HN_SPLIT;
-    if (!hn_mul_u64(b, 2 * (uint64_t)hp->n_layer * (uint64_t)hp->n_head_kv, &b) || !hn_mul_u64(b, n_split, &b) || !hn_mul_u64(b, (uint64_t)s->n_seq, &b)) return false;
+    if (hp->recurrent) {
+        if (!hn_mul_u64(s->state_floats * sizeof(float), (uint64_t)s->n_seq, &b)) return false;
+        per_row = 24 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff;
+    } else {
+        if (!hn_mul_u64(b, 2 * (uint64_t)hp->n_layer * (uint64_t)hp->n_head_kv, &b) || !hn_mul_u64(b, n_split, &b) || !hn_mul_u64(b, (uint64_t)s->n_seq, &b)) return false;
+        per_row = 3 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff + 4 * (uint64_t)hp->n_head * (uint64_t)hp->head_dim;
+    }
     *cache_bytes = b;
-    per_row = 3 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff + 4 * (uint64_t)hp->n_head * (uint64_t)hp->head_dim;
     return hn_mul_u64(per_row * sizeof(float), (uint64_t)s->n_chunk, scratch_bytes) && b < (uint64_t)1 << 46 && *scratch_bytes < (uint64_t)1 << 46;
+}
+
+static bool own_act(hone_session *s, hn_act *a, int64_t n)
+{
+    s->act[s->n_act].a = a;
+    s->act[s->n_act++].n = n;
+    return s->be->op->act_alloc(s->be, a, n, s->n_chunk);
+}
+
+/* The cache and scratch of models with attention. */
+static bool alloc_attention(hone_session *s, uint64_t cache_bytes)
+{
+    const hn_hparams *hp = &s->model->hp;
+    int64_t n_q = (int64_t)hp->n_head * hp->head_dim, n_kv = (int64_t)hp->n_head_kv * hp->head_dim, t = s->n_chunk, widest = max3(hp->n_embd, n_q, 0);
+    s->cache_floats = cache_bytes / sizeof(float);
+    s->kv = calloc((size_t)hp->n_layer, sizeof *s->kv);
+    s->cache_mem = (char *)s->be->op->alloc_cache(s->be, s->cache_floats);
+    if (!s->kv || !s->cache_mem || !own(s, &s->s.x, (uint64_t)(t * hp->n_embd)) || !own(s, &s->s.h, (uint64_t)(t * (widest + 31))) ||
+        !own(s, &s->s.q, (uint64_t)(t * n_q)) || !own(s, &s->s.k, (uint64_t)(t * n_kv)) || !own(s, &s->s.v, (uint64_t)(t * n_kv)) ||
+        !own(s, &s->s.up, (uint64_t)(t * (hp->n_ff + 31))) || !own(s, &s->s.rope, (uint64_t)(t * hp->n_rot)) ||
+        !own_act(s, &s->s.act, widest) || !own_act(s, &s->s.ff, hp->n_ff))
+        return false;
+    size_t half = s->head_bytes * (size_t)hp->n_head_kv, split_bytes = 2 * half * (size_t)hp->n_layer;
+    for (int32_t il = 0; il < hp->n_layer; il++)
+        s->kv[il] = (hn_kv){ .k = s->cache_mem + 2 * half * (size_t)il, .v = s->cache_mem + 2 * half * (size_t)il + half,
+                             .seq_bytes = split_bytes * (size_t)((s->n_pos + HN_SPLIT - 1) / HN_SPLIT), .split_bytes = split_bytes,
+                             .head_bytes = s->head_bytes, .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .type = s->cache };
+    return true;
+}
+
+/* The states and scratch of recurrent models. */
+static bool alloc_recurrent(hone_session *s)
+{
+    const hn_hparams *hp = &s->model->hp;
+    int64_t e = hp->n_embd, t = s->n_chunk, rank = max3(hp->rank_decay, hp->rank_iclr, max3(hp->rank_value, hp->rank_gate, max3(hp->n_extra, hp->n_decay, 1)));
+    float **const rows[] = { &s->s.x, &s->s.r, &s->s.k, &s->s.v, &s->s.w, &s->s.a, &s->s.v_mix, &s->s.g, &s->s.v_first };
+    s->state = calloc((size_t)hp->n_layer, sizeof *s->state);
+    s->touched = calloc((size_t)s->n_seq, 1);
+    s->last_row = calloc((size_t)s->n_seq, sizeof *s->last_row);
+    s->checkpoint = calloc((size_t)s->n_checkpoint + 1, sizeof *s->checkpoint);
+    s->state_mem = s->be->op->alloc_cache(s->be, s->state_floats * (uint64_t)s->n_seq);
+    s->backup = s->be->op->alloc_cache(s->be, s->state_floats * (uint64_t)s->n_seq);
+    if (!s->state || !s->touched || !s->last_row || !s->checkpoint || !s->state_mem || !s->backup || !own(s, &s->s.h, (uint64_t)(t * (e + 31)))) return false;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!own(s, rows[i], (uint64_t)(t * e))) return false;
+    for (int c = 0; c < HN_MAX_SHIFT; c++)
+        if (!own_act(s, &s->s.shift[c], e)) return false;
+    for (int c = 0; c < (int)(sizeof s->s.low / sizeof *s->s.low); c++)
+        if (!own_act(s, &s->s.low[c], rank)) return false;
+    if (!own_act(s, &s->s.act, e) || !own_act(s, &s->s.ff, hp->n_ff)) return false;
+    for (int32_t i = 0; i < s->n_checkpoint; i++) s->checkpoint[i].seq = -1;
+    for (int32_t il = 0; il < hp->n_layer; il++)
+        s->state[il] = (hn_state){ .mem = s->state_mem + (int64_t)il * hn_state_floats(hp), .seq_floats = s->state_floats, .n_embd = e };
+    return true;
 }
 
 hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m, const hone_session_params *params, hone_error *err)
@@ -35,12 +94,14 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     const hn_hparams *hp = &m->hp;
     hone_session_params p = params ? *params : (hone_session_params){ 0 };
     if (!m->arch) return HN_FAIL(err, HONE_E_ARG, "%s: opened for its vocabulary only", m->path);
-    if (p.n_ctx == 0) p.n_ctx = hp->n_ctx_train < DEFAULT_CTX ? hp->n_ctx_train : DEFAULT_CTX;
+    if (p.n_ctx == 0) p.n_ctx = hp->recurrent ? HN_MAX_CTX : hp->n_ctx_train < DEFAULT_CTX ? hp->n_ctx_train : DEFAULT_CTX;
+    if (p.n_checkpoints == 0) p.n_checkpoints = DEFAULT_CHECKPOINTS;
     if (p.n_seq == 0) p.n_seq = 1;
     if (p.n_chunk == 0) p.n_chunk = DEFAULT_CHUNK;
     if (p.n_ctx < 1 || p.n_ctx > HN_MAX_CTX) return HN_FAIL(err, HONE_E_ARG, "context of %d positions, expected 1 to %d", p.n_ctx, HN_MAX_CTX);
     if (p.n_seq < 1 || p.n_seq > MAX_SEQ) return HN_FAIL(err, HONE_E_ARG, "%d sequences, expected 1 to %d", p.n_seq, MAX_SEQ);
     if (p.n_chunk < 1 || p.n_chunk > MAX_CHUNK) return HN_FAIL(err, HONE_E_ARG, "chunk of %d tokens, expected 1 to %d", p.n_chunk, MAX_CHUNK);
+    if (p.n_checkpoints < 0 || p.n_checkpoints > MAX_CHECKPOINTS) return HN_FAIL(err, HONE_E_ARG, "%d checkpoints, expected 0 to %d", p.n_checkpoints, MAX_CHECKPOINTS);
     if (p.cache < HONE_CACHE_F16 || p.cache > HONE_CACHE_Q8_0) return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16, f32 or q8_0", (int)p.cache);
 
     uint64_t total = hn_memory_total();
@@ -57,45 +118,35 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     s->n_seq = p.n_seq;
     s->n_chunk = p.n_chunk;
     s->cache = (hn_cache_type)p.cache;
-    int64_t unit = p.n_ctx > HN_SPLIT ? HN_SPLIT : HN_SOFT_BLOCK;
-    s->n_pos = (p.n_ctx + unit - 1) / unit * unit;
+    s->n_checkpoint = hp->recurrent ? p.n_checkpoints : 0;
+    s->state_floats = hp->recurrent ? (uint64_t)hp->n_layer * (uint64_t)hn_state_floats(hp) : 0;
+    int64_t unit = p.n_ctx > HN_SPLIT ? HN_SPLIT : HN_SOFT_BLOCK, n_q = (int64_t)hp->n_head * hp->head_dim;
+    s->n_pos = hp->recurrent ? 0 : (p.n_ctx + unit - 1) / unit * unit;
     s->head_bytes = (size_t)((s->n_pos < HN_SPLIT ? s->n_pos : HN_SPLIT) / HN_KEY_BLOCK) * hn_cache_block_bytes(s->cache, hp->head_dim);
 
     uint64_t cache_bytes = 0, scratch_bytes = 0, have = hn_memory_available();
     if (!plan(s, &cache_bytes, &scratch_bytes) || (have && cache_bytes + scratch_bytes > have)) {
-        st = HN_FAIL(err, HONE_E_NOMEM,
-                     "a context of %d positions × %d sequences needs %.1f GiB of cache and %.1f GiB of scratch, %.1f GiB are available; use a smaller context (-c) or chunk",
-                     p.n_ctx, p.n_seq, (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30, (double)have / 0x1p30);
+        st = hp->recurrent ? HN_FAIL(err, HONE_E_NOMEM, "the states of %d sequences need %.1f GiB and scratch %.1f GiB, %.1f GiB are available; use fewer sequences or a smaller chunk",
+                                     p.n_seq, (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30, (double)have / 0x1p30)
+                           : HN_FAIL(err, HONE_E_NOMEM,
+                                     "a context of %d positions × %d sequences needs %.1f GiB of cache and %.1f GiB of scratch, %.1f GiB are available; use a smaller context (-c) or chunk",
+                                     p.n_ctx, p.n_seq, (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30, (double)have / 0x1p30);
         goto fail;
     }
-    int64_t n_q = (int64_t)hp->n_head * hp->head_dim, n_kv = (int64_t)hp->n_head_kv * hp->head_dim, t = p.n_chunk;
-    s->act_n = max3(hp->n_embd, n_q, 0);
-    const hn_cpu_params bp = { .pool = ctx->pool, .kernels = ctx->kernels, .max_n_in = max3(s->act_n, hp->n_ff, 0), .n_head = hp->n_head,
+    int64_t t = p.n_chunk;
+    const hn_cpu_params bp = { .pool = ctx->pool, .kernels = ctx->kernels, .max_n_in = max3(hp->n_embd, n_q, hp->n_ff), .n_head = hp->recurrent ? 0 : hp->n_head,
                                .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .n_ctx = s->n_pos };
     if ((st = hn_backend_cpu_new(&s->be, &bp, err)) != HONE_OK) goto fail;
-    s->cache_floats = cache_bytes / sizeof(float);
-    s->kv = calloc((size_t)hp->n_layer, sizeof *s->kv);
     s->length = calloc((size_t)p.n_seq, sizeof *s->length);
     s->next = calloc((size_t)p.n_seq, sizeof *s->next);
     s->rows = calloc((size_t)t, sizeof *s->rows);
     s->want = calloc((size_t)t, sizeof *s->want);
     s->prompt = calloc((size_t)t, sizeof *s->prompt);
-    s->cache_mem = (char *)s->be->op->alloc_cache(s->be, s->cache_floats);
-    if (!s->kv || !s->length || !s->next || !s->rows || !s->want || !s->prompt || !s->cache_mem ||
-        !own(s, &s->s.x, (uint64_t)(t * hp->n_embd)) || !own(s, &s->s.h, (uint64_t)(t * (max3(hp->n_embd, n_q, 0) + 31))) ||
-        !own(s, &s->s.q, (uint64_t)(t * n_q)) || !own(s, &s->s.k, (uint64_t)(t * n_kv)) || !own(s, &s->s.v, (uint64_t)(t * n_kv)) ||
-        !own(s, &s->s.up, (uint64_t)(t * (hp->n_ff + 31))) ||
-        !own(s, &s->s.rope, (uint64_t)(t * hp->n_rot)) || !s->be->op->act_alloc(s->be, &s->s.act, s->act_n, t) ||
-        !s->be->op->act_alloc(s->be, &s->s.ff, hp->n_ff, t) ||
+    if (!s->length || !s->next || !s->rows || !s->want || !s->prompt || !(hp->recurrent ? alloc_recurrent(s) : alloc_attention(s, cache_bytes)) ||
         !(s->logits = hn_pages_alloc((size_t)hp->n_vocab * sizeof(float)))) {
         st = HN_FAIL(err, HONE_E_NOMEM, "session: %.1f GiB of cache and %.1f GiB of scratch were refused", (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30);
         goto fail;
     }
-    size_t half = s->head_bytes * (size_t)hp->n_head_kv, split_bytes = 2 * half * (size_t)hp->n_layer;
-    for (int32_t il = 0; il < hp->n_layer; il++)
-        s->kv[il] = (hn_kv){ .k = s->cache_mem + 2 * half * (size_t)il, .v = s->cache_mem + 2 * half * (size_t)il + half,
-                             .seq_bytes = split_bytes * (size_t)((s->n_pos + HN_SPLIT - 1) / HN_SPLIT), .split_bytes = split_bytes,
-                             .head_bytes = s->head_bytes, .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .type = s->cache };
     *out = s;
     return HONE_OK;
 fail:
@@ -108,13 +159,18 @@ void hone_session_free(hone_session *s)
     if (!s) return;
     if (s->be) {
         for (int i = 0; i < s->n_own; i++) s->be->op->release(s->be, *s->own[i].p, s->own[i].n);
-        s->be->op->act_release(s->be, &s->s.act, s->act_n, s->n_chunk);
-        s->be->op->act_release(s->be, &s->s.ff, s->model->hp.n_ff, s->n_chunk);
+        for (int i = 0; i < s->n_act; i++) s->be->op->act_release(s->be, s->act[i].a, s->act[i].n, s->n_chunk);
+        if (s->state_mem) s->be->op->release(s->be, s->state_mem, s->state_floats * (uint64_t)s->n_seq);
+        if (s->backup) s->be->op->release(s->be, s->backup, s->state_floats * (uint64_t)s->n_seq);
         if (s->cache_mem) s->be->op->release(s->be, (float *)s->cache_mem, s->cache_floats);
         s->be->op->free(s->be);
     }
     hn_pages_free(s->logits, (size_t)s->model->hp.n_vocab * sizeof(float));
+    hn_checkpoints_free(s);
     free(s->kv);
+    free(s->state);
+    free(s->touched);
+    free(s->last_row);
     free(s->length);
     free(s->next);
     free(s->rows);
@@ -125,16 +181,30 @@ void hone_session_free(hone_session *s)
 
 /* ---- running ----------------------------------------------------------------------------------- */
 
+/* Which rows of the batch follow each other in a sequence. */
+static void link_rows(hone_session *s, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++) s->last_row[s->rows[i].seq] = -1;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t *last = &s->last_row[s->rows[i].seq];
+        s->rows[i].prev = *last;
+        s->rows[i].last = true;
+        if (*last >= 0) s->rows[*last].last = false;
+        *last = i;
+    }
+}
+
 /* One forward pass over n ≤ n_chunk tokens; lengths are the caller's business. False: aborted. */
-static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, float *logits, int32_t *n_wanted)
+static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, bool may_abort, float *logits, int32_t *n_wanted)
 {
     int32_t n_want = 0;
     for (int32_t i = 0; i < n; i++) {
         s->rows[i] = (hn_row){ .token = tok[i].id, .seq = tok[i].seq, .pos = tok[i].pos };
         if (tok[i].want_logits) s->want[n_want++] = i;
     }
-    hn_forward f = { .be = s->profile_fn ? &s->profiled.base : s->be, .s = &s->s, .kv = s->kv, .rows = s->rows, .n_tok = n, .want = s->want, .n_want = n_want, .logits = logits,
-                     .abort_fn = s->abort_fn, .abort_arg = s->abort_arg };
+    if (s->state) link_rows(s, n);
+    hn_forward f = { .be = s->profile_fn ? &s->profiled.base : s->be, .s = &s->s, .kv = s->kv, .state = s->state, .rows = s->rows, .n_tok = n,
+                     .want = s->want, .n_want = n_want, .logits = logits, .abort_fn = may_abort ? s->abort_fn : NULL, .abort_arg = s->abort_arg };
     *n_wanted = n_want;
     hn_pool_limit(s->ctx->pool, n > HN_FEW_TOKENS ? s->ctx->n_threads_batch : s->ctx->n_threads);
     bool done = s->model->arch->forward(s->model, &f);
@@ -164,14 +234,32 @@ static hone_status check_batch(hone_session *s, const hone_token *tok, int32_t n
     return HONE_OK;
 }
 
-hone_status hone_decode(hone_session *s, const hone_token *tok, int32_t n_tok, float *logits, hone_error *err)
+/* A recurrent state forgets what it was: before a call that may be stopped halfway, those of its
+ * sequences (all in the first n tokens of n_call) are copied. Few tokens are run to their end instead. */
+static bool keep_states(hone_session *s, const hone_token *tok, int32_t n, int32_t n_call)
 {
-    hone_status st;
-    if (n_tok < 0 || (n_tok && !tok)) return HN_FAIL(err, HONE_E_ARG, "batch of %d tokens", n_tok);
-    if ((st = check_batch(s, tok, n_tok, logits != NULL, err)) != HONE_OK) return st;
+    if (!s->state) return true;
+    if (!s->abort_fn || n_call <= HN_FEW_TOKENS) return false;
+    memset(s->touched, 0, (size_t)s->n_seq);
+    for (int32_t i = 0; i < n; i++) {
+        if (!s->touched[tok[i].seq]) memcpy(s->backup + (uint64_t)tok[i].seq * s->state_floats, hn_state_of(s, tok[i].seq), s->state_floats * sizeof(float));
+        s->touched[tok[i].seq] = 1;
+    }
+    return true;
+}
+
+static void undo_states(hone_session *s)
+{
+    for (int32_t i = 0; s->state && i < s->n_seq; i++)
+        if (s->touched[i]) memcpy(hn_state_of(s, i), s->backup + (uint64_t)i * s->state_floats, s->state_floats * sizeof(float));
+}
+
+/* All chunks of a checked batch. */
+static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok, bool may_abort, float *logits, hone_error *err)
+{
     for (int32_t at = 0; at < n_tok;) {
         int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk, n_wanted;
-        if (!run_chunk(s, tok + at, n, logits, &n_wanted))
+        if (!run_chunk(s, tok + at, n, may_abort, logits, &n_wanted))
             return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
         if (logits) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
         at += n;
@@ -180,10 +268,20 @@ hone_status hone_decode(hone_session *s, const hone_token *tok, int32_t n_tok, f
     return HONE_OK;
 }
 
+hone_status hone_decode(hone_session *s, const hone_token *tok, int32_t n_tok, float *logits, hone_error *err)
+{
+    hone_status st;
+    if (n_tok < 0 || (n_tok && !tok)) return HN_FAIL(err, HONE_E_ARG, "batch of %d tokens", n_tok);
+    if ((st = check_batch(s, tok, n_tok, logits != NULL, err)) != HONE_OK) return st;
+    bool may_abort = keep_states(s, tok, n_tok, n_tok);
+    if ((st = run_all(s, tok, n_tok, may_abort, logits, err)) != HONE_OK && may_abort) undo_states(s);
+    return st;
+}
+
 hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits, hone_error *err)
 {
     int32_t len = s->length[0];
-    hone_status st;
+    hone_status st = HONE_OK;
     *logits = NULL;
     if (n_tok < 1) return HN_FAIL(err, HONE_E_ARG, "prompt of %d tokens, expected at least 1", n_tok);
     if ((int64_t)len + n_tok > s->n_ctx)
@@ -191,15 +289,19 @@ hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, 
     for (int32_t i = 0; i < n_tok; i++)
         if (tokens[i] < 0 || tokens[i] >= s->model->hp.n_vocab)
             return HN_FAIL(err, HONE_E_ARG, "token %d of the prompt has id %d, expected 0 to %d", i, tokens[i], s->model->hp.n_vocab - 1);
-    for (int32_t at = 0; at < n_tok;) {
+    bool may_abort = false;
+    for (int32_t at = 0; at < n_tok && st == HONE_OK;) {
         int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk;
         for (int32_t i = 0; i < n; i++)
             s->prompt[i] = (hone_token){ .id = tokens[at + i], .pos = len + at + i, .seq = 0, .want_logits = at + i == n_tok - 1 };
-        if ((st = hone_decode(s, s->prompt, n, s->logits, err)) != HONE_OK) {
-            s->length[0] = len;
-            return st;
-        }
+        if (at == 0) may_abort = keep_states(s, s->prompt, n, n_tok);
+        if ((st = check_batch(s, s->prompt, n, true, err)) == HONE_OK) st = run_all(s, s->prompt, n, may_abort, s->logits, err);
         at += n;
+    }
+    if (st != HONE_OK) {
+        if (may_abort) undo_states(s);
+        s->length[0] = len;
+        return st;
     }
     *logits = s->logits;
     return HONE_OK;
@@ -211,53 +313,11 @@ void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg)
     s->abort_arg = arg;
 }
 
-/* ---- sequences ------------------------------------------------------------------------------------ */
-
-int32_t hone_session_n_ctx(const hone_session *s) { return s->n_ctx; }
-
-int32_t hone_seq_length(const hone_session *s, int32_t seq) { return seq < 0 || seq >= s->n_seq ? -1 : s->length[seq]; }
-
-static hone_status check_seq(const hone_session *s, int32_t seq, hone_error *err)
-{
-    if (seq < 0 || seq >= s->n_seq) return HN_FAIL(err, HONE_E_ARG, "sequence %d, expected 0 to %d", seq, s->n_seq - 1);
-    return HONE_OK;
-}
-
-hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err)
-{
-    hone_status st = check_seq(s, seq, err);
-    if (st != HONE_OK) return st;
-    if (n_pos < 0 || n_pos > s->length[seq]) return HN_FAIL(err, HONE_E_ARG, "truncate sequence %d to %d positions, expected 0 to %d", seq, n_pos, s->length[seq]);
-    s->length[seq] = n_pos;
-    return HONE_OK;
-}
-
-hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err)
-{
-    hone_status st;
-    if ((st = check_seq(s, dst, err)) != HONE_OK || (st = check_seq(s, src, err)) != HONE_OK) return st;
-    if (dst == src) return HONE_OK;
-    for (int64_t at = 0; at < s->length[src]; at += HN_SPLIT) {
-        int64_t n = s->length[src] - at < HN_SPLIT ? s->length[src] - at : HN_SPLIT;
-        size_t bytes = (size_t)((n + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK) * hn_cache_block_bytes(s->cache, s->model->hp.head_dim);
-        for (int32_t il = 0; il < s->model->hp.n_layer; il++)
-            for (int32_t h = 0; h < s->model->hp.n_head_kv; h++) {
-                const hn_kv *kv = &s->kv[il];
-                size_t here = (size_t)(at / HN_SPLIT) * kv->split_bytes + (size_t)h * kv->head_bytes, a = here + (size_t)dst * kv->seq_bytes, b = here + (size_t)src * kv->seq_bytes;
-                memcpy(kv->k + a, kv->k + b, bytes);
-                memcpy(kv->v + a, kv->v + b, bytes);
-            }
-    }
-    s->length[dst] = s->length[src];
-    return HONE_OK;
-}
-
 void hone_session_get_memory(const hone_session *s, hone_session_memory *out)
 {
     uint64_t owned = 0;
     for (int i = 0; i < s->n_own; i++) owned += s->own[i].n * sizeof(float);
-    const int64_t act[2] = { s->act_n, s->model->hp.n_ff };
-    for (int i = 0; i < 2; i++)
-        owned += (hn_act_row_bytes(HN_ACT_F32, act[i]) + hn_act_row_bytes(HN_ACT_Q256, act[i] + 255) + hn_act_row_bytes(HN_ACT_Q32, act[i] + 31)) * (uint64_t)s->n_chunk;
-    *out = (hone_session_memory){ .cache_bytes = s->cache_floats * sizeof(float), .scratch_bytes = owned, .logits_bytes = (uint64_t)s->model->hp.n_vocab * sizeof(float) };
+    for (int i = 0; i < s->n_act; i++)
+        owned += (hn_act_row_bytes(HN_ACT_F32, s->act[i].n) + hn_act_row_bytes(HN_ACT_Q256, s->act[i].n + 255) + hn_act_row_bytes(HN_ACT_Q32, s->act[i].n + 31)) * (uint64_t)s->n_chunk;
+    *out = (hone_session_memory){ .cache_bytes = (s->cache_floats + s->state_floats * (uint64_t)s->n_seq) * sizeof(float), .scratch_bytes = owned, .logits_bytes = (uint64_t)s->model->hp.n_vocab * sizeof(float) };
 }

@@ -2,7 +2,9 @@
  *   "HONESES1", u64 fingerprint of the model, u32 cache type, n_layer, n_head_kv,
  *   head_dim, n_seq; i32 length[n_seq]; then per sequence, layer and head: K blocks
  *   of 16 positions (lanes past the length are zero), V rows (q8_0: blocks of 16, rows
- *   past the length zero); u64 FNV-1a of all before.
+ *   past the length zero); u64 FNV-1a of all before. A recurrent model has in place
+ *   of the cache type RECURRENT and of K and V, for each sequence that has a length, its
+ *   state f32 [n_layer]{ a_prev[n_embd], f_prev[n_embd], S[n_head][n key][n value] }.
  * Everything is checked before the session is touched. */
 #define _GNU_SOURCE
 #include "engine/engine.h"
@@ -35,10 +37,13 @@ static uint64_t model_hash(const hone_model *m)
     return h;
 }
 
+/* In place of a cache type. */
+#define RECURRENT 0x53544154u
+
 static header make_header(const hone_session *s)
 {
     const hn_hparams *hp = &s->model->hp;
-    header h = { .fingerprint = model_hash(s->model), .cache = (uint32_t)s->cache, .n_layer = (uint32_t)hp->n_layer,
+    header h = { .fingerprint = model_hash(s->model), .cache = hn_is_recurrent(s) ? RECURRENT : (uint32_t)s->cache, .n_layer = (uint32_t)hp->n_layer,
                  .n_head_kv = (uint32_t)hp->n_head_kv, .head_dim = (uint32_t)hp->head_dim, .n_seq = (uint32_t)s->n_seq };
     memcpy(h.magic, magic, sizeof magic);
     return h;
@@ -49,7 +54,7 @@ _Static_assert((int)HN_CACHE_F16 == HONE_CACHE_F16 && (int)HN_CACHE_F32 == HONE_
 static const char *cache_name(uint32_t type)
 {
     static const char *const names[HN_CACHE_TYPES] = { "f16", "f32", "q8_0" };
-    return type < HN_CACHE_TYPES ? names[type] : "unknown to this version";
+    return type == RECURRENT ? "recurrent" : type < HN_CACHE_TYPES ? names[type] : "unknown to this version";
 }
 
 static size_t block_bytes(const hone_session *s) { return hn_cache_block_bytes(s->cache, s->model->hp.head_dim); }
@@ -124,6 +129,17 @@ static size_t place(const hn_kv *kv, int32_t seq, int64_t split, int32_t head)
 }
 static int64_t split_length(int64_t len, int64_t split) { return len - split * HN_SPLIT < HN_SPLIT ? len - split * HN_SPLIT : HN_SPLIT; }
 
+static void put_positions(sink *o, const hone_session *s, int32_t seq)
+{
+    int64_t len = s->length[seq];
+    for (int32_t il = 0; il < s->model->hp.n_layer; il++)
+        for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
+            const hn_kv *kv = &s->kv[il];
+            for (int64_t i = 0; i * HN_SPLIT < len; i++) put_k(o, s, kv->k + place(kv, seq, i, ih), split_length(len, i));
+            for (int64_t i = 0; i * HN_SPLIT < len; i++) put_v(o, s, kv->v + place(kv, seq, i, ih), split_length(len, i));
+        }
+}
+
 hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err)
 {
     size_t cap = strlen(path) + 32;
@@ -139,14 +155,10 @@ hone_status hone_session_save(const hone_session *s, const char *path, hone_erro
     header h = make_header(s);
     put(&o, &h, sizeof h);
     put(&o, s->length, (size_t)s->n_seq * sizeof *s->length);
-    for (int32_t seq = 0; seq < s->n_seq; seq++)
-        for (int32_t il = 0; il < s->model->hp.n_layer; il++)
-            for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
-                const hn_kv *kv = &s->kv[il];
-                int64_t len = s->length[seq];
-                for (int64_t i = 0; i * HN_SPLIT < len; i++) put_k(&o, s, kv->k + place(kv, seq, i, ih), split_length(len, i));
-                for (int64_t i = 0; i * HN_SPLIT < len; i++) put_v(&o, s, kv->v + place(kv, seq, i, ih), split_length(len, i));
-            }
+    for (int32_t seq = 0; seq < s->n_seq; seq++) {
+        if (!hn_is_recurrent(s)) put_positions(&o, s, seq);
+        else if (s->length[seq]) put(&o, hn_state_of(s, seq), (size_t)s->state_floats * sizeof(float));
+    }
     uint64_t hash = o.hash;
     put(&o, &hash, sizeof hash);
     if (!o.error && fsync(o.fd) != 0) o.error = errno;
@@ -182,13 +194,42 @@ static hone_status check_file(const hone_session *s, const char *path, const uns
         memcpy(&len, p + sizeof h + i * sizeof len, sizeof len);
         if (len < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: sequence %u has length %d", path, i, len);
         if (len > s->n_ctx) return HN_FAIL(err, HONE_E_CTX, "%s: sequence %u holds %d positions, the context is %d (-c)", path, i, len, s->n_ctx);
-        need += (uint64_t)(k_bytes(s, len) + v_bytes(s, len)) * want.n_layer * want.n_head_kv;
+        need += hn_is_recurrent(s) ? (len ? s->state_floats * sizeof(float) : 0) : (uint64_t)(k_bytes(s, len) + v_bytes(s, len)) * want.n_layer * want.n_head_kv;
     }
     if (need != size) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected %llu: cut off or damaged", path, (unsigned long long)size, (unsigned long long)need);
     uint64_t sum;
     memcpy(&sum, p + size - sizeof sum, sizeof sum);
     if (hn_fnv1a(HN_FNV_INIT, p, (size_t)(size - sizeof sum)) != sum) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: damaged", path);
     return HONE_OK;
+}
+
+static const unsigned char *get_positions(hone_session *s, int32_t seq, const unsigned char *at)
+{
+    int64_t len = s->length[seq];
+    for (int32_t il = 0; il < s->model->hp.n_layer; il++)
+        for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
+            const hn_kv *kv = &s->kv[il];
+            for (int64_t i = 0; i * HN_SPLIT < len; i++) {
+                size_t n = k_bytes(s, split_length(len, i));
+                memcpy(kv->k + place(kv, seq, i, ih), at, n);
+                at += n;
+            }
+            for (int64_t i = 0; i * HN_SPLIT < len; i++) {
+                size_t n = v_bytes(s, split_length(len, i));
+                memcpy(kv->v + place(kv, seq, i, ih), at, n);
+                at += n;
+            }
+        }
+    return at;
+}
+
+static const unsigned char *get_state(hone_session *s, int32_t seq, const unsigned char *at)
+{
+    size_t n = (size_t)s->state_floats * sizeof(float);
+    hn_checkpoints_drop(s, seq, -1);
+    if (s->length[seq]) memcpy(hn_state_of(s, seq), at, n);
+    else memset(hn_state_of(s, seq), 0, n);
+    return s->length[seq] ? at + n : at;
 }
 
 hone_status hone_session_load(hone_session *s, const char *path, hone_error *err)
@@ -212,22 +253,10 @@ hone_status hone_session_load(hone_session *s, const char *path, hone_error *err
         memset(s->length, 0, (size_t)s->n_seq * sizeof *s->length);
         memcpy(s->length, at, h.n_seq * sizeof(int32_t));
         at += h.n_seq * sizeof(int32_t);
-        for (uint32_t seq = 0; seq < h.n_seq; seq++)
-            for (int32_t il = 0; il < s->model->hp.n_layer; il++)
-                for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
-                    const hn_kv *kv = &s->kv[il];
-                    int64_t len = s->length[seq];
-                    for (int64_t i = 0; i * HN_SPLIT < len; i++) {
-                        size_t n = k_bytes(s, split_length(len, i));
-                        memcpy(kv->k + place(kv, (int32_t)seq, i, ih), at, n);
-                        at += n;
-                    }
-                    for (int64_t i = 0; i * HN_SPLIT < len; i++) {
-                        size_t n = v_bytes(s, split_length(len, i));
-                        memcpy(kv->v + place(kv, (int32_t)seq, i, ih), at, n);
-                        at += n;
-                    }
-                }
+        for (int32_t seq = 0; seq < s->n_seq; seq++) {
+            if (!hn_is_recurrent(s)) at = get_positions(s, seq, at);
+            else at = get_state(s, seq, at);
+        }
     }
     munmap(p, size);
     return st;

@@ -44,6 +44,11 @@ V16_OP v16 v16_keep_first(v16 x, v16 other, int n)
 }
 /* fma in the first n lanes, z in the others */
 V16_OP v16 v16_fma_first(v16 x, v16 y, v16 z, int n) { return v16_keep_first(v16_fma(x, y, z), z, n); }
+/* a < b ? x : y */
+V16_OP v16 v16_where_less(v16 a, v16 b, v16 x, v16 y)
+{
+    return (v16){ _mm256_blendv_ps(y.a, x.a, _mm256_cmp_ps(a.a, b.a, _CMP_LT_OQ)), _mm256_blendv_ps(y.b, x.b, _mm256_cmp_ps(a.b, b.b, _CMP_LT_OQ)) };
+}
 V16_OP float v16_tree(v16 t)
 {
     __m256 s = _mm256_add_ps(t.a, t.b);

@@ -35,6 +35,8 @@ V16_OP v16 v16_keep_first(v16 a, v16 other, int n)
 {
     return n >= 16 ? a : _mm512_mask_blend_ps((__mmask16)((1u << n) - 1), other, a);
 }
+/* a < b ? x : y */
+V16_OP v16 v16_where_less(v16 a, v16 b, v16 x, v16 y) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x); }
 V16_OP float v16_tree(v16 t)
 {
     __m256 a = _mm256_add_ps(_mm512_castps512_ps256(t), _mm512_extractf32x8_ps(t, 1));

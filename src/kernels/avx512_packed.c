@@ -273,24 +273,8 @@ INLINE void store_rows(const hn_mm *m, int64_t r, int64_t c, __m512 y)
     _mm512_mask_storeu_ps(m->y + c * m->ldy + r, n >= 16 ? (__mmask16)0xFFFF : (__mmask16)((1u << n) - 1), y);
 }
 
-INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes)
-{
-    int64_t nb = m->n_in / 256;
-    for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
-        const char *p = group(m, r);
-        const hn_a256 *x[COLS];
-        __m512 acc[COLS];
-        FOR(c, nc) acc[c] = _mm512_setzero_ps(), x[c] = (const hn_a256 *)column(m, c0 + c);
-        for (int64_t b = 0; b < nb; b++, p += bytes) {
-            block(p, p, x, nc, acc);
-            FOR(c, nc) x[c]++;
-        }
-        FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
-    }
-}
-
-/* The same of blocks that come in pairs behind their d. */
-INLINE void rows_k_pairs(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes)
+/* pairs: the blocks come in pairs behind their d. */
+INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t bytes, const bool pairs)
 {
     int64_t nb = m->n_in / 256;
     for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {
@@ -300,8 +284,8 @@ INLINE void rows_k_pairs(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, 
         FOR(c, nc) acc[c] = _mm512_setzero_ps(), x[c] = (const hn_a256 *)column(m, c0 + c);
         for (int64_t b = 0; b < nb; b++) {
             const char *d = p;
-            if (b % 2 == 0) p += 64;
-            else d = p - bytes - 32;
+            if (pairs && b % 2 == 0) p += 64;
+            else if (pairs) d = p - bytes - 32;
             block(p, d, x, nc, acc);
             p += bytes;
             FOR(c, nc) x[c]++;
@@ -363,10 +347,10 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
         }                                                   \
     }
 
-#define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304)
-#define ROWS_Q5_K(NC) rows_k(m, c, NC, q5_K_block, 2816)
-#define ROWS_Q6_K(NC) rows_k_pairs(m, c, NC, q6_K_block, 3328)
-#define ROWS_IQ4_XS(NC) rows_k(m, c, NC, iq4_XS_block, 2176)
+#define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304, false)
+#define ROWS_Q5_K(NC) rows_k(m, c, NC, q5_K_block, 2816, false)
+#define ROWS_Q6_K(NC) rows_k(m, c, NC, q6_K_block, 3328, true)
+#define ROWS_IQ4_XS(NC) rows_k(m, c, NC, iq4_XS_block, 2176, false)
 #define ROWS_Q4_0(NC) rows_32(m, c, NC, q4_0_block, 256, 8)
 #define ROWS_IQ4_NL(NC) rows_32(m, c, NC, iq4_NL_block, 256, 128)
 #define ROWS_Q5_0(NC) rows_32(m, c, NC, q5_0_block, 320, 16)

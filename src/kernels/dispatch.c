@@ -22,6 +22,12 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->rms_norm) dst->rms_norm = src->rms_norm;
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
     if (src->exp) dst->exp = src->exp;
+    if (src->layer_norm) dst->layer_norm = src->layer_norm;
+    if (src->lerp) dst->lerp = src->lerp;
+    for (int i = 0; i < HN_MAP_KINDS; i++)
+        if (src->map[i]) dst->map[i] = src->map[i];
+    if (src->wkv6) dst->wkv6 = src->wkv6;
+    if (src->wkv7) dst->wkv7 = src->wkv7;
     for (int t = 0; t < HN_CACHE_TYPES; t++) {
         if (src->attn[t]) dst->attn[t] = src->attn[t];
         if (src->store_k[t]) dst->store_k[t] = src->store_k[t];

@@ -168,6 +168,39 @@ static inline int64_t hn_attn_floats(int64_t rows, int64_t d)
     return r * (2 * d + 4 + HN_SOFT_BLOCK + 5) + HN_SOFT_BLOCK * ((d + 15) & ~(int64_t)15);
 }
 
+/* ---- RWKV ----------------------------------------------------------------------------- */
+
+enum { HN_MAX_WKV = 256 }; /* head size */
+
+/* What a function of one element is, after a product. */
+typedef enum hn_map { HN_MAP_NONE = 0, HN_MAP_TANH, HN_MAP_SIGMOID, HN_MAP_SILU, HN_MAP_SQRELU, HN_MAP_KINDS } hn_map;
+
+/* One token of one head of n channels; vectors [n] unless said. The state s is [n key][n value] (RWKV-7's
+ * paper has it the other way round). Sums over the head are lanes and a tree as in the float rule, those over
+ * keys chains of fma from 0 in ascending order. sigma(x) = 1 / (1 + exp(−x)).
+ *   RWKV-7 (Peng et al. 2025)
+ *     d = exp(−0.606531·sigma(w));  a = sigma(a)
+ *     kk = k·k_k;  kk = kk·(1 / max(sqrt(Σkk²), 1e-12));  k = k·fma(a − 1, k_a, 1)
+ *     v = v_first, or fma(v_first − v, sigma(v_mix), v) where v_mix is given
+ *     z_i = Σ_j s[j][i]·(−kk_j);  s[j][i] = fma(z_i, kk_j·a_j, fma(v_i, k_j, s[j][i]·d_j));  y_i = Σ_j s[j][i]·r_j
+ *     y = norm(y)·ln_w + ln_b;  y_i = fma(v_i, Σ_j (r_j·k_j)·r_k_j, y_i);  out = y·g
+ *   RWKV-6 (Peng et al. 2024)
+ *     d = exp(−exp(w));  y_j = Σ_i r_i·fma(first_i, k_i·v_j, s[i][j]) of the old s;  s[i][j] = fma(s[i][j], d_i, k_i·v_j)
+ *     out = (norm(y)·ln_w + ln_b)·g
+ * norm(y) = (y − Σy/n)·(1 / sqrt(Σ(y − Σy/n)²/n + eps)), then fma(·, ln_w, ln_b). */
+typedef struct hn_wkv {
+    float *s, *out;
+    const float *r, *k, *v, *w, *g;
+    const float *ln_w, *ln_b;
+    const float *a, *v_mix;          /* RWKV-7; v_mix NULL in the first layer, which writes v_first */
+    float *v_first;
+    const float *k_k, *k_a, *r_k;
+    const float *first;              /* RWKV-6 */
+    int32_t n;
+    float eps;
+} hn_wkv;
+typedef void hn_wkv_fn(const hn_wkv *a);
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 typedef struct hn_kernels {
@@ -181,6 +214,12 @@ typedef struct hn_kernels {
     /* y = (g / (1 + exp(−g))) · u; y may be g */
     void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
     void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */
+    /* y = fma((x − Σx/n)·(1/sqrt(Σ(x − Σx/n)²/n + eps)), w, b); y may be x */
+    void (*layer_norm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps);
+    /* y = fma(prev − h, lerp, h), or with delta fma(prev − h, lerp + delta, h); y may be delta */
+    void (*lerp)(float *y, const float *h, const float *prev, const float *lerp, const float *delta, int64_t n);
+    void (*map[HN_MAP_KINDS])(float *y, int64_t n); /* in place; NONE is NULL */
+    hn_wkv_fn *wkv6, *wkv7;
     hn_attn_fn *attn[HN_CACHE_TYPES];
     /* out = the merge of n_split partial results, stride floats apart */
     void (*attn_merge)(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d);
@@ -199,6 +238,15 @@ extern const hn_kernels hn_kernels_scalar, hn_kernels_scalar_fma, hn_kernels_avx
 extern const hn_kernels hn_kernels_neon, hn_kernels_neon_int, hn_kernels_neon_dotprod, hn_kernels_neon_i8mm;
 
 /* ---- shared pieces, the same code on every level -------------------------------------------- */
+
+/* tanh for |x| < 0.625 by an odd polynomial (Cephes' coefficients), else 1 − 2/(exp(2x) + 1) with its sign. */
+#define HN_TANH_EDGE 0.625f
+#define HN_TANH_C4 (-5.70498872745e-3f)
+#define HN_TANH_C3 2.06390887954e-2f
+#define HN_TANH_C2 (-5.37397155531e-2f)
+#define HN_TANH_C1 1.33314422036e-1f
+#define HN_TANH_C0 (-3.33332819422e-1f)
+#define HN_RWKV7_DECAY (-0.606531f) /* −exp(−1/2), as the reference rounds it */
 
 float hn_exp_f32(float x); /* the oracle of every vector exp; own polynomial */
 /* y[i] = hn_exp_f32(x[i]) by the best level here; y may be x */
@@ -250,6 +298,20 @@ static inline float hn_exp_inline(float x)
     /* 2^n in two factors, so that results below 2^-126 and above 2^127 round by themselves */
     int32_t e = (int32_t)(hn_f32_bits(t) - hn_f32_bits(HN_EXP_MAGIC)), h = e >> 1;
     return p * hn_bits_f32((uint32_t)(h + 127) << 23) * hn_bits_f32((uint32_t)(e - h + 127) << 23);
+}
+
+static inline float hn_sigmoid_inline(float x) { return 1.0f / (1.0f + hn_exp_inline(-x)); }
+
+static inline float hn_tanh_inline(float x)
+{
+    float z = x * x, p = HN_TANH_C4;
+    p = fmaf(p, z, HN_TANH_C3);
+    p = fmaf(p, z, HN_TANH_C2);
+    p = fmaf(p, z, HN_TANH_C1);
+    p = fmaf(p, z, HN_TANH_C0);
+    p = fmaf(p * z, x, x);
+    float far = 1.0f - 2.0f / (hn_exp_inline(x + x) + 1.0f);
+    return z < HN_TANH_EDGE * HN_TANH_EDGE ? p : far;
 }
 
 #endif

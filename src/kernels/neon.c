@@ -37,6 +37,11 @@ V16_BINARY(v16_mul, vmulq_f32)
 V16_BINARY(v16_div, vdivq_f32)
 V16_BINARY(v16_max, larger4)  /* a > b ? a : b */
 V16_BINARY(v16_min, smaller4) /* a < b ? a : b */
+V16_OP float32x4_t where_less4(float32x4_t a, float32x4_t b, float32x4_t x, float32x4_t y) { return vbslq_f32(vcltq_f32(a, b), x, y); }
+V16_OP v16 v16_where_less(v16 a, v16 b, v16 x, v16 y)
+{
+    return (v16){ where_less4(a.a, b.a, x.a, y.a), where_less4(a.b, b.b, x.b, y.b), where_less4(a.c, b.c, x.c, y.c), where_less4(a.d, b.d, x.d, y.d) };
+}
 V16_OP v16 v16_fma(v16 x, v16 y, v16 z)
 {
     return (v16){ vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d) };
@@ -182,7 +187,7 @@ const hn_kernels hn_kernels_neon = {
     .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16 },
     .packed = { [HN_F32] = packed_f32, [HN_F16] = packed_f16, [HN_BF16] = packed_bf16 },
     .quantize256 = quantize256, .quantize32 = quantize32, .rms_norm = rms_norm,
-    .silu_mul = silu_mul, .exp = exp_many, HN_LANES_ATTN
+    .silu_mul = silu_mul, .exp = exp_many, HN_LANES_RWKV, HN_LANES_ATTN
 };
 #else
 typedef int hn_no_neon; /* an empty file is not C */

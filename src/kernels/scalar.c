@@ -327,6 +327,8 @@ static void exp_many(float *y, const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = hn_exp_inline(x[i]);
 }
 
+#include "kernels/scalar_rwkv.h"
+
 /* ---- the KV cache ------------------------------------------------------------------------------------- */
 
 static uint16_t to_f16(float x) { return hn_f32_to_f16(x); }
@@ -518,6 +520,11 @@ const hn_kernels HN_SCALAR = {
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
     .exp = exp_many,
+    .layer_norm = layer_norm,
+    .lerp = lerp,
+    .map = { [HN_MAP_TANH] = map_tanh, [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu, [HN_MAP_SQRELU] = map_sqrelu },
+    .wkv6 = wkv6,
+    .wkv7 = wkv7,
     .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, [HN_CACHE_Q8_0] = attn_q8 },
     .attn_merge = attn_merge,
     .store_k = { [HN_CACHE_F16] = store_k_f16, [HN_CACHE_F32] = store_k_f32, [HN_CACHE_Q8_0] = store_k_q8 },

@@ -78,6 +78,16 @@ hone_status hn_bench_run_one(hn_bench_run *r, const hn_bench_entry *e, hone_erro
     return st;
 }
 
+hone_status hn_bench_not_recurrent(const hn_bench_entry *e, const char *why, hone_error *err)
+{
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: not for a recurrent model: %s", e->id, why);
+}
+
+hone_status hn_bench_only_recurrent(const hn_bench_entry *e, hone_error *err)
+{
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: only for a recurrent model (RWKV), and this one has attention", e->id);
+}
+
 /* ---- the model ---------------------------------------------------------------------------------- */
 
 hone_status hn_bench_model(hn_bench_run *r, hone_model **out, hone_error *err)
@@ -352,6 +362,7 @@ json_t *hn_bench_model_json(const char *path, const hone_model_info *info)
     json_object_set_new(o, "type", hn_lab_str(info->type));
     json_object_set_new(o, "params", json_integer((json_int_t)info->n_params));
     json_object_set_new(o, "bytes", json_integer((json_int_t)info->n_bytes));
+    if (info->state_bytes) json_object_set_new(o, "state_mb", hn_lab_num((double)info->state_bytes / 1e6));
     return o;
 }
 

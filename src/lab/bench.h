@@ -107,6 +107,9 @@ hone_status hn_bench_begin(hn_bench_run *r, const hn_bench_settings *s, hone_err
 void hn_bench_end(hn_bench_run *r);
 /* Runs one entry, of which there are `cost_all` worth in this run (set it before). */
 hone_status hn_bench_run_one(hn_bench_run *r, const hn_bench_entry *e, hone_error *err);
+/* Why an entry has no subject in the model it was given: HONE_E_UNSUPPORTED. */
+hone_status hn_bench_not_recurrent(const hn_bench_entry *e, const char *why, hone_error *err);
+hone_status hn_bench_only_recurrent(const hn_bench_entry *e, hone_error *err);
 /* Says that `done` of 1 of the running entry is done; true: stop (interrupted). */
 bool hn_bench_step(hn_bench_run *r, double done);
 

@@ -147,7 +147,7 @@ static hone_status open_batch(batch_job *j, hn_bench_run *r, bool together, hone
     if (!j->weights || !j->x || !j->y || !j->want || !j->b.be->op->act_alloc(j->b.be, &j->act, MM_IN, MM_COLUMNS)) return HN_FAIL(err, HONE_E_NOMEM, "products");
     for (int k = 0; k < N_PRODUCTS; k++) {
         j->w[k] = (hn_weight){ .data = j->weights + (size_t)k * MM_OUT * MM_IN, .type = HN_F32, .n_in = MM_IN, .n_out = MM_OUT, .row_bytes = MM_IN * sizeof(float) };
-        j->p[k] = (hn_product){ &j->w[k], j->y + (size_t)k * MM_OUT * MM_COLUMNS, NULL };
+        j->p[k] = (hn_product){ .w = &j->w[k], .y = j->y + (size_t)k * MM_OUT * MM_COLUMNS };
     }
     j->b.be->op->set_act(j->b.be, &j->act, j->x, MM_IN, MM_COLUMNS);
     return HONE_OK;
@@ -164,7 +164,7 @@ static hone_status check_batch(batch_job *j, hn_bench_result *res, hone_error *e
     for (int i = 0; i < 3; i++) {
         uint64_t t = hn_clock_ns();
         for (int k = 0; k < N_PRODUCTS; k++) {
-            const hn_product p = { &j->w[k], j->want + (size_t)k * MM_OUT * MM_COLUMNS, NULL };
+            const hn_product p = { .w = &j->w[k], .y = j->want + (size_t)k * MM_OUT * MM_COLUMNS };
             op->matmul(j->b.oracle, &act, &p, 1);
         }
         best = fmin(best, (double)(hn_clock_ns() - t) * 1e-3);

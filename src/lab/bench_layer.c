@@ -9,7 +9,7 @@
 
 enum { TOKENS = 512, ROWS_PER_CHUNK = 8 };
 
-typedef enum part { PART_EMBED = 0, PART_TABLE, PART_ROPE, PART_NORM, PART_CORE, PART_ATTN, PART_FFN, PART_FULL, PART_ALL } part;
+typedef enum part { PART_EMBED = 0, PART_TABLE, PART_ROPE, PART_NORM, PART_CORE, PART_ATTN, PART_FFN, PART_TIME_MIX, PART_CHANNEL_MIX, PART_FULL, PART_ALL } part;
 
 typedef struct layer_job {
     hone_session *s;
@@ -46,12 +46,12 @@ static void do_attn(layer_job *j, int32_t il)
     const hn_layer *l = &j->m->layers[il];
     hn_backend *be = j->s->be;
     hn_scratch *s = &j->s->s;
-    const hn_product qkv[] = { { &l->attn_q, s->q, NULL }, { &l->attn_k, s->k, NULL }, { &l->attn_v, s->v, NULL } };
+    const hn_product qkv[] = { { .w = &l->attn_q, .y = s->q }, { .w = &l->attn_k, .y = s->k }, { .w = &l->attn_v, .y = s->v } };
     be->op->rms_norm(be, &s->act, s->x, l->attn_norm, hp->n_embd, TOKENS, hp->rms_eps);
     be->op->matmul(be, &s->act, qkv, 3);
     do_heads(j, l, il);
     do_core(j, il);
-    be->op->matmul(be, &s->act, &(hn_product){ &l->attn_output, s->h, s->x }, 1);
+    be->op->matmul(be, &s->act, &(hn_product){ .w = &l->attn_output, .y = s->h, .sum = s->x }, 1);
 }
 
 static void do_ffn(layer_job *j, int32_t il)
@@ -62,7 +62,35 @@ static void do_ffn(layer_job *j, int32_t il)
     hn_scratch *s = &j->s->s;
     be->op->rms_norm(be, &s->act, s->x, l->ffn_norm, hp->n_embd, TOKENS, hp->rms_eps);
     be->op->gate_up(be, &s->ff, &s->act, &l->ffn_gate, &l->ffn_up, s->up);
-    be->op->matmul(be, &s->ff, &(hn_product){ &l->ffn_down, s->h, s->x }, 1);
+    be->op->matmul(be, &s->ff, &(hn_product){ .w = &l->ffn_down, .y = s->h, .sum = s->x }, 1);
+}
+
+/* A recurrent model's halves of a layer are its architecture's own; logits of the last token if wanted. */
+static hn_forward batch_of(layer_job *j)
+{
+    static const int32_t last = TOKENS - 1;
+    return (hn_forward){ .be = j->s->be, .s = &j->s->s, .kv = j->s->kv, .state = j->s->state, .rows = j->rows, .n_tok = TOKENS, .want = &last, .n_want = 1, .logits = j->mine };
+}
+static void do_time_mix(layer_job *j, int32_t il)
+{
+    const hn_forward f = batch_of(j);
+    j->m->arch->time_mix(j->m, &f, il);
+}
+static void do_channel_mix(layer_job *j, int32_t il)
+{
+    const hn_forward f = batch_of(j);
+    j->m->arch->channel_mix(j->m, &f, il);
+}
+
+static void do_layer(layer_job *j, int32_t il)
+{
+    if (j->m->hp.recurrent) {
+        do_time_mix(j, il);
+        do_channel_mix(j, il);
+    } else {
+        do_attn(j, il);
+        do_ffn(j, il);
+    }
 }
 
 static void do_table(layer_job *j)
@@ -82,6 +110,14 @@ static void norm_chunk(void *arg, int64_t chunk, int32_t thread)
         j->s->ctx->kernels->rms_norm(j->s->s.h + t * n, j->s->s.x + t * n, j->m->layers[j->il].attn_norm, n, j->m->hp.rms_eps);
 }
 
+static void do_norm(layer_job *j)
+{
+    const hone_model *m = j->m;
+    hn_backend *be = j->s->be;
+    if (m->hp.recurrent) be->op->layer_norm_rows(be, j->s->s.h, m->rwkv[j->il].attn_norm, m->rwkv[j->il].attn_norm_b, m->hp.n_embd, TOKENS, m->hp.ln_eps);
+    else hn_pool_run(j->s->ctx->pool, norm_chunk, j, TOKENS / ROWS_PER_CHUNK);
+}
+
 static void do_all(layer_job *j)
 {
     j->failed |= hone_seq_truncate(j->s, 0, 0, &j->err) != HONE_OK || hone_decode(j->s, j->tokens, TOKENS, j->logits, &j->err) != HONE_OK;
@@ -96,14 +132,13 @@ static void call_part(void *arg, int64_t calls)
         case PART_EMBED: do_embed(j); break;
         case PART_TABLE: do_table(j); break;
         case PART_ROPE: do_heads(j, &j->m->layers[j->il], j->il); break;
-        case PART_NORM: hn_pool_run(j->s->ctx->pool, norm_chunk, j, TOKENS / ROWS_PER_CHUNK); break;
+        case PART_NORM: do_norm(j); break;
         case PART_CORE: do_core(j, j->il); break;
         case PART_ATTN: do_attn(j, j->il); break;
         case PART_FFN: do_ffn(j, j->il); break;
-        case PART_FULL:
-            do_attn(j, j->il);
-            do_ffn(j, j->il);
-            break;
+        case PART_TIME_MIX: do_time_mix(j, j->il); break;
+        case PART_CHANNEL_MIX: do_channel_mix(j, j->il); break;
+        case PART_FULL: do_layer(j, j->il); break;
         default: do_all(j); break;
         }
         j->il = (j->il + 1) % j->m->hp.n_layer;
@@ -113,8 +148,24 @@ static void call_part(void *arg, int64_t calls)
 
 /* ---- all parts together are the engine's pass ------------------------------------------------------- */
 
+static void forward_recurrent(layer_job *j)
+{
+    const hone_model *m = j->m;
+    const hn_forward f = batch_of(j);
+    hn_pool_limit(j->s->ctx->pool, j->s->ctx->n_threads_batch);
+    memset(hn_state_of(j->s, 0), 0, (size_t)j->s->state_floats * sizeof(float));
+    hn_rwkv_begin(m, &f);
+    for (int32_t il = 0; il < m->hp.n_layer; il++) do_layer(j, il);
+    f.be->op->gather(f.be, f.s->x, f.s->x, f.want, m->hp.n_embd, 1);
+    hn_rwkv_end(m, &f);
+}
+
 static void forward(layer_job *j)
 {
+    if (j->m->hp.recurrent) {
+        forward_recurrent(j);
+        return;
+    }
     const hn_hparams *hp = &j->m->hp;
     hn_backend *be = j->s->be;
     hn_scratch *s = &j->s->s;
@@ -122,10 +173,7 @@ static void forward(layer_job *j)
     hn_pool_limit(j->s->ctx->pool, j->s->ctx->n_threads_batch);
     do_embed(j);
     do_table(j);
-    for (int32_t il = 0; il < hp->n_layer; il++) {
-        do_attn(j, il);
-        do_ffn(j, il);
-    }
+    for (int32_t il = 0; il < hp->n_layer; il++) do_layer(j, il);
     be->op->gather(be, s->x, s->x, &last, hp->n_embd, 1);
     be->op->rms_norm(be, &s->act, s->x, j->m->output_norm, hp->n_embd, 1, hp->rms_eps);
     be->op->head(be, j->mine, &s->act, &j->m->output);
@@ -185,7 +233,7 @@ static hone_status open_job(layer_job *j, hn_bench_run *r, hone_error *err)
     if (!j->rows || !j->tokens || !j->logits || !j->mine) return HN_FAIL(err, HONE_E_NOMEM, "pass of %d tokens", (int)TOKENS);
     hn_bench_ids(ids, TOKENS, 0, m);
     for (int32_t t = 0; t < TOKENS; t++) {
-        j->rows[t] = (hn_row){ .token = ids[t], .pos = t };
+        j->rows[t] = (hn_row){ .token = ids[t], .pos = t, .prev = t - 1, .last = t == TOKENS - 1 };
         j->tokens[t] = (hone_token){ .id = ids[t], .pos = t, .want_logits = t == TOKENS - 1 };
     }
     return HONE_OK;
@@ -199,11 +247,30 @@ static void add_work(work *w, const hn_weight *m)
     *(hn_act_kind_of(m->type) == HN_ACT_F32 ? &w->floats : &w->int8) += (double)m->n_in * (double)m->n_out;
 }
 
+static void add_recurrent_work(work *w, const layer_job *j, int32_t il)
+{
+    const hn_rwkv_layer *l = &j->m->rwkv[il];
+    const hn_weight *time_mix[] = { &l->receptance, &l->key, &l->value, &l->gate, &l->output, &l->w1, &l->w2, &l->a1, &l->a2, &l->v1, &l->v2, &l->g1, &l->g2 };
+    const hn_weight *channel_mix[] = { &l->channel_key, &l->channel_value, &l->channel_receptance };
+    for (int i = 0; i < 13 && j->part != PART_CHANNEL_MIX; i++)
+        if (time_mix[i]->data) add_work(w, time_mix[i]);
+    for (int i = 0; i < 5 && j->part != PART_CHANNEL_MIX; i++) {
+        if (l->mix1[i].data) add_work(w, &l->mix1[i]);
+        if (l->mix2[i].data) add_work(w, &l->mix2[i]);
+    }
+    for (int i = 0; i < 3 && j->part != PART_TIME_MIX; i++)
+        if (channel_mix[i]->data) add_work(w, channel_mix[i]);
+}
+
 static void set_ops(hn_bench_result *res, const layer_job *j)
 {
     work w = { 0, 0 };
     int32_t n = j->m->hp.n_layer;
     for (int32_t il = 0; il < n; il++) {
+        if (j->m->hp.recurrent) {
+            if (j->part >= PART_TIME_MIX) add_recurrent_work(&w, j, il);
+            continue;
+        }
         const hn_layer *l = &j->m->layers[il];
         const hn_weight *attn[] = { &l->attn_q, &l->attn_k, &l->attn_v, &l->attn_output }, *ffn[] = { &l->ffn_gate, &l->ffn_up, &l->ffn_down };
         for (int i = 0; i < 4 && (j->part == PART_ATTN || j->part >= PART_FULL); i++) add_work(&w, attn[i]);
@@ -254,6 +321,11 @@ static hone_status run(hn_bench_run *r, const hn_bench_entry *e, const part *par
 {
     layer_job j;
     hone_status st = open_job(&j, r, err);
+    bool recurrent = st == HONE_OK && j.m->hp.recurrent, mixes = parts[0] == PART_TIME_MIX || parts[0] == PART_CHANNEL_MIX;
+    if (recurrent && parts[0] == PART_TABLE) st = hn_bench_not_recurrent(e, "it has no positions to rotate by", err);
+    else if (recurrent && parts[0] == PART_CORE) st = hn_bench_not_recurrent(e, "it has no attention (layer.time_mix)", err);
+    else if (recurrent && parts[0] == PART_FFN) st = hn_bench_not_recurrent(e, "it has no such block (layer.channel_mix)", err);
+    else if (st == HONE_OK && mixes && !recurrent) st = hn_bench_only_recurrent(e, err);
     for (int i = 0; i < n && st == HONE_OK; i++) st = one_part(r, e, &j, parts[i], variants ? variants[i] : NULL, err);
     close_job(&j);
     return st;
@@ -262,7 +334,7 @@ static hone_status run(hn_bench_run *r, const hn_bench_entry *e, const part *par
 static hone_status run_one(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
 {
     static const struct { const char *name; part p; } names[] = {
-        { "embed", PART_EMBED }, { "norm", PART_NORM }, { "ffn", PART_FFN }, { "full", PART_FULL }, { "all", PART_ALL } };
+        { "embed", PART_EMBED }, { "norm", PART_NORM }, { "ffn", PART_FFN }, { "time_mix", PART_TIME_MIX }, { "channel_mix", PART_CHANNEL_MIX }, { "full", PART_FULL }, { "all", PART_ALL } };
     const char *name = strchr(e->id, '.') + 1;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i].name, name) == 0) return run(r, e, &names[i].p, NULL, 1, err);
@@ -289,6 +361,8 @@ const hn_bench_entry hn_bench_layer[] = {
     LAYER("layer.norm", "one norm of 512 rows (the engine makes it together with what the product takes)", NULL, "full", 1, run_one),
     LAYER("layer.attn", "attention of a layer, alone, and with norm, rotation and its four products", NULL, "full", 3, run_attn),
     LAYER("layer.ffn", "norm, gate, up, silu, down of a layer", NULL, "full", 3, run_one),
+    LAYER("layer.time_mix", "time mix of a layer of a recurrent model: shift, products, recurrence", NULL, "full", 3, run_one),
+    LAYER("layer.channel_mix", "channel mix of a layer of a recurrent model: shift and its two or three products", NULL, "full", 3, run_one),
     LAYER("layer.full", "one whole layer", "< 100 ms at width 5120", "quick full ci", 3, run_one),
     LAYER("layer.all", "a whole pass: embedding, all layers, logits of the last token", "< 5 s for 48 layers", "quick full ci", 10, run_one),
     { 0 },

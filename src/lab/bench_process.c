@@ -22,12 +22,13 @@ hone_status hn_proc_begin(hn_proc *p, hn_bench_run *r, const hn_bench_entry *e, 
     hone_status st = hn_bench_model(r, &m, err);
     if (st != HONE_OK) return st;
     snprintf(p->packed, sizeof p->packed, "%s", r->info.packed_path ? r->info.packed_path : "");
-    p->bytes_per_token = (double)r->info.bytes_per_token;
+    p->bytes_per_token = (double)hn_bytes_per_token(&r->info);
     p->n_bytes = r->info.n_bytes;
     p->fingerprint = r->info.fingerprint;
     p->n_ctx_train = r->info.n_ctx_train;
     p->n_layer = r->info.n_layer;
     p->has_tokenizer = r->info.has_tokenizer;
+    p->state_bytes = r->info.state_bytes;
     hn_bench_model_close(r);
     return HONE_OK;
 }
@@ -425,16 +426,20 @@ static hone_status run_memory(hn_bench_run *r, const hn_bench_entry *e, hone_err
         { 0 } };
     static const memory_row loaded[] = { { "anon", "anon_mb", "session", NULL, 1, NULL }, { "all", "rss_mb", "session", NULL, 1, "shared libraries and pages of the model included" }, { 0 } };
     static const memory_row forward[] = { { "anon", "anon_mb", "generated", NULL, 1, NULL },
-                                          { "growth", "anon_mb", "generated", "session", 1, "over the loaded model: KV cache, scratch, tokenizer" }, { 0 } };
+                                          { "growth", "anon_mb", "generated", "session", 1, "over the loaded model: KV cache or state, scratch, tokenizer" }, { 0 } };
     static const memory_row kv[] = { { NULL, "kv_mb", "2048 positions", NULL, 1, NULL }, { 0 } };
+    static const memory_row state[] = { { NULL, "state_mb", "2048 positions", NULL, 1, "with the copy that an interrupted call goes back to" },
+                                        { "growth", "state_mb", "2048 positions", "512 positions", 1, "from 512 to 2048 positions" }, { 0 } };
     static const memory_row per_token[] = { { NULL, "anon_mb", "2048 positions", "512 positions", 1.0 / 1536, "all growth of the process from 512 to 2048 positions, by 1536" }, { 0 } };
     static const struct { const char *id, *word; const memory_row *rows; } which[] = { { "load.memory", "load", of_loading }, { "memory.load", "load", loaded },
-        { "memory.forward", "forward", forward }, { "memory.kv2048", "kv", kv }, { "memory.per_token", "kv", per_token } };
+        { "memory.forward", "forward", forward }, { "memory.kv2048", "kv", kv }, { "memory.state", "kv", state }, { "memory.per_token", "kv", per_token } };
     size_t i = 0;
     while (strcmp(which[i].id, e->id) != 0) i++;
     hn_proc p;
     hone_status st = hn_proc_begin(&p, r, e, err);
     if (st != HONE_OK) return st;
+    if (p.state_bytes && which[i].rows == kv) return hn_bench_not_recurrent(e, "it has no KV cache; memory.state is what it has", err);
+    if (!p.state_bytes && which[i].rows == state) return hn_bench_only_recurrent(e, err);
     bool forwards = strcmp(which[i].word, "forward") == 0;
     int32_t n_prompt = r->set.n_prompt > 0 ? r->set.n_prompt : PROMPT, n_gen = r->set.n_gen >= 0 ? r->set.n_gen : GEN;
     hn_bunch b = { .mode = "_memory", .from_disk = true }; /* time is not what is measured */
@@ -495,7 +500,7 @@ const hn_bench_entry hn_bench_process[] = {
     PROC("e2e.clean", "a known text comes out, and how fast", "tok/s", true, NULL, "quick full ci", 2, hn_run_e2e_clean),
     PROC("e2e.gen", "a request: prompt 128, 100 tokens, temperature 0.7, top-p 0.9", "tok/s", true,
          "guides: decode 90+, prefill 150+ (2.9B); 5 to 20 tok/s, first token < 500 ms (14B)", "quick full ci", 40, hn_run_e2e_gen),
-    PROC("e2e.kvcache.on", "512 tokens with the KV cache", "s", false, NULL, "full", 60, hn_run_e2e_kv_on),
+    PROC("e2e.kvcache.on", "512 tokens with the KV cache, or a recurrent state", "s", false, NULL, "full", 60, hn_run_e2e_kv_on),
     PROC("e2e.kvcache.off", "the same, every token from the whole text before it; and how many times slower", "s", false, NULL, "full", 60, hn_run_e2e_kv_off),
     PROC("e2e.cold", "the first request of a process against later ones; start to first token, warm and cold", "x", false, NULL, "full", 30, hn_run_e2e_cold),
     PROC("e2e.cpu", "CPU use, context switches and cache misses of a token", "%", true, NULL, "quick full ci", 20, hn_run_e2e_cpu),
@@ -511,6 +516,7 @@ const hn_bench_entry hn_bench_process[] = {
     PROC("memory.load", "memory of a process that is ready to generate", "MB", false, NULL, "quick full ci", 2, run_memory),
     PROC("memory.forward", "the same after a prompt and a few tokens", "MB", false, NULL, "quick full ci", 10, run_memory),
     PROC("memory.kv2048", "KV cache of 2048 positions, as it is in memory", "MB", false, NULL, "full", 30, run_memory),
+    PROC("memory.state", "state of a recurrent model after 2048 positions, as it is in memory, and its growth", "MB", false, NULL, "full", 10, run_memory),
     PROC("memory.per_token", "growth of the whole process by a token", "MB", false, "< 100 MB", "full", 30, run_memory),
     PROC("quality", "the quality hash: what the model answers, and with which bits", "s", false, NULL, "quick full ci", 15, run_quality),
     { 0 },

@@ -13,6 +13,7 @@ typedef struct hn_proc {          /* one run of one entry */
     const hn_bench_entry *e;
     char packed[4096];            /* packed file in use, or "" */
     double bytes_per_token;
+    uint64_t state_bytes; /* of a recurrent model; else 0 */
     uint64_t n_bytes, fingerprint;
     int32_t n_ctx_train, n_layer;
     bool has_tokenizer;

@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "lab/bench_process.h"
 
+#include "model/model.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -171,17 +173,28 @@ static hone_status shape_of(shape *s, hn_bench_run *r, hone_error *err)
     hone_status st = hn_bench_model(r, &m, err);
     if (st != HONE_OK) return st;
     const hone_model_info *i = &r->info;
-    *s = (shape){ .json = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "arch", i->arch, "n_layer", (int)i->n_layer, "n_embd", (int)i->n_embd, "n_head",
+    const hn_hparams *hp = &m->hp;
+    if (hp->recurrent) {
+        bool v7 = strcmp(i->arch, "rwkv7") == 0;
+        *s = (shape){ .json = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:i}", "arch", i->arch, "n_layer", (int)i->n_layer, "n_embd", (int)i->n_embd, "head_dim",
+                                        (int)i->head_dim, "n_ff", (int)i->n_ff, "n_vocab", (int)i->n_vocab, "norm_eps", (double)hp->ln_eps, "rank_decay",
+                                        (int)(v7 ? hp->rank_decay : hp->n_decay)) };
+        json_t *more = v7 ? json_pack("{s:i, s:i, s:i}", "rank_iclr", (int)hp->rank_iclr, "rank_value", (int)hp->rank_value, "rank_gate", (int)hp->rank_gate)
+                          : json_pack("{s:i, s:i}", "rank_mix", (int)hp->n_extra, "rescale_every", (int)hp->rescale_every);
+        json_object_update(s->json, more);
+        json_decref(more);
+    } else *s = (shape){ .json = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "arch", i->arch, "n_layer", (int)i->n_layer, "n_embd", (int)i->n_embd, "n_head",
                                     (int)i->n_head, "n_head_kv", (int)i->n_head_kv, "head_dim", (int)i->head_dim, "n_ff", (int)i->n_ff, "n_vocab", (int)i->n_vocab,
                                     "n_ctx_train", (int)i->n_ctx_train) };
     uint64_t params = i->n_params;
+    bool recurrent = hp->recurrent;
     hn_bench_model_close(r);
     if ((st = hone_file_open(&f, r->set.model, err)) != HONE_OK) {
         json_decref(s->json);
         return st;
     }
     bool untied = hone_file_find_tensor(f, "output.weight") >= 0;
-    json_object_set_new(s->json, "tied", json_boolean(!untied));
+    if (!recurrent) json_object_set_new(s->json, "tied", json_boolean(!untied));
     uint64_t in_layers = 0;
     for (uint64_t t = 0; t < hone_file_n_tensors(f); t++) {
         hone_tensor_info info;
@@ -240,7 +253,7 @@ static hone_status measure_made(hn_proc *p, const char *file, const char *name, 
         return st;
     }
     hone_model_get_info(m, &info);
-    p->bytes_per_token = (double)info.bytes_per_token;
+    p->bytes_per_token = (double)hn_bytes_per_token(&info);
     r->model_json = hn_bench_model_json(file, &info);
     hone_model_close(m);
     r->set.model = file;

@@ -60,7 +60,7 @@ static int64_t tensors_mapped(const hone_model *m)
 
 void hn_look_at(hn_look *out, const hone_model *m, const hone_session *s)
 {
-    *out = (hn_look){ .tensors = -1, .cache = -1 };
+    *out = (hn_look){ .tensors = -1, .cache = -1, .state = -1 };
     FILE *f = fopen("/proc/self/smaps_rollup", "re"); /* walks the page tables: exact, unlike the counters of status */
     char line[256];
     while (f && fgets(line, sizeof line, f)) {
@@ -71,13 +71,16 @@ void hn_look_at(hn_look *out, const hone_model *m, const hone_session *s)
     }
     if (f) fclose(f);
     if (m) out->tensors = tensors_mapped(m);
-    if (s) out->cache = hn_os_resident(s->cache_mem, s->cache_floats * sizeof(float));
+    if (!s) return;
+    hone_memory u;
+    hone_session_memory_use(s, &u);
+    *(hn_is_recurrent(s) ? &out->state : &out->cache) = u.cache.resident;
 }
 
 json_t *hn_look_json(const char *stage, const hn_look *l)
 {
     const struct { const char *key; int64_t v; } all[] = { { "anon_mb", l->anon ? l->anon : -1 }, { "rss_mb", l->rss ? l->rss : -1 },
-                                                           { "pss_mb", l->pss ? l->pss : -1 }, { "tensors_mb", l->tensors }, { "kv_mb", l->cache } };
+                                                           { "pss_mb", l->pss ? l->pss : -1 }, { "tensors_mb", l->tensors }, { "kv_mb", l->cache }, { "state_mb", l->state } };
     json_t *o = json_object();
     json_object_set_new(o, "stage", json_string(stage));
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -1,7 +1,7 @@
 /* tensor.*: products, rows and attention of f32 at square sizes, as earlier engines
- * measured them. What hone's engine runs is measured through its backend; naive loops,
- * layer norm and a softmax of its own the engine does not have: they are plain C here,
- * and the list says so. Every output is compared before the clock runs. */
+ * measured them. What hone's engine runs is measured through its backend; naive loops
+ * and a softmax of its own the engine does not have: they are plain C here, and the
+ * list says so. Every output is compared before the clock runs. */
 #include "lab/bench_rooms.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void call_matmul(void *arg, int64_t calls)
     mm_job *j = arg;
     for (int64_t i = 0; i < calls; i++) {
         if (j->naive) naive_matmul(j->y, j->w, j->x, j->n);
-        else j->b.be->op->matmul(j->b.be, &j->act, &(hn_product){ &j->weight, j->y, NULL }, 1);
+        else j->b.be->op->matmul(j->b.be, &j->act, &(hn_product){ .w = &j->weight, .y = j->y }, 1);
         hn_bench_sink(j->y);
     }
 }
@@ -85,7 +85,7 @@ static hone_status check_matmul(mm_job *j, hn_bench_result *res, hone_error *err
         hn_bench_near(&res->verdict, j->y + cols[i] * n, want, n, 1e-4, "product");
         if (j->naive) continue;
         op->set_act(j->b.oracle, &act, j->x + cols[i] * n, n, 1);
-        op->matmul(j->b.oracle, &act, &(hn_product){ &j->weight, exact, NULL }, 1);
+        op->matmul(j->b.oracle, &act, &(hn_product){ .w = &j->weight, .y = exact }, 1);
         hn_bench_same(&res->verdict, j->y + cols[i] * n, exact, n, "product");
     }
     hn_bench_proved(&res->verdict);
@@ -184,14 +184,6 @@ static void softmax_row(const hn_kernels *k, float *y, const float *x, int64_t n
     for (int64_t i = 0; i < n; i++) y[i] *= inv;
 }
 
-static void layernorm_row(float *y, const float *x, const float *w, const float *bias, int64_t n)
-{
-    float mean = sum_of(x, n) / (float)n;
-    for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * (x[i] - mean);
-    float inv = 1 / sqrtf(sum_of(y, n) / (float)n + 1e-5f);
-    for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * inv * w[i] + bias[i];
-}
-
 static void do_row(const row_job *j, const hn_kernels *k, float *y, int64_t row)
 {
     const float *x = j->x + row * j->n;
@@ -200,7 +192,7 @@ static void do_row(const row_job *j, const hn_kernels *k, float *y, int64_t row)
     case ROW_SILU: k->silu_mul(y, x, j->x2, j->n); break;
     case ROW_EXP: k->exp(y, x, j->n); break;
     case ROW_SOFTMAX: softmax_row(k, y, x, j->n); break;
-    case ROW_LAYERNORM: layernorm_row(y, x, j->w, j->bias, j->n); break;
+    case ROW_LAYERNORM: k->layer_norm(y, x, j->w, j->bias, j->n, 1e-5f); break;
     default: k->rms_norm(y, x, j->w, j->n, 1e-5f); break;
     }
 }
@@ -426,7 +418,7 @@ const hn_bench_entry hn_bench_tensor[] = {
     TENSOR("tensor.elementwise", "1024 elements, one thread: add, silu times up, exp", "us", "< 1 us", false, "quick full ci", 1, run_elementwise),
     TENSOR("tensor.1024.matmul", "f32 1024x1024x1024 by the level's kernel, all threads", "us", NULL, false, "quick full ci", 1, run_square),
     TENSOR("tensor.1024.softmax", "1024 rows of 1024, all threads: plain C around the level's exp (the engine's is part of attention)", "us", NULL, false, "full", 1, run_rows),
-    TENSOR("tensor.1024.layernorm", "1024 rows of 1024, all threads: plain C (no family that hone runs has it)", "us", NULL, false, "full", 1, run_rows),
+    TENSOR("tensor.1024.layernorm", "1024 rows of 1024, all threads, by the level's kernel (RWKV's)", "us", NULL, false, "full", 1, run_rows),
     TENSOR("tensor.1024.rmsnorm", "1024 rows of 1024, all threads, by the level's kernel", "us", NULL, false, "full ci", 1, run_rows),
     TENSOR("tensor.1024.attention", "causal, 1024 tokens, 16 heads of 64, f32 cache, all threads", "us", NULL, false, "full ci", 1, run_attn),
     { 0 },

@@ -13,9 +13,12 @@ static const kind_info kinds[HN_KERN_KINDS] = {
     [HN_KERN_GEMM] = { "kern.gemm", "product of many columns: TOPS (int8) or GFLOP/s", 2, true },
     [HN_KERN_ATTN_DECODE] = { "kern.attn.decode", "one token against N positions, heads x KV heads x width: GB/s of keys and values, cold", 4, false },
     [HN_KERN_ATTN_PREFILL] = { "kern.attn.prefill", "the last min(N, 512) tokens of N: GFLOP/s", 4, false },
+    [HN_KERN_WKV7] = { "kern.wkv7", "RWKV-7's recurrence, heads x width, tokens of one sequence: GB/s of state read and written (one token, cold) or GFLOP/s", 3, false },
+    [HN_KERN_WKV6] = { "kern.wkv6", "RWKV-6's recurrence, the same", 3, false },
     [HN_KERN_NORM] = { "kern.norm", "RMS norm of a row: us", 1, false },
     [HN_KERN_SILU] = { "kern.silu", "silu(gate)*up of a row: us", 1, false },
     [HN_KERN_EXP] = { "kern.exp", "exp of a row: us", 1, false },
+    [HN_KERN_LAYER_NORM] = { "kern.layernorm", "LayerNorm of a row: us", 1, false },
     [HN_KERN_Q256] = { "kern.act.q256", "activations to 8 bits, blocks of 256: us", 1, false },
     [HN_KERN_Q32] = { "kern.act.q32", "activations to 8 bits, blocks of 32: us", 1, false },
     [HN_KERN_ROPE] = { "kern.rope", "rotation of heads x width: us", 2, false },
@@ -27,18 +30,20 @@ const char *hn_kern_about(hn_kern_kind k) { return kinds[k].about; }
 
 /* ---- ids ---------------------------------------------------------------------------------- */
 
+/* What stands before number i of n: the last of three and more is a length. */
+static char before(int n, int i) { return i == 0 || (n > 2 && i == n - 1) ? '.' : 'x'; }
+
 static void write_id(hn_kern *k)
 {
     const kind_info *ki = &kinds[k->kind];
     size_t n = (size_t)snprintf(k->id, sizeof k->id, "%s", ki->prefix);
     if (ki->typed) n += (size_t)snprintf(k->id + n, sizeof k->id - n, ".%s", hn_type_get((uint32_t)k->type)->name);
-    for (int i = 0; i < ki->n_num; i++)
-        n += (size_t)snprintf(k->id + n, sizeof k->id - n, "%c%lld", i == 0 || (ki->n_num == 4 && i == 3) ? '.' : 'x', (long long)k->n[i]);
+    for (int i = 0; i < ki->n_num; i++) n += (size_t)snprintf(k->id + n, sizeof k->id - n, "%c%lld", before(ki->n_num, i), (long long)k->n[i]);
 }
 
 static hone_status check_kern(const hn_kern *k, const char *id, hone_error *err)
 {
-    enum { MOST = 1 << 20 };
+    enum { MOST = 1 << 20, MAX_TOKENS = 4096 };
     const char *name = HN_ESC(id, strlen(id));
     for (int i = 0; i < kinds[k->kind].n_num; i++)
         if (k->n[i] < 1 || k->n[i] > MOST) return HN_FAIL(err, HONE_E_ARG, "%s: %lld in the shape, expected 1 to %d", name, (long long)k->n[i], MOST);
@@ -53,6 +58,8 @@ static hone_status check_kern(const hn_kern *k, const char *id, hone_error *err)
     if (k->kind == HN_KERN_Q32 && row % 32) return HN_FAIL(err, HONE_E_ARG, "%s: rows of %lld, expected a multiple of 32", name, (long long)row);
     if ((k->kind == HN_KERN_ATTN_DECODE || k->kind == HN_KERN_ATTN_PREFILL) && k->n[0] % k->n[1])
         return HN_FAIL(err, HONE_E_ARG, "%s: %lld heads, expected a multiple of the %lld KV heads", name, (long long)k->n[0], (long long)k->n[1]);
+    if ((k->kind == HN_KERN_WKV7 || k->kind == HN_KERN_WKV6) && (k->n[1] > HN_MAX_WKV || k->n[0] * k->n[1] > MOST / 4 || k->n[2] > MAX_TOKENS))
+        return HN_FAIL(err, HONE_E_ARG, "%s: expected heads of at most %d, %d columns in all and %d tokens", name, HN_MAX_WKV, MOST / 4, MAX_TOKENS);
     if (k->kind == HN_KERN_ROPE && k->n[1] % 2) return HN_FAIL(err, HONE_E_ARG, "%s: heads of %lld, expected an even number", name, (long long)k->n[1]);
     return HONE_OK;
 }
@@ -66,7 +73,7 @@ static bool read_numbers(hn_kern *k, const char *s, int n)
         if (end - s > 9) return false;
         k->n[i] = v;
         s = end;
-        if (i + 1 < n && *s++ != (n == 4 && i == 2 ? '.' : 'x')) return false;
+        if (i + 1 < n && *s++ != before(n, i + 1)) return false;
     }
     return *s == 0;
 }
@@ -89,7 +96,7 @@ hone_status hn_kern_parse(hn_kern *out, const char *id, hone_error *err)
         }
         if (!read_numbers(out, rest, kinds[k].n_num))
             return HN_FAIL(err, HONE_E_ARG, "%s: '%s' is no shape; expected %s", name, HN_ESC(rest, strlen(rest)),
-                           kinds[k].n_num == 1 ? "a number" : kinds[k].n_num == 2 ? "two numbers, as in 8192x2048" : "as in 32x8x64.4096");
+                           kinds[k].n_num == 1 ? "a number" : kinds[k].n_num == 2 ? "two numbers, as in 8192x2048" : kinds[k].n_num == 3 ? "as in 40x64.512" : "as in 32x8x64.4096");
         write_id(out);
         return check_kern(out, id, err);
     }
@@ -125,11 +132,18 @@ static void add_products(list *l, hn_kern_kind kind, const hn_synth_shape *s)
     static const hn_type types[] = { HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_Q8_0, HN_Q4_0, HN_Q5_0, HN_IQ4_XS, HN_IQ4_NL, HN_F16, HN_BF16, HN_F32 };
     int64_t e = s->n_embd, q = (int64_t)s->n_head * s->head_dim, kv = (int64_t)s->n_head_kv * s->head_dim;
     const int64_t shapes[][2] = { { q, e }, { kv, e }, { e, q }, { s->n_ff, e }, { e, s->n_ff }, { s->n_vocab, e } };
-    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+    const int64_t ranks[] = { s->rank_decay, s->rank_iclr, s->rank_value, s->rank_gate, 5 * (int64_t)s->rank_mix, s->rank_mix }; /* 0: none */
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        bool whole = types[t] == HN_F16 || types[t] == HN_BF16 || types[t] == HN_F32; /* low-rank matrices are not quantized */
+        for (size_t i = 0; i < 6 && whole; i++) {
+            if (ranks[i] && i != 5) add(l, kind, (int32_t)types[t], ranks[i], e, 0, 0);
+            if (ranks[i] && i != 4) add(l, kind, (int32_t)types[t], e, ranks[i], 0, 0);
+        }
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             if (kind == HN_KERN_GEMM && shapes[i][0] == s->n_vocab) continue; /* logits of one position only */
             add(l, kind, (int32_t)types[t], shapes[i][0], shapes[i][1], 0, 0);
         }
+    }
 }
 
 hone_status hn_kern_list(hn_kern **out, size_t *n, const char *preset, hone_error *err)
@@ -141,12 +155,18 @@ hone_status hn_kern_list(hn_kern **out, size_t *n, const char *preset, hone_erro
     list l = { 0 };
     add_products(&l, HN_KERN_GEMV, s);
     add_products(&l, HN_KERN_GEMM, s);
-    for (int64_t len = 128; len <= 32768; len *= 4) add(&l, HN_KERN_ATTN_DECODE, -1, s->n_head, s->n_head_kv, s->head_dim, len);
-    for (int64_t len = 512; len <= 8192; len *= 4) add(&l, HN_KERN_ATTN_PREFILL, -1, s->n_head, s->n_head_kv, s->head_dim, len);
-    add(&l, HN_KERN_NORM, -1, s->n_embd, 0, 0, 0);
-    add(&l, HN_KERN_SILU, -1, s->n_ff, 0, 0, 0);
+    if (hn_synth_is_rwkv(s)) {
+        hn_kern_kind wkv = strcmp(s->arch, "rwkv7") == 0 ? HN_KERN_WKV7 : HN_KERN_WKV6;
+        for (int64_t n_tok = 1; n_tok <= 512; n_tok *= 512) add(&l, wkv, -1, s->n_head, s->head_dim, n_tok, 0);
+        add(&l, HN_KERN_LAYER_NORM, -1, s->n_embd, 0, 0, 0);
+    } else {
+        for (int64_t len = 128; len <= 32768; len *= 4) add(&l, HN_KERN_ATTN_DECODE, -1, s->n_head, s->n_head_kv, s->head_dim, len);
+        for (int64_t len = 512; len <= 8192; len *= 4) add(&l, HN_KERN_ATTN_PREFILL, -1, s->n_head, s->n_head_kv, s->head_dim, len);
+        add(&l, HN_KERN_NORM, -1, s->n_embd, 0, 0, 0);
+        add(&l, HN_KERN_SILU, -1, s->n_ff, 0, 0, 0);
+        add(&l, HN_KERN_ROPE, -1, s->n_head, s->head_dim, 0, 0);
+    }
     add(&l, HN_KERN_EXP, -1, s->n_ff, 0, 0, 0);
-    add(&l, HN_KERN_ROPE, -1, s->n_head, s->head_dim, 0, 0);
     for (int i = 0; i < 2; i++) {
         add(&l, HN_KERN_Q256, -1, i ? s->n_ff : s->n_embd, 0, 0, 0);
         add(&l, HN_KERN_Q32, -1, i ? s->n_ff : s->n_embd, 0, 0, 0);

@@ -44,6 +44,7 @@ struct hn_kern_bench {
 static const float attn_scale = 0.125f;
 
 static bool is_product(const hn_kern *k) { return k->kind == HN_KERN_GEMV || k->kind == HN_KERN_GEMM; }
+static bool is_wkv(const hn_kern *k) { return k->kind == HN_KERN_WKV7 || k->kind == HN_KERN_WKV6; }
 static bool is_attn(const hn_kern *k) { return k->kind == HN_KERN_ATTN_DECODE || k->kind == HN_KERN_ATTN_PREFILL; }
 
 static void fill_random(float *x, int64_t n, uint64_t key)
@@ -161,9 +162,56 @@ static hone_status make_cache(hn_kern_bench *b, hone_error *err)
     return HONE_OK;
 }
 
+/* ---- data of a recurrence ------------------------------------------------------------------------ */
+
+static int64_t wkv_width(const hn_kern *k) { return k->n[0] * k->n[1]; }
+
+static hn_state state_of(const hn_kern_bench *b, int64_t turn)
+{
+    return (hn_state){ .mem = (float *)(void *)(b->plain + (size_t)(turn % b->n_plain) * b->plain_bytes), .n_embd = wkv_width(&b->k) };
+}
+
+static void first_state(float *mem, const hn_kern *k) { fill_random(mem, wkv_width(k) * (2 + k->n[1]), 5); }
+
+static hone_status make_states(hn_kern_bench *b, hone_error *err)
+{
+    b->plain_bytes = (size_t)(wkv_width(&b->k) * (2 + b->k.n[1])) * sizeof(float);
+    b->n_plain = copies_of(b, b->plain_bytes);
+    hone_status st = make_copies(&b->plain, b->plain_bytes, b->n_plain, b->k.id, err);
+    if (st != HONE_OK) return st;
+    first_state(state_of(b, 0).mem, &b->k);
+    for (int64_t i = 1; i < b->n_plain; i++) memcpy(b->plain + (size_t)i * b->plain_bytes, b->plain, b->plain_bytes);
+    b->rows = calloc((size_t)b->k.n[2], sizeof *b->rows);
+    if (!b->rows) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows", b->k.id);
+    for (int64_t t = 0; t < b->k.n[2]; t++) b->rows[t] = (hn_row){ .pos = t, .prev = (int32_t)t - 1, .last = t + 1 == b->k.n[2] };
+    return HONE_OK;
+}
+
+/* b->x: eight inputs of all tokens, then six vectors. */
+enum { WKV_INPUTS = 8, WKV_VECTORS = 6 };
+static int64_t wkv_floats(const hn_kern *k) { return wkv_width(k) * (WKV_INPUTS * k->n[2] + WKV_VECTORS); }
+
+static hn_time_mix mix_of(const hn_kern_bench *b)
+{
+    int64_t e = wkv_width(&b->k), all = e * b->k.n[2];
+    float *x = b->x, *v = b->x + WKV_INPUTS * all;
+    hn_time_mix m = { .r = x, .k = x + all, .v = x + 2 * all, .w = x + 3 * all, .g = x + 4 * all, .ln_w = v, .ln_b = v + e,
+                      .n_head = (int32_t)b->k.n[0], .n = (int32_t)b->k.n[1], .eps = 64e-5f };
+    if (b->k.kind == HN_KERN_WKV6) m.first = v + 2 * e;
+    else {
+        m.a = x + 5 * all;
+        m.v_mix = x + 6 * all;
+        m.v_first = x + 7 * all;
+        m.k_k = v + 3 * e;
+        m.k_a = v + 4 * e;
+        m.r_k = v + 5 * e;
+    }
+    return m;
+}
+
 /* ---- life ----------------------------------------------------------------------------------------- */
 
-static int64_t widest(const hn_kern *k) { return is_product(k) ? k->n[1] : 4096; }
+static int64_t widest(const hn_kern *k) { return is_product(k) ? k->n[1] : is_wkv(k) ? wkv_width(k) : 4096; }
 
 static hone_status new_backend(hn_backend **out, hn_pool *pool, const hn_kernels *t, const hn_kern *k, hone_error *err)
 {
@@ -208,7 +256,7 @@ hone_status hn_kern_open(hn_kern_bench **out, const hn_kern *k, const char *cpu,
         st = hn_pool_new(&b->pool1, 1, err);
     }
     if (st == HONE_OK) st = new_backend(&b->oracle, b->pool1, b->scalar, k, err);
-    if (st == HONE_OK) st = is_product(k) ? make_weights(b, err) : is_attn(k) ? make_cache(b, err) : make_rows(b, err);
+    if (st == HONE_OK) st = is_product(k) ? make_weights(b, err) : is_attn(k) ? make_cache(b, err) : is_wkv(k) ? make_states(b, err) : make_rows(b, err);
     if (st != HONE_OK) {
         hn_kern_close(b);
         return st;
@@ -218,7 +266,7 @@ hone_status hn_kern_open(hn_kern_bench **out, const hn_kern *k, const char *cpu,
 }
 
 /* Elements of an activation row: what a product takes, what attention gives. */
-static int64_t act_width(const hn_kern *k) { return is_attn(k) ? k->n[0] * k->n[2] : k->n[1]; }
+static int64_t act_width(const hn_kern *k) { return is_wkv(k) ? wkv_width(k) : is_attn(k) ? k->n[0] * k->n[2] : k->n[1]; }
 
 static void drop_backend(hn_kern_bench *b)
 {
@@ -243,7 +291,7 @@ void hn_kern_close(hn_kern_bench *b)
     hn_pool_free(b->pool1);
     hn_pages_free(b->plain, b->plain_bytes * (size_t)b->n_plain);
     hn_pages_free(b->packed, b->packed_bytes * (size_t)b->n_packed);
-    if (!is_product(&b->k) && !is_attn(&b->k)) {
+    if (!is_product(&b->k) && !is_attn(&b->k) && !is_wkv(&b->k)) {
         int64_t n = b->k.kind == HN_KERN_ROPE ? b->k.n[0] * b->k.n[1] : b->k.n[0];
         size_t f = ((size_t)n * sizeof(float) + 63) & ~(size_t)63;
         hn_pages_free(b->in, f);
@@ -268,7 +316,7 @@ typedef void call_fn(hn_kern_bench *b);
 static void call_product(hn_kern_bench *b)
 {
     hn_weight w = weight_of(b, b->turn++);
-    b->be->op->matmul(b->be, &b->act, &(hn_product){ &w, b->y, NULL }, 1);
+    b->be->op->matmul(b->be, &b->act, &(hn_product){ .w = &w, .y = b->y }, 1);
 }
 
 static void call_attn(hn_kern_bench *b)
@@ -276,11 +324,25 @@ static void call_attn(hn_kern_bench *b)
     hn_kv kv = kv_of(b, b->turn++);
     b->be->op->attention(b->be, &b->act, b->x, &kv, b->rows, NULL, attn_tokens(&b->k), b->k.n[0], attn_scale);
 }
-/* The last output of attention, to y. */
-static void fetch_attn(hn_kern_bench *b)
+
+static void call_wkv(hn_kern_bench *b)
 {
-    int64_t width = b->k.n[0] * b->k.n[2];
-    for (int64_t t = 0; t < attn_tokens(&b->k); t++) memcpy(b->y + t * width, b->act.f32 + (size_t)t * hn_f32_stride(width), (size_t)width * sizeof(float));
+    const hn_time_mix m = mix_of(b);
+    const hn_state s = state_of(b, b->turn++);
+    b->be->op->time_mix(b->be, &b->act, &m, &s, b->rows, b->k.n[2]);
+}
+/* The next call meets what the first one met. */
+static void wkv_again(hn_kern_bench *b)
+{
+    b->turn = 0;
+    first_state(state_of(b, 0).mem, &b->k);
+}
+
+/* The last output that is an activation, to y. */
+static void fetch_act(hn_kern_bench *b)
+{
+    int64_t width = act_width(&b->k), n_tok = is_wkv(&b->k) ? b->k.n[2] : attn_tokens(&b->k);
+    for (int64_t t = 0; t < n_tok; t++) memcpy(b->y + t * width, b->act.f32 + (size_t)t * hn_f32_stride(width), (size_t)width * sizeof(float));
 }
 
 static void row_with(hn_kern_bench *b, const hn_kernels *t, float *y, void *q)
@@ -289,6 +351,7 @@ static void row_with(hn_kern_bench *b, const hn_kernels *t, float *y, void *q)
     int64_t n = b->k.n[0];
     switch (b->k.kind) {
     case HN_KERN_NORM: t->rms_norm(y, b->in, b->in2, n, 1e-5f); break;
+    case HN_KERN_LAYER_NORM: t->layer_norm(y, b->in, b->in2, b->in, n, 1e-5f); break;
     case HN_KERN_SILU: t->silu_mul(y, b->in, b->in2, n); break;
     case HN_KERN_EXP: t->exp(y, b->in, n); break;
     case HN_KERN_Q256: t->quantize256(q, b->in, n); break;
@@ -320,7 +383,7 @@ static bool check_product(hn_kern_bench *b, hn_kern_result *r)
     for (size_t s = 0; s < 3 && same; s++) {
         hn_weight w = { .data = b->plain + (size_t)starts[s] * row_bytes(b), .type = (hn_type)b->k.type, .n_in = n_in,
                         .n_out = min64(CHECK_ROWS, n_out - starts[s]), .row_bytes = row_bytes(b) };
-        b->oracle->op->matmul(b->oracle, &b->act_check, &(hn_product){ &w, want, NULL }, 1);
+        b->oracle->op->matmul(b->oracle, &b->act_check, &(hn_product){ .w = &w, .y = want }, 1);
         for (int c = 0; c < CHECK_COLS && same; c++)
             for (int64_t i = 0; i < w.n_out && same; i++) {
                 const float *got = &b->y[cols[c] * n_out + starts[s] + i], *exp = &want[c * w.n_out + i];
@@ -345,6 +408,35 @@ static bool check_attn(hn_kern_bench *b, hn_kern_result *r)
         return false;
     }
     return true;
+}
+
+/* Outputs and the state left behind. */
+static bool check_wkv(hn_kern_bench *b, hn_kern_result *r)
+{
+    int64_t width = wkv_width(&b->k), n_tok = b->k.n[2];
+    float *mem = malloc(b->plain_bytes);
+    hn_act act = { 0 };
+    if (!mem || !b->oracle->op->act_alloc(b->oracle, &act, width, n_tok)) {
+        free(mem);
+        hn_invalid(&r->verdict, "no memory to check the outputs");
+        return false;
+    }
+    first_state(mem, &b->k);
+    const hn_state s = { .mem = mem, .n_embd = width };
+    const hn_time_mix m = mix_of(b);
+    b->oracle->op->time_mix(b->oracle, &act, &m, &s, b->rows, n_tok);
+    bool same = true;
+    for (int64_t t = 0; t < n_tok && same; t++) {
+        same = memcmp(act.f32 + (size_t)t * hn_f32_stride(width), b->y + t * width, (size_t)width * sizeof(float)) == 0;
+        if (!same) hn_invalid(&r->verdict, "token %lld differs from the scalar level", (long long)t);
+    }
+    if (same && memcmp(mem, state_of(b, 0).mem, b->plain_bytes) != 0) {
+        same = false;
+        hn_invalid(&r->verdict, "the state differs from the scalar level's");
+    }
+    b->oracle->op->act_release(b->oracle, &act, width, n_tok);
+    free(mem);
+    return same;
 }
 
 static bool check_row(hn_kern_bench *b, hn_kern_result *r)
@@ -437,6 +529,11 @@ static void describe(hn_kern_result *r, const hn_kern_bench *b)
         r->ops = 4 * n * (double)k->n[2] * seen;
         r->rotated_bytes = (double)b->plain_bytes * (double)b->n_plain;
         r->unit = k->kind == HN_KERN_ATTN_DECODE ? "GB/s" : "GFLOP/s";
+    } else if (is_wkv(k)) {
+        r->bytes = 8 * n * (double)k->n[1] * (double)k->n[1]; /* read and written */
+        r->ops = 10 * n * (double)k->n[1] * (double)k->n[1] * (double)k->n[2];
+        r->rotated_bytes = (double)b->plain_bytes * (double)b->n_plain;
+        r->unit = k->n[2] == 1 ? "GB/s" : "GFLOP/s";
     } else if (k->kind == HN_KERN_DECODE || k->kind == HN_KERN_ENCODE) {
         r->bytes = 4 * n;
         r->unit = "GB/s";
@@ -475,12 +572,26 @@ static hone_status prepare_attn(hn_kern_bench *b, hone_error *err)
     return HONE_OK;
 }
 
+static hone_status prepare_wkv(hn_kern_bench *b, hone_error *err)
+{
+    int64_t width = wkv_width(&b->k);
+    b->act_cols = b->k.n[2];
+    b->y_floats = (uint64_t)(width * b->act_cols);
+    float *x = realloc(b->x, (size_t)wkv_floats(&b->k) * sizeof *b->x);
+    if (x) b->x = x;
+    if (!x || !b->be->op->act_alloc(b->be, &b->act, width, b->act_cols) || !b->be->op->act_alloc(b->be, &b->act_check, width, CHECK_COLS))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: inputs", b->k.id);
+    fill_random(b->x, wkv_floats(&b->k), 3);
+    wkv_again(b);
+    return HONE_OK;
+}
+
 static hone_status prepare(hn_kern_bench *b, hone_error *err)
 {
     drop_backend(b);
     hone_status st = hn_pool_new(&b->pool, b->config.threads, err);
     if (st == HONE_OK) st = new_backend(&b->be, b->pool, b->fast, &b->k, err);
-    if (st == HONE_OK) st = is_product(&b->k) ? prepare_product(b, err) : prepare_attn(b, err);
+    if (st == HONE_OK) st = is_product(&b->k) ? prepare_product(b, err) : is_wkv(&b->k) ? prepare_wkv(b, err) : prepare_attn(b, err);
     if (st != HONE_OK) return st;
     b->y = hn_pages_alloc_huge(b->y_floats * sizeof(float));
     b->y_check = hn_pages_alloc_huge(b->y_floats * sizeof(float));
@@ -502,27 +613,31 @@ static double rmse_of(hn_kern_bench *b)
 hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_config *c, const hn_peaks *peaks, bool (*stop)(void *), hone_error *err)
 {
     *r = (hn_kern_result){ .config = *c };
-    bool product = is_product(&b->k), attn = is_attn(&b->k);
+    bool product = is_product(&b->k), attn = is_attn(&b->k), wkv = is_wkv(&b->k), pooled = product || attn || wkv;
     if (c->n_samples < 1 || c->n_samples > HN_KERN_SAMPLES || c->threads < 1 || (product && c->columns < 1) || (c->packed && !hn_kern_has_packed(b)))
         return HN_FAIL(err, HONE_E_ARG, "%s: %d samples, %d threads, %d columns%s", b->k.id, c->n_samples, c->threads, c->columns, c->packed ? ", packed" : "");
-    if (!product && !attn) r->config.threads = 1;
+    if (!pooled) r->config.threads = 1;
     b->config = r->config;
     b->turn = 0;
     snprintf(r->level, sizeof r->level, "%s", hn_cpu_level_name(b->level));
-    hone_status st = product || attn ? prepare(b, err) : HONE_OK;
+    hone_status st = pooled ? prepare(b, err) : HONE_OK;
     if (st != HONE_OK) return st;
     describe(r, b);
-    call_fn *call = product ? call_product : attn ? call_attn : call_row;
+    call_fn *call = product ? call_product : attn ? call_attn : wkv ? call_wkv : call_row;
     if (b->k.kind == HN_KERN_ROPE) memcpy(b->out, b->in, (size_t)(b->k.n[0] * b->k.n[1]) * sizeof(float));
     for (int64_t i = 0; b->k.kind == HN_KERN_ROPE && i < b->k.n[1]; i++) b->in2[i] = i % 2 ? 0.0f : 1.0f;
     call(b);
-    if (attn) fetch_attn(b);
-    if (!(product ? check_product(b, r) : attn ? check_attn(b, r) : check_row(b, r))) return HONE_OK;
-    if (product || attn) memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
+    if (attn || wkv) fetch_act(b);
+    if (!(product ? check_product(b, r) : attn ? check_attn(b, r) : wkv ? check_wkv(b, r) : check_row(b, r))) return HONE_OK;
+    if (pooled) memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
     st = time_calls(r, b, call, stop, err);
     if (st != HONE_OK) return st;
-    if (attn) fetch_attn(b);
-    if ((product || attn) && memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0)
+    if (wkv) { /* it goes on from the state it left: once more from the first */
+        wkv_again(b);
+        call(b);
+    }
+    if (attn || wkv) fetch_act(b);
+    if (pooled && memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0)
         hn_invalid(&r->verdict, "the outputs changed from call to call");
     if (b->k.kind == HN_KERN_ENCODE) r->rmse = rmse_of(b);
     judge(r, b, peaks);

@@ -157,14 +157,27 @@ int32_t hn_peaks_decode_threads(const hn_peaks *p);
 void hn_peaks_say(const hn_peaks *p, char *dst, size_t cap);
 uint64_t hn_cache_bytes(void);    /* last-level cache of CPU 0; 0: unknown */
 
+/* Bytes that must move to decode one token: weights read; a recurrent state read and written. */
+static inline uint64_t hn_bytes_per_token(const hone_model_info *info) { return info->bytes_per_token + 2 * info->state_bytes; }
+
+/* What a sequence is remembered in, in words: "kv f16", or of a recurrent model "state f32". */
+static inline const char *hn_kv_words(char dst[24], const hone_model_info *info, const char *kv)
+{
+    if (info->state_bytes) snprintf(dst, 24, "state f32");
+    else snprintf(dst, 24, "kv %.15s", kv ? kv : "?");
+    return dst;
+}
+
 /* What one token asks of a machine, by the types of the weights. */
 typedef struct hn_work {
-    uint64_t bytes_per_token;          /* weights read to decode one token */
+    uint64_t bytes_per_token;          /* moved to decode one token */
     double int8_layers, float_layers;  /* weights multiplied for each token, by the arithmetic of their type */
     double int8_head, float_head;      /* and once, for the logits */
 } hn_work;
-/* From the tensor directory of a model file; bytes_per_token is the caller's to fill. */
+/* From the tensor directory of a model file; the rest is hn_work_add's. */
 hone_status hn_work_of(hn_work *out, const char *path, hone_error *err);
+/* What the file does not say: bytes of a token, and a recurrent model's passes over its state. */
+void hn_work_add(hn_work *w, const hone_model_info *info);
 /* Seconds that the multiplications of a prompt take at the roof, or at the most; NaN without. */
 double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, int32_t n_tok, bool most);
 
@@ -272,14 +285,14 @@ void hn_child_why(const hn_child *c, char *dst, size_t cap);
 #define HN_KERN_SCHEMA "hone.kern/1"
 enum { HN_KERN_ID = 96, HN_KERN_SAMPLES = 64 };
 
-typedef enum hn_kern_kind { HN_KERN_GEMV = 0, HN_KERN_GEMM, HN_KERN_ATTN_DECODE, HN_KERN_ATTN_PREFILL, HN_KERN_NORM, HN_KERN_SILU, HN_KERN_EXP,
-                            HN_KERN_Q256, HN_KERN_Q32, HN_KERN_ROPE, HN_KERN_DECODE, HN_KERN_ENCODE, HN_KERN_KINDS } hn_kern_kind;
+typedef enum hn_kern_kind { HN_KERN_GEMV = 0, HN_KERN_GEMM, HN_KERN_ATTN_DECODE, HN_KERN_ATTN_PREFILL, HN_KERN_WKV7, HN_KERN_WKV6, HN_KERN_NORM, HN_KERN_SILU, HN_KERN_EXP,
+                            HN_KERN_LAYER_NORM, HN_KERN_Q256, HN_KERN_Q32, HN_KERN_ROPE, HN_KERN_DECODE, HN_KERN_ENCODE, HN_KERN_KINDS } hn_kern_kind;
 
 typedef struct hn_kern {
     char id[HN_KERN_ID];  /* "kern.gemv.Q4_K.8192x2048", rows × row length */
     hn_kern_kind kind;
     int32_t type;         /* GGUF type id; -1: none */
-    int64_t n[4];         /* products: n_out, n_in; attention: n_head, n_head_kv, d, positions; rows: n; rope: n_head, d */
+    int64_t n[4];         /* products: n_out, n_in; attention: n_head, n_head_kv, d, positions; wkv: n_head, d, tokens; rows: n; rope: n_head, d */
 } hn_kern;
 
 /* What ids mean. HONE_E_ARG: no such kernel, or a shape that its type cannot have. */

@@ -10,13 +10,14 @@
 
 #include <sys/stat.h>
 
-enum { PART_WEIGHTS = 0, PART_PACKED, PART_CACHE, PART_SCRATCH, PART_LOGITS, PART_METADATA, PART_VOCABULARY, PART_HEAP, PART_KEPT, PART_STACKS, PART_PROGRAM, PARTS };
+enum { PART_WEIGHTS = 0, PART_PACKED, PART_CACHE, PART_STATE, PART_SCRATCH, PART_LOGITS, PART_METADATA, PART_VOCABULARY, PART_HEAP, PART_KEPT, PART_STACKS, PART_PROGRAM, PARTS };
 _Static_assert((int)PARTS <= (int)HN_LEDGER_PARTS, "ledger");
 
 static const struct { const char *name, *how; } parts[PARTS] = {
     [PART_WEIGHTS] = { "weights", "pages of the model file mapped here" },
     [PART_PACKED] = { "packed_weights", "pages of the packed file mapped here" },
     [PART_CACHE] = { "kv_cache", "its pages in memory" },
+    [PART_STATE] = { "state", "recurrent states and the copies to go back to, their pages in memory" },
     [PART_SCRATCH] = { "scratch", "activations and working memory, their pages in memory" },
     [PART_LOGITS] = { "logits", "the session's, their pages in memory" },
     [PART_METADATA] = { "metadata", "what malloc gave out while the model was opened" },
@@ -89,7 +90,7 @@ static bool read_maps(maps *m, const char *path, const char *packed)
 
 static void put(hn_ledger *l, int i, uint64_t reserved, double resident)
 {
-    l->part[i] = (hn_ledger_part){ parts[i].name, parts[i].how, reserved, resident };
+    l->part[l->n++] = (hn_ledger_part){ parts[i].name, parts[i].how, reserved, resident };
     if (isnan(resident)) l->n_unknown++;
     else l->sum += resident;
 }
@@ -98,18 +99,18 @@ static double there(hone_memory_use u) { return u.resident < 0 ? NAN : (double)u
 
 static double grown(const hn_ledger *l, uint64_t a, uint64_t b) { return !l->have_heap ? NAN : b > a ? (double)(b - a) : 0; }
 
-hone_status hn_ledger_end(hn_ledger *l, const hone_session *s, const char *path, const char *packed, hone_error *err)
+hone_status hn_ledger_end(hn_ledger *l, const hone_session *s, const hone_model_info *info, const char *path, hone_error *err)
 {
     hn_os_heap h;
     hone_memory u;
     maps m;
-    l->n = PARTS;
+    l->n = 0;
     hn_os_heap_read(&h);
     hone_session_memory_use(s, &u);
-    if (!read_maps(&m, path, packed) || !hn_memory_read(&l->seen, 0)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "this system does not tell where the memory of a process is");
+    if (!read_maps(&m, path, info->packed_path) || !hn_memory_read(&l->seen, 0)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "this system does not tell where the memory of a process is");
     put(l, PART_WEIGHTS, m.model.mapped, (double)m.model.resident);
     put(l, PART_PACKED, m.packed.mapped, (double)m.packed.resident);
-    put(l, PART_CACHE, u.cache.reserved, there(u.cache));
+    put(l, info->state_bytes ? PART_STATE : PART_CACHE, u.cache.reserved, there(u.cache));
     put(l, PART_SCRATCH, u.scratch.reserved, there(u.scratch));
     put(l, PART_LOGITS, u.logits.reserved, there(u.logits));
     put(l, PART_METADATA, 0, grown(l, l->heap[0], l->heap[1]));

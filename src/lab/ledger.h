@@ -29,8 +29,8 @@ typedef struct hn_ledger {
 void hn_ledger_start(hn_ledger *l);
 void hn_ledger_model(hn_ledger *l);
 void hn_ledger_vocabulary(hn_ledger *l);
-/* After the work. path: of the model; packed may be NULL. HONE_E_UNSUPPORTED: this system has no /proc. */
-hone_status hn_ledger_end(hn_ledger *l, const hone_session *s, const char *path, const char *packed, hone_error *err);
+/* After the work. info, path: of the model. HONE_E_UNSUPPORTED: this system has no /proc. */
+hone_status hn_ledger_end(hn_ledger *l, const hone_session *s, const hone_model_info *info, const char *path, hone_error *err);
 double hn_ledger_rest(const hn_ledger *l); /* (peak - sum) / peak */
 json_t *hn_ledger_json(const hn_ledger *l);
 

@@ -116,6 +116,18 @@ void hn_check_compute(hn_verdict *v, const char *what, double least_s, double s)
 
 static bool name_is(hone_str s, const char *name) { return s.len == strlen(name) && memcmp(s.ptr, name, s.len) == 0; }
 
+/* Tensors of two dimensions and more that nothing is multiplied by: RWKV's vectors, and layer 0's copies. */
+static bool no_matrix(hone_str s)
+{
+    static const char *const ends[] = { "time_mix_lerp_fused.weight", "time_mix_first.weight" };
+    if (name_is(s, "blk.0.time_mix_v1.weight") || name_is(s, "blk.0.time_mix_v2.weight")) return true;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t n = strlen(ends[i]);
+        if (s.len > n && memcmp(s.ptr + s.len - n, ends[i], n) == 0) return true;
+    }
+    return false;
+}
+
 hone_status hn_work_of(hn_work *out, const char *path, hone_error *err)
 {
     *out = (hn_work){ 0 };
@@ -128,12 +140,20 @@ hone_status hn_work_of(hn_work *out, const char *path, hone_error *err)
         hone_file_tensor(f, i, &t);
         bool head = name_is(t.name, tied ? "token_embd.weight" : "output.weight");
         if (t.n_dim < 2 || (!head && (t.name.len < 4 || memcmp(t.name.ptr, "blk.", 4) != 0))) continue;
+        if (no_matrix(t.name)) continue;
         bool integers = t.type < HN_TYPE_COUNT && hn_act_kind_of((hn_type)t.type) != HN_ACT_F32;
         double n = (double)t.ne[0] * (double)t.ne[1] * (double)t.ne[2] * (double)t.ne[3];
         *(head ? integers ? &out->int8_head : &out->float_head : integers ? &out->int8_layers : &out->float_layers) += n;
     }
     hone_file_close(f);
     return HONE_OK;
+}
+
+void hn_work_add(hn_work *w, const hone_model_info *info)
+{
+    enum { PER_ELEMENT = 5 }; /* multiplications and additions in pairs, as a weight is one */
+    w->bytes_per_token = hn_bytes_per_token(info);
+    if (info->state_bytes) w->float_layers += PER_ELEMENT * (double)info->n_layer * (double)info->n_embd * (double)info->head_dim;
 }
 
 double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, int32_t n_tok, bool most)

@@ -96,6 +96,8 @@ typedef struct run {
     float *kept;          /* logits of the other call of a pair */
     call_events events;
     int32_t n_vocab;
+    bool recurrent;
+    hone_snapshot *base;  /* recurrent: the state at `depth`, where every round begins; NULL: depth 0 */
     double *ratio[HN_PROFILE_PHASES]; /* ln(with / without) */
     size_t n_ratio[HN_PROFILE_PHASES];
     double count[HN_PROFILE_PHASES][HN_COUNTS];
@@ -121,12 +123,22 @@ static void keep(run *r, int phase, int32_t pos, int32_t n, uint64_t t0, uint64_
     p->n_event += r->events.n;
 }
 
+/* Sequence 0 at position pos again. A recurrent state cannot be cut: rounds begin at a copy of it, pairs at
+ * a checkpoint that is set here. */
+static hone_status back_to(run *r, int32_t pos, hone_error *err)
+{
+    hone_status st;
+    if (r->recurrent && r->base && pos == r->params->depth) st = hone_seq_restore(r->s, 0, r->base, err);
+    else st = hone_seq_truncate(r->s, 0, pos, err);
+    return st == HONE_OK ? hone_seq_checkpoint(r->s, 0, err) : st;
+}
+
 /* One call from position pos on, with the hook or without; *ns: how long it took. */
 static hone_status one(run *r, int phase, const int32_t *ids, int32_t n, int32_t pos, bool on, bool trace, uint64_t *ns, hone_error *err)
 {
     hn_profile_phase *ph = &r->p->phase[phase];
     int64_t before[HN_COUNTS], after[HN_COUNTS];
-    hone_status st = hone_seq_truncate(r->s, 0, pos, err);
+    hone_status st = back_to(r, pos, err);
     if (st != HONE_OK) return st;
     r->events.n = 0;
     r->events.lost = 0;
@@ -174,7 +186,7 @@ static hone_status round_of(run *r, const int32_t *ids, int32_t k, hone_error *e
     int32_t n_prompt = p->n_prompt > 0 ? p->n_prompt : 1;
     hone_status st = HONE_OK;
     if (p->n_prompt > 0) st = pair(r, HN_PROFILE_PREFILL, ids, n_prompt, p->depth, k & 1, k == 0, err);
-    else if ((st = hone_seq_truncate(r->s, 0, p->depth, err)) == HONE_OK) st = hone_prefill(r->s, ids, 1, &r->logits, err);
+    else if ((st = back_to(r, p->depth, err)) == HONE_OK) st = hone_prefill(r->s, ids, 1, &r->logits, err);
     for (int32_t i = 0; i < p->n_gen && st == HONE_OK; i++) {
         hn_scan scan = hn_scan_logits(r->logits, r->n_vocab);
         if (scan.best < 0) {
@@ -215,7 +227,7 @@ hone_status hn_profile_run(hn_profile *out, hone_session *s, const hone_model *m
     out->n_layer = info.n_layer;
     if (p->counters) out->counters = *p->counters;
     int32_t n_prompt = p->n_prompt > 0 ? p->n_prompt : 1;
-    run r = { .p = out, .params = p, .s = s, .n_vocab = info.n_vocab };
+    run r = { .p = out, .params = p, .s = s, .n_vocab = info.n_vocab, .recurrent = info.state_bytes > 0 };
     int32_t *ids = calloc((size_t)n_prompt + (size_t)p->depth, sizeof *ids);
     hone_status st = ids ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "ids of %d tokens", n_prompt + p->depth);
     if (st == HONE_OK) st = alloc_run(&r, out, p, err);
@@ -224,6 +236,7 @@ hone_status hn_profile_run(hn_profile *out, hone_session *s, const hone_model *m
         st = hone_seq_truncate(s, 0, 0, err);
     }
     if (st == HONE_OK && p->depth > 0) st = hone_prefill(s, ids, p->depth, &r.logits, err);
+    if (st == HONE_OK && p->depth > 0 && r.recurrent) st = hone_seq_snapshot(s, 0, &r.base, err);
     /* once unmeasured: pages, clocks and caches are warm */
     if (st == HONE_OK) st = hone_prefill(s, ids + p->depth, n_prompt < WARM ? n_prompt : WARM, &r.logits, err);
     for (int32_t k = 0; k < p->rounds && st == HONE_OK && out->verdict.state != HN_INVALID; k++) st = round_of(&r, ids + p->depth, k, err);
@@ -235,6 +248,7 @@ hone_status hn_profile_run(hn_profile *out, hone_session *s, const hone_model *m
     free(r.events.e);
     free(r.kept);
     free(ids);
+    hone_snapshot_free(r.base);
     if (st != HONE_OK) hn_profile_free(out);
     return st;
 }

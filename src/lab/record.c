@@ -224,10 +224,13 @@ void hn_history_row(char *dst, size_t cap, json_t *record)
         puts_cell(&c, "; ");
     }
     put_text(&c, json_string_value(json_object_get(model, "path_name")));
-    snprintf(t, sizeof t, ", p%lld n%lld d%lld t%lld kv %s, ", (long long)json_integer_value(json_object_get(config, "n_prompt")),
+    snprintf(t, sizeof t, ", p%lld n%lld d%lld t%lld ", (long long)json_integer_value(json_object_get(config, "n_prompt")),
              (long long)json_integer_value(json_object_get(config, "n_gen")), (long long)json_integer_value(json_object_get(config, "depth")),
-             (long long)json_integer_value(json_object_get(config, "threads")),
-             json_string_value(json_object_get(config, "kv")) ? json_string_value(json_object_get(config, "kv")) : "?");
+             (long long)json_integer_value(json_object_get(config, "threads")));
+    puts_cell(&c, t);
+    double state = number(model, "state_mb");
+    if (isfinite(state)) snprintf(t, sizeof t, "state %.4g MB, ", state);
+    else snprintf(t, sizeof t, "kv %s, ", json_string_value(json_object_get(config, "kv")) ? json_string_value(json_object_get(config, "kv")) : "?");
     puts_cell(&c, t);
     put_text(&c, json_string_value(json_object_get(config, "cpu")));
     snprintf(t, sizeof t, ", %zu samples", json_array_size(json_object_get(record, "samples")));

@@ -42,7 +42,7 @@ hone_status hn_stages_open(hone_model **out, hn_stages *t, const char *path, con
 typedef struct hn_look { /* bytes, exact; −1, or 0 of the first three: unknown */
     int64_t anon, rss, pss;
     int64_t tensors;         /* pages of weights, plain or packed, mapped into this process so far */
-    int64_t cache;           /* of the KV cache */
+    int64_t cache, state;    /* of the KV cache; of recurrent states and their copies */
 } hn_look;
 void hn_look_at(hn_look *out, const hone_model *m, const hone_session *s); /* both may be NULL */
 json_t *hn_look_json(const char *stage, const hn_look *l);

@@ -29,17 +29,6 @@ static hone_status bind_norm(hone_model *m, const float **v, int32_t il, const c
     return hn_bind_vector(m, v, name, n, false, err);
 }
 
-/* Rows [first, first + n_out) of a fused matrix. */
-static hn_weight rows_of(const hn_weight *w, int64_t first, int64_t n_out)
-{
-    hn_weight v = *w;
-    v.data = (const char *)w->data + (size_t)first * w->row_bytes;
-    v.bias = w->bias ? w->bias + first : NULL;
-    v.n_out = n_out;
-    if (v.packed) v.packed = first % HN_PACK_ROWS ? NULL : (const char *)w->packed + (size_t)(first / HN_PACK_ROWS) * w->group_bytes; /* views begin with a group */
-    return v;
-}
-
 static hone_status bind_qkv(hone_model *m, hn_layer *l, int32_t il, enum bias bias, hone_error *err)
 {
     const hn_hparams *hp = &m->hp;
@@ -50,9 +39,9 @@ static hone_status bind_qkv(hone_model *m, hn_layer *l, int32_t il, enum bias bi
     if (hn_gguf_find_tensor(m->file, name)) { /* rows q, then k, then v */
         hn_weight w = { 0 };
         if ((st = bind_linear(m, &w, il, "attn_qkv", hp->n_embd, n_q + 2 * n_kv, bias, err)) != HONE_OK) return st;
-        l->attn_q = rows_of(&w, 0, n_q);
-        l->attn_k = rows_of(&w, n_q, n_kv);
-        l->attn_v = rows_of(&w, n_q + n_kv, n_kv);
+        l->attn_q = hn_rows_of(&w, 0, n_q);
+        l->attn_k = hn_rows_of(&w, n_q, n_kv);
+        l->attn_v = hn_rows_of(&w, n_q + n_kv, n_kv);
         return HONE_OK;
     }
     if ((st = bind_linear(m, &l->attn_q, il, "attn_q", hp->n_embd, n_q, bias, err)) != HONE_OK) return st;
@@ -64,6 +53,7 @@ static hone_status bind(hone_model *m, enum bias qkv, enum bias other, bool qk_n
 {
     const hn_hparams *hp = &m->hp;
     hone_status st;
+    if (!(m->layers = hn_arena_alloc(m->arena, (size_t)hp->n_layer * sizeof *m->layers))) return HN_FAIL(err, HONE_E_NOMEM, "%s: layer table", m->path);
     if ((st = hn_bind_matrix(m, &m->token_embd, "token_embd.weight", hp->n_embd, hp->n_vocab, false, err)) != HONE_OK) return st;
     if ((st = hn_bind_vector(m, &m->output_norm, "output_norm.weight", hp->n_embd, false, err)) != HONE_OK) return st;
     if ((st = hn_bind_matrix(m, &m->output, "output.weight", hp->n_embd, hp->n_vocab, true, err)) != HONE_OK) return st;
@@ -81,7 +71,7 @@ static hone_status bind(hone_model *m, enum bias qkv, enum bias other, bool qk_n
         if ((st = bind_linear(m, &l->ffn_up, il, "ffn_up", hp->n_embd, hp->n_ff, other, err)) != HONE_OK) return st;
         if ((st = bind_linear(m, &l->ffn_down, il, "ffn_down", hp->n_ff, hp->n_embd, other, err)) != HONE_OK) return st;
     }
-    return HONE_OK;
+    return hn_bind_rope(m, err);
 }
 
 static hone_status bind_llama(hone_model *m, hone_error *err) { return bind(m, BIAS_OPTIONAL, BIAS_OPTIONAL, false, err); }
@@ -116,7 +106,7 @@ static bool forward(const hone_model *m, const hn_forward *f)
         if (f->abort_fn && f->abort_fn(f->abort_arg)) return false;
 
         op->rms_norm(be, &s->act, s->x, l->attn_norm, hp->n_embd, n_tok, hp->rms_eps);
-        const hn_product qkv[] = { { &l->attn_q, s->q, NULL }, { &l->attn_k, s->k, NULL }, { &l->attn_v, s->v, NULL } };
+        const hn_product qkv[] = { { .w = &l->attn_q, .y = s->q }, { .w = &l->attn_k, .y = s->k }, { .w = &l->attn_v, .y = s->v } };
         op->matmul(be, &s->act, qkv, 3);
         const hn_heads heads = { .q = s->q, .k = s->k, .v = s->v, .q_norm = l->attn_q_norm, .k_norm = l->attn_k_norm, .cs = s->rope,
                                  .n_head = hp->n_head, .n_rot = hp->n_rot, .neox = hp->rope_neox, .eps = hp->rms_eps };
@@ -126,17 +116,17 @@ static bool forward(const hone_model *m, const hn_forward *f)
         if (some) n_tok = f->n_want;
         op->attention(be, &s->act, s->q, &f->kv[il], f->rows, some ? f->want : NULL, n_tok, hp->n_head, scale);
         if (some) op->gather(be, s->x, s->x, f->want, hp->n_embd, n_tok);
-        op->matmul(be, &s->act, &(hn_product){ &l->attn_output, s->h, s->x }, 1);
+        op->matmul(be, &s->act, &(hn_product){ .w = &l->attn_output, .y = s->h, .sum = s->x }, 1);
 
         op->rms_norm(be, &s->act, s->x, l->ffn_norm, hp->n_embd, n_tok, hp->rms_eps);
         op->gate_up(be, &s->ff, &s->act, &l->ffn_gate, &l->ffn_up, s->up);
-        op->matmul(be, &s->ff, &(hn_product){ &l->ffn_down, s->h, s->x }, 1);
+        op->matmul(be, &s->ff, &(hn_product){ .w = &l->ffn_down, .y = s->h, .sum = s->x }, 1);
     }
     op->rms_norm(be, &s->act, s->x, m->output_norm, hp->n_embd, n_tok, hp->rms_eps);
     op->head(be, f->logits, &s->act, &m->output);
     return true;
 }
 
-const hn_arch hn_arch_llama = { "llama", bind_llama, forward };
-const hn_arch hn_arch_qwen2 = { "qwen2", bind_qwen2, forward };
-const hn_arch hn_arch_qwen3 = { "qwen3", bind_qwen3, forward };
+const hn_arch hn_arch_llama = { "llama", hn_attention_hparams, bind_llama, forward, NULL, NULL };
+const hn_arch hn_arch_qwen2 = { "qwen2", hn_attention_hparams, bind_qwen2, forward, NULL, NULL };
+const hn_arch hn_arch_qwen3 = { "qwen3", hn_attention_hparams, bind_qwen3, forward, NULL, NULL };

@@ -1,106 +1,21 @@
-/* convert_llama2c: hone_convert. Finds out from its content what the source is, and
- * writes a llama2.c checkpoint (karpathy/llama2.c:export.py, the unversioned form) and
- * its tokenizer file as a GGUF of architecture llama. Every size in the header is
- * checked against the file before anything is allocated or read. Other checkpoints are
- * refused by name. */
-#define _GNU_SOURCE
-#include "gguf/gguf.h"
+/* convert_llama2c: writes a llama2.c checkpoint (karpathy/llama2.c:export.py, the
+ * unversioned form) and its tokenizer file as a GGUF of architecture llama. Every size in
+ * the header is checked against the file before anything is allocated or read. */
+#include "model/convert.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* ---- files ---------------------------------------------------------------------- */
-
-typedef struct source { const char *path; int fd; uint64_t size; } source;
-
-static hone_status open_source(source *s, const char *path, hone_error *err)
-{
-    struct stat st;
-    *s = (source){path, -1, 0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang */
-    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %s", path, strerror(errno));
-    if (fstat(fd, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))) {
-        close(fd);
-        return HN_FAIL(err, HONE_E_IO, "%s: expected a regular file", path);
-    }
-    if (S_ISDIR(st.st_mode)) {
-        static const struct { const char *file, *what; } folders[] = {
-            {"adapter_config.json", "a folder with adapter_config.json, a LoRA adapter"},
-            {"config.json", "a folder with config.json, a Hugging Face checkpoint"},
-            {"params.json", "a folder with params.json, an original Meta or Mistral checkpoint"},
-        };
-        const char *what = NULL;
-        for (size_t i = 0; i < sizeof folders / sizeof *folders && !what; i++)
-            if (faccessat(fd, folders[i].file, F_OK, 0) == 0) what = folders[i].what;
-        close(fd);
-        if (what) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: this is %s, which hone does not convert yet; expected a llama2.c checkpoint", path, what);
-        return HN_FAIL(err, HONE_E_IO, "%s: is a folder, expected a llama2.c checkpoint file", path);
-    }
-    s->fd = fd;
-    s->size = (uint64_t)st.st_size;
-    return HONE_OK;
-}
-
-static void close_source(source *s)
-{
-    if (s->fd >= 0) close(s->fd);
-    s->fd = -1;
-}
-
-static hone_status read_at(const source *s, uint64_t off, void *dst, uint64_t n, hone_error *err)
-{
-    for (uint64_t done = 0; done < n;) {
-        ssize_t r = pread(s->fd, (char *)dst + done, n - done, (off_t)(off + done));
-        if (r < 0 && errno == EINTR) continue;
-        if (r < 0) return HN_FAIL(err, HONE_E_IO, "%s: cannot read at byte %llu: %s", s->path, (unsigned long long)(off + done), strerror(errno));
-        if (r == 0)
-            return HN_FAIL(err, HONE_E_IO, "%s: ends at byte %llu, expected %llu: it changed while being read", s->path,
-                           (unsigned long long)(off + done), (unsigned long long)s->size);
-        done += (uint64_t)r;
-    }
-    return HONE_OK;
-}
-
-/* ---- what is it? ------------------------------------------------------------------ */
 
 enum { HEADER_BYTES = 28 };
 #define VERSIONED_MAGIC 0x616b3432u /* "ak42" */
-#define RWKV_MAGIC 0x67676d66u      /* "ggmf" */
 
 static uint32_t u32_at(const unsigned char *p) { uint32_t v; memcpy(&v, p, 4); return v; }
-static uint64_t u64_at(const unsigned char *p) { uint64_t v; memcpy(&v, p, 8); return v; }
-
-/* Refuses by name whatever is recognisably something else. */
-static hone_status refuse_others(const source *s, const unsigned char *h, size_t n, hone_error *err)
-{
-    static const char lfs[] = "version https://git-lfs";
-    if (n == 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: is empty, expected a llama2.c checkpoint", s->path);
-    if (n >= 4 && !memcmp(h, "GGUF", 4)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: already GGUF, and hone cannot change its type yet; expected a llama2.c checkpoint", s->path);
-    if (n >= sizeof lfs - 1 && !memcmp(h, lfs, sizeof lfs - 1))
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: a git-LFS pointer, not the file itself; fetch it with: git lfs pull", s->path);
-    if (n >= 4 && !memcmp(h, "PK\3\4", 4))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a PyTorch (zip) checkpoint, which hone does not convert yet; expected a llama2.c checkpoint", s->path);
-    if (n >= 9 && h[8] == '{' && u64_at(h) <= s->size - 8)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a safetensors file, which hone does not convert yet; expected a llama2.c checkpoint", s->path);
-    if (n >= 4 && u32_at(h) == RWKV_MAGIC)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: an rwkv.cpp file (magic 0x67676d66), which hone does not convert yet; expected a llama2.c checkpoint", s->path);
-    if (n >= 8 && u32_at(h) == VERSIONED_MAGIC)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a versioned llama2.c export (magic 0x616b3432, version %u); expected the unversioned form: export.py --version 0",
-                       s->path, u32_at(h + 4));
-    if (n < HEADER_BYTES)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected a llama2.c checkpoint, whose header alone has %d", s->path, (unsigned long long)s->size, HEADER_BYTES);
-    return HONE_OK;
-}
 
 /* ---- llama2.c header ------------------------------------------------------------------ */
 
 typedef struct config { uint64_t dim, n_ff, n_layer, n_head, n_head_kv, n_vocab, n_ctx, head_dim, kv_dim; bool tied; } config;
 
-static hone_status read_header(config *c, const source *s, const unsigned char *h, hone_error *err)
+static hone_status read_header(config *c, const hn_source *s, const unsigned char *h, hone_error *err)
 {
     static const struct { const char *name; int32_t max; } fields[7] = {
         {"dim", 1 << 17}, {"hidden_dim", 1 << 20}, {"n_layers", 1 << 10}, {"n_heads", 1 << 12}, {"n_kv_heads", 1 << 12}, {"vocab_size", 1 << 23}, {"seq_len", 1 << 24},
@@ -133,7 +48,7 @@ typedef struct tensors { tensor *t; size_t n; } tensors;
 typedef struct array { const char *name; bool layer; uint64_t ne0, ne1, off; } array;
 enum { N_ARRAYS = 12 };
 
-static hone_status lay_out(array a[N_ARRAYS], const config *c, const source *s, hone_error *err)
+static hone_status lay_out(array a[N_ARRAYS], const config *c, const hn_source *s, hone_error *err)
 {
     const array list[N_ARRAYS] = { /* gate = w1, down = w2, up = w3; no row order to change */
         {"token_embd.weight", false, c->dim, c->n_vocab, 0},
@@ -231,7 +146,7 @@ static bool is_byte_token(const char *s, size_t n)
     return true;
 }
 
-static hone_status load_pieces(pieces *p, const source *s, uint64_t n_vocab, const char *ckpt, hone_error *err)
+static hone_status load_pieces(pieces *p, const hn_source *s, uint64_t n_vocab, const char *ckpt, hone_error *err)
 {
     enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, BYTE = 6 };
     hone_status st;
@@ -244,7 +159,7 @@ static hone_status load_pieces(pieces *p, const source *s, uint64_t n_vocab, con
     p->score = calloc(n_vocab, sizeof *p->score);
     p->type = calloc(n_vocab, sizeof *p->type);
     if (!p->file || !p->text || !p->token || !p->score || !p->type) return HN_FAIL(err, HONE_E_NOMEM, "%s: %llu tokens", s->path, (unsigned long long)n_vocab);
-    if ((st = read_at(s, 0, p->file, s->size, err)) != HONE_OK) return st;
+    if ((st = hn_source_read(s, 0, p->file, s->size, err)) != HONE_OK) return st;
     uint64_t pos = 4;
     char *w = p->text;
     for (uint64_t id = 0; id < n_vocab; id++) {
@@ -281,10 +196,10 @@ static hone_status load_pieces(pieces *p, const source *s, uint64_t n_vocab, con
 
 static hone_status put_tokenizer(hn_gguf_writer *w, const char *path, uint64_t n_vocab, const char *ckpt, hone_error *err)
 {
-    source s;
+    hn_source s;
     pieces p = {0};
     hone_status st;
-    if ((st = open_source(&s, path, err)) != HONE_OK) return st;
+    if ((st = hn_source_open(&s, path, err)) != HONE_OK) return st;
     if ((st = load_pieces(&p, &s, n_vocab, ckpt, err)) == HONE_OK &&
         (st = hn_gguf_put_str(w, "tokenizer.ggml.model", "llama", 5, err)) == HONE_OK &&
         (st = hn_gguf_put_str_array(w, "tokenizer.ggml.tokens", p.token, n_vocab, err)) == HONE_OK &&
@@ -297,7 +212,7 @@ static hone_status put_tokenizer(hn_gguf_writer *w, const char *path, uint64_t n
         (st = hn_gguf_put_bool(w, "tokenizer.ggml.add_eos_token", false, err)) == HONE_OK)
         st = hn_gguf_put_bool(w, "tokenizer.ggml.add_space_prefix", true, err);
     free_pieces(&p);
-    close_source(&s);
+    hn_source_close(&s);
     return st;
 }
 
@@ -305,15 +220,11 @@ static hone_status put_tokenizer(hn_gguf_writer *w, const char *path, uint64_t n
 
 static hone_status put_meta(hn_gguf_writer *w, const config *c, const typing *ty, const char *path, hone_error *err)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
-    size_t len = dot && dot > name ? (size_t)(dot - name) : strlen(name);
-    char title[160];
     hone_status st;
-    hn_escape(title, sizeof title, name, len); /* file names may be any bytes */
 #define TRY(x) do { if ((st = (x)) != HONE_OK) return st; } while (0)
     TRY(hn_gguf_put_str(w, "general.architecture", "llama", 5, err));
     TRY(hn_gguf_put_str(w, "general.type", "model", 5, err));
-    if (*title) TRY(hn_gguf_put_str(w, "general.name", title, strlen(title), err));
+    TRY(hn_put_name(w, path, err));
     TRY(hn_gguf_put_u32(w, "general.file_type", ty->file_type, err));
     TRY(hn_gguf_put_u32(w, "general.quantization_version", 2, err));
     TRY(hn_gguf_put_u32(w, "llama.block_count", (uint32_t)c->n_layer, err));
@@ -334,19 +245,24 @@ typedef struct output { hn_gguf_writer *w; const hone_progress *pr; uint64_t don
 
 enum { PIECE_BYTES = 4 << 20 }; /* of f32, or one row if that is longer */
 
-static hone_status write_tensor(output *o, const source *s, const tensor *t, float *x, void *y, hone_error *err)
+static hone_status write_tensor(output *o, const hn_source *s, const tensor *t, float *x, void *y, hone_error *err)
 {
     const hn_type_info *ti = hn_type_get(t->type);
     uint64_t row = 4 * t->ne[0], rows_max = PIECE_BYTES / row ? PIECE_BYTES / row : 1, out_row = hn_row_bytes(ti, t->ne[0]);
     hone_status st;
     for (uint64_t r = 0; r < t->ne[1];) {
         uint64_t n = t->ne[1] - r < rows_max ? t->ne[1] - r : rows_max;
-        if ((st = read_at(s, t->off + r * row, x, n * row, err)) != HONE_OK) return st;
+        if ((st = hn_source_read(s, t->off + r * row, x, n * row, err)) != HONE_OK) return st;
         for (uint64_t i = 0; i < n * t->ne[0]; i++)
             if (!isfinite(x[i]))
                 return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s: element %llu is %s, expected a finite number", s->path, t->name,
                                (unsigned long long)(r * t->ne[0] + i), isnan(x[i]) ? "NaN" : "infinite");
         for (uint64_t i = 0; i < n; i++) ti->quantize((char *)y + i * out_row, x + i * t->ne[0], (int64_t)t->ne[0], NULL);
+        for (uint64_t i = 0; i < n; i++) ti->dequantize(x + i * t->ne[0], (char *)y + i * out_row, (int64_t)t->ne[0]);
+        for (uint64_t i = 0; i < n * t->ne[0]; i++)
+            if (!isfinite(x[i])) /* a block's scale is an F16 */
+                return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s: element %llu is, or stands beside, a number too large for %s; --type F32 holds it",
+                               s->path, t->name, (unsigned long long)(r * t->ne[0] + i), ti->name);
         if ((st = hn_gguf_write_data(o->w, y, n * out_row, err)) != HONE_OK) return st;
         r += n;
         o->done += n * row;
@@ -357,7 +273,7 @@ static hone_status write_tensor(output *o, const source *s, const tensor *t, flo
     return HONE_OK;
 }
 
-static hone_status write_tensors(output *o, const source *s, const tensors *ts, hone_error *err)
+static hone_status write_tensors(output *o, const hn_source *s, const tensors *ts, hone_error *err)
 {
     uint64_t max = PIECE_BYTES;
     hone_status st = HONE_OK;
@@ -374,48 +290,34 @@ static hone_status write_tensors(output *o, const source *s, const tensors *ts, 
     return st;
 }
 
-static bool same_file(const source *s, const char *dst)
-{
-    struct stat a, b;
-    return fstat(s->fd, &a) == 0 && stat(dst, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-static hone_status convert(const source *s, const char *tokenizer, const typing *ty, const char *dst, const hone_progress *pr, hone_error *err)
+hone_status hn_convert_llama2c(const hn_convert *a, const hn_source *s, hone_error *err)
 {
     unsigned char h[HEADER_BYTES];
+    typing ty = {.name = a->type ? a->type : "F32"};
     size_t n = s->size < sizeof h ? (size_t)s->size : sizeof h;
     config c = {0};
-    array a[N_ARRAYS];
+    array arrays[N_ARRAYS];
     tensors ts = {0};
-    output o = {.pr = pr, .dst = dst};
+    output o = {.pr = a->pr, .dst = a->dst};
     hone_status st;
-    if ((st = read_at(s, 0, h, n, err)) != HONE_OK || (st = refuse_others(s, h, n, err)) != HONE_OK) return st;
-    if ((st = read_header(&c, s, h, err)) != HONE_OK || (st = lay_out(a, &c, s, err)) != HONE_OK) return st;
-    if ((st = list_tensors(&ts, a, &c, ty, err)) != HONE_OK) goto end;
+    if (!hn_mix_find(ty.name, &ty.base, &ty.file_type)) return HN_FAIL(err, HONE_E_ARG, "unknown type \"%s\"", HN_ESC(ty.name, strlen(ty.name)));
+    if ((st = hn_source_read(s, 0, h, n, err)) != HONE_OK) return st;
+    if (n >= 8 && u32_at(h) == VERSIONED_MAGIC)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a versioned llama2.c export (magic 0x616b3432, version %u); expected the unversioned form: export.py --version 0",
+                       s->path, u32_at(h + 4));
+    if (n < HEADER_BYTES)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected a llama2.c checkpoint, whose header alone has %d", s->path, (unsigned long long)s->size, HEADER_BYTES);
+    if ((st = read_header(&c, s, h, err)) != HONE_OK || (st = lay_out(arrays, &c, s, err)) != HONE_OK) return st;
+    if ((st = list_tensors(&ts, arrays, &c, &ty, err)) != HONE_OK) goto end;
     if ((st = hn_gguf_writer_new(&o.w, err)) != HONE_OK) goto end;
-    if ((st = put_meta(o.w, &c, ty, s->path, err)) != HONE_OK) goto end;
-    if (tokenizer && (st = put_tokenizer(o.w, tokenizer, c.n_vocab, s->path, err)) != HONE_OK) goto end;
+    if ((st = put_meta(o.w, &c, &ty, s->path, err)) != HONE_OK) goto end;
+    if (a->tokenizer && (st = put_tokenizer(o.w, a->tokenizer, c.n_vocab, s->path, err)) != HONE_OK) goto end;
     for (size_t i = 0; i < ts.n; i++)
         if ((st = hn_gguf_put_tensor(o.w, ts.t[i].name, ts.t[i].type, ts.t[i].ne, ts.t[i].n_dim, err)) != HONE_OK) goto end;
-    if ((st = hn_gguf_write_begin(o.w, dst, err)) != HONE_OK) goto end;
+    if ((st = hn_gguf_write_begin(o.w, a->dst, err)) != HONE_OK) goto end;
     if ((st = write_tensors(&o, s, &ts, err)) == HONE_OK) st = hn_gguf_write_end(o.w, err);
 end:
     hn_gguf_writer_free(o.w);
     free(ts.t);
-    return st;
-}
-
-hone_status hone_convert(const char *src, const char *tokenizer, const char *type, const char *dst, const hone_progress *pr, hone_error *err)
-{
-    typing ty = {.name = type ? type : "F32"};
-    source s;
-    hone_status st;
-    if (!src || !dst) return HN_FAIL(err, HONE_E_ARG, "convert: no %s file", src ? "output" : "source");
-    if (!hn_mix_find(ty.name, &ty.base, &ty.file_type))
-        return HN_FAIL(err, HONE_E_ARG, "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or another mixture name", HN_ESC(ty.name, strlen(ty.name)));
-    if ((st = open_source(&s, src, err)) != HONE_OK) return st;
-    if (same_file(&s, dst)) st = HN_FAIL(err, HONE_E_ARG, "%s: source and output are the same file", dst);
-    else st = convert(&s, tokenizer, &ty, dst, pr, err);
-    close_source(&s);
     return st;
 }

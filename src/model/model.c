@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const hn_arch *const archs[] = { &hn_arch_llama, &hn_arch_qwen2, &hn_arch_qwen3 };
+static const hn_arch *const archs[] = { &hn_arch_llama, &hn_arch_qwen2, &hn_arch_qwen3, &hn_arch_rwkv6, &hn_arch_rwkv7 };
 
 const char *hn_arch_key(const hone_model *m, char key[128], const char *suffix)
 {
@@ -15,9 +15,9 @@ const char *hn_arch_key(const hone_model *m, char key[128], const char *suffix)
 
 /* ---- tensors ------------------------------------------------------------------------------ */
 
-/* kind: of the field. *packed: what the side file has of it, or NULL. */
+/* kind: of the field. any: rows in any dimensions. *packed: what the side file has of it, or NULL. */
 static hone_status find(hone_model *m, const hn_gguf_tensor **out, const hn_packed_entry **packed, const char *name, uint8_t kind, int64_t ne0, int64_t ne1,
-                        bool optional, hone_error *err)
+                        bool any, bool optional, hone_error *err)
 {
     const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, name);
     *out = NULL;
@@ -27,7 +27,9 @@ static hone_status find(hone_model *m, const hn_gguf_tensor **out, const hn_pack
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s is missing; architecture %s needs it, shape {%lld, %lld}", m->path, name,
                        m->arch->name, (long long)ne0, (long long)ne1);
     }
-    if (t->ne[0] != (uint64_t)ne0 || t->ne[1] != (uint64_t)ne1 || t->ne[2] != 1 || t->ne[3] != 1)
+    bool rows = any && t->ne[1] <= (uint64_t)ne1 && t->ne[2] <= (uint64_t)ne1 && t->ne[3] <= (uint64_t)ne1 && t->ne[1] * t->ne[2] <= (uint64_t)ne1 &&
+                t->ne[1] * t->ne[2] * t->ne[3] == (uint64_t)ne1;
+    if (t->ne[0] != (uint64_t)ne0 || (!rows && (t->ne[1] != (uint64_t)ne1 || t->ne[2] != 1 || t->ne[3] != 1)))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s has shape {%llu, %llu, %llu, %llu}, expected {%lld, %lld}", m->path, name,
                        (unsigned long long)t->ne[0], (unsigned long long)t->ne[1], (unsigned long long)t->ne[2],
                        (unsigned long long)t->ne[3], (long long)ne0, (long long)ne1);
@@ -38,11 +40,11 @@ static hone_status find(hone_model *m, const hn_gguf_tensor **out, const hn_pack
     return HONE_OK;
 }
 
-hone_status hn_bind_matrix(hone_model *m, hn_weight *out, const char *name, int64_t n_in, int64_t n_out, bool optional, hone_error *err)
+static hone_status bind_matrix(hone_model *m, hn_weight *out, const char *name, int64_t n_in, int64_t n_out, bool any, bool optional, hone_error *err)
 {
     const hn_gguf_tensor *t;
     const hn_packed_entry *e;
-    hone_status st = find(m, &t, &e, name, HN_BOUND_MATRIX, n_in, n_out, optional, err);
+    hone_status st = find(m, &t, &e, name, HN_BOUND_MATRIX, n_in, n_out, any, optional, err);
     if (st != HONE_OK || !t) return st;
     const hn_type_info *ti = hn_type_get(t->type);
     if (!ti->weight)
@@ -56,12 +58,43 @@ hone_status hn_bind_matrix(hone_model *m, hn_weight *out, const char *name, int6
     return HONE_OK;
 }
 
+hone_status hn_bind_matrix(hone_model *m, hn_weight *out, const char *name, int64_t n_in, int64_t n_out, bool optional, hone_error *err)
+{
+    return bind_matrix(m, out, name, n_in, n_out, false, optional, err);
+}
+
+hone_status hn_bind_rows(hone_model *m, hn_weight *out, const char *name, int64_t n_in, int64_t n_out, hone_error *err)
+{
+    return bind_matrix(m, out, name, n_in, n_out, true, false, err);
+}
+
+hn_weight hn_rows_of(const hn_weight *w, int64_t first, int64_t n_out)
+{
+    hn_weight v = *w;
+    v.data = (const char *)w->data + (size_t)first * w->row_bytes;
+    v.bias = w->bias ? w->bias + first : NULL;
+    v.n_out = n_out;
+    if (v.packed) v.packed = first % HN_PACK_ROWS ? NULL : (const char *)w->packed + (size_t)(first / HN_PACK_ROWS) * w->group_bytes; /* views begin with a group */
+    return v;
+}
+
 hone_status hn_bind_vector(hone_model *m, const float **out, const char *name, int64_t n, bool optional, hone_error *err)
+{
+    return hn_bind_values(m, out, name, n, n, optional, err);
+}
+
+void hn_bind_unused(hone_model *m, const char *name)
+{
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, name);
+    if (t) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED;
+}
+
+hone_status hn_bind_values(hone_model *m, const float **out, const char *name, int64_t ne0, int64_t n, bool optional, hone_error *err)
 {
     const hn_gguf_tensor *t;
     const hn_packed_entry *e;
     *out = NULL;
-    hone_status st = find(m, &t, &e, name, HN_BOUND_VECTOR, n, 1, optional, err);
+    hone_status st = find(m, &t, &e, name, HN_BOUND_VECTOR, ne0, n / ne0, true, optional, err);
     if (st != HONE_OK || !t) return st;
     if (t->type != HN_F32 && t->type != HN_F16 && t->type != HN_BF16)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s has type %s, expected F32, F16 or BF16 for a vector", m->path, name, hn_type_get(t->type)->name);
@@ -82,8 +115,7 @@ hone_status hn_bind_vector(hone_model *m, const float **out, const char *name, i
 
 /* ---- hyper-parameters ------------------------------------------------------------------------ */
 
-/* An integer key in [lo, hi]; absent: def, or an error if def < 0. */
-static hone_status get_int(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out, hone_error *err)
+hone_status hn_get_int(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out, hone_error *err)
 {
     char key[128];
     uint32_t v = 0;
@@ -101,13 +133,13 @@ static hone_status get_int(const hone_model *m, const char *suffix, int64_t lo, 
     return HONE_OK;
 }
 
-/* Like get_int for a key that may be an array with a value per layer: fine when all layers agree. */
+/* Like hn_get_int for a key that may be an array with a value per layer: fine when all layers agree. */
 static hone_status get_per_layer(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out, hone_error *err)
 {
     char key[128];
     hn_gguf_array a;
     int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix)), n_layer = m->hp.n_layer;
-    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) return get_int(m, suffix, lo, hi, def, out, err);
+    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) return hn_get_int(m, suffix, lo, hi, def, out, err);
     uint32_t size = hn_gguf_type_size(a.elem_type);
     bool is_signed = a.elem_type == HONE_KV_I8 || a.elem_type == HONE_KV_I16 || a.elem_type == HONE_KV_I32 || a.elem_type == HONE_KV_I64;
     if (!size || a.elem_type == HONE_KV_F32 || a.elem_type == HONE_KV_F64 || a.elem_type == HONE_KV_BOOL)
@@ -126,8 +158,7 @@ static hone_status get_per_layer(const hone_model *m, const char *suffix, int64_
     return HONE_OK;
 }
 
-/* A real key in (lo, hi]; absent: def, or an error if def is NaN. */
-static hone_status get_real(const hone_model *m, const char *suffix, double lo, double hi, double def, float *out, hone_error *err)
+hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, double hi, double def, float *out, hone_error *err)
 {
     char key[128];
     float v = 0;
@@ -165,11 +196,11 @@ static hone_status apply_yarn(hone_model *m, float base, float factor, hone_erro
     hone_status st;
     int32_t n = hp->n_rot, n_orig;
     float fast, slow, ext, attn;
-    if ((st = get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, hp->n_ctx_train, &n_orig, err)) != HONE_OK) return st;
-    if ((st = get_real(m, "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0, &fast, err)) != HONE_OK) return st;
-    if ((st = get_real(m, "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0, &slow, err)) != HONE_OK) return st;
-    if ((st = get_real(m, "rope.scaling.yarn_ext_factor", -1e6, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
-    if ((st = get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, hp->rope_mscale, &attn, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, hp->n_ctx_train, &n_orig, err)) != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0, &fast, err)) != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0, &slow, err)) != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.scaling.yarn_ext_factor", -1e6, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, hp->rope_mscale, &attn, err)) != HONE_OK) return st;
     if (ext < 0) ext = 1.0f;
     const double two_pi = 6.283185307179586477, l2 = hn_log2_f64(base);
     double lo = floor(n * hn_log2_f64(n_orig / (two_pi * (double)fast)) / (2.0 * l2));
@@ -187,28 +218,28 @@ static hone_status apply_yarn(hone_model *m, float base, float factor, hone_erro
 }
 
 /* Angles per position, with Llama-3 factors, linear or YaRN scaling applied. */
-static hone_status read_rope(hone_model *m, hone_error *err)
+hone_status hn_bind_rope(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     hone_status st;
     char key[128];
     float base, factor, factor_old;
     int32_t n = hp->head_dim;
-    if ((st = get_int(m, "rope.dimension_count", 2, hp->head_dim, hp->head_dim, &n, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "rope.dimension_count", 2, hp->head_dim, hp->head_dim, &n, err)) != HONE_OK) return st;
     if (n % 2) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is odd", m->path, hn_arch_key(m, key, "rope.dimension_count"), n);
     if (!hp->rope_neox && n != hp->head_dim)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected the head width %d for architecture %s", m->path,
                        hn_arch_key(m, key, "rope.dimension_count"), n, hp->head_dim, m->arch->name);
     hp->n_rot = n;
-    if ((st = get_real(m, "rope.freq_base", 0, 1e12, 10000.0, &base, err)) != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.freq_base", 0, 1e12, 10000.0, &base, err)) != HONE_OK) return st;
     if (base < 1.0f) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %g, expected at least 1", m->path, hn_arch_key(m, key, "rope.freq_base"), (double)base);
     float zero_ok = 0;
     bool found = false;
     if ((st = hn_gguf_get_f32(m->file, hn_arch_key(m, key, "rope.scaling.factor"), &zero_ok, &found, err)) != HONE_OK) return st;
     if (found && zero_ok == 0) factor = 1.0f; /* 0 means none */
     else {
-        if ((st = get_real(m, "rope.scale_linear", 0, 1e6, 1.0, &factor_old, err)) != HONE_OK) return st;
-        if ((st = get_real(m, "rope.scaling.factor", 0, 1e6, factor_old, &factor, err)) != HONE_OK) return st;
+        if ((st = hn_get_real(m, "rope.scale_linear", 0, 1e6, 1.0, &factor_old, err)) != HONE_OK) return st;
+        if ((st = hn_get_real(m, "rope.scaling.factor", 0, 1e6, factor_old, &factor, err)) != HONE_OK) return st;
     }
     hone_str type = { "linear", 6 };
     if ((st = hn_gguf_get_str(m->file, hn_arch_key(m, key, "rope.scaling.type"), &type, NULL, err)) != HONE_OK) return st;
@@ -227,7 +258,7 @@ static hone_status read_rope(hone_model *m, hone_error *err)
     if (!hp->rope_freq) return HN_FAIL(err, HONE_E_NOMEM, "%s: rope table", m->path);
     hn_rope_freqs(hp->rope_freq, n, base, factors, yarn ? 1.0 : 1.0 / (double)factor);
     float attn;
-    if ((st = get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &attn, err)) != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &attn, err)) != HONE_OK) return st;
     hp->rope_mscale = attn;
     return yarn ? apply_yarn(m, base, factor, err) : check_angles(m, err);
 }
@@ -258,41 +289,41 @@ static hone_status refuse_other_formulas(const hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
-static hone_status read_hparams(hone_model *m, hone_error *err)
+hone_status hn_attention_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     hone_status st;
     char key[128];
     int32_t n_expert, kv_dim, key_len;
-    if ((st = get_int(m, "block_count", 1, HN_MAX_LAYER, -1, &hp->n_layer, err)) != HONE_OK) return st;
-    if ((st = get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
-    if ((st = get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "block_count", 1, HN_MAX_LAYER, -1, &hp->n_layer, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
     if ((st = get_per_layer(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
     if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
     if ((st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK) return st;
     /* attention here sees everything before it: beyond a trained window that is another model */
     int32_t window;
-    if ((st = get_int(m, "attention.sliding_window", 0, HN_MAX_CTX, 0, &window, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "attention.sliding_window", 0, HN_MAX_CTX, 0, &window, err)) != HONE_OK) return st;
     if (window > 0 && window < hp->n_ctx_train) hp->n_ctx_train = window;
-    if ((st = get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
     if (n_expert) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path, hn_arch_key(m, key, "expert_count"), n_expert);
     if (hp->n_head % hp->n_head_kv)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of head_count_kv = %d", m->path, hn_arch_key(m, key, "attention.head_count"), hp->n_head, hp->n_head_kv);
-    if ((st = get_int(m, "attention.key_length", 1, 65536, 0, &key_len, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "attention.key_length", 1, 65536, 0, &key_len, err)) != HONE_OK) return st;
     if (!key_len) {
         if (hp->n_embd % hp->n_head)
             return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of head_count = %d, and key_length is absent", m->path, hn_arch_key(m, key, "embedding_length"), hp->n_embd, hp->n_head);
         key_len = hp->n_embd / hp->n_head;
     }
     hp->head_dim = key_len;
-    if ((st = get_int(m, "attention.value_length", 1, 65536, key_len, &kv_dim, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "attention.value_length", 1, 65536, key_len, &kv_dim, err)) != HONE_OK) return st;
     if (kv_dim != key_len)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d differs from key_length = %d; architecture %s here needs them equal", m->path,
                        hn_arch_key(m, key, "attention.value_length"), kv_dim, key_len, m->arch->name);
     if ((int64_t)hp->n_head * hp->head_dim > HN_MAX_EMBD * 4)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: head_count %d × key_length %d is beyond the limit %d", m->path, hp->n_head, hp->head_dim, HN_MAX_EMBD * 4);
     if ((st = refuse_other_formulas(m, err)) != HONE_OK) return st;
-    return get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, NAN, &hp->rms_eps, err);
+    return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, NAN, &hp->rms_eps, err);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------- */
@@ -312,7 +343,7 @@ static hone_status choose_arch(hone_model *m, hone_error *err)
             m->arch = archs[i];
             return HONE_OK;
         }
-    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: architecture \"%s\" is not supported; hone runs llama, qwen2 and qwen3", m->path, HN_ESC(arch.ptr, arch.len));
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: architecture \"%s\" is not supported; hone runs llama, qwen2, qwen3, rwkv6 and rwkv7", m->path, HN_ESC(arch.ptr, arch.len));
 }
 
 static hone_status refuse_leftovers(const hone_model *m, hone_error *err)
@@ -349,7 +380,7 @@ static hone_status bind_all(hone_model *m, hone_error *err)
     hone_status st;
     uint64_t n_tensor = hn_gguf_n_tensors(m->file);
     if (!(m->bound = hn_arena_alloc(m->arena, n_tensor + 1))) return HN_FAIL(err, HONE_E_NOMEM, "%s: tensor table", m->path);
-    if ((st = read_hparams(m, err)) != HONE_OK) return st;
+    if ((st = m->arch->hparams(m, err)) != HONE_OK) return st;
     const hn_gguf_tensor *e = hn_gguf_find_tensor(m->file, "token_embd.weight");
     if (!e) return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor token_embd.weight is missing; architecture %s needs it", m->path, m->arch->name);
     if (e->ne[1] < 1 || e->ne[1] > HN_MAX_VOCAB)
@@ -357,12 +388,10 @@ static hone_status bind_all(hone_model *m, hone_error *err)
     m->hp.n_vocab = (int32_t)e->ne[1];
     int32_t declared;
     char key[128];
-    if ((st = get_int(m, "vocab_size", 1, HN_MAX_VOCAB, m->hp.n_vocab, &declared, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "vocab_size", 1, HN_MAX_VOCAB, m->hp.n_vocab, &declared, err)) != HONE_OK) return st;
     if (declared != m->hp.n_vocab)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, but tensor token_embd.weight has %d rows", m->path, hn_arch_key(m, key, "vocab_size"), declared, m->hp.n_vocab);
-    if (!(m->layers = hn_arena_alloc(m->arena, (size_t)m->hp.n_layer * sizeof *m->layers))) return HN_FAIL(err, HONE_E_NOMEM, "%s: layer table", m->path);
     if ((st = m->arch->bind(m, err)) != HONE_OK) return st;
-    if ((st = read_rope(m, err)) != HONE_OK) return st;
     if ((st = refuse_leftovers(m, err)) != HONE_OK) return st;
     for (uint64_t i = 0; i < n_tensor; i++) {
         const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
@@ -373,6 +402,8 @@ static hone_status bind_all(hone_model *m, hone_error *err)
     }
     /* every weight is read once a token; of an untied embedding table only one row */
     m->bytes_per_token = m->n_bytes;
+    for (uint64_t i = 0; i < n_tensor; i++)
+        if (m->bound[i] == HN_BOUND_UNUSED) m->bytes_per_token -= hn_gguf_tensor_at(m->file, i)->n_bytes;
     if (m->output.data != m->token_embd.data)
         m->bytes_per_token -= (m->token_embd.packed ? hn_packed_bytes(m->token_embd.type, m->hp.n_embd, m->hp.n_vocab) : (uint64_t)m->token_embd.row_bytes * (uint64_t)m->hp.n_vocab) -
                               m->token_embd.row_bytes;
@@ -483,6 +514,6 @@ void hone_model_get_info(const hone_model *m, hone_model_info *out)
         .n_ctx_train = hp->n_ctx_train, .n_params = m->n_params, .n_bytes = m->n_bytes, .bytes_per_token = m->bytes_per_token,
         .fingerprint = fingerprint(m), .has_tokenizer = m->has_tokenizer, .packed_path = m->packed ? m->packed->path : NULL,
         .packed_note = m->packed_note ? m->packed_note : "", .packed_bytes = m->packed_bytes, .packed_compared = m->packed_compared,
-        .packed_ignored = m->packed_ignored,
+        .packed_ignored = m->packed_ignored, .state_bytes = hp->recurrent ? (uint64_t)hp->n_layer * (uint64_t)hn_state_floats(hp) * sizeof(float) : 0,
     };
 }

@@ -20,6 +20,11 @@ typedef struct hn_hparams {
     bool rope_neox;
     float rope_mscale;      /* cos and sin are multiplied by it (YaRN) */
     double *rope_freq;      /* [n_rot/2] angle per position, all scaling applied */
+    /* recurrent models: a state instead of positions; n_head heads of head_dim channels */
+    bool recurrent;
+    float ln_eps;
+    int32_t rank_decay, rank_iclr, rank_value, rank_gate; /* RWKV-7 */
+    int32_t n_extra, n_decay, rescale_every;              /* RWKV-6: time_mix_extra_dim, time_decay_extra_dim; 0: never */
 } hn_hparams;
 
 typedef struct hn_layer {
@@ -29,16 +34,34 @@ typedef struct hn_layer {
     hn_weight ffn_gate, ffn_up, ffn_down;
 } hn_layer;
 
+enum { HN_RWKV_LERPS = 6 };
+/* RWKV-6 and RWKV-7; what one of them lacks is empty there. */
+typedef struct hn_rwkv_layer {
+    const float *attn_norm, *attn_norm_b, *attn_norm_2, *attn_norm_2_b; /* [n_embd], like all vectors here */
+    const float *lerp[HN_RWKV_LERPS], *channel_lerp[2];
+    const float *ln, *ln_b;                            /* of each head's output */
+    const float *k_k, *k_a, *r_k;                      /* RWKV-7 */
+    const float *lerp_x, *first;                       /* RWKV-6 */
+    hn_weight receptance, key, value, gate, output;    /* [n_embd, n_embd] */
+    hn_weight w1, w2, a1, a2, v1, v2, g1, g2;          /* low-rank pairs; w0, a0, v0 and RWKV-6's decay are biases of w2, a2, v2 */
+    hn_weight mix1[5], mix2[5];                        /* RWKV-6: low-rank pairs of the five lerps */
+    hn_weight channel_key, channel_value, channel_receptance;
+} hn_rwkv_layer;
+
 /* What a forward pass works on; sized for n_tok rows when the session is made. */
 typedef struct hn_scratch {
     hn_act act, ff;  /* what attention's and the block's products take; what ffn_down takes */
     float *x, *h, *q, *k, *v, *up, *rope;
+    /* RWKV */
+    hn_act shift[HN_MAX_SHIFT], low[5]; /* token-shifted inputs; activations of low rank */
+    float *r, *w, *a, *v_mix, *g, *v_first;
 } hn_scratch;
 
 typedef struct hn_forward {
     hn_backend *be;
     hn_scratch *s;
-    const hn_kv *kv;         /* [n_layer] */
+    const hn_kv *kv;         /* [n_layer] or NULL */
+    const hn_state *state;   /* [n_layer] or NULL */
     const hn_row *rows;      /* [n_tok] */
     int32_t n_tok;
     const int32_t *want;     /* [n_want] rows whose logits are wanted */
@@ -50,22 +73,27 @@ typedef struct hn_forward {
 
 typedef struct hn_arch {
     const char *name;
+    hone_status (*hparams)(hone_model *m, hone_error *err);
     hone_status (*bind)(hone_model *m, hone_error *err);
     bool (*forward)(const hone_model *m, const hn_forward *f); /* false: aborted */
+    /* recurrent models: the two halves of a layer over a whole batch, for who measures them alone */
+    void (*time_mix)(const hone_model *m, const hn_forward *f, int32_t il);
+    void (*channel_mix)(const hone_model *m, const hn_forward *f, int32_t il);
 } hn_arch;
 
-enum { HN_BOUND_NOT = 0, HN_BOUND_VECTOR, HN_BOUND_MATRIX };
+enum { HN_BOUND_NOT = 0, HN_BOUND_VECTOR, HN_BOUND_MATRIX, HN_BOUND_UNUSED };
 
-extern const hn_arch hn_arch_llama, hn_arch_qwen2, hn_arch_qwen3;
+extern const hn_arch hn_arch_llama, hn_arch_qwen2, hn_arch_qwen3, hn_arch_rwkv6, hn_arch_rwkv7;
 
 struct hone_model {
     hn_gguf *file;
     hn_arena *arena;
     const hn_arch *arch;
     hn_hparams hp;
-    hn_layer *layers;                /* [n_layer] */
+    hn_layer *layers;                /* [n_layer]; NULL: */
+    hn_rwkv_layer *rwkv;             /* [n_layer] */
     hn_weight token_embd, output;    /* output is token_embd when tied */
-    const float *output_norm;
+    const float *output_norm, *output_norm_b, *token_embd_norm, *token_embd_norm_b; /* the last three: RWKV */
     uint8_t *bound;                  /* [tensors] the kind of field that took it */
     hn_packed *packed;               /* the side file in use, or NULL */
     const hn_packed_entry **packed_of; /* [tensors] what it has of each, NULL: nothing; or NULL */
@@ -104,5 +132,41 @@ const char *hn_arch_key(const hone_model *m, char key[128], const char *suffix);
 hone_status hn_bind_matrix(hone_model *m, hn_weight *out, const char *name, int64_t n_in, int64_t n_out, bool optional, hone_error *err);
 /* f32 vector [n]; F16 and BF16 are widened into the arena. */
 hone_status hn_bind_vector(hone_model *m, const float **out, const char *name, int64_t n, bool optional, hone_error *err);
+/* n values in rows of ne0, whatever dimensions the rows are in. */
+hone_status hn_bind_values(hone_model *m, const float **out, const char *name, int64_t ne0, int64_t n, bool optional, hone_error *err);
+/* The same for a matrix [n_out, n_in]. */
+hone_status hn_bind_rows(hone_model *m, hn_weight *out, const char *name, int64_t n_in, int64_t n_out, hone_error *err);
+/* A tensor that is there for no use. */
+void hn_bind_unused(hone_model *m, const char *name);
+/* Rows [first, first + n_out) of a matrix. */
+hn_weight hn_rows_of(const hn_weight *w, int64_t first, int64_t n_out);
+
+/* ---- metadata, for arch_*.c --------------------------------------------------------------------- */
+
+/* An integer key in [lo, hi]; absent: def, or an error if def < 0. */
+hone_status hn_get_int(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out, hone_error *err);
+/* A real key in (lo, hi]; absent: def, or an error if def is NaN. */
+hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, double hi, double def, float *out, hone_error *err);
+/* hparams of models with attention; and their angles, which may be a tensor. */
+hone_status hn_attention_hparams(hone_model *m, hone_error *err);
+hone_status hn_bind_rope(hone_model *m, hone_error *err);
+
+/* ---- RWKV: what its versions share --------------------------------------------------------------- */
+
+hone_status hn_rwkv_hparams(hone_model *m, hone_error *err);
+/* Embedding, head and their norms. */
+hone_status hn_rwkv_bind_ends(hone_model *m, hone_error *err);
+/* blk.IL.WHAT and .WHAT.bias */
+hone_status hn_rwkv_norm(hone_model *m, const float **w, const float **b, int32_t il, const char *what, hone_error *err);
+hone_status hn_rwkv_vector(hone_model *m, const float **v, int32_t il, const char *what, bool optional, hone_error *err);
+hone_status hn_rwkv_matrix(hone_model *m, hn_weight *w, int32_t il, const char *what, int64_t n_in, int64_t n_out, hone_error *err);
+/* time_mix_lerp_fused, its n slices in the order of `letters`, or a tensor for each. */
+hone_status hn_rwkv_lerps(hone_model *m, const float **lerp, int32_t il, const char *letters, hone_error *err);
+/* embed and its norm; the last norm and the head. */
+void hn_rwkv_begin(const hone_model *m, const hn_forward *f);
+void hn_rwkv_end(const hone_model *m, const hn_forward *f);
+enum { HN_RWKV_STATE_VECTORS = 2 };
+#define HN_RWKV_GROUP_EPS 64e-5f /* of the norm of each head's output; not in the files */
+static inline int64_t hn_state_floats(const hn_hparams *hp) { return (int64_t)hp->n_embd * (HN_RWKV_STATE_VECTORS + hp->head_dim); }
 
 #endif

@@ -250,7 +250,9 @@ static void drop_found(found *f)
 
 static bool matches(const hn_packed_entry *e, const hn_gguf_tensor *t)
 {
-    return t && t->name.len == e->name.len && t->type == e->type && t->ne[0] == e->n_in && t->ne[1] == e->n_out && t->ne[2] == 1 && t->ne[3] == 1;
+    uint64_t rows = t ? t->ne[1] * t->ne[2] * t->ne[3] : 0;
+    return t && t->name.len == e->name.len && t->type == e->type &&
+           (e->kind == HN_PACKED_VECTOR ? t->ne[0] * rows == e->n_in : t->ne[0] == e->n_in && rows == e->n_out);
 }
 
 static const hn_gguf_tensor *tensor_of(const hn_gguf *g, const hn_packed_entry *e)
@@ -478,13 +480,16 @@ static hone_status choose(work *k, const hone_model *m, hone_packed_info *out, h
     for (uint64_t i = 0; i < n; i++) {
         const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
         bool vector = m->bound[i] == HN_BOUND_VECTOR;
+        uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3];
+        if (m->bound[i] == HN_BOUND_UNUSED) continue;
         if (!vector && !hn_can_pack(t->type)) {
             out->n_plain++;
             out->plain_bytes += t->n_bytes;
             continue;
         }
         k->t[k->n] = t;
-        k->e[k->n++] = (hn_packed_entry){ .name = t->name, .type = t->type, .kind = vector ? HN_PACKED_VECTOR : HN_PACKED_MATRIX, .n_in = t->ne[0], .n_out = t->ne[1] };
+        k->e[k->n++] = (hn_packed_entry){ .name = t->name, .type = t->type, .kind = vector ? HN_PACKED_VECTOR : HN_PACKED_MATRIX, .n_in = vector ? t->ne[0] * rows : t->ne[0],
+                                        .n_out = vector ? 1 : rows };
         out->n_vectors += vector;
         out->n_matrices += !vector;
     }

@@ -12,17 +12,28 @@
 
 /* ---- plan --------------------------------------------------------------------------- */
 
-typedef struct planner {
+struct hn_synth_planner {
     hn_synth_plan *p;
     size_t cap;
     const char *type;
+    hn_type base;
     hn_mix_model mix;
     hn_mix_state state;
     float unit[HN_TYPE_COUNT]; /* 0: not measured yet */
     hone_error *err;
-} planner;
+};
 
-static hone_status add(planner *b, const char *name, int32_t layer, uint64_t ne0, uint64_t ne1, float mean, float std)
+static hn_type type_of(hn_synth_planner *b, const hn_synth_tensor *t, hn_synth_kind kind)
+{
+    bool whole = b->base == HN_F32 || b->base == HN_F16 || b->base == HN_BF16;
+    switch (kind) {
+    case HN_SYNTH_F32: return HN_F32;
+    case HN_SYNTH_LOWRANK: return whole ? b->base : HN_F16;
+    default: return hn_mix_type(b->type, &b->mix, &b->state, t->name, t->ne, t->n_dim);
+    }
+}
+
+hone_status hn_synth_add(hn_synth_planner *b, const char *name, int32_t layer, hn_synth_kind kind, const uint64_t ne[4], float mean, float std)
 {
     hn_synth_plan *p = b->p;
     if (p->n == b->cap) {
@@ -33,14 +44,15 @@ static hone_status add(planner *b, const char *name, int32_t layer, uint64_t ne0
         b->cap = cap;
     }
     hn_synth_tensor *t = &p->t[p->n];
-    *t = (hn_synth_tensor){.n_dim = ne1 ? 2 : 1, .ne = {ne0, ne1 ? ne1 : 1, 1, 1}, .mean = mean, .std = std};
+    *t = (hn_synth_tensor){.ne = {1, 1, 1, 1}, .mean = mean, .std = std};
+    for (; t->n_dim < 4 && ne[t->n_dim]; t->n_dim++) t->ne[t->n_dim] = ne[t->n_dim];
     if (layer < 0) snprintf(t->name, sizeof t->name, "%s", name);
     else snprintf(t->name, sizeof t->name, "blk.%d.%s", layer, name);
-    t->type = ne1 ? hn_mix_type(b->type, &b->mix, &b->state, t->name, t->ne, t->n_dim) : HN_F32;
+    t->type = type_of(b, t, kind);
     const hn_type_info *ti = hn_type_get(t->type);
     if (!ti || !hn_tensor_nbytes(ti, t->ne, t->n_dim, &t->n_bytes))
         return HN_FAIL(b->err, HONE_E_ARG, "%s: rows of %llu elements do not fit %s, found while planning %s", t->name,
-                       (unsigned long long)ne0, ti ? ti->name : "an unknown type", b->type);
+                       (unsigned long long)ne[0], ti ? ti->name : "an unknown type", b->type);
     float *unit = &b->unit[t->type];
     if (*unit == 0) *unit = hn_synth_unit(t->type);
     if (*unit < 0) return HN_FAIL(b->err, HONE_E_NOMEM, "measuring %s blocks", ti->name);
@@ -50,6 +62,16 @@ static hone_status add(planner *b, const char *name, int32_t layer, uint64_t ne0
     return HONE_OK;
 }
 
+void hn_synth_mark_copy(hn_synth_planner *b, const char *of)
+{
+    if (b->p->n) snprintf(b->p->t[b->p->n - 1].values_of, sizeof b->p->t->values_of, "%s", of);
+}
+
+static hone_status add(hn_synth_planner *b, const char *name, int32_t layer, uint64_t ne0, uint64_t ne1, float mean, float std)
+{
+    return hn_synth_add(b, name, layer, ne1 ? HN_SYNTH_MATRIX : HN_SYNTH_F32, (const uint64_t[4]){ne0, ne1}, mean, std);
+}
+
 /* Spreads. Inputs of every matrix are normalised to rms 1, so 1/sqrt(n_in) keeps it; the
  * two matrices that write to the residual stream share a fixed total over all layers
  * (Radford et al. 2019, section 2.3). Two measures keep greedy text from repeating one
@@ -57,7 +79,7 @@ static hone_status add(planner *b, const char *name, int32_t layer, uint64_t ne0
  * tied embedding's, so that the last token's own logit does not stand out. And attention
  * adds little against the last token's share: its average over the past changes slowly,
  * and with 4 here too every model tried fell into repetition. Logits have a spread of 1.5. */
-static hone_status add_all(planner *b)
+static hone_status add_all(hn_synth_planner *b)
 {
     const hn_synth_shape *s = &b->p->shape;
     uint64_t e = (uint64_t)s->n_embd, ff = (uint64_t)s->n_ff, d = (uint64_t)s->head_dim, v = (uint64_t)s->n_vocab;
@@ -97,18 +119,17 @@ static hone_status add_all(planner *b)
 
 hone_status hn_synth_plan_new(hn_synth_plan **out, const hn_synth_shape *s, const char *type, hone_error *err)
 {
-    hn_type base;
     *out = NULL;
     hn_synth_plan *p = calloc(1, sizeof *p);
     if (!p) return HN_FAIL(err, HONE_E_NOMEM, "synth plan");
     p->shape = *s;
-    planner b = {.p = p, .type = type, .err = err,
-                 .mix = {.arch = s->arch, .n_layer = s->n_layer, .n_head = s->n_head, .n_head_kv = s->n_head_kv, .tied = s->tied}};
+    hn_synth_planner b = {.p = p, .type = type, .err = err,
+                          .mix = {.arch = s->arch, .n_layer = s->n_layer, .n_head = s->n_head, .n_head_kv = s->n_head_kv, .tied = s->tied}};
     hone_status st;
-    if (!hn_mix_find(type, &base, &p->file_type))
+    if (!hn_mix_find(type, &b.base, &p->file_type))
         st = HN_FAIL(err, HONE_E_ARG, "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or another mixture name", HN_ESC(type, strlen(type)));
     else
-        st = add_all(&b);
+        st = hn_synth_is_rwkv(s) ? hn_synth_add_rwkv(&b, s) : add_all(&b);
     p->n_fallback = b.state.n_fallback;
     if (st != HONE_OK) { hn_synth_plan_free(p); return st; }
     *out = p;
@@ -180,8 +201,6 @@ static void byte_symbol(char dst[4], int b)
     dst[2] = 0;
 }
 
-static void syllable(char *dst, int64_t i) { dst[0] = "bcdfghjklmnprstvwxyz"[i / 5]; dst[1] = "aeiou"[i % 5]; dst[2] = 0; }
-
 static void byte_tokens(vocab *v)
 {
     int32_t id = 0;
@@ -194,26 +213,34 @@ static void byte_tokens(vocab *v)
         }
 }
 
+void hn_synth_word(char *dst, int64_t i, bool *space)
+{
+    int64_t w = i / 2, count = N_SYLLABLE;
+    *space = i % 2;
+    for (int n = 1;; n++, count *= N_SYLLABLE) {
+        if (w >= count) { w -= count; continue; }
+        for (int k = 0; k < n; k++, w /= N_SYLLABLE) {
+            *dst++ = "bcdfghjklmnprstvwxyz"[w % N_SYLLABLE / 5];
+            *dst++ = "aeiou"[w % 5];
+        }
+        *dst = 0;
+        return;
+    }
+}
+
 static void word_tokens(vocab *v)
 {
-    int32_t id = N_BYTE;
-    int64_t count = 1;
-    for (int n_syl = 1; id < v->n_word_end; n_syl++) {
-        count *= N_SYLLABLE;
-        for (int64_t w = 0; w < count && id < v->n_word_end; w++) {
-            char word[2 * 8 + 1] = "";
-            int64_t rest = w;
-            for (int k = 0; k < n_syl; k++, rest /= N_SYLLABLE) syllable(word + 2 * k, rest % N_SYLLABLE);
-            for (int space = 0; space < 2 && id < v->n_word_end; space++) {
-                snprintf(v->text[id], SLOT, "%s%s", space ? "\xC4\xA0" : "", word);
-                set_token(v, id++, NORMAL);
-                if (n_syl > 1) continue;
-                char *m = v->merge_text[v->n_merge];
-                if (space) snprintf(m, SLOT, "\xC4\xA0 %s", word);
-                else snprintf(m, SLOT, "%c %c", word[0], word[1]);
-                v->merge[v->n_merge++] = (hone_str){m, strlen(m)};
-            }
-        }
+    for (int32_t id = N_BYTE; id < v->n_word_end; id++) {
+        char word[24];
+        bool space;
+        hn_synth_word(word, id - N_BYTE, &space);
+        snprintf(v->text[id], SLOT, "%s%s", space ? "\xC4\xA0" : "", word);
+        set_token(v, id, NORMAL);
+        if (id - N_BYTE >= 2 * N_SYLLABLE) continue;
+        char *m = v->merge_text[v->n_merge];
+        if (space) snprintf(m, SLOT, "\xC4\xA0 %s", word);
+        else snprintf(m, SLOT, "%c %c", word[0], word[1]);
+        v->merge[v->n_merge++] = (hone_str){m, strlen(m)};
     }
 }
 
@@ -269,21 +296,15 @@ static hone_status put_vocab(hn_gguf_writer *w, const hn_synth_shape *s, hone_er
 
 /* ---- metadata ------------------------------------------------------------------------------ */
 
-static hone_status put_meta(hn_gguf_writer *w, const hn_synth_plan *p, const char *name, const char *type, uint64_t seed, hone_error *err)
+#define TRY(x) do { if ((st = (x)) != HONE_OK) return st; } while (0)
+
+static hone_status put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err)
 {
-    const hn_synth_shape *s = &p->shape;
     bool llama = !strcmp(s->arch, "llama"), qwen3 = !strcmp(s->arch, "qwen3");
     bool head_keys = qwen3 || (llama && (s->rope_factor != 1 || (int64_t)s->head_dim * s->n_head != s->n_embd));
-    char key[96], title[128];
+    char key[96];
     hone_status st;
-    snprintf(title, sizeof title, "%s (random weights)", name);
-#define TRY(x) do { if ((st = (x)) != HONE_OK) return st; } while (0)
 #define KEY(k) (snprintf(key, sizeof key, "%s." k, s->arch), key)
-    TRY(hn_gguf_put_str(w, "general.architecture", s->arch, strlen(s->arch), err));
-    TRY(hn_gguf_put_str(w, "general.type", "model", 5, err));
-    TRY(hn_gguf_put_str(w, "general.name", title, strlen(title), err));
-    TRY(hn_gguf_put_u32(w, "general.file_type", p->file_type, err));
-    TRY(hn_gguf_put_u32(w, "general.quantization_version", 2, err));
     TRY(hn_gguf_put_u32(w, KEY("block_count"), (uint32_t)s->n_layer, err));
     TRY(hn_gguf_put_u32(w, KEY("context_length"), (uint32_t)s->n_ctx_train, err));
     TRY(hn_gguf_put_u32(w, KEY("embedding_length"), (uint32_t)s->n_embd, err));
@@ -300,14 +321,28 @@ static hone_status put_meta(hn_gguf_writer *w, const hn_synth_plan *p, const cha
         TRY(hn_gguf_put_u32(w, KEY("rope.dimension_count"), (uint32_t)s->head_dim, err));
         TRY(hn_gguf_put_u32(w, KEY("vocab_size"), (uint32_t)s->n_vocab, err));
     }
-    TRY(put_vocab(w, s, err));
+#undef KEY
+    return put_vocab(w, s, err);
+}
+
+static hone_status put_meta(hn_gguf_writer *w, const hn_synth_plan *p, const char *name, const char *type, uint64_t seed, hone_error *err)
+{
+    const hn_synth_shape *s = &p->shape;
+    char title[128];
+    hone_status st;
+    snprintf(title, sizeof title, "%s (random weights)", name);
+    TRY(hn_gguf_put_str(w, "general.architecture", s->arch, strlen(s->arch), err));
+    TRY(hn_gguf_put_str(w, "general.type", "model", 5, err));
+    TRY(hn_gguf_put_str(w, "general.name", title, strlen(title), err));
+    TRY(hn_gguf_put_u32(w, "general.file_type", p->file_type, err));
+    TRY(hn_gguf_put_u32(w, "general.quantization_version", 2, err));
+    TRY(hn_synth_is_rwkv(s) ? hn_synth_put_rwkv(w, s, err) : put_shape(w, s, err));
     TRY(hn_gguf_put_str(w, "hone.synth.shape", name, strlen(name), err));
     TRY(hn_gguf_put_str(w, "hone.synth.type", type, strlen(type), err));
-    TRY(hn_gguf_put_u64(w, "hone.synth.seed", seed, err));
-#undef KEY
-#undef TRY
-    return HONE_OK;
+    return hn_gguf_put_u64(w, "hone.synth.seed", seed, err);
 }
+
+#undef TRY
 
 /* ---- filling and writing -------------------------------------------------------------------- */
 
@@ -361,7 +396,7 @@ static void run_chunk(void *arg, int64_t chunk, int32_t thread)
     if (p->t->rope_freqs) /* at most a few KiB: always one piece */
         hn_synth_rope_freqs((float *)(void *)p->dst, j->plan->shape.head_dim, j->plan->shape.rope_base, j->plan->shape.rope_factor);
     else
-        hn_synth_fill(p->t, hn_synth_key(j->seed, p->t->name), p->off, p->n, p->dst);
+        hn_synth_fill(p->t, hn_synth_key(j->seed, *p->t->values_of ? p->t->values_of : p->t->name), p->off, p->n, p->dst);
 }
 
 static hone_status write_tensors(job *j, hn_pool *pool, const char *dst, const hone_progress *pr)

@@ -4,15 +4,21 @@
 #ifndef HN_SYNTH_H
 #define HN_SYNTH_H
 
+#include "gguf/gguf.h"
 #include "quant/quant.h"
 
 typedef struct hn_synth_shape {
-    const char *arch;         /* "llama" "qwen2" "qwen3" */
+    const char *arch;         /* "llama" "qwen2" "qwen3" "rwkv7" "rwkv6" */
     int32_t n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx_train;
-    float rope_base, rms_eps;
+    float rope_base, rms_eps; /* RWKV: rms_eps is the LayerNorm's */
     bool tied;
     float rope_factor;        /* llama: 1, or the Llama 3.1 factor of rope_freqs.weight */
+    /* RWKV only. Inner widths of the low-rank pairs: rwkv7 decay, iclr, value, gate; rwkv6 decay
+     * and mix (the token shift). rescale_every: rwkv6 halves the stream after so many layers, 0 never. */
+    int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
 } hn_synth_shape;
+
+static inline bool hn_synth_is_rwkv(const hn_synth_shape *s) { return !strncmp(s->arch, "rwkv", 4); }
 
 /* NULL: no such preset. Aliases count, letter case does not. *name: the preset's own name. */
 const hn_synth_shape *hn_synth_preset(const char *name, const char **canonical);
@@ -20,7 +26,7 @@ const hn_synth_shape *hn_synth_preset(const char *name, const char **canonical);
  * wrong kind, out of range, contradicting another. *out->arch is static. */
 hone_status hn_synth_config(hn_synth_shape *out, const char *path, hone_error *err);
 hone_status hn_synth_check(const hn_synth_shape *s, const char *where, hone_error *err);
-/* Weights of the shape, rope_freqs not counted. */
+/* Weights of the shape; rope_freqs and RWKV-7's dummies in layer 0 not counted. */
 uint64_t hn_synth_n_params(const hn_synth_shape *s);
 
 /* ---- plan: every tensor in file order --------------------------------------------- */
@@ -33,6 +39,7 @@ typedef struct hn_synth_tensor {
     float mean, std;          /* of the values; mean only for F32 */
     float unit;               /* block types: rms of a tensor filled with scale 1 */
     bool rope_freqs;          /* not random */
+    char values_of[64];       /* not empty: this is a copy of that tensor, which no model reads */
 } hn_synth_tensor;
 
 typedef struct hn_synth_plan {
@@ -46,6 +53,26 @@ typedef struct hn_synth_plan {
 /* HONE_E_ARG: unknown mixture. Free with hn_synth_plan_free. */
 hone_status hn_synth_plan_new(hn_synth_plan **out, const hn_synth_shape *s, const char *type, hone_error *err);
 void hn_synth_plan_free(hn_synth_plan *p);
+
+typedef enum hn_synth_kind {
+    HN_SYNTH_MATRIX, /* stored as the mixture says */
+    HN_SYNTH_F32,    /* always F32 */
+    HN_SYNTH_LOWRANK /* as converted: F16 where the mixture quantizes, else its type */
+} hn_synth_kind;
+
+/* Room for the tensor list of one architecture: appends a tensor. ne ends with 0 or after 4. */
+typedef struct hn_synth_planner hn_synth_planner;
+hone_status hn_synth_add(hn_synth_planner *b, const char *name, int32_t layer, hn_synth_kind kind, const uint64_t ne[4], float mean, float std);
+/* The tensor added last holds the values of tensor `of`, which has its shape and spread. */
+void hn_synth_mark_copy(hn_synth_planner *b, const char *of);
+/* RWKV's part of the plan and of the file: synth_rwkv.c. */
+hone_status hn_synth_add_rwkv(hn_synth_planner *b, const hn_synth_shape *s);
+uint64_t hn_synth_n_params_rwkv(const hn_synth_shape *s);
+hone_status hn_synth_put_rwkv(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err);
+hone_status hn_synth_put_world(hn_gguf_writer *w, int32_t n_vocab, hone_error *err);
+/* Word i of the invented language: consonant-vowel syllables, shorter words first. Every second id is the
+ * same word after a space. dst: 24 bytes; *space: whether a space precedes. */
+void hn_synth_word(char *dst, int64_t i, bool *space);
 
 /* ---- values -------------------------------------------------------------------------- */
 

@@ -2,12 +2,13 @@
 # One answer on every architecture: runs the native and the foreign cross_check and
 # compares their outputs byte for byte: the native one at every CPU level this machine
 # has, the foreign one under emulation at every level it has and on older CPUs. Then the
-# property tests of the kernels (cross_kernels) there.
+# property tests of the kernels (cross_kernels, cross_rwkv) there.
 # Usage: [QEMU=qemu-aarch64] compare.sh NATIVE-FOLDER FOREIGN-FOLDER
 set -u
 native=$1/cross_check
 foreign=$2/cross_check
 properties=$2/cross_kernels
+rwkv=$2/cross_rwkv
 QEMU=${QEMU:-qemu-aarch64}
 T=$(mktemp -d) || exit 1
 properties_pid=
@@ -25,7 +26,7 @@ tiny=models/hone-tiny.gguf
 set --
 hone=${native%/cross_check}/hone
 if [ -x "$hone" ]; then
-    for pair in llama:Q4_K_M llama:Q5_K_M llama:Q6_K llama:F32 qwen2:Q8_0 qwen2:Q4_0 qwen3:F16 qwen3:BF16; do
+    for pair in llama:Q4_K_M llama:Q5_K_M llama:Q6_K llama:F32 qwen2:Q8_0 qwen2:Q4_0 qwen3:F16 qwen3:BF16 rwkv7:Q4_K_M rwkv7:F16 rwkv6:Q8_0; do
         cfg=tests/cross/${pair%:*}.json
         type=${pair#*:}
         if $hone synth --config "$cfg" --type "$type" --seed 5 -o "$T/${pair%:*}-$type.gguf" >/dev/null 2>"$T/err"; then
@@ -114,5 +115,9 @@ grep '^#' "$T/properties"
 verdict $rc "tests/property/test_kernels.c under $QEMU -cpu max ($(grep -c '^ok' "$T/properties") of $(sed -n 's/^1\.\.//p' "$T/properties"))"
 [ "$(grep -c SKIP "$T/properties")" -eq 0 ]
 verdict $? "every level was there"
+"$QEMU" -cpu max "$rwkv" >"$T/rwkv" 2>&1
+rc=$?
+grep '^#' "$T/rwkv"
+verdict $rc "tests/property/test_rwkv_kernels.c under $QEMU -cpu max ($(grep -c '^ok' "$T/rwkv") of $(sed -n 's/^1\.\.//p' "$T/rwkv"))"
 echo "1..$n"
 [ "$bad" -eq 0 ]

@@ -229,6 +229,52 @@ static hone_status new_session(hone_error *err)
     return HONE_OK;
 }
 
+/* ---- a recurrent model --------------------------------------------------------------------------- */
+
+static char rwkv_path[200];
+static hone_model *rwkv;
+
+static hone_status open_rwkv(hone_error *err)
+{
+    hone_model *m = (hone_model *)1;
+    hone_status st = hone_model_open(&m, rwkv_path, NULL, err);
+    if (st) assert_null(m);
+    else hone_model_close(m);
+    return st;
+}
+
+static bool never(void *arg) { return false; }
+
+/* What of it allocates: the session, a checkpoint at its first use, a snapshot. */
+static hone_status use_rwkv(hone_error *err)
+{
+    hone_session *s = (hone_session *)1;
+    hone_snapshot *snap = NULL;
+    hone_status st = hone_session_new(&s, context, rwkv, &(hone_session_params){ .n_seq = 2, .n_chunk = 3 }, err);
+    if (st) {
+        assert_null(s);
+        return st;
+    }
+    long keep = countdown, before = n_failed;
+    const float *y;
+    hone_session_set_abort(s, never, NULL);
+    countdown = 0;
+    assert_int_equal(hone_prefill(s, prompt, N_PROMPT, &y, err), HONE_OK); /* with its copy of the state */
+    assert_int_equal(hone_seq_copy(s, 1, 0, err), HONE_OK);
+    assert_int_equal(n_failed, before);
+    countdown = keep;
+    st = hone_seq_checkpoint(s, 0, err);
+    if (!st) assert_int_equal(hone_prefill(s, prompt, 1, &y, err), HONE_OK);
+    if (!st) assert_int_equal(hone_seq_truncate(s, 0, N_PROMPT, err), HONE_OK);
+    else assert_int_equal(hone_seq_length(s, 0), N_PROMPT);
+    if (!st) st = hone_seq_snapshot(s, 0, &snap, err);
+    if (st) assert_null(snap);
+    else assert_int_equal(hone_seq_restore(s, 1, snap, err), HONE_OK);
+    hone_snapshot_free(snap);
+    hone_session_free(s);
+    return st;
+}
+
 static hone_status save(hone_error *err) { return hone_session_save(session, session_path, err); }
 
 static hone_status load(hone_error *err)
@@ -331,6 +377,8 @@ static void opening_touched(void **state) { fail_each(open_touched, false); }
 static void opening_vocabulary(void **state) { fail_each(open_vocabulary, false); }
 static void making_context(void **state) { fail_each(new_context, false); }
 static void making_session(void **state) { fail_each(new_session, false); }
+static void opening_rwkv(void **state) { fail_each(open_rwkv, false); }
+static void using_rwkv(void **state) { fail_each(use_rwkv, false); }
 static void tokenizing(void **state) { fail_each(tokenize, true); }
 static void streaming(void **state) { fail_each(stream, true); }
 
@@ -404,13 +452,26 @@ static int set_up(void **state)
     if (hone_model_open(&model, model_path, NULL, &err)) return -1;
     if (hone_context_new(&context, &(hone_context_params){ .n_threads = 2 }, &err)) return -1;
     if (hone_session_new(&session, context, model, &(hone_session_params){ .n_ctx = 64, .n_seq = 2, .n_chunk = 7, .cache = HONE_CACHE_F16 }, &err)) return -1;
-    return hone_prefill(session, prompt, N_PROMPT, &y, &err) ? -1 : 0;
+    if (hone_prefill(session, prompt, N_PROMPT, &y, &err)) return -1;
+    static const char config[] = "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":32,\"head_dim\":8,\"n_ff\":48,\"n_vocab\":40}";
+    char json[220];
+    snprintf(rwkv_path, sizeof rwkv_path, "%s", tm_path("rwkv.gguf"));
+    snprintf(json, sizeof json, "%s.json", rwkv_path);
+    FILE *f = fopen(json, "w");
+    if (!f || fputs(config, f) < 0 || fclose(f)) return -1;
+    if (hone_synth(&(hone_synth_params){ .config_path = json, .type = "F16", .seed = 1, .n_threads = 1 }, rwkv_path, NULL, &err)) {
+        fprintf(stderr, "%s\n", err.message);
+        return -1;
+    }
+    unlink(json);
+    return hone_model_open(&rwkv, rwkv_path, NULL, &err) ? -1 : 0;
 }
 static int discard(void **state)
 {
     hone_session_free(session);
     hone_context_free(context);
     hone_model_close(model);
+    hone_model_close(rwkv);
     if (n_maps) return -1;
     return tm_remove_dir(state);
 }
@@ -419,6 +480,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening), cmocka_unit_test(opening_vocabulary), cmocka_unit_test(making_context), cmocka_unit_test(making_session),
+        cmocka_unit_test(opening_rwkv), cmocka_unit_test(using_rwkv),
         cmocka_unit_test(packing), cmocka_unit_test(verifying), cmocka_unit_test(opening_packed), cmocka_unit_test(opening_touched),
         cmocka_unit_test(saving), cmocka_unit_test(loading), cmocka_unit_test(tokenizing), cmocka_unit_test(streaming),
     };

@@ -1,5 +1,6 @@
 /* Every entry that measures in this process runs on the bundled model, is proved by its own
- * references, and gives records that fit the published schema. */
+ * references, and gives records that fit the published schema; on recurrent models too, or
+ * says why there is nothing to measure. */
 #include "kernels/kernels.h"
 #include "lab/bench.h"
 #include "schema_check.h"
@@ -36,23 +37,42 @@ enum { SLOW_TOO = 0 };
 enum { SLOW_TOO = 1 };
 #endif
 
-static void test_entries(void **state)
+/* A model has attention, or a state: what has no subject in it says so. */
+static bool has_no_subject(const char *id, bool recurrent)
+{
+    static const char *const attention[] = { "kern.attn", "kern.attn.variants", "kern.attn.bw", "layer.rope", "layer.attn", "layer.ffn", NULL };
+    static const char *const mixes[] = { "layer.time_mix", "layer.channel_mix", NULL };
+    for (const char *const *k = recurrent ? attention : mixes; *k; k++)
+        if (strcmp(*k, id) == 0) return true;
+    return false;
+}
+
+/* What the kind of model makes a difference to. */
+static bool looks_at_kind(const hn_bench_entry *e) { return strncmp(e->id, "layer.", 6) == 0 || strncmp(e->id, "e2e.", 4) == 0 || strncmp(e->id, "kern.attn", 9) == 0; }
+
+static void run_entries(const char *path, bool recurrent)
 {
     seen s = { .schema = json_load_file("docs/bench.schema.json", 0, NULL) };
     hn_bench_run r;
     hone_error err;
     const hn_bench_entry *e;
-    const hn_bench_settings set = { .model = model, .threads = 2, .warmups = 0, .samples = 2, .n_prompt = -1, .n_gen = -1, .depth = -1, .quick = true, .seed = 1,
+    const hn_bench_settings set = { .model = path, .threads = 2, .warmups = 0, .samples = 2, .n_prompt = -1, .n_gen = -1, .depth = -1, .quick = true, .seed = 1,
                                     .counts = "3,20", .sink = look, .sink_arg = &s };
     assert_non_null(s.schema);
     if (hn_bench_begin(&r, &set, &err) != HONE_OK) fail_msg("%s", err.message);
     snprintf(r.no_roof, sizeof r.no_roof, "not for this test"); /* a noisy machine's roof may be too low */
     for (size_t i = 0; (e = hn_bench_at(i)); i++) {
-        if (!e->run || e->method == 'P') continue;
+        if (!e->run || e->method == 'P' || (recurrent && !looks_at_kind(e))) continue;
         if (!SLOW_TOO && (e->cost > 2 || strncmp(e->id, "tensor.", 7) == 0)) continue;
         int before = s.n;
         uint64_t t = hn_clock_ns();
         hone_status st = hn_bench_run_one(&r, e, &err);
+        if (has_no_subject(e->id, recurrent)) {
+            assert_int_equal(st, HONE_E_UNSUPPORTED);
+            if (!strstr(err.message, e->id) || !strstr(err.message, recurrent ? "not for a recurrent model" : "only for a recurrent model")) fail_msg("%s: %s", e->id, err.message);
+            assert_int_equal(s.n, before);
+            continue;
+        }
         if (st != HONE_OK) fail_msg("%s: %s", e->id, err.message);
         if (s.why[0]) fail_msg("%s", s.why);
         if (s.n == before) fail_msg("%s gave no record", e->id);
@@ -62,6 +82,29 @@ static void test_entries(void **state)
     assert_int_equal(json_array_size(r.records), s.n);
     hn_bench_end(&r);
     json_decref(s.schema);
+}
+
+static void test_entries(void **state) { run_entries(model, false); }
+
+static void test_entries_of_recurrent_models(void **state)
+{
+    static const char *const shapes[] = {
+        "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":64,\"head_dim\":32,\"n_ff\":96,\"n_vocab\":400,\"rank_decay\":8,\"rank_iclr\":4,\"rank_value\":4,\"rank_gate\":12}",
+        "{\"arch\":\"rwkv6\",\"n_layer\":3,\"n_embd\":64,\"head_dim\":32,\"n_vocab\":400,\"rank_mix\":4,\"rank_decay\":8,\"rescale_every\":2}" };
+    char config[64], path[64];
+    snprintf(config, sizeof config, "/tmp/hone-entries-%d.json", (int)getpid());
+    snprintf(path, sizeof path, "/tmp/hone-entries-%d.gguf", (int)getpid());
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        hone_error err;
+        FILE *f = fopen(config, "w");
+        assert_non_null(f);
+        fputs(shapes[i], f);
+        fclose(f);
+        if (hone_synth(&(hone_synth_params){ .config_path = config, .type = i ? "F32" : "Q8_0" }, path, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+        run_entries(path, true);
+    }
+    unlink(config);
+    unlink(path);
 }
 
 static void test_bad_counts(void **state)
@@ -169,6 +212,6 @@ int main(void)
         printf("SKIP: %s is not here\n", model);
         return 77;
     }
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_entries), cmocka_unit_test(test_bad_counts), cmocka_unit_test(test_broken_kernels_are_seen) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_entries), cmocka_unit_test(test_entries_of_recurrent_models), cmocka_unit_test(test_bad_counts), cmocka_unit_test(test_broken_kernels_are_seen) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,8 +242,8 @@ static void test_sources_refused_by_name(void **state)
         {"", 0, HONE_E_FORMAT, "empty"},
         {"GGUF\3\0\0\0", 8, HONE_E_UNSUPPORTED, "already GGUF"},
         {"PK\3\4xxxxxxxxxxxxxxxxxxxxxxxxxxxx", 32, HONE_E_UNSUPPORTED, "PyTorch"},
-        {"\2\0\0\0\0\0\0\0{}", 10, HONE_E_UNSUPPORTED, "safetensors"},
-        {"fmgg\x64\0\0\0", 8, HONE_E_UNSUPPORTED, "rwkv.cpp"},
+        {"\2\0\0\0\0\0\0\0{}", 10, HONE_E_UNSUPPORTED, "not an RWKV-6 or RWKV-7 checkpoint"},
+        {"fmgg\x64\0\0\0", 8, HONE_E_FORMAT, "rwkv.cpp"},
         {"24ka\1\0\0\0", 8, HONE_E_UNSUPPORTED, "0x616b3432, version 1"},
         {"version https://git-lfs.github.com/spec/v1\n", 43, HONE_E_FORMAT, "LFS pointer"},
         {"tiny", 4, HONE_E_FORMAT, "4 bytes"},
@@ -304,6 +304,10 @@ static void test_damaged_headers(void **state)
     memcpy(ckpt + 28 + 4 * (O_GATE + FF * DIM + 5), &nan, 4);
     write_bytes(in_dir("bad.bin"), ckpt, n);
     refused(in_dir("bad.bin"), NULL, NULL, HONE_E_NUMERIC, "blk.1.ffn_gate.weight: element 5 is NaN");
+    memcpy(ckpt + 28 + 4 * (O_GATE + FF * DIM + 5), &(float){1e30f}, 4);
+    write_bytes(in_dir("bad.bin"), ckpt, n);
+    refused(in_dir("bad.bin"), NULL, "Q8_0", HONE_E_NUMERIC, "blk.1.ffn_gate.weight: element 0 is, or stands beside, a number too large for Q8_0");
+    refused(in_dir("bad.bin"), NULL, "F16", HONE_E_NUMERIC, "too large for F16");
     free(ckpt);
 }
 

@@ -211,7 +211,9 @@ static void ledger(void **state)
     hone_session *s = tm_session(c, m, 600, 1, 512, HONE_CACHE_F32);
     static int32_t ids[520];
     tm_run(s, 0, ids, 520, NULL);
-    assert_int_equal(hn_ledger_end(&l, s, path, NULL, &err), HONE_OK);
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    assert_int_equal(hn_ledger_end(&l, s, &info, path, &err), HONE_OK);
     assert_int_equal(l.n_unknown, 0);
     struct stat sb;
     assert_int_equal(stat(path, &sb), 0);
@@ -229,7 +231,7 @@ static void ledger(void **state)
     char *p = hn_pages_alloc(n);
     assert_non_null(p);
     for (size_t i = 0; i < n; i += 4096) p[i] = 1;
-    assert_int_equal(hn_ledger_end(&spoiled, s, path, NULL, &err), HONE_OK);
+    assert_int_equal(hn_ledger_end(&spoiled, s, &info, path, &err), HONE_OK);
     hn_pages_free(p, n);
     assert_true(hn_ledger_rest(&spoiled) > 0.5 * (double)n / (double)spoiled.seen.hwm && hn_ledger_rest(&spoiled) > HN_LEDGER_MAX_REST);
     json_t *o = hn_ledger_json(&spoiled);

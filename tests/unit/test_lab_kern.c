@@ -12,13 +12,14 @@
 static void test_ids(void **state)
 {
     static const char *const good[] = { "kern.gemv.Q4_K.8192x2048", "kern.gemm.F16.1x1", "kern.attn.decode.32x8x64.4096", "kern.attn.prefill.14x2x64.512",
-        "kern.norm.896", "kern.silu.7", "kern.exp.1", "kern.act.q256.2048", "kern.act.q32.96", "kern.rope.14x64", "kern.quant.decode.IQ2_XXS.256",
+        "kern.norm.896", "kern.layernorm.896", "kern.wkv7.40x64.512", "kern.wkv6.1x5.1", "kern.silu.7", "kern.exp.1", "kern.act.q256.2048", "kern.act.q32.96", "kern.rope.14x64", "kern.quant.decode.IQ2_XXS.256",
         "kern.quant.encode.Q8_0.64" };
     static const char *const bad[] = { "", "kern", "kern.", "kern.gemv", "kern.gemv.", "kern.gemv.Q4_K", "kern.gemv.Q4_K.", "kern.gemv.Q4_K.8192",
         "kern.gemv.Q4_K.8192x", "kern.gemv.Q4_K.8192x2048x1", "kern.gemv.Q4_K.8192x2048 ", "kern.gemv.Q4_K.8192x2047", "kern.gemv.Q4_K.0x256",
         "kern.gemv.Q4_K.-1x256", "kern.gemv.Q4_K.99999999999999999999x256", "kern.gemv.Q4_Z.1x256", "kern.gemv.Q8_K.1x256", "kern.gemv.I8.1x256",
         "kern.attn.decode.32x8x64", "kern.attn.decode.32x5x64.128", "kern.rope.2x3", "kern.norm.x", "kern.act.q256.100", "kern.act.q32.33",
-        "kern.quant.encode.NOPE.64", "kern.sort.5" };
+        "kern.quant.encode.NOPE.64", "kern.sort.5", "kern.wkv7.40x64", "kern.wkv7.40x64x1", "kern.wkv7.40x257.1", "kern.wkv6.40x64.4097",
+        "kern.wkv6.F32.2x8.1", "kern.wkv7.0x8.1" };
     hn_kern k;
     hone_error err;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -49,6 +50,20 @@ static void test_list_of_a_preset(void **state)
     assert_int_equal(gate, 1);
     assert_int_equal(q4k, 1); /* rows of 896 hold no blocks of 256; those of ffn_down (4864) do */
     free(all);
+    static const struct { const char *preset, *has[4]; } rwkv[] = {
+        { "rwkv7-2.9b", { "kern.wkv7.40x64.1", "kern.wkv7.40x64.512", "kern.gemv.F16.320x2560", "kern.gemm.Q4_K.10240x2560" } },
+        { "rwkv6-1.6b", { "kern.wkv6.32x64.1", "kern.gemv.F32.160x2048", "kern.gemv.F32.2048x32", "kern.layernorm.2048" } } };
+    for (int p = 0; p < 2; p++) {
+        assert_int_equal(hn_kern_list(&all, &n, rwkv[p].preset, &err), HONE_OK);
+        int found = 0;
+        for (size_t i = 0; i < n; i++) {
+            for (int w = 0; w < 4; w++) found += strcmp(all[i].id, rwkv[p].has[w]) == 0;
+            assert_true(strncmp(all[i].id, "kern.attn", 9) != 0 && strncmp(all[i].id, "kern.rope", 9) != 0);
+            assert_false(strncmp(all[i].id, "kern.gemv.Q", 11) == 0 && strstr(all[i].id, "x320")); /* low-rank matrices stay as converted */
+        }
+        assert_int_equal(found, 4);
+        free(all);
+    }
     assert_int_equal(hn_kern_list(&all, &n, "gpt-9", &err), HONE_E_ARG);
     assert_null(all);
 }
@@ -72,7 +87,7 @@ static void test_every_kind_runs(void **state)
 {
     static const char *const ids[] = { "kern.gemv.Q4_K.37x256", "kern.gemv.Q5_0.5x96", "kern.gemv.Q2_K.9x256", "kern.gemm.Q8_0.70x64", "kern.gemm.BF16.33x50",
         "kern.attn.decode.6x2x32.77", "kern.attn.prefill.4x4x16.70", "kern.norm.33", "kern.silu.33", "kern.exp.33", "kern.act.q256.512", "kern.act.q32.96",
-        "kern.rope.3x32", "kern.quant.decode.Q6_K.512", "kern.quant.encode.Q4_0.64" };
+        "kern.rope.3x32", "kern.layernorm.33", "kern.wkv7.3x16.1", "kern.wkv7.2x5.7", "kern.wkv6.3x16.1", "kern.wkv6.5x8.9", "kern.quant.decode.Q6_K.512", "kern.quant.encode.Q4_0.64" };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         for (int32_t t = 1; t <= 3; t += 2) {
             hn_kern_result r;
@@ -104,6 +119,47 @@ static void lazy_later(const hn_mm *m) /* only once the checks are over */
     if (n_calls++ < 4) honest(m);
     else lazy(m);
     if (n_calls > 4 && m->r1 == m->ldy) m->y[m->r1 - 1] = 0;
+}
+
+static hn_wkv_fn *honest_wkv;
+static void wkv_forgets(const hn_wkv *a) /* the right output, and a state that is off by a bit */
+{
+    honest_wkv(a);
+    a->s[a->n * a->n - 1] = nextafterf(a->s[a->n * a->n - 1], INFINITY);
+}
+static void wkv_errs(const hn_wkv *a)
+{
+    honest_wkv(a);
+    a->out[a->n - 1] = nextafterf(a->out[a->n - 1], INFINITY);
+}
+
+static void test_broken_recurrences_are_invalid(void **state)
+{
+    hn_cpu_level level = hn_cpu_best();
+    if (level == HN_CPU_SCALAR) {
+        print_message("SKIP: only the scalar level here, which is the reference\n");
+        return;
+    }
+    hn_kernels *table = (hn_kernels *)hn_kernels_get(level);
+    hn_kern_config c = { .threads = 2, .n_samples = 2 };
+    for (int v = 6; v <= 7; v++) {
+        hn_wkv_fn **fn = v == 6 ? &table->wkv6 : &table->wkv7;
+        hn_kern_result r;
+        char id[32];
+        snprintf(id, sizeof id, "kern.wkv%d.4x16.3", v);
+        honest_wkv = *fn;
+        *fn = wkv_errs;
+        measure(id, &c, &r, NULL, false);
+        assert_int_equal(r.verdict.state, HN_INVALID);
+        assert_non_null(strstr(r.verdict.reason, "token 0 differs"));
+        assert_int_equal(r.time.n, 0);
+        *fn = wkv_forgets;
+        snprintf(id, sizeof id, "kern.wkv%d.4x16.1", v);
+        measure(id, &c, &r, NULL, false);
+        assert_int_equal(r.verdict.state, HN_INVALID);
+        assert_non_null(strstr(r.verdict.reason, "state differs"));
+        *fn = honest_wkv;
+    }
 }
 
 static void test_broken_kernels_are_invalid(void **state)
@@ -151,7 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ids), cmocka_unit_test(test_list_of_a_preset), cmocka_unit_test(test_every_kind_runs),
-        cmocka_unit_test(test_broken_kernels_are_invalid), cmocka_unit_test(test_above_the_roof),
+        cmocka_unit_test(test_broken_kernels_are_invalid), cmocka_unit_test(test_broken_recurrences_are_invalid), cmocka_unit_test(test_above_the_roof),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

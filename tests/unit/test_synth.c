@@ -84,7 +84,8 @@ static const struct { const char *preset; double m_params; size_t n_tensors; } p
     {"qwen2.5-coder-1.5b", 1543.7, 338}, {"qwen2.5-coder-3b", 3085.9, 434},   {"qwen2.5-coder-7b", 7615.6, 339},
     {"qwen2.5-coder-14b", 14770.0, 579}, {"qwen3-0.6b", 596.0, 310},          {"qwen3-1.7b", 1720.6, 310},
     {"qwen3-4b", 4022.5, 398},          {"qwen3-8b", 8190.7, 399},            {"qwen3-14b", 14768.3, 443},
-    {"qwen3-32b", 32762.1, 707},
+    {"qwen3-32b", 32762.1, 707},        {"rwkv7-0.1b", 191.03, 342},          {"rwkv7-0.4b", 450.8, 678},
+    {"rwkv7-1.5b", 1527.4, 678},        {"rwkv7-2.9b", 2947.7, 902},          {"rwkv6-1.6b", 1599.9, 582},
 };
 enum { n_published = sizeof published / sizeof *published };
 
@@ -108,7 +109,7 @@ static void test_presets(void **state)
         hn_synth_plan *p = plan_of(published[i].preset, "Q4_K_M");
         uint64_t n = 0;
         for (size_t k = 0; k < p->n; k++)
-            if (!p->t[k].rope_freqs) n += p->t[k].ne[0] * p->t[k].ne[1];
+            if (!p->t[k].rope_freqs && !*p->t[k].values_of) n += p->t[k].ne[0] * p->t[k].ne[1] * p->t[k].ne[2] * p->t[k].ne[3];
         assert_int_equal(n, list[i].n_params);
         assert_int_equal(p->n, published[i].n_tensors);
         hn_synth_plan_free(p);
@@ -477,7 +478,7 @@ static void test_config_errors(void **state)
 {
     static const struct { const char *json, *says; } bad[] = {
         {"", "line"}, {"[1]", "an array"}, {"3", "an integer"}, {"{\"arch\":", "line 1"},
-        {"{\"n_layer\":1}", "arch is missing"},
+        {"{\"n_layer\":1}", "arch is missing"}, {"{\"n_layers\":1}", "arch is missing"},
         {"{\"arch\":\"gpt2\"}", "arch is \"gpt2\""}, {"{\"arch\":3}", "arch is an integer"},
         {"{\"arch\":\"llama\"}", "n_layer is missing"},
         {"{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"n_ff\":64}", "n_vocab is missing"},
