@@ -58,7 +58,9 @@ tally() {
         printf 'FAIL  %-34s %d passed, %d failed, %d skipped' "$1" "$4" "$5" "$6"
         [ "$2" -eq 124 ] && printf ' (stopped after %s s)' "$LIMIT"
         echo " (exit $2); its output:"
-        tail -n 60 "$3" | sed 's/^/    | /'
+        grep -n -B 1 -A 8 '^not ok' "$3" | head -n 60 | sed 's/^/    | /'
+        echo "    | its end:"
+        tail -n 30 "$3" | sed 's/^/    | /'
         failures="$failures
   $1 ($3)"
     elif [ "$6" -gt 0 ]; then

@@ -80,13 +80,20 @@ says "names what is gone" 'removed .*edited.json' "$T/out"
 gate 0 "memory is as it was" --baseline one $B --metrics peak_anon_mb --json
 says "timed" '"timed": ?true' "$T/out"
 says "passed" '"verdict": ?"same"' "$T/out"
-# what the machine does between the two can make it a real change: then anew
-for try in 1 2 3 4 5 6; do
-    run "$HONE" lab baseline save "now$try" -m "$M" $small -r 10 $B
-    run "$HONE" lab gate --baseline "now$try" $B --metrics load_ms,ttft_ms,prefill_tok_s,decode_tok_s --margin 0.001 -r 6 --file "$T/archive"
-    [ "$rc" -eq 11 ] && break
-done
-[ "$rc" -eq 11 ] && ok "speeds to a thousandth: open" || not_ok "speeds to a thousandth: open: $rc" "$T/out" "$T/err"
+# a baseline whose own samples lie a factor of ten thousand apart: no machine can tell
+awk '{
+    at = index($0, "\"samples\":")
+    out = substr($0, 1, at - 1)
+    rest = substr($0, at)
+    while ((i = match(rest, /"decode_tok_s": *[0-9.e+-]+/)) > 0) {
+        n++
+        out = out substr(rest, 1, i - 1) "\"decode_tok_s\":" (n % 2 ? 90 : 900000)
+        rest = substr(rest, i + RLENGTH)
+    }
+    print out rest
+}' "$T/h.jsonl" >"$T/wide.jsonl"
+expect 0 "a history without agreement" "$HONE" lab baseline save wide -m "$M" --from "$T/wide" $B
+gate 11 "against it: open" --baseline wide $B --metrics decode_tok_s -r 6 --file "$T/archive"
 says "three looks" 'several looks' "$T/out"
 [ "$(wc -l <"$T/archive.jsonl")" -ge 3 ] && ok "what was measured is archived" || not_ok "what was measured is archived"
 if grep -q '"cpu": *"scalar"' "$T/baselines/one.json"; then
