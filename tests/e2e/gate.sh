@@ -103,7 +103,7 @@ else
     export HONE_CPU
     sure 10 "slower kernels" --baseline one $B --metrics prefill_tok_s,decode_tok_s
     unset HONE_CPU
-    says "which metric" '^prefill_tok_s .* REGRESSED' "$T/out"
+    says "which metric" '^(prefill|decode)_tok_s .* REGRESSED' "$T/out"
     says "and which kernels" 'cpu was [a-z0-9]*, is scalar' "$T/out"
     sure 10 "slower kernels, interleaved" --ab this --head cpu=scalar -m "$M" $small --rounds 8 --runs 1 --json
     says "verdict" '"verdict": ?"regressed"' "$T/out"
