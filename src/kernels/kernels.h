@@ -213,6 +213,11 @@ typedef struct hn_kernels {
     void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);
     /* y = (g / (1 + exp(−g))) · u; y may be g */
     void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
+    /* training: of h = silu(g)·u and gh = dL/dh. s = 1/(1 + exp(−g)); gg = (gh·u)·(s·fma(g, 1 − s, 1)), gu = gh·(g·s);
+     * gg may be gh or g, gu may be u */
+    void (*silu_mul_grad)(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n);
+    /* of y = (x·r)·w, r = 1/sqrt(Σx²/n + eps): gx += (gy·w − (x·r)·c)·r, c = Σ((gy·w)·x)·r/n; gx is not gy */
+    void (*rms_norm_grad)(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps);
     void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */
     /* y = fma((x − Σx/n)·(1/sqrt(Σ(x − Σx/n)²/n + eps)), w, b); y may be x */
     void (*layer_norm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps);

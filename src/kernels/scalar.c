@@ -322,6 +322,35 @@ static void silu_mul(float *y, const float *g, const float *u, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = g[i] / (1.0f + hn_exp_inline(-g[i])) * u[i];
 }
 
+static void silu_mul_grad(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float h = gh[i], a = g[i], b = u[i], s = 1.0f / (1.0f + hn_exp_inline(-a));
+        gg[i] = (h * b) * (s * fmaf(a, 1.0f - s, 1.0f));
+        gu[i] = h * (a * s);
+    }
+}
+
+static void rms_norm_grad(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps)
+{
+    float t[16] = { 0 }, d[16] = { 0 };
+    for (int64_t b = 0; b < n; b += 256) {
+        float p[16] = { 0 }, q[16] = { 0 };
+        int64_t end = b + 256 < n ? b + 256 : n;
+        for (int64_t k = b; k < end; k++) {
+            p[k & 15] = fmaf(x[k], x[k], p[k & 15]);
+            q[k & 15] = fmaf(gy[k] * w[k], x[k], q[k & 15]);
+        }
+        for (int l = 0; l < 16; l++) {
+            t[l] = b ? t[l] + p[l] : p[l];
+            d[l] = b ? d[l] + q[l] : q[l];
+        }
+    }
+    float r = 1.0f / sqrtf(tree16(t) / (float)n + eps);
+    float mean = tree16(d) * r / (float)n;
+    for (int64_t k = 0; k < n; k++) gx[k] += (gy[k] * w[k] - (x[k] * r) * mean) * r;
+}
+
 static void exp_many(float *y, const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] = hn_exp_inline(x[i]);
@@ -519,6 +548,8 @@ const hn_kernels HN_SCALAR = {
     .quantize32 = quantize32,
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
+    .silu_mul_grad = silu_mul_grad,
+    .rms_norm_grad = rms_norm_grad,
     .exp = exp_many,
     .layer_norm = layer_norm,
     .lerp = lerp,
