@@ -1,6 +1,8 @@
 /* gemm: the products of training. Plain loops over the pool; the rule is in train.h. */
 #include "train/train.h"
 
+#include <stdlib.h>
+
 struct hn_gemm_ctx {
     hn_pool *pool;
     const hn_kernels *k;
