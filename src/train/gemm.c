@@ -19,7 +19,7 @@ hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, i
     *g = (hn_gemm_ctx){ .pool = pool, .k = k, .max_row = max_row, .n_thread = hn_pool_threads(pool) };
     if (!(g->row = malloc((size_t)g->n_thread * (size_t)max_row * sizeof(float)))) {
         hn_gemm_free(g);
-        return HN_FAIL(err, HONE_E_NOMEM, "products: %d rows of %lld", g->n_thread, (long long)max_row);
+        return HN_FAIL(err, HONE_E_NOMEM, "products: rows of %lld", (long long)max_row);
     }
     *out = g;
     return HONE_OK;
