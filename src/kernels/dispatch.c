@@ -23,6 +23,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
     if (src->silu_mul_grad) dst->silu_mul_grad = src->silu_mul_grad;
     if (src->rms_norm_grad) dst->rms_norm_grad = src->rms_norm_grad;
+    if (src->gemm) dst->gemm = src->gemm;
     if (src->exp) dst->exp = src->exp;
     if (src->layer_norm) dst->layer_norm = src->layer_norm;
     if (src->lerp) dst->lerp = src->lerp;
