@@ -10,7 +10,7 @@ struct hn_loader {
     int32_t seq, n_seq;
     bool pack, shuffle;
     uint64_t seed;
-    int64_t max_tok, max_doc;
+    int64_t max_tok;
     hn_cursor at;
     int64_t epoch;      /* whose order is made, -1: none … */
     uint32_t *order;    /* [d->n] … */
@@ -57,20 +57,19 @@ hone_status hn_loader_new(hn_loader **out, const hn_dataset *d, int32_t seq, int
     hn_loader *l = calloc(1, sizeof *l);
     if (!l) return HN_FAIL(err, HONE_E_NOMEM, "loader");
     *l = (hn_loader){ .d = d, .seq = seq, .n_seq = n_seq, .pack = pack, .shuffle = shuffle, .seed = seed, .epoch = -1 };
-    l->max_tok = (int64_t)n_seq * (pack ? seq : longest);
-    l->max_doc = pack ? l->max_tok : n_seq;
-    if (l->max_tok > INT32_MAX) {
+    int64_t max_tok = l->max_tok = (int64_t)n_seq * (pack ? seq : longest), max_doc = pack ? max_tok : n_seq;
+    if (max_tok > INT32_MAX) {
         free(l);
         return HN_FAIL(err, HONE_E_ARG, "batches of %d sequences of %d tokens, expected at most %d tokens", n_seq, pack ? seq : longest, INT32_MAX);
     }
     l->order = malloc((size_t)d->n * sizeof *l->order);
-    l->ids = malloc((size_t)l->max_tok * sizeof *l->ids);
-    l->target = malloc((size_t)l->max_tok * sizeof *l->target);
-    l->pos = malloc((size_t)l->max_tok * sizeof *l->pos);
-    l->doc = malloc((size_t)(l->max_doc + 1) * sizeof *l->doc);
+    l->ids = malloc((size_t)max_tok * sizeof *l->ids);
+    l->target = malloc((size_t)max_tok * sizeof *l->target);
+    l->pos = malloc((size_t)max_tok * sizeof *l->pos);
+    l->doc = malloc((size_t)(max_doc + 1) * sizeof *l->doc);
     if (!l->order || !l->ids || !l->target || !l->pos || !l->doc) {
         hn_loader_free(l);
-        return HN_FAIL(err, HONE_E_NOMEM, "batches of %lld tokens of %lld samples", (long long)l->max_tok, (long long)d->n);
+        return HN_FAIL(err, HONE_E_NOMEM, "batches of %lld tokens of %lld samples", (long long)max_tok, (long long)d->n);
     }
     *out = l;
     return HONE_OK;
