@@ -3,8 +3,13 @@
 #ifndef HN_DATA_FILES_H
 #define HN_DATA_FILES_H
 
-#include "golden_vocab.h"
+#include "gguf_bytes.h"
 #include "train/data.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,7 +61,7 @@ static void df_symbol(char out[4], int b)
     snprintf(out, 4, c < 0x80 ? "%c" : "%c%c", c < 0x80 ? c : 0xC0 | c >> 6, 0x80 | (c & 63));
 }
 
-/* template_ NULL: without. */
+/* template_ NULL: without, and <|im_start|> and <|im_end|> have other names, which would stand for one. */
 static __attribute__((unused)) hone_model *df_model(const char *name, const char *template_, bool add_bos)
 {
     bb f = bb_head(3, 0, template_ ? 9 : 8);
@@ -66,7 +71,7 @@ static __attribute__((unused)) hone_model *df_model(const char *name, const char
     bb_kv_str(&f, "tokenizer.ggml.model", "gpt2");
     bb_kv_str(&f, "tokenizer.ggml.pre", "gpt-2");
     bb_kv_array(&f, "tokenizer.ggml.tokens", 8, DF_N);
-    for (int i = 0; i < 4; i++) bb_str(&f, special[i]);
+    for (int i = 0; i < 4; i++) bb_str(&f, template_ || i < 2 ? special[i] : i == 2 ? "<|two|>" : "<|three|>");
     for (int b = 0; b < 256; b++) {
         char s[4];
         df_symbol(s, b);
@@ -76,10 +81,12 @@ static __attribute__((unused)) hone_model *df_model(const char *name, const char
     bb_str(&f, "bc");
     bb_kv_array(&f, "tokenizer.ggml.token_type", 5, DF_N);
     for (int i = 0; i < DF_N; i++) bb_u32(&f, i < 4 ? 3 : 1);
-    STRS(&f, "tokenizer.ggml.merges", "a b", "b c");
+    bb_kv_array(&f, "tokenizer.ggml.merges", 8, 2);
+    bb_str(&f, "a b");
+    bb_str(&f, "b c");
     bb_kv_u32(&f, "tokenizer.ggml.bos_token_id", DF_BOS);
     bb_kv_u32(&f, "tokenizer.ggml.eos_token_id", DF_EOS);
-    kv_bool(&f, "tokenizer.ggml.add_bos_token", add_bos);
+    bb_kv(&f, "tokenizer.ggml.add_bos_token", 7, add_bos, 1);
     if (template_) bb_kv_str(&f, "tokenizer.chat_template", template_);
     const char *path = df_path(name);
     bb_pad(&f, 32);
