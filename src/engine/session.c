@@ -24,7 +24,8 @@ static bool plan(const hone_session *s, uint64_t *cache_bytes, uint64_t *scratch
     const hn_hparams *hp = &s->model->hp;
     uint64_t b = s->head_bytes, per_row, n_split = (uint64_t)(s->n_pos + HN_SPLIT - 1) / HN_SPLIT;
     if (hp->recurrent) {
-        if (!hn_mul_u64(s->state_floats * sizeof(float), (uint64_t)s->n_seq, &b)) return false;
+        /* each sequence's, as it was before the running call, and what is remembered */
+        if (!hn_mul_u64(s->state_floats * sizeof(float), 2 * (uint64_t)s->n_seq + (uint64_t)s->n_checkpoint, &b)) return false;
         per_row = 24 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff;
     } else {
         if (!hn_mul_u64(b, 2 * (uint64_t)hp->n_layer * (uint64_t)hp->n_head_kv, &b) || !hn_mul_u64(b, n_split, &b) || !hn_mul_u64(b, (uint64_t)s->n_seq, &b)) return false;

@@ -41,23 +41,14 @@ static hone_status bind_layer(hone_model *m, int32_t il, hone_error *err)
     hn_rwkv_layer *l = &m->rwkv[il];
     int64_t e = hp->n_embd;
     hone_status st;
-    if ((st = hn_rwkv_norm(m, &l->attn_norm, &l->attn_norm_b, il, "attn_norm", err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_norm(m, &l->attn_norm_2, &l->attn_norm_2_b, il, "attn_norm_2", err)) != HONE_OK) return st;
+    if ((st = hn_rwkv_bind_layer(m, il, err)) != HONE_OK) return st;
     if ((st = bind_mix(m, l, il, err)) != HONE_OK) return st;
     if ((st = hn_rwkv_vector(m, &l->first, il, "time_mix_first", false, err)) != HONE_OK) return st;
     if ((st = hn_rwkv_matrix(m, &l->w1, il, "time_mix_decay_w1", e, hp->n_decay, err)) != HONE_OK) return st;
     if ((st = hn_rwkv_matrix(m, &l->w2, il, "time_mix_decay_w2", hp->n_decay, e, err)) != HONE_OK) return st;
     if ((st = hn_rwkv_vector(m, &l->w2.bias, il, "time_mix_decay", false, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->receptance, il, "time_mix_receptance", e, e, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->key, il, "time_mix_key", e, e, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->value, il, "time_mix_value", e, e, err)) != HONE_OK) return st;
     if ((st = hn_rwkv_matrix(m, &l->gate, il, "time_mix_gate", e, e, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->output, il, "time_mix_output", e, e, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_norm(m, &l->ln, &l->ln_b, il, "time_mix_ln", err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_vector(m, &l->channel_lerp[0], il, "channel_mix_lerp_k", false, err)) != HONE_OK) return st;
     if ((st = hn_rwkv_vector(m, &l->channel_lerp[1], il, "channel_mix_lerp_r", false, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->channel_key, il, "channel_mix_key", e, hp->n_ff, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->channel_value, il, "channel_mix_value", hp->n_ff, e, err)) != HONE_OK) return st;
     return hn_rwkv_matrix(m, &l->channel_receptance, il, "channel_mix_receptance", e, e, err);
 }
 

@@ -48,10 +48,8 @@ static hone_status bind_layer(hone_model *m, int32_t il, hone_error *err)
 {
     const hn_hparams *hp = &m->hp;
     hn_rwkv_layer *l = &m->rwkv[il];
-    int64_t e = hp->n_embd;
     hone_status st;
-    if ((st = hn_rwkv_norm(m, &l->attn_norm, &l->attn_norm_b, il, "attn_norm", err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_norm(m, &l->attn_norm_2, &l->attn_norm_2_b, il, "attn_norm_2", err)) != HONE_OK) return st;
+    if ((st = hn_rwkv_bind_layer(m, il, err)) != HONE_OK) return st;
     if ((st = hn_rwkv_lerps(m, l->lerp, il, "rwkvag", err)) != HONE_OK) return st;
     if ((st = bind_pair(m, &l->w1, &l->w2, il, 'w', hp->rank_decay, true, err)) != HONE_OK) return st;
     if ((st = bind_pair(m, &l->a1, &l->a2, il, 'a', hp->rank_iclr, true, err)) != HONE_OK) return st;
@@ -65,15 +63,7 @@ static hone_status bind_layer(hone_model *m, int32_t il, hone_error *err)
     if ((st = bind_pair(m, &l->g1, &l->g2, il, 'g', hp->rank_gate, false, err)) != HONE_OK) return st;
     if ((st = hn_rwkv_vector(m, &l->k_k, il, "time_mix_k_k", false, err)) != HONE_OK) return st;
     if ((st = hn_rwkv_vector(m, &l->k_a, il, "time_mix_k_a", false, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_vector(m, &l->r_k, il, "time_mix_r_k", false, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->receptance, il, "time_mix_receptance", e, e, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->key, il, "time_mix_key", e, e, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->value, il, "time_mix_value", e, e, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->output, il, "time_mix_output", e, e, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_norm(m, &l->ln, &l->ln_b, il, "time_mix_ln", err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_vector(m, &l->channel_lerp[0], il, "channel_mix_lerp_k", false, err)) != HONE_OK) return st;
-    if ((st = hn_rwkv_matrix(m, &l->channel_key, il, "channel_mix_key", e, hp->n_ff, err)) != HONE_OK) return st;
-    return hn_rwkv_matrix(m, &l->channel_value, il, "channel_mix_value", hp->n_ff, e, err);
+    return hn_rwkv_vector(m, &l->r_k, il, "time_mix_r_k", false, err);
 }
 
 static hone_status bind(hone_model *m, hone_error *err)

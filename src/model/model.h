@@ -162,6 +162,8 @@ hone_status hn_rwkv_vector(hone_model *m, const float **v, int32_t il, const cha
 hone_status hn_rwkv_matrix(hone_model *m, hn_weight *w, int32_t il, const char *what, int64_t n_in, int64_t n_out, hone_error *err);
 /* time_mix_lerp_fused, its n slices in the order of `letters`, or a tensor for each. */
 hone_status hn_rwkv_lerps(hone_model *m, const float **lerp, int32_t il, const char *letters, hone_error *err);
+/* What a layer has in both: norms, receptance, key, value, output; channel mix's key and value. */
+hone_status hn_rwkv_bind_layer(hone_model *m, int32_t il, hone_error *err);
 /* embed and its norm; the last norm and the head. */
 void hn_rwkv_begin(const hone_model *m, const hn_forward *f);
 void hn_rwkv_end(const hone_model *m, const hn_forward *f);

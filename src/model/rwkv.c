@@ -72,6 +72,24 @@ hone_status hn_rwkv_lerps(hone_model *m, const float **lerp, int32_t il, const c
     return HONE_OK;
 }
 
+hone_status hn_rwkv_bind_layer(hone_model *m, int32_t il, hone_error *err)
+{
+    const hn_hparams *hp = &m->hp;
+    hn_rwkv_layer *l = &m->rwkv[il];
+    int64_t e = hp->n_embd;
+    hone_status st;
+    if ((st = hn_rwkv_norm(m, &l->attn_norm, &l->attn_norm_b, il, "attn_norm", err)) != HONE_OK) return st;
+    if ((st = hn_rwkv_norm(m, &l->attn_norm_2, &l->attn_norm_2_b, il, "attn_norm_2", err)) != HONE_OK) return st;
+    if ((st = hn_rwkv_matrix(m, &l->receptance, il, "time_mix_receptance", e, e, err)) != HONE_OK) return st;
+    if ((st = hn_rwkv_matrix(m, &l->key, il, "time_mix_key", e, e, err)) != HONE_OK) return st;
+    if ((st = hn_rwkv_matrix(m, &l->value, il, "time_mix_value", e, e, err)) != HONE_OK) return st;
+    if ((st = hn_rwkv_matrix(m, &l->output, il, "time_mix_output", e, e, err)) != HONE_OK) return st;
+    if ((st = hn_rwkv_norm(m, &l->ln, &l->ln_b, il, "time_mix_ln", err)) != HONE_OK) return st;
+    if ((st = hn_rwkv_vector(m, &l->channel_lerp[0], il, "channel_mix_lerp_k", false, err)) != HONE_OK) return st;
+    if ((st = hn_rwkv_matrix(m, &l->channel_key, il, "channel_mix_key", e, hp->n_ff, err)) != HONE_OK) return st;
+    return hn_rwkv_matrix(m, &l->channel_value, il, "channel_mix_value", hp->n_ff, e, err);
+}
+
 hone_status hn_rwkv_bind_ends(hone_model *m, hone_error *err)
 {
     const hn_hparams *hp = &m->hp;

@@ -1,0 +1,83 @@
+/* grad.h: what grad.c, grad_new.c, attn_grad.c and loss.c share. */
+#ifndef HN_TRAIN_GRAD_H
+#define HN_TRAIN_GRAD_H
+
+#include "train/train.h"
+
+/* A matrix or vector of the model: frozen in the file, or trained whole. */
+typedef struct hn_tensor_ref {
+    const hn_weight *frozen; /* matrices */
+    const float *values;     /* vectors; NULL: absent */
+    hn_param *full;          /* or NULL */
+} hn_tensor_ref;
+static inline const float *hn_ref_values(const hn_tensor_ref *r) { return r->full ? r->full->p : r->values; }
+
+typedef struct hn_linear {
+    hn_tensor_ref w, bias;
+    hn_param *a, *b;         /* the adapter, or NULL */
+    int64_t n_in, n_out;
+    uint64_t id;             /* of the module, for dropout */
+} hn_linear;
+
+enum { HN_LIN_Q, HN_LIN_K, HN_LIN_V, HN_LIN_O, HN_LIN_GATE, HN_LIN_UP, HN_LIN_DOWN, HN_LIN_KINDS };
+
+typedef struct hn_tgrad_layer {
+    hn_tensor_ref attn_norm, ffn_norm, q_norm, k_norm;
+    hn_linear lin[HN_LIN_KINDS];
+} hn_tgrad_layer;
+
+/* What backward needs of a layer, [max_tok] rows each. */
+enum { HN_KEPT_ARRAYS = 9 };
+typedef struct hn_kept {
+    float *q, *k, *v, *o, *x1, *gate, *up; /* q, k after norm and rotation */
+    float *q_raw, *k_raw;                  /* before them, where heads are normed; else NULL */
+    float *lse;                            /* [max_tok, n_head] log Σ exp of the scores */
+} hn_kept;
+/* The same, rounded to bf16 (x0 too); lse stays f32. */
+typedef struct hn_kept_half {
+    uint16_t *x0, *part[HN_KEPT_ARRAYS];
+} hn_kept_half;
+
+struct hn_grad {
+    hn_grad_params p;
+    const hone_model *m;
+    hn_gemm_ctx *gemm;
+    hn_tgrad_layer *layer;        /* [n_layer] */
+    hn_tensor_ref token_embd, output_norm;
+    hn_linear output;
+    hn_param *param;              /* [n_param] */
+    int32_t n_param;
+    int32_t low;                  /* lowest layer with anything trained; backward stops there */
+    bool embd_trained;
+    int32_t n_kept;               /* sets of kept arrays: of each layer from low on, or one */
+    hn_kept *kept;                /* [n_kept], or one where they are kept as bf16 */
+    hn_kept_half *half;           /* [n_kept] or NULL */
+    float **x0;                   /* [n_layer + 1] each layer's input (of those kept), the last one's output */
+    float *n1, *h, *dropped, *inner, *d_inner; /* [T, D] [T, F] [T, max n_in] [T, rank] */
+    float *dx, *dn, *dq, *dk, *dv, *d_o, *dh, *dq_raw, *dk_raw;
+    float *delta, *inv_rms, *rope, *rope_back;
+    float *attn;                  /* scratch of attention, [threads] */
+    float *last, *z, *dz, *logits; /* the head: rows of the last layer's output, normed, gradient [chunk, D]; [chunk, n_vocab] */
+    int32_t *rows;                /* [T] rows with a target */
+    double *loss;                 /* [T] of each of them */
+    int32_t chunk, last_n;
+    uint64_t drop_key, bytes;
+    void **own;
+    int32_t n_own, cap_own;
+};
+
+/* w->o and lse of q, k, v; g->dq, dk, dv of g->d_o. attn_grad.c */
+void hn_attn_forward(hn_grad *g, const hn_batch *b, const hn_kept *w);
+void hn_attn_backward(hn_grad *g, const hn_batch *b, const hn_kept *w);
+uint64_t hn_attn_scratch(const hn_hparams *hp); /* floats a thread */
+
+/* Σ −log p over b's targets of the last layer's output x [T, D]; weight ≠ 0: dx = the gradient of weight·that. loss.c */
+double hn_head_loss(hn_grad *g, const hn_batch *b, const float *x, double weight, float *dx);
+
+/* grad.c, for loss.c: y = norm(x)·w; dx += its gradient; a linear and its gradient */
+void hn_train_norm(hn_grad *g, float *y, const float *x, const hn_tensor_ref *w, int64_t n);
+void hn_train_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, const hn_tensor_ref *w, int64_t n, int64_t width);
+void hn_train_linear(hn_grad *g, const hn_linear *l, float *y, const float *x, int64_t n);
+void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, const float *dy, const float *x, int64_t n);
+
+#endif

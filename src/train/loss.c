@@ -1,0 +1,79 @@
+/* loss: the head and cross-entropy, over the rows that have a target, a few at a time:
+ * no [T, n_vocab] is ever held.
+ *   z = norm(x), logits = W·z (+ b), loss = Σ log Σ exp(logits) − logits[target],
+ *   dlogits = weight·(softmax(logits) − onehot), dz = dlogits·W */
+#include "train/grad.h"
+
+#include <math.h>
+
+typedef struct loss_job {
+    hn_grad *g;
+    const hn_batch *b;
+    int64_t first; /* of g->rows */
+    double weight;
+} loss_job;
+
+/* A row of logits: its loss; then its gradient in place. */
+static void loss_row(void *arg, int64_t i, int32_t thread)
+{
+    const loss_job *j = arg;
+    hn_grad *g = j->g;
+    int64_t V = g->m->hp.n_vocab, target = j->b->target[g->rows[j->first + i]];
+    float *x = g->logits + i * V, max = x[0];
+    for (int64_t v = 1; v < V; v++) max = x[v] > max ? x[v] : max;
+    for (int64_t v = 0; v < V; v++) x[v] -= max;
+    double to_target = x[target], part[16] = { 0 };
+    g->p.kernels->exp(x, x, V);
+    for (int64_t v = 0; v + 16 <= V; v += 16)
+        for (int l = 0; l < 16; l++) part[l] += x[v + l];
+    for (int64_t v = V & ~(int64_t)15; v < V; v++) part[v & 15] += x[v];
+    double sum = 0;
+    for (int l = 0; l < 16; l++) sum += part[l];
+    g->loss[j->first + i] = isfinite(sum) && sum > 0 ? hn_log2_f64(sum) * 0.69314718055994530942 - to_target : (double)NAN;
+    if (j->weight == 0) return;
+    float scale = (float)(j->weight / sum);
+    for (int64_t v = 0; v < V; v++) x[v] *= scale;
+    x[target] -= (float)j->weight;
+}
+
+static void gather(float *y, const float *x, const int32_t *rows, int64_t n, int64_t width)
+{
+    for (int64_t i = 0; i < n; i++) memcpy(y + i * width, x + rows[i] * width, (size_t)width * sizeof(float));
+}
+
+double hn_head_loss(hn_grad *g, const hn_batch *b, const float *x, double weight, float *dx)
+{
+    int64_t D = g->m->hp.n_embd, n = 0;
+    double loss = 0;
+    for (int32_t t = 0; t < b->n_tok; t++)
+        if (b->target[t] >= 0) g->rows[n++] = t;
+    if (weight != 0) memset(dx, 0, (size_t)b->n_tok * (size_t)D * sizeof(float));
+    for (int64_t i = 0; i < n; i += g->chunk) {
+        int64_t c = n - i < g->chunk ? n - i : g->chunk;
+        gather(g->last, x, g->rows + i, c, D);
+        hn_train_norm(g, g->z, g->last, &g->output_norm, c);
+        hn_train_linear(g, &g->output, g->logits, g->z, c);
+        loss_job j = { g, b, i, weight };
+        hn_pool_run(g->p.pool, loss_row, &j, c);
+        if (weight == 0) continue;
+        float *dn = g->dn; /* free until the layers' backward */
+        hn_train_linear_back(g, &g->output, g->dz, false, g->logits, g->z, c);
+        memset(dn, 0, (size_t)(c * D) * sizeof(float));
+        hn_train_norm_back(g, dn, g->dz, g->last, &g->output_norm, c, D);
+        for (int64_t r = 0; r < c; r++) memcpy(dx + g->rows[i + r] * D, dn + r * D, (size_t)D * sizeof(float));
+    }
+    for (int64_t i = 0; i < n; i++) loss += g->loss[i];
+    return loss;
+}
+
+void hn_grad_logits(hn_grad *g, const int32_t *index, int32_t n, float *logits)
+{
+    int64_t D = g->m->hp.n_embd, V = g->m->hp.n_vocab;
+    for (int32_t i = 0; i < n; i += g->chunk) {
+        int64_t c = n - i < g->chunk ? n - i : g->chunk;
+        gather(g->last, g->x0[g->m->hp.n_layer], index + i, c, D);
+        hn_train_norm(g, g->z, g->last, &g->output_norm, c);
+        hn_train_linear(g, &g->output, g->logits, g->z, c);
+        memcpy(logits + i * V, g->logits, (size_t)(c * V) * sizeof(float));
+    }
+}
