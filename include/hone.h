@@ -417,6 +417,7 @@ typedef struct hone_train_params {
     double val_share;            /* 0: none */
     hone_train_mask mask;
     int64_t max_bad_lines;       /* that are left out */
+    bool special;                /* what looks like a special token in a text is one */
     bool pack;                   /* several samples in one sequence, each for itself */
     bool full;                   /* all weights instead of adapters */
     const char *targets;         /* "qv", "attn", "all", or of "q,k,v,o,gate,up,down" */
@@ -443,7 +444,8 @@ typedef struct hone_train_params {
 } hone_train_params;
 
 typedef struct hone_train_data {
-    int64_t n_file, n_line, n_bad, n_sample, n_cut, n_empty, n_tok, n_target; /* n_cut: longer than seq; n_empty: nothing to learn in them */
+    int64_t n_file, n_line, n_bad, n_sample, n_tok, n_target; /* n_line: records */
+    int64_t n_cut, n_split, n_empty; /* records that lost their end; that go on in further samples; in which nothing counts: left out */
     int32_t min_len, median_len, p95_len, max_len;
     char first_bad[256];         /* FILE:LINE: why; "" */
     uint64_t hash;

@@ -99,7 +99,7 @@ static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t 
             (unsigned long long)val_hash, p->n_val_data ? 0 : p->val_share);
     if (p->full) fputs("method full\n", f);
     else fprintf(f, "method lora\ntargets %u\nlayers %d\nrank %d\nalpha %.17g\nrslora %d\ndropout %.17g\n", t->targets, p->n_layers, p->rank, p->alpha, p->rslora, p->dropout);
-    fprintf(f, "sequence %d\nbatch %d\naccumulation %d\npacking %d\nmask %d\n", p->seq, p->batch, p->accumulate, p->pack, (int)p->mask);
+    fprintf(f, "sequence %d\nbatch %d\naccumulation %d\npacking %d\n", p->seq, p->batch, p->accumulate, p->pack);
     fprintf(f, "steps %lld\nschedule %d\nlearning_rate %.17g\nleast_learning_rate %.17g\nwarmup %lld\n", (long long)t->schedule.total, (int)p->schedule, p->lr,
             t->schedule.min_lr, (long long)t->schedule.warmup);
     fprintf(f, "beta1 %.17g\nbeta2 %.17g\neps %.17g\nweight_decay %.17g\nclipping %.17g\nseed %llu\nbf16 %d\n", p->beta1, p->beta2, p->eps, p->weight_decay,
@@ -114,7 +114,7 @@ static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t 
 static void tell_data(hone_train_data *out, const hn_dataset *d)
 {
     const hn_data_stats *s = &d->stats;
-    *out = (hone_train_data){ .n_file = s->n_file, .n_line = s->n_line, .n_bad = s->n_bad, .n_sample = d->n, .n_cut = s->n_cut, .n_empty = s->n_empty, .n_tok = s->n_tok,
+    *out = (hone_train_data){ .n_file = s->n_file, .n_line = s->n_line, .n_bad = s->n_bad, .n_sample = d->n, .n_cut = s->n_cut, .n_split = s->n_split, .n_empty = s->n_empty, .n_tok = s->n_tok,
                               .n_target = s->n_target, .min_len = s->min_len, .median_len = s->median_len, .p95_len = s->p95_len, .max_len = s->max_len,
                               .hash = d->hash };
     memcpy(out->first_bad, s->first_bad, sizeof out->first_bad);
@@ -124,7 +124,8 @@ static void tell_data(hone_train_data *out, const hn_dataset *d)
 static hone_status read_data(hone_trainer *t, uint64_t hash[2], hone_error *err)
 {
     const hone_train_params *p = &t->p;
-    hn_data_params d = { .path = p->data, .n_path = p->n_data, .seq = p->seq, .mask = (hn_mask)p->mask, .max_bad = p->max_bad_lines };
+    hn_data_params d = { .path = p->data, .n_path = p->n_data, .seq = p->seq, .mask = (hn_mask)p->mask, .max_bad = p->max_bad_lines,
+                         .special = p->special };
     hone_status st = hn_dataset_read(&t->train, t->m, &d, err);
     if (st != HONE_OK) return st;
     hash[0] = t->train->hash;
