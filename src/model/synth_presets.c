@@ -293,9 +293,11 @@ hone_status hn_synth_config_for(hn_synth_shape *out, const char *path, int32_t n
     FILE *f = fopen(path, "rb");
     if (!f) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %m", path);
     json_t *root = json_loadf(f, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
+    if (!root && fseek(f, 0, SEEK_SET) == 0) root = json_loadf(f, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je); /* jansson does not say when it was memory that it lacked */
     bool io = ferror(f);
     fclose(f);
     if (!root) {
+        if (je.line < 0) return HN_FAIL(err, HONE_E_NOMEM, "%s: JSON", path);
         if (io) return HN_FAIL(err, HONE_E_IO, "%s: cannot read", path);
         return HN_FAIL(err, HONE_E_ARG, "%s: line %d: %s; expected JSON such as {\"arch\": \"llama\", \"n_layer\": 2, …}", path, je.line,
                        HN_ESC(je.text, strlen(je.text)));
