@@ -484,7 +484,7 @@ hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error 
     if (!out->skipped) {
         if (s->n_applied == 1) s->first_loss = s->smooth_loss = out->loss;
         s->last_loss = out->loss;
-        s->smooth_loss += 0.1 * (out->loss - s->smooth_loss);
+        s->smooth_loss += 0.2 * (out->loss - s->smooth_loss);
     }
     if (s->n_bad_row >= MAX_BAD_ROW)
         return HN_FAIL(err, HONE_E_NUMERIC, "step %lld: loss %g, norm of the gradient %g: not finite for %d steps in a row; lower the learning rate or look at the data",

@@ -29,7 +29,7 @@ static hone_status write_adapter(hone_trainer *t, const char *path, bool peft, h
     hn_lora_about about = { .name = "", .arch = t->m->arch->name, .base_name = t->m->name, .alpha = (float)(t->info.scale * t->p.rank), .dropout = (float)t->p.dropout,
                             .steps = t->has_best ? t->st.best_step : t->st.step, .rslora = t->p.rslora, .type = HN_F32 };
     hone_status st = make_pairs(t, &pair, err);
-    if (st == HONE_OK) st = peft ? hn_lora_write_peft(path, t->m, pair, n, &about, err) : hn_lora_write_gguf(path, pair, n, &about, err);
+    if (st == HONE_OK) st = peft ? HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders cannot be written", path) : hn_lora_write_gguf(path, pair, n, &about, err);
     for (int32_t i = 0; pair && i < n; i++) free(pair[i].name);
     free(pair);
     return st;
