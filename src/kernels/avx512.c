@@ -91,9 +91,9 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
 /* ---- products of training ------------------------------------------------------------------ */
 
 #define HN_GEMM_VECS 4
+#define HN_GEMM_NAME hn_gemm_avx512
 #include "kernels/avx512_gemm.h"
-static void gemm_transpose(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16);
-#define HN_GEMM_TRANSPOSE gemm_transpose
+#define HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n) transpose16(dst, ldd, src, lds, rows, n)
 
 #define HN_TILE_R 4
 #define HN_TILE_C 4
@@ -110,12 +110,6 @@ static void gemm_transpose(void *dst, int64_t ldd, const float *src, int64_t lds
 #undef matmul_f32
 #undef matmul_f16
 #undef matmul_bf16
-
-static void gemm_transpose(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16)
-{
-    if (bf16) gemm_plain_transpose(dst, ldd, src, lds, rows, n, true);
-    else transpose16(dst, ldd, src, lds, rows, n);
-}
 
 /* A few columns of floats keep up with memory by rows; many reuse registers in tiles. */
 enum { FLOAT_FEW = 4 };

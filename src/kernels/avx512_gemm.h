@@ -6,6 +6,11 @@
 
 #include <immintrin.h>
 
+V16_OP __m512 gemm_first(const float *p, int64_t n) /* zeros after them */
+{
+    return n >= 16 ? _mm512_loadu_ps(p) : n <= 0 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps((__mmask16)(0xFFFF >> (16 - n)), p);
+}
+
 /* dst[k][ldd] = src[i][lds]ᵀ of words: rows ≤ 16, columns i past rows are zero. */
 static inline void transpose16(void *dst, int64_t ldd, const void *src, int64_t lds, int64_t rows, int64_t n)
 {

@@ -49,6 +49,7 @@ static void fill(void)
     overlay(&tables[HN_CPU_AVX2], &hn_kernels_avx2);
     tables[HN_CPU_AVX512] = tables[HN_CPU_AVX2];
     overlay(&tables[HN_CPU_AVX512], &hn_kernels_avx512);
+    if (hn_cpu_has_bf16()) tables[HN_CPU_AVX512].gemm = &hn_gemm_avx512_bf16;
 #elif defined(__aarch64__)
     tables[HN_CPU_NEON] = tables[HN_CPU_SCALAR];
     overlay(&tables[HN_CPU_NEON], &hn_kernels_neon);

@@ -12,7 +12,7 @@ enum { MAX_M = 516, MAX_N = 256, STRIPS = MAX_N / HN_GEMM_COLS };
 typedef struct work {
     float b[STRIPS][HN_GEMM_K][HN_GEMM_COLS];                            /* the block of B in strips */
     float sum[MAX_M / HN_GEMM_ROWS][STRIPS][HN_GEMM_ROWS][HN_GEMM_COLS]; /* of the blocks before */
-    float a[HN_GEMM_ROWS * HN_GEMM_K];
+    float a[8 * HN_GEMM_K];
     float row[16][HN_GEMM_K];                                            /* decoded */
 } work;
 
