@@ -18,7 +18,7 @@ typedef struct work {
 
 struct hn_gemm_ctx {
     hn_pool *pool;
-    const hn_gemm_ops *ops;
+    const hn_kernels *k;
     int32_t n_thread;
     work *w; /* [n_thread] */
 };
@@ -28,7 +28,7 @@ hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, i
     *out = NULL;
     hn_gemm_ctx *g = calloc(1, sizeof *g);
     if (!g) return HN_FAIL(err, HONE_E_NOMEM, "products");
-    *g = (hn_gemm_ctx){ .pool = pool, .ops = k->gemm, .n_thread = hn_pool_threads(pool) };
+    *g = (hn_gemm_ctx){ .pool = pool, .k = k, .n_thread = hn_pool_threads(pool) };
     if (!(g->w = hn_pages_alloc((size_t)g->n_thread * sizeof *g->w))) {
         hn_gemm_free(g);
         return HN_FAIL(err, HONE_E_NOMEM, "products: scratch of %d threads", hn_pool_threads(pool));
@@ -53,9 +53,11 @@ typedef struct job {
 } job;
 
 /* Columns [n0, n0 + n) of rows [k0, k0 + k) of B, a row by a row of k. */
-static void strips_of_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
+static void strips_of_rows(const hn_kernels *kn, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
 {
     const hn_type_info *ti = hn_type_get(p->b_type);
+    const hn_gemm_ops *ops = kn->gemm;
+    hn_dequantize_fn *decode = kn->decode[p->b_type] ? kn->decode[p->b_type] : ti->dequantize;
     int64_t from = n0 / ti->block_elems * ti->block_elems, all = n0 + n - from;
     all = (all + ti->block_elems - 1) / ti->block_elems * ti->block_elems;
     for (int64_t i = 0; i < k; i += 2) {
@@ -66,7 +68,7 @@ static void strips_of_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, in
             src = (const float *)b + n0;
             lds = (int64_t)(p->b_row_bytes / sizeof(float));
         } else
-            for (int64_t r = 0; r < rows; r++) ti->dequantize(w->row[r], b + (size_t)r * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)from), all);
+            for (int64_t r = 0; r < rows; r++) decode(w->row[r], b + (size_t)r * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)from), all);
         int64_t at = p->bf16 && ops->pairs ? i / 2 : i;
         for (int64_t j = 0; j < n; j += HN_GEMM_COLS)
             ops->copy(w->b[j / HN_GEMM_COLS][at], HN_GEMM_COLS, src + j, lds, rows, n - j < HN_GEMM_COLS ? n - j : HN_GEMM_COLS, p->bf16);
@@ -74,9 +76,11 @@ static void strips_of_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, in
 }
 
 /* The same where B's rows are columns. */
-static void strips_of_columns(const hn_gemm_ops *ops, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
+static void strips_of_columns(const hn_kernels *kn, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
 {
     const hn_type_info *ti = hn_type_get(p->b_type);
+    const hn_gemm_ops *ops = kn->gemm;
+    hn_dequantize_fn *decode = kn->decode[p->b_type] ? kn->decode[p->b_type] : ti->dequantize;
     for (int64_t j = 0; j < n; j += 16) {
         int64_t rows = n - j < 16 ? n - j : 16, lds = HN_GEMM_K;
         const float *src = w->row[0];
@@ -85,7 +89,7 @@ static void strips_of_columns(const hn_gemm_ops *ops, const hn_gemm *p, work *w,
             src = (const float *)b;
             lds = (int64_t)(p->b_row_bytes / sizeof(float));
         } else
-            for (int64_t r = 0; r < rows; r++) ti->dequantize(w->row[r], b + (size_t)r * p->b_row_bytes, k);
+            for (int64_t r = 0; r < rows; r++) decode(w->row[r], b + (size_t)r * p->b_row_bytes, k);
         ops->transpose(&w->b[j / HN_GEMM_COLS][0][j % HN_GEMM_COLS], HN_GEMM_COLS, src, lds, rows, k, p->bf16);
     }
 }
@@ -93,11 +97,11 @@ static void strips_of_columns(const hn_gemm_ops *ops, const hn_gemm *p, work *w,
 /* C's rows [m0, m1) × columns [n0, n1). */
 static void rectangle(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
 {
-    const hn_gemm_ops *ops = g->ops;
+    const hn_gemm_ops *ops = g->k->gemm;
     bool pairs = p->bf16 && ops->pairs;
     for (int64_t k0 = 0; k0 < p->k; k0 += HN_GEMM_K) {
         int64_t k = p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K;
-        (p->form == HN_GEMM_NT ? strips_of_columns : strips_of_rows)(ops, p, w, n0, n1 - n0, k0, k);
+        (p->form == HN_GEMM_NT ? strips_of_columns : strips_of_rows)(g->k, p, w, n0, n1 - n0, k0, k);
         hn_gemm_tile t = { .b_step = HN_GEMM_COLS, .ldc = p->ldc, .steps = pairs ? (k + 1) / 2 : p->bf16 ? (k + 1) & ~(int64_t)1 : k,
                            .alpha = p->alpha, .first = k0 == 0, .last = k0 + k == p->k, .add = p->add };
         for (int64_t m = m0; m < m1; m += HN_GEMM_ROWS) {
