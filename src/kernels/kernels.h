@@ -254,6 +254,7 @@ typedef struct hn_kernels {
     /* of y = (x·r)·w, r = 1/sqrt(Σx²/n + eps): gx += (gy·w − (x·r)·c)·r, c = Σ((gy·w)·x)·r/n; gx is not gy */
     void (*rms_norm_grad)(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps);
     const hn_gemm_ops *gemm;
+    hn_dequantize_fn *decode[HN_TYPE_COUNT]; /* the type table's bits; NULL: its decoder */
     void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */
     /* y = fma((x − Σx/n)·(1/sqrt(Σ(x − Σx/n)²/n + eps)), w, b); y may be x */
     void (*layer_norm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps);
