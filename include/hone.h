@@ -308,7 +308,7 @@ HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos
 
 typedef struct hone_adapter hone_adapter;
 
-/* A GGUF adapter file, or a PEFT folder, for m, which must outlive it. HONE_E_ARG, HONE_E_FORMAT: of another
+/* A GGUF adapter file, or a PEFT folder, for m, which must outlive it. HONE_E_FORMAT: damaged, or of another
  * model; HONE_E_UNSUPPORTED: a kind hone does not run; HONE_E_NUMERIC: a NaN or infinity in it. */
 HONE_API hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const char *path, hone_error *err);
 /* Sessions that use it keep what they need. */
