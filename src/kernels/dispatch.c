@@ -38,6 +38,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
         if (src->store_v[t]) dst->store_v[t] = src->store_v[t];
     }
     if (src->attn_merge) dst->attn_merge = src->attn_merge;
+    if (src->low_rank) dst->low_rank = src->low_rank;
 }
 #endif
 

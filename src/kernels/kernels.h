@@ -268,6 +268,8 @@ typedef struct hn_kernels {
     /* Writes one key, one value vector of d floats to position pos of a split. */
     void (*store_k[HN_CACHE_TYPES])(void *k, const float *x, int64_t d, int64_t pos);
     void (*store_v[HN_CACHE_TYPES])(void *v, const float *x, int64_t d, int64_t pos);
+    /* y[i] = a chain of fma(b[j·ldb + i], h[j], ·) from y[i] over ascending j < rank */
+    void (*low_rank)(float *y, const float *b, int64_t ldb, const float *h, int64_t rank, int64_t n);
 } hn_kernels;
 
 /* The table of a level, holes filled from below. The level must be present. */
