@@ -30,6 +30,14 @@ expect 0 "the adapter is a GGUF file" "$HONE" inspect "$T/a.gguf"
 expect 2 "checkpoints of an earlier run are not overwritten" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --steps 2 -o "$T/a.gguf"
 says "says what to do" 'a.gguf.ckpt holds checkpoints .* step 12; --resume goes on, --fresh removes them'
 
+expect 0 "a report on the log" "$HONE" lab report "$T/a.gguf.jsonl" --html "$T/r.html" --json
+says "with its runs" '"training":\[\{"file":"a.gguf.jsonl","run":\{.*"best_val":[0-9.]+.*"steps":\[\{' "$T/out"
+for what in 'section id="training"' '<figcaption>Loss, nats per token; dashed: validation<' '<figcaption>Learning rate<' '<figcaption>Norm of the gradient' '<figcaption>Speed'; do
+    says "the page has $what" "$what" "$T/r.html"
+done
+[ "$(grep -o '<circle class="dot"' "$T/r.html" | wc -l)" = 2 ] && ok "a dot for each validation" || not_ok "a dot for each validation"
+if command -v xmllint >/dev/null 2>&1; then expect 0 "the page is well-formed" xmllint --noout --nonet "$T/r.html"; else skip "the page is well-formed" "no xmllint"; fi
+
 # 2. a plan
 expect 0 "--dry-run" "$HONE" train -m "$TINY" $SMALL --steps 5 --dry-run
 says "what would be trained" 'trained +[0-9]+ weights: rank 2, alpha 4, q'
