@@ -88,6 +88,13 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
     return amax / 127.0f;
 }
 
+/* ---- products of training ------------------------------------------------------------------ */
+
+#define HN_GEMM_VECS 4
+#define HN_GEMM_NAME hn_gemm_avx512
+#include "kernels/avx512_gemm.h"
+#define HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n) transpose16(dst, ldd, src, lds, rows, n)
+
 #define HN_TILE_R 4
 #define HN_TILE_C 4
 #define HN_LEVEL_MATMUL [HN_IQ4_XS] = hn_avx512_rows_iq4_XS, [HN_IQ4_NL] = hn_avx512_rows_iq4_NL

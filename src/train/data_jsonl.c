@@ -219,9 +219,24 @@ static kind kind_of(const json_t *o)
     return KIND_NONE;
 }
 
+/* All strings of a record that samples would be made of. */
+static hone_status take_strings(hn_data_reader *r, const json_t *j)
+{
+    static const char *const keys[] = { "text", "prompt", "completion", "instruction", "input", "output", "messages", "conversations", "content", "value" };
+    hone_status st = HONE_OK;
+    size_t i;
+    json_t *x;
+    if (json_is_string(j)) return r->take(r, json_string_value(j), json_string_length(j));
+    json_array_foreach(j, i, x) if (st == HONE_OK) st = take_strings(r, x);
+    for (i = 0; json_is_object(j) && i < sizeof keys / sizeof *keys && st == HONE_OK; i++)
+        if ((x = json_object_get(j, keys[i]))) st = take_strings(r, x);
+    return st;
+}
+
 static hone_status put_record(hn_data_reader *r, const json_t *o, kind *k)
 {
     if (!json_is_object(o)) return hn_data_bad(r, "%s, expected an object", type_name(o));
+    if (r->take) return take_strings(r, o);
     if (*k == KIND_NONE) *k = kind_of(o);
     switch (*k) {
     case KIND_CHAT: return put_chat(r, o);

@@ -35,6 +35,9 @@ typedef struct hn_data_reader {
     size_t cap_text;
     hn_data_chat *chat;        /* NULL: not asked for yet */
     size_t n_of_text;          /* samples of this text so far */
+    /* Not NULL: no samples are made; texts of files and strings of records are given to it, in pieces. */
+    hone_status (*take)(struct hn_data_reader *r, const char *s, size_t n);
+    void *arg;
 } hn_data_reader;
 
 /* The line r is at cannot be used: left out and counted (HONE_OK), or the error. */
@@ -54,7 +57,8 @@ hone_status hn_data_targets(hn_data_reader *r, size_t from, uint8_t value);
 /* Ids that both begin with. */
 size_t hn_data_common(const hn_ids *a, const hn_ids *b);
 
-/* All records of r->path. */
+/* All of r->path, by its kind; all records of r->path. */
+hone_status hn_data_read_file(hn_data_reader *r);
 hone_status hn_data_jsonl(hn_data_reader *r);
 
 /* A conversation; messages and tools (or NULL) as hn_chat takes them. What the template refuses is a bad line. */

@@ -2,8 +2,6 @@
  * division into two sets. Refuses to know JSON, chat templates and batches. */
 #include "train/data_parts.h"
 
-#include "text/text_priv.h"
-
 #include <strings.h>
 
 /* A text is tokenized in pieces of so many bytes at most, each cut before a line end, so that memory is bounded:
@@ -227,12 +225,19 @@ static hone_status clean(hn_data_reader *r, char *s, size_t *n)
 
 static bool is_bom(const char *s, size_t n) { return n >= 3 && memcmp(s, "\xEF\xBB\xBF", 3) == 0; }
 
-static hone_status read_text(hn_data_reader *r, const hn_source *f)
+/* A piece of a text, of which more follows or not. */
+static hone_status put_piece(hn_data_reader *r, const char *s, size_t n, bool more)
+{
+    if (r->take) return r->take(r, s, n);
+    hone_status st = hn_data_encode(r, s, n, &r->ids);
+    return st == HONE_OK && more ? hn_data_put_text(r, false) : st;
+}
+
+static hone_status read_pieces(hn_data_reader *r, const hn_source *f, bool *any)
 {
     uint64_t at = 0;
     size_t have = 0;
-    bool any = false;
-    hone_status st = hn_data_put_bos(r, &r->ids);
+    hone_status st = HONE_OK;
     char *s = r->text = malloc((f->size < PIECE ? (size_t)f->size : PIECE) + 1);
     if (!s) return HN_FAIL(r->err, HONE_E_NOMEM, "%s: %llu bytes", r->path, (unsigned long long)f->size);
     while (st == HONE_OK && (at < f->size || have)) {
@@ -242,18 +247,30 @@ static hone_status read_text(hn_data_reader *r, const hn_source *f)
         at += want;
         have += want;
         size_t n = at < f->size ? cut_at(s, have) : have, use = n - skip;
-        if ((st = clean(r, s + skip, &use)) == HONE_OK) st = hn_data_encode(r, s + skip, use, &r->ids);
-        any |= use > 0;
+        if ((st = clean(r, s + skip, &use)) == HONE_OK) st = put_piece(r, s + skip, use, at < f->size);
+        *any |= use > 0;
         memmove(s, s + n, have - n);
         have -= n;
-        if (st == HONE_OK && at < f->size) st = hn_data_put_text(r, false);
     }
-    if (st == HONE_OK && !any) {
-        r->ids.n = 0;
-        return hn_data_bad(r, "the file is empty");
-    }
-    if (st == HONE_OK) st = hn_data_put_eos(r, &r->ids);
-    return st == HONE_OK ? hn_data_put_text(r, true) : st;
+    return st;
+}
+
+static hone_status read_text(hn_data_reader *r)
+{
+    hn_source f;
+    bool any = false;
+    hone_status st = hn_source_open(&f, r->path, r->err);
+    if (st != HONE_OK) return st;
+    r->d->stats.n_line++;
+    r->ids.n = 0;
+    if (!r->take) st = hn_data_put_bos(r, &r->ids);
+    if (st == HONE_OK) st = read_pieces(r, &f, &any);
+    if (st == HONE_OK && !any) st = hn_data_bad(r, "the file is empty");
+    else if (st == HONE_OK && !r->take && (st = hn_data_put_eos(r, &r->ids)) == HONE_OK) st = hn_data_put_text(r, true);
+    free(r->text);
+    r->text = NULL;
+    hn_source_close(&f);
+    return st;
 }
 
 /* ---- statistics --------------------------------------------------------------------------------------------- */
@@ -299,21 +316,13 @@ static bool ends_with(const char *s, const char *end)
     return n > k && strcasecmp(s + n - k, end) == 0;
 }
 
-static hone_status read_file(hn_data_reader *r)
+hone_status hn_data_read_file(hn_data_reader *r)
 {
-    hn_source f;
     r->line = 1;
     r->d->stats.n_file++;
     if (ends_with(r->path, ".jsonl")) return hn_data_jsonl(r);
-    if (!ends_with(r->path, ".txt")) return HN_FAIL(r->err, HONE_E_ARG, "%s: expected a file .txt (one text) or .jsonl (a record a line)", r->path);
-    hone_status st = hn_source_open(&f, r->path, r->err);
-    if (st != HONE_OK) return st;
-    r->d->stats.n_line++;
-    st = read_text(r, &f);
-    free(r->text);
-    r->text = NULL;
-    hn_source_close(&f);
-    return st;
+    if (ends_with(r->path, ".txt")) return read_text(r);
+    return HN_FAIL(r->err, HONE_E_ARG, "%s: expected a file .txt (one text) or .jsonl (a record a line)", r->path);
 }
 
 static hone_status begin(hn_data_reader *r)
@@ -351,7 +360,7 @@ hone_status hn_dataset_read(hn_dataset **out, const hone_model *m, const hn_data
     if (st == HONE_OK && !(count = calloc((size_t)p->seq + 1, sizeof *count))) st = HN_FAIL(err, HONE_E_NOMEM, "lengths up to %d", p->seq);
     for (int32_t i = 0; i < p->n_path && st == HONE_OK; i++) {
         r.path = p->path[i];
-        st = read_file(&r);
+        st = hn_data_read_file(&r);
     }
     if (st == HONE_OK) st = check_any(&r);
     if (st == HONE_OK) measure(r.d, count);

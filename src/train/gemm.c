@@ -1,14 +1,26 @@
-/* gemm: the products of training. Plain loops over the pool; the rule is in train.h. */
+/* gemm: the products of training; the rule is in train.h. A chunk of the pool is a rectangle of C.
+ * It goes through k in blocks of 256: the block of B is decoded and laid out in strips of 64 columns,
+ * which stay in the second cache, then every six rows of A pass over them in tiles that the level's
+ * kernels hold in registers. Owns the order and the scratch; refuses to know instructions. */
 #include "train/train.h"
 
 #include <stdlib.h>
 
+enum { MAX_M = 516, MAX_N = 256, STRIPS = MAX_N / HN_GEMM_COLS };
+
+/* Scratch of one thread. */
+typedef struct work {
+    float b[STRIPS][HN_GEMM_K][HN_GEMM_COLS];                            /* the block of B in strips */
+    float sum[MAX_M / HN_GEMM_ROWS][STRIPS][HN_GEMM_ROWS][HN_GEMM_COLS]; /* of the blocks before */
+    float a[8 * HN_GEMM_K];
+    float row[16][HN_GEMM_K];                                            /* decoded */
+} work;
+
 struct hn_gemm_ctx {
     hn_pool *pool;
-    const hn_kernels *k;
-    int64_t max_row;
+    const hn_gemm_ops *ops;
     int32_t n_thread;
-    float *row; /* [n_thread][max_row] */
+    work *w; /* [n_thread] */
 };
 
 hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, int64_t max_row, hone_error *err)
@@ -16,10 +28,10 @@ hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, i
     *out = NULL;
     hn_gemm_ctx *g = calloc(1, sizeof *g);
     if (!g) return HN_FAIL(err, HONE_E_NOMEM, "products");
-    *g = (hn_gemm_ctx){ .pool = pool, .k = k, .max_row = max_row, .n_thread = hn_pool_threads(pool) };
-    if (!(g->row = malloc((size_t)g->n_thread * (size_t)max_row * sizeof(float)))) {
+    *g = (hn_gemm_ctx){ .pool = pool, .ops = k->gemm, .n_thread = hn_pool_threads(pool) };
+    if (!(g->w = hn_pages_alloc((size_t)g->n_thread * sizeof *g->w))) {
         hn_gemm_free(g);
-        return HN_FAIL(err, HONE_E_NOMEM, "products: rows of %lld", (long long)max_row);
+        return HN_FAIL(err, HONE_E_NOMEM, "products: scratch of %d threads", hn_pool_threads(pool));
     }
     *out = g;
     return HONE_OK;
@@ -28,68 +40,138 @@ hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, i
 void hn_gemm_free(hn_gemm_ctx *g)
 {
     if (!g) return;
-    free(g->row);
+    if (g->w) hn_pages_free(g->w, (size_t)g->n_thread * sizeof *g->w);
     free(g);
 }
 
-uint64_t hn_gemm_bytes(const hn_gemm_ctx *g) { return (uint64_t)g->n_thread * (uint64_t)g->max_row * sizeof(float); }
+uint64_t hn_gemm_bytes(const hn_gemm_ctx *g) { return (uint64_t)g->n_thread * sizeof *g->w; }
 
-static float a_of(const hn_gemm *p, int64_t m, int64_t k) { return p->form == HN_GEMM_TN ? p->a[k * p->lda + m] : p->a[m * p->lda + k]; }
+typedef struct job {
+    const hn_gemm_ctx *g;
+    const hn_gemm *p;
+    int64_t mc, nc, n_m; /* rows and columns of a chunk; chunks above each other */
+} job;
 
-static void finish(const hn_gemm *p, float *c, float sum)
+/* Columns [n0, n0 + n) of rows [k0, k0 + k) of B, a row by a row of k. */
+static void strips_of_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
 {
-    if (p->alpha != 1.0f) sum = p->alpha * sum;
-    *c = p->add ? *c + sum : sum;
-}
-
-typedef struct job { hn_gemm_ctx *g; const hn_gemm *p; float *sum, *part; } job;
-
-/* NT: chunk = one row of B = one column of C. */
-static void run_nt(void *arg, int64_t n, int32_t thread)
-{
-    const job *j = arg;
-    const hn_gemm *p = j->p;
-    float *w = j->g->row + (int64_t)thread * j->g->max_row;
-    hn_type_get(p->b_type)->dequantize(w, (const char *)p->b + (size_t)n * p->b_row_bytes, p->k);
-    for (int64_t m = 0; m < p->m; m++) {
-        float sum = 0;
-        for (int64_t k0 = 0; k0 < p->k; k0 += 256) {
-            float s = 0;
-            for (int64_t k = k0; k < p->k && k < k0 + 256; k++) s = fmaf(a_of(p, m, k), w[k], s);
-            sum = k0 ? sum + s : s;
-        }
-        finish(p, &p->c[m * p->ldc + n], sum);
+    const hn_type_info *ti = hn_type_get(p->b_type);
+    int64_t from = n0 / ti->block_elems * ti->block_elems, all = n0 + n - from;
+    all = (all + ti->block_elems - 1) / ti->block_elems * ti->block_elems;
+    for (int64_t i = 0; i < k; i += 2) {
+        int64_t rows = k - i < 2 ? 1 : 2, lds = HN_GEMM_K;
+        const float *src = w->row[0] + (n0 - from);
+        const char *b = (const char *)p->b + (size_t)(k0 + i) * p->b_row_bytes;
+        if (p->b_type == HN_F32) {
+            src = (const float *)b + n0;
+            lds = (int64_t)(p->b_row_bytes / sizeof(float));
+        } else
+            for (int64_t r = 0; r < rows; r++) ti->dequantize(w->row[r], b + (size_t)r * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)from), all);
+        int64_t at = p->bf16 && ops->pairs ? i / 2 : i;
+        for (int64_t j = 0; j < n; j += HN_GEMM_COLS)
+            ops->copy(w->b[j / HN_GEMM_COLS][at], HN_GEMM_COLS, src + j, lds, rows, n - j < HN_GEMM_COLS ? n - j : HN_GEMM_COLS, p->bf16);
     }
 }
 
-/* NN, TN: chunk = one row of C. */
-static void run_n(void *arg, int64_t m, int32_t thread)
+/* The same where B's rows are columns. */
+static void strips_of_columns(const hn_gemm_ops *ops, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
+{
+    const hn_type_info *ti = hn_type_get(p->b_type);
+    for (int64_t j = 0; j < n; j += 16) {
+        int64_t rows = n - j < 16 ? n - j : 16, lds = HN_GEMM_K;
+        const float *src = w->row[0];
+        const char *b = (const char *)p->b + (size_t)(n0 + j) * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)k0);
+        if (p->b_type == HN_F32) {
+            src = (const float *)b;
+            lds = (int64_t)(p->b_row_bytes / sizeof(float));
+        } else
+            for (int64_t r = 0; r < rows; r++) ti->dequantize(w->row[r], b + (size_t)r * p->b_row_bytes, k);
+        ops->transpose(&w->b[j / HN_GEMM_COLS][0][j % HN_GEMM_COLS], HN_GEMM_COLS, src, lds, rows, k, p->bf16);
+    }
+}
+
+/* C's rows [m0, m1) × columns [n0, n1). */
+static void rectangle(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
+{
+    const hn_gemm_ops *ops = g->ops;
+    bool pairs = p->bf16 && ops->pairs;
+    for (int64_t k0 = 0; k0 < p->k; k0 += HN_GEMM_K) {
+        int64_t k = p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K;
+        (p->form == HN_GEMM_NT ? strips_of_columns : strips_of_rows)(ops, p, w, n0, n1 - n0, k0, k);
+        hn_gemm_tile t = { .b_step = HN_GEMM_COLS, .ldc = p->ldc, .steps = pairs ? (k + 1) / 2 : p->bf16 ? (k + 1) & ~(int64_t)1 : k,
+                           .alpha = p->alpha, .first = k0 == 0, .last = k0 + k == p->k, .add = p->add };
+        for (int64_t m = m0; m < m1; m += HN_GEMM_ROWS) {
+            t.rows = (int32_t)(m1 - m < HN_GEMM_ROWS ? m1 - m : HN_GEMM_ROWS);
+            t.a = w->a;
+            if (p->form == HN_GEMM_TN) {
+                ops->copy(w->a, 8, p->a + k0 * p->lda + m, p->lda, k, t.rows, p->bf16);
+                t.a_row = 1;
+                t.a_step = 8;
+            } else {
+                ops->rows(w->a, p->a + m * p->lda + k0, p->lda, t.rows, k, p->bf16);
+                t.a_row = HN_GEMM_K;
+                t.a_step = 1;
+            }
+            for (int64_t n = n0; n < n1; n += HN_GEMM_COLS) {
+                int64_t s = (n - n0) / HN_GEMM_COLS;
+                t.b = w->b[s];
+                t.t = &w->sum[(m - m0) / HN_GEMM_ROWS][s][0][0];
+                t.c = p->c + m * p->ldc + n;
+                t.cols = (int32_t)(n1 - n < HN_GEMM_COLS ? n1 - n : HN_GEMM_COLS);
+                (p->bf16 ? ops->tile_bf16 : ops->tile)(&t);
+            }
+        }
+    }
+}
+
+static void zero(const hn_gemm *p)
+{
+    for (int64_t m = 0; m < p->m && !p->add; m++) memset(p->c + m * p->ldc, 0, (size_t)p->n * sizeof *p->c);
+}
+
+static void chunk(void *arg, int64_t c, int32_t thread)
 {
     const job *j = arg;
     const hn_gemm *p = j->p;
-    float *w = j->g->row + (int64_t)thread * j->g->max_row, *sum = calloc((size_t)p->n * 2, sizeof *sum), *s = sum + p->n;
-    if (!sum) abort();
-    for (int64_t k0 = 0; k0 < p->k; k0 += 256) {
-        for (int64_t n = 0; n < p->n; n++) s[n] = 0;
-        for (int64_t k = k0; k < p->k && k < k0 + 256; k++) {
-            hn_type_get(p->b_type)->dequantize(w, (const char *)p->b + (size_t)k * p->b_row_bytes, p->n);
-            float a = a_of(p, m, k);
-            for (int64_t n = 0; n < p->n; n++) s[n] = fmaf(a, w[n], s[n]);
+    int64_t m = c % j->n_m * j->mc, n = c / j->n_m * j->nc;
+    rectangle(j->g, p, &j->g->w[thread], m, m + j->mc < p->m ? m + j->mc : p->m, n, n + j->nc < p->n ? n + j->nc : p->n);
+}
+
+/* Rectangles that keep all threads at work to the end and decode B and copy A seldom; results do not depend on it.
+ * The unit is a product; reading an element of A costs as much as 4 of them, of B as 16. Columns divide a block. */
+static void split(job *j, int32_t n_thread)
+{
+    double best = 0;
+    for (int64_t nc = MAX_N; nc >= HN_GEMM_COLS; nc /= 2)
+        for (int64_t parts = (j->p->m + MAX_M - 1) / MAX_M, i = 0; i < 6; i++, parts *= 2) {
+            int64_t mc = ((j->p->m + parts - 1) / parts + HN_GEMM_ROWS - 1) / HN_GEMM_ROWS * HN_GEMM_ROWS;
+            int64_t n_m = (j->p->m + mc - 1) / mc, n = n_m * ((j->p->n + nc - 1) / nc);
+            double mm = j->p->m < mc ? (double)j->p->m : (double)mc, nn = j->p->n < nc ? (double)j->p->n : (double)nc;
+            double cost = (double)((n + n_thread - 1) / n_thread) * (mm * nn + 4 * mm + 16 * nn);
+            if (i && n_m == 1) break;
+            if (best != 0 && cost >= best) continue;
+            best = cost;
+            j->mc = mc;
+            j->nc = nc;
+            j->n_m = n_m;
         }
-        for (int64_t n = 0; n < p->n; n++) sum[n] = k0 ? sum[n] + s[n] : s[n];
-    }
-    for (int64_t n = 0; n < p->n; n++) finish(p, &p->c[m * p->ldc + n], sum[n]);
-    free(sum);
 }
 
 void hn_gemm_run(hn_gemm_ctx *g, const hn_gemm *p)
 {
-    job j = { g, p, NULL, NULL };
-    hn_pool_run(g->pool, p->form == HN_GEMM_NT ? run_nt : run_n, &j, p->form == HN_GEMM_NT ? p->n : p->m);
+    if (p->m <= 0 || p->n <= 0) return;
+    if (p->k <= 0) {
+        zero(p);
+        return;
+    }
+    job j = { .g = g, .p = p };
+    split(&j, hn_pool_active(g->pool));
+    hn_pool_run(g->pool, chunk, &j, (p->n + j.nc - 1) / j.nc * j.n_m);
 }
 
 void hn_gemm_serial(hn_gemm_ctx *g, int32_t thread, const hn_gemm *p)
 {
-    job j = { g, p, NULL, NULL };
-    for (int64_t i = 0, n = p->form == HN_GEMM_NT ? p->n : p->m; i < n; i++) (p->form == HN_GEMM_NT ? run_nt : run_n)(&j, i, thread);
+    if (p->m <= 0 || p->n <= 0) return;
+    if (p->k <= 0) zero(p);
+    else rectangle(g, p, &g->w[thread], 0, p->m, 0, p->n);
 }

@@ -1,0 +1,81 @@
+/* Training's kernels over sixteen lanes, included by lanes.h. A level may name its own
+ * HN_GEMM_TRANSPOSE. */
+
+/* ---- products ------------------------------------------------------------------------------------------- */
+
+#include "kernels/lanes_gemm.h"
+#include "kernels/plain_gemm.h"
+
+static void gemm_transpose(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16)
+{
+#ifdef HN_GEMM_TRANSPOSE
+    if (!bf16) {
+        HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n);
+        return;
+    }
+#endif
+    gemm_plain_transpose(dst, ldd, src, lds, rows, n, bf16);
+}
+
+#ifndef HN_GEMM_NAME /* a level may show its own to other files */
+#define HN_GEMM_NAME gemm_ops
+static
+#endif
+const hn_gemm_ops HN_GEMM_NAME = {
+    .tile = gemm_tile, .tile_bf16 = gemm_plain_tile_bf16,
+    .rows = gemm_plain_rows, .transpose = gemm_transpose, .copy = gemm_plain_copy
+};
+
+/* ---- gradients of norm and silu --------------------------------------------------------------------- */
+
+static void silu_mul_grad(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n)
+{
+    int64_t i = 0;
+    v16 one = v16_set1(1.0f);
+    for (; i + 16 <= n; i += 16) {
+        v16 h = v16_load(gh + i), a = v16_load(g + i), b = v16_load(u + i);
+        v16 s = v16_div(one, v16_add(one, v16_exp(v16_sub(v16_set1(-0.0f), a))));
+        v16_store(gg + i, v16_mul(v16_mul(h, b), v16_mul(s, v16_fma(a, v16_sub(one, s), one))));
+        v16_store(gu + i, v16_mul(h, v16_mul(a, s)));
+    }
+    for (; i < n; i++) {
+        float h = gh[i], a = g[i], b = u[i], s = 1.0f / (1.0f + hn_exp_inline(-a));
+        gg[i] = (h * b) * (s * fmaf(a, 1.0f - s, 1.0f));
+        gu[i] = h * (a * s);
+    }
+}
+
+static void rms_norm_grad(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps)
+{
+    v16 t = v16_zero(), d = v16_zero();
+    for (int64_t b = 0; b < n; b += 256) {
+        int64_t end = b + 256 < n ? b + 256 : n, k = b;
+        v16 p = v16_zero(), q = v16_zero();
+        for (; k + 16 <= end; k += 16) {
+            v16 v = v16_load(x + k);
+            p = v16_fma(v, v, p);
+            q = v16_fma(v16_mul(v16_load(gy + k), v16_load(w + k)), v, q);
+        }
+        if (k < end) {
+            float xt[16] = { 0 }, yt[16] = { 0 }, wt[16] = { 0 };
+            int rest = (int)(end - k);
+            memcpy(xt, x + k, (size_t)rest * sizeof(float));
+            memcpy(yt, gy + k, (size_t)rest * sizeof(float));
+            memcpy(wt, w + k, (size_t)rest * sizeof(float));
+            p = v16_fma_first(v16_load(xt), v16_load(xt), p, rest);
+            q = v16_fma_first(v16_mul(v16_load(yt), v16_load(wt)), v16_load(xt), q, rest);
+        }
+        t = b ? v16_add(t, p) : p;
+        d = b ? v16_add(d, q) : q;
+    }
+    float r = 1.0f / sqrtf(v16_tree(t) / (float)n + eps), mean = v16_tree(d) * r / (float)n;
+    v16 rv = v16_set1(r), mv = v16_set1(mean);
+    int64_t k = 0;
+    for (; k + 16 <= n; k += 16) {
+        v16 y = v16_sub(v16_mul(v16_load(gy + k), v16_load(w + k)), v16_mul(v16_mul(v16_load(x + k), rv), mv));
+        v16_store(gx + k, v16_add(v16_load(gx + k), v16_mul(y, rv)));
+    }
+    for (; k < n; k++) gx[k] += (gy[k] * w[k] - (x[k] * r) * mean) * r;
+}
+
+#define HN_LANES_TRAIN .silu_mul_grad = silu_mul_grad, .rms_norm_grad = rms_norm_grad, .gemm = &HN_GEMM_NAME
