@@ -446,6 +446,7 @@ typedef struct hone_train_params {
     bool special;                /* what looks like a special token in a text is one */
     bool pack;                   /* several samples in one sequence, each for itself */
     bool full;                   /* all weights instead of adapters */
+    const char *output_type;     /* full: storage of the matrices, "F16", "Q8_0", "Q4_K_M" …; NULL: as in the base, F32 where that is quantized */
     const char *targets;         /* "qv", "attn", "all", or of "q,k,v,o,gate,up,down" */
     int32_t n_layers;            /* adapters in so many layers, from the last; 0: all */
     int32_t rank;
@@ -468,6 +469,19 @@ typedef struct hone_train_params {
     bool recompute;              /* keep each layer's input only: less memory, a third more work */
     bool plan_only;              /* read the data, make nothing to train: hone_trainer_get_info alone works */
 } hone_train_params;
+
+/* A model to begin from: a shape with random weights, a tokenizer. */
+typedef struct hone_init_params {
+    const char *config;          /* JSON file of the shape, as of hone_synth */
+    const char *tokenizer;       /* GGUF model whose tokenizer is taken; or NULL, and a byte-level BPE is made of */
+    const char *const *data;     /* these files, .txt or .jsonl, */
+    int32_t n_data;
+    int32_t n_vocab;             /* with so many tokens; 0: as the shape says */
+    const char *name;            /* general.name; NULL: of the file */
+    uint64_t seed;
+} hone_init_params;
+/* Writes dst, F32, atomically; the same bytes for the same arguments and texts. */
+HONE_API hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_error *err);
 
 typedef struct hone_train_data {
     int64_t n_file, n_line, n_bad, n_sample, n_tok, n_target; /* n_line: records */
