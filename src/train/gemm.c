@@ -94,6 +94,24 @@ static void strips_of_columns(const hn_kernels *kn, const hn_gemm *p, work *w, i
     }
 }
 
+/* Rows from m of A for a tile; once: they are used once, so floats may stay where they are. */
+static void a_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, hn_gemm_tile *t, int64_t m, int64_t m1, int64_t k0, int64_t k, bool once)
+{
+    bool tn = p->form == HN_GEMM_TN;
+    const float *a = p->a + (tn ? k0 * p->lda + m : m * p->lda + k0);
+    t->a = w->a;
+    t->a_row = tn ? 1 : HN_GEMM_K;
+    t->a_step = tn ? 8 : 1;
+    if (!tn) /* the next ones are far away: another chunk had them last */
+        for (int64_t i = HN_GEMM_ROWS; i < m1 - m && i < 2 * HN_GEMM_ROWS; i++)
+            for (int64_t l = 0; l < k; l += 16) __builtin_prefetch(a + i * p->lda + l);
+    if (once && !p->bf16) {
+        t->a = a;
+        *(tn ? &t->a_step : &t->a_row) = p->lda;
+    } else if (tn) ops->copy(w->a, t->a_step, a, p->lda, k, t->rows, p->bf16);
+    else ops->rows(w->a, a, p->lda, t->rows, k, p->bf16);
+}
+
 /* C's rows [m0, m1) × columns [n0, n1). */
 static void rectangle(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
 {
@@ -106,19 +124,7 @@ static void rectangle(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t m
                            .alpha = p->alpha, .first = k0 == 0, .last = k0 + k == p->k, .add = p->add };
         for (int64_t m = m0; m < m1; m += HN_GEMM_ROWS) {
             t.rows = (int32_t)(m1 - m < HN_GEMM_ROWS ? m1 - m : HN_GEMM_ROWS);
-            t.a = w->a;
-            if (p->form != HN_GEMM_TN && m + HN_GEMM_ROWS < m1) /* these lines are far away: another chunk had them last */
-                for (int64_t i = m + HN_GEMM_ROWS; i < m1 && i < m + 2 * HN_GEMM_ROWS; i++)
-                    for (int64_t l = 0; l < k; l += 16) __builtin_prefetch(p->a + i * p->lda + k0 + l);
-            if (p->form == HN_GEMM_TN) {
-                ops->copy(w->a, 8, p->a + k0 * p->lda + m, p->lda, k, t.rows, p->bf16);
-                t.a_row = 1;
-                t.a_step = 8;
-            } else {
-                ops->rows(w->a, p->a + m * p->lda + k0, p->lda, t.rows, k, p->bf16);
-                t.a_row = HN_GEMM_K;
-                t.a_step = 1;
-            }
+            a_rows(ops, p, w, &t, m, m1, k0, k, n1 - n0 <= HN_GEMM_COLS);
             for (int64_t n = n0; n < n1; n += HN_GEMM_COLS) {
                 int64_t s = (n - n0) / HN_GEMM_COLS;
                 t.b = w->b[s];
