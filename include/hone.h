@@ -321,6 +321,10 @@ typedef struct hone_adapter_info {
 } hone_adapter_info;
 HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out);
 
+/* Copies an adapter of m, GGUF or PEFT folder, to a GGUF file where dst ends in ".gguf", else to a PEFT folder,
+ * as F32 or F16. Existing files of those names are replaced when the new ones are complete. */
+HONE_API hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16, hone_error *err);
+
 /* From now on the session's model is the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
  * in this order; the base is not touched, other sessions keep theirs. n = 0: the base alone, as after
  * hone_session_new. Scale 0 is as good as leaving one out. What sequences hold was computed with the adapters before:
