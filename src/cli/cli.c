@@ -490,7 +490,7 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {
         hone_session_set_abort(*out, hn_abort_fn, NULL);
-        return 0;
+        return hn_cli_set_adapters(cli, m, *out);
     }
     int code = hn_cli_fail(&err);
     if (err.code == HONE_E_NOMEM) {

@@ -3,6 +3,7 @@
  * columns; lane r·C + c of every tile vector is output (r, c). */
 #if defined(__x86_64__)
 
+#include "kernels/avx512_decode.h"
 #include "kernels/avx512_packed.h"
 #include "kernels/avx512_rows.h"
 
@@ -92,6 +93,10 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
 
 #define HN_GEMM_VECS 4
 #define HN_GEMM_NAME hn_gemm_avx512
+#define HN_LEVEL_DECODE                                                                                              \
+    [HN_F16] = decode_f16, [HN_Q8_0] = hn_avx512_decode_q8_0, [HN_Q4_0] = hn_avx512_decode_q4_0,           \
+    [HN_Q5_0] = hn_avx512_decode_q5_0, [HN_Q4_K] = hn_avx512_decode_q4_K, [HN_Q5_K] = hn_avx512_decode_q5_K,         \
+    [HN_Q6_K] = hn_avx512_decode_q6_K
 #include "kernels/avx512_gemm.h"
 #define HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n) transpose16(dst, ldd, src, lds, rows, n)
 

@@ -13,6 +13,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
 {
     if (src->name) dst->name = src->name;
     for (int t = 0; t < HN_TYPE_COUNT; t++) {
+        if (src->decode[t]) dst->decode[t] = src->decode[t];
         if (!src->matmul[t]) continue;
         dst->matmul[t] = src->matmul[t];
         dst->packed[t] = src->packed[t]; /* a packed product of a lower level is slower than plain rows here */
@@ -37,6 +38,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
         if (src->store_v[t]) dst->store_v[t] = src->store_v[t];
     }
     if (src->attn_merge) dst->attn_merge = src->attn_merge;
+    if (src->low_rank) dst->low_rank = src->low_rank;
 }
 #endif
 

@@ -78,4 +78,19 @@ static void rms_norm_grad(float *gx, const float *gy, const float *x, const floa
     for (; k < n; k++) gx[k] += (gy[k] * w[k] - (x[k] * r) * mean) * r;
 }
 
-#define HN_LANES_TRAIN .silu_mul_grad = silu_mul_grad, .rms_norm_grad = rms_norm_grad, .gemm = &HN_GEMM_NAME
+static void decode_f16(float *y, const void *src, int64_t n)
+{
+    const uint16_t *h = src;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) v16_store(y + i, v16_load_f16(h + i));
+    for (; i < n; i++) {
+        uint16_t v;
+        memcpy(&v, h + i, sizeof v);
+        y[i] = hn_f16_to_f32(v);
+    }
+}
+
+#ifndef HN_LEVEL_DECODE
+#define HN_LEVEL_DECODE [HN_F16] = decode_f16
+#endif
+#define HN_LANES_TRAIN .decode = { HN_LEVEL_DECODE }, .silu_mul_grad = silu_mul_grad, .rms_norm_grad = rms_norm_grad, .gemm = &HN_GEMM_NAME

@@ -10,7 +10,6 @@
 
 struct hn_data_chat {
     hn_jinja *t[2];        /* without, with tools; NULL: not parsed yet */
-    bool known, has;       /* whether there is a template at all */
     char *bos, *eos;
 };
 
@@ -30,11 +29,12 @@ void hn_data_chat_free(hn_data_chat *c)
 /* Text of a token, "" where there is none or it is not UTF-8, which no template could print. */
 static char *token_text(const hn_vocab *v, int32_t id)
 {
-    size_t n = 0;
+    size_t n = 0, used;
     const char *s = id >= 0 ? hn_vocab_piece(v, id, true, &n) : NULL;
-    json_t *utf8 = json_stringn(s ? s : "", n);
-    char *copy = strdup(utf8 ? json_string_value(utf8) : "");
-    json_decref(utf8);
+    for (size_t i = 0; i < n; i += used)
+        if (hn_utf8_next((const unsigned char *)s + i, n - i, &used) < 0 || s[i] == 0) return calloc(1, 1);
+    char *copy = calloc(n + 1, 1);
+    if (copy && n) memcpy(copy, s, n);
     return copy;
 }
 
@@ -54,10 +54,17 @@ static hone_status prepare(hn_data_reader *r)
     return HONE_OK;
 }
 
+/* Whether there is a template may take memory to find out, and where that is short the answer is no: it is asked again. */
+static hone_status find_source(hone_str *out, const hn_data_reader *r, bool tools, hone_error *err)
+{
+    hone_status st = hn_chat_source(out, r->m->file, r->v, NULL, tools, err);
+    return st == HONE_OK ? st : hn_chat_source(out, r->m->file, r->v, NULL, tools, err);
+}
+
 bool hn_data_has_template(hn_data_reader *r)
 {
     hone_str source;
-    return hn_chat_source(&source, r->m->file, r->v, NULL, false, NULL) == HONE_OK;
+    return find_source(&source, r, false, NULL) == HONE_OK;
 }
 
 /* A template that is missing or broken fails the whole file, not a line of it. */
@@ -66,7 +73,7 @@ static hone_status get_template(hn_data_reader *r, bool tools)
     hone_str source;
     hone_status st = prepare(r);
     if (st != HONE_OK || r->chat->t[tools]) return st;
-    if ((st = hn_chat_source(&source, r->m->file, r->v, NULL, tools, r->err)) != HONE_OK) return st;
+    if ((st = find_source(&source, r, tools, r->err)) != HONE_OK) return st;
     return hn_jinja_parse(&r->chat->t[tools], source.ptr, source.len, "chat template", NULL, r->err);
 }
 

@@ -18,7 +18,7 @@ typedef struct work {
 
 struct hn_gemm_ctx {
     hn_pool *pool;
-    const hn_gemm_ops *ops;
+    const hn_kernels *k;
     int32_t n_thread;
     work *w; /* [n_thread] */
 };
@@ -28,7 +28,7 @@ hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, i
     *out = NULL;
     hn_gemm_ctx *g = calloc(1, sizeof *g);
     if (!g) return HN_FAIL(err, HONE_E_NOMEM, "products");
-    *g = (hn_gemm_ctx){ .pool = pool, .ops = k->gemm, .n_thread = hn_pool_threads(pool) };
+    *g = (hn_gemm_ctx){ .pool = pool, .k = k, .n_thread = hn_pool_threads(pool) };
     if (!(g->w = hn_pages_alloc((size_t)g->n_thread * sizeof *g->w))) {
         hn_gemm_free(g);
         return HN_FAIL(err, HONE_E_NOMEM, "products: scratch of %d threads", hn_pool_threads(pool));
@@ -53,9 +53,11 @@ typedef struct job {
 } job;
 
 /* Columns [n0, n0 + n) of rows [k0, k0 + k) of B, a row by a row of k. */
-static void strips_of_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
+static void strips_of_rows(const hn_kernels *kn, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
 {
     const hn_type_info *ti = hn_type_get(p->b_type);
+    const hn_gemm_ops *ops = kn->gemm;
+    hn_dequantize_fn *decode = kn->decode[p->b_type] ? kn->decode[p->b_type] : ti->dequantize;
     int64_t from = n0 / ti->block_elems * ti->block_elems, all = n0 + n - from;
     all = (all + ti->block_elems - 1) / ti->block_elems * ti->block_elems;
     for (int64_t i = 0; i < k; i += 2) {
@@ -66,7 +68,7 @@ static void strips_of_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, in
             src = (const float *)b + n0;
             lds = (int64_t)(p->b_row_bytes / sizeof(float));
         } else
-            for (int64_t r = 0; r < rows; r++) ti->dequantize(w->row[r], b + (size_t)r * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)from), all);
+            for (int64_t r = 0; r < rows; r++) decode(w->row[r], b + (size_t)r * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)from), all);
         int64_t at = p->bf16 && ops->pairs ? i / 2 : i;
         for (int64_t j = 0; j < n; j += HN_GEMM_COLS)
             ops->copy(w->b[j / HN_GEMM_COLS][at], HN_GEMM_COLS, src + j, lds, rows, n - j < HN_GEMM_COLS ? n - j : HN_GEMM_COLS, p->bf16);
@@ -74,9 +76,11 @@ static void strips_of_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, in
 }
 
 /* The same where B's rows are columns. */
-static void strips_of_columns(const hn_gemm_ops *ops, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
+static void strips_of_columns(const hn_kernels *kn, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
 {
     const hn_type_info *ti = hn_type_get(p->b_type);
+    const hn_gemm_ops *ops = kn->gemm;
+    hn_dequantize_fn *decode = kn->decode[p->b_type] ? kn->decode[p->b_type] : ti->dequantize;
     for (int64_t j = 0; j < n; j += 16) {
         int64_t rows = n - j < 16 ? n - j : 16, lds = HN_GEMM_K;
         const float *src = w->row[0];
@@ -85,7 +89,7 @@ static void strips_of_columns(const hn_gemm_ops *ops, const hn_gemm *p, work *w,
             src = (const float *)b;
             lds = (int64_t)(p->b_row_bytes / sizeof(float));
         } else
-            for (int64_t r = 0; r < rows; r++) ti->dequantize(w->row[r], b + (size_t)r * p->b_row_bytes, k);
+            for (int64_t r = 0; r < rows; r++) decode(w->row[r], b + (size_t)r * p->b_row_bytes, k);
         ops->transpose(&w->b[j / HN_GEMM_COLS][0][j % HN_GEMM_COLS], HN_GEMM_COLS, src, lds, rows, k, p->bf16);
     }
 }
@@ -93,16 +97,19 @@ static void strips_of_columns(const hn_gemm_ops *ops, const hn_gemm *p, work *w,
 /* C's rows [m0, m1) × columns [n0, n1). */
 static void rectangle(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
 {
-    const hn_gemm_ops *ops = g->ops;
+    const hn_gemm_ops *ops = g->k->gemm;
     bool pairs = p->bf16 && ops->pairs;
     for (int64_t k0 = 0; k0 < p->k; k0 += HN_GEMM_K) {
         int64_t k = p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K;
-        (p->form == HN_GEMM_NT ? strips_of_columns : strips_of_rows)(ops, p, w, n0, n1 - n0, k0, k);
+        (p->form == HN_GEMM_NT ? strips_of_columns : strips_of_rows)(g->k, p, w, n0, n1 - n0, k0, k);
         hn_gemm_tile t = { .b_step = HN_GEMM_COLS, .ldc = p->ldc, .steps = pairs ? (k + 1) / 2 : p->bf16 ? (k + 1) & ~(int64_t)1 : k,
                            .alpha = p->alpha, .first = k0 == 0, .last = k0 + k == p->k, .add = p->add };
         for (int64_t m = m0; m < m1; m += HN_GEMM_ROWS) {
             t.rows = (int32_t)(m1 - m < HN_GEMM_ROWS ? m1 - m : HN_GEMM_ROWS);
             t.a = w->a;
+            if (p->form != HN_GEMM_TN && m + HN_GEMM_ROWS < m1) /* these lines are far away: another chunk had them last */
+                for (int64_t i = m + HN_GEMM_ROWS; i < m1 && i < m + 2 * HN_GEMM_ROWS; i++)
+                    for (int64_t l = 0; l < k; l += 16) __builtin_prefetch(p->a + i * p->lda + k0 + l);
             if (p->form == HN_GEMM_TN) {
                 ops->copy(w->a, 8, p->a + k0 * p->lda + m, p->lda, k, t.rows, p->bf16);
                 t.a_row = 1;
@@ -137,24 +144,48 @@ static void chunk(void *arg, int64_t c, int32_t thread)
     rectangle(j->g, p, &j->g->w[thread], m, m + j->mc < p->m ? m + j->mc : p->m, n, n + j->nc < p->n ? n + j->nc : p->n);
 }
 
-/* Rectangles that keep all threads at work to the end and decode B and copy A seldom; results do not depend on it.
- * The unit is a product; reading an element of A costs as much as 4 of them, of B as 16. Columns divide a block. */
+/* When the last thread is done, in products of a vector: decoding an element of B costs about half of what
+ * rounding one of A does. */
+static double time_of(const job *j, int32_t n_thread)
+{
+    double per = j->p->bf16 ? 32 : 16, a = per * 0.25, b = per * 0.5, done[16] = { 0 };
+    int64_t n_n = (j->p->n + j->nc - 1) / j->nc, n = n_n * j->n_m;
+    int64_t m_last = j->p->m - (j->n_m - 1) * j->mc, n_last = j->p->n - (n_n - 1) * j->nc;
+    if (n_thread > 16 || n > 16 * n_thread) { /* many: what is left over at the end is half a chunk */
+        double all = (double)j->p->m * (double)j->p->n + a * (double)(j->p->m * n_n) + b * (double)(j->p->n * j->n_m);
+        return all / n_thread + (n_thread > 1 ? 0.5 * (double)(j->mc * j->nc) : 0);
+    }
+    double last = 0;
+    for (int64_t c = 0; c < n; c++) { /* the next one goes to who is free first */
+        double m = (double)(c % j->n_m == j->n_m - 1 ? m_last : j->mc), w = (double)(c / j->n_m == n_n - 1 ? n_last : j->nc);
+        int32_t t = 0;
+        for (int32_t i = 1; i < n_thread; i++) t = done[i] < done[t] ? i : t;
+        done[t] += m * w + a * m + b * w;
+        last = done[t] > last ? done[t] : last;
+    }
+    return last;
+}
+
+/* Rectangles that keep all threads at work to the end and decode B and round A seldom; results do not
+ * depend on it. Columns of a chunk divide a block of any type. */
 static void split(job *j, int32_t n_thread)
 {
-    double best = 0;
-    for (int64_t nc = MAX_N; nc >= HN_GEMM_COLS; nc /= 2)
-        for (int64_t parts = (j->p->m + MAX_M - 1) / MAX_M, i = 0; i < 6; i++, parts *= 2) {
-            int64_t mc = ((j->p->m + parts - 1) / parts + HN_GEMM_ROWS - 1) / HN_GEMM_ROWS * HN_GEMM_ROWS;
-            int64_t n_m = (j->p->m + mc - 1) / mc, n = n_m * ((j->p->n + nc - 1) / nc);
-            double mm = j->p->m < mc ? (double)j->p->m : (double)mc, nn = j->p->n < nc ? (double)j->p->n : (double)nc;
-            double cost = (double)((n + n_thread - 1) / n_thread) * (mm * nn + 4 * mm + 16 * nn);
-            if (i && n_m == 1) break;
-            if (best != 0 && cost >= best) continue;
-            best = cost;
-            j->mc = mc;
-            j->nc = nc;
-            j->n_m = n_m;
+    job best = *j;
+    double least = 0;
+    for (j->nc = MAX_N; j->nc >= HN_GEMM_COLS; j->nc /= 2) {
+        if (j->nc > HN_GEMM_COLS && j->nc / 2 >= j->p->n) continue;
+        int64_t parts = (j->p->m + MAX_M - 1) / MAX_M;
+        for (int i = 0; i < 5; i++, parts *= 2) {
+            j->mc = ((j->p->m + parts - 1) / parts + HN_GEMM_ROWS - 1) / HN_GEMM_ROWS * HN_GEMM_ROWS;
+            if (i && j->mc < 4 * HN_GEMM_ROWS) break;
+            j->n_m = (j->p->m + j->mc - 1) / j->mc;
+            double t = time_of(j, n_thread);
+            if (least != 0 && t >= least) continue;
+            least = t;
+            best = *j;
         }
+    }
+    *j = best;
 }
 
 void hn_gemm_run(hn_gemm_ctx *g, const hn_gemm *p)
