@@ -61,7 +61,7 @@ says "and counted" '1 bad line left out; the first: .*bad.jsonl:9'
 [ -e "$T/x.gguf" ] || [ -e "$T/x.gguf.ckpt" ] && not_ok "nothing is written then" || ok "nothing is written then"
 
 # 4. the same bits on any number of threads, and whether the run was stopped or not
-STEPS=10
+STEPS=20
 expect 0 "one run" "$HONE" train -m "$TINY" $SMALL --steps $STEPS -o "$T/whole.gguf" -t 2
 for how in "-t 1" "-t 3 --recompute" "--cpu scalar"; do
     expect 0 "with $how" "$HONE" train -m "$TINY" $SMALL --steps $STEPS -o "$T/other.gguf" --fresh $how
@@ -77,7 +77,7 @@ fresh=--fresh
 while [ "$n" -lt "$kills" ] && [ "$bad" -eq 0 ] && [ "$runs" -lt 200 ]; do
     "$HONE" train -m "$TINY" $SMALL --steps $STEPS -o "$T/killed.gguf" --save-every 1 $fresh >"$T/out" 2>"$T/err" &
     pid=$!
-    sleep "$(awk -v n="$n$runs" 'BEGIN { srand(n); printf "%.3f", 0.03 + 0.6 * rand() }')"
+    sleep "$(awk -v n="$n$runs" 'BEGIN { srand(n); printf "%.3f", 0.02 + 0.4 * rand() }')"
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
     case $? in
@@ -111,10 +111,10 @@ says "says where it is" 'interrupted after step [0-9]+ of 100000, which is saved
 
 # 5. a damaged checkpoint, another run, a full disk
 "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 --keep 5 -o "$T/dam.gguf" --fresh >"$T/out" 2>"$T/err"
-head -c 3000 "$T/dam.gguf.ckpt/step-00000010.ckpt" >"$T/cut" && mv "$T/cut" "$T/dam.gguf.ckpt/step-00000010.ckpt"
+head -c 3000 "$T/dam.gguf.ckpt/step-00000020.ckpt" >"$T/cut" && mv "$T/cut" "$T/dam.gguf.ckpt/step-00000020.ckpt"
 rm -f "$T/dam.gguf"
 expect 0 "the newest checkpoint is cut off" "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 --keep 5 -o "$T/dam.gguf" --resume
-says "a warning, and the one before" 'note: .*step-00000010.ckpt: 3000 bytes, expected [0-9]+: cut off or damaged; going on from step 8'
+says "a warning, and the one before" 'note: .*step-00000020.ckpt: 3000 bytes, expected [0-9]+: cut off or damaged; going on from step 16'
 same "the same adapter" "$T/whole.gguf" "$T/dam.gguf"
 expect 2 "another rank" "$HONE" train -m "$TINY" $SMALL --rank 3 --steps $STEPS -o "$T/dam.gguf" --resume
 says "is named" 'rank is 2 there and 3 now'
