@@ -304,7 +304,37 @@ HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_erro
 /* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept. */
 HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);
 
-/* A copy of one sequence's memory, for any session of the same model (and, with a KV cache, cache type). */
+/* ---- adapters: LoRA, y = W·x + scale·B(A·x) ------------------------------------------ */
+
+typedef struct hone_adapter hone_adapter;
+
+/* A GGUF adapter file, or a PEFT folder, for m, which must outlive it. HONE_E_FORMAT: damaged, or of another
+ * model; HONE_E_UNSUPPORTED: a kind hone does not run; HONE_E_NUMERIC: a NaN or infinity in it. */
+HONE_API hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const char *path, hone_error *err);
+/* Sessions that use it keep what they need. */
+HONE_API void hone_adapter_close(hone_adapter *a);
+
+typedef struct hone_adapter_info {
+    const char *path, *name;  /* name: general.name or "" */
+    int32_t n_pairs, rank;    /* adapted matrices; the largest rank */
+    uint64_t n_params, hash;  /* hash: of all that changes an answer */
+} hone_adapter_info;
+HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out);
+
+/* Copies an adapter of m, GGUF or PEFT folder, to a GGUF file where dst ends in ".gguf", else to a PEFT folder,
+ * as F32 or F16. Existing files of those names are replaced when the new ones are complete. */
+HONE_API hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16, hone_error *err);
+
+/* From now on the session's model is the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
+ * in this order; the base is not touched, other sessions keep theirs. n = 0: the base alone, as after
+ * hone_session_new. Scale 0 is as good as leaving one out. What sequences hold was computed with the adapters before:
+ * HONE_E_ARG unless all of them are empty (hone_seq_truncate to 0) or the adapters and scales are the same. On failure
+ * nothing changes. Snapshots and session files remember the adapters and are refused with others. */
+HONE_API hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n, hone_error *err);
+/* Of all adapters in use and their scales; 0: none. */
+HONE_API uint64_t hone_session_adapters_hash(const hone_session *s);
+
+/* A copy of one sequence's memory, for any session of the same model and adapters (and, with a KV cache, cache type). */
 typedef struct hone_snapshot hone_snapshot;
 HONE_API hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot **out, hone_error *err);
 /* HONE_E_ARG: a snapshot of something else. HONE_E_CTX: too long for this session. Nothing changes then. */
@@ -314,7 +344,7 @@ HONE_API int32_t hone_snapshot_length(const hone_snapshot *snap); /* positions *
 HONE_API size_t hone_snapshot_bytes(const hone_snapshot *snap);
 
 /* Saves / restores all sequences, bit-exactly. Restoring needs the same model and
- * cache type, and n_ctx and n_seq at least as large as the saved lengths. */
+ * cache type and adapters, and n_ctx and n_seq at least as large as the saved lengths. */
 HONE_API hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err);
 HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_error *err);
 
@@ -420,6 +450,7 @@ typedef struct hone_train_params {
     bool special;                /* what looks like a special token in a text is one */
     bool pack;                   /* several samples in one sequence, each for itself */
     bool full;                   /* all weights instead of adapters */
+    const char *output_type;     /* full: storage of the matrices, "F16", "Q8_0", "Q4_K_M" …; NULL: as in the base, F32 where that is quantized */
     const char *targets;         /* "qv", "attn", "all", or of "q,k,v,o,gate,up,down" */
     int32_t n_layers;            /* adapters in so many layers, from the last; 0: all */
     int32_t rank;
@@ -442,6 +473,19 @@ typedef struct hone_train_params {
     bool recompute;              /* keep each layer's input only: less memory, a third more work */
     bool plan_only;              /* read the data, make nothing to train: hone_trainer_get_info alone works */
 } hone_train_params;
+
+/* A model to begin from: a shape with random weights, a tokenizer. */
+typedef struct hone_init_params {
+    const char *config;          /* JSON file of the shape, as of hone_synth */
+    const char *tokenizer;       /* GGUF model whose tokenizer is taken; or NULL, and a byte-level BPE is made of */
+    const char *const *data;     /* these files, .txt or .jsonl, */
+    int32_t n_data;
+    int32_t n_vocab;             /* with so many tokens; 0: as the shape says */
+    const char *name;            /* general.name; NULL: of the file */
+    uint64_t seed;
+} hone_init_params;
+/* Writes dst, F32, atomically; the same bytes for the same arguments and texts. */
+HONE_API hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_error *err);
 
 typedef struct hone_train_data {
     int64_t n_file, n_line, n_bad, n_sample, n_tok, n_target; /* n_line: records */

@@ -11,6 +11,16 @@
 
 #include "kernels/kernels.h"
 
+/* An adapter of a matrix: its product becomes W·x + B·h, h = scale·(A·x), all f32: h by the float rule, times scale;
+ * each element of B·h a chain of fma over ascending rank that begins with the product (several adapters: in order,
+ * one after the other), before the bias. */
+typedef struct hn_delta {
+    const float *a;    /* [rank, n_in] */
+    const float *b;    /* B transposed: element (row r, j) at b[j·ldb + r] */
+    int64_t ldb, rank;
+    float scale;
+} hn_delta;
+
 /* W [n_out, n_in] in place in the mapping, and what is added to its product. */
 typedef struct hn_weight {
     const void *data;  /* NULL: absent */
@@ -20,6 +30,8 @@ typedef struct hn_weight {
     size_t row_bytes;
     const void *packed; /* the same numbers in groups of HN_PACK_ROWS rows (quant/pack.h), or NULL */
     size_t group_bytes;
+    const hn_delta *delta; /* [n_delta]; a session's weights only */
+    int32_t n_delta;
 } hn_weight;
 
 /* Activations [n_tok, n] to be multiplied with: f32, and the block forms that the
@@ -125,7 +137,10 @@ typedef struct hn_backend_ops {
     bool (*act_alloc)(hn_backend *b, hn_act *a, int64_t n_max, int64_t n_tok_max);
     /* also of what act_alloc left half done, and of a zeroed one */
     void (*act_release)(hn_backend *b, hn_act *a, int64_t n_max, int64_t n_tok_max);
-    /* y[t] = row tokens[t] of W, as f32 */
+    /* Room for the adapters of any one call, before the first: at most n_floats of h (hn_f32_stride(rank) each) for each of n_tok
+     * rows. False: no memory, and the room is as it was. */
+    bool (*reserve_deltas)(hn_backend *b, int64_t n_floats, int64_t n_tok);
+    /* y[t] = row tokens[t] of W, as f32; without adapters */
     void (*embed)(hn_backend *b, float *y, const hn_weight *w, const hn_row *rows, int64_t n_tok);
     /* act = RMSNorm(x)·w; x must stay as it is until the act's first product */
     void (*rms_norm)(hn_backend *b, hn_act *act, const float *x, const float *w, int64_t n, int64_t n_tok, float eps);

@@ -15,7 +15,8 @@ enum {
     ROWS_PER_CHUNK = 8,  /* rows of a batch handed out together */
     ATTN_TILE = 96,      /* queries that share an opened block of keys */
     ATTN_SPLIT_TOK = 4,  /* batches up to this are split over the keys too */
-    ATTN_RUNS = 8        /* runs of splits per thread */
+    ATTN_RUNS = 8,       /* runs of splits per thread */
+    DELTA_ALONE = 1 << 16 /* multiplications of A·x that are not worth waking the others */
 };
 
 typedef struct cpu_backend {
@@ -31,6 +32,8 @@ typedef struct cpu_backend {
     float *parts;        /* partial results of attention split over the keys */
     uint64_t part_floats;
     _Atomic int64_t *parts_done; /* [ATTN_SPLIT_TOK · n_head_kv] */
+    float *h;            /* of adapters: scale·(A·x) of the running matmul */
+    uint64_t h_floats;
 } cpu_backend;
 
 static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -264,6 +267,68 @@ static void act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n)
     }
 }
 
+/* ---- adapters: h = scale·(A·x), before the rows of the product -------------------------------------- */
+
+typedef struct delta_job {
+    cpu_backend *c;
+    hn_act *act;
+    const hn_product *p;
+    int n;
+    int64_t n_part; /* runs of the adapters */
+} delta_job;
+
+/* Chunk: some rows of the batch, one of n_part of the adapters. */
+static void delta_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    delta_job *j = arg;
+    cpu_backend *c = j->c;
+    int64_t part = chunk % j->n_part, t0 = chunk / j->n_part * ROWS_PER_CHUNK, k = 0;
+    float *h = c->h;
+    for (int i = 0; i < j->n; i++) {
+        const hn_act *a = in_of(j->act, &j->p[i]);
+        int64_t n = a->n_tok - t0 < ROWS_PER_CHUNK ? a->n_tok - t0 : ROWS_PER_CHUNK;
+        for (int d = 0; d < j->p[i].w->n_delta; d++, k++) {
+            const hn_delta *e = &j->p[i].w->delta[d];
+            int64_t stride = (int64_t)hn_f32_stride(e->rank);
+            hn_mm m = { .y = h + t0 * stride, .ldy = stride, .w = e->a, .w_stride = (size_t)a->n * sizeof(float),
+                        .x = a->f32 + (size_t)t0 * hn_f32_stride(a->n), .x_stride = hn_act_row_bytes(HN_ACT_F32, a->n), .n_in = a->n, .n_col = n, .r1 = e->rank,
+                        .panel = c->panels + (uint64_t)thread * c->panel_floats };
+            h += a->n_tok * stride;
+            if (k % j->n_part != part) continue;
+            c->k->matmul[HN_F32](&m);
+            for (int64_t t = 0; t < n; t++)
+                for (int64_t r = 0; r < e->rank; r++) m.y[t * stride + r] *= e->scale;
+        }
+    }
+}
+
+/* The h of all adapters of n products, in c->h one after the other; where product i's begin: h[i], NULL: it has none. */
+static void make_h(cpu_backend *c, hn_act *act, const hn_product *p, int n, const float *h[HN_MAX_PRODUCT])
+{
+    delta_job j = { c, act, p, n, 1 };
+    int64_t n_delta = 0, work = 0, n_tok = in_of(act, p)->n_tok;
+    const float *at = c->h;
+    for (int i = 0; i < n; i++) {
+        h[i] = p[i].w->n_delta ? at : NULL;
+        for (int d = 0; d < p[i].w->n_delta; d++, n_delta++) {
+            at += n_tok * (int64_t)hn_f32_stride(p[i].w->delta[d].rank);
+            work += n_tok * p[i].w->n_in * p[i].w->delta[d].rank;
+        }
+    }
+    if (!n_delta) return;
+    if (n_tok <= ROWS_PER_CHUNK && work > DELTA_ALONE) j.n_part = n_delta;
+    hn_pool_run(c->pool, delta_chunk, &j, div_up(n_tok, ROWS_PER_CHUNK) * j.n_part);
+}
+
+static void add_deltas(const cpu_backend *c, const hn_weight *w, const float *h, float *y, int64_t ldy, int64_t n_tok, int64_t r0, int64_t r1)
+{
+    for (int d = 0; d < w->n_delta; d++) {
+        const hn_delta *e = &w->delta[d];
+        int64_t stride = (int64_t)hn_f32_stride(e->rank);
+        for (int64_t t = 0; t < n_tok; t++, h += stride) c->k->low_rank(y + t * ldy + r0, e->b + r0, e->ldb, h, e->rank, r1 - r0);
+    }
+}
+
 /* Rows [r0, r1) of product p. */
 typedef struct mm_chunk {
     int32_t p, r0, r1;
@@ -275,10 +340,11 @@ typedef struct mm_job {
     const hn_product *p;
     const hn_weight *up; /* gate_up: p is the gate */
     float *up_y;
+    const float *h[HN_MAX_PRODUCT]; /* of make_h */
 } mm_job;
 
-/* Rows [r0, r1) of one product, all columns, into y, bias added. */
-static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, float *y, int64_t ldy, int64_t r0, int64_t r1, int32_t thread)
+/* Rows [r0, r1) of one product, all columns, into y, adapters and bias added. */
+static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const float *h, float *y, int64_t ldy, int64_t r0, int64_t r1, int32_t thread)
 {
     hn_act_kind kind = hn_act_kind_of(w->type);
     hn_mm m = { .y = y, .ldy = ldy, .w = w->data, .w_stride = w->row_bytes,
@@ -306,6 +372,7 @@ static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, fl
             c->k->matmul[HN_F32](&m);
         }
     }
+    if (h) add_deltas(c, w, h, y, ldy, a->n_tok, r0, r1);
     if (w->bias)
         for (int64_t t = 0; t < a->n_tok; t++) hn_add(y + t * ldy + r0, w->bias + r0, r1 - r0);
 }
@@ -319,9 +386,9 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
     const hn_act *in = in_of(j->act, p);
     int64_t n_out = p->w->n_out, ldy = j->up || p->sum || p->out ? (int64_t)hn_f32_stride(n_out) : n_out, r0 = k->r0, n = k->r1 - k->r0;
     float *y = p->out ? p->out->f32 : p->y;
-    product_rows(c, p->w, in, y, ldy, r0, k->r1, thread);
+    product_rows(c, p->w, in, j->h[k->p], y, ldy, r0, k->r1, thread);
     if (j->up) {
-        product_rows(c, j->up, in, j->up_y, ldy, r0, k->r1, thread);
+        product_rows(c, j->up, in, j->h[1], j->up_y, ldy, r0, k->r1, thread);
         for (int64_t t = 0; t < in->n_tok; t++) c->k->silu_mul(y + t * ldy + r0, y + t * ldy + r0, j->up_y + t * ldy + r0, n);
     }
     for (int64_t t = 0; t < in->n_tok; t++) {
@@ -360,6 +427,7 @@ static void matmul(hn_backend *b, hn_act *act, const hn_product *p, int n)
     mm_job j = { .c = self(b), .act = act, .p = p };
     int64_t n_tok = in_of(act, p)->n_tok;
     act_prepare(j.c, act, p, n);
+    make_h(j.c, act, p, n, j.h);
     for (int i = 0; i < n; i++)
         if (p[i].out) act_begin(p[i].out, p[i].w->n_out, n_tok);
     hn_pool_run(j.c->pool, run_chunk, &j, cut(j.c, p, n, n_tok));
@@ -370,6 +438,7 @@ static void gate_up(hn_backend *b, hn_act *out, hn_act *act, const hn_weight *ga
     const hn_product p[2] = { { .w = gate, .y = out->f32 }, { .w = up, .y = up_y } };
     mm_job j = { .c = self(b), .act = act, .p = p, .up = up, .up_y = up_y };
     act_prepare(j.c, act, p, 2);
+    make_h(j.c, act, p, 2, j.h);
     act_begin(out, gate->n_out, act->n_tok);
     hn_pool_run(j.c->pool, run_chunk, &j, cut(j.c, p, 1, act->n_tok));
 }
@@ -584,6 +653,21 @@ static void cpu_blocks(hn_backend *b, hn_block_fn *fn, void *arg)
     fn(arg, c->panels, (size_t)(c->panel_floats * (uint64_t)c->n_threads) * sizeof(float));
     fn(arg, c->attn_scratch, (size_t)(c->attn_floats * (uint64_t)c->n_threads) * sizeof(float));
     fn(arg, c->parts, (size_t)c->part_floats * sizeof(float));
+    if (c->h) fn(arg, c->h, (size_t)c->h_floats * sizeof(float));
+}
+
+static bool reserve_deltas(hn_backend *b, int64_t n_floats, int64_t n_tok)
+{
+    cpu_backend *c = self(b);
+    uint64_t n;
+    if (!hn_mul_u64((uint64_t)n_floats, (uint64_t)n_tok, &n)) return false;
+    if (n <= c->h_floats) return true;
+    float *h = be_alloc(b, n);
+    if (!h) return false;
+    if (c->h) be_release(b, c->h, c->h_floats);
+    c->h = h;
+    c->h_floats = n;
+    return true;
 }
 
 static void cpu_free(hn_backend *b)
@@ -593,13 +677,14 @@ static void cpu_free(hn_backend *b)
     be_release(b, c->attn_scratch, c->attn_floats * (uint64_t)c->n_threads);
     free(c->chunks);
     be_release(b, c->parts, c->part_floats);
+    if (c->h) be_release(b, c->h, c->h_floats);
     free(c->parts_done);
     free(c);
 }
 
 static const hn_backend_ops cpu_ops = {
     .name = "cpu", .alloc = be_alloc, .alloc_cache = be_alloc_cache, .release = be_release, .act_alloc = act_alloc, .act_release = act_release,
-    .embed = embed, .rms_norm = rms_norm, .layer_norm = layer_norm, .layer_norm_rows = layer_norm_rows,
+    .reserve_deltas = reserve_deltas, .embed = embed, .rms_norm = rms_norm, .layer_norm = layer_norm, .layer_norm_rows = layer_norm_rows,
     .token_shift = token_shift, .time_mix = time_mix, .scale = scale, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
     .rope_table = rope_table, .heads = heads, .attention = attention,
     .gather = gather, .head = head, .blocks = cpu_blocks, .free = cpu_free,

@@ -21,9 +21,10 @@ static hn_profile_backend *self(hn_backend *b) { return (hn_profile_backend *)b;
 
 static uint64_t weight_bytes(const hn_weight *w)
 {
-    uint64_t bias = w->bias ? (uint64_t)w->n_out * sizeof(float) : 0;
-    if (w->packed) return (uint64_t)((w->n_out + HN_PACK_ROWS - 1) / HN_PACK_ROWS) * w->group_bytes + bias;
-    return (uint64_t)w->n_out * w->row_bytes + bias;
+    uint64_t more = w->bias ? (uint64_t)w->n_out * sizeof(float) : 0;
+    for (int i = 0; i < w->n_delta; i++) more += (uint64_t)(w->delta[i].rank * (w->n_in + w->n_out)) * sizeof(float);
+    if (w->packed) return (uint64_t)((w->n_out + HN_PACK_ROWS - 1) / HN_PACK_ROWS) * w->group_bytes + more;
+    return (uint64_t)w->n_out * w->row_bytes + more;
 }
 
 static void add_product(hn_op_event *e, const hn_weight *w)
@@ -32,6 +33,7 @@ static void add_product(hn_op_event *e, const hn_weight *w)
     e->bytes += weight_bytes(w);
     if (hn_act_kind_of(w->type) == HN_ACT_F32) e->ops_float += ops;
     else e->ops_int8 += ops;
+    for (int i = 0; i < w->n_delta; i++) e->ops_float += 2.0 * (double)w->delta[i].rank * (double)(w->n_in + w->n_out) * (double)e->n_tok;
 }
 
 /* Every query multiplies with all keys and all values up to its position; a run of rows of
@@ -104,6 +106,7 @@ static void release(hn_backend *b, float *p, uint64_t n) { self(b)->inner->op->r
 static bool act_alloc(hn_backend *b, hn_act *a, int64_t n, int64_t t) { return self(b)->inner->op->act_alloc(self(b)->inner, a, n, t); }
 static void act_release(hn_backend *b, hn_act *a, int64_t n, int64_t t) { self(b)->inner->op->act_release(self(b)->inner, a, n, t); }
 static void blocks(hn_backend *b, hn_block_fn *fn, void *arg) { self(b)->inner->op->blocks(self(b)->inner, fn, arg); }
+static bool reserve_deltas(hn_backend *b, int64_t n, int64_t t) { return self(b)->inner->op->reserve_deltas(self(b)->inner, n, t); }
 static void no_free(hn_backend *b) {}
 
 /* Runs CALL of the backend beneath, `in`, between two looks at the clock. */
@@ -221,7 +224,7 @@ static void head(hn_backend *b, float *logits, hn_act *act, const hn_weight *w)
 
 static const hn_backend_ops profile_ops = {
     .name = "profile", .alloc = alloc, .alloc_cache = alloc_cache, .release = release, .act_alloc = act_alloc, .act_release = act_release,
-    .embed = embed, .rms_norm = rms_norm, .layer_norm = layer_norm, .layer_norm_rows = layer_norm_rows,
+    .reserve_deltas = reserve_deltas, .embed = embed, .rms_norm = rms_norm, .layer_norm = layer_norm, .layer_norm_rows = layer_norm_rows,
     .token_shift = token_shift, .time_mix = time_mix, .scale = scale, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
     .rope_table = rope_table, .heads = heads, .attention = attention,
     .gather = gather, .head = head, .blocks = blocks, .free = no_free,

@@ -58,9 +58,12 @@ static json_t *engine_json(const child *c)
 {
     hone_session_memory mem;
     hone_session_get_memory(c->s, &mem);
-    return json_pack("{s:s, s:i, s:i, s:f, s:f, s:f}", "cpu", hone_context_cpu(c->ctx), "threads", (int)hone_context_threads(c->ctx), "threads_batch",
+    json_t *adapters = hn_cli_adapters_json();
+    json_t *o = json_pack("{s:s, s:i, s:i, s:f, s:f, s:f}", "cpu", hone_context_cpu(c->ctx), "threads", (int)hone_context_threads(c->ctx), "threads_batch",
                      (int)hone_context_threads_batch(c->ctx), "cache_mb", (double)mem.cache_bytes / 1e6, "scratch_mb", (double)mem.scratch_bytes / 1e6,
                      "logits_mb", (double)mem.logits_bytes / 1e6);
+    if (adapters) json_object_set_new(o, "adapters", adapters);
+    return o;
 }
 
 /* What every result holds besides its numbers. */

@@ -35,6 +35,7 @@ extern const hn_opt_group hn_group_model;    /* model -m, pre */
 extern const hn_opt_group hn_group_prompt;   /* prompt -p, file -f, ids, no-bos, no-special */
 extern const hn_opt_group hn_group_compute;  /* threads -t, cpu, chunk -ub, kv */
 extern const hn_opt_group hn_group_context;  /* ctx-size -c, state-in, state-out */
+extern const hn_opt_group hn_group_lora;     /* lora (adapters.c) */
 extern const hn_opt_group hn_group_sampling; /* temp top-k top-p min-p repeat-penalty presence-penalty
                                                 frequency-penalty repeat-last-n seed -s */
 
@@ -125,6 +126,12 @@ const char *hn_cli_weights(const hone_model_info *info);                     /* 
 int hn_cli_new_context(const hn_cli *cli, hone_context **out);  /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
 /* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */
 int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out);
+/* What --lora names, opened and set in an empty session; hn_cli_new_session does it. */
+int hn_cli_set_adapters(const hn_cli *cli, const hone_model *m, hone_session *s);
+json_t *hn_cli_adapters_json(void);        /* of those set last: array of {file, hash, scale, rank, pairs}; NULL: none */
+const char *hn_cli_adapters_words(char *dst, size_t cap); /* ", adapter …" or "" */
+/* "FILE[:SCALE]"; *path is malloc'ed. */
+int hn_cli_adapter_arg(const char *arg, char **path, float *scale);
 /* hn_group_context too: with -c that many positions; else room for n_prompt tokens and n_more
  * after what --state-in holds, at most what the model was trained for.
  * On failure *out may be there, half done: the caller frees it. */

@@ -94,7 +94,7 @@ static void note(bench *b, const char *fmt, ...)
  * bench: the child said what is wrong with the request, model or memory. */
 static int run_child(bench *b, const char *mode, hn_child *out)
 {
-    enum { CAP = 16 };
+    enum { CAP = 96 };
     char *made[CAP] = { 0 };
     const char *argv[CAP + 1] = { "hone", "bench", mode };
     const hn_opts *o = b->cli->opts;
@@ -111,6 +111,7 @@ static int run_child(bench *b, const char *mode, hn_child *out)
     ARG("--chunk=%d", hn_opts_i32(o, "chunk"));
     ARG("--kv=%s", hn_opts_str(o, "kv"));
     if (hn_opts_flag(o, "allow-paging")) ARG("--allow-paging");
+    for (size_t i = 0; i < hn_opts_count(o, "lora") && n < CAP - 4; i++) ARG("--lora=%s", hn_opts_nth(o, "lora", i));
     ARG("--n-prompt=%d", b->config.n_prompt);
     ARG("--n-gen=%d", b->config.n_gen);
     ARG("--depth=%d", b->config.depth);
@@ -388,6 +389,7 @@ static json_t *config_json(const bench *b)
     json_object_set_new(j, "chunk", json_integer(hn_opts_i32(o, "chunk")));
     json_object_set_new(j, "weights", json_string(b->packed[0] ? "packed" : "plain"));
     json_object_set_new(j, "weights_note", hn_lab_str(b->why));
+    if (json_object_get(b->engine, "adapters")) json_object_set(j, "adapters", json_object_get(b->engine, "adapters"));
     json_object_set_new(j, "sampler", json_string("greedy"));
     json_object_set_new(j, "seed", json_null());
     json_object_set_new(j, "load", json_string("warm"));
@@ -570,6 +572,10 @@ static void print_report(const bench *b, json_t *r)
     hn_out_printf("config   prompt %d, generate %d, depth %d; %.0f thread%s, %s, %s, chunk %d, %s weights; %d fresh process%s\n", b->config.n_prompt,
                   b->config.n_gen, b->config.depth, field(c, "threads"), field(c, "threads") == 1 ? "" : "s", text_of(c, "cpu"), memory,
                   hn_opts_i32(b->cli->opts, "chunk"), text_of(c, "weights"), b->n_samples, b->n_samples == 1 ? "" : "es");
+    size_t at;
+    json_t *a;
+    json_array_foreach(json_object_get(c, "adapters"), at, a)
+        hn_out_printf("adapter  %s × %.4g: rank %.0f, %.0f matrices\n", HN_ESC(text_of(a, "file"), strlen(text_of(a, "file"))), field(a, "scale"), field(a, "rank"), field(a, "pairs"));
     hn_out_printf("machine  %s, %d cores, %s (env %s)\n\n", b->env.cpu_model[0] ? b->env.cpu_model : b->env.machine, b->env.cores, b->env.kernel,
                   b->env.hash);
     hn_out_printf("%-18s %10s     ± 95 %%  of roof   samples\n", "", "median");
@@ -681,6 +687,7 @@ static int run(const hn_cli *cli)
     if (refused) return refused;
     const char *file = hn_opts_str(cli->opts, "file");
     if (hn_opts_n_args(cli->opts) > 0 || hn_opts_str(cli->opts, "suite")) {
+        if (hn_opts_count(cli->opts, "lora")) return hn_cli_usage(cli, "--lora: benches by id and suites measure the base alone; leave out the id, or the adapter");
         int rc = hn_bench_suite(cli);
         return rc ? rc : hn_bench_follow(cli, file, NULL);
     }
@@ -706,7 +713,7 @@ static int run(const hn_cli *cli)
     return rc;
 }
 
-static const hn_opt_group *const groups[] = { &hn_group_model, &bench_group, &hn_group_compute, &record_group, &hn_group_alias, &hn_group_suite, &hn_group_kern, NULL };
+static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_lora, &bench_group, &hn_group_compute, &record_group, &hn_group_alias, &hn_group_suite, &hn_group_kern, NULL };
 const hn_command hn_command_bench = {
     .name = "bench", .summary = "Measure a model on this machine, and whether it still answers the same",
     .args = "[ID…]", .max_args = -1, .groups = groups,

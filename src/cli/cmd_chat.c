@@ -19,7 +19,7 @@ static const hn_opt chat_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group chat_group = { "Conversation", chat_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model, &chat_group, &hn_group_sampling, &hn_group_compute, NULL };
+static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_lora, &chat_group, &hn_group_sampling, &hn_group_compute, NULL };
 
 static int read_params(chat *c)
 {
@@ -105,7 +105,8 @@ static int open_all(chat *c)
 static void greet(const chat *c)
 {
     const char *name = *c->info.name ? c->info.name : hn_cli_model_name(c->cli);
-    hn_chat_say("%s, %d positions; /help explains, Ctrl-D leaves", HN_ESC(name, strlen(name)), hone_session_n_ctx(c->session));
+    char adapters[512];
+    hn_chat_say("%s%s, %d positions; /help explains, Ctrl-D leaves", HN_ESC(name, strlen(name)), hn_cli_adapters_words(adapters, sizeof adapters), hone_session_n_ctx(c->session));
     if (c->talk.n > 1) hn_chat_say("going on after %zu messages", c->talk.n);
 }
 

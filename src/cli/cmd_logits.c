@@ -13,7 +13,7 @@ static const hn_opt output_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group output_group = { "Output", output_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_prompt, &output_group, &hn_group_context, &hn_group_compute, NULL };
+static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_lora, &hn_group_prompt, &output_group, &hn_group_context, &hn_group_compute, NULL };
 
 typedef struct job {
     const hn_cli *cli;

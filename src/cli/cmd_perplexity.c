@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_windows, &hn_group_record, &hn_group_compute, NULL };
+static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_lora, &hn_group_windows, &hn_group_record, &hn_group_compute, NULL };
 
 static const hn_subject_choice as_options;
 
@@ -66,6 +66,8 @@ static void print_report(const job *j)
     char kv[24];
     hn_out_printf("model      %s: %s %s, %s, %s\n", HN_ESC(path, strlen(path)), j->side.info.arch, j->side.info.type, hn_kv_words(kv, &j->side.info, hn_opts_str(j->cli->opts, "kv")),
                   hone_context_cpu(j->side.ctx));
+    char adapters[512];
+    if (*hn_cli_adapters_words(adapters, sizeof adapters)) hn_out_printf("adapters   %s\n", adapters + 2);
     hn_out_printf("text       %s: %lld tokens, %s\n", j->text.name, (long long)j->w.n_ids, j->w.bos >= 0 ? "each window begins with BOS" : "no BOS");
     hn_out_printf("windows    %lld of %lld, %d tokens each, %d scored: %lld in %.1f s\n", (long long)p->n_window, (long long)j->w.n_possible, j->w.n_ctx,
                   hn_windows_scored(&j->w), (long long)p->n, j->seconds);

@@ -23,7 +23,7 @@ static const hn_opt chat_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group chat_group = { "Chat", chat_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_prompt, &chat_group, &generation_group, &hn_group_sampling,
+static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_lora, &hn_group_prompt, &chat_group, &generation_group, &hn_group_sampling,
                                               &hn_group_context, &hn_group_compute, NULL };
 
 typedef struct job {
@@ -262,19 +262,22 @@ static int print_json(job *j)
     json_object_set_new(o, "threads_batch", json_integer(hone_context_threads_batch(j->ctx)));
     json_object_set_new(o, "weights", json_string(hn_cli_weights(&j->info)));
     json_object_set_new(o, "weights_note", hn_json_str(j->info.packed_note, strlen(j->info.packed_note)));
+    json_t *adapters = hn_cli_adapters_json();
+    if (adapters) json_object_set_new(o, "adapters", adapters);
     return hn_json_print(o);
 }
 
 static void print_timings(const job *j)
 {
     if (!j->t_logits || (!j->cli->verbose && !hn_stderr_is_tty())) return;
-    char decode[48] = "";
+    char decode[48] = "", adapters[512];
     double r = rate(j->n_tok - 1, j->t_last - j->t_first);
     if (r >= 0) snprintf(decode, sizeof decode, ", decode %.2f tok/s", r);
-    fprintf(stderr, "hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d tokens%s; %s, %d threads, %s weights%s%s%s, seed %llu\n",
+    fprintf(stderr, "hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d tokens%s; %s, %d threads, %s weights%s%s%s%s, seed %llu\n",
             j->t_submit - j->t_start, j->prompt.n, j->t_logits - j->t_prefill, rate((int64_t)j->prompt.n, j->t_logits - j->t_prefill),
             j->n_tok ? j->t_first - j->t_submit : 0.0, j->n_tok, decode, hone_context_cpu(j->ctx), hone_context_threads(j->ctx),
-            hn_cli_weights(&j->info), j->info.packed_path ? "" : " (", j->info.packed_path ? "" : j->info.packed_note, j->info.packed_path ? "" : ")", (unsigned long long)j->seed);
+            hn_cli_weights(&j->info), j->info.packed_path ? "" : " (", j->info.packed_path ? "" : j->info.packed_note, j->info.packed_path ? "" : ")",
+            hn_cli_adapters_words(adapters, sizeof adapters), (unsigned long long)j->seed);
 }
 
 /* ---- generating ---------------------------------------------------------------------------------- */

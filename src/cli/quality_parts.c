@@ -149,6 +149,7 @@ int hn_subject_start(const hn_cli *cli, hn_subject *s, const hn_subject_choice *
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(&s->s, s->ctx, s->m, &p, &err) != HONE_OK) return hn_cli_fail(&err);
     hone_session_set_abort(s->s, hn_abort_fn, NULL);
+    if ((rc = hn_cli_set_adapters(cli, s->m, s->s))) return rc;
     s->src = (hn_logits_source){ .n_vocab = s->info.n_vocab, .run = hn_forced_run, .arg = s->s };
     return 0;
 }
@@ -168,8 +169,11 @@ hone_status hn_subject_decode(void *session, const hone_token *tokens, int32_t n
 
 json_t *hn_subject_config(const hn_cli *cli, const hn_subject *s, const hn_subject_choice *c)
 {
-    return json_pack("{s:i, s:s, s:s, s:i, s:s}", "threads", (int)hone_context_threads_batch(s->ctx), "cpu", hone_context_cpu(s->ctx), "kv",
-                     chosen(cli, c->kv, "kv"), "chunk", (int)hn_opts_i32(cli->opts, "chunk"), "weights", hn_cli_weights(&s->info));
+    json_t *adapters = hn_cli_adapters_json();
+    json_t *o = json_pack("{s:i, s:s, s:s, s:i, s:s}", "threads", (int)hone_context_threads_batch(s->ctx), "cpu", hone_context_cpu(s->ctx), "kv",
+                          chosen(cli, c->kv, "kv"), "chunk", (int)hn_opts_i32(cli->opts, "chunk"), "weights", hn_cli_weights(&s->info));
+    if (adapters) json_object_set_new(o, "adapters", adapters);
+    return o;
 }
 
 /* ---- records --------------------------------------------------------------------------------------- */

@@ -9,9 +9,11 @@ enum { PLAIN_EVERY = 10 };
 
 static void say_data(const char *what, const hone_train_data *d)
 {
-    fprintf(stderr, "%-10s %lld sample%s of %lld record%s: %lld tokens, %.1f %% of them learnt; length %d to %d, median %d, 95 %% within %d\n", what, (long long)d->n_sample,
-            d->n_sample == 1 ? "" : "s", (long long)d->n_line, d->n_line == 1 ? "" : "s", (long long)d->n_tok, d->n_tok ? 100.0 * (double)d->n_target / (double)d->n_tok : 0.0,
-            d->min_len, d->max_len, d->median_len, d->p95_len);
+    char of[64] = ""; /* samples set apart for validation have no records of their own */
+    if (d->n_line) snprintf(of, sizeof of, " of %lld record%s", (long long)d->n_line, d->n_line == 1 ? "" : "s");
+    fprintf(stderr, "%-10s %lld sample%s%s: %lld tokens, %.1f %% of them learnt; length %d to %d, median %d, 95 %% within %d\n", what, (long long)d->n_sample,
+            d->n_sample == 1 ? "" : "s", of, (long long)d->n_tok, d->n_tok ? 100.0 * (double)d->n_target / (double)d->n_tok : 0.0, d->min_len, d->max_len, d->median_len,
+            d->p95_len);
     if (d->n_cut) fprintf(stderr, "%-10s %lld record%s cut to the sequence\n", "", (long long)d->n_cut, d->n_cut == 1 ? "" : "s");
     if (d->n_empty) fprintf(stderr, "%-10s %lld record%s left out: nothing in them counts\n", "", (long long)d->n_empty, d->n_empty == 1 ? "" : "s");
     if (d->n_bad) fprintf(stderr, "%-10s %lld bad line%s left out; the first: %s\n", "", (long long)d->n_bad, d->n_bad == 1 ? "" : "s", HN_ESC(d->first_bad, strlen(d->first_bad)));
@@ -109,7 +111,7 @@ int hn_train_summary(hn_train_job *j, const char *why)
     if (j->cli->json) return summary_json(j, why, &s);
     if (j->p.plan_only || !s.done) return HN_EXIT_OK;
     hn_out_printf("%s: %lld step%s%s, loss %.4f to %.4f", HN_ESC(j->out, strlen(j->out)), (long long)s.step, s.step == 1 ? "" : "s", s.stopped_early ? " (stopped early)" : "",
-                  s.first_loss, s.smooth_loss);
+                  s.first_loss, s.last_loss);
     if (isfinite(s.best_val)) hn_out_printf(", validation %.4f at the end, best %.4f after step %lld", s.val_loss, s.best_val, (long long)s.best_step);
     if (s.n_skipped) hn_out_printf(", %lld steps left out", (long long)s.n_skipped);
     if (j->trained_ms > 0) hn_out_printf("; %.0f tok/s", 1e3 * (double)j->n_tok / j->trained_ms);

@@ -21,9 +21,19 @@ typedef struct hn_checkpoint {
     uint64_t used;    /* when, on checkpoint_clock */
 } hn_checkpoint;
 
+/* What a session has of its adapters: a copy of the model's layer table whose weights point to them. */
+typedef struct hn_adapter_set {
+    hone_model *model;       /* NULL: none */
+    hn_delta *delta;         /* of all weights */
+    hone_adapter **adapter;  /* [n] held */
+    int32_t n;
+    uint64_t hash;           /* 0: none */
+} hn_adapter_set;
+
 struct hone_session {
     hone_context *ctx;
     const hone_model *model;
+    hn_adapter_set adapters;
     hn_backend *be;
     int32_t n_ctx, n_seq, n_chunk;
     int64_t n_pos;               /* n_ctx rounded up to whole blocks, beyond 512 to whole splits */
@@ -58,6 +68,10 @@ struct hone_session {
     int32_t profile_layer;       /* of the last operation */
     hn_profile_backend profiled; /* be, with reports */
 };
+
+/* adapter.c: the model as the session runs it. */
+static inline const hone_model *hn_session_model(const hone_session *s) { return s->adapters.model ? s->adapters.model : s->model; }
+void hn_adapter_set_free(hn_adapter_set *set);
 
 /* sequence.c */
 static inline bool hn_is_recurrent(const hone_session *s) { return s->model->hp.recurrent; }

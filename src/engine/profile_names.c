@@ -45,7 +45,7 @@ static void report(void *arg, const hn_op_event *e)
     hone_session *s = arg;
     hone_profile_event out = { .op = op_names[e->op], .layer = -1, .n_tok = (int32_t)e->n_tok, .start_ns = e->start_ns, .end_ns = e->end_ns,
                                .bytes = e->bytes, .ops_int8 = e->ops_int8, .ops_float = e->ops_float };
-    if (e->n_weight) name_weight(&out, s->model, e);
+    if (e->n_weight) name_weight(&out, hn_session_model(s), e);
     if (e->kv) out.layer = (int32_t)(e->kv - s->kv);
     if (e->state) out.layer = (int32_t)(e->state - s->state);
     if (e->op == HN_OP_SCALE || e->op == HN_OP_GATHER || e->op == HN_OP_SET_ACT) out.layer = s->profile_layer; /* nothing of theirs tells: where we were */

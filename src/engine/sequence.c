@@ -150,6 +150,7 @@ hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error 
 
 struct hone_snapshot {
     const hone_model *model;
+    uint64_t adapters;
     hn_cache_type cache;
     int32_t length;
     size_t bytes;
@@ -184,6 +185,7 @@ hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot 
     }
     if (!p) return HN_FAIL(err, HONE_E_NOMEM, "snapshot of %zu bytes", bytes);
     p->model = s->model;
+    p->adapters = s->adapters.hash;
     p->cache = s->cache;
     p->length = s->length[seq];
     p->bytes = bytes;
@@ -199,6 +201,7 @@ hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *
     hone_status st = check_seq(s, seq, err);
     if (st != HONE_OK) return st;
     if (p->model != s->model) return HN_FAIL(err, HONE_E_ARG, "the snapshot is of another model (%s), this session runs %s", p->model->path, s->model->path);
+    if (p->adapters != s->adapters.hash) return HN_FAIL(err, HONE_E_ARG, "the snapshot was taken with other adapters, or other scales of them, than this session has");
     if (!hn_is_recurrent(s) && p->cache != s->cache) return HN_FAIL(err, HONE_E_ARG, "the snapshot is of a cache of another type");
     if (p->length > s->n_ctx) return HN_FAIL(err, HONE_E_CTX, "a snapshot of %d positions does not fit a context of %d", p->length, s->n_ctx);
     char *from = p->mem;

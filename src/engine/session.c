@@ -168,6 +168,7 @@ void hone_session_free(hone_session *s)
     }
     hn_pages_free(s->logits, (size_t)s->model->hp.n_vocab * sizeof(float));
     hn_checkpoints_free(s);
+    hn_adapter_set_free(&s->adapters);
     free(s->kv);
     free(s->state);
     free(s->touched);
@@ -208,7 +209,7 @@ static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, bool ma
                      .want = s->want, .n_want = n_want, .logits = logits, .abort_fn = may_abort ? s->abort_fn : NULL, .abort_arg = s->abort_arg };
     *n_wanted = n_want;
     hn_pool_limit(s->ctx->pool, n > HN_FEW_TOKENS ? s->ctx->n_threads_batch : s->ctx->n_threads);
-    bool done = s->model->arch->forward(s->model, &f);
+    bool done = s->model->arch->forward(hn_session_model(s), &f);
     if (s->profile_fn) hn_backend_profile_flush(&s->profiled);
     return done;
 }

@@ -1,6 +1,6 @@
 /* Saving and restoring a session, bit-exactly. Little-endian file:
  *   "HONESES1", u64 fingerprint of the model, u32 cache type, n_layer, n_head_kv,
- *   head_dim, n_seq; i32 length[n_seq]; then per sequence, layer and head: K blocks
+ *   head_dim, n_seq, the adapters (folded hash of them, 0: none); i32 length[n_seq]; then per sequence, layer and head: K blocks
  *   of 16 positions (lanes past the length are zero), V rows (q8_0: blocks of 16, rows
  *   past the length zero); u64 FNV-1a of all before. A recurrent model has in place
  *   of the cache type RECURRENT and of K and V, for each sequence that has a length, its
@@ -21,7 +21,7 @@ static const char magic[8] = "HONESES1";
 typedef struct header {
     char magic[8];
     uint64_t fingerprint;
-    uint32_t cache, n_layer, n_head_kv, head_dim, n_seq, zero;
+    uint32_t cache, n_layer, n_head_kv, head_dim, n_seq, adapters;
 } header;
 _Static_assert(sizeof(header) == 40, "no padding");
 
@@ -37,6 +37,12 @@ static uint64_t model_hash(const hone_model *m)
     return h;
 }
 
+static uint32_t adapters_of(const hone_session *s)
+{
+    uint64_t h = s->adapters.hash;
+    return !h ? 0 : (uint32_t)(h ^ h >> 32) | 1;
+}
+
 /* In place of a cache type. */
 #define RECURRENT 0x53544154u
 
@@ -44,7 +50,8 @@ static header make_header(const hone_session *s)
 {
     const hn_hparams *hp = &s->model->hp;
     header h = { .fingerprint = model_hash(s->model), .cache = hn_is_recurrent(s) ? RECURRENT : (uint32_t)s->cache, .n_layer = (uint32_t)hp->n_layer,
-                 .n_head_kv = (uint32_t)hp->n_head_kv, .head_dim = (uint32_t)hp->head_dim, .n_seq = (uint32_t)s->n_seq };
+                 .n_head_kv = (uint32_t)hp->n_head_kv, .head_dim = (uint32_t)hp->head_dim, .n_seq = (uint32_t)s->n_seq,
+                 .adapters = adapters_of(s) };
     memcpy(h.magic, magic, sizeof magic);
     return h;
 }
@@ -185,7 +192,9 @@ static hone_status check_file(const hone_session *s, const char *path, const uns
         return HN_FAIL(err, HONE_E_ARG, "%s: the session belongs to another model (%016llx, this one is %016llx)", path, (unsigned long long)h.fingerprint, (unsigned long long)want.fingerprint);
     if (h.cache != want.cache || h.n_layer != want.n_layer || h.n_head_kv != want.n_head_kv || h.head_dim != want.head_dim)
         return HN_FAIL(err, HONE_E_ARG, "%s: saved with cache type %s, this session has %s (--kv)", path, cache_name(h.cache), cache_name(want.cache));
-    if (h.zero) return HN_FAIL(err, HONE_E_FORMAT, "%s: reserved field is %u, expected 0: damaged, or of a later version", path, h.zero);
+    if (h.adapters != want.adapters)
+        return HN_FAIL(err, HONE_E_ARG, "%s: saved %s, this session has %s (--lora)", path, h.adapters ? "with adapters" : "without adapters",
+                       !want.adapters ? "none" : h.adapters ? "others, or other scales of them" : "some");
     if (h.n_seq < 1 || h.n_seq > (size - sizeof h) / sizeof(int32_t)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %u sequences do not fit the file", path, h.n_seq);
     if (h.n_seq > want.n_seq) return HN_FAIL(err, HONE_E_CTX, "%s: holds %u sequences, this session has %u", path, h.n_seq, want.n_seq);
     uint64_t need = sizeof h + (uint64_t)h.n_seq * sizeof(int32_t) + sizeof(uint64_t);

@@ -6,6 +6,11 @@
 
 #include <immintrin.h>
 
+V16_OP __m512 gemm_first(const float *p, int64_t n) /* zeros after them */
+{
+    return n >= 16 ? _mm512_loadu_ps(p) : n <= 0 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps((__mmask16)(0xFFFF >> (16 - n)), p);
+}
+
 /* dst[k][ldd] = src[i][lds]ᵀ of words: rows ≤ 16, columns i past rows are zero. */
 static inline void transpose16(void *dst, int64_t ldd, const void *src, int64_t lds, int64_t rows, int64_t n)
 {
@@ -41,6 +46,16 @@ static inline void transpose16(void *dst, int64_t ldd, const void *src, int64_t 
             for (int i = 0; i < 16; i++) _mm512_storeu_si512(d + 4 * ldd * i, b[i]);
         else
             for (int i = 0; i < now; i++) _mm512_storeu_si512(d + 4 * ldd * i, b[i]);
+    }
+}
+
+static inline void copy16(float *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n)
+{
+    for (int64_t k = 0; k < rows; k++, dst += ldd, src += lds) {
+        int64_t j = 0;
+        for (; j + 16 <= n; j += 16) _mm512_storeu_ps(dst + j, _mm512_loadu_ps(src + j));
+        __mmask16 rest = (__mmask16)((1u << (n - j)) - 1);
+        if (rest) _mm512_mask_storeu_ps(dst + j, rest, _mm512_maskz_loadu_ps(rest, src + j));
     }
 }
 

@@ -254,6 +254,7 @@ typedef struct hn_kernels {
     /* of y = (x·r)·w, r = 1/sqrt(Σx²/n + eps): gx += (gy·w − (x·r)·c)·r, c = Σ((gy·w)·x)·r/n; gx is not gy */
     void (*rms_norm_grad)(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps);
     const hn_gemm_ops *gemm;
+    hn_dequantize_fn *decode[HN_TYPE_COUNT]; /* the type table's bits; NULL: its decoder */
     void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */
     /* y = fma((x − Σx/n)·(1/sqrt(Σ(x − Σx/n)²/n + eps)), w, b); y may be x */
     void (*layer_norm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps);
@@ -267,6 +268,8 @@ typedef struct hn_kernels {
     /* Writes one key, one value vector of d floats to position pos of a split. */
     void (*store_k[HN_CACHE_TYPES])(void *k, const float *x, int64_t d, int64_t pos);
     void (*store_v[HN_CACHE_TYPES])(void *v, const float *x, int64_t d, int64_t pos);
+    /* y[i] = a chain of fma(b[j·ldb + i], h[j], ·) from y[i] over ascending j < rank */
+    void (*low_rank)(float *y, const float *b, int64_t ldb, const float *h, int64_t rank, int64_t n);
 } hn_kernels;
 
 /* The table of a level, holes filled from below. The level must be present. */
@@ -275,6 +278,7 @@ const hn_kernels *hn_kernels_get(hn_cpu_level level);
 /* scalar_fma is scalar.c compiled with the FMA instruction: the same bits, since fmaf
  * is exact either way, without a library call for each; used where the CPU has it. */
 extern const hn_kernels hn_kernels_scalar, hn_kernels_scalar_fma, hn_kernels_avx2, hn_kernels_avx512;
+extern const hn_gemm_ops hn_gemm_avx512, hn_gemm_avx512_bf16; /* the latter where the CPU multiplies pairs of bf16 */
 /* neon: floats; neon_int, neon_dotprod, neon_i8mm: the integer products over it */
 extern const hn_kernels hn_kernels_neon, hn_kernels_neon_int, hn_kernels_neon_dotprod, hn_kernels_neon_i8mm;
 

@@ -167,6 +167,7 @@ static void quantize32(void *dst, const float *x, int64_t n)
     }
 }
 
+#include "kernels/lanes_lora.h"
 #include "kernels/lanes_attn.h"
 #include "kernels/lanes_rwkv.h"
 #include "kernels/lanes_train.h"
@@ -185,7 +186,7 @@ static void quantize32(void *dst, const float *x, int64_t n)
                     [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,      \
                     [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K,      \
                     HN_LEVEL_MATMUL },                                                          \
-        .packed = { HN_LEVEL_PACKED },                                                          \
+        .packed = { HN_LEVEL_PACKED }, .low_rank = low_rank,                                    \
         .quantize256 = quantize256, .quantize32 = quantize32, .rms_norm = rms_norm,                 \
         .silu_mul = silu_mul, .exp = exp_many, HN_LANES_RWKV, HN_LANES_TRAIN, HN_LANES_ATTN                                    \
     }

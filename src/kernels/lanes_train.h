@@ -1,84 +1,54 @@
-/* Training's kernels over sixteen lanes, included by lanes.h. A level may say how many vectors a
- * tile of a product is wide (HN_GEMM_VECS) and name its own operations of products (HN_GEMM_OPS). */
+/* Training's kernels over sixteen lanes, included by lanes.h. A level may name its own
+ * HN_GEMM_TRANSPOSE. */
 
+/* ---- products ------------------------------------------------------------------------------------------- */
+
+#include "kernels/lanes_gemm.h"
 #include "kernels/plain_gemm.h"
 
-#ifndef HN_GEMM_VECS
-#define HN_GEMM_VECS 1
-#endif
-#ifdef __clang__
-#define HN_TRAIN_UNROLL _Pragma("unroll")
-#else
-#define HN_TRAIN_UNROLL _Pragma("GCC unroll 8")
-#endif
-#define HN_EACH(i, n) HN_TRAIN_UNROLL for (int i = 0; i < (n); i++)
-
-/* ---- the tile of a product --------------------------------------------------------------------- */
-
-/* What becomes of the sums of V vectors of row i, columns from j0. */
-HN_INLINE void gemm_finish(const hn_gemm_tile *t, int i, int v, v16 s)
-{
-    float *sum = t->t + i * HN_GEMM_COLS + 16 * v, *c = t->c + i * t->ldc + 16 * v;
-    if (!t->first) s = v16_add(v16_load(sum), s);
-    if (!t->last) {
-        v16_store(sum, s);
-        return;
-    }
-    if (t->alpha != 1.0f) s = v16_mul(v16_set1(t->alpha), s);
-    int n = t->cols - 16 * v;
-    if (n >= 16) {
-        v16_store(c, t->add ? v16_add(v16_load(c), s) : s);
-        return;
-    }
-    float rest[16];
-    v16_store(rest, s);
-    for (int j = 0; j < n; j++) c[j] = t->add ? c[j] + rest[j] : rest[j];
-}
-
-/* M rows × V vectors from vector v0. */
-HN_INLINE void gemm_block(const hn_gemm_tile *t, const int M, const int V, int v0)
-{
-    v16 s[HN_GEMM_ROWS][HN_GEMM_VECS];
-    HN_EACH(i, M) HN_EACH(v, V) s[i][v] = v16_zero();
-    const float *a = t->a, *b = (const float *)t->b + 16 * v0;
-    int64_t row = t->a_row, a_step = t->a_step, b_step = t->b_step;
-    for (int64_t k = t->steps; k > 0; k--, a += a_step, b += b_step) {
-        v16 bv[HN_GEMM_VECS];
-        HN_EACH(v, V) bv[v] = v16_load(b + 16 * v);
-        HN_EACH(i, M) {
-            v16 av = v16_set1(a[i * row]);
-            HN_EACH(v, V) s[i][v] = v16_fma(av, bv[v], s[i][v]);
-        }
-    }
-    HN_EACH(i, M) HN_EACH(v, V) gemm_finish(t, i, v0 + v, s[i][v]);
-}
-
-#define GEMM_BLOCK(M, V) \
-    static void gemm_block_##M##_##V(const hn_gemm_tile *t, int v0) { gemm_block(t, M, V, v0); }
-#define GEMM_BLOCKS(V) GEMM_BLOCK(1, V) GEMM_BLOCK(2, V) GEMM_BLOCK(3, V) GEMM_BLOCK(4, V) GEMM_BLOCK(5, V) GEMM_BLOCK(6, V)
-#define GEMM_BLOCK_NAMES(V) { gemm_block_1_##V, gemm_block_2_##V, gemm_block_3_##V, gemm_block_4_##V, gemm_block_5_##V, gemm_block_6_##V }
-typedef void gemm_block_fn(const hn_gemm_tile *t, int v0);
-
-#if HN_GEMM_VECS == 4
-GEMM_BLOCKS(1) GEMM_BLOCKS(2) GEMM_BLOCKS(3) GEMM_BLOCKS(4)
-static gemm_block_fn *const gemm_blocks[4][HN_GEMM_ROWS] = { GEMM_BLOCK_NAMES(1), GEMM_BLOCK_NAMES(2), GEMM_BLOCK_NAMES(3), GEMM_BLOCK_NAMES(4) };
-#else
-GEMM_BLOCKS(1)
-static gemm_block_fn *const gemm_blocks[1][HN_GEMM_ROWS] = { GEMM_BLOCK_NAMES(1) };
-#endif
-
-static void gemm_tile(const hn_gemm_tile *t)
-{
-    for (int v = 0, n = (t->cols + 15) / 16; v < n; v += HN_GEMM_VECS)
-        gemm_blocks[(n - v < HN_GEMM_VECS ? n - v : HN_GEMM_VECS) - 1][t->rows - 1](t, v);
-}
-
 #ifndef HN_GEMM_TRANSPOSE
-#define HN_GEMM_TRANSPOSE gemm_plain_transpose
+#define HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n) gemm_plain_transpose(dst, ldd, src, lds, rows, n, false)
 #endif
-static const hn_gemm_ops gemm_ops = {
-    .tile = gemm_tile, .tile_bf16 = gemm_plain_tile_bf16,
-    .rows = gemm_plain_rows, .transpose = HN_GEMM_TRANSPOSE, .copy = gemm_plain_copy
+#ifndef HN_GEMM_COPY
+#define HN_GEMM_COPY(dst, ldd, src, lds, rows, n) gemm_plain_copy(dst, ldd, src, lds, rows, n, false)
+#endif
+static void gemm_transpose(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16)
+{
+    if (bf16) gemm_plain_transpose(dst, ldd, src, lds, rows, n, true);
+    else HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n);
+}
+static void gemm_copy(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16)
+{
+    if (bf16) gemm_plain_copy(dst, ldd, src, lds, rows, n, true);
+    else HN_GEMM_COPY(dst, ldd, src, lds, rows, n);
+}
+
+#ifdef HN_FLUSH_ON
+/* The processor's own flushing is that of the bf16 dot product; only the chain may have it. */
+static void gemm_tile_bf16(const hn_gemm_tile *t)
+{
+    _Alignas(64) float s[HN_GEMM_ROWS][HN_GEMM_COLS];
+    hn_gemm_tile chain = *t;
+    chain.t = s[0];
+    chain.first = true;
+    chain.last = false;
+    unsigned mode = HN_FLUSH_ON();
+    gemm_tile(&chain);
+    HN_FLUSH_OFF(mode);
+    for (int i = 0; i < t->rows; i++)
+        for (int v = 0; 16 * v < t->cols; v++) gemm_finish(t, i, v, v16_load(s[i] + 16 * v));
+}
+#else
+static void gemm_tile_bf16(const hn_gemm_tile *t) { gemm_plain_tile_bf16(t); }
+#endif
+
+#ifndef HN_GEMM_NAME /* a level may show its own to other files */
+#define HN_GEMM_NAME gemm_ops
+static
+#endif
+const hn_gemm_ops HN_GEMM_NAME = {
+    .tile = gemm_tile, .tile_bf16 = gemm_tile_bf16,
+    .rows = gemm_plain_rows, .transpose = gemm_transpose, .copy = gemm_copy
 };
 
 /* ---- gradients of norm and silu --------------------------------------------------------------------- */
@@ -133,4 +103,19 @@ static void rms_norm_grad(float *gx, const float *gy, const float *x, const floa
     for (; k < n; k++) gx[k] += (gy[k] * w[k] - (x[k] * r) * mean) * r;
 }
 
-#define HN_LANES_TRAIN .silu_mul_grad = silu_mul_grad, .rms_norm_grad = rms_norm_grad, .gemm = &gemm_ops
+static void decode_f16(float *y, const void *src, int64_t n)
+{
+    const uint16_t *h = src;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) v16_store(y + i, v16_load_f16(h + i));
+    for (; i < n; i++) {
+        uint16_t v;
+        memcpy(&v, h + i, sizeof v);
+        y[i] = hn_f16_to_f32(v);
+    }
+}
+
+#ifndef HN_LEVEL_DECODE
+#define HN_LEVEL_DECODE [HN_F16] = decode_f16
+#endif
+#define HN_LANES_TRAIN .decode = { HN_LEVEL_DECODE }, .silu_mul_grad = silu_mul_grad, .rms_norm_grad = rms_norm_grad, .gemm = &HN_GEMM_NAME

@@ -539,6 +539,14 @@ ATTN(f16)
 ATTN(f32)
 ATTN(q8)
 
+/* ---- adapters ------------------------------------------------------------------------------------------ */
+
+static void low_rank(float *y, const float *b, int64_t ldb, const float *h, int64_t rank, int64_t n)
+{
+    for (int64_t j = 0; j < rank; j++)
+        for (int64_t i = 0; i < n; i++) y[i] = fmaf(b[j * ldb + i], h[j], y[i]);
+}
+
 const hn_kernels HN_SCALAR = {
     .name = HN_SCALAR_NAME,
     .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,
@@ -566,4 +574,5 @@ const hn_kernels HN_SCALAR = {
     .attn_merge = attn_merge,
     .store_k = { [HN_CACHE_F16] = store_k_f16, [HN_CACHE_F32] = store_k_f32, [HN_CACHE_Q8_0] = store_k_q8 },
     .store_v = { [HN_CACHE_F16] = store_v_f16, [HN_CACHE_F32] = store_v_f32, [HN_CACHE_Q8_0] = store_v_q8 },
+    .low_rank = low_rank,
 };

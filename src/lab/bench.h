@@ -39,6 +39,7 @@ extern const hn_bench_entry hn_bench_attn[];    /* bench_attn.c: kern.attn*, mem
 extern const hn_bench_entry hn_bench_machine[]; /* bench_machine.c: disp.*, mem.* */
 extern const hn_bench_entry hn_bench_layer[];   /* bench_layer.c: layer.* */
 extern const hn_bench_entry hn_bench_sampling[];/* bench_sampling.c: sample.* */
+extern const hn_bench_entry hn_bench_training[];/* bench_train.c: train.*, memory.train */
 extern const hn_bench_entry hn_bench_process[]; /* bench_process.c: load, e2e, memory, quality: fresh processes */
 extern const hn_bench_entry hn_bench_absent[];  /* bench_list.c: what this build lacks */
 

@@ -27,7 +27,7 @@ static hone_status check_keys(const hone_model *m, const hn_gguf *g, float *alph
     if (!is(type, "adapter")) return HN_FAIL(err, HONE_E_FORMAT, "%s: not an adapter: general.type is \"%s\"", path, HN_ESC(type.ptr, type.len));
     if (!is(kind, "lora")) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapter.type is \"%s\", expected \"lora\"", path, HN_ESC(kind.ptr, kind.len));
     if (!is(arch, m->arch->name))
-        return HN_FAIL(err, HONE_E_ARG, "%s: an adapter for architecture \"%s\", but %s is %s: wrong base model", path, HN_ESC(arch.ptr, arch.len), m->path, m->arch->name);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: an adapter for architecture \"%s\", but %s is %s: wrong base model", path, HN_ESC(arch.ptr, arch.len), m->path, m->arch->name);
     for (uint64_t i = 0; i < hn_gguf_n_kv(g); i++) {
         hone_kv kv;
         hn_gguf_kv(g, i, &kv);

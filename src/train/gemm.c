@@ -6,19 +6,19 @@
 
 #include <stdlib.h>
 
-enum { MAX_M = 516, MAX_N = 256, STRIPS = MAX_N / HN_GEMM_COLS };
+enum { MAX_M = 516, MAX_N = 256, STRIPS = MAX_N / HN_GEMM_COLS, WIDE = 8 * HN_GEMM_ROWS };
 
 /* Scratch of one thread. */
 typedef struct work {
     float b[STRIPS][HN_GEMM_K][HN_GEMM_COLS];                            /* the block of B in strips */
     float sum[MAX_M / HN_GEMM_ROWS][STRIPS][HN_GEMM_ROWS][HN_GEMM_COLS]; /* of the blocks before */
-    float a[HN_GEMM_ROWS * HN_GEMM_K];
+    float a[HN_GEMM_K * WIDE];
     float row[16][HN_GEMM_K];                                            /* decoded */
 } work;
 
 struct hn_gemm_ctx {
     hn_pool *pool;
-    const hn_gemm_ops *ops;
+    const hn_kernels *k;
     int32_t n_thread;
     work *w; /* [n_thread] */
 };
@@ -28,7 +28,7 @@ hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, i
     *out = NULL;
     hn_gemm_ctx *g = calloc(1, sizeof *g);
     if (!g) return HN_FAIL(err, HONE_E_NOMEM, "products");
-    *g = (hn_gemm_ctx){ .pool = pool, .ops = k->gemm, .n_thread = hn_pool_threads(pool) };
+    *g = (hn_gemm_ctx){ .pool = pool, .k = k, .n_thread = hn_pool_threads(pool) };
     if (!(g->w = hn_pages_alloc((size_t)g->n_thread * sizeof *g->w))) {
         hn_gemm_free(g);
         return HN_FAIL(err, HONE_E_NOMEM, "products: scratch of %d threads", hn_pool_threads(pool));
@@ -53,9 +53,11 @@ typedef struct job {
 } job;
 
 /* Columns [n0, n0 + n) of rows [k0, k0 + k) of B, a row by a row of k. */
-static void strips_of_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
+static void strips_of_rows(const hn_kernels *kn, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
 {
     const hn_type_info *ti = hn_type_get(p->b_type);
+    const hn_gemm_ops *ops = kn->gemm;
+    hn_dequantize_fn *decode = kn->decode[p->b_type] ? kn->decode[p->b_type] : ti->dequantize;
     int64_t from = n0 / ti->block_elems * ti->block_elems, all = n0 + n - from;
     all = (all + ti->block_elems - 1) / ti->block_elems * ti->block_elems;
     for (int64_t i = 0; i < k; i += 2) {
@@ -66,7 +68,7 @@ static void strips_of_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, in
             src = (const float *)b + n0;
             lds = (int64_t)(p->b_row_bytes / sizeof(float));
         } else
-            for (int64_t r = 0; r < rows; r++) ti->dequantize(w->row[r], b + (size_t)r * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)from), all);
+            for (int64_t r = 0; r < rows; r++) decode(w->row[r], b + (size_t)r * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)from), all);
         int64_t at = p->bf16 && ops->pairs ? i / 2 : i;
         for (int64_t j = 0; j < n; j += HN_GEMM_COLS)
             ops->copy(w->b[j / HN_GEMM_COLS][at], HN_GEMM_COLS, src + j, lds, rows, n - j < HN_GEMM_COLS ? n - j : HN_GEMM_COLS, p->bf16);
@@ -74,9 +76,11 @@ static void strips_of_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, in
 }
 
 /* The same where B's rows are columns. */
-static void strips_of_columns(const hn_gemm_ops *ops, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
+static void strips_of_columns(const hn_kernels *kn, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
 {
     const hn_type_info *ti = hn_type_get(p->b_type);
+    const hn_gemm_ops *ops = kn->gemm;
+    hn_dequantize_fn *decode = kn->decode[p->b_type] ? kn->decode[p->b_type] : ti->dequantize;
     for (int64_t j = 0; j < n; j += 16) {
         int64_t rows = n - j < 16 ? n - j : 16, lds = HN_GEMM_K;
         const float *src = w->row[0];
@@ -85,33 +89,46 @@ static void strips_of_columns(const hn_gemm_ops *ops, const hn_gemm *p, work *w,
             src = (const float *)b;
             lds = (int64_t)(p->b_row_bytes / sizeof(float));
         } else
-            for (int64_t r = 0; r < rows; r++) ti->dequantize(w->row[r], b + (size_t)r * p->b_row_bytes, k);
+            for (int64_t r = 0; r < rows; r++) decode(w->row[r], b + (size_t)r * p->b_row_bytes, k);
         ops->transpose(&w->b[j / HN_GEMM_COLS][0][j % HN_GEMM_COLS], HN_GEMM_COLS, src, lds, rows, k, p->bf16);
     }
+}
+
+/* Where row m of A is for the tiles there, rounded or copied for a passage over the strips. once: there is but
+ * one strip, so floats may stay where they are. Columns of A, the rows of TN, are copied 48 at a time. */
+static void a_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, hn_gemm_tile *t, int64_t m, int64_t i, int64_t left, int64_t k0, int64_t k, bool once)
+{
+    bool tn = p->form == HN_GEMM_TN;
+    const float *a = p->a + (tn ? k0 * p->lda + m : m * p->lda + k0);
+    if (!tn) /* the next ones are far away: another chunk had them last */
+        for (int64_t r = HN_GEMM_ROWS; r < left && r < 2 * HN_GEMM_ROWS; r++)
+            for (int64_t l = 0; l < k; l += 16) __builtin_prefetch(a + r * p->lda + l);
+    if (once && !p->bf16 && !(tn && p->lda > HN_GEMM_K)) {
+        t->a = a;
+        t->a_row = tn ? 1 : p->lda;
+        t->a_step = tn ? p->lda : 1;
+        return;
+    }
+    t->a = w->a + (tn ? i % WIDE : 0);
+    t->a_row = tn ? 1 : HN_GEMM_K;
+    t->a_step = tn ? WIDE : 1;
+    if (!tn) ops->rows(w->a, a, p->lda, t->rows, k, p->bf16);
+    else if (i % WIDE == 0) ops->copy(w->a, WIDE, a, p->lda, k, left < WIDE ? left : WIDE, p->bf16);
 }
 
 /* C's rows [m0, m1) × columns [n0, n1). */
 static void rectangle(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
 {
-    const hn_gemm_ops *ops = g->ops;
+    const hn_gemm_ops *ops = g->k->gemm;
     bool pairs = p->bf16 && ops->pairs;
     for (int64_t k0 = 0; k0 < p->k; k0 += HN_GEMM_K) {
         int64_t k = p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K;
-        (p->form == HN_GEMM_NT ? strips_of_columns : strips_of_rows)(ops, p, w, n0, n1 - n0, k0, k);
+        (p->form == HN_GEMM_NT ? strips_of_columns : strips_of_rows)(g->k, p, w, n0, n1 - n0, k0, k);
         hn_gemm_tile t = { .b_step = HN_GEMM_COLS, .ldc = p->ldc, .steps = pairs ? (k + 1) / 2 : p->bf16 ? (k + 1) & ~(int64_t)1 : k,
                            .alpha = p->alpha, .first = k0 == 0, .last = k0 + k == p->k, .add = p->add };
         for (int64_t m = m0; m < m1; m += HN_GEMM_ROWS) {
             t.rows = (int32_t)(m1 - m < HN_GEMM_ROWS ? m1 - m : HN_GEMM_ROWS);
-            t.a = w->a;
-            if (p->form == HN_GEMM_TN) {
-                ops->copy(w->a, 8, p->a + k0 * p->lda + m, p->lda, k, t.rows, p->bf16);
-                t.a_row = 1;
-                t.a_step = 8;
-            } else {
-                ops->rows(w->a, p->a + m * p->lda + k0, p->lda, t.rows, k, p->bf16);
-                t.a_row = HN_GEMM_K;
-                t.a_step = 1;
-            }
+            a_rows(ops, p, w, &t, m, m - m0, m1 - m, k0, k, n1 - n0 <= HN_GEMM_COLS);
             for (int64_t n = n0; n < n1; n += HN_GEMM_COLS) {
                 int64_t s = (n - n0) / HN_GEMM_COLS;
                 t.b = w->b[s];
@@ -137,24 +154,48 @@ static void chunk(void *arg, int64_t c, int32_t thread)
     rectangle(j->g, p, &j->g->w[thread], m, m + j->mc < p->m ? m + j->mc : p->m, n, n + j->nc < p->n ? n + j->nc : p->n);
 }
 
-/* Rectangles that keep all threads at work to the end and decode B and copy A seldom; results do not depend on it.
- * The unit is a product; reading an element of A costs as much as 4 of them, of B as 16. Columns divide a block. */
+/* When the last thread is done, in products of a vector: decoding an element of B costs about half of what
+ * rounding one of A does. */
+static double time_of(const job *j, int32_t n_thread)
+{
+    double per = j->p->bf16 ? 32 : 16, a = per * 0.25, b = per * 0.5, done[16] = { 0 };
+    int64_t n_n = (j->p->n + j->nc - 1) / j->nc, n = n_n * j->n_m;
+    int64_t m_last = j->p->m - (j->n_m - 1) * j->mc, n_last = j->p->n - (n_n - 1) * j->nc;
+    if (n_thread > 16 || n > 16 * n_thread) { /* many: what is left over at the end is half a chunk */
+        double all = (double)j->p->m * (double)j->p->n + a * (double)(j->p->m * n_n) + b * (double)(j->p->n * j->n_m);
+        return all / n_thread + (n_thread > 1 ? 0.5 * (double)(j->mc * j->nc) : 0);
+    }
+    double last = 0;
+    for (int64_t c = 0; c < n; c++) { /* the next one goes to who is free first */
+        double m = (double)(c % j->n_m == j->n_m - 1 ? m_last : j->mc), w = (double)(c / j->n_m == n_n - 1 ? n_last : j->nc);
+        int32_t t = 0;
+        for (int32_t i = 1; i < n_thread; i++) t = done[i] < done[t] ? i : t;
+        done[t] += m * w + a * m + b * w;
+        last = done[t] > last ? done[t] : last;
+    }
+    return last;
+}
+
+/* Rectangles that keep all threads at work to the end and decode B and round A seldom; results do not
+ * depend on it. Columns of a chunk divide a block of any type. */
 static void split(job *j, int32_t n_thread)
 {
-    double best = 0;
-    for (int64_t nc = MAX_N; nc >= HN_GEMM_COLS; nc /= 2)
-        for (int64_t parts = (j->p->m + MAX_M - 1) / MAX_M, i = 0; i < 6; i++, parts *= 2) {
-            int64_t mc = ((j->p->m + parts - 1) / parts + HN_GEMM_ROWS - 1) / HN_GEMM_ROWS * HN_GEMM_ROWS;
-            int64_t n_m = (j->p->m + mc - 1) / mc, n = n_m * ((j->p->n + nc - 1) / nc);
-            double mm = j->p->m < mc ? (double)j->p->m : (double)mc, nn = j->p->n < nc ? (double)j->p->n : (double)nc;
-            double cost = (double)((n + n_thread - 1) / n_thread) * (mm * nn + 4 * mm + 16 * nn);
-            if (i && n_m == 1) break;
-            if (best != 0 && cost >= best) continue;
-            best = cost;
-            j->mc = mc;
-            j->nc = nc;
-            j->n_m = n_m;
+    job best = *j;
+    double least = 0;
+    for (j->nc = MAX_N; j->nc >= HN_GEMM_COLS; j->nc /= 2) {
+        if (j->nc > HN_GEMM_COLS && j->nc / 2 >= j->p->n) continue;
+        int64_t parts = (j->p->m + MAX_M - 1) / MAX_M;
+        for (int i = 0; i < 5; i++, parts *= 2) {
+            j->mc = ((j->p->m + parts - 1) / parts + HN_GEMM_ROWS - 1) / HN_GEMM_ROWS * HN_GEMM_ROWS;
+            if (i && j->mc < 4 * HN_GEMM_ROWS) break;
+            j->n_m = (j->p->m + j->mc - 1) / j->mc;
+            double t = time_of(j, n_thread);
+            if (least != 0 && t >= least) continue;
+            least = t;
+            best = *j;
         }
+    }
+    *j = best;
 }
 
 void hn_gemm_run(hn_gemm_ctx *g, const hn_gemm *p)

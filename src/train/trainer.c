@@ -20,8 +20,8 @@ static double now_ms(void)
 
 void hone_train_defaults(hone_train_params *p)
 {
-    *p = (hone_train_params){ .mask = HONE_TRAIN_ANSWERS, .targets = "all", .rank = 16, .alpha = 32, .epochs = 1, .seq = 512, .batch = 1, .accumulate = 8,
-                              .schedule = HONE_TRAIN_COSINE, .lr = 2e-4, .min_lr = -1, .warmup = -1, .warmup_ratio = 0.03, .beta1 = 0.9, .beta2 = 0.999,
+    *p = (hone_train_params){ .mask = HONE_TRAIN_ANSWERS, .targets = "qv", .rank = 8, .alpha = 16, .epochs = 1, .seq = 512, .batch = 4, .accumulate = 1,
+                              .schedule = HONE_TRAIN_COSINE, .lr = 1e-4, .min_lr = -1, .warmup = -1, .warmup_ratio = 0.03, .beta1 = 0.9, .beta2 = 0.999,
                               .eps = 1e-8, .weight_decay = 0.01, .clip = 1, .pack = true };
 }
 
@@ -484,7 +484,7 @@ hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error 
     if (!out->skipped) {
         if (s->n_applied == 1) s->first_loss = s->smooth_loss = out->loss;
         s->last_loss = out->loss;
-        s->smooth_loss += 0.1 * (out->loss - s->smooth_loss);
+        s->smooth_loss += 0.2 * (out->loss - s->smooth_loss);
     }
     if (s->n_bad_row >= MAX_BAD_ROW)
         return HN_FAIL(err, HONE_E_NUMERIC, "step %lld: loss %g, norm of the gradient %g: not finite for %d steps in a row; lower the learning rate or look at the data",

@@ -127,7 +127,7 @@ static void wrong_files(void **state)
     (a = good(), tm_put_str(a, "adapter.type", "control"));
     refused(a, base, HONE_E_UNSUPPORTED, "adapter.type");
     (a = good(), tm_put_str(a, "general.architecture", "qwen2"));
-    refused(a, base, HONE_E_ARG, "wrong base model");
+    refused(a, base, HONE_E_FORMAT, "wrong base model");
     (a = good(), tm_put_str(a, "adapter.alora.invocation_string", "x"));
     refused(a, base, HONE_E_UNSUPPORTED, "activated LoRA");
     (a = good(), tm_drop(a, "blk.0.attn_q.weight.lora_a"));

@@ -1,0 +1,172 @@
+/* Adapters of sessions: which weights of which layer they change, and switching them
+ * without touching the base. An adapter is immutable once open and counted: sessions
+ * that use it keep it. Refuses to know files and products. */
+#include "engine/engine.h"
+#include "model/lora.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct hone_adapter {
+    hn_lora *lora;
+    const hone_model *model;
+    float **bt;         /* [n_pair] B transposed, [rank][n_out] */
+    int32_t rank;
+    uint64_t n_params;
+    _Atomic int32_t users;
+};
+
+static void release(hone_adapter *a)
+{
+    if (!a || atomic_fetch_sub(&a->users, 1) > 1) return;
+    for (int32_t i = 0; a->lora && a->bt && i < a->lora->n_pair; i++) free(a->bt[i]);
+    free(a->bt);
+    hn_lora_close(a->lora);
+    free(a);
+}
+
+hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const char *path, hone_error *err)
+{
+    *out = NULL;
+    hone_adapter *a = calloc(1, sizeof *a);
+    if (!a) return HN_FAIL(err, HONE_E_NOMEM, "adapter handle");
+    atomic_init(&a->users, 1);
+    a->model = m;
+    hone_status st = hn_lora_open(&a->lora, m, path, err);
+    if (st == HONE_OK && !(a->bt = calloc((size_t)a->lora->n_pair, sizeof *a->bt))) st = HN_FAIL(err, HONE_E_NOMEM, "%s: %d pairs", path, a->lora->n_pair);
+    for (int32_t i = 0; st == HONE_OK && i < a->lora->n_pair; i++) {
+        hn_lora_pair *p = &a->lora->pair[i];
+        if (!(a->bt[i] = malloc((size_t)(p->rank * p->n_out) * sizeof(float)))) {
+            st = HN_FAIL(err, HONE_E_NOMEM, "%s: %s", path, p->name);
+            break;
+        }
+        for (int64_t r = 0; r < p->n_out; r++)
+            for (int64_t j = 0; j < p->rank; j++) a->bt[i][j * p->n_out + r] = p->b[r * p->rank + j];
+        free(p->b);
+        p->b = NULL;
+        a->rank = p->rank > a->rank ? (int32_t)p->rank : a->rank;
+        a->n_params += (uint64_t)(p->rank * (p->n_in + p->n_out));
+    }
+    if (st == HONE_OK) *out = a;
+    else release(a);
+    return st;
+}
+
+void hone_adapter_close(hone_adapter *a) { release(a); }
+
+void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out)
+{
+    *out = (hone_adapter_info){ .path = a->lora->path, .name = a->lora->name, .n_pairs = a->lora->n_pair, .rank = a->rank, .n_params = a->n_params, .hash = a->lora->hash };
+}
+
+/* ---- the set of a session ------------------------------------------------------------------------- */
+
+void hn_adapter_set_free(hn_adapter_set *set)
+{
+    for (int32_t i = 0; i < set->n; i++) release(set->adapter[i]);
+    free(set->adapter);
+    free(set->delta);
+    free(set->model);
+    *set = (hn_adapter_set){ 0 };
+}
+
+typedef struct setter {
+    const hone_model *base;
+    const hn_adapter_set *set;
+    const float *scale;    /* [set->n] */
+    hn_delta *next;        /* NULL: only count */
+    size_t n_delta;
+    int64_t layer, most;   /* floats of h of the layer's weights together, of all layers at most */
+    int32_t il;
+} setter;
+
+static void set_weight(void *arg, hn_weight *w, int32_t il)
+{
+    setter *k = arg;
+    if (il != k->il) k->layer = 0;
+    k->il = il;
+    w->delta = k->next;
+    w->n_delta = 0;
+    for (int32_t i = 0; i < k->set->n; i++) {
+        const hone_adapter *a = k->set->adapter[i];
+        for (int32_t p = 0; p < a->lora->n_pair; p++) {
+            const hn_lora_pair *pair = &a->lora->pair[p];
+            const hn_gguf_tensor *t = hn_gguf_find_tensor(k->base->file, pair->name);
+            int64_t first;
+            if (!hn_lora_is_of(w, t, &first)) continue;
+            if (k->next) *k->next++ = (hn_delta){ .a = pair->a, .b = a->bt[p] + first, .ldb = pair->n_out, .rank = pair->rank, .scale = k->scale[i] * pair->scale };
+            w->n_delta++;
+            k->n_delta++;
+            k->layer += (int64_t)hn_f32_stride(pair->rank);
+        }
+    }
+    if (k->layer > k->most) k->most = k->layer;
+}
+
+static hone_status make_set(hone_session *s, hn_adapter_set *set, hone_adapter *const *adapters, const float *scales, int32_t n, float *kept, hone_error *err)
+{
+    setter k = { .base = s->model, .set = set, .scale = kept, .il = -2 };
+    set->hash = HN_FNV_INIT;
+    for (int32_t i = 0; i < n; i++) {
+        float scale = scales ? scales[i] : 1.0f;
+        if (scale == 0) continue;
+        kept[set->n] = scale;
+        set->adapter[set->n++] = adapters[i];
+        atomic_fetch_add(&adapters[i]->users, 1);
+        set->hash = hn_fnv1a(hn_fnv1a(set->hash, &adapters[i]->lora->hash, sizeof(uint64_t)), &scale, sizeof scale);
+    }
+    if (!set->n) {
+        set->hash = 0;
+        return HONE_OK;
+    }
+    set->hash += set->hash == 0;
+    if (!(set->model = hn_lora_view(s->model))) return HN_FAIL(err, HONE_E_NOMEM, "layer table for adapters");
+    hn_lora_each_weight(set->model, set_weight, &k);
+    size_t n_delta = k.n_delta;
+    if (!(set->delta = malloc((n_delta + 1) * sizeof *set->delta)) || !s->be->op->reserve_deltas(s->be, k.most, s->n_chunk))
+        return HN_FAIL(err, HONE_E_NOMEM, "%zu pairs of adapters, %lld floats for each of %d tokens", n_delta, (long long)k.most, s->n_chunk);
+    k = (setter){ .base = s->model, .set = set, .scale = kept, .next = set->delta, .il = -2 };
+    hn_lora_each_weight(set->model, set_weight, &k);
+    return HONE_OK;
+}
+
+hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n, hone_error *err)
+{
+    hn_adapter_set set = { 0 };
+    if (n < 0 || (n && !adapters)) return HN_FAIL(err, HONE_E_ARG, "%d adapters", n);
+    for (int32_t i = 0; i < n; i++) {
+        const hone_adapter *a = adapters[i];
+        if (a->model != s->model) return HN_FAIL(err, HONE_E_ARG, "%s: opened for another model (%s), this session runs %s", a->lora->path, a->model->path, s->model->path);
+        if (scales && !isfinite(scales[i])) return HN_FAIL(err, HONE_E_ARG, "%s: scale %g, expected a finite number", a->lora->path, (double)scales[i]);
+    }
+    float *kept = malloc(((size_t)n + 1) * sizeof *kept);
+    set.adapter = malloc(((size_t)n + 1) * sizeof *set.adapter);
+    hone_status st = kept && set.adapter ? make_set(s, &set, adapters, scales, n, kept, err) : HN_FAIL(err, HONE_E_NOMEM, "%d adapters", n);
+    for (int32_t i = 0; st == HONE_OK && set.hash != s->adapters.hash && i < s->n_seq; i++)
+        if (s->length[i])
+            st = HN_FAIL(err, HONE_E_ARG, "sequence %d holds %d positions of the model as it was; adapters are switched when all sequences are empty", i, s->length[i]);
+    free(kept);
+    if (st != HONE_OK) {
+        hn_adapter_set_free(&set);
+        return st;
+    }
+    hn_adapter_set_free(&s->adapters);
+    s->adapters = set;
+    return HONE_OK;
+}
+
+uint64_t hone_session_adapters_hash(const hone_session *s) { return s->adapters.hash; }
+
+/* ---- files ------------------------------------------------------------------------------------------ */
+
+hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16, hone_error *err)
+{
+    hn_lora *l;
+    size_t n = strlen(dst);
+    hone_status st = hn_lora_open(&l, m, src, err);
+    if (st != HONE_OK) return st;
+    const hn_lora_about about = { .name = l->name, .arch = l->arch, .base_name = m->name, .alpha = l->pair[0].scale * (float)l->pair[0].rank, .type = f16 ? HN_F16 : HN_F32 };
+    st = n > 5 && !strcmp(dst + n - 5, ".gguf") ? hn_lora_write_gguf(dst, l->pair, l->n_pair, &about, err) : hn_lora_write_peft(dst, m, l->pair, l->n_pair, &about, err);
+    hn_lora_close(l);
+    return st;
+}

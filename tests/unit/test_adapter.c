@@ -1,0 +1,358 @@
+/* Adapters at run time: the session answers as a model with W + s·BA in its file would
+ * (made here, in double), the same bits whatever the level, threads, chunks and company,
+ * and nothing of one set of adapters is taken for another's. */
+#include "model/lora.h"
+#include "tiny_model.h"
+
+#include <math.h>
+
+enum { LEN = 40 };
+
+static const int32_t *text(int V)
+{
+    static int32_t ids[LEN];
+    for (int i = 0; i < LEN; i++) ids[i] = (int32_t)(hn_rand64(7, (uint64_t)i) % (uint64_t)V);
+    return ids;
+}
+
+/* ---- adapters of every matrix of a model ---------------------------------------------------- */
+
+typedef struct lora {
+    hn_lora_pair pair[32];
+    int n;
+    char path[160];
+} lora;
+
+static bool is_matrix(const tm_tensor *t) { return t->n_dim == 2 && strcmp(t->name, "token_embd.weight"); }
+
+/* Pairs for the matrices of m whose names hold `what`; numbers by key; written to a file. */
+static void lora_make(lora *l, const tiny *m, const char *what, const char *key, int64_t rank, float scale, float size)
+{
+    static int k;
+    hone_error err = { 0 };
+    *l = (lora){ 0 };
+    for (int i = 0; i < m->n_t; i++) {
+        const tm_tensor *t = &m->t[i];
+        char name[96];
+        if (!is_matrix(t) || !strstr(t->name, what)) continue;
+        assert_true(l->n < 32);
+        hn_lora_pair *p = &l->pair[l->n++];
+        *p = (hn_lora_pair){ .name = strdup(t->name), .n_in = (int64_t)t->ne[0], .n_out = (int64_t)t->ne[1], .rank = rank, .scale = scale };
+        p->a = malloc((size_t)(p->n_in * rank) * sizeof(float));
+        p->b = malloc((size_t)(p->n_out * rank) * sizeof(float));
+        assert_true(p->name && p->a && p->b);
+        snprintf(name, sizeof name, "%s %s a", key, t->name);
+        for (int64_t j = 0; j < p->n_in * rank; j++) p->a[j] = (float)(0.3 * tm_u(name, (uint64_t)j));
+        snprintf(name, sizeof name, "%s %s b", key, t->name);
+        for (int64_t j = 0; j < p->n_out * rank; j++) p->b[j] = (float)(size * tm_u(name, (uint64_t)j));
+    }
+    char file[32];
+    snprintf(file, sizeof file, "lora%d.gguf", k++);
+    snprintf(l->path, sizeof l->path, "%s", tm_path(file));
+    hn_lora_about about = { .arch = m->s.arch, .alpha = scale * (float)rank, .type = HN_F32 };
+    if (hn_lora_write_gguf(l->path, l->pair, l->n, &about, &err)) fail_msg("%s", err.message);
+}
+static void lora_free(lora *l)
+{
+    for (int i = 0; i < l->n; i++) free(l->pair[i].name), free(l->pair[i].a), free(l->pair[i].b);
+}
+
+/* W += factor·s·BA, in double. */
+static void merge(tiny *m, const lora *l, double factor)
+{
+    for (int i = 0; i < l->n; i++) {
+        const hn_lora_pair *p = &l->pair[i];
+        tm_tensor *t = tm_find(m, p->name);
+        assert_non_null(t);
+        hn_type_get(t->type)->dequantize(t->f, t->data, p->n_in * p->n_out);
+        for (int64_t r = 0; r < p->n_out; r++)
+            for (int64_t c = 0; c < p->n_in; c++) {
+                double d = 0;
+                for (int64_t j = 0; j < p->rank; j++) d += (double)p->b[r * p->rank + j] * (double)p->a[j * p->n_in + c];
+                t->f[r * p->n_in + c] = (float)((double)t->f[r * p->n_in + c] + factor * (double)p->scale * d);
+            }
+        tm_encode(t, HN_F32);
+    }
+}
+
+static hone_adapter *open_adapter(const hone_model *m, const char *path)
+{
+    hone_error err = { 0 };
+    hone_adapter *a;
+    if (hone_adapter_open(&a, m, path, &err)) fail_msg("%s", err.message);
+    return a;
+}
+static void set(hone_session *s, hone_adapter *const *a, const float *scales, int n)
+{
+    hone_error err = { 0 };
+    if (hone_session_set_adapters(s, a, scales, n, &err)) fail_msg("%s", err.message);
+}
+static void empty(hone_session *s)
+{
+    assert_int_equal(hone_seq_truncate(s, 0, 0, NULL), HONE_OK);
+}
+
+static double worst(const float *x, const float *y, int64_t n)
+{
+    double range = 0, d = 0;
+    for (int64_t i = 0; i < n; i++) range = fmax(range, fabs((double)y[i])), d = fmax(d, fabs((double)x[i] - (double)y[i]));
+    return d / range;
+}
+
+static hone_context *plain;
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* The adapters' answers, and those of the model with them in its weights. */
+static void check_merged(tm_shape shape, const char *what, bool fuse)
+{
+    tiny *t = tm_new(shape);
+    lora l[2];
+    if (fuse) tm_fuse_qkv(t);
+    lora_make(&l[0], t, what, "one", 3, 2.0f, 0.3f);
+    lora_make(&l[1], t, "attn", "two", 17, 0.5f, 0.2f);
+    hone_model *m = tm_open(t);
+    int V = shape.V;
+    float *got = malloc(sizeof(float) * LEN * (size_t)V), *want = malloc(sizeof(float) * LEN * (size_t)V), *before = malloc(sizeof(float) * LEN * (size_t)V);
+    assert_true(got && want && before);
+    hone_session *s = tm_session(plain, m, 64, 1, 0, HONE_CACHE_F32);
+    tm_run(s, 0, text(V), LEN, before);
+    empty(s);
+    hone_adapter *a[2] = { open_adapter(m, l[0].path), open_adapter(m, l[1].path) };
+    set(s, a, (float[]){ 1.0f, -1.5f }, 2);
+    hone_adapter_close(a[0]), hone_adapter_close(a[1]); /* the session keeps them */
+    tm_run(s, 0, text(V), LEN, got);
+    hone_session_free(s);
+    merge(t, &l[0], 1), merge(t, &l[1], -1.5);
+    hone_model *merged = tm_open(t);
+    s = tm_session(plain, merged, 64, 1, 0, HONE_CACHE_F32);
+    tm_run(s, 0, text(V), LEN, want);
+    double d = worst(got, want, LEN * V), moved = worst(before, want, LEN * V);
+    if (d > 1e-5 || moved < 1e-2) fail_msg("%s, %s: %g from the merged model, which is %g from the base", shape.arch, what, d, moved);
+    hone_session_free(s);
+    hone_model_close(merged), hone_model_close(m);
+    lora_free(&l[0]), lora_free(&l[1]), tm_free(t);
+    free(got), free(want), free(before);
+}
+
+static void equals_merged(void **state)
+{
+    static const char *const kinds[] = { "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down", "output.weight", "weight" };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) check_merged(tm_llama, kinds[i], false);
+    check_merged(tm_qwen2, "weight", false);
+    check_merged(tm_qwen3, "weight", false);
+    check_merged((tm_shape)TM("llama", 32, 4, 2, 8, 48, 16, 2, 1e4, 1e-5, .n_rot = 8, .qkv_bias = true), "weight", true);
+}
+
+/* Logits of the text by a session of its own. */
+static void answers(float *out, hone_context *c, const hone_model *m, hone_adapter *const *a, const float *scales, int n, int V, int chunk, int neighbours)
+{
+    hone_session *s = tm_session(c, m, 64, 1 + neighbours, chunk ? chunk : 1, HONE_CACHE_F16);
+    hone_token *b = malloc(sizeof *b * LEN * (size_t)(1 + neighbours));
+    hone_error err = { 0 };
+    int k = 0;
+    assert_non_null(b);
+    set(s, a, scales, n);
+    for (int i = 0; i < LEN; i++) {
+        for (int q = 1; q <= neighbours; q++) b[k++] = (hone_token){ (text(V)[i] + q) % V, i, q, false };
+        b[k++] = (hone_token){ text(V)[i], i, 0, true };
+        if (!chunk) { /* one call each */
+            if (hone_decode(s, b, k, out + i * V, &err)) fail_msg("%s", err.message);
+            k = 0;
+        }
+    }
+    if (chunk && hone_decode(s, b, k, out, &err)) fail_msg("%s", err.message);
+    free(b);
+    hone_session_free(s);
+}
+
+/* Every kind of weight kernel, ranks that fill registers and that do not. */
+static void one_answer(void **state)
+{
+    static const hn_type types[] = { HN_F32, HN_F16, HN_Q8_0, HN_Q4_K, HN_Q3_K };
+    tiny *t = tm_new((tm_shape)TM("qwen2", 256, 4, 2, 64, 512, 24, 2, 1e6, 1e-6, .qkv_bias = true));
+    lora l[2];
+    lora_make(&l[0], t, "weight", "one", 8, 2.0f, 0.1f);
+    lora_make(&l[1], t, "attn_v", "two", 21, 0.5f, 0.1f);
+    for (int i = 0, k = 0; i < t->n_t; i++)
+        if (is_matrix(&t->t[i])) tm_encode(&t->t[i], types[k++ % 5]);
+    hone_model *m = tm_open(t);
+    hone_adapter *a[2] = { open_adapter(m, l[0].path), open_adapter(m, l[1].path) };
+    const float scales[2] = { 1, 0.7f };
+    static float want[LEN * 24], got[LEN * 24], base[LEN * 24];
+    answers(want, plain, m, a, scales, 2, 24, 0, 0);
+    answers(base, plain, m, a, scales, 0, 24, 0, 0);
+    assert_true(worst(want, base, LEN * 24) > 1e-3);
+    for (const char *const *level = tm_levels(); *level; level++)
+        for (int threads = 1; threads <= 3; threads++) {
+            hone_context *c = tm_context(*level, threads);
+            for (int chunk = 0; chunk <= 64; chunk = chunk ? chunk * 4 : 1)
+                for (int neighbours = 0; neighbours <= 2; neighbours += 2) {
+                    memset(got, 0, sizeof got);
+                    answers(got, c, m, a, scales, 2, 24, chunk, neighbours);
+                    if (memcmp(got, want, sizeof want)) fail_msg("%s, %d threads, chunk %d, %d neighbours", *level, threads, chunk, neighbours);
+                }
+            hone_context_free(c);
+        }
+    hone_adapter_close(a[0]), hone_adapter_close(a[1]);
+    hone_model_close(m);
+    lora_free(&l[0]), lora_free(&l[1]), tm_free(t);
+}
+
+/* No adapter, one times 0, one whose B is 0: the base's bytes. */
+static void nothing_added(void **state)
+{
+    tiny *t = tm_new(tm_llama);
+    lora some, none;
+    lora_make(&some, t, "weight", "one", 3, 2.0f, 0.3f);
+    lora_make(&none, t, "weight", "one", 3, 2.0f, 0.0f);
+    hone_model *m = tm_open(t);
+    hone_adapter *a[2] = { open_adapter(m, some.path), open_adapter(m, none.path) };
+    static float want[LEN * 16], got[LEN * 16];
+    hone_session *s = tm_session(plain, m, 64, 1, 0, HONE_CACHE_F16);
+    tm_run(s, 0, text(16), LEN, want);
+    for (int i = 0; i < 4; i++) {
+        empty(s);
+        if (i == 0) set(s, a, (float[]){ 0 }, 1);
+        if (i == 1) set(s, &a[1], NULL, 1);
+        if (i == 2) set(s, a, NULL, 1);
+        if (i == 3) set(s, NULL, NULL, 0);
+        assert_int_equal(hone_session_adapters_hash(s) == 0, i == 0 || i == 3);
+        tm_run(s, 0, text(16), LEN, got);
+        assert_int_equal(memcmp(got, want, sizeof want) == 0, i != 2);
+    }
+    hone_session_free(s);
+    hone_adapter_close(a[0]), hone_adapter_close(a[1]);
+    hone_model_close(m);
+    lora_free(&some), lora_free(&none), tm_free(t);
+}
+
+static void kept_apart(void **state)
+{
+    tiny *t = tm_new(tm_llama);
+    lora l;
+    lora_make(&l, t, "attn", "one", 3, 2.0f, 0.3f);
+    hone_model *m = tm_open(t), *m2 = tm_open(t);
+    hone_adapter *a = open_adapter(m, l.path), *again = open_adapter(m, l.path), *other = open_adapter(m2, l.path);
+    hone_error err = { 0 };
+    hone_snapshot *snap, *bare;
+    static float want[16], got[16];
+    hone_session *s = tm_session(plain, m, 64, 2, 0, HONE_CACHE_F16), *s2 = tm_session(plain, m, 64, 2, 0, HONE_CACHE_F16);
+    assert_int_equal(hone_session_set_adapters(s, &other, NULL, 1, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "another model"));
+    assert_int_equal(hone_session_set_adapters(s, &a, (float[]){ NAN }, 1, &err), HONE_E_ARG);
+    assert_int_equal(hone_session_set_adapters(s, NULL, NULL, -1, &err), HONE_E_ARG);
+    tm_run(s, 1, text(16), 5, NULL);
+    assert_int_equal(hone_seq_snapshot(s, 1, &bare, &err), HONE_OK);
+    assert_int_equal(hone_session_set_adapters(s, &a, NULL, 1, &err), HONE_E_ARG); /* sequence 1 is not empty */
+    assert_non_null(strstr(err.message, "sequence 1"));
+    assert_true(hone_session_adapters_hash(s) == 0);
+    assert_int_equal(hone_seq_truncate(s, 1, 0, NULL), HONE_OK);
+    set(s, &a, NULL, 1);
+    tm_run(s, 0, text(16), 7, NULL);
+    set(s, &again, NULL, 1); /* the same adapter */
+    assert_int_equal(hone_session_set_adapters(s, &a, (float[]){ 2 }, 1, &err), HONE_E_ARG);
+    assert_int_equal(hone_seq_snapshot(s, 0, &snap, &err), HONE_OK);
+    const char *with = tm_path("with.state"), *without = tm_path("without.state");
+    if (hone_session_save(s, with, &err)) fail_msg("%s", err.message);
+    tm_run(s, 0, text(16) + 7, 1, want);
+
+    assert_int_equal(hone_seq_restore(s2, 0, snap, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "other adapters"));
+    assert_int_equal(hone_session_load(s2, with, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "saved with adapters, this session has none"));
+    tm_run(s2, 0, text(16), 7, NULL);
+    if (hone_session_save(s2, without, &err)) fail_msg("%s", err.message);
+    assert_int_equal(hone_seq_truncate(s2, 0, 0, NULL), HONE_OK);
+    set(s2, &a, (float[]){ 2 }, 1);
+    assert_int_equal(hone_session_load(s2, with, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "other scales"));
+    assert_int_equal(hone_session_load(s2, without, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "without adapters"));
+    assert_int_equal(hone_seq_restore(s2, 0, bare, &err), HONE_E_ARG);
+    set(s2, &again, NULL, 1);
+    if (hone_seq_restore(s2, 0, snap, &err)) fail_msg("%s", err.message);
+    tm_run(s2, 0, text(16) + 7, 1, got);
+    assert_memory_equal(got, want, sizeof want);
+    if (hone_session_load(s2, with, &err)) fail_msg("%s", err.message);
+    tm_run(s2, 0, text(16) + 7, 1, got);
+    assert_memory_equal(got, want, sizeof want);
+    hone_snapshot_free(snap), hone_snapshot_free(bare);
+    hone_session_free(s), hone_session_free(s2);
+    hone_adapter_close(a), hone_adapter_close(again), hone_adapter_close(other);
+    hone_model_close(m), hone_model_close(m2);
+    lora_free(&l), tm_free(t);
+}
+
+static void tells(void **state)
+{
+    tiny *t = tm_new(tm_llama);
+    lora l;
+    lora_make(&l, t, "attn_q", "one", 3, 2.0f, 0.3f);
+    hone_model *m = tm_open(t);
+    hone_adapter *a = open_adapter(m, l.path);
+    hone_adapter_info info;
+    hone_adapter_get_info(a, &info);
+    assert_string_equal(info.path, l.path);
+    assert_string_equal(info.name, "");
+    assert_true(info.n_pairs == 2 && info.rank == 3 && info.n_params == 2 * 3 * (32 + 32) && info.hash != 0);
+    hone_adapter_close(a);
+    hone_adapter_close(NULL);
+    hone_model_close(m);
+    lora_free(&l), tm_free(t);
+}
+
+static void count_event(void *arg, const hone_profile_event *e)
+{
+    uint64_t *bytes = arg;
+    if (!strcmp(e->op, "attn_qkv")) bytes[0] += e->bytes, bytes[1]++;
+}
+static void profiled(void **state)
+{
+    tiny *t = tm_new(tm_llama);
+    lora l;
+    lora_make(&l, t, "attn_q", "one", 3, 2.0f, 0.3f);
+    hone_model *m = tm_open(t);
+    hone_adapter *a = open_adapter(m, l.path);
+    uint64_t seen[2][2] = { { 0 } };
+    static float want[LEN * 16], got[LEN * 16];
+    hone_session *s = tm_session(plain, m, 64, 1, 0, HONE_CACHE_F16);
+    hone_session_set_profile(s, count_event, seen[0]);
+    tm_run(s, 0, text(16), LEN, got);
+    empty(s);
+    set(s, &a, NULL, 1);
+    hone_session_set_profile(s, count_event, seen[1]);
+    tm_run(s, 0, text(16), LEN, got);
+    hone_session_set_profile(s, NULL, NULL);
+    empty(s);
+    tm_run(s, 0, text(16), LEN, want);
+    assert_memory_equal(got, want, sizeof want);
+    assert_int_equal(seen[0][1], 2);
+    assert_int_equal(seen[1][1], 2); /* named and placed as ever */
+    assert_int_equal(seen[1][0] - seen[0][0], 2 * 3 * (32 + 32) * sizeof(float));
+    hone_session_free(s);
+    hone_adapter_close(a);
+    hone_model_close(m);
+    lora_free(&l), tm_free(t);
+}
+
+static int setup(void **state)
+{
+    if (tm_make_dir(state)) return -1;
+    plain = tm_context("scalar", 1);
+    return 0;
+}
+static int teardown(void **state)
+{
+    hone_context_free(plain);
+    return tm_remove_dir(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_merged), cmocka_unit_test(one_answer), cmocka_unit_test(nothing_added), cmocka_unit_test(kept_apart),
+        cmocka_unit_test(tells), cmocka_unit_test(profiled),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
