@@ -321,6 +321,10 @@ typedef struct hone_adapter_info {
 } hone_adapter_info;
 HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out);
 
+/* Copies an adapter of m, GGUF or PEFT folder, to a GGUF file where dst ends in ".gguf", else to a PEFT folder,
+ * as F32 or F16. Existing files of those names are replaced when the new ones are complete. */
+HONE_API hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16, hone_error *err);
+
 /* From now on the session's model is the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
  * in this order; the base is not touched, other sessions keep theirs. n = 0: the base alone, as after
  * hone_session_new. Scale 0 is as good as leaving one out. What sequences hold was computed with the adapters before:
@@ -446,6 +450,7 @@ typedef struct hone_train_params {
     bool special;                /* what looks like a special token in a text is one */
     bool pack;                   /* several samples in one sequence, each for itself */
     bool full;                   /* all weights instead of adapters */
+    const char *output_type;     /* full: storage of the matrices, "F16", "Q8_0", "Q4_K_M" …; NULL: as in the base, F32 where that is quantized */
     const char *targets;         /* "qv", "attn", "all", or of "q,k,v,o,gate,up,down" */
     int32_t n_layers;            /* adapters in so many layers, from the last; 0: all */
     int32_t rank;
@@ -468,6 +473,19 @@ typedef struct hone_train_params {
     bool recompute;              /* keep each layer's input only: less memory, a third more work */
     bool plan_only;              /* read the data, make nothing to train: hone_trainer_get_info alone works */
 } hone_train_params;
+
+/* A model to begin from: a shape with random weights, a tokenizer. */
+typedef struct hone_init_params {
+    const char *config;          /* JSON file of the shape, as of hone_synth */
+    const char *tokenizer;       /* GGUF model whose tokenizer is taken; or NULL, and a byte-level BPE is made of */
+    const char *const *data;     /* these files, .txt or .jsonl, */
+    int32_t n_data;
+    int32_t n_vocab;             /* with so many tokens; 0: as the shape says */
+    const char *name;            /* general.name; NULL: of the file */
+    uint64_t seed;
+} hone_init_params;
+/* Writes dst, F32, atomically; the same bytes for the same arguments and texts. */
+HONE_API hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_error *err);
 
 typedef struct hone_train_data {
     int64_t n_file, n_line, n_bad, n_sample, n_tok, n_target; /* n_line: records */

@@ -1,9 +1,12 @@
 /* hone convert: a checkpoint of another program becomes a GGUF file. */
 #include "cli/written.h"
 
+#include <strings.h>
+
 static const hn_opt opts[] = {
     HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write"),
     HN_OPT("tokenizer", NULL, FILE, "FILE", "the vocabulary: a llama2.c tokenizer.bin, or RWKV's rwkv_vocab_v20230424.txt (default: in SRC, if it is a folder)"),
+    HN_OPT("base", NULL, FILE, "FILE", "SRC is an adapter of this model: -o NAME.gguf makes a GGUF adapter, any other name a PEFT folder; --type F32 (default) or F16"),
     HN_OPT("type", NULL, STR, "TYPE", "storage of the weights: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in SRC, nothing is rounded)"),
     HN_OPT_END,
 };
@@ -25,11 +28,32 @@ static bool has_tokenizer(const char *path)
     return found;
 }
 
+static int convert_adapter(const hn_cli *cli, const char *src, const char *dst)
+{
+    const char *type = hn_opts_str(cli->opts, "type"), *base = hn_opts_str(cli->opts, "base");
+    hone_model *m;
+    hone_error err;
+    double t0 = hn_now_ms();
+    bool f16 = type && !strcasecmp(type, "F16");
+    if (type && !f16 && strcasecmp(type, "F32")) return hn_cli_usage(cli, "--type %s: adapters are F32 or F16", HN_ESC(type, strlen(type)));
+    if (hone_model_open(&m, base, NULL, &err) != HONE_OK) return hn_cli_fail_model(&err);
+    hone_status st = hone_adapter_convert(m, src, dst, f16, &err);
+    hone_model_close(m);
+    if (st != HONE_OK) return hn_cli_fail_model(&err);
+    size_t n = strlen(dst);
+    if (n > 5 && !strcmp(dst + n - 5, ".gguf")) return hn_cli_written(cli, "hone.convert/1", dst, (hn_now_ms() - t0) / 1e3, NULL);
+    if (!cli->json) return 0;
+    json_t *o = hn_json_new("hone.convert/1");
+    json_object_set_new(o, "file", hn_json_str(dst, n));
+    return hn_json_print(o);
+}
+
 static int run(const hn_cli *cli)
 {
     const char *src = hn_opts_arg(cli->opts, 0), *dst = hn_opts_str(cli->opts, "output");
     hone_error err;
     if (!dst) return hn_cli_usage(cli, "no output file: -o FILE");
+    if (hn_opts_str(cli->opts, "base")) return convert_adapter(cli, src, dst);
     hone_progress pr = { hn_progress_fn, (void *)"converting", hn_abort_fn };
     double t0 = hn_now_ms();
     hone_status st = hone_convert(src, hn_opts_str(cli->opts, "tokenizer"), hn_opts_str(cli->opts, "type"), dst, &pr, &err);
@@ -49,6 +73,7 @@ const hn_command hn_command_convert = {
                 "hone convert rwkv.safetensors --tokenizer rwkv_vocab_v20230424.txt -o rwkv.gguf\n"
                 "hone convert rwkv-7-fp16.bin --tokenizer rwkv_vocab_v20230424.txt -o rwkv.gguf\n"
                 "hone convert stories260K.bin --tokenizer tok512.bin -o stories260K.gguf\n"
-                "hone convert stories15M.bin --tokenizer tokenizer.bin --type Q8_0 -o stories15M.gguf\n",
+                "hone convert stories15M.bin --tokenizer tokenizer.bin --type Q8_0 -o stories15M.gguf\n"
+                "hone convert peft-adapter/ --base llama-3.2-1b.gguf -o adapter.gguf\n",
     .run = run,
 };

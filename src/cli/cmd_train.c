@@ -19,23 +19,33 @@ static const hn_opt data_opts[] = {
 static const hn_opt_group data_group = { "Data", data_opts };
 
 static const hn_opt adapter_opts[] = {
-    HN_OPT("targets", NULL, STR, "LIST", "matrices that get adapters: qv, attn, all, or some of q,k,v,o,gate,up,down", .def = "all"),
-    HN_OPT("rank", "-r", I32, "N", "rank of the adapters", .def = "16", .min = 1, .max = 4096),
-    HN_OPT("alpha", NULL, F32, "X", "scale of the adapters: alpha/rank", .def = "32", .min = 1e-6, .max = 1e6),
+    HN_OPT("targets", NULL, STR, "LIST", "matrices that get adapters: qv, attn, all, or some of q,k,v,o,gate,up,down", .def = "qv"),
+    HN_OPT("rank", "-r", I32, "N", "rank of the adapters", .def = "8", .min = 1, .max = 4096),
+    HN_OPT("alpha", NULL, F32, "X", "scale of the adapters: alpha/rank", .def = "16", .min = 1e-6, .max = 1e6),
     HN_OPT("rslora", NULL, FLAG, NULL, "scale alpha/sqrt(rank) instead"),
     HN_OPT("dropout", NULL, F32, "X", "share of the adapters' inputs that is left out at random", .def = "0", .min = 0, .max = 0.99),
     HN_OPT("layers", NULL, I32, "N", "adapters in the last N layers only; 0: in all", .def = "0", .min = 0, .max = 1024),
-    HN_OPT("full", NULL, FLAG, NULL, "train all weights; the output is a whole model"),
     HN_OPT_END,
 };
 static const hn_opt_group adapter_group = { "Adapters", adapter_opts };
 
+static const hn_opt whole_opts[] = {
+    HN_OPT("full", NULL, FLAG, NULL, "train all weights; the output is a whole model"),
+    HN_OPT("from-config", NULL, FILE, "FILE", "begin with random weights of the shape in this JSON file (see hone synth --config) in place of -m; means --full"),
+    HN_OPT("vocab", NULL, I32, "N", "with --from-config: make a byte-level BPE tokenizer of N tokens from the data (default: n_vocab of the shape)", .min = 258, .max = 1 << 20, .excl = "tokenizer"),
+    HN_OPT("tokenizer", NULL, FILE, "MODEL", "with --from-config: take the tokenizer of this GGUF model", .excl = "tokenizer"),
+    HN_OPT("type", NULL, STR, "TYPE", "with --full: storage of the matrices in the output: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in the base, F32 where that is quantized)"),
+    HN_OPT("name", NULL, STR, "NAME", "with --from-config: the model's name (default: of the output file)"),
+    HN_OPT_END,
+};
+static const hn_opt_group whole_group = { "Whole models", whole_opts };
+
 static const hn_opt run_opts[] = {
     HN_OPT("steps", NULL, U64, "N", "optimizer steps", .max = 1e12, .excl = "length"),
     HN_OPT("epochs", NULL, F32, "X", "passes over the data (default: 1)", .min = 1e-6, .max = 1e6, .excl = "length"),
-    HN_OPT("batch", "-b", I32, "N", "sequences of a micro-batch", .def = "1", .min = 1, .max = 65536),
-    HN_OPT("accum", NULL, I32, "N", "micro-batches of a step", .def = "8", .min = 1, .max = 1 << 20),
-    HN_OPT("lr", NULL, F32, "X", "learning rate", .def = "2e-4", .min = 0, .max = 1000),
+    HN_OPT("batch", "-b", I32, "N", "sequences of a micro-batch", .def = "4", .min = 1, .max = 65536),
+    HN_OPT("accum", NULL, I32, "N", "micro-batches of a step", .def = "1", .min = 1, .max = 1 << 20),
+    HN_OPT("lr", NULL, F32, "X", "learning rate", .def = "1e-4", .min = 0, .max = 1000),
     HN_OPT("min-lr", NULL, F32, "X", "learning rate at the end (default: a tenth with cosine and wsd, else 0)", .min = 0, .max = 1000),
     HN_OPT("schedule", NULL, CHOICE, "NAME", "how the learning rate falls", .def = "cosine", .choices = "constant|linear|cosine|wsd"),
     HN_OPT("warmup", NULL, STR, "N", "steps in which it rises; below 1: a share of all", .def = "0.03"),
@@ -73,7 +83,7 @@ static const hn_opt compute_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group compute_group = { "Computation", compute_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model, &data_group, &adapter_group, &run_group, &files_group, &compute_group, NULL };
+static const hn_opt_group *const groups[] = { &hn_group_model, &data_group, &adapter_group, &whole_group, &run_group, &files_group, &compute_group, NULL };
 
 /* As it was written: 0.999 as a float is another number. */
 static double number(const hn_cli *cli, const char *name, double otherwise)
@@ -116,7 +126,22 @@ static int read_warmup(hn_train_job *j)
     if (end == s || *end || !(x >= 0 && x <= 1e12) || (x >= 1 && x != (double)(int64_t)x))
         return hn_cli_usage(j->cli, "--warmup %s: expected a number of steps, or a share below 1", HN_ESC(s, strlen(s)));
     j->p.warmup = x >= 1 || x == 0 ? (int64_t)x : -1;
-    j->p.warmup_ratio = x;
+    j->p.warmup_ratio = x < 1 ? x : 0;
+    return 0;
+}
+
+/* What belongs to whole models, and to those begun here. */
+static int read_whole(hn_train_job *j)
+{
+    static const char *const of_new[] = { "vocab", "tokenizer", "name", NULL }, *const of_adapters[] = { "targets", "rank", "alpha", "rslora", "dropout", "layers", "peft", NULL };
+    const hn_opts *o = j->cli->opts;
+    bool begun = hn_opts_given(o, "from-config");
+    if (begun && hn_opts_given(o, "model")) return hn_cli_usage(j->cli, "--from-config and -m contradict each other: one of them is the model to begin from");
+    for (int i = 0; !begun && of_new[i]; i++)
+        if (hn_opts_given(o, of_new[i])) return hn_cli_usage(j->cli, "--%s belongs to --from-config", of_new[i]);
+    for (int i = 0; j->p.full && of_adapters[i]; i++)
+        if (hn_opts_given(o, of_adapters[i])) return hn_cli_usage(j->cli, "--%s belongs to adapters; here all weights are trained", of_adapters[i]);
+    if (!j->p.full && j->p.output_type) return hn_cli_usage(j->cli, "--type belongs to --full; adapters are F32 (hone merge writes merged models of any type)");
     return 0;
 }
 
@@ -147,7 +172,8 @@ static int read_params(hn_train_job *j)
     p->rslora = hn_opts_flag(o, "rslora");
     p->dropout = number(cli, "dropout", 0);
     p->n_layers = hn_opts_i32(o, "layers");
-    p->full = hn_opts_flag(o, "full");
+    p->full = hn_opts_flag(o, "full") || hn_opts_given(o, "from-config");
+    p->output_type = hn_opts_str(o, "type");
     p->steps = (int64_t)(hn_opts_given(o, "steps") ? hn_opts_u64(o, "steps") : 0);
     p->epochs = number(cli, "epochs", 1);
     p->batch = hn_opts_i32(o, "batch");
@@ -167,7 +193,8 @@ static int read_params(hn_train_job *j)
     p->plan_only = hn_opts_flag(o, "dry-run");
     j->save_every = (int64_t)hn_opts_u64(o, "save-every");
     j->keep = hn_opts_i32(o, "keep");
-    int rc = read_warmup(j);
+    int rc = read_whole(j);
+    if (!rc) rc = read_warmup(j);
     if (rc || (rc = read_early_stop(j))) return rc;
     if (hn_opts_given(o, "steps") && !p->steps) return hn_cli_usage(cli, "--steps 0: expected at least 1");
     if (!hn_opts_count(o, "data")) return hn_cli_usage(cli, "no data; expected --data FILE");
@@ -192,13 +219,27 @@ static int read_files(hn_train_job *j)
     j->peft = hn_opts_str(o, "peft");
     if (j->p.plan_only) return 0;
     if (!j->out) return hn_cli_usage(j->cli, "no output; expected -o ADAPTER.gguf");
-    if (j->p.full && j->peft) return hn_cli_usage(j->cli, "--full and --peft contradict each other: only adapters can be a PEFT folder");
     const char *log = hn_opts_str(o, "log"), *folder = hn_opts_str(o, "checkpoints");
     j->log = log ? with_suffix(log, "") : with_suffix(j->out, ".jsonl");
     j->folder = folder ? with_suffix(folder, "") : with_suffix(j->out, ".ckpt");
     if (!j->log || !j->folder) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for file names");
     int rc = hn_cli_check_output(j->out);
     return rc ? rc : hn_cli_check_output(j->log);
+}
+
+/* The model to begin from: a file beside the output, which the checkpoints go with. */
+static int begin_model(hn_train_job *j)
+{
+    const hn_opts *o = j->cli->opts;
+    const char *tokenizer = hn_opts_str(o, "tokenizer");
+    hone_error err;
+    if (!j->out) return hn_cli_usage(j->cli, "no output; expected -o MODEL.gguf");
+    if (!(j->base = with_suffix(j->out, ".begin.gguf"))) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for file names");
+    hone_init_params p = { .config = hn_opts_str(o, "from-config"), .tokenizer = tokenizer, .data = tokenizer ? NULL : j->p.data, .n_data = tokenizer ? 0 : j->p.n_data,
+                           .n_vocab = hn_opts_given(o, "vocab") ? hn_opts_i32(o, "vocab") : 0, .name = hn_opts_str(o, "name"), .seed = j->p.seed };
+    if (!p.name) p.name = strrchr(j->out, '/') ? strrchr(j->out, '/') + 1 : j->out;
+    if (hone_init_model(j->base, &p, &err) != HONE_OK) return hn_cli_fail(&err);
+    return hone_model_open(&j->m, j->base, NULL, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
 }
 
 /* Nothing of an earlier run is lost or mixed up without a word. */
@@ -294,7 +335,7 @@ static int run(const hn_cli *cli)
     int rc = read_params(&j);
     if (!rc) rc = read_files(&j);
     if (!rc && !j.p.plan_only) rc = look_at_checkpoints(&j);
-    if (!rc) rc = hn_cli_open_model(cli, false, &j.m);
+    if (!rc) rc = hn_opts_given(cli->opts, "from-config") ? begin_model(&j) : hn_cli_open_model(cli, false, &j.m);
     if (!rc) rc = hn_cli_new_context(cli, &j.ctx);
     if (!rc && hone_trainer_new(&j.t, j.ctx, j.m, &j.p, &err) != HONE_OK) rc = hn_cli_fail(&err);
     if (!rc) {
@@ -306,6 +347,8 @@ static int run(const hn_cli *cli)
     hone_trainer_free(j.t);
     hone_context_free(j.ctx);
     hone_model_close(j.m);
+    if (j.base && !rc) remove(j.base); /* interrupted: --resume makes the same again */
+    free(j.base);
     free((void *)j.p.data);
     free((void *)j.p.val_data);
     free(j.log);
@@ -318,6 +361,7 @@ const hn_command hn_command_train = {
     .examples = "hone train -m model.gguf --data stories.txt -o style.gguf --steps 200\n"
                 "hone train -m model.gguf --data chats.jsonl --mask last --val-share 0.05 --eval-every 50 --early-stop 3 -o chat.gguf\n"
                 "hone train -m model.gguf --data chats.jsonl -o chat.gguf --dry-run\n"
-                "hone train -m model.gguf --data chats.jsonl -o chat.gguf --resume\n",
+                "hone train -m model.gguf --data chats.jsonl -o chat.gguf --resume\n"
+                "hone train --from-config small.json --vocab 1536 --data stories.txt -o small.gguf --type F16 --epochs 2 --lr 1e-3\n",
     .run = run,
 };

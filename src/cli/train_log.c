@@ -83,7 +83,7 @@ static json_t *with_time(const char *kind)
 static json_t *run_json(const hn_train_job *j)
 {
     char hash[20];
-    const char *base = hn_opts_str(j->cli->opts, "model");
+    const char *base = (j->base ? j->base : hn_opts_str(j->cli->opts, "model"));
     hone_model_info info;
     hone_model_get_info(j->m, &info);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)j->info.base_hash);

@@ -10,7 +10,7 @@
 typedef struct hn_train_job {
     const hn_cli *cli;
     const char *out, *peft;        /* peft NULL: none */
-    char *log, *folder;            /* of records; of checkpoints */
+    char *log, *folder, *base;     /* of records; of checkpoints; the model to begin from, where hone made it */
     hone_model *m;
     hone_context *ctx;
     hone_trainer *t;

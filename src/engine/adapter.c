@@ -156,3 +156,17 @@ hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adap
 }
 
 uint64_t hone_session_adapters_hash(const hone_session *s) { return s->adapters.hash; }
+
+/* ---- files ------------------------------------------------------------------------------------------ */
+
+hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16, hone_error *err)
+{
+    hn_lora *l;
+    size_t n = strlen(dst);
+    hone_status st = hn_lora_open(&l, m, src, err);
+    if (st != HONE_OK) return st;
+    const hn_lora_about about = { .name = l->name, .arch = l->arch, .base_name = m->name, .alpha = l->pair[0].scale * (float)l->pair[0].rank, .type = f16 ? HN_F16 : HN_F32 };
+    st = n > 5 && !strcmp(dst + n - 5, ".gguf") ? hn_lora_write_gguf(dst, l->pair, l->n_pair, &about, err) : hn_lora_write_peft(dst, m, l->pair, l->n_pair, &about, err);
+    hn_lora_close(l);
+    return st;
+}

@@ -91,6 +91,15 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
 
 /* ---- products of training ------------------------------------------------------------------ */
 
+/* subnormal operands and results as zero; returns what the mode was */
+V16_OP unsigned flush_on(void)
+{
+    unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | 0x8040);
+    return mode;
+}
+#define HN_FLUSH_ON flush_on
+#define HN_FLUSH_OFF _mm_setcsr
 #define HN_GEMM_VECS 4
 #define HN_GEMM_NAME hn_gemm_avx512
 #define HN_LEVEL_DECODE                                                                                              \
@@ -99,6 +108,7 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
     [HN_Q6_K] = hn_avx512_decode_q6_K
 #include "kernels/avx512_gemm.h"
 #define HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n) transpose16(dst, ldd, src, lds, rows, n)
+#define HN_GEMM_COPY(dst, ldd, src, lds, rows, n) copy16(dst, ldd, src, lds, rows, n)
 
 #define HN_TILE_R 4
 #define HN_TILE_C 4

@@ -49,4 +49,14 @@ static inline void transpose16(void *dst, int64_t ldd, const void *src, int64_t 
     }
 }
 
+static inline void copy16(float *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n)
+{
+    for (int64_t k = 0; k < rows; k++, dst += ldd, src += lds) {
+        int64_t j = 0;
+        for (; j + 16 <= n; j += 16) _mm512_storeu_ps(dst + j, _mm512_loadu_ps(src + j));
+        __mmask16 rest = (__mmask16)((1u << (n - j)) - 1);
+        if (rest) _mm512_mask_storeu_ps(dst + j, rest, _mm512_maskz_loadu_ps(rest, src + j));
+    }
+}
+
 #endif

@@ -6,24 +6,49 @@
 #include "kernels/lanes_gemm.h"
 #include "kernels/plain_gemm.h"
 
+#ifndef HN_GEMM_TRANSPOSE
+#define HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n) gemm_plain_transpose(dst, ldd, src, lds, rows, n, false)
+#endif
+#ifndef HN_GEMM_COPY
+#define HN_GEMM_COPY(dst, ldd, src, lds, rows, n) gemm_plain_copy(dst, ldd, src, lds, rows, n, false)
+#endif
 static void gemm_transpose(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16)
 {
-#ifdef HN_GEMM_TRANSPOSE
-    if (!bf16) {
-        HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n);
-        return;
-    }
-#endif
-    gemm_plain_transpose(dst, ldd, src, lds, rows, n, bf16);
+    if (bf16) gemm_plain_transpose(dst, ldd, src, lds, rows, n, true);
+    else HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n);
 }
+static void gemm_copy(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16)
+{
+    if (bf16) gemm_plain_copy(dst, ldd, src, lds, rows, n, true);
+    else HN_GEMM_COPY(dst, ldd, src, lds, rows, n);
+}
+
+#ifdef HN_FLUSH_ON
+/* The processor's own flushing is that of the bf16 dot product; only the chain may have it. */
+static void gemm_tile_bf16(const hn_gemm_tile *t)
+{
+    _Alignas(64) float s[HN_GEMM_ROWS][HN_GEMM_COLS];
+    hn_gemm_tile chain = *t;
+    chain.t = s[0];
+    chain.first = true;
+    chain.last = false;
+    unsigned mode = HN_FLUSH_ON();
+    gemm_tile(&chain);
+    HN_FLUSH_OFF(mode);
+    for (int i = 0; i < t->rows; i++)
+        for (int v = 0; 16 * v < t->cols; v++) gemm_finish(t, i, v, v16_load(s[i] + 16 * v));
+}
+#else
+static void gemm_tile_bf16(const hn_gemm_tile *t) { gemm_plain_tile_bf16(t); }
+#endif
 
 #ifndef HN_GEMM_NAME /* a level may show its own to other files */
 #define HN_GEMM_NAME gemm_ops
 static
 #endif
 const hn_gemm_ops HN_GEMM_NAME = {
-    .tile = gemm_tile, .tile_bf16 = gemm_plain_tile_bf16,
-    .rows = gemm_plain_rows, .transpose = gemm_transpose, .copy = gemm_plain_copy
+    .tile = gemm_tile, .tile_bf16 = gemm_tile_bf16,
+    .rows = gemm_plain_rows, .transpose = gemm_transpose, .copy = gemm_copy
 };
 
 /* ---- gradients of norm and silu --------------------------------------------------------------------- */

@@ -66,4 +66,4 @@ static inline void gemm_tile_of(const hn_gemm_tile *t, bool bf16)
         }
 }
 __attribute__((unused)) static void gemm_plain_tile(const hn_gemm_tile *t) { gemm_tile_of(t, false); }
-static void gemm_plain_tile_bf16(const hn_gemm_tile *t) { gemm_tile_of(t, true); }
+__attribute__((unused)) static void gemm_plain_tile_bf16(const hn_gemm_tile *t) { gemm_tile_of(t, true); }

@@ -250,66 +250,21 @@ static hone_status put_record(hn_data_reader *r, const json_t *o, kind *k)
     }
 }
 
-/* ---- JSON of a line --------------------------------------------------------------------------------- */
-
-/* Bytes of all strings and keys of well-formed JSON. */
-static size_t bytes_of_text(const char *s, size_t n)
-{
-    size_t total = 0;
-    bool in = false;
-    for (size_t i = 0; i < n; i++) {
-        if (s[i] == '"') in = !in;
-        else if (!in) continue;
-        else if (s[i] != '\\') total++;
-        else if (s[++i] != 'u') total++;
-        else {
-            unsigned long c = strtoul((char[5]){ s[i + 1], s[i + 2], s[i + 3], s[i + 4], 0 }, NULL, 16);
-            total += c < 0x80 ? 1 : c < 0x800 || (c >= 0xD800 && c < 0xE000) ? 2 : 3; /* of a pair of surrogates, half */
-            i += 4;
-        }
-    }
-    return total;
-}
-
-static size_t bytes_of_tree(const json_t *j)
-{
-    size_t total = json_string_length(j), i;
-    json_t *x;
-    const char *key;
-    json_array_foreach(j, i, x) total += bytes_of_tree(x);
-    json_object_foreach((json_t *)j, key, x) total += strlen(key) + bytes_of_tree(x);
-    return total;
-}
-
-/* Where memory is short jansson may say that the text is wrong, or drop bytes of strings and say nothing. So an error
- * is one only if it comes twice, and what was read is compared with the text. NULL: *memory, or *e says why. */
-static json_t *parse(const char *s, size_t n, json_error_t *e, bool *memory)
-{
-    enum { FLAGS = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES };
-    json_t *o = json_loadb(s, n, FLAGS, e);
-    *memory = false;
-    if (!o && !(o = json_loadb(s, n, FLAGS, e))) {
-        *memory = e->line < 0;
-        return NULL;
-    }
-    if (bytes_of_tree(o) == bytes_of_text(s, n)) return o;
-    json_decref(o);
-    *memory = true;
-    return NULL;
-}
-
 static hone_status read_line(hn_data_reader *r, const char *s, size_t n, kind *k)
 {
-    json_error_t e;
-    bool memory;
+    hn_data_fault f;
     size_t blank = 0;
     while (blank < n && (s[blank] == ' ' || s[blank] == '\t' || s[blank] == '\r')) blank++;
     if (blank == n) return HONE_OK;
     r->d->stats.n_line++;
     if (n > MAX_LINE) return hn_data_bad(r, "more than %d bytes", MAX_LINE);
-    json_t *o = parse(s, n, &e, &memory);
-    if (memory) return no_memory(r);
-    if (!o) return hn_data_bad(r, "not JSON: column %d: %s", e.column, HN_ESC(e.text, strlen(e.text)));
+    json_t *o = hn_data_json(s, n, &f);
+    if (!o && f.memory) return no_memory(r);
+    if (!o) {
+        size_t column = 1, left = (size_t)(s + n - f.at);
+        for (const char *c = s; c < f.at; c++) column += ((unsigned char)*c & 0xC0) != 0x80; /* characters */
+        return hn_data_bad(r, "not JSON: column %zu: %s%s%s", column, f.what, left ? ", at " : "", HN_ESC(f.at, left < 16 ? left : 16));
+    }
     hone_status st = put_record(r, o, k);
     json_decref(o);
     return st;

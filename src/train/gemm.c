@@ -6,13 +6,13 @@
 
 #include <stdlib.h>
 
-enum { MAX_M = 516, MAX_N = 256, STRIPS = MAX_N / HN_GEMM_COLS };
+enum { MAX_M = 516, MAX_N = 256, STRIPS = MAX_N / HN_GEMM_COLS, WIDE = 8 * HN_GEMM_ROWS };
 
 /* Scratch of one thread. */
 typedef struct work {
     float b[STRIPS][HN_GEMM_K][HN_GEMM_COLS];                            /* the block of B in strips */
     float sum[MAX_M / HN_GEMM_ROWS][STRIPS][HN_GEMM_ROWS][HN_GEMM_COLS]; /* of the blocks before */
-    float a[8 * HN_GEMM_K];
+    float a[HN_GEMM_K * WIDE];
     float row[16][HN_GEMM_K];                                            /* decoded */
 } work;
 
@@ -94,6 +94,28 @@ static void strips_of_columns(const hn_kernels *kn, const hn_gemm *p, work *w, i
     }
 }
 
+/* Where row m of A is for the tiles there, rounded or copied for a passage over the strips. once: there is but
+ * one strip, so floats may stay where they are. Columns of A, the rows of TN, are copied 48 at a time. */
+static void a_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, hn_gemm_tile *t, int64_t m, int64_t i, int64_t left, int64_t k0, int64_t k, bool once)
+{
+    bool tn = p->form == HN_GEMM_TN;
+    const float *a = p->a + (tn ? k0 * p->lda + m : m * p->lda + k0);
+    if (!tn) /* the next ones are far away: another chunk had them last */
+        for (int64_t r = HN_GEMM_ROWS; r < left && r < 2 * HN_GEMM_ROWS; r++)
+            for (int64_t l = 0; l < k; l += 16) __builtin_prefetch(a + r * p->lda + l);
+    if (once && !p->bf16 && !(tn && p->lda > HN_GEMM_K)) {
+        t->a = a;
+        t->a_row = tn ? 1 : p->lda;
+        t->a_step = tn ? p->lda : 1;
+        return;
+    }
+    t->a = w->a + (tn ? i % WIDE : 0);
+    t->a_row = tn ? 1 : HN_GEMM_K;
+    t->a_step = tn ? WIDE : 1;
+    if (!tn) ops->rows(w->a, a, p->lda, t->rows, k, p->bf16);
+    else if (i % WIDE == 0) ops->copy(w->a, WIDE, a, p->lda, k, left < WIDE ? left : WIDE, p->bf16);
+}
+
 /* C's rows [m0, m1) × columns [n0, n1). */
 static void rectangle(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
 {
@@ -106,19 +128,7 @@ static void rectangle(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t m
                            .alpha = p->alpha, .first = k0 == 0, .last = k0 + k == p->k, .add = p->add };
         for (int64_t m = m0; m < m1; m += HN_GEMM_ROWS) {
             t.rows = (int32_t)(m1 - m < HN_GEMM_ROWS ? m1 - m : HN_GEMM_ROWS);
-            t.a = w->a;
-            if (p->form != HN_GEMM_TN && m + HN_GEMM_ROWS < m1) /* these lines are far away: another chunk had them last */
-                for (int64_t i = m + HN_GEMM_ROWS; i < m1 && i < m + 2 * HN_GEMM_ROWS; i++)
-                    for (int64_t l = 0; l < k; l += 16) __builtin_prefetch(p->a + i * p->lda + k0 + l);
-            if (p->form == HN_GEMM_TN) {
-                ops->copy(w->a, 8, p->a + k0 * p->lda + m, p->lda, k, t.rows, p->bf16);
-                t.a_row = 1;
-                t.a_step = 8;
-            } else {
-                ops->rows(w->a, p->a + m * p->lda + k0, p->lda, t.rows, k, p->bf16);
-                t.a_row = HN_GEMM_K;
-                t.a_step = 1;
-            }
+            a_rows(ops, p, w, &t, m, m - m0, m1 - m, k0, k, n1 - n0 <= HN_GEMM_COLS);
             for (int64_t n = n0; n < n1; n += HN_GEMM_COLS) {
                 int64_t s = (n - n0) / HN_GEMM_COLS;
                 t.b = w->b[s];

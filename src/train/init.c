@@ -263,3 +263,30 @@ hone_status hn_write_trained(const char *dst, const hone_model *base, const hn_t
     free(t);
     return st;
 }
+
+/* ---- both, for the library's users ----------------------------------------------------------------- */
+
+hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_error *err)
+{
+    static const char *const special[] = { "<|bos|>", "<|endoftext|>" };
+    hn_init init = { .config = p->config, .bos = 0, .eos = 1, .add_bos = true, .name = p->name, .seed = p->seed };
+    hone_model *m = NULL;
+    hn_bpe *bpe = NULL;
+    hone_status st = HONE_OK;
+    if (!p->tokenizer == !p->n_data) return HN_FAIL(err, HONE_E_ARG, "%s: expected either a model whose tokenizer is taken or texts to make one of", dst);
+    if (p->tokenizer) {
+        st = hone_model_open(&m, p->tokenizer, &(hone_model_params){ .vocab_only = true }, err);
+        init.tokenizer = m;
+    } else {
+        hn_synth_shape shape;
+        hn_bpe_params b = { .path = p->data, .n_path = p->n_data, .n_vocab = p->n_vocab, .special = special, .n_special = 2 };
+        if (!b.n_vocab) st = hn_synth_config(&shape, p->config, err); /* which names what it misses */
+        if (st == HONE_OK && !b.n_vocab) b.n_vocab = shape.n_vocab;
+        if (st == HONE_OK) st = hn_bpe_train(&bpe, &b, err);
+        init.bpe = bpe;
+    }
+    if (st == HONE_OK) st = hn_init_model(dst, &init, err);
+    hn_bpe_free(bpe);
+    hone_model_close(m);
+    return st;
+}

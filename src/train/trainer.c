@@ -20,8 +20,8 @@ static double now_ms(void)
 
 void hone_train_defaults(hone_train_params *p)
 {
-    *p = (hone_train_params){ .mask = HONE_TRAIN_ANSWERS, .targets = "all", .rank = 16, .alpha = 32, .epochs = 1, .seq = 512, .batch = 1, .accumulate = 8,
-                              .schedule = HONE_TRAIN_COSINE, .lr = 2e-4, .min_lr = -1, .warmup = -1, .warmup_ratio = 0.03, .beta1 = 0.9, .beta2 = 0.999,
+    *p = (hone_train_params){ .mask = HONE_TRAIN_ANSWERS, .targets = "qv", .rank = 8, .alpha = 16, .epochs = 1, .seq = 512, .batch = 4, .accumulate = 1,
+                              .schedule = HONE_TRAIN_COSINE, .lr = 1e-4, .min_lr = -1, .warmup = -1, .warmup_ratio = 0.03, .beta1 = 0.9, .beta2 = 0.999,
                               .eps = 1e-8, .weight_decay = 0.01, .clip = 1, .pack = true };
 }
 

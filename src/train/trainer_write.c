@@ -1,5 +1,6 @@
 /* What training gives: adapters as GGUF or as a PEFT folder, or the whole model as GGUF.
  * Layouts are others' (model/lora.h, gguf/gguf.h). */
+#include "train/init.h"
 #include "train/trainer.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static hone_status write_adapter(hone_trainer *t, const char *path, bool peft, h
     hn_lora_about about = { .name = "", .arch = t->m->arch->name, .base_name = t->m->name, .alpha = (float)(t->info.scale * t->p.rank), .dropout = (float)t->p.dropout,
                             .steps = t->has_best ? t->st.best_step : t->st.step, .rslora = t->p.rslora, .type = HN_F32 };
     hone_status st = make_pairs(t, &pair, err);
-    if (st == HONE_OK) st = peft ? HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders cannot be written", path) : hn_lora_write_gguf(path, pair, n, &about, err);
+    if (st == HONE_OK) st = peft ? hn_lora_write_peft(path, t->m, pair, n, &about, err) : hn_lora_write_gguf(path, pair, n, &about, err);
     for (int32_t i = 0; pair && i < n; i++) free(pair[i].name);
     free(pair);
     return st;
@@ -37,55 +38,14 @@ static hone_status write_adapter(hone_trainer *t, const char *path, bool peft, h
 
 /* ---- whole models --------------------------------------------------------------------------------- */
 
-static const hn_param *trained(hone_trainer *t, const hn_gguf_tensor *g)
-{
-    for (int32_t i = 0; i < t->n_array; i++) {
-        const hn_param *a = hn_grad_param(t->grad, i);
-        if (strlen(a->name) == g->name.len && memcmp(a->name, g->name.ptr, g->name.len) == 0) return a;
-    }
-    return NULL;
-}
-
-/* Floats stay what they were; what was quantized becomes F16. */
-static hn_type type_for(const hn_gguf_tensor *g) { return g->type == HN_F32 || g->type == HN_F16 || g->type == HN_BF16 ? g->type : HN_F16; }
-
-static hone_status write_tensor(hn_gguf_writer *w, const hn_gguf_tensor *g, const hn_param *a, hone_error *err)
-{
-    enum { N = 4096 };
-    uint16_t half[N];
-    if (!a) return hn_gguf_write_data(w, g->data, g->n_bytes, err);
-    int64_t n = a->rows * a->cols;
-    hn_type type = type_for(g);
-    if (type == HN_F32) return hn_gguf_write_data(w, a->p, (uint64_t)n * sizeof(float), err);
-    hone_status st = HONE_OK;
-    for (int64_t i = 0; i < n && st == HONE_OK; i += N) {
-        int64_t k = n - i < N ? n - i : N;
-        for (int64_t j = 0; j < k; j++) half[j] = type == HN_F16 ? hn_f32_to_f16(a->p[i + j]) : hn_f32_to_bf16(a->p[i + j]);
-        st = hn_gguf_write_data(w, half, (uint64_t)k * 2, err);
-    }
-    return st;
-}
-
 static hone_status write_model(hone_trainer *t, const char *path, hone_error *err)
 {
-    hn_gguf_writer *w = NULL;
-    const hn_gguf *f = t->m->file;
-    char name[HN_GGUF_MAX_NAME + 1];
-    hone_status st = hn_gguf_writer_new(&w, err);
-    if (st == HONE_OK) st = hn_gguf_put_all(w, f, NULL, err);
-    for (uint64_t i = 0; i < hn_gguf_n_tensors(f) && st == HONE_OK; i++) {
-        const hn_gguf_tensor *g = hn_gguf_tensor_at(f, i);
-        memcpy(name, g->name.ptr, g->name.len);
-        name[g->name.len] = 0;
-        st = hn_gguf_put_tensor(w, name, trained(t, g) ? type_for(g) : g->type, g->ne, g->n_dim, err);
-    }
-    if (st == HONE_OK) st = hn_gguf_write_begin(w, path, err);
-    for (uint64_t i = 0; i < hn_gguf_n_tensors(f) && st == HONE_OK; i++) {
-        const hn_gguf_tensor *g = hn_gguf_tensor_at(f, i);
-        st = write_tensor(w, g, trained(t, g), err);
-    }
-    if (st == HONE_OK) st = hn_gguf_write_end(w, err);
-    hn_gguf_writer_free(w);
+    const hn_param **list = calloc((size_t)t->n_array + 1, sizeof *list);
+    if (!list) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %d tensors", path, t->n_array);
+    for (int32_t i = 0; i < t->n_array; i++) list[i] = hn_grad_param(t->grad, i);
+    const hn_trained p = { .param = list, .n_param = t->n_array, .type = t->p.output_type };
+    hone_status st = hn_write_trained(path, t->m, &p, err);
+    free(list);
     return st;
 }
 

@@ -16,6 +16,14 @@
 
 enum { DF_BOS, DF_EOS, DF_START, DF_END, DF_BYTE, DF_AB = DF_BYTE + 256, DF_BC, DF_N };
 
+/* Also for programs without cmocka. */
+static inline void df_must(bool ok, const char *what)
+{
+    if (ok) return;
+    fprintf(stderr, "%s\n", what);
+    abort();
+}
+
 static char df_dir[64];
 static __attribute__((unused)) const char *df_path(const char *name)
 {
@@ -42,9 +50,7 @@ static __attribute__((unused)) const char *df_write(const char *name, const char
 {
     const char *path = df_path(name);
     FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, n, f), n);
-    fclose(f);
+    df_must(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0, path);
     return path;
 }
 #define DF_FILE(name, literal) df_write(name, literal, sizeof(literal) - 1)
@@ -92,7 +98,7 @@ static __attribute__((unused)) hone_model *df_model(const char *name, const char
     bb_pad(&f, 32);
     bb_save(&f, path);
     bb_free(&f);
-    if (hone_model_open(&m, path, &(hone_model_params){ .vocab_only = true }, &e) != HONE_OK) fail_msg("%s", e.message);
+    df_must(hone_model_open(&m, path, &(hone_model_params){ .vocab_only = true }, &e) == HONE_OK, e.message);
     return m;
 }
 

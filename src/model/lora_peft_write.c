@@ -1,0 +1,213 @@
+/* lora_peft_write: an adapter as a PEFT folder. Both files are written under other names
+ * and renamed, the tensors first: a folder that has a config is whole. */
+#define _GNU_SOURCE
+#include "model/lora_peft.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- a file ------------------------------------------------------------------------------------- */
+
+typedef struct out {
+    FILE *f;
+    char *path, *tmp;
+} out;
+
+static hone_status out_open(out *o, const char *folder, const char *name, hone_error *err)
+{
+    *o = (out){ 0 };
+    if (asprintf(&o->path, "%s/%s", folder, name) < 0) o->path = NULL;
+    if (o->path && asprintf(&o->tmp, "%s.tmp-%ld", o->path, (long)getpid()) < 0) o->tmp = NULL;
+    if (!o->path || !o->tmp) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", folder);
+    o->f = fopen(o->tmp, "wbe");
+    return o->f ? HONE_OK : HN_FAIL(err, HONE_E_IO, "%s: cannot create: %s", o->tmp, strerror(errno));
+}
+
+/* st: how the writing went. Renames, or removes what there is. */
+static hone_status out_close(out *o, hone_status st, hone_error *err)
+{
+    bool bad = false;
+    if (o->f) {
+        errno = 0;
+        bad = ferror(o->f) || fflush(o->f) != 0 || fsync(fileno(o->f)) != 0;
+        bad = fclose(o->f) != 0 || bad;
+        bad = bad || (st == HONE_OK && rename(o->tmp, o->path) != 0);
+        if (st == HONE_OK && bad) st = HN_FAIL(err, HONE_E_IO, "%s: cannot write: %s", o->path, strerror(errno ? errno : EIO));
+        if (st != HONE_OK) unlink(o->tmp);
+    }
+    free(o->path);
+    free(o->tmp);
+    return st;
+}
+
+/* Text as a JSON string. */
+static void put_str(FILE *f, const char *s)
+{
+    fputc('"', f);
+    for (const unsigned char *p = (const unsigned char *)s; *p; p++) {
+        if (*p == '"' || *p == '\\') fprintf(f, "\\%c", *p);
+        else if (*p < 0x20 || *p == 0x7F) fprintf(f, "\\u%04x", *p);
+        else fputc(*p, f);
+    }
+    fputc('"', f);
+}
+
+/* ---- adapter_model.safetensors -------------------------------------------------------------------- */
+
+static size_t half_floats(const hn_lora_pair *p, bool is_b) { return (size_t)(p->rank * (is_b ? p->n_out : p->n_in)); }
+
+static hone_status put_half(FILE *f, const hone_model *m, const hn_lora_pair *p, bool is_b, hn_type type, hone_error *err)
+{
+    size_t n = half_floats(p, is_b);
+    const hn_type_info *ti = hn_type_get(type);
+    float *x = malloc(n * sizeof *x);
+    void *enc = malloc(n * ti->block_bytes);
+    hone_status st = x && enc ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: %zu numbers", p->name, n);
+    if (st == HONE_OK) {
+        int32_t n_head = is_b ? hn_peft_turned_heads(m, p->name) : 0;
+        if (n_head) hn_peft_turn_rows(x, p->b, p->n_out, p->rank, n_head, false);
+        else memcpy(x, is_b ? p->b : p->a, n * sizeof *x);
+        for (size_t i = 0; i < n && st == HONE_OK; i++)
+            if (!isfinite(x[i]) || (type == HN_F16 && fabsf(x[i]) >= 65520))
+                st = HN_FAIL(err, HONE_E_NUMERIC, "%s.lora_%c: a number is %g, expected a finite one%s", p->name, is_b ? 'b' : 'a', (double)x[i], isfinite(x[i]) ? " of F16: write F32" : "");
+    }
+    if (st == HONE_OK) {
+        ti->quantize(enc, x, (int64_t)n, NULL);
+        fwrite(enc, ti->block_bytes, n, f);
+    }
+    free(x);
+    free(enc);
+    return st;
+}
+
+static hone_status put_tensors(FILE *f, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err)
+{
+    char *head = NULL;
+    size_t len = 0;
+    uint64_t at = 0;
+    hone_status st = HONE_OK;
+    FILE *h = open_memstream(&head, &len);
+    if (!h) return HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
+    fputs("{\"__metadata__\":{\"format\":\"pt\"}", h);
+    for (int32_t i = 0; i < n_pair && st == HONE_OK; i++)
+        for (int b = 0; b < 2; b++) {
+            char module[96];
+            uint64_t n = (uint64_t)half_floats(&pair[i], b) * hn_type_get(about->type)->block_bytes;
+            if (!hn_peft_module_of(module, pair[i].name)) {
+                st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT has no name for it", pair[i].name);
+                break;
+            }
+            fprintf(h, ",\"base_model.model.%s.lora_%c.weight\":{\"dtype\":\"%s\",\"shape\":[%lld,%lld],\"data_offsets\":[%llu,%llu]}", module, b ? 'B' : 'A',
+                    hn_type_get(about->type)->name, (long long)(b ? pair[i].n_out : pair[i].rank), (long long)(b ? pair[i].rank : pair[i].n_in), (unsigned long long)at,
+                    (unsigned long long)(at + n));
+            at += n;
+        }
+    fputc('}', h);
+    while (st == HONE_OK && fflush(h) == 0 && len % 8) fputc(' ', h);
+    bool ok = fclose(h) == 0 && head;
+    if (st == HONE_OK && !ok) st = HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
+    if (st == HONE_OK) {
+        for (int i = 0; i < 8; i++) fputc((int)((uint64_t)len >> 8 * i & 255), f);
+        fwrite(head, 1, len, f);
+    }
+    for (int32_t i = 0; i < n_pair && st == HONE_OK; i++)
+        for (int b = 0; b < 2 && st == HONE_OK; b++) st = put_half(f, m, &pair[i], b, about->type, err);
+    free(head);
+    return st;
+}
+
+/* ---- adapter_config.json ------------------------------------------------------------------------------ */
+
+static double alpha_of(const hn_lora_pair *p, bool rslora)
+{
+    double a = (double)p->scale * (rslora ? sqrt((double)p->rank) : (double)p->rank);
+    return fabs(a - rint(a)) < 1e-5 * fabs(a) ? rint(a) : a;
+}
+
+/* Are the targets the same in every layer of the model? Then their last names say it all. */
+static bool everywhere(const hone_model *m, const hn_lora_pair *pair, int32_t n_pair)
+{
+    char name[64];
+    for (int32_t i = 0; i < n_pair; i++) {
+        const char *dot = strncmp(pair[i].name, "blk.", 4) ? NULL : strchr(pair[i].name + 4, '.');
+        for (int32_t il = 0; dot && il < m->hp.n_layer; il++) {
+            int32_t k = 0;
+            snprintf(name, sizeof name, "blk.%d%s", il, dot);
+            while (k < n_pair && strcmp(pair[k].name, name)) k++;
+            if (k == n_pair) return false;
+        }
+    }
+    return true;
+}
+
+static void put_targets(FILE *f, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair)
+{
+    bool all = everywhere(m, pair, n_pair);
+    int n = 0;
+    for (int32_t i = 0; i < n_pair; i++) {
+        char module[96], earlier[96];
+        hn_peft_module_of(module, pair[i].name);
+        const char *dot = strrchr(module, '.'), *last = dot && all ? dot + 1 : module;
+        bool seen = false;
+        for (int32_t k = 0; all && k < i && !seen; k++) {
+            hn_peft_module_of(earlier, pair[k].name);
+            const char *d = strrchr(earlier, '.');
+            seen = !strcmp(d ? d + 1 : earlier, last);
+        }
+        if (seen) continue;
+        fputs(n++ ? ", " : "", f);
+        put_str(f, last);
+    }
+}
+
+static void put_config(FILE *f, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about)
+{
+    char module[96];
+    int n = 0;
+    fputs("{\n  \"peft_type\": \"LORA\",\n  \"task_type\": \"CAUSAL_LM\",\n  \"base_model_name_or_path\": ", f);
+    put_str(f, about->base_name ? about->base_name : "");
+    fprintf(f, ",\n  \"r\": %lld,\n  \"lora_alpha\": %.9g,\n  \"lora_dropout\": %.9g,\n  \"use_rslora\": %s,\n", (long long)pair[0].rank, alpha_of(&pair[0], about->rslora),
+            (double)about->dropout, about->rslora ? "true" : "false");
+    fputs("  \"use_dora\": false,\n  \"bias\": \"none\",\n  \"fan_in_fan_out\": false,\n  \"inference_mode\": true,\n  \"init_lora_weights\": true,\n"
+          "  \"modules_to_save\": null,\n  \"layers_to_transform\": null,\n  \"target_modules\": [", f);
+    put_targets(f, m, pair, n_pair);
+    fputs("],\n  \"rank_pattern\": {", f);
+    for (int32_t i = 0; i < n_pair; i++) {
+        if (pair[i].rank == pair[0].rank) continue;
+        hn_peft_module_of(module, pair[i].name);
+        fputs(n++ ? ", " : "", f);
+        put_str(f, module);
+        fprintf(f, ": %lld", (long long)pair[i].rank);
+    }
+    fputs("},\n  \"alpha_pattern\": {", f);
+    n = 0;
+    for (int32_t i = 0; i < n_pair; i++) {
+        double a = alpha_of(&pair[i], about->rslora), first = alpha_of(&pair[0], about->rslora);
+        if (fabs(a - first) <= 1e-6 * fabs(first)) continue;
+        hn_peft_module_of(module, pair[i].name);
+        fputs(n++ ? ", " : "", f);
+        put_str(f, module);
+        fprintf(f, ": %.9g", a);
+    }
+    fputs("}\n}\n", f);
+}
+
+hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err)
+{
+    out o;
+    hone_status st;
+    if (about->type != HN_F32 && about->type != HN_F16) return HN_FAIL(err, HONE_E_ARG, "%s: adapters are written as F32 or F16", path);
+    if (n_pair < 1) return HN_FAIL(err, HONE_E_ARG, "%s: an adapter without pairs", path);
+    if (!hn_peft_has_modules(m)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are for llama, qwen2 and qwen3, %s is %s", path, m->path, m->arch->name);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) return HN_FAIL(err, HONE_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
+    st = out_open(&o, path, "adapter_model.safetensors", err);
+    if (st == HONE_OK) st = put_tensors(o.f, m, pair, n_pair, about, err);
+    if ((st = out_close(&o, st, err)) != HONE_OK) return st;
+    st = out_open(&o, path, "adapter_config.json", err);
+    if (st == HONE_OK) put_config(o.f, m, pair, n_pair, about);
+    return out_close(&o, st, err);
+}
