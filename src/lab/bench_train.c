@@ -36,29 +36,25 @@ static void close_job(train_job *j)
     free(j->pos);
 }
 
-static hone_status open_job(train_job *j, hn_bench_run *r, hone_error *err)
+/* j has model and context. */
+static hone_status make_job(train_job *j, int32_t n, uint64_t seed, hone_error *err)
 {
-    *j = (train_job){ 0 };
-    hone_status st = hn_bench_model(r, &j->m, err);
-    if (st == HONE_OK) st = hn_bench_context(r, &j->ctx, err);
-    if (st != HONE_OK) return st;
-    int32_t n = r->set.quick ? QUICK_SEQ : SEQ;
     if (n > j->m->hp.n_ctx_train) n = j->m->hp.n_ctx_train;
     j->ids = malloc((size_t)n * sizeof *j->ids);
     j->target = malloc((size_t)n * sizeof *j->target);
     j->pos = malloc((size_t)n * sizeof *j->pos);
     if (!j->ids || !j->target || !j->pos) return HN_FAIL(err, HONE_E_NOMEM, "a batch of %d tokens", n);
     for (int32_t i = 0; i < n; i++) {
-        j->ids[i] = (int32_t)(hn_rand64(r->set.seed, (uint64_t)i) % (uint64_t)j->m->hp.n_vocab);
+        j->ids[i] = (int32_t)(hn_rand64(seed, (uint64_t)i) % (uint64_t)j->m->hp.n_vocab);
         j->pos[i] = i;
         j->target[i] = -1;
         if (i) j->target[i - 1] = j->ids[i];
     }
     j->doc[1] = n;
     j->b = (hn_batch){ .n_tok = n, .n_doc = 1, .n_target = n - 1, .ids = j->ids, .target = j->target, .pos = j->pos, .doc = j->doc };
-    hn_grad_params p = { .pool = j->ctx->pool, .kernels = j->ctx->kernels, .targets = HN_TGT_Q | HN_TGT_V, .rank = RANK, .scale = (float)ALPHA / RANK, .seed = r->set.seed, .max_tok = n };
+    hn_grad_params p = { .pool = j->ctx->pool, .kernels = j->ctx->kernels, .targets = HN_TGT_Q | HN_TGT_V, .rank = RANK, .scale = (float)ALPHA / RANK, .seed = seed, .max_tok = n };
     hn_pool_limit(j->ctx->pool, j->ctx->n_threads_batch);
-    st = hn_grad_new(&j->g, j->m, &p, err);
+    hone_status st = hn_grad_new(&j->g, j->m, &p, err);
     if (st != HONE_OK) return st;
     j->mom = calloc((size_t)hn_grad_n_param(j->g), sizeof *j->mom);
     for (int32_t i = 0; j->mom && i < hn_grad_n_param(j->g); i++) {
@@ -67,6 +63,14 @@ static hone_status open_job(train_job *j, hn_bench_run *r, hone_error *err)
         if (!j->mom[i]) return HN_FAIL(err, HONE_E_NOMEM, "moments of %s", a->name);
     }
     return j->mom ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "moments");
+}
+
+static hone_status open_job(train_job *j, hn_bench_run *r, hone_error *err)
+{
+    *j = (train_job){ 0 };
+    hone_status st = hn_bench_model(r, &j->m, err);
+    if (st == HONE_OK) st = hn_bench_context(r, &j->ctx, err);
+    return st == HONE_OK ? make_job(j, r->set.quick ? QUICK_SEQ : SEQ, r->set.seed, err) : st;
 }
 
 static void do_pass(train_job *j, bool backward)
@@ -258,42 +262,26 @@ static hone_status run(hn_bench_run *r, const hn_bench_entry *e, hone_error *err
     return st;
 }
 
-/* What the process grows by when it makes a trainer and runs a step; the mapped base is not in it. */
-static hone_status run_memory(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+hone_status hn_bench_train_once(hone_context *ctx, hone_model *m, int32_t n_tok, void (*look)(void *arg, const char *stage), void *arg, hone_error *err)
 {
-    enum { TIMES = 3 };
-    double mb[TIMES];
-    hn_bench_result res = { .samples = mb, .verdict.reason = "memory has no output to compare" };
-    uint64_t held = 0;
-    hone_status st = not_these(r, e, err);
-    for (; res.n < TIMES && st == HONE_OK; res.n++) {
-        train_job j;
-        hn_memory before, after;
-        bool ok = hn_memory_read(&before, 0);
-        if ((st = open_job(&j, r, err)) == HONE_OK) {
-            j.backward = j.update = true;
-            call_train(&j, 1);
-            ok = hn_memory_read(&after, 0) && ok;
-            if (!ok) st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: this system does not tell what memory a process has", e->id);
-            else mb[res.n] = ((double)after.anon - (double)before.anon) / 1e6;
-            held = hn_grad_bytes(j.g);
-            if (!res.config) res.config = config_of(&j);
-        }
-        close_job(&j);
-        if (st == HONE_OK && hn_bench_step(r, (double)(res.n + 1) / TIMES)) st = HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", e->id);
+    train_job j = { .m = m, .ctx = ctx, .backward = true, .update = true };
+    if (m->hp.recurrent) return HN_FAIL(err, HONE_E_UNSUPPORTED, "hone does not train recurrent models");
+    hone_status st = make_job(&j, n_tok, 1, err);
+    if (st == HONE_OK) {
+        call_train(&j, 1);
+        look(arg, "step");
+        if (j.failed) {
+            *err = j.err;
+            st = j.err.code;
+        } else if (!isfinite(j.loss)) st = HN_FAIL(err, HONE_E_NUMERIC, "the loss is %g", j.loss);
     }
-    if (st != HONE_OK) {
-        hn_bench_result_free(&res);
-        return st;
-    }
-    res.memory = json_pack("{s:o, s:o}", "gradients_mb", hn_lab_num((double)held / 1e6), "base_mb", hn_lab_num((double)r->info.n_bytes / 1e6));
-    return hn_bench_add(r, e, &res, err);
+    close_job(&j);
+    return st;
 }
 
 #define TRAIN(id_, what_, unit_, higher_, suites_, cost_, method_, run_) \
     { .id = id_, .what = what_, .unit = unit_, .method = method_, .higher = higher_, .model = true, .suites = suites_, .cost = cost_, .run = run_ }
 const hn_bench_entry hn_bench_training[] = {
-    TRAIN("memory.train", "anonymous memory that a training step adds, LoRA as below; the mapped base is extra", "MB", false, "full", 10, 'O', run_memory),
     TRAIN("train.lora", "LoRA r8 a16 on Q and V, AdamW 1e-4, wd 0.01, seq 512 (quick: 64)", "tok/s", true, "quick full", 30, 'T', run),
     TRAIN("train.grad.fwd", "forward pass of a training step", "ms", false, "full", 20, 'T', run),
     TRAIN("train.grad.bwd", "backward pass of a training step", "ms", false, "full", 30, 'T', run),
