@@ -96,6 +96,7 @@ ifneq ($(filter x86_64%,$(MACHINE)),)
 $(B)/src/kernels/scalar_fma.o: ISA = $(ISA_FMA)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx2*.c)): ISA = $(ISA_AVX2)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/avx512*.c)): ISA = $(ISA_AVX512)
+$(B)/src/kernels/avx512_bf16.o: ISA = $(ISA_AVX512_BF16)
 else ifneq ($(filter aarch64% arm64%,$(MACHINE)),)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/neon_dotprod*.c)): ISA = $(ISA_NEON_DOTPROD)
 $(B)/none $(patsubst %.c,$(B)/%.o,$(wildcard src/kernels/neon_i8mm*.c)): ISA = $(ISA_NEON_I8MM)
@@ -228,12 +229,13 @@ $(B)/cross_check: $(B)/tests/cross/cross_check.o $(B)/libhone.a
 # tests/property there: cmocka replaced by the few lines it needs
 $(B)/cross_kernels: tests/property/test_kernels.c
 $(B)/cross_rwkv: tests/property/test_rwkv_kernels.c
-$(B)/cross_kernels $(B)/cross_rwkv: tests/cross/shim/cmocka.h $(B)/libhone.a
+$(B)/cross_train: tests/property/test_train_kernels.c
+$(B)/cross_kernels $(B)/cross_rwkv $(B)/cross_train: tests/cross/shim/cmocka.h $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(COMPILE) -Itests/cross/shim $(LDFLAGS) -o $@ $(filter %.c,$^) $(B)/libhone.a $(LIB_LIBS) -lm
 cross:
 	@$(MAKE) --no-print-directory build/release/cross_check
-	@$(MAKE) --no-print-directory FLAVOUR=aarch64 build/aarch64/cross_check build/aarch64/cross_kernels build/aarch64/cross_rwkv
+	@$(MAKE) --no-print-directory FLAVOUR=aarch64 build/aarch64/cross_check build/aarch64/cross_kernels build/aarch64/cross_rwkv build/aarch64/cross_train
 	@QEMU='$(QEMU)' sh tests/cross/compare.sh build/release build/aarch64
 
 # ---- install ------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ APP_SRC := $(sort $(foreach r,$(APP_ROOMS),$(wildcard src/$(r)/*.c)))
 ISA_FMA    = -mfma
 ISA_AVX2   = -mavx2 -mfma -mf16c
 ISA_AVX512 = $(ISA_AVX2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mprefer-vector-width=512
+ISA_AVX512_BF16 = $(ISA_AVX512) -mavx512bf16
 ISA_NEON_DOTPROD = -march=armv8.2-a+dotprod
 ISA_NEON_I8MM    = -march=armv8.2-a+dotprod+i8mm
 

@@ -429,6 +429,136 @@ HONE_API hone_status hone_packed_find(const char *model, const char *file, hone_
 /* Looks at a packed file alone: READY or UNUSABLE. HONE_E_FORMAT: no packed file at all. */
 HONE_API hone_status hone_packed_describe(const char *file, hone_packed_info *out, hone_error *err);
 
+/* ---- training ---------------------------------------------------------------------- */
+
+typedef enum hone_train_mask { /* which tokens are learnt */
+    HONE_TRAIN_ALL = 0,
+    HONE_TRAIN_ANSWERS, /* completions; all answers of a chat */
+    HONE_TRAIN_LAST     /* completions; the last answer */
+} hone_train_mask;
+typedef enum hone_train_schedule { HONE_TRAIN_CONSTANT = 0, HONE_TRAIN_LINEAR, HONE_TRAIN_COSINE, HONE_TRAIN_WSD } hone_train_schedule;
+
+/* From hone_train_defaults; texts are borrowed for hone_trainer_new. */
+typedef struct hone_train_params {
+    const char *const *data;     /* files: .txt, .jsonl */
+    int32_t n_data;
+    const char *const *val_data; /* files for validation; NULL: a share of data */
+    int32_t n_val_data;
+    double val_share;            /* 0: none */
+    hone_train_mask mask;
+    int64_t max_bad_lines;       /* that are left out */
+    bool special;                /* what looks like a special token in a text is one */
+    bool pack;                   /* several samples in one sequence, each for itself */
+    bool full;                   /* all weights instead of adapters */
+    const char *output_type;     /* full: storage of the matrices, "F16", "Q8_0", "Q4_K_M" …; NULL: as in the base, F32 where that is quantized */
+    const char *targets;         /* "qv", "attn", "all", or of "q,k,v,o,gate,up,down" */
+    int32_t n_layers;            /* adapters in so many layers, from the last; 0: all */
+    int32_t rank;
+    double alpha, dropout;
+    bool rslora;                 /* scale alpha/sqrt(rank) in place of alpha/rank */
+    int64_t steps;               /* 0: by epochs */
+    double epochs;               /* 0 with no steps: 1 */
+    int32_t seq, batch, accumulate; /* tokens of a sequence; sequences of a micro-batch; micro-batches of a step */
+    hone_train_schedule schedule;
+    double lr, min_lr;           /* min_lr < 0: lr/10 with cosine and WSD, else 0 */
+    int64_t warmup;              /* steps; -1: by warmup_ratio */
+    double warmup_ratio;
+    double beta1, beta2, eps, weight_decay;
+    double clip;                 /* of the gradient's norm; 0: never */
+    uint64_t seed;
+    int64_t eval_every;          /* steps; 0: at the end */
+    int32_t patience;            /* validations without a gain of min_delta before training ends; 0: it goes on */
+    double min_delta;
+    bool bf16;                   /* products of rounded operands, half the activations */
+    bool recompute;              /* keep each layer's input only: less memory, a third more work */
+    bool plan_only;              /* read the data, make nothing to train: hone_trainer_get_info alone works */
+} hone_train_params;
+
+/* A model to begin from: a shape with random weights, a tokenizer. */
+typedef struct hone_init_params {
+    const char *config;          /* JSON file of the shape, as of hone_synth */
+    const char *tokenizer;       /* GGUF model whose tokenizer is taken; or NULL, and a byte-level BPE is made of */
+    const char *const *data;     /* these files, .txt or .jsonl, */
+    int32_t n_data;
+    int32_t n_vocab;             /* with so many tokens; 0: as the shape says */
+    const char *name;            /* general.name; NULL: of the file */
+    uint64_t seed;
+} hone_init_params;
+/* Writes dst, F32, atomically; the same bytes for the same arguments and texts. */
+HONE_API hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_error *err);
+
+typedef struct hone_train_data {
+    int64_t n_file, n_line, n_bad, n_sample, n_tok, n_target; /* n_line: records */
+    int64_t n_cut, n_split, n_empty; /* records that lost their end; that go on in further samples; in which nothing counts: left out */
+    int32_t min_len, median_len, p95_len, max_len;
+    char first_bad[256];         /* FILE:LINE: why; "" */
+    uint64_t hash;
+} hone_train_data;
+
+typedef struct hone_train_info {
+    hone_train_data train, val;  /* val.n_sample 0: no validation */
+    int64_t n_sequence;          /* of the first epoch */
+    int64_t steps, warmup;
+    double lr, min_lr, scale;    /* scale: of the adapters */
+    int64_t n_trainable;
+    int32_t n_array, max_tok;    /* arrays trained; tokens of a micro-batch at most */
+    uint64_t base_bytes, state_bytes, work_bytes; /* base: mapped; state: weights, gradients, moments; work: an estimate before training, then held */
+    uint64_t base_hash;          /* of the model's directory and a sample of its data */
+} hone_train_info;
+
+typedef struct hone_train_step {
+    int64_t step;                /* 1, 2, … */
+    double epoch;                /* passed */
+    double loss;                 /* mean over the step's targets, natural logarithm */
+    double lr, grad_norm;        /* before clipping */
+    int64_t n_tok, n_target;
+    double data_ms, gradient_ms, optimizer_ms;
+    bool skipped;                /* loss or gradient was not finite: weights are as before */
+    bool eval;                   /* val_loss is of this step */
+    double val_loss, eval_ms;
+    bool best;                   /* the least val_loss so far */
+    bool done;                   /* that was the last step */
+    bool stopped_early;
+} hone_train_step;
+
+typedef struct hone_train_status {
+    int64_t step, n_skipped, n_tok, n_target; /* so far */
+    double val_loss, best_val;   /* NaN: none */
+    int64_t best_step;
+    double first_loss, last_loss, smooth_loss;
+    bool done, stopped_early;
+} hone_train_status;
+
+typedef struct hone_trainer hone_trainer;
+
+HONE_API void hone_train_defaults(hone_train_params *p);
+/* Reads the data, prepares everything; ctx and m must outlive the trainer. HONE_E_ARG, HONE_E_FORMAT: data, with file
+ * and line. HONE_E_UNSUPPORTED: a model that hone does not train. */
+HONE_API hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_model *m, const hone_train_params *p, hone_error *err);
+HONE_API void hone_trainer_free(hone_trainer *t);
+HONE_API void hone_trainer_get_info(const hone_trainer *t, hone_train_info *out);
+HONE_API void hone_trainer_get_status(const hone_trainer *t, hone_train_status *out);
+/* What training depends on, one "name value" a line; borrowed. */
+HONE_API const char *hone_trainer_settings(const hone_trainer *t);
+/* One optimizer step, and a validation where one is due. Threads do not change its result. HONE_E_NUMERIC: loss or gradient
+ * not finite, several steps in a row. HONE_E_ARG: training is over. */
+HONE_API hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err);
+/* The present loss on the validation data (NaN: there is none); changes nothing. */
+HONE_API hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err);
+/* Writes FOLDER/step-NNNNNNNN.ckpt (whole or not at all), then removes all but the last `keep` (0: none). */
+HONE_API hone_status hone_trainer_save(hone_trainer *t, const char *folder, int32_t keep, hone_error *err);
+/* Goes on from one file. HONE_E_FORMAT: damaged; HONE_E_ARG: of other settings, data or base, which are named; t is as before. */
+HONE_API hone_status hone_trainer_load(hone_trainer *t, const char *path, hone_error *err);
+/* The same from the newest whole file of a folder: *step 0 when it holds none (no error). note[n_note]: damaged ones that
+ * were passed over, "" if none. */
+HONE_API hone_status hone_trainer_resume(hone_trainer *t, const char *folder, int64_t *step, char *note, size_t n_note, hone_error *err);
+/* Step of the newest checkpoint in a folder by its name, 0: none; remove: all checkpoints there are deleted. */
+HONE_API hone_status hone_train_checkpoints(const char *folder, bool remove, int64_t *step, hone_error *err);
+/* The adapters as a GGUF file, or as a PEFT folder; with patience, those of the best validation. With full training
+ * the whole model as GGUF (HONE_E_UNSUPPORTED as PEFT). */
+HONE_API hone_status hone_trainer_write(hone_trainer *t, const char *path, hone_error *err);
+HONE_API hone_status hone_trainer_write_peft(hone_trainer *t, const char *folder, hone_error *err);
+
 /* ---- conversion and synthesis -------------------------------------------------- */
 
 typedef struct hone_progress { void (*fn)(void *arg, uint64_t done, uint64_t total); void *arg; bool (*abort_fn)(void *arg); } hone_progress;

@@ -81,6 +81,7 @@ typedef enum hn_cpu_level {
 const char *hn_cpu_level_name(hn_cpu_level l);
 bool hn_cpu_built(hn_cpu_level l);       /* a level of this architecture */
 bool hn_cpu_has(hn_cpu_level l);         /* built, and the CPU and the system allow it */
+bool hn_cpu_has_bf16(void);               /* the dot product of bf16 pairs of AVX-512 */
 hn_cpu_level hn_cpu_best(void);
 /* name NULL: HONE_CPU, else the best. */
 hone_status hn_cpu_choose(hn_cpu_level *out, const char *name, hone_error *err);

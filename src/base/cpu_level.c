@@ -12,11 +12,15 @@ static const char *const level_names[HN_CPU_LEVELS] = { "scalar", "avx2", "avx51
 const char *hn_cpu_level_name(hn_cpu_level l) { return level_names[l]; }
 
 #if defined(__x86_64__)
+bool hn_cpu_has_bf16(void) { return hn_cpu_has(HN_CPU_AVX512) && __builtin_cpu_supports("avx512bf16"); }
+
 static bool has_f16c(void) /* clang 14 does not know the name; OS state is that of avx2 */
 {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
+#else
+bool hn_cpu_has_bf16(void) { return false; }
 #endif
 
 bool hn_cpu_built(hn_cpu_level l)

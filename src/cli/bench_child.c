@@ -2,6 +2,7 @@
  * and, last, the time at which it was started. Each measures once, prints one JSON
  * object and ends. Owns opening the model; the measuring is lab's. */
 #include "cli/cli.h"
+#include "lab/bench.h"
 #include "lab/sample.h"
 
 #include <stdlib.h>
@@ -173,19 +174,19 @@ static int run_load(child *c, const char *unused)
     return finish(c, o, true);
 }
 
-/* word: "load", "forward" or "kv". Memory after each stage, and after the prompt, after 512 and 2048 positions. */
+/* word: "load", "forward", "kv" or "train". Memory after each stage, and after the prompt, after 512 and 2048 positions, in a step of training. */
 static int run_memory(child *c, const char *word)
 {
     enum { KV_FIRST = 512, KV = 2048 };
     hn_bench_config k = config_of(c->cli);
-    bool forward = strcmp(word, "forward") == 0, kv = strcmp(word, "kv") == 0;
+    bool forward = strcmp(word, "forward") == 0, kv = strcmp(word, "kv") == 0, train = strcmp(word, "train") == 0;
     hone_error err;
     const float *logits = NULL;
-    if (!forward && !kv && strcmp(word, "load") != 0) return hn_cli_usage(c->cli, "unknown measurement '%s'", HN_ESC(word, strlen(word)));
+    if (!forward && !kv && !train && strcmp(word, "load") != 0) return hn_cli_usage(c->cli, "unknown measurement '%s'", HN_ESC(word, strlen(word)));
     c->looks = json_array();
     look(c, "start");
     hn_evidence_look(&c->before);
-    int rc = open_all(c, kv ? KV : forward ? k.n_prompt + k.n_gen : 0, 1);
+    int rc = open_all(c, kv ? KV : forward ? k.n_prompt + k.n_gen : train ? 1 : 0, 1);
     if (rc) return rc;
     int32_t n = kv ? KV : k.n_prompt, *ids = calloc((size_t)n + 1, sizeof *ids);
     hone_status st = ids ? HONE_OK : HN_FAIL(&err, HONE_E_NOMEM, "%d ids", n);
@@ -204,6 +205,7 @@ static int run_memory(child *c, const char *word)
         }
         if (forward) look(c, "generated");
     }
+    if (st == HONE_OK && train) st = hn_bench_train_once(c->ctx, c->m, k.n_prompt, look, c, &err);
     free(ids);
     if (st != HONE_OK && st != HONE_E_NUMERIC) return hn_cli_fail(&err);
     json_t *o = json_object();

@@ -465,7 +465,7 @@ int hn_cli_new_context(const hn_cli *cli, hone_context **out)
     *out = NULL;
     hone_error err;
     hone_context_params p = { .n_threads = hn_opts_i32(cli->opts, "threads"), .cpu = hn_opts_str(cli->opts, "cpu"),
-                              .n_threads_batch = hn_opts_given(cli->opts, "threads-batch") ? hn_opts_i32(cli->opts, "threads-batch") : 0 };
+                              .n_threads_batch = hn_opts_has(cli->opts, "threads-batch") && hn_opts_given(cli->opts, "threads-batch") ? hn_opts_i32(cli->opts, "threads-batch") : 0 };
     const char *env = getenv("HONE_THREADS");
     if (p.n_threads == 0 && env && *env) {
         int64_t n;

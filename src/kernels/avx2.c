@@ -74,6 +74,16 @@ V16_OP __m256 scale_pow2(__m256 p, __m256 t)
 /* p·2^n, where t = n + magic */
 V16_OP v16 v16_scale_pow2(v16 p, v16 t) { return (v16){ scale_pow2(p.a, t.a), scale_pow2(p.b, t.b) }; }
 
+/* subnormal operands and results as zero; returns what the mode was */
+V16_OP unsigned flush_on(void)
+{
+    unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | 0x8040);
+    return mode;
+}
+#define HN_FLUSH_ON flush_on
+#define HN_FLUSH_OFF _mm_setcsr
+
 /* what lanes_attn.h takes */
 #define HN_LANES_STORE_F16
 V16_OP void v16_store_f16(uint16_t *p, v16 v)

@@ -3,6 +3,7 @@
  * columns; lane r·C + c of every tile vector is output (r, c). */
 #if defined(__x86_64__)
 
+#include "kernels/avx512_decode.h"
 #include "kernels/avx512_packed.h"
 #include "kernels/avx512_rows.h"
 
@@ -87,6 +88,27 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
     }
     return amax / 127.0f;
 }
+
+/* ---- products of training ------------------------------------------------------------------ */
+
+/* subnormal operands and results as zero; returns what the mode was */
+V16_OP unsigned flush_on(void)
+{
+    unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | 0x8040);
+    return mode;
+}
+#define HN_FLUSH_ON flush_on
+#define HN_FLUSH_OFF _mm_setcsr
+#define HN_GEMM_VECS 4
+#define HN_GEMM_NAME hn_gemm_avx512
+#define HN_LEVEL_DECODE                                                                                              \
+    [HN_F16] = decode_f16, [HN_Q8_0] = hn_avx512_decode_q8_0, [HN_Q4_0] = hn_avx512_decode_q4_0,           \
+    [HN_Q5_0] = hn_avx512_decode_q5_0, [HN_Q4_K] = hn_avx512_decode_q4_K, [HN_Q5_K] = hn_avx512_decode_q5_K,         \
+    [HN_Q6_K] = hn_avx512_decode_q6_K
+#include "kernels/avx512_gemm.h"
+#define HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n) transpose16(dst, ldd, src, lds, rows, n)
+#define HN_GEMM_COPY(dst, ldd, src, lds, rows, n) copy16(dst, ldd, src, lds, rows, n)
 
 #define HN_TILE_R 4
 #define HN_TILE_C 4

@@ -13,6 +13,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
 {
     if (src->name) dst->name = src->name;
     for (int t = 0; t < HN_TYPE_COUNT; t++) {
+        if (src->decode[t]) dst->decode[t] = src->decode[t];
         if (!src->matmul[t]) continue;
         dst->matmul[t] = src->matmul[t];
         dst->packed[t] = src->packed[t]; /* a packed product of a lower level is slower than plain rows here */
@@ -23,6 +24,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
     if (src->silu_mul_grad) dst->silu_mul_grad = src->silu_mul_grad;
     if (src->rms_norm_grad) dst->rms_norm_grad = src->rms_norm_grad;
+    if (src->gemm) dst->gemm = src->gemm;
     if (src->exp) dst->exp = src->exp;
     if (src->layer_norm) dst->layer_norm = src->layer_norm;
     if (src->lerp) dst->lerp = src->lerp;
@@ -49,6 +51,7 @@ static void fill(void)
     overlay(&tables[HN_CPU_AVX2], &hn_kernels_avx2);
     tables[HN_CPU_AVX512] = tables[HN_CPU_AVX2];
     overlay(&tables[HN_CPU_AVX512], &hn_kernels_avx512);
+    if (hn_cpu_has_bf16()) tables[HN_CPU_AVX512].gemm = &hn_gemm_avx512_bf16;
 #elif defined(__aarch64__)
     tables[HN_CPU_NEON] = tables[HN_CPU_SCALAR];
     overlay(&tables[HN_CPU_NEON], &hn_kernels_neon);

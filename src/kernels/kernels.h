@@ -201,6 +201,41 @@ typedef struct hn_wkv {
 } hn_wkv;
 typedef void hn_wkv_fn(const hn_wkv *a);
 
+/* ---- products of training (train/gemm.c) ---------------------------------------------------- */
+
+enum { HN_GEMM_ROWS = 6, HN_GEMM_COLS = 64, HN_GEMM_K = 256 };
+
+/* rows ≤ 6 × cols ≤ 64 of C, over steps of one block of k. s = chain of fma(a, b, s) from 0 in ascending steps;
+ * where not first, t + s; then to t, or, where last, times alpha unless it is 1, added to C where add is set, to C.
+ * B is padded to whole vectors of 16 columns: what it holds past cols is read, not used. */
+typedef struct hn_gemm_tile {
+    const void *a, *b;             /* words of row i, step k at a + i·a_row + k·a_step; of column j at b + k·b_step + j */
+    float *t;                      /* [rows][64], 64-byte aligned */
+    float *c;
+    int64_t a_row, a_step, b_step, ldc; /* words of 4 bytes */
+    int64_t steps;
+    int32_t rows, cols;
+    float alpha;
+    bool first, last, add;
+} hn_gemm_tile;
+
+/* Operands of bf16 are rounded to nearest even, subnormals to zero of their sign, NaNs quieted. A step of the chain is
+ * two: the odd element of a pair first, then the even one, s = fma(a, b, s), where s below 2^-126 (before it is rounded
+ * to a subnormal) is zero of its sign; an odd number of k is filled up with 0. That is VDPBF16PS. Words are then
+ * pairs, k in the low half, and a step is two k; or, where pairs is false, floats in the order k + 1, k. */
+typedef struct hn_gemm_ops {
+    void (*tile)(const hn_gemm_tile *t);
+    void (*tile_bf16)(const hn_gemm_tile *t);
+    bool pairs;
+    /* Operands from floats src[rows][lds]; n is the columns, all or rows is the k of a block:
+     * rows:      dst[rows][256] words, k along the columns
+     * transpose: dst[k][ldd] words, k along the columns, rows ≤ 16; up to 16 words are written
+     * copy:      dst[k][ldd] words, k along the rows */
+    void (*rows)(void *dst, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16);
+    void (*transpose)(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16);
+    void (*copy)(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16);
+} hn_gemm_ops;
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 typedef struct hn_kernels {
@@ -218,6 +253,8 @@ typedef struct hn_kernels {
     void (*silu_mul_grad)(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n);
     /* of y = (x·r)·w, r = 1/sqrt(Σx²/n + eps): gx += (gy·w − (x·r)·c)·r, c = Σ((gy·w)·x)·r/n; gx is not gy */
     void (*rms_norm_grad)(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps);
+    const hn_gemm_ops *gemm;
+    hn_dequantize_fn *decode[HN_TYPE_COUNT]; /* the type table's bits; NULL: its decoder */
     void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */
     /* y = fma((x − Σx/n)·(1/sqrt(Σ(x − Σx/n)²/n + eps)), w, b); y may be x */
     void (*layer_norm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps);
@@ -241,6 +278,7 @@ const hn_kernels *hn_kernels_get(hn_cpu_level level);
 /* scalar_fma is scalar.c compiled with the FMA instruction: the same bits, since fmaf
  * is exact either way, without a library call for each; used where the CPU has it. */
 extern const hn_kernels hn_kernels_scalar, hn_kernels_scalar_fma, hn_kernels_avx2, hn_kernels_avx512;
+extern const hn_gemm_ops hn_gemm_avx512, hn_gemm_avx512_bf16; /* the latter where the CPU multiplies pairs of bf16 */
 /* neon: floats; neon_int, neon_dotprod, neon_i8mm: the integer products over it */
 extern const hn_kernels hn_kernels_neon, hn_kernels_neon_int, hn_kernels_neon_dotprod, hn_kernels_neon_i8mm;
 

@@ -187,7 +187,7 @@ const hn_kernels hn_kernels_neon = {
     .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16 },
     .packed = { [HN_F32] = packed_f32, [HN_F16] = packed_f16, [HN_BF16] = packed_bf16 }, .low_rank = low_rank,
     .quantize256 = quantize256, .quantize32 = quantize32, .rms_norm = rms_norm,
-    .silu_mul = silu_mul, .exp = exp_many, HN_LANES_RWKV, HN_LANES_ATTN
+    .silu_mul = silu_mul, .exp = exp_many, HN_LANES_RWKV, HN_LANES_TRAIN, HN_LANES_ATTN
 };
 #else
 typedef int hn_no_neon; /* an empty file is not C */

@@ -356,6 +356,11 @@ static void exp_many(float *y, const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = hn_exp_inline(x[i]);
 }
 
+#include "kernels/plain_gemm.h"
+static const hn_gemm_ops gemm_ops = {
+    .tile = gemm_plain_tile, .tile_bf16 = gemm_plain_tile_bf16,
+    .rows = gemm_plain_rows, .transpose = gemm_plain_transpose, .copy = gemm_plain_copy
+};
 #include "kernels/scalar_rwkv.h"
 
 /* ---- the KV cache ------------------------------------------------------------------------------------- */
@@ -558,6 +563,7 @@ const hn_kernels HN_SCALAR = {
     .silu_mul = silu_mul,
     .silu_mul_grad = silu_mul_grad,
     .rms_norm_grad = rms_norm_grad,
+    .gemm = &gemm_ops,
     .exp = exp_many,
     .layer_norm = layer_norm,
     .lerp = lerp,

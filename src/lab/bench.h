@@ -39,6 +39,7 @@ extern const hn_bench_entry hn_bench_attn[];    /* bench_attn.c: kern.attn*, mem
 extern const hn_bench_entry hn_bench_machine[]; /* bench_machine.c: disp.*, mem.* */
 extern const hn_bench_entry hn_bench_layer[];   /* bench_layer.c: layer.* */
 extern const hn_bench_entry hn_bench_sampling[];/* bench_sampling.c: sample.* */
+extern const hn_bench_entry hn_bench_training[];/* bench_train.c: train.* */
 extern const hn_bench_entry hn_bench_process[]; /* bench_process.c: load, e2e, memory, quality: fresh processes */
 extern const hn_bench_entry hn_bench_absent[];  /* bench_list.c: what this build lacks */
 
@@ -161,6 +162,9 @@ json_t *hn_bench_git_json(const hn_environ *e);
 json_t *hn_bench_build_json(const hn_environ *e);
 json_t *hn_bench_engine_json(void);
 json_t *hn_bench_model_json(const char *path, const hone_model_info *info);
+
+/* A step as train.lora's, on n_tok tokens; look is called while its memory is held (bench_train.c). */
+hone_status hn_bench_train_once(hone_context *ctx, hone_model *m, int32_t n_tok, void (*look)(void *arg, const char *stage), void *arg, hone_error *err);
 
 /* ---- calibrated loops ---------------------------------------------------------------------------- */
 

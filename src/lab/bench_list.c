@@ -7,7 +7,6 @@
 
 #define MOE "models with experts (a family that hone does not run yet)"
 #define TRELLIS "trellis (codebook) weights, which hone does not read yet"
-#define TRAIN "training (hone train)"
 #define SERVER "the server (hone serve)"
 #define RANKS "running one model on several processes"
 #define GLM "the GLM-4.7 family, which hone does not run yet"
@@ -30,18 +29,14 @@ const hn_bench_entry hn_bench_absent[] = {
     ABSENT("e2e.glm47.throughput", "GLM-4.7: tokens a second", "tok/s", 'P', GLM),
     ABSENT("e2e.glm47.trellis", "GLM-4.7 in codebook types", "tok/s", 'P', GLM " and " TRELLIS),
     ABSENT("e2e.glm47.quality", "GLM-4.7: divergence from the original", "nats", 'P', GLM),
-    ABSENT("memory.train", "memory of training", "MB", 'P', TRAIN),
-    ABSENT("train.lora", "LoRA r8 a16 on Q and V, AdamW 1e-4, wd 0.01, seq 512, 100 steps", "tok/s", 'T', TRAIN),
-    ABSENT("train.grad.fwd", "forward pass of a training step", "ms", 'T', TRAIN),
-    ABSENT("train.grad.bwd", "backward pass of a training step", "ms", 'T', TRAIN),
-    ABSENT("train.grad.total", "a training step", "ms", 'T', TRAIN),
     ABSENT("serve.load", "requests a second, TTFT and ITL under load, goodput", "req/s", 'S', SERVER),
     ABSENT("cmp.ENGINE", "the same model in llama.cpp, PyTorch, tinygrad, MLX", "tok/s", 'P', ADAPTERS),
     { 0 },
 };
 
 static const hn_bench_entry *const tables[] = {
-    hn_bench_process, hn_bench_text, hn_bench_tensor, hn_bench_kernels, hn_bench_attn, hn_bench_machine, hn_bench_layer, hn_bench_sampling, hn_bench_absent,
+    hn_bench_process, hn_bench_text, hn_bench_tensor, hn_bench_kernels, hn_bench_attn, hn_bench_machine, hn_bench_layer, hn_bench_sampling,
+    hn_bench_training, hn_bench_absent,
 };
 enum { N_TABLES = sizeof tables / sizeof *tables };
 

@@ -431,26 +431,29 @@ static hone_status run_memory(hn_bench_run *r, const hn_bench_entry *e, hone_err
     static const memory_row state[] = { { NULL, "state_mb", "2048 positions", NULL, 1, "with the copy that an interrupted call goes back to" },
                                         { "growth", "state_mb", "2048 positions", "512 positions", 1, "from 512 to 2048 positions" }, { 0 } };
     static const memory_row per_token[] = { { NULL, "anon_mb", "2048 positions", "512 positions", 1.0 / 1536, "all growth of the process from 512 to 2048 positions, by 1536" }, { 0 } };
+    static const memory_row trained[] = { { NULL, "anon_mb", "step", "session", 1, "what the first step of training added: adapters, moments, activations; the mapped model is extra" }, { 0 } };
     static const struct { const char *id, *word; const memory_row *rows; } which[] = { { "load.memory", "load", of_loading }, { "memory.load", "load", loaded },
-        { "memory.forward", "forward", forward }, { "memory.kv2048", "kv", kv }, { "memory.state", "kv", state }, { "memory.per_token", "kv", per_token } };
+        { "memory.forward", "forward", forward }, { "memory.kv2048", "kv", kv }, { "memory.state", "kv", state }, { "memory.per_token", "kv", per_token },
+        { "memory.train", "train", trained } };
     size_t i = 0;
     while (strcmp(which[i].id, e->id) != 0) i++;
     hn_proc p;
     hone_status st = hn_proc_begin(&p, r, e, err);
     if (st != HONE_OK) return st;
     if (p.state_bytes && which[i].rows == kv) return hn_bench_not_recurrent(e, "it has no KV cache; memory.state is what it has", err);
+    if (p.state_bytes && which[i].rows == trained) return hn_bench_not_recurrent(e, "hone does not train recurrent models", err);
     if (!p.state_bytes && which[i].rows == state) return hn_bench_only_recurrent(e, err);
-    bool forwards = strcmp(which[i].word, "forward") == 0;
-    int32_t n_prompt = r->set.n_prompt > 0 ? r->set.n_prompt : PROMPT, n_gen = r->set.n_gen >= 0 ? r->set.n_gen : GEN;
+    bool trains = which[i].rows == trained, forwards = strcmp(which[i].word, "forward") == 0;
+    int32_t n_prompt = r->set.n_prompt > 0 ? r->set.n_prompt : trains && r->set.quick ? 64 : PROMPT, n_gen = r->set.n_gen >= 0 ? r->set.n_gen : GEN;
     hn_bunch b = { .mode = "_memory", .from_disk = true }; /* time is not what is measured */
     snprintf(b.word, sizeof b.word, "%s", which[i].word);
     snprintf(b.verdict.reason, sizeof b.verdict.reason, "memory has no output to compare");
-    if (forwards) {
+    if (forwards || trains) {
         hn_bunch_arg(&b, "--n-prompt=%d", n_prompt);
-        hn_bunch_arg(&b, "--n-gen=%d", n_gen);
+        hn_bunch_arg(&b, "--n-gen=%d", trains ? 0 : n_gen);
     }
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_proc_samples(&p, FEW), err);
-    if (hn_proc_some(&b) || b.verdict.state == HN_INVALID) st = memory_rows(&p, &b, which[i].rows, forwards ? n_prompt : -1, forwards ? n_gen : -1, err);
+    if (hn_proc_some(&b) || b.verdict.state == HN_INVALID) st = memory_rows(&p, &b, which[i].rows, forwards || trains ? n_prompt : -1, forwards ? n_gen : -1, err);
     hn_bunch_free(&b);
     return st == HONE_OK ? ran : st;
 }
@@ -517,6 +520,7 @@ const hn_bench_entry hn_bench_process[] = {
     PROC("memory.forward", "the same after a prompt and a few tokens", "MB", false, NULL, "quick full ci", 10, run_memory),
     PROC("memory.kv2048", "KV cache of 2048 positions, as it is in memory", "MB", false, NULL, "full", 30, run_memory),
     PROC("memory.state", "state of a recurrent model after 2048 positions, as it is in memory, and its growth", "MB", false, NULL, "full", 10, run_memory),
+    PROC("memory.train", "memory that a step of training adds: LoRA r8 on Q and V, seq 512 (quick: 64)", "MB", false, NULL, "full", 20, run_memory),
     PROC("memory.per_token", "growth of the whole process by a token", "MB", false, "< 100 MB", "full", 30, run_memory),
     PROC("quality", "the quality hash: what the model answers, and with which bits", "s", false, NULL, "quick full ci", 15, run_quality),
     { 0 },

@@ -160,6 +160,7 @@ hone_status hn_report_new(hn_report **out, hone_error *err)
     r->peaks = json_array();
     r->profiles = json_array();
     r->ledgers = json_array();
+    r->training = json_array();
     return HONE_OK;
 }
 
@@ -193,11 +194,12 @@ void hn_report_free(hn_report *r)
     json_decref(r->peaks);
     json_decref(r->profiles);
     json_decref(r->ledgers);
+    json_decref(r->training);
     json_decref(r->records);
     free(r);
 }
 
-size_t hn_report_records(const hn_report *r) { return json_array_size(r->records); }
+size_t hn_report_records(const hn_report *r) { return json_array_size(r->records) + json_array_size(r->training); }
 size_t hn_report_skipped(const hn_report *r)
 {
     size_t n = 0;
@@ -263,6 +265,7 @@ static bool take_apart(hn_report *r, hn_rep_file *file, json_t *o)
     json_t *list, *one;
     size_t i;
     bool ok = true;
+    if (starts(schema, "hone.train/")) return hn_rep_take_training(r, file, o);
     if (strcmp(schema, HN_KERN_SCHEMA) == 0) {
         list = json_object_get(o, "results");
         if (json_is_object(json_object_get(o, "peaks"))) ok = keep(r, file, json_object_get(o, "peaks"));
@@ -309,6 +312,7 @@ hone_status hn_report_add(hn_report *r, const char *path, hone_error *err)
         return HN_FAIL(err, HONE_E_NOMEM, "records of %s", HN_ESC(path, strlen(path)));
     }
     hn_history_say(&h, file.why, sizeof file.why);
+    r->same_run = false;
     bool ok = true;
     size_t i;
     json_t *o, *whole = NULL;
@@ -799,6 +803,10 @@ static bool name_it(hn_report *r, const char *title, const char *date)
         if (model_name(o)[0]) model = model_name(o);
     json_array_foreach(r->records, i, o) /* in time order; a roof is no result */
         if (!newest || !starts(hn_rep_str(o, "schema"), "hone.peaks/")) newest = o;
+    if (!newest && json_array_size(r->training)) { /* logs of training alone */
+        newest = json_object_get(json_array_get(r->training, json_array_size(r->training) - 1), "run");
+        if (!title) title = "Training";
+    }
     r->title = title ? strdup(title) : *model && !r->many_models ? text_of("Measurements of %s", model) : strdup("Measurements");
     r->date = strdup(date ? date : hn_rep_str(newest, "ts"));
     return r->title && r->date;

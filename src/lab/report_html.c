@@ -121,6 +121,7 @@ static void state(FILE *f, const hn_report *r)
 {
     size_t bad = r->n_of[HN_REP_INVALID], changed = r->n_of[HN_REP_QUALITY], slower = r->n_verdict[HN_REP_REGRESSION];
     bool no = bad || changed || slower;
+    if (json_array_size(r->bench) == 0 && r->n_abs == 0 && r->n_alerts == 0 && json_array_size(r->training)) return; /* nothing to judge */
     fprintf(f, "<div class=\"state %s\"><p><strong>", no ? "no" : r->n_unchecked || r->n_verdict[HN_REP_UNSURE] ? "" : "ok");
     if (bad) fprintf(f, "%zu of %zu results %s invalid. ", bad, json_array_size(r->bench), bad == 1 ? "is" : "are");
     if (changed) fprintf(f, "The quality hash changed%s. ", changed > 1 ? " more than once" : "");
@@ -960,7 +961,7 @@ static void foot(FILE *f, const hn_report *r)
 static void contents(FILE *f, const hn_report *r, const char *body)
 {
     static const struct { const char *id, *name; } all[] = { { "newest", "Newest run" }, { "verdicts", "Verdicts" }, { "measurements", "Measurements" }, { "samples", "Samples" }, { "history", "History" },
-        { "gaps", "Gaps" }, { "roofline", "Roofline" }, { "memory", "Memory" }, { "profile", "Profile" }, { "environment", "Environment" }, { "reading", "How to read this" } };
+        { "training", "Training" }, { "gaps", "Gaps" }, { "roofline", "Roofline" }, { "memory", "Memory" }, { "profile", "Profile" }, { "environment", "Environment" }, { "reading", "How to read this" } };
     char mark[64];
     put(f, "<nav aria-label=\"Contents\">");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -981,6 +982,7 @@ void hn_rep_write_html(FILE *f, const hn_report *r)
     measurements(b, r);
     samples(b, r);
     history(b, r);
+    hn_rep_html_training(b, r);
     gaps(b, r);
     roofline(b, r);
     memory(b, r);

@@ -55,6 +55,8 @@ struct hn_report {
     size_t n_files;
     json_t *records;                 /* all, one object each, suites taken apart */
     json_t *bench, *ab, *peaks, *profiles, *ledgers; /* arrays that borrow from it */
+    json_t *training;                /* runs of hone train, {file, run, steps} each; their lines are not in records */
+    bool same_run;                   /* the lines being read are there already */
     hn_series *series;
     size_t n_series;
     hn_rep_line *lines;              /* [n_series], best first */
@@ -133,6 +135,13 @@ typedef struct hn_rep_spot { double intensity, gops; int number; const char *nam
 void hn_rep_plot_roofline(FILE *f, const hn_rep_roof *roof, size_t n_roof, const hn_rep_spot *s, size_t n);
 
 extern const char hn_rep_style[];                    /* report_style.c */
+
+/* ---- training (report_train.c) --------------------------------------------------------------- */
+
+bool hn_rep_take_training(hn_report *r, hn_rep_file *file, json_t *line); /* false: out of memory */
+void hn_rep_html_training(FILE *f, const hn_report *r);
+void hn_rep_md_training(FILE *f, const hn_report *r);
+json_t *hn_rep_json_training(const hn_report *r);
 
 /* ---- formats ---------------------------------------------------------------------------------- */
 

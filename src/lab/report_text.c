@@ -103,6 +103,7 @@ void hn_rep_write_md(FILE *f, const hn_report *r)
     md_verdicts(f, r);
     md_measurements(f, r);
     md_history(f, r);
+    hn_rep_md_training(f, r);
     fputs("\n## Files\n\n| File | Lines | Records | Skipped | Seen before |\n|---|--:|--:|--:|--:|\n", f);
     for (size_t i = 0; i < r->n_files; i++) {
         md2(f, "| ", r->files[i].name, " | ");
@@ -293,6 +294,7 @@ json_t *hn_rep_json(const hn_report *r)
     json_object_set_new(o, "attention", alerts);
     json_object_set_new(o, "verdicts", verdicts);
     json_object_set_new(o, "series", series);
+    if (json_array_size(r->training)) json_object_set_new(o, "training", hn_rep_json_training(r));
     json_object_set_new(o, "files", files);
     return o;
 }

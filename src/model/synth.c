@@ -298,7 +298,7 @@ static hone_status put_vocab(hn_gguf_writer *w, const hn_synth_shape *s, hone_er
 
 #define TRY(x) do { if ((st = (x)) != HONE_OK) return st; } while (0)
 
-static hone_status put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err)
+hone_status hn_synth_put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err)
 {
     bool llama = !strcmp(s->arch, "llama"), qwen3 = !strcmp(s->arch, "qwen3");
     bool head_keys = qwen3 || (llama && (s->rope_factor != 1 || (int64_t)s->head_dim * s->n_head != s->n_embd));
@@ -322,7 +322,13 @@ static hone_status put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_er
         TRY(hn_gguf_put_u32(w, KEY("vocab_size"), (uint32_t)s->n_vocab, err));
     }
 #undef KEY
-    return put_vocab(w, s, err);
+    return HONE_OK;
+}
+
+static hone_status put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err)
+{
+    hone_status st = hn_synth_put_shape(w, s, err);
+    return st == HONE_OK ? put_vocab(w, s, err) : st;
 }
 
 static hone_status put_meta(hn_gguf_writer *w, const hn_synth_plan *p, const char *name, const char *type, uint64_t seed, hone_error *err)

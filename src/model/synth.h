@@ -25,6 +25,8 @@ const hn_synth_shape *hn_synth_preset(const char *name, const char **canonical);
 /* Reads the JSON form of a shape. HONE_E_ARG names the field: unknown, missing, of the
  * wrong kind, out of range, contradicting another. *out->arch is static. */
 hone_status hn_synth_config(hn_synth_shape *out, const char *path, hone_error *err);
+/* The same for a vocabulary of n_vocab > 0 tokens, which the file need not name and must not contradict. */
+hone_status hn_synth_config_for(hn_synth_shape *out, const char *path, int32_t n_vocab, hone_error *err);
 hone_status hn_synth_check(const hn_synth_shape *s, const char *where, hone_error *err);
 /* Weights of the shape; rope_freqs and RWKV-7's dummies in layer 0 not counted. */
 uint64_t hn_synth_n_params(const hn_synth_shape *s);
@@ -53,6 +55,8 @@ typedef struct hn_synth_plan {
 /* HONE_E_ARG: unknown mixture. Free with hn_synth_plan_free. */
 hone_status hn_synth_plan_new(hn_synth_plan **out, const hn_synth_shape *s, const char *type, hone_error *err);
 void hn_synth_plan_free(hn_synth_plan *p);
+/* {arch}.*: the metadata of a transformer's shape. */
+hone_status hn_synth_put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err);
 
 typedef enum hn_synth_kind {
     HN_SYNTH_MATRIX, /* stored as the mixture says */

@@ -263,9 +263,10 @@ static hone_status llm_defaults(hn_synth_shape *s, const char *path, hone_error 
     return HONE_OK;
 }
 
-static hone_status read_shape(hn_synth_shape *s, const char *path, const json_t *root, hone_error *err)
+static hone_status read_shape(hn_synth_shape *s, const char *path, const json_t *root, int32_t n_vocab, hone_error *err)
 {
     hone_status st;
+    s->n_vocab = n_vocab;
     if (!json_is_object(root)) return HN_FAIL(err, HONE_E_ARG, "%s: holds %s, expected an object with the fields " FIELDS, path, kind(root));
     const char *key;
     json_t *v;
@@ -273,29 +274,35 @@ static hone_status read_shape(hn_synth_shape *s, const char *path, const json_t 
     json_object_foreach((json_t *)root, key, v)
         if ((st = read_field(s, path, key, v, err)) != HONE_OK) return st;
     for (int i = 0; i < n_int; i++)
-        if (int_fields[i].needs & family(s) && !json_object_get(root, int_fields[i].key))
+        if (int_fields[i].needs & family(s) && !json_object_get(root, int_fields[i].key) && !(n_vocab && int_fields[i].off == offsetof(hn_synth_shape, n_vocab)))
             return HN_FAIL(err, HONE_E_ARG, "%s: field %s is missing, expected an integer of %lld to %lld", path, int_fields[i].key,
                            (long long)int_fields[i].min, (long long)int_fields[i].max);
+    if (n_vocab && s->n_vocab != n_vocab)
+        return HN_FAIL(err, HONE_E_ARG, "%s: n_vocab is %d, expected the %d tokens of the tokenizer, or nothing", path, s->n_vocab, n_vocab);
     if (hn_synth_is_rwkv(s)) rwkv_defaults(s, json_object_get(root, "n_ctx_train") != NULL);
     else if ((st = llm_defaults(s, path, err)) != HONE_OK) return st;
     return hn_synth_check(s, path, err);
 }
 
-hone_status hn_synth_config(hn_synth_shape *out, const char *path, hone_error *err)
+hone_status hn_synth_config(hn_synth_shape *out, const char *path, hone_error *err) { return hn_synth_config_for(out, path, 0, err); }
+
+hone_status hn_synth_config_for(hn_synth_shape *out, const char *path, int32_t n_vocab, hone_error *err)
 {
     json_error_t je;
     hn_synth_shape s = {.n_ctx_train = 4096, .tied = true, .rope_factor = 1};
     FILE *f = fopen(path, "rb");
     if (!f) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %m", path);
     json_t *root = json_loadf(f, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
+    if (!root && fseek(f, 0, SEEK_SET) == 0) root = json_loadf(f, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je); /* jansson does not say when it was memory that it lacked */
     bool io = ferror(f);
     fclose(f);
     if (!root) {
+        if (je.line < 0) return HN_FAIL(err, HONE_E_NOMEM, "%s: JSON", path);
         if (io) return HN_FAIL(err, HONE_E_IO, "%s: cannot read", path);
         return HN_FAIL(err, HONE_E_ARG, "%s: line %d: %s; expected JSON such as {\"arch\": \"llama\", \"n_layer\": 2, …}", path, je.line,
                        HN_ESC(je.text, strlen(je.text)));
     }
-    hone_status st = read_shape(&s, path, root, err);
+    hone_status st = read_shape(&s, path, root, n_vocab, err);
     json_decref(root);
     if (st == HONE_OK) *out = s;
     return st;

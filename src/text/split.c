@@ -664,3 +664,25 @@ void hn_pre_split(const hn_pre *p, uint32_t *x, size_t n)
     for (int i = 0; p->rule[i]; i++) split_rule(&s, p->rule[i]);
     if (n) x[0] |= HN_CUT;
 }
+
+hone_status hn_pre_words(const char *pre, const char *text, size_t len, hn_word_fn *fn, void *arg, hone_error *err)
+{
+    const hn_pre *p = hn_pre_find(pre, strlen(pre));
+    const hn_class_table *t = hn_class_table_get();
+    size_t n = 0, a = 0, used;
+    if (!p || hn_pre_is_raw(p)) return HN_FAIL(err, HONE_E_ARG, "pre-tokenizer \"%s\", expected one of: %s", HN_ESC(pre, strlen(pre)), hn_pre_list());
+    uint32_t *x = len > SIZE_MAX / sizeof *x - 1 ? NULL : malloc((len + 1) * sizeof *x);
+    if (!x) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: text of %zu bytes", len);
+    for (size_t i = 0; i < len; i += used) {
+        int32_t cp = hn_utf8_next((const unsigned char *)text + i, len - i, &used);
+        x[n++] = (uint32_t)cp | (uint32_t)hn_class_of(t, (uint32_t)cp) << 21;
+    }
+    hn_pre_split(p, x, n);
+    for (size_t i = 0, b = 0; i < n; a = b) {
+        do b += hn_utf8_width(HN_CP(x[i]));
+        while (++i < n && !(x[i] & HN_CUT));
+        if (!fn(arg, text + a, b - a)) break;
+    }
+    free(x);
+    return HONE_OK;
+}

@@ -5,6 +5,8 @@
 
 #include "gguf/gguf.h"
 
+#include <stdlib.h>
+
 typedef struct hn_vocab hn_vocab; /* immutable once made; shared between threads */
 
 typedef enum hn_vocab_kind { HN_VOCAB_SPM, HN_VOCAB_BPE, HN_VOCAB_RWKV, HN_VOCAB_WPM, HN_VOCAB_UGM } hn_vocab_kind;
@@ -31,6 +33,20 @@ const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *
 /* Growing list of ids; zero-initialise, free data with free(). */
 typedef struct hn_ids { int32_t *data; size_t n, cap; } hn_ids;
 
+/* One more id; out->data may move. */
+static inline hone_status hn_ids_put(hn_ids *out, int32_t id, hone_error *err)
+{
+    if (out->n == out->cap) {
+        size_t cap = out->cap * 2 + 64;
+        int32_t *p = cap > SIZE_MAX / sizeof *p ? NULL : realloc(out->data, cap * sizeof *p);
+        if (!p) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: %zu ids", cap);
+        out->data = p;
+        out->cap = cap;
+    }
+    out->data[out->n++] = id;
+    return HONE_OK;
+}
+
 /* Appends the ids of text. flags: HONE_TOK_SPECIAL, HONE_TOK_ADD. */
 hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err);
 /* The same for a text of which the bytes of input (ascending, disjoint) came from outside: a token that
@@ -41,6 +57,17 @@ hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t le
 hone_status hn_vocab_locate(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_span **spans, hone_error *err);
 /* Whole sequence: malloc'ed, NUL-terminated. Drops SPM's one leading space. */
 hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, bool special, char **text, size_t *len, hone_error *err);
+
+/* One step of a strict decoder: *used bytes of s[0..n), n > 0, are consumed. Returns the
+ * code point, or HN_UTF8_BAD for a maximal ill-formed subpart (Unicode 15, 3.9, U+FFFD
+ * substitution), or HN_UTF8_CUT when s ends inside a sequence that is well-formed so far. */
+enum { HN_UTF8_BAD = -1, HN_UTF8_CUT = -2 };
+int32_t hn_utf8_next(const unsigned char *s, size_t n, size_t *used);
+
+/* Gives fn the words that pre-tokenizer `pre` (a name as in tokenizer.ggml.pre) divides well-formed text into, in order,
+ * until it says false. HONE_E_ARG: no such one. */
+typedef bool hn_word_fn(void *arg, const char *word, size_t n);
+hone_status hn_pre_words(const char *pre, const char *text, size_t len, hn_word_fn *fn, void *arg, hone_error *err);
 
 /* Streaming decode: see hone_stream in hone.h. Ill-formed bytes become U+FFFD
  * (maximal subparts) at once; an unfinished character is held back. */

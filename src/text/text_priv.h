@@ -4,8 +4,6 @@
 
 #include "text/text.h"
 
-#include <stdlib.h>
-
 /* ---- Unicode 15.1 ------------------------------------------------------------------- */
 
 typedef enum hn_class { /* every code point is in exactly one */
@@ -24,11 +22,6 @@ static inline hn_class hn_class_of(const hn_class_table *t, uint32_t cp)
     return (hn_class)t->cls[t->block[cp >> 8]][cp & 255];
 }
 
-/* One step of a strict decoder: *used bytes of s[0..n), n > 0, are consumed. Returns the
- * code point, or HN_UTF8_BAD for a maximal ill-formed subpart (Unicode 15, 3.9, U+FFFD
- * substitution), or HN_UTF8_CUT when s ends inside a sequence that is well-formed so far. */
-enum { HN_UTF8_BAD = -1, HN_UTF8_CUT = -2 };
-int32_t hn_utf8_next(const unsigned char *s, size_t n, size_t *used);
 static inline size_t hn_utf8_width(uint32_t cp) { return cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4; }
 size_t hn_utf8_put(char *dst, uint32_t cp); /* cp a scalar value; 1..4 bytes */
 
@@ -232,20 +225,6 @@ static inline uint32_t hn_match_at_most(const hn_match *m, uint32_t t, unsigned 
 
 hone_status hn_trie_make(hn_trie *t, const hn_vocab *v, const hn_lex *l, hone_error *err); /* l: distinct texts, none empty */
 int32_t hn_lex_find(const hn_vocab *v, const hn_lex *l, const char *s, size_t n);
-
-/* One more id; out->data may move. */
-static inline hone_status hn_ids_put(hn_ids *out, int32_t id, hone_error *err)
-{
-    if (out->n == out->cap) {
-        size_t cap = out->cap * 2 + 64;
-        int32_t *p = cap > SIZE_MAX / sizeof *p ? NULL : realloc(out->data, cap * sizeof *p);
-        if (!p) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: %zu ids", cap);
-        out->data = p;
-        out->cap = cap;
-    }
-    out->data[out->n++] = id;
-    return HONE_OK;
-}
 
 /* Bytes that tokens came from. */
 typedef struct hn_spans { hone_span *data; size_t n, cap; } hn_spans;

@@ -15,15 +15,18 @@ typedef struct hn_sample {
 typedef enum hn_mask { HN_MASK_NONE, HN_MASK_PROMPT, HN_MASK_LAST } hn_mask; /* all tokens; completions, all answers; the last answer */
 
 typedef struct hn_data_params {
-    const char *const *path;   /* .txt: one text; .jsonl: a record a line, kind by the keys of its first record */
+    const char *const *path;   /* .txt: one text; .jsonl: a record a line, kind by the keys of its first record; see dataset.c, data_jsonl.c */
     int32_t n_path;
     int32_t seq;               /* tokens of a sample at most; longer ones are cut (texts: go on in the next sample), counted */
     hn_mask mask;
     int64_t max_bad;           /* bad lines that are left out and counted; one more is an error. 0: the first is */
+    const char *chat_template; /* NULL: the model's; else the name of a format or Jinja source, as hn_chat_source takes it */
+    bool special;              /* what looks like a special token in texts, prompts and completions is one; else it is text */
 } hn_data_params;
 
 typedef struct hn_data_stats {
-    int64_t n_file, n_line, n_bad, n_sample, n_cut, n_empty; /* n_empty: left out as nothing counts in them */
+    int64_t n_file, n_line, n_bad, n_sample; /* n_line: records, bad ones too; a .txt is one */
+    int64_t n_cut, n_split, n_empty;         /* records: that lost their end, that go on in further samples, that are left out as nothing counts in them */
     int64_t n_tok, n_target;
     int32_t min_len, median_len, p95_len, max_len;
     char first_bad[256];       /* FILE:LINE: why, of the first bad line; "" */

@@ -100,9 +100,10 @@ void hn_grad_logits(hn_grad *g, const int32_t *index, int32_t n, float *logits);
 /* ---- optimizer (adam.c) --------------------------------------------------------------------------- */
 
 typedef struct hn_adam {
-    float beta1, beta2, eps, weight_decay;
+    double beta1, beta2, eps, weight_decay; /* double: 1 − 0.999f is off by 1.3e-5 */
 } hn_adam;
-/* One AdamW step of PyTorch's order, step t = 1, 2, …: p *= 1 − lr·wd (where decay); m, v; p −= lr·m̂/(√v̂ + eps). */
+/* One AdamW step of PyTorch's order, step t = 1, 2, …: p *= 1 − lr·wd (where decay); m, v; p −= lr·m̂/(√v̂ + eps).
+ * Elements are independent: any range of an array alone. */
 void hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t, double lr, bool decay);
 /* √Σg² over all, in double and in a fixed order. */
 double hn_grad_norm(const hn_grad *g);

@@ -34,13 +34,13 @@ is() { # is WHAT SEEN EXPECTED
 # ---- the list ----
 expect 0 "lab list" "$HONE" lab list
 says "an entry: unit, method, suites, target" '^tok.encode +us +calibrated loop +lower +quick full ci +.*\(-m\); target < 5 us' "$T/out"
-says "what is absent says what it needs" '^train.lora +not in this build: needs training' "$T/out"
+says "what is absent says what it needs" '^serve.load +not in this build: needs the server' "$T/out"
 expect 0 "lab list --json" "$HONE" lab list --json
 says "absent, for programs" '"id": ?"moe.kernel".*"in_this_build": ?false, ?"needs": ?"models with experts' "$T/out"
 says "present, for programs" '"id": ?"mem.access".*"unit": ?"GB/s", ?"better": ?"higher", ?"method": ?"K"' "$T/out"
 
 # ---- refusals ----
-for id in train.lora serve.load moe kern.trellis; do
+for id in e2e.stream serve.load moe kern.trellis; do
     expect 2 "$id is refused" "$HONE" bench $id -m "$TINY"
     says "$id: what it needs" 'not in this build: needs'
 done

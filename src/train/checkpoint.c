@@ -1,0 +1,308 @@
+/* Checkpoints: everything a run needs to go on as if it had not stopped. Little-endian file:
+ *   "HONETRN1", u64 bytes of the file, u64 bytes of the settings, u64 arrays, u64 1 where the best validation's weights
+ *   are there, the settings as text, hn_train_state; then per array u64 elements, f32 weights, first and
+ *   second moments, best weights; u64 FNV-1a of all before.
+ * Written under another name, synced, renamed; checked as a whole before anything is taken from it. */
+#define _GNU_SOURCE
+#include "train/trainer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char magic[8] = "HONETRN1";
+typedef struct header { char magic[8]; uint64_t n_bytes, n_settings, n_array, best; } header;
+_Static_assert(sizeof(header) == 40, "no padding");
+
+enum { NAME = 64 };
+#define SUFFIX ".ckpt"
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+typedef struct sink { int fd; uint64_t hash; int error; } sink;
+
+static void put(sink *o, const void *p, size_t n)
+{
+    o->hash = hn_fnv1a(o->hash, p, n);
+    for (const char *c = p; n > 0 && !o->error;) {
+        ssize_t k = write(o->fd, c, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) {
+            o->error = k < 0 ? errno : EIO;
+            return;
+        }
+        c += k;
+        n -= (size_t)k;
+    }
+}
+
+static uint64_t file_bytes(const hone_trainer *t, bool best)
+{
+    return sizeof(header) + strlen(t->settings) + sizeof(hn_train_state) + (uint64_t)t->n_array * 8 + t->n_float * sizeof(float) * (best ? 4 : 3) + 8;
+}
+
+static void put_all(sink *o, hone_trainer *t)
+{
+    header h = { .n_bytes = file_bytes(t, t->has_best), .n_settings = strlen(t->settings), .n_array = (uint64_t)t->n_array, .best = t->has_best };
+    memcpy(h.magic, magic, sizeof magic);
+    put(o, &h, sizeof h);
+    put(o, t->settings, (size_t)h.n_settings);
+    put(o, &t->st, sizeof t->st);
+    for (int32_t i = 0; i < t->n_array; i++) {
+        const hn_param *a = hn_grad_param(t->grad, i);
+        uint64_t n = (uint64_t)a->rows * (uint64_t)a->cols;
+        put(o, &n, sizeof n);
+        put(o, a->p, (size_t)n * sizeof(float));
+        put(o, t->mom[i], (size_t)n * sizeof(float));
+        put(o, t->var[i], (size_t)n * sizeof(float));
+        if (t->has_best) put(o, t->best[i], (size_t)n * sizeof(float));
+    }
+    uint64_t hash = o->hash;
+    put(o, &hash, sizeof hash);
+}
+
+/* The name of a new file lasts when its folder is written; some file systems refuse. */
+static void sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+static char *join(const char *folder, const char *name)
+{
+    char *p;
+    return asprintf(&p, "%s/%s", folder, name) < 0 ? NULL : p;
+}
+
+static hone_status write_file(hone_trainer *t, const char *path, hone_error *err)
+{
+    char *tmp;
+    if (asprintf(&tmp, "%s.tmp-%ld", path, (long)getpid()) < 0) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", path);
+    sink o = { .fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), .hash = HN_FNV_INIT };
+    if (o.fd < 0) o.error = errno;
+    else {
+        put_all(&o, t);
+        if (!o.error && fsync(o.fd) != 0) o.error = errno;
+        if (close(o.fd) != 0 && !o.error) o.error = errno;
+        if (!o.error && rename(tmp, path) != 0) o.error = errno;
+    }
+    hone_status st = HONE_OK;
+    if (o.error) {
+        st = HN_FAIL(err, HONE_E_IO, "%s: cannot write the checkpoint of step %lld (%llu bytes): %s; older ones are untouched", path, (long long)t->st.step,
+                     (unsigned long long)file_bytes(t, t->has_best), strerror(o.error));
+        if (o.fd >= 0) unlink(tmp);
+    }
+    free(tmp);
+    return st;
+}
+
+/* ---- a folder of them ------------------------------------------------------------------------ */
+
+/* The step of "step-00000100.ckpt", or -1. */
+static int64_t step_of(const char *name)
+{
+    char back[NAME];
+    long long step = 0;
+    if (strncmp(name, "step-", 5) != 0 || strlen(name) >= NAME) return -1;
+    for (const char *c = name + 5; *c >= '0' && *c <= '9' && step < (long long)1e15; c++) step = step * 10 + (*c - '0');
+    snprintf(back, sizeof back, "step-%08lld" SUFFIX, step);
+    return strcmp(back, name) == 0 ? step : -1;
+}
+
+static int descending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* Steps that have a file, newest first; none where there is no folder. leftovers: half-written files are removed. */
+static hone_status list_steps(const char *folder, bool leftovers, int64_t **steps, size_t *n, hone_error *err)
+{
+    *steps = NULL;
+    *n = 0;
+    DIR *d = opendir(folder);
+    if (!d) return errno == ENOENT ? HONE_OK : HN_FAIL(err, HONE_E_IO, "%s: %s", folder, strerror(errno));
+    hone_status st = HONE_OK;
+    for (struct dirent *e; st == HONE_OK && (e = readdir(d));) {
+        int64_t step = step_of(e->d_name);
+        const char *tmp = strstr(e->d_name, SUFFIX ".tmp-");
+        if (step < 0 && leftovers && tmp && strncmp(e->d_name, "step-", 5) == 0) unlinkat(dirfd(d), e->d_name, 0);
+        if (step < 0) continue;
+        int64_t *more = realloc(*steps, (*n + 1) * sizeof *more);
+        if (!more) st = HN_FAIL(err, HONE_E_NOMEM, "%s: list of checkpoints", folder);
+        else {
+            *steps = more;
+            more[(*n)++] = step;
+        }
+    }
+    closedir(d);
+    if (st != HONE_OK) {
+        free(*steps);
+        *steps = NULL;
+        *n = 0;
+    } else if (*n) qsort(*steps, *n, sizeof **steps, descending);
+    return st;
+}
+
+static char *path_of(const char *folder, int64_t step)
+{
+    char name[NAME];
+    snprintf(name, sizeof name, "step-%08lld" SUFFIX, (long long)step);
+    return join(folder, name);
+}
+
+hone_status hone_trainer_save(hone_trainer *t, const char *folder, int32_t keep, hone_error *err)
+{
+    if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return HN_FAIL(err, HONE_E_IO, "%s: %s", folder, strerror(errno));
+    char *path = path_of(folder, t->st.step);
+    if (!path) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", folder);
+    hone_status st = write_file(t, path, err);
+    free(path);
+    if (st != HONE_OK) return st;
+    sync_folder(folder);
+    int64_t *steps;
+    size_t n, older = 0;
+    if ((st = list_steps(folder, true, &steps, &n, err)) != HONE_OK) return st;
+    for (size_t i = 0; i < n; i++) {
+        if (steps[i] == t->st.step || (steps[i] < t->st.step && ++older < (size_t)(keep < 1 ? 1 : keep))) continue;
+        if ((path = path_of(folder, steps[i]))) unlink(path);
+        free(path);
+    }
+    free(steps);
+    return HONE_OK;
+}
+
+hone_status hone_train_checkpoints(const char *folder, bool remove, int64_t *step, hone_error *err)
+{
+    int64_t *steps;
+    size_t n;
+    hone_status st = list_steps(folder, remove, &steps, &n, err);
+    if (st != HONE_OK) return st;
+    *step = n && !remove ? steps[0] : 0;
+    for (size_t i = 0; remove && i < n && st == HONE_OK; i++) {
+        char *path = path_of(folder, steps[i]);
+        if (!path || unlink(path) != 0) st = HN_FAIL(err, path ? HONE_E_IO : HONE_E_NOMEM, "%s: step %lld: cannot be removed", folder, (long long)steps[i]);
+        free(path);
+    }
+    free(steps);
+    return st;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+/* Both end every line with \n. Names the first setting in which they differ. */
+static hone_status compare_settings(const char *path, const char *then, size_t n, const char *now, hone_error *err)
+{
+    const char *end = then + n;
+    while (then < end && *now) {
+        const char *nl = memchr(then, '\n', (size_t)(end - then));
+        size_t a = nl ? (size_t)(nl - then) : (size_t)(end - then), b = strcspn(now, "\n"), word = strcspn(now, " ");
+        if (a != b || memcmp(then, now, a)) {
+            bool named = a > word && memcmp(then, now, word + 1) == 0;
+            return HN_FAIL(err, HONE_E_ARG, "%s: %.*s is %s there and %s now: a checkpoint goes on with its own settings, data and base only", path,
+                           named ? (int)word : 20, named ? now : "another setting", named ? HN_ESC(then + word + 1, a - word - 1) : HN_ESC(then, a),
+                           named ? HN_ESC(now + word + 1, b - word - 1) : HN_ESC(now, b));
+        }
+        then += a + (nl != NULL);
+        now += b + 1;
+    }
+    if (then < end || *now) return HN_FAIL(err, HONE_E_ARG, "%s: has other settings than these", path);
+    return HONE_OK;
+}
+
+static hone_status check_file(const hone_trainer *t, const char *path, const unsigned char *p, uint64_t size, hone_error *err)
+{
+    header h;
+    uint64_t sum;
+    if (size < sizeof h + sizeof sum) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes are too few for a checkpoint", path, (unsigned long long)size);
+    memcpy(&h, p, sizeof h);
+    if (memcmp(h.magic, magic, sizeof magic)) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a checkpoint of hone's training", path);
+    if (h.n_bytes != size) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected %llu: cut off or damaged", path, (unsigned long long)size, (unsigned long long)h.n_bytes);
+    memcpy(&sum, p + size - sizeof sum, sizeof sum);
+    if (hn_fnv1a(HN_FNV_INIT, p, (size_t)(size - sizeof sum)) != sum) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: damaged", path);
+    if (h.n_settings > size - sizeof h - sizeof sum) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes of settings do not fit", path, (unsigned long long)h.n_settings);
+    hone_status st = compare_settings(path, (const char *)p + sizeof h, (size_t)h.n_settings, t->settings, err);
+    if (st != HONE_OK) return st;
+    uint64_t at = sizeof h + h.n_settings + sizeof(hn_train_state), n;
+    if (h.n_array != (uint64_t)t->n_array || h.best > 1 || file_bytes(t, h.best) != size)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu arrays in %llu bytes, expected %d in %llu", path, (unsigned long long)h.n_array, (unsigned long long)size, t->n_array,
+                       (unsigned long long)file_bytes(t, h.best == 1));
+    for (int32_t i = 0; i < t->n_array; i++, at += 8 + n * sizeof(float) * (h.best ? 4 : 3)) {
+        const hn_param *a = hn_grad_param(t->grad, i);
+        memcpy(&n, p + at, sizeof n); /* in the file: so far all are as long as here, and the total is */
+        if (n != (uint64_t)a->rows * (uint64_t)a->cols)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu elements, expected %lld", path, a->name, (unsigned long long)n, (long long)(a->rows * a->cols));
+    }
+    return HONE_OK;
+}
+
+static hone_status take_all(hone_trainer *t, const unsigned char *p, hone_error *err)
+{
+    header h;
+    hn_train_state s;
+    memcpy(&h, p, sizeof h);
+    p += sizeof h + h.n_settings;
+    memcpy(&s, p, sizeof s);
+    p += sizeof s;
+    hone_status st = hn_loader_seek(t->loader, s.cursor, err);
+    if (st != HONE_OK) return st;
+    t->st = s;
+    t->has_best = h.best && t->best;
+    for (int32_t i = 0; i < t->n_array; i++) {
+        const hn_param *a = hn_grad_param(t->grad, i);
+        size_t n = (size_t)(a->rows * a->cols) * sizeof(float);
+        p += 8;
+        memcpy(a->p, p, n);
+        memcpy(t->mom[i], p + n, n);
+        memcpy(t->var[i], p + 2 * n, n);
+        if (t->has_best) memcpy(t->best[i], p + 3 * n, n);
+        p += n * (h.best ? 4 : 3);
+    }
+    return HONE_OK;
+}
+
+hone_status hone_trainer_load(hone_trainer *t, const char *path, hone_error *err)
+{
+    if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", path, strerror(errno));
+    struct stat sb;
+    unsigned char *p = MAP_FAILED;
+    hone_status st = HONE_OK;
+    if (fstat(fd, &sb) != 0 || !S_ISREG(sb.st_mode) || sb.st_size <= 0) st = HN_FAIL(err, HONE_E_FORMAT, "%s: empty, or not a file", path);
+    else if ((p = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED) st = HN_FAIL(err, HONE_E_IO, "%s: %s", path, strerror(errno));
+    close(fd);
+    if (st == HONE_OK) st = check_file(t, path, p, (uint64_t)sb.st_size, err);
+    if (st == HONE_OK) st = take_all(t, p, err);
+    if (p != MAP_FAILED) munmap(p, (size_t)sb.st_size);
+    return st;
+}
+
+hone_status hone_trainer_resume(hone_trainer *t, const char *folder, int64_t *step, char *note, size_t n_note, hone_error *err)
+{
+    int64_t *steps;
+    size_t n, i;
+    hone_error why = { 0 };
+    *step = 0;
+    if (n_note) note[0] = 0;
+    hone_status st = list_steps(folder, false, &steps, &n, err);
+    if (st != HONE_OK) return st;
+    for (i = 0; i < n; i++) {
+        char *path = path_of(folder, steps[i]);
+        st = path ? hone_trainer_load(t, path, &why) : HN_FAIL(&why, HONE_E_NOMEM, "%s: path", folder);
+        free(path);
+        if (st == HONE_OK) *step = steps[i];
+        else if (i == 0) snprintf(note, n_note, "%s", why.message);
+        if (st != HONE_E_FORMAT) break;
+    }
+    free(steps);
+    if (st != HONE_OK && err) *err = why;
+    return st;
+}

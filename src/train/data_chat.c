@@ -1,0 +1,178 @@
+/* data_chat: conversations as the model's template writes them, and which of their tokens
+ * are answers. Owns the boundaries; refuses to know files and lines.
+ *
+ * An answer begins where the conversation's tokens part from those of what stands before it
+ * with the template's opening of an answer: the longest common prefix, as tokens may merge
+ * across the boundary. It ends with the token that ends a generation, or, in formats where
+ * that is plain text or missing, where the tokens part from those of the conversation up to
+ * and with the answer. */
+#include "text/chat.h"
+#include "train/data_parts.h"
+
+struct hn_data_chat {
+    hn_jinja *t[2];        /* without, with tools; NULL: not parsed yet */
+    char *bos, *eos;
+};
+
+/* What templates print as today: data must be the same tomorrow. */
+static const hn_jinja_time day = { 2024, 7, 26, 0, 0, 0 };
+
+void hn_data_chat_free(hn_data_chat *c)
+{
+    if (!c) return;
+    hn_jinja_free(c->t[0]);
+    hn_jinja_free(c->t[1]);
+    free(c->bos);
+    free(c->eos);
+    free(c);
+}
+
+/* Text of a token, "" where there is none or it is not UTF-8, which no template could print. */
+static char *token_text(const hn_vocab *v, int32_t id)
+{
+    size_t n = 0, used;
+    const char *s = id >= 0 ? hn_vocab_piece(v, id, true, &n) : NULL;
+    for (size_t i = 0; i < n; i += used)
+        if (hn_utf8_next((const unsigned char *)s + i, n - i, &used) < 0 || s[i] == 0) return calloc(1, 1);
+    char *copy = calloc(n + 1, 1);
+    if (copy && n) memcpy(copy, s, n);
+    return copy;
+}
+
+static hone_status prepare(hn_data_reader *r)
+{
+    if (r->chat) return HONE_OK;
+    hn_data_chat *c = calloc(1, sizeof *c);
+    if (c) {
+        c->bos = token_text(r->v, hn_vocab_bos(r->v));
+        c->eos = token_text(r->v, hn_vocab_eos(r->v));
+    }
+    if (!c || !c->bos || !c->eos) {
+        hn_data_chat_free(c);
+        return HN_FAIL(r->err, HONE_E_NOMEM, "%s: chat template", r->path);
+    }
+    r->chat = c;
+    return HONE_OK;
+}
+
+/* Whether there is a template may take memory to find out, and where that is short the answer is no: it is asked again. */
+static hone_status find_source(hone_str *out, const hn_data_reader *r, bool tools, hone_error *err)
+{
+    hone_status st = hn_chat_source(out, r->m->file, r->v, r->p->chat_template, tools, err);
+    return st == HONE_OK ? st : hn_chat_source(out, r->m->file, r->v, r->p->chat_template, tools, err);
+}
+
+bool hn_data_has_template(hn_data_reader *r)
+{
+    hone_str source;
+    return find_source(&source, r, false, NULL) == HONE_OK;
+}
+
+/* A template that is missing or broken fails the whole file, not a line of it. */
+static hone_status get_template(hn_data_reader *r, bool tools)
+{
+    hone_str source;
+    hone_status st = prepare(r);
+    if (st != HONE_OK || r->chat->t[tools]) return st;
+    if ((st = find_source(&source, r, tools, r->err)) != HONE_OK) return st;
+    return hn_jinja_parse(&r->chat->t[tools], source.ptr, source.len, "chat template", NULL, r->err);
+}
+
+/* Ids of a rendering; *why is filled where the messages are at fault. */
+static hone_status encode(hn_data_reader *r, const json_t *messages, const json_t *tools, bool open, hn_ids *out, hone_error *why)
+{
+    hn_jinja_text text = { 0 };
+    const hn_data_chat *c = r->chat;
+    hn_chat chat = { .messages = messages, .tools = tools, .bos = c->bos, .eos = c->eos, .now = &day, .add_generation_prompt = open };
+    out->n = 0;
+    hone_status st = hn_chat_render(c->t[tools != NULL], &chat, &text, why);
+    if (st == HONE_OK) st = hn_chat_encode(r->v, text.text, text.len, text.input, text.n_input, false, out, why);
+    hn_jinja_text_free(&text);
+    return st;
+}
+
+static bool is_answer(const json_t *message)
+{
+    const char *role = json_string_value(json_object_get(message, "role"));
+    return role && strcmp(role, "assistant") == 0;
+}
+
+/* Where the tokens of the conversation part from those of its first n messages. */
+static hone_status part(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t n, bool open, size_t *at, hone_error *why)
+{
+    json_t *head = json_array();
+    bool ok = head != NULL;
+    for (size_t i = 0; i < n && ok; i++) ok = json_array_append(head, json_array_get(messages, i)) == 0;
+    hone_status st = ok ? encode(r, head, tools, open, &r->other, why) : HN_FAIL(why, HONE_E_NOMEM, "%s:%lld: messages", r->path, (long long)r->line);
+    json_decref(head);
+    *at = 0;
+    if (st == HONE_OK) *at = hn_data_common(&r->ids, &r->other);
+    else if (n == 0 && st != HONE_E_NOMEM) st = HONE_OK; /* many templates want a first message: then all before the answer is one with it */
+    return st;
+}
+
+/* Whether a token ends a generation and cannot stand in an answer's text (as the empty line that RWKV World ends with can). */
+static hone_status is_end(hn_data_reader *r, int32_t id, bool *yes)
+{
+    size_t n;
+    *yes = hn_vocab_is_eog(r->v, id);
+    if (!*yes) return HONE_OK;
+    const char *s = hn_vocab_piece(r->v, id, true, &n);
+    hn_ids ids = { 0 };
+    hone_status st = hn_vocab_encode_spans(r->v, s, n, 0, &(hone_span){ 0, n }, n > 0, &ids, r->err);
+    *yes = ids.n != 1 || ids.data[0] != id;
+    free(ids.data);
+    return st;
+}
+
+/* Counts the tokens of answer i, which begins at token `from`; those of the next one begin at `to`. *ended: it has a token that ends a generation. */
+static hone_status count_answer(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t from, size_t to, bool *ended, hone_error *why)
+{
+    size_t end = from;
+    hone_status st = HONE_OK;
+    *ended = false;
+    while (end < to && !*ended)
+        if ((st = is_end(r, r->ids.data[end++], ended)) != HONE_OK) return st;
+    if (!*ended && i + 1 < json_array_size(messages)) st = part(r, messages, tools, i + 1, false, &end, why);
+    if (st == HONE_OK && end > from) memset(r->target + from, 1, end - from);
+    return st;
+}
+
+/* From the last answer to the first, so that the beginning of the next one is known. *open: the conversation ends with an answer that nothing ends. */
+static hone_status count_answers(hn_data_reader *r, const json_t *messages, const json_t *tools, bool *open, hone_error *why)
+{
+    size_t n = json_array_size(messages), to = r->ids.n, from;
+    bool some = false, ended;
+    hone_status st = HONE_OK;
+    *open = false;
+    for (size_t i = n; i-- > 0 && st == HONE_OK;) {
+        if (!is_answer(json_array_get(messages, i))) continue;
+        if (some && r->p->mask != HN_MASK_PROMPT) break;
+        st = part(r, messages, tools, i, true, &from, why);
+        if (st == HONE_OK) st = count_answer(r, messages, tools, i, from, to, &ended, why);
+        if (st == HONE_OK && i + 1 == n) *open = !ended;
+        some = true;
+        to = from;
+    }
+    return st;
+}
+
+hone_status hn_data_conversation(hn_data_reader *r, const json_t *messages, const json_t *tools)
+{
+    hone_error why = { 0 };
+    bool open = false;
+    hone_status st = get_template(r, tools != NULL);
+    if (st != HONE_OK) return st;
+    if ((st = encode(r, messages, tools, false, &r->ids, &why)) == HONE_OK && (st = hn_data_targets(r, 0, 0)) == HONE_OK)
+        st = count_answers(r, messages, tools, &open, &why);
+    if (st == HONE_E_ARG || st == HONE_E_FORMAT || st == HONE_E_UNSUPPORTED) return hn_data_bad(r, "%s", why.message);
+    if (st != HONE_OK) {
+        if (r->err && why.message[0]) *r->err = why;
+        return st;
+    }
+    if (open && r->ids.n && !hn_vocab_is_eog(r->v, r->ids.data[r->ids.n - 1])) {
+        size_t before = r->ids.n;
+        if ((st = hn_data_put_eos(r, &r->ids)) != HONE_OK || (st = hn_data_targets(r, before, 1)) != HONE_OK) return st;
+    }
+    return hn_data_put(r, r->p->mask == HN_MASK_NONE ? NULL : r->target);
+}

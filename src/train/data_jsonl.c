@@ -1,0 +1,287 @@
+/* data_jsonl: files of a JSON object a line. Owns lines, the kinds of records and plain
+ * completions. What the kinds are:
+ *     {"messages": […], "tools": […]}                a conversation
+ *     {"conversations": [{"from": …, "value": …}]}   the same in ShareGPT's words
+ *     {"instruction": …, "input": …, "output": …}    Alpaca: a question and its answer
+ *     {"prompt": …, "completion": …}                 side by side as they stand, without a template
+ *     {"text": …}                                    a text
+ * The first readable record with keys of one decides for its file, in this order; other keys are
+ * ignored. Lines end with LF or CR LF, the last may lack it; a byte order mark before the first
+ * and lines of white space are passed over. Strings may hold any character, also U+0000. */
+#include "train/data_parts.h"
+
+enum { CHUNK = 1 << 20, MAX_LINE = 256 << 20 };
+
+typedef enum kind { KIND_NONE, KIND_CHAT, KIND_SHAREGPT, KIND_ALPACA, KIND_COMPLETION, KIND_TEXT } kind;
+
+/* ---- lines -------------------------------------------------------------------------------------- */
+
+typedef struct lines {
+    hn_source f;
+    uint64_t at;         /* of the file, what comes behind the buffer */
+    char *buf;
+    size_t cap, from, n; /* what is not given yet: buf[from, n) */
+    bool begun;
+} lines;
+
+/* The next line without its end; *s NULL at the end of the file. It may be longer than MAX_LINE; then *s is its beginning. */
+static hone_status next_line(lines *l, hn_data_reader *r, char **s, size_t *len)
+{
+    size_t seen = l->from;
+    bool too_long = false;
+    hone_status st;
+    *s = NULL;
+    for (;;) {
+        char *nl = l->n > seen ? memchr(l->buf + seen, '\n', l->n - seen) : NULL;
+        bool end = l->at == l->f.size;
+        if (nl || end) {
+            if (l->from == l->n) return HONE_OK;
+            size_t stop = nl ? (size_t)(nl - l->buf) : l->n;
+            *s = l->buf + l->from;
+            *len = too_long ? (size_t)MAX_LINE + 1 : stop - l->from;
+            l->from = stop + (nl != NULL);
+            return HONE_OK;
+        }
+        if (l->n - l->from > MAX_LINE) { /* its beginning is enough; look for its end */
+            too_long = true;
+            l->n = l->from + 64;
+        }
+        if (l->from) {
+            memmove(l->buf, l->buf + l->from, l->n - l->from);
+            l->n -= l->from;
+            l->from = 0;
+        }
+        seen = l->n;
+        if (l->cap - l->n < CHUNK) {
+            size_t cap = 2 * l->cap + CHUNK;
+            char *p = realloc(l->buf, cap);
+            if (!p) return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: a line of %zu bytes and more", r->path, (long long)r->line, l->n);
+            l->buf = p;
+            l->cap = cap;
+        }
+        size_t want = l->f.size - l->at < CHUNK ? (size_t)(l->f.size - l->at) : CHUNK;
+        if ((st = hn_source_read(&l->f, l->at, l->buf + l->n, want, r->err)) != HONE_OK) return st;
+        l->at += want;
+        l->n += want;
+        if (!l->begun && l->n >= 3 && memcmp(l->buf, "\xEF\xBB\xBF", 3) == 0) seen = l->from = 3;
+        l->begun = true;
+    }
+}
+
+/* ---- records -------------------------------------------------------------------------------------- */
+
+static const char *type_name(const json_t *j)
+{
+    static const char *const names[] = { "an object", "an array", "a string", "a number", "a number", "true", "false", "null" };
+    return j ? names[json_typeof(j)] : "missing";
+}
+
+/* The string of a key, or NULL and *st: the line is bad. */
+static const json_t *text_of(hn_data_reader *r, const json_t *o, const char *key, bool may_be_empty, hone_status *st)
+{
+    const json_t *s = json_object_get(o, key);
+    *st = HONE_OK;
+    if (!json_is_string(s)) *st = hn_data_bad(r, s ? "\"%s\" is %s, expected a string" : "\"%s\" is %s", key, type_name(s));
+    else if (!may_be_empty && json_string_length(s) == 0) *st = hn_data_bad(r, "\"%s\" is empty", key);
+    else return s;
+    return NULL;
+}
+
+static hone_status put_text(hn_data_reader *r, const json_t *o)
+{
+    hone_status st;
+    const json_t *s = text_of(r, o, "text", false, &st);
+    if (!s) return st;
+    r->ids.n = 0;
+    if ((st = hn_data_put_bos(r, &r->ids)) != HONE_OK || (st = hn_data_encode(r, json_string_value(s), json_string_length(s), &r->ids)) != HONE_OK ||
+        (st = hn_data_put_eos(r, &r->ids)) != HONE_OK)
+        return st;
+    return hn_data_put_text(r, true);
+}
+
+/* prompt[a] completion[b], of which the second counts: what is after the tokens that the two have in common with the prompt alone. */
+static hone_status put_pair(hn_data_reader *r, const char *prompt, size_t a, const char *completion, size_t b)
+{
+    hone_status st;
+    if (a + b > r->cap_text) {
+        size_t cap = 2 * (a + b);
+        char *p = realloc(r->text, cap);
+        if (!p) return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: a record of %zu bytes", r->path, (long long)r->line, a + b);
+        r->text = p;
+        r->cap_text = cap;
+    }
+    memcpy(r->text, prompt, a);
+    memcpy(r->text + a, completion, b);
+    r->ids.n = r->other.n = 0;
+    if ((st = hn_data_put_bos(r, &r->ids)) != HONE_OK || (st = hn_data_encode(r, r->text, a + b, &r->ids)) != HONE_OK ||
+        (st = hn_data_put_eos(r, &r->ids)) != HONE_OK)
+        return st;
+    if (r->p->mask == HN_MASK_NONE) return hn_data_put(r, NULL);
+    if ((st = hn_data_put_bos(r, &r->other)) != HONE_OK || (st = hn_data_encode(r, r->text, a, &r->other)) != HONE_OK ||
+        (st = hn_data_targets(r, 0, 1)) != HONE_OK)
+        return st;
+    memset(r->target, 0, hn_data_common(&r->ids, &r->other));
+    return hn_data_put(r, r->target);
+}
+
+static hone_status put_completion(hn_data_reader *r, const json_t *o)
+{
+    hone_status st;
+    const json_t *p = text_of(r, o, "prompt", true, &st), *c = p ? text_of(r, o, "completion", false, &st) : NULL;
+    return c ? put_pair(r, json_string_value(p), json_string_length(p), json_string_value(c), json_string_length(c)) : st;
+}
+
+static hone_status no_memory(hn_data_reader *r) { return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: record", r->path, (long long)r->line); }
+
+static hone_status put_chat(hn_data_reader *r, const json_t *o)
+{
+    const json_t *list = json_object_get(o, "messages"), *tools = json_object_get(o, "tools");
+    if (!json_is_array(list)) return hn_data_bad(r, list ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", "messages", type_name(list));
+    if (!json_array_size(list)) return hn_data_bad(r, "\"messages\" is empty");
+    if (tools && !json_is_array(tools) && !json_is_null(tools)) return hn_data_bad(r, "\"tools\" is %s, expected an array", type_name(tools));
+    return hn_data_conversation(r, list, json_is_array(tools) ? tools : NULL);
+}
+
+static const char *role_of(const char *from)
+{
+    static const struct { const char *from, *role; } roles[] = {
+        { "human", "user" }, { "user", "user" }, { "gpt", "assistant" }, { "assistant", "assistant" }, { "model", "assistant" }, { "chatgpt", "assistant" },
+        { "bing", "assistant" }, { "bard", "assistant" }, { "system", "system" }, { "tool", "tool" }, { "function", "tool" }, { "observation", "tool" },
+    };
+    for (size_t i = 0; from && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(roles[i].from, from) == 0) return roles[i].role;
+    return NULL;
+}
+
+static hone_status put_sharegpt(hn_data_reader *r, const json_t *o)
+{
+    const json_t *list = json_object_get(o, "conversations");
+    size_t n = json_array_size(list);
+    if (!json_is_array(list)) return hn_data_bad(r, list ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", "conversations", type_name(list));
+    if (!n) return hn_data_bad(r, "\"conversations\" is empty");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *m = json_array_get(list, i), *from = json_object_get(m, "from"), *value = json_object_get(m, "value");
+        if (!json_is_string(from) || !json_is_string(value))
+            return hn_data_bad(r, "conversations[%zu]: expected an object with strings \"from\" and \"value\"", i);
+        if (!role_of(json_string_value(from)))
+            return hn_data_bad(r, "conversations[%zu].from is '%s', expected human, gpt, system or tool", i, HN_ESC(json_string_value(from), json_string_length(from)));
+    }
+    json_t *all = json_array();
+    bool ok = all != NULL;
+    for (size_t i = 0; i < n && ok; i++) {
+        const json_t *m = json_array_get(list, i);
+        ok = json_array_append_new(all, json_pack("{s:s, s:O}", "role", role_of(json_string_value(json_object_get(m, "from"))), "content",
+                                                  json_object_get(m, "value"))) == 0;
+    }
+    hone_status st = ok ? hn_data_conversation(r, all, NULL) : no_memory(r);
+    json_decref(all);
+    return st;
+}
+
+/* Instruction and input make the question; without a chat template they stand under the headings of Alpaca's own prompts. */
+static hone_status put_alpaca(hn_data_reader *r, const json_t *o)
+{
+    hone_status st;
+    const json_t *q = text_of(r, o, "instruction", false, &st), *a = q ? text_of(r, o, "output", false, &st) : NULL, *in = json_object_get(o, "input");
+    if (!a) return st;
+    if (in && !json_is_null(in) && !text_of(r, o, "input", true, &st)) return st;
+    bool chat = hn_data_has_template(r), more = json_string_length(in) > 0;
+    size_t n = json_string_length(q) + json_string_length(in) + 64, len = 0;
+    char *s = malloc(n);
+    if (!s) return no_memory(r);
+    const char *const part[] = { chat ? "" : "### Instruction:\n", json_string_value(q), !more ? "" : chat ? "\n\n" : "\n\n### Input:\n",
+                                 more ? json_string_value(in) : "", chat ? "" : "\n\n### Response:\n" };
+    for (size_t i = 0; i < 5; i++) {
+        size_t k = i == 1 ? json_string_length(q) : i == 3 && more ? json_string_length(in) : strlen(part[i]);
+        memcpy(s + len, part[i], k);
+        len += k;
+    }
+    if (!chat) {
+        st = put_pair(r, s, len, json_string_value(a), json_string_length(a));
+    } else {
+        json_t *text = json_stringn(s, len), *all = text ? json_pack("[{s:s, s:O}, {s:s, s:O}]", "role", "user", "content", text, "role", "assistant", "content", a) : NULL;
+        st = all ? hn_data_conversation(r, all, NULL) : no_memory(r);
+        json_decref(all);
+        json_decref(text);
+    }
+    free(s);
+    return st;
+}
+
+static kind kind_of(const json_t *o)
+{
+    static const struct { const char *a, *b; kind k; } kinds[] = {
+        { "messages", NULL, KIND_CHAT }, { "conversations", NULL, KIND_SHAREGPT }, { "instruction", "output", KIND_ALPACA },
+        { "prompt", "completion", KIND_COMPLETION }, { "text", NULL, KIND_TEXT },
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (json_object_get(o, kinds[i].a) && (!kinds[i].b || json_object_get(o, kinds[i].b))) return kinds[i].k;
+    return KIND_NONE;
+}
+
+/* All strings of a record that samples would be made of. */
+static hone_status take_strings(hn_data_reader *r, const json_t *j)
+{
+    static const char *const keys[] = { "text", "prompt", "completion", "instruction", "input", "output", "messages", "conversations", "content", "value" };
+    hone_status st = HONE_OK;
+    size_t i;
+    json_t *x;
+    if (json_is_string(j)) return r->take(r, json_string_value(j), json_string_length(j));
+    json_array_foreach(j, i, x) if (st == HONE_OK) st = take_strings(r, x);
+    for (i = 0; json_is_object(j) && i < sizeof keys / sizeof *keys && st == HONE_OK; i++)
+        if ((x = json_object_get(j, keys[i]))) st = take_strings(r, x);
+    return st;
+}
+
+static hone_status put_record(hn_data_reader *r, const json_t *o, kind *k)
+{
+    if (!json_is_object(o)) return hn_data_bad(r, "%s, expected an object", type_name(o));
+    if (r->take) return take_strings(r, o);
+    if (*k == KIND_NONE) *k = kind_of(o);
+    switch (*k) {
+    case KIND_CHAT: return put_chat(r, o);
+    case KIND_SHAREGPT: return put_sharegpt(r, o);
+    case KIND_ALPACA: return put_alpaca(r, o);
+    case KIND_COMPLETION: return put_completion(r, o);
+    case KIND_TEXT: return put_text(r, o);
+    default:
+        return hn_data_bad(r, "no record that hone trains on; expected the keys \"messages\", \"conversations\", \"instruction\" and \"output\","
+                              " \"prompt\" and \"completion\", or \"text\"");
+    }
+}
+
+static hone_status read_line(hn_data_reader *r, const char *s, size_t n, kind *k)
+{
+    hn_data_fault f;
+    size_t blank = 0;
+    while (blank < n && (s[blank] == ' ' || s[blank] == '\t' || s[blank] == '\r')) blank++;
+    if (blank == n) return HONE_OK;
+    r->d->stats.n_line++;
+    if (n > MAX_LINE) return hn_data_bad(r, "more than %d bytes", MAX_LINE);
+    json_t *o = hn_data_json(s, n, &f);
+    if (!o && f.memory) return no_memory(r);
+    if (!o) {
+        size_t column = 1, left = (size_t)(s + n - f.at);
+        for (const char *c = s; c < f.at; c++) column += ((unsigned char)*c & 0xC0) != 0x80; /* characters */
+        return hn_data_bad(r, "not JSON: column %zu: %s%s%s", column, f.what, left ? ", at " : "", HN_ESC(f.at, left < 16 ? left : 16));
+    }
+    hone_status st = put_record(r, o, k);
+    json_decref(o);
+    return st;
+}
+
+hone_status hn_data_jsonl(hn_data_reader *r)
+{
+    lines l = { 0 };
+    kind k = KIND_NONE;
+    char *s;
+    size_t n;
+    hone_status st = hn_source_open(&l.f, r->path, r->err);
+    for (r->line = 1; st == HONE_OK; r->line++) {
+        if ((st = next_line(&l, r, &s, &n)) != HONE_OK || !s) break;
+        st = read_line(r, s, n, &k);
+    }
+    free(l.buf);
+    hn_source_close(&l.f);
+    return st;
+}

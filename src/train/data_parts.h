@@ -1,0 +1,74 @@
+/* data_parts: what the files that read data share. Neighbours include data.h only. */
+#ifndef HN_DATA_PARTS_H
+#define HN_DATA_PARTS_H
+
+#include "model/convert.h"
+#include "train/data.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+/* Ids and targets of all samples, never moved; shared by the two halves of a split set. */
+typedef struct hn_data_block { struct hn_data_block *next; size_t n, cap; char data[]; } hn_data_block;
+typedef struct hn_data_store {
+    hn_data_block *block;
+    uint8_t *ones;  /* [seq] target of samples in which everything counts */
+    int32_t n_user;
+} hn_data_store;
+
+typedef struct hn_data_chat hn_data_chat; /* data_chat.c: the model's template */
+
+typedef struct hn_data_reader {
+    hn_dataset *d;
+    hn_data_store *store;
+    const hn_data_params *p;
+    const hone_model *m;
+    const hn_vocab *v;
+    hone_error *err;
+    const char *path;
+    int64_t line;              /* of path, from 1 */
+    int64_t cap_sample;
+    hn_ids ids, other;         /* of this record; of a rendering to compare with */
+    uint8_t *target;           /* [cap_target] */
+    size_t cap_target;
+    char *text;                /* [cap_text] */
+    size_t cap_text;
+    hn_data_chat *chat;        /* NULL: not asked for yet */
+    size_t n_of_text;          /* samples of this text so far */
+    /* Not NULL: no samples are made; texts of files and strings of records are given to it, in pieces. */
+    hone_status (*take)(struct hn_data_reader *r, const char *s, size_t n);
+    void *arg;
+} hn_data_reader;
+
+/* The line r is at cannot be used: left out and counted (HONE_OK), or the error. */
+hone_status hn_data_bad(hn_data_reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* r->ids as samples of a text, `last`: to its end; else what is not a whole sample yet stays in r->ids. */
+hone_status hn_data_put_text(hn_data_reader *r, bool last);
+/* r->ids as one sample, cut to size; target NULL: all count. */
+hone_status hn_data_put(hn_data_reader *r, const uint8_t *target);
+
+/* Appends to out; what looks like a token that structures a prompt is text. */
+hone_status hn_data_encode(hn_data_reader *r, const char *s, size_t n, hn_ids *out);
+hone_status hn_data_put_bos(hn_data_reader *r, hn_ids *out);      /* where the vocabulary adds one */
+hone_status hn_data_put_eos(hn_data_reader *r, hn_ids *out);      /* where it has one and it is missing */
+/* r->target [from, r->ids.n) becomes `value`. */
+hone_status hn_data_targets(hn_data_reader *r, size_t from, uint8_t value);
+/* Ids that both begin with. */
+size_t hn_data_common(const hn_ids *a, const hn_ids *b);
+
+/* All of r->path, by its kind; all records of r->path. */
+hone_status hn_data_read_file(hn_data_reader *r);
+hone_status hn_data_jsonl(hn_data_reader *r);
+
+/* One JSON value; NULL: memory, or what is wrong at which byte. */
+typedef struct hn_data_fault { const char *at, *what; bool memory; } hn_data_fault;
+json_t *hn_data_json(const char *s, size_t n, hn_data_fault *fault);
+
+/* A conversation; messages and tools (or NULL) as hn_chat takes them. What the template refuses is a bad line. */
+hone_status hn_data_conversation(hn_data_reader *r, const json_t *messages, const json_t *tools);
+/* Whether the model has a template. */
+bool hn_data_has_template(hn_data_reader *r);
+void hn_data_chat_free(hn_data_chat *c);
+
+#endif

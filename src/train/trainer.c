@@ -1,0 +1,498 @@
+/* The training loop: settings, one optimizer step after the other, validation, early
+ * stop. A step depends on the settings, the data and the state before it alone, so training
+ * goes on from a checkpoint as if it had never stopped. Formulas are elsewhere. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { RANGE = 1 << 14, MAX_BAD_ROW = 5 };
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* ---- settings --------------------------------------------------------------------------------- */
+
+void hone_train_defaults(hone_train_params *p)
+{
+    *p = (hone_train_params){ .mask = HONE_TRAIN_ANSWERS, .targets = "qv", .rank = 8, .alpha = 16, .epochs = 1, .seq = 512, .batch = 4, .accumulate = 1,
+                              .schedule = HONE_TRAIN_COSINE, .lr = 1e-4, .min_lr = -1, .warmup = -1, .warmup_ratio = 0.03, .beta1 = 0.9, .beta2 = 0.999,
+                              .eps = 1e-8, .weight_decay = 0.01, .clip = 1, .pack = true };
+}
+
+static const struct { const char *names; uint32_t bits; } target_names[] = {
+    { " q attn_q q_proj ", HN_TGT_Q }, { " k attn_k k_proj ", HN_TGT_K }, { " v attn_v v_proj ", HN_TGT_V }, { " o attn_output o_proj ", HN_TGT_O },
+    { " gate ffn_gate gate_proj ", HN_TGT_GATE }, { " up ffn_up up_proj ", HN_TGT_UP }, { " down ffn_down down_proj ", HN_TGT_DOWN },
+    { " qv ", HN_TGT_Q | HN_TGT_V }, { " attn ", HN_TGT_Q | HN_TGT_K | HN_TGT_V | HN_TGT_O }, { " all ", (1u << HN_TGT_KINDS) - 1 },
+};
+
+static hone_status parse_targets(uint32_t *bits, const char *s, hone_error *err)
+{
+    *bits = 0;
+    for (const char *w = s ? s : ""; ;) {
+        size_t n = strcspn(w, ",");
+        char word[32] = "";
+        uint32_t bit = 0;
+        if (n > 0 && n < sizeof word - 2) snprintf(word, sizeof word, " %.*s ", (int)n, w);
+        for (size_t i = 0; word[0] && i < sizeof target_names / sizeof *target_names; i++)
+            if (strstr(target_names[i].names, word)) bit = target_names[i].bits;
+        if (!bit) return HN_FAIL(err, HONE_E_ARG, "targets: '%s': expected qv, attn, all, or some of q,k,v,o,gate,up,down", HN_ESC(w, n));
+        *bits |= bit;
+        if (!w[n]) return HONE_OK;
+        w += n + 1;
+    }
+}
+
+static hone_status check_number(const char *what, double x, double lo, double hi, hone_error *err)
+{
+    if (x >= lo && x <= hi) return HONE_OK; /* not NaN */
+    return HN_FAIL(err, HONE_E_ARG, "%s: %g, expected %g to %g", what, x, lo, hi);
+}
+
+static hone_status check_params(const hone_train_params *p, hone_error *err)
+{
+    const struct { const char *what; double x, lo, hi; } list[] = {
+        { "files of data", p->n_data, 1, INT32_MAX }, { "rank", p->full ? 1 : p->rank, 1, 4096 }, { "alpha", p->alpha, p->full ? 0 : 1e-6, 1e6 }, { "dropout", p->dropout, 0, 0.99 },
+        { "steps", (double)p->steps, 0, 1e12 }, { "epochs", p->epochs, 0, 1e6 }, { "sequence", p->seq, 2, 1 << 20 }, { "batch", p->batch, 1, 65536 },
+        { "accumulation", p->accumulate, 1, 1 << 20 }, { "learning rate", p->lr, 0, 1e3 }, { "least learning rate", p->min_lr < 0 ? 0 : p->min_lr, 0, 1e3 },
+        { "warm-up steps", (double)p->warmup, -1, 1e12 }, { "warm-up ratio", p->warmup_ratio, 0, 1 }, { "beta1", p->beta1, 0, 1 - 1e-9 },
+        { "beta2", p->beta2, 0, 1 - 1e-12 }, { "eps", p->eps, 0, 1 }, { "weight decay", p->weight_decay, 0, 1e3 }, { "clipping", p->clip, 0, 1e12 },
+        { "validation share", p->val_share, 0, 0.99 }, { "steps between validations", (double)p->eval_every, 0, 1e12 }, { "patience", p->patience, 0, INT32_MAX },
+        { "least gain", p->min_delta, 0, 1e6 }, { "layers", p->n_layers, 0, HN_MAX_LAYER } };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        hone_status st = check_number(list[i].what, list[i].x, list[i].lo, list[i].hi, err);
+        if (st != HONE_OK) return st;
+    }
+    if ((int64_t)p->seq * p->batch > 1 << 24) return HN_FAIL(err, HONE_E_ARG, "%d sequences of %d tokens: expected at most %d tokens in a micro-batch", p->batch, p->seq, 1 << 24);
+    return HONE_OK;
+}
+
+/* The directory and pieces of every tensor: same shapes with other weights are another base. */
+static uint64_t hash_base(const hone_model *m)
+{
+    enum { PIECE = 4096 };
+    uint64_t h = hn_gguf_fingerprint(m->file);
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
+        uint64_t n = t->n_bytes < PIECE ? t->n_bytes : PIECE;
+        h = hn_fnv1a(h, t->data, (size_t)n);
+        h = hn_fnv1a(h, (const char *)t->data + (t->n_bytes - n) / 2, (size_t)n);
+        h = hn_fnv1a(h, (const char *)t->data + t->n_bytes - n, (size_t)n);
+    }
+    return h;
+}
+
+/* Names without spaces; a value to the end of the line. What may differ when training goes on (threads,
+ * recomputation, when it is validated or saved) is not here. */
+static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t val_hash, hone_error *err)
+{
+    const hone_train_params *p = &t->p;
+    size_t n;
+    FILE *f = open_memstream(&t->settings, &n);
+    if (!f) return HN_FAIL(err, HONE_E_NOMEM, "settings");
+    fprintf(f, "base %016llx\ndata %016llx\nvalidation %016llx\nvalidation_share %.17g\n", (unsigned long long)t->info.base_hash, (unsigned long long)data_hash,
+            (unsigned long long)val_hash, p->n_val_data ? 0 : p->val_share);
+    if (p->full) fputs("method full\n", f);
+    else fprintf(f, "method lora\ntargets %u\nlayers %d\nrank %d\nalpha %.17g\nrslora %d\ndropout %.17g\n", t->targets, p->n_layers, p->rank, p->alpha, p->rslora, p->dropout);
+    fprintf(f, "sequence %d\nbatch %d\naccumulation %d\npacking %d\n", p->seq, p->batch, p->accumulate, p->pack);
+    fprintf(f, "steps %lld\nschedule %d\nlearning_rate %.17g\nleast_learning_rate %.17g\nwarmup %lld\n", (long long)t->schedule.total, (int)p->schedule, p->lr,
+            t->schedule.min_lr, (long long)t->schedule.warmup);
+    fprintf(f, "beta1 %.17g\nbeta2 %.17g\neps %.17g\nweight_decay %.17g\nclipping %.17g\nseed %llu\nbf16 %d\n", p->beta1, p->beta2, p->eps, p->weight_decay,
+            p->clip, (unsigned long long)p->seed, p->bf16);
+    bool bad = ferror(f);
+    if (fclose(f) != 0 || bad) return HN_FAIL(err, HONE_E_NOMEM, "settings");
+    return HONE_OK;
+}
+
+/* ---- making it ---------------------------------------------------------------------------------- */
+
+static void tell_data(hone_train_data *out, const hn_dataset *d)
+{
+    const hn_data_stats *s = &d->stats;
+    *out = (hone_train_data){ .n_file = s->n_file, .n_line = s->n_line, .n_bad = s->n_bad, .n_sample = d->n, .n_cut = s->n_cut, .n_split = s->n_split, .n_empty = s->n_empty, .n_tok = s->n_tok,
+                              .n_target = s->n_target, .min_len = s->min_len, .median_len = s->median_len, .p95_len = s->p95_len, .max_len = s->max_len,
+                              .hash = d->hash };
+    memcpy(out->first_bad, s->first_bad, sizeof out->first_bad);
+}
+
+/* Reads the data; hashes are of what the files gave, before the split. */
+static hone_status read_data(hone_trainer *t, uint64_t hash[2], hone_error *err)
+{
+    const hone_train_params *p = &t->p;
+    hn_data_params d = { .path = p->data, .n_path = p->n_data, .seq = p->seq, .mask = (hn_mask)p->mask, .max_bad = p->max_bad_lines,
+                         .special = p->special };
+    hone_status st = hn_dataset_read(&t->train, t->m, &d, err);
+    if (st != HONE_OK) return st;
+    hash[0] = t->train->hash;
+    hash[1] = 0;
+    if (p->n_val_data) {
+        d.path = p->val_data;
+        d.n_path = p->n_val_data;
+        if ((st = hn_dataset_read(&t->val, t->m, &d, err)) != HONE_OK) return st;
+        hash[1] = t->val->hash;
+    } else if (p->val_share > 0 && (st = hn_dataset_split(t->train, p->val_share, p->seed, &t->val, err)) != HONE_OK) return st;
+    tell_data(&t->info.train, t->train);
+    if (t->val) tell_data(&t->info.val, t->val);
+    st = hn_loader_new(&t->loader, t->train, p->seq, p->batch, p->pack, true, p->seed, err);
+    if (st == HONE_OK && t->val) st = hn_loader_new(&t->val_loader, t->val, p->seq, p->batch, p->pack, false, p->seed, err);
+    if (st != HONE_OK) return st;
+    int64_t rows = hn_loader_max_tok(t->loader), val_rows = t->val_loader ? hn_loader_max_tok(t->val_loader) : 0;
+    t->info.max_tok = (int32_t)(rows > val_rows ? rows : val_rows);
+    t->info.n_sequence = hn_loader_n_seq(t->loader);
+    return HONE_OK;
+}
+
+/* Steps of the run. Packing gives each epoch its own number of sequences. */
+static hone_status count_steps(hone_trainer *t, hone_error *err)
+{
+    const hone_train_params *p = &t->p;
+    int64_t total = p->steps;
+    if (!total) {
+        double epochs = p->epochs > 0 ? p->epochs : 1, micro = 0;
+        for (int64_t e = 0; (double)e < epochs; e++) {
+            hone_status st = hn_loader_seek(t->loader, (hn_cursor){ e, 0 }, err);
+            if (st != HONE_OK) return st;
+            double part = epochs - (double)e < 1 ? epochs - (double)e : 1;
+            micro += ceil(part * (double)((hn_loader_n_seq(t->loader) + p->batch - 1) / p->batch));
+        }
+        hone_status st = hn_loader_seek(t->loader, (hn_cursor){ 0, 0 }, err);
+        if (st != HONE_OK) return st;
+        if (micro > 1e15) return HN_FAIL(err, HONE_E_ARG, "%g epochs are %g micro-batches: expected at most 1e15", epochs, micro);
+        t->micro_total = (int64_t)micro;
+        total = (t->micro_total + p->accumulate - 1) / p->accumulate;
+    }
+    int64_t warmup = p->warmup >= 0 ? p->warmup : (int64_t)(p->warmup_ratio * (double)total + 0.5);
+    bool falls = p->schedule == HONE_TRAIN_COSINE || p->schedule == HONE_TRAIN_WSD;
+    t->schedule = (hn_schedule){ .kind = p->schedule, .total = total, .warmup = warmup < total ? warmup : total, .lr = p->lr,
+                                 .min_lr = p->min_lr >= 0 ? p->min_lr : falls ? p->lr / 10 : 0 };
+    t->info.steps = total;
+    t->info.warmup = t->schedule.warmup;
+    t->info.lr = p->lr;
+    t->info.min_lr = t->schedule.min_lr;
+    return HONE_OK;
+}
+
+static void count_params(hone_trainer *t)
+{
+    const hn_hparams *hp = &t->m->hp;
+    const hone_train_params *p = &t->p;
+    t->info.scale = p->full ? 0 : p->alpha / (p->rslora ? sqrt((double)p->rank) : (double)p->rank);
+    if (p->full) {
+        t->info.n_trainable = (int64_t)t->m->n_params;
+        return;
+    }
+    int32_t first = p->n_layers > 0 && p->n_layers < hp->n_layer ? hp->n_layer - p->n_layers : 0;
+    for (int32_t il = first; il < hp->n_layer; il++) {
+        const hn_layer *l = &t->m->layers[il];
+        const hn_weight *w[HN_TGT_KINDS] = { &l->attn_q, &l->attn_k, &l->attn_v, &l->attn_output, &l->ffn_gate, &l->ffn_up, &l->ffn_down };
+        for (int k = 0; k < HN_TGT_KINDS; k++)
+            if (t->targets >> k & 1) t->info.n_trainable += p->rank * (w[k]->n_in + w[k]->n_out);
+    }
+}
+
+/* What activations and the loss will take, by what the backward pass keeps. */
+static void estimate_memory(hone_trainer *t)
+{
+    const hn_hparams *hp = &t->m->hp;
+    const hone_train_params *p = &t->p;
+    double a = p->bf16 ? 2 : 4, T = t->info.max_tok, D = hp->n_embd, heads = hp->n_head + hp->n_head_kv;
+    double block = T * (a * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head) + (p->full ? 0 : 7 * a * p->rank));
+    double acts = p->recompute ? T * a * D * hp->n_layer + block : block * hp->n_layer;
+    double head = 64.0 * hp->n_vocab * 4 * 2 + T * D * 4 * 2, back = 4 * T * (4 * D + 2.0 * hp->n_ff);
+    t->info.work_bytes = (uint64_t)(acts + head + back);
+    t->info.base_bytes = t->m->n_bytes;
+    t->info.state_bytes = (uint64_t)t->info.n_trainable * (p->patience ? 20 : 16);
+}
+
+static hone_status make_arrays(hone_trainer *t, hone_error *err)
+{
+    t->n_array = t->info.n_array = hn_grad_n_param(t->grad);
+    int32_t sets = t->p.patience ? 3 : 2;
+    for (int32_t i = 0; i < t->n_array; i++) {
+        const hn_param *a = hn_grad_param(t->grad, i);
+        t->n_float += (uint64_t)a->rows * (uint64_t)a->cols;
+        t->n_range += (a->rows * a->cols + RANGE - 1) / RANGE;
+    }
+    t->info.n_trainable = (int64_t)t->n_float;
+    size_t n = (size_t)t->n_array;
+    t->mom = calloc(n, sizeof *t->mom);
+    t->var = calloc(n, sizeof *t->var);
+    if (sets == 3) t->best = calloc(n, sizeof *t->best);
+    t->range = calloc((size_t)t->n_range, sizeof *t->range);
+    t->n_pages = t->n_float * sizeof(float) * (uint64_t)sets;
+    t->pages = hn_pages_alloc((size_t)t->n_pages);
+    if (!t->mom || !t->var || (sets == 3 && !t->best) || !t->range || !t->pages)
+        return HN_FAIL(err, HONE_E_NOMEM, "moments of %llu weights", (unsigned long long)t->n_float);
+    float *at = t->pages;
+    int64_t k = 0;
+    for (int32_t i = 0; i < t->n_array; i++) {
+        const hn_param *a = hn_grad_param(t->grad, i);
+        int64_t size = a->rows * a->cols;
+        t->mom[i] = at;
+        t->var[i] = at + size;
+        if (t->best) t->best[i] = at + 2 * size;
+        at += sets * size;
+        for (int64_t b = 0; b < size; b += RANGE) t->range[k++] = (hn_train_range){ i, b, b + RANGE < size ? b + RANGE : size };
+    }
+    return HONE_OK;
+}
+
+static hone_status make_gradients(hone_trainer *t, hone_error *err)
+{
+    const hone_train_params *p = &t->p;
+    int32_t n_layer = t->m->hp.n_layer;
+    hn_grad_params g = { .pool = t->ctx->pool, .kernels = t->ctx->kernels, .full = p->full, .targets = t->targets,
+                         .first_layer = p->n_layers > 0 && p->n_layers < n_layer ? n_layer - p->n_layers : 0, .rank = p->rank, .scale = (float)t->info.scale,
+                         .dropout = (float)p->dropout, .seed = p->seed, .max_tok = t->info.max_tok, .checkpoint = p->recompute, .bf16 = p->bf16 };
+    hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
+    hone_status st = hn_grad_new(&t->grad, t->m, &g, err);
+    if (st == HONE_OK) st = make_arrays(t, err);
+    if (st == HONE_OK) {
+        uint64_t held = hn_grad_bytes(t->grad), arrays = t->n_float * 8; /* weights and gradients, there */
+        t->info.work_bytes = held > arrays ? held - arrays : 0;
+        t->info.state_bytes = arrays + t->n_pages;
+    }
+    return st;
+}
+
+hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_model *m, const hone_train_params *p, hone_error *err)
+{
+    *out = NULL;
+    uint64_t hash[2];
+    hone_status st = check_params(p, err);
+    if (st != HONE_OK) return st;
+    if (m->hp.recurrent || !m->layers) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone does not train this family", m->path, m->arch->name);
+    hone_trainer *t = calloc(1, sizeof *t);
+    if (!t) return HN_FAIL(err, HONE_E_NOMEM, "trainer");
+    t->ctx = ctx;
+    t->m = m;
+    t->p = *p;
+    t->st.best_val = t->st.val_loss = t->st.first_loss = t->st.last_loss = t->st.smooth_loss = NAN;
+    t->adam = (hn_adam){ p->beta1, p->beta2, p->eps, p->weight_decay };
+    t->info.base_hash = hash_base(m);
+    if (!p->full) st = parse_targets(&t->targets, p->targets, err);
+    if (st == HONE_OK) st = read_data(t, hash, err);
+    if (st == HONE_OK) st = count_steps(t, err);
+    if (st == HONE_OK) st = write_settings(t, hash[0], hash[1], err);
+    if (st == HONE_OK) {
+        count_params(t);
+        estimate_memory(t);
+        if (!p->plan_only) st = make_gradients(t, err);
+    }
+    if (st != HONE_OK) {
+        hone_trainer_free(t);
+        return st;
+    }
+    t->p.data = t->p.val_data = NULL;
+    t->p.targets = NULL;
+    *out = t;
+    return HONE_OK;
+}
+
+void hone_trainer_free(hone_trainer *t)
+{
+    if (!t) return;
+    hn_loader_free(t->loader);
+    hn_loader_free(t->val_loader);
+    hn_dataset_free(t->train);
+    hn_dataset_free(t->val);
+    hn_grad_free(t->grad);
+    free(t->mom);
+    free(t->var);
+    free(t->best);
+    free(t->range);
+    hn_pages_free(t->pages, (size_t)t->n_pages);
+    free(t->settings);
+    free(t);
+}
+
+void hone_trainer_get_info(const hone_trainer *t, hone_train_info *out) { *out = t->info; }
+const char *hone_trainer_settings(const hone_trainer *t) { return t->settings; }
+
+void hone_trainer_get_status(const hone_trainer *t, hone_train_status *out)
+{
+    const hn_train_state *s = &t->st;
+    *out = (hone_train_status){ .step = s->step, .n_skipped = s->n_skipped, .n_tok = s->n_tok, .n_target = s->n_target, .val_loss = s->val_loss, .best_val = s->best_val,
+                                .best_step = s->best_step, .first_loss = s->first_loss, .last_loss = s->last_loss, .smooth_loss = s->smooth_loss,
+                                .done = s->done, .stopped_early = s->stopped_early };
+}
+
+void hn_trainer_swap_best(hone_trainer *t)
+{
+    if (!t->has_best) return;
+    for (int32_t i = 0; i < t->n_array; i++) {
+        hn_param *a = hn_grad_param(t->grad, i);
+        for (int64_t k = 0; k < a->rows * a->cols; k++) {
+            float x = a->p[k];
+            a->p[k] = t->best[i][k];
+            t->best[i][k] = x;
+        }
+    }
+}
+
+/* ---- a step ------------------------------------------------------------------------------------------ */
+
+typedef struct update { hone_trainer *t; float scale; double lr; int64_t at; } update;
+
+static void update_range(void *arg, int64_t chunk, int32_t thread)
+{
+    update *u = arg;
+    hone_trainer *t = u->t;
+    const hn_train_range *r = &t->range[chunk];
+    hn_param *a = hn_grad_param(t->grad, r->array);
+    int64_t b = r->begin;
+    if (u->scale != 1)
+        for (int64_t i = b; i < r->end; i++) a->g[i] *= u->scale;
+    hn_adam_step(&t->adam, a->p + b, a->g + b, t->mom[r->array] + b, t->var[r->array] + b, r->end - b, u->at, u->lr, a->decay);
+}
+
+/* Targets of the next n micro-batches; the loader stands where it stood. */
+static hone_status count_targets(hone_trainer *t, int64_t n, int64_t *n_target, hone_error *err)
+{
+    hn_cursor from = hn_loader_tell(t->loader);
+    hone_status st = HONE_OK;
+    *n_target = 0;
+    for (int64_t i = 0; i < n && st == HONE_OK; i++) {
+        hn_batch b;
+        st = hn_loader_next(t->loader, &b, err);
+        if (st == HONE_OK) *n_target += b.n_target;
+    }
+    return st == HONE_OK ? hn_loader_seek(t->loader, from, err) : st;
+}
+
+/* Gradients of the mean loss over all targets of the step. */
+static hone_status accumulate(hone_trainer *t, hone_train_step *out, int64_t n_micro, hone_error *err)
+{
+    double t0 = now_ms(), loss = 0;
+    int64_t n_target;
+    hone_status st = count_targets(t, n_micro, &n_target, err);
+    if (st != HONE_OK) return st;
+    if (n_target == 0) return HN_FAIL(err, HONE_E_ARG, "step %lld: none of its tokens counts", (long long)out->step);
+    hn_grad_zero(t->grad);
+    for (int64_t i = 0; i < n_micro; i++) {
+        hn_batch b;
+        if ((st = hn_loader_next(t->loader, &b, err)) != HONE_OK) return st;
+        double t1 = now_ms(), one;
+        out->data_ms += t1 - t0;
+        uint64_t key = t->p.dropout > 0 ? hn_rand64(t->p.seed ^ 0x64726F706F757421u, (uint64_t)(t->st.n_micro + i)) | 1 : 0;
+        if ((st = hn_grad_run(t->grad, &b, 1 / (double)n_target, key, &one, err)) != HONE_OK) return st;
+        loss += one;
+        out->n_tok += b.n_tok;
+        t0 = now_ms();
+        out->gradient_ms += t0 - t1;
+    }
+    out->loss = loss / (double)n_target;
+    out->n_target = n_target;
+    return HONE_OK;
+}
+
+static void optimize(hone_trainer *t, hone_train_step *out)
+{
+    double t0 = now_ms();
+    out->lr = hn_schedule_lr(&t->schedule, t->st.step);
+    out->grad_norm = hn_grad_norm(t->grad);
+    out->skipped = !isfinite(out->loss) || !isfinite(out->grad_norm);
+    if (!out->skipped) {
+        update u = { .t = t, .scale = 1, .lr = out->lr, .at = t->st.n_applied + 1 };
+        if (t->p.clip > 0 && out->grad_norm > t->p.clip) u.scale = (float)(t->p.clip / (out->grad_norm + 1e-6));
+        hn_pool_run(t->ctx->pool, update_range, &u, t->n_range);
+    }
+    out->optimizer_ms = now_ms() - t0;
+}
+
+hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err)
+{
+    *loss = NAN;
+    if (!t->val_loader) return HONE_OK;
+    if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
+    hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
+    double sum = 0, n = 0;
+    hone_status st = hn_loader_seek(t->val_loader, (hn_cursor){ 0, 0 }, err);
+    while (st == HONE_OK && hn_loader_tell(t->val_loader).epoch == 0) {
+        hn_batch b;
+        double one;
+        if ((st = hn_loader_next(t->val_loader, &b, err)) == HONE_OK && (st = hn_grad_run(t->grad, &b, 0, 0, &one, err)) == HONE_OK) {
+            sum += one;
+            n += b.n_target;
+        }
+    }
+    if (st == HONE_OK) *loss = sum / n;
+    return st;
+}
+
+static hone_status evaluate(hone_trainer *t, hone_train_step *out, hone_error *err)
+{
+    hn_train_state *s = &t->st;
+    double t0 = now_ms();
+    hone_status st = hone_trainer_validate(t, &out->val_loss, err);
+    out->eval_ms = now_ms() - t0;
+    if (st != HONE_OK) return st;
+    out->eval = true;
+    s->val_loss = out->val_loss;
+    bool first = !isfinite(s->best_val), gain = first ? isfinite(out->val_loss) : out->val_loss < s->best_val - t->p.min_delta;
+    out->best = first ? gain : out->val_loss < s->best_val;
+    s->n_since_best = gain ? 0 : s->n_since_best + 1;
+    if (out->best) {
+        s->best_val = out->val_loss;
+        s->best_step = s->step;
+        t->has_best = t->best != NULL;
+        for (int32_t i = 0; t->has_best && i < t->n_array; i++) {
+            const hn_param *a = hn_grad_param(t->grad, i);
+            memcpy(t->best[i], a->p, (size_t)(a->rows * a->cols) * sizeof(float));
+        }
+    }
+    if (t->p.patience && s->n_since_best >= t->p.patience) s->done = s->stopped_early = 1;
+    return HONE_OK;
+}
+
+/* Epochs passed: those before the cursor's, and the share of its own. */
+static double epoch_of(hone_trainer *t)
+{
+    hn_cursor c = hn_loader_tell(t->loader);
+    return (double)c.epoch + (double)c.at / (double)hn_loader_n_seq(t->loader);
+}
+
+hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err)
+{
+    hn_train_state *s = &t->st;
+    *out = (hone_train_step){ .step = s->step + 1, .val_loss = NAN };
+    if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
+    if (s->done) return HN_FAIL(err, HONE_E_ARG, "training ended with step %lld", (long long)s->step);
+    hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
+    int64_t n_micro = t->p.accumulate;
+    if (t->micro_total && t->micro_total - s->n_micro < n_micro) n_micro = t->micro_total - s->n_micro;
+    hone_status st = accumulate(t, out, n_micro, err);
+    if (st != HONE_OK) {
+        (void)hn_loader_seek(t->loader, s->cursor, NULL); /* as before the step */
+        return st;
+    }
+    optimize(t, out);
+    s->step++;
+    s->n_micro += n_micro;
+    s->cursor = hn_loader_tell(t->loader);
+    s->n_tok += out->n_tok;
+    s->n_target += out->n_target;
+    s->n_applied += !out->skipped;
+    s->n_skipped += out->skipped;
+    s->n_bad_row = out->skipped ? s->n_bad_row + 1 : 0;
+    out->epoch = epoch_of(t);
+    if (!out->skipped) {
+        if (s->n_applied == 1) s->first_loss = s->smooth_loss = out->loss;
+        s->last_loss = out->loss;
+        s->smooth_loss += 0.2 * (out->loss - s->smooth_loss);
+    }
+    if (s->n_bad_row >= MAX_BAD_ROW)
+        return HN_FAIL(err, HONE_E_NUMERIC, "step %lld: loss %g, norm of the gradient %g: not finite for %d steps in a row; lower the learning rate or look at the data",
+                       (long long)s->step, out->loss, out->grad_norm, MAX_BAD_ROW);
+    if (s->step >= t->schedule.total) s->done = 1;
+    bool due = s->done || (t->p.eval_every && s->step % t->p.eval_every == 0);
+    if (t->val_loader && due && (st = evaluate(t, out, err)) != HONE_OK) return st;
+    out->done = s->done;
+    out->stopped_early = s->stopped_early;
+    return HONE_OK;
+}

@@ -1,0 +1,53 @@
+/* trainer: the loop's state, shared by the loop (trainer.c), its checkpoints and what it
+ * writes. Knows gradients, data and the optimizer; refuses to know formulas. */
+#ifndef HN_TRAINER_H
+#define HN_TRAINER_H
+
+#include "engine/engine.h"
+#include "model/lora.h"
+#include "train/data.h"
+#include "train/schedule.h"
+
+/* All that changes from step to step besides the arrays. 8-byte fields: checkpoints hold it as it is. */
+typedef struct hn_train_state {
+    int64_t step, n_applied, n_skipped, n_bad_row; /* n_applied: the optimizer's t; n_bad_row: skipped ones in a row */
+    int64_t n_micro;                               /* micro-batches so far; the next one's dropout key */
+    hn_cursor cursor;
+    int64_t n_tok, n_target;
+    int64_t best_step, n_since_best;
+    double best_val, val_loss;
+    double first_loss, last_loss, smooth_loss;
+    int64_t done, stopped_early;
+} hn_train_state;
+_Static_assert(sizeof(hn_train_state) == 18 * 8, "files hold it");
+
+typedef struct hn_train_range { int32_t array; int64_t begin, end; } hn_train_range;
+
+struct hone_trainer {
+    hone_context *ctx;
+    const hone_model *m;
+    hone_train_params p;            /* texts in it are not ours: not used after hone_trainer_new */
+    uint32_t targets;
+    hn_dataset *train, *val;        /* val NULL: none */
+    hn_loader *loader, *val_loader;
+    hn_grad *grad;                  /* NULL: plan only */
+    hn_adam adam;
+    hn_schedule schedule;
+    int64_t micro_total;            /* with epochs; 0: by steps */
+    uint64_t n_float;               /* of all arrays */
+    int32_t n_array;
+    float **mom, **var, **best;     /* [n_array]; best NULL: not kept */
+    float *pages;                   /* behind them */
+    uint64_t n_pages;               /* bytes */
+    hn_train_range *range;          /* the arrays in pieces, for the pool */
+    int64_t n_range;
+    bool has_best;
+    hn_train_state st;
+    hone_train_info info;
+    char *settings;
+};
+
+/* The best validation's weights in place of the present ones while something is written, and back. */
+void hn_trainer_swap_best(hone_trainer *t);
+
+#endif

@@ -1,0 +1,68 @@
+/* What training gives: adapters as GGUF or as a PEFT folder, or the whole model as GGUF.
+ * Layouts are others' (model/lora.h, gguf/gguf.h). */
+#include "train/init.h"
+#include "train/trainer.h"
+
+#include <stdlib.h>
+
+/* The arrays come in pairs, "NAME.lora_a" before "NAME.lora_b". */
+static hone_status make_pairs(hone_trainer *t, hn_lora_pair **out, hone_error *err)
+{
+    hn_lora_pair *pair = calloc((size_t)t->n_array / 2 + 1, sizeof *pair);
+    *out = pair;
+    if (!pair) return HN_FAIL(err, HONE_E_NOMEM, "list of adapters");
+    for (int32_t i = 0; i + 1 < t->n_array; i += 2, pair++) {
+        hn_param *a = hn_grad_param(t->grad, i), *b = hn_grad_param(t->grad, i + 1);
+        size_t n = strlen(a->name);
+        *pair = (hn_lora_pair){ .n_in = a->cols, .n_out = b->rows, .rank = a->rows, .a = a->p, .b = b->p, .scale = (float)t->info.scale };
+        pair->name = malloc(n + 1);
+        if (!pair->name) return HN_FAIL(err, HONE_E_NOMEM, "%s", a->name);
+        memcpy(pair->name, a->name, n - strlen(".lora_a"));
+        pair->name[n - strlen(".lora_a")] = 0;
+    }
+    return HONE_OK;
+}
+
+static hone_status write_adapter(hone_trainer *t, const char *path, bool peft, hone_error *err)
+{
+    int32_t n = t->n_array / 2;
+    hn_lora_pair *pair = NULL;
+    hn_lora_about about = { .name = "", .arch = t->m->arch->name, .base_name = t->m->name, .alpha = (float)(t->info.scale * t->p.rank), .dropout = (float)t->p.dropout,
+                            .steps = t->has_best ? t->st.best_step : t->st.step, .rslora = t->p.rslora, .type = HN_F32 };
+    hone_status st = make_pairs(t, &pair, err);
+    if (st == HONE_OK) st = peft ? hn_lora_write_peft(path, t->m, pair, n, &about, err) : hn_lora_write_gguf(path, pair, n, &about, err);
+    for (int32_t i = 0; pair && i < n; i++) free(pair[i].name);
+    free(pair);
+    return st;
+}
+
+/* ---- whole models --------------------------------------------------------------------------------- */
+
+static hone_status write_model(hone_trainer *t, const char *path, hone_error *err)
+{
+    const hn_param **list = calloc((size_t)t->n_array + 1, sizeof *list);
+    if (!list) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %d tensors", path, t->n_array);
+    for (int32_t i = 0; i < t->n_array; i++) list[i] = hn_grad_param(t->grad, i);
+    const hn_trained p = { .param = list, .n_param = t->n_array, .type = t->p.output_type };
+    hone_status st = hn_write_trained(path, t->m, &p, err);
+    free(list);
+    return st;
+}
+
+hone_status hone_trainer_write(hone_trainer *t, const char *path, hone_error *err)
+{
+    if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
+    hn_trainer_swap_best(t);
+    hone_status st = t->p.full ? write_model(t, path, err) : write_adapter(t, path, false, err);
+    hn_trainer_swap_best(t);
+    return st;
+}
+
+hone_status hone_trainer_write_peft(hone_trainer *t, const char *folder, hone_error *err)
+{
+    if (!t->grad || t->p.full) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: only adapters can be a PEFT folder", folder);
+    hn_trainer_swap_best(t);
+    hone_status st = write_adapter(t, folder, true, err);
+    hn_trainer_swap_best(t);
+    return st;
+}

@@ -1,0 +1,134 @@
+#!/bin/sh
+# hone train: learns, says what it does, and goes on after anything that stops it as if nothing
+# had: kill -9 at many moments, Ctrl-C, a disk that is full, a damaged checkpoint.
+. tests/e2e/lib.sh
+
+if [ ! -f "$TINY" ]; then
+    skip "train" "$TINY is not here"
+    finish
+fi
+value() { sed -n "s/.*\"$1\":\\([-0-9.e+]*\\)[,}].*/\\1/p" "${2:-$T/out}" | head -n 1; }
+less() { # less WHAT A B: A < B
+    if awk -v a="$2" -v b="$3" 'BEGIN { exit !(a != "" && b != "" && a + 0 < b + 0) }'; then ok "$1"; else
+        echo "# $2, expected less than $3"
+        not_ok "$1"
+    fi
+}
+for i in 1 2 3 4 5 6 7 8; do
+    echo "{\"text\": \"The red fox $i ran to the sea, and the sea was $i miles away.\"}"
+done >"$T/d.jsonl"
+SMALL="--data $T/d.jsonl --seq 32 --pack off --accum 1 --targets q --rank 2 --alpha 4 --layers 1 --dropout 0.1 --lr 5e-3"
+
+# 1. it learns, and says so
+expect 0 "training" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --seq 64 --accum 1 --steps 12 --lr 1e-2 --val-share 0.2 --eval-every 6 -o "$T/a.gguf" --json
+less "the loss falls" "$(sed -n 's/.*"loss":{"first":[0-9.]*,"last":\([0-9.]*\).*/\1/p' "$T/out")" "$(sed -n 's/.*"loss":{"first":\([0-9.]*\),.*/\1/p' "$T/out")"
+says "a summary" '"schema":"hone.train/1","kind":"summary","why":"done".*"output":"[^"]*a.gguf"' "$T/out"
+[ "$(grep -c '"kind":"step"' "$T/a.gguf.jsonl")" = 12 ] && ok "a record of every step" || not_ok "a record of every step" "$T/a.gguf.jsonl"
+says "first record: what is trained" '^\{"schema":"hone.train/1","kind":"run","ts":"[^"]*","base":\{.*"hash":"[0-9a-f]{16}".*"settings":\{.*"lr":0.01' "$T/a.gguf.jsonl"
+says "a step" '"step":6,"epoch":[0-9.]+,"loss":[0-9.]+,"val_loss":[0-9.]+,"lr":[0-9.e-]+,"grad_norm":[0-9.]+,"n_tok":[0-9]+,"n_target":[0-9]+,"tok_s":[0-9.]+,"ms":\{' "$T/a.gguf.jsonl"
+expect 0 "the adapter is a GGUF file" "$HONE" inspect "$T/a.gguf"
+expect 2 "checkpoints of an earlier run are not overwritten" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --steps 2 -o "$T/a.gguf"
+says "says what to do" 'a.gguf.ckpt holds checkpoints .* step 12; --resume goes on, --fresh removes them'
+
+expect 0 "a report on the log" "$HONE" lab report "$T/a.gguf.jsonl" --html "$T/r.html" --json
+says "with its runs" '"training":\[\{"file":"a.gguf.jsonl","run":\{.*"best_val":[0-9.]+.*"steps":\[\{' "$T/out"
+for what in 'section id="training"' '<figcaption>Loss, nats per token; dashed: validation<' '<figcaption>Learning rate<' '<figcaption>Norm of the gradient' '<figcaption>Speed'; do
+    says "the page has $what" "$what" "$T/r.html"
+done
+[ "$(grep -o '<circle class="dot"' "$T/r.html" | wc -l)" = 2 ] && ok "a dot for each validation" || not_ok "a dot for each validation"
+if command -v xmllint >/dev/null 2>&1; then expect 0 "the page is well-formed" xmllint --noout --nonet "$T/r.html"; else skip "the page is well-formed" "no xmllint"; fi
+
+# 2. a plan
+expect 0 "--dry-run" "$HONE" train -m "$TINY" $SMALL --steps 5 --dry-run
+says "what would be trained" 'trained +[0-9]+ weights: rank 2, alpha 4, q'
+says "samples, and how much of them is learnt" 'data +8 samples of 8 records: [0-9]+ tokens, [0-9.]+ % of them learnt'
+run "$HONE" train -m "$TINY" $SMALL --steps 5 --dry-run --json
+[ "$(value trainable)" = $((2 * (256 + 256))) ] && ok "trainable weights are counted" || not_ok "trainable weights are counted" "$T/out"
+
+# 3. what is refused
+expect 2 "no data" "$HONE" train -m "$TINY" -o "$T/x.gguf"
+expect 2 "no output" "$HONE" train -m "$TINY" $SMALL
+expect 2 "targets that are none" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --targets qx -o "$T/x.gguf"
+says "names them" "'qx': expected qv, attn, all"
+expect 2 "early stop without validation" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --early-stop 2 -o "$T/x.gguf"
+expect 2 "a bad early stop" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --early-stop 2, --val-share 0.2 -o "$T/x.gguf"
+(cat "$T/d.jsonl"; echo '{"text": 3}') >"$T/bad.jsonl"
+run "$HONE" train -m "$TINY" --data "$T/bad.jsonl" --steps 1 -o "$T/x.gguf"
+[ "$rc" -ne 0 ] && ok "a bad line is an error" || not_ok "a bad line is an error"
+says "with its number" 'bad.jsonl:9'
+expect 0 "or is left out" "$HONE" train -m "$TINY" --data "$T/bad.jsonl" --max-bad-lines 1 --steps 1 --dry-run
+says "and counted" '1 bad line left out; the first: .*bad.jsonl:9'
+[ -e "$T/x.gguf" ] || [ -e "$T/x.gguf.ckpt" ] && not_ok "nothing is written then" || ok "nothing is written then"
+
+# 4. the same bits on any number of threads, and whether the run was stopped or not
+STEPS=20
+expect 0 "one run" "$HONE" train -m "$TINY" $SMALL --steps $STEPS -o "$T/whole.gguf" -t 2
+for how in "-t 1" "-t 3 --recompute" "--cpu scalar"; do
+    expect 0 "with $how" "$HONE" train -m "$TINY" $SMALL --steps $STEPS -o "$T/other.gguf" --fresh $how
+    same "the same adapter with $how" "$T/whole.gguf" "$T/other.gguf"
+done
+
+# kill -9 at many moments: each run is continued until it ends, then a new one begins
+kills=${KILLS:-50}
+n=0
+runs=0
+bad=0
+fresh=--fresh
+while [ "$n" -lt "$kills" ] && [ "$bad" -eq 0 ] && [ "$runs" -lt 200 ]; do
+    "$HONE" train -m "$TINY" $SMALL --steps $STEPS -o "$T/killed.gguf" --save-every 1 $fresh >"$T/out" 2>"$T/err" &
+    pid=$!
+    sleep "$(awk -v n="$n$runs" 'BEGIN { srand(n); printf "%.3f", 0.02 + 0.4 * rand() }')"
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    case $? in
+    137) n=$((n + 1)) fresh=--resume ;;
+    0)
+        runs=$((runs + 1)) fresh=--fresh
+        cmp -s "$T/whole.gguf" "$T/killed.gguf" || bad=1
+        ;;
+    *) bad=2 ;;
+    esac
+done
+if [ "$bad" -eq 0 ]; then
+    expect 0 "the last one is finished" "$HONE" train -m "$TINY" $SMALL --steps $STEPS -o "$T/killed.gguf" --save-every 1 $fresh
+    same "killed $n times, in $((runs + 1)) runs: the same adapter as without" "$T/whole.gguf" "$T/killed.gguf"
+    [ "$(grep -c '"kind":"step"' "$T/killed.gguf.jsonl")" = $STEPS ] && ok "each step stands in the log once" || not_ok "each step stands in the log once" "$T/killed.gguf.jsonl"
+else
+    not_ok "killed and resumed ($bad after $n)" "$T/err"
+fi
+
+# Ctrl-C: the step is finished and saved
+"$HONE" train -m "$TINY" $SMALL --steps 100000 --schedule constant --warmup 0 -o "$T/int.gguf" >"$T/out" 2>"$T/err" &
+pid=$!
+i=0
+while ! grep -q '"step":2,' "$T/int.gguf.jsonl" 2>/dev/null && [ $i -lt 300 ]; do i=$((i + 1)); sleep 0.1; done
+kill -TERM $pid
+wait $pid
+rc=$?
+[ "$rc" = 6 ] && ok "interrupted: exit 6" || not_ok "interrupted: exit $rc, expected 6" "$T/err"
+says "says where it is" 'interrupted after step [0-9]+ of 100000, which is saved in .*int.gguf.ckpt; --resume goes on'
+[ -f "$T"/int.gguf.ckpt/step-*.ckpt ] && [ ! -e "$T/int.gguf" ] && ok "a checkpoint, no adapter" || not_ok "a checkpoint, no adapter"
+
+# 5. a damaged checkpoint, another run, a full disk
+"$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 --keep 5 -o "$T/dam.gguf" --fresh >"$T/out" 2>"$T/err"
+head -c 3000 "$T/dam.gguf.ckpt/step-00000020.ckpt" >"$T/cut" && mv "$T/cut" "$T/dam.gguf.ckpt/step-00000020.ckpt"
+rm -f "$T/dam.gguf"
+expect 0 "the newest checkpoint is cut off" "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 --keep 5 -o "$T/dam.gguf" --resume
+says "a warning, and the one before" 'note: .*step-00000020.ckpt: 3000 bytes, expected [0-9]+: cut off or damaged; going on from step 16'
+same "the same adapter" "$T/whole.gguf" "$T/dam.gguf"
+expect 2 "another rank" "$HONE" train -m "$TINY" $SMALL --rank 3 --steps $STEPS -o "$T/dam.gguf" --resume
+says "is named" 'rank is 2 there and 3 now'
+sed 's/fox/hen/' "$T/d.jsonl" >"$T/hens.jsonl"
+expect 2 "other data" "$HONE" train -m "$TINY" $SMALL --data "$T/hens.jsonl" --steps $STEPS -o "$T/dam.gguf" --resume
+says "are named" 'data is [0-9a-f]+ there and [0-9a-f]+ now'
+(
+    ulimit -f 8 # of 512 bytes: room for the log, none for a checkpoint
+    "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 -o "$T/disk.gguf" >"$T/out" 2>"$T/err"
+    echo $? >"$T/rc"
+)
+[ "$(cat "$T/rc")" = 1 ] && ok "no room for a checkpoint: exit 1" || not_ok "no room for a checkpoint: exit $(cat "$T/rc")" "$T/err"
+says "says what and why" 'cannot write the checkpoint of step 4 \([0-9]+ bytes\): File too large; older ones are untouched'
+ls "$T/disk.gguf.ckpt"/*tmp* >/dev/null 2>&1 && not_ok "nothing half-written stays" || ok "nothing half-written stays"
+expect 0 "with room again" "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 -o "$T/disk.gguf" --resume
+same "the same adapter after all" "$T/whole.gguf" "$T/disk.gguf"
+finish

@@ -1,0 +1,119 @@
+/* Fuzzes what hone train reads: the input is one byte of settings and then a file, .jsonl or .txt.
+ * Its JSON is taken exactly where jansson takes it, with the same values. Whatever the file is, the
+ * samples are within bounds, the numbers about them add up, the same file gives the same samples, and
+ * the loader gives each once. Also a vocabulary is trained on it. */
+#include "../unit/data_files.h"
+#include "train/bpe.h"
+#include "train/data_parts.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool ok)
+{
+    if (!ok) abort();
+}
+
+/* Numbers too large for jansson, or too long or deep for hone, are not compared. */
+static void check_json(const char *s, size_t n)
+{
+    hn_data_fault f;
+    json_error_t e;
+    json_t *a = hn_data_json(s, n, &f), *b = json_loadb(s, n, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &e);
+    must(!f.memory && (a || (f.what && f.at >= s && f.at <= s + n)));
+    if (a && b) must(json_equal(a, b));
+    else if (a) must(strstr(e.text, "integer") != NULL);
+    else if (b) must(strstr(f.what, "63 characters") || strstr(f.what, "deeply"));
+    json_decref(a);
+    json_decref(b);
+}
+
+static void check_lines(const char *s, size_t n)
+{
+    for (size_t a = 0; a < n;) {
+        const char *nl = memchr(s + a, '\n', n - a);
+        size_t b = nl ? (size_t)(nl - s) : n;
+        check_json(s + a, b - a);
+        a = b + 1;
+    }
+}
+
+static void check_samples(const hn_dataset *d, int32_t seq)
+{
+    int64_t n_tok = 0, n_target = 0;
+    must(d->n > 0 && d->stats.n_sample == d->n && d->stats.n_bad <= d->stats.n_line + 100);
+    must(!d->stats.n_bad == !d->stats.first_bad[0]);
+    for (int64_t i = 0; i < d->n; i++) {
+        const hn_sample *s = &d->sample[i];
+        int32_t here = 0;
+        must(s->n >= 2 && s->n <= seq && s->n >= d->stats.min_len && s->n <= d->stats.max_len);
+        for (int32_t t = 0; t < s->n; t++) {
+            must(s->ids[t] >= 0 && s->ids[t] < DF_N && s->target[t] <= 1);
+            here += t && s->target[t];
+        }
+        must(here > 0);
+        n_tok += s->n, n_target += here;
+    }
+    must(n_tok == d->stats.n_tok && n_target == d->stats.n_target);
+    must(d->stats.min_len <= d->stats.median_len && d->stats.median_len <= d->stats.p95_len && d->stats.p95_len <= d->stats.max_len);
+}
+
+static void check_loader(const hn_dataset *d, int32_t seq, bool pack)
+{
+    hn_loader *l;
+    hone_error e;
+    hn_batch b;
+    int64_t n_tok = 0, n_target = 0, n_doc = 0;
+    must(hn_loader_new(&l, d, seq, 3, pack, true, 1, &e) == HONE_OK);
+    while (hn_loader_tell(l).epoch == 0) {
+        must(hn_loader_next(l, &b, &e) == HONE_OK && b.n_tok <= hn_loader_max_tok(l));
+        n_tok += b.n_tok, n_target += b.n_target, n_doc += b.n_doc;
+    }
+    must(n_doc == d->n && n_tok == d->stats.n_tok && n_target == d->stats.n_target);
+    hn_loader_free(l);
+}
+
+static void remove_folder(void) { df_end(NULL); }
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static hone_model *plain, *chat;
+    if (!plain) {
+        must(df_begin(NULL) == 0);
+        atexit(remove_folder);
+        plain = df_model("plain.gguf", NULL, false);
+        chat = df_model("chat.gguf", "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
+                                     "{% if tools %}{{ tools|tojson }}{% endif %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}", true);
+    }
+    if (size < 1 || size > 1 << 16) return 0;
+    unsigned how = data[0];
+    const char *text = (const char *)data + 1, *path = df_write(how & 1 ? "f.txt" : "f.jsonl", text, size - 1);
+    int32_t seq = how & 2 ? 9 : 300;
+    hn_data_params p = { .path = &path, .n_path = 1, .seq = seq, .mask = (how >> 2 & 3) % 3, .max_bad = how & 16 ? 1000 : 0, .special = how & 32 };
+    const hone_model *m = how & 64 ? plain : chat;
+    hn_dataset *a = NULL, *b = NULL, *second = NULL;
+    hone_error ea = { 0 }, eb = { 0 };
+    hone_status sa = hn_dataset_read(&a, m, &p, &ea), sb = hn_dataset_read(&b, m, &p, &eb);
+    must(sa == sb && !a == (sa != HONE_OK) && strcmp(ea.message, eb.message) == 0);
+    if (!(how & 1)) check_lines(text, size - 1);
+    if (a) {
+        must(a->hash == b->hash);
+        check_samples(a, seq);
+        check_loader(a, seq, how & 128);
+        int64_t n = a->n;
+        if (hn_dataset_split(a, 0.3, how, &second, &ea) == HONE_OK) {
+            must(a->n + second->n == n && a->n > 0 && second->n > 0);
+            check_samples(second, seq);
+        }
+    } else {
+        must(ea.message[0] && (strncmp(ea.message, df_dir, strlen(df_dir)) == 0));
+    }
+    hn_dataset_free(a);
+    hn_dataset_free(b);
+    hn_dataset_free(second);
+    hn_bpe *v = NULL;
+    static const char *const special[] = { "<s>", "ab" };
+    if (hn_bpe_train(&v, &(hn_bpe_params){ .path = &path, .n_path = 1, .n_vocab = 300, .special = special, .n_special = 2 }, &ea) == HONE_OK)
+        must(v->n >= 258 && v->n <= 300 && v->n_pair >= v->n - 258);
+    hn_bpe_free(v);
+    return 0;
+}

@@ -1,0 +1,380 @@
+/* What hone train reads: every form of data into the ids and targets that a plain vocabulary
+ * of bytes makes obvious; bad lines by number; statistics; two sets. */
+#include "data_files.h"
+
+static const char chatml[] = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
+                             "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+static hone_model *plain, *with_bos, *chat;
+
+static int begin(void **state)
+{
+    if (df_begin(state) != 0) return -1;
+    plain = df_model("plain.gguf", NULL, false);
+    with_bos = df_model("bos.gguf", NULL, true);
+    chat = df_model("chat.gguf", chatml, false);
+    return 0;
+}
+
+static int end(void **state)
+{
+    hone_model_close(plain);
+    hone_model_close(with_bos);
+    hone_model_close(chat);
+    return df_end(state);
+}
+
+static hn_dataset *read_with(const hone_model *m, const char *path, hn_data_params p)
+{
+    hn_dataset *d;
+    hone_error e = { 0 };
+    p.path = &path;
+    p.n_path = 1;
+    if (!p.seq) p.seq = 1000;
+    if (hn_dataset_read(&d, m, &p, &e) != HONE_OK) fail_msg("%s", e.message);
+    return d;
+}
+#define READ(m, path, ...) read_with(m, path, (hn_data_params){ __VA_ARGS__ })
+
+static void is(const hn_dataset *d, int n, const char *const *want)
+{
+    assert_int_equal(d->n, n);
+    assert_int_equal(d->stats.n_sample, n);
+    for (int i = 0; i < n; i++) assert_string_equal(df_show(&d->sample[i]), want[i]);
+}
+#define IS(d, ...) is(d, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)), (const char *const[]){ __VA_ARGS__ })
+
+static void refused(const hone_model *m, const char *path, hn_data_params p, hone_status want, const char *says)
+{
+    hn_dataset *d = (hn_dataset *)1;
+    hone_error e = { 0 };
+    p.path = &path;
+    p.n_path = 1;
+    if (!p.seq) p.seq = 1000;
+    hone_status st = hn_dataset_read(&d, m, &p, &e);
+    if (st != want || !strstr(e.message, says)) fail_msg("%s: %s \"%s\", expected \"%s\"", path, hone_status_name(st), e.message, says);
+    assert_null(d);
+}
+#define REFUSED(m, path, says, ...) refused(m, path, (hn_data_params){ __VA_ARGS__ }, HONE_E_FORMAT, says)
+
+/* ---- texts ------------------------------------------------------------------------------------ */
+
+static void test_txt(void **state)
+{
+    hn_dataset *d = READ(with_bos, DF_FILE("a.txt", "\xEF\xBB\xBFone\r\ntwo\n\xC3\xA4 <s>\r"));
+    IS(d, "<s>[one\ntwo\n\xC3\xA4 <s>\r</s>]"); /* a token's name in a text is text */
+    assert_int_equal(d->sample[0].n, 1 + 8 + 2 + 1 + 3 + 1 + 1);
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("b.txt", "0123456789"), .seq = 4); /* eleven tokens */
+    IS(d, "0[123]", "3[456]", "6[789]", "9[</s>]");
+    assert_int_equal(d->stats.n_tok, 14);
+    assert_int_equal(d->stats.n_target, 10); /* every token but the first, once */
+    assert_int_equal(d->stats.n_split, 1);
+    assert_int_equal(d->stats.n_cut, 0);
+    assert_int_equal(d->stats.min_len, 2);
+    assert_int_equal(d->stats.median_len, 4);
+    assert_int_equal(d->stats.max_len, 4);
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("c.txt", "012345678"), .seq = 4); /* ten: no rest */
+    IS(d, "0[123]", "3[456]", "6[78</s>]");
+    hn_dataset_free(d);
+    REFUSED(plain, DF_FILE("d.txt", ""), "d.txt:1: the file is empty");
+    REFUSED(plain, DF_FILE("e.txt", "ok\nfine\nno \xFF\n"), "e.txt:3: not UTF-8: byte 0xff in column 4");
+    d = READ(plain, DF_FILE("f.txt", "ok\nno \xFF\nfine"), .max_bad = 1);
+    IS(d, "o[k\nfine</s>]");
+    assert_int_equal(d->stats.n_bad, 1);
+    assert_non_null(strstr(d->stats.first_bad, "f.txt:2: not UTF-8"));
+    hn_dataset_free(d);
+    d = READ(chat, DF_FILE("g.txt", "a<|im_end|>"), .special = true);
+    IS(d, "a[<|im_end|></s>]");
+    hn_dataset_free(d);
+}
+
+/* Longer than one piece of the reader: nothing is lost or doubled at the seams. */
+static void test_long_txt(void **state)
+{
+    size_t n = (33 << 20) + 12345;
+    char *s = malloc(n);
+    uint64_t r = 7;
+    for (size_t i = 0; i < n; i++) {
+        r = r * 6364136223846793005u + 1442695040888963407u;
+        s[i] = "dehilnorstu wxyz\n!"[(r >> 33) % 18];
+    }
+    hn_dataset *d = READ(plain, df_write("long.txt", s, n), .seq = 777);
+    size_t at = 0;
+    for (int64_t k = 0; k < d->n; k++)
+        for (int32_t i = k > 0; i < d->sample[k].n; i++, at++) {
+            int32_t want = at < n ? DF_BYTE + (unsigned char)s[at] : DF_EOS;
+            if (d->sample[k].ids[i] != want) fail_msg("byte %zu: token %d, expected %d", at, d->sample[k].ids[i], want);
+        }
+    assert_int_equal(at, n + 1);
+    assert_int_equal(d->stats.n_target, n);
+    assert_int_equal(d->stats.n_split, 1);
+    hn_dataset_free(d);
+    memset(s, 'e', n); /* no line end to cut at, and a bad byte far behind the first piece */
+    s[n - 5] = '\n';
+    s[n - 2] = '\xC3';
+    REFUSED(plain, df_write("line.txt", s, n), "line.txt:2: not UTF-8: byte 0xc3 in column 3");
+    free(s);
+}
+
+static void test_text_records(void **state)
+{
+    hn_dataset *d = READ(with_bos, DF_FILE("a.jsonl", "\xEF\xBB\xBF{\"text\": \"one\", \"id\": 5}\r\n\n  \t\r\n{\"text\": \"t\\u0000\\r\\nwo\"}\n{\"text\":\"end\"}"));
+    assert_int_equal(d->n, 3);
+    assert_int_equal(d->stats.n_line, 3);
+    assert_string_equal(df_show(&d->sample[0]), "<s>[one</s>]");
+    assert_int_equal(d->sample[1].n, 8); /* <s> t NUL CR LF w o </s> */
+    assert_int_equal(d->sample[1].ids[2], DF_BYTE);
+    assert_string_equal(df_show(&d->sample[2]), "<s>[end</s>]");
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("b.jsonl", "{\"text\": \"012345\"}\n{\"text\": \"x\"}\n"), .seq = 4);
+    IS(d, "0[123]", "3[45</s>]", "x[</s>]");
+    assert_int_equal(d->stats.n_split, 1);
+    assert_int_equal(d->stats.median_len, 4);
+    assert_int_equal(d->stats.min_len, 2);
+    hn_dataset_free(d);
+}
+
+/* ---- what is wrong, and where -------------------------------------------------------------------- */
+
+static void test_bad_lines(void **state)
+{
+    REFUSED(plain, DF_FILE("1.jsonl", "{\"text\": \"a\"}\n\n{\"text\": 5}\n"), "1.jsonl:3: \"text\" is a number, expected a string");
+    REFUSED(plain, DF_FILE("2.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n"), "2.jsonl:2: \"text\" is missing");
+    REFUSED(plain, DF_FILE("3.jsonl", "{\"text\": \"\"}\n"), "3.jsonl:1: \"text\" is empty");
+    REFUSED(plain, DF_FILE("4.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\n"), "4.jsonl:2: not JSON: column");
+    REFUSED(plain, DF_FILE("5.jsonl", "{\"text\": \"a\xFF\"}\n"), "5.jsonl:1: not JSON: column");
+    REFUSED(plain, DF_FILE("6.jsonl", "[1, 2]\n"), "6.jsonl:1: an array, expected an object");
+    REFUSED(plain, DF_FILE("7.jsonl", "{\"words\": \"a\"}\n"), "7.jsonl:1: no record that hone trains on");
+    REFUSED(plain, DF_FILE("8.jsonl", "{\"prompt\": \"a\", \"completion\": \"\"}\n"), "8.jsonl:1: \"completion\" is empty");
+    REFUSED(plain, DF_FILE("9.jsonl", "{\"text\": \"a\"} {\"text\": \"b\"}\n"), "9.jsonl:1: not JSON");
+    REFUSED(plain, DF_FILE("10.jsonl", "\n\n"), "nothing to train on: 0 records");
+    REFUSED(plain, DF_FILE("11.jsonl", "x\n{\"text\": \"a\"}\ny\nz\n"), "11.jsonl:4: not JSON: column 1: ", .max_bad = 2);
+    REFUSED(plain, DF_FILE("11.jsonl", "x\n{\"text\": \"a\"}\ny\nz\n"), "bad line 3 where 2 are allowed, the first: ", .max_bad = 2);
+    hn_dataset *d = READ(plain, DF_FILE("12.jsonl", "x\n{\"text\": \"a\"}\ny\n{\"text\": \"b\"}\n"), .max_bad = 2);
+    IS(d, "a[</s>]", "b[</s>]");
+    assert_int_equal(d->stats.n_bad, 2);
+    assert_int_equal(d->stats.n_line, 4);
+    assert_non_null(strstr(d->stats.first_bad, "12.jsonl:1: not JSON"));
+    hn_dataset_free(d);
+    refused(plain, df_path("none.jsonl"), (hn_data_params){ 0 }, HONE_E_IO, "none.jsonl: cannot open");
+    refused(plain, df_dir, (hn_data_params){ 0 }, HONE_E_ARG, "expected a file .txt");
+    refused(plain, DF_FILE("x.csv", "a"), (hn_data_params){ 0 }, HONE_E_ARG, "x.csv: expected a file .txt");
+    refused(plain, DF_FILE("y.txt", "a"), (hn_data_params){ .seq = 1 }, HONE_E_ARG, "sequences of 1 tokens");
+}
+
+/* One bad line in a million. */
+static void test_one_in_a_million(void **state)
+{
+    enum { N = 1000000, BAD = 765432 };
+    const char *path = df_path("million.jsonl");
+    FILE *f = fopen(path, "w");
+    for (int i = 1; i <= N; i++) fprintf(f, i == BAD ? "{\"text\": \"%d}\n" : "{\"text\": \"%d\"}\n", i);
+    fclose(f);
+    REFUSED(plain, path, "million.jsonl:765432: not JSON: column ");
+    hn_dataset *d = READ(plain, path, .max_bad = 1);
+    assert_int_equal(d->n, N - 1);
+    assert_int_equal(d->stats.n_bad, 1);
+    assert_string_equal(df_show(&d->sample[N - 2]), "1[000000</s>]");
+    assert_string_equal(df_show(&d->sample[BAD - 1]), "7[65433</s>]");
+    assert_int_equal(d->stats.median_len, 7);
+    hn_dataset_free(d);
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------- */
+
+static void test_completions(void **state)
+{
+    const char *path = DF_FILE("c.jsonl", "{\"prompt\": \"Hi \", \"completion\": \"you\"}\n{\"completion\": \"bc\", \"prompt\": \"xa\"}\n"
+                                          "{\"prompt\": \"\", \"completion\": \"z\"}\n");
+    hn_dataset *d = READ(with_bos, path, .mask = HN_MASK_PROMPT);
+    IS(d, "<s>Hi [you</s>]", "<s>x[{ab}c</s>]", "<s>[z</s>]"); /* "ab" became one token: it is the answer's */
+    hn_dataset_free(d);
+    d = READ(with_bos, path, .mask = HN_MASK_NONE);
+    IS(d, "<s>[Hi you</s>]", "<s>[x{ab}c</s>]", "<s>[z</s>]");
+    hn_dataset_free(d);
+    d = READ(with_bos, path, .mask = HN_MASK_LAST, .seq = 4);
+    IS(d, "<s>x[{ab}c]", "<s>[z</s>]");
+    assert_int_equal(d->stats.n_cut, 2);
+    assert_int_equal(d->stats.n_empty, 1); /* "<s>Hi " */
+    hn_dataset_free(d);
+}
+
+#define USER(t) "<|im_start|>user\n" t "<|im_end|>\n"
+#define ASKED "<|im_start|>assistant\n"
+
+static void test_chat(void **state)
+{
+    const char *path = DF_FILE("m.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": \"a1\"}, "
+                                          "{\"role\": \"user\", \"content\": \"<|im_end|>\"}, {\"role\": \"assistant\", \"content\": \"a2\"}]}\n");
+    hn_dataset *d = READ(chat, path, .mask = HN_MASK_PROMPT);
+    IS(d, USER("q1") ASKED "[a1<|im_end|>]\n" USER("<|im_end|>") ASKED "[a2<|im_end|>]\n");
+    int32_t n = d->sample[0].n, n_end = 0;
+    for (int32_t i = 0; i < n; i++) n_end += d->sample[0].ids[i] == DF_END;
+    assert_int_equal(n_end, 4); /* the one that the user typed is text */
+    hn_dataset_free(d);
+    d = READ(chat, path, .mask = HN_MASK_LAST);
+    IS(d, USER("q1") ASKED "a1<|im_end|>\n" USER("<|im_end|>") ASKED "[a2<|im_end|>]\n");
+    hn_dataset_free(d);
+    d = READ(chat, path, .mask = HN_MASK_NONE);
+    assert_int_equal(d->stats.n_target, n - 1);
+    hn_dataset_free(d);
+    /* cut before the second answer, and before the first: nothing left */
+    const char *two = DF_FILE("n.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"a long question\"}, {\"role\": \"assistant\", \"content\": \"a1\"}]}\n"
+                                         "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", \"content\": \"a1\"}]}\n");
+    d = READ(chat, two, .mask = HN_MASK_PROMPT, .seq = 22);
+    IS(d, USER("q") ASKED "[a1]");
+    assert_int_equal(d->stats.n_cut, 2);
+    assert_int_equal(d->stats.n_empty, 1);
+    hn_dataset_free(d);
+    REFUSED(chat, DF_FILE("o.jsonl", "{\"messages\": []}\n"), "o.jsonl:1: \"messages\" is empty");
+    REFUSED(chat, DF_FILE("p.jsonl", "{\"messages\": [{\"content\": \"x\"}]}\n"), "p.jsonl:1: messages[0].role: expected a string");
+    REFUSED(chat, DF_FILE("q.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"tools\": [{\"type\": \"function\"}]}\n"),
+            "q.jsonl:1: tools were given");
+    REFUSED(chat, DF_FILE("r.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n"), "1 in which no token counts", .mask = HN_MASK_PROMPT);
+    path = df_path("m.jsonl");
+    d = READ(plain, path, .mask = HN_MASK_LAST, .chat_template = "{% for m in messages %}{{ m.content }}{{ '|' }}{% endfor %}");
+    IS(d, "q1|a1|<|im_end|>|[a2|</s>]");
+    hn_dataset_free(d);
+    refused(plain, path, (hn_data_params){ .chat_template = "none" }, HONE_E_ARG, "chat template 'none' is neither");
+    refused(plain, path, (hn_data_params){ .max_bad = 9 }, HONE_E_UNSUPPORTED, "has no chat template");
+}
+
+/* Other words for the same conversation give the same samples. */
+static void test_chat_forms(void **state)
+{
+    hn_dataset *d = READ(chat, DF_FILE("s.jsonl", "{\"conversations\": [{\"from\": \"system\", \"value\": \"be\"}, {\"from\": \"human\", \"value\": \"q\"}, "
+                                                  "{\"from\": \"gpt\", \"value\": \"a\"}]}\n"),
+                         .mask = HN_MASK_PROMPT);
+    IS(d, "<|im_start|>system\nbe<|im_end|>\n" USER("q") ASKED "[a<|im_end|>]\n");
+    hn_dataset_free(d);
+    REFUSED(chat, DF_FILE("t.jsonl", "{\"conversations\": [{\"from\": \"cat\", \"value\": \"be\"}]}\n"), "t.jsonl:1: conversations[0].from is 'cat'");
+    REFUSED(chat, DF_FILE("u.jsonl", "{\"conversations\": [{\"from\": \"gpt\"}]}\n"), "u.jsonl:1: conversations[0]: expected an object with strings");
+    const char *alpaca = DF_FILE("v.jsonl", "{\"instruction\": \"do\", \"input\": \"this\", \"output\": \"done\"}\n"
+                                            "{\"instruction\": \"do\", \"input\": \"\", \"output\": \"done\"}\n{\"instruction\": \"do\", \"output\": \"done\"}\n");
+    d = READ(chat, alpaca, .mask = HN_MASK_PROMPT);
+    IS(d, USER("do\n\nthis") ASKED "[done<|im_end|>]\n", USER("do") ASKED "[done<|im_end|>]\n", USER("do") ASKED "[done<|im_end|>]\n");
+    hn_dataset_free(d);
+    d = READ(plain, alpaca, .mask = HN_MASK_PROMPT);
+    IS(d, "### Instruction:\ndo\n\n### Input:\nthis\n\n### Response:\n[done</s>]", "### Instruction:\ndo\n\n### Response:\n[done</s>]",
+       "### Instruction:\ndo\n\n### Response:\n[done</s>]");
+    hn_dataset_free(d);
+    REFUSED(chat, DF_FILE("w.jsonl", "{\"instruction\": \"do\", \"input\": 3, \"output\": \"done\"}\n"), "w.jsonl:1: \"input\" is a number");
+}
+
+/* Templates that are no plain chain of messages: thoughts dropped from earlier answers, no token that
+ * ends an answer, a first message that must be the user's. */
+static void test_chat_templates(void **state)
+{
+    static const char thoughts[] =
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+        "{% if m.role == 'assistant' and not loop.last %}{{ m.content.split('/t ')[-1] }}{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    static const char words[] = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
+    static const char strict[] = "{% if messages[0].role != 'user' %}{{ raise_exception('no') }}{% endif %}"
+                                 "{% for m in messages %}{{ '(' + m.content + ')' }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}";
+    const char *path = DF_FILE("tt.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": \"/t a1\"}, "
+                                           "{\"role\": \"user\", \"content\": \"q2\"}, {\"role\": \"assistant\", \"content\": \"/t a2\"}]}\n");
+    hone_model *m = df_model("thoughts.gguf", thoughts, false);
+    hn_dataset *d = READ(m, path, .mask = HN_MASK_PROMPT);
+    IS(d, USER("q1") ASKED "[a1<|im_end|>]\n" USER("q2") ASKED "[/t a2<|im_end|>]\n");
+    hn_dataset_free(d);
+    hone_model_close(m);
+    m = df_model("words.gguf", words, false);
+    d = READ(m, path, .mask = HN_MASK_PROMPT);
+    IS(d, "user: q1\nassistant:[ /t a1\n]user: q2\nassistant:[ /t a2\n</s>]");
+    hn_dataset_free(d);
+    hone_model_close(m);
+    df_eot = DF_BYTE + '\n'; /* text that ends a generation may stand in an answer, and is enough as its end */
+    m = df_model("lines.gguf", words, false);
+    df_eot = -1;
+    d = READ(m, DF_FILE("tl.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": \"a\\nb\"}, "
+                                    "{\"role\": \"user\", \"content\": \"q2\"}, {\"role\": \"assistant\", \"content\": \"c\\nd\"}]}\n"), .mask = HN_MASK_PROMPT);
+    IS(d, "user: q1\nassistant:[ a\nb\n]user: q2\nassistant:[ c\nd\n]");
+    hn_dataset_free(d);
+    hone_model_close(m);
+    path = df_path("tt.jsonl");
+    m = df_model("strict.gguf", strict, false);
+    d = READ(m, path, .mask = HN_MASK_PROMPT);
+    IS(d, "(q1)[(/t a1)</s>](q2)[(/t a2)</s>]");
+    hn_dataset_free(d);
+    REFUSED(m, DF_FILE("tu.jsonl", "{\"messages\": [{\"role\": \"system\", \"content\": \"s\"}]}\n"), "tu.jsonl:1: ");
+    hone_model_close(m);
+}
+
+/* ---- sets ---------------------------------------------------------------------------------------------- */
+
+static void test_several_files(void **state)
+{
+    hn_dataset *d;
+    hone_error e = { 0 };
+    const char *paths[] = { DF_FILE("1.txt", "x"), DF_FILE("2.jsonl", "{\"text\": \"y\"}"), DF_FILE("3.jsonl", "{\"prompt\": \"pq\", \"completion\": \"c\"}") };
+    assert_int_equal(hn_dataset_read(&d, plain, &(hn_data_params){ .path = paths, .n_path = 3, .seq = 8, .mask = HN_MASK_PROMPT }, &e), HONE_OK);
+    IS(d, "x[</s>]", "y[</s>]", "pq[c</s>]");
+    assert_int_equal(d->stats.n_file, 3);
+    assert_int_equal(d->stats.n_line, 3);
+    uint64_t hash = d->hash;
+    hn_dataset_free(d);
+    assert_int_equal(hn_dataset_read(&d, plain, &(hn_data_params){ .path = paths, .n_path = 3, .seq = 8, .mask = HN_MASK_NONE }, &e), HONE_OK);
+    assert_true(d->hash != hash); /* another target */
+    hn_dataset_free(d);
+}
+
+static int by_first(const void *a, const void *b) { return ((const hn_sample *)a)->ids[0] - ((const hn_sample *)b)->ids[0]; }
+
+static void test_split(void **state)
+{
+    char s[4096];
+    size_t n = 0;
+    for (int i = 0; i < 100; i++) n += (size_t)sprintf(s + n, "{\"text\": \"%c%0*d\"}\n", 'a' + i % 26, 1 + i % 3, i);
+    const char *path = df_write("split.jsonl", s, n);
+    hone_error e = { 0 };
+    int64_t seen_first = 0;
+    for (int share = 0; share <= 99; share += 9) {
+        hn_dataset *a = READ(plain, path), *b = NULL, *whole = READ(plain, path);
+        assert_int_equal(hn_dataset_split(a, share / 100.0, 5, &b, &e), HONE_OK);
+        if (!share) {
+            assert_null(b);
+            assert_int_equal(a->n, 100);
+        } else {
+            assert_int_equal(b->n, share);
+            assert_int_equal(a->n + b->n, 100);
+            assert_int_equal(a->stats.n_tok + b->stats.n_tok, whole->stats.n_tok);
+            assert_int_equal(a->stats.n_target + b->stats.n_target, whole->stats.n_target);
+            assert_true(a->hash != b->hash && a->hash != whole->hash);
+            hn_sample all[100];
+            memcpy(all, a->sample, (size_t)a->n * sizeof *all);
+            memcpy(all + a->n, b->sample, (size_t)b->n * sizeof *all);
+            qsort(all, 100, sizeof *all, by_first);
+            for (int i = 0; i < 100; i++) assert_true(all[i].n >= 3); /* all there and readable */
+            seen_first += b->sample[0].ids[0] == whole->sample[0].ids[0];
+        }
+        if (share % 2) hn_dataset_free(a), a = NULL; /* in either order */
+        hn_dataset_free(b);
+        hn_dataset_free(a);
+        hn_dataset_free(whole);
+    }
+    assert_true(seen_first < 11);
+    hn_dataset *a = READ(plain, path), *b, *c;
+    assert_int_equal(hn_dataset_split(a, 0.5, 1, &b, &e), HONE_OK);
+    hn_dataset *a2 = READ(plain, path);
+    assert_int_equal(hn_dataset_split(a2, 0.5, 2, &c, &e), HONE_OK);
+    assert_true(b->hash != c->hash); /* another seed, other samples */
+    hn_dataset_free(a), hn_dataset_free(b), hn_dataset_free(a2), hn_dataset_free(c);
+    a = READ(plain, DF_FILE("one.txt", "x"));
+    assert_int_equal(hn_dataset_split(a, 0.5, 1, &b, &e), HONE_E_ARG);
+    assert_int_equal(hn_dataset_split(a, 1.0, 1, &b, &e), HONE_E_ARG);
+    assert_null(b);
+    hn_dataset_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_txt), cmocka_unit_test(test_long_txt), cmocka_unit_test(test_text_records), cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_one_in_a_million), cmocka_unit_test(test_completions), cmocka_unit_test(test_chat), cmocka_unit_test(test_chat_forms),
+        cmocka_unit_test(test_chat_templates), cmocka_unit_test(test_several_files), cmocka_unit_test(test_split),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
