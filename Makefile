@@ -229,12 +229,13 @@ $(B)/cross_check: $(B)/tests/cross/cross_check.o $(B)/libhone.a
 # tests/property there: cmocka replaced by the few lines it needs
 $(B)/cross_kernels: tests/property/test_kernels.c
 $(B)/cross_rwkv: tests/property/test_rwkv_kernels.c
-$(B)/cross_kernels $(B)/cross_rwkv: tests/cross/shim/cmocka.h $(B)/libhone.a
+$(B)/cross_train: tests/property/test_train_kernels.c
+$(B)/cross_kernels $(B)/cross_rwkv $(B)/cross_train: tests/cross/shim/cmocka.h $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(COMPILE) -Itests/cross/shim $(LDFLAGS) -o $@ $(filter %.c,$^) $(B)/libhone.a $(LIB_LIBS) -lm
 cross:
 	@$(MAKE) --no-print-directory build/release/cross_check
-	@$(MAKE) --no-print-directory FLAVOUR=aarch64 build/aarch64/cross_check build/aarch64/cross_kernels build/aarch64/cross_rwkv
+	@$(MAKE) --no-print-directory FLAVOUR=aarch64 build/aarch64/cross_check build/aarch64/cross_kernels build/aarch64/cross_rwkv build/aarch64/cross_train
 	@QEMU='$(QEMU)' sh tests/cross/compare.sh build/release build/aarch64
 
 # ---- install ------------------------------------------------------------------------------

@@ -568,6 +568,27 @@ typedef struct hone_progress { void (*fn)(void *arg, uint64_t done, uint64_t tot
  * or another mixture name, NULL: as the source. Writes a temporary file, then renames. */
 HONE_API hone_status hone_convert(const char *src, const char *tokenizer, const char *type, const char *dst, const hone_progress *pr, hone_error *err);
 
+/* One matrix that was merged: types in the base and now, root mean squares of W, of what was added, and of what
+ * encoding it again changed. */
+typedef struct hone_merge_tensor {
+    const char *name, *from, *to;
+    uint64_t n; /* elements */
+    double weight_rms, delta_rms, error_rms;
+} hone_merge_tensor;
+
+typedef struct hone_merge_params {
+    const char *base;
+    const char *const *adapters; /* [n_adapters] */
+    const float *scales;         /* [n_adapters]; NULL: all 1 */
+    int32_t n_adapters;
+    const char *type;            /* of the merged matrices: NULL or "keep": their own (F16 where hone has no encoder for it), or a mixture's name */
+    void (*report)(void *arg, const hone_merge_tensor *t); /* told of each; NULL: nobody */
+    void *report_arg;
+} hone_merge_params;
+/* Writes the base with W + Σ scale·BA in place of each W that an adapter changes, computed in f32; all else is
+ * copied as it is. Writes a temporary file, then renames. */
+HONE_API hone_status hone_merge(const hone_merge_params *p, const char *dst, const hone_progress *pr, hone_error *err);
+
 typedef struct hone_synth_preset { const char *name, *arch, *description; uint64_t n_params; } hone_synth_preset;
 HONE_API size_t hone_synth_presets(const hone_synth_preset **out);
 

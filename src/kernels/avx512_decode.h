@@ -1,3 +1,4 @@
+/* The decoders that avx512_decode.c gives the table of avx512.c. */
 #ifndef HN_AVX512_DECODE_H
 #define HN_AVX512_DECODE_H
 

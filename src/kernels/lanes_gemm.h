@@ -11,24 +11,28 @@
 #endif
 #define HN_EACH(i, n) HN_GEMM_UNROLL for (int i = 0; i < (n); i++)
 
-/* What becomes of the sums of V vectors of row i, columns from j0. */
-HN_INLINE void gemm_finish(const hn_gemm_tile *t, int i, int v, v16 s)
+/* What becomes of the sums of M rows × V vectors from vector v0. */
+HN_INLINE void gemm_finish(const hn_gemm_tile *t, const int M, const int V, int v0, v16 s[HN_GEMM_ROWS][HN_GEMM_VECS])
 {
-    float *sum = t->t + i * HN_GEMM_COLS + 16 * v, *c = t->c + i * t->ldc + 16 * v;
-    if (!t->first) s = v16_add(v16_load(sum), s);
+    float *sum = t->t + 16 * v0, *c = t->c + 16 * v0;
+    if (!t->first) HN_EACH(i, M) HN_EACH(v, V) s[i][v] = v16_add(v16_load(sum + i * HN_GEMM_COLS + 16 * v), s[i][v]);
     if (!t->last) {
-        v16_store(sum, s);
+        HN_EACH(i, M) HN_EACH(v, V) v16_store(sum + i * HN_GEMM_COLS + 16 * v, s[i][v]);
         return;
     }
-    if (t->alpha != 1.0f) s = v16_mul(v16_set1(t->alpha), s);
-    int n = t->cols - 16 * v;
-    if (n >= 16) {
-        v16_store(c, t->add ? v16_add(v16_load(c), s) : s);
+    if (t->alpha != 1.0f) HN_EACH(i, M) HN_EACH(v, V) s[i][v] = v16_mul(v16_set1(t->alpha), s[i][v]);
+    if (t->cols - 16 * v0 >= 16 * V) {
+        if (t->add) HN_EACH(i, M) HN_EACH(v, V) s[i][v] = v16_add(v16_load(c + i * t->ldc + 16 * v), s[i][v]);
+        HN_EACH(i, M) HN_EACH(v, V) v16_store(c + i * t->ldc + 16 * v, s[i][v]);
         return;
     }
-    float rest[16];
-    v16_store(rest, s);
-    for (int j = 0; j < n; j++) c[j] = t->add ? c[j] + rest[j] : rest[j];
+    float rest[HN_GEMM_ROWS][16 * HN_GEMM_VECS];
+    HN_EACH(i, M) HN_EACH(v, V) v16_store(rest[i] + 16 * v, s[i][v]);
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < t->cols - 16 * v0; j++) {
+            float *to = c + i * t->ldc + j;
+            *to = t->add ? *to + rest[i][j] : rest[i][j];
+        }
 }
 
 /* M rows × V vectors from vector v0. */
@@ -38,6 +42,9 @@ HN_INLINE void gemm_block(const hn_gemm_tile *t, const int M, const int V, int v
     HN_EACH(i, M) HN_EACH(v, V) s[i][v] = v16_zero();
     const float *a = t->a, *b = (const float *)t->b + 16 * v0;
     int64_t row = t->a_row, a_step = t->a_step, b_step = t->b_step;
+    if (t->last)
+        for (int i = 0; i < M; i++)
+            for (int j = 0; j < 16 * V && j < t->cols - 16 * v0; j += 16) __builtin_prefetch(t->c + i * t->ldc + 16 * v0 + j, 1);
     for (int64_t k = t->steps; k > 0; k--, a += a_step, b += b_step) {
         v16 bv[HN_GEMM_VECS];
         HN_EACH(v, V) bv[v] = v16_load(b + 16 * v);
@@ -46,7 +53,7 @@ HN_INLINE void gemm_block(const hn_gemm_tile *t, const int M, const int V, int v
             HN_EACH(v, V) s[i][v] = v16_fma(av, bv[v], s[i][v]);
         }
     }
-    HN_EACH(i, M) HN_EACH(v, V) gemm_finish(t, i, v0 + v, s[i][v]);
+    gemm_finish(t, M, V, v0, s);
 }
 
 #define GEMM_BLOCK(M, V) \

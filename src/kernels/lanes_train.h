@@ -35,8 +35,13 @@ static void gemm_tile_bf16(const hn_gemm_tile *t)
     unsigned mode = HN_FLUSH_ON();
     gemm_tile(&chain);
     HN_FLUSH_OFF(mode);
-    for (int i = 0; i < t->rows; i++)
-        for (int v = 0; 16 * v < t->cols; v++) gemm_finish(t, i, v, v16_load(s[i] + 16 * v));
+    hn_gemm_tile row = *t;
+    for (int i = 0; i < t->rows; i++, row.t += HN_GEMM_COLS, row.c += t->ldc)
+        for (int v = 0; 16 * v < t->cols; v++) {
+            v16 sum[HN_GEMM_ROWS][HN_GEMM_VECS];
+            sum[0][0] = v16_load(s[i] + 16 * v);
+            gemm_finish(&row, 1, 1, v, sum);
+        }
 }
 #else
 static void gemm_tile_bf16(const hn_gemm_tile *t) { gemm_plain_tile_bf16(t); }

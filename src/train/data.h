@@ -20,6 +20,7 @@ typedef struct hn_data_params {
     int32_t seq;               /* tokens of a sample at most; longer ones are cut (texts: go on in the next sample), counted */
     hn_mask mask;
     int64_t max_bad;           /* bad lines that are left out and counted; one more is an error. 0: the first is */
+    const char *chat_template; /* NULL: the model's; else the name of a format or Jinja source, as hn_chat_source takes it */
     bool special;              /* what looks like a special token in texts, prompts and completions is one; else it is text */
 } hn_data_params;
 

@@ -3,8 +3,9 @@
  *
  * An answer begins where the conversation's tokens part from those of what stands before it
  * with the template's opening of an answer: the longest common prefix, as tokens may merge
- * across the boundary. It ends with the token that ends a generation, or, in formats without
- * one, where the tokens part from those of the conversation up to and with the answer. */
+ * across the boundary. It ends with the token that ends a generation, or, in formats where
+ * that is plain text or missing, where the tokens part from those of the conversation up to
+ * and with the answer. */
 #include "text/chat.h"
 #include "train/data_parts.h"
 
@@ -57,8 +58,8 @@ static hone_status prepare(hn_data_reader *r)
 /* Whether there is a template may take memory to find out, and where that is short the answer is no: it is asked again. */
 static hone_status find_source(hone_str *out, const hn_data_reader *r, bool tools, hone_error *err)
 {
-    hone_status st = hn_chat_source(out, r->m->file, r->v, NULL, tools, err);
-    return st == HONE_OK ? st : hn_chat_source(out, r->m->file, r->v, NULL, tools, err);
+    hone_status st = hn_chat_source(out, r->m->file, r->v, r->p->chat_template, tools, err);
+    return st == HONE_OK ? st : hn_chat_source(out, r->m->file, r->v, r->p->chat_template, tools, err);
 }
 
 bool hn_data_has_template(hn_data_reader *r)
@@ -110,15 +111,29 @@ static hone_status part(hn_data_reader *r, const json_t *messages, const json_t 
     return st;
 }
 
+/* Whether a token ends a generation and cannot stand in an answer's text (as the empty line that RWKV World ends with can). */
+static hone_status is_end(hn_data_reader *r, int32_t id, bool *yes)
+{
+    size_t n;
+    *yes = hn_vocab_is_eog(r->v, id);
+    if (!*yes) return HONE_OK;
+    const char *s = hn_vocab_piece(r->v, id, true, &n);
+    hn_ids ids = { 0 };
+    hone_status st = hn_vocab_encode_spans(r->v, s, n, 0, &(hone_span){ 0, n }, n > 0, &ids, r->err);
+    *yes = ids.n != 1 || ids.data[0] != id;
+    free(ids.data);
+    return st;
+}
+
 /* Counts the tokens of answer i, which begins at token `from`; those of the next one begin at `to`. *ended: it has a token that ends a generation. */
 static hone_status count_answer(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t from, size_t to, bool *ended, hone_error *why)
 {
     size_t end = from;
     hone_status st = HONE_OK;
-    while (end < to && !hn_vocab_is_eog(r->v, r->ids.data[end])) end++;
-    *ended = end < to;
-    if (*ended) end++;
-    else if (i + 1 < json_array_size(messages)) st = part(r, messages, tools, i + 1, false, &end, why);
+    *ended = false;
+    while (end < to && !*ended)
+        if ((st = is_end(r, r->ids.data[end++], ended)) != HONE_OK) return st;
+    if (!*ended && i + 1 < json_array_size(messages)) st = part(r, messages, tools, i + 1, false, &end, why);
     if (st == HONE_OK && end > from) memset(r->target + from, 1, end - from);
     return st;
 }
@@ -155,7 +170,7 @@ hone_status hn_data_conversation(hn_data_reader *r, const json_t *messages, cons
         if (r->err && why.message[0]) *r->err = why;
         return st;
     }
-    if (open) {
+    if (open && r->ids.n && !hn_vocab_is_eog(r->v, r->ids.data[r->ids.n - 1])) {
         size_t before = r->ids.n;
         if ((st = hn_data_put_eos(r, &r->ids)) != HONE_OK || (st = hn_data_targets(r, before, 1)) != HONE_OK) return st;
     }

@@ -20,8 +20,11 @@ struct hn_gemm_ctx {
     hn_pool *pool;
     const hn_kernels *k;
     int32_t n_thread;
-    work *w; /* [n_thread] */
+    work *w;           /* [n_thread] */
+    uint32_t *rounded; /* ROUNDED rows of a block of A, in pairs of bf16 */
 };
+/* Rows of A that are rounded once for all columns; more than fit are rounded for each chunk of them. */
+enum { ROUNDED = 516 * 20, PAIRS = HN_GEMM_K / 2 };
 
 hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, int64_t max_row, hone_error *err)
 {
@@ -29,7 +32,8 @@ hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, i
     hn_gemm_ctx *g = calloc(1, sizeof *g);
     if (!g) return HN_FAIL(err, HONE_E_NOMEM, "products");
     *g = (hn_gemm_ctx){ .pool = pool, .k = k, .n_thread = hn_pool_threads(pool) };
-    if (!(g->w = hn_pages_alloc((size_t)g->n_thread * sizeof *g->w))) {
+    bool pairs = k->gemm->pairs;
+    if (!(g->w = hn_pages_alloc((size_t)g->n_thread * sizeof *g->w)) || (pairs && !(g->rounded = hn_pages_alloc(ROUNDED * PAIRS * sizeof *g->rounded)))) {
         hn_gemm_free(g);
         return HN_FAIL(err, HONE_E_NOMEM, "products: scratch of %d threads", hn_pool_threads(pool));
     }
@@ -41,15 +45,17 @@ void hn_gemm_free(hn_gemm_ctx *g)
 {
     if (!g) return;
     if (g->w) hn_pages_free(g->w, (size_t)g->n_thread * sizeof *g->w);
+    if (g->rounded) hn_pages_free(g->rounded, ROUNDED * PAIRS * sizeof *g->rounded);
     free(g);
 }
 
-uint64_t hn_gemm_bytes(const hn_gemm_ctx *g) { return (uint64_t)g->n_thread * sizeof *g->w; }
+uint64_t hn_gemm_bytes(const hn_gemm_ctx *g) { return (uint64_t)g->n_thread * sizeof *g->w + (g->rounded ? ROUNDED * PAIRS * sizeof *g->rounded : 0); }
 
 typedef struct job {
     const hn_gemm_ctx *g;
     const hn_gemm *p;
     int64_t mc, nc, n_m; /* rows and columns of a chunk; chunks above each other */
+    bool rounded;        /* A is in g->rounded: [block of k][m][PAIRS] */
 } job;
 
 /* Columns [n0, n0 + n) of rows [k0, k0 + k) of B, a row by a row of k. */
@@ -116,9 +122,31 @@ static void a_rows(const hn_gemm_ops *ops, const hn_gemm *p, work *w, hn_gemm_ti
     else if (i % WIDE == 0) ops->copy(w->a, WIDE, a, p->lda, k, left < WIDE ? left : WIDE, p->bf16);
 }
 
-/* C's rows [m0, m1) × columns [n0, n1). */
-static void rectangle(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
+/* The bytes of B that a block needs, asked for while the one before is multiplied: rows of `bytes` from b on. */
+typedef struct ahead { const char *b; size_t stride, bytes; int64_t rows, next, per; } ahead;
+
+static ahead ahead_of(const hn_gemm *p, int64_t n0, int64_t n1, int64_t k0, int64_t turns)
 {
+    const hn_type_info *ti = hn_type_get(p->b_type);
+    bool nt = p->form == HN_GEMM_NT;
+    int64_t k = p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K, row = nt ? n0 : k0, col = (nt ? k0 : n0) / ti->block_elems * ti->block_elems;
+    if (k <= 0) return (ahead){ 0 };
+    int64_t rows = nt ? n1 - n0 : k, cols = ((nt ? k : n1 - n0) + ti->block_elems - 1) / ti->block_elems * ti->block_elems;
+    return (ahead){ (const char *)p->b + (size_t)row * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)col), p->b_row_bytes, hn_row_bytes(ti, (uint64_t)cols),
+                    rows, 0, (rows + turns - 1) / turns };
+}
+
+static void ask(ahead *x)
+{
+    for (int64_t end = x->next + x->per < x->rows ? x->next + x->per : x->rows; x->next < end; x->next++)
+        for (size_t i = 0; i < x->bytes; i += 64) __builtin_prefetch(x->b + (size_t)x->next * x->stride + i, 0, 2);
+}
+
+/* C's rows [m0, m1) × columns [n0, n1). */
+static void rectangle(const job *j, work *w, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
+{
+    const hn_gemm_ctx *g = j->g;
+    const hn_gemm *p = j->p;
     const hn_gemm_ops *ops = g->k->gemm;
     bool pairs = p->bf16 && ops->pairs;
     for (int64_t k0 = 0; k0 < p->k; k0 += HN_GEMM_K) {
@@ -126,9 +154,17 @@ static void rectangle(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t m
         (p->form == HN_GEMM_NT ? strips_of_columns : strips_of_rows)(g->k, p, w, n0, n1 - n0, k0, k);
         hn_gemm_tile t = { .b_step = HN_GEMM_COLS, .ldc = p->ldc, .steps = pairs ? (k + 1) / 2 : p->bf16 ? (k + 1) & ~(int64_t)1 : k,
                            .alpha = p->alpha, .first = k0 == 0, .last = k0 + k == p->k, .add = p->add };
+        int64_t turns = (m1 - m0 + HN_GEMM_ROWS - 1) / HN_GEMM_ROWS, then = n0 + j->nc * g->n_thread; /* likely this thread's next columns */
+        ahead next = k0 + k < p->k ? ahead_of(p, n0, n1, k0 + k, turns)
+                     : then < p->n ? ahead_of(p, then, then + j->nc < p->n ? then + j->nc : p->n, 0, turns) : (ahead){ 0 };
         for (int64_t m = m0; m < m1; m += HN_GEMM_ROWS) {
+            ask(&next);
             t.rows = (int32_t)(m1 - m < HN_GEMM_ROWS ? m1 - m : HN_GEMM_ROWS);
-            a_rows(ops, p, w, &t, m, m - m0, m1 - m, k0, k, n1 - n0 <= HN_GEMM_COLS);
+            if (j->rounded) {
+                t.a = (const float *)(g->rounded + (k0 / HN_GEMM_K * p->m + m) * PAIRS);
+                t.a_row = PAIRS;
+                t.a_step = 1;
+            } else a_rows(ops, p, w, &t, m, m - m0, m1 - m, k0, k, n1 - n0 <= HN_GEMM_COLS);
             for (int64_t n = n0; n < n1; n += HN_GEMM_COLS) {
                 int64_t s = (n - n0) / HN_GEMM_COLS;
                 t.b = w->b[s];
@@ -151,7 +187,7 @@ static void chunk(void *arg, int64_t c, int32_t thread)
     const job *j = arg;
     const hn_gemm *p = j->p;
     int64_t m = c % j->n_m * j->mc, n = c / j->n_m * j->nc;
-    rectangle(j->g, p, &j->g->w[thread], m, m + j->mc < p->m ? m + j->mc : p->m, n, n + j->nc < p->n ? n + j->nc : p->n);
+    rectangle(j, &j->g->w[thread], m, m + j->mc < p->m ? m + j->mc : p->m, n, n + j->nc < p->n ? n + j->nc : p->n);
 }
 
 /* When the last thread is done, in products of a vector: decoding an element of B costs about half of what
@@ -198,6 +234,15 @@ static void split(job *j, int32_t n_thread)
     *j = best;
 }
 
+static void round_rows(void *arg, int64_t c, int32_t thread)
+{
+    const job *j = arg;
+    const hn_gemm *p = j->p;
+    for (int64_t m = c * HN_GEMM_ROWS; m < p->m && m < (c + 1) * HN_GEMM_ROWS; m++)
+        for (int64_t k0 = 0; k0 < p->k; k0 += HN_GEMM_K)
+            j->g->k->gemm->rows(j->g->rounded + (k0 / HN_GEMM_K * p->m + m) * PAIRS, p->a + m * p->lda + k0, p->lda, 1, p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K, true);
+}
+
 void hn_gemm_run(hn_gemm_ctx *g, const hn_gemm *p)
 {
     if (p->m <= 0 || p->n <= 0) return;
@@ -207,6 +252,10 @@ void hn_gemm_run(hn_gemm_ctx *g, const hn_gemm *p)
     }
     job j = { .g = g, .p = p };
     split(&j, hn_pool_active(g->pool));
+    if (p->bf16 && g->rounded && p->form != HN_GEMM_TN && p->n > 2 * j.nc && (p->k + HN_GEMM_K - 1) / HN_GEMM_K * p->m <= ROUNDED) {
+        hn_pool_run(g->pool, round_rows, &j, (p->m + HN_GEMM_ROWS - 1) / HN_GEMM_ROWS);
+        j.rounded = true;
+    }
     hn_pool_run(g->pool, chunk, &j, (p->n + j.nc - 1) / j.nc * j.n_m);
 }
 
@@ -214,5 +263,5 @@ void hn_gemm_serial(hn_gemm_ctx *g, int32_t thread, const hn_gemm *p)
 {
     if (p->m <= 0 || p->n <= 0) return;
     if (p->k <= 0) zero(p);
-    else rectangle(g, p, &g->w[thread], 0, p->m, 0, p->n);
+    else rectangle(&(job){ .g = g, .p = p, .nc = p->n }, &g->w[thread], 0, p->m, 0, p->n);
 }

@@ -38,6 +38,10 @@ typedef struct hn_kept_half {
     uint16_t *x0, *part[HN_KEPT_ARRAYS];
 } hn_kept_half;
 
+/* Memory that lies in that of the logits. */
+typedef struct hn_shared { float **p; uint64_t n; } hn_shared;
+enum { HN_MAX_SHARED = HN_KEPT_ARRAYS + 2 };
+
 struct hn_grad {
     hn_grad_params p;
     const hone_model *m;
@@ -60,7 +64,9 @@ struct hn_grad {
     float *last, *z, *dz, *logits; /* the head: rows of the last layer's output, normed, gradient [chunk, D]; [chunk, n_vocab] */
     int32_t *rows;                /* [T] rows with a target */
     double *loss;                 /* [T] of each of them */
-    int32_t chunk, last_n;
+    hn_shared shared[HN_MAX_SHARED];
+    uint64_t shared_floats;
+    int32_t n_shared, chunk, last_n;
     uint64_t drop_key, bytes;
     void **own;
     int32_t n_own, cap_own;

@@ -25,6 +25,33 @@ static void *take(hn_grad *g, uint64_t bytes)
 }
 static bool floats(hn_grad *g, float **p, uint64_t n) { return (*p = take(g, n * sizeof(float))) != NULL; }
 
+/* Rows of logits at a time: the more, the seldomer the head is decoded. So many bytes, and a part of the model's. */
+enum { LOGITS_BYTES = 64 << 20, LOGITS_PART = 16 };
+
+/* What the layers want and the head does not: its logits take the same memory. */
+static bool share(hn_grad *g, float **p, uint64_t n)
+{
+    if (g->n_shared == HN_MAX_SHARED) return false;
+    g->shared[g->n_shared++] = (hn_shared){ p, (n + 15) & ~(uint64_t)15 };
+    g->shared_floats += (n + 15) & ~(uint64_t)15;
+    return true;
+}
+static bool share_with_logits(hn_grad *g)
+{
+    uint64_t T = (uint64_t)g->p.max_tok, V = (uint64_t)g->m->hp.n_vocab, at = 0;
+    uint64_t bytes = LOGITS_BYTES + g->shared_floats * sizeof(float) + g->m->n_bytes / LOGITS_PART, rows = bytes / (V * sizeof(float));
+    rows = rows < 16 ? 16 : rows;
+    uint64_t n_chunk = (T + rows - 1) / rows;
+    g->chunk = (int32_t)((T + n_chunk - 1) / n_chunk);
+    uint64_t n = (uint64_t)g->chunk * V;
+    if (!floats(g, &g->logits, n > g->shared_floats ? n : g->shared_floats)) return false;
+    for (int32_t i = 0; i < g->n_shared; i++) {
+        *g->shared[i].p = g->logits + at;
+        at += g->shared[i].n;
+    }
+    return true;
+}
+
 /* ---- parameters ----------------------------------------------------------------------------------- */
 
 static hn_param *param(hn_grad *g, const char *name, int64_t rows, int64_t cols, bool decay)
@@ -131,8 +158,6 @@ static bool bind(hn_grad *g)
 
 /* ---- memory ---------------------------------------------------------------------------------------- */
 
-enum { LOGITS_BYTES = 64 << 20 };
-
 static bool keep(hn_grad *g)
 {
     const hn_hparams *hp = &g->m->hp;
@@ -146,12 +171,13 @@ static bool keep(hn_grad *g)
     bool halves = g->p.bf16;
     int32_t n_f32 = halves ? 1 : g->n_kept;
     if (!(g->kept = calloc((size_t)g->n_kept, sizeof *g->kept))) return false;
+    bool one = halves || g->p.checkpoint; /* a set for all layers: no one wants it while the head is at work */
     for (int32_t i = 0; i < g->n_kept; i++) {
         hn_kept *k = &g->kept[i];
         float **const f[HN_KEPT_ARRAYS] = { &k->q, &k->k, &k->v, &k->o, &k->x1, &k->gate, &k->up, &k->q_raw, &k->k_raw };
         if (!floats(g, &k->lse, T * (uint64_t)hp->n_head)) return false;
         for (int a = 0; i < n_f32 && a < HN_KEPT_ARRAYS; a++)
-            if (width[a] && !floats(g, f[a], T * width[a])) return false;
+            if (width[a] && !(one ? share(g, f[a], T * width[a]) : floats(g, f[a], T * width[a]))) return false;
     }
     if (halves && !(g->half = calloc((size_t)g->n_kept, sizeof *g->half))) return false;
     for (int32_t i = 0; halves && i < g->n_kept; i++) {
@@ -176,21 +202,19 @@ static bool scratch(hn_grad *g)
 {
     const hn_hparams *hp = &g->m->hp;
     uint64_t T = (uint64_t)g->p.max_tok, D = (uint64_t)hp->n_embd, F = (uint64_t)hp->n_ff, q = (uint64_t)hp->n_head * (uint64_t)hp->head_dim,
-             kv = (uint64_t)hp->n_head_kv * (uint64_t)hp->head_dim, V = (uint64_t)hp->n_vocab, widest = F > q ? F : q;
+             kv = (uint64_t)hp->n_head_kv * (uint64_t)hp->head_dim, widest = F > q ? F : q;
     if (D > widest) widest = D;
-    uint64_t chunk = LOGITS_BYTES / (V * sizeof(float));
-    chunk = chunk < 16 ? 16 : chunk > T ? T : chunk;
-    if (chunk > T) chunk = T;
-    g->chunk = (int32_t)chunk;
+    if (!share(g, &g->h, T * F) || !share(g, &g->dh, T * F) || !share_with_logits(g)) return false;
+    uint64_t chunk = (uint64_t)g->chunk;
     bool normed = g->layer[0].q_norm.values, drop = g->p.dropout > 0;
     uint64_t r = g->p.full ? 0 : (uint64_t)g->p.rank;
     struct { float **p; uint64_t n; } const want[] = {
-        { &g->n1, T * D }, { &g->h, T * F }, { &g->dropped, drop ? T * widest : 0 }, { &g->inner, T * r }, { &g->d_inner, T * r },
-        { &g->dx, T * D }, { &g->dn, T * D }, { &g->dq, T * q }, { &g->dk, T * kv }, { &g->dv, T * kv }, { &g->d_o, T * q }, { &g->dh, T * F },
+        { &g->n1, T * D }, { &g->dropped, drop ? T * widest : 0 }, { &g->inner, T * r }, { &g->d_inner, T * r },
+        { &g->dx, T * D }, { &g->dn, T * D }, { &g->dq, T * q }, { &g->dk, T * kv }, { &g->dv, T * kv }, { &g->d_o, T * q },
         { &g->dq_raw, normed ? T * q : 0 }, { &g->dk_raw, normed ? T * kv : 0 }, { &g->delta, T * (uint64_t)hp->n_head },
         { &g->inv_rms, T * (uint64_t)hp->n_head }, { &g->rope, T * (uint64_t)hp->n_rot }, { &g->rope_back, T * (uint64_t)hp->n_rot },
         { &g->attn, hn_attn_scratch(hp) * (uint64_t)hn_pool_threads(g->p.pool) },
-        { &g->last, chunk * D }, { &g->z, chunk * D }, { &g->dz, chunk * D }, { &g->logits, chunk * V },
+        { &g->last, chunk * D }, { &g->z, chunk * D }, { &g->dz, chunk * D },
     };
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
         if (want[i].n && !floats(g, want[i].p, want[i].n)) return false;

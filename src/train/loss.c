@@ -66,6 +66,7 @@ double hn_head_loss(hn_grad *g, const hn_batch *b, const float *x, double weight
     return loss;
 }
 
+/* The arrays of the layers that lie in the logits' memory are of no use after this. */
 void hn_grad_logits(hn_grad *g, const int32_t *index, int32_t n, float *logits)
 {
     int64_t D = g->m->hp.n_embd, V = g->m->hp.n_vocab;

@@ -2,13 +2,14 @@
 # One answer on every architecture: runs the native and the foreign cross_check and
 # compares their outputs byte for byte: the native one at every CPU level this machine
 # has, the foreign one under emulation at every level it has and on older CPUs. Then the
-# property tests of the kernels (cross_kernels, cross_rwkv) there.
+# property tests of the kernels (cross_kernels, cross_rwkv, cross_train) there.
 # Usage: [QEMU=qemu-aarch64] compare.sh NATIVE-FOLDER FOREIGN-FOLDER
 set -u
 native=$1/cross_check
 foreign=$2/cross_check
 properties=$2/cross_kernels
 rwkv=$2/cross_rwkv
+train=$2/cross_train
 QEMU=${QEMU:-qemu-aarch64}
 T=$(mktemp -d) || exit 1
 properties_pid=
@@ -119,5 +120,9 @@ verdict $? "every level was there"
 rc=$?
 grep '^#' "$T/rwkv"
 verdict $rc "tests/property/test_rwkv_kernels.c under $QEMU -cpu max ($(grep -c '^ok' "$T/rwkv") of $(sed -n 's/^1\.\.//p' "$T/rwkv"))"
+"$QEMU" -cpu max "$train" >"$T/train" 2>&1
+rc=$?
+grep '^#' "$T/train"
+verdict $rc "tests/property/test_train_kernels.c under $QEMU -cpu max ($(grep -c '^ok' "$T/train") of $(sed -n 's/^1\.\.//p' "$T/train"))"
 echo "1..$n"
 [ "$bad" -eq 0 ]

@@ -67,10 +67,12 @@ static void df_symbol(char out[4], int b)
     snprintf(out, 4, c < 0x80 ? "%c" : "%c%c", c < 0x80 ? c : 0xC0 | c >> 6, 0x80 | (c & 63));
 }
 
+static int32_t df_eot = -1; /* of models made from now on; -1: none */
+
 /* template_ NULL: without, and <|im_start|> and <|im_end|> have other names, which would stand for one. */
 static __attribute__((unused)) hone_model *df_model(const char *name, const char *template_, bool add_bos)
 {
-    bb f = bb_head(3, 0, template_ ? 9 : 8);
+    bb f = bb_head(3, 0, 8 + (template_ != NULL) + (df_eot >= 0));
     const char *special[] = { "<s>", "</s>", "<|im_start|>", "<|im_end|>" };
     hone_model *m;
     hone_error e = { 0 };
@@ -93,6 +95,7 @@ static __attribute__((unused)) hone_model *df_model(const char *name, const char
     bb_kv_u32(&f, "tokenizer.ggml.bos_token_id", DF_BOS);
     bb_kv_u32(&f, "tokenizer.ggml.eos_token_id", DF_EOS);
     bb_kv(&f, "tokenizer.ggml.add_bos_token", 7, add_bos, 1);
+    if (df_eot >= 0) bb_kv_u32(&f, "tokenizer.ggml.eot_token_id", (uint32_t)df_eot);
     if (template_) bb_kv_str(&f, "tokenizer.chat_template", template_);
     const char *path = df_path(name);
     bb_pad(&f, 32);

@@ -233,6 +233,11 @@ static void test_chat(void **state)
     REFUSED(chat, DF_FILE("q.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"tools\": [{\"type\": \"function\"}]}\n"),
             "q.jsonl:1: tools were given");
     REFUSED(chat, DF_FILE("r.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n"), "1 in which no token counts", .mask = HN_MASK_PROMPT);
+    path = df_path("m.jsonl");
+    d = READ(plain, path, .mask = HN_MASK_LAST, .chat_template = "{% for m in messages %}{{ m.content }}{{ '|' }}{% endfor %}");
+    IS(d, "q1|a1|<|im_end|>|[a2|</s>]");
+    hn_dataset_free(d);
+    refused(plain, path, (hn_data_params){ .chat_template = "none" }, HONE_E_ARG, "chat template 'none' is neither");
     refused(plain, path, (hn_data_params){ .max_bad = 9 }, HONE_E_UNSUPPORTED, "has no chat template");
 }
 
@@ -281,6 +286,15 @@ static void test_chat_templates(void **state)
     IS(d, "user: q1\nassistant:[ /t a1\n]user: q2\nassistant:[ /t a2\n</s>]");
     hn_dataset_free(d);
     hone_model_close(m);
+    df_eot = DF_BYTE + '\n'; /* text that ends a generation may stand in an answer, and is enough as its end */
+    m = df_model("lines.gguf", words, false);
+    df_eot = -1;
+    d = READ(m, DF_FILE("tl.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": \"a\\nb\"}, "
+                                    "{\"role\": \"user\", \"content\": \"q2\"}, {\"role\": \"assistant\", \"content\": \"c\\nd\"}]}\n"), .mask = HN_MASK_PROMPT);
+    IS(d, "user: q1\nassistant:[ a\nb\n]user: q2\nassistant:[ c\nd\n]");
+    hn_dataset_free(d);
+    hone_model_close(m);
+    path = df_path("tt.jsonl");
     m = df_model("strict.gguf", strict, false);
     d = READ(m, path, .mask = HN_MASK_PROMPT);
     IS(d, "(q1)[(/t a1)</s>](q2)[(/t a2)</s>]");
