@@ -298,7 +298,10 @@ static int train(hn_train_job *j)
         }
     }
     hn_progress_end();
-    if (!rc && !done && !saved) rc = save(j);
+    if (!saved && (!done || rc)) { /* interrupted, or the log could not be written: nothing is lost */
+        int code = save(j);
+        rc = rc ? rc : code;
+    }
     return rc;
 }
 

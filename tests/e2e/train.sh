@@ -8,7 +8,7 @@ if [ ! -f "$TINY" ]; then
     finish
 fi
 value() { sed -n "s/.*\"$1\":\\([-0-9.e+]*\\)[,}].*/\\1/p" "${2:-$T/out}" | head -n 1; }
-less() { # less WHAT A B: A < B
+less() { # less WHAT A B: A < B, both numbers
     if awk -v a="$2" -v b="$3" 'BEGIN { exit !(a != "" && b != "" && a + 0 < b + 0) }'; then ok "$1"; else
         echo "# $2, expected less than $3"
         not_ok "$1"
@@ -37,6 +37,21 @@ for what in 'section id="training"' '<figcaption>Loss, nats per token; dashed: v
 done
 [ "$(grep -o '<circle class="dot"' "$T/r.html" | wc -l)" = 2 ] && ok "a dot for each validation" || not_ok "a dot for each validation"
 if command -v xmllint >/dev/null 2>&1; then expect 0 "the page is well-formed" xmllint --noout --nonet "$T/r.html"; else skip "the page is well-formed" "no xmllint"; fi
+
+# eight samples by heart, prompts masked; the adapter says them, as GGUF and as a PEFT folder
+i=0
+for w in red blue green pink black white brown grey; do
+    i=$((i + 1))
+    a=$(echo "cat dog hen cow pig fox bee ant" | cut -d ' ' -f $i)
+    echo "{\"prompt\": \"Who lives in the $w house?\", \"completion\": \" A $a lives there with her $a friends.\"}"
+done >"$T/houses.jsonl"
+expect 0 "learning by heart" "$HONE" train -m "$TINY" --data "$T/houses.jsonl" --seq 128 --batch 4 --accum 1 --steps 80 --lr 5e-3 -o "$T/houses.gguf" --peft "$T/houses.peft" --json
+less "the loss ends near 0" "$(sed -n 's/.*"loss":{"first":[0-9.]*,"last":\([0-9.]*\).*/\1/p' "$T/out")" 0.05
+less "prompts are masked" 0.4 "$(value masked_share)"
+for a in gguf peft; do
+    run "$HONE" run -m "$TINY" --lora "$T/houses.$a" -p "Who lives in the pink house?" --temp 0 -n 12
+    says "the adapter ($a) has learnt it" 'A cow lives there with her cow friends' "$T/out"
+done
 
 # 2. a plan
 expect 0 "--dry-run" "$HONE" train -m "$TINY" $SMALL --steps 5 --dry-run
