@@ -33,7 +33,7 @@ ANIMAL_F = "Hazel Clover Willow Olive Maple Minty Bluebell Tansy Honey Ginger Pe
 ANIMAL_M = ("Bramble Biscuit Bruno Tully Rusty Button Acorn Teddy Pepper Oakley Monty Basil Chester Rufus "
             "Alfie Dusty").split()
 KINDS = "rabbit fox bear mouse hedgehog squirrel badger otter mole beaver duck pig goat kitten puppy deer".split()
-PARENTS = "mother father grandma uncle".split()
+PARENTS = "mother father uncle".split()
 
 # ---------------------------------------------------------------- what rhymes
 
@@ -114,7 +114,7 @@ PLACES = [
     ("[by a clear little stream|by the bridge on the stream]", "who was lost in a dream"),
     ("[at the edge of the town|in a little old town]", "in a coat warm and brown"),
     ("by a quiet blue lake", "who loved to eat cake"),
-    ("[on a quiet old street|in a house down the street]", "[so merry and sweet|with quick little feet]"),
+    ("[on a quiet old street|in a house down the street]", "so merry and sweet"),
     ("[in a hole in the ground|where the berries are found]", "who danced round and round"),
     ("by the door of a cave", "so little but brave"),
     ("[in the tall yellow hay|by the side of the way]", "who was ready to play"),
@@ -124,10 +124,10 @@ OPENINGS = """
 There once was a {k} named {n}, who stood / All alone at the edge of a little green wood.
 There once was a {k} named {n}, who lay / In the grass by the stream on a warm summer day.
 There once was a {k} named {n}, who could / Tell the funniest stories in all of the wood.
-There was a small {k} called {n}, who'd play / In the tall meadow grass all the morning and day.
-There was a small {k} called {n}, who'd go / Every day to the hill where the blue flowers grow.
+There was a small {k} called {n} at play / In the tall meadow grass all the morning and day.
+There was a small {k} called {n}. {he} would go / Every day to the hill where the blue flowers grow.
 {n} was a {k}, as kind as can be, / Who lived with {his} {p} not far from the sea.
-{n} was a {k} so little and neat, / With a coat soft and warm and with quick little feet.
+{n} was a {k} so little and neat, / Who could sing like a bird and had dancing young feet.
 A little young {k} called {n} one day / Went out of the door to the meadow to play.
 One day little {n} woke up in {his} bed, / With a wonderful plan going round in {his} head.
 One day little {n} went out for some fun, / To dance in the meadow and play in the sun.
@@ -151,30 +151,30 @@ The wind came along and it started to blow, / And {his} kite flew as high as a k
 {he} ran up the hill with a kite painted red, / And it danced like a bird in the sky overhead.
 >
 It got stuck in the top of a very tall tree, / But {f} the {g} soon set the kite free.
-The string gave a snap and the kite flew away, / But {f} came and found it that very same day.
+The string gave a snap and the kite flew away, / But {his} friend came and found it that very same day.
 The kite fell at last in the grass, soft and deep, / And it lay by a lamb that was fast, fast asleep.
 # boat
-{he} made a small boat from a leaf and a stick, / And put it on water, so shiny and quick.
+{he} made a small boat, and {he} painted it red, / And put in a blanket to be a small bed.
 {he} built a small boat with a sail snowy white, / And it sailed on the pond in the warm morning light.
 {he} found a toy boat on the bank of the stream, / And it sailed down the water as if in a dream.
 >
 A frog came on board and it sat down to float, / And it sang a small song all alone in the boat.
 A duck swam beside it and said with a quack, / "I will follow your boat and will bring it right back."
-It went round a rock and it went round a bend, / And there on the bank stood {f}, {his} friend.
+It went round a rock and it went round a bend, / And there on the bank stood {his} very best friend.
 # rain
-The rain started falling, drip, drop, on the ground, / And {n} jumped in puddles and splashed all around.
+The rain started falling, splash, splash, on the ground, / And {he} jumped in the puddles and danced all around.
 The clouds were so dark and the rain fell so fast, / And {he} sat by the window until it had passed.
 It rained and it rained on the roof of the shed, / And a big drop of rain landed right on {his} head.
 >
-Then {f} came by in a big yellow hat, / And they sat in the barn with the dog and the cat.
+Then {his} friend came along in a big yellow hat, / And they sat in the barn with the dog and the cat.
 Then out came the sun, and the sky was so blue, / And the wet leaves and flowers were shining there, too.
 {his} shoes were all muddy, {his} coat was all wet, / But it was the best day that {he} ever had yet.
 # snow
 The snow had come softly and covered the land, / And {he} caught a white snowflake right there in {his} hand.
-The snow fell all night and it lay white and deep, / While the birds and the beetles were all fast asleep.
+The snow fell all night and it lay white and deep, / And the birds and the beetles were all fast asleep.
 The pond was all frozen, the wind was so cold, / But the sun on the snow was as shiny as gold.
 >
-So {n} and {f} built a snowman so tall, / With a hat and a scarf, and a nose like a ball.
+So {he} and {his} friend built a snowman so tall, / With a hat and a scarf, and a nose like a ball.
 {he} put on {his} mittens, {he} put on {his} hat, / And went down the hill on a board that was flat.
 A small hungry bird sat alone in the snow, / So {he} gave it some bread, and it sang soft and low.
 # garden
@@ -186,51 +186,51 @@ Then up came a leaf, and then up came a flower, / And it grew a bit taller with 
 It grew past the window, it grew past the wall, / And soon it was biggest and best of them all.
 It grew a big pumpkin, as round as the sun, / And there was hot soup in a bowl for each one.
 # cake
-{he} went to the kitchen to bake a big cake, / With flour and honey. How long will it take?
+{he} went to the kitchen to bake a big cake, / And flour and honey are all it will take
 {his} {p} was baking a sweet apple pie, / And the smell of it went through the door to the sky.
 {he} stirred in the honey, {he} stirred in the milk, / Until it was shiny and smooth as fine silk.
 >
-Then {f} came by and smelled something so sweet. / "Come in," said kind {n}, "sit down and let's eat!"
+Then {his} friend came along and smelled something so sweet. / "Come in and sit down," {he} said. "Now let us eat!"
 They cut it in pieces, one, two, and then three, / And ate every crumb in the shade of a tree.
 They gave a big slice to the mouse on the floor, / And it cleaned both its paws and it asked them for more.
 # night
 The moon in the sky was as round as a ball, / And it shone on the river, the trees and the wall.
 At night {he} looked up and {he} saw a bright star. / "Hello, little light! Are you near? Are you far?"
-The owl in the tree gave a soft little "whoo", / And {n} was afraid. Would you be afraid, too?
+The owl in the tree gave a soft little "whoo," / And {he} was afraid, and {his} friend was, too.
 >
 {his} {p} came in with a lamp shining bright, / And said, "Do not worry, and sleep well tonight."
 {he} made a small wish, and {he} closed {his} eyes tight, / And {he} dreamed that {he} flew with the stars in the night.
-A tiny green beetle came in with a glow, / And lit up the path so that {n} could go.
+A tiny green beetle came in with a glow, / And lit up the path and showed {him} where to go.
 # lost
 {he} lost {his} red hat, and {he} looked for it long, / Then {he} heard from a bush a most wonderful song.
 {he} lost {his} small drum, and {he} looked here and there, / {he} looked in the box and looked under the chair.
-{he} lost {his} blue ball, and {he} started to cry, / Till {f} came along and asked gently, "But why?"
+{he} lost {his} blue ball, and {he} started to cry, / Then {his} friend came along and asked softly, "But why?"
 >
 They looked by the fence and they looked by the gate, / And found it at last, though the evening was late.
 A bird had it safe in its nest in the tree. / "You lost it," it sang, "but it came here to me."
 They looked in the basket, and what did they see? / It lay with the kittens, one, two, and then three.
 # rescue
-{he} heard a small cry from the top of a tree: / "Oh, help me, oh, help me! Who will set me free?"
+{he} heard a small cry from the top of a tree. / "Oh, help me, oh, help me, and please set me free!"
 A kitten was stuck on a branch way up high, / And {he} heard how it gave such a sad little cry.
 A duckling had fallen right into a hole, / Dug deep in the ground by a sleepy old mole.
 >
 {he} ran for a rope, and {he} tied it up tight, / And soon the poor thing was all safe and all right.
-{f} came with a ladder, so strong and so long, / And soon it was safe and was singing a song.
+{his} friend brought a ladder, so strong and so long, / And soon it was safe and was singing a song.
 They carried it home in a basket of hay, / And it followed them round for the rest of the day.
 # race
-{he} ran with {f} to the old garden wall, / And tripped on a stone, and {he} had a bad fall.
-"Let's race," said {f}, "to the foot of the hill!" / And even the snail came to look and sat still.
-They played hide and seek until quarter past four, / And {f} was hidden behind the barn door.
+{he} ran with {his} friend to the old garden wall, / And tripped on a stone, and {he} had a bad fall.
+"Let us race," said {his} friend, "to the top of the hill!" / And a snail came to look, and it sat very still.
+They played hide and seek, and {he} counted to four, / And {his} friend was behind the old wooden barn door.
 >
-But {f} stopped running and held out a hand, / And then they ran on, side by side, through the sand.
-"I may not be first," said {n}, "it is true, / But the best thing of all is to run here with you."
+But {his} friend turned around and then gave {him} a hand, / And then they ran on, side by side, through the sand.
+"I was not the first," {he} said. "That is true, / But the best thing of all is to run here with you."
 They laughed and they rolled in the grass, soft and green. / It was the best game that they ever had seen.
 # music
 {he} had a small drum, and it went boom, boom, boom, / And it sounded so loud that it filled every room.
 {he} played on {his} flute, and {he} played it so well / That the bees came to listen, and one rang a bell.
-{he} sang a small song as {he} walked down the street, / And {he} danced all the way with {his} quick little feet.
+{he} sang a small song as {he} walked down the street, / And {he} danced all the way with {his} fast little feet.
 >
-Then {f} came, too, with a fine silver bell, / And they played it together, and all went so well.
+Then {his} friend came along with a fine silver bell, / And they played it together, and all went so well.
 The frogs sang along, and a big sleepy bear / Came out, and he danced with a leaf in his hair.
 And all the birds came, and they sat in a row, / And sang it as soft as the new falling snow.
 # treasure
@@ -238,33 +238,33 @@ And all the birds came, and they sat in a row, / And sang it as soft as the new 
 {he} dug in the sand with a spade, and {he} found / A box full of treasure down deep in the ground.
 {he} found an old map with a cross, and {he} knew / That somewhere was treasure, all silver and blue.
 >
-There was not any gold, and there was not a ring, / But a letter that said, "You can dance, you can sing."
-{he} gave half to {f}, {he} gave half away, / And both of them smiled for the rest of the day.
-"It's yours," said {f}, "but will you please share?" / And they each took a half, and they thought it was fair.
+There was not any gold, and there was not a ring, / But a letter that said, "You can dance and can sing."
+{he} gave half to {his} friend, {he} gave half away, / And both of them smiled for the rest of the day.
+"It is yours," said {his} friend, "but will you please share?" / And they each took a half, and they thought it was fair.
 # friend
 {he} saw a new {g} who sat all alone, / As small and as sad as a little grey stone.
-A {g} named {f} came by with a smile. / "Hello there," said {n}, "will you play for a while?"
+A {g} named {f} came by with a smile. / "Hello," said the {g}. "Will you play for a while?"
 There was nobody there, so {he} sat on a log, / And talked for a while with a little green frog.
 >
-"Come sit here with me, and I'll share all my bread, / And we will be friends from now on," {n} said.
+"Come sit here with me, and we will share my bread, / And we will be friends from now on," {he} said.
 They picked some sweet berries, they picked them all day, / And both of them knew they were friends right away.
 They jumped over puddles, they climbed up a tree, / And laughed just as loud as two friends, wild and free.
 """
 
 ENDINGS = """
 And when it was evening, {he} went to {his} bed, / With a wonderful song going round in {his} head.
-The stars all came out, and the moon gave its light. / "Good night, little stars," whispered {n}, "good night."
-{his} {p} said, "{n}, it's time for your bed," / And gave {him} a hug and some honey and bread.
-And {n} learned this, and it always is true: / Be kind to your friends, and they'll be kind to you.
-So always remember, wherever you go: / A friend is the best thing that you'll ever know.
+The stars all came out, and the moon gave its light. / "Good night, little stars," {he} said softly. "Good night."
+{his} {p} said, "Now it is time for your bed," / And gave {him} a hug and some honey and bread.
+And {he} learned on that day, and it always is true, / If you help a good friend, then a friend will help you.
+Remember, remember, each day as you go, / That a friend is the best thing that you will ever know.
 And when they came home, there was soup, hot and good, / And they told the whole story, as well as they could.
-They walked home together, they walked hand in hand, / The happiest friends in the whole of the land.
-The sun going down made the sky turn to red, / And {n} was tired and soon was in bed.
+They walked home together, they walked hand in hand, / The best of good friends in the whole of the land.
+The sun going down made the sky turn to red, / And {he} was so tired, and soon was in bed.
 And that is the end of the story, my dear. / So close your two eyes, for the evening is here.
 And if you go there on a warm summer day, / You may hear how they laugh, you may see how they play.
 And {he} fell fast asleep with a smile on {his} face, / For the world was a warm and a wonderful place.
-So give what you can, be it big, be it small, / For sharing brings joy, and there's plenty for all.
-And {n} was happy, as happy could be, / And went home for supper, some cake, and some tea.
+So give what you can, be it big, be it small, / For sharing brings joy, and enough for us all.
+And {he} was as happy as happy could be, / And went home for supper, some cake, and some tea.
 """
 
 ALT = re.compile(r"\[([^\[\]]*)\]")
@@ -305,8 +305,7 @@ def poem(r):
         while n != t:
             n, t = ALT.sub(lambda m: r.choice(m.group(1).split("|")), n), n
         t = VOWEL.sub(r"\1n ", SLOT.sub(lambda m: v[m.group(1)], t))
-        i = 1 if t[0] == '"' else 0
-        return t[:i] + t[i].upper() + t[i + 1:]
+        return re.sub(r'(^"?|[.!?] "?)[a-z]', lambda m: m.group(0).upper(), t)
 
     kind = r.random()
     if kind < 0.4:
