@@ -56,7 +56,7 @@ deep asleep sleep keep sheep
 stick quick
 white light night bright tonight tight right sight bite
 float boat goat coat
-quack back track
+black back track
 bend friend end
 fast passed last past
 hat cat flat sat that
@@ -127,6 +127,8 @@ There once was a {k} named {n}, who could / Tell the funniest stories in all of 
 There was a small {k} called {n} at play / In the tall meadow grass all the morning and day.
 There was a small {k} called {n}. {he} would go / Every day to the hill where the blue flowers grow.
 {n} was a {k}, as kind as can be, / Who lived with {his} {p} not far from the sea.
+{n} the {k} went out in the sun, / To dance in the meadow and have some more fun.
+{n} had friends in the forest and town, / And a very soft coat, and the coat was all brown.
 {n} was a {k} so little and neat, / Who could sing like a bird and had dancing young feet.
 A little young {k} called {n} one day / Went out of the door to the meadow to play.
 One day little {n} woke up in {his} bed, / With a wonderful plan going round in {his} head.
@@ -138,6 +140,10 @@ One evening, when stars were beginning to glow, / Little {n} the {k} had nowhere
 Early one morning, before it was light, / Little {n} the {k} woke up, merry and bright.
 Every day little {n} the {k} went down / The long dusty path to the market in town.
 Every day {n} would go to the hill, / To look at the valley, so green and so still.
+The {k} named {n} was little and shy, / And liked to look up at the clouds in the sky.
+The little young {k} had nothing to do, / But the sun was so warm and the sky was so blue.
+The sun was so warm and the sky was so blue, / But {n} the {k} had nothing to do.
+It was a cold night, but the stars shone so bright, / And {n} the {k} was glad at the sight.
 It was a fine morning, the sun was so warm, / And no one was thinking of wind or of storm.
 It was a fine day, and the sky was so blue, / But {n} the {k} had nothing to do.
 """
@@ -159,7 +165,7 @@ The kite fell at last in the grass, soft and deep, / And it lay by a lamb that w
 {he} found a toy boat on the bank of the stream, / And it sailed down the water as if in a dream.
 >
 A frog came on board and it sat down to float, / And it sang a small song all alone in the boat.
-A duck swam beside it and said with a quack, / "I will follow your boat and will bring it right back."
+A duck swam beside it, all silver and black. / "I will follow," it said, "and will bring it right back."
 It went round a rock and it went round a bend, / And there on the bank stood {his} very best friend.
 # rain
 The rain started falling, splash, splash, on the ground, / And {he} jumped in the puddles and danced all around.
@@ -255,7 +261,7 @@ ENDINGS = """
 And when it was evening, {he} went to {his} bed, / With a wonderful song going round in {his} head.
 The stars all came out, and the moon gave its light. / "Good night, little stars," {he} said softly. "Good night."
 {his} {p} said, "Now it is time for your bed," / And gave {him} a hug and some honey and bread.
-And {he} learned on that day, and it always is true, / If you help a good friend, then a friend will help you.
+And {he} learned on that day what is always so true, / If you help a good friend, then your friend will help you.
 Remember, remember, each day as you go, / That a friend is the best thing that you will ever know.
 And when they came home, there was soup, hot and good, / And they told the whole story, as well as they could.
 They walked home together, they walked hand in hand, / The best of good friends in the whole of the land.

@@ -17,5 +17,5 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 python3 "$here/make_rhymes.py" "$tmp/rhymes.jsonl"
 "$hone" train -m "$1" -d "$tmp/rhymes.jsonl" -o "$tmp/out.gguf" --targets all -r 8 --alpha 16 --bf16 \
-    --seq 256 -b 4 --steps "${STEPS:-500}" --lr "${LR:-4e-3}" --warmup 20 --weight-decay 0 --beta2 0.99 --seed 1 --save-every 0 --log "$tmp/log.jsonl" </dev/null
+    --seq 256 -b 4 --steps "${STEPS:-800}" --lr "${LR:-4e-3}" --warmup 20 --weight-decay 0 --beta2 0.99 --seed 1 --save-every 0 --log "$tmp/log.jsonl" </dev/null
 mv "$tmp/out.gguf" "$2"
