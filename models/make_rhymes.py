@@ -68,7 +68,7 @@ seed need
 noon soon moon tune
 flower hour tower
 sun one fun run done
-pie high cry why sky by try dry fly my
+pie high shy cry why sky by try dry fly my
 milk silk
 floor more door four before store
 star far
