@@ -177,11 +177,11 @@ def check(arch, targets, rslora, folder):
           f"gradient norms {worst_norm:.2e}; adapters {diff:.2e}", end="", flush=True)
     bad = worst > 1e-3 or diff > 1e-3
     if "--lora" in hone("logits", "--help"):
-        file = out + ".logits"
-        hone("logits", "-m", base, "--lora", out, "--all", "--kv", "f32", "--ids", ",".join(map(str, ids[2])), "-o", file)
+        raw = subprocess.run([HONE, "logits", "-m", base, "--lora", out, "--all", "--kv", "f32", "--ids", ",".join(map(str, ids[2]))],
+                             capture_output=True, check=True).stdout
         with torch.no_grad():
             want = p(input_ids=torch.tensor([ids[2]])).logits[0].numpy()
-        have = np.fromfile(file, dtype=np.float32).reshape(want.shape)
+        have = np.frombuffer(raw, dtype=np.float32).reshape(want.shape)
         d = np.abs(have - want).max() / (want.max() - want.min())
         print(f"; logits {d:.2e} of the range", end="")
         bad |= d > 1e-3
