@@ -23,6 +23,17 @@ static void gemm_copy(void *dst, int64_t ldd, const float *src, int64_t lds, int
     else HN_GEMM_COPY(dst, ldd, src, lds, rows, n);
 }
 
+static void gemm_finish_rows(const hn_gemm_tile *t, float s[HN_GEMM_ROWS][HN_GEMM_COLS])
+{
+    hn_gemm_tile row = *t;
+    for (int i = 0; i < t->rows; i++, row.t += HN_GEMM_COLS, row.c += t->ldc)
+        for (int v = 0; 16 * v < t->cols; v++) {
+            v16 sum[HN_GEMM_ROWS][HN_GEMM_VECS];
+            sum[0][0] = v16_load(s[i] + 16 * v);
+            gemm_finish(&row, 1, 1, v, sum);
+        }
+}
+
 #ifdef HN_FLUSH_ON
 /* The processor's own flushing is that of the bf16 dot product; only the chain may have it. */
 static void gemm_tile_bf16(const hn_gemm_tile *t)
@@ -35,16 +46,29 @@ static void gemm_tile_bf16(const hn_gemm_tile *t)
     unsigned mode = HN_FLUSH_ON();
     gemm_tile(&chain);
     HN_FLUSH_OFF(mode);
-    hn_gemm_tile row = *t;
-    for (int i = 0; i < t->rows; i++, row.t += HN_GEMM_COLS, row.c += t->ldc)
-        for (int v = 0; 16 * v < t->cols; v++) {
-            v16 sum[HN_GEMM_ROWS][HN_GEMM_VECS];
-            sum[0][0] = v16_load(s[i] + 16 * v);
-            gemm_finish(&row, 1, 1, v, sum);
-        }
+    gemm_finish_rows(t, s);
 }
 #else
-static void gemm_tile_bf16(const hn_gemm_tile *t) { gemm_plain_tile_bf16(t); }
+/* A result of 2^-126 may have been less before it was rounded, and so may be zero: then, which is rare, all is
+ * done again plainly. */
+static void gemm_tile_bf16(const hn_gemm_tile *t)
+{
+    float s[HN_GEMM_ROWS][HN_GEMM_COLS];
+    v16_flags edge = v16_no_flags();
+    for (int i = 0; i < t->rows; i++)
+        for (int v = 0; v < t->cols; v += 16) {
+            const float *a = (const float *)t->a + i * t->a_row, *b = (const float *)t->b + v;
+            v16 sum = v16_zero();
+            for (int64_t k = 0; k < t->steps; k++, a += t->a_step, b += t->b_step)
+                sum = v16_flush(v16_fma(v16_set1(*a), v16_load(b), sum), &edge);
+            v16_store(s[i] + v, sum);
+        }
+    if (v16_any(edge)) {
+        gemm_plain_tile_bf16(t);
+        return;
+    }
+    gemm_finish_rows(t, s);
+}
 #endif
 
 #ifndef HN_GEMM_NAME /* a level may show its own to other files */

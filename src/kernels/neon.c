@@ -86,6 +86,20 @@ V16_OP v16 v16_scale_pow2(v16 p, v16 t)
     return (v16){ scale_pow2(p.a, t.a), scale_pow2(p.b, t.b), scale_pow2(p.c, t.c), scale_pow2(p.d, t.d) };
 }
 
+/* Lanes at 2^-126 and below as zero of their sign; those at 2^-126 are noted. FPCR's flushing looks before it
+ * rounds, which is not what the dot product of bf16 does. */
+typedef uint32x4_t v16_flags;
+V16_OP v16_flags v16_no_flags(void) { return vdupq_n_u32(0); }
+V16_OP bool v16_any(v16_flags f) { return vmaxvq_u32(f) != 0; }
+V16_OP float32x4_t flush4(float32x4_t x, uint32x4_t *edge)
+{
+    float32x4_t least = vdupq_n_f32(0x1p-126f);
+    uint32x4_t small = vcaleq_f32(x, least);
+    *edge = vorrq_u32(*edge, vandq_u32(small, vcageq_f32(x, least)));
+    return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(x), vshrq_n_u32(small, 1)));
+}
+V16_OP v16 v16_flush(v16 x, v16_flags *edge) { return (v16){ flush4(x.a, edge), flush4(x.b, edge), flush4(x.c, edge), flush4(x.d, edge) }; }
+
 /* what lanes_attn.h takes */
 #define HN_ATTN_VECS(n) ((n) <= 2 ? 2 : 1) /* a vector is four of 32 registers */
 #define HN_LANES_STORE_F16

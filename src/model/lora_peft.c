@@ -210,6 +210,8 @@ static hone_status read_tensor(hn_lora_build *b, const config *k, const hn_ckpt 
         if (!memcmp(t->name.ptr + i, "lora_magnitude_vector", 21)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: DoRA, which hone does not run", path, name);
     for (size_t i = 0; i + 15 <= t->name.len; i++)
         if (!memcmp(t->name.ptr + i, "lora_embedding_", 15)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone has adapters of matrices, not of embeddings", path, name);
+    if (t->name.len > 18 && !memcmp(t->name.ptr + t->name.len - 18, ".base_layer.weight", 18))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: a whole weight, which may not be the base's; save the adapter with save_embedding_layers=False", path, name);
     bool is_a = module.len && !memcmp(tail, ".lora_A.weight", strlen(after)), is_b = module.len && !memcmp(tail, ".lora_B.weight", strlen(after));
     if (!begins(t->name, before) || (!is_a && !is_b))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s is no half of an adapter (base_model.model.MODULE.lora_A.weight); running without it would give wrong answers", path, name);

@@ -10,7 +10,7 @@
  * and lines of white space are passed over. Strings may hold any character, also U+0000. */
 #include "train/data_parts.h"
 
-enum { CHUNK = 1 << 20, MAX_LINE = 256 << 20 };
+enum { CHUNK = 1 << 20, MAX_LINE = 64 << 20 };
 
 typedef enum kind { KIND_NONE, KIND_CHAT, KIND_SHAREGPT, KIND_ALPACA, KIND_COMPLETION, KIND_TEXT } kind;
 
@@ -21,16 +21,16 @@ typedef struct lines {
     uint64_t at;         /* of the file, what comes behind the buffer */
     char *buf;
     size_t cap, from, n; /* what is not given yet: buf[from, n) */
-    bool begun;
+    bool begun, too_long; /* too_long: of the line given last there is only the beginning */
 } lines;
 
-/* The next line without its end; *s NULL at the end of the file. It may be longer than MAX_LINE; then *s is its beginning. */
+/* The next line without its end; *s NULL at the end of the file. */
 static hone_status next_line(lines *l, hn_data_reader *r, char **s, size_t *len)
 {
     size_t seen = l->from;
-    bool too_long = false;
     hone_status st;
     *s = NULL;
+    l->too_long = false;
     for (;;) {
         char *nl = l->n > seen ? memchr(l->buf + seen, '\n', l->n - seen) : NULL;
         bool end = l->at == l->f.size;
@@ -38,12 +38,12 @@ static hone_status next_line(lines *l, hn_data_reader *r, char **s, size_t *len)
             if (l->from == l->n) return HONE_OK;
             size_t stop = nl ? (size_t)(nl - l->buf) : l->n;
             *s = l->buf + l->from;
-            *len = too_long ? (size_t)MAX_LINE + 1 : stop - l->from;
+            *len = stop - l->from;
             l->from = stop + (nl != NULL);
             return HONE_OK;
         }
         if (l->n - l->from > MAX_LINE) { /* its beginning is enough; look for its end */
-            too_long = true;
+            l->too_long = true;
             l->n = l->from + 64;
         }
         if (l->from) {
@@ -257,7 +257,6 @@ static hone_status read_line(hn_data_reader *r, const char *s, size_t n, kind *k
     while (blank < n && (s[blank] == ' ' || s[blank] == '\t' || s[blank] == '\r')) blank++;
     if (blank == n) return HONE_OK;
     r->d->stats.n_line++;
-    if (n > MAX_LINE) return hn_data_bad(r, "more than %d bytes", MAX_LINE);
     json_t *o = hn_data_json(s, n, &f);
     if (!o && f.memory) return no_memory(r);
     if (!o) {
@@ -279,7 +278,11 @@ hone_status hn_data_jsonl(hn_data_reader *r)
     hone_status st = hn_source_open(&l.f, r->path, r->err);
     for (r->line = 1; st == HONE_OK; r->line++) {
         if ((st = next_line(&l, r, &s, &n)) != HONE_OK || !s) break;
-        st = read_line(r, s, n, &k);
+        if (!l.too_long) st = read_line(r, s, n, &k);
+        else {
+            r->d->stats.n_line++;
+            st = hn_data_bad(r, "a line of more than %d bytes", MAX_LINE);
+        }
     }
     free(l.buf);
     hn_source_close(&l.f);

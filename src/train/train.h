@@ -20,7 +20,7 @@
  * of fma from 0 in ascending k; the first block's sum, then += each further one's; times alpha (left out
  * where it is 1), then C += it.
  * bf16: A's and B's elements are rounded to bf16 (nearest even, subnormals to 0) and multiplied as the
- * processor's bf16 dot product does: gemm.c says how; also the same bits on every level. */
+ * processor's bf16 dot product does: kernels.h says how; also the same bits on every level. */
 typedef enum hn_gemm_form { HN_GEMM_NT, HN_GEMM_NN, HN_GEMM_TN } hn_gemm_form;
 typedef struct hn_gemm {
     hn_gemm_form form;

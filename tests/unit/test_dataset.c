@@ -182,6 +182,28 @@ static void test_one_in_a_million(void **state)
     hn_dataset_free(d);
 }
 
+/* A line too long to be read is one bad line. */
+static void test_long_line(void **state)
+{
+    size_t n = 66 << 20, at = 0;
+    char *s = malloc(2 * n + 256);
+    for (int i = 0; i < 2; i++) { /* the second of white space only */
+        at += (size_t)sprintf(s + at, "{\"text\": \"a\"}\n");
+        memset(s + at, i ? ' ' : 'x', n);
+        at += n;
+        s[at++] = '\n';
+    }
+    at += (size_t)sprintf(s + at, "{\"text\": \"b\"}");
+    const char *path = df_write("longline.jsonl", s, at);
+    free(s);
+    REFUSED(plain, path, "longline.jsonl:2: a line of more than 67108864 bytes");
+    REFUSED(plain, path, "longline.jsonl:4: a line of more than 67108864 bytes", .max_bad = 1);
+    hn_dataset *d = READ(plain, path, .max_bad = 2);
+    IS(d, "a[</s>]", "a[</s>]", "b[</s>]");
+    assert_int_equal(d->stats.n_line, 5);
+    hn_dataset_free(d);
+}
+
 /* ---- answers ---------------------------------------------------------------------------------------- */
 
 static void test_completions(void **state)
@@ -373,7 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_txt), cmocka_unit_test(test_long_txt), cmocka_unit_test(test_text_records), cmocka_unit_test(test_bad_lines),
-        cmocka_unit_test(test_one_in_a_million), cmocka_unit_test(test_completions), cmocka_unit_test(test_chat), cmocka_unit_test(test_chat_forms),
+        cmocka_unit_test(test_one_in_a_million), cmocka_unit_test(test_long_line), cmocka_unit_test(test_completions), cmocka_unit_test(test_chat), cmocka_unit_test(test_chat_forms),
         cmocka_unit_test(test_chat_templates), cmocka_unit_test(test_several_files), cmocka_unit_test(test_split),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -1,0 +1,81 @@
+#!/bin/sh
+# --lora, hone merge and hone convert --base: adapters change the answer, in the order and by
+# the scale that was asked for, wherever they come from; bad ones are refused by name.
+. tests/e2e/lib.sh
+
+PEFT=tests/golden/lora_peft
+cat >"$T/shape.json" <<'E'
+{"arch": "llama", "n_layer": 2, "n_embd": 32, "n_head": 4, "n_head_kv": 2, "head_dim": 8, "n_ff": 48, "n_vocab": 16, "n_ctx_train": 256,
+ "rope_base": 10000, "rms_eps": 1e-5, "tied": false, "rope_factor": 1}
+E
+expect 0 "a base" "$HONE" synth --config "$T/shape.json" --type F32 -o "$T/base.gguf"
+B=$T/base.gguf
+ids=1,5,9,13,2,6
+logits() { # logits FILE OPTION…: of the base
+    _f=$1
+    shift
+    "$HONE" logits -m "$B" --ids $ids --all "$@" >"$_f" 2>"$T/err" || not_ok "logits $*" "$T/err"
+}
+same() { if cmp -s "$2" "$3"; then ok "$1"; else not_ok "$1"; fi; }
+other() { if cmp -s "$2" "$3"; then not_ok "$1"; else ok "$1"; fi; }
+near() { # near WHAT A B: within 1e-5 of the range
+    od -An -v -t fF -w4 "$2" >"$T/a.txt"
+    od -An -v -t fF -w4 "$3" >"$T/b.txt"
+    if paste "$T/a.txt" "$T/b.txt" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > m) m = d; if ($2 > hi) hi = $2; if ($2 < lo) lo = $2 }
+        END { exit !(NR == 96 && hi > lo && m <= 1e-5 * (hi - lo)) }'; then ok "$1"; else not_ok "$1"; fi
+}
+
+expect 0 "a PEFT folder becomes a GGUF adapter" "$HONE" convert "$PEFT" --base "$B" -o "$T/a.gguf"
+logits "$T/bare"
+logits "$T/peft" --lora "$PEFT"
+logits "$T/gguf" --lora "$T/a.gguf"
+other "an adapter changes the answer" "$T/bare" "$T/peft"
+near "whichever file it is in" "$T/gguf" "$T/peft"
+logits "$T/zero" --lora "$PEFT:0"
+same "scale 0: the base's bytes" "$T/bare" "$T/zero"
+logits "$T/half" --lora "$PEFT:0.5"
+other "a scale" "$T/half" "$T/peft"
+logits "$T/twice" --lora "$PEFT:0.25" --lora "$PEFT:0.25"
+near "two of them add up" "$T/twice" "$T/half"
+for how in "-t 1" "-t 3" "--chunk 1" "--chunk 4 -t 2" "--neighbours 3" "--cpu scalar"; do
+    # shellcheck disable=SC2086
+    logits "$T/how" --lora "$PEFT:0.25" --lora "$PEFT:0.25" $how
+    same "the same bits with $how" "$T/how" "$T/twice"
+done
+cp "$T/a.gguf" "$T/a:1"
+logits "$T/colon" --lora "$T/a:1:1"
+same "a colon in the name" "$T/colon" "$T/gguf"
+
+expect 0 "a JSON record of them" "$HONE" run -m "$B" --ids $ids -n 4 --temp 0 --ignore-eos --json --lora "$T/a.gguf:0.5"
+says "file, hash and scale" '"adapters":\[\{"file":"[^"]*a.gguf","hash":"[0-9a-f]{16}","scale":0.5,"rank":3,"pairs":15\}\]' "$T/out"
+expect 0 "told on stderr" "$HONE" run -m "$B" --ids $ids -n 4 --temp 0 --ignore-eos -v --lora "$T/a.gguf:0.5"
+says "by name" "adapter a.gguf × 0.5 .rank 3"
+
+expect 0 "a session saved" "$HONE" run -m "$B" --ids $ids -n 4 --temp 0 --ignore-eos --state-out "$T/state" --lora "$T/a.gguf"
+expect 0 "goes on with the same adapter" "$HONE" run -m "$B" --ids 3 -n 4 --temp 0 --ignore-eos --state-in "$T/state" --lora "$T/a.gguf"
+expect 2 "not without it" "$HONE" run -m "$B" --ids 3 -n 4 --temp 0 --state-in "$T/state"
+says "why" "saved with adapters"
+
+expect 0 "merge" "$HONE" merge -m "$B" --lora "$PEFT:0.25" --lora "$T/a.gguf:0.25" -o "$T/merged.gguf"
+"$HONE" logits -m "$T/merged.gguf" --ids $ids --all >"$T/merged" 2>"$T/err" || not_ok "logits of the merged model" "$T/err"
+near "merged, it answers as with its adapters" "$T/merged" "$T/twice"
+expect 0 "merge into F16" "$HONE" merge -m "$B" --lora "$PEFT" --type F16 -o "$T/f16.gguf" --json
+says "a report in JSON" '"schema":"hone.merge/1".*"merged":\[\{"name":"output.weight","from":"F32","to":"F16"' "$T/out"
+
+expect 3 "no such adapter" "$HONE" run -m "$B" --ids $ids --lora "$T/none.gguf"
+expect 3 "a model is no adapter" "$HONE" run -m "$B" --ids $ids --lora "$B"
+says "said so" "not an adapter"
+sed 's/"n_embd": 32/"n_embd": 64/' "$T/shape.json" >"$T/wide.json"
+"$HONE" synth --config "$T/wide.json" --type F32 -o "$T/wide.gguf" >"$T/out" 2>"$T/err" || not_ok "a wider base" "$T/err"
+expect 3 "another base" "$HONE" run -m "$T/wide.gguf" --ids $ids --lora "$T/a.gguf"
+says "by name" "wrong base model"
+expect 2 "a scale beyond reason" "$HONE" run -m "$B" --ids $ids --lora "$T/a.gguf:1e30"
+expect 2 "merge needs an adapter" "$HONE" merge -m "$B" -o "$T/x.gguf"
+expect 2 "merge does not replace its base" "$HONE" merge -m "$B" --lora "$PEFT" -o "$B"
+expect 2 "bench by id has no adapters" "$HONE" bench sample.greedy --lora "$T/a.gguf"
+expect 0 "bench" "$HONE" bench -m "$B" -p 8 -n 4 -r 1 --json --lora "$T/a.gguf:0.5"
+says "records them" '"config":\{[^}]*"adapters":\[\{"file":"[^"]*a.gguf","hash":"[0-9a-f]{16}","scale":0.5' "$T/out"
+if [ -f "$TINY" ]; then
+    expect 3 "an adapter of another shape" "$HONE" bench -m "$TINY" -p 8 -n 4 -r 1 --lora "$T/a.gguf"
+fi
+finish

@@ -1,0 +1,212 @@
+/* PEFT folders: an adapter that PEFT saved means what PEFT says it means (the golden
+ * folder, by tests/golden/make_lora.py); what hone writes is the same adapter again;
+ * configs that ask for another formula are refused by name. */
+#include "model/lora.h"
+#include "tiny_model.h"
+
+#include <math.h>
+#include <sys/stat.h>
+
+#define GOLDEN "tests/golden/lora_peft"
+
+static tiny *t;
+static hone_model *base;
+
+static const hn_lora_pair *pair_of(const hn_lora *l, const char *name)
+{
+    for (int32_t i = 0; i < l->n_pair; i++)
+        if (!strcmp(l->pair[i].name, name)) return &l->pair[i];
+    fail_msg("no pair for %s", name);
+    return NULL;
+}
+
+static void check_golden(const hn_lora *l)
+{
+    FILE *f = fopen(GOLDEN "/delta.txt", "r");
+    char name[64];
+    long r, c, n = 0;
+    double want;
+    assert_non_null(f);
+    while (fscanf(f, "%63s %ld %ld %lf", name, &r, &c, &want) == 4) {
+        const hn_lora_pair *p = pair_of(l, name);
+        double d = 0;
+        for (int64_t j = 0; j < p->rank; j++) d += (double)p->b[r * p->rank + j] * (double)p->a[j * p->n_in + c];
+        d *= (double)p->scale;
+        if (fabs(d - want) > 2e-6 * (1 + fabs(want))) fail_msg("%s[%ld][%ld] is %.9g, PEFT has %.9g", name, r, c, d, want);
+        n++;
+    }
+    fclose(f);
+    assert_int_equal(n, 180);
+}
+
+static void golden(void **state)
+{
+    hone_error err = { 0 };
+    hn_lora *l;
+    if (hn_lora_open(&l, base, GOLDEN, &err)) fail_msg("%s", err.message);
+    assert_int_equal(l->n_pair, 15);
+    assert_true(pair_of(l, "blk.0.attn_k.weight")->rank == 3 && pair_of(l, "output.weight")->rank == 2);
+    check_golden(l);
+    hn_lora_close(l);
+}
+
+/* PEFT → GGUF and PEFT → PEFT by way of hone. */
+static void there_and_back(void **state)
+{
+    hone_error err = { 0 };
+    hn_lora *l, *again;
+    char path[2][200];
+    snprintf(path[0], sizeof path[0], "%s", tm_path("a.gguf"));
+    snprintf(path[1], sizeof path[1], "%s", tm_path("folder"));
+    if (hn_lora_open(&l, base, GOLDEN, &err)) fail_msg("%s", err.message);
+    for (int i = 0; i < 2; i++) {
+        if (hone_adapter_convert(base, GOLDEN, path[i], false, &err)) fail_msg("%s", err.message);
+        if (hn_lora_open(&again, base, path[i], &err)) fail_msg("%s", err.message);
+        assert_int_equal(again->n_pair, 15);
+        check_golden(again);
+        for (int32_t k = 0; k < l->n_pair; k++)
+            assert_memory_equal(again->pair[k].a, l->pair[k].a, (size_t)(l->pair[k].rank * l->pair[k].n_in) * sizeof(float));
+        if (i == 1)
+            for (int32_t k = 0; k < l->n_pair; k++) assert_memory_equal(again->pair[k].b, l->pair[k].b, (size_t)(l->pair[k].rank * l->pair[k].n_out) * sizeof(float));
+        hn_lora_close(again);
+    }
+    hn_lora_close(l);
+    char file[260];
+    snprintf(file, sizeof file, "%s/adapter_config.json", path[1]), remove(file);
+    snprintf(file, sizeof file, "%s/adapter_model.safetensors", path[1]), remove(file);
+    assert_int_equal(rmdir(path[1]), 0); /* and nothing else was in it */
+}
+
+/* Facts that a trainer has, as PEFT's config says them. */
+static void facts(void **state)
+{
+    float a[2 * 32] = { 0 }, b[32 * 2] = { 0 };
+    hn_lora_pair pair = { .name = (char *)"blk.1.attn_q.weight", .n_in = 32, .n_out = 32, .rank = 2, .a = a, .b = b, .scale = 8 / sqrtf(2) };
+    hn_lora_about about = { .arch = "llama", .base_name = "a \"base\"", .alpha = 8 * sqrtf(2), .dropout = 0.25f, .rslora = true, .type = HN_F16 };
+    hone_error err = { 0 };
+    char path[200], file[260], text[2000] = "";
+    for (int i = 0; i < 64; i++) b[i] = (float)i;
+    snprintf(path, sizeof path, "%s", tm_path("facts"));
+    if (hn_lora_write_peft(path, base, &pair, 1, &about, &err)) fail_msg("%s", err.message);
+    snprintf(file, sizeof file, "%s/adapter_config.json", path);
+    FILE *f = fopen(file, "r");
+    assert_non_null(f);
+    assert_true(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    assert_non_null(strstr(text, "\"a \\\"base\\\"\""));
+    assert_non_null(strstr(text, "\"lora_alpha\": 8,"));
+    assert_non_null(strstr(text, "\"lora_dropout\": 0.25"));
+    assert_non_null(strstr(text, "\"use_rslora\": true"));
+    assert_non_null(strstr(text, "[\"model.layers.1.self_attn.q_proj\"]")); /* not every layer has it */
+    hn_lora *l;
+    if (hn_lora_open(&l, base, path, &err)) fail_msg("%s", err.message);
+    assert_true(fabsf(l->pair[0].scale - pair.scale) < 1e-6f);
+    assert_memory_equal(l->pair[0].b, b, sizeof b);
+    hn_lora_close(l);
+    remove(file);
+    snprintf(file, sizeof file, "%s/adapter_model.safetensors", path), remove(file);
+    rmdir(path);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------------ */
+
+/* A folder with this config and, unless NULL, this safetensors header and n floats of `value`. */
+static void folder_with(const char *config, const char *head, int n, float value, char path[200])
+{
+    char file[260];
+    snprintf(path, 200, "%s", tm_path("bad"));
+    mkdir(path, 0777);
+    snprintf(file, sizeof file, "%s/adapter_config.json", path);
+    FILE *f = fopen(file, "w");
+    assert_non_null(f);
+    fputs(config, f);
+    fclose(f);
+    snprintf(file, sizeof file, "%s/adapter_model.safetensors", path);
+    remove(file);
+    if (!head) return;
+    f = fopen(file, "w");
+    assert_non_null(f);
+    uint64_t len = strlen(head);
+    for (int i = 0; i < 8; i++) fputc((int)(len >> 8 * i & 255), f);
+    fputs(head, f);
+    for (int i = 0; i < n; i++) fwrite(&value, 4, 1, f);
+    fclose(f);
+}
+static void refused(const char *config, const char *head, int n, float value, hone_status want, const char *words)
+{
+    char path[200];
+    hone_error err = { 0 };
+    hn_lora *l = (void *)1;
+    folder_with(config, head, n, value, path);
+    hone_status st = hn_lora_open(&l, base, path, &err);
+    assert_null(l);
+    if (st != want || !strstr(err.message, words)) fail_msg("%s: %s (expected %s, \"%s\")", hone_status_name(st), err.message, hone_status_name(want), words);
+}
+
+#define HEAD "{\"peft_type\": \"LORA\", \"r\": 1, \"lora_alpha\": 2"
+#define PAIR(MODULE, IN, OUT, A_END, B_END)                                                                                                    \
+    "{\"base_model.model." MODULE ".lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1," #IN "],\"data_offsets\":[0," #A_END "]},"                \
+    "\"base_model.model." MODULE ".lora_B.weight\":{\"dtype\":\"F32\",\"shape\":[" #OUT ",1],\"data_offsets\":[" #A_END "," #B_END "]}}"
+
+static void wrong_configs(void **state)
+{
+    static const char *const set[] = { "\"use_dora\": true", "\"bias\": \"all\"", "\"modules_to_save\": [\"lm_head\"]", "\"lora_bias\": true", "\"fan_in_fan_out\": true",
+                                       "\"trainable_token_indices\": [1]", "\"alora_invocation_tokens\": [1, 2]", "\"layer_replication\": [[0, 1]]",
+                                       "\"target_parameters\": [\"x\"]", "\"init_lora_weights\": \"pissa\"", "\"use_qalora\": true" };
+    char config[400];
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
+        char key[40];
+        snprintf(config, sizeof config, HEAD ", %s}", set[i]);
+        sscanf(set[i], "\"%39[a-z_]", key);
+        refused(config, NULL, 0, 0, HONE_E_UNSUPPORTED, key);
+    }
+    refused("{\"r\": 1}", NULL, 0, 0, HONE_E_FORMAT, "peft_type");
+    refused("{\"peft_type\": \"IA3\"}", NULL, 0, 0, HONE_E_UNSUPPORTED, "IA3");
+    refused("{\"peft_type\": \"LORA\", \"r\": 1}", NULL, 0, 0, HONE_E_FORMAT, "lora_alpha");
+    refused("{\"peft_type\": \"LORA\", \"r\": \"x\", \"lora_alpha\": 1}", NULL, 0, 0, HONE_E_FORMAT, "\"r\"");
+    refused("[]", NULL, 0, 0, HONE_E_FORMAT, "JSON");
+    refused(HEAD "}", NULL, 0, 0, HONE_E_IO, "adapter_model.safetensors");
+    refused(HEAD ", \"alpha_pattern\": {\".*q_proj\": 3}}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_UNSUPPORTED, "regular expression");
+    refused(HEAD ", \"alpha_pattern\": {\"q_proj\": \"x\"}}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_FORMAT, "alpha_pattern");
+}
+
+static void wrong_tensors(void **state)
+{
+    refused(HEAD "}", PAIR("model.layers.0.self_attn.q_proj", 32, 31, 128, 252), 63, 0, HONE_E_FORMAT, "wrong base model");
+    refused(HEAD "}", PAIR("model.layers.7.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_FORMAT, "does not have");
+    refused(HEAD "}", PAIR("model.layers.0.self_attn.c_attn", 32, 32, 128, 256), 64, 0, HONE_E_UNSUPPORTED, "no counterpart");
+    refused(HEAD "}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, NAN, HONE_E_NUMERIC, "lora_A.weight: element 0 is NaN");
+    refused(HEAD "}", "{\"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1,32],\"data_offsets\":[0,128]}}", 32, 0,
+            HONE_E_FORMAT, "only half A");
+    refused(HEAD "}", "{\"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector\":{\"dtype\":\"F32\",\"shape\":[32],\"data_offsets\":[0,128]}}", 32, 0,
+            HONE_E_UNSUPPORTED, "DoRA");
+    refused(HEAD "}", "{\"base_model.model.model.embed_tokens.lora_embedding_A\":{\"dtype\":\"F32\",\"shape\":[1,32],\"data_offsets\":[0,128]}}", 32, 0,
+            HONE_E_UNSUPPORTED, "embeddings");
+    refused(HEAD "}", "{\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[32],\"data_offsets\":[0,128]}}", 32, 0, HONE_E_UNSUPPORTED, "no half");
+    refused(HEAD "}", "{}", 0, 0, HONE_E_FORMAT, "no tensors");
+}
+
+static int setup(void **state)
+{
+    if (tm_make_dir(state)) return -1;
+    t = tm_new(tm_llama);
+    base = tm_open(t);
+    return 0;
+}
+static int teardown(void **state)
+{
+    char file[200];
+    snprintf(file, sizeof file, "%s/bad/adapter_config.json", tm_dir), remove(file);
+    snprintf(file, sizeof file, "%s/bad/adapter_model.safetensors", tm_dir), remove(file);
+    snprintf(file, sizeof file, "%s/bad", tm_dir), rmdir(file);
+    hone_model_close(base);
+    tm_free(t);
+    return tm_remove_dir(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(there_and_back), cmocka_unit_test(facts), cmocka_unit_test(wrong_configs),
+                                        cmocka_unit_test(wrong_tensors) };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
