@@ -203,7 +203,8 @@ static void estimate_memory(hone_trainer *t)
     double a = p->bf16 ? 2 : 4, T = t->info.max_tok, D = hp->n_embd, heads = hp->n_head + hp->n_head_kv;
     double block = T * (a * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head) + (p->full ? 0 : 7 * a * p->rank));
     double acts = p->recompute ? T * a * D * hp->n_layer + block : block * hp->n_layer;
-    double head = 64.0 * hp->n_vocab * 4 * 2 + T * D * 4 * 2, back = 4 * T * (4 * D + 2.0 * hp->n_ff);
+    double head = 64.0 * hp->n_vocab * 4 * 2 + T * D * 4 * 2, back = 4 * T * (8 * D + 5.0 * hp->n_ff) + 4e6; /* gradients of one layer, and the products' own */
+    if (p->bf16) back += 4 * T * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head); /* one layer of it as f32 */
     t->info.work_bytes = (uint64_t)(acts + head + back);
     t->info.base_bytes = t->m->n_bytes;
     t->info.state_bytes = (uint64_t)t->info.n_trainable * (p->patience ? 20 : 16);
