@@ -61,6 +61,8 @@ static __attribute__((unused)) hone_train_params tr_params(const char *const *da
     hone_train_defaults(&p);
     p.data = data;
     p.n_data = 1;
+    p.targets = "all";
+    p.batch = 1;
     p.rank = 3;
     p.alpha = 6;
     p.dropout = 0.2;
