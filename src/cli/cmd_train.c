@@ -237,7 +237,10 @@ static int begin_model(hn_train_job *j)
     if (!(j->base = with_suffix(j->out, ".begin.gguf"))) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for file names");
     hone_init_params p = { .config = hn_opts_str(o, "from-config"), .tokenizer = tokenizer, .data = tokenizer ? NULL : j->p.data, .n_data = tokenizer ? 0 : j->p.n_data,
                            .n_vocab = hn_opts_given(o, "vocab") ? hn_opts_i32(o, "vocab") : 0, .name = hn_opts_str(o, "name"), .seed = j->p.seed };
-    if (!p.name) p.name = strrchr(j->out, '/') ? strrchr(j->out, '/') + 1 : j->out;
+    char name[256]; /* of the file, without its folder and ending */
+    const char *file = strrchr(j->out, '/') ? strrchr(j->out, '/') + 1 : j->out, *dot = strrchr(file, '.');
+    snprintf(name, sizeof name, "%.*s", (int)(dot && dot != file && dot - file < 255 ? dot - file : 255), file);
+    if (!p.name) p.name = name;
     if (hone_init_model(j->base, &p, &err) != HONE_OK) return hn_cli_fail(&err);
     return hone_model_open(&j->m, j->base, NULL, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
 }

@@ -14,13 +14,21 @@ typedef struct taken { /* of one phase */
 } taken;
 typedef struct profiled { hn_profile p; taken phase[HN_PROFILE_PHASES]; } profiled;
 
+static void copy_name(char to[64], const char *from)
+{
+    size_t n = strlen(from);
+    if (n > 63) n = 63;
+    memcpy(to, from, n);
+    to[n] = 0;
+}
+
 static void take(taken *t, const hn_profile_phase *ph, size_t i)
 {
     t->n_op = ph->n_op;
     for (int k = 0; k < ph->n_op; k++) {
         const hn_profile_op *op = &ph->op[k];
-        snprintf(t->name[k], sizeof t->name[k], "%s", op->name);
-        snprintf(t->types[k], sizeof t->types[k], "%s", op->types);
+        copy_name(t->name[k], op->name);
+        copy_name(t->types[k], op->types);
         t->share[k][i] = 100 * (double)op->all.ns / (double)ph->whole_ns;
         t->ms[k][i] = (double)op->all.ns * 1e-6 / (double)ph->n_call;
     }

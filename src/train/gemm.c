@@ -26,7 +26,7 @@ struct hn_gemm_ctx {
 /* Rows of A that are rounded once for all columns; more than fit are rounded for each chunk of them. */
 enum { ROUNDED = 516 * 20, PAIRS = HN_GEMM_K / 2 };
 
-hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, int64_t max_row, hone_error *err)
+hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, hone_error *err)
 {
     *out = NULL;
     hn_gemm_ctx *g = calloc(1, sizeof *g);

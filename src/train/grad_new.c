@@ -251,16 +251,12 @@ hone_status hn_grad_new(hn_grad **out, const hone_model *m, const hn_grad_params
     g->low = p->full ? 0 : p->first_layer;
     g->embd_trained = p->full;
     if (p->full) g->p.rank = 0, g->p.dropout = 0;
-    const hn_hparams *hp = &m->hp;
-    int64_t longest = hp->n_vocab, other[] = { hp->n_ff, hp->n_embd, (int64_t)hp->n_head * hp->head_dim, p->max_tok };
-    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
-        if (other[i] > longest) longest = other[i];
     if (!bind(g) || !keep(g) || !scratch(g)) {
         uint64_t bytes = g->bytes;
         hn_grad_free(g);
         return HN_FAIL(err, HONE_E_NOMEM, "%s: memory to train batches of %d tokens: more than %.0f MB", m->path, p->max_tok, (double)bytes / 1e6);
     }
-    if ((st = hn_gemm_new(&g->gemm, p->pool, p->kernels, longest, err)) != HONE_OK) {
+    if ((st = hn_gemm_new(&g->gemm, p->pool, p->kernels, err)) != HONE_OK) {
         hn_grad_free(g);
         return st;
     }

@@ -35,8 +35,8 @@ typedef struct hn_gemm {
     bool add, bf16;
 } hn_gemm;
 typedef struct hn_gemm_ctx hn_gemm_ctx;
-/* max_k, max_n: the longest B row (either way) that will be asked for. pool and k are borrowed. */
-hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, int64_t max_row, hone_error *err);
+/* pool and k are borrowed. */
+hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, hone_error *err);
 void hn_gemm_free(hn_gemm_ctx *g);
 uint64_t hn_gemm_bytes(const hn_gemm_ctx *g); /* of memory held */
 /* On all threads of the pool; not within hn_pool_run. Empty shapes do nothing but, without add, zero C. */

@@ -185,7 +185,7 @@ static bool start(machine *w)
     for (int t = 0; t < N_THREADS; t++) {
         if (hn_pool_new(&w->pool[t], t + 1, NULL)) return false;
         for (int i = 0; i < w->n; i++)
-            if (hn_gemm_new(&w->g[i][t], w->pool[t], w->k[i], MAX_DIM, NULL)) return false;
+            if (hn_gemm_new(&w->g[i][t], w->pool[t], w->k[i], NULL)) return false;
     }
     return true;
 }

@@ -13,7 +13,7 @@ static hn_gemm_ctx *g;
 
 static int start(void **state)
 {
-    return hn_pool_new(&pool, 2, NULL) || hn_gemm_new(&g, pool, hn_kernels_get(hn_cpu_best()), 64, NULL);
+    return hn_pool_new(&pool, 2, NULL) || hn_gemm_new(&g, pool, hn_kernels_get(hn_cpu_best()), NULL);
 }
 static int stop(void **state)
 {
