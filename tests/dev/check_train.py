@@ -58,7 +58,7 @@ def model_of(arch, n_vocab):
     with torch.no_grad():
         for name, p in m.named_parameters():
             p.normal_(1.0 if "norm" in name else 0.0, 0.1)
-    return m.float()
+    return m.double()  # so that only hone rounds
 
 
 def write_base(m, arch, path):
