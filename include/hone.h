@@ -450,7 +450,8 @@ typedef struct hone_train_params {
     bool special;                /* what looks like a special token in a text is one */
     bool pack;                   /* several samples in one sequence, each for itself */
     bool full;                   /* all weights instead of adapters */
-    const char *output_type;     /* full: storage of the matrices, "F16", "Q8_0", "Q4_K_M" …; NULL: as in the base, F32 where that is quantized */
+    const char *output_type;     /* full: storage of the matrices, "F16", "Q8_0", "Q4_K_M" …; NULL: as in the base, F32 where that is
+                                  * quantized; borrowed as long as the trainer */
     const char *targets;         /* "qv", "attn", "all", or of "q,k,v,o,gate,up,down" */
     int32_t n_layers;            /* adapters in so many layers, from the last; 0: all */
     int32_t rank;

@@ -10,7 +10,7 @@ static const hn_opt data_opts[] = {
     HN_OPT("val-share", NULL, F32, "X", "keep a share of the samples for validation", .min = 0, .max = 0.99, .excl = "validation"),
     HN_OPT("mask", NULL, CHOICE, "WHAT", "tokens that are not learnt: none; prompt: all but completions and answers; last: all but the last answer", .def = "prompt",
            .choices = "none|prompt|last"),
-    HN_OPT("seq", NULL, I32, "N", "tokens of a sequence; longer records are cut, longer texts go on in the next one", .def = "512", .min = 2, .max = 1 << 20),
+    HN_OPT("seq", NULL, I32, "N", "tokens of a sequence; longer records are cut, longer texts go on in the next one (default: 512, or the model's context where that is shorter)", .min = 2, .max = 1 << 20),
     HN_OPT("pack", NULL, CHOICE, "X", "put several short samples in one sequence, each for itself", .def = "on", .choices = "on|off"),
     HN_OPT("special", NULL, FLAG, NULL, "what looks like a special token in a text is one"),
     HN_OPT("max-bad-lines", NULL, U64, "N", "leave out up to N lines that are no records, and count them", .def = "0"),
@@ -162,7 +162,7 @@ static int read_params(hn_train_job *j)
     static const char *const masks[] = { "none", "prompt", "last", NULL }, *const schedules[] = { "constant", "linear", "cosine", "wsd", NULL };
     p->val_share = number(cli, "val-share", 0);
     p->mask = (hone_train_mask)index_of(hn_opts_str(o, "mask"), masks);
-    p->seq = hn_opts_i32(o, "seq");
+    if (hn_opts_given(o, "seq")) p->seq = hn_opts_i32(o, "seq");
     p->pack = strcmp(hn_opts_str(o, "pack"), "on") == 0;
     p->special = hn_opts_flag(o, "special");
     p->max_bad_lines = (int64_t)hn_opts_u64(o, "max-bad-lines");
@@ -334,6 +334,13 @@ static int go(hn_train_job *j)
                         HN_ESC(j->folder, strlen(j->folder)));
 }
 
+static void shorten(hn_train_job *j)
+{
+    hone_model_info info;
+    hone_model_get_info(j->m, &info);
+    if (info.n_ctx_train >= 2 && info.n_ctx_train < j->p.seq) j->p.seq = info.n_ctx_train;
+}
+
 static int run(const hn_cli *cli)
 {
     hn_train_job j = { .cli = cli };
@@ -343,6 +350,7 @@ static int run(const hn_cli *cli)
     if (!rc && !j.p.plan_only) rc = look_at_checkpoints(&j);
     if (!rc) rc = hn_opts_given(cli->opts, "from-config") ? begin_model(&j) : hn_cli_open_model(cli, false, &j.m);
     if (!rc) rc = hn_cli_new_context(cli, &j.ctx);
+    if (!rc && !hn_opts_given(cli->opts, "seq")) shorten(&j);
     if (!rc && hone_trainer_new(&j.t, j.ctx, j.m, &j.p, &err) != HONE_OK) rc = hn_cli_fail(&err);
     if (!rc) {
         hone_trainer_get_info(j.t, &j.info);

@@ -268,6 +268,8 @@ hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_m
     hone_status st = check_params(p, err);
     if (st != HONE_OK) return st;
     if (m->hp.recurrent || !m->layers) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone does not train this family", m->path, m->arch->name);
+    if (p->seq > m->hp.n_ctx_train)
+        return HN_FAIL(err, HONE_E_ARG, "%s: sequences of %d tokens, but the model was made for %d positions; expected a shorter sequence (--seq)", m->path, p->seq, m->hp.n_ctx_train);
     hone_trainer *t = calloc(1, sizeof *t);
     if (!t) return HN_FAIL(err, HONE_E_NOMEM, "trainer");
     t->ctx = ctx;

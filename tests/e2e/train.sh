@@ -30,6 +30,9 @@ expect 0 "the adapter is a GGUF file" "$HONE" inspect "$T/a.gguf"
 expect 2 "checkpoints of an earlier run are not overwritten" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --steps 2 -o "$T/a.gguf"
 says "says what to do" 'a.gguf.ckpt holds checkpoints .* step 12; --resume goes on, --fresh removes them'
 
+expect 2 "sequences beyond the model's context" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --seq 513 --steps 2 -o "$T/long.gguf"
+says "both are named" '513 tokens.* 512 positions'
+
 expect 0 "a report on the log" "$HONE" lab report "$T/a.gguf.jsonl" --html "$T/r.html" --json
 says "with its runs" '"training":\[\{"file":"a.gguf.jsonl","run":\{.*"best_val":[0-9.]+.*"steps":\[\{' "$T/out"
 for what in 'section id="training"' '<figcaption>Loss, nats per token; dashed: validation<' '<figcaption>Learning rate<' '<figcaption>Norm of the gradient' '<figcaption>Speed'; do
