@@ -212,16 +212,34 @@ static hone_status check_file(const hone_trainer *t, const char *path, const hn_
     return HONE_OK;
 }
 
-static hone_status take_all(hone_trainer *t, const unsigned char *p, hone_error *err)
+/* What of s no run of t comes to, or NULL: then nothing overflows from here on. */
+static const char *impossible(const hone_trainer *t, const hn_train_state *s)
+{
+    const struct { const char *name; int64_t n; } count[] = {
+        { "steps", s->step }, { "steps applied", s->n_applied }, { "steps skipped", s->n_skipped }, { "bad steps in a row", s->n_bad_row }, { "micro-batches", s->n_micro },
+        { "epochs", s->cursor.epoch }, { "sequences", s->cursor.at }, { "tokens", s->n_tok }, { "targets", s->n_target }, { "steps to the best", s->best_step },
+        { "validations since the best", s->n_since_best },
+    };
+    for (size_t i = 0; i < sizeof count / sizeof *count; i++)
+        if (count[i].n < 0 || count[i].n > (int64_t)1 << 53) return count[i].name;
+    if (s->n_applied + s->n_skipped != s->step) return "steps applied and skipped";
+    if (s->best_step > s->step) return "steps to the best";
+    if ((s->done | s->stopped_early) >> 1) return "ends";
+    return !s->done && t->micro_total && s->n_micro >= t->micro_total ? "micro-batches" : NULL;
+}
+
+static hone_status take_all(hone_trainer *t, const char *path, const unsigned char *p, hone_error *err)
 {
     header h;
     hn_train_state s;
+    hone_error why;
     memcpy(&h, p, sizeof h);
     p += sizeof h + h.n_settings;
     memcpy(&s, p, sizeof s);
     p += sizeof s;
-    hone_status st = hn_loader_seek(t->loader, s.cursor, err);
-    if (st != HONE_OK) return st;
+    const char *what = impossible(t, &s);
+    if (what) return HN_FAIL(err, HONE_E_FORMAT, "%s: the number of %s is one that no run comes to: damaged", path, what);
+    if (hn_loader_seek(t->loader, s.cursor, &why) != HONE_OK) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s", path, why.message);
     t->st = s;
     t->has_best = h.best && t->best;
     for (int32_t i = 0; i < t->n_array; i++) {
@@ -245,7 +263,7 @@ hone_status hone_trainer_load(hone_trainer *t, const char *path, hone_error *err
     if (why < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: empty, or not a file", path);
     if (why) return HN_FAIL(err, HONE_E_IO, "%s: %s", path, strerror(why));
     hone_status st = check_file(t, path, &f, err);
-    if (st == HONE_OK) st = take_all(t, f.p, err);
+    if (st == HONE_OK) st = take_all(t, path, f.p, err);
     hn_sealed_close(&f);
     return st;
 }
