@@ -628,7 +628,8 @@ static void check_attn(int H, int K, int d, const int *len, float size)
 static void attention(void **state)
 {
     static const int one[] = { 1, 0 }, ones[] = { 1, 1, 1, 0 }, few[] = { 9, 1, 14, 0 }, below[] = { 63, 0 }, whole[] = { 64, 0 }, above[] = { 65, 0 }, several[] = { 70, 1, 64, 5, 0 },
-                     blocks[] = { 150, 0 };
+                     blocks[] = { 150, 0 },
+                     uneven[] = { 3, 140, 1, 0 };
     check_attn(4, 2, 8, one, 2);
     check_attn(3, 1, 5, ones, 2);
     check_attn(4, 2, 8, few, 3);
@@ -639,7 +640,8 @@ static void attention(void **state)
     check_attn(2, 1, 16, above, 2);
     check_attn(4, 2, 8, several, 2);
     check_attn(2, 1, 70, blocks, 1);
-    check_attn(3, 1, 8, blocks, 4);
+    check_attn(3, 1, 8, blocks, 4); /* on three threads, in blocks of keys and of queries */
+    check_attn(4, 1, 6, uneven, 2);
 }
 
 /* ---- the loss of given logits --------------------------------------------------------------------------------------- */
