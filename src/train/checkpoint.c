@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -255,6 +256,10 @@ static hone_status take_all(hone_trainer *t, const unsigned char *p, hone_error 
     if (st != HONE_OK) return st;
     t->st = s;
     t->has_best = h.best && t->best;
+    if (t->best && !h.best && isfinite(s.best_val)) { /* nobody kept those weights: the best is sought from here on */
+        t->st.best_val = NAN;
+        t->st.best_step = t->st.n_since_best = 0;
+    }
     for (int32_t i = 0; i < t->n_array; i++) {
         const hn_param *a = hn_grad_param(t->grad, i);
         size_t n = (size_t)(a->rows * a->cols) * sizeof(float);
