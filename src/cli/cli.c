@@ -277,6 +277,12 @@ void hn_cli_signals(void)
     sigaction(SIGXFSZ, &ignore, NULL);
 }
 
+void hn_cli_catch_hangup(void)
+{
+    struct sigaction stop = { .sa_handler = on_signal }, old;
+    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(SIGHUP, &stop, NULL); /* ignored: nohup */
+}
+
 int hn_interrupted(void) { return interrupted; }
 bool hn_abort_fn(void *unused) { return interrupted != 0; }
 

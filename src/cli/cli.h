@@ -75,6 +75,7 @@ int hn_json_print(json_t *obj);            /* takes obj (NULL: out of memory) */
 /* ---- interruption ---------------------------------------------------------------------------------- */
 
 void hn_cli_signals(void);                 /* main.c, once */
+void hn_cli_catch_hangup(void);            /* a terminal that goes away is an interruption, too, unless it is ignored */
 int hn_interrupted(void);                  /* SIGINT or SIGTERM once received, else 0 */
 bool hn_abort_fn(void *unused);            /* for hone_session_set_abort, hone_progress.abort_fn */
 

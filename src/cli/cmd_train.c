@@ -345,6 +345,7 @@ static int run(const hn_cli *cli)
 {
     hn_train_job j = { .cli = cli };
     hone_error err;
+    hn_cli_catch_hangup();
     int rc = read_params(&j);
     if (!rc) rc = hn_train_files(&j);
     if (!rc && !j.p.plan_only) rc = look_at_checkpoints(&j);

@@ -127,6 +127,27 @@ rc=$?
 says "says where it is" 'interrupted after step [0-9]+ of 100000, which is saved in .*int.gguf.ckpt; --resume goes on'
 [ -f "$T"/int.gguf.ckpt/step-*.ckpt ] && [ ! -e "$T/int.gguf" ] && ok "a checkpoint, no adapter" || not_ok "a checkpoint, no adapter"
 
+"$HONE" train -m "$TINY" $SMALL --steps 100000 --schedule constant --warmup 0 -o "$T/hup.gguf" >"$T/out" 2>"$T/err" &
+pid=$!
+i=0
+while ! grep -q '"step":2,' "$T/hup.gguf.jsonl" 2>/dev/null && [ $i -lt 300 ]; do i=$((i + 1)); sleep 0.1; done
+kill -HUP $pid
+wait $pid
+rc=$?
+[ "$rc" = 6 ] && [ -f "$T"/hup.gguf.ckpt/step-*.ckpt ] && ok "the terminal goes away: the same" || not_ok "the terminal goes away: exit $rc, expected 6" "$T/err"
+for i in 1 2 3 4; do cat "$T/d.jsonl" "$T/d.jsonl" "$T/d.jsonl" "$T/d.jsonl"; done >"$T/more.jsonl"
+for i in 1 2 3 4 5 6 7 8; do cat "$T/more.jsonl" "$T/more.jsonl" "$T/more.jsonl" "$T/more.jsonl"; done >"$T/many.jsonl"
+timeout -s INT 0.01 "$HONE" train -m "$TINY" --data "$T/many.jsonl" --seq 32 --steps 100000 -o "$T/soon.gguf" >"$T/out" 2>"$T/err"
+if grep -q 'before the first step' "$T/err"; then
+    ok "interrupted before the first step: nothing is said to be saved"
+elif grep -q 'interrupted after step [1-9]' "$T/err"; then
+    skip "interrupted before the first step" "this machine is too fast for it"
+elif [ -s "$T/err" ]; then
+    not_ok "interrupted before the first step" "$T/err"
+else
+    skip "interrupted before the first step" "the signal came before hone listened"
+fi
+
 # 5. a damaged checkpoint, another run, a full disk
 "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 --keep 5 -o "$T/dam.gguf" --fresh >"$T/out" 2>"$T/err"
 head -c 3000 "$T/dam.gguf.ckpt/step-00000020.ckpt" >"$T/cut" && mv "$T/cut" "$T/dam.gguf.ckpt/step-00000020.ckpt"
