@@ -35,10 +35,15 @@ says "both are named" '513 tokens.* 512 positions'
 
 expect 0 "a report on the log" "$HONE" lab report "$T/a.gguf.jsonl" --html "$T/r.html" --json
 says "with its runs" '"training":\[\{"file":"a.gguf.jsonl","run":\{.*"best_val":[0-9.]+.*"steps":\[\{' "$T/out"
-for what in 'section id="training"' '<figcaption>Loss, nats per token; dashed: validation<' '<figcaption>Learning rate<' '<figcaption>Norm of the gradient' '<figcaption>Speed'; do
+for what in 'section id="training"' '<figcaption>Loss, nats per token; dashed: validation<' '<figcaption>Learning rate, in units of 1e-2<' '<figcaption>Norm of the gradient' '<figcaption>Speed'; do
     says "the page has $what" "$what" "$T/r.html"
 done
 [ "$(grep -o '<circle class="dot"' "$T/r.html" | wc -l)" = 2 ] && ok "a dot for each validation" || not_ok "a dot for each validation"
+sed -n '1p;3p' "$T/a.gguf.jsonl" >"$T/short.jsonl"
+sed -n '4p;5p' "$T/a.gguf.jsonl" >"$T/headless.jsonl"
+expect 0 "a report on one step, and on a log without its beginning" "$HONE" lab report "$T/short.jsonl" "$T/headless.jsonl" --html "$T/r2.html"
+grep -A99 'id="training"' "$T/r2.html" | grep -qiE '[^a-z](nan|inf)[^a-z]|text-anchor="middle">[0-9]*\.[0-9]|1 steps' && not_ok "no nan, no fraction of a step" "$T/r2.html" || ok "no nan, no fraction of a step"
+says "unknown settings are unknown" 'headless.jsonl: settings unknown. 2 steps' "$T/r2.html"
 if command -v xmllint >/dev/null 2>&1; then expect 0 "the page is well-formed" xmllint --noout --nonet "$T/r.html"; else skip "the page is well-formed" "no xmllint"; fi
 
 # eight samples by heart, prompts masked; the adapter says them, as GGUF and as a PEFT folder
