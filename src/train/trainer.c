@@ -67,7 +67,8 @@ static hone_status check_params(const hone_train_params *p, hone_error *err)
         { "warm-up steps", (double)p->warmup, -1, 1e12 }, { "warm-up ratio", p->warmup_ratio, 0, 1 }, { "beta1", p->beta1, 0, 1 - 1e-9 },
         { "beta2", p->beta2, 0, 1 - 1e-12 }, { "eps", p->eps, 0, 1 }, { "weight decay", p->weight_decay, 0, 1e3 }, { "clipping", p->clip, 0, 1e12 },
         { "validation share", p->val_share, 0, 0.99 }, { "steps between validations", (double)p->eval_every, 0, 1e12 }, { "patience", p->patience, 0, INT32_MAX },
-        { "least gain", p->min_delta, 0, 1e6 }, { "layers", p->n_layers, 0, HN_MAX_LAYER } };
+        { "least gain", p->min_delta, 0, 1e6 }, { "layers", p->n_layers, 0, HN_MAX_LAYER }, { "schedule", p->schedule, 0, HONE_TRAIN_WSD },
+        { "mask", p->mask, 0, HONE_TRAIN_LAST } };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         hone_status st = check_number(list[i].what, list[i].x, list[i].lo, list[i].hi, err);
         if (st != HONE_OK) return st;
@@ -93,23 +94,54 @@ static uint64_t hash_base(const hone_model *m)
     return h;
 }
 
+/* The shortest decimal that is x. */
+static void put_real(FILE *f, const char *name, double x)
+{
+    char s[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(s, sizeof s, "%.*g", digits, x);
+        if (strtod(s, NULL) == x) break;
+    }
+    fprintf(f, "%s %s\n", name, s);
+}
+
+static void put_targets(FILE *f, uint32_t bits)
+{
+    static const char *const kinds[HN_TGT_KINDS] = { "q", "k", "v", "o", "gate", "up", "down" };
+    for (int k = 0, n = 0; k < HN_TGT_KINDS; k++)
+        if (bits >> k & 1) fprintf(f, "%s%s", n++ ? "," : "targets ", kinds[k]);
+    fputc('\n', f);
+}
+
 /* Names without spaces; a value to the end of the line. What may differ when training goes on (threads,
  * recomputation, when it is validated or saved) is not here. */
 static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t val_hash, hone_error *err)
 {
+    static const char *const schedules[] = { "constant", "linear", "cosine", "wsd" };
     const hone_train_params *p = &t->p;
     size_t n;
     FILE *f = open_memstream(&t->settings, &n);
     if (!f) return HN_FAIL(err, HONE_E_NOMEM, "settings");
-    fprintf(f, "base %016llx\ndata %016llx\nvalidation %016llx\nvalidation_share %.17g\n", (unsigned long long)t->info.base_hash, (unsigned long long)data_hash,
-            (unsigned long long)val_hash, p->n_val_data ? 0 : p->val_share);
+    fprintf(f, "base %016llx\ndata %016llx\nvalidation %016llx\n", (unsigned long long)t->info.base_hash, (unsigned long long)data_hash, (unsigned long long)val_hash);
+    put_real(f, "validation_share", p->n_val_data ? 0 : p->val_share);
     if (p->full) fputs("method full\n", f);
-    else fprintf(f, "method lora\ntargets %u\nlayers %d\nrank %d\nalpha %.17g\nrslora %d\ndropout %.17g\n", t->targets, p->n_layers, p->rank, p->alpha, p->rslora, p->dropout);
+    else {
+        fputs("method lora\n", f);
+        put_targets(f, t->targets);
+        fprintf(f, "layers %d\nrank %d\n", p->n_layers, p->rank);
+        put_real(f, "alpha", p->alpha);
+        fprintf(f, "rslora %d\n", p->rslora);
+        put_real(f, "dropout", p->dropout);
+    }
     fprintf(f, "sequence %d\nbatch %d\naccumulation %d\npacking %d\n", p->seq, p->batch, p->accumulate, p->pack);
-    fprintf(f, "steps %lld\nschedule %d\nlearning_rate %.17g\nleast_learning_rate %.17g\nwarmup %lld\n", (long long)t->schedule.total, (int)p->schedule, p->lr,
-            t->schedule.min_lr, (long long)t->schedule.warmup);
-    fprintf(f, "beta1 %.17g\nbeta2 %.17g\neps %.17g\nweight_decay %.17g\nclipping %.17g\nseed %llu\nbf16 %d\n", p->beta1, p->beta2, p->eps, p->weight_decay,
-            p->clip, (unsigned long long)p->seed, p->bf16);
+    fprintf(f, "steps %lld\nschedule %s\n", (long long)t->schedule.total, schedules[p->schedule]);
+    put_real(f, "learning_rate", p->lr);
+    put_real(f, "least_learning_rate", t->schedule.min_lr);
+    fprintf(f, "warmup %lld\n", (long long)t->schedule.warmup);
+    const struct { const char *name; double x; } reals[] = { { "beta1", p->beta1 }, { "beta2", p->beta2 }, { "eps", p->eps }, { "weight_decay", p->weight_decay },
+                                                             { "clipping", p->clip } };
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) put_real(f, reals[i].name, reals[i].x);
+    fprintf(f, "seed %llu\nbf16 %d\n", (unsigned long long)p->seed, p->bf16);
     bool bad = ferror(f);
     if (fclose(f) != 0 || bad) return HN_FAIL(err, HONE_E_NOMEM, "settings");
     return HONE_OK;

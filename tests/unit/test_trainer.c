@@ -95,6 +95,12 @@ static void known_before(void **state)
     p.output_type = "Q4_Z";
     refused(p, "unknown type \"Q4_Z\"");
     p = tr_params(data);
+    p.schedule = HONE_TRAIN_WSD + 1;
+    refused(p, "schedule: 4, expected 0 to 3");
+    p = tr_params(data);
+    p.mask = HONE_TRAIN_LAST + 1;
+    refused(p, "mask: 3, expected 0 to 2");
+    p = tr_params(data);
     p.chat_template = "chatmll"; /* also where the data has no conversation */
     refused(p, "chatmll");
     p = tr_params(data);
