@@ -234,8 +234,12 @@ static int begin_model(hn_train_job *j)
     const char *file = strrchr(j->out, '/') ? strrchr(j->out, '/') + 1 : j->out, *dot = strrchr(file, '.');
     snprintf(name, sizeof name, "%.*s", (int)(dot && dot != file && dot - file < 255 ? dot - file : 255), file);
     if (!p.name) p.name = name;
+    hone_model_info info;
     if (hone_init_model(j->base, &p, &err) != HONE_OK) return hn_cli_fail(&err);
-    return hone_model_open(&j->m, j->base, NULL, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
+    if (hone_model_open(&j->m, j->base, NULL, &err) != HONE_OK) return hn_cli_fail(&err);
+    hone_model_get_info(j->m, &info);
+    if (info.n_vocab < p.n_vocab) hn_cli_note("the tokenizer has %d tokens in place of %d: no further pair is in the data twice", info.n_vocab, p.n_vocab);
+    return 0;
 }
 
 /* Nothing of an earlier run is lost or mixed up without a word. */

@@ -73,4 +73,11 @@ says "says where the work is" 'what was learnt is in .*w2.gguf.ckpt; --resume wr
 rm "$T/w2.peft"
 expect 0 "--resume writes it" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --steps 30 --save-every 0 -o "$T/w2.gguf" --peft "$T/w2.peft" --resume
 [ -f "$T/w2.peft/adapter_model.safetensors" ] && ok "the PEFT folder" || not_ok "the PEFT folder"
+
+# 6. a model from nothing: the file it begins from goes with the run, also where the run fails
+echo '{"arch": "qwen3", "n_layer": 1, "n_embd": 16, "n_head": 2, "n_ff": 32, "n_ctx_train": 32}' >"$T/c.json"
+expect 0 "a model from nothing" "$HONE" train --from-config "$T/c.json" --vocab 5000 --data "$T/d.jsonl" --steps 1 -o "$T/n.gguf"
+says "a tokenizer smaller than asked for is said" 'note: the tokenizer has [0-9]+ tokens in place of 5000'
+expect 2 "and one that fails" "$HONE" train --from-config "$T/c.json" --vocab 300 --data "$T/d.jsonl" --seq 33 --steps 1 -o "$T/n2.gguf"
+ls "$T" | grep -q 'begin' && not_ok "neither leaves its beginning" || ok "neither leaves its beginning"
 finish
