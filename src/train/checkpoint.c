@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -242,6 +243,10 @@ static hone_status take_all(hone_trainer *t, const char *path, const unsigned ch
     if (hn_loader_seek(t->loader, s.cursor, &why) != HONE_OK) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s", path, why.message);
     t->st = s;
     t->has_best = h.best && t->best;
+    if (t->best && !h.best && isfinite(s.best_val)) { /* nobody kept those weights: the best is sought from here on */
+        t->st.best_val = NAN;
+        t->st.best_step = t->st.n_since_best = 0;
+    }
     for (int32_t i = 0; i < t->n_array; i++) {
         const hn_param *a = hn_grad_param(t->grad, i);
         size_t n = (size_t)(a->rows * a->cols) * sizeof(float);

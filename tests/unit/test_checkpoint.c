@@ -253,6 +253,15 @@ static void another_run(void **state)
     p.full = true;
     refused(dir, model, p, "method is lora there and full now");
     p = tr_params(data);
+    p.lr = 2e-4; /* 0.00020000000000000001 says the same */
+    p.targets = "v,q";
+    refused(dir, model, p, "targets is q,k,v,o,gate,up,down there and q,v now");
+    p.targets = "all";
+    refused(dir, model, p, "learning_rate is 0.05 there and 0.0002 now");
+    p = tr_params(data);
+    p.schedule = HONE_TRAIN_WSD;
+    refused(dir, model, p, "schedule is cosine there and wsd now");
+    p = tr_params(data);
     p.steps = 13;
     refused(dir, model, p, "steps is 12 there and 13 now");
     const char *other[1] = { tr_data("other.jsonl", 24) };
