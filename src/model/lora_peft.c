@@ -92,6 +92,8 @@ static hone_status read_config(config *k, const char *path, hone_error *err)
         { "modules_to_save", "whole modules are trained too" }, { "fan_in_fan_out", "its base has transposed weights" }, { "layer_replication", "it repeats layers" },
         { "trainable_token_indices", "rows of the embedding are trained too" }, { "target_parameters", "it adapts parameters that are no modules" },
         { "alora_invocation_tokens", "an activated LoRA, which changes the model from some token on" }, { "use_qalora", "QA-LoRA, which hone does not run" },
+        { "use_bdlora", "BD-LoRA, which hone does not run" }, { "kasa_config", "KaSA, which hone does not run" }, { "arrow_config", "it is routed among several adapters" },
+        { "monteclora_config", "MonteCLoRA, which hone does not run" },
     };
     hone_status st;
     TRY(hn_config_load(&k->c, path, err));
@@ -110,12 +112,14 @@ static hone_status read_config(config *k, const char *path, hone_error *err)
 }
 
 /* Whether key of a pattern means the module: PEFT matches (.*\.)?KEY$ as a regular expression; keys that are
- * plain names serve here. */
+ * plain names serve here, whose dots then mean any character. */
 static bool key_means(hone_str key, hone_str module)
 {
     bool anchored = key.len && key.ptr[0] == '^';
     hone_str k = { key.ptr + anchored, key.len - anchored };
-    if (k.len > module.len || memcmp(module.ptr + module.len - k.len, k.ptr, k.len)) return false;
+    if (k.len > module.len) return false;
+    for (size_t i = 0; i < k.len; i++)
+        if (k.ptr[i] != '.' && k.ptr[i] != module.ptr[module.len - k.len + i]) return false;
     return k.len == module.len || (!anchored && module.ptr[module.len - k.len - 1] == '.');
 }
 
@@ -219,6 +223,8 @@ static hone_status read_tensor(hn_lora_build *b, const config *k, const hn_ckpt 
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapts module %s, which has no counterpart in GGUF files of %s", path, HN_ESC(module.ptr, module.len), b->m->arch->name);
     if (t->n_dim != 2) return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s has %d dimensions, expected 2", path, name, t->n_dim);
     TRY(hn_lora_half(b, &x, &pair, (hone_str){ tensor, strlen(tensor) }, is_b, t->ne[1], t->ne[0], path, t->name, err));
+    if ((double)pair->rank != k->rank && !is_set(&k->c, "rank_pattern"))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has rank %lld, but %s says r = %g", path, name, (long long)pair->rank, k->c.path, k->rank);
     TRY(pattern_alpha(k, module, &alpha, err));
     pair->scale = (float)(alpha / (k->rslora ? sqrt((double)pair->rank) : (double)pair->rank));
     TRY(read_values(x, c, t, err));
