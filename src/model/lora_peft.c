@@ -63,17 +63,22 @@ typedef struct config {
     bool rslora;
 } config;
 
-/* Set to anything but null, false, "none" or an empty list or object? */
-static bool is_set(const hn_config *c, const char *key)
+/* Anything but null, false, "none" or an empty list or object? */
+static bool says_something(const hn_member *m)
 {
-    const hn_member *m = hn_config_get(c, key);
-    if (!m) return false;
+    if (m->kind == HN_J_NULL) return false;
     if (m->kind == HN_J_BOOL) return m->num != 0;
     if (m->kind == HN_J_STRING) return !is(m->str, "none") && m->str.len > 0;
     if (m->kind != HN_J_OTHER) return true;
     for (size_t i = 1; i + 1 < m->str.len; i++)
         if (!strchr(" \t\r\n", m->str.ptr[i])) return true;
     return false;
+}
+
+static bool is_set(const hn_config *c, const char *key)
+{
+    const hn_member *m = hn_config_get(c, key);
+    return m && says_something(m);
 }
 
 static hone_status get_number(const hn_config *c, const char *key, double *out, hone_error *err)
@@ -105,6 +110,9 @@ static hone_status read_config(config *k, const char *path, hone_error *err)
     if (init && init->kind == HN_J_STRING && !is(init->str, "gaussian") && !is(init->str, "eva") && !is(init->str, "orthogonal"))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: init_lora_weights \"%s\" changes the base weights when it begins; convert the adapter to plain LoRA", path,
                        HN_ESC(init->str.ptr, init->str.len));
+    for (size_t i = 0; i < k->c.n; i++) /* what later versions of PEFT may add to the formula */
+        if (begins(k->c.m[i].key, "use_") && !is(k->c.m[i].key, "use_rslora") && says_something(&k->c.m[i]))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: \"%s\" is set, which hone does not know", path, HN_ESC(k->c.m[i].key.ptr, k->c.m[i].key.len));
     TRY(get_number(&k->c, "r", &k->rank, err));
     TRY(get_number(&k->c, "lora_alpha", &k->alpha, err));
     k->rslora = is_set(&k->c, "use_rslora");

@@ -106,6 +106,9 @@ static void facts(void **state)
     remove(file);
     snprintf(file, sizeof file, "%s/adapter_model.safetensors", path), remove(file);
     rmdir(path);
+    b[5] = 1e6f; /* no F16: nothing stays behind */
+    assert_int_equal(hn_lora_write_peft(path, base, &pair, 1, &about, &err), HONE_E_NUMERIC);
+    assert_int_equal(access(path, F_OK), -1);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------ */
@@ -154,7 +157,7 @@ static void wrong_configs(void **state)
                                        "\"trainable_token_indices\": [1]", "\"alora_invocation_tokens\": [1, 2]", "\"layer_replication\": [[0, 1]]",
                                        "\"target_parameters\": [\"x\"]", "\"init_lora_weights\": \"pissa\"", "\"use_qalora\": true",
                                        "\"use_bdlora\": {\"nblocks\": 2}", "\"kasa_config\": {\"beta\": 1e-4}", "\"arrow_config\": {\"top_k\": 3}",
-                                       "\"monteclora_config\": {\"num_samples\": 8}" };
+                                       "\"monteclora_config\": {\"num_samples\": 8}", "\"use_something\": 1" };
     char config[400];
     for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
         char key[40];
