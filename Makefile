@@ -182,7 +182,8 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
 FUZZ_SECONDS ?= 60
 
-tests: $(TEST_BIN) $(FUZZ_BIN)
+tests: test-programs
+test-programs: $(TEST_BIN) $(FUZZ_BIN)
 # tests/fault defines __wrap_malloc and its kin
 $(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=mmap
 $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(B)/libapp.a $(B)/libhone.a
@@ -302,5 +303,5 @@ help:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests test asan ubsan tsan coverage fuzz lint format bench cross install uninstall dist clean help FORCE
+.PHONY: all tests test-programs test asan ubsan tsan coverage fuzz lint format bench cross install uninstall dist clean help FORCE
 -include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) $(wildcard tests/support/*.c) tests/cross/cross_check.c)
