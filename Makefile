@@ -25,12 +25,12 @@ QEMU ?= qemu-aarch64
 # ---- flavours ---------------------------------------------------------------------
 
 OPT_release = -O3 -g
-OPT_asan    = -O1 -g
-OPT_ubsan   = -O1 -g
-OPT_tsan    = -O1 -g
+OPT_asan    = -O1 -g1
+OPT_ubsan   = -O1 -g1
+OPT_tsan    = -O1 -g1
 OPT_cov     = -O0 -g
 OPT_fuzz    = -O1 -g
-OPT_aarch64 = -O2 -g
+OPT_aarch64 = -O2 -g1
 SAN_asan  = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 SAN_ubsan = -fsanitize=undefined -fno-sanitize-recover=all
 SAN_tsan  = -fsanitize=thread
