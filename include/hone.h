@@ -473,6 +473,7 @@ typedef struct hone_train_params {
     bool bf16;                   /* products of rounded operands, half the activations */
     bool recompute;              /* keep each layer's input only: less memory, a third more work */
     bool plan_only;              /* read the data, make nothing to train: hone_trainer_get_info alone works */
+    const char *chat_template;   /* of conversations: a format's name ("chatml") or Jinja source; NULL: the model's */
 } hone_train_params;
 
 /* A model to begin from: a shape with random weights, a tokenizer. */

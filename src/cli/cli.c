@@ -8,6 +8,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -274,6 +275,12 @@ void hn_cli_signals(void)
     struct sigaction ignore = { .sa_handler = SIG_IGN };
     sigaction(SIGPIPE, &ignore, NULL); /* a write that fails says more than a dead process */
     sigaction(SIGXFSZ, &ignore, NULL);
+}
+
+void hn_cli_catch_hangup(void)
+{
+    struct sigaction stop = { .sa_handler = on_signal }, old;
+    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(SIGHUP, &stop, NULL); /* ignored: nohup */
 }
 
 int hn_interrupted(void) { return interrupted; }
@@ -560,6 +567,20 @@ double hn_now_ms(void)
 
 bool hn_stderr_is_tty(void) { return isatty(STDERR_FILENO) == 1; }
 
+int hn_columns(void)
+{
+    struct winsize w;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+/* Bytes of s that fit n columns, taking a character for one. */
+static int fitting(const char *s, int n)
+{
+    int i = 0;
+    while (s[i] && (((unsigned char)s[i] & 0xC0) == 0x80 || n-- > 0)) i++;
+    return i;
+}
+
 static bool progress_shown;
 static double progress_at;
 
@@ -569,7 +590,8 @@ void hn_progress_fn(void *label, uint64_t done, uint64_t total)
     if (!hn_stderr_is_tty() || (progress_shown && done < total && now - progress_at < 100)) return;
     progress_at = now;
     progress_shown = true;
-    fprintf(stderr, "\r\033[K%s %3.0f %%", (const char *)label, total ? 100.0 * (double)done / (double)total : 100.0);
+    /* a longer line would go on in the next one, and only the last can be taken back */
+    fprintf(stderr, "\r\033[K%.*s %3.0f %%", fitting(label, hn_columns() - HN_PROGRESS_ROOM), (const char *)label, total ? 100.0 * (double)done / (double)total : 100.0);
     fflush(stderr);
 }
 

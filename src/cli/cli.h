@@ -75,6 +75,7 @@ int hn_json_print(json_t *obj);            /* takes obj (NULL: out of memory) */
 /* ---- interruption ---------------------------------------------------------------------------------- */
 
 void hn_cli_signals(void);                 /* main.c, once */
+void hn_cli_catch_hangup(void);            /* a terminal that goes away is an interruption, too, unless it is ignored */
 int hn_interrupted(void);                  /* SIGINT or SIGTERM once received, else 0 */
 bool hn_abort_fn(void *unused);            /* for hone_session_set_abort, hone_progress.abort_fn */
 
@@ -142,7 +143,9 @@ int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *
 double hn_now_ms(void);                    /* monotonic */
 /* Progress on stderr when it is a terminal: "label 42 %". Use as
  * hone_progress{ hn_progress_fn, "writing x.gguf", hn_abort_fn }; end with hn_progress_end. */
+enum { HN_PROGRESS_ROOM = 7 };             /* columns that hn_progress_fn needs beside the label */
 void hn_progress_fn(void *label, uint64_t done, uint64_t total);
+int hn_columns(void);                      /* of the terminal; 80 where that is unknown */
 void hn_progress_end(void);
 bool hn_stderr_is_tty(void);
 

@@ -10,6 +10,7 @@ static const hn_opt data_opts[] = {
     HN_OPT("val-share", NULL, F32, "X", "keep a share of the samples for validation", .min = 0, .max = 0.99, .excl = "validation"),
     HN_OPT("mask", NULL, CHOICE, "WHAT", "tokens that are not learnt: none; prompt: all but completions and answers; last: all but the last answer", .def = "prompt",
            .choices = "none|prompt|last"),
+    HN_OPT("chat-template", NULL, STR, "NAME", "conversations in a format by name (chatml, llama3, …), or in that of @FILE with a Jinja template (default: the model's own)"),
     HN_OPT("seq", NULL, I32, "N", "tokens of a sequence; longer records are cut, longer texts go on in the next one (default: 512, or the model's context where that is shorter)", .min = 2, .max = 1 << 20),
     HN_OPT("pack", NULL, CHOICE, "X", "put several short samples in one sequence, each for itself", .def = "on", .choices = "on|off"),
     HN_OPT("special", NULL, FLAG, NULL, "what looks like a special token in a text is one"),
@@ -20,7 +21,7 @@ static const hn_opt_group data_group = { "Data", data_opts };
 
 static const hn_opt adapter_opts[] = {
     HN_OPT("targets", NULL, STR, "LIST", "matrices that get adapters: qv, attn, all, or some of q,k,v,o,gate,up,down", .def = "qv"),
-    HN_OPT("rank", "-r", I32, "N", "rank of the adapters", .def = "8", .min = 1, .max = 4096),
+    HN_OPT("rank", "-r", I32, "N", "rank of the adapters", .def = "8", .min = 1, .max = 256),
     HN_OPT("alpha", NULL, F32, "X", "scale of the adapters: alpha/rank", .def = "16", .min = 1e-6, .max = 1e6),
     HN_OPT("rslora", NULL, FLAG, NULL, "scale alpha/sqrt(rank) instead"),
     HN_OPT("dropout", NULL, F32, "X", "share of the adapters' inputs that is left out at random", .def = "0", .min = 0, .max = 0.99),
@@ -145,6 +146,20 @@ static int read_whole(hn_train_job *j)
     return 0;
 }
 
+/* As hone chat takes it. */
+static int read_template(hn_train_job *j)
+{
+    const char *choice = hn_opts_str(j->cli->opts, "chat-template");
+    size_t n;
+    hone_error err;
+    if (choice && choice[0] == '@') {
+        if (hn_read_all(choice + 1, &j->chat_template, &n, &err) != HONE_OK) return hn_cli_fail(&err);
+        choice = j->chat_template;
+    }
+    j->p.chat_template = choice;
+    return 0;
+}
+
 static const char **list_of(const hn_cli *cli, const char *name, int32_t *n)
 {
     *n = (int32_t)hn_opts_count(cli->opts, name);
@@ -198,33 +213,13 @@ static int read_params(hn_train_job *j)
     if (rc || (rc = read_early_stop(j))) return rc;
     if (hn_opts_given(o, "steps") && !p->steps) return hn_cli_usage(cli, "--steps 0: expected at least 1");
     if (!hn_opts_count(o, "data")) return hn_cli_usage(cli, "no data; expected --data FILE");
-    if (p->patience && p->val_share == 0 && !hn_opts_count(o, "val-data")) return hn_cli_usage(cli, "--early-stop needs --val-data or --val-share");
+    bool validated = p->val_share > 0 || hn_opts_count(o, "val-data");
+    if ((p->patience || p->eval_every) && !validated) return hn_cli_usage(cli, "--%s needs --val-data or --val-share", p->patience ? "early-stop" : "eval-every");
+    if (p->patience && !p->eval_every) return hn_cli_usage(cli, "--early-stop needs --eval-every: else the only validation is that at the end");
+    if ((rc = read_template(j))) return rc;
     p->data = list_of(cli, "data", &p->n_data);
     p->val_data = list_of(cli, "val-data", &p->n_val_data);
     return p->data && p->val_data ? 0 : hn_cli_error(HN_EXIT_NOMEM, "out of memory for the list of files");
-}
-
-static char *with_suffix(const char *s, const char *suffix)
-{
-    size_t n = strlen(s) + strlen(suffix) + 1;
-    char *r = malloc(n);
-    if (r) snprintf(r, n, "%s%s", s, suffix);
-    return r;
-}
-
-static int read_files(hn_train_job *j)
-{
-    const hn_opts *o = j->cli->opts;
-    j->out = hn_opts_str(o, "output");
-    j->peft = hn_opts_str(o, "peft");
-    if (j->p.plan_only) return 0;
-    if (!j->out) return hn_cli_usage(j->cli, "no output; expected -o ADAPTER.gguf");
-    const char *log = hn_opts_str(o, "log"), *folder = hn_opts_str(o, "checkpoints");
-    j->log = log ? with_suffix(log, "") : with_suffix(j->out, ".jsonl");
-    j->folder = folder ? with_suffix(folder, "") : with_suffix(j->out, ".ckpt");
-    if (!j->log || !j->folder) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for file names");
-    int rc = hn_cli_check_output(j->out);
-    return rc ? rc : hn_cli_check_output(j->log);
 }
 
 /* The model to begin from: a file beside the output, which the checkpoints go with. */
@@ -233,16 +228,18 @@ static int begin_model(hn_train_job *j)
     const hn_opts *o = j->cli->opts;
     const char *tokenizer = hn_opts_str(o, "tokenizer");
     hone_error err;
-    if (!j->out) return hn_cli_usage(j->cli, "no output; expected -o MODEL.gguf");
-    if (!(j->base = with_suffix(j->out, ".begin.gguf"))) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for file names");
     hone_init_params p = { .config = hn_opts_str(o, "from-config"), .tokenizer = tokenizer, .data = tokenizer ? NULL : j->p.data, .n_data = tokenizer ? 0 : j->p.n_data,
                            .n_vocab = hn_opts_given(o, "vocab") ? hn_opts_i32(o, "vocab") : 0, .name = hn_opts_str(o, "name"), .seed = j->p.seed };
     char name[256]; /* of the file, without its folder and ending */
     const char *file = strrchr(j->out, '/') ? strrchr(j->out, '/') + 1 : j->out, *dot = strrchr(file, '.');
     snprintf(name, sizeof name, "%.*s", (int)(dot && dot != file && dot - file < 255 ? dot - file : 255), file);
     if (!p.name) p.name = name;
+    hone_model_info info;
     if (hone_init_model(j->base, &p, &err) != HONE_OK) return hn_cli_fail(&err);
-    return hone_model_open(&j->m, j->base, NULL, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
+    if (hone_model_open(&j->m, j->base, NULL, &err) != HONE_OK) return hn_cli_fail(&err);
+    hone_model_get_info(j->m, &info);
+    if (info.n_vocab < p.n_vocab) hn_cli_note("the tokenizer has %d tokens in place of %d: no further pair is in the data twice", info.n_vocab, p.n_vocab);
+    return 0;
 }
 
 /* Nothing of an earlier run is lost or mixed up without a word. */
@@ -252,15 +249,18 @@ static int look_at_checkpoints(hn_train_job *j)
     hone_error err;
     const char *name = HN_ESC(j->folder, strlen(j->folder));
     if (hn_opts_flag(j->cli->opts, "resume")) return 0;
-    if (hone_train_checkpoints(j->folder, hn_opts_flag(j->cli->opts, "fresh"), &step, &err) != HONE_OK) return hn_cli_fail(&err);
-    if (!step) return 0;
+    if (hone_train_checkpoints(j->folder, false, &step, &err) != HONE_OK) return hn_cli_fail(&err);
+    if (!step || hn_opts_flag(j->cli->opts, "fresh")) return 0;
     return hn_cli_error(HN_EXIT_USAGE, "%s holds checkpoints of an earlier run, the last of step %lld; --resume goes on, --fresh removes them", name, (long long)step);
 }
 
 static int resume(hn_train_job *j)
 {
     char note[600];
+    int64_t step;
     hone_error err;
+    bool fresh = hn_opts_flag(j->cli->opts, "fresh"); /* only now: had a name been misspelt, the old run would be lost for nothing */
+    if (fresh && hone_train_checkpoints(j->folder, true, &step, &err) != HONE_OK) return hn_cli_fail(&err);
     if (!hn_opts_flag(j->cli->opts, "resume")) return 0;
     if (hone_trainer_resume(j->t, j->folder, &j->resumed, note, sizeof note, &err) != HONE_OK) return hn_cli_fail(&err);
     if (*note) hn_cli_note("%s; going on from step %lld", note, (long long)j->resumed);
@@ -325,12 +325,16 @@ static int go(hn_train_job *j)
     if (rc) return rc;
     hone_trainer_get_status(j->t, &s);
     const char *why = !s.done ? "interrupted" : s.stopped_early ? "early" : "done";
-    if (s.done) rc = write_results(j);
-    if (!rc) rc = hn_train_log_end(j, why);
+    if (s.done && (rc = write_results(j))) {
+        if (j->save_every || !save(j)) hn_cli_note("what was learnt is in %s; --resume writes it again", HN_ESC(j->folder, strlen(j->folder)));
+        return rc;
+    }
+    rc = hn_train_log_end(j, why);
     if (!rc) rc = hn_train_summary(j, why);
     if (rc || s.done) return rc;
-    hone_error err = { .code = HONE_E_INTERRUPTED };
-    return hn_cli_error(hn_exit_code(err.code), "interrupted after step %lld of %lld, which is saved in %s; --resume goes on", (long long)s.step, (long long)j->info.steps,
+    int code = hn_exit_code(HONE_E_INTERRUPTED);
+    if (!s.step) return hn_cli_error(code, "interrupted before the first step; nothing was trained");
+    return hn_cli_error(code, "interrupted after step %lld of %lld, which is saved in %s; --resume goes on", (long long)s.step, (long long)j->info.steps,
                         HN_ESC(j->folder, strlen(j->folder)));
 }
 
@@ -345,8 +349,9 @@ static int run(const hn_cli *cli)
 {
     hn_train_job j = { .cli = cli };
     hone_error err;
+    hn_cli_catch_hangup();
     int rc = read_params(&j);
-    if (!rc) rc = read_files(&j);
+    if (!rc) rc = hn_train_files(&j);
     if (!rc && !j.p.plan_only) rc = look_at_checkpoints(&j);
     if (!rc) rc = hn_opts_given(cli->opts, "from-config") ? begin_model(&j) : hn_cli_open_model(cli, false, &j.m);
     if (!rc) rc = hn_cli_new_context(cli, &j.ctx);
@@ -357,14 +362,16 @@ static int run(const hn_cli *cli)
         if (!cli->json) hn_train_show_plan(&j);
         rc = j.p.plan_only ? hn_train_summary(&j, "plan") : go(&j);
     }
+    bool made = j.base && j.m;
     hn_train_log_close(&j);
     hone_trainer_free(j.t);
     hone_context_free(j.ctx);
     hone_model_close(j.m);
-    if (j.base && !rc) remove(j.base); /* interrupted: --resume makes the same again */
+    if (made) remove(j.base); /* --resume makes the same again */
     free(j.base);
     free((void *)j.p.data);
     free((void *)j.p.val_data);
+    free(j.chat_template);
     free(j.log);
     free(j.folder);
     return rc;

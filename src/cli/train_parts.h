@@ -11,6 +11,7 @@ typedef struct hn_train_job {
     const hn_cli *cli;
     const char *out, *peft;        /* peft NULL: none */
     char *log, *folder, *base;     /* of records; of checkpoints; the model to begin from, where hone made it */
+    char *chat_template;           /* Jinja source from a file; NULL: none */
     hone_model *m;
     hone_context *ctx;
     hone_trainer *t;
@@ -22,6 +23,12 @@ typedef struct hn_train_job {
     int64_t n_tok;                 /* in them, in this process */
     FILE *log_file;
 } hn_train_job;
+
+/* ---- train_files.c ---- */
+
+/* Names of all that is written, from the options: no file is read and written, or written twice, and each can be made.
+ * 0 or the exit code. */
+int hn_train_files(hn_train_job *j);
 
 /* ---- train_log.c: one JSON object a line, kinds "run", "resume", "step", "end" ---- */
 

@@ -30,7 +30,7 @@ void hn_train_show_plan(const hn_train_job *j)
         fprintf(stderr, "%-10s %lld weights: rank %d, alpha %g%s, %s%s\n", "trained", (long long)i->n_trainable, p->rank, p->alpha, p->rslora ? " (rank-stabilised)" : "",
                 p->targets, p->n_layers ? ", last layers only" : "");
     fprintf(stderr, "%-10s %lld of %d x %d sequence%s of up to %d tokens, %lld in the first epoch\n", "steps", (long long)i->steps, p->accumulate, p->batch,
-            p->accumulate * p->batch == 1 ? "" : "s", p->seq, (long long)i->n_sequence);
+            (int64_t)p->accumulate * p->batch == 1 ? "" : "s", p->seq, (long long)i->n_sequence);
     fprintf(stderr, "%-10s %.1f MB base, %.1f MB weights, gradients and moments, %s%.1f MB to work in\n", "memory", (double)i->base_bytes / 1e6, (double)i->state_bytes / 1e6,
             p->plan_only ? "about " : "", (double)i->work_bytes / 1e6);
 }
@@ -43,23 +43,61 @@ static void duration(char *dst, size_t cap, double s)
     else snprintf(dst, cap, "%.1f h", s / 3600);
 }
 
+/* What stands in the line, in this order; where it is narrow, the higher ranks are left out. */
+enum { N_PART = 7 };
+typedef struct part { char text[48]; int rank; } part;
+
+static size_t join(char *dst, size_t cap, const part *p, int rank)
+{
+    size_t n = 0;
+    dst[0] = 0;
+    for (int i = 0; i < N_PART; i++)
+        if (p[i].rank <= rank && p[i].text[0] && n < cap) n += (size_t)snprintf(dst + n, cap - n, "%s%s", n == 0 ? "" : i == 1 ? ": " : ", ", p[i].text);
+    return n;
+}
+
+/* The line that is written over: as much of it as fits, and a bar where there is room. */
+static void show_moving(const part *p, int64_t done, int64_t total)
+{
+    char line[N_PART * 52 + 32];
+    int room = hn_columns() - HN_PROGRESS_ROOM, rank = N_PART;
+    size_t n;
+    while ((n = join(line, sizeof line, p, rank)) > (size_t)(room > 0 ? room : 0) && rank > 1) rank--;
+    int bar = room - (int)n - 3;
+    if (bar > 24) bar = 24;
+    if (bar >= 8) {
+        int full = (int)((double)bar * (double)done / (double)total);
+        snprintf(line + n, sizeof line - n, " [%.*s%*s]", full, "########################", bar - full, "");
+    }
+    hn_progress_fn(line, (uint64_t)done, (uint64_t)total);
+}
+
 void hn_train_show_step(hn_train_job *j, const hone_train_step *s)
 {
     hone_train_status st;
-    char line[300], left[32], val[64] = "";
+    char left[32], line[N_PART * 52];
     if (j->cli->json && !j->cli->verbose && !hn_stderr_is_tty()) return;
     bool plain = !hn_stderr_is_tty();
+    if (s->skipped) hn_cli_note("step %lld: loss %g, norm of the gradient %g: left out", (long long)s->step, s->loss, s->grad_norm);
     if (plain && !s->eval && !s->skipped && !s->done && s->step != j->resumed + 1 && s->step % PLAIN_EVERY && !j->cli->verbose) return;
     hone_trainer_get_status(j->t, &st);
     int64_t here = s->step - j->resumed;
     double passed = hn_now_ms() - j->started_ms;
     duration(left, sizeof left, passed * 1e-3 / (double)here * (double)(j->info.steps - s->step));
-    if (isfinite(st.val_loss)) snprintf(val, sizeof val, ", validation %.4f%s", st.val_loss, s->eval && s->best ? " (best)" : "");
-    snprintf(line, sizeof line, "step %lld/%lld: loss %.4f%s, lr %.3g, gradient %.3g, %.0f tok/s, %s left", (long long)s->step, (long long)j->info.steps, st.smooth_loss, val, s->lr,
-             s->grad_norm, j->trained_ms > 0 ? 1e3 * (double)j->n_tok / j->trained_ms : 0.0, left);
-    if (s->skipped) hn_cli_note("step %lld: loss %g, norm of the gradient %g: left out", (long long)s->step, s->loss, s->grad_norm);
-    if (plain) fprintf(stderr, "%s\n", line);
-    else hn_progress_fn(line, (uint64_t)s->step, (uint64_t)j->info.steps);
+    part p[N_PART] = { { .rank = 1 }, { .rank = 2 }, { .rank = 5 }, { .rank = 6 }, { .rank = 7 }, { .rank = 4 }, { .rank = 3 } };
+    snprintf(p[0].text, sizeof p[0].text, "step %lld/%lld", (long long)s->step, (long long)j->info.steps);
+    snprintf(p[1].text, sizeof p[1].text, "loss %.4f", st.smooth_loss);
+    if (isfinite(st.val_loss)) snprintf(p[2].text, sizeof p[2].text, "validation %.4f%s", st.val_loss, s->eval && s->best ? " (best)" : "");
+    snprintf(p[3].text, sizeof p[3].text, "lr %.3g", s->lr);
+    snprintf(p[4].text, sizeof p[4].text, "gradient %.3g", s->grad_norm);
+    snprintf(p[5].text, sizeof p[5].text, "%.0f tok/s", j->trained_ms > 0 ? 1e3 * (double)j->n_tok / j->trained_ms : 0.0);
+    snprintf(p[6].text, sizeof p[6].text, "%s left", left);
+    if (!plain) {
+        show_moving(p, s->step, j->info.steps);
+        return;
+    }
+    join(line, sizeof line, p, N_PART);
+    fprintf(stderr, "%s\n", line);
 }
 
 /* ---- the summary ------------------------------------------------------------------------------------- */

@@ -110,6 +110,16 @@ static void dots(FILE *f, const curve *c, const char *what, const hn_rep_axis *x
     }
 }
 
+/* Steps are whole numbers, also where there are few. */
+static hn_rep_axis step_axis(double first, double last)
+{
+    hn_rep_axis a = hn_rep_axis_make(first, last > first ? last : first + 1, 5, false);
+    if (last - first >= 5) return a;
+    a.n = a.decimals = 0;
+    for (double t = ceil(a.lo); t <= a.hi; t++) a.tick[a.n++] = t;
+    return a;
+}
+
 /* b: drawn dashed with dots over a; NULL: none. */
 static void plot(FILE *f, const char *title, const curve *a, const char *class_, const curve *over, const curve *b)
 {
@@ -120,9 +130,9 @@ static void plot(FILE *f, const char *title, const curve *a, const char *class_,
             lo = fmin(lo, (*c)->y[i]);
             hi = fmax(hi, (*c)->y[i]);
         }
-    hn_rep_axis xa = hn_rep_axis_make(x0, x1 > x0 ? x1 : x0 + 1, 5, false), ya = hn_rep_axis_make(lo, hi > lo ? hi : lo + 1e-6 + fabs(lo) * 0.1, 4, lo > 0 && hi > 100 * lo);
+    hn_rep_axis xa = step_axis(x0, x1), ya = hn_rep_axis_make(lo, hi > lo ? hi : lo + (lo != 0 ? fabs(lo) * 0.1 : 1), 4, lo > 0 && hi > 100 * lo);
     char desc[300], n1[HN_REP_NUM], n2[HN_REP_NUM], n3[HN_REP_NUM];
-    snprintf(desc, sizeof desc, "%zu steps, from %s to %s", a->n, hn_rep_num(n1, a->y[0], 4), hn_rep_num(n2, a->y[a->n - 1], 4));
+    snprintf(desc, sizeof desc, "%zu step%s, from %s to %s", a->n, a->n == 1 ? "" : "s", hn_rep_num(n1, a->y[0], 4), hn_rep_num(n2, a->y[a->n - 1], 4));
     if (b && b->n) snprintf(desc + strlen(desc), sizeof desc - strlen(desc), "; dashed, with dots: validation, least %s", hn_rep_num(n3, least_of(b), 4));
     hn_rep_svg_open(f, "plot", BOTTOM + 36, title, desc);
     hn_rep_y_axis(f, &ya, TOP, BOTTOM);
@@ -137,11 +147,20 @@ static void plot(FILE *f, const char *title, const curve *a, const char *class_,
     hn_rep_svg_close(f);
 }
 
+/* Small numbers are drawn in units of a power of ten, which the caption names: labels stay short. */
 static void figure(FILE *f, json_t *steps, const char *member, const char *caption)
 {
     curve c = curve_of(steps, member);
+    double most = 0;
+    char unit[40] = "";
+    for (size_t i = 0; i < c.n; i++) most = fmax(most, fabs(c.y[i]));
+    if (most > 0 && most < 0.1) {
+        double e = floor(log10(most) + 1e-9);
+        snprintf(unit, sizeof unit, ", in units of 1e%.0f", e);
+        for (size_t i = 0; i < c.n; i++) c.y[i] /= pow(10, e);
+    }
     if (c.n) {
-        fprintf(f, "<figure><figcaption>%s</figcaption>", caption);
+        fprintf(f, "<figure><figcaption>%s%s</figcaption>", caption, unit);
         plot(f, caption, &c, "trace", NULL, NULL);
         fputs("</figure>\n", f);
     }
@@ -175,6 +194,10 @@ static void say_settings(char *dst, size_t cap, json_t *run)
     json_t *s = json_object_get(json_object_get(run, "run"), "settings");
     bool full = strcmp(hn_rep_str(s, "method"), "full") == 0;
     char adapter[120] = "all weights";
+    if (!json_is_object(s)) { /* a log without its beginning */
+        snprintf(dst, cap, "settings unknown");
+        return;
+    }
     if (!full) snprintf(adapter, sizeof adapter, "LoRA %.40s, rank %.0f, alpha %.4g", hn_rep_str(s, "targets"), hn_rep_dbl(s, "rank"), hn_rep_dbl(s, "alpha"));
     snprintf(dst, cap, "%s; learning rate %.4g, %.20s; %.0f x %.0f sequences of %.0f tokens a step", adapter, hn_rep_dbl(s, "lr"), hn_rep_str(s, "schedule"), hn_rep_dbl(s, "accumulate"),
              hn_rep_dbl(s, "batch"), hn_rep_dbl(s, "seq"));
@@ -202,13 +225,13 @@ void hn_rep_html_training(FILE *f, const hn_report *r)
         json_t *run = json_array_get(r->training, i), *steps = json_object_get(run, "steps");
         summary s = sum_up(run);
         fputs("<h3>", f);
-        hn_rep_html(f, model_of(run));
+        hn_rep_html(f, *model_of(run) ? model_of(run) : "A run");
         fputs("</h3><p class=\"note\">", f);
         hn_rep_html(f, hn_rep_str(run, "file"));
         fputs(": ", f);
         say_settings(t, sizeof t, run);
         hn_rep_html(f, t);
-        fprintf(f, ". %zu steps, loss <b class=\"num\">%s</b>", s.n, hn_rep_num(num, s.first, 4));
+        fprintf(f, ". %zu step%s, loss <b class=\"num\">%s</b>", s.n, s.n == 1 ? "" : "s", hn_rep_num(num, s.first, 4));
         fprintf(f, " to <b class=\"num\">%s</b>", hn_rep_num(num, s.last, 4));
         if (isfinite(s.best)) fprintf(f, ", best validation <b class=\"num\">%s</b>", hn_rep_num(num, s.best, 4));
         fprintf(f, ", median <b class=\"num\">%s tok/s</b></p>\n<div class=\"cards\">\n", hn_rep_num(num, s.speed, 4));

@@ -157,12 +157,27 @@ static hone_status count_answers(hn_data_reader *r, const json_t *messages, cons
     return st;
 }
 
+/* A message that says nothing at all is a misspelt key, which a template would print as an empty one. Returns the first, or their number. */
+static size_t find_silent(const json_t *messages)
+{
+    size_t i;
+    json_t *m;
+    json_array_foreach(messages, i, m) {
+        const json_t *content = json_object_get(m, "content");
+        if (json_is_object(m) && (!content || json_is_null(content)) && !json_array_size(json_object_get(m, "tool_calls"))) break;
+    }
+    return i;
+}
+
 hone_status hn_data_conversation(hn_data_reader *r, const json_t *messages, const json_t *tools)
 {
     hone_error why = { 0 };
     bool open = false;
+    size_t silent = find_silent(messages);
     hone_status st = get_template(r, tools != NULL);
     if (st != HONE_OK) return st;
+    if (silent < json_array_size(messages))
+        return hn_data_bad(r, "messages[%zu].content is %s, and there are no tool_calls", silent, json_object_get(json_array_get(messages, silent), "content") ? "null" : "missing");
     if ((st = encode(r, messages, tools, false, &r->ids, &why)) == HONE_OK && (st = hn_data_targets(r, 0, 0)) == HONE_OK)
         st = count_answers(r, messages, tools, &open, &why);
     if (st == HONE_E_ARG || st == HONE_E_FORMAT || st == HONE_E_UNSUPPORTED) return hn_data_bad(r, "%s", why.message);

@@ -343,8 +343,9 @@ static hone_status check_any(const hn_data_reader *r)
 {
     const hn_data_stats *s = &r->d->stats;
     if (r->d->n) return HONE_OK;
-    return HN_FAIL(r->err, HONE_E_FORMAT, "%s%s: nothing to train on: %lld records, %lld bad, %lld in which no token counts", r->p->path[0],
-                   r->p->n_path > 1 ? " and others" : "", (long long)s->n_line, (long long)s->n_bad, (long long)s->n_empty);
+    return HN_FAIL(r->err, HONE_E_FORMAT, "%s%s: nothing to train on: %lld record%s, %lld bad, %lld in which no token counts%s", r->p->path[0],
+                   r->p->n_path > 1 ? " and others" : "", (long long)s->n_line, s->n_line == 1 ? "" : "s", (long long)s->n_bad, (long long)s->n_empty,
+                   s->n_cut ? "; some were cut before what counts: a longer sequence would keep it" : "");
 }
 
 hone_status hn_dataset_read(hn_dataset **out, const hone_model *m, const hn_data_params *p, hone_error *err)

@@ -164,7 +164,8 @@ static hone_status choose_types(tensor *t, uint64_t n, const hone_model *base, c
         else if (p->type) x->type = whole;
         else if (!is_float(x->type)) x->type = HN_F32;
         ti = hn_type_get(x->type);
-        if (!ti || !ti->quantize || x->src->ne[0] % ti->block_elems)
+        if (ti && !ti->quantize) st = HN_FAIL(err, HONE_E_ARG, "%s: hone does not write %s, which %s asks for; expected another type", x->param->name, ti->name, p->type);
+        else if (!ti || x->src->ne[0] % ti->block_elems)
             st = HN_FAIL(err, HONE_E_ARG, "%s: rows of %llu cannot be %s, which %s asks for", x->param->name, (unsigned long long)x->src->ne[0], ti ? ti->name : "?", p->type);
     }
     free(order);
@@ -243,11 +244,11 @@ static hone_status put_trained(hn_gguf_writer *w, const tensor *t, uint64_t n, c
     return HONE_OK;
 }
 
-hone_status hn_write_trained(const char *dst, const hone_model *base, const hn_trained *p, hone_error *err)
+/* Base's tensors with what becomes of them; *out is the caller's to free on success. */
+static hone_status plan_trained(tensor **out, const hone_model *base, const hn_trained *p, hone_error *err)
 {
     uint64_t n = hn_gguf_n_tensors(base->file);
-    hn_gguf_writer *w = NULL;
-    hone_status st;
+    *out = NULL;
     if (p->type && !hn_mix_find(p->type, NULL, NULL)) return HN_FAIL(err, HONE_E_ARG, "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q4_K_M or another mixture name",
                                                                      HN_ESC(p->type, strlen(p->type)));
     tensor *t = calloc((size_t)n + 1, sizeof *t);
@@ -256,9 +257,28 @@ hone_status hn_write_trained(const char *dst, const hone_model *base, const hn_t
         t[i].src = hn_gguf_tensor_at(base->file, i);
         t[i].layer = layer_of(t[i].src->name);
     }
-    if ((st = find_params(t, n, base, p, err)) == HONE_OK && (st = choose_types(t, n, base, p, err)) == HONE_OK && (st = hn_gguf_writer_new(&w, err)) == HONE_OK &&
-        (st = put_trained(w, t, n, base, p, err)) == HONE_OK)
-        st = write_all(w, t, n, dst, err);
+    hone_status st = find_params(t, n, base, p, err);
+    if (st == HONE_OK) st = choose_types(t, n, base, p, err);
+    if (st == HONE_OK) *out = t;
+    else free(t);
+    return st;
+}
+
+hone_status hn_check_trained(const hone_model *base, const hn_trained *p, hone_error *err)
+{
+    tensor *t;
+    hone_status st = plan_trained(&t, base, p, err);
+    free(t);
+    return st;
+}
+
+hone_status hn_write_trained(const char *dst, const hone_model *base, const hn_trained *p, hone_error *err)
+{
+    uint64_t n = hn_gguf_n_tensors(base->file);
+    tensor *t;
+    hn_gguf_writer *w = NULL;
+    hone_status st = plan_trained(&t, base, p, err);
+    if (st == HONE_OK && (st = hn_gguf_writer_new(&w, err)) == HONE_OK && (st = put_trained(w, t, n, base, p, err)) == HONE_OK) st = write_all(w, t, n, dst, err);
     hn_gguf_writer_free(w);
     free(t);
     return st;

@@ -30,5 +30,7 @@ typedef struct hn_trained {
  * what was not trained as it is. Atomic. HONE_E_ARG: a tensor that base has not, or of another shape. HONE_E_NUMERIC: a
  * value that is not finite, or beyond the type; nothing is written. */
 hone_status hn_write_trained(const char *dst, const hone_model *base, const hn_trained *p, hone_error *err);
+/* The same without a file and without a look at the values: names, shapes and types. */
+hone_status hn_check_trained(const hone_model *base, const hn_trained *p, hone_error *err);
 
 #endif

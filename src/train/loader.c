@@ -50,14 +50,21 @@ hone_status hn_loader_new(hn_loader **out, const hn_dataset *d, int32_t seq, int
 {
     *out = NULL;
     int32_t longest = 0;
-    for (int64_t i = 0; i < d->n; i++) longest = d->sample[i].n > longest ? d->sample[i].n : longest;
+    int64_t all = 0;
+    for (int64_t i = 0; i < d->n; i++) {
+        longest = d->sample[i].n > longest ? d->sample[i].n : longest;
+        all += d->sample[i].n;
+    }
     if (d->n < 1 || d->n >= UINT32_MAX) return HN_FAIL(err, HONE_E_ARG, "%lld samples, expected 1 to %u", (long long)d->n, UINT32_MAX - 1);
     if (n_seq < 1) return HN_FAIL(err, HONE_E_ARG, "batches of %d sequences, expected at least 1", n_seq);
     if (longest > seq) return HN_FAIL(err, HONE_E_ARG, "a sample of %d tokens does not fit sequences of %d", longest, seq);
     hn_loader *l = calloc(1, sizeof *l);
     if (!l) return HN_FAIL(err, HONE_E_NOMEM, "loader");
     *l = (hn_loader){ .d = d, .seq = seq, .n_seq = n_seq, .pack = pack, .shuffle = shuffle, .seed = seed, .epoch = -1 };
-    int64_t max_tok = l->max_tok = (int64_t)n_seq * (pack ? seq : longest), max_doc = pack ? max_tok : n_seq;
+    int64_t max_tok = (int64_t)n_seq * (pack ? seq : longest), max_doc = pack ? max_tok : n_seq;
+    if (max_tok > all) max_tok = all; /* no batch is larger than an epoch */
+    if (max_doc > d->n) max_doc = d->n;
+    l->max_tok = max_tok;
     if (max_tok > INT32_MAX) {
         free(l);
         return HN_FAIL(err, HONE_E_ARG, "batches of %d sequences of %d tokens, expected at most %d tokens", n_seq, pack ? seq : longest, INT32_MAX);

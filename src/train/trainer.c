@@ -1,6 +1,9 @@
 /* The training loop: settings, one optimizer step after the other, validation, early
  * stop. A step depends on the settings, the data and the state before it alone, so training
  * goes on from a checkpoint as if it had never stopped. Formulas are elsewhere. */
+#include "model/convert.h"
+#include "text/chat.h"
+#include "train/init.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -8,6 +11,7 @@
 #include <time.h>
 
 enum { RANGE = 1 << 14, MAX_BAD_ROW = 5 };
+static const double MAX_PACKED = 2e10; /* samples whose packing is counted before training: minutes */
 
 static double now_ms(void)
 {
@@ -63,11 +67,14 @@ static hone_status check_params(const hone_train_params *p, hone_error *err)
         { "warm-up steps", (double)p->warmup, -1, 1e12 }, { "warm-up ratio", p->warmup_ratio, 0, 1 }, { "beta1", p->beta1, 0, 1 - 1e-9 },
         { "beta2", p->beta2, 0, 1 - 1e-12 }, { "eps", p->eps, 0, 1 }, { "weight decay", p->weight_decay, 0, 1e3 }, { "clipping", p->clip, 0, 1e12 },
         { "validation share", p->val_share, 0, 0.99 }, { "steps between validations", (double)p->eval_every, 0, 1e12 }, { "patience", p->patience, 0, INT32_MAX },
-        { "least gain", p->min_delta, 0, 1e6 }, { "layers", p->n_layers, 0, HN_MAX_LAYER } };
+        { "least gain", p->min_delta, 0, 1e6 }, { "layers", p->n_layers, 0, HN_MAX_LAYER }, { "schedule", p->schedule, 0, HONE_TRAIN_WSD },
+        { "mask", p->mask, 0, HONE_TRAIN_LAST } };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         hone_status st = check_number(list[i].what, list[i].x, list[i].lo, list[i].hi, err);
         if (st != HONE_OK) return st;
     }
+    if (p->output_type && p->full && !hn_mix_find(p->output_type, NULL, NULL))
+        return HN_FAIL(err, HONE_E_ARG, "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q4_K_M or another mixture name", HN_ESC(p->output_type, strlen(p->output_type)));
     if ((int64_t)p->seq * p->batch > 1 << 24) return HN_FAIL(err, HONE_E_ARG, "%d sequences of %d tokens: expected at most %d tokens in a micro-batch", p->batch, p->seq, 1 << 24);
     return HONE_OK;
 }
@@ -87,23 +94,54 @@ static uint64_t hash_base(const hone_model *m)
     return h;
 }
 
+/* The shortest decimal that is x. */
+static void put_real(FILE *f, const char *name, double x)
+{
+    char s[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(s, sizeof s, "%.*g", digits, x);
+        if (strtod(s, NULL) == x) break;
+    }
+    fprintf(f, "%s %s\n", name, s);
+}
+
+static void put_targets(FILE *f, uint32_t bits)
+{
+    static const char *const kinds[HN_TGT_KINDS] = { "q", "k", "v", "o", "gate", "up", "down" };
+    for (int k = 0, n = 0; k < HN_TGT_KINDS; k++)
+        if (bits >> k & 1) fprintf(f, "%s%s", n++ ? "," : "targets ", kinds[k]);
+    fputc('\n', f);
+}
+
 /* Names without spaces; a value to the end of the line. What may differ when training goes on (threads,
  * recomputation, when it is validated or saved) is not here. */
 static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t val_hash, hone_error *err)
 {
+    static const char *const schedules[] = { "constant", "linear", "cosine", "wsd" };
     const hone_train_params *p = &t->p;
     size_t n;
     FILE *f = open_memstream(&t->settings, &n);
     if (!f) return HN_FAIL(err, HONE_E_NOMEM, "settings");
-    fprintf(f, "base %016llx\ndata %016llx\nvalidation %016llx\nvalidation_share %.17g\n", (unsigned long long)t->info.base_hash, (unsigned long long)data_hash,
-            (unsigned long long)val_hash, p->n_val_data ? 0 : p->val_share);
+    fprintf(f, "base %016llx\ndata %016llx\nvalidation %016llx\n", (unsigned long long)t->info.base_hash, (unsigned long long)data_hash, (unsigned long long)val_hash);
+    put_real(f, "validation_share", p->n_val_data ? 0 : p->val_share);
     if (p->full) fputs("method full\n", f);
-    else fprintf(f, "method lora\ntargets %u\nlayers %d\nrank %d\nalpha %.17g\nrslora %d\ndropout %.17g\n", t->targets, p->n_layers, p->rank, p->alpha, p->rslora, p->dropout);
+    else {
+        fputs("method lora\n", f);
+        put_targets(f, t->targets);
+        fprintf(f, "layers %d\nrank %d\n", p->n_layers, p->rank);
+        put_real(f, "alpha", p->alpha);
+        fprintf(f, "rslora %d\n", p->rslora);
+        put_real(f, "dropout", p->dropout);
+    }
     fprintf(f, "sequence %d\nbatch %d\naccumulation %d\npacking %d\n", p->seq, p->batch, p->accumulate, p->pack);
-    fprintf(f, "steps %lld\nschedule %d\nlearning_rate %.17g\nleast_learning_rate %.17g\nwarmup %lld\n", (long long)t->schedule.total, (int)p->schedule, p->lr,
-            t->schedule.min_lr, (long long)t->schedule.warmup);
-    fprintf(f, "beta1 %.17g\nbeta2 %.17g\neps %.17g\nweight_decay %.17g\nclipping %.17g\nseed %llu\nbf16 %d\n", p->beta1, p->beta2, p->eps, p->weight_decay,
-            p->clip, (unsigned long long)p->seed, p->bf16);
+    fprintf(f, "steps %lld\nschedule %s\n", (long long)t->schedule.total, schedules[p->schedule]);
+    put_real(f, "learning_rate", p->lr);
+    put_real(f, "least_learning_rate", t->schedule.min_lr);
+    fprintf(f, "warmup %lld\n", (long long)t->schedule.warmup);
+    const struct { const char *name; double x; } reals[] = { { "beta1", p->beta1 }, { "beta2", p->beta2 }, { "eps", p->eps }, { "weight_decay", p->weight_decay },
+                                                             { "clipping", p->clip } };
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) put_real(f, reals[i].name, reals[i].x);
+    fprintf(f, "seed %llu\nbf16 %d\n", (unsigned long long)p->seed, p->bf16);
     bool bad = ferror(f);
     if (fclose(f) != 0 || bad) return HN_FAIL(err, HONE_E_NOMEM, "settings");
     return HONE_OK;
@@ -125,8 +163,10 @@ static hone_status read_data(hone_trainer *t, uint64_t hash[2], hone_error *err)
 {
     const hone_train_params *p = &t->p;
     hn_data_params d = { .path = p->data, .n_path = p->n_data, .seq = p->seq, .mask = (hn_mask)p->mask, .max_bad = p->max_bad_lines,
-                         .special = p->special };
-    hone_status st = hn_dataset_read(&t->train, t->m, &d, err);
+                         .special = p->special, .chat_template = p->chat_template };
+    hone_str source; /* a wrong name is one for any data */
+    hone_status st = p->chat_template ? hn_chat_source(&source, t->m->file, NULL, p->chat_template, false, err) : HONE_OK;
+    if (st == HONE_OK) st = hn_dataset_read(&t->train, t->m, &d, err);
     if (st != HONE_OK) return st;
     hash[0] = t->train->hash;
     hash[1] = 0;
@@ -154,11 +194,14 @@ static hone_status count_steps(hone_trainer *t, hone_error *err)
     int64_t total = p->steps;
     if (!total) {
         double epochs = p->epochs > 0 ? p->epochs : 1, micro = 0;
-        for (int64_t e = 0; (double)e < epochs; e++) {
-            hone_status st = hn_loader_seek(t->loader, (hn_cursor){ e, 0 }, err);
+        if (p->pack && epochs * (double)t->train->n > MAX_PACKED)
+            return HN_FAIL(err, HONE_E_ARG, "%g epochs of %lld samples: expected at most %g samples in all; give the number of steps", epochs, (long long)t->train->n, MAX_PACKED);
+        for (double e = 0, next; e < epochs; e = next) {
+            hone_status st = hn_loader_seek(t->loader, (hn_cursor){ (int64_t)e, 0 }, err);
             if (st != HONE_OK) return st;
-            double part = epochs - (double)e < 1 ? epochs - (double)e : 1;
-            micro += ceil(part * (double)((hn_loader_n_seq(t->loader) + p->batch - 1) / p->batch));
+            next = p->pack ? e + 1 : fmax(floor(epochs), e + 1); /* without packing all epochs are as long */
+            double batches = (double)((hn_loader_n_seq(t->loader) + p->batch - 1) / p->batch);
+            micro += epochs < next ? ceil((epochs - e) * batches) : (next - e) * batches;
         }
         hone_status st = hn_loader_seek(t->loader, (hn_cursor){ 0, 0 }, err);
         if (st != HONE_OK) return st;
@@ -253,6 +296,7 @@ static hone_status make_gradients(hone_trainer *t, hone_error *err)
     hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
     hone_status st = hn_grad_new(&t->grad, t->m, &g, err);
     if (st == HONE_OK) st = make_arrays(t, err);
+    if (st == HONE_OK && p->full) st = hn_trainer_check_type(t, err);
     if (st == HONE_OK) {
         uint64_t held = hn_grad_bytes(t->grad), arrays = t->n_float * 8; /* weights and gradients, there */
         t->info.work_bytes = held > arrays ? held - arrays : 0;
@@ -292,7 +336,7 @@ hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_m
         return st;
     }
     t->p.data = t->p.val_data = NULL;
-    t->p.targets = NULL;
+    t->p.targets = t->p.chat_template = NULL;
     *out = t;
     return HONE_OK;
 }
@@ -408,6 +452,47 @@ static void optimize(hone_trainer *t, hone_train_step *out)
     out->optimizer_ms = now_ms() - t0;
 }
 
+/* The first of x[n] that is not finite, or n. */
+static int64_t first_bad(const float *x, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && isfinite(x[i])) i++;
+    return i;
+}
+
+/* "; TENSOR: element I is nan" of the base, "" where all is finite or memory is short. */
+static void find_in_base(const hone_model *m, char *dst, size_t cap)
+{
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
+        const hn_gguf_tensor *x = hn_gguf_tensor_at(m->file, i);
+        const hn_type_info *ti = hn_type_get(x->type);
+        int64_t cols = (int64_t)x->ne[0], at = cols;
+        float *row = ti ? malloc((size_t)cols * sizeof *row) : NULL;
+        const char *data = x->data;
+        for (uint64_t k = 0, n = ti ? hn_row_bytes(ti, x->ne[0]) : 0; row && at == cols && k < x->n_bytes; k += n) {
+            ti->dequantize(row, data + k, cols);
+            if ((at = first_bad(row, cols)) < cols)
+                snprintf(dst, cap, "; %s: %.*s: element %lld is %g", m->path, (int)x->name.len, x->name.ptr, (long long)(k / n * (uint64_t)cols) + at, (double)row[at]);
+        }
+        free(row);
+        if (at < cols) return;
+    }
+}
+
+/* Steps that change nothing: what the numbers were, and where one that is not finite comes from. */
+static hone_status not_finite(const hone_trainer *t, const hone_train_step *s, hone_error *err)
+{
+    char where[400] = "";
+    for (int32_t i = 0; i < t->n_array && !where[0]; i++) {
+        const hn_param *a = hn_grad_param(t->grad, i);
+        int64_t n = a->rows * a->cols, at = first_bad(a->p, n);
+        if (at < n) snprintf(where, sizeof where, "; %s: element %lld is %g", a->name, (long long)at, (double)a->p[at]);
+    }
+    if (!where[0]) find_in_base(t->m, where, sizeof where);
+    return HN_FAIL(err, HONE_E_NUMERIC, "step %lld: loss %g, norm of the gradient %g: not finite for %lld step%s in a row%s", (long long)s->step, s->loss, s->grad_norm,
+                   (long long)t->st.n_bad_row, t->st.n_bad_row == 1 ? "" : "s", where[0] ? where : "; lower the learning rate or look at the data");
+}
+
 hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err)
 {
     *loss = NAN;
@@ -489,10 +574,9 @@ hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error 
         s->last_loss = out->loss;
         s->smooth_loss += 0.2 * (out->loss - s->smooth_loss);
     }
-    if (s->n_bad_row >= MAX_BAD_ROW)
-        return HN_FAIL(err, HONE_E_NUMERIC, "step %lld: loss %g, norm of the gradient %g: not finite for %d steps in a row; lower the learning rate or look at the data",
-                       (long long)s->step, out->loss, out->grad_norm, MAX_BAD_ROW);
-    if (s->step >= t->schedule.total) s->done = 1;
+    bool last = s->step >= t->schedule.total;
+    if (s->n_bad_row >= MAX_BAD_ROW || (last && !s->n_applied)) return not_finite(t, out, err);
+    if (last) s->done = 1;
     bool due = s->done || (t->p.eval_every && s->step % t->p.eval_every == 0);
     if (t->val_loader && due && (st = evaluate(t, out, err)) != HONE_OK) return st;
     out->done = s->done;

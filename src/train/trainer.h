@@ -47,6 +47,8 @@ struct hone_trainer {
     char *settings;
 };
 
+/* Whether the model could be written as its type says, before anything is trained. */
+hone_status hn_trainer_check_type(hone_trainer *t, hone_error *err);
 /* The best validation's weights in place of the present ones while something is written, and back. */
 void hn_trainer_swap_best(hone_trainer *t);
 

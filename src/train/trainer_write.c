@@ -38,16 +38,19 @@ static hone_status write_adapter(hone_trainer *t, const char *path, bool peft, h
 
 /* ---- whole models --------------------------------------------------------------------------------- */
 
+/* path NULL: writes nothing, but says whether it could be. */
 static hone_status write_model(hone_trainer *t, const char *path, hone_error *err)
 {
     const hn_param **list = calloc((size_t)t->n_array + 1, sizeof *list);
-    if (!list) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %d tensors", path, t->n_array);
+    if (!list) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %d tensors", t->m->path, t->n_array);
     for (int32_t i = 0; i < t->n_array; i++) list[i] = hn_grad_param(t->grad, i);
     const hn_trained p = { .param = list, .n_param = t->n_array, .type = t->p.output_type };
-    hone_status st = hn_write_trained(path, t->m, &p, err);
+    hone_status st = path ? hn_write_trained(path, t->m, &p, err) : hn_check_trained(t->m, &p, err);
     free(list);
     return st;
 }
+
+hone_status hn_trainer_check_type(hone_trainer *t, hone_error *err) { return write_model(t, NULL, err); }
 
 hone_status hone_trainer_write(hone_trainer *t, const char *path, hone_error *err)
 {

@@ -1,4 +1,4 @@
-/* pty: drives a program in a pseudo-terminal. Usage: pty [-t SECONDS] PROGRAM [ARG]… <SCRIPT
+/* pty: drives a program in a pseudo-terminal. Usage: pty [-t SECONDS] [-w COLUMNS] PROGRAM [ARG]… <SCRIPT
  * Each line of the script is one step:
  *     send TEXT       writes TEXT; \n \r \t \\ \e, \cX for Ctrl-X, \xHH for a byte
  *     wait TEXT       reads on until TEXT has been seen since the last wait; same escapes
@@ -134,13 +134,18 @@ int main(int argc, char **argv)
 {
     double limit = 20;
     int first = 1, status;
-    if (argc > 3 && strcmp(argv[1], "-t") == 0) limit = atof(argv[2]), first = 3;
+    int columns = 200;
+    for (; argc > first + 2 && argv[first][0] == '-'; first += 2) {
+        if (strcmp(argv[first], "-t") == 0) limit = atof(argv[first + 1]);
+        else if (strcmp(argv[first], "-w") == 0) columns = atoi(argv[first + 1]);
+        else break;
+    }
     if (argc <= first) {
-        fprintf(stderr, "usage: pty [-t SECONDS] PROGRAM [ARG]... <SCRIPT\n");
+        fprintf(stderr, "usage: pty [-t SECONDS] [-w COLUMNS] PROGRAM [ARG]... <SCRIPT\n");
         return 98;
     }
     deadline = now() + limit;
-    struct winsize size = { .ws_row = 40, .ws_col = 200 };
+    struct winsize size = { .ws_row = 40, .ws_col = (unsigned short)columns };
     child = forkpty(&fd, NULL, NULL, &size);
     if (child < 0) {
         perror("pty: forkpty");

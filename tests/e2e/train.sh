@@ -35,10 +35,15 @@ says "both are named" '513 tokens.* 512 positions'
 
 expect 0 "a report on the log" "$HONE" lab report "$T/a.gguf.jsonl" --html "$T/r.html" --json
 says "with its runs" '"training":\[\{"file":"a.gguf.jsonl","run":\{.*"best_val":[0-9.]+.*"steps":\[\{' "$T/out"
-for what in 'section id="training"' '<figcaption>Loss, nats per token; dashed: validation<' '<figcaption>Learning rate<' '<figcaption>Norm of the gradient' '<figcaption>Speed'; do
+for what in 'section id="training"' '<figcaption>Loss, nats per token; dashed: validation<' '<figcaption>Learning rate, in units of 1e-2<' '<figcaption>Norm of the gradient' '<figcaption>Speed'; do
     says "the page has $what" "$what" "$T/r.html"
 done
 [ "$(grep -o '<circle class="dot"' "$T/r.html" | wc -l)" = 2 ] && ok "a dot for each validation" || not_ok "a dot for each validation"
+sed -n '1p;3p' "$T/a.gguf.jsonl" >"$T/short.jsonl"
+sed -n '4p;5p' "$T/a.gguf.jsonl" >"$T/headless.jsonl"
+expect 0 "a report on one step, and on a log without its beginning" "$HONE" lab report "$T/short.jsonl" "$T/headless.jsonl" --html "$T/r2.html"
+grep -A99 'id="training"' "$T/r2.html" | grep -qiE '[^a-z](nan|inf)[^a-z]|text-anchor="middle">[0-9]*\.[0-9]|1 steps' && not_ok "no nan, no fraction of a step" "$T/r2.html" || ok "no nan, no fraction of a step"
+says "unknown settings are unknown" 'headless.jsonl: settings unknown. 2 steps' "$T/r2.html"
 if command -v xmllint >/dev/null 2>&1; then expect 0 "the page is well-formed" xmllint --noout --nonet "$T/r.html"; else skip "the page is well-formed" "no xmllint"; fi
 
 # eight samples by heart, prompts masked; the adapter says them, as GGUF and as a PEFT folder
@@ -126,6 +131,27 @@ rc=$?
 [ "$rc" = 6 ] && ok "interrupted: exit 6" || not_ok "interrupted: exit $rc, expected 6" "$T/err"
 says "says where it is" 'interrupted after step [0-9]+ of 100000, which is saved in .*int.gguf.ckpt; --resume goes on'
 [ -f "$T"/int.gguf.ckpt/step-*.ckpt ] && [ ! -e "$T/int.gguf" ] && ok "a checkpoint, no adapter" || not_ok "a checkpoint, no adapter"
+
+"$HONE" train -m "$TINY" $SMALL --steps 100000 --schedule constant --warmup 0 -o "$T/hup.gguf" >"$T/out" 2>"$T/err" &
+pid=$!
+i=0
+while ! grep -q '"step":2,' "$T/hup.gguf.jsonl" 2>/dev/null && [ $i -lt 300 ]; do i=$((i + 1)); sleep 0.1; done
+kill -HUP $pid
+wait $pid
+rc=$?
+[ "$rc" = 6 ] && [ -f "$T"/hup.gguf.ckpt/step-*.ckpt ] && ok "the terminal goes away: the same" || not_ok "the terminal goes away: exit $rc, expected 6" "$T/err"
+for i in 1 2 3 4; do cat "$T/d.jsonl" "$T/d.jsonl" "$T/d.jsonl" "$T/d.jsonl"; done >"$T/more.jsonl"
+for i in 1 2 3 4 5 6 7 8; do cat "$T/more.jsonl" "$T/more.jsonl" "$T/more.jsonl" "$T/more.jsonl"; done >"$T/many.jsonl"
+timeout -s INT 0.01 "$HONE" train -m "$TINY" --data "$T/many.jsonl" --seq 32 --steps 100000 -o "$T/soon.gguf" >"$T/out" 2>"$T/err"
+if grep -q 'before the first step' "$T/err"; then
+    ok "interrupted before the first step: nothing is said to be saved"
+elif grep -q 'interrupted after step [1-9]' "$T/err"; then
+    skip "interrupted before the first step" "this machine is too fast for it"
+elif [ -s "$T/err" ]; then
+    not_ok "interrupted before the first step" "$T/err"
+else
+    skip "interrupted before the first step" "the signal came before hone listened"
+fi
 
 # 5. a damaged checkpoint, another run, a full disk
 "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 --keep 5 -o "$T/dam.gguf" --fresh >"$T/out" 2>"$T/err"

@@ -250,8 +250,13 @@ static void test_chat(void **state)
     assert_int_equal(d->stats.n_cut, 2);
     assert_int_equal(d->stats.n_empty, 1);
     hn_dataset_free(d);
+    REFUSED(chat, two, "2 records, 0 bad, 2 in which no token counts; some were cut", .mask = HN_MASK_PROMPT, .seq = 8);
     REFUSED(chat, DF_FILE("o.jsonl", "{\"messages\": []}\n"), "o.jsonl:1: \"messages\" is empty");
     REFUSED(chat, DF_FILE("p.jsonl", "{\"messages\": [{\"content\": \"x\"}]}\n"), "p.jsonl:1: messages[0].role: expected a string");
+    REFUSED(chat, DF_FILE("p2.jsonl", "{\"messages\": [{\"role\": \"user\", \"contnet\": \"x\"}, {\"role\": \"assistant\", \"content\": \"a\"}]}\n"),
+            "p2.jsonl:1: messages[0].content is missing");
+    REFUSED(chat, DF_FILE("p3.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", \"content\": null}]}\n"),
+            "p3.jsonl:1: messages[1].content is null");
     REFUSED(chat, DF_FILE("q.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"tools\": [{\"type\": \"function\"}]}\n"),
             "q.jsonl:1: tools were given");
     REFUSED(chat, DF_FILE("r.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n"), "1 in which no token counts", .mask = HN_MASK_PROMPT);

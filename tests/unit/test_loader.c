@@ -201,8 +201,13 @@ static void test_seek_refused(void **state)
     assert_int_equal(hn_loader_new(&x, d, 19, 1, true, false, 0, &e), HONE_E_ARG);
     assert_non_null(strstr(e.message, "a sample of 20 tokens does not fit sequences of 19"));
     assert_int_equal(hn_loader_new(&x, d, 30, 0, true, false, 0, &e), HONE_E_ARG);
-    assert_int_equal(hn_loader_new(&x, d, INT32_MAX, 2, true, false, 0, &e), HONE_E_ARG);
     assert_null(x);
+    x = start(d, INT32_MAX, 2, true, false, 0); /* settings beyond the data: one batch of all of it */
+    int64_t all = 0;
+    for (int64_t i = 0; i < d->n; i++) all += d->sample[i].n;
+    assert_int_equal(hn_loader_max_tok(x), all);
+    assert_int_equal(next(x).n_tok, all);
+    hn_loader_free(x);
     drop(d);
 }
 

@@ -1,0 +1,83 @@
+#!/bin/sh
+# hone train and its files: none is read and written, what is written last can be written, and a
+# mistake costs nothing: no step in vain, no checkpoint of an earlier run, no data.
+. tests/e2e/lib.sh
+
+if [ ! -f "$TINY" ]; then
+    skip "train and its files" "$TINY is not here"
+    finish
+fi
+for i in 1 2 3 4 5 6 7 8; do
+    echo "{\"text\": \"The red fox $i ran to the sea, and the sea was $i miles away.\"}"
+done >"$T/d.jsonl"
+cp "$T/d.jsonl" "$T/chat.jsonl"
+cp "$T/d.jsonl" "$T/keep"
+cp "$TINY" "$T/base.gguf"
+cp "$TINY" "$T/base.keep"
+ln -s base.gguf "$T/link.gguf"
+SMALL="--seq 32 --pack off --targets q --rank 2 --layers 1 --steps 2"
+
+# 1. what is read is not written
+expect 2 "the output is the base" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/base.gguf"
+says "says so" 'base.gguf would be the output and is the model; nothing was touched; expected another name \(-o\)'
+expect 2 "the output is the base under another name" "$HONE" train -m "$T/link.gguf" --data "$T/d.jsonl" $SMALL -o "$T/base.gguf"
+expect 2 "the log is the base" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --log "$T/base.gguf"
+same "the base is as it was" "$T/base.gguf" "$T/base.keep"
+expect 2 "the log would be the data: -o NAME beside NAME.jsonl" "$HONE" train -m "$T/base.gguf" --data "$T/chat.jsonl" $SMALL -o "$T/chat"
+says "says so" 'chat.jsonl would be the log and is the data.*--log'
+expect 2 "the output is the data" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/d.jsonl"
+expect 2 "the log is the data to validate with" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" --val-data "$T/chat.jsonl" $SMALL -o "$T/x.gguf" --log "$T/chat.jsonl"
+same "the data are as they were" "$T/chat.jsonl" "$T/keep"
+
+# 2. nothing is written twice, and all can be
+expect 2 "the log is the output" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --log "$T/./x.gguf"
+expect 2 "the PEFT folder is that of the checkpoints" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --peft "$T/x.gguf.ckpt/"
+expect 1 "no folder for the output" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/none/x.gguf" --log "$T/l.jsonl" --checkpoints "$T/ck"
+says "says so" 'none/x.gguf: cannot write the output: No such file or directory'
+expect 1 "no folder for the PEFT folder" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --peft "$T/none/peft"
+expect 1 "a file where the PEFT folder would be" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --peft "$T/keep"
+expect 1 "a file where the checkpoints would be" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/x.gguf" --checkpoints "$T/keep"
+expect 2 "a type that is none" "$HONE" train -m "$T/base.gguf" --full --data "$T/d.jsonl" --seq 32 --steps 2 --type Q4_Z -o "$T/x.gguf"
+expect 2 "a type that hone cannot write, before the first step" "$HONE" train -m "$T/base.gguf" --full --data "$T/d.jsonl" --seq 32 --steps 2 --type IQ2_XXS -o "$T/x.gguf"
+expect 2 "validation without data for it" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --eval-every 1 -o "$T/x.gguf"
+expect 2 "early stop without validations" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --val-share 0.3 --early-stop 2 -o "$T/x.gguf"
+ls "$T" | grep -q '^x' && not_ok "nothing was written" || ok "nothing was written"
+
+# 3. --fresh gives up the old run when the new one begins
+expect 0 "a run" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/f.gguf"
+expect 1 "--fresh, and data that are not there" "$HONE" train -m "$T/base.gguf" --data "$T/nope.jsonl" $SMALL -o "$T/f.gguf" --fresh
+[ -f "$T/f.gguf.ckpt/step-00000002.ckpt" ] && ok "the old checkpoint is still there" || not_ok "the old checkpoint is still there"
+expect 0 "--fresh" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL -o "$T/f.gguf" --fresh --save-every 0
+[ -f "$T/f.gguf.ckpt/step-00000002.ckpt" ] && not_ok "the old checkpoint is gone" || ok "the old checkpoint is gone"
+
+# 4. a batch larger than the data takes no more room than the data
+expect 0 "65536 sequences a batch" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --batch 65536 -o "$T/b.gguf" --json
+[ "$(sed -n 's/.*"work":\([0-9]*\).*/\1/p' "$T/out")" -lt 100000000 ] && ok "less than 100 MB" || not_ok "less than 100 MB" "$T/out"
+
+# 5. the output cannot be written in the end: what was learnt is kept, also without checkpoints on the way
+(
+    ulimit -f 16 # of 512 bytes: room for the log, none for a rank of 16
+    "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" --seq 32 --targets q --rank 16 --layers 1 --steps 2 --save-every 0 -o "$T/w.gguf" >"$T/out" 2>"$T/err"
+    echo $? >"$T/rc"
+)
+[ "$(cat "$T/rc")" = 1 ] && ok "no room for the adapter: exit 1" || not_ok "no room for the adapter: exit $(cat "$T/rc")" "$T/err"
+"$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --steps 30 --save-every 0 -o "$T/w2.gguf" --peft "$T/w2.peft" >"$T/out" 2>"$T/err" &
+pid=$!
+i=0
+while ! grep -q '"step":1,' "$T/w2.gguf.jsonl" 2>/dev/null && [ $i -lt 300 ]; do i=$((i + 1)); sleep 0.02; done
+touch "$T/w2.peft" # in the way
+wait $pid
+rc=$?
+[ "$rc" = 1 ] && ok "a file has come where the PEFT folder should be: exit 1" || not_ok "a file has come where the PEFT folder should be: exit $rc" "$T/err"
+says "says where the work is" 'what was learnt is in .*w2.gguf.ckpt; --resume writes it again'
+rm "$T/w2.peft"
+expect 0 "--resume writes it" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --steps 30 --save-every 0 -o "$T/w2.gguf" --peft "$T/w2.peft" --resume
+[ -f "$T/w2.peft/adapter_model.safetensors" ] && ok "the PEFT folder" || not_ok "the PEFT folder"
+
+# 6. a model from nothing: the file it begins from goes with the run, also where the run fails
+echo '{"arch": "qwen3", "n_layer": 1, "n_embd": 16, "n_head": 2, "n_ff": 32, "n_ctx_train": 32}' >"$T/c.json"
+expect 0 "a model from nothing" "$HONE" train --from-config "$T/c.json" --vocab 5000 --data "$T/d.jsonl" --steps 1 -o "$T/n.gguf"
+says "a tokenizer smaller than asked for is said" 'note: the tokenizer has [0-9]+ tokens in place of 5000'
+expect 2 "and one that fails" "$HONE" train --from-config "$T/c.json" --vocab 300 --data "$T/d.jsonl" --seq 33 --steps 1 -o "$T/n2.gguf"
+ls "$T" | grep -q 'begin' && not_ok "neither leaves its beginning" || ok "neither leaves its beginning"
+finish
