@@ -34,8 +34,14 @@ bool hn_lora_is_file(const char *path, const char *dst)
 {
     char part[4352];
     struct stat sb;
+    hn_gguf *file;
     if (stat(dst, &sb) != 0) return false;
     if (same_file(path, &sb)) return true;
+    if (hn_gguf_open(&file, path, NULL) == HONE_OK) { /* a split set has several */
+        bool is = hn_gguf_is_file(file, dst);
+        hn_gguf_close(file);
+        return is;
+    }
     snprintf(part, sizeof part, "%s/adapter_config.json", path);
     if (same_file(part, &sb)) return true;
     snprintf(part, sizeof part, "%s/adapter_model.safetensors", path);

@@ -12,6 +12,8 @@ pattern, some layers only) this script
      s*B*A, read by gguf-py with llama.cpp's rules, with PEFT's own delta,
   5. has hone turn the GGUF adapter into a PEFT folder and lets PEFT load it,
   6. merges (hone merge, F32) and runs the merged model,
+  7. where the package llama_cpp is installed, gives hone's GGUF adapter to
+     llama.cpp,
 
 each within --tol of the range of the logits. The base's own distance from the
 adapted model is shown, so that nothing passes by having no effect. Kinds that
@@ -24,6 +26,7 @@ Exit status: 0 all good, 1 a comparison failed, 2 usage, 77 skipped because a
 package is not installed.
 """
 import argparse
+import ctypes
 import os
 import subprocess
 import sys
@@ -40,6 +43,15 @@ try:
 except ImportError as e:
     print(f"SKIP: {e}; needs peft", file=sys.stderr)
     sys.exit(77)
+
+try:
+    import llama_cpp
+except ImportError:
+    llama_cpp = None
+else:
+    @llama_cpp.llama_log_callback
+    def silent(level, text, arg):
+        pass
 
 QV = ["q_proj", "v_proj"]
 ALL = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -119,6 +131,31 @@ def check_gguf(path, want):
     assert worst < 1e-5, f"s*B*A differs by {worst:.1e}"
 
 
+def llamacpp_logits(base, adapter, ids, n_vocab):
+    """Logits of every position with an F32 cache; NaN where llama.cpp does not take the files."""
+    ll, nan = llama_cpp, np.full((len(ids), n_vocab), np.nan, np.float32)
+    ll.llama_log_set(silent, ctypes.c_void_p(0))
+    mp, cp = ll.llama_model_default_params(), ll.llama_context_default_params()
+    mp.n_gpu_layers, cp.n_ctx, cp.n_batch, cp.type_k, cp.type_v, cp.flash_attn_type = 0, 256, 256, 0, 0, 0
+    m = ll.llama_model_load_from_file(base.encode(), mp)
+    a = m and ll.llama_adapter_lora_init(m, adapter.encode())
+    if not a:
+        return nan
+    ctx = ll.llama_init_from_model(m, cp)
+    ll.llama_set_adapters_lora(ctx, (ll.llama_adapter_lora_p_ctypes * 1)(a), 1, (ctypes.c_float * 1)(1.0))
+    b = ll.llama_batch_init(len(ids), 0, 1)
+    b.n_tokens = len(ids)
+    for i, t in enumerate(ids):
+        b.token[i], b.pos[i], b.n_seq_id[i], b.seq_id[i][0], b.logits[i] = t, i, 1, 0, 1
+    y = nan
+    if ll.llama_decode(ctx, b) == 0:
+        y = np.stack([np.ctypeslib.as_array(ll.llama_get_logits_ith(ctx, i), (n_vocab,)).copy() for i in range(len(ids))])
+    ll.llama_batch_free(b)
+    ll.llama_free(ctx)
+    ll.llama_model_free(m)
+    return y
+
+
 def run(case, kind, args, tmp):
     base_path = os.path.join(tmp, case.name + ".gguf")
     rng = np.random.default_rng([args.seed, case.n_vocab])
@@ -143,7 +180,9 @@ def run(case, kind, args, tmp):
     e.append(rel(ct.transformers_logits(back, ids)))
     hone(args.hone, "merge", "-m", base_path, "--lora", stem + ".gguf", "-o", stem + "-merged.gguf")
     e.append(rel(logits(stem + "-merged.gguf")))
-    good = e[0] > 0.02 and max(e[1:]) <= args.tol
+    if llama_cpp:
+        e.append(rel(llamacpp_logits(base_path, stem + ".gguf", ids, case.n_vocab)))
+    good = e[0] > 0.02 and all(x <= args.tol for x in e[1:])
     print(f"{case.name:<12} {kind:<10} {len(want):>3} " + " ".join(f"{x:>9.1e}" for x in e) + ("  ok" if good else "  FAIL"))
     return good
 
@@ -173,7 +212,7 @@ def main():
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--tol", type=float, default=1e-4)
     args = ap.parse_args()
-    print(f"{'model':<12} {'adapter':<10} {'n':>3} {'base':>9} {'folder':>9} {'gguf':>9} {'in PEFT':>9} {'merged':>9}")
+    print(f"{'model':<12} {'adapter':<10} {'n':>3} {'base':>9} {'folder':>9} {'gguf':>9} {'in PEFT':>9} {'merged':>9}" + f" {'llama.cpp':>9}" * bool(llama_cpp))
     good = True
     with tempfile.TemporaryDirectory() as tmp:
         for case in ct.CASES:

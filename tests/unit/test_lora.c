@@ -180,6 +180,25 @@ static void wrong_paths(void **state)
     assert_non_null(strstr(err.message, "folder"));
 }
 
+/* What a new file may not replace: the adapter, any part of one that is split, either file of a folder. */
+static void own_files(void **state)
+{
+    static const char split[] = "tests/fuzz/corpus/gguf/py_split-0000%d-of-00003.gguf", peft[] = "tests/golden/lora_peft";
+    char a[128], b[128];
+    for (int i = 1; i <= 3; i++)
+        for (int k = 1; k <= 3; k++) {
+            snprintf(a, sizeof a, split, i), snprintf(b, sizeof b, split, k);
+            assert_true(hn_lora_is_file(a, b));
+        }
+    assert_true(hn_lora_is_file(peft, "tests/golden/../golden/lora_peft"));
+    assert_true(hn_lora_is_file(peft, "tests/golden/lora_peft/adapter_config.json"));
+    assert_true(hn_lora_is_file("tests/golden/lora_peft/", "tests/golden/lora_peft/adapter_model.safetensors"));
+    assert_false(hn_lora_is_file(peft, a));
+    assert_false(hn_lora_is_file(a, "tests/golden/lora_peft/adapter_config.json"));
+    assert_false(hn_lora_is_file(a, tm_path("new.gguf")));
+    assert_false(hn_lora_is_file(tm_path("none.gguf"), a));
+}
+
 static void tied_head(void **state)
 {
     tiny *t = tm_new(tm_llama_tied);
@@ -288,7 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads), cmocka_unit_test(without_alpha), cmocka_unit_test(every_type), cmocka_unit_test(wrong_files), cmocka_unit_test(wrong_numbers),
-        cmocka_unit_test(wrong_paths), cmocka_unit_test(tied_head), cmocka_unit_test(writes), cmocka_unit_test(does_not_write), cmocka_unit_test(hashes),
+        cmocka_unit_test(wrong_paths), cmocka_unit_test(own_files), cmocka_unit_test(tied_head), cmocka_unit_test(writes), cmocka_unit_test(does_not_write), cmocka_unit_test(hashes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
