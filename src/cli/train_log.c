@@ -35,6 +35,13 @@ json_t *hn_train_settings_json(const hn_train_job *j)
                           (int)p->accumulate, "pack", (int)p->pack, "mask", masks[p->mask], "steps", (json_int_t)i->steps, "warmup", (json_int_t)i->warmup, "schedule",
                           schedules[p->schedule], "bf16", (int)p->bf16, "recompute", (int)p->recompute);
     json_object_set_new(o, "seed", json_integer((json_int_t)p->seed));
+    json_object_set_new(o, "epochs", p->steps ? json_null() : hn_train_real(p->epochs));
+    json_object_set_new(o, "val_share", hn_train_real(p->n_val_data ? 0 : p->val_share));
+    json_object_set_new(o, "eval_every", json_integer((json_int_t)p->eval_every));
+    json_object_set_new(o, "early_stop", p->patience ? json_pack("{s:i, s:o}", "patience", (int)p->patience, "min_delta", hn_train_real(p->min_delta)) : json_null());
+    const char *format = hn_opts_str(j->cli->opts, "chat-template");
+    json_object_set_new(o, "chat_template", format ? hn_json_str(format, strlen(format)) : json_null());
+    json_object_set_new(o, "special", json_boolean(p->special));
     const struct { const char *name; double x; } reals[] = { { "lr", p->lr }, { "min_lr", i->min_lr }, { "beta1", p->beta1 }, { "beta2", p->beta2 }, { "eps", p->eps },
         { "weight_decay", p->weight_decay }, { "clip", p->clip }, { "dropout", p->dropout } };
     for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) json_object_set_new(o, reals[k].name, hn_train_real(reals[k].x));
@@ -80,6 +87,13 @@ static json_t *with_time(const char *kind)
     return o;
 }
 
+static json_t *names_json(const char *const *path, int32_t n)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; i < n; i++) json_array_append_new(list, hn_json_str(path[i], strlen(path[i])));
+    return list;
+}
+
 static json_t *run_json(const hn_train_job *j)
 {
     char hash[20];
@@ -93,6 +107,7 @@ static json_t *run_json(const hn_train_job *j)
     json_object_set_new(o, "output", hn_json_str(j->out, strlen(j->out)));
     json_object_set_new(o, "settings", hn_train_settings_json(j));
     json_object_set_new(o, "trainable", json_integer((json_int_t)j->info.n_trainable));
+    json_object_set_new(o, "files", json_pack("{s:o, s:o}", "data", names_json(j->p.data, j->p.n_data), "validation", names_json(j->p.val_data, j->p.n_val_data)));
     json_object_set_new(o, "data", data_json(&j->info.train));
     json_object_set_new(o, "validation", j->info.val.n_sample ? data_json(&j->info.val) : json_null());
     json_object_set_new(o, "machine", json_pack("{s:s, s:i, s:s}", "cpu", hone_context_cpu(j->ctx), "threads", (int)hone_context_threads_batch(j->ctx), "hone", hone_version()));

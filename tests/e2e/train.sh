@@ -25,6 +25,8 @@ less "the loss falls" "$(sed -n 's/.*"loss":{"first":[0-9.]*,"last":\([0-9.]*\).
 says "a summary" '"schema":"hone.train/1","kind":"summary","why":"done".*"output":"[^"]*a.gguf"' "$T/out"
 [ "$(grep -c '"kind":"step"' "$T/a.gguf.jsonl")" = 12 ] && ok "a record of every step" || not_ok "a record of every step" "$T/a.gguf.jsonl"
 says "first record: what is trained" '^\{"schema":"hone.train/1","kind":"run","ts":"[^"]*","base":\{.*"hash":"[0-9a-f]{16}".*"settings":\{.*"lr":0.01' "$T/a.gguf.jsonl"
+says "the files it learns from" '"files":\{"data":\["[^"]*d.jsonl"\],"validation":\[\]\}' "$T/a.gguf.jsonl"
+says "with all that decides it" '"epochs":null,"val_share":0.2,"eval_every":6,"early_stop":null,"chat_template":null,"special":false' "$T/a.gguf.jsonl"
 says "a step" '"step":6,"epoch":[0-9.]+,"loss":[0-9.]+,"val_loss":[0-9.]+,"lr":[0-9.e-]+,"grad_norm":[0-9.]+,"n_tok":[0-9]+,"n_target":[0-9]+,"tok_s":[0-9.]+,"ms":\{' "$T/a.gguf.jsonl"
 expect 0 "the adapter is a GGUF file" "$HONE" inspect "$T/a.gguf"
 expect 2 "checkpoints of an earlier run are not overwritten" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --steps 2 -o "$T/a.gguf"
