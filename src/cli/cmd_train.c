@@ -319,7 +319,8 @@ static int write_results(hn_train_job *j)
 static int go(hn_train_job *j)
 {
     hone_train_status s;
-    int rc = resume(j);
+    int rc = hn_train_log_lock(j);
+    if (!rc) rc = resume(j);
     if (!rc) rc = hn_train_log_open(j);
     if (!rc) rc = train(j);
     if (rc) return rc;

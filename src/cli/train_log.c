@@ -5,8 +5,12 @@
 #include "lab/lab.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 json_t *hn_train_real(double x)
 {
@@ -134,7 +138,7 @@ static int cut_log(hn_train_job *j)
     char *old, *text = NULL;
     size_t n, n_text;
     hone_error err;
-    if (hn_read_all(j->log, &old, &n, &err) != HONE_OK) return 0; /* there is none: nothing stays */
+    if (hn_read_all(j->log, &old, &n, &err) != HONE_OK) return hn_cli_fail(&err);
     FILE *f = open_memstream(&text, &n_text);
     bool bad = !f;
     for (const char *p = old, *end = old + n; f && p < end;) {
@@ -154,14 +158,34 @@ static int cut_log(hn_train_job *j)
     return rc;
 }
 
+/* Opens the log to append to, for this process alone; where a file system has no locks, without one. */
+static int open_log(hn_train_job *j)
+{
+    const char *name = HN_ESC(j->log, strlen(j->log));
+    int fd = open(j->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), rc = 0;
+    if (fd < 0) return hn_cli_error(HN_EXIT_FAILURE, "%s: %s", name, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) rc = hn_cli_error(HN_EXIT_FAILURE, "%s: another hone train is writing it; expected another output (-o)", name);
+    else if (!(j->log_file = fdopen(fd, "a"))) rc = hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
+    if (rc) close(fd);
+    return rc;
+}
+
+int hn_train_log_lock(hn_train_job *j) { return open_log(j); }
+
 int hn_train_log_open(hn_train_job *j)
 {
-    int rc = j->resumed ? cut_log(j) : 0;
+    struct stat s;
+    FILE *old = j->log_file; /* locked until the new one is */
+    int rc = 0;
+    if (!j->resumed) {
+        if (ftruncate(fileno(old), 0) != 0) return hn_cli_error(HN_EXIT_FAILURE, "%s: %s", HN_ESC(j->log, strlen(j->log)), strerror(errno));
+        return put(j, run_json(j));
+    }
+    rc = cut_log(j);
+    if (!rc) rc = open_log(j);
+    if (j->log_file != old) fclose(old);
+    if (!rc && (fstat(fileno(j->log_file), &s) != 0 || s.st_size == 0)) rc = put(j, run_json(j));
     if (rc) return rc;
-    j->log_file = fopen(j->log, j->resumed ? "a" : "w");
-    if (!j->log_file) return hn_cli_error(HN_EXIT_FAILURE, "%s: %s", HN_ESC(j->log, strlen(j->log)), strerror(errno));
-    if (!j->resumed || ftell(j->log_file) == 0) rc = put(j, run_json(j));
-    if (rc || !j->resumed) return rc;
     json_t *o = with_time("resume");
     json_object_set_new(o, "step", json_integer((json_int_t)j->resumed));
     return put(j, o);
