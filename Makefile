@@ -25,12 +25,12 @@ QEMU ?= qemu-aarch64
 # ---- flavours ---------------------------------------------------------------------
 
 OPT_release = -O3 -g
-OPT_asan    = -O1 -g
-OPT_ubsan   = -O1 -g
-OPT_tsan    = -O1 -g
+OPT_asan    = -O1 -g1
+OPT_ubsan   = -O1 -g1
+OPT_tsan    = -O1 -g1
 OPT_cov     = -O0 -g
 OPT_fuzz    = -O1 -g
-OPT_aarch64 = -O2 -g
+OPT_aarch64 = -O2 -g1
 SAN_asan  = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 SAN_ubsan = -fsanitize=undefined -fno-sanitize-recover=all
 SAN_tsan  = -fsanitize=thread
@@ -182,7 +182,8 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
 FUZZ_SECONDS ?= 60
 
-tests: $(TEST_BIN) $(FUZZ_BIN)
+tests: test-programs
+test-programs: $(TEST_BIN) $(FUZZ_BIN)
 # tests/fault defines __wrap_malloc and its kin
 $(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=mmap
 $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(B)/libapp.a $(B)/libhone.a
@@ -302,5 +303,5 @@ help:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests test asan ubsan tsan coverage fuzz lint format bench cross install uninstall dist clean help FORCE
+.PHONY: all tests test-programs test asan ubsan tsan coverage fuzz lint format bench cross install uninstall dist clean help FORCE
 -include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) $(wildcard tests/support/*.c) tests/cross/cross_check.c)

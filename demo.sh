@@ -27,6 +27,10 @@ step "a story:  hone run -m $model -p \"Once upon a time\" -n 400 --temp 0.4 -s 
 $hone run -m "$model" -p "Once upon a time" -n 400 --temp 0.4 -s 3 </dev/null
 echo
 
+step "the same model with an adapter of half a megabyte:  hone run --lora models/hone-tiny-rhyme.lora.gguf"
+$hone run -m "$model" --lora models/hone-tiny-rhyme.lora.gguf -p "Once upon a time" -n 200 --temp 0.4 -s 3 </dev/null
+echo
+
 step "how fast is that here?  ./benchmark.sh -m $model -f demo -t \"demo\" -c \"as built by demo.sh\" -- -p 256"
 ./benchmark.sh -m "$model" -f demo -t "demo" -c "as built by demo.sh" -- -p 256 </dev/null
 

@@ -6,8 +6,10 @@ like the rest of it); nothing is downloaded.  The output depends only on
 --seed and --chars: the same settings give the same bytes.
 
     python3 make_corpus.py corpus.txt
+    python3 make_corpus.py --jsonl corpus.jsonl
 
-Stories are separated by one line holding only "<|endoftext|>".
+Stories are separated by one line holding only "<|endoftext|>"; with --jsonl
+each is one line, {"text": ...}, as `hone train` reads them.
 
 How the grammar is written
   [x|y|z]     one of the alternatives (may be nested, may be empty)
@@ -21,6 +23,7 @@ How the grammar is written
 The writer mends "a"/"an" and the capitals at the starts of sentences.
 """
 import argparse
+import json
 import random
 import re
 
@@ -1297,14 +1300,19 @@ def main():
     ap.add_argument("out")
     ap.add_argument("--seed", type=int, default=20240607)
     ap.add_argument("--chars", type=int, default=16_000_000)
-    ap.add_argument("--show", action="store_true", help="print the name of the plot above each story")
+    form = ap.add_mutually_exclusive_group()
+    form.add_argument("--jsonl", action="store_true", help="write one JSON object per story")
+    form.add_argument("--show", action="store_true", help="print the name of the plot above each story")
     a = ap.parse_args()
     n = 0
     with open(a.out, "w", encoding="utf-8", newline="\n") as f:
         for name, text in generate(a.seed, a.chars):
             if a.show:
                 f.write("### " + name + "\n")
-            f.write(text + "\n<|endoftext|>\n")
+            if a.jsonl:
+                f.write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
+            else:
+                f.write(text + "\n<|endoftext|>\n")
             n += 1
     print("%d stories" % n)
 

@@ -12,27 +12,55 @@
 # No stage: all of them. A test is a cmocka case, a line "ok"/"not ok" of a script, or a
 # program that says neither. Exit 77 or a line "SKIP: reason" means skipped.
 # The last line is: N passed, N failed, N skipped.
+# LIMIT, LIMIT_BUILD: seconds for a test program, for a build; whoever takes longer has failed.
+# SIDE_BY_SIDE: so many test programs at once (all processors); 1 is one after the other.
+# Each writes its log to build/test-logs.
 set -u
 case ${1:-} in
--h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
+-h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 cd "$(dirname "$0")/.." || exit 1
 FLAVOUR=${FLAVOUR:-release}
 B=${B:-build/$FLAVOUR}
 MAKE=${MAKE:-make}
 CC=${CC:-gcc}
-LIMIT=${LIMIT:-900} # seconds for one test program
+LIMIT=${LIMIT:-300}
+LIMIT_BUILD=${LIMIT_BUILD:-900}
 unset MAKEFLAGS MAKELEVEL MFLAGS
 LC_ALL=C.UTF-8
-export LC_ALL CC
+CMOCKA_MESSAGE_OUTPUT=TAP
+export LC_ALL CC CMOCKA_MESSAGE_OUTPUT
 jobs=$(nproc 2>/dev/null || echo 2)
+SIDE_BY_SIDE=${SIDE_BY_SIDE:-$jobs}
 logs=build/test-logs
 mkdir -p "$logs"
-passed=0 failed=0 skipped=0
+q=$logs/queue.$$
+passed=0 failed=0 skipped=0 queued=0
 failures=
 
 now() { date +%s; }
 started=$(now)
+
+# descendants PID: what it started, and what that started, in whatever process group
+descendants() {
+    { cat /proc/[0-9]*/stat || ps -A -o pid= -o nice= -o ppid=; } 2>/dev/null |
+        awk -v root="$1" '{ pid = $1; sub(/.*\)/, pid); parent[pid] = $3 }
+            END { for (p in parent) { for (k = parent[p]; k > 1 && k != root; ) k = parent[k]; if (k == root) print p } }'
+}
+# A driver that is stopped takes with it what it started.
+stopped() { # stopped STATUS SIGNAL
+    trap '' INT TERM HUP
+    left=$(descendants $$)
+    kill -TERM $left 2>/dev/null
+    sleep 1
+    kill -KILL $left 2>/dev/null
+    rm -rf "$q"
+    echo "tests/run.sh: stopped by $2"
+    exit "$1"
+}
+trap 'stopped 129 SIGHUP' HUP
+trap 'stopped 130 SIGINT' INT
+trap 'stopped 143 SIGTERM' TERM
 
 # tally NAME RC LOG: counts what a test printed, shows it when something failed
 tally() {
@@ -56,7 +84,10 @@ tally() {
     passed=$((passed + $4)) failed=$((failed + $5)) skipped=$((skipped + $6))
     if [ "$5" -gt 0 ]; then
         printf 'FAIL  %-34s %d passed, %d failed, %d skipped' "$1" "$4" "$5" "$6"
-        [ "$2" -eq 124 ] && printf ' (stopped after %s s)' "$LIMIT"
+        case $2 in
+        124) printf ' (stopped after %s s)' "$limit" ;;
+        137) printf ' (killed: %s s and ten more, or memory)' "$limit" ;;
+        esac
         echo " (exit $2); its output:"
         grep -n -B 1 -A 8 '^not ok' "$3" | head -n 60 | sed 's/^/    | /'
         echo "    | its end:"
@@ -70,50 +101,127 @@ tally() {
         printf 'ok    %-34s %d passed\n' "$1" "$4"
     fi
 }
+log_of() { echo "$logs/$(echo "$1" | tr ' /:' '___').log"; }
+limit=$LIMIT
+# limited LOG COMMAND…: does not return. timeout(1) also gives back SIGINT, which a shell
+# lets everything ignore that it starts with &.
+limited() {
+    exec >"$1" 2>&1 </dev/null
+    shift
+    exec timeout -k 10 "$limit" "$@"
+}
 # check NAME COMMAND…: one test, or as many as the command reports
 check() {
     name=$1
     shift
-    log=$logs/$(echo "$name" | tr ' /:' '___').log
-    CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 10 "$LIMIT" "$@" >"$log" 2>&1 </dev/null
+    log=$(log_of "$name")
+    limited "$log" "$@" &
+    wait $! # a signal ends this; it would wait for a command in the foreground
     tally "$name" $? "$log"
+}
+built() { # built NAME COMMAND…: as check, where compilers are at work
+    limit=$LIMIT_BUILD
+    check "$@"
+    limit=$LIMIT
 }
 skip() { # skip NAME REASON
     skipped=$((skipped + 1))
     printf 'skip  %-34s %s\n' "$1" "$2"
 }
 
-# programs FOLDER-OF-FLAVOUR LABEL [NAME-PATTERN]
+# later NAME COMMAND…: as check, but when side_by_side comes, and with others beside it
+later() {
+    mkdir -p "$q"
+    queued=$((queued + 1))
+    printf '%s\n' "$@" >"$q/$(printf %04d "$queued").job"
+}
+# Takes one job after the other until there is none, those of $LONG first, so that none of
+# them is left alone at the end. mkdir is the claim: it succeeds for one worker only.
+worker() {
+    for job in $(grep -lE -e "$LONG" "$q"/*.job) "$q"/*.job; do
+        kill -0 $$ 2>/dev/null || exit # the driver was killed
+        job=${job%.job}
+        mkdir "$job.taken" 2>/dev/null || continue
+        set --
+        while IFS= read -r word; do set -- "$@" "$word"; done <"$job.job"
+        log=$(log_of "$1")
+        shift
+        (limited "$log" "$@")
+        echo $? >"$job.new"
+        mv "$job.new" "$job.rc"
+    done
+}
+at_work() {
+    for pid in $workers; do kill -0 "$pid" 2>/dev/null && return; done
+    return 1
+}
+# side_by_side: runs what `later` has gathered, $SIDE_BY_SIDE at a time, and tells the
+# results in the order in which they were gathered
+side_by_side() {
+    [ "$queued" -gt 0 ] || return
+    workers=
+    n=0
+    while [ "$n" -lt "$SIDE_BY_SIDE" ] && [ "$n" -lt "$queued" ]; do
+        worker &
+        workers="$workers $!"
+        n=$((n + 1))
+    done
+    for job in "$q"/*.job; do
+        while [ ! -f "${job%.job}.rc" ] && at_work; do sleep 0.2; done
+        name=$(head -n 1 "$job")
+        log=$(log_of "$name")
+        rc=1
+        if [ -f "${job%.job}.rc" ]; then
+            read -r rc <"${job%.job}.rc"
+        else
+            echo "not ok 1 - its end is unknown: the worker was killed" >>"$log"
+        fi
+        tally "$name" "$rc" "$log"
+    done
+    wait
+    rm -rf "$q"
+    queued=0
+}
+
+# run_programs FOLDER-OF-FLAVOUR LABEL [NAME-PATTERN]
 run_programs() {
     found=
-    for t in "$1"/tests/unit/* "$1"/tests/property/* "$1"/tests/golden/* "$1"/tests/fault/*; do
-        [ -f "$t" ] && [ -x "$t" ] || continue
-        # a program whose source is gone is a left-over
-        [ -f "${t#"$1"/}.c" ] || continue
-        if [ -n "${3:-}" ]; then
-            basename "$t" | grep -qE "$3" || continue
-        fi
-        found=1
-        check "$2$(basename "$t")" $runner "$t"
+    for turn in later check; do
+        for t in "$1"/tests/unit/* "$1"/tests/property/* "$1"/tests/golden/* "$1"/tests/fault/*; do
+            [ -f "$t" ] && [ -x "$t" ] || continue
+            # a program whose source is gone is a left-over
+            [ -f "${t#"$1"/}.c" ] || continue
+            name=$(basename "$t")
+            echo "$name" | grep -qE -e "${3:-.}" || continue
+            found=1
+            echo "$name" | grep -qxE -e "$ALONE" && want=check || want=later
+            [ $turn = $want ] && $turn "$2${t#"$1"/tests/}" $runner "$t"
+        done
+        side_by_side
     done
     [ -n "$found" ] || { echo "FAIL  $2: no test program found under $1/tests"; failed=$((failed + 1)); }
 }
+# Programs that measure, or wait for what must come soon, have the machine for themselves.
+ALONE='test_(bench|bench_entries|gguf_hostile|lab_(doctor|kern|peaks|profile|record|sample)|sampler|sides)'
+# Those that take longest begin first.
+LONG='test_(grad|pack_file|session|text_vectors)$|fuzz_|mutate_'
 runner=
 
 stage_build() {
-    check "build" "$MAKE" -j"$jobs" B="$B" FLAVOUR="$FLAVOUR" WERROR=1 all tests
+    built "build" "$MAKE" -j"$jobs" B="$B" FLAVOUR="$FLAVOUR" WERROR=1 all tests
 }
 stage_lint() {
-    check "lint" sh scripts/lint.sh .
-    check "lint can fail" sh scripts/lint-selftest.sh
-    check "the driver can fail" sh tests/run-selftest.sh
+    later "lint" sh scripts/lint.sh .
+    later "lint can fail" sh scripts/lint-selftest.sh
+    later "the driver can fail" sh tests/run-selftest.sh
     for f in test.sh demo.sh benchmark.sh scripts/*.sh tests/run.sh tests/e2e/*.sh tests/cross/*.sh; do
         [ -f "$f" ] || continue
         case $(head -n 1 "$f") in
-        *bash*) check "syntax of $f" bash -n "$f" ;;
-        *) check "syntax of $f" sh -n "$f" ;;
+        *bash*) later "syntax of $f" bash -n "$f" ;;
+        *) later "syntax of $f" sh -n "$f" ;;
         esac
     done
+    side_by_side
 }
 stage_programs() { run_programs "$B" ""; }
 stage_e2e() {
@@ -135,7 +243,7 @@ stage_asan() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:allocator_may_return_null=1}
     UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
     export ASAN_OPTIONS UBSAN_OPTIONS
-    check "build asan" "$MAKE" -j"$jobs" FLAVOUR=asan B=build/asan tests
+    built "build asan" "$MAKE" -j"$jobs" FLAVOUR=asan B=build/asan test-programs
     run_programs build/asan "asan "
     for t in build/asan/tests/fuzz/fuzz_* build/asan/tests/fuzz/mutate_*; do
         [ -f "$t" ] && [ -x "$t" ] && [ -f "${t#build/asan/}.c" ] || continue
@@ -146,9 +254,10 @@ stage_asan() {
         mutate_*) set -- "${MUTANTS:-20000}" ;;
         *) set -- -runs="${FUZZ_RUNS:-2000}" ;;
         esac
-        check "asan $name" "$t" "$@" $corpus
+        later "asan $name" "$t" "$@" $corpus
     done
-    check "asan mutated models, opened and run" build/asan/tests/fuzz/mutate_gguf -model "${MUTANTS:-20000}" tests/fuzz/corpus/model
+    later "asan mutated models, opened and run" build/asan/tests/fuzz/mutate_gguf -model "${MUTANTS:-20000}" tests/fuzz/corpus/model
+    side_by_side
 }
 stage_tsan() {
     # address space layout randomisation with many bits confuses older ThreadSanitizers
@@ -160,8 +269,14 @@ stage_tsan() {
         runner=
         return
     fi
-    check "build tsan" "$MAKE" -j"$jobs" FLAVOUR=tsan B=build/tsan tests
-    run_programs build/tsan "tsan " "${TSAN_TESTS:-test_(pool|thread|session|engine|batch|server|synth|backend)}"
+    threads=${TSAN_TESTS:-test_(pool|thread|session|engine|batch|server|synth|backend)}
+    # only what will run
+    set --
+    for t in tests/unit/*.c tests/property/*.c tests/golden/*.c tests/fault/*.c; do
+        [ -f "$t" ] && basename "$t" .c | grep -qE -e "$threads" && set -- "$@" "build/tsan/${t%.c}"
+    done
+    built "build tsan" "$MAKE" -j"$jobs" FLAVOUR=tsan B=build/tsan "$@"
+    run_programs build/tsan "tsan " "$threads"
     runner=
 }
 stage_cross() {
@@ -169,7 +284,7 @@ stage_cross() {
     for tool in aarch64-linux-gnu-gcc qemu-aarch64; do
         command -v $tool >/dev/null 2>&1 || { skip "cross aarch64" "no $tool"; return; }
     done
-    check "cross aarch64" "$MAKE" -j"$jobs" WERROR=1 cross
+    built "cross aarch64" "$MAKE" -j"$jobs" WERROR=1 cross
 }
 stage_clang() {
     clang=
@@ -177,7 +292,7 @@ stage_clang() {
         command -v $c >/dev/null 2>&1 && { clang=$c; break; }
     done
     if [ -z "$clang" ]; then skip "clang" "no clang"; return; fi
-    check "build with $clang" "$MAKE" -j"$jobs" CC="$clang" B=build/clang WERROR=1 all tests
+    built "build with $clang" "$MAKE" -j"$jobs" CC="$clang" B=build/clang WERROR=1 all tests
 }
 
 [ $# -gt 0 ] || set -- build lint programs e2e install asan tsan cross clang

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MAX_ADAPTERS = 64 };
 
@@ -49,8 +50,13 @@ int hn_cli_adapter_arg(const char *arg, char **path, float *scale)
     bool scaled = colon && colon > arg && is_number(colon + 1, &v);
     if (scaled && !(v >= -1e6f && v <= 1e6f)) return hn_cli_error(HN_EXIT_USAGE, "--lora %s: the scale is %g, expected -1e6 to 1e6", HN_ESC(arg, strlen(arg)), (double)v);
     if (!*arg) return hn_cli_error(HN_EXIT_USAGE, "--lora is empty; expected FILE or FILE:SCALE");
-    *scale = scaled ? v : 1;
     *path = scaled ? strndup(arg, (size_t)(colon - arg)) : strdup(arg);
+    if (*path && scaled && access(*path, F_OK) != 0 && access(arg, F_OK) == 0) { /* the number is part of the name */
+        scaled = false;
+        free(*path);
+        *path = strdup(arg);
+    }
+    *scale = scaled ? v : 1;
     return *path ? 0 : hn_cli_error(HN_EXIT_NOMEM, "no memory for a file name");
 }
 

@@ -20,6 +20,9 @@ typedef struct job {
     double elems, weight, delta, error; /* sums of squares */
 } job;
 
+/* Over all elements; nothing is merged where all scales are 0. */
+static double rms(const job *j, double sum) { return j->n ? sqrt(sum / j->elems) : 0; }
+
 static double share(double error, double delta) { return delta > 0 ? error / delta : NAN; }
 
 static void report(void *arg, const hone_merge_tensor *t)
@@ -55,7 +58,7 @@ static void print_report(const job *j)
         print_row(json_string_value(json_object_get(t, "name")), type, json_number_value(json_object_get(t, "weight_rms")),
                   json_number_value(json_object_get(t, "delta_rms")), json_number_value(json_object_get(t, "error_rms")));
     }
-    print_row("all", "", sqrt(j->weight / j->elems), sqrt(j->delta / j->elems), sqrt(j->error / j->elems));
+    print_row("all", "", rms(j, j->weight), rms(j, j->delta), rms(j, j->error));
 }
 
 static void advise(const job *j)
@@ -69,8 +72,8 @@ static int finish(job *j, const char *dst, double seconds)
 {
     if (!j->cli->json) print_report(j);
     advise(j);
-    json_t *extra = json_pack("{s:O, s:{s:f, s:f, s:f}}", "merged", j->tensors, "all", "weight_rms", sqrt(j->weight / j->elems), "delta_rms", sqrt(j->delta / j->elems),
-                              "error_rms", sqrt(j->error / j->elems));
+    json_t *extra = json_pack("{s:O, s:{s:f, s:f, s:f}}", "merged", j->tensors, "all", "weight_rms", rms(j, j->weight), "delta_rms", rms(j, j->delta), "error_rms",
+                              rms(j, j->error));
     return hn_cli_written(j->cli, "hone.merge/1", dst, seconds, extra);
 }
 

@@ -163,6 +163,8 @@ hone_status hone_adapter_convert(const hone_model *m, const char *src, const cha
 {
     hn_lora *l;
     size_t n = strlen(dst);
+    if (hn_gguf_is_file(m->file, dst)) return HN_FAIL(err, HONE_E_ARG, "%s: is the base itself; expected another name for the adapter", dst);
+    if (hn_lora_is_file(src, dst)) return HN_FAIL(err, HONE_E_ARG, "%s: source and output are the same", dst);
     hone_status st = hn_lora_open(&l, m, src, err);
     if (st != HONE_OK) return st;
     const hn_lora_about about = { .name = l->name, .arch = l->arch, .base_name = m->name, .alpha = l->pair[0].scale * (float)l->pair[0].rank, .type = f16 ? HN_F16 : HN_F32 };

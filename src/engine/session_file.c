@@ -5,16 +5,11 @@
  *   past the length zero); u64 FNV-1a of all before. A recurrent model has in place
  *   of the cache type RECURRENT and of K and V, for each sequence that has a length, its
  *   state f32 [n_layer]{ a_prev[n_embd], f_prev[n_embd], S[n_head][n key][n value] }.
- * Everything is checked before the session is touched. */
-#define _GNU_SOURCE
+ * Sealed (base/sealed.h). Everything is checked before the session is touched. */
+#include "base/sealed.h"
 #include "engine/engine.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char magic[8] = "HONESES1";
 
@@ -73,58 +68,37 @@ static size_t v_bytes(const hone_session *s, int64_t len)
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-typedef struct sink {
-    int fd;
-    uint64_t hash;
-    int error; /* errno of the first failure */
-} sink;
-
-static void put(sink *o, const void *p, size_t n)
-{
-    o->hash = hn_fnv1a(o->hash, p, n);
-    for (const char *c = p; n > 0 && !o->error;) {
-        ssize_t k = write(o->fd, c, n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) {
-            o->error = k < 0 ? errno : EIO;
-            return;
-        }
-        c += k;
-        n -= (size_t)k;
-    }
-}
-
 /* The first `keep` of 16 items of `bytes` each, zeros for the others. */
-static void put_some(sink *o, const char *p, size_t keep, size_t bytes)
+static void put_some(hn_sealing *o, const char *p, size_t keep, size_t bytes)
 {
     static const char zeros[HN_KEY_BLOCK * 4];
-    put(o, p, keep * bytes);
+    hn_seal_put(o, p, keep * bytes);
     for (size_t i = keep; i < HN_KEY_BLOCK; i++)
-        for (size_t at = 0; at < bytes; at += sizeof zeros) put(o, zeros, bytes - at < sizeof zeros ? bytes - at : sizeof zeros);
+        for (size_t at = 0; at < bytes; at += sizeof zeros) hn_seal_put(o, zeros, bytes - at < sizeof zeros ? bytes - at : sizeof zeros);
 }
 
 /* Positions past the length hold what a longer sequence left: they are saved as zeros. */
-static void put_k(sink *o, const hone_session *s, const char *k, int64_t len)
+static void put_k(hn_sealing *o, const hone_session *s, const char *k, int64_t len)
 {
     size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d), n_g = (size_t)hn_cache_groups((int64_t)d);
     size_t whole = (size_t)(len / HN_KEY_BLOCK) * block_bytes(s), tail = (size_t)(len % HN_KEY_BLOCK);
     bool q8 = s->cache == HN_CACHE_Q8_0;
     size_t lane = q8 ? 4 : block_bytes(s) / HN_KEY_BLOCK / d; /* bytes that one position has in a row of K */
-    put(o, k, whole);
+    hn_seal_put(o, k, whole);
     k += whole;
     for (size_t i = 0; tail && i < (q8 ? d4 / 4 : d); i++, k += lane * HN_KEY_BLOCK) put_some(o, k, tail, lane);
     for (size_t g = 0; tail && q8 && g < n_g; g++, k += 2 * HN_KEY_BLOCK) put_some(o, k, tail, 2);
 }
 
-static void put_v(sink *o, const hone_session *s, const char *v, int64_t len)
+static void put_v(hn_sealing *o, const hone_session *s, const char *v, int64_t len)
 {
     size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d), n_g = (size_t)hn_cache_groups((int64_t)d);
     size_t whole = (size_t)(len / HN_KEY_BLOCK) * block_bytes(s), tail = (size_t)(len % HN_KEY_BLOCK);
     if (s->cache != HN_CACHE_Q8_0 || !tail) {
-        put(o, v, v_bytes(s, len));
+        hn_seal_put(o, v, v_bytes(s, len));
         return;
     }
-    put(o, v, whole);
+    hn_seal_put(o, v, whole);
     put_some(o, v + whole, tail, d4);
     put_some(o, v + whole + d4 * HN_KEY_BLOCK, tail, 2 * n_g);
 }
@@ -136,7 +110,7 @@ static size_t place(const hn_kv *kv, int32_t seq, int64_t split, int32_t head)
 }
 static int64_t split_length(int64_t len, int64_t split) { return len - split * HN_SPLIT < HN_SPLIT ? len - split * HN_SPLIT : HN_SPLIT; }
 
-static void put_positions(sink *o, const hone_session *s, int32_t seq)
+static void put_positions(hn_sealing *o, const hone_session *s, int32_t seq)
 {
     int64_t len = s->length[seq];
     for (int32_t il = 0; il < s->model->hp.n_layer; il++)
@@ -149,41 +123,27 @@ static void put_positions(sink *o, const hone_session *s, int32_t seq)
 
 hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err)
 {
-    size_t cap = strlen(path) + 32;
-    char *tmp = malloc(cap);
-    if (!tmp) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", path);
-    snprintf(tmp, cap, "%s.tmp-%ld", path, (long)getpid());
-    sink o = { .fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), .hash = HN_FNV_INIT };
-    if (o.fd < 0) {
-        hone_status st = HN_FAIL(err, HONE_E_IO, "%s: cannot create: %s", tmp, strerror(errno));
-        free(tmp);
-        return st;
+    hn_sealing o;
+    int why = hn_seal_begin(&o, path);
+    if (!why) {
+        header h = make_header(s);
+        hn_seal_put(&o, &h, sizeof h);
+        hn_seal_put(&o, s->length, (size_t)s->n_seq * sizeof *s->length);
+        for (int32_t seq = 0; seq < s->n_seq; seq++) {
+            if (!hn_is_recurrent(s)) put_positions(&o, s, seq);
+            else if (s->length[seq]) hn_seal_put(&o, hn_state_of(s, seq), (size_t)s->state_floats * sizeof(float));
+        }
     }
-    header h = make_header(s);
-    put(&o, &h, sizeof h);
-    put(&o, s->length, (size_t)s->n_seq * sizeof *s->length);
-    for (int32_t seq = 0; seq < s->n_seq; seq++) {
-        if (!hn_is_recurrent(s)) put_positions(&o, s, seq);
-        else if (s->length[seq]) put(&o, hn_state_of(s, seq), (size_t)s->state_floats * sizeof(float));
-    }
-    uint64_t hash = o.hash;
-    put(&o, &hash, sizeof hash);
-    if (!o.error && fsync(o.fd) != 0) o.error = errno;
-    if (close(o.fd) != 0 && !o.error) o.error = errno;
-    if (!o.error && rename(tmp, path) != 0) o.error = errno;
-    hone_status st = HONE_OK;
-    if (o.error) {
-        st = HN_FAIL(err, HONE_E_IO, "%s: cannot save the session: %s", path, strerror(o.error));
-        unlink(tmp);
-    }
-    free(tmp);
-    return st;
+    why = hn_seal_end(&o);
+    return !why ? HONE_OK : HN_FAIL(err, why == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot save the session: %s", path, strerror(why));
 }
 
 /* ---- restoring ----------------------------------------------------------------------------------- */
 
-static hone_status check_file(const hone_session *s, const char *path, const unsigned char *p, uint64_t size, hone_error *err)
+static hone_status check_file(const hone_session *s, const char *path, const hn_sealed *f, hone_error *err)
 {
+    const unsigned char *p = f->p;
+    uint64_t size = f->size;
     header h, want = make_header(s);
     if (size < sizeof h + sizeof(uint64_t)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes are too few for a session file", path, (unsigned long long)size);
     memcpy(&h, p, sizeof h);
@@ -206,9 +166,7 @@ static hone_status check_file(const hone_session *s, const char *path, const uns
         need += hn_is_recurrent(s) ? (len ? s->state_floats * sizeof(float) : 0) : (uint64_t)(k_bytes(s, len) + v_bytes(s, len)) * want.n_layer * want.n_head_kv;
     }
     if (need != size) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected %llu: cut off or damaged", path, (unsigned long long)size, (unsigned long long)need);
-    uint64_t sum;
-    memcpy(&sum, p + size - sizeof sum, sizeof sum);
-    if (hn_fnv1a(HN_FNV_INIT, p, (size_t)(size - sizeof sum)) != sum) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: damaged", path);
+    if (!hn_sealed_fits(f)) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: damaged", path);
     return HONE_OK;
 }
 
@@ -243,22 +201,15 @@ static const unsigned char *get_state(hone_session *s, int32_t seq, const unsign
 
 hone_status hone_session_load(hone_session *s, const char *path, hone_error *err)
 {
-    struct stat sb;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %s", path, strerror(errno));
-    if (fstat(fd, &sb) != 0 || !S_ISREG(sb.st_mode) || sb.st_size == 0) {
-        close(fd);
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: not a hone session file", path);
-    }
-    size_t size = (size_t)sb.st_size;
-    unsigned char *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (p == MAP_FAILED) return HN_FAIL(err, HONE_E_IO, "%s: cannot map: %s", path, strerror(errno));
-    hone_status st = check_file(s, path, p, size, err);
+    hn_sealed f;
+    int why = hn_sealed_open(&f, path);
+    if (why < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a hone session file", path);
+    if (why) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %s", path, strerror(why));
+    hone_status st = check_file(s, path, &f, err);
     if (st == HONE_OK) {
         header h;
-        memcpy(&h, p, sizeof h);
-        const unsigned char *at = p + sizeof h;
+        memcpy(&h, f.p, sizeof h);
+        const unsigned char *at = f.p + sizeof h;
         memset(s->length, 0, (size_t)s->n_seq * sizeof *s->length);
         memcpy(s->length, at, h.n_seq * sizeof(int32_t));
         at += h.n_seq * sizeof(int32_t);
@@ -267,6 +218,6 @@ hone_status hone_session_load(hone_session *s, const char *path, hone_error *err
             else at = get_state(s, seq, at);
         }
     }
-    munmap(p, size);
+    hn_sealed_close(&f);
     return st;
 }

@@ -51,6 +51,8 @@ int32_t hn_gguf_n_parts(const hn_gguf *g);
 uint64_t hn_gguf_alignment(const hn_gguf *g);
 /* Size and time of change of part i when it was mapped, in nanoseconds since 1970; false: not a file. */
 bool hn_gguf_part_stat(const hn_gguf *g, int32_t i, uint64_t *size, int64_t *mtime_ns);
+/* Whether path, by whatever name, is g's file or one of its parts. */
+bool hn_gguf_is_file(const hn_gguf *g, const char *path);
 
 /* ---- metadata -------------------------------------------------------------------- */
 

@@ -42,6 +42,8 @@ typedef struct part {
     const unsigned char *map;
     uint64_t size;
     int64_t mtime_ns;
+    dev_t dev;
+    ino_t ino;
     bool mapped;          /* map is ours to unmap */
     char *label;          /* escaped path, for messages */
     uint32_t version;
@@ -631,6 +633,8 @@ static hone_status map_file(part *p, const char *path, hone_error *err)
             p->map = m;
             p->size = (uint64_t)sb.st_size;
             p->mtime_ns = hn_os_mtime_ns(&sb);
+            p->dev = sb.st_dev;
+            p->ino = sb.st_ino;
             p->mapped = true;
         }
     }
@@ -808,6 +812,15 @@ bool hn_gguf_part_stat(const hn_gguf *g, int32_t i, uint64_t *size, int64_t *mti
     *size = g->parts[i].size;
     *mtime_ns = g->parts[i].mtime_ns;
     return g->parts[i].mapped;
+}
+
+bool hn_gguf_is_file(const hn_gguf *g, const char *path)
+{
+    struct stat sb;
+    if (stat(path, &sb) != 0) return false;
+    for (int32_t i = 0; i < g->n_parts; i++)
+        if (g->parts[i].mapped && g->parts[i].dev == sb.st_dev && g->parts[i].ino == sb.st_ino) return true;
+    return false;
 }
 
 uint64_t hn_gguf_size(const hn_gguf *g)

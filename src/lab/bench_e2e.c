@@ -9,9 +9,9 @@
 /* What known models answer to "Once upon a time", greedily, 64 tokens. A model is known by its metadata and
  * tensor directory, so one with damaged weights is still held to its text. */
 static const struct { uint64_t fingerprint; const char *name, *text; } known[] = {
-    { 0x9a7db4ffc93c3ed8u, "hone-tiny", /* models/README.md has it from another implementation */
-      ", there was a little boy named Henry. He was always thoughtful and loved to count the stars. One day, his mother gave Ravi three coins. "
-      "\"Please buy baked apples at the market,\" she said. \"I can do it,\" said Henry proudly. There was so" },
+    { 0x38075668277d06fcu, "hone-tiny", /* from another implementation: tests/dev/read_tiny.py */
+      ", there was a little boy named Finn. He lived with his mother in a tidy cottage. One day, Finn saw a small light in the garden. "
+      "It came from a pink stone. When Finn rubbed it, a voice said, \"You have two wishes.\" He" },
 };
 enum { KNOWN_TOKENS = 64 };
 

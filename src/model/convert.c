@@ -269,7 +269,7 @@ static hone_status convert_folder(const hn_convert *a, hone_error *err)
     hn_ckpt *c;
     hone_status st;
     if (in_folder(a->src, "adapter_config.json", path, sizeof path))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a folder with adapter_config.json, a LoRA adapter, which hone does not convert yet; " EXPECTED, a->src);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a folder with adapter_config.json, a LoRA adapter, which is converted with its model: --base MODEL.gguf", a->src);
     bool config = in_folder(a->src, "config.json", path, sizeof path);
     if (!config && in_folder(a->src, "params.json", path, sizeof path))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a folder with params.json, an original Meta or Mistral checkpoint, which hone does not convert yet; " EXPECTED, a->src);

@@ -37,6 +37,8 @@ hone_status hn_lora_open(hn_lora **out, const hone_model *m, const char *path, h
 /* The same of an open GGUF file, which stays the caller's. */
 hone_status hn_lora_from_gguf(hn_lora **out, const hone_model *m, const hn_gguf *file, hone_error *err);
 void hn_lora_close(hn_lora *l);
+/* Whether writing dst would replace the adapter at path, or one of the two files of its folder. */
+bool hn_lora_is_file(const char *path, const char *dst);
 /* Atomic: a file of that name is replaced when the new one is complete. A pair whose scale is not alpha/rank
  * has the difference multiplied into its B, since the file holds one alpha. */
 hone_status hn_lora_write_gguf(const char *path, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err);

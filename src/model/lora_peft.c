@@ -63,17 +63,22 @@ typedef struct config {
     bool rslora;
 } config;
 
-/* Set to anything but null, false, "none" or an empty list or object? */
-static bool is_set(const hn_config *c, const char *key)
+/* Anything but null, false, "none" or an empty list or object? */
+static bool says_something(const hn_member *m)
 {
-    const hn_member *m = hn_config_get(c, key);
-    if (!m) return false;
+    if (m->kind == HN_J_NULL) return false;
     if (m->kind == HN_J_BOOL) return m->num != 0;
     if (m->kind == HN_J_STRING) return !is(m->str, "none") && m->str.len > 0;
     if (m->kind != HN_J_OTHER) return true;
     for (size_t i = 1; i + 1 < m->str.len; i++)
         if (!strchr(" \t\r\n", m->str.ptr[i])) return true;
     return false;
+}
+
+static bool is_set(const hn_config *c, const char *key)
+{
+    const hn_member *m = hn_config_get(c, key);
+    return m && says_something(m);
 }
 
 static hone_status get_number(const hn_config *c, const char *key, double *out, hone_error *err)
@@ -92,6 +97,8 @@ static hone_status read_config(config *k, const char *path, hone_error *err)
         { "modules_to_save", "whole modules are trained too" }, { "fan_in_fan_out", "its base has transposed weights" }, { "layer_replication", "it repeats layers" },
         { "trainable_token_indices", "rows of the embedding are trained too" }, { "target_parameters", "it adapts parameters that are no modules" },
         { "alora_invocation_tokens", "an activated LoRA, which changes the model from some token on" }, { "use_qalora", "QA-LoRA, which hone does not run" },
+        { "use_bdlora", "BD-LoRA, which hone does not run" }, { "kasa_config", "KaSA, which hone does not run" }, { "arrow_config", "it is routed among several adapters" },
+        { "monteclora_config", "MonteCLoRA, which hone does not run" },
     };
     hone_status st;
     TRY(hn_config_load(&k->c, path, err));
@@ -103,6 +110,9 @@ static hone_status read_config(config *k, const char *path, hone_error *err)
     if (init && init->kind == HN_J_STRING && !is(init->str, "gaussian") && !is(init->str, "eva") && !is(init->str, "orthogonal"))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: init_lora_weights \"%s\" changes the base weights when it begins; convert the adapter to plain LoRA", path,
                        HN_ESC(init->str.ptr, init->str.len));
+    for (size_t i = 0; i < k->c.n; i++) /* what later versions of PEFT may add to the formula */
+        if (begins(k->c.m[i].key, "use_") && !is(k->c.m[i].key, "use_rslora") && says_something(&k->c.m[i]))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: \"%s\" is set, which hone does not know", path, HN_ESC(k->c.m[i].key.ptr, k->c.m[i].key.len));
     TRY(get_number(&k->c, "r", &k->rank, err));
     TRY(get_number(&k->c, "lora_alpha", &k->alpha, err));
     k->rslora = is_set(&k->c, "use_rslora");
@@ -110,12 +120,14 @@ static hone_status read_config(config *k, const char *path, hone_error *err)
 }
 
 /* Whether key of a pattern means the module: PEFT matches (.*\.)?KEY$ as a regular expression; keys that are
- * plain names serve here. */
+ * plain names serve here, whose dots then mean any character. */
 static bool key_means(hone_str key, hone_str module)
 {
     bool anchored = key.len && key.ptr[0] == '^';
     hone_str k = { key.ptr + anchored, key.len - anchored };
-    if (k.len > module.len || memcmp(module.ptr + module.len - k.len, k.ptr, k.len)) return false;
+    if (k.len > module.len) return false;
+    for (size_t i = 0; i < k.len; i++)
+        if (k.ptr[i] != '.' && k.ptr[i] != module.ptr[module.len - k.len + i]) return false;
     return k.len == module.len || (!anchored && module.ptr[module.len - k.len - 1] == '.');
 }
 
@@ -219,6 +231,8 @@ static hone_status read_tensor(hn_lora_build *b, const config *k, const hn_ckpt 
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapts module %s, which has no counterpart in GGUF files of %s", path, HN_ESC(module.ptr, module.len), b->m->arch->name);
     if (t->n_dim != 2) return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s has %d dimensions, expected 2", path, name, t->n_dim);
     TRY(hn_lora_half(b, &x, &pair, (hone_str){ tensor, strlen(tensor) }, is_b, t->ne[1], t->ne[0], path, t->name, err));
+    if ((double)pair->rank != k->rank && !is_set(&k->c, "rank_pattern"))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has rank %lld, but %s says r = %g", path, name, (long long)pair->rank, k->c.path, k->rank);
     TRY(pattern_alpha(k, module, &alpha, err));
     pair->scale = (float)(alpha / (k->rslora ? sqrt((double)pair->rank) : (double)pair->rank));
     TRY(read_values(x, c, t, err));

@@ -203,10 +203,14 @@ hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_l
     if (about->type != HN_F32 && about->type != HN_F16) return HN_FAIL(err, HONE_E_ARG, "%s: adapters are written as F32 or F16", path);
     if (n_pair < 1) return HN_FAIL(err, HONE_E_ARG, "%s: an adapter without pairs", path);
     if (!hn_peft_has_modules(m)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are for llama, qwen2 and qwen3, %s is %s", path, m->path, m->arch->name);
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) return HN_FAIL(err, HONE_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
+    bool made = mkdir(path, 0777) == 0;
+    if (!made && errno != EEXIST) return HN_FAIL(err, HONE_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
     st = out_open(&o, path, "adapter_model.safetensors", err);
     if (st == HONE_OK) st = put_tensors(o.f, m, pair, n_pair, about, err);
-    if ((st = out_close(&o, st, err)) != HONE_OK) return st;
+    if ((st = out_close(&o, st, err)) != HONE_OK) {
+        if (made) rmdir(path);
+        return st;
+    }
     st = out_open(&o, path, "adapter_config.json", err);
     if (st == HONE_OK) put_config(o.f, m, pair, n_pair, about);
     return out_close(&o, st, err);

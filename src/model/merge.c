@@ -1,6 +1,6 @@
 /* merge: W' = W + Σ s·BA in the base's file, one pass for all adapters. Matrices that an
  * adapter changes are decoded, changed in f32 and encoded again; everything else is copied
- * byte for byte. Says of each matrix what its encoding lost. Refuses to know sessions. */
+ * byte for byte, and so are rows to which nothing is added. Says of each matrix what its encoding lost. Refuses to know sessions. */
 #define _GNU_SOURCE
 #include "model/lora.h"
 
@@ -45,6 +45,8 @@ static void lower(_Atomic int64_t *a, int64_t v)
     while (v < seen && !atomic_compare_exchange_weak(a, &seen, v)) {}
 }
 
+static float scale_of(const merge *g, int32_t adapter) { return g->p->scales ? g->p->scales[adapter] : 1.0f; }
+
 static bool is_tensor(const hn_lora_pair *p, const hn_gguf_tensor *t) { return strlen(p->name) == t->name.len && !memcmp(p->name, t->name.ptr, t->name.len); }
 
 static void merge_rows(void *arg, int64_t chunk, int32_t thread)
@@ -57,13 +59,15 @@ static void merge_rows(void *arg, int64_t chunk, int32_t thread)
         uint64_t r = g->row0 + i;
         double *sum = g->sums + 3 * r;
         char *out = g->out + i * hn_row_bytes(to, (uint64_t)n);
-        from->dequantize(x, (const char *)g->t->data + r * hn_row_bytes(from, (uint64_t)n), n);
+        const char *old = (const char *)g->t->data + r * hn_row_bytes(from, (uint64_t)n);
+        bool moved = false;
+        from->dequantize(x, old, n);
         memset(d, 0, (size_t)n * sizeof *d);
         for (int32_t a = 0; a < g->p->n_adapters; a++)
             for (int32_t q = 0; q < g->lora[a]->n_pair; q++) {
                 const hn_lora_pair *p = &g->lora[a]->pair[q];
-                if (!is_tensor(p, g->t)) continue;
-                float s = (g->p->scales ? g->p->scales[a] : 1.0f) * p->scale;
+                if (!is_tensor(p, g->t) || scale_of(g, a) == 0) continue;
+                float s = scale_of(g, a) * p->scale;
                 for (int64_t j = 0; j < p->rank; j++) h[j] = s * p->b[(int64_t)r * p->rank + j];
                 g->k->low_rank(d, p->a, n, h, p->rank, n);
             }
@@ -71,8 +75,13 @@ static void merge_rows(void *arg, int64_t chunk, int32_t thread)
         for (int64_t c = 0; c < n; c++) {
             sum[0] += (double)x[c] * (double)x[c];
             sum[1] += (double)d[c] * (double)d[c];
+            moved = moved || d[c] != 0;
             x[c] += d[c];
             if (!isfinite(x[c]) || (g->to == HN_F16 && fabsf(x[c]) >= 65520)) lower(&g->bad, (int64_t)r);
+        }
+        if (!moved && from == to) { /* encoding it again would change it */
+            memcpy(out, old, hn_row_bytes(from, (uint64_t)n));
+            continue;
         }
         to->quantize(out, x, n, NULL);
         to->dequantize(d, out, n);
@@ -153,14 +162,14 @@ static hone_status open_all(merge *g)
 {
     const hone_merge_params *p = g->p;
     const hone_model_params mp = { .packed = "off" };
-    struct stat a, b;
     hone_status st;
     if (p->n_adapters < 1 || !p->adapters) return HN_FAIL(g->err, HONE_E_ARG, "%s: nothing to merge", p->base);
     for (int32_t i = 0; p->scales && i < p->n_adapters; i++)
         if (!isfinite(p->scales[i])) return HN_FAIL(g->err, HONE_E_ARG, "%s: scale %g, expected a finite number", p->adapters[i], (double)p->scales[i]);
     TRY(hone_model_open(&g->m, p->base, &mp, g->err));
-    if (stat(p->base, &a) == 0 && stat(g->dst, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
-        return HN_FAIL(g->err, HONE_E_ARG, "%s: is the base itself; expected another name for the result", g->dst);
+    if (hn_gguf_is_file(g->m->file, g->dst)) return HN_FAIL(g->err, HONE_E_ARG, "%s: is the base itself; expected another name for the result", g->dst);
+    for (int32_t i = 0; i < p->n_adapters; i++)
+        if (hn_lora_is_file(p->adapters[i], g->dst)) return HN_FAIL(g->err, HONE_E_ARG, "%s: is an adapter to merge; expected another name for the result", g->dst);
     if (!(g->lora = calloc((size_t)p->n_adapters, sizeof *g->lora))) return HN_FAIL(g->err, HONE_E_NOMEM, "%d adapters", p->n_adapters);
     for (int32_t i = 0; i < p->n_adapters; i++) TRY(hn_lora_open(&g->lora[i], g->m, p->adapters[i], g->err));
     return HONE_OK;
@@ -185,7 +194,7 @@ static hone_status choose_types(merge *g, uint32_t *file_type, bool *new_file_ty
         char name[HN_GGUF_MAX_NAME + 1];
         snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
         for (int32_t a = 0; a < g->p->n_adapters; a++)
-            for (int32_t q = 0; q < g->lora[a]->n_pair; q++) g->changed[i] |= is_tensor(&g->lora[a]->pair[q], t);
+            for (int32_t q = 0; q < g->lora[a]->n_pair && scale_of(g, a) != 0; q++) g->changed[i] |= is_tensor(&g->lora[a]->pair[q], t);
         hn_type mixed = !type ? t->type : base == HN_F32 || base == HN_F16 || base == HN_BF16 ? base : hn_mix_type(type, &mix, &state, name, t->ne, t->n_dim);
         g->type[i] = g->changed[i] ? mixed : t->type;
         const hn_type_info *ti = hn_type_get(g->type[i]);

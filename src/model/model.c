@@ -335,7 +335,8 @@ static hone_status choose_arch(hone_model *m, hone_error *err)
     hone_status st = hn_gguf_get_str(m->file, "general.type", &type, &found, err);
     if (st != HONE_OK) return st;
     if (found && !(type.len == 5 && !memcmp(type.ptr, "model", 5)))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: general.type = \"%s\" is not a model", m->path, HN_ESC(type.ptr, type.len));
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: general.type = \"%s\" is not a model%s", m->path, HN_ESC(type.ptr, type.len),
+                       type.len == 7 && !memcmp(type.ptr, "adapter", 7) ? "; open the model it was made for, with --lora and this file" : "");
     if ((st = hn_gguf_get_str(m->file, "general.architecture", &arch, &found, err)) != HONE_OK) return st;
     if (!found) return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key general.architecture is missing; this is not a model file", m->path);
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)

@@ -3,7 +3,9 @@
  * its log-sum-exp backward (Dao 2023, algorithms 1 and 2).
  *   S = scale·q·kᵀ, P = exp(S − lse), o = P·v;
  *   dv = Pᵀ·do, dP = do·vᵀ, dS = P·(dP − Σ do·o)·scale, dq = dS·k, dk = dSᵀ·q
- * Every sum over keys or queries goes block by block in ascending order. */
+ * Every sum over keys or queries goes block by block in ascending order, so it does not matter who does which
+ * block: backward a thread has a document's key head, or, where there are too few of these, only one block of
+ * keys, and later one of queries. */
 #include "train/grad.h"
 
 #include <math.h>
@@ -17,15 +19,20 @@ typedef struct attn_job {
     const hn_batch *b;
     const hn_kept *w;
     int64_t d, nq, nk;  /* head size; floats of a row of q, of k */
+    int64_t n_block;    /* of all documents */
     int32_t group;      /* queries of a key head */
     float scale;
 } attn_job;
 
+static int64_t n_blocks(const hn_batch *b, int32_t doc) { return (b->doc[doc + 1] - b->doc[doc] + BLOCK - 1) / BLOCK; }
+
 static attn_job job_of(hn_grad *g, const hn_batch *b, const hn_kept *w)
 {
     const hn_hparams *hp = &g->m->hp;
+    int64_t n = 0;
+    for (int32_t i = 0; i < b->n_doc; i++) n += n_blocks(b, i);
     return (attn_job){ g, b, w, hp->head_dim, (int64_t)hp->n_head * hp->head_dim, (int64_t)hp->n_head_kv * hp->head_dim,
-                       hp->n_head / hp->n_head_kv, 1.0f / sqrtf((float)hp->head_dim) };
+                       n, hp->n_head / hp->n_head_kv, 1.0f / sqrtf((float)hp->head_dim) };
 }
 
 static void tile(const attn_job *j, int32_t thread, hn_gemm_form form, float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb,
@@ -37,20 +44,16 @@ static void tile(const attn_job *j, int32_t thread, hn_gemm_form form, float *c,
 
 /* ---- forward: a chunk is (block of queries of the batch, head) ---------------------------------------- */
 
+/* Rows [at, at + n) of a document of len rows that starts at `start`. */
+typedef struct block { int64_t start, len, at, n; } block;
+static block block_at(int64_t start, int64_t len, int64_t at) { return (block){ start, len, at, len - at < BLOCK ? len - at : BLOCK }; }
+
 /* The block i of a batch's documents, each cut from its own start. */
-static void find_block(const hn_batch *b, int64_t i, int64_t *start, int64_t *q0, int64_t *n)
+static block find_block(const hn_batch *b, int64_t i)
 {
-    for (int32_t d = 0;; d++) {
-        int64_t len = b->doc[d + 1] - b->doc[d], blocks = (len + BLOCK - 1) / BLOCK;
-        if (i >= blocks) {
-            i -= blocks;
-            continue;
-        }
-        *start = b->doc[d];
-        *q0 = i * BLOCK;
-        *n = len - *q0 < BLOCK ? len - *q0 : BLOCK;
-        return;
-    }
+    int32_t d = 0;
+    for (; i >= n_blocks(b, d); d++) i -= n_blocks(b, d);
+    return block_at(b->doc[d], b->doc[d + 1] - b->doc[d], i * BLOCK);
 }
 
 static float row_max(const float *x, int64_t n)
@@ -65,8 +68,8 @@ static void forward_chunk(void *arg, int64_t chunk, int32_t thread)
     const attn_job *j = arg;
     hn_grad *g = j->g;
     int32_t H = g->m->hp.n_head;
-    int64_t start, q0, n, d = j->d, h = chunk % H;
-    find_block(j->b, chunk / H, &start, &q0, &n);
+    block at = find_block(j->b, chunk / H);
+    int64_t start = at.start, q0 = at.at, n = at.n, d = j->d, h = chunk % H;
     float *s = g->attn + (uint64_t)thread * hn_attn_scratch(&g->m->hp), *m = s + 2 * BLOCK * BLOCK + BLOCK * d, *l = m + BLOCK;
     const float *q = j->w->q + (start + q0) * j->nq + h * d, *k = j->w->k + start * j->nk + h / j->group * d, *v = j->w->v + start * j->nk + h / j->group * d;
     float *o = j->w->o + (start + q0) * j->nq + h * d;
@@ -101,49 +104,89 @@ static void forward_chunk(void *arg, int64_t chunk, int32_t thread)
 void hn_attn_forward(hn_grad *g, const hn_batch *b, const hn_kept *w)
 {
     attn_job j = job_of(g, b, w);
-    int64_t blocks = 0;
-    for (int32_t i = 0; i < b->n_doc; i++) blocks += (b->doc[i + 1] - b->doc[i] + BLOCK - 1) / BLOCK;
-    hn_pool_run(g->p.pool, forward_chunk, &j, blocks * g->m->hp.n_head);
+    hn_pool_run(g->p.pool, forward_chunk, &j, j.n_block * g->m->hp.n_head);
 }
 
-/* ---- backward: a chunk is (document, key head), its block of keys by block ------------------------------- */
+/* ---- backward ------------------------------------------------------------------------------------------- */
 
-static void backward_chunk(void *arg, int64_t chunk, int32_t thread)
+/* P and dS of a block of queries of head h and one of keys of the same document. */
+static void block_back(const attn_job *j, int32_t thread, float *p, float *ds, const block *q, const block *k, int64_t h)
+{
+    hn_grad *g = j->g;
+    int32_t H = g->m->hp.n_head;
+    int64_t d = j->d, at = (q->start + q->at) * j->nq + h * d, from = (k->start + k->at) * j->nk + h / j->group * d;
+    tile(j, thread, HN_GEMM_NT, p, BLOCK, j->w->q + at, j->nq, j->w->k + from, j->nk, q->n, k->n, d, j->scale, false);
+    for (int64_t i = 0; i < q->n; i++) {
+        float *row = p + i * BLOCK, lse = j->w->lse[(q->start + q->at + i) * H + h];
+        int64_t see = q->at == k->at ? i + 1 : k->n;
+        for (int64_t t = 0; t < see; t++) row[t] -= lse;
+        g->p.kernels->exp(row, row, see);
+        for (int64_t t = see; t < k->n; t++) row[t] = 0;
+    }
+    tile(j, thread, HN_GEMM_NT, ds, BLOCK, g->d_o + at, j->nq, j->w->v + from, j->nk, q->n, k->n, d, 1, false);
+    for (int64_t i = 0; i < q->n; i++) {
+        float *to = ds + i * BLOCK, *row = p + i * BLOCK, delta = g->delta[(q->start + q->at + i) * H + h];
+        for (int64_t t = 0; t < k->n; t++) to[t] = row[t] * (to[t] - delta) * j->scale;
+    }
+}
+
+static void add_dq(const attn_job *j, int32_t thread, const float *ds, const block *q, const block *k, int64_t h)
+{
+    float *dq = j->g->dq + (q->start + q->at) * j->nq + h * j->d;
+    const float *from = j->w->k + (k->start + k->at) * j->nk + h / j->group * j->d;
+    tile(j, thread, HN_GEMM_NN, dq, j->nq, ds, BLOCK, from, j->nk, q->n, j->d, k->n, 1, true);
+}
+
+/* dk and dv of a block of keys; dq too of all that see it, if no other thread is at them. */
+static void keys_back(const attn_job *j, int32_t thread, const block *k, int64_t kh, bool queries)
+{
+    hn_grad *g = j->g;
+    int64_t d = j->d, from = (k->start + k->at) * j->nk + kh * d;
+    float *p = g->attn + (uint64_t)thread * hn_attn_scratch(&g->m->hp), *ds = p + BLOCK * BLOCK, *dk = g->dk + from, *dv = g->dv + from;
+    for (int64_t i = 0; i < k->n; i++) {
+        memset(dk + i * j->nk, 0, (size_t)d * sizeof(float));
+        memset(dv + i * j->nk, 0, (size_t)d * sizeof(float));
+    }
+    for (int64_t h = kh * j->group; h < (kh + 1) * j->group; h++)
+        for (int64_t q0 = k->at; q0 < k->len; q0 += BLOCK) {
+            block q = block_at(k->start, k->len, q0);
+            int64_t at = (q.start + q0) * j->nq + h * d;
+            block_back(j, thread, p, ds, &q, k, h);
+            tile(j, thread, HN_GEMM_TN, dv, j->nk, p, BLOCK, g->d_o + at, j->nq, k->n, d, q.n, 1, true);
+            tile(j, thread, HN_GEMM_TN, dk, j->nk, ds, BLOCK, j->w->q + at, j->nq, k->n, d, q.n, 1, true);
+            if (queries) add_dq(j, thread, ds, &q, k, h);
+        }
+}
+
+/* (document, key head) */
+static void whole_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     const attn_job *j = arg;
-    hn_grad *g = j->g;
-    int32_t H = g->m->hp.n_head, K = g->m->hp.n_head_kv;
-    int64_t d = j->d, kh = chunk % K, start = j->b->doc[chunk / K], len = j->b->doc[chunk / K + 1] - start;
-    float *p = g->attn + (uint64_t)thread * hn_attn_scratch(&g->m->hp), *dp = p + BLOCK * BLOCK;
+    int64_t K = j->g->m->hp.n_head_kv, start = j->b->doc[chunk / K], len = j->b->doc[chunk / K + 1] - start;
     for (int64_t k0 = 0; k0 < len; k0 += BLOCK) {
-        int64_t nk = len - k0 < BLOCK ? len - k0 : BLOCK;
-        const float *k = j->w->k + (start + k0) * j->nk + kh * d, *v = j->w->v + (start + k0) * j->nk + kh * d;
-        float *dk = g->dk + (start + k0) * j->nk + kh * d, *dv = g->dv + (start + k0) * j->nk + kh * d;
-        for (int64_t i = 0; i < nk; i++) {
-            memset(dk + i * j->nk, 0, (size_t)d * sizeof(float));
-            memset(dv + i * j->nk, 0, (size_t)d * sizeof(float));
-        }
-        for (int64_t h = kh * j->group; h < (kh + 1) * j->group; h++)
-            for (int64_t q0 = k0; q0 < len; q0 += BLOCK) {
-                int64_t n = len - q0 < BLOCK ? len - q0 : BLOCK, at = (start + q0) * j->nq + h * d;
-                const float *q = j->w->q + at, *d_o = g->d_o + at;
-                tile(j, thread, HN_GEMM_NT, p, BLOCK, q, j->nq, k, j->nk, n, nk, d, j->scale, false);
-                for (int64_t i = 0; i < n; i++) {
-                    float *row = p + i * BLOCK, lse = j->w->lse[(start + q0 + i) * H + h];
-                    int64_t see = q0 == k0 ? i + 1 : nk;
-                    for (int64_t t = 0; t < see; t++) row[t] -= lse;
-                    g->p.kernels->exp(row, row, see);
-                    for (int64_t t = see; t < nk; t++) row[t] = 0;
-                }
-                tile(j, thread, HN_GEMM_TN, dv, j->nk, p, BLOCK, d_o, j->nq, nk, d, n, 1, true);
-                tile(j, thread, HN_GEMM_NT, dp, BLOCK, d_o, j->nq, v, j->nk, n, nk, d, 1, false);
-                for (int64_t i = 0; i < n; i++) {
-                    float *ds = dp + i * BLOCK, *row = p + i * BLOCK, delta = g->delta[(start + q0 + i) * H + h];
-                    for (int64_t t = 0; t < nk; t++) ds[t] = row[t] * (ds[t] - delta) * j->scale;
-                }
-                tile(j, thread, HN_GEMM_NN, g->dq + at, j->nq, dp, BLOCK, k, j->nk, n, d, nk, 1, true);
-                tile(j, thread, HN_GEMM_TN, dk, j->nk, dp, BLOCK, q, j->nq, nk, d, n, 1, true);
-            }
+        block k = block_at(start, len, k0);
+        keys_back(j, thread, &k, chunk % K, true);
+    }
+}
+
+/* (block of keys, key head), and then (block of queries, head), the longest first */
+static void keys_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    const attn_job *j = arg;
+    int64_t K = j->g->m->hp.n_head_kv;
+    block k = find_block(j->b, chunk / K);
+    keys_back(j, thread, &k, chunk % K, false);
+}
+static void queries_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    const attn_job *j = arg;
+    int64_t H = j->g->m->hp.n_head, h = chunk % H;
+    block q = find_block(j->b, j->n_block - 1 - chunk / H);
+    float *p = j->g->attn + (uint64_t)thread * hn_attn_scratch(&j->g->m->hp), *ds = p + BLOCK * BLOCK;
+    for (int64_t k0 = 0; k0 <= q.at; k0 += BLOCK) {
+        block k = block_at(q.start, q.len, k0);
+        block_back(j, thread, p, ds, &q, &k, h);
+        add_dq(j, thread, ds, &q, &k, h);
     }
 }
 
@@ -167,6 +210,16 @@ static void delta_chunk(void *arg, int64_t chunk, int32_t thread)
 void hn_attn_backward(hn_grad *g, const hn_batch *b, const hn_kept *w)
 {
     attn_job j = job_of(g, b, w);
+    int64_t K = g->m->hp.n_head_kv, all = 0, longest = 0;
+    for (int32_t i = 0; i < b->n_doc; i++) {
+        int64_t n = n_blocks(b, i);
+        all += n * n;
+        longest = n * n > longest ? n * n : longest;
+    }
     hn_pool_run(g->p.pool, delta_chunk, &j, (b->n_tok + BLOCK - 1) / BLOCK);
-    hn_pool_run(g->p.pool, backward_chunk, &j, (int64_t)b->n_doc * g->m->hp.n_head_kv);
+    /* In blocks P and dS are made twice, half as much again; the bits are the same. */
+    if (2 * longest * hn_pool_active(g->p.pool) > 3 * all * K) {
+        hn_pool_run(g->p.pool, keys_chunk, &j, j.n_block * K);
+        hn_pool_run(g->p.pool, queries_chunk, &j, j.n_block * g->m->hp.n_head);
+    } else hn_pool_run(g->p.pool, whole_chunk, &j, b->n_doc * K);
 }

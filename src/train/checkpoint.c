@@ -2,8 +2,9 @@
  *   "HONETRN1", u64 bytes of the file, u64 bytes of the settings, u64 arrays, u64 1 where the best validation's weights
  *   are there, the settings as text, hn_train_state; then per array u64 elements, f32 weights, first and
  *   second moments, best weights; u64 FNV-1a of all before.
- * Written under another name, synced, renamed; checked as a whole before anything is taken from it. */
+ * Sealed (base/sealed.h); checked as a whole before anything is taken from it. */
 #define _GNU_SOURCE
+#include "base/sealed.h"
 #include "train/trainer.h"
 
 #include <dirent.h>
@@ -11,7 +12,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,46 +24,27 @@ enum { NAME = 64 };
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-typedef struct sink { int fd; uint64_t hash; int error; } sink;
-
-static void put(sink *o, const void *p, size_t n)
-{
-    o->hash = hn_fnv1a(o->hash, p, n);
-    for (const char *c = p; n > 0 && !o->error;) {
-        ssize_t k = write(o->fd, c, n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) {
-            o->error = k < 0 ? errno : EIO;
-            return;
-        }
-        c += k;
-        n -= (size_t)k;
-    }
-}
-
 static uint64_t file_bytes(const hone_trainer *t, bool best)
 {
     return sizeof(header) + strlen(t->settings) + sizeof(hn_train_state) + (uint64_t)t->n_array * 8 + t->n_float * sizeof(float) * (best ? 4 : 3) + 8;
 }
 
-static void put_all(sink *o, hone_trainer *t)
+static void put_all(hn_sealing *o, hone_trainer *t)
 {
     header h = { .n_bytes = file_bytes(t, t->has_best), .n_settings = strlen(t->settings), .n_array = (uint64_t)t->n_array, .best = t->has_best };
     memcpy(h.magic, magic, sizeof magic);
-    put(o, &h, sizeof h);
-    put(o, t->settings, (size_t)h.n_settings);
-    put(o, &t->st, sizeof t->st);
+    hn_seal_put(o, &h, sizeof h);
+    hn_seal_put(o, t->settings, (size_t)h.n_settings);
+    hn_seal_put(o, &t->st, sizeof t->st);
     for (int32_t i = 0; i < t->n_array; i++) {
         const hn_param *a = hn_grad_param(t->grad, i);
         uint64_t n = (uint64_t)a->rows * (uint64_t)a->cols;
-        put(o, &n, sizeof n);
-        put(o, a->p, (size_t)n * sizeof(float));
-        put(o, t->mom[i], (size_t)n * sizeof(float));
-        put(o, t->var[i], (size_t)n * sizeof(float));
-        if (t->has_best) put(o, t->best[i], (size_t)n * sizeof(float));
+        hn_seal_put(o, &n, sizeof n);
+        hn_seal_put(o, a->p, (size_t)n * sizeof(float));
+        hn_seal_put(o, t->mom[i], (size_t)n * sizeof(float));
+        hn_seal_put(o, t->var[i], (size_t)n * sizeof(float));
+        if (t->has_best) hn_seal_put(o, t->best[i], (size_t)n * sizeof(float));
     }
-    uint64_t hash = o->hash;
-    put(o, &hash, sizeof hash);
 }
 
 /* The name of a new file lasts when its folder is written; some file systems refuse. */
@@ -83,24 +64,12 @@ static char *join(const char *folder, const char *name)
 
 static hone_status write_file(hone_trainer *t, const char *path, hone_error *err)
 {
-    char *tmp;
-    if (asprintf(&tmp, "%s.tmp-%ld", path, (long)getpid()) < 0) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", path);
-    sink o = { .fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), .hash = HN_FNV_INIT };
-    if (o.fd < 0) o.error = errno;
-    else {
-        put_all(&o, t);
-        if (!o.error && fsync(o.fd) != 0) o.error = errno;
-        if (close(o.fd) != 0 && !o.error) o.error = errno;
-        if (!o.error && rename(tmp, path) != 0) o.error = errno;
-    }
-    hone_status st = HONE_OK;
-    if (o.error) {
-        st = HN_FAIL(err, HONE_E_IO, "%s: cannot write the checkpoint of step %lld (%llu bytes): %s; older ones are untouched", path, (long long)t->st.step,
-                     (unsigned long long)file_bytes(t, t->has_best), strerror(o.error));
-        if (o.fd >= 0) unlink(tmp);
-    }
-    free(tmp);
-    return st;
+    hn_sealing o;
+    if (hn_seal_begin(&o, path) == 0) put_all(&o, t);
+    int why = hn_seal_end(&o);
+    if (!why) return HONE_OK;
+    return HN_FAIL(err, why == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot write the checkpoint of step %lld (%llu bytes): %s; older ones are untouched", path,
+                   (long long)t->st.step, (unsigned long long)file_bytes(t, t->has_best), strerror(why));
 }
 
 /* ---- a folder of them ------------------------------------------------------------------------ */
@@ -218,17 +187,17 @@ static hone_status compare_settings(const char *path, const char *then, size_t n
     return HONE_OK;
 }
 
-static hone_status check_file(const hone_trainer *t, const char *path, const unsigned char *p, uint64_t size, hone_error *err)
+static hone_status check_file(const hone_trainer *t, const char *path, const hn_sealed *f, hone_error *err)
 {
     header h;
-    uint64_t sum;
-    if (size < sizeof h + sizeof sum) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes are too few for a checkpoint", path, (unsigned long long)size);
+    const unsigned char *p = f->p;
+    uint64_t size = f->size;
+    if (size < sizeof h + 8) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes are too few for a checkpoint", path, (unsigned long long)size);
     memcpy(&h, p, sizeof h);
     if (memcmp(h.magic, magic, sizeof magic)) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a checkpoint of hone's training", path);
     if (h.n_bytes != size) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected %llu: cut off or damaged", path, (unsigned long long)size, (unsigned long long)h.n_bytes);
-    memcpy(&sum, p + size - sizeof sum, sizeof sum);
-    if (hn_fnv1a(HN_FNV_INIT, p, (size_t)(size - sizeof sum)) != sum) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: damaged", path);
-    if (h.n_settings > size - sizeof h - sizeof sum) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes of settings do not fit", path, (unsigned long long)h.n_settings);
+    if (!hn_sealed_fits(f)) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: damaged", path);
+    if (h.n_settings > size - sizeof h - 8) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes of settings do not fit", path, (unsigned long long)h.n_settings);
     hone_status st = compare_settings(path, (const char *)p + sizeof h, (size_t)h.n_settings, t->settings, err);
     if (st != HONE_OK) return st;
     uint64_t at = sizeof h + h.n_settings + sizeof(hn_train_state), n;
@@ -244,16 +213,34 @@ static hone_status check_file(const hone_trainer *t, const char *path, const uns
     return HONE_OK;
 }
 
-static hone_status take_all(hone_trainer *t, const unsigned char *p, hone_error *err)
+/* What of s no run of t comes to, or NULL: then nothing overflows from here on. */
+static const char *impossible(const hone_trainer *t, const hn_train_state *s)
+{
+    const struct { const char *name; int64_t n; } count[] = {
+        { "steps", s->step }, { "steps applied", s->n_applied }, { "steps skipped", s->n_skipped }, { "bad steps in a row", s->n_bad_row }, { "micro-batches", s->n_micro },
+        { "epochs", s->cursor.epoch }, { "sequences", s->cursor.at }, { "tokens", s->n_tok }, { "targets", s->n_target }, { "steps to the best", s->best_step },
+        { "validations since the best", s->n_since_best },
+    };
+    for (size_t i = 0; i < sizeof count / sizeof *count; i++)
+        if (count[i].n < 0 || count[i].n > (int64_t)1 << 53) return count[i].name;
+    if (s->n_applied + s->n_skipped != s->step) return "steps applied and skipped";
+    if (s->best_step > s->step) return "steps to the best";
+    if ((s->done | s->stopped_early) >> 1) return "ends";
+    return !s->done && t->micro_total && s->n_micro >= t->micro_total ? "micro-batches" : NULL;
+}
+
+static hone_status take_all(hone_trainer *t, const char *path, const unsigned char *p, hone_error *err)
 {
     header h;
     hn_train_state s;
+    hone_error why;
     memcpy(&h, p, sizeof h);
     p += sizeof h + h.n_settings;
     memcpy(&s, p, sizeof s);
     p += sizeof s;
-    hone_status st = hn_loader_seek(t->loader, s.cursor, err);
-    if (st != HONE_OK) return st;
+    const char *what = impossible(t, &s);
+    if (what) return HN_FAIL(err, HONE_E_FORMAT, "%s: the number of %s is one that no run comes to: damaged", path, what);
+    if (hn_loader_seek(t->loader, s.cursor, &why) != HONE_OK) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s", path, why.message);
     t->st = s;
     t->has_best = h.best && t->best;
     if (t->best && !h.best && isfinite(s.best_val)) { /* nobody kept those weights: the best is sought from here on */
@@ -276,17 +263,13 @@ static hone_status take_all(hone_trainer *t, const unsigned char *p, hone_error 
 hone_status hone_trainer_load(hone_trainer *t, const char *path, hone_error *err)
 {
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", path, strerror(errno));
-    struct stat sb;
-    unsigned char *p = MAP_FAILED;
-    hone_status st = HONE_OK;
-    if (fstat(fd, &sb) != 0 || !S_ISREG(sb.st_mode) || sb.st_size <= 0) st = HN_FAIL(err, HONE_E_FORMAT, "%s: empty, or not a file", path);
-    else if ((p = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED) st = HN_FAIL(err, HONE_E_IO, "%s: %s", path, strerror(errno));
-    close(fd);
-    if (st == HONE_OK) st = check_file(t, path, p, (uint64_t)sb.st_size, err);
-    if (st == HONE_OK) st = take_all(t, p, err);
-    if (p != MAP_FAILED) munmap(p, (size_t)sb.st_size);
+    hn_sealed f;
+    int why = hn_sealed_open(&f, path);
+    if (why < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: empty, or not a file", path);
+    if (why) return HN_FAIL(err, HONE_E_IO, "%s: %s", path, strerror(why));
+    hone_status st = check_file(t, path, &f, err);
+    if (st == HONE_OK) st = take_all(t, path, f.p, err);
+    hn_sealed_close(&f);
     return st;
 }
 

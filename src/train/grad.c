@@ -93,10 +93,18 @@ static void silu_row(hn_grad *g, const rows_job *j, int64_t t)
     int64_t at = t * j->width;
     g->p.kernels->silu_mul(j->y + at, j->x + at, j->x2 + at, j->width);
 }
-static void silu_back_row(hn_grad *g, const rows_job *j, int64_t t) /* y, y2: a, u, which become their gradients */
+static void silu_back_row(hn_grad *g, const rows_job *j, int64_t t)
 {
     int64_t at = t * j->width;
     g->p.kernels->silu_mul_grad(j->y + at, j->y2 + at, j->x + at, j->y + at, j->y2 + at, j->width);
+}
+void hn_train_gate(hn_grad *g, float *h, const float *a, const float *u, int64_t n)
+{
+    rows(g, (rows_job){ .fn = silu_row, .n = n, .y = h, .x = a, .x2 = u, .width = g->m->hp.n_ff });
+}
+void hn_train_gate_back(hn_grad *g, float *a, float *u, const float *dh, int64_t n)
+{
+    rows(g, (rows_job){ .fn = silu_back_row, .n = n, .y = a, .y2 = u, .x = dh, .width = g->m->hp.n_ff });
 }
 
 /* ---- dropout: element (t, c) of a module's input falls where its own random number says so -------------- */
@@ -218,8 +226,7 @@ static void heads_chunk(void *arg, int64_t chunk, int32_t thread)
         hn_rope_apply(k, g->rope + t * hp->n_rot, K, d, hp->n_rot, hp->rope_neox);
     }
 }
-/* q [n, H·d], k [n, K·d] in place */
-static void heads(hn_grad *g, const hn_tgrad_layer *l, float *q, float *k, int64_t n)
+void hn_train_heads(hn_grad *g, const hn_tgrad_layer *l, float *q, float *k, int64_t n)
 {
     heads_job j = { .g = g, .l = l, .q = q, .k = k, .n = n };
     hn_pool_run(g->p.pool, heads_chunk, &j, (n + ROWS - 1) / ROWS);
@@ -236,8 +243,7 @@ static void unrotate_chunk(void *arg, int64_t chunk, int32_t thread)
         hn_rope_apply(j->dk + t * hp->n_head_kv * d, g->rope_back + t * hp->n_rot, hp->n_head_kv, d, hp->n_rot, hp->rope_neox);
     }
 }
-/* dq, dk in place: through the rotation, and the norms of q, k (before them: q_raw, k_raw) */
-static void heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *dk, const float *q_raw, const float *k_raw, int64_t n)
+void hn_train_heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *dk, const float *q_raw, const float *k_raw, int64_t n)
 {
     const hn_hparams *hp = &g->m->hp;
     int64_t d = hp->head_dim, nq = n * hp->n_head, nk = n * hp->n_head_kv;
@@ -258,8 +264,7 @@ static void heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *dk
 static void layer(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept *w, const float *x0, float *x2)
 {
     const hn_tgrad_layer *l = &g->layer[il];
-    const hn_hparams *hp = &g->m->hp;
-    int64_t n = b->n_tok, D = hp->n_embd, F = hp->n_ff;
+    int64_t n = b->n_tok, D = g->m->hp.n_embd;
     hn_train_norm(g, g->n1, x0, &l->attn_norm, n);
     hn_train_linear(g, &l->lin[HN_LIN_Q], w->q, g->n1, n);
     hn_train_linear(g, &l->lin[HN_LIN_K], w->k, g->n1, n);
@@ -268,7 +273,7 @@ static void layer(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept *w, c
         rows(g, (rows_job){ .fn = copy_row, .n = n, .y = w->q_raw, .x = w->q, .width = l->lin[HN_LIN_Q].n_out });
         rows(g, (rows_job){ .fn = copy_row, .n = n, .y = w->k_raw, .x = w->k, .width = l->lin[HN_LIN_K].n_out });
     }
-    heads(g, l, w->q, w->k, n);
+    hn_train_heads(g, l, w->q, w->k, n);
     hn_attn_forward(g, b, w);
     hn_train_linear(g, &l->lin[HN_LIN_O], w->x1, w->o, n);
     rows(g, (rows_job){ .fn = add_rows_row, .n = n, .y = w->x1, .x = x0, .width = D });
@@ -276,7 +281,7 @@ static void layer(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept *w, c
     hn_train_linear(g, &l->lin[HN_LIN_GATE], w->gate, g->n1, n);
     hn_train_linear(g, &l->lin[HN_LIN_UP], w->up, g->n1, n);
     if (!x2) return;
-    rows(g, (rows_job){ .fn = silu_row, .n = n, .y = g->h, .x = w->gate, .x2 = w->up, .width = F });
+    hn_train_gate(g, g->h, w->gate, w->up, n);
     hn_train_linear(g, &l->lin[HN_LIN_DOWN], x2, g->h, n);
     rows(g, (rows_job){ .fn = add_rows_row, .n = n, .y = x2, .x = w->x1, .width = D });
 }
@@ -285,16 +290,15 @@ static void layer(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept *w, c
 static void layer_back(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept *w, const float *x0)
 {
     const hn_tgrad_layer *l = &g->layer[il];
-    const hn_hparams *hp = &g->m->hp;
-    int64_t n = b->n_tok, D = hp->n_embd, F = hp->n_ff;
+    int64_t n = b->n_tok, D = g->m->hp.n_embd;
     bool go_on = il > g->low || g->embd_trained;
     const float *h = NULL;
     if (l->lin[HN_LIN_DOWN].a || l->lin[HN_LIN_DOWN].w.full) {
-        rows(g, (rows_job){ .fn = silu_row, .n = n, .y = g->h, .x = w->gate, .x2 = w->up, .width = F });
+        hn_train_gate(g, g->h, w->gate, w->up, n);
         h = g->h;
     }
     hn_train_linear_back(g, &l->lin[HN_LIN_DOWN], g->dh, false, g->dx, h, n);
-    rows(g, (rows_job){ .fn = silu_back_row, .n = n, .y = w->gate, .y2 = w->up, .x = g->dh, .width = F }); /* a, u become their gradients */
+    hn_train_gate_back(g, w->gate, w->up, g->dh, n);
     hn_train_norm(g, g->n1, w->x1, &l->ffn_norm, n);
     hn_train_linear_back(g, &l->lin[HN_LIN_GATE], g->dn, false, w->gate, g->n1, n);
     hn_train_linear_back(g, &l->lin[HN_LIN_UP], g->dn, true, w->up, g->n1, n);
@@ -302,7 +306,7 @@ static void layer_back(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept 
 
     hn_train_linear_back(g, &l->lin[HN_LIN_O], g->d_o, false, g->dx, w->o, n);
     hn_attn_backward(g, b, w);
-    heads_back(g, l, g->dq, g->dk, w->q_raw, w->k_raw, n);
+    hn_train_heads_back(g, l, g->dq, g->dk, w->q_raw, w->k_raw, n);
     hn_train_norm(g, g->n1, x0, &l->attn_norm, n);
     hn_train_linear_back(g, &l->lin[HN_LIN_Q], go_on ? g->dn : NULL, false, g->dq, g->n1, n);
     hn_train_linear_back(g, &l->lin[HN_LIN_K], go_on ? g->dn : NULL, true, g->dk, g->n1, n);
@@ -354,6 +358,7 @@ static void embed_row(hn_grad *g, const rows_job *j, int64_t t)
         back[i + 1] = -cs[i + 1];
     }
 }
+void hn_train_embed(hn_grad *g, float *x, const hn_batch *b) { rows(g, (rows_job){ .fn = embed_row, .n = b->n_tok, .y = x, .b = b }); }
 
 /* columns of the embedding's gradient: a row may come up several times, in ascending t */
 static void embed_back_chunk(void *arg, int64_t chunk, int32_t thread)
@@ -362,6 +367,11 @@ static void embed_back_chunk(void *arg, int64_t chunk, int32_t thread)
     int64_t c0 = chunk * 16, c1 = c0 + 16 < j->width ? c0 + 16 : j->width;
     for (int64_t t = 0; t < j->n; t++)
         for (int64_t c = c0; c < c1; c++) j->y[j->b->ids[t] * j->width + c] += j->x[t * j->width + c];
+}
+void hn_train_embed_back(hn_grad *g, const float *dx, const hn_batch *b)
+{
+    rows_job j = { .g = g, .n = b->n_tok, .y = g->token_embd.full->g, .x = dx, .width = g->m->hp.n_embd, .b = b };
+    hn_pool_run(g->p.pool, embed_back_chunk, &j, (j.width + 15) / 16);
 }
 
 /* Where a layer's arrays go: its own, or one set for all; below low nothing is kept. */
@@ -390,14 +400,14 @@ static hone_status check_batch(const hn_grad *g, const hn_batch *b, hone_error *
 hone_status hn_grad_run(hn_grad *g, const hn_batch *b, double weight, uint64_t dropout_key, double *loss, hone_error *err)
 {
     const hn_hparams *hp = &g->m->hp;
-    int64_t n = b->n_tok, D = hp->n_embd;
+    int64_t n = b->n_tok;
     hone_status st = check_batch(g, b, err);
     if (st != HONE_OK) return st;
     bool back = weight != 0;
     g->drop_key = dropout_key;
     g->last_n = (int32_t)n;
 
-    rows(g, (rows_job){ .fn = embed_row, .n = n, .y = g->x0[0], .b = b });
+    hn_train_embed(g, g->x0[0], b);
     for (int32_t il = 0; il < hp->n_layer; il++) {
         int32_t i = il - g->low;
         hn_kept w = kept_of(g, il);
@@ -416,9 +426,6 @@ hone_status hn_grad_run(hn_grad *g, const hn_batch *b, double weight, uint64_t d
         if (k) kept_half(g, &w, x0, k, n, true);
         layer_back(g, il, b, &w, x0);
     }
-    if (g->token_embd.full) {
-        rows_job j = { .g = g, .n = n, .y = g->token_embd.full->g, .x = g->dx, .width = D, .b = b };
-        hn_pool_run(g->p.pool, embed_back_chunk, &j, (D + 15) / 16);
-    }
+    if (g->token_embd.full) hn_train_embed_back(g, g->dx, b);
     return HONE_OK;
 }

@@ -80,10 +80,22 @@ uint64_t hn_attn_scratch(const hn_hparams *hp); /* floats a thread */
 /* Σ −log p over b's targets of the last layer's output x [T, D]; weight ≠ 0: dx = the gradient of weight·that. loss.c */
 double hn_head_loss(hn_grad *g, const hn_batch *b, const float *x, double weight, float *dx);
 
-/* grad.c, for loss.c: y = norm(x)·w; dx += its gradient; a linear and its gradient */
+/* The operations of grad.c and their gradients, for loss.c and tests: n rows each. */
+/* y = norm(x)·w of n_embd; rows of any width: dx += */
 void hn_train_norm(hn_grad *g, float *y, const float *x, const hn_tensor_ref *w, int64_t n);
 void hn_train_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, const hn_tensor_ref *w, int64_t n, int64_t width);
+/* y [n, n_out] = W·x + b + s·B·(A·x); dx = or, with add, +=, where it is wanted; x only where W, A or B is trained */
 void hn_train_linear(hn_grad *g, const hn_linear *l, float *y, const float *x, int64_t n);
 void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, const float *dy, const float *x, int64_t n);
+/* h = silu(a)·u [n, n_ff]; a, u become their gradients */
+void hn_train_gate(hn_grad *g, float *h, const float *a, const float *u, int64_t n);
+void hn_train_gate_back(hn_grad *g, float *a, float *u, const float *dh, int64_t n);
+/* q [n, H·d], k [n, K·d] through the norms of their heads, where there are such, and the rotation, in place; the same for
+ * their gradients, with what the norms took. After hn_train_embed. */
+void hn_train_heads(hn_grad *g, const hn_tgrad_layer *l, float *q, float *k, int64_t n);
+void hn_train_heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *dk, const float *q_raw, const float *k_raw, int64_t n);
+/* x [n_tok, n_embd] of b's tokens, and the rotations of their positions; dx is added to the gradient of the embedding, which is trained */
+void hn_train_embed(hn_grad *g, float *x, const hn_batch *b);
+void hn_train_embed_back(hn_grad *g, const float *dx, const hn_batch *b);
 
 #endif

@@ -6,14 +6,12 @@
 # Usage: [QEMU=qemu-aarch64] compare.sh NATIVE-FOLDER FOREIGN-FOLDER
 set -u
 native=$1/cross_check
+foreign_folder=$2
 foreign=$2/cross_check
-properties=$2/cross_kernels
-rwkv=$2/cross_rwkv
-train=$2/cross_train
 QEMU=${QEMU:-qemu-aarch64}
 T=$(mktemp -d) || exit 1
-properties_pid=
-trap '[ -z "$properties_pid" ] || kill "$properties_pid" 2>/dev/null; rm -rf "$T"' EXIT
+properties=
+trap '[ -z "$properties" ] || kill $properties 2>/dev/null; rm -rf "$T"' EXIT
 n=0
 bad=0
 verdict() { # verdict RC WHAT
@@ -61,9 +59,11 @@ same() {
     verdict $? "$4: the logits are the same bytes ($(wc -c <"$T/$1.logits"))"
 }
 
-# meanwhile, on the other core
-env -u HONE_CPU "$QEMU" -cpu max "$properties" >"$T/properties" 2>&1 &
-properties_pid=$!
+# meanwhile, on the other cores
+for p in kernels rwkv train; do
+    env -u HONE_CPU "$QEMU" -cpu max "$foreign_folder/cross_$p" >"$T/$p" 2>&1 &
+    properties="$properties $!"
+done
 
 run scalar native "$native" -o "$T/native.logits" $tiny "$@"
 rc=$?
@@ -109,20 +109,19 @@ HONE_CPU=avx2 "$QEMU" -cpu max "$foreign" >/dev/null 2>"$T/err"
 [ $? -ne 0 ] && grep -q 'avx2: a level of another architecture; expected scalar, neon, neon_dotprod or neon_i8mm$' "$T/err"
 verdict $? "a level of another architecture is refused"
 
-wait $properties_pid
-rc=$?
-properties_pid=
-grep '^#' "$T/properties"
-verdict $rc "tests/property/test_kernels.c under $QEMU -cpu max ($(grep -c '^ok' "$T/properties") of $(sed -n 's/^1\.\.//p' "$T/properties"))"
-[ "$(grep -c SKIP "$T/properties")" -eq 0 ]
-verdict $? "every level was there"
-"$QEMU" -cpu max "$rwkv" >"$T/rwkv" 2>&1
-rc=$?
-grep '^#' "$T/rwkv"
-verdict $rc "tests/property/test_rwkv_kernels.c under $QEMU -cpu max ($(grep -c '^ok' "$T/rwkv") of $(sed -n 's/^1\.\.//p' "$T/rwkv"))"
-"$QEMU" -cpu max "$train" >"$T/train" 2>&1
-rc=$?
-grep '^#' "$T/train"
-verdict $rc "tests/property/test_train_kernels.c under $QEMU -cpu max ($(grep -c '^ok' "$T/train") of $(sed -n 's/^1\.\.//p' "$T/train"))"
+set -- $properties
+for p in kernels:test_kernels rwkv:test_rwkv_kernels train:test_train_kernels; do
+    wait "$1"
+    rc=$?
+    shift
+    properties=$*
+    name=${p#*:}
+    p=${p%:*}
+    grep '^#' "$T/$p"
+    verdict $rc "tests/property/$name.c under $QEMU -cpu max ($(grep -c '^ok' "$T/$p") of $(sed -n 's/^1\.\.//p' "$T/$p"))"
+    [ $p = kernels ] || continue
+    [ "$(grep -c SKIP "$T/$p")" -eq 0 ]
+    verdict $? "every level was there"
+done
 echo "1..$n"
 [ "$bad" -eq 0 ]

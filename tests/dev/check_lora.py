@@ -14,7 +14,8 @@ pattern, some layers only) this script
   6. merges (hone merge, F32) and runs the merged model,
 
 each within --tol of the range of the logits. The base's own distance from the
-adapted model is shown, so that nothing passes by having no effect.
+adapted model is shown, so that nothing passes by having no effect. Kinds that
+hone does not run must be refused by every command, with one line that says why.
 
 Usage
     check_lora.py HONE [--case NAME]
@@ -49,6 +50,26 @@ KINDS = {
                      alpha_pattern={"k_proj": 20, "model.layers.0.mlp.down_proj": 1}),
     "layer 1": dict(r=3, lora_alpha=9, target_modules=ALL, layers_to_transform=[1]),
     "regex": dict(r=2, lora_alpha=4, target_modules=r".*\.(k_proj|gate_proj)$"),
+    "dots": dict(r=4, lora_alpha=8, target_modules="all-linear", alpha_pattern={"q.proj": 30, "^model.layers.1.mlp.up.proj": -5, "proj": 99}),
+    "head": dict(r=4, lora_alpha=8, target_modules=["lm_head", "v_proj"]),
+}
+# What hone does not run: it must say so and not leave a part out.
+REFUSED = {
+    "dora": dict(use_dora=True),
+    "biases": dict(bias="all"),
+    "own biases": dict(bias="lora_only"),
+    "lora_bias": dict(lora_bias=True),
+    "whole head": dict(modules_to_save=["lm_head"]),
+    "whole table": dict(modules_to_save=["embed_tokens"]),
+    "tokens": dict(trainable_token_indices=[1, 5]),
+    "pissa": dict(init_lora_weights="pissa"),
+    "olora": dict(init_lora_weights="olora"),
+    "parameters": dict(target_parameters=["mlp.gate_proj.weight"]),
+    "activated": dict(alora_invocation_tokens=[3, 4]),
+    "replicated": dict(layer_replication=[[0, 2], [1, 3]]),
+    "regex alpha": dict(alpha_pattern={r".*\.1\..*_proj": 70}),
+    "embedding": dict(target_modules=["v_proj", "embed_tokens"]),
+    "head's weight": dict(target_modules=["v_proj", "lm_head"]),
 }
 
 
@@ -111,7 +132,7 @@ def run(case, kind, args, tmp):
     want = deltas(pm, case)
     rel = lambda y: float(np.abs(y - ref).max() / (ref.max() - ref.min()))
     stem = os.path.join(tmp, f"{case.name}-{kind.replace(' ', '-')}")
-    pm.save_pretrained(stem + "-peft")
+    pm.save_pretrained(stem + "-peft", save_embedding_layers=False)
     logits = lambda m, *extra: ct.hone_logits(args.hone, m, ids, case.n_vocab, list(extra))
     e = [rel(base), rel(logits(base_path, "--lora", stem + "-peft"))]
     hone(args.hone, "convert", stem + "-peft", "--base", base_path, "-o", stem + ".gguf")
@@ -125,6 +146,24 @@ def run(case, kind, args, tmp):
     good = e[0] > 0.02 and max(e[1:]) <= args.tol
     print(f"{case.name:<12} {kind:<10} {len(want):>3} " + " ".join(f"{x:>9.1e}" for x in e) + ("  ok" if good else "  FAIL"))
     return good
+
+
+def run_refused(case, kind, args, tmp):
+    """PEFT saves it, hone must refuse the folder with a reason, whatever asks for it."""
+    base_path = os.path.join(tmp, case.name + ".gguf")
+    model = ct.build_model(case, args.seed, False)
+    pm = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **{"r": 4, "target_modules": QV, **REFUSED[kind]}))
+    folder = os.path.join(tmp, f"{case.name}-{kind.replace(' ', '-')}")
+    pm.save_pretrained(folder)
+    for cmd in (["logits", "-m", base_path, "--ids", "1,2", "--lora", folder], ["convert", folder, "--base", base_path, "-o", folder + ".gguf"],
+                ["merge", "-m", base_path, "--lora", folder, "-o", folder + "-merged.gguf"]):
+        p = subprocess.run([args.hone, *cmd], stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
+        said = p.stderr.decode(errors="replace").strip()
+        if p.returncode != 3 or folder not in said or "\n" in said:
+            print(f"{case.name:<12} {kind:<13} FAIL: {cmd[0]}: exit status {p.returncode}: {said[-300:]}")
+            return False
+    print(f"{case.name:<12} {kind:<13} refused: {said.split(folder, 1)[1][:110]}")
+    return True
 
 
 def main():
@@ -141,11 +180,15 @@ def main():
             if args.case and case.name not in args.case:
                 continue
             for kind in KINDS:
+                if kind == "head" and case.tied:
+                    continue
                 try:
                     good &= run(case, kind, args, tmp)
                 except (RuntimeError, AssertionError) as e:
                     print(f"{case.name:<12} {kind:<10}  FAIL: {e}")
                     good = False
+            for kind in REFUSED:
+                good &= run_refused(case, kind, args, tmp)
     return 0 if good else 1
 
 

@@ -150,7 +150,9 @@ fi
 size=$(wc -c <"$M")
 i=0
 # the first and last byte of the tensors, rows of the embedding, and places in between
-for at in 46496 60000 400000 832927 1234567 3000001 4900000 5559700 5560735; do
+bytes=$("$HONE" inspect "$TINY" | sed -n 's/^tensor bytes  *\([0-9]*\).*/\1/p')
+first=$((size - bytes))
+for at in $first $((first + 13500)) $((first + 350000)) $((first + 786431)) 1234567 3000001 4900000 $((size - 1036)) $((size - 1)); do
     i=$((i + 1))
     cp "$TINY" "$T/bad.gguf"
     printf "\\$(printf %03o $(($(od -An -tu1 -j $at -N 1 "$TINY") ^ 1)))" | dd of="$T/bad.gguf" bs=1 seek=$at conv=notrunc 2>/dev/null

@@ -2,7 +2,7 @@
  * (made here, in double), the same bits whatever the level, threads, chunks and company,
  * and nothing of one set of adapters is taken for another's. */
 #include "model/lora.h"
-#include "tiny_model.h"
+#include "tiny_rwkv.h"
 
 #include <math.h>
 
@@ -18,12 +18,19 @@ static const int32_t *text(int V)
 /* ---- adapters of every matrix of a model ---------------------------------------------------- */
 
 typedef struct lora {
-    hn_lora_pair pair[32];
+    hn_lora_pair pair[48];
     int n;
     char path[160];
 } lora;
 
-static bool is_matrix(const tm_tensor *t) { return t->n_dim == 2 && strcmp(t->name, "token_embd.weight"); }
+/* RWKV: time_mix_first is no product, and layer 0 of RWKV-7 has no use for v1 and v2. */
+static bool is_matrix(const tm_tensor *t)
+{
+    static const char *const none[] = { "token_embd.weight", "blk.0.time_mix_v1.weight", "blk.0.time_mix_v2.weight" };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        if (!strcmp(t->name, none[i])) return false;
+    return t->n_dim == 2 && !strstr(t->name, "time_mix_first");
+}
 
 /* Pairs for the matrices of m whose names hold `what`; numbers by key; written to a file. */
 static void lora_make(lora *l, const tiny *m, const char *what, const char *key, int64_t rank, float scale, float size)
@@ -35,7 +42,7 @@ static void lora_make(lora *l, const tiny *m, const char *what, const char *key,
         const tm_tensor *t = &m->t[i];
         char name[96];
         if (!is_matrix(t) || !strstr(t->name, what)) continue;
-        assert_true(l->n < 32);
+        assert_true(l->n < 48);
         hn_lora_pair *p = &l->pair[l->n++];
         *p = (hn_lora_pair){ .name = strdup(t->name), .n_in = (int64_t)t->ne[0], .n_out = (int64_t)t->ne[1], .rank = rank, .scale = scale };
         p->a = malloc((size_t)(p->n_in * rank) * sizeof(float));
@@ -104,15 +111,13 @@ static hone_context *plain;
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 /* The adapters' answers, and those of the model with them in its weights. */
-static void check_merged(tm_shape shape, const char *what, bool fuse)
+static void check_merged(tiny *t, int V, const char *what, const char *second)
 {
-    tiny *t = tm_new(shape);
     lora l[2];
-    if (fuse) tm_fuse_qkv(t);
     lora_make(&l[0], t, what, "one", 3, 2.0f, 0.3f);
-    lora_make(&l[1], t, "attn", "two", 17, 0.5f, 0.2f);
+    lora_make(&l[1], t, second, "two", 17, 0.5f, 0.2f);
+    assert_true(l[0].n && l[1].n);
     hone_model *m = tm_open(t);
-    int V = shape.V;
     float *got = malloc(sizeof(float) * LEN * (size_t)V), *want = malloc(sizeof(float) * LEN * (size_t)V), *before = malloc(sizeof(float) * LEN * (size_t)V);
     assert_true(got && want && before);
     hone_session *s = tm_session(plain, m, 64, 1, 0, HONE_CACHE_F32);
@@ -128,7 +133,7 @@ static void check_merged(tm_shape shape, const char *what, bool fuse)
     s = tm_session(plain, merged, 64, 1, 0, HONE_CACHE_F32);
     tm_run(s, 0, text(V), LEN, want);
     double d = worst(got, want, LEN * V), moved = worst(before, want, LEN * V);
-    if (d > 1e-5 || moved < 1e-2) fail_msg("%s, %s: %g from the merged model, which is %g from the base", shape.arch, what, d, moved);
+    if (d > 1e-5 || moved < 1e-2) fail_msg("%s, %s: %g from the merged model, which is %g from the base", t->s.arch, what, d, moved);
     hone_session_free(s);
     hone_model_close(merged), hone_model_close(m);
     lora_free(&l[0]), lora_free(&l[1]), tm_free(t);
@@ -138,10 +143,29 @@ static void check_merged(tm_shape shape, const char *what, bool fuse)
 static void equals_merged(void **state)
 {
     static const char *const kinds[] = { "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down", "output.weight", "weight" };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) check_merged(tm_llama, kinds[i], false);
-    check_merged(tm_qwen2, "weight", false);
-    check_merged(tm_qwen3, "weight", false);
-    check_merged((tm_shape)TM("llama", 32, 4, 2, 8, 48, 16, 2, 1e4, 1e-5, .n_rot = 8, .qkv_bias = true), "weight", true);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) check_merged(tm_new(tm_llama), 16, kinds[i], "attn");
+    check_merged(tm_new(tm_qwen2), 16, "weight", "attn");
+    check_merged(tm_new(tm_qwen3), 16, "weight", "attn");
+    tiny *fused = tm_new((tm_shape)TM("llama", 32, 4, 2, 8, 48, 16, 2, 1e4, 1e-5, .n_rot = 8, .qkv_bias = true));
+    tm_fuse_qkv(fused);
+    check_merged(fused, 16, "weight", "attn");
+}
+
+/* Every matrix that RWKV multiplies with, alone and all of them. */
+static void equals_merged_rwkv(void **state)
+{
+    static const rw_shape list[] = { R7(32, 8, 48, 16, 3, 4, 8, 4, 12), R6(32, 8, 48, 16, 3, 4, 8, .rescale = 2), R6(32, 8, 48, 16, 2, 4, 8, .separate = true) };
+    static const char *const kinds[] = { "time_mix_receptance", "time_mix_key", "time_mix_value", "time_mix_output", "channel_mix_key", "channel_mix_value", "output.weight",
+                                         "weight", "time_mix_w1", "time_mix_w2", "time_mix_a1", "time_mix_a2", "time_mix_v1", "time_mix_v2", "time_mix_g1", "time_mix_g2",
+                                         "time_mix_gate", "time_mix_decay_w1", "time_mix_decay_w2", "channel_mix_receptance" };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            tiny *t = rw_new(&list[i]);
+            bool some = false;
+            for (int q = 0; q < t->n_t; q++) some = some || (is_matrix(&t->t[q]) && strstr(t->t[q].name, kinds[k]));
+            if (some) check_merged(t, 16, kinds[k], "mix_key");
+            else tm_free(t);
+        }
 }
 
 /* Logits of the text by a session of its own. */
@@ -197,6 +221,83 @@ static void one_answer(void **state)
     hone_adapter_close(a[0]), hone_adapter_close(a[1]);
     hone_model_close(m);
     lora_free(&l[0]), lora_free(&l[1]), tm_free(t);
+}
+
+/* One session through several sets, small and large: what a new one answers. */
+static void switched(void **state)
+{
+    static const rw_shape seven = R7(32, 8, 48, 16, 3, 4, 8, 4, 12);
+    static const int order[] = { 0, 1, 2, 1, 3, 0, 2, 3, 0, 1 };
+    for (int rwkv = 0; rwkv < 2; rwkv++) {
+        tiny *t = rwkv ? rw_new(&seven) : tm_new(tm_qwen3);
+        lora l[2];
+        lora_make(&l[0], t, "key", "one", 3, 2.0f, 0.3f);
+        if (!l[0].n) lora_make(&l[0], t, "attn_k", "one", 3, 2.0f, 0.3f);
+        lora_make(&l[1], t, "weight", "two", 70, 0.5f, 0.2f);
+        hone_model *m = tm_open(t);
+        hone_adapter *a[2] = { open_adapter(m, l[0].path), open_adapter(m, l[1].path) };
+        static float want[4][LEN * 16], got[LEN * 16];
+        hone_session *s = tm_session(plain, m, 64, 1, 16, HONE_CACHE_F16);
+        for (int k = 0; k < 4; k++) { /* bit i: adapter i */
+            hone_session *fresh = tm_session(plain, m, 64, 1, 16, HONE_CACHE_F16);
+            set(fresh, a, (float[]){ (float)(k & 1), (float)(k >> 1) }, 2);
+            tm_run(fresh, 0, text(16), LEN, want[k]);
+            hone_session_free(fresh);
+            for (int i = 0; i < k; i++) assert_memory_not_equal(want[k], want[i], sizeof *want);
+        }
+        for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+            empty(s);
+            set(s, &a[order[i] == 2], NULL, order[i] == 3 ? 2 : order[i] != 0);
+            tm_run(s, 0, text(16), LEN, got);
+            if (memcmp(got, want[order[i]], sizeof got)) fail_msg("%s: set %d, the %zuth", t->s.arch, order[i], i);
+        }
+        hone_session_free(s);
+        hone_adapter_close(a[0]), hone_adapter_close(a[1]);
+        hone_model_close(m);
+        lora_free(&l[0]), lora_free(&l[1]), tm_free(t);
+    }
+}
+
+/* The same bits with packed weights, fused q, k and v among them. */
+static void packed(void **state)
+{
+    static const hn_type types[] = { HN_Q4_K, HN_Q8_0, HN_Q6_K, HN_F16 };
+    static const rw_shape seven = R7(256, 64, 512, 24, 2, 32, 32, 32, 64);
+    for (int kind = 0; kind < 3; kind++) {
+        tiny *t = kind == 2 ? rw_new(&seven) : tm_new((tm_shape)TM("llama", 256, 4, 2, 64, 512, 24, 2, 1e4, 1e-5, .n_rot = 64, .qkv_bias = true));
+        if (kind == 1) tm_fuse_qkv(t);
+        lora l;
+        lora_make(&l, t, "weight", "one", 5, 2.0f, 0.1f);
+        for (int i = 0, k = 0; i < t->n_t; i++)
+            if (is_matrix(&t->t[i]) && t->t[i].ne[0] % 256 == 0) tm_encode(&t->t[i], types[k++ % 4]);
+        const char *path = tm_path("packed.gguf");
+        tm_save(t, path);
+        hone_model *m[2];
+        hone_model_info info;
+        hone_error err = { 0 };
+        hone_packed_info pi;
+        if (hone_pack(path, &(hone_pack_params){ .force = true }, &pi, NULL, &err)) fail_msg("%s", err.message);
+        static float want[LEN * 24], got[LEN * 24];
+        for (int p = 0; p < 2; p++) {
+            if (hone_model_open(&m[p], path, &(hone_model_params){ .packed = p ? "auto" : "off" }, &err)) fail_msg("%s", err.message);
+            hone_model_get_info(m[p], &info);
+            assert_int_equal(info.packed_path != NULL, p);
+        }
+        for (const char *const *level = tm_levels(); *level; level++)
+            for (int p = 0; p < 2; p++) {
+                hone_context *c = tm_context(*level, 2);
+                hone_adapter *a = open_adapter(m[p], l.path);
+                answers(level == tm_levels() && !p ? want : got, c, m[p], &a, NULL, 1, 24, 16, 0);
+                if ((level != tm_levels() || p) && memcmp(got, want, sizeof want)) fail_msg("%s, packed %d: model %d", *level, p, kind);
+                hone_adapter_close(a);
+                hone_context_free(c);
+            }
+        answers(got, plain, m[1], NULL, NULL, 0, 24, 16, 0);
+        assert_true(worst(got, want, LEN * 24) > 1e-3);
+        hone_model_close(m[0]), hone_model_close(m[1]);
+        remove(pi.path), remove(path);
+        lora_free(&l), tm_free(t);
+    }
 }
 
 /* No adapter, one times 0, one whose B is 0: the base's bytes. */
@@ -351,7 +452,7 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_merged), cmocka_unit_test(one_answer), cmocka_unit_test(nothing_added), cmocka_unit_test(kept_apart),
+        cmocka_unit_test(equals_merged), cmocka_unit_test(equals_merged_rwkv), cmocka_unit_test(one_answer), cmocka_unit_test(switched), cmocka_unit_test(packed), cmocka_unit_test(nothing_added), cmocka_unit_test(kept_apart),
         cmocka_unit_test(tells), cmocka_unit_test(profiled),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

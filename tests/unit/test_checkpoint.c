@@ -194,6 +194,38 @@ static void damaged_newest(void **state)
     hone_trainer_free(b);
 }
 
+/* A checksum that fits is no promise: counters that would overflow, or that no run has, are damage too. */
+static void impossible_counters(void **state)
+{
+    static const struct { int field; int64_t value; const char *says; } cases[] = {
+        { 0, -1, "number of steps is" }, { 0, INT64_MAX, "number of steps is" }, { 0, 7, "applied and skipped" }, { 1, INT64_MIN, "steps applied" }, { 4, -1, "micro-batches" },
+        { 5, INT64_MAX - 1, "epochs" }, { 6, 1 << 20, "sequence 1048576 of epoch" }, { 9, 3, "steps to the best" }, { 16, 2, "ends" }, { 17, -1, "ends" },
+    };
+    hone_trainer *t = tr_new(ctx, model, tr_params(data)), *b = tr_new(ctx, model, tr_params(data));
+    const char *dir = folder("counters");
+    char path[260], note[400];
+    tr_step(t);
+    save(t, dir, 5);
+    tr_step(t);
+    snprintf(path, sizeof path, "%s/step-00000002.ckpt", dir);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t n;
+        uint64_t settings, sum;
+        unsigned char *p = state_of(t, &n);
+        memcpy(&settings, p + 16, 8);
+        memcpy(p + 40 + settings + 8 * cases[i].field, &cases[i].value, 8);
+        sum = hn_fnv1a(HN_FNV_INIT, p, n - 8);
+        memcpy(p + n - 8, &sum, 8);
+        FILE *f = fopen(path, "wb");
+        assert_true(f && fwrite(p, 1, n, f) == n && fclose(f) == 0);
+        free(p);
+        assert_int_equal(resumed(b, dir, note, sizeof note), 1);
+        if (!strstr(note, cases[i].says)) fail_msg("%s: does not say '%s'", note, cases[i].says);
+    }
+    hone_trainer_free(t);
+    hone_trainer_free(b);
+}
+
 static void refused(const char *dir, const hone_model *m, hone_train_params p, const char *says)
 {
     hone_trainer *t = tr_new(ctx, m, p);
@@ -404,7 +436,7 @@ static void refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resume_anywhere), cmocka_unit_test(same_on_any_threads), cmocka_unit_test(keeps_the_last), cmocka_unit_test(damaged_newest),
+        cmocka_unit_test(resume_anywhere), cmocka_unit_test(same_on_any_threads), cmocka_unit_test(keeps_the_last), cmocka_unit_test(damaged_newest), cmocka_unit_test(impossible_counters),
         cmocka_unit_test(another_run), cmocka_unit_test(disk_full), cmocka_unit_test(epochs_end_where_the_data_ends), cmocka_unit_test(accumulation),
         cmocka_unit_test(early_stop), cmocka_unit_test(not_finite), cmocka_unit_test(refuses) };
     return cmocka_run_group_tests(tests, begin, end);

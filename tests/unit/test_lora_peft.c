@@ -106,6 +106,9 @@ static void facts(void **state)
     remove(file);
     snprintf(file, sizeof file, "%s/adapter_model.safetensors", path), remove(file);
     rmdir(path);
+    b[5] = 1e6f; /* no F16: nothing stays behind */
+    assert_int_equal(hn_lora_write_peft(path, base, &pair, 1, &about, &err), HONE_E_NUMERIC);
+    assert_int_equal(access(path, F_OK), -1);
 }
 
 /* ---- refusals ------------------------------------------------------------------------------------ */
@@ -152,7 +155,9 @@ static void wrong_configs(void **state)
 {
     static const char *const set[] = { "\"use_dora\": true", "\"bias\": \"all\"", "\"modules_to_save\": [\"lm_head\"]", "\"lora_bias\": true", "\"fan_in_fan_out\": true",
                                        "\"trainable_token_indices\": [1]", "\"alora_invocation_tokens\": [1, 2]", "\"layer_replication\": [[0, 1]]",
-                                       "\"target_parameters\": [\"x\"]", "\"init_lora_weights\": \"pissa\"", "\"use_qalora\": true" };
+                                       "\"target_parameters\": [\"x\"]", "\"init_lora_weights\": \"pissa\"", "\"use_qalora\": true",
+                                       "\"use_bdlora\": {\"nblocks\": 2}", "\"kasa_config\": {\"beta\": 1e-4}", "\"arrow_config\": {\"top_k\": 3}",
+                                       "\"monteclora_config\": {\"num_samples\": 8}", "\"use_something\": 1" };
     char config[400];
     for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
         char key[40];
@@ -170,9 +175,30 @@ static void wrong_configs(void **state)
     refused(HEAD ", \"alpha_pattern\": {\"q_proj\": \"x\"}}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_FORMAT, "alpha_pattern");
 }
 
+/* PEFT 0.21 looks for (.*\.)?KEY$ as a regular expression: what it makes of each, asked of its get_pattern_key. */
+static void alpha_patterns(void **state)
+{
+    static const struct { const char *keys; float alpha; } list[] = {
+        { "\"q_proj\": 3", 3 }, { "\"q.proj\": 3", 3 }, { "\"self.attn.q_proj\": 3", 3 }, { "\"proj\": 3", 2 }, { "\".proj\": 3", 2 }, { "\"...proj\": 3", 2 }, { "\"......\": 3", 3 },
+        { "\"layers.0.self_attn\": 3", 2 }, { "\"^model.layers.0.self_attn.q_proj\": 3", 3 }, { "\"^model.layers.0.self.attn.q.proj\": 3", 3 }, { "\"^self_attn.q_proj\": 3", 2 },
+        { "\"k_proj\": 5, \"q_proj\": 3, \"attn.q_proj\": 4", 3 }, { "\"attn.q_proj\": 4, \"q_proj\": 3", 3 }, { "\"layers.1.self_attn.q_proj\": 3", 2 },
+    };
+    char config[300], path[200];
+    hone_error err = { 0 };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        snprintf(config, sizeof config, HEAD ", \"alpha_pattern\": {%s}}", list[i].keys);
+        folder_with(config, PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, 0, path);
+        hn_lora *l;
+        if (hn_lora_open(&l, base, path, &err)) fail_msg("%s", err.message);
+        if (l->pair[0].scale != list[i].alpha) fail_msg("%s: %g", list[i].keys, (double)l->pair[0].scale);
+        hn_lora_close(l);
+    }
+}
+
 static void wrong_tensors(void **state)
 {
     refused(HEAD "}", PAIR("model.layers.0.self_attn.q_proj", 32, 31, 128, 252), 63, 0, HONE_E_FORMAT, "wrong base model");
+    refused("{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 2}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_FORMAT, "says r = 2");
     refused(HEAD "}", PAIR("model.layers.7.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_FORMAT, "does not have");
     refused(HEAD "}", PAIR("model.layers.0.self_attn.c_attn", 32, 32, 128, 256), 64, 0, HONE_E_UNSUPPORTED, "no counterpart");
     refused(HEAD "}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, NAN, HONE_E_NUMERIC, "lora_A.weight: element 0 is NaN");
@@ -206,7 +232,7 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(there_and_back), cmocka_unit_test(facts), cmocka_unit_test(wrong_configs),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(there_and_back), cmocka_unit_test(facts), cmocka_unit_test(alpha_patterns), cmocka_unit_test(wrong_configs),
                                         cmocka_unit_test(wrong_tensors) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

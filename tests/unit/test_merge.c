@@ -154,6 +154,44 @@ static void answers(void **state)
     tm_free(f);
 }
 
+/* What an adapter does not change keeps its bytes: a scale of 0, a row of zeros in B. */
+static void unchanged(void **state)
+{
+    static const char name[] = "blk.0.ffn_down.weight";
+    const char *const paths[2] = { one.path, two.path };
+    const char *dst = tm_path("same.gguf");
+    const tm_tensor *t = tm_find(base, name);
+    hone_error err = { 0 };
+    seen s = { 0 };
+    hn_gguf *g;
+    size_t row = (size_t)(t->n_bytes / t->ne[1]), n_same = 0;
+    hone_merge_params p = { .base = base_path, .adapters = paths, .scales = (float[]){ 0, -0.0f }, .n_adapters = 2, .report = remember, .report_arg = &s };
+    if (hone_merge(&p, dst, NULL, &err)) fail_msg("%s", err.message);
+    assert_int_equal(s.n, 0);
+    if (hn_gguf_open(&g, dst, &err)) fail_msg("%s", err.message);
+    assert_memory_equal(hn_gguf_find_tensor(g, name)->data, t->data, t->n_bytes);
+    hn_gguf_close(g);
+
+    adapter rows;
+    make_adapter(&rows, "blk.0.attn_q.weight", name, 256, 1.0f, "rows.gguf");
+    const char *file = rows.path;
+    for (int64_t r = 0; r < 64; r += 2) memset(rows.pair[1].b + r * rows.pair[1].rank, 0, (size_t)rows.pair[1].rank * sizeof(float));
+    const hn_lora_about about = { .arch = "llama", .alpha = rows.pair[0].scale * (float)rows.pair[0].rank, .type = HN_F32 };
+    if (hn_lora_write_gguf(file, rows.pair, 2, &about, &err)) fail_msg("%s", err.message);
+    p = (hone_merge_params){ .base = base_path, .adapters = &file, .n_adapters = 1 };
+    if (hone_merge(&p, dst, NULL, &err)) fail_msg("%s", err.message);
+    if (hn_gguf_open(&g, dst, &err)) fail_msg("%s", err.message);
+    const char *now = hn_gguf_find_tensor(g, name)->data;
+    for (size_t r = 0; r < 64; r++) {
+        bool same = !memcmp(now + r * row, (const char *)t->data + r * row, row);
+        n_same += same;
+        if (r % 2 == 0 && !same) fail_msg("row %zu was encoded again", r);
+    }
+    assert_true(n_same < 40);
+    hn_gguf_close(g);
+    for (int k = 0; k < 2; k++) free(rows.pair[k].name), free(rows.pair[k].a), free(rows.pair[k].b);
+}
+
 static bool stop(void *arg) { return true; }
 static void refused(void **state)
 {
@@ -168,6 +206,8 @@ static void refused(void **state)
     p.type = NULL;
     assert_int_equal(hone_merge(&p, base_path, NULL, &err), HONE_E_ARG);
     assert_non_null(strstr(err.message, "base itself"));
+    assert_int_equal(hone_merge(&p, one.path, NULL, &err), HONE_E_ARG);
+    assert_non_null(strstr(err.message, "is an adapter to merge"));
     p.scales = (float[]){ INFINITY };
     assert_int_equal(hone_merge(&p, dst, NULL, &err), HONE_E_ARG);
     p.scales = (float[]){ 1e30f };
@@ -209,6 +249,6 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(answers), cmocka_unit_test(refused) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(answers), cmocka_unit_test(unchanged), cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
