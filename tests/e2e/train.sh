@@ -63,6 +63,19 @@ for a in gguf peft; do
     says "the adapter ($a) has learnt it" 'A cow lives there with her cow friends' "$T/out"
 done
 
+# a format in place of the model's, which has none: what it writes is what is learnt
+echo '{"messages": [{"role": "user", "content": "The red fox "}, {"role": "assistant", "content": "ran to the sea."}]}' >"$T/m.jsonl"
+echo '{"text": "Tale: The red fox ran to the sea."}' >"$T/m-text.jsonl"
+printf '%s' '{{ bos_token }}Tale: {% for m in messages %}{{ m.content }}{% endfor %}' >"$T/tale.jinja"
+ONE="--seq 64 --steps 1 --mask none --rank 2 --targets q"
+expect 3 "no format in the model" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m.gguf"
+expect 0 "--chat-template @FILE" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m.gguf" --chat-template "@$T/tale.jinja"
+expect 0 "its text" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" $ONE -o "$T/m-text.gguf"
+same "the same adapter" "$T/m.gguf" "$T/m-text.gguf"
+expect 0 "--chat-template NAME" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m2.gguf" --chat-template chatml
+expect 2 "a format that is none, also for texts" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" $ONE -o "$T/m3.gguf" --chat-template chatmll
+says "names them" "'chatmll' is neither a known format nor Jinja source; expected one of chatml"
+
 # 2. a plan
 expect 0 "--dry-run" "$HONE" train -m "$TINY" $SMALL --steps 5 --dry-run
 says "what would be trained" 'trained +[0-9]+ weights: rank 2, alpha 4, q'
