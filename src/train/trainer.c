@@ -79,15 +79,17 @@ static hone_status check_params(const hone_train_params *p, hone_error *err)
     return HONE_OK;
 }
 
-/* The directory and pieces of every tensor: same shapes with other weights are another base. */
+/* The directory and every tensor, of large models pieces of each: same shapes with other weights are another base. */
 static uint64_t hash_base(const hone_model *m)
 {
-    enum { PIECE = 4096 };
-    uint64_t h = hn_gguf_fingerprint(m->file);
+    enum { PIECE = 4096, SMALL = 64 << 20 };
+    uint64_t h = hn_gguf_fingerprint(m->file), all = 0;
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) all += hn_gguf_tensor_at(m->file, i)->n_bytes;
     for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
         const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
-        uint64_t n = t->n_bytes < PIECE ? t->n_bytes : PIECE;
+        uint64_t n = all <= SMALL || t->n_bytes < PIECE ? t->n_bytes : PIECE;
         h = hn_fnv1a(h, t->data, (size_t)n);
+        if (n == t->n_bytes) continue;
         h = hn_fnv1a(h, (const char *)t->data + (t->n_bytes - n) / 2, (size_t)n);
         h = hn_fnv1a(h, (const char *)t->data + t->n_bytes - n, (size_t)n);
     }

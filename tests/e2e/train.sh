@@ -180,6 +180,10 @@ says "is named" 'rank is 2 there and 3 now'
 sed 's/fox/hen/' "$T/d.jsonl" >"$T/hens.jsonl"
 expect 2 "other data" "$HONE" train -m "$TINY" $SMALL --data "$T/hens.jsonl" --steps $STEPS -o "$T/dam.gguf" --resume
 says "are named" 'data is [0-9a-f]+ there and [0-9a-f]+ now'
+cp "$TINY" "$T/other.base"
+printf '\001\002\003\004' | dd of="$T/other.base" bs=1 seek=1000000 conv=notrunc 2>"$T/err"
+expect 2 "another base, by four bytes" "$HONE" train -m "$T/other.base" $SMALL --steps $STEPS -o "$T/dam.gguf" --resume
+says "is named" 'base is [0-9a-f]+ there and [0-9a-f]+ now'
 (
     ulimit -f 8 # of 512 bytes: room for the log, none for a checkpoint
     "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 -o "$T/disk.gguf" >"$T/out" 2>"$T/err"
