@@ -505,7 +505,7 @@ typedef struct hone_train_info {
     int64_t n_trainable;
     int32_t n_array, max_tok;    /* arrays trained; tokens of a micro-batch at most */
     uint64_t base_bytes, state_bytes, work_bytes; /* base: mapped; state: weights, gradients, moments; work: an estimate before training, then held */
-    uint64_t base_hash;          /* of the model's directory and a sample of its data */
+    uint64_t base_hash;          /* of the model's directory and its data, above 64 MiB of a sample of it */
 } hone_train_info;
 
 typedef struct hone_train_step {

@@ -53,7 +53,7 @@ static const hn_opt run_opts[] = {
     HN_OPT("weight-decay", NULL, F32, "X", "weight decay", .def = "0.01", .min = 0, .max = 1000),
     HN_OPT("beta1", NULL, F32, "X", "AdamW: memory of the gradient", .def = "0.9", .min = 0, .max = 0.999999),
     HN_OPT("beta2", NULL, F32, "X", "AdamW: memory of its square", .def = "0.999", .min = 0, .max = 0.9999999),
-    HN_OPT("eps", NULL, F32, "X", "AdamW: added to the root", .def = "1e-8", .min = 0, .max = 1),
+    HN_OPT("eps", NULL, F32, "X", "AdamW: added to the root", .def = "1e-8", .min = 1e-30, .max = 1),
     HN_OPT("clip", NULL, F32, "X", "longest gradient; 0: any", .def = "1", .min = 0, .max = 1e12),
     HN_OPT("seed", "-s", U64, "N", "seed of first values, order and dropout", .def = "0"),
     HN_OPT("bf16", NULL, FLAG, NULL, "products of operands rounded to bf16, activations kept as bf16: faster, less memory, less exact"),
@@ -319,7 +319,8 @@ static int write_results(hn_train_job *j)
 static int go(hn_train_job *j)
 {
     hone_train_status s;
-    int rc = resume(j);
+    int rc = hn_train_log_lock(j);
+    if (!rc) rc = resume(j);
     if (!rc) rc = hn_train_log_open(j);
     if (!rc) rc = train(j);
     if (rc) return rc;

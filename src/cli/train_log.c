@@ -5,8 +5,12 @@
 #include "lab/lab.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 json_t *hn_train_real(double x)
 {
@@ -35,6 +39,13 @@ json_t *hn_train_settings_json(const hn_train_job *j)
                           (int)p->accumulate, "pack", (int)p->pack, "mask", masks[p->mask], "steps", (json_int_t)i->steps, "warmup", (json_int_t)i->warmup, "schedule",
                           schedules[p->schedule], "bf16", (int)p->bf16, "recompute", (int)p->recompute);
     json_object_set_new(o, "seed", json_integer((json_int_t)p->seed));
+    json_object_set_new(o, "epochs", p->steps ? json_null() : hn_train_real(p->epochs));
+    json_object_set_new(o, "val_share", hn_train_real(p->n_val_data ? 0 : p->val_share));
+    json_object_set_new(o, "eval_every", json_integer((json_int_t)p->eval_every));
+    json_object_set_new(o, "early_stop", p->patience ? json_pack("{s:i, s:o}", "patience", (int)p->patience, "min_delta", hn_train_real(p->min_delta)) : json_null());
+    const char *format = hn_opts_str(j->cli->opts, "chat-template");
+    json_object_set_new(o, "chat_template", format ? hn_json_str(format, strlen(format)) : json_null());
+    json_object_set_new(o, "special", json_boolean(p->special));
     const struct { const char *name; double x; } reals[] = { { "lr", p->lr }, { "min_lr", i->min_lr }, { "beta1", p->beta1 }, { "beta2", p->beta2 }, { "eps", p->eps },
         { "weight_decay", p->weight_decay }, { "clip", p->clip }, { "dropout", p->dropout } };
     for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) json_object_set_new(o, reals[k].name, hn_train_real(reals[k].x));
@@ -80,6 +91,13 @@ static json_t *with_time(const char *kind)
     return o;
 }
 
+static json_t *names_json(const char *const *path, int32_t n)
+{
+    json_t *list = json_array();
+    for (int32_t i = 0; i < n; i++) json_array_append_new(list, hn_json_str(path[i], strlen(path[i])));
+    return list;
+}
+
 static json_t *run_json(const hn_train_job *j)
 {
     char hash[20];
@@ -93,6 +111,7 @@ static json_t *run_json(const hn_train_job *j)
     json_object_set_new(o, "output", hn_json_str(j->out, strlen(j->out)));
     json_object_set_new(o, "settings", hn_train_settings_json(j));
     json_object_set_new(o, "trainable", json_integer((json_int_t)j->info.n_trainable));
+    json_object_set_new(o, "files", json_pack("{s:o, s:o}", "data", names_json(j->p.data, j->p.n_data), "validation", names_json(j->p.val_data, j->p.n_val_data)));
     json_object_set_new(o, "data", data_json(&j->info.train));
     json_object_set_new(o, "validation", j->info.val.n_sample ? data_json(&j->info.val) : json_null());
     json_object_set_new(o, "machine", json_pack("{s:s, s:i, s:s}", "cpu", hone_context_cpu(j->ctx), "threads", (int)hone_context_threads_batch(j->ctx), "hone", hone_version()));
@@ -119,7 +138,7 @@ static int cut_log(hn_train_job *j)
     char *old, *text = NULL;
     size_t n, n_text;
     hone_error err;
-    if (hn_read_all(j->log, &old, &n, &err) != HONE_OK) return 0; /* there is none: nothing stays */
+    if (hn_read_all(j->log, &old, &n, &err) != HONE_OK) return hn_cli_fail(&err);
     FILE *f = open_memstream(&text, &n_text);
     bool bad = !f;
     for (const char *p = old, *end = old + n; f && p < end;) {
@@ -139,14 +158,34 @@ static int cut_log(hn_train_job *j)
     return rc;
 }
 
+/* Opens the log to append to, for this process alone; where a file system has no locks, without one. */
+static int open_log(hn_train_job *j)
+{
+    const char *name = HN_ESC(j->log, strlen(j->log));
+    int fd = open(j->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), rc = 0;
+    if (fd < 0) return hn_cli_error(HN_EXIT_FAILURE, "%s: %s", name, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) rc = hn_cli_error(HN_EXIT_FAILURE, "%s: another hone train is writing it; expected another output (-o)", name);
+    else if (!(j->log_file = fdopen(fd, "a"))) rc = hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
+    if (rc) close(fd);
+    return rc;
+}
+
+int hn_train_log_lock(hn_train_job *j) { return open_log(j); }
+
 int hn_train_log_open(hn_train_job *j)
 {
-    int rc = j->resumed ? cut_log(j) : 0;
+    struct stat s;
+    FILE *old = j->log_file; /* locked until the new one is */
+    int rc = 0;
+    if (!j->resumed) {
+        if (ftruncate(fileno(old), 0) != 0) return hn_cli_error(HN_EXIT_FAILURE, "%s: %s", HN_ESC(j->log, strlen(j->log)), strerror(errno));
+        return put(j, run_json(j));
+    }
+    rc = cut_log(j);
+    if (!rc) rc = open_log(j);
+    if (j->log_file != old) fclose(old);
+    if (!rc && (fstat(fileno(j->log_file), &s) != 0 || s.st_size == 0)) rc = put(j, run_json(j));
     if (rc) return rc;
-    j->log_file = fopen(j->log, j->resumed ? "a" : "w");
-    if (!j->log_file) return hn_cli_error(HN_EXIT_FAILURE, "%s: %s", HN_ESC(j->log, strlen(j->log)), strerror(errno));
-    if (!j->resumed || ftell(j->log_file) == 0) rc = put(j, run_json(j));
-    if (rc || !j->resumed) return rc;
     json_t *o = with_time("resume");
     json_object_set_new(o, "step", json_integer((json_int_t)j->resumed));
     return put(j, o);

@@ -32,6 +32,8 @@ int hn_train_files(hn_train_job *j);
 
 /* ---- train_log.c: one JSON object a line, kinds "run", "resume", "step", "end" ---- */
 
+/* Opens the log for this process alone, as it is. Before anything of an earlier run is touched. 0 or the exit code. */
+int hn_train_log_lock(hn_train_job *j);
 /* Begins the log; when training goes on, records of later steps are taken out of the old one. 0 or the exit code. */
 int hn_train_log_open(hn_train_job *j);
 int hn_train_log_step(hn_train_job *j, const hone_train_step *s);

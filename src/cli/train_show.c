@@ -23,12 +23,14 @@ void hn_train_show_plan(const hn_train_job *j)
 {
     const hone_train_info *i = &j->info;
     const hone_train_params *p = &j->p;
+    hone_model_info model;
+    hone_model_get_info(j->m, &model);
     say_data("data", &i->train);
     if (i->val.n_sample) say_data("validation", &i->val);
     if (p->full) fprintf(stderr, "%-10s all %lld weights\n", "trained", (long long)i->n_trainable);
     else
         fprintf(stderr, "%-10s %lld weights: rank %d, alpha %g%s, %s%s\n", "trained", (long long)i->n_trainable, p->rank, p->alpha, p->rslora ? " (rank-stabilised)" : "",
-                p->targets, p->n_layers ? ", last layers only" : "");
+                p->targets, p->n_layers && p->n_layers < model.n_layer ? ", last layers only" : "");
     fprintf(stderr, "%-10s %lld of %d x %d sequence%s of up to %d tokens, %lld in the first epoch\n", "steps", (long long)i->steps, p->accumulate, p->batch,
             (int64_t)p->accumulate * p->batch == 1 ? "" : "s", p->seq, (long long)i->n_sequence);
     fprintf(stderr, "%-10s %.1f MB base, %.1f MB weights, gradients and moments, %s%.1f MB to work in\n", "memory", (double)i->base_bytes / 1e6, (double)i->state_bytes / 1e6,
@@ -78,7 +80,8 @@ void hn_train_show_step(hn_train_job *j, const hone_train_step *s)
     char left[32], line[N_PART * 52];
     if (j->cli->json && !j->cli->verbose && !hn_stderr_is_tty()) return;
     bool plain = !hn_stderr_is_tty();
-    if (s->skipped) hn_cli_note("step %lld: loss %g, norm of the gradient %g: left out", (long long)s->step, s->loss, s->grad_norm);
+    double loss = isnan(s->loss) ? NAN : s->loss, norm = isnan(s->grad_norm) ? NAN : s->grad_norm; /* -nan says no more */
+    if (s->skipped) hn_cli_note("step %lld: loss %g, norm of the gradient %g: left out", (long long)s->step, loss, norm);
     if (plain && !s->eval && !s->skipped && !s->done && s->step != j->resumed + 1 && s->step % PLAIN_EVERY && !j->cli->verbose) return;
     hone_trainer_get_status(j->t, &st);
     int64_t here = s->step - j->resumed;
@@ -89,7 +92,7 @@ void hn_train_show_step(hn_train_job *j, const hone_train_step *s)
     snprintf(p[1].text, sizeof p[1].text, "loss %.4f", st.smooth_loss);
     if (isfinite(st.val_loss)) snprintf(p[2].text, sizeof p[2].text, "validation %.4f%s", st.val_loss, s->eval && s->best ? " (best)" : "");
     snprintf(p[3].text, sizeof p[3].text, "lr %.3g", s->lr);
-    snprintf(p[4].text, sizeof p[4].text, "gradient %.3g", s->grad_norm);
+    snprintf(p[4].text, sizeof p[4].text, "gradient %.3g", norm);
     snprintf(p[5].text, sizeof p[5].text, "%.0f tok/s", j->trained_ms > 0 ? 1e3 * (double)j->n_tok / j->trained_ms : 0.0);
     snprintf(p[6].text, sizeof p[6].text, "%s left", left);
     if (!plain) {

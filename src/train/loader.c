@@ -15,6 +15,7 @@ struct hn_loader {
     int64_t epoch;      /* whose order is made, -1: none … */
     uint32_t *order;    /* [d->n] … */
     int64_t n_epoch;    /* … its sequences … */
+    uint32_t *start;    /* … [n_epoch of d->n] their first places … */
     int64_t next;       /* … and the place of the cursor in it */
     int32_t *ids, *target, *pos, *doc;
 };
@@ -43,7 +44,7 @@ static void begin_epoch(hn_loader *l, int64_t epoch)
         l->order[i] = t;
     }
     l->n_epoch = 0;
-    for (int64_t i = 0; i < l->d->n; l->n_epoch++) i = sequence_end(l, i);
+    for (int64_t i = 0; i < l->d->n; i = sequence_end(l, i)) l->start[l->n_epoch++] = (uint32_t)i;
 }
 
 hone_status hn_loader_new(hn_loader **out, const hn_dataset *d, int32_t seq, int32_t n_seq, bool pack, bool shuffle, uint64_t seed, hone_error *err)
@@ -70,11 +71,12 @@ hone_status hn_loader_new(hn_loader **out, const hn_dataset *d, int32_t seq, int
         return HN_FAIL(err, HONE_E_ARG, "batches of %d sequences of %d tokens, expected at most %d tokens", n_seq, pack ? seq : longest, INT32_MAX);
     }
     l->order = malloc((size_t)d->n * sizeof *l->order);
+    l->start = malloc((size_t)d->n * sizeof *l->start);
     l->ids = malloc((size_t)max_tok * sizeof *l->ids);
     l->target = malloc((size_t)max_tok * sizeof *l->target);
     l->pos = malloc((size_t)max_tok * sizeof *l->pos);
     l->doc = malloc((size_t)(max_doc + 1) * sizeof *l->doc);
-    if (!l->order || !l->ids || !l->target || !l->pos || !l->doc) {
+    if (!l->order || !l->start || !l->ids || !l->target || !l->pos || !l->doc) {
         hn_loader_free(l);
         return HN_FAIL(err, HONE_E_NOMEM, "batches of %lld tokens of %lld samples", (long long)max_tok, (long long)d->n);
     }
@@ -86,6 +88,7 @@ void hn_loader_free(hn_loader *l)
 {
     if (!l) return;
     free(l->order);
+    free(l->start);
     free(l->ids);
     free(l->target);
     free(l->pos);
@@ -103,14 +106,15 @@ int64_t hn_loader_max_tok(const hn_loader *l) { return l->max_tok; }
 
 hn_cursor hn_loader_tell(const hn_loader *l) { return l->at; }
 
-/* False: the epoch has no such sequence, and the place is its end. */
+/* False: the epoch has no such sequence, and the place is its end. Within an epoch it costs nothing: every step comes
+ * here, and making the order takes as long as the data is large. */
 static bool go_to(hn_loader *l, hn_cursor c)
 {
-    begin_epoch(l, c.epoch);
-    for (l->at = (hn_cursor){ c.epoch, 0 }; l->at.at < c.at && l->next < l->d->n; l->at.at++) l->next = sequence_end(l, l->next);
-    bool ok = l->at.at == c.at;
-    if (l->next == l->d->n) l->at = (hn_cursor){ c.epoch + 1, 0 };
-    return ok;
+    if (l->epoch != c.epoch) begin_epoch(l, c.epoch);
+    bool inside = c.at < l->n_epoch;
+    l->next = inside ? l->start[c.at] : l->d->n;
+    l->at = inside ? c : (hn_cursor){ c.epoch + 1, 0 };
+    return c.at <= l->n_epoch;
 }
 
 hone_status hn_loader_seek(hn_loader *l, hn_cursor c, hone_error *err)

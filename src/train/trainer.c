@@ -65,7 +65,7 @@ static hone_status check_params(const hone_train_params *p, hone_error *err)
         { "steps", (double)p->steps, 0, 1e12 }, { "epochs", p->epochs, 0, 1e6 }, { "sequence", p->seq, 2, 1 << 20 }, { "batch", p->batch, 1, 65536 },
         { "accumulation", p->accumulate, 1, 1 << 20 }, { "learning rate", p->lr, 0, 1e3 }, { "least learning rate", p->min_lr < 0 ? 0 : p->min_lr, 0, 1e3 },
         { "warm-up steps", (double)p->warmup, -1, 1e12 }, { "warm-up ratio", p->warmup_ratio, 0, 1 }, { "beta1", p->beta1, 0, 1 - 1e-9 },
-        { "beta2", p->beta2, 0, 1 - 1e-12 }, { "eps", p->eps, 0, 1 }, { "weight decay", p->weight_decay, 0, 1e3 }, { "clipping", p->clip, 0, 1e12 },
+        { "beta2", p->beta2, 0, 1 - 1e-12 }, { "eps", p->eps, 1e-30, 1 }, { "weight decay", p->weight_decay, 0, 1e3 }, { "clipping", p->clip, 0, 1e12 },
         { "validation share", p->val_share, 0, 0.99 }, { "steps between validations", (double)p->eval_every, 0, 1e12 }, { "patience", p->patience, 0, INT32_MAX },
         { "least gain", p->min_delta, 0, 1e6 }, { "layers", p->n_layers, 0, HN_MAX_LAYER }, { "schedule", p->schedule, 0, HONE_TRAIN_WSD },
         { "mask", p->mask, 0, HONE_TRAIN_LAST } };
@@ -79,15 +79,17 @@ static hone_status check_params(const hone_train_params *p, hone_error *err)
     return HONE_OK;
 }
 
-/* The directory and pieces of every tensor: same shapes with other weights are another base. */
+/* The directory and every tensor, of large models pieces of each: same shapes with other weights are another base. */
 static uint64_t hash_base(const hone_model *m)
 {
-    enum { PIECE = 4096 };
-    uint64_t h = hn_gguf_fingerprint(m->file);
+    enum { PIECE = 4096, SMALL = 64 << 20 };
+    uint64_t h = hn_gguf_fingerprint(m->file), all = 0;
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) all += hn_gguf_tensor_at(m->file, i)->n_bytes;
     for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
         const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
-        uint64_t n = t->n_bytes < PIECE ? t->n_bytes : PIECE;
+        uint64_t n = all <= SMALL || t->n_bytes < PIECE ? t->n_bytes : PIECE;
         h = hn_fnv1a(h, t->data, (size_t)n);
+        if (n == t->n_bytes) continue;
         h = hn_fnv1a(h, (const char *)t->data + (t->n_bytes - n) / 2, (size_t)n);
         h = hn_fnv1a(h, (const char *)t->data + t->n_bytes - n, (size_t)n);
     }
@@ -489,7 +491,8 @@ static hone_status not_finite(const hone_trainer *t, const hone_train_step *s, h
         if (at < n) snprintf(where, sizeof where, "; %s: element %lld is %g", a->name, (long long)at, (double)a->p[at]);
     }
     if (!where[0]) find_in_base(t->m, where, sizeof where);
-    return HN_FAIL(err, HONE_E_NUMERIC, "step %lld: loss %g, norm of the gradient %g: not finite for %lld step%s in a row%s", (long long)s->step, s->loss, s->grad_norm,
+    double loss = isnan(s->loss) ? NAN : s->loss, norm = isnan(s->grad_norm) ? NAN : s->grad_norm; /* -nan says no more */
+    return HN_FAIL(err, HONE_E_NUMERIC, "step %lld: loss %g, norm of the gradient %g: not finite for %lld step%s in a row%s", (long long)s->step, loss, norm,
                    (long long)t->st.n_bad_row, t->st.n_bad_row == 1 ? "" : "s", where[0] ? where : "; lower the learning rate or look at the data");
 }
 

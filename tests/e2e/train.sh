@@ -25,6 +25,8 @@ less "the loss falls" "$(sed -n 's/.*"loss":{"first":[0-9.]*,"last":\([0-9.]*\).
 says "a summary" '"schema":"hone.train/1","kind":"summary","why":"done".*"output":"[^"]*a.gguf"' "$T/out"
 [ "$(grep -c '"kind":"step"' "$T/a.gguf.jsonl")" = 12 ] && ok "a record of every step" || not_ok "a record of every step" "$T/a.gguf.jsonl"
 says "first record: what is trained" '^\{"schema":"hone.train/1","kind":"run","ts":"[^"]*","base":\{.*"hash":"[0-9a-f]{16}".*"settings":\{.*"lr":0.01' "$T/a.gguf.jsonl"
+says "the files it learns from" '"files":\{"data":\["[^"]*d.jsonl"\],"validation":\[\]\}' "$T/a.gguf.jsonl"
+says "with all that decides it" '"epochs":null,"val_share":0.2,"eval_every":6,"early_stop":null,"chat_template":null,"special":false' "$T/a.gguf.jsonl"
 says "a step" '"step":6,"epoch":[0-9.]+,"loss":[0-9.]+,"val_loss":[0-9.]+,"lr":[0-9.e-]+,"grad_norm":[0-9.]+,"n_tok":[0-9]+,"n_target":[0-9]+,"tok_s":[0-9.]+,"ms":\{' "$T/a.gguf.jsonl"
 expect 0 "the adapter is a GGUF file" "$HONE" inspect "$T/a.gguf"
 expect 2 "checkpoints of an earlier run are not overwritten" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --steps 2 -o "$T/a.gguf"
@@ -60,6 +62,19 @@ for a in gguf peft; do
     run "$HONE" run -m "$TINY" --lora "$T/houses.$a" -p "Who lives in the pink house?" --temp 0 -n 12
     says "the adapter ($a) has learnt it" 'A cow lives there with her cow friends' "$T/out"
 done
+
+# a format in place of the model's, which has none: what it writes is what is learnt
+echo '{"messages": [{"role": "user", "content": "The red fox "}, {"role": "assistant", "content": "ran to the sea."}]}' >"$T/m.jsonl"
+echo '{"text": "Tale: The red fox ran to the sea."}' >"$T/m-text.jsonl"
+printf '%s' '{{ bos_token }}Tale: {% for m in messages %}{{ m.content }}{% endfor %}' >"$T/tale.jinja"
+ONE="--seq 64 --steps 1 --mask none --rank 2 --targets q"
+expect 3 "no format in the model" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m.gguf"
+expect 0 "--chat-template @FILE" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m.gguf" --chat-template "@$T/tale.jinja"
+expect 0 "its text" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" $ONE -o "$T/m-text.gguf"
+same "the same adapter" "$T/m.gguf" "$T/m-text.gguf"
+expect 0 "--chat-template NAME" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m2.gguf" --chat-template chatml
+expect 2 "a format that is none, also for texts" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" $ONE -o "$T/m3.gguf" --chat-template chatmll
+says "names them" "'chatmll' is neither a known format nor Jinja source; expected one of chatml"
 
 # 2. a plan
 expect 0 "--dry-run" "$HONE" train -m "$TINY" $SMALL --steps 5 --dry-run
@@ -165,6 +180,10 @@ says "is named" 'rank is 2 there and 3 now'
 sed 's/fox/hen/' "$T/d.jsonl" >"$T/hens.jsonl"
 expect 2 "other data" "$HONE" train -m "$TINY" $SMALL --data "$T/hens.jsonl" --steps $STEPS -o "$T/dam.gguf" --resume
 says "are named" 'data is [0-9a-f]+ there and [0-9a-f]+ now'
+cp "$TINY" "$T/other.base"
+printf '\001\002\003\004' | dd of="$T/other.base" bs=1 seek=1000000 conv=notrunc 2>"$T/err"
+expect 2 "another base, by four bytes" "$HONE" train -m "$T/other.base" $SMALL --steps $STEPS -o "$T/dam.gguf" --resume
+says "is named" 'base is [0-9a-f]+ there and [0-9a-f]+ now'
 (
     ulimit -f 8 # of 512 bytes: room for the log, none for a checkpoint
     "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 -o "$T/disk.gguf" >"$T/out" 2>"$T/err"

@@ -80,4 +80,18 @@ expect 0 "a model from nothing" "$HONE" train --from-config "$T/c.json" --vocab 
 says "a tokenizer smaller than asked for is said" 'note: the tokenizer has [0-9]+ tokens in place of 5000'
 expect 2 "and one that fails" "$HONE" train --from-config "$T/c.json" --vocab 300 --data "$T/d.jsonl" --seq 33 --steps 1 -o "$T/n2.gguf"
 ls "$T" | grep -q 'begin' && not_ok "neither leaves its beginning" || ok "neither leaves its beginning"
+
+# 7. two at once would take each other's files
+"$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --steps 1000000 -o "$T/two.gguf" >"$T/out" 2>"$T/err" &
+pid=$!
+i=0
+while ! grep -q '"step":1,' "$T/two.gguf.jsonl" 2>/dev/null && [ $i -lt 300 ]; do i=$((i + 1)); sleep 0.02; done
+for how in --fresh --resume ""; do
+    expect 1 "a second run of the same output is refused ($how)" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --steps 1000000 --checkpoints "$T/two.ck" -o "$T/two.gguf" $how
+    says "says why" 'two.gguf.jsonl: another hone train is writing it'
+done
+kill -INT $pid # a shell's background job may ignore it
+kill -TERM $pid
+wait $pid
+expect 0 "afterwards it goes on" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --steps 2 -o "$T/two.gguf" --fresh
 finish

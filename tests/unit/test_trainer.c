@@ -51,6 +51,17 @@ static void nan_in_the_base(void **state)
     hone_model_close(m);
 }
 
+/* The least eps that is taken still gives numbers where moments are 0. */
+static void least_eps(void **state)
+{
+    hone_train_params p = tr_params(data);
+    p.eps = 1e-30;
+    p.patience = 0;
+    hone_trainer *t = tr_new(ctx, model, p);
+    for (int i = 0; i < 5; i++) assert_false(tr_step(t).skipped);
+    hone_trainer_free(t);
+}
+
 /* A checkpoint of a run that kept no best weights, gone on from by one that shall write them. */
 static void best_is_sought_anew(void **state)
 {
@@ -94,6 +105,9 @@ static void known_before(void **state)
     p.patience = 0;
     p.output_type = "Q4_Z";
     refused(p, "unknown type \"Q4_Z\"");
+    p = tr_params(data);
+    p.eps = 0; /* the first gradient of A is 0: 0/0 */
+    refused(p, "eps: 0, expected 1e-30 to 1");
     p = tr_params(data);
     p.schedule = HONE_TRAIN_WSD + 1;
     refused(p, "schedule: 4, expected 0 to 3");
@@ -182,7 +196,7 @@ static void chat_template(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(nan_in_the_base), cmocka_unit_test(best_is_sought_anew), cmocka_unit_test(known_before),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(nan_in_the_base), cmocka_unit_test(least_eps), cmocka_unit_test(best_is_sought_anew), cmocka_unit_test(known_before),
                                         cmocka_unit_test(many_epochs), cmocka_unit_test(room_of_the_data), cmocka_unit_test(chat_template) };
     return cmocka_run_group_tests(tests, begin, end);
 }
