@@ -21,7 +21,7 @@ static const hn_opt_group data_group = { "Data", data_opts };
 
 static const hn_opt adapter_opts[] = {
     HN_OPT("targets", NULL, STR, "LIST", "matrices that get adapters: qv, attn, all, or some of q,k,v,o,gate,up,down", .def = "qv"),
-    HN_OPT("rank", "-r", I32, "N", "rank of the adapters", .def = "8", .min = 1, .max = 256),
+    HN_OPT("rank", "-r", I32, "N", "rank of the adapters", .def = "8", .min = 1, .max = 4096),
     HN_OPT("alpha", NULL, F32, "X", "scale of the adapters: alpha/rank", .def = "16", .min = 1e-6, .max = 1e6),
     HN_OPT("rslora", NULL, FLAG, NULL, "scale alpha/sqrt(rank) instead"),
     HN_OPT("dropout", NULL, F32, "X", "share of the adapters' inputs that is left out at random", .def = "0", .min = 0, .max = 0.99),
