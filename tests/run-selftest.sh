@@ -60,12 +60,14 @@ program c 'echo 1..2' 'echo "ok 1 - a"' 'echo "not ok 2 - b"' 'exit 1'
 program d 'sleep 60'
 program e 'trap "" TERM' 'echo "SKIP: no GPU"' 'exit 77'
 program sampler 'echo fine' # of those that are alone: after the others
-program x 'echo fine'
+program x "echo x >>$tmp/ran" 'echo fine'
 for at_once in 1 2 20; do
     n=$((n + 1))
+    : >"$tmp/ran"
     LIMIT=2 SIDE_BY_SIDE=$at_once B=b sh "$tmp/tests/run.sh" programs >"$tmp/out" 2>&1
     rc=$?
     order=$(sed -n 's/^\(ok\|FAIL\|skip\)  *unit.test_\([a-z]*\) .*/\2/p' "$tmp/out" | paste -sd ' ' -)
+    [ "$(wc -l <"$tmp/ran")" -eq 1 ] || wrong "$at_once at once: a program ran $(wc -l <"$tmp/ran") times"
     if [ $rc -ne 1 ] || [ "$(tail -n 1 "$tmp/out")" != "4 passed, 3 failed, 1 skipped" ] || [ "$order" != "a b c d e x sampler" ]; then
         wrong "$at_once at once: exit $rc, '$(tail -n 1 "$tmp/out")', in the order '$order'"
     fi

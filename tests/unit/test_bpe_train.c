@@ -63,7 +63,7 @@ static void test_merges_of_others(void **state)
 static hone_model *open_vocab(const hn_bpe *b, bool add_bos)
 {
     hn_gguf_writer *w;
-    hone_model *m;
+    hone_model *m = NULL;
     hone_error e = { 0 };
     const char *path = df_path("vocab.gguf");
     if (hn_gguf_writer_new(&w, &e) || hn_gguf_put_str(w, "general.architecture", "llama", 5, &e) || hn_bpe_put(w, b, 0, 1, add_bos, &e) ||

@@ -413,9 +413,9 @@ static void large_vocabulary(void **state)
             hone_sampler *s = make(N, p);
             struct timespec a, b;
             pick(s, x, 0, 0);
-            clock_gettime(CLOCK_MONOTONIC, &a);
+            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a); /* whatever else is at work here */
             for (int i = 0; i < 20; i++) pick(s, x, 0, i);
-            clock_gettime(CLOCK_MONOTONIC, &b);
+            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
             double us = ((double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec)) / 20e3;
             print_message("%s, %s: %.0f us\n", shape[sh], k == 0 ? "greedy" : k == 1 ? "top-k 40" : "top-k off", us);
             assert_true(us < 200000);
