@@ -58,29 +58,15 @@ int munmap(void *p, size_t n)
     return (int)syscall(SYS_munmap, p, n);
 }
 
-static hone_context *ctx;
-static hone_model *model;
-static const char *data[1];
 static char folder[160], adapter[160], peft[160];
 
 static int begin(void **state)
 {
-    if (tm_make_dir(state)) return -1;
-    ctx = tm_context("scalar", 1);
-    model = tr_model("model.gguf", 0);
-    data[0] = tr_data("data.jsonl", 9);
+    if (tr_begin(state, "scalar", 1, 9)) return -1;
     snprintf(folder, sizeof folder, "%s", tm_path("run.ckpt"));
     snprintf(adapter, sizeof adapter, "%s", tm_path("a.gguf"));
     snprintf(peft, sizeof peft, "%s", tm_path("a.peft"));
     return 0;
-}
-static int end(void **state)
-{
-    hone_model_close(model);
-    hone_context_free(ctx);
-    char cmd[100];
-    snprintf(cmd, sizeof cmd, "rm -r %s", tm_dir);
-    return system(cmd);
 }
 
 typedef hone_status operation(hone_trainer **t, hone_error *e);
@@ -145,5 +131,5 @@ static void everything(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(everything) };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, begin, tr_end);
 }

@@ -7,26 +7,7 @@
 #include <sys/resource.h>
 #include <signal.h>
 
-static hone_context *ctx;
-static hone_model *model;
-static const char *data[1];
-
-static int begin(void **state)
-{
-    if (tm_make_dir(state)) return -1;
-    ctx = tm_context(NULL, 2);
-    model = tr_model("model.gguf", 0);
-    data[0] = tr_data("data.jsonl", 23);
-    return 0;
-}
-static int end(void **state)
-{
-    hone_model_close(model);
-    hone_context_free(ctx);
-    char cmd[100];
-    snprintf(cmd, sizeof cmd, "rm -r %s", tm_dir);
-    return system(cmd);
-}
+static int begin(void **state) { return tr_begin(state, NULL, 2, 23); }
 
 /* The bytes of the state, by way of a checkpoint. */
 static unsigned char *state_of(hone_trainer *t, size_t *n)
@@ -439,5 +420,5 @@ int main(void)
         cmocka_unit_test(resume_anywhere), cmocka_unit_test(same_on_any_threads), cmocka_unit_test(keeps_the_last), cmocka_unit_test(damaged_newest), cmocka_unit_test(impossible_counters),
         cmocka_unit_test(another_run), cmocka_unit_test(disk_full), cmocka_unit_test(epochs_end_where_the_data_ends), cmocka_unit_test(accumulation),
         cmocka_unit_test(early_stop), cmocka_unit_test(not_finite), cmocka_unit_test(refuses) };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, begin, tr_end);
 }

@@ -6,26 +6,7 @@
 
 #include <math.h>
 
-static hone_context *ctx;
-static hone_model *model;
-static const char *data[1];
-
-static int begin(void **state)
-{
-    if (tm_make_dir(state)) return -1;
-    ctx = tm_context(NULL, 2);
-    model = tr_model("model.gguf", 0);
-    data[0] = tr_data("data.jsonl", 23);
-    return 0;
-}
-static int end(void **state)
-{
-    hone_model_close(model);
-    hone_context_free(ctx);
-    char cmd[100];
-    snprintf(cmd, sizeof cmd, "rm -r %s", tm_dir);
-    return system(cmd);
-}
+static int begin(void **state) { return tr_begin(state, NULL, 2, 23); }
 
 /* A weight of the base that is NaN: the error names file, tensor and element, however short the run is. */
 static void nan_in_the_base(void **state)
@@ -198,5 +179,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(nan_in_the_base), cmocka_unit_test(least_eps), cmocka_unit_test(best_is_sought_anew), cmocka_unit_test(known_before),
                                         cmocka_unit_test(many_epochs), cmocka_unit_test(room_of_the_data), cmocka_unit_test(chat_template) };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, begin, tr_end);
 }

@@ -94,4 +94,26 @@ static __attribute__((unused)) hone_train_step tr_step(hone_trainer *t)
     return s;
 }
 
+/* What a whole program trains with; tr_end goes with tr_begin as a group's teardown. */
+static hone_context *ctx;
+static hone_model *model;
+static const char *data[1];
+
+static __attribute__((unused)) int tr_begin(void **state, const char *level, int threads, int n)
+{
+    if (tm_make_dir(state)) return -1;
+    ctx = tm_context(level, threads);
+    model = tr_model("model.gguf", 0);
+    data[0] = tr_data("data.jsonl", n);
+    return 0;
+}
+static __attribute__((unused)) int tr_end(void **state)
+{
+    hone_model_close(model);
+    hone_context_free(ctx);
+    char cmd[100];
+    snprintf(cmd, sizeof cmd, "rm -r %s", tm_dir);
+    return system(cmd);
+}
+
 #endif
