@@ -158,8 +158,8 @@ static int cut_log(hn_train_job *j)
     return rc;
 }
 
-/* Opens the log to append to, for this process alone; where a file system has no locks, without one. */
-static int open_log(hn_train_job *j)
+/* To append to; where a file system has no locks, without one. */
+int hn_train_log_lock(hn_train_job *j)
 {
     const char *name = HN_ESC(j->log, strlen(j->log));
     int fd = open(j->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), rc = 0;
@@ -169,8 +169,6 @@ static int open_log(hn_train_job *j)
     if (rc) close(fd);
     return rc;
 }
-
-int hn_train_log_lock(hn_train_job *j) { return open_log(j); }
 
 int hn_train_log_open(hn_train_job *j)
 {
@@ -182,7 +180,7 @@ int hn_train_log_open(hn_train_job *j)
         return put(j, run_json(j));
     }
     rc = cut_log(j);
-    if (!rc) rc = open_log(j);
+    if (!rc) rc = hn_train_log_lock(j);
     if (j->log_file != old) fclose(old);
     if (!rc && (fstat(fileno(j->log_file), &s) != 0 || s.st_size == 0)) rc = put(j, run_json(j));
     if (rc) return rc;

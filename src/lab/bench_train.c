@@ -225,8 +225,7 @@ static double products(const train_job *j, bool backward)
 
 static json_t *config_of(const train_job *j)
 {
-    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:s}", "seq", (int)j->b.n_tok, "rank", (int)RANK, "alpha", (int)ALPHA, "targets", "qv", "batch", 1,
-                     "products", j->bf16 ? "bf16" : "f32");
+    return json_pack("{s:i, s:i, s:i, s:s, s:i}", "seq", (int)j->b.n_tok, "rank", (int)RANK, "alpha", (int)ALPHA, "targets", "qv", "batch", 1);
 }
 
 /* The loss after as many steps as were timed. */

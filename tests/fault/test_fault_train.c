@@ -4,59 +4,8 @@
 #define _GNU_SOURCE
 #include "../unit/train_model.h"
 
-#include <errno.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-
-static _Thread_local long countdown = -1; /* -1: never fail; else the allocation that fails */
-static int n_maps;                        /* live anonymous mappings made meanwhile */
-
-static bool fails(void)
-{
-    if (countdown < 0) return false;
-    if (countdown-- > 0) return false;
-    countdown = -1;
-    return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
-void *__real_aligned_alloc(size_t a, size_t n);
-void *__real_mmap(void *p, size_t n, int prot, int flags, int fd, off_t off);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
-void *__wrap_aligned_alloc(size_t a, size_t n);
-void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t off);
-
-void *__wrap_malloc(size_t n) { return fails() ? NULL : __real_malloc(n); }
-void *__wrap_calloc(size_t n, size_t m) { return fails() ? NULL : __real_calloc(n, m); }
-void *__wrap_realloc(void *p, size_t n) { return fails() ? NULL : __real_realloc(p, n); }
-void *__wrap_aligned_alloc(size_t a, size_t n) { return fails() ? NULL : __real_aligned_alloc(a, n); }
-enum { MAX_MAPS = 256 };
-static void *maps[MAX_MAPS];
-void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t off)
-{
-    if (!(flags & MAP_ANONYMOUS)) return __real_mmap(p, n, prot, flags, fd, off);
-    if (fails()) {
-        errno = ENOMEM;
-        return MAP_FAILED;
-    }
-    void *q = __real_mmap(p, n, prot, flags, fd, off);
-    assert_true(n_maps < MAX_MAPS);
-    if (q != MAP_FAILED) maps[n_maps++] = q;
-    return q;
-}
-int munmap(void *p, size_t n)
-{
-    for (int i = 0; i < n_maps; i++)
-        if (maps[i] == p) {
-            maps[i] = maps[--n_maps];
-            break;
-        }
-    return (int)syscall(SYS_munmap, p, n);
-}
+#define HN_FAILING_ALONE
+#include "failing.h"
 
 static char folder[160], adapter[160], peft[160];
 
