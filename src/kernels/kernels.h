@@ -219,6 +219,9 @@ typedef struct hn_gemm_tile {
     bool first, last, add;
 } hn_gemm_tile;
 
+/* dst[..][64] words of rows of n elements */
+typedef void hn_gemm_pack_fn(void *dst, const void *src, size_t row_bytes, int64_t rows, int64_t n);
+
 /* Operands of bf16 are rounded to nearest even, subnormals to zero of their sign, NaNs quieted. A step of the chain is
  * two: the odd element of a pair first, then the even one, s = fma(a, b, s), where s below 2^-126 (before it is rounded
  * to a subnormal) is zero of its sign; an odd number of k is filled up with 0. That is VDPBF16PS. Words are then
@@ -234,6 +237,8 @@ typedef struct hn_gemm_ops {
     void (*rows)(void *dst, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16);
     void (*transpose)(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16);
     void (*copy)(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16);
+    /* The same in pairs, straight from a type's rows, rows ≤ 16 or rows ≤ 2, any n; NULL: decoded first. */
+    hn_gemm_pack_fn *columns_of[HN_TYPE_COUNT], *rows_of[HN_TYPE_COUNT];
 } hn_gemm_ops;
 
 /* ---- the table ---------------------------------------------------------------------------- */
@@ -253,6 +258,8 @@ typedef struct hn_kernels {
     void (*silu_mul_grad)(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n);
     /* of y = (x·r)·w, r = 1/sqrt(Σx²/n + eps): gx += (gy·w − (x·r)·c)·r, c = Σ((gy·w)·x)·r/n; gx is not gy */
     void (*rms_norm_grad)(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps);
+    void (*to_bf16)(uint16_t *y, const float *x, int64_t n); /* hn_f32_to_bf16 and back, of each */
+    void (*from_bf16)(float *y, const uint16_t *x, int64_t n);
     const hn_gemm_ops *gemm;
     hn_dequantize_fn *decode[HN_TYPE_COUNT]; /* the type table's bits; NULL: its decoder */
     void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */

@@ -56,13 +56,6 @@ static block find_block(const hn_batch *b, int64_t i)
     return block_at(b->doc[d], b->doc[d + 1] - b->doc[d], i * BLOCK);
 }
 
-static float row_max(const float *x, int64_t n)
-{
-    float m = x[0];
-    for (int64_t i = 1; i < n; i++) m = x[i] > m ? x[i] : m;
-    return m;
-}
-
 static void forward_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     const attn_job *j = arg;
@@ -84,7 +77,7 @@ static void forward_chunk(void *arg, int64_t chunk, int32_t thread)
         for (int64_t i = 0; i < n; i++) {
             float *row = s + i * BLOCK;
             int64_t see = k0 == q0 ? i + 1 : nk;
-            float top = row_max(row, see), now = top > m[i] ? top : m[i], c = hn_exp_f32(m[i] - now), sum = 0;
+            float top = hn_train_max(row, see), now = top > m[i] ? top : m[i], c = hn_exp_f32(m[i] - now), sum = 0;
             for (int64_t t = 0; t < see; t++) row[t] -= now;
             g->p.kernels->exp(row, row, see);
             for (int64_t t = 0; t < see; t++) sum += row[t];

@@ -28,6 +28,7 @@ typedef struct rows_job {
     float eps;
     uint64_t key;
     const hn_batch *b;
+    bool rounded;
 } rows_job;
 
 static void rows_chunk(void *arg, int64_t chunk, int32_t thread)
@@ -92,19 +93,23 @@ static void silu_row(hn_grad *g, const rows_job *j, int64_t t)
 {
     int64_t at = t * j->width;
     g->p.kernels->silu_mul(j->y + at, j->x + at, j->x2 + at, j->width);
+    if (j->rounded) hn_gemm_round(g->gemm, j->y + at, j->width);
 }
 static void silu_back_row(hn_grad *g, const rows_job *j, int64_t t)
 {
     int64_t at = t * j->width;
     g->p.kernels->silu_mul_grad(j->y + at, j->y2 + at, j->x + at, j->y + at, j->y2 + at, j->width);
+    if (!j->rounded) return;
+    hn_gemm_round(g->gemm, j->y + at, j->width);
+    hn_gemm_round(g->gemm, j->y2 + at, j->width);
 }
-void hn_train_gate(hn_grad *g, float *h, const float *a, const float *u, int64_t n)
+void hn_train_gate(hn_grad *g, float *h, const float *a, const float *u, int64_t n, bool rounded)
 {
-    rows(g, (rows_job){ .fn = silu_row, .n = n, .y = h, .x = a, .x2 = u, .width = g->m->hp.n_ff });
+    rows(g, (rows_job){ .fn = silu_row, .n = n, .y = h, .x = a, .x2 = u, .width = g->m->hp.n_ff, .rounded = rounded });
 }
-void hn_train_gate_back(hn_grad *g, float *a, float *u, const float *dh, int64_t n)
+void hn_train_gate_back(hn_grad *g, float *a, float *u, const float *dh, int64_t n, bool rounded)
 {
-    rows(g, (rows_job){ .fn = silu_back_row, .n = n, .y = a, .y2 = u, .x = dh, .width = g->m->hp.n_ff });
+    rows(g, (rows_job){ .fn = silu_back_row, .n = n, .y = a, .y2 = u, .x = dh, .width = g->m->hp.n_ff, .rounded = rounded });
 }
 
 /* ---- dropout: element (t, c) of a module's input falls where its own random number says so -------------- */
@@ -126,15 +131,10 @@ static void drop_row(hn_grad *g, const rows_job *j, int64_t t) /* y = x·mask/(1
 
 /* ---- linear ------------------------------------------------------------------------------------------------ */
 
-static void product(hn_grad *g, hn_gemm_form form, float *c, const float *a, const void *b, hn_type type, size_t row_bytes,
-                    int64_t m, int64_t n, int64_t k, float alpha, bool add, bool bf16)
-{
-    hn_gemm_run(g->gemm, &(hn_gemm){ .form = form, .c = c, .a = a, .b = b, .b_type = type, .b_row_bytes = row_bytes, .ldc = n,
-                                     .lda = form == HN_GEMM_TN ? m : k, .m = m, .n = n, .k = k, .alpha = alpha, .add = add, .bf16 = bf16 });
-}
 static void product_f32(hn_grad *g, hn_gemm_form form, float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float alpha, bool add)
 {
-    product(g, form, c, a, b, HN_F32, (size_t)(form == HN_GEMM_NT ? k : n) * sizeof(float), m, n, k, alpha, add, false);
+    hn_gemm_run(g->gemm, &(hn_gemm){ .form = form, .c = c, .a = a, .b = b, .b_type = HN_F32, .b_row_bytes = (size_t)(form == HN_GEMM_NT ? k : n) * sizeof(float),
+                                     .ldc = n, .lda = form == HN_GEMM_TN ? m : k, .m = m, .n = n, .k = k, .alpha = alpha, .add = add });
 }
 
 static const void *matrix(const hn_linear *l, hn_type *type, size_t *row_bytes)
@@ -157,7 +157,8 @@ void hn_train_linear(hn_grad *g, const hn_linear *l, float *y, const float *x, i
     hn_type type;
     size_t row_bytes;
     const void *w = matrix(l, &type, &row_bytes);
-    product(g, HN_GEMM_NT, y, x, w, type, row_bytes, n, l->n_out, l->n_in, 1, false, g->p.bf16);
+    hn_gemm_run(g->gemm, &(hn_gemm){ .form = HN_GEMM_NT, .c = y, .a = x, .b = w, .b_type = type, .b_row_bytes = row_bytes, .ldc = l->n_out, .lda = l->n_in,
+                                     .m = n, .n = l->n_out, .k = l->n_in, .alpha = 1, .bf16 = g->p.bf16, .a_rounded = l->x_rounded });
     if (hn_ref_values(&l->bias)) rows(g, (rows_job){ .fn = add_row, .n = n, .y = y, .x = hn_ref_values(&l->bias), .width = l->n_out });
     if (!l->a) return;
     product_f32(g, HN_GEMM_NT, g->inner, adapter_input(g, l, x, n), l->a->p, n, l->a->rows, l->n_in, 1, false);
@@ -178,7 +179,9 @@ void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, c
     hn_type type;
     size_t row_bytes;
     const void *w = matrix(l, &type, &row_bytes);
-    if (dx) product(g, HN_GEMM_NN, dx, dy, w, type, row_bytes, n, l->n_in, l->n_out, 1, add, g->p.bf16);
+    if (dx)
+        hn_gemm_run(g->gemm, &(hn_gemm){ .form = HN_GEMM_NN, .c = dx, .a = dy, .b = w, .b_type = type, .b_row_bytes = row_bytes, .ldc = l->n_in, .lda = l->n_out,
+                                         .m = n, .n = l->n_in, .k = l->n_out, .alpha = 1, .add = add, .bf16 = g->p.bf16, .a_rounded = l->dy_rounded });
     if (l->w.full)
         hn_gemm_run(g->gemm, &(hn_gemm){ .form = HN_GEMM_TN, .c = l->w.full->g, .a = dy, .b = x, .b_type = HN_F32, .b_row_bytes = (size_t)l->n_in * sizeof(float),
                                          .ldc = l->n_in, .lda = l->n_out, .m = l->n_out, .n = l->n_in, .k = n, .alpha = 1, .add = true, .bf16 = g->p.bf16 });
@@ -281,7 +284,7 @@ static void layer(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept *w, c
     hn_train_linear(g, &l->lin[HN_LIN_GATE], w->gate, g->n1, n);
     hn_train_linear(g, &l->lin[HN_LIN_UP], w->up, g->n1, n);
     if (!x2) return;
-    hn_train_gate(g, g->h, w->gate, w->up, n);
+    hn_train_gate(g, g->h, w->gate, w->up, n, l->lin[HN_LIN_DOWN].x_rounded);
     hn_train_linear(g, &l->lin[HN_LIN_DOWN], x2, g->h, n);
     rows(g, (rows_job){ .fn = add_rows_row, .n = n, .y = x2, .x = w->x1, .width = D });
 }
@@ -294,11 +297,11 @@ static void layer_back(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept 
     bool go_on = il > g->low || g->embd_trained;
     const float *h = NULL;
     if (l->lin[HN_LIN_DOWN].a || l->lin[HN_LIN_DOWN].w.full) {
-        hn_train_gate(g, g->h, w->gate, w->up, n);
+        hn_train_gate(g, g->h, w->gate, w->up, n, false);
         h = g->h;
     }
     hn_train_linear_back(g, &l->lin[HN_LIN_DOWN], g->dh, false, g->dx, h, n);
-    hn_train_gate_back(g, w->gate, w->up, g->dh, n);
+    hn_train_gate_back(g, w->gate, w->up, g->dh, n, l->lin[HN_LIN_UP].dy_rounded);
     hn_train_norm(g, g->n1, w->x1, &l->ffn_norm, n);
     hn_train_linear_back(g, &l->lin[HN_LIN_GATE], g->dn, false, w->gate, g->n1, n);
     hn_train_linear_back(g, &l->lin[HN_LIN_UP], g->dn, true, w->up, g->n1, n);
@@ -316,20 +319,18 @@ static void layer_back(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept 
 
 /* ---- what is kept, as bf16 ---------------------------------------------------------------------------------------- */
 
-typedef struct half_job { float *f; uint16_t *h; uint64_t n; bool back; } half_job;
+typedef struct half_job { const hn_kernels *k; float *f; uint16_t *h; uint64_t n; bool back; } half_job;
 enum { HALF_CHUNK = 1 << 14 };
 static void half_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     const half_job *j = arg;
-    uint64_t i = (uint64_t)chunk * HALF_CHUNK, end = i + HALF_CHUNK < j->n ? i + HALF_CHUNK : j->n;
-    if (j->back)
-        for (; i < end; i++) j->f[i] = hn_bf16_to_f32(j->h[i]);
-    else
-        for (; i < end; i++) j->h[i] = hn_f32_to_bf16(j->f[i]);
+    uint64_t i = (uint64_t)chunk * HALF_CHUNK, n = j->n - i < HALF_CHUNK ? j->n - i : HALF_CHUNK;
+    if (j->back) j->k->from_bf16(j->f + i, j->h + i, (int64_t)n);
+    else j->k->to_bf16(j->h + i, j->f + i, (int64_t)n);
 }
 static void half(hn_grad *g, float *f, uint16_t *h, uint64_t n, bool back)
 {
-    half_job j = { f, h, n, back };
+    half_job j = { g->p.kernels, f, h, n, back };
     if (h) hn_pool_run(g->p.pool, half_chunk, &j, (int64_t)((n + HALF_CHUNK - 1) / HALF_CHUNK));
 }
 static void kept_half(hn_grad *g, hn_kept *w, float *x0, const hn_kept_half *k, int64_t n, bool back)

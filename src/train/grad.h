@@ -17,6 +17,7 @@ typedef struct hn_linear {
     hn_param *a, *b;         /* the adapter, or NULL */
     int64_t n_in, n_out;
     uint64_t id;             /* of the module, for dropout */
+    bool x_rounded, dy_rounded; /* their rows come through hn_gemm_round, where only y or only dx is made of them */
 } hn_linear;
 
 enum { HN_LIN_Q, HN_LIN_K, HN_LIN_V, HN_LIN_O, HN_LIN_GATE, HN_LIN_UP, HN_LIN_DOWN, HN_LIN_KINDS };
@@ -80,6 +81,8 @@ uint64_t hn_attn_scratch(const hn_hparams *hp); /* floats a thread */
 /* Σ −log p over b's targets of the last layer's output x [T, D]; weight ≠ 0: dx = the gradient of weight·that. loss.c */
 double hn_head_loss(hn_grad *g, const hn_batch *b, const float *x, double weight, float *dx);
 
+float hn_train_max(const float *x, int64_t n); /* n > 0; NaNs may be passed over. loss.c */
+
 /* The operations of grad.c and their gradients, for loss.c and tests: n rows each. */
 /* y = norm(x)·w of n_embd; rows of any width: dx += */
 void hn_train_norm(hn_grad *g, float *y, const float *x, const hn_tensor_ref *w, int64_t n);
@@ -87,9 +90,9 @@ void hn_train_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, 
 /* y [n, n_out] = W·x + b + s·B·(A·x); dx = or, with add, +=, where it is wanted; x only where W, A or B is trained */
 void hn_train_linear(hn_grad *g, const hn_linear *l, float *y, const float *x, int64_t n);
 void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, const float *dy, const float *x, int64_t n);
-/* h = silu(a)·u [n, n_ff]; a, u become their gradients */
-void hn_train_gate(hn_grad *g, float *h, const float *a, const float *u, int64_t n);
-void hn_train_gate_back(hn_grad *g, float *a, float *u, const float *dh, int64_t n);
+/* h = silu(a)·u [n, n_ff]; a, u become their gradients; rounded: what is made goes through hn_gemm_round */
+void hn_train_gate(hn_grad *g, float *h, const float *a, const float *u, int64_t n, bool rounded);
+void hn_train_gate_back(hn_grad *g, float *a, float *u, const float *dh, int64_t n, bool rounded);
 /* q [n, H·d], k [n, K·d] through the norms of their heads, where there are such, and the rotation, in place; the same for
  * their gradients, with what the norms took. After hn_train_embed. */
 void hn_train_heads(hn_grad *g, const hn_tgrad_layer *l, float *q, float *k, int64_t n);

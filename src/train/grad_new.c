@@ -111,6 +111,9 @@ static bool bind_linear(hn_grad *g, hn_linear *l, const hn_weight *w, const char
     return !adapted || adapter(g, l, name);
 }
 
+/* Of its input and its output's gradient nothing is made but products that round them. */
+static bool only_rounded(const hn_grad *g, const hn_linear *l) { return g->p.bf16 && !l->a && !l->w.full && !l->bias.full; }
+
 static bool bind_layer(hn_grad *g, int32_t il)
 {
     const hn_layer *m = &g->m->layers[il];
@@ -127,11 +130,15 @@ static bool bind_layer(hn_grad *g, int32_t il)
         snprintf(name, sizeof name, "blk.%d.%s.weight", (int)il, norm[i].name);
         if (!whole_vector(g, norm[i].r, name, norm[i].n)) return false;
     }
+    bool bare[HN_LIN_KINDS];
     for (int i = 0; i < HN_LIN_KINDS; i++) {
         snprintf(name, sizeof name, "blk.%d.%s", (int)il, lin_names[i]);
         bool adapted = !g->p.full && il >= g->p.first_layer && (g->p.targets >> i & 1);
         if (!bind_linear(g, &l->lin[i], w[i], name, (uint64_t)il * HN_LIN_KINDS + (uint64_t)i + 1, adapted)) return false;
+        bare[i] = only_rounded(g, &l->lin[i]);
     }
+    l->lin[HN_LIN_DOWN].x_rounded = bare[HN_LIN_DOWN];
+    l->lin[HN_LIN_GATE].dy_rounded = l->lin[HN_LIN_UP].dy_rounded = bare[HN_LIN_GATE] && bare[HN_LIN_UP];
     return true;
 }
 
@@ -153,7 +160,9 @@ static bool bind(hn_grad *g)
     g->output = (hn_linear){ .w = { .frozen = &m->output, .full = tied ? g->token_embd.full : NULL }, .bias = { .values = m->output.bias },
                              .n_in = hp->n_embd, .n_out = hp->n_vocab };
     if (!tied && !whole_matrix(g, &g->output.w, "output.weight")) return false;
-    return whole_vector(g, &g->output.bias, "output.bias", hp->n_vocab);
+    if (!whole_vector(g, &g->output.bias, "output.bias", hp->n_vocab)) return false;
+    g->output.dy_rounded = only_rounded(g, &g->output);
+    return true;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------- */

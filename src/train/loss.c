@@ -13,27 +13,44 @@ typedef struct loss_job {
     double weight;
 } loss_job;
 
+enum { PIECE = 4096 }; /* floats that stay in the first cache from step to step */
+
+float hn_train_max(const float *x, int64_t n)
+{
+    float part[16], max = x[0];
+    int64_t v = 16;
+    for (int l = 0; l < 16; l++) part[l] = x[l < n ? l : 0];
+    for (; v + 16 <= n; v += 16)
+        for (int l = 0; l < 16; l++) part[l] = x[v + l] > part[l] ? x[v + l] : part[l];
+    for (int l = 0; l < 16; l++) max = part[l] > max ? part[l] : max;
+    for (; v < n; v++) max = x[v] > max ? x[v] : max;
+    return max;
+}
+
 /* A row of logits: its loss; then its gradient in place. */
 static void loss_row(void *arg, int64_t i, int32_t thread)
 {
     const loss_job *j = arg;
     hn_grad *g = j->g;
     int64_t V = g->m->hp.n_vocab, target = j->b->target[g->rows[j->first + i]];
-    float *x = g->logits + i * V, max = x[0];
-    for (int64_t v = 1; v < V; v++) max = x[v] > max ? x[v] : max;
-    for (int64_t v = 0; v < V; v++) x[v] -= max;
-    double to_target = x[target], part[16] = { 0 };
-    g->p.kernels->exp(x, x, V);
-    for (int64_t v = 0; v + 16 <= V; v += 16)
-        for (int l = 0; l < 16; l++) part[l] += x[v + l];
-    for (int64_t v = V & ~(int64_t)15; v < V; v++) part[v & 15] += x[v];
-    double sum = 0;
+    float *x = g->logits + i * V, max = hn_train_max(x, V);
+    double to_target = x[target] - max, part[16] = { 0 }, sum = 0;
+    for (int64_t v0 = 0; v0 < V; v0 += PIECE) {
+        int64_t n = V - v0 < PIECE ? V - v0 : PIECE, v = 0;
+        float *at = x + v0;
+        for (int64_t k = 0; k < n; k++) at[k] -= max;
+        g->p.kernels->exp(at, at, n);
+        for (; v + 16 <= n; v += 16)
+            for (int l = 0; l < 16; l++) part[l] += at[v + l];
+        for (; v < n; v++) part[v & 15] += at[v];
+    }
     for (int l = 0; l < 16; l++) sum += part[l];
     g->loss[j->first + i] = isfinite(sum) && sum > 0 ? hn_log2_f64(sum) * 0.69314718055994530942 - to_target : (double)NAN;
     if (j->weight == 0) return;
     float scale = (float)(j->weight / sum);
     for (int64_t v = 0; v < V; v++) x[v] *= scale;
     x[target] -= (float)j->weight;
+    if (g->output.dy_rounded) hn_gemm_round(g->gemm, x, V);
 }
 
 static void gather(float *y, const float *x, const int32_t *rows, int64_t n, int64_t width)

@@ -33,12 +33,16 @@ typedef struct hn_gemm {
     int64_t m, n, k;
     float alpha;
     bool add, bf16;
+    bool a_rounded;      /* with bf16, not TN: A's rows have been through hn_gemm_round */
 } hn_gemm;
 typedef struct hn_gemm_ctx hn_gemm_ctx;
 /* pool and k are borrowed. */
 hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, hone_error *err);
 void hn_gemm_free(hn_gemm_ctx *g);
 uint64_t hn_gemm_bytes(const hn_gemm_ctx *g); /* of memory held */
+/* A row of n floats in place as a product with bf16 and a_rounded wants it: pairs in its first half where the processor
+ * multiplies pairs, else as it was. */
+void hn_gemm_round(const hn_gemm_ctx *g, float *x, int64_t n);
 /* On all threads of the pool; not within hn_pool_run. Empty shapes do nothing but, without add, zero C. */
 void hn_gemm_run(hn_gemm_ctx *g, const hn_gemm *p);
 /* The same by the calling thread `thread` of the pool alone, from within hn_pool_run; B f32 only, no bf16; m, n, k ≤ 256. */

@@ -540,8 +540,8 @@ static void gate_run(hn_grad *g, void *arg, float *out)
     gate_op *o = arg;
     float *a = out + o->n, *u = a + o->n;
     memcpy(a, o->fa, (size_t)o->n * sizeof *a), memcpy(u, o->fu, (size_t)o->n * sizeof *u);
-    hn_train_gate(g, out, a, u, o->n / g->m->hp.n_ff);
-    hn_train_gate_back(g, a, u, o->up, o->n / g->m->hp.n_ff);
+    hn_train_gate(g, out, a, u, o->n / g->m->hp.n_ff, false);
+    hn_train_gate_back(g, a, u, o->up, o->n / g->m->hp.n_ff, false);
 }
 static void gate(void **state)
 {

@@ -205,6 +205,25 @@ static void run_alone(void *arg, int64_t chunk, int32_t thread)
     hn_gemm_serial(a->g, thread, a->p);
 }
 
+/* With the rows of A through hn_gemm_round, each alone and between what must stay. */
+static void run_rounded(hn_gemm_ctx *g, const hn_gemm *p)
+{
+    int64_t lda = p->k + 3;
+    float *a = need(malloc((size_t)(p->m * lda) * sizeof(float)));
+    for (int64_t m = 0; m < p->m; m++) {
+        memcpy(a + m * lda, p->a + m * p->lda, (size_t)p->k * sizeof(float));
+        a[m * lda + p->k] = 77.0f;
+        hn_gemm_round(g, a + m * lda, p->k);
+        assert_true(a[m * lda + p->k] == 77.0f);
+    }
+    hn_gemm q = *p;
+    q.a = a;
+    q.lda = lda;
+    q.a_rounded = true;
+    hn_gemm_run(g, &q);
+    free(a);
+}
+
 /* One product everywhere. bound: also near the sums in double. */
 static void check(const machine *w, product *q, bool bound)
 {
@@ -221,15 +240,17 @@ static void check(const machine *w, product *q, bool bound)
             if (!(fabs((double)*c - say) <= room)) fail_msg("%s: %g, in double %g", described(q), (double)*c, say);
         }
     for (int i = 0; i < w->n; i++)
-        for (int t = 0; t < N_THREADS + 1; t++) {
-            bool serial = t == N_THREADS;
+        for (int t = 0; t < N_THREADS + 2; t++) {
+            bool serial = t == N_THREADS, rounded = t > N_THREADS;
+            if (rounded && (!q->p.bf16 || q->p.form == HN_GEMM_TN)) continue;
             if (serial && (q->p.b_type != HN_F32 || q->p.bf16 || q->p.m > 256 || q->p.n > 256 || q->p.k > 256)) continue;
             memcpy(q->c, q->c0, (size_t)q->c_floats * sizeof(float));
             if (serial) hn_pool_run(w->pool[1], run_alone, &(alone){ w->g[i][1], &q->p }, 1);
+            else if (rounded) run_rounded(w->g[i][1], &q->p);
             else hn_gemm_run(w->g[i][t], &q->p);
             for (int64_t j = 0; j < q->c_floats; j++) /* between the rows, too */
                 if (!same_float(q->c[j], want[j]))
-                    fail_msg("%s on %s, %s %d: row %lld, column %lld is %a, the rule says %a", described(q), w->k[i]->name, serial ? "serial" : "threads",
+                    fail_msg("%s on %s, %s %d: row %lld, column %lld is %a, the rule says %a", described(q), w->k[i]->name, serial ? "serial" : rounded ? "rounded" : "threads",
                              t + 1, (long long)(j / q->p.ldc), (long long)(j % q->p.ldc), (double)q->c[j], (double)want[j]);
         }
     free(want);
@@ -240,7 +261,7 @@ enum { CASES = 40, LARGEST = 100000 };
 #else
 enum { CASES = 400, LARGEST = 400000 };
 #endif
-static const int64_t dims[] = { 1, 2, 5, 7, 8, 13, 16, 33, 63, 64, 65, 129, 255, 256, 257, 300, 511, 577 };
+static const int64_t dims[] = { 1, 2, 5, 7, 8, 13, 16, 17, 33, 49, 63, 64, 65, 129, 255, 256, 257, 300, 511, 577 };
 static int64_t dim(void) { return dims[below((int64_t)(sizeof dims / sizeof *dims))]; }
 
 static void test_floats(void **state)
@@ -259,13 +280,32 @@ static void test_floats(void **state)
 static void test_large(void **state)
 {
     rng_key = 12;
-    static const int64_t shape[][3] = { { 1100, 70, 3 }, { 40, 600, 7 }, { 531, 131, 9 }, { 5, 9, 1300 }, { 100, 3, 513 } };
+    static const int64_t shape[][3] = { { 1100, 70, 3 }, { 40, 600, 7 }, { 531, 131, 9 }, { 5, 9, 1300 }, { 100, 3, 513 }, { 13, 1536, 5 }, { 7, 1024, 256 } };
+    static const hn_type type[] = { HN_F32, HN_F16, HN_BF16, HN_Q8_0, HN_Q4_K };
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
-        for (int form = 0; form < 3; form++) {
-            product q = made((hn_gemm_form)form, HN_F32, shape[i][0], shape[i][1], shape[i][2], ORDINARY);
+        for (int form = 0; form < 3 + 2 * 4; form++) {
+            hn_type t = form < 3 ? HN_F32 : type[1 + (form - 3) / 2];
+            int64_t f = form < 3 ? form : (form - 3) % 2, row = f == HN_GEMM_NT ? shape[i][2] : shape[i][1];
+            if (row % (int64_t)hn_type_get(t)->block_elems) continue;
+            product q = made((hn_gemm_form)f, t, shape[i][0], shape[i][1], shape[i][2], ORDINARY);
+            q.p.bf16 = form >= 3 || q.p.bf16;
             check(&world, &q, true);
             release(&q);
         }
+}
+
+/* Halves are packed in pairs without going through floats. */
+static void test_halves(void **state)
+{
+    rng_key = 17;
+    for (int i = 0; i < CASES; i++) {
+        int64_t m = 1 + below(9), n = dim(), k = dim();
+        while (m * n * k > LARGEST) *(n >= k ? &n : &k) /= 3;
+        product q = made(i & 1 ? HN_GEMM_NN : HN_GEMM_NT, i & 2 ? HN_F16 : HN_BF16, m, n, k, i / 4 % TEMPERS);
+        q.p.bf16 = true;
+        check(&world, &q, false);
+        release(&q);
+    }
 }
 
 static void test_types(void **state)
@@ -366,6 +406,29 @@ static void test_silu_mul_grad(void **state)
         }
 }
 
+static void test_bf16(void **state)
+{
+    const machine *w = &world;
+    rng_key = 18;
+    static uint16_t h[LONGEST + 2], right[LONGEST + 1];
+    for (int n = 1; n <= LONGEST; n += n < 70 ? 1 : 23)
+        for (int temper = 0; temper < TEMPERS; temper++) {
+            float *x = v[0] + 1;
+            for (int j = 0; j < n; j++) x[j] = rnd() % 4 ? drawn(temper) : hn_bits_f32((uint32_t)rnd());
+            for (int j = 0; j < n; j++) right[j] = hn_f32_to_bf16(x[j]);
+            for (int i = 0; i < w->n; i++) {
+                h[n + 1] = 7777;
+                w->k[i]->to_bf16(h + 1, x, n);
+                assert_memory_equal(h + 1, right, sizeof *h * (size_t)n);
+                assert_int_equal(h[n + 1], 7777);
+                got[0][n + 1] = 77.0f;
+                w->k[i]->from_bf16(got[0] + 1, h + 1, n);
+                for (int j = 0; j < n; j++) assert_true(hn_f32_bits(got[0][j + 1]) == (uint32_t)right[j] << 16);
+                assert_true(got[0][n + 1] == 77.0f);
+            }
+        }
+}
+
 static void test_rms_norm_grad(void **state)
 {
     const machine *w = &world;
@@ -404,7 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_floats), cmocka_unit_test(test_large), cmocka_unit_test(test_types), cmocka_unit_test(test_flush),
-        cmocka_unit_test(test_decoders), cmocka_unit_test(test_silu_mul_grad), cmocka_unit_test(test_rms_norm_grad),
+        cmocka_unit_test(test_halves), cmocka_unit_test(test_decoders), cmocka_unit_test(test_bf16), cmocka_unit_test(test_silu_mul_grad), cmocka_unit_test(test_rms_norm_grad),
     };
     if (!start(&world)) return 1;
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
