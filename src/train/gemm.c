@@ -58,8 +58,8 @@ typedef struct job {
     bool may_round, rounded; /* A is, first of all, rounded into g->rounded: [block of k][m][PAIRS] */
 } job;
 
-/* What whole of `all`, in units, part i of n begins; the first ones are the longer ones, so that what is left over
- * at the end is small. */
+/* Where part i of n begins, of `all` cut into whole units as evenly as can be, the longer parts first: what is left
+ * over at the end is small. */
 static int64_t part_at(int64_t all, int64_t unit, int64_t n, int64_t i)
 {
     int64_t units = (all + unit - 1) / unit, at = (units / n * i + (i < units % n ? i : units % n)) * unit;
