@@ -474,6 +474,8 @@ typedef struct hone_train_params {
     bool recompute;              /* keep each layer's input only: less memory, a third more work */
     bool plan_only;              /* read the data, make nothing to train: hone_trainer_get_info alone works */
     const char *chat_template;   /* of conversations: a format's name ("chatml") or Jinja source; NULL: the model's */
+    bool (*abort_fn)(void *arg); /* asked while data are read: true ends that with HONE_E_INTERRUPTED; NULL: never */
+    void *abort_arg;
 } hone_train_params;
 
 /* A model to begin from: a shape with random weights, a tokenizer. */
@@ -485,6 +487,8 @@ typedef struct hone_init_params {
     int32_t n_vocab;             /* with so many tokens; 0: as the shape says */
     const char *name;            /* general.name; NULL: of the file */
     uint64_t seed;
+    bool (*abort_fn)(void *arg); /* as of hone_train_params */
+    void *abort_arg;
 } hone_init_params;
 /* Writes dst, F32, atomically; the same bytes for the same arguments and texts. */
 HONE_API hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_error *err);

@@ -174,6 +174,7 @@ static int read_params(hn_train_job *j)
     const hn_opts *o = cli->opts;
     hone_train_params *p = &j->p;
     hone_train_defaults(p);
+    p->abort_fn = hn_abort_fn;
     static const char *const masks[] = { "none", "prompt", "last", NULL }, *const schedules[] = { "constant", "linear", "cosine", "wsd", NULL };
     p->val_share = number(cli, "val-share", 0);
     p->mask = (hone_train_mask)index_of(hn_opts_str(o, "mask"), masks);
@@ -229,7 +230,7 @@ static int begin_model(hn_train_job *j)
     const char *tokenizer = hn_opts_str(o, "tokenizer");
     hone_error err;
     hone_init_params p = { .config = hn_opts_str(o, "from-config"), .tokenizer = tokenizer, .data = tokenizer ? NULL : j->p.data, .n_data = tokenizer ? 0 : j->p.n_data,
-                           .n_vocab = hn_opts_given(o, "vocab") ? hn_opts_i32(o, "vocab") : 0, .name = hn_opts_str(o, "name"), .seed = j->p.seed };
+                           .n_vocab = hn_opts_given(o, "vocab") ? hn_opts_i32(o, "vocab") : 0, .name = hn_opts_str(o, "name"), .seed = j->p.seed, .abort_fn = hn_abort_fn };
     char name[256]; /* of the file, without its folder and ending */
     const char *file = strrchr(j->out, '/') ? strrchr(j->out, '/') + 1 : j->out, *dot = strrchr(file, '.');
     snprintf(name, sizeof name, "%.*s", (int)(dot && dot != file && dot - file < 255 ? dot - file : 255), file);

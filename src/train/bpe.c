@@ -134,7 +134,7 @@ static hone_status take_text(hn_data_reader *r, const char *s, size_t n)
 static hone_status read_words(trainer *t, hone_error *err)
 {
     hn_dataset d = { 0 };
-    hn_data_params p = { .path = t->p->path, .n_path = t->p->n_path };
+    hn_data_params p = { .path = t->p->path, .n_path = t->p->n_path, .abort_fn = t->p->abort_fn, .abort_arg = t->p->abort_arg };
     hn_data_reader r = { .d = &d, .p = &p, .err = err, .take = take_text, .arg = t };
     hone_status st = HONE_OK;
     for (int32_t i = 0; i < p.n_path && st == HONE_OK; i++) {

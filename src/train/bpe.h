@@ -22,6 +22,8 @@ typedef struct hn_bpe_params {
     const char *const *special;
     int32_t n_special;
     const char *pre;         /* NULL: "gpt-2" */
+    bool (*abort_fn)(void *arg); /* as of hn_data_params */
+    void *abort_arg;
 } hn_bpe_params;
 
 /* Each step joins the pair that is at most places within words; of several such the one of the lowest left id, then right

@@ -22,6 +22,8 @@ typedef struct hn_data_params {
     int64_t max_bad;           /* bad lines that are left out and counted; one more is an error. 0: the first is */
     const char *chat_template; /* NULL: the model's; else the name of a format or Jinja source, as hn_chat_source takes it */
     bool special;              /* what looks like a special token in texts, prompts and completions is one; else it is text */
+    bool (*abort_fn)(void *arg); /* asked before each record and piece of a text; true: HONE_E_INTERRUPTED. NULL: never */
+    void *abort_arg;
 } hn_data_params;
 
 typedef struct hn_data_stats {

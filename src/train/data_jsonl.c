@@ -277,7 +277,7 @@ hone_status hn_data_jsonl(hn_data_reader *r)
     size_t n;
     hone_status st = hn_source_open(&l.f, r->path, r->err);
     for (r->line = 1; st == HONE_OK; r->line++) {
-        if ((st = next_line(&l, r, &s, &n)) != HONE_OK || !s) break;
+        if ((st = hn_data_go_on(r)) != HONE_OK || (st = next_line(&l, r, &s, &n)) != HONE_OK || !s) break;
         if (!l.too_long) st = read_line(r, s, n, &k);
         else {
             r->d->stats.n_line++;

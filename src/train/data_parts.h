@@ -40,6 +40,8 @@ typedef struct hn_data_reader {
     void *arg;
 } hn_data_reader;
 
+/* HONE_E_INTERRUPTED, if whoever reads is to end. */
+hone_status hn_data_go_on(hn_data_reader *r);
 /* The line r is at cannot be used: left out and counted (HONE_OK), or the error. */
 hone_status hn_data_bad(hn_data_reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -46,6 +46,12 @@ void hn_dataset_free(hn_dataset *d)
 
 /* ---- samples -------------------------------------------------------------------------------------- */
 
+hone_status hn_data_go_on(hn_data_reader *r)
+{
+    if (!r->p->abort_fn || !r->p->abort_fn(r->p->abort_arg)) return HONE_OK;
+    return HN_FAIL(r->err, HONE_E_INTERRUPTED, "interrupted while %s was read; nothing was trained", r->path);
+}
+
 hone_status hn_data_bad(hn_data_reader *r, const char *fmt, ...)
 {
     char why[512];
@@ -242,7 +248,7 @@ static hone_status read_pieces(hn_data_reader *r, const hn_source *f, bool *any)
     if (!s) return HN_FAIL(r->err, HONE_E_NOMEM, "%s: %llu bytes", r->path, (unsigned long long)f->size);
     while (st == HONE_OK && (at < f->size || have)) {
         size_t want = f->size - at < PIECE - have ? (size_t)(f->size - at) : PIECE - have;
-        if ((st = hn_source_read(f, at, s + have, want, r->err)) != HONE_OK) break;
+        if ((st = hn_data_go_on(r)) != HONE_OK || (st = hn_source_read(f, at, s + have, want, r->err)) != HONE_OK) break;
         size_t skip = at == 0 && is_bom(s, want) ? 3 : 0;
         at += want;
         have += want;

@@ -299,7 +299,7 @@ hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_err
         init.tokenizer = m;
     } else {
         hn_synth_shape shape;
-        hn_bpe_params b = { .path = p->data, .n_path = p->n_data, .n_vocab = p->n_vocab, .special = special, .n_special = 2 };
+        hn_bpe_params b = { .path = p->data, .n_path = p->n_data, .n_vocab = p->n_vocab, .special = special, .n_special = 2, .abort_fn = p->abort_fn, .abort_arg = p->abort_arg };
         if (!b.n_vocab) st = hn_synth_config(&shape, p->config, err); /* which names what it misses */
         if (st == HONE_OK && !b.n_vocab) b.n_vocab = shape.n_vocab;
         if (st == HONE_OK) st = hn_bpe_train(&bpe, &b, err);

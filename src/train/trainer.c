@@ -165,7 +165,7 @@ static hone_status read_data(hone_trainer *t, uint64_t hash[2], hone_error *err)
 {
     const hone_train_params *p = &t->p;
     hn_data_params d = { .path = p->data, .n_path = p->n_data, .seq = p->seq, .mask = (hn_mask)p->mask, .max_bad = p->max_bad_lines,
-                         .special = p->special, .chat_template = p->chat_template };
+                         .special = p->special, .chat_template = p->chat_template, .abort_fn = p->abort_fn, .abort_arg = p->abort_arg };
     hone_str source; /* a wrong name is one for any data */
     hone_status st = p->chat_template ? hn_chat_source(&source, t->m->file, NULL, p->chat_template, false, err) : HONE_OK;
     if (st == HONE_OK) st = hn_dataset_read(&t->train, t->m, &d, err);

@@ -158,7 +158,7 @@ rc=$?
 for i in 1 2 3 4; do cat "$T/d.jsonl" "$T/d.jsonl" "$T/d.jsonl" "$T/d.jsonl"; done >"$T/more.jsonl"
 for i in 1 2 3 4 5 6 7 8; do cat "$T/more.jsonl" "$T/more.jsonl" "$T/more.jsonl" "$T/more.jsonl"; done >"$T/many.jsonl"
 timeout -s INT 0.01 "$HONE" train -m "$TINY" --data "$T/many.jsonl" --seq 32 --steps 100000 -o "$T/soon.gguf" >"$T/out" 2>"$T/err"
-if grep -q 'before the first step' "$T/err"; then
+if grep -q 'before the first step\|nothing was trained' "$T/err"; then
     ok "interrupted before the first step: nothing is said to be saved"
 elif grep -q 'interrupted after step [1-9]' "$T/err"; then
     skip "interrupted before the first step" "this machine is too fast for it"
@@ -167,6 +167,18 @@ elif [ -s "$T/err" ]; then
 else
     skip "interrupted before the first step" "the signal came before hone listened"
 fi
+# data that are read for half a minute: the first signal ends it
+awk '{ for (i = 0; i < 4000; i++) print }' "$T/more.jsonl" >"$T/huge.jsonl"
+many=
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do many="$many --data $T/huge.jsonl"; done
+for how in "-m $TINY" "--from-config ${TINY%.gguf}.json --vocab 4000"; do
+    begun=$(date +%s)
+    timeout -k 60 -s INT 1 "$HONE" train $how $many --seq 32 --steps 100000 -o "$T/never.gguf" >"$T/out" 2>"$T/err"
+    now=$(date +%s)
+    grep -q 'interrupted while .*huge.jsonl was read; nothing was trained' "$T/err" && [ $((now - begun)) -lt 20 ] && [ ! -e "$T/never.gguf" ] &&
+        ok "interrupted while data are read: at once ($how)" || not_ok "interrupted while data are read: $((now - begun)) s ($how)" "$T/err"
+done
+rm -f "$T/huge.jsonl"
 
 # 5. a damaged checkpoint, another run, a full disk
 "$HONE" train -m "$TINY" $SMALL --steps $STEPS --save-every 4 --keep 5 -o "$T/dam.gguf" --fresh >"$T/out" 2>"$T/err"
