@@ -103,7 +103,7 @@ V16_OP unsigned flush_on(void)
 #define HN_GEMM_VECS 4
 #define HN_GEMM_NAME hn_gemm_avx512
 #define HN_LEVEL_DECODE                                                                                              \
-    [HN_F16] = decode_f16, [HN_Q8_0] = hn_avx512_decode_q8_0, [HN_Q4_0] = hn_avx512_decode_q4_0,           \
+    [HN_F16] = decode_f16, [HN_BF16] = decode_bf16, [HN_Q8_0] = hn_avx512_decode_q8_0, [HN_Q4_0] = hn_avx512_decode_q4_0,           \
     [HN_Q5_0] = hn_avx512_decode_q5_0, [HN_Q4_K] = hn_avx512_decode_q4_K, [HN_Q5_K] = hn_avx512_decode_q5_K,         \
     [HN_Q6_K] = hn_avx512_decode_q6_K
 #include "kernels/avx512_gemm.h"

@@ -24,7 +24,6 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
     if (src->silu_mul_grad) dst->silu_mul_grad = src->silu_mul_grad;
     if (src->to_bf16) dst->to_bf16 = src->to_bf16;
-    if (src->from_bf16) dst->from_bf16 = src->from_bf16;
     if (src->rms_norm_grad) dst->rms_norm_grad = src->rms_norm_grad;
     if (src->gemm) dst->gemm = src->gemm;
     if (src->exp) dst->exp = src->exp;

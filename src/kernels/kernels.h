@@ -258,8 +258,7 @@ typedef struct hn_kernels {
     void (*silu_mul_grad)(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n);
     /* of y = (x·r)·w, r = 1/sqrt(Σx²/n + eps): gx += (gy·w − (x·r)·c)·r, c = Σ((gy·w)·x)·r/n; gx is not gy */
     void (*rms_norm_grad)(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps);
-    void (*to_bf16)(uint16_t *y, const float *x, int64_t n); /* hn_f32_to_bf16 and back, of each */
-    void (*from_bf16)(float *y, const uint16_t *x, int64_t n);
+    void (*to_bf16)(uint16_t *y, const float *x, int64_t n); /* hn_f32_to_bf16 of each */
     const hn_gemm_ops *gemm;
     hn_dequantize_fn *decode[HN_TYPE_COUNT]; /* the type table's bits; NULL: its decoder */
     void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */

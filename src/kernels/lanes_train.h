@@ -137,9 +137,13 @@ static void to_bf16(uint16_t *restrict y, const float *restrict x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] = hn_f32_to_bf16(x[i]);
 }
-static void from_bf16(float *restrict y, const uint16_t *restrict x, int64_t n)
+static void decode_bf16(float *restrict y, const void *restrict src, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) y[i] = hn_bf16_to_f32(x[i]);
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t v;
+        memcpy(&v, (const char *)src + 2 * i, sizeof v);
+        y[i] = hn_bf16_to_f32(v);
+    }
 }
 
 static void decode_f16(float *y, const void *src, int64_t n)
@@ -155,6 +159,6 @@ static void decode_f16(float *y, const void *src, int64_t n)
 }
 
 #ifndef HN_LEVEL_DECODE
-#define HN_LEVEL_DECODE [HN_F16] = decode_f16
+#define HN_LEVEL_DECODE [HN_F16] = decode_f16, [HN_BF16] = decode_bf16
 #endif
-#define HN_LANES_TRAIN .decode = { HN_LEVEL_DECODE }, .silu_mul_grad = silu_mul_grad, .rms_norm_grad = rms_norm_grad, .to_bf16 = to_bf16, .from_bf16 = from_bf16, .gemm = &HN_GEMM_NAME
+#define HN_LANES_TRAIN .decode = { HN_LEVEL_DECODE }, .silu_mul_grad = silu_mul_grad, .rms_norm_grad = rms_norm_grad, .to_bf16 = to_bf16, .gemm = &HN_GEMM_NAME

@@ -326,10 +326,6 @@ static void to_bf16(uint16_t *y, const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] = hn_f32_to_bf16(x[i]);
 }
-static void from_bf16(float *y, const uint16_t *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) y[i] = hn_bf16_to_f32(x[i]);
-}
 
 static void silu_mul_grad(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n)
 {
@@ -572,7 +568,6 @@ const hn_kernels HN_SCALAR = {
     .silu_mul = silu_mul,
     .silu_mul_grad = silu_mul_grad,
     .to_bf16 = to_bf16,
-    .from_bf16 = from_bf16,
     .rms_norm_grad = rms_norm_grad,
     .gemm = &gemm_ops,
     .exp = exp_many,

@@ -325,7 +325,8 @@ static void half_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     const half_job *j = arg;
     uint64_t i = (uint64_t)chunk * HALF_CHUNK, n = j->n - i < HALF_CHUNK ? j->n - i : HALF_CHUNK;
-    if (j->back) j->k->from_bf16(j->f + i, j->h + i, (int64_t)n);
+    hn_dequantize_fn *decode = j->k->decode[HN_BF16] ? j->k->decode[HN_BF16] : hn_type_get(HN_BF16)->dequantize;
+    if (j->back) decode(j->f + i, j->h + i, (int64_t)n);
     else j->k->to_bf16(j->h + i, j->f + i, (int64_t)n);
 }
 static void half(hn_grad *g, float *f, uint16_t *h, uint64_t n, bool back)

@@ -406,7 +406,7 @@ static void test_silu_mul_grad(void **state)
         }
 }
 
-static void test_bf16(void **state)
+static void test_to_bf16(void **state)
 {
     const machine *w = &world;
     rng_key = 18;
@@ -421,10 +421,6 @@ static void test_bf16(void **state)
                 w->k[i]->to_bf16(h + 1, x, n);
                 assert_memory_equal(h + 1, right, sizeof *h * (size_t)n);
                 assert_int_equal(h[n + 1], 7777);
-                got[0][n + 1] = 77.0f;
-                w->k[i]->from_bf16(got[0] + 1, h + 1, n);
-                for (int j = 0; j < n; j++) assert_true(hn_f32_bits(got[0][j + 1]) == (uint32_t)right[j] << 16);
-                assert_true(got[0][n + 1] == 77.0f);
             }
         }
 }
@@ -467,7 +463,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_floats), cmocka_unit_test(test_large), cmocka_unit_test(test_types), cmocka_unit_test(test_flush),
-        cmocka_unit_test(test_halves), cmocka_unit_test(test_decoders), cmocka_unit_test(test_bf16), cmocka_unit_test(test_silu_mul_grad), cmocka_unit_test(test_rms_norm_grad),
+        cmocka_unit_test(test_halves), cmocka_unit_test(test_decoders), cmocka_unit_test(test_to_bf16), cmocka_unit_test(test_silu_mul_grad), cmocka_unit_test(test_rms_norm_grad),
     };
     if (!start(&world)) return 1;
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
