@@ -244,7 +244,7 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
         for (int64_t b = 0; b < nb; b++) {
             const char *p = g + (pairs ? hn_pair_block(bytes, b) : (size_t)b * bytes), *d = g + hn_pair_d(bytes, b);
             if (m->w_stride > HN_FAR_GROUP)
-                FOR(c, nc) FOR(l, 5) _mm_prefetch((const char *)(x[c] + 1) + 64 * l, _MM_HINT_T0);
+                FOR(c, nc) hn_fetch_a256(x[c] + 1);
             block(p, d, 0, x, nc, acc[0]);
             block(p, d, 8, x, nc, acc[1]);
             FOR(c, nc) x[c]++;

@@ -287,7 +287,7 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
             if (pairs && b % 2 == 0) p += 64;
             else if (pairs) d = p - bytes - 32;
             if (m->w_stride > HN_FAR_GROUP)
-                FOR(c, nc) FOR(l, 5) _mm_prefetch((const char *)(x[c] + 1) + 64 * l, _MM_HINT_T0);
+                FOR(c, nc) hn_fetch_a256(x[c] + 1);
             block(p, d, x, nc, acc);
             p += bytes;
             FOR(c, nc) x[c]++;

@@ -41,11 +41,15 @@ typedef struct hn_a256 {
     uint16_t side32;  /* the largest of both sums, of q > 0 and of −q > 0, over 32 consecutive q */
     uint8_t pad[24];
 } hn_a256;
+_Static_assert(sizeof(hn_a256) == 320, "five lines");
 
 /* A packed group of more bytes pushes a column's blocks out of the first cache before the next group needs them: they are
  * fetched a block ahead then (measured: docs/LAB.md). */
 enum { HN_FAR_GROUP = 24 << 10 };
-_Static_assert(sizeof(hn_a256) == 320, "five lines");
+static inline void hn_fetch_a256(const hn_a256 *x)
+{
+    for (size_t i = 0; i < sizeof *x; i += 64) __builtin_prefetch((const char *)x + i);
+}
 
 /* Floats between rows of n, at most n + 31: whole lines, and never a multiple of 4 KiB, or
  * the same place of many rows would fight for the same sets of a cache. */
