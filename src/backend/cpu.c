@@ -700,7 +700,7 @@ hone_status hn_backend_cpu_new(hn_backend **out, const hn_cpu_params *p, hone_er
     c->k = p->kernels;
     c->n_threads = hn_pool_threads(p->pool);
     c->panel_floats = HN_PANEL_BYTES((uint64_t)p->max_n_in + 256) / 64 * 16; /* whole lines; PANEL_ROWS decoded rows fit too */
-    _Static_assert(PANEL_ROWS * sizeof(float) <= 32, "HN_PANEL_BYTES");
+    _Static_assert(PANEL_ROWS * sizeof(float) <= HN_PANEL_ELEM, "HN_PANEL_BYTES");
     int64_t group = p->n_head ? p->n_head / p->n_head_kv : 0;
     c->attn_floats = p->n_head ? ((uint64_t)hn_attn_floats(group > ATTN_TILE ? group : ATTN_TILE, p->d) + 15) & ~(uint64_t)15 : 16;
     c->part_floats = p->n_head ? (uint64_t)(ATTN_SPLIT_TOK * p->n_head * div_up(p->n_ctx, HN_SPLIT) * (p->d + 2)) : 16;

@@ -36,8 +36,8 @@ typedef struct twide {
     int16_t q[16][ROWS][2];
     float d[ROWS];
 } twide;
-_Static_assert(2 * sizeof(kpanel) <= 48 * 256 && 2 * sizeof(tpanel) <= 48 * 32, "HN_PANEL_BYTES");
-_Static_assert(sizeof(kwide) <= 48 * 256 && sizeof(twide) <= 48 * 32, "HN_PANEL_BYTES");
+_Static_assert(2 * sizeof(kpanel) <= HN_PANEL_ELEM * 256 && 2 * sizeof(tpanel) <= HN_PANEL_ELEM * 32, "HN_PANEL_BYTES");
+_Static_assert(sizeof(kwide) <= HN_PANEL_ELEM * 256 && sizeof(twide) <= HN_PANEL_ELEM * 32, "HN_PANEL_BYTES");
 
 /* ---- eight rows, word by word: lane r is row r -------------------------------------------------------- */
 

@@ -429,6 +429,7 @@ static void float_panel(const hn_mm *m, hn_type t)
 {
     const size_t es = t == HN_F32 ? 4 : 2;
     const int64_t n = m->n_in, step = es == 4 ? HN_PACK_ROWS / 2 : HN_PACK_ROWS;
+    _Static_assert(HN_PACK_ROWS * 2 <= HN_PANEL_ELEM, "HN_PANEL_BYTES");
     for (int64_t r = m->r0; r < m->r1; r += step) {
         const char *p = group(m, r) + (size_t)(r % HN_PACK_ROWS) * es;
         char *w = m->panel;

@@ -102,9 +102,11 @@ typedef struct hn_mm {
     int64_t n_in, n_col, r0, r1;    /* rows [r0, r1) of W, all columns */
     void *panel;                    /* HN_PANEL_BYTES(n_in) of scratch of this thread, 64-byte aligned; NULL: none */
 } hn_mm;
-/* Scratch for rows opened or decoded, and for the sums of many columns. */
+/* Scratch for rows opened or decoded, and for the sums of many columns. A kernel whose scratch
+ * grows with n_in asserts what it needs an element against HN_PANEL_ELEM. */
 #define HN_PANEL_ROWS 32
-#define HN_PANEL_BYTES(n_in) ((size_t)(n_in) * 32 + 98304)
+#define HN_PANEL_ELEM 48
+#define HN_PANEL_BYTES(n_in) ((size_t)(n_in) * HN_PANEL_ELEM + 98304)
 typedef void hn_matmul_fn(const hn_mm *a);
 /* In the packed layout (quant/pack.h) w is group 0, w_stride the bytes between groups and
  * r0 a multiple of HN_PACK_ROWS; the same bits as from the rows. */

@@ -204,9 +204,23 @@ static void matmul_matches_scalar(void **state)
             for (int64_t n = 1; n <= 530; n += n < 40 ? 1 : 37) check_matmul(t, n, 9, 5, 0, 9, 0);
         for (int64_t n_col = 8; n_col <= 26; n_col += 3) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 75, n_col, 3, 75, 0);
         for (int64_t n_col = 1; n_col <= 26; n_col += n_col < 8 ? 1 : 4) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 91, n_col, 16 * (n_col % 3), 91 - n_col % 2, 0);
+        if (step == 256) /* rows in parts of 32 blocks, four at a time */
+            for (int64_t nb = 4; nb <= 70; nb += nb < 9 || (nb >= 31 && nb < 38) || nb >= 63 ? 1 : 5)
+                check_matmul(t, nb * step, 19, 1 + 4 * (nb % 2), nb % 3, 19, 2 * (nb % 5));
         check_matmul(t, 2048, 64, 6, 0, 64, 0);
         check_matmul(t, 512 + (step == 32 ? 32 : 0), 37, 50, 0, 37, 0);
         check_matmul(t, 256, 16, 161, 0, 16, 0);
+    }
+}
+
+/* Scratch holds rows of any width: 20480 is far beyond what its constant part covers. */
+static void matmul_of_wide_rows_matches_scalar(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        rng_key = 300 + i, rng_at = 0;
+        check_matmul(types[i], 20480, 32, 9, 0, 32, 0);
+        check_matmul(types[i], 8960, 48, 5, 0, 48, 0);
     }
 }
 
@@ -221,6 +235,7 @@ static void matmul_of_many_columns_matches_scalar(void **state)
         extreme = step != 1; /* a NaN of a float product may have any payload */
         for (int64_t n_col = 1; n_col <= 40; n_col++) check_matmul(t, n_in / 3 / step * step, 35, n_col, 16 * (n_col % 2), 35, 0);
         for (int64_t rows = 1; rows <= 70; rows += rows < 33 ? 4 : 3) check_matmul(t, n_in, rows, 1 + rows % 13, 0, rows, 0);
+        for (int64_t rows = 1; rows <= 35; rows += 2) check_matmul(t, n_in, rows, 1, 0, rows, 0);
         extreme = false;
     }
     /* more columns than the scratch has sums for: in several turns */
@@ -580,6 +595,7 @@ int main(void)
         if (hn_cpu_built((hn_cpu_level)l) && !hn_cpu_has((hn_cpu_level)l)) printf("SKIP: level %s: this CPU lacks it\n", hn_cpu_level_name((hn_cpu_level)l));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul_matches_scalar),
+        cmocka_unit_test(matmul_of_wide_rows_matches_scalar),
         cmocka_unit_test(matmul_of_many_columns_matches_scalar),
         cmocka_unit_test(quantize_special_values),
         cmocka_unit_test(quantize_rounds_to_even),
