@@ -61,6 +61,8 @@ INLINE __m512i lanes4(uint32_t a, uint32_t b, uint32_t c, uint32_t d) /* of ever
 }
 /* 32-bit a in the first two 128-bit lanes, b in the others */
 INLINE __m512i halves(int a, int b) { return _mm512_inserti64x4(_mm512_set1_epi32(a), _mm256_set1_epi32(b), 1); }
+/* Loads stay in the order of their addresses, which the hardware follows (measured: docs/LAB.md). */
+#define HERE(v) __asm__ volatile("" : "+v"(v))
 #define LOW(v) and32(v, 0x0F0F0F0Fu)
 #define HIGH(v) LOW(_mm512_srli_epi32(v, 4))
 
@@ -162,6 +164,27 @@ INLINE void open_q5(__m512i q[4], const char *p)
     q[3] = or_and(HIGH(v1), _mm512_rorv_epi32(h, halves(1, 3)), bit);
 }
 
+/* Of each 128-bit lane, the first 16 bytes of a block (d and dmin, the words s0 s1 s2): its eight scales and eight minima. */
+INLINE __m512i min_scales(__m512i h)
+{
+    __m512i v = _mm512_srlv_epi32(_mm512_shuffle_epi32(h, 0xED), lanes4(0, 0, 0, 4)); /* s0 s2 s1 s2>>4 */
+    v = _mm512_and_si512(v, lanes4(0x3F3F3F3Fu, 0x0F0F0F0Fu, 0x3F3F3F3Fu, 0x0F0F0F0Fu));
+    return or_and(v, _mm512_srli_epi32(_mm512_shuffle_epi32(h, 0x94), 2), lanes4(0, 0x30303030u, 0, 0x30303030u));
+}
+/* Scale bytes 0-7 of every 128-bit lane to 16 bits, in the order that packing two sums gives. */
+INLINE void pick_scales(__m512i sc[2], __m512i v)
+{
+    const __m512i pick0 = _mm512_inserti64x4(lanes4(0x80008000u, 0x80008000u, 0x80018001u, 0x80018001u),
+                                             _mm512_castsi512_si256(lanes4(0x80028002u, 0x80028002u, 0x80038003u, 0x80038003u)), 1);
+    sc[0] = _mm512_shuffle_epi8(v, pick0);
+    sc[1] = _mm512_shuffle_epi8(v, _mm512_add_epi32(pick0, _mm512_set1_epi32(0x00040004)));
+}
+/* Sums of 32 consecutive q. */
+INLINE __m128i sums_of_32(const hn_a256 *x)
+{
+    return _mm256_cvtepi32_epi16(_mm256_madd_epi16(_mm256_loadu_si256((const __m256i *)x->bsum), _mm256_set1_epi16(1)));
+}
+
 /* Q4_K, Q5_K */
 INLINE void tile_min(const hn_mm *m, int64_t r, int64_t c0, int nc, int bytes, bool five)
 {
@@ -171,27 +194,20 @@ INLINE void tile_min(const hn_mm *m, int64_t r, int64_t c0, int nc, int bytes, b
     const hn_a256 *x[COLS];
     __m512 acc[COLS];
     FOR(c, nc) x[c] = (const hn_a256 *)column(m, c0 + c), acc[c] = _mm512_setzero_ps();
-    /* scale bytes 0-7 of a header to 16 bits, in the order that packing two sums gives */
-    const __m512i pick0 = _mm512_inserti64x4(lanes4(0x80008000u, 0x80008000u, 0x80018001u, 0x80018001u),
-                                             _mm512_castsi512_si256(lanes4(0x80028002u, 0x80028002u, 0x80038003u, 0x80038003u)), 1);
-    const __m512i pick1 = _mm512_add_epi32(pick0, _mm512_set1_epi32(0x00040004));
     for (int64_t b = 0; b < nb; b++) {
         int64_t at = b * bytes;
         __m512i h[4], mn[4], a[COLS][4], f[COLS][4], side[COLS];
         char scales[4][64];
         FOR(j, 4) {
             h[j] = headers(t.row, at, j); /* d and dmin, then the words s0 s1 s2 */
-            __m512i v = _mm512_srlv_epi32(_mm512_shuffle_epi32(h[j], 0xED), lanes4(0, 0, 0, 4)); /* s0 s2 s1 s2>>4 */
-            v = _mm512_and_si512(v, lanes4(0x3F3F3F3Fu, 0x0F0F0F0Fu, 0x3F3F3F3Fu, 0x0F0F0F0Fu));
-            v = or_and(v, _mm512_srli_epi32(_mm512_shuffle_epi32(h[j], 0x94), 2), lanes4(0, 0x30303030u, 0, 0x30303030u));
+            __m512i v = min_scales(h[j]);
             _mm512_storeu_si512(scales[j], v);
             mn[j] = _mm512_unpackhi_epi8(v, _mm512_setzero_si512());
         }
         __m512i dd = header_words(h, 0);
         FOR(c, nc) {
             nibble_order(a[c], x[c][b].q);
-            __m256i s = _mm256_madd_epi16(_mm256_loadu_si256((const __m256i *)x[c][b].bsum), _mm256_set1_epi16(1));
-            __m512i bs = _mm512_broadcast_i32x4(_mm256_cvtepi32_epi16(s)), v[4];
+            __m512i bs = _mm512_broadcast_i32x4(sums_of_32(&x[c][b])), v[4];
             FOR(j, 4) v[j] = _mm512_madd_epi16(mn[j], bs);
             side[c] = fold4(v);
         }
@@ -199,7 +215,8 @@ INLINE void tile_min(const hn_mm *m, int64_t r, int64_t c0, int nc, int bytes, b
             __m512i s[COLS][4];
             FOR(j, 4) {
                 __m512i q[4], v = four16(scales[j] + 16 * e);
-                __m512i sc[2] = { _mm512_shuffle_epi8(v, pick0), _mm512_shuffle_epi8(v, pick1) };
+                __m512i sc[2];
+                pick_scales(sc, v);
                 fetch_part(t.next + ROWS * at, ROWS * bytes, 4 * e + j);
                 if (five) open_q5(q, t.row[4 * e + j] + at);
                 else open_q4(q, t.row[4 * e + j] + at);
@@ -223,6 +240,29 @@ INLINE void tile_min(const hn_mm *m, int64_t r, int64_t c0, int nc, int bytes, b
 
 INLINE __m512i minus(__m512i a) { return _mm512_sub_epi32(_mm512_setzero_si512(), a); }
 
+/* Codes of a block and its scales as 16 bits in the order that packing two sums gives; returns them in order. */
+INLINE __m256i open_q6(__m512i q[4], __m512i sc[2], const char *p)
+{
+    /* scale 8n + L to the first four, 8n + 4 + L to the other four of lane L */
+    const __m512i pick0 = _mm512_add_epi16(_mm512_set4_epi32(0x00040004, 0x00040004, 0, 0),
+                                           _mm512_inserti64x4(_mm512_inserti32x4(_mm512_setzero_si512(), _mm_set1_epi16(1), 1),
+                                                              _mm256_inserti128_si256(_mm256_set1_epi16(2), _mm_set1_epi16(3), 1), 1));
+    const __m512i two = _mm512_set1_epi8(0x30);
+    __m512i l0 = load64(p), l1 = load64(p + 64), h0 = twice32(p + 128), h1 = twice32(p + 160);
+    HERE(l0);
+    HERE(l1);
+    HERE(h0);
+    HERE(h1);
+    __m256i s16 = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(p + 192)));
+    sc[0] = _mm512_permutexvar_epi16(pick0, _mm512_castsi256_si512(s16));
+    sc[1] = _mm512_permutexvar_epi16(_mm512_add_epi16(pick0, _mm512_set1_epi16(8)), _mm512_castsi256_si512(s16));
+    q[0] = or_and(LOW(l0), _mm512_rorv_epi32(h0, halves(28, 30)), two); /* bits 0-1, 2-3 of a byte to 4-5 */
+    q[1] = or_and(HIGH(l0), _mm512_rorv_epi32(h0, halves(0, 2)), two);
+    q[2] = or_and(LOW(l1), _mm512_rorv_epi32(h1, halves(28, 30)), two);
+    q[3] = or_and(HIGH(l1), _mm512_rorv_epi32(h1, halves(0, 2)), two);
+    return s16;
+}
+
 INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
 {
     enum { BYTES = sizeof(hn_q6_K) };
@@ -232,11 +272,6 @@ INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
     const hn_a256 *x[COLS];
     __m512 acc[COLS];
     FOR(c, nc) x[c] = (const hn_a256 *)column(m, c0 + c), acc[c] = _mm512_setzero_ps();
-    /* scale 8n + L to the first four, 8n + 4 + L to the other four of lane L */
-    const __m512i pick0 = _mm512_add_epi16(_mm512_set4_epi32(0x00040004, 0x00040004, 0, 0),
-                                           _mm512_inserti64x4(_mm512_inserti32x4(_mm512_setzero_si512(), _mm_set1_epi16(1), 1),
-                                                              _mm256_inserti128_si256(_mm256_set1_epi16(2), _mm_set1_epi16(3), 1), 1));
-    const __m512i pick1 = _mm512_add_epi16(pick0, _mm512_set1_epi16(8)), two = _mm512_set1_epi8(0x30);
     for (int64_t b = 0; b < nb; b++) {
         int64_t at = b * BYTES;
         __m512i h[4], start[COLS][4], f[COLS][4];
@@ -246,13 +281,8 @@ INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
             __m512i s[COLS][4];
             LOOP(j, 4) {
                 const char *p = t.row[4 * e + j] + at;
-                __m512i l0 = load64(p), l1 = load64(p + 64), h0 = twice32(p + 128), h1 = twice32(p + 160);
-                __m512i s16 = _mm512_castsi256_si512(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(p + 192))));
-                __m512i sc[2] = { _mm512_permutexvar_epi16(pick0, s16), _mm512_permutexvar_epi16(pick1, s16) };
-                __m512i q[4] = { or_and(LOW(l0), _mm512_rorv_epi32(h0, halves(28, 30)), two), /* bits 0-1, 2-3 of a byte to 4-5 */
-                                 or_and(HIGH(l0), _mm512_rorv_epi32(h0, halves(0, 2)), two),
-                                 or_and(LOW(l1), _mm512_rorv_epi32(h1, halves(28, 30)), two),
-                                 or_and(HIGH(l1), _mm512_rorv_epi32(h1, halves(0, 2)), two) };
+                __m512i q[4], sc[2];
+                open_q6(q, sc, p);
                 fetch_part(t.next + ROWS * at, ROWS * BYTES, 4 * e + j);
                 FOR(c, nc) {
                     __m512i d[4];
@@ -327,6 +357,139 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
         FOR(c, nc) acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(x[c][b].d)), _mm512_cvtepi32_ps(fold_rows(f[c])), acc[c]);
     }
     FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
+}
+
+/* ---- K-quants, one column: row after row ------------------------------------------------------------ */
+
+/* With one column, memory decides. A row is read to its end before the next, one ascending
+ * stream, which the hardware follows better than the sixteen of a tile (docs/LAB.md). Four
+ * blocks at a time take the lanes that rows take above; the integers of sixteen rows wait
+ * for the floats, whose lanes are rows again. */
+enum { PART = 32, /* blocks of a row met at once */
+       FOUR = 4,
+       AHEAD = 56 }; /* blocks from the one met to what is fetched into the second cache (measured: docs/LAB.md) */
+
+typedef struct sums { /* of a part of sixteen rows */
+    _Alignas(64) int32_t isum[ROWS][PART];
+    int32_t msum[ROWS][PART];
+    int32_t d[ROWS][PART]; /* half floats: d, or d and dmin */
+} sums;
+typedef struct column_part {
+    const hn_a256 *x;
+    _Alignas(64) int8_t q[PART][256]; /* in the order of the codes' bytes */
+    int16_t sum32[PART][8];
+} column_part;
+/* Blocks g … g+n−1 of a part of row i, n ≤ 4, from p on. */
+typedef void four_fn(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c);
+
+/* The sums over all lanes of v[0..3]. */
+INLINE __m128i four_sums(const __m512i v[FOUR])
+{
+    __m512i f = fold4(v);
+    __m256i s = _mm256_add_epi32(_mm512_castsi512_si256(f), _mm512_extracti64x4_epi64(f, 1));
+    return _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
+}
+/* The first word of each 128-bit lane. */
+INLINE __m128i first_words(__m512i v)
+{
+    return _mm512_castsi512_si128(_mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), v));
+}
+/* Lane i of v[k] = s[i·PART + k]. */
+INLINE void lanes_are_rows(__m512i v[FOUR], const int32_t *s)
+{
+    const char *row[ROWS];
+    __m512i h[FOUR];
+    FOR(i, ROWS) row[i] = (const char *)(s + i * PART);
+    FOR(j, FOUR) h[j] = headers(row, 0, j);
+    FOR(k, FOUR) v[k] = header_words(h, k);
+}
+
+/* Q4_K, Q5_K */
+INLINE void four_min(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c, bool five)
+{
+    int bytes = five ? (int)sizeof(hn_q5_K) : (int)sizeof(hn_q4_K);
+    const char *b[FOUR];
+    FOR(k, FOUR) b[k] = p + (k < n ? k : 0) * bytes;
+    __m512i h = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)b[0])), sum[FOUR];
+    h = _mm512_inserti32x4(h, _mm_loadu_si128((const __m128i *)b[1]), 1);
+    h = _mm512_inserti32x4(h, _mm_loadu_si128((const __m128i *)b[2]), 2);
+    h = _mm512_inserti32x4(h, _mm_loadu_si128((const __m128i *)b[3]), 3);
+    _mm_store_si128((__m128i *)&s->d[i][g], first_words(h));
+    __m512i sc = min_scales(h), m = _mm512_madd_epi16(_mm512_unpackhi_epi8(sc, _mm512_setzero_si512()), load64(c->sum32[g]));
+    m = _mm512_add_epi32(m, _mm512_shuffle_epi32(m, 0x4E));
+    m = _mm512_add_epi32(m, _mm512_shuffle_epi32(m, 0xB1));
+    _mm_store_si128((__m128i *)&s->msum[i][g], first_words(m));
+    FOR(k, FOUR) {
+        __m512i w[4], d[4], two[2];
+        pick_scales(two, _mm512_shuffle_i32x4(sc, sc, 0x55 * k));
+        if (five) open_q5(w, b[k]);
+        else open_q4(w, b[k]);
+        FOR(l, 4) d[l] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), w[l], load64(c->q[g + k] + 64 * l));
+        sum[k] = scaled(d, two);
+    }
+    _mm_store_si128((__m128i *)&s->isum[i][g], four_sums(sum));
+}
+
+INLINE void four_q4_K(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c) { four_min(s, i, g, n, p, c, false); }
+INLINE void four_q5_K(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c) { four_min(s, i, g, n, p, c, true); }
+
+INLINE void four_q6_K(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c)
+{
+    __m512i sum[FOUR];
+    FOR(k, FOUR) {
+        const hn_q6_K *w = (const hn_q6_K *)p + (k < n ? k : 0);
+        const hn_a256 *x = c->x + g + (k < n ? k : 0);
+        __m512i q[4], d[4], sc[2];
+        __m256i s16 = open_q6(q, sc, (const char *)w);
+        s->d[i][g + k] = w->d;
+        FOR(l, 4) d[l] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), q[l], load64(x->q + 64 * l));
+        __m256i off = _mm256_madd_epi16(_mm256_slli_epi16(s16, 5), _mm256_loadu_si256((const __m256i *)x->bsum)); /* codes − 32 */
+        sum[k] = _mm512_sub_epi32(scaled(d, sc), _mm512_zextsi256_si512(off));
+    }
+    _mm_store_si128((__m128i *)&s->isum[i][g], four_sums(sum));
+}
+
+INLINE void rows_one_column(const hn_mm *m, int64_t r, int64_t c0, four_fn *four, int bytes, bool has_min, int ahead)
+{
+    int64_t nb = m->n_in / 256;
+    sums s;
+    column_part c;
+    __m512 acc = _mm512_setzero_ps();
+    for (int64_t b0 = 0; b0 < nb; b0 += PART) {
+        int64_t n = nb - b0 < PART ? nb - b0 : PART, whole = n & ~(int64_t)(FOUR - 1);
+        c.x = (const hn_a256 *)column(m, c0) + b0;
+        for (int64_t b = 0; has_min && b < n; b++) {
+            __m512i v[4];
+            nibble_order(v, c.x[b].q);
+            FOR(k, 4) _mm512_store_si512(c.q[b] + 64 * k, v[k]);
+            _mm_store_si128((__m128i *)c.sum32[b], sums_of_32(&c.x[b]));
+        }
+        if (has_min && whole < n) { /* what the last four meet beyond n */
+            memset(c.q[n], 0, (size_t)(whole + FOUR - n) * sizeof *c.q);
+            memset(c.sum32[n], 0, (size_t)(whole + FOUR - n) * sizeof *c.sum32);
+        }
+        for (int64_t i = 0; i < ROWS; i++) {
+            const char *p = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride + b0 * bytes;
+            for (int64_t g = 0; g < whole; g += FOUR) {
+                if (ahead) FOR(l, FOUR * bytes / 64) _mm_prefetch(p + (g + ahead) * bytes + 64 * l, _MM_HINT_T1);
+                four(&s, i, g, FOUR, p + g * bytes, &c);
+            }
+            if (whole < n) four(&s, i, whole, (int)(n - whole), p + whole * bytes, &c);
+        }
+        for (int64_t g = 0; g < n; g += FOUR) {
+            __m512i d[FOUR], isum[FOUR], msum[FOUR];
+            lanes_are_rows(d, &s.d[0][g]);
+            lanes_are_rows(isum, &s.isum[0][g]);
+            if (has_min) lanes_are_rows(msum, &s.msum[0][g]);
+            FOR(k, FOUR) {
+                if (g + k == n) break;
+                __m512 da = _mm512_set1_ps(c.x[g + k].d);
+                acc = _mm512_fmadd_ps(_mm512_mul_ps(low_f16(d[k]), da), _mm512_cvtepi32_ps(isum[k]), acc);
+                if (has_min) acc = _mm512_fnmadd_ps(_mm512_mul_ps(high_f16(d[k]), da), _mm512_cvtepi32_ps(msum[k]), acc);
+            }
+        }
+    }
+    store_rows(m, r, c0, acc);
 }
 
 /* ---- 32-blocks ------------------------------------------------------------------------------------------ */
@@ -427,9 +590,9 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
             }                                                        \
     }
 
-#define TILE_Q4_K(NC) tile_min(m, r, c, NC, sizeof(hn_q4_K), false)
-#define TILE_Q5_K(NC) tile_min(m, r, c, NC, sizeof(hn_q5_K), true)
-#define TILE_Q6_K(NC) tile_q6_K(m, r, c, NC)
+#define TILE_Q4_K(NC) (NC == 1 ? rows_one_column(m, r, c, four_q4_K, sizeof(hn_q4_K), true, AHEAD) : tile_min(m, r, c, NC, sizeof(hn_q4_K), false))
+#define TILE_Q5_K(NC) (NC == 1 ? rows_one_column(m, r, c, four_q5_K, sizeof(hn_q5_K), true, AHEAD) : tile_min(m, r, c, NC, sizeof(hn_q5_K), true))
+#define TILE_Q6_K(NC) (NC == 1 ? rows_one_column(m, r, c, four_q6_K, sizeof(hn_q6_K), false, 0) : tile_q6_K(m, r, c, NC))
 #define TILE_IQ4_XS(NC) tile_iq4_XS(m, r, c, NC)
 #define TILE_Q4_0(NC) tile_32(m, r, c, NC, open2_q4_0, sizeof(hn_q4_0), 8)
 #define TILE_Q5_0(NC) tile_32(m, r, c, NC, open2_q5_0, sizeof(hn_q5_0), 16)
