@@ -419,9 +419,11 @@ INLINE void four_min(sums *s, int64_t i, int64_t g, int n, const char *p, const 
     m = _mm512_add_epi32(m, _mm512_shuffle_epi32(m, 0x4E));
     m = _mm512_add_epi32(m, _mm512_shuffle_epi32(m, 0xB1));
     _mm_store_si128((__m128i *)&s->msum[i][g], first_words(m));
+    const __m512i of[FOUR] = { _mm512_shuffle_i32x4(sc, sc, 0), _mm512_shuffle_i32x4(sc, sc, 0x55), _mm512_shuffle_i32x4(sc, sc, 0xAA),
+                               _mm512_shuffle_i32x4(sc, sc, 0xFF) }; /* one block's in every lane */
     FOR(k, FOUR) {
         __m512i w[4], d[4], two[2];
-        pick_scales(two, _mm512_shuffle_i32x4(sc, sc, 0x55 * k));
+        pick_scales(two, of[k]);
         if (five) open_q5(w, b[k]);
         else open_q4(w, b[k]);
         FOR(l, 4) d[l] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), w[l], load64(c->q[g + k] + 64 * l));
