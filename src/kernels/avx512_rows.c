@@ -1,7 +1,7 @@
 /* Products of few columns straight from the rows of a file, AVX-512. Sixteen rows at a
  * time: lane i of every sum is row i of the tile. One to four columns share every opened
- * row. What a type subtracts from its codes goes in as the start of the sums:
- * −offset·Σ of the activations a lane meets. */
+ * row; one column of K-quants goes row after row instead. What a type subtracts from its
+ * codes goes in as the start of the sums: −offset·Σ of the activations a lane meets. */
 #if defined(__x86_64__)
 
 #include "kernels/avx512_rows.h"
