@@ -61,7 +61,7 @@ INLINE __m512i lanes4(uint32_t a, uint32_t b, uint32_t c, uint32_t d) /* of ever
 }
 /* 32-bit a in the first two 128-bit lanes, b in the others */
 INLINE __m512i halves(int a, int b) { return _mm512_inserti64x4(_mm512_set1_epi32(a), _mm256_set1_epi32(b), 1); }
-/* Loads stay in the order of their addresses, which the hardware follows (measured: docs/LAB.md). */
+/* v is loaded here, and not where it is used. */
 #define HERE(v) __asm__ volatile("" : "+v"(v))
 #define LOW(v) and32(v, 0x0F0F0F0Fu)
 #define HIGH(v) LOW(_mm512_srli_epi32(v, 4))
@@ -240,8 +240,9 @@ INLINE void tile_min(const hn_mm *m, int64_t r, int64_t c0, int nc, int bytes, b
 
 INLINE __m512i minus(__m512i a) { return _mm512_sub_epi32(_mm512_setzero_si512(), a); }
 
-/* Codes of a block and its scales as 16 bits in the order that packing two sums gives; returns them in order. */
-INLINE __m256i open_q6(__m512i q[4], __m512i sc[2], const char *p)
+/* Codes of a block and its scales as 16 bits in the order that packing two sums gives; returns them in order. `ascending`: the
+ * loads keep the order of their addresses, which the hardware follows where nothing is fetched ahead (measured: docs/LAB.md). */
+INLINE __m256i open_q6(__m512i q[4], __m512i sc[2], const char *p, bool ascending)
 {
     /* scale 8n + L to the first four, 8n + 4 + L to the other four of lane L */
     const __m512i pick0 = _mm512_add_epi16(_mm512_set4_epi32(0x00040004, 0x00040004, 0, 0),
@@ -249,10 +250,12 @@ INLINE __m256i open_q6(__m512i q[4], __m512i sc[2], const char *p)
                                                               _mm256_inserti128_si256(_mm256_set1_epi16(2), _mm_set1_epi16(3), 1), 1));
     const __m512i two = _mm512_set1_epi8(0x30);
     __m512i l0 = load64(p), l1 = load64(p + 64), h0 = twice32(p + 128), h1 = twice32(p + 160);
-    HERE(l0);
-    HERE(l1);
-    HERE(h0);
-    HERE(h1);
+    if (ascending) {
+        HERE(l0);
+        HERE(l1);
+        HERE(h0);
+        HERE(h1);
+    }
     __m256i s16 = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(p + 192)));
     sc[0] = _mm512_permutexvar_epi16(pick0, _mm512_castsi256_si512(s16));
     sc[1] = _mm512_permutexvar_epi16(_mm512_add_epi16(pick0, _mm512_set1_epi16(8)), _mm512_castsi256_si512(s16));
@@ -282,7 +285,7 @@ INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
             LOOP(j, 4) {
                 const char *p = t.row[4 * e + j] + at;
                 __m512i q[4], sc[2];
-                open_q6(q, sc, p);
+                open_q6(q, sc, p, false);
                 fetch_part(t.next + ROWS * at, ROWS * BYTES, 4 * e + j);
                 FOR(c, nc) {
                     __m512i d[4];
@@ -442,7 +445,7 @@ INLINE void four_q6_K(sums *s, int64_t i, int64_t g, int n, const char *p, const
         const hn_q6_K *w = (const hn_q6_K *)p + (k < n ? k : 0);
         const hn_a256 *x = c->x + g + (k < n ? k : 0);
         __m512i q[4], d[4], sc[2];
-        __m256i s16 = open_q6(q, sc, (const char *)w);
+        __m256i s16 = open_q6(q, sc, (const char *)w, true);
         s->d[i][g + k] = w->d;
         FOR(l, 4) d[l] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), q[l], load64(x->q + 64 * l));
         __m256i off = _mm256_madd_epi16(_mm256_slli_epi16(s16, 5), _mm256_loadu_si256((const __m256i *)x->bsum)); /* codes − 32 */
