@@ -56,6 +56,36 @@ V16_OP float v16_tree(v16 t)
     b = _mm_add_ps(b, _mm_movehl_ps(b, b));
     return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
 }
+#define HN_V16_TREES
+/* Eight of the trees below. */
+V16_OP void trees8(float *y, float (*t)[16])
+{
+#define FOLD(SHUFFLE, v, w, ONE, OTHER) _mm256_add_ps(SHUFFLE(v, w, ONE), SHUFFLE(v, w, OTHER))
+    __m256 a[8];
+    for (int i = 0; i < 8; i++) a[i] = _mm256_add_ps(_mm256_loadu_ps(t[i]), _mm256_loadu_ps(t[i] + 8));
+    for (int i = 0; i < 4; i++) a[i] = FOLD(_mm256_permute2f128_ps, a[i], a[i + 4], 0x20, 0x31);
+    for (int i = 0; i < 2; i++) a[i] = FOLD(_mm256_shuffle_ps, a[2 * i], a[2 * i + 1], 0x44, 0xEE);
+    _mm256_storeu_ps(y, FOLD(_mm256_shuffle_ps, a[0], a[1], 0x88, 0xDD));
+#undef FOLD
+}
+/* y[i] = the tree of t[i], sixteen of them. */
+V16_OP void v16_trees(float *y, float (*t)[16])
+{
+    trees8(y, t);
+    trees8(y + 8, t + 8);
+}
+
+/* Half of the lanes: what 4 × 3 sums of leave registers for. */
+#define HN_V16_PARTS
+typedef __m256 vp;
+#define vp_zero _mm256_setzero_ps
+#define vp_load _mm256_loadu_ps
+#define vp_load_bf16 widen_bf16
+#define vp_add _mm256_add_ps
+#define vp_fma _mm256_fmadd_ps
+#define vp_store _mm256_storeu_ps
+V16_OP vp vp_load_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+
 V16_OP float v16_hmax(v16 v)
 {
     __m256 s = _mm256_max_ps(v.a, v.b);
@@ -151,8 +181,9 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
     return amax / 127.0f;
 }
 
-#define HN_TILE_R 2
+#define HN_TILE_R 4
 #define HN_TILE_C 3
+#define HN_TILE_K 512 /* four rows and three columns of it stay in the first cache */
 #define HN_LEVEL_MATMUL [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL
 #define HN_LEVEL_PACKED                                                                                      \
     [HN_F32] = hn_avx2_packed_f32, [HN_F16] = hn_avx2_packed_f16, [HN_BF16] = hn_avx2_packed_bf16,           \

@@ -45,6 +45,19 @@ V16_OP float v16_tree(v16 t)
     b = _mm_add_ps(b, _mm_movehl_ps(b, b));
     return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
 }
+#define HN_V16_TREES
+/* y[i] = the tree of t[i]: quarters of vectors, then lanes of quarters, side by side. */
+V16_OP void v16_trees(float *y, float (*t)[16])
+{
+#define FOLD(SHUFFLE, v, w, ONE, OTHER) _mm512_add_ps(SHUFFLE(v, w, ONE), SHUFFLE(v, w, OTHER))
+    v16 a[8];
+    for (int i = 0; i < 8; i++) a[i] = FOLD(_mm512_shuffle_f32x4, v16_load(t[2 * i]), v16_load(t[2 * i + 1]), 0x44, 0xEE);
+    for (int i = 0; i < 4; i++) a[i] = FOLD(_mm512_shuffle_f32x4, a[2 * i], a[2 * i + 1], 0x88, 0xDD);
+    for (int i = 0; i < 2; i++) a[i] = FOLD(_mm512_shuffle_ps, a[2 * i], a[2 * i + 1], 0x44, 0xEE);
+    a[0] = FOLD(_mm512_shuffle_ps, a[0], a[1], 0x88, 0xDD); /* lane 4j + i is t[4i + j]'s */
+#undef FOLD
+    v16_store(y, _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), a[0]));
+}
 V16_OP float v16_hmax(v16 v) { return _mm512_reduce_max_ps(v); }
 /* p·2^n, where t = n + magic; one rounding, as two exact-but-one factors have */
 V16_OP v16 v16_scale_pow2(v16 p, v16 t) { return _mm512_scalef_ps(p, _mm512_sub_ps(t, _mm512_set1_ps(HN_EXP_MAGIC))); }
@@ -112,25 +125,15 @@ V16_OP unsigned flush_on(void)
 
 #define HN_TILE_R 4
 #define HN_TILE_C 4
+#define HN_TILE_K 2048
+#define HN_FLOAT_FEW(T) hn_avx512_rows_##T
 #define HN_LEVEL_MATMUL [HN_IQ4_XS] = hn_avx512_rows_iq4_XS, [HN_IQ4_NL] = hn_avx512_rows_iq4_NL
 #define HN_LEVEL_PACKED                                                                                              \
     [HN_F32] = hn_avx512_packed_f32, [HN_F16] = hn_avx512_packed_f16, [HN_BF16] = hn_avx512_packed_bf16,             \
     [HN_Q4_K] = hn_avx512_packed_q4_K, [HN_Q5_K] = hn_avx512_packed_q5_K, [HN_Q6_K] = hn_avx512_packed_q6_K,         \
     [HN_Q4_0] = hn_avx512_packed_q4_0, [HN_Q5_0] = hn_avx512_packed_q5_0, [HN_Q8_0] = hn_avx512_packed_q8_0,         \
     [HN_IQ4_XS] = hn_avx512_packed_iq4_XS, [HN_IQ4_NL] = hn_avx512_packed_iq4_NL
-#define matmul_f32 tiles_f32
-#define matmul_f16 tiles_f16
-#define matmul_bf16 tiles_bf16
 #include "kernels/lanes.h"
-#undef matmul_f32
-#undef matmul_f16
-#undef matmul_bf16
-
-/* A few columns of floats keep up with memory by rows; many reuse registers in tiles. */
-enum { FLOAT_FEW = 4 };
-static void matmul_f32(const hn_mm *m) { (m->n_col <= FLOAT_FEW ? hn_avx512_rows_f32 : tiles_f32)(m); }
-static void matmul_f16(const hn_mm *m) { (m->n_col <= FLOAT_FEW ? hn_avx512_rows_f16 : tiles_f16)(m); }
-static void matmul_bf16(const hn_mm *m) { (m->n_col <= FLOAT_FEW ? hn_avx512_rows_bf16 : tiles_bf16)(m); }
 
 #define matmul_q8_0 hn_avx512_rows_q8_0
 #define matmul_q4_0 hn_avx512_rows_q4_0

@@ -3,8 +3,8 @@
  * quantize_block.
  * Every loop here follows the order that kernels.h fixes; scalar.c is the oracle. */
 
-#ifndef HN_TILE_R /* weight rows × columns held in registers by the float matmul */
-#error "the level defines HN_TILE_R and HN_TILE_C"
+#ifndef HN_TILE_R /* weight rows × columns held in registers by the float matmul, and elements of a row at a time */
+#error "the level defines HN_TILE_R, HN_TILE_C and HN_TILE_K"
 #endif
 
 #ifndef HN_A256_BOUNDS /* a level may have its own */
@@ -31,75 +31,7 @@ HN_INLINE v16 v16_exp(v16 x)
     return v16_scale_pow2(p, t);
 }
 
-/* ---- matmul with float weights: element k in lane k mod 16, partial sums per 256 ------------ */
-
-#define V16_LOAD_F32(p) v16_load((const float *)(p))
-#define V16_LOAD_F16(p) v16_load_f16((const uint16_t *)(p))
-#define V16_LOAD_BF16(p) v16_load_bf16((const uint16_t *)(p))
-
-/* R rows from row r times C columns from column c. */
-#define MM_TILE(NAME, ELEM, LOAD, R, C)                                                                       \
-    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                    \
-    {                                                                                                         \
-        const ELEM *w[R];                                                                                     \
-        const float *x[C];                                                                                    \
-        v16 t[R][C];                                                                                          \
-        for (int i = 0; i < R; i++) w[i] = (const ELEM *)((const char *)m->w + (size_t)(r + i) * m->w_stride); \
-        for (int j = 0; j < C; j++) x[j] = (const float *)((const char *)m->x + (size_t)(c + j) * m->x_stride); \
-        for (int i = 0; i < R; i++)                                                                           \
-            for (int j = 0; j < C; j++) t[i][j] = v16_zero();                                                 \
-        for (int64_t b = 0; b < m->n_in; b += 256) {                                                          \
-            int64_t end = b + 256 < m->n_in ? b + 256 : m->n_in, k = b;                                       \
-            v16 p[R][C];                                                                                      \
-            for (int i = 0; i < R; i++)                                                                       \
-                for (int j = 0; j < C; j++) p[i][j] = v16_zero();                                             \
-            for (; k + 16 <= end; k += 16) {                                                                  \
-                v16 xv[C];                                                                                    \
-                for (int j = 0; j < C; j++) xv[j] = v16_load(x[j] + k);                                       \
-                for (int i = 0; i < R; i++) {                                                                 \
-                    v16 wv = LOAD(w[i] + k);                                                                  \
-                    for (int j = 0; j < C; j++) p[i][j] = v16_fma(wv, xv[j], p[i][j]);                        \
-                }                                                                                             \
-            }                                                                                                 \
-            if (k < end) {                                                                                    \
-                int n = (int)(end - k);                                                                       \
-                ELEM wt[R][16];                                                                               \
-                float xt[C][16];                                                                              \
-                memset(wt, 0, sizeof wt);                                                                     \
-                memset(xt, 0, sizeof xt);                                                                     \
-                for (int i = 0; i < R; i++) memcpy(wt[i], w[i] + k, (size_t)n * sizeof(ELEM));                \
-                for (int j = 0; j < C; j++) memcpy(xt[j], x[j] + k, (size_t)n * sizeof(float));               \
-                for (int i = 0; i < R; i++)                                                                   \
-                    for (int j = 0; j < C; j++)                                                               \
-                        p[i][j] = v16_fma_first(LOAD(wt[i]), v16_load(xt[j]), p[i][j], n);                    \
-            }                                                                                                 \
-            for (int i = 0; i < R; i++)                                                                       \
-                for (int j = 0; j < C; j++) t[i][j] = b ? v16_add(t[i][j], p[i][j]) : p[i][j];                \
-        }                                                                                                     \
-        for (int i = 0; i < R; i++)                                                                           \
-            for (int j = 0; j < C; j++) m->y[(c + j) * m->ldy + r + i] = v16_tree(t[i][j]);                   \
-    }
-
-#define MATMUL_FLOAT(NAME, ELEM, LOAD)                                                                  \
-    MM_TILE(NAME##_rc, ELEM, LOAD, HN_TILE_R, HN_TILE_C)                                                \
-    MM_TILE(NAME##_r1, ELEM, LOAD, 4, 1)                                                                \
-    MM_TILE(NAME##_1c, ELEM, LOAD, 1, HN_TILE_C)                                                        \
-    MM_TILE(NAME##_11, ELEM, LOAD, 1, 1)                                                                \
-    static void NAME(const hn_mm *m)                                                                    \
-    {                                                                                                   \
-        int64_t c = 0, r;                                                                               \
-        for (; c + HN_TILE_C <= m->n_col; c += HN_TILE_C) {                                             \
-            for (r = m->r0; r + HN_TILE_R <= m->r1; r += HN_TILE_R) NAME##_rc(m, r, c);                 \
-            for (; r < m->r1; r++) NAME##_1c(m, r, c);                                                  \
-        }                                                                                               \
-        for (; c < m->n_col; c++) {                                                                     \
-            for (r = m->r0; r + 4 <= m->r1; r += 4) NAME##_r1(m, r, c);                                 \
-            for (; r < m->r1; r++) NAME##_11(m, r, c);                                                  \
-        }                                                                                               \
-    }
-MATMUL_FLOAT(matmul_f32, float, V16_LOAD_F32)
-MATMUL_FLOAT(matmul_f16, uint16_t, V16_LOAD_F16)
-MATMUL_FLOAT(matmul_bf16, uint16_t, V16_LOAD_BF16)
+#include "kernels/lanes_matmul.h"
 
 /* ---- norm, silu ---------------------------------------------------------------------------------- */
 

@@ -69,8 +69,8 @@ typedef struct attn_rows {
                     v16_store(a->p + (r + i) * HN_SOFT_BLOCK + 16 * (kb + j), v16_mul(acc[i][j], v16_set1(a->scale))); \
         }                                                                                                      \
     }
-ATTN_SCORES(scores_f16, uint16_t, V16_LOAD_F16)
-ATTN_SCORES(scores_f32, float, V16_LOAD_F32)
+ATTN_SCORES(scores_f16, uint16_t, v16_load_f16)
+ATTN_SCORES(scores_f32, float, v16_load)
 
 /* ---- values: o[row] = o·c, then the chain of fma(p_t, v_t, o) over t in [t0, t1) -------------- */
 

@@ -159,8 +159,20 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
     return amax / 127.0f;
 }
 
-#define HN_TILE_R 2
-#define HN_TILE_C 2
+/* Quarters of the lanes, so that 4 × 4 sums stay in registers. */
+#define HN_V16_PARTS
+typedef float32x4_t vp;
+V16_OP vp vp_zero(void) { return vdupq_n_f32(0.0f); }
+V16_OP vp vp_fma(vp x, vp y, vp z) { return vfmaq_f32(z, x, y); }
+#define vp_load vld1q_f32
+#define vp_load_f16 widen_f16
+#define vp_load_bf16 widen_bf16
+#define vp_add vaddq_f32
+#define vp_store vst1q_f32
+
+#define HN_TILE_R 4
+#define HN_TILE_C 4
+#define HN_TILE_K 2048
 #include "kernels/lanes.h"
 
 /* ---- packed floats: four rows a register, the sixteen lanes of the contract are registers ----------- */

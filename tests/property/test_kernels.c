@@ -221,6 +221,12 @@ static void matmul_of_wide_rows_matches_scalar(void **state)
         rng_key = 300 + i, rng_at = 0;
         check_matmul(types[i], 20480, 32, 9, 0, 32, 0);
         check_matmul(types[i], 8960, 48, 5, 0, 48, 0);
+        if (geometry_of(types[i]).elems == 1) /* floats: ends of runs, of blocks and of vectors, of rows and of columns */
+            for (int64_t n_col = 1; n_col <= 26; n_col++) {
+                static const int64_t widths[] = { 511, 528, 770, 1040, 2047, 2048, 2051, 2064, 2320, 4387 };
+                check_matmul(types[i], widths[n_col % 10], 35 + n_col % 5, n_col, n_col % 3, 35 + n_col % 5, 0);
+                check_matmul(types[i], widths[(n_col + 5) % 10], 16 + n_col % 4, 27 - n_col, 0, 16, 0);
+            }
     }
 }
 
