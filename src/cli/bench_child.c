@@ -85,6 +85,7 @@ static int finish(child *c, json_t *o, bool evidence)
     if (hn_memory_mapped(&mapped, hn_opts_str(c->cli->opts, "model"), c->info.packed_path)) {
         json_object_set_new(o, "mapped_mb", hn_lab_num((double)mapped.mapped / 1e6));
         json_object_set_new(o, "model_resident_mb", hn_lab_num((double)mapped.resident / 1e6));
+        json_object_set_new(o, "model_huge_mb", mapped.knows_huge ? hn_lab_num((double)mapped.huge / 1e6) : json_null());
     }
     if (c->looks) json_object_set(o, "stages", c->looks);
     json_object_set_new(o, "engine", engine_json(c));

@@ -340,6 +340,17 @@ static void judge_roof(bench *b)
     if (b->peaks.doubts[0]) note(b, "the roof was measured on a noisy machine: %s", b->peaks.doubts);
 }
 
+/* A file in small pages is read more slowly, and the same file, evicted once, is not. */
+static void note_pages(bench *b)
+{
+    const double large = 64, most = 0.9;
+    const json_t *s = json_array_get(b->samples, json_array_size(b->samples) - 1);
+    const json_t *huge_mb = json_object_get(s, "model_huge_mb");
+    double resident = json_number_value(json_object_get(s, "model_resident_mb")), huge = json_number_value(huge_mb);
+    if (json_is_number(huge_mb) && resident > large && huge < most * resident)
+        note(b, "%.0f %% of the weights are in huge pages, the others are read more slowly: docs/BENCHMARKING.md, Pages of a file", 100 * huge / resident);
+}
+
 /* What the RWKV-7 guide wishes for: said beside its numbers. */
 static void note_guide(bench *b)
 {
@@ -372,6 +383,7 @@ static void judge(bench *b)
     note_unstable(b);
     int64_t last = (int64_t)b->config.depth + b->config.n_prompt + b->config.n_gen;
     if (b->n_ctx_train > 0 && last > b->n_ctx_train) note(b, "%" PRId64 " positions, but the model was trained for %d", last, b->n_ctx_train);
+    note_pages(b);
     if (b->env.load[0] > 0.5 * b->env.cores) note(b, "load average %.1f on %d cores at the start: expect noise", b->env.load[0], b->env.cores);
 }
 

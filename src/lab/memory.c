@@ -49,6 +49,9 @@ bool hn_memory_mapped(hn_mapped *out, const char *path, const char *packed)
             if (ours) out->mapped += hi - lo;
         } else if (ours && sscanf(line, "Rss: %llu kB", &kib) == 1) {
             out->resident += kib * 1024;
+        } else if (ours && sscanf(line, "FilePmdMapped: %llu kB", &kib) == 1) {
+            out->huge += kib * 1024;
+            out->knows_huge = true;
         }
     }
     fclose(f);

@@ -44,6 +44,7 @@ check "two samples" "$(grep -o '"gaps_ms":\[' "$T/out" | wc -l | tr -d ' ')" 2
 check "the plain run is e2e" "$(top id)" '"e2e"'
 says "and each run has a number of its own" '"record":"[0-9a-f]{12}"' "$T/out"
 hash=$(top quality)
+says "how much of the model is in memory, and in huge pages" '"model_resident_mb":[0-9.]+.*"model_huge_mb":(null|[0-9.]+)' "$T/out"
 
 # the same answer, whatever the setting
 for setting in "-t 1" "-t 3" "--chunk 7" "--cpu scalar"; do
