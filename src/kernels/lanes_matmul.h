@@ -33,7 +33,7 @@ enum { FLOAT_ROWS = 16, FLOAT_COLS = 3 * HN_TILE_C };
 
 /* Adds elements [k0, k1) of R rows times C columns to the lanes of row i, column j at t[16·j + i]; k0 a multiple of 256.
  * FETCH: asks for the R rows behind these meanwhile, a line or two a step. */
-#define MM_TILE(NAME, V, ELEM, T, R, C, UNROLL, FETCH)                                                                       \
+#define MM_TILE(NAME, V, ELEM, T, R, C, UNROLL, FETCH)                                                        \
     static void NAME(const hn_mm *m, float (*t)[16], int64_t r, int64_t c, int64_t k0, int64_t k1)            \
     {                                                                                                         \
         const ELEM *w[R];                                                                                     \
