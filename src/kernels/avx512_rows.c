@@ -368,11 +368,11 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
  * stream, which the hardware follows better than the sixteen of a tile (docs/LAB.md). Four
  * blocks at a time take the lanes that rows take above; the integers of sixteen rows wait
  * for the floats, whose lanes are rows again. */
-enum { PART = 32, /* blocks of a row met at once */
+enum { PART = 32, /* most blocks of a row */
        FOUR = 4,
        AHEAD = 56 }; /* blocks from the one met to what is fetched into the second cache (measured: docs/LAB.md) */
 
-typedef struct sums { /* of a part of sixteen rows */
+typedef struct sums { /* of sixteen rows */
     _Alignas(64) int32_t isum[ROWS][PART];
     int32_t msum[ROWS][PART];
     int32_t d[ROWS][PART]; /* half floats: d, or d and dmin */
@@ -382,7 +382,7 @@ typedef struct column_part {
     _Alignas(64) int8_t q[PART][256]; /* in the order of the codes' bytes */
     int16_t sum32[PART][8];
 } column_part;
-/* Blocks g … g+n−1 of a part of row i, n ≤ 4, from p on. */
+/* Blocks g … g+n−1 of row i, n ≤ 4, from p on. */
 typedef void four_fn(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c);
 
 /* The sums over all lanes of v[0..3]. */
@@ -456,46 +456,45 @@ INLINE void four_q6_K(sums *s, int64_t i, int64_t g, int n, const char *p, const
 
 INLINE void rows_one_column(const hn_mm *m, int64_t r, int64_t c0, four_fn *four, int bytes, bool has_min, int ahead)
 {
-    int64_t nb = m->n_in / 256;
+    int64_t n = m->n_in / 256, whole = n & ~(int64_t)(FOUR - 1);
     sums s;
     column_part c;
     __m512 acc = _mm512_setzero_ps();
-    for (int64_t b0 = 0; b0 < nb; b0 += PART) {
-        int64_t n = nb - b0 < PART ? nb - b0 : PART, whole = n & ~(int64_t)(FOUR - 1);
-        c.x = (const hn_a256 *)column(m, c0) + b0;
-        for (int64_t b = 0; has_min && b < n; b++) {
-            __m512i v[4];
-            nibble_order(v, c.x[b].q);
-            FOR(k, 4) _mm512_store_si512(c.q[b] + 64 * k, v[k]);
-            _mm_store_si128((__m128i *)c.sum32[b], sums_of_32(&c.x[b]));
+    c.x = (const hn_a256 *)column(m, c0);
+    for (int64_t b = 0; has_min && b < n; b++) {
+        __m512i v[4];
+        nibble_order(v, c.x[b].q);
+        FOR(k, 4) _mm512_store_si512(c.q[b] + 64 * k, v[k]);
+        _mm_store_si128((__m128i *)c.sum32[b], sums_of_32(&c.x[b]));
+    }
+    if (has_min && whole < n) { /* what the last four meet beyond n */
+        memset(c.q[n], 0, (size_t)(whole + FOUR - n) * sizeof *c.q);
+        memset(c.sum32[n], 0, (size_t)(whole + FOUR - n) * sizeof *c.sum32);
+    }
+    for (int64_t i = 0; i < ROWS; i++) {
+        const char *p = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;
+        for (int64_t g = 0; g < whole; g += FOUR) {
+            if (ahead) FOR(l, FOUR * bytes / 64) _mm_prefetch(p + (g + ahead) * bytes + 64 * l, _MM_HINT_T1);
+            four(&s, i, g, FOUR, p + g * bytes, &c);
         }
-        if (has_min && whole < n) { /* what the last four meet beyond n */
-            memset(c.q[n], 0, (size_t)(whole + FOUR - n) * sizeof *c.q);
-            memset(c.sum32[n], 0, (size_t)(whole + FOUR - n) * sizeof *c.sum32);
-        }
-        for (int64_t i = 0; i < ROWS; i++) {
-            const char *p = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride + b0 * bytes;
-            for (int64_t g = 0; g < whole; g += FOUR) {
-                if (ahead) FOR(l, FOUR * bytes / 64) _mm_prefetch(p + (g + ahead) * bytes + 64 * l, _MM_HINT_T1);
-                four(&s, i, g, FOUR, p + g * bytes, &c);
-            }
-            if (whole < n) four(&s, i, whole, (int)(n - whole), p + whole * bytes, &c);
-        }
-        for (int64_t g = 0; g < n; g += FOUR) {
-            __m512i d[FOUR], isum[FOUR], msum[FOUR];
-            lanes_are_rows(d, &s.d[0][g]);
-            lanes_are_rows(isum, &s.isum[0][g]);
-            if (has_min) lanes_are_rows(msum, &s.msum[0][g]);
-            FOR(k, FOUR) {
-                if (g + k == n) break;
-                __m512 da = _mm512_set1_ps(c.x[g + k].d);
-                acc = _mm512_fmadd_ps(_mm512_mul_ps(low_f16(d[k]), da), _mm512_cvtepi32_ps(isum[k]), acc);
-                if (has_min) acc = _mm512_fnmadd_ps(_mm512_mul_ps(high_f16(d[k]), da), _mm512_cvtepi32_ps(msum[k]), acc);
-            }
+        if (whole < n) four(&s, i, whole, (int)(n - whole), p + whole * bytes, &c);
+    }
+    for (int64_t g = 0; g < n; g += FOUR) {
+        __m512i d[FOUR], isum[FOUR], msum[FOUR];
+        lanes_are_rows(d, &s.d[0][g]);
+        lanes_are_rows(isum, &s.isum[0][g]);
+        if (has_min) lanes_are_rows(msum, &s.msum[0][g]);
+        FOR(k, FOUR) {
+            if (g + k == n) break;
+            __m512 da = _mm512_set1_ps(c.x[g + k].d);
+            acc = _mm512_fmadd_ps(_mm512_mul_ps(low_f16(d[k]), da), _mm512_cvtepi32_ps(isum[k]), acc);
+            if (has_min) acc = _mm512_fnmadd_ps(_mm512_mul_ps(high_f16(d[k]), da), _mm512_cvtepi32_ps(msum[k]), acc);
         }
     }
     store_rows(m, r, c0, acc);
 }
+/* One column of rows that fit; wider ones in parts would be sixteen streams again, and were three times slower so. */
+#define BY_ROW(m, NC) (NC == 1 && (m)->n_in <= 256 * PART)
 
 /* ---- 32-blocks ------------------------------------------------------------------------------------------ */
 
@@ -595,9 +594,9 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
             }                                                        \
     }
 
-#define TILE_Q4_K(NC) (NC == 1 ? rows_one_column(m, r, c, four_q4_K, sizeof(hn_q4_K), true, AHEAD) : tile_min(m, r, c, NC, sizeof(hn_q4_K), false))
-#define TILE_Q5_K(NC) (NC == 1 ? rows_one_column(m, r, c, four_q5_K, sizeof(hn_q5_K), true, AHEAD) : tile_min(m, r, c, NC, sizeof(hn_q5_K), true))
-#define TILE_Q6_K(NC) (NC == 1 ? rows_one_column(m, r, c, four_q6_K, sizeof(hn_q6_K), false, 0) : tile_q6_K(m, r, c, NC))
+#define TILE_Q4_K(NC) (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q4_K, sizeof(hn_q4_K), true, AHEAD) : tile_min(m, r, c, NC, sizeof(hn_q4_K), false))
+#define TILE_Q5_K(NC) (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q5_K, sizeof(hn_q5_K), true, AHEAD) : tile_min(m, r, c, NC, sizeof(hn_q5_K), true))
+#define TILE_Q6_K(NC) (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q6_K, sizeof(hn_q6_K), false, 0) : tile_q6_K(m, r, c, NC))
 #define TILE_IQ4_XS(NC) tile_iq4_XS(m, r, c, NC)
 #define TILE_Q4_0(NC) tile_32(m, r, c, NC, open2_q4_0, sizeof(hn_q4_0), 8)
 #define TILE_Q5_0(NC) tile_32(m, r, c, NC, open2_q5_0, sizeof(hn_q5_0), 16)

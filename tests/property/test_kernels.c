@@ -204,7 +204,7 @@ static void matmul_matches_scalar(void **state)
             for (int64_t n = 1; n <= 530; n += n < 40 ? 1 : 37) check_matmul(t, n, 9, 5, 0, 9, 0);
         for (int64_t n_col = 8; n_col <= 26; n_col += 3) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 75, n_col, 3, 75, 0);
         for (int64_t n_col = 1; n_col <= 26; n_col += n_col < 8 ? 1 : 4) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 91, n_col, 16 * (n_col % 3), 91 - n_col % 2, 0);
-        if (step == 256) /* rows in parts of 32 blocks, four at a time */
+        if (step == 256) /* rows four blocks at a time, to 32; wider ones in tiles */
             for (int64_t nb = 4; nb <= 70; nb += nb < 9 || (nb >= 31 && nb < 38) || nb >= 63 ? 1 : 5)
                 check_matmul(t, nb * step, 19, 1 + 4 * (nb % 2), nb % 3, 19, 2 * (nb % 5));
         check_matmul(t, 2048, 64, 6, 0, 64, 0);
