@@ -75,7 +75,7 @@ V16_OP void v16_trees(float *y, float (*t)[16])
     trees8(y + 8, t + 8);
 }
 
-/* Half of the lanes: what 4 × 3 sums of leave registers for. */
+/* Half of the lanes, so that 4 × 3 sums stay in registers. */
 #define HN_V16_PARTS
 typedef __m256 vp;
 #define vp_zero _mm256_setzero_ps

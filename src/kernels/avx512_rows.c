@@ -368,22 +368,22 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
  * stream, which the hardware follows better than the sixteen of a tile (docs/LAB.md). Four
  * blocks at a time take the lanes that rows take above; the integers of sixteen rows wait
  * for the floats, whose lanes are rows again. */
-enum { PART = 32, /* most blocks of a row */
+enum { ROW_BLOCKS = 32, /* most blocks of a row met so */
        FOUR = 4,
        AHEAD = 56 }; /* blocks from the one met to what is fetched into the second cache (measured: docs/LAB.md) */
 
 typedef struct sums { /* of sixteen rows */
-    _Alignas(64) int32_t isum[ROWS][PART];
-    int32_t msum[ROWS][PART];
-    int32_t d[ROWS][PART]; /* half floats: d, or d and dmin */
+    _Alignas(64) int32_t isum[ROWS][ROW_BLOCKS];
+    int32_t msum[ROWS][ROW_BLOCKS];
+    int32_t d[ROWS][ROW_BLOCKS]; /* half floats: d, or d and dmin */
 } sums;
-typedef struct column_part {
+typedef struct one_column {
     const hn_a256 *x;
-    _Alignas(64) int8_t q[PART][256]; /* in the order of the codes' bytes */
-    int16_t sum32[PART][8];
-} column_part;
+    _Alignas(64) int8_t q[ROW_BLOCKS][256]; /* in the order of the codes' bytes */
+    int16_t sum32[ROW_BLOCKS][8];
+} one_column;
 /* Blocks g … g+n−1 of row i, n ≤ 4, from p on. */
-typedef void four_fn(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c);
+typedef void four_fn(sums *s, int64_t i, int64_t g, int n, const char *p, const one_column *c);
 
 /* The sums over all lanes of v[0..3]. */
 INLINE __m128i four_sums(const __m512i v[FOUR])
@@ -397,18 +397,18 @@ INLINE __m128i first_words(__m512i v)
 {
     return _mm512_castsi512_si128(_mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), v));
 }
-/* Lane i of v[k] = s[i·PART + k]. */
+/* Lane i of v[k] = s[i·ROW_BLOCKS + k]. */
 INLINE void lanes_are_rows(__m512i v[FOUR], const int32_t *s)
 {
     const char *row[ROWS];
     __m512i h[FOUR];
-    FOR(i, ROWS) row[i] = (const char *)(s + i * PART);
+    FOR(i, ROWS) row[i] = (const char *)(s + i * ROW_BLOCKS);
     FOR(j, FOUR) h[j] = headers(row, 0, j);
     FOR(k, FOUR) v[k] = header_words(h, k);
 }
 
 /* Q4_K, Q5_K */
-INLINE void four_min(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c, bool five)
+INLINE void four_min(sums *s, int64_t i, int64_t g, int n, const char *p, const one_column *c, bool five)
 {
     int bytes = five ? (int)sizeof(hn_q5_K) : (int)sizeof(hn_q4_K);
     const char *b[FOUR];
@@ -435,10 +435,10 @@ INLINE void four_min(sums *s, int64_t i, int64_t g, int n, const char *p, const 
     _mm_store_si128((__m128i *)&s->isum[i][g], four_sums(sum));
 }
 
-INLINE void four_q4_K(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c) { four_min(s, i, g, n, p, c, false); }
-INLINE void four_q5_K(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c) { four_min(s, i, g, n, p, c, true); }
+INLINE void four_q4_K(sums *s, int64_t i, int64_t g, int n, const char *p, const one_column *c) { four_min(s, i, g, n, p, c, false); }
+INLINE void four_q5_K(sums *s, int64_t i, int64_t g, int n, const char *p, const one_column *c) { four_min(s, i, g, n, p, c, true); }
 
-INLINE void four_q6_K(sums *s, int64_t i, int64_t g, int n, const char *p, const column_part *c)
+INLINE void four_q6_K(sums *s, int64_t i, int64_t g, int n, const char *p, const one_column *c)
 {
     __m512i sum[FOUR];
     FOR(k, FOUR) {
@@ -458,7 +458,7 @@ INLINE void rows_one_column(const hn_mm *m, int64_t r, int64_t c0, four_fn *four
 {
     int64_t n = m->n_in / 256, whole = n & ~(int64_t)(FOUR - 1);
     sums s;
-    column_part c;
+    one_column c;
     __m512 acc = _mm512_setzero_ps();
     c.x = (const hn_a256 *)column(m, c0);
     for (int64_t b = 0; has_min && b < n; b++) {
@@ -494,7 +494,7 @@ INLINE void rows_one_column(const hn_mm *m, int64_t r, int64_t c0, four_fn *four
     store_rows(m, r, c0, acc);
 }
 /* One column of rows that fit; wider ones in parts would be sixteen streams again, and were three times slower so. */
-#define BY_ROW(m, NC) (NC == 1 && (m)->n_in <= 256 * PART)
+#define BY_ROW(m, NC) (NC == 1 && (m)->n_in <= 256 * ROW_BLOCKS)
 
 /* ---- 32-blocks ------------------------------------------------------------------------------------------ */
 

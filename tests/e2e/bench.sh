@@ -45,6 +45,7 @@ check "the plain run is e2e" "$(top id)" '"e2e"'
 says "and each run has a number of its own" '"record":"[0-9a-f]{12}"' "$T/out"
 hash=$(top quality)
 says "how much of the model is in memory, and in huge pages" '"model_resident_mb":[0-9.]+.*"model_huge_mb":(null|[0-9.]+)' "$T/out"
+check "no more in huge pages than in memory" "$(sed -n 's/.*"model_resident_mb":\([0-9.]*\).*"model_huge_mb":\([0-9.]*\).*/\1 \2/p' "$T/out" | awk '{ print ($2 + 0 <= $1) }')" 1
 
 # the same answer, whatever the setting
 for setting in "-t 1" "-t 3" "--chunk 7" "--cpu scalar"; do
