@@ -73,6 +73,7 @@ HONE_API int32_t hone_context_threads_batch(const hone_context *ctx);
 /* ---- GGUF files: inspection ----------------------------------------------- */
 
 typedef struct hone_file hone_file;
+struct hone_progress; /* below */
 
 /* Maps and validates a GGUF file, or a whole split set from any of its members.
  * Nothing of the tensor data is touched. */
@@ -121,20 +122,21 @@ HONE_API hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t
 /* Reads all tensor data. HONE_E_NUMERIC: a NaN, an infinity or an invalid scale; names the
  * first tensor and element. */
 HONE_API hone_status hone_file_check(const hone_file *f, hone_error *err);
+/* As hone_model_identity, of any GGUF file. kept_only: nothing is read but what is kept; hex is "" where that is nothing. */
+HONE_API hone_status hone_file_identity(const hone_file *f, bool kept_only, char hex[65], const struct hone_progress *pr, hone_error *err);
 /* Block size in elements and bytes of a GGUF type id; false: unknown. */
 HONE_API bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char **name);
 
 /* ---- models ---------------------------------------------------------------- */
 
 typedef struct hone_model hone_model;
-struct hone_progress; /* below */
 
 typedef struct hone_model_params {
     const char *tokenizer_pre; /* NULL: from the file; else overrides tokenizer.ggml.pre */
     bool vocab_only;           /* tokenizer only: no weights needed or checked */
     const char *packed;        /* a packed file (hone_pack): NULL: HONE_PACKED, else "auto"; "auto": MODEL.hpack if it is
                                   there and belongs to the model; "off"; else a file, which then must fit */
-    const struct hone_progress *progress; /* of comparing a packed file with a model that was copied or touched; may be NULL */
+    const struct hone_progress *progress; /* of checking a packed file and its model before their first use; may be NULL */
 } hone_model_params;
 
 typedef struct hone_model_info {
@@ -150,7 +152,7 @@ typedef struct hone_model_info {
     const char *packed_path;  /* the packed file in use, or NULL: weights are read from the model itself */
     const char *packed_note;  /* why, in a few words */
     uint64_t packed_bytes;    /* of n_bytes, those in the packed file */
-    bool packed_compared;     /* the model was copied or touched: all of its data was compared with the packed file just now */
+    bool packed_compared;     /* new here, or copied or touched: all of the packed file and of the model was checked just now */
     bool packed_ignored;      /* there is a packed file, but it does not serve: packed_note is a warning */
 } hone_model_info;
 
@@ -159,6 +161,12 @@ typedef struct hone_model_info {
 HONE_API hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err);
 HONE_API void hone_model_close(hone_model *m);
 HONE_API void hone_model_get_info(const hone_model *m, hone_model_info *out);
+/* The model's identity: 64 hex digits, a SHA-256 over metadata, tensor directory and all tensor data. Equal for
+ * copies, whatever they are called; another for any other content. The first call reads the whole file with all cores
+ * (pr, which may be NULL, is told); what was found is kept in $XDG_STATE_HOME/hone/known, else ~/.local/state/hone/known,
+ * for as long as the file keeps its device, inode, size, times of change and a sample of its bytes.
+ * HONE_E_IO: the file is being changed. HONE_E_INTERRUPTED: pr asked to stop. hex is "" on failure. */
+HONE_API hone_status hone_model_identity(const hone_model *m, char hex[65], const struct hone_progress *pr, hone_error *err);
 
 /* ---- tokenizer ---------------------------------------------------------------- */
 
@@ -318,6 +326,7 @@ typedef struct hone_adapter_info {
     const char *path, *name;  /* name: general.name or "" */
     int32_t n_pairs, rank;    /* adapted matrices; the largest rank */
     uint64_t n_params, hash;  /* hash: of all that changes an answer */
+    const char *base_identity; /* hone_model_identity of the base it was trained on; "": the file does not say */
 } hone_adapter_info;
 HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out);
 
@@ -393,12 +402,13 @@ HONE_API void hone_sampler_reset(hone_sampler *s);              /* forgets accep
 /* ---- packed files ---------------------------------------------------------------- */
 
 /* The weights of a model once more, in an order that is read faster, in a file of its own: same
- * numbers, same answers. It belongs to the tensor data it was made from: after the model's file was
- * copied or touched, that is checked once by reading all of it. */
+ * numbers, same answers. It belongs to the tensor data it was made from, and carries hashes of its own numbers: before it
+ * is used for the first time, and again after either file was copied, replaced or touched, all of both is read and
+ * checked once; what was found is kept as for hone_model_identity. */
 typedef enum hone_packed_state {
     HONE_PACKED_NONE = 0, /* there is none */
-    HONE_PACKED_READY,    /* belongs to this very file */
-    HONE_PACKED_TOUCHED,  /* of the same shapes; the data must be compared */
+    HONE_PACKED_READY,    /* made from this very model's data, and its numbers are what was written */
+    HONE_PACKED_TOUCHED,  /* of the same shapes; the next start checks all of its data and the model's */
     HONE_PACKED_UNUSABLE  /* damaged, of another version, or of another model: see note */
 } hone_packed_state;
 
@@ -410,7 +420,7 @@ typedef struct hone_packed_info {
     uint32_t n_matrices, n_vectors; /* in it */
     uint32_t n_plain;               /* weights of types without a packed form, which stay in the model; and their bytes */
     uint64_t plain_bytes;
-    char data_sha256[65];           /* of the tensor data it was made from */
+    char data_sha256[65];           /* of the tensor data it was made from (src/gguf/identity.h) */
     bool written;                   /* by this call */
 } hone_packed_info;
 
@@ -509,7 +519,7 @@ typedef struct hone_train_info {
     int64_t n_trainable;
     int32_t n_array, max_tok;    /* arrays trained; tokens of a micro-batch at most */
     uint64_t base_bytes, state_bytes, work_bytes; /* base: mapped; state: weights, gradients, moments; work: an estimate before training, then held */
-    uint64_t base_hash;          /* of the model's directory and its data, above 64 MiB of a sample of it */
+    char base_identity[65];      /* hone_model_identity of the base */
 } hone_train_info;
 
 typedef struct hone_train_step {

@@ -34,6 +34,8 @@ jobs=$(nproc 2>/dev/null || echo 2)
 SIDE_BY_SIDE=${SIDE_BY_SIDE:-$jobs}
 logs=build/test-logs
 mkdir -p "$logs"
+XDG_STATE_HOME=$(pwd)/$logs/state # what tests make hone remember of files
+export XDG_STATE_HOME
 q=$logs/queue.$$
 passed=0 failed=0 skipped=0 queued=0
 failures=

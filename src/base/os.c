@@ -248,6 +248,16 @@ int64_t hn_os_mtime_ns(const struct stat *sb)
     return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
+int64_t hn_os_ctime_ns(const struct stat *sb)
+{
+#if defined(__APPLE__)
+    const struct timespec *t = &sb->st_ctimespec;
+#else
+    const struct timespec *t = &sb->st_ctim;
+#endif
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
 bool hn_os_program_path(char *dst, size_t cap)
 {
 #if defined(__linux__)

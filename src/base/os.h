@@ -32,7 +32,8 @@ void hn_os_wake(_Atomic uint32_t *w, int n); /* up to n of those that wait on w 
 /* A pipe that child programs do not inherit. 0, or −1 and errno. */
 int hn_os_pipe(int fd[2], bool nonblocking);
 struct stat;
-int64_t hn_os_mtime_ns(const struct stat *sb); /* when the content changed last */
+int64_t hn_os_mtime_ns(const struct stat *sb); /* when the content changed last, as far as its owner says */
+int64_t hn_os_ctime_ns(const struct stat *sb); /* when content, mode or names did: nobody can set it */
 /* The file this program runs from; false: unknown, or longer than cap. */
 bool hn_os_program_path(char *dst, size_t cap);
 /* After fork: this process is killed when its parent ends. False: the system cannot. */

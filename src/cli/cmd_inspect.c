@@ -18,6 +18,7 @@ static const hn_opt inspect_opts[] = {
     HN_OPT("tensor", NULL, STR, "NAME", "this tensor only: its shape, and the range of its numbers"),
     HN_OPT("f32", NULL, FLAG, NULL, "with --tensor: write its numbers to standard output, raw little-endian f32"),
     HN_OPT("check", NULL, FLAG, NULL, "read all tensor data too; exit code 3 if a number is not finite"),
+    HN_OPT("identity", NULL, FLAG, NULL, "hash all of the content, which names the file whatever it is called (once; then it is known)"),
     HN_OPT_END,
 };
 static const hn_opt_group inspect_group = { "Output", inspect_opts };
@@ -119,6 +120,13 @@ static const char *packed_state(const hone_packed_info *p)
     }
 }
 
+/* What is known of the file's content, or "". With --identity it has been computed by now. */
+static const char *identity_of(const hone_file *f, char hex[65])
+{
+    hone_file_identity(f, true, hex, NULL, NULL);
+    return hex;
+}
+
 /* {"type", "value"}, or for arrays {"type", "elem_type", "count", "head": [first elements]} */
 static json_t *json_entry(const hone_file *f, uint64_t i, const hone_kv *kv)
 {
@@ -193,7 +201,9 @@ static int print_json(const hone_file *f, const char *path, const summary *s)
         json_object_set_new(types, s->type[k].name,
                             json_pack("{s:I, s:I}", "tensors", (json_int_t)s->type[k].n, "bytes", (json_int_t)s->type[k].n_bytes));
     for (uint64_t i = 0; i < hone_file_n_tensors(f); i++) json_array_append_new(tensors, json_tensor(f, i));
+    char hex[65];
     hone_packed_info packed;
+    json_object_set_new(o, "identity", *identity_of(f, hex) ? json_string(hex) : json_null());
     if (hone_packed_find(path, NULL, &packed, NULL) == HONE_OK)
         json_object_set_new(o, "packed", json_pack("{s:s, s:o, s:s}", "state", packed_state(&packed), "file", packed.state == HONE_PACKED_NONE ? json_null() : json_text(packed.path, strlen(packed.path)),
                                                    "note", packed.note));
@@ -278,7 +288,9 @@ static int print_text(const hone_file *f, const char *path, const summary *s)
     if (s->n_params) hn_out_printf("%-16s %.4f\n", "bits per weight", bits_per_weight(s->n_bytes, s->n_params));
     for (size_t k = 0; k < s->n_type; k++)
         hn_out_printf("%-16s %-8s %6" PRIu64 " tensors %12.1f MiB\n", k ? "" : "types", s->type[k].name, s->type[k].n, (double)s->type[k].n_bytes / 0x1p20);
+    char hex[65];
     hone_packed_info packed;
+    if (*identity_of(f, hex)) hn_out_printf("%-16s %s\n", "identity", hex);
     if (hone_packed_find(path, NULL, &packed, NULL) == HONE_OK && packed.state != HONE_PACKED_NONE)
         hn_out_printf("%-16s %s: %s%s%s\n", "packed file", HN_ESC(packed.path, strlen(packed.path)), packed_state(&packed), packed.note[0] ? ": " : "", packed.note);
     print_metadata(f);
@@ -415,13 +427,25 @@ static int inspect_packed(const hn_cli *cli, const hone_packed_info *p)
         json_object_set_new(o, "matrices", json_integer(p->n_matrices));
         json_object_set_new(o, "vectors", json_integer(p->n_vectors));
         json_object_set_new(o, "data_sha256", json_string(p->data_sha256));
+        json_object_set_new(o, "note", p->note[0] ? json_string(p->note) : json_null());
         return hn_json_print(o);
     }
     hn_out_printf("%-16s %s\n%-16s packed weights of a model (hone pack)\n", "file", HN_ESC(p->path, strlen(p->path)), "format");
     hn_out_printf("%-16s %" PRIu64 " bytes (%.1f MiB)\n%-16s %" PRIu32 " matrices packed, %" PRIu32 " vectors\n", "size", p->size, (double)p->size / 0x1p20, "holds",
                   p->n_matrices, p->n_vectors);
     hn_out_printf("%-16s %s\n", "made from data", p->data_sha256);
+    if (p->note[0]) hn_out_printf("%-16s %s\n", "note", p->note);
     return HN_EXIT_OK;
+}
+
+static int compute_identity(const hone_file *f)
+{
+    char hex[65];
+    hone_error err;
+    hone_progress pr = { hn_progress_fn, "hashing the content", hn_abort_fn };
+    hone_status st = hone_file_identity(f, false, hex, &pr, &err);
+    hn_progress_end();
+    return st == HONE_OK ? HN_EXIT_OK : hn_cli_fail(&err);
 }
 
 static int inspect(const hn_cli *cli)
@@ -439,7 +463,9 @@ static int inspect(const hn_cli *cli)
     summary s;
     sum_up(f, &s);
     int code = HN_EXIT_OK;
-    if (hn_opts_flag(cli->opts, "check") && hone_file_check(f, &err) != HONE_OK) {
+    if (hn_opts_flag(cli->opts, "identity")) code = compute_identity(f);
+    if (code != HN_EXIT_OK) { /* it has been said */
+    } else if (hn_opts_flag(cli->opts, "check") && hone_file_check(f, &err) != HONE_OK) {
         hn_cli_fail(&err);
         code = HN_EXIT_MODEL;
     } else if (tensor) code = one_tensor(cli, f, path, &s);

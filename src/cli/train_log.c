@@ -100,14 +100,14 @@ static json_t *names_json(const char *const *path, int32_t n)
 
 static json_t *run_json(const hn_train_job *j)
 {
-    char hash[20];
+    char hash[17];
     const char *base = (j->base ? j->base : hn_opts_str(j->cli->opts, "model"));
     hone_model_info info;
     hone_model_get_info(j->m, &info);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)j->info.base_hash);
+    snprintf(hash, sizeof hash, "%.16s", j->info.base_identity);
     json_t *o = with_time("run");
-    json_object_set_new(o, "base", json_pack("{s:o, s:s, s:s, s:I, s:s}", "file", hn_json_str(base, strlen(base)), "arch", info.arch, "type", info.type, "parameters",
-                                             (json_int_t)info.n_params, "hash", hash));
+    json_object_set_new(o, "base", json_pack("{s:o, s:s, s:s, s:I, s:s, s:s}", "file", hn_json_str(base, strlen(base)), "arch", info.arch, "type", info.type, "parameters",
+                                             (json_int_t)info.n_params, "hash", hash, "identity", j->info.base_identity));
     json_object_set_new(o, "output", hn_json_str(j->out, strlen(j->out)));
     json_object_set_new(o, "settings", hn_train_settings_json(j));
     json_object_set_new(o, "trainable", json_integer((json_int_t)j->info.n_trainable));

@@ -56,7 +56,8 @@ void hone_adapter_close(hone_adapter *a) { release(a); }
 
 void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out)
 {
-    *out = (hone_adapter_info){ .path = a->lora->path, .name = a->lora->name, .n_pairs = a->lora->n_pair, .rank = a->rank, .n_params = a->n_params, .hash = a->lora->hash };
+    *out = (hone_adapter_info){ .path = a->lora->path, .name = a->lora->name, .n_pairs = a->lora->n_pair, .rank = a->rank, .n_params = a->n_params, .hash = a->lora->hash,
+                                .base_identity = a->lora->base_identity };
 }
 
 /* ---- the set of a session ------------------------------------------------------------------------- */
@@ -167,7 +168,8 @@ hone_status hone_adapter_convert(const hone_model *m, const char *src, const cha
     if (hn_lora_is_file(src, dst)) return HN_FAIL(err, HONE_E_ARG, "%s: source and output are the same", dst);
     hone_status st = hn_lora_open(&l, m, src, err);
     if (st != HONE_OK) return st;
-    const hn_lora_about about = { .name = l->name, .arch = l->arch, .base_name = m->name, .alpha = l->pair[0].scale * (float)l->pair[0].rank, .type = f16 ? HN_F16 : HN_F32 };
+    const hn_lora_about about = { .name = l->name, .arch = l->arch, .base_name = m->name, .base_identity = l->base_identity,
+                                  .alpha = l->pair[0].scale * (float)l->pair[0].rank, .type = f16 ? HN_F16 : HN_F32 };
     st = n > 5 && !strcmp(dst + n - 5, ".gguf") ? hn_lora_write_gguf(dst, l->pair, l->n_pair, &about, err) : hn_lora_write_peft(dst, m, l->pair, l->n_pair, &about, err);
     hn_lora_close(l);
     return st;

@@ -1,6 +1,6 @@
 /* hone_file: the public view of a GGUF file. Owns nothing but a few marks that make
  * string arrays quick to index; refuses to know what the entries mean. */
-#include "gguf/gguf.h"
+#include "gguf/identity.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -169,4 +169,14 @@ bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char
     if (bytes) *bytes = ti->block_bytes;
     if (name) *name = ti->name;
     return true;
+}
+
+hone_status hone_file_identity(const hone_file *f, bool kept_only, char hex[65], const hone_progress *pr, hone_error *err)
+{
+    hn_identity id;
+    hone_status st = HONE_OK;
+    hex[0] = 0;
+    if (hn_identity_known(f->g, &id)) hn_hash_hex(hex, id.content);
+    else if (!kept_only && (st = hn_identity_of(f->g, &id, NULL, pr, err)) == HONE_OK) hn_hash_hex(hex, id.content);
+    return st;
 }

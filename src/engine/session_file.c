@@ -1,5 +1,5 @@
 /* Saving and restoring a session, bit-exactly. Little-endian file:
- *   "HONESES1", u64 fingerprint of the model, u32 cache type, n_layer, n_head_kv,
+ *   "HONESES2", the model's identity (32 bytes, gguf/identity.h), u32 cache type, n_layer, n_head_kv,
  *   head_dim, n_seq, the adapters (folded hash of them, 0: none); i32 length[n_seq]; then per sequence, layer and head: K blocks
  *   of 16 positions (lanes past the length are zero), V rows (q8_0: blocks of 16, rows
  *   past the length zero); u64 FNV-1a of all before. A recurrent model has in place
@@ -11,26 +11,14 @@
 
 #include <errno.h>
 
-static const char magic[8] = "HONESES1";
+static const char magic[8] = "HONESES2";
 
 typedef struct header {
     char magic[8];
-    uint64_t fingerprint;
+    unsigned char model[HN_HASH_BYTES];
     uint32_t cache, n_layer, n_head_kv, head_dim, n_seq, adapters;
 } header;
-_Static_assert(sizeof(header) == 40, "no padding");
-
-/* The directory, and a sample of every tensor's bytes: the same shapes with other
- * weights are another model. */
-static uint64_t model_hash(const hone_model *m)
-{
-    uint64_t h = hn_gguf_fingerprint(m->file);
-    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
-        const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
-        h = hn_fnv1a(h, t->data, t->n_bytes < 64 ? (size_t)t->n_bytes : 64);
-    }
-    return h;
-}
+_Static_assert(sizeof(header) == 64, "no padding");
 
 static uint32_t adapters_of(const hone_session *s)
 {
@@ -41,14 +29,24 @@ static uint32_t adapters_of(const hone_session *s)
 /* In place of a cache type. */
 #define RECURRENT 0x53544154u
 
-static header make_header(const hone_session *s)
+/* What a file of this session begins with. Reads all of the model where nothing is kept of it. */
+static hone_status make_header(const hone_session *s, header *h, hone_error *err)
 {
     const hn_hparams *hp = &s->model->hp;
-    header h = { .fingerprint = model_hash(s->model), .cache = hn_is_recurrent(s) ? RECURRENT : (uint32_t)s->cache, .n_layer = (uint32_t)hp->n_layer,
-                 .n_head_kv = (uint32_t)hp->n_head_kv, .head_dim = (uint32_t)hp->head_dim, .n_seq = (uint32_t)s->n_seq,
-                 .adapters = adapters_of(s) };
-    memcpy(h.magic, magic, sizeof magic);
-    return h;
+    hn_identity id;
+    hone_status st = hn_model_identity(s->model, &id, NULL, err);
+    if (st != HONE_OK) return st;
+    *h = (header){
+        .cache = hn_is_recurrent(s) ? RECURRENT : (uint32_t)s->cache,
+        .n_layer = (uint32_t)hp->n_layer,
+        .n_head_kv = (uint32_t)hp->n_head_kv,
+        .head_dim = (uint32_t)hp->head_dim,
+        .n_seq = (uint32_t)s->n_seq,
+        .adapters = adapters_of(s),
+    };
+    memcpy(h->magic, magic, sizeof magic);
+    memcpy(h->model, id.content, sizeof h->model);
+    return HONE_OK;
 }
 
 _Static_assert((int)HN_CACHE_F16 == HONE_CACHE_F16 && (int)HN_CACHE_F32 == HONE_CACHE_F32 && (int)HN_CACHE_Q8_0 == HONE_CACHE_Q8_0, "files hold them");
@@ -124,9 +122,11 @@ static void put_positions(hn_sealing *o, const hone_session *s, int32_t seq)
 hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err)
 {
     hn_sealing o;
+    header h;
+    hone_status st = make_header(s, &h, err);
+    if (st != HONE_OK) return st;
     int why = hn_seal_begin(&o, path);
     if (!why) {
-        header h = make_header(s);
         hn_seal_put(&o, &h, sizeof h);
         hn_seal_put(&o, s->length, (size_t)s->n_seq * sizeof *s->length);
         for (int32_t seq = 0; seq < s->n_seq; seq++) {
@@ -144,12 +144,20 @@ static hone_status check_file(const hone_session *s, const char *path, const hn_
 {
     const unsigned char *p = f->p;
     uint64_t size = f->size;
-    header h, want = make_header(s);
+    header h, want;
     if (size < sizeof h + sizeof(uint64_t)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes are too few for a session file", path, (unsigned long long)size);
     memcpy(&h, p, sizeof h);
+    if (memcmp(h.magic, "HONESES1", sizeof magic) == 0)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a session file of an older hone, which knew its model by a few bytes; make it anew", path);
     if (memcmp(h.magic, magic, sizeof magic)) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a hone session file", path);
-    if (h.fingerprint != want.fingerprint)
-        return HN_FAIL(err, HONE_E_ARG, "%s: the session belongs to another model (%016llx, this one is %016llx)", path, (unsigned long long)h.fingerprint, (unsigned long long)want.fingerprint);
+    hone_status st = make_header(s, &want, err);
+    if (st != HONE_OK) return st;
+    if (memcmp(h.model, want.model, sizeof h.model) != 0) {
+        char theirs[2 * HN_HASH_BYTES + 1], ours[2 * HN_HASH_BYTES + 1];
+        hn_hash_hex(theirs, h.model);
+        hn_hash_hex(ours, want.model);
+        return HN_FAIL(err, HONE_E_ARG, "%s: the session belongs to another model (identity %.16s…, this one is %.16s…)", path, theirs, ours);
+    }
     if (h.cache != want.cache || h.n_layer != want.n_layer || h.n_head_kv != want.n_head_kv || h.head_dim != want.head_dim)
         return HN_FAIL(err, HONE_E_ARG, "%s: saved with cache type %s, this session has %s (--kv)", path, cache_name(h.cache), cache_name(want.cache));
     if (h.adapters != want.adapters)

@@ -4,6 +4,7 @@
 #ifndef HN_GGUF_H
 #define HN_GGUF_H
 
+#include "base/known.h"
 #include "quant/quant.h"
 
 /* Policy limits of the reader; the writer keeps to them too. Chosen well above any
@@ -49,8 +50,8 @@ uint32_t hn_gguf_version(const hn_gguf *g);
 uint64_t hn_gguf_size(const hn_gguf *g);  /* bytes of all parts */
 int32_t hn_gguf_n_parts(const hn_gguf *g);
 uint64_t hn_gguf_alignment(const hn_gguf *g);
-/* Size and time of change of part i when it was mapped, in nanoseconds since 1970; false: not a file. */
-bool hn_gguf_part_stat(const hn_gguf *g, int32_t i, uint64_t *size, int64_t *mtime_ns);
+/* g's files as they were when they were mapped: out[n_parts], names borrowed from g. False: bytes in memory. */
+bool hn_gguf_files(const hn_gguf *g, hn_known_file *out);
 /* Whether path, by whatever name, is g's file or one of its parts. */
 bool hn_gguf_is_file(const hn_gguf *g, const char *path);
 
@@ -107,6 +108,8 @@ const hn_gguf_tensor *hn_gguf_tensor_at(const hn_gguf *g, uint64_t i);
 const hn_gguf_tensor *hn_gguf_find_tensor(const hn_gguf *g, const char *name); /* NULL: absent */
 /* FNV-1a over metadata and tensor directory of all parts (not the data). */
 uint64_t hn_gguf_fingerprint(const hn_gguf *g);
+/* Bytes of part i before its tensor data: header, metadata, descriptors. */
+const void *hn_gguf_directory(const hn_gguf *g, int32_t i, uint64_t *n_bytes);
 
 /* Reads all tensor data and looks for what no sane file holds: NaN or infinity in any
  * decoded element, a block scale that is not finite, MXFP4's exponent byte 255.

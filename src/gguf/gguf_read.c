@@ -41,9 +41,8 @@ typedef struct kv_table {
 typedef struct part {
     const unsigned char *map;
     uint64_t size;
-    int64_t mtime_ns;
-    dev_t dev;
-    ino_t ino;
+    hn_file_stamp stamp;
+    char *file;           /* its name */
     bool mapped;          /* map is ours to unmap */
     char *label;          /* escaped path, for messages */
     uint32_t version;
@@ -615,7 +614,8 @@ static const char *kind_of(mode_t m)
 static hone_status map_file(part *p, const char *path, hone_error *err)
 {
     p->label = make_label(path);
-    if (!p->label) return HN_FAIL(err, HONE_E_NOMEM, "path of %zu bytes", strlen(path));
+    p->file = strdup(path);
+    if (!p->label || !p->file) return HN_FAIL(err, HONE_E_NOMEM, "path of %zu bytes", strlen(path));
     /* O_NONBLOCK: opening a pipe nobody writes to must not wait */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %s", p->label, strerror(errno));
@@ -632,9 +632,7 @@ static hone_status map_file(part *p, const char *path, hone_error *err)
         else {
             p->map = m;
             p->size = (uint64_t)sb.st_size;
-            p->mtime_ns = hn_os_mtime_ns(&sb);
-            p->dev = sb.st_dev;
-            p->ino = sb.st_ino;
+            hn_stamp_of(&p->stamp, &sb);
             p->mapped = true;
         }
     }
@@ -650,6 +648,7 @@ static void drop_parts(hn_gguf *g)
         part *p = &g->parts[i];
         if (p->mapped) munmap((void *)(uintptr_t)p->map, (size_t)p->size);
         free(p->label);
+        free(p->file);
         free(p->kv.e);
         hn_index_free(&p->kv.ix);
     }
@@ -807,11 +806,13 @@ const char *hn_gguf_path(const hn_gguf *g) { return g->path; }
 uint32_t hn_gguf_version(const hn_gguf *g) { return g->parts[0].version; }
 int32_t hn_gguf_n_parts(const hn_gguf *g) { return g->n_parts; }
 uint64_t hn_gguf_alignment(const hn_gguf *g) { return g->parts[0].align; }
-bool hn_gguf_part_stat(const hn_gguf *g, int32_t i, uint64_t *size, int64_t *mtime_ns)
+bool hn_gguf_files(const hn_gguf *g, hn_known_file *out)
 {
-    *size = g->parts[i].size;
-    *mtime_ns = g->parts[i].mtime_ns;
-    return g->parts[i].mapped;
+    for (int32_t i = 0; i < g->n_parts; i++) {
+        if (!g->parts[i].mapped) return false;
+        out[i] = (hn_known_file){ g->parts[i].file, g->parts[i].stamp };
+    }
+    return true;
 }
 
 bool hn_gguf_is_file(const hn_gguf *g, const char *path)
@@ -819,7 +820,7 @@ bool hn_gguf_is_file(const hn_gguf *g, const char *path)
     struct stat sb;
     if (stat(path, &sb) != 0) return false;
     for (int32_t i = 0; i < g->n_parts; i++)
-        if (g->parts[i].mapped && g->parts[i].dev == sb.st_dev && g->parts[i].ino == sb.st_ino) return true;
+        if (g->parts[i].mapped && g->parts[i].stamp.dev == sb.st_dev && g->parts[i].stamp.ino == sb.st_ino) return true;
     return false;
 }
 
@@ -835,6 +836,12 @@ uint64_t hn_gguf_fingerprint(const hn_gguf *g)
     uint64_t h = HN_FNV_INIT;
     for (int32_t i = 0; i < g->n_parts; i++) h = hn_fnv1a(h, g->parts[i].map, (size_t)g->parts[i].dir_bytes);
     return h;
+}
+
+const void *hn_gguf_directory(const hn_gguf *g, int32_t i, uint64_t *n_bytes)
+{
+    *n_bytes = g->parts[i].dir_bytes;
+    return g->parts[i].map;
 }
 
 uint64_t hn_gguf_n_kv(const hn_gguf *g) { return g->parts[0].kv.n; }

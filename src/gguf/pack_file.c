@@ -17,7 +17,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { AT_SIZE = 16, AT_COUNT = 24, AT_DIR = 32, AT_ZERO = 40, AT_SHAPES = 48, AT_CHECK = 80, AT_STAMP = 112, AT_END = 144,
+enum { AT_SIZE = 16, AT_COUNT = 24, AT_DIR = 32, AT_ZERO = 40, AT_SHAPES = 48, AT_DATA = 80, AT_CHECK = 112, AT_END = 144,
        ENTRY_BYTES = 4 + 4 + 4 * 8 + HN_PACKED_HASH + 4, ALIGN = 64,
        MAX_DIR = HN_GGUF_MAX_TENSORS * (ENTRY_BYTES + HN_GGUF_MAX_NAME + 8) };
 static const char magic[8] = "HONEPACK";
@@ -116,7 +116,7 @@ static hone_status read_all(hn_packed *p, const char *label, hone_error *err)
     if (p->n > HN_GGUF_MAX_TENSORS || p->n > n_dir / ENTRY_BYTES || get64(h + AT_ZERO))
         return BAD(HONE_E_FORMAT, "%" PRIu64 " entries do not fit a directory of %" PRIu64 " bytes", p->n, n_dir);
     memcpy(p->shapes, h + AT_SHAPES, sizeof p->shapes);
-    memcpy(p->stamp, h + AT_STAMP, sizeof p->stamp);
+    memcpy(p->data, h + AT_DATA, sizeof p->data);
     unsigned char *dir = malloc(n_dir ? (size_t)n_dir : 1);
     p->e = calloc(p->n ? (size_t)p->n : 1, sizeof *p->e);
     hone_status st = HONE_OK;
@@ -179,6 +179,7 @@ hone_status hn_packed_open(hn_packed **out, const char *path, bool *missing, hon
             p->map = m;
             p->size = (uint64_t)sb.st_size;
             p->mapped = true;
+            hn_stamp_of(&p->stamp, &sb);
         }
     }
     close(fd);
@@ -204,14 +205,6 @@ bool hn_packed_is(const char *path)
     bool is = read(fd, b, sizeof b) == (ssize_t)sizeof b && memcmp(b, magic, sizeof b) == 0;
     close(fd);
     return is;
-}
-
-bool hn_packed_restamp(const char *path, const unsigned char stamp[HN_PACKED_HASH])
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return false;
-    bool done = pwrite(fd, stamp, HN_PACKED_HASH, AT_STAMP) == HN_PACKED_HASH;
-    return close(fd) == 0 && done;
 }
 
 /* ---- writing ------------------------------------------------------------------------------------- */
@@ -342,7 +335,7 @@ hone_status hn_packed_failed(hn_packed_writer *w, int error, hone_error *err)
     return BAD(HONE_E_IO, "cannot write: %s; nothing is left on disk", strerror(error));
 }
 
-static unsigned char *make_head(const hn_packed_writer *w, const unsigned char *shapes, const unsigned char *stamp)
+static unsigned char *make_head(const hn_packed_writer *w, const unsigned char *shapes, const unsigned char *data)
 {
     unsigned char *h = calloc(1, (size_t)(HN_PACKED_HEADER + w->n_dir)), *r = h + HN_PACKED_HEADER;
     if (!h) return NULL;
@@ -353,7 +346,7 @@ static unsigned char *make_head(const hn_packed_writer *w, const unsigned char *
     put64(h + AT_COUNT, w->n);
     put64(h + AT_DIR, w->n_dir);
     memcpy(h + AT_SHAPES, shapes, HN_PACKED_HASH);
-    memcpy(h + AT_STAMP, stamp, HN_PACKED_HASH);
+    memcpy(h + AT_DATA, data, HN_PACKED_HASH);
     for (uint64_t i = 0; i < w->n; r += entry_bytes(w->e[i].name.len), i++) {
         const hn_packed_entry *e = &w->e[i];
         put32(r, (uint32_t)e->type);
@@ -384,10 +377,11 @@ static void sync_folder(const char *path)
     free(dir);
 }
 
-hone_status hn_packed_end(hn_packed_writer *w, const unsigned char shapes[HN_PACKED_HASH], const unsigned char stamp[HN_PACKED_HASH], hone_error *err)
+hone_status hn_packed_end(hn_packed_writer *w, const unsigned char shapes[HN_PACKED_HASH],
+                          const unsigned char data[HN_PACKED_HASH], hone_error *err)
 {
     int error, r;
-    unsigned char *h = make_head(w, shapes, stamp);
+    unsigned char *h = make_head(w, shapes, data);
     if (!h) return HN_FAIL(err, HONE_E_NOMEM, "%s: directory of %" PRIu64 " entries", HN_ESC(w->path, strlen(w->path)), w->n);
     error = hn_packed_flush(w, w->size);
     if (!error) error = write_at(w, 0, h, (size_t)(HN_PACKED_HEADER + w->n_dir));

@@ -8,22 +8,24 @@
  *   16   u64 bytes of the file; u64 entries; u64 bytes of the directory, which begins at 4096
  *   40   u64 zero
  *   48   SHA-256 of names, types and shapes of all tensors of the model (all dimensions)
- *   80   SHA-256 of bytes [0, 80) and of the directory
- *   112  SHA-256 of the model file's sizes and times when its data was last known to be the
- *        data packed here (hn_gguf_stamp); the only part that is ever written again
+ *   80   SHA-256 of the tensor data of the model, all of it: hn_identity.data (gguf/identity.h)
+ *   112  SHA-256 of bytes [0, 112) and of the directory
  *   144  zeros
  * Directory, one after the other: u32 type, u32 kind, u64 n_in, u64 n_out, u64 offset,
- * u64 bytes, SHA-256 of the tensor's data in the model (by pieces: model/pack_model.c),
- * u32 bytes of the name, the name, zeros to a multiple of 8. Then the data, the first on a
- * multiple of 4096, the others of 64, in ascending order: groups of quant/pack.h for a
- * matrix, f32 for a vector. */
+ * u64 bytes, SHA-256 of the entry's data in this file, u32 bytes of the name, the name, zeros
+ * to a multiple of 8. Then the data, the first on a multiple of 4096, the others of 64, in
+ * ascending order: groups of quant/pack.h for a matrix, f32 for a vector. The hash of an entry is that
+ * of the SHA-256 of its pieces: as many groups as fit into 1 MiB, at least one; a vector is one piece.
+ *
+ * A packed file is never changed once it has its name, so that its proof can be kept: what has been hashed once and
+ * found right is right for as long as the file is that file (base/known.h). */
 #ifndef HN_PACK_FILE_H
 #define HN_PACK_FILE_H
 
-#include "gguf/gguf.h"
+#include "gguf/identity.h"
 #include "quant/pack.h"
 
-enum { HN_PACKED_CONTAINER = 1, HN_PACKED_HEADER = 4096, HN_PACKED_HASH = 32 };
+enum { HN_PACKED_CONTAINER = 2, HN_PACKED_HEADER = 4096, HN_PACKED_HASH = 32 };
 typedef enum hn_packed_kind { HN_PACKED_MATRIX = 0, HN_PACKED_VECTOR = 1 } hn_packed_kind;
 
 typedef struct hn_packed_entry {
@@ -32,7 +34,7 @@ typedef struct hn_packed_entry {
     hn_packed_kind kind;
     uint64_t n_in, n_out; /* vector: n, 1 */
     uint64_t offset, n_bytes;
-    unsigned char hash[HN_PACKED_HASH];
+    unsigned char hash[HN_PACKED_HASH]; /* of its data here */
     const void *data;
 } hn_packed_entry;
 
@@ -40,12 +42,13 @@ typedef struct hn_packed {
     char *path;
     hn_packed_entry *e;
     uint64_t n, size;
-    unsigned char shapes[HN_PACKED_HASH], stamp[HN_PACKED_HASH];
+    unsigned char shapes[HN_PACKED_HASH], data[HN_PACKED_HASH];
+    hn_file_stamp stamp; /* as it was when it was mapped */
     const unsigned char *map;
     bool mapped;
 } hn_packed;
 
-/* Maps a packed file and checks all of it but the packed numbers, of which any are valid.
+/* Maps a packed file and checks all of it but the packed numbers: hn_packed_check does that.
  * HONE_E_IO: cannot be opened or mapped (err->message has errno's text; *missing, may be NULL, is
  * set when there is none). HONE_E_FORMAT: not a packed file, or damaged. HONE_E_UNSUPPORTED:
  * of another version. */
@@ -55,8 +58,24 @@ hone_status hn_packed_parse(hn_packed **out, const void *bytes, size_t len, cons
 void hn_packed_close(hn_packed *p);
 /* Whether a file begins as a packed file does. */
 bool hn_packed_is(const char *path);
-/* Writes a new stamp into the file. False: it cannot be written. */
-bool hn_packed_restamp(const char *path, const unsigned char stamp[HN_PACKED_HASH]);
+
+/* ---- the proof of the packed numbers ------------------------------------------------------ */
+
+/* Piece k of an entry, 0 ≤ k < hn_packed_pieces. */
+typedef struct hn_packed_piece {
+    uint64_t row;   /* the first; n_rows of the model */
+    int64_t n_rows;
+    uint64_t at;    /* in the entry's data; n_bytes of it */
+    size_t n_bytes;
+} hn_packed_piece;
+uint64_t hn_packed_pieces(const hn_packed_entry *e);
+hn_packed_piece hn_packed_piece_at(const hn_packed_entry *e, uint64_t k);
+
+/* Whether the numbers of this very file have been proven right before; a sample of it is read. */
+bool hn_packed_proven(const hn_packed *p);
+/* Reads all of them. HONE_OK: each entry has its hash; *kept (may be NULL): hn_packed_proven knows it from now on.
+ * HONE_E_FORMAT: damaged; names the first entry that is. HONE_E_IO: changed while it was read. HONE_E_INTERRUPTED. */
+hone_status hn_packed_check(const hn_packed *p, hn_pool *pool, const hone_progress *pr, bool *kept, hone_error *err);
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
@@ -77,7 +96,8 @@ int hn_packed_flush(hn_packed_writer *w, uint64_t end);
 /* A failure of hn_packed_write in words. */
 hone_status hn_packed_failed(hn_packed_writer *w, int error, hone_error *err);
 /* With the entries' hashes: header, directory, fsync, rename. */
-hone_status hn_packed_end(hn_packed_writer *w, const unsigned char shapes[HN_PACKED_HASH], const unsigned char stamp[HN_PACKED_HASH], hone_error *err);
+hone_status hn_packed_end(hn_packed_writer *w, const unsigned char shapes[HN_PACKED_HASH],
+                          const unsigned char data[HN_PACKED_HASH], hone_error *err);
 void hn_packed_writer_free(hn_packed_writer *w);
 
 #endif

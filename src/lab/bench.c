@@ -345,6 +345,18 @@ json_t *hn_bench_build_json(const hn_environ *e)
 
 json_t *hn_bench_engine_json(void) { return json_pack("{s:s, s:s}", "name", "hone", "version", hone_version()); }
 
+/* Of the whole content; null where it cannot be had now. */
+static json_t *identity_json(const char *path)
+{
+    char hex[65] = "";
+    hone_file *f;
+    if (hone_file_open(&f, path, NULL) == HONE_OK) {
+        hone_file_identity(f, false, hex, NULL, NULL);
+        hone_file_close(f);
+    }
+    return hex[0] ? json_string(hex) : json_null();
+}
+
 json_t *hn_bench_model_json(const char *path, const hone_model_info *info)
 {
     enum { HASH_UP_TO = 64 << 20 }; /* larger files are told apart by the fingerprint: hashing them takes longer than measuring */
@@ -356,6 +368,7 @@ json_t *hn_bench_model_json(const char *path, const hone_model_info *info)
     json_t *o = json_object();
     json_object_set_new(o, "path_name", hn_lab_str(slash ? slash + 1 : path));
     json_object_set_new(o, "sha256", hex[0] ? json_string(hex) : json_null());
+    json_object_set_new(o, "identity", identity_json(path));
     json_object_set_new(o, "fingerprint", json_string(fingerprint));
     json_object_set_new(o, "name", hn_lab_str(info->name));
     json_object_set_new(o, "arch", hn_lab_str(info->arch));

@@ -17,6 +17,7 @@ typedef struct hn_lora_pair {
 typedef struct hn_lora {
     char *path, *arch;
     char *name;                /* general.name or "" */
+    char base_identity[65];    /* hone_model_identity of the base it was trained on, or "" */
     hn_lora_pair *pair;        /* [n_pair] in the base file's tensor order */
     int32_t n_pair;
     uint64_t hash;             /* of names, shapes, values and scales */
@@ -25,6 +26,7 @@ typedef struct hn_lora {
 /* What a file says besides its pairs. */
 typedef struct hn_lora_about {
     const char *name, *arch, *base_name; /* base_name may be NULL */
+    const char *base_identity; /* as above; may be NULL */
     float alpha;               /* scale·rank; with rank-stabilised scaling alpha·√rank */
     float dropout;
     int64_t steps;             /* trained; 0: unknown */

@@ -60,15 +60,17 @@ hone_status hn_lora_from_gguf(hn_lora **out, const hone_model *m, const hn_gguf 
 {
     hn_lora_build b;
     float alpha = 0;
-    hone_str name = { "", 0 };
+    hone_str name = { "", 0 }, base = { "", 0 };
     *out = NULL;
     hone_status st = check_keys(m, g, &alpha, err);
     if (st != HONE_OK || (st = hn_gguf_get_str(g, "general.name", &name, NULL, err)) != HONE_OK) return st;
+    if ((st = hn_gguf_get_str(g, "hone.lora.base_identity", &base, NULL, err)) != HONE_OK) return st;
     st = hn_lora_begin(&b, m, hn_gguf_path(g), err);
     if (st == HONE_OK) {
         char *copy = strndup(name.ptr, name.len);
         if (!copy) st = HN_FAIL(err, HONE_E_NOMEM, "%s: name", hn_gguf_path(g));
         else free(b.l->name), b.l->name = copy;
+        if (base.len < sizeof b.l->base_identity) memcpy(b.l->base_identity, base.ptr, base.len); /* a note: longer is none */
     }
     for (uint64_t i = 0; st == HONE_OK && i < hn_gguf_n_tensors(g); i++) st = read_tensor(&b, g, hn_gguf_tensor_at(g, i), alpha, err);
     return hn_lora_end(&b, st, out, err);
@@ -89,6 +91,8 @@ static hone_status put_keys(hn_gguf_writer *w, const hn_lora_pair *pair, int32_t
         TRY(hn_gguf_put_u32(w, "general.base_model.count", 1, err));
         TRY(hn_gguf_put_str(w, "general.base_model.0.name", about->base_name, strlen(about->base_name), err));
     }
+    if (about->base_identity && *about->base_identity)
+        TRY(hn_gguf_put_str(w, "hone.lora.base_identity", about->base_identity, strlen(about->base_identity), err));
     TRY(hn_gguf_put_str(w, "adapter.type", "lora", 4, err));
     TRY(hn_gguf_put_f32(w, "adapter.lora.alpha", about->alpha, err));
     TRY(hn_gguf_put_u32(w, "hone.lora.rank", (uint32_t)rank, err));

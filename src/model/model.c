@@ -422,6 +422,7 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
         return HN_FAIL(err, HONE_E_NOMEM, "model handle");
     }
     pthread_mutex_init(&m->vocab_mu, NULL);
+    pthread_mutex_init(&m->identity_mu, NULL);
     m->file = file;
     m->arena = hn_arena_new();
     if (!m->arena || !(m->path = hn_arena_strndup(m->arena, path, strlen(path))) ||
@@ -472,6 +473,7 @@ void hone_model_close(hone_model *m)
     hn_gguf_close(m->file);
     hn_arena_free(m->arena);
     pthread_mutex_destroy(&m->vocab_mu);
+    pthread_mutex_destroy(&m->identity_mu);
     free(m);
 }
 
@@ -504,6 +506,27 @@ static uint64_t fingerprint(const hone_model *cm)
     uint64_t h = m->fingerprint;
     pthread_mutex_unlock(&m->vocab_mu);
     return h;
+}
+
+hone_status hn_model_identity(const hone_model *cm, hn_identity *out, const hone_progress *pr, hone_error *err)
+{
+    hone_model *m = (hone_model *)cm; /* a cache */
+    hone_status st = HONE_OK;
+    pthread_mutex_lock(&m->identity_mu);
+    if (!m->has_identity) st = hn_identity_of(m->file, &m->identity, NULL, pr, err);
+    m->has_identity = st == HONE_OK;
+    if (m->has_identity) *out = m->identity;
+    pthread_mutex_unlock(&m->identity_mu);
+    return st;
+}
+
+hone_status hone_model_identity(const hone_model *m, char hex[65], const hone_progress *pr, hone_error *err)
+{
+    hn_identity id;
+    hex[0] = 0;
+    hone_status st = hn_model_identity(m, &id, pr, err);
+    if (st == HONE_OK) hn_hash_hex(hex, id.content);
+    return st;
 }
 
 void hone_model_get_info(const hone_model *m, hone_model_info *out)

@@ -111,6 +111,9 @@ struct hone_model {
     hone_error vocab_err;            /* guarded by vocab_mu */
     uint64_t fingerprint;            /* of the directory, 0 until asked for; guarded by vocab_mu */
     bool vocab_tried;                /* guarded by vocab_mu */
+    pthread_mutex_t identity_mu;     /* held while all is read: */
+    hn_identity identity;            /* guarded by identity_mu */
+    bool has_identity;               /* guarded by identity_mu */
 };
 
 /* hone_model_open on an open file, which it takes, also on failure. */
@@ -119,9 +122,12 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
 /* The tokenizer, built at the first call. HONE_E_UNSUPPORTED: the file has none. */
 hone_status hn_model_vocab(const hone_model *m, const hn_vocab **out, hone_error *err);
 
-/* Before binding: finds the side file that p asks for and, if it belongs to the model, sets packed and
- * packed_of; says what happened in packed_note. Fails for want of memory, when interrupted, or
- * when a file asked for by name cannot be used. */
+/* The hashes that name the model: what is kept of its file, else computed at the first call, by reading all of it. */
+hone_status hn_model_identity(const hone_model *m, hn_identity *out, const hone_progress *pr, hone_error *err);
+
+/* Before binding: finds the side file that p asks for and, if it belongs to the model and its numbers are proven
+ * (packed_find.c), sets packed and packed_of; says what happened in packed_note. Fails for want of memory, when
+ * interrupted, or when a file asked for by name cannot be used. */
 hone_status hn_model_find_packed(hone_model *m, const hone_model_params *p, hone_error *err);
 
 /* ---- binding, for arch_*.c -------------------------------------------------------------------- */

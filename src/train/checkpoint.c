@@ -176,6 +176,9 @@ static hone_status compare_settings(const char *path, const char *then, size_t n
         size_t a = nl ? (size_t)(nl - then) : (size_t)(end - then), b = strcspn(now, "\n"), word = strcspn(now, " ");
         if (a != b || memcmp(then, now, a)) {
             bool named = a > word && memcmp(then, now, word + 1) == 0;
+            if (named && word == 4 && memcmp(now, "base", 4) == 0 && a == sizeof "base 0123456789abcdef" - 1)
+                return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a checkpoint of an older hone, which knew its base by a few bytes; "
+                               "go on with the version that wrote it, or train anew", path);
             return HN_FAIL(err, HONE_E_ARG, "%s: %.*s is %s there and %s now: a checkpoint goes on with its own settings, data and base only", path,
                            named ? (int)word : 20, named ? now : "another setting", named ? HN_ESC(then + word + 1, a - word - 1) : HN_ESC(then, a),
                            named ? HN_ESC(now + word + 1, b - word - 1) : HN_ESC(now, b));

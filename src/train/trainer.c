@@ -79,23 +79,6 @@ static hone_status check_params(const hone_train_params *p, hone_error *err)
     return HONE_OK;
 }
 
-/* The directory and every tensor, of large models pieces of each: same shapes with other weights are another base. */
-static uint64_t hash_base(const hone_model *m)
-{
-    enum { PIECE = 4096, SMALL = 64 << 20 };
-    uint64_t h = hn_gguf_fingerprint(m->file), all = 0;
-    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) all += hn_gguf_tensor_at(m->file, i)->n_bytes;
-    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
-        const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
-        uint64_t n = all <= SMALL || t->n_bytes < PIECE ? t->n_bytes : PIECE;
-        h = hn_fnv1a(h, t->data, (size_t)n);
-        if (n == t->n_bytes) continue;
-        h = hn_fnv1a(h, (const char *)t->data + (t->n_bytes - n) / 2, (size_t)n);
-        h = hn_fnv1a(h, (const char *)t->data + t->n_bytes - n, (size_t)n);
-    }
-    return h;
-}
-
 /* The shortest decimal that is x. */
 static void put_real(FILE *f, const char *name, double x)
 {
@@ -124,7 +107,8 @@ static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t 
     size_t n;
     FILE *f = open_memstream(&t->settings, &n);
     if (!f) return HN_FAIL(err, HONE_E_NOMEM, "settings");
-    fprintf(f, "base %016llx\ndata %016llx\nvalidation %016llx\n", (unsigned long long)t->info.base_hash, (unsigned long long)data_hash, (unsigned long long)val_hash);
+    fprintf(f, "base %s\ndata %016llx\nvalidation %016llx\n", t->info.base_identity, (unsigned long long)data_hash,
+            (unsigned long long)val_hash);
     put_real(f, "validation_share", p->n_val_data ? 0 : p->val_share);
     if (p->full) fputs("method full\n", f);
     else {
@@ -307,6 +291,13 @@ static hone_status make_gradients(hone_trainer *t, hone_error *err)
     return st;
 }
 
+/* Reads all of the base where nothing is kept of it; the wish to stop is heard as while data are read. */
+static hone_status identify_base(hone_trainer *t, hone_error *err)
+{
+    hone_progress pr = { .arg = t->p.abort_arg, .abort_fn = t->p.abort_fn };
+    return hone_model_identity(t->m, t->info.base_identity, &pr, err);
+}
+
 hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_model *m, const hone_train_params *p, hone_error *err)
 {
     *out = NULL;
@@ -323,8 +314,8 @@ hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_m
     t->p = *p;
     t->st.best_val = t->st.val_loss = t->st.first_loss = t->st.last_loss = t->st.smooth_loss = NAN;
     t->adam = (hn_adam){ p->beta1, p->beta2, p->eps, p->weight_decay };
-    t->info.base_hash = hash_base(m);
-    if (!p->full) st = parse_targets(&t->targets, p->targets, err);
+    st = identify_base(t, err);
+    if (st == HONE_OK && !p->full) st = parse_targets(&t->targets, p->targets, err);
     if (st == HONE_OK) st = read_data(t, hash, err);
     if (st == HONE_OK) st = count_steps(t, err);
     if (st == HONE_OK) st = write_settings(t, hash[0], hash[1], err);

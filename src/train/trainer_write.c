@@ -27,7 +27,8 @@ static hone_status write_adapter(hone_trainer *t, const char *path, bool peft, h
 {
     int32_t n = t->n_array / 2;
     hn_lora_pair *pair = NULL;
-    hn_lora_about about = { .name = "", .arch = t->m->arch->name, .base_name = t->m->name, .alpha = (float)(t->info.scale * t->p.rank), .dropout = (float)t->p.dropout,
+    hn_lora_about about = { .name = "", .arch = t->m->arch->name, .base_name = t->m->name, .base_identity = t->info.base_identity,
+                            .alpha = (float)(t->info.scale * t->p.rank), .dropout = (float)t->p.dropout,
                             .steps = t->has_best ? t->st.best_step : t->st.step, .rslora = t->p.rslora, .type = HN_F32 };
     hone_status st = make_pairs(t, &pair, err);
     if (st == HONE_OK) st = peft ? hn_lora_write_peft(path, t->m, pair, n, &about, err) : hn_lora_write_gguf(path, pair, n, &about, err);

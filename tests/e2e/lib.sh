@@ -4,6 +4,8 @@
 HONE=${HONE:-$(pwd)/build/release/hone}
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
+XDG_STATE_HOME=$T/.state # what hone remembers of files and of the machine: nothing of other runs
+export XDG_STATE_HOME
 n_check=0
 n_bad=0
 TINY=models/hone-tiny.gguf

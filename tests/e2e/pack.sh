@@ -6,6 +6,10 @@
 field() { # field NAME FILE: the value of a flat JSON field
     sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p" "$2" | head -n 1
 }
+poke() { # poke FILE OFFSET: flips the highest bit of a byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    printf "\\$(printf %o $((byte ^ 128)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
 M=$T/m.gguf
 P=$M.hpack
 ids=1,299,17,45,200,3,3,78,5,120,64,9,250,31,2,8,90,111,222,33
@@ -60,14 +64,14 @@ expect 0 "verify" "$HONE" pack -m "$M" --verify --json
 if [ "$(field state "$T/out")" = verified ]; then ok "verified"; else not_ok "verified" "$T/out"; fi
 touch -d '2020-02-02 02:02:02' "$M"
 expect 0 "a touched model" "$HONE" logits -m "$M" --ids $ids --all
-says "is compared, and that is said" 'compared in .* is the same'
+says "is checked, and that is said" 'checked in .* is right'
 same "with the same answer" "$T/out" "$T/want"
 expect 0 "the next start" "$HONE" logits -m "$M" --ids $ids --all
 if [ ! -s "$T/err" ]; then ok "compares nothing"; else not_ok "compares nothing" "$T/err"; fi
 mkdir "$T/copy"
 cp "$M" "$P" "$T/copy/"
 expect 0 "both files copied" "$HONE" logits -m "$T/copy/m.gguf" --ids $ids --all
-says "are compared" 'is the same'
+says "are checked" 'is right'
 same "and give the same answer" "$T/out" "$T/want"
 cp "$M" "$T/elsewhere.gguf"
 expect 0 "pack -o" "$HONE" pack -m "$M" -o "$T/other.hpack"
@@ -80,7 +84,7 @@ expect 0 "other data under the same name" "$HONE" logits -m "$M" --ids $ids --al
 says "ignores the packed file and says why" 'other tensor data.*hone pack -m'
 same "and answers from the model" "$T/out" "$T/want6"
 expect 3 "verify of other data" "$HONE" pack -m "$M" --verify
-says "names the model" 'made from other data'
+says "names the packed file" 'hpack: made from other tensor data'
 expect 3 "--packed FILE of other data" "$HONE" logits -m "$M" --ids $ids --packed "$P"
 expect 0 "packed anew" "$HONE" pack -m "$M"
 expect 0 "and used" "$HONE" logits -m "$M" --ids $ids --all
@@ -89,6 +93,37 @@ same "with the model's answer" "$T/out" "$T/want6"
 # damage, and what cannot be written
 n=$(wc -c <"$P")
 cp "$P" "$T/keep"
+for how in in-place "new file" "model touched"; do
+    # a sign bit in the middle of the weights, the old time put back
+    case $how in
+    "new file") cp "$T/keep" "$T/new" && poke "$T/new" $((n / 2 + 1)) && mv "$T/new" "$P" ;;
+    *) poke "$P" $((n / 2 + 1)) ;;
+    esac
+    touch -r "$T/keep" "$P"
+    [ "$how" = "model touched" ] && touch "$M"
+    expect 0 "a damaged one, $how" "$HONE" logits -m "$M" --ids $ids --all
+    says "is ignored, and the tensor named ($how)" 'damaged: the data of [a-z].*it is not used; hone pack -m'
+    same "and the answer is the model's ($how)" "$T/out" "$T/want6"
+    expect 3 "by name, $how" "$HONE" run -m "$M" --ids 1 -n 1 --packed "$P"
+    says "it is refused ($how)" 'hpack: damaged: the data of'
+    run "$HONE" inspect "$M"
+    says "inspect does not call it ready ($how)" '^packed file .*(touched|damaged)' "$T/out"
+    cat "$T/keep" >"$P"
+done
+expect 0 "whole again" "$HONE" logits -m "$M" --ids $ids --all
+says "is checked" 'is right'
+same "and right" "$T/out" "$T/want6"
+# another model of the same size and time, as images that are made alike have them
+cp "$M" "$T/keep.gguf"
+expect 0 "a model of the same shape" "$HONE" synth --config tests/cross/llama.json --type BF16 --seed 7 -o "$T/twin.gguf"
+touch -r "$M" "$T/twin.gguf"
+mv "$T/twin.gguf" "$M"
+run "$HONE" logits -m "$M" --ids $ids --all --packed off
+cp "$T/out" "$T/want7"
+expect 0 "another model of that size and time" "$HONE" logits -m "$M" --ids $ids --all
+says "is told apart" 'made from other tensor data'
+same "and answers for itself" "$T/out" "$T/want7"
+mv "$T/keep.gguf" "$M"
 head -c $((n - 7)) "$T/keep" >"$P"
 expect 0 "cut short" "$HONE" logits -m "$M" --ids $ids --all
 says "is ignored, with a reason" 'cut short or damaged.*hone pack -m'

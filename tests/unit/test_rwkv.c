@@ -464,13 +464,13 @@ static void states_of(hone_session *s, int n_seq, float *out, size_t n_state, in
 {
     hone_error err = { 0 };
     unsigned char *p;
-    size_t n, at = 40 + 4 * (size_t)n_seq;
+    size_t n, at = 64 + 4 * (size_t)n_seq;
     const char *path = tm_path("states");
     if (hone_session_save(s, path, &err)) fail_msg("%s", err.message);
     read_file(path, &p, &n);
-    assert_memory_equal(p, "HONESES1", 8);
+    assert_memory_equal(p, "HONESES2", 8);
     for (int i = 0; i < n_seq; i++) {
-        memcpy(&lengths[i], p + 40 + 4 * i, 4);
+        memcpy(&lengths[i], p + 64 + 4 * i, 4);
         memset(out + (size_t)i * n_state, 0, n_state * sizeof *out);
         if (!lengths[i]) continue;
         assert_true(at + n_state * sizeof *out + 8 <= n);

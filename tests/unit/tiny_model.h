@@ -281,15 +281,29 @@ static char tm_dir[64];
 static inline int tm_make_dir(void **state)
 {
     snprintf(tm_dir, sizeof tm_dir, "/tmp/hone-tiny-XXXXXX");
-    return mkdtemp(tm_dir) ? 0 : -1;
+    if (!mkdtemp(tm_dir)) return -1;
+    char kept[80]; /* what hone remembers of files: not beside what the user's programs remember */
+    snprintf(kept, sizeof kept, "%s/.state", tm_dir);
+    return setenv("XDG_STATE_HOME", kept, 1);
+}
+/* Everything in the folder of fd, which is closed. */
+static inline void tm_empty_dir(int fd)
+{
+    DIR *d = fdopendir(fd);
+    if (!d) return;
+    for (struct dirent *e; (e = readdir(d));) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        int sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (sub >= 0) tm_empty_dir(sub);
+        unlinkat(dirfd(d), e->d_name, sub >= 0 ? AT_REMOVEDIR : 0);
+    }
+    closedir(d);
 }
 static inline int tm_remove_dir(void **state)
 {
-    DIR *d = opendir(tm_dir);
-    if (!d) return -1;
-    for (struct dirent *e; (e = readdir(d));)
-        if (e->d_name[0] != '.') unlinkat(dirfd(d), e->d_name, 0);
-    closedir(d);
+    int fd = open(tm_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    tm_empty_dir(fd);
     return rmdir(tm_dir);
 }
 static inline const char *tm_path(const char *name)

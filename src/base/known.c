@@ -1,0 +1,248 @@
+/* known: see known.h. A record is text: what it is, its key, the fact, the file's name, and a SHA-256 of all that;
+ * whatever is not exactly so counts as nothing kept. */
+#define _GNU_SOURCE
+#include "base/known.h"
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SAMPLES = 64, SAMPLE_BYTES = 1024, PATH_CAP = 4096, RECORD_CAP = 2048, HASH = 32 };
+
+/* ---- stamps ------------------------------------------------------------------------------ */
+
+void hn_stamp_of(hn_file_stamp *out, const struct stat *sb)
+{
+    *out = (hn_file_stamp){
+        .dev = (uint64_t)sb->st_dev,
+        .ino = (uint64_t)sb->st_ino,
+        .size = (uint64_t)sb->st_size,
+        .mtime_ns = hn_os_mtime_ns(sb),
+        .ctime_ns = hn_os_ctime_ns(sb),
+    };
+}
+
+static bool same_stamp(const hn_file_stamp *a, const struct stat *sb)
+{
+    hn_file_stamp b;
+    hn_stamp_of(&b, sb);
+    return a->dev == b.dev && a->ino == b.ino && a->size == b.size && a->mtime_ns == b.mtime_ns && a->ctime_ns == b.ctime_ns;
+}
+
+bool hn_stamp_holds(const hn_file_stamp *stamp, const char *path)
+{
+    struct stat sb;
+    return stat(path, &sb) == 0 && same_stamp(stamp, &sb);
+}
+
+/* Nanoseconds until a change would get another time than this one; 0: it would. */
+static int64_t unsettled_ns(int64_t time_ns)
+{
+    const int64_t second = 1000000000;
+    int64_t grain = time_ns % second ? second / 50 : 2 * second; /* ticks of the kernel; whole seconds, two for FAT */
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age = (int64_t)now.tv_sec * second + now.tv_nsec - time_ns;
+    return age >= 0 && age < grain ? grain - age : 0; /* a time to come: waiting would not help */
+}
+
+static int64_t rest_of(const hn_file_stamp *stamp)
+{
+    int64_t m = unsettled_ns(stamp->mtime_ns), c = unsettled_ns(stamp->ctime_ns);
+    return m > c ? m : c;
+}
+
+bool hn_stamp_fresh(const hn_file_stamp *stamp) { return rest_of(stamp) > 0; }
+
+void hn_stamp_settle(const hn_file_stamp *stamp)
+{
+    int64_t rest = rest_of(stamp);
+    struct timespec t = { (time_t)(rest / 1000000000), (long)(rest % 1000000000) };
+    if (rest > 0) nanosleep(&t, NULL);
+}
+
+/* ---- keys -------------------------------------------------------------------------------- */
+
+static void add_u64(hn_sha256 *s, uint64_t v)
+{
+    unsigned char b[8];
+    for (int i = 0; i < 8; i++) b[i] = (unsigned char)(v >> (8 * i));
+    hn_sha256_add(s, b, sizeof b);
+}
+
+/* n_sample pieces, evenly spread from the first byte to the last. */
+static bool add_sample(hn_sha256 *s, int fd, uint64_t size, uint64_t n_sample)
+{
+    unsigned char b[SAMPLE_BYTES];
+    uint64_t piece = size < SAMPLE_BYTES ? size : SAMPLE_BYTES;
+    if (size <= n_sample * SAMPLE_BYTES) n_sample = (size + SAMPLE_BYTES - 1) / SAMPLE_BYTES; /* all of it */
+    for (uint64_t i = 0; i < n_sample; i++) {
+        uint64_t last = size - piece, at = n_sample > 1 ? last / (n_sample - 1) * i : 0;
+        if (i + 1 == n_sample) at = last;
+        ssize_t k;
+        do k = pread(fd, b, (size_t)piece, (off_t)at);
+        while (k < 0 && errno == EINTR);
+        if (k != (ssize_t)piece) return false;
+        hn_sha256_add(s, b, (size_t)piece);
+    }
+    return true;
+}
+
+static bool add_file(hn_sha256 *s, const hn_known_file *f, uint64_t n_sample)
+{
+    struct stat sb;
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe must not hold us */
+    if (fd < 0) return false;
+    const hn_file_stamp *t = &f->stamp;
+    bool done = fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode) && same_stamp(t, &sb);
+    if (done) {
+        const uint64_t all[] = { t->dev, t->ino, t->size, (uint64_t)t->mtime_ns, (uint64_t)t->ctime_ns };
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) add_u64(s, all[i]);
+        done = add_sample(s, fd, t->size, n_sample);
+    }
+    close(fd);
+    return done;
+}
+
+bool hn_known_key_of(hn_known_key *key, const hn_known_file *f, int32_t n)
+{
+    hn_sha256 s;
+    if (n < 1) return false;
+    uint64_t n_sample = (uint64_t)(n < SAMPLES / 4 ? SAMPLES / n : 4);
+    hn_sha256_init(&s);
+    for (int32_t i = 0; i < n; i++)
+        if (!add_file(&s, &f[i], n_sample)) return false;
+    hn_sha256_end(&s, key->sum);
+    key->dev = f[0].stamp.dev;
+    key->ino = f[0].stamp.ino;
+    return true;
+}
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+bool hn_state_path(char *dst, size_t cap, const char *leaf)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    bool own = state && state[0] == '/';
+    if (!own && !(home && home[0])) return false;
+    int n = snprintf(dst, cap, "%s%s/hone/%s", own ? state : home, own ? "" : "/.local/state", leaf);
+    return n > 0 && (size_t)n < cap;
+}
+
+static bool record_path(char dst[PATH_CAP], const hn_known_key *key, const char *kind)
+{
+    char leaf[160];
+    int n = snprintf(leaf, sizeof leaf, "known/%s-%" PRIx64 "-%" PRIx64, kind, key->dev, key->ino);
+    return n > 0 && (size_t)n < sizeof leaf && hn_state_path(dst, PATH_CAP, leaf);
+}
+
+static void put_hex(char *dst, const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) snprintf(dst + 2 * i, 3, "%02x", p[i]);
+}
+
+static bool get_hex(unsigned char *dst, const char *s, size_t n)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < 2 * n; i++) {
+        const char *d = s[i] ? strchr(digits, s[i]) : NULL;
+        if (!d) return false;
+        dst[i / 2] = (unsigned char)(i % 2 ? dst[i / 2] << 4 | (d - digits) : d - digits);
+    }
+    return true;
+}
+
+static void hash_text(char hex[2 * HASH + 1], const char *text, size_t n)
+{
+    unsigned char sum[HASH];
+    hn_sha256 s;
+    hn_sha256_init(&s);
+    hn_sha256_add(&s, text, n);
+    hn_sha256_end(&s, sum);
+    put_hex(hex, sum, HASH);
+}
+
+/* Everything up to the fact. */
+static size_t record_head(char dst[RECORD_CAP], const hn_known_key *key, const char *kind)
+{
+    char hex[2 * HASH + 1];
+    put_hex(hex, key->sum, HASH);
+    return (size_t)snprintf(dst, RECORD_CAP, "hone.known/1 %s\nkey %s\nfact ", kind, hex);
+}
+
+/* The whole of a small file; its bytes, 0 if it cannot be read or has more than cap - 1. */
+static size_t read_small(char *dst, size_t cap, const char *path)
+{
+    size_t n = 0;
+    ssize_t k = 1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return 0;
+    while (n < cap && (k = read(fd, dst + n, cap - n)) != 0) {
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) break;
+        n += (size_t)k;
+    }
+    close(fd);
+    return k == 0 && n < cap ? n : 0;
+}
+
+bool hn_known_get(const hn_known_key *key, const char *kind, void *fact, size_t n)
+{
+    char path[PATH_CAP], text[RECORD_CAP], head[RECORD_CAP], sum[2 * HASH + 1];
+    const size_t tail = sizeof "sum " - 1 + 2 * HASH + 1; /* "sum HEX\n" */
+    if (n > HN_KNOWN_FACT || !record_path(path, key, kind)) return false;
+    size_t size = read_small(text, sizeof text, path), n_head = record_head(head, key, kind);
+    if (size < n_head + 2 * n + 1 + tail || memcmp(text, head, n_head) != 0 || text[n_head + 2 * n] != '\n') return false;
+    hash_text(sum, text, size - tail);
+    const char *end = text + (size - tail);
+    if (memcmp(end, "sum ", 4) != 0 || memcmp(end + 4, sum, 2 * HASH) != 0 || end[tail - 1] != '\n') return false;
+    return get_hex(fact, text + n_head, n);
+}
+
+/* The folders above path; false: one is missing and cannot be made. */
+static bool make_folders(char *path)
+{
+    for (char *c = path + 1; (c = strchr(c, '/')) != NULL; c++) {
+        *c = 0;
+        int r = mkdir(path, 0700), e = errno;
+        *c = '/';
+        if (r != 0 && e != EEXIST) return false;
+    }
+    return true;
+}
+
+static bool write_record(const char *path, const char *text, size_t n)
+{
+    char tmp[PATH_CAP + 16];
+    snprintf(tmp, sizeof tmp, "%s.XXXXXX", path);
+    int fd = mkostemp(tmp, O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t k = write(fd, text, n);
+    bool done = k == (ssize_t)n;
+    done = close(fd) == 0 && done && rename(tmp, path) == 0; /* not synced: a lost record is computed again */
+    if (!done) unlink(tmp);
+    return done;
+}
+
+bool hn_known_put(const hn_known_key *key, const char *kind, const char *path, const void *fact, size_t n)
+{
+    char record[PATH_CAP], text[RECORD_CAP], hex[2 * HN_KNOWN_FACT + 1], sum[2 * HASH + 1];
+    if (n > HN_KNOWN_FACT || !record_path(record, key, kind) || !make_folders(record)) return false;
+    size_t at = record_head(text, key, kind);
+    put_hex(hex, fact, n);
+    at += (size_t)snprintf(text + at, sizeof text - at, "%s\nfile %s\n", hex, HN_ESC(path, strlen(path)));
+    hash_text(sum, text, at);
+    at += (size_t)snprintf(text + at, sizeof text - at, "sum %s\n", sum);
+    return write_record(record, text, at);
+}
+
+void hn_known_drop(const hn_known_key *key, const char *kind)
+{
+    char path[PATH_CAP];
+    if (record_path(path, key, kind)) unlink(path);
+}
