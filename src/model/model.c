@@ -457,7 +457,9 @@ fail:
 hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err)
 {
     hn_gguf *file;
-    *out = NULL;
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the model");
+    HN_NEED(err, path, "the path of a GGUF file");
     hone_status st = hn_gguf_open(&file, path, err);
     if (st == HONE_E_FORMAT && hn_packed_is(path))
         return HN_FAIL(err, st, "%s: a packed file, which goes with a model; expected the model it was made from", HN_ESC(path, strlen(path)));
@@ -508,6 +510,9 @@ static uint64_t fingerprint(const hone_model *cm)
 
 void hone_model_get_info(const hone_model *m, hone_model_info *out)
 {
+    if (!out) return;
+    *out = (hone_model_info){ 0 };
+    if (!m) return;
     const hn_hparams *hp = &m->hp;
     *out = (hone_model_info){
         .arch = m->arch ? m->arch->name : "", .name = m->name, .type = m->type_name, .n_vocab = hp->n_vocab, .n_embd = hp->n_embd,
