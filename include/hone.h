@@ -2,9 +2,25 @@
  *
  * Conventions. Fallible functions return hone_status and, when `err` is not
  * NULL, describe the failure in it. Pointer arguments are borrowed for the call
- * unless the comment says otherwise. Outputs through `**out` are NULL on
- * failure. Free functions accept NULL. The library never exits, aborts or
- * prints. Shapes are written outermost first; ids are int32_t in [0, n_vocab).
+ * unless the comment says otherwise. The library never exits, aborts or prints.
+ * Shapes are written outermost first; ids are int32_t in [0, n_vocab).
+ *
+ * NULL. A pointer is needed unless its comment says that it may be NULL, also
+ * one in a struct of parameters and each entry of an array of pointers. Where a
+ * needed one is NULL, functions with a status return HONE_E_ARG with the message
+ * "FUNCTION: PARAMETER is NULL; expected …"; those that return something else
+ * return what their comment says; those that return nothing do nothing. An array
+ * may be NULL where its number of elements is 0. err may always be NULL, and so
+ * may what is handed to a callback (arg). Free and close functions accept NULL
+ * and do nothing.
+ *
+ * Numbers. A count below zero, an index, size, flag or enum that is out of range
+ * is HONE_E_ARG, or HONE_E_CTX where it is a length that does not fit a session.
+ *
+ * Outputs. A call that fails, or has no answer, leaves in the outputs that it
+ * was given: NULL in pointers, 0 in counts and lengths, zeros in structs, unless
+ * its comment says otherwise. Buffers of the caller are not touched by
+ * HONE_E_ARG, else hold anything.
  */
 #ifndef HONE_H
 #define HONE_H
@@ -49,25 +65,25 @@ typedef struct hone_error {
 
 HONE_API const char *hone_version(void);              /* "0.1.0" */
 HONE_API const char *hone_build_info(void);           /* compiler, flags, commit; one line */
-HONE_API const char *hone_status_name(hone_status s); /* "HONE_E_ARG" … */
+HONE_API const char *hone_status_name(hone_status s); /* "HONE_E_ARG" …; "HONE_E_?": no status */
 
 /* ---- context: worker threads and the kernel level ------------------------- */
 
 typedef struct hone_context hone_context;
 
 typedef struct hone_context_params {
-    int32_t n_threads;       /* 0: one per usable core */
+    int32_t n_threads;       /* 0: HONE_THREADS or one per usable core; at most 1024 */
     const char *cpu;         /* NULL: HONE_CPU or the best level here; "scalar" "avx2" "avx512",
                                 on Arm "scalar" "neon" "neon_dotprod" "neon_i8mm" */
     int32_t n_threads_batch; /* for batches of more than 4 tokens, as prompts are; 0: n_threads */
 } hone_context_params;
 
 /* One context runs one call at a time; use one per concurrent caller.
- * HONE_E_ARG: unknown level. HONE_E_UNSUPPORTED: level this CPU lacks. */
+ * params may be NULL: all 0. HONE_E_ARG: unknown level. HONE_E_UNSUPPORTED: level this CPU lacks. */
 HONE_API hone_status hone_context_new(hone_context **out, const hone_context_params *params, hone_error *err);
 HONE_API void hone_context_free(hone_context *ctx);
-HONE_API const char *hone_context_cpu(const hone_context *ctx); /* level in use */
-HONE_API int32_t hone_context_threads(const hone_context *ctx);
+HONE_API const char *hone_context_cpu(const hone_context *ctx); /* level in use; ctx NULL: "" */
+HONE_API int32_t hone_context_threads(const hone_context *ctx); /* ctx NULL: 0, also below */
 HONE_API int32_t hone_context_threads_batch(const hone_context *ctx);
 
 /* ---- GGUF files: inspection ----------------------------------------------- */
@@ -105,26 +121,31 @@ typedef struct hone_tensor_info {
     int32_t part;   /* which file of a split set */
 } hone_tensor_info;
 
+/* f NULL: 0 from each of these. */
 HONE_API uint32_t hone_file_version(const hone_file *f); /* GGUF version */
 HONE_API uint64_t hone_file_size(const hone_file *f);    /* bytes, all parts */
 HONE_API int32_t hone_file_n_parts(const hone_file *f);
 HONE_API uint64_t hone_file_n_kv(const hone_file *f);
-HONE_API void hone_file_kv(const hone_file *f, uint64_t i, hone_kv *out);
-/* Element i of array entry kv; nested arrays give only type and count. False: out of range. */
-HONE_API bool hone_file_kv_elem(const hone_file *f, uint64_t kv, uint64_t i, hone_kv *out);
 HONE_API uint64_t hone_file_n_tensors(const hone_file *f);
+/* Entry i, its strings borrowed, valid as long as f. f NULL or i out of range: *out is zeros with the key "". */
+HONE_API void hone_file_kv(const hone_file *f, uint64_t i, hone_kv *out);
+/* Element i of array entry kv; nested arrays give only type and count. False, *out as there: NULL, no array, or
+ * out of range. */
+HONE_API bool hone_file_kv_elem(const hone_file *f, uint64_t kv, uint64_t i, hone_kv *out);
+/* Tensor i, its strings borrowed. f NULL or i out of range: *out is zeros with the names "". */
 HONE_API void hone_file_tensor(const hone_file *f, uint64_t i, hone_tensor_info *out);
-/* Index of a tensor by name, or -1. */
+/* Index of a tensor by name, or -1, also where f or name is NULL. */
 HONE_API int64_t hone_file_find_tensor(const hone_file *f, const char *name);
-/* Elements [first, first+n) of tensor i, dequantized to f32; first and n multiples
+/* Elements [first, first+n) of tensor i, dequantized to f32, to dst [n]; first and n multiples
  * of the type's block (hone_type_block). */
-HONE_API hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t first, uint64_t n, float *dst, hone_error *err);
+HONE_API hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t first, uint64_t n, float *dst,
+                                        hone_error *err);
 /* Reads all tensor data. HONE_E_NUMERIC: a NaN, an infinity or an invalid scale; names the
  * first tensor and element. */
 HONE_API hone_status hone_file_check(const hone_file *f, hone_error *err);
 /* As hone_model_identity, of any GGUF file. kept_only: nothing is read but what is kept; hex is "" where that is nothing. */
 HONE_API hone_status hone_file_identity(const hone_file *f, bool kept_only, char hex[65], const struct hone_progress *pr, hone_error *err);
-/* Block size in elements and bytes of a GGUF type id; false: unknown. */
+/* Block size in elements and bytes of a GGUF type id, and its name, each of which may be NULL; false: unknown. */
 HONE_API bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char **name);
 
 /* ---- models ---------------------------------------------------------------- */
@@ -160,7 +181,7 @@ typedef struct hone_model_info {
  * params may be NULL. */
 HONE_API hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err);
 HONE_API void hone_model_close(hone_model *m);
-HONE_API void hone_model_get_info(const hone_model *m, hone_model_info *out);
+HONE_API void hone_model_get_info(const hone_model *m, hone_model_info *out); /* m NULL: zeros */
 /* The model's identity: 64 hex digits, a SHA-256 over metadata, tensor directory and all tensor data. Equal for
  * copies, whatever they are called; another for any other content. The first call reads the whole file with all cores
  * (pr, which may be NULL, is told); what was found is kept in $XDG_STATE_HOME/hone/known, else ~/.local/state/hone/known,
@@ -173,16 +194,19 @@ HONE_API hone_status hone_model_identity(const hone_model *m, char hex[65], cons
 enum { HONE_TOK_SPECIAL = 1, /* recognise special tokens written in the text */
        HONE_TOK_ADD = 2 };   /* add BOS/EOS as the file says */
 
-/* Encodes text. *ids is malloc'ed (caller frees with hone_free). */
-HONE_API hone_status hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n, hone_error *err);
+/* Encodes text [len]. *ids is malloc'ed (caller frees with hone_free), also where *n is 0. HONE_E_ARG: len more than
+ * 2^30 - 1, or unknown flags. HONE_E_UNSUPPORTED: no tokenizer, or one that hone does not run. */
+HONE_API hone_status hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids,
+                                   size_t *n, hone_error *err);
 /* Bytes of one token: borrowed, valid as long as m; length in *len. Control tokens
- * give their text when special is true, else nothing. NULL: id out of range. */
+ * give their text when special is true, else nothing. NULL: id out of range, no tokenizer, m or len NULL. */
 HONE_API const char *hone_token_piece(const hone_model *m, int32_t id, bool special, size_t *len);
-/* Whole-sequence decoding; *text is malloc'ed and NUL-terminated (length in *len). */
-HONE_API hone_status hone_detokenize(const hone_model *m, const int32_t *ids, size_t n, bool special, char **text, size_t *len, hone_error *err);
-HONE_API bool hone_token_is_eog(const hone_model *m, int32_t id); /* ends generation */
-HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none */
-HONE_API int32_t hone_token_eos(const hone_model *m);
+/* Whole-sequence decoding of ids [n]; *text is malloc'ed and NUL-terminated (length in *len). HONE_E_ARG: bad id. */
+HONE_API hone_status hone_detokenize(const hone_model *m, const int32_t *ids, size_t n, bool special, char **text,
+                                     size_t *len, hone_error *err);
+HONE_API bool hone_token_is_eog(const hone_model *m, int32_t id); /* ends generation; false also: NULL, bad id */
+HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none, or m is NULL */
+HONE_API int32_t hone_token_eos(const hone_model *m);             /* -1: none, or m is NULL */
 HONE_API void hone_free(void *p);
 
 typedef struct hone_span { size_t begin, end; } hone_span; /* bytes [begin, end) of a text */
@@ -190,23 +214,27 @@ typedef struct hone_span { size_t begin, end; } hone_span; /* bytes [begin, end)
 /* As hone_tokenize; *spans, malloc'ed as well: for each id the bytes of text it came from. They ascend; what
  * was added stands nowhere (begin == end). Several tokens of one character that a tokenizer normalises or
  * spells in bytes have all of it; what it drops belongs to no token, or to the one around it. */
-HONE_API hone_status hone_tokenize_spans(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, hone_span **spans,
-                                         size_t *n, hone_error *err);
+HONE_API hone_status hone_tokenize_spans(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids,
+                                         hone_span **spans, size_t *n, hone_error *err);
 
 /* Streaming decode: bytes of tokens in, complete characters out. Holds back an
- * unfinished UTF-8 sequence and any prefix of a stop string. */
+ * unfinished UTF-8 sequence and any prefix of a stop string. m must outlive it; stops [n_stops], at most
+ * 65536 and none of them empty, are copied. */
 typedef struct hone_stream hone_stream;
-HONE_API hone_status hone_stream_new(hone_stream **out, const hone_model *m, const char *const *stops, size_t n_stops, hone_error *err);
+HONE_API hone_status hone_stream_new(hone_stream **out, const hone_model *m, const char *const *stops, size_t n_stops,
+                                     hone_error *err);
 HONE_API void hone_stream_free(hone_stream *s);
-/* *text, *len: what may be shown now (valid until the next call). *stopped: a stop
- * string was completed; text ends before it. */
-HONE_API hone_status hone_stream_push(hone_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
+/* *text, *len: what may be shown now (valid until the next call), on failure "" and 0. *stopped: a stop
+ * string was completed; text ends before it. HONE_E_ARG: bad id, which changes nothing. */
+HONE_API hone_status hone_stream_push(hone_stream *s, int32_t id, const char **text, size_t *len, bool *stopped,
+                                      hone_error *err);
+/* What was held back, as the text ends here. */
 HONE_API hone_status hone_stream_flush(hone_stream *s, const char **text, size_t *len, hone_error *err);
 
 /* ---- chat templates -------------------------------------------------------------- */
 
 typedef struct hone_chat_params {
-    const char *messages;      /* JSON array of {"role", "content", …}; content a string, null or text parts */
+    const char *messages;      /* JSON array of {"role", "content", …}; content a string, null or text parts; needed */
     const char *tools;         /* JSON array of tool descriptions; NULL: none */
     const char *variables;     /* JSON object of further template variables (enable_thinking …); NULL: none */
     const char *chat_template; /* NULL: the model's own; the name of a format ("chatml" …) or Jinja source */
@@ -227,15 +255,18 @@ typedef struct hone_chat_text {
  * chat_template. HONE_E_ARG: malformed messages, or the template refuses them (its words in the
  * message). HONE_E_FORMAT: faulty template, with line and column. HONE_E_UNSUPPORTED: the file has no
  * template, or the template takes no tools. Free out with hone_chat_text_free. */
-HONE_API hone_status hone_chat_render(const hone_model *m, const hone_chat_params *p, hone_chat_text *out, hone_error *err);
-HONE_API void hone_chat_text_free(hone_chat_text *t);
+HONE_API hone_status hone_chat_render(const hone_model *m, const hone_chat_params *p, hone_chat_text *out,
+                                      hone_error *err);
+HONE_API void hone_chat_text_free(hone_chat_text *t); /* what is in *t, which is zeros then */
 /* The same as token ids, with one BOS where the model wants one. Control tokens are recognised only
- * where the template wrote them; the rest is tokenized as ever. *ids is malloc'ed (hone_free). */
-HONE_API hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, int32_t **ids, size_t *n, hone_error *err);
-/* Source of the model's template, borrowed, valid as long as m. */
+ * where the template wrote them; the rest is tokenized as ever. *ids is malloc'ed (hone_free). m is needed. */
+HONE_API hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, int32_t **ids, size_t *n,
+                                        hone_error *err);
+/* Source of the model's template, of the one for tools where tools is true and there is one; borrowed, valid as long
+ * as m. HONE_E_UNSUPPORTED: there is none. */
 HONE_API hone_status hone_chat_template(const hone_model *m, bool tools, hone_str *source, hone_error *err);
-/* Renders any template with the variables of a JSON object and nothing else. name: for messages;
- * *text is malloc'ed and NUL-terminated, its length in *n. now as above. */
+/* Renders any template, source [len], with the variables of a JSON object (context) and nothing else. name: for
+ * messages; *text is malloc'ed and NUL-terminated, its length in *n. now as above, it may be NULL. */
 HONE_API hone_status hone_template_render(const char *source, size_t len, const char *name, const char *context, const char *now,
                                           char **text, size_t *n, hone_error *err);
 
@@ -256,11 +287,13 @@ typedef struct hone_session_params {
     int32_t n_checkpoints; /* recurrent models: states remembered by hone_seq_checkpoint; 0: 8 */
 } hone_session_params;
 
-/* Allocates the KV cache and all scratch; ctx and m must outlive the session.
+/* Allocates the KV cache and all scratch; ctx and m must outlive the session. params may be NULL: all 0.
+ * HONE_E_ARG: a number out of range, a model opened for its vocabulary only.
  * HONE_E_NOMEM: the weights read for each token exceed the machine's memory (every
  * token would come from disk; see allow_paging), or cache and scratch do not fit;
  * names the bytes needed and available. */
-HONE_API hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m, const hone_session_params *params, hone_error *err);
+HONE_API hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m,
+                                      const hone_session_params *params, hone_error *err);
 HONE_API void hone_session_free(hone_session *s);
 
 typedef struct hone_token {
@@ -275,13 +308,15 @@ typedef struct hone_token {
  *   logits receives [n_wanted, n_vocab] f32 in batch order, where n_wanted counts
  *          tokens with want_logits; may be NULL when there are none
  * HONE_E_ARG: bad id, seq or pos. HONE_E_CTX: beyond n_ctx; caches unchanged. */
-HONE_API hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err);
+HONE_API hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits,
+                                 hone_error *err);
 
-/* Appends n_tok tokens to sequence 0. *logits: [n_vocab] for the last token,
- * owned by s until its next call. */
-HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits, hone_error *err);
+/* Appends n_tok tokens, at least 1, to sequence 0. *logits: [n_vocab] for the last token,
+ * owned by s until its next call. Errors as of hone_decode. */
+HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits,
+                                  hone_error *err);
 
-/* A function asked before each layer of each chunk whether to stop; true:
+/* A function, NULL: none, asked with arg before each layer of each chunk whether to stop; true:
  * HONE_E_INTERRUPTED, with the caches as before the call. Up to 4 tokens of a recurrent model are run to their end. */
 HONE_API void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg);
 
@@ -301,15 +336,16 @@ typedef void hone_profile_fn(void *arg, const hone_profile_event *e);
  * before it returns; NULL: off, at no cost. The answers are the same. What prepares a product's input (norm, quantisation) is part of the product. */
 HONE_API void hone_session_set_profile(hone_session *s, hone_profile_fn *fn, void *arg);
 
-HONE_API int32_t hone_session_n_ctx(const hone_session *s);
-HONE_API int32_t hone_seq_length(const hone_session *s, int32_t seq);          /* positions held; -1: bad seq */
+HONE_API int32_t hone_session_n_ctx(const hone_session *s);           /* s NULL: 0 */
+HONE_API int32_t hone_seq_length(const hone_session *s, int32_t seq); /* positions held; -1: bad seq, or s is NULL */
 /* Keeps the first n_pos positions. A recurrent state cannot be cut: there n_pos is 0, the present length or
  * a checkpoint, else HONE_E_UNSUPPORTED and nothing changes. */
 HONE_API hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
-HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);       /* dst becomes src (fork) */
+/* dst becomes src (fork). */
+HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
 /* Remembers a recurrent state as it is now, in place of the one not used for longest; a KV cache needs no such thing. */
 HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err);
-/* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept. */
+/* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept, -1 on failure. */
 HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);
 
 /* ---- adapters: LoRA, y = W·x + scale·B(A·x) ------------------------------------------ */
@@ -328,19 +364,21 @@ typedef struct hone_adapter_info {
     uint64_t n_params, hash;  /* hash: of all that changes an answer */
     const char *base_identity; /* hone_model_identity of the base it was trained on; "": the file does not say */
 } hone_adapter_info;
-HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out);
+HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out); /* a NULL: zeros */
 
 /* Copies an adapter of m, GGUF or PEFT folder, to a GGUF file where dst ends in ".gguf", else to a PEFT folder,
  * as F32 or F16. Existing files of those names are replaced when the new ones are complete. */
-HONE_API hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16, hone_error *err);
+HONE_API hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16,
+                                          hone_error *err);
 
 /* From now on the session's model is the base with these n adapters, adapter i times scales[i] (NULL: all 1), added
  * in this order; the base is not touched, other sessions keep theirs. n = 0: the base alone, as after
  * hone_session_new. Scale 0 is as good as leaving one out. What sequences hold was computed with the adapters before:
  * HONE_E_ARG unless all of them are empty (hone_seq_truncate to 0) or the adapters and scales are the same. On failure
  * nothing changes. Snapshots and session files remember the adapters and are refused with others. */
-HONE_API hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n, hone_error *err);
-/* Of all adapters in use and their scales; 0: none. */
+HONE_API hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales,
+                                               int32_t n, hone_error *err);
+/* Of all adapters in use and their scales; 0: none, or s is NULL. */
 HONE_API uint64_t hone_session_adapters_hash(const hone_session *s);
 
 /* A copy of one sequence's memory, for any session of the same model and adapters (and, with a KV cache, cache type). */
@@ -349,8 +387,8 @@ HONE_API hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_
 /* HONE_E_ARG: a snapshot of something else. HONE_E_CTX: too long for this session. Nothing changes then. */
 HONE_API hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err);
 HONE_API void hone_snapshot_free(hone_snapshot *snap);
-HONE_API int32_t hone_snapshot_length(const hone_snapshot *snap); /* positions */
-HONE_API size_t hone_snapshot_bytes(const hone_snapshot *snap);
+HONE_API int32_t hone_snapshot_length(const hone_snapshot *snap); /* positions; snap NULL: 0 */
+HONE_API size_t hone_snapshot_bytes(const hone_snapshot *snap);   /* snap NULL: 0 */
 
 /* Saves / restores all sequences, bit-exactly. Restoring needs the same model and
  * cache type and adapters, and n_ctx and n_seq at least as large as the saved lengths. */
@@ -360,7 +398,7 @@ HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_e
 typedef struct hone_session_memory {
     uint64_t cache_bytes, scratch_bytes, logits_bytes; /* reserved address space; cache: also recurrent states */
 } hone_session_memory;
-HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out);
+HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out); /* s NULL: zeros */
 
 /* Where the memory of a session and its context is now. */
 typedef struct hone_memory_use {
@@ -370,7 +408,7 @@ typedef struct hone_memory_use {
 typedef struct hone_memory {
     hone_memory_use cache, scratch, logits, stacks; /* KV cache, or recurrent states with their copies; activations and working memory; the session's own logits; of worker threads */
 } hone_memory;
-HONE_API void hone_session_memory_use(const hone_session *s, hone_memory *out);
+HONE_API void hone_session_memory_use(const hone_session *s, hone_memory *out); /* s NULL: zeros */
 
 /* ---- sampling --------------------------------------------------------------- */
 
@@ -385,19 +423,24 @@ typedef struct hone_sampler_params {
     float repeat_penalty;    /* 1: off */
     float presence_penalty;  /* 0: off */
     float frequency_penalty; /* 0: off */
-    int32_t penalty_last_n;  /* 64; 0: off; -1: everything accepted */
+    int32_t penalty_last_n;  /* 64; 0: off; -1: everything accepted; at most 2^20 */
     uint64_t seed;
 } hone_sampler_params;
 
 typedef struct hone_sampler hone_sampler;
 HONE_API void hone_sampler_defaults(hone_sampler_params *p);
-HONE_API hone_status hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p, hone_error *err);
+/* p may be NULL: the defaults. HONE_E_ARG: n_vocab not within 1 to 2^28, a parameter that is no such number. */
+HONE_API hone_status hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p,
+                                      hone_error *err);
 HONE_API void hone_sampler_free(hone_sampler *s);
 /* Picks a token from logits [n_vocab] (unchanged). The random number depends only
- * on (seed, seq, pos). HONE_E_NUMERIC: a NaN, or no finite logit. Does not accept it. */
-HONE_API hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id, hone_error *err);
-HONE_API void hone_sampler_accept(hone_sampler *s, int32_t id); /* remembers id for the penalties */
-HONE_API void hone_sampler_reset(hone_sampler *s);              /* forgets accepted tokens */
+ * on (seed, seq, pos), any numbers. HONE_E_NUMERIC: a NaN, +infinity, or no finite logit. Does not accept it.
+ * *id is -1 on failure. */
+HONE_API hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id,
+                                       hone_error *err);
+/* Remembers id for the penalties; nothing where it is out of range. */
+HONE_API void hone_sampler_accept(hone_sampler *s, int32_t id);
+HONE_API void hone_sampler_reset(hone_sampler *s); /* forgets accepted tokens */
 
 /* ---- packed files ---------------------------------------------------------------- */
 
@@ -432,11 +475,13 @@ typedef struct hone_pack_params {
 } hone_pack_params;
 
 /* Writes the packed file of a model: a temporary file, then renamed. Replaces packed files only.
- * With verify, HONE_E_FORMAT: the file differs from the model, or belongs to other data. */
-HONE_API hone_status hone_pack(const char *model, const hone_pack_params *p, hone_packed_info *out, const struct hone_progress *pr, hone_error *err);
-/* Looks at the packed file of a model (file NULL: MODEL.hpack) without reading tensor data. */
+ * With verify, HONE_E_FORMAT: the file differs from the model, or belongs to other data. p may be NULL: all 0; out and
+ * pr may be NULL. On failure *out has what was found until then. */
+HONE_API hone_status hone_pack(const char *model, const hone_pack_params *p, hone_packed_info *out,
+                               const struct hone_progress *pr, hone_error *err);
+/* Looks at the packed file of a model (file NULL: MODEL.hpack) without reading tensor data. On failure as above. */
 HONE_API hone_status hone_packed_find(const char *model, const char *file, hone_packed_info *out, hone_error *err);
-/* Looks at a packed file alone: READY or UNUSABLE. HONE_E_FORMAT: no packed file at all. */
+/* Looks at a packed file alone: READY or UNUSABLE. HONE_E_FORMAT: no packed file at all. On failure as above. */
 HONE_API hone_status hone_packed_describe(const char *file, hone_packed_info *out, hone_error *err);
 
 /* ---- training ---------------------------------------------------------------------- */
@@ -448,12 +493,12 @@ typedef enum hone_train_mask { /* which tokens are learnt */
 } hone_train_mask;
 typedef enum hone_train_schedule { HONE_TRAIN_CONSTANT = 0, HONE_TRAIN_LINEAR, HONE_TRAIN_COSINE, HONE_TRAIN_WSD } hone_train_schedule;
 
-/* From hone_train_defaults; texts are borrowed for hone_trainer_new. */
+/* From hone_train_defaults; texts are borrowed for hone_trainer_new. What is NULL there may be NULL, but for data. */
 typedef struct hone_train_params {
     const char *const *data;     /* files: .txt, .jsonl */
-    int32_t n_data;
-    const char *const *val_data; /* files for validation; NULL: a share of data */
-    int32_t n_val_data;
+    int32_t n_data;              /* at least 1 */
+    const char *const *val_data; /* files for validation */
+    int32_t n_val_data;          /* 0: a share of data */
     double val_share;            /* 0: none */
     hone_train_mask mask;
     int64_t max_bad_lines;       /* that are left out */
@@ -462,7 +507,7 @@ typedef struct hone_train_params {
     bool full;                   /* all weights instead of adapters */
     const char *output_type;     /* full: storage of the matrices, "F16", "Q8_0", "Q4_K_M" …; NULL: as in the base, F32 where that is
                                   * quantized; borrowed as long as the trainer */
-    const char *targets;         /* "qv", "attn", "all", or of "q,k,v,o,gate,up,down" */
+    const char *targets;         /* "qv", "attn", "all", or of "q,k,v,o,gate,up,down"; full: may be NULL */
     int32_t n_layers;            /* adapters in so many layers, from the last; 0: all */
     int32_t rank;
     double alpha, dropout;
@@ -500,7 +545,8 @@ typedef struct hone_init_params {
     bool (*abort_fn)(void *arg); /* as of hone_train_params */
     void *abort_arg;
 } hone_init_params;
-/* Writes dst, F32, atomically; the same bytes for the same arguments and texts. */
+/* Writes dst, F32, atomically; the same bytes for the same arguments and texts. config is needed, and either
+ * tokenizer or data (n_data more than 0; else HONE_E_ARG). */
 HONE_API hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_error *err);
 
 typedef struct hone_train_data {
@@ -550,25 +596,29 @@ typedef struct hone_trainer hone_trainer;
 HONE_API void hone_train_defaults(hone_train_params *p);
 /* Reads the data, prepares everything; ctx and m must outlive the trainer. HONE_E_ARG, HONE_E_FORMAT: data, with file
  * and line. HONE_E_UNSUPPORTED: a model that hone does not train. */
-HONE_API hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_model *m, const hone_train_params *p, hone_error *err);
+HONE_API hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_model *m,
+                                      const hone_train_params *p, hone_error *err);
 HONE_API void hone_trainer_free(hone_trainer *t);
-HONE_API void hone_trainer_get_info(const hone_trainer *t, hone_train_info *out);
-HONE_API void hone_trainer_get_status(const hone_trainer *t, hone_train_status *out);
-/* What training depends on, one "name value" a line; borrowed. */
+HONE_API void hone_trainer_get_info(const hone_trainer *t, hone_train_info *out);     /* t NULL: zeros */
+HONE_API void hone_trainer_get_status(const hone_trainer *t, hone_train_status *out); /* t NULL: zeros */
+/* What training depends on, one "name value" a line; borrowed. t NULL: "". */
 HONE_API const char *hone_trainer_settings(const hone_trainer *t);
 /* One optimizer step, and a validation where one is due. Threads do not change its result. HONE_E_NUMERIC: loss or gradient
- * not finite, several steps in a row. HONE_E_ARG: training is over. */
+ * not finite, several steps in a row. HONE_E_ARG: training is over. On failure *out has the step's number and what was
+ * measured until then. */
 HONE_API hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err);
-/* The present loss on the validation data (NaN: there is none); changes nothing. */
+/* The present loss on the validation data (NaN: there is none, or failure); changes nothing. */
 HONE_API hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err);
-/* Writes FOLDER/step-NNNNNNNN.ckpt (whole or not at all), then removes all but the last `keep` (0: none). */
+/* Writes FOLDER/step-NNNNNNNN.ckpt (whole or not at all), then removes all but the last `keep` up to this step, and
+ * those of later steps; keep 0: removes none. */
 HONE_API hone_status hone_trainer_save(hone_trainer *t, const char *folder, int32_t keep, hone_error *err);
 /* Goes on from one file. HONE_E_FORMAT: damaged; HONE_E_ARG: of other settings, data or base, which are named; t is as before. */
 HONE_API hone_status hone_trainer_load(hone_trainer *t, const char *path, hone_error *err);
 /* The same from the newest whole file of a folder: *step 0 when it holds none (no error). note[n_note]: damaged ones that
  * were passed over, "" if none. */
-HONE_API hone_status hone_trainer_resume(hone_trainer *t, const char *folder, int64_t *step, char *note, size_t n_note, hone_error *err);
-/* Step of the newest checkpoint in a folder by its name, 0: none; remove: all checkpoints there are deleted. */
+HONE_API hone_status hone_trainer_resume(hone_trainer *t, const char *folder, int64_t *step, char *note, size_t n_note,
+                                         hone_error *err);
+/* Step of the newest checkpoint in a folder by its name, 0: none, as after remove: all checkpoints there are deleted. */
 HONE_API hone_status hone_train_checkpoints(const char *folder, bool remove, int64_t *step, hone_error *err);
 /* The adapters as a GGUF file, or as a PEFT folder; with patience, those of the best validation. With full training
  * the whole model as GGUF (HONE_E_UNSUPPORTED as PEFT). */
@@ -577,12 +627,17 @@ HONE_API hone_status hone_trainer_write_peft(hone_trainer *t, const char *folder
 
 /* ---- conversion and synthesis -------------------------------------------------- */
 
-typedef struct hone_progress { void (*fn)(void *arg, uint64_t done, uint64_t total); void *arg; bool (*abort_fn)(void *arg); } hone_progress;
+typedef struct hone_progress {
+    void (*fn)(void *arg, uint64_t done, uint64_t total); /* told now and then; may be NULL */
+    void *arg;                                            /* of both; may be NULL */
+    bool (*abort_fn)(void *arg);                          /* true: stop, HONE_E_INTERRUPTED; may be NULL */
+} hone_progress;
 
 /* Converts a checkpoint to GGUF. What src is, is found from its content: a llama2.c checkpoint, an rwkv.cpp
  * file, safetensors of RWKV-6 or -7 (a file or a folder). tokenizer: its vocabulary file or NULL. type: "F32"
- * or another mixture name, NULL: as the source. Writes a temporary file, then renames. */
-HONE_API hone_status hone_convert(const char *src, const char *tokenizer, const char *type, const char *dst, const hone_progress *pr, hone_error *err);
+ * or another mixture name, NULL: as the source. pr may be NULL. Writes a temporary file, then renames. */
+HONE_API hone_status hone_convert(const char *src, const char *tokenizer, const char *type, const char *dst,
+                                  const hone_progress *pr, hone_error *err);
 
 /* One matrix that was merged: types in the base and now, root mean squares of W, of what was added, and of what
  * encoding it again changed. */
@@ -596,27 +651,29 @@ typedef struct hone_merge_params {
     const char *base;
     const char *const *adapters; /* [n_adapters] */
     const float *scales;         /* [n_adapters]; NULL: all 1 */
-    int32_t n_adapters;
+    int32_t n_adapters;          /* at least 1 */
     const char *type;            /* of the merged matrices: NULL or "keep": their own (F16 where hone has no encoder for it), or a mixture's name */
     void (*report)(void *arg, const hone_merge_tensor *t); /* told of each; NULL: nobody */
     void *report_arg;
 } hone_merge_params;
 /* Writes the base with W + Σ scale·BA in place of each W that an adapter changes, computed in f32; all else is
- * copied as it is. Writes a temporary file, then renames. */
+ * copied as it is. pr may be NULL. Writes a temporary file, then renames. */
 HONE_API hone_status hone_merge(const hone_merge_params *p, const char *dst, const hone_progress *pr, hone_error *err);
 
 typedef struct hone_synth_preset { const char *name, *arch, *description; uint64_t n_params; } hone_synth_preset;
+/* Their number; *out, which may be NULL: all of them, as long as the program lives. */
 HONE_API size_t hone_synth_presets(const hone_synth_preset **out);
 
 typedef struct hone_synth_params {
-    const char *preset;      /* a preset's name, or NULL with config */
-    const char *config_path; /* JSON file with the same fields as the presets' shapes */
-    const char *type;        /* "F16" "BF16" "Q8_0" "Q4_0" "Q4_K_M" "Q5_K_M" "Q6_K" … */
+    const char *preset;      /* a preset's name, or NULL with config_path */
+    const char *config_path; /* JSON file with the same fields as the presets' shapes; NULL with preset */
+    const char *type;        /* "F16" "BF16" "Q8_0" "Q4_0" "Q4_K_M" "Q5_K_M" "Q6_K" …; NULL: "Q4_K_M" */
     uint64_t seed;
     int32_t n_threads;       /* 0: all cores */
 } hone_synth_params;
-/* Writes a GGUF of that exact shape with random, sane weights. */
-HONE_API hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_progress *pr, hone_error *err);
+/* Writes a GGUF of that exact shape with random, sane weights. pr may be NULL. */
+HONE_API hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_progress *pr,
+                                hone_error *err);
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,21 @@ hone_status hn_fail(hone_error *err, hone_status code, const char *file, int lin
     __attribute__((format(printf, 5, 6)));
 #define HN_FAIL(err, code, ...) hn_fail((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
+/* The rule of hone.h for NULL, at the head of a public function and after its outputs were set: returns
+ * HONE_E_ARG with "FUNCTION: PARAMETER is NULL; expected WHAT". Hence ptr must be spelt as hone.h spells it. */
+#define HN_NEED(err, ptr, what)                                                                            \
+    do {                                                                                                   \
+        if (!(ptr)) return HN_FAIL((err), HONE_E_ARG, "%s: %s is NULL; expected %s", __func__, #ptr, what); \
+    } while (0)
+/* The same for each entry of list[n]; n < 0 counts as 0. */
+#define HN_NEED_EACH(err, list, n, what)                                                                   \
+    do {                                                                                                   \
+        for (int64_t need_i = 0; need_i < (int64_t)(n); need_i++)                                          \
+            if (!(list)[need_i])                                                                           \
+                return HN_FAIL((err), HONE_E_ARG, "%s: %s[%lld] is NULL; expected %s", __func__, #list,    \
+                               (long long)need_i, what);                                                   \
+    } while (0)
+
 /* Writes untrusted bytes for a message or a terminal: control bytes, quotes-breaking
  * bytes and invalid UTF-8 become \xHH; cut with "…" at cap. Returns dst. */
 char *hn_escape(char *dst, size_t cap, const char *s, size_t len);

@@ -27,7 +27,10 @@ static void release(hone_adapter *a)
 
 hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const char *path, hone_error *err)
 {
-    *out = NULL;
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the adapter");
+    HN_NEED(err, m, "an open model");
+    HN_NEED(err, path, "the path of a GGUF file or a PEFT folder");
     hone_adapter *a = calloc(1, sizeof *a);
     if (!a) return HN_FAIL(err, HONE_E_NOMEM, "adapter handle");
     atomic_init(&a->users, 1);
@@ -56,6 +59,9 @@ void hone_adapter_close(hone_adapter *a) { release(a); }
 
 void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out)
 {
+    if (!out) return;
+    *out = (hone_adapter_info){ 0 };
+    if (!a) return;
     *out = (hone_adapter_info){ .path = a->lora->path, .name = a->lora->name, .n_pairs = a->lora->n_pair, .rank = a->rank, .n_params = a->n_params, .hash = a->lora->hash,
                                 .base_identity = a->lora->base_identity };
 }
@@ -134,7 +140,10 @@ static hone_status make_set(hone_session *s, hn_adapter_set *set, hone_adapter *
 hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n, hone_error *err)
 {
     hn_adapter_set set = { 0 };
-    if (n < 0 || (n && !adapters)) return HN_FAIL(err, HONE_E_ARG, "%d adapters", n);
+    HN_NEED(err, s, "a session");
+    if (n < 0) return HN_FAIL(err, HONE_E_ARG, "%d adapters, expected 0 or more", n);
+    if (n) HN_NEED(err, adapters, "a pointer to n adapters");
+    HN_NEED_EACH(err, adapters, n, "an open adapter");
     for (int32_t i = 0; i < n; i++) {
         const hone_adapter *a = adapters[i];
         if (a->model != s->model) return HN_FAIL(err, HONE_E_ARG, "%s: opened for another model (%s), this session runs %s", a->lora->path, a->model->path, s->model->path);
@@ -156,13 +165,16 @@ hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adap
     return HONE_OK;
 }
 
-uint64_t hone_session_adapters_hash(const hone_session *s) { return s->adapters.hash; }
+uint64_t hone_session_adapters_hash(const hone_session *s) { return s ? s->adapters.hash : 0; }
 
 /* ---- files ------------------------------------------------------------------------------------------ */
 
 hone_status hone_adapter_convert(const hone_model *m, const char *src, const char *dst, bool f16, hone_error *err)
 {
     hn_lora *l;
+    HN_NEED(err, m, "an open model");
+    HN_NEED(err, src, "the path of an adapter");
+    HN_NEED(err, dst, "the path of the file or folder to write");
     size_t n = strlen(dst);
     if (hn_gguf_is_file(m->file, dst)) return HN_FAIL(err, HONE_E_ARG, "%s: is the base itself; expected another name for the adapter", dst);
     if (hn_lora_is_file(src, dst)) return HN_FAIL(err, HONE_E_ARG, "%s: source and output are the same", dst);

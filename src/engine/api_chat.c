@@ -46,7 +46,6 @@ static hone_status prepare(request *q, const hone_model *m, const hone_chat_para
 {
     hone_status st;
     hone_str source;
-    if (!p->messages) return HN_FAIL(err, HONE_E_ARG, "messages: expected a JSON array");
     if ((st = load(&q->messages, p->messages, "messages", err)) != HONE_OK || (st = load(&q->tools, p->tools, "tools", err)) != HONE_OK ||
         (st = load(&q->variables, p->variables, "variables", err)) != HONE_OK)
         return st;
@@ -68,7 +67,11 @@ hone_status hone_chat_render(const hone_model *m, const hone_chat_params *p, hon
 {
     request q = { 0 };
     hn_jinja_text t = { 0 };
-    *out = (hone_chat_text){ 0 };
+    if (out) *out = (hone_chat_text){ 0 };
+    HN_NEED(err, p, "parameters");
+    HN_NEED(err, p->messages, "a JSON array");
+    if (!p->chat_template) HN_NEED(err, m, "an open model, or p->chat_template");
+    HN_NEED(err, out, "a place for the text");
     hone_status st = prepare(&q, m, p, err);
     if (st == HONE_OK) st = hn_chat_render(q.t, &q.chat, &t, err);
     if (st == HONE_OK) *out = (hone_chat_text){ t.text, t.len, t.input, t.n_input };
@@ -78,6 +81,7 @@ hone_status hone_chat_render(const hone_model *m, const hone_chat_params *p, hon
 
 void hone_chat_text_free(hone_chat_text *t)
 {
+    if (!t) return;
     free(t->text);
     free(t->input);
     *t = (hone_chat_text){ 0 };
@@ -88,9 +92,13 @@ hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, i
     request q = { 0 };
     hn_jinja_text t = { 0 };
     hn_ids list = { 0 };
-    *ids = NULL;
-    *n = 0;
-    if (!m) return HN_FAIL(err, HONE_E_ARG, "chat: token ids need a model");
+    if (ids) *ids = NULL;
+    if (n) *n = 0;
+    HN_NEED(err, m, "an open model");
+    HN_NEED(err, p, "parameters");
+    HN_NEED(err, p->messages, "a JSON array");
+    HN_NEED(err, ids, "a place for the ids");
+    HN_NEED(err, n, "a place for their number");
     hone_status st = prepare(&q, m, p, err);
     if (st == HONE_OK) st = hn_chat_render(q.t, &q.chat, &t, err);
     if (st == HONE_OK) st = hn_chat_encode(q.v, t.text, t.len, t.input, t.n_input, p->trust_input, &list, err);
@@ -109,6 +117,9 @@ hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, i
 hone_status hone_chat_template(const hone_model *m, bool tools, hone_str *source, hone_error *err)
 {
     const hn_vocab *v = NULL;
+    if (source) *source = (hone_str){ 0 };
+    HN_NEED(err, m, "an open model");
+    HN_NEED(err, source, "a place for the template");
     hn_model_vocab(m, &v, NULL); /* a tokenizer hone cannot run is no reason to hide the template */
     return hn_chat_source(source, m->file, v, NULL, tools, err);
 }
@@ -121,8 +132,14 @@ hone_status hone_template_render(const char *source, size_t len, const char *nam
     hn_jinja_text out = { 0 };
     hn_jinja_time clock;
     json_t *c = NULL;
-    *text = NULL;
-    *n = 0;
+    if (text) *text = NULL;
+    if (n) *n = 0;
+    if (len) HN_NEED(err, source, "a pointer to len bytes");
+    HN_NEED(err, name, "a name for messages");
+    HN_NEED(err, context, "a JSON object");
+    HN_NEED(err, text, "a place for the text");
+    HN_NEED(err, n, "a place for its length");
+    if (!source) source = "";
     if (now && !hn_jinja_parse_time(&clock, now))
         return HN_FAIL(err, HONE_E_ARG, "time '%s'; expected one as in 2026-02-03T04:05:06", HN_ESC(now, strlen(now)));
     hone_status st = load(&c, context, "context", err);

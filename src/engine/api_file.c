@@ -38,7 +38,9 @@ static bool make_marks(hone_file *f, uint64_t kv)
 hone_status hone_file_open(hone_file **out, const char *path, hone_error *err)
 {
     hone_status st;
-    *out = NULL;
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the file");
+    HN_NEED(err, path, "the path of a GGUF file");
     hone_file *f = calloc(1, sizeof *f);
     if (!f) return HN_FAIL(err, HONE_E_NOMEM, "file handle");
     if ((st = hn_gguf_open(&f->g, path, err)) != HONE_OK) goto fail;
@@ -67,16 +69,17 @@ void hone_file_close(hone_file *f)
     free(f);
 }
 
-uint32_t hone_file_version(const hone_file *f) { return hn_gguf_version(f->g); }
-uint64_t hone_file_size(const hone_file *f) { return hn_gguf_size(f->g); }
-int32_t hone_file_n_parts(const hone_file *f) { return hn_gguf_n_parts(f->g); }
-uint64_t hone_file_n_kv(const hone_file *f) { return hn_gguf_n_kv(f->g); }
-uint64_t hone_file_n_tensors(const hone_file *f) { return hn_gguf_n_tensors(f->g); }
+uint32_t hone_file_version(const hone_file *f) { return f ? hn_gguf_version(f->g) : 0; }
+uint64_t hone_file_size(const hone_file *f) { return f ? hn_gguf_size(f->g) : 0; }
+int32_t hone_file_n_parts(const hone_file *f) { return f ? hn_gguf_n_parts(f->g) : 0; }
+uint64_t hone_file_n_kv(const hone_file *f) { return f ? hn_gguf_n_kv(f->g) : 0; }
+uint64_t hone_file_n_tensors(const hone_file *f) { return f ? hn_gguf_n_tensors(f->g) : 0; }
 
 void hone_file_kv(const hone_file *f, uint64_t i, hone_kv *out)
 {
+    if (!out) return;
     *out = (hone_kv){ .key = { "", 0 } };
-    if (i < hn_gguf_n_kv(f->g)) hn_gguf_kv(f->g, i, out);
+    if (f && i < hn_gguf_n_kv(f->g)) hn_gguf_kv(f->g, i, out);
 }
 
 static uint64_t load_le(const unsigned char *p, uint32_t n)
@@ -105,7 +108,9 @@ bool hone_file_kv_elem(const hone_file *f, uint64_t kv, uint64_t i, hone_kv *out
 {
     hn_gguf_array a, inner = { 0 };
     hone_kv entry;
-    if (kv >= hn_gguf_n_kv(f->g) || !hn_gguf_kv_array(f->g, kv, &a) || i >= a.count) return false;
+    if (!out) return false;
+    *out = (hone_kv){ .key = { "", 0 } };
+    if (!f || kv >= hn_gguf_n_kv(f->g) || !hn_gguf_kv_array(f->g, kv, &a) || i >= a.count) return false;
     hn_gguf_kv(f->g, kv, &entry);
     *out = (hone_kv){ .key = entry.key, .type = a.elem_type, .elem_type = a.elem_type, .count = 1 };
     uint32_t size = hn_gguf_type_size(a.elem_type);
@@ -127,8 +132,9 @@ bool hone_file_kv_elem(const hone_file *f, uint64_t kv, uint64_t i, hone_kv *out
 
 void hone_file_tensor(const hone_file *f, uint64_t i, hone_tensor_info *out)
 {
+    if (!out) return;
     *out = (hone_tensor_info){ .name = { "", 0 }, .type_name = "" };
-    if (i >= hn_gguf_n_tensors(f->g)) return;
+    if (!f || i >= hn_gguf_n_tensors(f->g)) return;
     const hn_gguf_tensor *t = hn_gguf_tensor_at(f->g, i);
     *out = (hone_tensor_info){ .name = t->name, .type = (uint32_t)t->type, .type_name = hn_type_get((uint32_t)t->type)->name, .n_dim = t->n_dim,
                                .offset = t->offset, .n_bytes = t->n_bytes, .part = t->part };
@@ -137,12 +143,14 @@ void hone_file_tensor(const hone_file *f, uint64_t i, hone_tensor_info *out)
 
 int64_t hone_file_find_tensor(const hone_file *f, const char *name)
 {
-    const hn_gguf_tensor *t = hn_gguf_find_tensor(f->g, name);
+    const hn_gguf_tensor *t = f && name ? hn_gguf_find_tensor(f->g, name) : NULL;
     return t ? t - hn_gguf_tensor_at(f->g, 0) : -1;
 }
 
 hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t first, uint64_t n, float *dst, hone_error *err)
 {
+    HN_NEED(err, f, "an open file");
+    if (n) HN_NEED(err, dst, "room for n elements");
     const char *path = HN_ESC(hn_gguf_path(f->g), strlen(hn_gguf_path(f->g)));
     if (i >= hn_gguf_n_tensors(f->g))
         return HN_FAIL(err, HONE_E_ARG, "%s: tensor %" PRIu64 ", expected less than %" PRIu64, path, i, hn_gguf_n_tensors(f->g));
@@ -159,23 +167,28 @@ hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t first, u
     return HONE_OK;
 }
 
-hone_status hone_file_check(const hone_file *f, hone_error *err) { return hn_gguf_check_data(f->g, err); }
+hone_status hone_file_check(const hone_file *f, hone_error *err)
+{
+    HN_NEED(err, f, "an open file");
+    return hn_gguf_check_data(f->g, err);
+}
 
 bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char **name)
 {
     const hn_type_info *ti = hn_type_get(type);
-    if (!ti) return false;
-    if (elems) *elems = ti->block_elems;
-    if (bytes) *bytes = ti->block_bytes;
-    if (name) *name = ti->name;
-    return true;
+    if (elems) *elems = ti ? ti->block_elems : 0;
+    if (bytes) *bytes = ti ? ti->block_bytes : 0;
+    if (name) *name = ti ? ti->name : NULL;
+    return ti != NULL;
 }
 
 hone_status hone_file_identity(const hone_file *f, bool kept_only, char hex[65], const hone_progress *pr, hone_error *err)
 {
     hn_identity id;
     hone_status st = HONE_OK;
+    HN_NEED(err, hex, "room for 65 characters");
     hex[0] = 0;
+    HN_NEED(err, f, "an open file");
     if (hn_identity_known(f->g, &id)) hn_hash_hex(hex, id.content);
     else if (!kept_only && (st = hn_identity_of(f->g, &id, NULL, pr, err)) == HONE_OK) hn_hash_hex(hex, id.content);
     return st;

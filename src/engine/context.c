@@ -5,7 +5,8 @@
 
 hone_status hone_context_new(hone_context **out, const hone_context_params *params, hone_error *err)
 {
-    *out = NULL;
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the context");
     int32_t n = params ? params->n_threads : 0;
     const char *env = getenv("HONE_THREADS");
     if (n == 0 && env && *env) {
@@ -39,6 +40,6 @@ void hone_context_free(hone_context *c)
     free(c);
 }
 
-const char *hone_context_cpu(const hone_context *c) { return hn_cpu_level_name(c->level); }
-int32_t hone_context_threads(const hone_context *c) { return c->n_threads; }
-int32_t hone_context_threads_batch(const hone_context *c) { return c->n_threads_batch; }
+const char *hone_context_cpu(const hone_context *c) { return c ? hn_cpu_level_name(c->level) : ""; }
+int32_t hone_context_threads(const hone_context *c) { return c ? c->n_threads : 0; }
+int32_t hone_context_threads_batch(const hone_context *c) { return c ? c->n_threads_batch : 0; }

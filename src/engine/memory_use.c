@@ -22,7 +22,9 @@ static void add_stack(void *arg, const void *p, size_t n)
 
 void hone_session_memory_use(const hone_session *s, hone_memory *out)
 {
+    if (!out) return;
     *out = (hone_memory){ 0 };
+    if (!s) return;
     add(&out->cache, s->cache_mem, (size_t)s->cache_floats * sizeof(float));
     size_t state_bytes = (size_t)s->state_floats * sizeof(float);
     add(&out->cache, s->state_mem, state_bytes * (size_t)s->n_seq);

@@ -58,6 +58,7 @@ static void report(void *arg, const hn_op_event *e)
 
 void hone_session_set_profile(hone_session *s, hone_profile_fn *fn, void *arg)
 {
+    if (!s) return;
     s->profile_fn = fn;
     s->profile_arg = arg;
     hn_backend_profile_init(&s->profiled, s->be, report, s);

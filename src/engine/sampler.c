@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { FIRST_REACH = 4, LAST_REACH = 200, SCAN = 64, FIRST_SORTED = 64, LAST_N_MAX = 1 << 20, INSERTION = 24 };
+enum { FIRST_REACH = 4, LAST_REACH = 200, SCAN = 64, FIRST_SORTED = 64, LAST_N_MAX = 1 << 20, INSERTION = 24, VOCAB_MAX = 1 << 28 };
 
 struct hone_sampler {
     hone_sampler_params p;
@@ -29,6 +29,7 @@ struct hone_sampler {
 
 void hone_sampler_defaults(hone_sampler_params *p)
 {
+    if (!p) return;
     *p = (hone_sampler_params){ .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f,
                                 .repeat_penalty = 1, .penalty_last_n = 64 };
 }
@@ -40,7 +41,8 @@ static bool penalties_on(const hone_sampler_params *p)
 
 static hone_status check_params(int32_t n_vocab, const hone_sampler_params *p, hone_error *err)
 {
-    if (n_vocab < 1) return HN_FAIL(err, HONE_E_ARG, "sampler: n_vocab %d; expected at least 1", n_vocab);
+    if (n_vocab < 1 || n_vocab > VOCAB_MAX)
+        return HN_FAIL(err, HONE_E_ARG, "sampler: n_vocab %d; expected 1 to %d", n_vocab, VOCAB_MAX);
     if (!isfinite(p->temp)) return HN_FAIL(err, HONE_E_ARG, "sampler: temp %g; expected a finite number", p->temp);
     if (p->top_k < 0) return HN_FAIL(err, HONE_E_ARG, "sampler: top_k %d; expected 0 (off) or more", p->top_k);
     if (!(p->top_p >= 0 && p->top_p <= 1)) return HN_FAIL(err, HONE_E_ARG, "sampler: top_p %g; expected 0 to 1", p->top_p);
@@ -57,7 +59,8 @@ static hone_status check_params(int32_t n_vocab, const hone_sampler_params *p, h
 
 hone_status hone_sampler_new(hone_sampler **out, int32_t n_vocab, const hone_sampler_params *p, hone_error *err)
 {
-    *out = NULL;
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the sampler");
     hone_sampler_params defaults;
     if (!p) {
         hone_sampler_defaults(&defaults);
@@ -108,7 +111,7 @@ static void forget(hone_sampler *s, int32_t id)
 
 void hone_sampler_accept(hone_sampler *s, int32_t id)
 {
-    if (!s->count || id < 0 || id >= s->n_vocab) return;
+    if (!s || !s->count || id < 0 || id >= s->n_vocab) return;
     if (s->ring) {
         if (s->ring_n == s->p.penalty_last_n) forget(s, s->ring[s->ring_at]);
         else s->ring_n++;
@@ -124,6 +127,7 @@ void hone_sampler_accept(hone_sampler *s, int32_t id)
 
 void hone_sampler_reset(hone_sampler *s)
 {
+    if (!s) return;
     for (int32_t i = 0; i < s->n_seen; i++) s->count[s->seen[i]] = 0;
     s->n_seen = s->ring_at = s->ring_n = 0;
 }
@@ -406,6 +410,10 @@ static bool choose(hone_sampler *s, bool complete, bool left_out, bool whole, do
 
 hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id, hone_error *err)
 {
+    if (id) *id = -1;
+    HN_NEED(err, s, "a sampler");
+    HN_NEED(err, logits, "a pointer to n_vocab logits");
+    HN_NEED(err, id, "a place for the token's id");
     logits = penalize(s, logits);
     hone_status st;
     if (s->p.temp <= 0) return greedy(logits, s->n_vocab, id, err);

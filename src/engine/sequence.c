@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-int32_t hone_session_n_ctx(const hone_session *s) { return s->n_ctx; }
+int32_t hone_session_n_ctx(const hone_session *s) { return s ? s->n_ctx : 0; }
 
-int32_t hone_seq_length(const hone_session *s, int32_t seq) { return seq < 0 || seq >= s->n_seq ? -1 : s->length[seq]; }
+int32_t hone_seq_length(const hone_session *s, int32_t seq) { return !s || seq < 0 || seq >= s->n_seq ? -1 : s->length[seq]; }
 
 static hone_status check_seq(const hone_session *s, int32_t seq, hone_error *err)
 {
@@ -44,6 +44,7 @@ static hn_checkpoint *furthest(hone_session *s, int32_t seq, int32_t pos)
 
 hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err)
 {
+    HN_NEED(err, s, "a session");
     hone_status st = check_seq(s, seq, err);
     if (st != HONE_OK || !hn_is_recurrent(s) || s->length[seq] == 0) return st;
     hn_checkpoint *c = furthest(s, seq, s->length[seq]);
@@ -76,6 +77,7 @@ static void go_back(hone_session *s, int32_t seq, int32_t n_pos, hn_checkpoint *
 
 hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err)
 {
+    HN_NEED(err, s, "a session");
     hone_status st = check_seq(s, seq, err);
     if (st != HONE_OK) return st;
     if (n_pos < 0 || n_pos > s->length[seq]) return HN_FAIL(err, HONE_E_ARG, "truncate sequence %d to %d positions, expected 0 to %d", seq, n_pos, s->length[seq]);
@@ -92,8 +94,10 @@ hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_
 
 hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err)
 {
+    if (kept) *kept = -1;
+    HN_NEED(err, s, "a session");
+    HN_NEED(err, kept, "a place for the length that is left");
     hone_status st = check_seq(s, seq, err);
-    *kept = -1;
     if (st != HONE_OK) return st;
     if (n_pos < 0) return HN_FAIL(err, HONE_E_ARG, "rewind sequence %d to %d positions, expected 0 or more", seq, n_pos);
     if (n_pos > s->length[seq]) n_pos = s->length[seq];
@@ -135,6 +139,7 @@ static void copy_to(void *arg, char *piece, size_t bytes)
 hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err)
 {
     hone_status st;
+    HN_NEED(err, s, "a session");
     if ((st = check_seq(s, dst, err)) != HONE_OK || (st = check_seq(s, src, err)) != HONE_OK) return st;
     if (dst == src) return HONE_OK;
     if (hn_is_recurrent(s)) {
@@ -173,7 +178,9 @@ static void load_piece(void *arg, char *piece, size_t bytes)
 
 hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot **out, hone_error *err)
 {
-    *out = NULL;
+    if (out) *out = NULL;
+    HN_NEED(err, s, "a session");
+    HN_NEED(err, out, "a place for the snapshot");
     hone_status st = check_seq(s, seq, err);
     if (st != HONE_OK) return st;
     size_t bytes = hn_is_recurrent(s) ? state_bytes(s) : 0;
@@ -196,8 +203,11 @@ hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot 
     return HONE_OK;
 }
 
-hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *p, hone_error *err)
+hone_status hone_seq_restore(hone_session *s, int32_t seq, const hone_snapshot *snap, hone_error *err)
 {
+    const hone_snapshot *p = snap;
+    HN_NEED(err, s, "a session");
+    HN_NEED(err, snap, "a snapshot");
     hone_status st = check_seq(s, seq, err);
     if (st != HONE_OK) return st;
     if (p->model != s->model) return HN_FAIL(err, HONE_E_ARG, "the snapshot is of another model (%s), this session runs %s", p->model->path, s->model->path);
@@ -222,5 +232,5 @@ void hone_snapshot_free(hone_snapshot *p)
     free(p);
 }
 
-int32_t hone_snapshot_length(const hone_snapshot *p) { return p->length; }
-size_t hone_snapshot_bytes(const hone_snapshot *p) { return p->bytes; }
+int32_t hone_snapshot_length(const hone_snapshot *p) { return p ? p->length : 0; }
+size_t hone_snapshot_bytes(const hone_snapshot *p) { return p ? p->bytes : 0; }

@@ -91,7 +91,10 @@ static bool alloc_recurrent(hone_session *s)
 
 hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m, const hone_session_params *params, hone_error *err)
 {
-    *out = NULL;
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the session");
+    HN_NEED(err, ctx, "a context");
+    HN_NEED(err, m, "an open model");
     const hn_hparams *hp = &m->hp;
     hone_session_params p = params ? *params : (hone_session_params){ 0 };
     if (!m->arch) return HN_FAIL(err, HONE_E_ARG, "%s: opened for its vocabulary only", m->path);
@@ -230,7 +233,8 @@ static hone_status check_batch(hone_session *s, const hone_token *tok, int32_t n
             for (int32_t k = 0; k < n; k++) total += tok[k].seq == tok[i].seq;
             return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit a context of %d positions", total, s->n_ctx);
         }
-        if (tok[i].want_logits && !have_logits) return HN_FAIL(err, HONE_E_ARG, "token %d of the batch wants logits, but no place for them was given", i);
+        if (tok[i].want_logits && !have_logits)
+            return HN_FAIL(err, HONE_E_ARG, "hone_decode: logits is NULL; expected room for them, which token %d wants", i);
         s->next[tok[i].seq]++;
     }
     return HONE_OK;
@@ -270,21 +274,28 @@ static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok
     return HONE_OK;
 }
 
-hone_status hone_decode(hone_session *s, const hone_token *tok, int32_t n_tok, float *logits, hone_error *err)
+hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
 {
     hone_status st;
-    if (n_tok < 0 || (n_tok && !tok)) return HN_FAIL(err, HONE_E_ARG, "batch of %d tokens", n_tok);
-    if ((st = check_batch(s, tok, n_tok, logits != NULL, err)) != HONE_OK) return st;
-    bool may_abort = keep_states(s, tok, n_tok, n_tok);
-    if ((st = run_all(s, tok, n_tok, may_abort, logits, err)) != HONE_OK && may_abort) undo_states(s);
+    HN_NEED(err, s, "a session");
+    if (n_tok < 0) return HN_FAIL(err, HONE_E_ARG, "batch of %d tokens, expected 0 or more", n_tok);
+    if (n_tok) HN_NEED(err, tokens, "a pointer to n_tok tokens");
+    if (n_tok > (int64_t)s->n_seq * s->n_ctx) /* before a token is read: no array is as long */
+        return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit %d sequences of %d positions", n_tok, s->n_seq, s->n_ctx);
+    if ((st = check_batch(s, tokens, n_tok, logits != NULL, err)) != HONE_OK) return st;
+    bool may_abort = keep_states(s, tokens, n_tok, n_tok);
+    if ((st = run_all(s, tokens, n_tok, may_abort, logits, err)) != HONE_OK && may_abort) undo_states(s);
     return st;
 }
 
 hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits, hone_error *err)
 {
-    int32_t len = s->length[0];
     hone_status st = HONE_OK;
-    *logits = NULL;
+    if (logits) *logits = NULL;
+    HN_NEED(err, s, "a session");
+    HN_NEED(err, tokens, "a pointer to n_tok ids");
+    HN_NEED(err, logits, "a place for the logits' address");
+    int32_t len = s->length[0];
     if (n_tok < 1) return HN_FAIL(err, HONE_E_ARG, "prompt of %d tokens, expected at least 1", n_tok);
     if ((int64_t)len + n_tok > s->n_ctx)
         return HN_FAIL(err, HONE_E_CTX, "%lld tokens do not fit a context of %d positions", (long long)len + n_tok, s->n_ctx);
@@ -311,6 +322,7 @@ hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, 
 
 void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg)
 {
+    if (!s) return;
     s->abort_fn = fn;
     s->abort_arg = arg;
 }
@@ -318,6 +330,9 @@ void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg)
 void hone_session_get_memory(const hone_session *s, hone_session_memory *out)
 {
     uint64_t owned = 0;
+    if (!out) return;
+    *out = (hone_session_memory){ 0 };
+    if (!s) return;
     for (int i = 0; i < s->n_own; i++) owned += s->own[i].n * sizeof(float);
     for (int i = 0; i < s->n_act; i++)
         owned += (hn_act_row_bytes(HN_ACT_F32, s->act[i].n) + hn_act_row_bytes(HN_ACT_Q256, s->act[i].n + 255) + hn_act_row_bytes(HN_ACT_Q32, s->act[i].n + 31)) * (uint64_t)s->n_chunk;

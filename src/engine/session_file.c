@@ -122,6 +122,8 @@ static void put_positions(hn_sealing *o, const hone_session *s, int32_t seq)
 hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err)
 {
     hn_sealing o;
+    HN_NEED(err, s, "a session");
+    HN_NEED(err, path, "the path of the file to write");
     header h;
     hone_status st = make_header(s, &h, err);
     if (st != HONE_OK) return st;
@@ -210,6 +212,8 @@ static const unsigned char *get_state(hone_session *s, int32_t seq, const unsign
 hone_status hone_session_load(hone_session *s, const char *path, hone_error *err)
 {
     hn_sealed f;
+    HN_NEED(err, s, "a session");
+    HN_NEED(err, path, "the path of a session file");
     int why = hn_sealed_open(&f, path);
     if (why < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a hone session file", path);
     if (why) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %s", path, strerror(why));

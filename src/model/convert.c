@@ -288,7 +288,8 @@ hone_status hone_convert(const char *src, const char *tokenizer, const char *typ
 {
     hn_convert a = {src, tokenizer, type, dst, pr};
     struct stat sb;
-    if (!src || !dst) return HN_FAIL(err, HONE_E_ARG, "convert: no %s file", src ? "output" : "source");
+    HN_NEED(err, src, "the path of a checkpoint");
+    HN_NEED(err, dst, "the path of the file to write");
     if (type && !hn_mix_find(type, NULL, NULL))
         return HN_FAIL(err, HONE_E_ARG, "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or another mixture name", HN_ESC(type, strlen(type)));
     struct stat out;

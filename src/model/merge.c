@@ -163,7 +163,7 @@ static hone_status open_all(merge *g)
     const hone_merge_params *p = g->p;
     const hone_model_params mp = { .packed = "off" };
     hone_status st;
-    if (p->n_adapters < 1 || !p->adapters) return HN_FAIL(g->err, HONE_E_ARG, "%s: nothing to merge", p->base);
+    if (p->n_adapters < 1) return HN_FAIL(g->err, HONE_E_ARG, "%s: %d adapters to merge, expected at least 1", p->base, p->n_adapters);
     for (int32_t i = 0; p->scales && i < p->n_adapters; i++)
         if (!isfinite(p->scales[i])) return HN_FAIL(g->err, HONE_E_ARG, "%s: scale %g, expected a finite number", p->adapters[i], (double)p->scales[i]);
     TRY(hone_model_open(&g->m, p->base, &mp, g->err));
@@ -240,6 +240,11 @@ static hone_status write_all(merge *g)
 
 hone_status hone_merge(const hone_merge_params *p, const char *dst, const hone_progress *pr, hone_error *err)
 {
+    HN_NEED(err, p, "parameters");
+    HN_NEED(err, p->base, "the path of a model");
+    if (p->n_adapters > 0) HN_NEED(err, p->adapters, "a pointer to n_adapters paths");
+    HN_NEED_EACH(err, p->adapters, p->n_adapters, "the path of an adapter");
+    HN_NEED(err, dst, "the path of the file to write");
     merge g = { .p = p, .dst = dst, .pr = pr, .err = err };
     hone_status st = open_all(&g);
     if (st == HONE_OK) st = write_all(&g);

@@ -458,7 +458,9 @@ fail:
 hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err)
 {
     hn_gguf *file;
-    *out = NULL;
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the model");
+    HN_NEED(err, path, "the path of a GGUF file");
     hone_status st = hn_gguf_open(&file, path, err);
     if (st == HONE_E_FORMAT && hn_packed_is(path))
         return HN_FAIL(err, st, "%s: a packed file, which goes with a model; expected the model it was made from", HN_ESC(path, strlen(path)));
@@ -523,7 +525,9 @@ hone_status hn_model_identity(const hone_model *cm, hn_identity *out, const hone
 hone_status hone_model_identity(const hone_model *m, char hex[65], const hone_progress *pr, hone_error *err)
 {
     hn_identity id;
+    HN_NEED(err, hex, "room for 65 characters");
     hex[0] = 0;
+    HN_NEED(err, m, "a model");
     hone_status st = hn_model_identity(m, &id, pr, err);
     if (st == HONE_OK) hn_hash_hex(hex, id.content);
     return st;
@@ -531,6 +535,9 @@ hone_status hone_model_identity(const hone_model *m, char hex[65], const hone_pr
 
 void hone_model_get_info(const hone_model *m, hone_model_info *out)
 {
+    if (!out) return;
+    *out = (hone_model_info){ 0 };
+    if (!m) return;
     const hn_hparams *hp = &m->hp;
     *out = (hone_model_info){
         .arch = m->arch ? m->arch->name : "", .name = m->name, .type = m->type_name, .n_vocab = hp->n_vocab, .n_embd = hp->n_embd,

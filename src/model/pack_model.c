@@ -154,6 +154,9 @@ hone_status hone_packed_describe(const char *file, hone_packed_info *out, hone_e
 {
     hn_packed *p;
     hone_error e = { 0 };
+    if (out) *out = (hone_packed_info){ .state = HONE_PACKED_NONE };
+    HN_NEED(err, file, "the path of a packed file");
+    HN_NEED(err, out, "a place for what is found");
     hone_status st = name_it(out, file, err);
     if (st != HONE_OK) return st;
     if (!hn_packed_is(file)) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a packed file of hone", HN_ESC(file, strlen(file)));
@@ -193,7 +196,9 @@ static hone_status find_in(const hn_gguf *g, const char *file, hone_packed_info 
 hone_status hone_packed_find(const char *model, const char *file, hone_packed_info *out, hone_error *err)
 {
     hn_gguf *g;
-    *out = (hone_packed_info){ .state = HONE_PACKED_NONE };
+    if (out) *out = (hone_packed_info){ .state = HONE_PACKED_NONE };
+    HN_NEED(err, model, "the path of a model");
+    HN_NEED(err, out, "a place for what is found");
     hone_status st = hn_gguf_open(&g, model, err);
     if (st != HONE_OK) return st;
     st = find_in(g, file, out, err);
@@ -365,7 +370,10 @@ static hone_status make_packed(const hone_model *m, const char *path, const hone
 hone_status hone_pack(const char *model, const hone_pack_params *params, hone_packed_info *out, const hone_progress *pr,
                       hone_error *err)
 {
+    if (out) *out = (hone_packed_info){ .state = HONE_PACKED_NONE };
+    HN_NEED(err, model, "the path of a model");
     hone_pack_params p = params ? *params : (hone_pack_params){ .file = NULL };
+    if (p.n_threads < 0) return HN_FAIL(err, HONE_E_ARG, "pack: n_threads is %d, expected 0 or more", p.n_threads);
     hone_packed_info none, *info = out ? out : &none;
     hone_model *m;
     hn_pool *pool = NULL;

@@ -459,13 +459,15 @@ static hone_status unknown_preset(const char *name, hone_error *err)
 
 hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_progress *pr, hone_error *err)
 {
+    HN_NEED(err, p, "parameters");
+    HN_NEED(err, dst, "the path of the file to write");
     hn_synth_shape from_file;
     const hn_synth_shape *shape = &from_file;
     const char *name = "custom", *type = p->type ? p->type : "Q4_K_M";
     hone_status st;
-    if (!dst) return HN_FAIL(err, HONE_E_ARG, "synth: no output file");
-    if (!p->preset == !p->config_path)
-        return HN_FAIL(err, HONE_E_ARG, "synth: %s; expected either a preset or a configuration file", p->preset ? "both are given" : "neither is given");
+    if (!p->preset) HN_NEED(err, p->config_path, "a configuration file, or a preset's name in p->preset");
+    if (p->preset && p->config_path)
+        return HN_FAIL(err, HONE_E_ARG, "synth: both are given; expected either a preset or a configuration file");
     if (p->n_threads < 0) return HN_FAIL(err, HONE_E_ARG, "synth: n_threads is %d, expected 0 or more", p->n_threads);
     if (p->config_path) {
         if ((st = hn_synth_config(&from_file, p->config_path, err)) != HONE_OK) return st;

@@ -129,7 +129,10 @@ static char *path_of(const char *folder, int64_t step)
 
 hone_status hone_trainer_save(hone_trainer *t, const char *folder, int32_t keep, hone_error *err)
 {
+    HN_NEED(err, t, "a trainer");
+    HN_NEED(err, folder, "the path of a folder for checkpoints");
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
+    if (keep < 0) return HN_FAIL(err, HONE_E_ARG, "%s: keep %d checkpoints, expected 0 (all) or more", folder, keep);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) return HN_FAIL(err, HONE_E_IO, "%s: %s", folder, strerror(errno));
     char *path = path_of(folder, t->st.step);
     if (!path) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", folder);
@@ -140,8 +143,8 @@ hone_status hone_trainer_save(hone_trainer *t, const char *folder, int32_t keep,
     int64_t *steps;
     size_t n, older = 0;
     if ((st = list_steps(folder, true, &steps, &n, err)) != HONE_OK) return st;
-    for (size_t i = 0; i < n; i++) {
-        if (steps[i] == t->st.step || (steps[i] < t->st.step && ++older < (size_t)(keep < 1 ? 1 : keep))) continue;
+    for (size_t i = 0; keep && i < n; i++) {
+        if (steps[i] == t->st.step || (steps[i] < t->st.step && ++older < (size_t)keep)) continue;
         if ((path = path_of(folder, steps[i]))) unlink(path);
         free(path);
     }
@@ -153,6 +156,9 @@ hone_status hone_train_checkpoints(const char *folder, bool remove, int64_t *ste
 {
     int64_t *steps;
     size_t n;
+    if (step) *step = 0;
+    HN_NEED(err, folder, "the path of a folder");
+    HN_NEED(err, step, "a place for the step");
     hone_status st = list_steps(folder, remove, &steps, &n, err);
     if (st != HONE_OK) return st;
     *step = n && !remove ? steps[0] : 0;
@@ -265,6 +271,8 @@ static hone_status take_all(hone_trainer *t, const char *path, const unsigned ch
 
 hone_status hone_trainer_load(hone_trainer *t, const char *path, hone_error *err)
 {
+    HN_NEED(err, t, "a trainer");
+    HN_NEED(err, path, "the path of a checkpoint");
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
     hn_sealed f;
     int why = hn_sealed_open(&f, path);
@@ -281,8 +289,12 @@ hone_status hone_trainer_resume(hone_trainer *t, const char *folder, int64_t *st
     int64_t *steps;
     size_t n, i;
     hone_error why = { 0 };
-    *step = 0;
-    if (n_note) note[0] = 0;
+    if (step) *step = 0;
+    if (note && n_note) note[0] = 0;
+    HN_NEED(err, t, "a trainer");
+    HN_NEED(err, folder, "the path of a folder of checkpoints");
+    HN_NEED(err, step, "a place for the step");
+    if (n_note) HN_NEED(err, note, "room for n_note bytes");
     hone_status st = list_steps(folder, false, &steps, &n, err);
     if (st != HONE_OK) return st;
     for (i = 0; i < n; i++) {

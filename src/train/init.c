@@ -289,6 +289,13 @@ hone_status hn_write_trained(const char *dst, const hone_model *base, const hn_t
 hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_error *err)
 {
     static const char *const special[] = { "<|bos|>", "<|endoftext|>" };
+    HN_NEED(err, dst, "the path of the file to write");
+    HN_NEED(err, p, "parameters");
+    HN_NEED(err, p->config, "the path of a shape's JSON file");
+    if (p->n_data < 0) return HN_FAIL(err, HONE_E_ARG, "%s: %d files of data, expected 0 or more", dst, p->n_data);
+    if (p->n_data) HN_NEED(err, p->data, "a pointer to n_data paths");
+    HN_NEED_EACH(err, p->data, p->n_data, "the path of a file");
+    if (p->n_vocab < 0) return HN_FAIL(err, HONE_E_ARG, "%s: a vocabulary of %d tokens, expected 0 or more", dst, p->n_vocab);
     hn_init init = { .config = p->config, .bos = 0, .eos = 1, .add_bos = true, .name = p->name, .seed = p->seed };
     hone_model *m = NULL;
     hn_bpe *bpe = NULL;

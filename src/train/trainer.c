@@ -24,6 +24,7 @@ static double now_ms(void)
 
 void hone_train_defaults(hone_train_params *p)
 {
+    if (!p) return;
     *p = (hone_train_params){ .mask = HONE_TRAIN_ANSWERS, .targets = "qv", .rank = 8, .alpha = 16, .epochs = 1, .seq = 512, .batch = 4, .accumulate = 1,
                               .schedule = HONE_TRAIN_COSINE, .lr = 1e-4, .min_lr = -1, .warmup = -1, .warmup_ratio = 0.03, .beta1 = 0.9, .beta2 = 0.999,
                               .eps = 1e-8, .weight_decay = 0.01, .clip = 1, .pack = true };
@@ -61,7 +62,8 @@ static hone_status check_number(const char *what, double x, double lo, double hi
 static hone_status check_params(const hone_train_params *p, hone_error *err)
 {
     const struct { const char *what; double x, lo, hi; } list[] = {
-        { "files of data", p->n_data, 1, INT32_MAX }, { "rank", p->full ? 1 : p->rank, 1, 4096 }, { "alpha", p->alpha, p->full ? 0 : 1e-6, 1e6 }, { "dropout", p->dropout, 0, 0.99 },
+        { "files of data", p->n_data, 1, INT32_MAX }, { "files of validation data", p->n_val_data, 0, INT32_MAX },
+        { "bad lines that are left out", (double)p->max_bad_lines, 0, 1e18 }, { "rank", p->full ? 1 : p->rank, 1, 4096 }, { "alpha", p->alpha, p->full ? 0 : 1e-6, 1e6 }, { "dropout", p->dropout, 0, 0.99 },
         { "steps", (double)p->steps, 0, 1e12 }, { "epochs", p->epochs, 0, 1e6 }, { "sequence", p->seq, 2, 1 << 20 }, { "batch", p->batch, 1, 65536 },
         { "accumulation", p->accumulate, 1, 1 << 20 }, { "learning rate", p->lr, 0, 1e3 }, { "least learning rate", p->min_lr < 0 ? 0 : p->min_lr, 0, 1e3 },
         { "warm-up steps", (double)p->warmup, -1, 1e12 }, { "warm-up ratio", p->warmup_ratio, 0, 1 }, { "beta1", p->beta1, 0, 1 - 1e-9 },
@@ -300,10 +302,20 @@ static hone_status identify_base(hone_trainer *t, hone_error *err)
 
 hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_model *m, const hone_train_params *p, hone_error *err)
 {
-    *out = NULL;
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the trainer");
+    HN_NEED(err, ctx, "a context");
+    HN_NEED(err, m, "an open model");
+    HN_NEED(err, p, "parameters, from hone_train_defaults");
     uint64_t hash[2];
     hone_status st = check_params(p, err);
     if (st != HONE_OK) return st;
+    HN_NEED(err, p->data, "a pointer to n_data paths");
+    HN_NEED_EACH(err, p->data, p->n_data, "the path of a file");
+    if (p->n_val_data) HN_NEED(err, p->val_data, "a pointer to n_val_data paths");
+    HN_NEED_EACH(err, p->val_data, p->n_val_data, "the path of a file");
+    if (!p->full) HN_NEED(err, p->targets, "\"qv\", \"attn\", \"all\" or some of \"q,k,v,o,gate,up,down\"");
+    if (!m->arch) return HN_FAIL(err, HONE_E_ARG, "%s: opened for its vocabulary only", m->path);
     if (m->hp.recurrent || !m->layers) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone does not train this family", m->path, m->arch->name);
     if (p->seq > m->hp.n_ctx_train)
         return HN_FAIL(err, HONE_E_ARG, "%s: sequences of %d tokens, but the model was made for %d positions; expected a shorter sequence (--seq)", m->path, p->seq, m->hp.n_ctx_train);
@@ -351,11 +363,17 @@ void hone_trainer_free(hone_trainer *t)
     free(t);
 }
 
-void hone_trainer_get_info(const hone_trainer *t, hone_train_info *out) { *out = t->info; }
-const char *hone_trainer_settings(const hone_trainer *t) { return t->settings; }
+void hone_trainer_get_info(const hone_trainer *t, hone_train_info *out)
+{
+    if (out) *out = t ? t->info : (hone_train_info){ 0 };
+}
+const char *hone_trainer_settings(const hone_trainer *t) { return t ? t->settings : ""; }
 
 void hone_trainer_get_status(const hone_trainer *t, hone_train_status *out)
 {
+    if (!out) return;
+    *out = (hone_train_status){ 0 };
+    if (!t) return;
     const hn_train_state *s = &t->st;
     *out = (hone_train_status){ .step = s->step, .n_skipped = s->n_skipped, .n_tok = s->n_tok, .n_target = s->n_target, .val_loss = s->val_loss, .best_val = s->best_val,
                                 .best_step = s->best_step, .first_loss = s->first_loss, .last_loss = s->last_loss, .smooth_loss = s->smooth_loss,
@@ -489,7 +507,9 @@ static hone_status not_finite(const hone_trainer *t, const hone_train_step *s, h
 
 hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err)
 {
-    *loss = NAN;
+    if (loss) *loss = NAN;
+    HN_NEED(err, t, "a trainer");
+    HN_NEED(err, loss, "a place for the loss");
     if (!t->val_loader) return HONE_OK;
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
     hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
@@ -541,6 +561,9 @@ static double epoch_of(hone_trainer *t)
 
 hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err)
 {
+    if (out) *out = (hone_train_step){ 0 };
+    HN_NEED(err, t, "a trainer");
+    HN_NEED(err, out, "a place for what the step did");
     hn_train_state *s = &t->st;
     *out = (hone_train_step){ .step = s->step + 1, .val_loss = NAN };
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");

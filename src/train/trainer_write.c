@@ -55,6 +55,8 @@ hone_status hn_trainer_check_type(hone_trainer *t, hone_error *err) { return wri
 
 hone_status hone_trainer_write(hone_trainer *t, const char *path, hone_error *err)
 {
+    HN_NEED(err, t, "a trainer");
+    HN_NEED(err, path, "the path of the file to write");
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
     hn_trainer_swap_best(t);
     hone_status st = t->p.full ? write_model(t, path, err) : write_adapter(t, path, false, err);
@@ -64,7 +66,10 @@ hone_status hone_trainer_write(hone_trainer *t, const char *path, hone_error *er
 
 hone_status hone_trainer_write_peft(hone_trainer *t, const char *folder, hone_error *err)
 {
-    if (!t->grad || t->p.full) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: only adapters can be a PEFT folder", folder);
+    HN_NEED(err, t, "a trainer");
+    HN_NEED(err, folder, "the path of the folder to write");
+    if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
+    if (t->p.full) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: only adapters can be a PEFT folder", folder);
     hn_trainer_swap_best(t);
     hone_status st = write_adapter(t, folder, true, err);
     hn_trainer_swap_best(t);

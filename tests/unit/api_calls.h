@@ -1,0 +1,859 @@
+/* One call of every function of include/hone.h, its arguments named as there and open to be spoilt (api_walk.h), and
+ * what the calls work on. Knows what each function returns and leaves when it fails; not which faults are tried. */
+#ifndef HN_API_CALLS_H
+#define HN_API_CALLS_H
+
+#include "api_walk.h"
+#include "train_model.h"
+
+/* ---- what the calls work on ---------------------------------- */
+
+static hone_file *file;
+static hone_session *session;
+static hone_adapter *adapter;
+static hone_trainer *trainer;
+static hone_stream *stream;
+static hone_sampler *sampler;
+static hone_snapshot *snapshot;
+static char model_path[160], packed_path[160], adapter_path[160], state_path[160], folder[160], config_path[160],
+    shape_path[160];
+static char llama2c_path[160], out_path[160], out_folder[160], txt_path[160];
+static const char messages[] = "[{\"role\": \"user\", \"content\": \"a\"}]";
+
+static void must(hone_status st, const hone_error *e)
+{
+    if (st != HONE_OK) fail_msg("%s", e->message);
+}
+
+static void name_path(char dst[160], const char *name) { snprintf(dst, 160, "%s", tm_path(name)); }
+
+static void write_file(const char *path, const void *p, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    assert_true(f && fwrite(p, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* The least checkpoint of llama2.c: dim 32, hidden 32, 1 layer, 2 heads, 8 tokens, tied. */
+static void write_llama2c(void)
+{
+    enum { N = 8 * 32 + 32 + 4 * 32 * 32 + 32 + 3 * 32 * 32 + 32 + 16 * 16 };
+    static struct { int32_t head[7]; float w[N]; } c = { .head = { 32, 32, 1, 2, 2, 8, 16 } };
+    write_file(llama2c_path, &c, sizeof c);
+}
+
+static hone_train_params train_params(void)
+{
+    hone_train_params p = tr_params(data);
+    p.steps = 1000000;
+    p.patience = 0;
+    p.eval_every = 1000;
+    return p;
+}
+
+static void prefill(int n)
+{
+    const int32_t ids[] = { 5, 6, 7 };
+    const float *logits;
+    assert_int_equal(hone_seq_truncate(session, 0, 0, NULL), HONE_OK);
+    assert_int_equal(hone_seq_truncate(session, 1, 0, NULL), HONE_OK);
+    if (n) assert_int_equal(hone_prefill(session, ids, n, &logits, NULL), HONE_OK);
+}
+
+static int begin(void **state)
+{
+    static const char shape[] = "{\"arch\": \"llama\", \"n_layer\": 1, \"n_embd\": 32, \"n_head\": 2, \"n_ff\": 32}";
+    static const char config[] = "{\"arch\": \"llama\", \"n_layer\": 1, \"n_embd\": 32, \"n_head\": 2, \"n_ff\": 32,"
+                                 " \"n_vocab\": 300}";
+    hone_error e = { 0 };
+    hone_train_step step;
+    setenv("HONE_PACKED", "off", 1);
+    unsetenv("HONE_THREADS");
+    if (tr_begin(state, NULL, 1, 12)) return -1; /* one thread: a child of ours has the pool, too */
+    name_path(model_path, "model.gguf");
+    name_path(packed_path, "model.hpack");
+    name_path(adapter_path, "adapter.gguf");
+    name_path(state_path, "session.bin");
+    name_path(folder, "checkpoints");
+    name_path(config_path, "config.json");
+    name_path(shape_path, "shape.json");
+    name_path(llama2c_path, "llama2c.bin");
+    name_path(out_path, "out.gguf");
+    name_path(out_folder, "out");
+    name_path(txt_path, "text.txt");
+    write_file(config_path, config, sizeof config - 1);
+    write_file(shape_path, shape, sizeof shape - 1);
+    write_file(txt_path, "the sea is wide, the sea is deep", 32);
+    write_llama2c();
+    must(hone_file_open(&file, model_path, &e), &e);
+    session = tm_session(ctx, model, 32, 2, 8, HONE_CACHE_F16);
+    trainer = tr_new(ctx, model, train_params());
+    must(hone_trainer_step(trainer, &step, &e), &e);
+    must(hone_trainer_write(trainer, adapter_path, &e), &e);
+    must(hone_trainer_save(trainer, folder, 0, &e), &e);
+    must(hone_adapter_open(&adapter, model, adapter_path, &e), &e);
+    must(hone_stream_new(&stream, model, NULL, 0, &e), &e);
+    hone_sampler_params sp;
+    hone_sampler_defaults(&sp);
+    sp.presence_penalty = 1;
+    must(hone_sampler_new(&sampler, 4, &sp, &e), &e);
+    must(hone_pack(model_path, &(hone_pack_params){ .file = packed_path, .n_threads = 1 }, NULL, NULL, &e), &e);
+    prefill(2);
+    must(hone_session_save(session, state_path, &e), &e);
+    must(hone_seq_snapshot(session, 0, &snapshot, &e), &e);
+    return 0;
+}
+
+static int end(void **state)
+{
+    hone_file_close(file);
+    hone_session_free(session);
+    hone_adapter_close(adapter);
+    hone_trainer_free(trainer);
+    hone_stream_free(stream);
+    hone_sampler_free(sampler);
+    hone_snapshot_free(snapshot);
+    return tr_end(state);
+}
+
+/* ---- the calls: versions, contexts, files, models ---------------------------------- */
+
+static bool all_zero(const void *p, size_t n)
+{
+    const unsigned char *b = p;
+    while (n && !b[n - 1]) n--;
+    return n == 0;
+}
+#define ZERO(x) all_zero(&(x), sizeof(x))
+
+static void c_version(void) { NEUTRAL(!*hone_version()); }
+static void c_build_info(void) { NEUTRAL(!*hone_build_info()); }
+static void c_status_name(void) { NEUTRAL(!strcmp(hone_status_name(RANGE("s", HONE_E_IO)), "HONE_E_?")); }
+
+static void c_context_new(void)
+{
+    hone_context *out = (hone_context *)1;
+    hone_context_params p = { .n_threads = RANGE("params->n_threads", 1), .cpu = MAY("params->cpu", "scalar"),
+                              .n_threads_batch = RANGE("params->n_threads_batch", 1) };
+    STATUS(hone_context_new(NEED("out", &out), MAY("params", &p), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_context_free(out);
+}
+static void c_context_free(void)
+{
+    hone_context *x;
+    assert_int_equal(hone_context_new(&x, &(hone_context_params){ .n_threads = 1 }, NULL), HONE_OK);
+    hone_context_free(MAY("ctx", x));
+    NEUTRAL(false);
+    if (aw_is("ctx")) hone_context_free(x);
+}
+static void c_context_cpu(void) { NEUTRAL(!*hone_context_cpu(NEED("ctx", ctx))); }
+static void c_context_threads(void) { NEUTRAL(!hone_context_threads(NEED("ctx", ctx))); }
+static void c_context_threads_batch(void) { NEUTRAL(!hone_context_threads_batch(NEED("ctx", ctx))); }
+
+static void c_file_open(void)
+{
+    hone_file *out = (hone_file *)1;
+    STATUS(hone_file_open(NEED("out", &out), NEED("path", model_path), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_file_close(out);
+}
+static void c_file_close(void)
+{
+    hone_file *f;
+    assert_int_equal(hone_file_open(&f, model_path, NULL), HONE_OK);
+    hone_file_close(MAY("f", f));
+    NEUTRAL(false);
+    if (aw_is("f")) hone_file_close(f);
+}
+static void c_file_version(void) { NEUTRAL(!hone_file_version(NEED("f", file))); }
+static void c_file_size(void) { NEUTRAL(!hone_file_size(NEED("f", file))); }
+static void c_file_n_parts(void) { NEUTRAL(!hone_file_n_parts(NEED("f", file))); }
+static void c_file_n_kv(void) { NEUTRAL(!hone_file_n_kv(NEED("f", file))); }
+static void c_file_n_tensors(void) { NEUTRAL(!hone_file_n_tensors(NEED("f", file))); }
+static void c_file_kv(void)
+{
+    hone_kv out;
+    memset(&out, 1, sizeof out);
+    hone_file_kv(NEED("f", file), RANGE("i", (uint64_t)0), NEED("out", &out));
+    NEUTRAL(aw_is("out") || out.count == 0);
+    EMPTY("out", out.key.len == 0 && !*out.key.ptr && out.type == 0 && out.v.u == 0);
+}
+static void c_file_kv_elem(void)
+{
+    hone_kv out;
+    uint64_t tokens = 0;
+    for (hone_kv kv = { 0 }; kv.type != HONE_KV_ARRAY; tokens++) hone_file_kv(file, tokens, &kv);
+    memset(&out, 1, sizeof out);
+    bool ok = hone_file_kv_elem(NEED("f", file), RANGE("kv", tokens - 1), RANGE("i", (uint64_t)1), NEED("out", &out));
+    NEUTRAL(!ok);
+    EMPTY("out", out.key.len == 0 && !*out.key.ptr && out.type == 0 && out.count == 0);
+}
+static void c_file_tensor(void)
+{
+    hone_tensor_info out;
+    memset(&out, 1, sizeof out);
+    hone_file_tensor(NEED("f", file), RANGE("i", (uint64_t)0), NEED("out", &out));
+    NEUTRAL(aw_is("out") || out.n_bytes == 0);
+    EMPTY("out", out.name.len == 0 && !*out.name.ptr && !*out.type_name && out.n_dim == 0);
+}
+static void c_file_find_tensor(void)
+{
+    NEUTRAL(hone_file_find_tensor(NEED("f", file), NEED("name", "token_embd.weight")) == -1);
+}
+static void c_file_read_f32(void)
+{
+    float x;
+    STATUS(hone_file_read_f32(NEED("f", file), RANGE("i", (uint64_t)0), RANGE("first", (uint64_t)0), RANGE("n",
+            (uint64_t)1),
+                              NEED("dst", &x), aw->err));
+}
+static void c_file_check(void) { STATUS(hone_file_check(NEED("f", file), aw->err)); }
+static void c_file_identity(void)
+{
+    hone_progress pr = { NULL, NULL, NULL };
+    char hex[65] = "x";
+    STATUS(hone_file_identity(NEED("f", file), false, NEED("hex", hex), MAY("pr", &pr), aw->err));
+    EMPTY("hex", !hex[0]);
+}
+static void c_type_block(void)
+{
+    uint32_t elems = 1, bytes = 1;
+    const char *name = "x";
+    NEUTRAL(!hone_type_block(RANGE("type", (uint32_t)0), MAY("elems", &elems), MAY("bytes", &bytes), MAY("name",
+            &name)));
+    EMPTY("elems", elems == 0 && bytes == 0 && !name);
+}
+
+static void c_model_open(void)
+{
+    hone_model *out = (hone_model *)1;
+    hone_progress pr = { 0 };
+    hone_model_params p = { .tokenizer_pre = MAY("params->tokenizer_pre", "gpt-2"), .packed = MAY("params->packed",
+            "off"),
+                            .progress = MAY("params->progress", &pr) };
+    STATUS(hone_model_open(NEED("out", &out), NEED("path", model_path), MAY("params", &p), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_model_close(out);
+}
+static void c_model_close(void)
+{
+    hone_model *m;
+    assert_int_equal(hone_model_open(&m, model_path, NULL, NULL), HONE_OK);
+    hone_model_close(MAY("m", m));
+    NEUTRAL(false);
+    if (aw_is("m")) hone_model_close(m);
+}
+static void c_model_get_info(void)
+{
+    hone_model_info out;
+    memset(&out, 1, sizeof out);
+    hone_model_get_info(NEED("m", model), NEED("out", &out));
+    NEUTRAL(aw_is("out") || !out.arch);
+    EMPTY("out", ZERO(out));
+}
+
+static void c_model_identity(void)
+{
+    hone_progress pr = { NULL, NULL, NULL };
+    char hex[65] = "x";
+    STATUS(hone_model_identity(NEED("m", model), NEED("hex", hex), MAY("pr", &pr), aw->err));
+    EMPTY("hex", !hex[0]);
+}
+
+/* ---- text ---------------------------------- */
+
+static void c_tokenize(void)
+{
+    int32_t *ids = (int32_t *)1;
+    size_t n = 77;
+    STATUS(hone_tokenize(NEED("m", model), NEED("text", "abc"), RANGE("len", (size_t)3), RANGE("flags", 0),
+                         NEED("ids", &ids),
+                         NEED("n", &n), aw->err));
+    EMPTY("ids", !ids);
+    EMPTY("n", n == 0);
+    if (!aw->failed) hone_free(ids);
+}
+static void c_tokenize_spans(void)
+{
+    int32_t *ids = (int32_t *)1;
+    hone_span *spans = (hone_span *)1;
+    size_t n = 77;
+    STATUS(hone_tokenize_spans(NEED("m", model), NEED("text", "abc"), RANGE("len", (size_t)3), RANGE("flags",
+            HONE_TOK_ADD + 0),
+                               NEED("ids", &ids), NEED("spans", &spans), NEED("n", &n), aw->err));
+    EMPTY("ids", !ids);
+    EMPTY("spans", !spans);
+    EMPTY("n", n == 0);
+    if (aw->failed) return;
+    hone_free(ids);
+    hone_free(spans);
+}
+static void c_token_piece(void)
+{
+    size_t len = 77;
+    NEUTRAL(!hone_token_piece(NEED("m", model), RANGE("id", 9), false, NEED("len", &len)));
+    EMPTY("len", len == 0);
+}
+static void c_detokenize(void)
+{
+    const int32_t ids[] = { 70, 71 };
+    char *text = (char *)1;
+    size_t len = 77;
+    STATUS(hone_detokenize(NEED("m", model), NEED("ids", ids), TRUST("n", 2), false, NEED("text", &text), NEED("len",
+            &len), aw->err));
+    EMPTY("text", !text);
+    EMPTY("len", len == 0);
+    if (!aw->failed) hone_free(text);
+}
+static void c_token_is_eog(void) { NEUTRAL(!hone_token_is_eog(NEED("m", model), RANGE("id", (int32_t)DF_EOS))); }
+static void c_token_bos(void) { NEUTRAL(hone_token_bos(NEED("m", model)) == -1); }
+static void c_token_eos(void) { NEUTRAL(hone_token_eos(NEED("m", model)) == -1); }
+static void c_free(void)
+{
+    void *p = malloc(1);
+    hone_free(MAY("p", p));
+    NEUTRAL(false);
+    if (aw_is("p")) free(p);
+}
+static void c_stream_new(void)
+{
+    hone_stream *out = (hone_stream *)1;
+    const char *stops[] = { "ab", NEED("stops[1]", "cd") };
+    STATUS(hone_stream_new(NEED("out", &out), NEED("m", model), NEED("stops", stops), RANGE("n_stops", (size_t)2),
+                           aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_stream_free(out);
+}
+static void c_stream_free(void)
+{
+    hone_stream *s;
+    assert_int_equal(hone_stream_new(&s, model, NULL, 0, NULL), HONE_OK);
+    hone_stream_free(MAY("s", s));
+    NEUTRAL(false);
+    if (aw_is("s")) hone_stream_free(s);
+}
+static void c_stream_push(void)
+{
+    const char *text = "x";
+    size_t len = 77;
+    bool stopped = true;
+    STATUS(hone_stream_push(NEED("s", stream), RANGE("id", 70), NEED("text", &text), NEED("len", &len),
+                            NEED("stopped", &stopped), aw->err));
+    EMPTY("text", !*text);
+    EMPTY("len", len == 0);
+    EMPTY("stopped", !stopped);
+}
+static void c_stream_flush(void)
+{
+    const char *text = "x";
+    size_t len = 77;
+    STATUS(hone_stream_flush(NEED("s", stream), NEED("text", &text), NEED("len", &len), aw->err));
+    EMPTY("text", !*text);
+    EMPTY("len", len == 0);
+}
+
+static hone_chat_params chat_params(void)
+{
+    return (hone_chat_params){ .messages = NEED("p->messages", messages), .tools = MAY("p->tools", "[]"),
+                               .variables = MAY("p->variables", "{}"),
+                               .chat_template = MAY("p->chat_template", "chatml"), .now = MAY("p->now",
+                                       "2026-02-03T04:05:06") };
+}
+static void c_chat_render(void)
+{
+    hone_chat_text out;
+    hone_chat_params p = chat_params();
+    memset(&out, 1, sizeof out);
+    STATUS(hone_chat_render(MAY("m", model), NEED("p", &p), NEED("out", &out), aw->err));
+    EMPTY("out", ZERO(out));
+    if (!aw->failed) hone_chat_text_free(&out);
+}
+static void c_chat_text_free(void)
+{
+    hone_chat_text t = { .text = malloc(1), .len = 1 };
+    hone_chat_text_free(MAY("t", &t));
+    NEUTRAL(false);
+    if (aw_is("t")) hone_chat_text_free(&t);
+}
+static void c_chat_tokenize(void)
+{
+    int32_t *ids = (int32_t *)1;
+    size_t n = 77;
+    hone_chat_params p = chat_params();
+    STATUS(hone_chat_tokenize(NEED("m", model), NEED("p", &p), NEED("ids", &ids), NEED("n", &n), aw->err));
+    EMPTY("ids", !ids);
+    EMPTY("n", n == 0);
+    if (!aw->failed) hone_free(ids);
+}
+static void c_chat_template(void)
+{
+    hone_str s = { "x", 1 };
+    STATUS(hone_chat_template(NEED("m", model), false, NEED("source", &s), aw->err));
+    EMPTY("source", !s.ptr && !s.len);
+}
+static void c_template_render(void)
+{
+    char *text = (char *)1;
+    size_t n = 77;
+    STATUS(hone_template_render(NEED("source", "a{{ x }}"), RANGE("len", (size_t)8), NEED("name", "t"),
+                                NEED("context", "{\"x\": 1}"),
+                                MAY("now", "2026-02-03T04:05:06"), NEED("text", &text), NEED("n", &n), aw->err));
+    EMPTY("text", !text);
+    EMPTY("n", n == 0);
+    if (!aw->failed) hone_free(text);
+}
+
+/* ---- sessions ---------------------------------- */
+
+static bool stop_never(void *arg) { return false; }
+static void hear_nothing(void *arg, const hone_profile_event *e) {}
+
+static void c_session_new(void)
+{
+    hone_session *out = (hone_session *)1;
+    hone_session_params p = { .n_ctx = RANGE("params->n_ctx", 16), .n_seq = RANGE("params->n_seq", 1),
+                              .n_chunk = RANGE("params->n_chunk", 4),
+                              .cache = RANGE("params->cache", HONE_CACHE_F32),
+                                  .n_checkpoints = RANGE("params->n_checkpoints", 1) };
+    STATUS(hone_session_new(NEED("out", &out), NEED("ctx", ctx), NEED("m", model), MAY("params", &p), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_session_free(out);
+}
+static void c_session_free(void)
+{
+    hone_session *s = tm_session(ctx, model, 16, 1, 4, HONE_CACHE_F16);
+    hone_session_free(MAY("s", s));
+    NEUTRAL(false);
+    if (aw_is("s")) hone_session_free(s);
+}
+static void c_decode(void)
+{
+    static float logits[DF_N];
+    prefill(0);
+    hone_token t = { RANGE("tokens->id", 5), RANGE("tokens->pos", 0), RANGE("tokens->seq", 0), true };
+    STATUS(hone_decode(NEED("s", session), NEED("tokens", &t), RANGE("n_tok", 1), NEED("logits", logits), aw->err));
+}
+static void c_prefill(void)
+{
+    const float *logits = (const float *)1;
+    prefill(0);
+    int32_t ids[] = { 5, RANGE("tokens[1]", 6) };
+    STATUS(hone_prefill(NEED("s", session), NEED("tokens", ids), RANGE("n_tok", 2), NEED("logits", &logits), aw->err));
+    EMPTY("logits", !logits);
+}
+static void c_session_set_abort(void)
+{
+    hone_session_set_abort(NEED("s", session), MAY("fn", stop_never), MAY("arg", ctx));
+    NEUTRAL(aw_is("s"));
+    hone_session_set_abort(session, NULL, NULL);
+}
+static void c_session_set_profile(void)
+{
+    hone_session_set_profile(NEED("s", session), MAY("fn", hear_nothing), MAY("arg", ctx));
+    NEUTRAL(aw_is("s"));
+    hone_session_set_profile(session, NULL, NULL);
+}
+static void c_session_n_ctx(void) { NEUTRAL(!hone_session_n_ctx(NEED("s", session))); }
+static void c_seq_length(void) { NEUTRAL(hone_seq_length(NEED("s", session), RANGE("seq", 0)) == -1); }
+static void c_seq_truncate(void)
+{
+    prefill(2);
+    STATUS(hone_seq_truncate(NEED("s", session), RANGE("seq", 0), RANGE("n_pos", 1), aw->err));
+    if (aw->failed) assert_int_equal(hone_seq_length(session, 0), 2);
+}
+static void c_seq_copy(void)
+{
+    prefill(2);
+    STATUS(hone_seq_copy(NEED("s", session), RANGE("dst", 1), RANGE("src", 0), aw->err));
+}
+static void c_seq_checkpoint(void) { STATUS(hone_seq_checkpoint(NEED("s", session), RANGE("seq", 0), aw->err)); }
+static void c_seq_rewind(void)
+{
+    int32_t kept = 77;
+    prefill(2);
+    STATUS(hone_seq_rewind(NEED("s", session), RANGE("seq", 0), LOW("n_pos", 1), NEED("kept", &kept), aw->err));
+    EMPTY("kept", kept == -1);
+    if (aw->failed) assert_int_equal(hone_seq_length(session, 0), 2);
+}
+static void c_seq_snapshot(void)
+{
+    hone_snapshot *out = (hone_snapshot *)1;
+    STATUS(hone_seq_snapshot(NEED("s", session), RANGE("seq", 0), NEED("out", &out), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_snapshot_free(out);
+}
+static void c_seq_restore(void)
+{
+    prefill(1);
+    STATUS(hone_seq_restore(NEED("s", session), RANGE("seq", 0), NEED("snap", snapshot), aw->err));
+    assert_int_equal(hone_seq_length(session, 0), aw->failed ? 1 : 2);
+}
+static void c_snapshot_free(void)
+{
+    hone_snapshot *x;
+    assert_int_equal(hone_seq_snapshot(session, 0, &x, NULL), HONE_OK);
+    hone_snapshot_free(MAY("snap", x));
+    NEUTRAL(false);
+    if (aw_is("snap")) hone_snapshot_free(x);
+}
+static void c_snapshot_length(void) { NEUTRAL(!hone_snapshot_length(NEED("snap", snapshot))); }
+static void c_snapshot_bytes(void) { NEUTRAL(!hone_snapshot_bytes(NEED("snap", snapshot))); }
+static void c_session_save(void) { STATUS(hone_session_save(NEED("s", session), NEED("path", state_path), aw->err)); }
+static void c_session_load(void)
+{
+    prefill(0);
+    assert_int_equal(hone_session_save(session, state_path, NULL), HONE_OK);
+    STATUS(hone_session_load(NEED("s", session), NEED("path", state_path), aw->err));
+}
+static void c_session_get_memory(void)
+{
+    hone_session_memory out;
+    memset(&out, 1, sizeof out);
+    hone_session_get_memory(NEED("s", session), NEED("out", &out));
+    NEUTRAL(aw_is("out") || !out.cache_bytes);
+    EMPTY("out", ZERO(out));
+}
+static void c_session_memory_use(void)
+{
+    hone_memory out;
+    memset(&out, 1, sizeof out);
+    hone_session_memory_use(NEED("s", session), NEED("out", &out));
+    NEUTRAL(aw_is("out") || !out.cache.reserved);
+    EMPTY("out", ZERO(out));
+}
+
+static void c_adapter_open(void)
+{
+    hone_adapter *out = (hone_adapter *)1;
+    STATUS(hone_adapter_open(NEED("out", &out), NEED("m", model), NEED("path", adapter_path), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_adapter_close(out);
+}
+static void c_adapter_close(void)
+{
+    hone_adapter *a;
+    assert_int_equal(hone_adapter_open(&a, model, adapter_path, NULL), HONE_OK);
+    hone_adapter_close(MAY("a", a));
+    NEUTRAL(false);
+    if (aw_is("a")) hone_adapter_close(a);
+}
+static void c_adapter_get_info(void)
+{
+    hone_adapter_info out;
+    memset(&out, 1, sizeof out);
+    hone_adapter_get_info(NEED("a", adapter), NEED("out", &out));
+    NEUTRAL(aw_is("out") || !out.path);
+    EMPTY("out", ZERO(out));
+}
+static void c_adapter_convert(void)
+{
+    STATUS(hone_adapter_convert(NEED("m", model), NEED("src", adapter_path), NEED("dst", out_path), false, aw->err));
+}
+static void c_session_set_adapters(void)
+{
+    hone_adapter *list[] = { adapter, NEED("adapters[1]", adapter) };
+    float scales[] = { 1, RANGE("scales[1]", 2.0f) };
+    prefill(0);
+    STATUS(hone_session_set_adapters(NEED("s", session), NEED("adapters", list), MAY("scales", scales), COUNT("n", 2),
+                                     aw->err));
+    assert_int_equal(hone_session_adapters_hash(session) != 0, !aw->failed);
+    assert_int_equal(hone_session_set_adapters(session, NULL, NULL, 0, NULL), HONE_OK);
+}
+static void c_session_adapters_hash(void)
+{
+    prefill(0);
+    assert_int_equal(hone_session_set_adapters(session, &adapter, NULL, 1, NULL), HONE_OK);
+    NEUTRAL(!hone_session_adapters_hash(NEED("s", session)));
+    assert_int_equal(hone_session_set_adapters(session, NULL, NULL, 0, NULL), HONE_OK);
+}
+
+/* ---- sampling ---------------------------------- */
+
+static void c_sampler_defaults(void)
+{
+    hone_sampler_params p;
+    hone_sampler_defaults(NEED("p", &p));
+    NEUTRAL(aw_is("p"));
+}
+static void c_sampler_new(void)
+{
+    hone_sampler *out = (hone_sampler *)1;
+    hone_sampler_params p = { .temp = RANGE("p->temp", 1.0f), .top_k = LOW("p->top_k", 4), .top_p = RANGE("p->top_p",
+            0.9f),
+                              .min_p = RANGE("p->min_p", 0.1f), .repeat_penalty = RANGE("p->repeat_penalty", 1.1f),
+                              .presence_penalty = RANGE("p->presence_penalty", 0.0f),
+                                  .frequency_penalty = RANGE("p->frequency_penalty", 0.0f),
+                              .penalty_last_n = ANY("p->penalty_last_n", 8), .seed = ANY("p->seed", (uint64_t)1) };
+    STATUS(hone_sampler_new(NEED("out", &out), RANGE("n_vocab", 4), MAY("p", &p), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_sampler_free(out);
+}
+static void c_sampler_free(void)
+{
+    hone_sampler *s;
+    assert_int_equal(hone_sampler_new(&s, 4, NULL, NULL), HONE_OK);
+    hone_sampler_free(MAY("s", s));
+    NEUTRAL(false);
+    if (aw_is("s")) hone_sampler_free(s);
+}
+static void c_sampler_pick(void)
+{
+    const float logits[] = { 1, 2, RANGE("logits[2]", 3.0f), 0 };
+    int32_t id = 77;
+    /* -infinity alone is a logit like others */
+    STATUS(hone_sampler_pick(NEED("s", sampler), NEED("logits", logits), ANY("seq", 0), ANY("pos", 0), NEED("id",
+            &id), aw->err));
+    if (aw_is("logits[2]") && aw->k == 0) aw->failed = true, aw->st = HONE_E_NUMERIC, aw->left = NULL;
+    else EMPTY("id", id == -1);
+}
+static void c_sampler_accept(void)
+{
+    hone_sampler_accept(NEED("s", sampler), ANY("id", 2));
+    NEUTRAL(aw_is("s"));
+}
+static void c_sampler_reset(void)
+{
+    hone_sampler_reset(NEED("s", sampler));
+    NEUTRAL(aw_is("s"));
+}
+
+/* ---- files that are made ---------------------------------- */
+
+static void hear(void *arg, uint64_t done, uint64_t total) {}
+static hone_progress progress(void)
+{
+    return (hone_progress){ .fn = MAY("pr->fn", hear), .arg = MAY("pr->arg", ctx), .abort_fn = MAY("pr->abort_fn",
+            stop_never) };
+}
+
+static void c_pack(void)
+{
+    hone_packed_info out;
+    hone_progress pr = progress();
+    hone_pack_params p = { .file = MAY("p->file", packed_path), .n_threads = RANGE("p->n_threads", 1), .force = true };
+    memset(&out, 1, sizeof out);
+    STATUS(hone_pack(NEED("model", model_path), MAY("p", &p), MAY("out", &out), MAY("pr", &pr), aw->err));
+    if (aw_is("model")) EMPTY("out", ZERO(out)); /* later failures leave what was found */
+}
+static void c_packed_find(void)
+{
+    hone_packed_info out;
+    memset(&out, 1, sizeof out);
+    STATUS(hone_packed_find(NEED("model", model_path), MAY("file", packed_path), NEED("out", &out), aw->err));
+    EMPTY("out", ZERO(out));
+}
+static void c_packed_describe(void)
+{
+    hone_packed_info out;
+    memset(&out, 1, sizeof out);
+    STATUS(hone_packed_describe(NEED("file", packed_path), NEED("out", &out), aw->err));
+    EMPTY("out", ZERO(out));
+}
+static void c_convert(void)
+{
+    hone_progress pr = progress();
+    STATUS(hone_convert(NEED("src", llama2c_path), MAY("tokenizer", (const char *)NULL), MAY("type", "F32"),
+                        NEED("dst", out_path),
+                        MAY("pr", &pr), aw->err));
+}
+static void hear_merge(void *arg, const hone_merge_tensor *t) {}
+static void c_merge(void)
+{
+    hone_progress pr = progress();
+    const char *list[] = { adapter_path, NEED("p->adapters[1]", adapter_path) };
+    float scales[] = { 1, RANGE("p->scales[1]", 0.5f) };
+    hone_merge_params p = { .base = NEED("p->base", model_path), .adapters = NEED("p->adapters", list),
+                            .scales = MAY("p->scales", scales),
+                            .n_adapters = COUNT("p->n_adapters", 2), .type = MAY("p->type", "keep"),
+                                .report = MAY("p->report", hear_merge),
+                            .report_arg = MAY("p->report_arg", ctx) };
+    STATUS(hone_merge(NEED("p", &p), NEED("dst", out_path), MAY("pr", &pr), aw->err));
+}
+static void c_synth_presets(void)
+{
+    const hone_synth_preset *list;
+    NEUTRAL(!hone_synth_presets(MAY("out", &list)));
+}
+static void c_synth(void)
+{
+    hone_progress pr = progress();
+    hone_synth_params p = { .preset = MAY("p->preset", (const char *)NULL), .config_path = NEED("p->config_path",
+            config_path),
+                            .type = MAY("p->type", "F16"), .seed = ANY("p->seed", (uint64_t)1),
+                                .n_threads = RANGE("p->n_threads", 1) };
+    STATUS(hone_synth(NEED("p", &p), NEED("dst", out_path), MAY("pr", &pr), aw->err));
+}
+
+/* ---- training ---------------------------------- */
+
+static void c_train_defaults(void)
+{
+    hone_train_params p;
+    hone_train_defaults(NEED("p", &p));
+    NEUTRAL(aw_is("p"));
+}
+static void c_init_model(void)
+{
+    const char *list[] = { txt_path, NEED("p->data[1]", txt_path) };
+    hone_init_params p = { .config = NEED("p->config", shape_path), .tokenizer = MAY("p->tokenizer",
+            (const char *)NULL),
+                           .data = NEED("p->data", list), .n_data = COUNT("p->n_data", 2),
+                               .n_vocab = RANGE("p->n_vocab", 300),
+                           .name = MAY("p->name", "n"), .seed = ANY("p->seed", (uint64_t)1),
+                               .abort_fn = MAY("p->abort_fn", stop_never),
+                           .abort_arg = MAY("p->abort_arg", ctx) };
+    STATUS(hone_init_model(NEED("dst", out_path), NEED("p", &p), aw->err));
+}
+static void spoil_numbers(hone_train_params *p)
+{
+    p->val_share = RANGE("p->val_share", p->val_share);
+    p->mask = RANGE("p->mask", p->mask);
+    p->max_bad_lines = RANGE("p->max_bad_lines", p->max_bad_lines);
+    p->n_layers = RANGE("p->n_layers", p->n_layers);
+    p->rank = RANGE("p->rank", p->rank);
+    p->alpha = RANGE("p->alpha", p->alpha);
+    p->dropout = RANGE("p->dropout", p->dropout);
+    p->steps = RANGE("p->steps", p->steps);
+    p->epochs = RANGE("p->epochs", p->epochs);
+    p->seq = RANGE("p->seq", p->seq);
+    p->batch = RANGE("p->batch", p->batch);
+    p->accumulate = RANGE("p->accumulate", p->accumulate);
+    p->schedule = RANGE("p->schedule", p->schedule);
+    p->lr = RANGE("p->lr", p->lr);
+    p->min_lr = ANY("p->min_lr", p->min_lr);
+    p->warmup = ANY("p->warmup", p->warmup);
+    p->warmup_ratio = RANGE("p->warmup_ratio", p->warmup_ratio);
+    p->beta1 = RANGE("p->beta1", p->beta1);
+    p->beta2 = RANGE("p->beta2", p->beta2);
+    p->eps = RANGE("p->eps", p->eps);
+    p->weight_decay = RANGE("p->weight_decay", p->weight_decay);
+    p->clip = RANGE("p->clip", p->clip);
+    p->seed = ANY("p->seed", p->seed);
+    p->eval_every = RANGE("p->eval_every", p->eval_every);
+    p->patience = LOW("p->patience", p->patience);
+    p->min_delta = RANGE("p->min_delta", p->min_delta);
+}
+static void c_trainer_new(void)
+{
+    hone_trainer *out = (hone_trainer *)1;
+    hone_train_params p = train_params();
+    const char *list[] = { data[0], NEED("p->data[1]", data[0]) }, *val[] = { data[0], NEED("p->val_data[1]",
+            data[0]) };
+    p.data = NEED("p->data", list);
+    p.n_data = COUNT("p->n_data", 2);
+    p.val_data = NEED("p->val_data", val);
+    p.n_val_data = COUNT("p->n_val_data", 2);
+    p.output_type = MAY("p->output_type", "F16");
+    p.targets = NEED("p->targets", "qv");
+    p.chat_template = MAY("p->chat_template", "chatml");
+    p.abort_fn = MAY("p->abort_fn", stop_never);
+    p.abort_arg = MAY("p->abort_arg", ctx);
+    spoil_numbers(&p);
+    STATUS(hone_trainer_new(NEED("out", &out), NEED("ctx", ctx), NEED("m", model), NEED("p", &p), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_trainer_free(out);
+}
+static void c_trainer_free(void)
+{
+    hone_trainer *t = tr_new(ctx, model, train_params());
+    hone_trainer_free(MAY("t", t));
+    NEUTRAL(false);
+    if (aw_is("t")) hone_trainer_free(t);
+}
+static void c_trainer_get_info(void)
+{
+    hone_train_info out;
+    memset(&out, 1, sizeof out);
+    hone_trainer_get_info(NEED("t", trainer), NEED("out", &out));
+    NEUTRAL(aw_is("out") || !out.n_array);
+    EMPTY("out", ZERO(out));
+}
+static void c_trainer_get_status(void)
+{
+    hone_train_status out;
+    memset(&out, 1, sizeof out);
+    hone_trainer_get_status(NEED("t", trainer), NEED("out", &out));
+    NEUTRAL(aw_is("out") || !out.step);
+    EMPTY("out", ZERO(out));
+}
+static void c_trainer_settings(void) { NEUTRAL(!*hone_trainer_settings(NEED("t", trainer))); }
+static void c_trainer_step(void)
+{
+    hone_train_step out;
+    memset(&out, 1, sizeof out);
+    STATUS(hone_trainer_step(NEED("t", trainer), NEED("out", &out), aw->err));
+    EMPTY("out", ZERO(out));
+}
+static void c_trainer_validate(void)
+{
+    double loss = 77;
+    STATUS(hone_trainer_validate(NEED("t", trainer), NEED("loss", &loss), aw->err));
+    EMPTY("loss", isnan(loss));
+}
+static void c_trainer_save(void)
+{
+    STATUS(hone_trainer_save(NEED("t", trainer), NEED("folder", folder), LOW("keep", 2), aw->err));
+}
+static void c_trainer_load(void)
+{
+    char path[200];
+    hone_train_status s;
+    hone_trainer_get_status(trainer, &s);
+    assert_int_equal(hone_trainer_save(trainer, folder, 1, NULL), HONE_OK);
+    snprintf(path, sizeof path, "%s/step-%08lld.ckpt", folder, (long long)s.step);
+    STATUS(hone_trainer_load(NEED("t", trainer), NEED("path", path), aw->err));
+}
+static void c_trainer_resume(void)
+{
+    char note[80] = "x";
+    int64_t step = 77;
+    STATUS(hone_trainer_resume(NEED("t", trainer), NEED("folder", folder), NEED("step", &step), NEED("note", note),
+                               TRUST("n_note", sizeof note),
+                               aw->err));
+    EMPTY("step", step == 0);
+    EMPTY("note", !*note);
+}
+static void c_train_checkpoints(void)
+{
+    int64_t step = 77;
+    STATUS(hone_train_checkpoints(NEED("folder", folder), false, NEED("step", &step), aw->err));
+    EMPTY("step", step == 0);
+}
+static void c_trainer_write(void) { STATUS(hone_trainer_write(NEED("t", trainer), NEED("path", out_path), aw->err)); }
+static void c_trainer_write_peft(void) { STATUS(hone_trainer_write_peft(NEED("t", trainer), NEED("folder",
+        out_folder), aw->err)); }
+
+/* ---- all of them ---------------------------------- */
+
+typedef struct entry { const char *name; void (*call)(void); } entry;
+#define E(name) { "hone_" #name, c_##name }
+static const entry table[] = {
+    E(version), E(build_info), E(status_name), E(context_new), E(context_free), E(context_cpu), E(context_threads),
+        E(context_threads_batch),
+    E(file_open), E(file_close), E(file_version), E(file_size), E(file_n_parts), E(file_n_kv), E(file_kv),
+        E(file_kv_elem), E(file_n_tensors),
+    E(file_tensor), E(file_find_tensor), E(file_read_f32), E(file_check), E(file_identity), E(type_block), E(model_open),
+        E(model_close), E(model_get_info), E(model_identity),
+    E(tokenize), E(tokenize_spans), E(token_piece), E(detokenize), E(token_is_eog), E(token_bos), E(token_eos),
+        E(free), E(stream_new),
+    E(stream_free), E(stream_push), E(stream_flush), E(chat_render), E(chat_text_free), E(chat_tokenize),
+        E(chat_template), E(template_render),
+    E(session_new), E(session_free), E(decode), E(prefill), E(session_set_abort), E(session_set_profile),
+        E(session_n_ctx), E(seq_length),
+    E(seq_truncate), E(seq_copy), E(seq_checkpoint), E(seq_rewind), E(seq_snapshot), E(seq_restore), E(snapshot_free),
+        E(snapshot_length),
+    E(snapshot_bytes), E(session_save), E(session_load), E(session_get_memory), E(session_memory_use),
+        E(adapter_open), E(adapter_close),
+    E(adapter_get_info), E(adapter_convert), E(session_set_adapters), E(session_adapters_hash), E(sampler_defaults),
+        E(sampler_new),
+    E(sampler_free), E(sampler_pick), E(sampler_accept), E(sampler_reset), E(pack), E(packed_find),
+        E(packed_describe), E(convert), E(merge),
+    E(synth_presets), E(synth), E(train_defaults), E(init_model), E(trainer_new), E(trainer_free),
+        E(trainer_get_info), E(trainer_get_status),
+    E(trainer_settings), E(trainer_step), E(trainer_validate), E(trainer_save), E(trainer_load), E(trainer_resume),
+        E(train_checkpoints),
+    E(trainer_write), E(trainer_write_peft),
+};
+enum { N_ENTRY = sizeof table / sizeof *table };
+
+#endif
