@@ -1,5 +1,6 @@
 /* chat_talk: the conversation, its parameters, and the file both are saved in. Refuses
  * to know templates and tokens. */
+#include "base/json_tree.h"
 #include "cli/chat_parts.h"
 
 #include <errno.h>
@@ -216,8 +217,10 @@ static hone_status may_replace(const char *path, hone_error *err)
     size_t n;
     hone_status rc = hn_read_all(path, &data, &n, err);
     if (rc != HONE_OK) return rc;
-    json_t *o = json_loadb(data, n, JSON_ALLOW_NUL, NULL);
+    json_t *o;
+    rc = hn_json_tree(&o, data, n, &(hn_json_rules){ .flags = HN_JSON_ALLOW_NUL }, path, err);
     free(data);
+    if (rc == HONE_E_NOMEM) return rc;
     const char *schema = json_string_value(json_object_get(o, "schema"));
     bool ours = schema && strcmp(schema, SCHEMA) == 0;
     json_decref(o);
@@ -314,16 +317,16 @@ hone_status hn_chat_load(const char *path, chat_talk *t, chat_params *p, char **
 {
     char *data;
     size_t n;
-    json_error_t je;
+    json_t *o;
     chat_talk fresh = { 0 };
     chat_params params = *p;
     const char *where = HN_ESC(path, strlen(path));
     *model = NULL;
     hone_status st = hn_read_all(path, &data, &n, err);
     if (st != HONE_OK) return st;
-    json_t *o = json_loadb(data, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &je);
+    st = hn_json_tree(&o, data, n, &(hn_json_rules){ .flags = HN_JSON_ALLOW_NUL | HN_JSON_UNIQUE }, where, err);
     free(data);
-    if (!o) return HN_FAIL(err, HONE_E_FORMAT, "%s: line %d: %s; expected JSON", where, je.line, HN_ESC(je.text, strlen(je.text)));
+    if (st != HONE_OK) return st;
     const char *schema = json_string_value(json_object_get(o, "schema")), *name = json_string_value(json_object_get(o, "model"));
     json_t *jp = json_object_get(o, "params");
     if (!schema || strcmp(schema, SCHEMA) != 0)

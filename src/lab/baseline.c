@@ -1,6 +1,7 @@
 /* Baselines: files, and the four questions of a gate. Owns the format; refuses to run
  * anything, to print, and to know exit codes. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
 #include "lab/baseline.h"
 #include "lab/history.h"
 
@@ -242,20 +243,15 @@ hone_status hn_baseline_store(json_t *b, const char *path, hone_error *err)
 
 hone_status hn_baseline_load(json_t **out, const char *path, hone_error *err)
 {
-    json_error_t why;
     char hex[65];
+    json_t *b;
     *out = NULL;
-    errno = 0;
-    FILE *f = fopen(path, "re");
-    if (!f) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
-    json_t *b = json_loadf(f, 0, &why);
-    fclose(f);
-    hone_status st = HONE_OK;
+    hone_status st = hn_json_tree_file(&b, path, &(hn_json_rules){ .flags = HN_JSON_UNIQUE }, err);
+    if (st != HONE_OK) return st;
     const char *shown = HN_ESC(path, strlen(path));
     json_t *records = json_object_get(b, "records"), *r;
     size_t i;
-    if (!b) st = HN_FAIL(err, HONE_E_FORMAT, "%s: damaged: line %d: %s", shown, why.line, HN_ESC(why.text, strlen(why.text)));
-    else if (strcmp(text(b, "schema"), HN_BASELINE_SCHEMA) != 0)
+    if (strcmp(text(b, "schema"), HN_BASELINE_SCHEMA) != 0)
         st = HN_FAIL(err, HONE_E_FORMAT, "%s: no baseline: schema '%s', expected '%s'", shown, HN_ESC(text(b, "schema"), strlen(text(b, "schema"))), HN_BASELINE_SCHEMA);
     else if (!sum_of(hex, b) || strcmp(hex, text(b, "sum")) != 0)
         st = HN_FAIL(err, HONE_E_FORMAT, "%s: damaged or changed by hand: its content does not have the checksum it states", shown);

@@ -1,6 +1,7 @@
 /* Reading histories: lines to records, records to series. Owns what "the same measurement"
  * means; refuses to judge numbers. Nothing here writes. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
 #include "lab/history.h"
 
 #include <errno.h>
@@ -28,25 +29,42 @@ static void skipped(hn_history *h, size_t *count, size_t line, const char *why)
     hn_escape(h->why, sizeof h->why, why, strlen(why));
 }
 
-/* One line without its end. */
-static void take_line(hn_history *h, const char *s, size_t n, size_t line, bool ended)
+/* *o NULL: no JSON, and why. False: out of memory. */
+static bool parse_line(json_t **o, const char *s, size_t n, char *why, size_t cap)
 {
-    json_error_t why;
-    if (blank(s, n)) return;
+    hn_jread j;
+    size_t line, column;
+    *o = NULL;
+    hone_status st = hn_jread_begin(&j, s, n, NULL, "record", NULL, NULL);
+    if (st == HONE_OK) st = hn_json_build(o, &j);
+    if (st == HONE_OK || st == HONE_E_NOMEM) return st == HONE_OK;
+    hn_jread_where(&j, &line, &column);
+    snprintf(why, cap, "not JSON: expected %s at column %zu", j.expected, column);
+    return true;
+}
+
+/* One line without its end. False: out of memory. */
+static bool take_line(hn_history *h, const char *s, size_t n, size_t line, bool ended)
+{
+    char why[120];
+    json_t *o;
+    if (blank(s, n)) return true;
     h->n_lines++;
-    json_t *o = json_loadb(s, n, 0, &why);
+    if (!parse_line(&o, s, n, why, sizeof why)) return false;
     const char *schema = json_string_value(json_object_get(o, "schema"));
+    bool ok = true;
     if (!o) {
-        skipped(h, &h->n_broken, line, ended ? why.text : "it was cut off");
+        skipped(h, &h->n_broken, line, ended ? why : "it was cut off");
         h->cut = !ended;
     } else if (!json_is_object(o)) {
         skipped(h, &h->n_broken, line, "no JSON object");
     } else if (!schema || strncmp(schema, "hone.", 5) != 0) {
         skipped(h, &h->n_foreign, line, "no \"schema\" of hone's");
     } else {
-        json_array_append(h->records, o);
+        ok = json_array_append(h->records, o) == 0;
     }
     json_decref(o);
+    return ok;
 }
 
 /* getline with a limit: longer lines are read over. -1: end; -2: no memory. */
@@ -85,13 +103,13 @@ hone_status hn_history_read(hn_history *out, const char *path, hone_error *err)
     size_t cap = 0, number = 0;
     bool ended, too_long;
     ssize_t n = 0;
-    while (out->records && (n = next_line(f, &line, &cap, &ended, &too_long)) >= 0) {
+    while (out->records && n != -2 && (n = next_line(f, &line, &cap, &ended, &too_long)) >= 0) {
         number++;
         if (too_long) {
             out->n_lines++;
             skipped(out, &out->n_broken, number, "longer than any record");
         } else {
-            take_line(out, line ? line : "", (size_t)n, number, ended);
+            if (!take_line(out, line ? line : "", (size_t)n, number, ended)) n = -2;
         }
     }
     hone_status st = HONE_OK;

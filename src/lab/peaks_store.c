@@ -1,10 +1,12 @@
 /* Peaks as JSON, and where they are kept: one file per machine and level. What is read
  * back is checked as if a stranger had written it. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
 #include "lab/lab.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char *const kind_keys[HN_PEAK_KINDS] = { "read", "int8", "f32", "bf16", "dispatch", "barrier" };
 static const char *const kind_units[HN_PEAK_KINDS] = { "GB/s", "GOPS", "GFLOP/s", "GFLOP/s", "ns", "ns" };
@@ -169,20 +171,21 @@ hone_status hn_peaks_store(const hn_peaks *p, const char *path, hone_error *err)
 
 #define HOW_TO "measure them: hone lab peaks"
 
+enum { MAX_PEAKS = 1 << 20 }; /* bytes */
+
 hone_status hn_peaks_load(hn_peaks *out, const char *path, const hn_environ *e, const char *level, hone_error *err)
 {
     *out = (hn_peaks){ 0 };
     hone_error why;
-    json_error_t je;
+    const hn_json_rules rules = { .max_bytes = MAX_PEAKS, .flags = HN_JSON_UNIQUE };
+    json_t *o;
     const char *name = HN_ESC(path, strlen(path));
-    FILE *f = fopen(path, "re");
-    if (!f && errno == ENOENT) return HN_FAIL(err, HONE_E_IO, "the peaks of this machine at level %s are not measured; " HOW_TO, level);
-    if (!f) return HN_FAIL(err, HONE_E_IO, "%s: %s; " HOW_TO " --force", name, strerror(errno));
-    json_t *o = json_loadf(f, JSON_REJECT_DUPLICATES, &je);
-    fclose(f);
-    if (!o) return HN_FAIL(err, HONE_E_FORMAT, "%s: line %d: %s; " HOW_TO " --force", name, je.line, HN_ESC(je.text, strlen(je.text)));
     hn_peaks p;
-    hone_status st = hn_peaks_parse(&p, o, &why);
+    hone_status st = hn_json_tree_file(&o, path, &rules, &why);
+    if (st == HONE_E_IO && access(path, F_OK) != 0 && errno == ENOENT)
+        return HN_FAIL(err, HONE_E_IO, "the peaks of this machine at level %s are not measured; " HOW_TO, level);
+    if (st != HONE_OK) return HN_FAIL(err, st, "%.500s; " HOW_TO " --force", why.message);
+    st = hn_peaks_parse(&p, o, &why);
     json_decref(o);
     if (st != HONE_OK) return HN_FAIL(err, HONE_E_FORMAT, "%s: %.500s; " HOW_TO " --force", name, why.message);
     if (strcmp(p.hash, e->hash) != 0 || strcmp(p.level, level) != 0)
