@@ -196,7 +196,7 @@ hone_status hn_jread_string(hn_jread *j, hn_jread_text *t)
         j->p += n;
         t->n += n;
     }
-    if (j->p == j->end) return fail_at(j, start, "a string with an end");
+    if (j->p == j->end) return fail_at(j, start, "the end of a string");
     if (j->rules.max_string && t->n > j->rules.max_string) return fault(j, start, "a shorter string", false);
     t->n_raw = (size_t)(j->p - t->raw);
     j->p++;

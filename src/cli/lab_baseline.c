@@ -46,24 +46,28 @@ static int from_history(const hn_cli *cli, json_t *records)
     hn_environ e;
     if (hn_record_base(base, sizeof base, hn_opts_str(cli->opts, "from"), &err) != HONE_OK) return hn_cli_usage(cli, "%s", err.message);
     snprintf(path, sizeof path, "%s.jsonl", base);
-    if (hn_history_read(&h, path, &err) != HONE_OK) return hn_cli_fail(&err);
+    if (hn_history_read_until(&h, path, hn_abort_fn, &err) != HONE_OK) return hn_lab_code(hn_cli_fail(&err));
     hn_history_say(&h, say, sizeof say);
     if (say[0]) hn_cli_note("%s: %s", HN_ESC(path, strlen(path)), say);
     hn_environ_read(&e);
-    json_t *seen = json_object();
-    for (size_t i = json_array_size(h.records); i-- > 0;) {
+    hn_keys seen = { 0 };
+    json_t *newest_first = json_array();
+    bool ok = newest_first != NULL;
+    for (size_t i = json_array_size(h.records); i-- > 0 && ok;) {
         json_t *r = json_array_get(h.records, i);
         bool here = strcmp(text(json_object_get(r, "env"), "hash"), e.hash) == 0;
         if (strcmp(text(r, "schema"), HN_BENCH_SCHEMA) != 0 || !wanted(cli, r) || !here || json_is_false(json_object_get(r, "valid"))) continue;
+        size_t unused;
+        bool fresh = false;
         char *key = hn_record_key(r, true);
-        if (key && !json_object_get(seen, key)) {
-            json_object_set(seen, key, json_true());
-            json_array_insert(records, 0, r);
-        }
+        ok = key && hn_keys_add(&seen, key, &unused, &fresh) && (!fresh || json_array_append(newest_first, r) == 0);
         free(key);
     }
-    json_decref(seen);
+    for (size_t i = json_array_size(newest_first); i-- > 0 && ok;) ok = json_array_append(records, json_array_get(newest_first, i)) == 0;
+    hn_keys_free(&seen);
+    json_decref(newest_first);
     hn_history_free(&h);
+    if (!ok) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the records of %s", HN_ESC(path, strlen(path)));
     if (json_array_size(records)) return 0;
     return hn_cli_error(HN_EXIT_FAILURE, "%s: no valid record of this machine (env %s)%s", HN_ESC(path, strlen(path)), e.hash, hn_opts_count(cli->opts, "record") ? " with such an id" : "");
 }

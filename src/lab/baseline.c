@@ -536,11 +536,11 @@ hone_status hn_baseline_compare(hn_baseline_row **rows, size_t *n, json_t *basel
     hone_status st = check_names(rule->metrics, records, err);
     if (st != HONE_OK) return st;
     json_array_foreach(records, i, r)
-        for (size_t k = 0; hn_record_metric(r, k, &metric, &unit, &higher); k++) room++;
+        for (void *at = NULL; hn_record_next(r, &at, &metric, &unit, &higher);) room++;
     *rows = calloc(room + 1, sizeof **rows);
     if (!*rows) return HN_FAIL(err, HONE_E_NOMEM, "comparing with a baseline");
     json_array_foreach(records, i, r)
-        for (size_t k = 0; st == HONE_OK && hn_record_metric(r, k, &metric, &unit, &higher); k++) {
+        for (void *at = NULL; st == HONE_OK && hn_record_next(r, &at, &metric, &unit, &higher);) {
             double *x;
             size_t nx;
             st = hn_record_samples(&x, &nx, r, metric, err);
