@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/json_tree.h"
 #include "lab/history.h"
+#include "lab/record_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,6 +61,8 @@ static bool take_line(hn_history *h, const char *s, size_t n, size_t line, bool 
         skipped(h, &h->n_broken, line, "no JSON object");
     } else if (!schema || strncmp(schema, "hone.", 5) != 0) {
         skipped(h, &h->n_foreign, line, "no \"schema\" of hone's");
+    } else if (!hn_record_fits(o, why, sizeof why)) {
+        skipped(h, &h->n_broken, line, why);
     } else {
         ok = json_array_append(h->records, o) == 0;
     }

@@ -1,5 +1,6 @@
 /* Answers kept with a sketch of their logits: two of them can be compared later, without the
  * models. Owns the file and what may be said from 64 logits of each step. */
+#include "lab/record_read.h"
 #include "base/json_tree.h"
 #include "lab/quality.h"
 #include "lab/perplexity.h"
@@ -159,12 +160,13 @@ hone_status hn_answers_load(hn_answers *a, const char *path, hone_error *err)
     memset(a, 0, sizeof *a);
     hone_status st = hn_json_tree_file(&o, path, &(hn_json_rules){ .max_bytes = MAX_ANSWERS, .flags = HN_JSON_UNIQUE }, err);
     if (st != HONE_OK) return st;
+    char why[500];
     const char *schema = json_string_value(json_object_get(o, "schema")), *hash = json_string_value(json_object_get(o, "hash"));
     const char *vocab = json_string_value(json_object_get(o, "vocab_sha256")), *label = json_string_value(json_object_get(o, "label"));
     const char *prompts = json_string_value(json_object_get(o, "prompts")), *reason = json_string_value(json_object_get(o, "reason"));
     json_int_t n_vocab = json_integer_value(json_object_get(o, "n_vocab"));
     if (!schema || strcmp(schema, ANSWERS_SCHEMA) != 0) st = BAD("%s: not answers saved by hone lab quality hash (schema %s)", name, schema ? schema : "missing");
-    else if (n_vocab < 1 || n_vocab > INT32_MAX || !vocab || strlen(vocab) != 64 || !prompts) st = BAD("%s: n_vocab, vocab_sha256 or prompts is missing", name);
+    else if (!hn_shape_fits(o, hn_shape_answers, why, sizeof why)) st = BAD("%s: %s", name, why);
     else if (!hash || strlen(hash) >= sizeof a->q.hash || strncmp(hash, "q1-", 3) != 0) st = BAD("%s: no hash of the kind q1: %s", name, reason ? reason : "it is missing");
     if (st == HONE_OK) {
         for (int i = 0; i < 32; i++) {

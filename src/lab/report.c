@@ -3,6 +3,7 @@
  * anything looks. */
 #define _GNU_SOURCE
 #include "base/json_tree.h"
+#include "lab/record_read.h"
 #include "lab/report_parts.h"
 
 #include <stdlib.h>
@@ -271,6 +272,7 @@ static bool take_apart(hn_report *r, hn_rep_file *file, json_t *o)
     json_t *list, *one;
     size_t i;
     bool ok = true;
+    char why[300];
     if (starts(schema, "hone.train/")) return hn_rep_take_training(r, file, o);
     if (strcmp(schema, HN_KERN_SCHEMA) == 0) {
         list = json_object_get(o, "results");
@@ -290,7 +292,7 @@ static bool take_apart(hn_report *r, hn_rep_file *file, json_t *o)
     }
     if (json_is_array(list = json_object_get(o, "records"))) { /* what a command printed about several */
         json_array_foreach(list, i, one) {
-            if (starts(hn_rep_str(one, "schema"), "hone.")) ok = ok && take_apart(r, file, one);
+            if (starts(hn_rep_str(one, "schema"), "hone.") && hn_record_fits(one, why, sizeof why)) ok = ok && take_apart(r, file, one);
             else file->foreign++;
         }
         if (!starts(schema, "hone.gate/")) return ok;
@@ -308,7 +310,8 @@ static hone_status read_whole(json_t **whole, const char *path, hone_error *err)
 {
     hone_status st = hn_json_tree_file(whole, path, NULL, err);
     if (st == HONE_E_NOMEM || st == HONE_E_IO) return st;
-    if (st == HONE_OK && hn_rep_str(*whole, "schema")[0]) return HONE_OK;
+    char why[300];
+    if (st == HONE_OK && hn_rep_str(*whole, "schema")[0] && hn_record_fits(*whole, why, sizeof why)) return HONE_OK;
     json_decref(*whole);
     *whole = NULL;
     return HONE_OK;
