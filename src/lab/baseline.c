@@ -166,13 +166,16 @@ static hone_status check_record(json_t *r, hone_error *err)
 {
     const char *id = hn_record_id(r), *why = text(r, "invalid_reason");
     char odd[400];
-    if (strcmp(text(r, "schema"), HN_BENCH_SCHEMA) != 0 || !*id) return HN_FAIL(err, HONE_E_ARG, "no record of a measurement (schema '%s')", text(r, "schema"));
+    const char *schema = text(r, "schema");
+    if (strcmp(schema, HN_BENCH_SCHEMA) != 0 || !*id)
+        return HN_FAIL(err, HONE_E_ARG, "no record of a measurement: schema '%s' and id '%s', expected '%s' and an id", HN_ESC(schema, strlen(schema)),
+                       HN_ESC(id, strlen(id)), HN_BENCH_SCHEMA);
     if (!hn_record_fits(r, odd, sizeof odd)) return HN_FAIL(err, HONE_E_ARG, "%s: %s", HN_ESC(id, strlen(id)), odd);
     if (!hn_settings_id(id))
         return HN_FAIL(err, HONE_E_ARG, "a record of '%s', expected the id of a measurement, as hone lab list shows them", HN_ESC(id, strlen(id)));
     if (json_is_false(json_object_get(r, "valid"))) return HN_FAIL(err, HONE_E_ARG, "%s is invalid: %s", id, why);
-    if (json_array_size(json_object_get(r, "samples")) == 0) return HN_FAIL(err, HONE_E_ARG, "%s has no samples", id);
-    if (!text(json_object_get(r, "env"), "hash")[0]) return HN_FAIL(err, HONE_E_ARG, "%s does not say on which machine it was measured", id);
+    if (json_array_size(json_object_get(r, "samples")) == 0) return HN_FAIL(err, HONE_E_ARG, "%s has no samples, expected some", id);
+    if (!text(json_object_get(r, "env"), "hash")[0]) return HN_FAIL(err, HONE_E_ARG, "%s does not say on which machine it was measured, expected env.hash", id);
     return HONE_OK;
 }
 

@@ -173,6 +173,10 @@ char *hn_record_key(json_t *record, bool env)
 {
     json_t *c = config_of(record), *model = json_object_get(record, "model");
     char *config = c ? json_dumps(c, JSON_SORT_KEYS | JSON_COMPACT) : NULL, *key = NULL;
+    if (!config && json_is_object(json_object_get(record, "config"))) { /* no memory: a key without it would be another's */
+        json_decref(c);
+        return NULL;
+    }
     /* by the fingerprint, which every record has; the hash of the file is not always known */
     const char *fingerprint = text(model, "fingerprint"), *which = fingerprint[0] ? fingerprint : text(model, "sha256");
     if (asprintf(&key, "%s|%s|%s|%s", hn_record_id(record), which, config ? config : "", env ? text(json_object_get(record, "env"), "hash") : "") < 0) key = NULL;

@@ -386,33 +386,45 @@ static bool sort_records(hn_report *r)
         return false;
     }
     qsort(a, n, sizeof *a, by_date);
-    for (size_t i = 0; i < n; i++) json_array_append(sorted, a[i].record);
+    bool ok = true;
+    for (size_t i = 0; i < n; i++) ok = ok && json_array_append(sorted, a[i].record) == 0;
     free(a);
     json_decref(r->records);
     r->records = sorted;
-    return true;
+    return ok;
 }
 
-static void classify(hn_report *r)
+/* The list that records of a schema belong to; NULL: none. */
+static json_t *list_for(const hn_report *r, const char *schema)
+{
+    if (starts(schema, "hone.bench/")) return r->bench;
+    if (starts(schema, "hone.ab/") || starts(schema, "hone.gate/")) return r->ab;
+    if (starts(schema, "hone.peaks/")) return r->peaks;
+    if (starts(schema, "hone.profile/")) return r->profiles;
+    return starts(schema, "hone.memory/") || starts(schema, "hone.ledger/") ? r->ledgers : NULL;
+}
+
+static bool append(json_t *list, json_t *v) { return json_array_append(list, v) == 0; }
+
+static bool classify(hn_report *r)
 {
     size_t i;
     json_t *o;
+    bool ok = true;
     json_array_foreach(r->records, i, o) {
-        const char *schema = hn_rep_str(o, "schema");
-        json_t *to = starts(schema, "hone.bench/") ? r->bench : starts(schema, "hone.ab/") || starts(schema, "hone.gate/") ? r->ab : starts(schema, "hone.peaks/") ? r->peaks
-                   : starts(schema, "hone.profile/") ? r->profiles : starts(schema, "hone.memory/") || starts(schema, "hone.ledger/") ? r->ledgers : NULL;
-        json_t *within = json_object_get(o, "memory"); /* a profile brings its ledger along */
-        if (to == r->profiles && json_object_get(within, "parts")) json_array_append(r->ledgers, within);
-        if (to) json_array_append(to, o);
+        json_t *to = list_for(r, hn_rep_str(o, "schema")), *within = json_object_get(o, "memory"); /* a profile brings its ledger along */
+        if (to == r->profiles && json_object_get(within, "parts")) ok = ok && append(r->ledgers, within);
+        if (to) ok = ok && append(to, o);
         if (to != r->bench) continue;
         json_t *valid = json_object_get(o, "valid");
         if (json_is_true(valid)) r->n_valid++;
         else if (json_is_false(valid)) r->n_invalid++;
         else r->n_unchecked++;
         json_t *profile = json_object_get(o, "profile"), *ledger = json_object_get(o, "ledger");
-        if (json_is_object(profile)) json_array_append(r->profiles, profile);
-        if (json_is_object(ledger)) json_array_append(r->ledgers, ledger);
+        if (json_is_object(profile)) ok = ok && append(r->profiles, profile);
+        if (json_is_object(ledger)) ok = ok && append(r->ledgers, ledger);
     }
+    return ok;
 }
 
 /* ---- the newest of each measurement ------------------------------------------------------------------------ */
@@ -900,8 +912,7 @@ static bool name_it(hn_report *r, const char *title, const char *date)
 
 hone_status hn_report_finish(hn_report *r, const char *title, const char *date, hone_error *err)
 {
-    bool ok = sort_records(r);
-    if (ok) classify(r);
+    bool ok = sort_records(r) && classify(r);
     ok = ok && find_rows(r) && label_rows(r) && find_lines(r) && find_abs(r);
     ok = ok && alert_invalid(r) && alert_quality(r) && alert_verdicts(r) && alert_doubts(r) && sort_alerts(r) && name_it(r, title, date);
     if (!ok && stopped(r)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
