@@ -1,5 +1,6 @@
 /* chat_talk: the conversation, its parameters, and the file both are saved in. Refuses
  * to know templates and tokens. */
+#include "base/json_tree.h"
 #include "cli/chat_parts.h"
 
 #include <errno.h>
@@ -190,13 +191,13 @@ hone_status hn_chat_params_from_json(chat_params *p, json_t *o, const char *wher
     const char *name;
     json_t *v;
     chat_params q = *p;
-    if (!json_is_object(o)) return HN_FAIL(err, HONE_E_FORMAT, "%s: params is not an object; expected names with numbers", where);
+    if (!json_is_object(o)) return HN_FAIL(err, HONE_E_FORMAT, "%s: params is not an object but %s; expected names with numbers", where, hn_json_kind(o));
     json_object_foreach(o, name, v) {
         char text[64];
         hone_error why;
         if (json_is_integer(v)) snprintf(text, sizeof text, "%lld", (long long)json_integer_value(v));
         else if (json_is_real(v)) snprintf(text, sizeof text, "%.17g", json_real_value(v));
-        else return HN_FAIL(err, HONE_E_FORMAT, "%s: params.%s is not a number", where, HN_ESC(name, strlen(name)));
+        else return HN_FAIL(err, HONE_E_FORMAT, "%s: params.%s is not a number but %s", where, HN_ESC(name, strlen(name)), hn_json_kind(v));
         if (hn_chat_param_set(&q, name, text, &why) != HONE_OK) return HN_FAIL(err, HONE_E_FORMAT, "%s: params: %s", where, why.message);
     }
     *p = q;
@@ -216,8 +217,10 @@ static hone_status may_replace(const char *path, hone_error *err)
     size_t n;
     hone_status rc = hn_read_all(path, &data, &n, err);
     if (rc != HONE_OK) return rc;
-    json_t *o = json_loadb(data, n, JSON_ALLOW_NUL, NULL);
+    json_t *o;
+    rc = hn_json_tree(&o, data, n, &(hn_json_rules){ .flags = HN_JSON_ALLOW_NUL }, path, err);
     free(data);
+    if (rc == HONE_E_NOMEM) return rc;
     const char *schema = json_string_value(json_object_get(o, "schema"));
     bool ours = schema && strcmp(schema, SCHEMA) == 0;
     json_decref(o);
@@ -294,7 +297,7 @@ static hone_status read_messages(chat_talk *t, json_t *a, const char *where, hon
 {
     size_t i;
     json_t *m;
-    if (!json_is_array(a)) return HN_FAIL(err, HONE_E_FORMAT, "%s: no array messages", where);
+    if (!json_is_array(a)) return HN_FAIL(err, HONE_E_FORMAT, "%s: no array messages: it is %s", where, hn_json_kind(a));
     json_array_foreach(a, i, m) {
         json_t *content = json_object_get(m, "content");
         const char *role = json_string_value(json_object_get(m, "role"));
@@ -303,7 +306,7 @@ static hone_status read_messages(chat_talk *t, json_t *a, const char *where, hon
         if (!role || r == CHAT_ROLES)
             return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is %s; expected system, user or assistant", where, i, role ? HN_ESC(role, strlen(role)) : "missing");
         if (r == CHAT_SYSTEM && i) return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is system; expected only the first to be", where, i);
-        if (!json_is_string(content)) return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].content is not a string", where, i);
+        if (!json_is_string(content)) return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].content is not a string but %s", where, i, hn_json_kind(content));
         if (!hn_talk_push(t, (chat_role)r, json_string_value(content), json_string_length(content)))
             return HN_FAIL(err, HONE_E_NOMEM, "%s: no memory for %zu messages", where, json_array_size(a));
     }
@@ -314,21 +317,23 @@ hone_status hn_chat_load(const char *path, chat_talk *t, chat_params *p, char **
 {
     char *data;
     size_t n;
-    json_error_t je;
+    json_t *o;
     chat_talk fresh = { 0 };
     chat_params params = *p;
     const char *where = HN_ESC(path, strlen(path));
     *model = NULL;
     hone_status st = hn_read_all(path, &data, &n, err);
     if (st != HONE_OK) return st;
-    json_t *o = json_loadb(data, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &je);
+    st = hn_json_tree(&o, data, n, &(hn_json_rules){ .flags = HN_JSON_ALLOW_NUL | HN_JSON_UNIQUE }, where, err);
     free(data);
-    if (!o) return HN_FAIL(err, HONE_E_FORMAT, "%s: line %d: %s; expected JSON", where, je.line, HN_ESC(je.text, strlen(je.text)));
+    if (st != HONE_OK) return st;
     const char *schema = json_string_value(json_object_get(o, "schema")), *name = json_string_value(json_object_get(o, "model"));
     json_t *jp = json_object_get(o, "params");
     if (!schema || strcmp(schema, SCHEMA) != 0)
         st = HN_FAIL(err, HONE_E_FORMAT, "%s: schema is %s; expected " SCHEMA, where, schema ? HN_ESC(schema, strlen(schema)) : "missing");
     if (st == HONE_OK) st = read_messages(&fresh, json_object_get(o, "messages"), where, err);
+    json_t *jm = json_object_get(o, "model");
+    if (st == HONE_OK && jm && !name && !json_is_null(jm)) st = HN_FAIL(err, HONE_E_FORMAT, "%s: model is %s, expected a string", where, hn_json_kind(jm));
     if (st == HONE_OK && jp) st = hn_chat_params_from_json(&params, jp, where, err);
     if (st == HONE_OK && !(*model = strdup(name ? name : ""))) st = HN_FAIL(err, HONE_E_NOMEM, "%s: no memory", where);
     json_decref(o);

@@ -1,5 +1,6 @@
 /* hone template: renders a chat template with the variables of a JSON file, and prints
  * exactly what it wrote. For looking at what a model is really told. */
+#include "base/json_tree.h"
 #include "cli/cli.h"
 
 #include <stdlib.h>
@@ -20,21 +21,24 @@ static int fail(const hone_error *err)
     return code == HN_EXIT_NOMEM ? code : HN_EXIT_FAILURE;
 }
 
-/* Whether the context names tools: some models have another template for them. */
-static bool has_tools(const char *context)
+/* Whether the context names tools: some models have another template for them. Bad JSON is told by who renders. */
+static hone_status has_tools(bool *yes, const char *context, hone_error *err)
 {
-    json_t *c = json_loads(context, JSON_ALLOW_NUL, NULL);
-    bool y = json_array_size(json_object_get(c, "tools")) > 0;
+    json_t *c;
+    hone_status st = hn_json_tree(&c, context, strlen(context), &(hn_json_rules){ .flags = HN_JSON_ALLOW_NUL }, "context", err);
+    *yes = json_array_size(json_object_get(c, "tools")) > 0;
     json_decref(c);
-    return y;
+    return st == HONE_E_NOMEM ? st : HONE_OK;
 }
 
 static int from_model(const hn_cli *cli, const char *context, hone_model **m, hone_str *source)
 {
     hone_error err;
+    bool tools;
     int rc = hn_cli_open_model(cli, true, m);
     if (rc) return rc;
-    return hone_chat_template(*m, has_tools(context), source, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
+    if (has_tools(&tools, context, &err) != HONE_OK) return hn_cli_fail(&err);
+    return hone_chat_template(*m, tools, source, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
 }
 
 static int print(const hn_cli *cli, const char *text, size_t len)

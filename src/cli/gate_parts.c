@@ -1,6 +1,7 @@
 /* What hone lab baseline and hone lab gate share: options, tables, words. */
 #define _GNU_SOURCE
 #include "cli/gate_parts.h"
+#include "lab/record_read.h"
 
 #include <stdlib.h>
 
@@ -45,6 +46,30 @@ json_t *hn_gate_args(const hn_cli *cli, bool given)
     if (hn_opts_flag(o, "allow-paging")) arg(a, "--allow-paging");
     for (size_t i = 0; i < hn_opts_count(o, "bench-arg"); i++) arg(a, "%s", hn_opts_nth(o, "bench-arg", i));
     return a;
+}
+
+int hn_gate_settings(const hn_cli *cli, json_t *baseline, json_t **out)
+{
+    hone_error err;
+    hone_status st = hn_settings_read(out, json_object_get(baseline, "args"), hn_opts_str(cli->opts, "packed"), &err);
+    if (st == HONE_OK) return 0;
+    const char *name = json_string_value(json_object_get(baseline, "name"));
+    return hn_cli_error(hn_exit_code(st), "baseline %s: %s", name ? name : "?", err.message);
+}
+
+json_t *hn_gate_args_kept(json_t *args)
+{
+    static const char packed[] = "--packed=";
+    json_t *kept = json_array(), *a;
+    size_t i;
+    json_array_foreach(args, i, a) {
+        const char *s = json_string_value(a), *value = strncmp(s, packed, sizeof packed - 1) == 0 ? s + sizeof packed - 1 : NULL;
+        bool file = value && strcmp(value, "auto") != 0 && strcmp(value, "off") != 0;
+        if (json_array_append_new(kept, file ? json_string("--packed=given") : json_incref(a)) == 0) continue;
+        json_decref(kept);
+        return NULL;
+    }
+    return kept;
 }
 
 json_t *hn_gate_ids(const hn_cli *cli, int first)

@@ -12,6 +12,10 @@ extern const hn_opt_group hn_group_measured; /* n-prompt, n-gen, depth, bench-ar
  * the number of samples left out. given: only those on the command line, but for the lengths; else chunk and kv too, so
  * that a baseline asks for the same when defaults change. */
 json_t *hn_gate_args(const hn_cli *cli, bool given);
+/* The settings of a stored baseline as options for `hone bench`; *out to be released. On failure the exit code. */
+int hn_gate_settings(const hn_cli *cli, json_t *baseline, json_t **out);
+/* args as a file may hold them: a packed file's name becomes "given". NULL: out of memory. */
+json_t *hn_gate_args_kept(json_t *args);
 /* ids of the positional arguments from number `first` on; ["e2e"] without. */
 json_t *hn_gate_ids(const hn_cli *cli, int first);
 /* Loads baseline NAME of --dir; on failure the exit code, with what there is instead. */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cli/gate_parts.h"
 #include "lab/history.h"
+#include "lab/record_read.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,24 +47,28 @@ static int from_history(const hn_cli *cli, json_t *records)
     hn_environ e;
     if (hn_record_base(base, sizeof base, hn_opts_str(cli->opts, "from"), &err) != HONE_OK) return hn_cli_usage(cli, "%s", err.message);
     snprintf(path, sizeof path, "%s.jsonl", base);
-    if (hn_history_read(&h, path, &err) != HONE_OK) return hn_cli_fail(&err);
+    if (hn_history_read_until(&h, path, hn_abort_fn, &err) != HONE_OK) return hn_lab_code(hn_cli_fail(&err));
     hn_history_say(&h, say, sizeof say);
     if (say[0]) hn_cli_note("%s: %s", HN_ESC(path, strlen(path)), say);
     hn_environ_read(&e);
-    json_t *seen = json_object();
-    for (size_t i = json_array_size(h.records); i-- > 0;) {
+    hn_keys seen = { 0 };
+    json_t *newest_first = json_array();
+    bool ok = newest_first != NULL;
+    for (size_t i = json_array_size(h.records); i-- > 0 && ok;) {
         json_t *r = json_array_get(h.records, i);
         bool here = strcmp(text(json_object_get(r, "env"), "hash"), e.hash) == 0;
         if (strcmp(text(r, "schema"), HN_BENCH_SCHEMA) != 0 || !wanted(cli, r) || !here || json_is_false(json_object_get(r, "valid"))) continue;
+        size_t unused;
+        bool fresh = false;
         char *key = hn_record_key(r, true);
-        if (key && !json_object_get(seen, key)) {
-            json_object_set(seen, key, json_true());
-            json_array_insert(records, 0, r);
-        }
+        ok = key && hn_keys_add(&seen, key, &unused, &fresh) && (!fresh || json_array_append(newest_first, r) == 0);
         free(key);
     }
-    json_decref(seen);
+    for (size_t i = json_array_size(newest_first); i-- > 0 && ok;) ok = json_array_append(records, json_array_get(newest_first, i)) == 0;
+    hn_keys_free(&seen);
+    json_decref(newest_first);
     hn_history_free(&h);
+    if (!ok) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the records of %s", HN_ESC(path, strlen(path)));
     if (json_array_size(records)) return 0;
     return hn_cli_error(HN_EXIT_FAILURE, "%s: no valid record of this machine (env %s)%s", HN_ESC(path, strlen(path)), e.hash, hn_opts_count(cli->opts, "record") ? " with such an id" : "");
 }
@@ -88,7 +93,7 @@ static json_t *args_of(json_t *records)
 
 /* ---- save ------------------------------------------------------------------------------------------ */
 
-typedef struct saving { const hn_cli *cli; const char *name, *model; json_t *records, *bytes, *quality, *args, *made; } saving;
+typedef struct saving { const hn_cli *cli; const char *name, *model; json_t *records, *bytes, *quality, *args, *kept, *made; } saving; /* kept: args as the file has them */
 
 static bool about_a_model(json_t *records)
 {
@@ -131,6 +136,19 @@ static void pin_threads(saving *s, json_t *ids)
     if (!plain || hn_opts_given(s->cli->opts, "threads") || !json_is_integer(n)) return;
     snprintf(arg, sizeof arg, "--threads=%d", (int)json_integer_value(n));
     json_array_append_new(s->args, json_string(arg));
+    json_array_append_new(s->kept, json_string(arg));
+}
+
+/* What the file will hold of the options: before anything is measured, as not all may be in it. */
+static int keep_args(saving *s)
+{
+    hone_error err;
+    json_t *again;
+    s->kept = hn_gate_args_kept(s->args);
+    if (!s->kept) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for options");
+    if (hn_settings_read(&again, s->kept, "given", &err) != HONE_OK) return hn_cli_usage(s->cli, "a baseline cannot keep this: %s", err.message);
+    json_decref(again);
+    return 0;
 }
 
 static int measure(saving *s)
@@ -140,6 +158,11 @@ static int measure(saving *s)
     hone_error err;
     json_t *ids = hn_gate_ids(s->cli, 2);
     hn_gate_run g = { .model = s->model, .ids = ids, .args = s->args = hn_gate_args(s->cli, false), .stop = hn_abort_fn };
+    int rc = keep_args(s);
+    if (rc) {
+        json_decref(ids);
+        return rc;
+    }
     hone_status st = hn_gate_measure(s->records, &g, hn_opts_i32(s->cli->opts, "samples"), true, why, sizeof why, &code, &err);
     pin_threads(s, ids);
     json_decref(ids);
@@ -168,7 +191,7 @@ static int finish_saving(saving *s, const char *path)
     if (s->model && (rc = hn_gate_bytes(s->model, &s->bytes)) == 0) rc = same_model(s);
     if (rc == 0 && s->model) rc = prove_quality(s);
     if (rc) return rc;
-    if (hn_baseline_make(&s->made, s->name, s->records, s->bytes, s->quality, s->args, &err) != HONE_OK) return hn_cli_error(HN_EXIT_FAILURE, "no baseline from this: %s", err.message);
+    if (hn_baseline_make(&s->made, s->name, s->records, s->bytes, s->quality, s->kept, &err) != HONE_OK) return hn_cli_error(HN_EXIT_FAILURE, "no baseline from this: %s", err.message);
     if (hn_baseline_store(s->made, path, &err) != HONE_OK) return hn_cli_fail(&err);
     size_t i;
     json_t *r;
@@ -201,6 +224,7 @@ static int save(const hn_cli *cli, const char *name)
     if (from) {
         rc = from_history(cli, s.records);
         s.args = args_of(s.records);
+        if (rc == 0) rc = keep_args(&s);
         if (rc == 0 && about_a_model(s.records) && !model)
             rc = hn_cli_usage(cli, "the records are of a model: expected -m FILE.gguf, whose every byte becomes part of the baseline");
         if (rc == 0 && !about_a_model(s.records)) s.model = NULL;
@@ -213,6 +237,7 @@ static int save(const hn_cli *cli, const char *name)
     json_decref(s.bytes);
     json_decref(s.quality);
     json_decref(s.args);
+    json_decref(s.kept);
     json_decref(s.made);
     return rc;
 }
@@ -299,8 +324,13 @@ static int records_now(const hn_cli *cli, json_t *b, json_t *records)
     int code = 0;
     hone_error err;
     if (hn_opts_str(cli->opts, "from")) return from_history(cli, records);
-    hn_gate_run g = { .model = hn_gate_model(cli, b), .ids = json_object_get(b, "ids"), .args = json_object_get(b, "args"), .stop = hn_abort_fn };
-    if (hn_gate_measure(records, &g, hn_opts_i32(cli->opts, "samples"), true, why, sizeof why, &code, &err) != HONE_OK) return hn_lab_code(hn_cli_fail(&err));
+    json_t *args;
+    int rc = hn_gate_settings(cli, b, &args);
+    if (rc) return rc;
+    hn_gate_run g = { .model = hn_gate_model(cli, b), .ids = json_object_get(b, "ids"), .args = args, .stop = hn_abort_fn };
+    hone_status st = hn_gate_measure(records, &g, hn_opts_i32(cli->opts, "samples"), true, why, sizeof why, &code, &err);
+    json_decref(args);
+    if (st != HONE_OK) return hn_lab_code(hn_cli_fail(&err));
     if (why[0]) return hn_cli_error(hn_lab_code(code ? code : HN_EXIT_FAILURE), "nothing to compare: %s", why);
     return 0;
 }

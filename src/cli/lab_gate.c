@@ -437,7 +437,8 @@ static int judge(gate *g)
     int rc = 0;
     if (ab) g->model = hn_opts_str(o, "model") ? hn_opts_str(o, "model") : hn_gate_model(g->cli, g->baseline);
     else g->model = hn_gate_model(g->cli, g->baseline);
-    g->args = ab ? hn_gate_args(g->cli, true) : json_incref(json_object_get(g->baseline, "args"));
+    if (ab) g->args = hn_gate_args(g->cli, true);
+    else rc = hn_gate_settings(g->cli, g->baseline, &g->args);
     if (ab) rc = targets(g, t, &n, ids);
     if (ab && rc == 0) rc = open_sides(g);
     if (rc == 0) rc = machine(g);

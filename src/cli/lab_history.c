@@ -1,6 +1,6 @@
 /* hone lab history: what was measured over time, and where it changed. Owns words; levels
  * and steps are lab's. */
-#include "cli/cli.h"
+#include "cli/gate_parts.h"
 #include "lab/changes.h"
 #include "lab/history.h"
 
@@ -117,7 +117,7 @@ static int read_files(const hn_cli *cli, json_t *records)
         hn_history h;
         if (hn_record_base(base, sizeof base, n ? hn_opts_arg(cli->opts, i) : "local", &err) != HONE_OK) return hn_cli_usage(cli, "%s", err.message);
         snprintf(path, sizeof path, "%s.jsonl", base);
-        if (hn_history_read(&h, path, &err) != HONE_OK) return hn_cli_fail(&err);
+        if (hn_history_read_until(&h, path, hn_abort_fn, &err) != HONE_OK) return hn_lab_code(hn_cli_fail(&err));
         hn_history_say(&h, say, sizeof say);
         if (say[0]) hn_cli_note("%s: %s", HN_ESC(path, strlen(path)), say);
         json_array_extend(records, h.records);
@@ -133,7 +133,7 @@ static int show(const hn_cli *cli, const hn_series *s, size_t n, json_t *all)
     for (size_t i = 0; i < n; i++) {
         hn_steps st;
         if (s[i].n == 0 || !among(cli, "id", s[i].id) || !among(cli, "metric", s[i].metric)) continue;
-        if (hn_interrupted()) return HN_EXIT_INTERRUPTED;
+        if (hn_interrupted()) return hn_cli_error(HN_EXIT_INTERRUPTED, "interrupted");
         if (steps_of(&st, &s[i], &err) != HONE_OK) return hn_cli_fail(&err);
         if (st.n > 0 || !hn_opts_flag(cli->opts, "changes")) {
             if (cli->json) json_array_append_new(all, series_json(&s[i], &st));

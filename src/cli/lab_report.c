@@ -1,6 +1,6 @@
 /* hone lab report: what history files say, as a page, Markdown, CSV or JSON. Owns options and output
  * files; what a report is, is lab's. */
-#include "cli/cli.h"
+#include "cli/gate_parts.h"
 #include "lab/report.h"
 
 #include <stdlib.h>
@@ -72,6 +72,7 @@ static int write_all(const hn_cli *cli, const hn_report *r)
     int rc = cli->json ? write_one(r, HN_REPORT_JSON, "-") : 0;
     for (size_t i = 0; i < N_OUTPUTS && rc == 0; i++) {
         if (!path_of(cli, i)) continue;
+        if (hn_interrupted()) return hn_cli_error(HN_EXIT_INTERRUPTED, "interrupted");
         any = true;
         rc = write_one(r, outputs[i].format, path_of(cli, i));
     }
@@ -86,10 +87,11 @@ static int run(const hn_cli *cli)
     int rc = check_outputs(cli);
     if (rc) return rc;
     hone_status st = hn_report_new(&r, &err);
+    if (st == HONE_OK) hn_report_set_stop(r, hn_abort_fn);
     for (int i = 0; i < hn_opts_n_args(cli->opts) && st == HONE_OK; i++) st = hn_report_add(r, hn_opts_arg(cli->opts, i), &err);
     if (st == HONE_OK) st = hn_report_finish(r, hn_opts_str(cli->opts, "title"), hn_opts_str(cli->opts, "date"), &err);
     if (st != HONE_OK) {
-        rc = hn_cli_fail(&err);
+        rc = hn_lab_code(hn_cli_fail(&err));
     } else {
         if (hn_report_skipped(r)) hn_cli_note("%zu line%s skipped: no records of hone's", hn_report_skipped(r), hn_report_skipped(r) == 1 ? "" : "s");
         rc = hn_report_records(r) == 0 ? hn_cli_error(HN_EXIT_FAILURE, "no records in these files; hone bench … --file NAME writes some") : write_all(cli, r);

@@ -1,6 +1,7 @@
 /* The log of hone train: JSON lines of schema hone.train/1. The first is of kind "run" and says what is
  * trained; then a "step" each, "resume" where training went on, "end". A line is written as soon
  * as it is there; a run that was killed is continued without a step standing twice. */
+#include "base/json_tree.h"
 #include "cli/train_parts.h"
 #include "lab/lab.h"
 
@@ -120,10 +121,11 @@ static json_t *run_json(const hn_train_job *j)
 
 /* ---- the file --------------------------------------------------------------------------------------- */
 
-/* Of an old log, what stays: its run, and steps up to the one that training goes on from. */
-static bool stays(const char *line, size_t n, int64_t step)
+/* Of an old log, what stays: its run, and steps up to the one that training goes on from. *memory: there was none to tell. */
+static bool stays(const char *line, size_t n, int64_t step, bool *memory)
 {
-    json_t *o = json_loadb(line, n, 0, NULL);
+    json_t *o;
+    *memory = hn_json_tree(&o, line, n, NULL, "log", NULL) == HONE_E_NOMEM;
     const char *kind = json_string_value(json_object_get(o, "kind"));
     bool is_run = kind && strcmp(kind, "run") == 0, is_end = kind && strcmp(kind, "end") == 0;
     json_t *at = json_object_get(o, "step");
@@ -144,11 +146,13 @@ static int cut_log(hn_train_job *j)
     for (const char *p = old, *end = old + n; f && p < end;) {
         const char *nl = memchr(p, '\n', (size_t)(end - p));
         size_t len = nl ? (size_t)(nl - p) : (size_t)(end - p);
-        if (nl && stays(p, len, j->resumed)) fprintf(f, "%.*s\n", (int)len, p);
+        bool memory = false;
+        if (nl && stays(p, len, j->resumed, &memory)) fprintf(f, "%.*s\n", (int)len, p);
+        bad = bad || memory;
         p += len + (nl != NULL);
     }
     if (f) {
-        bad = ferror(f);
+        bad = ferror(f) || bad;
         bad = fclose(f) != 0 || bad;
     }
     int rc = bad ? hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log") : 0;

@@ -1,4 +1,5 @@
 /* The public chat functions: a model's template behind hone.h. */
+#include "base/json_tree.h"
 #include "engine/engine.h"
 #include "text/chat.h"
 
@@ -25,10 +26,9 @@ static void request_free(request *q)
 
 static hone_status load(json_t **out, const char *text, const char *what, hone_error *err)
 {
-    json_error_t e;
-    *out = text ? json_loadb(text, strlen(text), JSON_ALLOW_NUL, &e) : NULL;
-    if (text && !*out) return HN_FAIL(err, HONE_E_ARG, "%s: not JSON: line %d column %d: %s", what, e.line, e.column, HN_ESC(e.text, strlen(e.text)));
-    return HONE_OK;
+    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL, .fault = HONE_E_ARG };
+    *out = NULL;
+    return text ? hn_json_tree(out, text, strlen(text), &rules, what, err) : HONE_OK;
 }
 
 /* Text of a token, "" where there is none or it is not UTF-8, which no template could print. */

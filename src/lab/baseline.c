@@ -1,8 +1,10 @@
 /* Baselines: files, and the four questions of a gate. Owns the format; refuses to run
  * anything, to print, and to know exit codes. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
 #include "lab/baseline.h"
 #include "lab/history.h"
+#include "lab/record_read.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -163,10 +165,17 @@ void hn_model_bytes_differ(char *dst, size_t cap, json_t *was, json_t *is)
 static hone_status check_record(json_t *r, hone_error *err)
 {
     const char *id = hn_record_id(r), *why = text(r, "invalid_reason");
-    if (strcmp(text(r, "schema"), HN_BENCH_SCHEMA) != 0 || !*id) return HN_FAIL(err, HONE_E_ARG, "no record of a measurement (schema '%s')", text(r, "schema"));
+    char odd[400];
+    const char *schema = text(r, "schema");
+    if (strcmp(schema, HN_BENCH_SCHEMA) != 0 || !*id)
+        return HN_FAIL(err, HONE_E_ARG, "no record of a measurement: schema '%s' and id '%s', expected '%s' and an id", HN_ESC(schema, strlen(schema)),
+                       HN_ESC(id, strlen(id)), HN_BENCH_SCHEMA);
+    if (!hn_record_fits(r, odd, sizeof odd)) return HN_FAIL(err, HONE_E_ARG, "%s: %s", HN_ESC(id, strlen(id)), odd);
+    if (!hn_settings_id(id))
+        return HN_FAIL(err, HONE_E_ARG, "a record of '%s', expected the id of a measurement, as hone lab list shows them", HN_ESC(id, strlen(id)));
     if (json_is_false(json_object_get(r, "valid"))) return HN_FAIL(err, HONE_E_ARG, "%s is invalid: %s", id, why);
-    if (json_array_size(json_object_get(r, "samples")) == 0) return HN_FAIL(err, HONE_E_ARG, "%s has no samples", id);
-    if (!text(json_object_get(r, "env"), "hash")[0]) return HN_FAIL(err, HONE_E_ARG, "%s does not say on which machine it was measured", id);
+    if (json_array_size(json_object_get(r, "samples")) == 0) return HN_FAIL(err, HONE_E_ARG, "%s has no samples, expected some", id);
+    if (!text(json_object_get(r, "env"), "hash")[0]) return HN_FAIL(err, HONE_E_ARG, "%s does not say on which machine it was measured, expected env.hash", id);
     return HONE_OK;
 }
 
@@ -186,11 +195,21 @@ static bool sum_of(char hex[65], json_t *b)
     return true;
 }
 
+/* Whether args are options that a later reader of the file will take. */
+static hone_status check_settings(json_t *args, hone_error *err)
+{
+    json_t *again;
+    hone_status st = hn_settings_read(&again, args, "given", err);
+    json_decref(again);
+    return st;
+}
+
 hone_status hn_baseline_make(json_t **out, const char *name, json_t *records, json_t *bytes, json_t *quality, json_t *args, hone_error *err)
 {
     char ts[40], hex[65];
     hone_status st = hn_baseline_name(name, err);
     *out = NULL;
+    if (st == HONE_OK) st = check_settings(args, err);
     json_t *ids = json_array(), *first = json_array_get(records, 0), *r, *b = NULL;
     size_t i;
     if (st == HONE_OK && !first) st = HN_FAIL(err, HONE_E_ARG, "nothing was measured");
@@ -240,28 +259,38 @@ hone_status hn_baseline_store(json_t *b, const char *path, hone_error *err)
     return st;
 }
 
+/* The checksum proves that a file is whole, not who wrote it: what it asks for is what hone would have asked for. */
+static hone_status check_content(json_t *b, const char *shown, hone_error *err)
+{
+    size_t i;
+    json_t *v;
+    hone_error why;
+    hone_status st = HONE_OK;
+    json_array_foreach(json_object_get(b, "records"), i, v) {
+        if (st == HONE_OK && check_record(v, &why) != HONE_OK) st = HN_FAIL(err, HONE_E_FORMAT, "%s: records[%zu]: %.400s", shown, i, why.message);
+    }
+    if (st == HONE_OK && (st = check_settings(json_object_get(b, "args"), &why)) != HONE_OK)
+        st = HN_FAIL(err, st == HONE_E_NOMEM ? st : HONE_E_FORMAT, "%s: %.400s", shown, why.message);
+    return st;
+}
+
 hone_status hn_baseline_load(json_t **out, const char *path, hone_error *err)
 {
-    json_error_t why;
     char hex[65];
+    json_t *b;
     *out = NULL;
-    errno = 0;
-    FILE *f = fopen(path, "re");
-    if (!f) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
-    json_t *b = json_loadf(f, 0, &why);
-    fclose(f);
-    hone_status st = HONE_OK;
-    const char *shown = HN_ESC(path, strlen(path));
-    json_t *records = json_object_get(b, "records"), *r;
-    size_t i;
-    if (!b) st = HN_FAIL(err, HONE_E_FORMAT, "%s: damaged: line %d: %s", shown, why.line, HN_ESC(why.text, strlen(why.text)));
-    else if (strcmp(text(b, "schema"), HN_BASELINE_SCHEMA) != 0)
-        st = HN_FAIL(err, HONE_E_FORMAT, "%s: no baseline: schema '%s', expected '%s'", shown, HN_ESC(text(b, "schema"), strlen(text(b, "schema"))), HN_BASELINE_SCHEMA);
-    else if (!sum_of(hex, b) || strcmp(hex, text(b, "sum")) != 0)
+    hone_status st = hn_json_tree_file(&b, path, &(hn_json_rules){ .flags = HN_JSON_UNIQUE }, err);
+    if (st != HONE_OK) return st;
+    char why[500], shown[160];
+    hn_escape(shown, sizeof shown, path, strlen(path));
+    if (strcmp(text(b, "schema"), HN_BASELINE_SCHEMA) != 0)
+        st = HN_FAIL(err, HONE_E_FORMAT, "%s: no baseline: schema '%s', expected '%s'", shown,
+                     HN_ESC(text(b, "schema"), strlen(text(b, "schema"))), HN_BASELINE_SCHEMA);
+    else if (!hn_shape_fits(b, hn_shape_baseline, why, sizeof why)) st = HN_FAIL(err, HONE_E_FORMAT, "%s: %s", shown, why);
+    else if (!sum_of(hex, b)) st = HN_FAIL(err, HONE_E_NOMEM, "%s: its checksum", shown);
+    else if (strcmp(hex, text(b, "sum")) != 0)
         st = HN_FAIL(err, HONE_E_FORMAT, "%s: damaged or changed by hand: its content does not have the checksum it states", shown);
-    else if (!json_is_array(records) || json_array_size(records) == 0) st = HN_FAIL(err, HONE_E_FORMAT, "%s: no records", shown);
-    json_array_foreach(records, i, r)
-        if (st == HONE_OK) st = check_record(r, err);
+    if (st == HONE_OK) st = check_content(b, shown, err);
     if (st == HONE_OK) *out = b;
     else json_decref(b);
     return st;
@@ -540,11 +569,11 @@ hone_status hn_baseline_compare(hn_baseline_row **rows, size_t *n, json_t *basel
     hone_status st = check_names(rule->metrics, records, err);
     if (st != HONE_OK) return st;
     json_array_foreach(records, i, r)
-        for (size_t k = 0; hn_record_metric(r, k, &metric, &unit, &higher); k++) room++;
+        for (void *at = NULL; hn_record_next(r, &at, &metric, &unit, &higher);) room++;
     *rows = calloc(room + 1, sizeof **rows);
     if (!*rows) return HN_FAIL(err, HONE_E_NOMEM, "comparing with a baseline");
     json_array_foreach(records, i, r)
-        for (size_t k = 0; st == HONE_OK && hn_record_metric(r, k, &metric, &unit, &higher); k++) {
+        for (void *at = NULL; st == HONE_OK && hn_record_next(r, &at, &metric, &unit, &higher);) {
             double *x;
             size_t nx;
             st = hn_record_samples(&x, &nx, r, metric, err);

@@ -1,6 +1,7 @@
 /* Fresh processes: this program run again, one measurement each, so that no sample
  * inherits another's memory, page tables or luck. A child that crashes, is killed or
  * talks nonsense is a result to report. Refuses to know what is measured. */
+#include "base/json_tree.h"
 #include "base/os.h"
 #include "lab/lab.h"
 
@@ -120,7 +121,9 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
         out->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         if (said.data) last_words(out, &said);
         /* 1: a failure that may have a record all the same, of an invalid result */
-        if ((out->exit_code == 0 || out->exit_code == 1) && result.data) out->result = json_loadb(result.data, result.n, 0, NULL);
+        bool may = (out->exit_code == 0 || out->exit_code == 1) && result.data && st == HONE_OK;
+        if (may && hn_json_tree(&out->result, result.data, result.n, NULL, "the measured process", NULL) == HONE_E_NOMEM)
+            st = HN_FAIL(err, HONE_E_NOMEM, "the result of the measured process");
         if (out->result && !json_is_object(out->result)) {
             json_decref(out->result);
             out->result = NULL;

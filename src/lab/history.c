@@ -1,7 +1,9 @@
 /* Reading histories: lines to records, records to series. Owns what "the same measurement"
  * means; refuses to judge numbers. Nothing here writes. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
 #include "lab/history.h"
+#include "lab/record_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,25 +30,44 @@ static void skipped(hn_history *h, size_t *count, size_t line, const char *why)
     hn_escape(h->why, sizeof h->why, why, strlen(why));
 }
 
-/* One line without its end. */
-static void take_line(hn_history *h, const char *s, size_t n, size_t line, bool ended)
+/* *o NULL: no JSON, and why. False: out of memory. */
+static bool parse_line(json_t **o, const char *s, size_t n, char *why, size_t cap)
 {
-    json_error_t why;
-    if (blank(s, n)) return;
+    hn_jread j;
+    size_t line, column;
+    *o = NULL;
+    hone_status st = hn_jread_begin(&j, s, n, NULL, "record", NULL, NULL);
+    if (st == HONE_OK) st = hn_json_build(o, &j);
+    if (st == HONE_OK || st == HONE_E_NOMEM) return st == HONE_OK;
+    hn_jread_where(&j, &line, &column);
+    snprintf(why, cap, "not JSON: expected %s at column %zu", j.expected, column);
+    return true;
+}
+
+/* One line without its end. False: out of memory. */
+static bool take_line(hn_history *h, const char *s, size_t n, size_t line, bool ended)
+{
+    char why[120];
+    json_t *o;
+    if (blank(s, n)) return true;
     h->n_lines++;
-    json_t *o = json_loadb(s, n, 0, &why);
+    if (!parse_line(&o, s, n, why, sizeof why)) return false;
     const char *schema = json_string_value(json_object_get(o, "schema"));
+    bool ok = true;
     if (!o) {
-        skipped(h, &h->n_broken, line, ended ? why.text : "it was cut off");
+        skipped(h, &h->n_broken, line, ended ? why : "it was cut off");
         h->cut = !ended;
     } else if (!json_is_object(o)) {
         skipped(h, &h->n_broken, line, "no JSON object");
     } else if (!schema || strncmp(schema, "hone.", 5) != 0) {
         skipped(h, &h->n_foreign, line, "no \"schema\" of hone's");
+    } else if (!hn_record_fits(o, why, sizeof why)) {
+        skipped(h, &h->n_broken, line, why);
     } else {
-        json_array_append(h->records, o);
+        ok = json_array_append(h->records, o) == 0;
     }
     json_decref(o);
+    return ok;
 }
 
 /* getline with a limit: longer lines are read over. -1: end; -2: no memory. */
@@ -74,28 +95,35 @@ static ssize_t next_line(FILE *f, char **line, size_t *cap, bool *ended, bool *t
     return n == 0 && !*ended ? -1 : (ssize_t)n;
 }
 
-hone_status hn_history_read(hn_history *out, const char *path, hone_error *err)
+hone_status hn_history_read(hn_history *out, const char *path, hone_error *err) { return hn_history_read_until(out, path, NULL, err); }
+
+hone_status hn_history_read_until(hn_history *out, const char *path, bool (*stop)(void *), hone_error *err)
 {
     *out = (hn_history){ 0 };
     FILE *f = fopen(path, "re");
+    if (!f && stop && stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
     if (!f) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
-    while (flock(fileno(f), LOCK_SH) != 0 && errno == EINTR) {} /* a writer may be half way through a line */
+    bool stopped = false;
+    while (flock(fileno(f), LOCK_SH) != 0 && errno == EINTR && !stopped) /* a writer may be half way through a line */
+        stopped = stop && stop(NULL);
     out->records = json_array();
     char *line = NULL;
     size_t cap = 0, number = 0;
     bool ended, too_long;
     ssize_t n = 0;
-    while (out->records && (n = next_line(f, &line, &cap, &ended, &too_long)) >= 0) {
+    while (out->records && n != -2 && !stopped && (n = next_line(f, &line, &cap, &ended, &too_long)) >= 0) {
         number++;
+        stopped = stop && stop(NULL);
         if (too_long) {
             out->n_lines++;
             skipped(out, &out->n_broken, number, "longer than any record");
         } else {
-            take_line(out, line ? line : "", (size_t)n, number, ended);
+            if (!take_line(out, line ? line : "", (size_t)n, number, ended)) n = -2;
         }
     }
     hone_status st = HONE_OK;
-    if (!out->records || n == -2) st = HN_FAIL(err, HONE_E_NOMEM, "records of %s", HN_ESC(path, strlen(path)));
+    if (stopped || (ferror(f) && stop && stop(NULL))) st = HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+    else if (!out->records || n == -2) st = HN_FAIL(err, HONE_E_NOMEM, "records of %s", HN_ESC(path, strlen(path)));
     else if (ferror(f)) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
     free(line);
     fclose(f);
@@ -145,6 +173,10 @@ char *hn_record_key(json_t *record, bool env)
 {
     json_t *c = config_of(record), *model = json_object_get(record, "model");
     char *config = c ? json_dumps(c, JSON_SORT_KEYS | JSON_COMPACT) : NULL, *key = NULL;
+    if (!config && json_is_object(json_object_get(record, "config"))) { /* no memory: a key without it would be another's */
+        json_decref(c);
+        return NULL;
+    }
     /* by the fingerprint, which every record has; the hash of the file is not always known */
     const char *fingerprint = text(model, "fingerprint"), *which = fingerprint[0] ? fingerprint : text(model, "sha256");
     if (asprintf(&key, "%s|%s|%s|%s", hn_record_id(record), which, config ? config : "", env ? text(json_object_get(record, "env"), "hash") : "") < 0) key = NULL;
@@ -179,18 +211,19 @@ static const char *unit_in(const char *metric)
     return "";
 }
 
-bool hn_record_metric(json_t *record, size_t i, const char **metric, const char **unit, bool *higher)
+bool hn_record_next(json_t *record, void **at, const char **metric, const char **unit, bool *higher)
 {
     json_t *stats = json_object_get(record, "stats");
-    *metric = NULL;
     if (single(record)) {
-        if (i == 0) *metric = "";
-    } else if (json_is_object(stats)) {
-        void *it = json_object_iter(stats);
-        for (size_t k = 0; it && k < i; k++) it = json_object_iter_next(stats, it);
-        if (it) *metric = json_object_iter_key(it);
+        if (*at) return false;
+        *at = record;
+        *metric = "";
+    } else {
+        if (!json_is_object(stats)) return false;
+        *at = *at ? json_object_iter_next(stats, *at) : json_object_iter(stats);
+        if (!*at) return false;
+        *metric = json_object_iter_key(*at);
     }
-    if (!*metric) return false;
     *unit = member(record, "unit", *metric);
     if (!**unit) *unit = unit_in(*metric);
     *higher = strcmp(member(record, "better", *metric), "higher") == 0;
@@ -218,14 +251,48 @@ hone_status hn_record_samples(double **x, size_t *n, json_t *record, const char 
     return HONE_OK;
 }
 
+/* ---- texts by number -------------------------------------------------------------------------- */
+
+bool hn_keys_add(hn_keys *k, const char *key, size_t *i, bool *fresh)
+{
+    if (!k->map && !(k->map = json_object())) return false;
+    json_t *v = json_object_get(k->map, key);
+    *fresh = !v;
+    *i = v ? (size_t)json_integer_value(v) : k->n;
+    if (v) return true;
+    if (json_object_set_new_nocheck(k->map, key, json_integer((json_int_t)k->n)) != 0) return false;
+    k->n++;
+    return true;
+}
+
+size_t hn_keys_find(const hn_keys *k, const char *key)
+{
+    json_t *v = json_object_get(k->map, key);
+    return v ? (size_t)json_integer_value(v) : SIZE_MAX;
+}
+
+void hn_keys_free(hn_keys *k)
+{
+    json_decref(k->map);
+    *k = (hn_keys){ 0 };
+}
+
 /* ---- series ----------------------------------------------------------------------------------- */
 
-typedef struct series_list { hn_series *s; size_t n, cap; } series_list;
+typedef struct series_list {
+    hn_series *s;
+    size_t n, cap;
+    hn_keys keys; /* key and metric of each */
+} series_list;
 
 static hn_series *series_for(series_list *l, json_t *record, const char *key, const char *metric, const char *unit, bool higher)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (strcmp(l->s[i].key, key) == 0 && strcmp(l->s[i].metric, metric) == 0) return &l->s[i];
+    char *name = NULL;
+    size_t i = 0;
+    bool fresh = false;
+    bool ok = asprintf(&name, "%s|%s", metric, key) >= 0 && hn_keys_add(&l->keys, name, &i, &fresh);
+    free(name);
+    if (!ok || !fresh) return ok ? &l->s[i] : NULL;
     if (l->n == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 16;
         hn_series *s = realloc(l->s, cap * sizeof *s);
@@ -238,6 +305,17 @@ static hn_series *series_for(series_list *l, json_t *record, const char *key, co
     if (!s->key) return NULL;
     l->n++;
     return s;
+}
+
+static bool add_invalid(hn_series *s, json_t *record)
+{
+    if ((s->n_invalid & (s->n_invalid - 1)) == 0) { /* full at each power of two */
+        json_t **more = realloc(s->invalid, (s->n_invalid ? 2 * s->n_invalid : 1) * sizeof *more);
+        if (!more) return false;
+        s->invalid = more;
+    }
+    s->invalid[s->n_invalid++] = record;
+    return true;
 }
 
 static bool add_point(hn_series *s, json_t *record, json_t *stats)
@@ -260,12 +338,11 @@ static bool add_record(series_list *l, json_t *record)
     char *key = hn_record_key(record, true);
     bool ok = key, higher, invalid = json_is_false(json_object_get(record, "valid"));
     const char *metric, *unit;
-    for (size_t i = 0; ok && hn_record_metric(record, i, &metric, &unit, &higher); i++) {
+    for (void *at = NULL; ok && hn_record_next(record, &at, &metric, &unit, &higher);) {
         json_t *stats = hn_record_stats(record, metric), *m = json_object_get(stats, "median");
         if (!json_is_number(m) || !isfinite(json_number_value(m))) continue;
         hn_series *s = series_for(l, record, key, metric, unit, higher);
-        if (s && invalid) s->n_invalid++;
-        else ok = s && add_point(s, record, stats);
+        ok = s && (invalid ? add_invalid(s, record) : add_point(s, record, stats));
     }
     free(key);
     return ok;
@@ -301,15 +378,13 @@ hone_status hn_series_of(hn_series **out, size_t *n, json_t *records, hone_error
     series_list l = { 0 };
     size_t i;
     json_t *r;
+    bool ok = true;
     *out = NULL;
     *n = 0;
-    json_array_foreach(records, i, r) {
-        if (add_record(&l, r)) continue;
-        hn_series_free(l.s, l.n);
-        return HN_FAIL(err, HONE_E_NOMEM, "series of %zu records", json_array_size(records));
-    }
-    for (size_t k = 0; k < l.n; k++) {
-        if (sort_points(&l.s[k])) continue;
+    json_array_foreach(records, i, r) ok = ok && add_record(&l, r);
+    for (size_t k = 0; k < l.n; k++) ok = ok && sort_points(&l.s[k]);
+    hn_keys_free(&l.keys);
+    if (!ok) {
         hn_series_free(l.s, l.n);
         return HN_FAIL(err, HONE_E_NOMEM, "series of %zu records", json_array_size(records));
     }
@@ -323,6 +398,7 @@ void hn_series_free(hn_series *s, size_t n)
     for (size_t i = 0; i < n; i++) {
         free(s[i].key);
         free(s[i].points);
+        free(s[i].invalid);
     }
     free(s);
 }

@@ -18,6 +18,8 @@ typedef struct hn_history {
 
 /* path: the .jsonl file itself. HONE_E_IO: there is none, or it cannot be read. */
 hone_status hn_history_read(hn_history *out, const char *path, hone_error *err);
+/* The same; stop (NULL allowed) is asked at every line and while a writer is waited for: HONE_E_INTERRUPTED. */
+hone_status hn_history_read_until(hn_history *out, const char *path, bool (*stop)(void *), hone_error *err);
 void hn_history_free(hn_history *h);
 /* "3 of 40 lines skipped, the first is line 7: …"; "" when nothing was. */
 void hn_history_say(const hn_history *h, char *dst, size_t cap);
@@ -29,13 +31,23 @@ const char *hn_record_id(json_t *record);
 /* What two records of the same measurement have in common: id, model, configuration and, when `env`, the
  * machine. One line of text, malloc'ed; NULL: out of memory. */
 char *hn_record_key(json_t *record, bool env);
-/* Metric number i of a record: its name ("" for records of one number), unit ("" unknown), and
- * whether more is better; false when there is none. All borrowed. */
-bool hn_record_metric(json_t *record, size_t i, const char **metric, const char **unit, bool *higher);
+/* The next metric of a record: its name ("" for records of one number), unit ("" unknown), and whether more
+ * is better; false behind the last. *at is NULL before the first. All borrowed. */
+bool hn_record_next(json_t *record, void **at, const char **metric, const char **unit, bool *higher);
 /* Its statistics (as hn_stats_json) or NULL; borrowed. */
 json_t *hn_record_stats(json_t *record, const char *metric);
 /* The finite raw samples of a metric; *x malloc'ed, in order. HONE_E_NOMEM. */
 hone_status hn_record_samples(double **x, size_t *n, json_t *record, const char *metric, hone_error *err);
+
+/* ---- texts by number -------------------------------------------------------------------- */
+
+/* Numbers different texts 0, 1, 2, … as they come, in the same time however many there are. Zero-initialize. */
+typedef struct hn_keys { json_t *map; size_t n; } hn_keys;
+/* The number of key; *fresh: it is new. False: out of memory. */
+bool hn_keys_add(hn_keys *k, const char *key, size_t *i, bool *fresh);
+/* SIZE_MAX: not among them. */
+size_t hn_keys_find(const hn_keys *k, const char *key);
+void hn_keys_free(hn_keys *k);
 
 /* ---- series -------------------------------------------------------------------------- */
 
@@ -51,7 +63,8 @@ typedef struct hn_series {
     char *key;               /* hn_record_key with the machine */
     hn_point *points;        /* in time order: by "ts", those without in the order of the file */
     size_t n;
-    size_t n_invalid;        /* records of this series left out, as their result is invalid */
+    json_t **invalid;        /* [n_invalid] records left out, as their result is invalid; borrowed */
+    size_t n_invalid;
 } hn_series;
 
 /* Every series of the bench records, in the order of their first record; valid and unchecked

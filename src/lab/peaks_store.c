@@ -1,10 +1,12 @@
 /* Peaks as JSON, and where they are kept: one file per machine and level. What is read
  * back is checked as if a stranger had written it. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
 #include "lab/lab.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char *const kind_keys[HN_PEAK_KINDS] = { "read", "int8", "f32", "bf16", "dispatch", "barrier" };
 static const char *const kind_units[HN_PEAK_KINDS] = { "GB/s", "GOPS", "GFLOP/s", "GFLOP/s", "ns", "ns" };
@@ -62,43 +64,67 @@ json_t *hn_peaks_json(const hn_peaks *p)
 
 typedef struct reader { hone_error *err; hone_status st; } reader;
 
-static json_t *get(reader *r, json_t *o, const char *key, bool ok)
+/* v, which is the field `key`, when ok; else the fault. */
+static json_t *need(reader *r, json_t *v, const char *key, bool ok, const char *expected)
 {
-    if (r->st == HONE_OK && !ok)
-        r->st = HN_FAIL(r->err, HONE_E_FORMAT, "field %s is %s", key, json_object_get(o, key) ? "of the wrong kind or too long" : "missing");
-    return r->st == HONE_OK ? json_object_get(o, key) : NULL;
+    char text[60], seen[80];
+    if (r->st == HONE_OK && !ok) {
+        const char *s = json_string_value(v);
+        if (s) snprintf(seen, sizeof seen, "\"%s\"", hn_escape(text, sizeof text, s, json_string_length(v)));
+        else if (json_is_number(v)) snprintf(seen, sizeof seen, "%.17g", json_number_value(v));
+        else snprintf(seen, sizeof seen, "%s", v ? hn_json_kind(v) : "missing");
+        r->st = HN_FAIL(r->err, HONE_E_FORMAT, "field %s is %s, expected %s", key, seen, expected);
+    }
+    return r->st == HONE_OK ? v : NULL;
 }
+
+static json_t *get(reader *r, json_t *o, const char *key, bool ok, const char *expected) { return need(r, json_object_get(o, key), key, ok, expected); }
 
 static void get_text(reader *r, char *dst, size_t cap, json_t *o, const char *key, bool required)
 {
+    char expected[60];
     json_t *v = json_object_get(o, key);
     bool null = !required && (!v || json_is_null(v));
-    get(r, o, key, null || (json_is_string(v) && json_string_length(v) < cap && strlen(json_string_value(v)) == json_string_length(v)));
+    bool fits = json_is_string(v) && json_string_length(v) < cap && strlen(json_string_value(v)) == json_string_length(v);
+    snprintf(expected, sizeof expected, "a string of at most %zu bytes", cap - 1);
+    get(r, o, key, null || fits, expected);
     dst[0] = 0;
     if (!null && r->st == HONE_OK) snprintf(dst, cap, "%s", json_string_value(v));
 }
 
 static double get_number(reader *r, json_t *o, const char *key, double most, bool required)
 {
+    char expected[60];
     json_t *v = json_object_get(o, key);
     if (!required && (!v || json_is_null(v))) return NAN;
     double x = json_is_number(v) ? json_number_value(v) : NAN;
-    return get(r, o, key, x >= 0 && x <= most) ? x : 0;
+    snprintf(expected, sizeof expected, "a number of 0 to %g", most);
+    return get(r, o, key, x >= 0 && x <= most, expected) ? x : 0;
 }
 
 static int32_t get_int(reader *r, json_t *o, const char *key, int32_t most)
 {
+    char expected[60];
     json_t *v = json_object_get(o, key);
-    return get(r, o, key, json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= most) ? (int32_t)json_integer_value(v) : 0;
+    bool fits = json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= most;
+    snprintf(expected, sizeof expected, "a whole number of 0 to %d", most);
+    return get(r, o, key, fits, expected) ? (int32_t)json_integer_value(v) : 0;
+}
+
+static bool get_bool(reader *r, json_t *o, const char *key)
+{
+    return json_is_true(get(r, o, key, json_is_boolean(json_object_get(o, key)), "true or false"));
 }
 
 static void get_kind(reader *r, hn_peaks *p, hn_peak_kind k, json_t *root)
 {
     const double most = 1e9;
-    json_t *o = get(r, root, kind_keys[k], json_is_object(json_object_get(root, kind_keys[k])));
+    json_t *o = get(r, root, kind_keys[k], json_is_object(json_object_get(root, kind_keys[k])), "an object");
     json_t *points = json_object_get(o, "points"), *v;
     get_text(r, p->how[k], sizeof p->how[k], o, "how", true);
-    if (!get(r, o, "points", json_is_array(points) && json_array_size(points) <= HN_PEAK_POINTS)) return;
+    char expected[60];
+    snprintf(expected, sizeof expected, "an array of at most %d elements", HN_PEAK_POINTS);
+    if (!get(r, o, "points", json_is_array(points) && json_array_size(points) <= HN_PEAK_POINTS, expected)) return;
     size_t i;
     json_array_foreach(points, i, v) {
         p->at[k][i] = (hn_peak_point){ .threads = get_int(r, v, "threads", 1 << 20), .best = get_number(r, v, "best", most, true),
@@ -119,7 +145,7 @@ hone_status hn_peaks_parse(hn_peaks *p, json_t *o, hone_error *err)
     const char *schema = json_string_value(json_object_get(o, "schema"));
     if (!schema || strcmp(schema, HN_PEAKS_SCHEMA) != 0)
         return HN_FAIL(err, HONE_E_FORMAT, "schema is %s, expected " HN_PEAKS_SCHEMA, schema ? HN_ESC(schema, strlen(schema)) : "missing");
-    json_t *m = get(&r, o, "machine", json_is_object(json_object_get(o, "machine"))), *c = json_object_get(o, "clock_ghz");
+    json_t *m = get(&r, o, "machine", json_is_object(json_object_get(o, "machine")), "an object"), *c = json_object_get(o, "clock_ghz");
     get_text(&r, p->ts, sizeof p->ts, o, "ts", true);
     get_text(&r, p->hash, sizeof p->hash, m, "hash", true);
     get_text(&r, p->level, sizeof p->level, m, "level", true);
@@ -127,7 +153,8 @@ hone_status hn_peaks_parse(hn_peaks *p, json_t *o, hone_error *err)
     get_text(&r, p->kernel, sizeof p->kernel, m, "kernel", true);
     p->cores = get_int(&r, m, "cores", 1 << 20);
     for (int k = 0; k < HN_PEAK_KINDS; k++) get_kind(&r, p, (hn_peak_kind)k, o);
-    get(&r, o, "clock_ghz", json_array_size(c) == 2 && json_is_number(json_array_get(c, 0)) && json_is_number(json_array_get(c, 1)));
+    get(&r, o, "clock_ghz", json_array_size(c) == 2 && json_is_number(json_array_get(c, 0)) && json_is_number(json_array_get(c, 1)),
+        "an array of two numbers");
     for (size_t i = 0; i < 2; i++) p->clock_ghz[i] = json_number_value(json_array_get(c, i));
     p->cache_bytes = (uint64_t)(get_number(&r, o, "cache_mb", large, true) * 1e6 + 0.5);
     p->buffer_bytes = (uint64_t)(get_number(&r, o, "buffer_mb", large, true) * 1e6 + 0.5);
@@ -136,8 +163,8 @@ hone_status hn_peaks_parse(hn_peaks *p, json_t *o, hone_error *err)
     p->steal_pct = get_number(&r, o, "steal_pct", 100, true);
     get_text(&r, p->cpus, sizeof p->cpus, o, "cpus", false);
     get_text(&r, p->doubts, sizeof p->doubts, o, "doubts", false);
-    p->bound = json_is_true(get(&r, o, "bound", json_is_boolean(json_object_get(o, "bound"))));
-    p->quick = json_is_true(get(&r, o, "quick", json_is_boolean(json_object_get(o, "quick"))));
+    p->bound = get_bool(&r, o, "bound");
+    p->quick = get_bool(&r, o, "quick");
     if (r.st != HONE_OK) return r.st;
     r.st = hn_peaks_check(p, err);
     return r.st == HONE_E_NUMERIC ? HONE_E_FORMAT : r.st;
@@ -169,20 +196,21 @@ hone_status hn_peaks_store(const hn_peaks *p, const char *path, hone_error *err)
 
 #define HOW_TO "measure them: hone lab peaks"
 
+enum { MAX_PEAKS = 1 << 20 }; /* bytes */
+
 hone_status hn_peaks_load(hn_peaks *out, const char *path, const hn_environ *e, const char *level, hone_error *err)
 {
     *out = (hn_peaks){ 0 };
     hone_error why;
-    json_error_t je;
+    const hn_json_rules rules = { .max_bytes = MAX_PEAKS, .flags = HN_JSON_UNIQUE };
+    json_t *o;
     const char *name = HN_ESC(path, strlen(path));
-    FILE *f = fopen(path, "re");
-    if (!f && errno == ENOENT) return HN_FAIL(err, HONE_E_IO, "the peaks of this machine at level %s are not measured; " HOW_TO, level);
-    if (!f) return HN_FAIL(err, HONE_E_IO, "%s: %s; " HOW_TO " --force", name, strerror(errno));
-    json_t *o = json_loadf(f, JSON_REJECT_DUPLICATES, &je);
-    fclose(f);
-    if (!o) return HN_FAIL(err, HONE_E_FORMAT, "%s: line %d: %s; " HOW_TO " --force", name, je.line, HN_ESC(je.text, strlen(je.text)));
     hn_peaks p;
-    hone_status st = hn_peaks_parse(&p, o, &why);
+    hone_status st = hn_json_tree_file(&o, path, &rules, &why);
+    if (st == HONE_E_IO && access(path, F_OK) != 0 && errno == ENOENT)
+        return HN_FAIL(err, HONE_E_IO, "the peaks of this machine at level %s are not measured; " HOW_TO, level);
+    if (st != HONE_OK) return HN_FAIL(err, st, "%.500s; " HOW_TO " --force", why.message);
+    st = hn_peaks_parse(&p, o, &why);
     json_decref(o);
     if (st != HONE_OK) return HN_FAIL(err, HONE_E_FORMAT, "%s: %.500s; " HOW_TO " --force", name, why.message);
     if (strcmp(p.hash, e->hash) != 0 || strcmp(p.level, level) != 0)

@@ -1,5 +1,7 @@
 /* Answers kept with a sketch of their logits: two of them can be compared later, without the
  * models. Owns the file and what may be said from 64 logits of each step. */
+#include "lab/record_read.h"
+#include "base/json_tree.h"
 #include "lab/quality.h"
 #include "lab/perplexity.h"
 
@@ -128,6 +130,8 @@ static bool read_id(int32_t *out, json_t *v, int32_t n_vocab)
     return json_is_integer(v) && x >= 0 && x < n_vocab;
 }
 
+enum { MAX_ANSWERS = 256 << 20 }; /* bytes; 512 steps of HN_SKETCH_TOP logits are a hundredth of it */
+
 static hone_status read_steps(hn_answers *a, json_t *o, const char *name, hone_error *err)
 {
     json_t *prompts = json_object_get(o, "ids"), *steps = json_object_get(o, "sketch");
@@ -151,22 +155,18 @@ static hone_status read_steps(hn_answers *a, json_t *o, const char *name, hone_e
 
 hone_status hn_answers_load(hn_answers *a, const char *path, hone_error *err)
 {
-    json_error_t e;
+    json_t *o;
     const char *name = HN_ESC(path, strlen(path));
     memset(a, 0, sizeof *a);
-    errno = 0;
-    FILE *f = fopen(path, "rbe");
-    if (!f) return HN_FAIL(err, HONE_E_IO, "%s: %s", name, strerror(errno));
-    json_t *o = json_loadf(f, 0, &e);
-    fclose(f);
-    if (!o) return BAD("%s: no JSON (line %d: %s)", name, e.line, e.text);
+    hone_status st = hn_json_tree_file(&o, path, &(hn_json_rules){ .max_bytes = MAX_ANSWERS, .flags = HN_JSON_UNIQUE }, err);
+    if (st != HONE_OK) return st;
+    char why[500];
     const char *schema = json_string_value(json_object_get(o, "schema")), *hash = json_string_value(json_object_get(o, "hash"));
     const char *vocab = json_string_value(json_object_get(o, "vocab_sha256")), *label = json_string_value(json_object_get(o, "label"));
     const char *prompts = json_string_value(json_object_get(o, "prompts")), *reason = json_string_value(json_object_get(o, "reason"));
     json_int_t n_vocab = json_integer_value(json_object_get(o, "n_vocab"));
-    hone_status st = HONE_OK;
     if (!schema || strcmp(schema, ANSWERS_SCHEMA) != 0) st = BAD("%s: not answers saved by hone lab quality hash (schema %s)", name, schema ? schema : "missing");
-    else if (n_vocab < 1 || n_vocab > INT32_MAX || !vocab || strlen(vocab) != 64 || !prompts) st = BAD("%s: n_vocab, vocab_sha256 or prompts is missing", name);
+    else if (!hn_shape_fits(o, hn_shape_answers, why, sizeof why)) st = BAD("%s: %s", name, why);
     else if (!hash || strlen(hash) >= sizeof a->q.hash || strncmp(hash, "q1-", 3) != 0) st = BAD("%s: no hash of the kind q1: %s", name, reason ? reason : "it is missing");
     if (st == HONE_OK) {
         for (int i = 0; i < 32; i++) {

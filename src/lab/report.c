@@ -2,6 +2,8 @@
  * Owns which measurement belongs to which and what is called out; refuses to know how
  * anything looks. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
+#include "lab/record_read.h"
 #include "lab/report_parts.h"
 
 #include <stdlib.h>
@@ -83,7 +85,7 @@ size_t hn_rep_metrics(hn_rep_metric m[HN_REP_METRICS], json_t *record)
     size_t n = 0;
     const char *name, *unit;
     bool higher;
-    for (size_t i = 0; hn_record_metric(record, i, &name, &unit, &higher); i++) {
+    for (void *at = NULL; hn_record_next(record, &at, &name, &unit, &higher);) {
         json_t *s = hn_record_stats(record, name), *ci = json_object_get(s, "ci95");
         double median = hn_rep_dbl(s, "median");
         if (!isfinite(median)) continue;
@@ -182,6 +184,9 @@ void hn_report_free(hn_report *r)
         free(r->alerts[i].text);
     }
     hn_series_free(r->series, r->n_series);
+    hn_rep_seen_free(&r->seen);
+    hn_rep_seen_free(&r->runs);
+    hn_keys_free(&r->row_of);
     free(r->files);
     free(r->lines);
     free(r->rows);
@@ -207,15 +212,17 @@ size_t hn_report_skipped(const hn_report *r)
     return n;
 }
 
+static bool stopped(const hn_report *r) { return r->stop && r->stop(NULL); }
+void hn_report_set_stop(hn_report *r, bool (*stop)(void *)) { r->stop = stop; }
+
 static bool keep(hn_report *r, hn_rep_file *file, json_t *record)
 {
-    size_t i;
-    json_t *old;
-    json_array_foreach(r->records, i, old)
-        if (strcmp(hn_rep_str(old, "ts"), hn_rep_str(record, "ts")) == 0 && json_equal(old, record)) {
-            file->twice++;
-            return true;
-        }
+    bool again;
+    if (!hn_rep_seen_add(&r->seen, record, &again)) return false;
+    if (again) {
+        file->twice++;
+        return true;
+    }
     file->records++;
     return json_array_append(r->records, record) == 0;
 }
@@ -265,6 +272,7 @@ static bool take_apart(hn_report *r, hn_rep_file *file, json_t *o)
     json_t *list, *one;
     size_t i;
     bool ok = true;
+    char why[300];
     if (starts(schema, "hone.train/")) return hn_rep_take_training(r, file, o);
     if (strcmp(schema, HN_KERN_SCHEMA) == 0) {
         list = json_object_get(o, "results");
@@ -284,7 +292,7 @@ static bool take_apart(hn_report *r, hn_rep_file *file, json_t *o)
     }
     if (json_is_array(list = json_object_get(o, "records"))) { /* what a command printed about several */
         json_array_foreach(list, i, one) {
-            if (starts(hn_rep_str(one, "schema"), "hone.")) ok = ok && take_apart(r, file, one);
+            if (starts(hn_rep_str(one, "schema"), "hone.") && hn_record_fits(one, why, sizeof why)) ok = ok && take_apart(r, file, one);
             else file->foreign++;
         }
         if (!starts(schema, "hone.gate/")) return ok;
@@ -297,10 +305,47 @@ static bool take_apart(hn_report *r, hn_rep_file *file, json_t *o)
     return keep(r, file, o);
 }
 
+/* One object over many lines: *whole is that, if it is one of hone's. */
+static hone_status read_whole(json_t **whole, const char *path, hone_error *err)
+{
+    hone_status st = hn_json_tree_file(whole, path, NULL, err);
+    if (st == HONE_E_NOMEM || st == HONE_E_IO) return st;
+    char why[300];
+    if (st == HONE_OK && hn_rep_str(*whole, "schema")[0] && hn_record_fits(*whole, why, sizeof why)) return HONE_OK;
+    json_decref(*whole);
+    *whole = NULL;
+    return HONE_OK;
+}
+
+/* What a file holds becomes records; *file counts. */
+static hone_status take_file(hn_report *r, hn_rep_file *file, const hn_history *h, const char *path, hone_error *err)
+{
+    size_t i;
+    json_t *o, *whole = NULL;
+    bool ok = true;
+    hn_history_say(h, file->why, sizeof file->why);
+    if (json_array_size(h->records) == 0 && h->n_broken) {
+        hone_status st = read_whole(&whole, path, err);
+        if (st != HONE_OK) return st;
+    }
+    if (whole) {
+        file->lines = 1;
+        file->broken = file->foreign = 0;
+        file->why[0] = 0;
+        ok = take_apart(r, file, whole);
+    }
+    json_decref(whole);
+    json_array_foreach(h->records, i, o) {
+        if (stopped(r)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+        ok = ok && take_apart(r, file, o);
+    }
+    return ok ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "records of %s", HN_ESC(path, strlen(path)));
+}
+
 hone_status hn_report_add(hn_report *r, const char *path, hone_error *err)
 {
     hn_history h;
-    hone_status st = hn_history_read(&h, path, err);
+    hone_status st = hn_history_read_until(&h, path, r->stop, err);
     if (st != HONE_OK) return st;
     hn_rep_file *files = realloc(r->files, (r->n_files + 1) * sizeof *files);
     const char *slash = strrchr(path, '/');
@@ -311,22 +356,11 @@ hone_status hn_report_add(hn_report *r, const char *path, hone_error *err)
         hn_history_free(&h);
         return HN_FAIL(err, HONE_E_NOMEM, "records of %s", HN_ESC(path, strlen(path)));
     }
-    hn_history_say(&h, file.why, sizeof file.why);
     r->same_run = false;
-    bool ok = true;
-    size_t i;
-    json_t *o, *whole = NULL;
-    if (json_array_size(h.records) == 0 && h.n_broken && (whole = json_load_file(path, 0, NULL)) && hn_rep_str(whole, "schema")[0]) {
-        file.lines = 1; /* one object over many lines */
-        file.broken = file.foreign = 0;
-        file.why[0] = 0;
-        ok = take_apart(r, &file, whole);
-    }
-    json_decref(whole);
-    json_array_foreach(h.records, i, o) ok = ok && take_apart(r, &file, o);
+    st = take_file(r, &file, &h, path, err);
     r->files[r->n_files++] = file;
     hn_history_free(&h);
-    return ok ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "records of %s", HN_ESC(path, strlen(path)));
+    return st;
 }
 
 /* ---- order --------------------------------------------------------------------------------------------- */
@@ -352,33 +386,45 @@ static bool sort_records(hn_report *r)
         return false;
     }
     qsort(a, n, sizeof *a, by_date);
-    for (size_t i = 0; i < n; i++) json_array_append(sorted, a[i].record);
+    bool ok = true;
+    for (size_t i = 0; i < n; i++) ok = ok && json_array_append(sorted, a[i].record) == 0;
     free(a);
     json_decref(r->records);
     r->records = sorted;
-    return true;
+    return ok;
 }
 
-static void classify(hn_report *r)
+/* The list that records of a schema belong to; NULL: none. */
+static json_t *list_for(const hn_report *r, const char *schema)
+{
+    if (starts(schema, "hone.bench/")) return r->bench;
+    if (starts(schema, "hone.ab/") || starts(schema, "hone.gate/")) return r->ab;
+    if (starts(schema, "hone.peaks/")) return r->peaks;
+    if (starts(schema, "hone.profile/")) return r->profiles;
+    return starts(schema, "hone.memory/") || starts(schema, "hone.ledger/") ? r->ledgers : NULL;
+}
+
+static bool append(json_t *list, json_t *v) { return json_array_append(list, v) == 0; }
+
+static bool classify(hn_report *r)
 {
     size_t i;
     json_t *o;
+    bool ok = true;
     json_array_foreach(r->records, i, o) {
-        const char *schema = hn_rep_str(o, "schema");
-        json_t *to = starts(schema, "hone.bench/") ? r->bench : starts(schema, "hone.ab/") || starts(schema, "hone.gate/") ? r->ab : starts(schema, "hone.peaks/") ? r->peaks
-                   : starts(schema, "hone.profile/") ? r->profiles : starts(schema, "hone.memory/") || starts(schema, "hone.ledger/") ? r->ledgers : NULL;
-        json_t *within = json_object_get(o, "memory"); /* a profile brings its ledger along */
-        if (to == r->profiles && json_object_get(within, "parts")) json_array_append(r->ledgers, within);
-        if (to) json_array_append(to, o);
+        json_t *to = list_for(r, hn_rep_str(o, "schema")), *within = json_object_get(o, "memory"); /* a profile brings its ledger along */
+        if (to == r->profiles && json_object_get(within, "parts")) ok = ok && append(r->ledgers, within);
+        if (to) ok = ok && append(to, o);
         if (to != r->bench) continue;
         json_t *valid = json_object_get(o, "valid");
         if (json_is_true(valid)) r->n_valid++;
         else if (json_is_false(valid)) r->n_invalid++;
         else r->n_unchecked++;
         json_t *profile = json_object_get(o, "profile"), *ledger = json_object_get(o, "ledger");
-        if (json_is_object(profile)) json_array_append(r->profiles, profile);
-        if (json_is_object(ledger)) json_array_append(r->ledgers, ledger);
+        if (json_is_object(profile)) ok = ok && append(r->profiles, profile);
+        if (json_is_object(ledger)) ok = ok && append(r->ledgers, ledger);
     }
+    return ok;
 }
 
 /* ---- the newest of each measurement ------------------------------------------------------------------------ */
@@ -390,48 +436,62 @@ static const char *model_name(json_t *record)
     return *s ? s : hn_rep_str(m, "name");
 }
 
+/* Rows of one id together, ids in order of appearance, within them as they appeared. */
+static int by_id(const void *a, const void *b)
+{
+    const hn_rep_row *x = a, *y = b;
+    return x->id != y->id ? (x->id > y->id) - (x->id < y->id) : (x->place > y->place) - (x->place < y->place);
+}
+
+/* The row of key, new at the end of rows. */
+static hn_rep_row *row_for(hn_report *r, hn_keys *ids, json_t *record, char *key)
+{
+    size_t i, id;
+    bool fresh, unused;
+    if (!key || !hn_keys_add(&r->row_of, key, &i, &fresh)) return NULL;
+    if (!fresh) return &r->rows[i];
+    r->rows[i] = (hn_rep_row){ .key = strdup(key), .place = i };
+    r->n_rows++;
+    if (!r->rows[i].key || !hn_keys_add(ids, hn_record_id(record), &id, &unused)) return NULL;
+    r->rows[i].id = id;
+    return &r->rows[i];
+}
+
+static bool add_to_row(hn_report *r, hn_keys *ids, json_t *record)
+{
+    char *key = hn_record_key(record, true);
+    hn_rep_row *row = row_for(r, ids, record, key);
+    free(key);
+    if (!row) return false;
+    row->record = record; /* in time order: the last is the newest */
+    row->n_runs++;
+    row->n_invalid += json_is_false(json_object_get(record, "valid"));
+    return true;
+}
+
 static bool find_rows(hn_report *r)
 {
-    size_t i;
+    size_t i, unused;
     json_t *o;
     const char *model = "", *machine = "";
+    hn_keys ids = { 0 };
+    bool ok, fresh;
     r->rows = calloc(json_array_size(r->bench) + 1, sizeof *r->rows);
-    if (!r->rows) return false;
+    ok = r->rows != NULL;
     json_array_foreach(r->bench, i, o) {
         const char *m = hn_rep_str(json_object_get(o, "model"), "fingerprint"), *e = hn_rep_str(json_object_get(o, "env"), "hash");
-        char *key = hn_record_key(o, true);
-        size_t k = 0;
-        if (!key) return false;
         if (*m && *model && strcmp(m, model) != 0) r->many_models = true;
         if (*e && *machine && strcmp(e, machine) != 0) r->many_machines = true;
         model = *m ? m : model;
         machine = *e ? e : machine;
-        while (k < r->n_rows && strcmp(r->rows[k].key, key) != 0) k++;
-        hn_rep_row *row = &r->rows[k];
-        if (k == r->n_rows) {
-            *row = (hn_rep_row){ .key = key };
-            r->n_rows++;
-        } else free(key);
-        row->record = o; /* in time order: the last is the newest */
-        row->n_runs++;
-        row->n_invalid += json_is_false(json_object_get(o, "valid"));
+        ok = ok && !stopped(r) && add_to_row(r, &ids, o);
     }
-    /* those of one id together, ids in order of appearance */
-    hn_rep_row *sorted = calloc(r->n_rows + 1, sizeof *sorted);
-    if (!sorted) return false;
-    size_t n = 0;
-    for (size_t a = 0; a < r->n_rows; a++) {
-        if (!r->rows[a].key) continue;
-        const char *id = hn_record_id(r->rows[a].record);
-        for (size_t b = a; b < r->n_rows; b++)
-            if (r->rows[b].key && strcmp(hn_record_id(r->rows[b].record), id) == 0) {
-                sorted[n++] = r->rows[b];
-                r->rows[b].key = NULL;
-            }
-    }
-    free(r->rows);
-    r->rows = sorted;
-    return true;
+    hn_keys_free(&ids);
+    if (!ok) return false;
+    qsort(r->rows, r->n_rows, sizeof *r->rows, by_id);
+    hn_keys_free(&r->row_of); /* the numbers are others now */
+    for (i = 0; i < r->n_rows; i++) ok = ok && hn_keys_add(&r->row_of, r->rows[i].key, &unused, &fresh);
+    return ok;
 }
 
 static void say_setting(FILE *f, const char *key, json_t *v)
@@ -454,18 +514,27 @@ static void say_setting(FILE *f, const char *key, json_t *v)
     free(t);
 }
 
-/* Does this setting differ among the rows [from, to)? */
-static bool differs(const hn_report *r, size_t from, size_t to, const char *key)
+/* Settings that differ among the rows [from, to), as keys of an object; NULL: out of memory. */
+static json_t *differing(const hn_report *r, size_t from, size_t to)
 {
-    json_t *first = json_object_get(json_object_get(r->rows[from].record, "config"), key);
-    for (size_t i = from + 1; i < to; i++) {
-        json_t *v = json_object_get(json_object_get(r->rows[i].record, "config"), key);
-        if (!!v != !!first || (v && !json_equal(v, first))) return true;
+    json_t *all = json_object(), *first = json_object_get(r->rows[from].record, "config"), *v;
+    bool ok = all != NULL;
+    const char *key;
+    for (size_t i = from + 1; i < to && ok; i++) {
+        json_t *c = json_object_get(r->rows[i].record, "config");
+        json_object_foreach(c, key, v) {
+            json_t *w = json_object_get(first, key);
+            if (!w || !json_equal(v, w)) ok = ok && json_object_set_new_nocheck(all, key, json_true()) == 0;
+        }
+        json_object_foreach(first, key, v)
+            if (!json_object_get(c, key)) ok = ok && json_object_set_new_nocheck(all, key, json_true()) == 0;
     }
-    return false;
+    if (ok) return all;
+    json_decref(all);
+    return NULL;
 }
 
-static bool label_row(hn_report *r, size_t i, size_t from, size_t to)
+static bool label_row(hn_report *r, size_t i, json_t *differ)
 {
     static const char *const first[] = { "variant", "shape", "n_prompt", "n_gen", "depth", "columns", "layout", "threads", "kv", "weights", "cpu", NULL };
     static const char *const dropped[] = { "samples", "weights_note", "seed", "sampler", "load", NULL };
@@ -478,7 +547,7 @@ static bool label_row(hn_report *r, size_t i, size_t from, size_t to)
     bool some = false;
     for (int pass = 0; pass < 2; pass++) {
         for (const char *const *p = first; pass == 0 && *p; p++) {
-            bool show = (v = json_object_get(c, *p)) && !json_is_null(v) && differs(r, from, to, *p);
+            bool show = (v = json_object_get(c, *p)) && !json_is_null(v) && json_object_get(differ, *p);
             for (const char *const *a = always; *a; a++) show = show || (strcmp(*a, *p) == 0 && v && !json_is_null(v));
             if (!show) continue;
             if (some) fputs(", ", f);
@@ -490,7 +559,7 @@ static bool label_row(hn_report *r, size_t i, size_t from, size_t to)
             bool known = json_is_null(v);
             for (const char *const *p = first; *p; p++) known = known || strcmp(*p, key) == 0;
             for (const char *const *p = dropped; *p; p++) known = known || strcmp(*p, key) == 0;
-            if (known || !differs(r, from, to, key)) continue;
+            if (known || !json_object_get(differ, key)) continue;
             if (some) fputs(", ", f);
             say_setting(f, key, v);
             some = true;
@@ -506,20 +575,27 @@ static bool label_row(hn_report *r, size_t i, size_t from, size_t to)
 
 static bool label_rows(hn_report *r)
 {
-    for (size_t from = 0, to; from < r->n_rows; from = to) {
-        const char *id = hn_record_id(r->rows[from].record);
-        for (to = from; to < r->n_rows && strcmp(hn_record_id(r->rows[to].record), id) == 0; to++) {}
-        for (size_t i = from; i < to; i++)
-            if (!label_row(r, i, from, to)) return false;
+    bool ok = true;
+    for (size_t from = 0, to; from < r->n_rows && ok; from = to) {
+        for (to = from; to < r->n_rows && r->rows[to].id == r->rows[from].id; to++) {}
+        json_t *differ = differing(r, from, to);
+        ok = differ && !stopped(r);
+        for (size_t i = from; i < to && ok; i++) ok = label_row(r, i, differ);
+        json_decref(differ);
     }
-    return true;
+    return ok;
+}
+
+static const hn_rep_row *row_of(const hn_report *r, const char *key)
+{
+    size_t i = hn_keys_find(&r->row_of, key);
+    return i < r->n_rows ? &r->rows[i] : NULL;
 }
 
 static const char *label_of(const hn_report *r, const char *key)
 {
-    for (size_t i = 0; i < r->n_rows; i++)
-        if (strcmp(r->rows[i].key, key) == 0) return r->rows[i].label;
-    return "";
+    const hn_rep_row *row = row_of(r, key);
+    return row ? row->label : "";
 }
 
 /* ---- series ---------------------------------------------------------------------------------------------- */
@@ -543,12 +619,12 @@ static bool find_lines(hn_report *r)
         hn_rep_line *l = &r->lines[i];
         const char *label = label_of(r, s->key), *name = hn_rep_metric_name(s->metric);
         l->s = s;
-        ok = asprintf(&l->label, "%s%s%s%s%s", s->id, *name ? " " : "", name, *label ? ", " : "", label) >= 0;
+        ok = !stopped(r) && asprintf(&l->label, "%s%s%s%s%s", s->id, *name ? " " : "", name, *label ? ", " : "", label) >= 0;
         if (!ok) l->label = NULL;
         double *more = realloc(x, (s->n + 1) * sizeof *x);
+        if (more) x = more;
         ok = ok && more;
         if (!ok) break;
-        x = more;
         size_t first = s->n > STEP_RUNS ? s->n - STEP_RUNS : 0;
         for (size_t k = first; k < s->n; k++) x[k - first] = s->points[k].median;
         if (s->n >= 2 * HN_STEP_MIN) ok = hn_steps_find(&l->steps, x, s->n - first, NULL) == HONE_OK;
@@ -658,17 +734,37 @@ static bool find_abs(hn_report *r)
 
 static bool alert(hn_report *r, int kind, json_t *record, char *what, char *text)
 {
-    hn_rep_alert *more = what && text ? realloc(r->alerts, (r->n_alerts + 1) * sizeof *more) : NULL;
-    if (!more) {
+    bool ok = what && text;
+    if (ok && r->n_alerts == r->cap_alerts) {
+        size_t cap = r->cap_alerts ? 2 * r->cap_alerts : 16;
+        hn_rep_alert *more = realloc(r->alerts, cap * sizeof *more);
+        if ((ok = more != NULL)) {
+            r->alerts = more;
+            r->cap_alerts = cap;
+        }
+    }
+    if (!ok) {
         free(what);
         free(text);
         return false;
     }
-    r->alerts = more;
-    size_t k = r->n_alerts++;
-    for (; k > 0 && more[k - 1].kind > kind; k--) more[k] = more[k - 1];
-    more[k] = (hn_rep_alert){ kind, what, text, hn_rep_str(record, "ts"), record };
+    r->alerts[r->n_alerts++] = (hn_rep_alert){ kind, what, text, hn_rep_str(record, "ts"), record };
     r->n_of[kind]++;
+    return true;
+}
+
+/* By kind; of one kind in the order in which they were found. */
+static bool sort_alerts(hn_report *r)
+{
+    hn_rep_alert *sorted = malloc((r->n_alerts + 1) * sizeof *sorted);
+    size_t n = 0;
+    if (!sorted) return false;
+    for (int kind = 0; kind < HN_REP_ALERTS; kind++)
+        for (size_t i = 0; i < r->n_alerts; i++)
+            if (r->alerts[i].kind == kind) sorted[n++] = r->alerts[i];
+    free(r->alerts);
+    r->alerts = sorted;
+    r->cap_alerts = r->n_alerts + 1;
     return true;
 }
 
@@ -689,9 +785,8 @@ static bool alert_invalid(hn_report *r)
         json_t *o = json_array_get(r->bench, i);
         if (!json_is_false(json_object_get(o, "valid"))) continue;
         char *key = hn_record_key(o, true);
-        bool again = false;
-        for (size_t k = 0; key && k < r->n_rows; k++)
-            again = again || (strcmp(r->rows[k].key, key) == 0 && !json_is_false(json_object_get(r->rows[k].record, "valid")));
+        const hn_rep_row *row = key ? row_of(r, key) : NULL;
+        bool again = row && !json_is_false(json_object_get(row->record, "valid"));
         const char *label = key ? label_of(r, key) : "", *why = hn_rep_str(o, "invalid_reason");
         bool ok = alert(r, HN_REP_INVALID, o, text_of("%s%s%s", hn_record_id(o), *label ? ", " : "", label),
                         text_of("%s%s", *why ? why : "no reason given", again ? " (measured again since, not invalid)" : ""));
@@ -707,35 +802,38 @@ static const char *quality_change(const char *before, const char *now)
     return strlen(before) > 11 && strlen(now) > 11 && strncmp(before, now, 11) == 0 ? "the numbers moved, no answer changed" : "answers changed";
 }
 
-typedef struct seen { char *key; const char *quality; } seen;
+/* The answers of one model with one cache, where they changed from one record to the next. */
+static bool alert_answers(hn_report *r)
+{
+    hn_keys keys = { 0 };
+    size_t i, k;
+    json_t *o;
+    bool ok, fresh;
+    const char **last = calloc(json_array_size(r->bench) + 1, sizeof *last);
+    ok = last != NULL;
+    json_array_foreach(r->bench, i, o) {
+        const char *q = hn_rep_str(o, "quality"), *kv = hn_rep_str(json_object_get(o, "config"), "kv");
+        json_t *m = json_object_get(o, "model");
+        if (!*q || !ok) continue;
+        char *key = text_of("%s|%s|%s", hn_rep_str(m, "fingerprint"), hn_rep_str(m, "sha256"), kv);
+        ok = key && hn_keys_add(&keys, key, &k, &fresh);
+        free(key);
+        if (!ok) break;
+        if (!fresh && strcmp(last[k], q) != 0)
+            ok = alert(r, HN_REP_QUALITY, o, text_of("%s, KV %s", model_name(o), kv),
+                       text_of("%s: %s \xE2\x86\x92 %s", quality_change(last[k], q), last[k], q));
+        last[k] = q;
+    }
+    hn_keys_free(&keys);
+    free(last);
+    return ok;
+}
 
 static bool alert_quality(hn_report *r)
 {
-    size_t i, n = 0;
+    size_t i;
     json_t *o;
-    bool ok = true;
-    seen *list = calloc(json_array_size(r->bench) + 1, sizeof *list);
-    if (!list) return false;
-    json_array_foreach(r->bench, i, o) {
-        const char *q = hn_rep_str(o, "quality");
-        json_t *m = json_object_get(o, "model");
-        if (!*q || !ok) continue;
-        char *key = text_of("%s|%s|%s", hn_rep_str(m, "fingerprint"), hn_rep_str(m, "sha256"), hn_rep_str(json_object_get(o, "config"), "kv"));
-        size_t k = 0;
-        while (key && k < n && strcmp(list[k].key, key) != 0) k++;
-        ok = key;
-        if (!key) break;
-        if (k == n) list[n++] = (seen){ key, q };
-        else {
-            free(key);
-            if (strcmp(list[k].quality, q) != 0)
-                ok = alert(r, HN_REP_QUALITY, o, text_of("%s, KV %s", model_name(o), hn_rep_str(json_object_get(o, "config"), "kv")),
-                           text_of("%s: %s \xE2\x86\x92 %s", quality_change(list[k].quality, q), list[k].quality, q));
-            list[k].quality = q;
-        }
-    }
-    for (size_t k = 0; k < n; k++) free(list[k].key);
-    free(list);
+    bool ok = alert_answers(r);
     json_array_foreach(r->ab, i, o) {
         const char *differs = hn_rep_str(o, "quality_differs");
         if (*differs && ok) ok = alert(r, HN_REP_QUALITY, o, text_of("gate against %s", hn_rep_str(o, "baseline")), strdup(differs));
@@ -814,10 +912,10 @@ static bool name_it(hn_report *r, const char *title, const char *date)
 
 hone_status hn_report_finish(hn_report *r, const char *title, const char *date, hone_error *err)
 {
-    bool ok = sort_records(r);
-    if (ok) classify(r);
+    bool ok = sort_records(r) && classify(r);
     ok = ok && find_rows(r) && label_rows(r) && find_lines(r) && find_abs(r);
-    ok = ok && alert_invalid(r) && alert_quality(r) && alert_verdicts(r) && alert_doubts(r) && name_it(r, title, date);
+    ok = ok && alert_invalid(r) && alert_quality(r) && alert_verdicts(r) && alert_doubts(r) && sort_alerts(r) && name_it(r, title, date);
+    if (!ok && stopped(r)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
     return ok ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "report on %zu records", hn_report_records(r));
 }
 

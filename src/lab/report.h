@@ -13,6 +13,8 @@ typedef enum hn_report_format { HN_REPORT_HTML = 0, HN_REPORT_MD, HN_REPORT_CSV,
 typedef struct hn_report hn_report;
 hone_status hn_report_new(hn_report **out, hone_error *err);
 void hn_report_free(hn_report *r);
+/* Asked while files are read and put in order: true ends that with HONE_E_INTERRUPTED. */
+void hn_report_set_stop(hn_report *r, bool (*stop)(void *));
 /* Adds the records of a file: one JSON object per line, or one object altogether. Broken lines,
  * foreign objects and records that are there already are counted and left out. HONE_E_IO: it cannot be read. */
 hone_status hn_report_add(hn_report *r, const char *path, hone_error *err);

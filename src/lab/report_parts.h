@@ -26,6 +26,7 @@ typedef struct hn_rep_alert {
 /* The newest record of each measurement on each machine. */
 typedef struct hn_rep_row {
     json_t *record;
+    size_t id, place;                /* number of its id, and its own, in order of appearance */
     char *key, *label;               /* label: what tells it from others of its id */
     size_t n_runs, n_invalid;
 } hn_rep_row;
@@ -49,6 +50,16 @@ typedef struct hn_rep_ab {
     bool unpaired;                      /* against a stored baseline: measured at different times */
 } hn_rep_ab;
 
+/* Values that are there already, whatever the order of their members (report_seen.c). Zero-initialize. */
+typedef struct hn_rep_seen {
+    struct hn_rep_value { uint64_t hash; json_t *v; } *slot; /* v borrowed; NULL: free */
+    size_t n, cap;                   /* cap: a power of two */
+    uint64_t key;                    /* of the hashes: nobody can choose records that meet */
+} hn_rep_seen;
+/* *again: v, or one equal to it, was there. False: out of memory. */
+bool hn_rep_seen_add(hn_rep_seen *s, json_t *v, bool *again);
+void hn_rep_seen_free(hn_rep_seen *s);
+
 struct hn_report {
     char *title, *date;
     hn_rep_file *files;
@@ -56,6 +67,9 @@ struct hn_report {
     json_t *records;                 /* all, one object each, suites taken apart */
     json_t *bench, *ab, *peaks, *profiles, *ledgers; /* arrays that borrow from it */
     json_t *training;                /* runs of hone train, {file, run, steps} each; their lines are not in records */
+    bool (*stop)(void *);            /* or NULL */
+    hn_rep_seen seen, runs;          /* records; first lines of runs of training */
+    hn_keys row_of;                  /* the keys of rows, by number */
     bool same_run;                   /* the lines being read are there already */
     hn_series *series;
     size_t n_series;
@@ -65,7 +79,7 @@ struct hn_report {
     hn_rep_ab *abs;                  /* regressions first */
     size_t n_abs;
     hn_rep_alert *alerts;            /* by kind */
-    size_t n_alerts, n_of[HN_REP_ALERTS];
+    size_t n_alerts, cap_alerts, n_of[HN_REP_ALERTS];
     size_t n_valid, n_invalid, n_unchecked, n_verdict[HN_REP_VERDICTS];
     bool many_models, many_machines;
 };

@@ -221,19 +221,12 @@ void hn_rep_plot_samples(FILE *f, const hn_rep_line *l)
 typedef struct mark { const hn_point *p; json_t *record; } mark; /* p NULL: an invalid run */
 
 /* The runs of a series with the invalid ones among them, in time order. *m malloc'ed. */
-static size_t marks_of(mark **m, const hn_report *r, const hn_series *s)
+static size_t marks_of(mark **m, const hn_series *s)
 {
-    size_t n = 0, bad = 0, i;
-    json_t *rec;
+    size_t n = 0, bad = 0;
     *m = malloc((s->n + s->n_invalid + 1) * sizeof **m);
     if (!*m) return 0;
-    json_array_foreach(r->bench, i, rec) {
-        if (bad == s->n_invalid) break;
-        if (!json_is_false(json_object_get(rec, "valid"))) continue;
-        char *key = hn_record_key(rec, true);
-        if (key && strcmp(key, s->key) == 0) (*m)[bad++] = (mark){ NULL, rec };
-        free(key);
-    }
+    for (; bad < s->n_invalid; bad++) (*m)[bad] = (mark){ NULL, s->invalid[bad] };
     /* merge behind, then forward: invalid ones are in the order of the files already */
     mark *all = malloc((s->n + bad + 1) * sizeof *all);
     size_t a = 0, b = 0;
@@ -295,7 +288,7 @@ void hn_rep_plot_history(FILE *f, const hn_report *r, const hn_rep_line *l)
     const int top = l->steps.n ? 34 : 12, bottom = top + 146;
     const hn_series *s = l->s;
     mark *m;
-    size_t all = marks_of(&m, r, s), first = all > MAX_POINTS ? all - MAX_POINTS : 0, n = all - first, seen = 0;
+    size_t all = marks_of(&m, s), first = all > MAX_POINTS ? all - MAX_POINTS : 0, n = all - first, seen = 0;
     size_t *place = malloc((s->n + 1) * sizeof *place);
     double lo = INFINITY, hi = -INFINITY;
     if (!m || !place || n == 0) {

@@ -168,7 +168,7 @@ static void csv_bench(FILE *f, json_t *o)
     const char *metric, *unit;
     bool higher;
     json_t *valid = json_object_get(o, "valid"), *roof = json_object_get(o, "roofline");
-    for (size_t i = 0; hn_record_metric(o, i, &metric, &unit, &higher); i++) {
+    for (void *at = NULL; hn_record_next(o, &at, &metric, &unit, &higher);) {
         json_t *s = hn_record_stats(o, metric), *ci = json_object_get(s, "ci95"), *out = json_object_get(s, "outliers");
         if (!json_is_object(s)) continue;
         csv_head(f, o, "bench", hn_record_id(o));

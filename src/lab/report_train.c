@@ -12,11 +12,8 @@ enum { MAX_RUNS = 12, MAX_DOTS = 240, POINTS = 600 };
 bool hn_rep_take_training(hn_report *r, hn_rep_file *file, json_t *o)
 {
     const char *kind = hn_rep_str(o, "kind");
-    size_t i;
-    json_t *old;
     if (strcmp(kind, "run") == 0) {
-        r->same_run = false;
-        json_array_foreach(r->training, i, old) r->same_run = r->same_run || json_equal(json_object_get(old, "run"), o);
+        if (!hn_rep_seen_add(&r->runs, o, &r->same_run)) return false;
         if (!r->same_run && json_array_append_new(r->training, json_pack("{s:s, s:O, s:[]}", "file", file->name, "run", o, "steps")) != 0) return false;
     }
     if (r->same_run) {

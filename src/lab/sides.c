@@ -1,6 +1,7 @@
 /* The sides of a comparison: what words mean, commits built in worktrees, one measurement
  * of any side. Owns the command lines it runs; refuses to know rounds and verdicts. */
 #define _GNU_SOURCE
+#include "base/json_tree.h"
 #include "lab/sides.h"
 #include "base/os.h"
 
@@ -69,6 +70,14 @@ static const char *config_of(const hn_side *s, const char *key)
 
 /* ---- programs ------------------------------------------------------------------------------------- */
 
+/* What a program printed, if it is to be believed and JSON; else NULL. */
+static json_t *printed(const hn_proc *r, bool believed)
+{
+    json_t *o = NULL;
+    if (believed && r->out) hn_json_tree(&o, r->out, r->n_out, NULL, "output", NULL);
+    return o;
+}
+
 /* What another program says it is. */
 static hone_status ask_version(hn_side *s, hone_error *err)
 {
@@ -76,7 +85,7 @@ static hone_status ask_version(hn_side *s, hone_error *err)
     hn_proc r;
     hone_status st = hn_proc_run(&r, &(hn_proc_params){ .argv = argv, .keep_out = true, .stop = s->p.stop }, err);
     if (st != HONE_OK) return st;
-    json_t *o = r.exit_code == 0 ? json_loadb(r.out, r.n_out, 0, NULL) : NULL;
+    json_t *o = printed(&r, r.exit_code == 0);
     const char *v = json_string_value(json_object_get(o, "version")), *b = json_string_value(json_object_get(o, "build"));
     const char *c = b ? strstr(b, "; commit ") : NULL;
     if (!v) {
@@ -556,7 +565,7 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
     if (st == HONE_OK) st = hn_proc_run(&r, &(hn_proc_params){ .argv = c.argv, .env = c.env, .keep_out = true, .stop = t->stop }, err);
     end_command(&c);
     if (st != HONE_OK) return st;
-    json_t *o = r.exit_code == 0 || r.exit_code == 1 ? json_loadb(r.out, r.n_out, 0, NULL) : NULL;
+    json_t *o = printed(&r, r.exit_code == 0 || r.exit_code == 1);
     json_t *list = json_object_get(o, "records");
     if (!list) list = json_object_get(o, "results");
     if (!json_is_object(o)) st = failed(s, &r, err);
@@ -633,7 +642,7 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
         if (st == HONE_OK) st = hn_proc_run(&r, &(hn_proc_params){ .argv = c.argv, .env = c.env, .keep_out = true, .stop = t->stop }, err);
         end_command(&c);
         if (st != HONE_OK) return st;
-        json_t *o = r.exit_code == 0 || r.exit_code == 1 ? json_loadb(r.out, r.n_out, 0, NULL) : NULL;
+        json_t *o = printed(&r, r.exit_code == 0 || r.exit_code == 1);
         const char *q = json_string_value(json_object_get(o, "quality")), *bad = json_string_value(json_object_get(o, "invalid_reason"));
         if (!json_is_object(o)) st = failed(s, &r, err);
         else if (json_is_false(json_object_get(o, "valid"))) snprintf(s->why, sizeof s->why, "%.500s", bad ? bad : "invalid");

@@ -5,6 +5,7 @@
 #ifndef HN_CONVERT_H
 #define HN_CONVERT_H
 
+#include "base/json.h"
 #include "gguf/gguf.h"
 
 /* ---- files ---------------------------------------------------------------------------- */
@@ -22,22 +23,8 @@ bool hn_source_is(const hn_source *s, const char *dst);
 
 /* ---- JSON from strangers: read in passing, nothing is built ------------------------------ */
 
-typedef struct hn_jread { const char *path, *what; char *begin, *p, *end; hone_error *err; } hn_jread;
-
-/* Checks that the text is UTF-8. It is changed while it is read: strings are unescaped in place. */
-hone_status hn_jread_begin(hn_jread *j, char *text, size_t len, const char *path, const char *what, hone_error *err);
-hone_status hn_jread_fail(hn_jread *j, const char *expected);
-/* Enters '{' or '['; *more: it is not empty. */
-hone_status hn_jread_open(hn_jread *j, char bracket, bool *more);
-/* After each element: a comma (*more), or the end of what began with bracket. */
-hone_status hn_jread_next(hn_jread *j, char bracket, bool *more);
-hone_status hn_jread_key(hn_jread *j, hone_str *key);
-hone_status hn_jread_str(hn_jread *j, hone_str *s);
-hone_status hn_jread_u64(hn_jread *j, uint64_t *v);
-/* Any value, up to 32 deep; the text stays as it is. */
-hone_status hn_jread_skip(hn_jread *j);
-hone_status hn_jread_end(hn_jread *j);
-char hn_jread_peek(hn_jread *j); /* next byte that is no white space, 0 at the end */
+/* As hn_jread_begin, with room: the text is changed while it is read, strings are unescaped in place. */
+hone_status hn_convert_json(hn_jread *j, char *text, size_t len, const char *path, const char *what, hone_error *err);
 
 /* The members of an object, as config.json is. Python's NaN and Infinity count as null. */
 typedef struct hn_member {

@@ -342,7 +342,7 @@ static hone_status check_value_dim(const rwkv *r)
     bool more;
     hone_status st;
     if (!m || m->kind != HN_J_OTHER || *m->str.ptr != '[') return check_number(r, "value_dim", r->size[D_E]);
-    TRY(hn_jread_begin(&j, (char *)(uintptr_t)m->str.ptr, m->str.len, r->c->config.path, "value_dim", r->err));
+    TRY(hn_convert_json(&j, (char *)(uintptr_t)m->str.ptr, m->str.len, r->c->config.path, "value_dim", r->err));
     for (st = hn_jread_open(&j, '[', &more); st == HONE_OK && more; st = hn_jread_next(&j, '[', &more)) {
         if (hn_jread_peek(&j) == 'n') {
             TRY(hn_jread_skip(&j));

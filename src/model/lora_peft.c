@@ -144,11 +144,10 @@ static hone_status pattern_alpha(const config *k, hone_str module, double *alpha
     if (m->kind != HN_J_OTHER || m->str.ptr[0] != '{') return HN_FAIL(err, HONE_E_FORMAT, "%s: \"alpha_pattern\" is no object", k->c.path);
     char *text = strndup(m->str.ptr, m->str.len); /* it is changed while it is read */
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "%s: alpha_pattern", k->c.path);
-    st = hn_jread_begin(&j, text, m->str.len, k->c.path, "alpha_pattern", err);
+    st = hn_convert_json(&j, text, m->str.len, k->c.path, "alpha_pattern", err);
     if (st == HONE_OK)
         for (st = hn_jread_open(&j, '{', &more); st == HONE_OK && more; st = hn_jread_next(&j, '{', &more)) {
-            char *end, number[40] = "";
-            if ((st = hn_jread_key(&j, &key)) != HONE_OK) break;
+            if ((st = hn_jread_key_str(&j, &key)) != HONE_OK) break;
             for (size_t i = 0; i < key.len; i++) {
                 char c = key.ptr[i];
                 bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || (c == '^' && i == 0);
@@ -159,13 +158,14 @@ static hone_status pattern_alpha(const config *k, hone_str module, double *alpha
             }
             if (st != HONE_OK) break;
             hn_jread_peek(&j);
-            char *start = j.p;
-            if ((st = hn_jread_skip(&j)) != HONE_OK) break;
-            size_t n = (size_t)(j.p - start) < sizeof number - 1 ? (size_t)(j.p - start) : sizeof number - 1;
-            memcpy(number, start, n);
-            double v = strtod(number, &end);
-            if (*end || end == number || !(fabs(v) <= 1e9)) {
-                st = HN_FAIL(err, HONE_E_FORMAT, "%s: alpha_pattern has %s, expected a number up to 1e9", k->c.path, HN_ESC(number, n));
+            const char *start = j.p;
+            hn_jread_item it;
+            if ((st = hn_jread_scalar(&j, &it)) != HONE_OK) break;
+            double v = it.num.d;
+            if (it.kind != HN_JSON_NUMBER || !(fabs(v) <= 1e9)) {
+                size_t n = (size_t)((j.p > start ? j.p : j.end) - start);
+                st = HN_FAIL(err, HONE_E_FORMAT, "%s: alpha_pattern has %s, expected a number up to 1e9", k->c.path,
+                             HN_ESC(start, n < 40 ? n : 40));
                 break;
             }
             if (!found && key_means(key, module)) {

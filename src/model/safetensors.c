@@ -28,9 +28,9 @@ static hone_status dtype(hn_type *out, const hn_jread *j, hone_str name, hone_st
         }
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (is(t, refused[i]))
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s has dtype %s; expected F32, F16, BF16 or F64: convert the unquantized checkpoint", j->path,
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s has dtype %s; expected F32, F16, BF16 or F64: convert the unquantized checkpoint", j->name,
                            HN_ESC(name.ptr, name.len), refused[i]);
-    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has dtype \"%s\"; expected F32, F16, BF16 or F64", j->path, HN_ESC(name.ptr, name.len), HN_ESC(t.ptr, t.len));
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has dtype \"%s\"; expected F32, F16, BF16 or F64", j->name, HN_ESC(name.ptr, name.len), HN_ESC(t.ptr, t.len));
 }
 
 /* Outermost first in the file. */
@@ -53,12 +53,12 @@ static hone_status check_size(const hn_ckpt_tensor *t, const hn_jread *j, uint64
     uint64_t n = hn_type_get(t->type)->block_bytes;
     const char *name = HN_ESC(t->name.ptr, t->name.len);
     for (int i = 0; i < t->n_dim; i++)
-        if (!hn_mul_u64(n, t->ne[i], &n)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has shape %s: too large", j->path, name, HN_SHAPE(t));
+        if (!hn_mul_u64(n, t->ne[i], &n)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has shape %s: too large", j->name, name, HN_SHAPE(t));
     if (begin > end || end > data)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has data_offsets [%llu, %llu], expected ascending ones up to %llu", j->path, name, (unsigned long long)begin,
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has data_offsets [%llu, %llu], expected ascending ones up to %llu", j->name, name, (unsigned long long)begin,
                        (unsigned long long)end, (unsigned long long)data);
     if (end - begin != n)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu bytes of data, expected %llu for %s of shape %s", j->path, name, (unsigned long long)(end - begin),
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu bytes of data, expected %llu for %s of shape %s", j->name, name, (unsigned long long)(end - begin),
                        (unsigned long long)n, hn_type_get(t->type)->name, HN_SHAPE(t));
     return HONE_OK;
 }
@@ -71,10 +71,10 @@ static hone_status read_tensor(hn_ckpt *c, int32_t part, hone_str name, hn_jread
     hone_str key, type = {0};
     hone_status st;
     for (st = hn_jread_open(j, '{', &more); st == HONE_OK && more; st = hn_jread_next(j, '{', &more)) {
-        TRY(hn_jread_key(j, &key));
+        TRY(hn_jread_key_str(j, &key));
         int k = is(key, "dtype") ? 0 : is(key, "shape") ? 1 : is(key, "data_offsets") ? 2 : -1;
         if (k < 0 || seen[k])
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has \"%s\"%s; expected dtype, shape and data_offsets", j->path, HN_ESC(name.ptr, name.len),
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has \"%s\"%s; expected dtype, shape and data_offsets", j->name, HN_ESC(name.ptr, name.len),
                            HN_ESC(key.ptr, key.len), k < 0 ? "" : " twice");
         seen[k] = true;
         if (k == 0) TRY(hn_jread_str(j, &type));
@@ -92,7 +92,7 @@ static hone_status read_tensor(hn_ckpt *c, int32_t part, hone_str name, hn_jread
     }
     if (st != HONE_OK) return st;
     if (!seen[0] || !seen[1] || !seen[2])
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has no %s", j->path, HN_ESC(name.ptr, name.len), !seen[0] ? "dtype" : !seen[1] ? "shape" : "data_offsets");
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has no %s", j->name, HN_ESC(name.ptr, name.len), !seen[0] ? "dtype" : !seen[1] ? "shape" : "data_offsets");
     TRY(dtype(&t.type, j, name, type, err));
     TRY(check_size(&t, j, range[0], range[1], c->part[part].size - base, err));
     t.off = base + range[0];
@@ -115,14 +115,14 @@ static hone_status skip_metadata(hn_jread *j, hone_error *err)
             cap = cap ? 2 * cap : 16;
             hone_str *p = n < MAX_META ? realloc(key, cap * sizeof *p) : NULL;
             if (!p) {
-                st = n < MAX_META ? HN_FAIL(err, HONE_E_NOMEM, "%s: __metadata__", j->path) : hn_jread_fail(j, "fewer entries of __metadata__");
+                st = n < MAX_META ? HN_FAIL(err, HONE_E_NOMEM, "%s: __metadata__", j->name) : hn_jread_fail(j, "fewer entries of __metadata__");
                 break;
             }
             key = p;
         }
-        if ((st = hn_jread_key(j, &key[n])) != HONE_OK || (st = hn_jread_str(j, &value)) != HONE_OK) break;
-        if (!hn_index_add(&ix, key, sizeof *key, (uint32_t)n, &dup)) st = HN_FAIL(err, HONE_E_NOMEM, "%s: __metadata__", j->path);
-        else if (dup >= 0) st = HN_FAIL(err, HONE_E_FORMAT, "%s: __metadata__ has \"%s\" twice", j->path, HN_ESC(key[n].ptr, key[n].len));
+        if ((st = hn_jread_key_str(j, &key[n])) != HONE_OK || (st = hn_jread_str(j, &value)) != HONE_OK) break;
+        if (!hn_index_add(&ix, key, sizeof *key, (uint32_t)n, &dup)) st = HN_FAIL(err, HONE_E_NOMEM, "%s: __metadata__", j->name);
+        else if (dup >= 0) st = HN_FAIL(err, HONE_E_FORMAT, "%s: __metadata__ has \"%s\" twice", j->name, HN_ESC(key[n].ptr, key[n].len));
         if (st != HONE_OK) break;
     }
     free(key);
@@ -179,9 +179,9 @@ hone_status hn_safetensors_read(hn_ckpt *c, int32_t part, hone_error *err)
     char *text = malloc((size_t)n + 1);
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "%s: header of %llu bytes", s->path, (unsigned long long)n);
     if ((st = hn_source_read(s, 8, text, n, err)) != HONE_OK) goto end;
-    if ((st = hn_jread_begin(&j, text, (size_t)n, s->path, "safetensors header", err)) != HONE_OK) goto end;
+    if ((st = hn_convert_json(&j, text, (size_t)n, s->path, "safetensors header", err)) != HONE_OK) goto end;
     for (st = hn_jread_open(&j, '{', &more); st == HONE_OK && more; st = hn_jread_next(&j, '{', &more)) {
-        if ((st = hn_jread_key(&j, &name)) != HONE_OK) break;
+        if ((st = hn_jread_key_str(&j, &name)) != HONE_OK) break;
         if (is(name, "__metadata__")) {
             st = meta ? HN_FAIL(err, HONE_E_FORMAT, "%s: __metadata__ is there twice", s->path) : skip_metadata(&j, err);
             meta = true;
@@ -235,18 +235,18 @@ static hone_status read_weight_map(weight_map *m, hn_jread *j, hone_error *err)
         if (m->n == m->cap) {
             size_t cap = m->cap ? 2 * m->cap : 256;
             entry *p = m->n < HN_CKPT_MAX_TENSORS ? realloc(m->e, cap * sizeof *p) : NULL;
-            if (!p) return m->n < HN_CKPT_MAX_TENSORS ? HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->path, cap) : hn_jread_fail(j, "fewer entries");
+            if (!p) return m->n < HN_CKPT_MAX_TENSORS ? HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, cap) : hn_jread_fail(j, "fewer entries");
             m->e = p;
             m->cap = cap;
         }
         entry *e = &m->e[m->n];
-        TRY(hn_jread_key(j, &e->name));
+        TRY(hn_jread_key_str(j, &e->name));
         TRY(hn_jread_str(j, &e->file));
         if (!plain(e->file))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is said to be in \"%s\"; expected a plain file name", j->path, HN_ESC(e->name.ptr, e->name.len),
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is said to be in \"%s\"; expected a plain file name", j->name, HN_ESC(e->name.ptr, e->name.len),
                            HN_ESC(e->file.ptr, e->file.len));
-        if (!hn_index_add(&m->ix, m->e, sizeof *m->e, (uint32_t)m->n, &dup)) return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->path, m->n);
-        if (dup >= 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: weight_map has \"%s\" twice", j->path, HN_ESC(e->name.ptr, e->name.len));
+        if (!hn_index_add(&m->ix, m->e, sizeof *m->e, (uint32_t)m->n, &dup)) return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, m->n);
+        if (dup >= 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: weight_map has \"%s\" twice", j->name, HN_ESC(e->name.ptr, e->name.len));
         m->n++;
     }
     return st;
@@ -287,9 +287,9 @@ static hone_status read_index(hn_ckpt *c, const char *folder, const char *path, 
     hn_jread j;
     hone_status st;
     if ((st = hn_source_text(&text, &len, path, MAX_INDEX, err)) != HONE_OK) return st;
-    if ((st = hn_jread_begin(&j, text, len, path, "JSON", err)) != HONE_OK) goto end;
+    if ((st = hn_convert_json(&j, text, len, path, NULL, err)) != HONE_OK) goto end;
     for (st = hn_jread_open(&j, '{', &more); st == HONE_OK && more; st = hn_jread_next(&j, '{', &more)) {
-        if ((st = hn_jread_key(&j, &key)) != HONE_OK) goto end;
+        if ((st = hn_jread_key_str(&j, &key)) != HONE_OK) goto end;
         bool map = is(key, "weight_map");
         if (map && seen) st = HN_FAIL(err, HONE_E_FORMAT, "%s: weight_map is there twice", path);
         else st = map ? read_weight_map(&m, &j, err) : hn_jread_skip(&j);

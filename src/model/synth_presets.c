@@ -1,5 +1,6 @@
 /* synth_presets: shapes of models that people run, and the JSON form of any other
  * shape. Numbers: the published configurations, as in docs on architectures. */
+#include "base/json_tree.h"
 #include "model/synth.h"
 
 #include <jansson.h>
@@ -286,23 +287,16 @@ static hone_status read_shape(hn_synth_shape *s, const char *path, const json_t 
 
 hone_status hn_synth_config(hn_synth_shape *out, const char *path, hone_error *err) { return hn_synth_config_for(out, path, 0, err); }
 
+enum { MAX_CONFIG = 1 << 20 };
+
 hone_status hn_synth_config_for(hn_synth_shape *out, const char *path, int32_t n_vocab, hone_error *err)
 {
-    json_error_t je;
+    const hn_json_rules rules = {.max_bytes = MAX_CONFIG, .flags = HN_JSON_UNIQUE, .fault = HONE_E_ARG};
+    json_t *root;
     hn_synth_shape s = {.n_ctx_train = 4096, .tied = true, .rope_factor = 1};
-    FILE *f = fopen(path, "rb");
-    if (!f) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %m", path);
-    json_t *root = json_loadf(f, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
-    if (!root && fseek(f, 0, SEEK_SET) == 0) root = json_loadf(f, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je); /* jansson does not say when it was memory that it lacked */
-    bool io = ferror(f);
-    fclose(f);
-    if (!root) {
-        if (je.line < 0) return HN_FAIL(err, HONE_E_NOMEM, "%s: JSON", path);
-        if (io) return HN_FAIL(err, HONE_E_IO, "%s: cannot read", path);
-        return HN_FAIL(err, HONE_E_ARG, "%s: line %d: %s; expected JSON such as {\"arch\": \"llama\", \"n_layer\": 2, …}", path, je.line,
-                       HN_ESC(je.text, strlen(je.text)));
-    }
-    hone_status st = read_shape(&s, path, root, n_vocab, err);
+    hone_status st = hn_json_tree_file(&root, path, &rules, err);
+    if (st != HONE_OK) return st;
+    st = read_shape(&s, path, root, n_vocab, err);
     json_decref(root);
     if (st == HONE_OK) *out = s;
     return st;

@@ -3,6 +3,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif
+#include "base/json_tree.h"
 #include "text/chat.h"
 
 #include <stdlib.h>
@@ -279,12 +280,9 @@ static bool fix_arguments(json_t *call, const taste *x)
 {
     json_t *f = json_object_get(call, "function"), *owner = json_is_object(f) ? f : call, *args = json_object_get(owner, "arguments");
     if (json_is_string(args) && x->args_object) {
-        json_t *o = json_loadb(json_string_value(args), json_string_length(args), JSON_ALLOW_NUL, NULL);
-        if (!o) { /* jansson does not say when memory was what it lacked: it is asked again */
-            json_t *again = json_loadb(json_string_value(args), json_string_length(args), JSON_ALLOW_NUL, NULL);
-            json_decref(again);
-            if (again) return false;
-        }
+        const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
+        json_t *o;
+        if (hn_json_tree(&o, json_string_value(args), json_string_length(args), &rules, "arguments", NULL) == HONE_E_NOMEM) return false;
         if (!json_is_object(o)) { /* not what it should be: shown as it came */
             json_decref(o);
             return true;

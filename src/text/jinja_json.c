@@ -1,5 +1,6 @@
 /* jinja_json: JSON into values of the template interpreter and out again. Writing is
  * Python's json.dumps, as the filter tojson of chat templates is defined. */
+#include "base/json_tree.h"
 #include "text/jinja_priv.h"
 
 #include <math.h>
@@ -46,16 +47,13 @@ hn_jval hn_jv_from_json(hn_jrun *r, const json_t *j)
  * arena; where a failure jumps to, it is freed. */
 hn_jval hn_jj_parse_json(hn_jrun *r, const hn_jstr *s)
 {
-    json_error_t e;
+    const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
+    hone_error e;
     hn_jj_bytes(r, s->len * 32); /* a tree takes many times the room of its text */
     if (s->len > r->c.lim.memory_bytes / 32) HN_JFAIL(r, "from_json: %zu bytes of JSON are too many here", s->len);
-    r->tree = json_loadb(s->p, s->len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
-    if (!r->tree) { /* jansson does not say when memory was what it lacked: it is asked again */
-        json_error_t again;
-        r->tree = json_loadb(s->p, s->len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &again);
-        if (r->tree || again.line < 0) hn_jj_fail(HN_JC(r), HONE_E_NOMEM, r->c.pos, "from_json: out of memory");
-    }
-    if (!r->tree) HN_JFAIL(r, "from_json: line %d column %d: %s", e.line, e.column, HN_ESC(e.text, strlen(e.text)));
+    hone_status st = hn_json_tree(&r->tree, s->p, s->len, &rules, "from_json", &e);
+    if (st == HONE_E_NOMEM) hn_jj_fail(HN_JC(r), HONE_E_NOMEM, r->c.pos, "from_json: out of memory");
+    if (st != HONE_OK) HN_JFAIL(r, "%s", e.message);
     bool before = r->json_input;
     r->json_input = hn_js_any_input(s);
     hn_jval v = hn_jv_from_json(r, r->tree);

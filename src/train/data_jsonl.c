@@ -250,21 +250,33 @@ static hone_status put_record(hn_data_reader *r, const json_t *o, kind *k)
     }
 }
 
+/* The line as a value; *o NULL with HONE_OK: a bad line that may be left out. */
+static hone_status parse_line(hn_data_reader *r, const char *s, size_t n, json_t **o)
+{
+    const hn_json_rules rules = { .flags = HN_JSON_UNIQUE | HN_JSON_ALLOW_NUL | HN_JSON_BIG };
+    hn_jread j;
+    hone_error err;
+    *o = NULL;
+    hone_status st = hn_jread_begin(&j, s, n, &rules, r->path, NULL, &err);
+    if (st == HONE_OK) st = hn_json_build(o, &j);
+    if (st == HONE_E_NOMEM) return no_memory(r);
+    if (st == HONE_OK) return HONE_OK;
+    size_t line, column, left = (size_t)(s + n - j.at);
+    hn_jread_where(&j, &line, &column);
+    return hn_data_bad(r, "not JSON: column %zu: expected %s%s%s", column, j.expected, left ? ", seen " : ", where it ends",
+                       HN_ESC(j.at, left < 16 ? left : 16));
+}
+
 static hone_status read_line(hn_data_reader *r, const char *s, size_t n, kind *k)
 {
-    hn_data_fault f;
+    json_t *o;
     size_t blank = 0;
     while (blank < n && (s[blank] == ' ' || s[blank] == '\t' || s[blank] == '\r')) blank++;
     if (blank == n) return HONE_OK;
     r->d->stats.n_line++;
-    json_t *o = hn_data_json(s, n, &f);
-    if (!o && f.memory) return no_memory(r);
-    if (!o) {
-        size_t column = 1, left = (size_t)(s + n - f.at);
-        for (const char *c = s; c < f.at; c++) column += ((unsigned char)*c & 0xC0) != 0x80; /* characters */
-        return hn_data_bad(r, "not JSON: column %zu: %s%s%s", column, f.what, left ? ", at " : "", HN_ESC(f.at, left < 16 ? left : 16));
-    }
-    hone_status st = put_record(r, o, k);
+    hone_status st = parse_line(r, s, n, &o);
+    if (st != HONE_OK || !o) return st;
+    st = put_record(r, o, k);
     json_decref(o);
     return st;
 }

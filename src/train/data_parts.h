@@ -2,10 +2,10 @@
 #ifndef HN_DATA_PARTS_H
 #define HN_DATA_PARTS_H
 
+#include "base/json_tree.h"
 #include "model/convert.h"
 #include "train/data.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 /* Ids and targets of all samples, never moved; shared by the two halves of a split set. */
@@ -62,10 +62,6 @@ size_t hn_data_common(const hn_ids *a, const hn_ids *b);
 /* All of r->path, by its kind; all records of r->path. */
 hone_status hn_data_read_file(hn_data_reader *r);
 hone_status hn_data_jsonl(hn_data_reader *r);
-
-/* One JSON value; NULL: memory, or what is wrong at which byte. */
-typedef struct hn_data_fault { const char *at, *what; bool memory; } hn_data_fault;
-json_t *hn_data_json(const char *s, size_t n, hn_data_fault *fault);
 
 /* A conversation; messages and tools (or NULL) as hn_chat takes them. What the template refuses is a bad line. */
 hone_status hn_data_conversation(hn_data_reader *r, const json_t *messages, const json_t *tools);

@@ -1,0 +1,214 @@
+/* json_tree: jansson's values from the one reader. Owns memory and duplicates; refuses to know
+ * syntax, which is base/json's, and what members mean. */
+#include "base/json_tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Keys wait here for their values, unescaped, each with a NUL: a stack, as objects are within objects. */
+typedef struct builder {
+    hn_jread *j;
+    char *text;
+    size_t n, cap;
+} builder;
+
+static hone_status no_memory(builder *b) { return HN_FAIL(b->j->err, HONE_E_NOMEM, "%s: a value of JSON", b->j->name); }
+
+/* t unescaped on top of the stack, at *at; 0 on failure. */
+static hone_status push(builder *b, const hn_jread_text *t, size_t *at)
+{
+    size_t need = b->n + t->n + 1;
+    *at = 0;
+    if (need > b->cap) {
+        size_t cap = b->cap * 2 > need ? b->cap * 2 : need + 256;
+        char *p = realloc(b->text, cap);
+        if (!p) return no_memory(b);
+        b->text = p;
+        b->cap = cap;
+    }
+    *at = b->n;
+    hn_jread_unescape(b->text + b->n, t);
+    b->n += t->n;
+    b->text[b->n++] = 0;
+    return HONE_OK;
+}
+
+static hone_status value(builder *b, json_t **out);
+
+static hone_status string(builder *b, const hn_jread_text *t, json_t **out)
+{
+    size_t at;
+    if (!t->escaped) {
+        *out = json_stringn_nocheck(t->raw, t->n);
+    } else {
+        hone_status st = push(b, t, &at);
+        if (st != HONE_OK) return st;
+        *out = json_stringn_nocheck(b->text + at, t->n);
+        b->n = at;
+    }
+    return *out ? HONE_OK : no_memory(b);
+}
+
+static hone_status member(builder *b, json_t *o)
+{
+    hn_jread *j = b->j;
+    hn_jread_text key;
+    json_t *v = NULL;
+    size_t at;
+    hn_jread_peek(j);
+    const char *start = j->p;
+    hone_status st = hn_jread_key(j, &key);
+    if (st != HONE_OK) return st;
+    if (key.nul) {
+        j->p = start;
+        return hn_jread_fail(j, "a key without NUL");
+    }
+    if ((st = push(b, &key, &at)) != HONE_OK) return st;
+    if (j->rules.flags & HN_JSON_UNIQUE && json_object_get(o, b->text + at)) {
+        j->p = start;
+        return hn_jread_fail(j, "a key that is not there yet");
+    }
+    if ((st = value(b, &v)) != HONE_OK) return st;
+    st = json_object_set_new_nocheck(o, b->text + at, v) == 0 ? HONE_OK : no_memory(b);
+    b->n = at;
+    return st;
+}
+
+static hone_status element(builder *b, json_t *a)
+{
+    json_t *v;
+    hone_status st = value(b, &v);
+    if (st != HONE_OK) return st;
+    return json_array_append_new(a, v) == 0 ? HONE_OK : no_memory(b);
+}
+
+static hone_status container(builder *b, char bracket, json_t **out)
+{
+    bool more;
+    json_t *c = bracket == '{' ? json_object() : json_array();
+    if (!c) return no_memory(b);
+    hone_status st = hn_jread_open(b->j, bracket, &more);
+    while (st == HONE_OK && more) {
+        st = bracket == '{' ? member(b, c) : element(b, c);
+        if (st == HONE_OK) st = hn_jread_next(b->j, bracket, &more);
+    }
+    if (st == HONE_OK) *out = c;
+    else json_decref(c);
+    return st;
+}
+
+static hone_status number(builder *b, const char *start, const hn_jread_num *v, json_t **out)
+{
+    if (v->kind == HN_JSON_UINT && !(b->j->rules.flags & HN_JSON_BIG)) { /* jansson's whole numbers end at 2^63 - 1 */
+        b->j->p = start;
+        return hn_jread_fail(b->j, "a whole number below 2^63");
+    }
+    *out = v->kind == HN_JSON_INT ? json_integer((json_int_t)v->i) : json_real(v->d);
+    return *out ? HONE_OK : no_memory(b);
+}
+
+/* Depth of recursion: rules.max_depth. */
+static hone_status value(builder *b, json_t **out)
+{
+    hn_jread_item it;
+    *out = NULL;
+    hn_jread_peek(b->j);
+    const char *start = b->j->p;
+    hone_status st = hn_jread_scalar(b->j, &it);
+    if (st != HONE_OK) return st;
+    switch (it.kind) {
+    case HN_JSON_NULL: *out = json_null(); break;
+    case HN_JSON_BOOL: *out = json_boolean(it.truth); break;
+    case HN_JSON_NUMBER: st = number(b, start, &it.num, out); break;
+    case HN_JSON_STRING: st = string(b, &it.str, out); break;
+    case HN_JSON_ARRAY: st = container(b, '[', out); break;
+    case HN_JSON_OBJECT: st = container(b, '{', out); break;
+    }
+    return st;
+}
+
+hone_status hn_json_build(json_t **out, hn_jread *j)
+{
+    builder b = { .j = j };
+    hone_status st = value(&b, out);
+    if (st == HONE_OK) st = hn_jread_end(j);
+    free(b.text);
+    if (st == HONE_OK) return HONE_OK;
+    json_decref(*out);
+    *out = NULL;
+    return st;
+}
+
+hone_status hn_json_tree(json_t **out, const char *text, size_t len, const hn_json_rules *rules, const char *name, hone_error *err)
+{
+    hn_jread j;
+    *out = NULL;
+    hone_status st = hn_jread_begin(&j, text, len, rules, name, NULL, err);
+    return st == HONE_OK ? hn_json_build(out, &j) : st;
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+/* All of f, at most `most` bytes. HONE_E_FORMAT: there are more. */
+static hone_status read_file(char **text, size_t *n, FILE *f, size_t most, const char *name, hone_error *err)
+{
+    size_t cap = 0, got;
+    *text = NULL;
+    *n = 0;
+    do {
+        if (*n == cap) {
+            size_t more = cap ? 2 * cap : 16384;
+            char *p = realloc(*text, more);
+            if (!p) return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu bytes", name, more);
+            *text = p;
+            cap = more;
+        }
+        got = fread(*text + *n, 1, cap - *n, f);
+        *n += got;
+        if (*n > most) return HN_FAIL(err, HONE_E_FORMAT, "%s: more than %zu bytes of JSON", name, most);
+    } while (got > 0);
+    if (ferror(f)) return HN_FAIL(err, HONE_E_IO, "%s: %s", name, strerror(errno));
+    return HONE_OK;
+}
+
+hone_status hn_json_tree_file(json_t **out, const char *path, const hn_json_rules *rules, hone_error *err)
+{
+    size_t most = rules && rules->max_bytes ? rules->max_bytes : HN_JSON_FILE_BYTES, n;
+    char *text, name[160];
+    hn_escape(name, sizeof name, path, strlen(path));
+    *out = NULL;
+    errno = 0;
+    FILE *f = fopen(path, "re");
+    if (!f) return HN_FAIL(err, errno == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot open: %s", name, strerror(errno));
+    hone_status st = read_file(&text, &n, f, most, name, err);
+    fclose(f);
+    if (st == HONE_E_FORMAT && rules && rules->fault != HONE_OK && err) err->code = rules->fault;
+    if (st == HONE_E_FORMAT && rules && rules->fault != HONE_OK) st = rules->fault;
+    if (st == HONE_OK) st = hn_json_tree(out, text, n, rules, name, err);
+    free(text);
+    return st;
+}
+
+/* ---- fields ------------------------------------------------------------------------------ */
+
+const char *hn_json_kind(const json_t *v)
+{
+    if (!v) return "nothing";
+    switch (json_typeof(v)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "an array";
+    case JSON_STRING: return "a string";
+    case JSON_INTEGER: return "a whole number";
+    case JSON_REAL: return "a number";
+    case JSON_TRUE: return "true";
+    case JSON_FALSE: return "false";
+    case JSON_NULL: return "null";
+    }
+    return "nothing";
+}
+
+const char *hn_json_text_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}

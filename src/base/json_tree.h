@@ -1,0 +1,28 @@
+/* json_tree: texts and files of JSON as jansson's values. jansson is a type of value and a writer
+ * here, never a reader: its own reader drops bytes of strings where memory runs out, and then
+ * reads past their end. */
+#ifndef HN_JSON_TREE_H
+#define HN_JSON_TREE_H
+
+#include "base/json.h"
+
+#include <jansson.h>
+
+enum { HN_JSON_FILE_BYTES = 1 << 30 }; /* most that is read of a file, unless a rule says less */
+
+/* One value and nothing behind it. name: of messages. On failure *out is NULL: rules->fault with the
+ * place, or HONE_E_NOMEM. */
+hone_status hn_json_tree(json_t **out, const char *text, size_t len, const hn_json_rules *rules, const char *name, hone_error *err);
+/* The same of a text whose reader has begun; where it failed is then in j. */
+hone_status hn_json_build(json_t **out, hn_jread *j);
+/* The file at path, whole. HONE_E_IO too. */
+hone_status hn_json_tree_file(json_t **out, const char *path, const hn_json_rules *rules, hone_error *err);
+
+/* ---- fields: what a file says, checked before it is used -------------------------------------- */
+
+/* "an object", "a string", "a number", …, "nothing" */
+const char *hn_json_kind(const json_t *v);
+/* The string at o.key: "" where it is missing, of another type, or o is no object. Borrowed. */
+const char *hn_json_text_of(const json_t *o, const char *key);
+
+#endif
