@@ -62,6 +62,7 @@ static int run_command(const hn_command *cmd, int argc, char **argv)
     cli.opts = opts;
     cli.json = hn_opts_flag(opts, "json");
     cli.verbose = hn_opts_flag(opts, "verbose");
+    hn_out_is_json(cli.json);
     int code;
     if (hn_opts_flag(opts, "help")) {
         hn_help_command(stdout, "hone", cmd, hn_common_groups);
@@ -89,6 +90,7 @@ static void hold_standard_fds(void)
 int main(int argc, char **argv)
 {
     hold_standard_fds();
+    hn_out_open();
     hn_cli_signals();
     if (argc < 2) {
         hn_help_global(stderr, "hone", "hone: " HN_TAGLINE, hn_commands);
