@@ -119,6 +119,11 @@ matches '(^|[^A-Za-z0-9_])((printf|vprintf|puts|putchar|perror|dprintf)[[:space:
     $(find src/cli src/serve -name '*.[ch]' 2>/dev/null | grep -v '^src/cli/out\.c$' | sort) |
     sed 's/$/   <- text leaves by hn_out_… and hn_err_printf (cli\/out.c)/' >>"$tmp/breaches"
 
+# files are mapped by base/mapped.c, which can tell later which one a fault was in
+matches '(^|[^A-Za-z0-9_])((mmap|munmap)[[:space:]]*\(|hn_os_map_file[[:space:]]*\()' \
+    $(echo "$in_src" | grep -vE '^src/base/(mapped|os|arena)\.c$|^src/base/os\.h$|^src/lab/bench_machine\.c$') |
+    sed 's/$/   <- hn_mapped_open and hn_mapped_close (base\/mapped.h), hn_pages_alloc/' >>"$tmp/breaches"
+
 # 6. calls that are wrong everywhere
 matches '(^|[^A-Za-z0-9_])(gets|strcpy|strcat|sprintf|vsprintf|strtok|alloca|atoi|atol|atof|rand|srand)[[:space:]]*\(' $in_src |
     sed 's/$/   <- unbounded, unchecked or global state/' >>"$tmp/breaches"

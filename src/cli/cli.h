@@ -73,6 +73,8 @@ int hn_out_finish(int code);
 /* A whole text for stderr, for what is no error or note. */
 void hn_err_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void hn_err_control(const char *sequence);
+/* Undoes colours and a progress line, from a handler. Async-signal-safe. */
+void hn_out_restore(void);
 
 /* ---- JSON: one line, "schema" first ---------------------------------------------------------------- */
 
@@ -111,6 +113,13 @@ int hn_bench_follow(const hn_cli *cli, const char *base, const char *record);
 
 extern const hn_opt_group hn_group_suite;  /* suite, seed */
 int hn_bench_suite(const hn_cli *cli);     /* hone bench ID…, hone bench --suite NAME */
+
+/* ---- files that change under us (fault.c) ------------------------------------------------------------ */
+
+void hn_cli_catch_faults(void);            /* main.c, once: SIGBUS in a mapped file ends the program with a word */
+int hn_cli_check_files(int code);          /* at the end: 1 instead of 0, and a word, if one had changed without a fault */
+/* Called before the program ends in a handler: removes what is half written. Async-signal-safe; NULL: nothing. */
+extern void (*volatile hn_cli_last_act)(void);
 
 /* ---- input ------------------------------------------------------------------------------------------- */
 

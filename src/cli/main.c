@@ -92,6 +92,7 @@ int main(int argc, char **argv)
     hold_standard_fds();
     hn_out_open();
     hn_cli_signals();
+    hn_cli_catch_faults();
     if (argc < 2) {
         hn_help_global(stderr, "hone", "hone: " HN_TAGLINE, hn_commands);
         return HN_EXIT_USAGE;
@@ -107,5 +108,5 @@ int main(int argc, char **argv)
         if (!sub) return hn_out_finish(unknown_command(cmd, argv[skip]));
         cmd = sub;
     }
-    return hn_out_finish(run_command(cmd, argc - skip, argv + skip));
+    return hn_out_finish(hn_cli_check_files(run_command(cmd, argc - skip, argv + skip)));
 }

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 static bool out_tty, err_tty; /* as hn_out_open found them */
 static hn_shown out_shown;    /* of stdout: its text comes in pieces */
 static int out_errno;         /* of the first failure; -1: unknown */
+static volatile sig_atomic_t coloured, progress_shown;
 
 void hn_out_open(void)
 {
@@ -44,6 +46,7 @@ bool hn_out_control(const char *sequence)
 {
     if (out_errno) return false;
     errno = 0;
+    coloured = strcmp(sequence, "\033[0m") != 0;
     return out_result(hn_shown_end(&out_shown, to_stdout, NULL) && to_stdout(NULL, sequence, strlen(sequence)));
 }
 
@@ -164,7 +167,6 @@ static bool to_label(void *arg, const char *p, size_t n)
     return n <= room;
 }
 
-static bool progress_shown;
 static double progress_at;
 
 void hn_progress_fn(void *arg, uint64_t done, uint64_t total)
@@ -189,4 +191,10 @@ void hn_progress_end(void)
 {
     if (progress_shown) hn_err_control("\r\033[K");
     progress_shown = false;
+}
+
+void hn_out_restore(void)
+{
+    if (coloured) (void)!write(STDOUT_FILENO, "\033[0m", 4);
+    if (progress_shown) (void)!write(STDERR_FILENO, "\r\033[K", 4);
 }

@@ -42,6 +42,7 @@ typedef struct hn_packed {
     uint64_t n, size;
     unsigned char shapes[HN_PACKED_HASH], stamp[HN_PACKED_HASH];
     const unsigned char *map;
+    unsigned char *dir; /* a copy of the directory; the entries' names are in it */
     bool mapped;
 } hn_packed;
 
