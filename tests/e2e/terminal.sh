@@ -78,6 +78,24 @@ shows "… is as it was" "$GOOD $FLAG"
 tty "run: half a character at the end" 0 run -m "$TINY" -p "$(printf 'x\342\200')" -n 0 --temp 0
 run "$HONE" run -m "$TINY" -p "$BAD" -n 2 --temp 0
 has "… piped: the bytes" "$BAD" "$T/out"
+# each stream by itself: one on the terminal, the other in a file
+cat >"$T/split.sh" <<'X'
+to=$1
+shift
+if [ "$to" = out ]; then exec "$@" >"$SPLIT"; else exec "$@" 2>"$SPLIT"; fi
+X
+SPLIT=$T/split
+export SPLIT
+timeout 60 "$T/pty" -t 30 /bin/sh "$T/split.sh" out "$HONE" run -m "$TINY" -p "$BAD" -n 2 --temp 0 -v \
+    </dev/null >"$T/raw" 2>"$T/err"
+rc=$?
+clean "stderr on a terminal, stdout in a file" 0
+has "… which has the bytes" "$BAD" "$SPLIT"
+timeout 60 "$T/pty" -t 30 /bin/sh "$T/split.sh" err "$HONE" run -m "$TINY" -p "$BAD" -n 2 --temp 0 -v \
+    </dev/null >"$T/raw" 2>"$T/err"
+rc=$?
+clean "stdout on a terminal, stderr in a file" 0
+has "… which has the figures" "prompt tokens" "$SPLIT"
 PROMPT='Once upon a'
 run "$HONE" run -m "$E" -p "$PROMPT" -n 20 --temp 0
 has "a hostile model, piped: ESC" "$ESCmother" "$T/out"
