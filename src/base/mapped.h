@@ -16,7 +16,7 @@ bool hn_mapped_add(const void *p, size_t n, const char *path);
 void hn_mapped_remove(const void *p);
 
 typedef struct hn_mapped_file {
-    const char *path; /* as it was opened, the end of it where it is longer than HN_MAPPED_PATH; valid until it is unmapped */
+    const char *path; /* as it was opened, the end of it where it is longer than HN_MAPPED_PATH; until it is unmapped */
     uint64_t offset;  /* of the address in the file */
     uint64_t size;    /* bytes the file had when it was mapped */
 } hn_mapped_file;

@@ -35,7 +35,8 @@ for t in 1 2; do
     truncate -s 100000 "$M"
     go_on
     is "a model cut short under run -t $t" 1
-    says "… is named, with where and how much" "^hone: .*/model\.gguf was changed or cut short while it was in use \(read at byte [0-9]+ of $size; it has 100000 now\)"
+    says "… is named, with where and how much" \
+        "^hone: .*/model\.gguf was changed or cut short .* \(read at byte [0-9]+ of $size; it has 100000 now\)"
     one_line "… in one line"
 done
 cp "$TINY" "$M"
@@ -118,5 +119,9 @@ kill -BUS "$pid"
 exec 3>&-
 wait "$pid" 2>/dev/null
 rc=$?
-if [ "$rc" -gt 128 ] && [ ! -s "$T/err" ]; then ok "a signal from elsewhere kills"; else not_ok "a signal from elsewhere kills: $rc" "$T/err"; fi
+if [ "$rc" -gt 128 ] && [ ! -s "$T/err" ]; then
+    ok "a signal from elsewhere kills"
+else
+    not_ok "a signal from elsewhere kills: $rc" "$T/err"
+fi
 finish

@@ -60,7 +60,10 @@ static void test_many(void **unused)
     memset(long_path, 'x', sizeof long_path - 1);
     memcpy(long_path + sizeof long_path - 5, ".end", 5);
     for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < MANY; i++) assert_non_null(p[i] = hn_mapped_open(fd, (size_t)(4096 * (i + 1)), i == 7 ? long_path : name));
+        for (int i = 0; i < MANY; i++) {
+            p[i] = hn_mapped_open(fd, (size_t)(4096 * (i + 1)), i == 7 ? long_path : name);
+            assert_non_null(p[i]);
+        }
         for (int i = 0; i < MANY; i++) {
             const char *path;
             uint64_t size;
@@ -199,7 +202,8 @@ static void test_changed(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lookup), cmocka_unit_test(test_many), cmocka_unit_test(test_threads), cmocka_unit_test(test_handler),
+        cmocka_unit_test(test_lookup), cmocka_unit_test(test_many), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_handler),
         cmocka_unit_test(test_worker), cmocka_unit_test(test_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
