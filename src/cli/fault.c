@@ -96,5 +96,6 @@ int hn_cli_check_files(int code)
     uint64_t now;
     if (code != HN_EXIT_OK || !hn_mapped_changed(&m, &now)) return code;
     return hn_cli_error(HN_EXIT_FAILURE,
-                        "%s was changed or cut short while it was in use (%" PRIu64 " bytes, now %" PRIu64 "), so the result may be wrong; " NEXT_STEP, HN_ESC(m.path, strlen(m.path)), m.size, now);
+                        "%s was changed or cut short while it was in use (%" PRIu64 " bytes, now %" PRIu64 "), so "
+                        "the result may be wrong; " NEXT_STEP, HN_ESC(m.path, strlen(m.path)), m.size, now);
 }

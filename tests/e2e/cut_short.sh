@@ -13,7 +13,7 @@ begin() {
     exec 3>"$T/prompt"
 }
 go_on() { # go_on: it gets its prompt, and ends
-    echo "Once upon a time" >&3
+    (echo "Once upon a time" >&3) 2>/dev/null # it may have ended already
     exec 3>&-
     wait "$pid"
     rc=$?
@@ -88,7 +88,7 @@ exec 3>"$T/talk" 4<"$T/answers"
 echo "Once upon a" >&3
 read -r line <&4
 truncate -s 100000 "$M"
-echo "And then" >&3
+(echo "And then" >&3) 2>/dev/null # it may have touched the model already, after its answer, and ended
 exec 3>&-
 cat <&4 >"$T/out"
 exec 4<&-
