@@ -67,6 +67,18 @@ HONE_API const char *hone_version(void);              /* "0.1.0" */
 HONE_API const char *hone_build_info(void);           /* compiler, flags, commit; one line */
 HONE_API const char *hone_status_name(hone_status s); /* "HONE_E_ARG" …; "HONE_E_?": no status */
 
+/* ---- files that change while they are in use -------------------------------- */
+
+/* Models are mapped, not read: when one is cut short while it is in use, or its disk is gone, the thread that reads
+ * it gets SIGBUS, in whichever function it is. hone installs no handler. A program that wants to say more than
+ * "bus error" installs one (SA_SIGINFO) and asks here which file si_addr, addr, lies in:
+ *   path    as it was opened; valid until that model or file is closed
+ *   offset  of addr in the file, bytes
+ *   size    of the file when it was opened, bytes
+ * each of them may be NULL. Async-signal-safe. HONE_E_ARG: addr is in no file that hone has mapped; the fault is
+ * another's. Nothing of the model can be used after the fault: say so, and end by _exit. */
+HONE_API hone_status hone_mapped_file_at(const void *addr, const char **path, uint64_t *offset, uint64_t *size);
+
 /* ---- context: worker threads and the kernel level ------------------------- */
 
 typedef struct hone_context hone_context;

@@ -62,6 +62,8 @@ echo 'void g(void) { exit(1); }' >>src/gguf/gguf.c;  expect "exit in the library
 echo 'void g(void) { abort(); }' >>src/gguf/gguf.c;  expect "abort in the library" "never exits"
 echo 'void g(void) { printf("x"); }' >>src/quant/quant.h; expect "print in the library" "never exits"
 echo 'void g(void) { fputs("x", stderr); }' >>src/gguf/gguf.c; expect "stderr in the library" "only hn_log"
+echo 'void g(void) { fprintf(stderr, "x"); }' >>src/cli/main.c; expect "text past the sink" "hn_err_printf"
+echo 'void *g(void) { return mmap(0, 1, 1, 1, 1, 0); }' >>src/gguf/gguf.c; expect "a mapping nobody can name" "hn_mapped_open"
 echo 'void g(char *p) { strcpy(p, "x"); }' >>src/cli/main.c; expect "strcpy" "unbounded"
 echo 'HN_CFLAGS += -ffast-math' >>Makefile;          expect "fast math in the build" "changes results"
 echo '__attribute__((optimize("fast-math"))) void g(void);' >>src/gguf/gguf.c; expect "fast math in a file" "changes results"

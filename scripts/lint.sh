@@ -114,6 +114,15 @@ matches '(^|[^A-Za-z0-9_.>])(exit|_exit|_Exit|quick_exit|abort|printf|vprintf|pu
 # stderr belongs to hn_log, in one file
 matches '(^|[^A-Za-z0-9_])(stderr|stdout)([^A-Za-z0-9_]|$)' $(echo "$library" | grep -v '^src/base/error\.c$') |
     sed 's/$/   <- only hn_log (base\/error.c) writes to a terminal/' >>"$tmp/breaches"
+# the program's own words leave by out.c, which knows what a terminal may be given; chat_line.c hands the editor its streams
+matches '(^|[^A-Za-z0-9_])((printf|vprintf|puts|putchar|perror|dprintf)[[:space:]]*\(|f(printf|puts|putc|write)[[:space:]]*\(.*std(out|err)|vfprintf[[:space:]]*\()' \
+    $(find src/cli src/serve -name '*.[ch]' 2>/dev/null | grep -v '^src/cli/out\.c$' | sort) |
+    sed 's/$/   <- text leaves by hn_out_… and hn_err_printf (cli\/out.c)/' >>"$tmp/breaches"
+
+# files are mapped by base/mapped.c, which can tell later which one a fault was in
+matches '(^|[^A-Za-z0-9_])((mmap|munmap)[[:space:]]*\(|hn_os_map_file[[:space:]]*\()' \
+    $(echo "$in_src" | grep -vE '^src/base/(mapped|os|arena)\.c$|^src/base/os\.h$|^src/lab/bench_machine\.c$') |
+    sed 's/$/   <- hn_mapped_open and hn_mapped_close (base\/mapped.h), hn_pages_alloc/' >>"$tmp/breaches"
 
 # 6. calls that are wrong everywhere
 matches '(^|[^A-Za-z0-9_])(gets|strcpy|strcat|sprintf|vsprintf|strtok|alloca|atoi|atol|atof|rand|srand)[[:space:]]*\(' $in_src |

@@ -32,8 +32,8 @@ hone_status hn_fail(hone_error *err, hone_status code, const char *file, int lin
                                (long long)need_i, what);                                                   \
     } while (0)
 
-/* Writes untrusted bytes for a message or a terminal: control bytes, quotes-breaking
- * bytes and invalid UTF-8 become \xHH; cut with "…" at cap. Returns dst. */
+/* Writes untrusted bytes for a message: control characters, marks of direction, characters nobody sees
+ * (hn_hides_in_name), the backslash and invalid UTF-8 become \xHH, byte by byte; cut with "…" at cap. Returns dst. */
 char *hn_escape(char *dst, size_t cap, const char *s, size_t len);
 #define HN_ESC(s, n) hn_escape((char[160]){0}, 160, (s), (n))
 

@@ -1,8 +1,9 @@
 /* Errors and text for them. Owns HN_FAIL's back end, status names, escaping and
  * the log. Refuses to know what failed. */
-#include "base/base.h"
+#include "base/shown.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 hone_status hn_fail(hone_error *err, hone_status code, const char *file, int line, const char *fmt, ...)
 {
@@ -32,31 +33,16 @@ const char *hone_status_name(hone_status s)
 
 void hone_free(void *p) { free(p); }
 
-/* Length of the well-formed UTF-8 sequence at s (at most n bytes), 0 if none. */
-static size_t utf8_len(const unsigned char *s, size_t n)
-{
-    if (s[0] < 0x80) return 1;
-    if (s[0] < 0xC2 || s[0] > 0xF4) return 0;
-    size_t k = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-    if (k > n) return 0;
-    unsigned lo = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
-    unsigned hi = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
-    if (s[1] < lo || s[1] > hi) return 0;
-    for (size_t i = 2; i < k; i++)
-        if (s[i] < 0x80 || s[i] > 0xBF) return 0;
-    return k;
-}
-
 char *hn_escape(char *dst, size_t cap, const char *s, size_t len)
 {
     static const char hex[] = "0123456789abcdef", more[] = "…";
     const unsigned char *u = (const unsigned char *)s;
     size_t o = 0, room = cap - sizeof more; /* always leaves space for "…" and NUL */
     for (size_t i = 0; i < len;) {
-        size_t k = utf8_len(u + i, len - i);
-        /* C0, DEL, C1 (encoded c2 80 … c2 9f) and the backslash itself are escaped */
-        bool plain = k && !(k == 1 && (u[i] < 0x20 || u[i] == 0x7F || u[i] == '\\')) &&
-                     !(k == 2 && u[i] == 0xC2 && u[i + 1] < 0xA0);
+        size_t k;
+        uint32_t c;
+        /* the backslash too, so that what stands there says which bytes were meant */
+        bool plain = hn_utf8_read(u + i, len - i, &k, &c) == HN_UTF8_CHAR && c != '\\' && !hn_hides_in_name(c);
         size_t need = plain ? k : 4;
         if (o + need > room) {
             memcpy(dst + o, more, sizeof more - 1);
@@ -79,6 +65,8 @@ char *hn_escape(char *dst, size_t cap, const char *s, size_t len)
     return dst;
 }
 
+static bool log_text(void *unused, const char *p, size_t n) { return fwrite(p, 1, n, stderr) == n; }
+
 void hn_log(const char *fmt, ...)
 {
     const char *on = getenv("HONE_LOG");
@@ -86,9 +74,17 @@ void hn_log(const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     fputs("hone: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    if (isatty(STDERR_FILENO) == 1) {
+        char line[4096];
+        hn_shown shown = { 0 };
+        vsnprintf(line, sizeof line, fmt, ap);
+        hn_shown_put(&shown, line, strlen(line), log_text, NULL);
+        hn_shown_end(&shown, log_text, NULL);
+    } else {
+        vfprintf(stderr, fmt, ap);
+    }
     va_end(ap);
+    fputc('\n', stderr);
 }
 
 const hn_env_switch hn_env_switches[] = {

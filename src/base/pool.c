@@ -111,9 +111,12 @@ hone_status hn_pool_new(hn_pool **out, int32_t n_threads, hone_error *err)
         free(p);
         return HN_FAIL(err, HONE_E_NOMEM, "thread pool");
     }
-    sigset_t all, old; /* signals belong to the program's own threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    /* signals belong to the program's own threads, but for a worker's own faults: blocked, they would kill unheard */
+    static const int own[] = { SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGABRT, SIGTRAP };
+    sigset_t others, old;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&others, own[i]);
+    pthread_sigmask(SIG_SETMASK, &others, &old);
     int rc = 0;
     for (int32_t i = 0; i < n_threads - 1 && rc == 0; i++) {
         struct worker *w = &p->workers[i];

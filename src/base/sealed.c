@@ -1,12 +1,14 @@
 /* sealed: see sealed.h. */
+#include "base/os.h"
 #include "base/sealed.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { PIECE = 1 << 28 }; /* bytes of one read: systems have limits of 2 GiB */
 
 int hn_seal_begin(hn_sealing *o, const char *path)
 {
@@ -46,25 +48,61 @@ int hn_seal_end(hn_sealing *o)
     return o->error;
 }
 
-int hn_sealed_open(hn_sealed *f, const char *path)
+/* Bytes [at, n) of the file. 0, errno, or HN_SEALED_CHANGED: it has fewer. */
+static int read_upto(int fd, unsigned char *p, uint64_t at, uint64_t n)
+{
+    while (at < n) {
+        size_t piece = n - at < PIECE ? (size_t)(n - at) : PIECE;
+        ssize_t k = read(fd, p + at, piece);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return errno;
+        if (k == 0) return HN_SEALED_CHANGED;
+        at += (uint64_t)k;
+    }
+    return 0;
+}
+
+/* Nothing follows, and nobody has written meanwhile. */
+static int read_end(int fd, const struct stat *before)
+{
+    struct stat after;
+    char more;
+    ssize_t k;
+    while ((k = read(fd, &more, 1)) < 0 && errno == EINTR) {}
+    if (k < 0 || fstat(fd, &after) != 0) return errno;
+    bool same = k == 0 && after.st_size == before->st_size && hn_os_mtime_ns(&after) == hn_os_mtime_ns(before);
+    return same ? 0 : HN_SEALED_CHANGED;
+}
+
+static int read_file(hn_sealed *f, int fd, const char *magic, size_t n_magic)
 {
     struct stat sb;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), why = 0; /* a pipe without a writer must not hold us */
+    if (fstat(fd, &sb) != 0 || !S_ISREG(sb.st_mode) || sb.st_size <= 0) return HN_SEALED_NO_FILE;
+    uint64_t size = (uint64_t)sb.st_size, room = hn_memory_available(), head = size < n_magic ? size : n_magic;
+    if (size > SIZE_MAX || (room && size > room)) return ENOMEM;
+    unsigned char *p = hn_pages_alloc((size_t)size);
+    if (!p) return ENOMEM;
+    *f = (hn_sealed){ p, size };
+    int why = read_upto(fd, p, 0, head); /* what is another kind of file is not read for nothing */
+    if (!why && head == n_magic && memcmp(p, magic, n_magic) != 0) return HN_SEALED_OTHER;
+    if (!why) why = read_upto(fd, p, head, size);
+    return why ? why : read_end(fd, &sb);
+}
+
+int hn_sealed_open(hn_sealed *f, const char *path, const char *magic, size_t n_magic)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hold us */
     *f = (hn_sealed){ 0 };
     if (fd < 0) return errno;
-    if (fstat(fd, &sb) != 0 || !S_ISREG(sb.st_mode) || sb.st_size <= 0) why = -1;
-    else {
-        void *p = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED) why = errno;
-        else *f = (hn_sealed){ p, (uint64_t)sb.st_size };
-    }
+    int why = read_file(f, fd, magic, n_magic);
+    if (why) hn_sealed_close(f);
     close(fd);
     return why;
 }
 
 void hn_sealed_close(hn_sealed *f)
 {
-    if (f->p) munmap((void *)(uintptr_t)f->p, (size_t)f->size);
+    hn_pages_free((void *)(uintptr_t)f->p, (size_t)f->size);
     *f = (hn_sealed){ 0 };
 }
 

@@ -21,10 +21,17 @@ void hn_seal_put(hn_sealing *o, const void *p, size_t n);
 int hn_seal_end(hn_sealing *o);
 
 /* ---- reading ---- */
+/* In this process's own memory: what was checked is what is used, whatever becomes of the file. */
 typedef struct hn_sealed { const unsigned char *p; uint64_t size; } hn_sealed;
 
-/* Maps a file; nothing is checked. 0, errno, or -1: empty, or not a file. */
-int hn_sealed_open(hn_sealed *f, const char *path);
+enum {
+    HN_SEALED_NO_FILE = -1, /* empty, or not a file */
+    HN_SEALED_CHANGED = -2, /* written to while it was read */
+    HN_SEALED_OTHER = -3    /* does not begin with the magic */
+};
+/* Reads a file of at least n_magic bytes that begins with magic, or a shorter one; nothing else is checked.
+ * 0, errno (ENOMEM too when it is larger than the free memory), or one of the above. */
+int hn_sealed_open(hn_sealed *f, const char *path, const char *magic, size_t n_magic);
 void hn_sealed_close(hn_sealed *f); /* accepts {0} */
 /* The last 8 bytes are those of the others. */
 bool hn_sealed_fits(const hn_sealed *f);

@@ -204,10 +204,10 @@ static const command commands[] = {
 
 static void cmd_help(chat *c, char *arg)
 {
-    for (const command *k = commands; k->name; k++) fprintf(stderr, "  /%s%s%-*s %s\n", k->name, *k->args ? " " : "", (int)(26 - strlen(k->name) - !!*k->args), k->args, k->help);
-    fputs("A line ending in \\ goes on in the next one; lines between two lines of \"\"\" are one message;\n"
-          "// at the beginning sends a message that begins with one slash. Ctrl-C stops an answer, or\n"
-          "clears the line; Ctrl-D leaves.\n", stderr);
+    for (const command *k = commands; k->name; k++) hn_err_printf("  /%s%s%-*s %s\n", k->name, *k->args ? " " : "", (int)(26 - strlen(k->name) - !!*k->args), k->args, k->help);
+    hn_err_printf("%s", "A line ending in \\ goes on in the next one; lines between two lines of \"\"\" are one message;\n"
+                        "// at the beginning sends a message that begins with one slash. Ctrl-C stops an answer, or\n"
+                        "clears the line; Ctrl-D leaves.\n");
 }
 
 const char *hn_chat_command_name(size_t i) { return i < sizeof commands / sizeof *commands ? commands[i].name : NULL; }

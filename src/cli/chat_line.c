@@ -260,7 +260,7 @@ static chat_event read_line(chat_line *l, const char *prompt, const char **line,
         const char *s = el_gets(l->el, &n);
         if (hn_interrupted()) return CHAT_STOPPED;
         if (stop_asked) {
-            fputs("^C\n", stderr);
+            hn_err_printf("^C\n");
             return CHAT_CLEARED;
         }
         if (!s || n <= 0) return CHAT_END;

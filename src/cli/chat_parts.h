@@ -8,6 +8,7 @@
 #ifndef HN_CHAT_PARTS_H
 #define HN_CHAT_PARTS_H
 
+#include "base/shown.h"
 #include "cli/cli.h"
 
 /* ---- the conversation --------------------------------------------------------------------- */
@@ -77,7 +78,7 @@ void hn_line_listen(void);
 /* ---- the screen ------------------------------------------------------------------------------------ */
 
 typedef struct chat_screen {
-    bool tty;      /* stdout is a terminal: control characters are escaped */
+    bool tty;      /* stdout is a terminal: what steers it is escaped */
     bool dim;      /* … and reasoning is dimmed */
     bool thinking; /* inside a reasoning part */
     bool mute;     /* --json: nothing is shown while it comes */
@@ -85,6 +86,7 @@ typedef struct chat_screen {
     bool dimmed;   /* the terminal's state */
     char held[64]; /* what may become a tag */
     size_t n_held;
+    hn_shown shown;
 } chat_screen;
 
 void hn_screen_open(chat_screen *s, bool mute);

@@ -126,7 +126,7 @@ int hn_format_open(chat *c)
     hone_chat_params p = render_params(c, "[{\"role\":\"user\",\"content\":\"x\"}]", true);
     if (hone_chat_render(c->model, &p, &t, &err) != HONE_OK) {
         int code = hn_cli_fail(&err);
-        if (err.code == HONE_E_UNSUPPORTED && !choice) fputs("hone: try: --chat-template chatml, or hone run for models that only continue text\n", stderr);
+        if (err.code == HONE_E_UNSUPPORTED && !choice) hn_err_printf("hone: try: --chat-template chatml, or hone run for models that only continue text\n");
         return choice && err.code == HONE_E_UNSUPPORTED ? HN_EXIT_FAILURE : code;
     }
     hone_chat_text_free(&t);

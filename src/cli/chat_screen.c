@@ -38,29 +38,21 @@ void hn_screen_begin(chat_screen *s, const char *prompt, size_t len)
     }
 }
 
+static bool to_out(void *unused, const char *p, size_t n) { return hn_out_write(p, n); }
+
+/* A part of a character that was left behind ends before the colour changes. */
 static bool set_dim(chat_screen *s, bool on)
 {
     if (!s->dim || s->dimmed == on) return true;
     s->dimmed = on;
-    return on ? hn_out_write("\033[2m", 4) : hn_out_write("\033[0m", 4);
+    return hn_shown_end(&s->shown, to_out, NULL) && hn_out_control(on ? "\033[2m" : "\033[0m");
 }
 
-/* Bytes for a terminal. Whole characters, as streams give them. */
+/* Bytes for a terminal. */
 static bool put_safe(chat_screen *s, const char *p, size_t n)
 {
-    size_t from = 0;
-    char hex[8];
     if (n) s->newline = p[n - 1] == '\n';
-    for (size_t i = 0; i < n; i++) {
-        unsigned char b = (unsigned char)p[i];
-        bool c1 = b == 0xC2 && i + 1 < n && (unsigned char)p[i + 1] < 0xA0;
-        if (!c1 && b != 0x7F && (b >= 0x20 || b == '\n' || b == '\t')) continue;
-        hn_out_write(p + from, i - from);
-        hn_out_write(hex, (size_t)snprintf(hex, sizeof hex, "\\x%02X", c1 ? (unsigned char)p[i + 1] : b));
-        i += c1;
-        from = i + 1;
-    }
-    return hn_out_write(p + from, n - from);
+    return hn_shown_put(&s->shown, p, n, to_out, NULL);
 }
 
 /* A tag at p? Its length; 0: none; *partial: p[0..n) may become one. */
@@ -135,6 +127,7 @@ bool hn_screen_end(chat_screen *s)
 {
     if (s->mute) return true;
     put_safe(s, s->held, s->n_held);
+    hn_shown_end(&s->shown, to_out, NULL);
     s->n_held = 0;
     set_dim(s, false);
     s->thinking = false;

@@ -1,5 +1,6 @@
-/* What the commands share: errors and exit codes, stdout, JSON, interruption,
+/* What the commands share: errors and exit codes, JSON, interruption,
  * reading input, opening what the options name. */
+#include "base/shown.h"
 #include "cli/cli.h"
 #include "lab/lab.h"
 
@@ -8,7 +9,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,7 +99,7 @@ static void say(const char *before, const char *fmt, va_list ap)
         if (*p == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0) *p = p[1] = '?'; /* C1 in UTF-8 */
     }
     hn_progress_end();
-    fprintf(stderr, "%s%s\n", before, line);
+    hn_err_printf("%s%s\n", before, line);
 }
 
 int hn_cli_error(int code, const char *fmt, ...)
@@ -125,8 +125,8 @@ int hn_cli_usage(const hn_cli *cli, const char *fmt, ...)
     va_start(ap, fmt);
     say("hone: ", fmt, ap);
     va_end(ap);
-    if (cli && cli->cmd) fprintf(stderr, "hone: try: hone %s --help\n", cli->cmd->name);
-    else fputs("hone: try: hone --help\n", stderr);
+    if (cli && cli->cmd) hn_err_printf("hone: try: hone %s --help\n", cli->cmd->name);
+    else hn_err_printf("hone: try: hone --help\n");
     return HN_EXIT_USAGE;
 }
 
@@ -136,52 +136,6 @@ int hn_cli_fail_model(const hone_error *err)
 {
     int code = hn_cli_fail(err);
     return err->code == HONE_E_IO ? HN_EXIT_MODEL : code;
-}
-
-/* ---- stdout ----------------------------------------------------------------------------------- */
-
-static int out_errno; /* of the first failure; -1: unknown */
-
-static bool out_result(bool ok)
-{
-    if (!ok && !out_errno) out_errno = errno ? errno : -1;
-    return out_errno == 0;
-}
-
-bool hn_out_write(const void *p, size_t n)
-{
-    if (out_errno) return false;
-    errno = 0;
-    return out_result(fwrite(p, 1, n, stdout) == n);
-}
-
-bool hn_out_printf(const char *fmt, ...)
-{
-    if (out_errno) return false;
-    va_list ap;
-    va_start(ap, fmt);
-    errno = 0;
-    int n = vfprintf(stdout, fmt, ap);
-    va_end(ap);
-    return out_result(n >= 0);
-}
-
-bool hn_out_flush(void)
-{
-    if (out_errno) return false;
-    errno = 0;
-    return out_result(fflush(stdout) == 0);
-}
-
-bool hn_out_failed(void) { return out_errno != 0 || ferror(stdout); }
-
-int hn_out_finish(int code)
-{
-    hn_out_flush();
-    if (!hn_out_failed()) return code;
-    if (out_errno != EPIPE)
-        hn_cli_error(0, "standard output: %s", out_errno > 0 ? strerror(out_errno) : "write failed");
-    return code ? code : HN_EXIT_FAILURE;
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------- */
@@ -195,34 +149,17 @@ json_t *hn_json_ids(const int32_t *ids, size_t n)
     return a;
 }
 
-/* Length of the well-formed UTF-8 sequence at s, or 0 and in *bad the length of the
- * maximal ill-formed part (Unicode 15, section 3.9, table 3-7). */
-static size_t utf8_next(const unsigned char *s, size_t n, size_t *bad)
-{
-    *bad = 1;
-    if (s[0] < 0x80) return 1;
-    if (s[0] < 0xC2 || s[0] > 0xF4) return 0;
-    size_t k = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-    unsigned lo = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
-    unsigned hi = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
-    for (size_t i = 1; i < k; i++, lo = 0x80, hi = 0xBF) {
-        *bad = i;
-        if (i >= n || s[i] < lo || s[i] > hi) return 0;
-    }
-    return k;
-}
-
 json_t *hn_json_str(const char *s, size_t len)
 {
     if (len > (SIZE_MAX - 1) / 3) return NULL;
     char *t = malloc(len * 3 + 1);
     if (!t) return NULL;
-    size_t o = 0, bad;
-    for (size_t i = 0; i < len;) {
-        size_t k = utf8_next((const unsigned char *)s + i, len - i, &bad);
-        memcpy(t + o, k ? s + i : "\xEF\xBF\xBD", k ? k : 3);
-        o += k ? k : 3;
-        i += k ? k : bad;
+    size_t o = 0, k;
+    uint32_t c;
+    for (size_t i = 0; i < len; i += k) {
+        bool good = hn_utf8_read((const unsigned char *)s + i, len - i, &k, &c) == HN_UTF8_CHAR;
+        memcpy(t + o, good ? s + i : "\xEF\xBF\xBD", good ? k : 3);
+        o += good ? k : 3;
     }
     json_t *j = json_stringn(t, o);
     free(t);
@@ -443,9 +380,9 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out)
     }
     int code = hn_cli_fail_model(&err);
     if (err.code == HONE_E_UNSUPPORTED || err.code == HONE_E_FORMAT)
-        fprintf(stderr, "hone: try: hone inspect %s\n", HN_ESC(path, strlen(path)));
+        hn_err_printf("hone: try: hone inspect %s\n", HN_ESC(path, strlen(path)));
     else if (err.code == HONE_E_IO)
-        fprintf(stderr, "hone: try: ls -l %s\n", HN_ESC(path, strlen(path)));
+        hn_err_printf("hone: try: ls -l %s\n", HN_ESC(path, strlen(path)));
     return code;
 }
 
@@ -483,7 +420,7 @@ int hn_cli_new_context(const hn_cli *cli, hone_context **out)
     if (hone_context_new(out, &p, &err) == HONE_OK) return 0;
     int code = hn_cli_fail(&err);
     if (err.code != HONE_E_UNSUPPORTED && err.code != HONE_E_ARG) return code;
-    fputs("hone: try: hone env\n", stderr);
+    hn_err_printf("hone: try: hone env\n");
     return HN_EXIT_USAGE; /* a level this machine lacks is no fault of the model */
 }
 
@@ -504,8 +441,8 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
         hone_model_info info;
         hone_model_get_info(m, &info);
         if (!p.allow_paging && info.bytes_per_token > hn_memory_total())
-            fprintf(stderr, "hone: try: a smaller model or quantization, or --allow-paging to run from disk all the same\n");
-        else if (!info.state_bytes) fprintf(stderr, "hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
+            hn_err_printf("hone: try: a smaller model or quantization, or --allow-paging to run from disk all the same\n");
+        else if (!info.state_bytes) hn_err_printf("hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
     }
     return code;
 }
@@ -556,47 +493,11 @@ int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *
     return 0;
 }
 
-/* ---- time and progress --------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------------ */
 
 double hn_now_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC_RAW, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-bool hn_stderr_is_tty(void) { return isatty(STDERR_FILENO) == 1; }
-
-int hn_columns(void)
-{
-    struct winsize w;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
-}
-
-/* Bytes of s that fit n columns, taking a character for one. */
-static int fitting(const char *s, int n)
-{
-    int i = 0;
-    while (s[i] && (((unsigned char)s[i] & 0xC0) == 0x80 || n-- > 0)) i++;
-    return i;
-}
-
-static bool progress_shown;
-static double progress_at;
-
-void hn_progress_fn(void *label, uint64_t done, uint64_t total)
-{
-    double now = hn_now_ms();
-    if (!hn_stderr_is_tty() || (progress_shown && done < total && now - progress_at < 100)) return;
-    progress_at = now;
-    progress_shown = true;
-    /* a longer line would go on in the next one, and only the last can be taken back */
-    fprintf(stderr, "\r\033[K%.*s %3.0f %%", fitting(label, hn_columns() - HN_PROGRESS_ROOM), (const char *)label, total ? 100.0 * (double)done / (double)total : 100.0);
-    fflush(stderr);
-}
-
-void hn_progress_end(void)
-{
-    if (progress_shown) fputs("\r\033[K", stderr);
-    progress_shown = false;
 }

@@ -53,16 +53,28 @@ int hn_cli_usage(const hn_cli *cli, const char *fmt, ...) __attribute__((format(
 /* "hone: note: …" */
 void hn_cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- stdout ------------------------------------------------------------------------------------ */
+/* ---- stdout and stderr (out.c) --------------------------------------------------------------------- */
 
+/* main.c, once: whether they are terminals. A terminal gets no character that steers it (base/shown.h),
+ * whatever text has in it; anything else gets the bytes. Without the call neither is a terminal. */
+void hn_out_open(void);
+void hn_out_is_json(bool json);            /* what goes to stdout from now on is JSON, and stays so on a terminal */
+bool hn_out_is_tty(void);
 /* Buffered; false once stdout has failed: then stop. A closed pipe ends the command
  * quietly, any other failure is named; both with exit code 1 (main.c sees to it). */
 bool hn_out_write(const void *p, size_t n);
 bool hn_out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* hone's own colours and movements, never text from elsewhere. The caller knows that stdout is a terminal. */
+bool hn_out_control(const char *sequence);
 bool hn_out_flush(void);
 bool hn_out_failed(void);
 /* Flushes, and turns exit code 0 into 1 if anything could not be written. */
 int hn_out_finish(int code);
+/* A whole text for stderr, for what is no error or note. */
+void hn_err_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void hn_err_control(const char *sequence);
+/* Undoes colours and a progress line, from a handler. Async-signal-safe. */
+void hn_out_restore(void);
 
 /* ---- JSON: one line, "schema" first ---------------------------------------------------------------- */
 
@@ -101,6 +113,13 @@ int hn_bench_follow(const hn_cli *cli, const char *base, const char *record);
 
 extern const hn_opt_group hn_group_suite;  /* suite, seed */
 int hn_bench_suite(const hn_cli *cli);     /* hone bench ID…, hone bench --suite NAME */
+
+/* ---- files that change under us (fault.c) ------------------------------------------------------------ */
+
+void hn_cli_catch_faults(void);            /* main.c, once: SIGBUS in a mapped file ends the program with a word */
+int hn_cli_check_files(int code);          /* at the end: 1 instead of 0, and a word, if one had changed without a fault */
+/* Called before the program ends in a handler: removes what is half written. Async-signal-safe; NULL: nothing. */
+extern void (*volatile hn_cli_last_act)(void);
 
 /* ---- input ------------------------------------------------------------------------------------------- */
 

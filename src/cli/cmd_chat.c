@@ -145,7 +145,7 @@ static int talk(chat *c)
             if (tty) continue;
             return HN_EXIT_FAILURE;
         case CHAT_END:
-            if (tty) fputc('\n', stderr);
+            if (tty) hn_err_printf("\n");
             return c->n_refused && !tty ? HN_EXIT_FAILURE : HN_EXIT_OK;
         case CHAT_TEXT: break;
         }

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum {
     CHUNK = 1 << 16,   /* elements decoded at a time; a multiple of every block */
@@ -454,7 +453,7 @@ static int inspect(const hn_cli *cli)
     bool tensor = hn_opts_given(cli->opts, "tensor"), f32 = hn_opts_flag(cli->opts, "f32");
     if (f32 && !tensor) return hn_cli_usage(cli, "--f32 needs --tensor NAME");
     if (f32 && cli->json) return hn_cli_usage(cli, "--f32 writes raw numbers, --json text: choose one");
-    if (f32 && isatty(STDOUT_FILENO)) return hn_cli_usage(cli, "--f32 writes raw numbers, but standard output is a terminal; redirect it to a file");
+    if (f32 && hn_out_is_tty()) return hn_cli_usage(cli, "--f32 writes raw numbers, but standard output is a terminal; redirect it to a file");
     hone_file *f;
     hone_error err;
     hone_packed_info packed;

@@ -46,7 +46,7 @@ static int run(const hn_cli *cli)
     if (st != HONE_OK) {
         int code = hn_cli_fail(&err);
         if (p.verify && st == HONE_E_FORMAT && info.state == HONE_PACKED_UNUSABLE)
-            fprintf(stderr, "hone: try: hone pack -m %s%s%s\n", HN_ESC(model, strlen(model)), p.file ? " -o " : "", p.file ? HN_ESC(p.file, strlen(p.file)) : "");
+            hn_err_printf("hone: try: hone pack -m %s%s%s\n", HN_ESC(model, strlen(model)), p.file ? " -o " : "", p.file ? HN_ESC(p.file, strlen(p.file)) : "");
         return code;
     }
     double s = (hn_now_ms() - t0) / 1e3;

@@ -273,7 +273,7 @@ static void print_timings(const job *j)
     char decode[48] = "", adapters[512];
     double r = rate(j->n_tok - 1, j->t_last - j->t_first);
     if (r >= 0) snprintf(decode, sizeof decode, ", decode %.2f tok/s", r);
-    fprintf(stderr, "hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d tokens%s; %s, %d threads, %s weights%s%s%s%s, seed %llu\n",
+    hn_err_printf("hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d tokens%s; %s, %d threads, %s weights%s%s%s%s, seed %llu\n",
             j->t_submit - j->t_start, j->prompt.n, j->t_logits - j->t_prefill, rate((int64_t)j->prompt.n, j->t_logits - j->t_prefill),
             j->n_tok ? j->t_first - j->t_submit : 0.0, j->n_tok, decode, hone_context_cpu(j->ctx), hone_context_threads(j->ctx),
             hn_cli_weights(&j->info), j->info.packed_path ? "" : " (", j->info.packed_path ? "" : j->info.packed_note, j->info.packed_path ? "" : ")",

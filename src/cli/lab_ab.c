@@ -47,7 +47,7 @@ typedef struct compare {
     bool asked;             /* quality was */
 } compare;
 
-static void tell(void *unused, const char *text) { fprintf(stderr, "hone: %s%s", text, text[0] && text[strlen(text) - 1] == '\n' ? "" : "\n"); }
+static void tell(void *unused, const char *text) { hn_err_printf("hone: %s%s", text, text[0] && text[strlen(text) - 1] == '\n' ? "" : "\n"); }
 
 /* ---- what is asked for ----------------------------------------------------------------------- */
 

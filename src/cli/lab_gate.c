@@ -283,7 +283,7 @@ static int against_baseline(gate *g)
 
 /* ---- 4. the clock: interleaved --------------------------------------------------------------------------- */
 
-static void tell(void *unused, const char *words) { fprintf(stderr, "hone: %s%s", words, words[0] && words[strlen(words) - 1] == '\n' ? "" : "\n"); }
+static void tell(void *unused, const char *words) { hn_err_printf("hone: %s%s", words, words[0] && words[strlen(words) - 1] == '\n' ? "" : "\n"); }
 static void progress(void *unused, uint64_t done, uint64_t total) { hn_progress_fn((void *)(uintptr_t)"rounds", done, total); }
 
 static int open_sides(gate *g)

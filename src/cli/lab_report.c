@@ -61,7 +61,10 @@ static int write_one(const hn_report *r, hn_report_format format, const char *pa
     hone_error err;
     hone_status st = hn_report_write(&text, &n, r, format, &err);
     if (st == HONE_OK && strcmp(path, "-") != 0) st = hn_file_replace(path, text, n, &err);
-    else if (st == HONE_OK) hn_out_write(text, n);
+    else if (st == HONE_OK) {
+        hn_out_is_json(format == HN_REPORT_JSON);
+        hn_out_write(text, n);
+    }
     free(text);
     return st == HONE_OK ? 0 : hn_cli_fail(&err);
 }

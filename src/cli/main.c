@@ -62,6 +62,7 @@ static int run_command(const hn_command *cmd, int argc, char **argv)
     cli.opts = opts;
     cli.json = hn_opts_flag(opts, "json");
     cli.verbose = hn_opts_flag(opts, "verbose");
+    hn_out_is_json(cli.json);
     int code;
     if (hn_opts_flag(opts, "help")) {
         hn_help_command(stdout, "hone", cmd, hn_common_groups);
@@ -89,7 +90,9 @@ static void hold_standard_fds(void)
 int main(int argc, char **argv)
 {
     hold_standard_fds();
+    hn_out_open();
     hn_cli_signals();
+    hn_cli_catch_faults();
     if (argc < 2) {
         hn_help_global(stderr, "hone", "hone: " HN_TAGLINE, hn_commands);
         return HN_EXIT_USAGE;
@@ -105,5 +108,5 @@ int main(int argc, char **argv)
         if (!sub) return hn_out_finish(unknown_command(cmd, argv[skip]));
         cmd = sub;
     }
-    return hn_out_finish(run_command(cmd, argc - skip, argv + skip));
+    return hn_out_finish(hn_cli_check_files(run_command(cmd, argc - skip, argv + skip)));
 }

@@ -114,7 +114,7 @@ int hn_subject_open_model(const hn_cli *cli, hn_subject *out, const hn_subject_c
     if (st != HONE_OK) {
         int code = hn_cli_fail_model(&err);
         if (err.code == HONE_E_UNSUPPORTED || err.code == HONE_E_FORMAT)
-            fprintf(stderr, "hone: try: hone inspect %s\n", HN_ESC(out->path, strlen(out->path)));
+            hn_err_printf("hone: try: hone inspect %s\n", HN_ESC(out->path, strlen(out->path)));
         return code;
     }
     hone_model_get_info(out->m, &out->info);

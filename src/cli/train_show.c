@@ -11,12 +11,12 @@ static void say_data(const char *what, const hone_train_data *d)
 {
     char of[64] = ""; /* samples set apart for validation have no records of their own */
     if (d->n_line) snprintf(of, sizeof of, " of %lld record%s", (long long)d->n_line, d->n_line == 1 ? "" : "s");
-    fprintf(stderr, "%-10s %lld sample%s%s: %lld tokens, %.1f %% of them learnt; length %d to %d, median %d, 95 %% within %d\n", what, (long long)d->n_sample,
+    hn_err_printf("%-10s %lld sample%s%s: %lld tokens, %.1f %% of them learnt; length %d to %d, median %d, 95 %% within %d\n", what, (long long)d->n_sample,
             d->n_sample == 1 ? "" : "s", of, (long long)d->n_tok, d->n_tok ? 100.0 * (double)d->n_target / (double)d->n_tok : 0.0, d->min_len, d->max_len, d->median_len,
             d->p95_len);
-    if (d->n_cut) fprintf(stderr, "%-10s %lld record%s cut to the sequence\n", "", (long long)d->n_cut, d->n_cut == 1 ? "" : "s");
-    if (d->n_empty) fprintf(stderr, "%-10s %lld record%s left out: nothing in them counts\n", "", (long long)d->n_empty, d->n_empty == 1 ? "" : "s");
-    if (d->n_bad) fprintf(stderr, "%-10s %lld bad line%s left out; the first: %s\n", "", (long long)d->n_bad, d->n_bad == 1 ? "" : "s", HN_ESC(d->first_bad, strlen(d->first_bad)));
+    if (d->n_cut) hn_err_printf("%-10s %lld record%s cut to the sequence\n", "", (long long)d->n_cut, d->n_cut == 1 ? "" : "s");
+    if (d->n_empty) hn_err_printf("%-10s %lld record%s left out: nothing in them counts\n", "", (long long)d->n_empty, d->n_empty == 1 ? "" : "s");
+    if (d->n_bad) hn_err_printf("%-10s %lld bad line%s left out; the first: %s\n", "", (long long)d->n_bad, d->n_bad == 1 ? "" : "s", HN_ESC(d->first_bad, strlen(d->first_bad)));
 }
 
 void hn_train_show_plan(const hn_train_job *j)
@@ -27,13 +27,13 @@ void hn_train_show_plan(const hn_train_job *j)
     hone_model_get_info(j->m, &model);
     say_data("data", &i->train);
     if (i->val.n_sample) say_data("validation", &i->val);
-    if (p->full) fprintf(stderr, "%-10s all %lld weights\n", "trained", (long long)i->n_trainable);
+    if (p->full) hn_err_printf("%-10s all %lld weights\n", "trained", (long long)i->n_trainable);
     else
-        fprintf(stderr, "%-10s %lld weights: rank %d, alpha %g%s, %s%s\n", "trained", (long long)i->n_trainable, p->rank, p->alpha, p->rslora ? " (rank-stabilised)" : "",
+        hn_err_printf("%-10s %lld weights: rank %d, alpha %g%s, %s%s\n", "trained", (long long)i->n_trainable, p->rank, p->alpha, p->rslora ? " (rank-stabilised)" : "",
                 p->targets, p->n_layers && p->n_layers < model.n_layer ? ", last layers only" : "");
-    fprintf(stderr, "%-10s %lld of %d x %d sequence%s of up to %d tokens, %lld in the first epoch\n", "steps", (long long)i->steps, p->accumulate, p->batch,
+    hn_err_printf("%-10s %lld of %d x %d sequence%s of up to %d tokens, %lld in the first epoch\n", "steps", (long long)i->steps, p->accumulate, p->batch,
             (int64_t)p->accumulate * p->batch == 1 ? "" : "s", p->seq, (long long)i->n_sequence);
-    fprintf(stderr, "%-10s %.1f MB base, %.1f MB weights, gradients and moments, %s%.1f MB to work in\n", "memory", (double)i->base_bytes / 1e6, (double)i->state_bytes / 1e6,
+    hn_err_printf("%-10s %.1f MB base, %.1f MB weights, gradients and moments, %s%.1f MB to work in\n", "memory", (double)i->base_bytes / 1e6, (double)i->state_bytes / 1e6,
             p->plan_only ? "about " : "", (double)i->work_bytes / 1e6);
 }
 
@@ -100,7 +100,7 @@ void hn_train_show_step(hn_train_job *j, const hone_train_step *s)
         return;
     }
     join(line, sizeof line, p, N_PART);
-    fprintf(stderr, "%s\n", line);
+    hn_err_printf("%s\n", line);
 }
 
 /* ---- the summary ------------------------------------------------------------------------------------- */

@@ -214,8 +214,10 @@ hone_status hone_session_load(hone_session *s, const char *path, hone_error *err
     hn_sealed f;
     HN_NEED(err, s, "a session");
     HN_NEED(err, path, "the path of a session file");
-    int why = hn_sealed_open(&f, path);
+    int why = hn_sealed_open(&f, path, magic, sizeof magic - 1); /* of any version */
+    if (why == HN_SEALED_CHANGED) return HN_FAIL(err, HONE_E_IO, "%s: was written to while it was read; try again", path);
     if (why < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a hone session file", path);
+    if (why == ENOMEM) return HN_FAIL(err, HONE_E_NOMEM, "%s: no memory to read it", path);
     if (why) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %s", path, strerror(why));
     hone_status st = check_file(s, path, &f, err);
     if (st == HONE_OK) {

@@ -35,7 +35,8 @@ typedef struct hn_gguf hn_gguf; /* one file, or a whole split set */
  * they had when checked. String arrays are walked on demand within the checked bounds,
  * so a file changed behind our back can alter text, never reach outside the array.
  * What no reader by mmap can survive: a file *shortened* by somebody else while it is
- * mapped gives SIGBUS on touch. Replace model files by rename, as the writer does.
+ * mapped gives SIGBUS on touch; hone_mapped_file_at tells a handler which file it was.
+ * Replace model files by rename, as the writer does.
  *
  * HONE_E_IO: cannot be opened or mapped, not a regular file. HONE_E_FORMAT: malformed
  * or not GGUF. HONE_E_UNSUPPORTED: GGUF, but a version, byte order or tensor type that

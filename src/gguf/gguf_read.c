@@ -6,6 +6,7 @@
 #ifndef _FILE_OFFSET_BITS
 #define _FILE_OFFSET_BITS 64
 #endif
+#include "base/mapped.h"
 #include "base/os.h"
 #include "gguf/gguf.h"
 
@@ -14,7 +15,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -627,7 +627,7 @@ static hone_status map_file(part *p, const char *path, hone_error *err)
         st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: file of %lld bytes cannot be mapped on this machine", p->label, (long long)sb.st_size);
     else if (sb.st_size == 0) p->map = (const unsigned char *)"";
     else {
-        void *m = hn_os_map_file(fd, (size_t)sb.st_size);
+        void *m = hn_mapped_open(fd, (size_t)sb.st_size, path);
         if (!m) st = HN_FAIL(err, HONE_E_IO, "%s: cannot map %lld bytes: %s", p->label, (long long)sb.st_size, strerror(errno));
         else {
             p->map = m;
@@ -646,7 +646,7 @@ static void drop_parts(hn_gguf *g)
 {
     for (int32_t i = 0; i < g->n_parts; i++) {
         part *p = &g->parts[i];
-        if (p->mapped) munmap((void *)(uintptr_t)p->map, (size_t)p->size);
+        if (p->mapped) hn_mapped_close(p->map, (size_t)p->size);
         free(p->label);
         free(p->file);
         free(p->kv.e);

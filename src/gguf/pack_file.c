@@ -4,6 +4,7 @@
 #define _FILE_OFFSET_BITS 64
 #endif
 #define _GNU_SOURCE
+#include "base/mapped.h"
 #include "base/os.h"
 #include "gguf/pack_file.h"
 
@@ -11,7 +12,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -84,7 +84,7 @@ static hone_status read_entries(hn_packed *p, const unsigned char *dir, uint64_t
         uint32_t name = get32(r + ENTRY_BYTES - 4);
         if (name < 1 || name > HN_GGUF_MAX_NAME || entry_bytes(name) > n_dir - at)
             return BAD(HONE_E_FORMAT, "entry %" PRIu64 ": a name of %" PRIu32 " bytes, expected 1 to %d within the directory", i, name, HN_GGUF_MAX_NAME);
-        *e = (hn_packed_entry){ .name = { (const char *)p->map + HN_PACKED_HEADER + at + ENTRY_BYTES, name }, .type = (hn_type)get32(r), .kind = (hn_packed_kind)get32(r + 4),
+        *e = (hn_packed_entry){ .name = { (const char *)r + ENTRY_BYTES, name }, .type = (hn_type)get32(r), .kind = (hn_packed_kind)get32(r + 4),
                                 .n_in = get64(r + 8), .n_out = get64(r + 16), .offset = get64(r + 24), .n_bytes = get64(r + 32) };
         memcpy(e->hash, r + 40, sizeof e->hash);
         if (get32(r) >= HN_TYPE_COUNT || !data_bytes(e, &need) || need != e->n_bytes)
@@ -117,19 +117,14 @@ static hone_status read_all(hn_packed *p, const char *label, hone_error *err)
         return BAD(HONE_E_FORMAT, "%" PRIu64 " entries do not fit a directory of %" PRIu64 " bytes", p->n, n_dir);
     memcpy(p->shapes, h + AT_SHAPES, sizeof p->shapes);
     memcpy(p->data, h + AT_DATA, sizeof p->data);
-    unsigned char *dir = malloc(n_dir ? (size_t)n_dir : 1);
+    unsigned char *dir = p->dir = malloc(n_dir ? (size_t)n_dir : 1);
     p->e = calloc(p->n ? (size_t)p->n : 1, sizeof *p->e);
     hone_status st = HONE_OK;
-    if (!dir || !p->e) {
-        st = BAD(HONE_E_NOMEM, "directory of %" PRIu64 " entries", p->n);
-        goto done;
-    }
+    if (!dir || !p->e) return BAD(HONE_E_NOMEM, "directory of %" PRIu64 " entries", p->n);
     memcpy(dir, p->map + HN_PACKED_HEADER, (size_t)n_dir);
     check_of(sum, h, dir, (size_t)n_dir);
     if (memcmp(sum, h + AT_CHECK, sizeof sum) != 0) st = BAD(HONE_E_FORMAT, "the checksum of its directory does not match: damaged");
     else st = read_entries(p, dir, n_dir, label, err);
-done:
-    free(dir);
     return st;
 }
 
@@ -173,7 +168,7 @@ hone_status hn_packed_open(hn_packed **out, const char *path, bool *missing, hon
     else if (fstat(fd, &sb) != 0) st = BAD(HONE_E_IO, "cannot stat: %s", strerror(errno));
     else if (!S_ISREG(sb.st_mode) || (uint64_t)sb.st_size > SIZE_MAX / 2) st = BAD(HONE_E_FORMAT, "not a packed file of hone");
     else if (sb.st_size > 0) {
-        void *m = hn_os_map_file(fd, (size_t)sb.st_size);
+        void *m = hn_mapped_open(fd, (size_t)sb.st_size, path);
         if (!m) st = BAD(HONE_E_IO, "cannot map %lld bytes: %s", (long long)sb.st_size, strerror(errno));
         else {
             p->map = m;
@@ -191,7 +186,8 @@ hone_status hn_packed_open(hn_packed **out, const char *path, bool *missing, hon
 void hn_packed_close(hn_packed *p)
 {
     if (!p) return;
-    if (p->mapped) munmap((void *)(uintptr_t)p->map, (size_t)p->size);
+    if (p->mapped) hn_mapped_close(p->map, (size_t)p->size);
+    free(p->dir);
     free(p->e);
     free(p->path);
     free(p);

@@ -45,6 +45,7 @@ typedef struct hn_packed {
     unsigned char shapes[HN_PACKED_HASH], data[HN_PACKED_HASH];
     hn_file_stamp stamp; /* as it was when it was mapped */
     const unsigned char *map;
+    unsigned char *dir; /* a copy of the directory; the entries' names are in it */
     bool mapped;
 } hn_packed;
 

@@ -2,6 +2,7 @@
  * anything, to print, and to know exit codes. */
 #define _GNU_SOURCE
 #include "base/json_tree.h"
+#include "base/mapped.h"
 #include "lab/baseline.h"
 #include "lab/history.h"
 #include "lab/record_read.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,8 +74,8 @@ static hone_status map_file(const unsigned char **data, size_t *size, const char
     if (fstat(fd, &sb) != 0) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
     else if (!S_ISREG(sb.st_mode)) st = HN_FAIL(err, HONE_E_IO, "%s: not a regular file", HN_ESC(path, strlen(path)));
     else if (sb.st_size > 0) {
-        void *m = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (m == MAP_FAILED) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+        void *m = hn_mapped_open(fd, (size_t)sb.st_size, path);
+        if (!m) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
         else {
             *data = m;
             *size = (size_t)sb.st_size;
@@ -101,7 +101,7 @@ static hone_status one_file(json_t *files, hn_sha256 *all, uint64_t *bytes, uint
         if (w && w->progress) w->progress(w->arg, done, total > done ? total : done);
         if (w && w->stop && w->stop(NULL)) st = HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
     }
-    if (data) munmap((void *)(uintptr_t)data, size);
+    hn_mapped_close(data, size);
     char hex[65];
     hex_of(hex, &s);
     const char *slash = strrchr(path, '/');

@@ -2,6 +2,7 @@
  * memory as programs meet it: patterns of access, buffers, a mapped file against a
  * copied one. Knows the kernels' table for disp.dynamic, else base/ and the system. */
 #define _GNU_SOURCE
+#include "base/mapped.h"
 #include "kernels/kernels.h"
 #include "lab/bench_rooms.h"
 
@@ -307,7 +308,7 @@ static hone_status run_buffer(hn_bench_run *r, const hn_bench_entry *e, hone_err
 /* ---- mem.unified: the model's file, mapped or copied -------------------------------------------------------------- */
 
 enum { FILE_MOST = 256 << 20 };
-typedef struct file_job { int fd; size_t n; char *copy; bool mapped, failed; uint64_t sum; } file_job;
+typedef struct file_job { const char *path; int fd; size_t n; char *copy; bool mapped, failed; uint64_t sum; } file_job;
 
 static uint64_t sum_bytes(const char *p, size_t n)
 {
@@ -327,7 +328,9 @@ static void call_file(void *arg, int64_t calls)
             char *p = mmap(NULL, j->n, PROT_READ, MAP_PRIVATE, j->fd, 0);
             j->failed |= p == MAP_FAILED;
             if (p == MAP_FAILED) return;
+            hn_mapped_add(p, j->n, j->path); /* without memory for it, only the name would be missing */
             j->sum = sum_bytes(p, j->n);
+            hn_mapped_remove(p);
             munmap(p, j->n);
         } else {
             for (size_t at = 0; at < j->n;) {
@@ -345,7 +348,7 @@ static void call_file(void *arg, int64_t calls)
 
 static hone_status run_unified(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
 {
-    file_job j = { .fd = open(r->set.model, O_RDONLY | O_CLOEXEC) };
+    file_job j = { .path = r->set.model, .fd = open(r->set.model, O_RDONLY | O_CLOEXEC) };
     struct stat sb;
     hone_model *m; /* for the record */
     hone_status st = hn_bench_model(r, &m, err);

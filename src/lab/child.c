@@ -3,6 +3,7 @@
  * talks nonsense is a result to report. Refuses to know what is measured. */
 #include "base/json_tree.h"
 #include "base/os.h"
+#include "base/shown.h"
 #include "lab/lab.h"
 
 #include <errno.h>
@@ -38,15 +39,23 @@ static bool drain(int fd, text *t, size_t limit, bool keep_end)
     return k > 0;
 }
 
-static void pass_on(const char *p, size_t n) /* the child's own words reach the user */
+static bool to_stderr(void *unused, const char *p, size_t n)
 {
     while (n) {
         ssize_t k = write(STDERR_FILENO, p, n);
         if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) return;
+        if (k <= 0) return false;
         p += k;
         n -= (size_t)k;
     }
+    return true;
+}
+
+/* The child's own words reach the user. It wrote them to a pipe: what they may be on a terminal is decided here. */
+static void pass_on(hn_shown *shown, const char *p, size_t n)
+{
+    if (shown && isatty(STDERR_FILENO) == 1) hn_shown_put(shown, p, n, to_stderr, NULL);
+    else to_stderr(NULL, p, n);
 }
 
 static void become(const char *const *argv, int out, int err, pid_t parent)
@@ -57,13 +66,14 @@ static void become(const char *const *argv, int out, int err, pid_t parent)
     char self[1024];
     if (hn_os_program_path(self, sizeof self)) execv(self, (char *const *)(uintptr_t)argv);
     static const char said[] = "hone: cannot run itself as a fresh process (on Linux this needs /proc)\n";
-    pass_on(said, sizeof said - 1);
+    pass_on(NULL, said, sizeof said - 1);
     _exit(127);
 }
 
 /* Both streams until they end; looks at the child's memory meanwhile. */
 static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, text *result, text *said, bool (*stop)(void *), hone_error *err)
 {
+    hn_shown shown = { 0 };
     struct pollfd p[2] = { { .fd = out, .events = POLLIN }, { .fd = errfd, .events = POLLIN } };
     while (p[0].fd >= 0 || p[1].fd >= 0) {
         int n = poll(p, 2, LOOK_MS);
@@ -76,9 +86,10 @@ static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, text *resu
         if (p[1].revents) {
             size_t before = said->n;
             if (!drain(errfd, said, 8192, true)) p[1].fd = -1;
-            else if (said->n > before) pass_on(said->data + before, said->n - before);
+            else if (said->n > before) pass_on(&shown, said->data + before, said->n - before);
         }
     }
+    if (shown.n_held) hn_shown_end(&shown, to_stderr, NULL);
     return HONE_OK;
 }
 

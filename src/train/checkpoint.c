@@ -275,7 +275,10 @@ hone_status hone_trainer_load(hone_trainer *t, const char *path, hone_error *err
     HN_NEED(err, path, "the path of a checkpoint");
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
     hn_sealed f;
-    int why = hn_sealed_open(&f, path);
+    int why = hn_sealed_open(&f, path, magic, sizeof magic);
+    if (why == HN_SEALED_OTHER) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a checkpoint of hone's training", path);
+    if (why == HN_SEALED_CHANGED) return HN_FAIL(err, HONE_E_IO, "%s: was written to while it was read; try again", path);
+    if (why == ENOMEM) return HN_FAIL(err, HONE_E_NOMEM, "%s: no memory to read it", path);
     if (why < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: empty, or not a file", path);
     if (why) return HN_FAIL(err, HONE_E_IO, "%s: %s", path, strerror(why));
     hone_status st = check_file(t, path, &f, err);

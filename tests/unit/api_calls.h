@@ -215,6 +215,12 @@ static void c_file_identity(void)
     STATUS(hone_file_identity(NEED("f", file), false, NEED("hex", hex), MAY("pr", &pr), aw->err));
     EMPTY("hex", !hex[0]);
 }
+static void c_mapped_file_at(void)
+{
+    const char *path = "x";
+    uint64_t offset = 1, size = 1;
+    hone_mapped_file_at(MAY("addr", &offset), MAY("path", &path), MAY("offset", &offset), MAY("size", &size));
+}
 static void c_type_block(void)
 {
     uint32_t elems = 1, bytes = 1;
@@ -832,7 +838,7 @@ static const entry table[] = {
         E(context_threads_batch),
     E(file_open), E(file_close), E(file_version), E(file_size), E(file_n_parts), E(file_n_kv), E(file_kv),
         E(file_kv_elem), E(file_n_tensors),
-    E(file_tensor), E(file_find_tensor), E(file_read_f32), E(file_check), E(file_identity), E(type_block), E(model_open),
+    E(file_tensor), E(file_find_tensor), E(file_read_f32), E(file_check), E(file_identity), E(mapped_file_at), E(type_block), E(model_open),
         E(model_close), E(model_get_info), E(model_identity),
     E(tokenize), E(tokenize_spans), E(token_piece), E(detokenize), E(token_is_eog), E(token_bos), E(token_eos),
         E(free), E(stream_new),
