@@ -197,7 +197,7 @@ hone_status hn_jread_string(hn_jread *j, hn_jread_text *t)
         }
         if (c < 0x20) return fail_at(j, j->p, "no control byte in a string");
         size_t n = c < 0x80 ? 1 : utf8_length(j->p, j->end);
-        if (n == 0) return fail_at(j, j->p, "UTF-8");
+        if (n == 0) return fail_at(j, j->p, "a string; it is not valid UTF-8");
         j->p += n;
         t->n += n;
     }
