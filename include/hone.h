@@ -155,8 +155,9 @@ HONE_API hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t
 /* Reads all tensor data. HONE_E_NUMERIC: a NaN, an infinity or an invalid scale; names the
  * first tensor and element. */
 HONE_API hone_status hone_file_check(const hone_file *f, hone_error *err);
-/* As hone_model_identity, of any GGUF file. kept_only: nothing is read but what is kept; hex is "" where that is nothing. */
-HONE_API hone_status hone_file_identity(const hone_file *f, bool kept_only, char hex[65], const struct hone_progress *pr, hone_error *err);
+/* As hone_model_identity, of any GGUF file. kept_only: nothing is read but what is kept; hex [65]
+ * is "" where that is nothing. */
+HONE_API hone_status hone_file_identity(const hone_file *f, bool kept_only, char *hex, const struct hone_progress *pr, hone_error *err);
 /* Block size in elements and bytes of a GGUF type id, and its name, each of which may be NULL; false: unknown. */
 HONE_API bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char **name);
 
@@ -198,8 +199,8 @@ HONE_API void hone_model_get_info(const hone_model *m, hone_model_info *out); /*
  * copies, whatever they are called; another for any other content. The first call reads the whole file with all cores
  * (pr, which may be NULL, is told); what was found is kept in $XDG_STATE_HOME/hone/known, else ~/.local/state/hone/known,
  * for as long as the file keeps its device, inode, size, times of change and a sample of its bytes.
- * HONE_E_IO: the file is being changed. HONE_E_INTERRUPTED: pr asked to stop. hex is "" on failure. */
-HONE_API hone_status hone_model_identity(const hone_model *m, char hex[65], const struct hone_progress *pr, hone_error *err);
+ * HONE_E_IO: the file is being changed. HONE_E_INTERRUPTED: pr asked to stop. hex [65] is "" on failure. */
+HONE_API hone_status hone_model_identity(const hone_model *m, char *hex, const struct hone_progress *pr, hone_error *err);
 
 /* ---- tokenizer ---------------------------------------------------------------- */
 

@@ -76,6 +76,8 @@ echo 'long g(struct stat *s) { return s->st_mtim.tv_sec; }' >>src/lab/lab.c; exp
 echo '#include <sys/prctl.h>' >>src/lab/lab.c;                             expect "a header of one system" "base/os.c is the place"
 echo 'void g(void) __attribute__((alias("f")));' >>src/lab/lab.c;          expect "an alias" "ELF only"
 echo 'const char *g = "/proc/self/maps";' >>src/gguf/gguf.c;               expect "a file of Linux" "files of Linux"
+echo 'json_t *g(char *s) { return json_loads(s, 0, 0); }' >>src/lab/lab.c;  expect "jansson's reader" "is the reader of JSON"
+echo 'json_t *g(FILE *f) { return json_loadf (f, 0, 0); }' >>src/gguf/gguf.c; expect "jansson's reader in the library" "is the reader of JSON"
 edit 's/#include <stdint.h>/uint64_t hone_y(void);/' include/hone.h; expect "header does not stand alone" "does not compile alone"
 edit 's/#include <stdint.h>/#include <stdio.h>/' include/hone.h;     expect "header drags stdio in" "needs only stdbool"
 edit 's/hone_x/other_x/' include/hone.h;           expect "public name" "public names start"

@@ -34,16 +34,19 @@ static hone_status fault(hn_jread *j, const char *at, const char *expected, bool
     hn_jread_where(j, &line, &column);
     hone_status code = j->rules.fault;
     if (left == 0)
-        return HN_FAIL(j->err, code, "%s:%s%s%s line %zu column %zu: ends at byte %zu, expected %s", j->name, space, what, no, line, column,
+        return HN_FAIL(j->err, code, "%s:%s%s%s line %zu column %zu: ends at byte %zu, expected %s", j->name, space,
+                       what, no, line, column,
                        (size_t)(at - j->begin), expected);
     hn_escape(seen, sizeof seen, at, left < 24 ? left : 24);
-    return HN_FAIL(j->err, code, "%s:%s%s%s line %zu column %zu: expected %s, seen %s", j->name, space, what, no, line, column, expected, seen);
+    return HN_FAIL(j->err, code, "%s:%s%s%s line %zu column %zu: expected %s, seen %s", j->name, space, what, no, line,
+                   column, expected, seen);
 }
 
 static hone_status fail_at(hn_jread *j, const char *at, const char *expected) { return fault(j, at, expected, true); }
 hone_status hn_jread_fail(hn_jread *j, const char *expected) { return fault(j, j->p, expected, false); }
 
-hone_status hn_jread_begin(hn_jread *j, const char *text, size_t len, const hn_json_rules *rules, const char *name, const char *what,
+hone_status hn_jread_begin(hn_jread *j, const char *text, size_t len, const hn_json_rules *rules, const char *name,
+                           const char *what,
                           hone_error *err)
 {
     *j = (hn_jread){ .begin = text, .p = text, .end = text + len, .name = name, .what = what, .err = err };
@@ -109,7 +112,8 @@ static int32_t hex4(const char *s, const char *end)
     if (end - s < 4) return -1;
     for (int i = 0; i < 4; i++) {
         char c = s[i];
-        int d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        int d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F'
+            ? c - 'A' + 10 : -1;
         if (d < 0) return -1;
         v = v << 4 | d;
     }
@@ -148,7 +152,8 @@ static size_t utf8_length(const char *s, const char *end)
 {
     const unsigned char *b = (const unsigned char *)s;
     size_t left = (size_t)(end - s), n = b[0] >= 0xF0 ? 4 : b[0] >= 0xE0 ? 3 : 2;
-    unsigned char low = b[0] == 0xE0 ? 0xA0 : b[0] == 0xF0 ? 0x90 : 0x80, high = b[0] == 0xED ? 0x9F : b[0] == 0xF4 ? 0x8F : 0xBF;
+    unsigned char low = b[0] == 0xE0 ? 0xA0 : b[0] == 0xF0 ? 0x90 : 0x80, high = b[0] == 0xED ? 0x9F : b[0] == 0xF4
+        ? 0x8F : 0xBF;
     if (b[0] < 0xC2 || b[0] > 0xF4 || left < n || b[1] < low || b[1] > high) return 0;
     for (size_t i = 2; i < n; i++)
         if ((b[i] & 0xC0) != 0x80) return 0;
@@ -192,7 +197,7 @@ hone_status hn_jread_string(hn_jread *j, hn_jread_text *t)
         }
         if (c < 0x20) return fail_at(j, j->p, "no control byte in a string");
         size_t n = c < 0x80 ? 1 : utf8_length(j->p, j->end);
-        if (n == 0) return fail_at(j, j->p, "UTF-8");
+        if (n == 0) return fail_at(j, j->p, "a string; it is not valid UTF-8");
         j->p += n;
         t->n += n;
     }
@@ -261,7 +266,8 @@ hone_status hn_jread_u64(hn_jread *j, uint64_t *v)
     const char *start = j->p;
     *v = 0;
     for (; is_digit(j); j->p++)
-        if (!hn_mul_u64(*v, 10, v) || !hn_add_u64(*v, (uint64_t)(*j->p - '0'), v)) return fault(j, start, "a number below 2^64", false);
+        if (!hn_mul_u64(*v, 10, v) || !hn_add_u64(*v, (uint64_t)(*j->p - '0'), v))
+            return fault(j, start, "a number below 2^64", false);
     if (j->p == start || (*start == '0' && j->p > start + 1) || (j->p < j->end && strchr(".eE", *j->p)))
         return fault(j, start, "a whole number", false);
     return HONE_OK;
@@ -286,7 +292,8 @@ static void add_digit(decimal *d, char c, bool whole)
 /* strtod of digits and an exponent, without a point: no locale changes what it reads. */
 static double nearest(decimal *d)
 {
-    static const double ten[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17,
+    static const double ten[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                 1e16, 1e17,
                                   1e18, 1e19, 1e20, 1e21, 1e22 };
     char text[MOST_DIGITS + 40];
     while (d->n > 0 && !d->more && d->digit[d->n - 1] == '0') d->n--;
@@ -365,7 +372,8 @@ hone_status hn_jread_number(hn_jread *j, hn_jread_num *v)
     if (minus) v->d = -v->d;
     if (isinf(v->d)) return fault(j, start, "a number within double", false);
     if (!point && !exponent && whole_number(v, first, stop, minus)) return HONE_OK;
-    if (!point && !exponent && !(j->rules.flags & HN_JSON_BIG)) return fault(j, start, "a whole number of 64 bits", false);
+    if (!point && !exponent && !(j->rules.flags & HN_JSON_BIG))
+        return fault(j, start, "a whole number of 64 bits", false);
     v->kind = HN_JSON_REAL;
     v->i = 0;
     v->u = 0;
@@ -396,7 +404,8 @@ hone_status hn_jread_scalar(hn_jread *j, hn_jread_item *it)
         return hn_jread_string(j, &it->str);
     }
     if (word(j, "null")) return HONE_OK;
-    if (j->rules.flags & HN_JSON_PYTHON && (word(j, "NaN") || word(j, "Infinity") || word(j, "-Infinity"))) return HONE_OK;
+    if (j->rules.flags & HN_JSON_PYTHON && (word(j, "NaN") || word(j, "Infinity") || word(j, "-Infinity")))
+        return HONE_OK;
     it->kind = HN_JSON_BOOL;
     it->truth = c == 't';
     if (word(j, "true") || word(j, "false")) return HONE_OK;

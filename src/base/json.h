@@ -36,7 +36,8 @@ typedef struct hn_jread {
 
 /* text [len] stays where it is for as long as j and what came out of it are used. what: as above.
  * All that follow return HONE_OK, or rules->fault with "NAME: not JSON: line L column C: expected …, seen …". */
-hone_status hn_jread_begin(hn_jread *j, const char *text, size_t len, const hn_json_rules *rules, const char *name, const char *what,
+hone_status hn_jread_begin(hn_jread *j, const char *text, size_t len, const hn_json_rules *rules, const char *name,
+                           const char *what,
                           hone_error *err);
 /* The fault is at j->p, of the reader's user: a value of the wrong kind. */
 hone_status hn_jread_fail(hn_jread *j, const char *expected);

@@ -139,7 +139,8 @@ hone_status hn_json_build(json_t **out, hn_jread *j)
     return st;
 }
 
-hone_status hn_json_tree(json_t **out, const char *text, size_t len, const hn_json_rules *rules, const char *name, hone_error *err)
+hone_status hn_json_tree(json_t **out, const char *text, size_t len, const hn_json_rules *rules, const char *name,
+                         hone_error *err)
 {
     hn_jread j;
     *out = NULL;
@@ -179,7 +180,8 @@ hone_status hn_json_tree_file(json_t **out, const char *path, const hn_json_rule
     *out = NULL;
     errno = 0;
     FILE *f = fopen(path, "re");
-    if (!f) return HN_FAIL(err, errno == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot open: %s", name, strerror(errno));
+    if (!f) return HN_FAIL(err, errno == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot open: %s", name,
+                           strerror(errno));
     hone_status st = read_file(&text, &n, f, most, name, err);
     fclose(f);
     if (st == HONE_E_FORMAT && rules && rules->fault != HONE_OK && err) err->code = rules->fault;

@@ -12,7 +12,8 @@ enum { HN_JSON_FILE_BYTES = 1 << 30 }; /* most that is read of a file, unless a 
 
 /* One value and nothing behind it. name: of messages. On failure *out is NULL: rules->fault with the
  * place, or HONE_E_NOMEM. */
-hone_status hn_json_tree(json_t **out, const char *text, size_t len, const hn_json_rules *rules, const char *name, hone_error *err);
+hone_status hn_json_tree(json_t **out, const char *text, size_t len, const hn_json_rules *rules, const char *name,
+                         hone_error *err);
 /* The same of a text whose reader has begun; where it failed is then in j. */
 hone_status hn_json_build(json_t **out, hn_jread *j);
 /* The file at path, whole. HONE_E_IO too. */

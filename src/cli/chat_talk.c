@@ -191,13 +191,16 @@ hone_status hn_chat_params_from_json(chat_params *p, json_t *o, const char *wher
     const char *name;
     json_t *v;
     chat_params q = *p;
-    if (!json_is_object(o)) return HN_FAIL(err, HONE_E_FORMAT, "%s: params is not an object but %s; expected names with numbers", where, hn_json_kind(o));
+    if (!json_is_object(o))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: params is not an object but %s; expected names with numbers", where,
+                       hn_json_kind(o));
     json_object_foreach(o, name, v) {
         char text[64];
         hone_error why;
         if (json_is_integer(v)) snprintf(text, sizeof text, "%lld", (long long)json_integer_value(v));
         else if (json_is_real(v)) snprintf(text, sizeof text, "%.17g", json_real_value(v));
-        else return HN_FAIL(err, HONE_E_FORMAT, "%s: params.%s is not a number but %s", where, HN_ESC(name, strlen(name)), hn_json_kind(v));
+        else return HN_FAIL(err, HONE_E_FORMAT, "%s: params.%s is not a number but %s", where,
+                            HN_ESC(name, strlen(name)), hn_json_kind(v));
         if (hn_chat_param_set(&q, name, text, &why) != HONE_OK) return HN_FAIL(err, HONE_E_FORMAT, "%s: params: %s", where, why.message);
     }
     *p = q;
@@ -297,7 +300,8 @@ static hone_status read_messages(chat_talk *t, json_t *a, const char *where, hon
 {
     size_t i;
     json_t *m;
-    if (!json_is_array(a)) return HN_FAIL(err, HONE_E_FORMAT, "%s: no array messages: it is %s", where, hn_json_kind(a));
+    if (!json_is_array(a))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: no array messages: it is %s", where, hn_json_kind(a));
     json_array_foreach(a, i, m) {
         json_t *content = json_object_get(m, "content");
         const char *role = json_string_value(json_object_get(m, "role"));
@@ -306,7 +310,9 @@ static hone_status read_messages(chat_talk *t, json_t *a, const char *where, hon
         if (!role || r == CHAT_ROLES)
             return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is %s; expected system, user or assistant", where, i, role ? HN_ESC(role, strlen(role)) : "missing");
         if (r == CHAT_SYSTEM && i) return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is system; expected only the first to be", where, i);
-        if (!json_is_string(content)) return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].content is not a string but %s", where, i, hn_json_kind(content));
+        if (!json_is_string(content))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].content is not a string but %s", where, i,
+                           hn_json_kind(content));
         if (!hn_talk_push(t, (chat_role)r, json_string_value(content), json_string_length(content)))
             return HN_FAIL(err, HONE_E_NOMEM, "%s: no memory for %zu messages", where, json_array_size(a));
     }
@@ -333,7 +339,8 @@ hone_status hn_chat_load(const char *path, chat_talk *t, chat_params *p, char **
         st = HN_FAIL(err, HONE_E_FORMAT, "%s: schema is %s; expected " SCHEMA, where, schema ? HN_ESC(schema, strlen(schema)) : "missing");
     if (st == HONE_OK) st = read_messages(&fresh, json_object_get(o, "messages"), where, err);
     json_t *jm = json_object_get(o, "model");
-    if (st == HONE_OK && jm && !name && !json_is_null(jm)) st = HN_FAIL(err, HONE_E_FORMAT, "%s: model is %s, expected a string", where, hn_json_kind(jm));
+    if (st == HONE_OK && jm && !name && !json_is_null(jm))
+        st = HN_FAIL(err, HONE_E_FORMAT, "%s: model is %s, expected a string", where, hn_json_kind(jm));
     if (st == HONE_OK && jp) st = hn_chat_params_from_json(&params, jp, where, err);
     if (st == HONE_OK && !(*model = strdup(name ? name : ""))) st = HN_FAIL(err, HONE_E_NOMEM, "%s: no memory", where);
     json_decref(o);

@@ -25,7 +25,8 @@ static int fail(const hone_error *err)
 static hone_status has_tools(bool *yes, const char *context, hone_error *err)
 {
     json_t *c;
-    hone_status st = hn_json_tree(&c, context, strlen(context), &(hn_json_rules){ .flags = HN_JSON_ALLOW_NUL }, "context", err);
+    hone_status st = hn_json_tree(&c, context, strlen(context), &(hn_json_rules){ .flags = HN_JSON_ALLOW_NUL },
+                                  "context", err);
     *yes = json_array_size(json_object_get(c, "tools")) > 0;
     json_decref(c);
     return st == HONE_E_NOMEM ? st : HONE_OK;

@@ -63,7 +63,8 @@ json_t *hn_gate_args_kept(json_t *args)
     json_t *kept = json_array(), *a;
     size_t i;
     json_array_foreach(args, i, a) {
-        const char *s = json_string_value(a), *value = strncmp(s, packed, sizeof packed - 1) == 0 ? s + sizeof packed - 1 : NULL;
+        const char *s = json_string_value(a), *value = strncmp(s, packed, sizeof packed - 1) == 0
+            ? s + sizeof packed - 1 : NULL;
         bool file = value && strcmp(value, "auto") != 0 && strcmp(value, "off") != 0;
         if (json_array_append_new(kept, file ? json_string("--packed=given") : json_incref(a)) == 0) continue;
         json_decref(kept);

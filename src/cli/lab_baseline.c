@@ -64,7 +64,8 @@ static int from_history(const hn_cli *cli, json_t *records)
         ok = key && hn_keys_add(&seen, key, &unused, &fresh) && (!fresh || json_array_append(newest_first, r) == 0);
         free(key);
     }
-    for (size_t i = json_array_size(newest_first); i-- > 0 && ok;) ok = json_array_append(records, json_array_get(newest_first, i)) == 0;
+    for (size_t i = json_array_size(newest_first); i-- > 0 && ok;)
+        ok = json_array_append(records, json_array_get(newest_first, i)) == 0;
     hn_keys_free(&seen);
     json_decref(newest_first);
     hn_history_free(&h);
@@ -93,7 +94,11 @@ static json_t *args_of(json_t *records)
 
 /* ---- save ------------------------------------------------------------------------------------------ */
 
-typedef struct saving { const hn_cli *cli; const char *name, *model; json_t *records, *bytes, *quality, *args, *kept, *made; } saving; /* kept: args as the file has them */
+typedef struct saving {
+    const hn_cli *cli;
+    const char *name, *model;
+    json_t *records, *bytes, *quality, *args, *kept, *made; /* kept: args as the file has them */
+} saving;
 
 static bool about_a_model(json_t *records)
 {
@@ -146,7 +151,8 @@ static int keep_args(saving *s)
     json_t *again;
     s->kept = hn_gate_args_kept(s->args);
     if (!s->kept) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for options");
-    if (hn_settings_read(&again, s->kept, "given", &err) != HONE_OK) return hn_cli_usage(s->cli, "a baseline cannot keep this: %s", err.message);
+    if (hn_settings_read(&again, s->kept, "given", &err) != HONE_OK)
+        return hn_cli_usage(s->cli, "a baseline cannot keep this: %s", err.message);
     json_decref(again);
     return 0;
 }
@@ -191,7 +197,8 @@ static int finish_saving(saving *s, const char *path)
     if (s->model && (rc = hn_gate_bytes(s->model, &s->bytes)) == 0) rc = same_model(s);
     if (rc == 0 && s->model) rc = prove_quality(s);
     if (rc) return rc;
-    if (hn_baseline_make(&s->made, s->name, s->records, s->bytes, s->quality, s->kept, &err) != HONE_OK) return hn_cli_error(HN_EXIT_FAILURE, "no baseline from this: %s", err.message);
+    if (hn_baseline_make(&s->made, s->name, s->records, s->bytes, s->quality, s->kept, &err) != HONE_OK)
+        return hn_cli_error(HN_EXIT_FAILURE, "no baseline from this: %s", err.message);
     if (hn_baseline_store(s->made, path, &err) != HONE_OK) return hn_cli_fail(&err);
     size_t i;
     json_t *r;
@@ -327,8 +334,10 @@ static int records_now(const hn_cli *cli, json_t *b, json_t *records)
     json_t *args;
     int rc = hn_gate_settings(cli, b, &args);
     if (rc) return rc;
-    hn_gate_run g = { .model = hn_gate_model(cli, b), .ids = json_object_get(b, "ids"), .args = args, .stop = hn_abort_fn };
-    hone_status st = hn_gate_measure(records, &g, hn_opts_i32(cli->opts, "samples"), true, why, sizeof why, &code, &err);
+    hn_gate_run g = { .model = hn_gate_model(cli, b), .ids = json_object_get(b, "ids"), .args = args,
+                     .stop = hn_abort_fn };
+    hone_status st = hn_gate_measure(records, &g, hn_opts_i32(cli->opts, "samples"), true, why, sizeof why, &code,
+                                     &err);
     json_decref(args);
     if (st != HONE_OK) return hn_lab_code(hn_cli_fail(&err));
     if (why[0]) return hn_cli_error(hn_lab_code(code ? code : HN_EXIT_FAILURE), "nothing to compare: %s", why);

@@ -121,7 +121,8 @@ static json_t *run_json(const hn_train_job *j)
 
 /* ---- the file --------------------------------------------------------------------------------------- */
 
-/* Of an old log, what stays: its run, and steps up to the one that training goes on from. *memory: there was none to tell. */
+/* Of an old log, what stays: its run, and steps up to the one that training goes on from. *memory: there was none to
+ * tell. */
 static bool stays(const char *line, size_t n, int64_t step, bool *memory)
 {
     json_t *o;

@@ -182,7 +182,7 @@ bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char
     return ti != NULL;
 }
 
-hone_status hone_file_identity(const hone_file *f, bool kept_only, char hex[65], const hone_progress *pr, hone_error *err)
+hone_status hone_file_identity(const hone_file *f, bool kept_only, char *hex, const hone_progress *pr, hone_error *err)
 {
     hn_identity id;
     hone_status st = HONE_OK;

@@ -168,14 +168,19 @@ static hone_status check_record(json_t *r, hone_error *err)
     char odd[400];
     const char *schema = text(r, "schema");
     if (strcmp(schema, HN_BENCH_SCHEMA) != 0 || !*id)
-        return HN_FAIL(err, HONE_E_ARG, "no record of a measurement: schema '%s' and id '%s', expected '%s' and an id", HN_ESC(schema, strlen(schema)),
+        return HN_FAIL(err, HONE_E_ARG, "no record of a measurement: schema '%s' and id '%s', expected '%s' and an id",
+                       HN_ESC(schema, strlen(schema)),
                        HN_ESC(id, strlen(id)), HN_BENCH_SCHEMA);
     if (!hn_record_fits(r, odd, sizeof odd)) return HN_FAIL(err, HONE_E_ARG, "%s: %s", HN_ESC(id, strlen(id)), odd);
     if (!hn_settings_id(id))
-        return HN_FAIL(err, HONE_E_ARG, "a record of '%s', expected the id of a measurement, as hone lab list shows them", HN_ESC(id, strlen(id)));
+        return HN_FAIL(err, HONE_E_ARG,
+                       "a record of '%s', expected the id of a measurement, as hone lab list shows them",
+                           HN_ESC(id, strlen(id)));
     if (json_is_false(json_object_get(r, "valid"))) return HN_FAIL(err, HONE_E_ARG, "%s is invalid: %s", id, why);
-    if (json_array_size(json_object_get(r, "samples")) == 0) return HN_FAIL(err, HONE_E_ARG, "%s has no samples, expected some", id);
-    if (!text(json_object_get(r, "env"), "hash")[0]) return HN_FAIL(err, HONE_E_ARG, "%s does not say on which machine it was measured, expected env.hash", id);
+    if (json_array_size(json_object_get(r, "samples")) == 0)
+        return HN_FAIL(err, HONE_E_ARG, "%s has no samples, expected some", id);
+    if (!text(json_object_get(r, "env"), "hash")[0])
+        return HN_FAIL(err, HONE_E_ARG, "%s does not say on which machine it was measured, expected env.hash", id);
     return HONE_OK;
 }
 
@@ -267,7 +272,8 @@ static hone_status check_content(json_t *b, const char *shown, hone_error *err)
     hone_error why;
     hone_status st = HONE_OK;
     json_array_foreach(json_object_get(b, "records"), i, v) {
-        if (st == HONE_OK && check_record(v, &why) != HONE_OK) st = HN_FAIL(err, HONE_E_FORMAT, "%s: records[%zu]: %.400s", shown, i, why.message);
+        if (st == HONE_OK && check_record(v, &why) != HONE_OK)
+            st = HN_FAIL(err, HONE_E_FORMAT, "%s: records[%zu]: %.400s", shown, i, why.message);
     }
     if (st == HONE_OK && (st = check_settings(json_object_get(b, "args"), &why)) != HONE_OK)
         st = HN_FAIL(err, st == HONE_E_NOMEM ? st : HONE_E_FORMAT, "%s: %.400s", shown, why.message);
@@ -286,7 +292,8 @@ hone_status hn_baseline_load(json_t **out, const char *path, hone_error *err)
     if (strcmp(text(b, "schema"), HN_BASELINE_SCHEMA) != 0)
         st = HN_FAIL(err, HONE_E_FORMAT, "%s: no baseline: schema '%s', expected '%s'", shown,
                      HN_ESC(text(b, "schema"), strlen(text(b, "schema"))), HN_BASELINE_SCHEMA);
-    else if (!hn_shape_fits(b, hn_shape_baseline, why, sizeof why)) st = HN_FAIL(err, HONE_E_FORMAT, "%s: %s", shown, why);
+    else if (!hn_shape_fits(b, hn_shape_baseline, why, sizeof why))
+        st = HN_FAIL(err, HONE_E_FORMAT, "%s: %s", shown, why);
     else if (!sum_of(hex, b)) st = HN_FAIL(err, HONE_E_NOMEM, "%s: its checksum", shown);
     else if (strcmp(hex, text(b, "sum")) != 0)
         st = HN_FAIL(err, HONE_E_FORMAT, "%s: damaged or changed by hand: its content does not have the checksum it states", shown);

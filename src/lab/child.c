@@ -133,7 +133,8 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
         if (said.data) last_words(out, &said);
         /* 1: a failure that may have a record all the same, of an invalid result */
         bool may = (out->exit_code == 0 || out->exit_code == 1) && result.data && st == HONE_OK;
-        if (may && hn_json_tree(&out->result, result.data, result.n, NULL, "the measured process", NULL) == HONE_E_NOMEM)
+        if (may && hn_json_tree(&out->result, result.data, result.n, NULL, "the measured process",
+                                NULL) == HONE_E_NOMEM)
             st = HN_FAIL(err, HONE_E_NOMEM, "the result of the measured process");
         if (out->result && !json_is_object(out->result)) {
             json_decref(out->result);

@@ -95,7 +95,10 @@ static ssize_t next_line(FILE *f, char **line, size_t *cap, bool *ended, bool *t
     return n == 0 && !*ended ? -1 : (ssize_t)n;
 }
 
-hone_status hn_history_read(hn_history *out, const char *path, hone_error *err) { return hn_history_read_until(out, path, NULL, err); }
+hone_status hn_history_read(hn_history *out, const char *path, hone_error *err)
+{
+    return hn_history_read_until(out, path, NULL, err);
+}
 
 hone_status hn_history_read_until(hn_history *out, const char *path, bool (*stop)(void *), hone_error *err)
 {
@@ -173,8 +176,8 @@ char *hn_record_key(json_t *record, bool env)
 {
     json_t *c = config_of(record), *model = json_object_get(record, "model");
     char *config = c ? json_dumps(c, JSON_SORT_KEYS | JSON_COMPACT) : NULL, *key = NULL;
-    if (!config && json_is_object(json_object_get(record, "config"))) { /* no memory: a key without it would be another's */
-        json_decref(c);
+    if (!config && json_is_object(json_object_get(record, "config"))) {
+        json_decref(c); /* no memory: a key without it would be another's */
         return NULL;
     }
     /* by the fingerprint, which every record has; the hash of the file is not always known */

@@ -78,14 +78,18 @@ static json_t *need(reader *r, json_t *v, const char *key, bool ok, const char *
     return r->st == HONE_OK ? v : NULL;
 }
 
-static json_t *get(reader *r, json_t *o, const char *key, bool ok, const char *expected) { return need(r, json_object_get(o, key), key, ok, expected); }
+static json_t *get(reader *r, json_t *o, const char *key, bool ok, const char *expected)
+{
+    return need(r, json_object_get(o, key), key, ok, expected);
+}
 
 static void get_text(reader *r, char *dst, size_t cap, json_t *o, const char *key, bool required)
 {
     char expected[60];
     json_t *v = json_object_get(o, key);
     bool null = !required && (!v || json_is_null(v));
-    bool fits = json_is_string(v) && json_string_length(v) < cap && strlen(json_string_value(v)) == json_string_length(v);
+    bool fits = json_is_string(v) && json_string_length(v) < cap &&
+        strlen(json_string_value(v)) == json_string_length(v);
     snprintf(expected, sizeof expected, "a string of at most %zu bytes", cap - 1);
     get(r, o, key, null || fits, expected);
     dst[0] = 0;
@@ -145,7 +149,8 @@ hone_status hn_peaks_parse(hn_peaks *p, json_t *o, hone_error *err)
     const char *schema = json_string_value(json_object_get(o, "schema"));
     if (!schema || strcmp(schema, HN_PEAKS_SCHEMA) != 0)
         return HN_FAIL(err, HONE_E_FORMAT, "schema is %s, expected " HN_PEAKS_SCHEMA, schema ? HN_ESC(schema, strlen(schema)) : "missing");
-    json_t *m = get(&r, o, "machine", json_is_object(json_object_get(o, "machine")), "an object"), *c = json_object_get(o, "clock_ghz");
+    json_t *m = get(&r, o, "machine", json_is_object(json_object_get(o, "machine")), "an object"),
+        *c = json_object_get(o, "clock_ghz");
     get_text(&r, p->ts, sizeof p->ts, o, "ts", true);
     get_text(&r, p->hash, sizeof p->hash, m, "hash", true);
     get_text(&r, p->level, sizeof p->level, m, "level", true);
@@ -153,7 +158,8 @@ hone_status hn_peaks_parse(hn_peaks *p, json_t *o, hone_error *err)
     get_text(&r, p->kernel, sizeof p->kernel, m, "kernel", true);
     p->cores = get_int(&r, m, "cores", 1 << 20);
     for (int k = 0; k < HN_PEAK_KINDS; k++) get_kind(&r, p, (hn_peak_kind)k, o);
-    get(&r, o, "clock_ghz", json_array_size(c) == 2 && json_is_number(json_array_get(c, 0)) && json_is_number(json_array_get(c, 1)),
+    get(&r, o, "clock_ghz", json_array_size(c) == 2 && json_is_number(json_array_get(c, 0)) &&
+        json_is_number(json_array_get(c, 1)),
         "an array of two numbers");
     for (size_t i = 0; i < 2; i++) p->clock_ghz[i] = json_number_value(json_array_get(c, i));
     p->cache_bytes = (uint64_t)(get_number(&r, o, "cache_mb", large, true) * 1e6 + 0.5);

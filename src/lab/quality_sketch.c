@@ -158,7 +158,8 @@ hone_status hn_answers_load(hn_answers *a, const char *path, hone_error *err)
     json_t *o;
     const char *name = HN_ESC(path, strlen(path));
     memset(a, 0, sizeof *a);
-    hone_status st = hn_json_tree_file(&o, path, &(hn_json_rules){ .max_bytes = MAX_ANSWERS, .flags = HN_JSON_UNIQUE }, err);
+    hone_status st = hn_json_tree_file(&o, path, &(hn_json_rules){ .max_bytes = MAX_ANSWERS, .flags = HN_JSON_UNIQUE },
+                                       err);
     if (st != HONE_OK) return st;
     char why[500];
     const char *schema = json_string_value(json_object_get(o, "schema")), *hash = json_string_value(json_object_get(o, "hash"));

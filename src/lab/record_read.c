@@ -12,7 +12,8 @@
 static bool is_name(const char *s, size_t n)
 {
     bool ok = n > 0 && n <= 128 && isalnum((unsigned char)s[0]);
-    for (size_t i = 0; i < n && ok; i++) ok = (unsigned char)s[i] < 0x80 && s[i] && (isalnum((unsigned char)s[i]) || strchr("._-+", s[i]));
+    for (size_t i = 0; i < n && ok; i++)
+        ok = (unsigned char)s[i] < 0x80 && s[i] && (isalnum((unsigned char)s[i]) || strchr("._-+", s[i]));
     return ok;
 }
 
@@ -42,22 +43,26 @@ static bool within(json_t *v, const hn_shape *s)
 static void say_expected(char *dst, size_t cap, const hn_shape *s)
 {
     static const struct { unsigned is; const char *word; } words[] = {
-        { HN_IS_NAME, "a plain name" }, { HN_IS_STRING, "a string" }, { HN_IS_WHOLE, "a whole number" }, { HN_IS_NUMBER, "a number" },
-        { HN_IS_BOOL, "true or false" }, { HN_IS_ARRAY, "an array" }, { HN_IS_OBJECT, "an object" }, { HN_IS_NULL, "null" } };
+        { HN_IS_NAME, "a plain name" }, { HN_IS_STRING, "a string" }, { HN_IS_WHOLE, "a whole number" },
+            { HN_IS_NUMBER, "a number" },
+        { HN_IS_BOOL, "true or false" }, { HN_IS_ARRAY, "an array" }, { HN_IS_OBJECT, "an object" },
+            { HN_IS_NULL, "null" } };
     size_t n = 0;
     dst[0] = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words && n < cap; i++)
         if (s->is & words[i].is) n += (size_t)snprintf(dst + n, cap - n, "%s%s", n ? " or " : "", words[i].word);
     if ((s->least != 0 || s->most != 0) && n < cap) {
         bool many = !(s->is & (HN_IS_WHOLE | HN_IS_NUMBER));
-        snprintf(dst + n, cap - n, " of %.10g to %.10g%s", s->least, s->most, !many ? "" : s->is & HN_IS_ARRAY ? " elements" : " bytes");
+        snprintf(dst + n, cap - n, " of %.10g to %.10g%s", s->least, s->most, !many ? "" : s->is & HN_IS_ARRAY
+                 ? " elements" : " bytes");
     }
 }
 
 static void say_seen(char *dst, size_t cap, json_t *v)
 {
     char part[100];
-    if (json_is_string(v)) snprintf(dst, cap, "\"%s\"", hn_escape(part, sizeof part, json_string_value(v), json_string_length(v)));
+    if (json_is_string(v))
+        snprintf(dst, cap, "\"%s\"", hn_escape(part, sizeof part, json_string_value(v), json_string_length(v)));
     else if (json_is_number(v)) snprintf(dst, cap, "%.17g", json_number_value(v));
     else if (json_is_array(v)) snprintf(dst, cap, "an array of %zu", json_array_size(v));
     else snprintf(dst, cap, "%s", hn_json_kind(v));
@@ -88,7 +93,8 @@ static bool into(walk *w, json_t *v, const char *rest, const char *fmt, const ch
 {
     size_t n = strlen(w->at);
     char shown[100];
-    if (name) snprintf(w->at + n, sizeof w->at - n, fmt, n ? "." : "", hn_escape(shown, sizeof shown, name, strlen(name)));
+    if (name) snprintf(w->at + n, sizeof w->at - n, fmt, n ? "." : "",
+                       hn_escape(shown, sizeof shown, name, strlen(name)));
     else snprintf(w->at + n, sizeof w->at - n, fmt, i);
     bool ok = step(w, v, rest);
     w->at[n] = 0;
@@ -140,8 +146,10 @@ bool hn_shape_fits(json_t *o, const hn_shape *shape, char *why, size_t cap)
 
 /* ---- shapes ----------------------------------------------------------------------------------- */
 
-enum { TEXT = HN_IS_STRING, TEXT_0 = HN_IS_STRING | HN_IS_NULL, NUMBER_0 = HN_IS_NUMBER | HN_IS_NULL, WHOLE_0 = HN_IS_WHOLE | HN_IS_NULL,
-       BOOL_0 = HN_IS_BOOL | HN_IS_NULL, LIST_0 = HN_IS_ARRAY | HN_IS_NULL, OBJECT = HN_IS_OBJECT, OBJECT_0 = HN_IS_OBJECT | HN_IS_NULL };
+enum { TEXT = HN_IS_STRING, TEXT_0 = HN_IS_STRING | HN_IS_NULL, NUMBER_0 = HN_IS_NUMBER | HN_IS_NULL,
+      WHOLE_0 = HN_IS_WHOLE | HN_IS_NULL,
+       BOOL_0 = HN_IS_BOOL | HN_IS_NULL, LIST_0 = HN_IS_ARRAY | HN_IS_NULL, OBJECT = HN_IS_OBJECT,
+           OBJECT_0 = HN_IS_OBJECT | HN_IS_NULL };
 #define COUNT 9007199254740992.0 /* whole in a double */
 #define SMALL 2147483647.0
 #define FIELD(path, is) { path, is, 0, 0 }
@@ -245,7 +253,8 @@ bool hn_record_fits(json_t *record, char *why, size_t cap)
     const char *schema = hn_json_text_of(record, "schema");
     why[0] = 0;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strncmp(schema, known[i].begin, strlen(known[i].begin)) == 0) return hn_shape_fits(record, known[i].shape, why, cap);
+        if (strncmp(schema, known[i].begin, strlen(known[i].begin)) == 0)
+            return hn_shape_fits(record, known[i].shape, why, cap);
     return true;
 }
 
@@ -253,15 +262,19 @@ bool hn_record_fits(json_t *record, char *why, size_t cap)
 
 enum { MAX_TOKENS = 1 << 24 };
 
-/* kind: 'i' a whole number, 'f' a number, 'l' whole numbers with commas, 'c' one of the words, 'n' a name, 'u' seed, 0 a flag */
+/* kind: 'i' a whole number, 'f' a number, 'l' whole numbers with commas, 'c' one of the words, 'n' a name, 'u' a seed,
+ * 0 a flag */
 typedef struct setting { const char *name; char kind; double least, most; const char *words; } setting;
 static const setting settings[] = {
-    { "n-prompt", 'i', 0, MAX_TOKENS, NULL }, { "n-gen", 'i', 0, MAX_TOKENS, NULL }, { "depth", 'i', 0, MAX_TOKENS, NULL },
+    { "n-prompt", 'i', 0, MAX_TOKENS, NULL }, { "n-gen", 'i', 0, MAX_TOKENS, NULL },
+        { "depth", 'i', 0, MAX_TOKENS, NULL },
     { "threads", 'i', 1, 1024, NULL }, { "threads-batch", 'i', 1, 1024, NULL }, { "chunk", 'i', 1, 65536, NULL },
-    { "warmup", 'i', 0, 10000, NULL }, { "warm-up-time", 'f', 0, 86400, NULL }, { "measurement-time", 'f', 0, 86400, NULL },
+    { "warmup", 'i', 0, 10000, NULL }, { "warm-up-time", 'f', 0, 86400, NULL },
+        { "measurement-time", 'f', 0, 86400, NULL },
     { "seed", 'u', 0, 0, NULL }, { "columns", 'l', 1, 65536, NULL }, { "counts", 'l', 1, 1e9, NULL },
     { "kv", 'c', 0, 0, "f16|f32|q8_0" }, { "cpu", 'c', 0, 0, "scalar|avx2|avx512|neon|neon_dotprod|neon_i8mm" },
-    { "layout", 'c', 0, 0, "plain|packed|both" }, { "packed", 'c', 0, 0, "auto|off|given" }, { "pre", 'n', 0, 0, NULL }, { "preset", 'n', 0, 0, NULL },
+    { "layout", 'c', 0, 0, "plain|packed|both" }, { "packed", 'c', 0, 0, "auto|off|given" },
+        { "pre", 'n', 0, 0, NULL }, { "preset", 'n', 0, 0, NULL },
     { "allow-paging", 0, 0, 0, NULL }, { "quick", 0, 0, 0, NULL } };
 
 bool hn_settings_id(const char *id)
@@ -292,7 +305,8 @@ static bool rebuild(char *dst, size_t cap, const setting *s, const char *value)
     if (s->kind == 'n') return is_name(value, strlen(value)) && snprintf(dst, cap, "%s", value) < (int)cap;
     do { /* a list of one, or of several */
         size_t len = s->kind == 'l' ? strcspn(p, ",") : strlen(p);
-        if (len == 0 || isspace((unsigned char)*p) || hn_jread_begin(&j, p, len, NULL, "setting", NULL, NULL) != HONE_OK) return false;
+        if (len == 0 || isspace((unsigned char)*p) ||
+            hn_jread_begin(&j, p, len, NULL, "setting", NULL, NULL) != HONE_OK) return false;
         if (hn_jread_number(&j, &v) != HONE_OK || j.p != j.end) return false;
         if (s->kind != 'f' && v.kind == HN_JSON_REAL) return false;
         if (s->kind == 'u' && v.kind == HN_JSON_INT && v.i < 0) return false;
@@ -310,7 +324,8 @@ static void say_setting(char *dst, size_t cap, const setting *s)
     else if (s->kind == 'n') snprintf(dst, cap, "--%s=NAME", s->name);
     else if (s->kind == 'u') snprintf(dst, cap, "--%s=N", s->name);
     else if (s->kind == 0) snprintf(dst, cap, "--%s alone", s->name);
-    else snprintf(dst, cap, "--%s=%s of %.10g to %.10g", s->name, s->kind == 'l' ? "numbers" : "a number", s->least, s->most);
+    else snprintf(dst, cap, "--%s=%s of %.10g to %.10g", s->name, s->kind == 'l' ? "numbers" : "a number", s->least,
+                  s->most);
 }
 
 /* One of args as an option, malloc'ed in *out. */
@@ -320,7 +335,8 @@ static hone_status read_setting(char **out, json_t *arg, size_t i, const char *p
     size_t len = json_string_length(arg);
     char value[300], seen[160], expected[200] = "";
     *out = NULL;
-    if (!text) return HN_FAIL(err, HONE_E_ARG, "args[%zu] is %s, expected a text such as --threads=2", i, hn_json_kind(arg));
+    if (!text) return HN_FAIL(err, HONE_E_ARG, "args[%zu] is %s, expected a text such as --threads=2", i,
+                              hn_json_kind(arg));
     hn_escape(seen, sizeof seen, text, len);
     const char *eq = strlen(text) == len && strncmp(text, "--", 2) == 0 ? text + strcspn(text, "=") : NULL;
     for (size_t k = 0; eq && k < sizeof settings / sizeof *settings; k++) {
@@ -330,15 +346,18 @@ static hone_status read_setting(char **out, json_t *arg, size_t i, const char *p
         say_setting(expected, sizeof expected, s);
         if (!ok) break;
         bool given = strcmp(s->name, "packed") == 0 && strcmp(value, "given") == 0;
-        if (given && !packed) return HN_FAIL(err, HONE_E_ARG, "args[%zu]: it was measured with a packed file of its own; expected --packed FILE", i);
+        if (given && !packed)
+            return HN_FAIL(err, HONE_E_ARG, "args[%zu]: it was measured with a packed file of its own; expected "
+                                            "--packed FILE", i);
         int n = s->kind ? asprintf(out, "--%s=%s", s->name, given ? packed : value) : asprintf(out, "--%s", s->name);
         if (n >= 0) return HONE_OK;
         *out = NULL;
         return HN_FAIL(err, HONE_E_NOMEM, "settings of a measurement");
     }
     if (expected[0]) return HN_FAIL(err, HONE_E_ARG, "args[%zu] is '%s', expected %s", i, seen, expected);
-    return HN_FAIL(err, HONE_E_ARG, "args[%zu] is '%s': not a setting that is taken from a file; expected lengths, threads, kinds of cache "
-                                    "and kernels, as --n-prompt=512", i, seen);
+    return HN_FAIL(err, HONE_E_ARG,
+                   "args[%zu] is '%s': not a setting that is taken from a file; expected lengths, "
+                   "threads, kinds of cache and kernels, as --n-prompt=512", i, seen);
 }
 
 hone_status hn_settings_read(json_t **out, json_t *args, const char *packed, hone_error *err)
@@ -347,11 +366,13 @@ hone_status hn_settings_read(json_t **out, json_t *args, const char *packed, hon
     hone_status st = all ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "settings of a measurement");
     size_t i;
     *out = NULL;
-    if (st == HONE_OK && args && !json_is_array(args)) st = HN_FAIL(err, HONE_E_ARG, "args is %s, expected an array", hn_json_kind(args));
+    if (st == HONE_OK && args && !json_is_array(args))
+        st = HN_FAIL(err, HONE_E_ARG, "args is %s, expected an array", hn_json_kind(args));
     json_array_foreach(args, i, arg) {
         char *text = NULL;
         if (st == HONE_OK) st = read_setting(&text, arg, i, packed, err);
-        if (st == HONE_OK && json_array_append_new(all, hn_lab_str(text)) != 0) st = HN_FAIL(err, HONE_E_NOMEM, "settings of a measurement");
+        if (st == HONE_OK && json_array_append_new(all, hn_lab_str(text)) != 0)
+            st = HN_FAIL(err, HONE_E_NOMEM, "settings of a measurement");
         free(text);
     }
     if (st == HONE_OK) *out = all;

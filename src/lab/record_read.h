@@ -7,7 +7,8 @@
 #include "lab/lab.h"
 
 enum {
-    HN_IS_STRING = 1, HN_IS_WHOLE = 2, HN_IS_NUMBER = 4, HN_IS_BOOL = 8, HN_IS_ARRAY = 16, HN_IS_OBJECT = 32, HN_IS_NULL = 64,
+    HN_IS_STRING = 1, HN_IS_WHOLE = 2, HN_IS_NUMBER = 4, HN_IS_BOOL = 8, HN_IS_ARRAY = 16, HN_IS_OBJECT = 32,
+        HN_IS_NULL = 64,
     HN_IS_REQUIRED = 128, /* else it may be missing */
     HN_IS_NAME = 256      /* a string of letters, digits and . _ - + only, beginning with a letter or digit */
 };

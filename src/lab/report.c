@@ -292,7 +292,8 @@ static bool take_apart(hn_report *r, hn_rep_file *file, json_t *o)
     }
     if (json_is_array(list = json_object_get(o, "records"))) { /* what a command printed about several */
         json_array_foreach(list, i, one) {
-            if (starts(hn_rep_str(one, "schema"), "hone.") && hn_record_fits(one, why, sizeof why)) ok = ok && take_apart(r, file, one);
+            if (starts(hn_rep_str(one, "schema"), "hone.") && hn_record_fits(one, why, sizeof why))
+                ok = ok && take_apart(r, file, one);
             else file->foreign++;
         }
         if (!starts(schema, "hone.gate/")) return ok;
@@ -412,7 +413,8 @@ static bool classify(hn_report *r)
     json_t *o;
     bool ok = true;
     json_array_foreach(r->records, i, o) {
-        json_t *to = list_for(r, hn_rep_str(o, "schema")), *within = json_object_get(o, "memory"); /* a profile brings its ledger along */
+        json_t *to = list_for(r, hn_rep_str(o, "schema")),
+            *within = json_object_get(o, "memory"); /* a profile brings its ledger along */
         if (to == r->profiles && json_object_get(within, "parts")) ok = ok && append(r->ledgers, within);
         if (to) ok = ok && append(to, o);
         if (to != r->bench) continue;
@@ -619,7 +621,8 @@ static bool find_lines(hn_report *r)
         hn_rep_line *l = &r->lines[i];
         const char *label = label_of(r, s->key), *name = hn_rep_metric_name(s->metric);
         l->s = s;
-        ok = !stopped(r) && asprintf(&l->label, "%s%s%s%s%s", s->id, *name ? " " : "", name, *label ? ", " : "", label) >= 0;
+        ok = !stopped(r) && asprintf(&l->label, "%s%s%s%s%s", s->id, *name ? " " : "", name, *label ? ", " : "",
+                                     label) >= 0;
         if (!ok) l->label = NULL;
         double *more = realloc(x, (s->n + 1) * sizeof *x);
         if (more) x = more;
@@ -914,7 +917,8 @@ hone_status hn_report_finish(hn_report *r, const char *title, const char *date, 
 {
     bool ok = sort_records(r) && classify(r);
     ok = ok && find_rows(r) && label_rows(r) && find_lines(r) && find_abs(r);
-    ok = ok && alert_invalid(r) && alert_quality(r) && alert_verdicts(r) && alert_doubts(r) && sort_alerts(r) && name_it(r, title, date);
+    ok = ok && alert_invalid(r) && alert_quality(r) && alert_verdicts(r) && alert_doubts(r) && sort_alerts(r) &&
+        name_it(r, title, date);
     if (!ok && stopped(r)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
     return ok ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "report on %zu records", hn_report_records(r));
 }

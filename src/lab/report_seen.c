@@ -7,7 +7,10 @@
 
 static uint64_t mix(uint64_t h, uint64_t v) { return hn_mix64(h ^ hn_mix64(v + 0x9E3779B97F4A7C15u)); }
 
-static uint64_t hash_text(const char *s, size_t n, uint64_t key) { return hn_mix64(hn_fnv1a(HN_FNV_INIT ^ key, s, n) ^ key); }
+static uint64_t hash_text(const char *s, size_t n, uint64_t key)
+{
+    return hn_mix64(hn_fnv1a(HN_FNV_INIT ^ key, s, n) ^ key);
+}
 
 /* Equal values (json_equal) have equal hashes: members in any order, 0.0 as -0.0. */
 static uint64_t hash_of(json_t *v, uint64_t key)

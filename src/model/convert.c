@@ -246,7 +246,8 @@ static hone_status check_architecture(hn_ckpt *c, hone_error *err)
         hn_jread j;
         bool more;
         hone_status st;
-        if ((st = hn_convert_json(&j, (char *)(uintptr_t)m->str.ptr, m->str.len, c->config.path, "architectures", err)) != HONE_OK) return st;
+        if ((st = hn_convert_json(&j, (char *)(uintptr_t)m->str.ptr, m->str.len, c->config.path, "architectures",
+                                  err)) != HONE_OK) return st;
         if ((st = hn_jread_open(&j, '[', &more)) != HONE_OK || (more && (st = hn_jread_str(&j, &arch)) != HONE_OK)) return st;
     }
     if (!arch.len && t && t->kind == HN_J_STRING) arch = t->str;

@@ -18,8 +18,10 @@ static hone_status add_member(hn_config *c, const hn_member *m, hone_error *err)
         c->cap = cap;
     }
     c->m[c->n] = *m;
-    if (!hn_index_add(&c->ix, c->m, sizeof *c->m, (uint32_t)c->n, &dup)) return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu members", c->path, c->n);
-    if (dup >= 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: \"%s\" is there twice", c->path, HN_ESC(m->key.ptr, m->key.len));
+    if (!hn_index_add(&c->ix, c->m, sizeof *c->m, (uint32_t)c->n, &dup))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu members", c->path, c->n);
+    if (dup >= 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: \"%s\" is there twice", c->path,
+                                 HN_ESC(m->key.ptr, m->key.len));
     c->n++;
     return HONE_OK;
 }

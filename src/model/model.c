@@ -522,7 +522,7 @@ hone_status hn_model_identity(const hone_model *cm, hn_identity *out, const hone
     return st;
 }
 
-hone_status hone_model_identity(const hone_model *m, char hex[65], const hone_progress *pr, hone_error *err)
+hone_status hone_model_identity(const hone_model *m, char *hex, const hone_progress *pr, hone_error *err)
 {
     hn_identity id;
     HN_NEED(err, hex, "room for 65 characters");

@@ -28,9 +28,12 @@ static hone_status dtype(hn_type *out, const hn_jread *j, hone_str name, hone_st
         }
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (is(t, refused[i]))
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s has dtype %s; expected F32, F16, BF16 or F64: convert the unquantized checkpoint", j->name,
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: %s has dtype %s; expected F32, F16, BF16 or F64: convert the unquantized checkpoint",
+                               j->name,
                            HN_ESC(name.ptr, name.len), refused[i]);
-    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has dtype \"%s\"; expected F32, F16, BF16 or F64", j->name, HN_ESC(name.ptr, name.len), HN_ESC(t.ptr, t.len));
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has dtype \"%s\"; expected F32, F16, BF16 or F64", j->name,
+                   HN_ESC(name.ptr, name.len), HN_ESC(t.ptr, t.len));
 }
 
 /* Outermost first in the file. */
@@ -53,12 +56,15 @@ static hone_status check_size(const hn_ckpt_tensor *t, const hn_jread *j, uint64
     uint64_t n = hn_type_get(t->type)->block_bytes;
     const char *name = HN_ESC(t->name.ptr, t->name.len);
     for (int i = 0; i < t->n_dim; i++)
-        if (!hn_mul_u64(n, t->ne[i], &n)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has shape %s: too large", j->name, name, HN_SHAPE(t));
+        if (!hn_mul_u64(n, t->ne[i], &n))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has shape %s: too large", j->name, name, HN_SHAPE(t));
     if (begin > end || end > data)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has data_offsets [%llu, %llu], expected ascending ones up to %llu", j->name, name, (unsigned long long)begin,
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has data_offsets [%llu, %llu], expected ascending ones up to %llu",
+                       j->name, name, (unsigned long long)begin,
                        (unsigned long long)end, (unsigned long long)data);
     if (end - begin != n)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu bytes of data, expected %llu for %s of shape %s", j->name, name, (unsigned long long)(end - begin),
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu bytes of data, expected %llu for %s of shape %s", j->name,
+                       name, (unsigned long long)(end - begin),
                        (unsigned long long)n, hn_type_get(t->type)->name, HN_SHAPE(t));
     return HONE_OK;
 }
@@ -74,7 +80,8 @@ static hone_status read_tensor(hn_ckpt *c, int32_t part, hone_str name, hn_jread
         TRY(hn_jread_key_str(j, &key));
         int k = is(key, "dtype") ? 0 : is(key, "shape") ? 1 : is(key, "data_offsets") ? 2 : -1;
         if (k < 0 || seen[k])
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has \"%s\"%s; expected dtype, shape and data_offsets", j->name, HN_ESC(name.ptr, name.len),
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has \"%s\"%s; expected dtype, shape and data_offsets", j->name,
+                           HN_ESC(name.ptr, name.len),
                            HN_ESC(key.ptr, key.len), k < 0 ? "" : " twice");
         seen[k] = true;
         if (k == 0) TRY(hn_jread_str(j, &type));
@@ -92,7 +99,8 @@ static hone_status read_tensor(hn_ckpt *c, int32_t part, hone_str name, hn_jread
     }
     if (st != HONE_OK) return st;
     if (!seen[0] || !seen[1] || !seen[2])
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has no %s", j->name, HN_ESC(name.ptr, name.len), !seen[0] ? "dtype" : !seen[1] ? "shape" : "data_offsets");
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has no %s", j->name, HN_ESC(name.ptr, name.len), !seen[0] ? "dtype"
+                       : !seen[1] ? "shape" : "data_offsets");
     TRY(dtype(&t.type, j, name, type, err));
     TRY(check_size(&t, j, range[0], range[1], c->part[part].size - base, err));
     t.off = base + range[0];
@@ -115,14 +123,17 @@ static hone_status skip_metadata(hn_jread *j, hone_error *err)
             cap = cap ? 2 * cap : 16;
             hone_str *p = n < MAX_META ? realloc(key, cap * sizeof *p) : NULL;
             if (!p) {
-                st = n < MAX_META ? HN_FAIL(err, HONE_E_NOMEM, "%s: __metadata__", j->name) : hn_jread_fail(j, "fewer entries of __metadata__");
+                st = n < MAX_META ? HN_FAIL(err, HONE_E_NOMEM, "%s: __metadata__", j->name)
+                    : hn_jread_fail(j, "fewer entries of __metadata__");
                 break;
             }
             key = p;
         }
         if ((st = hn_jread_key_str(j, &key[n])) != HONE_OK || (st = hn_jread_str(j, &value)) != HONE_OK) break;
-        if (!hn_index_add(&ix, key, sizeof *key, (uint32_t)n, &dup)) st = HN_FAIL(err, HONE_E_NOMEM, "%s: __metadata__", j->name);
-        else if (dup >= 0) st = HN_FAIL(err, HONE_E_FORMAT, "%s: __metadata__ has \"%s\" twice", j->name, HN_ESC(key[n].ptr, key[n].len));
+        if (!hn_index_add(&ix, key, sizeof *key, (uint32_t)n, &dup))
+            st = HN_FAIL(err, HONE_E_NOMEM, "%s: __metadata__", j->name);
+        else if (dup >= 0) st = HN_FAIL(err, HONE_E_FORMAT, "%s: __metadata__ has \"%s\" twice", j->name,
+                                        HN_ESC(key[n].ptr, key[n].len));
         if (st != HONE_OK) break;
     }
     free(key);
@@ -235,7 +246,8 @@ static hone_status read_weight_map(weight_map *m, hn_jread *j, hone_error *err)
         if (m->n == m->cap) {
             size_t cap = m->cap ? 2 * m->cap : 256;
             entry *p = m->n < HN_CKPT_MAX_TENSORS ? realloc(m->e, cap * sizeof *p) : NULL;
-            if (!p) return m->n < HN_CKPT_MAX_TENSORS ? HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, cap) : hn_jread_fail(j, "fewer entries");
+            if (!p) return m->n < HN_CKPT_MAX_TENSORS ? HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, cap)
+                : hn_jread_fail(j, "fewer entries");
             m->e = p;
             m->cap = cap;
         }
@@ -243,10 +255,13 @@ static hone_status read_weight_map(weight_map *m, hn_jread *j, hone_error *err)
         TRY(hn_jread_key_str(j, &e->name));
         TRY(hn_jread_str(j, &e->file));
         if (!plain(e->file))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is said to be in \"%s\"; expected a plain file name", j->name, HN_ESC(e->name.ptr, e->name.len),
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is said to be in \"%s\"; expected a plain file name", j->name,
+                           HN_ESC(e->name.ptr, e->name.len),
                            HN_ESC(e->file.ptr, e->file.len));
-        if (!hn_index_add(&m->ix, m->e, sizeof *m->e, (uint32_t)m->n, &dup)) return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, m->n);
-        if (dup >= 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: weight_map has \"%s\" twice", j->name, HN_ESC(e->name.ptr, e->name.len));
+        if (!hn_index_add(&m->ix, m->e, sizeof *m->e, (uint32_t)m->n, &dup))
+            return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, m->n);
+        if (dup >= 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: weight_map has \"%s\" twice", j->name,
+                                     HN_ESC(e->name.ptr, e->name.len));
         m->n++;
     }
     return st;

@@ -282,7 +282,8 @@ static bool fix_arguments(json_t *call, const taste *x)
     if (json_is_string(args) && x->args_object) {
         const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
         json_t *o;
-        if (hn_json_tree(&o, json_string_value(args), json_string_length(args), &rules, "arguments", NULL) == HONE_E_NOMEM) return false;
+        if (hn_json_tree(&o, json_string_value(args), json_string_length(args), &rules, "arguments",
+                         NULL) == HONE_E_NOMEM) return false;
         if (!json_is_object(o)) { /* not what it should be: shown as it came */
             json_decref(o);
             return true;

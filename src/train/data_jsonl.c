@@ -263,7 +263,8 @@ static hone_status parse_line(hn_data_reader *r, const char *s, size_t n, json_t
     if (st == HONE_OK) return HONE_OK;
     size_t line, column, left = (size_t)(s + n - j.at);
     hn_jread_where(&j, &line, &column);
-    return hn_data_bad(r, "not JSON: column %zu: expected %s%s%s", column, j.expected, left ? ", seen " : ", where it ends",
+    return hn_data_bad(r, "not JSON: column %zu: expected %s%s%s", column, j.expected, left ? ", seen "
+                       : ", where it ends",
                        HN_ESC(j.at, left < 16 ? left : 16));
 }
 

@@ -20,7 +20,8 @@ int main(int argc, char **argv)
             json_object_set(o, key, v);
             break;
         }
-        o = json_is_array(json_object_get(o, key)) ? json_array_get(json_object_get(o, key), 0) : json_object_get(o, key);
+        o = json_is_array(json_object_get(o, key)) ? json_array_get(json_object_get(o, key), 0)
+            : json_object_get(o, key);
     }
     json_object_del(b, "sum");
     char *s = json_dumps(b, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(12));

@@ -54,9 +54,9 @@ says "and named" '\-\-file='
 records() { # records N WHAT
     awk -v n="$1" -v what="$2" 'BEGIN { for (i = 0; i < n; i++) {
         ts = what == "distinct" ? sprintf("2026-01-%02dT%02d:%02d:%02dZ", 1 + i / 86400, i / 3600 % 24, i / 60 % 60, i % 60) : "2026-01-01T00:00:00Z"
-        printf "{\"schema\":\"hone.bench/1\",\"id\":\"%s\",\"record\":\"r%d\",\"ts\":\"%s\",\"valid\":%s,\"invalid_reason\":\"x\",\"title\":\"t\",", (what == "ids" ? "tok.x" i : "tok.encode"), i, ts, (what == "invalid" ? "false" : "true")
+        printf "{\"schema\":\"hone.bench/1\",\"id\":\"%s\",\"record\":\"r\",\"ts\":\"%s\",\"valid\":%s,\"invalid_reason\":\"x\",\"title\":\"t\",", (what == "ids" ? "tok.x" i : "tok.encode"), ts, (what == "invalid" ? "false" : "true")
         printf "\"unit\":\"us\",\"better\":\"lower\",\"config\":{\"threads\":%d},\"env\":{\"hash\":\"%s\"},\"model\":{\"fingerprint\":\"f%s\"},", (what == "configs" ? i : 2), (what == "machines" ? "m" i : "m"), (what == "models" ? i : "")
-        printf "\"quality\":\"q1-%08x-00000000\",\"samples\":[1,2,3],\"stats\":{\"n\":3,\"median\":%d,\"ci95\":[1,3]}}\n", (what == "quality" ? i : 0), i % 7 + 1 } }'
+        printf "\"quality\":\"q1-%08x-00000000\",\"samples\":[1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,1,2,3,%d],\"stats\":{\"n\":3,\"median\":%d,\"ci95\":[1,3]}}\n", (what == "quality" ? i : 0), i, i % 7 + 1 } }'
 }
 cpu() { # cpu COMMAND…: hundredths of a second of processor time, in $used
     { time -p "$@" >"$T/out" 2>"$T/err" </dev/null; } 2>"$T/time" || not_ok "$*" "$T/err"

@@ -40,7 +40,8 @@ static hone_status from_file(hone_error *err)
 {
     json_t *v;
     hone_status st = hn_json_tree_file(&v, path, &(hn_json_rules){ .flags = HN_JSON_UNIQUE }, err);
-    if (st == HONE_OK) assert_string_equal(json_string_value(json_object_get(json_object_get(v, "config"), "nAme")), "t\xC3\xA4xt");
+    if (st == HONE_OK) assert_string_equal(json_string_value(json_object_get(json_object_get(v, "config"), "nAme")),
+                                           "t\xC3\xA4xt");
     else assert_null(v);
     json_decref(v);
     return st;
@@ -79,7 +80,8 @@ static hone_status settings(hone_error *err)
     static const char *const want[] = { "--threads=2", "--kv=q8_0", "--columns=1,2", "--packed=/p" };
     json_t *out, *args = json_array();
     bool ok = args != NULL;
-    for (size_t i = 0; i < 4; i++) ok = ok && json_array_append_new(args, json_string(i == 3 ? "--packed=given" : want[i])) == 0;
+    for (size_t i = 0; i < 4; i++)
+        ok = ok && json_array_append_new(args, json_string(i == 3 ? "--packed=given" : want[i])) == 0;
     hone_status st = ok ? hn_settings_read(&out, args, "/p", err) : HN_FAIL(err, HONE_E_NOMEM, "the test's own");
     if (st == HONE_OK) {
         for (size_t i = 0; i < 4; i++) assert_string_equal(json_string_value(json_array_get(out, i)), want[i]);
@@ -120,7 +122,8 @@ static void *counted_malloc(size_t n) { return malloc(n); } /* jansson's own, in
 int main(void)
 {
     json_set_alloc_funcs(counted_malloc, free);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_text), cmocka_unit_test(test_file), cmocka_unit_test(test_history),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_text), cmocka_unit_test(test_file),
+                                       cmocka_unit_test(test_history),
                                         cmocka_unit_test(test_series), cmocka_unit_test(test_settings) };
     int fd = mkstemp(path);
     if (fd < 0 || write(fd, record, sizeof record - 1) != (ssize_t)sizeof record - 1 || close(fd) != 0) return 1;

@@ -46,7 +46,8 @@ static void try_config(void)
             must(!m || c.m[i].key.len >= 255 || m->kind != HN_J_NULL);
             hn_jread j;
             if (c.m[i].kind == HN_J_OTHER) { /* its text was checked */
-                must(hn_convert_json(&j, (char *)(uintptr_t)c.m[i].str.ptr, c.m[i].str.len, "fuzz", "JSON", &e) == HONE_OK);
+                must(hn_convert_json(&j, (char *)(uintptr_t)c.m[i].str.ptr, c.m[i].str.len, "fuzz", "JSON",
+                                     &e) == HONE_OK);
                 must(hn_jread_skip(&j) == HONE_OK && hn_jread_end(&j) == HONE_OK);
             }
         }

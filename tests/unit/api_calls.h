@@ -207,10 +207,15 @@ static void c_file_read_f32(void)
             (uint64_t)1),
                               NEED("dst", &x), aw->err));
 }
+static hone_progress progress(void)
+{
+    return (hone_progress){ .fn = MAY("pr->fn", hear), .arg = MAY("pr->arg", ctx), .abort_fn = MAY("pr->abort_fn",
+            stop_never) };
+}
 static void c_file_check(void) { STATUS(hone_file_check(NEED("f", file), aw->err)); }
 static void c_file_identity(void)
 {
-    hone_progress pr = { NULL, NULL, NULL };
+    hone_progress pr = progress();
     char hex[65] = "x";
     STATUS(hone_file_identity(NEED("f", file), false, NEED("hex", hex), MAY("pr", &pr), aw->err));
     EMPTY("hex", !hex[0]);
@@ -260,7 +265,7 @@ static void c_model_get_info(void)
 
 static void c_model_identity(void)
 {
-    hone_progress pr = { NULL, NULL, NULL };
+    hone_progress pr = progress();
     char hex[65] = "x";
     STATUS(hone_model_identity(NEED("m", model), NEED("hex", hex), MAY("pr", &pr), aw->err));
     EMPTY("hex", !hex[0]);
@@ -626,11 +631,6 @@ static void c_sampler_reset(void)
 /* ---- files that are made ---------------------------------- */
 
 static void hear(void *arg, uint64_t done, uint64_t total) {}
-static hone_progress progress(void)
-{
-    return (hone_progress){ .fn = MAY("pr->fn", hear), .arg = MAY("pr->arg", ctx), .abort_fn = MAY("pr->abort_fn",
-            stop_never) };
-}
 
 static void c_pack(void)
 {

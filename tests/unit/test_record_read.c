@@ -28,8 +28,10 @@ static void spill(const char *text, size_t n)
 
 /* ---- every field, every type ------------------------------------------------------------------ */
 
-static const char *const values[] = { "null", "true", "false", "0", "-1", "2147483648", "9223372036854775807", "1e300", "0.5", "\"\"", "\"x\"", "\"-f\"",
-                                      "\"%s%n\"", "[]", "[null]", "[[[]]]", "[\"x\",{}]", "{}", "{\"a\":{\"b\":1}}", "{\"median\":[]}" };
+static const char *const values[] = { "null", "true", "false", "0", "-1", "2147483648", "9223372036854775807", "1e300",
+                                     "0.5", "\"\"", "\"x\"", "\"-f\"",
+                                      "\"%s%n\"", "[]", "[null]", "[[[]]]", "[\"x\",{}]", "{}", "{\"a\":{\"b\":1}}",
+                                          "{\"median\":[]}" };
 enum { N_VALUES = sizeof values / sizeof *values };
 
 typedef void visit(json_t *root, const char *where, void *arg);
@@ -144,12 +146,16 @@ static void test_history(void **state)
 static void test_words(void **state)
 {
     static const struct { const char *record, *says; } bad[] = {
-        { "{\"schema\":\"hone.bench/1\",\"config\":{\"threads\":\"2\"}}", "field config.threads is \"2\", expected a whole number or null of 0 to 2147483647" },
+        { "{\"schema\":\"hone.bench/1\",\"config\":{\"threads\":\"2\"}}",
+         "field config.threads is \"2\", expected a whole number or null of 0 to 2147483647" },
         { "{\"schema\":\"hone.bench/1\",\"ts\":{}}", "field ts is an object, expected a string or null" },
-        { "{\"schema\":\"hone.bench/1\",\"samples\":[1,{\"ids\":[7,\"x\"]}]}", "field samples[1].ids[1] is \"x\", expected a whole number" },
-        { "{\"schema\":\"hone.bench/1\",\"stats\":{\"a_ms\":{\"n\":-1}}}", "field stats.a_ms.n is -1, expected a whole number or null of 0 to" },
+        { "{\"schema\":\"hone.bench/1\",\"samples\":[1,{\"ids\":[7,\"x\"]}]}",
+         "field samples[1].ids[1] is \"x\", expected a whole number" },
+        { "{\"schema\":\"hone.bench/1\",\"stats\":{\"a_ms\":{\"n\":-1}}}",
+         "field stats.a_ms.n is -1, expected a whole number or null of 0 to" },
         { "{\"schema\":\"hone.ab/1\",\"verdict\":[1]}", "field verdict is an array of 1, expected a string or null" },
-        { "{\"schema\":\"hone.train/1\",\"kind\":7}", "field kind is 7, expected" }, { "{\"schema\":\"hone.gate/1\",\"rows\":\"x\"}", "field rows is \"x\", expected an array" } };
+        { "{\"schema\":\"hone.train/1\",\"kind\":7}", "field kind is 7, expected" },
+            { "{\"schema\":\"hone.gate/1\",\"rows\":\"x\"}", "field rows is \"x\", expected an array" } };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char why[300];
         json_t *o = json_loads(bad[i].record, 0, NULL);
@@ -164,11 +170,14 @@ static void test_words(void **state)
 
 static json_t *a_baseline(void)
 {
-    json_t *b, *records = json_array(), *args = json_pack("[s,s,s]", "--n-gen=16", "--threads=2", "--kv=f16"), *r = a_record();
-    json_t *bytes = json_pack("{s:s, s:i, s:s, s:[{s:s,s:i,s:s}]}", "path", "/m.gguf", "bytes", 7, "sha256", "aa", "files", "name", "m.gguf", "bytes", 7, "sha256", "aa");
+    json_t *b, *records = json_array(), *args = json_pack("[s,s,s]", "--n-gen=16", "--threads=2", "--kv=f16"),
+        *r = a_record();
+    json_t *bytes = json_pack("{s:s, s:i, s:s, s:[{s:s,s:i,s:s}]}", "path", "/m.gguf", "bytes", 7, "sha256", "aa",
+                              "files", "name", "m.gguf", "bytes", 7, "sha256", "aa");
     hone_error err;
     json_array_append(records, r);
-    if (hn_baseline_make(&b, "base", records, bytes, json_object_get(r, "quality_detail"), args, &err) != HONE_OK) fail_msg("%s", err.message);
+    if (hn_baseline_make(&b, "base", records, bytes, json_object_get(r, "quality_detail"), args, &err) != HONE_OK)
+        fail_msg("%s", err.message);
     json_decref(records);
     json_decref(args);
     json_decref(bytes);
@@ -206,7 +215,8 @@ static void use_baseline(json_t *b, json_t *now)
     assert_int_equal(hn_settings_read(&args, json_object_get(b, "args"), NULL, &err), HONE_OK);
     json_decref(args);
     hn_environ_differ(words, sizeof words, json_object_get(b, "env"), json_object_get(now, "env"));
-    hn_quality_differ(words, sizeof words, json_object_get(b, "quality_detail"), json_object_get(now, "quality_detail"));
+    hn_quality_differ(words, sizeof words, json_object_get(b, "quality_detail"),
+                      json_object_get(now, "quality_detail"));
     hn_model_bytes_differ(words, sizeof words, json_object_get(b, "model"), json_object_get(now, "model"));
     hn_gate_ids_differ(words, sizeof words, was, json_array_get(records, 0));
     const hn_baseline_rule rule = { .alpha = 0.05 };
@@ -252,16 +262,24 @@ static void test_baseline(void **state)
 
 static void test_settings(void **state)
 {
-    static const char *const good[] = { "--n-prompt=0", "--n-gen=16", "--depth=5", "--threads=1024", "--threads-batch=3", "--chunk=512", "--kv=q8_0", "--cpu=avx512",
-                                        "--seed=18446744073709551615", "--preset=llama-3.2-1b", "--columns=1,2,64", "--layout=both", "--quick", "--allow-paging",
+    static const char *const good[] = { "--n-prompt=0", "--n-gen=16", "--depth=5", "--threads=1024",
+                                       "--threads-batch=3", "--chunk=512", "--kv=q8_0", "--cpu=avx512",
+                                        "--seed=18446744073709551615", "--preset=llama-3.2-1b", "--columns=1,2,64",
+                                            "--layout=both", "--quick", "--allow-paging",
                                         "--packed=off", "--warmup=3", "--warm-up-time=0.5", "--pre=llama-bpe" };
     static const char *const bad[] = {
-        "--file=/etc/passwd", "--file", "-f", "-f/tmp/x", "--out=x", "--output=x", "--keep=x", "--model=/dev/zero", "-m", "--packed=/tmp/evil.hpack", "--packed=evil",
-        "--save-baseline=x", "--baseline=x", "--title=x", "--change=x", "--json", "--samples=1000000", "-r", "HONE_CPU=scalar", "env:LD_PRELOAD=x", "", "-", "--", "--=1",
-        "e2e", "kern.norm.96", "--n-gen", "--n-gen=", "--n-gen=x", "--n-gen=1x", "--n-gen= 1", "--n-gen=1 ", "--n-gen=-1", "--n-gen=1e3", "--n-gen=0x10", "--n-gen=16777217",
-        "--n-gen=99999999999999999999", "--n-gen=1\n--file=x", "--N-gen=1", "--n-ge=1", "--n-gen=1=2", "--threads=0", "--threads=1025", "--kv=f16|f32", "--kv=", "--kv=F16",
-        "--cpu=avx2 --file=x", "--quick=1", "--seed=-1", "--seed=1.5", "--columns=1,,2", "--columns=1,", "--columns=,1", "--columns=/x", "--preset=../x", "--preset=/x",
-        "--preset=", "--preset=.x", "--pre=a/b", "--pre=a b", "--pre=-x", "--warm-up-time=nan", "--warm-up-time=inf", "--warm-up-time=1e9", "--help", "--lora=x", "--state-out=x" };
+        "--file=/etc/passwd", "--file", "-f", "-f/tmp/x", "--out=x", "--output=x", "--keep=x", "--model=/dev/zero",
+            "-m", "--packed=/tmp/evil.hpack", "--packed=evil",
+        "--save-baseline=x", "--baseline=x", "--title=x", "--change=x", "--json", "--samples=1000000", "-r",
+            "HONE_CPU=scalar", "env:LD_PRELOAD=x", "", "-", "--", "--=1",
+        "e2e", "kern.norm.96", "--n-gen", "--n-gen=", "--n-gen=x", "--n-gen=1x", "--n-gen= 1", "--n-gen=1 ",
+            "--n-gen=-1", "--n-gen=1e3", "--n-gen=0x10", "--n-gen=16777217",
+        "--n-gen=99999999999999999999", "--n-gen=1\n--file=x", "--N-gen=1", "--n-ge=1", "--n-gen=1=2", "--threads=0",
+            "--threads=1025", "--kv=f16|f32", "--kv=", "--kv=F16",
+        "--cpu=avx2 --file=x", "--quick=1", "--seed=-1", "--seed=1.5", "--columns=1,,2", "--columns=1,",
+            "--columns=,1", "--columns=/x", "--preset=../x", "--preset=/x",
+        "--preset=", "--preset=.x", "--pre=a/b", "--pre=a b", "--pre=-x", "--warm-up-time=nan", "--warm-up-time=inf",
+            "--warm-up-time=1e9", "--help", "--lora=x", "--state-out=x" };
     hone_error err;
     json_t *out;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -280,7 +298,8 @@ static void test_settings(void **state)
         if (!strstr(err.message, "args[1]") || !strstr(err.message, seen)) fail_msg("%s: %s", bad[i], err.message);
         json_decref(args);
     }
-    json_t *args = json_pack("[s]", "--packed=given"), *nul = json_pack("[s#]", "--n-gen=1\0x", 11), *wrong[] = { json_pack("[i]", 5), json_object(), json_string("--n-gen=1") };
+    json_t *args = json_pack("[s]", "--packed=given"), *nul = json_pack("[s#]", "--n-gen=1\0x", 11),
+        *wrong[] = { json_pack("[i]", 5), json_object(), json_string("--n-gen=1") };
     assert_int_equal(hn_settings_read(&out, args, "/a b/m.hpack", &err), HONE_OK); /* the user's word, not the file's */
     assert_string_equal(json_string_value(json_array_get(out, 0)), "--packed=/a b/m.hpack");
     json_decref(out);
@@ -293,7 +312,8 @@ static void test_settings(void **state)
     }
     json_decref(args);
     json_decref(nul);
-    static const char *const ids[] = { "e2e", "kern.gemv.q4_K.4096x4096", "tok.encode", "kern.gemv.*" }, *const no_ids[] = { "", "-f", "--file=x", "/x", "a/b", "a b", ".x", "a\n" };
+    static const char *const ids[] = { "e2e", "kern.gemv.q4_K.4096x4096", "tok.encode", "kern.gemv.*" },
+        *const no_ids[] = { "", "-f", "--file=x", "/x", "a/b", "a b", ".x", "a\n" };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) assert_true(hn_settings_id(ids[i]));
     for (size_t i = 0; i < sizeof no_ids / sizeof *no_ids; i++) assert_false(hn_settings_id(no_ids[i]));
 }
@@ -323,13 +343,16 @@ static void parse_peaks(json_t *root, const char *where, void *arg)
 
 static void test_peaks(void **state)
 {
-    hn_peaks p = { .hash = "12345678", .level = "avx2", .ts = "2026-01-01T00:00:00Z", .cpu_model = "x", .kernel = "k", .cores = 2, .clock_ghz = { 2, 3 },
+    hn_peaks p = { .hash = "12345678", .level = "avx2", .ts = "2026-01-01T00:00:00Z", .cpu_model = "x", .kernel = "k",
+                  .cores = 2, .clock_ghz = { 2, 3 },
                    .buffer_bytes = 1 << 28, .load = 0.1, .cpus = "0,1", .bound = true };
     tried t = { 0 };
     for (int k = 0; k < HN_PEAK_KINDS; k++) {
         snprintf(p.how[k], sizeof p.how[k], "how");
         p.n[k] = 2;
-        for (int i = 0; i < 2; i++) p.at[k][i] = (hn_peak_point){ .threads = i + 1, .best = 10 + i, .most = 10 + i, .median = 10 + i, .spread = 0.01, .cpu_use = 1, .streams = 1, .ahead = 64 };
+        for (int i = 0; i < 2; i++)
+            p.at[k][i] = (hn_peak_point){ .threads = i + 1, .best = 10 + i, .most = 10 + i, .median = 10 + i,
+                                         .spread = 0.01, .cpu_use = 1, .streams = 1, .ahead = 64 };
     }
     json_t *o = hn_peaks_json(&p);
     each_field(o, o, "", parse_peaks, &t);
@@ -339,7 +362,8 @@ static void test_peaks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_words), cmocka_unit_test(test_history), cmocka_unit_test(test_baseline),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_words), cmocka_unit_test(test_history),
+                                       cmocka_unit_test(test_baseline),
                                         cmocka_unit_test(test_settings), cmocka_unit_test(test_peaks) };
     if (close(mkstemp(path)) != 0) return 1;
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
