@@ -404,7 +404,7 @@ HONE_API int32_t hone_snapshot_length(const hone_snapshot *snap); /* positions; 
 HONE_API size_t hone_snapshot_bytes(const hone_snapshot *snap);   /* snap NULL: 0 */
 
 /* Saves / restores all sequences, bit-exactly. Restoring needs the same model and
- * cache type and adapters, and n_ctx and n_seq at least as large as the saved lengths. */
+ * cache type and adapters, and n_ctx and n_seq at least as large as the saved lengths; on failure nothing changes. */
 HONE_API hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err);
 HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_error *err);
 

@@ -465,7 +465,7 @@ hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_p
     const hn_synth_shape *shape = &from_file;
     const char *name = "custom", *type = p->type ? p->type : "Q4_K_M";
     hone_status st;
-    if (!p->preset) HN_NEED(err, p->config_path, "a configuration file, or a preset's name in p->preset");
+    if (!p->preset) HN_NEED(err, p->config_path, "a file, or a preset in p->preset: neither is given");
     if (p->preset && p->config_path)
         return HN_FAIL(err, HONE_E_ARG, "synth: both are given; expected either a preset or a configuration file");
     if (p->n_threads < 0) return HN_FAIL(err, HONE_E_ARG, "synth: n_threads is %d, expected 0 or more", p->n_threads);

@@ -63,7 +63,7 @@ static hone_status check_params(const hone_train_params *p, hone_error *err)
 {
     const struct { const char *what; double x, lo, hi; } list[] = {
         { "files of data", p->n_data, 1, INT32_MAX }, { "files of validation data", p->n_val_data, 0, INT32_MAX },
-        { "bad lines that are left out", (double)p->max_bad_lines, 0, 1e18 }, { "rank", p->full ? 1 : p->rank, 1, 4096 }, { "alpha", p->alpha, p->full ? 0 : 1e-6, 1e6 }, { "dropout", p->dropout, 0, 0.99 },
+        { "bad lines that are left out", (double)p->max_bad_lines, 0, 1e19 }, { "rank", p->full ? 1 : p->rank, 1, 4096 }, { "alpha", p->alpha, p->full ? 0 : 1e-6, 1e6 }, { "dropout", p->dropout, 0, 0.99 },
         { "steps", (double)p->steps, 0, 1e12 }, { "epochs", p->epochs, 0, 1e6 }, { "sequence", p->seq, 2, 1 << 20 }, { "batch", p->batch, 1, 65536 },
         { "accumulation", p->accumulate, 1, 1 << 20 }, { "learning rate", p->lr, 0, 1e3 }, { "least learning rate", p->min_lr < 0 ? 0 : p->min_lr, 0, 1e3 },
         { "warm-up steps", (double)p->warmup, -1, 1e12 }, { "warm-up ratio", p->warmup_ratio, 0, 1 }, { "beta1", p->beta1, 0, 1 - 1e-9 },
