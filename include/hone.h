@@ -75,9 +75,9 @@ HONE_API const char *hone_status_name(hone_status s); /* "HONE_E_ARG" …; "HONE
  *   path    as it was opened; valid until that model or file is closed
  *   offset  of addr in the file, bytes
  *   size    of the file when it was opened, bytes
- * each of them may be NULL. Async-signal-safe. HONE_E_ARG: addr is in no file that hone has mapped; the fault is
+ * each of them may be NULL. Async-signal-safe. False: addr is in no file that hone has mapped; the fault is
  * another's. Nothing of the model can be used after the fault: say so, and end by _exit. */
-HONE_API hone_status hone_mapped_file_at(const void *addr, const char **path, uint64_t *offset, uint64_t *size);
+HONE_API bool hone_mapped_file_at(const void *addr, const char **path, uint64_t *offset, uint64_t *size);
 
 /* ---- context: worker threads and the kernel level ------------------------- */
 

@@ -130,14 +130,14 @@ bool hn_mapped_at(const void *addr, hn_mapped_file *out)
     return false;
 }
 
-hone_status hone_mapped_file_at(const void *addr, const char **path, uint64_t *offset, uint64_t *size)
+bool hone_mapped_file_at(const void *addr, const char **path, uint64_t *offset, uint64_t *size)
 {
     hn_mapped_file m;
-    if (!hn_mapped_at(addr, &m)) return HONE_E_ARG;
+    if (!hn_mapped_at(addr, &m)) return false;
     if (path) *path = m.path;
     if (offset) *offset = m.offset;
     if (size) *size = m.size;
-    return HONE_OK;
+    return true;
 }
 
 bool hn_mapped_changed(hn_mapped_file *out, uint64_t *size_now)

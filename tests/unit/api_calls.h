@@ -207,11 +207,7 @@ static void c_file_read_f32(void)
             (uint64_t)1),
                               NEED("dst", &x), aw->err));
 }
-static hone_progress progress(void)
-{
-    return (hone_progress){ .fn = MAY("pr->fn", hear), .arg = MAY("pr->arg", ctx), .abort_fn = MAY("pr->abort_fn",
-            stop_never) };
-}
+static hone_progress progress(void); /* below */
 static void c_file_check(void) { STATUS(hone_file_check(NEED("f", file), aw->err)); }
 static void c_file_identity(void)
 {
@@ -224,7 +220,9 @@ static void c_mapped_file_at(void)
 {
     const char *path = "x";
     uint64_t offset = 1, size = 1;
-    hone_mapped_file_at(MAY("addr", &offset), MAY("path", &path), MAY("offset", &offset), MAY("size", &size));
+    hone_kv kv;
+    hone_file_kv(file, 0, &kv); /* its key lies in the mapping */
+    NEUTRAL(!hone_mapped_file_at(NEED("addr", kv.key.ptr), MAY("path", &path), MAY("offset", &offset), MAY("size", &size)));
 }
 static void c_type_block(void)
 {
@@ -631,6 +629,11 @@ static void c_sampler_reset(void)
 /* ---- files that are made ---------------------------------- */
 
 static void hear(void *arg, uint64_t done, uint64_t total) {}
+static hone_progress progress(void)
+{
+    return (hone_progress){ .fn = MAY("pr->fn", hear), .arg = MAY("pr->arg", ctx), .abort_fn = MAY("pr->abort_fn",
+            stop_never) };
+}
 
 static void c_pack(void)
 {
