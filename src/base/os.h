@@ -32,6 +32,10 @@ void hn_os_wake(_Atomic uint32_t *w, int n); /* up to n of those that wait on w 
 /* A pipe that child programs do not inherit. 0, or −1 and errno. */
 int hn_os_pipe(int fd[2], bool nonblocking);
 struct stat;
+/* Is it a name for what a process has open, /dev/fd/1, rather than for a file? No link is followed. */
+bool hn_os_names_open_file(const char *path);
+/* Folders in which A and a are one name; false where the system does not tell. */
+bool hn_os_ignores_case(const char *folder);
 int64_t hn_os_mtime_ns(const struct stat *sb); /* when the content changed last */
 /* The file this program runs from; false: unknown, or longer than cap. */
 bool hn_os_program_path(char *dst, size_t cap);
