@@ -121,7 +121,7 @@ static int run_job(job *j)
     j->n_seq = 1 + hn_opts_i32(j->cli->opts, "neighbours");
     if (j->n_seq > 1 && state) return hn_cli_usage(j->cli, "--neighbours and --state-out contradict each other; give one of them");
     if (j->cli->json && !(j->rows = json_array())) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the output");
-    if ((rc = hn_cli_check_output(state)) || (rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
+    if ((rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
     hone_model_get_info(j->model, &j->info);
     if ((rc = hn_cli_prompt(j->cli, j->model, &j->prompt))) return rc;
     if ((rc = open_session(j)) || (rc = decode_all(j))) return rc;

@@ -51,8 +51,6 @@ int32_t hn_gguf_n_parts(const hn_gguf *g);
 uint64_t hn_gguf_alignment(const hn_gguf *g);
 /* Size and time of change of part i when it was mapped, in nanoseconds since 1970; false: not a file. */
 bool hn_gguf_part_stat(const hn_gguf *g, int32_t i, uint64_t *size, int64_t *mtime_ns);
-/* Whether path, by whatever name, is g's file or one of its parts. */
-bool hn_gguf_is_file(const hn_gguf *g, const char *path);
 
 /* ---- metadata -------------------------------------------------------------------- */
 
@@ -115,9 +113,9 @@ hone_status hn_gguf_check_data(const hn_gguf *g, hone_error *err);
 
 /* ---- writing ------------------------------------------------------------------------- */
 
-/* Metadata and tensor descriptions first, then the data in the same order. Writes to
- * PATH.tmp-PID, then fsync and rename; on any failure or free before the end, the
- * temporary file is removed and PATH is untouched. After a failure of write_* the
+/* Metadata and tensor descriptions first, then the data in the same order. The file
+ * appears under its name whole or not at all (base/file.h); on any failure or free
+ * before the end, PATH is untouched. After a failure of write_* the
  * writer can only be freed. Data is padded to general.alignment where that key is put
  * (as u32), else to 32. */
 typedef struct hn_gguf_writer hn_gguf_writer;

@@ -814,15 +814,6 @@ bool hn_gguf_part_stat(const hn_gguf *g, int32_t i, uint64_t *size, int64_t *mti
     return g->parts[i].mapped;
 }
 
-bool hn_gguf_is_file(const hn_gguf *g, const char *path)
-{
-    struct stat sb;
-    if (stat(path, &sb) != 0) return false;
-    for (int32_t i = 0; i < g->n_parts; i++)
-        if (g->parts[i].mapped && g->parts[i].dev == sb.st_dev && g->parts[i].ino == sb.st_ino) return true;
-    return false;
-}
-
 uint64_t hn_gguf_size(const hn_gguf *g)
 {
     uint64_t n = 0;

@@ -55,8 +55,10 @@ hone_status hn_trainer_check_type(hone_trainer *t, hone_error *err) { return wri
 hone_status hone_trainer_write(hone_trainer *t, const char *path, hone_error *err)
 {
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
+    hone_status st = hn_trainer_apart(t, path, false, err);
+    if (st != HONE_OK) return st;
     hn_trainer_swap_best(t);
-    hone_status st = t->p.full ? write_model(t, path, err) : write_adapter(t, path, false, err);
+    st = t->p.full ? write_model(t, path, err) : write_adapter(t, path, false, err);
     hn_trainer_swap_best(t);
     return st;
 }
@@ -64,8 +66,10 @@ hone_status hone_trainer_write(hone_trainer *t, const char *path, hone_error *er
 hone_status hone_trainer_write_peft(hone_trainer *t, const char *folder, hone_error *err)
 {
     if (!t->grad || t->p.full) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: only adapters can be a PEFT folder", folder);
+    hone_status st = hn_trainer_apart(t, folder, true, err);
+    if (st != HONE_OK) return st;
     hn_trainer_swap_best(t);
-    hone_status st = write_adapter(t, folder, true, err);
+    st = write_adapter(t, folder, true, err);
     hn_trainer_swap_best(t);
     return st;
 }
