@@ -670,7 +670,8 @@ typedef struct hone_merge_params {
     void *report_arg;
 } hone_merge_params;
 /* Writes the base with W + Σ scale·BA in place of each W that an adapter changes, computed in f32; all else is
- * copied as it is. pr may be NULL. Writes a temporary file, then renames. */
+ * copied as it is. pr may be NULL. Writes a temporary file, then renames. HONE_E_ARG: dst is one of the files it is
+ * made of. */
 HONE_API hone_status hone_merge(const hone_merge_params *p, const char *dst, const hone_progress *pr, hone_error *err);
 
 typedef struct hone_synth_preset { const char *name, *arch, *description; uint64_t n_params; } hone_synth_preset;

@@ -246,7 +246,7 @@ stage_e2e() {
     done
 }
 # Scripts for which nothing has to happen soon, or fast: they may have company.
-COMPANY="cli cli_options cli_template cli_tokenize convert_rwkv inspect lora one_answer pack rwkv terminal train"
+COMPANY="cli cli_options cli_template cli_tokenize convert_rwkv files_apart inspect lora one_answer pack rwkv terminal train"
 stage_install() { check "install" env B="$B" MAKE="$MAKE" sh tests/install.sh; }
 stage_asan() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:allocator_may_return_null=1}

@@ -15,6 +15,22 @@ typedef enum hn_opt_kind {
     HN_OPT_CHOICE  /* one of the words of `choices` */
 } hn_opt_kind;
 
+/* What a command does with the file that a value names. From this a program knows all files of a command line before
+ * the command runs (cli/command_files.c). */
+typedef enum hn_opt_use {
+    HN_USE_KIND = 0, /* FILE: read, "-" is standard input; any other kind: no file */
+    HN_USE_NONE,     /* no file, or one that the command itself looks after */
+    HN_USE_AT,       /* text, or "@FILE", which is read */
+    HN_USE_PACKED,   /* the words auto and off, or a file that is read */
+    HN_USE_ADAPTER,  /* FILE[:SCALE], read */
+    HN_USE_WRITE,    /* replaced, or grows */
+    HN_USE_REPORT,   /* the same, "-" is standard output */
+    HN_USE_FOLDER,   /* files are made in it */
+    HN_USE_PEFT,     /* a folder for an adapter's two files */
+    HN_USE_RECORDS,  /* a name of the laboratory's: NAME.jsonl and NAME.md grow */
+    HN_USE_HISTORY   /* the same, NAME.jsonl is read */
+} hn_opt_use;
+
 typedef struct hn_opt {
     const char *name;    /* "top-k": spelled --top-k, and the key of the getters */
     const char *alias;   /* other spellings with their dashes, space separated ("-s", "-ub --ubatch-size"), or NULL */
@@ -26,6 +42,8 @@ typedef struct hn_opt {
     const char *choices; /* CHOICE: "f16|f32" */
     bool repeat;         /* may be given many times: hn_opts_count, hn_opts_nth; otherwise the last one wins */
     const char *excl;    /* of the options with the same word here, at most one may be given */
+    hn_opt_use use;
+    const char *what;    /* the file, in a message: "the model"; NULL: "what --NAME reads" */
 } hn_opt;
 
 /* One row: HN_OPT("top-k", NULL, I32, "N", "keep the N most probable", .def = "40", .max = 1000) */
@@ -48,6 +66,7 @@ typedef struct hn_command {
     const char *examples;            /* lines for help and manual, each ending in \n; or NULL */
     int (*run)(const struct hn_cli *cli); /* returns the exit code */
     const struct hn_command *const *subs; /* NULL, or commands below this one, ends with NULL: `name` is then "lab ab" */
+    bool reads_args;                 /* positional arguments that are there are files, and read */
 } hn_command;
 
 /* ---- parsing ------------------------------------------------------------------------- */

@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 #if defined(__linux__)
+#include <linux/fs.h>
 #include <linux/futex.h>
 #include <linux/perf_event.h>
 #include <malloc.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -235,6 +237,27 @@ int hn_os_pipe(int fd[2], bool nonblocking)
             return -1;
         }
     return 0;
+#endif
+}
+
+bool hn_os_names_open_file(const char *path)
+{
+    return strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/dev/fd/", 8) == 0;
+}
+
+bool hn_os_ignores_case(const char *folder)
+{
+#if defined(__linux__) && defined(FS_IOC_GETFLAGS) && defined(FS_CASEFOLD_FL)
+    unsigned long flags = 0; /* the kernel writes an int, some file systems a long */
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool folds = fd >= 0 && ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_CASEFOLD_FL);
+    if (fd >= 0) close(fd);
+    return folds;
+#elif defined(__APPLE__)
+    return pathconf(folder, _PC_CASE_SENSITIVE) == 0;
+#else
+    (void)folder;
+    return false;
 #endif
 }
 

@@ -34,6 +34,10 @@ int hn_os_pipe(int fd[2], bool nonblocking);
 struct stat;
 int64_t hn_os_mtime_ns(const struct stat *sb); /* when the content changed last, as far as its owner says */
 int64_t hn_os_ctime_ns(const struct stat *sb); /* when content, mode or names did: nobody can set it */
+/* Is it a name for what a process has open, /dev/fd/1, rather than for a file? No link is followed. */
+bool hn_os_names_open_file(const char *path);
+/* Folders in which A and a are one name; false where the system does not tell. */
+bool hn_os_ignores_case(const char *folder);
 /* The file this program runs from; false: unknown, or longer than cap. */
 bool hn_os_program_path(char *dst, size_t cap);
 /* After fork: this process is killed when its parent ends. False: the system cannot. */

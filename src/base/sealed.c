@@ -10,42 +10,26 @@
 
 enum { PIECE = 1 << 28 }; /* bytes of one read: systems have limits of 2 GiB */
 
-int hn_seal_begin(hn_sealing *o, const char *path)
+hone_status hn_seal_begin(hn_sealing *o, const char *path, uint64_t n_bytes, hone_error *err)
 {
-    size_t cap = strlen(path) + 32;
-    *o = (hn_sealing){ .path = path, .tmp = malloc(cap), .hash = HN_FNV_INIT, .fd = -1 };
-    if (!o->tmp) return o->error = ENOMEM;
-    snprintf(o->tmp, cap, "%s.tmp-%ld", path, (long)getpid());
-    if ((o->fd = open(o->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) < 0) o->error = errno;
-    return o->error;
+    *o = (hn_sealing){ .hash = HN_FNV_INIT };
+    return hn_file_begin(&o->file, path, &(hn_file_want){ .n_bytes = n_bytes }, err);
 }
 
 void hn_seal_put(hn_sealing *o, const void *p, size_t n)
 {
     o->hash = hn_fnv1a(o->hash, p, n);
-    for (const char *c = p; n > 0 && !o->error;) {
-        ssize_t k = write(o->fd, c, n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) {
-            o->error = k < 0 ? errno : EIO;
-            return;
-        }
-        c += k;
-        n -= (size_t)k;
-    }
+    hn_file_put(o->file, p, n, NULL); /* the file remembers a failure until its end */
 }
 
-int hn_seal_end(hn_sealing *o)
+hone_status hn_seal_end(hn_sealing *o, hone_error *err)
 {
     uint64_t hash = o->hash;
     hn_seal_put(o, &hash, sizeof hash);
-    if (!o->error && fsync(o->fd) != 0) o->error = errno;
-    if (o->fd >= 0 && close(o->fd) != 0 && !o->error) o->error = errno;
-    if (!o->error && rename(o->tmp, o->path) != 0) o->error = errno;
-    if (o->error && o->fd >= 0) unlink(o->tmp);
-    free(o->tmp);
-    o->tmp = NULL;
-    return o->error;
+    hone_status st = hn_file_end(o->file, err);
+    hn_file_drop(o->file);
+    o->file = NULL;
+    return st;
 }
 
 /* Bytes [at, n) of the file. 0, errno, or HN_SEALED_CHANGED: it has fewer. */

@@ -1,24 +1,23 @@
 /* sealed: files that hold what hone needs as it was, bit for bit: sessions, training's checkpoints. A file
- * is there whole or not at all: written under another name, synced, renamed. Its last 8 bytes are the FNV-1a
+ * is there whole or not at all (base/file.h). Its last 8 bytes are the FNV-1a
  * of all before, in this machine's order. Knows nothing of what it holds; the caller names what went wrong. */
 #ifndef HN_SEALED_H
 #define HN_SEALED_H
 
-#include "base/base.h"
+#include "base/file.h"
 
 /* ---- writing ---- */
 typedef struct hn_sealing {
-    const char *path;
-    char *tmp;
+    hn_file *file;
     uint64_t hash;
-    int fd, error; /* errno of the first failure: nothing is written after it */
 } hn_sealing;
 
-/* 0, or errno. path is borrowed until hn_seal_end, which must follow, also after a failure. */
-int hn_seal_begin(hn_sealing *o, const char *path);
+/* n_bytes: of the finished file, its seal of 8 bytes included; 0: not known. Fails as hn_file_begin does; then nothing
+ * else is to be called, else hn_seal_end, which frees what o holds. */
+hone_status hn_seal_begin(hn_sealing *o, const char *path, uint64_t n_bytes, hone_error *err);
 void hn_seal_put(hn_sealing *o, const void *p, size_t n);
-/* 0: the file is at path. Else errno, and what was at path is untouched. */
-int hn_seal_end(hn_sealing *o);
+/* Fails as hn_file_end does, also for what could not be put: what was at path is untouched. */
+hone_status hn_seal_end(hn_sealing *o, hone_error *err);
 
 /* ---- reading ---- */
 /* In this process's own memory: what was checked is what is used, whatever becomes of the file. */

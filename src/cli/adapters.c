@@ -9,7 +9,9 @@
 enum { MAX_ADAPTERS = 64 };
 
 static const hn_opt lora_opts[] = {
-    HN_OPT("lora", NULL, FILE, "FILE[:SCALE]", "an adapter, GGUF or a PEFT folder, times SCALE (default 1); may be given several times", .repeat = true),
+    HN_OPT("lora", NULL, FILE, "FILE[:SCALE]",
+           "an adapter, GGUF or a PEFT folder, times SCALE (default 1); may be given several times", .repeat = true,
+           .use = HN_USE_ADAPTER),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_lora = { "Adapters", lora_opts };

@@ -1,6 +1,7 @@
 /* chat_line: what the user writes. On a terminal through libedit, with history; else
  * plain lines. Owns the signals of a conversation on a terminal. Refuses to know what
  * the lines mean. */
+#include "base/file.h"
 #include "base/os.h"
 #include "cli/chat_parts.h"
 
@@ -78,15 +79,18 @@ static char *find_history(void)
     return strdup(path);
 }
 
-/* Saved after every line, under another name, so that a crash or a second chat cuts nothing off. */
+/* Saved after every line, as a whole, so that a crash or a second chat cuts nothing off. What fails is no matter. */
 static void save_history(chat_line *l)
 {
-    char tmp[PATH_MAX];
+    hn_file *f;
     HistEvent ev;
-    if (!l->history_path) return;
-    int n = snprintf(tmp, sizeof tmp, "%s.tmp-%ld", l->history_path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof tmp) return;
-    if (history(l->history, &ev, H_SAVE, tmp) < 0 || rename(tmp, l->history_path) != 0) unlink(tmp);
+    const hn_file_want want = { .mode = 0600 };
+    if (!l->history_path || hn_file_begin(&f, l->history_path, &want, NULL) != HONE_OK) return;
+    FILE *out = hn_file_stream(f);
+    bool ok = out && history(l->history, &ev, H_SAVE_FP, out) >= 0;
+    if (out) ok = fclose(out) == 0 && ok;
+    if (ok) hn_file_end(f, NULL);
+    hn_file_drop(f);
 }
 
 static void remember(chat_line *l, const char *line)

@@ -1,14 +1,12 @@
 /* chat_talk: the conversation, its parameters, and the file both are saved in. Refuses
  * to know templates and tokens. */
 #include "base/json_tree.h"
+#include "base/file.h"
 #include "cli/chat_parts.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define SCHEMA "hone.chat/1"
 const char *const hn_chat_roles[CHAT_ROLES] = { "system", "user", "assistant" };
@@ -231,43 +229,16 @@ static hone_status may_replace(const char *path, hone_error *err)
     return HN_FAIL(err, HONE_E_IO, "%s: exists and is not a saved conversation (schema " SCHEMA "); expected another name", HN_ESC(path, strlen(path)));
 }
 
+/* A conversation is its writer's own: 0600 where the file is new. */
 static hone_status write_file(const char *path, const char *data, size_t n, hone_error *err)
 {
-    size_t cap = strlen(path) + 32;
-    char *tmp = malloc(cap);
-    if (!tmp) return HN_FAIL(err, HONE_E_NOMEM, "no memory for a file name");
-    snprintf(tmp, cap, "%s.tmp-%ld", path, (long)getpid());
-    const char *doing = "create";
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), e;
-    if (fd < 0) goto fail;
-    doing = "write";
-    for (size_t i = 0; i < n;) {
-        ssize_t k = write(fd, data + i, n - i);
-        if (k < 0 && errno == EINTR) continue;
-        if (k < 0) goto fail;
-        i += (size_t)k;
-    }
-    if (fsync(fd) != 0) goto fail;
-    doing = "close";
-    e = close(fd);
-    fd = -1;
-    if (e != 0) goto remove;
-    doing = "rename to its name";
-    if (rename(tmp, path) != 0) goto remove;
-    free(tmp);
-    return HONE_OK;
-fail:
-    if (fd < 0) {
-        e = errno;
-        free(tmp);
-        return HN_FAIL(err, HONE_E_IO, "%s: cannot %s: %s", HN_ESC(path, strlen(path)), doing, strerror(e));
-    }
-remove:
-    e = errno;
-    if (fd >= 0) close(fd);
-    unlink(tmp);
-    free(tmp);
-    return HN_FAIL(err, HONE_E_IO, "%s: cannot %s: %s", HN_ESC(path, strlen(path)), doing, strerror(e));
+    hn_file *f;
+    hone_status st = hn_file_begin(&f, path, &(hn_file_want){ .n_bytes = n, .mode = 0600 }, err);
+    if (st != HONE_OK) return st;
+    st = hn_file_put(f, data, n, err);
+    if (st == HONE_OK) st = hn_file_end(f, err);
+    hn_file_drop(f);
+    return st;
 }
 
 hone_status hn_chat_save(const char *path, const chat_talk *t, const chat_params *p, const char *model, hone_error *err)

@@ -18,7 +18,7 @@ enum { MAX_INPUT = 1 << 30 }; /* a prompt larger than that is a mistake */
 /* ---- option groups --------------------------------------------------------------------- */
 
 static const hn_opt model_opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "GGUF model to use; any member of a split set"),
+    HN_OPT("model", "-m", FILE, "FILE", "GGUF model to use; any member of a split set", .what = "the model"),
     HN_OPT("pre", NULL, STR, "KIND", "pre-tokenizer to use instead of the one the file names; an unknown KIND lists all"),
     HN_OPT_END,
 };
@@ -27,7 +27,9 @@ const hn_opt_group hn_group_model = { "Model", model_opts };
 static const hn_opt prompt_opts[] = {
     HN_OPT("prompt", "-p", STR, "TEXT", "the text, as it is", .excl = "input"),
     HN_OPT("file", "-f", FILE, "FILE", "read the text from FILE, all of it; - is standard input", .excl = "input"),
-    HN_OPT("ids", NULL, STR, "LIST", "token ids instead of text, as in 1,2,3, used as given; @FILE reads them from FILE", .excl = "input"),
+    HN_OPT("ids", NULL, STR, "LIST",
+           "token ids instead of text, as in 1,2,3, used as given; @FILE reads them from FILE", .excl = "input",
+           .use = HN_USE_AT),
     HN_OPT("no-bos", NULL, FLAG, NULL, "add no token at the beginning or end of the text"),
     HN_OPT("no-special", NULL, FLAG, NULL, "treat names of special tokens in the text as plain text"),
     HN_OPT_END,
@@ -41,7 +43,7 @@ static const hn_opt compute_opts[] = {
     HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "tokens per forward pass of the prompt", .def = "512", .min = 1, .max = 65536),
     HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32|q8_0"),
     HN_OPT("packed", NULL, FILE, "WHICH", "weights packed by hone pack: auto uses MODEL.hpack if it belongs to the model, off the model itself; "
-      "or a file (default: HONE_PACKED, else auto)"),
+      "or a file (default: HONE_PACKED, else auto)", .use = HN_USE_PACKED),
     HN_OPT("allow-paging", NULL, FLAG, NULL, "run even if the weights do not fit in memory and each token reads them from disk"),
     HN_OPT_END,
 };
@@ -51,7 +53,7 @@ static const hn_opt context_opts[] = {
     HN_OPT("ctx-size", "-c", I32, "N", "positions of the context; 0: as many as the model was trained for "
       "(default: what prompt and output need, 4096 for the output with -n -1)", .min = 0, .max = INT32_MAX),
     HN_OPT("state-in", NULL, FILE, "FILE", "continue from a session saved with --state-out (the text then gets no BOS)"),
-    HN_OPT("state-out", NULL, FILE, "FILE", "save the session at the end"),
+    HN_OPT("state-out", NULL, FILE, "FILE", "save the session at the end", .use = HN_USE_WRITE),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_context = { "Context", context_opts };
@@ -198,10 +200,25 @@ static void on_signal(int sig)
         first = now;
         interrupted = sig;
     } else if ((now.tv_sec - first.tv_sec) * 1000 + (now.tv_nsec - first.tv_nsec) / 1000000 > 250) {
+        hn_file_unlink_live();
         signal(sig, SIG_DFL);
         raise(sig); /* comes when this handler returns */
     }
     errno = saved;
+}
+
+/* Signals that end the program at once, but not with half-written files left. */
+static void on_end(int sig)
+{
+    hn_file_unlink_live();
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+static void end_tidily(int sig)
+{
+    struct sigaction end = { .sa_handler = on_end }, old;
+    if (sigaction(sig, NULL, &old) == 0 && old.sa_handler == SIG_DFL) sigaction(sig, &end, NULL); /* ignored: nohup */
 }
 
 void hn_cli_signals(void)
@@ -212,6 +229,9 @@ void hn_cli_signals(void)
     struct sigaction ignore = { .sa_handler = SIG_IGN };
     sigaction(SIGPIPE, &ignore, NULL); /* a write that fails says more than a dead process */
     sigaction(SIGXFSZ, &ignore, NULL);
+    end_tidily(SIGHUP);
+    end_tidily(SIGQUIT);
+    end_tidily(SIGXCPU);
 }
 
 void hn_cli_catch_hangup(void)
@@ -290,14 +310,6 @@ const char *hn_cli_model_name(const hn_cli *cli)
     static char name[300];
     const char *path = hn_opts_str(cli->opts, "model");
     return path ? hn_escape(name, sizeof name, path, strlen(path)) : "the model";
-}
-
-int hn_cli_check_output(const char *path)
-{
-    struct stat st;
-    if (!path || stat(path, &st) != 0 || S_ISREG(st.st_mode)) return 0;
-    return hn_cli_error(HN_EXIT_FAILURE, "%s: %s; expected the name of a file to write", HN_ESC(path, strlen(path)),
-                        S_ISDIR(st.st_mode) ? "is a directory" : "is a device or pipe, which would be replaced");
 }
 
 static int prompt_from_ids(const hn_cli *cli, const hone_model_info *info, hn_prompt *out)

@@ -8,6 +8,7 @@
 #ifndef HN_CLI_H
 #define HN_CLI_H
 
+#include "base/file.h"
 #include "base/options.h"
 
 #include <jansson.h>
@@ -128,9 +129,10 @@ hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *er
 /* Ids from the value of --ids: "1,2,3", or "@FILE" for a file of them ("@-": stdin). */
 hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char *what, hone_error *err);
 
-/* Files are written under another name and renamed, which would destroy a device node
- * or pipe of that name: refuses those and directories before any work. NULL: fine. */
-int hn_cli_check_output(const char *path);
+/* Before any work: nothing that the command line writes is also read, or written twice, by whatever name, and all of it
+ * can be replaced (no folder, device, pipe). main.c does it for every command from the tables of its options
+ * (hn_opt.use, hn_command.reads_args); a command that makes names of its own calls it again with those. */
+int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more);
 
 /* The prompt of hn_group_prompt. text/len: as given (text NULL with --ids); ids: tokens
  * to run, checked against the vocabulary, at least one. */

@@ -26,7 +26,7 @@ static const hn_opt_group bench_group = { "Measurement", bench_opts };
 
 static const hn_opt record_opts[] = {
     HN_OPT("file", NULL, STR, "NAME", "append the record to benchmarks/NAME.jsonl and a row to benchmarks/NAME.md; "
-      "a NAME with a slash is a path of its own"),
+      "a NAME with a slash is a path of its own", .use = HN_USE_RECORDS),
     HN_OPT("title", NULL, STR, "TEXT", "what is measured, for the record", .def = "untitled"),
     HN_OPT("change", NULL, STR, "TEXT", "what changed since the last row, for the record"),
     HN_OPT_END,

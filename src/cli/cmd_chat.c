@@ -8,8 +8,11 @@
 enum { DEFAULT_CTX = 4096, RECURRENT_CTX = 1 << 20 };
 
 static const hn_opt chat_opts[] = {
-    HN_OPT("system", "-sys --system-prompt", STR, "TEXT", "the system prompt; @FILE reads it from FILE"),
-    HN_OPT("chat-template", NULL, STR, "NAME", "a format by name (chatml, llama3, …), or @FILE with a Jinja template (default: the model's own)"),
+    HN_OPT("system", "-sys --system-prompt", STR, "TEXT", "the system prompt; @FILE reads it from FILE",
+           .use = HN_USE_AT),
+    HN_OPT("chat-template", NULL, STR, "NAME",
+           "a format by name (chatml, llama3, …), or @FILE with a Jinja template (default: the model's own)",
+           .use = HN_USE_AT),
     HN_OPT("chat-vars", NULL, STR, "JSON", "more variables for the template, as in {\"enable_thinking\": false}"),
     HN_OPT("n-predict", "-n --predict", I32, "N", "tokens of one answer; -1: until it ends", .def = "-1", .min = -1, .max = INT32_MAX),
     HN_OPT("load", NULL, FILE, "FILE", "go on with a conversation that /save wrote"),

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 static const hn_opt opts[] = {
-    HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write"),
+    HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write", .use = HN_USE_NONE),
     HN_OPT("tokenizer", NULL, FILE, "FILE", "the vocabulary: a llama2.c tokenizer.bin, or RWKV's rwkv_vocab_v20230424.txt (default: in SRC, if it is a folder)"),
     HN_OPT("base", NULL, FILE, "FILE", "SRC is an adapter of this model: -o NAME.gguf makes a GGUF adapter, any other name a PEFT folder; --type F32 (default) or F16"),
     HN_OPT("type", NULL, STR, "TYPE", "storage of the weights: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in SRC, nothing is rounded)"),
@@ -48,11 +48,33 @@ static int convert_adapter(const hn_cli *cli, const char *src, const char *dst)
     return hn_json_print(o);
 }
 
+/* What -o means depends on --base, so no table says it. */
+static int check_files(const hn_cli *cli, const char *dst)
+{
+    char tensors[4200], config[4200];
+    size_t n = strlen(dst);
+    bool folder = hn_opts_str(cli->opts, "base") && (n <= 5 || strcmp(dst + n - 5, ".gguf") != 0);
+    if (strcmp(dst, "-") == 0)
+        return hn_cli_usage(cli, "-o -: this cannot go to standard output; expected the name of a file (or ./-)");
+    if (!folder) {
+        const hn_file_use file = { dst, "the output", "-o", HN_FILE_WRITTEN };
+        return hn_cli_files_apart(cli, &file, 1);
+    }
+    snprintf(tensors, sizeof tensors, "%s/adapter_model.safetensors", dst);
+    snprintf(config, sizeof config, "%s/adapter_config.json", dst);
+    const hn_file_use made[] = { { dst, "the PEFT folder", "-o", HN_FILE_FOLDER },
+                                 { tensors, "the adapter in the PEFT folder", "-o", HN_FILE_WRITTEN },
+                                 { config, "the configuration in the PEFT folder", "-o", HN_FILE_WRITTEN } };
+    return hn_cli_files_apart(cli, made, sizeof made / sizeof *made);
+}
+
 static int run(const hn_cli *cli)
 {
     const char *src = hn_opts_arg(cli->opts, 0), *dst = hn_opts_str(cli->opts, "output");
     hone_error err;
     if (!dst) return hn_cli_usage(cli, "no output file: -o FILE");
+    int rc = check_files(cli, dst);
+    if (rc) return rc;
     if (hn_opts_str(cli->opts, "base")) return convert_adapter(cli, src, dst);
     hone_progress pr = { hn_progress_fn, (void *)"converting", hn_abort_fn };
     double t0 = hn_now_ms();
@@ -67,6 +89,7 @@ const hn_command hn_command_convert = {
     .name = "convert",
     .summary = "Convert an RWKV or llama2.c checkpoint to GGUF",
     .args = "SRC",
+    .reads_args = true,
     .min_args = 1, .max_args = 1,
     .groups = groups,
     .examples = "hone convert RWKV7-Goose-World3-2.9B-HF/ --type Q4_K_M -o rwkv7-2.9b.gguf\n"

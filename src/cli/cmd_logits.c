@@ -124,7 +124,7 @@ static int run_job(job *j)
         return hn_cli_usage(j->cli, "the logits are raw numbers, but standard output is a terminal; "
                                     "redirect it to a file, or give --json");
     if (j->cli->json && !(j->rows = json_array())) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the output");
-    if ((rc = hn_cli_check_output(state)) || (rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
+    if ((rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
     hone_model_get_info(j->model, &j->info);
     if ((rc = hn_cli_prompt(j->cli, j->model, &j->prompt))) return rc;
     if ((rc = open_session(j)) || (rc = decode_all(j))) return rc;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 static const hn_opt opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "the base, a GGUF model; it is not changed"),
-    HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write"),
+    HN_OPT("model", "-m", FILE, "FILE", "the base, a GGUF model; it is not changed", .what = "the model"),
+    HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write", .use = HN_USE_WRITE, .what = "the output"),
     HN_OPT("type", NULL, STR, "TYPE", "storage of the merged matrices: keep (their own), F32, F16, BF16, Q8_0, Q4_K_M, …; all others are copied", .def = "keep"),
     HN_OPT_END,
 };
@@ -86,7 +86,6 @@ static int run_job(job *j, const char **paths, float *scales)
     int rc;
     for (size_t i = 0; i < n; i++)
         if ((rc = hn_cli_adapter_arg(hn_opts_nth(o, "lora", i), (char **)&paths[i], &scales[i]))) return rc;
-    if ((rc = hn_cli_check_output(dst))) return rc;
     hone_merge_params p = { .base = base, .adapters = paths, .scales = scales, .n_adapters = (int32_t)n, .type = hn_opts_str(o, "type"), .report = report, .report_arg = j };
     hone_progress pr = { hn_progress_fn, (void *)"merging", hn_abort_fn };
     double t0 = hn_now_ms();

@@ -4,8 +4,9 @@
 #include <inttypes.h>
 
 static const hn_opt opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "GGUF model to pack; any member of a split set"),
-    HN_OPT("output", "-o", FILE, "FILE", "the packed file (default: MODEL.hpack, where every command looks for it)"),
+    HN_OPT("model", "-m", FILE, "FILE", "GGUF model to pack; any member of a split set", .what = "the model"),
+    HN_OPT("output", "-o", FILE, "FILE", "the packed file (default: MODEL.hpack, where every command looks for it)",
+           .use = HN_USE_WRITE, .what = "the packed file"),
     HN_OPT("verify", NULL, FLAG, NULL, "write nothing: compare every byte of the packed file with the model"),
     HN_OPT("force", NULL, FLAG, NULL, "write it again even if a good one is there"),
     HN_OPT("threads", "-t", I32, "N", "threads (default: one per usable core)", .min = 1, .max = 1024),

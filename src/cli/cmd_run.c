@@ -18,7 +18,9 @@ static const hn_opt_group generation_group = { "Generation", generation_opts };
 static const hn_opt chat_opts[] = {
     HN_OPT("chat", NULL, FLAG, NULL, "the prompt is a message: wrap it in the model's chat template"),
     HN_OPT("system", NULL, STR, "TEXT", "system message before it"),
-    HN_OPT("chat-template", NULL, STR, "NAME", "format to use instead of the model's template: chatml, llama3, mistral …, or @FILE with Jinja source"),
+    HN_OPT("chat-template", NULL, STR, "NAME",
+           "format to use instead of the model's template: chatml, llama3, mistral …, or @FILE with Jinja source",
+           .use = HN_USE_AT),
     HN_OPT("trust-input", NULL, FLAG, NULL, "let names of control tokens in the message become control tokens"),
     HN_OPT_END,
 };
@@ -345,7 +347,6 @@ static int run_job(job *j)
     hone_error err;
     j->t_start = hn_now_ms();
     j->limit = hn_opts_i32(j->cli->opts, "n-predict");
-    if ((rc = hn_cli_check_output(hn_opts_str(j->cli->opts, "state-out")))) return rc;
     if ((rc = hn_cli_new_context(j->cli, &j->ctx)) || (rc = hn_cli_open_model(j->cli, false, &j->model))) return rc;
     hone_model_get_info(j->model, &j->info);
     double t_prompt = hn_now_ms();

@@ -2,11 +2,12 @@
 #include "cli/written.h"
 
 static const hn_opt opts[] = {
-    HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write"),
+    HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write", .use = HN_USE_WRITE, .what = "the output"),
     HN_OPT("type", NULL, STR, "TYPE", "storage of the weights: F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, …", .def = "Q4_K_M"),
     HN_OPT("seed", "-s", U64, "N", "seed of the weights; the same seed gives the same file", .def = "0"),
     HN_OPT("config", NULL, FILE, "FILE", "take the shape from a JSON file instead of a preset: arch, n_layer, n_embd, n_head, n_head_kv, head_dim, "
-      "n_ff, n_vocab, n_ctx_train, rope_base, rms_eps, tied, rope_factor; of RWKV also norm_eps, rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every"),
+      "n_ff, n_vocab, n_ctx_train, rope_base, rms_eps, tied, rope_factor; of RWKV also norm_eps, rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every",
+           .what = "the shape"),
     HN_OPT("list", NULL, FLAG, NULL, "show the presets"),
     HN_OPT("threads", "-t", I32, "N", "threads (default: one per usable core)", .min = 1, .max = 1024),
     HN_OPT_END,

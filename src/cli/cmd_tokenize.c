@@ -15,7 +15,9 @@ static const hn_opt_group text_group = { "Input", text_opts };
 static const hn_opt_group *const text_groups[] = { &hn_group_model, &text_group, NULL };
 
 static const hn_opt ids_opts[] = {
-    HN_OPT("ids", NULL, STR, "LIST", "token ids, as in 1,2,3; @FILE reads them from FILE (default: from standard input)"),
+    HN_OPT("ids", NULL, STR, "LIST",
+           "token ids, as in 1,2,3; @FILE reads them from FILE (default: from standard input)",
+           .use = HN_USE_AT),
     HN_OPT("no-special", NULL, FLAG, NULL, "leave special tokens out of the text"),
     HN_OPT_END,
 };

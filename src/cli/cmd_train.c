@@ -5,12 +5,17 @@
 #include <stdlib.h>
 
 static const hn_opt data_opts[] = {
-    HN_OPT("data", "-d", FILE, "FILE", "what to learn: .txt, or .jsonl of texts, prompts with completions, or chats", .repeat = true),
-    HN_OPT("val-data", NULL, FILE, "FILE", "what to validate with", .repeat = true, .excl = "validation"),
+    HN_OPT("data", "-d", FILE, "FILE", "what to learn: .txt, or .jsonl of texts, prompts with completions, or chats",
+           .repeat = true,
+           .what = "the data"),
+    HN_OPT("val-data", NULL, FILE, "FILE", "what to validate with", .repeat = true, .excl = "validation",
+           .what = "the data to validate with"),
     HN_OPT("val-share", NULL, F32, "X", "keep a share of the samples for validation", .min = 0, .max = 0.99, .excl = "validation"),
     HN_OPT("mask", NULL, CHOICE, "WHAT", "tokens that are not learnt: none; prompt: all but completions and answers; last: all but the last answer", .def = "prompt",
            .choices = "none|prompt|last"),
-    HN_OPT("chat-template", NULL, STR, "NAME", "conversations in a format by name (chatml, llama3, …), or in that of @FILE with a Jinja template (default: the model's own)"),
+    HN_OPT("chat-template", NULL, STR, "NAME",
+           "conversations in a format by name (chatml, llama3, …), or in that of @FILE with a Jinja template (default: the model's own)",
+           .use = HN_USE_AT),
     HN_OPT("seq", NULL, I32, "N", "tokens of a sequence; longer records are cut, longer texts go on in the next one (default: 512, or the model's context where that is shorter)", .min = 2, .max = 1 << 20),
     HN_OPT("pack", NULL, CHOICE, "X", "put several short samples in one sequence, each for itself", .def = "on", .choices = "on|off"),
     HN_OPT("special", NULL, FLAG, NULL, "what looks like a special token in a text is one"),
@@ -32,9 +37,13 @@ static const hn_opt_group adapter_group = { "Adapters", adapter_opts };
 
 static const hn_opt whole_opts[] = {
     HN_OPT("full", NULL, FLAG, NULL, "train all weights; the output is a whole model"),
-    HN_OPT("from-config", NULL, FILE, "FILE", "begin with random weights of the shape in this JSON file (see hone synth --config) in place of -m; means --full"),
+    HN_OPT("from-config", NULL, FILE, "FILE",
+           "begin with random weights of the shape in this JSON file (see hone synth --config) in place of -m; means --full",
+           .what = "the shape"),
     HN_OPT("vocab", NULL, I32, "N", "with --from-config: make a byte-level BPE tokenizer of N tokens from the data (default: n_vocab of the shape)", .min = 258, .max = 1 << 20, .excl = "tokenizer"),
-    HN_OPT("tokenizer", NULL, FILE, "MODEL", "with --from-config: take the tokenizer of this GGUF model", .excl = "tokenizer"),
+    HN_OPT("tokenizer", NULL, FILE, "MODEL", "with --from-config: take the tokenizer of this GGUF model",
+           .excl = "tokenizer",
+           .what = "the model of the tokenizer"),
     HN_OPT("type", NULL, STR, "TYPE", "with --full: storage of the matrices in the output: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in the base, F32 where that is quantized)"),
     HN_OPT("name", NULL, STR, "NAME", "with --from-config: the model's name (default: of the output file)"),
     HN_OPT_END,
@@ -63,16 +72,20 @@ static const hn_opt run_opts[] = {
 static const hn_opt_group run_group = { "Training", run_opts };
 
 static const hn_opt files_opts[] = {
-    HN_OPT("output", "-o", FILE, "FILE", "the adapter (with --full: the model) as GGUF"),
-    HN_OPT("peft", NULL, FILE, "FOLDER", "the adapter as a PEFT folder, too"),
+    HN_OPT("output", "-o", FILE, "FILE", "the adapter (with --full: the model) as GGUF",
+           .use = HN_USE_WRITE, .what = "the output"),
+    HN_OPT("peft", NULL, FILE, "FOLDER", "the adapter as a PEFT folder, too",
+           .use = HN_USE_PEFT, .what = "the PEFT folder"),
     HN_OPT("eval-every", NULL, U64, "N", "validate every N steps; 0: only at the end", .def = "0", .max = 1e12),
     HN_OPT("early-stop", NULL, STR, "N[,X]", "end after N validations in a row that gain no more than X, and write the best weights"),
     HN_OPT("save-every", NULL, U64, "N", "a checkpoint every N steps, and one at the end; 0: only when interrupted", .def = "100", .max = 1e12),
     HN_OPT("keep", NULL, I32, "N", "checkpoints to keep", .def = "2", .min = 1, .max = 1000000),
-    HN_OPT("checkpoints", NULL, FILE, "FOLDER", "where they are (default: OUTPUT.ckpt)"),
+    HN_OPT("checkpoints", NULL, FILE, "FOLDER", "where they are (default: OUTPUT.ckpt)",
+           .use = HN_USE_FOLDER, .what = "the folder of checkpoints"),
     HN_OPT("resume", NULL, FLAG, NULL, "go on from the newest checkpoint that is whole, if there is one", .excl = "again"),
     HN_OPT("fresh", NULL, FLAG, NULL, "remove the checkpoints of an earlier run and begin anew", .excl = "again"),
-    HN_OPT("log", NULL, FILE, "FILE", "a record of every step, JSON lines (default: OUTPUT.jsonl)"),
+    HN_OPT("log", NULL, FILE, "FILE", "a record of every step, JSON lines (default: OUTPUT.jsonl)",
+           .use = HN_USE_WRITE, .what = "the log"),
     HN_OPT("dry-run", NULL, FLAG, NULL, "read the data, say what would be trained and what it takes, and stop"),
     HN_OPT_END,
 };

@@ -19,7 +19,9 @@ static const hn_opt ab_opts[] = {
     HN_OPT("seed", NULL, U64, "S", "seed of the order of the sides (default: another each time)", .max = 9e18),
     HN_OPT("accept-quality", NULL, FLAG, NULL, "measure even if the sides answer differently"),
     HN_OPT("strict", NULL, FLAG, NULL, "end with exit code 13 on a machine that is disturbed all the time"),
-    HN_OPT("file", NULL, STR, "NAME", "append the records to benchmarks/NAME.jsonl; a NAME with a slash is a path", .def = "ab"),
+    HN_OPT("file", NULL, STR, "NAME", "append the records to benchmarks/NAME.jsonl; a NAME with a slash is a path",
+           .def = "ab",
+           .use = HN_USE_RECORDS),
     HN_OPT("no-store", NULL, FLAG, NULL, "keep no record"),
     HN_OPT_END,
 };

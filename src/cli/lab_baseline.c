@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 static const hn_opt opts[] = {
-    HN_OPT("dir", NULL, FILE, "DIR", "where baselines are kept", .def = HN_BASELINE_DIR),
+    HN_OPT("dir", NULL, FILE, "DIR", "where baselines are kept", .def = HN_BASELINE_DIR, .use = HN_USE_NONE),
     HN_OPT("samples", "-r --repetitions", I32, "N", "save, compare: samples to measure", .def = "10", .min = 3, .max = 10000),
-    HN_OPT("from", NULL, STR, "NAME", "save, compare: measure nothing; take the newest record of each measurement from benchmarks/NAME.jsonl"),
+    HN_OPT("from", NULL, STR, "NAME",
+           "save, compare: measure nothing; take the newest record of each measurement from benchmarks/NAME.jsonl",
+           .use = HN_USE_HISTORY),
     HN_OPT("record", NULL, STR, "ID", "with --from: this record alone", .repeat = true),
     HN_OPT("force", NULL, FLAG, NULL, "save: replace a baseline of that name"),
     HN_OPT("metrics", NULL, STR, "LIST", "compare: metrics that count, with commas, or all"),
@@ -225,9 +227,11 @@ static int save(const hn_cli *cli, const char *name)
     if (hn_baseline_path(path, sizeof path, hn_opts_str(cli->opts, "dir"), name, &err) != HONE_OK) return hn_cli_usage(cli, "%s", err.message);
     if (access(path, F_OK) == 0 && !hn_opts_flag(cli->opts, "force"))
         return hn_cli_error(HN_EXIT_FAILURE, "%s is there already; --force replaces it, rm %s removes it", HN_ESC(path, strlen(path)), name);
+    const hn_file_use file = { path, "the baseline", "another NAME, or --dir", HN_FILE_WRITTEN };
+    int rc = hn_cli_files_apart(cli, &file, 1);
+    if (rc) return rc;
     if (from && hn_opts_n_args(cli->opts) > 2) return hn_cli_usage(cli, "--from takes what was measured; ids belong to a new measurement");
     saving s = { .cli = cli, .name = name, .model = model, .records = json_array() };
-    int rc = 0;
     if (from) {
         rc = from_history(cli, s.records);
         s.args = args_of(s.records);

@@ -14,7 +14,7 @@ static const hn_opt opts[] = {
     HN_OPT("baseline", NULL, STR, "NAME", "compare with this stored baseline"),
     HN_OPT("ab", NULL, STR, "REF", "measure against REF, interleaved: a commit, a hone program, or settings, as in hone lab ab"),
     HN_OPT("head", NULL, STR, "SPEC", "with --ab: the other side", .def = "this"),
-    HN_OPT("dir", NULL, FILE, "DIR", "where baselines are kept", .def = HN_BASELINE_DIR),
+    HN_OPT("dir", NULL, FILE, "DIR", "where baselines are kept", .def = HN_BASELINE_DIR, .use = HN_USE_NONE),
     HN_OPT("metrics", NULL, STR, "LIST", "metrics that decide, with commas, or all (default: prefill_tok_s,decode_tok_s,peak_anon_mb; with --ab as in hone lab ab)"),
     HN_OPT("margin", NULL, F32, "E", "differences up to E do not matter (default: 0.1 against stored samples, 0.02 with --ab, 0.03 for single kernels)", .min = 0.001, .max = 0.9),
     HN_OPT("samples", "-r --repetitions", I32, "N", "samples of the first look; two more looks double them if they must", .def = "10", .min = 6, .max = 10000),
@@ -24,7 +24,9 @@ static const hn_opt opts[] = {
     HN_OPT("accept-environment", NULL, FLAG, NULL, "go on on another machine: its speed is compared all the same"),
     HN_OPT("accept-quality", NULL, FLAG, NULL, "go on with another quality hash; never with broken output or another model file"),
     HN_OPT("strict", NULL, FLAG, NULL, "a disturbed machine is exit code 13, not a note"),
-    HN_OPT("file", NULL, STR, "NAME", "append what was measured to benchmarks/NAME.jsonl; a NAME with a slash is a path"),
+    HN_OPT("file", NULL, STR, "NAME",
+           "append what was measured to benchmarks/NAME.jsonl; a NAME with a slash is a path",
+           .use = HN_USE_RECORDS),
     HN_OPT_END,
 };
 static const hn_opt_group group = { "Gate", opts };

@@ -16,8 +16,9 @@ static const hn_opt profile_opts[] = {
     HN_OPT("rounds", "-r", I32, "N", "how often; each call of a round is made with the profile and without, by turns", .def = "2", .min = 1, .max = 10000),
     HN_OPT("no-memory", NULL, FLAG, NULL, "leave out the memory ledger, which runs the same once more in a process of its own (hone lab memory)"),
     HN_OPT("layers", NULL, FLAG, NULL, "also the time of each layer"),
-    HN_OPT("trace", NULL, FILE, "FILE", "write the first round as a trace for chrome://tracing or Perfetto"),
-    HN_OPT("folded", NULL, FILE, "FILE", "write folded stacks, in nanoseconds, for flame graphs"),
+    HN_OPT("trace", NULL, FILE, "FILE", "write the first round as a trace for chrome://tracing or Perfetto",
+           .use = HN_USE_WRITE),
+    HN_OPT("folded", NULL, FILE, "FILE", "write folded stacks, in nanoseconds, for flame graphs", .use = HN_USE_WRITE),
     HN_OPT_END,
 };
 static const hn_opt_group profile_group = { "Profile", profile_opts };
@@ -250,9 +251,9 @@ static int run(const hn_cli *cli)
     hn_counters counters;
     if (!w) return hn_cli_error(HN_EXIT_NOMEM, "no memory for a profile");
     w->cli = cli;
-    int rc = hn_cli_check_output(hn_opts_str(cli->opts, "trace"));
-    if (rc == 0) rc = hn_cli_check_output(hn_opts_str(cli->opts, "folded"));
-    if (rc == 0 && hn_opts_i32(cli->opts, "n-prompt") + hn_opts_i32(cli->opts, "n-gen") < 1) rc = hn_cli_usage(cli, "nothing to run: -p 0 and -n 0");
+    int rc = 0;
+    if (hn_opts_i32(cli->opts, "n-prompt") + hn_opts_i32(cli->opts, "n-gen") < 1)
+        rc = hn_cli_usage(cli, "nothing to run: -p 0 and -n 0");
     hn_environ_read(&w->env);
     hn_counters_open(&counters); /* before there are threads */
     if (rc == 0) rc = measure(w, &counters);

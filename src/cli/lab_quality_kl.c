@@ -9,8 +9,10 @@ static const hn_opt kl_opts[] = {
     HN_OPT("positions", NULL, I32, "N", "positions to compare at least; 0: all the text has", .def = "4096", .min = 0, .max = INT32_MAX),
     HN_OPT("ref-kv", NULL, CHOICE, "TYPE", "numbers in the reference's KV cache (default: as --kv)", .choices = "f16|f32|q8_0"),
     HN_OPT("ref-cpu", NULL, STR, "LEVEL", "kernel level of the reference (default: as --cpu)"),
-    HN_OPT("ref-packed", NULL, FILE, "WHICH", "packed weights of the reference: auto, off or a file (default: as --packed)"),
-    HN_OPT("save", NULL, FILE, "FILE", "keep the reference's logits, for a REF without the model"),
+    HN_OPT("ref-packed", NULL, FILE, "WHICH",
+           "packed weights of the reference: auto, off or a file (default: as --packed)",
+           .use = HN_USE_PACKED),
+    HN_OPT("save", NULL, FILE, "FILE", "keep the reference's logits, for a REF without the model", .use = HN_USE_WRITE),
     HN_OPT("bits", NULL, CHOICE, "N", "of each logit that is saved; 16 is half the size and not exact", .def = "32", .choices = "32|16"),
     HN_OPT("gate", NULL, CHOICE, "WHICH", "exit with 12 unless this one passes: kernel, engine, or type with its budget", .choices = "kernel|engine|type"),
     HN_OPT("budget", NULL, F32, "X", "mean divergence that --gate type allows (default: twice what is usual for the type)", .min = 0, .max = 1e6),
@@ -229,7 +231,7 @@ static int open_all(job *j)
     j->ref_path = hn_opts_arg(cli->opts, 0);
     if (n == 0 && !self && !save) return hn_cli_usage(cli, "nothing to compare with; expected REF and MODEL, or --ref-kv, --ref-cpu, --ref-packed or --save");
     j->n_side = n ? n : self;
-    if ((rc = hn_cli_check_output(save)) || (rc = open_reference(j))) return rc;
+    if ((rc = open_reference(j))) return rc;
     j->side = calloc((size_t)j->n_side + 1, sizeof *j->side);
     j->kl = calloc((size_t)j->n_side + 1, sizeof *j->kl);
     if (!j->side || !j->kl) return hn_cli_error(HN_EXIT_NOMEM, "no memory for %d models", j->n_side);
@@ -317,6 +319,7 @@ static int run(const hn_cli *cli)
 
 const hn_command hn_command_lab_quality_kl = {
     .name = "lab quality kl", .summary = "Divergence of models from a reference, over a text", .args = "REF [MODEL…]", .min_args = 1, .max_args = 64, .groups = groups,
+    .reads_args = true,
     .examples = "hone lab quality kl model-f16.gguf model-q8_0.gguf model-q4_k_m.gguf\n"
                 "hone lab quality kl model.gguf --ref-kv f16 --kv q8_0\n"
                 "hone lab quality kl model-f16.gguf --save f16.logits\n"

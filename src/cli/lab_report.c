@@ -6,10 +6,11 @@
 #include <stdlib.h>
 
 static const hn_opt report_opts[] = {
-    HN_OPT("html", NULL, FILE, "OUT", "one page, nothing loaded from elsewhere; \"-\": stdout"),
-    HN_OPT("md", NULL, FILE, "OUT", "Markdown; \"-\": stdout"),
-    HN_OPT("csv", NULL, FILE, "OUT", "every statistic of every record (RFC 4180); \"-\": stdout"),
-    HN_OPT("json-out", NULL, FILE, "OUT", "JSON, schema hone.report/1, into a file (--json: to stdout)"),
+    HN_OPT("html", NULL, FILE, "OUT", "one page, nothing loaded from elsewhere; \"-\": stdout", .use = HN_USE_REPORT),
+    HN_OPT("md", NULL, FILE, "OUT", "Markdown; \"-\": stdout", .use = HN_USE_REPORT),
+    HN_OPT("csv", NULL, FILE, "OUT", "every statistic of every record (RFC 4180); \"-\": stdout", .use = HN_USE_REPORT),
+    HN_OPT("json-out", NULL, FILE, "OUT", "JSON, schema hone.report/1, into a file (--json: to stdout)",
+           .use = HN_USE_REPORT),
     HN_OPT("title", NULL, STR, "TEXT", "heading (default: what was measured)"),
     HN_OPT("date", NULL, STR, "TEXT", "date of the report (default: that of the newest record)"),
     HN_OPT_END,
@@ -37,14 +38,6 @@ static int check_outputs(const hn_cli *cli)
             continue;
         }
         if (!*path) return hn_cli_usage(cli, "--%s: expected a file name, or \"-\" for stdout", outputs[i].option);
-        int rc = hn_cli_check_output(path);
-        if (rc) return rc;
-        for (size_t k = 0; k < i; k++)
-            if (path_of(cli, k) && strcmp(path, path_of(cli, k)) == 0)
-                return hn_cli_usage(cli, "--%s and --%s: both name %s", outputs[k].option, outputs[i].option, HN_ESC(path, strlen(path)));
-        for (int k = 0; k < hn_opts_n_args(cli->opts); k++)
-            if (strcmp(path, hn_opts_arg(cli->opts, k)) == 0)
-                return hn_cli_usage(cli, "--%s %s: this file is to be read; expected another name", outputs[i].option, HN_ESC(path, strlen(path)));
     }
     if (to_stdout > 1) return hn_cli_usage(cli, "%d reports to stdout; expected one at most", to_stdout);
     for (const char *const *o = (const char *const[]){ "title", "date", NULL }; *o; o++) {
@@ -105,6 +98,7 @@ static int run(const hn_cli *cli)
 
 const hn_command hn_command_lab_report = {
     .name = "lab report", .summary = "Write what history files say as a page, Markdown, CSV or JSON", .args = "FILE…", .min_args = 1, .max_args = -1, .groups = groups,
+    .reads_args = true,
     .examples = "hone lab report benchmarks/local.jsonl --html report.html\n"
                 "hone lab report benchmarks/*.jsonl --html report.html --csv report.csv --title \"new matmul\"\n"
                 "hone lab report benchmarks/local.jsonl --md -\n",

@@ -69,7 +69,7 @@ static int run_command(const hn_command *cmd, int argc, char **argv)
         code = HN_EXIT_OK;
     } else if (hn_opts_check_args(opts, cmd, &err) != HONE_OK) {
         code = hn_cli_usage(&cli, "%s", err.message);
-    } else {
+    } else if ((code = hn_cli_files_apart(&cli, NULL, 0)) == 0) {
         code = cmd->run(&cli);
     }
     hn_opts_free(opts);

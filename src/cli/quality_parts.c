@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 static const hn_opt record_opts[] = {
-    HN_OPT("file", NULL, STR, "NAME", "append the record to benchmarks/NAME.jsonl; a NAME with a slash is a path of its own"),
+    HN_OPT("file", NULL, STR, "NAME",
+           "append the record to benchmarks/NAME.jsonl; a NAME with a slash is a path of its own",
+           .use = HN_USE_RECORDS),
     HN_OPT("title", NULL, STR, "TEXT", "what is measured, for the record", .def = "untitled"),
     HN_OPT("change", NULL, STR, "TEXT", "what changed since the last record"),
     HN_OPT_END,
@@ -14,7 +16,9 @@ const hn_opt_group hn_group_record = { "Record", record_opts };
 
 static const hn_opt windows_opts[] = {
     HN_OPT("text", "-f", FILE, "FILE", "the text, all of FILE, less one newline at its end; - is standard input", .excl = "text"),
-    HN_OPT("ids", NULL, STR, "LIST", "token ids instead of text, as in 1,2,3; @FILE reads them from FILE", .excl = "text"),
+    HN_OPT("ids", NULL, STR, "LIST", "token ids instead of text, as in 1,2,3; @FILE reads them from FILE",
+           .excl = "text",
+           .use = HN_USE_AT),
     HN_OPT("ctx-size", "-c", I32, "N", "tokens of one window; the second half is scored", .def = "512", .min = 4, .max = 1 << 24),
     HN_OPT("chunks", NULL, I32, "N", "windows at most (default: all the text has)", .min = 1),
     HN_OPT("stride", NULL, I32, "N", "a window every N tokens, of which the last N are scored (default: windows side by side)", .min = 1),

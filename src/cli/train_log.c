@@ -135,12 +135,13 @@ static bool stays(const char *line, size_t n, int64_t step, bool *memory)
     return keep;
 }
 
-/* Replaces the old log by what stays of it. */
+/* Replaces the old log by what stays of it; of a new run, by nothing. */
 static int cut_log(hn_train_job *j)
 {
     char *old, *text = NULL;
     size_t n, n_text;
     hone_error err;
+    if (!j->resumed) return hn_file_replace(j->log, "", 0, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
     if (hn_read_all(j->log, &old, &n, &err) != HONE_OK) return hn_cli_fail(&err);
     FILE *f = open_memstream(&text, &n_text);
     bool bad = !f;
@@ -180,15 +181,11 @@ int hn_train_log_open(hn_train_job *j)
     struct stat s;
     FILE *old = j->log_file; /* locked until the new one is */
     int rc = 0;
-    if (!j->resumed) {
-        if (ftruncate(fileno(old), 0) != 0) return hn_cli_error(HN_EXIT_FAILURE, "%s: %s", HN_ESC(j->log, strlen(j->log)), strerror(errno));
-        return put(j, run_json(j));
-    }
     rc = cut_log(j);
     if (!rc) rc = hn_train_log_lock(j);
     if (j->log_file != old) fclose(old);
     if (!rc && (fstat(fileno(j->log_file), &s) != 0 || s.st_size == 0)) rc = put(j, run_json(j));
-    if (rc) return rc;
+    if (rc || !j->resumed) return rc;
     json_t *o = with_time("resume");
     json_object_set_new(o, "step", json_integer((json_int_t)j->resumed));
     return put(j, o);

@@ -176,13 +176,16 @@ hone_status hone_adapter_convert(const hone_model *m, const char *src, const cha
     HN_NEED(err, src, "the path of an adapter");
     HN_NEED(err, dst, "the path of the file or folder to write");
     size_t n = strlen(dst);
-    if (hn_gguf_is_file(m->file, dst)) return HN_FAIL(err, HONE_E_ARG, "%s: is the base itself; expected another name for the adapter", dst);
-    if (hn_lora_is_file(src, dst)) return HN_FAIL(err, HONE_E_ARG, "%s: source and output are the same", dst);
-    hone_status st = hn_lora_open(&l, m, src, err);
+    bool gguf = n > 5 && !strcmp(dst + n - 5, ".gguf");
+    const hn_file_use read[] = { { m->path, "the base itself", NULL, HN_FILE_READ },
+                                 { src, "the adapter to convert", NULL, HN_FILE_READ } };
+    hone_status st = hn_lora_apart(dst, !gguf, read, 2, err);
+    if (st == HONE_OK) st = hn_lora_open(&l, m, src, err);
     if (st != HONE_OK) return st;
     const hn_lora_about about = { .name = l->name, .arch = l->arch, .base_name = m->name, .base_identity = l->base_identity,
                                   .alpha = l->pair[0].scale * (float)l->pair[0].rank, .type = f16 ? HN_F16 : HN_F32 };
-    st = n > 5 && !strcmp(dst + n - 5, ".gguf") ? hn_lora_write_gguf(dst, l->pair, l->n_pair, &about, err) : hn_lora_write_peft(dst, m, l->pair, l->n_pair, &about, err);
+    if (gguf) st = hn_lora_write_gguf(dst, l->pair, l->n_pair, &about, err);
+    else st = hn_lora_write_peft(dst, m, l->pair, l->n_pair, &about, err);
     hn_lora_close(l);
     return st;
 }

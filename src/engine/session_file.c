@@ -119,25 +119,41 @@ static void put_positions(hn_sealing *o, const hone_session *s, int32_t seq)
         }
 }
 
+/* None of what this session was made of is to be replaced by it. */
+static hone_status check_apart(const hone_session *s, const char *path, hone_error *err)
+{
+    const hone_model *m = s->model;
+    const char *packed = m->packed ? m->packed->path : NULL;
+    const hn_file_use use[] = { { path, "the session", NULL, HN_FILE_WRITTEN },
+                                { m->path, "its model", NULL, HN_FILE_READ },
+                                { packed, "the packed weights in use", NULL, HN_FILE_READ } };
+    hone_status st = hn_files_apart(use, sizeof use / sizeof *use, err);
+    for (int32_t i = 0; st == HONE_OK && i < s->adapters.n; i++) {
+        hone_adapter_info info;
+        hone_adapter_get_info(s->adapters.adapter[i], &info);
+        const hn_file_use pair[] = { use[0], { info.path, "an adapter in use", NULL, HN_FILE_READ } };
+        st = hn_files_apart(pair, 2, err);
+    }
+    return st;
+}
+
 hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err)
 {
     hn_sealing o;
     HN_NEED(err, s, "a session");
     HN_NEED(err, path, "the path of the file to write");
     header h;
-    hone_status st = make_header(s, &h, err);
+    hone_status st = check_apart(s, path, err);
+    if (st == HONE_OK) st = make_header(s, &h, err);
+    if (st == HONE_OK) st = hn_seal_begin(&o, path, 0, err);
     if (st != HONE_OK) return st;
-    int why = hn_seal_begin(&o, path);
-    if (!why) {
-        hn_seal_put(&o, &h, sizeof h);
-        hn_seal_put(&o, s->length, (size_t)s->n_seq * sizeof *s->length);
-        for (int32_t seq = 0; seq < s->n_seq; seq++) {
-            if (!hn_is_recurrent(s)) put_positions(&o, s, seq);
-            else if (s->length[seq]) hn_seal_put(&o, hn_state_of(s, seq), (size_t)s->state_floats * sizeof(float));
-        }
+    hn_seal_put(&o, &h, sizeof h);
+    hn_seal_put(&o, s->length, (size_t)s->n_seq * sizeof *s->length);
+    for (int32_t seq = 0; seq < s->n_seq; seq++) {
+        if (!hn_is_recurrent(s)) put_positions(&o, s, seq);
+        else if (s->length[seq]) hn_seal_put(&o, hn_state_of(s, seq), (size_t)s->state_floats * sizeof(float));
     }
-    why = hn_seal_end(&o);
-    return !why ? HONE_OK : HN_FAIL(err, why == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot save the session: %s", path, strerror(why));
+    return hn_seal_end(&o, err);
 }
 
 /* ---- restoring ----------------------------------------------------------------------------------- */

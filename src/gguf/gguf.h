@@ -53,8 +53,6 @@ int32_t hn_gguf_n_parts(const hn_gguf *g);
 uint64_t hn_gguf_alignment(const hn_gguf *g);
 /* g's files as they were when they were mapped: out[n_parts], names borrowed from g. False: bytes in memory. */
 bool hn_gguf_files(const hn_gguf *g, hn_known_file *out);
-/* Whether path, by whatever name, is g's file or one of its parts. */
-bool hn_gguf_is_file(const hn_gguf *g, const char *path);
 
 /* ---- metadata -------------------------------------------------------------------- */
 
@@ -119,9 +117,9 @@ hone_status hn_gguf_check_data(const hn_gguf *g, hone_error *err);
 
 /* ---- writing ------------------------------------------------------------------------- */
 
-/* Metadata and tensor descriptions first, then the data in the same order. Writes to
- * PATH.tmp-PID, then fsync and rename; on any failure or free before the end, the
- * temporary file is removed and PATH is untouched. After a failure of write_* the
+/* Metadata and tensor descriptions first, then the data in the same order. The file
+ * appears under its name whole or not at all (base/file.h); on any failure or free
+ * before the end, PATH is untouched. After a failure of write_* the
  * writer can only be freed. Data is padded to general.alignment where that key is put
  * (as u32), else to 32. */
 typedef struct hn_gguf_writer hn_gguf_writer;

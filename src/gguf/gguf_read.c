@@ -815,15 +815,6 @@ bool hn_gguf_files(const hn_gguf *g, hn_known_file *out)
     return true;
 }
 
-bool hn_gguf_is_file(const hn_gguf *g, const char *path)
-{
-    struct stat sb;
-    if (stat(path, &sb) != 0) return false;
-    for (int32_t i = 0; i < g->n_parts; i++)
-        if (g->parts[i].mapped && g->parts[i].stamp.dev == sb.st_dev && g->parts[i].stamp.ino == sb.st_ino) return true;
-    return false;
-}
-
 uint64_t hn_gguf_size(const hn_gguf *g)
 {
     uint64_t n = 0;

@@ -1,22 +1,11 @@
 /* The GGUF writer: version 3, little-endian, offsets the running padded sum, as every
- * reader takes it. Owns the temporary file and its removal. Refuses to know what the
- * tensors hold; sizes come from the type table. */
-#ifndef _FILE_OFFSET_BITS
-#define _FILE_OFFSET_BITS 64
-#endif
-#include "base/os.h"
+ * reader takes it. Refuses to know what the tensors hold, whose sizes come from the type
+ * table, and how a file comes to be whole (base/file.h). */
+#include "base/file.h"
 #include "gguf/gguf.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
-enum { BUFFER = HN_OS_HUGE_PAGE, MAX_WRITE = 1 << 30 }; /* the file lies in memory in pieces as large as they were written */
 
 typedef struct bytes { unsigned char *p; size_t n, cap; } bytes;
 
@@ -38,12 +27,10 @@ struct hn_gguf_writer {
     uint64_t align, data_bytes; /* padded sum of the tensors so far */
     /* from write_begin on */
     enum { OPEN, WRITING, FAILED, DONE } state;
-    char *path, *tmp, *label;
-    int fd;
-    uint64_t total, written; /* of the finished file; handed to the kernel */
-    size_t i_t;              /* tensor being written */
-    uint64_t done;           /* bytes of it given */
-    bytes buf;
+    hn_file *file;
+    char label[512];
+    size_t i_t;    /* tensor being written */
+    uint64_t done; /* bytes of it given */
 };
 
 /* ---- encoding ------------------------------------------------------------------------- */
@@ -93,7 +80,6 @@ hone_status hn_gguf_writer_new(hn_gguf_writer **out, hone_error *err)
 {
     *out = calloc(1, sizeof **out);
     if (!*out) return HN_FAIL(err, HONE_E_NOMEM, "gguf writer");
-    (*out)->fd = -1;
     (*out)->align = HN_GGUF_DEFAULT_ALIGN;
     return HONE_OK;
 }
@@ -333,113 +319,10 @@ uint64_t hn_gguf_write_size(const hn_gguf_writer *w)
 
 static hone_status fail_and_remove(hn_gguf_writer *w, hone_status st)
 {
-    if (w->fd >= 0) close(w->fd);
-    w->fd = -1;
-    if (w->tmp && w->state == WRITING) unlink(w->tmp);
+    hn_file_drop(w->file);
+    w->file = NULL;
     w->state = FAILED;
     return st;
-}
-
-static uint64_t room_of(int fd, bool *known)
-{
-    struct statvfs v;
-    *known = fstatvfs(fd, &v) == 0 && v.f_blocks > 0; /* some network file systems do not say */
-    return *known ? (uint64_t)v.f_bavail * (v.f_frsize ? v.f_frsize : v.f_bsize) : 0;
-}
-
-static hone_status write_failed(hn_gguf_writer *w, hone_error *err)
-{
-    int e = errno;
-    if (e == ENOSPC || e == EDQUOT || e == EFBIG) {
-        bool known;
-        uint64_t room = room_of(w->fd, &known);
-        return HN_FAIL(err, HONE_E_IO, "%s: %s after %" PRIu64 " of %" PRIu64 " bytes (%" PRIu64 " more needed, %" PRIu64 " free)", w->label, strerror(e),
-                       w->written, w->total, w->total - w->written, room);
-    }
-    return HN_FAIL(err, HONE_E_IO, "%s: cannot write: %s after %" PRIu64 " of %" PRIu64 " bytes", w->label, strerror(e), w->written, w->total);
-}
-
-static hone_status write_all(hn_gguf_writer *w, const unsigned char *p, uint64_t n, hone_error *err)
-{
-    while (n) {
-        ssize_t k = write(w->fd, p, n < MAX_WRITE ? (size_t)n : MAX_WRITE);
-        if (k < 0 && errno == EINTR) continue;
-        if (k == 0) errno = EIO;
-        if (k <= 0) return write_failed(w, err);
-        p += k;
-        n -= (uint64_t)k;
-        w->written += (uint64_t)k;
-    }
-    return HONE_OK;
-}
-
-static hone_status flush(hn_gguf_writer *w, hone_error *err)
-{
-    size_t n = w->buf.n;
-    w->buf.n = 0;
-    return write_all(w, w->buf.p, n, err);
-}
-
-/* Gathered, and written in multiples of BUFFER. p NULL: zeros, fewer than that. */
-static hone_status append(hn_gguf_writer *w, const unsigned char *p, uint64_t n, hone_error *err)
-{
-    hone_status st;
-    while (n) {
-        if (p && w->buf.n == 0 && n >= BUFFER) {
-            uint64_t whole = n / BUFFER * BUFFER;
-            if ((st = write_all(w, p, whole, err)) != HONE_OK) return st;
-            p += whole;
-            n -= whole;
-            continue;
-        }
-        size_t k = n < BUFFER - w->buf.n ? (size_t)n : BUFFER - w->buf.n;
-        if (p) memcpy(w->buf.p + w->buf.n, p, k), p += k;
-        else memset(w->buf.p + w->buf.n, 0, k);
-        w->buf.n += k;
-        n -= k;
-        if (w->buf.n == BUFFER && (st = flush(w, err)) != HONE_OK) return st;
-    }
-    return HONE_OK;
-}
-
-static hone_status open_temporary(hn_gguf_writer *w, const char *path, hone_error *err)
-{
-    struct stat sb;
-    size_t cap = strlen(path) + 48;
-    w->path = strdup(path);
-    w->tmp = malloc(cap);
-    w->label = malloc(512);
-    w->buf.p = malloc(BUFFER);
-    if (!w->path || !w->tmp || !w->label || !w->buf.p) return HN_FAIL(err, HONE_E_NOMEM, "write buffer");
-    hn_escape(w->label, 512, path, strlen(path));
-    /* renaming would replace /dev/null, not write to it */
-    if (stat(path, &sb) == 0 && !S_ISREG(sb.st_mode))
-        return HN_FAIL(err, HONE_E_IO, "%s: exists and is %s, expected a regular file or none", w->label,
-                       S_ISDIR(sb.st_mode) ? "a directory" : "a device or pipe");
-    for (int i = 0; i < 100; i++) { /* a second writer of this process, or a leftover of an equal pid */
-        snprintf(w->tmp, cap, i ? "%s.tmp-%ld-%d" : "%s.tmp-%ld", path, (long)getpid(), i);
-        w->fd = open(w->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd >= 0 || errno != EEXIST) break;
-    }
-    if (w->fd < 0) {
-        int e = errno;
-        return HN_FAIL(err, HONE_E_IO, "%s: cannot create: %s", HN_ESC(w->tmp, strlen(w->tmp)), strerror(e));
-    }
-    w->state = WRITING;
-    return HONE_OK;
-}
-
-static hone_status check_room(hn_gguf_writer *w, hone_error *err)
-{
-    bool known;
-    uint64_t room = room_of(w->fd, &known);
-    if (known && room < w->total)
-        return HN_FAIL(err, HONE_E_IO, "%s: file system too full: %" PRIu64 " bytes needed, %" PRIu64 " free", w->label, w->total, room);
-    struct rlimit rl;
-    if (getrlimit(RLIMIT_FSIZE, &rl) == 0 && rl.rlim_cur != RLIM_INFINITY && rl.rlim_cur < w->total)
-        return HN_FAIL(err, HONE_E_IO, "%s: %" PRIu64 " bytes needed, the file size limit (ulimit -f) is %" PRIu64, w->label, w->total,
-                       (uint64_t)rl.rlim_cur);
-    return HONE_OK;
 }
 
 static hone_status write_directory(hn_gguf_writer *w, hone_error *err)
@@ -451,8 +334,8 @@ static hone_status write_directory(hn_gguf_writer *w, hone_error *err)
     add_u32(&h, 3);
     add_u64(&h, w->n_t);
     add_u64(&h, w->n_kv);
-    hone_status st = append(w, h.p, h.n, err);
-    if (st == HONE_OK) st = append(w, w->kv.p, w->kv.n, err);
+    hone_status st = hn_file_put(w->file, h.p, h.n, err);
+    if (st == HONE_OK) st = hn_file_put(w->file, w->kv.p, w->kv.n, err);
     h.n = 0;
     for (size_t i = 0; i < w->n_t; i++) {
         const out_tensor *t = &w->t[i];
@@ -462,8 +345,8 @@ static hone_status write_directory(hn_gguf_writer *w, hone_error *err)
         add_u32(&h, (uint32_t)t->type);
         add_u64(&h, t->offset);
     }
-    if (st == HONE_OK) st = append(w, h.p, h.n, err);
-    if (st == HONE_OK && w->n_t) st = append(w, NULL, -n & (w->align - 1), err);
+    if (st == HONE_OK) st = hn_file_put(w->file, h.p, h.n, err);
+    if (st == HONE_OK && w->n_t) st = hn_file_put(w->file, NULL, -n & (w->align - 1), err);
     free(h.p);
     return st;
 }
@@ -473,9 +356,10 @@ hone_status hn_gguf_write_begin(hn_gguf_writer *w, const char *path, hone_error 
     hone_status st;
     if (w->state != OPEN) return HN_FAIL(err, HONE_E_ARG, "gguf writer begun twice");
     if (!path || !*path) return HN_FAIL(err, HONE_E_ARG, "no file name given to write to");
-    w->total = hn_gguf_write_size(w);
-    if ((st = open_temporary(w, path, err)) != HONE_OK) return fail_and_remove(w, st);
-    if ((st = check_room(w, err)) != HONE_OK) return fail_and_remove(w, st);
+    hn_escape(w->label, sizeof w->label, path, strlen(path));
+    const hn_file_want want = { .n_bytes = hn_gguf_write_size(w) };
+    if ((st = hn_file_begin(&w->file, path, &want, err)) != HONE_OK) return fail_and_remove(w, st);
+    w->state = WRITING;
     if ((st = write_directory(w, err)) != HONE_OK) return fail_and_remove(w, st);
     return HONE_OK;
 }
@@ -483,7 +367,9 @@ hone_status hn_gguf_write_begin(hn_gguf_writer *w, const char *path, hone_error 
 hone_status hn_gguf_write_data(hn_gguf_writer *w, const void *data, uint64_t n, hone_error *err)
 {
     hone_status st;
-    if (w->state != WRITING) return HN_FAIL(err, HONE_E_ARG, "gguf writer: data given %s", w->state == OPEN ? "before write_begin" : "after the end");
+    if (w->state != WRITING)
+        return HN_FAIL(err, HONE_E_ARG, "gguf writer: data given %s",
+                       w->state == OPEN ? "before write_begin" : "after the end");
     if (n == 0) return HONE_OK;
     if (w->i_t == w->n_t) {
         st = HN_FAIL(err, HONE_E_ARG, "%s: %" PRIu64 " bytes of data after the last of %zu tensors", w->label, n, w->n_t);
@@ -491,79 +377,46 @@ hone_status hn_gguf_write_data(hn_gguf_writer *w, const void *data, uint64_t n, 
     }
     const out_tensor *t = &w->t[w->i_t];
     if (n > t->n_bytes - w->done) {
-        st = HN_FAIL(err, HONE_E_ARG, "%s: tensor '%s': %" PRIu64 " bytes of data given, %" PRIu64 " expected", w->label, HN_ESC(t->name.ptr, t->name.len),
-                     w->done + n, t->n_bytes);
+        st = HN_FAIL(err, HONE_E_ARG, "%s: tensor '%s': %" PRIu64 " bytes of data given, %" PRIu64 " expected",
+                     w->label, HN_ESC(t->name.ptr, t->name.len), w->done + n, t->n_bytes);
         return fail_and_remove(w, st);
     }
-    if ((st = append(w, data, n, err)) != HONE_OK) return fail_and_remove(w, st);
+    if ((st = hn_file_put(w->file, data, n, err)) != HONE_OK) return fail_and_remove(w, st);
     w->done += n;
     if (w->done == t->n_bytes) {
-        if ((st = append(w, NULL, -t->n_bytes & (w->align - 1), err)) != HONE_OK) return fail_and_remove(w, st);
+        st = hn_file_put(w->file, NULL, -t->n_bytes & (w->align - 1), err);
+        if (st != HONE_OK) return fail_and_remove(w, st);
         w->done = 0;
         w->i_t++;
     }
     return HONE_OK;
 }
 
-/* So that the new name survives a power cut. Not all file systems can; no error then. */
-static void sync_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *dir = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!dir) return;
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        close(fd);
-    }
-    free(dir);
-}
-
 hone_status hn_gguf_write_end(hn_gguf_writer *w, hone_error *err)
 {
     hone_status st;
-    if (w->state != WRITING) return HN_FAIL(err, HONE_E_ARG, "gguf writer: ended %s", w->state == OPEN ? "before write_begin" : "twice");
+    if (w->state != WRITING)
+        return HN_FAIL(err, HONE_E_ARG, "gguf writer: ended %s", w->state == OPEN ? "before write_begin" : "twice");
     if (w->i_t < w->n_t) {
         const out_tensor *t = &w->t[w->i_t];
-        st = HN_FAIL(err, HONE_E_ARG, "%s: tensor '%s': %" PRIu64 " bytes of data given, %" PRIu64 " expected", w->label, HN_ESC(t->name.ptr, t->name.len),
-                     w->done, t->n_bytes);
+        st = HN_FAIL(err, HONE_E_ARG, "%s: tensor '%s': %" PRIu64 " bytes of data given, %" PRIu64 " expected",
+                     w->label, HN_ESC(t->name.ptr, t->name.len), w->done, t->n_bytes);
         return fail_and_remove(w, st);
     }
-    if ((st = flush(w, err)) != HONE_OK) return fail_and_remove(w, st);
-    int r;
-    while ((r = fsync(w->fd)) != 0 && errno == EINTR) {}
-    if (r != 0 && errno != EINVAL && errno != EROFS) { /* EINVAL: a file system that cannot */
-        st = write_failed(w, err);
-        return fail_and_remove(w, st);
-    }
-    int fd = w->fd;
-    w->fd = -1;
-    if (close(fd) != 0 && errno != EINTR) { /* network file systems report full disks here */
-        st = HN_FAIL(err, HONE_E_IO, "%s: cannot write: %s", w->label, strerror(errno));
-        return fail_and_remove(w, st);
-    }
-    if (rename(w->tmp, w->path) != 0) {
-        st = HN_FAIL(err, HONE_E_IO, "%s: cannot rename to this name: %s", w->label, strerror(errno));
-        return fail_and_remove(w, st);
-    }
+    if ((st = hn_file_end(w->file, err)) != HONE_OK) return fail_and_remove(w, st);
     w->state = DONE;
-    sync_folder(w->path);
     return HONE_OK;
 }
 
 void hn_gguf_writer_free(hn_gguf_writer *w)
 {
     if (!w) return;
-    fail_and_remove(w, HONE_OK);
+    hn_file_drop(w->file);
     for (size_t i = 0; i < w->n_kv; i++) free((void *)(uintptr_t)w->key[i].ptr);
     for (size_t i = 0; i < w->n_t; i++) free((void *)(uintptr_t)w->t[i].name.ptr);
     free(w->key);
     free(w->t);
     free(w->kv.p);
-    free(w->buf.p);
-    free(w->path);
-    free(w->tmp);
-    free(w->label);
     hn_index_free(&w->key_ix);
     hn_index_free(&w->t_ix);
     free(w);

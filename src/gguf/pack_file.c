@@ -5,6 +5,7 @@
 #endif
 #define _GNU_SOURCE
 #include "base/mapped.h"
+#include "base/file.h"
 #include "base/os.h"
 #include "gguf/pack_file.h"
 
@@ -12,9 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { AT_SIZE = 16, AT_COUNT = 24, AT_DIR = 32, AT_ZERO = 40, AT_SHAPES = 48, AT_DATA = 80, AT_CHECK = 112, AT_END = 144,
@@ -206,23 +205,14 @@ bool hn_packed_is(const char *path)
 /* ---- writing ------------------------------------------------------------------------------------- */
 
 struct hn_packed_writer {
-    char *path, *tmp;
-    int fd;
-    bool made; /* tmp is there */
+    char *path;
+    hn_file *file;
     hn_packed_entry *e;
     uint64_t n, n_dir, size;
     char *win; /* bytes [win_at, win_at + win_bytes) of the file, not written yet; or NULL */
     uint64_t win_at;
     size_t win_bytes;
 };
-
-
-/* Free bytes of the file system, UINT64_MAX if it does not say. */
-static uint64_t room_of(int fd)
-{
-    struct statvfs v;
-    return fstatvfs(fd, &v) == 0 && v.f_blocks > 0 ? (uint64_t)v.f_bavail * (v.f_frsize ? v.f_frsize : v.f_bsize) : UINT64_MAX;
-}
 
 static hone_status place(hn_packed_writer *w, const char *path, hone_error *err)
 {
@@ -241,38 +231,17 @@ static hone_status place(hn_packed_writer *w, const char *path, hone_error *err)
     return HONE_OK;
 }
 
-static hone_status create(hn_packed_writer *w, const char *path, hone_error *err)
-{
-    size_t cap = strlen(path) + 48;
-    struct rlimit rl;
-    w->path = strdup(path);
-    w->tmp = malloc(cap);
-    if (!w->path || !w->tmp) return HN_FAIL(err, HONE_E_NOMEM, "path of %zu bytes", cap);
-    for (int i = 0; i < 100; i++) {
-        snprintf(w->tmp, cap, i ? "%s.tmp-%ld-%d" : "%s.tmp-%ld", path, (long)getpid(), i);
-        w->fd = open(w->tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd >= 0 || errno != EEXIST) break;
-    }
-    const char *label = HN_ESC(path, strlen(path));
-    if (w->fd < 0) return BAD(HONE_E_IO, "cannot create %s: %s", HN_ESC(w->tmp, strlen(w->tmp)), strerror(errno));
-    w->made = true;
-    uint64_t room = room_of(w->fd);
-    if (room < w->size) return BAD(HONE_E_IO, "file system too full: %" PRIu64 " bytes needed, %" PRIu64 " free", w->size, room);
-    if (getrlimit(RLIMIT_FSIZE, &rl) == 0 && rl.rlim_cur != RLIM_INFINITY && rl.rlim_cur < w->size)
-        return BAD(HONE_E_IO, "%" PRIu64 " bytes needed, the file size limit (ulimit -f) is %" PRIu64, w->size, (uint64_t)rl.rlim_cur);
-    return HONE_OK;
-}
-
 hone_status hn_packed_begin(hn_packed_writer **out, const char *path, hn_packed_entry *e, uint64_t n, hone_error *err)
 {
     hone_status st;
     *out = NULL;
     hn_packed_writer *w = calloc(1, sizeof *w);
     if (!w) return HN_FAIL(err, HONE_E_NOMEM, "packed file writer");
-    w->fd = -1;
     w->e = e;
     w->n = n;
-    if ((st = place(w, path, err)) != HONE_OK || (st = create(w, path, err)) != HONE_OK) {
+    st = (w->path = strdup(path)) ? place(w, path, err) : HN_FAIL(err, HONE_E_NOMEM, "path of %zu bytes", strlen(path));
+    if (st == HONE_OK) st = hn_file_begin(&w->file, path, &(hn_file_want){ .n_bytes = w->size }, err);
+    if (st != HONE_OK) {
         hn_packed_writer_free(w);
         return st;
     }
@@ -282,19 +251,6 @@ hone_status hn_packed_begin(hn_packed_writer **out, const char *path, hn_packed_
 
 uint64_t hn_packed_size(const hn_packed_writer *w) { return w->size; }
 
-static int write_at(hn_packed_writer *w, uint64_t offset, const void *data, size_t n)
-{
-    for (const char *p = data; n > 0;) {
-        ssize_t k = pwrite(w->fd, p, n, (off_t)offset);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) return k < 0 && errno ? errno : EIO;
-        p += k;
-        n -= (size_t)k;
-        offset += (uint64_t)k;
-    }
-    return 0;
-}
-
 void hn_packed_gather(hn_packed_writer *w, size_t most)
 {
     w->win_bytes = HN_PACKED_HEADER + (size_t)w->n_dir + 4096 + most + HN_OS_HUGE_PAGE;
@@ -303,7 +259,7 @@ void hn_packed_gather(hn_packed_writer *w, size_t most)
 
 int hn_packed_write(hn_packed_writer *w, uint64_t offset, const void *data, size_t n)
 {
-    if (!w->win) return write_at(w, offset, data, n);
+    if (!w->win) return hn_file_put_at(w->file, offset, data, n);
     if (offset < w->win_at || !hn_in_range(offset - w->win_at, n, w->win_bytes)) return EOVERFLOW; /* against the promise */
     memcpy(w->win + (offset - w->win_at), data, n);
     return 0;
@@ -316,7 +272,7 @@ int hn_packed_flush(hn_packed_writer *w, uint64_t end)
     if (end < w->size) end = end / HN_OS_HUGE_PAGE * HN_OS_HUGE_PAGE;
     size_t n = end > w->win_at ? (size_t)(end - w->win_at) : 0;
     if (!n) return 0;
-    int error = write_at(w, w->win_at, w->win, n);
+    int error = hn_file_put_at(w->file, w->win_at, w->win, n);
     memmove(w->win, w->win + n, w->win_bytes - n);
     memset(w->win + (w->win_bytes - n), 0, n);
     w->win_at = end;
@@ -325,10 +281,7 @@ int hn_packed_flush(hn_packed_writer *w, uint64_t end)
 
 hone_status hn_packed_failed(hn_packed_writer *w, int error, hone_error *err)
 {
-    const char *label = HN_ESC(w->path, strlen(w->path));
-    if (error == ENOSPC || error == EDQUOT || error == EFBIG)
-        return BAD(HONE_E_IO, "%s: %" PRIu64 " bytes needed, %" PRIu64 " free; nothing is left on disk", strerror(error), w->size, room_of(w->fd));
-    return BAD(HONE_E_IO, "cannot write: %s; nothing is left on disk", strerror(error));
+    return hn_file_failed(w->file, error, err);
 }
 
 static unsigned char *make_head(const hn_packed_writer *w, const unsigned char *shapes, const unsigned char *data)
@@ -359,51 +312,22 @@ static unsigned char *make_head(const hn_packed_writer *w, const unsigned char *
     return h;
 }
 
-/* So that the new name survives a power cut. Not all file systems can; no error then. */
-static void sync_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *dir = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    if (!dir) return;
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        close(fd);
-    }
-    free(dir);
-}
-
 hone_status hn_packed_end(hn_packed_writer *w, const unsigned char shapes[HN_PACKED_HASH],
                           const unsigned char data[HN_PACKED_HASH], hone_error *err)
 {
-    int error, r;
     unsigned char *h = make_head(w, shapes, data);
     if (!h) return HN_FAIL(err, HONE_E_NOMEM, "%s: directory of %" PRIu64 " entries", HN_ESC(w->path, strlen(w->path)), w->n);
-    error = hn_packed_flush(w, w->size);
-    if (!error) error = write_at(w, 0, h, (size_t)(HN_PACKED_HEADER + w->n_dir));
+    int error = hn_packed_flush(w, w->size);
+    if (!error) error = hn_file_put_at(w->file, 0, h, (size_t)(HN_PACKED_HEADER + w->n_dir));
     free(h);
-    if (!error && ftruncate(w->fd, (off_t)w->size) != 0) error = errno; /* the end may be padding */
-    if (!error) {
-        while ((r = fsync(w->fd)) != 0 && errno == EINTR) {}
-        if (r != 0 && errno != EINVAL && errno != EROFS) error = errno;
-    }
-    if (error) return hn_packed_failed(w, error, err);
-    int fd = w->fd;
-    w->fd = -1;
-    if (close(fd) != 0 && errno != EINTR) return hn_packed_failed(w, errno, err); /* network file systems report full disks here */
-    if (rename(w->tmp, w->path) != 0) return HN_FAIL(err, HONE_E_IO, "%s: cannot rename to this name: %s", HN_ESC(w->path, strlen(w->path)), strerror(errno));
-    w->made = false;
-    sync_folder(w->path);
-    return HONE_OK;
+    return error ? hn_packed_failed(w, error, err) : hn_file_end(w->file, err);
 }
 
 void hn_packed_writer_free(hn_packed_writer *w)
 {
     if (!w) return;
-    if (w->fd >= 0) close(w->fd);
-    if (w->made) unlink(w->tmp);
+    hn_file_drop(w->file);
     if (w->win) hn_pages_free(w->win, w->win_bytes);
     free(w->path);
-    free(w->tmp);
     free(w);
 }

@@ -80,7 +80,7 @@ hone_status hn_packed_check(const hn_packed *p, hn_pool *pool, const hone_progre
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
-/* Writes to PATH.tmp-PID; the file appears under its name, whole and on disk, at the end.
+/* By base/file.h: the file appears under its name, whole and on disk, at the end.
  * On failure or free before it nothing is left. Data may come from several threads. */
 typedef struct hn_packed_writer hn_packed_writer;
 /* Sets offset and n_bytes of the entries (borrowed until the end). HONE_E_IO: cannot be created, or

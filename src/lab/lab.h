@@ -5,7 +5,7 @@
 #ifndef HN_LAB_H
 #define HN_LAB_H
 
-#include "base/base.h"
+#include "base/file.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -353,8 +353,6 @@ hone_status hn_history_append(const char *base, json_t *record, char *row, size_
 void hn_history_row(char *dst, size_t cap, json_t *record);
 extern const char hn_history_header[];
 
-/* Replaces a file as a whole, folders made, synced: readers see the old one or the new one. */
-hone_status hn_file_replace(const char *path, const char *text, size_t n, hone_error *err);
 
 void hn_utc_now(char *dst, size_t cap);      /* 2025-01-31T12:34:56Z */
 /* SHA-256 in hex of a file's bytes; hex [65]. */

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files of logits are written as they lie in memory");
 
@@ -34,8 +33,9 @@ typedef struct head_bytes {
 _Static_assert(sizeof(head_bytes) == 224, "as documented, without gaps");
 
 struct hn_logits_file {
-    FILE *f;
-    char *path, *temp; /* temp: being written; else NULL */
+    FILE *f;           /* being read; else NULL */
+    hn_file *to;       /* being written; else NULL */
+    char *path;
     int32_t bits, n_vocab, scored;
     int64_t n_rows, row;
     hn_sha256 sum;     /* of this window's rows */
@@ -69,18 +69,25 @@ static hone_status set_shape(hn_logits_file *f, const hn_logits_head *h, const h
     return f->bytes ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "a row of %d logits", h->n_vocab);
 }
 
-static bool put(hn_logits_file *f, hn_sha256 *sum, const void *p, size_t n)
+static hone_status put(hn_logits_file *f, const void *p, size_t n, hone_error *err)
 {
-    hn_sha256_add(sum, p, n);
-    return fwrite(p, 1, n, f->f) == n;
+    hn_sha256_add(&f->sum, p, n);
+    return hn_file_put(f->to, p, n, err);
 }
 
-static bool put_digest(hn_logits_file *f, hn_sha256 *sum)
+static hone_status put_digest(hn_logits_file *f, hone_error *err)
 {
     unsigned char d[DIGEST];
-    hn_sha256_end(sum, d);
-    hn_sha256_init(sum);
-    return fwrite(d, 1, DIGEST, f->f) == DIGEST;
+    hn_sha256_end(&f->sum, d);
+    hn_sha256_init(&f->sum);
+    return hn_file_put(f->to, d, DIGEST, err);
+}
+
+/* What a file of this shape has; what check_head expects of it. */
+static uint64_t file_bytes(const hn_logits_file *f, const hn_windows *w)
+{
+    uint64_t windows = (uint64_t)w->n_window * (f->row_bytes * (uint64_t)f->scored + DIGEST);
+    return sizeof(head_bytes) + 4 * (uint64_t)w->n_ids + DIGEST + windows;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------- */
@@ -96,21 +103,11 @@ hone_status hn_logits_create(hn_logits_file **out, const char *path, const hn_lo
     memcpy(b.vocab, h->vocab, DIGEST);
     memcpy(b.label, h->label, sizeof b.label - 1);
     if ((st = set_shape(f, h, w, err)) != HONE_OK) goto fail;
-    if (asprintf(&f->temp, "%s.%ld.tmp", path, (long)getpid()) < 0) {
-        f->temp = NULL;
-        st = HN_FAIL(err, HONE_E_NOMEM, "the name of a file");
-        goto fail;
-    }
-    errno = 0;
-    f->f = fopen(f->temp, "wbe");
-    if (!f->f) {
-        st = io_fail(f, "cannot be written", err);
-        free(f->temp);
-        f->temp = NULL;
-        goto fail;
-    }
-    if (put(f, &f->sum, &b, sizeof b) && put(f, &f->sum, w->ids, (size_t)w->n_ids * sizeof *w->ids) && put_digest(f, &f->sum)) return HONE_OK;
-    st = io_fail(f, "writing the head", err);
+    if ((st = hn_file_begin(&f->to, path, &(hn_file_want){ .n_bytes = file_bytes(f, w) }, err)) != HONE_OK) goto fail;
+    st = put(f, &b, sizeof b, err);
+    if (st == HONE_OK) st = put(f, w->ids, (size_t)w->n_ids * sizeof *w->ids, err);
+    if (st == HONE_OK) st = put_digest(f, err);
+    if (st == HONE_OK) return HONE_OK;
 fail:
     hn_logits_close(f);
     *out = NULL;
@@ -153,9 +150,9 @@ hone_status hn_logits_put(hn_logits_file *f, const float *rows, int64_t n, hone_
         const float *x = rows + r * f->n_vocab;
         if (f->bits == 32) memcpy(f->bytes, x, f->row_bytes);
         else encode16(f->bytes, x, f->n_vocab);
-        errno = 0;
-        if (!put(f, &f->sum, f->bytes, f->row_bytes)) return io_fail(f, "writing logits", err);
-        if (++f->row % f->scored == 0 && !put_digest(f, &f->sum)) return io_fail(f, "writing logits", err);
+        hone_status st = put(f, f->bytes, f->row_bytes, err);
+        if (st == HONE_OK && ++f->row % f->scored == 0) st = put_digest(f, err);
+        if (st != HONE_OK) return st;
     }
     return HONE_OK;
 }
@@ -163,18 +160,7 @@ hone_status hn_logits_put(hn_logits_file *f, const float *rows, int64_t n, hone_
 hone_status hn_logits_finish(hn_logits_file *f, hone_error *err)
 {
     if (f->row != f->n_rows) return HN_FAIL(err, HONE_E_ARG, "%s: %lld rows of logits, expected %lld", HN_ESC(f->path, strlen(f->path)), (long long)f->row, (long long)f->n_rows);
-    errno = 0;
-    bool ok = fflush(f->f) == 0 && fsync(fileno(f->f)) == 0;
-    int failed = errno;
-    ok = fclose(f->f) == 0 && ok;
-    f->f = NULL;
-    if (!ok || rename(f->temp, f->path) != 0) {
-        if (!ok) errno = failed;
-        return io_fail(f, "writing logits", err);
-    }
-    free(f->temp);
-    f->temp = NULL;
-    return HONE_OK;
+    return hn_file_end(f->to, err);
 }
 
 /* ---- reading -------------------------------------------------------------------------------------- */
@@ -271,8 +257,7 @@ void hn_logits_close(hn_logits_file *f)
 {
     if (!f) return;
     if (f->f) fclose(f->f);
-    if (f->temp) unlink(f->temp);
-    free(f->temp);
+    hn_file_drop(f->to);
     free(f->path);
     free(f->bytes);
     free(f);

@@ -4,11 +4,7 @@
 #include "lab/lab.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 hone_status hn_record_base(char *dst, size_t cap, const char *name, hone_error *err)
 {
@@ -23,101 +19,6 @@ hone_status hn_record_base(char *dst, size_t cap, const char *name, hone_error *
     return HONE_OK;
 }
 
-static hone_status make_folders(const char *path, hone_error *err)
-{
-    char dir[4096];
-    if (strlen(path) >= sizeof dir) return HN_FAIL(err, HONE_E_ARG, "path of %zu bytes, expected at most %zu", strlen(path), sizeof dir - 1);
-    for (size_t i = 0; path[i]; i++) {
-        dir[i] = path[i];
-        if (path[i] != '/' || i == 0) continue;
-        dir[i] = 0;
-        if (mkdir(dir, 0777) != 0 && errno != EEXIST) return HN_FAIL(err, HONE_E_IO, "folder %s: %s", HN_ESC(dir, strlen(dir)), strerror(errno));
-        dir[i] = '/';
-    }
-    return HONE_OK;
-}
-
-static void sync_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char dir[4096] = ".";
-    if (slash && slash > path) snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path);
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    fsync(fd); /* the name of a new file; some file systems refuse, and the data is safe already */
-    close(fd);
-}
-
-static bool write_all(int fd, const char *p, size_t n)
-{
-    while (n) {
-        ssize_t k = write(fd, p, n);
-        if (k < 0 && errno == EINTR) continue;
-        if (k < 0) return false;
-        p += k;
-        n -= (size_t)k;
-    }
-    return true;
-}
-
-/* One line (ending in \n) at the end of path, behind `header` if the file is empty. A
- * last line without end, left by a crash or a full disk, is closed first. When the line
- * does not fit, what was written of it is taken back. */
-static hone_status append_line(const char *path, const char *header, const char *line, size_t n, hone_error *err)
-{
-    hone_status st = make_folders(path, err);
-    if (st != HONE_OK) return st;
-    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
-    while (flock(fd, LOCK_EX) != 0 && errno == EINTR) {}
-    struct stat sb;
-    char last = '\n';
-    if (fstat(fd, &sb) != 0 || (sb.st_size > 0 && pread(fd, &last, 1, sb.st_size - 1) != 1)) {
-        st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
-        close(fd);
-        return st;
-    }
-    bool ok = true;
-    if (sb.st_size == 0 && header) ok = write_all(fd, header, strlen(header));
-    if (ok && last != '\n') ok = write_all(fd, "\n", 1);
-    ok = ok && write_all(fd, line, n) && fsync(fd) == 0;
-    if (!ok) {
-        int e = errno;
-        if (ftruncate(fd, sb.st_size) != 0) e = errno;
-        st = HN_FAIL(err, HONE_E_IO, "%s: appending %zu bytes: %s", HN_ESC(path, strlen(path)), n, strerror(e));
-    }
-    if (close(fd) != 0 && st == HONE_OK) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
-    if (st == HONE_OK && sb.st_size == 0) sync_folder(path);
-    return st;
-}
-
-hone_status hn_file_replace(const char *path, const char *text, size_t n, hone_error *err)
-{
-    char temp[4200];
-    if (strlen(path) + 32 > sizeof temp) return HN_FAIL(err, HONE_E_ARG, "path of %zu bytes, expected at most %zu", strlen(path), sizeof temp - 32);
-    hone_status st = make_folders(path, err);
-    if (st != HONE_OK) return st;
-    snprintf(temp, sizeof temp, "%s.%ld.tmp", path, (long)getpid());
-    int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(temp, strlen(temp)), strerror(errno));
-    bool ok = write_all(fd, text, n) && fsync(fd) == 0;
-    int e = errno;
-    if (close(fd) != 0 && ok) {
-        e = errno;
-        ok = false;
-    }
-    if (ok && rename(temp, path) != 0) {
-        e = errno;
-        ok = false;
-    }
-    if (!ok) {
-        unlink(temp);
-        return HN_FAIL(err, HONE_E_IO, "%s: writing %zu bytes: %s", HN_ESC(path, strlen(path)), n, strerror(e));
-    }
-    sync_folder(path);
-    return HONE_OK;
-}
-
 hone_status hn_record_append(const char *base, json_t *record, hone_error *err)
 {
     char path[4200];
@@ -127,7 +28,7 @@ hone_status hn_record_append(const char *base, json_t *record, hone_error *err)
     int n = text ? asprintf(&line, "%s\n", text) : -1;
     free(text);
     if (n < 0) return HN_FAIL(err, HONE_E_NOMEM, "record for %s", HN_ESC(path, strlen(path)));
-    hone_status st = append_line(path, NULL, line, (size_t)n, err);
+    hone_status st = hn_file_append_line(path, NULL, line, (size_t)n, err);
     free(line);
     return st;
 }
@@ -261,7 +162,7 @@ hone_status hn_history_append(const char *base, json_t *record, char *row, size_
     snprintf(path, sizeof path, "%s.md", base);
     hn_history_row(line, sizeof line, record);
     if (row) snprintf(row, cap, "%s", line);
-    return append_line(path, hn_history_header, line, strlen(line), err);
+    return hn_file_append_line(path, hn_history_header, line, strlen(line), err);
 }
 
 hone_status hn_file_sha256(char *hex, const char *path, hone_error *err)

@@ -3,11 +3,9 @@
 #include "lab/selftest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-typedef struct broken { const char *path; hone_file *f; FILE *out; uint64_t data; } broken;
+typedef struct broken { const char *path; hone_file *f; hn_file *out; uint64_t data; } broken;
 
 /* Where the tensor data begins: a multiple of the alignment, before data that ends, padded, with the file. */
 static uint64_t data_start(const hone_file *f)
@@ -28,9 +26,8 @@ static uint64_t data_start(const hone_file *f)
 
 static hone_status put(broken *b, uint64_t at, const void *bytes, size_t n, hone_error *err)
 {
-    if (fseeko(b->out, (off_t)at, SEEK_SET) != 0 || fwrite(bytes, 1, n, b->out) != n)
-        return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(b->path, strlen(b->path)), strerror(errno));
-    return HONE_OK;
+    int e = hn_file_put_at(b->out, at, bytes, n);
+    return e ? hn_file_failed(b->out, e, err) : HONE_OK;
 }
 
 static hone_status tensor(broken *b, hone_tensor_info *t, const char *name, hone_error *err)
@@ -62,8 +59,7 @@ static hone_status make_constant(broken *b, hone_error *err)
             st = put(b, b->data + t.offset + (10 + (uint64_t)sign) * row, buf, row, err);
         }
     } else {
-        FILE *in = b->out;
-        bool ok = fseeko(in, (off_t)(b->data + t.offset), SEEK_SET) == 0 && fread(buf, 1, row, in) == row;
+        bool ok = hn_file_get_at(b->out, b->data + t.offset, buf, row) == 0;
         if (!ok) st = HN_FAIL(err, HONE_E_IO, "%s: a row of embeddings cannot be read", HN_ESC(b->path, strlen(b->path)));
         for (uint64_t r = 1; r < rows && st == HONE_OK; r++) st = put(b, b->data + t.offset + r * row, buf, row, err);
     }
@@ -88,38 +84,45 @@ static hone_status change_block(broken *b, hone_error *err)
     hone_status st = tensor(b, &t, "blk.0.ffn_down.weight", err);
     if (st != HONE_OK) return st;
     uint64_t at = b->data + t.offset + t.n_bytes / 2 / 32 * 32;
-    if (t.n_bytes < 64 || fseeko(b->out, (off_t)at, SEEK_SET) != 0 || fread(buf, 1, sizeof buf, b->out) != sizeof buf)
+    if (t.n_bytes < 64 || hn_file_get_at(b->out, at, buf, sizeof buf) != 0)
         return HN_FAIL(err, HONE_E_IO, "%s: a block of weights cannot be read", HN_ESC(b->path, strlen(b->path)));
     for (size_t i = 1; i < sizeof buf; i += 2) buf[i] ^= 2;
     return put(b, at, buf, sizeof buf, err);
 }
 
-static hone_status copy(FILE *out, const char *src, const char *dst, hone_error *err)
+static hone_status copy(hn_file *out, const char *src, const char *dst, hone_error *err)
 {
-    FILE *in = fopen(src, "rb");
+    FILE *in = fopen(src, "rbe");
     size_t cap = 1 << 20, k = 0;
     char *buf = malloc(cap);
+    uint64_t at = 0;
     bool ok = in && buf;
-    while (ok && (k = fread(buf, 1, cap, in)) > 0) ok = fwrite(buf, 1, k, out) == k;
+    int e = 0;
+    for (; ok && !e && (k = fread(buf, 1, cap, in)) > 0; at += k) e = hn_file_put_at(out, at, buf, k);
     ok = ok && !ferror(in);
+    if (!ok) e = errno;
     free(buf);
     if (in) fclose(in);
-    return ok ? HONE_OK : HN_FAIL(err, HONE_E_IO, "copying %s to %s: %s", HN_ESC(src, strlen(src)), HN_ESC(dst, strlen(dst)), strerror(errno));
+    if (ok) return e ? hn_file_failed(out, e, err) : HONE_OK;
+    return HN_FAIL(err, HONE_E_IO, "copying %s to %s: %s", HN_ESC(src, strlen(src)), HN_ESC(dst, strlen(dst)),
+                   strerror(e));
 }
 
 hone_status hn_break_model(const char *dst, const char *src, hn_break how, hone_error *err)
 {
     broken b = { .path = dst };
     hone_status st = hone_file_open(&b.f, src, err);
-    if (st == HONE_OK && hone_file_n_parts(b.f) != 1) st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a split model; the selftest breaks models of one file", HN_ESC(src, strlen(src)));
-    if (st == HONE_OK && !(b.out = fopen(dst, "w+b"))) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(dst, strlen(dst)), strerror(errno));
+    if (st == HONE_OK && hone_file_n_parts(b.f) != 1)
+        st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a split model; the selftest breaks models of one file",
+                     HN_ESC(src, strlen(src)));
+    if (st == HONE_OK) st = hn_file_begin(&b.out, dst, &(hn_file_want){ .n_bytes = hone_file_size(b.f) }, err);
     if (st == HONE_OK) st = copy(b.out, src, dst, err);
     if (st == HONE_OK) {
         b.data = data_start(b.f);
         st = how == HN_BREAK_CONSTANT ? make_constant(&b, err) : how == HN_BREAK_NAN ? put_nan(&b, err) : change_block(&b, err);
     }
+    if (st == HONE_OK) st = hn_file_end(b.out, err);
+    hn_file_drop(b.out);
     hone_file_close(b.f);
-    if (b.out && fclose(b.out) != 0 && st == HONE_OK) st = HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(dst, strlen(dst)), strerror(errno));
-    if (st != HONE_OK) unlink(dst);
     return st;
 }

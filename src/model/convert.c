@@ -2,6 +2,7 @@
  * conversion that knows it; what hone does not convert is refused by name. Owns the files being
  * read and the list of a checkpoint's tensors; refuses to know any format. */
 #define _GNU_SOURCE
+#include "base/file.h"
 #include "model/convert.h"
 
 #include <errno.h>
@@ -66,12 +67,6 @@ hone_status hn_source_text(char **text, size_t *len, const char *path, uint64_t 
         *text = NULL;
     }
     return st;
-}
-
-bool hn_source_is(const hn_source *s, const char *dst)
-{
-    struct stat a, b;
-    return fstat(s->fd, &a) == 0 && stat(dst, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* ---- checkpoints ------------------------------------------------------------------------- */
@@ -227,8 +222,7 @@ static hone_status convert_file(const hn_convert *a, hone_error *err)
     hone_status st = hn_source_open(&s, a->src, err);
     if (st != HONE_OK) return st;
     size_t n = s.size < sizeof h ? (size_t)s.size : sizeof h;
-    if (hn_source_is(&s, a->dst)) st = HN_FAIL(err, HONE_E_ARG, "%s: source and output are the same file", a->dst);
-    else if ((st = hn_source_read(&s, 0, h, n, err)) == HONE_OK && (st = refuse(&s, h, n, err)) == HONE_OK) {
+    if ((st = hn_source_read(&s, 0, h, n, err)) == HONE_OK && (st = refuse(&s, h, n, err)) == HONE_OK) {
         if (is_safetensors(h, n)) st = convert_ckpt_file(a, hn_safetensors_read, err);
         else if (n >= 4 && u32_at(h) == 0x67676d66) st = convert_ckpt_file(a, hn_rwkv_cpp_read, err);
         else st = hn_convert_llama2c(a, &s, err);
@@ -278,8 +272,6 @@ static hone_status convert_folder(const hn_convert *a, hone_error *err)
     if (config && (st = hn_config_load(&c->config, path, err)) == HONE_OK) st = check_architecture(c, err);
     if (st == HONE_OK && (st = hn_safetensors_folder(c, a->src, err)) == HONE_E_IO && !config && c->n_part == 0)
         st = HN_FAIL(err, HONE_E_IO, "%s: is a folder without config.json and without safetensors files; " EXPECTED, a->src);
-    for (int32_t i = 0; i < c->n_part && st == HONE_OK; i++)
-        if (hn_source_is(&c->part[i], a->dst)) st = HN_FAIL(err, HONE_E_ARG, "%s: source and output are the same file", a->dst);
     if (st == HONE_OK) st = hn_convert_rwkv(a, c, err);
     hn_ckpt_free(c);
     return st;
@@ -293,9 +285,11 @@ hone_status hone_convert(const char *src, const char *tokenizer, const char *typ
     HN_NEED(err, dst, "the path of the file to write");
     if (type && !hn_mix_find(type, NULL, NULL))
         return HN_FAIL(err, HONE_E_ARG, "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or another mixture name", HN_ESC(type, strlen(type)));
-    struct stat out;
-    if (tokenizer && stat(tokenizer, &sb) == 0 && stat(dst, &out) == 0 && sb.st_dev == out.st_dev && sb.st_ino == out.st_ino)
-        return HN_FAIL(err, HONE_E_ARG, "%s: tokenizer and output are the same file", dst);
+    const hn_file_use use[] = { { dst, "the output", NULL, HN_FILE_WRITTEN },
+                                { src, "the source", NULL, HN_FILE_READ },
+                                { tokenizer, "the tokenizer", NULL, HN_FILE_READ } };
+    hone_status st = hn_files_apart(use, sizeof use / sizeof *use, err);
+    if (st != HONE_OK) return st;
     if (stat(src, &sb) == 0 && S_ISDIR(sb.st_mode)) return convert_folder(&a, err);
     return convert_file(&a, err);
 }

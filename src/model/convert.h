@@ -19,7 +19,6 @@ hone_status hn_source_read(const hn_source *s, uint64_t off, void *dst, uint64_t
 /* The whole of a text file of at most max bytes, with a NUL behind it; free() it. */
 hone_status hn_source_text(char **text, size_t *len, const char *path, uint64_t max, hone_error *err);
 /* True if dst names the file that s reads. */
-bool hn_source_is(const hn_source *s, const char *dst);
 
 /* ---- JSON from strangers: read in passing, nothing is built ------------------------------ */
 

@@ -24,30 +24,6 @@ hone_status hn_lora_open(hn_lora **out, const hone_model *m, const char *path, h
     return st;
 }
 
-static bool same_file(const char *path, const struct stat *sb)
-{
-    struct stat a;
-    return stat(path, &a) == 0 && a.st_dev == sb->st_dev && a.st_ino == sb->st_ino;
-}
-
-bool hn_lora_is_file(const char *path, const char *dst)
-{
-    char part[4352];
-    struct stat sb;
-    hn_gguf *file;
-    if (stat(dst, &sb) != 0) return false;
-    if (same_file(path, &sb)) return true;
-    if (hn_gguf_open(&file, path, NULL) == HONE_OK) { /* a split set has several */
-        bool is = hn_gguf_is_file(file, dst);
-        hn_gguf_close(file);
-        return is;
-    }
-    snprintf(part, sizeof part, "%s/adapter_config.json", path);
-    if (same_file(part, &sb)) return true;
-    snprintf(part, sizeof part, "%s/adapter_model.safetensors", path);
-    return same_file(part, &sb);
-}
-
 void hn_lora_close(hn_lora *l)
 {
     if (!l) return;

@@ -3,6 +3,7 @@
 #ifndef HN_LORA_H
 #define HN_LORA_H
 
+#include "base/file.h"
 #include "model/model.h"
 
 enum { HN_LORA_MAX_RANK = 4096 };
@@ -39,13 +40,13 @@ hone_status hn_lora_open(hn_lora **out, const hone_model *m, const char *path, h
 /* The same of an open GGUF file, which stays the caller's. */
 hone_status hn_lora_from_gguf(hn_lora **out, const hone_model *m, const hn_gguf *file, hone_error *err);
 void hn_lora_close(hn_lora *l);
-/* Whether writing dst would replace the adapter at path, a part of it, or one of the two files of its folder. */
-bool hn_lora_is_file(const char *path, const char *dst);
 /* Atomic: a file of that name is replaced when the new one is complete. A pair whose scale is not alpha/rank
  * has the difference multiplied into its B, since the file holds one alpha. */
 hone_status hn_lora_write_gguf(const char *path, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err);
 /* adapter_config.json and adapter_model.safetensors in folder path (made); q and k rows in Hugging Face's order. */
 hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err);
+/* HONE_E_ARG where a new adapter at dst (peft: a folder) would replace one of the n_read files that are read. */
+hone_status hn_lora_apart(const char *dst, bool peft, const hn_file_use *read, size_t n_read, hone_error *err);
 
 /* ---- running with it -------------------------------------------------------------------------- */
 

@@ -1,10 +1,10 @@
-/* lora_peft_write: an adapter as a PEFT folder. Both files are written under other names
- * and renamed, the tensors first: a folder that has a config is whole. */
+/* lora_peft_write: an adapter as a PEFT folder. Each file appears whole (base/file.h), the tensors first: a folder
+ * that has a config is whole. */
 #define _GNU_SOURCE
+#include "base/file.h"
 #include "model/lora_peft.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,35 +12,25 @@
 
 /* ---- a file ------------------------------------------------------------------------------------- */
 
-typedef struct out {
-    FILE *f;
-    char *path, *tmp;
-} out;
-
-static hone_status out_open(out *o, const char *folder, const char *name, hone_error *err)
+static hone_status begin_file(hn_file **out, const char *folder, const char *name, uint64_t n_bytes, hone_error *err)
 {
-    *o = (out){ 0 };
-    if (asprintf(&o->path, "%s/%s", folder, name) < 0) o->path = NULL;
-    if (o->path && asprintf(&o->tmp, "%s.tmp-%ld", o->path, (long)getpid()) < 0) o->tmp = NULL;
-    if (!o->path || !o->tmp) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", folder);
-    o->f = fopen(o->tmp, "wbe");
-    return o->f ? HONE_OK : HN_FAIL(err, HONE_E_IO, "%s: cannot create: %s", o->tmp, strerror(errno));
+    char *path;
+    *out = NULL;
+    if (asprintf(&path, "%s/%s", folder, name) < 0) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", folder);
+    hone_status st = hn_file_begin(out, path, &(hn_file_want){ .n_bytes = n_bytes }, err);
+    free(path);
+    return st;
 }
 
-/* st: how the writing went. Renames, or removes what there is. */
-static hone_status out_close(out *o, hone_status st, hone_error *err)
+/* Text of which a memory stream was made, as a whole file. Takes text. */
+static hone_status write_text(const char *folder, const char *name, char *text, size_t n, hone_error *err)
 {
-    bool bad = false;
-    if (o->f) {
-        errno = 0;
-        bad = ferror(o->f) || fflush(o->f) != 0 || fsync(fileno(o->f)) != 0;
-        bad = fclose(o->f) != 0 || bad;
-        bad = bad || (st == HONE_OK && rename(o->tmp, o->path) != 0);
-        if (st == HONE_OK && bad) st = HN_FAIL(err, HONE_E_IO, "%s: cannot write: %s", o->path, strerror(errno ? errno : EIO));
-        if (st != HONE_OK) unlink(o->tmp);
-    }
-    free(o->path);
-    free(o->tmp);
+    hn_file *f;
+    hone_status st = begin_file(&f, folder, name, n, err);
+    if (st == HONE_OK) st = hn_file_put(f, text, n, err);
+    if (st == HONE_OK) st = hn_file_end(f, err);
+    hn_file_drop(f);
+    free(text);
     return st;
 }
 
@@ -60,7 +50,8 @@ static void put_str(FILE *f, const char *s)
 
 static size_t half_floats(const hn_lora_pair *p, bool is_b) { return (size_t)(p->rank * (is_b ? p->n_out : p->n_in)); }
 
-static hone_status put_half(FILE *f, const hone_model *m, const hn_lora_pair *p, bool is_b, hn_type type, hone_error *err)
+static hone_status put_half(hn_file *f, const hone_model *m, const hn_lora_pair *p, bool is_b, hn_type type,
+                            hone_error *err)
 {
     size_t n = half_floats(p, is_b);
     const hn_type_info *ti = hn_type_get(type);
@@ -77,45 +68,65 @@ static hone_status put_half(FILE *f, const hone_model *m, const hn_lora_pair *p,
     }
     if (st == HONE_OK) {
         ti->quantize(enc, x, (int64_t)n, NULL);
-        fwrite(enc, ti->block_bytes, n, f);
+        st = hn_file_put(f, enc, n * ti->block_bytes, err);
     }
     free(x);
     free(enc);
     return st;
 }
 
-static hone_status put_tensors(FILE *f, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err)
+/* The header of a safetensors file, its length a multiple of 8; *n_data: bytes behind it. */
+static hone_status make_header(char **head, size_t *len, uint64_t *n_data, const hn_lora_pair *pair, int32_t n_pair,
+                               hn_type type, hone_error *err)
 {
-    char *head = NULL;
-    size_t len = 0;
+    const hn_type_info *ti = hn_type_get(type);
     uint64_t at = 0;
     hone_status st = HONE_OK;
-    FILE *h = open_memstream(&head, &len);
+    *head = NULL;
+    FILE *h = open_memstream(head, len);
     if (!h) return HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
     fputs("{\"__metadata__\":{\"format\":\"pt\"}", h);
     for (int32_t i = 0; i < n_pair && st == HONE_OK; i++)
         for (int b = 0; b < 2; b++) {
             char module[96];
-            uint64_t n = (uint64_t)half_floats(&pair[i], b) * hn_type_get(about->type)->block_bytes;
+            uint64_t n = (uint64_t)half_floats(&pair[i], b) * ti->block_bytes;
             if (!hn_peft_module_of(module, pair[i].name)) {
                 st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT has no name for it", pair[i].name);
                 break;
             }
-            fprintf(h, ",\"base_model.model.%s.lora_%c.weight\":{\"dtype\":\"%s\",\"shape\":[%lld,%lld],\"data_offsets\":[%llu,%llu]}", module, b ? 'B' : 'A',
-                    hn_type_get(about->type)->name, (long long)(b ? pair[i].n_out : pair[i].rank), (long long)(b ? pair[i].rank : pair[i].n_in), (unsigned long long)at,
-                    (unsigned long long)(at + n));
+            fprintf(h,
+                    ",\"base_model.model.%s.lora_%c.weight\":{\"dtype\":\"%s\",\"shape\":[%lld,%lld],"
+                    "\"data_offsets\":[%llu,%llu]}",
+                    module, b ? 'B' : 'A', ti->name, (long long)(b ? pair[i].n_out : pair[i].rank),
+                    (long long)(b ? pair[i].rank : pair[i].n_in), (unsigned long long)at, (unsigned long long)(at + n));
             at += n;
         }
     fputc('}', h);
-    while (st == HONE_OK && fflush(h) == 0 && len % 8) fputc(' ', h);
-    bool ok = fclose(h) == 0 && head;
+    while (st == HONE_OK && fflush(h) == 0 && *len % 8) fputc(' ', h);
+    bool ok = !ferror(h);
+    ok = fclose(h) == 0 && ok && *head;
     if (st == HONE_OK && !ok) st = HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
-    if (st == HONE_OK) {
-        for (int i = 0; i < 8; i++) fputc((int)((uint64_t)len >> 8 * i & 255), f);
-        fwrite(head, 1, len, f);
-    }
+    *n_data = at;
+    return st;
+}
+
+static hone_status write_tensors(const char *folder, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair,
+                                 hn_type type, hone_error *err)
+{
+    char *head;
+    size_t len = 0;
+    uint64_t n_data = 0;
+    unsigned char n_head[8];
+    hn_file *f = NULL;
+    hone_status st = make_header(&head, &len, &n_data, pair, n_pair, type, err);
+    if (st == HONE_OK) st = begin_file(&f, folder, "adapter_model.safetensors", sizeof n_head + len + n_data, err);
+    for (int i = 0; i < 8; i++) n_head[i] = (unsigned char)((uint64_t)len >> 8 * i & 255);
+    if (st == HONE_OK) st = hn_file_put(f, n_head, sizeof n_head, err);
+    if (st == HONE_OK) st = hn_file_put(f, head, len, err);
     for (int32_t i = 0; i < n_pair && st == HONE_OK; i++)
-        for (int b = 0; b < 2 && st == HONE_OK; b++) st = put_half(f, m, &pair[i], b, about->type, err);
+        for (int b = 0; b < 2 && st == HONE_OK; b++) st = put_half(f, m, &pair[i], b, type, err);
+    if (st == HONE_OK) st = hn_file_end(f, err);
+    hn_file_drop(f);
     free(head);
     return st;
 }
@@ -196,22 +207,50 @@ static void put_config(FILE *f, const hone_model *m, const hn_lora_pair *pair, i
     fputs("}\n}\n", f);
 }
 
+hone_status hn_lora_apart(const char *dst, bool peft, const hn_file_use *read, size_t n_read, hone_error *err)
+{
+    static const char *const name[] = { "adapter_model.safetensors", "adapter_config.json" };
+    hn_file_use pair[2] = { { dst, "the adapter", NULL, peft ? HN_FILE_FOLDER : HN_FILE_WRITTEN } };
+    hone_status st = HONE_OK;
+    for (size_t i = 0; i < n_read && st == HONE_OK; i++) {
+        pair[1] = read[i];
+        st = hn_files_apart(pair, 2, err);
+        for (int k = 0; k < 2 && peft && st == HONE_OK; k++) {
+            char *path;
+            if (asprintf(&path, "%s/%s", dst, name[k]) < 0) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", dst);
+            const hn_file_use inner[] = { { path, "a file of the adapter", NULL, HN_FILE_WRITTEN }, read[i] };
+            st = hn_files_apart(inner, 2, err);
+            free(path);
+        }
+    }
+    return st;
+}
+
+static hone_status write_config(const char *folder, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair,
+                                const hn_lora_about *about, hone_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (f) put_config(f, m, pair, n_pair, about);
+    bool ok = f && !ferror(f);
+    if (f) ok = fclose(f) == 0 && ok;
+    if (ok) return write_text(folder, "adapter_config.json", text, n, err);
+    free(text);
+    return HN_FAIL(err, HONE_E_NOMEM, "%s: configuration of %d pairs", folder, n_pair);
+}
+
 hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err)
 {
-    out o;
     hone_status st;
     if (about->type != HN_F32 && about->type != HN_F16) return HN_FAIL(err, HONE_E_ARG, "%s: adapters are written as F32 or F16", path);
     if (n_pair < 1) return HN_FAIL(err, HONE_E_ARG, "%s: an adapter without pairs", path);
     if (!hn_peft_has_modules(m)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are for llama, qwen2 and qwen3, %s is %s", path, m->path, m->arch->name);
     bool made = mkdir(path, 0777) == 0;
     if (!made && errno != EEXIST) return HN_FAIL(err, HONE_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
-    st = out_open(&o, path, "adapter_model.safetensors", err);
-    if (st == HONE_OK) st = put_tensors(o.f, m, pair, n_pair, about, err);
-    if ((st = out_close(&o, st, err)) != HONE_OK) {
+    if ((st = write_tensors(path, m, pair, n_pair, about->type, err)) != HONE_OK) {
         if (made) rmdir(path);
         return st;
     }
-    st = out_open(&o, path, "adapter_config.json", err);
-    if (st == HONE_OK) put_config(o.f, m, pair, n_pair, about);
-    return out_close(&o, st, err);
+    return write_config(path, m, pair, n_pair, about, err);
 }

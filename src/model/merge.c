@@ -167,9 +167,11 @@ static hone_status open_all(merge *g)
     for (int32_t i = 0; p->scales && i < p->n_adapters; i++)
         if (!isfinite(p->scales[i])) return HN_FAIL(g->err, HONE_E_ARG, "%s: scale %g, expected a finite number", p->adapters[i], (double)p->scales[i]);
     TRY(hone_model_open(&g->m, p->base, &mp, g->err));
-    if (hn_gguf_is_file(g->m->file, g->dst)) return HN_FAIL(g->err, HONE_E_ARG, "%s: is the base itself; expected another name for the result", g->dst);
+    const hn_file_use out = { g->dst, "the result", NULL, HN_FILE_WRITTEN };
+    TRY(hn_files_apart((const hn_file_use[]){ out, { p->base, "the base itself", NULL, HN_FILE_READ } }, 2, g->err));
     for (int32_t i = 0; i < p->n_adapters; i++)
-        if (hn_lora_is_file(p->adapters[i], g->dst)) return HN_FAIL(g->err, HONE_E_ARG, "%s: is an adapter to merge; expected another name for the result", g->dst);
+        TRY(hn_files_apart((const hn_file_use[]){ out, { p->adapters[i], "an adapter to merge", NULL, HN_FILE_READ } },
+                           2, g->err));
     if (!(g->lora = calloc((size_t)p->n_adapters, sizeof *g->lora))) return HN_FAIL(g->err, HONE_E_NOMEM, "%d adapters", p->n_adapters);
     for (int32_t i = 0; i < p->n_adapters; i++) TRY(hn_lora_open(&g->lora[i], g->m, p->adapters[i], g->err));
     return HONE_OK;

@@ -2,6 +2,7 @@
  * tensor list, its storage types and spreads, the metadata, an invented vocabulary
  * and the pipeline that fills and writes; values are synth_fill.c's. Memory stays
  * bounded whatever the model's size. */
+#include "base/file.h"
 #include "model/synth.h"
 
 #include "base/options.h"
@@ -469,6 +470,9 @@ hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_p
     if (p->preset && p->config_path)
         return HN_FAIL(err, HONE_E_ARG, "synth: both are given; expected either a preset or a configuration file");
     if (p->n_threads < 0) return HN_FAIL(err, HONE_E_ARG, "synth: n_threads is %d, expected 0 or more", p->n_threads);
+    const hn_file_use use[] = { { dst, "the output", NULL, HN_FILE_WRITTEN },
+                                { p->config_path, "the configuration", NULL, HN_FILE_READ } };
+    if ((st = hn_files_apart(use, 2, err)) != HONE_OK) return st;
     if (p->config_path) {
         if ((st = hn_synth_config(&from_file, p->config_path, err)) != HONE_OK) return st;
     } else if (!(shape = hn_synth_preset(p->preset, &name))) {

@@ -9,7 +9,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -47,15 +46,6 @@ static void put_all(hn_sealing *o, hone_trainer *t)
     }
 }
 
-/* The name of a new file lasts when its folder is written; some file systems refuse. */
-static void sync_folder(const char *folder)
-{
-    int fd = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
-    if (fd < 0) return;
-    (void)fsync(fd);
-    close(fd);
-}
-
 static char *join(const char *folder, const char *name)
 {
     char *p;
@@ -65,11 +55,16 @@ static char *join(const char *folder, const char *name)
 static hone_status write_file(hone_trainer *t, const char *path, hone_error *err)
 {
     hn_sealing o;
-    if (hn_seal_begin(&o, path) == 0) put_all(&o, t);
-    int why = hn_seal_end(&o);
-    if (!why) return HONE_OK;
-    return HN_FAIL(err, why == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot write the checkpoint of step %lld (%llu bytes): %s; older ones are untouched", path,
-                   (long long)t->st.step, (unsigned long long)file_bytes(t, t->has_best), strerror(why));
+    hone_error why;
+    hone_status st = hn_seal_begin(&o, path, file_bytes(t, t->has_best), &why);
+    if (st == HONE_OK) {
+        put_all(&o, t);
+        st = hn_seal_end(&o, &why);
+    }
+    if (st == HONE_OK) return st;
+    return HN_FAIL(err, st, "cannot write the checkpoint of step %lld (%llu bytes): %s; older ones are untouched",
+                   (long long)t->st.step,
+                   (unsigned long long)file_bytes(t, t->has_best), why.message);
 }
 
 /* ---- a folder of them ------------------------------------------------------------------------ */
@@ -99,10 +94,9 @@ static hone_status list_steps(const char *folder, bool leftovers, int64_t **step
     DIR *d = opendir(folder);
     if (!d) return errno == ENOENT ? HONE_OK : HN_FAIL(err, HONE_E_IO, "%s: %s", folder, strerror(errno));
     hone_status st = HONE_OK;
+    if (leftovers) hn_file_clean_folder(folder);
     for (struct dirent *e; st == HONE_OK && (e = readdir(d));) {
         int64_t step = step_of(e->d_name);
-        const char *tmp = strstr(e->d_name, SUFFIX ".tmp-");
-        if (step < 0 && leftovers && tmp && strncmp(e->d_name, "step-", 5) == 0) unlinkat(dirfd(d), e->d_name, 0);
         if (step < 0) continue;
         int64_t *more = realloc(*steps, (*n + 1) * sizeof *more);
         if (!more) st = HN_FAIL(err, HONE_E_NOMEM, "%s: list of checkpoints", folder);
@@ -136,10 +130,10 @@ hone_status hone_trainer_save(hone_trainer *t, const char *folder, int32_t keep,
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) return HN_FAIL(err, HONE_E_IO, "%s: %s", folder, strerror(errno));
     char *path = path_of(folder, t->st.step);
     if (!path) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", folder);
-    hone_status st = write_file(t, path, err);
+    hone_status st = hn_trainer_apart(t, path, false, err);
+    if (st == HONE_OK) st = write_file(t, path, err);
     free(path);
     if (st != HONE_OK) return st;
-    sync_folder(folder);
     int64_t *steps;
     size_t n, older = 0;
     if ((st = list_steps(folder, true, &steps, &n, err)) != HONE_OK) return st;

@@ -1,5 +1,6 @@
 /* init: see init.h. Owns the values a training begins with and the files of what it ends
  * with; refuses to know gradients. */
+#include "base/file.h"
 #include "train/init.h"
 
 #include "model/convert.h"
@@ -301,6 +302,13 @@ hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_err
     hn_bpe *bpe = NULL;
     hone_status st = HONE_OK;
     if (!p->tokenizer == !p->n_data) return HN_FAIL(err, HONE_E_ARG, "%s: expected either a model whose tokenizer is taken or texts to make one of", dst);
+    const hn_file_use use[] = { { dst, "the model to begin from", NULL, HN_FILE_WRITTEN },
+                                { p->config, "the shape", NULL, HN_FILE_READ },
+                                { p->tokenizer, "the model of the tokenizer", NULL, HN_FILE_READ } };
+    st = hn_files_apart(use, sizeof use / sizeof *use, err);
+    for (int32_t i = 0; i < p->n_data && st == HONE_OK; i++)
+        st = hn_files_apart((const hn_file_use[]){ use[0], { p->data[i], "a text", NULL, HN_FILE_READ } }, 2, err);
+    if (st != HONE_OK) return st;
     if (p->tokenizer) {
         st = hone_model_open(&m, p->tokenizer, &(hone_model_params){ .vocab_only = true }, err);
         init.tokenizer = m;

@@ -1,6 +1,7 @@
 /* The training loop: settings, one optimizer step after the other, validation, early
  * stop. A step depends on the settings, the data and the state before it alone, so training
  * goes on from a checkpoint as if it had never stopped. Formulas are elsewhere. */
+#include "base/file.h"
 #include "model/convert.h"
 #include "text/chat.h"
 #include "train/init.h"
@@ -300,6 +301,32 @@ static hone_status identify_base(hone_trainer *t, hone_error *err)
     return hone_model_identity(t->m, t->info.base_identity, &pr, err);
 }
 
+static hone_status keep_names(hone_trainer *t, hone_error *err)
+{
+    const hone_train_params *p = &t->p;
+    int32_t n = p->n_data + (p->val_data ? p->n_val_data : 0);
+    t->file = calloc((size_t)n + 1, sizeof *t->file);
+    if (!t->file) return HN_FAIL(err, HONE_E_NOMEM, "names of %d files", n);
+    for (int32_t i = 0; i < n; i++) {
+        t->file[i] = strdup(i < p->n_data ? p->data[i] : p->val_data[i - p->n_data]);
+        if (!t->file[i]) return HN_FAIL(err, HONE_E_NOMEM, "names of %d files", n);
+        t->n_file++;
+    }
+    return HONE_OK;
+}
+
+hone_status hn_trainer_apart(const hone_trainer *t, const char *path, bool peft, hone_error *err)
+{
+    if (!path) return HN_FAIL(err, HONE_E_ARG, "no file name given to write to");
+    const hn_file_use base = { t->m->path, "the model that is trained", NULL, HN_FILE_READ };
+    hone_status st = hn_lora_apart(path, peft, &base, 1, err);
+    for (int32_t i = 0; i < t->n_file && st == HONE_OK; i++) {
+        const hn_file_use data = { t->file[i], "data of this training", NULL, HN_FILE_READ };
+        st = hn_lora_apart(path, peft, &data, 1, err);
+    }
+    return st;
+}
+
 hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_model *m, const hone_train_params *p, hone_error *err)
 {
     if (out) *out = NULL;
@@ -327,6 +354,7 @@ hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_m
     t->st.best_val = t->st.val_loss = t->st.first_loss = t->st.last_loss = t->st.smooth_loss = NAN;
     t->adam = (hn_adam){ p->beta1, p->beta2, p->eps, p->weight_decay };
     st = identify_base(t, err);
+    if (st == HONE_OK) st = keep_names(t, err);
     if (st == HONE_OK && !p->full) st = parse_targets(&t->targets, p->targets, err);
     if (st == HONE_OK) st = read_data(t, hash, err);
     if (st == HONE_OK) st = count_steps(t, err);
@@ -360,6 +388,8 @@ void hone_trainer_free(hone_trainer *t)
     free(t->range);
     hn_pages_free(t->pages, (size_t)t->n_pages);
     free(t->settings);
+    for (int32_t i = 0; i < t->n_file; i++) free(t->file[i]);
+    free(t->file);
     free(t);
 }
 

@@ -45,10 +45,14 @@ struct hone_trainer {
     hn_train_state st;
     hone_train_info info;
     char *settings;
+    char **file;                    /* [n_file] what was read: the data, that to validate with */
+    int32_t n_file;
 };
 
 /* Whether the model could be written as its type says, before anything is trained. */
 hone_status hn_trainer_check_type(hone_trainer *t, hone_error *err);
+/* HONE_E_ARG where `path` (peft: a folder) is one of the files that the trainer was made from. */
+hone_status hn_trainer_apart(const hone_trainer *t, const char *path, bool peft, hone_error *err);
 /* The best validation's weights in place of the present ones while something is written, and back. */
 void hn_trainer_swap_best(hone_trainer *t);
 

@@ -58,8 +58,10 @@ hone_status hone_trainer_write(hone_trainer *t, const char *path, hone_error *er
     HN_NEED(err, t, "a trainer");
     HN_NEED(err, path, "the path of the file to write");
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
+    hone_status st = hn_trainer_apart(t, path, false, err);
+    if (st != HONE_OK) return st;
     hn_trainer_swap_best(t);
-    hone_status st = t->p.full ? write_model(t, path, err) : write_adapter(t, path, false, err);
+    st = t->p.full ? write_model(t, path, err) : write_adapter(t, path, false, err);
     hn_trainer_swap_best(t);
     return st;
 }
@@ -70,8 +72,10 @@ hone_status hone_trainer_write_peft(hone_trainer *t, const char *folder, hone_er
     HN_NEED(err, folder, "the path of the folder to write");
     if (!t->grad) return HN_FAIL(err, HONE_E_ARG, "this trainer is a plan");
     if (t->p.full) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: only adapters can be a PEFT folder", folder);
+    hone_status st = hn_trainer_apart(t, folder, true, err);
+    if (st != HONE_OK) return st;
     hn_trainer_swap_best(t);
-    hone_status st = write_adapter(t, folder, true, err);
+    st = write_adapter(t, folder, true, err);
     hn_trainer_swap_best(t);
     return st;
 }

@@ -84,7 +84,7 @@ ln "$T/a.gguf" "$T/hard.gguf"
 expect 2 "merge does not replace an adapter" "$HONE" merge -m "$B" --lora "$T/a.gguf" -o "$T/hard.gguf"
 expect 2 "convert does not replace the base" "$HONE" convert "$T/a.gguf" --base "$B" -o "$B"
 expect 2 "convert does not replace its source" "$HONE" convert "$T/a.gguf" --base "$B" -o "$T/hard.gguf"
-says "said so" "the same"
+says "said so" "would be the output and is to be read"
 expect 0 "an adapter still" "$HONE" logits -m "$B" --ids $ids --all --lora "$T/a.gguf"
 expect 0 "merge times 0" "$HONE" merge -m "$B" --lora "$T/a.gguf:0" -o "$T/copy.gguf" --json
 says "nothing was merged" '"merged":\[\]' "$T/out"

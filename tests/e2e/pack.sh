@@ -136,7 +136,7 @@ echo precious >"$P"
 expect 2 "something else of that name" "$HONE" pack -m "$M" --force
 says "is not replaced" 'not a packed file, so it is not replaced'
 expect 2 "the model itself" "$HONE" pack -m "$M" -o "$M" --force
-expect 2 "a device" "$HONE" pack -m "$M" -o /dev/full
+expect 1 "a device" "$HONE" pack -m "$M" -o /dev/full
 rm -f "$P"
 expect 1 "a folder that is not there" "$HONE" pack -m "$M" -o "$T/no/x.hpack"
 expect 1 "verify without a file" "$HONE" pack -m "$M" --verify
@@ -161,6 +161,6 @@ sed 's/"n_layer": *[0-9]*/"n_layer": 8/; s/"n_embd": *[0-9]*/"n_embd": 1024/; s/
 expect 0 "a larger model" "$HONE" synth --config "$T/large.json" --type Q8_0 -o "$T/large.gguf"
 for delay in 0.02 0.05 0.1; do
     timeout -s INT $delay "$HONE" pack -m "$T/large.gguf" >"$T/out" 2>"$T/err"
-    if [ -z "$(ls "$T" | grep 'large.gguf.hpack.tmp')" ]; then ok "Ctrl-C after $delay s leaves nothing half done"; else not_ok "Ctrl-C after $delay s" "$T/err"; fi
+    if [ -z "$(ls "$T" | grep 'large.gguf.hpack.hone-tmp')" ]; then ok "Ctrl-C after $delay s leaves nothing half done"; else not_ok "Ctrl-C after $delay s" "$T/err"; fi
 done
 finish

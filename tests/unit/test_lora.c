@@ -180,6 +180,12 @@ static void wrong_paths(void **state)
     assert_non_null(strstr(err.message, "folder"));
 }
 
+static bool hits(const char *read, const char *dst)
+{
+    const hn_file_use use = { read, "the adapter", NULL, HN_FILE_READ };
+    return hn_lora_apart(dst, false, &use, 1, NULL) == HONE_E_ARG;
+}
+
 /* What a new file may not replace: the adapter, any part of one that is split, either file of a folder. */
 static void own_files(void **state)
 {
@@ -188,15 +194,15 @@ static void own_files(void **state)
     for (int i = 1; i <= 3; i++)
         for (int k = 1; k <= 3; k++) {
             snprintf(a, sizeof a, split, i), snprintf(b, sizeof b, split, k);
-            assert_true(hn_lora_is_file(a, b));
+            assert_true(hits(a, b));
         }
-    assert_true(hn_lora_is_file(peft, "tests/golden/../golden/lora_peft"));
-    assert_true(hn_lora_is_file(peft, "tests/golden/lora_peft/adapter_config.json"));
-    assert_true(hn_lora_is_file("tests/golden/lora_peft/", "tests/golden/lora_peft/adapter_model.safetensors"));
-    assert_false(hn_lora_is_file(peft, a));
-    assert_false(hn_lora_is_file(a, "tests/golden/lora_peft/adapter_config.json"));
-    assert_false(hn_lora_is_file(a, tm_path("new.gguf")));
-    assert_false(hn_lora_is_file(tm_path("none.gguf"), a));
+    assert_true(hits(peft, "tests/golden/../golden/lora_peft"));
+    assert_true(hits(peft, "tests/golden/lora_peft/adapter_config.json"));
+    assert_true(hits("tests/golden/lora_peft/", "tests/golden/lora_peft/adapter_model.safetensors"));
+    assert_false(hits(peft, a));
+    assert_false(hits(a, "tests/golden/lora_peft/adapter_config.json"));
+    assert_false(hits(a, tm_path("new.gguf")));
+    assert_false(hits(tm_path("none.gguf"), a));
 }
 
 static void tied_head(void **state)
