@@ -2,6 +2,7 @@
  * whatever is not exactly so counts as nothing kept. */
 #define _GNU_SOURCE
 #include "base/known.h"
+#include "base/file.h"
 #include "base/os.h"
 
 #include <errno.h>
@@ -204,41 +205,16 @@ bool hn_known_get(const hn_known_key *key, const char *kind, void *fact, size_t 
     return get_hex(fact, text + n_head, n);
 }
 
-/* The folders above path; false: one is missing and cannot be made. */
-static bool make_folders(char *path)
-{
-    for (char *c = path + 1; (c = strchr(c, '/')) != NULL; c++) {
-        *c = 0;
-        int r = mkdir(path, 0700), e = errno;
-        *c = '/';
-        if (r != 0 && e != EEXIST) return false;
-    }
-    return true;
-}
-
-static bool write_record(const char *path, const char *text, size_t n)
-{
-    char tmp[PATH_CAP + 16];
-    snprintf(tmp, sizeof tmp, "%s.XXXXXX", path);
-    int fd = mkostemp(tmp, O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t k = write(fd, text, n);
-    bool done = k == (ssize_t)n;
-    done = close(fd) == 0 && done && rename(tmp, path) == 0; /* not synced: a lost record is computed again */
-    if (!done) unlink(tmp);
-    return done;
-}
-
 bool hn_known_put(const hn_known_key *key, const char *kind, const char *path, const void *fact, size_t n)
 {
     char record[PATH_CAP], text[RECORD_CAP], hex[2 * HN_KNOWN_FACT + 1], sum[2 * HASH + 1];
-    if (n > HN_KNOWN_FACT || !record_path(record, key, kind) || !make_folders(record)) return false;
+    if (n > HN_KNOWN_FACT || !record_path(record, key, kind)) return false;
     size_t at = record_head(text, key, kind);
     put_hex(hex, fact, n);
     at += (size_t)snprintf(text + at, sizeof text - at, "%s\nfile %s\n", hex, HN_ESC(path, strlen(path)));
     hash_text(sum, text, at);
     at += (size_t)snprintf(text + at, sizeof text - at, "sum %s\n", sum);
-    return write_record(record, text, at);
+    return hn_file_replace(record, text, at, NULL) == HONE_OK;
 }
 
 void hn_known_drop(const hn_known_key *key, const char *kind)

@@ -16,6 +16,7 @@ typedef struct place {
     _Atomic uint64_t size;  /* bytes mapped */
     _Atomic uint64_t whole; /* bytes of the file then */
     uint64_t dev, ino;      /* of the file */
+    int64_t mtime_ns;
     char path[HN_MAPPED_PATH + 1];
 } place;
 
@@ -58,20 +59,21 @@ static void keep_path(place *p, const char *path)
     memcpy(p->path, path + cut, n - cut + 1);
 }
 
-static bool add(const void *p, size_t n, const char *path, uint64_t whole, uint64_t dev, uint64_t ino)
+static bool add(const void *p, size_t n, const char *path, uint64_t whole, const struct stat *sb)
 {
     place *e = take_place();
     if (!e) return false;
     keep_path(e, path);
-    e->dev = dev;
-    e->ino = ino;
+    e->dev = sb ? (uint64_t)sb->st_dev : 0;
+    e->ino = sb ? (uint64_t)sb->st_ino : 0;
+    e->mtime_ns = sb ? hn_os_mtime_ns(sb) : 0;
     atomic_store(&e->whole, whole);
     atomic_store(&e->size, n);
     atomic_store(&e->at, (uintptr_t)p);
     return true;
 }
 
-bool hn_mapped_add(const void *p, size_t n, const char *path) { return add(p, n, path, n, 0, 0); }
+bool hn_mapped_add(const void *p, size_t n, const char *path) { return add(p, n, path, n, NULL); }
 
 void hn_mapped_remove(const void *p)
 {
@@ -84,7 +86,7 @@ void *hn_mapped_open(int fd, size_t n, const char *path)
     struct stat sb;
     if (fstat(fd, &sb) != 0) return NULL;
     void *p = hn_os_map_file(fd, n);
-    if (!p || add(p, n, path, (uint64_t)sb.st_size, sb.st_dev, sb.st_ino)) return p;
+    if (!p || add(p, n, path, (uint64_t)sb.st_size, &sb)) return p;
     munmap(p, n);
     errno = ENOMEM;
     return NULL;
@@ -96,7 +98,8 @@ static void look_for_change(const place *e)
     struct stat sb;
     uintptr_t none = FREE;
     uint64_t whole = atomic_load(&e->whole);
-    if (stat(e->path, &sb) != 0 || sb.st_dev != e->dev || sb.st_ino != e->ino || (uint64_t)sb.st_size == whole) return;
+    if (stat(e->path, &sb) != 0 || sb.st_dev != e->dev || sb.st_ino != e->ino) return;
+    if ((uint64_t)sb.st_size == whole && hn_os_mtime_ns(&sb) == e->mtime_ns) return;
     if (!atomic_compare_exchange_strong(&changed.at, &none, FILLING)) return;
     memcpy(changed.path, e->path, sizeof changed.path);
     atomic_store(&changed.whole, whole);

@@ -25,8 +25,8 @@ enum { HN_MAPPED_PATH = 1023 };
 /* The file mapped at addr; false: none. Async-signal-safe. */
 bool hn_mapped_at(const void *addr, hn_mapped_file *out);
 
-/* A file that had another size when it was unmapped than when it was mapped: what was read from it last
- * may have been zeros, without a fault. The first of this process; false: none. */
+/* A file that had another size or time of change when it was unmapped than when it was mapped: what was read from it
+ * last may have been zeros, or other numbers, without a fault. The first of this process; false: none. */
 bool hn_mapped_changed(hn_mapped_file *out, uint64_t *size_now);
 
 #endif

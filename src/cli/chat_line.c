@@ -1,6 +1,7 @@
 /* chat_line: what the user writes. On a terminal through libedit, with history; else
  * plain lines. Owns the signals of a conversation on a terminal. Refuses to know what
  * the lines mean. */
+#include "base/known.h"
 #include "base/file.h"
 #include "base/os.h"
 #include "cli/chat_parts.h"
@@ -66,12 +67,8 @@ static bool take_signals(void)
 /* $XDG_STATE_HOME/hone/chat_history, else ~/.local/state/…; folders are made. NULL: nowhere. */
 static char *find_history(void)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     char path[PATH_MAX];
-    int n = -1;
-    if (state && *state == '/') n = snprintf(path, sizeof path, "%s/hone/chat_history", state);
-    else if (home && *home == '/') n = snprintf(path, sizeof path, "%s/.local/state/hone/chat_history", home);
-    if (n < 0 || (size_t)n >= sizeof path) return NULL;
+    if (!hn_state_path(path, sizeof path, "chat_history")) return NULL;
     for (char *p = path + 1; (p = strchr(p, '/')); *p++ = '/') {
         *p = 0;
         (void)!mkdir(path, 0700); /* the last one that fails makes writing fail, which is no matter */

@@ -95,6 +95,9 @@ int hn_cli_check_files(int code)
     hn_mapped_file m;
     uint64_t now;
     if (code != HN_EXIT_OK || !hn_mapped_changed(&m, &now)) return code;
+    if (now == m.size)
+        return hn_cli_error(HN_EXIT_FAILURE, "%s was written to while it was in use, so the result may be wrong; " NEXT_STEP,
+                            HN_ESC(m.path, strlen(m.path)));
     return hn_cli_error(HN_EXIT_FAILURE,
                         "%s was changed or cut short while it was in use (%" PRIu64 " bytes, now %" PRIu64 "), so "
                         "the result may be wrong; " NEXT_STEP, HN_ESC(m.path, strlen(m.path)), m.size, now);

@@ -1,5 +1,6 @@
 /* The program: finds the command, parses its options, runs it, makes sure that
  * what it printed has arrived. */
+#include "base/file.h"
 #include "cli/cli.h"
 
 #include <fcntl.h>
@@ -92,6 +93,7 @@ int main(int argc, char **argv)
     hold_standard_fds();
     hn_out_open();
     hn_cli_signals();
+    hn_cli_last_act = hn_file_unlink_live;
     hn_cli_catch_faults();
     if (argc < 2) {
         hn_help_global(stderr, "hone", "hone: " HN_TAGLINE, hn_commands);

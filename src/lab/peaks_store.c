@@ -2,6 +2,7 @@
  * back is checked as if a stranger had written it. */
 #define _GNU_SOURCE
 #include "base/json_tree.h"
+#include "base/known.h"
 #include "lab/lab.h"
 
 #include <errno.h>
@@ -180,12 +181,11 @@ hone_status hn_peaks_parse(hn_peaks *p, json_t *o, hone_error *err)
 
 hone_status hn_peaks_path(char *dst, size_t cap, const hn_environ *e, const char *level, hone_error *err)
 {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    bool own = state && state[0] == '/'; /* a relative one is to be ignored, says the XDG specification */
-    if (!own && !(home && home[0])) return HN_FAIL(err, HONE_E_IO, "no place for measured peaks: neither XDG_STATE_HOME nor HOME is set");
-    int n = snprintf(dst, cap, "%s%s/hone/peaks-%s-%s.json", own ? state : home, own ? "" : "/.local/state", e->hash, level);
-    if (n < 0 || (size_t)n >= cap) return HN_FAIL(err, HONE_E_IO, "the path of the state folder has more than %zu bytes", cap - 1);
-    return HONE_OK;
+    char leaf[160];
+    snprintf(leaf, sizeof leaf, "peaks-%s-%s.json", e->hash, level);
+    if (hn_state_path(dst, cap, leaf)) return HONE_OK;
+    return HN_FAIL(err, HONE_E_IO, "no place for measured peaks: neither XDG_STATE_HOME nor HOME is set, or the path has "
+                   "more than %zu bytes", cap - 1);
 }
 
 hone_status hn_peaks_store(const hn_peaks *p, const char *path, hone_error *err)

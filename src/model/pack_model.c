@@ -1,6 +1,7 @@
 /* pack_model: making the packed file of a model, and comparing one with it. Knows what is bound to what; the container is
  * gguf/pack_file.h, the layout quant/pack.h, finding and trusting one packed_find.c. */
 #define _GNU_SOURCE
+#include "base/file.h"
 #include "model/packed.h"
 
 #include <errno.h>
@@ -323,11 +324,11 @@ static hone_status verify(const hone_model *m, const char *path, hn_pool *pool, 
 /* Only a packed file, or nothing, may be replaced. */
 static hone_status may_write(const hone_model *m, const char *path, hone_error *err)
 {
-    struct stat sb, sm;
-    if (stat(path, &sb) != 0) return HONE_OK;
+    struct stat sb;
     const char *label = HN_ESC(path, strlen(path));
-    if (stat(m->path, &sm) == 0 && sm.st_dev == sb.st_dev && sm.st_ino == sb.st_ino)
-        return HN_FAIL(err, HONE_E_ARG, "%s: is the model itself; expected another name for the packed file", label);
+    const hn_file_use use[] = { { path, "the packed file", "-o", HN_FILE_WRITTEN }, { m->path, "the model", NULL, HN_FILE_READ } };
+    hone_status st = hn_files_apart(use, sizeof use / sizeof *use, err);
+    if (st != HONE_OK || stat(path, &sb) != 0) return st;
     if (!S_ISREG(sb.st_mode) || (sb.st_size > 0 && !hn_packed_is(path)))
         return HN_FAIL(err, HONE_E_ARG, "%s: exists and is not a packed file, so it is not replaced; expected another name", label);
     return HONE_OK;

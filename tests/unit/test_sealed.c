@@ -28,8 +28,9 @@ static int make_file(void **unused)
     close(fd);
     for (size_t i = 0; i < SIZE; i++) bytes[i] = (unsigned char)(i * 2654435761u >> 16);
     memcpy(bytes, MAGIC, 8);
-    if (hn_seal_begin(&o, name) == 0) hn_seal_put(&o, bytes, SIZE);
-    return hn_seal_end(&o);
+    if (hn_seal_begin(&o, name, 0, NULL) != HONE_OK) return -1;
+    hn_seal_put(&o, bytes, SIZE);
+    return (int)hn_seal_end(&o, NULL);
 }
 
 static int remove_file(void **unused) { return unlink(name); }
