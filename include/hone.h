@@ -266,11 +266,15 @@ typedef struct hone_token {
  *   tokens [n_tok]
  *   logits receives [n_wanted, n_vocab] f32 in batch order, where n_wanted counts
  *          tokens with want_logits; may be NULL when there are none
- * HONE_E_ARG: bad id, seq or pos. HONE_E_CTX: beyond n_ctx; caches unchanged. */
+ * HONE_E_ARG: bad id, seq or pos. HONE_E_CTX: beyond n_ctx; caches unchanged.
+ * HONE_E_NUMERIC: a key or value that the cache does not hold (f16: beyond 65504, q8_0: beyond 8319008), or a logit
+ * that is no finite number; names layer, position and value. Lengths are as before the call, and logits void; only
+ * a recurrent state that had no copy (no abort function, or up to 4 tokens) goes back to its furthest checkpoint,
+ * else to nothing: hone_seq_length tells. */
 HONE_API hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err);
 
 /* Appends n_tok tokens to sequence 0. *logits: [n_vocab] for the last token,
- * owned by s until its next call. */
+ * owned by s until its next call. Fails as hone_decode does. */
 HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits, hone_error *err);
 
 /* A function asked before each layer of each chunk whether to stop; true:
