@@ -135,6 +135,8 @@ typedef struct hone_model_params {
     const char *packed;        /* a packed file (hone_pack): NULL: HONE_PACKED, else "auto"; "auto": MODEL.hpack if it is
                                   there and belongs to the model; "off"; else a file, which then must fit */
     const struct hone_progress *progress; /* of comparing a packed file with a model that was copied or touched; may be NULL */
+    const char *ignore_keys;   /* "key,key": metadata to run without, although it may change the answer, where hone would
+                                  refuse the model for it; NULL: HONE_IGNORE_KEYS */
 } hone_model_params;
 
 typedef struct hone_model_info {
@@ -152,10 +154,14 @@ typedef struct hone_model_info {
     uint64_t packed_bytes;    /* of n_bytes, those in the packed file */
     bool packed_compared;     /* the model was copied or touched: all of its data was compared with the packed file just now */
     bool packed_ignored;      /* there is a packed file, but it does not serve: packed_note is a warning */
+    const char *ignored_keys; /* "key = value, …": what ignore_keys leaves out of this model; "": nothing. To be told */
+    const char *formula_note; /* what of the metadata is done otherwise than another program may do it; "": nothing */
+    int32_t n_window;         /* positions the model was trained to look back (attention.sliding_window; then n_ctx_train
+                                 is no more); hone looks back over everything, so that beyond it answers differ; 0: none */
 } hone_model_info;
 
 /* Maps the file, binds and checks every tensor's shape; touches no weights.
- * params may be NULL. */
+ * params may be NULL. HONE_E_UNSUPPORTED also: metadata of the family that hone does not know or does not do. */
 HONE_API hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err);
 HONE_API void hone_model_close(hone_model *m);
 HONE_API void hone_model_get_info(const hone_model *m, hone_model_info *out);
