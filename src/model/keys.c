@@ -1,4 +1,4 @@
-/* keys: which metadata of a family hone knows. Every key below the family's name is read by the loader, without effect
+/* keys: which metadata hone knows. Every key below the family's name is read by the loader, without effect
  * on the answer, harmless at the value it has, or refused: what hone does not know could be another formula. Owns the
  * lists and the way around them (hone_model_params.ignore_keys); refuses to know what is done with the keys that are
  * read. The names are those of ggml-org/llama.cpp:gguf-py/gguf/constants.py and src/llama-arch.cpp. */
@@ -116,6 +116,15 @@ static const known_key known[] = {
     WORD("reference|Meta AI original pth", "tensor_data_layout", LLAMA),
     WORD("reference", "tensor_data_layout", NEOX | RWKV),
     WORD("silu|swish", "hidden_activation", ATTN),
+};
+
+/* Of tokenizers: without effect where `but` is tokenizer.ggml.model, which has it; else only so, or text would become other
+ * tokens, or answers hold tokens they should not. Other keys below "tokenizer." are read by text/, or say nothing of
+ * how text becomes tokens. */
+static const struct { const char *key, *but; } tokenizer_none[] = {
+    { "tokenizer.ggml.remove_extra_whitespaces", "t5" }, { "tokenizer.ggml.precompiled_charsmap", "t5" },
+    { "tokenizer.ggml.normalizer.lowercase", "bert" }, { "tokenizer.ggml.normalizer.strip_accents", "bert" },
+    { "tokenizer.ggml.suppress_tokens", "" },
 };
 
 static int family_of(const hone_model *m)
@@ -296,11 +305,45 @@ static hone_status check_one(hone_model *m, uint64_t at, const hone_kv *kv, size
                    "another formula; to run without it: HONE_IGNORE_KEYS=%s", m->path, key, value, m->arch->name, key);
 }
 
+static hone_status check_tokenizer_key(hone_model *m, const hone_kv *kv, hone_str model, const char *ignore, hone_error *err)
+{
+    double x;
+    char value[160];
+    for (size_t i = 0; i < sizeof tokenizer_none / sizeof *tokenizer_none; i++) {
+        const char *key = tokenizer_none[i].key, *but = tokenizer_none[i].but;
+        if (strlen(key) != kv->key.len || memcmp(key, kv->key.ptr, kv->key.len)) continue;
+        if (strlen(but) == model.len && !memcmp(but, model.ptr, model.len)) return HONE_OK;
+        if (kv->type == HONE_KV_ARRAY ? kv->count == 0 : number_of(kv, &x) && x == 0) return HONE_OK;
+        value_words(value, sizeof value, kv);
+        if (is_listed(ignore, kv->key)) return note_ignored(m, kv, value, err);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected none: hone does not do that with tokenizer.ggml.model \"%s\"; to run without "
+                       "it, and get other tokens than the model's: HONE_IGNORE_KEYS=%s", m->path, key, value, HN_ESC(model.ptr, model.len), key);
+    }
+    return HONE_OK;
+}
+
+/* ignore: as given, else of the environment. */
+static const char *list_of(const char *ignore) { return ignore ? ignore : getenv("HONE_IGNORE_KEYS"); }
+
+hone_status hn_check_tokenizer_keys(hone_model *m, const char *ignore, hone_error *err)
+{
+    static const char prefix[] = "tokenizer.";
+    hone_str model = { "", 0 };
+    hone_kv kv;
+    hone_status st = hn_gguf_get_str(m->file, "tokenizer.ggml.model", &model, NULL, err);
+    for (uint64_t i = 0; st == HONE_OK && i < hn_gguf_n_kv(m->file); i++) {
+        hn_gguf_kv(m->file, i, &kv);
+        if (kv.key.len < sizeof prefix || memcmp(kv.key.ptr, prefix, sizeof prefix - 1)) continue;
+        st = check_tokenizer_key(m, &kv, model, list_of(ignore), err);
+    }
+    return st;
+}
+
 hone_status hn_check_keys(hone_model *m, const char *ignore, hone_error *err)
 {
     size_t n = strlen(m->arch->name);
     hone_kv kv;
-    if (!ignore) ignore = getenv("HONE_IGNORE_KEYS");
+    ignore = list_of(ignore);
     for (uint64_t i = 0; i < hn_gguf_n_kv(m->file); i++) {
         hn_gguf_kv(m->file, i, &kv);
         if (kv.key.len <= n + 1 || memcmp(kv.key.ptr, m->arch->name, n) || kv.key.ptr[n] != '.') continue;

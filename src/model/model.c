@@ -424,6 +424,7 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
         goto fail;
     }
     m->has_tokenizer = hn_gguf_find(m->file, "tokenizer.ggml.model") >= 0;
+    if (m->has_tokenizer && (st = hn_check_tokenizer_keys(m, params ? params->ignore_keys : NULL, err)) != HONE_OK) goto fail;
     hone_str name = { "", 0 };
     if ((st = hn_gguf_get_str(m->file, "general.name", &name, NULL, err)) != HONE_OK) goto fail;
     if (params && params->vocab_only) {

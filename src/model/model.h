@@ -153,6 +153,8 @@ hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, doub
 /* keys.c: refuses metadata below the family's name that would ask for another formula, or may, but for the keys in
  * `ignore` ("a,b"; NULL: HONE_IGNORE_KEYS), which it notes. Call it when hparams are known. HONE_E_UNSUPPORTED. */
 hone_status hn_check_keys(hone_model *m, const char *ignore, hone_error *err);
+/* The same for keys of the tokenizer that change what text becomes, where hone's of this kind does not. */
+hone_status hn_check_tokenizer_keys(hone_model *m, const char *ignore, hone_error *err);
 /* hparams of models with attention; and their angles, which may be a tensor. */
 hone_status hn_attention_hparams(hone_model *m, hone_error *err);
 hone_status hn_bind_rope(hone_model *m, hone_error *err);
