@@ -135,8 +135,8 @@ typedef struct hone_model_params {
     const char *packed;        /* a packed file (hone_pack): NULL: HONE_PACKED, else "auto"; "auto": MODEL.hpack if it is
                                   there and belongs to the model; "off"; else a file, which then must fit */
     const struct hone_progress *progress; /* of comparing a packed file with a model that was copied or touched; may be NULL */
-    const char *ignore_keys;   /* "key,key": metadata to run without, although it may change the answer, where hone would
-                                  refuse the model for it; NULL: HONE_IGNORE_KEYS */
+    const char *ignore_keys;   /* "key,key": metadata to run without where hone would refuse the model for it, although
+                                  it may change the answer; NULL: HONE_IGNORE_KEYS */
 } hone_model_params;
 
 typedef struct hone_model_info {
@@ -156,8 +156,8 @@ typedef struct hone_model_info {
     bool packed_ignored;      /* there is a packed file, but it does not serve: packed_note is a warning */
     const char *ignored_keys; /* "key = value, …": what ignore_keys leaves out of this model; "": nothing. To be told */
     const char *formula_note; /* what of the metadata is done otherwise than another program may do it; "": nothing */
-    int32_t n_window;         /* positions the model was trained to look back (attention.sliding_window; then n_ctx_train
-                                 is no more); hone looks back over everything, so that beyond it answers differ; 0: none */
+    int32_t n_window;         /* positions the model was trained to look back (attention.sliding_window; n_ctx_train is
+                                 no more then); hone looks back over everything: beyond it answers differ; 0: none */
 } hone_model_info;
 
 /* Maps the file, binds and checks every tensor's shape; touches no weights.
@@ -559,7 +559,8 @@ HONE_API const char *hone_trainer_settings(const hone_trainer *t);
 /* One optimizer step, and a validation where one is due. Threads do not change its result. HONE_E_NUMERIC: loss or gradient
  * not finite, several steps in a row. HONE_E_ARG: training is over. */
 HONE_API hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err);
-/* The present loss on the validation data (NaN: there is none); changes nothing. */
+/* The present loss on the validation data (NaN: there is none); changes nothing. HONE_E_NUMERIC, as from a step that
+ * validates: it is no finite number. */
 HONE_API hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err);
 /* Writes FOLDER/step-NNNNNNNN.ckpt (whole or not at all), then removes all but the last `keep` (0: none). */
 HONE_API hone_status hone_trainer_save(hone_trainer *t, const char *folder, int32_t keep, hone_error *err);

@@ -147,15 +147,17 @@ void hn_cli_model_notes(const hone_model_info *info)
 {
     if (info->packed_ignored || info->packed_compared) hn_cli_note("%s", info->packed_note);
     if (*info->ignored_keys)
-        hn_cli_caution("left out by request (HONE_IGNORE_KEYS): %s; answers may differ from what the model was made to give", info->ignored_keys);
+        hn_cli_caution("left out by request (HONE_IGNORE_KEYS): %s; answers may differ from what the model was "
+                       "made to give", info->ignored_keys);
     if (*info->formula_note) hn_cli_caution("%s", info->formula_note);
 }
 
 void hn_cli_window_note(const hone_model_info *info, int64_t n_ctx)
 {
     if (!info->n_window || n_ctx <= info->n_window) return;
-    hn_cli_caution("%lld positions go beyond the window of %d that the model has (%s.attention.sliding_window): hone attends to all of them, the "
-                   "model was trained to see the last %d, so beyond position %d answers differ from its own",
+    hn_cli_caution("%lld positions go beyond the window of %d that the model has (%s.attention.sliding_window): "
+                   "hone attends to all of them, the model was trained to see the last %d, so beyond position %d "
+                   "answers differ from its own",
                    (long long)n_ctx, info->n_window, info->arch, info->n_window, info->n_window);
 }
 
@@ -574,7 +576,8 @@ int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *
     int64_t train = info.state_bytes ? RECURRENT_CTX : info.n_ctx_train, need = (int64_t)n_prompt + n_more, n_ctx = need < train ? need : train;
     if (given) {
         int32_t c = hn_opts_i32(cli->opts, "ctx-size");
-        if (c > train && !info.state_bytes && !info.n_window) hn_cli_note("-c %d is more than the %d positions the model was trained for", c, info.n_ctx_train);
+        if (c > train && !info.state_bytes && !info.n_window)
+            hn_cli_note("-c %d is more than the %d positions the model was trained for", c, info.n_ctx_train);
         n_ctx = c ? c : train;
     }
     *out = NULL;

@@ -269,38 +269,41 @@ static const char *number_words(char dst[32], float x)
     return dst;
 }
 
+#define OVERFLOWS "the weights, or activations made of them, overflow; "
+#define CHECK "look for bad weights with: hone inspect %s --check"
+
 /* A key or value that its cache cannot hold; the file is to blame where it was no number before. */
 static hone_status fail_stored(const hone_session *s, const hn_fault *f, hone_error *err)
 {
-    char number[32];
-    int layer = (int)(f->kv - s->kv);
-    const char *path = HN_ESC(s->model->path, strlen(s->model->path)), *cache = cache_names[f->kv->type];
+    char number[32], where[160];
+    const char *path = HN_ESC(s->model->path, strlen(s->model->path));
+    snprintf(where, sizeof where, "layer %d: %c of position %lld (sequence %d, head %lld) is %s",
+             (int)(f->kv - s->kv), f->what, (long long)f->pos, (int)f->seq, (long long)f->head,
+             number_words(number, f->value));
     if (!isfinite(f->value))
-        return HN_FAIL(err, HONE_E_NUMERIC, "%s: layer %d: %c of position %lld (sequence %d, head %lld) is %s before it is stored, expected a "
-                       "finite number: the weights, or activations made of them, overflow; look for bad weights with: hone inspect %s --check",
-                       path, layer, f->what, (long long)f->pos, (int)f->seq, (long long)f->head, number_words(number, f->value), path);
-    return HN_FAIL(err, HONE_E_NUMERIC, "%s: layer %d: %c of position %lld (sequence %d, head %lld) is %s, expected at most %s, the largest number "
-                   "that %s %s cache holds%s; use an f32 cache: --kv f32",
-                   path, layer, f->what, (long long)f->pos, (int)f->seq, (long long)f->head, number_words(number, f->value),
-                   f->kv->type == HN_CACHE_F16 ? "65504" : "8319008", f->kv->type == HN_CACHE_F16 ? "an" : "a", cache,
-                   f->kv->type == HN_CACHE_Q8_0 ? " (127 times 65504, as its scales are f16)" : "");
+        return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s before it is stored, expected a finite number: " OVERFLOWS CHECK,
+                       path, where, path);
+    return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s, expected at most %s; use an f32 cache: --kv f32", path, where,
+                   f->kv->type == HN_CACHE_F16 ? "65504, the largest number that an f16 cache holds"
+                                               : "8319008, 127 times the largest f16 scale of a q8_0 cache");
 }
 
 /* Logits [n_want, n_vocab] of rows want[]: all finite, or the first that is not is named. */
 static hone_status check_logits(const hone_session *s, const float *logits, int32_t n_want, hone_error *err)
 {
     int64_t n = s->model->hp.n_vocab, i = 0;
+    char number[32], where[160], cache[64] = "";
     for (int32_t r = 0; r < n_want; r++, logits += n) {
         if (hn_all_within(logits, n, FLT_MAX)) continue;
         while (isfinite(logits[i])) i++;
-        char number[32];
         const hn_row *row = &s->rows[s->want[r]];
         const char *path = HN_ESC(s->model->path, strlen(s->model->path));
-        bool narrow = s->kv && s->cache != HN_CACHE_F32;
-        return HN_FAIL(err, HONE_E_NUMERIC, "%s: the logit of token %lld after position %lld (token %d, sequence %d) is %s, expected a finite "
-                       "number: the weights, or activations made of them, overflow; %s%s%slook for bad weights with: hone inspect %s --check",
-                       path, (long long)i, (long long)row->pos, (int)row->token, (int)row->seq, number_words(number, logits[i]),
-                       narrow ? "rule out the " : "", narrow ? cache_names[s->cache] : "", narrow ? " cache with --kv f32, and " : "", path);
+        snprintf(where, sizeof where, "the logit of token %lld after position %lld (token %d, sequence %d) is %s",
+                 (long long)i, (long long)row->pos, (int)row->token, (int)row->seq, number_words(number, logits[i]));
+        if (s->kv && s->cache != HN_CACHE_F32)
+            snprintf(cache, sizeof cache, "rule out the %s cache with --kv f32, and ", cache_names[s->cache]);
+        return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s, expected a finite number: " OVERFLOWS "%s" CHECK, path, where,
+                       cache, path);
     }
     return HONE_OK;
 }

@@ -112,15 +112,15 @@ static const known_key known[] = {
     AT(1, "rope.scaling.alpha", ALL), AT(0, "rope.scaling.yarn_log_multiplier", ALL),
     AT(0, "ssm.conv_kernel", ALL), AT(0, "ssm.inner_size", ALL), AT(0, "ssm.state_size", ALL),
     AT(0, "ssm.time_step_rank", ALL), AT(0, "ssm.group_count", ALL), AT(0, "ssm.dt_b_c_rms", ALL),
-    /* pairs (2i, 2i+1), as Meta's own files and converted ones have them; pairs (i, i + n/2) are nobody else's layout */
+    /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone */
     WORD("reference|Meta AI original pth", "tensor_data_layout", LLAMA),
     WORD("reference", "tensor_data_layout", NEOX | RWKV),
     WORD("silu|swish", "hidden_activation", ATTN),
 };
 
-/* Of tokenizers: without effect where `but` is tokenizer.ggml.model, which has it; else only so, or text would become other
- * tokens, or answers hold tokens they should not. Other keys below "tokenizer." are read by text/, or say nothing of
- * how text becomes tokens. */
+/* Of tokenizers: fine where tokenizer.ggml.model is `but`, whose reader does it; else they must ask for nothing, or
+ * text would become other tokens, or answers hold tokens they should not. Other keys below "tokenizer." are read by
+ * text/, or say nothing of how text becomes tokens. */
 static const struct { const char *key, *but; } tokenizer_none[] = {
     { "tokenizer.ggml.remove_extra_whitespaces", "t5" }, { "tokenizer.ggml.precompiled_charsmap", "t5" },
     { "tokenizer.ggml.normalizer.lowercase", "bert" }, { "tokenizer.ggml.normalizer.strip_accents", "bert" },
@@ -130,7 +130,8 @@ static const struct { const char *key, *but; } tokenizer_none[] = {
 static int family_of(const hone_model *m)
 {
     static const struct { const hn_arch *arch; int bit; } list[] = {
-        { &hn_arch_llama, LLAMA }, { &hn_arch_qwen2, QWEN2 }, { &hn_arch_qwen3, QWEN3 }, { &hn_arch_rwkv6, RWKV6 }, { &hn_arch_rwkv7, RWKV7 },
+        { &hn_arch_llama, LLAMA }, { &hn_arch_qwen2, QWEN2 }, { &hn_arch_qwen3, QWEN3 },
+        { &hn_arch_rwkv6, RWKV6 }, { &hn_arch_rwkv7, RWKV7 },
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i].arch == m->arch) return list[i].bit;
@@ -139,8 +140,8 @@ static int family_of(const hone_model *m)
 
 static const known_key *find_known(int family, const char *suffix, size_t n)
 {
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].families & family && strlen(known[i].suffix) == n && !memcmp(known[i].suffix, suffix, n)) return &known[i];
+    for (const known_key *k = known; k < known + sizeof known / sizeof *known; k++)
+        if (k->families & family && strlen(k->suffix) == n && !memcmp(k->suffix, suffix, n)) return k;
     return NULL;
 }
 
@@ -175,7 +176,8 @@ static bool element_of(const hn_gguf_array *a, uint64_t i, double *x)
         memcpy(&kv.v.f, &u, 8);
     } else if (a->elem_type == HONE_KV_BOOL) {
         kv.v.b = u != 0;
-    } else if (a->elem_type == HONE_KV_I8 || a->elem_type == HONE_KV_I16 || a->elem_type == HONE_KV_I32 || a->elem_type == HONE_KV_I64) {
+    } else if (a->elem_type == HONE_KV_I8 || a->elem_type == HONE_KV_I16 || a->elem_type == HONE_KV_I32 ||
+               a->elem_type == HONE_KV_I64) {
         kv.v.i = (int64_t)(u << (64 - 8 * size)) >> (64 - 8 * size);
     } else {
         kv.v.u = u;
@@ -209,7 +211,9 @@ static double neutral_of(const hone_model *m, const known_key *k)
     case N_EMBD: return m->hp.n_embd;
     case N_HEAD: return m->hp.n_head;
     case N_ROT: return hn_get_int(m, "rope.dimension_count", 0, INT32_MAX, n_rot, &n_rot, NULL) == HONE_OK ? n_rot : 0;
-    case FREQ_BASE: return hn_gguf_get_f32(m->file, hn_arch_key(m, key, "rope.freq_base"), &base, NULL, NULL) == HONE_OK ? (double)base : 0;
+    case FREQ_BASE:
+        hn_arch_key(m, key, "rope.freq_base");
+        return hn_gguf_get_f32(m->file, key, &base, NULL, NULL) == HONE_OK ? (double)base : 0;
     default: return k->value;
     }
 }
@@ -261,7 +265,8 @@ static hone_status note_ignored(hone_model *m, const hone_kv *kv, const char *va
 /* ---- the check -------------------------------------------------------------------------------------- */
 
 /* *fits: the value asks for nothing that hone does not do; else *want says what would. */
-static hone_status fits(const hone_model *m, uint64_t at, const hone_kv *kv, const known_key *k, bool *good, char want[96], hone_error *err)
+static hone_status fits(const hone_model *m, uint64_t at, const hone_kv *kv, const known_key *k, bool *good,
+                        char want[96], hone_error *err)
 {
     double x, neutral = neutral_of(m, k);
     const char *key = HN_ESC(kv->key.ptr, kv->key.len);
@@ -269,7 +274,8 @@ static hone_status fits(const hone_model *m, uint64_t at, const hone_kv *kv, con
     if (k->rule == READ || k->rule == NO_EFFECT) return HONE_OK;
     if (k->rule == ONLY_WORD) {
         if (kv->type != HONE_KV_STRING)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has type %s, expected string", m->path, key, hn_gguf_type_name(kv->type));
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has type %s, expected string", m->path, key,
+                           hn_gguf_type_name(kv->type));
         *good = is_word(k->words, kv->v.s);
         snprintf(want, 96, "%s", k->words);
         return HONE_OK;
@@ -283,12 +289,14 @@ static hone_status fits(const hone_model *m, uint64_t at, const hone_kv *kv, con
         return HONE_OK;
     }
     if (!number_of(kv, &x))
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has type %s, expected a number", m->path, key, hn_gguf_type_name(kv->type));
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has type %s, expected a number", m->path, key,
+                       hn_gguf_type_name(kv->type));
     *good = is_neutral(k, neutral, x);
     return HONE_OK;
 }
 
-static hone_status check_one(hone_model *m, uint64_t at, const hone_kv *kv, size_t prefix, const char *ignore, hone_error *err)
+static hone_status check_one(hone_model *m, uint64_t at, const hone_kv *kv, size_t prefix, const char *ignore,
+                             hone_error *err)
 {
     char value[160], want[96] = "";
     const known_key *k = find_known(family_of(m), kv->key.ptr + prefix, kv->key.len - prefix);
@@ -299,13 +307,16 @@ static hone_status check_one(hone_model *m, uint64_t at, const hone_kv *kv, size
     if (is_listed(ignore, kv->key)) return note_ignored(m, kv, value, err);
     const char *key = HN_ESC(kv->key.ptr, kv->key.len);
     if (k)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected %s: architecture %s has no such formula here; to run without it, and get "
-                       "other answers than the model's: HONE_IGNORE_KEYS=%s", m->path, key, value, want, m->arch->name, key);
-    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: metadata key %s = %s is unknown for architecture %s, expected only keys hone knows: it may ask for "
-                   "another formula; to run without it: HONE_IGNORE_KEYS=%s", m->path, key, value, m->arch->name, key);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected %s: architecture %s has no such formula here; "
+                       "to run without it, and get other answers than the model's: HONE_IGNORE_KEYS=%s",
+                       m->path, key, value, want, m->arch->name, key);
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: metadata key %s = %s is unknown for architecture %s, expected only keys "
+                   "hone knows: it may ask for another formula; to run without it: HONE_IGNORE_KEYS=%s",
+                   m->path, key, value, m->arch->name, key);
 }
 
-static hone_status check_tokenizer_key(hone_model *m, const hone_kv *kv, hone_str model, const char *ignore, hone_error *err)
+static hone_status check_tokenizer_key(hone_model *m, const hone_kv *kv, hone_str model, const char *ignore,
+                                       hone_error *err)
 {
     double x;
     char value[160];
@@ -316,8 +327,9 @@ static hone_status check_tokenizer_key(hone_model *m, const hone_kv *kv, hone_st
         if (kv->type == HONE_KV_ARRAY ? kv->count == 0 : number_of(kv, &x) && x == 0) return HONE_OK;
         value_words(value, sizeof value, kv);
         if (is_listed(ignore, kv->key)) return note_ignored(m, kv, value, err);
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected none: hone does not do that with tokenizer.ggml.model \"%s\"; to run without "
-                       "it, and get other tokens than the model's: HONE_IGNORE_KEYS=%s", m->path, key, value, HN_ESC(model.ptr, model.len), key);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected none: hone does not do that with "
+                       "tokenizer.ggml.model \"%s\"; to run without it, and get other tokens than the model's: HONE_IGNORE_KEYS=%s",
+                       m->path, key, value, HN_ESC(model.ptr, model.len), key);
     }
     return HONE_OK;
 }

@@ -188,23 +188,25 @@ static hone_status check_angles(const hone_model *m, hone_error *err)
 }
 
 /* cos and sin are multiplied by attn_factor alone, times 1 + 0.1·ln(factor) where that is more than 1, as
- * ggml-org/llama.cpp does (src/llama-context.cpp, ggml/src/ggml-cpu/ops.cpp rope_yarn; for these families it never reads
- * yarn_attn_factor). Its converter copies Hugging Face's attention_factor, which is the *whole* magnitude there, into
+ * ggml-org/llama.cpp does (src/llama-context.cpp, ggml/src/ggml-cpu/ops.cpp rope_yarn; it never reads yarn_attn_factor
+ * for these families). Its converter copies Hugging Face's attention_factor, which is the *whole* magnitude there, into
  * yarn_attn_factor: where that is another number, answers differ from transformers', and a note says so. */
 static hone_status yarn_magnitude(hone_model *m, float attn_factor, float factor, bool extrapolates, hone_error *err)
 {
     enum { NOTE_BYTES = 480 };
     char key[128], *note;
     float said = 1.0f;
-    const double grown = extrapolates && factor > 1.0f ? 1.0 + 0.1 * hn_log2_f64((double)factor) * 0.693147180559945309417 : 1.0;
+    double grown = 1.0;
+    if (extrapolates && factor > 1.0f) grown += 0.1 * hn_log2_f64((double)factor) * 0.693147180559945309417;
     hone_status st = hn_get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, 1.0, &said, err);
     if (st != HONE_OK) return st;
     m->hp.rope_mscale = (float)((double)attn_factor * grown);
     if (said == 1.0f || fabsf(said - m->hp.rope_mscale) <= 1e-4f * m->hp.rope_mscale) return HONE_OK;
     if (!(note = hn_arena_alloc(m->arena, NOTE_BYTES))) return HN_FAIL(err, HONE_E_NOMEM, "%s: metadata", m->path);
-    snprintf(note, NOTE_BYTES, "%s = %g is not used: rotations are scaled by %g, which is attn_factor times 1 + 0.1 ln(factor), as in llama.cpp; a model "
-             "that transformers scales by %g answers differently here", hn_arch_key(m, key, "rope.scaling.yarn_attn_factor"), (double)said,
-             (double)m->hp.rope_mscale, (double)said);
+    hn_arch_key(m, key, "rope.scaling.yarn_attn_factor");
+    snprintf(note, NOTE_BYTES, "%s = %g is not used: rotations are scaled by %g, which is attn_factor times "
+             "1 + 0.1 ln(factor), as in llama.cpp; a model that transformers scales by %g answers differently here",
+             key, (double)said, (double)m->hp.rope_mscale, (double)said);
     m->formula_note = note;
     return HONE_OK;
 }
@@ -424,7 +426,8 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
         goto fail;
     }
     m->has_tokenizer = hn_gguf_find(m->file, "tokenizer.ggml.model") >= 0;
-    if (m->has_tokenizer && (st = hn_check_tokenizer_keys(m, params ? params->ignore_keys : NULL, err)) != HONE_OK) goto fail;
+    const char *ignore = params ? params->ignore_keys : NULL;
+    if (m->has_tokenizer && (st = hn_check_tokenizer_keys(m, ignore, err)) != HONE_OK) goto fail;
     hone_str name = { "", 0 };
     if ((st = hn_gguf_get_str(m->file, "general.name", &name, NULL, err)) != HONE_OK) goto fail;
     if (params && params->vocab_only) {
@@ -435,7 +438,7 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
     } else {
         if ((st = choose_arch(m, err)) != HONE_OK) goto fail;
         if ((st = hn_model_find_packed(m, params, err)) != HONE_OK) goto fail;
-        if ((st = bind_all(m, params ? params->ignore_keys : NULL, err)) != HONE_OK) goto fail;
+        if ((st = bind_all(m, ignore, err)) != HONE_OK) goto fail;
         m->type_name = type_name(m);
     }
     if (!(m->name = hn_arena_strndup(m->arena, name.ptr, name.len))) {
@@ -510,7 +513,8 @@ void hone_model_get_info(const hone_model *m, hone_model_info *out)
         .n_ctx_train = hp->n_ctx_train, .n_params = m->n_params, .n_bytes = m->n_bytes, .bytes_per_token = m->bytes_per_token,
         .fingerprint = fingerprint(m), .has_tokenizer = m->has_tokenizer, .packed_path = m->packed ? m->packed->path : NULL,
         .packed_note = m->packed_note ? m->packed_note : "", .packed_bytes = m->packed_bytes, .packed_compared = m->packed_compared,
-        .packed_ignored = m->packed_ignored, .ignored_keys = m->ignored_keys, .formula_note = m->formula_note, .n_window = hp->n_window,
+        .packed_ignored = m->packed_ignored,
+        .ignored_keys = m->ignored_keys, .formula_note = m->formula_note, .n_window = hp->n_window,
         .state_bytes = hp->recurrent ? (uint64_t)hp->n_layer * (uint64_t)hn_state_floats(hp) * sizeof(float) : 0,
     };
 }

@@ -32,7 +32,8 @@ silent() {
     if [ "$rc" -eq 0 ] && ! grep -q note: "$T/err"; then ok "$_what"; else not_ok "$_what" "$T/err"; fi
 }
 
-# 1. a key beyond what an f16 cache holds: every consumer of logits fails, names the place and the way out, prints no number
+# 1. a key beyond what an f16 cache holds: every consumer of logits fails, names the place and the way out, prints no
+# number
 edit k.gguf blk.2.attn_norm.weight=fill:300000
 M=$T/k.gguf
 for c in f16 q8_0; do
@@ -45,7 +46,8 @@ for c in f16 q8_0; do
     tells "perplexity, $c" 1 "--kv f32" "$HONE" perplexity -m "$M" -f "$T/text" -c 64 --chunks 1 --json --kv $c
     tells "quality hash, $c" 1 "--kv f32" "$HONE" lab quality hash -m "$M" --kv $c
     tells "bench, $c" 1 "--kv f32" "$HONE" bench -m "$M" -p 8 -n 2 -r 1 --no-quality --json --kv $c
-    if grep -q '"valid":true' "$T/out"; then not_ok "bench is not valid, $c" "$T/out"; else ok "bench is not valid, $c"; fi
+    if grep -q '"valid":true' "$T/out"; then not_ok "bench is not valid, $c" "$T/out"; else ok \
+        "bench is not valid, $c"; fi
     tells "profile, $c" 1 "--kv f32" "$HONE" lab profile -m "$M" -p 4 -n 1 --kv $c
 done
 edit k.gguf blk.2.attn_norm.weight=fill:300000
@@ -53,26 +55,32 @@ expect 0 "an f32 cache holds it" "$HONE" logits -m "$M" --ids 5,6,7 --kv f32
 expect 0 "as does q8_0" "$HONE" logits -m "$M" --ids 5,6,7 --kv q8_0
 edit n.gguf output_norm.weight=fill:inf
 for c in f16 f32 q8_0; do
-    tells "logits that are no numbers, $c" 1 "inspect $T/n.gguf --check" "$HONE" logits -m "$T/n.gguf" --ids 5,6,7 --kv $c
+    tells "logits that are no numbers, $c" 1 "inspect $T/n.gguf --check" "$HONE" logits -m "$T/n.gguf" --ids 5,6,7 \
+        --kv $c
 done
-tells "perplexity of no numbers" 1 "inspect $T/n.gguf --check" "$HONE" perplexity -m "$T/n.gguf" -f "$T/text" -c 64 --chunks 1
+tells "perplexity of no numbers" 1 "inspect $T/n.gguf --check" "$HONE" perplexity -m "$T/n.gguf" -f "$T/text" -c 64 \
+    --chunks 1
 edit n.gguf blk.1.attn_norm.weight=fill:nan
-tells "a key that is no number" 1 "layer 1: K of position 0 (sequence 0, head 0) is NaN" "$HONE" logits -m "$T/n.gguf" --ids 5,6,7
+tells "a key that is no number" 1 "layer 1: K of position 0 (sequence 0, head 0) is NaN" "$HONE" logits -m \
+    "$T/n.gguf" --ids 5,6,7
 
 # 2. metadata
 edit m.gguf llama.attention.mystery=f32:2.5
 M=$T/m.gguf
-for c in "run --ids 5,6 -n 1" "logits --ids 5,6" "perplexity -c 64 --chunks 1 -f $T/text" "bench -p 4 -n 1 -r 1 --no-quality" "lab quality hash" "lab profile -p 4 -n 1"; do
+for c in "run --ids 5,6 -n 1" "logits --ids 5,6" "perplexity -c 64 --chunks 1 -f $T/text" \
+    "bench -p 4 -n 1 -r 1 --no-quality" "lab quality hash" "lab profile -p 4 -n 1"; do
     tells "hone ${c%% -*} refuses a key it does not know" 3 "llama.attention.mystery = 2.5" "$HONE" $c -m "$M"
 done
 HONE_IGNORE_KEYS="other, llama.attention.mystery"
 export HONE_IGNORE_KEYS
-for c in "run --ids 5,6 -n 1" "logits --ids 5,6" "perplexity -c 64 --chunks 1 -f $T/text" "bench -p 4 -n 1 -r 1 --no-quality"; do
+for c in "run --ids 5,6 -n 1" "logits --ids 5,6" "perplexity -c 64 --chunks 1 -f $T/text" \
+    "bench -p 4 -n 1 -r 1 --no-quality"; do
     tells "hone ${c%% -*} goes on without it, and says so" 0 "llama.attention.mystery = 2.5" "$HONE" $c -m "$M" --json
     notes "also in its JSON" mystery
 done
 run "$HONE" env
-if grep -q '^HONE_IGNORE_KEYS.*mystery' "$T/out"; then ok "hone env shows the switch"; else not_ok "hone env shows the switch" "$T/out"; fi
+if grep -q '^HONE_IGNORE_KEYS.*mystery' "$T/out"; then ok "hone env shows the switch"; else not_ok \
+    "hone env shows the switch" "$T/out"; fi
 unset HONE_IGNORE_KEYS
 edit c.gguf llama.attention.clamp_kqv=f32:8
 tells "a formula hone has not" 3 "llama.attention.clamp_kqv = 8, expected 0" "$HONE" run -m "$T/c.gguf" --ids 5,6 -n 1
@@ -82,13 +90,15 @@ silent "the same, asking for nothing" "$HONE" run -m "$T/c.gguf" --ids 5,6 -n 1
 # 3. a window: full attention is said to be full, where it makes a difference
 edit w.gguf llama.attention.sliding_window=u32:48
 M=$T/w.gguf
-for c in "run --ids 5,6 -n 1 -c 64" "logits --ids 5,6 -c 64" "perplexity -c 64 --chunks 1 -f $T/text" "lab quality ppl -c 64 --chunks 1 -f $T/text" \
+for c in "run --ids 5,6 -n 1 -c 64" "logits --ids 5,6 -c 64" "perplexity -c 64 --chunks 1 -f $T/text" \
+    "lab quality ppl -c 64 --chunks 1 -f $T/text" \
     "bench -p 60 -n 1 -r 1 --no-quality" "lab profile -p 60 -n 1"; do
     tells "hone ${c%% -*} beyond a window" 0 "hone attends to all of them" "$HONE" $c -m "$M" --json
     notes "also in its JSON" sliding_window
 done
 echo hello | "$HONE" chat -m "$M" -c 64 -n 1 --temp 0 --chat-template chatml >"$T/out" 2>"$T/err"
-if grep -q "hone attends to all of them" "$T/err"; then ok "hone chat beyond a window"; else not_ok "hone chat beyond a window" "$T/err"; fi
+if grep -q "hone attends to all of them" "$T/err"; then ok "hone chat beyond a window"; else not_ok \
+    "hone chat beyond a window" "$T/err"; fi
 silent "nothing is said within it" "$HONE" run -m "$M" --ids 5,6 -n 1 -c 48
 silent "nor without -c" "$HONE" run -m "$M" --ids 5,6 -n 1
 edit w.gguf llama.attention.sliding_window=u32:0

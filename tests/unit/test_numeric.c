@@ -1,5 +1,7 @@
-/* Numbers that are none: keys and values that a cache cannot hold, weights and activations that overflow, logits that are
- * not finite. The call fails and names the place, lengths stay as they were, and what comes after is what it would be. */
+/* Numbers that are none: keys and values that a cache cannot hold, weights and activations that overflow, logits that
+ * are
+ * not finite. The call fails and names the place, lengths stay as they were, and what comes after is what it would be.
+ * */
 #include "tiny_rwkv.h"
 
 #include "kernels/kernels.h"
@@ -30,7 +32,8 @@ static void says(const hone_error *err, const char *words)
 
 /* ---- what a cache holds ------------------------------------------------------------------------ */
 
-/* The limit is exact: it is stored as a number, and the next float is not; on each level, in K and V, anywhere in a head. */
+/* The limit is exact: it is stored as a number, and the next float is not; on each level, in K and V, anywhere in a
+ * head. */
 static void limits(void **state)
 {
     enum { D = 37 };
@@ -151,7 +154,8 @@ static void among_others(void **state)
     for (int q = 0; q < 3; q++) tm_run(s, q, ids, 3 + q % 2, NULL), tm_run(alone, q, ids, 3 + q % 2, NULL);
     hone_token tok[7];
     int32_t pos[3] = { 3, 4, 3 };
-    for (int i = 0; i < 7; i++) tok[i] = (hone_token){ .id = i == 4 ? 9 : 1, .pos = pos[i % 3]++, .seq = i % 3, .want_logits = i == 0 };
+    for (int i = 0; i < 7; i++) tok[i] = (hone_token){ .id = i == 4 ? 9 : 1, .pos = pos[i % 3]++, .seq = i % 3,
+        .want_logits = i == 0 };
     hone_error err = { 0 };
     assert_int_equal(hone_decode(s, tok, 7, y, &err), HONE_E_NUMERIC);
     says(&err, "layer 0: V of position 5 (sequence 1, head 0)");
@@ -200,8 +204,10 @@ static void interrupted(void **state)
 /* NaN and infinity in a weight of each place end every call, whatever the cache and the types. */
 static void bad_weights(void **state)
 {
-    static const char *const names[] = { "token_embd.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.1.attn_v.weight",
-                                         "blk.1.attn_output.weight", "blk.0.ffn_gate.weight", "blk.1.ffn_up.weight", "blk.1.ffn_down.weight",
+    static const char *const names[] = { "token_embd.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
+        "blk.0.attn_k.weight", "blk.1.attn_v.weight",
+                                         "blk.1.attn_output.weight", "blk.0.ffn_gate.weight", "blk.1.ffn_up.weight",
+                                             "blk.1.ffn_down.weight",
                                          "blk.1.ffn_norm.weight", "output_norm.weight", "output.weight" };
     static const float bad[] = { NAN, INFINITY, -INFINITY };
     const int32_t ids[3] = { 0, 1, 2 };
@@ -210,14 +216,16 @@ static void bad_weights(void **state)
         for (int b = 0; b < 3; b++) {
             tiny *t = tm_new(tm_llama);
             tm_tensor *w = tm_find(t, names[i]);
-            for (uint64_t k = 0; k < 32 && k < tm_elems(w); k++) ((float *)w->data)[k] = bad[b]; /* a row, or the norm */
+            for (uint64_t k = 0; k < 32 && k < tm_elems(w); k++) ((float *)w->data)[k] = bad[b]; /* a row,
+                or the norm */
             hone_model *m = tm_open(t);
             for (int cache = 0; cache < 3; cache++) {
                 hone_error err = { 0 };
                 const float *y;
                 hone_session *s = tm_session(c, m, 8, 1, 8, (hone_kv_cache_type)cache);
                 hone_status st = hone_prefill(s, ids, 3, &y, &err);
-                if (st != HONE_E_NUMERIC) fail_msg("%s with %g, cache %d: %s", names[i], (double)bad[b], cache, hone_status_name(st));
+                if (st != HONE_E_NUMERIC) fail_msg("%s with %g, cache %d: %s", names[i], (double)bad[b], cache,
+                    hone_status_name(st));
                 says(&err, "--check");
                 says(&err, "position ");
                 assert_int_equal(hone_seq_length(s, 0), 0);
@@ -229,7 +237,8 @@ static void bad_weights(void **state)
     hone_context_free(c);
 }
 
-/* Only the logits that are wanted are looked at, and the one that is bad is named; with f16 and q8_0 the cache is named too. */
+/* Only the logits that are wanted are looked at, and the one that is bad is named; with f16 and q8_0 the cache is
+ * named too. */
 static void bad_logits(void **state)
 {
     tiny *t = tm_new(tm_llama);
@@ -303,7 +312,8 @@ static void recurrent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits), cmocka_unit_test(too_large), cmocka_unit_test(among_others), cmocka_unit_test(interrupted),
+        cmocka_unit_test(limits), cmocka_unit_test(too_large), cmocka_unit_test(among_others),
+            cmocka_unit_test(interrupted),
         cmocka_unit_test(bad_weights), cmocka_unit_test(bad_logits), cmocka_unit_test(recurrent),
     };
     return cmocka_run_group_tests_name("numeric", tests, tm_make_dir, tm_remove_dir);
