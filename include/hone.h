@@ -559,8 +559,8 @@ HONE_API const char *hone_trainer_settings(const hone_trainer *t);
 /* One optimizer step, and a validation where one is due. Threads do not change its result. HONE_E_NUMERIC: loss or gradient
  * not finite, several steps in a row. HONE_E_ARG: training is over. */
 HONE_API hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err);
-/* The present loss on the validation data (NaN: there is none); changes nothing. HONE_E_NUMERIC, as from a step that
- * validates: it is no finite number. */
+/* The present loss on the validation data (NaN: there is none); changes nothing. HONE_E_NUMERIC: it is no finite
+ * number; a step that validates gives NaN then, and is no gain. */
 HONE_API hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err);
 /* Writes FOLDER/step-NNNNNNNN.ckpt (whole or not at all), then removes all but the last `keep` (0: none). */
 HONE_API hone_status hone_trainer_save(hone_trainer *t, const char *folder, int32_t keep, hone_error *err);

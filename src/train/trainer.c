@@ -533,7 +533,7 @@ static hone_status evaluate(hone_trainer *t, hone_train_step *out, hone_error *e
     double t0 = now_ms();
     hone_status st = hone_trainer_validate(t, &out->val_loss, err);
     out->eval_ms = now_ms() - t0;
-    if (st != HONE_OK) return st;
+    if (st != HONE_OK && st != HONE_E_NUMERIC) return st; /* NaN: no gain; steps that are no better end the training */
     out->eval = true;
     s->val_loss = out->val_loss;
     bool first = !isfinite(s->best_val), gain = first ? isfinite(out->val_loss) : out->val_loss < s->best_val - t->p.min_delta;
