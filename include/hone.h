@@ -171,6 +171,8 @@ typedef struct hone_model_params {
     const char *packed;        /* a packed file (hone_pack): NULL: HONE_PACKED, else "auto"; "auto": MODEL.hpack if it is
                                   there and belongs to the model; "off"; else a file, which then must fit */
     const struct hone_progress *progress; /* of checking a packed file and its model before their first use; may be NULL */
+    const char *ignore_keys;   /* "key,key": metadata to run without where hone would refuse the model for it, although
+                                  it may change the answer; NULL: HONE_IGNORE_KEYS */
 } hone_model_params;
 
 typedef struct hone_model_info {
@@ -188,10 +190,14 @@ typedef struct hone_model_info {
     uint64_t packed_bytes;    /* of n_bytes, those in the packed file */
     bool packed_compared;     /* new here, or copied or touched: all of the packed file and of the model was checked just now */
     bool packed_ignored;      /* there is a packed file, but it does not serve: packed_note is a warning */
+    const char *ignored_keys; /* "key = value, …": what ignore_keys leaves out of this model; "": nothing. To be told */
+    const char *formula_note; /* what of the metadata is done otherwise than another program may do it; "": nothing */
+    int32_t n_window;         /* positions the model was trained to look back (attention.sliding_window; n_ctx_train is
+                                 no more then); hone looks back over everything: beyond it answers differ; 0: none */
 } hone_model_info;
 
 /* Maps the file, binds and checks every tensor's shape; touches no weights.
- * params may be NULL. */
+ * params may be NULL. HONE_E_UNSUPPORTED also: metadata of the family that hone does not know or does not do. */
 HONE_API hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err);
 HONE_API void hone_model_close(hone_model *m);
 HONE_API void hone_model_get_info(const hone_model *m, hone_model_info *out); /* m NULL: zeros */
@@ -320,12 +326,16 @@ typedef struct hone_token {
  *   tokens [n_tok]
  *   logits receives [n_wanted, n_vocab] f32 in batch order, where n_wanted counts
  *          tokens with want_logits; may be NULL when there are none
- * HONE_E_ARG: bad id, seq or pos. HONE_E_CTX: beyond n_ctx; caches unchanged. */
+ * HONE_E_ARG: bad id, seq or pos. HONE_E_CTX: beyond n_ctx; caches unchanged.
+ * HONE_E_NUMERIC: a key or value that the cache does not hold (f16: beyond 65504, q8_0: beyond 8319008), or a logit
+ * that is no finite number; names layer, position and value. Lengths are as before the call, and logits void; only
+ * a recurrent state that had no copy (no abort function, or up to 4 tokens) goes back to its furthest checkpoint,
+ * else to nothing: hone_seq_length tells. */
 HONE_API hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits,
                                  hone_error *err);
 
 /* Appends n_tok tokens, at least 1, to sequence 0. *logits: [n_vocab] for the last token,
- * owned by s until its next call. Errors as of hone_decode. */
+ * owned by s until its next call. Fails as hone_decode does. */
 HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits,
                                   hone_error *err);
 
@@ -620,7 +630,8 @@ HONE_API const char *hone_trainer_settings(const hone_trainer *t);
  * not finite, several steps in a row. HONE_E_ARG: training is over. On failure *out has the step's number and what was
  * measured until then. */
 HONE_API hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err);
-/* The present loss on the validation data (NaN: there is none, or failure); changes nothing. */
+/* The present loss on the validation data (NaN: there is none, or failure); changes nothing. HONE_E_NUMERIC: it is no finite
+ * number; a step that validates gives NaN then, and is no gain. */
 HONE_API hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err);
 /* Writes FOLDER/step-NNNNNNNN.ckpt (whole or not at all), then removes all but the last `keep` up to this step, and
  * those of later steps; keep 0: removes none. */

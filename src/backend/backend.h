@@ -100,6 +100,15 @@ typedef struct hn_product {
     hn_map map;
 } hn_product;
 
+/* What a step could not store: the first value of a batch that is too large for its cache, or no finite number. */
+typedef struct hn_fault {
+    const hn_kv *kv;  /* of the layer, as it was handed to heads; NULL: nothing of the kind happened */
+    char what;        /* 'K' or 'V' */
+    int32_t seq;
+    int64_t pos, head;
+    float value, limit; /* limit: hn_cache_limit of the cache */
+} hn_fault;
+
 enum { HN_MAX_PRODUCT = 8 };
 
 /* x_c = h + (prev − h)·(lerp_c + delta_c) for several c, where h = LayerNorm(x) and prev is that of the
@@ -162,7 +171,7 @@ typedef struct hn_backend_ops {
     void (*matmul)(hn_backend *b, hn_act *act, const hn_product *p, int n_product);
     /* cs[t] = cos, sin of pos·freq [n_rot/2][2] */
     void (*rope_table)(hn_backend *b, float *cs, const double *freq, int32_t n_rot, float mscale, const hn_row *rows, int64_t n_tok);
-    /* q, k: normed per head, rotated; k, v: written at their rows' places */
+    /* q, k: normed per head, rotated; k, v: written at their rows' places; what cannot be stored: see fault */
     void (*heads)(hn_backend *b, const hn_heads *h, const hn_kv *kv, const hn_row *rows, int64_t n_tok);
     /* act [n, n_head·d]: causal attention of q over each row's own sequence; row i is batch
      * row index[i] (ascending), or i where index is NULL */
@@ -172,6 +181,9 @@ typedef struct hn_backend_ops {
     void (*gather)(hn_backend *b, float *y, const float *x, const int32_t *index, int64_t n, int64_t n_index);
     /* logits to host memory [n_tok, n_vocab] */
     void (*head)(hn_backend *b, float *logits, hn_act *act, const hn_weight *w);
+    /* The fault of the operations since the last call, the first by layer, row, K before V and head: whatever they gave
+     * is void then. Asked once per step; the same whatever the threads. */
+    hn_fault (*fault)(hn_backend *b);
     /* calls fn for each block of memory that the backend has for itself, from hn_pages_alloc */
     void (*blocks)(hn_backend *b, hn_block_fn *fn, void *arg);
     void (*free)(hn_backend *b);

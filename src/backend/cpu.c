@@ -34,6 +34,7 @@ typedef struct cpu_backend {
     _Atomic int64_t *parts_done; /* [ATTN_SPLIT_TOK · n_head_kv] */
     float *h;            /* of adapters: scale·(A·x) of the running matmul */
     uint64_t h_floats;
+    hn_fault fault;      /* of this step */
 } cpu_backend;
 
 static int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -186,7 +187,15 @@ typedef struct heads_job {
     const hn_heads *h;
     const hn_kv *kv;
     const hn_row *rows;
+    float limit;               /* of the cache */
+    _Atomic int64_t first_bad; /* 2·row, or 2·row + 1 for V, of what exceeds it; INT64_MAX: nothing */
 } heads_job;
+
+static void lower(_Atomic int64_t *least, int64_t value)
+{
+    int64_t seen = atomic_load(least);
+    while (value < seen && !atomic_compare_exchange_weak(least, &seen, value)) continue;
+}
 
 static void heads_row(void *arg, int64_t t, int32_t thread)
 {
@@ -202,15 +211,37 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     for (int64_t i = 0; h->k_norm && i < kv->n_head_kv; i++) f->rms_norm(k + i * d, k + i * d, h->k_norm, d, h->eps);
     hn_rope_apply(q, cs, h->n_head, d, h->n_rot, h->neox);
     hn_rope_apply(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
+    if (!hn_all_within(k, kv->n_head_kv * d, j->limit)) lower(&j->first_bad, 2 * t);
+    else if (!hn_all_within(v, kv->n_head_kv * d, j->limit)) lower(&j->first_bad, 2 * t + 1);
     for (int64_t i = 0; i < kv->n_head_kv; i++) {
         f->store_k[kv->type](kv->k + split + (size_t)i * kv->head_bytes, k + i * d, d, pos % HN_SPLIT);
         f->store_v[kv->type](kv->v + split + (size_t)i * kv->head_bytes, v + i * d, d, pos % HN_SPLIT);
     }
 }
+
+/* The first fault of a step is kept: what follows it is made of it. */
+static void keep_fault(cpu_backend *c, const heads_job *j)
+{
+    const hn_kv *kv = j->kv;
+    int64_t bad = j->first_bad, row = bad / 2, n = kv->n_head_kv * kv->d, i = 0;
+    const float *x = (bad % 2 ? j->h->v : j->h->k) + row * n;
+    while (i < n - 1 && fabsf(x[i]) <= j->limit) i++;
+    c->fault = (hn_fault){ .kv = kv, .what = bad % 2 ? 'V' : 'K', .seq = j->rows[row].seq, .pos = j->rows[row].pos,
+                           .head = i / kv->d, .value = x[i], .limit = j->limit };
+}
+
 static void heads(hn_backend *b, const hn_heads *h, const hn_kv *kv, const hn_row *rows, int64_t n_tok)
 {
-    heads_job j = { self(b), h, kv, rows };
+    heads_job j = { self(b), h, kv, rows, hn_cache_limit(kv->type), INT64_MAX };
     for_rows(j.c, heads_row, &j, n_tok);
+    if (j.first_bad != INT64_MAX && !j.c->fault.kv) keep_fault(j.c, &j);
+}
+
+static hn_fault fault(hn_backend *b)
+{
+    hn_fault f = self(b)->fault;
+    self(b)->fault = (hn_fault){ 0 };
+    return f;
 }
 
 static void gather(hn_backend *b, float *y, const float *x, const int32_t *index, int64_t n, int64_t n_index)
@@ -687,7 +718,7 @@ static const hn_backend_ops cpu_ops = {
     .reserve_deltas = reserve_deltas, .embed = embed, .rms_norm = rms_norm, .layer_norm = layer_norm, .layer_norm_rows = layer_norm_rows,
     .token_shift = token_shift, .time_mix = time_mix, .scale = scale, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
     .rope_table = rope_table, .heads = heads, .attention = attention,
-    .gather = gather, .head = head, .blocks = cpu_blocks, .free = cpu_free,
+    .gather = gather, .head = head, .fault = fault, .blocks = cpu_blocks, .free = cpu_free,
 };
 
 hone_status hn_backend_cpu_new(hn_backend **out, const hn_cpu_params *p, hone_error *err)

@@ -107,6 +107,7 @@ static bool act_alloc(hn_backend *b, hn_act *a, int64_t n, int64_t t) { return s
 static void act_release(hn_backend *b, hn_act *a, int64_t n, int64_t t) { self(b)->inner->op->act_release(self(b)->inner, a, n, t); }
 static void blocks(hn_backend *b, hn_block_fn *fn, void *arg) { self(b)->inner->op->blocks(self(b)->inner, fn, arg); }
 static bool reserve_deltas(hn_backend *b, int64_t n, int64_t t) { return self(b)->inner->op->reserve_deltas(self(b)->inner, n, t); }
+static hn_fault fault(hn_backend *b) { return self(b)->inner->op->fault(self(b)->inner); }
 static void no_free(hn_backend *b) {}
 
 /* Runs CALL of the backend beneath, `in`, between two looks at the clock. */
@@ -227,7 +228,7 @@ static const hn_backend_ops profile_ops = {
     .reserve_deltas = reserve_deltas, .embed = embed, .rms_norm = rms_norm, .layer_norm = layer_norm, .layer_norm_rows = layer_norm_rows,
     .token_shift = token_shift, .time_mix = time_mix, .scale = scale, .set_act = set_act, .gate_up = gate_up, .matmul = matmul,
     .rope_table = rope_table, .heads = heads, .attention = attention,
-    .gather = gather, .head = head, .blocks = blocks, .free = no_free,
+    .gather = gather, .head = head, .fault = fault, .blocks = blocks, .free = no_free,
 };
 
 void hn_backend_profile_init(hn_profile_backend *p, hn_backend *inner, hn_op_fn *fn, void *arg)

@@ -121,6 +121,48 @@ void hn_cli_note(const char *fmt, ...)
     va_end(ap);
 }
 
+enum { CAUTION_BYTES = 1024, MAX_CAUTIONS = 8 };
+static char cautions[MAX_CAUTIONS][CAUTION_BYTES];
+static int n_cautions;
+
+void hn_cli_caution(const char *fmt, ...)
+{
+    char text[CAUTION_BYTES];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    for (int i = 0; i < n_cautions; i++)
+        if (strcmp(cautions[i], text) == 0) return;
+    if (n_cautions < MAX_CAUTIONS) memcpy(cautions[n_cautions++], text, sizeof text);
+    hn_cli_note("%s", text);
+}
+
+json_t *hn_cli_cautions(void)
+{
+    json_t *a = n_cautions ? json_array() : NULL;
+    for (int i = 0; a && i < n_cautions; i++) json_array_append_new(a, hn_json_str(cautions[i], strlen(cautions[i])));
+    return a;
+}
+
+void hn_cli_model_notes(const hone_model_info *info)
+{
+    if (info->packed_ignored || info->packed_compared) hn_cli_note("%s", info->packed_note);
+    if (*info->ignored_keys)
+        hn_cli_caution("left out by request (HONE_IGNORE_KEYS): %s; answers may differ from what the model was "
+                       "made to give", info->ignored_keys);
+    if (*info->formula_note) hn_cli_caution("%s", info->formula_note);
+}
+
+void hn_cli_window_note(const hone_model_info *info, int64_t n_ctx)
+{
+    if (!info->n_window || n_ctx <= info->n_window) return;
+    hn_cli_caution("%lld positions go beyond the window of %d that the model has (%s.attention.sliding_window): "
+                   "hone attends to all of them, the model was trained to see the last %d, so beyond position %d "
+                   "answers differ from its own",
+                   (long long)n_ctx, info->n_window, info->arch, info->n_window, info->n_window);
+}
+
 int hn_cli_usage(const hn_cli *cli, const char *fmt, ...)
 {
     va_list ap;
@@ -179,6 +221,7 @@ static int json_to_stdout(const char *p, size_t n, void *unused) { return hn_out
 int hn_json_print(json_t *obj)
 {
     if (!obj) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the JSON output");
+    if (n_cautions && !json_object_get(obj, "notes")) json_object_set_new(obj, "notes", hn_cli_cautions());
     int rc = json_dump_callback(obj, json_to_stdout, NULL, JSON_COMPACT | JSON_REAL_PRECISION(12));
     json_decref(obj);
     if (rc == 0) hn_out_write("\n", 1);
@@ -387,7 +430,7 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out)
     if (st == HONE_OK) {
         hone_model_info info;
         if (!vocab_only) hone_model_get_info(*out, &info);
-        if (!vocab_only && (info.packed_ignored || info.packed_compared)) hn_cli_note("%s", info.packed_note);
+        if (!vocab_only) hn_cli_model_notes(&info);
         return 0;
     }
     int code = hn_cli_fail_model(&err);
@@ -445,6 +488,9 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
                               .cache = strcmp(kv, "f32") == 0 ? HONE_CACHE_F32 : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0 : HONE_CACHE_F16,
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {
+        hone_model_info info;
+        hone_model_get_info(m, &info);
+        hn_cli_window_note(&info, n_ctx);
         hone_session_set_abort(*out, hn_abort_fn, NULL);
         return hn_cli_set_adapters(cli, m, *out);
     }
@@ -479,7 +525,8 @@ int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *
     int64_t train = info.state_bytes ? RECURRENT_CTX : info.n_ctx_train, need = (int64_t)n_prompt + n_more, n_ctx = need < train ? need : train;
     if (given) {
         int32_t c = hn_opts_i32(cli->opts, "ctx-size");
-        if (c > train && !info.state_bytes) hn_cli_note("-c %d is more than the %d positions the model was trained for", c, info.n_ctx_train);
+        if (c > train && !info.state_bytes && !info.n_window)
+            hn_cli_note("-c %d is more than the %d positions the model was trained for", c, info.n_ctx_train);
         n_ctx = c ? c : train;
     }
     *out = NULL;

@@ -53,6 +53,9 @@ int hn_cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2
 int hn_cli_usage(const hn_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "hone: note: …" */
 void hn_cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same for what changes answers: once, and also in the "notes" of what hn_json_print prints and of records. */
+void hn_cli_caution(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+json_t *hn_cli_cautions(void);             /* new array of texts; NULL: none */
 
 /* ---- stdout and stderr (out.c) --------------------------------------------------------------------- */
 
@@ -144,6 +147,9 @@ void hn_prompt_free(hn_prompt *p);
 
 const char *hn_cli_model_name(const hn_cli *cli); /* -m, fit for a message */
 int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* hn_group_model */
+/* What is to be told of a model just opened, and of a session of n_ctx positions on it, if anything. */
+void hn_cli_model_notes(const hone_model_info *info);
+void hn_cli_window_note(const hone_model_info *info, int64_t n_ctx);
 const char *hn_cli_weights(const hone_model_info *info);                     /* "packed" or "plain" */
 int hn_cli_new_context(const hn_cli *cli, hone_context **out);  /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
 /* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */

@@ -73,7 +73,7 @@ typedef struct bench {
     hn_peaks peaks;
     char no_roof[1100];    /* "": peaks is the roof; else why there is none */
     double decode_share, prefill_share; /* of the roof; NaN: unknown */
-    int32_t n_ctx_train;
+    int32_t n_ctx_train; /* 0: nothing is to be said of it */
     char record[16];   /* id of the record, once it is made */
     char packed[4096]; /* the packed file in use, or "" */
     char why[600];     /* in words */
@@ -383,6 +383,9 @@ static void judge(bench *b)
     note_unstable(b);
     int64_t last = (int64_t)b->config.depth + b->config.n_prompt + b->config.n_gen;
     if (b->n_ctx_train > 0 && last > b->n_ctx_train) note(b, "%" PRId64 " positions, but the model was trained for %d", last, b->n_ctx_train);
+    json_t *cautions = hn_cli_cautions();
+    json_array_extend(b->notes, cautions);
+    json_decref(cautions);
     note_pages(b);
     if (b->env.load[0] > 0.5 * b->env.cores) note(b, "load average %.1f on %d cores at the start: expect noise", b->env.load[0], b->env.cores);
 }
@@ -616,7 +619,8 @@ static int open_and_describe(bench *b)
     if (rc) return rc;
     hone_model_get_info(m, &info);
     b->model = hn_bench_model_json(hn_opts_str(b->cli->opts, "model"), &info);
-    b->n_ctx_train = info.n_ctx_train;
+    b->n_ctx_train = info.n_window ? 0 : info.n_ctx_train; /* a window has a note of its own */
+    hn_cli_window_note(&info, (int64_t)b->config.depth + b->config.n_prompt + b->config.n_gen);
     snprintf(b->packed, sizeof b->packed, "%s", info.packed_path ? info.packed_path : "");
     snprintf(b->why, sizeof b->why, "%s", info.packed_note);
     hone_error err;

@@ -82,7 +82,8 @@ static int new_session(chat *c)
     int32_t n_ctx = recurrent || train < DEFAULT_CTX ? train : DEFAULT_CTX;
     if (hn_opts_given(o, "ctx-size")) {
         n_ctx = hn_opts_i32(o, "ctx-size");
-        if (n_ctx > train && !recurrent) hn_cli_note("-c %d is more than the %d positions the model was trained for", n_ctx, train);
+        if (n_ctx > train && !recurrent && !c->info.n_window)
+            hn_cli_note("-c %d is more than the %d positions the model was trained for", n_ctx, train);
         if (n_ctx == 0) n_ctx = train;
     }
     int rc = hn_cli_new_session(c->cli, c->ctx, c->model, n_ctx, 1, &c->session);

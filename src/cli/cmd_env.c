@@ -31,9 +31,9 @@ static int run(const hn_cli *cli)
     if (cli->json) return env_json();
     for (const hn_env_switch *e = hn_env_switches; e->name; e++) {
         const char *v = getenv(e->name);
-        hn_out_printf("%-14s %-12s %s\n", e->name, v ? HN_ESC(v, strlen(v)) : "-", e->help);
+        hn_out_printf("%-17s %-12s %s\n", e->name, v ? HN_ESC(v, strlen(v)) : "-", e->help);
     }
-    hn_out_printf("%-14s", "cpu levels");
+    hn_out_printf("%-17s", "cpu levels");
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
         if (!hn_cpu_built((hn_cpu_level)l)) continue;
         hn_out_printf(" %s%s", hn_cpu_level_name((hn_cpu_level)l), hn_cpu_has((hn_cpu_level)l) ? "" : " (not here)");
@@ -41,10 +41,10 @@ static int run(const hn_cli *cli)
     hn_cpu_level chosen;
     hone_error err;
     bool ok = hn_cpu_choose(&chosen, NULL, &err) == HONE_OK;
-    hn_out_printf("\n%-14s %s\n", "cpu", ok ? hn_cpu_level_name(chosen) : err.message);
-    hn_out_printf("%-14s %d\n", "cores", hn_cpu_count());
-    hn_out_printf("%-14s %.1f GiB available\n", "memory", (double)hn_memory_available() / 0x1p30);
-    hn_out_printf("%-14s %s, %s\n", "build", hone_version(), hone_build_info());
+    hn_out_printf("\n%-17s %s\n", "cpu", ok ? hn_cpu_level_name(chosen) : err.message);
+    hn_out_printf("%-17s %d\n", "cores", hn_cpu_count());
+    hn_out_printf("%-17s %.1f GiB available\n", "memory", (double)hn_memory_available() / 0x1p30);
+    hn_out_printf("%-17s %s, %s\n", "build", hone_version(), hone_build_info());
     return HN_EXIT_OK;
 }
 

@@ -105,7 +105,7 @@ static int open_all(job *j)
     if (rc || (rc = hn_cli_text(cli, j->side.m, hn_cli_model_name(cli), &j->text)) ||
         (rc = hn_cli_windows(cli, &j->text, hn_opts_i32(cli->opts, "chunks"), &j->w)))
         return rc;
-    if (j->w.n_ctx > j->side.info.n_ctx_train)
+    if (j->w.n_ctx > j->side.info.n_ctx_train && !j->side.info.n_window)
         hn_cli_note("windows of %d tokens, but the model was trained for %d", j->w.n_ctx, j->side.info.n_ctx_train);
     return hn_subject_start(cli, &j->side, &as_options, j->w.n_ctx, hn_subject_sequences(cli, &j->w));
 }

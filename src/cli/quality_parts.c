@@ -122,7 +122,7 @@ int hn_subject_open_model(const hn_cli *cli, hn_subject *out, const hn_subject_c
         return code;
     }
     hone_model_get_info(out->m, &out->info);
-    if (out->info.packed_ignored || out->info.packed_compared) hn_cli_note("%s", out->info.packed_note);
+    hn_cli_model_notes(&out->info);
     return 0;
 }
 
@@ -152,6 +152,7 @@ int hn_subject_start(const hn_cli *cli, hn_subject *s, const hn_subject_choice *
                               .cache = strcmp(kv, "f32") == 0 ? HONE_CACHE_F32 : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0 : HONE_CACHE_F16,
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(&s->s, s->ctx, s->m, &p, &err) != HONE_OK) return hn_cli_fail(&err);
+    hn_cli_window_note(&s->info, n_ctx);
     hone_session_set_abort(s->s, hn_abort_fn, NULL);
     if ((rc = hn_cli_set_adapters(cli, s->m, s->s))) return rc;
     s->src = (hn_logits_source){ .n_vocab = s->info.n_vocab, .run = hn_forced_run, .arg = s->s };
@@ -192,8 +193,11 @@ int hn_cli_records(const hn_cli *cli, json_t *records)
     json_t *one;
     if (!records) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the records");
     if (file && hn_record_base(base, sizeof base, file, &err) != HONE_OK) rc = hn_cli_fail(&err);
-    json_array_foreach(records, i, one)
+    json_array_foreach(records, i, one) {
+        json_t *cautions = json_object_get(one, "notes") ? NULL : hn_cli_cautions();
+        if (cautions) json_object_set_new(one, "notes", cautions);
         if (file && !rc && hn_record_append(base, one, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    }
     if (!cli->json) {
         json_decref(records);
         return rc;

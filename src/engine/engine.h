@@ -79,5 +79,7 @@ static inline float *hn_state_of(const hone_session *s, int32_t seq) { return s-
 /* Forgets the checkpoints of a sequence behind position pos. */
 void hn_checkpoints_drop(hone_session *s, int32_t seq, int32_t pos);
 void hn_checkpoints_free(hone_session *s);
+/* A recurrent state is no longer that of the sequence's length: back to the furthest checkpoint, else to none. */
+void hn_state_lost(hone_session *s, int32_t seq);
 
 #endif

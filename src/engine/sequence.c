@@ -75,6 +75,15 @@ static void go_back(hone_session *s, int32_t seq, int32_t n_pos, hn_checkpoint *
     hn_checkpoints_drop(s, seq, n_pos);
 }
 
+void hn_state_lost(hone_session *s, int32_t seq)
+{
+    hn_checkpoint *c = furthest(s, seq, s->length[seq]);
+    if (c) memcpy(hn_state_of(s, seq), c->mem, state_bytes(s));
+    else memset(hn_state_of(s, seq), 0, state_bytes(s));
+    s->length[seq] = c ? c->pos : 0;
+    if (c) c->used = ++s->checkpoint_clock;
+}
+
 hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err)
 {
     HN_NEED(err, s, "a session");

@@ -3,6 +3,7 @@
  * nothing is allocated. */
 #include "engine/engine.h"
 
+#include <float.h>
 #include <stdlib.h>
 
 enum { DEFAULT_CTX = 4096, DEFAULT_CHUNK = 512, DEFAULT_CHECKPOINTS = 8, MAX_SEQ = 4096, MAX_CHUNK = 65536, MAX_CHECKPOINTS = 4096 };
@@ -260,13 +261,81 @@ static void undo_states(hone_session *s)
         if (s->touched[i]) memcpy(hn_state_of(s, i), s->backup + (uint64_t)i * s->state_floats, s->state_floats * sizeof(float));
 }
 
+/* ---- what is no number ---- */
+
+static const char *const cache_names[HN_CACHE_TYPES] = { "f16", "f32", "q8_0" };
+
+/* "NaN", "infinity" or the digits of x. */
+static const char *number_words(char dst[32], float x)
+{
+    if (isfinite(x)) snprintf(dst, 32, "%.9g", (double)x);
+    else snprintf(dst, 32, "%s", isnan(x) ? "NaN" : x > 0 ? "infinity" : "-infinity");
+    return dst;
+}
+
+#define OVERFLOWS "the weights, or activations made of them, overflow; "
+#define CHECK "look for bad weights with: hone inspect %s --check"
+
+/* A key or value that its cache cannot hold; the file is to blame where it was no number before. */
+static hone_status fail_stored(const hone_session *s, const hn_fault *f, hone_error *err)
+{
+    char number[32], where[160];
+    const char *path = HN_ESC(s->model->path, strlen(s->model->path));
+    snprintf(where, sizeof where, "layer %d: %c of position %lld (sequence %d, head %lld) is %s",
+             (int)(f->kv - s->kv), f->what, (long long)f->pos, (int)f->seq, (long long)f->head,
+             number_words(number, f->value));
+    if (!isfinite(f->value))
+        return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s before it is stored, expected a finite number: " OVERFLOWS CHECK,
+                       path, where, path);
+    return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s, expected at most %s; use an f32 cache: --kv f32", path, where,
+                   f->kv->type == HN_CACHE_F16 ? "65504, the largest number that an f16 cache holds"
+                                               : "8319008, 127 times the largest f16 scale of a q8_0 cache");
+}
+
+/* Logits [n_want, n_vocab] of rows want[]: all finite, or the first that is not is named. */
+static hone_status check_logits(const hone_session *s, const float *logits, int32_t n_want, hone_error *err)
+{
+    int64_t n = s->model->hp.n_vocab, i = 0;
+    char number[32], where[160], cache[64] = "";
+    for (int32_t r = 0; r < n_want; r++, logits += n) {
+        if (hn_all_within(logits, n, FLT_MAX)) continue;
+        while (isfinite(logits[i])) i++;
+        const hn_row *row = &s->rows[s->want[r]];
+        const char *path = HN_ESC(s->model->path, strlen(s->model->path));
+        snprintf(where, sizeof where, "the logit of token %lld after position %lld (token %d, sequence %d) is %s",
+                 (long long)i, (long long)row->pos, (int)row->token, (int)row->seq, number_words(number, logits[i]));
+        if (s->kv && s->cache != HN_CACHE_F32)
+            snprintf(cache, sizeof cache, "rule out the %s cache with --kv f32, and ", cache_names[s->cache]);
+        return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s, expected a finite number: " OVERFLOWS "%s" CHECK, path, where,
+                       cache, path);
+    }
+    return HONE_OK;
+}
+
+/* Of a chunk that was run: what could not be stored, asked once, else what the logits hold. */
+static hone_status check_numbers(hone_session *s, const float *logits, int32_t n_want, hone_error *err)
+{
+    hn_fault f = s->be->op->fault(s->be);
+    return f.kv ? fail_stored(s, &f, err) : check_logits(s, logits, n_want, err);
+}
+
+/* A recurrent state is made of what failed, and has no past: where it was not copied before, it goes back. */
+static void lose_states(hone_session *s, const hone_token *tok, int32_t n)
+{
+    for (int32_t i = 0; s->state && i < n; i++) hn_state_lost(s, tok[i].seq);
+}
+
 /* All chunks of a checked batch. */
 static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok, bool may_abort, float *logits, hone_error *err)
 {
     for (int32_t at = 0; at < n_tok;) {
         int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk, n_wanted;
-        if (!run_chunk(s, tok + at, n, may_abort, logits, &n_wanted))
+        if (!run_chunk(s, tok + at, n, may_abort, logits, &n_wanted)) {
+            s->be->op->fault(s->be); /* of a step that never was */
             return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
+        }
+        hone_status st = check_numbers(s, logits, n_wanted, err);
+        if (st != HONE_OK) return st;
         if (logits) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
         at += n;
     }
@@ -284,7 +353,9 @@ hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok
         return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit %d sequences of %d positions", n_tok, s->n_seq, s->n_ctx);
     if ((st = check_batch(s, tokens, n_tok, logits != NULL, err)) != HONE_OK) return st;
     bool may_abort = keep_states(s, tokens, n_tok, n_tok);
-    if ((st = run_all(s, tokens, n_tok, may_abort, logits, err)) != HONE_OK && may_abort) undo_states(s);
+    st = run_all(s, tokens, n_tok, may_abort, logits, err);
+    if (st != HONE_OK && may_abort) undo_states(s);
+    else if (st == HONE_E_NUMERIC) lose_states(s, tokens, n_tok);
     return st;
 }
 
@@ -312,8 +383,9 @@ hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, 
         at += n;
     }
     if (st != HONE_OK) {
-        if (may_abort) undo_states(s);
         s->length[0] = len;
+        if (may_abort) undo_states(s);
+        else if (st == HONE_E_NUMERIC) lose_states(s, s->prompt, 1);
         return st;
     }
     *logits = s->logits;

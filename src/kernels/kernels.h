@@ -143,6 +143,17 @@ static inline size_t hn_cache_block_bytes(hn_cache_type t, int64_t d)
     }
 }
 
+/* The largest |x| that a cache holds as a number: what f16 rounds to at most 65504, and what has such a scale in q8_0
+ * (x/127 rounded to f32, then to f16). One float more is stored as infinity, which a softmax turns into NaN. */
+static inline float hn_cache_limit(hn_cache_type t)
+{
+    switch (t) {
+    case HN_CACHE_F16: return 0x1.ffdffep+15f;  /* the float before 65520, halfway to where 65536 would be */
+    case HN_CACHE_F32: return 0x1.fffffep+127f;
+    default: return 0x1.fbe03ep+22f;            /* the last whose 127th part is below 65520 */
+    }
+}
+
 /* ---- attention ------------------------------------------------------------------------ */
 
 /* n_tok tokens at consecutive positions, n_q queries (heads sharing one KV head) of each;
@@ -323,6 +334,8 @@ void hn_rope_table(float *cs, const double *freq, int32_t n_rot, int64_t pos, fl
 /* Rotates n_head vectors of d floats; pairs (2i, 2i+1), or (i, i + n_rot/2) if neox. */
 void hn_rope_apply(float *x, const float *cs, int64_t n_head, int64_t d, int32_t n_rot, bool neox);
 void hn_add(float *y, const float *x, int64_t n); /* y += x */
+/* Is every |x[i]| at most limit? Not where one is NaN. */
+bool hn_all_within(const float *x, int64_t n, float limit);
 /* Constants of exp, shared by all levels. e^x = 2^n·p(r), n = rne(x·log2 e), r = x − n·ln 2
  * in two parts; p by Horner in fma: Taylor coefficients, |r| ≤ 0.347, error < 1 ulp. */
 #define HN_EXP_LO (-104.0f)

@@ -89,6 +89,14 @@ void hn_rope_apply(float *x, const float *cs, int64_t n_head, int64_t d, int32_t
     }
 }
 
+/* No early end: such a loop becomes one of vectors, and what is looked for is hardly ever there. */
+bool hn_all_within(const float *x, int64_t n, float limit)
+{
+    int32_t bad = 0;
+    for (int64_t i = 0; i < n; i++) bad |= !(fabsf(x[i]) <= limit);
+    return !bad;
+}
+
 void hn_add(float *y, const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] += x[i];

@@ -108,14 +108,31 @@ hone_status hn_kl_run(hn_kl *out, const hn_windows *w, const hn_kl_side *ref, co
     size_t bytes = (size_t)pieces.max_rows * (size_t)n_vocab * sizeof *a;
     if (st == HONE_OK && (!(a = malloc(bytes)) || !(b = malloc(bytes)))) st = HN_FAIL(err, HONE_E_NOMEM, "twice %zu bytes of logits", bytes);
     for (bool go = true; st == HONE_OK && go && hn_pieces_next(&pieces);) {
-        if ((st = side_rows(ref, &pieces, a, err)) != HONE_OK) break;
+        hone_error why = { 0 };
+        if ((st = side_rows(ref, &pieces, a, &why)) == HONE_E_NUMERIC && n_side) { /* a verdict, not a failure */
+            for (int32_t i = 0; i < n_side; i++) hn_invalid(&out[i].verdict, "the reference: %s", why.message);
+            st = HONE_OK;
+            break;
+        }
+        if (st != HONE_OK) {
+            if (err) *err = why;
+            break;
+        }
         int64_t bad = first_bad(a, pieces.n_rows, n_vocab);
         for (int32_t i = 0; i < n_side && bad >= 0; i++) reject(&out[i], "the reference", pieces.first_row + bad, w);
         if (bad >= 0 && n_side == 0) st = HN_FAIL(err, HONE_E_NUMERIC, "row %lld: the logits hold a NaN or an infinity", (long long)(pieces.first_row + bad));
         go = n_side == 0;
         for (int32_t i = 0; i < n_side && st == HONE_OK; i++) {
             if (out[i].verdict.state == HN_INVALID) continue;
-            if ((st = side_rows(&side[i], &pieces, b, err)) != HONE_OK) break;
+            if ((st = side_rows(&side[i], &pieces, b, &why)) == HONE_E_NUMERIC) {
+                hn_invalid(&out[i].verdict, "the model: %s", why.message);
+                st = HONE_OK;
+                continue;
+            }
+            if (st != HONE_OK) {
+                if (err) *err = why;
+                break;
+            }
             comparing c = { a, b, w, pieces.first_row, n_vocab, rows + (size_t)i * (size_t)total };
             if (pieces.n_rows) hn_pool_run(pool, compare_row, &c, pieces.n_rows);
             out[i].identical = out[i].identical && memcmp(a, b, (size_t)pieces.n_rows * (size_t)n_vocab * sizeof *a) == 0;

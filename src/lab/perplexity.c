@@ -182,8 +182,17 @@ hone_status hn_ppl_run(hn_ppl *out, const hn_windows *w, const hn_logits_source 
     if (st == HONE_OK && !(logits = malloc((size_t)pieces.max_rows * (size_t)src->n_vocab * sizeof *logits)))
         st = HN_FAIL(err, HONE_E_NOMEM, "%lld rows of %d logits", (long long)pieces.max_rows, src->n_vocab);
     while (st == HONE_OK && hn_pieces_next(&pieces)) {
-        st = src->run(src->arg, pieces.tokens, pieces.n_tok, pieces.n_rows ? logits : NULL, err);
-        if (st != HONE_OK) break;
+        hone_error why = { 0 };
+        st = src->run(src->arg, pieces.tokens, pieces.n_tok, pieces.n_rows ? logits : NULL, &why);
+        if (st == HONE_E_NUMERIC) { /* a verdict, not a failure */
+            hn_invalid(&out->verdict, "window %lld: %s", (long long)(done / hn_windows_scored(w)), why.message);
+            st = HONE_OK;
+            break;
+        }
+        if (st != HONE_OK) {
+            if (err) *err = why;
+            break;
+        }
         scoring s = { .logits = logits, .w = w, .first_row = pieces.first_row, .n_vocab = src->n_vocab, .nll = out->nll };
         if (pieces.n_rows) hn_pool_run(pool, score_row, &s, pieces.n_rows);
         for (; done < pieces.row; done++) sum += out->nll[done];

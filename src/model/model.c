@@ -187,6 +187,30 @@ static hone_status check_angles(const hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* cos and sin are multiplied by attn_factor alone, times 1 + 0.1·ln(factor) where that is more than 1, as
+ * ggml-org/llama.cpp does (src/llama-context.cpp, ggml/src/ggml-cpu/ops.cpp rope_yarn; it never reads yarn_attn_factor
+ * for these families). Its converter copies Hugging Face's attention_factor, which is the *whole* magnitude there, into
+ * yarn_attn_factor: where that is another number, answers differ from transformers', and a note says so. */
+static hone_status yarn_magnitude(hone_model *m, float attn_factor, float factor, bool extrapolates, hone_error *err)
+{
+    enum { NOTE_BYTES = 480 };
+    char key[128], *note;
+    float said = 1.0f;
+    double grown = 1.0;
+    if (extrapolates && factor > 1.0f) grown += 0.1 * hn_log2_f64((double)factor) * 0.693147180559945309417;
+    hone_status st = hn_get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, 1.0, &said, err);
+    if (st != HONE_OK) return st;
+    m->hp.rope_mscale = (float)((double)attn_factor * grown);
+    if (said == 1.0f || fabsf(said - m->hp.rope_mscale) <= 1e-4f * m->hp.rope_mscale) return HONE_OK;
+    if (!(note = hn_arena_alloc(m->arena, NOTE_BYTES))) return HN_FAIL(err, HONE_E_NOMEM, "%s: metadata", m->path);
+    hn_arch_key(m, key, "rope.scaling.yarn_attn_factor");
+    snprintf(note, NOTE_BYTES, "%s = %g is not used: rotations are scaled by %g, which is attn_factor times "
+             "1 + 0.1 ln(factor), as in llama.cpp; a model that transformers scales by %g answers differently here",
+             key, (double)said, (double)m->hp.rope_mscale, (double)said);
+    m->formula_note = note;
+    return HONE_OK;
+}
+
 /* YaRN (Peng et al. 2023): interpolate slow dimensions, keep fast ones, a ramp between. A
  * negative ext_factor means 1; 0 leaves plain interpolation, without the correction of
  * magnitude (ggml-org/llama.cpp:ggml/src/ggml-cpu/ops.cpp rope_yarn). */
@@ -195,12 +219,11 @@ static hone_status apply_yarn(hone_model *m, float base, float factor, hone_erro
     hn_hparams *hp = &m->hp;
     hone_status st;
     int32_t n = hp->n_rot, n_orig;
-    float fast, slow, ext, attn;
+    float fast, slow, ext;
     if ((st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, hp->n_ctx_train, &n_orig, err)) != HONE_OK) return st;
     if ((st = hn_get_real(m, "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0, &fast, err)) != HONE_OK) return st;
     if ((st = hn_get_real(m, "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0, &slow, err)) != HONE_OK) return st;
     if ((st = hn_get_real(m, "rope.scaling.yarn_ext_factor", -1e6, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
-    if ((st = hn_get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, hp->rope_mscale, &attn, err)) != HONE_OK) return st;
     if (ext < 0) ext = 1.0f;
     const double two_pi = 6.283185307179586477, l2 = hn_log2_f64(base);
     double lo = floor(n * hn_log2_f64(n_orig / (two_pi * (double)fast)) / (2.0 * l2));
@@ -212,9 +235,8 @@ static hone_status apply_yarn(hone_model *m, float base, float factor, hone_erro
         double mix = (double)ext * (1.0 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp));
         hp->rope_freq[i] *= (1.0 - mix) / (double)factor + mix;
     }
-    double magnitude = ext > 0 ? 1.0 + 0.1 * hn_log2_f64(factor) * 0.693147180559945309417 : 1.0;
-    hp->rope_mscale = (float)((double)attn * magnitude);
-    return check_angles(m, err);
+    st = yarn_magnitude(m, hp->rope_mscale, factor, ext > 0, err);
+    return st == HONE_OK ? check_angles(m, err) : st;
 }
 
 /* Angles per position, with Llama-3 factors, linear or YaRN scaling applied. */
@@ -263,32 +285,6 @@ hone_status hn_bind_rope(hone_model *m, hone_error *err)
     return yarn ? apply_yarn(m, base, factor, err) : check_angles(m, err);
 }
 
-/* Keys that ask for another formula than the forward pass has. 0 is how files write "none". */
-static hone_status refuse_other_formulas(const hone_model *m, hone_error *err)
-{
-    const float one_over_sqrt_d = 1.0f / sqrtf((float)m->hp.head_dim);
-    const struct { const char *suffix; float neutral; } reals[] = {
-        { "attention.scale", one_over_sqrt_d }, { "logit_scale", 1 }, { "residual_scale", 1 }, { "embedding_scale", 1 },
-        { "attn_logit_softcapping", 0 }, { "final_logit_softcapping", 0 },
-    };
-    static const struct { const char *suffix; bool neutral; } bools[] = { { "attention.causal", true }, { "use_parallel_residual", false } };
-    hone_status st;
-    char key[128];
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
-        float v = 0;
-        if ((st = hn_gguf_get_f32(m->file, hn_arch_key(m, key, reals[i].suffix), &v, NULL, err)) != HONE_OK) return st;
-        if (v != 0 && !(fabsf(v - reals[i].neutral) <= 1e-4f * reals[i].neutral))
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %g, expected %g: architecture %s has no such scaling here", m->path, key, (double)v, (double)reals[i].neutral, m->arch->name);
-    }
-    for (size_t i = 0; i < sizeof bools / sizeof *bools; i++) {
-        bool v = bools[i].neutral;
-        if ((st = hn_gguf_get_bool(m->file, hn_arch_key(m, key, bools[i].suffix), &v, NULL, err)) != HONE_OK) return st;
-        if (v != bools[i].neutral)
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected %s for architecture %s", m->path, key, v ? "true" : "false", v ? "false" : "true", m->arch->name);
-    }
-    return HONE_OK;
-}
-
 hone_status hn_attention_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -304,7 +300,7 @@ hone_status hn_attention_hparams(hone_model *m, hone_error *err)
     /* attention here sees everything before it: beyond a trained window that is another model */
     int32_t window;
     if ((st = hn_get_int(m, "attention.sliding_window", 0, HN_MAX_CTX, 0, &window, err)) != HONE_OK) return st;
-    if (window > 0 && window < hp->n_ctx_train) hp->n_ctx_train = window;
+    if (window > 0 && window < hp->n_ctx_train) hp->n_ctx_train = hp->n_window = window;
     if ((st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
     if (n_expert) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path, hn_arch_key(m, key, "expert_count"), n_expert);
     if (hp->n_head % hp->n_head_kv)
@@ -322,7 +318,6 @@ hone_status hn_attention_hparams(hone_model *m, hone_error *err)
                        hn_arch_key(m, key, "attention.value_length"), kv_dim, key_len, m->arch->name);
     if ((int64_t)hp->n_head * hp->head_dim > HN_MAX_EMBD * 4)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: head_count %d × key_length %d is beyond the limit %d", m->path, hp->n_head, hp->head_dim, HN_MAX_EMBD * 4);
-    if ((st = refuse_other_formulas(m, err)) != HONE_OK) return st;
     return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, NAN, &hp->rms_eps, err);
 }
 
@@ -376,12 +371,12 @@ static const char *type_name(const hone_model *m)
     return hn_type_get((uint32_t)best)->name;
 }
 
-static hone_status bind_all(hone_model *m, hone_error *err)
+static hone_status bind_all(hone_model *m, const char *ignore_keys, hone_error *err)
 {
     hone_status st;
     uint64_t n_tensor = hn_gguf_n_tensors(m->file);
     if (!(m->bound = hn_arena_alloc(m->arena, n_tensor + 1))) return HN_FAIL(err, HONE_E_NOMEM, "%s: tensor table", m->path);
-    if ((st = m->arch->hparams(m, err)) != HONE_OK) return st;
+    if ((st = m->arch->hparams(m, err)) != HONE_OK || (st = hn_check_keys(m, ignore_keys, err)) != HONE_OK) return st;
     const hn_gguf_tensor *e = hn_gguf_find_tensor(m->file, "token_embd.weight");
     if (!e) return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor token_embd.weight is missing; architecture %s needs it", m->path, m->arch->name);
     if (e->ne[1] < 1 || e->ne[1] > HN_MAX_VOCAB)
@@ -424,6 +419,7 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
     pthread_mutex_init(&m->vocab_mu, NULL);
     pthread_mutex_init(&m->identity_mu, NULL);
     m->file = file;
+    m->ignored_keys = m->formula_note = "";
     m->arena = hn_arena_new();
     if (!m->arena || !(m->path = hn_arena_strndup(m->arena, path, strlen(path))) ||
         (params && params->tokenizer_pre && !(m->pre = hn_arena_strndup(m->arena, params->tokenizer_pre, strlen(params->tokenizer_pre))))) {
@@ -431,6 +427,8 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
         goto fail;
     }
     m->has_tokenizer = hn_gguf_find(m->file, "tokenizer.ggml.model") >= 0;
+    const char *ignore = params ? params->ignore_keys : NULL;
+    if (m->has_tokenizer && (st = hn_check_tokenizer_keys(m, ignore, err)) != HONE_OK) goto fail;
     hone_str name = { "", 0 };
     if ((st = hn_gguf_get_str(m->file, "general.name", &name, NULL, err)) != HONE_OK) goto fail;
     if (params && params->vocab_only) {
@@ -441,7 +439,7 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
     } else {
         if ((st = choose_arch(m, err)) != HONE_OK) goto fail;
         if ((st = hn_model_find_packed(m, params, err)) != HONE_OK) goto fail;
-        if ((st = bind_all(m, err)) != HONE_OK) goto fail;
+        if ((st = bind_all(m, ignore, err)) != HONE_OK) goto fail;
         m->type_name = type_name(m);
     }
     if (!(m->name = hn_arena_strndup(m->arena, name.ptr, name.len))) {
@@ -545,6 +543,8 @@ void hone_model_get_info(const hone_model *m, hone_model_info *out)
         .n_ctx_train = hp->n_ctx_train, .n_params = m->n_params, .n_bytes = m->n_bytes, .bytes_per_token = m->bytes_per_token,
         .fingerprint = fingerprint(m), .has_tokenizer = m->has_tokenizer, .packed_path = m->packed ? m->packed->path : NULL,
         .packed_note = m->packed_note ? m->packed_note : "", .packed_bytes = m->packed_bytes, .packed_compared = m->packed_compared,
-        .packed_ignored = m->packed_ignored, .state_bytes = hp->recurrent ? (uint64_t)hp->n_layer * (uint64_t)hn_state_floats(hp) * sizeof(float) : 0,
+        .packed_ignored = m->packed_ignored,
+        .ignored_keys = m->ignored_keys, .formula_note = m->formula_note, .n_window = hp->n_window,
+        .state_bytes = hp->recurrent ? (uint64_t)hp->n_layer * (uint64_t)hn_state_floats(hp) * sizeof(float) : 0,
     };
 }

@@ -16,6 +16,7 @@ enum { HN_MAX_LAYER = 1024, HN_MAX_HEAD = 4096, HN_MAX_EMBD = 1 << 20, HN_MAX_FF
 
 typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
+    int32_t n_window;       /* the model was trained to look back so far; here it sees everything. 0: no window */
     float rms_eps;
     bool rope_neox;
     float rope_mscale;      /* cos and sin are multiplied by it (YaRN) */
@@ -101,6 +102,8 @@ struct hone_model {
     bool packed_compared;            /* with all data of the model, as their stamps differ */
     bool packed_ignored;             /* there is one, but it is not used */
     char *path, *name, *pre;
+    const char *ignored_keys;        /* "key = value, …" of those left out by request, or "" */
+    const char *formula_note;        /* what of the metadata is not done as a reader of it may expect, or "" */
     const char *type_name;
     bool has_tokenizer;
     uint64_t n_params, n_bytes, bytes_per_token; /* n_bytes: of packed tensors, what they take there */
@@ -153,6 +156,11 @@ hn_weight hn_rows_of(const hn_weight *w, int64_t first, int64_t n_out);
 hone_status hn_get_int(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out, hone_error *err);
 /* A real key in (lo, hi]; absent: def, or an error if def is NaN. */
 hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, double hi, double def, float *out, hone_error *err);
+/* keys.c: refuses metadata below the family's name that would ask for another formula, or may, but for the keys in
+ * `ignore` ("a,b"; NULL: HONE_IGNORE_KEYS), which it notes. Call it when hparams are known. HONE_E_UNSUPPORTED. */
+hone_status hn_check_keys(hone_model *m, const char *ignore, hone_error *err);
+/* The same for keys of the tokenizer that change what text becomes, where hone's of this kind does not. */
+hone_status hn_check_tokenizer_keys(hone_model *m, const char *ignore, hone_error *err);
 /* hparams of models with attention; and their angles, which may be a tensor. */
 hone_status hn_attention_hparams(hone_model *m, hone_error *err);
 hone_status hn_bind_rope(hone_model *m, hone_error *err);

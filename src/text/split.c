@@ -54,7 +54,8 @@ static size_t space_run(seg *s, size_t i, size_t e, size_t *nl)
 
 /* ---- building blocks -------------------------------------------------------------------- */
 
-/* 's|'t|'re|'ve|'m|'ll|'d; fold: ASCII letters of either case */
+/* 's|'t|'re|'ve|'m|'ll|'d; fold: (?i:…) of it (below: Ci), by Unicode's simple folding as in the originals (tiktoken,
+ * Hugging Face): of these letters that is ASCII's other case and ſ (U+017F) for s. llama.cpp has [sS] instead. */
 static size_t contraction(const seg *s, size_t i, size_t e, bool fold)
 {
     if (HN_CP(s->x[i]) != '\'' || i + 1 >= e) return 0;
@@ -62,6 +63,7 @@ static size_t contraction(const seg *s, size_t i, size_t e, bool fold)
     if (fold) {
         if (a - 'A' < 26) a |= 32;
         if (b - 'A' < 26) b |= 32;
+        if (a == 0x17F) a = 's';
     }
     if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
     if ((a == 'r' || a == 'v') && b == 'e') return 3;

@@ -535,6 +535,16 @@ static hone_status not_finite(const hone_trainer *t, const hone_train_step *s, h
                    (long long)t->st.n_bad_row, t->st.n_bad_row == 1 ? "" : "s", where[0] ? where : "; lower the learning rate or look at the data");
 }
 
+/* A loss that is no number says nothing, and would be taken for one that is no gain. */
+static hone_status no_validation(const hone_trainer *t, double loss, hone_error *err)
+{
+    char where[400] = "";
+    find_in_base(t->m, where, sizeof where);
+    return HN_FAIL(err, HONE_E_NUMERIC, "validation after step %lld: the loss is %s, expected a finite number%s",
+                   (long long)t->st.step, isnan(loss) ? "NaN" : "infinite",
+                   where[0] ? where : "; weights or activations overflow: lower the learning rate");
+}
+
 hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err)
 {
     if (loss) *loss = NAN;
@@ -551,6 +561,7 @@ hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err
         if ((st = hn_loader_next(t->val_loader, &b, err)) == HONE_OK && (st = hn_grad_run(t->grad, &b, 0, 0, &one, err)) == HONE_OK) {
             sum += one;
             n += b.n_target;
+            if (!isfinite(one)) return no_validation(t, one, err);
         }
     }
     if (st == HONE_OK) *loss = sum / n;
@@ -563,7 +574,7 @@ static hone_status evaluate(hone_trainer *t, hone_train_step *out, hone_error *e
     double t0 = now_ms();
     hone_status st = hone_trainer_validate(t, &out->val_loss, err);
     out->eval_ms = now_ms() - t0;
-    if (st != HONE_OK) return st;
+    if (st != HONE_OK && st != HONE_E_NUMERIC) return st; /* NaN: no gain; steps that are no better end the training */
     out->eval = true;
     s->val_loss = out->val_loss;
     bool first = !isfinite(s->best_val), gain = first ? isfinite(out->val_loss) : out->val_loss < s->best_val - t->p.min_delta;

@@ -123,7 +123,7 @@ says "is no pass" 'gate kernel failed: mean divergence [0-9]'
 cp "$TINY" "$T/nan.gguf"
 printf '\000\176' | dd of="$T/nan.gguf" bs=1 seek=$((size / 2)) conv=notrunc 2>/dev/null
 expect 1 "a NaN in the weights: perplexity" "$HONE" perplexity -m "$T/nan.gguf" -f "$T/text" -c 64 --file "$T/records/nan"
-says "names the place" 'window 0, token 32: the logits hold a NaN'
+says "names the place" 'window 0: .*nan.gguf: layer [0-9]*: K of position 0 .* is NaN'
 says "the record is invalid" '"valid":false,"invalid_reason":"window 0' "$T/records/nan.jsonl"
 expect 1 "a NaN in the weights: divergence" $K "$TINY" "$T/nan.gguf" --chunks 4
 expect 12 "a NaN in the weights: at the gate" $K "$TINY" "$T/nan.gguf" --chunks 4 --gate engine

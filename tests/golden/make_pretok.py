@@ -16,7 +16,9 @@ import regex
 
 WS = r"\x09-\x0d\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 C = "'s|'t|'re|'ve|'m|'ll|'d"
-Ci = "'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]"
+# As the originals have it: Unicode's simple folding, so that 's is 'ſ (U+017F) too. tiktoken (Rust's regex), Hugging Face's
+# tokenizers (Oniguruma) and this package agree; llama.cpp has [sS] in its place.
+Ci = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 TAIL = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 TAILS = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 GPT2 = C + r"| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -57,7 +59,7 @@ KINDS = {
     "youtu": [r"[\uAC00-\uD7A3\u3131-\u318E]+|[\uFF01\u2026\u201C\u201D\u2018\u2019\u2014\uFF1A\uFF1B\uFF0C\u3001-\u303F\uFE30-\uFE4F]+|[\u3105-\u312F]+|" + CJKB,
               CASEDi + r"|\p{N}" + TAILS],
     "seed-coder": ["(?:" + Ci + r")|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"],
-    "bailingmoe": [r"'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"],
+    "bailingmoe": [r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"],
     "bloom": [BLOOM],
     "viking": [BLOOM, r"\p{N}"],
     "chameleon": ["<sentinel:[0-9]+>", "(?:IMGIMG)(?:(?:A|B|C|D|E|F|G|H|I){1,4})Z", "(?:[\\t\\n]|    |  )", r"\p{N}",
@@ -84,6 +86,10 @@ WORDS = ["'s", "'LL", "'Ve", "'re", "'t", "don't", "WE'RE", "Hello", "HelloWorld
          "ㄅㄆ", "123", "4567890", "²³", "١٢٣", "e\u0301", "\u0301\u0301", "\r\n", "\n\n", "\n", "\t", "  ", "    ", "   \n  ", "\u00a0", "\u3000",
          "...", "/path/", "//\n/", "?!\r\n", "$+<=>^~|`", "<sentinel:12>", "<sentinel:>", "IMGIMGABCZ", "IMGIMGABCDEZ", "،", "…", "。", "，",
          "🇨🇭", "\U0001F600", "_x", "(a)", " a b c", "x y", "\ue000", "−", "\ufffd", "\x00", "\x7f", "\u200d"]
+
+# What folds to a letter of a contraction, and what only looks like it: of the letters s t r e v m l d it is ſ alone.
+FOLDED = ["a'\u017f b", "It'\u017fx", "'\u017f", "WE'\u017fT", "x'\u212a y", "'\u212a", "don'\u017f'\u017f'S", "'\u017f\u017f",
+          "中'\u017f字", "1'\u017f2", "'\u017fe'R\u0117", "'\ufb06t'\u00df", "'L\u017f'\u1e9e"]
 
 
 def make(rng):
@@ -131,8 +137,7 @@ def main():
     for kind, rules in KINDS.items():
         rules = [regex.compile(r.replace(r"[^(\s", "[^(" + WS).replace(r"[^\s", "[^" + WS).replace(r"\S", "[^" + WS + "]")
                                .replace(r"\s", "[" + WS + "]"), regex.V0) for r in rules]
-        for _ in range(n):
-            text = make(rng)
+        for text in [make(rng) for _ in range(n)] + FOLDED:
             print(kind, text.encode().hex() or "-", " ".join(str(len(p.encode())) for p in split(rules, text)), sep="\t")
 
 

@@ -1,0 +1,366 @@
+/* keys: which metadata hone knows. Every key below the family's name is read by the loader, without effect
+ * on the answer, harmless at the value it has, or refused: what hone does not know could be another formula. Owns the
+ * lists and the way around them (hone_model_params.ignore_keys); refuses to know what is done with the keys that are
+ * read. The names are those of ggml-org/llama.cpp:gguf-py/gguf/constants.py and src/llama-arch.cpp. */
+#include "model/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    LLAMA = 1, QWEN2 = 2, QWEN3 = 4, RWKV6 = 8, RWKV7 = 16,
+    NEOX = QWEN2 | QWEN3, ATTN = LLAMA | NEOX, RWKV = RWKV6 | RWKV7, ALL = ATTN | RWKV
+};
+
+typedef enum rule {
+    READ,      /* by the loader, which checks it */
+    NO_EFFECT, /* on logits; why stands beside it */
+    ONLY,      /* value (or, where it may be, 0): the formula is then the one hone has */
+    ONLY_THIS, /* the same without 0 */
+    ONLY_WORD  /* a string, one of words */
+} rule;
+
+/* What a neutral value is, where it is no constant. */
+typedef enum neutral_kind { CONSTANT = 0, ONE_OVER_SQRT_D, HEAD_DIM, N_ROT, FREQ_BASE, N_EMBD, N_HEAD } neutral_kind;
+
+typedef struct known_key {
+    const char *suffix;
+    int families;
+    rule rule;
+    double value;        /* ONLY: of all elements, where it is an array */
+    neutral_kind of;
+    const char *words;   /* ONLY_WORD: "a|b" */
+} known_key;
+
+#define READS(key, who) { .suffix = key, .families = who, .rule = READ }
+#define IDLE(key, who) { .suffix = key, .families = who, .rule = NO_EFFECT }
+#define AT(x, key, who) { .suffix = key, .families = who, .rule = ONLY, .value = x }
+#define AT_OWN(what, key, who) { .suffix = key, .families = who, .rule = ONLY, .of = what }
+#define TRUE_ONLY(key, who) { .suffix = key, .families = who, .rule = ONLY_THIS, .value = 1 }
+#define WORD(list, key, who) { .suffix = key, .families = who, .rule = ONLY_WORD, .words = list }
+static const known_key known[] = {
+    /* read */
+    READS("context_length", ALL), READS("embedding_length", ALL), READS("block_count", ALL),
+    READS("feed_forward_length", ALL), READS("vocab_size", ALL),
+    READS("attention.head_count", ATTN), READS("attention.head_count_kv", ATTN),
+    READS("attention.key_length", ATTN), READS("attention.value_length", ATTN),
+    READS("attention.layer_norm_rms_epsilon", ATTN), READS("attention.layer_norm_epsilon", RWKV),
+    READS("attention.sliding_window", ATTN), /* hone_model_info.n_window */
+    READS("expert_count", ATTN),             /* must be 0 */
+    READS("rope.dimension_count", ATTN), READS("rope.freq_base", ATTN), READS("rope.scale_linear", ATTN),
+    READS("rope.scaling.type", ATTN), READS("rope.scaling.factor", ATTN),
+    READS("rope.scaling.original_context_length", ATTN), READS("rope.scaling.attn_factor", ATTN),
+    READS("rope.scaling.yarn_ext_factor", ATTN), READS("rope.scaling.yarn_attn_factor", ATTN),
+    READS("rope.scaling.yarn_beta_fast", ATTN), READS("rope.scaling.yarn_beta_slow", ATTN),
+    READS("wkv.head_size", RWKV), READS("token_shift_count", RWKV),
+    READS("time_mix_extra_dim", RWKV6), READS("time_decay_extra_dim", RWKV6), READS("rescale_every_n_layers", RWKV6),
+    READS("attention.decay_lora_rank", RWKV7), READS("attention.iclr_lora_rank", RWKV7),
+    READS("attention.value_residual_mix_lora_rank", RWKV7), READS("attention.gate_lora_rank", RWKV7),
+
+    /* without effect on logits */
+    IDLE("pooling_type", ALL),                    /* of embeddings, which hone does not make */
+    IDLE("classifier.output_labels", ALL),        /* names; a classifier's tensors would be refused */
+    IDLE("classifier.pooling_type", ALL),
+    IDLE("rope.scaling.finetuned", ATTN),         /* where the weights come from */
+    IDLE("rope.dimension_sections", NEOX),        /* the positions of text are equal in all sections */
+    IDLE("attention.sliding_window_pattern", ATTN), /* which layers have the window: hone runs none, and says so */
+    IDLE("attention.layer_norm_epsilon", ATTN),   /* the family has RMSNorm alone, */
+    IDLE("attention.group_norm_epsilon", ATTN),
+    IDLE("attention.group_norm_groups", ATTN),
+    IDLE("attention.layer_norm_rms_epsilon", RWKV), /* and this one LayerNorm */
+    IDLE("attention.head_count", RWKV),           /* a placeholder: wkv.head_size says it */
+    IDLE("attention.head_count_kv", RWKV),
+    IDLE("attention.key_length", RWKV), IDLE("attention.value_length", RWKV),
+    IDLE("rope.dimension_count", RWKV), IDLE("rope.freq_base", RWKV), /* nothing turns */
+    /* of experts, and expert_count is 0 */
+    IDLE("expert_used_count", ALL), IDLE("expert_shared_count", ALL),
+    IDLE("expert_feed_forward_length", ALL), IDLE("expert_shared_feed_forward_length", ALL),
+    IDLE("expert_chunk_feed_forward_length", ALL), IDLE("expert_group_count", ALL),
+    IDLE("expert_group_used_count", ALL), IDLE("expert_group_scale", ALL),
+    IDLE("experts_per_group", ALL), IDLE("expert_weights_scale", ALL),
+    IDLE("expert_weights_norm", ALL), IDLE("expert_gating_func", ALL),
+    IDLE("moe_every_n_layers", ALL), IDLE("interleave_moe_layer_step", ALL),
+    IDLE("leading_dense_block_count", ALL), IDLE("router_logit_softcapping", ALL),
+
+    /* harmless at one value */
+    AT_OWN(ONE_OVER_SQRT_D, "attention.scale", ATTN),
+    AT(0, "attention.clamp_kqv", ALL), AT(0, "attention.max_alibi_bias", ALL),
+    AT(1, "attention.output_scale", ALL), AT(1, "attention.value_scale", ALL),
+    AT(0, "attention.temperature_scale", ALL), AT(0, "attention.temperature_length", ALL),
+    TRUE_ONLY("attention.causal", ALL), TRUE_ONLY("attention.rope_pattern", ALL),
+    AT(0, "attn_logit_softcapping", ALL), AT(0, "final_logit_softcapping", ALL),
+    AT(1, "logit_scale", ALL), AT(1, "residual_scale", ALL), AT(1, "embedding_scale", ALL),
+    AT(0, "use_parallel_residual", ALL), AT(0, "swin_norm", ALL), AT(0, "activation_sparsity_scale", ALL),
+    AT(0, "swiglu_clamp_exp", ALL), AT(0, "swiglu_clamp_shexp", ALL),
+    AT(0, "nextn_predict_layers", ALL), AT(0, "n_deepstack_layers", ALL), AT(0, "full_attention_interval", ALL),
+    AT(0, "decoder_block_count", ALL), AT(0, "moe_latent_size", ALL), AT(0, "expert_latent_length", ALL),
+    AT(0, "expert_count", RWKV), AT(0, "attention.sliding_window", RWKV),
+    AT_OWN(HEAD_DIM, "attention.key_length_swa", ATTN), AT_OWN(HEAD_DIM, "attention.value_length_swa", ATTN),
+    AT(0, "attention.key_length_mla", ALL), AT(0, "attention.value_length_mla", ALL),
+    AT(0, "attention.q_lora_rank", ALL), AT(0, "attention.kv_lora_rank", ALL),
+    AT(0, "attention.shared_kv_layers", ALL), AT(0, "attention.recurrent_layers", ALL),
+    AT(0, "attention.relative_buckets_count", ALL), AT(0, "attention.indexer.top_k", ALL),
+    AT(0, "attention.indexer.head_count", ALL), AT(0, "attention.indexer.key_length", ALL),
+    AT(HN_RWKV_GROUP_EPS, "attention.group_norm_epsilon", RWKV), AT_OWN(N_HEAD, "attention.group_norm_groups", RWKV),
+    AT(0, "rescale_every_n_layers", ATTN | RWKV7), AT(0, "time_mix_extra_dim", ATTN | RWKV7),
+    AT(0, "time_decay_extra_dim", ATTN | RWKV7), IDLE("token_shift_count", ATTN), AT(0, "wkv.head_size", ATTN),
+    AT(0, "attention.decay_lora_rank", ATTN | RWKV6), AT(0, "attention.iclr_lora_rank", ATTN | RWKV6),
+    AT(0, "attention.value_residual_mix_lora_rank", ATTN | RWKV6), AT(0, "attention.gate_lora_rank", ATTN | RWKV6),
+    AT_OWN(N_EMBD, "embedding_length_out", ALL), AT(0, "embedding_length_per_layer_input", ALL),
+    AT(0, "rope.dimension_sections", LLAMA), AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN),
+    AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN),
+    AT(1, "rope.scaling.alpha", ALL), AT(0, "rope.scaling.yarn_log_multiplier", ALL),
+    AT(0, "ssm.conv_kernel", ALL), AT(0, "ssm.inner_size", ALL), AT(0, "ssm.state_size", ALL),
+    AT(0, "ssm.time_step_rank", ALL), AT(0, "ssm.group_count", ALL), AT(0, "ssm.dt_b_c_rms", ALL),
+    /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone */
+    WORD("reference|Meta AI original pth", "tensor_data_layout", LLAMA),
+    WORD("reference", "tensor_data_layout", NEOX | RWKV),
+    WORD("silu|swish", "hidden_activation", ATTN),
+};
+
+/* Of tokenizers: fine where tokenizer.ggml.model is `but`, whose reader does it; else they must ask for nothing, or
+ * text would become other tokens, or answers hold tokens they should not. Other keys below "tokenizer." are read by
+ * text/, or say nothing of how text becomes tokens. */
+static const struct { const char *key, *but; } tokenizer_none[] = {
+    { "tokenizer.ggml.remove_extra_whitespaces", "t5" }, { "tokenizer.ggml.precompiled_charsmap", "t5" },
+    { "tokenizer.ggml.normalizer.lowercase", "bert" }, { "tokenizer.ggml.normalizer.strip_accents", "bert" },
+    { "tokenizer.ggml.suppress_tokens", "" },
+};
+
+static int family_of(const hone_model *m)
+{
+    static const struct { const hn_arch *arch; int bit; } list[] = {
+        { &hn_arch_llama, LLAMA }, { &hn_arch_qwen2, QWEN2 }, { &hn_arch_qwen3, QWEN3 },
+        { &hn_arch_rwkv6, RWKV6 }, { &hn_arch_rwkv7, RWKV7 },
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (list[i].arch == m->arch) return list[i].bit;
+    return 0;
+}
+
+static const known_key *find_known(int family, const char *suffix, size_t n)
+{
+    for (const known_key *k = known; k < known + sizeof known / sizeof *known; k++)
+        if (k->families & family && strlen(k->suffix) == n && !memcmp(k->suffix, suffix, n)) return k;
+    return NULL;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A number or truth value as a double; false: neither. */
+static bool number_of(const hone_kv *kv, double *x)
+{
+    switch (kv->type) {
+    case HONE_KV_U8: case HONE_KV_U16: case HONE_KV_U32: case HONE_KV_U64: *x = (double)kv->v.u; return true;
+    case HONE_KV_I8: case HONE_KV_I16: case HONE_KV_I32: case HONE_KV_I64: *x = (double)kv->v.i; return true;
+    case HONE_KV_F32: case HONE_KV_F64: *x = kv->v.f; return true;
+    case HONE_KV_BOOL: *x = kv->v.b; return true;
+    default: return false;
+    }
+}
+
+/* Element i of an array of numbers; false: it holds none. */
+static bool element_of(const hn_gguf_array *a, uint64_t i, double *x)
+{
+    hone_kv kv = { .type = a->elem_type };
+    uint32_t size = hn_gguf_type_size(a->elem_type);
+    uint64_t u = 0;
+    float f;
+    if (!size) return false;
+    for (uint32_t b = 0; b < size; b++) u |= (uint64_t)a->data[i * size + b] << (8 * b);
+    if (a->elem_type == HONE_KV_F32) {
+        uint32_t bits = (uint32_t)u;
+        memcpy(&f, &bits, 4);
+        kv.v.f = (double)f;
+    } else if (a->elem_type == HONE_KV_F64) {
+        memcpy(&kv.v.f, &u, 8);
+    } else if (a->elem_type == HONE_KV_BOOL) {
+        kv.v.b = u != 0;
+    } else if (a->elem_type == HONE_KV_I8 || a->elem_type == HONE_KV_I16 || a->elem_type == HONE_KV_I32 ||
+               a->elem_type == HONE_KV_I64) {
+        kv.v.i = (int64_t)(u << (64 - 8 * size)) >> (64 - 8 * size);
+    } else {
+        kv.v.u = u;
+    }
+    return number_of(&kv, x);
+}
+
+/* A value in words fit for a message. */
+static void value_words(char *dst, size_t cap, const hone_kv *kv)
+{
+    double x;
+    if (kv->type == HONE_KV_STRING) {
+        snprintf(dst, cap, "\"%s\"", HN_ESC(kv->v.s.ptr, kv->v.s.len < 60 ? kv->v.s.len : 60));
+    } else if (kv->type == HONE_KV_BOOL) {
+        snprintf(dst, cap, "%s", kv->v.b ? "true" : "false");
+    } else if (number_of(kv, &x)) {
+        snprintf(dst, cap, "%.9g", x);
+    } else {
+        snprintf(dst, cap, "an array of %llu %s", (unsigned long long)kv->count, hn_gguf_type_name(kv->elem_type));
+    }
+}
+
+static double neutral_of(const hone_model *m, const known_key *k)
+{
+    char key[128];
+    float base = 10000.0f;
+    int32_t n_rot = m->hp.head_dim;
+    switch (k->of) {
+    case ONE_OVER_SQRT_D: return (double)(1.0f / sqrtf((float)m->hp.head_dim));
+    case HEAD_DIM: return m->hp.head_dim;
+    case N_EMBD: return m->hp.n_embd;
+    case N_HEAD: return m->hp.n_head;
+    case N_ROT: return hn_get_int(m, "rope.dimension_count", 0, INT32_MAX, n_rot, &n_rot, NULL) == HONE_OK ? n_rot : 0;
+    case FREQ_BASE:
+        hn_arch_key(m, key, "rope.freq_base");
+        return hn_gguf_get_f32(m->file, key, &base, NULL, NULL) == HONE_OK ? (double)base : 0;
+    default: return k->value;
+    }
+}
+
+static bool is_neutral(const known_key *k, double neutral, double x)
+{
+    if (x == 0 && k->rule == ONLY) return true; /* how files write "none" */
+    return fabs(x - neutral) <= 1e-4 * fabs(neutral);
+}
+
+/* Is one of the words of "a|b" s? */
+static bool is_word(const char *words, hone_str s)
+{
+    for (const char *p = words;; p++) {
+        size_t n = strcspn(p, "|");
+        if (n == s.len && !memcmp(p, s.ptr, n)) return true;
+        p += n;
+        if (!*p) return false;
+    }
+}
+
+/* ---- keys that somebody wants ignored ------------------------------------------------------------- */
+
+/* Is key in a list "a,b,c"? Spaces around names do not count. */
+static bool is_listed(const char *list, hone_str key)
+{
+    for (const char *p = list; p && *p; p += *p == ',') {
+        size_t n = strcspn(p, ","), a = 0, b = n;
+        while (a < b && p[a] == ' ') a++;
+        while (b > a && p[b - 1] == ' ') b--;
+        if (b - a == key.len && !memcmp(p + a, key.ptr, key.len)) return true;
+        p += n;
+    }
+    return false;
+}
+
+/* Appends "key = value" to what is ignored. */
+static hone_status note_ignored(hone_model *m, const hone_kv *kv, const char *value, hone_error *err)
+{
+    const char *before = m->ignored_keys, *key = HN_ESC(kv->key.ptr, kv->key.len);
+    size_t n = strlen(before) + strlen(key) + strlen(value) + 8;
+    char *s = hn_arena_alloc(m->arena, n);
+    if (!s) return HN_FAIL(err, HONE_E_NOMEM, "%s: metadata", m->path);
+    snprintf(s, n, "%s%s%s = %s", before, *before ? ", " : "", key, value);
+    m->ignored_keys = s;
+    return HONE_OK;
+}
+
+/* ---- the check -------------------------------------------------------------------------------------- */
+
+/* *fits: the value asks for nothing that hone does not do; else *want says what would. */
+static hone_status fits(const hone_model *m, uint64_t at, const hone_kv *kv, const known_key *k, bool *good,
+                        char want[96], hone_error *err)
+{
+    double x, neutral = neutral_of(m, k);
+    const char *key = HN_ESC(kv->key.ptr, kv->key.len);
+    *good = true;
+    if (k->rule == READ || k->rule == NO_EFFECT) return HONE_OK;
+    if (k->rule == ONLY_WORD) {
+        if (kv->type != HONE_KV_STRING)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has type %s, expected string", m->path, key,
+                           hn_gguf_type_name(kv->type));
+        *good = is_word(k->words, kv->v.s);
+        snprintf(want, 96, "%s", k->words);
+        return HONE_OK;
+    }
+    if (k->rule == ONLY && neutral != 0) snprintf(want, 96, "%.9g, or 0 for none", neutral);
+    else snprintf(want, 96, "%.9g", neutral);
+    if (kv->type == HONE_KV_ARRAY) { /* one per layer */
+        hn_gguf_array a;
+        if (!hn_gguf_kv_array(m->file, at, &a)) a.count = 0;
+        for (uint64_t i = 0; i < a.count && *good; i++) *good = element_of(&a, i, &x) && is_neutral(k, neutral, x);
+        return HONE_OK;
+    }
+    if (!number_of(kv, &x))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has type %s, expected a number", m->path, key,
+                       hn_gguf_type_name(kv->type));
+    *good = is_neutral(k, neutral, x);
+    return HONE_OK;
+}
+
+static hone_status check_one(hone_model *m, uint64_t at, const hone_kv *kv, size_t prefix, const char *ignore,
+                             hone_error *err)
+{
+    char value[160], want[96] = "";
+    const known_key *k = find_known(family_of(m), kv->key.ptr + prefix, kv->key.len - prefix);
+    bool good = false;
+    hone_status st = k ? fits(m, at, kv, k, &good, want, err) : HONE_OK;
+    if (st != HONE_OK || good) return st;
+    value_words(value, sizeof value, kv);
+    if (is_listed(ignore, kv->key)) return note_ignored(m, kv, value, err);
+    const char *key = HN_ESC(kv->key.ptr, kv->key.len);
+    if (k)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected %s: architecture %s has no such formula here; "
+                       "to run without it, and get other answers than the model's: HONE_IGNORE_KEYS=%s",
+                       m->path, key, value, want, m->arch->name, key);
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: metadata key %s = %s is unknown for architecture %s, expected only keys "
+                   "hone knows: it may ask for another formula; to run without it: HONE_IGNORE_KEYS=%s",
+                   m->path, key, value, m->arch->name, key);
+}
+
+static hone_status check_tokenizer_key(hone_model *m, const hone_kv *kv, hone_str model, const char *ignore,
+                                       hone_error *err)
+{
+    double x;
+    char value[160];
+    for (size_t i = 0; i < sizeof tokenizer_none / sizeof *tokenizer_none; i++) {
+        const char *key = tokenizer_none[i].key, *but = tokenizer_none[i].but;
+        if (strlen(key) != kv->key.len || memcmp(key, kv->key.ptr, kv->key.len)) continue;
+        if (strlen(but) == model.len && !memcmp(but, model.ptr, model.len)) return HONE_OK;
+        if (kv->type == HONE_KV_ARRAY ? kv->count == 0 : number_of(kv, &x) && x == 0) return HONE_OK;
+        value_words(value, sizeof value, kv);
+        if (is_listed(ignore, kv->key)) return note_ignored(m, kv, value, err);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected none: hone does not do that with "
+                       "tokenizer.ggml.model \"%s\"; to run without it, and get other tokens than the model's: HONE_IGNORE_KEYS=%s",
+                       m->path, key, value, HN_ESC(model.ptr, model.len), key);
+    }
+    return HONE_OK;
+}
+
+/* ignore: as given, else of the environment. */
+static const char *list_of(const char *ignore) { return ignore ? ignore : getenv("HONE_IGNORE_KEYS"); }
+
+hone_status hn_check_tokenizer_keys(hone_model *m, const char *ignore, hone_error *err)
+{
+    static const char prefix[] = "tokenizer.";
+    hone_str model = { "", 0 };
+    hone_kv kv;
+    hone_status st = hn_gguf_get_str(m->file, "tokenizer.ggml.model", &model, NULL, err);
+    for (uint64_t i = 0; st == HONE_OK && i < hn_gguf_n_kv(m->file); i++) {
+        hn_gguf_kv(m->file, i, &kv);
+        if (kv.key.len < sizeof prefix || memcmp(kv.key.ptr, prefix, sizeof prefix - 1)) continue;
+        st = check_tokenizer_key(m, &kv, model, list_of(ignore), err);
+    }
+    return st;
+}
+
+hone_status hn_check_keys(hone_model *m, const char *ignore, hone_error *err)
+{
+    size_t n = strlen(m->arch->name);
+    hone_kv kv;
+    ignore = list_of(ignore);
+    for (uint64_t i = 0; i < hn_gguf_n_kv(m->file); i++) {
+        hn_gguf_kv(m->file, i, &kv);
+        if (kv.key.len <= n + 1 || memcmp(kv.key.ptr, m->arch->name, n) || kv.key.ptr[n] != '.') continue;
+        hone_status st = check_one(m, i, &kv, n + 1, ignore, err);
+        if (st != HONE_OK) return st;
+    }
+    return HONE_OK;
+}
