@@ -1,5 +1,6 @@
 /* chat_talk: the conversation, its parameters, and the file both are saved in. Refuses
  * to know templates and tokens. */
+#include "lab/lab.h"
 #include "cli/chat_parts.h"
 
 #include <errno.h>
@@ -279,7 +280,7 @@ hone_status hn_chat_save(const char *path, const chat_talk *t, const chat_params
         json_decref(m);
     }
     ok = ok && json_object_set(o, "messages", a) == 0;
-    char *text = ok ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = ok ? hn_json_text(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(a);
     json_decref(o);
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "no memory for a conversation of %zu messages", t->n);

@@ -178,6 +178,8 @@ bool hn_out_failed(void) { return out_errno != 0 || ferror(stdout); }
 int hn_out_finish(int code)
 {
     hn_out_flush();
+    if (!code && hn_json_lost())
+        code = hn_cli_error(HN_EXIT_NOMEM, "out of memory for JSON: what was printed or kept may lack a part; expected more free memory");
     if (!hn_out_failed()) return code;
     if (out_errno != EPIPE)
         hn_cli_error(0, "standard output: %s", out_errno > 0 ? strerror(out_errno) : "write failed");
@@ -216,7 +218,10 @@ json_t *hn_json_str(const char *s, size_t len)
 {
     if (len > (SIZE_MAX - 1) / 3) return NULL;
     char *t = malloc(len * 3 + 1);
-    if (!t) return NULL;
+    if (!t) {
+        hn_json_lose();
+        return NULL;
+    }
     size_t o = 0, bad;
     for (size_t i = 0; i < len;) {
         size_t k = utf8_next((const unsigned char *)s + i, len - i, &bad);
@@ -235,15 +240,14 @@ json_t *hn_json_num(double x)
     return json_real(round(x * 1000) / 1000);
 }
 
-static int json_to_stdout(const char *p, size_t n, void *unused) { return hn_out_write(p, n) ? 0 : -1; }
-
 int hn_json_print(json_t *obj)
 {
-    if (!obj) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the JSON output");
-    int rc = json_dump_callback(obj, json_to_stdout, NULL, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    char *text = hn_json_text(obj, JSON_COMPACT | JSON_REAL_PRECISION(12)); /* whole, before a byte of it is printed */
     json_decref(obj);
-    if (rc == 0) hn_out_write("\n", 1);
-    else if (!hn_out_failed()) return hn_cli_error(HN_EXIT_FAILURE, "JSON output could not be written");
+    if (!text) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the JSON output: nothing of it was printed");
+    hn_out_write(text, strlen(text));
+    hn_out_write("\n", 1);
+    free(text);
     return hn_out_flush() ? HN_EXIT_OK : HN_EXIT_FAILURE;
 }
 

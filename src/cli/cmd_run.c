@@ -1,5 +1,6 @@
 /* hone run: a prompt in, generated text out. Reads in the order of the path of a
  * token: model, prompt, session, prefill, then pick, show, decode until the end. */
+#include "lab/lab.h"
 #include "base/os.h"
 #include "cli/cli.h"
 
@@ -75,7 +76,7 @@ static int chat_prompt(job *j)
     json_t *messages = json_array();
     if (system) json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "system", "content", hn_json_str(system, strlen(system))));
     json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "user", "content", hn_json_str(j->prompt.text, j->prompt.len)));
-    char *dump = json_dumps(messages, JSON_COMPACT);
+    char *dump = hn_json_text(messages, JSON_COMPACT);
     hone_chat_params p = { .messages = dump, .chat_template = format, .add_generation_prompt = true, .trust_input = hn_opts_flag(o, "trust-input") };
     int rc = 0;
     if (!dump) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the message");

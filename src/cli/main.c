@@ -1,6 +1,7 @@
 /* The program: finds the command, parses its options, runs it, makes sure that
  * what it printed has arrived. */
 #include "cli/cli.h"
+#include "lab/lab.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -90,6 +91,7 @@ int main(int argc, char **argv)
 {
     hold_standard_fds();
     hn_cli_signals();
+    hn_json_watch();
     if (argc < 2) {
         hn_help_global(stderr, "hone", "hone: " HN_TAGLINE, hn_commands);
         return HN_EXIT_USAGE;

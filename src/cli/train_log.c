@@ -1,6 +1,7 @@
 /* The log of hone train: JSON lines of schema hone.train/1. The first is of kind "run" and says what is
  * trained; then a "step" each, "resume" where training went on, "end". A line is written as soon
  * as it is there; a run that was killed is continued without a step standing twice. */
+#include "base/os.h"
 #include "cli/train_parts.h"
 #include "lab/lab.h"
 
@@ -64,7 +65,7 @@ json_t *hn_train_settings_json(const hn_train_job *j)
 /* Takes o. 0 or the exit code. */
 static int put(hn_train_job *j, json_t *o)
 {
-    char *line = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *line = o ? hn_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(o);
     if (!line) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
     errno = 0;
@@ -135,23 +136,20 @@ static bool stays(const char *line, size_t n, int64_t step)
 /* Replaces the old log by what stays of it. */
 static int cut_log(hn_train_job *j)
 {
+    hn_os_text kept;
     char *old, *text = NULL;
     size_t n, n_text;
     hone_error err;
     if (hn_read_all(j->log, &old, &n, &err) != HONE_OK) return hn_cli_fail(&err);
-    FILE *f = open_memstream(&text, &n_text);
-    bool bad = !f;
+    FILE *f = hn_os_text_open(&kept) ? kept.f : NULL;
     for (const char *p = old, *end = old + n; f && p < end;) {
         const char *nl = memchr(p, '\n', (size_t)(end - p));
         size_t len = nl ? (size_t)(nl - p) : (size_t)(end - p);
         if (nl && stays(p, len, j->resumed)) fprintf(f, "%.*s\n", (int)len, p);
         p += len + (nl != NULL);
     }
-    if (f) {
-        bad = ferror(f);
-        bad = fclose(f) != 0 || bad;
-    }
-    int rc = bad ? hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log") : 0;
+    if (f) text = hn_os_text_close(&kept, &n_text);
+    int rc = text ? 0 : hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
     if (!rc && hn_file_replace(j->log, text, n_text, &err) != HONE_OK) rc = hn_cli_fail(&err);
     free(text);
     free(old);

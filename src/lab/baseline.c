@@ -175,7 +175,7 @@ static bool sum_of(char hex[65], json_t *b)
 {
     json_t *copy = json_copy(b);
     json_object_del(copy, "sum");
-    char *s = json_dumps(copy, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(12));
+    char *s = hn_json_text(copy, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(12));
     json_decref(copy);
     if (!s) return false;
     hn_sha256 h;
@@ -231,7 +231,7 @@ hone_status hn_baseline_make(json_t **out, const char *name, json_t *records, js
 
 hone_status hn_baseline_store(json_t *b, const char *path, hone_error *err)
 {
-    char *s = json_dumps(b, JSON_INDENT(1) | JSON_REAL_PRECISION(12)), *whole = NULL;
+    char *s = hn_json_text(b, JSON_INDENT(1) | JSON_REAL_PRECISION(12)), *whole = NULL;
     int n = s ? asprintf(&whole, "%s\n", s) : -1;
     free(s);
     if (n < 0) return HN_FAIL(err, HONE_E_NOMEM, "baseline %s", HN_ESC(path, strlen(path)));

@@ -144,7 +144,7 @@ static json_t *config_of(json_t *record)
 char *hn_record_key(json_t *record, bool env)
 {
     json_t *c = config_of(record), *model = json_object_get(record, "model");
-    char *config = c ? json_dumps(c, JSON_SORT_KEYS | JSON_COMPACT) : NULL, *key = NULL;
+    char *config = c ? hn_json_text(c, JSON_SORT_KEYS | JSON_COMPACT) : NULL, *key = NULL;
     /* by the fingerprint, which every record has; the hash of the file is not always known */
     const char *fingerprint = text(model, "fingerprint"), *which = fingerprint[0] ? fingerprint : text(model, "sha256");
     if (asprintf(&key, "%s|%s|%s|%s", hn_record_id(record), which, config ? config : "", env ? text(json_object_get(record, "env"), "hash") : "") < 0) key = NULL;

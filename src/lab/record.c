@@ -122,7 +122,7 @@ hone_status hn_record_append(const char *base, json_t *record, hone_error *err)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s.jsonl", base);
-    char *text = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    char *text = hn_json_text(record, JSON_COMPACT | JSON_REAL_PRECISION(12));
     char *line = NULL;
     int n = text ? asprintf(&line, "%s\n", text) : -1;
     free(text);

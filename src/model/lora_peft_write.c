@@ -1,6 +1,7 @@
 /* lora_peft_write: an adapter as a PEFT folder. Both files are written under other names
  * and renamed, the tensors first: a folder that has a config is whole. */
 #define _GNU_SOURCE
+#include "base/os.h"
 #include "model/lora_peft.h"
 
 #include <errno.h>
@@ -86,12 +87,12 @@ static hone_status put_half(FILE *f, const hone_model *m, const hn_lora_pair *p,
 
 static hone_status put_tensors(FILE *f, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err)
 {
-    char *head = NULL;
+    hn_os_text text;
     size_t len = 0;
     uint64_t at = 0;
     hone_status st = HONE_OK;
-    FILE *h = open_memstream(&head, &len);
-    if (!h) return HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
+    if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
+    FILE *h = text.f;
     fputs("{\"__metadata__\":{\"format\":\"pt\"}", h);
     for (int32_t i = 0; i < n_pair && st == HONE_OK; i++)
         for (int b = 0; b < 2; b++) {
@@ -107,9 +108,9 @@ static hone_status put_tensors(FILE *f, const hone_model *m, const hn_lora_pair 
             at += n;
         }
     fputc('}', h);
-    while (st == HONE_OK && fflush(h) == 0 && len % 8) fputc(' ', h);
-    bool ok = fclose(h) == 0 && head;
-    if (st == HONE_OK && !ok) st = HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
+    while (st == HONE_OK && fflush(h) == 0 && text.n % 8) fputc(' ', h);
+    char *head = hn_os_text_close(&text, &len);
+    if (st == HONE_OK && !head) st = HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
     if (st == HONE_OK) {
         for (int i = 0; i < 8; i++) fputc((int)((uint64_t)len >> 8 * i & 255), f);
         fwrite(head, 1, len, f);
