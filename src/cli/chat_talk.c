@@ -210,7 +210,9 @@ hone_status hn_chat_params_from_json(chat_params *p, json_t *o, const char *wher
 static hone_status may_replace(const char *path, hone_error *err)
 {
     struct stat st;
-    if (stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0)) return HONE_OK;
+    bool there = stat(path, &st) == 0;
+    if (!there && errno != ENOENT) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    if (!there || (S_ISREG(st.st_mode) && st.st_size == 0)) return HONE_OK;
     if (!S_ISREG(st.st_mode))
         return HN_FAIL(err, HONE_E_IO, "%s: not a regular file; expected the name of a file to write", HN_ESC(path, strlen(path)));
     char *data;

@@ -362,7 +362,10 @@ const char *hn_cli_model_name(const hn_cli *cli)
 int hn_cli_check_output(const char *path)
 {
     struct stat st;
-    if (!path || stat(path, &st) != 0 || S_ISREG(st.st_mode)) return 0;
+    if (!path) return 0;
+    if (stat(path, &st) != 0) /* what cannot be looked at may be anything; a missing folder is told by whoever writes */
+        return errno == ENOENT || errno == ENOTDIR ? 0 : hn_cli_error(HN_EXIT_FAILURE, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    if (S_ISREG(st.st_mode)) return 0;
     return hn_cli_error(HN_EXIT_FAILURE, "%s: %s; expected the name of a file to write", HN_ESC(path, strlen(path)),
                         S_ISDIR(st.st_mode) ? "is a directory" : "is a device or pipe, which would be replaced");
 }

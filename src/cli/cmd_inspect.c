@@ -194,7 +194,10 @@ static int print_json(const hone_file *f, const char *path, const summary *s)
                             json_pack("{s:I, s:I}", "tensors", (json_int_t)s->type[k].n, "bytes", (json_int_t)s->type[k].n_bytes));
     for (uint64_t i = 0; i < hone_file_n_tensors(f); i++) json_array_append_new(tensors, json_tensor(f, i));
     hone_packed_info packed;
-    if (hone_packed_find(path, NULL, &packed, NULL) == HONE_OK)
+    hone_error err;
+    if (hone_packed_find(path, NULL, &packed, &err) != HONE_OK)
+        json_object_set_new(o, "packed", json_pack("{s:s, s:n, s:o}", "state", "unknown", "file", "note", json_text(err.message, strlen(err.message))));
+    else
         json_object_set_new(o, "packed", json_pack("{s:s, s:o, s:s}", "state", packed_state(&packed), "file", packed.state == HONE_PACKED_NONE ? json_null() : json_text(packed.path, strlen(packed.path)),
                                                    "note", packed.note));
     json_object_set_new(o, "types", types);
@@ -279,7 +282,9 @@ static int print_text(const hone_file *f, const char *path, const summary *s)
     for (size_t k = 0; k < s->n_type; k++)
         hn_out_printf("%-16s %-8s %6" PRIu64 " tensors %12.1f MiB\n", k ? "" : "types", s->type[k].name, s->type[k].n, (double)s->type[k].n_bytes / 0x1p20);
     hone_packed_info packed;
-    if (hone_packed_find(path, NULL, &packed, NULL) == HONE_OK && packed.state != HONE_PACKED_NONE)
+    hone_error err;
+    if (hone_packed_find(path, NULL, &packed, &err) != HONE_OK) hn_out_printf("%-16s unknown: %s\n", "packed file", err.message);
+    else if (packed.state != HONE_PACKED_NONE)
         hn_out_printf("%-16s %s: %s%s%s\n", "packed file", HN_ESC(packed.path, strlen(packed.path)), packed_state(&packed), packed.note[0] ? ": " : "", packed.note);
     print_metadata(f);
     print_tensors(f);

@@ -335,6 +335,7 @@ static int finish(job *j, hone_status st, hone_error *err)
         int rc = print_json(j);
         if (rc) return rc;
     }
+    if (hn_out_failed()) return HN_EXIT_FAILURE; /* it stopped for that: the session would be a part of what was asked for */
     if (st == HONE_OK && state && (st = hone_session_save(j->session, state, err)) != HONE_OK) return hn_cli_fail(err);
     print_timings(j);
     return code;

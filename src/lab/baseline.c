@@ -284,7 +284,7 @@ hone_status hn_baseline_list(char ***names, size_t *n, const char *dir, hone_err
         *names = NULL;
         return st;
     }
-    while (ok && d && (e = readdir(d))) {
+    for (errno = 0; ok && d && (e = readdir(d)); errno = 0) {
         size_t len = strlen(e->d_name);
         if (len <= 5 || strcmp(e->d_name + len - 5, ".json") != 0) continue;
         char *name = strndup(e->d_name, len - 5);
@@ -306,10 +306,12 @@ hone_status hn_baseline_list(char ***names, size_t *n, const char *dir, hone_err
         (*names)[(*n)++] = name;
         (*names)[*n] = NULL;
     }
+    int unread = ok ? errno : 0; /* the end of a folder leaves it 0 */
     if (d) closedir(d);
-    if (!ok) {
+    if (!ok || (d && unread)) {
         hn_baseline_list_free(*names, *n);
         *names = NULL;
+        if (ok) return HN_FAIL(err, HONE_E_IO, "%s: the folder cannot be read: %s", HN_ESC(dir, strlen(dir)), strerror(unread));
         return HN_FAIL(err, HONE_E_NOMEM, "baselines of %s", HN_ESC(dir, strlen(dir)));
     }
     qsort(*names, *n, sizeof **names, by_name);

@@ -566,8 +566,9 @@ static hone_status verify(const hone_model *m, const char *path, hn_pool *pool, 
 static hone_status may_write(const hone_model *m, const char *path, hone_error *err)
 {
     struct stat sb, sm;
-    if (stat(path, &sb) != 0) return HONE_OK;
     const char *label = HN_ESC(path, strlen(path));
+    if (stat(path, &sb) != 0) /* whoever cannot look does not know that nothing is lost */
+        return errno == ENOENT ? HONE_OK : HN_FAIL(err, HONE_E_IO, "%s: %s", label, strerror(errno));
     if (stat(m->path, &sm) == 0 && sm.st_dev == sb.st_dev && sm.st_ino == sb.st_ino)
         return HN_FAIL(err, HONE_E_ARG, "%s: is the model itself; expected another name for the packed file", label);
     if (!S_ISREG(sb.st_mode) || (sb.st_size > 0 && !hn_packed_is(path)))
@@ -597,7 +598,11 @@ hone_status hone_pack(const char *model, const hone_pack_params *params, hone_pa
     }
     if (st == HONE_OK && pool && !p.verify) {
         hone_packed_info done;
-        if ((st = find_in(m->file, path, &done, err)) == HONE_OK) {
+        st = find_in(m->file, path, &done, err);
+        if (st == HONE_OK && done.state != HONE_PACKED_READY)
+            st = HN_FAIL(err, HONE_E_IO, "%s: written, but it cannot be used: %s; hone pack --verify compares it with the model",
+                         HN_ESC(path, strlen(path)), done.note);
+        if (st == HONE_OK) {
             done.n_plain = info->n_plain;
             done.plain_bytes = info->plain_bytes;
             done.written = true;

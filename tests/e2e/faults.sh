@@ -32,10 +32,11 @@ mkdir -p "$TMPDIR"
 unset HONE_CPU HONE_PACKED HONE_THREADS
 for i in 1 2 3 4 5 6; do echo "{\"text\": \"The red fox $i ran to the sea, and the sea was $i miles away.\"}"; done >"$I/d.jsonl"
 sed 's/.*"text": "//; s/"}//' "$I/d.jsonl" >"$I/text"
-echo '{"arch": "llama", "n_layer": 1, "n_embd": 32, "n_head": 2, "n_head_kv": 1, "n_ff": 48, "n_ctx_train": 64}' >"$I/c.json"
+echo '{"arch": "llama", "n_layer": 1, "n_embd": 32, "n_head": 2, "n_head_kv": 1, "n_ff": 48, "n_ctx_train": 1024}' >"$I/c.json"
 echo '{"arch": "llama", "n_layer": 1, "n_embd": 32, "n_head": 2, "n_head_kv": 1, "n_ff": 32, "n_vocab": 64, "n_ctx_train": 64}' >"$I/shape.json"
 echo '{"arch": "llama", "n_layer": 1, "n_embd": 256, "n_head": 4, "n_head_kv": 2, "n_ff": 256, "n_vocab": 64, "n_ctx_train": 64}' >"$I/wide.json"
-echo '[{"role": "user", "content": "fox"}]' >"$I/messages.json"
+echo '{"messages": [{"role": "user", "content": "fox"}]}' >"$I/context.json"
+echo '{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}' >"$I/chat.jinja"
 printf 'fox\nsea\n' >"$I/chat.txt"
 printf 'fox\n/save talk.json\n' >"$I/save.txt"
 made() { # made WHAT COMMAND…
@@ -61,7 +62,7 @@ made "a history" "$HONE" bench -m "$I/m.gguf" -p 4 -n 4 -r 6 -t 1 --file "$I/h"
 made "and more of it" "$HONE" bench kern.norm.96 -r 2 -t 1 --quick --file "$I/h"
 
 # ---- failures ----
-sed "s|@train|$train|" tests/e2e/faults.table >"$T/table"
+sed "s|@train|$train|g" tests/e2e/faults.table >"$T/table"
 [ -n "$places" ] || { grep -v '|[^|]*\<long\>' "$T/table" >"$T/short"; mv "$T/short" "$T/table"; }
 "$T/faults" $places ${kind:+-only "$kind"} $alloc -inputs "$I" -work "$T/work" "$HONE" "$T/table" $rows >"$T/said"
 rc=$?

@@ -316,6 +316,32 @@ static void test_commits(void **state)
     refused("HEAD", HONE_E_IO, "x.c:1: error: no luck");
     refused("git:nothing", HONE_E_ARG, "no commit");
     refused("git:--all", HONE_E_ARG, "no commit");
+
+    /* what an interrupted run left is cleared away, wherever it stopped; $D is the folder of the build */
+    static const char *const left[] = {
+        "rm -rf $D/build $D/Makefile $D.ready",                     /* in a checkout, early */
+        "rm -rf $D/build $D/source $D.ready",                       /* in a checkout, later: the Makefile is there */
+        "rm -rf $D && mkdir $D",                                    /* before a checkout, or by hand */
+        "rm -rf $D",                                                /* by hand */
+        "rm -rf $D/build $D.ready && git -C repo worktree prune && rm -rf repo/.git/worktrees", /* git has forgotten it */
+        "mv $D $D.trash",                                           /* in a clearing */
+        "rm -rf $D/build",                                          /* in make */
+    };
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        char script[700];
+        snprintf(script, sizeof script, "D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); rm -f cache/builds; %s", left[i]);
+        sh(script);
+        hn_side_close(side("good"));
+        sh("[ $(wc -l <cache/builds) -eq 1 ] && [ -z \"$(ls cache/hone/builds | grep trash)\" ]");
+    }
+    /* what is not hone's stays, and is told with the way out */
+    sh("D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); rm -rf $D && mkdir $D && echo mine >$D/keep");
+    refused("good", HONE_E_IO, "is in the way of building");
+    refused("good", HONE_E_IO, "rm -r ");
+    sh("D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); [ -s $D/keep ] && rm -rf $D && echo mine >$D");
+    refused("good", HONE_E_IO, "is in the way of building");
+    sh("D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); [ -f $D ] && rm $D");
+    hn_side_close(side("good"));
     assert_int_equal(chdir(cwd), 0);
 }
 
