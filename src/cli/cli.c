@@ -183,7 +183,9 @@ int hn_out_finish(int code)
     if (!hn_out_failed()) return code;
     if (out_errno != EPIPE)
         hn_cli_error(0, "standard output: %s", out_errno > 0 ? strerror(out_errno) : "write failed");
-    return code ? code : HN_EXIT_FAILURE;
+    /* a verdict whose reasons did not arrive is none; whoever closes a pipe has seen enough */
+    bool verdict = code >= HN_EXIT_REGRESSION && code <= HN_EXIT_ENVIRONMENT && out_errno != EPIPE;
+    return code && !verdict ? code : HN_EXIT_FAILURE;
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------- */

@@ -9,8 +9,8 @@
 #define HN_CLI_H
 
 #include "base/options.h"
+#include "lab/json_text.h"
 
-#include <jansson.h>
 
 typedef struct hn_cli {
     const hn_command *cmd;

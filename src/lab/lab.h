@@ -6,8 +6,8 @@
 #define HN_LAB_H
 
 #include "base/base.h"
+#include "lab/json_text.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <sys/types.h>
 
@@ -46,14 +46,6 @@ json_t *hn_stats_json(const hn_stats *s);
 
 json_t *hn_lab_num(double x);        /* rounded to six significant decimals; null for NaN */
 json_t *hn_lab_str(const char *s);   /* ill-formed UTF-8 is escaped; NULL gives null */
-
-/* json_text.c. The program calls hn_json_watch once, before any JSON is built or read: from then on an allocation
- * of jansson that fails is remembered for good, because what is built may lack a part without a word. */
-void hn_json_watch(void);
-void hn_json_lose(void);             /* a part could not be built elsewhere */
-bool hn_json_lost(void);
-/* As json_dumps, to be freed; NULL (out of memory) also where a part has been lost, or j is NULL. */
-char *hn_json_text(const json_t *j, size_t flags);
 
 /* ---- memory of this or another process --------------------------------------------------- */
 

@@ -104,6 +104,7 @@ static bool same_bytes(const blob *a, const blob *b) { return a->n == b->n && me
 static bool same_content(const row *r, const blob *a, const blob *b)
 {
     if (same_bytes(a, b)) return true;
+    if (flag(r, "any")) return (a->n == 0) == (b->n == 0);
     if (flag(r, "lines")) return lines_in(a) == lines_in(b) && (a->n == 0) == (b->n == 0);
     if (!flag(r, "text")) return false;
     blob x = blob_copy(a), y = blob_copy(b);
@@ -209,7 +210,7 @@ static bool is_told(const outcome *o, int error)
 {
     const char *why = strerror(error);
     size_t n = strlen(why);
-    if (!error) return false;
+    if (error <= 0) return false;
     if (memmem(o->out.p, o->out.n, why, n) || memmem(o->err.p, o->err.n, why, n)) return true;
     for (size_t i = 0; i < o->left.n; i++)
         if (memmem(o->left.file[i].content.p, o->left.file[i].content.n, why, n)) return true;
@@ -238,7 +239,7 @@ static void judge(const row *r, const char *kind, int error, long k, const outco
     bool told = !o->end.hung && is_told(o, error);
     if (o->end.hung) report_wrong(r, kind, k, o, "it did not end", NULL);
     else if (o->end.signal) report_wrong(r, kind, k, o, "it died of signal ", strsignal(o->end.signal));
-    else if (o->end.code == good->end.code || (flag(r, "verdict") && (o->end.code == 0 || (o->end.code >= 10 && o->end.code <= 13))))
+    else if (o->end.code == good->end.code || (flag(r, "verdict") && error >= 0 && (o->end.code == 0 || (o->end.code >= 10 && o->end.code <= 13))))
         told ? (void)0 : judge_success(r, kind, k, o, good);
     else {
         if (!says_why(&o->err)) report_wrong(r, kind, k, o, "it failed without a word", NULL);
@@ -267,7 +268,7 @@ static void try_places(const row *r, char **argv, const files *before, const out
         if (!is_tried(k, n, seed_of(r->name, seed_of(kind, 7)))) continue;
         in->k = k;
         outcome o = run_once(r, argv, before, in);
-        if (in->struck || in->to_full) judge(r, kind, in->kind ? in->kind->error : 0, k, &o, before, good);
+        if (in->struck || in->to_full) judge(r, kind, in->to_full ? -ENOSPC : in->kind ? in->kind->error : 0, k, &o, before, good);
         outcome_free(&o);
     }
     in->k = 0;
