@@ -14,10 +14,11 @@
 # The last line is: N passed, N failed, N skipped.
 # LIMIT, LIMIT_BUILD: seconds for a test program, for a build; whoever takes longer has failed.
 # SIDE_BY_SIDE: so many test programs at once (all processors); 1 is one after the other.
-# Each writes its log to build/test-logs.
+# Each writes its log to build/test-logs; how long each took is in times.tsv there, and the
+# slowest are named at the end.
 set -u
 case ${1:-} in
--h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+-h | --help) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 cd "$(dirname "$0")/.." || exit 1
 FLAVOUR=${FLAVOUR:-release}
@@ -37,6 +38,8 @@ mkdir -p "$logs"
 q=$logs/queue.$$
 passed=0 failed=0 skipped=0 queued=0
 failures=
+times=$logs/times.tsv
+: >"$times"
 
 now() { date +%s; }
 started=$(now)
@@ -101,6 +104,24 @@ tally() {
         printf 'ok    %-34s %d passed\n' "$1" "$4"
     fi
 }
+# timed NAME COMMAND…: as the command; a line of times.tsv: name, seconds that passed
+timed() {
+    _name=$1 _from=$(date +%s%N)
+    shift
+    "$@"
+    _rc=$?
+    _to=$(date +%s%N)
+    case $_from$_to in
+    *[!0-9]*) ;; # a date that knows no nanoseconds
+    *) printf '%s\t%d.%d\n' "$_name" $(((_to - _from) / 1000000000)) $(((_to - _from) / 100000000 % 10)) >>"$times" ;;
+    esac
+    return $_rc
+}
+slowest() {
+    [ -s "$times" ] || return
+    echo "slowest:"
+    sort -t "$(printf '\t')" -k 2 -rn "$times" | head -n 10 | while IFS="$(printf '\t')" read -r name s; do printf '  %7s s  %s\n' "$s" "$name"; done
+}
 log_of() { echo "$logs/$(echo "$1" | tr ' /:' '___').log"; }
 limit=$LIMIT
 # limited LOG COMMAND…: does not return. timeout(1) also gives back SIGINT, which a shell
@@ -115,9 +136,12 @@ check() {
     name=$1
     shift
     log=$(log_of "$name")
-    limited "$log" "$@" &
-    wait $! # a signal ends this; it would wait for a command in the foreground
+    timed "$name" limited_here "$log" "$@"
     tally "$name" $? "$log"
+}
+limited_here() {
+    limited "$@" &
+    wait $! # a signal ends this; it would wait for a command in the foreground
 }
 built() { # built NAME COMMAND…: as check, where compilers are at work
     limit=$LIMIT_BUILD
@@ -144,13 +168,15 @@ worker() {
         mkdir "$job.taken" 2>/dev/null || continue
         set --
         while IFS= read -r word; do set -- "$@" "$word"; done <"$job.job"
+        name=$1
         log=$(log_of "$1")
         shift
-        (limited "$log" "$@")
+        timed "$name" in_shell limited "$log" "$@"
         echo $? >"$job.new"
         mv "$job.new" "$job.rc"
     done
 }
+in_shell() { ("$@"); }
 at_work() {
     for pid in $workers; do kill -0 "$pid" 2>/dev/null && return; done
     return 1
@@ -201,8 +227,9 @@ run_programs() {
     done
     [ -n "$found" ] || { echo "FAIL  $2: no test program found under $1/tests"; failed=$((failed + 1)); }
 }
-# Programs that measure, or wait for what must come soon, have the machine for themselves.
-ALONE='test_(bench|bench_entries|gguf_hostile|lab_(doctor|kern|peaks|profile|record|sample)|sampler|sides)'
+# Programs that measure with every processor have the machine for themselves: none fails beside others, but they
+# would take the longer. No test asks how fast a machine is.
+ALONE='test_(bench_entries|lab_peaks)'
 # Those that take longest begin first.
 LONG='e2e.train|test_(grad|pack_file|session|text_vectors)$|fuzz_|mutate_'
 runner=
@@ -313,6 +340,7 @@ for stage in "$@"; do
     echo "== $stage ($(($(now) - started)) s)"
     "stage_$stage"
 done
+slowest
 [ -z "$failures" ] || echo "failed (logs):$failures"
 echo "$(($(now) - started)) seconds"
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -180,7 +180,9 @@ int hn_train_log_open(hn_train_job *j)
     rc = cut_log(j);
     if (!rc) rc = hn_train_log_lock(j);
     if (j->log_file != old) fclose(old);
-    if (!rc && (fstat(fileno(j->log_file), &s) != 0 || s.st_size == 0)) rc = put(j, run_json(j));
+    if (!rc && fstat(fileno(j->log_file), &s) != 0)
+        rc = hn_cli_error(HN_EXIT_FAILURE, "%s: %s", HN_ESC(j->log, strlen(j->log)), strerror(errno));
+    if (!rc && s.st_size == 0) rc = put(j, run_json(j));
     if (rc) return rc;
     json_t *o = with_time("resume");
     json_object_set_new(o, "step", json_integer((json_int_t)j->resumed));

@@ -227,7 +227,10 @@ static void judge_success(const row *r, const char *kind, long k, const outcome 
     for (size_t i = 0; i < good->left.n; i++) {
         const file *f = files_find(&o->left, good->left.file[i].path);
         if (!f) report_wrong(r, kind, k, o, "success without ", good->left.file[i].path);
-        else if (!same_content(r, &f->content, &good->left.file[i].content)) report_wrong(r, kind, k, o, "success with another ", f->path);
+        else if (!same_content(r, &f->content, &good->left.file[i].content)) {
+            report_wrong(r, kind, k, o, "success with another ", f->path);
+            if (verbose) printf("--- was\n%s\n--- is\n%s\n", good->left.file[i].content.p, f->content.p);
+        }
     }
     for (size_t i = 0; i < o->left.n; i++)
         if (!files_find(&good->left, o->left.file[i].path)) report_wrong(r, kind, k, o, "success leaves ", o->left.file[i].path);
@@ -268,7 +271,7 @@ static void try_places(const row *r, char **argv, const files *before, const out
         if (!is_tried(k, n, seed_of(r->name, seed_of(kind, 7)))) continue;
         in->k = k;
         outcome o = run_once(r, argv, before, in);
-        if (in->struck || in->to_full) judge(r, kind, in->to_full ? -ENOSPC : in->kind ? in->kind->error : 0, k, &o, before, good);
+        if (in->struck || in->to_full) judge(r, kind, in->to_full ? -ENOSPC : in->alloc_library ? ENOMEM : in->kind ? in->kind->error : 0, k, &o, before, good);
         outcome_free(&o);
     }
     in->k = 0;

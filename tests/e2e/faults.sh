@@ -1,14 +1,15 @@
 #!/bin/sh
 # Every command with one failure in it: each system call and allocation in turn (faults.c says what must hold then).
 # A row per command in faults.table. Here a few places of each; `sh tests/e2e/faults.sh --all [ROW]…` tries them all,
-# which takes an hour, `--only KIND` one kind of failure.
+# which takes an hour; `--only KIND` one kind of failure, `--calls` no allocations.
 . tests/e2e/lib.sh
-places= rows= kind=
+places= rows= kind= no_alloc=
 while [ $# -gt 0 ]; do
     case $1 in
     --all) places=-all ;;
     -v) places="$places -v" ;;
     --only) kind=$2; shift ;;
+    --calls) no_alloc=1 ;;
     *) rows="$rows $1" ;;
     esac
     shift
@@ -18,7 +19,8 @@ if ! ${CC:-cc} -O1 -o "$T/faults" tests/e2e/faults.c tests/e2e/faults_files.c te
     finish
 fi
 alloc=
-case $("$HONE" version) in
+case $no_alloc$("$HONE" version) in
+1*) ;;
 *sanitize*) ;; # it has an allocator of its own
 *) ${CC:-cc} -shared -fPIC -O1 -o "$T/alloc.so" tests/e2e/faults_alloc.c 2>"$T/err" && alloc="-alloc $T/alloc.so" ;;
 esac
