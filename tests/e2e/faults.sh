@@ -1,7 +1,7 @@
 #!/bin/sh
 # Every command with one failure in it: each system call and allocation in turn (faults.c says what must hold then).
 # A row per command in faults.table. Here a few places of each; `sh tests/e2e/faults.sh --all [ROW]…` tries them all,
-# which takes an hour; `--only KIND` one kind of failure, `--calls` no allocations.
+# which takes hours; `--only KIND` one kind of failure, `--calls` no allocations.
 . tests/e2e/lib.sh
 places= rows= kind= no_alloc=
 while [ $# -gt 0 ]; do

@@ -330,7 +330,7 @@ static void test_commits(void **state)
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         char script[700];
         snprintf(script, sizeof script, "D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); rm -f cache/builds; %s", left[i]);
-        sh(script);
+        sh("%s", script);
         hn_side_close(side("good"));
         sh("[ $(wc -l <cache/builds) -eq 1 ] && [ -z \"$(ls cache/hone/builds | grep trash)\" ]");
     }
