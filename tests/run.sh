@@ -231,7 +231,7 @@ run_programs() {
 # would take the longer. No test asks how fast a machine is.
 ALONE='test_(bench_entries|lab_peaks)'
 # Those that take longest begin first.
-LONG='e2e.train|test_(grad|pack_file|session|text_vectors)$|fuzz_|mutate_'
+LONG='e2e.(train|faults|bench|perplexity|one_answer)|test_(grad|pack_file|session|text_vectors)$|fuzz_|mutate_'
 runner=
 
 stage_build() {
@@ -264,14 +264,14 @@ stage_e2e() {
         for t in tests/e2e/*.sh; do
             name=$(basename "$t" .sh)
             [ "$name" = lib ] && continue
-            case " $COMPANY " in *" $name "*) want=later ;; *) want=check ;; esac
+            case " $SOLO " in *" $name "*) want=check ;; *) want=later ;; esac
             [ $turn = $want ] && $turn "e2e $name" sh "$t"
         done
         side_by_side
     done
 }
-# Scripts for which nothing has to happen soon, or fast: they may have company.
-COMPANY="cli cli_options cli_template cli_tokenize convert_rwkv inspect lora one_answer pack rwkv train"
+# Scripts that compare speeds measured by turns: beside others they would need more rounds.
+SOLO="ab gate"
 stage_install() { check "install" env B="$B" MAKE="$MAKE" sh tests/install.sh; }
 stage_asan() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:allocator_may_return_null=1}
