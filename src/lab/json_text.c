@@ -60,7 +60,6 @@ int hn_json_append_new(json_t *a, json_t *v)
 char *hn_json_text(const json_t *j, size_t flags)
 {
     char *text = j && !hn_json_lost() ? json_dumps(j, flags) : NULL;
-    if (!text) hn_json_lose(); /* whoever leaves it out says less */
     if (!hn_json_lost()) return text;
     watched_free(text);
     return NULL;

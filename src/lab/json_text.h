@@ -17,7 +17,8 @@ int hn_json_set_new(json_t *o, const char *key, json_t *v);
 int hn_json_append_new(json_t *a, json_t *v);
 #define json_object_set_new hn_json_set_new
 #define json_array_append_new hn_json_append_new
-/* As json_dumps, to be freed; NULL (out of memory) also where a part has been lost, or j is NULL. */
+/* As json_dumps, to be freed; NULL also where a part has been lost. Without JSON_ENCODE_ANY NULL of what is no object
+ * and no array, as there. */
 char *hn_json_text(const json_t *j, size_t flags);
 
 #endif
