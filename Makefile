@@ -189,10 +189,15 @@ $(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--w
 $(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ $(TEST_LIBS) $(APP_LIBS) -lm
-# Under ASan and UBSan the library stays optimised and its unit tests do not: compiling them
-# takes a quarter of the time, running them no more. tests/property has references that compute.
-ifeq ($(FLAVOUR) $(origin CFLAGS),asan file)
-$(B)/tests/unit/%.o $(B)/tests/fault/%.o: private CFLAGS = -O0 -g1
+# The library stays optimised and its unit tests are not, or little: compiling them takes a quarter
+# of the time, running them no more. tests/property has references that compute.
+OPT_TESTS_release = -O1 -g1
+OPT_TESTS_asan = -O0 -g1
+OPT_TESTS_tsan = -O0 -g1
+ifneq ($(OPT_TESTS_$(FLAVOUR)),)
+ifeq ($(origin CFLAGS),file)
+$(B)/tests/unit/%.o $(B)/tests/fault/%.o: private CFLAGS = $(OPT_TESTS_$(FLAVOUR))
+endif
 endif
 # fuzz targets: libFuzzer in the fuzz flavour, else a plain driver that replays and mutates a corpus
 FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),,$(B)/tests/fuzz/driver.o)

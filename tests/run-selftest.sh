@@ -5,26 +5,41 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-bad=0
 n=0
-mkdir -p "$tmp/tests/unit" "$tmp/b/tests/unit"
-cp "$here/run.sh" "$tmp/tests/run.sh"
+: >"$tmp/wrong"
+LIMIT=15 # seconds for those that never end, and plenty for the others; so all cases run at once
+export LIMIT
 
+# folder_of NUMBER: a driver with no programs yet, in $here_now
+folder_of() {
+    here_now=$tmp/$1
+    mkdir -p "$here_now/tests/unit" "$here_now/b/tests/unit"
+    cp "$here/run.sh" "$here_now/tests/run.sh"
+}
+wrong() { # wrong FOLDER WHAT: and what the driver said
+    { echo "run-selftest: $2"; sed 's/^/    /' "$1/out"; } >>"$tmp/wrong"
+}
+program() { # program NAME BODY…: in $here_now
+    : >"$here_now/tests/unit/test_$1.c"
+    file=$here_now/b/tests/unit/test_$1
+    shift
+    { echo '#!/bin/sh'; printf '%s\n' "$@"; } >"$file"
+    chmod +x "$file"
+}
+judged() { # judged FOLDER WHAT EXIT LAST-LINE
+    B=b sh "$1/tests/run.sh" programs >"$1/out" 2>&1
+    rc=$?
+    [ $rc -eq "$3" ] && [ "$(tail -n 1 "$1/out")" = "$4" ] ||
+        wrong "$1" "$2: exit $rc, '$(tail -n 1 "$1/out")'; expected exit $3, '$4'"
+}
 # counts WHAT EXIT LAST-LINE BODY…: a program with this body
 counts() {
     n=$((n + 1))
+    folder_of $n
     what=$1 status=$2 line=$3
     shift 3
-    : >"$tmp/tests/unit/test_x.c"
-    { echo '#!/bin/sh'; printf '%s\n' "$@"; } >"$tmp/b/tests/unit/test_x"
-    chmod +x "$tmp/b/tests/unit/test_x"
-    LIMIT=2 B=b sh "$tmp/tests/run.sh" programs >"$tmp/out" 2>&1
-    rc=$?
-    if [ $rc -ne "$status" ] || [ "$(tail -n 1 "$tmp/out")" != "$line" ]; then
-        echo "run-selftest: $what: exit $rc, '$(tail -n 1 "$tmp/out")'; expected exit $status, '$line'"
-        sed 's/^/    /' "$tmp/out"
-        bad=$((bad + 1))
-    fi
+    program x "$@"
+    judged "$here_now" "$what" "$status" "$line" &
 }
 counts "all pass"            0 "2 passed, 0 failed, 0 skipped" 'echo 1..2' 'echo "ok 1 - a"' 'echo "ok 2 - b"'
 counts "one fails"           1 "1 passed, 1 failed, 0 skipped" 'echo 1..2' 'echo "ok 1 - a"' 'echo "not ok 2 - b"' 'exit 1'
@@ -41,65 +56,64 @@ counts "never ends"          1 "0 passed, 1 failed, 0 skipped" 'sleep 60'
 counts "never ends its plan" 1 "1 passed, 2 failed, 0 skipped" 'echo 1..3' 'echo "ok 1 - a"' 'sleep 60'
 counts "SIGINT is not ignored" 1 "0 passed, 1 failed, 0 skipped" 'kill -INT $$' 'exit 0'
 
-# several at once: every way of ending counts, told in the order of the names
-wrong() { # wrong WHAT: and what the driver said
-    echo "run-selftest: $1"
-    sed 's/^/    /' "$tmp/out"
-    bad=$((bad + 1))
+# several at once: every way of ending counts, told in the order of the names, those of ALONE last
+several() { # several FOLDER HOW-MANY
+    SIDE_BY_SIDE=$2 B=b sh "$1/tests/run.sh" programs >"$1/out" 2>&1
+    rc=$?
+    order=$(sed -n 's/^\(ok\|FAIL\|skip\)  *unit.test_\([a-z_]*\) .*/\2/p' "$1/out" | paste -sd ' ' -)
+    [ "$(wc -l <"$1/ran")" -eq 1 ] || wrong "$1" "$2 at once: a program ran $(wc -l <"$1/ran") times"
+    [ "$(wc -l <"$1/build/test-logs/times.tsv")" -eq 7 ] || wrong "$1" "$2 at once: times.tsv does not have all 7"
+    [ $rc -eq 1 ] && [ "$(tail -n 1 "$1/out")" = "4 passed, 3 failed, 1 skipped" ] && [ "$order" = "a b c d e x lab_peaks" ] ||
+        wrong "$1" "$2 at once: exit $rc, '$(tail -n 1 "$1/out")', in the order '$order'"
 }
-program() { # program NAME BODY…
-    : >"$tmp/tests/unit/test_$1.c"
-    file=$tmp/b/tests/unit/test_$1
-    shift
-    { echo '#!/bin/sh'; printf '%s\n' "$@"; } >"$file"
-    chmod +x "$file"
-}
-program a 'sleep 1' 'echo 1..1' 'echo "ok 1 - a"'
-program b 'kill -SEGV $$'
-program c 'echo 1..2' 'echo "ok 1 - a"' 'echo "not ok 2 - b"' 'exit 1'
-program d 'sleep 60'
-program e 'trap "" TERM' 'echo "SKIP: no GPU"' 'exit 77'
-program sampler 'echo fine' # of those that are alone: after the others
-program x "echo x >>$tmp/ran" 'echo fine'
 for at_once in 1 2 20; do
     n=$((n + 1))
-    : >"$tmp/ran"
-    LIMIT=2 SIDE_BY_SIDE=$at_once B=b sh "$tmp/tests/run.sh" programs >"$tmp/out" 2>&1
-    rc=$?
-    order=$(sed -n 's/^\(ok\|FAIL\|skip\)  *unit.test_\([a-z]*\) .*/\2/p' "$tmp/out" | paste -sd ' ' -)
-    [ "$(wc -l <"$tmp/ran")" -eq 1 ] || wrong "$at_once at once: a program ran $(wc -l <"$tmp/ran") times"
-    if [ $rc -ne 1 ] || [ "$(tail -n 1 "$tmp/out")" != "4 passed, 3 failed, 1 skipped" ] || [ "$order" != "a b c d e x sampler" ]; then
-        wrong "$at_once at once: exit $rc, '$(tail -n 1 "$tmp/out")', in the order '$order'"
-    fi
+    folder_of $n
+    program a 'sleep 1' 'echo 1..1' 'echo "ok 1 - a"'
+    program b 'kill -SEGV $$'
+    program c 'echo 1..2' 'echo "ok 1 - a"' 'echo "not ok 2 - b"' 'exit 1'
+    program d 'sleep 60'
+    program e 'trap "" TERM' 'echo "SKIP: no GPU"' 'exit 77'
+    program lab_peaks 'echo fine' # of those that are alone: after the others
+    program x "echo x >>$here_now/ran" 'echo fine'
+    : >"$here_now/ran"
+    several "$here_now" $at_once &
 done
 
 # a driver that is stopped leaves nothing at work, in whatever process group
-for signal in TERM INT; do
-    n=$((n + 1))
-    rm -f "$tmp/tests/unit/"*.c
-    : >"$tmp/pids"
-    for name in a b sampler; do
-        program $name "timeout 50 sh -c 'echo \$\$ >>$tmp/pids; sleep 40; :' &" "echo \$\$ >>$tmp/pids" 'wait' 'sleep 40'
-    done
+stops() { # stops FOLDER SIGNAL
     # what is started with & ignores SIGINT, unless timeout starts it
-    if [ $signal = INT ]; then set -- timeout 60; else set --; fi
-    SIDE_BY_SIDE=2 B=b "$@" sh "$tmp/tests/run.sh" programs >"$tmp/out" 2>&1 &
+    if [ $2 = INT ]; then set -- "$1" "$2" timeout 600; fi
+    dir=$1 signal=$2
+    shift 2
+    LIMIT=600 SIDE_BY_SIDE=2 B=b "$@" sh "$dir/tests/run.sh" programs >"$dir/out" 2>&1 &
     driver=$!
     i=0
-    while [ "$(wc -l <"$tmp/pids")" -lt 4 ] && [ $i -lt 200 ]; do i=$((i + 1)); sleep 0.1; done
+    while [ "$(wc -l <"$dir/pids")" -lt 4 ] && [ $i -lt 3000 ]; do i=$((i + 1)); sleep 0.1; done
     kill -$signal $driver
     wait $driver
-    [ "$(wc -l <"$tmp/pids")" -eq 4 ] || wrong "SIG$signal: $(wc -l <"$tmp/pids") processes were at work, expected 4"
-    for pid in $(cat "$tmp/pids"); do
-        kill -0 "$pid" 2>/dev/null && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null && wrong "stopped by SIG$signal, it left process $pid"
+    [ "$(wc -l <"$dir/pids")" -eq 4 ] || wrong "$dir" "SIG$signal: $(wc -l <"$dir/pids") processes were at work, expected 4"
+    for pid in $(cat "$dir/pids"); do
+        i=0
+        while kill -0 "$pid" 2>/dev/null && ! grep -q '^State:.*Z' "/proc/$pid/status" 2>/dev/null && [ $i -lt 300 ]; do i=$((i + 1)); sleep 0.1; done
+        [ $i -lt 300 ] || wrong "$dir" "stopped by SIG$signal, it left process $pid"
     done
-    tail -n 1 "$tmp/out" | grep -q "stopped by SIG$signal" || wrong "stopped by SIG$signal, it did not say so"
+    tail -n 1 "$dir/out" | grep -q "stopped by SIG$signal" || wrong "$dir" "stopped by SIG$signal, it did not say so"
+}
+for signal in TERM INT; do
+    n=$((n + 1))
+    folder_of $n
+    : >"$here_now/pids"
+    for name in a b lab_peaks; do
+        program $name "timeout 500 sh -c 'echo \$\$ >>$here_now/pids; sleep 400; :' &" "echo \$\$ >>$here_now/pids" 'wait' 'sleep 400'
+    done
+    stops "$here_now" $signal &
 done
-rm "$tmp/b/tests/unit/"*
 n=$((n + 1))
-if B=b sh "$tmp/tests/run.sh" programs >"$tmp/out" 2>&1; then
-    echo "run-selftest: no test program at all counts as success"
-    bad=$((bad + 1))
-fi
+folder_of $n
+if B=b sh "$here_now/tests/run.sh" programs >"$here_now/out" 2>&1; then wrong "$here_now" "no test program at all counts as success"; fi
+wait
+cat "$tmp/wrong"
+bad=$(grep -c '^run-selftest:' "$tmp/wrong")
 echo "run-selftest: $n cases, $bad wrong"
 [ "$bad" -eq 0 ]

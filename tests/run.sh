@@ -8,24 +8,25 @@
 #   asan      the test programs under AddressSanitizer and UBSan, and the fuzz corpus
 #   tsan      the test programs that use threads, under ThreadSanitizer
 #   cross     the same outputs from an aarch64 build under emulation
-#   clang     a warning-free build with clang, which is not run: -O1 will do
+#   clang     a warning-free build with clang, which is not run: -O0 will do
 # No stage: all of them. A test is a cmocka case, a line "ok"/"not ok" of a script, or a
 # program that says neither. Exit 77 or a line "SKIP: reason" means skipped.
 # The last line is: N passed, N failed, N skipped.
 # LIMIT, LIMIT_BUILD: seconds for a test program, for a build; whoever takes longer has failed.
 # SIDE_BY_SIDE: so many test programs at once (all processors); 1 is one after the other.
-# Each writes its log to build/test-logs.
+# Each writes its log to build/test-logs; how long each took is in times.tsv there, and the
+# slowest are named at the end.
 set -u
 case ${1:-} in
--h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+-h | --help) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 cd "$(dirname "$0")/.." || exit 1
 FLAVOUR=${FLAVOUR:-release}
 B=${B:-build/$FLAVOUR}
 MAKE=${MAKE:-make}
 CC=${CC:-gcc}
-LIMIT=${LIMIT:-600}
-LIMIT_BUILD=${LIMIT_BUILD:-900}
+LIMIT=${LIMIT:-1800}
+LIMIT_BUILD=${LIMIT_BUILD:-1800}
 unset MAKEFLAGS MAKELEVEL MFLAGS
 LC_ALL=C.UTF-8
 CMOCKA_MESSAGE_OUTPUT=TAP
@@ -39,6 +40,8 @@ export XDG_STATE_HOME
 q=$logs/queue.$$
 passed=0 failed=0 skipped=0 queued=0
 failures=
+times=$logs/times.tsv
+: >"$times"
 
 now() { date +%s; }
 started=$(now)
@@ -103,6 +106,24 @@ tally() {
         printf 'ok    %-34s %d passed\n' "$1" "$4"
     fi
 }
+# timed NAME COMMAND…: as the command; a line of times.tsv: name, seconds that passed
+timed() {
+    _name=$1 _from=$(date +%s%N)
+    shift
+    "$@"
+    _rc=$?
+    _to=$(date +%s%N)
+    case $_from$_to in
+    *[!0-9]*) ;; # a date that knows no nanoseconds
+    *) printf '%s\t%d.%d\n' "$_name" $(((_to - _from) / 1000000000)) $(((_to - _from) / 100000000 % 10)) >>"$times" ;;
+    esac
+    return $_rc
+}
+slowest() {
+    [ -s "$times" ] || return
+    echo "slowest:"
+    sort -t "$(printf '\t')" -k 2 -rn "$times" | head -n 10 | while IFS="$(printf '\t')" read -r name s; do printf '  %7s s  %s\n' "$s" "$name"; done
+}
 log_of() { echo "$logs/$(echo "$1" | tr ' /:' '___').log"; }
 limit=$LIMIT
 # limited LOG COMMAND…: does not return. timeout(1) also gives back SIGINT, which a shell
@@ -117,9 +138,12 @@ check() {
     name=$1
     shift
     log=$(log_of "$name")
-    limited "$log" "$@" &
-    wait $! # a signal ends this; it would wait for a command in the foreground
+    timed "$name" limited_here "$log" "$@"
     tally "$name" $? "$log"
+}
+limited_here() {
+    limited "$@" &
+    wait $! # a signal ends this; it would wait for a command in the foreground
 }
 built() { # built NAME COMMAND…: as check, where compilers are at work
     limit=$LIMIT_BUILD
@@ -146,13 +170,15 @@ worker() {
         mkdir "$job.taken" 2>/dev/null || continue
         set --
         while IFS= read -r word; do set -- "$@" "$word"; done <"$job.job"
+        name=$1
         log=$(log_of "$1")
         shift
-        (limited "$log" "$@")
+        timed "$name" in_shell limited "$log" "$@"
         echo $? >"$job.new"
         mv "$job.new" "$job.rc"
     done
 }
+in_shell() { ("$@"); }
 at_work() {
     for pid in $workers; do kill -0 "$pid" 2>/dev/null && return; done
     return 1
@@ -203,10 +229,11 @@ run_programs() {
     done
     [ -n "$found" ] || { echo "FAIL  $2: no test program found under $1/tests"; failed=$((failed + 1)); }
 }
-# Programs that measure, or wait for what must come soon, have the machine for themselves.
-ALONE='test_(bench|bench_entries|gguf_hostile|lab_(doctor|kern|peaks|profile|record|sample)|sampler|sides)'
+# Programs that measure with every processor have the machine for themselves: none fails beside others, but they
+# would take the longer. No test asks how fast a machine is.
+ALONE='test_(bench_entries|lab_peaks)'
 # Those that take longest begin first.
-LONG='e2e.train|test_(grad|pack_file|session|text_vectors)$|fuzz_|mutate_'
+LONG='e2e.(train|faults|bench|perplexity|one_answer)|test_(grad|pack_file|session|text_vectors)$|fuzz_|mutate_'
 runner=
 
 stage_build() {
@@ -239,14 +266,14 @@ stage_e2e() {
         for t in tests/e2e/*.sh; do
             name=$(basename "$t" .sh)
             [ "$name" = lib ] && continue
-            case " $COMPANY " in *" $name "*) want=later ;; *) want=check ;; esac
+            case " $SOLO " in *" $name "*) want=check ;; *) want=later ;; esac
             [ $turn = $want ] && $turn "e2e $name" sh "$t"
         done
         side_by_side
     done
 }
-# Scripts for which nothing has to happen soon, or fast: they may have company.
-COMPANY="cli cli_options cli_template cli_tokenize convert_rwkv files_apart inspect lora one_answer pack rwkv terminal train"
+# Scripts that compare speeds measured by turns: beside others they would need more rounds.
+SOLO="ab gate"
 stage_install() { check "install" env B="$B" MAKE="$MAKE" sh tests/install.sh; }
 stage_asan() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:allocator_may_return_null=1}
@@ -301,7 +328,7 @@ stage_clang() {
         command -v $c >/dev/null 2>&1 && { clang=$c; break; }
     done
     if [ -z "$clang" ]; then skip "clang" "no clang"; return; fi
-    built "build with $clang" "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O1 B=build/clang WERROR=1 all tests
+    built "build with $clang" "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O0 B=build/clang WERROR=1 all tests
 }
 
 [ $# -gt 0 ] || set -- build lint programs e2e install asan tsan cross clang
@@ -315,6 +342,7 @@ for stage in "$@"; do
     echo "== $stage ($(($(now) - started)) s)"
     "stage_$stage"
 done
+slowest
 [ -z "$failures" ] || echo "failed (logs):$failures"
 echo "$(($(now) - started)) seconds"
 echo "$passed passed, $failed failed, $skipped skipped"

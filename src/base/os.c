@@ -415,6 +415,54 @@ int64_t hn_os_count_read(int fd)
 
 /* ---- C library ------------------------------------------------------------------------------ */
 
+static bool keep(hn_os_text *t, const char *p, size_t n)
+{
+    if (t->lost || n > SIZE_MAX / 2 - t->n - 1) t->lost = true;
+    else if (t->n + n + 1 > t->cap) {
+        size_t cap = 2 * (t->n + n + 1);
+        char *more = realloc(t->p, cap);
+        t->lost = !more;
+        t->p = more ? more : t->p;
+        t->cap = more ? cap : t->cap;
+    }
+    if (t->lost) return false;
+    memcpy(t->p + t->n, p, n);
+    t->n += n;
+    t->p[t->n] = 0;
+    return true;
+}
+
+#if defined(__linux__)
+static ssize_t keep_piece(void *t, const char *p, size_t n) { return keep(t, p, n) ? (ssize_t)n : 0; }
+
+bool hn_os_text_open(hn_os_text *t)
+{
+    *t = (hn_os_text){ .f = fopencookie(t, "w", (cookie_io_functions_t){ .write = keep_piece }) };
+    return t->f != NULL;
+}
+#else
+static int keep_piece(void *t, const char *p, int n) { return keep(t, p, (size_t)n) ? n : -1; }
+
+bool hn_os_text_open(hn_os_text *t)
+{
+    *t = (hn_os_text){ .f = funopen(t, NULL, keep_piece, NULL, NULL) };
+    return t->f != NULL;
+}
+#endif
+
+char *hn_os_text_close(hn_os_text *t, size_t *n)
+{
+    bool ok = fclose(t->f) == 0 && keep(t, "", 0); /* a text of nothing is a text */
+    char *text = t->p;
+    if (!ok) {
+        free(text);
+        text = NULL;
+    }
+    if (n) *n = text ? t->n : 0;
+    *t = (hn_os_text){ .lost = !ok };
+    return text;
+}
+
 #if defined(__linux__)
 void hn_os_sort(void *base, size_t n, size_t size, hn_os_compare *compare, void *arg) { qsort_r(base, n, size, compare, arg); }
 #else /* the BSD form: every argument elsewhere */

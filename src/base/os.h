@@ -59,6 +59,13 @@ typedef enum hn_os_counter { HN_OS_CACHE_MISSES = 0, HN_OS_PAGE_FAULTS, HN_OS_CY
 int hn_os_count_open(hn_os_counter what, const char **why_not);
 int64_t hn_os_count_read(int fd); /* so far; -1: unknown, or others had the counter part of the time */
 
+/* A stream into memory that knows when memory was short: open_memstream drops what it has no room for, and neither
+ * ferror nor fclose tells. Begin with open; write to t->f, whose ftell is -1; end with close, which gives the text,
+ * NUL-terminated, to be freed, and its length; NULL: something was lost. t must stay where it is. */
+typedef struct hn_os_text { FILE *f; char *p; size_t n, cap; bool lost; } hn_os_text;
+bool hn_os_text_open(hn_os_text *t); /* false: no memory */
+char *hn_os_text_close(hn_os_text *t, size_t *n); /* n may be NULL */
+
 /* qsort with an argument for the comparison. */
 typedef int hn_os_compare(const void *a, const void *b, void *arg);
 void hn_os_sort(void *base, size_t n, size_t size, hn_os_compare *compare, void *arg);

@@ -1,5 +1,6 @@
 /* chat_prompt: the conversation as tokens. Owns the choice of template, what ends a turn,
  * and how much of a prompt the session holds already. */
+#include "lab/lab.h"
 #include "cli/chat_parts.h"
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static char *messages_json(const chat_talk *t)
     bool ok = a != NULL;
     for (size_t i = 0; ok && i < t->n; i++)
         ok = json_array_append_new(a, json_pack("{s:s,s:o}", "role", hn_chat_roles[t->msg[i].role], "content", hn_json_str(t->msg[i].text, t->msg[i].len))) == 0;
-    char *s = ok ? json_dumps(a, JSON_COMPACT) : NULL;
+    char *s = ok ? hn_json_text(a, JSON_COMPACT) : NULL;
     json_decref(a);
     return s;
 }

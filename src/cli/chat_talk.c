@@ -2,8 +2,10 @@
  * to know templates and tokens. */
 #include "base/json_tree.h"
 #include "base/file.h"
+#include "lab/lab.h"
 #include "cli/chat_parts.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -211,7 +213,9 @@ hone_status hn_chat_params_from_json(chat_params *p, json_t *o, const char *wher
 static hone_status may_replace(const char *path, hone_error *err)
 {
     struct stat st;
-    if (stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0)) return HONE_OK;
+    bool there = stat(path, &st) == 0;
+    if (!there && errno != ENOENT) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    if (!there || (S_ISREG(st.st_mode) && st.st_size == 0)) return HONE_OK;
     if (!S_ISREG(st.st_mode))
         return HN_FAIL(err, HONE_E_IO, "%s: not a regular file; expected the name of a file to write", HN_ESC(path, strlen(path)));
     char *data;
@@ -256,7 +260,7 @@ hone_status hn_chat_save(const char *path, const chat_talk *t, const chat_params
         json_decref(m);
     }
     ok = ok && json_object_set(o, "messages", a) == 0;
-    char *text = ok ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+    char *text = ok ? hn_json_text(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(a);
     json_decref(o);
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "no memory for a conversation of %zu messages", t->n);

@@ -197,7 +197,10 @@ json_t *hn_json_str(const char *s, size_t len)
 {
     if (len > (SIZE_MAX - 1) / 3) return NULL;
     char *t = malloc(len * 3 + 1);
-    if (!t) return NULL;
+    if (!t) {
+        hn_json_lose();
+        return NULL;
+    }
     size_t o = 0, k;
     uint32_t c;
     for (size_t i = 0; i < len; i += k) {
@@ -216,16 +219,15 @@ json_t *hn_json_num(double x)
     return json_real(round(x * 1000) / 1000);
 }
 
-static int json_to_stdout(const char *p, size_t n, void *unused) { return hn_out_write(p, n) ? 0 : -1; }
-
 int hn_json_print(json_t *obj)
 {
-    if (!obj) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the JSON output");
-    if (n_cautions && !json_object_get(obj, "notes")) json_object_set_new(obj, "notes", hn_cli_cautions());
-    int rc = json_dump_callback(obj, json_to_stdout, NULL, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    if (obj && n_cautions && !json_object_get(obj, "notes")) json_object_set_new(obj, "notes", hn_cli_cautions());
+    char *text = hn_json_text(obj, JSON_COMPACT | JSON_REAL_PRECISION(12)); /* whole, before a byte of it is printed */
     json_decref(obj);
-    if (rc == 0) hn_out_write("\n", 1);
-    else if (!hn_out_failed()) return hn_cli_error(HN_EXIT_FAILURE, "JSON output could not be written");
+    if (!text) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the JSON output: nothing of it was printed");
+    hn_out_write(text, strlen(text));
+    hn_out_write("\n", 1);
+    free(text);
     return hn_out_flush() ? HN_EXIT_OK : HN_EXIT_FAILURE;
 }
 

@@ -10,8 +10,8 @@
 
 #include "base/file.h"
 #include "base/options.h"
+#include "lab/json_text.h"
 
-#include <jansson.h>
 
 typedef struct hn_cli {
     const hn_command *cmd;

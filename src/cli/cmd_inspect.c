@@ -1,6 +1,7 @@
 /* hone inspect: what is in a GGUF file. Everything it shows comes from strangers, so
  * it is escaped on the way out. */
 #include "cli/cli.h"
+#include "lab/lab.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -202,8 +203,12 @@ static int print_json(const hone_file *f, const char *path, const summary *s)
     for (uint64_t i = 0; i < hone_file_n_tensors(f); i++) json_array_append_new(tensors, json_tensor(f, i));
     char hex[65];
     hone_packed_info packed;
+    hone_error err;
     json_object_set_new(o, "identity", *identity_of(f, hex) ? json_string(hex) : json_null());
-    if (hone_packed_find(path, NULL, &packed, NULL) == HONE_OK)
+    if (hone_packed_find(path, NULL, &packed, &err) != HONE_OK) {
+        if (err.code == HONE_E_NOMEM) hn_json_lose();
+        json_object_set_new(o, "packed", json_pack("{s:s, s:n, s:o}", "state", "unknown", "file", "note", json_text(err.message, strlen(err.message))));
+    } else
         json_object_set_new(o, "packed", json_pack("{s:s, s:o, s:s}", "state", packed_state(&packed), "file", packed.state == HONE_PACKED_NONE ? json_null() : json_text(packed.path, strlen(packed.path)),
                                                    "note", packed.note));
     json_object_set_new(o, "types", types);
@@ -289,8 +294,12 @@ static int print_text(const hone_file *f, const char *path, const summary *s)
         hn_out_printf("%-16s %-8s %6" PRIu64 " tensors %12.1f MiB\n", k ? "" : "types", s->type[k].name, s->type[k].n, (double)s->type[k].n_bytes / 0x1p20);
     char hex[65];
     hone_packed_info packed;
+    hone_error err;
     if (*identity_of(f, hex)) hn_out_printf("%-16s %s\n", "identity", hex);
-    if (hone_packed_find(path, NULL, &packed, NULL) == HONE_OK && packed.state != HONE_PACKED_NONE)
+    hone_status st = hone_packed_find(path, NULL, &packed, &err);
+    if (st == HONE_E_NOMEM) return hn_cli_fail(&err);
+    if (st != HONE_OK) hn_out_printf("%-16s unknown: %s\n", "packed file", err.message);
+    else if (packed.state != HONE_PACKED_NONE)
         hn_out_printf("%-16s %s: %s%s%s\n", "packed file", HN_ESC(packed.path, strlen(packed.path)), packed_state(&packed), packed.note[0] ? ": " : "", packed.note);
     print_metadata(f);
     print_tensors(f);

@@ -1,5 +1,6 @@
 /* hone run: a prompt in, generated text out. Reads in the order of the path of a
  * token: model, prompt, session, prefill, then pick, show, decode until the end. */
+#include "lab/lab.h"
 #include "base/os.h"
 #include "cli/cli.h"
 
@@ -77,7 +78,7 @@ static int chat_prompt(job *j)
     json_t *messages = json_array();
     if (system) json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "system", "content", hn_json_str(system, strlen(system))));
     json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "user", "content", hn_json_str(j->prompt.text, j->prompt.len)));
-    char *dump = json_dumps(messages, JSON_COMPACT);
+    char *dump = hn_json_text(messages, JSON_COMPACT);
     hone_chat_params p = { .messages = dump, .chat_template = format, .add_generation_prompt = true, .trust_input = hn_opts_flag(o, "trust-input") };
     int rc = 0;
     if (!dump) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the message");
@@ -336,6 +337,7 @@ static int finish(job *j, hone_status st, hone_error *err)
         int rc = print_json(j);
         if (rc) return rc;
     }
+    if (hn_out_failed()) return HN_EXIT_FAILURE; /* it stopped for that: the session would be a part of what was asked for */
     if (st == HONE_OK && state && (st = hone_session_save(j->session, state, err)) != HONE_OK) return hn_cli_fail(err);
     print_timings(j);
     return code;

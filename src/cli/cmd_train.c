@@ -2,6 +2,7 @@
  * training is the library's. Interrupted, it ends with the step and saves. */
 #include "cli/train_parts.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static const hn_opt data_opts[] = {
@@ -250,6 +251,7 @@ static int begin_model(hn_train_job *j)
     if (!p.name) p.name = name;
     hone_model_info info;
     if (hone_init_model(j->base, &p, &err) != HONE_OK) return hn_cli_fail(&err);
+    j->base_made = true;
     if (hone_model_open(&j->m, j->base, NULL, &err) != HONE_OK) return hn_cli_fail(&err);
     hone_model_get_info(j->m, &info);
     if (info.n_vocab < p.n_vocab) hn_cli_note("the tokenizer has %d tokens in place of %d: no further pair is in the data twice", info.n_vocab, p.n_vocab);
@@ -377,12 +379,12 @@ static int run(const hn_cli *cli)
         if (!cli->json) hn_train_show_plan(&j);
         rc = j.p.plan_only ? hn_train_summary(&j, "plan") : go(&j);
     }
-    bool made = j.base && j.m;
     hn_train_log_close(&j);
     hone_trainer_free(j.t);
     hone_context_free(j.ctx);
     hone_model_close(j.m);
-    if (made) remove(j.base); /* --resume makes the same again */
+    if (j.base_made && remove(j.base) != 0) /* --resume makes the same again */
+        hn_cli_note("%s: what the training began from, no longer needed, cannot be removed: %s", HN_ESC(j.base, strlen(j.base)), strerror(errno));
     free(j.base);
     free((void *)j.p.data);
     free((void *)j.p.val_data);

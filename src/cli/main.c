@@ -2,6 +2,7 @@
  * what it printed has arrived. */
 #include "base/file.h"
 #include "cli/cli.h"
+#include "lab/lab.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -95,6 +96,7 @@ int main(int argc, char **argv)
     hn_cli_signals();
     hn_cli_last_act = hn_file_unlink_live;
     hn_cli_catch_faults();
+    hn_json_watch();
     if (argc < 2) {
         hn_help_global(stderr, "hone", "hone: " HN_TAGLINE, hn_commands);
         return HN_EXIT_USAGE;

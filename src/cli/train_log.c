@@ -2,6 +2,7 @@
  * trained; then a "step" each, "resume" where training went on, "end". A line is written as soon
  * as it is there; a run that was killed is continued without a step standing twice. */
 #include "base/json_tree.h"
+#include "base/os.h"
 #include "cli/train_parts.h"
 #include "lab/lab.h"
 
@@ -65,7 +66,7 @@ json_t *hn_train_settings_json(const hn_train_job *j)
 /* Takes o. 0 or the exit code. */
 static int put(hn_train_job *j, json_t *o)
 {
-    char *line = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    char *line = o ? hn_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(o);
     if (!line) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
     errno = 0;
@@ -138,13 +139,14 @@ static bool stays(const char *line, size_t n, int64_t step, bool *memory)
 /* Replaces the old log by what stays of it; of a new run, by nothing. */
 static int cut_log(hn_train_job *j)
 {
+    hn_os_text kept;
     char *old, *text = NULL;
     size_t n, n_text;
+    bool bad = false;
     hone_error err;
     if (!j->resumed) return hn_file_replace(j->log, "", 0, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
     if (hn_read_all(j->log, &old, &n, &err) != HONE_OK) return hn_cli_fail(&err);
-    FILE *f = open_memstream(&text, &n_text);
-    bool bad = !f;
+    FILE *f = hn_os_text_open(&kept) ? kept.f : NULL;
     for (const char *p = old, *end = old + n; f && p < end;) {
         const char *nl = memchr(p, '\n', (size_t)(end - p));
         size_t len = nl ? (size_t)(nl - p) : (size_t)(end - p);
@@ -153,11 +155,12 @@ static int cut_log(hn_train_job *j)
         bad = bad || memory;
         p += len + (nl != NULL);
     }
-    if (f) {
-        bad = ferror(f) || bad;
-        bad = fclose(f) != 0 || bad;
+    if (f) text = hn_os_text_close(&kept, &n_text);
+    if (bad) {
+        free(text);
+        text = NULL;
     }
-    int rc = bad ? hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log") : 0;
+    int rc = text ? 0 : hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
     if (!rc && hn_file_replace(j->log, text, n_text, &err) != HONE_OK) rc = hn_cli_fail(&err);
     free(text);
     free(old);
@@ -184,7 +187,9 @@ int hn_train_log_open(hn_train_job *j)
     rc = cut_log(j);
     if (!rc) rc = hn_train_log_lock(j);
     if (j->log_file != old) fclose(old);
-    if (!rc && (fstat(fileno(j->log_file), &s) != 0 || s.st_size == 0)) rc = put(j, run_json(j));
+    if (!rc && fstat(fileno(j->log_file), &s) != 0)
+        rc = hn_cli_error(HN_EXIT_FAILURE, "%s: %s", HN_ESC(j->log, strlen(j->log)), strerror(errno));
+    if (!rc && s.st_size == 0) rc = put(j, run_json(j));
     if (rc || !j->resumed) return rc;
     json_t *o = with_time("resume");
     json_object_set_new(o, "step", json_integer((json_int_t)j->resumed));

@@ -10,7 +10,8 @@
 typedef struct hn_train_job {
     const hn_cli *cli;
     const char *out, *peft;        /* peft NULL: none */
-    char *log, *folder, *base;     /* of records; of checkpoints; the model to begin from, where hone made it */
+    char *log, *folder, *base;     /* of records; of checkpoints; the model to begin from, where hone makes it */
+    bool base_made;                /* the file is there, to be removed in the end */
     char *chat_template;           /* Jinja source from a file; NULL: none */
     hone_model *m;
     hone_context *ctx;

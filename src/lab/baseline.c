@@ -189,7 +189,7 @@ static bool sum_of(char hex[65], json_t *b)
 {
     json_t *copy = json_copy(b);
     json_object_del(copy, "sum");
-    char *s = json_dumps(copy, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(12));
+    char *s = hn_json_text(copy, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(12));
     json_decref(copy);
     if (!s) return false;
     hn_sha256 h;
@@ -255,7 +255,7 @@ hone_status hn_baseline_make(json_t **out, const char *name, json_t *records, js
 
 hone_status hn_baseline_store(json_t *b, const char *path, hone_error *err)
 {
-    char *s = json_dumps(b, JSON_INDENT(1) | JSON_REAL_PRECISION(12)), *whole = NULL;
+    char *s = hn_json_text(b, JSON_INDENT(1) | JSON_REAL_PRECISION(12)), *whole = NULL;
     int n = s ? asprintf(&whole, "%s\n", s) : -1;
     free(s);
     if (n < 0) return HN_FAIL(err, HONE_E_NOMEM, "baseline %s", HN_ESC(path, strlen(path)));
@@ -320,7 +320,7 @@ hone_status hn_baseline_list(char ***names, size_t *n, const char *dir, hone_err
         *names = NULL;
         return st;
     }
-    while (ok && d && (e = readdir(d))) {
+    for (errno = 0; ok && d && (e = readdir(d)); errno = 0) {
         size_t len = strlen(e->d_name);
         if (len <= 5 || strcmp(e->d_name + len - 5, ".json") != 0) continue;
         char *name = strndup(e->d_name, len - 5);
@@ -342,10 +342,12 @@ hone_status hn_baseline_list(char ***names, size_t *n, const char *dir, hone_err
         (*names)[(*n)++] = name;
         (*names)[*n] = NULL;
     }
+    int unread = ok ? errno : 0; /* the end of a folder leaves it 0 */
     if (d) closedir(d);
-    if (!ok) {
+    if (!ok || (d && unread)) {
         hn_baseline_list_free(*names, *n);
         *names = NULL;
+        if (ok) return HN_FAIL(err, HONE_E_IO, "%s: the folder cannot be read: %s", HN_ESC(dir, strlen(dir)), strerror(unread));
         return HN_FAIL(err, HONE_E_NOMEM, "baselines of %s", HN_ESC(dir, strlen(dir)));
     }
     qsort(*names, *n, sizeof **names, by_name);

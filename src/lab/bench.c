@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "lab/bench.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -362,13 +363,16 @@ json_t *hn_bench_model_json(const char *path, const hone_model_info *info)
     enum { HASH_UP_TO = 64 << 20 }; /* larger files are told apart by the fingerprint: hashing them takes longer than measuring */
     char hex[65] = "", fingerprint[17];
     struct stat sb;
+    hone_error why = { .code = HONE_OK };
     const char *slash = strrchr(path, '/');
-    if (stat(path, &sb) == 0 && sb.st_size <= HASH_UP_TO) hn_file_sha256(hex, path, NULL);
+    if (stat(path, &sb) != 0) HN_FAIL(&why, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    else if (sb.st_size <= HASH_UP_TO) hn_file_sha256(hex, path, &why);
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, info->fingerprint);
     json_t *o = json_object();
     json_object_set_new(o, "path_name", hn_lab_str(slash ? slash + 1 : path));
     json_object_set_new(o, "sha256", hex[0] ? json_string(hex) : json_null());
     json_object_set_new(o, "identity", identity_json(path));
+    if (why.code != HONE_OK) json_object_set_new(o, "sha256_why", hn_lab_str(why.message));
     json_object_set_new(o, "fingerprint", json_string(fingerprint));
     json_object_set_new(o, "name", hn_lab_str(info->name));
     json_object_set_new(o, "arch", hn_lab_str(info->arch));

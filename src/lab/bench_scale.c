@@ -229,11 +229,11 @@ static hone_status make_model(const folder *f, const shape *s, int32_t n_layer, 
     if (statvfs(f->path, &fs) == 0 && need > 0.8 * (double)fs.f_bavail * (double)fs.f_frsize)
         return HN_FAIL(err, HONE_E_IO, "%s: too little room for a model of %.1f GB (TMPDIR says where)", HN_ESC(f->path, strlen(f->path)), need / 1e9);
     json_object_set_new(s->json, "n_layer", json_integer(n_layer));
-    char *text = json_dumps(s->json, JSON_COMPACT);
-    if (!text) return HN_FAIL(err, HONE_E_NOMEM, "%s: the shape of a model", HN_ESC(config, strlen(config)));
-    hone_status wrote = hn_file_replace(config, text, strlen(text), err);
+    char *text = hn_json_text(s->json, JSON_COMPACT);
+    if (!text) return HN_FAIL(err, HONE_E_NOMEM, "the shape of a model as text");
+    hone_status written = hn_file_replace(config, text, strlen(text), err);
     free(text);
-    if (wrote != HONE_OK) return wrote;
+    if (written != HONE_OK) return written;
     const hone_synth_params p = { .config_path = config, .type = type, .seed = 1 };
     const hone_progress pr = { .abort_fn = stop };
     hone_status st = hone_synth(&p, file, &pr, err);

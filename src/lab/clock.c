@@ -5,9 +5,14 @@
 
 #include <time.h>
 
+static uint64_t (*source)(void); /* NULL: the machine's */
+
+void hn_clock_set(uint64_t (*now)(void)) { source = now; }
+
 uint64_t hn_clock_ns(void)
 {
     struct timespec t;
+    if (source) return source();
     clock_gettime(CLOCK_MONOTONIC_RAW, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }

@@ -7,8 +7,8 @@
 #define HN_COMPARE_H
 
 #include "base/base.h"
+#include "lab/json_text.h"
 
-#include <jansson.h>
 #include <math.h>
 
 #define HN_AB_SCHEMA "hone.ab/1"

@@ -175,7 +175,7 @@ static json_t *config_of(json_t *record)
 char *hn_record_key(json_t *record, bool env)
 {
     json_t *c = config_of(record), *model = json_object_get(record, "model");
-    char *config = c ? json_dumps(c, JSON_SORT_KEYS | JSON_COMPACT) : NULL, *key = NULL;
+    char *config = c ? hn_json_text(c, JSON_SORT_KEYS | JSON_COMPACT) : NULL, *key = NULL;
     if (!config && json_is_object(json_object_get(record, "config"))) {
         json_decref(c); /* no memory: a key without it would be another's */
         return NULL;

@@ -6,8 +6,8 @@
 #define HN_LAB_H
 
 #include "base/file.h"
+#include "lab/json_text.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <sys/types.h>
 
@@ -16,6 +16,9 @@
 /* ---- clock ------------------------------------------------------------------------- */
 
 uint64_t hn_clock_ns(void); /* CLOCK_MONOTONIC_RAW: the same in every process of this machine */
+/* Another clock in its place, for tests that must not depend on how fast a machine is; it has to advance from one
+ * reading to the next. NULL: the machine's again. Not while another thread measures. */
+void hn_clock_set(uint64_t (*now)(void));
 
 /* ---- statistics: NaN stands for "not to be had from so few samples" ------------------- */
 

@@ -192,7 +192,7 @@ hone_status hn_peaks_store(const hn_peaks *p, const char *path, hone_error *err)
 {
     if (p->quick) return HN_FAIL(err, HONE_E_ARG, "quick peaks are not kept: they say nothing about the machine");
     json_t *o = hn_peaks_json(p);
-    char *text = json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+    char *text = hn_json_text(o, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
     json_decref(o);
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "peaks as text");
     hone_status st = hn_file_replace(path, text, strlen(text), err);

@@ -403,34 +403,34 @@ static void trace_call(FILE *f, const hn_profile *p, const hn_profile_call *c, u
     }
 }
 
-static hone_status written(FILE *f, char **text, hone_error *err)
+static hone_status written(hn_os_text *t, char **text, size_t *n, hone_error *err)
 {
-    bool bad = ferror(f) != 0;
-    if (fclose(f) == 0 && !bad) return HONE_OK;
-    free(*text);
-    *text = NULL;
+    *text = hn_os_text_close(t, n);
+    if (*text) return HONE_OK;
     return HN_FAIL(err, HONE_E_NOMEM, "profile as text");
 }
 
 hone_status hn_profile_trace(const hn_profile *p, char **text, size_t *n, hone_error *err)
 {
     *text = NULL;
-    FILE *f = open_memstream(text, n);
-    if (!f) return HN_FAIL(err, HONE_E_NOMEM, "trace");
+    hn_os_text t;
+    if (!hn_os_text_open(&t)) return HN_FAIL(err, HONE_E_NOMEM, "trace");
+    FILE *f = t.f;
     uint64_t zero = p->n_call ? p->call[0].start_ns : 0;
     fprintf(f, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"program\":\"hone %s\",\"events_left_out\":%lld},\"traceEvents\":[\n", hone_version(), (long long)p->not_traced);
     fputs("{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"hone\"}},\n"
           "{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"forward passes\"}}", f);
     for (size_t i = 0; i < p->n_call; i++) trace_call(f, p, &p->call[i], zero);
     fputs("\n]}\n", f);
-    return written(f, text, err);
+    return written(&t, text, n, err);
 }
 
 hone_status hn_profile_folded(const hn_profile *p, char **text, size_t *n, hone_error *err)
 {
     *text = NULL;
-    FILE *f = open_memstream(text, n);
-    if (!f) return HN_FAIL(err, HONE_E_NOMEM, "folded stacks");
+    hn_os_text t;
+    if (!hn_os_text_open(&t)) return HN_FAIL(err, HONE_E_NOMEM, "folded stacks");
+    FILE *f = t.f;
     for (int k = 0; k < HN_PROFILE_PHASES; k++) {
         const hn_profile_phase *ph = &p->phase[k];
         for (int32_t il = 0; il <= p->n_layer; il++)
@@ -442,5 +442,5 @@ hone_status hn_profile_folded(const hn_profile *p, char **text, size_t *n, hone_
             }
         if (ph->whole_ns > ph->parts_ns) fprintf(f, "hone;%s;(rest) %llu\n", phase_names[k], (unsigned long long)(ph->whole_ns - ph->parts_ns));
     }
-    return written(f, text, err);
+    return written(&t, text, n, err);
 }

@@ -104,7 +104,7 @@ hone_status hn_answers_save(const hn_answers *a, const char *path, hone_error *e
 {
     json_t *o = hn_answers_json(a, true);
     /* 17 digits: every float and double comes back as it was */
-    char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    char *text = o ? hn_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(o);
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "the answers as text");
     hone_status st = hn_file_replace(path, text, strlen(text), err);

@@ -23,7 +23,7 @@ hone_status hn_record_append(const char *base, json_t *record, hone_error *err)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s.jsonl", base);
-    char *text = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    char *text = hn_json_text(record, JSON_COMPACT | JSON_REAL_PRECISION(12));
     char *line = NULL;
     int n = text ? asprintf(&line, "%s\n", text) : -1;
     free(text);
@@ -177,8 +177,9 @@ hone_status hn_file_sha256(char *hex, const char *path, hone_error *err)
     hn_sha256_init(&s);
     while ((k = fread(buf, 1, sizeof buf, f)) > 0) hn_sha256_add(&s, buf, k);
     bool bad = ferror(f);
+    int e = errno;
     fclose(f);
-    if (bad) return HN_FAIL(err, HONE_E_IO, "%s: read error", HN_ESC(path, strlen(path)));
+    if (bad) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(e));
     hn_sha256_end(&s, d);
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", d[i]);
     return HONE_OK;

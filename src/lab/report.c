@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "base/json_tree.h"
 #include "lab/record_read.h"
+#include "base/os.h"
 #include "lab/report_parts.h"
 
 #include <stdlib.h>
@@ -501,7 +502,7 @@ static void say_setting(FILE *f, const char *key, json_t *v)
     static const struct { const char *key, *before, *after; } words[] = {
         { "n_prompt", "prompt ", "" }, { "n_gen", "gen ", "" }, { "depth", "depth ", "" }, { "kv", "KV ", "" }, { "variant", "", "" }, { "shape", "", "" },
         { "layout", "", "" }, { "weights", "", " weights" }, { "cpu", "", "" }, { "chunk", "chunk ", "" } };
-    char *t = json_is_string(v) ? strdup(json_string_value(v)) : json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    char *t = json_is_string(v) ? strdup(json_string_value(v)) : hn_json_text(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
     json_int_t n = json_integer_value(v);
     const char *before = NULL, *after = "";
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -543,9 +544,9 @@ static bool label_row(hn_report *r, size_t i, json_t *differ)
     static const char *const always[] = { "variant", "shape", "n_prompt", "n_gen", "columns", "threads", NULL };
     json_t *c = json_object_get(r->rows[i].record, "config"), *v;
     const char *key;
-    size_t n;
-    FILE *f = open_memstream(&r->rows[i].label, &n);
-    if (!f) return false;
+    hn_os_text label;
+    if (!hn_os_text_open(&label)) return false;
+    FILE *f = label.f;
     bool some = false;
     for (int pass = 0; pass < 2; pass++) {
         for (const char *const *p = first; pass == 0 && *p; p++) {
@@ -572,7 +573,8 @@ static bool label_row(hn_report *r, size_t i, json_t *differ)
         some = true;
     }
     if (r->many_machines) fprintf(f, "%smachine %s", some ? ", " : "", hn_rep_str(json_object_get(r->rows[i].record, "env"), "hash"));
-    return fclose(f) == 0 && r->rows[i].label;
+    r->rows[i].label = hn_os_text_close(&label, NULL);
+    return r->rows[i].label != NULL;
 }
 
 static bool label_rows(hn_report *r)
@@ -927,23 +929,24 @@ hone_status hn_report_write(char **text, size_t *n, const hn_report *r, hn_repor
 {
     *text = NULL;
     *n = 0;
-    FILE *f = open_memstream(text, n);
-    if (!f) return HN_FAIL(err, HONE_E_NOMEM, "report");
+    hn_os_text t;
+    bool ok = hn_os_text_open(&t);
+    if (!ok) return HN_FAIL(err, HONE_E_NOMEM, "report");
     switch (format) {
-    case HN_REPORT_HTML: hn_rep_write_html(f, r); break;
-    case HN_REPORT_MD: hn_rep_write_md(f, r); break;
-    case HN_REPORT_CSV: hn_rep_write_csv(f, r); break;
+    case HN_REPORT_HTML: ok = hn_rep_write_html(t.f, r); break;
+    case HN_REPORT_MD: hn_rep_write_md(t.f, r); break;
+    case HN_REPORT_CSV: hn_rep_write_csv(t.f, r); break;
     case HN_REPORT_JSON: {
         json_t *o = hn_rep_json(r);
-        char *t = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
-        if (t) fprintf(f, "%s\n", t);
-        free(t);
+        char *json = hn_json_text(o, JSON_COMPACT | JSON_REAL_PRECISION(12));
+        if (json) fprintf(t.f, "%s\n", json);
+        free(json);
         json_decref(o);
         break;
     }
     }
-    bool bad = ferror(f);
-    if (fclose(f) != 0 || bad || *n == 0) {
+    *text = hn_os_text_close(&t, n);
+    if (!*text || !ok || *n == 0 || hn_json_lost()) {
         free(*text);
         *text = NULL;
         return HN_FAIL(err, HONE_E_NOMEM, "report on %zu records", hn_report_records(r));

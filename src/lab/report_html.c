@@ -1,6 +1,7 @@
 /* The page: one HTML file that is also well-formed XML, with its style and drawings inside. It loads
  * nothing (its own policy forbids it), runs no script, and says everything in text and tables
  * as well. Owns what stands where; the numbers are report.c's, the drawings report_plots.c's. */
+#include "base/os.h"
 #include "lab/report_parts.h"
 
 #include <stdlib.h>
@@ -971,12 +972,12 @@ static void contents(FILE *f, const hn_report *r, const char *body)
     put(f, "</nav>\n");
 }
 
-void hn_rep_write_html(FILE *f, const hn_report *r)
+bool hn_rep_write_html(FILE *f, const hn_report *r)
 {
-    char *body = NULL;
     size_t n;
-    FILE *b = open_memstream(&body, &n); /* first, so that the contents name what there is */
-    if (!b) return;
+    hn_os_text t; /* first, so that the contents name what there is */
+    if (!hn_os_text_open(&t)) return false;
+    FILE *b = t.f;
     tiles(b, r);
     verdicts(b, r);
     measurements(b, r);
@@ -989,8 +990,8 @@ void hn_rep_write_html(FILE *f, const hn_report *r)
     profiles(b, r);
     environments(b, r);
     foot(b, r);
-    bool bad = ferror(b);
-    if (fclose(b) == 0 && !bad) {
+    char *body = hn_os_text_close(&t, &n);
+    if (body) {
         head(f, r);
         state(f, r);
         contents(f, r, body);
@@ -998,4 +999,5 @@ void hn_rep_write_html(FILE *f, const hn_report *r)
         fwrite(body, 1, n, f);
     }
     free(body);
+    return body != NULL;
 }

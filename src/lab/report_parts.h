@@ -159,7 +159,7 @@ json_t *hn_rep_json_training(const hn_report *r);
 
 /* ---- formats ---------------------------------------------------------------------------------- */
 
-void hn_rep_write_html(FILE *f, const hn_report *r);
+bool hn_rep_write_html(FILE *f, const hn_report *r); /* false: no memory */
 void hn_rep_write_md(FILE *f, const hn_report *r);
 void hn_rep_write_csv(FILE *f, const hn_report *r);
 json_t *hn_rep_json(const hn_report *r);

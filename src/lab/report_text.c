@@ -1,5 +1,6 @@
 /* The report for other programs and for plain text: Markdown, CSV (RFC 4180, every statistic of every record)
  * and JSON (schema hone.report/1). */
+#include "base/os.h"
 #include "lab/report_parts.h"
 
 #include <stdlib.h>
@@ -128,18 +129,22 @@ static void number(FILE *f, double x, bool last)
 /* The configuration in one cell: "cpu=avx2;threads=2" */
 static void config_cell(FILE *f, json_t *config)
 {
-    char *all = NULL;
-    size_t n;
-    FILE *m = open_memstream(&all, &n);
-    const char *key;
+    hn_os_text m;
+    const char *key, *between = "";
     json_t *v;
-    if (!m) return;
+    if (!hn_os_text_open(&m)) {
+        hn_json_lose();
+        return;
+    }
     json_object_foreach(config, key, v) {
-        char *t = json_is_string(v) ? strdup(json_string_value(v)) : json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
-        fprintf(m, "%s%s=%s", ftell(m) > 0 ? ";" : "", key, t ? t : "");
+        char *t = json_is_string(v) ? strdup(json_string_value(v)) : hn_json_text(v, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS | JSON_REAL_PRECISION(12));
+        if (!t) hn_json_lose();
+        fprintf(m.f, "%s%s=%s", between, key, t ? t : "");
+        between = ";";
         free(t);
     }
-    fclose(m);
+    char *all = hn_os_text_close(&m, NULL);
+    if (!all) hn_json_lose();
     cell(f, all ? all : "");
     free(all);
 }

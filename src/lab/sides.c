@@ -194,6 +194,53 @@ static hone_status build_step(hn_side *s, const char *what, const char *dir, con
     return st;
 }
 
+/* What stands where a commit is to be checked out. */
+typedef enum place {
+    PLACE_FREE,  /* nothing, or an empty folder */
+    PLACE_READY, /* a checkout that was finished */
+    PLACE_OURS,  /* what an interrupted checkout left, of any age: it has the file .git of a worktree */
+    PLACE_OTHERS /* something that is not hone's to remove */
+} place;
+
+static place look_at(const char *dir, const char *ready)
+{
+    char inner[PATH_CAP];
+    struct stat sb;
+    if (lstat(dir, &sb) != 0) return errno == ENOENT ? PLACE_FREE : PLACE_OTHERS;
+    if (!S_ISDIR(sb.st_mode)) return PLACE_OTHERS;
+    snprintf(inner, sizeof inner, "%s/.git", dir);
+    if (lstat(inner, &sb) == 0 && S_ISREG(sb.st_mode)) return access(ready, F_OK) == 0 ? PLACE_READY : PLACE_OURS;
+    return rmdir(dir) == 0 ? PLACE_FREE : PLACE_OTHERS; /* an empty one is no loss */
+}
+
+/* A worktree at this commit in dir; the file DIR.ready says that it is whole. */
+static hone_status check_out(hn_side *s, const char *dir, const char *hash, hone_error *err)
+{
+    char ready[PATH_CAP], trash[PATH_CAP];
+    snprintf(ready, sizeof ready, "%s.ready", dir);
+    snprintf(trash, sizeof trash, "%s.trash", dir);
+    const char *prune[] = { "git", "worktree", "prune", NULL };
+    const char *add[] = { "git", "worktree", "add", "--force", "--detach", dir, hash, NULL };
+    const char *clear[] = { "rm", "-rf", trash, NULL };
+    place p = look_at(dir, ready);
+    if (p == PLACE_READY) return HONE_OK;
+    if (p == PLACE_OTHERS)
+        return HN_FAIL(err, HONE_E_IO, "%s: is in the way of building commit %.12s: it is no checkout that hone made; expected nothing there: "
+                       "look at it, then move it away or remove it (rm -r %s)", HN_ESC(dir, strlen(dir)), hash, HN_ESC(dir, strlen(dir)));
+    unlink(ready);
+    hone_status st = build_step(s, "rm", ".", clear, err); /* of an earlier clearing that was interrupted */
+    if (st == HONE_OK && p == PLACE_OURS) {
+        if (rename(dir, trash) != 0)
+            return HN_FAIL(err, HONE_E_IO, "%s: an interrupted checkout, which cannot be cleared away: %s", HN_ESC(dir, strlen(dir)), strerror(errno));
+        st = build_step(s, "rm", ".", clear, err);
+    }
+    if (st == HONE_OK) st = build_step(s, "git worktree prune", ".", prune, err);
+    if (st == HONE_OK) st = build_step(s, "git worktree add", ".", add, err);
+    int fd = st == HONE_OK ? open(ready, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+    if (fd >= 0) close(fd); /* without it the next build only begins anew */
+    return st;
+}
+
 /* dir/build/release/hone of a worktree at this commit. One builder at a time. */
 static hone_status build_commit(hn_side *s, const char *hash, hone_error *err)
 {
@@ -211,15 +258,8 @@ static hone_status build_commit(hn_side *s, const char *hash, hone_error *err)
         snprintf(text, sizeof text, "building commit %.12s in %.500s", hash, dir);
         if (s->p.tell) s->p.tell(s->p.tell_arg, text);
         snprintf(jobs, sizeof jobs, "-j%d", hn_cpu_count() > 0 ? hn_cpu_count() : 1);
-        const char *prune[] = { "git", "worktree", "prune", NULL };
-        const char *add[] = { "git", "worktree", "add", "--force", "--detach", dir, hash, NULL };
         const char *make[] = { "make", jobs, "MAKEFLAGS=", "MAKELEVEL=", "B=build/release", "FLAVOUR=release", "build/release/hone", NULL };
-        char tree[PATH_CAP];
-        snprintf(tree, sizeof tree, "%s/Makefile", dir);
-        if (access(tree, F_OK) != 0) { /* not left by a build that was interrupted */
-            st = build_step(s, "git worktree prune", ".", prune, err);
-            if (st == HONE_OK) st = build_step(s, "git worktree add", ".", add, err);
-        }
+        st = check_out(s, dir, hash, err);
         if (st == HONE_OK) st = build_step(s, "make", dir, make, err);
         if (st == HONE_OK && access(s->program, X_OK) != 0) st = HN_FAIL(err, HONE_E_IO, "commit %.12s: make gave no %s", hash, s->program);
     }

@@ -71,7 +71,7 @@ static void become(const hn_proc_params *p, char **env, int out, int err, pid_t 
     _exit(127);
 }
 
-/* The file's last `limit` bytes, NUL-terminated; NULL when there is no memory. */
+/* The file's last `limit` bytes, NUL-terminated; NULL: no memory, or they cannot be read. */
 static char *content(int fd, size_t limit, size_t *n)
 {
     off_t end = lseek(fd, 0, SEEK_END), from = end > (off_t)limit ? end - (off_t)limit : 0;
@@ -80,7 +80,10 @@ static char *content(int fd, size_t limit, size_t *n)
     while (s && got < want) {
         ssize_t k = pread(fd, s + got, want - got, from + (off_t)got);
         if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) break;
+        if (k <= 0) { /* less than was written is no output */
+            free(s);
+            return NULL;
+        }
         got += (size_t)k;
     }
     if (s) s[got] = 0;
@@ -141,7 +144,10 @@ hone_status hn_proc_run(hn_proc *out, const hn_proc_params *p, hone_error *err)
     }
     if (st == HONE_OK) {
         out->said = content(e, MAX_SAID, NULL);
-        if (p->keep_out && !(out->out = content(o, MAX_OUT, &out->n_out))) st = HN_FAIL(err, HONE_E_NOMEM, "output of %s", p->argv[0]);
+        errno = 0;
+        if (p->keep_out && !(out->out = content(o, MAX_OUT, &out->n_out)))
+            st = HN_FAIL(err, errno == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "what %s printed cannot be read: %s", p->argv[0],
+                         errno ? strerror(errno) : "less of it than was written");
     }
     if (o >= 0) close(o);
     if (e >= 0) close(e);

@@ -111,7 +111,10 @@ json_t *hn_lab_str(const char *s)
     if (j) return j;
     size_t cap = strlen(s) * 4 + 8;
     char *t = malloc(cap);
-    if (!t) return json_null();
+    if (!t) {
+        hn_json_lose();
+        return json_null();
+    }
     j = json_string(hn_escape(t, cap, s, strlen(s)));
     free(t);
     return j ? j : json_null();

@@ -5,6 +5,7 @@
 #include "model/convert.h"
 #include "model/model.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -629,11 +630,17 @@ static hone_status put_meta(hn_gguf_writer *w, const rwkv *r, bool tokenizer)
     return HONE_OK;
 }
 
-static bool in_folder(const char *folder, const char *file, char *path, size_t cap)
+/* Whether a file is there, and its path. A file that cannot be looked at is an error: without it the model would lack
+ * its tokenizer, or its chat template. */
+static hone_status in_folder(bool *there, const char *folder, const char *file, char *path, size_t cap, hone_error *err)
 {
     struct stat sb;
     int n = snprintf(path, cap, "%s/%s", folder, file);
-    return n > 0 && (size_t)n < cap && stat(path, &sb) == 0 && S_ISREG(sb.st_mode);
+    bool fits = n > 0 && (size_t)n < cap;
+    int rc = fits ? stat(path, &sb) : 0;
+    *there = fits && rc == 0 && S_ISREG(sb.st_mode);
+    if (rc == 0 || errno == ENOENT || errno == ENOTDIR) return HONE_OK;
+    return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
 }
 
 /* The vocabulary that was named, or lies in the folder; the folder's chat template, if it has one. */
@@ -644,10 +651,12 @@ static hone_status put_tokenizer(hn_gguf_writer *w, const rwkv *r, const char *p
     hn_config tc = {0};
     const hn_member *m = NULL;
     hone_str chat = {"rwkv-world", 10};
-    hone_status st = HONE_OK;
-    if (in_folder(r->c->path, "chat_template.jinja", file, sizeof file)) {
+    bool jinja = false, config = false;
+    hone_status st = in_folder(&jinja, r->c->path, "chat_template.jinja", file, sizeof file, r->err);
+    if (st == HONE_OK && !jinja) st = in_folder(&config, r->c->path, "tokenizer_config.json", file, sizeof file, r->err);
+    if (st == HONE_OK && jinja) {
         if ((st = hn_source_text(&text, &chat.len, file, MAX_TEMPLATE, r->err)) == HONE_OK) chat.ptr = text;
-    } else if (in_folder(r->c->path, "tokenizer_config.json", file, sizeof file)) {
+    } else if (st == HONE_OK && config) {
         if ((st = hn_config_load(&tc, file, r->err)) == HONE_OK && (m = hn_config_get(&tc, "chat_template")) && m->kind == HN_J_STRING) chat = m->str;
     }
     if (st == HONE_OK && !chat.len) chat = (hone_str){"rwkv-world", 10};
@@ -664,7 +673,9 @@ hone_status hn_convert_rwkv(const hn_convert *a, const hn_ckpt *c, hone_error *e
     hn_gguf_writer *w = NULL;
     const char *tokenizer = a->tokenizer;
     hone_status st;
-    if (!tokenizer && in_folder(a->src, "rwkv_vocab_v20230424.txt", found, sizeof found)) tokenizer = found;
+    bool there = false;
+    if (!tokenizer && (st = in_folder(&there, a->src, "rwkv_vocab_v20230424.txt", found, sizeof found, err)) != HONE_OK) goto end;
+    if (there) tokenizer = found;
     if ((st = names_make(&r.names, c, err)) != HONE_OK) goto end;
     if ((st = find_sizes(&r)) != HONE_OK || (st = check_config(&r)) != HONE_OK || (st = make_plan(&r)) != HONE_OK) goto end;
     hn_mix_model mix = {.arch = r.version == 7 ? "rwkv7" : "rwkv6", .n_layer = (int32_t)r.n_layer};

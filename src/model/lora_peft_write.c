@@ -2,6 +2,7 @@
  * that has a config is whole. */
 #define _GNU_SOURCE
 #include "base/file.h"
+#include "base/os.h"
 #include "model/lora_peft.h"
 
 #include <errno.h>
@@ -83,8 +84,9 @@ static hone_status make_header(char **head, size_t *len, uint64_t *n_data, const
     uint64_t at = 0;
     hone_status st = HONE_OK;
     *head = NULL;
-    FILE *h = open_memstream(head, len);
-    if (!h) return HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
+    hn_os_text text;
+    if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
+    FILE *h = text.f;
     fputs("{\"__metadata__\":{\"format\":\"pt\"}", h);
     for (int32_t i = 0; i < n_pair && st == HONE_OK; i++)
         for (int b = 0; b < 2; b++) {
@@ -102,10 +104,9 @@ static hone_status make_header(char **head, size_t *len, uint64_t *n_data, const
             at += n;
         }
     fputc('}', h);
-    while (st == HONE_OK && fflush(h) == 0 && *len % 8) fputc(' ', h);
-    bool ok = !ferror(h);
-    ok = fclose(h) == 0 && ok && *head;
-    if (st == HONE_OK && !ok) st = HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
+    while (st == HONE_OK && fflush(h) == 0 && text.n % 8) fputc(' ', h);
+    *head = hn_os_text_close(&text, len);
+    if (st == HONE_OK && !*head) st = HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
     *n_data = at;
     return st;
 }

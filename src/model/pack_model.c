@@ -328,7 +328,9 @@ static hone_status may_write(const hone_model *m, const char *path, hone_error *
     const char *label = HN_ESC(path, strlen(path));
     const hn_file_use use[] = { { path, "the packed file", "-o", HN_FILE_WRITTEN }, { m->path, "the model", NULL, HN_FILE_READ } };
     hone_status st = hn_files_apart(use, sizeof use / sizeof *use, err);
-    if (st != HONE_OK || stat(path, &sb) != 0) return st;
+    if (st != HONE_OK) return st;
+    if (stat(path, &sb) != 0) /* whoever cannot look does not know that nothing is lost */
+        return errno == ENOENT ? HONE_OK : HN_FAIL(err, HONE_E_IO, "%s: %s", label, strerror(errno));
     if (!S_ISREG(sb.st_mode) || (sb.st_size > 0 && !hn_packed_is(path)))
         return HN_FAIL(err, HONE_E_ARG, "%s: exists and is not a packed file, so it is not replaced; expected another name", label);
     return HONE_OK;
@@ -362,6 +364,9 @@ static hone_status make_packed(const hone_model *m, const char *path, const hone
     hn_pool_free(pool);
     if (st == HONE_OK) st = find_in(m->file, path, info, err);
     if (st != HONE_OK) return st;
+    if (info->state != HONE_PACKED_READY && info->state != HONE_PACKED_TOUCHED) /* READY needs a state folder */
+        return HN_FAIL(err, HONE_E_IO, "%s: written, but it cannot be used: %s; hone pack --verify compares it with the model",
+                       HN_ESC(path, strlen(path)), info->note);
     info->n_plain = made.n_plain;
     info->plain_bytes = made.plain_bytes;
     info->written = true;

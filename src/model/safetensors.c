@@ -4,6 +4,7 @@
  * overlap or tail. Knows the container; refuses to know what the tensors mean. */
 #include "model/convert.h"
 
+#include <errno.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -370,9 +371,14 @@ hone_status hn_safetensors_folder(hn_ckpt *c, const char *folder, hone_error *er
     if (exists(folder, "model.safetensors", path, sizeof path)) return add_file(c, path, err);
     if (exists(folder, "model.safetensors.index.json", path, sizeof path)) return read_index(c, folder, path, err);
     DIR *d = opendir(folder);
-    for (struct dirent *e; d && (e = readdir(d));)
+    int unread = d ? 0 : errno;
+    for (struct dirent *e; d && (errno = 0, e = readdir(d));)
         if ((k = series_of(e->d_name)) > n) n = k;
-    if (d) closedir(d);
+    if (d) {
+        unread = errno; /* the end of a folder leaves it 0 */
+        closedir(d);
+    }
+    if (unread) return HN_FAIL(err, HONE_E_IO, "%s: the folder cannot be read: %s", folder, strerror(unread));
     if (n) return read_series(c, folder, n, err);
     bool torch = exists(folder, "pytorch_model.bin", path, sizeof path) || exists(folder, "pytorch_model.bin.index.json", path, sizeof path);
     return HN_FAIL(err, torch ? HONE_E_UNSUPPORTED : HONE_E_IO, "%s: has no model.safetensors and no model.safetensors.index.json%s", folder,

@@ -95,7 +95,8 @@ static hone_status list_steps(const char *folder, bool leftovers, int64_t **step
     if (!d) return errno == ENOENT ? HONE_OK : HN_FAIL(err, HONE_E_IO, "%s: %s", folder, strerror(errno));
     hone_status st = HONE_OK;
     if (leftovers) hn_file_clean_folder(folder);
-    for (struct dirent *e; st == HONE_OK && (e = readdir(d));) {
+    int unread;
+    for (struct dirent *e; st == HONE_OK && (errno = 0, e = readdir(d));) {
         int64_t step = step_of(e->d_name);
         if (step < 0) continue;
         int64_t *more = realloc(*steps, (*n + 1) * sizeof *more);
@@ -105,7 +106,9 @@ static hone_status list_steps(const char *folder, bool leftovers, int64_t **step
             more[(*n)++] = step;
         }
     }
+    unread = st == HONE_OK ? errno : 0; /* the end of a folder leaves it 0 */
     closedir(d);
+    if (unread) st = HN_FAIL(err, HONE_E_IO, "%s: the folder cannot be read: %s", folder, strerror(unread));
     if (st != HONE_OK) {
         free(*steps);
         *steps = NULL;

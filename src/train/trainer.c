@@ -2,6 +2,7 @@
  * stop. A step depends on the settings, the data and the state before it alone, so training
  * goes on from a checkpoint as if it had never stopped. Formulas are elsewhere. */
 #include "base/file.h"
+#include "base/os.h"
 #include "model/convert.h"
 #include "text/chat.h"
 #include "train/init.h"
@@ -107,9 +108,9 @@ static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t 
 {
     static const char *const schedules[] = { "constant", "linear", "cosine", "wsd" };
     const hone_train_params *p = &t->p;
-    size_t n;
-    FILE *f = open_memstream(&t->settings, &n);
-    if (!f) return HN_FAIL(err, HONE_E_NOMEM, "settings");
+    hn_os_text text;
+    if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "settings");
+    FILE *f = text.f;
     fprintf(f, "base %s\ndata %016llx\nvalidation %016llx\n", t->info.base_identity, (unsigned long long)data_hash,
             (unsigned long long)val_hash);
     put_real(f, "validation_share", p->n_val_data ? 0 : p->val_share);
@@ -131,9 +132,8 @@ static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t 
                                                              { "clipping", p->clip } };
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) put_real(f, reals[i].name, reals[i].x);
     fprintf(f, "seed %llu\nbf16 %d\n", (unsigned long long)p->seed, p->bf16);
-    bool bad = ferror(f);
-    if (fclose(f) != 0 || bad) return HN_FAIL(err, HONE_E_NOMEM, "settings");
-    return HONE_OK;
+    t->settings = hn_os_text_close(&text, NULL);
+    return t->settings ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "settings");
 }
 
 /* ---- making it ---------------------------------------------------------------------------------- */

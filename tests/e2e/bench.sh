@@ -109,11 +109,8 @@ says "its path is named" 'plain'
 "$HONE" bench -m "$M" -p 8 -n 100000 -r 1 --no-quality --json --file "$T/killed" >"$T/out" 2>"$T/err" </dev/null &
 parent=$!
 child=
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    child=$(tr -d ' ' <"/proc/$parent/task/$parent/children" 2>/dev/null)
-    [ -n "$child" ] && break
-    sleep 0.1
-done
+await children_seen $parent "$T/child" 1
+child=$(grep . "$T/child" | tail -n 1)
 if [ -z "$child" ]; then
     kill $parent 2>/dev/null
     wait $parent
@@ -130,8 +127,9 @@ fi
 # interrupted: no record, and no process left behind
 "$HONE" bench -m "$M" -p 8 -n 100000 -r 3 --no-quality --file "$T/stopped" >"$T/out" 2>"$T/err" </dev/null &
 parent=$!
-sleep 0.5
-child=$(tr -d ' ' <"/proc/$parent/task/$parent/children" 2>/dev/null)
+rm -f "$T/child"
+await children_seen $parent "$T/child" 1
+child=$(grep . "$T/child" | tail -n 1)
 kill -TERM $parent
 wait $parent
 check "SIGTERM: exit code" "$?" 6
@@ -139,15 +137,13 @@ if [ -f "$T/stopped.jsonl" ]; then not_ok "SIGTERM: no record"; else ok "SIGTERM
 if [ -n "$child" ] && kill -0 "$child" 2>/dev/null; then not_ok "SIGTERM: no process left"; else ok "SIGTERM: no process left"; fi
 
 # interrupted with samples: those are shown and kept, the exit code says that there are not all
-for wait in 1 4 16; do # a busy machine may need longer for the first
-    "$HONE" bench -m "$M" -p 8 -n 8 -r 5000 --no-quality --json --file "$T/part" >"$T/out" 2>"$T/err" </dev/null &
-    parent=$!
-    sleep $wait
-    kill -INT $parent
-    wait $parent
-    rc=$?
-    [ -f "$T/part.jsonl" ] && break
-done
+rm -f "$T/child"
+"$HONE" bench -m "$M" -p 8 -n 8 -r 5000 --no-quality --json --file "$T/part" >"$T/out" 2>"$T/err" </dev/null &
+parent=$!
+await children_seen $parent "$T/child" 8 # each is a sample, or a warm-up
+kill -INT $parent
+wait $parent
+rc=$?
 check "stopped with samples: exit code" "$rc" 6
 says "stopped: a note says after how many" 'interrupted after [0-9]+ of 5000' "$T/out"
 check "stopped: one record" "$(wc -l <"$T/part.jsonl" | tr -d ' ')" 1

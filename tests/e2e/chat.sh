@@ -22,7 +22,7 @@ is() { # is WHAT SEEN WANTED
     fi
 }
 chat() { # chat ARG…: stdin is $T/in
-    timeout 60 "$HONE" chat -m "$M" --chat-template chatml -t 2 "$@" <"$T/in" >"$T/out" 2>"$T/err"
+    timeout 600 "$HONE" chat -m "$M" --chat-template chatml -t 2 "$@" <"$T/in" >"$T/out" 2>"$T/err"
     rc=$?
 }
 # the N-th number that a -v line calls WORD
@@ -101,13 +101,13 @@ if ! ${CC:-cc} -O1 -o "$T/pty" tests/e2e/pty.c -lutil 2>"$T/err"; then
     skip "the terminal" "no compiler for tests/e2e/pty.c"
     finish
 fi
-"$T/pty" -t 5 /bin/true </dev/null >/dev/null 2>&1
+"$T/pty" -t 60 /bin/true </dev/null >/dev/null 2>&1
 if [ "$?" -eq 77 ]; then
     skip "the terminal" "no pseudo-terminal can be opened here"
     finish
 fi
 pty() { # pty ARG…: steps on stdin
-    timeout 60 "$T/pty" -t 20 "$HONE" chat --chat-template chatml "$@" >"$T/raw" 2>"$T/err"
+    timeout 600 "$T/pty" -t 300 "$HONE" chat --chat-template chatml "$@" >"$T/raw" 2>"$T/err"
     rc=$?
     tr -d '\r' <"$T/raw" >"$T/out"
 }

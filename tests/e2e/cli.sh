@@ -89,7 +89,7 @@ if [ -w /dev/full ]; then
 else
     skip "full disk" "no /dev/full"
 fi
-{ timeout 60 "$HONE" run -m "$TINY" -p "Once" -n 100000 --ignore-eos -s 1 2>"$T/err" </dev/null; echo $? >"$T/rc"; } | head -c 20 >/dev/null
+{ timeout 600 "$HONE" run -m "$TINY" -p "Once" -n 100000 --ignore-eos -s 1 2>"$T/err" </dev/null; echo $? >"$T/rc"; } | head -c 20 >/dev/null
 rc=$(cat "$T/rc")
 if [ "$rc" -eq 1 ] || [ "$rc" -eq 141 ]; then ok "a closed pipe ends the run"; else echo "# exit $rc"; not_ok "a closed pipe ends the run" "$T/err"; fi
 if grep -qi 'sanitizer\|assert' "$T/err"; then not_ok "… without a crash" "$T/err"; else ok "… without a crash"; fi

@@ -197,12 +197,16 @@ else
 fi
 
 # interruption: what is there is shown
-"$HONE" run -m "$M" -p "$P" -n -1 -c 4096 --ignore-eos --json >"$T/out" 2>"$T/err" </dev/null &
-pid=$!
-sleep 0.3
-kill -TERM $pid 2>/dev/null
-wait $pid
-rc=$?
+for pause in 0.1 0.5 2 8 32; do # until it is at work
+    "$HONE" run -m "$M" -p "$P" -n -1 -c 4096 --ignore-eos --json >"$T/out" 2>"$T/err" </dev/null &
+    pid=$!
+    await listening $pid
+    sleep $pause
+    kill -TERM $pid 2>/dev/null
+    wait $pid
+    rc=$?
+    [ -s "$T/out" ] && break
+done
 case $rc in
 6) says "SIGTERM: exit 6 and the result so far" '"stop":"interrupted"' "$T/out" ;;
 0) skip "SIGTERM" "the context was full before it came" ;;
@@ -218,11 +222,15 @@ is "… has room for its tokens" "$(count tokens "$T/out")" 9
 
 # a prompt cut off: no rate for tokens that were not computed
 awk 'BEGIN { for (i = 0; i < 40000; i++) print i % 200 }' >"$T/ids"
-"$HONE" run -m "$M" --ids "@$T/ids" -c 50000 -n 1 --json >"$T/out" 2>"$T/err" </dev/null &
-pid=$!
-sleep 0.5
-kill -TERM $pid 2>/dev/null
-wait $pid
+for pause in 0.1 0.5 2 8 32; do # until the prompt is at work
+    "$HONE" run -m "$M" --ids "@$T/ids" -c 50000 -n 1 --json >"$T/out" 2>"$T/err" </dev/null &
+    pid=$!
+    await listening $pid
+    sleep $pause
+    kill -TERM $pid 2>/dev/null
+    wait $pid
+    [ -s "$T/out" ] && break
+done
 if grep -q '"stop":"interrupted"' "$T/out"; then
     says "SIGTERM in the prompt: no prefill rate" '"tokens":\[\],.*"prefill_tok_s":null' "$T/out"
 else

@@ -113,11 +113,7 @@ fi
 # an interruption is 6, and what was measured before is kept
 "$HONE" lab gate --baseline one $B -r 5000 --file "$T/kept" >"$T/out" 2>"$T/err" &
 pid=$!
-i=0
-while [ ! -s "$T/kept.jsonl" ] && [ $i -lt 300 ]; do
-    sleep 0.1
-    i=$((i + 1))
-done
+await test -s "$T/kept.jsonl"
 kill -TERM $pid
 wait $pid
 rc=$?

@@ -27,9 +27,35 @@ skip() { # skip WHAT REASON
     n_check=$((n_check + 1))
     echo "ok $n_check # SKIP $1: $2"
 }
+# await COMMAND…: until it succeeds; false after five minutes, which only a hang takes
+await() {
+    _n=0
+    until "$@" 2>/dev/null; do
+        _n=$((_n + 1))
+        [ $_n -lt 15000 ] || return 1
+        sleep 0.02
+    done
+}
+gone() { ! kill -0 "$1" 2>/dev/null; }
+# listening PID: it catches SIGTERM, so a signal no longer just kills it; or it has ended
+listening() {
+    gone "$1" && return
+    if [ ! -r "/proc/$1/status" ]; then
+        sleep 3 # there is no asking here
+        return
+    fi
+    _caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
+    [ -z "$_caught" ] || [ $((0x${_caught#????????} & 0x4000)) -ne 0 ]
+}
+# children_seen PID FILE N: N different children have been seen, which FILE keeps; or it has ended
+children_seen() {
+    gone "$1" && return
+    tr ' ' '\n' <"/proc/$1/task/$1/children" >>"$2" || sleep 1
+    [ "$(grep . "$2" | sort -u | wc -l)" -ge "$3" ]
+}
 # run COMMAND…: leaves status in $rc, output in $T/out, errors in $T/err
 run() {
-    timeout 120 "$@" >"$T/out" 2>"$T/err" </dev/null
+    timeout "${RUN_LIMIT:-600}" "$@" >"$T/out" 2>"$T/err" </dev/null
     rc=$?
 }
 # expect RC WHAT COMMAND…: the exit code, and an error on stderr exactly when it is not 0

@@ -66,7 +66,7 @@ while [ $i -lt 20 ]; do
     cat docs/*.md
     i=$((i + 1))
 done >"$T/long"
-for pause in 1 4 16; do # a loaded machine may not have scored a window by then
+for pause in 0.3 1 4 16 64 256; do # a loaded machine may not have scored a window by then
     rm -f "$T/records/stopped.jsonl"
     "$HONE" perplexity -m "$TINY" -f "$T/long" -c 64 --file "$T/records/stopped" >"$T/out" 2>"$T/err" </dev/null &
     pid=$!

@@ -93,18 +93,16 @@ long="tok tensor.elementwise mem.buffer disp.dynamic kern.variants"
 rm -f "$T/i.jsonl"
 "$HONE" bench $long -m "$TINY" --json --file "$T/i" >"$T/out" 2>"$T/err" &
 pid=$!
-for _ in $(seq 100); do
-    [ -f "$T/i.jsonl" ] && [ "$(lines "$T/i.jsonl")" -ge 2 ] && break
-    sleep 0.1
-done
+two_records() { [ -f "$T/i.jsonl" ] && [ "$(lines "$T/i.jsonl")" -ge 2 ]; }
+await two_records
 kill -INT $pid
 wait $pid
 is "interrupted: exit code 6" $? 6
 says "what was measured is printed" '^\{"schema": ?"hone.suite/1".*"complete": ?false, ?"interrupted": ?true.*"id": ?"tok.encode"' "$T/out"
 fits "and fits the schema" "$T/out" 2
 fits "and is kept" "$T/i.jsonl" 2
-if ${CC:-cc} -O1 -o "$T/pty" tests/e2e/pty.c -lutil 2>"$T/err" && "$T/pty" -t 5 /bin/true </dev/null >/dev/null 2>&1; then
-    printf 'wait  s left\nsignal INT\n' | "$T/pty" -t 30 "$HONE" bench $long -m "$TINY" >"$T/out" 2>"$T/err"
+if ${CC:-cc} -O1 -o "$T/pty" tests/e2e/pty.c -lutil 2>"$T/err" && "$T/pty" -t 60 /bin/true </dev/null >/dev/null 2>&1; then
+    printf 'wait  s left\nsignal INT\n' | "$T/pty" -t 300 "$HONE" bench $long -m "$TINY" >"$T/out" 2>"$T/err"
     is "on a terminal: Ctrl-C gives 6" $? 6
     says "on a terminal: progress with the remaining time" '[a-z.]+, about [0-9]+ (s|min) left +[0-9]+ %' "$T/out"
 else

@@ -55,7 +55,11 @@ left a.gguf s.json
 if [ "$free" -gt 6000000 ]; then
     "$hone" synth llama-3-8b -o "$dir/int.gguf" >/dev/null 2>"$dir/log" &
     pid=$!
-    sleep 1
+    i=0 # some of the file is there, under whatever name
+    while [ -z "$(find "$dir" -name '*int.gguf*' -size +0)" ] && kill -0 $pid 2>/dev/null && [ $i -lt 3000 ]; do
+        i=$((i + 1))
+        sleep 0.1
+    done
     kill -INT $pid
     wait $pid
     code=$?

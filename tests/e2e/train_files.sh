@@ -63,8 +63,7 @@ expect 0 "65536 sequences a batch" "$HONE" train -m "$T/base.gguf" --data "$T/d.
 [ "$(cat "$T/rc")" = 1 ] && ok "no room for the adapter: exit 1" || not_ok "no room for the adapter: exit $(cat "$T/rc")" "$T/err"
 "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --steps 30 --save-every 0 -o "$T/w2.gguf" --peft "$T/w2.peft" >"$T/out" 2>"$T/err" &
 pid=$!
-i=0
-while ! grep -q '"step":1,' "$T/w2.gguf.jsonl" 2>/dev/null && [ $i -lt 300 ]; do i=$((i + 1)); sleep 0.02; done
+await grep -q '"step":1,' "$T/w2.gguf.jsonl"
 touch "$T/w2.peft" # in the way
 wait $pid
 rc=$?
@@ -84,8 +83,7 @@ ls "$T" | grep -q 'begin' && not_ok "neither leaves its beginning" || ok "neithe
 # 7. two at once would take each other's files
 "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --steps 1000000 -o "$T/two.gguf" >"$T/out" 2>"$T/err" &
 pid=$!
-i=0
-while ! grep -q '"step":1,' "$T/two.gguf.jsonl" 2>/dev/null && [ $i -lt 300 ]; do i=$((i + 1)); sleep 0.02; done
+await grep -q '"step":1,' "$T/two.gguf.jsonl"
 for how in --fresh --resume ""; do
     expect 1 "a second run of the same output is refused ($how)" "$HONE" train -m "$T/base.gguf" --data "$T/d.jsonl" $SMALL --steps 1000000 --checkpoints "$T/two.ck" -o "$T/two.gguf" $how
     says "says why" 'two.gguf.jsonl: another hone train is writing it'

@@ -329,7 +329,7 @@ static void keep(void)
 
 static void died(int sig)
 {
-    if (sig == SIGALRM) fprintf(stderr, "a mutant takes longer than 20 seconds\n");
+    if (sig == SIGALRM) fprintf(stderr, "a mutant takes longer than four minutes\n");
     keep();
     _exit(1);
 }
@@ -384,7 +384,7 @@ int main(int argc, char **argv)
         memcpy(exact, buf, n);
         now_p = exact, now_n = n;
         mem_live = mem_peak = 0;
-        alarm(20);
+        alarm(240);
         double t0 = cpu_s();
         bool ok = walk_gguf(exact, n);
         uint64_t held = mem_peak;
