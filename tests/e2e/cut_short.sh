@@ -61,6 +61,14 @@ go_on
 is "a model cut by less than a page" 1
 says "… is named" "model\.gguf was changed or cut short while it was in use \($size bytes, now $((size - 64))\)"
 
+# ---- written in place: the same size, other numbers ----
+cp "$TINY" "$M"
+begin
+printf 'xyz' | dd of="$M" bs=1 seek=$((size - 3)) conv=notrunc 2>/dev/null
+go_on
+is "a model written to in place" 1
+says "… is named" 'model\.gguf was written to while it was in use'
+
 # ---- replaced as one should ----
 cp "$TINY" "$M"
 begin

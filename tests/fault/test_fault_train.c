@@ -61,6 +61,8 @@ static void every_k(const char *what, operation *op, hone_trainer **t)
 static void everything(void **state)
 {
     hone_trainer *t = NULL;
+    char hex[65]; /* the base's identity is known from here on: without memory to look it up it would be computed again */
+    assert_int_equal(hone_model_identity(model, hex, NULL, NULL), HONE_OK);
     every_k("new", make, &t);
     for (int i = 0; i < 4; i++) every_k("step", step, &t);
     double loss = last.loss;
