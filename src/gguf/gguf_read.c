@@ -648,7 +648,7 @@ static void drop_parts(hn_gguf *g)
 {
     for (int32_t i = 0; i < g->n_parts; i++) {
         part *p = &g->parts[i];
-        if (p->mapped) munmap((void *)(uintptr_t)p->map, (size_t)p->size);
+        if (p->mapped) hn_os_unmap_file(p->map, (size_t)p->size);
         free(p->label);
         free(p->kv.e);
         hn_index_free(&p->kv.ix);

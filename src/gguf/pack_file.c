@@ -190,7 +190,7 @@ hone_status hn_packed_open(hn_packed **out, const char *path, bool *missing, hon
 void hn_packed_close(hn_packed *p)
 {
     if (!p) return;
-    if (p->mapped) munmap((void *)(uintptr_t)p->map, (size_t)p->size);
+    if (p->mapped) hn_os_unmap_file(p->map, (size_t)p->size);
     free(p->e);
     free(p->path);
     free(p);

@@ -20,6 +20,12 @@ double hn_rep_dbl(json_t *o, const char *key)
     json_t *v = json_object_get(o, key);
     return json_is_number(v) && isfinite(json_number_value(v)) ? json_number_value(v) : NAN;
 }
+long long hn_rep_int(json_t *o, const char *key)
+{
+    const double most = 0x1p53; /* so that the cast is defined, whatever the file says */
+    double x = hn_rep_dbl(o, key);
+    return isnan(x) ? 0 : (long long)fmax(-most, fmin(most, x));
+}
 double hn_rep_at_i(json_t *array, size_t i)
 {
     json_t *v = json_array_get(array, i);
