@@ -124,7 +124,7 @@ fuzz_one() {
         done
     fi
     times >build/fuzz-times
-    used=$({ echo "$was"; sed -n 2p build/fuzz-times; } | sed 's/[ms]/ /g' | awk '{ t = 60 * ($1 + $3) + $2 + $4; print NR > 1 ? t - was : ""; was = t }' | sed -n '2s/\..*//p')
+    used=$({ echo "$was"; sed -n 2p build/fuzz-times; } | sed 's/[ms]/ /g' | awk '{ t = 60 * ($1 + $3) + $2 + $4; if (NR > 1) printf "%d\n", t - was; was = t }')
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
     echo "$name ${used:-0} ${runs:-0} ${edges:-0}" >>build/fuzz-log

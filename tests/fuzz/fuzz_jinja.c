@@ -1,6 +1,9 @@
 /* Fuzzes the template interpreter: the input is a template, and behind a NUL the JSON of
  * its variables. Whatever they are, it ends within its limits, the same way each time,
- * with an error that names a place or with text whose spans are sound. */
+ * with an error that names a place or with text whose spans are sound.
+ * covers: src/text/jinja_lex.c src/text/jinja_parse.c src/text/jinja_eval.c src/text/jinja_ops.c src/text/jinja_value.c
+ * covers: src/text/jinja_strings.c src/text/jinja_filters.c src/text/jinja_tests.c src/text/jinja_methods.c
+ * covers: src/text/jinja_format.c src/text/jinja_json.c src/text/chat.c */
 #include "text/chat.h"
 
 #include <stdlib.h>

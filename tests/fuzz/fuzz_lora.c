@@ -1,5 +1,6 @@
 /* Fuzz target: adapter files, for a small model that is made once. The bytes are a GGUF
- * file; an adapter that is accepted has finite numbers that fit the model. */
+ * file; an adapter that is accepted has finite numbers that fit the model.
+ * covers: src/model/lora.c src/model/lora_gguf.c */
 #include "lora_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

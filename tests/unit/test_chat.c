@@ -3,6 +3,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif
+#include "gguf_bytes.h"
 #include "text/chat.h"
 
 #include <dirent.h>
@@ -161,7 +162,8 @@ static void named_formats(void **state)
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         bb b = bb_head(3, 0, 2);
         bb_kv_str(&b, "general.architecture", "llama");
-        bb_key(&b, "tokenizer.chat_template", 8);
+        bb_str(&b, "tokenizer.chat_template");
+        bb_u32(&b, 8);
         bb_strn(&b, c[i].name, c[i].len);
         bb_pad(&b, 32);
         hn_gguf *g;
