@@ -37,8 +37,9 @@ SAN_ubsan = -fsanitize=undefined -fno-sanitize-recover=all
 SAN_tsan  = -fsanitize=thread
 SAN_cov   = --coverage
 SAN_fuzz  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-ifeq ($(filter $(FLAVOUR),release asan ubsan tsan cov fuzz aarch64),)
-$(error FLAVOUR=$(FLAVOUR): expected release, asan, ubsan, tsan, cov, fuzz or aarch64)
+SAN_fuzzcov = -fprofile-instr-generate -fcoverage-mapping
+ifeq ($(filter $(FLAVOUR),release asan ubsan tsan cov fuzz fuzzcov aarch64),)
+$(error FLAVOUR=$(FLAVOUR): expected release, asan, ubsan, tsan, cov, fuzz, fuzzcov or aarch64)
 endif
 ifeq ($(FLAVOUR),aarch64)
 CC = $(CROSS)gcc

@@ -2,7 +2,7 @@
  * Its JSON is taken exactly where jansson takes it, with the same values. Whatever the file is, the
  * samples are within bounds, the numbers about them add up, the same file gives the same samples, and
  * the loader gives each once. Also a vocabulary is trained on it.
- * covers: src/train/dataset.c src/train/data_json.c src/train/data_jsonl.c src/train/data_chat.c src/train/loader.c src/train/bpe.c */
+ * covers: src/train/dataset.c src/train/data_json.c src/train/data_jsonl.c src/train/data_chat.c */
 #include "../unit/data_files.h"
 #include "train/bpe.h"
 #include "train/data_parts.h"

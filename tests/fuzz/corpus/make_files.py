@@ -1,6 +1,7 @@
 # Seeds for the targets of whole files and folders: session, split, folder, bins, synth, history, baseline, peaks,
 # logits, packrun, talk, options, chat:
-#     python3 make_files.py FOLDER
+#     python3 make_files.py FOLDER [../../golden/jinja.json]
+# With the second also templates for jinja.
 # Targets that begin with a good file of their own want edits of it here: u8 kind, u16 place, then what the kind says.
 import json, os, struct, sys
 
@@ -181,12 +182,12 @@ def run(ts, k=0, **more):
             "model": model, "env": env, "git": git, "build": build, "engine": {"name": "hone", "version": "0.1.0"},
             "unit": {"decode_tok_s": "tok/s", "prefill_tok_s": "tok/s", "ttft_ms": "ms", "peak_anon_mb": "MB"},
             "better": {"decode_tok_s": "higher", "prefill_tok_s": "higher", "ttft_ms": "lower", "peak_anon_mb": "lower"},
-            "samples": [sample(i) for i in range(6)], "statistics": {"decode_tok_s": stats(100.0), "prefill_tok_s": stats(900.0), "ttft_ms": stats(3.0)}} | more
+            "samples": [sample(i) for i in range(6)], "stats": {"decode_tok_s": stats(100.0), "prefill_tok_s": stats(900.0), "ttft_ms": stats(3.0)}} | more
 
 
 def one(ts, id="tok.decode", **more):
     return {"schema": "hone.bench/1", "id": id, "record": f"o{ts}{id}", "ts": f"2026-01-{ts:02d}T01:00:00Z", "title": "t", "change": None, "value": 40.5 + ts, "unit": "ns",
-            "better": "lower", "samples": [40.0, 41.0, 40.5, 40.25, 42, 39], "statistics": stats(40.5), "config": {"threads": 1, "cpu": "avx2"}, "model": model, "env": env,
+            "better": "lower", "samples": [40.0, 41.0, 40.5, 40.25, 42, 39], "stats": stats(40.5), "config": {"threads": 1, "cpu": "avx2"}, "model": model, "env": env,
             "git": git, "valid": True} | more
 
 
@@ -229,13 +230,17 @@ put("history", "gate", lines({"schema": "hone.gate/1", "ts": "2026-01-01T00:00:0
 quality = {"hash": "q1-00000000-11111111", "valid": True, "invalid_reason": None, "prompts": "text", "distinct": 8, "ids": [[1, 2], [3, 4]]}
 files = {"path": "m.gguf", "bytes": 20, "sha256": "0" * 64, "files": [{"name": "m.gguf", "bytes": 20, "sha256": "0" * 64}]}
 base = {"schema": "hone.baseline/1", "name": "b1", "ts": "2026-01-01T00:00:00Z", "ids": ["e2e"], "model": files, "env": env, "git": git, "engine": {"name": "hone", "version": "0.1.0"},
-        "quality": quality, "args": ["--n-prompt=8", "--kv=f16"], "records": [run(1)]}
+        "quality": quality["hash"], "quality_detail": quality, "args": ["--n-prompt=8", "--kv=f16"], "records": [run(1)]}
 put("baseline", "good", J(base))
 put("baseline", "other", J(base) + b"\0" + J([run(2, 50, env=env | {"cores": 4, "hash": "ffffffff"}, quality="q1-00000000-22222222")]))
 put("baseline", "two", J(base | {"ids": ["e2e", "tok.decode"], "records": [run(1), one(1)]}) + b"\0" + J([run(2, 1), one(2)]))
 put("baseline", "none", J(base) + b"\0[]")
+other = files | {"sha256": "1" * 64, "files": [{"name": "m.gguf", "bytes": 20, "sha256": "1" * 64}]}
+put("baseline", "bytes", J(base) + b"\0" + J([run(2, model=other, quality="q1-00000000-33333333")]))
+put("baseline", "answers", J(base) + b"\0" + J([run(2, 9, quality=quality | {"hash": "q1-22222222-33333333", "ids": [[1, 2], [3, 5]]}, env=env | {"cpu_model": "other"})]))
+put("baseline", "threads", J(base | {"records": [run(1, config=config | {"threads": 1})]}) + b"\0" + J([run(2)]))
 for i, o in enumerate([{}, {"schema": "x"}, base | {"records": []}, base | {"records": [1]}, base | {"ids": 1}, base | {"args": [1, None]}, base | {"records": [run(1, valid=False)]},
-                       base | {"model": None, "quality": None}, base | {"records": [one(1, samples=[])]}, base | {"ts": 1, "git": [], "engine": "x"}]):
+                       base | {"model": None, "quality": None, "quality_detail": None}, base | {"model": files | {"files": []}}, base | {"records": [one(1, samples=[])]}, base | {"ts": 1, "git": [], "engine": "x"}]):
     put("baseline", f"bad{i}", J(o))
 put("baseline", "json", b"{\"schema\"")
 put("peaks", "peaks", b"\0" + J(peaks))
@@ -251,9 +256,16 @@ put("peaks", "answers", b"\1" + J(answers))
 for i, o in enumerate([{}, answers | {"sketch": None}, answers | {"n_vocab": 0}, answers | {"hash": ""}, answers | {"ids": []}, answers | {"vocab_sha256": "z" * 64}]):
     put("peaks", f"answers{i}", b"\1" + J(o))
 
+# ---- templates: those of tests/golden, some in one file, the faulty ones alone ---------------------------------------
+if len(sys.argv) > 2:
+    cases = json.load(open(sys.argv[2]))["cases"]
+    good, bad = [c["template"] for c in cases if "error" not in c], [c["template"] for c in cases if "error" in c]
+    for i in range(0, len(good), 6): put("jinja", f"golden{i}", "\n".join(good[i:i + 6]))
+    for i, t in enumerate(bad): put("jinja", f"fault{i}", t)
+
 # ---- conversations, command lines ------------------------------------------------------------------------------------------
 talk = {"schema": "hone.chat/1", "model": "m", "params": {"temp": 0.8, "top-k": 40, "top-p": 0.95, "min-p": 0.05, "repeat-penalty": 1.0, "presence-penalty": 0.0,
-        "frequency-penalty": 0.0, "penalty-last-n": 64, "seed": 5, "n-predict": 10},
+        "frequency-penalty": 0.0, "repeat-last-n": 64, "seed": 5, "n-predict": 10},
         "messages": [{"role": "system", "content": "be"}, {"role": "user", "content": "a\0b"}, {"role": "assistant", "content": "\u4e2d"}]}
 put("talk", "good", J(talk))
 for i, o in enumerate([{}, [], talk | {"schema": "x"}, talk | {"messages": 1}, talk | {"messages": [{"role": "cat", "content": "x"}]}, talk | {"messages": [{"role": "user"}]},
