@@ -2,7 +2,7 @@
  * write them down first: quadratic, without tables, memory, words or tries. The input is a
  * small vocabulary (so that nearly every input is one, which mutated GGUF files are not)
  * and then the text.
- * covers: src/text/encode.c src/text/split.c src/text/ugm.c src/text/wpm.c src/text/trie.c src/text/match.c src/text/vocab.c */
+ * covers: src/text/encode.c src/text/ugm.c src/text/wpm.c src/text/trie.c src/text/match.c src/text/vocab.c */
 #include "../unit/gguf_bytes.h"
 #include "text/text_priv.h"
 

@@ -100,7 +100,7 @@ for v in (6, 7):
     arch = f"Rwkv{v}ForCausalLM" if v == 6 else "RWKV7ForCausalLM"
     files = [f"model-0000{i + 1}-of-00002.safetensors" for i in (0, 1)]
     index = J({"metadata": {"total_size": 9}, "weight_map": {k: files[i % 2] for i, k in enumerate(names)}})
-    config = J({"architectures": [arch], "model_type": "rwkv", "head_dim": N, "norm_eps": 1e-5, "hidden_size": E, "bos_token_id": None})
+    config = J({"architectures": [arch], "model_type": "rwkv", "head_dim": N, "norm_eps": 1e-5, "hidden_size": E, "bos_token_id": None, "group_norm_epsilon": 64e-5})
     for f, how in {"": 0, "-bf": 4, "-q8": 64, "-f16": 128}.items():
         put("folder", f"one{v}{f}", b"\xff".join([bytes([how, 0]), config, b"", header(t), b""]))
     put("folder", f"f32-{v}", b"\xff".join([b"\4\0", config, b"", header(t, "F32", 4), b""]))
@@ -111,6 +111,24 @@ for v in (6, 7):
     put("folder", f"extra{v}", b"\xff".join([b"\1\0", config, b"", header(t), b""]))
     put("folder", f"noconfig{v}", b"\xff".join([b"\0\0", b"", b"", header(t), b""]))
     put("folder", f"twice{v}", b"\xff".join([b"\x0c\1", config, index, header(half[0]), header(t), b""]))
+    put("folder", f"words{v}", b"\xff".join([b"\0\x10", config, b"", b"1 'a' 1\n2 'b' 1\n", header(t), b""]))
+    put("folder", f"jinja{v}", b"\xff".join([b"\0\x30", config, b"", b"1 'a' 1\n2 'b' 1\n", b"{{ x }}", header(t), b""]))
+    put("folder", f"tokconf{v}", b"\xff".join([b"\0\x50", config, b"", b"1 'a' 1\n2 'b' 1\n", b'{"chat_template":"{{ x }}"}', header(t), b""]))
+    for i, more in enumerate([{"head_dim": 3}, {"norm_bias": False}, {"hidden_act": "relu"}, {"attn": {}}, {"norm_eps": 1}, {"group_norm_epsilon": 1}, {"head_size_divisor": 4},
+                              {"value_dim": [E, None]}, {"value_dim": [E + 1]}, {"value_dim": E}, {"head_dim": "x"}, {"norm_bias": "no"}, {"hidden_act": True}, {"vocab_size": 9},
+                              {"architectures": ["Rwkv6ForCausalLM" if v == 7 else "RWKV7ForCausalLM"]}]):
+        put("folder", f"says{v}-{i}", b"\xff".join([b"\0\0", J(json.loads(config) | more), b"", header(t), b""]))
+    for i, (k, shape) in enumerate({"emb.weight": (V, E, 1, 2), "blocks.0.att.r_k": (E,), "blocks.0.att.time_faaaa": (E,), "blocks.0.ln1.weight": (1, E), "blocks.0.att.w1": (R, E),
+                                    "blocks.0.att.key.weight": (E, E + 1), "blocks.0.att.time_maa_w2": (5, 1, E + 1), "blocks.0.extra": (1,), "blocks.0.ffn.s_emb.weight": (V, E),
+                                    "blocks.0.qkv.weight": (V, E), "blocks.0.att.v0": (E,), "blocks.0.att.v1": (E, R), "blocks.7.ln1.weight": (E,)}.items()):
+        put("folder", f"shape{v}-{i}", b"\xff".join([b"\0\0", config, b"", header(t | {k: shape}), b""]))
+    hf = {("model." + k.replace("blocks.", "layers.").replace("emb.weight", "embeddings.weight").replace("ln_out", "norm").replace("att.", "attention.").replace("ffn.", "feed_forward.")
+           if not k.startswith("head") else "lm_head.weight"): x for k, x in t.items()}
+    put("folder", f"hf{v}", b"\xff".join([b"\0\0", config, b"", header(hf), b""]))
+    hf = {k.replace("attention.", "attn.").replace("x_r", "x_x").replace("ln1", "attn_norm").replace("ln2", "ffn_norm").replace("w0", "w_lora.lora.2.bias").replace("w1", "w_lora.lora.0.weight")
+          .replace("w2", "w_lora.lora.2.weight").replace("receptance", "r_proj").replace("key", "k_proj").replace("value", "v_proj").replace("output", "o_proj"): x for k, x in hf.items()}
+    put("folder", f"fla{v}", b"\xff".join([b"\0\0", config, b"", header(hf), b""]))
+    put("folder", f"both{v}", b"\xff".join([b"\0\0", config, b"", header(t | {"model.blocks.0.ln1.weight": (E,)}), b""]))
 put("folder", "llama", b"\xff".join([b"\0\0", J({"architectures": ["LlamaForCausalLM"]}), b"", b"{}", b""]))
 put("folder", "type", b"\xff".join([b"\0\0", J({"model_type": "rwkv7"}), b"", b"{}", b""]))
 put("folder", "params", b"\x10")
@@ -263,6 +281,53 @@ if len(sys.argv) > 2:
     for i in range(0, len(good), 6): put("jinja", f"golden{i}", "\n".join(good[i:i + 6]))
     for i, t in enumerate(bad): put("jinja", f"fault{i}", t)
 
+# ---- pieces of text ------------------------------------------------------------------------------------------------------
+texts = ["don't we'LL I'M 12345678 a1b2 x_y  \t\n\n  end ", "\u4e2d\u6587\uff0c\u3002 \u30ab\u30bf \ud55c\uae00 \u0e01\u0e02 \u0430\u0301b \u00c9t\u00e9 \u0661\u0662\u0663\u0664 \u00b2 \u216b _a \u200d",
+         "<SPECIAL_12><fim12> AAZ ABCDEFGHIZ Hello/World!!\r\n ... '' \"x\" 1,000,000.50 \U0001f600\u2026\u201c\u2018\u2014\uff01 camelCaseWord ABCdef",
+         "   leading\n\n\n 1234567890123456789\u0967\u0968 a'b 'tis \u00a0\u3000x $+<=>^~|` .a !b #include", "<|start_1234|> sol123 x=1;y=-2 0x1F 3rd\u0969 \u0669a"]
+for pre in range(32):
+    put("pieces", f"{pre}", bytes([pre]) + texts[pre % len(texts)].encode() + b" " + texts[(pre + 2) % len(texts)].encode())
+    put("pieces", f"{pre}b", bytes([pre]) + texts[(pre + 1) % len(texts)].encode() + texts[(pre + 3) % len(texts)].encode())
+
+# ---- adapters as folders ---------------------------------------------------------------------------------------------------
+def peft(name, config, module="self_attn.q_proj", n_in=8, n_out=8, r=2, extra=None):
+    head, at = {}, 0
+    for half, shape in (("A", [r, n_in]), ("B", [n_out, r])):
+        head[f"base_model.model.model.layers.0.{module}.lora_{half}.weight"] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * shape[0] * shape[1]]}
+        at += 4 * shape[0] * shape[1]
+    if extra: head[extra] = {"dtype": "F32", "shape": [2], "data_offsets": [at, at + 8]}; at += 8
+    h = J(head)
+    put("peft", "t-" + name, J({"peft_type": "LORA", "r": r, "lora_alpha": 4} | config) + b"\0" + struct.pack("<Q", len(h)) + h + struct.pack("<f", 0.5) * (at // 4))
+
+
+for i, pattern in enumerate([{"q_proj": 1.5}, {"^model.layers.0.self_attn.q_proj": 2}, {"x" * 80: 1}, {"k_proj": 1, "q.proj": 3}, {"q_proj": "x"}, {"q_proj": 1e10}, [], {"q_proj": [1]}]):
+    peft(f"alpha{i}", {"alpha_pattern": pattern})
+for i, c in enumerate([{"rank_pattern": {"q_proj": 2}}, {"modules_to_save": [ ]}, {"modules_to_save": ["x"]}, {"bias": "all"}, {"use_rslora": True}, {"layers_to_transform": [0]}, {"r": 3},
+                       {"peft_type": "IA3"}, {"lora_alpha": "x"}, {"r": 0}, {"fan_in_fan_out": True}, {"init_lora_weights": True}, {"target_parameters": [" "]}, {"megatron_config": {}}]):
+    peft(f"config{i}", c)
+peft("saved", {}, extra="base_model.model.model.norm.weight")
+peft("saved2", {}, extra="base_model.model.lm_head.modules_to_save.weight")
+peft("bias", {}, extra="base_model.model.model.layers.0.self_attn.q_proj.bias")
+peft("down", {}, "mlp.down_proj", 12, 8)
+peft("other", {}, "mlp.router", 12, 8)
+
+# ---- templates: what the golden ones leave out ----------------------------------------------------------------------------
+for i, t in enumerate([
+        "{{ '%x %o %X' % (-255, -8, -1) }}{{ '%*d|%-*d' % (5, 1, -6, 2) }}{{ '%c%c' % (65, 'x') }}", "{{ '%a' % 1 }}", "{{ '%c' % 55296 }}", "{{ '%*d' % (99999, 1) }}",
+        "{{ '{:q}'.format(1) }}", "{{ strftime_now('%k %l %f %g %P %r %c %n %t %z %Z %Q %-d %_H %0e %') }}", "{{ ' ab '.lstrip() }}{{ ' ab '.rstrip() }}{{ 'ab'.capitalize() }}{{ 'aba'.rindex('a') }}",
+        "{% set x = [1] %}{% do x.extend([2, 3]) %}{% do x.insert(0, 9) %}{% do x.insert(-99, 8) %}{% do x.remove(9) %}{% do x.reverse() %}{{ x.copy() }}{% do x.clear() %}{{ x }}",
+        "{% set x = {'a': 1} %}{{ x.pop('a') }}{{ x.pop('b', 2) }}{{ x.setdefault('c', 3) }}{{ x.setdefault('c') }}{{ x.setdefault('d') }}{% do x.clear() %}{{ x }}{{ dict(a=1, **{'b': 2}) }}",
+        "{% set x = {'a': 1} %}{{ x.pop('z') }}", "{% set x = [1] %}{% do x.remove(5) %}", "{{ {(1, 2): 3}[(1, 2)] }}{{ {1.5: 1, true: 2, none: 3} }}",
+        "{% set ns = namespace(d={}) %}{% for i in range(40) %}{% do ns.d.update({i: i}) %}{% endfor %}{{ ns.d.pop(5) }}{{ ns.d[39] }}{{ ns.d.get(77) }}",
+        "{{ [1.5, 0.0]|select|list }}{{ [{}, {'a': 1}]|select|list }}{{ [range, loop]|first }}", "{{ range == range }}{{ 'a'.upper == 'a'.upper }}{{ cycler(1) == cycler(1) }}", "{{ 'x' * 5000000 }}",
+        "{{ a < 1.5 }}{{ 1.5 < a }}{{ true < 2 }}{{ [1] < [2] }}{{ 'a' < 'b' }}", "{{ messages|tojson(indent=2) }}{{ u8|tojson(ensure_ascii=true) }}{{ {'b': 1, 'a': [1.5, none, true]}|tojson(sort_keys=true) }}",
+        "{{ '[1, {\"a\": null}]'|from_json }}{{ 'x'|from_json }}", "{{ {1: 2}|tojson }}{{ {(1, 2): 3}|tojson }}", "{{ [range]|tojson }}", "{{ s|tojson(separators=(',', ':')) }}{{ d.keys()|tojson }}",
+        "{{ 'A b'|title }}{{ 'aB'.swapcase() }}{{ 'a-b c'.title() }}{{ '\u00df\u0130'|upper }}{{ 'x'.ljust(5, '-') }}{{ 'x'.zfill(5) }}{{ '+1'.zfill(5) }}",
+        "{{ 'a,b,c'.split(',', 1) }}{{ 'a b'.rsplit() }}{{ 'a\nb'.splitlines(true) }}{{ 'abc'.partition('b') }}{{ 'abc'.rpartition('z') }}{{ 'x'.join(['a', 'b']) }}",
+        "{{ 'abc'.startswith(('a', 'b')) }}{{ 'abc'.endswith('c', 1) }}{{ 'abc'.isalpha() }}{{ '1'.isdigit() }}{{ 'a1'.isalnum() }}{{ ' '.isspace() }}{{ 'A'.isupper() }}{{ 'a'.islower() }}",
+        "{{ 'abab'.replace('a', 'x', 1) }}{{ 'abab'.replace('', '-') }}{{ 'a'.center(5, '*') }}{{ 'abc'.removeprefix('a') }}{{ 'abc'.removesuffix('c') }}{{ 'a'.expandtabs() }}"]):
+    put("jinja", f"more{i}", t)
+
 # ---- conversations, command lines ------------------------------------------------------------------------------------------
 talk = {"schema": "hone.chat/1", "model": "m", "params": {"temp": 0.8, "top-k": 40, "top-p": 0.95, "min-p": 0.05, "repeat-penalty": 1.0, "presence-penalty": 0.0,
         "frequency-penalty": 0.0, "repeat-last-n": 64, "seed": 5, "n-predict": 10},
@@ -296,5 +361,7 @@ for name, parts in {"parts": [b"\x50", P, b"", b"", b"{{ messages[0].content }}"
                     "type": [b"\x50", b'[{"role":"user","content":[{"type":"image_url"}]}]'], "role": [b"\x50", b'[{"content":"x"}]'], "array": [b"\x50", b"{}"], "json": [b"\x50", b"["],
                     "tools": [b"\x50", M, b"{}"], "variables": [b"\x50", M, b"", b"[]"], "content": [b"\x50", b'[{"role":"user","content":5}]'],
                     "named": [b"\x50", M, b"", b"", b"chatml"], "unknown": [b"\x50", M, b"", b"", b"nosuch"],
+                    "argtext": [b"\x50", C.replace(b'"{\\"x\\":1}"', b'"[1"'), b"", b"", b"{% for m in messages %}{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}"],
+                    "argdict": [b"\x50", C, b"", b"", b"{% for m in messages %}{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}"],
                     "badcalls": [b"\x50", b'[{"role":"user","content":"","tool_calls":5}]']}.items():
     put("chat", name, b"\0".join(parts))
