@@ -627,7 +627,7 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
     r->n_verdict[ab->verdict]++;
     json_t *rounds = json_object_get(result, "rounds");
     read_rounds(ab, json_is_array(rounds) ? rounds : json_object_get(o, "rounds"), ab->metric);
-    double said = hn_rep_dbl(result, ab->unpaired ? "n_after" : "n");
+    long long said = hn_rep_int(result, ab->unpaired ? "n_after" : "n");
     ab->n_counted = ab->n ? ab->n : said > 0 ? (size_t)said : 0;
 }
 

@@ -2,7 +2,7 @@
  * file; the checksums may be made to fit. A file that is accepted has ids of its vocabulary and finite shapes, and
  * all of its rows can be asked for.
  * covers: src/lab/quality_file.c */
-#include "fuzz_file.h"
+#include "fuzz_models.h"
 #include "lab/perplexity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -35,6 +35,12 @@ static void begin(void)
         n_good[k] = ff_get(path, &good[k]);
     }
     hn_windows_free(&w);
+    hone_model *m = fm_open("llama"), *other = fm_open("rwkv7"); /* what the head says of a vocabulary */
+    unsigned char a[32], b[32];
+    FF_MUST(hn_vocab_hash(a, m) && hn_vocab_hash(b, other) && memcmp(a, b, 32) != 0);
+    FF_MUST(hn_vocab_compare(m, "a", m, "b", &e) == HONE_OK && hn_vocab_compare(m, "a", other, "b", &e) == HONE_E_ARG);
+    hone_model_close(m);
+    hone_model_close(other);
 }
 
 static void digest(uint8_t *to, const uint8_t *p, size_t n)

@@ -23,6 +23,10 @@ static void there_and_back(const hone_model *m, const hn_lora *l, const char *ar
         PROMISE(!strcmp(p->name, q->name) && p->rank == q->rank && !memcmp(p->a, q->a, (size_t)(p->rank * p->n_in) * sizeof(float)));
     }
     hn_lora_close(again);
+    PROMISE(hn_lora_is_file(path, path) && !hn_lora_is_file(path, ff_dir) && !hn_lora_is_file(ff_dir, path) && !hn_lora_is_file(path, "/no/such"));
+    /* as somebody may name it who has not seen that it is no safetensors file */
+    const char *cut = ff_put("cut.safetensors", "GGUF", 4);
+    PROMISE(hn_lora_open(&again, m, cut, &err) == HONE_E_FORMAT && strstr(err.message, "folder"));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -53,6 +53,10 @@ static void check_answers(ff_in in)
         FF_MUST(hn_answers_save(&a, ff_path("c.json"), &e) == HONE_OK || e.message[0]);
         json_decref(hn_answers_json(&a, false));
     }
+    if (one && two) {
+        double like = hn_id_similarity(a.q.ids[0], HN_Q_STEPS, b.q.ids[0], HN_Q_STEPS);
+        FF_MUST(like >= 0 && like <= 1);
+    }
     if (two) hn_answers_free(&b);
     if (one) hn_answers_free(&a);
 }

@@ -27,8 +27,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const types[] = { "F32", "F16", "Q8_0", "Q4_K_M", "Q6_K", "nothing" };
     ff_in in = { data, size };
-    if (!*ff_dir) ff_begin();
+    const char *own;
+    if (!*ff_dir) {
+        const hone_synth_preset *list;
+        ff_begin();
+        for (size_t n = hone_synth_presets(&list); n > 0; n--) FF_MUST(hn_synth_preset(list[n - 1].name, &own) && !strcmp(own, list[n - 1].name));
+    }
     unsigned how = ff_u8(&in);
+    char name[24] = ""; /* of a preset: any text */
+    memcpy(name, in.p, in.n < sizeof name ? in.n : sizeof name - 1);
+    const hn_synth_shape *preset = hn_synth_preset(name, &own);
+    if (preset) FF_MUST(hn_synth_preset(own, NULL) == preset && hn_synth_check(preset, name, NULL) == HONE_OK);
     const char *path = ff_put("shape.json", in.p, in.n);
     hn_synth_shape s = { 0 };
     hone_error e = { 0 };

@@ -245,6 +245,18 @@ put("history", "kern", lines({"schema": "hone.kern/1", "ts": "2026-01-01T00:00:0
 put("history", "whole", json.dumps(run(1), indent=1))
 put("history", "invalid", lines(run(1, valid=False, invalid_reason="busy"), run(2, quality=None, valid=None)))
 put("history", "gate", lines({"schema": "hone.gate/1", "ts": "2026-01-01T00:00:00Z", "verdict": "regressed", "rows": [{"id": "e2e", "metric": "decode_tok_s", "verdict": "same"}]}))
+oldkern = {"schema": "hone.kern/1", "ts": "2026-01-01T00:00:00Z", "env": "0123abcd", "commit": "abc", "peaks": peaks, "results": [1, {
+    "id": "kern.gemv.Q8_0", "unit": "GB/s", "value": 20.0, "samples_us": [3.0, 3.1, 2.9, 0, "x", 3.2, 3.3, 3.4], "stats_us": stats(3.0), "config": {"threads": 2},
+    "roofline": {"bound": "read", "pct": 90.0, "bytes": 1e6, "ops": 2e6}}, {"id": "kern.x", "unit": "us", "samples_us": [1, 2, 3, 4, 5, 6], "roofline": {"bound": "int8", "pct": 0}}]}
+put("history", "oldkern", lines(oldkern, {k: v for k, v in oldkern["results"][1].items()} | {"schema": "hone.kern/1", "ts": "2026-01-02T00:00:00Z", "env": env}))
+put("history", "gates", lines({"schema": "hone.gate/1", "ts": "2026-01-01T00:00:00Z", "baseline": "b1", "verdict": "regressed", "records": [run(1), one(2), {"schema": "x"}, 3], "results": [
+    {"id": "e2e", "metric": "decode_tok_s", "unit": "tok/s", "ratio": 0.8, "ci": [0.7, 0.9], "n_after": 1e300, "n_before": 6, "margin": 0.1, "verdict": "regressed"}]}))
+rounds = [{"a": 1.0, "b": 1.1, "ba": False}, {"a": {"decode_tok_s": 2.0}, "b": {"decode_tok_s": 2.2}}, {"a": 1, "b": 1, "voided": True}, {"a": -1, "b": 0}]
+put("history", "rounds", lines(*[ab | {"ts": f"2026-01-0{i + 1}T00:00:00Z", "rounds": rounds[:n], "results": [ab["results"][0] | {"verdict": v, "ratio": q, "n": 1e300}]}
+                                 for i, (n, v, q) in enumerate([(1, "improved", 1.1), (2, "regressed", 0.9), (4, "inconclusive", 1.0), (4, "what", 1.2), (3, "same", None)])],
+                               ab | {"a": "this", "b": "that", "result": 1, "verdict": "improved", "ratio": 1.5, "metric": "tok/s", "unit": "tok/s"}))
+put("history", "many", lines(*[one(i) for i in range(1, 11)], *[one(i, model=model | {"path_name": "other.gguf"}, env=env | {"hash": "eeee0000"}) for i in range(11, 20)],
+                             *[one(20 + i // 2, config={"threads": 1 + i % 2, "kv": "f32", "list": [1]}) for i in range(4)]))
 quality = {"hash": "q1-00000000-11111111", "valid": True, "invalid_reason": None, "prompts": "text", "distinct": 8, "ids": [[1, 2], [3, 4]]}
 files = {"path": "m.gguf", "bytes": 20, "sha256": "0" * 64, "files": [{"name": "m.gguf", "bytes": 20, "sha256": "0" * 64}]}
 base = {"schema": "hone.baseline/1", "name": "b1", "ts": "2026-01-01T00:00:00Z", "ids": ["e2e"], "model": files, "env": env, "git": git, "engine": {"name": "hone", "version": "0.1.0"},
@@ -271,6 +283,7 @@ ids = [[i % 2 for i in range(64)] for p in range(8)]
 answers = {"schema": "hone.answers/1", "hash": "q1-00000000-11111111", "prompts": "text", "valid": True, "invalid_reason": None, "distinct": 8, "ids": ids, "label": "m",
            "n_vocab": 2, "vocab_sha256": "0" * 64, "model": model, "config": config, "sketch": steps}
 put("peaks", "answers", b"\1" + J(answers))
+put("peaks", "answers-two", b"\1" + J(answers) + b"\0" + J(answers | {"vocab_sha256": "1" * 64, "ids": [i[::-1] for i in ids], "sketch": steps[::-1]}))
 for i, o in enumerate([{}, answers | {"sketch": None}, answers | {"n_vocab": 0}, answers | {"hash": ""}, answers | {"ids": []}, answers | {"vocab_sha256": "z" * 64}]):
     put("peaks", f"answers{i}", b"\1" + J(o))
 
