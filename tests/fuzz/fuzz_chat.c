@@ -2,7 +2,9 @@
  * behind each: settings, messages, tools, variables, template, time. A conversation that is rendered has sound spans
  * and becomes tokens of the vocabulary.
  * covers: src/text/chat.c src/engine/api_chat.c src/text/jinja_json.c src/text/jinja_format.c */
+#include "../unit/gguf_bytes.h"
 #include "fuzz_models.h"
+#include "text/chat.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,6 +15,25 @@ static char *piece(ff_in *in)
     char *s = p.n ? malloc(p.n + 1) : NULL;
     if (s) memcpy(s, p.p, p.n), s[p.n] = 0;
     return s;
+}
+
+/* The template as a file holds it: source, the name of a format, or neither. */
+static void of_a_file(const char *template)
+{
+    for (int tools = 0; tools < 2; tools++) {
+        bb b = bb_head(3, 0, 1 + (template != NULL));
+        hone_error e = { 0 };
+        hn_gguf *g;
+        hone_str s;
+        bb_kv_str(&b, "general.architecture", "llama");
+        if (template) bb_kv_str(&b, tools ? "tokenizer.chat_template.tool_use" : "tokenizer.chat_template", template);
+        bb_pad(&b, 32);
+        FF_MUST(hn_gguf_parse(&g, b.p, b.n, "fuzz", &e) == HONE_OK);
+        hone_status st = hn_chat_source(&s, g, NULL, NULL, tools, &e);
+        FF_MUST(st == HONE_OK ? s.len > 0 : st == HONE_E_UNSUPPORTED && e.message[0]);
+        hn_gguf_close(g);
+        bb_free(&b);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -51,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (hone_chat_template(m, flags & 64, &source, &e) != HONE_OK) FF_MUST(e.message[0]);
     if (template && variables && hone_template_render(template, strlen(template), "fuzz", variables, now, &text, &n, &e) == HONE_OK) FF_MUST(text[n] == 0);
     hone_free(text);
+    of_a_file(template);
     free(how), free(messages), free(tools), free(variables), free(template), free(now);
     return 0;
 }

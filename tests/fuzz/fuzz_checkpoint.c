@@ -185,6 +185,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hone_status all = hone_trainer_resume(t, folder, &at, note, sizeof note, &e);
     if (st == HONE_E_FORMAT) must(all == HONE_OK && at == 1 && note[0]);
     else must(all == st && at == (st == HONE_OK ? 2 : 0));
+    must(hone_train_checkpoints(folder, false, &at, &e) == HONE_OK && at == 2);
     if (st == HONE_OK) {
         must(hone_trainer_load(t, newest, &e) == HONE_OK);
         int64_t from = t->st.step;

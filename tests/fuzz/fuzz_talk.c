@@ -2,6 +2,7 @@
  * parameters within their ranges, and comes back the same after it was saved again; one that is refused changes
  * nothing.
  * covers: src/cli/chat_talk.c */
+#define _GNU_SOURCE
 #include "cli/chat_parts.h"
 #include "fuzz_file.h"
 
@@ -39,6 +40,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FF_MUST(hn_chat_load(path, &again, &q, &other, &e) == HONE_OK && same(&t, &again) && strcmp(model, other) == 0);
         FF_MUST(hn_talk_set_system(&t, size % 2 ? "be" : NULL, size % 2 ? 2 : 0));
         hn_talk_last(&t);
+        char *shown = NULL;
+        size_t n_shown = 0;
+        FILE *f = open_memstream(&shown, &n_shown);
+        FF_MUST(f);
+        hn_chat_params_print(f, &p);
+        FF_MUST(fclose(f) == 0 && n_shown > 0);
+        free(shown);
     }
     hn_talk_free(&t);
     hn_talk_free(&again);
