@@ -172,7 +172,7 @@ minimize)
         [ -d "build/fuzz-corpus/$name" ] || continue
         # seeds with names are kept; what was found joins them where it reaches more
         mkdir -p "tests/fuzz/corpus/$name"
-        "$b/tests/fuzz/fuzz_$name" -merge=1 -timeout=60 -max_len=16384 "tests/fuzz/corpus/$name" "build/fuzz-corpus/$name" >build/fuzz-crashes/"$name".log 2>&1 || bad=1
+        "$b/tests/fuzz/fuzz_$name" -merge=1 -use_counters=0 -timeout=60 -max_len=16384 "tests/fuzz/corpus/$name" "build/fuzz-corpus/$name" >build/fuzz-crashes/"$name".log 2>&1 || bad=1
         rm -f build/fuzz-crashes/"$name".log
         echo "$name: $(ls "tests/fuzz/corpus/$name" | wc -l) inputs, $(cat "tests/fuzz/corpus/$name"/* | wc -c) bytes"
     done
