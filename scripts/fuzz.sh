@@ -63,12 +63,17 @@ coverage() {
     mkdir -p $out
     for name in $list; do
         inputs=
-        for d in "tests/fuzz/corpus/$name" "build/fuzz-corpus/$name" "build/fuzz-corpus/fuzz_$name"; do [ -d "$d" ] && inputs="$inputs $d"; done
-        LLVM_PROFILE_FILE=$out/$name.raw build/fuzzcov/tests/fuzz/fuzz_"$name" -timeout=60 $inputs >$out/"$name".log 2>&1 || echo "fuzz: $name: $(tail -n 1 $out/"$name".log)"
+        for d in "tests/fuzz/corpus/$name" "build/fuzz-corpus/$name"; do
+            [ -d "$d" ] && inputs="$inputs $d"
+        done
+        LLVM_PROFILE_FILE=$out/$name.raw build/fuzzcov/tests/fuzz/fuzz_"$name" -timeout=60 $inputs \
+            >$out/"$name".log 2>&1 || echo "fuzz: $name: $(tail -n 1 $out/"$name".log)"
         "$profdata" merge -o $out/"$name".prof $out/"$name".raw && rm -f $out/"$name".raw
     done
     rm -f $out/table
-    files=$(for name in $list; do sed -n 's|^ \* covers: \([^*]*\).*|\1|p' "tests/fuzz/fuzz_$name.c" | tr ' ' '\n'; done | sed '/^$/d' | sort -u)
+    files=$(for name in $list; do
+        sed -n 's|^ \* covers: \([^*]*\).*|\1|p' "tests/fuzz/fuzz_$name.c" | tr ' ' '\n'
+    done | sed '/^$/d' | sort -u)
     for f in $files; do
         by= profs= first=
         for name in $list; do
@@ -76,10 +81,12 @@ coverage() {
             by="$by $name" profs="$profs $out/$name.prof" first=${first:-$name}
         done
         "$profdata" merge -o $out/file.prof $profs
-        "$cov" export -summary-only -instr-profile=$out/file.prof build/fuzzcov/tests/fuzz/fuzz_"$first" "$f" 2>/dev/null |
+        program=build/fuzzcov/tests/fuzz/fuzz_$first
+        "$cov" export -summary-only -instr-profile=$out/file.prof "$program" "$f" 2>/dev/null |
             sed -n 's/.*"totals":.*"lines":{"count":\([0-9]*\),"covered":\([0-9]*\).*/\1 \2/p' |
-            awk -v f="$f" -v by="$by" '{ printf "%5.1f %% of %4d lines  %-30s %s\n", $1 ? 100 * $2 / $1 : 0, $1, f, by }' >>$out/table
-        "$cov" show -instr-profile=$out/file.prof build/fuzzcov/tests/fuzz/fuzz_"$first" "$f" 2>/dev/null |
+            awk -v f="$f" -v by="$by" '
+                { printf "%5.1f %% of %4d lines  %-30s %s\n", $1 ? 100 * $2 / $1 : 0, $1, f, by }' >>$out/table
+        "$cov" show -instr-profile=$out/file.prof "$program" "$f" 2>/dev/null |
             grep -E '^ +[0-9]+\| +0\|' >$out/"$(basename "$f")".missed
     done
     rm -f $out/file.prof
@@ -99,7 +106,11 @@ else
     b=build/asan
 fi
 # A fuzzer that does not see the ends of our own blocks finds nothing in them.
-$b/tests/unit/test_base >build/test_base.log 2>&1 || { cat build/test_base.log; echo "fuzz: $b/tests/unit/test_base fails" >&2; exit 1; }
+$b/tests/unit/test_base >build/test_base.log 2>&1 || {
+    cat build/test_base.log
+    echo "fuzz: $b/tests/unit/test_base fails" >&2
+    exit 1
+}
 mkdir -p build/fuzz-crashes
 bad=0
 
@@ -114,17 +125,20 @@ fuzz_one() {
     ok=0
     if [ -n "$clang" ]; then
         mkdir -p "build/fuzz-corpus/$name"
-        "$b/tests/fuzz/fuzz_$name" -max_total_time="$2" -timeout=60 -rss_limit_mb=3000 -print_final_stats=1 -max_len=70000 -len_control=20 \
-            -artifact_prefix="build/fuzz-crashes/$name-" "build/fuzz-corpus/$name" $seeds >"$log" 2>&1 || ok=1
+        "$b/tests/fuzz/fuzz_$name" -max_total_time="$2" -timeout=60 -rss_limit_mb=3000 -print_final_stats=1 \
+            -max_len=70000 -len_control=20 -artifact_prefix="build/fuzz-crashes/$name-" \
+            "build/fuzz-corpus/$name" $seeds >"$log" 2>&1 || ok=1
     else
         end=$(($(date +%s) + $2)) seed=$(date +%s)
         while [ "$(date +%s)" -lt "$end" ] && [ $ok = 0 ]; do
-            (cd build/fuzz-crashes && "$here/$b/tests/fuzz/fuzz_$name" -seed="$seed" -runs=5000 $seeds) >"$log" 2>&1 || ok=1
+            (cd build/fuzz-crashes && "$here/$b/tests/fuzz/fuzz_$name" -seed="$seed" -runs=5000 $seeds) \
+                >"$log" 2>&1 || ok=1
             seed=$((seed + 1))
         done
     fi
     times >build/fuzz-times
-    used=$({ echo "$was"; sed -n 2p build/fuzz-times; } | sed 's/[ms]/ /g' | awk '{ t = 60 * ($1 + $3) + $2 + $4; if (NR > 1) printf "%d\n", t - was; was = t }')
+    used=$({ echo "$was"; sed -n 2p build/fuzz-times; } | sed 's/[ms]/ /g' | awk '
+        { t = 60 * ($1 + $3) + $2 + $4; if (NR > 1) printf "%d\n", t - was; was = t }')
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)
     echo "$name ${used:-0} ${runs:-0} ${edges:-0}" >>build/fuzz-log
@@ -161,9 +175,13 @@ minutes)
     ;;
 replay)
     for name in $list; do
-        "$b/tests/fuzz/fuzz_$name" -runs=0 -timeout=60 "tests/fuzz/corpus/$name" >build/fuzz-crashes/"$name".log 2>&1 && rm -f build/fuzz-crashes/"$name".log && continue
-        echo "fuzz: $name fails: build/fuzz-crashes/$name.log"
-        bad=1
+        log=build/fuzz-crashes/$name.log
+        if "$b/tests/fuzz/fuzz_$name" -runs=0 -timeout=60 "tests/fuzz/corpus/$name" >"$log" 2>&1; then
+            rm -f "$log"
+        else
+            echo "fuzz: $name fails: $log"
+            bad=1
+        fi
     done
     ;;
 minimize)
@@ -172,12 +190,15 @@ minimize)
         [ -d "build/fuzz-corpus/$name" ] || continue
         # seeds with names are kept; what was found joins them where it reaches more
         mkdir -p "tests/fuzz/corpus/$name"
-        "$b/tests/fuzz/fuzz_$name" -merge=1 -use_counters=0 -timeout=60 -max_len=16384 "tests/fuzz/corpus/$name" "build/fuzz-corpus/$name" >build/fuzz-crashes/"$name".log 2>&1 || bad=1
-        rm -f build/fuzz-crashes/"$name".log
+        log=build/fuzz-crashes/$name.log
+        "$b/tests/fuzz/fuzz_$name" -merge=1 -use_counters=0 -timeout=60 -max_len=16384 "tests/fuzz/corpus/$name" \
+            "build/fuzz-corpus/$name" >"$log" 2>&1 || bad=1
+        rm -f "$log"
         echo "$name: $(ls "tests/fuzz/corpus/$name" | wc -l) inputs, $(cat "tests/fuzz/corpus/$name"/* | wc -c) bytes"
     done
     ;;
 esac
 [ ! -s build/fuzz-log ] || awk '{ cpu[$1] += $2; runs[$1] += $3; if ($4 > e[$1]) e[$1] = $4 }
-    END { for (t in cpu) printf "%-12s %6.1f CPU minutes %12d runs %8.0f /s %7d edges\n", t, cpu[t] / 60, runs[t], cpu[t] ? runs[t] / cpu[t] : 0, e[t] }' build/fuzz-log | sort
+    END { for (t in cpu) printf "%-12s %6.1f CPU minutes %12d runs %8.0f /s %7d edges\n",
+              t, cpu[t] / 60, runs[t], cpu[t] ? runs[t] / cpu[t] : 0, e[t] }' build/fuzz-log | sort
 exit $bad

@@ -546,7 +546,8 @@ static void find_spots(spots *p, roofs *roof, const hn_report *r)
     for (size_t i = 0; i < r->n_rows; i++) {
         json_t *o = r->rows[i].record, *f = json_object_get(o, "roofline"), *config = json_object_get(o, "config");
         const char *id = hn_record_id(o), *label = r->rows[i].label, *kind = hn_rep_str(f, "roof");
-        double pct = hn_rep_dbl(f, "pct"), value = hn_rep_dbl(f, "roof_value"), bytes = hn_rep_dbl(f, "bytes"), ops = hn_rep_dbl(f, "ops");
+        double pct = hn_rep_dbl(f, "pct"), value = hn_rep_dbl(f, "roof_value"), bytes = hn_rep_dbl(f, "bytes");
+        double ops = hn_rep_dbl(f, "ops");
         long threads = (long)hn_rep_int(config, "threads");
         bool read = strcmp(kind, "read") == 0;
         if (json_is_false(json_object_get(o, "valid"))) continue;

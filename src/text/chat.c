@@ -329,7 +329,8 @@ static bool adapt(json_t *messages, const taste *x)
 static json_t *without_system(const json_t *messages, bool *oom)
 {
     const json_t *system = json_array_get(messages, 0), *user = json_array_get(messages, 1);
-    bool roles = hn_json_is(json_object_get(system, "role"), "system") && hn_json_is(json_object_get(user, "role"), "user");
+    bool roles = hn_json_is(json_object_get(system, "role"), "system") &&
+                 hn_json_is(json_object_get(user, "role"), "user");
     const json_t *a = json_object_get(system, "content"), *b = json_object_get(user, "content");
     if (!roles || !json_is_string(a) || !json_is_string(b)) return NULL;
     json_t *copy = json_deep_copy(messages), *parts = json_pack("[{s:O}, {s:s}, {s:O}]", "text", a, "text", "\n\n", "text", b);

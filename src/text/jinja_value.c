@@ -41,7 +41,7 @@ void hn_jj_limits(hn_jinja_limits *out, const hn_jinja_limits *in)
 void *hn_jj_alloc(hn_jcore *c, size_t n)
 {
     enum { BLOCK = 16 * 1024, LARGE = 4096 };
-    const uint64_t beside = HN_ISOLATE ? 256 : 0; /* a block each, so that overruns are seen: what that costs counts too */
+    const uint64_t beside = HN_ISOLATE ? 256 : 0; /* what a block for each costs */
     if (n > c->lim.memory_bytes || c->memory + beside > c->lim.memory_bytes - n)
         hn_jj_fail(c, HONE_E_FORMAT, c->pos, "the template needs more than the %llu bytes of memory it may use",
                    (unsigned long long)c->lim.memory_bytes);

@@ -59,8 +59,8 @@ static void make_again(json_t *b, const char *path)
     char file[400] = "", **names;
     size_t n;
     if (!name) name = "";
-    hone_status st = hn_baseline_make(&again, name, json_object_get(b, "records"), json_object_get(b, "model"), json_object_get(b, "quality_detail"),
-                                      json_object_get(b, "args"), &e);
+    hone_status st = hn_baseline_make(&again, name, json_object_get(b, "records"), json_object_get(b, "model"),
+                                      json_object_get(b, "quality_detail"), json_object_get(b, "args"), &e);
     FF_MUST((st == HONE_OK) == (again != NULL) && (again || e.message[0]));
     if (hn_baseline_path(file, sizeof file, ff_dir, name, &e) == HONE_OK) {
         FF_MUST(!strchr(file + strlen(ff_dir) + 1, '/'));

@@ -9,7 +9,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { DIM = 8, FF = 8, VOCAB = 266, CTX = 4 };
 
-typedef struct buffer { uint8_t p[1 << 16]; size_t n; } buffer;
+typedef struct buffer {
+    uint8_t p[1 << 16];
+    size_t n;
+} buffer;
 
 static buffer llama, tokenizer, world, rwkv;
 
@@ -19,12 +22,16 @@ static void add(buffer *b, const void *p, size_t n)
     if (p) memcpy(b->p + b->n, p, n);
     b->n += n;
 }
-static void add_u32(buffer *b, uint32_t v) { add(b, &v, 4); }
+static void add_u32(buffer *b, uint32_t v)
+{
+    add(b, &v, 4);
+}
 
 static void make_llama(void)
 {
     static const uint32_t head[7] = { DIM, FF, 1, 2, 1, VOCAB, CTX };
-    const size_t floats = VOCAB * DIM + DIM + DIM * DIM + 2 * DIM * DIM / 2 + DIM * DIM + DIM + 3 * FF * DIM + DIM + CTX * DIM / 2;
+    const size_t floats =
+        VOCAB * DIM + DIM + DIM * DIM + 2 * DIM * DIM / 2 + DIM * DIM + DIM + 3 * FF * DIM + DIM + CTX * DIM / 2;
     add(&llama, head, sizeof head);
     for (size_t i = 0; i < floats; i++) add(&llama, &(float){ (float)(i % 13) / 16 - 0.4f }, 4);
 }
@@ -35,8 +42,9 @@ static void make_tokenizer(void)
     add_u32(&tokenizer, 16);
     for (int i = 0; i < VOCAB; i++) {
         float score = (float)-i;
-        int n = i < 3 ? snprintf(text, sizeof text, "%s", (const char *[]){ "<unk>", "\n<s>\n", "\n</s>\n" }[i]) :
-                i < 259 ? snprintf(text, sizeof text, "<0x%02X>", i - 3) : snprintf(text, sizeof text, "%.*s", i - 258, " abcdefgh");
+        int n = i < 3     ? snprintf(text, sizeof text, "%s", (const char *[]){ "<unk>", "\n<s>\n", "\n</s>\n" }[i])
+                : i < 259 ? snprintf(text, sizeof text, "<0x%02X>", i - 3)
+                          : snprintf(text, sizeof text, "%.*s", i - 258, " abcdefgh");
         add(&tokenizer, &score, 4);
         add_u32(&tokenizer, (uint32_t)n);
         add(&tokenizer, text, (size_t)n);
@@ -47,8 +55,9 @@ static void make_world(void)
 {
     char line[64];
     for (int i = 1; i <= 300; i++) {
-        int n = i <= 256 ? snprintf(line, sizeof line, "%d b'\\x%02x' 1\n", i, i - 1) :
-                i % 2 ? snprintf(line, sizeof line, "%d 'word%d' %d\n", i, i, 7) : snprintf(line, sizeof line, "%d \"it's\\t\\u00e9%d\" %d\n", i, i, 5 + 2 + 3);
+        int n = i <= 256 ? snprintf(line, sizeof line, "%d b'\\x%02x' 1\n", i, i - 1)
+                : i % 2  ? snprintf(line, sizeof line, "%d 'word%d' %d\n", i, i, 7)
+                         : snprintf(line, sizeof line, "%d \"it's\\t\\u00e9%d\" %d\n", i, i, 5 + 2 + 3);
         add(&world, line, (size_t)n);
     }
 }
@@ -81,7 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         make_rwkv();
     }
     unsigned how = ff_u8(&in);
-    const buffer *model = how & 1 ? &rwkv : &llama, *vocab = how & 2 ? &world : &tokenizer, *of = how & 4 ? vocab : model;
+    const buffer *model = how & 1 ? &rwkv : &llama, *vocab = how & 2 ? &world : &tokenizer,
+                 *of = how & 4 ? vocab : model;
     ff_in m = { model->p, model->n }, v = { vocab->p, vocab->n }; /* the two files */
     uint8_t *changed = NULL;
     if (how & 8) { /* both are in the input */
@@ -94,7 +104,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const char *src = ff_put("model", m.p, m.n), *tok = ff_put("vocab", v.p, v.n), *dst = ff_path("out.gguf");
     hone_error e = { 0 };
-    hone_status st = hone_convert(src, how & 16 ? NULL : tok, how & 32 ? "Q8_0" : how & 64 ? "F16" : NULL, dst, NULL, &e);
+    hone_status st = hone_convert(src, how & 16 ? NULL : tok,
+                                  how & 32   ? "Q8_0"
+                                  : how & 64 ? "F16"
+                                             : NULL,
+                                  dst, NULL, &e);
     free(changed);
     if (st != HONE_OK) {
         FF_MUST(*e.message && access(dst, F_OK) != 0);

@@ -38,7 +38,8 @@ static void of_a_file(const char *template)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const formats[] = { "chatml", "llama2", "mistral", "gemma", "phi3", "zephyr", "deepseek", "command-r", "gpt-oss", "rwkv-world" };
+    static const char *const formats[] = { "chatml", "llama2",   "mistral",   "gemma",   "phi3",
+                                           "zephyr", "deepseek", "command-r", "gpt-oss", "rwkv-world" };
     static hone_model *m;
     static hone_model_info info;
     ff_in in = { data, size };
@@ -47,10 +48,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         m = fm_open("llama");
         hone_model_get_info(m, &info);
     }
-    char *how = piece(&in), *messages = piece(&in), *tools = piece(&in), *variables = piece(&in), *template = piece(&in), *now = piece(&in);
+    char *how = piece(&in), *messages = piece(&in), *tools = piece(&in), *variables = piece(&in),
+         *template = piece(&in), *now = piece(&in);
     unsigned flags = how ? (unsigned char)how[0] : 0;
-    hone_chat_params p = { .messages = messages ? messages : "[{\"role\": \"user\", \"content\": \"hi\"}]", .tools = tools, .variables = variables, .now = now,
-                           .chat_template = template ? template : formats[flags % 10], .add_generation_prompt = flags & 16, .trust_input = flags & 32 };
+    hone_chat_params p = { .messages = messages ? messages : "[{\"role\": \"user\", \"content\": \"hi\"}]",
+                           .tools = tools,
+                           .variables = variables,
+                           .now = now,
+                           .chat_template = template ? template : formats[flags % 10],
+                           .add_generation_prompt = flags & 16,
+                           .trust_input = flags & 32 };
     hone_chat_text out;
     hone_error e = { 0 };
     int32_t *ids = NULL;
@@ -60,7 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (st == HONE_OK) {
         FF_MUST(out.text[out.len] == 0);
         for (size_t i = 0; i < out.n_input; i++)
-            FF_MUST(out.input[i].begin < out.input[i].end && out.input[i].end <= out.len && (!i || out.input[i].begin > out.input[i - 1].end));
+            FF_MUST(out.input[i].begin < out.input[i].end && out.input[i].end <= out.len &&
+                    (!i || out.input[i].begin > out.input[i - 1].end));
         st = hone_chat_tokenize(m, &p, &ids, &n, &e);
         FF_MUST(st == HONE_OK || e.message[0]);
         for (size_t i = 0; i < n; i++) FF_MUST(ids[i] >= 0 && ids[i] < info.n_vocab);
@@ -70,7 +78,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hone_str source;
     char *text = NULL;
     if (hone_chat_template(m, flags & 64, &source, &e) != HONE_OK) FF_MUST(e.message[0]);
-    if (template && variables && hone_template_render(template, strlen(template), "fuzz", variables, now, &text, &n, &e) == HONE_OK) FF_MUST(text[n] == 0);
+    if (template && variables &&
+        hone_template_render(template, strlen(template), "fuzz", variables, now, &text, &n, &e) == HONE_OK)
+        FF_MUST(text[n] == 0);
     hone_free(text);
     of_a_file(template);
     free(how), free(messages), free(tools), free(variables), free(template), free(now);

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FF_MUST(x)                                                        \
-    do {                                                                  \
-        if (!(x)) {                                                       \
-            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #x); \
-            abort();                                                      \
-        }                                                                 \
+#define FF_MUST(x)                                                                                                     \
+    do {                                                                                                               \
+        if (!(x)) {                                                                                                    \
+            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #x);                                            \
+            abort();                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
 /* ---- the folder ------------------------------------------------------------------------------ */
@@ -94,9 +94,15 @@ static __attribute__((unused)) size_t ff_get(const char *path, uint8_t **p)
 
 /* ---- the input ---------------------------------------------------------------------------------- */
 
-typedef struct ff_in { const uint8_t *p; size_t n; } ff_in;
+typedef struct ff_in {
+    const uint8_t *p;
+    size_t n;
+} ff_in;
 
-static inline unsigned ff_u8(ff_in *in) { return in->n ? in->n--, *in->p++ : 0; }
+static inline unsigned ff_u8(ff_in *in)
+{
+    return in->n ? in->n--, *in->p++ : 0;
+}
 static inline unsigned ff_u16(ff_in *in)
 {
     unsigned lo = ff_u8(in);
@@ -129,13 +135,28 @@ enum { FF_EDIT_ROOM = 1 << 12 }; /* by which edits make a file longer at most */
 /* One edit, as the input says: u8 kind, u16 place, and what the kind wants. buf has room for cap bytes. */
 static __attribute__((unused)) size_t ff_edit(uint8_t *buf, size_t n, size_t cap, ff_in *in)
 {
-    static const uint64_t nasty[] = { 0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF,
-                                      0x8000000000000000, 0xFFFFFFFFFFFFFFFF, 0x2000000000000000, 0x4000000000000001 };
+    static const uint64_t nasty[] = { 0,
+                                      1,
+                                      2,
+                                      0x7F,
+                                      0x80,
+                                      0xFF,
+                                      0x7FFF,
+                                      0xFFFF,
+                                      0x7FFFFFFF,
+                                      0x80000000,
+                                      0xFFFFFFFF,
+                                      0x7FFFFFFFFFFFFFFF,
+                                      0x8000000000000000,
+                                      0xFFFFFFFFFFFFFFFF,
+                                      0x2000000000000000,
+                                      0x4000000000000001 };
     unsigned kind = ff_u8(in), at = ff_u16(in);
     if (kind & 128 && n > 65536) at = (unsigned)(n - 1 - at); /* counted from the end */
     if (at > n) at = n ? (unsigned)(at % n) : 0;
     switch (kind & 7) {
-    case 0: case 1: { /* other bytes */
+    case 0:
+    case 1: { /* other bytes */
         ff_in b = ff_take(in, kind >> 3 & 15);
         if (b.n <= n - at) memcpy(buf + at, b.p, b.n);
         return n;
@@ -151,7 +172,7 @@ static __attribute__((unused)) size_t ff_edit(uint8_t *buf, size_t n, size_t cap
         return n;
     }
     case 3: return kind & 64 ? at : n - (at < 256 ? at : 0); /* cut */
-    case 4: { /* a piece out */
+    case 4: {                                                /* a piece out */
         size_t k = ff_u8(in);
         if (k > n - at) k = n - at;
         memmove(buf + at, buf + at + k, n - at - k);

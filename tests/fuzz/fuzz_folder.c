@@ -1,6 +1,7 @@
 /* Fuzz target: checkpoint folders as Hugging Face has them. The input is pieces with a byte FF behind each: flags,
  * config.json, model.safetensors.index.json, where the flags say so a World vocabulary, a chat template and
- * tokenizer_config.json, then the JSON header of one safetensors file after another, which get zeros for data. Whatever the folder is, a failure names it and leaves no file; what is written can be read.
+ * tokenizer_config.json, then the JSON header of one safetensors file after another, which get zeros for data.
+ * Whatever the folder is, a failure names it and leaves no file; what is written can be read.
  * covers: src/model/safetensors.c src/model/convert.c src/model/convert_json.c src/model/convert_rwkv.c
  * covers: src/model/convert_write.c */
 #include "fuzz_file.h"
@@ -53,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned how = ff_u8(&flags), shape = ff_u8(&flags);
     if (config.n) ff_put("in/config.json", config.p, config.n);
     if (index.n) ff_put("in/model.safetensors.index.json", index.p, index.n);
-    static const char *const others[] = { "in/rwkv_vocab_v20230424.txt", "in/chat_template.jinja", "in/tokenizer_config.json" };
+    static const char *const others[] = { "in/rwkv_vocab_v20230424.txt", "in/chat_template.jinja",
+                                          "in/tokenizer_config.json" };
     for (unsigned i = 0; i < 3; i++)
         if (shape >> (4 + i) & 1) {
             ff_in other = ff_until(&in, 0xFF);

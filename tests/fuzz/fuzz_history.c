@@ -84,7 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!*ff_dir) ff_begin();
     const char *path = ff_put("h.jsonl", data, size);
     FF_MUST(hn_history_read(&h, path, &e) == HONE_OK);
-    FF_MUST(json_array_size(h.records) + h.n_broken + h.n_foreign == h.n_lines && !h.first_broken == !(h.n_broken + h.n_foreign));
+    FF_MUST(json_array_size(h.records) + h.n_broken + h.n_foreign == h.n_lines &&
+            !h.first_broken == !(h.n_broken + h.n_foreign));
     hn_history_say(&h, said, sizeof said);
     FF_MUST(!said[0] == !(h.n_broken + h.n_foreign));
     json_array_foreach(h.records, i, record) check_record(record);

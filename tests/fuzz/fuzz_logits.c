@@ -58,13 +58,17 @@ static void fix_sums(uint8_t *p, size_t n)
     int32_t n_vocab, n_ctx, first;
     int64_t n_ids;
     if (n < HEAD) return;
-    memcpy(&bits, p + 12, 4), memcpy(&n_vocab, p + 16, 4), memcpy(&n_ctx, p + 20, 4), memcpy(&first, p + 28, 4), memcpy(&n_ids, p + 40, 8);
-    if (n_ids < 0 || (uint64_t)n_ids > n || n_vocab < 1 || n_vocab > 1 << 16 || n_ctx < 1 || n_ctx > 1 << 16 || first < 0 || first > n_ctx) return;
+    memcpy(&bits, p + 12, 4), memcpy(&n_vocab, p + 16, 4), memcpy(&n_ctx, p + 20, 4), memcpy(&first, p + 28, 4),
+        memcpy(&n_ids, p + 40, 8);
+    if (n_ids < 0 || (uint64_t)n_ids > n || n_vocab < 1 || n_vocab > 1 << 16 || n_ctx < 1 || n_ctx > 1 << 16 ||
+        first < 0 || first > n_ctx)
+        return;
     size_t at = HEAD + 4 * (size_t)n_ids, row = bits == 32 ? 4 * (size_t)n_vocab : 8 + 2 * (size_t)n_vocab;
     size_t window = row * (size_t)(n_ctx - 1 - first > 0 ? n_ctx - 1 - first : 0);
     if (at + DIGEST > n) return;
     digest(p + at, p, at);
-    for (at += DIGEST; window && at + window + DIGEST <= n; at += window + DIGEST) digest(p + at + window, p + at, window);
+    for (at += DIGEST; window && at + window + DIGEST <= n; at += window + DIGEST)
+        digest(p + at + window, p + at, window);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -13,17 +13,20 @@ static void there_and_back(const hone_model *m, const hn_lora *l, const char *ar
     hone_error err = { 0 };
     hn_lora *again;
     const char *path = ff_path("out.gguf");
-    if (hn_lora_write_gguf(path, l->pair, l->n_pair, &about, &err) != HONE_OK) { /* an alpha that is no number any more */
+    if (hn_lora_write_gguf(path, l->pair, l->n_pair, &about, &err) !=
+        HONE_OK) { /* an alpha that is no number any more */
         PROMISE(err.message[0]);
         return;
     }
     PROMISE(hn_lora_open(&again, m, path, &err) == HONE_OK && again->n_pair == l->n_pair);
     for (int32_t i = 0; i < l->n_pair; i++) {
         const hn_lora_pair *p = &l->pair[i], *q = &again->pair[i];
-        PROMISE(!strcmp(p->name, q->name) && p->rank == q->rank && !memcmp(p->a, q->a, (size_t)(p->rank * p->n_in) * sizeof(float)));
+        PROMISE(!strcmp(p->name, q->name) && p->rank == q->rank &&
+                !memcmp(p->a, q->a, (size_t)(p->rank * p->n_in) * sizeof(float)));
     }
     hn_lora_close(again);
-    PROMISE(hn_lora_is_file(path, path) && !hn_lora_is_file(path, ff_dir) && !hn_lora_is_file(ff_dir, path) && !hn_lora_is_file(path, "/no/such"));
+    PROMISE(hn_lora_is_file(path, path) && !hn_lora_is_file(path, ff_dir) && !hn_lora_is_file(ff_dir, path) &&
+            !hn_lora_is_file(path, "/no/such"));
     /* as somebody may name it who has not seen that it is no safetensors file */
     const char *cut = ff_put("cut.safetensors", "GGUF", 4);
     PROMISE(hn_lora_open(&again, m, cut, &err) == HONE_E_FORMAT && strstr(err.message, "folder"));

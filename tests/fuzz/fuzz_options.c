@@ -7,8 +7,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-extern const hn_command hn_command_run, hn_command_chat, hn_command_bench, hn_command_perplexity, hn_command_train, hn_command_convert,
-    hn_command_pack, hn_command_tokenize, hn_command_lab_ab, hn_command_lab_gate, hn_command_lab_report, hn_command_merge;
+extern const hn_command hn_command_run, hn_command_chat, hn_command_bench, hn_command_perplexity, hn_command_train,
+    hn_command_convert, hn_command_pack, hn_command_tokenize, hn_command_lab_ab, hn_command_lab_gate,
+    hn_command_lab_report, hn_command_merge;
 
 static const hn_opt common_opts[] = {
     HN_OPT("json", NULL, FLAG, NULL, "print one JSON object"),
@@ -17,7 +18,8 @@ static const hn_opt common_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group common_group = { "Common", common_opts };
-const hn_opt_group *const hn_common_groups[] = { &common_group, NULL }; /* in place of main.c, which is not linked here */
+const hn_opt_group *const hn_common_groups[] = { &common_group,
+                                                 NULL }; /* in place of main.c, which is not linked here */
 const hn_command *const hn_commands[] = { &hn_command_run, NULL };
 
 static void ask(const hn_opts *o, const hn_opt *t)
@@ -60,8 +62,9 @@ static void numbers(const char *s, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const hn_command *const commands[] = {
-        &hn_command_run, &hn_command_chat, &hn_command_bench, &hn_command_perplexity, &hn_command_train, &hn_command_convert,
-        &hn_command_pack, &hn_command_tokenize, &hn_command_lab_ab, &hn_command_lab_gate, &hn_command_lab_report, &hn_command_merge,
+        &hn_command_run,    &hn_command_chat,     &hn_command_bench,      &hn_command_perplexity,
+        &hn_command_train,  &hn_command_convert,  &hn_command_pack,       &hn_command_tokenize,
+        &hn_command_lab_ab, &hn_command_lab_gate, &hn_command_lab_report, &hn_command_merge,
     };
     enum { MAX_WORDS = 40 };
     char *argv[MAX_WORDS + 1];

@@ -19,7 +19,8 @@ static void begin(void)
     ff_begin();
     FF_MUST(hone_context_new(&ctx, &(hone_context_params){ .n_threads = 1 }, &e) == HONE_OK);
     snprintf(model, sizeof model, "%s", fm_path("llama", "Q8_0"));
-    FF_MUST(hone_pack(model, &(hone_pack_params){ .file = ff_path("good.hpack"), .n_threads = 1 }, &info, NULL, &e) == HONE_OK);
+    FF_MUST(hone_pack(model, &(hone_pack_params){ .file = ff_path("good.hpack"), .n_threads = 1 }, &info, NULL, &e) ==
+            HONE_OK);
     FF_MUST(info.state == HONE_PACKED_READY && info.n_matrices > 0);
     n_good = ff_get(ff_path("good.hpack"), &good);
 }
@@ -76,7 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hone_status st = hone_packed_describe(path, &info, &e);
     FF_MUST(st == HONE_OK || e.message[0]);
     st = hone_packed_find(model, path, &info, &e);
-    FF_MUST(st == HONE_OK ? info.state == HONE_PACKED_READY || info.note[0] || info.state != HONE_PACKED_UNUSABLE : e.message[0] != 0);
+    FF_MUST(st == HONE_OK ? info.state == HONE_PACKED_READY || info.note[0] || info.state != HONE_PACKED_UNUSABLE
+                          : e.message[0] != 0);
     run(path);
     if (how & 2) {
         st = hone_pack(model, &(hone_pack_params){ .file = path, .n_threads = 1, .verify = true }, &info, NULL, &e);

@@ -17,7 +17,8 @@ static void check_peaks(ff_in in)
     const char *path = ff_put("peaks.json", in.p, in.n);
     json_t *o = json_loadb((const char *)in.p, in.n, JSON_REJECT_DUPLICATES, NULL);
     json_t *machine = json_object_get(o, "machine");
-    const char *hash = json_string_value(json_object_get(machine, "hash")), *level = json_string_value(json_object_get(machine, "level"));
+    const char *hash = json_string_value(json_object_get(machine, "hash")),
+               *level = json_string_value(json_object_get(machine, "level"));
     snprintf(env.hash, sizeof env.hash, "%s", hash ? hash : "");
     hone_status st = hn_peaks_load(&p, path, &env, level ? level : "avx2", &e);
     FF_MUST(st == HONE_OK || e.message[0]);

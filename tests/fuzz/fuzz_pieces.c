@@ -6,7 +6,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-typedef struct progress { const char *text; size_t at, len; } progress;
+typedef struct progress {
+    const char *text;
+    size_t at, len;
+} progress;
 
 static bool take_piece(void *arg, const char *piece, size_t n)
 {

@@ -11,7 +11,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { N_KIND = 4, N_CTX = 40, N_SEQ = 2 };
 
-static struct kind { hone_session *s, *other; uint8_t *good; size_t n_good; int32_t n_vocab; } kinds[N_KIND];
+static struct kind {
+    hone_session *s, *other;
+    uint8_t *good;
+    size_t n_good;
+    int32_t n_vocab;
+} kinds[N_KIND];
 
 static void begin(void)
 {

@@ -16,7 +16,8 @@ static void make_plan(const hn_synth_shape *s, const char *type)
     for (size_t i = 0; p && i < p->n; i++) {
         const hn_synth_tensor *t = &p->t[i];
         uint64_t bytes, elems = t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
-        FF_MUST(t->name[0] && hn_tensor_nbytes(hn_type_get((uint32_t)t->type), t->ne, t->n_dim, &bytes) && bytes == t->n_bytes);
+        FF_MUST(t->name[0] && hn_tensor_nbytes(hn_type_get((uint32_t)t->type), t->ne, t->n_dim, &bytes) &&
+                bytes == t->n_bytes);
         if (!t->rope_freqs && !t->values_of[0]) n += elems;
     }
     if (p && !hn_synth_is_rwkv(s)) FF_MUST(n == hn_synth_n_params(s));
@@ -31,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!*ff_dir) {
         const hone_synth_preset *list;
         ff_begin();
-        for (size_t n = hone_synth_presets(&list); n > 0; n--) FF_MUST(hn_synth_preset(list[n - 1].name, &own) && !strcmp(own, list[n - 1].name));
+        for (size_t n = hone_synth_presets(&list); n > 0; n--)
+            FF_MUST(hn_synth_preset(list[n - 1].name, &own) && !strcmp(own, list[n - 1].name));
     }
     unsigned how = ff_u8(&in);
     char name[24] = ""; /* of a preset: any text */

@@ -34,7 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FF_MUST(!model && strstr(e.message, path) && t.n == 1 && t.msg[0].len == 4 && memcmp(&p, &q, sizeof p) == 0);
     } else {
         FF_MUST(model);
-        for (size_t i = 0; i < t.n; i++) FF_MUST((unsigned)t.msg[i].role < CHAT_ROLES && t.msg[i].text[t.msg[i].len] == 0);
+        for (size_t i = 0; i < t.n; i++)
+            FF_MUST((unsigned)t.msg[i].role < CHAT_ROLES && t.msg[i].text[t.msg[i].len] == 0);
         for (size_t i = 1; i < t.n; i++) FF_MUST(t.msg[i].role != CHAT_SYSTEM);
         FF_MUST(hn_chat_save(path, &t, &p, model, &e) == HONE_OK);
         FF_MUST(hn_chat_load(path, &again, &q, &other, &e) == HONE_OK && same(&t, &again) && strcmp(model, other) == 0);

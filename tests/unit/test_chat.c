@@ -158,7 +158,9 @@ static void preparation(void **state)
 /* A file's template may be the name of a format: all of it, also what follows a NUL. */
 static void named_formats(void **state)
 {
-    static const struct { const char *name; size_t len; bool known; } c[] = { { "chatml", 6, true }, { "chatml\0", 7, false }, { "chatml\0x", 8, false } };
+    static const struct { const char *name; size_t len; bool known; } c[] = {
+        { "chatml", 6, true }, { "chatml\0", 7, false }, { "chatml\0x", 8, false },
+    };
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         bb b = bb_head(3, 0, 2);
         bb_kv_str(&b, "general.architecture", "llama");

@@ -134,7 +134,8 @@ static void byte_strings(void **state)
         free(source);
         free(want);
         char made[160], text[200];
-        snprintf(made, sizeof made, "{{ {'k' * %zu: 1}|xmlattr|length }}{{ {('k' * %zu)|upper: none}|xmlattr }}{{ ('7' * %zu)|float > 0 }}", n, n, n);
+        snprintf(made, sizeof made, "{{ {'k' * %zu: 1}|xmlattr|length }}{{ {('k' * %zu)|upper: none}|xmlattr }}"
+                 "{{ ('7' * %zu)|float > 0 }}", n, n, n);
         snprintf(text, sizeof text, "%zuTrue", n + 5);
         shows(made, "{}", text, strlen(text));
     }

@@ -445,7 +445,8 @@ static void test_csv(void **state)
 /* Whole numbers that a record says are none, or beyond any: what is shown is a number all the same. */
 static void test_whole_numbers(void **state)
 {
-    static const char ops[] = "\"decode\":{\"ms\":2,\"ops\":[{\"op\":\"a\",\"ms\":1,\"pct\":50},{\"op\":\"b\",\"ms\":1,\"pct\":50,\"calls\":1e300}]}";
+    static const char ops[] = "\"decode\":{\"ms\":2,\"ops\":[{\"op\":\"a\",\"ms\":1,\"pct\":50},"
+                              "{\"op\":\"b\",\"ms\":1,\"pct\":50,\"calls\":1e300}]}";
     char text[600];
     snprintf(text, sizeof text, "{\"schema\":\"hone.profile/1\",\"ts\":\"2026-01-01T00:00:00Z\",%s}\n"
              "{\"schema\":\"hone.ab/1\",\"id\":\"e2e\",\"ts\":\"2026-01-01T00:00:00Z\",\"ratio\":1.0,\"ci95\":[0.9,1.1],\"n\":1e300,\"verdict\":\"same\"}\n", ops);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Seeds of fuzz_model and fuzz_vocab that are wrong, or right, in one thing: a model of one layer with a key or a
 tensor more, less or other; a vocabulary likewise.
-usage: make_tiny.py FOLDER-OF-MODELS FOLDER-OF-VOCABULARIES. Nothing but the standard library is needed."""
+usage: make_tiny.py FOLDER-OF-MODELS FOLDER-OF-VOCABULARIES FOLDER-OF-GGUF. Nothing but the standard library is needed."""
 import os
 import struct
 import sys
@@ -116,6 +116,11 @@ model("bias", {}, {"blk.0.attn_q.bias": (E,)})
 model("words", {"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": ["<unk>", "<s>", "</s>", "a"], "tokenizer.ggml.scores": [0.0, 0.0, 0.0, -1.0],
                 "tokenizer.ggml.token_type": [2, 3, 3, 1]})
 model("more-words", {"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": ["<unk>", "<s>", "</s>", "a", "b"]})
+
+# ---- numbers that are none ------------------------------------------------------------------------------------------
+for name, x in {"f64": 1.5, "f64-inf": float("inf")}.items(): gguf(sys.argv[3], "t-" + name, {}, [("x", (4,), 28, struct.pack("<4d", 1.0, 0.0, -2.0, x))])
+for name, e in {"mxfp4": 120, "mxfp4-max": 255}.items(): gguf(sys.argv[3], "t-" + name, {}, [("x", (64,), 39, (bytes([e]) + bytes(range(16))) * 2)])
+for name, x in {"f32-nan": float("nan"), "f32": 1.0}.items(): gguf(sys.argv[3], "t-" + name, {}, [("x", (4,), 0, struct.pack("<4f", 1.0, 0.0, -2.0, x))])
 
 # ---- vocabularies -----------------------------------------------------------------------------------------------------
 SPM = ["<unk>", "<s>", "</s>"] + ["<0x%02X>" % b for b in range(32, 36)] + ["\u2581", "a", "b", "\u2581a", "ab"]
