@@ -30,14 +30,16 @@ OPT_ubsan   = -O1 -g1
 OPT_tsan    = -O1 -g1
 OPT_cov     = -O0 -g
 OPT_fuzz    = -O1 -g
+OPT_fuzzcov = -O1 -g1
 OPT_aarch64 = -O2 -g1
 SAN_asan  = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 SAN_ubsan = -fsanitize=undefined -fno-sanitize-recover=all
 SAN_tsan  = -fsanitize=thread
 SAN_cov   = --coverage
 SAN_fuzz  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-ifeq ($(filter $(FLAVOUR),release asan ubsan tsan cov fuzz aarch64),)
-$(error FLAVOUR=$(FLAVOUR): expected release, asan, ubsan, tsan, cov, fuzz or aarch64)
+SAN_fuzzcov = -fprofile-instr-generate -fcoverage-mapping
+ifeq ($(filter $(FLAVOUR),release asan ubsan tsan cov fuzz fuzzcov aarch64),)
+$(error FLAVOUR=$(FLAVOUR): expected release, asan, ubsan, tsan, cov, fuzz, fuzzcov or aarch64)
 endif
 ifeq ($(FLAVOUR),aarch64)
 CC = $(CROSS)gcc
@@ -199,6 +201,14 @@ ifeq ($(origin CFLAGS),file)
 $(B)/tests/unit/%.o $(B)/tests/fault/%.o: private CFLAGS = $(OPT_TESTS_$(FLAVOUR))
 endif
 endif
+# Kernels parse nothing, and clang takes many minutes and gigabytes to instrument them: that is left to gcc's asan.
+ifeq ($(FLAVOUR),fuzz)
+$(B)/src/kernels/%.o: private SAN_fuzz =
+else ifeq ($(FLAVOUR),fuzzcov)
+$(B)/src/kernels/%.o: private SAN_fuzzcov =
+endif
+# scripts/fuzz.sh needs these alone: the targets, and the test that the sanitizer sees our own memory
+fuzz-programs: $(FUZZ_BIN) $(B)/tests/unit/test_base
 # fuzz targets: libFuzzer in the fuzz flavour, else a plain driver that replays and mutates a corpus
 FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),,$(B)/tests/fuzz/driver.o)
 $(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_MAIN) $(B)/libapp.a $(B)/libhone.a
@@ -224,6 +234,8 @@ coverage:
 	@sh scripts/coverage.sh build/cov
 fuzz:
 	@sh scripts/fuzz.sh $(FUZZ_SECONDS)
+fuzz-coverage:
+	@sh scripts/fuzz.sh --coverage
 lint:
 	@sh scripts/lint.sh .
 	@CC='$(CC)' sh scripts/lint-selftest.sh
@@ -301,7 +313,8 @@ help:
 	@echo 'tests            only build the test programs'
 	@echo 'asan ubsan tsan  the tests under a sanitizer'
 	@echo 'cross            the library for aarch64: its outputs equal the native ones (under $(QEMU))'
-	@echo 'fuzz             FUZZ_SECONDS=$(FUZZ_SECONDS) of fuzzing per target'
+	@echo 'fuzz             FUZZ_SECONDS=$(FUZZ_SECONDS) of fuzzing per target; scripts/fuzz.sh does more'
+	@echo 'fuzz-coverage    line coverage of each parser by its fuzz target'
 	@echo 'coverage         line coverage of the tests, per file'
 	@echo 'lint             the rules of the house; can it still see a breach?'
 	@echo 'format           clang-format over all sources'
@@ -309,9 +322,9 @@ help:
 	@echo 'install          to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); uninstall removes it'
 	@echo 'dist             build/dist/hone-$(VERSION).tar.gz'
 	@echo 'compile_commands.json, clean, help'
-	@echo 'Variables: FLAVOUR=release|asan|ubsan|tsan|cov|fuzz|aarch64 B=FOLDER CC CFLAGS LDFLAGS WERROR=1 V=1'
+	@echo 'Variables: FLAVOUR=release|asan|ubsan|tsan|cov|fuzz|fuzzcov|aarch64 B=FOLDER CC CFLAGS LDFLAGS WERROR=1 V=1'
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests test-programs test asan ubsan tsan coverage fuzz lint format bench cross install uninstall dist clean help FORCE
+.PHONY: all tests test-programs test asan ubsan tsan coverage fuzz fuzz-programs fuzz-coverage lint format bench cross install uninstall dist clean help FORCE
 -include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) $(wildcard tests/support/*.c) tests/cross/cross_check.c)

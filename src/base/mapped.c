@@ -87,7 +87,7 @@ void *hn_mapped_open(int fd, size_t n, const char *path)
     if (fstat(fd, &sb) != 0) return NULL;
     void *p = hn_os_map_file(fd, n);
     if (!p || add(p, n, path, (uint64_t)sb.st_size, &sb)) return p;
-    munmap(p, n);
+    hn_os_unmap_file(p, n);
     errno = ENOMEM;
     return NULL;
 }
@@ -115,7 +115,7 @@ void hn_mapped_close(const void *p, size_t n)
         look_for_change(e);
         atomic_store(&e->at, FREE);
     }
-    munmap((void *)(uintptr_t)p, n);
+    hn_os_unmap_file(p, n);
 }
 
 bool hn_mapped_at(const void *addr, hn_mapped_file *out)

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "base/os.h"
 
+#include "base/guard.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -115,7 +117,14 @@ void hn_os_want_huge_pages(void *p, size_t n)
 #endif
 }
 
-void *hn_os_map_file(int fd, size_t n)
+/* Bytes between the end of a file and that of its last page: zeros that nobody may rely on. */
+static size_t file_tail(size_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (page - n % page) % page;
+}
+
+static void *map_file(int fd, size_t n)
 {
     const size_t huge = HN_OS_HUGE_PAGE;
     if (n >= huge && n <= SIZE_MAX - 2 * huge) { /* address ≡ offset modulo a huge page */
@@ -139,6 +148,19 @@ void *hn_os_map_file(int fd, size_t n)
     }
     void *m = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
     return m == MAP_FAILED ? NULL : m;
+}
+
+void *hn_os_map_file(int fd, size_t n)
+{
+    char *m = map_file(fd, n);
+    if (m) hn_guard(m + n, file_tail(n));
+    return m;
+}
+
+void hn_os_unmap_file(const void *p, size_t n)
+{
+    hn_unguard((const char *)p + n, file_tail(n));
+    munmap((void *)(uintptr_t)p, n);
 }
 
 #if defined(__APPLE__)
@@ -363,7 +385,7 @@ int64_t hn_os_resident(const void *p, size_t n)
 
 bool hn_os_heap_read(hn_os_heap *out)
 {
-#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) && !HN_ASAN && !HN_TSAN
     struct mallinfo2 m = mallinfo2();
     *out = (hn_os_heap){ .in_use = m.uordblks + m.hblkhd, .mapped = m.hblkhd, .free = m.fordblks };
     return true;

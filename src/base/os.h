@@ -17,9 +17,10 @@ int32_t hn_os_current_cpu(void);                  /* −1: unknown */
 void hn_os_want_huge_pages(void *p, size_t n);
 
 /* Maps n > 0 bytes of a file for reading, at an address where its pages can be huge: reading in order is
- * a third faster then. NULL and errno. For munmap(p, n). Only hn_mapped_open (base/mapped.h) calls it. Pages are huge if the file came into memory through
+ * a third faster then. NULL and errno. Ends with hn_os_unmap_file(p, n). Only base/mapped.c calls the two. Pages are huge if the file came into memory by
  * such a mapping, or was written in pieces of HN_OS_HUGE_PAGE, on file systems that can (Linux: ext4, xfs, btrfs). */
 void *hn_os_map_file(int fd, size_t n);
+void hn_os_unmap_file(const void *p, size_t n);
 enum { HN_OS_HUGE_PAGE = 2 << 20 };
 
 /* n ≤ 256 bytes nobody can guess; false: the system has none now. Does not wait. */

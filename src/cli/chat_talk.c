@@ -279,11 +279,13 @@ static hone_status read_messages(chat_talk *t, json_t *a, const char *where, hon
         return HN_FAIL(err, HONE_E_FORMAT, "%s: no array messages: it is %s", where, hn_json_kind(a));
     json_array_foreach(a, i, m) {
         json_t *content = json_object_get(m, "content");
-        const char *role = json_string_value(json_object_get(m, "role"));
+        const json_t *given = json_object_get(m, "role");
+        const char *role = json_string_value(given);
+        size_t len = json_string_length(given);
         int r = 0;
-        while (role && r < CHAT_ROLES && strcmp(role, hn_chat_roles[r]) != 0) r++;
+        while (role && r < CHAT_ROLES && (strlen(role) != len || strcmp(role, hn_chat_roles[r]) != 0)) r++;
         if (!role || r == CHAT_ROLES)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is %s; expected system, user or assistant", where, i, role ? HN_ESC(role, strlen(role)) : "missing");
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is %s; expected system, user or assistant", where, i, role ? HN_ESC(role, len) : "missing");
         if (r == CHAT_SYSTEM && i) return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is system; expected only the first to be", where, i);
         if (!json_is_string(content))
             return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].content is not a string but %s", where, i,

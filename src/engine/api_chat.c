@@ -31,11 +31,12 @@ static hone_status load(json_t **out, const char *text, const char *what, hone_e
     return text ? hn_json_tree(out, text, strlen(text), &rules, what, err) : HONE_OK;
 }
 
-/* Text of a token, "" where there is none or it is not UTF-8, which no template could print. */
+/* Text of a token, "" where there is none, it is not UTF-8, which no template could print, or it holds a NUL. */
 static char *token_text(const hn_vocab *v, int32_t id)
 {
     size_t n = 0;
     const char *s = v && id >= 0 ? hn_vocab_piece(v, id, true, &n) : NULL;
+    if (s && memchr(s, 0, n)) n = 0;
     json_t *utf8 = json_stringn(s ? s : "", n);
     char *copy = utf8 ? strdup(json_string_value(utf8)) : strdup("");
     json_decref(utf8);

@@ -23,6 +23,12 @@ double hn_rep_dbl(json_t *o, const char *key)
     json_t *v = json_object_get(o, key);
     return json_is_number(v) && isfinite(json_number_value(v)) ? json_number_value(v) : NAN;
 }
+long long hn_rep_int(json_t *o, const char *key)
+{
+    const double most = 0x1p53; /* so that the cast is defined, whatever the file says */
+    double x = hn_rep_dbl(o, key);
+    return isnan(x) ? 0 : (long long)fmax(-most, fmin(most, x));
+}
 double hn_rep_at_i(json_t *array, size_t i)
 {
     json_t *v = json_array_get(array, i);
@@ -702,7 +708,7 @@ static void add_ab(hn_report *r, json_t *o, json_t *result)
     r->n_verdict[ab->verdict]++;
     json_t *rounds = json_object_get(result, "rounds");
     read_rounds(ab, json_is_array(rounds) ? rounds : json_object_get(o, "rounds"), ab->metric);
-    double said = hn_rep_dbl(result, ab->unpaired ? "n_after" : "n");
+    long long said = hn_rep_int(result, ab->unpaired ? "n_after" : "n");
     ab->n_counted = ab->n ? ab->n : said > 0 ? (size_t)said : 0;
 }
 

@@ -525,7 +525,7 @@ static void peaks_roofs(roofs *r, json_t *peaks)
     static const char *const kinds[] = { "read", "int8", "f32" };
     for (size_t k = 0; k < 3; k++) {
         json_t *points = json_object_get(json_object_get(peaks, kinds[k]), "points"), *last = json_array_get(points, json_array_size(points) ? json_array_size(points) - 1 : 0);
-        if (json_is_object(last)) add_roof(r, kinds[k], (long)hn_rep_dbl(last, "threads"), hn_rep_dbl(last, "best"), k == 0);
+        if (json_is_object(last)) add_roof(r, kinds[k], (long)hn_rep_int(last, "threads"), hn_rep_dbl(last, "best"), k == 0);
     }
 }
 
@@ -547,17 +547,19 @@ static void find_spots(spots *p, roofs *roof, const hn_report *r)
     for (size_t i = 0; i < r->n_rows; i++) {
         json_t *o = r->rows[i].record, *f = json_object_get(o, "roofline"), *config = json_object_get(o, "config");
         const char *id = hn_record_id(o), *label = r->rows[i].label, *kind = hn_rep_str(f, "roof");
-        double pct = hn_rep_dbl(f, "pct"), value = hn_rep_dbl(f, "roof_value"), bytes = hn_rep_dbl(f, "bytes"), ops = hn_rep_dbl(f, "ops"), threads = hn_rep_dbl(config, "threads");
+        double pct = hn_rep_dbl(f, "pct"), value = hn_rep_dbl(f, "roof_value"), bytes = hn_rep_dbl(f, "bytes");
+        double ops = hn_rep_dbl(f, "ops");
+        long threads = (long)hn_rep_int(config, "threads");
         bool read = strcmp(kind, "read") == 0;
         if (json_is_false(json_object_get(o, "valid"))) continue;
         if (isfinite(value) && pct > 0) {
-            add_roof(roof, kind, (long)fmax(1, threads), value, read);
+            add_roof(roof, kind, threads > 0 ? threads : 1, value, read);
             add_spot(p, ops / bytes, 0.01 * pct * value * (read ? ops / bytes : 1), pct, kind, id, "", label);
         }
         double per_token = hn_rep_dbl(f, "bytes_per_token"), params = hn_rep_dbl(json_object_get(o, "model"), "params"), n_prompt = hn_rep_dbl(config, "n_prompt"), chunk = hn_rep_dbl(config, "chunk");
         if (!(per_token > 0 && params > 0)) continue;
         double in = 2 * params / per_token, batch = chunk > 0 ? fmin(chunk, n_prompt) : n_prompt;
-        add_roof(roof, "read", (long)fmax(1, threads), hn_rep_dbl(f, "roof_gb_s"), true);
+        add_roof(roof, "read", threads > 0 ? threads : 1, hn_rep_dbl(f, "roof_gb_s"), true);
         add_spot(p, in, hn_rep_dbl(f, "gb_s") * in, pct, "read", id, "decode", label);
         if (batch > 0) add_spot(p, in * batch, hn_rep_dbl(f, "prefill_gops"), hn_rep_dbl(f, "prefill_pct"), "arithmetic", id, "prefill", label);
     }
@@ -747,7 +749,7 @@ static void phase(FILE *f, json_t *ph, const char *name)
     }
     json_array_foreach(ops, i, one)
         list[n++] = (op){ hn_rep_str(one, "op"), hn_rep_str(one, "type"), hn_rep_str(one, "bound"), hn_rep_dbl(one, "ms"), hn_rep_dbl(one, "pct"), hn_rep_dbl(one, "gb_s"), hn_rep_dbl(one, "roof_pct"),
-                          (long long)hn_rep_dbl(one, "calls") };
+                          hn_rep_int(one, "calls") };
     qsort(list, n, sizeof *list, by_ms);
     double whole = hn_rep_dbl(ph, "whole_ms"), rest = hn_rep_dbl(ph, "rest_ms"), rest_pct = hn_rep_dbl(ph, "rest_pct");
     fprintf(f, "<table class=\"fold\"><caption>%s: %s ms, ", name, hn_rep_num(num, whole, 4));

@@ -86,6 +86,7 @@ struct hn_report {
 
 const char *hn_rep_str(json_t *o, const char *key);             /* "" when there is none */
 double hn_rep_dbl(json_t *o, const char *key);                  /* NaN likewise */
+long long hn_rep_int(json_t *o, const char *key);               /* cut to whole, within ±2^53; 0 when there is none */
 double hn_rep_at_i(json_t *array, size_t i);
 const char *hn_rep_metric_name(const char *metric);             /* "decode_tok_s" → "decode" */
 const char *hn_rep_metric_formula(const char *metric);          /* NULL: none known */

@@ -87,6 +87,12 @@ static bool has_token(const hn_vocab *v, const char *text)
     return one;
 }
 
+bool hn_json_is(const json_t *v, const char *text)
+{
+    size_t n = strlen(text);
+    return json_is_string(v) && json_string_length(v) == n && memcmp(json_string_value(v), text, n) == 0;
+}
+
 static hone_str view(const char *s) { return (hone_str){ s, strlen(s) }; }
 
 hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, const char *choice, bool tools, hone_error *err)
@@ -111,7 +117,7 @@ hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, c
         if (!is_source(s.ptr, s.len)) {
             char name[64] = "";
             memcpy(name, s.ptr, s.len < sizeof name ? s.len : sizeof name - 1);
-            const char *known = s.len < sizeof name ? hn_chat_format(name) : NULL;
+            const char *known = s.len < sizeof name && strlen(name) == s.len ? hn_chat_format(name) : NULL;
             if (!known)
                 return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is '%s', which is neither Jinja source nor a known format; expected one of %s",
                                HN_ESC(file, strlen(file)), keys[k], HN_ESC(s.ptr, s.len), hn_chat_format_list());
@@ -242,11 +248,11 @@ static hone_status check_messages(const json_t *messages, bool *parts, bool *cal
         if (content && !json_is_string(content) && !json_is_null(content) && !json_is_array(content))
             return HN_FAIL(err, HONE_E_ARG, "messages[%zu].content: expected a string, an array of parts or null", i);
         json_array_foreach(content, k, p) {
-            const char *type = json_string_value(json_object_get(p, "type"));
+            const json_t *type = json_object_get(p, "type");
             if (!json_is_string(json_object_get(p, "text")))
-                return HN_FAIL(err, type && strcmp(type, "text") != 0 ? HONE_E_UNSUPPORTED : HONE_E_ARG,
+                return HN_FAIL(err, json_is_string(type) && !hn_json_is(type, "text") ? HONE_E_UNSUPPORTED : HONE_E_ARG,
                                "messages[%zu].content[%zu]: a part of type '%s'; expected {\"type\": \"text\", \"text\": \"…\"}", i, k,
-                               type ? HN_ESC(type, strlen(type)) : "?");
+                               json_is_string(type) ? HN_ESC(json_string_value(type), json_string_length(type)) : "?");
         }
         *parts |= json_is_array(content);
         const json_t *list = json_object_get(m, "tool_calls");
@@ -322,9 +328,10 @@ static bool adapt(json_t *messages, const taste *x)
 static json_t *without_system(const json_t *messages, bool *oom)
 {
     const json_t *system = json_array_get(messages, 0), *user = json_array_get(messages, 1);
-    const char *role = json_string_value(json_object_get(system, "role")), *next = json_string_value(json_object_get(user, "role"));
+    bool roles = hn_json_is(json_object_get(system, "role"), "system") &&
+                 hn_json_is(json_object_get(user, "role"), "user");
     const json_t *a = json_object_get(system, "content"), *b = json_object_get(user, "content");
-    if (!role || !next || strcmp(role, "system") != 0 || strcmp(next, "user") != 0 || !json_is_string(a) || !json_is_string(b)) return NULL;
+    if (!roles || !json_is_string(a) || !json_is_string(b)) return NULL;
     json_t *copy = json_deep_copy(messages), *parts = json_pack("[{s:O}, {s:s}, {s:O}]", "text", a, "text", "\n\n", "text", b);
     bool ok = copy && parts && json_array_remove(copy, 0) == 0 && set(json_array_get(copy, 0), "content", flatten(parts));
     json_decref(parts);

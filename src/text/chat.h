@@ -18,6 +18,9 @@ const char *hn_chat_format_list(void); /* their names, for messages */
  * HONE_E_UNSUPPORTED: the file has none. HONE_E_ARG: choice is neither. */
 hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, const char *choice, bool tools, hone_error *err);
 
+/* Whether v is this very string: also one with a NUL in it is none of hone's words. */
+bool hn_json_is(const json_t *v, const char *text);
+
 typedef struct hn_chat {
     const json_t *messages;   /* array of {role, content, …} */
     const json_t *tools;      /* array, or NULL */

@@ -56,6 +56,15 @@ F(f_format)
 }
 
 F(f_escape) { return HN_JSTR(hn_js_escape(r, hn_jv_text(r, self))); }
+/* Whether a name cannot be that of an attribute: the characters HTML ends one with. */
+static bool ends_attr(const hn_jstr *k)
+{
+    static const char set[] = " \t\n\r\f\v/>=";
+    for (size_t i = 0; i < k->len; i++)
+        if (memchr(set, k->p[i], sizeof set - 1)) return true;
+    return !k->len;
+}
+
 F(f_xmlattr)
 {
     hn_jbuf b = { 0 };
@@ -64,7 +73,7 @@ F(f_xmlattr)
         hn_jval v = self.u.d->e[i].v;
         if (v.kind == HN_J_NONE || v.kind == HN_J_UNDEF) continue;
         hn_jstr *k = hn_jv_text(r, self.u.d->e[i].k);
-        if (!k->len || strcspn(k->p, " \t\n\r\f\v/>=") < k->len) HN_JFAIL(r, "Invalid character in attribute name: '%s'", HN_ESC(k->p, k->len));
+        if (ends_attr(k)) HN_JFAIL(r, "Invalid character in attribute name: '%s'", HN_ESC(k->p, k->len));
         if (b.len || flag(a[0], true)) hn_jb_lit(r, &b, " ");
         hn_jb_str(r, &b, hn_js_escape(r, k));
         hn_jb_lit(r, &b, "=\"");
@@ -145,7 +154,7 @@ static bool plain_number(hn_jrun *r, const hn_jstr *s, char buf[400])
 static bool text_to_float(hn_jrun *r, const hn_jstr *s, double *out)
 {
     char buf[400], *end;
-    if (!plain_number(r, s, buf) || strpbrk(buf, "xXpP(")) return false; /* strtod takes more than Python's float() */
+    if (!plain_number(r, s, buf) || strpbrk(buf, "xXpP(,")) return false; /* strtod takes more than Python's float() */
     *out = hn_jj_strtod(buf, &end);
     return *end == 0;
 }

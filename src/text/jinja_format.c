@@ -36,8 +36,8 @@ static hn_jstr *number_text(hn_jrun *r, double x, int64_t i, bool is_int, const 
 /* Zeros between sign and digits up to width. */
 static hn_jstr *zero_fill(hn_jrun *r, const hn_jstr *s, int64_t width)
 {
-    size_t sign = s->len && strchr("+- ", s->p[0]) ? 1 : 0;
-    if (s->len > sign + 1 && s->p[sign] == '0' && strchr("xXoO", s->p[sign + 1])) sign += 2;
+    size_t sign = s->len && hn_jj_one_of(s->p[0], "+- ");
+    if (s->len > sign + 1 && s->p[sign] == '0' && hn_jj_one_of(s->p[sign + 1], "xXoO")) sign += 2;
     return hn_js_concat(r, hn_js_part(r, s, 0, sign), hn_js_pad(r, hn_js_part(r, s, sign, s->len - sign), width - (int64_t)sign, '0', false, HN_J_RIGHT));
 }
 
@@ -105,10 +105,10 @@ static void one_percent(hn_jrun *r, hn_jbuf *b, const hn_jstr *f, size_t *i, per
         p->at = p->n;
         *i = end + 1;
     }
-    for (; *i < f->len && strchr("-+ #0", f->p[*i]) && f->p[*i]; ++*i) {
+    for (; *i < f->len && hn_jj_one_of(f->p[*i], "-+ #0"); ++*i) {
         if (f->p[*i] == '-') left = true;
         else if (f->p[*i] == '0') zero = true;
-        else if (n_flags + 1 < sizeof flags && !strchr(flags, f->p[*i])) flags[n_flags++] = f->p[*i], flags[n_flags] = 0;
+        else if (n_flags + 1 < sizeof flags && !hn_jj_one_of(f->p[*i], flags)) flags[n_flags++] = f->p[*i], flags[n_flags] = 0;
     }
     if (*i < f->len && f->p[*i] == '*') {
         ++*i;
@@ -123,14 +123,14 @@ static void one_percent(hn_jrun *r, hn_jbuf *b, const hn_jstr *f, size_t *i, per
         ++*i;
         precision = small_number(r, f, i, MAX_PRECISION);
     }
-    while (*i < f->len && strchr("hlL", f->p[*i]) && f->p[*i]) ++*i;
+    while (*i < f->len && hn_jj_one_of(f->p[*i], "hlL")) ++*i;
     if (*i >= f->len) HN_JFAIL(r, "incomplete format");
     char conv = f->p[(*i)++];
     if (conv == '%') {
         hn_jb_lit(r, b, "%");
         return;
     }
-    if (!strchr("sradiuxXoeEfFgGc", conv)) HN_JFAIL(r, "unsupported format character '%s'", HN_ESC(&conv, 1));
+    if (!hn_jj_one_of(conv, "sradiuxXoeEfFgGc")) HN_JFAIL(r, "unsupported format character '%s'", HN_ESC(&conv, 1));
     if (v.kind == HN_J_NIL) v = next_arg(r, p);
     hn_jstr *s;
     if (conv == 's') {
@@ -150,13 +150,13 @@ static void one_percent(hn_jrun *r, hn_jbuf *b, const hn_jstr *f, size_t *i, per
             hn_jb_cp(r, &one, (uint32_t)c, v.input);
             s = hn_jb_done(r, &one);
         }
-    } else if (strchr("diuxXo", conv)) {
+    } else if (hn_jj_one_of(conv, "diuxXo")) {
         char k = conv == 'i' || conv == 'u' ? 'd' : conv;
         s = number_text(r, 0, as_int(r, v, k), true, flags, precision, k, v.input);
     } else {
         s = number_text(r, as_float(r, v), 0, false, flags, precision, conv, v.input);
     }
-    if (zero && !left && !strchr("sracC", conv)) s = zero_fill(r, s, width);
+    if (zero && !left && !hn_jj_one_of(conv, "sracC")) s = zero_fill(r, s, width);
     pad(r, b, s, width, ' ', false, left ? '<' : '>');
 }
 
@@ -252,8 +252,8 @@ static void put_formatted(hn_jrun *r, hn_jbuf *b, hn_jval v, const hn_jstr *spec
     int precision = -1;
     if (spec->len) {
         uint32_t c = hn_jj_cp(spec->p, spec->len, &used);
-        if (used < spec->len && strchr("<>^=", spec->p[used]) && spec->p[used]) fill = c, align = spec->p[used], i = used + 1;
-        else if (strchr("<>^=", spec->p[0]) && spec->p[0]) align = spec->p[0], i = 1;
+        if (used < spec->len && hn_jj_one_of(spec->p[used], "<>^=")) fill = c, align = spec->p[used], i = used + 1;
+        else if (hn_jj_one_of(spec->p[0], "<>^=")) align = spec->p[0], i = 1;
     }
     if (i < spec->len && (spec->p[i] == '+' || spec->p[i] == ' ')) flags[0] = spec->p[i++];
     else if (i < spec->len && spec->p[i] == '-') i++;
@@ -266,7 +266,7 @@ static void put_formatted(hn_jrun *r, hn_jbuf *b, hn_jval v, const hn_jstr *spec
         precision = small_number(r, spec, &i, MAX_PRECISION);
     }
     if (i < spec->len) type = spec->p[i++];
-    if (i < spec->len) HN_JFAIL(r, "Invalid format specifier '%s'", HN_ESC(spec->p, spec->len));
+    if (i < spec->len || (i && !spec->p[i - 1])) HN_JFAIL(r, "Invalid format specifier '%s'", HN_ESC(spec->p, spec->len));
     hn_jstr *s;
     bool number = hn_jv_is_num(v) && !(v.kind == HN_J_BOOL && !type);
     if (v.kind == HN_J_UNDEF) hn_jv_fail_undef(r, v);
@@ -279,9 +279,9 @@ static void put_formatted(hn_jrun *r, hn_jbuf *b, hn_jval v, const hn_jstr *spec
     }
     if (!type && v.kind == HN_J_FLOAT && precision < 0) s = hn_jv_text(r, v);
     else if ((!type || type == 'd') && v.kind != HN_J_FLOAT) s = number_text(r, 0, hn_jv_int(v), true, flags, -1, 'd', v.input);
-    else if (type && strchr("xXo", type)) s = number_text(r, 0, as_int(r, v, type), true, flags, -1, type, v.input);
+    else if (hn_jj_one_of(type, "xXo")) s = number_text(r, 0, as_int(r, v, type), true, flags, -1, type, v.input);
     else if (type == '%') s = hn_js_concat(r, number_text(r, hn_jv_num(v) * 100, 0, false, flags, precision, 'f', v.input), hn_js_lit(HN_JC(r), "%"));
-    else if (type && strchr("eEfFgG", type)) s = number_text(r, hn_jv_num(v), 0, false, flags, precision, type, v.input);
+    else if (hn_jj_one_of(type, "eEfFgG")) s = number_text(r, hn_jv_num(v), 0, false, flags, precision, type, v.input);
     else HN_JUNSUPPORTED(r, "the format specifier '%s' is not supported", HN_ESC(spec->p, spec->len));
     if (group) s = group_digits(r, s, group);
     if ((zero && !align) || align == '=') s = zero || fill == '0' ? zero_fill(r, s, width) : s;
@@ -430,7 +430,7 @@ hn_jstr *hn_jj_strftime(hn_jrun *r, const hn_jstr *f)
             i++;
             continue;
         }
-        char sign = strchr("-_0", f->p[i + 1]) && f->p[i + 1] ? f->p[i + 1] : 0;
+        char sign = hn_jj_one_of(f->p[i + 1], "-_0") ? f->p[i + 1] : 0;
         size_t at = i + 1 + (sign != 0);
         if (at < f->len && time_field(&r->now, f->p[at], sign, out)) {
             hn_jb_lit(r, &b, out);

@@ -2,6 +2,7 @@
  * lstrip_blocks, - and + at delimiters), raw blocks, comments and literals. */
 #include "text/jinja_priv.h"
 
+#include "base/guard.h"
 #include "text/text_priv.h"
 
 #include <errno.h>
@@ -181,6 +182,7 @@ static void string(lex *x)
     while (i < end)
         if (x->s[i] == '\\') i = escape(x, i + 1, out, &n);
         else out[n++] = x->s[i++];
+    hn_guard(out + n, end - open - n); /* end - open bytes were allocated */
     x->i = end + 1;
     hn_jstr *s = hn_js_view(x->c, out, n, false);
     s->n_char = 0;
@@ -203,7 +205,7 @@ static void number(lex *x)
     size_t a = x->i, e = digits_end(x, a);
     bool real = false;
     int base = 10;
-    if (x->s[a] == '0' && a + 1 < x->n && strchr("xXoObB", x->s[a + 1]) && x->s[a + 1]) {
+    if (x->s[a] == '0' && a + 1 < x->n && hn_jj_one_of(x->s[a + 1], "xXoObB")) {
         base = (x->s[a + 1] | 32) == 'x' ? 16 : (x->s[a + 1] | 32) == 'o' ? 8 : 2;
         for (e = a + 2; e < x->n && (hex(x->s[e]) >= 0 || x->s[e] == '_'); e++) {}
     } else {
@@ -255,12 +257,12 @@ static void operator_(lex *x, char *stack, size_t *n_stack, size_t cap)
             x->i += 2;
             return;
         }
-    if (!c || !strchr("+-*/%~|.,:()[]{}=<>", c))
+    if (!hn_jj_one_of(c, "+-*/%~|.,:()[]{}=<>"))
         hn_jj_fail(x->c, HONE_E_FORMAT, (uint32_t)a, "unexpected char '%s'", HN_ESC(x->s + a, (unsigned char)c < 0x80 ? 1 : x->n - a < 4 ? x->n - a : 4));
-    if (strchr("([{", c)) {
+    if (hn_jj_one_of(c, "([{")) {
         if (*n_stack >= cap) hn_jj_fail(x->c, HONE_E_FORMAT, (uint32_t)a, "brackets nested deeper than %zu levels", cap);
         stack[(*n_stack)++] = c == '(' ? ')' : c == '[' ? ']' : '}';
-    } else if (strchr(")]}", c)) {
+    } else if (hn_jj_one_of(c, ")]}")) {
         if (!*n_stack) hn_jj_fail(x->c, HONE_E_FORMAT, (uint32_t)a, "unexpected '%c'", c);
         if (stack[--*n_stack] != c) hn_jj_fail(x->c, HONE_E_FORMAT, (uint32_t)a, "unexpected '%c', expected '%c'", c, stack[*n_stack]);
     }

@@ -2,6 +2,8 @@
  * parser. Owns hn_jinja; refuses to know what anything means. */
 #include "text/jinja_priv.h"
 
+#include "base/guard.h"
+
 #include <stdlib.h>
 
 enum { MAX_SOURCE = 16 << 20, MAX_NESTING = 200 };
@@ -198,7 +200,7 @@ static hn_jnode *primary(parser *p)
             next(p);
             return constant(p, t->v, pos);
         }
-        char *s = hn_jj_alloc(&p->c, n + 1);
+        char *s = hn_jj_alloc(&p->c, n);
         size_t at = 0, chars = 0;
         for (; p->i < k; next(p)) {
             const hn_jstr *x = cur(p)->v.u.s;
@@ -828,7 +830,7 @@ static hn_jnode *body(parser *p, const char *const *ends)
 /* Newlines become \n and the last one goes. False: out of memory. */
 static bool normalize(hn_jinja *t, const char *src, size_t len)
 {
-    char *s = hn_arena_alloc(t->arena, len + 1);
+    char *s = hn_arena_alloc(t->arena, len);
     size_t n = 0;
     if (!s) return false;
     for (size_t i = 0; i < len; i++) {
@@ -840,7 +842,7 @@ static bool normalize(hn_jinja *t, const char *src, size_t len)
         }
     }
     if (n && s[n - 1] == '\n') n--;
-    s[n] = 0;
+    hn_guard(s + n, len - n); /* no NUL ends the source */
     t->src = s;
     t->src_len = n;
     return true;

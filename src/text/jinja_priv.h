@@ -172,6 +172,8 @@ static inline void hn_jj_bytes(hn_jrun *r, size_t n) { hn_jj_charge(r, 1 + n / 3
 #define HN_JTUPLE(x) HN_JV(HN_J_TUPLE, l, (x))
 #define HN_JDICT(x) HN_JV(HN_J_DICT, d, (x))
 
+/* Whether c is one of the characters of set. Strings may hold NUL, which strchr finds in every set. */
+static inline bool hn_jj_one_of(char c, const char *set) { return c && strchr(set, c); }
 hn_jstr *hn_js_view(hn_jcore *c, const char *p, size_t len, bool input); /* p outlives the run */
 hn_jstr *hn_js_copy(hn_jcore *c, const char *p, size_t len, bool input);
 hn_jstr *hn_js_lit(hn_jcore *c, const char *literal);                    /* static text */

@@ -2,6 +2,7 @@
  * they are made, compared and printed. Refuses to know syntax. */
 #include "text/jinja_priv.h"
 
+#include "base/guard.h"
 #include "text/text_priv.h"
 
 #include <locale.h>
@@ -40,21 +41,17 @@ void hn_jj_limits(hn_jinja_limits *out, const hn_jinja_limits *in)
 void *hn_jj_alloc(hn_jcore *c, size_t n)
 {
     enum { BLOCK = 16 * 1024, LARGE = 4096 };
-#if defined(__SANITIZE_ADDRESS__)
-    const uint64_t beside = 256; /* a block each, so that overruns are seen: what that costs counts too */
-#else
-    const uint64_t beside = 0;
-#endif
+    const uint64_t beside = HN_ISOLATE ? 256 : 0; /* what a block for each costs */
     if (n > c->lim.memory_bytes || c->memory + beside > c->lim.memory_bytes - n)
         hn_jj_fail(c, HONE_E_FORMAT, c->pos, "the template needs more than the %llu bytes of memory it may use",
                    (unsigned long long)c->lim.memory_bytes);
     c->memory += n + beside;
-#if defined(__SANITIZE_ADDRESS__)
-    void *p = hn_arena_alloc(c->arena, n);
-#else
     void *p;
-    n = (n + 15) & ~(size_t)15;
-    if (n > LARGE) {
+    size_t exact = n;
+    n = n ? (n + 15) & ~(size_t)15 : 16;
+    if (HN_ISOLATE) {
+        p = hn_arena_alloc(c->arena, exact);
+    } else if (n > LARGE) {
         p = hn_arena_alloc(c->arena, n);
     } else {
         if (n > c->left) {
@@ -64,7 +61,6 @@ void *hn_jj_alloc(hn_jcore *c, size_t n)
         p = c->cur;
         if (p) c->cur += n, c->left -= n;
     }
-#endif
     if (!p) hn_jj_fail(c, HONE_E_NOMEM, c->pos, "out of memory");
     return p;
 }
@@ -107,7 +103,7 @@ hn_jstr *hn_js_view(hn_jcore *c, const char *p, size_t len, bool input)
 
 hn_jstr *hn_js_copy(hn_jcore *c, const char *p, size_t len, bool input)
 {
-    char *q = hn_jj_alloc(c, len + 1);
+    char *q = hn_jj_alloc(c, len); /* no NUL behind: strings are bytes with a length */
     if (len) memcpy(q, p, len);
     return hn_js_view(c, q, len, input);
 }
@@ -273,6 +269,8 @@ hn_jstr *hn_jb_done(hn_jrun *r, hn_jbuf *b)
 {
     hn_jstr *s = hn_js_view(HN_JC(r), b->p ? b->p : "", b->len, b->input);
     s->fl = b->fl;
+    if (b->p) hn_guard(b->p + b->len, b->cap - b->len); /* room that is no part of the text */
+    b->cap = b->len;
     return s;
 }
 

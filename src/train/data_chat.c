@@ -91,11 +91,7 @@ static hone_status encode(hn_data_reader *r, const json_t *messages, const json_
     return st;
 }
 
-static bool is_answer(const json_t *message)
-{
-    const char *role = json_string_value(json_object_get(message, "role"));
-    return role && strcmp(role, "assistant") == 0;
-}
+static bool is_answer(const json_t *message) { return hn_json_is(json_object_get(message, "role"), "assistant"); }
 
 /* Where the tokens of the conversation part from those of its first n messages. */
 static hone_status part(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t n, bool open, size_t *at, hone_error *why)

@@ -8,6 +8,7 @@
  * The first readable record with keys of one decides for its file, in this order; other keys are
  * ignored. Lines end with LF or CR LF, the last may lack it; a byte order mark before the first
  * and lines of white space are passed over. Strings may hold any character, also U+0000. */
+#include "text/chat.h"
 #include "train/data_parts.h"
 
 enum { CHUNK = 1 << 20, MAX_LINE = 64 << 20 };
@@ -142,14 +143,14 @@ static hone_status put_chat(hn_data_reader *r, const json_t *o)
     return hn_data_conversation(r, list, json_is_array(tools) ? tools : NULL);
 }
 
-static const char *role_of(const char *from)
+static const char *role_of(const json_t *from)
 {
     static const struct { const char *from, *role; } roles[] = {
         { "human", "user" }, { "user", "user" }, { "gpt", "assistant" }, { "assistant", "assistant" }, { "model", "assistant" }, { "chatgpt", "assistant" },
         { "bing", "assistant" }, { "bard", "assistant" }, { "system", "system" }, { "tool", "tool" }, { "function", "tool" }, { "observation", "tool" },
     };
-    for (size_t i = 0; from && i < sizeof roles / sizeof *roles; i++)
-        if (strcmp(roles[i].from, from) == 0) return roles[i].role;
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (hn_json_is(from, roles[i].from)) return roles[i].role;
     return NULL;
 }
 
@@ -163,14 +164,14 @@ static hone_status put_sharegpt(hn_data_reader *r, const json_t *o)
         const json_t *m = json_array_get(list, i), *from = json_object_get(m, "from"), *value = json_object_get(m, "value");
         if (!json_is_string(from) || !json_is_string(value))
             return hn_data_bad(r, "conversations[%zu]: expected an object with strings \"from\" and \"value\"", i);
-        if (!role_of(json_string_value(from)))
+        if (!role_of(from))
             return hn_data_bad(r, "conversations[%zu].from is '%s', expected human, gpt, system or tool", i, HN_ESC(json_string_value(from), json_string_length(from)));
     }
     json_t *all = json_array();
     bool ok = all != NULL;
     for (size_t i = 0; i < n && ok; i++) {
         const json_t *m = json_array_get(list, i);
-        ok = json_array_append_new(all, json_pack("{s:s, s:O}", "role", role_of(json_string_value(json_object_get(m, "from"))), "content",
+        ok = json_array_append_new(all, json_pack("{s:s, s:O}", "role", role_of(json_object_get(m, "from")), "content",
                                                   json_object_get(m, "value"))) == 0;
     }
     hone_status st = ok ? hn_data_conversation(r, all, NULL) : no_memory(r);

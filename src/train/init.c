@@ -110,7 +110,15 @@ typedef struct tensor {
     int64_t layer;         /* -1: outside */
 } tensor;
 
-static int64_t layer_of(hone_str name) { return name.len > 4 && memcmp(name.ptr, "blk.", 4) == 0 ? strtol(name.ptr + 4, NULL, 10) : -1; }
+/* N of "blk.N.…"; what follows a name in the file is no part of it. */
+static int64_t layer_of(hone_str name)
+{
+    int64_t il = 0;
+    if (name.len <= 4 || memcmp(name.ptr, "blk.", 4) != 0) return -1;
+    for (size_t i = 4; i < name.len && name.ptr[i] >= '0' && name.ptr[i] <= '9' && il < 1 << 24; i++)
+        il = 10 * il + (name.ptr[i] - '0');
+    return il;
+}
 
 static int by_layer(const void *a, const void *b)
 {

@@ -1,9 +1,9 @@
 /* A plain driver for fuzz targets, for compilers without libFuzzer. Owns replaying a
  * corpus and simple mutations of it; refuses to know what the bytes mean. Options are
  * spelled as libFuzzer's, so scripts need not know which one they call:
- *     fuzz_x [-runs=N] [-seed=N] [-max_len=BYTES] [FILE | FOLDER]…
+ *     fuzz_x [-runs=N] [-seed=N] [-max_len=BYTES] [-timeout=SECONDS] [FILE | FOLDER]…
  * Replays every file, then runs N mutated inputs. An input that ends the program, or
- * takes longer than two minutes, is kept as crash-SEED-ROUND in the current folder. */
+ * takes longer than the timeout (60 s: far more than any, whatever the machine), is kept as crash-SEED-ROUND in the current folder. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +23,7 @@ typedef struct input { uint8_t *data; size_t size; } input;
 static input *corpus;
 static size_t n_corpus, cap_corpus;
 static size_t max_len = 1 << 20;
+static unsigned timeout_s = 60;
 static uint64_t seed = 1, rng, round_now;
 static const uint8_t *now_data; /* the input being run, for the death callback */
 static size_t now_size;
@@ -44,7 +45,7 @@ static void keep(void)
 
 static void died(int sig)
 {
-    if (sig == SIGALRM) fprintf(stderr, "an input takes longer than two minutes\n");
+    if (sig == SIGALRM) fprintf(stderr, "an input takes longer than %u seconds\n", timeout_s);
     keep();
     signal(sig, SIG_DFL);
     raise(sig == SIGALRM ? SIGABRT : sig);
@@ -57,7 +58,7 @@ static void run(const uint8_t *data, size_t size)
     if (size) memcpy(exact, data, size);
     now_data = exact;
     now_size = size;
-    alarm(120); /* a hang: what is slow takes milliseconds */
+    alarm(timeout_s);
     LLVMFuzzerTestOneInput(exact, size);
     alarm(0);
     free(exact);
@@ -176,6 +177,7 @@ int main(int argc, char **argv)
         if (strncmp(argv[i], "-runs=", 6) == 0) runs = strtoull(argv[i] + 6, NULL, 10);
         else if (strncmp(argv[i], "-seed=", 6) == 0) seed = strtoull(argv[i] + 6, NULL, 10);
         else if (strncmp(argv[i], "-max_len=", 9) == 0) max_len = strtoull(argv[i] + 9, NULL, 10);
+        else if (strncmp(argv[i], "-timeout=", 9) == 0) timeout_s = (unsigned)strtoull(argv[i] + 9, NULL, 10);
         else if (argv[i][0] == '-') fprintf(stderr, "%s: not an option of this driver, ignored\n", argv[i]);
         else load(argv[i]);
     }

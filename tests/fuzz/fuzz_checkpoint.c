@@ -3,7 +3,8 @@
  * state, 2 the arrays, 3 the end; u16: bytes from there), a number of bytes (byte; at the end: that are cut off)
  * and the bytes. Bit 1: the sizes in the header and the checksum are made to fit, or nothing else would be reached.
  * Whatever it is, a refusal has a message and leaves the trainer as it was, a run goes on from the checkpoint before
- * where the newest is damaged, and from what is taken a step can be made. */
+ * where the newest is damaged, and from what is taken a step can be made.
+ * covers: src/train/checkpoint.c src/base/sealed.c */
 #include "../unit/data_files.h"
 #include "train/trainer.h"
 
@@ -184,6 +185,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hone_status all = hone_trainer_resume(t, folder, &at, note, sizeof note, &e);
     if (st == HONE_E_FORMAT) must(all == HONE_OK && at == 1 && note[0]);
     else must(all == st && at == (st == HONE_OK ? 2 : 0));
+    must(hone_train_checkpoints(folder, false, &at, &e) == HONE_OK && at == 2);
     if (st == HONE_OK) {
         must(hone_trainer_load(t, newest, &e) == HONE_OK);
         int64_t from = t->st.step;

@@ -1,6 +1,8 @@
 /* Fuzzes the converter: the input is a checkpoint of any kind, or config.json (from '{'), or a
  * World vocabulary (from a digit). Whatever it is, a failure has a message and leaves no file, and
- * what is written can be read. */
+ * what is written can be read.
+ * covers: src/model/convert.c src/model/convert_json.c src/model/safetensors.c src/model/rwkv_cpp.c src/model/convert_llama2c.c
+ * covers: src/model/convert_world.c src/model/convert_rwkv.c src/model/convert_write.c */
 #define _GNU_SOURCE
 #include "model/convert.h"
 

@@ -1,7 +1,8 @@
 /* Fuzzes what hone train reads: the input is one byte of settings and then a file, .jsonl or .txt.
  * Its JSON is taken exactly where jansson takes it, with the same values. Whatever the file is, the
  * samples are within bounds, the numbers about them add up, the same file gives the same samples, and
- * the loader gives each once. Also a vocabulary is trained on it. */
+ * the loader gives each once. Also a vocabulary is trained on it.
+ * covers: src/train/dataset.c src/train/data_json.c src/train/data_jsonl.c src/train/data_chat.c */
 #include "../unit/data_files.h"
 #include "train/bpe.h"
 #include "train/data_parts.h"

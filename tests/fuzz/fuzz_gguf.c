@@ -1,4 +1,5 @@
-/* Fuzz target: the GGUF reader, and the writer fed with whatever the reader accepted. */
+/* Fuzz target: the GGUF reader, and the writer fed with whatever the reader accepted.
+ * covers: src/gguf/gguf_read.c src/gguf/gguf_index.c src/gguf/gguf_check.c */
 #include "walk_gguf.h"
 
 #include <stddef.h>
@@ -11,6 +12,8 @@ static void rewrite(const uint8_t *data, size_t size)
     hn_gguf *g;
     hn_gguf_writer *w;
     if (hn_gguf_parse(&g, data, size, "fuzz", NULL) != HONE_OK) return;
+    hone_error e = { 0 };
+    PROMISE(hn_gguf_check_data(g, &e) == HONE_OK || (e.message[0] && strstr(e.message, "fuzz")));
     if (hn_gguf_writer_new(&w, NULL) == HONE_OK) {
         uint64_t n = 24;
         PROMISE(hn_gguf_put_all(w, g, NULL, NULL) == HONE_OK);

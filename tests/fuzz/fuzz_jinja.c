@@ -1,6 +1,9 @@
 /* Fuzzes the template interpreter: the input is a template, and behind a NUL the JSON of
  * its variables. Whatever they are, it ends within its limits, the same way each time,
- * with an error that names a place or with text whose spans are sound. */
+ * with an error that names a place or with text whose spans are sound.
+ * covers: src/text/jinja_lex.c src/text/jinja_parse.c src/text/jinja_eval.c src/text/jinja_ops.c src/text/jinja_value.c
+ * covers: src/text/jinja_strings.c src/text/jinja_filters.c src/text/jinja_tests.c src/text/jinja_methods.c
+ * covers: src/text/jinja_format.c src/text/jinja_json.c */
 #include "text/chat.h"
 
 #include <stdlib.h>
@@ -30,7 +33,8 @@ static void check_text(const hn_jinja_text *t)
 
 static void render(const hn_jinja *t, const json_t *context, const hn_jinja_limits *lim)
 {
-    static const hn_jinja_time now = { 2026, 2, 3, 4, 5, 6 };
+    static const hn_jinja_time times[] = { { 2026, 2, 3, 4, 5, 6 }, { 2024, 12, 30, 23, 0, 0 }, { 2023, 1, 1, 0, 0, 59 }, { 2020, 2, 29, 12, 30, 0 } };
+    hn_jinja_time now = times[json_object_size(context) % 4];
     hn_jinja_vars vars = { .context = context, .trust_roles = true, .now = &now, .limits = *lim };
     hn_jinja_text a, b;
     hone_error ea = { 0 }, eb = { 0 };

@@ -1,5 +1,6 @@
 /* Fuzz target: the packed side file. The bytes as they are, and with a checksum that fits, so
- * that what is behind it is reached; every byte an accepted file hands out is read. */
+ * that what is behind it is reached; every byte an accepted file hands out is read.
+ * covers: src/gguf/pack_file.c */
 #include "gguf/pack_file.h"
 
 #include <stdlib.h>

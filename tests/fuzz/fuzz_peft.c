@@ -1,7 +1,8 @@
 /* Fuzz target: PEFT folders, for a small model that is made once. The input is adapter_config.json, a zero
  * byte, adapter_model.safetensors; without the zero there is no second file, with nothing before it the config is
  * a good one. A folder that is accepted has finite numbers that fit the model, and means the same after hone has
- * written it as a folder and read it again. */
+ * written it as a folder and read it again.
+ * covers: src/model/lora_peft.c src/model/lora.c src/model/lora_peft_write.c src/model/convert_json.c src/model/safetensors.c */
 #include "lora_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,7 @@
 /* Fuzzes streaming decode: whatever tokens bring whatever bytes, what is shown so far is
  * always the beginning of the repaired whole, made of whole characters, without a stop
- * string or any part of one that comes true. Input: stop strings, then one token a byte. */
+ * string or any part of one that comes true. Input: stop strings, then one token a byte.
+ * covers: src/text/stream.c */
 #include "../unit/gguf_bytes.h"
 #include "text/text_priv.h"
 

@@ -1,7 +1,8 @@
 /* Fuzzes encoding with vocabulary and text both hostile, against the rules as one would
  * write them down first: quadratic, without tables, memory, words or tries. The input is a
  * small vocabulary (so that nearly every input is one, which mutated GGUF files are not)
- * and then the text. */
+ * and then the text.
+ * covers: src/text/encode.c src/text/ugm.c src/text/wpm.c src/text/trie.c src/text/match.c src/text/vocab.c */
 #include "../unit/gguf_bytes.h"
 #include "text/text_priv.h"
 

@@ -1,6 +1,7 @@
 /* Fuzzes tokenizers: the input is a GGUF file, and its last bytes are also text. Whatever
  * the vocabulary, encoding gives ids of it, and decoding and streaming agree with the
- * pieces of single tokens. */
+ * pieces of single tokens.
+ * covers: src/text/vocab.c src/text/encode.c src/text/ugm.c src/text/wpm.c src/text/trie.c src/text/match.c */
 #include "text/text.h"
 
 #include <stdlib.h>

@@ -1,12 +1,16 @@
 /* Base in small: error messages, escaping of untrusted bytes, the arena and checked sizes, SHA-256
  * against the examples of FIPS 180-4. */
 #include "base/base.h"
+#include "base/guard.h"
+#include "base/os.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 static void failing_fills_the_error(void **state)
@@ -104,6 +108,62 @@ static void arena_gives_aligned_zeroed_blocks(void **state)
     hn_arena_free(NULL);
 }
 
+#if HN_ASAN
+int __asan_address_is_poisoned(const volatile void *p);
+
+/* The last of n bytes may be read, the one behind may not. */
+static void ends_at(const char *p, size_t n)
+{
+    if (n) assert_false(__asan_address_is_poisoned(p + n - 1));
+    assert_true(__asan_address_is_poisoned(p + n));
+}
+
+/* Under a sanitizer not a byte beyond the end of a block, of pages or of a mapped file can be read in silence. */
+static void memory_of_our_own_is_guarded(void **state)
+{
+    hn_arena *a = hn_arena_new();
+    assert_non_null(a);
+    for (size_t n = 0; n < 300; n++) {
+        const char *p = hn_arena_alloc(a, n);
+        assert_non_null(p);
+        ends_at(p, n);
+        assert_true(__asan_address_is_poisoned(p - 1));
+    }
+    ends_at(hn_arena_strndup(a, "abcdefg", 7), 8);
+    hn_arena_free(a);
+    static const size_t sizes[] = { 1, 100, 4095, 4096, 4097, 70000, (4 << 20) + 3 };
+    for (int round = 0; round < 3; round++) /* what was unmapped may be mapped again */
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            char *p = hn_pages_alloc_huge(sizes[i]);
+            assert_non_null(p);
+            ends_at(p, sizes[i]);
+            hn_pages_free(p, sizes[i]);
+            int fd = open("src/base/arena.c", O_RDONLY | O_CLOEXEC);
+            size_t n = (size_t)lseek(fd, 0, SEEK_END);
+            const char *m = hn_os_map_file(fd, n);
+            assert_non_null(m);
+            if (n % 4096) ends_at(m, n);
+            hn_os_unmap_file(m, n);
+            close(fd);
+        }
+}
+#endif
+
+/* clang tells of its sanitizer otherwise than gcc: a fuzzer that does not know is blind. */
+static void the_sanitizer_is_known(void **state)
+{
+    bool asan = false;
+#if defined(__SANITIZE_ADDRESS__)
+    asan = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+    asan = true;
+#endif
+#endif
+    assert_int_equal(HN_ASAN, asan);
+    assert_true(HN_ISOLATE || !asan);
+}
+
 static void sha256_of(const char *s, size_t n, size_t step, char hex[65])
 {
     hn_sha256 h;
@@ -164,6 +224,10 @@ int main(void)
         cmocka_unit_test(failing_fills_the_error),        cmocka_unit_test(every_status_has_a_name),
         cmocka_unit_test(untrusted_bytes_are_escaped),    cmocka_unit_test(sizes_are_checked),
         cmocka_unit_test(arena_gives_aligned_zeroed_blocks), cmocka_unit_test(sha256_examples),
+        cmocka_unit_test(the_sanitizer_is_known),
+#if HN_ASAN
+        cmocka_unit_test(memory_of_our_own_is_guarded),
+#endif
         cmocka_unit_test(unknown_cpu_levels_are_refused), cmocka_unit_test(version_is_that_of_the_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif
+#include "gguf_bytes.h"
 #include "text/chat.h"
 
 #include <dirent.h>
@@ -149,8 +150,34 @@ static void preparation(void **state)
     refuses(user, "[{\"content\":\"x\"}]", NULL, HONE_E_ARG, "messages[0].role: expected a string");
     refuses(user, "[{\"role\":\"user\",\"content\":5}]", NULL, HONE_E_ARG, "messages[0].content: expected a string");
     refuses(user, "[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]", NULL, HONE_E_UNSUPPORTED, "messages[0].content[0]: a part of type 'image_url'");
+    refuses(user, "[{\"role\":\"user\",\"content\":[{\"type\":\"text\\u0000\"}]}]", NULL, HONE_E_UNSUPPORTED, "a part of type 'text\\x00'");
     refuses(user, "[{\"role\":\"user\",\"content\":\"\",\"tool_calls\":5}]", NULL, HONE_E_ARG, "tool_calls: expected an array");
     refuses(user, "[]", "{}", HONE_E_ARG, "tools: expected a JSON array");
+}
+
+/* A file's template may be the name of a format: all of it, also what follows a NUL. */
+static void named_formats(void **state)
+{
+    static const struct { const char *name; size_t len; bool known; } c[] = {
+        { "chatml", 6, true }, { "chatml\0", 7, false }, { "chatml\0x", 8, false },
+    };
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        bb b = bb_head(3, 0, 2);
+        bb_kv_str(&b, "general.architecture", "llama");
+        bb_str(&b, "tokenizer.chat_template");
+        bb_u32(&b, 8);
+        bb_strn(&b, c[i].name, c[i].len);
+        bb_pad(&b, 32);
+        hn_gguf *g;
+        hone_error e = { 0 };
+        hone_str s;
+        if (hn_gguf_parse(&g, b.p, b.n, "named.gguf", &e) != HONE_OK) fail_msg("%s", e.message);
+        hone_status st = hn_chat_source(&s, g, NULL, NULL, false, &e);
+        assert_int_equal(st, c[i].known ? HONE_OK : HONE_E_UNSUPPORTED);
+        if (st != HONE_OK) assert_non_null(strstr(e.message, "'chatml\\x00"));
+        hn_gguf_close(g);
+        bb_free(&b);
+    }
 }
 
 static void variables(void **state)
@@ -346,7 +373,8 @@ static void injection(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(formats), cmocka_unit_test(preparation), cmocka_unit_test(variables), cmocka_unit_test(protected_ids),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(formats), cmocka_unit_test(preparation), cmocka_unit_test(named_formats),
+                                        cmocka_unit_test(variables), cmocka_unit_test(protected_ids),
                                         cmocka_unit_test(injection) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

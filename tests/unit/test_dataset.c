@@ -277,6 +277,8 @@ static void test_chat_forms(void **state)
     IS(d, "<|im_start|>system\nbe<|im_end|>\n" USER("q") ASKED "[a<|im_end|>]\n");
     hn_dataset_free(d);
     REFUSED(chat, DF_FILE("t.jsonl", "{\"conversations\": [{\"from\": \"cat\", \"value\": \"be\"}]}\n"), "t.jsonl:1: conversations[0].from is 'cat'");
+    REFUSED(chat, DF_FILE("t0.jsonl", "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"gpt\\u0000x\", \"value\": \"a\"}]}\n"),
+            "t0.jsonl:1: conversations[1].from is 'gpt\\x00x'"); /* a NUL does not end a word */
     REFUSED(chat, DF_FILE("u.jsonl", "{\"conversations\": [{\"from\": \"gpt\"}]}\n"), "u.jsonl:1: conversations[0]: expected an object with strings");
     const char *alpaca = DF_FILE("v.jsonl", "{\"instruction\": \"do\", \"input\": \"this\", \"output\": \"done\"}\n"
                                             "{\"instruction\": \"do\", \"input\": \"\", \"output\": \"done\"}\n{\"instruction\": \"do\", \"output\": \"done\"}\n");

@@ -130,6 +130,43 @@ static void refused(const char *source, const char *context, const hn_jinja_limi
 
 static char *repeated(const char *before, const char *s, size_t n, const char *after);
 
+/* ---- strings are bytes with a length: no NUL ends them, and they may hold one ---------------------------- */
+
+static void shows(const char *source, const char *context, const char *want, size_t n)
+{
+    result r = render(source, context, NULL);
+    if (r.st != HONE_OK) fail_msg("%s: %s", source, r.err.message);
+    if (r.out.len != n || memcmp(r.out.text, want, n) != 0) fail_msg("%s: %s", source, r.out.text);
+    hn_jinja_text_free(&r.out);
+}
+
+static void byte_strings(void **state)
+{
+    /* a key that fills its block to the last byte: whoever looks for a NUL reads on (ASan sees it) */
+    for (size_t n = 1; n <= 130; n++) {
+        char *source = repeated("{{ {'", "k", n, "': 1}|xmlattr }}"), *want = repeated(" ", "k", n, "=\"1\"");
+        shows(source, "{}", want, strlen(want));
+        free(source);
+        free(want);
+        char made[160], text[200];
+        snprintf(made, sizeof made, "{{ {'k' * %zu: 1}|xmlattr|length }}{{ {('k' * %zu)|upper: none}|xmlattr }}"
+                 "{{ ('7' * %zu)|float > 0 }}", n, n, n);
+        snprintf(text, sizeof text, "%zuTrue", n + 5);
+        shows(made, "{}", text, strlen(text));
+    }
+    /* NUL is a character like any other, and no member of a set */
+    shows("{{ {'a\\x00b': 1}|xmlattr }}", "{}", " a\0b=\"1\"", 8);
+    shows("{{ {k: 1}|xmlattr }}", "{\"k\": \"a\\u0000b\"}", " a\0b=\"1\"", 8);
+    refused("{{ {'a\\x00 b': 1}|xmlattr }}", "{}", NULL, "Invalid character in attribute name: 'a\\x00 b'");
+    refused("{{ '%\\x00' % 1 }}", "{}", NULL, "unsupported format character '\\x00'");
+    refused("{{ '%5.3\\x00' % 1.5 }}", "{}", NULL, "unsupported format character '\\x00'");
+    refused("{{ '%-\\x00d' % 1 }}", "{}", NULL, "unsupported format character '\\x00'");
+    refused("{{ '%l\\x00' % 'x' }}", "{}", NULL, "unsupported format character '\\x00'");
+    refused("{{ '{:\\x00}'.format(1) }}", "{}", NULL, "Invalid format specifier '\\x00'");
+    refused("{{ '{:5\\x00}'.format('x') }}", "{}", NULL, "Invalid format specifier '5\\x00'");
+    shows("{{ '1\\x002'|float }}{{ '1\\x002'|int }}{{ '1,5'|float }}", "{}", "0.000.0", 7);
+}
+
 static void limits(void **state)
 {
     const hn_jinja_limits few = { .steps = 1000 }, flat = { .depth = 40 }, brief = { .output_bytes = 100 }, small = { .memory_bytes = 200000 };
@@ -298,7 +335,8 @@ static void times(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(places), cmocka_unit_test(limits), cmocka_unit_test(slow_steps), cmocka_unit_test(deep_source),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(places), cmocka_unit_test(byte_strings),
+                                        cmocka_unit_test(limits), cmocka_unit_test(slow_steps), cmocka_unit_test(deep_source),
                                         cmocka_unit_test(origins), cmocka_unit_test(times) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

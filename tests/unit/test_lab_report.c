@@ -442,6 +442,29 @@ static void test_csv(void **state)
     free(all);
 }
 
+/* Whole numbers that a record says are none, or beyond any: what is shown is a number all the same. */
+static void test_whole_numbers(void **state)
+{
+    static const char ops[] = "\"decode\":{\"ms\":2,\"ops\":[{\"op\":\"a\",\"ms\":1,\"pct\":50},"
+                              "{\"op\":\"b\",\"ms\":1,\"pct\":50,\"calls\":1e300}]}";
+    char text[600];
+    snprintf(text, sizeof text, "{\"schema\":\"hone.profile/1\",\"ts\":\"2026-01-01T00:00:00Z\",%s}\n"
+             "{\"schema\":\"hone.ab/1\",\"id\":\"e2e\",\"ts\":\"2026-01-01T00:00:00Z\",\"ratio\":1.0,\"ci95\":[0.9,1.1],\"n\":1e300,\"verdict\":\"same\"}\n", ops);
+    char *path = file_of(text);
+    hn_report *r;
+    assert_int_equal(hn_report_new(&r, NULL), HONE_OK);
+    assert_int_equal(hn_report_add(r, path, NULL), HONE_OK);
+    assert_int_equal(hn_report_finish(r, "t", "d", NULL), HONE_OK);
+    char *t = text_of(r, HN_REPORT_HTML);
+    assert_non_null(strstr(t, "data-h=\"calls\">0<"));
+    assert_non_null(strstr(t, "data-h=\"calls\">9007199254740992<"));
+    assert_null(strstr(t, "9223372036854775808"));
+    free(t);
+    hn_report_free(r);
+    unlink(path);
+    free(path);
+}
+
 /* Records that lack everything, or hold the wrong kinds of things, are no reason to fall. */
 static void test_odd(void **state)
 {
@@ -496,7 +519,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_checker), cmocka_unit_test(test_numbers), cmocka_unit_test(test_axes), cmocka_unit_test(test_texts), cmocka_unit_test(test_html),
-        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_json), cmocka_unit_test(test_csv), cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_json), cmocka_unit_test(test_csv), cmocka_unit_test(test_odd), cmocka_unit_test(test_whole_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,381 @@
+# Seeds for the targets of whole files and folders: session, split, folder, bins, synth, history, baseline, peaks,
+# logits, packrun, talk, options, chat:
+#     python3 make_files.py FOLDER [../../golden/jinja.json]
+# With the second also templates for jinja.
+# Targets that begin with a good file of their own want edits of it here: u8 kind, u16 place, then what the kind says.
+import json, os, struct, sys
+
+out = sys.argv[1]
+
+
+def put(target, name, data):
+    os.makedirs(f"{out}/{target}", exist_ok=True)
+    open(f"{out}/{target}/{name}", "wb").write(data if isinstance(data, bytes) else data.encode())
+
+
+def edit(kind, place, rest=b""):
+    return struct.pack("<BH", kind, place) + rest
+
+
+J = lambda o: json.dumps(o, separators=(",", ":")).encode()
+
+# ---- edits of good files ------------------------------------------------------------------------------------
+cut, bit, number = edit(3 | 64, 20), edit(7 | 24, 50), lambda at, what, width=2: edit(2 | width << 3, at, bytes([what]))
+for kind in range(4):
+    for name, e in {"good": b"", "bit": bit, "cut": cut, "magic": edit(7, 0), "model": edit(7, 9), "cache": number(16, 1), "layers": number(20, 10),
+                    "seqs": number(32, 10), "adapters": number(36, 1), "len0": number(40, 9), "len1": number(44, 1), "long": number(40, 5),
+                    "state": edit(7 | 16, 200)}.items():
+        put("session", f"{name}{kind}", bytes([kind | 8]) + e)
+    put("session", f"unsealed{kind}", bytes([kind]) + bit)
+    put("session", f"one{kind}", bytes([kind | 24]) + number(44, 0))
+    put("session", f"raw{kind}", bytes([kind | 12]) + b"HONESES1" + bytes(60))
+for i, e in enumerate([b"", bit, cut, number(8, 10), number(16, 10), number(20, 10), number(24, 10), number(28, 10), number(32, 10), number(40, 8, 3),
+                       number(48, 8, 3), edit(7, 224), edit(7, 0), number(12, 1), edit(3, 100), number(224, 10)]):
+    for how in (4, 5):
+        put("logits", f"{i}-{how}", bytes([how]) + e)
+    put("logits", f"{i}-sum", bytes([0]) + e)
+put("logits", "raw", b"\x02honelgts" + struct.pack("<IIiiiiiiqq", 1, 32, 3, 4, 2, 1, -1, 0, 8, 2))
+for i, e in enumerate([b"", bit, cut, number(8, 10), number(12, 10), number(24, 10, 3), number(32, 10, 3), edit(7, 48), edit(7, 112), edit(7, 4096), number(4096, 3),
+                       number(4100, 1), number(4104, 2, 3), number(4112, 2, 3), number(4120, 40, 3), number(4128, 9, 3), number(4168, 1), edit(7, 4173),
+                       edit(7 | 128, 30), edit(3, 64), edit(5, 4096, b"\x04abcd"), edit(7, 4136)]):
+    for how in (1, 3):
+        put("packrun", f"{i}-{how}", bytes([how]) + e)
+put("packrun", "sum", bytes([0]) + edit(7, 4096))
+
+# ---- split sets: u8 flags; then u8 what (kind << 5 | j << 2 | i), and what it wants ------------------------
+put("split", "good", b"\x00")
+for i in range(3):
+    put("split", f"from{i}", bytes([i]))
+    put("split", f"missing{i}", bytes([0, i]))
+    put("split", f"alone{i}", bytes([64 | i]))
+    put("split", f"swapped{i}", bytes([0, 1 << 5 | (i + 1) % 3 << 2 | i]))
+    put("split", f"twice{i}", bytes([0, 2 << 5 | (i + 1) % 3 << 2 | i]))
+    for at in (4, 8, 16, 24, 32, 52, 56, 60, 64, 76, 80, 95, 99, 108, 128, 140, 180, 196, 210, 230, 240, 250, 260, 300, 310):
+        put("split", f"edit{i}-{at}", bytes([0, 3 << 5 | i]) + number(at, 1 + at % 7, at % 4))
+    put("split", f"cut{i}", bytes([0, 3 << 5 | i]) + edit(3 | 64, 400))
+
+# ---- folders --------------------------------------------------------------------------------------------------
+E, N, H, F, V, L, R = 4, 2, 2, 6, 3, 1, 1
+
+
+def rwkv(v):
+    t = {"emb.weight": (V, E), "head.weight": (V, E), "ln_out.weight": (E,), "ln_out.bias": (E,)}
+    p = "blocks.0."
+    for n in ["ln0", "ln1", "ln2", "att.ln_x"]:
+        t[p + n + ".weight"] = t[p + n + ".bias"] = (E,)
+    for n in ["receptance", "key", "value", "output"]: t[p + f"att.{n}.weight"] = (E, E)
+    t[p + "ffn.key.weight"], t[p + "ffn.value.weight"] = (F, E), (E, F)
+    if v == 7:
+        for c in "rwkvag": t[p + "att.x_" + c] = (E,)
+        for c in "wavg":
+            if c == "v": continue
+            if c != "g": t[p + f"att.{c}0"] = (E,)
+            t[p + f"att.{c}1"], t[p + f"att.{c}2"] = (E, R), (R, E)
+        t[p + "att.k_k"] = t[p + "att.k_a"] = t[p + "ffn.x_k"] = (E,)
+        t[p + "att.r_k"] = (H, N)
+    else:
+        for c in "xwkvrg": t[p + "att.time_maa_" + c] = (E,)
+        t[p + "att.time_maa_w1"], t[p + "att.time_maa_w2"] = (E, 5), (5, 1, E)
+        t[p + "att.time_decay"], t[p + "att.time_faaaa"] = (E,), (H, N)
+        t[p + "att.time_decay_w1"], t[p + "att.time_decay_w2"] = (E, R), (R, E)
+        t[p + "att.gate.weight"] = t[p + "ffn.receptance.weight"] = (E, E)
+        t[p + "ffn.time_maa_k"] = t[p + "ffn.time_maa_r"] = (E,)
+    return t
+
+
+def header(t, dtype="BF16", width=2):
+    head, at = {}, 0
+    for k, s in t.items():
+        n = width
+        for d in s: n *= d
+        head[k] = {"dtype": dtype, "shape": s, "data_offsets": [at, at + n]}
+        at += n
+    return J(head)
+
+
+for v in (6, 7):
+    t = rwkv(v)
+    names = list(t)
+    half = [{k: t[k] for k in names[i::2]} for i in (0, 1)]
+    arch = f"Rwkv{v}ForCausalLM" if v == 6 else "RWKV7ForCausalLM"
+    files = [f"model-0000{i + 1}-of-00002.safetensors" for i in (0, 1)]
+    index = J({"metadata": {"total_size": 9}, "weight_map": {k: files[i % 2] for i, k in enumerate(names)}})
+    config = J({"architectures": [arch], "model_type": "rwkv", "head_dim": N, "norm_eps": 1e-5, "hidden_size": E, "bos_token_id": None, "group_norm_epsilon": 64e-5})
+    for f, how in {"": 0, "-bf": 4, "-q8": 64, "-f16": 128}.items():
+        put("folder", f"one{v}{f}", b"\xff".join([bytes([how, 0]), config, b"", header(t), b""]))
+    put("folder", f"f32-{v}", b"\xff".join([b"\4\0", config, b"", header(t, "F32", 4), b""]))
+    put("folder", f"shards{v}", b"\xff".join([b"\x0c\1", config, index, header(half[0]), header(half[1]), b""]))
+    put("folder", f"series{v}", b"\xff".join([b"\x0c\1", config, b"", header(half[0]), header(half[1]), b""]))
+    put("folder", f"short{v}", b"\xff".join([b"\x0c\2", config, index, header(half[0]), b""]))
+    put("folder", f"swap{v}", b"\xff".join([b"\x0c\1", config, index, header(half[1]), header(half[0]), b""]))
+    put("folder", f"extra{v}", b"\xff".join([b"\1\0", config, b"", header(t), b""]))
+    put("folder", f"noconfig{v}", b"\xff".join([b"\0\0", b"", b"", header(t), b""]))
+    put("folder", f"twice{v}", b"\xff".join([b"\x0c\1", config, index, header(half[0]), header(t), b""]))
+    put("folder", f"words{v}", b"\xff".join([b"\0\x10", config, b"", b"1 'a' 1\n2 'b' 1\n", header(t), b""]))
+    put("folder", f"jinja{v}", b"\xff".join([b"\0\x30", config, b"", b"1 'a' 1\n2 'b' 1\n", b"{{ x }}", header(t), b""]))
+    put("folder", f"tokconf{v}", b"\xff".join([b"\0\x50", config, b"", b"1 'a' 1\n2 'b' 1\n", b'{"chat_template":"{{ x }}"}', header(t), b""]))
+    for i, more in enumerate([{"head_dim": 3}, {"norm_bias": False}, {"hidden_act": "relu"}, {"attn": {}}, {"norm_eps": 1}, {"group_norm_epsilon": 1}, {"head_size_divisor": 4},
+                              {"value_dim": [E, None]}, {"value_dim": [E + 1]}, {"value_dim": E}, {"head_dim": "x"}, {"norm_bias": "no"}, {"hidden_act": True}, {"vocab_size": 9},
+                              {"architectures": ["Rwkv6ForCausalLM" if v == 7 else "RWKV7ForCausalLM"]}]):
+        put("folder", f"says{v}-{i}", b"\xff".join([b"\0\0", J(json.loads(config) | more), b"", header(t), b""]))
+    for i, (k, shape) in enumerate({"emb.weight": (V, E, 1, 2), "blocks.0.att.r_k": (E,), "blocks.0.att.time_faaaa": (E,), "blocks.0.ln1.weight": (1, E), "blocks.0.att.w1": (R, E),
+                                    "blocks.0.att.key.weight": (E, E + 1), "blocks.0.att.time_maa_w2": (5, 1, E + 1), "blocks.0.extra": (1,), "blocks.0.ffn.s_emb.weight": (V, E),
+                                    "blocks.0.qkv.weight": (V, E), "blocks.0.att.v0": (E,), "blocks.0.att.v1": (E, R), "blocks.7.ln1.weight": (E,)}.items()):
+        put("folder", f"shape{v}-{i}", b"\xff".join([b"\0\0", config, b"", header(t | {k: shape}), b""]))
+    hf = {("model." + k.replace("blocks.", "layers.").replace("emb.weight", "embeddings.weight").replace("ln_out", "norm").replace("att.", "attention.").replace("ffn.", "feed_forward.")
+           if not k.startswith("head") else "lm_head.weight"): x for k, x in t.items()}
+    put("folder", f"hf{v}", b"\xff".join([b"\0\0", config, b"", header(hf), b""]))
+    hf = {k.replace("attention.", "attn.").replace("x_r", "x_x").replace("ln1", "attn_norm").replace("ln2", "ffn_norm").replace("w0", "w_lora.lora.2.bias").replace("w1", "w_lora.lora.0.weight")
+          .replace("w2", "w_lora.lora.2.weight").replace("receptance", "r_proj").replace("key", "k_proj").replace("value", "v_proj").replace("output", "o_proj"): x for k, x in hf.items()}
+    put("folder", f"fla{v}", b"\xff".join([b"\0\0", config, b"", header(hf), b""]))
+    put("folder", f"both{v}", b"\xff".join([b"\0\0", config, b"", header(t | {"model.blocks.0.ln1.weight": (E,)}), b""]))
+put("folder", "llama", b"\xff".join([b"\0\0", J({"architectures": ["LlamaForCausalLM"]}), b"", b"{}", b""]))
+put("folder", "type", b"\xff".join([b"\0\0", J({"model_type": "rwkv7"}), b"", b"{}", b""]))
+put("folder", "params", b"\x10")
+put("folder", "adapter", b"\x20")
+put("folder", "index", b"\xff".join([b"\0\0", b"", b'{"weight_map":{"a":"../x","b":"model.safetensors"}}', b"{}", b""]))
+put("folder", "index2", b"\xff".join([b"\0\0", b"", b'{"weight_map":{"a":"model.safetensors"},"weight_map":{}}', b"{}", b""]))
+put("folder", "meta", b"\xff".join([b"\0\0", b"", b"", b'{"__metadata__":{"format":"pt"},"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}  ', b""]))
+
+# ---- two files ----------------------------------------------------------------------------------------------------
+for i, e in enumerate([b"", bit, cut, number(0, 10), number(4, 9), number(8, 1), number(12, 3), number(16, 1), number(20, 250), number(24, 5), number(8, 10)]):
+    for how in (0, 1, 4, 6, 32, 64):
+        put("bins", f"{i}-{how}", bytes([how]) + e)
+short = struct.pack("<7i", 4, 4, 1, 2, 1, -3, 2) + bytes(4 * 136)
+words = struct.pack("<I", 9) + b"".join(struct.pack("<fI", -i, len(w)) + w for i, w in enumerate([b"<unk>", b"<s>", b"</s>"]))
+put("bins", "classifier", bytes([8]) + struct.pack("<H", len(short)) + short + words)
+
+
+def rwkv_cpp(t):
+    b = struct.pack("<6I", 0x67676D66, 101, V, E, L, 0)
+    for k, s in t.items():
+        if ".att.x_" in k:
+            if not k.endswith("x_r"): continue
+            k, s = k[:-1] + "rwkvag", (6, 1, E)
+        n = 4
+        for d in s: n *= d
+        b += struct.pack("<3I", len(s), len(k), 0) + struct.pack(f"<{len(s)}I", *s[::-1]) + k.encode() + b"\x30" * n
+    return b
+
+
+world = b"1 b'\\x00' 1\n2 'a\\n\\u4e2d' 5\n"
+for v in (6, 7):
+    m = rwkv_cpp(rwkv(v))
+    for how in (0, 32):
+        put("bins", f"rwkv{v}-{how}", bytes([8 | how]) + struct.pack("<H", len(m)) + m + world)
+for i, w in enumerate([b"1 'a' 1\n1 'b' 1\n", b"9 'a' 1\n", b"1 'a' 2\n", b"1 \"a\n", b"x", b"1 b'\\xzz' 1\n", b"1 'a' 1\r\n2 'b' 1", b"2 'b' 1\n"]):
+    m = rwkv_cpp(rwkv(7))
+    put("bins", f"world{i}", bytes([8]) + struct.pack("<H", len(m)) + m + w)
+
+# ---- shapes ---------------------------------------------------------------------------------------------------------
+small = {"arch": "llama", "n_layer": 1, "n_embd": 32, "n_head": 2, "n_head_kv": 1, "n_ff": 32, "n_vocab": 300, "tied": True, "rope_base": 10000.0, "rms_eps": 1e-5,
+         "rope_factor": 8, "n_ctx_train": 64, "head_dim": 16}
+v7 = {"arch": "rwkv7", "n_layer": 2, "n_embd": 64, "n_vocab": 3, "tied": False, "rank_decay": 4, "rank_iclr": 4, "rank_value": 4, "rank_gate": 4, "norm_eps": 1e-5}
+v6 = {"arch": "rwkv6", "n_layer": 2, "n_embd": 64, "n_vocab": 3, "tied": False, "rank_decay": 4, "rank_mix": 4, "rescale_every": 6}
+for how in (0, 2, 3, 128):
+    for name, s in {"llama": small, "qwen2": small | {"arch": "qwen2"}, "qwen3": small | {"arch": "qwen3"}, "v7": v7, "v6": v6,
+                    "untied": small | {"tied": False}, "words": small | {"n_vocab": 400}}.items():
+        if name.startswith("qwen"): s = {k: v for k, v in s.items() if k != "rope_factor"}
+        put("synth", f"{name}{how}", bytes([how]) + J(s))
+for i, o in enumerate([{}, [], {"arch": 1}, {"arch": "gpt"}, small | {"x": 1}, small | {"n_layer": "1"}, small | {"n_layer": 0}, small | {"tied": 1}, small | {"rope_base": "x"},
+                       small | {"rope_base": 0}, small | {"n_head": 3}, small | {"n_head_kv": 3}, small | {"rank_mix": 2}, v7 | {"n_head": 3}, v7 | {"head_dim": 7},
+                       v7 | {"tied": True}, v7 | {"rope_base": 1.0}, small | {"arch": "qwen2", "head_dim": 8}, {"arch": "llama", "n_layer": 1}, small | {"head_dim": 15},
+                       small | {"n_embd": 33}]):
+    put("synth", f"bad{i}", b"\0" + J(o))
+put("synth", "json", b"\0{\"arch\":")
+
+# ---- the laboratory ----------------------------------------------------------------------------------------------------
+env = {"hash": "0123abcd", "machine": "x86_64", "cpu_model": "CPU", "cores": 2, "kernel": "Linux", "load": [0.1, 0.2, 0.3]}
+git, build = {"commit": "abc", "dirty": False}, {"cc": "gcc", "flags": "-O3", "isa": "avx2"}
+model = {"path_name": "m.gguf", "sha256": "0" * 64, "fingerprint": "1" * 16, "name": "m", "arch": "llama", "type": "F16", "params": 10, "bytes": 20}
+config = {"n_prompt": 8, "n_gen": 4, "depth": 0, "samples": 6, "threads": 2, "cpu": "avx2", "kv": "f16", "chunk": 512, "sampler": "greedy"}
+stats = lambda x: {"n": 6, "median": x, "mean": x, "sd": 0.1, "cv": 0.01, "min": x, "max": x + 1, "ci95": [x - 0.5, x + 0.5], "outliers": 0}
+
+
+def run(ts, k=0, **more):
+    sample = lambda i: {"decode_tok_s": 100.0 + i + k, "prefill_tok_s": 900.0 + i, "ttft_ms": 3 + i / 7, "peak_anon_mb": 1.5, "ids": [1, 2, 3], "gaps_ms": [0.5, 0.25],
+                        "invalid_reason": None}
+    return {"schema": "hone.bench/1", "id": "e2e", "record": f"r{ts}{k}", "ts": f"2026-01-{ts:02d}T00:00:00Z", "title": "t", "change": "c", "decode_tok_s": 100.0 + k,
+            "prefill_tok_s": 900.0, "ttft_ms": 3.0, "quality": "q1-00000000-11111111", "valid": True, "invalid_reason": None, "notes": ["one"], "config": config,
+            "model": model, "env": env, "git": git, "build": build, "engine": {"name": "hone", "version": "0.1.0"},
+            "unit": {"decode_tok_s": "tok/s", "prefill_tok_s": "tok/s", "ttft_ms": "ms", "peak_anon_mb": "MB"},
+            "better": {"decode_tok_s": "higher", "prefill_tok_s": "higher", "ttft_ms": "lower", "peak_anon_mb": "lower"},
+            "samples": [sample(i) for i in range(6)], "stats": {"decode_tok_s": stats(100.0), "prefill_tok_s": stats(900.0), "ttft_ms": stats(3.0)}} | more
+
+
+def one(ts, id="tok.decode", **more):
+    return {"schema": "hone.bench/1", "id": id, "record": f"o{ts}{id}", "ts": f"2026-01-{ts:02d}T01:00:00Z", "title": "t", "change": None, "value": 40.5 + ts, "unit": "ns",
+            "better": "lower", "samples": [40.0, 41.0, 40.5, 40.25, 42, 39], "stats": stats(40.5), "config": {"threads": 1, "cpu": "avx2"}, "model": model, "env": env,
+            "git": git, "valid": True} | more
+
+
+ab = {"schema": "hone.ab/1", "id": "e2e", "ts": "2026-01-09T00:00:00Z", "a": {"label": "this"}, "b": {"label": "kv=f32"}, "seed": 1, "rounds": 8, "verdict": "same",
+      "results": [{"id": "e2e", "metric": "decode_tok_s", "unit": "tok/s", "n": 8, "ratio": 1.01, "ci95": [0.99, 1.02], "ci": [0.98, 1.03], "level": 0.95, "margin": 0.03,
+                   "verdict": "same", "note": ""}], "env": env}
+train = [{"schema": "hone.train/1", "kind": "run", "ts": "2026-01-10T00:00:00Z", "base": {"file": "m.gguf", "arch": "llama", "type": "F16", "parameters": 10, "hash": "1"},
+          "output": "a.gguf", "settings": {"lr": 0.001, "seq": 16}, "trainable": 5, "machine": {"cpu": "avx2", "threads": 2, "hone": "0.1.0"}}] + [
+         {"schema": "hone.train/1", "kind": "step", "step": i, "epoch": i / 9, "loss": 3 / (i + 1), "val_loss": 2.0 if i % 3 == 0 else None, "lr": 0.001, "grad_norm": 1.0,
+          "n_tok": 16, "n_target": 15, "tok_s": 100.0, "ms": {"data": 0.1, "gradient": 2.0, "optimizer": 0.2, "eval": None}, "peak_rss_mb": 20.0} for i in range(1, 7)] + [
+         {"schema": "hone.train/1", "kind": "end", "ts": "2026-01-10T00:01:00Z", "why": "done", "step": 6, "best_val": 2.0, "best_step": 3, "skipped": 0}]
+point = lambda n, x: {"threads": n, "best": x, "most": x + 1, "median": x - 1, "spread": 0.02, "cpu_use": 0.99}
+peaks = {"schema": "hone.peaks/1", "ts": "2026-01-01T00:00:00Z", "machine": {"hash": "0123abcd", "level": "avx2", "cpu_model": "CPU", "kernel": "Linux", "cores": 2},
+         "clock_ghz": [2.0, 3.0], "cache_mb": 32, "buffer_mb": 256, "huge_pages": 0.5, "load": 0.1, "steal_pct": 0, "cpus": "0-1", "doubts": None, "bound": True, "quick": False}
+for i, k in enumerate(["read", "int8", "f32", "bf16", "dispatch", "barrier"]):
+    pts = [point(n, 20.0 * n * (i + 1)) for n in (1, 2)]
+    if k == "read": pts = [p | {"streams": 4, "ahead": 1024} for p in pts]
+    peaks[k] = {"how": "as ever", "unit": "GB/s", "points": pts}
+kl = one(11, "quality.kl") | {"unit": "nats", "extra": {"kl": {"mean": 0.1}}, "partial": True}
+mem = {"schema": "hone.memory/1", "ts": "2026-01-12T00:00:00Z", "parts": [{"part": "weights", "how": "pages", "mb": 5.5, "reserved_mb": 6.0, "pct": 51.8}],
+       "peak_mb": 10.0, "rest_pct": 1.0, "model": model, "env": env}
+prof = {"schema": "hone.profile/1", "ts": "2026-01-13T00:00:00Z", "model": model, "env": env, "valid": None,
+        "decode": {"ms": 2.0, "ops": [{"op": "attn_qkv", "type": "F16", "n": 3, "ms": 0.5, "pct": 25.0, "gb_s": 3.0, "bound": "read", "roof_pct": 50.0}]},
+        "prefill": {"ms": 2.0, "ops": []}}
+lines = lambda *r: b"\n".join(J(x) for x in r) + b"\n"
+many = [run(i, i % 3 * 10) for i in range(1, 9)]
+put("history", "runs", lines(*many[:3]))
+put("history", "one", lines(*[one(i) for i in range(1, 13)], one(3, valid=False, invalid_reason="noise")))
+put("history", "mixed", lines(run(1), one(2), ab, mem, prof, kl, peaks))
+put("history", "train", lines(*train))
+put("history", "old", lines({k: v for k, v in run(1).items() if k not in ("id", "record", "statistics", "unit", "better")}))
+put("history", "broken", b"{\"schema\":\n\n[1]\n{\"a\":1}\n" + lines(one(1)) + b"{\"schema\":\"hone.bench/1\"")
+put("history", "same", lines(one(1), one(1), one(1) | {"record": "x"}))
+put("history", "kern", lines({"schema": "hone.kern/1", "ts": "2026-01-01T00:00:00Z", "results": [
+    {"kernel": "gemv.Q8_0", "level": "avx2", "threads": 1, "columns": 1, "packed": False, "us": stats(3.0), "rate": 20.0, "unit": "GB/s", "share": 0.9, "roof": "read",
+     "valid": True}], "env": env}))
+put("history", "whole", json.dumps(run(1), indent=1))
+put("history", "invalid", lines(run(1, valid=False, invalid_reason="busy"), run(2, quality=None, valid=None)))
+put("history", "gate", lines({"schema": "hone.gate/1", "ts": "2026-01-01T00:00:00Z", "verdict": "regressed", "rows": [{"id": "e2e", "metric": "decode_tok_s", "verdict": "same"}]}))
+oldkern = {"schema": "hone.kern/1", "ts": "2026-01-01T00:00:00Z", "env": "0123abcd", "commit": "abc", "peaks": peaks, "results": [1, {
+    "id": "kern.gemv.Q8_0", "unit": "GB/s", "value": 20.0, "samples_us": [3.0, 3.1, 2.9, 0, "x", 3.2, 3.3, 3.4], "stats_us": stats(3.0), "config": {"threads": 2},
+    "roofline": {"bound": "read", "pct": 90.0, "bytes": 1e6, "ops": 2e6}}, {"id": "kern.x", "unit": "us", "samples_us": [1, 2, 3, 4, 5, 6], "roofline": {"bound": "int8", "pct": 0}}]}
+put("history", "oldkern", lines(oldkern, {k: v for k, v in oldkern["results"][1].items()} | {"schema": "hone.kern/1", "ts": "2026-01-02T00:00:00Z", "env": env}))
+put("history", "gates", lines({"schema": "hone.gate/1", "ts": "2026-01-01T00:00:00Z", "baseline": "b1", "verdict": "regressed", "records": [run(1), one(2), {"schema": "x"}, 3], "results": [
+    {"id": "e2e", "metric": "decode_tok_s", "unit": "tok/s", "ratio": 0.8, "ci": [0.7, 0.9], "n_after": 1e300, "n_before": 6, "margin": 0.1, "verdict": "regressed"}]}))
+rounds = [{"a": 1.0, "b": 1.1, "ba": False}, {"a": {"decode_tok_s": 2.0}, "b": {"decode_tok_s": 2.2}}, {"a": 1, "b": 1, "voided": True}, {"a": -1, "b": 0}]
+put("history", "rounds", lines(*[ab | {"ts": f"2026-01-0{i + 1}T00:00:00Z", "rounds": rounds[:n], "results": [ab["results"][0] | {"verdict": v, "ratio": q, "n": 1e300}]}
+                                 for i, (n, v, q) in enumerate([(1, "improved", 1.1), (2, "regressed", 0.9), (4, "inconclusive", 1.0), (4, "what", 1.2), (3, "same", None)])],
+                               ab | {"a": "this", "b": "that", "result": 1, "verdict": "improved", "ratio": 1.5, "metric": "tok/s", "unit": "tok/s"}))
+put("history", "many", lines(*[one(i) for i in range(1, 11)], *[one(i, model=model | {"path_name": "other.gguf"}, env=env | {"hash": "eeee0000"}) for i in range(11, 20)],
+                             *[one(20 + i // 2, config={"threads": 1 + i % 2, "kv": "f32", "list": [1]}) for i in range(4)]))
+quality = {"hash": "q1-00000000-11111111", "valid": True, "invalid_reason": None, "prompts": "text", "distinct": 8, "ids": [[1, 2], [3, 4]]}
+files = {"path": "m.gguf", "bytes": 20, "sha256": "0" * 64, "files": [{"name": "m.gguf", "bytes": 20, "sha256": "0" * 64}]}
+base = {"schema": "hone.baseline/1", "name": "b1", "ts": "2026-01-01T00:00:00Z", "ids": ["e2e"], "model": files, "env": env, "git": git, "engine": {"name": "hone", "version": "0.1.0"},
+        "quality": quality["hash"], "quality_detail": quality, "args": ["--n-prompt=8", "--kv=f16"], "records": [run(1)]}
+put("baseline", "good", J(base))
+put("baseline", "other", J(base) + b"\0" + J([run(2, 50, env=env | {"cores": 4, "hash": "ffffffff"}, quality="q1-00000000-22222222")]))
+put("baseline", "two", J(base | {"ids": ["e2e", "tok.decode"], "records": [run(1), one(1)]}) + b"\0" + J([run(2, 1), one(2)]))
+put("baseline", "none", J(base) + b"\0[]")
+other = files | {"sha256": "1" * 64, "files": [{"name": "m.gguf", "bytes": 20, "sha256": "1" * 64}]}
+put("baseline", "bytes", J(base) + b"\0" + J([run(2, model=other, quality="q1-00000000-33333333")]))
+put("baseline", "answers", J(base) + b"\0" + J([run(2, 9, quality=quality | {"hash": "q1-22222222-33333333", "ids": [[1, 2], [3, 5]]}, env=env | {"cpu_model": "other"})]))
+put("baseline", "threads", J(base | {"records": [run(1, config=config | {"threads": 1})]}) + b"\0" + J([run(2)]))
+for i, o in enumerate([{}, {"schema": "x"}, base | {"records": []}, base | {"records": [1]}, base | {"ids": 1}, base | {"args": [1, None]}, base | {"records": [run(1, valid=False)]},
+                       base | {"model": None, "quality": None, "quality_detail": None}, base | {"model": files | {"files": []}}, base | {"records": [one(1, samples=[])]}, base | {"ts": 1, "git": [], "engine": "x"}]):
+    put("baseline", f"bad{i}", J(o))
+put("baseline", "json", b"{\"schema\"")
+put("peaks", "peaks", b"\0" + J(peaks))
+for i, o in enumerate([peaks | {"quick": True}, peaks | {"schema": "x"}, peaks | {"clock_ghz": [1]}, peaks | {"read": 1}, peaks | {"int8": {"how": "x", "points": []}}, peaks | {"load": -1},
+                       peaks | {"ts": 3}, peaks | {"machine": {}}, peaks | {"bound": 1}, peaks | {"f32": {"how": "x", "points": [point(2, 5), point(1, 5)]}},
+                       peaks | {"cpus": "x" * 300}, {}]):
+    put("peaks", f"bad{i}", b"\0" + J(o))
+steps = [{"lse": 1.5, "ids": [i % 2, 1 - i % 2], "logits": [1.0, 0.5]} for i in range(512)]
+ids = [[i % 2 for i in range(64)] for p in range(8)]
+answers = {"schema": "hone.answers/1", "hash": "q1-00000000-11111111", "prompts": "text", "valid": True, "invalid_reason": None, "distinct": 8, "ids": ids, "label": "m",
+           "n_vocab": 2, "vocab_sha256": "0" * 64, "model": model, "config": config, "sketch": steps}
+put("peaks", "answers", b"\1" + J(answers))
+put("peaks", "answers-two", b"\1" + J(answers) + b"\0" + J(answers | {"vocab_sha256": "1" * 64, "ids": [i[::-1] for i in ids], "sketch": steps[::-1]}))
+short = {k: v for k, v in answers.items() if k != "sketch"}
+for i, o in enumerate([{}, short, short | {"n_vocab": 0}, short | {"hash": ""}, short | {"ids": []}, short | {"vocab_sha256": "z" * 64}]):
+    put("peaks", f"answers{i}", b"\1" + J(o))
+
+# ---- templates: those of tests/golden, some in one file, the faulty ones alone ---------------------------------------
+if len(sys.argv) > 2:
+    cases = json.load(open(sys.argv[2]))["cases"]
+    good, bad = [c["template"] for c in cases if "error" not in c], [c["template"] for c in cases if "error" in c]
+    for i in range(0, len(good), 6): put("jinja", f"golden{i}", "\n".join(good[i:i + 6]))
+    for i, t in enumerate(bad): put("jinja", f"fault{i}", t)
+
+# ---- pieces of text ------------------------------------------------------------------------------------------------------
+texts = ["don't we'LL I'M 12345678 a1b2 x_y  \t\n\n  end ", "\u4e2d\u6587\uff0c\u3002 \u30ab\u30bf \ud55c\uae00 \u0e01\u0e02 \u0430\u0301b \u00c9t\u00e9 \u0661\u0662\u0663\u0664 \u00b2 \u216b _a \u200d",
+         "<SPECIAL_12><fim12> AAZ ABCDEFGHIZ Hello/World!!\r\n ... '' \"x\" 1,000,000.50 \U0001f600\u2026\u201c\u2018\u2014\uff01 camelCaseWord ABCdef",
+         "   leading\n\n\n 1234567890123456789\u0967\u0968 a'b 'tis \u00a0\u3000x $+<=>^~|` .a !b #include", "<|start_1234|> sol123 x=1;y=-2 0x1F 3rd\u0969 \u0669a"]
+for pre in range(32):
+    put("pieces", f"{pre}", bytes([pre]) + texts[pre % len(texts)].encode() + b" " + texts[(pre + 2) % len(texts)].encode())
+    put("pieces", f"{pre}b", bytes([pre]) + texts[(pre + 1) % len(texts)].encode() + texts[(pre + 3) % len(texts)].encode())
+
+# ---- adapters as folders ---------------------------------------------------------------------------------------------------
+def peft(name, config, module="self_attn.q_proj", n_in=8, n_out=8, r=2, extra=None):
+    head, at = {}, 0
+    for half, shape in (("A", [r, n_in]), ("B", [n_out, r])):
+        head[f"base_model.model.model.layers.0.{module}.lora_{half}.weight"] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * shape[0] * shape[1]]}
+        at += 4 * shape[0] * shape[1]
+    if extra: head[extra] = {"dtype": "F32", "shape": [2], "data_offsets": [at, at + 8]}; at += 8
+    h = J(head)
+    put("peft", "t-" + name, J({"peft_type": "LORA", "r": r, "lora_alpha": 4} | config) + b"\0" + struct.pack("<Q", len(h)) + h + struct.pack("<f", 0.5) * (at // 4))
+
+
+for i, pattern in enumerate([{"q_proj": 1.5}, {"^model.layers.0.self_attn.q_proj": 2}, {"x" * 80: 1}, {"k_proj": 1, "q.proj": 3}, {"q_proj": "x"}, {"q_proj": 1e10}, [], {"q_proj": [1]}]):
+    peft(f"alpha{i}", {"alpha_pattern": pattern})
+for i, c in enumerate([{"rank_pattern": {"q_proj": 2}}, {"modules_to_save": [ ]}, {"modules_to_save": ["x"]}, {"bias": "all"}, {"use_rslora": True}, {"layers_to_transform": [0]}, {"r": 3},
+                       {"peft_type": "IA3"}, {"lora_alpha": "x"}, {"r": 0}, {"fan_in_fan_out": True}, {"init_lora_weights": True}, {"target_parameters": [" "]}, {"megatron_config": {}}]):
+    peft(f"config{i}", c)
+peft("saved", {}, extra="base_model.model.model.norm.weight")
+peft("saved2", {}, extra="base_model.model.lm_head.modules_to_save.weight")
+peft("bias", {}, extra="base_model.model.model.layers.0.self_attn.q_proj.bias")
+peft("down", {}, "mlp.down_proj", 12, 8)
+peft("other", {}, "mlp.router", 12, 8)
+
+# ---- templates: what the golden ones leave out ----------------------------------------------------------------------------
+for i, t in enumerate([
+        "{{ '%x %o %X' % (-255, -8, -1) }}{{ '%*d|%-*d' % (5, 1, -6, 2) }}{{ '%c%c' % (65, 'x') }}", "{{ '%a' % 1 }}", "{{ '%c' % 55296 }}", "{{ '%*d' % (99999, 1) }}",
+        "{{ '{:q}'.format(1) }}", "{{ strftime_now('%k %l %f %g %P %r %c %n %t %z %Z %Q %-d %_H %0e %') }}", "{{ ' ab '.lstrip() }}{{ ' ab '.rstrip() }}{{ 'ab'.capitalize() }}{{ 'aba'.rindex('a') }}",
+        "{% set x = [1] %}{% do x.extend([2, 3]) %}{% do x.insert(0, 9) %}{% do x.insert(-99, 8) %}{% do x.remove(9) %}{% do x.reverse() %}{{ x.copy() }}{% do x.clear() %}{{ x }}",
+        "{% set x = {'a': 1} %}{{ x.pop('a') }}{{ x.pop('b', 2) }}{{ x.setdefault('c', 3) }}{{ x.setdefault('c') }}{{ x.setdefault('d') }}{% do x.clear() %}{{ x }}{{ dict(a=1, **{'b': 2}) }}",
+        "{% set x = {'a': 1} %}{{ x.pop('z') }}", "{% set x = [1] %}{% do x.remove(5) %}", "{{ {(1, 2): 3}[(1, 2)] }}{{ {1.5: 1, true: 2, none: 3} }}",
+        "{% set ns = namespace(d={}) %}{% for i in range(40) %}{% do ns.d.update({i: i}) %}{% endfor %}{{ ns.d.pop(5) }}{{ ns.d[39] }}{{ ns.d.get(77) }}",
+        "{{ [1.5, 0.0]|select|list }}{{ [{}, {'a': 1}]|select|list }}{{ [range, loop]|first }}", "{{ range == range }}{{ 'a'.upper == 'a'.upper }}{{ cycler(1) == cycler(1) }}", "{{ 'x' * 5000000 }}",
+        "{{ a < 1.5 }}{{ 1.5 < a }}{{ true < 2 }}{{ [1] < [2] }}{{ 'a' < 'b' }}", "{{ messages|tojson(indent=2) }}{{ u8|tojson(ensure_ascii=true) }}{{ {'b': 1, 'a': [1.5, none, true]}|tojson(sort_keys=true) }}",
+        "{{ '[1, {\"a\": null}]'|from_json }}{{ 'x'|from_json }}", "{{ {1: 2}|tojson }}{{ {(1, 2): 3}|tojson }}", "{{ [range]|tojson }}", "{{ s|tojson(separators=(',', ':')) }}{{ d.keys()|tojson }}",
+        "{{ 'A b'|title }}{{ 'aB'.swapcase() }}{{ 'a-b c'.title() }}{{ '\u00df\u0130'|upper }}{{ 'x'.ljust(5, '-') }}{{ 'x'.zfill(5) }}{{ '+1'.zfill(5) }}",
+        "{{ 'a,b,c'.split(',', 1) }}{{ 'a b'.rsplit() }}{{ 'a\nb'.splitlines(true) }}{{ 'abc'.partition('b') }}{{ 'abc'.rpartition('z') }}{{ 'x'.join(['a', 'b']) }}",
+        "{{ 'abc'.startswith(('a', 'b')) }}{{ 'abc'.endswith('c', 1) }}{{ 'abc'.isalpha() }}{{ '1'.isdigit() }}{{ 'a1'.isalnum() }}{{ ' '.isspace() }}{{ 'A'.isupper() }}{{ 'a'.islower() }}",
+        "{{ 'abab'.replace('a', 'x', 1) }}{{ 'abab'.replace('', '-') }}{{ 'a'.center(5, '*') }}{{ 'abc'.removeprefix('a') }}{{ 'abc'.removesuffix('c') }}{{ 'a'.expandtabs() }}"]):
+    put("jinja", f"more{i}", t)
+
+# ---- conversations, command lines ------------------------------------------------------------------------------------------
+talk = {"schema": "hone.chat/1", "model": "m", "params": {"temp": 0.8, "top-k": 40, "top-p": 0.95, "min-p": 0.05, "repeat-penalty": 1.0, "presence-penalty": 0.0,
+        "frequency-penalty": 0.0, "repeat-last-n": 64, "seed": 5, "n-predict": 10},
+        "messages": [{"role": "system", "content": "be"}, {"role": "user", "content": "a\0b"}, {"role": "assistant", "content": "\u4e2d"}]}
+put("talk", "good", J(talk))
+for i, o in enumerate([{}, [], talk | {"schema": "x"}, talk | {"messages": 1}, talk | {"messages": [{"role": "cat", "content": "x"}]}, talk | {"messages": [{"role": "user"}]},
+                       talk | {"messages": talk["messages"][::-1]}, talk | {"params": 1}, talk | {"params": {"temp": "x"}}, talk | {"params": {"top-k": -1}}, talk | {"params": {"x": 1}},
+                       talk | {"params": {"seed": 1.5}}, talk | {"params": {"temp": 1e99}}, talk | {"model": 3}, talk | {"messages": []}]):
+    put("talk", f"bad{i}", J(o))
+put("talk", "twice", b'{"schema":"hone.chat/1","schema":"hone.chat/1"}')
+put("talk", "json", b"{")
+for i, (c, w) in enumerate([(0, "-m x.gguf -p hi -n 5 --temp 0.5"), (0, "--model=x --top-k 5 --seed 99 --ids 1,2,3"), (0, "-m"), (0, "--tmep 1"), (0, "--temp nan"),
+                            (0, "-- -x --y"), (0, "--temp 1 --temp 2"), (1, "-m x --kv f16 --kv=zzz"), (2, "e2e -r 5 --lora a --lora b:0.5"), (4, "--data x --lr 1e-3 --steps 5"),
+                            (3, "in.safetensors -o out.gguf --type Q8_0"), (5, "a b c"), (8, "this git:HEAD --rounds 5"), (9, "save x --margin 0.05"), (10, "a.jsonl --html b"),
+                            (11, "--base x --lora y:-1 -o z"), (7, "--text x --no-bos"), (6, "-h"), (0, "--json --verbose -v"), (0, "--json=1"), (0, "-c 5x"),
+                            (0, "-c 99999999999999999999"), (0, "--seed -1"), (0, "-"), (0, "--"), (0, "--top-p 1e400"), (0, "--mod x"), (0, "1,2, 3\n4 5"), (0, "1,,2"),
+                            (0, "1.5e0 0x10 -0 +5"), (0, "99999999999")]):
+    put("options", f"{i}", bytes([c]) + b"\0".join(x.encode() for x in w.split(" ")))
+M = b'[{"role":"system","content":"S"},{"role":"user","content":"U"},{"role":"assistant","content":"A"},{"role":"user","content":"V"}]'
+P = b'[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]'
+C = b'[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"f","arguments":"{\\"x\\":1}"}}]}]'
+T = b'[{"type":"function","function":{"name":"f","description":"d","parameters":{}}}]'
+for i in range(10): put("chat", f"format{i}", b"\0".join([bytes([0x70 + i if i % 2 else 0x50 + i]), M]))
+for name, parts in {"parts": [b"\x50", P, b"", b"", b"{{ messages[0].content }}"], "lists": [b"\x50", P, b"", b"", b"{% for p in messages[0].content %}{{ p.text }}{% endfor %}"],
+                    "calls": [b"\x50", C, T, b"", b"{{ tools|tojson }}{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.arguments.x }}{% endfor %}{% endfor %}"],
+                    "calltext": [b"\x50", C, T, b"", b"{{ tools[0].function.name }}{% for m in messages %}{% for c in m.tool_calls %}{{ '<' + c.function.arguments }}{% endfor %}{% endfor %}"],
+                    "object": [b"\x50", C.replace(b'"{\\"x\\":1}"', b'{"x":[1]}'), b"", b"", b"{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.arguments }}{% endfor %}{% endfor %}"],
+                    "vars": [b"\x70", M, b"", b'{"enable_thinking":true,"d":"x"}', b"{{ enable_thinking }}{{ d }}{{ datetime }}{{ functions }}", b"2026-02-03T04:05:06"],
+                    "time": [b"\x50", M, b"", b"", b"{{ strftime_now('%Y') }}{{ bos_token }}", b"2026-02-30T04:05:06"],
+                    "gemma": [b"\x50", M, b"", b"", b"{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}{{ messages[0].role }}"],
+                    "type": [b"\x50", b'[{"role":"user","content":[{"type":"image_url"}]}]'], "role": [b"\x50", b'[{"content":"x"}]'], "array": [b"\x50", b"{}"], "json": [b"\x50", b"["],
+                    "tools": [b"\x50", M, b"{}"], "variables": [b"\x50", M, b"", b"[]"], "content": [b"\x50", b'[{"role":"user","content":5}]'],
+                    "named": [b"\x50", M, b"", b"", b"chatml"], "unknown": [b"\x50", M, b"", b"", b"nosuch"],
+                    "argtext": [b"\x50", C.replace(b'"{\\"x\\":1}"', b'"[1"'), b"", b"", b"{% for m in messages %}{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}"],
+                    "argdict": [b"\x50", C, b"", b"", b"{% for m in messages %}{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}"],
+                    "badcalls": [b"\x50", b'[{"role":"user","content":"","tool_calls":5}]']}.items():
+    put("chat", name, b"\0".join(parts))

@@ -1,0 +1,211 @@
+/* What fuzz targets of files share: a folder of their own (in memory where there is such a place), reading the
+ * input piece by piece, and editing a good file as the input says, so that mutations stay near what is accepted.
+ * Knows no format. */
+#ifndef HN_FUZZ_FILE_H
+#define HN_FUZZ_FILE_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FF_MUST(x)                                                                                                     \
+    do {                                                                                                               \
+        if (!(x)) {                                                                                                    \
+            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #x);                                            \
+            abort();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+static char ff_dir[64];
+
+static void ff_empty(const char *dir)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    char path[400];
+    while (d && (e = readdir(d))) {
+        struct stat sb;
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        if (lstat(path, &sb) == 0 && S_ISDIR(sb.st_mode)) {
+            ff_empty(path);
+            rmdir(path);
+        } else {
+            unlink(path);
+        }
+    }
+    if (d) closedir(d);
+}
+
+static void ff_end(void)
+{
+    ff_empty(ff_dir);
+    rmdir(ff_dir);
+}
+
+static __attribute__((unused)) void ff_begin(void)
+{
+    static const char *const places[] = { "/dev/shm", "/tmp" };
+    for (size_t i = 0; i < 2 && !*ff_dir; i++) {
+        snprintf(ff_dir, sizeof ff_dir, "%s/hone-fuzz-XXXXXX", places[i]);
+        if (!mkdtemp(ff_dir)) *ff_dir = 0;
+    }
+    FF_MUST(*ff_dir);
+    atexit(ff_end);
+}
+
+/* One of eight buffers in turn. */
+static __attribute__((unused)) const char *ff_path(const char *name)
+{
+    static char path[8][200];
+    static unsigned k;
+    char *p = path[k++ % 8];
+    snprintf(p, sizeof path[0], "%s/%s", ff_dir, name);
+    return p;
+}
+
+static __attribute__((unused)) const char *ff_put(const char *name, const void *data, size_t n)
+{
+    const char *path = ff_path(name);
+    FILE *f = fopen(path, "wb");
+    FF_MUST(f && (!n || fwrite(data, 1, n, f) == n) && fclose(f) == 0);
+    return path;
+}
+
+/* *p malloc'ed. */
+static __attribute__((unused)) size_t ff_get(const char *path, uint8_t **p)
+{
+    FILE *f = fopen(path, "rb");
+    FF_MUST(f && fseek(f, 0, SEEK_END) == 0);
+    size_t n = (size_t)ftell(f);
+    rewind(f);
+    *p = malloc(n + 1);
+    FF_MUST(*p && fread(*p, 1, n, f) == n);
+    fclose(f);
+    return n;
+}
+
+/* ---- the input ---------------------------------------------------------------------------------- */
+
+typedef struct ff_in {
+    const uint8_t *p;
+    size_t n;
+} ff_in;
+
+static inline unsigned ff_u8(ff_in *in)
+{
+    return in->n ? in->n--, *in->p++ : 0;
+}
+static inline unsigned ff_u16(ff_in *in)
+{
+    unsigned lo = ff_u8(in);
+    return lo | ff_u8(in) << 8;
+}
+
+/* The next n bytes, or as many as there are. */
+static inline ff_in ff_take(ff_in *in, size_t n)
+{
+    if (n > in->n) n = in->n;
+    ff_in out = { in->p, n };
+    in->p += n;
+    in->n -= n;
+    return out;
+}
+
+/* What stands before the next byte `end`, which is dropped; else all. */
+static __attribute__((unused)) ff_in ff_until(ff_in *in, uint8_t end)
+{
+    const uint8_t *e = in->n ? memchr(in->p, end, in->n) : NULL;
+    ff_in out = ff_take(in, e ? (size_t)(e - in->p) : in->n);
+    if (e) ff_take(in, 1);
+    return out;
+}
+
+/* ---- edits of a good file --------------------------------------------------------------------------- */
+
+enum { FF_EDIT_ROOM = 1 << 12 }; /* by which edits make a file longer at most */
+
+/* One edit, as the input says: u8 kind, u16 place, and what the kind wants. buf has room for cap bytes. */
+static __attribute__((unused)) size_t ff_edit(uint8_t *buf, size_t n, size_t cap, ff_in *in)
+{
+    static const uint64_t nasty[] = { 0,
+                                      1,
+                                      2,
+                                      0x7F,
+                                      0x80,
+                                      0xFF,
+                                      0x7FFF,
+                                      0xFFFF,
+                                      0x7FFFFFFF,
+                                      0x80000000,
+                                      0xFFFFFFFF,
+                                      0x7FFFFFFFFFFFFFFF,
+                                      0x8000000000000000,
+                                      0xFFFFFFFFFFFFFFFF,
+                                      0x2000000000000000,
+                                      0x4000000000000001 };
+    unsigned kind = ff_u8(in), at = ff_u16(in);
+    if (kind & 128 && n > 65536) at = (unsigned)(n - 1 - at); /* counted from the end */
+    if (at > n) at = n ? (unsigned)(at % n) : 0;
+    switch (kind & 7) {
+    case 0:
+    case 1: { /* other bytes */
+        ff_in b = ff_take(in, kind >> 3 & 15);
+        if (b.n <= n - at) memcpy(buf + at, b.p, b.n);
+        return n;
+    }
+    case 2: { /* a number at the border of its type, or slightly off */
+        unsigned what = ff_u8(in);
+        size_t width = (size_t)1 << (kind >> 3 & 3);
+        uint64_t v = 0;
+        if (width > n - at) return n;
+        if (what < 16) v = nasty[what];
+        else memcpy(&v, buf + at, width), v += (uint64_t)(int64_t)(int8_t)what;
+        memcpy(buf + at, &v, width);
+        return n;
+    }
+    case 3: return kind & 64 ? at : n - (at < 256 ? at : 0); /* cut */
+    case 4: {                                                /* a piece out */
+        size_t k = ff_u8(in);
+        if (k > n - at) k = n - at;
+        memmove(buf + at, buf + at + k, n - at - k);
+        return n - k;
+    }
+    case 5: { /* bytes in */
+        ff_in b = ff_take(in, ff_u8(in));
+        if (!b.n || n + b.n > cap) return n;
+        memmove(buf + at + b.n, buf + at, n - at);
+        memcpy(buf + at, b.p, b.n);
+        return n + b.n;
+    }
+    case 6: { /* a piece once more */
+        size_t k = ff_u8(in);
+        if (k > n - at || n + k > cap) return n;
+        memmove(buf + at + k, buf + at, n - at);
+        return n + k;
+    }
+    default:
+        if (at < n) buf[at] ^= (uint8_t)(1u << (kind >> 3 & 7));
+        return n;
+    }
+}
+
+/* A copy of good[n] with all edits that the input holds; malloc'ed. */
+static __attribute__((unused)) uint8_t *ff_edited(const uint8_t *good, size_t *n, ff_in *in)
+{
+    size_t cap = *n + FF_EDIT_ROOM;
+    uint8_t *buf = malloc(cap);
+    FF_MUST(buf);
+    memcpy(buf, good, *n);
+    while (in->n) *n = ff_edit(buf, *n, cap, in);
+    return buf;
+}
+
+#endif

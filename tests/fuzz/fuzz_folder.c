@@ -1,0 +1,87 @@
+/* Fuzz target: checkpoint folders as Hugging Face has them. The input is pieces with a byte FF behind each: flags,
+ * config.json, model.safetensors.index.json, where the flags say so a World vocabulary, a chat template and
+ * tokenizer_config.json, then the JSON header of one safetensors file after another, which get zeros for data.
+ * Whatever the folder is, a failure names it and leaves no file; what is written can be read.
+ * covers: src/model/safetensors.c src/model/convert.c src/model/convert_json.c src/model/convert_rwkv.c
+ * covers: src/model/convert_write.c */
+#include "fuzz_file.h"
+#include "gguf/gguf.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { MAX_FILES = 4, DATA_ROOM = 1 << 18 };
+
+static char folder[100];
+
+/* Bytes of data that the header asks for: the largest number after a comma and before a bracket, as data_offsets
+ * has them. Wrong guesses are fine. */
+static size_t data_bytes(ff_in h)
+{
+    size_t most = 0, v = 0;
+    for (size_t i = 0; i < h.n; i++) {
+        uint8_t c = h.p[i];
+        if (c >= '0' && c <= '9') v = v < DATA_ROOM ? 10 * v + (c - '0') : DATA_ROOM;
+        else if (c == ']' && v > most && v < DATA_ROOM) most = v, v = 0;
+        else v = 0;
+    }
+    return most;
+}
+
+static void put_tensors(const char *name, ff_in h, unsigned how)
+{
+    size_t extra = data_bytes(h) + (how & 1), n = 8 + h.n + extra;
+    uint64_t len = h.n + (how & 2 ? 1 : 0);
+    uint8_t *p = calloc(n, 1);
+    char path[160];
+    FF_MUST(p);
+    memcpy(p, &len, 8);
+    memcpy(p + 8, h.p, h.n);
+    if (how & 4) /* small numbers that are no zeros: 0.5 as F32, and something as F16 and BF16 */
+        for (size_t i = 8 + h.n; i + 4 <= n; i += 4) memcpy(p + i, "\0\0\0\x3F", 4);
+    snprintf(path, sizeof path, "in/%s", name);
+    ff_put(path, p, n);
+    free(p);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ff_in in = { data, size };
+    if (!*ff_dir) ff_begin();
+    snprintf(folder, sizeof folder, "%s/in", ff_dir);
+    mkdir(folder, 0700);
+    ff_empty(folder);
+    ff_in flags = ff_until(&in, 0xFF), config = ff_until(&in, 0xFF), index = ff_until(&in, 0xFF);
+    unsigned how = ff_u8(&flags), shape = ff_u8(&flags);
+    if (config.n) ff_put("in/config.json", config.p, config.n);
+    if (index.n) ff_put("in/model.safetensors.index.json", index.p, index.n);
+    static const char *const others[] = { "in/rwkv_vocab_v20230424.txt", "in/chat_template.jinja",
+                                          "in/tokenizer_config.json" };
+    for (unsigned i = 0; i < 3; i++)
+        if (shape >> (4 + i) & 1) {
+            ff_in other = ff_until(&in, 0xFF);
+            ff_put(others[i], other.p, other.n);
+        }
+    int n_file = 0;
+    for (; n_file < MAX_FILES && in.n; n_file++) {
+        char name[48];
+        ff_in h = ff_until(&in, 0xFF);
+        if (how & 8) snprintf(name, sizeof name, "model-%05d-of-%05u.safetensors", n_file + 1, 1 + (shape & 3));
+        else snprintf(name, sizeof name, n_file ? "more-%d.safetensors" : "model.safetensors", n_file);
+        put_tensors(name, h, how);
+    }
+    if (how & 16) ff_put("in/params.json", "{}", 2);
+    if (how & 32) ff_put("in/adapter_config.json", "{}", 2);
+    hone_error e = { 0 };
+    const char *dst = ff_path("out.gguf");
+    hone_status st = hone_convert(folder, NULL, how & 64 ? "Q8_0" : how & 128 ? "F16" : NULL, dst, NULL, &e);
+    if (st != HONE_OK) {
+        FF_MUST(*e.message && access(dst, F_OK) != 0);
+        return 0;
+    }
+    hn_gguf *g;
+    FF_MUST(hn_gguf_open(&g, dst, &e) == HONE_OK);
+    FF_MUST(hn_gguf_check_data(g, &e) == HONE_OK);
+    hn_gguf_close(g);
+    unlink(dst);
+    return 0;
+}

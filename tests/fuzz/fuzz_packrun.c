@@ -1,0 +1,88 @@
+/* Fuzz target: the packed side file as a session uses it. The input is a byte of settings, then edits of a good
+ * packed file; the directory's checksum may be made to fit. A file that is not refused can be run, whatever its
+ * numbers are, and comparing it with its model ends with a verdict.
+ * covers: src/model/pack_model.c src/gguf/pack_file.c */
+#include "fuzz_models.h"
+#include "gguf/pack_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static hone_context *ctx;
+static char model[200];
+static uint8_t *good;
+static size_t n_good;
+
+static void begin(void)
+{
+    hone_error e = { 0 };
+    hone_packed_info info;
+    ff_begin();
+    FF_MUST(hone_context_new(&ctx, &(hone_context_params){ .n_threads = 1 }, &e) == HONE_OK);
+    snprintf(model, sizeof model, "%s", fm_path("llama", "Q8_0"));
+    FF_MUST(hone_pack(model, &(hone_pack_params){ .file = ff_path("good.hpack"), .n_threads = 1 }, &info, NULL, &e) ==
+            HONE_OK);
+    FF_MUST(info.state == HONE_PACKED_READY && info.n_matrices > 0);
+    n_good = ff_get(ff_path("good.hpack"), &good);
+}
+
+/* As pack_file.h draws it. */
+static void fix_sum(uint8_t *p, size_t n)
+{
+    uint64_t n_dir, size = n;
+    hn_sha256 s;
+    if (n < HN_PACKED_HEADER) return;
+    memcpy(p + 16, &size, 8);
+    memcpy(&n_dir, p + 32, 8);
+    if (n_dir > n - HN_PACKED_HEADER) return;
+    hn_sha256_init(&s);
+    hn_sha256_add(&s, p, 80);
+    hn_sha256_add(&s, p + HN_PACKED_HEADER, (size_t)n_dir);
+    hn_sha256_end(&s, p + 80);
+}
+
+static void run(const char *packed)
+{
+    hone_error e = { 0 };
+    hone_model *m = NULL;
+    hone_session *s = NULL;
+    hone_model_info info;
+    hone_status st = hone_model_open(&m, model, &(hone_model_params){ .packed = packed }, &e);
+    if (st != HONE_OK) {
+        FF_MUST(!m && e.message[0]);
+        return;
+    }
+    hone_model_get_info(m, &info);
+    FF_MUST(info.packed_path && !strcmp(info.packed_path, packed));
+    FF_MUST(hone_session_new(&s, ctx, m, &(hone_session_params){ .n_ctx = 16, .n_chunk = 4 }, &e) == HONE_OK);
+    const float *logits;
+    static const int32_t ids[] = { 1, 2, 3, 4, 5 };
+    st = hone_prefill(s, ids, 5, &logits, &e);
+    FF_MUST(st == HONE_OK || st == HONE_E_NUMERIC || st == HONE_E_FORMAT); /* numbers of any kind, or found damaged */
+    hone_session_free(s);
+    hone_model_close(m);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ff_in in = { data, size };
+    hone_error e = { 0 };
+    hone_packed_info info;
+    if (!ctx) begin();
+    unsigned how = ff_u8(&in);
+    size_t n = n_good;
+    uint8_t *file = ff_edited(good, &n, &in);
+    if (how & 1) fix_sum(file, n);
+    const char *path = ff_put("in.hpack", file, n);
+    free(file);
+    hone_status st = hone_packed_describe(path, &info, &e);
+    FF_MUST(st == HONE_OK || e.message[0]);
+    st = hone_packed_find(model, path, &info, &e);
+    FF_MUST(st == HONE_OK ? info.state == HONE_PACKED_READY || info.note[0] || info.state != HONE_PACKED_UNUSABLE
+                          : e.message[0] != 0);
+    run(path);
+    if (how & 2) {
+        st = hone_pack(model, &(hone_pack_params){ .file = path, .n_threads = 1, .verify = true }, &info, NULL, &e);
+        FF_MUST(st == HONE_OK || e.message[0]);
+    }
+    return 0;
+}

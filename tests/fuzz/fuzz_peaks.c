@@ -1,0 +1,72 @@
+/* Fuzz target: the two other files that the laboratory reads, each its own JSON: the machine's measured peaks, and
+ * answers with their sketch (two of these, a byte 0 between, are compared). The first byte says which.
+ * covers: src/lab/peaks_store.c src/lab/quality_sketch.c */
+#include "fuzz_file.h"
+#include "lab/quality.h"
+
+#include <math.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_peaks(ff_in in)
+{
+    hn_peaks p;
+    hone_error e = { 0 };
+    char said[2000];
+    hn_environ env = { 0 };
+    const char *path = ff_put("peaks.json", in.p, in.n);
+    json_t *o = json_loadb((const char *)in.p, in.n, JSON_REJECT_DUPLICATES, NULL);
+    json_t *machine = json_object_get(o, "machine");
+    const char *hash = json_string_value(json_object_get(machine, "hash")),
+               *level = json_string_value(json_object_get(machine, "level"));
+    snprintf(env.hash, sizeof env.hash, "%s", hash ? hash : "");
+    hone_status st = hn_peaks_load(&p, path, &env, level ? level : "avx2", &e);
+    FF_MUST(st == HONE_OK || e.message[0]);
+    if (st == HONE_OK) {
+        FF_MUST(hn_peaks_check(&p, &e) == HONE_OK && hn_peaks_decode_threads(&p) >= 1);
+        for (int k = 0; k < HN_PEAK_KINDS; k++)
+            for (int32_t t = 0; t < 70; t += 3) {
+                double at = hn_peaks_at(&p, (hn_peak_kind)k, t);
+                FF_MUST(isnan(at) || at >= 0);
+                hn_peaks_most(&p, (hn_peak_kind)k, t);
+            }
+        hn_peaks_say(&p, said, sizeof said);
+        FF_MUST(hn_peaks_store(&p, ff_path("again.json"), &e) == HONE_OK);
+        hn_peaks again;
+        FF_MUST(hn_peaks_load(&again, ff_path("again.json"), &env, p.level, &e) == HONE_OK);
+    }
+    json_decref(o);
+}
+
+static void check_answers(ff_in in)
+{
+    static hn_answers a, b;
+    hone_error e = { 0 };
+    hn_answers_diff d;
+    ff_in first = ff_until(&in, 0);
+    const char *path = ff_put("a.json", first.p, first.n), *other = ff_put("b.json", in.p, in.n);
+    hn_answers_is_file(path);
+    bool one = hn_answers_load(&a, path, &e) == HONE_OK;
+    FF_MUST(one || e.message[0]);
+    bool two = in.n && hn_answers_load(&b, other, &e) == HONE_OK;
+    if (one && hn_answers_compare(&d, &a, two ? &b : &a, &e) == HONE_OK) json_decref(hn_answers_diff_json(&d));
+    if (one) {
+        FF_MUST(hn_answers_save(&a, ff_path("c.json"), &e) == HONE_OK || e.message[0]);
+        json_decref(hn_answers_json(&a, false));
+    }
+    if (one && two) {
+        double like = hn_id_similarity(a.q.ids[0], HN_Q_STEPS, b.q.ids[0], HN_Q_STEPS);
+        FF_MUST(like >= 0 && like <= 1);
+    }
+    if (two) hn_answers_free(&b);
+    if (one) hn_answers_free(&a);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ff_in in = { data, size };
+    if (!*ff_dir) ff_begin();
+    if (ff_u8(&in) & 1) check_answers(in);
+    else check_peaks(in);
+    return 0;
+}
