@@ -58,6 +58,7 @@ static __attribute__((unused)) void ff_begin(void)
         if (!mkdtemp(ff_dir)) *ff_dir = 0;
     }
     FF_MUST(*ff_dir);
+    setenv("XDG_STATE_HOME", ff_dir, 1); /* what is remembered of files goes with them */
     atexit(ff_end);
 }
 

@@ -49,14 +49,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t n_dir = 0;
     for (int i = 0; i < 8; i++) n_dir |= (uint64_t)copy[32 + i] << (8 * i);
     for (int i = 0; i < 8; i++) copy[16 + i] = (uint8_t)((uint64_t)size >> (8 * i));
-    memcpy(copy, "HONEPACK\1\0\0\0", 12);
+    memcpy(copy, "HONEPACK\2\0\0\0", 12);
     copy[12] = HN_PACK_VERSION, copy[13] = copy[14] = copy[15] = 0;
     if (n_dir <= size - HN_PACKED_HEADER) {
         hn_sha256 s;
         hn_sha256_init(&s);
-        hn_sha256_add(&s, copy, 80);
+        hn_sha256_add(&s, copy, 112);
         hn_sha256_add(&s, copy + HN_PACKED_HEADER, (size_t)n_dir);
-        hn_sha256_end(&s, copy + 80);
+        hn_sha256_end(&s, copy + 112);
     }
     walk(copy, size);
     free(copy);

@@ -35,9 +35,34 @@ static void fix_sum(uint8_t *p, size_t n)
     memcpy(&n_dir, p + 32, 8);
     if (n_dir > n - HN_PACKED_HEADER) return;
     hn_sha256_init(&s);
-    hn_sha256_add(&s, p, 80);
+    hn_sha256_add(&s, p, 112);
     hn_sha256_add(&s, p + HN_PACKED_HEADER, (size_t)n_dir);
-    hn_sha256_end(&s, p + 80);
+    hn_sha256_end(&s, p + 112);
+}
+
+/* The hashes of the numbers as well, as pack_file.h says, so that wrong numbers come to be used. */
+static void fix_hashes(uint8_t *p, size_t n)
+{
+    hn_packed *f;
+    if (hn_packed_parse(&f, p, n, "fuzz", NULL) != HONE_OK) return;
+    uint8_t *record = p + HN_PACKED_HEADER;
+    for (uint64_t i = 0; i < f->n; i++) {
+        const hn_packed_entry *e = &f->e[i];
+        hn_sha256 all, one;
+        hn_sha256_init(&all);
+        for (uint64_t k = 0; k < hn_packed_pieces(e); k++) {
+            hn_packed_piece x = hn_packed_piece_at(e, k);
+            unsigned char d[32];
+            hn_sha256_init(&one);
+            hn_sha256_add(&one, (const char *)e->data + x.at, x.n_bytes);
+            hn_sha256_end(&one, d);
+            hn_sha256_add(&all, d, sizeof d);
+        }
+        hn_sha256_end(&all, record + 40);
+        record += (76 + e->name.len + 7) / 8 * 8;
+    }
+    hn_packed_close(f);
+    fix_sum(p, n);
 }
 
 static void run(const char *packed)
@@ -72,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = n_good;
     uint8_t *file = ff_edited(good, &n, &in);
     if (how & 1) fix_sum(file, n);
+    if (how & 4) fix_hashes(file, n);
     const char *path = ff_put("in.hpack", file, n);
     free(file);
     hone_status st = hone_packed_describe(path, &info, &e);
