@@ -239,7 +239,8 @@ static void c_model_open(void)
     hone_progress pr = { 0 };
     hone_model_params p = { .tokenizer_pre = MAY("params->tokenizer_pre", "gpt-2"), .packed = MAY("params->packed",
             "off"),
-                            .progress = MAY("params->progress", &pr) };
+                            .progress = MAY("params->progress", &pr),
+                            .ignore_keys = MAY("params->ignore_keys", "llama.nothing") };
     STATUS(hone_model_open(NEED("out", &out), NEED("path", model_path), MAY("params", &p), aw->err));
     EMPTY("out", !out);
     if (!aw->failed) hone_model_close(out);
