@@ -156,7 +156,7 @@ HONE_API hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t
  * first tensor and element. */
 HONE_API hone_status hone_file_check(const hone_file *f, hone_error *err);
 /* As hone_model_identity, of any GGUF file. kept_only: nothing is read but what is kept; hex [65]
- * is "" where that is nothing. */
+ * is "" where that is nothing. HONE_E_IO then: it cannot be read. */
 HONE_API hone_status hone_file_identity(const hone_file *f, bool kept_only, char *hex, const struct hone_progress *pr, hone_error *err);
 /* Block size in elements and bytes of a GGUF type id, and its name, each of which may be NULL; false: unknown. */
 HONE_API bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char **name);

@@ -76,6 +76,18 @@ static void add_u64(hn_sha256 *s, uint64_t v)
     hn_sha256_add(s, b, sizeof b);
 }
 
+/* What is left of a read that gave only have bytes: have once it is all there. */
+static ssize_t pread_rest(int fd, unsigned char *b, size_t have, size_t n, uint64_t at)
+{
+    while (have < n) {
+        ssize_t k = pread(fd, b + have, n - have, (off_t)(at + have));
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) return k;
+        have += (size_t)k;
+    }
+    return (ssize_t)have;
+}
+
 /* n_sample pieces, evenly spread from the first byte to the last. */
 static bool add_sample(hn_sha256 *s, int fd, uint64_t size, uint64_t n_sample)
 {
@@ -86,8 +98,10 @@ static bool add_sample(hn_sha256 *s, int fd, uint64_t size, uint64_t n_sample)
         uint64_t last = size - piece, at = n_sample > 1 ? last / (n_sample - 1) * i : 0;
         if (i + 1 == n_sample) at = last;
         ssize_t k;
+        errno = 0; /* which stays so for a file that has become shorter */
         do k = pread(fd, b, (size_t)piece, (off_t)at);
         while (k < 0 && errno == EINTR);
+        if (k > 0 && k < (ssize_t)piece) k = pread_rest(fd, b, (size_t)k, (size_t)piece, at);
         if (k != (ssize_t)piece) return false;
         hn_sha256_add(s, b, (size_t)piece);
     }
@@ -97,22 +111,29 @@ static bool add_sample(hn_sha256 *s, int fd, uint64_t size, uint64_t n_sample)
 static bool add_file(hn_sha256 *s, const hn_known_file *f, uint64_t n_sample)
 {
     struct stat sb;
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe must not hold us */
-    if (fd < 0) return false;
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), e; /* a pipe must not hold us */
+    if (fd < 0) {
+        if (errno == ENOENT) errno = 0;
+        return false;
+    }
     const hn_file_stamp *t = &f->stamp;
-    bool done = fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode) && same_stamp(t, &sb);
+    bool seen = fstat(fd, &sb) == 0, done = seen && S_ISREG(sb.st_mode) && same_stamp(t, &sb);
+    if (seen && !done) errno = 0;
     if (done) {
         const uint64_t all[] = { t->dev, t->ino, t->size, (uint64_t)t->mtime_ns, (uint64_t)t->ctime_ns };
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) add_u64(s, all[i]);
         done = add_sample(s, fd, t->size, n_sample);
     }
+    e = errno;
     close(fd);
+    errno = e;
     return done;
 }
 
 bool hn_known_key_of(hn_known_key *key, const hn_known_file *f, int32_t n)
 {
     hn_sha256 s;
+    errno = 0;
     if (n < 1) return false;
     uint64_t n_sample = (uint64_t)(n < SAMPLES / 4 ? SAMPLES / n : 4);
     hn_sha256_init(&s);
@@ -176,19 +197,26 @@ static size_t record_head(char dst[RECORD_CAP], const hn_known_key *key, const c
     return (size_t)snprintf(dst, RECORD_CAP, "hone.known/1 %s\nkey %s\nfact ", kind, hex);
 }
 
-/* The whole of a small file; its bytes, 0 if it cannot be read or has more than cap - 1. */
+/* The whole of a small file; its bytes, 0 if there is none or it has more than cap - 1 (errno 0), or for errno. */
 static size_t read_small(char *dst, size_t cap, const char *path)
 {
     size_t n = 0;
     ssize_t k = 1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), e = 0;
+    if (fd < 0) {
+        if (errno == ENOENT || errno == ENOTDIR) errno = 0;
+        return 0;
+    }
     while (n < cap && (k = read(fd, dst + n, cap - n)) != 0) {
         if (k < 0 && errno == EINTR) continue;
-        if (k < 0) break;
+        if (k < 0) {
+            e = errno;
+            break;
+        }
         n += (size_t)k;
     }
     close(fd);
+    errno = e;
     return k == 0 && n < cap ? n : 0;
 }
 
@@ -196,6 +224,7 @@ bool hn_known_get(const hn_known_key *key, const char *kind, void *fact, size_t 
 {
     char path[PATH_CAP], text[RECORD_CAP], head[RECORD_CAP], sum[2 * HASH + 1];
     const size_t tail = sizeof "sum " - 1 + 2 * HASH + 1; /* "sum HEX\n" */
+    errno = 0;
     if (n > HN_KNOWN_FACT || !record_path(path, key, kind)) return false;
     size_t size = read_small(text, sizeof text, path), n_head = record_head(head, key, kind);
     if (size < n_head + 2 * n + 1 + tail || memcmp(text, head, n_head) != 0 || text[n_head + 2 * n] != '\n') return false;

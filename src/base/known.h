@@ -35,9 +35,11 @@ typedef struct hn_known_key {
 
 enum { HN_KNOWN_FACT = 64 };
 
-/* The key of a file, or of several that are one thing. False: one of them is gone, or not what its stamp says. */
+/* The key of a file, or of several that are one thing. False: one of them is gone, or not what its stamp says (errno
+ * 0), or cannot be read (errno). */
 bool hn_known_key_of(hn_known_key *key, const hn_known_file *f, int32_t n);
-/* What was kept under kind (a short word) for this key: fact[n], n ≤ HN_KNOWN_FACT. False: nothing. */
+/* What was kept under kind (a short word) for this key: fact[n], n ≤ HN_KNOWN_FACT. False: nothing (errno 0), or
+ * it cannot be read (errno). */
 bool hn_known_get(const hn_known_key *key, const char *kind, void *fact, size_t n);
 /* Keeps it, in place of what was kept of an earlier state of that file. path is for people who look into the
  * record. False: there is nowhere to keep it. */

@@ -123,7 +123,8 @@ static const char *packed_state(const hone_packed_info *p)
 /* What is known of the file's content, or "". With --identity it has been computed by now. */
 static const char *identity_of(const hone_file *f, char hex[65])
 {
-    hone_file_identity(f, true, hex, NULL, NULL);
+    hone_error err;
+    if (hone_file_identity(f, true, hex, NULL, &err) != HONE_OK) hn_cli_note("%s", err.message);
     return hex;
 }
 

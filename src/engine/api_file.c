@@ -2,6 +2,7 @@
  * string arrays quick to index; refuses to know what the entries mean. */
 #include "gguf/identity.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -189,7 +190,12 @@ hone_status hone_file_identity(const hone_file *f, bool kept_only, char *hex, co
     HN_NEED(err, hex, "room for 65 characters");
     hex[0] = 0;
     HN_NEED(err, f, "an open file");
-    if (hn_identity_known(f->g, &id)) hn_hash_hex(hex, id.content);
+    bool known = hn_identity_known(f->g, &id);
+    int e = known ? 0 : errno;
+    if (known) hn_hash_hex(hex, id.content);
+    else if (kept_only && e)
+        st = HN_FAIL(err, HONE_E_IO, "%s: what is known of it cannot be read: %s",
+                     HN_ESC(hn_gguf_path(f->g), strlen(hn_gguf_path(f->g))), strerror(e));
     else if (!kept_only && (st = hn_identity_of(f->g, &id, NULL, pr, err)) == HONE_OK) hn_hash_hex(hex, id.content);
     return st;
 }

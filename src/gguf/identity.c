@@ -1,6 +1,7 @@
 /* identity: see identity.h. */
 #include "gguf/identity.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -13,12 +14,14 @@ _Static_assert(sizeof(hn_identity) <= HN_KNOWN_FACT, "fits into a record");
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* Malloc'ed; NULL: no memory, or not files. */
+/* Malloc'ed; NULL: not files (errno 0), or no memory (errno). */
 static hn_known_file *files_of(const hn_gguf *g)
 {
     hn_known_file *f = calloc((size_t)hn_gguf_n_parts(g), sizeof *f);
-    if (f && hn_gguf_files(g, f)) return f;
+    if (!f) return NULL;
+    if (hn_gguf_files(g, f)) return f;
     free(f);
+    errno = 0;
     return NULL;
 }
 
@@ -26,7 +29,9 @@ static bool key_of(const hn_gguf *g, hn_known_key *key)
 {
     hn_known_file *f = files_of(g);
     bool done = f && hn_known_key_of(key, f, hn_gguf_n_parts(g));
+    int e = errno;
     free(f);
+    errno = e;
     return done;
 }
 

@@ -25,7 +25,7 @@ typedef enum hn_identity_from {
     HN_IDENTITY_FORGOTTEN /* all was read, and there is nowhere to keep the result */
 } hn_identity_from;
 
-/* What is kept of g. False: nothing; *out is untouched. */
+/* What is kept of g. False: nothing (errno 0), or it cannot be told (errno); *out is untouched. */
 bool hn_identity_known(const hn_gguf *g, hn_identity *out);
 /* What is kept, else computed with all cores. pr and from may be NULL. HONE_E_IO: a file was changed while it was
  * read, or since it was opened. HONE_E_INTERRUPTED: pr asked to stop. */

@@ -2,6 +2,7 @@
  * beside what else is known of files; layout and hashes as gguf/pack_file.h says. */
 #include "gguf/pack_file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -105,6 +106,7 @@ static hone_status compare(const checking *c, const char *label, hone_error *err
 
 static bool key_of(const hn_packed *p, hn_known_key *key)
 {
+    errno = 0;
     return p->mapped && hn_known_key_of(key, &(hn_known_file){ p->path, p->stamp }, 1);
 }
 

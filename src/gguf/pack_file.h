@@ -72,7 +72,8 @@ typedef struct hn_packed_piece {
 uint64_t hn_packed_pieces(const hn_packed_entry *e);
 hn_packed_piece hn_packed_piece_at(const hn_packed_entry *e, uint64_t k);
 
-/* Whether the numbers of this very file have been proven right before; a sample of it is read. */
+/* Whether the numbers of this very file have been proven right before; a sample of it is read. False with errno:
+ * it cannot be told. */
 bool hn_packed_proven(const hn_packed *p);
 /* Reads all of them. HONE_OK: each entry has its hash; *kept (may be NULL): hn_packed_proven knows it from now on.
  * HONE_E_FORMAT: damaged; names the first entry that is. HONE_E_IO: changed while it was read. HONE_E_INTERRUPTED. */

@@ -346,16 +346,19 @@ json_t *hn_bench_build_json(const hn_environ *e)
 
 json_t *hn_bench_engine_json(void) { return json_pack("{s:s, s:s}", "name", "hone", "version", hone_version()); }
 
-/* Of the whole content; null where it cannot be had now. */
-static json_t *identity_json(const char *path)
+/* Of the whole content; null where it cannot be had now, and why. */
+static void put_identity(json_t *o, const char *path)
 {
     char hex[65] = "";
     hone_file *f;
-    if (hone_file_open(&f, path, NULL) == HONE_OK) {
-        hone_file_identity(f, false, hex, NULL, NULL);
+    hone_error why;
+    hone_status st = hone_file_open(&f, path, &why);
+    if (st == HONE_OK) {
+        st = hone_file_identity(f, false, hex, NULL, &why);
         hone_file_close(f);
     }
-    return hex[0] ? json_string(hex) : json_null();
+    json_object_set_new(o, "identity", hex[0] ? json_string(hex) : json_null());
+    if (st != HONE_OK) json_object_set_new(o, "identity_why", hn_lab_str(why.message));
 }
 
 json_t *hn_bench_model_json(const char *path, const hone_model_info *info)
@@ -371,7 +374,7 @@ json_t *hn_bench_model_json(const char *path, const hone_model_info *info)
     json_t *o = json_object();
     json_object_set_new(o, "path_name", hn_lab_str(slash ? slash + 1 : path));
     json_object_set_new(o, "sha256", hex[0] ? json_string(hex) : json_null());
-    json_object_set_new(o, "identity", identity_json(path));
+    put_identity(o, path);
     if (why.code != HONE_OK) json_object_set_new(o, "sha256_why", hn_lab_str(why.message));
     json_object_set_new(o, "fingerprint", json_string(fingerprint));
     json_object_set_new(o, "name", hn_lab_str(info->name));

@@ -189,7 +189,7 @@ static hone_status find_in(const hn_gguf *g, const char *file, hone_packed_info 
     out->state = f.state;
     if (f.state == HONE_PACKED_READY || f.state == HONE_PACKED_TOUCHED) describe(out, f.file);
     const char *unproven = "new here, or it or the model was copied or touched since: the next start checks all of both";
-    snprintf(out->note, sizeof out->note, "%s", f.state == HONE_PACKED_TOUCHED ? unproven : f.why);
+    snprintf(out->note, sizeof out->note, "%s", f.state == HONE_PACKED_TOUCHED && !f.why[0] ? unproven : f.why);
     hn_packed_drop(&f);
     return HONE_OK;
 }

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "model/packed.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
@@ -122,10 +123,16 @@ hone_status hn_packed_look(hn_packed_found *f, const hn_gguf *g, const char *pat
         return st;
     }
     bool known = hn_identity_known(g, &id);
+    int unread = known ? 0 : errno;
     if (!same) not_usable(f, "made from a model with other tensors");
     else if (!sound) not_usable(f, "its directory does not fit the model: damaged");
     else if (known && memcmp(id.data, f->file->data, HASH) != 0) not_usable(f, foreign);
-    else f->state = known && hn_packed_proven(f->file) ? HONE_PACKED_READY : HONE_PACKED_TOUCHED;
+    else {
+        bool proven = known && hn_packed_proven(f->file);
+        f->state = proven ? HONE_PACKED_READY : HONE_PACKED_TOUCHED;
+        if (known && !proven) unread = errno;
+        if (unread) snprintf(f->why, sizeof f->why, "what is known of it cannot be read: %s", strerror(unread));
+    }
     return HONE_OK;
 }
 
