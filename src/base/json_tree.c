@@ -180,8 +180,12 @@ hone_status hn_json_tree_file(json_t **out, const char *path, const hn_json_rule
     *out = NULL;
     errno = 0;
     FILE *f = fopen(path, "re");
-    if (!f) return HN_FAIL(err, errno == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot open: %s", name,
-                           strerror(errno));
+    if (!f) {
+        int e = errno;
+        hone_status why = HN_FAIL(err, e == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot open: %s", name, strerror(e));
+        errno = e;
+        return why;
+    }
     hone_status st = read_file(&text, &n, f, most, name, err);
     fclose(f);
     if (st == HONE_E_FORMAT && rules && rules->fault != HONE_OK && err) err->code = rules->fault;

@@ -16,7 +16,7 @@ hone_status hn_json_tree(json_t **out, const char *text, size_t len, const hn_js
                          hone_error *err);
 /* The same of a text whose reader has begun; where it failed is then in j. */
 hone_status hn_json_build(json_t **out, hn_jread *j);
-/* The file at path, whole. HONE_E_IO too. */
+/* The file at path, whole. HONE_E_IO too; errno is ENOENT then where there is none. */
 hone_status hn_json_tree_file(json_t **out, const char *path, const hn_json_rules *rules, hone_error *err);
 
 /* ---- fields: what a file says, checked before it is used -------------------------------------- */

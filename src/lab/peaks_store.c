@@ -213,7 +213,7 @@ hone_status hn_peaks_load(hn_peaks *out, const char *path, const hn_environ *e, 
     const char *name = HN_ESC(path, strlen(path));
     hn_peaks p;
     hone_status st = hn_json_tree_file(&o, path, &rules, &why);
-    if (st == HONE_E_IO && access(path, F_OK) != 0 && errno == ENOENT)
+    if (st == HONE_E_IO && errno == ENOENT)
         return HN_FAIL(err, HONE_E_IO, "the peaks of this machine at level %s are not measured; " HOW_TO, level);
     if (st != HONE_OK) return HN_FAIL(err, st, "%.500s; " HOW_TO " --force", why.message);
     st = hn_peaks_parse(&p, o, &why);
