@@ -481,6 +481,13 @@ int hn_cli_new_context(const hn_cli *cli, hone_context **out)
     return HN_EXIT_USAGE; /* a level this machine lacks is no fault of the model */
 }
 
+void hn_cli_session_notes(const hone_model *m, int32_t n_ctx)
+{
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    hn_cli_window_note(&info, n_ctx);
+}
+
 int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out)
 {
     *out = NULL;
@@ -490,9 +497,6 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
                               .cache = strcmp(kv, "f32") == 0 ? HONE_CACHE_F32 : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0 : HONE_CACHE_F16,
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {
-        hone_model_info info;
-        hone_model_get_info(m, &info);
-        hn_cli_window_note(&info, n_ctx);
         hone_session_set_abort(*out, hn_abort_fn, NULL);
         return hn_cli_set_adapters(cli, m, *out);
     }
@@ -513,6 +517,7 @@ static hone_status new_filled(const hn_cli *cli, hone_context *ctx, const hone_m
     const char *state = hn_opts_str(cli->opts, "state-in");
     hone_session_free(*out);
     *rc = hn_cli_new_session(cli, ctx, m, n_ctx, n_seq, out);
+    if (*rc == 0) hn_cli_session_notes(m, n_ctx);
     return *rc || !state ? HONE_OK : hone_session_load(*out, state, err);
 }
 

@@ -154,6 +154,9 @@ const char *hn_cli_weights(const hone_model_info *info);                     /* 
 int hn_cli_new_context(const hn_cli *cli, hone_context **out);  /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
 /* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */
 int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out);
+/* What a session of n_ctx positions does otherwise than its model was made for; apart from hn_cli_new_session, which
+ * is timed. */
+void hn_cli_session_notes(const hone_model *m, int32_t n_ctx);
 /* What --lora names, opened and set in an empty session; hn_cli_new_session does it. */
 int hn_cli_set_adapters(const hn_cli *cli, const hone_model *m, hone_session *s);
 json_t *hn_cli_adapters_json(void);        /* of those set last: array of {file, hash, scale, rank, pairs}; NULL: none */

@@ -87,6 +87,7 @@ static int new_session(chat *c)
         if (n_ctx == 0) n_ctx = train;
     }
     int rc = hn_cli_new_session(c->cli, c->ctx, c->model, n_ctx, 1, &c->session);
+    if (rc == 0) hn_cli_session_notes(c->model, n_ctx);
     if (rc) return rc;
     hone_session_set_abort(c->session, hn_line_stop, NULL);
     size_t n = (size_t)hone_session_n_ctx(c->session) + 1;

@@ -47,6 +47,7 @@ static int measure(const hn_cli *cli, hn_ledger *l, hone_model **m, hone_context
     hone_model_get_info(*m, &info);
     rc = hn_cli_new_context(cli, ctx);
     if (rc == 0) rc = hn_cli_new_session(cli, *ctx, *m, depth + n_prompt + n_gen, 1, s);
+    if (rc == 0) hn_cli_session_notes(*m, depth + n_prompt + n_gen);
     if (rc) return rc;
     const hn_bench_config c = { .n_prompt = n_prompt, .n_gen = n_gen, .depth = depth };
     if (hn_bench_measure(&sample, *s, *m, &c, &err) != HONE_OK) return hn_cli_fail(&err);

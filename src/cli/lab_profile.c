@@ -240,6 +240,7 @@ static int measure(work *w, const hn_counters *counters)
     if (rc == 0) rc = hn_cli_new_context(w->cli, &w->ctx);
     if (rc == 0) rc = hn_cli_new_session(w->cli, w->ctx, w->m, p.depth + (p.n_prompt > 0 ? p.n_prompt : 1) + p.n_gen, 1, &w->s);
     if (rc) return rc;
+    hn_cli_session_notes(w->m, p.depth + (p.n_prompt > 0 ? p.n_prompt : 1) + p.n_gen);
     hone_model_get_info(w->m, &w->info);
     load_roof(w);
     return hn_profile_run(&w->p, w->s, w->m, &p, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
