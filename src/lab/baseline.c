@@ -225,7 +225,8 @@ hone_status hn_baseline_make(json_t **out, const char *name, json_t *records, js
         if (strcmp(env, other) != 0) st = HN_FAIL(err, HONE_E_ARG, "records of two machines: env %s and %s", other, env);
         json_array_append_new(ids, json_string(hn_record_id(r)));
     }
-    if (st == HONE_OK && bytes && !json_is_true(json_object_get(quality, "valid")))
+    bool proved = json_is_true(json_object_get(quality, "valid")) && json_is_string(json_object_get(quality, "hash"));
+    if (st == HONE_OK && bytes && !proved)
         st = HN_FAIL(err, HONE_E_ARG, "the quality of this model was not proved: %s", quality ? text(quality, "reason") : "there is no quality hash");
     if (st == HONE_OK) {
         hn_utc_now(ts, sizeof ts);
