@@ -76,16 +76,17 @@ static void add_u64(hn_sha256 *s, uint64_t v)
     hn_sha256_add(s, b, sizeof b);
 }
 
-/* What is left of a read that gave only have bytes: have once it is all there. */
-static ssize_t pread_rest(int fd, unsigned char *b, size_t have, size_t n, uint64_t at)
+/* False with errno 0: the file has become shorter. */
+static bool pread_all(int fd, unsigned char *b, size_t n, uint64_t at)
 {
-    while (have < n) {
+    for (size_t have = 0; have < n;) {
+        errno = 0;
         ssize_t k = pread(fd, b + have, n - have, (off_t)(at + have));
         if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) return k;
+        if (k <= 0) return false;
         have += (size_t)k;
     }
-    return (ssize_t)have;
+    return true;
 }
 
 /* n_sample pieces, evenly spread from the first byte to the last. */
@@ -97,12 +98,7 @@ static bool add_sample(hn_sha256 *s, int fd, uint64_t size, uint64_t n_sample)
     for (uint64_t i = 0; i < n_sample; i++) {
         uint64_t last = size - piece, at = n_sample > 1 ? last / (n_sample - 1) * i : 0;
         if (i + 1 == n_sample) at = last;
-        ssize_t k;
-        errno = 0; /* which stays so for a file that has become shorter */
-        do k = pread(fd, b, (size_t)piece, (off_t)at);
-        while (k < 0 && errno == EINTR);
-        if (k > 0 && k < (ssize_t)piece) k = pread_rest(fd, b, (size_t)k, (size_t)piece, at);
-        if (k != (ssize_t)piece) return false;
+        if (!pread_all(fd, b, (size_t)piece, at)) return false;
         hn_sha256_add(s, b, (size_t)piece);
     }
     return true;
@@ -244,10 +240,4 @@ bool hn_known_put(const hn_known_key *key, const char *kind, const char *path, c
     hash_text(sum, text, at);
     at += (size_t)snprintf(text + at, sizeof text - at, "sum %s\n", sum);
     return hn_file_replace(record, text, at, NULL) == HONE_OK;
-}
-
-void hn_known_drop(const hn_known_key *key, const char *kind)
-{
-    char path[PATH_CAP];
-    if (record_path(path, key, kind)) unlink(path);
 }

@@ -44,8 +44,6 @@ bool hn_known_get(const hn_known_key *key, const char *kind, void *fact, size_t 
 /* Keeps it, in place of what was kept of an earlier state of that file. path is for people who look into the
  * record. False: there is nowhere to keep it. */
 bool hn_known_put(const hn_known_key *key, const char *kind, const char *path, const void *fact, size_t n);
-/* Forgets it. */
-void hn_known_drop(const hn_known_key *key, const char *kind);
 
 /* A name in hone's folder of state: dst = "$XDG_STATE_HOME/hone/leaf", else "~/.local/state/hone/leaf". False: neither
  * variable is set (a relative XDG_STATE_HOME does not count, says its specification), or cap is too small. */
