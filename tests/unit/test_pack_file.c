@@ -326,6 +326,15 @@ static void belongs_to_its_data(void **state)
     in = look(); /* which verify has proven already */
     assert_true(in.packed_path && !in.packed_compared);
 
+    /* other metadata, the same weights: another identity, and the packed file still serves */
+    tiny *named = make_model();
+    tm_put_str(named, "general.name", "the same under another name");
+    tm_save(named, model_path);
+    tm_free(named);
+    in = look();
+    assert_true(in.packed_path && in.packed_compared);
+    spill(model_path, b.p, b.n);
+
     /* another model of other shapes */
     tiny *t = make_model();
     tm_retype(t, "blk.1.ffn_down.weight", HN_F16);
