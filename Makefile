@@ -25,6 +25,7 @@ QEMU ?= qemu-aarch64
 # ---- flavours ---------------------------------------------------------------------
 
 OPT_release = -O3 -g
+OPT_quick   = -O0
 OPT_asan    = -O1 -g1
 OPT_ubsan   = -O1 -g1
 OPT_tsan    = -O1 -g1
@@ -32,14 +33,14 @@ OPT_cov     = -O0 -g
 OPT_fuzz    = -O1 -g
 OPT_fuzzcov = -O1 -g1
 OPT_aarch64 = -O2 -g1
-SAN_asan  = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SAN_asan  = -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
 SAN_ubsan = -fsanitize=undefined -fno-sanitize-recover=all
 SAN_tsan  = -fsanitize=thread
 SAN_cov   = --coverage
 SAN_fuzz  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 SAN_fuzzcov = -fprofile-instr-generate -fcoverage-mapping
-ifeq ($(filter $(FLAVOUR),release asan ubsan tsan cov fuzz fuzzcov aarch64),)
-$(error FLAVOUR=$(FLAVOUR): expected release, asan, ubsan, tsan, cov, fuzz, fuzzcov or aarch64)
+ifeq ($(filter $(FLAVOUR),release quick asan ubsan tsan cov fuzz fuzzcov aarch64),)
+$(error FLAVOUR=$(FLAVOUR): expected release, quick, asan, ubsan, tsan, cov, fuzz, fuzzcov or aarch64)
 endif
 ifeq ($(FLAVOUR),aarch64)
 CC = $(CROSS)gcc
@@ -65,7 +66,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 dep = $(if $(filter $(1),$(2)),$(3))
 headers = $(sort $(shell sed -n 's/^.include <\([a-z0-9_\/]*\.h\)>.*/\1/p' $(1) /dev/null))
 LIB_HEADERS := $(call headers,$(LIB_SRC))
-APP_HEADERS := $(call headers,$(wildcard src/cli/*.[ch] src/serve/*.[ch] src/lab/*.[ch]))
+APP_HEADERS := $(call headers,$(wildcard src/cli/*.[ch] src/serve/*.[ch] src/lab/*/*.[ch]))
 deps = $(call dep,jansson.h,$(1),jansson) $(call dep,utf8proc.h,$(1),libutf8proc) \
 	$(call dep,editline/readline.h histedit.h,$(1),libedit) $(call dep,event2/event.h,$(1),libevent)
 LIB_DEPS := $(sort $(call deps,$(LIB_HEADERS)))
@@ -107,7 +108,9 @@ endif
 # ---- products ------------------------------------------------------------------------
 
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
-APP_OBJ := $(APP_SRC:%.c=$(B)/%.o)
+# texts that the program carries: DIR/NAME.txt becomes $(B)/DIR/NAME.c
+CORPUS := $(B)/src/lab/quality/corpus_t1
+APP_OBJ := $(APP_SRC:%.c=$(B)/%.o) $(CORPUS).o
 MAIN_OBJ := $(filter %/cli/main.o,$(APP_OBJ))
 ifneq ($(findstring darwin,$(MACHINE)),)
 SO_LINK = libhone.dylib
@@ -151,6 +154,15 @@ $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC  ,$@)
 	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
+# the same bytes on every system: od and sed are everywhere, and octal escapes in every compiler
+$(CORPUS).c: $(CORPUS:$(B)/%=%).txt
+	@mkdir -p $(@D)
+	$(call say,TEXT,$@)
+	$(Q){ echo '/* made from $< */'; echo 'extern const char hn_q_corpus[];'; echo 'const char hn_q_corpus[] ='; \
+		od -An -v -to1 $< | sed 's/ *\([0-7][0-7][0-7]\)/\\\1/g; s/ *$$//; s/.*/    "&"/'; echo '    "";'; } >$@.new && mv -f $@.new $@
+$(CORPUS).o: $(CORPUS).c $(B)/flags
+	$(call say,CC  ,$@)
+	$(Q)$(COMPILE) -MMD -MP -c $< -o $@
 $(B)/libhone.a: $(LIB_OBJ)
 	$(call say,AR  ,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -176,19 +188,22 @@ $(B)/hone.pc: hone.pc.in include/hone.h $(B)/flags FORCE
 
 # those in tests/fault need a linker that wraps symbols
 FAULT_SRC = $(if $(findstring darwin,$(MACHINE)),,tests/fault/*.c)
-# One program per file. Other .c files of tests/support are linked into all of them.
+# one program per file
 TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golden/*.c $(FAULT_SRC) tests/fuzz/mutate_*.c))
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
-SUPPORT_OBJ := $(patsubst %.c,$(B)/%.o,$(wildcard tests/support/*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
+# fuzz targets: libFuzzer in the fuzz flavour, else a plain driver that replays and mutates a corpus
+FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),,$(B)/tests/fuzz/driver.o)
 FUZZ_SECONDS ?= 60
 
 tests: test-programs
 test-programs: $(TEST_BIN) $(FUZZ_BIN)
+# all objects and no program: scripts/check.sh sees in their symbols what is part of what
+test-objects: $(LIB_OBJ) $(APP_OBJ) $(TEST_BIN:%=%.o) $(FUZZ_BIN:%=%.o) $(FUZZ_MAIN)
 # tests/fault defines __wrap_malloc and its kin
 $(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=mmap
-$(TEST_BIN): $(B)/%: $(B)/%.o $(SUPPORT_OBJ) $(B)/libapp.a $(B)/libhone.a
+$(TEST_BIN): $(B)/%: $(B)/%.o $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ $(TEST_LIBS) $(APP_LIBS) -lm
 # The library stays optimised and its unit tests are not, or little: compiling them takes a quarter
@@ -201,6 +216,23 @@ ifeq ($(origin CFLAGS),file)
 $(B)/tests/unit/%.o $(B)/tests/fault/%.o: private CFLAGS = $(OPT_TESTS_$(FLAVOUR))
 endif
 endif
+# Half of all compiling is the kernels. What gcc notes of their variables for a debugger takes as long as the code: lines
+# are enough.
+OPT_KERNELS_release = -O3 -g1
+# Where nothing is optimised, the library is a little: it costs seconds, and saves the tests minutes.
+HOT = src/kernels $(if $(filter quick,$(FLAVOUR)),$(LIB_ROOMS:%=src/%) tests/property)
+OPT_KERNELS_quick = -O1
+# gcc's allocator of registers over single regions costs a third of compiling what a sanitizer made of them
+ifeq ($(findstring clang,$(CC)),)
+OPT_KERNELS_asan  = -O1 -g1 -fira-region=one
+OPT_KERNELS_tsan  = $(OPT_KERNELS_asan)
+OPT_KERNELS_ubsan = $(OPT_KERNELS_asan)
+endif
+ifneq ($(OPT_KERNELS_$(FLAVOUR)),)
+ifeq ($(origin CFLAGS),file)
+$(foreach d,$(HOT),$(B)/$d/%.o): private CFLAGS = $(OPT_KERNELS_$(FLAVOUR))
+endif
+endif
 # Kernels parse nothing, and clang takes many minutes and gigabytes to instrument them: that is left to gcc's asan.
 ifeq ($(FLAVOUR),fuzz)
 $(B)/src/kernels/%.o: private SAN_fuzz =
@@ -209,18 +241,12 @@ $(B)/src/kernels/%.o: private SAN_fuzzcov =
 endif
 # scripts/fuzz.sh needs these alone: the targets, and the test that the sanitizer sees our own memory
 fuzz-programs: $(FUZZ_BIN) $(B)/tests/unit/test_base
-# fuzz targets: libFuzzer in the fuzz flavour, else a plain driver that replays and mutates a corpus
-FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),,$(B)/tests/fuzz/driver.o)
 $(FUZZ_BIN): $(B)/%: $(B)/%.o $(FUZZ_MAIN) $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer) -o $@ $^ $(APP_LIBS) -lm
 
-# micro-benchmarks of single rooms; built with the tests, so that they keep compiling
-BENCH_BIN := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
-tests: $(BENCH_BIN)
-$(BENCH_BIN): $(B)/%: $(B)/%.o $(B)/libapp.a $(B)/libhone.a
-	$(call say,LINK,$@)
-	$(Q)$(LINK) -o $@ $^ $(APP_LIBS) -lm
+check:
+	+@MAKE='$(MAKE)' B='$(B)' FLAVOUR='$(FLAVOUR)' sh scripts/check.sh $(FILE)
 
 test: all tests
 	@B=$(B) FLAVOUR=$(FLAVOUR) sh tests/run.sh programs $(if $(PROGRAM),e2e)
@@ -240,7 +266,7 @@ lint:
 	@sh scripts/lint.sh .
 	@CC='$(CC)' sh scripts/lint-selftest.sh
 format:
-	clang-format -i $(wildcard include/*.h src/*/*.[ch] tests/*/*.[ch])
+	clang-format -i $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] tests/*/*.[ch])
 bench: all
 	./benchmark.sh -m models/hone-tiny.gguf -f local -t "make bench" -c "$$(git rev-parse --short HEAD 2>/dev/null || echo none)"
 
@@ -256,9 +282,10 @@ $(B)/cross_train: tests/property/test_train_kernels.c
 $(B)/cross_kernels $(B)/cross_rwkv $(B)/cross_train: tests/cross/shim/cmocka.h $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(COMPILE) -Itests/cross/shim $(LDFLAGS) -o $@ $(filter %.c,$^) $(B)/libhone.a $(LIB_LIBS) -lm
-cross:
+cross-programs:
 	@$(MAKE) --no-print-directory build/release/cross_check
 	@$(MAKE) --no-print-directory FLAVOUR=aarch64 build/aarch64/cross_check build/aarch64/cross_kernels build/aarch64/cross_rwkv build/aarch64/cross_train
+cross: cross-programs
 	@QEMU='$(QEMU)' sh tests/cross/compare.sh build/release build/aarch64
 
 # ---- install ------------------------------------------------------------------------------
@@ -311,6 +338,7 @@ help:
 	@echo 'all              $(B)/hone, libhone.a, $(SO_LINK), hone.pc (the default)'
 	@echo 'test             all tests of this flavour; ./test.sh runs every check there is'
 	@echo 'tests            only build the test programs'
+	@echo 'check FILE=PATH  what a change of that file can break: its test programs and scripts'
 	@echo 'asan ubsan tsan  the tests under a sanitizer'
 	@echo 'cross            the library for aarch64: its outputs equal the native ones (under $(QEMU))'
 	@echo 'fuzz             FUZZ_SECONDS=$(FUZZ_SECONDS) of fuzzing per target; scripts/fuzz.sh does more'
@@ -326,5 +354,5 @@ help:
 
 FORCE:
 .SECONDARY:
-.PHONY: all tests test-programs test asan ubsan tsan coverage fuzz fuzz-programs fuzz-coverage lint format bench cross install uninstall dist clean help FORCE
--include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) $(wildcard tests/support/*.c) tests/cross/cross_check.c)
+.PHONY: all tests test-programs test-objects check test asan ubsan tsan coverage fuzz fuzz-programs fuzz-coverage lint format bench cross cross-programs install uninstall dist clean help FORCE
+-include $(patsubst %.c,$(B)/%.d,$(LIB_SRC) $(APP_SRC) $(TEST_SRC) $(FUZZ_SRC) tests/cross/cross_check.c)

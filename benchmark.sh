@@ -76,7 +76,15 @@ while [ "$n" -gt 0 ]; do
     *) set -- "$@" "$option" ;; # an option's value comes next and is passed on likewise
     esac
 done
-if [ -z "$model" ]; then
+# ids of what measures no model: hone bench refuses a model there
+bare=
+for word; do
+    case $word in
+    kern* | disp* | tensor* | mem.*) bare=${bare:-yes} ;;
+    e2e* | load* | tok* | layer* | sample* | memory* | quality* | train*) bare=no ;;
+    esac
+done
+if [ -z "$model" ] && [ "$bare" != yes ]; then
     model=$root/models/hone-tiny.gguf
     [ -f "$model" ] || fail "no model; expected -m FILE.gguf"
 fi
@@ -106,4 +114,4 @@ if [ ! -x "$hone" ]; then
     echo "benchmark.sh: building $hone" >&2
     make -C "$root" -j"$(nproc 2>/dev/null || echo 2)" all >&2 </dev/null || exit 1
 fi
-exec "$hone" bench --model="$model" --samples=6 --file="$file" --title="$title" --change="$change" "$@" </dev/null
+exec "$hone" bench ${model:+"--model=$model"} --samples=6 --file="$file" --title="$title" --change="$change" "$@" </dev/null

@@ -2,12 +2,12 @@
 # in another build. Sources are found by wildcard: a new file needs no line here.
 
 # the library, room by room, in the order of the arrows (docs/DEVELOPING.md)
-LIB_ROOMS = base quant gguf kernels backend text model engine train
+LIB_ROOMS = base quant gguf kernels backend template text model engine forge train
 # the program: sees hone.h, base/ and lab/ only
 APP_ROOMS = lab serve cli
 
 LIB_SRC := $(sort $(foreach r,$(LIB_ROOMS),$(wildcard src/$(r)/*.c)))
-APP_SRC := $(sort $(foreach r,$(APP_ROOMS),$(wildcard src/$(r)/*.c)))
+APP_SRC := $(sort $(foreach r,$(APP_ROOMS),$(wildcard src/$(r)/*.c src/$(r)/*/*.c)))
 
 # One file per instruction set, each with its own flags; on other machines these
 # files compile to nothing.

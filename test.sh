@@ -1,7 +1,7 @@
 #!/bin/sh
 # Every check hone has, on a bare Debian 12 or a developer's machine: installs what is
 # missing, builds, tests. The last line counts: N passed, N failed, N skipped.
-# Usage: ./test.sh [STAGE…]   stages: see tests/run.sh; none means all
+# Usage: ./test.sh [quick | STAGE…]   quick: build, lint, programs; stages: see tests/run.sh; none means all
 cd "$(dirname "$0")" || exit 1
 case ${1:-} in
 -h | --help) sed -n '2,4s/^# //p' "$0"; exec sh tests/run.sh --help ;;

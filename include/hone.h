@@ -109,18 +109,38 @@ HONE_API hone_status hone_file_open(hone_file **out, const char *path, hone_erro
 HONE_API void hone_file_close(hone_file *f);
 
 typedef enum hone_kv_type { /* GGUF value type ids */
-    HONE_KV_U8 = 0, HONE_KV_I8, HONE_KV_U16, HONE_KV_I16, HONE_KV_U32, HONE_KV_I32, HONE_KV_F32,
-    HONE_KV_BOOL, HONE_KV_STRING, HONE_KV_ARRAY, HONE_KV_U64, HONE_KV_I64, HONE_KV_F64
+                            HONE_KV_U8 = 0,
+                            HONE_KV_I8,
+                            HONE_KV_U16,
+                            HONE_KV_I16,
+                            HONE_KV_U32,
+                            HONE_KV_I32,
+                            HONE_KV_F32,
+                            HONE_KV_BOOL,
+                            HONE_KV_STRING,
+                            HONE_KV_ARRAY,
+                            HONE_KV_U64,
+                            HONE_KV_I64,
+                            HONE_KV_F64
 } hone_kv_type;
 
-typedef struct hone_str { const char *ptr; size_t len; } hone_str; /* not NUL-terminated */
+typedef struct hone_str {
+    const char *ptr;
+    size_t len;
+} hone_str; /* not NUL-terminated */
 
 typedef struct hone_kv {
     hone_str key;
     hone_kv_type type;
     hone_kv_type elem_type; /* arrays only */
     uint64_t count;         /* elements; 1 for scalars */
-    union { uint64_t u; int64_t i; double f; bool b; hone_str s; } v; /* scalars: widened by kind */
+    union {
+        uint64_t u;
+        int64_t i;
+        double f;
+        bool b;
+        hone_str s;
+    } v; /* scalars: widened by kind */
 } hone_kv;
 
 typedef struct hone_tensor_info {
@@ -128,9 +148,9 @@ typedef struct hone_tensor_info {
     uint32_t type; /* GGUF type id */
     const char *type_name;
     int32_t n_dim;
-    uint64_t ne[4]; /* fastest first, padded with 1 */
+    uint64_t ne[4];           /* fastest first, padded with 1 */
     uint64_t offset, n_bytes; /* in its file's data section */
-    int32_t part;   /* which file of a split set */
+    int32_t part;             /* which file of a split set */
 } hone_tensor_info;
 
 /* f NULL: 0 from each of these. */
@@ -157,7 +177,8 @@ HONE_API hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t
 HONE_API hone_status hone_file_check(const hone_file *f, hone_error *err);
 /* As hone_model_identity, of any GGUF file. kept_only: nothing is read but what is kept; hex [65]
  * is "" where that is nothing. HONE_E_IO then: it cannot be read. */
-HONE_API hone_status hone_file_identity(const hone_file *f, bool kept_only, char *hex, const struct hone_progress *pr, hone_error *err);
+HONE_API hone_status hone_file_identity(const hone_file *f, bool kept_only, char *hex, const struct hone_progress *pr,
+                                        hone_error *err);
 /* Block size in elements and bytes of a GGUF type id, and its name, each of which may be NULL; false: unknown. */
 HONE_API bool hone_type_block(uint32_t type, uint32_t *elems, uint32_t *bytes, const char **name);
 
@@ -168,28 +189,30 @@ typedef struct hone_model hone_model;
 typedef struct hone_model_params {
     const char *tokenizer_pre; /* NULL: from the file; else overrides tokenizer.ggml.pre */
     bool vocab_only;           /* tokenizer only: no weights needed or checked */
-    const char *packed;        /* a packed file (hone_pack): NULL: HONE_PACKED, else "auto"; "auto": MODEL.hpack if it is
+    const char *packed; /* a packed file (hone_pack): NULL: HONE_PACKED, else "auto"; "auto": MODEL.hpack if it is
                                   there and belongs to the model; "off"; else a file, which then must fit */
-    const struct hone_progress *progress; /* of checking a packed file and its model before their first use; may be NULL */
-    const char *ignore_keys;   /* "key,key": metadata to run without where hone would refuse the model for it, although
+    const struct hone_progress
+        *progress;           /* of checking a packed file and its model before their first use; may be NULL */
+    const char *ignore_keys; /* "key,key": metadata to run without where hone would refuse the model for it, although
                                   it may change the answer; NULL: HONE_IGNORE_KEYS */
 } hone_model_params;
 
 typedef struct hone_model_info {
-    const char *arch;  /* "llama" … */
-    const char *name;  /* general.name or "" */
-    const char *type;  /* most frequent weight type, or file type: "Q4_K_M" */
+    const char *arch; /* "llama" … */
+    const char *name; /* general.name or "" */
+    const char *type; /* most frequent weight type, or file type: "Q4_K_M" */
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train;
-    uint64_t n_params, n_bytes;      /* weights, as they are mapped (packed or plain) */
-    uint64_t bytes_per_token;        /* weight bytes read to decode one token */
-    uint64_t fingerprint;            /* of metadata and tensor directory */
-    uint64_t state_bytes;            /* of one sequence of a recurrent model, whatever its length; 0: it has a KV cache */
+    uint64_t n_params, n_bytes; /* weights, as they are mapped (packed or plain) */
+    uint64_t bytes_per_token;   /* weight bytes read to decode one token */
+    uint64_t fingerprint;       /* of metadata and tensor directory */
+    uint64_t state_bytes;       /* of one sequence of a recurrent model, whatever its length; 0: it has a KV cache */
     bool has_tokenizer;
-    const char *packed_path;  /* the packed file in use, or NULL: weights are read from the model itself */
-    const char *packed_note;  /* why, in a few words */
-    uint64_t packed_bytes;    /* of n_bytes, those in the packed file */
-    bool packed_compared;     /* new here, or copied or touched: all of the packed file and of the model was checked just now */
-    bool packed_ignored;      /* there is a packed file, but it does not serve: packed_note is a warning */
+    const char *packed_path; /* the packed file in use, or NULL: weights are read from the model itself */
+    const char *packed_note; /* why, in a few words */
+    uint64_t packed_bytes;   /* of n_bytes, those in the packed file */
+    bool packed_compared;    /* new here, or copied or touched: all of the packed file and of the model was checked just
+                                now */
+    bool packed_ignored;     /* there is a packed file, but it does not serve: packed_note is a warning */
     const char *ignored_keys; /* "key = value, …": what ignore_keys leaves out of this model; "": nothing. To be told */
     const char *formula_note; /* what of the metadata is done otherwise than another program may do it; "": nothing */
     int32_t n_window;         /* positions the model was trained to look back (attention.sliding_window; n_ctx_train is
@@ -198,20 +221,24 @@ typedef struct hone_model_info {
 
 /* Maps the file, binds and checks every tensor's shape; touches no weights.
  * params may be NULL. HONE_E_UNSUPPORTED also: metadata of the family that hone does not know or does not do. */
-HONE_API hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err);
+HONE_API hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params,
+                                     hone_error *err);
 HONE_API void hone_model_close(hone_model *m);
 HONE_API void hone_model_get_info(const hone_model *m, hone_model_info *out); /* m NULL: zeros */
 /* The model's identity: 64 hex digits, a SHA-256 over metadata, tensor directory and all tensor data. Equal for
  * copies, whatever they are called; another for any other content. The first call reads the whole file with all cores
- * (pr, which may be NULL, is told); what was found is kept in $XDG_STATE_HOME/hone/known, else ~/.local/state/hone/known,
- * for as long as the file keeps its device, inode, size, times of change and a sample of its bytes.
- * HONE_E_IO: the file is being changed. HONE_E_INTERRUPTED: pr asked to stop. hex [65] is "" on failure. */
-HONE_API hone_status hone_model_identity(const hone_model *m, char *hex, const struct hone_progress *pr, hone_error *err);
+ * (pr, which may be NULL, is told); what was found is kept in $XDG_STATE_HOME/hone/known, else
+ * ~/.local/state/hone/known, for as long as the file keeps its device, inode, size, times of change and a sample of its
+ * bytes. HONE_E_IO: the file is being changed. HONE_E_INTERRUPTED: pr asked to stop. hex [65] is "" on failure. */
+HONE_API hone_status hone_model_identity(const hone_model *m, char *hex, const struct hone_progress *pr,
+                                         hone_error *err);
 
 /* ---- tokenizer ---------------------------------------------------------------- */
 
-enum { HONE_TOK_SPECIAL = 1, /* recognise special tokens written in the text */
-       HONE_TOK_ADD = 2 };   /* add BOS/EOS as the file says */
+enum {
+    HONE_TOK_SPECIAL = 1, /* recognise special tokens written in the text */
+    HONE_TOK_ADD = 2
+}; /* add BOS/EOS as the file says */
 
 /* Encodes text [len]. *ids is malloc'ed (caller frees with hone_free), also where *n is 0. HONE_E_ARG: len more than
  * 2^30 - 1, or unknown flags. HONE_E_UNSUPPORTED: no tokenizer, or one that hone does not run. */
@@ -228,7 +255,9 @@ HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none, o
 HONE_API int32_t hone_token_eos(const hone_model *m);             /* -1: none, or m is NULL */
 HONE_API void hone_free(void *p);
 
-typedef struct hone_span { size_t begin, end; } hone_span; /* bytes [begin, end) of a text */
+typedef struct hone_span {
+    size_t begin, end;
+} hone_span; /* bytes [begin, end) of a text */
 
 /* As hone_tokenize; *spans, malloc'ed as well: for each id the bytes of text it came from. They ascend; what
  * was added stands nowhere (begin == end). Several tokens of one character that a tokenizer normalises or
@@ -253,17 +282,17 @@ HONE_API hone_status hone_stream_flush(hone_stream *s, const char **text, size_t
 /* ---- chat templates -------------------------------------------------------------- */
 
 typedef struct hone_chat_params {
-    const char *messages;      /* JSON array of {"role", "content", …}; content a string, null or text parts; needed */
-    const char *tools;         /* JSON array of tool descriptions; NULL: none */
-    const char *variables;     /* JSON object of further template variables (enable_thinking …); NULL: none */
-    const char *chat_template; /* NULL: the model's own; the name of a format ("chatml" …) or Jinja source */
-    const char *now;           /* "2026-02-03T04:05:06" for templates that ask; NULL: local time */
+    const char *messages;  /* JSON array of {"role", "content", …}; content a string, null or text parts; needed */
+    const char *tools;     /* JSON array of tool descriptions; NULL: none */
+    const char *variables; /* JSON object of further template variables (enable_thinking …); NULL: none */
+    const char *chat_template;  /* NULL: the model's own; the name of a format ("chatml" …) or Jinja source */
+    const char *now;            /* "2026-02-03T04:05:06" for templates that ask; NULL: local time */
     bool add_generation_prompt; /* end with the beginning of an answer */
-    bool trust_input;          /* let messages spell control tokens: only for texts you wrote yourself */
+    bool trust_input;           /* let messages spell control tokens: only for texts you wrote yourself */
 } hone_chat_params;
 
 typedef struct hone_chat_text {
-    char *text;       /* NUL-terminated */
+    char *text; /* NUL-terminated */
     size_t len;
     hone_span *input; /* [n_input] ascending: what came from messages, tools and variables, not from the template */
     size_t n_input;
@@ -286,8 +315,8 @@ HONE_API hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_par
 HONE_API hone_status hone_chat_template(const hone_model *m, bool tools, hone_str *source, hone_error *err);
 /* Renders any template, source [len], with the variables of a JSON object (context) and nothing else. name: for
  * messages; *text is malloc'ed and NUL-terminated, its length in *n. now as above, it may be NULL. */
-HONE_API hone_status hone_template_render(const char *source, size_t len, const char *name, const char *context, const char *now,
-                                          char **text, size_t *n, hone_error *err);
+HONE_API hone_status hone_template_render(const char *source, size_t len, const char *name, const char *context,
+                                          const char *now, char **text, size_t *n, hone_error *err);
 
 /* ---- sessions: KV cache, batches, logits --------------------------------------- */
 
@@ -302,15 +331,18 @@ typedef struct hone_session_params {
     int32_t n_seq;   /* sequences; 0: 1 */
     int32_t n_chunk; /* tokens per forward pass; 0: 512 */
     hone_kv_cache_type cache;
-    bool allow_paging; /* run even if the weights do not fit this machine's memory */
+    bool allow_paging;     /* run even if the weights do not fit this machine's memory */
     int32_t n_checkpoints; /* recurrent models: states remembered by hone_seq_checkpoint; 0: 8 */
+    uint64_t cache_budget; /* bytes that all sequences together may come to hold: keys, values, states; 0: what they
+                              can ask for at most, or is available now */
 } hone_session_params;
 
-/* Allocates the KV cache and all scratch; ctx and m must outlive the session. params may be NULL: all 0.
+/* Reserves address space for what sequences hold, and allocates all scratch; ctx and m must outlive the session. Memory
+ * is used as sequences grow. params may be NULL: all 0.
  * HONE_E_ARG: a number out of range, a model opened for its vocabulary only.
  * HONE_E_NOMEM: the weights read for each token exceed the machine's memory (every
- * token would come from disk; see allow_paging), or cache and scratch do not fit;
- * names the bytes needed and available. */
+ * token would come from disk; see allow_paging), or one sequence of n_ctx positions (where there is no cache_budget)
+ * and scratch do not fit; names the bytes needed and available. */
 HONE_API hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m,
                                       const hone_session_params *params, hone_error *err);
 HONE_API void hone_session_free(hone_session *s);
@@ -320,22 +352,35 @@ typedef struct hone_token {
     bool want_logits;
 } hone_token;
 
-/* Runs n_tok tokens, of any sequences, extending their caches. Within a sequence,
+/* Runs n_tok tokens, of any sequences, extending them. Within a sequence,
  * positions must continue without gaps. Split into chunks as needed; the result
  * does not depend on the chunk or the company.
  *   tokens [n_tok]
  *   logits receives [n_wanted, n_vocab] f32 in batch order, where n_wanted counts
  *          tokens with want_logits; may be NULL when there are none
  * HONE_E_ARG: bad id, seq or pos. HONE_E_CTX: beyond n_ctx; caches unchanged.
+ * HONE_E_NOMEM: the new positions do not fit the session's cache_budget; nothing changes.
  * HONE_E_NUMERIC: a key or value that the cache does not hold (f16: beyond 65504, q8_0: beyond 8319008), or a logit
  * that is no finite number; names layer, position and value. Lengths are as before the call, and logits void; only
  * a recurrent state that had no copy (no abort function, or up to 4 tokens) goes back to its furthest checkpoint,
  * else to nothing: hone_seq_length tells. */
-HONE_API hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits,
+HONE_API hone_status hone_run_batch(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits,
+                                    hone_error *err);
+
+/* Appends ids [n_tok], at least 1, to a sequence. *logits: [n_vocab] for the last one,
+ * owned by s until its next call. Fails as hone_run_batch does. */
+HONE_API hone_status hone_append(hone_session *s, int32_t seq, const int32_t *ids, int32_t n_tok, const float **logits,
                                  hone_error *err);
 
-/* Appends n_tok tokens, at least 1, to sequence 0. *logits: [n_vocab] for the last token,
- * owned by s until its next call. Fails as hone_decode does. */
+/* Makes a sequence hold ids [n], at least 1, and nothing else: what it has of them is kept, what other sequences of the
+ * session have is shared, the rest is run. *kept: positions that were there, at most n - 1; *logits: as of hone_append.
+ * Fails as hone_append does; where that is for what must be run, the sequence holds the first *kept of ids. */
+HONE_API hone_status hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
+                                   const float **logits, hone_error *err);
+
+/* Names of version 0.1, to go with the next: hone_run_batch, and hone_append of sequence 0. */
+HONE_API hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits,
+                                 hone_error *err);
 HONE_API hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits,
                                   hone_error *err);
 
@@ -345,9 +390,9 @@ HONE_API void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *
 
 /* One operation of a forward pass, as it was timed. */
 typedef struct hone_profile_event {
-    const char *op;             /* "attn_qkv" "attention" "ffn_down" …; lives as long as the program */
-    const char *type;           /* of the weights: "Q4_K", "mixed"; NULL: none */
-    int32_t layer;              /* -1: of no layer */
+    const char *op;   /* "attn_qkv" "attention" "ffn_down" …; lives as long as the program */
+    const char *type; /* of the weights: "Q4_K", "mixed"; NULL: none */
+    int32_t layer;    /* -1: of no layer */
     int32_t n_tok;
     uint64_t start_ns, end_ns;  /* CLOCK_MONOTONIC_RAW */
     uint64_t bytes;             /* of weights and cache that it reads, each once; activations are not counted */
@@ -356,7 +401,8 @@ typedef struct hone_profile_event {
 typedef void hone_profile_fn(void *arg, const hone_profile_event *e);
 
 /* fn is told of every operation, in order, some of them at a time, by the thread that runs the call and
- * before it returns; NULL: off, at no cost. The answers are the same. What prepares a product's input (norm, quantisation) is part of the product. */
+ * before it returns; NULL: off, at no cost. The answers are the same. What prepares a product's input (norm,
+ * quantisation) is part of the product. */
 HONE_API void hone_session_set_profile(hone_session *s, hone_profile_fn *fn, void *arg);
 
 HONE_API int32_t hone_session_n_ctx(const hone_session *s);           /* s NULL: 0 */
@@ -364,9 +410,15 @@ HONE_API int32_t hone_seq_length(const hone_session *s, int32_t seq); /* positio
 /* Keeps the first n_pos positions. A recurrent state cannot be cut: there n_pos is 0, the present length or
  * a checkpoint, else HONE_E_UNSUPPORTED and nothing changes. */
 HONE_API hone_status hone_seq_truncate(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err);
-/* dst becomes src (fork). */
+/* The first half of hone_seq_sync, for who makes batches: seq then holds the first *kept, at most n - 1, of ids [n],
+ * its own or shared with another sequence; nothing is run or copied. Of what a session file brought no ids are known:
+ * it matches nothing. A recurrent state is had at its length or a checkpoint only. */
+HONE_API hone_status hone_seq_match(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
+                                    hone_error *err);
+/* dst becomes src (fork): both hold the same memory until one of them writes to it. */
 HONE_API hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error *err);
-/* Remembers a recurrent state as it is now, in place of the one not used for longest; a KV cache needs no such thing. */
+/* Remembers a recurrent state as it is now, in place of the one not used for longest; a KV cache needs no such thing.
+ */
 HONE_API hone_status hone_seq_checkpoint(hone_session *s, int32_t seq, hone_error *err);
 /* Truncates to the furthest place that can be reached and is not beyond n_pos: *kept, -1 on failure. */
 HONE_API hone_status hone_seq_rewind(hone_session *s, int32_t seq, int32_t n_pos, int32_t *kept, hone_error *err);
@@ -382,9 +434,9 @@ HONE_API hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, 
 HONE_API void hone_adapter_close(hone_adapter *a);
 
 typedef struct hone_adapter_info {
-    const char *path, *name;  /* name: general.name or "" */
-    int32_t n_pairs, rank;    /* adapted matrices; the largest rank */
-    uint64_t n_params, hash;  /* hash: of all that changes an answer */
+    const char *path, *name;   /* name: general.name or "" */
+    int32_t n_pairs, rank;     /* adapted matrices; the largest rank */
+    uint64_t n_params, hash;   /* hash: of all that changes an answer */
     const char *base_identity; /* hone_model_identity of the base it was trained on; "": the file does not say */
 } hone_adapter_info;
 HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out); /* a NULL: zeros */
@@ -404,7 +456,8 @@ HONE_API hone_status hone_session_set_adapters(hone_session *s, hone_adapter *co
 /* Of all adapters in use and their scales; 0: none, or s is NULL. */
 HONE_API uint64_t hone_session_adapters_hash(const hone_session *s);
 
-/* A copy of one sequence's memory, for any session of the same model and adapters (and, with a KV cache, cache type). */
+/* A copy of one sequence's memory, for any session of the same model and adapters (and, with a KV cache, cache type).
+ */
 typedef struct hone_snapshot hone_snapshot;
 HONE_API hone_status hone_seq_snapshot(const hone_session *s, int32_t seq, hone_snapshot **out, hone_error *err);
 /* HONE_E_ARG: a snapshot of something else. HONE_E_CTX: too long for this session. Nothing changes then. */
@@ -420,6 +473,7 @@ HONE_API hone_status hone_session_load(hone_session *s, const char *path, hone_e
 
 typedef struct hone_session_memory {
     uint64_t cache_bytes, scratch_bytes, logits_bytes; /* reserved address space; cache: also recurrent states */
+    uint64_t cache_used_bytes;                         /* of cache_bytes, what sequences and checkpoints hold */
 } hone_session_memory;
 HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out); /* s NULL: zeros */
 
@@ -429,7 +483,8 @@ typedef struct hone_memory_use {
     int64_t resident;  /* of them, in memory; -1: the system does not tell */
 } hone_memory_use;
 typedef struct hone_memory {
-    hone_memory_use cache, scratch, logits, stacks; /* KV cache, or recurrent states with their copies; activations and working memory; the session's own logits; of worker threads */
+    hone_memory_use cache, scratch, logits, stacks; /* KV cache, or recurrent states with their copies; activations and
+                                                       working memory; the session's own logits; of worker threads */
 } hone_memory;
 HONE_API void hone_session_memory_use(const hone_session *s, hone_memory *out); /* s NULL: zeros */
 
@@ -468,8 +523,8 @@ HONE_API void hone_sampler_reset(hone_sampler *s); /* forgets accepted tokens */
 /* ---- packed files ---------------------------------------------------------------- */
 
 /* The weights of a model once more, in an order that is read faster, in a file of its own: same
- * numbers, same answers. It belongs to the tensor data it was made from, and carries hashes of its own numbers: before it
- * is used for the first time, and again after either file was copied, replaced or touched, all of both is read and
+ * numbers, same answers. It belongs to the tensor data it was made from, and carries hashes of its own numbers: before
+ * it is used for the first time, and again after either file was copied, replaced or touched, all of both is read and
  * checked once; what was found is kept as for hone_model_identity. */
 typedef enum hone_packed_state {
     HONE_PACKED_NONE = 0, /* there is none */
@@ -484,10 +539,10 @@ typedef struct hone_packed_info {
     char note[600];
     uint64_t size;                  /* bytes of the file */
     uint32_t n_matrices, n_vectors; /* in it */
-    uint32_t n_plain;               /* weights of types without a packed form, which stay in the model; and their bytes */
+    uint32_t n_plain; /* weights of types without a packed form, which stay in the model; and their bytes */
     uint64_t plain_bytes;
-    char data_sha256[65];           /* of the tensor data it was made from (src/gguf/identity.h) */
-    bool written;                   /* by this call */
+    char data_sha256[65]; /* of the tensor data it was made from (src/gguf/identity.h) */
+    bool written;         /* by this call */
 } hone_packed_info;
 
 typedef struct hone_pack_params {
@@ -510,11 +565,16 @@ HONE_API hone_status hone_packed_describe(const char *file, hone_packed_info *ou
 /* ---- training ---------------------------------------------------------------------- */
 
 typedef enum hone_train_mask { /* which tokens are learnt */
-    HONE_TRAIN_ALL = 0,
-    HONE_TRAIN_ANSWERS, /* completions; all answers of a chat */
-    HONE_TRAIN_LAST     /* completions; the last answer */
+                               HONE_TRAIN_ALL = 0,
+                               HONE_TRAIN_ANSWERS, /* completions; all answers of a chat */
+                               HONE_TRAIN_LAST     /* completions; the last answer */
 } hone_train_mask;
-typedef enum hone_train_schedule { HONE_TRAIN_CONSTANT = 0, HONE_TRAIN_LINEAR, HONE_TRAIN_COSINE, HONE_TRAIN_WSD } hone_train_schedule;
+typedef enum hone_train_schedule {
+    HONE_TRAIN_CONSTANT = 0,
+    HONE_TRAIN_LINEAR,
+    HONE_TRAIN_COSINE,
+    HONE_TRAIN_WSD
+} hone_train_schedule;
 
 /* From hone_train_defaults; texts are borrowed for hone_trainer_new. What is NULL there may be NULL, but for data. */
 typedef struct hone_train_params {
@@ -524,29 +584,29 @@ typedef struct hone_train_params {
     int32_t n_val_data;          /* 0: a share of data */
     double val_share;            /* 0: none */
     hone_train_mask mask;
-    int64_t max_bad_lines;       /* that are left out */
-    bool special;                /* what looks like a special token in a text is one */
-    bool pack;                   /* several samples in one sequence, each for itself */
-    bool full;                   /* all weights instead of adapters */
-    const char *output_type;     /* full: storage of the matrices, "F16", "Q8_0", "Q4_K_M" …; NULL: as in the base, F32 where that is
-                                  * quantized; borrowed as long as the trainer */
-    const char *targets;         /* "qv", "attn", "all", or of "q,k,v,o,gate,up,down"; full: may be NULL */
-    int32_t n_layers;            /* adapters in so many layers, from the last; 0: all */
+    int64_t max_bad_lines;   /* that are left out */
+    bool special;            /* what looks like a special token in a text is one */
+    bool pack;               /* several samples in one sequence, each for itself */
+    bool full;               /* all weights instead of adapters */
+    const char *output_type; /* full: storage of the matrices, "F16", "Q8_0", "Q4_K_M" …; NULL: as in the base, F32
+                              * where that is quantized; borrowed as long as the trainer */
+    const char *targets;     /* "qv", "attn", "all", or of "q,k,v,o,gate,up,down"; full: may be NULL */
+    int32_t n_layers;        /* adapters in so many layers, from the last; 0: all */
     int32_t rank;
     double alpha, dropout;
-    bool rslora;                 /* scale alpha/sqrt(rank) in place of alpha/rank */
-    int64_t steps;               /* 0: by epochs */
-    double epochs;               /* 0 with no steps: 1 */
+    bool rslora;                    /* scale alpha/sqrt(rank) in place of alpha/rank */
+    int64_t steps;                  /* 0: by epochs */
+    double epochs;                  /* 0 with no steps: 1 */
     int32_t seq, batch, accumulate; /* tokens of a sequence; sequences of a micro-batch; micro-batches of a step */
     hone_train_schedule schedule;
-    double lr, min_lr;           /* min_lr < 0: lr/10 with cosine and WSD, else 0 */
-    int64_t warmup;              /* steps; -1: by warmup_ratio */
+    double lr, min_lr; /* min_lr < 0: lr/10 with cosine and WSD, else 0 */
+    int64_t warmup;    /* steps; -1: by warmup_ratio */
     double warmup_ratio;
     double beta1, beta2, eps, weight_decay;
-    double clip;                 /* of the gradient's norm; 0: never */
+    double clip; /* of the gradient's norm; 0: never */
     uint64_t seed;
-    int64_t eval_every;          /* steps; 0: at the end */
-    int32_t patience;            /* validations without a gain of min_delta before training ends; 0: it goes on */
+    int64_t eval_every; /* steps; 0: at the end */
+    int32_t patience;   /* validations without a gain of min_delta before training ends; 0: it goes on */
     double min_delta;
     bool bf16;                   /* products of rounded operands, half the activations */
     bool recompute;              /* keep each layer's input only: less memory, a third more work */
@@ -558,12 +618,12 @@ typedef struct hone_train_params {
 
 /* A model to begin from: a shape with random weights, a tokenizer. */
 typedef struct hone_init_params {
-    const char *config;          /* JSON file of the shape, as of hone_synth */
-    const char *tokenizer;       /* GGUF model whose tokenizer is taken; or NULL, and a byte-level BPE is made of */
-    const char *const *data;     /* these files, .txt or .jsonl, */
+    const char *config;      /* JSON file of the shape, as of hone_synth */
+    const char *tokenizer;   /* GGUF model whose tokenizer is taken; or NULL, and a byte-level BPE is made of */
+    const char *const *data; /* these files, .txt or .jsonl, */
     int32_t n_data;
-    int32_t n_vocab;             /* with so many tokens; 0: as the shape says */
-    const char *name;            /* general.name; NULL: of the file */
+    int32_t n_vocab;  /* with so many tokens; 0: as the shape says */
+    const char *name; /* general.name; NULL: of the file */
     uint64_t seed;
     bool (*abort_fn)(void *arg); /* as of hone_train_params */
     void *abort_arg;
@@ -574,41 +634,43 @@ HONE_API hone_status hone_init_model(const char *dst, const hone_init_params *p,
 
 typedef struct hone_train_data {
     int64_t n_file, n_line, n_bad, n_sample, n_tok, n_target; /* n_line: records */
-    int64_t n_cut, n_split, n_empty; /* records that lost their end; that go on in further samples; in which nothing counts: left out */
+    int64_t n_cut, n_split,
+        n_empty; /* records that lost their end; that go on in further samples; in which nothing counts: left out */
     int32_t min_len, median_len, p95_len, max_len;
-    char first_bad[256];         /* FILE:LINE: why; "" */
+    char first_bad[256]; /* FILE:LINE: why; "" */
     uint64_t hash;
 } hone_train_data;
 
 typedef struct hone_train_info {
-    hone_train_data train, val;  /* val.n_sample 0: no validation */
-    int64_t n_sequence;          /* of the first epoch */
+    hone_train_data train, val; /* val.n_sample 0: no validation */
+    int64_t n_sequence;         /* of the first epoch */
     int64_t steps, warmup;
-    double lr, min_lr, scale;    /* scale: of the adapters */
+    double lr, min_lr, scale; /* scale: of the adapters */
     int64_t n_trainable;
-    int32_t n_array, max_tok;    /* arrays trained; tokens of a micro-batch at most */
-    uint64_t base_bytes, state_bytes, work_bytes; /* base: mapped; state: weights, gradients, moments; work: an estimate before training, then held */
-    char base_identity[65];      /* hone_model_identity of the base */
+    int32_t n_array, max_tok; /* arrays trained; tokens of a micro-batch at most */
+    uint64_t base_bytes, state_bytes,
+        work_bytes; /* base: mapped; state: weights, gradients, moments; work: an estimate before training, then held */
+    char base_identity[65]; /* hone_model_identity of the base */
 } hone_train_info;
 
 typedef struct hone_train_step {
-    int64_t step;                /* 1, 2, … */
-    double epoch;                /* passed */
-    double loss;                 /* mean over the step's targets, natural logarithm */
-    double lr, grad_norm;        /* before clipping */
+    int64_t step;         /* 1, 2, … */
+    double epoch;         /* passed */
+    double loss;          /* mean over the step's targets, natural logarithm */
+    double lr, grad_norm; /* before clipping */
     int64_t n_tok, n_target;
     double data_ms, gradient_ms, optimizer_ms;
-    bool skipped;                /* loss or gradient was not finite: weights are as before */
-    bool eval;                   /* val_loss is of this step */
+    bool skipped; /* loss or gradient was not finite: weights are as before */
+    bool eval;    /* val_loss is of this step */
     double val_loss, eval_ms;
-    bool best;                   /* the least val_loss so far */
-    bool done;                   /* that was the last step */
+    bool best; /* the least val_loss so far */
+    bool done; /* that was the last step */
     bool stopped_early;
 } hone_train_step;
 
 typedef struct hone_train_status {
     int64_t step, n_skipped, n_tok, n_target; /* so far */
-    double val_loss, best_val;   /* NaN: none */
+    double val_loss, best_val;                /* NaN: none */
     int64_t best_step;
     double first_loss, last_loss, smooth_loss;
     bool done, stopped_early;
@@ -626,23 +688,25 @@ HONE_API void hone_trainer_get_info(const hone_trainer *t, hone_train_info *out)
 HONE_API void hone_trainer_get_status(const hone_trainer *t, hone_train_status *out); /* t NULL: zeros */
 /* What training depends on, one "name value" a line; borrowed. t NULL: "". */
 HONE_API const char *hone_trainer_settings(const hone_trainer *t);
-/* One optimizer step, and a validation where one is due. Threads do not change its result. HONE_E_NUMERIC: loss or gradient
- * not finite, several steps in a row. HONE_E_ARG: training is over. On failure *out has the step's number and what was
- * measured until then. */
+/* One optimizer step, and a validation where one is due. Threads do not change its result. HONE_E_NUMERIC: loss or
+ * gradient not finite, several steps in a row. HONE_E_ARG: training is over. On failure *out has the step's number and
+ * what was measured until then. */
 HONE_API hone_status hone_trainer_step(hone_trainer *t, hone_train_step *out, hone_error *err);
-/* The present loss on the validation data (NaN: there is none, or failure); changes nothing. HONE_E_NUMERIC: it is no finite
- * number; a step that validates gives NaN then, and is no gain. */
+/* The present loss on the validation data (NaN: there is none, or failure); changes nothing. HONE_E_NUMERIC: it is no
+ * finite number; a step that validates gives NaN then, and is no gain. */
 HONE_API hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err);
 /* Writes FOLDER/step-NNNNNNNN.ckpt (whole or not at all), then removes all but the last `keep` up to this step, and
  * those of later steps; keep 0: removes none. */
 HONE_API hone_status hone_trainer_save(hone_trainer *t, const char *folder, int32_t keep, hone_error *err);
-/* Goes on from one file. HONE_E_FORMAT: damaged; HONE_E_ARG: of other settings, data or base, which are named; t is as before. */
+/* Goes on from one file. HONE_E_FORMAT: damaged; HONE_E_ARG: of other settings, data or base, which are named; t is as
+ * before. */
 HONE_API hone_status hone_trainer_load(hone_trainer *t, const char *path, hone_error *err);
-/* The same from the newest whole file of a folder: *step 0 when it holds none (no error). note[n_note]: damaged ones that
- * were passed over, "" if none. */
+/* The same from the newest whole file of a folder: *step 0 when it holds none (no error). note[n_note]: damaged ones
+ * that were passed over, "" if none. */
 HONE_API hone_status hone_trainer_resume(hone_trainer *t, const char *folder, int64_t *step, char *note, size_t n_note,
                                          hone_error *err);
-/* Step of the newest checkpoint in a folder by its name, 0: none, as after remove: all checkpoints there are deleted. */
+/* Step of the newest checkpoint in a folder by its name, 0: none, as after remove: all checkpoints there are deleted.
+ */
 HONE_API hone_status hone_train_checkpoints(const char *folder, bool remove, int64_t *step, hone_error *err);
 /* The adapters as a GGUF file, or as a PEFT folder; with patience, those of the best validation. With full training
  * the whole model as GGUF (HONE_E_UNSUPPORTED as PEFT). */
@@ -676,7 +740,8 @@ typedef struct hone_merge_params {
     const char *const *adapters; /* [n_adapters] */
     const float *scales;         /* [n_adapters]; NULL: all 1 */
     int32_t n_adapters;          /* at least 1 */
-    const char *type;            /* of the merged matrices: NULL or "keep": their own (F16 where hone has no encoder for it), or a mixture's name */
+    const char *type; /* of the merged matrices: NULL or "keep": their own (F16 where hone has no encoder for it), or a
+                         mixture's name */
     void (*report)(void *arg, const hone_merge_tensor *t); /* told of each; NULL: nobody */
     void *report_arg;
 } hone_merge_params;
@@ -685,7 +750,10 @@ typedef struct hone_merge_params {
  * made of. */
 HONE_API hone_status hone_merge(const hone_merge_params *p, const char *dst, const hone_progress *pr, hone_error *err);
 
-typedef struct hone_synth_preset { const char *name, *arch, *description; uint64_t n_params; } hone_synth_preset;
+typedef struct hone_synth_preset {
+    const char *name, *arch, *description;
+    uint64_t n_params;
+} hone_synth_preset;
 /* Their number; *out, which may be NULL: all of them, as long as the program lives. */
 HONE_API size_t hone_synth_presets(const hone_synth_preset **out);
 
@@ -694,11 +762,10 @@ typedef struct hone_synth_params {
     const char *config_path; /* JSON file with the same fields as the presets' shapes; NULL with preset */
     const char *type;        /* "F16" "BF16" "Q8_0" "Q4_0" "Q4_K_M" "Q5_K_M" "Q6_K" …; NULL: "Q4_K_M" */
     uint64_t seed;
-    int32_t n_threads;       /* 0: all cores */
+    int32_t n_threads; /* 0: all cores */
 } hone_synth_params;
 /* Writes a GGUF of that exact shape with random, sane weights. pr may be NULL. */
-HONE_API hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_progress *pr,
-                                hone_error *err);
+HONE_API hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_progress *pr, hone_error *err);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@ n=0
 
 tree() { # a clean tree in $tmp/t
     rm -rf "$tmp/t"
-    mkdir -p "$tmp/t/include" "$tmp/t/src/base" "$tmp/t/src/gguf" "$tmp/t/src/quant" "$tmp/t/src/lab" "$tmp/t/src/cli"
+    mkdir -p "$tmp/t/include" "$tmp/t/src/base" "$tmp/t/src/gguf" "$tmp/t/src/quant" "$tmp/t/src/lab/stats" "$tmp/t/src/lab/bench" "$tmp/t/src/lab/inside" "$tmp/t/src/cli" "$tmp/t/docs" "$tmp/t/tests/e2e"
     cd "$tmp/t" || exit 1
     cat >include/hone.h <<'C'
 /* api */
@@ -24,9 +24,14 @@ C
     printf '/* base */\n#include "hone.h"\n' >src/base/base.h
     printf '/* quant */\n#include "base/base.h"\n' >src/quant/quant.h
     printf '/* gguf: does not exit(1) */\n#include "quant/quant.h"\nchar *s = "abort()"; // printf("x")\n' >src/gguf/gguf.c
-    printf '/* lab */\n#include "base/base.h"\n#include <stdio.h>\nvoid f(void) { printf("x"); }\n' >src/lab/lab.c
+    printf '/* lab */\n#include "base/base.h"\n#include <stdio.h>\nvoid f(void) { printf("x"); }\n' >src/lab/stats/stats.c
+    printf '/* inside */\n#include "gguf/gguf.c"\n#include "lab/stats/stats.c"\n' >src/lab/inside/inside.c
     printf '/* os: the place for it */\n#include <sys/prctl.h>\nlong g(void) { return getauxval(16); }\nchar *p = "/proc/x";\n' >src/base/os.c
-    printf '/* cli */\n#include "hone.h"\n#include "base/base.h"\nint main(void) { return 0; }\n' >src/cli/main.c
+    printf '/* cli */\n#include "hone.h"\n#include "base/base.h"\n#include "lab/inside/inside.c"\nint main(void) { return 0; }\nx = { HN_OPT("read", 0, FLAG, 0, ""), HN_OPT("passed", 0, FLAG, 0, "", .forward = 1) };\ny = f("read");\n' >src/cli/main.c
+    printf '# x\nsee [the other](docs/A.md#two-words-here), `lab/stats/stats.c`, `src/*/os.c`, tests/e2e/NAME.sh and a/src/that/is/elsewhere\n' >README.md
+    printf '# a\n## Two words, here\nback [up](../README.md), src/base/os.c.\n' >docs/A.md
+    printf '# map\n*.c lint\nsrc/* e2e/all\ninclude/* e2e/all\n' >tests/map.txt
+    echo '. lib.sh' >tests/e2e/all.sh
     echo 'HN_CFLAGS = -ffp-contract=off' >Makefile
 }
 edit() { sed "$1" "$2" >"$tmp/edited" && cat "$tmp/edited" >"$2"; }
@@ -51,11 +56,17 @@ run || { echo "lint-selftest: the clean tree fails:"; cat "$tmp/out"; bad=$((bad
 echo '#include "gguf/gguf.h"' >>src/quant/quant.h;   expect "arrow against the list" "quant/ may not include gguf/gguf.h"
 echo '#include "lab/lab.h"' >>src/gguf/gguf.c;       expect "library includes the laboratory" "gguf/ may not include lab/lab.h"
 echo '#include "gguf/gguf.h"' >>src/cli/main.c;      expect "cli looks behind the public API" "cli/ may not include gguf/gguf.h"
-echo '#include "quant/quant.h"' >>src/lab/lab.c;     expect "lab looks behind the public API" "lab/ may not include quant/quant.h"
+echo '#include "quant/quant.h"' >>src/lab/stats/stats.c;     expect "lab looks behind the public API" "lab/stats/ may not include quant/quant.h"
+echo '#include "lab/bench/bench.h"' >>src/lab/stats/stats.c; expect "a room of the lab includes one to its right" "lab/stats/ may not include lab/bench/bench.h"
+printf '/* x */\n#include "gguf/gguf.h"\n' >src/lab/bench/x.c; expect "only inside/ sees the library" "lab/bench/ may not include gguf/gguf.h"
+echo '/* x */' >src/lab/x.c;                         expect "a file of no room of the lab" "lab/ has rooms"
+echo 'typedef struct { int x; } hn_two;' | tee -a src/gguf/gguf.c >>src/lab/stats/stats.c; expect "a type defined twice" "hn_two: defined in src/gguf/gguf.c too"
+printf 'typedef struct hn_a {\n    int x;\n} hn_a;\n' | tee -a src/gguf/gguf.c >>src/quant/quant.h; expect "the same, in lines" "hn_a: defined in"
+echo 'x = { HN_OPT("deaf", "-d", FLAG, 0, "text") };' >>src/cli/main.c; expect "an option that nobody reads" "--deaf is accepted, and read by nobody"
 echo '#  include "../gguf/gguf.h"' >>src/base/base.h; expect "relative include" "name it from src/"
 echo '#include "other.h"' >>src/base/base.h;         expect "header of nowhere" "not in this room"
 mkdir src/attic; echo '/* x */' >src/attic/x.c;      expect "unknown room" "not a room"
-echo '/* x */' >src/lab/gguf.c;                      expect "basename twice" "same basename"
+echo '/* x */' >src/lab/stats/gguf.c;                      expect "basename twice" "same basename"
 yes '/* long */' | head -n 1501 >src/gguf/long.c;    expect "long file" "1501 lines"
 : >src/gguf/empty.c;                                expect "empty file" "empty.c:1: does not open with a comment"
 echo 'int x;' >src/gguf/bare.c;                      expect "no opening comment" "does not open with a comment"
@@ -73,15 +84,32 @@ printf 'int y;\t\n' >>src/gguf/gguf.c;               expect "tab" "tab or traili
 echo 'long g(void) { return getauxval(16); }' >>src/gguf/gguf.c;           expect "a call of one system" "base/os.c is the place"
 echo 'void g(void *p) { qsort_r(p, 1, 1, 0, 0); }' >>src/cli/main.c;       expect "a call with two meanings" "base/os.c is the place"
 echo 'int g = MAP_PRIVATE | MAP_POPULATE;' >>src/gguf/gguf.c;              expect "a flag of one system" "base/os.c is the place"
-echo 'long g(struct stat *s) { return s->st_mtim.tv_sec; }' >>src/lab/lab.c; expect "a field of one system" "base/os.c is the place"
-echo '#include <sys/prctl.h>' >>src/lab/lab.c;                             expect "a header of one system" "base/os.c is the place"
-echo 'void g(void) __attribute__((alias("f")));' >>src/lab/lab.c;          expect "an alias" "ELF only"
+echo 'long g(struct stat *s) { return s->st_mtim.tv_sec; }' >>src/lab/stats/stats.c; expect "a field of one system" "base/os.c is the place"
+echo '#include <sys/prctl.h>' >>src/lab/stats/stats.c;                             expect "a header of one system" "base/os.c is the place"
+echo 'void g(void) __attribute__((alias("f")));' >>src/lab/stats/stats.c;          expect "an alias" "ELF only"
 echo 'const char *g = "/proc/self/maps";' >>src/gguf/gguf.c;               expect "a file of Linux" "files of Linux"
-echo 'json_t *g(char *s) { return json_loads(s, 0, 0); }' >>src/lab/lab.c;  expect "jansson's reader" "is the reader of JSON"
+echo 'json_t *g(char *s) { return json_loads(s, 0, 0); }' >>src/lab/stats/stats.c;  expect "jansson's reader" "is the reader of JSON"
 echo 'json_t *g(FILE *f) { return json_loadf (f, 0, 0); }' >>src/gguf/gguf.c; expect "jansson's reader in the library" "is the reader of JSON"
+echo 'void g(void) { fopen("x", "wb"); }' >>src/lab/stats/stats.c;                  expect "fopen for writing" "written by base/file.h"
+echo 'void g(const char *m) { fopen("x", m); }' >>src/cli/main.c;            expect "fopen for who knows what" "written by base/file.h"
+echo 'int g(void) { return open("x", O_WRONLY | O_CREAT, 0666); }' >>src/gguf/gguf.c; expect "a file made past the writer" "O_CREAT in g()"
+echo 'int g(void) { return open("x", O_RDWR|O_TRUNC); }' >>src/lab/stats/stats.c;    expect "a file cut" "O_TRUNC in g()"
+printf 'int check_out(void)\n{\n    return rename("a", "b");\n}\nint g(int a,\n      int b)\n{\n    return rename("a", "b");\n}\n' >>src/lab/stats/stats.c
+expect "rename, but in the one function that may" "stats.c:12: rename in g()"
 edit 's/#include <stdint.h>/uint64_t hone_y(void);/' include/hone.h; expect "header does not stand alone" "does not compile alone"
 edit 's/#include <stdint.h>/#include <stdio.h>/' include/hone.h;     expect "header drags stdio in" "needs only stdbool"
 edit 's/hone_x/other_x/' include/hone.h;           expect "public name" "public names start"
+echo 'as `src/base/gone.c` says' >>README.md;         expect "a path that is gone" "README.md:3: src/base/gone.c: no such file"
+echo '| `src/gguf/gone.c` | 12 | 99 % |' >>docs/A.md;      expect "a row of a file that is gone" "src/gguf/gone.c: no such file"
+mkdir -p tests/fuzz; printf '/* f\n * covers: src/gguf/gone.c */\n' >tests/fuzz/fuzz_f.c; expect "a fuzz target of a file that is gone" "covers src/gguf/gone.c"
+echo 'as `base/gone.h` says' >>docs/A.md;             expect "a header that is gone" "docs/A.md:4: src/base/gone.h: no such file"
+echo 'in tests/support' >>docs/A.md;                  expect "a folder that is gone" "tests/support: no such file"
+echo 'see [b](B.md)' >>docs/A.md;                     expect "a link to nothing" "link to B.md: no such file"
+echo 'see [b](docs/A.md#three)' >>README.md;          expect "a link to no section" "A.md#three: no such section"
+echo 'src/gone/* e2e/all' >>tests/map.txt;            expect "a pattern of nothing" "map.txt:5: src/gone/\*: matches no file"
+echo 'src/gguf/* e2e/gone' >>tests/map.txt;           expect "a check that is gone" "e2e/gone: there is no tests/e2e/gone.sh"
+edit 's|^src/\*|src/[bgql]*|' tests/map.txt;          expect "a source without a check" "src/cli/main.c: no line of tests/map.txt"
+: >tests/e2e/other.sh;                               expect "a script that nothing names" "tests/e2e/other.sh: no line"
 rm include/hone.h;                                   expect "no public header" "missing"
 
 echo "lint-selftest: $n trees, $bad wrong"

@@ -30,7 +30,7 @@ esac
 want make have make
 want libc6-dev header_of stdio.h
 # libraries: those whose headers the sources, and for tests also the tests, include
-sources=$(echo src/*/*.[ch])
+sources=$(echo src/*/*.[ch] src/*/*/*.[ch])
 [ "$what" = test ] && sources="$sources $(echo tests/*/*.[ch])"
 for lib in libjansson-dev:jansson.h libutf8proc-dev:utf8proc.h libedit-dev:histedit.h libevent-dev:event2/event.h \
     "libpcre2-dev:pcre2.h:PCRE2_CODE_UNIT_WIDTH 8"; do

@@ -80,6 +80,58 @@ for at_once in 1 2 20; do
     several "$here_now" $at_once &
 done
 
+# the stage check runs what it is told, and nothing else
+told() { # told FOLDER NAMES EXIT LAST-LINE
+    CHECK=$2 B=b sh "$1/tests/run.sh" check >"$1/out" 2>&1
+    rc=$?
+    [ $rc -eq "$3" ] && [ "$(tail -n 1 "$1/out")" = "$4" ] || wrong "$1" "told to run '$2': exit $rc, '$(tail -n 1 "$1/out")'; expected exit $3, '$4'"
+}
+for case in "unit/test_good 0 1.passed,.0.failed" "unit/test_bad,unit/test_good 1 1.passed,.1.failed" "unit/test_gone 1 0.passed,.1.failed" "e2e/x 0 2.passed,.0.failed"; do
+    n=$((n + 1))
+    folder_of $n
+    program good 'echo fine'
+    program bad 'exit 3'
+    mkdir "$here_now/tests/e2e"
+    echo 'echo 1..2; echo "ok 1 - a"; echo "ok 2 - b"' >"$here_now/tests/e2e/x.sh"
+    set -- $case
+    told "$here_now" "$(echo "$1" | tr , ' ')" "$2" "$(echo "$3" | tr . ' '), 0 skipped" &
+done
+
+# stages that share a queue: each of their tests counts once, those that are alone come behind all
+stages() {
+    B=b sh "$1/tests/run.sh" programs e2e >"$1/out" 2>&1
+    rc=$?
+    order=$(sed -n 's/^\(ok\|FAIL\)  *\(unit\/test_\|e2e \)\([a-z_]*\) .*/\3/p' "$1/out" | paste -sd ' ' -)
+    [ $rc -eq 1 ] && [ "$(tail -n 1 "$1/out")" = "4 passed, 1 failed, 0 skipped" ] && [ "$order" = "a x y lab_peaks ab" ] ||
+        wrong "$1" "two stages: exit $rc, '$(tail -n 1 "$1/out")', in the order '$order'"
+}
+n=$((n + 1))
+folder_of $n
+program a 'echo fine'
+program lab_peaks 'echo fine'
+mkdir "$here_now/tests/e2e"
+for name in ab x; do echo 'echo fine' >"$here_now/tests/e2e/$name.sh"; done
+echo 'exit 3' >"$here_now/tests/e2e/y.sh"
+: >"$here_now/b/hone"
+chmod +x "$here_now/b/hone"
+stages "$here_now" &
+
+# times.tsv: processors and the clock are told apart, beside others and alone
+busy() {
+    B=b sh "$1/tests/run.sh" programs >"$1/out" 2>&1
+    awk -F '\t' '{ wall[$1] = $2; cpu[$1] = $3 }
+        END { exit !(cpu["unit/test_busy"] >= 0.9 && cpu["unit/test_lab_peaks"] >= 0.9 && cpu["unit/test_idle"] < 0.9 && wall["unit/test_idle"] >= 1) }' \
+        "$1/build/test-logs/times.tsv" || { cat "$1/build/test-logs/times.tsv" >>"$1/out"; wrong "$1" "times.tsv does not tell who was busy"; }
+}
+n=$((n + 1))
+folder_of $n
+# a second of a processor on every machine, however fast: the kernel ends what has used it
+work='(ulimit -t 1; exec awk "BEGIN { while (1) i++ }" 2>/dev/null); :'
+program busy "$work" # a child of it
+program lab_peaks "$work"
+program idle 'sleep 1'
+busy "$here_now" &
+
 # a driver that is stopped leaves nothing at work, in whatever process group
 stops() { # stops FOLDER SIGNAL
     # what is started with & ignores SIGINT, unless timeout starts it

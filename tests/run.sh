@@ -9,18 +9,24 @@
 #   tsan      the test programs that use threads, under ThreadSanitizer
 #   cross     the same outputs from an aarch64 build under emulation
 #   clang     a warning-free build with clang, which is not run: -O0 will do
-# No stage: all of them. A test is a cmocka case, a line "ok"/"not ok" of a script, or a
+#   quick     alone: build, lint and programs, of a build that compiles in a third of the time (FLAVOUR=quick)
+#   check     what $CHECK names, as scripts/check.sh calls it
+# No stage: all of the suite. A test is a cmocka case, a line "ok"/"not ok" of a script, or a
 # program that says neither. Exit 77 or a line "SKIP: reason" means skipped.
 # The last line is: N passed, N failed, N skipped.
 # LIMIT, LIMIT_BUILD: seconds for a test program, for a build; whoever takes longer has failed.
 # SIDE_BY_SIDE: so many test programs at once (all processors); 1 is one after the other.
-# Each writes its log to build/test-logs; how long each took is in times.tsv there, and the
-# slowest are named at the end.
+# Each writes its log to build/test-logs. What each took is in times.tsv there: its name, seconds that passed, seconds
+# of processors (of its children too); those that took most of the latter are named at the end.
 set -u
 case ${1:-} in
--h | --help) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
+-h | --help) sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 0 ;;
 esac
 cd "$(dirname "$0")/.." || exit 1
+if [ "$*" = quick ]; then
+    FLAVOUR=${FLAVOUR:-quick}
+    set -- build lint programs
+fi
 FLAVOUR=${FLAVOUR:-release}
 B=${B:-build/$FLAVOUR}
 MAKE=${MAKE:-make}
@@ -106,23 +112,30 @@ tally() {
         printf 'ok    %-34s %d passed\n' "$1" "$4"
     fi
 }
-# timed NAME COMMAND…: as the command; a line of times.tsv: name, seconds that passed
+# timed NAME COMMAND…: as the command; a line of times.tsv: name, seconds that passed, seconds of processors
 timed() {
-    _name=$1 _from=$(date +%s%N)
+    _name=$1 _clock=$(log_of "$1") _from=$(date +%s%N)
+    _clock=${_clock%.log}.clock
     shift
+    times >"$_clock" # of this shell and of the children it has waited for
     "$@"
     _rc=$?
-    _to=$(date +%s%N)
-    case $_from$_to in
-    *[!0-9]*) ;; # a date that knows no nanoseconds
-    *) printf '%s\t%d.%d\n' "$_name" $(((_to - _from) / 1000000000)) $(((_to - _from) / 100000000 % 10)) >>"$times" ;;
-    esac
+    times >>"$_clock"
+    # a date that knows no nanoseconds ends in letters
+    awk -v name="$_name" -v from="$_from" -v to="$(date +%s%N)" '
+        { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); cpu += (NR > 2 ? 1 : -1) * (t[1] * 60 + t[2]) } }
+        END { printf "%s\t%s\t%.1f\n", name, from to ~ /[^0-9]/ ? "?" : sprintf("%.1f", (to - from) / 1e9), cpu }
+    ' "$_clock" >>"$times"
+    rm -f "$_clock"
     return $_rc
 }
 slowest() {
     [ -s "$times" ] || return
-    echo "slowest:"
-    sort -t "$(printf '\t')" -k 2 -rn "$times" | head -n 10 | while IFS="$(printf '\t')" read -r name s; do printf '  %7s s  %s\n' "$s" "$name"; done
+    tab=$(printf '\t')
+    echo "most processor time:"
+    sort -t "$tab" -k 3 -rn "$times" | head -n 10 |
+        while IFS=$tab read -r name s cpu; do printf '  %7s s of processors, %7s s  %s\n' "$cpu" "$s" "$name"; done
+    awk -F "$tab" '{ cpu += $3 } END { printf "%.0f seconds of processors\n", cpu }' "$times"
 }
 log_of() { echo "$logs/$(echo "$1" | tr ' /:' '___').log"; }
 limit=$LIMIT
@@ -155,11 +168,16 @@ skip() { # skip NAME REASON
     printf 'skip  %-34s %s\n' "$1" "$2"
 }
 
-# later NAME COMMAND…: as check, but when side_by_side comes, and with others beside it
+# later NAME COMMAND…: as check, but when side_by_side comes, and with others beside it; alone: behind these
 later() {
     mkdir -p "$q"
     queued=$((queued + 1))
     printf '%s\n' "$@" >"$q/$(printf %04d "$queued").job"
+}
+alone() {
+    mkdir -p "$q"
+    queued=$((queued + 1))
+    printf '%s\n' "$@" >"$q/$(printf %04d "$queued").alone"
 }
 # Takes one job after the other until there is none, those of $LONG first, so that none of
 # them is left alone at the end. mkdir is the claim: it succeeds for one worker only.
@@ -195,6 +213,7 @@ side_by_side() {
         n=$((n + 1))
     done
     for job in "$q"/*.job; do
+        [ -f "$job" ] || continue
         while [ ! -f "${job%.job}.rc" ] && at_work; do sleep 0.2; done
         name=$(head -n 1 "$job")
         log=$(log_of "$name")
@@ -207,6 +226,12 @@ side_by_side() {
         tally "$name" "$rc" "$log"
     done
     wait
+    for job in "$q"/*.alone; do
+        [ -f "$job" ] || continue
+        set --
+        while IFS= read -r word; do set -- "$@" "$word"; done <"$job"
+        check "$@"
+    done
     rm -rf "$q"
     queued=0
 }
@@ -214,18 +239,16 @@ side_by_side() {
 # run_programs FOLDER-OF-FLAVOUR LABEL [NAME-PATTERN]
 run_programs() {
     found=
-    for turn in later check; do
-        for t in "$1"/tests/unit/* "$1"/tests/property/* "$1"/tests/golden/* "$1"/tests/fault/*; do
-            [ -f "$t" ] && [ -x "$t" ] || continue
-            # a program whose source is gone is a left-over
-            [ -f "${t#"$1"/}.c" ] || continue
-            name=$(basename "$t")
-            echo "$name" | grep -qE -e "${3:-.}" || continue
-            found=1
-            echo "$name" | grep -qxE -e "$ALONE" && want=check || want=later
-            [ $turn = $want ] && $turn "$2${t#"$1"/tests/}" $runner "$t"
-        done
-        side_by_side
+    for t in "$1"/tests/unit/* "$1"/tests/property/* "$1"/tests/golden/* "$1"/tests/fault/*; do
+        [ -f "$t" ] && [ -x "$t" ] || continue
+        # a program whose source is gone is a left-over
+        [ -f "${t#"$1"/}.c" ] || continue
+        name=$(basename "$t")
+        echo "$name" | grep -qE -e "${3:-.}" || continue
+        found=1
+        when=later
+        echo "$name" | grep -qxE -e "$ALONE" && when=alone
+        $when "$2${t#"$1"/tests/}" $runner "$t"
     done
     [ -n "$found" ] || { echo "FAIL  $2: no test program found under $1/tests"; failed=$((failed + 1)); }
 }
@@ -233,7 +256,7 @@ run_programs() {
 # would take the longer. No test asks how fast a machine is.
 ALONE='test_(bench_entries|lab_peaks)'
 # Those that take longest begin first.
-LONG='e2e.(train|faults|bench|perplexity|one_answer)|test_(grad|pack_file|session|text_vectors)$|fuzz_|mutate_'
+LONG='e2e.(train|faults|bench|perplexity|one_answer)|tests.cross|test_(grad|pack_file|session|text_vectors)$|fuzz_|mutate_'
 runner=
 
 stage_build() {
@@ -241,8 +264,10 @@ stage_build() {
 }
 stage_lint() {
     later "lint" sh scripts/lint.sh .
-    later "lint can fail" sh scripts/lint-selftest.sh
-    later "the driver can fail" sh tests/run-selftest.sh
+    if [ "$FLAVOUR" != quick ]; then # who changes these scripts runs make check, and everything sees them
+        later "lint can fail" sh scripts/lint-selftest.sh
+        later "the driver can fail" sh tests/run-selftest.sh
+    fi
     for f in test.sh demo.sh benchmark.sh scripts/*.sh tests/run.sh tests/e2e/*.sh tests/cross/*.sh; do
         [ -f "$f" ] || continue
         case $(head -n 1 "$f") in
@@ -250,7 +275,6 @@ stage_lint() {
         *) later "syntax of $f" sh -n "$f" ;;
         esac
     done
-    side_by_side
 }
 stage_programs() { run_programs "$B" ""; }
 stage_e2e() {
@@ -262,14 +286,10 @@ stage_e2e() {
     HONE=$(pwd)/$B/hone
     HONE_B=$(pwd)/$B
     export HONE HONE_B
-    for turn in later check; do
-        for t in tests/e2e/*.sh; do
-            name=$(basename "$t" .sh)
-            [ "$name" = lib ] && continue
-            case " $SOLO " in *" $name "*) want=check ;; *) want=later ;; esac
-            [ $turn = $want ] && $turn "e2e $name" sh "$t"
-        done
-        side_by_side
+    for t in tests/e2e/*.sh; do
+        name=$(basename "$t" .sh)
+        case " $SOLO " in *" $name "*) when=alone ;; *) when=later ;; esac
+        [ "$name" = lib ] || $when "e2e $name" sh "$t"
     done
 }
 # Scripts that compare speeds measured by turns: beside others they would need more rounds.
@@ -293,7 +313,6 @@ stage_asan() {
         later "asan $name" "$t" "$@" $corpus
     done
     later "asan mutated models, opened and run" build/asan/tests/fuzz/mutate_gguf -model "${MUTANTS:-20000}" tests/fuzz/corpus/model
-    side_by_side
 }
 stage_tsan() {
     # address space layout randomisation with many bits confuses older ThreadSanitizers
@@ -320,7 +339,8 @@ stage_cross() {
     for tool in aarch64-linux-gnu-gcc qemu-aarch64; do
         command -v $tool >/dev/null 2>&1 || { skip "cross aarch64" "no $tool"; return; }
     done
-    built "cross aarch64" "$MAKE" -j"$jobs" WERROR=1 cross
+    built "build aarch64" "$MAKE" -j"$jobs" WERROR=1 cross-programs
+    later "cross aarch64" sh tests/cross/compare.sh build/release build/aarch64
 }
 stage_clang() {
     clang=
@@ -331,17 +351,52 @@ stage_clang() {
     built "build with $clang" "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O0 B=build/clang WERROR=1 all tests
 }
 
+stage_check() { # CHECK: names as in tests/map.txt
+    HONE=$(pwd)/$B/hone
+    HONE_B=$(pwd)/$B
+    export HONE HONE_B
+    for name in $CHECK; do
+        case " $SOLO " in *" ${name#e2e/} "*) when=alone ;; *) when=later ;; esac
+        echo "${name##*/}" | grep -qxE -e "$ALONE" && when=alone
+        corpus=tests/fuzz/corpus/${name#*/*_}
+        [ -d "$corpus" ] || corpus=
+        case $name in
+        e2e/*) $when "e2e ${name#e2e/}" sh "tests/$name.sh" ;;
+        lint) $when "lint" sh scripts/lint.sh . ;;
+        lint-selftest) $when "lint can fail" sh scripts/lint-selftest.sh ;;
+        run-selftest) $when "the driver can fail" sh tests/run-selftest.sh ;;
+        install) $when "install" env B="$B" MAKE="$MAKE" sh tests/install.sh ;;
+        fuzz/mutate_*) $when "$name" "$B/tests/$name" 500 $corpus ;;
+        fuzz/*) $when "$name" "$B/tests/$name" -runs=50 $corpus ;;
+        *) $when "$name" "$B/tests/$name" ;;
+        esac
+    done
+}
+
 [ $# -gt 0 ] || set -- build lint programs e2e install asan tsan cross clang
 for stage in "$@"; do
     case $stage in
-    build | lint | programs | e2e | install | asan | tsan | cross | clang) ;;
+    build | lint | programs | e2e | install | asan | tsan | cross | clang | check) ;;
     *) echo "tests/run.sh: unknown stage $stage (see --help)"; exit 2 ;;
     esac
 done
+# What stages side by side have queued is run when one comes that must wait for it, so that no processor waits for the last
+# program of a stage. asan and tsan run the same programs, which would write the same files.
+group_of() {
+    case $1 in
+    lint | programs | e2e) echo 1 ;;
+    tsan | cross | clang) echo 2 ;;
+    *) echo "$1" ;;
+    esac
+}
+group=
 for stage in "$@"; do
+    [ "$group" = "$(group_of "$stage")" ] || side_by_side
+    group=$(group_of "$stage")
     echo "== $stage ($(($(now) - started)) s)"
     "stage_$stage"
 done
+side_by_side
 slowest
 [ -z "$failures" ] || echo "failed (logs):$failures"
 echo "$(($(now) - started)) seconds"

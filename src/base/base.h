@@ -19,23 +19,25 @@ hone_status hn_fail(hone_error *err, hone_status code, const char *file, int lin
 
 /* The rule of hone.h for NULL, at the head of a public function and after its outputs were set: returns
  * HONE_E_ARG with "FUNCTION: PARAMETER is NULL; expected WHAT". Hence ptr must be spelt as hone.h spells it. */
-#define HN_NEED(err, ptr, what)                                                                            \
-    do {                                                                                                   \
+#define HN_NEED(err, ptr, what)                                                                             \
+    do {                                                                                                    \
         if (!(ptr)) return HN_FAIL((err), HONE_E_ARG, "%s: %s is NULL; expected %s", __func__, #ptr, what); \
     } while (0)
 /* The same for each entry of list[n]; n < 0 counts as 0. */
-#define HN_NEED_EACH(err, list, n, what)                                                                   \
-    do {                                                                                                   \
-        for (int64_t need_i = 0; need_i < (int64_t)(n); need_i++)                                          \
-            if (!(list)[need_i])                                                                           \
-                return HN_FAIL((err), HONE_E_ARG, "%s: %s[%lld] is NULL; expected %s", __func__, #list,    \
-                               (long long)need_i, what);                                                   \
+#define HN_NEED_EACH(err, list, n, what)                                                                \
+    do {                                                                                                \
+        for (int64_t need_i = 0; need_i < (int64_t)(n); need_i++)                                       \
+            if (!(list)[need_i])                                                                        \
+                return HN_FAIL((err), HONE_E_ARG, "%s: %s[%lld] is NULL; expected %s", __func__, #list, \
+                               (long long)need_i, what);                                                \
     } while (0)
 
 /* Writes untrusted bytes for a message: control characters, marks of direction, characters nobody sees
  * (hn_hides_in_name), the backslash and invalid UTF-8 become \xHH, byte by byte; cut with "…" at cap. Returns dst. */
 char *hn_escape(char *dst, size_t cap, const char *s, size_t len);
-#define HN_ESC(s, n) hn_escape((char[160]){0}, 160, (s), (n))
+#define HN_ESC(s, n) hn_escape((char[160]){ 0 }, 160, (s), (n))
+/* n bytes as 2·n small hexadecimal digits and a NUL. Returns dst. */
+char *hn_hex(char *dst, const void *p, size_t n);
 
 /* ---- checked sizes ----------------------------------------------------------- */
 
@@ -90,23 +92,30 @@ void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk);
 
 /* Each level of an architecture includes those before it. */
 typedef enum hn_cpu_level {
-    HN_CPU_SCALAR = 0, HN_CPU_AVX2, HN_CPU_AVX512,
-    HN_CPU_NEON, HN_CPU_NEON_DOTPROD, HN_CPU_NEON_I8MM, HN_CPU_LEVELS
+    HN_CPU_SCALAR = 0,
+    HN_CPU_AVX2,
+    HN_CPU_AVX512,
+    HN_CPU_NEON,
+    HN_CPU_NEON_DOTPROD,
+    HN_CPU_NEON_I8MM,
+    HN_CPU_LEVELS
 } hn_cpu_level;
 const char *hn_cpu_level_name(hn_cpu_level l);
-bool hn_cpu_built(hn_cpu_level l);       /* a level of this architecture */
-bool hn_cpu_has(hn_cpu_level l);         /* built, and the CPU and the system allow it */
-bool hn_cpu_has_bf16(void);               /* the dot product of bf16 pairs of AVX-512 */
+bool hn_cpu_built(hn_cpu_level l); /* a level of this architecture */
+bool hn_cpu_has(hn_cpu_level l);   /* built, and the CPU and the system allow it */
+bool hn_cpu_has_bf16(void);        /* the dot product of bf16 pairs of AVX-512 */
 hn_cpu_level hn_cpu_best(void);
 /* name NULL: HONE_CPU, else the best. */
 hone_status hn_cpu_choose(hn_cpu_level *out, const char *name, hone_error *err);
-int32_t hn_cpu_count(void);              /* cores this process may use */
-uint64_t hn_memory_available(void);      /* bytes, 0 if unknown */
-uint64_t hn_memory_total(void);          /* of the machine or of this control group, 0 if unknown */
+int32_t hn_cpu_count(void);         /* cores this process may use */
+uint64_t hn_memory_available(void); /* bytes, 0 if unknown */
+uint64_t hn_memory_total(void);     /* of the machine or of this control group, 0 if unknown */
 
 /* ---- debug switches: one table, shown by `hone env` ------------------------------- */
 
-typedef struct hn_env_switch { const char *name, *help; } hn_env_switch;
+typedef struct hn_env_switch {
+    const char *name, *help;
+} hn_env_switch;
 extern const hn_env_switch hn_env_switches[]; /* ends with name NULL */
 
 /* ---- logging: off unless HONE_LOG is set; stderr ------------------------------------ */
@@ -136,7 +145,11 @@ static inline uint64_t hn_fnv1a(uint64_t h, const void *p, size_t n)
 #define HN_FNV_INIT 0xcbf29ce484222325u
 
 /* ---- SHA-256 (FIPS 180-4) ---------------------------------------------------------------- */
-typedef struct hn_sha256 { uint32_t h[8]; uint64_t n; unsigned char buf[64]; } hn_sha256;
+typedef struct hn_sha256 {
+    uint32_t h[8];
+    uint64_t n;
+    unsigned char buf[64];
+} hn_sha256;
 void hn_sha256_init(hn_sha256 *s);
 void hn_sha256_add(hn_sha256 *s, const void *p, size_t n);
 void hn_sha256_end(hn_sha256 *s, unsigned char out[32]);

@@ -7,7 +7,9 @@
 #include <cpuid.h>
 #endif
 
-static const char *const level_names[HN_CPU_LEVELS] = { "scalar", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm" };
+static const char *const level_names[HN_CPU_LEVELS] = {
+    "scalar", "avx2", "avx512", "neon", "neon_dotprod", "neon_i8mm"
+};
 
 const char *hn_cpu_level_name(hn_cpu_level l) { return level_names[l]; }
 
@@ -40,8 +42,7 @@ bool hn_cpu_has(hn_cpu_level l)
     case HN_CPU_SCALAR: return true;
 #if defined(__x86_64__)
     /* __builtin_cpu_supports checks OSXSAVE/XCR0 too */
-    case HN_CPU_AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+    case HN_CPU_AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     case HN_CPU_AVX512:
         return hn_cpu_has(HN_CPU_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
@@ -99,6 +100,6 @@ hone_status hn_cpu_choose(hn_cpu_level *out, const char *name, hone_error *err)
         *out = (hn_cpu_level)l;
         return HONE_OK;
     }
-    return HN_FAIL(err, HONE_E_ARG, "%s=%s: unknown level; expected %s", from,
-                   HN_ESC(name, strlen(name)), built_levels((char[80]){ 0 }, 80));
+    return HN_FAIL(err, HONE_E_ARG, "%s=%s: unknown level; expected %s", from, HN_ESC(name, strlen(name)),
+                   built_levels((char[80]){ 0 }, 80));
 }

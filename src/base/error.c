@@ -1,6 +1,7 @@
 /* Errors and text for them. Owns HN_FAIL's back end, status names, escaping and
  * the log. Refuses to know what failed. */
 #include "base/shown.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,10 +24,16 @@ hone_status hn_fail(hone_error *err, hone_status code, const char *file, int lin
 const char *hone_status_name(hone_status s)
 {
     static const char *const names[] = {
-        [HONE_OK] = "HONE_OK", [HONE_E_ARG] = "HONE_E_ARG", [HONE_E_IO] = "HONE_E_IO",
-        [HONE_E_FORMAT] = "HONE_E_FORMAT", [HONE_E_UNSUPPORTED] = "HONE_E_UNSUPPORTED",
-        [HONE_E_NOMEM] = "HONE_E_NOMEM", [HONE_E_CTX] = "HONE_E_CTX", [HONE_E_NUMERIC] = "HONE_E_NUMERIC",
-        [HONE_E_INTERRUPTED] = "HONE_E_INTERRUPTED", [HONE_E_NETWORK] = "HONE_E_NETWORK",
+        [HONE_OK] = "HONE_OK",
+        [HONE_E_ARG] = "HONE_E_ARG",
+        [HONE_E_IO] = "HONE_E_IO",
+        [HONE_E_FORMAT] = "HONE_E_FORMAT",
+        [HONE_E_UNSUPPORTED] = "HONE_E_UNSUPPORTED",
+        [HONE_E_NOMEM] = "HONE_E_NOMEM",
+        [HONE_E_CTX] = "HONE_E_CTX",
+        [HONE_E_NUMERIC] = "HONE_E_NUMERIC",
+        [HONE_E_INTERRUPTED] = "HONE_E_INTERRUPTED",
+        [HONE_E_NETWORK] = "HONE_E_NETWORK",
     };
     return (unsigned)s < sizeof names / sizeof *names ? names[s] : "HONE_E_?";
 }
@@ -40,9 +47,9 @@ char *hn_escape(char *dst, size_t cap, const char *s, size_t len)
     size_t o = 0, room = cap - sizeof more; /* always leaves space for "…" and NUL */
     for (size_t i = 0; i < len;) {
         size_t k;
-        uint32_t c;
+        int32_t c = hn_utf8_next(u + i, len - i, &k);
         /* the backslash too, so that what stands there says which bytes were meant */
-        bool plain = hn_utf8_read(u + i, len - i, &k, &c) == HN_UTF8_CHAR && c != '\\' && !hn_hides_in_name(c);
+        bool plain = c >= 0 && c != '\\' && !hn_hides_in_name((uint32_t)c);
         size_t need = plain ? k : 4;
         if (o + need > room) {
             memcpy(dst + o, more, sizeof more - 1);
@@ -62,6 +69,18 @@ char *hn_escape(char *dst, size_t cap, const char *s, size_t len)
         }
     }
     dst[o] = 0;
+    return dst;
+}
+
+char *hn_hex(char *dst, const void *p, size_t n)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *b = p;
+    for (size_t i = 0; i < n; i++) {
+        dst[2 * i] = digits[b[i] >> 4];
+        dst[2 * i + 1] = digits[b[i] & 15];
+    }
+    dst[2 * n] = 0;
     return dst;
 }
 

@@ -30,8 +30,8 @@ struct hn_file {
     char *tmp;   /* NULL: none made, or gone */
     char *label; /* the name as given, for messages */
     int fd;
-    int error;   /* errno of the first failure; nothing is written after it */
-    bool live;   /* tmp is in the table of those */
+    int error; /* errno of the first failure; nothing is written after it */
+    bool live; /* tmp is in the table of those */
     uint64_t n_bytes, written;
     unsigned char *buf;
     size_t n_buf;
@@ -155,8 +155,8 @@ static hone_status find_target(char *dst, const char *path, const char *label, b
             if (e == ENOENT && !links) return HONE_OK;
             if (e == ENOENT)
                 return HN_FAIL(err, HONE_E_IO,
-                               "%s: is a link to %s, which does not exist; remove the link, or make the file",
-                               label, HN_ESC(dst, strlen(dst)));
+                               "%s: is a link to %s, which does not exist; remove the link, or make the file", label,
+                               HN_ESC(dst, strlen(dst)));
             return HN_FAIL(err, HONE_E_IO, "%s: cannot write: %s", label, strerror(e));
         }
         if (!S_ISLNK(sb->st_mode)) {
@@ -371,7 +371,8 @@ hone_status hn_file_failed(const hn_file *f, int error, hone_error *err)
     if (room_matters && f->buf) /* written in order */
         return HN_FAIL(err, HONE_E_IO,
                        "%s: %s after %" PRIu64 " of %" PRIu64 " bytes (%" PRIu64 " more needed, %" PRIu64
-                       " free); nothing is left on disk", f->label, strerror(error), f->written, f->n_bytes,
+                       " free); nothing is left on disk",
+                       f->label, strerror(error), f->written, f->n_bytes,
                        f->n_bytes > f->written ? f->n_bytes - f->written : 0, room);
     if (room_matters)
         return HN_FAIL(err, HONE_E_IO, "%s: %s: %" PRIu64 " bytes needed, %" PRIu64 " free; nothing is left on disk",
@@ -561,4 +562,24 @@ hone_status hn_file_append_line(const char *path, const char *header, const char
         st = HN_FAIL(err, HONE_E_IO, "%s: %s", label, strerror(errno));
     if (st == HONE_OK && sb.st_size == 0) hn_file_sync_folder(path);
     return st;
+}
+
+hone_status hn_file_sha256(char *hex, const char *path, hone_error *err)
+{
+    hex[0] = 0;
+    FILE *f = fopen(path, "re");
+    if (!f) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    unsigned char buf[16384];
+    hn_sha256 s;
+    unsigned char d[32];
+    size_t k;
+    hn_sha256_init(&s);
+    while ((k = fread(buf, 1, sizeof buf, f)) > 0) hn_sha256_add(&s, buf, k);
+    bool bad = ferror(f);
+    int e = errno;
+    fclose(f);
+    if (bad) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(e));
+    hn_sha256_end(&s, d);
+    for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", d[i]);
+    return HONE_OK;
 }

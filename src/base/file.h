@@ -66,7 +66,9 @@ void hn_file_unlink_live(void);
 
 /* ---- which files are one (file_apart.c) --------------------------------------------------------- */
 
-typedef struct hn_file_id { uint64_t dev, ino; } hn_file_id;
+typedef struct hn_file_id {
+    uint64_t dev, ino;
+} hn_file_id;
 bool hn_file_id_of(hn_file_id *out, const char *path); /* links followed; false: nothing is there */
 bool hn_file_id_of_fd(hn_file_id *out, int fd);
 static inline bool hn_file_id_same(hn_file_id a, hn_file_id b) { return a.dev == b.dev && a.ino == b.ino; }
@@ -91,5 +93,8 @@ typedef struct hn_file_use {
 /* HONE_E_ARG, naming both, where something written is also read or written otherwise. Reading twice is fine. What is
  * changed in place is given once, as written. */
 hone_status hn_files_apart(const hn_file_use *use, size_t n, hone_error *err);
+
+/* SHA-256 in hex of a file's bytes; hex [65]. */
+hone_status hn_file_sha256(char *hex, const char *path, hone_error *err);
 
 #endif

@@ -183,9 +183,8 @@ static hone_status say_clash(const hn_file_use *w, const hn_file_use *other, hon
     bool spelt_alike = strcmp(w->path, other->path) == 0;
     return HN_FAIL(err, HONE_E_ARG, "%s would be %s and %s %s%s%s%s; nothing was touched; expected another name%s%s%s",
                    HN_ESC(w->path, strlen(w->path)), w->what, twice ? "also" : "is", other->what,
-                   spelt_alike ? "" : " (",
-                   spelt_alike ? "" : HN_ESC(other->path, strlen(other->path)), spelt_alike ? "" : ")",
-                   w->option ? " (" : "", w->option ? w->option : "", w->option ? ")" : "");
+                   spelt_alike ? "" : " (", spelt_alike ? "" : HN_ESC(other->path, strlen(other->path)),
+                   spelt_alike ? "" : ")", w->option ? " (" : "", w->option ? w->option : "", w->option ? ")" : "");
 }
 
 hone_status hn_files_apart(const hn_file_use *use, size_t n, hone_error *err)

@@ -38,23 +38,11 @@
 void __asan_poison_memory_region(const volatile void *p, size_t n);
 void __asan_unpoison_memory_region(const volatile void *p, size_t n);
 /* From now on any access to p[n] is an error; unguarded before the memory goes back to the system. */
-static inline void hn_guard(const volatile void *p, size_t n)
-{
-    __asan_poison_memory_region(p, n);
-}
-static inline void hn_unguard(const volatile void *p, size_t n)
-{
-    __asan_unpoison_memory_region(p, n);
-}
+static inline void hn_guard(const volatile void *p, size_t n) { __asan_poison_memory_region(p, n); }
+static inline void hn_unguard(const volatile void *p, size_t n) { __asan_unpoison_memory_region(p, n); }
 #else
-static inline void hn_guard(const volatile void *p, size_t n)
-{
-    (void)p, (void)n;
-}
-static inline void hn_unguard(const volatile void *p, size_t n)
-{
-    (void)p, (void)n;
-}
+static inline void hn_guard(const volatile void *p, size_t n) { (void)p, (void)n; }
+static inline void hn_unguard(const volatile void *p, size_t n) { (void)p, (void)n; }
 #endif
 
 #endif

@@ -35,8 +35,7 @@ static hone_status fault(hn_jread *j, const char *at, const char *expected, bool
     hone_status code = j->rules.fault;
     if (left == 0)
         return HN_FAIL(j->err, code, "%s:%s%s%s line %zu column %zu: ends at byte %zu, expected %s", j->name, space,
-                       what, no, line, column,
-                       (size_t)(at - j->begin), expected);
+                       what, no, line, column, (size_t)(at - j->begin), expected);
     hn_escape(seen, sizeof seen, at, left < 24 ? left : 24);
     return HN_FAIL(j->err, code, "%s:%s%s%s line %zu column %zu: expected %s, seen %s", j->name, space, what, no, line,
                    column, expected, seen);
@@ -46,8 +45,7 @@ static hone_status fail_at(hn_jread *j, const char *at, const char *expected) { 
 hone_status hn_jread_fail(hn_jread *j, const char *expected) { return fault(j, j->p, expected, false); }
 
 hone_status hn_jread_begin(hn_jread *j, const char *text, size_t len, const hn_json_rules *rules, const char *name,
-                           const char *what,
-                          hone_error *err)
+                           const char *what, hone_error *err)
 {
     *j = (hn_jread){ .begin = text, .p = text, .end = text + len, .name = name, .what = what, .err = err };
     if (rules) j->rules = *rules;
@@ -112,8 +110,10 @@ static int32_t hex4(const char *s, const char *end)
     if (end - s < 4) return -1;
     for (int i = 0; i < 4; i++) {
         char c = s[i];
-        int d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F'
-            ? c - 'A' + 10 : -1;
+        int d = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
         if (d < 0) return -1;
         v = v << 4 | d;
     }
@@ -152,8 +152,12 @@ static size_t utf8_length(const char *s, const char *end)
 {
     const unsigned char *b = (const unsigned char *)s;
     size_t left = (size_t)(end - s), n = b[0] >= 0xF0 ? 4 : b[0] >= 0xE0 ? 3 : 2;
-    unsigned char low = b[0] == 0xE0 ? 0xA0 : b[0] == 0xF0 ? 0x90 : 0x80, high = b[0] == 0xED ? 0x9F : b[0] == 0xF4
-        ? 0x8F : 0xBF;
+    unsigned char low = b[0] == 0xE0   ? 0xA0
+                        : b[0] == 0xF0 ? 0x90
+                                       : 0x80,
+                  high = b[0] == 0xED   ? 0x9F
+                         : b[0] == 0xF4 ? 0x8F
+                                        : 0xBF;
     if (b[0] < 0xC2 || b[0] > 0xF4 || left < n || b[1] < low || b[1] > high) return 0;
     for (size_t i = 2; i < n; i++)
         if ((b[i] & 0xC0) != 0x80) return 0;
@@ -276,7 +280,12 @@ hone_status hn_jread_u64(hn_jread *j, uint64_t *v)
 /* A decimal number as its significant digits: 0.d1 d2 d3 … · 10^place. 770 digits tell any two
  * doubles apart; a further digit stands for all that were left out and not zero. */
 enum { MOST_DIGITS = 770 };
-typedef struct decimal { char digit[MOST_DIGITS + 1]; int n; bool more; int64_t place; } decimal;
+typedef struct decimal {
+    char digit[MOST_DIGITS + 1];
+    int n;
+    bool more;
+    int64_t place;
+} decimal;
 
 static void add_digit(decimal *d, char c, bool whole)
 {
@@ -292,9 +301,8 @@ static void add_digit(decimal *d, char c, bool whole)
 /* strtod of digits and an exponent, without a point: no locale changes what it reads. */
 static double nearest(decimal *d)
 {
-    static const double ten[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                 1e16, 1e17,
-                                  1e18, 1e19, 1e20, 1e21, 1e22 };
+    static const double ten[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                  1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
     char text[MOST_DIGITS + 40];
     while (d->n > 0 && !d->more && d->digit[d->n - 1] == '0') d->n--;
     if (d->n == 0) return 0;

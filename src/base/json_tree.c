@@ -182,7 +182,8 @@ hone_status hn_json_tree_file(json_t **out, const char *path, const hn_json_rule
     FILE *f = fopen(path, "re");
     if (!f) {
         int e = errno;
-        hone_status why = HN_FAIL(err, e == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot open: %s", name, strerror(e));
+        hone_status why =
+            HN_FAIL(err, e == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "%s: cannot open: %s", name, strerror(e));
         errno = e;
         return why;
     }

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/os.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -32,7 +33,8 @@ static bool same_stamp(const hn_file_stamp *a, const struct stat *sb)
 {
     hn_file_stamp b;
     hn_stamp_of(&b, sb);
-    return a->dev == b.dev && a->ino == b.ino && a->size == b.size && a->mtime_ns == b.mtime_ns && a->ctime_ns == b.ctime_ns;
+    return a->dev == b.dev && a->ino == b.ino && a->size == b.size && a->mtime_ns == b.mtime_ns &&
+           a->ctime_ns == b.ctime_ns;
 }
 
 bool hn_stamp_holds(const hn_file_stamp *stamp, const char *path)
@@ -159,11 +161,6 @@ static bool record_path(char dst[PATH_CAP], const hn_known_key *key, const char 
     return n > 0 && (size_t)n < sizeof leaf && hn_state_path(dst, PATH_CAP, leaf);
 }
 
-static void put_hex(char *dst, const unsigned char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++) snprintf(dst + 2 * i, 3, "%02x", p[i]);
-}
-
 static bool get_hex(unsigned char *dst, const char *s, size_t n)
 {
     static const char digits[] = "0123456789abcdef";
@@ -182,14 +179,14 @@ static void hash_text(char hex[2 * HASH + 1], const char *text, size_t n)
     hn_sha256_init(&s);
     hn_sha256_add(&s, text, n);
     hn_sha256_end(&s, sum);
-    put_hex(hex, sum, HASH);
+    hn_hex(hex, sum, HASH);
 }
 
 /* Everything up to the fact. */
 static size_t record_head(char dst[RECORD_CAP], const hn_known_key *key, const char *kind)
 {
     char hex[2 * HASH + 1];
-    put_hex(hex, key->sum, HASH);
+    hn_hex(hex, key->sum, HASH);
     return (size_t)snprintf(dst, RECORD_CAP, "hone.known/1 %s\nkey %s\nfact ", kind, hex);
 }
 
@@ -223,11 +220,77 @@ bool hn_known_get(const hn_known_key *key, const char *kind, void *fact, size_t 
     errno = 0;
     if (n > HN_KNOWN_FACT || !record_path(path, key, kind)) return false;
     size_t size = read_small(text, sizeof text, path), n_head = record_head(head, key, kind);
-    if (size < n_head + 2 * n + 1 + tail || memcmp(text, head, n_head) != 0 || text[n_head + 2 * n] != '\n') return false;
+    if (size < n_head + 2 * n + 1 + tail || memcmp(text, head, n_head) != 0 || text[n_head + 2 * n] != '\n')
+        return false;
     hash_text(sum, text, size - tail);
     const char *end = text + (size - tail);
     if (memcmp(end, "sum ", 4) != 0 || memcmp(end + 4, sum, 2 * HASH) != 0 || end[tail - 1] != '\n') return false;
     return get_hex(fact, text + n_head, n);
+}
+
+/* ---- how many ------------------------------------------------------------------------------ */
+
+typedef struct record_age {
+    int64_t mtime_ns;
+    char name[64];
+} record_age;
+
+/* "KIND-DEV-INO", as record_path makes it. */
+static bool is_record(const char *name)
+{
+    size_t kind = strspn(name, "abcdefghijklmnopqrstuvwxyz"), dev, ino;
+    if (!kind || name[kind] != '-') return false;
+    const char *s = name + kind + 1;
+    dev = strspn(s, "0123456789abcdef");
+    if (!dev || s[dev] != '-') return false;
+    ino = strspn(s + dev + 1, "0123456789abcdef");
+    return ino && !s[dev + 1 + ino] && strlen(name) < sizeof((record_age){ 0 }).name;
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const record_age *x = a, *y = b;
+    return x->mtime_ns != y->mtime_ns ? (x->mtime_ns < y->mtime_ns ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+/* The records of an open folder with their ages; there may be more by now, or fewer. 0: none, or no memory. */
+static size_t list_records(record_age **out, DIR *d)
+{
+    size_t n = 0, cap = 0;
+    struct stat sb;
+    *out = NULL;
+    for (struct dirent *e; (e = readdir(d));) {
+        if (!is_record(e->d_name) || fstatat(dirfd(d), e->d_name, &sb, AT_SYMLINK_NOFOLLOW) || !S_ISREG(sb.st_mode))
+            continue;
+        if (n == cap) {
+            record_age *more = realloc(*out, (cap = cap ? 2 * cap : 1024) * sizeof *more);
+            if (!more) return 0;
+            *out = more;
+        }
+        (*out)[n].mtime_ns = hn_os_mtime_ns(&sb);
+        memcpy((*out)[n++].name, e->d_name, strlen(e->d_name) + 1); /* it fits: is_record */
+    }
+    return n;
+}
+
+/* Removes the oldest records beyond HN_KNOWN_MAX. Others may do the same now, or keep something: a record that has been
+ * replaced since it was listed stays, one that is gone is gone, and whoever loses one computes it again. */
+static void remove_oldest(const char *record)
+{
+    char folder[PATH_CAP];
+    const char *slash = strrchr(record, '/');
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - record), record);
+    DIR *d = opendir(folder);
+    if (!d) return;
+    record_age *r;
+    struct stat sb;
+    size_t n = list_records(&r, d);
+    if (n > HN_KNOWN_MAX) qsort(r, n, sizeof *r, by_age);
+    for (size_t i = 0; n > HN_KNOWN_MAX && i < n - HN_KNOWN_MAX; i++)
+        if (fstatat(dirfd(d), r[i].name, &sb, AT_SYMLINK_NOFOLLOW) == 0 && hn_os_mtime_ns(&sb) == r[i].mtime_ns)
+            unlinkat(dirfd(d), r[i].name, 0);
+    free(r);
+    closedir(d);
 }
 
 bool hn_known_put(const hn_known_key *key, const char *kind, const char *path, const void *fact, size_t n)
@@ -235,9 +298,11 @@ bool hn_known_put(const hn_known_key *key, const char *kind, const char *path, c
     char record[PATH_CAP], text[RECORD_CAP], hex[2 * HN_KNOWN_FACT + 1], sum[2 * HASH + 1];
     if (n > HN_KNOWN_FACT || !record_path(record, key, kind)) return false;
     size_t at = record_head(text, key, kind);
-    put_hex(hex, fact, n);
+    hn_hex(hex, fact, n);
     at += (size_t)snprintf(text + at, sizeof text - at, "%s\nfile %s\n", hex, HN_ESC(path, strlen(path)));
     hash_text(sum, text, at);
     at += (size_t)snprintf(text + at, sizeof text - at, "sum %s\n", sum);
-    return hn_file_replace(record, text, at, NULL) == HONE_OK;
+    if (hn_file_replace(record, text, at, NULL) != HONE_OK) return false;
+    remove_oldest(record);
+    return true;
 }

@@ -33,7 +33,7 @@ typedef struct hn_known_key {
     uint64_t dev, ino;     /* of the first: its record's name */
 } hn_known_key;
 
-enum { HN_KNOWN_FACT = 64 };
+enum { HN_KNOWN_FACT = 64, HN_KNOWN_MAX = 1024 /* records, of at most 2 KiB each; the oldest go */ };
 
 /* The key of a file, or of several that are one thing. False: one of them is gone, or not what its stamp says (errno
  * 0), or cannot be read (errno). */

@@ -10,8 +10,8 @@
 
 typedef struct slot {
     const hn_opt *opt;
-    char *spelled;        /* as given the last time ("-n"); NULL: not given */
-    const char **vals;    /* every value given, in order */
+    char *spelled;     /* as given the last time ("-n"); NULL: not given */
+    const char **vals; /* every value given, in order */
     size_t n, cap;
 } slot;
 
@@ -103,8 +103,9 @@ hone_status hn_parse_ids(int32_t **ids, size_t *n, const char *s, size_t len, co
         for (; i < len && s[i] >= '0' && s[i] <= '9' && x <= INT32_MAX; i++) x = x * 10 + (s[i] - '0');
         if (i == start || x > INT32_MAX || (i < len && !id_separator(s[i]))) {
             while (i < len && !id_separator(s[i])) i++;
-            st = HN_FAIL(err, HONE_E_ARG, "%s: '%s' (item %zu) is not a token id; expected ids from 0 to %d separated by commas",
-                         what, HN_ESC(s + start, i - start), count + 1, INT32_MAX);
+            st = HN_FAIL(err, HONE_E_ARG,
+                         "%s: '%s' (item %zu) is not a token id; expected ids from 0 to %d separated by commas", what,
+                         HN_ESC(s + start, i - start), count + 1, INT32_MAX);
             goto fail;
         }
         if (count == cap) {
@@ -128,7 +129,8 @@ hone_status hn_parse_ids(int32_t **ids, size_t *n, const char *s, size_t len, co
     *n = count;
     return HONE_OK;
 empty:
-    st = HN_FAIL(err, HONE_E_ARG, "%s: empty item %zu; expected ids separated by single commas, as in 1,2,3", what, count + 1);
+    st = HN_FAIL(err, HONE_E_ARG, "%s: empty item %zu; expected ids separated by single commas, as in 1,2,3", what,
+                 count + 1);
 fail:
     free(v);
     return st;
@@ -188,7 +190,8 @@ const char *hn_nearest(const char *s, const char *const *words, size_t n)
 /* Does word[0..len) equal one of the space separated spellings of o? */
 static bool spells(const hn_opt *o, const char *word, size_t len)
 {
-    if (len > 2 && word[0] == '-' && word[1] == '-' && strlen(o->name) == len - 2 && memcmp(o->name, word + 2, len - 2) == 0)
+    if (len > 2 && word[0] == '-' && word[1] == '-' && strlen(o->name) == len - 2 &&
+        memcmp(o->name, word + 2, len - 2) == 0)
         return true;
     for (const char *a = o->alias; a && *a;) {
         size_t k = strcspn(a, " ");
@@ -239,9 +242,7 @@ static hone_status check_value(const hn_opt *o, const char *what, const char *va
     float f;
     switch (o->kind) {
     case HN_OPT_I32:
-    case HN_OPT_U64:
-        int_range(o, &min, &max);
-        return hn_parse_i64(&v, val, min, max, what, err);
+    case HN_OPT_U64: int_range(o, &min, &max); return hn_parse_i64(&v, val, min, max, what, err);
     case HN_OPT_F32:
         return hn_parse_f32(&f, val, o->min == 0 && o->max == 0 ? -3.4e38 : o->min,
                             o->min == 0 && o->max == 0 ? 3.4e38 : o->max, what, err);
@@ -250,8 +251,7 @@ static hone_status check_value(const hn_opt *o, const char *what, const char *va
             return HN_FAIL(err, HONE_E_ARG, "%s: unknown value '%s'; expected one of %s", what,
                            HN_ESC(val, strlen(val)), o->choices);
         return HONE_OK;
-    default:
-        return HONE_OK;
+    default: return HONE_OK;
     }
 }
 
@@ -299,6 +299,20 @@ static hone_status add_value(slot *s, const char *val, hone_error *err)
     return HONE_OK;
 }
 
+/* Two models, and only the last would be used: nobody means that. */
+static bool names_file(const hn_opt *o)
+{
+    return o->kind == HN_OPT_FILE ? o->use != HN_USE_NONE : o->use > HN_USE_NONE;
+}
+
+static hone_status check_once(const slot *s, const char *val, hone_error *err)
+{
+    const char *was = s->n ? s->vals[s->n - 1] : NULL;
+    if (s->opt->repeat || !was || !names_file(s->opt) || strcmp(was, val) == 0) return HONE_OK;
+    return HN_FAIL(err, HONE_E_ARG, "%s is given twice, with '%s' and with '%s'; give one of them", s->spelled,
+                   HN_ESC(was, strlen(was)), HN_ESC(val, strlen(val)));
+}
+
 static hone_status parse_option(hn_opts *o, int *i, int argc, char *const *argv, hone_error *err)
 {
     const char *word = argv[*i];
@@ -315,16 +329,19 @@ static hone_status parse_option(hn_opts *o, int *i, int argc, char *const *argv,
     if (!s->spelled) return HN_FAIL(err, HONE_E_NOMEM, "command line");
     const char *val = NULL;
     if (s->opt->kind == HN_OPT_FLAG) {
-        if (len < strlen(word)) return HN_FAIL(err, HONE_E_ARG, "%s takes no value; seen '%s'", s->spelled, HN_ESC(word, strlen(word)));
+        if (len < strlen(word))
+            return HN_FAIL(err, HONE_E_ARG, "%s takes no value; seen '%s'", s->spelled, HN_ESC(word, strlen(word)));
     } else if (len < strlen(word)) {
         val = word + len + 1;
     } else {
         if (*i + 1 >= argc)
-            return HN_FAIL(err, HONE_E_ARG, "%s needs a value: %s %s", s->spelled, s->spelled, s->opt->arg ? s->opt->arg : "VALUE");
+            return HN_FAIL(err, HONE_E_ARG, "%s needs a value: %s %s", s->spelled, s->spelled,
+                           s->opt->arg ? s->opt->arg : "VALUE");
         val = argv[++*i];
     }
     if (val) {
         hone_status st = check_value(s->opt, s->spelled, val, err);
+        if (st == HONE_OK) st = check_once(s, val, err);
         if (st != HONE_OK) return st;
     }
     return add_value(s, val, err);
@@ -338,7 +355,8 @@ static hone_status check_exclusive(const hn_opts *o, hone_error *err)
         for (size_t j = i + 1; j < o->n_slot; j++) {
             const slot *b = &o->slots[j];
             if (b->n && b->opt->excl && strcmp(a->opt->excl, b->opt->excl) == 0)
-                return HN_FAIL(err, HONE_E_ARG, "%s and %s contradict each other; give one of them", a->spelled, b->spelled);
+                return HN_FAIL(err, HONE_E_ARG, "%s and %s contradict each other; give one of them", a->spelled,
+                               b->spelled);
         }
     }
     return HONE_OK;
@@ -358,7 +376,8 @@ static void add_slots(hn_opts *o, const hn_opt_group *const *g)
         for (const hn_opt *p = (*g)->opts; p->name; p++) o->slots[o->n_slot++].opt = p;
 }
 
-hone_status hn_opts_parse(hn_opts **out, const hn_command *cmd, const hn_opt_group *const *common, int argc, char *const *argv, hone_error *err)
+hone_status hn_opts_parse(hn_opts **out, const hn_command *cmd, const hn_opt_group *const *common, int argc,
+                          char *const *argv, hone_error *err)
 {
     hone_status st;
     *out = NULL;
@@ -396,8 +415,10 @@ hone_status hn_opts_check_args(const hn_opts *o, const hn_command *cmd, hone_err
     if (cmd->max_args >= 0 && o->n_arg > cmd->max_args) {
         const char *extra = o->args[cmd->max_args];
         if (cmd->max_args == 0)
-            return HN_FAIL(err, HONE_E_ARG, "unexpected argument '%s'; %s takes only options", HN_ESC(extra, strlen(extra)), cmd->name);
-        return HN_FAIL(err, HONE_E_ARG, "unexpected argument '%s'; %s takes %s", HN_ESC(extra, strlen(extra)), cmd->name, cmd->args);
+            return HN_FAIL(err, HONE_E_ARG, "unexpected argument '%s'; %s takes only options",
+                           HN_ESC(extra, strlen(extra)), cmd->name);
+        return HN_FAIL(err, HONE_E_ARG, "unexpected argument '%s'; %s takes %s", HN_ESC(extra, strlen(extra)),
+                       cmd->name, cmd->args);
     }
     if (o->n_arg < cmd->min_args)
         return HN_FAIL(err, HONE_E_ARG, "missing argument: %s needs %s", cmd->name, cmd->args);
@@ -480,6 +501,27 @@ const char *hn_opts_nth(const hn_opts *o, const char *name, size_t i)
 {
     const slot *s = get(o, name);
     return i < s->n ? s->vals[i] : NULL;
+}
+
+void hn_opts_forward(const hn_opts *o, unsigned groups, bool defaults, hn_argv *out)
+{
+    for (size_t i = 0; i < o->n_slot; i++) {
+        const slot *s = &o->slots[i];
+        if (!(s->opt->forward & groups)) continue;
+        if (s->opt->kind == HN_OPT_FLAG && s->n) hn_argv_add(out, "--%s", s->opt->name);
+        if (s->opt->kind == HN_OPT_FLAG) continue;
+        size_t from = s->opt->repeat || !s->n ? 0 : s->n - 1; /* the last one wins */
+        for (size_t k = from; k < s->n; k++) hn_argv_add(out, "--%s=%s", s->opt->name, s->vals[k]);
+        if (!s->n && defaults && s->opt->def) hn_argv_add(out, "--%s=%s", s->opt->name, s->opt->def);
+    }
+}
+
+const char *hn_opts_next(const hn_opts *o, size_t *at, const char **spelled)
+{
+    while (*at < o->n_slot && !o->slots[*at].n) ++*at;
+    if (*at >= o->n_slot) return NULL;
+    *spelled = o->slots[*at].spelled;
+    return o->slots[(*at)++].opt->name;
 }
 
 int hn_opts_n_args(const hn_opts *o) { return o->n_arg; }

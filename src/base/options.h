@@ -4,15 +4,16 @@
 #ifndef HN_OPTIONS_H
 #define HN_OPTIONS_H
 
-#include "base/base.h"
+#include "base/argv.h"
 
 typedef enum hn_opt_kind {
-    HN_OPT_FLAG,   /* no value */
-    HN_OPT_STR,    /* any text */
-    HN_OPT_FILE,   /* a path; completion offers file names */
-    HN_OPT_I32, HN_OPT_U64, /* decimal integers; U64 ends at 2^63-1, so that JSON can hold it */
-    HN_OPT_F32,    /* finite */
-    HN_OPT_CHOICE  /* one of the words of `choices` */
+    HN_OPT_FLAG, /* no value */
+    HN_OPT_STR,  /* any text */
+    HN_OPT_FILE, /* a path; completion offers file names */
+    HN_OPT_I32,
+    HN_OPT_U64,   /* decimal integers; U64 ends at 2^63-1, so that JSON can hold it */
+    HN_OPT_F32,   /* finite */
+    HN_OPT_CHOICE /* one of the words of `choices` */
 } hn_opt_kind;
 
 /* What a command does with the file that a value names. From this a program knows all files of a command line before
@@ -31,42 +32,59 @@ typedef enum hn_opt_use {
     HN_USE_HISTORY   /* the same, NAME.jsonl is read */
 } hn_opt_use;
 
+/* What an option says, for those who hand it on (hn_opts_forward). */
+enum hn_opt_forward {
+    HN_FORWARD_MODEL = 1,    /* which model */
+    HN_FORWARD_SETTINGS = 2, /* how it is read and run */
+    HN_FORWARD_LENGTHS = 4,  /* tokens of prompt and generation */
+    HN_FORWARD_ADAPTERS = 8
+};
+
 typedef struct hn_opt {
-    const char *name;    /* "top-k": spelled --top-k, and the key of the getters */
-    const char *alias;   /* other spellings with their dashes, space separated ("-s", "-ub --ubatch-size"), or NULL */
+    const char *name;  /* "top-k": spelled --top-k, and the key of the getters */
+    const char *alias; /* other spellings with their dashes, space separated ("-s", "-ub --ubatch-size"), or NULL */
     hn_opt_kind kind;
     const char *arg;     /* name of the value in help ("N"); NULL for flags */
     const char *help;    /* what it does, no final period */
     const char *def;     /* default as text, shown in help; NULL: none (getters give NULL or 0) */
     double min, max;     /* range of numbers; both 0: that of the type. U64 with min -1 accepts "-1" as UINT64_MAX */
     const char *choices; /* CHOICE: "f16|f32" */
-    bool repeat;         /* may be given many times: hn_opts_count, hn_opts_nth; otherwise the last one wins */
-    const char *excl;    /* of the options with the same word here, at most one may be given */
+    /* May be given many times: hn_opts_count, hn_opts_nth. Otherwise the last one wins, so that a setting can be
+     * overruled; but of what names a file (kind FILE, or a use of one) two values contradict each other. */
+    bool repeat;
+    const char *excl; /* of the options with the same word here, at most one may be given */
     hn_opt_use use;
-    const char *what;    /* the file, in a message: "the model"; NULL: "what --NAME reads" */
+    const char *what; /* the file, in a message: "the model"; NULL: "what --NAME reads" */
+    unsigned forward; /* hn_opt_forward: other processes of this program are given it; 0: never */
 } hn_opt;
 
 /* One row: HN_OPT("top-k", NULL, I32, "N", "keep the N most probable", .def = "40", .max = 1000) */
-#define HN_OPT(name_, alias_, kind_, arg_, help_, ...) \
-    { .name = name_, .alias = alias_, .kind = HN_OPT_##kind_, .arg = arg_, .help = help_, __VA_ARGS__ }
-#define HN_OPT_END { .name = NULL }
+#define HN_OPT(name_, alias_, kind_, arg_, help_, ...)                                                  \
+    {                                                                                                   \
+        .name = name_, .alias = alias_, .kind = HN_OPT_##kind_, .arg = arg_, .help = help_, __VA_ARGS__ \
+    }
+#define HN_OPT_END   \
+    {                \
+        .name = NULL \
+    }
 
 typedef struct hn_opt_group {
-    const char *title;   /* heading in help: "Sampling" */
-    const hn_opt *opts;  /* ends with name NULL */
+    const char *title;  /* heading in help: "Sampling" */
+    const hn_opt *opts; /* ends with name NULL */
 } hn_opt_group;
 
 struct hn_cli;
 typedef struct hn_command {
     const char *name;
-    const char *summary;             /* one line for help, no final period */
-    const char *args;                /* positional arguments in help: "FILE", "[COMMAND]"; NULL: none */
-    int min_args, max_args;          /* how many of them; max_args -1: any number */
-    const hn_opt_group *const *groups; /* ends with NULL; may be NULL */
-    const char *examples;            /* lines for help and manual, each ending in \n; or NULL */
+    const char *summary;                  /* one line for help, no final period */
+    const char *args;                     /* positional arguments in help: "FILE", "[COMMAND]"; NULL: none */
+    int min_args, max_args;               /* how many of them; max_args -1: any number */
+    const hn_opt_group *const *groups;    /* ends with NULL; may be NULL */
+    const char *examples;                 /* lines for help and manual, each ending in \n; or NULL */
     int (*run)(const struct hn_cli *cli); /* returns the exit code */
-    const struct hn_command *const *subs; /* NULL, or commands below this one, ends with NULL: `name` is then "lab ab" */
-    bool reads_args;                 /* positional arguments that are there are files, and read */
+    const struct hn_command *const
+        *subs;       /* NULL, or commands below this one, ends with NULL: `name` is then "lab ab" */
+    bool reads_args; /* positional arguments that are there are files, and read */
 } hn_command;
 
 /* ---- parsing ------------------------------------------------------------------------- */
@@ -77,24 +95,31 @@ typedef struct hn_opts hn_opts; /* borrows argv and the tables */
  * `--name=value`, `-x value`; "--" ends options; a lone "-" is an argument.
  * HONE_E_ARG: unknown option (with the nearest known one), missing or bad value,
  * contradiction. `common`: groups every command has. */
-hone_status hn_opts_parse(hn_opts **out, const hn_command *cmd, const hn_opt_group *const *common, int argc, char *const *argv, hone_error *err);
+hone_status hn_opts_parse(hn_opts **out, const hn_command *cmd, const hn_opt_group *const *common, int argc,
+                          char *const *argv, hone_error *err);
 void hn_opts_free(hn_opts *o);
 /* Are there as many positional arguments as cmd takes? Apart, so that --help needs none. */
 hone_status hn_opts_check_args(const hn_opts *o, const hn_command *cmd, hone_error *err);
 
-bool hn_opts_has(const hn_opts *o, const char *name);           /* is there such an option at all? */
+bool hn_opts_has(const hn_opts *o, const char *name); /* is there such an option at all? */
 
 /* Getters. `name` must be in the table with the kind asked for (asserted). */
-bool hn_opts_given(const hn_opts *o, const char *name);         /* on the command line, defaults do not count */
+bool hn_opts_given(const hn_opts *o, const char *name); /* on the command line, defaults do not count */
 bool hn_opts_flag(const hn_opts *o, const char *name);
-const char *hn_opts_str(const hn_opts *o, const char *name);    /* STR, FILE, CHOICE; NULL: not given, no default */
+const char *hn_opts_str(const hn_opts *o, const char *name); /* STR, FILE, CHOICE; NULL: not given, no default */
 int32_t hn_opts_i32(const hn_opts *o, const char *name);
 uint64_t hn_opts_u64(const hn_opts *o, const char *name);
 float hn_opts_f32(const hn_opts *o, const char *name);
-size_t hn_opts_count(const hn_opts *o, const char *name);       /* how often given */
+size_t hn_opts_count(const hn_opts *o, const char *name);              /* how often given */
 const char *hn_opts_nth(const hn_opts *o, const char *name, size_t i); /* text of the i-th */
+/* The options of these groups (hn_opt_forward) as "--NAME=VALUE" for another process of this program: those that
+ * were given, with `defaults` also those that have a default. */
+void hn_opts_forward(const hn_opts *o, unsigned groups, bool defaults, hn_argv *out);
+/* The names of the options on the command line, one after the other; NULL behind the last. *at is 0 at first;
+ * *spelled: as it was written there. */
+const char *hn_opts_next(const hn_opts *o, size_t *at, const char **spelled);
 int hn_opts_n_args(const hn_opts *o);
-const char *hn_opts_arg(const hn_opts *o, int i);               /* positional; NULL beyond the end */
+const char *hn_opts_arg(const hn_opts *o, int i); /* positional; NULL beyond the end */
 
 /* ---- numbers, for values inside other values --------------------------------------------- */
 
@@ -112,8 +137,10 @@ const char *hn_nearest(const char *s, const char *const *words, size_t n);
 /* `cmds` ends with NULL. */
 void hn_help_command(FILE *f, const char *prog, const hn_command *cmd, const hn_opt_group *const *common);
 void hn_help_global(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds);
-void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds, const hn_opt_group *const *common);
+void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds,
+                 const hn_opt_group *const *common);
 /* shell: "bash", "zsh" or "fish"; false: another. */
-bool hn_help_completion(FILE *f, const char *prog, const char *shell, const hn_command *const *cmds, const hn_opt_group *const *common);
+bool hn_help_completion(FILE *f, const char *prog, const char *shell, const hn_command *const *cmds,
+                        const hn_opt_group *const *common);
 
 #endif

@@ -87,7 +87,8 @@ void hn_help_command(FILE *f, const char *prog, const hn_command *cmd, const hn_
     usage_line(usage, sizeof usage, prog, cmd);
     fprintf(f, "usage: %s\n\n%s.\n", usage, cmd->summary);
     if (cmd->subs) fputs("\nCommands:\n", f);
-    for (const hn_command *const *c = cmd->subs; c && *c; c++) fprintf(f, "  %-12s %s\n", (*c)->name + strlen(cmd->name) + 1, (*c)->summary);
+    for (const hn_command *const *c = cmd->subs; c && *c; c++)
+        fprintf(f, "  %-12s %s\n", (*c)->name + strlen(cmd->name) + 1, (*c)->summary);
     for (const hn_opt_group *const *g = cmd->groups; g && *g; g++) help_group(f, *g);
     for (const hn_opt_group *const *g = common; g && *g; g++) help_group(f, *g);
     if (cmd->examples) {
@@ -169,7 +170,8 @@ static void man_command(FILE *f, const char *prog, const hn_command *c)
     for (const hn_command *const *sub = c->subs; sub && *sub; sub++) man_command(f, prog, *sub);
 }
 
-void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds, const hn_opt_group *const *common)
+void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds,
+                 const hn_opt_group *const *common)
 {
     fputs(".TH ", f);
     roff_upper(f, prog);
@@ -182,9 +184,17 @@ void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_comman
     for (const hn_opt_group *const *g = common; g && *g; g++) man_group(f, *g);
     fputs(".SH EXIT STATUS\n", f);
     static const char *const codes[][2] = {
-        { "0", "success" }, { "1", "failure" }, { "2", "wrong usage" }, { "3", "bad or unsupported model" },
-        { "4", "out of memory" }, { "5", "network" }, { "6", "interrupted" }, { "10", "regression found" },
-        { "11", "inconclusive comparison" }, { "12", "answers changed" }, { "13", "the environment is not fit for measuring" },
+        { "0", "success" },
+        { "1", "failure" },
+        { "2", "wrong usage" },
+        { "3", "bad or unsupported model" },
+        { "4", "out of memory" },
+        { "5", "network" },
+        { "6", "interrupted" },
+        { "10", "regression found" },
+        { "11", "inconclusive comparison" },
+        { "12", "answers changed" },
+        { "13", "the environment is not fit for measuring" },
         { "130", "interrupted from the keyboard" },
     };
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) fprintf(f, ".TP\n%s\n%s.\n", codes[i][0], codes[i][1]);
@@ -207,7 +217,8 @@ static const char *last_word(const hn_command *c)
 
 /* Calls fn for every option of a command. */
 typedef void option_fn(FILE *f, const char *prog, const hn_command *c, const hn_opt *o);
-static void each_option(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common, option_fn *fn)
+static void each_option(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common,
+                        option_fn *fn)
 {
     for (const hn_opt_group *const *g = c->groups; g && *g; g++)
         for (const hn_opt *o = (*g)->opts; o->name; o++) fn(f, prog, c, o);
@@ -248,7 +259,8 @@ static void bash_value(FILE *f, const char *prog, const hn_command *c, const hn_
     fputs("; return ;;\n", f);
 }
 
-static void bash_command(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common, const char *indent)
+static void bash_command(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common,
+                         const char *indent)
 {
     fprintf(f, "%scase $prev in\n", indent);
     each_option(f, prog, c, common, bash_value);
@@ -276,7 +288,8 @@ static void completion_bash(FILE *f, const char *prog, const hn_command *const *
 {
     fprintf(f, "# bash completion for %s: source this file\n_%s() {\n", prog, prog);
     fputs("  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n  COMPREPLY=()\n"
-          "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W \"", f);
+          "  if [ \"$COMP_CWORD\" -eq 1 ]; then COMPREPLY=($(compgen -W \"",
+          f);
     for (const hn_command *const *c = cmds; *c; c++) fprintf(f, "%s%s", c == cmds ? "" : " ", (*c)->name);
     fputs("\" -- \"$cur\")); return; fi\n  case ${COMP_WORDS[1]} in\n", f);
     for (const hn_command *const *c = cmds; *c; c++) {
@@ -359,18 +372,22 @@ static void zsh_level(FILE *f, const char *prog, const hn_command *c, const hn_o
     fputs("    local -a below\n    below=(\n", f);
     zsh_names(f, c->subs);
     fputs("    )\n    if (( CURRENT == 2 )); then _describe command below; return; fi\n    cmd=$words[2]\n"
-          "    shift words; (( CURRENT-- ))\n    case $cmd in\n", f);
+          "    shift words; (( CURRENT-- ))\n    case $cmd in\n",
+          f);
     for (const hn_command *const *s = c->subs; *s; s++) zsh_level(f, prog, *s, common);
     fputs("    esac ;;\n", f);
 }
 
 static void completion_zsh(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
 {
-    fprintf(f, "#compdef %s\n# zsh completion for %s: put it as _%s into a folder of $fpath\n_%s() {\n  local -a commands\n  commands=(\n",
+    fprintf(f,
+            "#compdef %s\n# zsh completion for %s: put it as _%s into a folder of $fpath\n_%s() {\n  local -a "
+            "commands\n  commands=(\n",
             prog, prog, prog, prog);
     zsh_names(f, cmds);
     fputs("  )\n  if (( CURRENT == 2 )); then _describe command commands; return; fi\n  local cmd=$words[2]\n"
-          "  shift words; (( CURRENT-- ))\n  case $cmd in\n", f);
+          "  shift words; (( CURRENT-- ))\n  case $cmd in\n",
+          f);
     for (const hn_command *const *c = cmds; *c; c++) zsh_level(f, prog, *c, common);
     fprintf(f, "  esac\n}\ncompdef _%s %s\n", prog, prog);
 }
@@ -402,7 +419,8 @@ static void fish_option(FILE *f, const char *prog, const hn_command *c, const hn
 static void fish_subs(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
 {
     for (const hn_command *const *s = c->subs; *s; s++) {
-        fprintf(f, "complete -c %s -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from", prog, last_word(c));
+        fprintf(f, "complete -c %s -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from", prog,
+                last_word(c));
         for (const hn_command *const *k = c->subs; *k; k++) fprintf(f, " %s", last_word(*k));
         fprintf(f, "' -f -a %s -d '", last_word(*s));
         quoted(f, (*s)->summary, false);
@@ -424,7 +442,8 @@ static void completion_fish(FILE *f, const char *prog, const hn_command *const *
     }
 }
 
-bool hn_help_completion(FILE *f, const char *prog, const char *shell, const hn_command *const *cmds, const hn_opt_group *const *common)
+bool hn_help_completion(FILE *f, const char *prog, const char *shell, const hn_command *const *cmds,
+                        const hn_opt_group *const *common)
 {
     if (strcmp(shell, "bash") == 0) completion_bash(f, prog, cmds, common);
     else if (strcmp(shell, "zsh") == 0) completion_zsh(f, prog, cmds, common);

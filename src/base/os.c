@@ -39,7 +39,10 @@
 /* A number of sysctl, 0 if there is none. */
 static uint64_t sysctl_number(const char *name)
 {
-    union { uint64_t u64; uint32_t u32; } v = { 0 };
+    union {
+        uint64_t u64;
+        uint32_t u32;
+    } v = { 0 };
     size_t n = sizeof v;
     if (sysctlbyname(name, &v, &n, NULL, 0) != 0) return 0;
     return n == sizeof v.u32 ? v.u32 : n == sizeof v.u64 ? v.u64 : 0;
@@ -413,16 +416,18 @@ int hn_os_count_open(hn_os_counter what, const char **why_not)
 {
 #if defined(__linux__)
     struct perf_event_attr a = { .size = sizeof a, .inherit = 1, .exclude_kernel = 1, .exclude_hv = 1 };
-    static const uint64_t config[] = { [HN_OS_CACHE_MISSES] = PERF_COUNT_HW_CACHE_MISSES, [HN_OS_PAGE_FAULTS] = PERF_COUNT_SW_PAGE_FAULTS,
-                                       [HN_OS_CYCLES] = PERF_COUNT_HW_CPU_CYCLES, [HN_OS_INSTRUCTIONS] = PERF_COUNT_HW_INSTRUCTIONS };
+    static const uint64_t config[] = { [HN_OS_CACHE_MISSES] = PERF_COUNT_HW_CACHE_MISSES,
+                                       [HN_OS_PAGE_FAULTS] = PERF_COUNT_SW_PAGE_FAULTS,
+                                       [HN_OS_CYCLES] = PERF_COUNT_HW_CPU_CYCLES,
+                                       [HN_OS_INSTRUCTIONS] = PERF_COUNT_HW_INSTRUCTIONS };
     a.type = what == HN_OS_PAGE_FAULTS ? PERF_TYPE_SOFTWARE : PERF_TYPE_HARDWARE;
     a.config = config[what];
     a.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
     int fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd >= 0) return fd;
     *why_not = errno == EACCES || errno == EPERM ? "the kernel does not allow it (perf_event_paranoid)"
-               : errno == ENOSYS                ? "the kernel has no performance counters"
-                                                : "this machine has no such counter (virtual machines often have none)";
+               : errno == ENOSYS                 ? "the kernel has no performance counters"
+                                 : "this machine has no such counter (virtual machines often have none)";
 #else
     *why_not = "not on this system";
 #endif
@@ -486,9 +491,15 @@ char *hn_os_text_close(hn_os_text *t, size_t *n)
 }
 
 #if defined(__linux__)
-void hn_os_sort(void *base, size_t n, size_t size, hn_os_compare *compare, void *arg) { qsort_r(base, n, size, compare, arg); }
+void hn_os_sort(void *base, size_t n, size_t size, hn_os_compare *compare, void *arg)
+{
+    qsort_r(base, n, size, compare, arg);
+}
 #else /* the BSD form: every argument elsewhere */
-typedef struct order { hn_os_compare *compare; void *arg; } order;
+typedef struct order {
+    hn_os_compare *compare;
+    void *arg;
+} order;
 
 static int compare_by(void *arg, const void *a, const void *b)
 {

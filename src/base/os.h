@@ -17,8 +17,9 @@ int32_t hn_os_current_cpu(void);                  /* −1: unknown */
 void hn_os_want_huge_pages(void *p, size_t n);
 
 /* Maps n > 0 bytes of a file for reading, at an address where its pages can be huge: reading in order is
- * a third faster then. NULL and errno. Ends with hn_os_unmap_file(p, n). Only base/mapped.c calls the two. Pages are huge if the file came into memory by
- * such a mapping, or was written in pieces of HN_OS_HUGE_PAGE, on file systems that can (Linux: ext4, xfs, btrfs). */
+ * a third faster then. NULL and errno. Ends with hn_os_unmap_file(p, n). Only base/mapped.c calls the two. Pages are
+ * huge if the file came into memory by such a mapping, or was written in pieces of HN_OS_HUGE_PAGE, on file systems
+ * that can (Linux: ext4, xfs, btrfs). */
 void *hn_os_map_file(int fd, size_t n);
 void hn_os_unmap_file(const void *p, size_t n);
 enum { HN_OS_HUGE_PAGE = 2 << 20 };
@@ -50,21 +51,33 @@ double hn_os_drop_file(const char *path);
 /* Bytes of p[n], anonymous memory from hn_pages_alloc, that are in memory; -1: the system does not tell. */
 int64_t hn_os_resident(const void *p, size_t n);
 /* Bytes that malloc has given out, all of them, and what it holds beyond; false: it does not tell. */
-typedef struct hn_os_heap { uint64_t in_use, mapped, free; } hn_os_heap; /* mapped: of in_use, those in mappings of their own */
+typedef struct hn_os_heap {
+    uint64_t in_use, mapped, free;
+} hn_os_heap; /* mapped: of in_use, those in mappings of their own */
 bool hn_os_heap_read(hn_os_heap *out);
 /* The stack of a running thread (pthread_t by address): lowest address and bytes, the guard left out. */
 bool hn_os_stack(const void *thread, void **lo, size_t *n);
 /* Counts something of this process and all threads it starts from now on, user code only; a file
  * descriptor, or -1 and why not. */
-typedef enum hn_os_counter { HN_OS_CACHE_MISSES = 0, HN_OS_PAGE_FAULTS, HN_OS_CYCLES, HN_OS_INSTRUCTIONS } hn_os_counter;
+typedef enum hn_os_counter {
+    HN_OS_CACHE_MISSES = 0,
+    HN_OS_PAGE_FAULTS,
+    HN_OS_CYCLES,
+    HN_OS_INSTRUCTIONS
+} hn_os_counter;
 int hn_os_count_open(hn_os_counter what, const char **why_not);
 int64_t hn_os_count_read(int fd); /* so far; -1: unknown, or others had the counter part of the time */
 
 /* A stream into memory that knows when memory was short: open_memstream drops what it has no room for, and neither
  * ferror nor fclose tells. Begin with open; write to t->f, whose ftell is -1; end with close, which gives the text,
  * NUL-terminated, to be freed, and its length; NULL: something was lost. t must stay where it is. */
-typedef struct hn_os_text { FILE *f; char *p; size_t n, cap; bool lost; } hn_os_text;
-bool hn_os_text_open(hn_os_text *t); /* false: no memory */
+typedef struct hn_os_text {
+    FILE *f;
+    char *p;
+    size_t n, cap;
+    bool lost;
+} hn_os_text;
+bool hn_os_text_open(hn_os_text *t);              /* false: no memory */
 char *hn_os_text_close(hn_os_text *t, size_t *n); /* n may be NULL */
 
 /* qsort with an argument for the comparison. */

@@ -17,10 +17,10 @@ enum { SPIN_NS = 30000, MAX_THREADS = 1024 };
 #define NO_CHUNK UINT32_MAX
 
 struct hn_pool {
-    _Alignas(64) _Atomic uint64_t word;   /* generation << 32 | next chunk */
-    _Alignas(64) _Atomic uint32_t done;   /* chunks finished of this job; futex of the caller */
+    _Alignas(64) _Atomic uint64_t word; /* generation << 32 | next chunk */
+    _Alignas(64) _Atomic uint32_t done; /* chunks finished of this job; futex of the caller */
     _Atomic uint32_t caller_sleeps;
-    _Alignas(64) _Atomic uint32_t epoch;  /* futex of the workers */
+    _Alignas(64) _Atomic uint32_t epoch; /* futex of the workers */
     _Atomic uint32_t sleepers;
     _Atomic bool quit;
     /* the job; written only while word holds NO_CHUNK */
@@ -30,7 +30,12 @@ struct hn_pool {
     _Atomic int32_t n_active; /* threads that may take chunks */
     int32_t n_threads;
     int64_t spin_ns;
-    struct worker { pthread_t id; hn_pool *pool; int32_t index; bool started; } *workers; /* [n_threads - 1] */
+    struct worker {
+        pthread_t id;
+        hn_pool *pool;
+        int32_t index;
+        bool started;
+    } * workers; /* [n_threads - 1] */
 };
 
 static int64_t now_ns(void)
@@ -62,7 +67,8 @@ static bool run_one(hn_pool *p, int32_t thread)
         void *arg = atomic_load_explicit(&p->arg, memory_order_relaxed);
         if (chunk >= total) return false;
         /* success: the job cannot end before this chunk does, so fn and arg are its own */
-        if (!atomic_compare_exchange_weak_explicit(&p->word, &w, w + 1, memory_order_acq_rel, memory_order_acquire)) continue;
+        if (!atomic_compare_exchange_weak_explicit(&p->word, &w, w + 1, memory_order_acq_rel, memory_order_acquire))
+            continue;
         fn(arg, chunk, thread);
         if (atomic_fetch_add(&p->done, 1) + 1 == total && atomic_load(&p->caller_sleeps)) hn_os_wake(&p->done, 1);
         return true;
@@ -156,7 +162,10 @@ void hn_pool_stacks(const hn_pool *p, hn_block_fn *fn, void *arg)
         if (p->workers[i].started && hn_os_stack(&p->workers[i].id, &lo, &n)) fn(arg, lo, n);
 }
 
-void hn_pool_limit(hn_pool *p, int32_t n) { atomic_store(&p->n_active, n < 1 ? 1 : n > p->n_threads ? p->n_threads : n); }
+void hn_pool_limit(hn_pool *p, int32_t n)
+{
+    atomic_store(&p->n_active, n < 1 ? 1 : n > p->n_threads ? p->n_threads : n);
+}
 int32_t hn_pool_active(const hn_pool *p) { return atomic_load_explicit(&p->n_active, memory_order_relaxed); }
 
 void hn_pool_run(hn_pool *p, hn_pool_fn *fn, void *arg, int64_t n_chunk)

@@ -21,7 +21,10 @@ hone_status hn_seal_end(hn_sealing *o, hone_error *err);
 
 /* ---- reading ---- */
 /* In this process's own memory: what was checked is what is used, whatever becomes of the file. */
-typedef struct hn_sealed { const unsigned char *p; uint64_t size; } hn_sealed;
+typedef struct hn_sealed {
+    const unsigned char *p;
+    uint64_t size;
+} hn_sealed;
 
 enum {
     HN_SEALED_NO_FILE = -1, /* empty, or not a file */

@@ -1,30 +1,12 @@
 /* shown: see shown.h. */
 #include "base/shown.h"
+#include "base/utf8.h"
 
 /* ---- characters --------------------------------------------------------------------------- */
 
-hn_utf8_kind hn_utf8_read(const unsigned char *s, size_t n, size_t *len, uint32_t *code)
-{
-    *len = 1;
-    *code = s[0];
-    if (s[0] < 0x80) return HN_UTF8_CHAR;
-    if (s[0] < 0xC2 || s[0] > 0xF4) return HN_UTF8_BAD;
-    size_t k = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-    unsigned lo = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
-    unsigned hi = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
-    uint32_t c = s[0] & (0x7Fu >> k);
-    for (size_t i = 1; i < k; i++, lo = 0x80, hi = 0xBF) {
-        *len = i;
-        if (i == n) return HN_UTF8_CUT;
-        if (s[i] < lo || s[i] > hi) return HN_UTF8_BAD;
-        c = c << 6 | (s[i] & 0x3F);
-    }
-    *len = k;
-    *code = c;
-    return HN_UTF8_CHAR;
-}
-
-typedef struct range { uint32_t first, last; } range;
+typedef struct range {
+    uint32_t first, last;
+} range;
 
 static bool within(uint32_t c, const range *r, size_t n)
 {
@@ -51,11 +33,11 @@ bool hn_steers_terminal(uint32_t c)
 bool hn_hides_in_name(uint32_t c)
 {
     static const range unseen[] = {
-        { 0x00AD, 0x00AD },   /* soft hyphen */
-        { 0x180E, 0x180E },   /* Mongolian vowel separator */
-        { 0x200B, 0x200B },   /* zero width space */
-        { 0x2060, 0x2065 },   /* word joiner, invisible operators */
-        { 0xFEFF, 0xFEFF },   /* zero width no-break space */
+        { 0x00AD, 0x00AD }, /* soft hyphen */
+        { 0x180E, 0x180E }, /* Mongolian vowel separator */
+        { 0x200B, 0x200B }, /* zero width space */
+        { 0x2060, 0x2065 }, /* word joiner, invisible operators */
+        { 0xFEFF, 0xFEFF }, /* zero width no-break space */
     };
     return c == '\n' || c == '\t' || hn_steers_terminal(c) || within(c, unseen, sizeof unseen / sizeof *unseen);
 }
@@ -103,38 +85,36 @@ static bool write_bad(const hn_shown *s, const unsigned char *p, size_t n, hn_sh
 }
 
 /* What p[0..n) begins with: complete, that is followed by what it depends on? */
-static bool is_whole(const unsigned char *p, size_t n, hn_utf8_kind *kind, size_t *len, uint32_t *c)
+static bool is_whole(const unsigned char *p, size_t n, size_t *len, int32_t *c)
 {
-    *kind = hn_utf8_read(p, n, len, c);
-    return *kind != HN_UTF8_CUT && (*c != '\r' || n > 1);
+    *c = hn_utf8_next(p, n, len);
+    return *c != HN_UTF8_CUT && (*c != '\r' || n > 1);
 }
 
 /* p[0..len), which may not pass, as something that may. */
-static bool write_instead(hn_shown *s, hn_utf8_kind kind, uint32_t c, const unsigned char *p, size_t len,
-                          hn_shown_sink *sink, void *arg)
+static bool write_instead(hn_shown *s, int32_t c, const unsigned char *p, size_t len, hn_shown_sink *sink, void *arg)
 {
-    if (kind == HN_UTF8_BAD) {
+    if (c == HN_UTF8_BAD) {
         s->tags = 0;
         return write_bad(s, p, len, sink, arg);
     }
     if (c == '\r' && p[1] == '\n') return true; /* the \n follows, and does on a terminal what both mean */
-    return write_code(s, c, sink, arg);
+    return write_code(s, (uint32_t)c, sink, arg);
 }
 
 /* Completes what is held with bytes of p, and shows it; how many were used. */
 static size_t show_held(hn_shown *s, const unsigned char *p, size_t n, bool *ok, hn_shown_sink *sink, void *arg)
 {
     size_t used = 0, len;
-    hn_utf8_kind kind;
-    uint32_t c;
+    int32_t c;
     while (s->n_held && *ok) {
-        if (!is_whole(s->held, s->n_held, &kind, &len, &c)) {
+        if (!is_whole(s->held, s->n_held, &len, &c)) {
             if (used == n) break;
             s->held[s->n_held++] = p[used++];
             continue;
         }
-        if (kind == HN_UTF8_CHAR && passes(s, c)) *ok = sink(arg, (const char *)s->held, len);
-        else *ok = write_instead(s, kind, c, s->held, len, sink, arg);
+        if (c >= 0 && passes(s, (uint32_t)c)) *ok = sink(arg, (const char *)s->held, len);
+        else *ok = write_instead(s, c, s->held, len, sink, arg);
         s->n_held = (uint8_t)(s->n_held - len); /* what the last byte has ended, and that byte */
         memmove(s->held, s->held + len, s->n_held);
     }
@@ -144,8 +124,7 @@ static size_t show_held(hn_shown *s, const unsigned char *p, size_t n, bool *ok,
 bool hn_shown_put(hn_shown *s, const char *text, size_t n, hn_shown_sink *sink, void *arg)
 {
     const unsigned char *p = (const unsigned char *)text;
-    hn_utf8_kind kind;
-    uint32_t c;
+    int32_t c;
     bool ok = true;
     size_t i = show_held(s, p, n, &ok, sink, arg), from = i, len;
     for (; ok && i < n; i += len) {
@@ -154,10 +133,10 @@ bool hn_shown_put(hn_shown *s, const char *text, size_t n, hn_shown_sink *sink, 
             s->tags = 0;
             continue;
         }
-        if (!is_whole(p + i, n - i, &kind, &len, &c)) break;
-        if (kind == HN_UTF8_CHAR && passes(s, c)) continue;
+        if (!is_whole(p + i, n - i, &len, &c)) break;
+        if (c >= 0 && passes(s, (uint32_t)c)) continue;
         ok = i == from || sink(arg, text + from, i - from);
-        ok = ok && write_instead(s, kind, c, p + i, len, sink, arg);
+        ok = ok && write_instead(s, c, p + i, len, sink, arg);
         from = i + len;
     }
     if (!ok || (i > from && !sink(arg, text + from, i - from))) return false;

@@ -8,15 +8,6 @@
 
 /* ---- characters --------------------------------------------------------------------------- */
 
-typedef enum hn_utf8_kind {
-    HN_UTF8_CHAR, /* a well-formed character (Unicode 15, section 3.9, table 3-7) */
-    HN_UTF8_BAD,  /* what no character begins with */
-    HN_UTF8_CUT   /* the beginning of a character, up to the end of the text */
-} hn_utf8_kind;
-
-/* What stands at s[0..n), n > 0. *len: its bytes; of a BAD one those of the maximal ill-formed part. */
-hn_utf8_kind hn_utf8_read(const unsigned char *s, size_t n, size_t *len, uint32_t *code);
-
 /* A terminal would obey it or turn the text around it: C0 (but for \n and \t), DEL, C1, marks of
  * direction, line and paragraph separators, annotations, tags. Joiners, variation selectors and
  * combining marks are no part of it: emoji and scripts need them. */
@@ -31,7 +22,7 @@ typedef struct hn_shown {
     bool json;             /* the text is JSON: \u202e instead of \u202E or \x1B, and U+FFFD for what is ill-formed */
     unsigned char held[4]; /* a character that has begun, or \r */
     uint8_t n_held;
-    uint8_t tags;          /* of a flag: how many more tags may follow */
+    uint8_t tags; /* of a flag: how many more tags may follow */
 } hn_shown;
 
 /* False: no more. */

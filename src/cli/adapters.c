@@ -11,7 +11,7 @@ enum { MAX_ADAPTERS = 64 };
 static const hn_opt lora_opts[] = {
     HN_OPT("lora", NULL, FILE, "FILE[:SCALE]",
            "an adapter, GGUF or a PEFT folder, times SCALE (default 1); may be given several times", .repeat = true,
-           .use = HN_USE_ADAPTER),
+           .use = HN_USE_ADAPTER, .forward = HN_FORWARD_ADAPTERS),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_lora = { "Adapters", lora_opts };
@@ -25,11 +25,14 @@ const char *hn_cli_adapters_words(char *dst, size_t cap)
     size_t i, n = 0;
     json_t *a;
     dst[0] = 0;
-    json_array_foreach(in_use, i, a) {
+    json_array_foreach(in_use, i, a)
+    {
         const char *file = json_string_value(json_object_get(a, "file")), *slash = strrchr(file, '/');
         if (slash && slash[1]) file = slash + 1;
-        if (n < cap) n += (size_t)snprintf(dst + n, cap - n, "%s%s × %.4g (rank %d)", i ? ", " : ", adapter ", HN_ESC(file, strlen(file)),
-                                           json_number_value(json_object_get(a, "scale")), (int)json_integer_value(json_object_get(a, "rank")));
+        if (n < cap)
+            n += (size_t)snprintf(dst + n, cap - n, "%s%s × %.4g (rank %d)", i ? ", " : ", adapter ",
+                                  HN_ESC(file, strlen(file)), json_number_value(json_object_get(a, "scale")),
+                                  (int)json_integer_value(json_object_get(a, "rank")));
     }
     return dst;
 }
@@ -50,7 +53,9 @@ int hn_cli_adapter_arg(const char *arg, char **path, float *scale)
     const char *colon = strrchr(arg, ':');
     float v = 1;
     bool scaled = colon && colon > arg && is_number(colon + 1, &v);
-    if (scaled && !(v >= -1e6f && v <= 1e6f)) return hn_cli_error(HN_EXIT_USAGE, "--lora %s: the scale is %g, expected -1e6 to 1e6", HN_ESC(arg, strlen(arg)), (double)v);
+    if (scaled && !(v >= -1e6f && v <= 1e6f))
+        return hn_cli_error(HN_EXIT_USAGE, "--lora %s: the scale is %g, expected -1e6 to 1e6", HN_ESC(arg, strlen(arg)),
+                            (double)v);
     if (!*arg) return hn_cli_error(HN_EXIT_USAGE, "--lora is empty; expected FILE or FILE:SCALE");
     *path = scaled ? strndup(arg, (size_t)(colon - arg)) : strdup(arg);
     if (*path && scaled && access(*path, F_OK) != 0 && access(arg, F_OK) == 0) { /* the number is part of the name */
@@ -75,8 +80,9 @@ static int open_one(const hn_cli *cli, const hone_model *m, size_t i, hone_adapt
     } else {
         hone_adapter_get_info(*out, &info);
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
-        json_array_append_new(in_use, json_pack("{s:o, s:s, s:f, s:i, s:i}", "file", hn_json_str(path, strlen(path)), "hash", hash, "scale", (double)*scale, "rank",
-                                                (int)info.rank, "pairs", (int)info.n_pairs));
+        json_array_append_new(in_use, json_pack("{s:o, s:s, s:f, s:i, s:i}", "file", hn_json_str(path, strlen(path)),
+                                                "hash", hash, "scale", (double)*scale, "rank", (int)info.rank, "pairs",
+                                                (int)info.n_pairs));
     }
     free(path);
     return rc;

@@ -1,25 +1,27 @@
 /* Options that other harnesses and older guides have for hone bench. Those whose subject
  * is here do what they say; the others are errors that name what is missing. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 
-#include <stdlib.h>
-
-enum { MAX_WARMUPS = 100000, MAX_ARGS = 24 };
+enum { MAX_WARMUPS = 100000 };
 static const double max_seconds = 86400;
 
 static const hn_opt alias_opts[] = {
-    HN_OPT("warmup", NULL, I32, "N", "warm-ups that are not measured: processes (default: none; of entries 1, in-process 5)", .max = MAX_WARMUPS),
+    HN_OPT("warmup", NULL, I32, "N",
+           "warm-ups that are not measured: processes (default: none; of entries 1, in-process 5)", .max = MAX_WARMUPS),
     HN_OPT("warm-up-time", NULL, F32, "S", "warm up for at least S seconds", .max = max_seconds),
-    HN_OPT("measurement-time", NULL, F32, "S", "measure for at least S seconds, more samples than -r if need be", .max = max_seconds),
+    HN_OPT("measurement-time", NULL, F32, "S", "measure for at least S seconds, more samples than -r if need be",
+           .max = max_seconds),
     HN_OPT("timing", NULL, FLAG, NULL, "show where the time of each process went, and the gaps between tokens"),
     HN_OPT("profile", NULL, FLAG, NULL, "show afterwards what each operation took (hone lab profile)"),
-    HN_OPT("save-baseline", NULL, STR, "NAME", "keep the result as baseline NAME, in place of an older one (hone lab baseline save)"),
+    HN_OPT("save-baseline", NULL, STR, "NAME",
+           "keep the result as baseline NAME, in place of an older one (hone lab baseline save)"),
     HN_OPT("baseline", NULL, STR, "NAME", "compare the result with baseline NAME (hone lab baseline compare)"),
     HN_OPT("counts", NULL, STR, "LIST", "of entries that have such, disp.call: how many calls, as in 100,1000"),
-    HN_OPT("framework", NULL, CHOICE, "NAME", "hone; other engines need hone lab compare", .choices = "hone|llama.cpp|pytorch|tinygrad|mlx"),
+    HN_OPT("framework", NULL, CHOICE, "NAME", "hone; other engines need hone lab compare",
+           .choices = "hone|llama.cpp|pytorch|tinygrad|mlx"),
     HN_OPT("strategies", NULL, STR, "LIST", "strategies of mixed-precision experts: needs models with experts"),
-    HN_OPT("shard", NULL, I32, "N", "processes that share one model: 1, more need hone to run on several", .min = 1, .max = 4096),
+    HN_OPT("shard", NULL, I32, "N", "processes that share one model: 1, more need hone to run on several", .min = 1,
+           .max = 4096),
     HN_OPT("fair-comparison", NULL, FLAG, NULL, "strict rules for comparing engines: needs hone lab compare"),
     HN_OPT_END,
 };
@@ -46,67 +48,54 @@ int hn_bench_aliases(const hn_cli *cli)
 {
     const hn_opts *o = cli->opts;
     const char *framework = hn_opts_str(o, "framework");
-    bool ids = hn_opts_n_args(o) > 0 || hn_opts_str(o, "suite"), baseline = hn_opts_str(o, "baseline") || hn_opts_str(o, "save-baseline");
+    bool ids = hn_opts_n_args(o) > 0 || hn_opts_str(o, "suite"),
+         baseline = hn_opts_str(o, "baseline") || hn_opts_str(o, "save-baseline");
     if (framework && strcmp(framework, "hone") != 0) {
         char what[64];
         snprintf(what, sizeof what, "--framework %s", framework);
         return absent(cli, what, "adapters to other engines (hone lab compare); hone alone can be measured");
     }
-    if (hn_opts_flag(o, "fair-comparison")) return absent(cli, "--fair-comparison", "adapters to other engines (hone lab compare); hone alone can be measured");
-    if (hn_opts_str(o, "strategies")) return absent(cli, "--strategies", "models with experts, a family that hone does not run yet");
-    if (hn_opts_given(o, "shard") && hn_opts_i32(o, "shard") > 1) return absent(cli, "--shard", "running one model on several processes");
-    if (hn_opts_str(o, "counts") && !ids) return hn_cli_usage(cli, "--counts: the plain run counts nothing; it belongs to an entry, as in hone bench disp.call --counts 100,1000");
+    if (hn_opts_flag(o, "fair-comparison"))
+        return absent(cli, "--fair-comparison",
+                      "adapters to other engines (hone lab compare); hone alone can be measured");
+    if (hn_opts_str(o, "strategies"))
+        return absent(cli, "--strategies", "models with experts, a family that hone does not run yet");
+    if (hn_opts_given(o, "shard") && hn_opts_i32(o, "shard") > 1)
+        return absent(cli, "--shard", "running one model on several processes");
     if (hn_opts_flag(o, "profile") && !lab_command("profile")) return absent(cli, "--profile", "hone lab profile");
-    if (hn_opts_flag(o, "profile") && cli->json) return hn_cli_usage(cli, "--profile with --json would print two objects; see hone lab profile --json");
-    if (hn_opts_flag(o, "profile") && !hn_opts_str(o, "model")) return hn_cli_usage(cli, "--profile looks into a model: -m FILE");
-    if (baseline && !lab_command("baseline")) return absent(cli, hn_opts_str(o, "baseline") ? "--baseline" : "--save-baseline", "hone lab baseline");
-    if (baseline && cli->json && hn_opts_str(o, "baseline")) return hn_cli_usage(cli, "--baseline with --json would print two objects; see hone lab baseline compare --json");
+    if (hn_opts_flag(o, "profile") && cli->json)
+        return hn_cli_usage(cli, "--profile with --json would print two objects; see hone lab profile --json");
+    if (hn_opts_flag(o, "profile") && !hn_opts_str(o, "model"))
+        return hn_cli_usage(cli, "--profile looks into a model: -m FILE");
+    if (baseline && !lab_command("baseline"))
+        return absent(cli, hn_opts_str(o, "baseline") ? "--baseline" : "--save-baseline", "hone lab baseline");
+    if (baseline && cli->json && hn_opts_str(o, "baseline"))
+        return hn_cli_usage(cli,
+                            "--baseline with --json would print two objects; see hone lab baseline compare --json");
     if (baseline && ids && !hn_opts_str(o, "file"))
         return hn_cli_usage(cli, "a baseline of entries is made of the records in a file: --file NAME");
-    if (hn_opts_flag(o, "timing") && ids) hn_cli_note("--timing belongs to the plain run; the records of entries hold every sample");
-    if (hn_opts_given(o, "counts") && cli->verbose) hn_cli_note("--counts is for entries that have counts, as disp.call");
     return 0;
 }
 
 /* ---- commands that follow a measurement -------------------------------------------------------- */
 
-typedef struct arguments { char *a[MAX_ARGS]; int n; bool ok; } arguments;
-
-static void add(arguments *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void add(arguments *a, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    a->ok = a->ok && a->n < MAX_ARGS && vasprintf(&a->a[a->n], fmt, ap) >= 0;
-    if (a->ok) a->n++;
-    va_end(ap);
-}
-
-static int run_lab(const char *name, arguments *a)
+static int run_lab(const char *name, hn_argv *a)
 {
     hn_cli cli = { .cmd = lab_command(name) };
     hn_opts *opts = NULL;
     hone_error err;
     int rc;
-    if (!a->ok) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the arguments of hone lab %s", name);
-    else if (hn_opts_parse(&opts, cli.cmd, hn_common_groups, a->n, a->a, &err) != HONE_OK || hn_opts_check_args(opts, cli.cmd, &err) != HONE_OK)
+    if (hn_argv_check(a, cli.cmd->name, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    else if (hn_opts_parse(&opts, cli.cmd, hn_common_groups, (int)a->n, a->word, &err) != HONE_OK ||
+             hn_opts_check_args(opts, cli.cmd, &err) != HONE_OK)
         rc = hn_cli_usage(&cli, "%s", err.message);
     else {
         cli.opts = opts;
         rc = cli.cmd->run(&cli);
     }
     hn_opts_free(opts);
-    for (int i = 0; i < a->n; i++) free(a->a[i]);
+    hn_argv_free(a);
     return rc;
-}
-
-static void add_model(arguments *a, const hn_opts *o)
-{
-    static const char *const texts[] = { "model", "pre", "packed", "cpu", "kv" }, *const numbers[] = { "threads", "threads-batch", "chunk", "n-prompt", "n-gen", "depth" };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (hn_opts_given(o, texts[i])) add(a, "--%s=%s", texts[i], hn_opts_str(o, texts[i]));
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (hn_opts_given(o, numbers[i])) add(a, "--%s=%d", numbers[i], hn_opts_i32(o, numbers[i]));
 }
 
 int hn_bench_follow(const hn_cli *cli, const char *base, const char *record)
@@ -114,22 +103,23 @@ int hn_bench_follow(const hn_cli *cli, const char *base, const char *record)
     const hn_opts *o = cli->opts;
     int rc = 0;
     if (hn_opts_flag(o, "profile")) {
-        arguments a = { .ok = true };
-        add_model(&a, o);
+        hn_argv a = { 0 };
+        hn_opts_forward(o, HN_FORWARD_MODEL | HN_FORWARD_SETTINGS | HN_FORWARD_LENGTHS, false, &a);
         hn_out_printf("\n");
         rc = run_lab("profile", &a);
     }
-    const char *const verbs[] = { "compare", "save" }, *const names[] = { hn_opts_str(o, "baseline"), hn_opts_str(o, "save-baseline") };
+    const char *const verbs[] = { "compare", "save" }, *const names[] = { hn_opts_str(o, "baseline"),
+                                                                          hn_opts_str(o, "save-baseline") };
     for (int i = 0; i < 2 && rc == 0; i++) { /* compared with the old one before it is replaced */
         if (!names[i]) continue;
-        arguments a = { .ok = true };
-        add(&a, "%s", verbs[i]);
-        add(&a, "%s", names[i]);
-        if (hn_opts_str(o, "model")) add(&a, "--model=%s", hn_opts_str(o, "model")); /* all of its bytes belong to a baseline */
-        add(&a, "--from=%s", base);
-        if (record) add(&a, "--record=%s", record);
-        if (i == 1) add(&a, "--force");
-        if (i == 1 && hn_opts_str(o, "model")) add(&a, "--model=%s", hn_opts_str(o, "model")); /* every byte of it becomes part of the baseline */
+        hn_argv a = { 0 };
+        hn_argv_add(&a, "%s", verbs[i]);
+        hn_argv_add(&a, "%s", names[i]);
+        if (hn_opts_str(o, "model"))
+            hn_argv_add(&a, "--model=%s", hn_opts_str(o, "model")); /* all of its bytes belong to a baseline */
+        hn_argv_add(&a, "--from=%s", base);
+        if (record) hn_argv_add(&a, "--record=%s", record);
+        if (i == 1) hn_argv_add(&a, "--force");
         if (!cli->json) hn_out_printf("\n");
         rc = run_lab("baseline", &a);
     }

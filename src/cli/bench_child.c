@@ -2,22 +2,29 @@
  * and, last, the time at which it was started. Each measures once, prints one JSON
  * object and ends. Owns opening the model; the measuring is lab's. */
 #include "cli/cli.h"
-#include "lab/bench.h"
-#include "lab/sample.h"
+#include "lab/bench/bench.h"
+#include "lab/bench/sample.h"
+#include "lab/inside/bench_stages.h"
+#include "lab/machine/clock.h"
+#include "lab/machine/evidence.h"
+#include "lab/machine/memory.h"
+#include "lab/quality/quality.h"
+#include "lab/stats/stats.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 typedef struct child {
     const hn_cli *cli;
-    uint64_t t_spawn, t_main;   /* started by the parent; here */
+    uint64_t t_spawn, t_main; /* started by the parent; here */
     hone_model *m;
     hone_context *ctx;
     hone_session *s;
     hone_model_info info;
     hn_stages stages;
     double load_ms, engine_ms;
-    json_t *looks;              /* of memory after each stage, or NULL */
+    json_t *looks; /* of memory after each stage, or NULL */
     hn_evidence before;
 } child;
 
@@ -32,7 +39,8 @@ static void look(void *arg, const char *stage)
 
 static hone_model_params model_params(const hn_cli *cli)
 {
-    return (hone_model_params){ .tokenizer_pre = hn_opts_str(cli->opts, "pre"), .packed = hn_opts_str(cli->opts, "packed") };
+    return (hone_model_params){ .tokenizer_pre = hn_opts_str(cli->opts, "pre"),
+                                .packed = hn_opts_str(cli->opts, "packed") };
 }
 
 /* Model, threads and session of n_ctx positions (0: as hone run without -c has), n_seq sequences. */
@@ -60,9 +68,10 @@ static json_t *engine_json(const child *c)
     hone_session_memory mem;
     hone_session_get_memory(c->s, &mem);
     json_t *adapters = hn_cli_adapters_json();
-    json_t *o = json_pack("{s:s, s:i, s:i, s:f, s:f, s:f}", "cpu", hone_context_cpu(c->ctx), "threads", (int)hone_context_threads(c->ctx), "threads_batch",
-                     (int)hone_context_threads_batch(c->ctx), "cache_mb", (double)mem.cache_bytes / 1e6, "scratch_mb", (double)mem.scratch_bytes / 1e6,
-                     "logits_mb", (double)mem.logits_bytes / 1e6);
+    json_t *o = json_pack("{s:s, s:i, s:i, s:f, s:f, s:f}", "cpu", hone_context_cpu(c->ctx), "threads",
+                          (int)hone_context_threads(c->ctx), "threads_batch", (int)hone_context_threads_batch(c->ctx),
+                          "cache_mb", (double)mem.cache_bytes / 1e6, "scratch_mb", (double)mem.scratch_bytes / 1e6,
+                          "logits_mb", (double)mem.logits_bytes / 1e6);
     if (adapters) json_object_set_new(o, "adapters", adapters);
     return o;
 }
@@ -79,13 +88,15 @@ static int finish(child *c, json_t *o, bool evidence)
     }
     if (!json_object_get(o, "load_ms")) json_object_set_new(o, "load_ms", hn_lab_num(c->load_ms));
     if (hn_memory_read(&mem, 0)) {
-        if (!json_object_get(o, "peak_anon_mb")) json_object_set_new(o, "peak_anon_mb", hn_lab_num((double)mem.anon / 1e6)); /* the parent sees more */
+        if (!json_object_get(o, "peak_anon_mb"))
+            json_object_set_new(o, "peak_anon_mb", hn_lab_num((double)mem.anon / 1e6)); /* the parent sees more */
         json_object_set_new(o, "hwm_mb", hn_lab_num((double)mem.hwm / 1e6));
     }
     if (hn_memory_mapped(&mapped, hn_opts_str(c->cli->opts, "model"), c->info.packed_path)) {
         json_object_set_new(o, "mapped_mb", hn_lab_num((double)mapped.mapped / 1e6));
         json_object_set_new(o, "model_resident_mb", hn_lab_num((double)mapped.resident / 1e6));
-        json_object_set_new(o, "model_huge_mb", mapped.knows_huge ? hn_lab_num((double)mapped.huge / 1e6) : json_null());
+        json_object_set_new(o, "model_huge_mb",
+                            mapped.knows_huge ? hn_lab_num((double)mapped.huge / 1e6) : json_null());
     }
     if (c->looks) json_object_set(o, "stages", c->looks);
     json_object_set_new(o, "engine", engine_json(c));
@@ -94,7 +105,8 @@ static int finish(child *c, json_t *o, bool evidence)
 
 static hn_bench_config config_of(const hn_cli *cli)
 {
-    return (hn_bench_config){ .n_prompt = hn_opts_i32(cli->opts, "n-prompt"), .n_gen = hn_opts_i32(cli->opts, "n-gen"),
+    return (hn_bench_config){ .n_prompt = hn_opts_i32(cli->opts, "n-prompt"),
+                              .n_gen = hn_opts_i32(cli->opts, "n-gen"),
                               .depth = hn_opts_i32(cli->opts, "depth") };
 }
 
@@ -175,7 +187,8 @@ static int run_load(child *c, const char *unused)
     return finish(c, o, true);
 }
 
-/* word: "load", "forward", "kv" or "train". Memory after each stage, and after the prompt, after 512 and 2048 positions, in a step of training. */
+/* word: "load", "forward", "kv" or "train". Memory after each stage, and after the prompt, after 512 and 2048
+ * positions, in a step of training. */
 static int run_memory(child *c, const char *word)
 {
     enum { KV_FIRST = 512, KV = 2048 };
@@ -183,7 +196,8 @@ static int run_memory(child *c, const char *word)
     bool forward = strcmp(word, "forward") == 0, kv = strcmp(word, "kv") == 0, train = strcmp(word, "train") == 0;
     hone_error err;
     const float *logits = NULL;
-    if (!forward && !kv && !train && strcmp(word, "load") != 0) return hn_cli_usage(c->cli, "unknown measurement '%s'", HN_ESC(word, strlen(word)));
+    if (!forward && !kv && !train && strcmp(word, "load") != 0)
+        return hn_cli_usage(c->cli, "unknown measurement '%s'", HN_ESC(word, strlen(word)));
     c->looks = json_array();
     look(c, "start");
     hn_evidence_look(&c->before);
@@ -194,7 +208,10 @@ static int run_memory(child *c, const char *word)
     if (st == HONE_OK && (forward || kv)) {
         hn_bench_ids(ids, n, 0, c->m);
         look(c, "ids"); /* the tokenizer is there now */
-        st = hone_prefill(c->s, ids, kv ? KV_FIRST : n, &logits, &err);
+        /* in two calls, since from the second on a state is kept to go back to: no growth, but the whole of it */
+        int32_t first = kv ? KV_FIRST : n, half = kv ? KV_FIRST / 2 : n;
+        st = hone_prefill(c->s, ids, half, &logits, &err);
+        if (st == HONE_OK && half < first) st = hone_prefill(c->s, ids + half, first - half, &logits, &err);
         look(c, kv ? "512 positions" : "prompt");
         if (st == HONE_OK && kv) {
             st = hone_prefill(c->s, ids + KV_FIRST, KV - KV_FIRST, &logits, &err);
@@ -202,7 +219,8 @@ static int run_memory(child *c, const char *word)
         }
         for (int32_t i = 0; forward && i < k.n_gen && st == HONE_OK; i++) {
             int32_t id = hn_scan_logits(logits, c->info.n_vocab).best;
-            st = id < 0 ? HN_FAIL(&err, HONE_E_NUMERIC, "token %d: the logits hold a NaN or an infinity", i) : hone_prefill(c->s, &id, 1, &logits, &err);
+            st = id < 0 ? HN_FAIL(&err, HONE_E_NUMERIC, "token %d: the logits hold a NaN or an infinity", i)
+                        : hone_prefill(c->s, &id, 1, &logits, &err);
         }
         if (forward) look(c, "generated");
     }
@@ -210,7 +228,8 @@ static int run_memory(child *c, const char *word)
     free(ids);
     if (st != HONE_OK && st != HONE_E_NUMERIC) return hn_cli_fail(&err);
     json_t *o = json_object();
-    if (st == HONE_E_NUMERIC) json_object_set_new(o, "invalid_reason", hn_lab_str(err.message)); /* a verdict, not a failure */
+    if (st == HONE_E_NUMERIC)
+        json_object_set_new(o, "invalid_reason", hn_lab_str(err.message)); /* a verdict, not a failure */
     else if (logits && !hn_scan_logits(logits, c->info.n_vocab).finite)
         json_object_set_new(o, "invalid_reason", json_string("the logits hold a NaN or an infinity"));
     return finish(c, o, true);
@@ -224,14 +243,20 @@ static int run_request(child *c, const char *word)
     const char *count = strchr(word, ',');
     int64_t n = 1;
     hone_error err;
-    if (!count || hn_parse_i64(&n, count + 1, 1, 10000, "requests", &err) != HONE_OK) return hn_cli_usage(c->cli, "unknown request '%s'", HN_ESC(word, strlen(word)));
-    hn_request_config q = { .text = known ? "Once upon a time" : NULL, .n_prompt = k.n_prompt, .n_gen = k.n_gen, .temp = sampled ? 0.7f : 0,
-                            .top_p = sampled ? 0.9f : 1, .seed = 1 };
+    if (!count || hn_parse_i64(&n, count + 1, 1, 10000, "requests", &err) != HONE_OK)
+        return hn_cli_usage(c->cli, "unknown request '%s'", HN_ESC(word, strlen(word)));
+    hn_request_config q = { .text = known ? "Once upon a time" : NULL,
+                            .n_prompt = k.n_prompt,
+                            .n_gen = k.n_gen,
+                            .temp = sampled ? 0.7f : 0,
+                            .top_p = sampled ? 0.9f : 1,
+                            .seed = 1 };
     int rc = open_all(c, k.n_prompt + k.n_gen, 1);
     if (rc) return rc;
     char *text = NULL, *answer = NULL;
     size_t len = 0;
-    if (known && !c->info.has_tokenizer) return hn_cli_error(HN_EXIT_MODEL, "the model has no tokenizer: no text to compare");
+    if (known && !c->info.has_tokenizer)
+        return hn_cli_error(HN_EXIT_MODEL, "the model has no tokenizer: no text to compare");
     if (!known && hn_request_text(&text, c->m, k.n_prompt, &err) != HONE_OK) return hn_cli_fail(&err);
     uint64_t ready = hn_clock_ns();
     hn_evidence_look(&c->before);
@@ -258,7 +283,9 @@ static int run_request(child *c, const char *word)
     /* what a user waits for: start, model, the tokenizer's first use, first token */
     json_t *ttft = json_object_get(json_array_get(all, 0), "ttft_ms");
     json_object_set_new(o, "ready_ms", hn_lab_num((double)(ready - c->t_spawn) * 1e-6));
-    json_object_set_new(o, "start_to_first_ms", json_is_number(ttft) ? hn_lab_num((double)(ready - c->t_spawn) * 1e-6 + json_number_value(ttft)) : json_null());
+    json_object_set_new(o, "start_to_first_ms",
+                        json_is_number(ttft) ? hn_lab_num((double)(ready - c->t_spawn) * 1e-6 + json_number_value(ttft))
+                                             : json_null());
     if (answer) json_object_set_new(o, "text", hn_json_str(answer, len));
     free(text);
     hone_free(answer);
@@ -275,9 +302,10 @@ static int run_uncached(child *c, const char *word)
     const char *comma = strchr(word, ',');
     hone_error err;
     snprintf(count, sizeof count, "%.*s", comma ? (int)(comma - word) : 0, word);
-    if (!comma || hn_parse_i64(&n, count, 0, 65536, "tokens", &err) != HONE_OK || hn_parse_f32(&most, comma + 1, 0, 1e6, "seconds", &err) != HONE_OK ||
-        (n > 0 && n <= N_PROMPT))
-        return hn_cli_usage(c->cli, "unknown length '%s'; expected more than %d tokens", HN_ESC(word, strlen(word)), N_PROMPT);
+    if (!comma || hn_parse_i64(&n, count, 0, 65536, "tokens", &err) != HONE_OK ||
+        hn_parse_f32(&most, comma + 1, 0, 1e6, "seconds", &err) != HONE_OK || (n > 0 && n <= N_PROMPT))
+        return hn_cli_usage(c->cli, "unknown length '%s'; expected more than %d tokens", HN_ESC(word, strlen(word)),
+                            N_PROMPT);
     int rc = open_all(c, n > 512 ? (int32_t)n : 512, 1);
     if (rc) return rc;
     hn_uncached u;
@@ -289,7 +317,8 @@ static int run_uncached(child *c, const char *word)
     json_object_set_new(o, "on_s", hn_lab_num(u.on_s));
     json_object_set_new(o, "off_s", hn_lab_num(u.off_s));
     json_object_set_new(o, "same", json_boolean(u.same));
-    json_object_set_new(o, "invalid_reason", u.verdict.state == HN_INVALID ? hn_lab_str(u.verdict.reason) : json_null());
+    json_object_set_new(o, "invalid_reason",
+                        u.verdict.state == HN_INVALID ? hn_lab_str(u.verdict.reason) : json_null());
     return finish(c, o, true);
 }
 
@@ -309,7 +338,8 @@ static int run_batch(child *c, const char *word)
     json_object_set_new(o, "prefill_tok_s", hn_lab_num(b.prefill_tok_s));
     json_object_set_new(o, "decode_tok_s", hn_lab_num(b.decode_tok_s));
     json_object_set_new(o, "ids", hn_json_ids(b.ids, (size_t)b.n_gen));
-    json_object_set_new(o, "invalid_reason", b.verdict.state == HN_INVALID ? hn_lab_str(b.verdict.reason) : json_null());
+    json_object_set_new(o, "invalid_reason",
+                        b.verdict.state == HN_INVALID ? hn_lab_str(b.verdict.reason) : json_null());
     hn_batch_free(&b);
     return finish(c, o, true);
 }
@@ -349,16 +379,24 @@ bool hn_is_bench_child(const hn_cli *cli)
 
 int hn_bench_child(const hn_cli *cli)
 {
-    static const struct { const char *name; bool word; int (*run)(child *, const char *); } modes[] = {
-        { "_sample", false, run_sample }, { "_quality", false, run_quality }, { "_load", false, run_load }, { "_memory", true, run_memory },
-        { "_request", true, run_request }, { "_uncached", true, run_uncached }, { "_batch", true, run_batch }, { "_cost", false, run_cost } };
+    static const struct {
+        const char *name;
+        bool word;
+        int (*run)(child *, const char *);
+    } modes[] = { { "_sample", false, run_sample },  { "_quality", false, run_quality },
+                  { "_load", false, run_load },      { "_memory", true, run_memory },
+                  { "_request", true, run_request }, { "_uncached", true, run_uncached },
+                  { "_batch", true, run_batch },     { "_cost", false, run_cost } };
     int n = hn_opts_n_args(cli->opts), rc = -1;
     int64_t t0 = 0;
     hn_parse_i64(&t0, hn_opts_arg(cli->opts, n - 1), 0, INT64_MAX, "time", NULL);
     child c = { .cli = cli, .t_spawn = (uint64_t)t0, .t_main = hn_clock_ns() };
     for (size_t i = 0; i < sizeof modes / sizeof *modes && rc < 0; i++)
-        if (strcmp(hn_opts_arg(cli->opts, 0), modes[i].name) == 0 && n == (modes[i].word ? 3 : 2)) rc = modes[i].run(&c, n == 3 ? hn_opts_arg(cli->opts, 1) : "");
-    if (rc < 0) rc = hn_cli_usage(cli, "unexpected argument '%s'", HN_ESC(hn_opts_arg(cli->opts, 0), strlen(hn_opts_arg(cli->opts, 0))));
+        if (strcmp(hn_opts_arg(cli->opts, 0), modes[i].name) == 0 && n == (modes[i].word ? 3 : 2))
+            rc = modes[i].run(&c, n == 3 ? hn_opts_arg(cli->opts, 1) : "");
+    if (rc < 0)
+        rc = hn_cli_usage(cli, "unexpected argument '%s'",
+                          HN_ESC(hn_opts_arg(cli->opts, 0), strlen(hn_opts_arg(cli->opts, 0))));
     json_decref(c.looks);
     hone_session_free(c.s);
     hone_context_free(c.ctx);

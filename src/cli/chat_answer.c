@@ -1,6 +1,6 @@
 /* chat_answer: one answer, from the conversation to its text. Prefills what the session
  * lacks, then picks, shows and decodes until the turn ends, is stopped, or the context is full. */
-#include "cli/chat_parts.h"
+#include "cli/chat_state.h"
 
 #include <stdlib.h>
 
@@ -10,8 +10,8 @@ typedef struct answer {
     hone_stream *stream;
     char *text;
     size_t len, cap;
-    const char *stop;  /* why it ended: "end" "length" "context" "interrupted" */
-    bool cut;          /* by a stop string, so the stream holds nothing to show */
+    const char *stop; /* why it ended: "end" "length" "context" "interrupted" */
+    bool cut;         /* by a stop string, so the stream holds nothing to show */
     chat_stats stats;
     double t_start;
 } answer;
@@ -49,13 +49,12 @@ static hone_status prepare(answer *a, const chat_prompt *p, hone_error *err)
 static hone_status prefill(answer *a, chat_prompt *p, const float **logits, hone_error *err)
 {
     chat *c = a->c;
-    hone_status st = hone_seq_rewind(c->session, 0, p->reused, &p->reused, err);
-    if (st != HONE_OK) return st;
     double t = hn_now_ms();
     memcpy(c->ids, p->ids, (size_t)p->n * sizeof *p->ids);
     memcpy(c->own, p->own, (size_t)p->n * sizeof *p->own);
-    st = hone_prefill(c->session, p->ids + p->reused, p->n - p->reused, logits, err);
-    if (st == HONE_OK) st = hone_seq_checkpoint(c->session, 0, err); /* another answer, or another message, begins here */
+    hone_status st = hone_seq_sync(c->session, 0, p->ids, p->n, &p->reused, logits, err);
+    if (st == HONE_OK)
+        st = hone_seq_checkpoint(c->session, 0, err); /* another answer, or another message, begins here */
     c->n_ids = hone_seq_length(c->session, 0);
     a->stats.reused = p->reused;
     a->stats.prefilled = c->n_ids > p->reused ? c->n_ids - p->reused : 0;
@@ -95,7 +94,7 @@ static hone_status generate(answer *a, const float *logits, hone_error *err)
         }
         c->ids[pos] = id;
         c->own[pos] = true;
-        if ((st = hone_prefill(c->session, &id, 1, &logits, err)) != HONE_OK) break;
+        if ((st = hone_append(c->session, 0, &id, 1, &logits, err)) != HONE_OK) break;
         a->stats.decoded++;
         a->stats.decode_ms = hn_now_ms() - t;
     }
@@ -121,8 +120,9 @@ static void print_json(const answer *a)
     json_t *o = hn_json_new("hone.chat.answer/1");
     json_object_set_new(o, "text", hn_json_str(a->text ? a->text : "", a->len));
     json_object_set_new(o, "stop", json_string(a->stop));
-    json_object_set_new(o, "tokens", json_pack("{s:I,s:I,s:I}", "prefilled", (json_int_t)a->stats.prefilled, "reused", (json_int_t)a->stats.reused,
-                                               "generated", (json_int_t)a->stats.generated));
+    json_object_set_new(o, "tokens",
+                        json_pack("{s:I,s:I,s:I}", "prefilled", (json_int_t)a->stats.prefilled, "reused",
+                                  (json_int_t)a->stats.reused, "generated", (json_int_t)a->stats.generated));
     json_object_set_new(o, "ttft_ms", a->stats.generated ? hn_json_num(a->stats.ttft_ms) : json_null());
     hn_json_print(o);
 }
@@ -134,13 +134,17 @@ static void explain(const answer *a, hone_status st, const hone_error *err)
     int32_t n_ctx = hone_session_n_ctx(c->session);
     bool tty = hn_line_interactive(c->line);
     if (st == HONE_E_INTERRUPTED) {
-        if (tty) hn_chat_say("stopped; the answer so far is kept (/retry answers again, /undo takes the exchange back)");
+        if (tty)
+            hn_chat_say("stopped; the answer so far is kept (/retry answers again, /undo takes the exchange back)");
     } else if (st != HONE_OK) {
         hn_chat_say("%s; the answer so far is kept", err->message);
     } else if (strcmp(a->stop, "context") == 0) {
-        hn_chat_say("the context is full: all %d positions of %d are used, and the answer ends here; the conversation is kept. "
-                    "/undo takes the last exchange back, /reset begins anew; for more room /save FILE, then hone chat -c N with N above %d, and /load FILE%s",
-                    hone_seq_length(c->session, 0), n_ctx, n_ctx, n_ctx >= c->info.n_ctx_train ? " (the model was not trained for more)" : "");
+        hn_chat_say(
+            "the context is full: all %d positions of %d are used, and the answer ends here; the conversation is kept. "
+            "/undo takes the last exchange back, /reset begins anew; for more room /save FILE, then hone chat -c N "
+            "with N above %d, and /load FILE%s",
+            hone_seq_length(c->session, 0), n_ctx, n_ctx,
+            n_ctx >= c->info.n_ctx_train ? " (the model was not trained for more)" : "");
     } else if (strcmp(a->stop, "length") == 0 && tty) {
         hn_chat_say("the answer was cut after %d tokens (n-predict)", c->params.limit);
     }
@@ -149,10 +153,12 @@ static void explain(const answer *a, hone_status st, const hone_error *err)
 static void say_full(const chat *c, int32_t need)
 {
     int32_t n_ctx = hone_session_n_ctx(c->session);
-    hn_chat_say("the context is full: with this message the conversation has %d tokens, and the context holds %d, which must leave room for an answer. "
-                "The message was not added; the conversation is kept. /undo takes the last exchange back, /reset begins anew; "
-                "for more room /save FILE, then hone chat -c N with N above %d, and /load FILE%s",
-                need, n_ctx, need, need >= c->info.n_ctx_train ? " (the model was not trained for so many)" : "");
+    hn_chat_say(
+        "the context is full: with this message the conversation has %d tokens, and the context holds %d, which must "
+        "leave room for an answer. "
+        "The message was not added; the conversation is kept. /undo takes the last exchange back, /reset begins anew; "
+        "for more room /save FILE, then hone chat -c N with N above %d, and /load FILE%s",
+        need, n_ctx, need, need >= c->info.n_ctx_train ? " (the model was not trained for so many)" : "");
 }
 
 static bool answer_prompt(answer *a, chat_prompt *p)

@@ -1,5 +1,5 @@
 /* chat_command: lines that begin with a slash. */
-#include "cli/chat_parts.h"
+#include "cli/chat_state.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -50,14 +50,16 @@ static void cmd_reset(chat *c, char *arg)
 static void cmd_retry(chat *c, char *arg)
 {
     const chat_message *m = hn_talk_last(&c->talk);
-    if (!m || m->role == CHAT_SYSTEM || (m->role == CHAT_ASSISTANT && (c->talk.n < 2 || c->talk.msg[c->talk.n - 2].role != CHAT_USER))) {
+    if (!m || m->role == CHAT_SYSTEM ||
+        (m->role == CHAT_ASSISTANT && (c->talk.n < 2 || c->talk.msg[c->talk.n - 2].role != CHAT_USER))) {
         hn_chat_say("there is no answer to try again");
         return;
     }
     bool answered = m->role == CHAT_ASSISTANT;
     chat_message old = *m;
     if (answered) c->talk.n--;
-    if (answered && c->params.sampling.temp <= 0) hn_chat_say("temp is 0, so the answer will be the same; try: /params temp 0.8");
+    if (answered && c->params.sampling.temp <= 0)
+        hn_chat_say("temp is 0, so the answer will be the same; try: /params temp 0.8");
     c->attempt++;
     bool ok = hn_chat_answer(c);
     if (answered && ok) free(old.text);
@@ -126,7 +128,8 @@ static void cmd_load(chat *c, char *arg)
     hn_chat_say("%zu messages from %s", c->talk.n, HN_ESC(path, strlen(path)));
     remember_file(c, path);
     if (*model && strcmp(model, c->info.name) != 0)
-        hn_chat_say("note: it was written with %s; this is %s", HN_ESC(model, strlen(model)), HN_ESC(c->info.name, strlen(c->info.name)));
+        hn_chat_say("note: it was written with %s; this is %s", HN_ESC(model, strlen(model)),
+                    HN_ESC(c->info.name, strlen(c->info.name)));
     const chat_message *m = hn_talk_last(&c->talk);
     if (m && m->role == CHAT_USER) hn_chat_say("the last message has no answer; /retry answers it");
     free(model);
@@ -139,14 +142,17 @@ static void cmd_system(chat *c, char *arg)
     if (!*arg) {
         const chat_message *m = c->talk.n ? c->talk.msg : NULL;
         char shown[1500];
-        if (m && m->role == CHAT_SYSTEM) hn_chat_say("the system prompt is: %s", hn_escape(shown, sizeof shown, m->text, m->len));
+        if (m && m->role == CHAT_SYSTEM)
+            hn_chat_say("the system prompt is: %s", hn_escape(shown, sizeof shown, m->text, m->len));
         else hn_chat_say("there is no system prompt");
         return;
     }
     if (strcmp(arg, "-") == 0) ok = hn_talk_set_system(&c->talk, NULL, 0);
     else ok = hn_talk_set_system(&c->talk, arg, strlen(arg));
     if (!ok) hn_chat_say("no memory for the system prompt");
-    else hn_chat_say("%s from the next answer on", strcmp(arg, "-") == 0 ? "no system prompt" : "the new system prompt holds");
+    else
+        hn_chat_say("%s from the next answer on",
+                    strcmp(arg, "-") == 0 ? "no system prompt" : "the new system prompt holds");
 }
 
 static void cmd_params(chat *c, char *arg)
@@ -169,11 +175,12 @@ static void cmd_params(chat *c, char *arg)
 void hn_chat_print_stats(const chat *c, const chat_stats *s, const char *what)
 {
     char prefill[48] = "", decode[48] = "", ttft[48] = "";
-    if (s->prefill_ms > 0) snprintf(prefill, sizeof prefill, " (%.1f tok/s)", (double)s->prefilled / s->prefill_ms * 1e3);
+    if (s->prefill_ms > 0)
+        snprintf(prefill, sizeof prefill, " (%.1f tok/s)", (double)s->prefilled / s->prefill_ms * 1e3);
     if (s->decode_ms > 0) snprintf(decode, sizeof decode, " (%.1f tok/s)", (double)s->decoded / s->decode_ms * 1e3);
     if (s->ttft_ms > 0) snprintf(ttft, sizeof ttft, ", first token after %.0f ms", s->ttft_ms);
-    hn_chat_say("%s: %lld tokens prefilled%s, %lld reused, %lld generated%s%s", what, (long long)s->prefilled, prefill, (long long)s->reused,
-                (long long)s->generated, decode, ttft);
+    hn_chat_say("%s: %lld tokens prefilled%s, %lld reused, %lld generated%s%s", what, (long long)s->prefilled, prefill,
+                (long long)s->reused, (long long)s->generated, decode, ttft);
 }
 
 static void cmd_stats(chat *c, char *arg)
@@ -182,8 +189,9 @@ static void cmd_stats(chat *c, char *arg)
     chat_stats all = c->total;
     all.ttft_ms = 0;
     hn_chat_print_stats(c, &all, "all answers");
-    hn_chat_say("%zu messages, %zu of them yours; %d of %d positions of the context hold tokens; %s, %d threads", c->talk.n, count(c, CHAT_USER),
-                hone_seq_length(c->session, 0), hone_session_n_ctx(c->session), hone_context_cpu(c->ctx), hone_context_threads(c->ctx));
+    hn_chat_say("%zu messages, %zu of them yours; %d of %d positions of the context hold tokens; %s, %d threads",
+                c->talk.n, count(c, CHAT_USER), hone_seq_length(c->session, 0), hone_session_n_ctx(c->session),
+                hone_context_cpu(c->ctx), hone_context_threads(c->ctx));
 }
 
 static void cmd_quit(chat *c, char *arg) { c->quit = true; }
@@ -204,10 +212,13 @@ static const command commands[] = {
 
 static void cmd_help(chat *c, char *arg)
 {
-    for (const command *k = commands; k->name; k++) hn_err_printf("  /%s%s%-*s %s\n", k->name, *k->args ? " " : "", (int)(26 - strlen(k->name) - !!*k->args), k->args, k->help);
-    hn_err_printf("%s", "A line ending in \\ goes on in the next one; lines between two lines of \"\"\" are one message;\n"
-                        "// at the beginning sends a message that begins with one slash. Ctrl-C stops an answer, or\n"
-                        "clears the line; Ctrl-D leaves.\n");
+    for (const command *k = commands; k->name; k++)
+        hn_err_printf("  /%s%s%-*s %s\n", k->name, *k->args ? " " : "", (int)(26 - strlen(k->name) - !!*k->args),
+                      k->args, k->help);
+    hn_err_printf("%s",
+                  "A line ending in \\ goes on in the next one; lines between two lines of \"\"\" are one message;\n"
+                  "// at the beginning sends a message that begins with one slash. Ctrl-C stops an answer, or\n"
+                  "clears the line; Ctrl-D leaves.\n");
 }
 
 const char *hn_chat_command_name(size_t i) { return i < sizeof commands / sizeof *commands ? commands[i].name : NULL; }
@@ -230,7 +241,9 @@ void hn_chat_command(chat *c, const char *line)
         for (const command *j = commands; j->name; j++) names[m++] = j->name;
         near = hn_nearest(name, names, m);
         if (near) hn_chat_say("unknown command '/%s'; did you mean /%s?", HN_ESC(name, strlen(name)), near);
-        else hn_chat_say("unknown command '/%s'; /help lists them, // sends a message that begins with a slash", HN_ESC(name, strlen(name)));
+        else
+            hn_chat_say("unknown command '/%s'; /help lists them, // sends a message that begins with a slash",
+                        HN_ESC(name, strlen(name)));
     } else if (!*k->args && *arg) {
         hn_chat_say("/%s takes nothing after it, and there is '%s'", k->name, HN_ESC(arg, strlen(arg)));
     } else {

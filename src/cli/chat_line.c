@@ -4,7 +4,7 @@
 #include "base/known.h"
 #include "base/file.h"
 #include "base/os.h"
-#include "cli/chat_parts.h"
+#include "cli/chat_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,9 +28,9 @@ struct chat_line {
     char *history_path; /* NULL: nowhere */
     const char *prompt;
     mbstate_t mb;
-    char *raw;          /* of getline */
+    char *raw; /* of getline */
     size_t raw_cap;
-    char *text;         /* a block */
+    char *text; /* a block */
     size_t len, cap;
 };
 
@@ -59,7 +59,8 @@ static bool take_signals(void)
     if (hn_os_pipe(wake, true) != 0) return false;
     struct sigaction sa = { .sa_handler = on_signal };
     handling = 1;
-    return sigaction(SIGINT, &sa, NULL) == 0 && sigaction(SIGWINCH, &sa, NULL) == 0 && sigaction(SIGCONT, &sa, NULL) == 0;
+    return sigaction(SIGINT, &sa, NULL) == 0 && sigaction(SIGWINCH, &sa, NULL) == 0 &&
+           sigaction(SIGCONT, &sa, NULL) == 0;
 }
 
 /* ---- history ------------------------------------------------------------------------------------ */
@@ -164,7 +165,8 @@ static unsigned char complete(EditLine *el, int key)
     const LineInfo *li = el_line(el);
     size_t n = (size_t)(li->cursor - li->buffer), matches = 0;
     const char *match = NULL, *name;
-    if (n == 0 || li->buffer[0] != '/' || memchr(li->buffer, ' ', n)) return el_insertstr(el, "\t") == 0 ? CC_REFRESH : CC_ERROR;
+    if (n == 0 || li->buffer[0] != '/' || memchr(li->buffer, ' ', n))
+        return el_insertstr(el, "\t") == 0 ? CC_REFRESH : CC_ERROR;
     for (size_t i = 0; (name = hn_chat_command_name(i)); i++)
         if (strncmp(name, li->buffer + 1, n - 1) == 0) match = name, matches++;
     if (matches != 1 || el_insertstr(el, match + n - 1) != 0) return CC_ERROR;
@@ -214,7 +216,8 @@ int hn_line_open(chat_line **out)
     if (!l) return hn_cli_error(HN_EXIT_NOMEM, "no memory to read lines");
     if (isatty(STDIN_FILENO) != 1) return 0;
     if (!take_signals()) return hn_cli_error(HN_EXIT_FAILURE, "signals: %s", strerror(errno));
-    if (!open_editor(l)) return hn_cli_error(HN_EXIT_FAILURE, "the terminal cannot be used for line editing; try: hone chat … <FILE");
+    if (!open_editor(l))
+        return hn_cli_error(HN_EXIT_FAILURE, "the terminal cannot be used for line editing; try: hone chat … <FILE");
     return 0;
 }
 

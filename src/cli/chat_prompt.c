@@ -1,7 +1,6 @@
 /* chat_prompt: the conversation as tokens. Owns the choice of template, what ends a turn,
  * and how much of a prompt the session holds already. */
-#include "lab/lab.h"
-#include "cli/chat_parts.h"
+#include "cli/chat_state.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -21,7 +20,8 @@ static char *messages_json(const chat_talk *t)
     json_t *a = json_array();
     bool ok = a != NULL;
     for (size_t i = 0; ok && i < t->n; i++)
-        ok = json_array_append_new(a, json_pack("{s:s,s:o}", "role", hn_chat_roles[t->msg[i].role], "content", hn_json_str(t->msg[i].text, t->msg[i].len))) == 0;
+        ok = json_array_append_new(a, json_pack("{s:s,s:o}", "role", hn_chat_roles[t->msg[i].role], "content",
+                                                hn_json_str(t->msg[i].text, t->msg[i].len))) == 0;
     char *s = ok ? hn_json_text(a, JSON_COMPACT) : NULL;
     json_decref(a);
     return s;
@@ -29,9 +29,12 @@ static char *messages_json(const chat_talk *t)
 
 static hone_chat_params render_params(const chat *c, const char *messages, bool generation)
 {
-    return (hone_chat_params){ .messages = messages, .chat_template = c->format->source, .variables = hn_opts_str(c->cli->opts, "chat-vars"),
+    return (hone_chat_params){ .messages = messages,
+                               .chat_template = c->format->source,
+                               .variables = hn_opts_str(c->cli->opts, "chat-vars"),
                                .now = *c->format->now ? c->format->now : NULL,
-                               .add_generation_prompt = generation, .trust_input = hn_opts_flag(c->cli->opts, "trust-input") };
+                               .add_generation_prompt = generation,
+                               .trust_input = hn_opts_flag(c->cli->opts, "trust-input") };
 }
 
 /* ---- what ends a turn --------------------------------------------------------------------------- */
@@ -46,8 +49,11 @@ static bool blank(char b) { return b == ' ' || b == '\n' || b == '\t' || b == '\
  * blank the first. malloc'ed; NULL: none. */
 static char *behind_mark(const chat *c, size_t n)
 {
-    static const char *const messages[] = { NULL, NULL, "[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"" MARK "\"}]",
-        "[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"" MARK "\"},{\"role\":\"user\",\"content\":\"" MARK "\"}]" };
+    static const char *const messages[] = {
+        NULL, NULL, "[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"" MARK "\"}]",
+        "[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"" MARK
+        "\"},{\"role\":\"user\",\"content\":\"" MARK "\"}]"
+    };
     hone_chat_text t;
     hone_chat_params p = render_params(c, messages[n], false);
     if (hone_chat_render(c->model, &p, &t, NULL) != HONE_OK) return NULL;
@@ -127,7 +133,8 @@ int hn_format_open(chat *c)
     hone_chat_params p = render_params(c, "[{\"role\":\"user\",\"content\":\"x\"}]", true);
     if (hone_chat_render(c->model, &p, &t, &err) != HONE_OK) {
         int code = hn_cli_fail(&err);
-        if (err.code == HONE_E_UNSUPPORTED && !choice) hn_err_printf("hone: try: --chat-template chatml, or hone run for models that only continue text\n");
+        if (err.code == HONE_E_UNSUPPORTED && !choice)
+            hn_err_printf("hone: try: --chat-template chatml, or hone run for models that only continue text\n");
         return choice && err.code == HONE_E_UNSUPPORTED ? HN_EXIT_FAILURE : code;
     }
     hone_chat_text_free(&t);
@@ -150,7 +157,8 @@ static bool text_of(const chat *c, int32_t id, const char **piece, size_t *len)
 {
     size_t shown;
     *piece = hone_token_piece(c->model, id, true, len);
-    return *piece && *len && hone_token_piece(c->model, id, false, &shown) && shown; /* a control token is more than its text */
+    return *piece && *len && hone_token_piece(c->model, id, false, &shown) &&
+           shown; /* a control token is more than its text */
 }
 
 /* How many ids of the session (*held) spell the same as how many of the prompt (returned).
@@ -215,7 +223,8 @@ hone_status hn_prompt_make(chat *c, chat_prompt *out, hone_error *err)
     if (n == 0 || n > INT32_MAX / 2) {
         hone_free(ids);
         hn_prompt_clear(out);
-        return HN_FAIL(err, n ? HONE_E_CTX : HONE_E_ARG, "the conversation has %zu tokens; expected 1 to %d", n, INT32_MAX / 2);
+        return HN_FAIL(err, n ? HONE_E_CTX : HONE_E_ARG, "the conversation has %zu tokens; expected 1 to %d", n,
+                       INT32_MAX / 2);
     }
     int32_t same = common(c, ids, (int32_t)n, &held), rest = (int32_t)n - same;
     out->n = held + rest;

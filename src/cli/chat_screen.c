@@ -1,12 +1,14 @@
 /* chat_screen: an answer on stdout. A terminal gets no control characters from a model,
  * and reasoning parts dimmed; anything else gets the bytes as they are. */
-#include "cli/chat_parts.h"
+#include "cli/chat_state.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 /* How models mark reasoning. No tag here is the beginning of another of its column. */
-static const struct { const char *open, *close; } tags[] = {
+static const struct {
+    const char *open, *close;
+} tags[] = {
     { "<think>", "</think>" },
     { "<thinking>", "</thinking>" },
     { "<thought>", "</thought>" },

@@ -2,8 +2,7 @@
  * to know templates and tokens. */
 #include "base/json_tree.h"
 #include "base/file.h"
-#include "lab/lab.h"
-#include "cli/chat_parts.h"
+#include "cli/chat_state.h"
 
 #include <errno.h>
 #include <math.h>
@@ -85,10 +84,19 @@ static const hn_opt *find_opt(const char *name)
 static void *field(chat_params *p, const char *name)
 {
     hone_sampler_params *s = &p->sampling;
-    const struct { const char *name; void *at; } fields[] = {
-        { "temp", &s->temp }, { "top-k", &s->top_k }, { "top-p", &s->top_p }, { "min-p", &s->min_p },
-        { "repeat-penalty", &s->repeat_penalty }, { "presence-penalty", &s->presence_penalty },
-        { "frequency-penalty", &s->frequency_penalty }, { "repeat-last-n", &s->penalty_last_n }, { "seed", &s->seed },
+    const struct {
+        const char *name;
+        void *at;
+    } fields[] = {
+        { "temp", &s->temp },
+        { "top-k", &s->top_k },
+        { "top-p", &s->top_p },
+        { "min-p", &s->min_p },
+        { "repeat-penalty", &s->repeat_penalty },
+        { "presence-penalty", &s->presence_penalty },
+        { "frequency-penalty", &s->frequency_penalty },
+        { "repeat-last-n", &s->penalty_last_n },
+        { "seed", &s->seed },
         { "n-predict", &p->limit },
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -106,7 +114,8 @@ hone_status hn_chat_param_set(chat_params *p, const char *name, const char *valu
         names[n++] = limit_opt.name;
         for (const hn_opt *k = hn_group_sampling.opts; k->name && n < 32; k++) names[n++] = k->name;
         near = hn_nearest(name, names, n);
-        return HN_FAIL(err, HONE_E_ARG, "unknown parameter '%s'; %s%s%s", HN_ESC(name, strlen(name)), near ? "did you mean " : "/params lists them", near ? near : "", near ? "?" : "");
+        return HN_FAIL(err, HONE_E_ARG, "unknown parameter '%s'; %s%s%s", HN_ESC(name, strlen(name)),
+                       near ? "did you mean " : "/params lists them", near ? near : "", near ? "?" : "");
     }
     hone_status st;
     int64_t i;
@@ -119,12 +128,16 @@ hone_status hn_chat_param_set(chat_params *p, const char *name, const char *valu
         if ((st = hn_parse_i64(&i, value, 0, INT64_MAX, name, err)) == HONE_OK) *(uint64_t *)at = (uint64_t)i;
         return st;
     default:
-        if ((st = hn_parse_i64(&i, value, (int64_t)o->min, (int64_t)o->max, name, err)) == HONE_OK) *(int32_t *)at = (int32_t)i;
+        if ((st = hn_parse_i64(&i, value, (int64_t)o->min, (int64_t)o->max, name, err)) == HONE_OK)
+            *(int32_t *)at = (int32_t)i;
         return st;
     }
 }
 
-static size_t param_size(const hn_opt *o) { return o->kind == HN_OPT_U64 ? sizeof(uint64_t) : o->kind == HN_OPT_I32 ? sizeof(int32_t) : sizeof(float); }
+static size_t param_size(const hn_opt *o)
+{
+    return o->kind == HN_OPT_U64 ? sizeof(uint64_t) : o->kind == HN_OPT_I32 ? sizeof(int32_t) : sizeof(float);
+}
 
 static void keep(chat_params *p, const chat_params *given, const hn_opts *o, const hn_opt *opt)
 {
@@ -176,7 +189,8 @@ void hn_chat_params_print(FILE *f, const chat_params *p) { each_param(p, print_p
 
 static void add_param(void *obj, const hn_opt *o, const char *value)
 {
-    json_object_set_new(obj, o->name, o->kind == HN_OPT_F32 ? json_real(strtod(value, NULL)) : json_integer(strtoll(value, NULL, 10)));
+    json_object_set_new(
+        obj, o->name, o->kind == HN_OPT_F32 ? json_real(strtod(value, NULL)) : json_integer(strtoll(value, NULL, 10)));
 }
 
 json_t *hn_chat_params_json(const chat_params *p)
@@ -194,14 +208,17 @@ hone_status hn_chat_params_from_json(chat_params *p, json_t *o, const char *wher
     if (!json_is_object(o))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: params is not an object but %s; expected names with numbers", where,
                        hn_json_kind(o));
-    json_object_foreach(o, name, v) {
+    json_object_foreach(o, name, v)
+    {
         char text[64];
         hone_error why;
         if (json_is_integer(v)) snprintf(text, sizeof text, "%lld", (long long)json_integer_value(v));
         else if (json_is_real(v)) snprintf(text, sizeof text, "%.17g", json_real_value(v));
-        else return HN_FAIL(err, HONE_E_FORMAT, "%s: params.%s is not a number but %s", where,
-                            HN_ESC(name, strlen(name)), hn_json_kind(v));
-        if (hn_chat_param_set(&q, name, text, &why) != HONE_OK) return HN_FAIL(err, HONE_E_FORMAT, "%s: params: %s", where, why.message);
+        else
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: params.%s is not a number but %s", where,
+                           HN_ESC(name, strlen(name)), hn_json_kind(v));
+        if (hn_chat_param_set(&q, name, text, &why) != HONE_OK)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: params: %s", where, why.message);
     }
     *p = q;
     return HONE_OK;
@@ -214,10 +231,12 @@ static hone_status may_replace(const char *path, hone_error *err)
 {
     struct stat st;
     bool there = stat(path, &st) == 0;
-    if (!there && errno != ENOENT) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    if (!there && errno != ENOENT)
+        return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
     if (!there || (S_ISREG(st.st_mode) && st.st_size == 0)) return HONE_OK;
     if (!S_ISREG(st.st_mode))
-        return HN_FAIL(err, HONE_E_IO, "%s: not a regular file; expected the name of a file to write", HN_ESC(path, strlen(path)));
+        return HN_FAIL(err, HONE_E_IO, "%s: not a regular file; expected the name of a file to write",
+                       HN_ESC(path, strlen(path)));
     char *data;
     size_t n;
     hone_status rc = hn_read_all(path, &data, &n, err);
@@ -230,7 +249,9 @@ static hone_status may_replace(const char *path, hone_error *err)
     bool ours = schema && strcmp(schema, SCHEMA) == 0;
     json_decref(o);
     if (ours) return HONE_OK;
-    return HN_FAIL(err, HONE_E_IO, "%s: exists and is not a saved conversation (schema " SCHEMA "); expected another name", HN_ESC(path, strlen(path)));
+    return HN_FAIL(err, HONE_E_IO,
+                   "%s: exists and is not a saved conversation (schema " SCHEMA "); expected another name",
+                   HN_ESC(path, strlen(path)));
 }
 
 /* A conversation is its writer's own: 0600 where the file is new. */
@@ -256,7 +277,8 @@ hone_status hn_chat_save(const char *path, const chat_talk *t, const chat_params
     for (size_t i = 0; ok && i < t->n; i++) {
         json_t *m = json_object();
         ok = json_object_set_new(m, "role", json_string(hn_chat_roles[t->msg[i].role])) == 0 &&
-             json_object_set_new(m, "content", hn_json_str(t->msg[i].text, t->msg[i].len)) == 0 && json_array_append(a, m) == 0;
+             json_object_set_new(m, "content", hn_json_str(t->msg[i].text, t->msg[i].len)) == 0 &&
+             json_array_append(a, m) == 0;
         json_decref(m);
     }
     ok = ok && json_object_set(o, "messages", a) == 0;
@@ -277,7 +299,8 @@ static hone_status read_messages(chat_talk *t, json_t *a, const char *where, hon
     json_t *m;
     if (!json_is_array(a))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: no array messages: it is %s", where, hn_json_kind(a));
-    json_array_foreach(a, i, m) {
+    json_array_foreach(a, i, m)
+    {
         json_t *content = json_object_get(m, "content");
         const json_t *given = json_object_get(m, "role");
         const char *role = json_string_value(given);
@@ -285,8 +308,11 @@ static hone_status read_messages(chat_talk *t, json_t *a, const char *where, hon
         int r = 0;
         while (role && r < CHAT_ROLES && (strlen(role) != len || strcmp(role, hn_chat_roles[r]) != 0)) r++;
         if (!role || r == CHAT_ROLES)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is %s; expected system, user or assistant", where, i, role ? HN_ESC(role, len) : "missing");
-        if (r == CHAT_SYSTEM && i) return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is system; expected only the first to be", where, i);
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is %s; expected system, user or assistant",
+                           where, i, role ? HN_ESC(role, len) : "missing");
+        if (r == CHAT_SYSTEM && i)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].role is system; expected only the first to be", where,
+                           i);
         if (!json_is_string(content))
             return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].content is not a string but %s", where, i,
                            hn_json_kind(content));
@@ -310,10 +336,12 @@ hone_status hn_chat_load(const char *path, chat_talk *t, chat_params *p, char **
     st = hn_json_tree(&o, data, n, &(hn_json_rules){ .flags = HN_JSON_ALLOW_NUL | HN_JSON_UNIQUE }, where, err);
     free(data);
     if (st != HONE_OK) return st;
-    const char *schema = json_string_value(json_object_get(o, "schema")), *name = json_string_value(json_object_get(o, "model"));
+    const char *schema = json_string_value(json_object_get(o, "schema")),
+               *name = json_string_value(json_object_get(o, "model"));
     json_t *jp = json_object_get(o, "params");
     if (!schema || strcmp(schema, SCHEMA) != 0)
-        st = HN_FAIL(err, HONE_E_FORMAT, "%s: schema is %s; expected " SCHEMA, where, schema ? HN_ESC(schema, strlen(schema)) : "missing");
+        st = HN_FAIL(err, HONE_E_FORMAT, "%s: schema is %s; expected " SCHEMA, where,
+                     schema ? HN_ESC(schema, strlen(schema)) : "missing");
     if (st == HONE_OK) st = read_messages(&fresh, json_object_get(o, "messages"), where, err);
     json_t *jm = json_object_get(o, "model");
     if (st == HONE_OK && jm && !name && !json_is_null(jm))

@@ -1,9 +1,12 @@
 /* What the commands share: errors and exit codes, JSON, interruption,
  * reading input, opening what the options name. */
 #include "base/shown.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
-#include "lab/lab.h"
+#include "lab/machine/environ.h"
+#include "lab/machine/roof.h"
 
+#include <stdarg.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -18,8 +21,11 @@ enum { MAX_INPUT = 1 << 30 }; /* a prompt larger than that is a mistake */
 /* ---- option groups --------------------------------------------------------------------- */
 
 static const hn_opt model_opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "GGUF model to use; any member of a split set", .what = "the model"),
-    HN_OPT("pre", NULL, STR, "KIND", "pre-tokenizer to use instead of the one the file names; an unknown KIND lists all"),
+    HN_OPT("model", "-m", FILE, "FILE", "GGUF model to use; any member of a split set", .what = "the model",
+           .forward = HN_FORWARD_MODEL),
+    HN_OPT("pre", NULL, STR, "KIND",
+           "pre-tokenizer to use instead of the one the file names; an unknown KIND lists all",
+           .forward = HN_FORWARD_SETTINGS),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_model = { "Model", model_opts };
@@ -37,36 +43,59 @@ static const hn_opt prompt_opts[] = {
 const hn_opt_group hn_group_prompt = { "Input", prompt_opts };
 
 static const hn_opt compute_opts[] = {
-    HN_OPT("threads", "-t", I32, "N", "threads (default: HONE_THREADS, else what hone lab peaks found, else one per usable core)", .min = 1, .max = 1024),
-    HN_OPT("threads-batch", "-tb", I32, "N", "threads for prompts and large batches (default: as --threads; every core where hone lab peaks chose those)", .min = 1, .max = 1024),
-    HN_OPT("cpu", NULL, STR, "LEVEL", "kernel level: scalar, avx2 or avx512 (default: HONE_CPU, else the best of this machine)"),
-    HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "tokens per forward pass of the prompt", .def = "512", .min = 1, .max = 65536),
-    HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32|q8_0"),
-    HN_OPT("packed", NULL, FILE, "WHICH", "weights packed by hone pack: auto uses MODEL.hpack if it belongs to the model, off the model itself; "
-      "or a file (default: HONE_PACKED, else auto)", .use = HN_USE_PACKED),
-    HN_OPT("allow-paging", NULL, FLAG, NULL, "run even if the weights do not fit in memory and each token reads them from disk"),
+    HN_OPT("threads", "-t", I32, "N",
+           "threads (default: HONE_THREADS, else what hone lab peaks found, else one per usable core)", .min = 1,
+           .max = 1024, .forward = HN_FORWARD_SETTINGS),
+    HN_OPT("threads-batch", "-tb", I32, "N",
+           "threads for prompts and large batches (default: as --threads; every core where hone lab peaks chose those)",
+           .min = 1, .max = 1024, .forward = HN_FORWARD_SETTINGS),
+    HN_OPT("cpu", NULL, STR, "LEVEL",
+           "kernel level: scalar, avx2 or avx512 (default: HONE_CPU, else the best of this machine)",
+           .forward = HN_FORWARD_SETTINGS),
+    HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "tokens per forward pass of the prompt", .def = "512", .min = 1,
+           .max = 65536, .forward = HN_FORWARD_SETTINGS),
+    HN_OPT("kv", NULL, CHOICE, "TYPE", "numbers in the KV cache", .def = "f16", .choices = "f16|f32|q8_0",
+           .forward = HN_FORWARD_SETTINGS),
+    HN_OPT("packed", NULL, FILE, "WHICH",
+           "weights packed by hone pack: auto uses MODEL.hpack if it belongs to the model, off the model itself; "
+           "or a file (default: HONE_PACKED, else auto)",
+           .use = HN_USE_PACKED, .forward = HN_FORWARD_SETTINGS),
+    HN_OPT("allow-paging", NULL, FLAG, NULL,
+           "run even if the weights do not fit in memory and each token reads them from disk",
+           .forward = HN_FORWARD_SETTINGS),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_compute = { "Computation", compute_opts };
 
 static const hn_opt context_opts[] = {
-    HN_OPT("ctx-size", "-c", I32, "N", "positions of the context; 0: as many as the model was trained for "
-      "(default: what prompt and output need, 4096 for the output with -n -1)", .min = 0, .max = INT32_MAX),
-    HN_OPT("state-in", NULL, FILE, "FILE", "continue from a session saved with --state-out (the text then gets no BOS)"),
+    HN_OPT("ctx-size", "-c", I32, "N",
+           "positions of the context; 0: as many as the model was trained for "
+           "(default: what prompt and output need, 4096 for the output with -n -1)",
+           .min = 0, .max = INT32_MAX),
+    HN_OPT("state-in", NULL, FILE, "FILE",
+           "continue from a session saved with --state-out (the text then gets no BOS)"),
     HN_OPT("state-out", NULL, FILE, "FILE", "save the session at the end", .use = HN_USE_WRITE),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_context = { "Context", context_opts };
 
 static const hn_opt sampling_opts[] = {
-    HN_OPT("temp", "--temperature", F32, "X", "temperature; 0: always the most probable token", .def = "0.8", .min = 0, .max = 1e6),
+    HN_OPT("temp", "--temperature", F32, "X", "temperature; 0: always the most probable token", .def = "0.8", .min = 0,
+           .max = 1e6),
     HN_OPT("top-k", NULL, I32, "N", "keep the N most probable tokens; 0: all", .def = "40", .min = 0, .max = INT32_MAX),
-    HN_OPT("top-p", NULL, F32, "X", "keep the fewest tokens whose probabilities reach X; 1: all", .def = "0.95", .min = 0, .max = 1),
-    HN_OPT("min-p", NULL, F32, "X", "keep tokens at least X times as probable as the best; 0: all", .def = "0.05", .min = 0, .max = 1),
-    HN_OPT("repeat-penalty", NULL, F32, "X", "divide positive logits of recent tokens by X, multiply negative ones; 1: off", .def = "1", .min = 1e-6, .max = 1e6),
-    HN_OPT("presence-penalty", NULL, F32, "X", "lower logits of recent tokens by X; 0: off", .def = "0", .min = -1e6, .max = 1e6),
-    HN_OPT("frequency-penalty", NULL, F32, "X", "lower logits of recent tokens by X for each occurrence; 0: off", .def = "0", .min = -1e6, .max = 1e6),
-    HN_OPT("repeat-last-n", NULL, I32, "N", "tokens that count as recent, prompt included; 0: none, -1: all", .def = "64", .min = -1, .max = 1 << 20),
+    HN_OPT("top-p", NULL, F32, "X", "keep the fewest tokens whose probabilities reach X; 1: all", .def = "0.95",
+           .min = 0, .max = 1),
+    HN_OPT("min-p", NULL, F32, "X", "keep tokens at least X times as probable as the best; 0: all", .def = "0.05",
+           .min = 0, .max = 1),
+    HN_OPT("repeat-penalty", NULL, F32, "X",
+           "divide positive logits of recent tokens by X, multiply negative ones; 1: off", .def = "1", .min = 1e-6,
+           .max = 1e6),
+    HN_OPT("presence-penalty", NULL, F32, "X", "lower logits of recent tokens by X; 0: off", .def = "0", .min = -1e6,
+           .max = 1e6),
+    HN_OPT("frequency-penalty", NULL, F32, "X", "lower logits of recent tokens by X for each occurrence; 0: off",
+           .def = "0", .min = -1e6, .max = 1e6),
+    HN_OPT("repeat-last-n", NULL, I32, "N", "tokens that count as recent, prompt included; 0: none, -1: all",
+           .def = "64", .min = -1, .max = 1 << 20),
     HN_OPT("seed", "-s", U64, "N", "seed of the random numbers; -1: a new one each time (the default)", .min = -1),
     HN_OPT_END,
 };
@@ -150,7 +179,8 @@ void hn_cli_model_notes(const hone_model_info *info)
     if (info->packed_ignored || info->packed_compared) hn_cli_note("%s", info->packed_note);
     if (*info->ignored_keys)
         hn_cli_caution("left out by request (HONE_IGNORE_KEYS): %s; answers may differ from what the model was "
-                       "made to give", info->ignored_keys);
+                       "made to give",
+                       info->ignored_keys);
     if (*info->formula_note) hn_cli_caution("%s", info->formula_note);
 }
 
@@ -202,9 +232,8 @@ json_t *hn_json_str(const char *s, size_t len)
         return NULL;
     }
     size_t o = 0, k;
-    uint32_t c;
     for (size_t i = 0; i < len; i += k) {
-        bool good = hn_utf8_read((const unsigned char *)s + i, len - i, &k, &c) == HN_UTF8_CHAR;
+        bool good = hn_utf8_next((const unsigned char *)s + i, len - i, &k) >= 0;
         memcpy(t + o, good ? s + i : "\xEF\xBF\xBD", good ? k : 3);
         o += good ? k : 3;
     }
@@ -282,7 +311,8 @@ void hn_cli_signals(void)
 void hn_cli_catch_hangup(void)
 {
     struct sigaction stop = { .sa_handler = on_signal }, old;
-    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(SIGHUP, &stop, NULL); /* ignored: nohup */
+    if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &stop, NULL); /* ignored: nohup */
 }
 
 int hn_interrupted(void) { return interrupted; }
@@ -309,7 +339,8 @@ hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *er
             cap *= 2;
         }
         if (!buf) {
-            st = HN_FAIL(err, HONE_E_NOMEM, "%s: more than %zu bytes of input; expected at most %d", HN_ESC(name, strlen(name)), len, MAX_INPUT);
+            st = HN_FAIL(err, HONE_E_NOMEM, "%s: more than %zu bytes of input; expected at most %d",
+                         HN_ESC(name, strlen(name)), len, MAX_INPUT);
             break;
         }
         ssize_t k = read(fd, buf + len, cap - 1 - len);
@@ -360,10 +391,12 @@ const char *hn_cli_model_name(const hn_cli *cli)
 static int prompt_from_ids(const hn_cli *cli, const hone_model_info *info, hn_prompt *out)
 {
     hone_error err;
-    if (hn_read_ids(&out->ids, &out->n, hn_opts_str(cli->opts, "ids"), "--ids", &err) != HONE_OK) return hn_cli_fail(&err);
+    if (hn_read_ids(&out->ids, &out->n, hn_opts_str(cli->opts, "ids"), "--ids", &err) != HONE_OK)
+        return hn_cli_fail(&err);
     for (size_t i = 0; i < out->n; i++)
         if (out->ids[i] >= info->n_vocab)
-            return hn_cli_error(HN_EXIT_USAGE, "--ids: token id %d (item %zu) is not in the vocabulary of %s; expected 0 to %d",
+            return hn_cli_error(HN_EXIT_USAGE,
+                                "--ids: token id %d (item %zu) is not in the vocabulary of %s; expected 0 to %d",
                                 out->ids[i], i + 1, hn_cli_model_name(cli), info->n_vocab - 1);
     return 0;
 }
@@ -380,14 +413,18 @@ static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_m
         return hn_cli_fail(&err);
     }
     /* a text that continues a session is not a beginning */
-    bool begins = !hn_opts_flag(cli->opts, "no-bos") && !(hn_opts_has(cli->opts, "state-in") && hn_opts_str(cli->opts, "state-in"));
+    bool begins = !hn_opts_flag(cli->opts, "no-bos") &&
+                  !(hn_opts_has(cli->opts, "state-in") && hn_opts_str(cli->opts, "state-in"));
     int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (begins ? HONE_TOK_ADD : 0);
     if (hone_tokenize(m, out->text, out->len, flags, &out->ids, &out->n, &err) != HONE_OK) return hn_cli_fail(&err);
     for (size_t i = 0; i < out->n; i++)
         if (out->ids[i] >= info->n_vocab)
-            return hn_cli_error(HN_EXIT_MODEL, "%s: its tokenizer gives token id %d, but tensor token_embd.weight has %d rows", hn_cli_model_name(cli), out->ids[i], info->n_vocab);
+            return hn_cli_error(HN_EXIT_MODEL,
+                                "%s: its tokenizer gives token id %d, but tensor token_embd.weight has %d rows",
+                                hn_cli_model_name(cli), out->ids[i], info->n_vocab);
     if (out->n == 0)
-        return hn_cli_error(HN_EXIT_USAGE, "the prompt is empty: %s gives no token and the model adds none; expected some text",
+        return hn_cli_error(HN_EXIT_USAGE,
+                            "the prompt is empty: %s gives no token and the model adds none; expected some text",
                             text ? "-p" : HN_ESC(file, strlen(file)));
     return 0;
 }
@@ -402,9 +439,11 @@ int hn_cli_prompt(const hn_cli *cli, const hone_model *m, hn_prompt *out)
     else if (!hn_opts_str(cli->opts, "prompt") && !hn_opts_str(cli->opts, "file"))
         rc = hn_cli_usage(cli, "no prompt; expected -p TEXT, -f FILE or --ids LIST");
     else if (!info.has_tokenizer)
-        rc = hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so text cannot be used; expected --ids LIST", hn_cli_model_name(cli));
+        rc = hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so text cannot be used; expected --ids LIST",
+                          hn_cli_model_name(cli));
     else rc = prompt_from_text(cli, m, &info, out);
-    if (rc == 0 && out->n > INT32_MAX) rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens; expected at most %d", out->n, INT32_MAX);
+    if (rc == 0 && out->n > INT32_MAX)
+        rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens; expected at most %d", out->n, INT32_MAX);
     if (rc) hn_prompt_free(out);
     return rc;
 }
@@ -424,7 +463,9 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out)
     const char *path = hn_opts_str(cli->opts, "model");
     if (!path) return hn_cli_usage(cli, "no model; expected -m FILE.gguf");
     hone_progress pr = { hn_progress_fn, (void *)"comparing the packed file with the model", hn_abort_fn };
-    hone_model_params p = { .tokenizer_pre = hn_opts_str(cli->opts, "pre"), .vocab_only = vocab_only, .progress = &pr,
+    hone_model_params p = { .tokenizer_pre = hn_opts_str(cli->opts, "pre"),
+                            .vocab_only = vocab_only,
+                            .progress = &pr,
                             .packed = hn_opts_has(cli->opts, "packed") ? hn_opts_str(cli->opts, "packed") : NULL };
     hone_error err;
     hone_status st = hone_model_open(out, path, &p, &err);
@@ -438,9 +479,17 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out)
     int code = hn_cli_fail_model(&err);
     if (err.code == HONE_E_UNSUPPORTED || err.code == HONE_E_FORMAT)
         hn_err_printf("hone: try: hone inspect %s\n", HN_ESC(path, strlen(path)));
-    else if (err.code == HONE_E_IO)
-        hn_err_printf("hone: try: ls -l %s\n", HN_ESC(path, strlen(path)));
+    else if (err.code == HONE_E_IO) hn_err_printf("hone: try: ls -l %s\n", HN_ESC(path, strlen(path)));
     return code;
+}
+
+hone_status hn_cli_know(const hone_model *m, hone_error *err)
+{
+    char hex[65];
+    const hone_progress pr = { hn_progress_fn, (void *)"hashing the content", hn_abort_fn };
+    hone_status st = hone_model_identity(m, hex, &pr, err);
+    hn_progress_end();
+    return st;
 }
 
 const char *hn_cli_weights(const hone_model_info *info) { return info->packed_path ? "packed" : "plain"; }
@@ -454,7 +503,8 @@ static int32_t measured_threads(const char *cpu)
     char path[4096];
     hone_error err;
     hn_environ_read(&env);
-    if (hn_cpu_choose(&level, cpu, &err) != HONE_OK || hn_peaks_path(path, sizeof path, &env, hn_cpu_level_name(level), &err) != HONE_OK ||
+    if (hn_cpu_choose(&level, cpu, &err) != HONE_OK ||
+        hn_peaks_path(path, sizeof path, &env, hn_cpu_level_name(level), &err) != HONE_OK ||
         hn_peaks_load(&peaks, path, &env, hn_cpu_level_name(level), &err) != HONE_OK)
         return 0;
     int32_t n = hn_peaks_decode_threads(&peaks);
@@ -465,15 +515,20 @@ int hn_cli_new_context(const hn_cli *cli, hone_context **out)
 {
     *out = NULL;
     hone_error err;
-    hone_context_params p = { .n_threads = hn_opts_i32(cli->opts, "threads"), .cpu = hn_opts_str(cli->opts, "cpu"),
-                              .n_threads_batch = hn_opts_has(cli->opts, "threads-batch") && hn_opts_given(cli->opts, "threads-batch") ? hn_opts_i32(cli->opts, "threads-batch") : 0 };
+    hone_context_params p = { .n_threads = hn_opts_i32(cli->opts, "threads"),
+                              .cpu = hn_opts_str(cli->opts, "cpu"),
+                              .n_threads_batch =
+                                  hn_opts_has(cli->opts, "threads-batch") && hn_opts_given(cli->opts, "threads-batch")
+                                      ? hn_opts_i32(cli->opts, "threads-batch")
+                                      : 0 };
     const char *env = getenv("HONE_THREADS");
     if (p.n_threads == 0 && env && *env) {
         int64_t n;
         if (hn_parse_i64(&n, env, 1, 1024, "HONE_THREADS", &err) != HONE_OK) return hn_cli_fail(&err);
         p.n_threads = (int32_t)n;
     }
-    if (p.n_threads == 0 && (p.n_threads = measured_threads(p.cpu)) != 0 && p.n_threads_batch == 0) p.n_threads_batch = hn_cpu_count();
+    if (p.n_threads == 0 && (p.n_threads = measured_threads(p.cpu)) != 0 && p.n_threads_batch == 0)
+        p.n_threads_batch = hn_cpu_count();
     if (hone_context_new(out, &p, &err) == HONE_OK) return 0;
     int code = hn_cli_fail(&err);
     if (err.code != HONE_E_UNSUPPORTED && err.code != HONE_E_ARG) return code;
@@ -488,13 +543,18 @@ void hn_cli_session_notes(const hone_model *m, int32_t n_ctx)
     hn_cli_window_note(&info, n_ctx);
 }
 
-int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out)
+int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq,
+                       hone_session **out)
 {
     *out = NULL;
     hone_error err;
     const char *kv = hn_opts_str(cli->opts, "kv");
-    hone_session_params p = { .n_ctx = n_ctx, .n_seq = n_seq, .n_chunk = hn_opts_i32(cli->opts, "chunk"),
-                              .cache = strcmp(kv, "f32") == 0 ? HONE_CACHE_F32 : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0 : HONE_CACHE_F16,
+    hone_session_params p = { .n_ctx = n_ctx,
+                              .n_seq = n_seq,
+                              .n_chunk = hn_opts_i32(cli->opts, "chunk"),
+                              .cache = strcmp(kv, "f32") == 0    ? HONE_CACHE_F32
+                                       : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0
+                                                                 : HONE_CACHE_F16,
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {
         hone_session_set_abort(*out, hn_abort_fn, NULL);
@@ -505,31 +565,38 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
         hone_model_info info;
         hone_model_get_info(m, &info);
         if (!p.allow_paging && info.bytes_per_token > hn_memory_total())
-            hn_err_printf("hone: try: a smaller model or quantization, or --allow-paging to run from disk all the same\n");
-        else if (!info.state_bytes) hn_err_printf("hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
+            hn_err_printf(
+                "hone: try: a smaller model or quantization, or --allow-paging to run from disk all the same\n");
+        else if (!info.state_bytes)
+            hn_err_printf("hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
     }
     return code;
 }
 
 /* The session, and in it what --state-in names. */
-static hone_status new_filled(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out, int *rc, hone_error *err)
+static hone_status new_filled(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq,
+                              hone_session **out, int *rc, hone_error *err)
 {
     const char *state = hn_opts_str(cli->opts, "state-in");
     hone_session_free(*out);
     *rc = hn_cli_new_session(cli, ctx, m, n_ctx, n_seq, out);
     if (*rc == 0) hn_cli_session_notes(m, n_ctx);
-    return *rc || !state ? HONE_OK : hone_session_load(*out, state, err);
+    if (*rc || !state) return HONE_OK;
+    hone_status st = hn_cli_know(m, err);
+    return st == HONE_OK ? hone_session_load(*out, state, err) : st;
 }
 
 enum { RECURRENT_CTX = 1 << 26 }; /* positions cost nothing where a state does not grow with them */
 
-int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, size_t n_prompt, int64_t n_more, int32_t n_seq, hone_session **out)
+int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, size_t n_prompt, int64_t n_more,
+                        int32_t n_seq, hone_session **out)
 {
     const char *state = hn_opts_str(cli->opts, "state-in");
     bool given = hn_opts_given(cli->opts, "ctx-size");
     hone_model_info info;
     hone_model_get_info(m, &info);
-    int64_t train = info.state_bytes ? RECURRENT_CTX : info.n_ctx_train, need = (int64_t)n_prompt + n_more, n_ctx = need < train ? need : train;
+    int64_t train = info.state_bytes ? RECURRENT_CTX : info.n_ctx_train, need = (int64_t)n_prompt + n_more,
+            n_ctx = need < train ? need : train;
     if (given) {
         int32_t c = hn_opts_i32(cli->opts, "ctx-size");
         if (c > train && !info.state_bytes && !info.n_window)
@@ -538,8 +605,10 @@ int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *
     }
     *out = NULL;
     if (n_prompt > (size_t)n_ctx)
-        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens, the context holds %d (%s was trained for %d); try: a shorter prompt, or a larger -c", n_prompt,
-                            (int)n_ctx, hn_cli_model_name(cli), info.n_ctx_train);
+        return hn_cli_error(HN_EXIT_FAILURE,
+                            "the prompt has %zu tokens, the context holds %d (%s was trained for %d); try: a shorter "
+                            "prompt, or a larger -c",
+                            n_prompt, (int)n_ctx, hn_cli_model_name(cli), info.n_ctx_train);
     int rc;
     hone_error err;
     hone_status st = new_filled(cli, ctx, m, (int32_t)n_ctx, n_seq, out, &rc, &err);
@@ -547,7 +616,8 @@ int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *
         n_ctx = 2 * n_ctx < train ? 2 * n_ctx : train;
         st = new_filled(cli, ctx, m, (int32_t)n_ctx, n_seq, out, &rc, &err);
     }
-    if (!rc && st == HONE_OK && !given && n_ctx < train && hone_seq_length(*out, 0) + need > n_ctx) { /* no room behind it */
+    if (!rc && st == HONE_OK && !given && n_ctx < train &&
+        hone_seq_length(*out, 0) + need > n_ctx) { /* no room behind it */
         n_ctx = hone_seq_length(*out, 0) + need;
         if (n_ctx > train) n_ctx = train;
         st = new_filled(cli, ctx, m, (int32_t)n_ctx, n_seq, out, &rc, &err);
@@ -555,7 +625,9 @@ int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *
     if (rc || st != HONE_OK) return rc ? rc : hn_cli_fail(&err);
     int32_t past = hone_seq_length(*out, 0);
     if (n_prompt > (size_t)(n_ctx - past))
-        return hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c", n_prompt, past, HN_ESC(state, strlen(state)), (int)n_ctx);
+        return hn_cli_error(HN_EXIT_FAILURE,
+                            "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c",
+                            n_prompt, past, HN_ESC(state, strlen(state)), (int)n_ctx);
     return 0;
 }
 

@@ -10,8 +10,7 @@
 
 #include "base/file.h"
 #include "base/options.h"
-#include "lab/json_text.h"
-
+#include "base/json_text.h"
 
 typedef struct hn_cli {
     const hn_command *cmd;
@@ -21,14 +20,23 @@ typedef struct hn_cli {
 } hn_cli;
 
 enum { /* exit codes */
-    HN_EXIT_OK = 0, HN_EXIT_FAILURE = 1, HN_EXIT_USAGE = 2, HN_EXIT_MODEL = 3, HN_EXIT_NOMEM = 4,
-    HN_EXIT_NETWORK = 5, HN_EXIT_INTERRUPTED = 6, HN_EXIT_REGRESSION = 10, HN_EXIT_INCONCLUSIVE = 11, HN_EXIT_QUALITY = 12,
-    HN_EXIT_ENVIRONMENT = 13, HN_EXIT_SIGINT = 130
+       HN_EXIT_OK = 0,
+       HN_EXIT_FAILURE = 1,
+       HN_EXIT_USAGE = 2,
+       HN_EXIT_MODEL = 3,
+       HN_EXIT_NOMEM = 4,
+       HN_EXIT_NETWORK = 5,
+       HN_EXIT_INTERRUPTED = 6,
+       HN_EXIT_REGRESSION = 10,
+       HN_EXIT_INCONCLUSIVE = 11,
+       HN_EXIT_QUALITY = 12,
+       HN_EXIT_ENVIRONMENT = 13,
+       HN_EXIT_SIGINT = 130
 };
 
 #define HN_TAGLINE "run and measure language models on this machine"
-extern const hn_command *const hn_commands[];            /* ends with NULL */
-extern const hn_opt_group *const hn_common_groups[];     /* --json -v --help; every command has them */
+extern const hn_command *const hn_commands[];        /* ends with NULL */
+extern const hn_opt_group *const hn_common_groups[]; /* --json -v --help; every command has them */
 
 /* ---- option groups to list in a command -------------------------------------------------- */
 
@@ -55,14 +63,14 @@ int hn_cli_usage(const hn_cli *cli, const char *fmt, ...) __attribute__((format(
 void hn_cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same for what changes answers: once, and also in the "notes" of what hn_json_print prints and of records. */
 void hn_cli_caution(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-json_t *hn_cli_cautions(void);             /* new array of texts; NULL: none */
+json_t *hn_cli_cautions(void); /* new array of texts; NULL: none */
 
 /* ---- stdout and stderr (out.c) --------------------------------------------------------------------- */
 
 /* main.c, once: whether they are terminals. A terminal gets no character that steers it (base/shown.h),
  * whatever text has in it; anything else gets the bytes. Without the call neither is a terminal. */
 void hn_out_open(void);
-void hn_out_is_json(bool json);            /* what goes to stdout from now on is JSON, and stays so on a terminal */
+void hn_out_is_json(bool json); /* what goes to stdout from now on is JSON, and stays so on a terminal */
 bool hn_out_is_tty(void);
 /* Buffered; false once stdout has failed: then stop. A closed pipe ends the command
  * quietly, any other failure is named; both with exit code 1 (main.c sees to it). */
@@ -82,23 +90,23 @@ void hn_out_restore(void);
 
 /* ---- JSON: one line, "schema" first ---------------------------------------------------------------- */
 
-json_t *hn_json_new(const char *schema);   /* object */
+json_t *hn_json_new(const char *schema); /* object */
 json_t *hn_json_ids(const int32_t *ids, size_t n);
 json_t *hn_json_str(const char *s, size_t len); /* ill-formed UTF-8 becomes U+FFFD */
-json_t *hn_json_num(double x);             /* rounded to three decimals; null when not finite */
-int hn_json_print(json_t *obj);            /* takes obj (NULL: out of memory) */
+json_t *hn_json_num(double x);                  /* rounded to three decimals; null when not finite */
+int hn_json_print(json_t *obj);                 /* takes obj (NULL: out of memory) */
 
 /* ---- interruption ---------------------------------------------------------------------------------- */
 
-void hn_cli_signals(void);                 /* main.c, once */
-void hn_cli_catch_hangup(void);            /* a terminal that goes away is an interruption, too, unless it is ignored */
-int hn_interrupted(void);                  /* SIGINT or SIGTERM once received, else 0 */
-bool hn_abort_fn(void *unused);            /* for hone_session_set_abort, hone_progress.abort_fn */
+void hn_cli_signals(void);      /* main.c, once */
+void hn_cli_catch_hangup(void); /* a terminal that goes away is an interruption, too, unless it is ignored */
+int hn_interrupted(void);       /* SIGINT or SIGTERM once received, else 0 */
+bool hn_abort_fn(void *unused); /* for hone_session_set_abort, hone_progress.abort_fn */
 
 /* ---- single kernels (bench_kern.c) ----------------------------------------------------------------- */
 
-extern const hn_opt_group hn_group_kern;   /* preset, columns, layout, quick */
-int hn_lab_list(const hn_cli *cli);        /* hone lab list */
+extern const hn_opt_group hn_group_kern; /* preset, columns, layout, quick */
+int hn_lab_list(const hn_cli *cli);      /* hone lab list */
 
 /* ---- measured processes (bench_child.c) ------------------------------------------------------------- */
 
@@ -107,21 +115,21 @@ int hn_bench_child(const hn_cli *cli);
 
 /* ---- options of other harnesses (bench_alias.c) ----------------------------------------------------- */
 
-extern const hn_opt_group hn_group_alias;  /* warmup, warm-up-time, measurement-time, timing, profile, baselines, … */
-int hn_bench_aliases(const hn_cli *cli);   /* refuses what this build lacks, before anything is measured */
+extern const hn_opt_group hn_group_alias; /* warmup, warm-up-time, measurement-time, timing, profile, baselines, … */
+int hn_bench_aliases(const hn_cli *cli);  /* refuses what this build lacks, before anything is measured */
 /* After a measurement: --profile, --baseline and --save-baseline. base: where the records are, as --file takes
  * it; record: the one, NULL: all. */
 int hn_bench_follow(const hn_cli *cli, const char *base, const char *record);
 
 /* ---- entries of the catalogue (bench_suite.c) -------------------------------------------------------- */
 
-extern const hn_opt_group hn_group_suite;  /* suite, seed */
-int hn_bench_suite(const hn_cli *cli);     /* hone bench ID…, hone bench --suite NAME */
+extern const hn_opt_group hn_group_suite; /* suite, seed */
+int hn_bench_suite(const hn_cli *cli);    /* hone bench ID…, hone bench --suite NAME */
 
 /* ---- files that change under us (fault.c) ------------------------------------------------------------ */
 
-void hn_cli_catch_faults(void);            /* main.c, once: SIGBUS in a mapped file ends the program with a word */
-int hn_cli_check_files(int code);          /* at the end: 1 instead of 0, and a word, if one had changed without a fault */
+void hn_cli_catch_faults(void);   /* main.c, once: SIGBUS in a mapped file ends the program with a word */
+int hn_cli_check_files(int code); /* at the end: 1 instead of 0, and a word, if one had changed without a fault */
 /* Called before the program ends in a handler: removes what is half written. Async-signal-safe; NULL: nothing. */
 extern void (*volatile hn_cli_last_act)(void);
 
@@ -139,43 +147,53 @@ int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more
 
 /* The prompt of hn_group_prompt. text/len: as given (text NULL with --ids); ids: tokens
  * to run, checked against the vocabulary, at least one. */
-typedef struct hn_prompt { char *text; size_t len; int32_t *ids; size_t n; } hn_prompt;
+typedef struct hn_prompt {
+    char *text;
+    size_t len;
+    int32_t *ids;
+    size_t n;
+} hn_prompt;
 int hn_cli_prompt(const hn_cli *cli, const hone_model *m, hn_prompt *out);
 void hn_prompt_free(hn_prompt *p);
 
 /* ---- models, contexts, sessions from options ------------------------------------------------------------ */
 
-const char *hn_cli_model_name(const hn_cli *cli); /* -m, fit for a message */
+const char *hn_cli_model_name(const hn_cli *cli);                            /* -m, fit for a message */
 int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* hn_group_model */
 /* What is to be told of a model just opened, and of a session of n_ctx positions on it, if anything. */
 void hn_cli_model_notes(const hone_model_info *info);
 void hn_cli_window_note(const hone_model_info *info, int64_t n_ctx);
-const char *hn_cli_weights(const hone_model_info *info);                     /* "packed" or "plain" */
-int hn_cli_new_context(const hn_cli *cli, hone_context **out);  /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
+const char *hn_cli_weights(const hone_model_info *info);       /* "packed" or "plain" */
+int hn_cli_new_context(const hn_cli *cli, hone_context **out); /* -t, else HONE_THREADS; --cpu, else HONE_CPU */
 /* hn_group_compute; a session of n_ctx positions per sequence that stops on interruption. */
-int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq, hone_session **out);
+int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq,
+                       hone_session **out);
 /* What a session of n_ctx positions does otherwise than its model was made for; apart from hn_cli_new_session, which
  * is timed. */
 void hn_cli_session_notes(const hone_model *m, int32_t n_ctx);
 /* What --lora names, opened and set in an empty session; hn_cli_new_session does it. */
 int hn_cli_set_adapters(const hn_cli *cli, const hone_model *m, hone_session *s);
-json_t *hn_cli_adapters_json(void);        /* of those set last: array of {file, hash, scale, rank, pairs}; NULL: none */
+json_t *hn_cli_adapters_json(void); /* of those set last: array of {file, hash, scale, rank, pairs}; NULL: none */
 const char *hn_cli_adapters_words(char *dst, size_t cap); /* ", adapter …" or "" */
 /* "FILE[:SCALE]"; *path is malloc'ed. */
 int hn_cli_adapter_arg(const char *arg, char **path, float *scale);
 /* hn_group_context too: with -c that many positions; else room for n_prompt tokens and n_more
  * after what --state-in holds, at most what the model was trained for.
  * On failure *out may be there, half done: the caller frees it. */
-int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, size_t n_prompt, int64_t n_more, int32_t n_seq, hone_session **out);
+int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, size_t n_prompt, int64_t n_more,
+                        int32_t n_seq, hone_session **out);
+
+/* Learns the identity of m, which its session files name; told of while all of a large file is read, the first time. */
+hone_status hn_cli_know(const hone_model *m, hone_error *err);
 
 /* ---- time and progress ------------------------------------------------------------------------------------ */
 
-double hn_now_ms(void);                    /* monotonic */
+double hn_now_ms(void); /* monotonic */
 /* Progress on stderr when it is a terminal: "label 42 %". Use as
  * hone_progress{ hn_progress_fn, "writing x.gguf", hn_abort_fn }; end with hn_progress_end. */
-enum { HN_PROGRESS_ROOM = 7 };             /* columns that hn_progress_fn needs beside the label */
+enum { HN_PROGRESS_ROOM = 7 }; /* columns that hn_progress_fn needs beside the label */
 void hn_progress_fn(void *label, uint64_t done, uint64_t total);
-int hn_columns(void);                      /* of the terminal; 80 where that is unknown */
+int hn_columns(void); /* of the terminal; 80 where that is unknown */
 void hn_progress_end(void);
 bool hn_stderr_is_tty(void);
 

@@ -1,7 +1,7 @@
 /* hone chat: a conversation with a model. Sets up what chat_*.c work on, then reads,
  * answers, reads … until the input ends. */
 #include "base/os.h"
-#include "cli/chat_parts.h"
+#include "cli/chat_state.h"
 
 #include <stdlib.h>
 
@@ -14,15 +14,19 @@ static const hn_opt chat_opts[] = {
            "a format by name (chatml, llama3, …), or @FILE with a Jinja template (default: the model's own)",
            .use = HN_USE_AT),
     HN_OPT("chat-vars", NULL, STR, "JSON", "more variables for the template, as in {\"enable_thinking\": false}"),
-    HN_OPT("n-predict", "-n --predict", I32, "N", "tokens of one answer; -1: until it ends", .def = "-1", .min = -1, .max = INT32_MAX),
+    HN_OPT("n-predict", "-n --predict", I32, "N", "tokens of one answer; -1: until it ends", .def = "-1", .min = -1,
+           .max = INT32_MAX),
     HN_OPT("load", NULL, FILE, "FILE", "go on with a conversation that /save wrote"),
-    HN_OPT("ctx-size", "-c", I32, "N", "positions of the context; 0: as many as the model was trained for (default: 4096 at most)", .min = 0, .max = INT32_MAX),
+    HN_OPT("ctx-size", "-c", I32, "N",
+           "positions of the context; 0: as many as the model was trained for (default: 4096 at most)", .min = 0,
+           .max = INT32_MAX),
     HN_OPT("commands", NULL, FLAG, NULL, "obey lines that begin with a slash without a terminal too"),
     HN_OPT("trust-input", NULL, FLAG, NULL, "let what is typed spell control tokens"),
     HN_OPT_END,
 };
 static const hn_opt_group chat_group = { "Conversation", chat_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_lora, &chat_group, &hn_group_sampling, &hn_group_compute, NULL };
+static const hn_opt_group *const groups[] = { &hn_group_model,    &hn_group_lora,    &chat_group,
+                                              &hn_group_sampling, &hn_group_compute, NULL };
 
 static int read_params(chat *c)
 {
@@ -30,13 +34,20 @@ static int read_params(chat *c)
     uint64_t seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : UINT64_MAX;
     if (seed == UINT64_MAX) {
         uint32_t r;
-        if (!hn_os_random(&r, sizeof r)) return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
+        if (!hn_os_random(&r, sizeof r))
+            return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
         seed = r;
     }
     c->params = (chat_params){
-        .sampling = { .temp = hn_opts_f32(o, "temp"), .top_k = hn_opts_i32(o, "top-k"), .top_p = hn_opts_f32(o, "top-p"), .min_p = hn_opts_f32(o, "min-p"),
-                      .repeat_penalty = hn_opts_f32(o, "repeat-penalty"), .presence_penalty = hn_opts_f32(o, "presence-penalty"),
-                      .frequency_penalty = hn_opts_f32(o, "frequency-penalty"), .penalty_last_n = hn_opts_i32(o, "repeat-last-n"), .seed = seed },
+        .sampling = { .temp = hn_opts_f32(o, "temp"),
+                      .top_k = hn_opts_i32(o, "top-k"),
+                      .top_p = hn_opts_f32(o, "top-p"),
+                      .min_p = hn_opts_f32(o, "min-p"),
+                      .repeat_penalty = hn_opts_f32(o, "repeat-penalty"),
+                      .presence_penalty = hn_opts_f32(o, "presence-penalty"),
+                      .frequency_penalty = hn_opts_f32(o, "frequency-penalty"),
+                      .penalty_last_n = hn_opts_i32(o, "repeat-last-n"),
+                      .seed = seed },
         .limit = hn_opts_i32(o, "n-predict"),
     };
     return 0;
@@ -51,7 +62,8 @@ static int load(chat *c)
     hone_error err;
     if (!path) return 0;
     chat_params given = c->params;
-    if (hn_chat_load(path, &c->talk, &c->params, &model, &err) != HONE_OK) return hn_cli_fail(&err) == HN_EXIT_NOMEM ? HN_EXIT_NOMEM : HN_EXIT_FAILURE;
+    if (hn_chat_load(path, &c->talk, &c->params, &model, &err) != HONE_OK)
+        return hn_cli_fail(&err) == HN_EXIT_NOMEM ? HN_EXIT_NOMEM : HN_EXIT_FAILURE;
     free(model);
     c->file = strdup(path);
     hn_chat_params_keep(&c->params, &given, o);
@@ -99,9 +111,13 @@ static int new_session(chat *c)
 static int open_all(chat *c)
 {
     int rc;
-    if ((rc = read_params(c)) || (rc = load(c)) || (rc = read_system(c)) || (rc = hn_cli_new_context(c->cli, &c->ctx)) || (rc = hn_cli_open_model(c->cli, false, &c->model))) return rc;
+    if ((rc = read_params(c)) || (rc = load(c)) || (rc = read_system(c)) ||
+        (rc = hn_cli_new_context(c->cli, &c->ctx)) || (rc = hn_cli_open_model(c->cli, false, &c->model)))
+        return rc;
     hone_model_get_info(c->model, &c->info);
-    if (!c->info.has_tokenizer) return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so it cannot be talked to; try: hone run --ids LIST", hn_cli_model_name(c->cli));
+    if (!c->info.has_tokenizer)
+        return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so it cannot be talked to; try: hone run --ids LIST",
+                            hn_cli_model_name(c->cli));
     if ((rc = hn_format_open(c)) || (rc = hn_line_open(&c->line)) || (rc = new_session(c))) return rc;
     hn_screen_open(&c->screen, c->cli->json);
     return 0;
@@ -111,7 +127,8 @@ static void greet(const chat *c)
 {
     const char *name = *c->info.name ? c->info.name : hn_cli_model_name(c->cli);
     char adapters[512];
-    hn_chat_say("%s%s, %d positions; /help explains, Ctrl-D leaves", HN_ESC(name, strlen(name)), hn_cli_adapters_words(adapters, sizeof adapters), hone_session_n_ctx(c->session));
+    hn_chat_say("%s%s, %d positions; /help explains, Ctrl-D leaves", HN_ESC(name, strlen(name)),
+                hn_cli_adapters_words(adapters, sizeof adapters), hone_session_n_ctx(c->session));
     if (c->talk.n > 1) hn_chat_say("going on after %zu messages", c->talk.n);
 }
 
@@ -139,7 +156,8 @@ static int talk(chat *c)
 {
     const char *text;
     size_t len;
-    bool block, tty = hn_line_interactive(c->line), commands = tty || hn_opts_flag(c->cli->opts, "commands"), noted = false;
+    bool block, tty = hn_line_interactive(c->line), commands = tty || hn_opts_flag(c->cli->opts, "commands"),
+                noted = false;
     if (tty) greet(c);
     while (!c->quit && !hn_out_failed()) {
         hn_out_flush();
@@ -190,7 +208,9 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_chat = {
-    .name = "chat", .summary = "Talk with a model", .groups = groups,
+    .name = "chat",
+    .summary = "Talk with a model",
+    .groups = groups,
     .examples = "hone chat -m model.gguf --system \"You are brief.\"\n"
                 "hone chat -m model.gguf --load talk.json\n"
                 "printf 'Hello\\nAnd again\\n' | hone chat -m model.gguf --temp 0\n",

@@ -5,9 +5,14 @@
 
 static const hn_opt opts[] = {
     HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write", .use = HN_USE_NONE),
-    HN_OPT("tokenizer", NULL, FILE, "FILE", "the vocabulary: a llama2.c tokenizer.bin, or RWKV's rwkv_vocab_v20230424.txt (default: in SRC, if it is a folder)"),
-    HN_OPT("base", NULL, FILE, "FILE", "SRC is an adapter of this model: -o NAME.gguf makes a GGUF adapter, any other name a PEFT folder; --type F32 (default) or F16"),
-    HN_OPT("type", NULL, STR, "TYPE", "storage of the weights: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in SRC, nothing is rounded)"),
+    HN_OPT("tokenizer", NULL, FILE, "FILE",
+           "the vocabulary: a llama2.c tokenizer.bin, or RWKV's rwkv_vocab_v20230424.txt (default: in SRC, if it is a "
+           "folder)"),
+    HN_OPT("base", NULL, FILE, "FILE",
+           "SRC is an adapter of this model: -o NAME.gguf makes a GGUF adapter, any other name a PEFT folder; --type "
+           "F32 (default) or F16"),
+    HN_OPT("type", NULL, STR, "TYPE",
+           "storage of the weights: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in SRC, nothing is rounded)"),
     HN_OPT_END,
 };
 static const hn_opt_group group = { "Conversion", opts };
@@ -35,13 +40,15 @@ static int convert_adapter(const hn_cli *cli, const char *src, const char *dst)
     hone_error err;
     double t0 = hn_now_ms();
     bool f16 = type && !strcasecmp(type, "F16");
-    if (type && !f16 && strcasecmp(type, "F32")) return hn_cli_usage(cli, "--type %s: adapters are F32 or F16", HN_ESC(type, strlen(type)));
+    if (type && !f16 && strcasecmp(type, "F32"))
+        return hn_cli_usage(cli, "--type %s: adapters are F32 or F16", HN_ESC(type, strlen(type)));
     if (hone_model_open(&m, base, NULL, &err) != HONE_OK) return hn_cli_fail_model(&err);
     hone_status st = hone_adapter_convert(m, src, dst, f16, &err);
     hone_model_close(m);
     if (st != HONE_OK) return hn_cli_fail_model(&err);
     size_t n = strlen(dst);
-    if (n > 5 && !strcmp(dst + n - 5, ".gguf")) return hn_cli_written(cli, "hone.convert/1", dst, (hn_now_ms() - t0) / 1e3, NULL);
+    if (n > 5 && !strcmp(dst + n - 5, ".gguf"))
+        return hn_cli_written(cli, "hone.convert/1", dst, (hn_now_ms() - t0) / 1e3, NULL);
     if (!cli->json) return 0;
     json_t *o = hn_json_new("hone.convert/1");
     json_object_set_new(o, "file", hn_json_str(dst, n));
@@ -78,10 +85,12 @@ static int run(const hn_cli *cli)
     if (hn_opts_str(cli->opts, "base")) return convert_adapter(cli, src, dst);
     hone_progress pr = { hn_progress_fn, (void *)"converting", hn_abort_fn };
     double t0 = hn_now_ms();
-    hone_status st = hone_convert(src, hn_opts_str(cli->opts, "tokenizer"), hn_opts_str(cli->opts, "type"), dst, &pr, &err);
+    hone_status st =
+        hone_convert(src, hn_opts_str(cli->opts, "tokenizer"), hn_opts_str(cli->opts, "type"), dst, &pr, &err);
     hn_progress_end();
     if (st != HONE_OK) return hn_cli_fail(&err);
-    if (!has_tokenizer(dst)) hn_cli_note("%s has no tokenizer and runs on token ids alone (--ids); --tokenizer FILE adds one", dst);
+    if (!has_tokenizer(dst))
+        hn_cli_note("%s has no tokenizer and runs on token ids alone (--ids); --tokenizer FILE adds one", dst);
     return hn_cli_written(cli, "hone.convert/1", dst, (hn_now_ms() - t0) / 1e3, NULL);
 }
 
@@ -90,7 +99,8 @@ const hn_command hn_command_convert = {
     .summary = "Convert an RWKV or llama2.c checkpoint to GGUF",
     .args = "SRC",
     .reads_args = true,
-    .min_args = 1, .max_args = 1,
+    .min_args = 1,
+    .max_args = 1,
     .groups = groups,
     .examples = "hone convert RWKV7-Goose-World3-2.9B-HF/ --type Q4_K_M -o rwkv7-2.9b.gguf\n"
                 "hone convert rwkv.safetensors --tokenizer rwkv_vocab_v20230424.txt -o rwkv.gguf\n"

@@ -48,4 +48,6 @@ static int run(const hn_cli *cli)
     return HN_EXIT_OK;
 }
 
-const hn_command hn_command_env = { .name = "env", .summary = "Show the debug switches and what hone sees of this machine", .run = run };
+const hn_command hn_command_env = { .name = "env",
+                                    .summary = "Show the debug switches and what hone sees of this machine",
+                                    .run = run };

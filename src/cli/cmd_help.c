@@ -3,14 +3,17 @@
 
 static const hn_opt opts[] = {
     HN_OPT("man", NULL, FLAG, NULL, "print the manual page (roff); try: hone help --man | man -l -", .excl = "output"),
-    HN_OPT("completion", NULL, CHOICE, "SHELL", "print a completion script for", .choices = "bash|zsh|fish", .excl = "output"),
+    HN_OPT("completion", NULL, CHOICE, "SHELL", "print a completion script for", .choices = "bash|zsh|fish",
+           .excl = "output"),
     HN_OPT_END,
 };
 static const hn_opt_group group = { "Output", opts };
 static const hn_opt_group *const groups[] = { &group, NULL };
 
-static const char *const kinds[] = { [HN_OPT_FLAG] = "flag", [HN_OPT_STR] = "string", [HN_OPT_FILE] = "file", [HN_OPT_I32] = "int",
-                                     [HN_OPT_U64] = "int", [HN_OPT_F32] = "number", [HN_OPT_CHOICE] = "choice" };
+static const char *const kinds[] = {
+    [HN_OPT_FLAG] = "flag", [HN_OPT_STR] = "string", [HN_OPT_FILE] = "file",    [HN_OPT_I32] = "int",
+    [HN_OPT_U64] = "int",   [HN_OPT_F32] = "number", [HN_OPT_CHOICE] = "choice"
+};
 
 static json_t *command_json(const hn_command *c)
 {
@@ -19,9 +22,11 @@ static json_t *command_json(const hn_command *c)
     for (int l = 0; l < 2; l++)
         for (const hn_opt_group *const *g = lists[l]; g && *g; g++)
             for (const hn_opt *o = (*g)->opts; o->name; o++)
-                json_array_append_new(options, json_pack("{s:s, s:s?, s:s, s:s?, s:s?, s:s}", "name", o->name, "alias", o->alias, "kind",
-                                                         kinds[o->kind], "default", o->def, "choices", o->choices, "help", o->help));
-    json_t *o = json_pack("{s:s, s:s, s:s?, s:o}", "name", c->name, "summary", c->summary, "args", c->args, "options", options);
+                json_array_append_new(options, json_pack("{s:s, s:s?, s:s, s:s?, s:s?, s:s}", "name", o->name, "alias",
+                                                         o->alias, "kind", kinds[o->kind], "default", o->def, "choices",
+                                                         o->choices, "help", o->help));
+    json_t *o =
+        json_pack("{s:s, s:s, s:s?, s:o}", "name", c->name, "summary", c->summary, "args", c->args, "options", options);
     if (!c->subs) return o;
     json_t *below = json_array();
     for (const hn_command *const *s = c->subs; *s; s++) json_array_append_new(below, command_json(*s));
@@ -51,7 +56,9 @@ static int run(const hn_cli *cli)
         for (const hn_command *const *c = cmd ? cmd->subs : hn_commands; c && *c; c++)
             if (strcmp((*c)->name + skip, name) == 0) found = *c;
         if (!found && !cmd) return hn_cli_usage(NULL, "unknown command '%s'", HN_ESC(name, strlen(name)));
-        if (!found) return hn_cli_usage(&(hn_cli){ .cmd = cmd }, "unknown command '%s %s'", cmd->name, HN_ESC(name, strlen(name)));
+        if (!found)
+            return hn_cli_usage(&(hn_cli){ .cmd = cmd }, "unknown command '%s %s'", cmd->name,
+                                HN_ESC(name, strlen(name)));
         cmd = found;
     }
     if (hn_opts_flag(cli->opts, "man")) hn_help_man(stdout, "hone", HN_TAGLINE, hn_commands, hn_common_groups);
@@ -63,6 +70,11 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_help = {
-    .name = "help", .summary = "Explain the commands", .args = "[COMMAND [BELOW]…]", .max_args = -1, .groups = groups,
-    .examples = "hone help run\nhone help lab peaks\nhone help --completion bash > /etc/bash_completion.d/hone\n", .run = run,
+    .name = "help",
+    .summary = "Explain the commands",
+    .args = "[COMMAND [BELOW]…]",
+    .max_args = -1,
+    .groups = groups,
+    .examples = "hone help run\nhone help lab peaks\nhone help --completion bash > /etc/bash_completion.d/hone\n",
+    .run = run,
 };

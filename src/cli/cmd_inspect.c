@@ -1,16 +1,15 @@
 /* hone inspect: what is in a GGUF file. Everything it shows comes from strangers, so
  * it is escaped on the way out. */
 #include "cli/cli.h"
-#include "lab/lab.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 enum {
-    CHUNK = 1 << 16,   /* elements decoded at a time; a multiple of every block */
-    SHOW_TEXT = 4,     /* elements of an array shown to people … */
-    SHOW_JSON = 16,    /* … and to programs */
+    CHUNK = 1 << 16, /* elements decoded at a time; a multiple of every block */
+    SHOW_TEXT = 4,   /* elements of an array shown to people … */
+    SHOW_JSON = 16,  /* … and to programs */
     MAX_TYPES = 64
 };
 
@@ -18,13 +17,17 @@ static const hn_opt inspect_opts[] = {
     HN_OPT("tensor", NULL, STR, "NAME", "this tensor only: its shape, and the range of its numbers"),
     HN_OPT("f32", NULL, FLAG, NULL, "with --tensor: write its numbers to standard output, raw little-endian f32"),
     HN_OPT("check", NULL, FLAG, NULL, "read all tensor data too; exit code 3 if a number is not finite"),
-    HN_OPT("identity", NULL, FLAG, NULL, "hash all of the content, which names the file whatever it is called (once; then it is known)"),
+    HN_OPT("identity", NULL, FLAG, NULL,
+           "hash all of the content, which names the file whatever it is called (once; then it is known)"),
     HN_OPT_END,
 };
 static const hn_opt_group inspect_group = { "Output", inspect_opts };
 static const hn_opt_group *const groups[] = { &inspect_group, NULL };
 
-typedef struct type_count { const char *name; uint64_t n, n_bytes; } type_count;
+typedef struct type_count {
+    const char *name;
+    uint64_t n, n_bytes;
+} type_count;
 
 typedef struct summary {
     uint64_t n_params, n_bytes;
@@ -41,7 +44,10 @@ static int by_bytes(const void *a, const void *b)
     return x->n_bytes > y->n_bytes ? -1 : x->n_bytes < y->n_bytes;
 }
 
-static bool key_is(const hone_kv *kv, const char *key) { return kv->key.len == strlen(key) && memcmp(kv->key.ptr, key, kv->key.len) == 0; }
+static bool key_is(const hone_kv *kv, const char *key)
+{
+    return kv->key.len == strlen(key) && memcmp(kv->key.ptr, key, kv->key.len) == 0;
+}
 
 static void sum_up(const hone_file *f, summary *s)
 {
@@ -72,7 +78,8 @@ static double bits_per_weight(uint64_t n_bytes, uint64_t n) { return n ? 8.0 * (
 
 static const char *kind_name(hone_kv_type t)
 {
-    static const char *const names[] = { "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "string", "array", "u64", "i64", "f64" };
+    static const char *const names[] = { "u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
+                                         "bool", "string", "array", "u64", "i64", "f64" };
     return (size_t)t < sizeof names / sizeof *names ? names[t] : "?";
 }
 
@@ -95,17 +102,25 @@ static json_t *json_value(const hone_kv *kv)
 {
     char buf[64];
     switch (kv->type) {
-    case HONE_KV_U8: case HONE_KV_U16: case HONE_KV_U32: case HONE_KV_U64:
+    case HONE_KV_U8:
+    case HONE_KV_U16:
+    case HONE_KV_U32:
+    case HONE_KV_U64:
         if (kv->v.u <= INT64_MAX) return json_integer((json_int_t)kv->v.u);
         snprintf(buf, sizeof buf, "%" PRIu64, kv->v.u);
         return json_string(buf);
-    case HONE_KV_I8: case HONE_KV_I16: case HONE_KV_I32: case HONE_KV_I64: return json_integer(kv->v.i);
-    case HONE_KV_F32: case HONE_KV_F64:
+    case HONE_KV_I8:
+    case HONE_KV_I16:
+    case HONE_KV_I32:
+    case HONE_KV_I64: return json_integer(kv->v.i);
+    case HONE_KV_F32:
+    case HONE_KV_F64:
         if (isfinite(kv->v.f)) return json_real(kv->v.f);
         return json_string(isnan(kv->v.f) ? "nan" : kv->v.f > 0 ? "inf" : "-inf");
     case HONE_KV_BOOL: return json_boolean(kv->v.b);
     case HONE_KV_STRING: return json_text(kv->v.s.ptr, kv->v.s.len);
-    case HONE_KV_ARRAY: return json_pack("{s:s, s:I}", "elem_type", kind_name(kv->elem_type), "count", (json_int_t)kv->count);
+    case HONE_KV_ARRAY:
+        return json_pack("{s:s, s:I}", "elem_type", kind_name(kv->elem_type), "count", (json_int_t)kv->count);
     }
     return NULL;
 }
@@ -140,7 +155,8 @@ static json_t *json_entry(const hone_file *f, uint64_t i, const hone_kv *kv)
     json_object_set_new(o, "count", json_integer((json_int_t)kv->count));
     json_t *head = json_array();
     hone_kv e;
-    for (uint64_t k = 0; k < SHOW_JSON && hone_file_kv_elem(f, i, k, &e); k++) json_array_append_new(head, json_value(&e));
+    for (uint64_t k = 0; k < SHOW_JSON && hone_file_kv_elem(f, i, k, &e); k++)
+        json_array_append_new(head, json_value(&e));
     json_object_set_new(o, "head", head);
     return o;
 }
@@ -191,7 +207,8 @@ static json_t *json_head(const hone_file *f, const char *path, const summary *s)
     json_object_set_new(o, "name", s->name.type == HONE_KV_STRING ? json_value(&s->name) : json_null());
     json_object_set_new(o, "n_params", json_integer((json_int_t)s->n_params));
     json_object_set_new(o, "tensor_bytes", json_integer((json_int_t)s->n_bytes));
-    json_object_set_new(o, "bits_per_weight", s->n_params ? json_real(bits_per_weight(s->n_bytes, s->n_params)) : json_null());
+    json_object_set_new(o, "bits_per_weight",
+                        s->n_params ? json_real(bits_per_weight(s->n_bytes, s->n_params)) : json_null());
     return o;
 }
 
@@ -199,8 +216,9 @@ static int print_json(const hone_file *f, const char *path, const summary *s)
 {
     json_t *o = json_head(f, path, s), *types = json_object(), *tensors = json_array();
     for (size_t k = 0; k < s->n_type; k++)
-        json_object_set_new(types, s->type[k].name,
-                            json_pack("{s:I, s:I}", "tensors", (json_int_t)s->type[k].n, "bytes", (json_int_t)s->type[k].n_bytes));
+        json_object_set_new(
+            types, s->type[k].name,
+            json_pack("{s:I, s:I}", "tensors", (json_int_t)s->type[k].n, "bytes", (json_int_t)s->type[k].n_bytes));
     for (uint64_t i = 0; i < hone_file_n_tensors(f); i++) json_array_append_new(tensors, json_tensor(f, i));
     char hex[65];
     hone_packed_info packed;
@@ -208,10 +226,15 @@ static int print_json(const hone_file *f, const char *path, const summary *s)
     json_object_set_new(o, "identity", *identity_of(f, hex) ? json_string(hex) : json_null());
     if (hone_packed_find(path, NULL, &packed, &err) != HONE_OK) {
         if (err.code == HONE_E_NOMEM) hn_json_lose();
-        json_object_set_new(o, "packed", json_pack("{s:s, s:n, s:o}", "state", "unknown", "file", "note", json_text(err.message, strlen(err.message))));
+        json_object_set_new(o, "packed",
+                            json_pack("{s:s, s:n, s:o}", "state", "unknown", "file", "note",
+                                      json_text(err.message, strlen(err.message))));
     } else
-        json_object_set_new(o, "packed", json_pack("{s:s, s:o, s:s}", "state", packed_state(&packed), "file", packed.state == HONE_PACKED_NONE ? json_null() : json_text(packed.path, strlen(packed.path)),
-                                                   "note", packed.note));
+        json_object_set_new(
+            o, "packed",
+            json_pack("{s:s, s:o, s:s}", "state", packed_state(&packed), "file",
+                      packed.state == HONE_PACKED_NONE ? json_null() : json_text(packed.path, strlen(packed.path)),
+                      "note", packed.note));
     json_object_set_new(o, "types", types);
     json_object_set_new(o, "metadata", json_metadata(f));
     json_object_set_new(o, "tensors", tensors);
@@ -224,8 +247,14 @@ static void print_value(const hone_kv *kv)
 {
     char buf[120];
     switch (kv->type) {
-    case HONE_KV_U8: case HONE_KV_U16: case HONE_KV_U32: case HONE_KV_U64: hn_out_printf("%" PRIu64, kv->v.u); break;
-    case HONE_KV_I8: case HONE_KV_I16: case HONE_KV_I32: case HONE_KV_I64: hn_out_printf("%" PRId64, kv->v.i); break;
+    case HONE_KV_U8:
+    case HONE_KV_U16:
+    case HONE_KV_U32:
+    case HONE_KV_U64: hn_out_printf("%" PRIu64, kv->v.u); break;
+    case HONE_KV_I8:
+    case HONE_KV_I16:
+    case HONE_KV_I32:
+    case HONE_KV_I64: hn_out_printf("%" PRId64, kv->v.i); break;
     case HONE_KV_F32: hn_out_printf("%.9g", kv->v.f); break;
     case HONE_KV_F64: hn_out_printf("%.17g", kv->v.f); break;
     case HONE_KV_BOOL: hn_out_printf("%s", kv->v.b ? "true" : "false"); break;
@@ -258,7 +287,8 @@ static void print_metadata(const hone_file *f)
 static const char *shape_text(char *buf, size_t cap, const hone_tensor_info *t)
 {
     size_t o = (size_t)snprintf(buf, cap, "[");
-    for (int32_t d = 0; d < t->n_dim; d++) o += (size_t)snprintf(buf + o, cap - o, "%s%" PRIu64, d ? ", " : "", t->ne[d]);
+    for (int32_t d = 0; d < t->n_dim; d++)
+        o += (size_t)snprintf(buf + o, cap - o, "%s%" PRIu64, d ? ", " : "", t->ne[d]);
     snprintf(buf + o, cap - o, "]");
     return buf;
 }
@@ -270,8 +300,9 @@ static void print_tensors(const hone_file *f)
         hone_tensor_info t;
         char shape[128];
         hone_file_tensor(f, i, &t);
-        hn_out_printf("  %-40s %-8s %-22s %14" PRIu64 " bytes  %7.4f bits\n", HN_ESC(t.name.ptr, t.name.len), t.type_name,
-                      shape_text(shape, sizeof shape, &t), t.n_bytes, bits_per_weight(t.n_bytes, n_elements(&t)));
+        hn_out_printf("  %-40s %-8s %-22s %14" PRIu64 " bytes  %7.4f bits\n", HN_ESC(t.name.ptr, t.name.len),
+                      t.type_name, shape_text(shape, sizeof shape, &t), t.n_bytes,
+                      bits_per_weight(t.n_bytes, n_elements(&t)));
     }
 }
 
@@ -285,14 +316,16 @@ static int print_text(const hone_file *f, const char *path, const summary *s)
     hn_out_printf("%-16s %s\n", "file", HN_ESC(path, strlen(path)));
     hn_out_printf("%-16s GGUF %" PRIu32, "format", hone_file_version(f));
     if (hone_file_n_parts(f) > 1) hn_out_printf(", %" PRId32 " parts", hone_file_n_parts(f));
-    hn_out_printf("\n%-16s %" PRIu64 " bytes (%.1f MiB)\n", "size", hone_file_size(f), (double)hone_file_size(f) / 0x1p20);
+    hn_out_printf("\n%-16s %" PRIu64 " bytes (%.1f MiB)\n", "size", hone_file_size(f),
+                  (double)hone_file_size(f) / 0x1p20);
     print_line("architecture", &s->arch);
     print_line("name", &s->name);
     hn_out_printf("%-16s %" PRIu64 " (%.3f billion)\n", "parameters", s->n_params, (double)s->n_params / 1e9);
     hn_out_printf("%-16s %" PRIu64 " (%.1f MiB)\n", "tensor bytes", s->n_bytes, (double)s->n_bytes / 0x1p20);
     if (s->n_params) hn_out_printf("%-16s %.4f\n", "bits per weight", bits_per_weight(s->n_bytes, s->n_params));
     for (size_t k = 0; k < s->n_type; k++)
-        hn_out_printf("%-16s %-8s %6" PRIu64 " tensors %12.1f MiB\n", k ? "" : "types", s->type[k].name, s->type[k].n, (double)s->type[k].n_bytes / 0x1p20);
+        hn_out_printf("%-16s %-8s %6" PRIu64 " tensors %12.1f MiB\n", k ? "" : "types", s->type[k].name, s->type[k].n,
+                      (double)s->type[k].n_bytes / 0x1p20);
     char hex[65];
     hone_packed_info packed;
     hone_error err;
@@ -301,7 +334,8 @@ static int print_text(const hone_file *f, const char *path, const summary *s)
     if (st == HONE_E_NOMEM) return hn_cli_fail(&err);
     if (st != HONE_OK) hn_out_printf("%-16s unknown: %s\n", "packed file", err.message);
     else if (packed.state != HONE_PACKED_NONE)
-        hn_out_printf("%-16s %s: %s%s%s\n", "packed file", HN_ESC(packed.path, strlen(packed.path)), packed_state(&packed), packed.note[0] ? ": " : "", packed.note);
+        hn_out_printf("%-16s %s: %s%s%s\n", "packed file", HN_ESC(packed.path, strlen(packed.path)),
+                      packed_state(&packed), packed.note[0] ? ": " : "", packed.note);
     print_metadata(f);
     print_tensors(f);
     return HN_EXIT_OK;
@@ -387,12 +421,16 @@ static int show_tensor(const hn_cli *cli, const hone_file *f, uint64_t i, const 
     hone_tensor_info t;
     char shape[128];
     hone_file_tensor(f, i, &t);
-    hn_out_printf("%-16s %s\n%-16s %s\n%-16s %s\n", "tensor", HN_ESC(t.name.ptr, t.name.len), "type", t.type_name, "shape", shape_text(shape, sizeof shape, &t));
-    hn_out_printf("%-16s %" PRIu64 "\n%-16s %" PRIu64 " (%.4f bits each)\n", "elements", n_elements(&t), "bytes", t.n_bytes,
-                  bits_per_weight(t.n_bytes, n_elements(&t)));
+    hn_out_printf("%-16s %s\n%-16s %s\n%-16s %s\n", "tensor", HN_ESC(t.name.ptr, t.name.len), "type", t.type_name,
+                  "shape", shape_text(shape, sizeof shape, &t));
+    hn_out_printf("%-16s %" PRIu64 "\n%-16s %" PRIu64 " (%.4f bits each)\n", "elements", n_elements(&t), "bytes",
+                  t.n_bytes, bits_per_weight(t.n_bytes, n_elements(&t)));
     hn_out_printf("%-16s %" PRIu64 " in the data section of part %" PRId32 "\n", "offset", t.offset, t.part + 1);
-    if (s.n) hn_out_printf("%-16s %.9g\n%-16s %.9g\n%-16s %.9g\n%-16s %.9g\n", "min", s.min, "max", s.max, "mean", mean, "rms", rms);
-    hn_out_printf("%-16s %" PRIu64 " zero, %" PRIu64 " NaN, %" PRIu64 " infinite\n", "of them", s.n_zero, s.n_nan, s.n_inf);
+    if (s.n)
+        hn_out_printf("%-16s %.9g\n%-16s %.9g\n%-16s %.9g\n%-16s %.9g\n", "min", s.min, "max", s.max, "mean", mean,
+                      "rms", rms);
+    hn_out_printf("%-16s %" PRIu64 " zero, %" PRIu64 " NaN, %" PRIu64 " infinite\n", "of them", s.n_zero, s.n_nan,
+                  s.n_inf);
     return HN_EXIT_OK;
 }
 
@@ -406,8 +444,9 @@ static int no_such_tensor(const hone_file *f, const char *path, const char *name
         names[i] = strndup(t.name.ptr, t.name.len); /* NULLs are skipped */
     }
     const char *near = names ? hn_nearest(name, (const char *const *)names, n) : NULL;
-    int code = hn_cli_error(HN_EXIT_FAILURE, "%s: no tensor '%s' among %" PRIu64 "%s%s%s", HN_ESC(path, strlen(path)), HN_ESC(name, strlen(name)), n,
-                            near ? "; did you mean '" : "; hone inspect lists them", near ? HN_ESC(near, strlen(near)) : "", near ? "'?" : "");
+    int code = hn_cli_error(HN_EXIT_FAILURE, "%s: no tensor '%s' among %" PRIu64 "%s%s%s", HN_ESC(path, strlen(path)),
+                            HN_ESC(name, strlen(name)), n, near ? "; did you mean '" : "; hone inspect lists them",
+                            near ? HN_ESC(near, strlen(near)) : "", near ? "'?" : "");
     for (uint64_t i = 0; names && i < n; i++) free(names[i]);
     free(names);
     return code;
@@ -427,7 +466,10 @@ static int inspect_packed(const hn_cli *cli, const hone_packed_info *p)
 {
     bool good = p->state == HONE_PACKED_READY;
     if (hn_opts_given(cli->opts, "tensor") || hn_opts_flag(cli->opts, "check"))
-        return hn_cli_usage(cli, "%s is a packed file; expected the model it was made from (hone pack -m MODEL --verify checks a packed file)", HN_ESC(p->path, strlen(p->path)));
+        return hn_cli_usage(cli,
+                            "%s is a packed file; expected the model it was made from (hone pack -m MODEL --verify "
+                            "checks a packed file)",
+                            HN_ESC(p->path, strlen(p->path)));
     if (!good) return hn_cli_error(HN_EXIT_MODEL, "%s; hone pack -m MODEL makes a new one", p->note);
     if (cli->json) {
         json_t *o = hn_json_new("hone.inspect.packed/1");
@@ -439,9 +481,10 @@ static int inspect_packed(const hn_cli *cli, const hone_packed_info *p)
         json_object_set_new(o, "note", p->note[0] ? json_string(p->note) : json_null());
         return hn_json_print(o);
     }
-    hn_out_printf("%-16s %s\n%-16s packed weights of a model (hone pack)\n", "file", HN_ESC(p->path, strlen(p->path)), "format");
-    hn_out_printf("%-16s %" PRIu64 " bytes (%.1f MiB)\n%-16s %" PRIu32 " matrices packed, %" PRIu32 " vectors\n", "size", p->size, (double)p->size / 0x1p20, "holds",
-                  p->n_matrices, p->n_vectors);
+    hn_out_printf("%-16s %s\n%-16s packed weights of a model (hone pack)\n", "file", HN_ESC(p->path, strlen(p->path)),
+                  "format");
+    hn_out_printf("%-16s %" PRIu64 " bytes (%.1f MiB)\n%-16s %" PRIu32 " matrices packed, %" PRIu32 " vectors\n",
+                  "size", p->size, (double)p->size / 0x1p20, "holds", p->n_matrices, p->n_vectors);
     hn_out_printf("%-16s %s\n", "made from data", p->data_sha256);
     if (p->note[0]) hn_out_printf("%-16s %s\n", "note", p->note);
     return HN_EXIT_OK;
@@ -463,7 +506,8 @@ static int inspect(const hn_cli *cli)
     bool tensor = hn_opts_given(cli->opts, "tensor"), f32 = hn_opts_flag(cli->opts, "f32");
     if (f32 && !tensor) return hn_cli_usage(cli, "--f32 needs --tensor NAME");
     if (f32 && cli->json) return hn_cli_usage(cli, "--f32 writes raw numbers, --json text: choose one");
-    if (f32 && hn_out_is_tty()) return hn_cli_usage(cli, "--f32 writes raw numbers, but standard output is a terminal; redirect it to a file");
+    if (f32 && hn_out_is_tty())
+        return hn_cli_usage(cli, "--f32 writes raw numbers, but standard output is a terminal; redirect it to a file");
     hone_file *f;
     hone_error err;
     hone_packed_info packed;

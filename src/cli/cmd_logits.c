@@ -9,11 +9,14 @@ enum { PIECE_BYTES = 64 << 20 };
 
 static const hn_opt output_opts[] = {
     HN_OPT("all", NULL, FLAG, NULL, "logits of every token, [n_tok, n_vocab]; else of the last, [n_vocab]"),
-    HN_OPT("neighbours", NULL, I32, "N", "run N other sequences in the same batches; the output must not change", .def = "0", .min = 0, .max = 64),
+    HN_OPT("neighbours", NULL, I32, "N", "run N other sequences in the same batches; the output must not change",
+           .def = "0", .min = 0, .max = 64),
     HN_OPT_END,
 };
 static const hn_opt_group output_group = { "Output", output_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_lora, &hn_group_prompt, &output_group, &hn_group_context, &hn_group_compute, NULL };
+static const hn_opt_group *const groups[] = {
+    &hn_group_model, &hn_group_lora, &hn_group_prompt, &output_group, &hn_group_context, &hn_group_compute, NULL
+};
 
 typedef struct job {
     const hn_cli *cli;
@@ -65,7 +68,9 @@ static int32_t fill_batch(job *j, int32_t at, int32_t n, bool all)
     int32_t k = 0;
     for (int32_t i = at; i < at + n; i++)
         for (int32_t seq = j->n_seq - 1; seq >= 0; seq--) /* neighbours first, ours last */
-            j->batch[k++] = (hone_token){ .id = seq ? other_id(j, seq, i) : j->prompt.ids[i], .pos = (seq ? 0 : j->past) + i, .seq = seq,
+            j->batch[k++] = (hone_token){ .id = seq ? other_id(j, seq, i) : j->prompt.ids[i],
+                                          .pos = (seq ? 0 : j->past) + i,
+                                          .seq = seq,
                                           .want_logits = seq == 0 && (all || i + 1 == (int32_t)j->prompt.n) };
     return k;
 }
@@ -78,13 +83,15 @@ static int decode_all(job *j)
     int64_t row_bytes = (int64_t)j->info.n_vocab * (int64_t)sizeof(float);
     /* Without --all one call does everything; with it, as many rows at a time as fit
      * the buffer. That cuts chunks where no user asked, which changes no bit. */
-    if (all && piece > PIECE_BYTES / row_bytes) piece = PIECE_BYTES > row_bytes ? (int32_t)(PIECE_BYTES / row_bytes) : 1;
+    if (all && piece > PIECE_BYTES / row_bytes)
+        piece = PIECE_BYTES > row_bytes ? (int32_t)(PIECE_BYTES / row_bytes) : 1;
     j->batch = malloc((size_t)piece * (size_t)j->n_seq * sizeof *j->batch);
     j->logits = malloc((size_t)(all ? piece : 1) * (size_t)row_bytes);
     if (!j->batch || !j->logits) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the logits of %d tokens", piece);
     for (int32_t at = 0; at < n_tok; at += piece) {
         int32_t n = n_tok - at < piece ? n_tok - at : piece;
-        if (hone_decode(j->session, j->batch, fill_batch(j, at, n, all), j->logits, &err) != HONE_OK) return hn_cli_fail(&err);
+        if (hone_run_batch(j->session, j->batch, fill_batch(j, at, n, all), j->logits, &err) != HONE_OK)
+            return hn_cli_fail(&err);
         if (all || at + n == n_tok) {
             int rc = write_rows(j, j->logits, all ? n : 1);
             if (rc) return rc;
@@ -100,7 +107,10 @@ static int open_session(job *j)
     if (rc) return rc;
     j->past = hone_seq_length(j->session, 0);
     for (int32_t seq = 1; seq < j->n_seq; seq++)
-        if (hone_seq_length(j->session, seq) != 0) return hn_cli_error(HN_EXIT_USAGE, "--neighbours: %s holds %d positions of sequence %d; expected a state with one sequence", HN_ESC(state, strlen(state)), hone_seq_length(j->session, seq), seq);
+        if (hone_seq_length(j->session, seq) != 0)
+            return hn_cli_error(
+                HN_EXIT_USAGE, "--neighbours: %s holds %d positions of sequence %d; expected a state with one sequence",
+                HN_ESC(state, strlen(state)), hone_seq_length(j->session, seq), seq);
     return 0;
 }
 
@@ -119,7 +129,8 @@ static int run_job(job *j)
     hone_error err;
     const char *state = hn_opts_str(j->cli->opts, "state-out");
     j->n_seq = 1 + hn_opts_i32(j->cli->opts, "neighbours");
-    if (j->n_seq > 1 && state) return hn_cli_usage(j->cli, "--neighbours and --state-out contradict each other; give one of them");
+    if (j->n_seq > 1 && state)
+        return hn_cli_usage(j->cli, "--neighbours and --state-out contradict each other; give one of them");
     if (!j->cli->json && hn_out_is_tty())
         return hn_cli_usage(j->cli, "the logits are raw numbers, but standard output is a terminal; "
                                     "redirect it to a file, or give --json");
@@ -130,7 +141,8 @@ static int run_job(job *j)
     if ((rc = open_session(j)) || (rc = decode_all(j))) return rc;
     if (j->cli->json && (rc = print_json(j))) return rc;
     if (!hn_out_flush()) return HN_EXIT_FAILURE;
-    if (state && hone_session_save(j->session, state, &err) != HONE_OK) return hn_cli_fail(&err);
+    if (state && (hn_cli_know(j->model, &err) != HONE_OK || hone_session_save(j->session, state, &err) != HONE_OK))
+        return hn_cli_fail(&err);
     return 0;
 }
 
@@ -149,7 +161,9 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_logits = {
-    .name = "logits", .summary = "Write the logits of a prompt as raw little-endian f32", .groups = groups,
+    .name = "logits",
+    .summary = "Write the logits of a prompt as raw little-endian f32",
+    .groups = groups,
     .examples = "hone logits -m model.gguf --ids 1,2,3 --all > logits.f32\n"
                 "HONE_CPU=scalar hone logits -m model.gguf --ids 1,2,3 --all | cmp - logits.f32\n",
     .run = run,

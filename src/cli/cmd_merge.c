@@ -7,7 +7,9 @@
 static const hn_opt opts[] = {
     HN_OPT("model", "-m", FILE, "FILE", "the base, a GGUF model; it is not changed", .what = "the model"),
     HN_OPT("output", "-o", FILE, "FILE", "the GGUF file to write", .use = HN_USE_WRITE, .what = "the output"),
-    HN_OPT("type", NULL, STR, "TYPE", "storage of the merged matrices: keep (their own), F32, F16, BF16, Q8_0, Q4_K_M, …; all others are copied", .def = "keep"),
+    HN_OPT("type", NULL, STR, "TYPE",
+           "storage of the merged matrices: keep (their own), F32, F16, BF16, Q8_0, Q4_K_M, …; all others are copied",
+           .def = "keep"),
     HN_OPT_END,
 };
 static const hn_opt_group group = { "Merging", opts };
@@ -35,8 +37,9 @@ static void report(void *arg, const hone_merge_tensor *t)
     j->weight += n * t->weight_rms * t->weight_rms;
     j->delta += n * t->delta_rms * t->delta_rms;
     j->error += n * t->error_rms * t->error_rms;
-    json_array_append_new(j->tensors, json_pack("{s:s, s:s, s:s, s:f, s:f, s:f}", "name", t->name, "from", t->from, "to", t->to, "weight_rms", t->weight_rms, "delta_rms",
-                                                t->delta_rms, "error_rms", t->error_rms));
+    json_array_append_new(j->tensors,
+                          json_pack("{s:s, s:s, s:s, s:f, s:f, s:f}", "name", t->name, "from", t->from, "to", t->to,
+                                    "weight_rms", t->weight_rms, "delta_rms", t->delta_rms, "error_rms", t->error_rms));
 }
 
 static void print_row(const char *name, const char *type, double weight, double delta, double error)
@@ -51,12 +54,15 @@ static void print_report(const job *j)
     size_t i;
     json_t *t;
     hn_out_printf("%-28s %-12s %10s %10s %10s %10s\n", "rms of", "type", "W", "added", "error", "of added");
-    json_array_foreach(j->tensors, i, t) {
+    json_array_foreach(j->tensors, i, t)
+    {
         char type[40];
-        const char *from = json_string_value(json_object_get(t, "from")), *to = json_string_value(json_object_get(t, "to"));
+        const char *from = json_string_value(json_object_get(t, "from")),
+                   *to = json_string_value(json_object_get(t, "to"));
         snprintf(type, sizeof type, strcmp(from, to) ? "%s > %s" : "%s", from, to);
-        print_row(json_string_value(json_object_get(t, "name")), type, json_number_value(json_object_get(t, "weight_rms")),
-                  json_number_value(json_object_get(t, "delta_rms")), json_number_value(json_object_get(t, "error_rms")));
+        print_row(
+            json_string_value(json_object_get(t, "name")), type, json_number_value(json_object_get(t, "weight_rms")),
+            json_number_value(json_object_get(t, "delta_rms")), json_number_value(json_object_get(t, "error_rms")));
     }
     print_row("all", "", rms(j, j->weight), rms(j, j->delta), rms(j, j->error));
 }
@@ -65,15 +71,18 @@ static void advise(const job *j)
 {
     if (j->n_f16) hn_cli_note("%lld matrices became F16, as hone has no encoder for their type", (long long)j->n_f16);
     double lost = share(sqrt(j->error), sqrt(j->delta));
-    if (lost > 0.3) hn_cli_note("the error of encoding is %.0f %% of what was added; --type Q8_0 or F16 keeps more, and --lora at run time all of it", 100 * lost);
+    if (lost > 0.3)
+        hn_cli_note("the error of encoding is %.0f %% of what was added; --type Q8_0 or F16 keeps more, and --lora at "
+                    "run time all of it",
+                    100 * lost);
 }
 
 static int finish(job *j, const char *dst, double seconds)
 {
     if (!j->cli->json) print_report(j);
     advise(j);
-    json_t *extra = json_pack("{s:O, s:{s:f, s:f, s:f}}", "merged", j->tensors, "all", "weight_rms", rms(j, j->weight), "delta_rms", rms(j, j->delta), "error_rms",
-                              rms(j, j->error));
+    json_t *extra = json_pack("{s:O, s:{s:f, s:f, s:f}}", "merged", j->tensors, "all", "weight_rms", rms(j, j->weight),
+                              "delta_rms", rms(j, j->delta), "error_rms", rms(j, j->error));
     return hn_cli_written(j->cli, "hone.merge/1", dst, seconds, extra);
 }
 
@@ -86,12 +95,19 @@ static int run_job(job *j, const char **paths, float *scales)
     int rc;
     for (size_t i = 0; i < n; i++)
         if ((rc = hn_cli_adapter_arg(hn_opts_nth(o, "lora", i), (char **)&paths[i], &scales[i]))) return rc;
-    hone_merge_params p = { .base = base, .adapters = paths, .scales = scales, .n_adapters = (int32_t)n, .type = hn_opts_str(o, "type"), .report = report, .report_arg = j };
+    hone_merge_params p = { .base = base,
+                            .adapters = paths,
+                            .scales = scales,
+                            .n_adapters = (int32_t)n,
+                            .type = hn_opts_str(o, "type"),
+                            .report = report,
+                            .report_arg = j };
     hone_progress pr = { hn_progress_fn, (void *)"merging", hn_abort_fn };
     double t0 = hn_now_ms();
     hone_status st = hone_merge(&p, dst, &pr, &err);
     hn_progress_end();
-    if (st != HONE_OK) return err.code == HONE_E_IO || err.code == HONE_E_FORMAT ? hn_cli_fail_model(&err) : hn_cli_fail(&err);
+    if (st != HONE_OK)
+        return err.code == HONE_E_IO || err.code == HONE_E_FORMAT ? hn_cli_fail_model(&err) : hn_cli_fail(&err);
     return finish(j, dst, (hn_now_ms() - t0) / 1e3);
 }
 
@@ -104,7 +120,8 @@ static int run(const hn_cli *cli)
     job j = { .cli = cli, .tensors = json_array() };
     const char **paths = calloc(n, sizeof *paths);
     float *scales = calloc(n, sizeof *scales);
-    int rc = j.tensors && paths && scales ? run_job(&j, paths, scales) : hn_cli_error(HN_EXIT_NOMEM, "no memory for %zu adapters", n);
+    int rc = j.tensors && paths && scales ? run_job(&j, paths, scales)
+                                          : hn_cli_error(HN_EXIT_NOMEM, "no memory for %zu adapters", n);
     for (size_t i = 0; paths && i < n; i++) free((char *)paths[i]);
     free(paths);
     free(scales);

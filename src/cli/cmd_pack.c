@@ -25,7 +25,10 @@ static int print_json(const hone_packed_info *p, const char *model, const char *
     json_object_set_new(o, "matrices", json_integer(p->n_matrices));
     json_object_set_new(o, "vectors", json_integer(p->n_vectors));
     json_object_set_new(o, "data_sha256", json_string(p->data_sha256));
-    json_object_set_new(o, "left_plain", p->written ? json_pack("{s:i, s:I}", "tensors", (int)p->n_plain, "bytes", (json_int_t)p->plain_bytes) : json_null());
+    json_object_set_new(o, "left_plain",
+                        p->written
+                            ? json_pack("{s:i, s:I}", "tensors", (int)p->n_plain, "bytes", (json_int_t)p->plain_bytes)
+                            : json_null());
     json_object_set_new(o, "seconds", hn_json_num(seconds));
     return hn_json_print(o);
 }
@@ -34,7 +37,9 @@ static int run(const hn_cli *cli)
 {
     const hn_opts *o = cli->opts;
     const char *model = hn_opts_str(o, "model");
-    hone_pack_params p = { .file = hn_opts_str(o, "output"), .force = hn_opts_flag(o, "force"), .verify = hn_opts_flag(o, "verify"),
+    hone_pack_params p = { .file = hn_opts_str(o, "output"),
+                           .force = hn_opts_flag(o, "force"),
+                           .verify = hn_opts_flag(o, "verify"),
                            .n_threads = hn_opts_given(o, "threads") ? hn_opts_i32(o, "threads") : 0 };
     hone_packed_info info;
     hone_error err;
@@ -47,23 +52,27 @@ static int run(const hn_cli *cli)
     if (st != HONE_OK) {
         int code = hn_cli_fail(&err);
         if (p.verify && st == HONE_E_FORMAT && info.state == HONE_PACKED_UNUSABLE)
-            hn_err_printf("hone: try: hone pack -m %s%s%s\n", HN_ESC(model, strlen(model)), p.file ? " -o " : "", p.file ? HN_ESC(p.file, strlen(p.file)) : "");
+            hn_err_printf("hone: try: hone pack -m %s%s%s\n", HN_ESC(model, strlen(model)), p.file ? " -o " : "",
+                          p.file ? HN_ESC(p.file, strlen(p.file)) : "");
         return code;
     }
     double s = (hn_now_ms() - t0) / 1e3;
     if (cli->json) return print_json(&info, model, p.verify ? "verified" : info.written ? "written" : "ready", s);
     const char *name = HN_ESC(info.path, strlen(info.path));
     if (p.verify) {
-        hn_out_printf("%s: every byte agrees with %s: %" PRIu32 " matrices, %" PRIu32 " vectors; %.1f s\n", name, HN_ESC(model, strlen(model)), info.n_matrices, info.n_vectors, s);
+        hn_out_printf("%s: every byte agrees with %s: %" PRIu32 " matrices, %" PRIu32 " vectors; %.1f s\n", name,
+                      HN_ESC(model, strlen(model)), info.n_matrices, info.n_vectors, s);
         return HN_EXIT_OK;
     }
     if (!info.written) {
         hn_out_printf("%s: belongs to the model already; nothing to do (--force writes it again)\n", name);
         return HN_EXIT_OK;
     }
-    hn_out_printf("%s: %.1f MB, %" PRIu32 " matrices packed, %" PRIu32 " vectors; %.1f s, %.0f MB/s\n", name, (double)info.size / 1e6, info.n_matrices, info.n_vectors, s,
-                  s > 0 ? (double)info.size / 1e6 / s : 0);
-    if (info.n_plain) hn_out_printf("%" PRIu32 " weights (%.1f MB) have types without a packed form and are read from the model\n", info.n_plain, (double)info.plain_bytes / 1e6);
+    hn_out_printf("%s: %.1f MB, %" PRIu32 " matrices packed, %" PRIu32 " vectors; %.1f s, %.0f MB/s\n", name,
+                  (double)info.size / 1e6, info.n_matrices, info.n_vectors, s, s > 0 ? (double)info.size / 1e6 / s : 0);
+    if (info.n_plain)
+        hn_out_printf("%" PRIu32 " weights (%.1f MB) have types without a packed form and are read from the model\n",
+                      info.n_plain, (double)info.plain_bytes / 1e6);
     return HN_EXIT_OK;
 }
 
@@ -73,6 +82,7 @@ const hn_command hn_command_pack = {
     .groups = groups,
     .examples = "hone pack -m model.gguf\n"
                 "hone pack -m model.gguf --verify\n"
-                "hone pack -m model.gguf -o /fast-disk/model.hpack && hone run -m model.gguf --packed /fast-disk/model.hpack -p Hello\n",
+                "hone pack -m model.gguf -o /fast-disk/model.hpack && hone run -m model.gguf --packed "
+                "/fast-disk/model.hpack -p Hello\n",
     .run = run,
 };

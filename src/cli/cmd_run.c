@@ -1,6 +1,5 @@
 /* hone run: a prompt in, generated text out. Reads in the order of the path of a
  * token: model, prompt, session, prefill, then pick, show, decode until the end. */
-#include "lab/lab.h"
 #include "base/os.h"
 #include "cli/cli.h"
 
@@ -9,7 +8,8 @@
 enum { ENDLESS = 4096 }; /* tokens to make room for with -n -1 */
 
 static const hn_opt generation_opts[] = {
-    HN_OPT("n-predict", "-n --predict", I32, "N", "tokens to generate; -1: until the end of text or of the context", .def = "128", .min = -1, .max = INT32_MAX),
+    HN_OPT("n-predict", "-n --predict", I32, "N", "tokens to generate; -1: until the end of text or of the context",
+           .def = "128", .min = -1, .max = INT32_MAX),
     HN_OPT("stop", "-r --reverse-prompt", STR, "TEXT", "stop before TEXT; may be given many times", .repeat = true),
     HN_OPT("ignore-eos", NULL, FLAG, NULL, "go on after an end-of-text token"),
     HN_OPT("no-echo", "--no-display-prompt", FLAG, NULL, "do not print the prompt before the text"),
@@ -26,7 +26,8 @@ static const hn_opt chat_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group chat_group = { "Chat", chat_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model, &hn_group_lora, &hn_group_prompt, &chat_group, &generation_group, &hn_group_sampling,
+static const hn_opt_group *const groups[] = { &hn_group_model,   &hn_group_lora,    &hn_group_prompt,
+                                              &chat_group,       &generation_group, &hn_group_sampling,
                                               &hn_group_context, &hn_group_compute, NULL };
 
 typedef struct job {
@@ -39,13 +40,13 @@ typedef struct job {
     hone_stream *stream; /* NULL: no tokenizer */
     hn_prompt prompt;
     uint64_t seed;
-    int32_t limit;       /* -n */
-    int32_t *tokens;     /* generated; capacity n_ctx */
+    int32_t limit;   /* -n */
+    int32_t *tokens; /* generated; capacity n_ctx */
     int32_t n_tok;
-    char *text;          /* generated, for JSON */
+    char *text; /* generated, for JSON */
     size_t text_len, text_cap;
     bool text_begun;
-    const char *stop;    /* why it ended */
+    const char *stop;                                               /* why it ended */
     double t_start, t_submit, t_prefill, t_logits, t_first, t_last; /* ms; t_logits 0: the prompt was not finished */
 } job;
 
@@ -55,15 +56,18 @@ typedef struct job {
 static int chat_prompt(job *j)
 {
     const hn_opts *o = j->cli->opts;
-    const char *text = hn_opts_str(o, "prompt"), *file = hn_opts_str(o, "file"), *system = hn_opts_str(o, "system"), *format = hn_opts_str(o, "chat-template");
+    const char *text = hn_opts_str(o, "prompt"), *file = hn_opts_str(o, "file"), *system = hn_opts_str(o, "system"),
+               *format = hn_opts_str(o, "chat-template");
     hone_error err;
     char *source = NULL;
     size_t n_source;
     if (hn_opts_str(o, "ids")) return hn_cli_usage(j->cli, "--chat with --ids; expected text, -p or -f");
     if (hn_opts_flag(o, "no-bos") || hn_opts_flag(o, "no-special"))
-        return hn_cli_usage(j->cli, "--chat with --%s; the template decides on special tokens", hn_opts_flag(o, "no-bos") ? "no-bos" : "no-special");
+        return hn_cli_usage(j->cli, "--chat with --%s; the template decides on special tokens",
+                            hn_opts_flag(o, "no-bos") ? "no-bos" : "no-special");
     if (!text && !file) return hn_cli_usage(j->cli, "no prompt; expected -p TEXT or -f FILE");
-    if (!j->info.has_tokenizer) return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so it cannot chat", hn_cli_model_name(j->cli));
+    if (!j->info.has_tokenizer)
+        return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so it cannot chat", hn_cli_model_name(j->cli));
     if (text) {
         j->prompt.text = strdup(text);
         if (!j->prompt.text) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the prompt");
@@ -76,19 +80,27 @@ static int chat_prompt(job *j)
         format = source;
     }
     json_t *messages = json_array();
-    if (system) json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "system", "content", hn_json_str(system, strlen(system))));
-    json_array_append_new(messages, json_pack("{s:s, s:o}", "role", "user", "content", hn_json_str(j->prompt.text, j->prompt.len)));
+    if (system)
+        json_array_append_new(
+            messages, json_pack("{s:s, s:o}", "role", "system", "content", hn_json_str(system, strlen(system))));
+    json_array_append_new(
+        messages, json_pack("{s:s, s:o}", "role", "user", "content", hn_json_str(j->prompt.text, j->prompt.len)));
     char *dump = hn_json_text(messages, JSON_COMPACT);
-    hone_chat_params p = { .messages = dump, .chat_template = format, .add_generation_prompt = true, .trust_input = hn_opts_flag(o, "trust-input") };
+    hone_chat_params p = { .messages = dump,
+                           .chat_template = format,
+                           .add_generation_prompt = true,
+                           .trust_input = hn_opts_flag(o, "trust-input") };
     int rc = 0;
     if (!dump) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the message");
     else if (hone_chat_tokenize(j->model, &p, &j->prompt.ids, &j->prompt.n, &err) != HONE_OK)
         rc = err.code == HONE_E_ARG ? hn_cli_error(HN_EXIT_FAILURE, "%s", err.message) : hn_cli_fail(&err);
-    else if (j->prompt.n == 0 || j->prompt.n > INT32_MAX) rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens", j->prompt.n);
+    else if (j->prompt.n == 0 || j->prompt.n > INT32_MAX)
+        rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens", j->prompt.n);
     for (size_t i = 0; !rc && i < j->prompt.n; i++)
         if (j->prompt.ids[i] >= j->info.n_vocab)
-            rc = hn_cli_error(HN_EXIT_MODEL, "%s: its tokenizer gives token id %d, but tensor token_embd.weight has %d rows", hn_cli_model_name(j->cli),
-                              j->prompt.ids[i], j->info.n_vocab);
+            rc = hn_cli_error(HN_EXIT_MODEL,
+                              "%s: its tokenizer gives token id %d, but tensor token_embd.weight has %d rows",
+                              hn_cli_model_name(j->cli), j->prompt.ids[i], j->info.n_vocab);
     json_decref(messages);
     free(dump);
     free(source);
@@ -110,13 +122,20 @@ static int new_sampler(job *j)
     j->seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : UINT64_MAX;
     if (j->seed == UINT64_MAX) {
         uint32_t r;
-        if (!hn_os_random(&r, sizeof r)) return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
+        if (!hn_os_random(&r, sizeof r))
+            return hn_cli_error(HN_EXIT_FAILURE, "no random seed from the system; try: -s 1");
         j->seed = r;
     }
     hone_sampler_params p = {
-        .temp = hn_opts_f32(o, "temp"), .top_k = hn_opts_i32(o, "top-k"), .top_p = hn_opts_f32(o, "top-p"), .min_p = hn_opts_f32(o, "min-p"),
-        .repeat_penalty = hn_opts_f32(o, "repeat-penalty"), .presence_penalty = hn_opts_f32(o, "presence-penalty"),
-        .frequency_penalty = hn_opts_f32(o, "frequency-penalty"), .penalty_last_n = hn_opts_i32(o, "repeat-last-n"), .seed = j->seed,
+        .temp = hn_opts_f32(o, "temp"),
+        .top_k = hn_opts_i32(o, "top-k"),
+        .top_p = hn_opts_f32(o, "top-p"),
+        .min_p = hn_opts_f32(o, "min-p"),
+        .repeat_penalty = hn_opts_f32(o, "repeat-penalty"),
+        .presence_penalty = hn_opts_f32(o, "presence-penalty"),
+        .frequency_penalty = hn_opts_f32(o, "frequency-penalty"),
+        .penalty_last_n = hn_opts_i32(o, "repeat-last-n"),
+        .seed = j->seed,
     };
     hone_error err;
     if (hone_sampler_new(&j->sampler, j->info.n_vocab, &p, &err) != HONE_OK) return hn_cli_fail(&err);
@@ -129,7 +148,8 @@ static int new_stream(job *j)
     const hn_opts *o = j->cli->opts;
     size_t n = hn_opts_count(o, "stop");
     if (!j->info.has_tokenizer) {
-        if (n) return hn_cli_error(HN_EXIT_MODEL, "--stop needs text, and %s has no tokenizer", hn_cli_model_name(j->cli));
+        if (n)
+            return hn_cli_error(HN_EXIT_MODEL, "--stop needs text, and %s has no tokenizer", hn_cli_model_name(j->cli));
         return 0;
     }
     const char **stops = calloc(n + 1, sizeof *stops);
@@ -175,14 +195,16 @@ static bool show(job *j, const char *text, size_t len)
 
 static int echo_prompt(job *j)
 {
-    if (j->cli->json || hn_opts_flag(j->cli->opts, "no-echo") || hn_opts_flag(j->cli->opts, "chat")) return 0; /* a chat shows answers */
+    if (j->cli->json || hn_opts_flag(j->cli->opts, "no-echo") || hn_opts_flag(j->cli->opts, "chat"))
+        return 0; /* a chat shows answers */
     if (j->prompt.text) {
         show(j, j->prompt.text, j->prompt.len);
     } else if (j->stream) {
         char *text;
         size_t len;
         hone_error err;
-        if (hone_detokenize(j->model, j->prompt.ids, j->prompt.n, false, &text, &len, &err) != HONE_OK) return hn_cli_fail(&err);
+        if (hone_detokenize(j->model, j->prompt.ids, j->prompt.n, false, &text, &len, &err) != HONE_OK)
+            return hn_cli_fail(&err);
         show(j, text, len);
         hone_free(text);
     }
@@ -202,7 +224,8 @@ static bool drops_space(const job *j)
     bool drops = hone_detokenize(j->model, ids, j->prompt.n, false, &text, &len, NULL) == HONE_OK && len == 0;
     hone_free(text);
     text = NULL;
-    drops = drops && hone_detokenize(j->model, ids, n, false, &text, &len, NULL) == HONE_OK && (len == 0 || *text != ' ');
+    drops =
+        drops && hone_detokenize(j->model, ids, n, false, &text, &len, NULL) == HONE_OK && (len == 0 || *text != ' ');
     hone_free(text);
     free(ids);
     return drops;
@@ -276,11 +299,14 @@ static void print_timings(const job *j)
     char decode[48] = "", adapters[512];
     double r = rate(j->n_tok - 1, j->t_last - j->t_first);
     if (r >= 0) snprintf(decode, sizeof decode, ", decode %.2f tok/s", r);
-    hn_err_printf("hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d tokens%s; %s, %d threads, %s weights%s%s%s%s, seed %llu\n",
-            j->t_submit - j->t_start, j->prompt.n, j->t_logits - j->t_prefill, rate((int64_t)j->prompt.n, j->t_logits - j->t_prefill),
-            j->n_tok ? j->t_first - j->t_submit : 0.0, j->n_tok, decode, hone_context_cpu(j->ctx), hone_context_threads(j->ctx),
-            hn_cli_weights(&j->info), j->info.packed_path ? "" : " (", j->info.packed_path ? "" : j->info.packed_note, j->info.packed_path ? "" : ")",
-            hn_cli_adapters_words(adapters, sizeof adapters), (unsigned long long)j->seed);
+    hn_err_printf("hone: load %.0f ms, %zu prompt tokens in %.0f ms (%.2f tok/s), first token after %.0f ms, %d "
+                  "tokens%s; %s, %d threads, %s weights%s%s%s%s, seed %llu\n",
+                  j->t_submit - j->t_start, j->prompt.n, j->t_logits - j->t_prefill,
+                  rate((int64_t)j->prompt.n, j->t_logits - j->t_prefill), j->n_tok ? j->t_first - j->t_submit : 0.0,
+                  j->n_tok, decode, hone_context_cpu(j->ctx), hone_context_threads(j->ctx), hn_cli_weights(&j->info),
+                  j->info.packed_path ? "" : " (", j->info.packed_path ? "" : j->info.packed_note,
+                  j->info.packed_path ? "" : ")", hn_cli_adapters_words(adapters, sizeof adapters),
+                  (unsigned long long)j->seed);
 }
 
 /* ---- generating ---------------------------------------------------------------------------------- */
@@ -294,7 +320,7 @@ static hone_status generate(job *j, hone_error *err)
     int32_t n_ctx = hone_session_n_ctx(j->session);
 
     j->t_prefill = hn_now_ms();
-    if ((st = hone_prefill(j->session, j->prompt.ids, (int32_t)j->prompt.n, &logits, err)) != HONE_OK) return st;
+    if ((st = hone_append(j->session, 0, j->prompt.ids, (int32_t)j->prompt.n, &logits, err)) != HONE_OK) return st;
     j->t_logits = hn_now_ms();
     j->stop = "length";
     while (!done && (j->limit < 0 || j->n_tok < j->limit)) {
@@ -310,11 +336,12 @@ static hone_status generate(job *j, hone_error *err)
         j->t_last = hn_now_ms();
         if (j->n_tok == 1) j->t_first = j->t_last;
         if (pos >= n_ctx) {
-            if (!done && j->n_tok != j->limit) hn_cli_note("the context of %d positions is full; stopped after %d tokens", n_ctx, j->n_tok);
+            if (!done && j->n_tok != j->limit)
+                hn_cli_note("the context of %d positions is full; stopped after %d tokens", n_ctx, j->n_tok);
             break;
         }
         if (keep || (!done && j->n_tok != j->limit))
-            if ((st = hone_prefill(j->session, &id, 1, &logits, err)) != HONE_OK) return st;
+            if ((st = hone_append(j->session, 0, &id, 1, &logits, err)) != HONE_OK) return st;
     }
     return HONE_OK;
 }
@@ -326,7 +353,8 @@ static int finish(job *j, hone_status st, hone_error *err)
     size_t len;
     int code = st == HONE_OK ? 0 : hn_exit_code(st);
     if (st == HONE_E_INTERRUPTED) j->stop = "interrupted";
-    if (j->stream && hone_stream_flush(j->stream, &text, &len, &flush_err) == HONE_OK && !(j->stop && strcmp(j->stop, "stop") == 0))
+    if (j->stream && hone_stream_flush(j->stream, &text, &len, &flush_err) == HONE_OK &&
+        !(j->stop && strcmp(j->stop, "stop") == 0))
         show_generated(j, text, len);
     if (!j->cli->json) {
         hn_out_write("\n", 1);
@@ -337,8 +365,12 @@ static int finish(job *j, hone_status st, hone_error *err)
         int rc = print_json(j);
         if (rc) return rc;
     }
-    if (hn_out_failed()) return HN_EXIT_FAILURE; /* it stopped for that: the session would be a part of what was asked for */
-    if (st == HONE_OK && state && (st = hone_session_save(j->session, state, err)) != HONE_OK) return hn_cli_fail(err);
+    if (hn_out_failed())
+        return HN_EXIT_FAILURE; /* it stopped for that: the session would be a part of what was asked for */
+    if (st == HONE_OK && state) {
+        if ((st = hn_cli_know(j->model, err)) == HONE_OK) st = hone_session_save(j->session, state, err);
+        if (st != HONE_OK) return hn_cli_fail(err);
+    }
     print_timings(j);
     return code;
 }
@@ -353,7 +385,8 @@ static int run_job(job *j)
     hone_model_get_info(j->model, &j->info);
     double t_prompt = hn_now_ms();
     if ((rc = make_prompt(j))) return rc;
-    t_prompt = hn_now_ms() - t_prompt; /* the session's size depends on the prompt, but loading does not: count it apart */
+    t_prompt =
+        hn_now_ms() - t_prompt; /* the session's size depends on the prompt, but loading does not: count it apart */
     if ((rc = new_session(j)) || (rc = new_sampler(j)) || (rc = new_stream(j)) || (rc = echo_prompt(j))) return rc;
     j->t_submit = hn_now_ms() - t_prompt;
     hone_status st = generate(j, &err);
@@ -376,7 +409,9 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_run = {
-    .name = "run", .summary = "Generate text from a prompt", .groups = groups,
+    .name = "run",
+    .summary = "Generate text from a prompt",
+    .groups = groups,
     .examples = "hone run -m model.gguf -p \"Once upon a time\" -n 200\n"
                 "hone run -m model.gguf -f prompt.txt --temp 0 --json\n"
                 "hone run -m model.gguf --chat -p \"Why is the sky blue?\" --system \"Answer in one sentence.\"\n",

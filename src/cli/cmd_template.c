@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 static const hn_opt template_opts[] = {
-    HN_OPT("file", "-f", FILE, "FILE", "the template: Jinja source; - is standard input (default: the one in the model)"),
-    HN_OPT("context", NULL, FILE, "FILE", "JSON object of the variables: messages, tools, add_generation_prompt, bos_token …; nothing is added"),
+    HN_OPT("file", "-f", FILE, "FILE",
+           "the template: Jinja source; - is standard input (default: the one in the model)"),
+    HN_OPT("context", NULL, FILE, "FILE",
+           "JSON object of the variables: messages, tools, add_generation_prompt, bos_token …; nothing is added"),
     HN_OPT("now", NULL, STR, "TIME", "what strftime_now tells, as in 2026-02-03T04:05:06 (default: the clock)"),
     HN_OPT_END,
 };
@@ -25,8 +27,8 @@ static int fail(const hone_error *err)
 static hone_status has_tools(bool *yes, const char *context, hone_error *err)
 {
     json_t *c;
-    hone_status st = hn_json_tree(&c, context, strlen(context), &(hn_json_rules){ .flags = HN_JSON_ALLOW_NUL },
-                                  "context", err);
+    hone_status st =
+        hn_json_tree(&c, context, strlen(context), &(hn_json_rules){ .flags = HN_JSON_ALLOW_NUL }, "context", err);
     *yes = json_array_size(json_object_get(c, "tools")) > 0;
     json_decref(c);
     return st == HONE_E_NOMEM ? st : HONE_OK;
@@ -58,7 +60,8 @@ static int print(const hn_cli *cli, const char *text, size_t len)
 
 static int run(const hn_cli *cli)
 {
-    const char *file = hn_opts_str(cli->opts, "file"), *context_file = hn_opts_str(cli->opts, "context"), *now = hn_opts_str(cli->opts, "now");
+    const char *file = hn_opts_str(cli->opts, "file"), *context_file = hn_opts_str(cli->opts, "context"),
+               *now = hn_opts_str(cli->opts, "now");
     hone_model *m = NULL;
     hone_error err;
     hone_str source = { 0 };
@@ -66,15 +69,18 @@ static int run(const hn_cli *cli)
     size_t n_read, n_context, n = 0;
     int rc = 0;
     if (file && hn_opts_str(cli->opts, "model")) return hn_cli_usage(cli, "both -m and --file; expected one template");
-    if (!file && !hn_opts_str(cli->opts, "model")) return hn_cli_usage(cli, "no template; expected -m FILE.gguf or --file FILE.jinja");
+    if (!file && !hn_opts_str(cli->opts, "model"))
+        return hn_cli_usage(cli, "no template; expected -m FILE.gguf or --file FILE.jinja");
     if (!context_file) return hn_cli_usage(cli, "no variables; expected --context FILE.json");
     if (hn_read_all(context_file, &context, &n_context, &err) != HONE_OK) rc = fail(&err);
-    else if (strlen(context) != n_context) rc = hn_cli_error(HN_EXIT_FAILURE, "%s: not JSON: a NUL byte", HN_ESC(context_file, strlen(context_file)));
+    else if (strlen(context) != n_context)
+        rc = hn_cli_error(HN_EXIT_FAILURE, "%s: not JSON: a NUL byte", HN_ESC(context_file, strlen(context_file)));
     else if (!file) rc = from_model(cli, context, &m, &source);
     else if (hn_read_all(file, &read, &n_read, &err) != HONE_OK) rc = fail(&err);
     else source = (hone_str){ read, n_read };
     const char *name = file ? HN_ESC(file, strlen(file)) : hn_cli_model_name(cli);
-    if (!rc && hone_template_render(source.ptr, source.len, name, context, now, &text, &n, &err) != HONE_OK) rc = fail(&err);
+    if (!rc && hone_template_render(source.ptr, source.len, name, context, now, &text, &n, &err) != HONE_OK)
+        rc = fail(&err);
     if (!rc) rc = print(cli, text, n);
     hone_free(text);
     free(read);
@@ -84,7 +90,9 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_template = {
-    .name = "template", .summary = "Render a chat template with given variables", .groups = groups,
+    .name = "template",
+    .summary = "Render a chat template with given variables",
+    .groups = groups,
     .examples = "hone template -m model.gguf --context chat.json\n"
                 "hone template --file chat.jinja --context chat.json --now 2026-02-03T04:05:06\n",
     .run = run,

@@ -6,7 +6,8 @@
 
 static const hn_opt text_opts[] = {
     HN_OPT("prompt", "-p", STR, "TEXT", "the text, as it is", .excl = "input"),
-    HN_OPT("file", "-f", FILE, "FILE", "read the text from FILE, all of it; - is standard input (default)", .excl = "input"),
+    HN_OPT("file", "-f", FILE, "FILE", "read the text from FILE, all of it; - is standard input (default)",
+           .excl = "input"),
     HN_OPT("no-bos", NULL, FLAG, NULL, "add no token at the beginning or end of the text"),
     HN_OPT("no-special", NULL, FLAG, NULL, "treat names of special tokens in the text as plain text"),
     HN_OPT_END,
@@ -16,8 +17,7 @@ static const hn_opt_group *const text_groups[] = { &hn_group_model, &text_group,
 
 static const hn_opt ids_opts[] = {
     HN_OPT("ids", NULL, STR, "LIST",
-           "token ids, as in 1,2,3; @FILE reads them from FILE (default: from standard input)",
-           .use = HN_USE_AT),
+           "token ids, as in 1,2,3; @FILE reads them from FILE (default: from standard input)", .use = HN_USE_AT),
     HN_OPT("no-special", NULL, FLAG, NULL, "leave special tokens out of the text"),
     HN_OPT_END,
 };
@@ -33,7 +33,9 @@ static int open_vocab(const hn_cli *cli, hone_model **m, hone_model_info *info)
     if (info->has_tokenizer) return 0;
     hone_model_close(*m);
     *m = NULL;
-    return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer; expected metadata tokenizer.ggml.model and what belongs to it", hn_cli_model_name(cli));
+    return hn_cli_error(HN_EXIT_MODEL,
+                        "%s has no tokenizer; expected metadata tokenizer.ggml.model and what belongs to it",
+                        hn_cli_model_name(cli));
 }
 
 /* "text", and "bytes_hex" when the bytes are not UTF-8, which JSON cannot hold. */
@@ -47,7 +49,7 @@ static bool set_text(json_t *o, const char *s, size_t len)
     }
     char *hex = malloc(2 * len + 1);
     if (!hex) return false;
-    for (size_t i = 0; i < len; i++) snprintf(hex + 2 * i, 3, "%02x", (unsigned)(unsigned char)s[i]);
+    hn_hex(hex, s, len);
     int bad = json_object_set_new(o, "bytes_hex", json_stringn(hex, 2 * len));
     free(hex);
     return bad == 0;
@@ -60,7 +62,8 @@ static json_t *pieces_json(const hone_model *m, const int32_t *ids, const hone_s
     size_t len;
     for (size_t i = 0; all && i < n; i++) {
         const char *s = hone_token_piece(m, ids[i], true, &len);
-        json_t *o = json_pack("{s:i, s:I, s:I}", "id", (int)ids[i], "offset", (json_int_t)spans[i].begin, "end", (json_int_t)spans[i].end);
+        json_t *o = json_pack("{s:i, s:I, s:I}", "id", (int)ids[i], "offset", (json_int_t)spans[i].begin, "end",
+                              (json_int_t)spans[i].end);
         if (!o || !set_text(o, s, len)) {
             json_decref(o);
             json_decref(all);
@@ -74,7 +77,8 @@ static json_t *pieces_json(const hone_model *m, const int32_t *ids, const hone_s
 static int print_json(const hone_model *m, const int32_t *ids, const hone_span *spans, size_t n)
 {
     json_t *o = hn_json_new("hone.tokenize/1");
-    if (o && (json_object_set_new(o, "ids", hn_json_ids(ids, n)) != 0 || json_object_set_new(o, "pieces", pieces_json(m, ids, spans, n)) != 0)) {
+    if (o && (json_object_set_new(o, "ids", hn_json_ids(ids, n)) != 0 ||
+              json_object_set_new(o, "pieces", pieces_json(m, ids, spans, n)) != 0)) {
         json_decref(o);
         o = NULL;
     }
@@ -101,12 +105,14 @@ static int run_tokenize(const hn_cli *cli)
     int32_t *ids = NULL;
     hone_span *spans = NULL;
     size_t len = given ? strlen(given) : 0, n = 0;
-    int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (hn_opts_flag(cli->opts, "no-bos") ? 0 : HONE_TOK_ADD);
+    int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) |
+                (hn_opts_flag(cli->opts, "no-bos") ? 0 : HONE_TOK_ADD);
     if (!given) {
         if (hn_read_all(path ? path : "-", &data, &len, &err) != HONE_OK) rc = hn_cli_fail(&err);
         text = data;
     }
-    if (!rc && (cli->json ? hone_tokenize_spans(m, text, len, flags, &ids, &spans, &n, &err) : hone_tokenize(m, text, len, flags, &ids, &n, &err)) != HONE_OK)
+    if (!rc && (cli->json ? hone_tokenize_spans(m, text, len, flags, &ids, &spans, &n, &err)
+                          : hone_tokenize(m, text, len, flags, &ids, &n, &err)) != HONE_OK)
         rc = hn_cli_fail(&err);
     if (!rc) rc = cli->json ? print_json(m, ids, spans, n) : print_ids(ids, n);
     hone_free(ids);
@@ -127,14 +133,17 @@ static int get_ids(const hn_cli *cli, const hone_model_info *info, int32_t **ids
         char *data;
         size_t len;
         if (hn_read_all("-", &data, &len, &err) != HONE_OK) return hn_cli_fail(&err);
-        int rc = strspn(data, " \t\r\n") < len && hn_parse_ids(ids, n, data, len, what, &err) != HONE_OK ? hn_cli_fail(&err) : 0;
+        int rc = strspn(data, " \t\r\n") < len && hn_parse_ids(ids, n, data, len, what, &err) != HONE_OK
+                     ? hn_cli_fail(&err)
+                     : 0;
         free(data);
         if (rc) return rc;
     }
     for (size_t i = 0; i < *n; i++)
         if ((*ids)[i] >= info->n_vocab)
-            return hn_cli_error(HN_EXIT_USAGE, "%s: token id %d (item %zu) is not in the vocabulary of %s; expected 0 to %d", what, (*ids)[i],
-                                i + 1, hn_cli_model_name(cli), info->n_vocab - 1);
+            return hn_cli_error(HN_EXIT_USAGE,
+                                "%s: token id %d (item %zu) is not in the vocabulary of %s; expected 0 to %d", what,
+                                (*ids)[i], i + 1, hn_cli_model_name(cli), info->n_vocab - 1);
     return 0;
 }
 
@@ -165,7 +174,8 @@ static int run_detokenize(const hn_cli *cli)
         const int32_t *first = ids;
         size_t n_text = n;
         skip_added(m, &first, &n_text);
-        if (hone_detokenize(m, first, n_text, !hn_opts_flag(cli->opts, "no-special"), &text, &len, &err) != HONE_OK) rc = hn_cli_fail(&err);
+        if (hone_detokenize(m, first, n_text, !hn_opts_flag(cli->opts, "no-special"), &text, &len, &err) != HONE_OK)
+            rc = hn_cli_fail(&err);
     }
     if (!rc && cli->json) {
         json_t *o = hn_json_new("hone.detokenize/1");
@@ -185,14 +195,18 @@ static int run_detokenize(const hn_cli *cli)
 }
 
 const hn_command hn_command_tokenize = {
-    .name = "tokenize", .summary = "Turn text into token ids", .groups = text_groups,
+    .name = "tokenize",
+    .summary = "Turn text into token ids",
+    .groups = text_groups,
     .examples = "hone tokenize -m model.gguf -p \"Hello, world\"\n"
                 "hone tokenize -m model.gguf -f book.txt --no-bos --json\n",
     .run = run_tokenize,
 };
 
 const hn_command hn_command_detokenize = {
-    .name = "detokenize", .summary = "Turn token ids into text", .groups = ids_groups,
+    .name = "detokenize",
+    .summary = "Turn token ids into text",
+    .groups = ids_groups,
     .examples = "hone detokenize -m model.gguf --ids 1,15043,2787\n"
                 "hone tokenize -m model.gguf -f a.txt | hone detokenize -m model.gguf | cmp - a.txt\n",
     .run = run_detokenize,

@@ -1,24 +1,30 @@
 /* hone train: adapts a model to data. Owns options, files and the order of things; the
  * training is the library's. Interrupted, it ends with the step and saves. */
-#include "cli/train_parts.h"
+#include "cli/train_command.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 static const hn_opt data_opts[] = {
     HN_OPT("data", "-d", FILE, "FILE", "what to learn: .txt, or .jsonl of texts, prompts with completions, or chats",
-           .repeat = true,
-           .what = "the data"),
+           .repeat = true, .what = "the data"),
     HN_OPT("val-data", NULL, FILE, "FILE", "what to validate with", .repeat = true, .excl = "validation",
            .what = "the data to validate with"),
-    HN_OPT("val-share", NULL, F32, "X", "keep a share of the samples for validation", .min = 0, .max = 0.99, .excl = "validation"),
-    HN_OPT("mask", NULL, CHOICE, "WHAT", "tokens that are not learnt: none; prompt: all but completions and answers; last: all but the last answer", .def = "prompt",
-           .choices = "none|prompt|last"),
+    HN_OPT("val-share", NULL, F32, "X", "keep a share of the samples for validation", .min = 0, .max = 0.99,
+           .excl = "validation"),
+    HN_OPT("mask", NULL, CHOICE, "WHAT",
+           "tokens that are not learnt: none; prompt: all but completions and answers; last: all but the last answer",
+           .def = "prompt", .choices = "none|prompt|last"),
     HN_OPT("chat-template", NULL, STR, "NAME",
-           "conversations in a format by name (chatml, llama3, …), or in that of @FILE with a Jinja template (default: the model's own)",
+           "conversations in a format by name (chatml, llama3, …), or in that of @FILE with a Jinja template (default: "
+           "the model's own)",
            .use = HN_USE_AT),
-    HN_OPT("seq", NULL, I32, "N", "tokens of a sequence; longer records are cut, longer texts go on in the next one (default: 512, or the model's context where that is shorter)", .min = 2, .max = 1 << 20),
-    HN_OPT("pack", NULL, CHOICE, "X", "put several short samples in one sequence, each for itself", .def = "on", .choices = "on|off"),
+    HN_OPT("seq", NULL, I32, "N",
+           "tokens of a sequence; longer records are cut, longer texts go on in the next one (default: 512, or the "
+           "model's context where that is shorter)",
+           .min = 2, .max = 1 << 20),
+    HN_OPT("pack", NULL, CHOICE, "X", "put several short samples in one sequence, each for itself", .def = "on",
+           .choices = "on|off"),
     HN_OPT("special", NULL, FLAG, NULL, "what looks like a special token in a text is one"),
     HN_OPT("max-bad-lines", NULL, U64, "N", "leave out up to N lines that are no records, and count them", .def = "0"),
     HN_OPT_END,
@@ -26,12 +32,15 @@ static const hn_opt data_opts[] = {
 static const hn_opt_group data_group = { "Data", data_opts };
 
 static const hn_opt adapter_opts[] = {
-    HN_OPT("targets", NULL, STR, "LIST", "matrices that get adapters: qv, attn, all, or some of q,k,v,o,gate,up,down", .def = "qv"),
+    HN_OPT("targets", NULL, STR, "LIST", "matrices that get adapters: qv, attn, all, or some of q,k,v,o,gate,up,down",
+           .def = "qv"),
     HN_OPT("rank", "-r", I32, "N", "rank of the adapters", .def = "8", .min = 1, .max = 4096),
     HN_OPT("alpha", NULL, F32, "X", "scale of the adapters: alpha/rank", .def = "16", .min = 1e-6, .max = 1e6),
     HN_OPT("rslora", NULL, FLAG, NULL, "scale alpha/sqrt(rank) instead"),
-    HN_OPT("dropout", NULL, F32, "X", "share of the adapters' inputs that is left out at random", .def = "0", .min = 0, .max = 0.99),
-    HN_OPT("layers", NULL, I32, "N", "adapters in the last N layers only; 0: in all", .def = "0", .min = 0, .max = 1024),
+    HN_OPT("dropout", NULL, F32, "X", "share of the adapters' inputs that is left out at random", .def = "0", .min = 0,
+           .max = 0.99),
+    HN_OPT("layers", NULL, I32, "N", "adapters in the last N layers only; 0: in all", .def = "0", .min = 0,
+           .max = 1024),
     HN_OPT_END,
 };
 static const hn_opt_group adapter_group = { "Adapters", adapter_opts };
@@ -39,13 +48,18 @@ static const hn_opt_group adapter_group = { "Adapters", adapter_opts };
 static const hn_opt whole_opts[] = {
     HN_OPT("full", NULL, FLAG, NULL, "train all weights; the output is a whole model"),
     HN_OPT("from-config", NULL, FILE, "FILE",
-           "begin with random weights of the shape in this JSON file (see hone synth --config) in place of -m; means --full",
+           "begin with random weights of the shape in this JSON file (see hone synth --config) in place of -m; means "
+           "--full",
            .what = "the shape"),
-    HN_OPT("vocab", NULL, I32, "N", "with --from-config: make a byte-level BPE tokenizer of N tokens from the data (default: n_vocab of the shape)", .min = 258, .max = 1 << 20, .excl = "tokenizer"),
+    HN_OPT(
+        "vocab", NULL, I32, "N",
+        "with --from-config: make a byte-level BPE tokenizer of N tokens from the data (default: n_vocab of the shape)",
+        .min = 258, .max = 1 << 20, .excl = "tokenizer"),
     HN_OPT("tokenizer", NULL, FILE, "MODEL", "with --from-config: take the tokenizer of this GGUF model",
-           .excl = "tokenizer",
-           .what = "the model of the tokenizer"),
-    HN_OPT("type", NULL, STR, "TYPE", "with --full: storage of the matrices in the output: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in the base, F32 where that is quantized)"),
+           .excl = "tokenizer", .what = "the model of the tokenizer"),
+    HN_OPT("type", NULL, STR, "TYPE",
+           "with --full: storage of the matrices in the output: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in the "
+           "base, F32 where that is quantized)"),
     HN_OPT("name", NULL, STR, "NAME", "with --from-config: the model's name (default: of the output file)"),
     HN_OPT_END,
 };
@@ -57,8 +71,10 @@ static const hn_opt run_opts[] = {
     HN_OPT("batch", "-b", I32, "N", "sequences of a micro-batch", .def = "4", .min = 1, .max = 65536),
     HN_OPT("accum", NULL, I32, "N", "micro-batches of a step", .def = "1", .min = 1, .max = 1 << 20),
     HN_OPT("lr", NULL, F32, "X", "learning rate", .def = "1e-4", .min = 0, .max = 1000),
-    HN_OPT("min-lr", NULL, F32, "X", "learning rate at the end (default: a tenth with cosine and wsd, else 0)", .min = 0, .max = 1000),
-    HN_OPT("schedule", NULL, CHOICE, "NAME", "how the learning rate falls", .def = "cosine", .choices = "constant|linear|cosine|wsd"),
+    HN_OPT("min-lr", NULL, F32, "X", "learning rate at the end (default: a tenth with cosine and wsd, else 0)",
+           .min = 0, .max = 1000),
+    HN_OPT("schedule", NULL, CHOICE, "NAME", "how the learning rate falls", .def = "cosine",
+           .choices = "constant|linear|cosine|wsd"),
     HN_OPT("warmup", NULL, STR, "N", "steps in which it rises; below 1: a share of all", .def = "0.03"),
     HN_OPT("weight-decay", NULL, F32, "X", "weight decay", .def = "0.01", .min = 0, .max = 1000),
     HN_OPT("beta1", NULL, F32, "X", "AdamW: memory of the gradient", .def = "0.9", .min = 0, .max = 0.999999),
@@ -66,39 +82,48 @@ static const hn_opt run_opts[] = {
     HN_OPT("eps", NULL, F32, "X", "AdamW: added to the root", .def = "1e-8", .min = 1e-30, .max = 1),
     HN_OPT("clip", NULL, F32, "X", "longest gradient; 0: any", .def = "1", .min = 0, .max = 1e12),
     HN_OPT("seed", "-s", U64, "N", "seed of first values, order and dropout", .def = "0"),
-    HN_OPT("bf16", NULL, FLAG, NULL, "products of operands rounded to bf16, activations kept as bf16: faster, less memory, less exact"),
-    HN_OPT("recompute", "--grad-checkpoint", FLAG, NULL, "keep only each layer's input and compute the rest again: less memory, a third more work, the same numbers"),
+    HN_OPT("bf16", NULL, FLAG, NULL,
+           "products of operands rounded to bf16, activations kept as bf16: faster, less memory, less exact"),
+    HN_OPT("recompute", "--grad-checkpoint", FLAG, NULL,
+           "keep only each layer's input and compute the rest again: less memory, a third more work, the same numbers"),
     HN_OPT_END,
 };
 static const hn_opt_group run_group = { "Training", run_opts };
 
 static const hn_opt files_opts[] = {
-    HN_OPT("output", "-o", FILE, "FILE", "the adapter (with --full: the model) as GGUF",
-           .use = HN_USE_WRITE, .what = "the output"),
-    HN_OPT("peft", NULL, FILE, "FOLDER", "the adapter as a PEFT folder, too",
-           .use = HN_USE_PEFT, .what = "the PEFT folder"),
+    HN_OPT("output", "-o", FILE, "FILE", "the adapter (with --full: the model) as GGUF", .use = HN_USE_WRITE,
+           .what = "the output"),
+    HN_OPT("peft", NULL, FILE, "FOLDER", "the adapter as a PEFT folder, too", .use = HN_USE_PEFT,
+           .what = "the PEFT folder"),
     HN_OPT("eval-every", NULL, U64, "N", "validate every N steps; 0: only at the end", .def = "0", .max = 1e12),
-    HN_OPT("early-stop", NULL, STR, "N[,X]", "end after N validations in a row that gain no more than X, and write the best weights"),
-    HN_OPT("save-every", NULL, U64, "N", "a checkpoint every N steps, and one at the end; 0: only when interrupted", .def = "100", .max = 1e12),
+    HN_OPT("early-stop", NULL, STR, "N[,X]",
+           "end after N validations in a row that gain no more than X, and write the best weights"),
+    HN_OPT("save-every", NULL, U64, "N", "a checkpoint every N steps, and one at the end; 0: only when interrupted",
+           .def = "100", .max = 1e12),
     HN_OPT("keep", NULL, I32, "N", "checkpoints to keep", .def = "2", .min = 1, .max = 1000000),
-    HN_OPT("checkpoints", NULL, FILE, "FOLDER", "where they are (default: OUTPUT.ckpt)",
-           .use = HN_USE_FOLDER, .what = "the folder of checkpoints"),
-    HN_OPT("resume", NULL, FLAG, NULL, "go on from the newest checkpoint that is whole, if there is one", .excl = "again"),
+    HN_OPT("checkpoints", NULL, FILE, "FOLDER", "where they are (default: OUTPUT.ckpt)", .use = HN_USE_FOLDER,
+           .what = "the folder of checkpoints"),
+    HN_OPT("resume", NULL, FLAG, NULL, "go on from the newest checkpoint that is whole, if there is one",
+           .excl = "again"),
     HN_OPT("fresh", NULL, FLAG, NULL, "remove the checkpoints of an earlier run and begin anew", .excl = "again"),
-    HN_OPT("log", NULL, FILE, "FILE", "a record of every step, JSON lines (default: OUTPUT.jsonl)",
-           .use = HN_USE_WRITE, .what = "the log"),
+    HN_OPT("log", NULL, FILE, "FILE", "a record of every step, JSON lines (default: OUTPUT.jsonl)", .use = HN_USE_WRITE,
+           .what = "the log"),
     HN_OPT("dry-run", NULL, FLAG, NULL, "read the data, say what would be trained and what it takes, and stop"),
     HN_OPT_END,
 };
 static const hn_opt_group files_group = { "Files", files_opts };
 
 static const hn_opt compute_opts[] = {
-    HN_OPT("threads", "-t", I32, "N", "threads (default: HONE_THREADS, else one per usable core); the results are the same", .min = 1, .max = 1024),
-    HN_OPT("cpu", NULL, STR, "LEVEL", "kernel level (default: HONE_CPU, else the best of this machine); the results are the same"),
+    HN_OPT("threads", "-t", I32, "N",
+           "threads (default: HONE_THREADS, else one per usable core); the results are the same", .min = 1,
+           .max = 1024),
+    HN_OPT("cpu", NULL, STR, "LEVEL",
+           "kernel level (default: HONE_CPU, else the best of this machine); the results are the same"),
     HN_OPT_END,
 };
 static const hn_opt_group compute_group = { "Computation", compute_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model, &data_group, &adapter_group, &whole_group, &run_group, &files_group, &compute_group, NULL };
+static const hn_opt_group *const groups[] = { &hn_group_model, &data_group,  &adapter_group, &whole_group,
+                                              &run_group,      &files_group, &compute_group, NULL };
 
 /* As it was written: 0.999 as a float is another number. */
 static double number(const hn_cli *cli, const char *name, double otherwise)
@@ -127,7 +152,8 @@ static int read_early_stop(hn_train_job *j)
         delta = strtod(from, &end);
         ok = end != from;
     }
-    if (!ok || *end || !(delta >= 0 && delta <= 1e6)) return hn_cli_usage(j->cli, "--early-stop %s: expected N or N,X, as in 3,0.01", HN_ESC(s, strlen(s)));
+    if (!ok || *end || !(delta >= 0 && delta <= 1e6))
+        return hn_cli_usage(j->cli, "--early-stop %s: expected N or N,X, as in 3,0.01", HN_ESC(s, strlen(s)));
     j->p.patience = (int32_t)n;
     j->p.min_delta = delta;
     return 0;
@@ -139,7 +165,8 @@ static int read_warmup(hn_train_job *j)
     char *end;
     double x = strtod(s, &end);
     if (end == s || *end || !(x >= 0 && x <= 1e12) || (x >= 1 && x != (double)(int64_t)x))
-        return hn_cli_usage(j->cli, "--warmup %s: expected a number of steps, or a share below 1", HN_ESC(s, strlen(s)));
+        return hn_cli_usage(j->cli, "--warmup %s: expected a number of steps, or a share below 1",
+                            HN_ESC(s, strlen(s)));
     j->p.warmup = x >= 1 || x == 0 ? (int64_t)x : -1;
     j->p.warmup_ratio = x < 1 ? x : 0;
     return 0;
@@ -148,15 +175,22 @@ static int read_warmup(hn_train_job *j)
 /* What belongs to whole models, and to those begun here. */
 static int read_whole(hn_train_job *j)
 {
-    static const char *const of_new[] = { "vocab", "tokenizer", "name", NULL }, *const of_adapters[] = { "targets", "rank", "alpha", "rslora", "dropout", "layers", "peft", NULL };
+    static const char *const of_new[] = { "vocab", "tokenizer", "name", NULL }, *const of_adapters[] = {
+        "targets", "rank", "alpha", "rslora", "dropout", "layers", "peft", NULL
+    };
     const hn_opts *o = j->cli->opts;
     bool begun = hn_opts_given(o, "from-config");
-    if (begun && hn_opts_given(o, "model")) return hn_cli_usage(j->cli, "--from-config and -m contradict each other: one of them is the model to begin from");
+    if (begun && hn_opts_given(o, "model"))
+        return hn_cli_usage(j->cli,
+                            "--from-config and -m contradict each other: one of them is the model to begin from");
     for (int i = 0; !begun && of_new[i]; i++)
         if (hn_opts_given(o, of_new[i])) return hn_cli_usage(j->cli, "--%s belongs to --from-config", of_new[i]);
     for (int i = 0; j->p.full && of_adapters[i]; i++)
-        if (hn_opts_given(o, of_adapters[i])) return hn_cli_usage(j->cli, "--%s belongs to adapters; here all weights are trained", of_adapters[i]);
-    if (!j->p.full && j->p.output_type) return hn_cli_usage(j->cli, "--type belongs to --full; adapters are F32 (hone merge writes merged models of any type)");
+        if (hn_opts_given(o, of_adapters[i]))
+            return hn_cli_usage(j->cli, "--%s belongs to adapters; here all weights are trained", of_adapters[i]);
+    if (!j->p.full && j->p.output_type)
+        return hn_cli_usage(j->cli,
+                            "--type belongs to --full; adapters are F32 (hone merge writes merged models of any type)");
     return 0;
 }
 
@@ -189,7 +223,9 @@ static int read_params(hn_train_job *j)
     hone_train_params *p = &j->p;
     hone_train_defaults(p);
     p->abort_fn = hn_abort_fn;
-    static const char *const masks[] = { "none", "prompt", "last", NULL }, *const schedules[] = { "constant", "linear", "cosine", "wsd", NULL };
+    static const char *const masks[] = { "none", "prompt", "last", NULL }, *const schedules[] = { "constant", "linear",
+                                                                                                  "cosine", "wsd",
+                                                                                                  NULL };
     p->val_share = number(cli, "val-share", 0);
     p->mask = (hone_train_mask)index_of(hn_opts_str(o, "mask"), masks);
     if (hn_opts_given(o, "seq")) p->seq = hn_opts_i32(o, "seq");
@@ -229,8 +265,10 @@ static int read_params(hn_train_job *j)
     if (hn_opts_given(o, "steps") && !p->steps) return hn_cli_usage(cli, "--steps 0: expected at least 1");
     if (!hn_opts_count(o, "data")) return hn_cli_usage(cli, "no data; expected --data FILE");
     bool validated = p->val_share > 0 || hn_opts_count(o, "val-data");
-    if ((p->patience || p->eval_every) && !validated) return hn_cli_usage(cli, "--%s needs --val-data or --val-share", p->patience ? "early-stop" : "eval-every");
-    if (p->patience && !p->eval_every) return hn_cli_usage(cli, "--early-stop needs --eval-every: else the only validation is that at the end");
+    if ((p->patience || p->eval_every) && !validated)
+        return hn_cli_usage(cli, "--%s needs --val-data or --val-share", p->patience ? "early-stop" : "eval-every");
+    if (p->patience && !p->eval_every)
+        return hn_cli_usage(cli, "--early-stop needs --eval-every: else the only validation is that at the end");
     if ((rc = read_template(j))) return rc;
     p->data = list_of(cli, "data", &p->n_data);
     p->val_data = list_of(cli, "val-data", &p->n_val_data);
@@ -243,8 +281,14 @@ static int begin_model(hn_train_job *j)
     const hn_opts *o = j->cli->opts;
     const char *tokenizer = hn_opts_str(o, "tokenizer");
     hone_error err;
-    hone_init_params p = { .config = hn_opts_str(o, "from-config"), .tokenizer = tokenizer, .data = tokenizer ? NULL : j->p.data, .n_data = tokenizer ? 0 : j->p.n_data,
-                           .n_vocab = hn_opts_given(o, "vocab") ? hn_opts_i32(o, "vocab") : 0, .name = hn_opts_str(o, "name"), .seed = j->p.seed, .abort_fn = hn_abort_fn };
+    hone_init_params p = { .config = hn_opts_str(o, "from-config"),
+                           .tokenizer = tokenizer,
+                           .data = tokenizer ? NULL : j->p.data,
+                           .n_data = tokenizer ? 0 : j->p.n_data,
+                           .n_vocab = hn_opts_given(o, "vocab") ? hn_opts_i32(o, "vocab") : 0,
+                           .name = hn_opts_str(o, "name"),
+                           .seed = j->p.seed,
+                           .abort_fn = hn_abort_fn };
     char name[256]; /* of the file, without its folder and ending */
     const char *file = strrchr(j->out, '/') ? strrchr(j->out, '/') + 1 : j->out, *dot = strrchr(file, '.');
     snprintf(name, sizeof name, "%.*s", (int)(dot && dot != file && dot - file < 255 ? dot - file : 255), file);
@@ -254,7 +298,9 @@ static int begin_model(hn_train_job *j)
     j->base_made = true;
     if (hone_model_open(&j->m, j->base, NULL, &err) != HONE_OK) return hn_cli_fail(&err);
     hone_model_get_info(j->m, &info);
-    if (info.n_vocab < p.n_vocab) hn_cli_note("the tokenizer has %d tokens in place of %d: no further pair is in the data twice", info.n_vocab, p.n_vocab);
+    if (info.n_vocab < p.n_vocab)
+        hn_cli_note("the tokenizer has %d tokens in place of %d: no further pair is in the data twice", info.n_vocab,
+                    p.n_vocab);
     return 0;
 }
 
@@ -267,7 +313,10 @@ static int look_at_checkpoints(hn_train_job *j)
     if (hn_opts_flag(j->cli->opts, "resume")) return 0;
     if (hone_train_checkpoints(j->folder, false, &step, &err) != HONE_OK) return hn_cli_fail(&err);
     if (!step || hn_opts_flag(j->cli->opts, "fresh")) return 0;
-    return hn_cli_error(HN_EXIT_USAGE, "%s holds checkpoints of an earlier run, the last of step %lld; --resume goes on, --fresh removes them", name, (long long)step);
+    return hn_cli_error(
+        HN_EXIT_USAGE,
+        "%s holds checkpoints of an earlier run, the last of step %lld; --resume goes on, --fresh removes them", name,
+        (long long)step);
 }
 
 static int resume(hn_train_job *j)
@@ -275,7 +324,8 @@ static int resume(hn_train_job *j)
     char note[600];
     int64_t step;
     hone_error err;
-    bool fresh = hn_opts_flag(j->cli->opts, "fresh"); /* only now: had a name been misspelt, the old run would be lost for nothing */
+    bool fresh = hn_opts_flag(j->cli->opts,
+                              "fresh"); /* only now: had a name been misspelt, the old run would be lost for nothing */
     if (fresh && hone_train_checkpoints(j->folder, true, &step, &err) != HONE_OK) return hn_cli_fail(&err);
     if (!hn_opts_flag(j->cli->opts, "resume")) return 0;
     if (hone_trainer_resume(j->t, j->folder, &j->resumed, note, sizeof note, &err) != HONE_OK) return hn_cli_fail(&err);
@@ -343,7 +393,8 @@ static int go(hn_train_job *j)
     hone_trainer_get_status(j->t, &s);
     const char *why = !s.done ? "interrupted" : s.stopped_early ? "early" : "done";
     if (s.done && (rc = write_results(j))) {
-        if (j->save_every || !save(j)) hn_cli_note("what was learnt is in %s; --resume writes it again", HN_ESC(j->folder, strlen(j->folder)));
+        if (j->save_every || !save(j))
+            hn_cli_note("what was learnt is in %s; --resume writes it again", HN_ESC(j->folder, strlen(j->folder)));
         return rc;
     }
     rc = hn_train_log_end(j, why);
@@ -351,8 +402,8 @@ static int go(hn_train_job *j)
     if (rc || s.done) return rc;
     int code = hn_exit_code(HONE_E_INTERRUPTED);
     if (!s.step) return hn_cli_error(code, "interrupted before the first step; nothing was trained");
-    return hn_cli_error(code, "interrupted after step %lld of %lld, which is saved in %s; --resume goes on", (long long)s.step, (long long)j->info.steps,
-                        HN_ESC(j->folder, strlen(j->folder)));
+    return hn_cli_error(code, "interrupted after step %lld of %lld, which is saved in %s; --resume goes on",
+                        (long long)s.step, (long long)j->info.steps, HN_ESC(j->folder, strlen(j->folder)));
 }
 
 static void shorten(hn_train_job *j)
@@ -384,7 +435,8 @@ static int run(const hn_cli *cli)
     hone_context_free(j.ctx);
     hone_model_close(j.m);
     if (j.base_made && remove(j.base) != 0) /* --resume makes the same again */
-        hn_cli_note("%s: what the training began from, no longer needed, cannot be removed: %s", HN_ESC(j.base, strlen(j.base)), strerror(errno));
+        hn_cli_note("%s: what the training began from, no longer needed, cannot be removed: %s",
+                    HN_ESC(j.base, strlen(j.base)), strerror(errno));
     free(j.base);
     free((void *)j.p.data);
     free((void *)j.p.val_data);
@@ -395,11 +447,15 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_train = {
-    .name = "train", .summary = "Adapt a model to data: LoRA, or all weights", .groups = groups,
+    .name = "train",
+    .summary = "Adapt a model to data: LoRA, or all weights",
+    .groups = groups,
     .examples = "hone train -m model.gguf --data stories.txt -o style.gguf --steps 200\n"
-                "hone train -m model.gguf --data chats.jsonl --mask last --val-share 0.05 --eval-every 50 --early-stop 3 -o chat.gguf\n"
+                "hone train -m model.gguf --data chats.jsonl --mask last --val-share 0.05 --eval-every 50 --early-stop "
+                "3 -o chat.gguf\n"
                 "hone train -m model.gguf --data chats.jsonl -o chat.gguf --dry-run\n"
                 "hone train -m model.gguf --data chats.jsonl -o chat.gguf --resume\n"
-                "hone train --from-config small.json --vocab 1536 --data stories.txt -o small.gguf --type F16 --epochs 2 --lr 1e-3\n",
+                "hone train --from-config small.json --vocab 1536 --data stories.txt -o small.gguf --type F16 --epochs "
+                "2 --lr 1e-3\n",
     .run = run,
 };

@@ -13,4 +13,6 @@ static int run(const hn_cli *cli)
     return hn_json_print(o);
 }
 
-const hn_command hn_command_version = { .name = "version", .summary = "Show the version and how it was built", .run = run };
+const hn_command hn_command_version = { .name = "version",
+                                        .summary = "Show the version and how it was built",
+                                        .run = run };

@@ -1,7 +1,7 @@
 /* The files of a command line: what it reads and what it writes, from the tables of its options alone, and that none is
  * both. Owns the list and its messages; which names are one file is base's, what stands in files nobody's here. */
 #include "cli/cli.h"
-#include "lab/lab.h"
+#include "lab/record/record.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@ enum { MAX_USES = 512 };
 typedef struct uses {
     const hn_cli *cli;
     hn_file_use use[MAX_USES];
-    bool report[MAX_USES];  /* "-" is standard output */
+    bool report[MAX_USES];     /* "-" is standard output */
     char *owned[3 * MAX_USES]; /* names and words made here */
     size_t n, n_owned;
     bool full, nomem;
@@ -209,8 +209,7 @@ static int check_dashes(uses *u)
         const hn_file_use *w = &u->use[i];
         bool dash = w->role != HN_FILE_READ && strcmp(w->path, "-") == 0;
         if (dash && !u->report[i])
-            return hn_cli_usage(u->cli,
-                                "%s -: this cannot go to standard output; expected the name of a file (or ./-)",
+            return hn_cli_usage(u->cli, "%s -: this cannot go to standard output; expected the name of a file (or ./-)",
                                 w->option);
         if (!dash) u->use[kept++] = *w;
     }

@@ -15,7 +15,10 @@
 void (*volatile hn_cli_last_act)(void);
 
 /* One line, put together without the C library's formatting. */
-typedef struct line { char text[2048]; size_t n; } line;
+typedef struct line {
+    char text[2048];
+    size_t n;
+} line;
 
 static void add_text(line *l, const char *s)
 {
@@ -96,9 +99,11 @@ int hn_cli_check_files(int code)
     uint64_t now;
     if (code != HN_EXIT_OK || !hn_mapped_changed(&m, &now)) return code;
     if (now == m.size)
-        return hn_cli_error(HN_EXIT_FAILURE, "%s was written to while it was in use, so the result may be wrong; " NEXT_STEP,
+        return hn_cli_error(HN_EXIT_FAILURE,
+                            "%s was written to while it was in use, so the result may be wrong; " NEXT_STEP,
                             HN_ESC(m.path, strlen(m.path)));
     return hn_cli_error(HN_EXIT_FAILURE,
                         "%s was changed or cut short while it was in use (%" PRIu64 " bytes, now %" PRIu64 "), so "
-                        "the result may be wrong; " NEXT_STEP, HN_ESC(m.path, strlen(m.path)), m.size, now);
+                        "the result may be wrong; " NEXT_STEP,
+                        HN_ESC(m.path, strlen(m.path)), m.size, now);
 }

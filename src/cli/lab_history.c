@@ -1,9 +1,13 @@
 /* hone lab history: what was measured over time, and where it changed. Owns words; levels
  * and steps are lab's. */
-#include "cli/gate_parts.h"
-#include "lab/changes.h"
-#include "lab/history.h"
+#include "cli/gate_settings.h"
+#include "lab/stats/changes.h"
+#include "lab/record/history.h"
+#include "lab/record/record_read.h"
+#include "lab/record/record.h"
+#include "lab/stats/stats.h"
 
+#include <math.h>
 #include <fnmatch.h>
 #include <stdlib.h>
 
@@ -15,12 +19,6 @@ static const hn_opt opts[] = {
 };
 static const hn_opt_group group = { "History", opts };
 static const hn_opt_group *const groups[] = { &group, NULL };
-
-static const char *text(json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
 
 static bool among(const hn_cli *cli, const char *option, const char *value)
 {
@@ -52,16 +50,19 @@ static hone_status steps_of(hn_steps *out, const hn_series *s, hone_error *err)
 static void when(char *dst, size_t cap, json_t *r)
 {
     json_t *git = json_object_get(r, "git");
-    snprintf(dst, cap, "%.16s%s%.10s%s", text(r, "ts"), text(git, "commit")[0] ? " " : "", text(git, "commit"), json_is_true(json_object_get(git, "dirty")) ? "+dirty" : "");
+    snprintf(dst, cap, "%.16s%s%.10s%s", hn_record_text(r, "ts"), hn_record_text(git, "commit")[0] ? " " : "",
+             hn_record_text(git, "commit"), json_is_true(json_object_get(git, "dirty")) ? "+dirty" : "");
 }
 
 static void print_series(const hn_series *s, const hn_steps *st)
 {
     json_t *last = s->points[s->n - 1].record, *c = json_object_get(last, "config");
-    const char *name = text(json_object_get(last, "model"), "path_name"), *variant = text(c, "variant");
+    const char *name = hn_record_text(json_object_get(last, "model"), "path_name"),
+               *variant = hn_record_text(c, "variant");
     char at[80];
-    hn_out_printf("%s%s%s  %s%s%s, env %s: %zu run%s", s->id, *s->metric ? " " : "", s->metric, name[0] ? name : "no model", variant[0] ? ", " : "", variant,
-                  text(json_object_get(last, "env"), "hash"), s->n, s->n == 1 ? "" : "s");
+    hn_out_printf("%s%s%s  %s%s%s, env %s: %zu run%s", s->id, *s->metric ? " " : "", s->metric,
+                  name[0] ? name : "no model", variant[0] ? ", " : "", variant,
+                  hn_record_text(json_object_get(last, "env"), "hash"), s->n, s->n == 1 ? "" : "s");
     if (s->n_invalid) hn_out_printf(" (%zu invalid left out)", s->n_invalid);
     hn_out_printf(", now %.5g %s", s->points[s->n - 1].median, s->unit);
     if (s->n > 2) hn_out_printf(", noise %.2g%s", st->logs ? 100 * st->noise : st->noise, st->logs ? " %" : "");
@@ -76,8 +77,8 @@ static void print_series(const hn_series *s, const hn_steps *st)
         hn_out_printf("  p %.3f", k->p);
         if (k->first != k->last) hn_out_printf("  run %zu, or any of %zu to %zu", k->at + 1, k->first + 1, k->last + 1);
         else hn_out_printf("  run %zu", k->at + 1);
-        if (text(r, "title")[0]) hn_out_printf("  %s", text(r, "title"));
-        if (text(r, "change")[0]) hn_out_printf(": %s", text(r, "change"));
+        if (hn_record_text(r, "title")[0]) hn_out_printf("  %s", hn_record_text(r, "title"));
+        if (hn_record_text(r, "change")[0]) hn_out_printf(": %s", hn_record_text(r, "change"));
         hn_out_printf("\n");
     }
 }
@@ -93,13 +94,15 @@ static json_t *series_json(const hn_series *s, const hn_steps *st)
         json_t *v = json_object_get(last, *k);
         json_object_set_new(o, *k, v ? json_incref(v) : json_null());
     }
-    json_object_set_new(o, "env", hn_lab_str(text(json_object_get(last, "env"), "hash")));
+    json_object_set_new(o, "env", hn_lab_str(hn_record_text(json_object_get(last, "env"), "hash")));
     for (size_t i = 0; i < s->n; i++) {
         const hn_point *p = &s->points[i];
         json_t *git = json_object_get(json_object_get(p->record, "git"), "commit");
-        json_array_append_new(points, json_pack("{s:o, s:o, s:o, s:[o,o], s:I, s:o}", "ts", hn_lab_str(text(p->record, "ts")), "commit", git ? json_incref(git) : json_null(),
-                                                "median", hn_lab_num(p->median), "ci95", hn_lab_num(p->ci95[0]), hn_lab_num(p->ci95[1]), "n", (json_int_t)p->n,
-                                                "title", hn_lab_str(text(p->record, "title"))));
+        json_array_append_new(
+            points, json_pack("{s:o, s:o, s:o, s:[o,o], s:I, s:o}", "ts", hn_lab_str(hn_record_text(p->record, "ts")),
+                              "commit", git ? json_incref(git) : json_null(), "median", hn_lab_num(p->median), "ci95",
+                              hn_lab_num(p->ci95[0]), hn_lab_num(p->ci95[1]), "n", (json_int_t)p->n, "title",
+                              hn_lab_str(hn_record_text(p->record, "title"))));
     }
     json_object_set_new(o, "points", points);
     json_object_set_new(o, "invalid", json_integer((json_int_t)s->n_invalid));
@@ -115,7 +118,8 @@ static int read_files(const hn_cli *cli, json_t *records)
     int n = hn_opts_n_args(cli->opts);
     for (int i = 0; i < (n ? n : 1); i++) {
         hn_history h;
-        if (hn_record_base(base, sizeof base, n ? hn_opts_arg(cli->opts, i) : "local", &err) != HONE_OK) return hn_cli_usage(cli, "%s", err.message);
+        if (hn_record_base(base, sizeof base, n ? hn_opts_arg(cli->opts, i) : "local", &err) != HONE_OK)
+            return hn_cli_usage(cli, "%s", err.message);
         snprintf(path, sizeof path, "%s.jsonl", base);
         if (hn_history_read_until(&h, path, hn_abort_fn, &err) != HONE_OK) return hn_lab_code(hn_cli_fail(&err));
         hn_history_say(&h, say, sizeof say);
@@ -143,7 +147,8 @@ static int show(const hn_cli *cli, const hn_series *s, size_t n, json_t *all)
         changes += st.n;
         hn_steps_free(&st);
     }
-    if (!cli->json) hn_out_printf("%s%zu series, %zu change%s\n", shown ? "\n" : "", n, changes, changes == 1 ? "" : "s");
+    if (!cli->json)
+        hn_out_printf("%s%zu series, %zu change%s\n", shown ? "\n" : "", n, changes, changes == 1 ? "" : "s");
     return 0;
 }
 
@@ -168,6 +173,12 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_lab_history = {
-    .name = "lab history", .summary = "Show what was measured over time, and where it changed", .args = "[FILE…]", .max_args = -1, .groups = groups,
-    .examples = "hone lab history\nhone lab history local --id e2e --metric decode_tok_s\nhone lab history 'runs/nightly' --changes --json\n", .run = run,
+    .name = "lab history",
+    .summary = "Show what was measured over time, and where it changed",
+    .args = "[FILE…]",
+    .max_args = -1,
+    .groups = groups,
+    .examples = "hone lab history\nhone lab history local --id e2e --metric decode_tok_s\nhone lab history "
+                "'runs/nightly' --changes --json\n",
+    .run = run,
 };

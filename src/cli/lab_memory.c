@@ -1,7 +1,9 @@
 /* hone lab memory: what the memory of a process that runs a model is for. */
 #include "cli/cli.h"
-#include "lab/ledger.h"
+#include "lab/machine/ledger.h"
+#include "lab/bench/sample.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { MAX_TOKENS = 1 << 24 };
@@ -9,7 +11,8 @@ enum { MAX_TOKENS = 1 << 24 };
 static const hn_opt memory_opts[] = {
     HN_OPT("n-prompt", "-p", I32, "N", "tokens of the prompt", .def = "512", .min = 1, .max = MAX_TOKENS),
     HN_OPT("n-gen", "-n", I32, "N", "tokens to generate", .def = "16", .max = MAX_TOKENS),
-    HN_OPT("depth", "-d", I32, "N", "tokens already in the cache or state when the prompt comes", .def = "0", .max = MAX_TOKENS),
+    HN_OPT("depth", "-d", I32, "N", "tokens already in the cache or state when the prompt comes", .def = "0",
+           .max = MAX_TOKENS),
     HN_OPT_END,
 };
 static const hn_opt_group memory_group = { "Memory", memory_opts };
@@ -26,15 +29,20 @@ static void print_ledger(const hn_ledger *l)
     }
     double rest = hn_ledger_rest(l);
     hn_out_printf("%-16s %12.3f\n", "sum", l->sum / 1e6);
-    hn_out_printf("%-16s %12.3f                the most that was ever in memory (VmHWM)\n", "peak", (double)l->seen.hwm / 1e6);
+    hn_out_printf("%-16s %12.3f                the most that was ever in memory (VmHWM)\n", "peak",
+                  (double)l->seen.hwm / 1e6);
     hn_out_printf("%-16s %12.3f %10.2f %%%s\n", "difference", ((double)l->seen.hwm - l->sum) / 1e6, 100 * rest,
-                  l->n_unknown ? "   some parts are unknown" : fabs(rest) > HN_LEDGER_MAX_REST ? "   MORE than 3 %: memory that is in no part, or was given back before the end" : "");
+                  l->n_unknown ? "   some parts are unknown"
+                  : fabs(rest) > HN_LEDGER_MAX_REST
+                      ? "   MORE than 3 %: memory that is in no part, or was given back before the end"
+                      : "");
 }
 
 /* Opens, runs and looks. What was opened is the caller's to free. */
 static int measure(const hn_cli *cli, hn_ledger *l, hone_model **m, hone_context **ctx, hone_session **s)
 {
-    int32_t n_prompt = hn_opts_i32(cli->opts, "n-prompt"), n_gen = hn_opts_i32(cli->opts, "n-gen"), depth = hn_opts_i32(cli->opts, "depth");
+    int32_t n_prompt = hn_opts_i32(cli->opts, "n-prompt"), n_gen = hn_opts_i32(cli->opts, "n-gen"),
+            depth = hn_opts_i32(cli->opts, "depth");
     hone_model_info info;
     hone_error err;
     hn_sample sample;
@@ -76,6 +84,9 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_lab_memory = {
-    .name = "lab memory", .summary = "What the memory of a process that runs a model is for", .groups = groups,
-    .examples = "hone lab memory -m model.gguf\nhone lab memory -m model.gguf -d 4096 --kv q8_0 --json\n", .run = run,
+    .name = "lab memory",
+    .summary = "What the memory of a process that runs a model is for",
+    .groups = groups,
+    .examples = "hone lab memory -m model.gguf\nhone lab memory -m model.gguf -d 4096 --kv q8_0 --json\n",
+    .run = run,
 };

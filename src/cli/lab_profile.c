@@ -2,19 +2,27 @@
  * stacks. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
-#include "lab/profile.h"
+#include "lab/bench/process.h"
+#include "lab/bench/profile.h"
+#include "lab/machine/clock.h"
 
+#include <math.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 enum { MAX_TOKENS = 1 << 24, MAX_TRACE = 400000 };
 
 static const hn_opt profile_opts[] = {
-    HN_OPT("n-prompt", "-p", I32, "N", "tokens of the prompt; 0: none", .def = "512", .max = MAX_TOKENS),
-    HN_OPT("n-gen", "-n", I32, "N", "tokens to generate; 0: none", .def = "64", .max = MAX_TOKENS),
-    HN_OPT("depth", "-d", I32, "N", "tokens already in the cache when the prompt comes, not measured", .def = "0", .max = MAX_TOKENS),
-    HN_OPT("rounds", "-r", I32, "N", "how often; each call of a round is made with the profile and without, by turns", .def = "2", .min = 1, .max = 10000),
-    HN_OPT("no-memory", NULL, FLAG, NULL, "leave out the memory ledger, which runs the same once more in a process of its own (hone lab memory)"),
+    HN_OPT("n-prompt", "-p", I32, "N", "tokens of the prompt; 0: none", .def = "512", .max = MAX_TOKENS,
+           .forward = HN_FORWARD_LENGTHS),
+    HN_OPT("n-gen", "-n", I32, "N", "tokens to generate; 0: none", .def = "64", .max = MAX_TOKENS,
+           .forward = HN_FORWARD_LENGTHS),
+    HN_OPT("depth", "-d", I32, "N", "tokens already in the cache when the prompt comes, not measured", .def = "0",
+           .max = MAX_TOKENS, .forward = HN_FORWARD_LENGTHS),
+    HN_OPT("rounds", "-r", I32, "N", "how often; each call of a round is made with the profile and without, by turns",
+           .def = "2", .min = 1, .max = 10000),
+    HN_OPT("no-memory", NULL, FLAG, NULL,
+           "leave out the memory ledger, which runs the same once more in a process of its own (hone lab memory)"),
     HN_OPT("layers", NULL, FLAG, NULL, "also the time of each layer"),
     HN_OPT("trace", NULL, FILE, "FILE", "write the first round as a trace for chrome://tracing or Perfetto",
            .use = HN_USE_WRITE),
@@ -34,7 +42,7 @@ typedef struct work {
     hn_peaks peaks;
     char no_roof[1100]; /* "": peaks is the roof */
     hn_profile p;
-    json_t *memory;     /* the ledger, or NULL */
+    json_t *memory;      /* the ledger, or NULL */
     char no_memory[700]; /* why there is none */
 } work;
 
@@ -42,34 +50,24 @@ typedef struct work {
 
 static int ask_memory(work *w)
 {
-    enum { CAP = 20 };
-    char *made[CAP] = { 0 };
-    const char *argv[CAP + 1] = { "hone", "lab", "memory", "--json" };
     const hn_opts *o = w->cli->opts;
-    int n = 4, made_n = 0, rc = 0;
+    hn_argv a = { 0 };
     hn_child c = { 0 };
     hone_error err;
-    bool ok = true;
-#define ARG(...) (ok = ok && asprintf(&made[made_n], __VA_ARGS__) >= 0, ok ? (void)(argv[n++] = made[made_n++]) : (void)0)
-    ARG("--model=%s", hn_opts_str(o, "model"));
-    if (hn_opts_str(o, "pre")) ARG("--pre=%s", hn_opts_str(o, "pre"));
-    ARG("--threads=%d", hone_context_threads(w->ctx));
-    ARG("--threads-batch=%d", hone_context_threads_batch(w->ctx));
-    ARG("--cpu=%s", hone_context_cpu(w->ctx));
-    ARG("--packed=%s", w->info.packed_path ? w->info.packed_path : "off");
-    ARG("--chunk=%d", hn_opts_i32(o, "chunk"));
-    ARG("--kv=%s", hn_opts_str(o, "kv"));
-    if (hn_opts_flag(o, "allow-paging")) ARG("--allow-paging");
-    ARG("--n-prompt=%d", hn_opts_i32(o, "n-prompt") > 0 ? hn_opts_i32(o, "n-prompt") : 1);
-    ARG("--n-gen=%d", hn_opts_i32(o, "n-gen"));
-    ARG("--depth=%d", hn_opts_i32(o, "depth"));
-#undef ARG
-    argv[n] = NULL;
-    if (!ok) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the arguments of a process");
-    else if (hn_child_run(&c, argv, hn_abort_fn, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    int rc = 0;
+    hn_argv_extend(&a, (const char *const[]){ "hone", "lab", "memory", "--json", NULL });
+    hn_opts_forward(o, HN_FORWARD_MODEL | HN_FORWARD_SETTINGS | HN_FORWARD_LENGTHS, true, &a);
+    hn_argv_set(&a, "threads", "%d", hone_context_threads(w->ctx)); /* what was decided here */
+    hn_argv_set(&a, "threads-batch", "%d", hone_context_threads_batch(w->ctx));
+    hn_argv_set(&a, "cpu", "%s", hone_context_cpu(w->ctx));
+    hn_argv_set(&a, "packed", "%s", w->info.packed_path ? w->info.packed_path : "off");
+    if (hn_opts_i32(o, "n-prompt") == 0) hn_argv_set(&a, "n-prompt", "1");
+    if (hn_argv_check(&a, "a process", &err) != HONE_OK ||
+        hn_child_run(&c, hn_argv_words(&a), hn_abort_fn, &err) != HONE_OK)
+        rc = hn_cli_fail(&err);
     else if (c.result && c.exit_code == 0) w->memory = json_incref(c.result);
     else hn_child_why(&c, w->no_memory, sizeof w->no_memory);
-    for (int i = 0; i < made_n; i++) free(made[i]);
+    hn_argv_free(&a);
     hn_child_free(&c);
     return rc;
 }
@@ -80,10 +78,14 @@ static void print_memory(const work *w)
     size_t i;
     if (w->no_memory[0]) hn_out_printf("memory: unknown, %s\n", w->no_memory);
     if (!w->memory) return;
-    hn_out_printf("memory: peak %.1f MB; %.2f %% of it in no part\n", json_number_value(json_object_get(w->memory, "peak_mb")), json_number_value(json_object_get(w->memory, "rest_pct")));
-    json_array_foreach(json_object_get(w->memory, "parts"), i, p) {
+    hn_out_printf("memory: peak %.1f MB; %.2f %% of it in no part\n",
+                  json_number_value(json_object_get(w->memory, "peak_mb")),
+                  json_number_value(json_object_get(w->memory, "rest_pct")));
+    json_array_foreach(json_object_get(w->memory, "parts"), i, p)
+    {
         json_t *mb = json_object_get(p, "mb");
-        if (json_is_number(mb)) hn_out_printf("  %-16s %12.3f MB\n", json_string_value(json_object_get(p, "part")), json_number_value(mb));
+        if (json_is_number(mb))
+            hn_out_printf("  %-16s %12.3f MB\n", json_string_value(json_object_get(p, "part")), json_number_value(mb));
         else hn_out_printf("  %-16s %12s\n", json_string_value(json_object_get(p, "part")), "unknown");
     }
 }
@@ -94,12 +96,14 @@ static void print_op(const work *w, const hn_profile_phase *ph, const hn_profile
 {
     const char *bound;
     const hn_profile_sum *s = &op->all;
-    double ops = s->ops_int8 + s->ops_float, share = hn_profile_share(s, w->no_roof[0] ? NULL : &w->peaks, threads, cached, &bound);
+    double ops = s->ops_int8 + s->ops_float,
+           share = hn_profile_share(s, w->no_roof[0] ? NULL : &w->peaks, threads, cached, &bound);
     char rate[2][16] = { "", "" }, roof[32] = "";
     if (s->bytes && s->ns) snprintf(rate[0], sizeof rate[0], "%.1f", (double)s->bytes / (double)s->ns);
     if (ops > 0 && s->ns) snprintf(rate[1], sizeof rate[1], "%.1f", ops / (double)s->ns);
     if (isfinite(share)) snprintf(roof, sizeof roof, "%.0f %% %s", 100 * share, bound);
-    hn_out_printf("  %-12s %-12s %7" PRId64 " %11.3f %6.1f %% %8s %9s  %s\n", op->name, op->types, s->calls / ph->n_call, (double)s->ns * 1e-6 / (double)ph->n_call,
+    hn_out_printf("  %-12s %-12s %7" PRId64 " %11.3f %6.1f %% %8s %9s  %s\n", op->name, op->types,
+                  s->calls / ph->n_call, (double)s->ns * 1e-6 / (double)ph->n_call,
                   100 * (double)s->ns / (double)ph->whole_ns, rate[0], rate[1], roof);
 }
 
@@ -108,7 +112,8 @@ static void print_layers(const work *w, const hn_profile_phase *ph)
     for (int32_t il = 0; il < w->p.n_layer; il++) {
         uint64_t ns = 0;
         for (int i = 0; i < ph->n_op; i++) ns += ph->op[i].layer[il].ns;
-        hn_out_printf("  layer %-6d %32.3f %6.1f %%\n", il, (double)ns * 1e-6 / (double)ph->n_call, 100 * (double)ns / (double)ph->whole_ns);
+        hn_out_printf("  layer %-6d %32.3f %6.1f %%\n", il, (double)ns * 1e-6 / (double)ph->n_call,
+                      100 * (double)ns / (double)ph->whole_ns);
     }
 }
 
@@ -118,7 +123,8 @@ static void print_cost(const hn_profile_phase *ph)
     hn_out_printf("  looking costs %.2f %%", 100 * cost);
     if (isfinite(ci[0])) hn_out_printf(" (95 %%: %.2f to %.2f %%; %zu pairs)", 100 * ci[0], 100 * ci[1], ph->cost.n);
     else hn_out_printf(" (%zu pair%s: no interval)", ph->cost.n, ph->cost.n == 1 ? "" : "s");
-    if (isfinite(ci[0]) && ci[0] > HN_PROFILE_MAX_COST) hn_out_printf(": MORE than %.0f %%, the times below are distorted", 100 * HN_PROFILE_MAX_COST);
+    if (isfinite(ci[0]) && ci[0] > HN_PROFILE_MAX_COST)
+        hn_out_printf(": MORE than %.0f %%, the times below are distorted", 100 * HN_PROFILE_MAX_COST);
     hn_out_printf("\n");
 }
 
@@ -127,14 +133,17 @@ static void print_phase(const work *w, const char *name, const hn_profile_phase 
     if (!ph->n_call) return;
     double ms = (double)ph->whole_ns * 1e-6 / (double)ph->n_call, rest = hn_profile_rest(ph);
     bool cached = hn_profile_in_cache(ph, w->no_roof[0] ? NULL : &w->peaks);
-    hn_out_printf("%s: %" PRId64 " call%s of %" PRId64 " token%s on %d thread%s, %.3f ms each, %.2f tokens/s\n", name, ph->n_call, ph->n_call == 1 ? "" : "s",
-                  ph->n_tok / ph->n_call, ph->n_tok == ph->n_call ? "" : "s", threads, threads == 1 ? "" : "s", ms, (double)ph->n_tok / ((double)ph->whole_ns * 1e-9));
+    hn_out_printf("%s: %" PRId64 " call%s of %" PRId64 " token%s on %d thread%s, %.3f ms each, %.2f tokens/s\n", name,
+                  ph->n_call, ph->n_call == 1 ? "" : "s", ph->n_tok / ph->n_call, ph->n_tok == ph->n_call ? "" : "s",
+                  threads, threads == 1 ? "" : "s", ms, (double)ph->n_tok / ((double)ph->whole_ns * 1e-9));
     print_cost(ph);
     for (int k = 0; k < HN_COUNTS; k++)
         if (isfinite(ph->count[k])) hn_out_printf("  %s per token %.4g\n", hn_count_names[k], ph->count[k]);
-    hn_out_printf("\n  %-12s %-12s %7s %11s %8s %8s %9s  %s\n", "operation", "weights", "times", "ms a call", "of time", "GB/s", "GOPS", "of roof");
+    hn_out_printf("\n  %-12s %-12s %7s %11s %8s %8s %9s  %s\n", "operation", "weights", "times", "ms a call", "of time",
+                  "GB/s", "GOPS", "of roof");
     for (int i = 0; i < ph->n_op; i++) print_op(w, ph, &ph->op[i], threads, cached);
-    hn_out_printf("  %-12s %32.3f %6.1f %%%s\n", "(rest)", rest * ms, 100 * rest, rest > HN_PROFILE_MAX_REST ? "   MORE than 5 %: much of the time is not in the operations" : "");
+    hn_out_printf("  %-12s %32.3f %6.1f %%%s\n", "(rest)", rest * ms, 100 * rest,
+                  rest > HN_PROFILE_MAX_REST ? "   MORE than 5 %: much of the time is not in the operations" : "");
     if (cached) hn_out_printf("  a cache may hold what a call reads: reading is no roof here\n");
     if (hn_opts_flag(w->cli->opts, "layers")) print_layers(w, ph);
     hn_out_printf("\n");
@@ -150,12 +159,15 @@ static void print_report(const work *w)
 {
     const char *path = hn_opts_str(w->cli->opts, "model");
     char when[512] = "";
-    hn_out_printf("model    %s: %s %s, %.1f MB, %s weights\n", HN_ESC(path, strlen(path)), w->info.arch, w->info.type, (double)w->info.n_bytes / 1e6, hn_cli_weights(&w->info));
-    hn_out_printf("machine  %s, %d cores, level %s (env %s)\n", w->env.cpu_model[0] ? w->env.cpu_model : w->env.machine, w->env.cores, hone_context_cpu(w->ctx), w->env.hash);
+    hn_out_printf("model    %s: %s %s, %.1f MB, %s weights\n", HN_ESC(path, strlen(path)), w->info.arch, w->info.type,
+                  (double)w->info.n_bytes / 1e6, hn_cli_weights(&w->info));
+    hn_out_printf("machine  %s, %d cores, level %s (env %s)\n", w->env.cpu_model[0] ? w->env.cpu_model : w->env.machine,
+                  w->env.cores, hone_context_cpu(w->ctx), w->env.hash);
     if (!w->no_roof[0]) hn_peaks_say(&w->peaks, when, sizeof when);
     hn_out_printf("roof     %s%s\n", w->no_roof[0] ? "not known: " : "", w->no_roof[0] ? w->no_roof : when);
     print_counters(w);
-    hn_out_printf("answers  %s\n\n", w->p.verdict.state == HN_INVALID ? w->p.verdict.reason : "the same bits with the profile and without");
+    hn_out_printf("answers  %s\n\n", w->p.verdict.state == HN_INVALID ? w->p.verdict.reason
+                                                                      : "the same bits with the profile and without");
     print_phase(w, "prefill", &w->p.phase[HN_PROFILE_PREFILL], hone_context_threads_batch(w->ctx));
     print_phase(w, "decode", &w->p.phase[HN_PROFILE_DECODE], hone_context_threads(w->ctx));
     print_memory(w);
@@ -168,9 +180,11 @@ static json_t *roof_json(const work *w)
 {
     int32_t t = hone_context_threads(w->ctx), tb = hone_context_threads_batch(w->ctx);
     if (w->no_roof[0]) return json_pack("{s:o}", "missing", hn_lab_str(w->no_roof));
-    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:n}", "read_gb_s", hn_lab_num(hn_peaks_at(&w->peaks, HN_PEAK_READ_BW, t)), "int8_gops",
-                     hn_lab_num(hn_peaks_at(&w->peaks, HN_PEAK_INT8, tb)), "f32_gflops", hn_lab_num(hn_peaks_at(&w->peaks, HN_PEAK_F32, tb)), "ts", w->peaks.ts,
-                     "doubts", w->peaks.doubts[0] ? hn_lab_str(w->peaks.doubts) : json_null(), "missing");
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:n}", "read_gb_s",
+                     hn_lab_num(hn_peaks_at(&w->peaks, HN_PEAK_READ_BW, t)), "int8_gops",
+                     hn_lab_num(hn_peaks_at(&w->peaks, HN_PEAK_INT8, tb)), "f32_gflops",
+                     hn_lab_num(hn_peaks_at(&w->peaks, HN_PEAK_F32, tb)), "ts", w->peaks.ts, "doubts",
+                     w->peaks.doubts[0] ? hn_lab_str(w->peaks.doubts) : json_null(), "missing");
 }
 
 static json_t *model_json(const work *w)
@@ -178,25 +192,33 @@ static json_t *model_json(const work *w)
     const char *path = hn_opts_str(w->cli->opts, "model"), *slash = strrchr(path, '/');
     char fingerprint[17];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, w->info.fingerprint);
-    return json_pack("{s:o, s:s, s:o, s:o, s:I, s:I}", "path_name", hn_lab_str(slash ? slash + 1 : path), "fingerprint", fingerprint, "arch", hn_lab_str(w->info.arch),
-                     "type", hn_lab_str(w->info.type), "params", (json_int_t)w->info.n_params, "bytes", (json_int_t)w->info.n_bytes);
+    return json_pack("{s:o, s:s, s:o, s:o, s:I, s:I}", "path_name", hn_lab_str(slash ? slash + 1 : path), "fingerprint",
+                     fingerprint, "arch", hn_lab_str(w->info.arch), "type", hn_lab_str(w->info.type), "params",
+                     (json_int_t)w->info.n_params, "bytes", (json_int_t)w->info.n_bytes);
 }
 
 static json_t *report_json(const work *w)
 {
     const hn_opts *o = w->cli->opts;
-    json_t *r = hn_json_new(HN_PROFILE_SCHEMA), *phases = hn_profile_json(&w->p, w->no_roof[0] ? NULL : &w->peaks, hone_context_threads(w->ctx), hone_context_threads_batch(w->ctx));
+    json_t *r = hn_json_new(HN_PROFILE_SCHEMA),
+           *phases = hn_profile_json(&w->p, w->no_roof[0] ? NULL : &w->peaks, hone_context_threads(w->ctx),
+                                     hone_context_threads_batch(w->ctx));
     char ts[40];
     hn_utc_now(ts, sizeof ts);
     json_object_set_new(r, "ts", json_string(ts));
-    json_object_set_new(r, "valid", w->p.verdict.state == HN_INVALID ? json_false() : json_null()); /* says nothing about quality */
-    json_object_set_new(r, "invalid_reason", w->p.verdict.state == HN_INVALID ? hn_lab_str(w->p.verdict.reason) : json_null());
+    json_object_set_new(r, "valid",
+                        w->p.verdict.state == HN_INVALID ? json_false() : json_null()); /* says nothing about quality */
+    json_object_set_new(r, "invalid_reason",
+                        w->p.verdict.state == HN_INVALID ? hn_lab_str(w->p.verdict.reason) : json_null());
     json_object_set_new(r, "model", model_json(w));
     json_object_set_new(r, "env", hn_environ_json(&w->env));
-    json_object_set_new(r, "config", json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:i, s:s}", "n_prompt", (int)hn_opts_i32(o, "n-prompt"), "n_gen", (int)hn_opts_i32(o, "n-gen"),
-                        "depth", (int)hn_opts_i32(o, "depth"), "rounds", (int)hn_opts_i32(o, "rounds"), "threads", (int)hone_context_threads(w->ctx), "threads_batch",
-                        (int)hone_context_threads_batch(w->ctx), "cpu", hone_context_cpu(w->ctx), "kv", hn_opts_str(o, "kv"), "chunk", (int)hn_opts_i32(o, "chunk"),
-                        "weights", hn_cli_weights(&w->info)));
+    json_object_set_new(
+        r, "config",
+        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:i, s:s}", "n_prompt", (int)hn_opts_i32(o, "n-prompt"),
+                  "n_gen", (int)hn_opts_i32(o, "n-gen"), "depth", (int)hn_opts_i32(o, "depth"), "rounds",
+                  (int)hn_opts_i32(o, "rounds"), "threads", (int)hone_context_threads(w->ctx), "threads_batch",
+                  (int)hone_context_threads_batch(w->ctx), "cpu", hone_context_cpu(w->ctx), "kv", hn_opts_str(o, "kv"),
+                  "chunk", (int)hn_opts_i32(o, "chunk"), "weights", hn_cli_weights(&w->info)));
     json_object_set_new(r, "roof", roof_json(w));
     json_object_update(r, phases);
     json_decref(phases);
@@ -212,7 +234,8 @@ static void load_roof(work *w)
     char path[4096];
     hone_error err;
     const char *level = hone_context_cpu(w->ctx);
-    if (hn_peaks_path(path, sizeof path, &w->env, level, &err) != HONE_OK || hn_peaks_load(&w->peaks, path, &w->env, level, &err) != HONE_OK)
+    if (hn_peaks_path(path, sizeof path, &w->env, level, &err) != HONE_OK ||
+        hn_peaks_load(&w->peaks, path, &w->env, level, &err) != HONE_OK)
         snprintf(w->no_roof, sizeof w->no_roof, "%s", err.message);
 }
 
@@ -234,11 +257,17 @@ static int measure(work *w, const hn_counters *counters)
 {
     const hn_opts *o = w->cli->opts;
     hone_error err;
-    hn_profile_params p = { .n_prompt = hn_opts_i32(o, "n-prompt"), .n_gen = hn_opts_i32(o, "n-gen"), .depth = hn_opts_i32(o, "depth"),
-                            .rounds = hn_opts_i32(o, "rounds"), .n_chunk = hn_opts_i32(o, "chunk"), .max_trace = hn_opts_str(o, "trace") ? MAX_TRACE : 0, .counters = counters };
+    hn_profile_params p = { .n_prompt = hn_opts_i32(o, "n-prompt"),
+                            .n_gen = hn_opts_i32(o, "n-gen"),
+                            .depth = hn_opts_i32(o, "depth"),
+                            .rounds = hn_opts_i32(o, "rounds"),
+                            .n_chunk = hn_opts_i32(o, "chunk"),
+                            .max_trace = hn_opts_str(o, "trace") ? MAX_TRACE : 0,
+                            .counters = counters };
     int rc = hn_cli_open_model(w->cli, false, &w->m);
     if (rc == 0) rc = hn_cli_new_context(w->cli, &w->ctx);
-    if (rc == 0) rc = hn_cli_new_session(w->cli, w->ctx, w->m, p.depth + (p.n_prompt > 0 ? p.n_prompt : 1) + p.n_gen, 1, &w->s);
+    if (rc == 0)
+        rc = hn_cli_new_session(w->cli, w->ctx, w->m, p.depth + (p.n_prompt > 0 ? p.n_prompt : 1) + p.n_gen, 1, &w->s);
     if (rc) return rc;
     hn_cli_session_notes(w->m, p.depth + (p.n_prompt > 0 ? p.n_prompt : 1) + p.n_gen);
     hone_model_get_info(w->m, &w->info);
@@ -264,8 +293,10 @@ static int run(const hn_cli *cli)
     if (rc == 0) {
         if (cli->json) rc = hn_json_print(report_json(w));
         else print_report(w);
-        if (w->p.not_traced) hn_cli_note("the trace lacks %" PRId64 " operations: it ends at %d", w->p.not_traced, MAX_TRACE);
-        if (w->p.verdict.state == HN_INVALID && rc == 0) rc = hn_cli_error(HN_EXIT_FAILURE, "invalid profile: %s", w->p.verdict.reason);
+        if (w->p.not_traced)
+            hn_cli_note("the trace lacks %" PRId64 " operations: it ends at %d", w->p.not_traced, MAX_TRACE);
+        if (w->p.verdict.state == HN_INVALID && rc == 0)
+            rc = hn_cli_error(HN_EXIT_FAILURE, "invalid profile: %s", w->p.verdict.reason);
     }
     json_decref(w->memory);
     hn_profile_free(&w->p);
@@ -278,7 +309,9 @@ static int run(const hn_cli *cli)
 }
 
 const hn_command hn_command_lab_profile = {
-    .name = "lab profile", .summary = "Where the time of a prompt and of each token goes, operation by operation", .groups = groups,
+    .name = "lab profile",
+    .summary = "Where the time of a prompt and of each token goes, operation by operation",
+    .groups = groups,
     .examples = "hone lab profile -m model.gguf\nhone lab profile -m model.gguf -p 0 -n 128 -d 2048 --layers\n"
                 "hone lab profile -m model.gguf --trace trace.json --folded stacks.txt\n",
     .run = run,

@@ -1,5 +1,9 @@
 /* hone lab quality hash and similar: the eight fixed prompts, answered, kept and compared. */
-#include "cli/quality_parts.h"
+#include "cli/quality_input.h"
+#include "lab/quality/quality.h"
+#include "lab/record/record.h"
+#include "lab/stats/stats.h"
+#include "lab/stats/verdict.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +12,9 @@ static const hn_opt hash_opts[] = {
     HN_OPT("save", NULL, FILE, "FILE", "keep the answers, with a sketch of their logits, for --against",
            .use = HN_USE_WRITE),
     HN_OPT("against", NULL, FILE, "FILE", "compare with saved answers; exit with 12 if it is not the same"),
-    HN_OPT("tolerance", NULL, F32, "X", "with --against, the same answers are good enough if no log-probability in the sketch moved by more than X", .def = "0", .min = 0, .max = 1e6),
+    HN_OPT("tolerance", NULL, F32, "X",
+           "with --against, the same answers are good enough if no log-probability in the sketch moved by more than X",
+           .def = "0", .min = 0, .max = 1e6),
     HN_OPT_END,
 };
 static const hn_opt_group hash_group = { "Comparison", hash_opts };
@@ -17,7 +23,8 @@ static const hn_opt pre_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group pre_group = { "Model", pre_opts };
-static const hn_opt_group *const hash_groups[] = { &hn_group_model, &hash_group, &hn_group_record, &hn_group_compute, NULL };
+static const hn_opt_group *const hash_groups[] = { &hn_group_model, &hash_group, &hn_group_record, &hn_group_compute,
+                                                   NULL };
 static const hn_opt_group *const similar_groups[] = { &hn_group_record, &pre_group, &hn_group_compute, NULL };
 
 static void forget(hn_answers *a)
@@ -69,22 +76,28 @@ static int answers_of(const hn_cli *cli, const char *path, hn_answers **out)
 
 static void print_difference(const hn_answers_diff *d)
 {
-    static const char *const words[] = { "same: every answer and every logit that is hashed", "numerics moved: the same answers from other logits", "different answers" };
+    static const char *const words[] = { "same: every answer and every logit that is hashed",
+                                         "numerics moved: the same answers from other logits", "different answers" };
     hn_out_printf("verdict  %s\n", words[d->what]);
     if (d->what == HN_DIFFERENT)
-        hn_out_printf("         %d of %d prompts; first in prompt %d at step %d: token %d became %d\n", d->n_diverged, HN_Q_PROMPTS, d->prompt, d->step, d->id_a, d->id_b);
+        hn_out_printf("         %d of %d prompts; first in prompt %d at step %d: token %d became %d\n", d->n_diverged,
+                      HN_Q_PROMPTS, d->prompt, d->step, d->id_a, d->id_b);
     if (d->what != HN_SAME)
-        hn_out_printf("sketch   %d steps of equal context: logits moved by up to %.3g, log-probabilities by %.3g (prompt %d, step %d), probabilities by %.3g;\n"
-                      "         divergence at least %.3g on average, %.3g at most; hone lab quality kl says it exactly\n",
-                      d->n_steps, d->max_dlogit, d->max_dlogp, d->at_prompt, d->at_step, d->max_dp, d->kl_mean, d->kl_max);
+        hn_out_printf(
+            "sketch   %d steps of equal context: logits moved by up to %.3g, log-probabilities by %.3g (prompt %d, "
+            "step %d), probabilities by %.3g;\n"
+            "         divergence at least %.3g on average, %.3g at most; hone lab quality kl says it exactly\n",
+            d->n_steps, d->max_dlogit, d->max_dlogp, d->at_prompt, d->at_step, d->max_dp, d->kl_mean, d->kl_max);
 }
 
 static int judge(const hn_cli *cli, const hn_answers *now, const hn_answers_diff *d)
 {
     double tolerance = (double)hn_opts_f32(cli->opts, "tolerance");
-    if (now->q.verdict.state == HN_INVALID) return hn_cli_error(d ? HN_EXIT_QUALITY : HN_EXIT_FAILURE, "invalid: %s", now->q.verdict.reason);
+    if (now->q.verdict.state == HN_INVALID)
+        return hn_cli_error(d ? HN_EXIT_QUALITY : HN_EXIT_FAILURE, "invalid: %s", now->q.verdict.reason);
     if (!d || d->what == HN_SAME || (d->what == HN_NUMERICS && d->max_dlogp <= tolerance && tolerance > 0)) return 0;
-    return hn_cli_error(HN_EXIT_QUALITY, "quality changed: %s", d->what == HN_DIFFERENT ? "different answers" : "the same answers from other logits");
+    return hn_cli_error(HN_EXIT_QUALITY, "quality changed: %s",
+                        d->what == HN_DIFFERENT ? "different answers" : "the same answers from other logits");
 }
 
 static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answers *old)
@@ -103,8 +116,18 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
         json_object_set_new(extra, "against", hn_lab_str(old->q.hash));
         json_object_set_new(extra, "difference", broken ? json_null() : hn_answers_diff_json(&d));
     }
-    hn_q_result q = { .id = "quality.hash", .unit = "count", .value = now->q.n_distinct, .error = NAN, .higher = true, .title = hn_opts_str(o, "title"), .change = hn_opts_str(o, "change"),
-                      .quality = broken ? NULL : now->q.hash, .model = now->model, .config = now->config, .extra = extra, .verdict = &now->q.verdict };
+    hn_q_result q = { .id = "quality.hash",
+                      .unit = "count",
+                      .value = now->q.n_distinct,
+                      .error = NAN,
+                      .higher = true,
+                      .title = hn_opts_str(o, "title"),
+                      .change = hn_opts_str(o, "change"),
+                      .quality = broken ? NULL : now->q.hash,
+                      .model = now->model,
+                      .config = now->config,
+                      .extra = extra,
+                      .verdict = &now->q.verdict };
     int rc = hn_cli_records(cli, json_pack("[o]", hn_q_record(&q)));
     json_decref(extra);
     if (!cli->json) {
@@ -120,8 +143,11 @@ static int run_hash(const hn_cli *cli)
 {
     hn_answers *now = NULL, *old = NULL;
     const char *against = hn_opts_str(cli->opts, "against"), *file = hn_opts_arg(cli->opts, 0);
-    if (file && hn_opts_given(cli->opts, "model")) return hn_cli_usage(cli, "-m and a file of answers contradict each other; give one of them");
-    if (file && !hn_answers_is_file(file)) return hn_cli_usage(cli, "%s holds no answers; expected a file of --save, or -m MODEL", HN_ESC(file, strlen(file)));
+    if (file && hn_opts_given(cli->opts, "model"))
+        return hn_cli_usage(cli, "-m and a file of answers contradict each other; give one of them");
+    if (file && !hn_answers_is_file(file))
+        return hn_cli_usage(cli, "%s holds no answers; expected a file of --save, or -m MODEL",
+                            HN_ESC(file, strlen(file)));
     int rc = 0;
     if (against && !hn_answers_is_file(against))
         rc = hn_cli_usage(cli, "--against %s: no answers of --save there", HN_ESC(against, strlen(against)));
@@ -151,17 +177,30 @@ static int finish_similar(const hn_cli *cli, hn_answers *const *x)
     }
     double mean = hn_mean_of(each, HN_Q_PROMPTS).mean;
     const hn_verdict *bad = b->q.verdict.state == HN_INVALID ? &b->q.verdict : &a->q.verdict;
-    json_t *extra = json_pack("{s:o, s:o, s:o, s:o, s:s}", "prompts", list, "least", hn_lab_num(least), "reference", hn_lab_str(a->label), "first_divergence",
-                              hn_answers_diff_json(&d), "stop_gap", "counts equal ids; says nothing about how likely the others were");
-    hn_q_result q = { .id = "quality.similar", .unit = "1", .value = mean, .error = NAN, .title = hn_opts_str(o, "title"), .change = hn_opts_str(o, "change"),
-                      .quality = b->q.hash, .model = b->model, .config = b->config, .extra = extra, .verdict = bad, .higher = true };
+    json_t *extra = json_pack("{s:o, s:o, s:o, s:o, s:s}", "prompts", list, "least", hn_lab_num(least), "reference",
+                              hn_lab_str(a->label), "first_divergence", hn_answers_diff_json(&d), "stop_gap",
+                              "counts equal ids; says nothing about how likely the others were");
+    hn_q_result q = { .id = "quality.similar",
+                      .unit = "1",
+                      .value = mean,
+                      .error = NAN,
+                      .title = hn_opts_str(o, "title"),
+                      .change = hn_opts_str(o, "change"),
+                      .quality = b->q.hash,
+                      .model = b->model,
+                      .config = b->config,
+                      .extra = extra,
+                      .verdict = bad,
+                      .higher = true };
     int rc = hn_cli_records(cli, json_pack("[o]", hn_q_record(&q)));
     json_decref(extra);
     if (!cli->json) {
-        hn_out_printf("A        %s  (%s)\nB        %s  (%s)\n", a->q.hash, HN_ESC(a->label, strlen(a->label)), b->q.hash, HN_ESC(b->label, strlen(b->label)));
+        hn_out_printf("A        %s  (%s)\nB        %s  (%s)\n", a->q.hash, HN_ESC(a->label, strlen(a->label)),
+                      b->q.hash, HN_ESC(b->label, strlen(b->label)));
         hn_out_printf("similar  %.4f on average, %.4f at least; by prompt", mean, least);
         for (int p = 0; p < HN_Q_PROMPTS; p++) hn_out_printf(" %.2f", each[p]);
-        hn_out_printf("\nnote     a stop-gap: equal ids of greedy answers. Where both models are at hand, hone lab quality kl is the measure.\n");
+        hn_out_printf("\nnote     a stop-gap: equal ids of greedy answers. Where both models are at hand, hone lab "
+                      "quality kl is the measure.\n");
     }
     if (bad->state == HN_INVALID) return hn_cli_error(HN_EXIT_FAILURE, "invalid: %s", bad->reason);
     return rc;
@@ -179,7 +218,11 @@ static int run_similar(const hn_cli *cli)
 }
 
 const hn_command hn_command_lab_quality_hash = {
-    .name = "lab quality hash", .summary = "The quality hash; with --against, what changed", .args = "[ANSWERS]", .max_args = 1, .groups = hash_groups,
+    .name = "lab quality hash",
+    .summary = "The quality hash; with --against, what changed",
+    .args = "[ANSWERS]",
+    .max_args = 1,
+    .groups = hash_groups,
     .reads_args = true,
     .examples = "hone lab quality hash -m model.gguf --save before.json\n"
                 "hone lab quality hash -m model.gguf --against before.json\n"
@@ -187,6 +230,12 @@ const hn_command hn_command_lab_quality_hash = {
     .run = run_hash,
 };
 const hn_command hn_command_lab_quality_similar = {
-    .name = "lab quality similar", .summary = "How many ids of two models' greedy answers are equal (a stop-gap)", .args = "A B", .min_args = 2, .max_args = 2,
-    .groups = similar_groups, .examples = "hone lab quality similar model-f16.gguf model-q4_k_m.gguf\n", .run = run_similar,
+    .name = "lab quality similar",
+    .summary = "How many ids of two models' greedy answers are equal (a stop-gap)",
+    .args = "A B",
+    .min_args = 2,
+    .max_args = 2,
+    .groups = similar_groups,
+    .examples = "hone lab quality similar model-f16.gguf model-q4_k_m.gguf\n",
+    .run = run_similar,
 };

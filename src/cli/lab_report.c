@@ -1,7 +1,7 @@
 /* hone lab report: what history files say, as a page, Markdown, CSV or JSON. Owns options and output
  * files; what a report is, is lab's. */
-#include "cli/gate_parts.h"
-#include "lab/report.h"
+#include "cli/gate_settings.h"
+#include "lab/record/report.h"
 
 #include <stdlib.h>
 
@@ -20,8 +20,12 @@ static const hn_opt_group *const groups[] = { &report_group, NULL };
 
 enum { MAX_TEXT = 400 };
 
-static const struct { const char *option; hn_report_format format; } outputs[] = {
-    { "html", HN_REPORT_HTML }, { "md", HN_REPORT_MD }, { "csv", HN_REPORT_CSV }, { "json-out", HN_REPORT_JSON } };
+static const struct {
+    const char *option;
+    hn_report_format format;
+} outputs[] = {
+    { "html", HN_REPORT_HTML }, { "md", HN_REPORT_MD }, { "csv", HN_REPORT_CSV }, { "json-out", HN_REPORT_JSON }
+};
 enum { N_OUTPUTS = sizeof outputs / sizeof *outputs };
 
 static const char *path_of(const hn_cli *cli, size_t i) { return hn_opts_str(cli->opts, outputs[i].option); }
@@ -42,7 +46,8 @@ static int check_outputs(const hn_cli *cli)
     if (to_stdout > 1) return hn_cli_usage(cli, "%d reports to stdout; expected one at most", to_stdout);
     for (const char *const *o = (const char *const[]){ "title", "date", NULL }; *o; o++) {
         const char *s = hn_opts_str(cli->opts, *o);
-        if (s && strlen(s) > MAX_TEXT) return hn_cli_usage(cli, "--%s: %zu bytes of text; expected at most %d", *o, strlen(s), MAX_TEXT);
+        if (s && strlen(s) > MAX_TEXT)
+            return hn_cli_usage(cli, "--%s: %zu bytes of text; expected at most %d", *o, strlen(s), MAX_TEXT);
     }
     return 0;
 }
@@ -84,20 +89,30 @@ static int run(const hn_cli *cli)
     if (rc) return rc;
     hone_status st = hn_report_new(&r, &err);
     if (st == HONE_OK) hn_report_set_stop(r, hn_abort_fn);
-    for (int i = 0; i < hn_opts_n_args(cli->opts) && st == HONE_OK; i++) st = hn_report_add(r, hn_opts_arg(cli->opts, i), &err);
+    for (int i = 0; i < hn_opts_n_args(cli->opts) && st == HONE_OK; i++)
+        st = hn_report_add(r, hn_opts_arg(cli->opts, i), &err);
     if (st == HONE_OK) st = hn_report_finish(r, hn_opts_str(cli->opts, "title"), hn_opts_str(cli->opts, "date"), &err);
     if (st != HONE_OK) {
         rc = hn_lab_code(hn_cli_fail(&err));
     } else {
-        if (hn_report_skipped(r)) hn_cli_note("%zu line%s skipped: no records of hone's", hn_report_skipped(r), hn_report_skipped(r) == 1 ? "" : "s");
-        rc = hn_report_records(r) == 0 ? hn_cli_error(HN_EXIT_FAILURE, "no records in these files; hone bench … --file NAME writes some") : write_all(cli, r);
+        if (hn_report_skipped(r))
+            hn_cli_note("%zu line%s skipped: no records of hone's", hn_report_skipped(r),
+                        hn_report_skipped(r) == 1 ? "" : "s");
+        rc = hn_report_records(r) == 0
+                 ? hn_cli_error(HN_EXIT_FAILURE, "no records in these files; hone bench … --file NAME writes some")
+                 : write_all(cli, r);
     }
     hn_report_free(r);
     return rc;
 }
 
 const hn_command hn_command_lab_report = {
-    .name = "lab report", .summary = "Write what history files say as a page, Markdown, CSV or JSON", .args = "FILE…", .min_args = 1, .max_args = -1, .groups = groups,
+    .name = "lab report",
+    .summary = "Write what history files say as a page, Markdown, CSV or JSON",
+    .args = "FILE…",
+    .min_args = 1,
+    .max_args = -1,
+    .groups = groups,
     .reads_args = true,
     .examples = "hone lab report benchmarks/local.jsonl --html report.html\n"
                 "hone lab report benchmarks/*.jsonl --html report.html --csv report.csv --title \"new matmul\"\n"

@@ -2,19 +2,20 @@
  * what it printed has arrived. */
 #include "base/file.h"
 #include "cli/cli.h"
-#include "lab/lab.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-extern const hn_command hn_command_run, hn_command_chat, hn_command_bench, hn_command_lab, hn_command_doctor, hn_command_perplexity,
-    hn_command_inspect, hn_command_tokenize, hn_command_detokenize, hn_command_template, hn_command_logits, hn_command_train, hn_command_merge,
-    hn_command_convert, hn_command_synth, hn_command_pack, hn_command_env, hn_command_version, hn_command_help;
+extern const hn_command hn_command_run, hn_command_chat, hn_command_bench, hn_command_lab, hn_command_doctor,
+    hn_command_perplexity, hn_command_inspect, hn_command_tokenize, hn_command_detokenize, hn_command_template,
+    hn_command_logits, hn_command_train, hn_command_merge, hn_command_convert, hn_command_synth, hn_command_pack,
+    hn_command_env, hn_command_version, hn_command_help;
 
 const hn_command *const hn_commands[] = {
-    &hn_command_run, &hn_command_chat, &hn_command_bench, &hn_command_lab, &hn_command_doctor, &hn_command_perplexity, &hn_command_inspect,
-    &hn_command_tokenize, &hn_command_detokenize, &hn_command_template, &hn_command_logits, &hn_command_train, &hn_command_merge, &hn_command_convert,
-    &hn_command_synth, &hn_command_pack, &hn_command_env, &hn_command_version, &hn_command_help, NULL,
+    &hn_command_run,        &hn_command_chat,    &hn_command_bench,    &hn_command_lab,        &hn_command_doctor,
+    &hn_command_perplexity, &hn_command_inspect, &hn_command_tokenize, &hn_command_detokenize, &hn_command_template,
+    &hn_command_logits,     &hn_command_train,   &hn_command_merge,    &hn_command_convert,    &hn_command_synth,
+    &hn_command_pack,       &hn_command_env,     &hn_command_version,  &hn_command_help,       NULL,
 };
 
 static const hn_opt common_opts[] = {
@@ -48,9 +49,13 @@ static int unknown_command(const hn_command *parent, const char *name)
     const char *names[64];
     size_t n = 0, skip = parent ? strlen(parent->name) + 1 : 0;
     hn_cli cli = { .cmd = parent };
-    for (const hn_command *const *c = parent ? parent->subs : hn_commands; *c && n < 64; c++) names[n++] = (*c)->name + skip;
+    for (const hn_command *const *c = parent ? parent->subs : hn_commands; *c && n < 64; c++)
+        names[n++] = (*c)->name + skip;
     const char *near = hn_nearest(name, names, n);
-    return hn_cli_usage(parent ? &cli : NULL, "unknown %s '%s'%s%s%s", name[0] == '-' ? "option" : parent ? "laboratory command" : "command",
+    return hn_cli_usage(parent ? &cli : NULL, "unknown %s '%s'%s%s%s",
+                        name[0] == '-' ? "option"
+                        : parent       ? "laboratory command"
+                                       : "command",
                         HN_ESC(name, strlen(name)), near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 

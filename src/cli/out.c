@@ -104,7 +104,7 @@ int hn_out_finish(int code)
     hn_out_flush();
     if (!code && hn_json_lost())
         code = hn_cli_error(HN_EXIT_NOMEM, "out of memory for JSON: what was printed or kept may lack a part; "
-                            "expected more free memory");
+                                           "expected more free memory");
     if (!hn_out_failed()) return code;
     if (out_errno != EPIPE)
         hn_cli_error(0, "standard output: %s", out_errno > 0 ? strerror(out_errno) : "write failed");
@@ -161,7 +161,10 @@ static int fitting(const char *s, int n)
     return i;
 }
 
-typedef struct label { char text[512]; size_t n; } label;
+typedef struct label {
+    char text[512];
+    size_t n;
+} label;
 
 static bool to_label(void *arg, const char *p, size_t n)
 {

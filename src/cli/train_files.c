@@ -1,6 +1,6 @@
 /* The files of hone train: what it reads, what it writes, and that none is both. Owns names; refuses to
  * know what stands in the files. */
-#include "cli/train_parts.h"
+#include "cli/train_command.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,10 @@ static char *folder_of(const char *path)
     return n ? strndup(path, n) : strdup(".");
 }
 
-typedef struct role { const char *what, *path, *option; bool folder; } role; /* option: gives it another name */
+typedef struct role {
+    const char *what, *path, *option;
+    bool folder;
+} role; /* option: gives it another name */
 
 /* What is written last must not fail for what is known first. */
 static int check_place(const role *out)
@@ -35,14 +38,20 @@ static int check_place(const role *out)
     if (!out->folder) {
         if (hn_file_check(out->path, &err) != HONE_OK) return hn_cli_fail(&err);
     } else if (stat(out->path, &s) == 0) {
-        if (!S_ISDIR(s.st_mode)) return hn_cli_error(HN_EXIT_FAILURE, "%s: is a file; expected a folder for %s (%s)", name, out->what, out->option);
-        return access(out->path, W_OK | X_OK) == 0 ? 0 : hn_cli_error(HN_EXIT_FAILURE, "%s: cannot write %s: %s", name, out->what, strerror(errno));
+        if (!S_ISDIR(s.st_mode))
+            return hn_cli_error(HN_EXIT_FAILURE, "%s: is a file; expected a folder for %s (%s)", name, out->what,
+                                out->option);
+        return access(out->path, W_OK | X_OK) == 0
+                   ? 0
+                   : hn_cli_error(HN_EXIT_FAILURE, "%s: cannot write %s: %s", name, out->what, strerror(errno));
     }
     char *in = folder_of(out->path);
     if (!in) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for file names");
     int rc = 0;
-    if (stat(in, &s) != 0 || access(in, W_OK | X_OK) != 0) rc = hn_cli_error(HN_EXIT_FAILURE, "%s: cannot write %s: %s", name, out->what, strerror(errno));
-    else if (!S_ISDIR(s.st_mode)) rc = hn_cli_error(HN_EXIT_FAILURE, "%s: cannot write %s: %s", name, out->what, strerror(ENOTDIR));
+    if (stat(in, &s) != 0 || access(in, W_OK | X_OK) != 0)
+        rc = hn_cli_error(HN_EXIT_FAILURE, "%s: cannot write %s: %s", name, out->what, strerror(errno));
+    else if (!S_ISDIR(s.st_mode))
+        rc = hn_cli_error(HN_EXIT_FAILURE, "%s: cannot write %s: %s", name, out->what, strerror(ENOTDIR));
     free(in);
     return rc;
 }
@@ -54,14 +63,17 @@ int hn_train_files(hn_train_job *j)
     const char *log = hn_opts_str(o, "log"), *folder = hn_opts_str(o, "checkpoints");
     j->out = hn_opts_str(o, "output");
     j->peft = hn_opts_str(o, "peft");
-    if (!j->out && (begun || !j->p.plan_only)) return hn_cli_usage(j->cli, "no output; expected -o %s.gguf", j->p.full ? "MODEL" : "ADAPTER");
+    if (!j->out && (begun || !j->p.plan_only))
+        return hn_cli_usage(j->cli, "no output; expected -o %s.gguf", j->p.full ? "MODEL" : "ADAPTER");
     if (j->out) {
         j->log = log ? with_suffix(log, "") : with_suffix(j->out, ".jsonl");
         j->folder = folder ? with_suffix(folder, "") : with_suffix(j->out, ".ckpt");
         j->base = begun ? with_suffix(j->out, ".begin.gguf") : NULL;
-        if (!j->log || !j->folder || (begun && !j->base)) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for file names");
+        if (!j->log || !j->folder || (begun && !j->base))
+            return hn_cli_error(HN_EXIT_NOMEM, "out of memory for file names");
     }
-    const role list[] = { { "the output", j->out, "-o", false }, { "the model to begin from", j->base, "-o", false },
+    const role list[] = { { "the output", j->out, "-o", false },
+                          { "the model to begin from", j->base, "-o", false },
                           { "the log", j->log, "--log", false },
                           { "the folder of checkpoints", j->folder, "--checkpoints", true },
                           { "the PEFT folder", j->peft, "--peft", true } };

@@ -3,8 +3,9 @@
  * as it is there; a run that was killed is continued without a step standing twice. */
 #include "base/json_tree.h"
 #include "base/os.h"
-#include "cli/train_parts.h"
-#include "lab/lab.h"
+#include "cli/train_command.h"
+#include "lab/machine/clock.h"
+#include "lab/machine/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,31 +27,44 @@ static json_t *data_json(const hone_train_data *d)
 {
     char hash[20];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)d->hash);
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "files", (json_int_t)d->n_file, "records", (json_int_t)d->n_line, "bad", (json_int_t)d->n_bad,
-                     "samples", (json_int_t)d->n_sample, "cut", (json_int_t)d->n_cut, "split", (json_int_t)d->n_split, "empty", (json_int_t)d->n_empty, "tokens", (json_int_t)d->n_tok,
-                     "targets", (json_int_t)d->n_target, "hash", hash, "length",
-                     json_pack("{s:i, s:i, s:i, s:i}", "min", (int)d->min_len, "median", (int)d->median_len, "p95", (int)d->p95_len, "max", (int)d->max_len));
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "files", (json_int_t)d->n_file,
+                     "records", (json_int_t)d->n_line, "bad", (json_int_t)d->n_bad, "samples", (json_int_t)d->n_sample,
+                     "cut", (json_int_t)d->n_cut, "split", (json_int_t)d->n_split, "empty", (json_int_t)d->n_empty,
+                     "tokens", (json_int_t)d->n_tok, "targets", (json_int_t)d->n_target, "hash", hash, "length",
+                     json_pack("{s:i, s:i, s:i, s:i}", "min", (int)d->min_len, "median", (int)d->median_len, "p95",
+                               (int)d->p95_len, "max", (int)d->max_len));
 }
 
 json_t *hn_train_settings_json(const hn_train_job *j)
 {
-    static const char *const masks[] = { "none", "prompt", "last" }, *const schedules[] = { "constant", "linear", "cosine", "wsd" };
+    static const char *const masks[] = { "none", "prompt", "last" }, *const schedules[] = { "constant", "linear",
+                                                                                            "cosine", "wsd" };
     const hone_train_params *p = &j->p;
     const hone_train_info *i = &j->info;
-    json_t *o = json_pack("{s:s, s:i, s:i, s:i, s:b, s:s, s:I, s:I, s:s, s:b, s:b}", "method", p->full ? "full" : "lora", "seq", (int)p->seq, "batch", (int)p->batch, "accumulate",
-                          (int)p->accumulate, "pack", (int)p->pack, "mask", masks[p->mask], "steps", (json_int_t)i->steps, "warmup", (json_int_t)i->warmup, "schedule",
-                          schedules[p->schedule], "bf16", (int)p->bf16, "recompute", (int)p->recompute);
+    json_t *o =
+        json_pack("{s:s, s:i, s:i, s:i, s:b, s:s, s:I, s:I, s:s, s:b, s:b}", "method", p->full ? "full" : "lora", "seq",
+                  (int)p->seq, "batch", (int)p->batch, "accumulate", (int)p->accumulate, "pack", (int)p->pack, "mask",
+                  masks[p->mask], "steps", (json_int_t)i->steps, "warmup", (json_int_t)i->warmup, "schedule",
+                  schedules[p->schedule], "bf16", (int)p->bf16, "recompute", (int)p->recompute);
     json_object_set_new(o, "seed", json_integer((json_int_t)p->seed));
     json_object_set_new(o, "epochs", p->steps ? json_null() : hn_train_real(p->epochs));
     json_object_set_new(o, "val_share", hn_train_real(p->n_val_data ? 0 : p->val_share));
     json_object_set_new(o, "eval_every", json_integer((json_int_t)p->eval_every));
-    json_object_set_new(o, "early_stop", p->patience ? json_pack("{s:i, s:o}", "patience", (int)p->patience, "min_delta", hn_train_real(p->min_delta)) : json_null());
+    json_object_set_new(
+        o, "early_stop",
+        p->patience ? json_pack("{s:i, s:o}", "patience", (int)p->patience, "min_delta", hn_train_real(p->min_delta))
+                    : json_null());
     const char *format = hn_opts_str(j->cli->opts, "chat-template");
     json_object_set_new(o, "chat_template", format ? hn_json_str(format, strlen(format)) : json_null());
     json_object_set_new(o, "special", json_boolean(p->special));
-    const struct { const char *name; double x; } reals[] = { { "lr", p->lr }, { "min_lr", i->min_lr }, { "beta1", p->beta1 }, { "beta2", p->beta2 }, { "eps", p->eps },
-        { "weight_decay", p->weight_decay }, { "clip", p->clip }, { "dropout", p->dropout } };
-    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++) json_object_set_new(o, reals[k].name, hn_train_real(reals[k].x));
+    const struct {
+        const char *name;
+        double x;
+    } reals[] = { { "lr", p->lr },       { "min_lr", i->min_lr },  { "beta1", p->beta1 },
+                  { "beta2", p->beta2 }, { "eps", p->eps },        { "weight_decay", p->weight_decay },
+                  { "clip", p->clip },   { "dropout", p->dropout } };
+    for (size_t k = 0; k < sizeof reals / sizeof *reals; k++)
+        json_object_set_new(o, reals[k].name, hn_train_real(reals[k].x));
     if (!p->full) {
         json_object_set_new(o, "targets", hn_json_str(p->targets, strlen(p->targets)));
         json_object_set_new(o, "rank", json_integer(p->rank));
@@ -73,8 +87,10 @@ static int put(hn_train_job *j, json_t *o)
     bool ok = fprintf(j->log_file, "%s\n", line) > 0 && fflush(j->log_file) == 0;
     int e = errno;
     free(line);
-    return ok ? 0 : hn_cli_error(HN_EXIT_FAILURE, "%s: cannot write the log: %s; checkpoints are in %s", HN_ESC(j->log, strlen(j->log)), e ? strerror(e) : "write failed",
-                                 HN_ESC(j->folder, strlen(j->folder)));
+    return ok ? 0
+              : hn_cli_error(HN_EXIT_FAILURE, "%s: cannot write the log: %s; checkpoints are in %s",
+                             HN_ESC(j->log, strlen(j->log)), e ? strerror(e) : "write failed",
+                             HN_ESC(j->folder, strlen(j->folder)));
 }
 
 static json_t *line_of(const char *kind)
@@ -108,15 +124,21 @@ static json_t *run_json(const hn_train_job *j)
     hone_model_get_info(j->m, &info);
     snprintf(hash, sizeof hash, "%.16s", j->info.base_identity);
     json_t *o = with_time("run");
-    json_object_set_new(o, "base", json_pack("{s:o, s:s, s:s, s:I, s:s, s:s}", "file", hn_json_str(base, strlen(base)), "arch", info.arch, "type", info.type, "parameters",
-                                             (json_int_t)info.n_params, "hash", hash, "identity", j->info.base_identity));
+    json_object_set_new(o, "base",
+                        json_pack("{s:o, s:s, s:s, s:I, s:s, s:s}", "file", hn_json_str(base, strlen(base)), "arch",
+                                  info.arch, "type", info.type, "parameters", (json_int_t)info.n_params, "hash", hash,
+                                  "identity", j->info.base_identity));
     json_object_set_new(o, "output", hn_json_str(j->out, strlen(j->out)));
     json_object_set_new(o, "settings", hn_train_settings_json(j));
     json_object_set_new(o, "trainable", json_integer((json_int_t)j->info.n_trainable));
-    json_object_set_new(o, "files", json_pack("{s:o, s:o}", "data", names_json(j->p.data, j->p.n_data), "validation", names_json(j->p.val_data, j->p.n_val_data)));
+    json_object_set_new(o, "files",
+                        json_pack("{s:o, s:o}", "data", names_json(j->p.data, j->p.n_data), "validation",
+                                  names_json(j->p.val_data, j->p.n_val_data)));
     json_object_set_new(o, "data", data_json(&j->info.train));
     json_object_set_new(o, "validation", j->info.val.n_sample ? data_json(&j->info.val) : json_null());
-    json_object_set_new(o, "machine", json_pack("{s:s, s:i, s:s}", "cpu", hone_context_cpu(j->ctx), "threads", (int)hone_context_threads_batch(j->ctx), "hone", hone_version()));
+    json_object_set_new(o, "machine",
+                        json_pack("{s:s, s:i, s:s}", "cpu", hone_context_cpu(j->ctx), "threads",
+                                  (int)hone_context_threads_batch(j->ctx), "hone", hone_version()));
     return o;
 }
 
@@ -173,7 +195,8 @@ int hn_train_log_lock(hn_train_job *j)
     const char *name = HN_ESC(j->log, strlen(j->log));
     int fd = open(j->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), rc = 0;
     if (fd < 0) return hn_cli_error(HN_EXIT_FAILURE, "%s: %s", name, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) rc = hn_cli_error(HN_EXIT_FAILURE, "%s: another hone train is writing it; expected another output (-o)", name);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        rc = hn_cli_error(HN_EXIT_FAILURE, "%s: another hone train is writing it; expected another output (-o)", name);
     else if (!(j->log_file = fdopen(fd, "a"))) rc = hn_cli_error(HN_EXIT_NOMEM, "out of memory for the log");
     if (rc) close(fd);
     return rc;
@@ -210,8 +233,10 @@ int hn_train_log_step(hn_train_job *j, const hone_train_step *s)
     json_object_set_new(o, "n_tok", json_integer((json_int_t)s->n_tok));
     json_object_set_new(o, "n_target", json_integer((json_int_t)s->n_target));
     json_object_set_new(o, "tok_s", hn_json_num(ms > 0 ? 1e3 * (double)s->n_tok / ms : NAN));
-    json_object_set_new(o, "ms", json_pack("{s:o, s:o, s:o, s:o}", "data", hn_json_num(s->data_ms), "gradient", hn_json_num(s->gradient_ms), "optimizer",
-                                           hn_json_num(s->optimizer_ms), "eval", s->eval ? hn_json_num(s->eval_ms) : json_null()));
+    json_object_set_new(o, "ms",
+                        json_pack("{s:o, s:o, s:o, s:o}", "data", hn_json_num(s->data_ms), "gradient",
+                                  hn_json_num(s->gradient_ms), "optimizer", hn_json_num(s->optimizer_ms), "eval",
+                                  s->eval ? hn_json_num(s->eval_ms) : json_null()));
     json_object_set_new(o, "peak_rss_mb", hn_memory_read(&mem, 0) ? hn_json_num((double)mem.hwm / 1e6) : json_null());
     if (s->skipped) json_object_set_new(o, "skipped", json_true());
     return put(j, o);

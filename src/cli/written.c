@@ -1,12 +1,15 @@
 /* written: the summary of a file that convert or synth has just made. */
 #include "cli/written.h"
 
-typedef struct tally { uint64_t n_params; json_t *types; } tally;
+typedef struct tally {
+    uint64_t n_params;
+    json_t *types;
+} tally;
 
 /* Tensors of each type, in order of first appearance. */
 static tally count(const hone_file *f)
 {
-    tally t = {0, json_object()};
+    tally t = { 0, json_object() };
     for (uint64_t i = 0; i < hone_file_n_tensors(f); i++) {
         hone_tensor_info ti;
         hone_file_tensor(f, i, &ti);

@@ -10,7 +10,7 @@
 struct hone_adapter {
     hn_lora *lora;
     const hone_model *model;
-    float **bt;         /* [n_pair] B transposed, [rank][n_out] */
+    float **bt; /* [n_pair] B transposed, [rank][n_out] */
     int32_t rank;
     uint64_t n_params;
     _Atomic int32_t users;
@@ -36,7 +36,8 @@ hone_status hone_adapter_open(hone_adapter **out, const hone_model *m, const cha
     atomic_init(&a->users, 1);
     a->model = m;
     hone_status st = hn_lora_open(&a->lora, m, path, err);
-    if (st == HONE_OK && !(a->bt = calloc((size_t)a->lora->n_pair, sizeof *a->bt))) st = HN_FAIL(err, HONE_E_NOMEM, "%s: %d pairs", path, a->lora->n_pair);
+    if (st == HONE_OK && !(a->bt = calloc((size_t)a->lora->n_pair, sizeof *a->bt)))
+        st = HN_FAIL(err, HONE_E_NOMEM, "%s: %d pairs", path, a->lora->n_pair);
     for (int32_t i = 0; st == HONE_OK && i < a->lora->n_pair; i++) {
         hn_lora_pair *p = &a->lora->pair[i];
         if (!(a->bt[i] = malloc((size_t)(p->rank * p->n_out) * sizeof(float)))) {
@@ -62,7 +63,12 @@ void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out)
     if (!out) return;
     *out = (hone_adapter_info){ 0 };
     if (!a) return;
-    *out = (hone_adapter_info){ .path = a->lora->path, .name = a->lora->name, .n_pairs = a->lora->n_pair, .rank = a->rank, .n_params = a->n_params, .hash = a->lora->hash,
+    *out = (hone_adapter_info){ .path = a->lora->path,
+                                .name = a->lora->name,
+                                .n_pairs = a->lora->n_pair,
+                                .rank = a->rank,
+                                .n_params = a->n_params,
+                                .hash = a->lora->hash,
                                 .base_identity = a->lora->base_identity };
 }
 
@@ -80,10 +86,10 @@ void hn_adapter_set_free(hn_adapter_set *set)
 typedef struct setter {
     const hone_model *base;
     const hn_adapter_set *set;
-    const float *scale;    /* [set->n] */
-    hn_delta *next;        /* NULL: only count */
+    const float *scale; /* [set->n] */
+    hn_delta *next;     /* NULL: only count */
     size_t n_delta;
-    int64_t layer, most;   /* floats of h of the layer's weights together, of all layers at most */
+    int64_t layer, most; /* floats of h of the layer's weights together, of all layers at most */
     int32_t il;
 } setter;
 
@@ -101,7 +107,12 @@ static void set_weight(void *arg, hn_weight *w, int32_t il)
             const hn_gguf_tensor *t = hn_gguf_find_tensor(k->base->file, pair->name);
             int64_t first;
             if (!hn_lora_is_of(w, t, &first)) continue;
-            if (k->next) *k->next++ = (hn_delta){ .a = pair->a, .b = a->bt[p] + first, .ldb = pair->n_out, .rank = pair->rank, .scale = k->scale[i] * pair->scale };
+            if (k->next)
+                *k->next++ = (hn_delta){ .a = pair->a,
+                                         .b = a->bt[p] + first,
+                                         .ldb = pair->n_out,
+                                         .rank = pair->rank,
+                                         .scale = k->scale[i] * pair->scale };
             w->n_delta++;
             k->n_delta++;
             k->layer += (int64_t)hn_f32_stride(pair->rank);
@@ -110,7 +121,8 @@ static void set_weight(void *arg, hn_weight *w, int32_t il)
     if (k->layer > k->most) k->most = k->layer;
 }
 
-static hone_status make_set(hone_session *s, hn_adapter_set *set, hone_adapter *const *adapters, const float *scales, int32_t n, float *kept, hone_error *err)
+static hone_status make_set(hone_session *s, hn_adapter_set *set, hone_adapter *const *adapters, const float *scales,
+                            int32_t n, float *kept, hone_error *err)
 {
     setter k = { .base = s->model, .set = set, .scale = kept, .il = -2 };
     set->hash = HN_FNV_INIT;
@@ -130,14 +142,17 @@ static hone_status make_set(hone_session *s, hn_adapter_set *set, hone_adapter *
     if (!(set->model = hn_lora_view(s->model))) return HN_FAIL(err, HONE_E_NOMEM, "layer table for adapters");
     hn_lora_each_weight(set->model, set_weight, &k);
     size_t n_delta = k.n_delta;
-    if (!(set->delta = malloc((n_delta + 1) * sizeof *set->delta)) || !s->be->op->reserve_deltas(s->be, k.most, s->n_chunk))
-        return HN_FAIL(err, HONE_E_NOMEM, "%zu pairs of adapters, %lld floats for each of %d tokens", n_delta, (long long)k.most, s->n_chunk);
+    if (!(set->delta = malloc((n_delta + 1) * sizeof *set->delta)) ||
+        !s->be->op->reserve_deltas(s->be, k.most, s->n_chunk))
+        return HN_FAIL(err, HONE_E_NOMEM, "%zu pairs of adapters, %lld floats for each of %d tokens", n_delta,
+                       (long long)k.most, s->n_chunk);
     k = (setter){ .base = s->model, .set = set, .scale = kept, .next = set->delta, .il = -2 };
     hn_lora_each_weight(set->model, set_weight, &k);
     return HONE_OK;
 }
 
-hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n, hone_error *err)
+hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adapters, const float *scales, int32_t n,
+                                      hone_error *err)
 {
     hn_adapter_set set = { 0 };
     HN_NEED(err, s, "a session");
@@ -146,15 +161,22 @@ hone_status hone_session_set_adapters(hone_session *s, hone_adapter *const *adap
     HN_NEED_EACH(err, adapters, n, "an open adapter");
     for (int32_t i = 0; i < n; i++) {
         const hone_adapter *a = adapters[i];
-        if (a->model != s->model) return HN_FAIL(err, HONE_E_ARG, "%s: opened for another model (%s), this session runs %s", a->lora->path, a->model->path, s->model->path);
-        if (scales && !isfinite(scales[i])) return HN_FAIL(err, HONE_E_ARG, "%s: scale %g, expected a finite number", a->lora->path, (double)scales[i]);
+        if (a->model != s->model)
+            return HN_FAIL(err, HONE_E_ARG, "%s: opened for another model (%s), this session runs %s", a->lora->path,
+                           a->model->path, s->model->path);
+        if (scales && !isfinite(scales[i]))
+            return HN_FAIL(err, HONE_E_ARG, "%s: scale %g, expected a finite number", a->lora->path, (double)scales[i]);
     }
     float *kept = malloc(((size_t)n + 1) * sizeof *kept);
     set.adapter = malloc(((size_t)n + 1) * sizeof *set.adapter);
-    hone_status st = kept && set.adapter ? make_set(s, &set, adapters, scales, n, kept, err) : HN_FAIL(err, HONE_E_NOMEM, "%d adapters", n);
+    hone_status st = kept && set.adapter ? make_set(s, &set, adapters, scales, n, kept, err)
+                                         : HN_FAIL(err, HONE_E_NOMEM, "%d adapters", n);
     for (int32_t i = 0; st == HONE_OK && set.hash != s->adapters.hash && i < s->n_seq; i++)
-        if (s->length[i])
-            st = HN_FAIL(err, HONE_E_ARG, "sequence %d holds %d positions of the model as it was; adapters are switched when all sequences are empty", i, s->length[i]);
+        if (s->mem->length[i])
+            st = HN_FAIL(err, HONE_E_ARG,
+                         "sequence %d holds %d positions of the model as it was; adapters are switched when all "
+                         "sequences are empty",
+                         i, s->mem->length[i]);
     free(kept);
     if (st != HONE_OK) {
         hn_adapter_set_free(&set);
@@ -182,8 +204,12 @@ hone_status hone_adapter_convert(const hone_model *m, const char *src, const cha
     hone_status st = hn_lora_apart(dst, !gguf, read, 2, err);
     if (st == HONE_OK) st = hn_lora_open(&l, m, src, err);
     if (st != HONE_OK) return st;
-    const hn_lora_about about = { .name = l->name, .arch = l->arch, .base_name = m->name, .base_identity = l->base_identity,
-                                  .alpha = l->pair[0].scale * (float)l->pair[0].rank, .type = f16 ? HN_F16 : HN_F32 };
+    const hn_lora_about about = { .name = l->name,
+                                  .arch = l->arch,
+                                  .base_name = m->name,
+                                  .base_identity = l->base_identity,
+                                  .alpha = l->pair[0].scale * (float)l->pair[0].rank,
+                                  .type = f16 ? HN_F16 : HN_F32 };
     if (gguf) st = hn_lora_write_gguf(dst, l->pair, l->n_pair, &about, err);
     else st = hn_lora_write_peft(dst, m, l->pair, l->n_pair, &about, err);
     hn_lora_close(l);

@@ -47,11 +47,13 @@ static hone_status prepare(request *q, const hone_model *m, const hone_chat_para
 {
     hone_status st;
     hone_str source;
-    if ((st = load(&q->messages, p->messages, "messages", err)) != HONE_OK || (st = load(&q->tools, p->tools, "tools", err)) != HONE_OK ||
+    if ((st = load(&q->messages, p->messages, "messages", err)) != HONE_OK ||
+        (st = load(&q->tools, p->tools, "tools", err)) != HONE_OK ||
         (st = load(&q->variables, p->variables, "variables", err)) != HONE_OK)
         return st;
     if (p->now && !hn_jinja_parse_time(&q->now, p->now))
-        return HN_FAIL(err, HONE_E_ARG, "now: '%s'; expected a time as in 2026-02-03T04:05:06", HN_ESC(p->now, strlen(p->now)));
+        return HN_FAIL(err, HONE_E_ARG, "now: '%s'; expected a time as in 2026-02-03T04:05:06",
+                       HN_ESC(p->now, strlen(p->now)));
     if (m && (st = hn_model_vocab(m, &q->v, err)) != HONE_OK) return st;
     st = hn_chat_source(&source, m ? m->file : NULL, q->v, p->chat_template, json_array_size(q->tools) > 0, err);
     if (st == HONE_OK) st = hn_jinja_parse(&q->t, source.ptr, source.len, "chat template", NULL, err);
@@ -59,8 +61,13 @@ static hone_status prepare(request *q, const hone_model *m, const hone_chat_para
     q->bos = token_text(q->v, q->v ? hn_vocab_bos(q->v) : -1);
     q->eos = token_text(q->v, q->v ? hn_vocab_eos(q->v) : -1);
     if (!q->bos || !q->eos) return HN_FAIL(err, HONE_E_NOMEM, "chat: out of memory");
-    q->chat = (hn_chat){ .messages = q->messages, .tools = q->tools, .variables = q->variables, .bos = q->bos, .eos = q->eos,
-                         .now = p->now ? &q->now : NULL, .add_generation_prompt = p->add_generation_prompt };
+    q->chat = (hn_chat){ .messages = q->messages,
+                         .tools = q->tools,
+                         .variables = q->variables,
+                         .bos = q->bos,
+                         .eos = q->eos,
+                         .now = p->now ? &q->now : NULL,
+                         .add_generation_prompt = p->add_generation_prompt };
     return HONE_OK;
 }
 
@@ -88,7 +95,8 @@ void hone_chat_text_free(hone_chat_text *t)
     *t = (hone_chat_text){ 0 };
 }
 
-hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, int32_t **ids, size_t *n, hone_error *err)
+hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, int32_t **ids, size_t *n,
+                               hone_error *err)
 {
     request q = { 0 };
     hn_jinja_text t = { 0 };
@@ -103,7 +111,8 @@ hone_status hone_chat_tokenize(const hone_model *m, const hone_chat_params *p, i
     hone_status st = prepare(&q, m, p, err);
     if (st == HONE_OK) st = hn_chat_render(q.t, &q.chat, &t, err);
     if (st == HONE_OK) st = hn_chat_encode(q.v, t.text, t.len, t.input, t.n_input, p->trust_input, &list, err);
-    if (st == HONE_OK && !list.data && !(list.data = malloc(sizeof *list.data))) st = HN_FAIL(err, HONE_E_NOMEM, "token ids");
+    if (st == HONE_OK && !list.data && !(list.data = malloc(sizeof *list.data)))
+        st = HN_FAIL(err, HONE_E_NOMEM, "token ids");
     if (st == HONE_OK) {
         *ids = list.data;
         *n = list.n;
@@ -125,8 +134,8 @@ hone_status hone_chat_template(const hone_model *m, bool tools, hone_str *source
     return hn_chat_source(source, m->file, v, NULL, tools, err);
 }
 
-hone_status hone_template_render(const char *source, size_t len, const char *name, const char *context, const char *now, char **text,
-                                 size_t *n, hone_error *err)
+hone_status hone_template_render(const char *source, size_t len, const char *name, const char *context, const char *now,
+                                 char **text, size_t *n, hone_error *err)
 {
     static const char *const trusted[] = { "bos_token", "eos_token", NULL };
     hn_jinja *t = NULL;
@@ -144,7 +153,8 @@ hone_status hone_template_render(const char *source, size_t len, const char *nam
     if (now && !hn_jinja_parse_time(&clock, now))
         return HN_FAIL(err, HONE_E_ARG, "time '%s'; expected one as in 2026-02-03T04:05:06", HN_ESC(now, strlen(now)));
     hone_status st = load(&c, context, "context", err);
-    if (st == HONE_OK && !json_is_object(c)) st = HN_FAIL(err, HONE_E_ARG, "context: expected a JSON object, variable to value");
+    if (st == HONE_OK && !json_is_object(c))
+        st = HN_FAIL(err, HONE_E_ARG, "context: expected a JSON object, variable to value");
     if (st == HONE_OK) st = hn_jinja_parse(&t, source, len, name, NULL, err);
     hn_jinja_vars vars = { .context = c, .trusted = trusted, .trust_roles = true, .now = now ? &clock : NULL };
     if (st == HONE_OK) st = hn_jinja_render(t, &vars, &out, err);

@@ -93,7 +93,10 @@ static uint64_t load_le(const unsigned char *p, uint32_t n)
 static void widen(hone_kv *out, uint64_t u)
 {
     switch (out->type) {
-    case HONE_KV_U8: case HONE_KV_U16: case HONE_KV_U32: case HONE_KV_U64: out->v.u = u; break;
+    case HONE_KV_U8:
+    case HONE_KV_U16:
+    case HONE_KV_U32:
+    case HONE_KV_U64: out->v.u = u; break;
     case HONE_KV_I8: out->v.i = (int8_t)(uint8_t)u; break;
     case HONE_KV_I16: out->v.i = (int16_t)(uint16_t)u; break;
     case HONE_KV_I32: out->v.i = (int32_t)(uint32_t)u; break;
@@ -101,7 +104,8 @@ static void widen(hone_kv *out, uint64_t u)
     case HONE_KV_F32: out->v.f = (double)hn_bits_f32((uint32_t)u); break;
     case HONE_KV_F64: memcpy(&out->v.f, &u, sizeof u); break;
     case HONE_KV_BOOL: out->v.b = u != 0; break;
-    case HONE_KV_STRING: case HONE_KV_ARRAY: break;
+    case HONE_KV_STRING:
+    case HONE_KV_ARRAY: break;
     }
 }
 
@@ -137,8 +141,13 @@ void hone_file_tensor(const hone_file *f, uint64_t i, hone_tensor_info *out)
     *out = (hone_tensor_info){ .name = { "", 0 }, .type_name = "" };
     if (!f || i >= hn_gguf_n_tensors(f->g)) return;
     const hn_gguf_tensor *t = hn_gguf_tensor_at(f->g, i);
-    *out = (hone_tensor_info){ .name = t->name, .type = (uint32_t)t->type, .type_name = hn_type_get((uint32_t)t->type)->name, .n_dim = t->n_dim,
-                               .offset = t->offset, .n_bytes = t->n_bytes, .part = t->part };
+    *out = (hone_tensor_info){ .name = t->name,
+                               .type = (uint32_t)t->type,
+                               .type_name = hn_type_get((uint32_t)t->type)->name,
+                               .n_dim = t->n_dim,
+                               .offset = t->offset,
+                               .n_bytes = t->n_bytes,
+                               .part = t->part };
     memcpy(out->ne, t->ne, sizeof out->ne);
 }
 
@@ -154,15 +163,19 @@ hone_status hone_file_read_f32(const hone_file *f, uint64_t i, uint64_t first, u
     if (n) HN_NEED(err, dst, "room for n elements");
     const char *path = HN_ESC(hn_gguf_path(f->g), strlen(hn_gguf_path(f->g)));
     if (i >= hn_gguf_n_tensors(f->g))
-        return HN_FAIL(err, HONE_E_ARG, "%s: tensor %" PRIu64 ", expected less than %" PRIu64, path, i, hn_gguf_n_tensors(f->g));
+        return HN_FAIL(err, HONE_E_ARG, "%s: tensor %" PRIu64 ", expected less than %" PRIu64, path, i,
+                       hn_gguf_n_tensors(f->g));
     const hn_gguf_tensor *t = hn_gguf_tensor_at(f->g, i);
     const hn_type_info *ti = hn_type_get((uint32_t)t->type);
     uint64_t total = t->n_bytes / ti->block_bytes * ti->block_elems;
     if (first % ti->block_elems || n % ti->block_elems)
-        return HN_FAIL(err, HONE_E_ARG, "%s: tensor '%s': elements from %" PRIu64 ", %" PRIu64 " of them, expected multiples of %s's block of %" PRIu32, path,
-                       HN_ESC(t->name.ptr, t->name.len), first, n, ti->name, ti->block_elems);
+        return HN_FAIL(err, HONE_E_ARG,
+                       "%s: tensor '%s': elements from %" PRIu64 ", %" PRIu64
+                       " of them, expected multiples of %s's block of %" PRIu32,
+                       path, HN_ESC(t->name.ptr, t->name.len), first, n, ti->name, ti->block_elems);
     if (!hn_in_range(first, n, total))
-        return HN_FAIL(err, HONE_E_ARG, "%s: tensor '%s': elements from %" PRIu64 ", %" PRIu64 " of them, but it has %" PRIu64, path,
+        return HN_FAIL(err, HONE_E_ARG,
+                       "%s: tensor '%s': elements from %" PRIu64 ", %" PRIu64 " of them, but it has %" PRIu64, path,
                        HN_ESC(t->name.ptr, t->name.len), first, n, total);
     if (n) ti->dequantize(dst, (const unsigned char *)t->data + first / ti->block_elems * ti->block_bytes, (int64_t)n);
     return HONE_OK;
@@ -192,10 +205,11 @@ hone_status hone_file_identity(const hone_file *f, bool kept_only, char *hex, co
     HN_NEED(err, f, "an open file");
     bool known = hn_identity_known(f->g, &id);
     int e = known ? 0 : errno;
-    if (known) hn_hash_hex(hex, id.content);
+    if (known) hn_hex(hex, id.content, sizeof id.content);
     else if (kept_only && e)
         st = HN_FAIL(err, HONE_E_IO, "%s: what is known of it cannot be read: %s",
                      HN_ESC(hn_gguf_path(f->g), strlen(hn_gguf_path(f->g))), strerror(e));
-    else if (!kept_only && (st = hn_identity_of(f->g, &id, NULL, pr, err)) == HONE_OK) hn_hash_hex(hex, id.content);
+    else if (!kept_only && (st = hn_identity_of(f->g, &id, NULL, pr, err)) == HONE_OK)
+        hn_hex(hex, id.content, sizeof id.content);
     return st;
 }

@@ -6,18 +6,22 @@
 enum { MAX_STOPS = 1 << 16 }; /* each is looked at for every byte */
 
 /* spans NULL: not asked for. */
-static hone_status tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, hone_span **spans, size_t *n,
-                            hone_error *err)
+static hone_status tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids,
+                            hone_span **spans, size_t *n, hone_error *err)
 {
     enum { FLAGS = HONE_TOK_SPECIAL | HONE_TOK_ADD };
     const hn_vocab *v;
     hn_ids list = { 0 };
-    if (flags & ~FLAGS) return HN_FAIL(err, HONE_E_ARG, "flags of tokenizing: %#x; expected a sum of HONE_TOK_…", (unsigned)flags);
+    if (flags & ~FLAGS)
+        return HN_FAIL(err, HONE_E_ARG, "flags of tokenizing: %#x; expected a sum of HONE_TOK_…", (unsigned)flags);
     if (!text) text = "";
     hone_status st = hn_model_vocab(m, &v, err);
-    if (st == HONE_OK) st = spans ? hn_vocab_locate(v, text, len, flags, &list, spans, err) : hn_vocab_encode(v, text, len, flags, &list, err);
+    if (st == HONE_OK)
+        st = spans ? hn_vocab_locate(v, text, len, flags, &list, spans, err)
+                   : hn_vocab_encode(v, text, len, flags, &list, err);
     /* an empty list is a list, too */
-    if (st == HONE_OK && ((!list.data && !(list.data = malloc(sizeof *list.data))) || (spans && !*spans && !(*spans = malloc(sizeof **spans)))))
+    if (st == HONE_OK && ((!list.data && !(list.data = malloc(sizeof *list.data))) ||
+                          (spans && !*spans && !(*spans = malloc(sizeof **spans)))))
         st = HN_FAIL(err, HONE_E_NOMEM, "token ids");
     if (st != HONE_OK) {
         free(list.data);
@@ -29,7 +33,8 @@ static hone_status tokenize(const hone_model *m, const char *text, size_t len, i
     return HONE_OK;
 }
 
-hone_status hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n, hone_error *err)
+hone_status hone_tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
+                          hone_error *err)
 {
     if (ids) *ids = NULL;
     if (n) *n = 0;
@@ -40,8 +45,8 @@ hone_status hone_tokenize(const hone_model *m, const char *text, size_t len, int
     return tokenize(m, text, len, flags, ids, NULL, n, err);
 }
 
-hone_status hone_tokenize_spans(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids, hone_span **spans, size_t *n,
-                                hone_error *err)
+hone_status hone_tokenize_spans(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids,
+                                hone_span **spans, size_t *n, hone_error *err)
 {
     if (ids) *ids = NULL;
     if (spans) *spans = NULL;
@@ -62,7 +67,8 @@ const char *hone_token_piece(const hone_model *m, int32_t id, bool special, size
     return hn_vocab_piece(v, id, special, len);
 }
 
-hone_status hone_detokenize(const hone_model *m, const int32_t *ids, size_t n, bool special, char **text, size_t *len, hone_error *err)
+hone_status hone_detokenize(const hone_model *m, const int32_t *ids, size_t n, bool special, char **text, size_t *len,
+                            hone_error *err)
 {
     const hn_vocab *v;
     if (text) *text = NULL;
@@ -94,13 +100,15 @@ int32_t hone_token_eos(const hone_model *m)
 }
 
 /* hone_stream is hn_stream under its public name. */
-hone_status hone_stream_new(hone_stream **out, const hone_model *m, const char *const *stops, size_t n_stops, hone_error *err)
+hone_status hone_stream_new(hone_stream **out, const hone_model *m, const char *const *stops, size_t n_stops,
+                            hone_error *err)
 {
     const hn_vocab *v;
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the stream");
     HN_NEED(err, m, "an open model");
-    if (n_stops > MAX_STOPS) return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", n_stops, MAX_STOPS);
+    if (n_stops > MAX_STOPS)
+        return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", n_stops, MAX_STOPS);
     if (n_stops) HN_NEED(err, stops, "a pointer to n_stops strings");
     HN_NEED_EACH(err, stops, n_stops, "a string");
     hone_status st = hn_model_vocab(m, &v, err);

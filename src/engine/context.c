@@ -12,7 +12,8 @@ hone_status hone_context_new(hone_context **out, const hone_context_params *para
     if (n == 0 && env && *env) {
         char *end;
         long v = strtol(env, &end, 10);
-        if (*end || v < 1 || v > 1024) return HN_FAIL(err, HONE_E_ARG, "HONE_THREADS=%s: expected 1 to 1024", HN_ESC(env, strlen(env)));
+        if (*end || v < 1 || v > 1024)
+            return HN_FAIL(err, HONE_E_ARG, "HONE_THREADS=%s: expected 1 to 1024", HN_ESC(env, strlen(env)));
         n = (int32_t)v;
     }
     if (n == 0) n = hn_cpu_count();

@@ -12,26 +12,35 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { FIRST_REACH = 4, LAST_REACH = 200, SCAN = 64, FIRST_SORTED = 64, LAST_N_MAX = 1 << 20, INSERTION = 24, VOCAB_MAX = 1 << 28 };
+enum {
+    FIRST_REACH = 4,
+    LAST_REACH = 200,
+    SCAN = 64,
+    FIRST_SORTED = 64,
+    LAST_N_MAX = 1 << 20,
+    INSERTION = 24,
+    VOCAB_MAX = 1 << 28
+};
 
 struct hone_sampler {
     hone_sampler_params p;
     int32_t n_vocab;
-    uint64_t *keys;   /* [n_vocab] candidates; the first n_sorted are in final order */
+    uint64_t *keys; /* [n_vocab] candidates; the first n_sorted are in final order */
     int64_t n_key, n_sorted;
     float *penalized; /* [n_vocab] copy of the logits, when penalties apply */
     /* accepted tokens: counts, and the distinct ones as a dense list */
     int32_t *count, *where, *seen; /* [n_vocab]; where[id] = index in seen */
     int32_t n_seen;
-    int32_t *ring;    /* [penalty_last_n] the window, when limited */
+    int32_t *ring; /* [penalty_last_n] the window, when limited */
     int32_t ring_at, ring_n;
 };
 
 void hone_sampler_defaults(hone_sampler_params *p)
 {
     if (!p) return;
-    *p = (hone_sampler_params){ .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f,
-                                .repeat_penalty = 1, .penalty_last_n = 64 };
+    *p = (hone_sampler_params){
+        .temp = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1, .penalty_last_n = 64
+    };
 }
 
 static bool penalties_on(const hone_sampler_params *p)
@@ -45,15 +54,18 @@ static hone_status check_params(int32_t n_vocab, const hone_sampler_params *p, h
         return HN_FAIL(err, HONE_E_ARG, "sampler: n_vocab %d; expected 1 to %d", n_vocab, VOCAB_MAX);
     if (!isfinite(p->temp)) return HN_FAIL(err, HONE_E_ARG, "sampler: temp %g; expected a finite number", p->temp);
     if (p->top_k < 0) return HN_FAIL(err, HONE_E_ARG, "sampler: top_k %d; expected 0 (off) or more", p->top_k);
-    if (!(p->top_p >= 0 && p->top_p <= 1)) return HN_FAIL(err, HONE_E_ARG, "sampler: top_p %g; expected 0 to 1", p->top_p);
-    if (!(p->min_p >= 0 && p->min_p <= 1)) return HN_FAIL(err, HONE_E_ARG, "sampler: min_p %g; expected 0 to 1", p->min_p);
+    if (!(p->top_p >= 0 && p->top_p <= 1))
+        return HN_FAIL(err, HONE_E_ARG, "sampler: top_p %g; expected 0 to 1", p->top_p);
+    if (!(p->min_p >= 0 && p->min_p <= 1))
+        return HN_FAIL(err, HONE_E_ARG, "sampler: min_p %g; expected 0 to 1", p->min_p);
     if (!(p->repeat_penalty > 0 && p->repeat_penalty <= FLT_MAX))
         return HN_FAIL(err, HONE_E_ARG, "sampler: repeat_penalty %g; expected more than 0", p->repeat_penalty);
     if (!isfinite(p->presence_penalty) || !isfinite(p->frequency_penalty))
         return HN_FAIL(err, HONE_E_ARG, "sampler: presence_penalty %g, frequency_penalty %g; expected finite numbers",
                        p->presence_penalty, p->frequency_penalty);
     if (p->penalty_last_n < -1 || p->penalty_last_n > LAST_N_MAX)
-        return HN_FAIL(err, HONE_E_ARG, "sampler: penalty_last_n %d; expected -1 (all) to %d", p->penalty_last_n, LAST_N_MAX);
+        return HN_FAIL(err, HONE_E_ARG, "sampler: penalty_last_n %d; expected -1 (all) to %d", p->penalty_last_n,
+                       LAST_N_MAX);
     return HONE_OK;
 }
 
@@ -156,10 +168,10 @@ static uint64_t key_of(float x, int32_t id)
     x += 0.0f; /* -0 and +0 are a tie */
     memcpy(&u, &x, 4);
     u = u & 0x80000000u ? ~u : u | 0x80000000u;
-    return (uint64_t)u << 32 | (uint32_t)~(uint32_t)id;
+    return (uint64_t)u << 32 | (uint32_t) ~(uint32_t)id;
 }
 
-static int32_t key_id(uint64_t k) { return (int32_t)~(uint32_t)k; }
+static int32_t key_id(uint64_t k) { return (int32_t) ~(uint32_t)k; }
 
 static float key_logit(uint64_t k)
 {
@@ -172,7 +184,8 @@ static float key_logit(uint64_t k)
 
 static hone_status bad_logit(float x, int32_t id, hone_error *err)
 {
-    return HN_FAIL(err, HONE_E_NUMERIC, "logit of token %d is %s; expected a number", id, isnan(x) ? "NaN" : "+infinity");
+    return HN_FAIL(err, HONE_E_NUMERIC, "logit of token %d is %s; expected a number", id,
+                   isnan(x) ? "NaN" : "+infinity");
 }
 
 static void swap(uint64_t *a, uint64_t *b)
@@ -371,7 +384,8 @@ static double weight_of_keys(const hone_sampler *s, float max, float inv_temp, d
 /* The chain on the collected keys. complete: no other key can count. whole: no top-k; all_1
  * is the weight of the vocabulary at T = 1, all_t at T if nothing is cut, else 0. left_out: keys that min-p
  * cuts were not even collected. False: what is asked for was not collected. */
-static bool choose(hone_sampler *s, bool complete, bool left_out, bool whole, double all_1, double all_t, float u, int32_t *id)
+static bool choose(hone_sampler *s, bool complete, bool left_out, bool whole, double all_1, double all_t, float u,
+                   int32_t *id)
 {
     float max = key_logit(key_at(s, 0)), inv_temp = 1.0f / s->p.temp;
     int64_t n = s->n_key;
@@ -408,7 +422,8 @@ static bool choose(hone_sampler *s, bool complete, bool left_out, bool whole, do
     return true;
 }
 
-hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id, hone_error *err)
+hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id,
+                              hone_error *err)
 {
     if (id) *id = -1;
     HN_NEED(err, s, "a sampler");
@@ -437,7 +452,8 @@ hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq,
         float floor = max - reach;
         bool complete = !(floor < max);
         if (s->p.min_p > 0) { /* below it no weight reaches min_p; the exact test comes later */
-            float lowest = max + (float)(hn_log2_f64((double)s->p.min_p) * 0.6931471805599453) - 0.01f * (1 + fabsf(max));
+            float lowest =
+                max + (float)(hn_log2_f64((double)s->p.min_p) * 0.6931471805599453) - 0.01f * (1 + fabsf(max));
             complete = lowest >= floor;
             floor = complete ? lowest : floor;
         }
@@ -446,7 +462,9 @@ hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq,
             complete = true;
         }
         if ((st = collect(s, logits, s->n_vocab, floor, err)) != HONE_OK) return st;
-        if (!complete && (weight_of_keys(s, max, 1, need_1) < need_1 || weight_of_keys(s, max, inv_temp, need_t) < need_t)) continue;
+        if (!complete &&
+            (weight_of_keys(s, max, 1, need_1) < need_1 || weight_of_keys(s, max, inv_temp, need_t) < need_t))
+            continue;
         if (choose(s, complete, complete && floor > -INFINITY, true, all_1, all_t, u, id)) return HONE_OK;
     }
 }

@@ -6,91 +6,99 @@
 #include <float.h>
 #include <stdlib.h>
 
-enum { DEFAULT_CTX = 4096, DEFAULT_CHUNK = 512, DEFAULT_CHECKPOINTS = 8, MAX_SEQ = 4096, MAX_CHUNK = 65536, MAX_CHECKPOINTS = 4096 };
-
-static bool own(hone_session *s, float **p, uint64_t n)
-{
-    *p = s->be->op->alloc(s->be, n);
-    if (!*p) return false;
-    s->own[s->n_own].p = p;
-    s->own[s->n_own++].n = n;
-    return true;
-}
+enum {
+    DEFAULT_CTX = 4096,
+    DEFAULT_CHUNK = 512,
+    DEFAULT_CHECKPOINTS = 8,
+    MAX_SEQ = 4096,
+    MAX_CHUNK = 65536,
+    MAX_CHECKPOINTS = 4096
+};
 
 static int64_t max3(int64_t a, int64_t b, int64_t c) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
 
-/* Bytes of the cache (or of all states), of the scratch for n_tok rows; false: absurd. */
-static bool plan(const hone_session *s, uint64_t *cache_bytes, uint64_t *scratch_bytes)
+/* Bytes of the scratch for n_chunk rows; false: absurd. */
+static bool scratch_size(const hone_session *s, uint64_t *bytes)
 {
     const hn_hparams *hp = &s->model->hp;
-    uint64_t b = s->head_bytes, per_row, n_split = (uint64_t)(s->n_pos + HN_SPLIT - 1) / HN_SPLIT;
-    if (hp->recurrent) {
-        /* each sequence's, as it was before the running call, and what is remembered */
-        if (!hn_mul_u64(s->state_floats * sizeof(float), 2 * (uint64_t)s->n_seq + (uint64_t)s->n_checkpoint, &b)) return false;
-        per_row = 24 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff;
-    } else {
-        if (!hn_mul_u64(b, 2 * (uint64_t)hp->n_layer * (uint64_t)hp->n_head_kv, &b) || !hn_mul_u64(b, n_split, &b) || !hn_mul_u64(b, (uint64_t)s->n_seq, &b)) return false;
-        per_row = 3 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff + 4 * (uint64_t)hp->n_head * (uint64_t)hp->head_dim;
-    }
-    *cache_bytes = b;
-    return hn_mul_u64(per_row * sizeof(float), (uint64_t)s->n_chunk, scratch_bytes) && b < (uint64_t)1 << 46 && *scratch_bytes < (uint64_t)1 << 46;
+    uint64_t per_row = hn_has_state(s->model) ? 24 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff
+                                              : 3 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff +
+                                                    4 * (uint64_t)hp->n_head * (uint64_t)hp->head_dim;
+    return hn_mul_u64(per_row * sizeof(float), (uint64_t)s->n_chunk, bytes) && *bytes < (uint64_t)1 << 46;
 }
 
-static bool own_act(hone_session *s, hn_act *a, int64_t n)
-{
-    s->act[s->n_act].a = a;
-    s->act[s->n_act++].n = n;
-    return s->be->op->act_alloc(s->be, a, n, s->n_chunk);
-}
-
-/* The cache and scratch of models with attention. */
-static bool alloc_attention(hone_session *s, uint64_t cache_bytes)
+/* What sequences remember, and each layer's view of it. */
+static hone_status alloc_memory(hone_session *s, const hn_memory_params *mp, hone_error *err)
 {
     const hn_hparams *hp = &s->model->hp;
-    int64_t n_q = (int64_t)hp->n_head * hp->head_dim, n_kv = (int64_t)hp->n_head_kv * hp->head_dim, t = s->n_chunk, widest = max3(hp->n_embd, n_q, 0);
-    s->cache_floats = cache_bytes / sizeof(float);
+    hone_status st = hn_memory_new(&s->mem, s->be, mp, err);
+    if (st != HONE_OK) return st;
     s->kv = calloc((size_t)hp->n_layer, sizeof *s->kv);
-    s->cache_mem = (char *)s->be->op->alloc_cache(s->be, s->cache_floats);
-    if (!s->kv || !s->cache_mem || !own(s, &s->s.x, (uint64_t)(t * hp->n_embd)) || !own(s, &s->s.h, (uint64_t)(t * (widest + 31))) ||
-        !own(s, &s->s.q, (uint64_t)(t * n_q)) || !own(s, &s->s.k, (uint64_t)(t * n_kv)) || !own(s, &s->s.v, (uint64_t)(t * n_kv)) ||
-        !own(s, &s->s.up, (uint64_t)(t * (hp->n_ff + 31))) || !own(s, &s->s.rope, (uint64_t)(t * hp->n_rot)) ||
-        !own_act(s, &s->s.act, widest) || !own_act(s, &s->s.ff, hp->n_ff))
-        return false;
-    size_t half = s->head_bytes * (size_t)hp->n_head_kv, split_bytes = 2 * half * (size_t)hp->n_layer;
-    for (int32_t il = 0; il < hp->n_layer; il++)
-        s->kv[il] = (hn_kv){ .k = s->cache_mem + 2 * half * (size_t)il, .v = s->cache_mem + 2 * half * (size_t)il + half,
-                             .seq_bytes = split_bytes * (size_t)((s->n_pos + HN_SPLIT - 1) / HN_SPLIT), .split_bytes = split_bytes,
-                             .head_bytes = s->head_bytes, .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .type = s->cache };
-    return true;
-}
-
-/* The states and scratch of recurrent models. */
-static bool alloc_recurrent(hone_session *s)
-{
-    const hn_hparams *hp = &s->model->hp;
-    int64_t e = hp->n_embd, t = s->n_chunk, rank = max3(hp->rank_decay, hp->rank_iclr, max3(hp->rank_value, hp->rank_gate, max3(hp->n_extra, hp->n_decay, 1)));
-    float **const rows[] = { &s->s.x, &s->s.r, &s->s.k, &s->s.v, &s->s.w, &s->s.a, &s->s.v_mix, &s->s.g, &s->s.v_first };
     s->state = calloc((size_t)hp->n_layer, sizeof *s->state);
-    s->touched = calloc((size_t)s->n_seq, 1);
     s->last_row = calloc((size_t)s->n_seq, sizeof *s->last_row);
-    s->checkpoint = calloc((size_t)s->n_checkpoint + 1, sizeof *s->checkpoint);
-    s->state_mem = s->be->op->alloc_cache(s->be, s->state_floats * (uint64_t)s->n_seq);
-    s->backup = s->be->op->alloc_cache(s->be, s->state_floats * (uint64_t)s->n_seq);
-    if (!s->state || !s->touched || !s->last_row || !s->checkpoint || !s->state_mem || !s->backup || !own(s, &s->s.h, (uint64_t)(t * (e + 31)))) return false;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!own(s, rows[i], (uint64_t)(t * e))) return false;
-    for (int c = 0; c < HN_MAX_SHIFT; c++)
-        if (!own_act(s, &s->s.shift[c], e)) return false;
-    for (int c = 0; c < (int)(sizeof s->s.low / sizeof *s->s.low); c++)
-        if (!own_act(s, &s->s.low[c], rank)) return false;
-    if (!own_act(s, &s->s.act, e) || !own_act(s, &s->s.ff, hp->n_ff)) return false;
-    for (int32_t i = 0; i < s->n_checkpoint; i++) s->checkpoint[i].seq = -1;
-    for (int32_t il = 0; il < hp->n_layer; il++)
-        s->state[il] = (hn_state){ .mem = s->state_mem + (int64_t)il * hn_state_floats(hp), .seq_floats = s->state_floats, .n_embd = e };
-    return true;
+    if (!s->kv || !s->state || !s->last_row) return HN_FAIL(err, HONE_E_NOMEM, "session: tables of layers");
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        s->kv[il] = hn_memory_kv(s->mem, il);
+        s->state[il] = hn_memory_state(s->mem, il, hp->n_embd);
+    }
+    return HONE_OK;
 }
 
-hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m, const hone_session_params *params, hone_error *err)
+/* The session's limits, defaults filled in. */
+static hone_status check_params(const hone_model *m, hone_session_params *p, hone_error *err)
+{
+    const hn_hparams *hp = &m->hp;
+    if (p->n_ctx == 0)
+        p->n_ctx = hn_has_state(m) ? HN_MAX_CTX : hp->n_ctx_train < DEFAULT_CTX ? hp->n_ctx_train : DEFAULT_CTX;
+    if (p->n_checkpoints == 0) p->n_checkpoints = DEFAULT_CHECKPOINTS;
+    if (p->n_seq == 0) p->n_seq = 1;
+    if (p->n_chunk == 0) p->n_chunk = DEFAULT_CHUNK;
+    if (p->n_ctx < 1 || p->n_ctx > HN_MAX_CTX)
+        return HN_FAIL(err, HONE_E_ARG, "context of %d positions, expected 1 to %d", p->n_ctx, HN_MAX_CTX);
+    if (p->n_seq < 1 || p->n_seq > MAX_SEQ)
+        return HN_FAIL(err, HONE_E_ARG, "%d sequences, expected 1 to %d", p->n_seq, MAX_SEQ);
+    if (p->n_chunk < 1 || p->n_chunk > MAX_CHUNK)
+        return HN_FAIL(err, HONE_E_ARG, "chunk of %d tokens, expected 1 to %d", p->n_chunk, MAX_CHUNK);
+    if (p->n_checkpoints < 0 || p->n_checkpoints > MAX_CHECKPOINTS)
+        return HN_FAIL(err, HONE_E_ARG, "%d checkpoints, expected 0 to %d", p->n_checkpoints, MAX_CHECKPOINTS);
+    if (p->cache < HONE_CACHE_F16 || p->cache > HONE_CACHE_Q8_0)
+        return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16, f32 or q8_0", (int)p->cache);
+    uint64_t total = hn_memory_total();
+    if (!p->allow_paging && total && m->bytes_per_token > total)
+        return HN_FAIL(err, HONE_E_NOMEM,
+                       "%s: %.1f GiB of weights are read for every token, this machine has %.1f GiB of memory: each "
+                       "token would come from disk",
+                       m->path, (double)m->bytes_per_token / 0x1p30, (double)total / 0x1p30);
+    return HONE_OK;
+}
+
+/* The budget: what the caller says, else all that sequences can ask for and there is. One sequence of the whole
+ * context, and all states, must fit then: a session that can never be full is refused at once. */
+static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint64_t *scratch, hone_error *err)
+{
+    hn_memory_bytes need;
+    uint64_t have = hn_memory_available();
+    bool sane = hn_memory_size(mp, &need) && scratch_size(s, scratch);
+    uint64_t least = need.one + need.states;
+    sane = sane && least < (uint64_t)1 << 46;
+    if (sane && (mp->budget ? !have || *scratch <= have : !have || least + *scratch <= have)) {
+        if (!mp->budget) mp->budget = have && need.all > have - *scratch ? have - *scratch : need.all;
+        return HONE_OK;
+    }
+    return hn_has_state(s->model)
+               ? HN_FAIL(err, HONE_E_NOMEM,
+                         "the states of %d sequences need %.1f GiB and scratch %.1f GiB, %.1f GiB are available; use "
+                         "fewer sequences or a smaller chunk",
+                         s->n_seq, (double)need.states / 0x1p30, (double)*scratch / 0x1p30, (double)have / 0x1p30)
+               : HN_FAIL(err, HONE_E_NOMEM,
+                         "a context of %d positions × %d sequences%s needs %.1f GiB of cache and %.1f GiB of scratch, "
+                         "%.1f GiB are available; use a smaller context (-c) or chunk",
+                         s->n_ctx, 1, s->n_seq > 1 ? ", as long as it may get," : "", (double)least / 0x1p30,
+                         (double)*scratch / 0x1p30, (double)have / 0x1p30);
+}
+
+hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m,
+                             const hone_session_params *params, hone_error *err)
 {
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the session");
@@ -99,57 +107,45 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
     const hn_hparams *hp = &m->hp;
     hone_session_params p = params ? *params : (hone_session_params){ 0 };
     if (!m->arch) return HN_FAIL(err, HONE_E_ARG, "%s: opened for its vocabulary only", m->path);
-    if (p.n_ctx == 0) p.n_ctx = hp->recurrent ? HN_MAX_CTX : hp->n_ctx_train < DEFAULT_CTX ? hp->n_ctx_train : DEFAULT_CTX;
-    if (p.n_checkpoints == 0) p.n_checkpoints = DEFAULT_CHECKPOINTS;
-    if (p.n_seq == 0) p.n_seq = 1;
-    if (p.n_chunk == 0) p.n_chunk = DEFAULT_CHUNK;
-    if (p.n_ctx < 1 || p.n_ctx > HN_MAX_CTX) return HN_FAIL(err, HONE_E_ARG, "context of %d positions, expected 1 to %d", p.n_ctx, HN_MAX_CTX);
-    if (p.n_seq < 1 || p.n_seq > MAX_SEQ) return HN_FAIL(err, HONE_E_ARG, "%d sequences, expected 1 to %d", p.n_seq, MAX_SEQ);
-    if (p.n_chunk < 1 || p.n_chunk > MAX_CHUNK) return HN_FAIL(err, HONE_E_ARG, "chunk of %d tokens, expected 1 to %d", p.n_chunk, MAX_CHUNK);
-    if (p.n_checkpoints < 0 || p.n_checkpoints > MAX_CHECKPOINTS) return HN_FAIL(err, HONE_E_ARG, "%d checkpoints, expected 0 to %d", p.n_checkpoints, MAX_CHECKPOINTS);
-    if (p.cache < HONE_CACHE_F16 || p.cache > HONE_CACHE_Q8_0) return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16, f32 or q8_0", (int)p.cache);
-
-    uint64_t total = hn_memory_total();
-    if (!p.allow_paging && total && m->bytes_per_token > total)
-        return HN_FAIL(err, HONE_E_NOMEM, "%s: %.1f GiB of weights are read for every token, this machine has %.1f GiB of memory: each token would come from disk",
-                       m->path, (double)m->bytes_per_token / 0x1p30, (double)total / 0x1p30);
+    hone_status st = check_params(m, &p, err);
+    if (st != HONE_OK) return st;
 
     hone_session *s = calloc(1, sizeof *s);
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "session handle");
-    hone_status st;
     s->ctx = ctx;
     s->model = m;
     s->n_ctx = p.n_ctx;
     s->n_seq = p.n_seq;
     s->n_chunk = p.n_chunk;
     s->cache = (hn_cache_type)p.cache;
-    s->n_checkpoint = hp->recurrent ? p.n_checkpoints : 0;
-    s->state_floats = hp->recurrent ? (uint64_t)hp->n_layer * (uint64_t)hn_state_floats(hp) : 0;
-    int64_t unit = p.n_ctx > HN_SPLIT ? HN_SPLIT : HN_SOFT_BLOCK, n_q = (int64_t)hp->n_head * hp->head_dim;
-    s->n_pos = hp->recurrent ? 0 : (p.n_ctx + unit - 1) / unit * unit;
-    s->head_bytes = (size_t)((s->n_pos < HN_SPLIT ? s->n_pos : HN_SPLIT) / HN_KEY_BLOCK) * hn_cache_block_bytes(s->cache, hp->head_dim);
-
-    uint64_t cache_bytes = 0, scratch_bytes = 0, have = hn_memory_available();
-    if (!plan(s, &cache_bytes, &scratch_bytes) || (have && cache_bytes + scratch_bytes > have)) {
-        st = hp->recurrent ? HN_FAIL(err, HONE_E_NOMEM, "the states of %d sequences need %.1f GiB and scratch %.1f GiB, %.1f GiB are available; use fewer sequences or a smaller chunk",
-                                     p.n_seq, (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30, (double)have / 0x1p30)
-                           : HN_FAIL(err, HONE_E_NOMEM,
-                                     "a context of %d positions × %d sequences needs %.1f GiB of cache and %.1f GiB of scratch, %.1f GiB are available; use a smaller context (-c) or chunk",
-                                     p.n_ctx, p.n_seq, (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30, (double)have / 0x1p30);
-        goto fail;
-    }
-    int64_t t = p.n_chunk;
-    const hn_cpu_params bp = { .pool = ctx->pool, .kernels = ctx->kernels, .max_n_in = max3(hp->n_embd, n_q, hp->n_ff), .n_head = hp->recurrent ? 0 : hp->n_head,
-                               .n_head_kv = hp->n_head_kv, .d = hp->head_dim, .n_ctx = s->n_pos };
+    hn_memory_params mp = { .layer = m->memory,
+                            .n_layer = hp->n_layer,
+                            .type = s->cache,
+                            .n_seq = p.n_seq,
+                            .n_ctx = p.n_ctx,
+                            .n_checkpoint = p.n_checkpoints,
+                            .budget = p.cache_budget };
+    uint64_t scratch_bytes = 0;
+    size_t t = (size_t)p.n_chunk;
+    int64_t n_q = (int64_t)hp->n_head * hp->head_dim;
+    const hn_cpu_params bp = { .pool = ctx->pool,
+                               .kernels = ctx->kernels,
+                               .max_n_in = max3(hp->n_embd, n_q, hp->n_ff),
+                               .n_head = hn_has_state(m) ? 0 : hp->n_head,
+                               .n_head_kv = hp->n_head_kv,
+                               .d = hp->head_dim,
+                               .n_ctx = hn_has_state(m) ? 0 : p.n_ctx };
+    if ((st = plan_memory(s, &mp, &scratch_bytes, err)) != HONE_OK) goto fail;
     if ((st = hn_backend_cpu_new(&s->be, &bp, err)) != HONE_OK) goto fail;
-    s->length = calloc((size_t)p.n_seq, sizeof *s->length);
+    if ((st = alloc_memory(s, &mp, err)) != HONE_OK) goto fail;
     s->next = calloc((size_t)p.n_seq, sizeof *s->next);
-    s->rows = calloc((size_t)t, sizeof *s->rows);
-    s->want = calloc((size_t)t, sizeof *s->want);
-    s->prompt = calloc((size_t)t, sizeof *s->prompt);
-    if (!s->length || !s->next || !s->rows || !s->want || !s->prompt || !(hp->recurrent ? alloc_recurrent(s) : alloc_attention(s, cache_bytes)) ||
+    s->rows = calloc(t, sizeof *s->rows);
+    s->want = calloc(t, sizeof *s->want);
+    s->prompt = calloc(t, sizeof *s->prompt);
+    if (!s->next || !s->rows || !s->want || !s->prompt || !hn_scratch_alloc(&s->s, m, s->be, p.n_chunk) ||
         !(s->logits = hn_pages_alloc((size_t)hp->n_vocab * sizeof(float)))) {
-        st = HN_FAIL(err, HONE_E_NOMEM, "session: %.1f GiB of cache and %.1f GiB of scratch were refused", (double)cache_bytes / 0x1p30, (double)scratch_bytes / 0x1p30);
+        st = HN_FAIL(err, HONE_E_NOMEM, "session: %.1f GiB of cache and %.1f GiB of scratch were refused",
+                     (double)mp.budget / 0x1p30, (double)scratch_bytes / 0x1p30);
         goto fail;
     }
     *out = s;
@@ -163,21 +159,15 @@ void hone_session_free(hone_session *s)
 {
     if (!s) return;
     if (s->be) {
-        for (int i = 0; i < s->n_own; i++) s->be->op->release(s->be, *s->own[i].p, s->own[i].n);
-        for (int i = 0; i < s->n_act; i++) s->be->op->act_release(s->be, s->act[i].a, s->act[i].n, s->n_chunk);
-        if (s->state_mem) s->be->op->release(s->be, s->state_mem, s->state_floats * (uint64_t)s->n_seq);
-        if (s->backup) s->be->op->release(s->be, s->backup, s->state_floats * (uint64_t)s->n_seq);
-        if (s->cache_mem) s->be->op->release(s->be, (float *)s->cache_mem, s->cache_floats);
+        hn_scratch_free(&s->s, s->model, s->be, s->n_chunk);
+        hn_memory_free(s->mem);
         s->be->op->free(s->be);
     }
     hn_pages_free(s->logits, (size_t)s->model->hp.n_vocab * sizeof(float));
-    hn_checkpoints_free(s);
     hn_adapter_set_free(&s->adapters);
     free(s->kv);
     free(s->state);
-    free(s->touched);
     free(s->last_row);
-    free(s->length);
     free(s->next);
     free(s->rows);
     free(s->want);
@@ -201,64 +191,75 @@ static void link_rows(hone_session *s, int32_t n)
 }
 
 /* One forward pass over n ≤ n_chunk tokens; lengths are the caller's business. False: aborted. */
-static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, bool may_abort, float *logits, int32_t *n_wanted)
+static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, bool may_abort, float *logits,
+                      int32_t *n_wanted)
 {
     int32_t n_want = 0;
     for (int32_t i = 0; i < n; i++) {
         s->rows[i] = (hn_row){ .token = tok[i].id, .seq = tok[i].seq, .pos = tok[i].pos };
         if (tok[i].want_logits) s->want[n_want++] = i;
     }
-    if (s->state) link_rows(s, n);
-    hn_forward f = { .be = s->profile_fn ? &s->profiled.base : s->be, .s = &s->s, .kv = s->kv, .state = s->state, .rows = s->rows, .n_tok = n,
-                     .want = s->want, .n_want = n_want, .logits = logits, .abort_fn = may_abort ? s->abort_fn : NULL, .abort_arg = s->abort_arg };
+    if (s->mem->state_floats) link_rows(s, n);
+    hn_forward f = { .be = s->profile_fn ? &s->profiled.base : s->be,
+                     .s = &s->s,
+                     .kv = s->kv,
+                     .state = s->state,
+                     .rows = s->rows,
+                     .n_tok = n,
+                     .want = s->want,
+                     .n_want = n_want,
+                     .logits = logits,
+                     .abort_fn = may_abort ? s->abort_fn : NULL,
+                     .abort_arg = s->abort_arg };
     *n_wanted = n_want;
     hn_pool_limit(s->ctx->pool, n > HN_FEW_TOKENS ? s->ctx->n_threads_batch : s->ctx->n_threads);
-    bool done = s->model->arch->forward(hn_session_model(s), &f);
+    bool done = hn_forward_run(hn_session_model(s), &f);
     if (s->profile_fn) hn_backend_profile_flush(&s->profiled);
     return done;
 }
 
 /* Ids, sequences and positions of the whole batch, before anything is touched. */
-static hone_status check_batch(hone_session *s, const hone_token *tok, int32_t n, bool have_logits, hone_error *err)
+static hone_status check_batch(hone_session *s, const char *who, const hone_token *tok, int32_t n, bool have_logits,
+                               hone_error *err)
 {
-    memcpy(s->next, s->length, (size_t)s->n_seq * sizeof *s->next);
+    memcpy(s->next, s->mem->length, (size_t)s->n_seq * sizeof *s->next);
     for (int32_t i = 0; i < n; i++) {
         if (tok[i].id < 0 || tok[i].id >= s->model->hp.n_vocab)
-            return HN_FAIL(err, HONE_E_ARG, "token %d of the batch has id %d, expected 0 to %d", i, tok[i].id, s->model->hp.n_vocab - 1);
+            return HN_FAIL(err, HONE_E_ARG, "token %d of the batch has id %d, expected 0 to %d", i, tok[i].id,
+                           s->model->hp.n_vocab - 1);
         if (tok[i].seq < 0 || tok[i].seq >= s->n_seq)
-            return HN_FAIL(err, HONE_E_ARG, "token %d of the batch has sequence %d, expected 0 to %d", i, tok[i].seq, s->n_seq - 1);
+            return HN_FAIL(err, HONE_E_ARG, "token %d of the batch has sequence %d, expected 0 to %d", i, tok[i].seq,
+                           s->n_seq - 1);
         if (tok[i].pos != s->next[tok[i].seq])
-            return HN_FAIL(err, HONE_E_ARG, "token %d of the batch has position %d in sequence %d, expected %d", i, tok[i].pos, tok[i].seq, s->next[tok[i].seq]);
+            return HN_FAIL(err, HONE_E_ARG, "token %d of the batch has position %d in sequence %d, expected %d", i,
+                           tok[i].pos, tok[i].seq, s->next[tok[i].seq]);
         if (tok[i].pos >= s->n_ctx) {
-            int32_t total = s->length[tok[i].seq];
+            int32_t total = s->mem->length[tok[i].seq];
             for (int32_t k = 0; k < n; k++) total += tok[k].seq == tok[i].seq;
             return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit a context of %d positions", total, s->n_ctx);
         }
         if (tok[i].want_logits && !have_logits)
-            return HN_FAIL(err, HONE_E_ARG, "hone_decode: logits is NULL; expected room for them, which token %d wants", i);
+            return HN_FAIL(err, HONE_E_ARG, "%s: logits is NULL; expected room for them, which token %d wants", who, i);
         s->next[tok[i].seq]++;
     }
     return HONE_OK;
 }
 
-/* A recurrent state forgets what it was: before a call that may be stopped halfway, those of its
- * sequences (all in the first n tokens of n_call) are copied. Few tokens are run to their end instead. */
-static bool keep_states(hone_session *s, const hone_token *tok, int32_t n, int32_t n_call)
+/* May a call of so many tokens be stopped halfway? A recurrent state forgets what it was, unless it is copied before:
+ * few tokens are run to their end instead. */
+static bool may_stop(const hone_session *s, int32_t n_call)
 {
-    if (!s->state) return true;
-    if (!s->abort_fn || n_call <= HN_FEW_TOKENS) return false;
-    memset(s->touched, 0, (size_t)s->n_seq);
-    for (int32_t i = 0; i < n; i++) {
-        if (!s->touched[tok[i].seq]) memcpy(s->backup + (uint64_t)tok[i].seq * s->state_floats, hn_state_of(s, tok[i].seq), s->state_floats * sizeof(float));
-        s->touched[tok[i].seq] = 1;
-    }
-    return true;
+    return !s->mem->state_floats || (s->abort_fn && n_call > HN_FEW_TOKENS);
 }
 
-static void undo_states(hone_session *s)
+/* Room for a checked batch, whose lengths will be s->next. */
+static hone_status extend(hone_session *s, bool may_abort, hone_error *err)
 {
-    for (int32_t i = 0; s->state && i < s->n_seq; i++)
-        if (s->touched[i]) memcpy(hn_state_of(s, i), s->backup + (uint64_t)i * s->state_floats, s->state_floats * sizeof(float));
+    hone_status st = HONE_OK;
+    for (int32_t i = 0; st == HONE_OK && i < s->n_seq; i++)
+        if (s->next[i] > s->mem->length[i]) st = hn_memory_extend(s->mem, i, s->next[i], may_abort, err);
+    if (st != HONE_OK) hn_memory_undo(s->mem, false);
+    return st;
 }
 
 /* ---- what is no number ---- */
@@ -281,9 +282,8 @@ static hone_status fail_stored(const hone_session *s, const hn_fault *f, hone_er
 {
     char number[32], where[160];
     const char *path = HN_ESC(s->model->path, strlen(s->model->path));
-    snprintf(where, sizeof where, "layer %d: %c of position %lld (sequence %d, head %lld) is %s",
-             (int)(f->kv - s->kv), f->what, (long long)f->pos, (int)f->seq, (long long)f->head,
-             number_words(number, f->value));
+    snprintf(where, sizeof where, "layer %d: %c of position %lld (sequence %d, head %lld) is %s", (int)(f->kv - s->kv),
+             f->what, (long long)f->pos, (int)f->seq, (long long)f->head, number_words(number, f->value));
     if (!isfinite(f->value))
         return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s before it is stored, expected a finite number: " OVERFLOWS CHECK,
                        path, where, path);
@@ -304,7 +304,7 @@ static hone_status check_logits(const hone_session *s, const float *logits, int3
         const char *path = HN_ESC(s->model->path, strlen(s->model->path));
         snprintf(where, sizeof where, "the logit of token %lld after position %lld (token %d, sequence %d) is %s",
                  (long long)i, (long long)row->pos, (int)row->token, (int)row->seq, number_words(number, logits[i]));
-        if (s->kv && s->cache != HN_CACHE_F32)
+        if (s->mem->n_group && s->cache != HN_CACHE_F32)
             snprintf(cache, sizeof cache, "rule out the %s cache with --kv f32, and ", cache_names[s->cache]);
         return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s, expected a finite number: " OVERFLOWS "%s" CHECK, path, where,
                        cache, path);
@@ -319,77 +319,161 @@ static hone_status check_numbers(hone_session *s, const float *logits, int32_t n
     return f.kv ? fail_stored(s, &f, err) : check_logits(s, logits, n_want, err);
 }
 
-/* A recurrent state is made of what failed, and has no past: where it was not copied before, it goes back. */
-static void lose_states(hone_session *s, const hone_token *tok, int32_t n)
-{
-    for (int32_t i = 0; s->state && i < n; i++) hn_state_lost(s, tok[i].seq);
-}
-
 /* All chunks of a checked batch. */
-static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok, bool may_abort, float *logits, hone_error *err)
+static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok, bool may_abort, float *logits,
+                           hone_error *err)
 {
     for (int32_t at = 0; at < n_tok;) {
         int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk, n_wanted;
         if (!run_chunk(s, tok + at, n, may_abort, logits, &n_wanted)) {
             s->be->op->fault(s->be); /* of a step that never was */
-            return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
+            return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted after %d of %d tokens; the caches are as before", at,
+                           n_tok);
         }
         hone_status st = check_numbers(s, logits, n_wanted, err);
         if (st != HONE_OK) return st;
         if (logits) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
         at += n;
     }
-    memcpy(s->length, s->next, (size_t)s->n_seq * sizeof *s->next); /* only now do the new positions exist */
+    memcpy(s->mem->length, s->next, (size_t)s->n_seq * sizeof *s->next); /* only now do the new positions exist */
     return HONE_OK;
 }
 
-hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
+/* who: the function that was called. */
+static hone_status run_batch(hone_session *s, const char *who, const hone_token *tokens, int32_t n_tok, float *logits,
+                             hone_error *err)
 {
     hone_status st;
-    HN_NEED(err, s, "a session");
     if (n_tok < 0) return HN_FAIL(err, HONE_E_ARG, "batch of %d tokens, expected 0 or more", n_tok);
-    if (n_tok) HN_NEED(err, tokens, "a pointer to n_tok tokens");
     if (n_tok > (int64_t)s->n_seq * s->n_ctx) /* before a token is read: no array is as long */
         return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit %d sequences of %d positions", n_tok, s->n_seq, s->n_ctx);
-    if ((st = check_batch(s, tokens, n_tok, logits != NULL, err)) != HONE_OK) return st;
-    bool may_abort = keep_states(s, tokens, n_tok, n_tok);
+    if ((st = check_batch(s, who, tokens, n_tok, logits != NULL, err)) != HONE_OK) return st;
+    bool may_abort = may_stop(s, n_tok);
+    if ((st = extend(s, may_abort, err)) != HONE_OK) return st;
     st = run_all(s, tokens, n_tok, may_abort, logits, err);
-    if (st != HONE_OK && may_abort) undo_states(s);
-    else if (st == HONE_E_NUMERIC) lose_states(s, tokens, n_tok);
-    return st;
+    if (st != HONE_OK) {
+        hn_memory_undo(s->mem, st == HONE_E_NUMERIC);
+        return st;
+    }
+    for (int32_t i = 0; i < n_tok; i++) hn_memory_note(s->mem, tokens[i].seq, tokens[i].pos, tokens[i].id);
+    hn_memory_commit(s->mem);
+    return HONE_OK;
+}
+
+hone_status hone_run_batch(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
+{
+    HN_NEED(err, s, "a session");
+    if (n_tok > 0) HN_NEED(err, tokens, "a pointer to n_tok tokens");
+    return run_batch(s, __func__, tokens, n_tok, logits, err);
+}
+
+/* Appends checked ids to a sequence in chunks; logits of the last to s->logits. */
+static hone_status append(hone_session *s, int32_t seq, const int32_t *ids, int32_t n_tok, hone_error *err)
+{
+    int32_t len = s->mem->length[seq];
+    bool may_abort = may_stop(s, n_tok);
+    hone_status st = hn_memory_extend(s->mem, seq, len + n_tok, may_abort, err);
+    if (st != HONE_OK) {
+        hn_memory_undo(s->mem, false);
+        return st;
+    }
+    for (int32_t at = 0; at < n_tok && st == HONE_OK;) {
+        int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk;
+        for (int32_t i = 0; i < n; i++)
+            s->prompt[i] =
+                (hone_token){ .id = ids[at + i], .pos = len + at + i, .seq = seq, .want_logits = at + i == n_tok - 1 };
+        if ((st = check_batch(s, __func__, s->prompt, n, true, err)) == HONE_OK)
+            st = run_all(s, s->prompt, n, may_abort, s->logits, err);
+        at += n;
+    }
+    if (st != HONE_OK) {
+        s->mem->length[seq] = len;
+        hn_memory_undo(s->mem, st == HONE_E_NUMERIC);
+        return st;
+    }
+    for (int32_t i = 0; i < n_tok; i++) hn_memory_note(s->mem, seq, len + i, ids[i]);
+    hn_memory_commit(s->mem);
+    return HONE_OK;
+}
+
+static hone_status check_ids(const hone_session *s, const int32_t *ids, int32_t n, hone_error *err)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= s->model->hp.n_vocab)
+            return HN_FAIL(err, HONE_E_ARG, "token %d of the prompt has id %d, expected 0 to %d", i, ids[i],
+                           s->model->hp.n_vocab - 1);
+    return HONE_OK;
+}
+
+hone_status hone_append(hone_session *s, int32_t seq, const int32_t *ids, int32_t n_tok, const float **logits,
+                        hone_error *err)
+{
+    hone_status st;
+    if (logits) *logits = NULL;
+    HN_NEED(err, s, "a session");
+    HN_NEED(err, ids, "a pointer to n_tok ids");
+    HN_NEED(err, logits, "a place for the logits' address");
+    if ((st = hn_check_seq(s, seq, err)) != HONE_OK) return st;
+    if (n_tok < 1) return HN_FAIL(err, HONE_E_ARG, "prompt of %d tokens, expected at least 1", n_tok);
+    if ((int64_t)s->mem->length[seq] + n_tok > s->n_ctx)
+        return HN_FAIL(err, HONE_E_CTX, "%lld tokens do not fit a context of %d positions",
+                       (long long)s->mem->length[seq] + n_tok, s->n_ctx);
+    if ((st = check_ids(s, ids, n_tok, err)) != HONE_OK || (st = append(s, seq, ids, n_tok, err)) != HONE_OK) return st;
+    *logits = s->logits;
+    return HONE_OK;
+}
+
+hone_status hone_seq_sync(hone_session *s, int32_t seq, const int32_t *ids, int32_t n, int32_t *kept,
+                          const float **logits, hone_error *err)
+{
+    hone_status st;
+    if (kept) *kept = 0;
+    if (logits) *logits = NULL;
+    HN_NEED(err, s, "a session");
+    HN_NEED(err, ids, "a pointer to n ids");
+    HN_NEED(err, kept, "a place for the number of positions that were there");
+    HN_NEED(err, logits, "a place for the logits' address");
+    if ((st = hn_check_seq(s, seq, err)) != HONE_OK) return st;
+    if (n < 1) return HN_FAIL(err, HONE_E_ARG, "prompt of %d tokens, expected at least 1", n);
+    if (n > s->n_ctx) return HN_FAIL(err, HONE_E_CTX, "%d tokens do not fit a context of %d positions", n, s->n_ctx);
+    if ((st = check_ids(s, ids, n, err)) != HONE_OK) return st;
+    *kept = hn_memory_match(s->mem, seq, ids, n);
+    if ((st = append(s, seq, ids + *kept, n - *kept, err)) != HONE_OK) return st;
+    *logits = s->logits;
+    return HONE_OK;
+}
+
+/* ---- names of an older version ---- */
+
+hone_status hone_decode(hone_session *s, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
+{
+    HN_NEED(err, s, "a session");
+    if (n_tok > 0) HN_NEED(err, tokens, "a pointer to n_tok tokens");
+    return run_batch(s, __func__, tokens, n_tok, logits, err);
 }
 
 hone_status hone_prefill(hone_session *s, const int32_t *tokens, int32_t n_tok, const float **logits, hone_error *err)
 {
-    hone_status st = HONE_OK;
     if (logits) *logits = NULL;
     HN_NEED(err, s, "a session");
     HN_NEED(err, tokens, "a pointer to n_tok ids");
     HN_NEED(err, logits, "a place for the logits' address");
-    int32_t len = s->length[0];
-    if (n_tok < 1) return HN_FAIL(err, HONE_E_ARG, "prompt of %d tokens, expected at least 1", n_tok);
-    if ((int64_t)len + n_tok > s->n_ctx)
-        return HN_FAIL(err, HONE_E_CTX, "%lld tokens do not fit a context of %d positions", (long long)len + n_tok, s->n_ctx);
-    for (int32_t i = 0; i < n_tok; i++)
-        if (tokens[i] < 0 || tokens[i] >= s->model->hp.n_vocab)
-            return HN_FAIL(err, HONE_E_ARG, "token %d of the prompt has id %d, expected 0 to %d", i, tokens[i], s->model->hp.n_vocab - 1);
-    bool may_abort = false;
-    for (int32_t at = 0; at < n_tok && st == HONE_OK;) {
-        int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk;
-        for (int32_t i = 0; i < n; i++)
-            s->prompt[i] = (hone_token){ .id = tokens[at + i], .pos = len + at + i, .seq = 0, .want_logits = at + i == n_tok - 1 };
-        if (at == 0) may_abort = keep_states(s, s->prompt, n, n_tok);
-        if ((st = check_batch(s, s->prompt, n, true, err)) == HONE_OK) st = run_all(s, s->prompt, n, may_abort, s->logits, err);
-        at += n;
-    }
-    if (st != HONE_OK) {
-        s->length[0] = len;
-        if (may_abort) undo_states(s);
-        else if (st == HONE_E_NUMERIC) lose_states(s, s->prompt, 1);
-        return st;
-    }
-    *logits = s->logits;
-    return HONE_OK;
+    return hone_append(s, 0, tokens, n_tok, logits, err);
+}
+
+/* ---- parts of a pass, for who measures them ---- */
+
+hone_status hn_session_hold(hone_session *s, int32_t seq, int32_t n_pos, hone_error *err)
+{
+    hone_status st = hn_memory_renew(s->mem, seq, n_pos, NULL, err);
+    if (st == HONE_OK) hn_session_zero_state(s, seq);
+    return st;
+}
+
+void hn_session_zero_state(hone_session *s, int32_t seq)
+{
+    float *block = hn_memory_block(s->mem, seq);
+    if (block) s->be->op->fill0(s->be, block, hn_state_bytes(s));
 }
 
 void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg)
@@ -399,14 +483,17 @@ void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg)
     s->abort_arg = arg;
 }
 
+static void add_bytes(void *arg, const void *p, size_t n) { *(uint64_t *)arg += n; }
+
 void hone_session_get_memory(const hone_session *s, hone_session_memory *out)
 {
     uint64_t owned = 0;
     if (!out) return;
     *out = (hone_session_memory){ 0 };
     if (!s) return;
-    for (int i = 0; i < s->n_own; i++) owned += s->own[i].n * sizeof(float);
-    for (int i = 0; i < s->n_act; i++)
-        owned += (hn_act_row_bytes(HN_ACT_F32, s->act[i].n) + hn_act_row_bytes(HN_ACT_Q256, s->act[i].n + 255) + hn_act_row_bytes(HN_ACT_Q32, s->act[i].n + 31)) * (uint64_t)s->n_chunk;
-    *out = (hone_session_memory){ .cache_bytes = (s->cache_floats + s->state_floats * (uint64_t)s->n_seq) * sizeof(float), .scratch_bytes = owned, .logits_bytes = (uint64_t)s->model->hp.n_vocab * sizeof(float) };
+    hn_scratch_each(&s->s, s->model, s->n_chunk, add_bytes, &owned);
+    *out = (hone_session_memory){ .cache_bytes = hn_memory_reserved(s->mem),
+                                  .cache_used_bytes = s->mem->used,
+                                  .scratch_bytes = owned,
+                                  .logits_bytes = (uint64_t)s->model->hp.n_vocab * sizeof(float) };
 }

@@ -1,15 +1,15 @@
 /* Saving and restoring a session, bit-exactly. Little-endian file:
  *   "HONESES2", the model's identity (32 bytes, gguf/identity.h), u32 cache type, n_layer, n_head_kv,
- *   head_dim, n_seq, the adapters (folded hash of them, 0: none); i32 length[n_seq]; then per sequence, layer and head: K blocks
- *   of 16 positions (lanes past the length are zero), V rows (q8_0: blocks of 16, rows
- *   past the length zero); u64 FNV-1a of all before. A recurrent model has in place
- *   of the cache type RECURRENT and of K and V, for each sequence that has a length, its
- *   state f32 [n_layer]{ a_prev[n_embd], f_prev[n_embd], S[n_head][n key][n value] }.
+ *   head_dim, n_seq, the adapters (folded hash of them, 0: none); i32 length[n_seq]; then per sequence, layer and head:
+ * K blocks of 16 positions (lanes past the length are zero), V rows (q8_0: blocks of 16, rows past the length zero);
+ * u64 FNV-1a of all before. A recurrent model has in place of the cache type RECURRENT and of K and V, for each
+ * sequence that has a length, its state f32 [n_layer]{ a_prev[n_embd], f_prev[n_embd], S[n_head][n key][n value] }.
  * Sealed (base/sealed.h). Everything is checked before the session is touched. */
 #include "base/sealed.h"
 #include "engine/engine.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 static const char magic[8] = "HONESES2";
 
@@ -49,7 +49,9 @@ static hone_status make_header(const hone_session *s, header *h, hone_error *err
     return HONE_OK;
 }
 
-_Static_assert((int)HN_CACHE_F16 == HONE_CACHE_F16 && (int)HN_CACHE_F32 == HONE_CACHE_F32 && (int)HN_CACHE_Q8_0 == HONE_CACHE_Q8_0, "files hold them");
+_Static_assert((int)HN_CACHE_F16 == HONE_CACHE_F16 && (int)HN_CACHE_F32 == HONE_CACHE_F32 &&
+                   (int)HN_CACHE_Q8_0 == HONE_CACHE_Q8_0,
+               "files hold them");
 
 static const char *cache_name(uint32_t type)
 {
@@ -58,7 +60,10 @@ static const char *cache_name(uint32_t type)
 }
 
 static size_t block_bytes(const hone_session *s) { return hn_cache_block_bytes(s->cache, s->model->hp.head_dim); }
-static size_t k_bytes(const hone_session *s, int64_t len) { return (size_t)((len + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK) * block_bytes(s); }
+static size_t k_bytes(const hone_session *s, int64_t len)
+{
+    return (size_t)((len + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK) * block_bytes(s);
+}
 static size_t v_bytes(const hone_session *s, int64_t len)
 {
     return s->cache == HN_CACHE_Q8_0 ? k_bytes(s, len) : (size_t)len * (block_bytes(s) / HN_KEY_BLOCK);
@@ -72,13 +77,15 @@ static void put_some(hn_sealing *o, const char *p, size_t keep, size_t bytes)
     static const char zeros[HN_KEY_BLOCK * 4];
     hn_seal_put(o, p, keep * bytes);
     for (size_t i = keep; i < HN_KEY_BLOCK; i++)
-        for (size_t at = 0; at < bytes; at += sizeof zeros) hn_seal_put(o, zeros, bytes - at < sizeof zeros ? bytes - at : sizeof zeros);
+        for (size_t at = 0; at < bytes; at += sizeof zeros)
+            hn_seal_put(o, zeros, bytes - at < sizeof zeros ? bytes - at : sizeof zeros);
 }
 
 /* Positions past the length hold what a longer sequence left: they are saved as zeros. */
 static void put_k(hn_sealing *o, const hone_session *s, const char *k, int64_t len)
 {
-    size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d), n_g = (size_t)hn_cache_groups((int64_t)d);
+    size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d),
+           n_g = (size_t)hn_cache_groups((int64_t)d);
     size_t whole = (size_t)(len / HN_KEY_BLOCK) * block_bytes(s), tail = (size_t)(len % HN_KEY_BLOCK);
     bool q8 = s->cache == HN_CACHE_Q8_0;
     size_t lane = q8 ? 4 : block_bytes(s) / HN_KEY_BLOCK / d; /* bytes that one position has in a row of K */
@@ -90,7 +97,8 @@ static void put_k(hn_sealing *o, const hone_session *s, const char *k, int64_t l
 
 static void put_v(hn_sealing *o, const hone_session *s, const char *v, int64_t len)
 {
-    size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d), n_g = (size_t)hn_cache_groups((int64_t)d);
+    size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d),
+           n_g = (size_t)hn_cache_groups((int64_t)d);
     size_t whole = (size_t)(len / HN_KEY_BLOCK) * block_bytes(s), tail = (size_t)(len % HN_KEY_BLOCK);
     if (s->cache != HN_CACHE_Q8_0 || !tail) {
         hn_seal_put(o, v, v_bytes(s, len));
@@ -101,22 +109,68 @@ static void put_v(hn_sealing *o, const hone_session *s, const char *v, int64_t l
     put_some(o, v + whole + d4 * HN_KEY_BLOCK, tail, 2 * n_g);
 }
 
-/* Where split `split` of a head starts, from kv->k or kv->v. */
-static size_t place(const hn_kv *kv, int32_t seq, int64_t split, int32_t head)
-{
-    return (size_t)seq * kv->seq_bytes + (size_t)split * kv->split_bytes + (size_t)head * kv->head_bytes;
-}
-static int64_t split_length(int64_t len, int64_t split) { return len - split * HN_SPLIT < HN_SPLIT ? len - split * HN_SPLIT : HN_SPLIT; }
+/* K, or V, of one head: what its pages hold of the positions that the layer must have. A walk over it in pieces that
+ * end where a page does. */
+typedef struct head_walk {
+    char *at;     /* in the backend's memory */
+    int64_t n;    /* positions of the piece */
+    int64_t pos;  /* the next piece's */
+    size_t bytes; /* of the piece there: whole blocks */
+} head_walk;
 
-static void put_positions(hn_sealing *o, const hone_session *s, int32_t seq)
+static bool next_piece(head_walk *w, const hone_session *s, int32_t seq, int32_t il, int32_t ih, bool v)
 {
-    int64_t len = s->length[seq];
+    int64_t len = s->mem->length[seq], end = (w->pos / HN_PAGE + 1) * HN_PAGE;
+    const hn_kv *kv = &s->kv[il];
+    if (w->pos >= len) return false;
+    w->n = (end < len ? end : len) - w->pos;
+    w->at = (v ? kv->v : kv->k) + hn_kv_at(kv, seq, w->pos, ih) +
+            (size_t)(w->pos % HN_PAGE / HN_KEY_BLOCK) * block_bytes(s);
+    w->bytes = k_bytes(s, w->n);
+    w->pos += w->n;
+    return true;
+}
+
+/* Where a sequence's pieces of a layer begin; its length: it has none. */
+static int64_t first_of(const hone_session *s, int32_t il, int32_t length)
+{
+    int32_t from = hn_memory_from(s->mem, il, length);
+    return from < 0 ? length : from;
+}
+
+static void put_positions(hn_sealing *o, const hone_session *s, int32_t seq, char *host)
+{
+    int32_t len = s->mem->length[seq];
     for (int32_t il = 0; il < s->model->hp.n_layer; il++)
-        for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
-            const hn_kv *kv = &s->kv[il];
-            for (int64_t i = 0; i * HN_SPLIT < len; i++) put_k(o, s, kv->k + place(kv, seq, i, ih), split_length(len, i));
-            for (int64_t i = 0; i * HN_SPLIT < len; i++) put_v(o, s, kv->v + place(kv, seq, i, ih), split_length(len, i));
-        }
+        for (int32_t ih = 0; ih < s->kv[il].n_head_kv; ih++)
+            for (int v = 0; v < 2; v++)
+                for (head_walk w = { .pos = first_of(s, il, len) }; next_piece(&w, s, seq, il, ih, v);) {
+                    s->be->op->read(s->be, host, w.at, w.bytes);
+                    if (v) put_v(o, s, host, w.n);
+                    else put_k(o, s, host, w.n);
+                }
+}
+
+/* The state in pieces of what the buffer holds. */
+static void put_state(hn_sealing *o, const hone_session *s, int32_t seq, char *host, size_t n_host)
+{
+    const char *block = (const char *)hn_memory_block(s->mem, seq);
+    for (size_t at = 0, all = hn_state_bytes(s); at < all; at += n_host) {
+        size_t n = all - at < n_host ? all - at : n_host;
+        s->be->op->read(s->be, host, block + at, n);
+        hn_seal_put(o, host, n);
+    }
+}
+
+/* Bytes of the file that a sequence of a length has. */
+static uint64_t sequence_bytes(const hone_session *s, int32_t len)
+{
+    uint64_t n = len ? hn_state_bytes(s) : 0;
+    for (int32_t il = 0; il < s->model->hp.n_layer; il++) {
+        int64_t held = len - first_of(s, il, len);
+        n += (uint64_t)(k_bytes(s, held) + v_bytes(s, held)) * (uint64_t)s->kv[il].n_head_kv;
+    }
+    return n;
 }
 
 /* None of what this session was made of is to be replaced by it. */
@@ -137,22 +191,36 @@ static hone_status check_apart(const hone_session *s, const char *path, hone_err
     return st;
 }
 
+/* Of a buffer for what passes from and to the backend: K or V of a head of a page, or 64 KiB. */
+static size_t host_bytes(const hone_session *s)
+{
+    size_t page = k_bytes(s, HN_PAGE);
+    return page > (size_t)64 << 10 ? page : (size_t)64 << 10;
+}
+
 hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err)
 {
     hn_sealing o;
     HN_NEED(err, s, "a session");
     HN_NEED(err, path, "the path of the file to write");
     header h;
+    size_t n_host = host_bytes(s);
     hone_status st = check_apart(s, path, err);
     if (st == HONE_OK) st = make_header(s, &h, err);
+    char *host = st == HONE_OK ? malloc(n_host) : NULL;
+    if (st == HONE_OK && !host) st = HN_FAIL(err, HONE_E_NOMEM, "%s: a buffer of %zu bytes", path, n_host);
     if (st == HONE_OK) st = hn_seal_begin(&o, path, 0, err);
-    if (st != HONE_OK) return st;
-    hn_seal_put(&o, &h, sizeof h);
-    hn_seal_put(&o, s->length, (size_t)s->n_seq * sizeof *s->length);
-    for (int32_t seq = 0; seq < s->n_seq; seq++) {
-        if (!hn_is_recurrent(s)) put_positions(&o, s, seq);
-        else if (s->length[seq]) hn_seal_put(&o, hn_state_of(s, seq), (size_t)s->state_floats * sizeof(float));
+    if (st != HONE_OK) {
+        free(host);
+        return st;
     }
+    hn_seal_put(&o, &h, sizeof h);
+    hn_seal_put(&o, s->mem->length, (size_t)s->n_seq * sizeof *s->mem->length);
+    for (int32_t seq = 0; seq < s->n_seq; seq++) {
+        put_positions(&o, s, seq, host);
+        if (s->mem->length[seq]) put_state(&o, s, seq, host, n_host);
+    }
+    free(host);
     return hn_seal_end(&o, err);
 }
 
@@ -163,10 +231,13 @@ static hone_status check_file(const hone_session *s, const char *path, const hn_
     const unsigned char *p = f->p;
     uint64_t size = f->size;
     header h, want;
-    if (size < sizeof h + sizeof(uint64_t)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes are too few for a session file", path, (unsigned long long)size);
+    if (size < sizeof h + sizeof(uint64_t))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes are too few for a session file", path,
+                       (unsigned long long)size);
     memcpy(&h, p, sizeof h);
     if (memcmp(h.magic, "HONESES1", sizeof magic) == 0)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a session file of an older hone, which knew its model by a few bytes; make it anew", path);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: a session file of an older hone, which knew its model by a few bytes; make it anew", path);
     if (memcmp(h.magic, magic, sizeof magic)) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a hone session file", path);
     hone_status st = make_header(s, &want, err);
     if (st != HONE_OK) return st;
@@ -176,57 +247,84 @@ static hone_status check_file(const hone_session *s, const char *path, const hn_
     if (!fits && !whole) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: cut off or damaged", path);
     if (memcmp(h.model, want.model, sizeof h.model) != 0) {
         char theirs[2 * HN_HASH_BYTES + 1], ours[2 * HN_HASH_BYTES + 1];
-        hn_hash_hex(theirs, h.model);
-        hn_hash_hex(ours, want.model);
-        return HN_FAIL(err, HONE_E_ARG, "%s: the session belongs to another model (identity %.16s…, this one is %.16s…)", path, theirs, ours);
+        hn_hex(theirs, h.model, sizeof h.model);
+        hn_hex(ours, want.model, sizeof want.model);
+        return HN_FAIL(err, HONE_E_ARG,
+                       "%s: the session belongs to another model (identity %.16s…, this one is %.16s…)", path, theirs,
+                       ours);
     }
-    if (h.cache != want.cache || h.n_layer != want.n_layer || h.n_head_kv != want.n_head_kv || h.head_dim != want.head_dim)
-        return HN_FAIL(err, HONE_E_ARG, "%s: saved with cache type %s, this session has %s (--kv)", path, cache_name(h.cache), cache_name(want.cache));
+    if (h.cache != want.cache || h.n_layer != want.n_layer || h.n_head_kv != want.n_head_kv ||
+        h.head_dim != want.head_dim)
+        return HN_FAIL(err, HONE_E_ARG, "%s: saved with cache type %s, this session has %s (--kv)", path,
+                       cache_name(h.cache), cache_name(want.cache));
     if (h.adapters != want.adapters)
-        return HN_FAIL(err, HONE_E_ARG, "%s: saved %s, this session has %s (--lora)", path, h.adapters ? "with adapters" : "without adapters",
-                       !want.adapters ? "none" : h.adapters ? "others, or other scales of them" : "some");
-    if (h.n_seq < 1 || h.n_seq > (size - sizeof h) / sizeof(int32_t)) return HN_FAIL(err, HONE_E_FORMAT, "%s: %u sequences do not fit the file", path, h.n_seq);
-    if (h.n_seq > want.n_seq) return HN_FAIL(err, HONE_E_CTX, "%s: holds %u sequences, this session has %u", path, h.n_seq, want.n_seq);
+        return HN_FAIL(err, HONE_E_ARG, "%s: saved %s, this session has %s (--lora)", path,
+                       h.adapters ? "with adapters" : "without adapters",
+                       !want.adapters ? "none"
+                       : h.adapters   ? "others, or other scales of them"
+                                      : "some");
+    if (h.n_seq < 1 || h.n_seq > (size - sizeof h) / sizeof(int32_t))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %u sequences do not fit the file", path, h.n_seq);
+    if (h.n_seq > want.n_seq)
+        return HN_FAIL(err, HONE_E_CTX, "%s: holds %u sequences, this session has %u", path, h.n_seq, want.n_seq);
     uint64_t need = sizeof h + (uint64_t)h.n_seq * sizeof(int32_t) + sizeof(uint64_t);
     for (uint32_t i = 0; i < h.n_seq; i++) {
         int32_t len;
         memcpy(&len, p + sizeof h + i * sizeof len, sizeof len);
         if (len < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: sequence %u has length %d", path, i, len);
-        if (len > s->n_ctx) return HN_FAIL(err, HONE_E_CTX, "%s: sequence %u holds %d positions, the context is %d (-c)", path, i, len, s->n_ctx);
-        need += hn_is_recurrent(s) ? (len ? s->state_floats * sizeof(float) : 0) : (uint64_t)(k_bytes(s, len) + v_bytes(s, len)) * want.n_layer * want.n_head_kv;
+        if (len > s->n_ctx)
+            return HN_FAIL(err, HONE_E_CTX, "%s: sequence %u holds %d positions, the context is %d (-c)", path, i, len,
+                           s->n_ctx);
+        need += sequence_bytes(s, len);
     }
-    if (need != size) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected %llu: cut off or damaged", path, (unsigned long long)size, (unsigned long long)need);
+    if (need != size)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected %llu: cut off or damaged", path,
+                       (unsigned long long)size, (unsigned long long)need);
     if (!whole) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: damaged", path);
     return HONE_OK;
 }
 
 static const unsigned char *get_positions(hone_session *s, int32_t seq, const unsigned char *at)
 {
-    int64_t len = s->length[seq];
+    int32_t len = s->mem->length[seq];
     for (int32_t il = 0; il < s->model->hp.n_layer; il++)
-        for (int32_t ih = 0; ih < s->model->hp.n_head_kv; ih++) {
-            const hn_kv *kv = &s->kv[il];
-            for (int64_t i = 0; i * HN_SPLIT < len; i++) {
-                size_t n = k_bytes(s, split_length(len, i));
-                memcpy(kv->k + place(kv, seq, i, ih), at, n);
-                at += n;
-            }
-            for (int64_t i = 0; i * HN_SPLIT < len; i++) {
-                size_t n = v_bytes(s, split_length(len, i));
-                memcpy(kv->v + place(kv, seq, i, ih), at, n);
-                at += n;
-            }
-        }
+        for (int32_t ih = 0; ih < s->kv[il].n_head_kv; ih++)
+            for (int v = 0; v < 2; v++)
+                for (head_walk w = { .pos = first_of(s, il, len) }; next_piece(&w, s, seq, il, ih, v);) {
+                    size_t n = v ? v_bytes(s, w.n) : k_bytes(s, w.n);
+                    s->be->op->write(s->be, w.at, at, n);
+                    at += n;
+                }
     return at;
 }
 
-static const unsigned char *get_state(hone_session *s, int32_t seq, const unsigned char *at)
+/* All sequences, from a file that was checked. */
+static hone_status get_all(hone_session *s, const hn_sealed *f, const char *path, hone_error *err)
 {
-    size_t n = (size_t)s->state_floats * sizeof(float);
-    hn_checkpoints_drop(s, seq, -1);
-    if (s->length[seq]) memcpy(hn_state_of(s, seq), at, n);
-    else memset(hn_state_of(s, seq), 0, n);
-    return s->length[seq] ? at + n : at;
+    header h;
+    memcpy(&h, f->p, sizeof h);
+    const unsigned char *at = f->p + sizeof h + h.n_seq * sizeof(int32_t);
+    memset(s->next, 0, (size_t)s->n_seq * sizeof *s->next);
+    memcpy(s->next, f->p + sizeof h, h.n_seq * sizeof *s->next);
+    if (!hn_memory_fits(s->mem, s->next, s->n_seq))
+        return HN_FAIL(err, HONE_E_NOMEM,
+                       "%s: its sequences need more than the %.1f MiB that this session's may take; use a larger "
+                       "cache_budget",
+                       path, (double)s->mem->p.budget / 0x1p20);
+    for (int32_t seq = 0; seq < s->n_seq; seq++) { /* first nobody holds anything: no order can fail then */
+        hn_memory_drop_checkpoints(s->mem, seq, -1);
+        hn_memory_cut(s->mem, seq, 0, NULL);
+    }
+    hone_status st = HONE_OK;
+    for (int32_t seq = 0; st == HONE_OK && seq < s->n_seq; seq++) {
+        if ((st = hn_memory_renew(s->mem, seq, s->next[seq], NULL, err)) != HONE_OK) break;
+        at = get_positions(s, seq, at);
+        if (!s->next[seq]) continue;
+        float *block = hn_memory_block(s->mem, seq);
+        if (block) s->be->op->write(s->be, block, at, hn_state_bytes(s));
+        at += hn_state_bytes(s);
+    }
+    return st;
 }
 
 hone_status hone_session_load(hone_session *s, const char *path, hone_error *err)
@@ -235,23 +333,13 @@ hone_status hone_session_load(hone_session *s, const char *path, hone_error *err
     HN_NEED(err, s, "a session");
     HN_NEED(err, path, "the path of a session file");
     int why = hn_sealed_open(&f, path, magic, sizeof magic - 1); /* of any version */
-    if (why == HN_SEALED_CHANGED) return HN_FAIL(err, HONE_E_IO, "%s: was written to while it was read; try again", path);
+    if (why == HN_SEALED_CHANGED)
+        return HN_FAIL(err, HONE_E_IO, "%s: was written to while it was read; try again", path);
     if (why < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a hone session file", path);
     if (why == ENOMEM) return HN_FAIL(err, HONE_E_NOMEM, "%s: no memory to read it", path);
     if (why) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %s", path, strerror(why));
     hone_status st = check_file(s, path, &f, err);
-    if (st == HONE_OK) {
-        header h;
-        memcpy(&h, f.p, sizeof h);
-        const unsigned char *at = f.p + sizeof h;
-        memset(s->length, 0, (size_t)s->n_seq * sizeof *s->length);
-        memcpy(s->length, at, h.n_seq * sizeof(int32_t));
-        at += h.n_seq * sizeof(int32_t);
-        for (int32_t seq = 0; seq < s->n_seq; seq++) {
-            if (!hn_is_recurrent(s)) at = get_positions(s, seq, at);
-            else at = get_state(s, seq, at);
-        }
-    }
+    if (st == HONE_OK) st = get_all(s, &f, path, err);
     hn_sealed_close(&f);
     return st;
 }

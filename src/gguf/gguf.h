@@ -11,14 +11,16 @@
  * file in use and well below what could hurt. */
 enum {
     HN_GGUF_MAX_KEY = 65535,
-    HN_GGUF_MAX_NAME = 255,         /* reading a tensor name */
-    HN_GGUF_MAX_NAME_WRITE = 63,    /* what every other reader takes */
+    HN_GGUF_MAX_NAME = 255,      /* reading a tensor name */
+    HN_GGUF_MAX_NAME_WRITE = 63, /* what every other reader takes */
     HN_GGUF_MAX_STRING = 64 << 20,
-    HN_GGUF_MAX_ARRAY = 1 << 24,    /* elements */
+    HN_GGUF_MAX_ARRAY = 1 << 24, /* elements */
     HN_GGUF_MAX_KV = 1 << 16,
     HN_GGUF_MAX_TENSORS = 1 << 16,
-    HN_GGUF_MAX_DEPTH = 4,          /* arrays within arrays */
-    HN_GGUF_MIN_ALIGN = 8, HN_GGUF_MAX_ALIGN = 65536, HN_GGUF_DEFAULT_ALIGN = 32,
+    HN_GGUF_MAX_DEPTH = 4, /* arrays within arrays */
+    HN_GGUF_MIN_ALIGN = 8,
+    HN_GGUF_MAX_ALIGN = 65536,
+    HN_GGUF_DEFAULT_ALIGN = 32,
     HN_GGUF_MAX_METADATA = 512 << 20, /* bytes before the tensor descriptors */
     HN_GGUF_MAX_PARTS = 1024
 };
@@ -48,7 +50,7 @@ void hn_gguf_close(hn_gguf *g); /* accepts NULL and half-built handles */
 
 const char *hn_gguf_path(const hn_gguf *g);
 uint32_t hn_gguf_version(const hn_gguf *g);
-uint64_t hn_gguf_size(const hn_gguf *g);  /* bytes of all parts */
+uint64_t hn_gguf_size(const hn_gguf *g); /* bytes of all parts */
 int32_t hn_gguf_n_parts(const hn_gguf *g);
 uint64_t hn_gguf_alignment(const hn_gguf *g);
 /* g's files as they were when they were mapped: out[n_parts], names borrowed from g. False: bytes in memory. */
@@ -94,11 +96,11 @@ const char *hn_gguf_type_name(uint32_t type); /* "u32" …, "?" if unknown */
 typedef struct hn_gguf_tensor {
     hone_str name;
     hn_type type;
-    int32_t n_dim;        /* 1 … 4; a file's 0-d scalar counts as 1-d */
-    uint64_t ne[4];       /* fastest first, padded with 1; never 0 */
+    int32_t n_dim;  /* 1 … 4; a file's 0-d scalar counts as 1-d */
+    uint64_t ne[4]; /* fastest first, padded with 1; never 0 */
     uint64_t n_bytes;
-    uint64_t offset;      /* in its part's data section */
-    const void *data;     /* into the mapping; aligned as the file says */
+    uint64_t offset;  /* in its part's data section */
+    const void *data; /* into the mapping; aligned as the file says */
     int32_t part;
 } hn_gguf_tensor;
 
@@ -133,9 +135,12 @@ hone_status hn_gguf_put_u64(hn_gguf_writer *w, const char *key, uint64_t v, hone
 hone_status hn_gguf_put_f32(hn_gguf_writer *w, const char *key, float v, hone_error *err);
 hone_status hn_gguf_put_bool(hn_gguf_writer *w, const char *key, bool v, hone_error *err);
 hone_status hn_gguf_put_str(hn_gguf_writer *w, const char *key, const char *s, size_t len, hone_error *err);
-hone_status hn_gguf_put_array(hn_gguf_writer *w, const char *key, hone_kv_type elem, const void *data, uint64_t count, hone_error *err); /* fixed-size elements */
-hone_status hn_gguf_put_str_array(hn_gguf_writer *w, const char *key, const hone_str *s, uint64_t count, hone_error *err);
-hone_status hn_gguf_put_tensor(hn_gguf_writer *w, const char *name, hn_type type, const uint64_t *ne, int n_dim, hone_error *err);
+hone_status hn_gguf_put_array(hn_gguf_writer *w, const char *key, hone_kv_type elem, const void *data, uint64_t count,
+                              hone_error *err); /* fixed-size elements */
+hone_status hn_gguf_put_str_array(hn_gguf_writer *w, const char *key, const hone_str *s, uint64_t count,
+                                  hone_error *err);
+hone_status hn_gguf_put_tensor(hn_gguf_writer *w, const char *name, hn_type type, const uint64_t *ne, int n_dim,
+                               hone_error *err);
 /* Copies every entry of g, byte for byte, except split.* and those whose key is in
  * `except` (NULL-ended, may be NULL). A key put before is a duplicate: name it in `except`. */
 hone_status hn_gguf_put_all(hn_gguf_writer *w, const hn_gguf *g, const char *const *except, hone_error *err);

@@ -7,15 +7,17 @@
 
 enum { CHUNK = 4096 }; /* elements; a multiple of every block size */
 
-static hone_status check_chunk(const hn_gguf *g, const hn_gguf_tensor *t, const hn_type_info *ti, uint64_t first, uint64_t n, float *y, hone_error *err)
+static hone_status check_chunk(const hn_gguf *g, const hn_gguf_tensor *t, const hn_type_info *ti, uint64_t first,
+                               uint64_t n, float *y, hone_error *err)
 {
     const unsigned char *src = (const unsigned char *)t->data + first / ti->block_elems * ti->block_bytes;
     const char *path = HN_ESC(hn_gguf_path(g), strlen(hn_gguf_path(g))), *name = HN_ESC(t->name.ptr, t->name.len);
     if (t->type == HN_MXFP4) /* 255 means NaN, but decodes to numbers */
         for (uint64_t b = 0; b < n / 32; b++)
             if (src[17 * b] == 255)
-                return HN_FAIL(err, HONE_E_NUMERIC, "%s: tensor '%s': exponent byte of block %" PRIu64 " is 255, expected at most 254", path, name,
-                               first / 32 + b);
+                return HN_FAIL(err, HONE_E_NUMERIC,
+                               "%s: tensor '%s': exponent byte of block %" PRIu64 " is 255, expected at most 254", path,
+                               name, first / 32 + b);
     ti->dequantize(y, src, (int64_t)n);
     for (uint64_t i = 0; i < n; i++) {
         if (isfinite(y[i])) continue;
@@ -24,8 +26,8 @@ static hone_status check_chunk(const hn_gguf *g, const hn_gguf_tensor *t, const 
             memcpy(&d, src + 8 * i, 8);
             if (isfinite(d)) continue;
         }
-        return HN_FAIL(err, HONE_E_NUMERIC, "%s: tensor '%s' (%s): element %" PRIu64 " is %g, expected a finite number", path, name, ti->name, first + i,
-                       (double)y[i]);
+        return HN_FAIL(err, HONE_E_NUMERIC, "%s: tensor '%s' (%s): element %" PRIu64 " is %g, expected a finite number",
+                       path, name, ti->name, first + i, (double)y[i]);
     }
     return HONE_OK;
 }

@@ -8,7 +8,7 @@
 #endif
 #include "base/mapped.h"
 #include "base/os.h"
-#include "gguf/gguf.h"
+#include "gguf/gguf_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,84 +24,36 @@ enum {
     MIN_TENSOR_BYTES = 8 + 1 + 4 + 4 + 8 /* name of one byte, no dimensions */
 };
 
-typedef struct kv_entry {
-    hone_kv kv; /* first: begins with the key, as hn_index wants */
-    const unsigned char *elems;
-    uint64_t n_bytes;          /* of the elements, arrays only */
-    const unsigned char *raw;
-    uint64_t raw_len;
-} kv_entry;
-
-typedef struct kv_table {
-    kv_entry *e;
-    uint64_t n;
-    hn_index ix;
-} kv_table;
-
-typedef struct part {
-    const unsigned char *map;
-    uint64_t size;
-    hn_file_stamp stamp;
-    char *file;           /* its name */
-    bool mapped;          /* map is ours to unmap */
-    char *label;          /* escaped path, for messages */
-    uint32_t version;
-    uint64_t align, dir_bytes, data_start;
-    kv_table kv;
-    uint64_t t0, n_tensor; /* its range in hn_gguf.t */
-} part;
-
-struct hn_gguf {
-    char *path;
-    part *parts;
-    int32_t n_parts;
-    hn_gguf_tensor *t;
-    uint64_t n_t;
-    hn_index t_ix;
-};
-
-/* ---- value types --------------------------------------------------------------------- */
-
-static const struct { const char *name; uint32_t size; } value_types[] = {
-    [HONE_KV_U8] = { "u8", 1 }, [HONE_KV_I8] = { "i8", 1 }, [HONE_KV_U16] = { "u16", 2 }, [HONE_KV_I16] = { "i16", 2 },
-    [HONE_KV_U32] = { "u32", 4 }, [HONE_KV_I32] = { "i32", 4 }, [HONE_KV_F32] = { "f32", 4 }, [HONE_KV_BOOL] = { "bool", 1 },
-    [HONE_KV_STRING] = { "string", 0 }, [HONE_KV_ARRAY] = { "array", 0 }, [HONE_KV_U64] = { "u64", 8 },
-    [HONE_KV_I64] = { "i64", 8 }, [HONE_KV_F64] = { "f64", 8 },
-};
-enum { N_VALUE_TYPES = sizeof value_types / sizeof *value_types };
-
-uint32_t hn_gguf_type_size(uint32_t type) { return type < N_VALUE_TYPES ? value_types[type].size : 0; }
-const char *hn_gguf_type_name(uint32_t type) { return type < N_VALUE_TYPES ? value_types[type].name : "?"; }
-
 /* ---- a cursor over the bytes of one file ----------------------------------------------- */
 
 typedef struct reader {
     const unsigned char *p;
-    uint64_t size, pos;  /* pos <= size, always */
+    uint64_t size, pos; /* pos <= size, always */
     const char *label;
-    const char *item;    /* "metadata entry", "tensor", or NULL in the header */
+    const char *item; /* "metadata entry", "tensor", or NULL in the header */
     uint64_t index;
-    hone_str name;       /* of the item, once known */
-    uint64_t at;         /* where the field being read begins */
+    hone_str name; /* of the item, once known */
+    uint64_t at;   /* where the field being read begins */
 } reader;
 
-enum { WHERE = 800 };
-
 /* "FILE: byte 123: metadata entry 3 'key'" */
-static const char *where(char buf[WHERE], const reader *r)
+static const char *where(char buf[HN_GGUF_SAID], const reader *r)
 {
-    if (!r->item) snprintf(buf, WHERE, "%s: byte %" PRIu64, r->label, r->at);
-    else if (!r->name.len) snprintf(buf, WHERE, "%s: byte %" PRIu64 ": %s %" PRIu64, r->label, r->at, r->item, r->index);
-    else snprintf(buf, WHERE, "%s: byte %" PRIu64 ": %s %" PRIu64 " '%s'", r->label, r->at, r->item, r->index,
-                  HN_ESC(r->name.ptr, r->name.len));
+    if (!r->item) snprintf(buf, HN_GGUF_SAID, "%s: byte %" PRIu64, r->label, r->at);
+    else if (!r->name.len)
+        snprintf(buf, HN_GGUF_SAID, "%s: byte %" PRIu64 ": %s %" PRIu64, r->label, r->at, r->item, r->index);
+    else
+        snprintf(buf, HN_GGUF_SAID, "%s: byte %" PRIu64 ": %s %" PRIu64 " '%s'", r->label, r->at, r->item, r->index,
+                 HN_ESC(r->name.ptr, r->name.len));
     return buf;
 }
-#define BAD(r, fmt, ...) HN_FAIL(err, HONE_E_FORMAT, "%s: " fmt, where((char[WHERE]){ 0 }, (r)), __VA_ARGS__)
-#define UNSUPPORTED(r, fmt, ...) HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: " fmt, where((char[WHERE]){ 0 }, (r)), __VA_ARGS__)
-#define TRY(x)                                                                                                                  \
-    do {                                                                                                                        \
-        hone_status try_st = (x);                                                                                               \
-        if (try_st != HONE_OK) return try_st;                                                                                   \
+#define BAD(r, fmt, ...) HN_FAIL(err, HONE_E_FORMAT, "%s: " fmt, where((char[HN_GGUF_SAID]){ 0 }, (r)), __VA_ARGS__)
+#define UNSUPPORTED(r, fmt, ...) \
+    HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: " fmt, where((char[HN_GGUF_SAID]){ 0 }, (r)), __VA_ARGS__)
+#define TRY(x)                                \
+    do {                                      \
+        hone_status try_st = (x);             \
+        if (try_st != HONE_OK) return try_st; \
     } while (0)
 
 /* Appends " (…)" to a message already born; returns st. */
@@ -125,31 +77,16 @@ static hone_status need(reader *r, uint64_t n, const char *what, hone_error *err
 {
     r->at = r->pos;
     if (n <= left(r)) return HONE_OK;
-    return BAD(r, "%s needs %" PRIu64 " bytes, only %" PRIu64 " are left: the file of %" PRIu64
-               " bytes is cut short or damaged", what, n, left(r), r->size);
-}
-
-/* A value of the file is fetched once: what was compared must be what is used, even if
- * the mapping changes in between. The empty asm keeps the compiler from fetching again. */
-#define FETCH_ONCE(v) __asm__ volatile("" : "+r"(v))
-
-static uint32_t load_u32(const unsigned char *p)
-{
-    uint32_t v = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-    FETCH_ONCE(v);
-    return v;
-}
-
-static uint64_t load_u64(const unsigned char *p)
-{
-    uint64_t v = (uint64_t)load_u32(p) | (uint64_t)load_u32(p + 4) << 32;
-    return v;
+    return BAD(r,
+               "%s needs %" PRIu64 " bytes, only %" PRIu64 " are left: the file of %" PRIu64
+               " bytes is cut short or damaged",
+               what, n, left(r), r->size);
 }
 
 static hone_status read_u32(reader *r, uint32_t *out, const char *what, hone_error *err)
 {
     TRY(need(r, 4, what, err));
-    *out = load_u32(r->p + r->pos);
+    *out = hn_load_u32(r->p + r->pos);
     r->pos += 4;
     return HONE_OK;
 }
@@ -157,7 +94,7 @@ static hone_status read_u32(reader *r, uint32_t *out, const char *what, hone_err
 static hone_status read_u64(reader *r, uint64_t *out, const char *what, hone_error *err)
 {
     TRY(need(r, 8, what, err));
-    *out = load_u64(r->p + r->pos);
+    *out = hn_load_u64(r->p + r->pos);
     r->pos += 8;
     return HONE_OK;
 }
@@ -167,8 +104,10 @@ static hone_status read_str(reader *r, hone_str *out, uint64_t max, const char *
     uint64_t n;
     TRY(read_u64(r, &n, what, err));
     if (n > left(r))
-        return BAD(r, "%s of %" PRIu64 " bytes, only %" PRIu64 " are left: the file of %" PRIu64
-                   " bytes is cut short or damaged", what, n, left(r), r->size);
+        return BAD(r,
+                   "%s of %" PRIu64 " bytes, only %" PRIu64 " are left: the file of %" PRIu64
+                   " bytes is cut short or damaged",
+                   what, n, left(r), r->size);
     if (n > max) return BAD(r, "%s of %" PRIu64 " bytes, at most %" PRIu64 " expected", what, n, max);
     *out = (hone_str){ (const char *)r->p + r->pos, (size_t)n };
     r->pos += n;
@@ -193,13 +132,16 @@ static hone_status read_array(reader *r, int depth, hn_gguf_array *out, hone_err
     uint32_t et;
     uint64_t n;
     TRY(read_u32(r, &et, "array element type", err));
-    if (et >= N_VALUE_TYPES) return BAD(r, "array element type %" PRIu32 ", expected 0 to 12", et);
+    if (et >= HN_GGUF_VALUE_TYPES) return BAD(r, "array element type %" PRIu32 ", expected 0 to 12", et);
     TRY(read_u64(r, &n, "array count", err));
-    uint64_t smallest = et == HONE_KV_STRING ? 8 : et == HONE_KV_ARRAY ? 12 : value_types[et].size;
+    uint64_t smallest = et == HONE_KV_STRING ? 8 : et == HONE_KV_ARRAY ? 12 : hn_gguf_type_size(et);
     if (n > left(r) / smallest)
-        return BAD(r, "array of %" PRIu64 " %s elements, at most %" PRIu64 " fit in the %" PRIu64
-                   " bytes left: the file is cut short or damaged", n, value_types[et].name, left(r) / smallest, left(r));
-    if (n > HN_GGUF_MAX_ARRAY) return BAD(r, "array of %" PRIu64 " elements, at most %d expected", n, HN_GGUF_MAX_ARRAY);
+        return BAD(r,
+                   "array of %" PRIu64 " %s elements, at most %" PRIu64 " fit in the %" PRIu64
+                   " bytes left: the file is cut short or damaged",
+                   n, hn_gguf_type_name(et), left(r) / smallest, left(r));
+    if (n > HN_GGUF_MAX_ARRAY)
+        return BAD(r, "array of %" PRIu64 " elements, at most %d expected", n, HN_GGUF_MAX_ARRAY);
     *out = (hn_gguf_array){ (hone_kv_type)et, n, r->p + r->pos, 0 };
     if (et == HONE_KV_STRING) {
         hone_str s;
@@ -226,27 +168,28 @@ static void decode_scalar(const unsigned char *p, hone_kv *kv)
     case HONE_KV_I8: kv->v.i = (int8_t)p[0]; break;
     case HONE_KV_U16: kv->v.u = (uint16_t)(p[0] | p[1] << 8); break;
     case HONE_KV_I16: kv->v.i = (int16_t)(uint16_t)(p[0] | p[1] << 8); break;
-    case HONE_KV_U32: kv->v.u = load_u32(p); break;
-    case HONE_KV_I32: kv->v.i = (int32_t)load_u32(p); break;
-    case HONE_KV_F32: kv->v.f = (double)hn_bits_f32(load_u32(p)); break;
+    case HONE_KV_U32: kv->v.u = hn_load_u32(p); break;
+    case HONE_KV_I32: kv->v.i = (int32_t)hn_load_u32(p); break;
+    case HONE_KV_F32: kv->v.f = (double)hn_bits_f32(hn_load_u32(p)); break;
     case HONE_KV_BOOL: kv->v.b = p[0] != 0; break;
-    case HONE_KV_U64: kv->v.u = load_u64(p); break;
-    case HONE_KV_I64: kv->v.i = (int64_t)load_u64(p); break;
+    case HONE_KV_U64: kv->v.u = hn_load_u64(p); break;
+    case HONE_KV_I64: kv->v.i = (int64_t)hn_load_u64(p); break;
     case HONE_KV_F64: {
-        uint64_t u = load_u64(p);
+        uint64_t u = hn_load_u64(p);
         memcpy(&kv->v.f, &u, 8);
         break;
     }
-    case HONE_KV_STRING: case HONE_KV_ARRAY: break;
+    case HONE_KV_STRING:
+    case HONE_KV_ARRAY: break;
     }
 }
 
-static bool key_is(const kv_entry *e, const char *key)
+static bool key_is(const hn_gguf_entry *e, const char *key)
 {
     return e->kv.key.len == strlen(key) && memcmp(e->kv.key.ptr, key, e->kv.key.len) == 0;
 }
 
-static hone_status read_entry(reader *r, kv_entry *e, hone_error *err)
+static hone_status read_entry(reader *r, hn_gguf_entry *e, hone_error *err)
 {
     uint64_t start = r->pos;
     r->name = (hone_str){ 0 };
@@ -256,7 +199,7 @@ static hone_status read_entry(reader *r, kv_entry *e, hone_error *err)
     r->name = e->kv.key;
     uint32_t type;
     TRY(read_u32(r, &type, "value type", err));
-    if (type >= N_VALUE_TYPES) return BAD(r, "value type %" PRIu32 ", expected 0 to 12", type);
+    if (type >= HN_GGUF_VALUE_TYPES) return BAD(r, "value type %" PRIu32 ", expected 0 to 12", type);
     e->kv.type = e->kv.elem_type = (hone_kv_type)type;
     e->kv.count = 1;
     if (type == HONE_KV_ARRAY) {
@@ -271,10 +214,10 @@ static hone_status read_entry(reader *r, kv_entry *e, hone_error *err)
         if (key_is(e, "general.architecture") && memchr(e->kv.v.s.ptr, 0, e->kv.v.s.len))
             return BAD(r, "value '%s' contains a NUL byte", HN_ESC(e->kv.v.s.ptr, e->kv.v.s.len));
     } else {
-        TRY(need(r, value_types[type].size, "value", err));
+        TRY(need(r, hn_gguf_type_size(type), "value", err));
         if (type == HONE_KV_BOOL) TRY(check_bools(r, r->p + r->pos, 1, err));
         decode_scalar(r->p + r->pos, &e->kv);
-        r->pos += value_types[type].size;
+        r->pos += hn_gguf_type_size(type);
     }
     r->at = r->pos;
     if (r->pos > HN_GGUF_MAX_METADATA)
@@ -284,7 +227,7 @@ static hone_status read_entry(reader *r, kv_entry *e, hone_error *err)
     return HONE_OK;
 }
 
-static hone_status read_metadata(reader *r, kv_table *t, uint64_t n, hone_error *err)
+static hone_status read_metadata(reader *r, hn_gguf_table *t, uint64_t n, hone_error *err)
 {
     t->e = calloc(n ? n : 1, sizeof *t->e);
     if (!t->e) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of %" PRIu64 " metadata entries", r->label, n);
@@ -303,51 +246,17 @@ static hone_status read_metadata(reader *r, kv_table *t, uint64_t n, hone_error 
     return HONE_OK;
 }
 
-static const kv_entry *find_kv(const kv_table *t, const char *key)
-{
-    int64_t i = hn_index_find(&t->ix, t->e, sizeof *t->e, key, strlen(key));
-    return i < 0 ? NULL : &t->e[i];
-}
-
-static bool is_unsigned(hone_kv_type t) { return t == HONE_KV_U8 || t == HONE_KV_U16 || t == HONE_KV_U32 || t == HONE_KV_U64; }
-static bool is_signed(hone_kv_type t) { return t == HONE_KV_I8 || t == HONE_KV_I16 || t == HONE_KV_I32 || t == HONE_KV_I64; }
-
-/* "u32 7", "string 'abc'", "array of 3 u32": what was seen, for messages. */
-static const char *seen(char buf[WHERE], const hone_kv *kv)
-{
-    if (is_unsigned(kv->type)) snprintf(buf, WHERE, "%s %" PRIu64, hn_gguf_type_name(kv->type), kv->v.u);
-    else if (is_signed(kv->type)) snprintf(buf, WHERE, "%s %" PRId64, hn_gguf_type_name(kv->type), kv->v.i);
-    else if (kv->type == HONE_KV_BOOL) snprintf(buf, WHERE, "bool %s", kv->v.b ? "true" : "false");
-    else if (kv->type == HONE_KV_STRING) snprintf(buf, WHERE, "string '%s'", HN_ESC(kv->v.s.ptr, kv->v.s.len));
-    else if (kv->type == HONE_KV_ARRAY) snprintf(buf, WHERE, "array of %" PRIu64 " %s", kv->count, hn_gguf_type_name(kv->elem_type));
-    else snprintf(buf, WHERE, "%s %g", hn_gguf_type_name(kv->type), kv->v.f);
-    return buf;
-}
-#define SEEN(kv) seen((char[WHERE]){ 0 }, (kv))
-
-/* An integer of any type in [0, max]. Absent: *out and *found as said for hn_gguf_get_*. */
-static hone_status get_uint(const part *p, const char *key, uint64_t max, uint64_t *out, bool *found, hone_error *err)
-{
-    const kv_entry *e = find_kv(&p->kv, key);
-    if (found) *found = e != NULL;
-    if (!e) return HONE_OK;
-    bool ok = is_unsigned(e->kv.type) ? e->kv.v.u <= max : is_signed(e->kv.type) && e->kv.v.i >= 0 && (uint64_t)e->kv.v.i <= max;
-    if (!ok)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: key '%s' is %s, expected an integer from 0 to %" PRIu64, p->label, key, SEEN(&e->kv), max);
-    *out = is_unsigned(e->kv.type) ? e->kv.v.u : (uint64_t)e->kv.v.i;
-    return HONE_OK;
-}
-
 /* ---- tensor directory ------------------------------------------------------------------------- */
 
-static const char *shape(char buf[WHERE], const uint64_t ne[4], uint32_t n_dim)
+static const char *shape(char buf[HN_GGUF_SAID], const uint64_t ne[4], uint32_t n_dim)
 {
-    int o = snprintf(buf, WHERE, "[");
-    for (uint32_t i = 0; i < n_dim; i++) o += snprintf(buf + o, (size_t)(WHERE - o), "%s%" PRIu64, i ? ", " : "", ne[i]);
-    snprintf(buf + o, (size_t)(WHERE - o), "]");
+    int o = snprintf(buf, HN_GGUF_SAID, "[");
+    for (uint32_t i = 0; i < n_dim; i++)
+        o += snprintf(buf + o, (size_t)(HN_GGUF_SAID - o), "%s%" PRIu64, i ? ", " : "", ne[i]);
+    snprintf(buf + o, (size_t)(HN_GGUF_SAID - o), "]");
     return buf;
 }
-#define SHAPE(ne, n) shape((char[WHERE]){ 0 }, (ne), (n))
+#define SHAPE(ne, n) shape((char[HN_GGUF_SAID]){ 0 }, (ne), (n))
 
 static hone_status read_tensor(reader *r, uint64_t align, hn_gguf_tensor *t, hone_error *err)
 {
@@ -366,12 +275,14 @@ static hone_status read_tensor(reader *r, uint64_t align, hn_gguf_tensor *t, hon
         TRY(read_u64(r, &t->ne[i], "dimension", err));
         if (t->ne[i] == 0) return BAD(r, "dimension %" PRIu32 " is 0, expected at least 1", i);
         if (t->ne[i] > HN_GGUF_MAX_DIM_SIZE)
-            return BAD(r, "dimension %" PRIu32 " is %" PRIu64 ", at most %" PRIu64 " expected", i, t->ne[i], HN_GGUF_MAX_DIM_SIZE);
+            return BAD(r, "dimension %" PRIu32 " is %" PRIu64 ", at most %" PRIu64 " expected", i, t->ne[i],
+                       HN_GGUF_MAX_DIM_SIZE);
     }
     for (int i = 0; i < 4; i++) {
         r->at = dims_at;
         if (!hn_mul_u64(n_elem, t->ne[i], &n_elem) || n_elem > HN_GGUF_MAX_ELEMS)
-            return BAD(r, "shape %s has too many elements, at most %" PRIu64 " expected", SHAPE(t->ne, n_dim), HN_GGUF_MAX_ELEMS);
+            return BAD(r, "shape %s has too many elements, at most %" PRIu64 " expected", SHAPE(t->ne, n_dim),
+                       HN_GGUF_MAX_ELEMS);
     }
     t->n_dim = n_dim ? (int32_t)n_dim : 1;
     TRY(read_u32(r, &type, "tensor type", err));
@@ -383,7 +294,8 @@ static hone_status read_tensor(reader *r, uint64_t align, hn_gguf_tensor *t, hon
     t->type = (hn_type)type;
     if (t->ne[0] % ti->block_elems) {
         r->at = dims_at;
-        return BAD(r, "rows of %" PRIu64 " elements, type %s needs a multiple of %" PRIu32, t->ne[0], ti->name, ti->block_elems);
+        return BAD(r, "rows of %" PRIu64 " elements, type %s needs a multiple of %" PRIu32, t->ne[0], ti->name,
+                   ti->block_elems);
     }
     r->at = dims_at;
     if (!hn_tensor_nbytes(ti, t->ne, 4, &t->n_bytes))
@@ -395,7 +307,10 @@ static hone_status read_tensor(reader *r, uint64_t align, hn_gguf_tensor *t, hon
     return HONE_OK;
 }
 
-typedef struct span { uint64_t offset; uint32_t i; } span;
+typedef struct span {
+    uint64_t offset;
+    uint32_t i;
+} span;
 
 static int by_offset(const void *a, const void *b)
 {
@@ -413,13 +328,14 @@ static bool is_fork_q2_0(const hn_gguf_tensor *t, uint64_t room)
 
 static hone_status fork_q2_0(reader *r, hone_error *err)
 {
-    return UNSUPPORTED(r, "%s", "tensor type 42 as a fork wrote it (128 elements in 34 bytes) is not one hone reads; "
+    return UNSUPPORTED(r, "%s",
+                       "tensor type 42 as a fork wrote it (128 elements in 34 bytes) is not one hone reads; "
                        "expected Q2_0 with 64 elements in 18 bytes");
 }
 
 /* With the whole directory known: is every tensor inside the file, and alone there?
  * Any order and gaps are fine; ggml insists on the running sum, older tools did not. */
-static hone_status place_tensors(reader *r, part *p, hn_gguf_tensor *t, hone_error *err)
+static hone_status place_tensors(reader *r, hn_gguf_part *p, hn_gguf_tensor *t, hone_error *err)
 {
     uint64_t n = p->n_tensor;
     if (!hn_round_up(p->dir_bytes, p->align, &p->data_start))
@@ -447,16 +363,20 @@ static hone_status place_tensors(reader *r, part *p, hn_gguf_tensor *t, hone_err
         if (y && x->n_bytes > y->offset - x->offset) {
             if (is_fork_q2_0(x, y->offset - x->offset)) st = fork_q2_0(r, err);
             else
-                st = BAD(r, "%" PRIu64 " bytes of data overlap tensor %" PRIu32 " '%s', which begins %" PRIu64 " bytes later", x->n_bytes,
-                         s[i + 1].i, HN_ESC(y->name.ptr, y->name.len), y->offset - x->offset);
+                st = BAD(r,
+                         "%" PRIu64 " bytes of data overlap tensor %" PRIu32 " '%s', which begins %" PRIu64
+                         " bytes later",
+                         x->n_bytes, s[i + 1].i, HN_ESC(y->name.ptr, y->name.len), y->offset - x->offset);
             goto done;
         }
         if (x->n_bytes > to_end) {
             if (is_fork_q2_0(x, to_end)) st = fork_q2_0(r, err);
             else
-                st = BAD(r, "data of %" PRIu64 " bytes, %" PRIu64 " of them missing: the file has %" PRIu64 " bytes, expected at least %" PRIu64
-                         " (cut short by %" PRIu64 ", perhaps an unfinished download)", x->n_bytes, x->n_bytes - to_end, p->size, want,
-                         want - p->size);
+                st = BAD(r,
+                         "data of %" PRIu64 " bytes, %" PRIu64 " of them missing: the file has %" PRIu64
+                         " bytes, expected at least %" PRIu64 " (cut short by %" PRIu64
+                         ", perhaps an unfinished download)",
+                         x->n_bytes, x->n_bytes - to_end, p->size, want, want - p->size);
             goto done;
         }
     }
@@ -471,7 +391,9 @@ done:
 /* What a file without the magic is, as far as its first bytes tell. */
 static const char *what_is(const unsigned char *p, uint64_t n)
 {
-    static const struct { const char *magic, *what; } table[] = {
+    static const struct {
+        const char *magic, *what;
+    } table[] = {
         { "FUGG", "a GGUF file with reversed bytes" },
         { "GGML", "an old GGML file, from before GGUF; convert the original model again" },
         { "ggml", "an old GGML file, from before GGUF; convert the original model again" },
@@ -486,18 +408,22 @@ static const char *what_is(const unsigned char *p, uint64_t n)
         { "version https://git-lfs", "a git-LFS pointer, not the file it stands for; run git lfs pull" },
         { "\x1f\x8b", "a gzip file; unpack it first" },
         { "\x28\xb5\x2f\xfd", "a zstd file; unpack it first" },
-        { "\xfd" "7zXZ", "an xz file; unpack it first" },
+        { "\xfd"
+          "7zXZ",
+          "an xz file; unpack it first" },
         { "7z\xbc\xaf", "a 7z archive; unpack it first" },
         { "\x89HDF", "an HDF5 file" },
         { "\x80\x02", "a Python pickle, perhaps an old PyTorch checkpoint" },
-        { "\x7f" "ELF", "a program" },
+        { "\x7f"
+          "ELF",
+          "a program" },
         { "{", "a JSON file" },
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         size_t k = strlen(table[i].magic);
         if (n >= k && memcmp(p, table[i].magic, k) == 0) return table[i].what;
     }
-    if (n >= 9 && p[8] == '{' && load_u64(p) <= n - 8) return "a safetensors file";
+    if (n >= 9 && p[8] == '{' && hn_load_u64(p) <= n - 8) return "a safetensors file";
     uint64_t i = n >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     while (i < n && i < 64 && (p[i] == ' ' || p[i] == '\t' || p[i] == '\r' || p[i] == '\n')) i++;
     if (i < n && p[i] == '<') return "an HTML or XML page, perhaps the error page of a failed download";
@@ -506,21 +432,23 @@ static const char *what_is(const unsigned char *p, uint64_t n)
     return NULL;
 }
 
-static hone_status read_header(reader *r, part *p, uint64_t *n_tensor, uint64_t *n_kv, hone_error *err)
+static hone_status read_header(reader *r, hn_gguf_part *p, uint64_t *n_tensor, uint64_t *n_kv, hone_error *err)
 {
     if (r->size == 0) return BAD(r, "%s", "the file is empty, expected a GGUF file");
     if (r->size < 4 || memcmp(r->p, "GGUF", 4) != 0) {
         const char *what = what_is(r->p, r->size);
         size_t k = r->size < 8 ? (size_t)r->size : 8;
-        return BAD(r, "not a GGUF file: begins with '%s', expected 'GGUF'%s%s", HN_ESC((const char *)r->p, k), what ? "; it looks like " : "",
-                   what ? what : "");
+        return BAD(r, "not a GGUF file: begins with '%s', expected 'GGUF'%s%s", HN_ESC((const char *)r->p, k),
+                   what ? "; it looks like " : "", what ? what : "");
     }
     r->pos = 4;
     if (r->size < HEADER_BYTES)
         return BAD(r, "file of %" PRIu64 " bytes, the header alone needs %d: cut short", r->size, HEADER_BYTES);
     TRY(read_u32(r, &p->version, "version", err));
     if (p->version && (p->version & 0xFFFF) == 0)
-        return UNSUPPORTED(r, "big-endian GGUF file (version %" PRIu32 "); hone reads little-endian ones; convert it with gguf-convert-endian",
+        return UNSUPPORTED(r,
+                           "big-endian GGUF file (version %" PRIu32
+                           "); hone reads little-endian ones; convert it with gguf-convert-endian",
                            __builtin_bswap32(p->version));
     if (p->version == 1) return UNSUPPORTED(r, "GGUF version %d, expected 2 or 3; convert the original model again", 1);
     if (p->version == 0) return BAD(r, "GGUF version %d, expected 2 or 3", 0);
@@ -528,28 +456,34 @@ static hone_status read_header(reader *r, part *p, uint64_t *n_tensor, uint64_t 
     TRY(read_u64(r, n_tensor, "tensor count", err));
     uint64_t rest = r->size - HEADER_BYTES;
     if (*n_tensor > rest / MIN_TENSOR_BYTES)
-        return BAD(r, "%" PRIu64 " tensors, at most %" PRIu64 " fit in a file of %" PRIu64 " bytes: cut short or damaged", *n_tensor,
-                   rest / MIN_TENSOR_BYTES, r->size);
-    if (*n_tensor > HN_GGUF_MAX_TENSORS) return BAD(r, "%" PRIu64 " tensors, at most %d expected", *n_tensor, HN_GGUF_MAX_TENSORS);
+        return BAD(r,
+                   "%" PRIu64 " tensors, at most %" PRIu64 " fit in a file of %" PRIu64 " bytes: cut short or damaged",
+                   *n_tensor, rest / MIN_TENSOR_BYTES, r->size);
+    if (*n_tensor > HN_GGUF_MAX_TENSORS)
+        return BAD(r, "%" PRIu64 " tensors, at most %d expected", *n_tensor, HN_GGUF_MAX_TENSORS);
     TRY(read_u64(r, n_kv, "metadata entry count", err));
     if (*n_kv > rest / MIN_KV_BYTES)
-        return BAD(r, "%" PRIu64 " metadata entries, at most %" PRIu64 " fit in a file of %" PRIu64 " bytes: cut short or damaged", *n_kv,
-                   rest / MIN_KV_BYTES, r->size);
-    if (*n_kv > HN_GGUF_MAX_KV) return BAD(r, "%" PRIu64 " metadata entries, at most %d expected", *n_kv, HN_GGUF_MAX_KV);
+        return BAD(r,
+                   "%" PRIu64 " metadata entries, at most %" PRIu64 " fit in a file of %" PRIu64
+                   " bytes: cut short or damaged",
+                   *n_kv, rest / MIN_KV_BYTES, r->size);
+    if (*n_kv > HN_GGUF_MAX_KV)
+        return BAD(r, "%" PRIu64 " metadata entries, at most %d expected", *n_kv, HN_GGUF_MAX_KV);
     return HONE_OK;
 }
 
 /* Not through get_uint: other readers insist on u32 here, and two readers must not
  * see two layouts in one file. */
-static hone_status find_alignment(part *p, hone_error *err)
+static hone_status find_alignment(hn_gguf_part *p, hone_error *err)
 {
     p->align = HN_GGUF_DEFAULT_ALIGN;
-    const kv_entry *e = find_kv(&p->kv, "general.alignment");
+    const hn_gguf_entry *e = hn_gguf_find_entry(&p->kv, "general.alignment");
     if (!e) return HONE_OK;
     uint64_t a = e->kv.v.u;
     if (e->kv.type != HONE_KV_U32 || a < HN_GGUF_MIN_ALIGN || a > HN_GGUF_MAX_ALIGN || (a & (a - 1)))
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'general.alignment' is %s, expected a u32 power of two from %d to %d", p->label, SEEN(&e->kv),
-                       HN_GGUF_MIN_ALIGN, HN_GGUF_MAX_ALIGN);
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: key 'general.alignment' is %s, expected a u32 power of two from %d to %d", p->label,
+                       SEEN(&e->kv), HN_GGUF_MIN_ALIGN, HN_GGUF_MAX_ALIGN);
     p->align = a;
     return HONE_OK;
 }
@@ -557,7 +491,7 @@ static hone_status find_alignment(part *p, hone_error *err)
 /* Reads the directory of part ip, whose map, size and label are set. */
 static hone_status read_part(hn_gguf *g, int32_t ip, hone_error *err)
 {
-    part *p = &g->parts[ip];
+    hn_gguf_part *p = &g->parts[ip];
     reader r = { .p = p->map, .size = p->size, .label = p->label };
     uint64_t n_tensor = 0, n_kv = 0;
     TRY(read_header(&r, p, &n_tensor, &n_kv, err));
@@ -601,17 +535,20 @@ static char *make_label(const char *path)
         memcpy(l, "…", 3);
         o = 3;
     }
-    hn_escape(l + o, WHERE / 2, path + cut, n - cut);
+    hn_escape(l + o, HN_GGUF_SAID / 2, path + cut, n - cut);
     return l;
 }
 
 static const char *kind_of(mode_t m)
 {
-    return S_ISDIR(m) ? "a directory" : S_ISFIFO(m) ? "a pipe" : S_ISCHR(m) || S_ISBLK(m) ? "a device" : S_ISSOCK(m) ? "a socket"
-                                                                                                                     : "not a regular file";
+    return S_ISDIR(m)                 ? "a directory"
+           : S_ISFIFO(m)              ? "a pipe"
+           : S_ISCHR(m) || S_ISBLK(m) ? "a device"
+           : S_ISSOCK(m)              ? "a socket"
+                                      : "not a regular file";
 }
 
-static hone_status map_file(part *p, const char *path, hone_error *err)
+static hone_status map_file(hn_gguf_part *p, const char *path, hone_error *err)
 {
     p->label = make_label(path);
     p->file = strdup(path);
@@ -622,13 +559,17 @@ static hone_status map_file(part *p, const char *path, hone_error *err)
     struct stat sb;
     hone_status st = HONE_OK;
     if (fstat(fd, &sb) != 0) st = HN_FAIL(err, HONE_E_IO, "%s: cannot stat: %s", p->label, strerror(errno));
-    else if (!S_ISREG(sb.st_mode)) st = HN_FAIL(err, HONE_E_IO, "%s: is %s, expected a GGUF file", p->label, kind_of(sb.st_mode));
+    else if (!S_ISREG(sb.st_mode))
+        st = HN_FAIL(err, HONE_E_IO, "%s: is %s, expected a GGUF file", p->label, kind_of(sb.st_mode));
     else if (sb.st_size < 0 || (uint64_t)sb.st_size > SIZE_MAX / 2)
-        st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: file of %lld bytes cannot be mapped on this machine", p->label, (long long)sb.st_size);
+        st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: file of %lld bytes cannot be mapped on this machine", p->label,
+                     (long long)sb.st_size);
     else if (sb.st_size == 0) p->map = (const unsigned char *)"";
     else {
         void *m = hn_mapped_open(fd, (size_t)sb.st_size, path);
-        if (!m) st = HN_FAIL(err, HONE_E_IO, "%s: cannot map %lld bytes: %s", p->label, (long long)sb.st_size, strerror(errno));
+        if (!m)
+            st = HN_FAIL(err, HONE_E_IO, "%s: cannot map %lld bytes: %s", p->label, (long long)sb.st_size,
+                         strerror(errno));
         else {
             p->map = m;
             p->size = (uint64_t)sb.st_size;
@@ -645,7 +586,7 @@ static hone_status map_file(part *p, const char *path, hone_error *err)
 static void drop_parts(hn_gguf *g)
 {
     for (int32_t i = 0; i < g->n_parts; i++) {
-        part *p = &g->parts[i];
+        hn_gguf_part *p = &g->parts[i];
         if (p->mapped) hn_mapped_close(p->map, (size_t)p->size);
         free(p->label);
         free(p->file);
@@ -662,37 +603,46 @@ static void drop_parts(hn_gguf *g)
 }
 
 /* split.count, 0 unless more than 1; and split.no. */
-static hone_status split_of(const part *p, uint64_t *no, uint64_t *count, hone_error *err)
+static hone_status split_of(const hn_gguf_part *p, uint64_t *no, uint64_t *count, hone_error *err)
 {
     *no = *count = 0;
-    TRY(get_uint(p, "split.count", 65535, count, NULL, err));
-    TRY(get_uint(p, "split.no", 65535, no, NULL, err));
+    TRY(hn_gguf_get_uint(p, "split.count", 65535, count, NULL, err));
+    TRY(hn_gguf_get_uint(p, "split.no", 65535, no, NULL, err));
     if (*count && *no >= *count)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'split.no' is %" PRIu64 ", expected less than split.count %" PRIu64, p->label, *no, *count);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'split.no' is %" PRIu64 ", expected less than split.count %" PRIu64,
+                       p->label, *no, *count);
     if (*count <= 1) *count = 0;
     return HONE_OK;
 }
 
-static hone_status check_member(const hn_gguf *g, int32_t ip, uint64_t count, uint64_t *total, bool *has_total, hone_error *err)
+static hone_status check_member(const hn_gguf *g, int32_t ip, uint64_t count, uint64_t *total, bool *has_total,
+                                hone_error *err)
 {
-    const part *p = &g->parts[ip];
+    const hn_gguf_part *p = &g->parts[ip];
     uint64_t no, c, t = 0;
     bool found;
     TRY(split_of(p, &no, &c, err));
     if (c != count)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'split.count' is %" PRIu64 ", expected %" PRIu64 " as in the other parts", p->label, c, count);
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: key 'split.count' is %" PRIu64 ", expected %" PRIu64 " as in the other parts", p->label, c,
+                       count);
     if (no != (uint64_t)ip)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'split.no' is %" PRIu64 ", expected %" PRId32 " from the file name", p->label, no, ip);
-    TRY(get_uint(p, "split.tensors.count", INT32_MAX, &t, &found, err));
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'split.no' is %" PRIu64 ", expected %" PRId32 " from the file name",
+                       p->label, no, ip);
+    TRY(hn_gguf_get_uint(p, "split.tensors.count", INT32_MAX, &t, &found, err));
     if (found && *has_total && t != *total)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'split.tensors.count' is %" PRIu64 ", expected %" PRIu64 " as in the other parts", p->label, t,
-                       *total);
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: key 'split.tensors.count' is %" PRIu64 ", expected %" PRIu64 " as in the other parts",
+                       p->label, t, *total);
     if (found) *total = t, *has_total = true;
-    const kv_entry *a = find_kv(&g->parts[0].kv, "general.architecture"), *b = find_kv(&p->kv, "general.architecture");
-    if (a && b && (a->kv.type != b->kv.type || (a->kv.type == HONE_KV_STRING && (a->kv.v.s.len != b->kv.v.s.len ||
-                                                                               memcmp(a->kv.v.s.ptr, b->kv.v.s.ptr, a->kv.v.s.len) != 0))))
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'general.architecture' is %s, expected %s as in the first part", p->label, SEEN(&b->kv),
-                       SEEN(&a->kv));
+    const hn_gguf_entry *a = hn_gguf_find_entry(&g->parts[0].kv, "general.architecture"),
+                        *b = hn_gguf_find_entry(&p->kv, "general.architecture");
+    if (a && b &&
+        (a->kv.type != b->kv.type ||
+         (a->kv.type == HONE_KV_STRING &&
+          (a->kv.v.s.len != b->kv.v.s.len || memcmp(a->kv.v.s.ptr, b->kv.v.s.ptr, a->kv.v.s.len) != 0))))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'general.architecture' is %s, expected %s as in the first part",
+                       p->label, SEEN(&b->kv), SEEN(&a->kv));
     return HONE_OK;
 }
 
@@ -704,10 +654,13 @@ static hone_status open_set(hn_gguf *g, const char *path, uint64_t no, uint64_t 
     int k = snprintf(suffix, sizeof suffix, "-%05" PRIu64 "-of-%05" PRIu64 ".gguf", no + 1, count);
     size_t n = strlen(path), stem = n - (size_t)k;
     if (count > HN_GGUF_MAX_PARTS)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'split.count' is %" PRIu64 ", at most %d expected", g->parts[0].label, count, HN_GGUF_MAX_PARTS);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: key 'split.count' is %" PRIu64 ", at most %d expected",
+                       g->parts[0].label, count, HN_GGUF_MAX_PARTS);
     if (n < (size_t)k || strcmp(path + stem, suffix) != 0)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: this is part %" PRIu64 " of a split set of %" PRIu64
-                       "; expected a file name ending in '%s', without which the others cannot be found", g->parts[0].label, no + 1, count, suffix);
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: this is part %" PRIu64 " of a split set of %" PRIu64
+                       "; expected a file name ending in '%s', without which the others cannot be found",
+                       g->parts[0].label, no + 1, count, suffix);
     drop_parts(g);
     char *name = malloc(n + sizeof suffix);
     g->parts = calloc(count, sizeof *g->parts);
@@ -721,14 +674,15 @@ static hone_status open_set(hn_gguf *g, const char *path, uint64_t no, uint64_t 
     hone_status st = HONE_OK;
     for (uint64_t i = 0; i < count && st == HONE_OK; i++) {
         snprintf(name + stem, sizeof suffix, "-%05" PRIu64 "-of-%05" PRIu64 ".gguf", i + 1, count);
-        part *p = &g->parts[g->n_parts++];
+        hn_gguf_part *p = &g->parts[g->n_parts++];
         if ((st = map_file(p, name, err)) == HONE_OK && (st = read_part(g, (int32_t)i, err)) == HONE_OK)
             st = check_member(g, (int32_t)i, count, &total, &has_total, err);
         if (st != HONE_OK) add_note(err, st, "part %" PRIu64 " of a split set of %" PRIu64, i + 1, count);
     }
     free(name);
     if (st == HONE_OK && has_total && total != g->n_t)
-        st = HN_FAIL(err, HONE_E_FORMAT, "%s: key 'split.tensors.count' is %" PRIu64 ", but the %" PRIu64 " parts hold %" PRIu64 " tensors",
+        st = HN_FAIL(err, HONE_E_FORMAT,
+                     "%s: key 'split.tensors.count' is %" PRIu64 ", but the %" PRIu64 " parts hold %" PRIu64 " tensors",
                      g->parts[0].label, total, count, g->n_t);
     return st;
 }
@@ -775,7 +729,7 @@ hone_status hn_gguf_parse(hn_gguf **out, const void *bytes, size_t len, const ch
     *out = NULL;
     hn_gguf *g = new_handle(name ? name : "memory");
     if (!g) return HN_FAIL(err, HONE_E_NOMEM, "gguf handle");
-    part *p = &g->parts[0];
+    hn_gguf_part *p = &g->parts[0];
     p->map = len ? bytes : (const unsigned char *)"";
     p->size = len;
     p->label = make_label(g->path);
@@ -783,7 +737,9 @@ hone_status hn_gguf_parse(hn_gguf **out, const void *bytes, size_t len, const ch
     else st = read_part(g, 0, err);
     if (st == HONE_OK) st = split_of(p, &no, &count, err);
     if (st == HONE_OK && count)
-        st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: part %" PRIu64 " of a split set of %" PRIu64 " cannot be read from memory", p->label, no + 1, count);
+        st = HN_FAIL(err, HONE_E_UNSUPPORTED,
+                     "%s: part %" PRIu64 " of a split set of %" PRIu64 " cannot be read from memory", p->label, no + 1,
+                     count);
     if (st != HONE_OK) {
         hn_gguf_close(g);
         return st;
@@ -798,201 +754,4 @@ void hn_gguf_close(hn_gguf *g)
     drop_parts(g);
     free(g->path);
     free(g);
-}
-
-/* ---- what was read -------------------------------------------------------------------------------------------- */
-
-const char *hn_gguf_path(const hn_gguf *g) { return g->path; }
-uint32_t hn_gguf_version(const hn_gguf *g) { return g->parts[0].version; }
-int32_t hn_gguf_n_parts(const hn_gguf *g) { return g->n_parts; }
-uint64_t hn_gguf_alignment(const hn_gguf *g) { return g->parts[0].align; }
-bool hn_gguf_files(const hn_gguf *g, hn_known_file *out)
-{
-    for (int32_t i = 0; i < g->n_parts; i++) {
-        if (!g->parts[i].mapped) return false;
-        out[i] = (hn_known_file){ g->parts[i].file, g->parts[i].stamp };
-    }
-    return true;
-}
-
-uint64_t hn_gguf_size(const hn_gguf *g)
-{
-    uint64_t n = 0;
-    for (int32_t i = 0; i < g->n_parts; i++) n += g->parts[i].size;
-    return n;
-}
-
-uint64_t hn_gguf_fingerprint(const hn_gguf *g)
-{
-    uint64_t h = HN_FNV_INIT;
-    for (int32_t i = 0; i < g->n_parts; i++) h = hn_fnv1a(h, g->parts[i].map, (size_t)g->parts[i].dir_bytes);
-    return h;
-}
-
-const void *hn_gguf_directory(const hn_gguf *g, int32_t i, uint64_t *n_bytes)
-{
-    *n_bytes = g->parts[i].dir_bytes;
-    return g->parts[i].map;
-}
-
-uint64_t hn_gguf_n_kv(const hn_gguf *g) { return g->parts[0].kv.n; }
-void hn_gguf_kv(const hn_gguf *g, uint64_t i, hone_kv *out) { *out = g->parts[0].kv.e[i].kv; }
-
-hone_str hn_gguf_kv_raw(const hn_gguf *g, uint64_t i)
-{
-    const kv_entry *e = &g->parts[0].kv.e[i];
-    return (hone_str){ (const char *)e->raw, (size_t)e->raw_len };
-}
-
-bool hn_gguf_kv_array(const hn_gguf *g, uint64_t i, hn_gguf_array *out)
-{
-    const kv_entry *e = &g->parts[0].kv.e[i];
-    if (e->kv.type != HONE_KV_ARRAY) return false;
-    *out = (hn_gguf_array){ e->kv.elem_type, e->kv.count, e->elems, e->n_bytes };
-    return true;
-}
-
-int64_t hn_gguf_find(const hn_gguf *g, const char *key)
-{
-    const kv_table *t = &g->parts[0].kv;
-    return hn_index_find(&t->ix, t->e, sizeof *t->e, key, strlen(key));
-}
-
-static const hone_kv *present(const hn_gguf *g, const char *key, bool *found)
-{
-    const kv_entry *e = find_kv(&g->parts[0].kv, key);
-    if (found) *found = e != NULL;
-    return e ? &e->kv : NULL;
-}
-
-static hone_status wrong(const hn_gguf *g, const hone_kv *kv, const char *want, hone_error *err)
-{
-    return HN_FAIL(err, HONE_E_FORMAT, "%s: key '%s' is %s, expected %s", g->parts[0].label, HN_ESC(kv->key.ptr, kv->key.len), SEEN(kv), want);
-}
-
-hone_status hn_gguf_get_u32(const hn_gguf *g, const char *key, uint32_t *out, bool *found, hone_error *err)
-{
-    uint64_t v = 0;
-    bool there;
-    hone_status st = get_uint(&g->parts[0], key, UINT32_MAX, &v, &there, err);
-    if (found) *found = there;
-    if (there && st == HONE_OK) *out = (uint32_t)v;
-    return st;
-}
-
-hone_status hn_gguf_get_f32(const hn_gguf *g, const char *key, float *out, bool *found, hone_error *err)
-{
-    const hone_kv *kv = present(g, key, found);
-    if (!kv) return HONE_OK;
-    if ((kv->type != HONE_KV_F32 && kv->type != HONE_KV_F64) || !isfinite((float)kv->v.f)) return wrong(g, kv, "a finite f32", err);
-    *out = (float)kv->v.f;
-    return HONE_OK;
-}
-
-hone_status hn_gguf_get_bool(const hn_gguf *g, const char *key, bool *out, bool *found, hone_error *err)
-{
-    const hone_kv *kv = present(g, key, found);
-    if (!kv) return HONE_OK;
-    if (kv->type != HONE_KV_BOOL) return wrong(g, kv, "a bool", err);
-    *out = kv->v.b;
-    return HONE_OK;
-}
-
-hone_status hn_gguf_get_str(const hn_gguf *g, const char *key, hone_str *out, bool *found, hone_error *err)
-{
-    const hone_kv *kv = present(g, key, found);
-    if (!kv) return HONE_OK;
-    if (kv->type != HONE_KV_STRING) return wrong(g, kv, "a string", err);
-    *out = kv->v.s;
-    return HONE_OK;
-}
-
-hone_status hn_gguf_get_array(const hn_gguf *g, const char *key, hn_gguf_array *out, bool *found, hone_error *err)
-{
-    const hone_kv *kv = present(g, key, found);
-    if (!kv) return HONE_OK;
-    if (kv->type != HONE_KV_ARRAY) return wrong(g, kv, "an array", err);
-    hn_gguf_kv_array(g, (uint64_t)hn_gguf_find(g, key), out);
-    return HONE_OK;
-}
-
-/* A walk's position: element number above, byte offset below. Both fit: counts are at
- * most 2^24, metadata at most 2^29 bytes. Lengths are fetched from the mapping again
- * here, so they are compared again; what no longer fits reads as empty. */
-enum { POS_SHIFT = 36 };
-_Static_assert((uint64_t)HN_GGUF_MAX_METADATA < (uint64_t)1 << POS_SHIFT && (uint64_t)HN_GGUF_MAX_ARRAY < (uint64_t)1 << (64 - POS_SHIFT),
-               "a walk's position");
-
-static bool at_element(const hn_gguf_array *a, uint64_t pos, hone_kv_type type, uint64_t *i, uint64_t *off)
-{
-    *i = pos >> POS_SHIFT;
-    *off = pos & (((uint64_t)1 << POS_SHIFT) - 1);
-    return a->elem_type == type && *i < a->count && *off <= a->n_bytes;
-}
-
-bool hn_gguf_next_str(const hn_gguf_array *a, uint64_t *pos, hone_str *out)
-{
-    uint64_t i, off;
-    if (!at_element(a, *pos, HONE_KV_STRING, &i, &off)) return false;
-    uint64_t rest = a->n_bytes - off, n = rest >= 8 ? load_u64(a->data + off) : UINT64_MAX;
-    if (rest < 8 || n > rest - 8) {
-        *out = (hone_str){ "", 0 };
-        off = a->n_bytes;
-    } else {
-        *out = (hone_str){ (const char *)a->data + off + 8, (size_t)n };
-        off += 8 + n;
-    }
-    *pos = (i + 1) << POS_SHIFT | off;
-    return true;
-}
-
-/* Bytes of an array value at p (element type, count, elements), 0 if it does not fit. */
-static uint64_t array_bytes(const unsigned char *p, uint64_t size, int depth, hn_gguf_array *out)
-{
-    if (size < 12 || depth > HN_GGUF_MAX_DEPTH) return 0;
-    uint32_t et = load_u32(p);
-    uint64_t n = load_u64(p + 4), rest = size - 12, off = 0, k;
-    if (et >= N_VALUE_TYPES || n > HN_GGUF_MAX_ARRAY) return 0;
-    *out = (hn_gguf_array){ (hone_kv_type)et, n, p + 12, 0 };
-    if (value_types[et].size) {
-        if (n > rest / value_types[et].size) return 0;
-        off = n * value_types[et].size;
-    } else {
-        hn_gguf_array inner;
-        for (uint64_t i = 0; i < n; i++, off += k) {
-            if (et == HONE_KV_ARRAY) {
-                k = array_bytes(out->data + off, rest - off, depth + 1, &inner);
-                if (!k) return 0;
-            } else {
-                if (rest - off < 8) return 0;
-                k = load_u64(out->data + off);
-                if (k > rest - off - 8) return 0;
-                k += 8;
-            }
-        }
-    }
-    out->n_bytes = off;
-    return 12 + off;
-}
-
-bool hn_gguf_next_array(const hn_gguf_array *a, uint64_t *pos, hn_gguf_array *out)
-{
-    uint64_t i, off;
-    if (!at_element(a, *pos, HONE_KV_ARRAY, &i, &off)) return false;
-    uint64_t k = array_bytes(a->data + off, a->n_bytes - off, 2, out);
-    if (!k) {
-        *out = (hn_gguf_array){ HONE_KV_U8, 0, a->data, 0 };
-        off = a->n_bytes;
-    } else off += k;
-    *pos = (i + 1) << POS_SHIFT | off;
-    return true;
-}
-
-uint64_t hn_gguf_n_tensors(const hn_gguf *g) { return g->n_t; }
-const hn_gguf_tensor *hn_gguf_tensor_at(const hn_gguf *g, uint64_t i) { return &g->t[i]; }
-
-const hn_gguf_tensor *hn_gguf_find_tensor(const hn_gguf *g, const char *name)
-{
-    int64_t i = hn_index_find(&g->t_ix, g->t, sizeof *g->t, name, strlen(name));
-    return i < 0 ? NULL : &g->t[i];
 }

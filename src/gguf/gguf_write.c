@@ -7,7 +7,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-typedef struct bytes { unsigned char *p; size_t n, cap; } bytes;
+typedef struct bytes {
+    unsigned char *p;
+    size_t n, cap;
+} bytes;
 
 typedef struct out_tensor {
     hone_str name; /* first, as hn_index wants; owned */
@@ -17,8 +20,8 @@ typedef struct out_tensor {
 } out_tensor;
 
 struct hn_gguf_writer {
-    bytes kv;           /* encoded entries */
-    hone_str *key;      /* [n_kv], owned */
+    bytes kv;      /* encoded entries */
+    hone_str *key; /* [n_kv], owned */
     size_t n_kv, cap_kv;
     hn_index key_ix;
     out_tensor *t;
@@ -58,7 +61,8 @@ static void add_raw(bytes *b, const void *p, size_t n)
 
 static void add_u32(bytes *b, uint32_t v)
 {
-    unsigned char c[4] = { (unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16), (unsigned char)(v >> 24) };
+    unsigned char c[4] = { (unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16),
+                           (unsigned char)(v >> 24) };
     add_raw(b, c, 4);
 }
 
@@ -86,19 +90,24 @@ hone_status hn_gguf_writer_new(hn_gguf_writer **out, hone_error *err)
 
 static hone_status is_open(const hn_gguf_writer *w, const char *name, hone_error *err)
 {
-    return w->state == OPEN ? HONE_OK : HN_FAIL(err, HONE_E_ARG, "'%s' put after the file was begun", HN_ESC(name, strlen(name)));
+    return w->state == OPEN ? HONE_OK
+                            : HN_FAIL(err, HONE_E_ARG, "'%s' put after the file was begun", HN_ESC(name, strlen(name)));
 }
 
 /* Takes key into the index and makes room for an entry whose value has n_value bytes
  * after the type. On success the key and type are encoded already. */
-static hone_status begin_entry(hn_gguf_writer *w, const char *key, size_t key_len, hone_kv_type type, uint64_t n_value, hone_error *err)
+static hone_status begin_entry(hn_gguf_writer *w, const char *key, size_t key_len, hone_kv_type type, uint64_t n_value,
+                               hone_error *err)
 {
     const char *fault = hn_gguf_key_fault(key, key_len);
     if (fault) return HN_FAIL(err, HONE_E_ARG, "metadata key '%s' %s", HN_ESC(key, key_len), fault);
-    if (w->n_kv == HN_GGUF_MAX_KV) return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': more than %d entries", HN_ESC(key, key_len), HN_GGUF_MAX_KV);
+    if (w->n_kv == HN_GGUF_MAX_KV)
+        return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': more than %d entries", HN_ESC(key, key_len),
+                       HN_GGUF_MAX_KV);
     uint64_t n = 8 + key_len + 4 + n_value;
     if (n > HN_GGUF_MAX_METADATA || w->kv.n > HN_GGUF_MAX_METADATA - n)
-        return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': %" PRIu64 " bytes more exceed %d of metadata", HN_ESC(key, key_len), n, HN_GGUF_MAX_METADATA);
+        return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': %" PRIu64 " bytes more exceed %d of metadata",
+                       HN_ESC(key, key_len), n, HN_GGUF_MAX_METADATA);
     if (w->n_kv == w->cap_kv) {
         size_t cap = w->cap_kv ? 2 * w->cap_kv : 64;
         hone_str *k = realloc(w->key, cap * sizeof *k);
@@ -129,8 +138,9 @@ static bool is_alignment(const char *key, size_t len) { return len == 17 && memc
 static hone_status set_alignment(hn_gguf_writer *w, uint32_t a, hone_error *err)
 {
     if (a < HN_GGUF_MIN_ALIGN || a > HN_GGUF_MAX_ALIGN || (a & (a - 1)))
-        return HN_FAIL(err, HONE_E_ARG, "metadata key 'general.alignment' is %" PRIu32 ", expected a power of two from %d to %d", a, HN_GGUF_MIN_ALIGN,
-                       HN_GGUF_MAX_ALIGN);
+        return HN_FAIL(err, HONE_E_ARG,
+                       "metadata key 'general.alignment' is %" PRIu32 ", expected a power of two from %d to %d", a,
+                       HN_GGUF_MIN_ALIGN, HN_GGUF_MAX_ALIGN);
     if (w->n_t) return HN_FAIL(err, HONE_E_ARG, "metadata key 'general.alignment' put after %zu tensors", w->n_t);
     w->align = a;
     return HONE_OK;
@@ -143,8 +153,11 @@ static hone_status put_scalar(hn_gguf_writer *w, const char *key, hone_kv_type t
     size_t n = strlen(key);
     if (is_alignment(key, n)) {
         if (type != HONE_KV_U32)
-            return HN_FAIL(err, HONE_E_ARG, "metadata key 'general.alignment' is %s, expected u32", hn_gguf_type_name(type));
-        if (hn_index_find(&w->key_ix, w->key, sizeof *w->key, key, n) < 0 && (st = set_alignment(w, (uint32_t)bits, err)) != HONE_OK) return st;
+            return HN_FAIL(err, HONE_E_ARG, "metadata key 'general.alignment' is %s, expected u32",
+                           hn_gguf_type_name(type));
+        if (hn_index_find(&w->key_ix, w->key, sizeof *w->key, key, n) < 0 &&
+            (st = set_alignment(w, (uint32_t)bits, err)) != HONE_OK)
+            return st;
     }
     uint32_t size = hn_gguf_type_size(type);
     if ((st = begin_entry(w, key, n, type, size, err)) != HONE_OK) return st;
@@ -154,18 +167,32 @@ static hone_status put_scalar(hn_gguf_writer *w, const char *key, hone_kv_type t
     return HONE_OK;
 }
 
-hone_status hn_gguf_put_u32(hn_gguf_writer *w, const char *key, uint32_t v, hone_error *err) { return put_scalar(w, key, HONE_KV_U32, v, err); }
-hone_status hn_gguf_put_i32(hn_gguf_writer *w, const char *key, int32_t v, hone_error *err) { return put_scalar(w, key, HONE_KV_I32, (uint32_t)v, err); }
-hone_status hn_gguf_put_u64(hn_gguf_writer *w, const char *key, uint64_t v, hone_error *err) { return put_scalar(w, key, HONE_KV_U64, v, err); }
+hone_status hn_gguf_put_u32(hn_gguf_writer *w, const char *key, uint32_t v, hone_error *err)
+{
+    return put_scalar(w, key, HONE_KV_U32, v, err);
+}
+hone_status hn_gguf_put_i32(hn_gguf_writer *w, const char *key, int32_t v, hone_error *err)
+{
+    return put_scalar(w, key, HONE_KV_I32, (uint32_t)v, err);
+}
+hone_status hn_gguf_put_u64(hn_gguf_writer *w, const char *key, uint64_t v, hone_error *err)
+{
+    return put_scalar(w, key, HONE_KV_U64, v, err);
+}
 hone_status hn_gguf_put_f32(hn_gguf_writer *w, const char *key, float v, hone_error *err)
 {
     return put_scalar(w, key, HONE_KV_F32, hn_f32_bits(v), err);
 }
-hone_status hn_gguf_put_bool(hn_gguf_writer *w, const char *key, bool v, hone_error *err) { return put_scalar(w, key, HONE_KV_BOOL, v, err); }
+hone_status hn_gguf_put_bool(hn_gguf_writer *w, const char *key, bool v, hone_error *err)
+{
+    return put_scalar(w, key, HONE_KV_BOOL, v, err);
+}
 
 static hone_status not_alignment(const char *key, const char *type, hone_error *err)
 {
-    return is_alignment(key, strlen(key)) ? HN_FAIL(err, HONE_E_ARG, "metadata key 'general.alignment' is %s, expected u32", type) : HONE_OK;
+    return is_alignment(key, strlen(key))
+               ? HN_FAIL(err, HONE_E_ARG, "metadata key 'general.alignment' is %s, expected u32", type)
+               : HONE_OK;
 }
 
 hone_status hn_gguf_put_str(hn_gguf_writer *w, const char *key, const char *s, size_t len, hone_error *err)
@@ -173,7 +200,8 @@ hone_status hn_gguf_put_str(hn_gguf_writer *w, const char *key, const char *s, s
     hone_status st = is_open(w, key, err);
     if (st != HONE_OK || (st = not_alignment(key, "a string", err)) != HONE_OK) return st;
     if (len > HN_GGUF_MAX_STRING)
-        return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': string of %zu bytes, at most %d expected", HN_ESC(key, strlen(key)), len, HN_GGUF_MAX_STRING);
+        return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': string of %zu bytes, at most %d expected",
+                       HN_ESC(key, strlen(key)), len, HN_GGUF_MAX_STRING);
     if ((st = begin_entry(w, key, strlen(key), HONE_KV_STRING, 8 + (uint64_t)len, err)) != HONE_OK) return st;
     add_str(&w->kv, s, len);
     return HONE_OK;
@@ -184,21 +212,25 @@ static hone_status array_ok(const hn_gguf_writer *w, const char *key, uint64_t c
     hone_status st = is_open(w, key, err);
     if (st != HONE_OK || (st = not_alignment(key, "an array", err)) != HONE_OK) return st;
     if (count > HN_GGUF_MAX_ARRAY)
-        return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': array of %" PRIu64 " elements, at most %d expected", HN_ESC(key, strlen(key)), count,
-                       HN_GGUF_MAX_ARRAY);
+        return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': array of %" PRIu64 " elements, at most %d expected",
+                       HN_ESC(key, strlen(key)), count, HN_GGUF_MAX_ARRAY);
     return HONE_OK;
 }
 
-hone_status hn_gguf_put_array(hn_gguf_writer *w, const char *key, hone_kv_type elem, const void *data, uint64_t count, hone_error *err)
+hone_status hn_gguf_put_array(hn_gguf_writer *w, const char *key, hone_kv_type elem, const void *data, uint64_t count,
+                              hone_error *err)
 {
     hone_status st = array_ok(w, key, count, err);
     if (st != HONE_OK) return st;
     uint32_t size = hn_gguf_type_size(elem);
     if (!size)
-        return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': array of %s, expected elements of fixed size", HN_ESC(key, strlen(key)), hn_gguf_type_name(elem));
+        return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': array of %s, expected elements of fixed size",
+                       HN_ESC(key, strlen(key)), hn_gguf_type_name(elem));
     const unsigned char *src = data;
     for (uint64_t i = 0; elem == HONE_KV_BOOL && i < count; i++)
-        if (src[i] > 1) return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': bool %" PRIu64 " is %u, expected 0 or 1", HN_ESC(key, strlen(key)), i, src[i]);
+        if (src[i] > 1)
+            return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': bool %" PRIu64 " is %u, expected 0 or 1",
+                           HN_ESC(key, strlen(key)), i, src[i]);
     if ((st = begin_entry(w, key, strlen(key), HONE_KV_ARRAY, 12 + count * size, err)) != HONE_OK) return st;
     add_u32(&w->kv, elem);
     add_u64(&w->kv, count);
@@ -211,15 +243,16 @@ hone_status hn_gguf_put_array(hn_gguf_writer *w, const char *key, hone_kv_type e
     return HONE_OK;
 }
 
-hone_status hn_gguf_put_str_array(hn_gguf_writer *w, const char *key, const hone_str *s, uint64_t count, hone_error *err)
+hone_status hn_gguf_put_str_array(hn_gguf_writer *w, const char *key, const hone_str *s, uint64_t count,
+                                  hone_error *err)
 {
     hone_status st = array_ok(w, key, count, err);
     if (st != HONE_OK) return st;
     uint64_t n = 12;
     for (uint64_t i = 0; i < count; i++) {
         if (s[i].len > HN_GGUF_MAX_STRING)
-            return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': string %" PRIu64 " of %zu bytes, at most %d expected", HN_ESC(key, strlen(key)), i, s[i].len,
-                           HN_GGUF_MAX_STRING);
+            return HN_FAIL(err, HONE_E_ARG, "metadata key '%s': string %" PRIu64 " of %zu bytes, at most %d expected",
+                           HN_ESC(key, strlen(key)), i, s[i].len, HN_GGUF_MAX_STRING);
         n += 8 + s[i].len; /* at most 2^24 times 2^26 */
     }
     if ((st = begin_entry(w, key, strlen(key), HONE_KV_ARRAY, n, err)) != HONE_OK) return st;
@@ -244,7 +277,8 @@ hone_status hn_gguf_put_all(hn_gguf_writer *w, const hn_gguf *g, const char *con
         hn_gguf_kv(g, i, &kv);
         if ((kv.key.len >= 6 && memcmp(kv.key.ptr, "split.", 6) == 0) || listed(except, kv.key)) continue;
         if ((st = is_open(w, "metadata", err)) != HONE_OK) return st;
-        if (is_alignment(kv.key.ptr, kv.key.len) && (st = set_alignment(w, (uint32_t)kv.v.u, err)) != HONE_OK) return st;
+        if (is_alignment(kv.key.ptr, kv.key.len) && (st = set_alignment(w, (uint32_t)kv.v.u, err)) != HONE_OK)
+            return st;
         hone_str raw = hn_gguf_kv_raw(g, i);
         size_t head = 8 + kv.key.len + 4;
         if ((st = begin_entry(w, kv.key.ptr, kv.key.len, kv.type, raw.len - head, err)) != HONE_OK) return st;
@@ -255,28 +289,34 @@ hone_status hn_gguf_put_all(hn_gguf_writer *w, const hn_gguf *g, const char *con
 
 /* ---- tensor descriptions ------------------------------------------------------------------- */
 
-hone_status hn_gguf_put_tensor(hn_gguf_writer *w, const char *name, hn_type type, const uint64_t *ne, int n_dim, hone_error *err)
+hone_status hn_gguf_put_tensor(hn_gguf_writer *w, const char *name, hn_type type, const uint64_t *ne, int n_dim,
+                               hone_error *err)
 {
     hone_status st = is_open(w, name, err);
     if (st != HONE_OK) return st;
     size_t len = strlen(name);
     const char *fault = hn_gguf_name_fault(name, len, HN_GGUF_MAX_NAME_WRITE), *esc = HN_ESC(name, len);
     if (fault) return HN_FAIL(err, HONE_E_ARG, "tensor name '%s' %s", esc, fault);
-    if (w->n_t == HN_GGUF_MAX_TENSORS) return HN_FAIL(err, HONE_E_ARG, "tensor '%s': more than %d tensors", esc, HN_GGUF_MAX_TENSORS);
+    if (w->n_t == HN_GGUF_MAX_TENSORS)
+        return HN_FAIL(err, HONE_E_ARG, "tensor '%s': more than %d tensors", esc, HN_GGUF_MAX_TENSORS);
     const hn_type_info *ti = hn_type_get((uint32_t)type);
     if (!ti) return HN_FAIL(err, HONE_E_ARG, "tensor '%s': unknown type %d", esc, (int)type);
-    if (n_dim < 1 || n_dim > 4) return HN_FAIL(err, HONE_E_ARG, "tensor '%s': %d dimensions, expected 1 to 4", esc, n_dim);
+    if (n_dim < 1 || n_dim > 4)
+        return HN_FAIL(err, HONE_E_ARG, "tensor '%s': %d dimensions, expected 1 to 4", esc, n_dim);
     out_tensor t = { .type = type, .n_dim = n_dim, .ne = { 1, 1, 1, 1 }, .offset = w->data_bytes };
     uint64_t n = 1, end;
     for (int i = 0; i < n_dim; i++) {
         t.ne[i] = ne[i];
         if (ne[i] == 0 || ne[i] > HN_GGUF_MAX_DIM_SIZE || !hn_mul_u64(n, ne[i], &n) || n > HN_GGUF_MAX_ELEMS)
-            return HN_FAIL(err, HONE_E_ARG, "tensor '%s': dimension %d is %" PRIu64 ": zero, or too large", esc, i, ne[i]);
+            return HN_FAIL(err, HONE_E_ARG, "tensor '%s': dimension %d is %" PRIu64 ": zero, or too large", esc, i,
+                           ne[i]);
     }
     if (ne[0] % ti->block_elems)
-        return HN_FAIL(err, HONE_E_ARG, "tensor '%s': rows of %" PRIu64 " elements, type %s needs a multiple of %" PRIu32, esc, ne[0], ti->name,
-                       ti->block_elems);
-    if (!hn_tensor_nbytes(ti, t.ne, 4, &t.n_bytes) || !hn_add_u64(w->data_bytes, t.n_bytes, &end) || !hn_round_up(end, w->align, &end) || end > INT64_MAX / 2)
+        return HN_FAIL(err, HONE_E_ARG,
+                       "tensor '%s': rows of %" PRIu64 " elements, type %s needs a multiple of %" PRIu32, esc, ne[0],
+                       ti->name, ti->block_elems);
+    if (!hn_tensor_nbytes(ti, t.ne, 4, &t.n_bytes) || !hn_add_u64(w->data_bytes, t.n_bytes, &end) ||
+        !hn_round_up(end, w->align, &end) || end > INT64_MAX / 2)
         return HN_FAIL(err, HONE_E_ARG, "tensor '%s': too large", esc);
     if (w->n_t == w->cap_t) {
         size_t cap = w->cap_t ? 2 * w->cap_t : 64;
@@ -372,7 +412,8 @@ hone_status hn_gguf_write_data(hn_gguf_writer *w, const void *data, uint64_t n, 
                        w->state == OPEN ? "before write_begin" : "after the end");
     if (n == 0) return HONE_OK;
     if (w->i_t == w->n_t) {
-        st = HN_FAIL(err, HONE_E_ARG, "%s: %" PRIu64 " bytes of data after the last of %zu tensors", w->label, n, w->n_t);
+        st = HN_FAIL(err, HONE_E_ARG, "%s: %" PRIu64 " bytes of data after the last of %zu tensors", w->label, n,
+                     w->n_t);
         return fail_and_remove(w, st);
     }
     const out_tensor *t = &w->t[w->i_t];

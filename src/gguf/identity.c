@@ -57,7 +57,10 @@ hone_status hn_gguf_unchanged(const hn_gguf *g, hone_error *err)
 /* ---- hashing ------------------------------------------------------------------------------- */
 
 /* Runs of bytes that are hashed piece by piece: what stands before the data in each file, then each tensor. */
-typedef struct run { const unsigned char *p; uint64_t n_bytes, first; } run; /* first: its first piece */
+typedef struct run {
+    const unsigned char *p;
+    uint64_t n_bytes, first;
+} run; /* first: its first piece */
 
 typedef struct hashing {
     run *r;
@@ -118,7 +121,8 @@ static hone_status hash_all(hashing *h, hn_pool *pool, const char *path, const h
     for (h->begin = 0; h->begin < h->n_piece; h->begin += batch) {
         if (pr && pr->fn) pr->fn(pr->arg, h->begin, h->n_piece);
         if (pr && pr->abort_fn && pr->abort_fn(pr->arg))
-            return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: interrupted while its content was hashed", HN_ESC(path, strlen(path)));
+            return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: interrupted while its content was hashed",
+                           HN_ESC(path, strlen(path)));
         uint64_t n = h->n_piece - h->begin < batch ? h->n_piece - h->begin : batch;
         hn_pool_run(pool, hash_piece, h, (int64_t)n);
     }
@@ -221,9 +225,4 @@ hone_status hn_identity_of(const hn_gguf *g, hn_identity *out, hn_identity_from 
     bool kept = key_of(g, &key) && hn_known_put(&key, kind, hn_gguf_path(g), out, sizeof *out);
     *how = kept ? HN_IDENTITY_COMPUTED : HN_IDENTITY_FORGOTTEN;
     return HONE_OK;
-}
-
-void hn_hash_hex(char out[2 * HN_HASH_BYTES + 1], const unsigned char hash[HN_HASH_BYTES])
-{
-    for (int i = 0; i < HN_HASH_BYTES; i++) snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }

@@ -36,7 +36,4 @@ void hn_gguf_settle(const hn_gguf *g);
 /* Whether all files of g still are what was opened, else HONE_E_IO naming the one that is not. */
 hone_status hn_gguf_unchanged(const hn_gguf *g, hone_error *err);
 
-/* "0123…": out[65]. */
-void hn_hash_hex(char out[2 * HN_HASH_BYTES + 1], const unsigned char hash[HN_HASH_BYTES]);
-
 #endif

@@ -43,8 +43,8 @@ hn_packed_piece hn_packed_piece_at(const hn_packed_entry *e, uint64_t k)
 
 typedef struct checking {
     const hn_packed *p;
-    uint64_t *first;      /* [n + 1] number of each entry's first piece */
-    uint64_t begin;       /* of the batch under way */
+    uint64_t *first;                       /* [n + 1] number of each entry's first piece */
+    uint64_t begin;                        /* of the batch under way */
     unsigned char (*hash)[HN_PACKED_HASH]; /* of each piece */
 } checking;
 

@@ -29,8 +29,8 @@ enum { HN_PACKED_CONTAINER = 2, HN_PACKED_HEADER = 4096, HN_PACKED_HASH = 32 };
 typedef enum hn_packed_kind { HN_PACKED_MATRIX = 0, HN_PACKED_VECTOR = 1 } hn_packed_kind;
 
 typedef struct hn_packed_entry {
-    hone_str name;      /* in the mapping; of a file to be written: borrowed */
-    hn_type type;       /* in the model */
+    hone_str name; /* in the mapping; of a file to be written: borrowed */
+    hn_type type;  /* in the model */
     hn_packed_kind kind;
     uint64_t n_in, n_out; /* vector: n, 1 */
     uint64_t offset, n_bytes;
@@ -64,9 +64,9 @@ bool hn_packed_is(const char *path);
 
 /* Piece k of an entry, 0 ≤ k < hn_packed_pieces. */
 typedef struct hn_packed_piece {
-    uint64_t row;   /* the first; n_rows of the model */
+    uint64_t row; /* the first; n_rows of the model */
     int64_t n_rows;
-    uint64_t at;    /* in the entry's data; n_bytes of it */
+    uint64_t at; /* in the entry's data; n_bytes of it */
     size_t n_bytes;
 } hn_packed_piece;
 uint64_t hn_packed_pieces(const hn_packed_entry *e);
@@ -88,8 +88,8 @@ typedef struct hn_packed_writer hn_packed_writer;
  * no room for it. */
 hone_status hn_packed_begin(hn_packed_writer **out, const char *path, hn_packed_entry *e, uint64_t n, hone_error *err);
 uint64_t hn_packed_size(const hn_packed_writer *w);
-/* From now on writes are gathered, all within `most` bytes behind the end of the last flush (the first data), and reach the file in whole huge
- * pages: read back, it lies in memory in huge pages. */
+/* From now on writes are gathered, all within `most` bytes behind the end of the last flush (the first data), and reach
+ * the file in whole huge pages: read back, it lies in memory in huge pages. */
 void hn_packed_gather(hn_packed_writer *w, size_t most);
 /* 0, or errno. */
 int hn_packed_write(hn_packed_writer *w, uint64_t offset, const void *p, size_t n);

@@ -5,7 +5,9 @@
 
 #include "kernels/avx2.h"
 
-typedef struct v16 { __m256 a, b; } v16;
+typedef struct v16 {
+    __m256 a, b;
+} v16;
 #define V16_OP static inline __attribute__((always_inline))
 V16_OP v16 v16_zero(void) { return (v16){ _mm256_setzero_ps(), _mm256_setzero_ps() }; }
 V16_OP v16 v16_set1(float f) { return (v16){ _mm256_set1_ps(f), _mm256_set1_ps(f) }; }
@@ -17,7 +19,8 @@ V16_OP void v16_store(float *p, v16 v)
 }
 V16_OP v16 v16_load_f16(const uint16_t *p)
 {
-    return (v16){ _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)), _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8))) };
+    return (v16){ _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
+                  _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8))) };
 }
 V16_OP __m256 widen_bf16(const uint16_t *p)
 {
@@ -32,7 +35,10 @@ V16_BINARY(v16_mul, _mm256_mul_ps)
 V16_BINARY(v16_div, _mm256_div_ps)
 V16_BINARY(v16_max, _mm256_max_ps) /* a > b ? a : b */
 V16_BINARY(v16_min, _mm256_min_ps) /* a < b ? a : b */
-V16_OP v16 v16_fma(v16 x, v16 y, v16 z) { return (v16){ _mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b) }; }
+V16_OP v16 v16_fma(v16 x, v16 y, v16 z)
+{
+    return (v16){ _mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b) };
+}
 /* all ones in the lanes below n */
 V16_OP __m256 first_lanes(int n)
 {
@@ -47,7 +53,8 @@ V16_OP v16 v16_fma_first(v16 x, v16 y, v16 z, int n) { return v16_keep_first(v16
 /* a < b ? x : y */
 V16_OP v16 v16_where_less(v16 a, v16 b, v16 x, v16 y)
 {
-    return (v16){ _mm256_blendv_ps(y.a, x.a, _mm256_cmp_ps(a.a, b.a, _CMP_LT_OQ)), _mm256_blendv_ps(y.b, x.b, _mm256_cmp_ps(a.b, b.b, _CMP_LT_OQ)) };
+    return (v16){ _mm256_blendv_ps(y.a, x.a, _mm256_cmp_ps(a.a, b.a, _CMP_LT_OQ)),
+                  _mm256_blendv_ps(y.b, x.b, _mm256_cmp_ps(a.b, b.b, _CMP_LT_OQ)) };
 }
 V16_OP float v16_tree(v16 t)
 {
@@ -122,8 +129,12 @@ V16_OP void v16_store_f16(uint16_t *p, v16 v)
     _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(v.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 #define HN_LANES_DOT8
-typedef struct i16v { __m256i a, b; } i16v;
-typedef struct k8 { __m256i a, b; } k8; /* signed codes of 8 keys each */
+typedef struct i16v {
+    __m256i a, b;
+} i16v;
+typedef struct k8 {
+    __m256i a, b;
+} k8; /* signed codes of 8 keys each */
 V16_OP v16 v16_load_i8(const int8_t *p)
 {
     return (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p))),
@@ -134,7 +145,8 @@ V16_OP i16v i16_start(int32_t qsum) { return (i16v){ _mm256_setzero_si256(), _mm
 V16_OP k8 k8_load(const uint8_t *p)
 {
     __m256i bias = _mm256_set1_epi8(-128);
-    return (k8){ _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)p), bias), _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(p + 32)), bias) };
+    return (k8){ _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)p), bias),
+                 _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(p + 32)), bias) };
 }
 /* |code|·(q with the code's sign): at most 2·127·127 in 16 bits */
 V16_OP __m256i dot4(__m256i acc, __m256i codes, __m256i q)
@@ -171,7 +183,8 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
         __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + i), inv));
         __m256i b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + i + 8), inv));
         __m256i p = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xD8);
-        _mm_storeu_si128((__m128i *)(q + i), _mm_packs_epi16(_mm256_castsi256_si128(p), _mm256_extracti128_si256(p, 1)));
+        _mm_storeu_si128((__m128i *)(q + i),
+                         _mm_packs_epi16(_mm256_castsi256_si128(p), _mm256_extracti128_si256(p, 1)));
         __m256i s = _mm256_add_epi32(a, b);
         __m128i t = _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
         t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0x4E));
@@ -185,10 +198,10 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
 #define HN_TILE_C 3
 #define HN_TILE_K 512 /* four rows and three columns of it stay in the first cache */
 #define HN_LEVEL_MATMUL [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL
-#define HN_LEVEL_PACKED                                                                                      \
-    [HN_F32] = hn_avx2_packed_f32, [HN_F16] = hn_avx2_packed_f16, [HN_BF16] = hn_avx2_packed_bf16,           \
-    [HN_Q4_K] = hn_avx2_packed_q4_K, [HN_Q5_K] = hn_avx2_packed_q5_K, [HN_Q6_K] = hn_avx2_packed_q6_K,       \
-    [HN_Q4_0] = hn_avx2_packed_q4_0, [HN_Q5_0] = hn_avx2_packed_q5_0, [HN_Q8_0] = hn_avx2_packed_q8_0,       \
+#define HN_LEVEL_PACKED                                                                                \
+    [HN_F32] = hn_avx2_packed_f32, [HN_F16] = hn_avx2_packed_f16, [HN_BF16] = hn_avx2_packed_bf16,     \
+    [HN_Q4_K] = hn_avx2_packed_q4_K, [HN_Q5_K] = hn_avx2_packed_q5_K, [HN_Q6_K] = hn_avx2_packed_q6_K, \
+    [HN_Q4_0] = hn_avx2_packed_q4_0, [HN_Q5_0] = hn_avx2_packed_q5_0, [HN_Q8_0] = hn_avx2_packed_q8_0, \
     [HN_IQ4_XS] = hn_avx2_packed_iq4_XS, [HN_IQ4_NL] = hn_avx2_packed_iq4_NL
 #include "kernels/lanes.h"
 
@@ -278,17 +291,22 @@ V16_OP void unpack_q6_K(kblock *o, const hn_q6_K *w)
 {
     __m256i mask = _mm256_set1_epi8(15), high = _mm256_set1_epi8(48);
     for (int n = 0; n < 2; n++) {
-        __m256i l0 = _mm256_loadu_si256((const __m256i *)(w->l + 64 * n)), l1 = _mm256_loadu_si256((const __m256i *)(w->l + 64 * n + 32));
+        __m256i l0 = _mm256_loadu_si256((const __m256i *)(w->l + 64 * n)),
+                l1 = _mm256_loadu_si256((const __m256i *)(w->l + 64 * n + 32));
         __m256i h = _mm256_loadu_si256((const __m256i *)(w->h + 32 * n));
         o->q[4 * n] = _mm256_or_si256(_mm256_and_si256(l0, mask), _mm256_and_si256(_mm256_slli_epi16(h, 4), high));
         o->q[4 * n + 1] = _mm256_or_si256(_mm256_and_si256(l1, mask), _mm256_and_si256(_mm256_slli_epi16(h, 2), high));
         o->q[4 * n + 2] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l0, 4), mask), _mm256_and_si256(h, high));
-        o->q[4 * n + 3] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l1, 4), mask), _mm256_and_si256(_mm256_srli_epi16(h, 2), high));
+        o->q[4 * n + 3] = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(l1, 4), mask),
+                                          _mm256_and_si256(_mm256_srli_epi16(h, 2), high));
     }
     o->side = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w->s));
     __m256i lo = _mm256_permute4x64_epi64(o->side, 0x44), hi = _mm256_permute4x64_epi64(o->side, 0xEE);
     for (int s = 0; s < 8; s++) /* scale 2s in the lower half, 2s + 1 in the upper */
-        o->sc[s] = _mm256_shuffle_epi8(s < 4 ? lo : hi, _mm256_inserti128_si256(lane16(2 * s % 8), _mm_set1_epi16((short)((4 * s % 16 + 2) | (4 * s % 16 + 3) << 8)), 1));
+        o->sc[s] = _mm256_shuffle_epi8(
+            s < 4 ? lo : hi,
+            _mm256_inserti128_si256(lane16(2 * s % 8),
+                                    _mm_set1_epi16((short)((4 * s % 16 + 2) | (4 * s % 16 + 3) << 8)), 1));
 }
 
 V16_OP void unpack_iq4_XS(kblock *o, const hn_iq4_XS *w)
@@ -300,7 +318,8 @@ V16_OP void unpack_iq4_XS(kblock *o, const hn_iq4_XS *w)
     __m128i sl = _mm_cvtsi32_si128(load32(w->sl)), sh = _mm_set1_epi16((short)w->sh);
     sl = _mm_and_si128(_mm_unpacklo_epi8(sl, _mm_srli_epi16(sl, 4)), _mm_set1_epi8(15));
     /* bits 2i, 2i + 1 of sh to the top of lane i */
-    sh = _mm_srli_epi16(_mm_mullo_epi16(sh, _mm_setr_epi16(1 << 14, 1 << 12, 1 << 10, 1 << 8, 1 << 6, 1 << 4, 1 << 2, 1)), 14);
+    sh = _mm_srli_epi16(
+        _mm_mullo_epi16(sh, _mm_setr_epi16(1 << 14, 1 << 12, 1 << 10, 1 << 8, 1 << 6, 1 << 4, 1 << 2, 1)), 14);
     sl = _mm_sub_epi16(_mm_or_si128(_mm_cvtepu8_epi16(sl), _mm_slli_epi16(sh, 4)), _mm_set1_epi16(32));
     __m256i v = _mm256_broadcastsi128_si256(sl);
     for (int s = 0; s < 8; s++) o->sc[s] = _mm256_shuffle_epi8(v, lane16(s));
@@ -311,7 +330,8 @@ V16_OP __m256i kblock_dot(const kblock *w, const hn_a256 *a, kkind kind)
 {
     __m256i acc = _mm256_setzero_si256();
     for (int s = 0; s < 8; s++) {
-        __m256i v = load256(a->q + 32 * s), p = kind == LEVELS ? signed_pairs(w->q[s], v) : _mm256_maddubs_epi16(w->q[s], v);
+        __m256i v = load256(a->q + 32 * s),
+                p = kind == LEVELS ? signed_pairs(w->q[s], v) : _mm256_maddubs_epi16(w->q[s], v);
         acc = _mm256_add_epi32(acc, _mm256_madd_epi16(p, w->sc[s]));
     }
     return acc;
@@ -335,60 +355,64 @@ V16_OP void two_f16(__m256i v, __m256 *lo, __m256 *hi)
 }
 
 /* R·C = 8 outputs at (r, c); rows beyond r1 and columns beyond n_col repeat the last. */
-#define K_TILE(NAME, BLOCK, UNPACK, KIND, R, C)                                                                        \
-    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                             \
-    {                                                                                                                  \
-        const char *w[R];                                                                                              \
-        const hn_a256 *x[C];                                                                                           \
-        for (int i = 0; i < R; i++) w[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride; \
-        for (int j = 0; j < C; j++)                                                                                    \
-            x[j] = (const hn_a256 *)((const char *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride); \
-        __m256 acc = _mm256_setzero_ps();                                                                              \
-        for (int64_t b = 0; b < m->n_in / 256; b++) {                                                                  \
-            __m256i iv[8], sv[8];                                                                                      \
-            int64_t at = b * (int64_t)sizeof(BLOCK);                                                                   \
-            for (int i = 0; i < R; i++) {                                                                              \
-                kblock k;                                                                                              \
-                UNPACK(&k, (const BLOCK *)(w[i] + at));                                                                \
-                if (C == 1) prefetch_next(m, w[0], at * R + i * (int64_t)sizeof(BLOCK), sizeof(BLOCK));                \
-                for (int j = 0; j < C; j++) {                                                                          \
-                    iv[i * C + j] = kblock_dot(&k, x[j] + b, KIND);                                                    \
-                    if (KIND != LEVELS) sv[i * C + j] = _mm256_madd_epi16(k.side, load256(x[j][b].bsum));              \
-                }                                                                                                      \
-            }                                                                                                          \
-            /* d and dmin begin a block; in Q6_K d is the last of the last four bytes */                               \
-            __m256 d, dmin, da = C == 1 ? _mm256_set1_ps(x[0][b].d) : four_twice(x[0][b].d, x[1 % C][b].d, x[2 % C][b].d, x[3 % C][b].d); \
-            __m256i isum = sum8x8(iv), side = _mm256_setzero_si256();                                                  \
-            if (KIND == OFFSET) two_f16(row_words(w, R, C, at + (int64_t)sizeof(BLOCK) - 4), &dmin, &d);               \
-            else two_f16(row_words(w, R, C, at), &d, &dmin);                                                           \
-            if (KIND != LEVELS) side = sum8x8(sv);                                                                     \
-            if (KIND == OFFSET) isum = _mm256_sub_epi32(isum, _mm256_slli_epi32(side, 5));                             \
-            acc = _mm256_fmadd_ps(_mm256_mul_ps(d, da), _mm256_cvtepi32_ps(isum), acc);                                \
-            if (KIND == MINIMA) acc = _mm256_fnmadd_ps(_mm256_mul_ps(dmin, da), _mm256_cvtepi32_ps(side), acc);        \
-        }                                                                                                              \
-        store_tile(m, r, c, R, C, acc);                                                                                \
+#define K_TILE(NAME, BLOCK, UNPACK, KIND, R, C)                                                                 \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                      \
+    {                                                                                                           \
+        const char *w[R];                                                                                       \
+        const hn_a256 *x[C];                                                                                    \
+        for (int i = 0; i < R; i++)                                                                             \
+            w[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;              \
+        for (int j = 0; j < C; j++)                                                                             \
+            x[j] = (const hn_a256 *)((const char *)m->x +                                                       \
+                                     (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride);          \
+        __m256 acc = _mm256_setzero_ps();                                                                       \
+        for (int64_t b = 0; b < m->n_in / 256; b++) {                                                           \
+            __m256i iv[8], sv[8];                                                                               \
+            int64_t at = b * (int64_t)sizeof(BLOCK);                                                            \
+            for (int i = 0; i < R; i++) {                                                                       \
+                kblock k;                                                                                       \
+                UNPACK(&k, (const BLOCK *)(w[i] + at));                                                         \
+                if (C == 1) prefetch_next(m, w[0], at *R + i * (int64_t)sizeof(BLOCK), sizeof(BLOCK));          \
+                for (int j = 0; j < C; j++) {                                                                   \
+                    iv[i * C + j] = kblock_dot(&k, x[j] + b, KIND);                                             \
+                    if (KIND != LEVELS) sv[i * C + j] = _mm256_madd_epi16(k.side, load256(x[j][b].bsum));       \
+                }                                                                                               \
+            }                                                                                                   \
+            /* d and dmin begin a block; in Q6_K d is the last of the last four bytes */                        \
+            __m256 d, dmin,                                                                                     \
+                da = C == 1 ? _mm256_set1_ps(x[0][b].d)                                                         \
+                            : four_twice(x[0][b].d, x[1 % C][b].d, x[2 % C][b].d, x[3 % C][b].d);               \
+            __m256i isum = sum8x8(iv), side = _mm256_setzero_si256();                                           \
+            if (KIND == OFFSET) two_f16(row_words(w, R, C, at + (int64_t)sizeof(BLOCK) - 4), &dmin, &d);        \
+            else two_f16(row_words(w, R, C, at), &d, &dmin);                                                    \
+            if (KIND != LEVELS) side = sum8x8(sv);                                                              \
+            if (KIND == OFFSET) isum = _mm256_sub_epi32(isum, _mm256_slli_epi32(side, 5));                      \
+            acc = _mm256_fmadd_ps(_mm256_mul_ps(d, da), _mm256_cvtepi32_ps(isum), acc);                         \
+            if (KIND == MINIMA) acc = _mm256_fnmadd_ps(_mm256_mul_ps(dmin, da), _mm256_cvtepi32_ps(side), acc); \
+        }                                                                                                       \
+        store_tile(m, r, c, R, C, acc);                                                                         \
     }
 
 /* Opening a panel pays from two columns (measured: docs/LAB.md). */
 enum { PANEL_COLS = 2 };
 
-#define MATMUL_TILES(NAME, PANEL)                                                                                      \
-    static void NAME(const hn_mm *m)                                                                                   \
-    {                                                                                                                  \
-        if (m->n_col == 1) {                                                                                           \
-            for (int64_t r = m->r0; r < m->r1; r += 8) NAME##_8x1(m, r, 0);                                            \
-            return;                                                                                                    \
-        }                                                                                                              \
-        if (m->panel && m->n_col >= PANEL_COLS) {                                                                      \
-            PANEL(m);                                                                                                  \
-            return;                                                                                                    \
-        }                                                                                                              \
-        for (int64_t c = 0; c < m->n_col; c += 4)                                                                      \
-            for (int64_t r = m->r0; r < m->r1; r += 2) NAME##_2x4(m, r, c);                                            \
+#define MATMUL_TILES(NAME, PANEL)                                           \
+    static void NAME(const hn_mm *m)                                        \
+    {                                                                       \
+        if (m->n_col == 1) {                                                \
+            for (int64_t r = m->r0; r < m->r1; r += 8) NAME##_8x1(m, r, 0); \
+            return;                                                         \
+        }                                                                   \
+        if (m->panel && m->n_col >= PANEL_COLS) {                           \
+            PANEL(m);                                                       \
+            return;                                                         \
+        }                                                                   \
+        for (int64_t c = 0; c < m->n_col; c += 4)                           \
+            for (int64_t r = m->r0; r < m->r1; r += 2) NAME##_2x4(m, r, c); \
     }
-#define MATMUL_K(TYPE, KIND)                                                                                           \
-    K_TILE(matmul_##TYPE##_8x1, hn_##TYPE, unpack_##TYPE, KIND, 8, 1)                                                  \
-    K_TILE(matmul_##TYPE##_2x4, hn_##TYPE, unpack_##TYPE, KIND, 2, 4)                                                  \
+#define MATMUL_K(TYPE, KIND)                                          \
+    K_TILE(matmul_##TYPE##_8x1, hn_##TYPE, unpack_##TYPE, KIND, 8, 1) \
+    K_TILE(matmul_##TYPE##_2x4, hn_##TYPE, unpack_##TYPE, KIND, 2, 4) \
     MATMUL_TILES(matmul_##TYPE, hn_avx2_panel_##TYPE)
 MATMUL_K(q4_K, MINIMA)
 MATMUL_K(q5_K, MINIMA)
@@ -400,7 +424,8 @@ MATMUL_K(iq4_XS, LEVELS)
 V16_OP __m256i nibbles(const uint8_t *q)
 {
     __m128i b = _mm_loadu_si128((const __m128i *)q);
-    return _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1), _mm256_set1_epi8(15));
+    return _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1),
+                            _mm256_set1_epi8(15));
 }
 V16_OP __m256i unpack_q4_0(const hn_q4_0 *w) { return nibbles(w->q); }
 V16_OP __m256i unpack_iq4_NL(const hn_q4_0 *w) { return iq4_levels(nibbles(w->q)); }
@@ -409,7 +434,8 @@ V16_OP __m256i unpack_q5_0(const hn_q5_0 *w)
     int32_t h;
     memcpy(&h, w->h, 4);
     /* byte i of each 8 sees bit i of its own byte of h */
-    __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi32(h), _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303));
+    __m256i spread = _mm256_shuffle_epi8(
+        _mm256_set1_epi32(h), _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303));
     __m256i bits = _mm256_set1_epi64x((int64_t)0x8040201008040201);
     __m256i on = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bits), bits);
     return _mm256_or_si256(nibbles(w->q), _mm256_and_si256(on, _mm256_set1_epi8(16)));
@@ -418,7 +444,10 @@ V16_OP __m256i unpack_q8_0(const hn_q8_0 *w) { return _mm256_loadu_si256((const 
 
 /* Σ of 4 products per lane; codes unsigned and small, or signed 8-bit (`S`): then
  * |w| ≤ 128 unsigned times a with w's sign, 128·127·2 = 32,512. */
-V16_OP __m256i dot_u(__m256i w, __m256i a) { return _mm256_madd_epi16(_mm256_maddubs_epi16(w, a), _mm256_set1_epi16(1)); }
+V16_OP __m256i dot_u(__m256i w, __m256i a)
+{
+    return _mm256_madd_epi16(_mm256_maddubs_epi16(w, a), _mm256_set1_epi16(1));
+}
 V16_OP __m256i dot_s(__m256i w, __m256i a)
 {
     return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)), _mm256_set1_epi16(1));
@@ -432,7 +461,8 @@ V16_OP __m256i dot_s(__m256i w, __m256i a)
         const float *d[C];                                                                                             \
         const int32_t *bs[C];                                                                                          \
         int64_t nb = m->n_in / 32;                                                                                     \
-        for (int i = 0; i < R; i++) w[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride; \
+        for (int i = 0; i < R; i++)                                                                                    \
+            w[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;                     \
         for (int j = 0; j < C; j++) {                                                                                  \
             x[j] = (const int8_t *)m->x + (size_t)(c + j < m->n_col ? c + j : m->n_col - 1) * m->x_stride;             \
             d[j] = (const float *)(x[j] + m->n_in);                                                                    \
@@ -444,24 +474,26 @@ V16_OP __m256i dot_s(__m256i w, __m256i a)
             int64_t at = b * (int64_t)sizeof(BLOCK);                                                                   \
             for (int i = 0; i < R; i++) {                                                                              \
                 __m256i q = UNPACK((const BLOCK *)(w[i] + at));                                                        \
-                if (C == 1) prefetch_next(m, w[0], at * R + i * (int64_t)sizeof(BLOCK), sizeof(BLOCK));                \
+                if (C == 1) prefetch_next(m, w[0], at *R + i * (int64_t)sizeof(BLOCK), sizeof(BLOCK));                 \
                 for (int j = 0; j < C; j++) iv[i * C + j] = DOT(q, load256(x[j] + 32 * b));                            \
             }                                                                                                          \
-            __m256 dw, rest, da = C == 1 ? _mm256_set1_ps(d[0][b]) : four_twice(d[0][b], d[1 % C][b], d[2 % C][b], d[3 % C][b]); \
+            __m256 dw, rest,                                                                                           \
+                da = C == 1 ? _mm256_set1_ps(d[0][b]) : four_twice(d[0][b], d[1 % C][b], d[2 % C][b], d[3 % C][b]);    \
             __m256i isum = sum8x8(iv);                                                                                 \
             two_f16(row_words(w, R, C, at), &dw, &rest);                                                               \
             if (OFFSET) {                                                                                              \
                 __m256i off = C == 1 ? _mm256_set1_epi32(bs[0][b])                                                     \
-                                     : _mm256_setr_epi32(bs[0][b], bs[1 % C][b], bs[2 % C][b], bs[3 % C][b], bs[0][b], bs[1 % C][b], bs[2 % C][b], bs[3 % C][b]); \
+                                     : _mm256_setr_epi32(bs[0][b], bs[1 % C][b], bs[2 % C][b], bs[3 % C][b], bs[0][b], \
+                                                         bs[1 % C][b], bs[2 % C][b], bs[3 % C][b]);                    \
                 isum = _mm256_sub_epi32(isum, _mm256_mullo_epi32(off, _mm256_set1_epi32(OFFSET)));                     \
             }                                                                                                          \
             acc = _mm256_fmadd_ps(_mm256_mul_ps(dw, da), _mm256_cvtepi32_ps(isum), acc);                               \
         }                                                                                                              \
         store_tile(m, r, c, R, C, acc);                                                                                \
     }
-#define MATMUL_32(TYPE, BLOCK, UNPACK, DOT, OFFSET)                                                                    \
-    T32_TILE(matmul_##TYPE##_8x1, BLOCK, UNPACK, DOT, OFFSET, 8, 1)                                                    \
-    T32_TILE(matmul_##TYPE##_2x4, BLOCK, UNPACK, DOT, OFFSET, 2, 4)                                                    \
+#define MATMUL_32(TYPE, BLOCK, UNPACK, DOT, OFFSET)                 \
+    T32_TILE(matmul_##TYPE##_8x1, BLOCK, UNPACK, DOT, OFFSET, 8, 1) \
+    T32_TILE(matmul_##TYPE##_2x4, BLOCK, UNPACK, DOT, OFFSET, 2, 4) \
     MATMUL_TILES(matmul_##TYPE, hn_avx2_panel_##TYPE)
 MATMUL_32(q4_0, hn_q4_0, unpack_q4_0, dot_u, 8)
 MATMUL_32(q5_0, hn_q5_0, unpack_q5_0, dot_u, 16)

@@ -62,8 +62,8 @@ INLINE __m256i shift16(__m256i v, int up) { return up >= 0 ? _mm256_slli_epi16(v
 INLINE __m256i byte_index(int a, int b, int c, int d)
 {
     uint32_t w = (uint32_t)(a & 255) | (uint32_t)(b & 255) << 8 | (uint32_t)(c & 255) << 16 | (uint32_t)(d & 255) << 24;
-    return _mm256_or_si256(_mm256_set1_epi32((int32_t)w),
-                           _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0C0C0C0C, 0, 0x04040404, 0x08080808, 0x0C0C0C0C));
+    return _mm256_or_si256(_mm256_set1_epi32((int32_t)w), _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0C0C0C0C, 0,
+                                                                            0x04040404, 0x08080808, 0x0C0C0C0C));
 }
 INLINE __m256i iq4_levels(__m256i codes)
 {
@@ -86,6 +86,9 @@ INLINE __m256i iq4_scale(__m256i sh, __m256i sl, int s)
     return _mm256_shuffle_epi8(v, byte_index(0, 1, 0, 1));
 }
 /* |w|·(a with w's sign): at most 128·127·2 in 16 bits */
-INLINE __m256i signed_pairs(__m256i w, __m256i a) { return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)); }
+INLINE __m256i signed_pairs(__m256i w, __m256i a)
+{
+    return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
+}
 
 #endif

@@ -27,18 +27,22 @@ INLINE void dot(__m256i *sum, bool first, __m256i codes, const int8_t *x)
 typedef void k_block_fn(const char *p, const char *d, int h, const hn_a256 *const *x, int nc, __m256 *acc);
 
 /* acc = fma(d·da, isum, acc), then acc −= dmin·da·Σ min·Σq */
-INLINE void k_finish(const char *p, int h, const __m256i mn[2], const hn_a256 *const *x, int nc, const __m256i *isum, __m256 *acc)
+INLINE void k_finish(const char *p, int h, const __m256i mn[2], const hn_a256 *const *x, int nc, const __m256i *isum,
+                     __m256 *acc)
 {
     __m256 d = scales_f16(p + 2 * h), dmin = scales_f16(p + 32 + 2 * h);
     int32_t pairs[COLS][4];
     FOR(c, nc) {
         __m256i s = _mm256_madd_epi16(load256(x[c]->bsum), _mm256_set1_epi16(1));
-        _mm_storeu_si128((__m128i *)pairs[c], _mm_packs_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1)));
+        _mm_storeu_si128((__m128i *)pairs[c],
+                         _mm_packs_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1)));
     }
     IN_MEMORY(pairs);
     FOR(c, nc) {
         __m256i msum = _mm256_setzero_si256();
-        FOR(i, 4) msum = add_madd(msum, _mm256_shuffle_epi8(mn[i / 2], byte_index(i % 2 * 2, -1, i % 2 * 2 + 1, -1)), word(&pairs[c][i]));
+        FOR(i, 4)
+            msum = add_madd(msum, _mm256_shuffle_epi8(mn[i / 2], byte_index(i % 2 * 2, -1, i % 2 * 2 + 1, -1)),
+                            word(&pairs[c][i]));
         __m256 da = _mm256_set1_ps(x[c]->d);
         acc[c] = _mm256_fmadd_ps(_mm256_mul_ps(d, da), _mm256_cvtepi32_ps(isum[c]), acc[c]);
         acc[c] = _mm256_fnmadd_ps(_mm256_mul_ps(dmin, da), _mm256_cvtepi32_ps(msum), acc[c]);
@@ -50,7 +54,10 @@ INLINE void k_scales(const char *p, int h, __m256i v[4])
     FOR(i, 3) s[i] = load256(p + 64 * i + 4 * h);
     k_scale_words(v, s);
 }
-INLINE __m256i u8_scale(const __m256i v[2], int i) { return _mm256_shuffle_epi8(v[i / 4], byte_index(i % 4, -1, i % 4, -1)); }
+INLINE __m256i u8_scale(const __m256i v[2], int i)
+{
+    return _mm256_shuffle_epi8(v[i / 4], byte_index(i % 4, -1, i % 4, -1));
+}
 
 INLINE void q4_K_block(const char *p, const char *d, int h, const hn_a256 *const *x, int nc, __m256 *acc)
 {
@@ -102,7 +109,8 @@ INLINE void q5_K_block(const char *p, const char *d, int h, const hn_a256 *const
 INLINE void d_finish(const char *d, const hn_a256 *const *x, int nc, const __m256i *isum, __m256 *acc)
 {
     __m256 dw = scales_f16(d);
-    FOR(c, nc) acc[c] = _mm256_fmadd_ps(_mm256_mul_ps(dw, _mm256_set1_ps(x[c]->d)), _mm256_cvtepi32_ps(isum[c]), acc[c]);
+    FOR(c, nc)
+        acc[c] = _mm256_fmadd_ps(_mm256_mul_ps(dw, _mm256_set1_ps(x[c]->d)), _mm256_cvtepi32_ps(isum[c]), acc[c]);
 }
 
 INLINE void q6_K_block(const char *p, const char *d, int h, const hn_a256 *const *x, int nc, __m256 *acc)
@@ -111,29 +119,33 @@ INLINE void q6_K_block(const char *p, const char *d, int h, const hn_a256 *const
     FOR(c, nc) isum[c] = side[c] = _mm256_setzero_si256();
     FOR(i, 4) s[i] = load256(p + hn_pack_q6_s(i) + 4 * h);
     FOR(i, 8) { /* Σ sc·Σq, two scales at a time */
-        __m256i pair = _mm256_srai_epi16(_mm256_shuffle_epi8(s[i / 2], byte_index(-1, i % 2 * 2, -1, i % 2 * 2 + 1)), 8);
+        __m256i pair =
+            _mm256_srai_epi16(_mm256_shuffle_epi8(s[i / 2], byte_index(-1, i % 2 * 2, -1, i % 2 * 2 + 1)), 8);
         FOR(c, nc) side[c] = add_madd(side[c], pair, word(x[c]->bsum + 2 * i));
     }
-    FOR(n, 2) FOR(j, 2) { /* words 4j … 4j+3 of 8: codes of scales 8n + j, + 2, + 4, + 6 */
-        FOR(half, 2) {
-            __m256i sum[4][COLS];
-            FOR(k, 2) {
-                int i = 4 * j + 2 * half + k;
-                const char *at = p + hn_pack_q6_h(8 * n + i);
-                __m256i u = load256(at + 4 * h), l0 = load256(at + 64 + 4 * h), l1 = load256(at + 128 + 4 * h);
-                __m256i q[4] = { or_and(low_nibbles(l0), _mm256_slli_epi16(u, 4), 0x30303030),
-                                 or_and(low_nibbles(l1), _mm256_slli_epi16(u, 2), 0x30303030),
-                                 or_and(high_nibbles(l0), u, 0x30303030),
-                                 or_and(high_nibbles(l1), _mm256_srli_epi16(u, 2), 0x30303030) };
-                FOR(t, 4) FOR(c, nc) dot(&sum[t][c], !k, q[t], x[c]->q + 128 * n + 32 * t + 4 * i);
-            }
-            FOR(t, 4) {
-                int at = 8 * n + 2 * t + j;
-                __m256i sc = _mm256_srai_epi16(_mm256_shuffle_epi8(s[at / 4], byte_index(-1, at % 4, -1, at % 4)), 8);
-                FOR(c, nc) isum[c] = add_madd(isum[c], sum[t][c], sc);
+    FOR(n, 2)
+        FOR(j, 2) { /* words 4j … 4j+3 of 8: codes of scales 8n + j, + 2, + 4, + 6 */
+            FOR(half, 2) {
+                __m256i sum[4][COLS];
+                FOR(k, 2) {
+                    int i = 4 * j + 2 * half + k;
+                    const char *at = p + hn_pack_q6_h(8 * n + i);
+                    __m256i u = load256(at + 4 * h), l0 = load256(at + 64 + 4 * h), l1 = load256(at + 128 + 4 * h);
+                    __m256i q[4] = { or_and(low_nibbles(l0), _mm256_slli_epi16(u, 4), 0x30303030),
+                                     or_and(low_nibbles(l1), _mm256_slli_epi16(u, 2), 0x30303030),
+                                     or_and(high_nibbles(l0), u, 0x30303030),
+                                     or_and(high_nibbles(l1), _mm256_srli_epi16(u, 2), 0x30303030) };
+                    FOR(t, 4)
+                        FOR(c, nc) dot(&sum[t][c], !k, q[t], x[c]->q + 128 * n + 32 * t + 4 * i);
+                }
+                FOR(t, 4) {
+                    int at = 8 * n + 2 * t + j;
+                    __m256i sc =
+                        _mm256_srai_epi16(_mm256_shuffle_epi8(s[at / 4], byte_index(-1, at % 4, -1, at % 4)), 8);
+                    FOR(c, nc) isum[c] = add_madd(isum[c], sum[t][c], sc);
+                }
             }
         }
-    }
     FOR(c, nc) isum[c] = _mm256_sub_epi32(isum[c], _mm256_slli_epi32(side[c], 5));
     d_finish(d + 2 * h, x, nc, isum, acc);
 }
@@ -183,7 +195,8 @@ INLINE void q5_0_block(const char *p, int h, const int8_t *const *x, int nc, __m
     FOR(i, 4) {
         const char *at = p + 64 + 64 * i;
         __m256i q = load256(at + 4 * h);
-        __m256i ql = or_and(low_nibbles(q), shift16(b, 4 - i), 0x10101010), qh = or_and(high_nibbles(q), shift16(b, -i), 0x10101010);
+        __m256i ql = or_and(low_nibbles(q), shift16(b, 4 - i), 0x10101010),
+                qh = or_and(high_nibbles(q), shift16(b, -i), 0x10101010);
         FOR(c, nc) {
             dot(&lo[c], !i, ql, x[c] + 4 * i);
             dot(&hi[c], !i, qh, x[c] + 16 + 4 * i);
@@ -216,7 +229,10 @@ INLINE void iq4_NL_block(const char *p, int h, const int8_t *const *x, int nc, _
 /* ---- from blocks to a matmul ------------------------------------------------------------------- */
 
 INLINE const char *column(const hn_mm *m, int64_t c) { return (const char *)m->x + (size_t)c * m->x_stride; }
-INLINE const char *group(const hn_mm *m, int64_t r) { return (const char *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride; }
+INLINE const char *group(const hn_mm *m, int64_t r)
+{
+    return (const char *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride;
+}
 
 INLINE void store_rows(const hn_mm *m, int64_t r, int64_t c, const __m256 y[2])
 {
@@ -277,7 +293,8 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
                 __m256 dw = scales_f16(d + 16 * i);
                 FOR(c, nc) {
                     if (shift) sum[c] = _mm256_sub_epi32(sum[c], _mm256_slli_epi32(word(dx[c] + nb + b), shift));
-                    acc[i][c] = _mm256_fmadd_ps(_mm256_mul_ps(dw, _mm256_set1_ps(dx[c][b])), _mm256_cvtepi32_ps(sum[c]), acc[i][c]);
+                    acc[i][c] = _mm256_fmadd_ps(_mm256_mul_ps(dw, _mm256_set1_ps(dx[c][b])), _mm256_cvtepi32_ps(sum[c]),
+                                                acc[i][c]);
                 }
             }
             FOR(c, nc) x[c] += 32;
@@ -290,23 +307,23 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
 }
 
 /* Each number of columns has its own code. */
-#define BY_COLUMNS(ROWS)                                    \
-    for (int64_t c = 0; c < m->n_col; c += COLS) {          \
-        switch (m->n_col - c) {                             \
-        case 1: ROWS(1); break;                             \
-        case 2: ROWS(2); break;                             \
-        case 3: ROWS(3); break;                             \
-        default: ROWS(4); break;                            \
-        }                                                   \
+#define BY_COLUMNS(ROWS)                           \
+    for (int64_t c = 0; c < m->n_col; c += COLS) { \
+        switch (m->n_col - c) {                    \
+        case 1: ROWS(1); break;                    \
+        case 2: ROWS(2); break;                    \
+        case 3: ROWS(3); break;                    \
+        default: ROWS(4); break;                   \
+        }                                          \
     }
-#define PACKED(TYPE, ROWS, FROM)                            \
-    void hn_avx2_packed_##TYPE(const hn_mm *m)              \
-    {                                                       \
-        if (m->panel && m->n_col >= FROM) {                 \
-            hn_avx2_ppanel_##TYPE(m);                       \
-            return;                                         \
-        }                                                   \
-        BY_COLUMNS(ROWS)                                    \
+#define PACKED(TYPE, ROWS, FROM)               \
+    void hn_avx2_packed_##TYPE(const hn_mm *m) \
+    {                                          \
+        if (m->panel && m->n_col >= FROM) {    \
+            hn_avx2_ppanel_##TYPE(m);          \
+            return;                            \
+        }                                      \
+        BY_COLUMNS(ROWS)                       \
     }
 
 #define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304, false)
@@ -366,13 +383,16 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
                             }
                         }
                 }
-                FOR(l, nl) FOR(c, nc) FOR(h, 2)
-                    t[c][l0 + l][h] = b ? _mm256_add_ps(t[c][l0 + l][h], s[l * nc + c][h]) : s[l * nc + c][h];
+                FOR(l, nl)
+                    FOR(c, nc)
+                        FOR(h, 2)
+                            t[c][l0 + l][h] = b ? _mm256_add_ps(t[c][l0 + l][h], s[l * nc + c][h]) : s[l * nc + c][h];
             }
         }
         FOR(c, nc) {
             for (int half = 8; half >= 1; half /= 2)
-                for (int l = 0; l < half; l++) FOR(h, 2) t[c][l][h] = _mm256_add_ps(t[c][l][h], t[c][l + half][h]);
+                for (int l = 0; l < half; l++)
+                    FOR(h, 2) t[c][l][h] = _mm256_add_ps(t[c][l][h], t[c][l + half][h]);
             store_rows(m, r, c0 + c, t[c][0]);
         }
     }

@@ -50,7 +50,8 @@ typedef struct from {
 INLINE from from_rows(const hn_mm *m, int64_t r, int h) /* beyond r1 the last row again */
 {
     from f = { .h = h };
-    for (int i = 0; i < 8; i++) f.row[i] = (const char *)m->w + (size_t)(r + h + i < m->r1 ? r + h + i : m->r1 - 1) * m->w_stride;
+    for (int i = 0; i < 8; i++)
+        f.row[i] = (const char *)m->w + (size_t)(r + h + i < m->r1 ? r + h + i : m->r1 - 1) * m->w_stride;
     return f;
 }
 INLINE from from_group(const hn_mm *m, int64_t r, int h)
@@ -68,8 +69,9 @@ INLINE void words_apart(__m256i *v, const from *f, int64_t at, int64_t pack, int
     FOR(j, n / 4) {
         __m256i t[4];
         FOR(i, 4) /* rows i, 4+i */
-            t[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(f->row[i] + at + 16 * j))),
-                                           _mm_loadu_si128((const __m128i *)(f->row[4 + i] + at + 16 * j)), 1);
+            t[i] = _mm256_inserti128_si256(
+                _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(f->row[i] + at + 16 * j))),
+                _mm_loadu_si128((const __m128i *)(f->row[4 + i] + at + 16 * j)), 1);
         __m256i a = _mm256_unpacklo_epi32(t[0], t[1]), b = _mm256_unpackhi_epi32(t[0], t[1]);
         __m256i c = _mm256_unpacklo_epi32(t[2], t[3]), d = _mm256_unpackhi_epi32(t[2], t[3]);
         v[4 * j] = _mm256_unpacklo_epi64(a, c);
@@ -152,25 +154,30 @@ INLINE void open_q6_K(kpanel *p, const from *f, int64_t b, int64_t nb)
     int64_t at = b * (int64_t)sizeof(hn_q6_K), pack = (int64_t)hn_pair_block(3328, b);
     __m256i s[4];
     _mm256_store_ps(p->d + f->h, halves(f, at + 208, (int64_t)hn_pair_d(3328, b)));
-    if (f->group) FOR(i, 4) s[i] = load256(f->group + pack + hn_pack_q6_s(i) + 4 * f->h);
+    if (f->group)
+        FOR(i, 4) s[i] = load256(f->group + pack + hn_pack_q6_s(i) + 4 * f->h);
     else words(s, f, at + 192, 0, 4);
     FOR(i, 4) {
-        FOR(k, 4) put(p->sc[4 * i + k][f->h], _mm256_srai_epi16(_mm256_shuffle_epi8(s[i], byte_index(-1, k, -1, k)), 8));
-        FOR(k, 2) put(p->pair[2 * i + k][f->h], _mm256_srai_epi16(_mm256_shuffle_epi8(s[i], byte_index(-1, 2 * k, -1, 2 * k + 1)), 8));
+        FOR(k, 4)
+            put(p->sc[4 * i + k][f->h], _mm256_srai_epi16(_mm256_shuffle_epi8(s[i], byte_index(-1, k, -1, k)), 8));
+        FOR(k, 2)
+            put(p->pair[2 * i + k][f->h],
+                _mm256_srai_epi16(_mm256_shuffle_epi8(s[i], byte_index(-1, 2 * k, -1, 2 * k + 1)), 8));
     }
-    FOR(n, 2) FOR(j, 2) {
-        __m256i l0[4], l1[4], h[4];
-        words_apart(l0, f, at + 64 * n + 16 * j, pack + (int64_t)hn_pack_q6_l(16 * n + 4 * j), 192, 4);
-        words_apart(l1, f, at + 64 * n + 32 + 16 * j, pack + (int64_t)hn_pack_q6_l(16 * n + 8 + 4 * j), 192, 4);
-        words_apart(h, f, at + 128 + 32 * n + 16 * j, pack + (int64_t)hn_pack_q6_h(8 * n + 4 * j), 192, 4);
-        FOR(i, 4) {
-            uint8_t(*q)[ROWS][4] = p->q + 32 * n + 4 * j + i;
-            put(q[0][f->h], or_and(low_nibbles(l0[i]), _mm256_slli_epi16(h[i], 4), 0x30303030));
-            put(q[8][f->h], or_and(low_nibbles(l1[i]), _mm256_slli_epi16(h[i], 2), 0x30303030));
-            put(q[16][f->h], or_and(high_nibbles(l0[i]), h[i], 0x30303030));
-            put(q[24][f->h], or_and(high_nibbles(l1[i]), _mm256_srli_epi16(h[i], 2), 0x30303030));
+    FOR(n, 2)
+        FOR(j, 2) {
+            __m256i l0[4], l1[4], h[4];
+            words_apart(l0, f, at + 64 * n + 16 * j, pack + (int64_t)hn_pack_q6_l(16 * n + 4 * j), 192, 4);
+            words_apart(l1, f, at + 64 * n + 32 + 16 * j, pack + (int64_t)hn_pack_q6_l(16 * n + 8 + 4 * j), 192, 4);
+            words_apart(h, f, at + 128 + 32 * n + 16 * j, pack + (int64_t)hn_pack_q6_h(8 * n + 4 * j), 192, 4);
+            FOR(i, 4) {
+                uint8_t(*q)[ROWS][4] = p->q + 32 * n + 4 * j + i;
+                put(q[0][f->h], or_and(low_nibbles(l0[i]), _mm256_slli_epi16(h[i], 4), 0x30303030));
+                put(q[8][f->h], or_and(low_nibbles(l1[i]), _mm256_slli_epi16(h[i], 2), 0x30303030));
+                put(q[16][f->h], or_and(high_nibbles(l0[i]), h[i], 0x30303030));
+                put(q[24][f->h], or_and(high_nibbles(l1[i]), _mm256_srli_epi16(h[i], 2), 0x30303030));
+            }
         }
-    }
 }
 INLINE void open_iq4_XS(kwide *p, const from *f, int64_t b, int64_t nb)
 {
@@ -202,7 +209,9 @@ INLINE void open_iq4_XS(kwide *p, const from *f, int64_t b, int64_t nb)
 /* ---- K-quants: the tile ------------------------------------------------------------------------------------- */
 
 /* Sub-blocks; how many vpmaddubsw results fit 16 bits; what `pair` holds. */
-typedef struct kform { int n_sub, fit, mins, offset; } kform;
+typedef struct kform {
+    int n_sub, fit, mins, offset;
+} kform;
 #define FORM_q4_K ((kform){ 8, 8, 1, 0 })
 #define FORM_q5_K ((kform){ 8, 4, 1, 0 })
 #define FORM_q6_K ((kform){ 16, 2, 0, 1 })
@@ -241,7 +250,8 @@ INLINE void k_block(float acc[COLS][ROWS], const kpanel *p, const hn_a256 *const
     if (f.mins) {
         FOR(j, C) {
             __m256i v = _mm256_madd_epi16(load256(x[j]->bsum), _mm256_set1_epi16(1));
-            _mm_storeu_si128((__m128i *)pairs[j], _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)));
+            _mm_storeu_si128((__m128i *)pairs[j],
+                             _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)));
         }
         IN_MEMORY(pairs);
     }
@@ -250,11 +260,13 @@ INLINE void k_block(float acc[COLS][ROWS], const kpanel *p, const hn_a256 *const
         FOR(h, 2) {
             __m256i side = _mm256_setzero_si256(), isum = sum[h][j];
             FOR(i, n_pair)
-                side = add_madd(side, load256(p->pair[i][8 * h]), f.mins ? word(&pairs[j][i]) : word(x[j]->bsum + 2 * i));
+                side =
+                    add_madd(side, load256(p->pair[i][8 * h]), f.mins ? word(&pairs[j][i]) : word(x[j]->bsum + 2 * i));
             if (f.offset) isum = _mm256_sub_epi32(isum, _mm256_slli_epi32(side, 5));
             __m256 y = _mm256_load_ps(acc[j] + 8 * h);
             y = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_load_ps(p->d + 8 * h), da), _mm256_cvtepi32_ps(isum), y);
-            if (f.mins) y = _mm256_fnmadd_ps(_mm256_mul_ps(_mm256_load_ps(p->dmin + 8 * h), da), _mm256_cvtepi32_ps(side), y);
+            if (f.mins)
+                y = _mm256_fnmadd_ps(_mm256_mul_ps(_mm256_load_ps(p->dmin + 8 * h), da), _mm256_cvtepi32_ps(side), y);
             _mm256_store_ps(acc[j] + 8 * h, y);
         }
     }
@@ -264,7 +276,8 @@ INLINE void k_block(float acc[COLS][ROWS], const kpanel *p, const hn_a256 *const
 INLINE void wide_steps(__m256i sum[2][COLS], int16_t (*w)[ROWS][2], const int8_t *const a[COLS], bool first, int C)
 {
     _Alignas(32) int16_t x[COLS][32];
-    FOR(j, C) FOR(i, 2) put(x[j] + 16 * i, _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(a[j] + 16 * i))));
+    FOR(j, C)
+        FOR(i, 2) put(x[j] + 16 * i, _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(a[j] + 16 * i))));
     IN_MEMORY(x);
     FOR(k, 16) {
         __m256i w0 = load256(w[k][0]), w1 = load256(w[k][8]);
@@ -285,17 +298,20 @@ INLINE void kwide_block(float acc[COLS][ROWS], kwide *p, const hn_a256 *const x[
         wide_steps(sum, p->q + 16 * s, a, false, C);
         FOR(j, C) a[j] += 32;
     }
-    FOR(j, C) FOR(h, 2) {
-        __m256 y = _mm256_load_ps(acc[j] + 8 * h), d = _mm256_mul_ps(_mm256_load_ps(p->d + 8 * h), _mm256_set1_ps(x[j]->d));
-        _mm256_store_ps(acc[j] + 8 * h, _mm256_fmadd_ps(d, _mm256_cvtepi32_ps(sum[h][j]), y));
-    }
+    FOR(j, C)
+        FOR(h, 2) {
+            __m256 y = _mm256_load_ps(acc[j] + 8 * h),
+                   d = _mm256_mul_ps(_mm256_load_ps(p->d + 8 * h), _mm256_set1_ps(x[j]->d));
+            _mm256_store_ps(acc[j] + 8 * h, _mm256_fmadd_ps(d, _mm256_cvtepi32_ps(sum[h][j]), y));
+        }
 }
 
 /* The tile at (r, c) to y: rows below r1, columns below n_col. */
 INLINE void store(const hn_mm *m, int64_t r, int64_t c, float acc[COLS][ROWS], int C)
 {
     int64_t n = m->r1 - r < ROWS ? m->r1 - r : ROWS;
-    for (int j = 0; j < C && c + j < m->n_col; j++) memcpy(m->y + (c + j) * m->ldy + r, acc[j], (size_t)n * sizeof(float));
+    for (int j = 0; j < C && c + j < m->n_col; j++)
+        memcpy(m->y + (c + j) * m->ldy + r, acc[j], (size_t)n * sizeof(float));
 }
 
 INLINE const void *column(const hn_mm *m, int64_t c)
@@ -303,44 +319,44 @@ INLINE const void *column(const hn_mm *m, int64_t c)
     return (const char *)m->x + (size_t)(c < m->n_col ? c : m->n_col - 1) * m->x_stride; /* beyond: the last again */
 }
 
-#define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                               \
-    static void NAME(const hn_mm *m, PANEL_BLOCK *p, int64_t r, int64_t c)                \
-    {                                                                                     \
-        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                   \
-        const hn_a256 *x[COLS];                                                           \
-        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                              \
-        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                                \
-            BLOCK(C);                                                                     \
-            for (int j = 0; j < C; j++) x[j]++;                                           \
-        }                                                                                 \
-        store(m, r, c, acc, C);                                                           \
+#define K_TILE(NAME, PANEL_BLOCK, BLOCK, C)                                \
+    static void NAME(const hn_mm *m, PANEL_BLOCK *p, int64_t r, int64_t c) \
+    {                                                                      \
+        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                    \
+        const hn_a256 *x[COLS];                                            \
+        for (int j = 0; j < C; j++) x[j] = column(m, c + j);               \
+        for (int64_t b = 0; b < m->n_in / 256; b++, p++) {                 \
+            BLOCK(C);                                                      \
+            for (int j = 0; j < C; j++) x[j]++;                            \
+        }                                                                  \
+        store(m, r, c, acc, C);                                            \
     }
 
 /* N panels of 16 rows opened by OPEN from SOURCE, then all columns, four or fewer at a time. */
-#define PANEL(NAME, OPEN, SOURCE, PANEL_BLOCK, N, ELEMS, TILE)                                      \
-    void NAME(const hn_mm *m)                                                                       \
-    {                                                                                               \
-        PANEL_BLOCK *p = m->panel;                                                                  \
-        int64_t nb = m->n_in / ELEMS;                                                               \
-        for (int64_t r = m->r0; r < m->r1; r += N * ROWS) {                                         \
-            int n = m->r1 - r > ROWS ? N : 1;                                                       \
-            for (int i = 0; i < n; i++)                                                             \
-                for (int h = 0; h < ROWS; h += 8) {                                                 \
-                    from f = SOURCE(m, r + ROWS * i, h);                                            \
-                    for (int64_t b = 0; b < nb; b++) OPEN(p + i * nb + b, &f, b, nb);               \
-                }                                                                                   \
-            for (int64_t c = 0; c < m->n_col; c += COLS)                                            \
-                for (int i = 0; i < n; i++) {                                                       \
-                    if (m->n_col - c > 2) TILE##_4(m, p + i * nb, r + ROWS * i, c);                 \
-                    else TILE##_2(m, p + i * nb, r + ROWS * i, c);                                  \
-                }                                                                                   \
-        }                                                                                           \
+#define PANEL(NAME, OPEN, SOURCE, PANEL_BLOCK, N, ELEMS, TILE)                        \
+    void NAME(const hn_mm *m)                                                         \
+    {                                                                                 \
+        PANEL_BLOCK *p = m->panel;                                                    \
+        int64_t nb = m->n_in / ELEMS;                                                 \
+        for (int64_t r = m->r0; r < m->r1; r += N * ROWS) {                           \
+            int n = m->r1 - r > ROWS ? N : 1;                                         \
+            for (int i = 0; i < n; i++)                                               \
+                for (int h = 0; h < ROWS; h += 8) {                                   \
+                    from f = SOURCE(m, r + ROWS * i, h);                              \
+                    for (int64_t b = 0; b < nb; b++) OPEN(p + i * nb + b, &f, b, nb); \
+                }                                                                     \
+            for (int64_t c = 0; c < m->n_col; c += COLS)                              \
+                for (int i = 0; i < n; i++) {                                         \
+                    if (m->n_col - c > 2) TILE##_4(m, p + i * nb, r + ROWS * i, c);   \
+                    else TILE##_2(m, p + i * nb, r + ROWS * i, c);                    \
+                }                                                                     \
+        }                                                                             \
     }
 
-#define PANEL_K(TYPE, PANEL_BLOCK, N, BLOCK)                                                        \
-    K_TILE(tile_##TYPE##_4, PANEL_BLOCK, BLOCK, 4)                                                  \
-    K_TILE(tile_##TYPE##_2, PANEL_BLOCK, BLOCK, 2)                                                  \
-    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, PANEL_BLOCK, N, 256, tile_##TYPE)           \
+#define PANEL_K(TYPE, PANEL_BLOCK, N, BLOCK)                                              \
+    K_TILE(tile_##TYPE##_4, PANEL_BLOCK, BLOCK, 4)                                        \
+    K_TILE(tile_##TYPE##_2, PANEL_BLOCK, BLOCK, 2)                                        \
+    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, PANEL_BLOCK, N, 256, tile_##TYPE) \
     PANEL(hn_avx2_ppanel_##TYPE, open_##TYPE, from_group, PANEL_BLOCK, N, 256, tile_##TYPE)
 #define BLOCK_Q4_K(C) k_block(acc, p, x, FORM_q4_K, C)
 #define BLOCK_Q5_K(C) k_block(acc, p, x, FORM_q5_K, C)
@@ -392,7 +408,8 @@ INLINE void open_q5_0(tpanel *p, const from *f, int64_t b, int64_t nb)
             up = shift16(hi, 4 - i);
         } else { /* bits 4i … 4i+3 belong to the four codes of word i */
             __m256i which = _mm256_set1_epi32(i % 2 ? (int32_t)0x80402010 : 0x08040201);
-            up = _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_shuffle_epi8(hi, byte_index(i / 2, i / 2, i / 2, i / 2)), which), which);
+            up = _mm256_cmpeq_epi8(
+                _mm256_and_si256(_mm256_shuffle_epi8(hi, byte_index(i / 2, i / 2, i / 2, i / 2)), which), which);
         }
         put(p->q[i][f->h], or_and(v, up, 0x10101010));
     }
@@ -433,7 +450,8 @@ INLINE void t_block(__m256i sum[2][COLS], const tpanel *p, const int8_t *const a
 }
 
 /* acc += sums, of codes that carry 2^shift more than their value (0: none), by the scales of block b */
-INLINE void t_finish(float acc[COLS][ROWS], __m256i sum[2][COLS], const float *dw, const float *const d[COLS], int64_t b, int64_t nb, int shift, int C)
+INLINE void t_finish(float acc[COLS][ROWS], __m256i sum[2][COLS], const float *dw, const float *const d[COLS],
+                     int64_t b, int64_t nb, int shift, int C)
 {
     FOR(j, C) {
         __m256 da = _mm256_set1_ps(d[j][b]);
@@ -447,24 +465,24 @@ INLINE void t_finish(float acc[COLS][ROWS], __m256i sum[2][COLS], const float *d
     }
 }
 
-#define T_TILE(NAME, PANEL_BLOCK, BLOCK, SHIFT, C)                                        \
-    static void NAME(const hn_mm *m, PANEL_BLOCK *p, int64_t r, int64_t c)                \
-    {                                                                                     \
-        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                   \
-        int64_t nb = m->n_in / 32;                                                        \
-        const int8_t *a[COLS];                                                            \
-        const float *d[COLS];                                                             \
+#define T_TILE(NAME, PANEL_BLOCK, BLOCK, SHIFT, C)                                                   \
+    static void NAME(const hn_mm *m, PANEL_BLOCK *p, int64_t r, int64_t c)                           \
+    {                                                                                                \
+        _Alignas(32) float acc[COLS][ROWS] = { { 0 } };                                              \
+        int64_t nb = m->n_in / 32;                                                                   \
+        const int8_t *a[COLS];                                                                       \
+        const float *d[COLS];                                                                        \
         for (int j = 0; j < C; j++) a[j] = column(m, c + j), d[j] = (const float *)(a[j] + m->n_in); \
-        for (int64_t b = 0; b < nb; b++, p++) {                                           \
-            __m256i sum[2][COLS];                                                         \
-            BLOCK(C);                                                                     \
-            t_finish(acc, sum, p->d, d, b, nb, SHIFT, C);                                 \
-            for (int j = 0; j < C; j++) a[j] += 32;                                       \
-        }                                                                                 \
-        store(m, r, c, acc, C);                                                           \
+        for (int64_t b = 0; b < nb; b++, p++) {                                                      \
+            __m256i sum[2][COLS];                                                                    \
+            BLOCK(C);                                                                                \
+            t_finish(acc, sum, p->d, d, b, nb, SHIFT, C);                                            \
+            for (int j = 0; j < C; j++) a[j] += 32;                                                  \
+        }                                                                                            \
+        store(m, r, c, acc, C);                                                                      \
     }
-#define T_TILES(NAME, PANEL_BLOCK, BLOCK, SHIFT)        \
-    T_TILE(NAME##_4, PANEL_BLOCK, BLOCK, SHIFT, 4)      \
+#define T_TILES(NAME, PANEL_BLOCK, BLOCK, SHIFT)   \
+    T_TILE(NAME##_4, PANEL_BLOCK, BLOCK, SHIFT, 4) \
     T_TILE(NAME##_2, PANEL_BLOCK, BLOCK, SHIFT, 2)
 #define BLOCK_4(C) t_block(sum, p, a, 8, C)
 #define BLOCK_5(C) t_block(sum, p, a, 4, C)
@@ -473,8 +491,8 @@ T_TILES(tile_4, tpanel, BLOCK_4, 3)
 T_TILES(tile_5, tpanel, BLOCK_5, 4)
 T_TILES(tile_wide, twide, BLOCK_WIDE, 0)
 
-#define PANEL_T(TYPE, PANEL_BLOCK, N, TILE)                                                     \
-    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, PANEL_BLOCK, N, 32, TILE)               \
+#define PANEL_T(TYPE, PANEL_BLOCK, N, TILE)                                       \
+    PANEL(hn_avx2_panel_##TYPE, open_##TYPE, from_rows, PANEL_BLOCK, N, 32, TILE) \
     PANEL(hn_avx2_ppanel_##TYPE, open_##TYPE, from_group, PANEL_BLOCK, N, 32, TILE)
 PANEL_T(q4_0, tpanel, 2, tile_4)
 PANEL_T(q5_0, tpanel, 2, tile_5)

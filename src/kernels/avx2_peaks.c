@@ -7,7 +7,10 @@
 
 enum { N_ACC = 12 };
 
-static inline __attribute__((always_inline)) __m256i load256(const char *p) { return _mm256_load_si256((const __m256i *)p); }
+static inline __attribute__((always_inline)) __m256i load256(const char *p)
+{
+    return _mm256_load_si256((const __m256i *)p);
+}
 static inline __attribute__((always_inline)) uint64_t total(__m256i v)
 {
     uint64_t t[4];
@@ -54,7 +57,9 @@ static int64_t fma_f32(int64_t n)
 }
 
 const hn_peak_loops hn_peaks_avx2 = {
-    .read_how = "256-bit loads", .read = read256, .bound = true,
+    .read_how = "256-bit loads",
+    .read = read256,
+    .bound = true,
     .int8 = { "vpmaddubsw + vpaddw, 256 bits", N_ACC * 64, maddubs, N_ACC * 16, 6, 0xFFFF },
     .f32 = { "vfmadd, 256 bits", N_ACC * 16, fma_f32, N_ACC * 8, 1, -1 },
 };

@@ -37,7 +37,10 @@ V16_OP v16 v16_keep_first(v16 a, v16 other, int n)
     return n >= 16 ? a : _mm512_mask_blend_ps((__mmask16)((1u << n) - 1), other, a);
 }
 /* a < b ? x : y */
-V16_OP v16 v16_where_less(v16 a, v16 b, v16 x, v16 y) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x); }
+V16_OP v16 v16_where_less(v16 a, v16 b, v16 x, v16 y)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
+}
 V16_OP float v16_tree(v16 t)
 {
     __m256 a = _mm256_add_ps(_mm512_castps512_ps256(t), _mm512_extractf32x8_ps(t, 1));
@@ -51,7 +54,8 @@ V16_OP void v16_trees(float *y, float (*t)[16])
 {
 #define FOLD(SHUFFLE, v, w, ONE, OTHER) _mm512_add_ps(SHUFFLE(v, w, ONE), SHUFFLE(v, w, OTHER))
     v16 a[8];
-    for (int i = 0; i < 8; i++) a[i] = FOLD(_mm512_shuffle_f32x4, v16_load(t[2 * i]), v16_load(t[2 * i + 1]), 0x44, 0xEE);
+    for (int i = 0; i < 8; i++)
+        a[i] = FOLD(_mm512_shuffle_f32x4, v16_load(t[2 * i]), v16_load(t[2 * i + 1]), 0x44, 0xEE);
     for (int i = 0; i < 4; i++) a[i] = FOLD(_mm512_shuffle_f32x4, a[2 * i], a[2 * i + 1], 0x88, 0xDD);
     for (int i = 0; i < 2; i++) a[i] = FOLD(_mm512_shuffle_ps, a[2 * i], a[2 * i + 1], 0x44, 0xEE);
     a[0] = FOLD(_mm512_shuffle_ps, a[0], a[1], 0x88, 0xDD); /* lane 4j + i is t[4i + j]'s */
@@ -64,10 +68,16 @@ V16_OP v16 v16_scale_pow2(v16 p, v16 t) { return _mm512_scalef_ps(p, _mm512_sub_
 
 /* what lanes_attn.h takes */
 #define HN_LANES_STORE_F16
-V16_OP void v16_store_f16(uint16_t *p, v16 v) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)); }
+V16_OP void v16_store_f16(uint16_t *p, v16 v)
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
 #define HN_LANES_DOT8
 typedef __m512i i16v, k8;
-V16_OP v16 v16_load_i8(const int8_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p))); }
+V16_OP v16 v16_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
 V16_OP v16 i16_to_v16(i16v v) { return _mm512_cvtepi32_ps(v); }
 V16_OP i16v i16_start(int32_t qsum) { return _mm512_set1_epi32(-128 * qsum); } /* codes are stored 128 too large */
 V16_OP k8 k8_load(const uint8_t *p) { return _mm512_loadu_si512(p); }
@@ -115,10 +125,10 @@ V16_OP unsigned flush_on(void)
 #define HN_FLUSH_OFF _mm_setcsr
 #define HN_GEMM_VECS 4
 #define HN_GEMM_NAME hn_gemm_avx512
-#define HN_LEVEL_DECODE                                                                                              \
-    [HN_F16] = decode_f16, [HN_BF16] = decode_bf16, [HN_Q8_0] = hn_avx512_decode_q8_0, [HN_Q4_0] = hn_avx512_decode_q4_0,           \
-    [HN_Q5_0] = hn_avx512_decode_q5_0, [HN_Q4_K] = hn_avx512_decode_q4_K, [HN_Q5_K] = hn_avx512_decode_q5_K,         \
-    [HN_Q6_K] = hn_avx512_decode_q6_K
+#define HN_LEVEL_DECODE                                                                                      \
+    [HN_F16] = decode_f16, [HN_BF16] = decode_bf16, [HN_Q8_0] = hn_avx512_decode_q8_0,                       \
+    [HN_Q4_0] = hn_avx512_decode_q4_0, [HN_Q5_0] = hn_avx512_decode_q5_0, [HN_Q4_K] = hn_avx512_decode_q4_K, \
+    [HN_Q5_K] = hn_avx512_decode_q5_K, [HN_Q6_K] = hn_avx512_decode_q6_K
 #include "kernels/avx512_gemm.h"
 #define HN_GEMM_TRANSPOSE(dst, ldd, src, lds, rows, n) transpose16(dst, ldd, src, lds, rows, n)
 #define HN_GEMM_COPY(dst, ldd, src, lds, rows, n) copy16(dst, ldd, src, lds, rows, n)
@@ -128,10 +138,10 @@ V16_OP unsigned flush_on(void)
 #define HN_TILE_K 2048
 #define HN_FLOAT_FEW(T) hn_avx512_rows_##T
 #define HN_LEVEL_MATMUL [HN_IQ4_XS] = hn_avx512_rows_iq4_XS, [HN_IQ4_NL] = hn_avx512_rows_iq4_NL
-#define HN_LEVEL_PACKED                                                                                              \
-    [HN_F32] = hn_avx512_packed_f32, [HN_F16] = hn_avx512_packed_f16, [HN_BF16] = hn_avx512_packed_bf16,             \
-    [HN_Q4_K] = hn_avx512_packed_q4_K, [HN_Q5_K] = hn_avx512_packed_q5_K, [HN_Q6_K] = hn_avx512_packed_q6_K,         \
-    [HN_Q4_0] = hn_avx512_packed_q4_0, [HN_Q5_0] = hn_avx512_packed_q5_0, [HN_Q8_0] = hn_avx512_packed_q8_0,         \
+#define HN_LEVEL_PACKED                                                                                      \
+    [HN_F32] = hn_avx512_packed_f32, [HN_F16] = hn_avx512_packed_f16, [HN_BF16] = hn_avx512_packed_bf16,     \
+    [HN_Q4_K] = hn_avx512_packed_q4_K, [HN_Q5_K] = hn_avx512_packed_q5_K, [HN_Q6_K] = hn_avx512_packed_q6_K, \
+    [HN_Q4_0] = hn_avx512_packed_q4_0, [HN_Q5_0] = hn_avx512_packed_q5_0, [HN_Q8_0] = hn_avx512_packed_q8_0, \
     [HN_IQ4_XS] = hn_avx512_packed_iq4_XS, [HN_IQ4_NL] = hn_avx512_packed_iq4_NL
 #include "kernels/lanes.h"
 

@@ -25,7 +25,8 @@ V16_OP void pairs_of_row(uint32_t *dst, const float *src, int64_t n)
 {
     int64_t k = 0;
     for (; k + 32 <= n; k += 32)
-        _mm512_storeu_si512(dst + k / 2, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(src + k + 16), _mm512_loadu_ps(src + k)));
+        _mm512_storeu_si512(dst + k / 2,
+                            (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(src + k + 16), _mm512_loadu_ps(src + k)));
     if (k < n) {
         __m512i p = (__m512i)_mm512_cvtne2ps_pbh(gemm_first(src + k + 16, n - k - 16), gemm_first(src + k, n - k));
         _mm512_mask_storeu_epi32(dst + k / 2, (__mmask16)(0xFFFF >> (16 - (n - k + 1) / 2)), p);
@@ -58,7 +59,8 @@ static void copy(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t 
         hn_gemm_avx512.copy(dst, ldd, src, lds, n_row, n, false);
         return;
     }
-    static const uint16_t order[32] = { 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31 };
+    static const uint16_t order[32] = { 0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31 };
     __m512i mix = _mm512_loadu_si512(order);
     for (int64_t k = 0; k < n_row; k += 2, src += 2 * lds) {
         uint32_t *d = (uint32_t *)dst + k / 2 * ldd;
@@ -78,12 +80,15 @@ static void copy(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t 
 typedef __m512i pairs_fn(const uint16_t *p, int64_t n);
 V16_OP __m512i first_halves(const uint16_t *p, int64_t n)
 {
-    return n >= 32 ? _mm512_loadu_si512(p) : n <= 0 ? _mm512_setzero_si512() : _mm512_maskz_loadu_epi16(0xFFFFFFFF >> (32 - n), p);
+    return n >= 32  ? _mm512_loadu_si512(p)
+           : n <= 0 ? _mm512_setzero_si512()
+                    : _mm512_maskz_loadu_epi16(0xFFFFFFFF >> (32 - n), p);
 }
 V16_OP __m512i pairs_of_f16(const uint16_t *p, int64_t n)
 {
     __m512i h = first_halves(p, n);
-    return (__m512i)_mm512_cvtne2ps_pbh(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(h, 1)), _mm512_cvtph_ps(_mm512_castsi512_si256(h)));
+    return (__m512i)_mm512_cvtne2ps_pbh(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(h, 1)),
+                                        _mm512_cvtph_ps(_mm512_castsi512_si256(h)));
 }
 V16_OP __m512i pairs_of_bf16(const uint16_t *p, int64_t n) { return first_halves(p, n); }
 
@@ -95,7 +100,8 @@ V16_OP void columns_of(uint32_t *dst, const void *src, size_t row_bytes, int64_t
         if (n_row == 16 && n - k >= 32)
             for (int i = 0; i < 16; i++) a[i] = pairs((const uint16_t *)(s + (size_t)i * row_bytes), 32);
         else
-            for (int i = 0; i < 16; i++) a[i] = i < n_row ? pairs((const uint16_t *)(s + (size_t)i * row_bytes), n - k) : _mm512_setzero_si512();
+            for (int i = 0; i < 16; i++)
+                a[i] = i < n_row ? pairs((const uint16_t *)(s + (size_t)i * row_bytes), n - k) : _mm512_setzero_si512();
         transpose_words(a);
         if (n - k >= 32)
             for (int i = 0; i < 16; i++) _mm512_storeu_si512(dst + i * HN_GEMM_COLS, a[i]);
@@ -103,13 +109,20 @@ V16_OP void columns_of(uint32_t *dst, const void *src, size_t row_bytes, int64_t
             for (int i = 0; i < (n - k + 1) / 2; i++) _mm512_storeu_si512(dst + i * HN_GEMM_COLS, a[i]);
     }
 }
-static void columns_of_f16(void *dst, const void *src, size_t row_bytes, int64_t n_row, int64_t n) { columns_of(dst, src, row_bytes, n_row, n, pairs_of_f16); }
-static void columns_of_bf16(void *dst, const void *src, size_t row_bytes, int64_t n_row, int64_t n) { columns_of(dst, src, row_bytes, n_row, n, pairs_of_bf16); }
+static void columns_of_f16(void *dst, const void *src, size_t row_bytes, int64_t n_row, int64_t n)
+{
+    columns_of(dst, src, row_bytes, n_row, n, pairs_of_f16);
+}
+static void columns_of_bf16(void *dst, const void *src, size_t row_bytes, int64_t n_row, int64_t n)
+{
+    columns_of(dst, src, row_bytes, n_row, n, pairs_of_bf16);
+}
 
 /* Two rows' bf16, 32 of each, as 32 pairs. */
 V16_OP void rows_of(uint32_t *dst, const void *src, size_t row_bytes, int64_t n_row, int64_t n, pairs_fn *pairs)
 {
-    static const uint16_t first[32] = { 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47 };
+    static const uint16_t first[32] = { 0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
+                                        8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47 };
     __m512i lo = _mm512_loadu_si512(first), hi = _mm512_add_epi16(lo, _mm512_set1_epi16(16));
     const uint16_t *even = src, *odd = (const uint16_t *)((const char *)src + (n_row > 1 ? row_bytes : 0));
     for (int64_t j = 0; j < n; j += 32) {
@@ -124,13 +137,25 @@ V16_OP void rows_of(uint32_t *dst, const void *src, size_t row_bytes, int64_t n_
         if (n - j > 16) _mm512_mask_storeu_epi32(dst + j + 16, (__mmask16)(0xFFFF >> (32 - (n - j))), q);
     }
 }
-static void rows_of_f16(void *dst, const void *src, size_t row_bytes, int64_t n_row, int64_t n) { rows_of(dst, src, row_bytes, n_row, n, pairs_of_f16); }
-static void rows_of_bf16(void *dst, const void *src, size_t row_bytes, int64_t n_row, int64_t n) { rows_of(dst, src, row_bytes, n_row, n, pairs_of_bf16); }
+static void rows_of_f16(void *dst, const void *src, size_t row_bytes, int64_t n_row, int64_t n)
+{
+    rows_of(dst, src, row_bytes, n_row, n, pairs_of_f16);
+}
+static void rows_of_bf16(void *dst, const void *src, size_t row_bytes, int64_t n_row, int64_t n)
+{
+    rows_of(dst, src, row_bytes, n_row, n, pairs_of_bf16);
+}
 
 static void tile_f32(const hn_gemm_tile *t) { hn_gemm_avx512.tile(t); }
 
-const hn_gemm_ops hn_gemm_avx512_bf16 = { .tile = tile_f32, .tile_bf16 = gemm_tile, .pairs = true, .rows = rows, .transpose = transpose, .copy = copy,
-                                        .columns_of = { [HN_F16] = columns_of_f16, [HN_BF16] = columns_of_bf16 }, .rows_of = { [HN_F16] = rows_of_f16, [HN_BF16] = rows_of_bf16 } };
+const hn_gemm_ops hn_gemm_avx512_bf16 = { .tile = tile_f32,
+                                          .tile_bf16 = gemm_tile,
+                                          .pairs = true,
+                                          .rows = rows,
+                                          .transpose = transpose,
+                                          .copy = copy,
+                                          .columns_of = { [HN_F16] = columns_of_f16, [HN_BF16] = columns_of_bf16 },
+                                          .rows_of = { [HN_F16] = rows_of_f16, [HN_BF16] = rows_of_bf16 } };
 #else
 typedef int hn_no_avx512_bf16; /* an empty file is not C */
 #endif

@@ -8,7 +8,9 @@
 
 V16_OP __m512 gemm_first(const float *p, int64_t n) /* zeros after them */
 {
-    return n >= 16 ? _mm512_loadu_ps(p) : n <= 0 ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps((__mmask16)(0xFFFF >> (16 - n)), p);
+    return n >= 16  ? _mm512_loadu_ps(p)
+           : n <= 0 ? _mm512_setzero_ps()
+                    : _mm512_maskz_loadu_ps((__mmask16)(0xFFFF >> (16 - n)), p);
 }
 
 /* Sixteen vectors of words, transposed in place. */
@@ -48,7 +50,8 @@ static inline void transpose16(void *dst, int64_t ldd, const void *src, int64_t 
         if (rows == 16 && now == 16)
             for (int i = 0; i < 16; i++) a[i] = _mm512_loadu_si512(s + 4 * lds * i);
         else
-            for (int i = 0; i < 16; i++) a[i] = _mm512_maskz_loadu_epi32(i < rows ? mask : 0, s + 4 * lds * (i < rows ? i : 0));
+            for (int i = 0; i < 16; i++)
+                a[i] = _mm512_maskz_loadu_epi32(i < rows ? mask : 0, s + 4 * lds * (i < rows ? i : 0));
         transpose_words(a);
         if (now == 16)
             for (int i = 0; i < 16; i++) _mm512_storeu_si512(d + 4 * ldd * i, a[i]);

@@ -43,7 +43,10 @@ INLINE __m512i or_and(__m512i a, __m512i b, uint32_t m)
 
 typedef void k_block_fn(const char *p, const char *d, const hn_a256 *const *x, int nc, __m512 *acc);
 
-INLINE __m512i byte_of(__m512i v, int i) { return i == 3 ? _mm512_srli_epi32(v, 24) : and32(_mm512_srli_epi32(v, 8 * i), 255); }
+INLINE __m512i byte_of(__m512i v, int i)
+{
+    return i == 3 ? _mm512_srli_epi32(v, 24) : and32(_mm512_srli_epi32(v, 8 * i), 255);
+}
 
 /* Scales and minima of Q4_K and Q5_K: bytes 0-3 and 4-7. */
 INLINE void k_scales(const char *s, __m512i sc[2], __m512i mn[2])
@@ -56,7 +59,8 @@ INLINE void k_scales(const char *s, __m512i sc[2], __m512i mn[2])
 }
 
 /* acc −= dmin·da·Σ min·Σq, after acc += d·da·isum. */
-INLINE void k_finish(const char *p, const __m512i mn[2], const hn_a256 *const *x, int nc, const __m512i *isum, __m512 *acc)
+INLINE void k_finish(const char *p, const __m512i mn[2], const hn_a256 *const *x, int nc, const __m512i *isum,
+                     __m512 *acc)
 {
     __m512 d = scales_f16(p), dmin = scales_f16(p + 32);
     __m512i even[2], odd[2];
@@ -65,8 +69,8 @@ INLINE void k_finish(const char *p, const __m512i mn[2], const hn_a256 *const *x
         /* sums of 32, as pairs (0, 2), (1, 3) and (4, 6), (5, 7) */
         int32_t pair[8];
         __m256i s = _mm256_madd_epi16(_mm256_loadu_si256((const __m256i *)x[c]->bsum), _mm256_set1_epi16(1));
-        s = _mm256_shuffle_epi8(s, _mm256_setr_epi8(0, 1, 8, 9, 4, 5, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 8, 9, 4, 5,
-                                                    12, 13, -1, -1, -1, -1, -1, -1, -1, -1));
+        s = _mm256_shuffle_epi8(s, _mm256_setr_epi8(0, 1, 8, 9, 4, 5, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 8,
+                                                    9, 4, 5, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1));
         _mm256_storeu_si256((__m256i *)pair, s);
         __m512i msum = dot16(_mm512_setzero_si512(), even[0], pair);
         msum = dot16(msum, odd[0], pair + 1);
@@ -104,7 +108,10 @@ INLINE void q4_K_block(const char *p, const char *d, const hn_a256 *const *x, in
 }
 
 /* bit `from` of every byte to bit 4, other bits undefined */
-INLINE __m512i to_bit4(__m512i v, int from) { return from <= 4 ? _mm512_slli_epi32(v, 4 - from) : _mm512_srli_epi32(v, from - 4); }
+INLINE __m512i to_bit4(__m512i v, int from)
+{
+    return from <= 4 ? _mm512_slli_epi32(v, 4 - from) : _mm512_srli_epi32(v, from - 4);
+}
 
 INLINE void q5_K_block(const char *p, const char *d, const hn_a256 *const *x, int nc, __m512 *acc)
 {
@@ -136,7 +143,8 @@ INLINE void q5_K_block(const char *p, const char *d, const hn_a256 *const *x, in
 INLINE void d_finish(const char *d, const hn_a256 *const *x, int nc, const __m512i *isum, __m512 *acc)
 {
     __m512 dw = scales_f16(d);
-    FOR(c, nc) acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(x[c]->d)), _mm512_cvtepi32_ps(isum[c]), acc[c]);
+    FOR(c, nc)
+        acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(x[c]->d)), _mm512_cvtepi32_ps(isum[c]), acc[c]);
 }
 
 INLINE void q6_K_block(const char *p, const char *d, const hn_a256 *const *x, int nc, __m512 *acc)
@@ -152,7 +160,8 @@ INLINE void q6_K_block(const char *p, const char *d, const hn_a256 *const *x, in
         __m512i s0 = next64(p + hn_pack_q6_s(2 * n)), s1 = next64(p + hn_pack_q6_s(2 * n + 1)); /* scales 8n … 8n+7 */
         FOR(half, 2) {
             __m512i s[4][COLS];
-            FOR(j, 4) FOR(c, nc) s[j][c] = word(&start[c][8 * n + 2 * j + half]);
+            FOR(j, 4)
+                FOR(c, nc) s[j][c] = word(&start[c][8 * n + 2 * j + half]);
             FOR(k, 4) {
                 int i = 4 * half + k;
                 const char *at = p + hn_pack_q6_h(8 * n + i);
@@ -161,7 +170,8 @@ INLINE void q6_K_block(const char *p, const char *d, const hn_a256 *const *x, in
                                  or_and(LOW(l1), _mm512_slli_epi32(h, 2), 0x30303030u),
                                  or_and(HIGH(l0), h, 0x30303030u),
                                  or_and(HIGH(l1), _mm512_srli_epi32(h, 2), 0x30303030u) };
-                FOR(j, 4) FOR(c, nc) s[j][c] = dot(s[j][c], q[j], x[c]->q + 128 * n + 32 * j + 4 * i);
+                FOR(j, 4)
+                    FOR(c, nc) s[j][c] = dot(s[j][c], q[j], x[c]->q + 128 * n + 32 * j + 4 * i);
             }
             FOR(j, 4) {
                 int at = 2 * j + half; /* of eight */
@@ -201,7 +211,8 @@ INLINE void iq4_XS_block(const char *p, const char *d, const hn_a256 *const *x, 
                 hi[c] = dot(hi[c], qh, x[c]->q + 32 * s + 16 + 4 * i);
             }
         }
-        __m512i sc = or_and(and32(_mm512_srli_epi32(sl, 4 * s), 15), s < 2 ? _mm512_slli_epi32(sh, 4 - 2 * s) : _mm512_srli_epi32(sh, 2 * s - 4), 0x30);
+        __m512i sc = or_and(and32(_mm512_srli_epi32(sl, 4 * s), 15),
+                            s < 2 ? _mm512_slli_epi32(sh, 4 - 2 * s) : _mm512_srli_epi32(sh, 2 * s - 4), 0x30);
         sc = _mm512_sub_epi32(sc, _mm512_set1_epi32(32));
         FOR(c, nc) isum[c] = _mm512_add_epi32(isum[c], _mm512_mullo_epi32(_mm512_add_epi32(lo[c], hi[c]), sc));
     }
@@ -265,7 +276,10 @@ INLINE void q8_0_block(const char *p, const int8_t *const *x, int nc, __m512i *s
 /* ---- from blocks to a matmul ------------------------------------------------------------------- */
 
 INLINE const char *column(const hn_mm *m, int64_t c) { return (const char *)m->x + (size_t)c * m->x_stride; }
-INLINE const char *group(const hn_mm *m, int64_t r) { return (const char *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride; }
+INLINE const char *group(const hn_mm *m, int64_t r)
+{
+    return (const char *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride;
+}
 
 INLINE void store_rows(const hn_mm *m, int64_t r, int64_t c, __m512 y)
 {
@@ -296,8 +310,8 @@ INLINE void rows_k(const hn_mm *m, int64_t c0, int nc, k_block_fn *block, size_t
     }
 }
 
-INLINE void block_32(const char *p, const char *d, q32_block_fn *block, const int8_t **x, const float *const *dx, int64_t nb, int64_t b, int nc,
-                     int offset, __m512 *acc)
+INLINE void block_32(const char *p, const char *d, q32_block_fn *block, const int8_t **x, const float *const *dx,
+                     int64_t nb, int64_t b, int nc, int offset, __m512 *acc)
 {
     __m512i sum[COLS];
     FOR(c, nc) sum[c] = _mm512_mullo_epi32(word(dx[c] + nb + b), _mm512_set1_epi32(-offset));
@@ -332,21 +346,21 @@ INLINE void rows_32(const hn_mm *m, int64_t c0, int nc, q32_block_fn *block, siz
 
 /* Each number of columns has its own code. From MIN columns on opening a panel costs less
  * (MIN measured: docs/LAB.md). */
-#define BY_COLUMNS(NAME, ROWS, PANEL, MIN)               \
-    void NAME(const hn_mm *m)                               \
-    {                                                       \
-        if (m->panel && m->n_col >= MIN) {                  \
-            PANEL(m);                                       \
-            return;                                         \
-        }                                                   \
-        for (int64_t c = 0; c < m->n_col; c += COLS) {      \
-            switch (m->n_col - c) {                         \
-            case 1: ROWS(1); break;                         \
-            case 2: ROWS(2); break;                         \
-            case 3: ROWS(3); break;                         \
-            default: ROWS(4); break;                        \
-            }                                               \
-        }                                                   \
+#define BY_COLUMNS(NAME, ROWS, PANEL, MIN)             \
+    void NAME(const hn_mm *m)                          \
+    {                                                  \
+        if (m->panel && m->n_col >= MIN) {             \
+            PANEL(m);                                  \
+            return;                                    \
+        }                                              \
+        for (int64_t c = 0; c < m->n_col; c += COLS) { \
+            switch (m->n_col - c) {                    \
+            case 1: ROWS(1); break;                    \
+            case 2: ROWS(2); break;                    \
+            case 3: ROWS(3); break;                    \
+            default: ROWS(4); break;                   \
+            }                                          \
+        }                                              \
     }
 
 #define ROWS_Q4_K(NC) rows_k(m, c, NC, q4_K_block, 2304, false)
@@ -406,9 +420,11 @@ INLINE void rows_float(const hn_mm *m, int64_t c0, int nc, widen_fn *widen, size
                         FOR(c, nc) s[l * nc + c] = _mm512_fmadd_ps(w, _mm512_set1_ps(x[c][k + l]), s[l * nc + c]);
                     }
                 if (b == 0)
-                    FOR(l, nl) FOR(c, nc) t[c][l0 + l] = s[l * nc + c];
+                    FOR(l, nl)
+                        FOR(c, nc) t[c][l0 + l] = s[l * nc + c];
                 else
-                    FOR(l, nl) FOR(c, nc) t[c][l0 + l] = _mm512_add_ps(t[c][l0 + l], s[l * nc + c]);
+                    FOR(l, nl)
+                        FOR(c, nc) t[c][l0 + l] = _mm512_add_ps(t[c][l0 + l], s[l * nc + c]);
             }
         }
         FOR(c, nc) {

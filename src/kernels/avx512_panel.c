@@ -61,11 +61,14 @@ V16_OP void transpose16(__m512i v[16])
 }
 
 /* Rows r0 … r0+15 of a matrix; beyond r1 the last again. */
-typedef struct rows16 { const char *row[HALF]; } rows16;
+typedef struct rows16 {
+    const char *row[HALF];
+} rows16;
 V16_OP rows16 rows_at(const hn_mm *m, int64_t r0)
 {
     rows16 o;
-    for (int i = 0; i < HALF; i++) o.row[i] = (const char *)m->w + (size_t)(r0 + i < m->r1 ? r0 + i : m->r1 - 1) * m->w_stride;
+    for (int i = 0; i < HALF; i++)
+        o.row[i] = (const char *)m->w + (size_t)(r0 + i < m->r1 ? r0 + i : m->r1 - 1) * m->w_stride;
     return o;
 }
 
@@ -96,13 +99,15 @@ V16_OP __m512i word1(const rows16 *w, int64_t at)
 {
     int32_t v[HALF];
     for (int i = 0; i < HALF; i++) memcpy(&v[i], w->row[i] + at, 4);
-    return _mm512_setr_epi32(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]);
+    return _mm512_setr_epi32(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13],
+                             v[14], v[15]);
 }
 V16_OP __m512 half1(const rows16 *w, int64_t at)
 {
     int16_t v[HALF];
     for (int i = 0; i < HALF; i++) memcpy(&v[i], w->row[i] + at, 2);
-    return _mm512_cvtph_ps(_mm256_setr_epi16(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]));
+    return _mm512_cvtph_ps(_mm256_setr_epi16(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11],
+                                             v[12], v[13], v[14], v[15]));
 }
 V16_OP void load_words(__m512i *v, const void *src, int n)
 {
@@ -112,7 +117,8 @@ V16_OP __m512 load_f16(const void *src) { return _mm512_cvtph_ps(_mm256_loadu_si
 
 V16_OP __m512i set1_bytes(int a, int b, int c, int d)
 {
-    return _mm512_set1_epi32((int)((uint32_t)(a & 255) | (uint32_t)(b & 255) << 8 | (uint32_t)(c & 255) << 16 | (uint32_t)(d & 255) << 24));
+    return _mm512_set1_epi32(
+        (int)((uint32_t)(a & 255) | (uint32_t)(b & 255) << 8 | (uint32_t)(c & 255) << 16 | (uint32_t)(d & 255) << 24));
 }
 /* indices for a shuffle of the four bytes of every word */
 V16_OP __m512i byte_index(int a, int b, int c, int d)
@@ -139,7 +145,8 @@ V16_OP void open_k_scales(kpanel *p, int h, const __m512i s[3])
     v[0] = _mm512_and_si512(s[0], m6);
     v[1] = _mm512_or_si512(_mm512_and_si512(s[2], m4), _mm512_and_si512(_mm512_srli_epi32(s[0], 2), m2));
     v[2] = _mm512_and_si512(s[1], m6);
-    v[3] = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(s[2], 4), m4), _mm512_and_si512(_mm512_srli_epi32(s[1], 2), m2));
+    v[3] = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(s[2], 4), m4),
+                           _mm512_and_si512(_mm512_srli_epi32(s[1], 2), m2));
     for (int i = 0; i < 2; i++) {
         put(p->sc[2 * i][h], _mm512_shuffle_epi8(v[i], byte_index(1, -1, 0, -1)));
         put(p->sc[2 * i + 1][h], _mm512_shuffle_epi8(v[i], byte_index(3, -1, 2, -1)));
@@ -187,9 +194,11 @@ V16_OP void open_q6_K(kpanel *p, int h, const __m512i s[4], const __m512i hi[16]
         for (int i = 0; i < 8; i++) {
             __m512i a = l[16 * n + i], b = l[16 * n + 8 + i], c = hi[8 * n + i];
             put(p->q[32 * n + i][h], _mm512_or_si512(low_nibbles(a), _mm512_and_si512(_mm512_slli_epi16(c, 4), bits)));
-            put(p->q[32 * n + 8 + i][h], _mm512_or_si512(low_nibbles(b), _mm512_and_si512(_mm512_slli_epi16(c, 2), bits)));
+            put(p->q[32 * n + 8 + i][h],
+                _mm512_or_si512(low_nibbles(b), _mm512_and_si512(_mm512_slli_epi16(c, 2), bits)));
             put(p->q[32 * n + 16 + i][h], _mm512_or_si512(high_nibbles(a), _mm512_and_si512(c, bits)));
-            put(p->q[32 * n + 24 + i][h], _mm512_or_si512(high_nibbles(b), _mm512_and_si512(_mm512_srli_epi16(c, 2), bits)));
+            put(p->q[32 * n + 24 + i][h],
+                _mm512_or_si512(high_nibbles(b), _mm512_and_si512(_mm512_srli_epi16(c, 2), bits)));
         }
 }
 /* sh, sl: one word a row; q: 32 words, four per 32 codes */
@@ -219,7 +228,8 @@ V16_OP void rows_q4_K(kpanel *p, int h, const rows16 *w, int64_t b)
     words4(s, w, at);
     words16(q, w, at + 16);
     words16(q + 16, w, at + 80);
-    open_k_d(p, h, _mm512_cvtph_ps(_mm512_cvtepi32_epi16(s[0])), _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(s[0], 16))));
+    open_k_d(p, h, _mm512_cvtph_ps(_mm512_cvtepi32_epi16(s[0])),
+             _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(s[0], 16))));
     open_q4_K(p, h, s + 1, q);
 }
 V16_OP void rows_q5_K(kpanel *p, int h, const rows16 *w, int64_t b)
@@ -231,7 +241,8 @@ V16_OP void rows_q5_K(kpanel *p, int h, const rows16 *w, int64_t b)
     words4(hi + 4, w, at + 32);
     words16(q, w, at + 48);
     words16(q + 16, w, at + 112);
-    open_k_d(p, h, _mm512_cvtph_ps(_mm512_cvtepi32_epi16(s[0])), _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(s[0], 16))));
+    open_k_d(p, h, _mm512_cvtph_ps(_mm512_cvtepi32_epi16(s[0])),
+             _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(s[0], 16))));
     open_q5_K(p, h, s + 1, hi, q);
 }
 V16_OP void rows_q6_K(kpanel *p, int h, const rows16 *w, int64_t b)
@@ -292,7 +303,8 @@ V16_OP void pack_iq4_XS(kpanel *p, int h, const char *g, int64_t b, int64_t nb)
     const char *at = g + b * 2176;
     load_words(q, at + 128, 32);
     _mm512_store_ps(p->d + h, load_f16(at));
-    open_iq4_XS(p, h, _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(at + 32))), _mm512_loadu_si512(at + 64), q);
+    open_iq4_XS(p, h, _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(at + 32))),
+                _mm512_loadu_si512(at + 64), q);
 }
 
 /* ---- K-quants: the tile ---------------------------------------------------------------------------------- */
@@ -300,7 +312,9 @@ V16_OP void pack_iq4_XS(kpanel *p, int h, const char *g, int64_t b, int64_t nb)
 /* What a type's sums look like: sub-blocks of 32 or 16 codes; what the codes carry
  * above their values; whether minima follow; the largest |value| of a code where sums
  * may fit 16 bits, 0: never tried. */
-typedef struct kform { int n_sub, offset, mins, largest; } kform;
+typedef struct kform {
+    int n_sub, offset, mins, largest;
+} kform;
 #define FORM_Q4_K ((kform){ 8, 0, 1, 15 })
 #define FORM_Q5_K ((kform){ 8, 0, 1, 31 })
 #define FORM_Q6_K ((kform){ 16, 32, 0, 32 })
@@ -327,7 +341,8 @@ V16_OP bool fits16(const hn_a256 *const x[], int n_col, kform f)
 /* t += K4 groups of 4 codes from group k0 on */
 V16_OP void k_steps(__m512i t[2][COLS], const kpanel *p, const hn_a256 *const x[COLS], int k0, int k4, int C)
 {
-    _Pragma("GCC unroll 8") for (int k = k0; k < k0 + k4; k++) {
+    _Pragma("GCC unroll 8") for (int k = k0; k < k0 + k4; k++)
+    {
         __m512i w0 = _mm512_load_si512(p->q[k][0]), w1 = _mm512_load_si512(p->q[k][HALF]);
         for (int j = 0; j < C; j++) {
             __m512i a = _mm512_set1_epi32(load32(x[j]->q + 4 * k));
@@ -351,13 +366,15 @@ V16_OP void k_block(float (*acc)[ROWS], const kpanel *p, const hn_a256 *const x[
     const int k4 = 64 / f.n_sub;
     __m512i isum[2][COLS];
     _Alignas(64) int32_t first[COLS][16]; /* of each sub-block: minus the codes' offset */
-    _Alignas(16) int32_t pair[COLS][4]; /* sums of 32 activations, two int16 at a time */
+    _Alignas(16) int32_t pair[COLS][4];   /* sums of 32 activations, two int16 at a time */
     for (int j = 0; j < C; j++) {
         isum[0][j] = isum[1][j] = _mm512_setzero_si512();
         __m256i b = _mm256_loadu_si256((const __m256i *)x[j]->bsum);
-        if (f.mins) _mm_storeu_si128((__m128i *)pair[j], _mm256_cvtepi32_epi16(_mm256_madd_epi16(b, _mm256_set1_epi16(1))));
+        if (f.mins)
+            _mm_storeu_si128((__m128i *)pair[j], _mm256_cvtepi32_epi16(_mm256_madd_epi16(b, _mm256_set1_epi16(1))));
         if (f.offset) {
-            __m512i v = f.n_sub == 16 ? _mm512_cvtepi16_epi32(b) : _mm512_castsi256_si512(_mm256_madd_epi16(b, _mm256_set1_epi16(1)));
+            __m512i v = f.n_sub == 16 ? _mm512_cvtepi16_epi32(b)
+                                      : _mm512_castsi256_si512(_mm256_madd_epi16(b, _mm256_set1_epi16(1)));
             v = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(v, f.offset == 32 ? 5 : 7));
             if (narrow) v = _mm512_mask_add_epi32(v, 0xAAAA, v, _mm512_set1_epi32(0x8000));
             _mm512_storeu_si512(first[j], v);
@@ -385,7 +402,8 @@ V16_OP void k_block(float (*acc)[ROWS], const kpanel *p, const hn_a256 *const x[
             k_scale(isum, t, _mm512_srai_epi32(s0, 16), _mm512_srai_epi32(s1, 16), C);
             for (int j = 0; j < C; j++) t[0][j] = t[1][j] = f.offset ? _mm512_set1_epi32(first[j][s + 1]) : zero;
             k_steps(t, p, x, k4 * (s + 1), k4, C);
-            k_scale(isum, t, _mm512_srai_epi32(_mm512_slli_epi32(s0, 16), 16), _mm512_srai_epi32(_mm512_slli_epi32(s1, 16), 16), C);
+            k_scale(isum, t, _mm512_srai_epi32(_mm512_slli_epi32(s0, 16), 16),
+                    _mm512_srai_epi32(_mm512_slli_epi32(s1, 16), 16), C);
         }
     }
     for (int h = 0; h < 2; h++) {
@@ -429,18 +447,18 @@ V16_OP void prefetch_columns(const hn_mm *m, int64_t c, int n, int64_t at, int64
 }
 
 /* C columns from column c on, blocks b … b+n−1, which p holds. */
-#define K_TILE(NAME, FORM, C)                                                                  \
-    static void NAME(const hn_mm *m, const kpanel *p, float (*acc)[ROWS], int64_t c, int64_t b, int64_t n) \
-    {                                                                                          \
-        const hn_a256 *x[COLS];                                                                \
-        for (int j = 0; j < C; j++) x[j] = (const hn_a256 *)column(m, c + j) + b;              \
-        if (b == 0) memset(acc, 0, C * sizeof *acc);                                           \
-        for (int64_t i = 0; i < n; i++, p++) {                                                 \
-            prefetch_columns(m, c + C, C, (b + i) * (int64_t)sizeof **x, sizeof **x);          \
-            if (FORM.largest && fits16(x, C, FORM)) k_block(acc, p, x, FORM, C, true);         \
-            else k_block(acc, p, x, FORM, C, false);                                           \
-            for (int j = 0; j < C; j++) x[j]++;                                                \
-        }                                                                                      \
+#define K_TILE(NAME, FORM, C)                                                                             \
+    static void NAME(const hn_mm *m, const kpanel *p, float(*acc)[ROWS], int64_t c, int64_t b, int64_t n) \
+    {                                                                                                     \
+        const hn_a256 *x[COLS];                                                                           \
+        for (int j = 0; j < C; j++) x[j] = (const hn_a256 *)column(m, c + j) + b;                         \
+        if (b == 0) memset(acc, 0, C * sizeof *acc);                                                      \
+        for (int64_t i = 0; i < n; i++, p++) {                                                            \
+            prefetch_columns(m, c + C, C, (b + i) * (int64_t)sizeof **x, sizeof **x);                     \
+            if (FORM.largest && fits16(x, C, FORM)) k_block(acc, p, x, FORM, C, true);                    \
+            else k_block(acc, p, x, FORM, C, false);                                                      \
+            for (int j = 0; j < C; j++) x[j]++;                                                           \
+        }                                                                                                 \
     }
 
 /* What will be opened next, fetched into L2 a few lines per tile: `lines` lines in all
@@ -456,11 +474,13 @@ V16_OP void fetch(ahead *f)
         _mm_prefetch(f->at + (size_t)(f->line % f->n) * f->stride + f->line / f->n * 64, _MM_HINT_T1);
 }
 /* `blocks` blocks from b on, of the rows from r on or, past the end, the first of the next 32. */
-V16_OP ahead fetch_from(const hn_mm *m, int64_t r, int64_t unit, int64_t b, int64_t nb, int64_t blocks, int64_t block_bytes, int64_t columns)
+V16_OP ahead fetch_from(const hn_mm *m, int64_t r, int64_t unit, int64_t b, int64_t nb, int64_t blocks,
+                        int64_t block_bytes, int64_t columns)
 {
     if (b >= nb) r += ROWS, b = 0;
     ahead f = { .at = (const char *)m->w + (size_t)(r / unit) * m->w_stride + (size_t)(b * block_bytes),
-                .stride = m->w_stride, .n = ROWS / unit };
+                .stride = m->w_stride,
+                .n = ROWS / unit };
     f.lines = f.n * (blocks * block_bytes / 64 + 1);
     f.per_tile = f.lines * COLS / columns + 1;
     return f;
@@ -477,21 +497,23 @@ V16_OP void fetch_results(const hn_mm *m, int64_t r, int64_t c)
 }
 
 /* All columns [c0, c1) against blocks b … b+n−1; the last few in tiles that waste least. */
-#define TILES(NAME)                                                                    \
-    for (int64_t c = c0, left; (left = c1 - c) > 0;) {                                 \
-        float(*a)[ROWS] = acc + (c - c0);                                              \
-        fetch(&next);                                                                  \
-        if (b + n == nb) fetch_results(m, r, c);                                       \
-        if (left > 8 || left == 5 || left == 6) NAME##_6(m, p, a, c, b, n), c += 6;    \
-        else if (left > 2) NAME##_4(m, p, a, c, b, n), c += 4;                         \
-        else NAME##_2(m, p, a, c, b, n), c += 2;                                       \
+#define TILES(NAME)                                                                 \
+    for (int64_t c = c0, left; (left = c1 - c) > 0;) {                              \
+        float(*a)[ROWS] = acc + (c - c0);                                           \
+        fetch(&next);                                                               \
+        if (b + n == nb) fetch_results(m, r, c);                                    \
+        if (left > 8 || left == 5 || left == 6) NAME##_6(m, p, a, c, b, n), c += 6; \
+        else if (left > 2) NAME##_4(m, p, a, c, b, n), c += 4;                      \
+        else NAME##_2(m, p, a, c, b, n), c += 2;                                    \
     }
 
 /* The sums of 32 rows from r on and columns [c0, c1) to y. */
 static void store(const hn_mm *m, int64_t r, int64_t c0, int64_t c1, float (*acc)[ROWS])
 {
     int64_t n = m->r1 - r < ROWS ? m->r1 - r : ROWS;
-    __mmask16 m0 = (__mmask16)(n >= HALF ? 0xFFFF : (1u << n) - 1), m1 = (__mmask16)(n >= ROWS ? 0xFFFF : n > HALF ? (1u << (n - HALF)) - 1 : 0);
+    __mmask16 m0 = (__mmask16)(n >= HALF ? 0xFFFF : (1u << n) - 1), m1 = (__mmask16)(n >= ROWS  ? 0xFFFF
+                                                                                     : n > HALF ? (1u << (n - HALF)) - 1
+                                                                                                : 0);
     for (int64_t c = c0; c < c1; c++) {
         float *y = m->y + c * m->ldy + r;
         _mm512_mask_storeu_ps(y, m0, _mm512_load_ps(acc[c - c0]));
@@ -508,41 +530,42 @@ V16_OP int64_t columns_that_fit(const hn_mm *m, size_t opened)
 
 /* Loops: 32 rows; columns; a few blocks, which stay in cache; tiles of columns. OPEN(i, h)
  * opens half h of block b + i. */
-#define PANEL_LOOPS(PANEL, BLOCKS, ELEMS, TILE, SETUP, OPEN, UNIT, BYTES)                           \
-    PANEL *p = m->panel;                                                                            \
-    int64_t nb = m->n_in / ELEMS, step = nb < BLOCKS ? nb : BLOCKS;                                 \
-    int64_t fit = columns_that_fit(m, (size_t)step * sizeof *p);                                    \
-    float(*acc)[ROWS] = (float(*)[ROWS])(p + step);                                                 \
-    for (int64_t r = m->r0; r < m->r1; r += ROWS)                                                   \
-        for (int64_t c0 = 0; c0 < m->n_col; c0 += fit) {                                            \
-            int64_t c1 = m->n_col - c0 < fit ? m->n_col : c0 + fit;                                 \
-            for (int64_t b = 0; b < nb; b += step) {                                                \
-                int64_t n = nb - b < step ? nb - b : step;                                          \
-                for (int h = 0; h < ROWS; h += HALF) {                                              \
-                    SETUP;                                                                          \
-                    for (int64_t i = 0; i < n; i++) OPEN;                                           \
-                }                                                                                   \
-                ahead next = fetch_from(m, r, UNIT, b + n, nb, step, BYTES, c1 - c0);               \
-                TILES(TILE)                                                                         \
-            }                                                                                       \
-            store(m, r, c0, c1, acc);                                                               \
+#define PANEL_LOOPS(PANEL, BLOCKS, ELEMS, TILE, SETUP, OPEN, UNIT, BYTES)             \
+    PANEL *p = m->panel;                                                              \
+    int64_t nb = m->n_in / ELEMS, step = nb < BLOCKS ? nb : BLOCKS;                   \
+    int64_t fit = columns_that_fit(m, (size_t)step * sizeof *p);                      \
+    float(*acc)[ROWS] = (float(*)[ROWS])(p + step);                                   \
+    for (int64_t r = m->r0; r < m->r1; r += ROWS)                                     \
+        for (int64_t c0 = 0; c0 < m->n_col; c0 += fit) {                              \
+            int64_t c1 = m->n_col - c0 < fit ? m->n_col : c0 + fit;                   \
+            for (int64_t b = 0; b < nb; b += step) {                                  \
+                int64_t n = nb - b < step ? nb - b : step;                            \
+                for (int h = 0; h < ROWS; h += HALF) {                                \
+                    SETUP;                                                            \
+                    for (int64_t i = 0; i < n; i++) OPEN;                             \
+                }                                                                     \
+                ahead next = fetch_from(m, r, UNIT, b + n, nb, step, BYTES, c1 - c0); \
+                TILES(TILE)                                                           \
+            }                                                                         \
+            store(m, r, c0, c1, acc);                                                 \
         }
 #define FROM_ROWS rows16 w = rows_at(m, r + h)
 /* no second group: the first again */
 #define FROM_PACK const char *w = (const char *)m->w + (size_t)((r + (r + h < m->r1 ? h : 0)) / HALF) * m->w_stride
 
 enum { K_BLOCKS = 1 }; /* stays in L1 */
-#define PANEL_K(TYPE, FORM, BLOCK_BYTES, GROUP_BYTES)                                                                                  \
-    K_TILE(tile_##TYPE##_6, FORM, 6)                                                                         \
-    K_TILE(tile_##TYPE##_4, FORM, 4)                                                                         \
-    K_TILE(tile_##TYPE##_2, FORM, 2)                                                                         \
-    void hn_avx512_panel_##TYPE(const hn_mm *m)                                                              \
-    {                                                                                                        \
+#define PANEL_K(TYPE, FORM, BLOCK_BYTES, GROUP_BYTES)                                                                \
+    K_TILE(tile_##TYPE##_6, FORM, 6)                                                                                 \
+    K_TILE(tile_##TYPE##_4, FORM, 4)                                                                                 \
+    K_TILE(tile_##TYPE##_2, FORM, 2)                                                                                 \
+    void hn_avx512_panel_##TYPE(const hn_mm *m)                                                                      \
+    {                                                                                                                \
         PANEL_LOOPS(kpanel, K_BLOCKS, 256, tile_##TYPE, FROM_ROWS, rows_##TYPE(p + i, h, &w, b + i), 1, BLOCK_BYTES) \
-    }                                                                                                        \
-    void hn_avx512_ppanel_##TYPE(const hn_mm *m)                                                             \
-    {                                                                                                        \
-        PANEL_LOOPS(kpanel, K_BLOCKS, 256, tile_##TYPE, FROM_PACK, pack_##TYPE(p + i, h, w, b + i, nb), HALF, GROUP_BYTES) \
+    }                                                                                                                \
+    void hn_avx512_ppanel_##TYPE(const hn_mm *m)                                                                     \
+    {                                                                                                                \
+        PANEL_LOOPS(kpanel, K_BLOCKS, 256, tile_##TYPE, FROM_PACK, pack_##TYPE(p + i, h, w, b + i, nb), HALF,        \
+                    GROUP_BYTES)                                                                                     \
     }
 PANEL_K(q4_K, FORM_Q4_K, sizeof(hn_q4_K), 2304)
 PANEL_K(q5_K, FORM_Q5_K, sizeof(hn_q5_K), 2816)
@@ -557,7 +580,8 @@ V16_OP void open_nibbles(tpanel *p, int h, const __m512i q[4])
 }
 V16_OP void open_levels(tpanel *p, int h, const __m512i q[4])
 {
-    for (int i = 0; i < 4; i++) put(p->q[i][h], iq4_levels(low_nibbles(q[i]))), put(p->q[4 + i][h], iq4_levels(high_nibbles(q[i])));
+    for (int i = 0; i < 4; i++)
+        put(p->q[i][h], iq4_levels(low_nibbles(q[i]))), put(p->q[4 + i][h], iq4_levels(high_nibbles(q[i])));
 }
 
 V16_OP void rows_q4_0(tpanel *p, int h, const rows16 *w, int64_t b)
@@ -628,7 +652,8 @@ V16_OP void pack_q8_0(tpanel *p, int h, const char *g, int64_t b, int64_t nb)
 enum { T_BLOCKS = 64 }; /* 72 KiB: shorter ones cost more in loading and storing sums than L2 does */
 
 /* Blocks b0 … b0+n−1, which p holds, against C columns; the sums start at −2^shift·Σq. */
-V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[COLS], int64_t n_in, int64_t b0, int n, int shift, int C)
+V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[COLS], int64_t n_in, int64_t b0, int n,
+                     int shift, int C)
 {
     __m512 a[2][COLS];
     _Alignas(64) int32_t first[COLS][T_BLOCKS];
@@ -643,7 +668,8 @@ V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[
     for (int i = 0; i < n; i++, p++) {
         __m512i t[2][COLS];
         for (int j = 0; j < C; j++) t[0][j] = t[1][j] = _mm512_set1_epi32(first[j][i]);
-        _Pragma("GCC unroll 8") for (int k = 0; k < 8; k++) {
+        _Pragma("GCC unroll 8") for (int k = 0; k < 8; k++)
+        {
             __m512i w0 = _mm512_load_si512(p->q[k][0]), w1 = _mm512_load_si512(p->q[k][HALF]);
             for (int j = 0; j < C; j++) {
                 __m512i v = _mm512_set1_epi32(load32(x[j] + 32 * (b0 + i) + 4 * k));
@@ -663,20 +689,20 @@ V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[
         for (int j = 0; j < C; j++) _mm512_store_ps(acc[j] + HALF * h, a[h][j]);
 }
 
-#define T_TILE(NAME, SHIFT, C)                                                                             \
-    static void NAME(const hn_mm *m, const tpanel *p, float (*acc)[ROWS], int64_t c, int64_t b, int64_t n) \
-    {                                                                                                      \
-        const int8_t *x[COLS];                                                                             \
-        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                                               \
-        t_blocks(acc, p, x, m->n_in, b, (int)n, SHIFT, C);                                                 \
+#define T_TILE(NAME, SHIFT, C)                                                                            \
+    static void NAME(const hn_mm *m, const tpanel *p, float(*acc)[ROWS], int64_t c, int64_t b, int64_t n) \
+    {                                                                                                     \
+        const int8_t *x[COLS];                                                                            \
+        for (int j = 0; j < C; j++) x[j] = column(m, c + j);                                              \
+        t_blocks(acc, p, x, m->n_in, b, (int)n, SHIFT, C);                                                \
     }
-#define PANEL_T(TYPE, TILE, BLOCK_BYTES, GROUP_BYTES)                                                                                  \
-    void hn_avx512_panel_##TYPE(const hn_mm *m)                                                              \
-    {                                                                                                        \
-        PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_ROWS, rows_##TYPE(p + i, h, &w, b + i), 1, BLOCK_BYTES) \
-    }                                                                                                        \
-    void hn_avx512_ppanel_##TYPE(const hn_mm *m)                                                             \
-    {                                                                                                        \
+#define PANEL_T(TYPE, TILE, BLOCK_BYTES, GROUP_BYTES)                                                              \
+    void hn_avx512_panel_##TYPE(const hn_mm *m)                                                                    \
+    {                                                                                                              \
+        PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_ROWS, rows_##TYPE(p + i, h, &w, b + i), 1, BLOCK_BYTES)       \
+    }                                                                                                              \
+    void hn_avx512_ppanel_##TYPE(const hn_mm *m)                                                                   \
+    {                                                                                                              \
         PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_PACK, pack_##TYPE(p + i, h, w, b + i, nb), HALF, GROUP_BYTES) \
     }
 T_TILE(tile_off8_6, 3, 6)

@@ -68,7 +68,9 @@ ON_STACK __attribute__((target("avx512bf16"))) static int64_t dp_bf16(int64_t n)
 
 const hn_peak_op hn_peak_avx512_bf16 = { "vdpbf16ps, 512 bits", N_ACC * 64, dp_bf16, N_ACC * 16, 2, -1 };
 const hn_peak_loops hn_peaks_avx512 = {
-    .read_how = "512-bit loads", .read = read512, .bound = true,
+    .read_how = "512-bit loads",
+    .read = read512,
+    .bound = true,
     .int8 = { "vpdpbusd, 512 bits", N_ACC * 128, dpbusd, N_ACC * 16, 12, -1 },
     .f32 = { "vfmadd, 512 bits", N_ACC * 32, fma_f32, N_ACC * 16, 1, -1 },
 };

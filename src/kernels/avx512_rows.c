@@ -77,10 +77,11 @@ INLINE __m512i headers(const char *const *row, int64_t at, int j)
 /* lane i = 32-bit word w of the headers of row i */
 INLINE __m512i header_words(const __m512i h[4], int w)
 {
-    return w < 2 ? (w ? _mm512_unpackhi_epi64(_mm512_unpacklo_epi32(h[0], h[1]), _mm512_unpacklo_epi32(h[2], h[3]))
-                      : _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(h[0], h[1]), _mm512_unpacklo_epi32(h[2], h[3])))
-                 : (w == 3 ? _mm512_unpackhi_epi64(_mm512_unpackhi_epi32(h[0], h[1]), _mm512_unpackhi_epi32(h[2], h[3]))
-                           : _mm512_unpacklo_epi64(_mm512_unpackhi_epi32(h[0], h[1]), _mm512_unpackhi_epi32(h[2], h[3])));
+    return w < 2
+               ? (w ? _mm512_unpackhi_epi64(_mm512_unpacklo_epi32(h[0], h[1]), _mm512_unpacklo_epi32(h[2], h[3]))
+                    : _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(h[0], h[1]), _mm512_unpacklo_epi32(h[2], h[3])))
+               : (w == 3 ? _mm512_unpackhi_epi64(_mm512_unpackhi_epi32(h[0], h[1]), _mm512_unpackhi_epi32(h[2], h[3]))
+                         : _mm512_unpacklo_epi64(_mm512_unpackhi_epi32(h[0], h[1]), _mm512_unpackhi_epi32(h[2], h[3])));
 }
 INLINE __m512 low_f16(__m512i v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
 INLINE __m512 high_f16(__m512i v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(v, 16))); }
@@ -97,7 +98,8 @@ typedef struct tile {
 
 INLINE void tile_begin(tile *t, const hn_mm *m, int64_t r)
 {
-    for (int i = 0; i < ROWS; i++) t->row[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;
+    for (int i = 0; i < ROWS; i++)
+        t->row[i] = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;
     t->next = t->row[0] + ROWS * m->w_stride;
     if (r == m->r0)
         for (const char *p = t->row[0]; p < t->next; p += 64) _mm_prefetch(p, _MM_HINT_T1);
@@ -123,7 +125,8 @@ INLINE __m512 rows_f16(const char *const *row, int64_t at)
     FOR(k, 2) {
         uint16_t d[8];
         FOR(i, 8) memcpy(&d[i], row[8 * k + i] + at, 2);
-        h[k] = _mm_setr_epi16((short)d[0], (short)d[1], (short)d[2], (short)d[3], (short)d[4], (short)d[5], (short)d[6], (short)d[7]);
+        h[k] = _mm_setr_epi16((short)d[0], (short)d[1], (short)d[2], (short)d[3], (short)d[4], (short)d[5], (short)d[6],
+                              (short)d[7]);
     }
     return _mm512_cvtph_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(h[0]), h[1], 1));
 }
@@ -164,7 +167,8 @@ INLINE void open_q5(__m512i q[4], const char *p)
     q[3] = or_and(HIGH(v1), _mm512_rorv_epi32(h, halves(1, 3)), bit);
 }
 
-/* Of each 128-bit lane, the first 16 bytes of a block (d and dmin, the words s0 s1 s2): its eight scales and eight minima. */
+/* Of each 128-bit lane, the first 16 bytes of a block (d and dmin, the words s0 s1 s2): its eight scales and eight
+ * minima. */
 INLINE __m512i min_scales(__m512i h)
 {
     __m512i v = _mm512_srlv_epi32(_mm512_shuffle_epi32(h, 0xED), lanes4(0, 0, 0, 4)); /* s0 s2 s1 s2>>4 */
@@ -174,8 +178,9 @@ INLINE __m512i min_scales(__m512i h)
 /* Scale bytes 0-7 of every 128-bit lane to 16 bits, in the order that packing two sums gives. */
 INLINE void pick_scales(__m512i sc[2], __m512i v)
 {
-    const __m512i pick0 = _mm512_inserti64x4(lanes4(0x80008000u, 0x80008000u, 0x80018001u, 0x80018001u),
-                                             _mm512_castsi512_si256(lanes4(0x80028002u, 0x80028002u, 0x80038003u, 0x80038003u)), 1);
+    const __m512i pick0 =
+        _mm512_inserti64x4(lanes4(0x80008000u, 0x80008000u, 0x80018001u, 0x80018001u),
+                           _mm512_castsi512_si256(lanes4(0x80028002u, 0x80028002u, 0x80038003u, 0x80038003u)), 1);
     sc[0] = _mm512_shuffle_epi8(v, pick0);
     sc[1] = _mm512_shuffle_epi8(v, _mm512_add_epi32(pick0, _mm512_set1_epi32(0x00040004)));
 }
@@ -240,14 +245,16 @@ INLINE void tile_min(const hn_mm *m, int64_t r, int64_t c0, int nc, int bytes, b
 
 INLINE __m512i minus(__m512i a) { return _mm512_sub_epi32(_mm512_setzero_si512(), a); }
 
-/* Codes of a block and its scales as 16 bits in the order that packing two sums gives; returns them in order. `ascending`: the
- * loads keep the order of their addresses, which the hardware follows where nothing is fetched ahead (measured: docs/LAB.md). */
+/* Codes of a block and its scales as 16 bits in the order that packing two sums gives; returns them in order.
+ * `ascending`: the loads keep the order of their addresses, which the hardware follows where nothing is fetched ahead
+ * (measured: docs/LAB.md). */
 INLINE __m256i open_q6(__m512i q[4], __m512i sc[2], const char *p, bool ascending)
 {
     /* scale 8n + L to the first four, 8n + 4 + L to the other four of lane L */
-    const __m512i pick0 = _mm512_add_epi16(_mm512_set4_epi32(0x00040004, 0x00040004, 0, 0),
-                                           _mm512_inserti64x4(_mm512_inserti32x4(_mm512_setzero_si512(), _mm_set1_epi16(1), 1),
-                                                              _mm256_inserti128_si256(_mm256_set1_epi16(2), _mm_set1_epi16(3), 1), 1));
+    const __m512i pick0 =
+        _mm512_add_epi16(_mm512_set4_epi32(0x00040004, 0x00040004, 0, 0),
+                         _mm512_inserti64x4(_mm512_inserti32x4(_mm512_setzero_si512(), _mm_set1_epi16(1), 1),
+                                            _mm256_inserti128_si256(_mm256_set1_epi16(2), _mm_set1_epi16(3), 1), 1));
     const __m512i two = _mm512_set1_epi8(0x30);
     __m512i l0 = load64(p), l1 = load64(p + 64), h0 = twice32(p + 128), h1 = twice32(p + 160);
     if (ascending) {
@@ -278,8 +285,10 @@ INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
     for (int64_t b = 0; b < nb; b++) {
         int64_t at = b * BYTES;
         __m512i h[4], start[COLS][4], f[COLS][4];
-        FOR(c, nc) FOR(k, 4)
-            start[c][k] = minus(_mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(32), load64(x[c][b].q + 64 * k)));
+        FOR(c, nc)
+            FOR(k, 4)
+                start[c][k] = minus(
+                    _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8(32), load64(x[c][b].q + 64 * k)));
         LOOP(e, 4) {
             __m512i s[COLS][4];
             LOOP(j, 4) {
@@ -297,7 +306,9 @@ INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
         }
         FOR(j, 4) h[j] = headers(t.row, at + BYTES - 16, j); /* d is the last of the last four bytes */
         __m512 dw = high_f16(header_words(h, 3));
-        FOR(c, nc) acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(x[c][b].d)), _mm512_cvtepi32_ps(fold_rows(f[c])), acc[c]);
+        FOR(c, nc)
+            acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(x[c][b].d)), _mm512_cvtepi32_ps(fold_rows(f[c])),
+                                     acc[c]);
     }
     FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
 }
@@ -305,7 +316,8 @@ INLINE void tile_q6_K(const hn_mm *m, int64_t r, int64_t c0, int nc)
 /* levels with 128 added, in every lane */
 INLINE __m512i iq4_table(void)
 {
-    return _mm512_broadcast_i32x4(_mm_add_epi8(_mm_loadu_si128((const __m128i *)hn_iq4_levels), _mm_set1_epi8((char)128)));
+    return _mm512_broadcast_i32x4(
+        _mm_add_epi8(_mm_loadu_si128((const __m128i *)hn_iq4_levels), _mm_set1_epi8((char)128)));
 }
 /* a, b, c, d: one for all 32-bit words of each 128-bit lane */
 INLINE __m512i per_lane(int a, int b, int c, int d)
@@ -326,13 +338,14 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
     for (int64_t b = 0; b < nb; b++) {
         int64_t at = b * BYTES;
         __m512i a[COLS][4], start[COLS][2], f[COLS][4];
-        FOR(c, nc) FOR(k, 2) { /* lane L: codes 32(4k+L) …, lower and upper halves of 16 */
-            __m512i x0 = load64(x[c][b].q + 128 * k), x1 = load64(x[c][b].q + 128 * k + 64);
-            a[c][2 * k] = _mm512_shuffle_i32x4(x0, x1, 0x88);
-            a[c][2 * k + 1] = _mm512_shuffle_i32x4(x0, x1, 0xDD);
-            __m512i s = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8((char)128), a[c][2 * k]);
-            start[c][k] = minus(_mm512_dpbusd_epi32(s, _mm512_set1_epi8((char)128), a[c][2 * k + 1]));
-        }
+        FOR(c, nc)
+            FOR(k, 2) { /* lane L: codes 32(4k+L) …, lower and upper halves of 16 */
+                __m512i x0 = load64(x[c][b].q + 128 * k), x1 = load64(x[c][b].q + 128 * k + 64);
+                a[c][2 * k] = _mm512_shuffle_i32x4(x0, x1, 0x88);
+                a[c][2 * k + 1] = _mm512_shuffle_i32x4(x0, x1, 0xDD);
+                __m512i s = _mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8((char)128), a[c][2 * k]);
+                start[c][k] = minus(_mm512_dpbusd_epi32(s, _mm512_set1_epi8((char)128), a[c][2 * k + 1]));
+            }
         LOOP(e, 4) {
             __m512i s[COLS][4];
             FOR(j, 4) {
@@ -340,16 +353,21 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
                 int32_t dh, sl;
                 memcpy(&dh, p, 4);
                 memcpy(&sl, p + 4, 4);
-                __m512i vh = _mm512_set1_epi32(dh), vl = _mm512_set1_epi32(sl), v[2] = { load64(p + 8), load64(p + 72) };
+                __m512i vh = _mm512_set1_epi32(dh), vl = _mm512_set1_epi32(sl),
+                        v[2] = { load64(p + 8), load64(p + 72) };
                 fetch_part(t.next + ROWS * at, ROWS * BYTES, 4 * e + j);
                 FOR(c, nc) s[c][j] = _mm512_setzero_si512();
                 FOR(k, 2) {
-                    __m512i sc = _mm512_and_si512(_mm512_srlv_epi32(vl, k ? per_lane(16, 20, 24, 28) : per_lane(0, 4, 8, 12)), _mm512_set1_epi32(15));
-                    sc = or_and(sc, _mm512_srlv_epi32(vh, k ? per_lane(20, 22, 24, 26) : per_lane(12, 14, 16, 18)), _mm512_set1_epi32(0x30));
+                    __m512i sc =
+                        _mm512_and_si512(_mm512_srlv_epi32(vl, k ? per_lane(16, 20, 24, 28) : per_lane(0, 4, 8, 12)),
+                                         _mm512_set1_epi32(15));
+                    sc = or_and(sc, _mm512_srlv_epi32(vh, k ? per_lane(20, 22, 24, 26) : per_lane(12, 14, 16, 18)),
+                                _mm512_set1_epi32(0x30));
                     sc = _mm512_sub_epi32(sc, _mm512_set1_epi32(32));
                     __m512i lo = _mm512_shuffle_epi8(table, LOW(v[k])), hi = _mm512_shuffle_epi8(table, HIGH(v[k]));
                     FOR(c, nc) {
-                        __m512i d = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(start[c][k], lo, a[c][2 * k]), hi, a[c][2 * k + 1]);
+                        __m512i d =
+                            _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(start[c][k], lo, a[c][2 * k]), hi, a[c][2 * k + 1]);
                         s[c][j] = _mm512_add_epi32(s[c][j], _mm512_mullo_epi32(d, sc));
                     }
                 }
@@ -357,7 +375,9 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
             FOR(c, nc) f[c][e] = fold4(s[c]);
         }
         __m512 dw = rows_f16(t.row, at);
-        FOR(c, nc) acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(x[c][b].d)), _mm512_cvtepi32_ps(fold_rows(f[c])), acc[c]);
+        FOR(c, nc)
+            acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(dw, _mm512_set1_ps(x[c][b].d)), _mm512_cvtepi32_ps(fold_rows(f[c])),
+                                     acc[c]);
     }
     FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
 }
@@ -368,9 +388,11 @@ INLINE void tile_iq4_XS(const hn_mm *m, int64_t r, int64_t c0, int nc)
  * stream, which the hardware follows better than the sixteen of a tile (docs/LAB.md). Four
  * blocks at a time take the lanes that rows take above; the integers of sixteen rows wait
  * for the floats, whose lanes are rows again. */
-enum { ROW_BLOCKS = 32, /* most blocks of a row met so */
-       FOUR = 4,
-       AHEAD = 56 }; /* blocks from the one met to what is fetched into the second cache (measured: docs/LAB.md) */
+enum {
+    ROW_BLOCKS = 32, /* most blocks of a row met so */
+    FOUR = 4,
+    AHEAD = 56
+}; /* blocks from the one met to what is fetched into the second cache (measured: docs/LAB.md) */
 
 typedef struct sums { /* of sixteen rows */
     _Alignas(64) int32_t isum[ROWS][ROW_BLOCKS];
@@ -395,7 +417,8 @@ INLINE __m128i four_sums(const __m512i v[FOUR])
 /* The first word of each 128-bit lane. */
 INLINE __m128i first_words(__m512i v)
 {
-    return _mm512_castsi512_si128(_mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), v));
+    return _mm512_castsi512_si128(
+        _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), v));
 }
 /* Lane i of v[k] = s[i·ROW_BLOCKS + k]. */
 INLINE void lanes_are_rows(__m512i v[FOUR], const int32_t *s)
@@ -418,11 +441,13 @@ INLINE void four_min(sums *s, int64_t i, int64_t g, int n, const char *p, const 
     h = _mm512_inserti32x4(h, _mm_loadu_si128((const __m128i *)b[2]), 2);
     h = _mm512_inserti32x4(h, _mm_loadu_si128((const __m128i *)b[3]), 3);
     _mm_store_si128((__m128i *)&s->d[i][g], first_words(h));
-    __m512i sc = min_scales(h), m = _mm512_madd_epi16(_mm512_unpackhi_epi8(sc, _mm512_setzero_si512()), load64(c->sum32[g]));
+    __m512i sc = min_scales(h),
+            m = _mm512_madd_epi16(_mm512_unpackhi_epi8(sc, _mm512_setzero_si512()), load64(c->sum32[g]));
     m = _mm512_add_epi32(m, _mm512_shuffle_epi32(m, 0x4E));
     m = _mm512_add_epi32(m, _mm512_shuffle_epi32(m, 0xB1));
     _mm_store_si128((__m128i *)&s->msum[i][g], first_words(m));
-    const __m512i of[FOUR] = { _mm512_shuffle_i32x4(sc, sc, 0), _mm512_shuffle_i32x4(sc, sc, 0x55), _mm512_shuffle_i32x4(sc, sc, 0xAA),
+    const __m512i of[FOUR] = { _mm512_shuffle_i32x4(sc, sc, 0), _mm512_shuffle_i32x4(sc, sc, 0x55),
+                               _mm512_shuffle_i32x4(sc, sc, 0xAA),
                                _mm512_shuffle_i32x4(sc, sc, 0xFF) }; /* one block's in every lane */
     FOR(k, FOUR) {
         __m512i w[4], d[4], two[2];
@@ -435,8 +460,14 @@ INLINE void four_min(sums *s, int64_t i, int64_t g, int n, const char *p, const 
     _mm_store_si128((__m128i *)&s->isum[i][g], four_sums(sum));
 }
 
-INLINE void four_q4_K(sums *s, int64_t i, int64_t g, int n, const char *p, const one_column *c) { four_min(s, i, g, n, p, c, false); }
-INLINE void four_q5_K(sums *s, int64_t i, int64_t g, int n, const char *p, const one_column *c) { four_min(s, i, g, n, p, c, true); }
+INLINE void four_q4_K(sums *s, int64_t i, int64_t g, int n, const char *p, const one_column *c)
+{
+    four_min(s, i, g, n, p, c, false);
+}
+INLINE void four_q5_K(sums *s, int64_t i, int64_t g, int n, const char *p, const one_column *c)
+{
+    four_min(s, i, g, n, p, c, true);
+}
 
 INLINE void four_q6_K(sums *s, int64_t i, int64_t g, int n, const char *p, const one_column *c)
 {
@@ -448,7 +479,8 @@ INLINE void four_q6_K(sums *s, int64_t i, int64_t g, int n, const char *p, const
         __m256i s16 = open_q6(q, sc, (const char *)w, true);
         s->d[i][g + k] = w->d;
         FOR(l, 4) d[l] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), q[l], load64(x->q + 64 * l));
-        __m256i off = _mm256_madd_epi16(_mm256_slli_epi16(s16, 5), _mm256_loadu_si256((const __m256i *)x->bsum)); /* codes − 32 */
+        __m256i off =
+            _mm256_madd_epi16(_mm256_slli_epi16(s16, 5), _mm256_loadu_si256((const __m256i *)x->bsum)); /* codes − 32 */
         sum[k] = _mm512_sub_epi32(scaled(d, sc), _mm512_zextsi256_si512(off));
     }
     _mm_store_si128((__m128i *)&s->isum[i][g], four_sums(sum));
@@ -474,7 +506,8 @@ INLINE void rows_one_column(const hn_mm *m, int64_t r, int64_t c0, four_fn *four
     for (int64_t i = 0; i < ROWS; i++) {
         const char *p = (const char *)m->w + (size_t)(r + i < m->r1 ? r + i : m->r1 - 1) * m->w_stride;
         for (int64_t g = 0; g < whole; g += FOUR) {
-            if (ahead) FOR(l, FOUR * bytes / 64) _mm_prefetch(p + (g + ahead) * bytes + 64 * l, _MM_HINT_T1);
+            if (ahead)
+                FOR(l, FOUR * bytes / 64) _mm_prefetch(p + (g + ahead) * bytes + 64 * l, _MM_HINT_T1);
             four(&s, i, g, FOUR, p + g * bytes, &c);
         }
         if (whole < n) four(&s, i, whole, (int)(n - whole), p + whole * bytes, &c);
@@ -526,12 +559,13 @@ INLINE __m512i open2_q8_0(const char *p, bool two)
 }
 
 /* `n` ≤ 2 blocks from block b on. */
-INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, const float *const *dx, int nc, open2_fn *open, int bytes,
-                    int offset, __m512 *acc)
+INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, const float *const *dx, int nc,
+                    open2_fn *open, int bytes, int offset, __m512 *acc)
 {
     __m512i a[COLS], start[COLS], f[COLS][4];
     FOR(c, nc) {
-        a[c] = n == 2 ? load64(x[c] + 32 * b) : _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(x[c] + 32 * b)));
+        a[c] = n == 2 ? load64(x[c] + 32 * b)
+                      : _mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)(x[c] + 32 * b)));
         start[c] = minus(_mm512_dpbusd_epi32(_mm512_setzero_si512(), _mm512_set1_epi8((char)offset), a[c]));
     }
     LOOP(e, 4) {
@@ -550,7 +584,8 @@ INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, con
         __m512i u = fold128(f[c][0], f[c][1]), v = fold128(f[c][2], f[c][3]);
         __m512i sum[2] = { _mm512_shuffle_i32x4(u, v, 0x88), _mm512_shuffle_i32x4(u, v, 0xDD) };
         FOR(k, n) {
-            acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(d[k], _mm512_set1_ps(dx[c][b + k])), _mm512_cvtepi32_ps(sum[k]), acc[c]);
+            acc[c] =
+                _mm512_fmadd_ps(_mm512_mul_ps(d[k], _mm512_set1_ps(dx[c][b + k])), _mm512_cvtepi32_ps(sum[k]), acc[c]);
         }
     }
 }
@@ -576,27 +611,32 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
 
 /* ---- every row range and column count ------------------------------------------------------------------- */
 
-#define BY_COLUMNS(NAME, TILE, PANEL, MIN)                           \
-    void NAME(const hn_mm *m)                                        \
-    {                                                                \
-        if (m->panel && m->n_col >= MIN) {                           \
-            PANEL(m);                                                \
-            return;                                                  \
-        }                                                            \
-        for (int64_t c = 0; c < m->n_col; c += COLS)                 \
-            for (int64_t r = m->r0; r < m->r1; r += ROWS) {          \
-                switch (m->n_col - c) {                              \
-                case 1: TILE(1); break;                              \
-                case 2: TILE(2); break;                              \
-                case 3: TILE(3); break;                              \
-                default: TILE(4); break;                             \
-                }                                                    \
-            }                                                        \
+#define BY_COLUMNS(NAME, TILE, PANEL, MIN)                  \
+    void NAME(const hn_mm *m)                               \
+    {                                                       \
+        if (m->panel && m->n_col >= MIN) {                  \
+            PANEL(m);                                       \
+            return;                                         \
+        }                                                   \
+        for (int64_t c = 0; c < m->n_col; c += COLS)        \
+            for (int64_t r = m->r0; r < m->r1; r += ROWS) { \
+                switch (m->n_col - c) {                     \
+                case 1: TILE(1); break;                     \
+                case 2: TILE(2); break;                     \
+                case 3: TILE(3); break;                     \
+                default: TILE(4); break;                    \
+                }                                           \
+            }                                               \
     }
 
-#define TILE_Q4_K(NC) (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q4_K, sizeof(hn_q4_K), true, AHEAD) : tile_min(m, r, c, NC, sizeof(hn_q4_K), false))
-#define TILE_Q5_K(NC) (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q5_K, sizeof(hn_q5_K), true, AHEAD) : tile_min(m, r, c, NC, sizeof(hn_q5_K), true))
-#define TILE_Q6_K(NC) (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q6_K, sizeof(hn_q6_K), false, 0) : tile_q6_K(m, r, c, NC))
+#define TILE_Q4_K(NC)                                                                  \
+    (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q4_K, sizeof(hn_q4_K), true, AHEAD) \
+                   : tile_min(m, r, c, NC, sizeof(hn_q4_K), false))
+#define TILE_Q5_K(NC)                                                                  \
+    (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q5_K, sizeof(hn_q5_K), true, AHEAD) \
+                   : tile_min(m, r, c, NC, sizeof(hn_q5_K), true))
+#define TILE_Q6_K(NC) \
+    (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q6_K, sizeof(hn_q6_K), false, 0) : tile_q6_K(m, r, c, NC))
 #define TILE_IQ4_XS(NC) tile_iq4_XS(m, r, c, NC)
 #define TILE_Q4_0(NC) tile_32(m, r, c, NC, open2_q4_0, sizeof(hn_q4_0), 8)
 #define TILE_Q5_0(NC) tile_32(m, r, c, NC, open2_q5_0, sizeof(hn_q5_0), 16)
@@ -637,16 +677,18 @@ INLINE void tile_float(const hn_mm *m, int64_t r, int64_t c0, int nr, int nc, wi
     const char *w[MAX];
     const float *x[COLS];
     __m512 t[MAX][COLS];
-        FOR(i, nr) w[i] = (const char *)m->w + (size_t)(r + i) * m->w_stride;
+    FOR(i, nr) w[i] = (const char *)m->w + (size_t)(r + i) * m->w_stride;
     FOR(c, nc) x[c] = (const float *)column(m, c0 + c);
-    FOR(i, nr) FOR(c, nc) t[i][c] = _mm512_setzero_ps();
+    FOR(i, nr)
+        FOR(c, nc) t[i][c] = _mm512_setzero_ps();
     const char *ahead = w[0] + (size_t)nr * m->w_stride;
     if (r == m->r0)
         for (const char *p = w[0]; p < ahead; p += 64) _mm_prefetch(p, _MM_HINT_T1);
     for (int64_t b = 0; b < m->n_in; b += 256) {
         int64_t end = b + 256 < m->n_in ? b + 256 : m->n_in, k = b;
         __m512 s[MAX][COLS];
-        FOR(i, nr) FOR(c, nc) s[i][c] = _mm512_setzero_ps();
+        FOR(i, nr)
+            FOR(c, nc) s[i][c] = _mm512_setzero_ps();
         for (; k + 32 <= end; k += 32) { /* whole lines of every row */
             FOR(i, nr * elem / 2) _mm_prefetch(ahead + k * elem * nr + 64 * i, _MM_HINT_T1);
             FOR(h, 2) {
@@ -666,17 +708,20 @@ INLINE void tile_float(const hn_mm *m, int64_t r, int64_t c0, int nr, int nc, wi
             }
         }
         if (b == 0)
-            FOR(i, nr) FOR(c, nc) t[i][c] = s[i][c];
+            FOR(i, nr)
+                FOR(c, nc) t[i][c] = s[i][c];
         else
-            FOR(i, nr) FOR(c, nc) t[i][c] = _mm512_add_ps(t[i][c], s[i][c]);
+            FOR(i, nr)
+                FOR(c, nc) t[i][c] = _mm512_add_ps(t[i][c], s[i][c]);
     }
-    FOR(i, nr) FOR(c, nc) m->y[(c0 + c) * m->ldy + r + i] = tree(t[i][c]);
+    FOR(i, nr)
+        FOR(c, nc) m->y[(c0 + c) * m->ldy + r + i] = tree(t[i][c]);
 }
 
-#define ROWS_FLOAT(NC)                                                                              \
-    do {                                                                                            \
-        for (; r + NR <= m->r1; r += NR) tile_float(m, r, c, NR, NC, widen, elem);                  \
-        for (; r < m->r1; r++) tile_float(m, r, c, 1, NC, widen, elem);                             \
+#define ROWS_FLOAT(NC)                                                             \
+    do {                                                                           \
+        for (; r + NR <= m->r1; r += NR) tile_float(m, r, c, NR, NC, widen, elem); \
+        for (; r < m->r1; r++) tile_float(m, r, c, 1, NC, widen, elem);            \
     } while (0)
 
 INLINE void rows_float(const hn_mm *m, widen_fn *widen, int elem)

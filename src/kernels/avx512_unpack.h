@@ -46,7 +46,10 @@ V16_OP void a256_bounds(hn_a256 *a)
 }
 #define HN_A256_BOUNDS a256_bounds
 
-V16_OP __m512i two_halves(int lo, int hi) { return _mm512_inserti64x4(_mm512_set1_epi16((short)lo), _mm256_set1_epi16((short)hi), 1); }
+V16_OP __m512i two_halves(int lo, int hi)
+{
+    return _mm512_inserti64x4(_mm512_set1_epi16((short)lo), _mm256_set1_epi16((short)hi), 1);
+}
 
 V16_OP void unpack_scales_k4(kblock *o, const uint8_t *s)
 {
@@ -56,7 +59,8 @@ V16_OP void unpack_scales_k4(kblock *o, const uint8_t *s)
     uint64_t mn = (u[1] & 0x3F3F3F3F) | (uint64_t)((u[2] >> 4 & 0x0F0F0F0F) | (u[1] >> 2 & 0x30303030)) << 32;
     __m512i s32 = _mm512_castsi256_si512(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)sc)));
     __m512i idx = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-    for (int g = 0; g < 4; g++) o->sc[g] = _mm512_permutexvar_epi32(_mm512_add_epi32(idx, _mm512_set1_epi32(2 * g)), s32);
+    for (int g = 0; g < 4; g++)
+        o->sc[g] = _mm512_permutexvar_epi32(_mm512_add_epi32(idx, _mm512_set1_epi32(2 * g)), s32);
     __m128i m = _mm_cvtsi64_si128((int64_t)mn);
     o->side = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(m, m));
 }
@@ -96,19 +100,22 @@ V16_OP void unpack_q6_K(kblock *o, const hn_q6_K *w)
     }
     __m128i s8 = _mm_loadu_si128((const __m128i *)w->s);
     __m512i s32 = _mm512_cvtepi8_epi32(s8), idx = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    for (int g = 0; g < 4; g++) o->sc[g] = _mm512_permutexvar_epi32(_mm512_add_epi32(idx, _mm512_set1_epi32(4 * g)), s32);
+    for (int g = 0; g < 4; g++)
+        o->sc[g] = _mm512_permutexvar_epi32(_mm512_add_epi32(idx, _mm512_set1_epi32(4 * g)), s32);
     o->side = _mm256_cvtepi8_epi16(s8);
 }
 
 V16_OP __m256i unpack_q4_0(const hn_q4_0 *w)
 {
     __m128i b = _mm_loadu_si128((const __m128i *)w->q);
-    return _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1), _mm256_set1_epi8(15));
+    return _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1),
+                            _mm256_set1_epi8(15));
 }
 V16_OP __m256i unpack_q5_0(const hn_q5_0 *w)
 {
     __m128i b = _mm_loadu_si128((const __m128i *)w->q);
-    __m256i n = _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1), _mm256_set1_epi8(15));
+    __m256i n = _mm256_and_si256(_mm256_inserti128_si256(_mm256_castsi128_si256(b), _mm_srli_epi16(b, 4), 1),
+                                 _mm256_set1_epi8(15));
     uint32_t h;
     memcpy(&h, w->h, 4);
     return _mm256_mask_add_epi8(n, (__mmask32)h, n, _mm256_set1_epi8(16));

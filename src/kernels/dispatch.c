@@ -22,6 +22,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->quantize32) dst->quantize32 = src->quantize32;
     if (src->rms_norm) dst->rms_norm = src->rms_norm;
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
+    if (src->gelu_mul) dst->gelu_mul = src->gelu_mul;
     if (src->silu_mul_grad) dst->silu_mul_grad = src->silu_mul_grad;
     if (src->to_bf16) dst->to_bf16 = src->to_bf16;
     if (src->rms_norm_grad) dst->rms_norm_grad = src->rms_norm_grad;
@@ -74,8 +75,14 @@ const hn_kernels *hn_kernels_get(hn_cpu_level level)
 hn_act_kind hn_act_kind_of(hn_type t)
 {
     switch (t) {
-    case HN_Q4_K: case HN_Q5_K: case HN_Q6_K: case HN_IQ4_XS: return HN_ACT_Q256;
-    case HN_Q4_0: case HN_Q5_0: case HN_Q8_0: case HN_IQ4_NL: return HN_ACT_Q32;
+    case HN_Q4_K:
+    case HN_Q5_K:
+    case HN_Q6_K:
+    case HN_IQ4_XS: return HN_ACT_Q256;
+    case HN_Q4_0:
+    case HN_Q5_0:
+    case HN_Q8_0:
+    case HN_IQ4_NL: return HN_ACT_Q32;
     default: return HN_ACT_F32;
     }
 }

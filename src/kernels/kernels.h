@@ -37,14 +37,14 @@ typedef struct hn_a256 {
     int8_t q[256];
     int16_t bsum[16]; /* sums of 16 consecutive q */
     float d;
-    uint16_t abs16;   /* the largest sum of |q| of 16 consecutive q */
-    uint16_t side32;  /* the largest of both sums, of q > 0 and of −q > 0, over 32 consecutive q */
+    uint16_t abs16;  /* the largest sum of |q| of 16 consecutive q */
+    uint16_t side32; /* the largest of both sums, of q > 0 and of −q > 0, over 32 consecutive q */
     uint8_t pad[24];
 } hn_a256;
 _Static_assert(sizeof(hn_a256) == 320, "five lines");
 
-/* A packed group of more bytes pushes a column's blocks out of the first cache before the next group needs them: they are
- * fetched a block ahead then (measured: docs/LAB.md). */
+/* A packed group of more bytes pushes a column's blocks out of the first cache before the next group needs them: they
+ * are fetched a block ahead then (measured: docs/LAB.md). */
 enum { HN_FAR_GROUP = 24 << 10 };
 static inline void hn_fetch_a256(const hn_a256 *x)
 {
@@ -94,33 +94,40 @@ hn_act_kind hn_act_kind_of(hn_type t);
 
 typedef struct hn_mm {
     float *y;
-    int64_t ldy;                    /* floats between columns of y */
-    const void *w;                  /* row 0 */
-    size_t w_stride;                /* bytes between weight rows */
-    const void *x;                  /* column 0, in the weight type's activation kind */
-    size_t x_stride;                /* bytes between activation rows */
-    int64_t n_in, n_col, r0, r1;    /* rows [r0, r1) of W, all columns */
-    void *panel;                    /* HN_PANEL_BYTES(n_in) of scratch of this thread, 64-byte aligned; NULL: none */
+    int64_t ldy;                 /* floats between columns of y */
+    const void *w;               /* row 0 */
+    size_t w_stride;             /* bytes between weight rows */
+    const void *x;               /* column 0, in the weight type's activation kind */
+    size_t x_stride;             /* bytes between activation rows */
+    int64_t n_in, n_col, r0, r1; /* rows [r0, r1) of W, all columns */
+    void *panel;                 /* HN_PANEL_BYTES(n_in) of scratch of this thread, 64-byte aligned; NULL: none */
 } hn_mm;
 /* Scratch for rows opened or decoded, and for the sums of many columns. A kernel whose scratch
  * grows with n_in asserts what it needs an element against HN_PANEL_ELEM. */
 #define HN_PANEL_ROWS 32
 #define HN_PANEL_ELEM 48
-#define HN_PANEL_BYTES(n_in) ((size_t)(n_in) * HN_PANEL_ELEM + 98304)
+#define HN_PANEL_BYTES(n_in) ((size_t)(n_in)*HN_PANEL_ELEM + 98304)
 typedef void hn_matmul_fn(const hn_mm *a);
 /* In the packed layout (quant/pack.h) w is group 0, w_stride the bytes between groups and
  * r0 a multiple of HN_PACK_ROWS; the same bits as from the rows. */
 
 /* ---- the KV cache ---------------------------------------------------------------------- */
 
-enum { HN_KEY_BLOCK = 16,   /* positions stored together */
-       HN_SOFT_BLOCK = 64,  /* keys per step of the running softmax */
-       HN_SPLIT = 512,      /* keys per independent partial result */
-       HN_CACHE_GROUP = 32  /* dims that share a scale in q8_0 */
+enum {
+    HN_KEY_BLOCK = 16,  /* positions stored together */
+    HN_SOFT_BLOCK = 64, /* keys per step of the running softmax */
+    HN_SPLIT = 512,     /* keys per independent partial result */
+    HN_CACHE_GROUP = 32 /* dims that share a scale in q8_0 */
 };
 
+/* Positions stored in one place. Where they lie is no matter of arithmetic: no bit depends on it. */
+#ifndef HN_PAGE
+#define HN_PAGE 64
+#endif
+_Static_assert(HN_PAGE % HN_SOFT_BLOCK == 0 && HN_SPLIT % HN_PAGE == 0, "64, 128, 256 or 512");
+
 /* The cache of one KV head: K and V in blocks of 16 positions of the same size, which
- * follow each other within a split. Splits hold whole soft blocks: keys past the last
+ * follow each other within a page. Pages hold whole soft blocks: keys past the last
  * may be read, never used.
  *   f16, f32  K [d][16], V [16][d]
  *   q8_0      per 32 dims of a head vector (the last group may be shorter) codes and an f16
@@ -148,9 +155,9 @@ static inline size_t hn_cache_block_bytes(hn_cache_type t, int64_t d)
 static inline float hn_cache_limit(hn_cache_type t)
 {
     switch (t) {
-    case HN_CACHE_F16: return 0x1.ffdffep+15f;  /* the float before 65520, halfway to where 65536 would be */
+    case HN_CACHE_F16: return 0x1.ffdffep+15f; /* the float before 65520, halfway to where 65536 would be */
     case HN_CACHE_F32: return 0x1.fffffep+127f;
-    default: return 0x1.fbe03ep+22f;            /* the last whose 127th part is below 65520 */
+    default: return 0x1.fbe03ep+22f; /* the last whose 127th part is below 65520 */
     }
 }
 
@@ -161,7 +168,8 @@ static inline float hn_cache_limit(hn_cache_type t)
  * block of 64 keys, those at or past the query's last masked to s = −inf:
  *   s_t = scale·(chain of fma over d from 0); mn = max(m, max s); c = exp(m−mn);
  *   p_t = exp(s_t−mn); l = l·c + Σp (lanes t mod 16, tree); o = o·c, then fma(p_t, v_t, o) in ascending t
- * (a block that is masked wholly changes nothing). Splits merge ascending into M = −inf,
+ * (a block that is masked wholly changes nothing). With a window, keys before a query's first are masked too; blocks
+ * and splits of which it sees nothing are passed over. Splits merge ascending into M = −inf,
  * L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn); b = exp(m−Mn); L = fma(l, b, L·a);
  *   O = fma(o, b, O·a). out = O / L.
  * f16 is widened exactly. q8_0: q is quantized like an activation block per group of 32 dims
@@ -171,10 +179,12 @@ typedef struct hn_attn {
     const float *q; /* query g of token i at q + i·q_stride + g·d */
     float *out;     /* likewise */
     int64_t q_stride, out_stride;
-    const void *k, *v;
-    size_t split_bytes; /* from the keys (values) of one split to those of the next */
-    float *scratch; /* hn_attn_floats(n_tok·n_q, d), 64-byte aligned */
+    const void *k, *v;    /* of page 0 */
+    const uint32_t *page; /* the numbers of the pages that hold positions [i·HN_PAGE, …); NULL: 0, 1, 2, … */
+    size_t page_bytes;    /* from the keys (values) of one page to those of the next */
+    float *scratch;       /* hn_attn_floats(n_tok·n_q, d), 64-byte aligned */
     int64_t n_tok, n_q, n_kv, d;
+    int64_t window; /* a token sees so many keys, the last its own; 0: all before it */
     float scale;
     /* not NULL: only splits [split0, split1), not merged: m, l, o[d] of row i·n_q + g at
      * part + ((split − split0)·n_tok·n_q + row)·(d + 2), where the row sees the split */
@@ -182,6 +192,13 @@ typedef struct hn_attn {
     int64_t split0, split1;
 } hn_attn;
 typedef void hn_attn_fn(const hn_attn *a);
+
+/* Bytes from k (v) to position pos, a multiple of 64. One look into the table per soft block. */
+static inline size_t hn_attn_at(const hn_attn *a, size_t pos_bytes, int64_t pos)
+{
+    size_t i = (size_t)pos / HN_PAGE;
+    return (a->page ? a->page[i] : i) * a->page_bytes + (size_t)pos % HN_PAGE * pos_bytes;
+}
 
 static inline int64_t hn_attn_floats(int64_t rows, int64_t d)
 {
@@ -196,6 +213,9 @@ enum { HN_MAX_WKV = 256 }; /* head size */
 /* What a function of one element is, after a product. */
 typedef enum hn_map { HN_MAP_NONE = 0, HN_MAP_TANH, HN_MAP_SIGMOID, HN_MAP_SILU, HN_MAP_SQRELU, HN_MAP_KINDS } hn_map;
 
+/* What a gate's function is, before it multiplies. */
+typedef enum hn_glu { HN_GLU_SILU = 0, HN_GLU_GELU, HN_GLU_KINDS } hn_glu;
+
 /* One token of one head of n channels; vectors [n] unless said. The state s is [n key][n value] (RWKV-7's
  * paper has it the other way round). Sums over the head are lanes and a tree as in the float rule, those over
  * keys chains of fma from 0 in ascending order. sigma(x) = 1 / (1 + exp(−x)).
@@ -206,17 +226,17 @@ typedef enum hn_map { HN_MAP_NONE = 0, HN_MAP_TANH, HN_MAP_SIGMOID, HN_MAP_SILU,
  *     z_i = Σ_j s[j][i]·(−kk_j);  s[j][i] = fma(z_i, kk_j·a_j, fma(v_i, k_j, s[j][i]·d_j));  y_i = Σ_j s[j][i]·r_j
  *     y = norm(y)·ln_w + ln_b;  y_i = fma(v_i, Σ_j (r_j·k_j)·r_k_j, y_i);  out = y·g
  *   RWKV-6 (Peng et al. 2024)
- *     d = exp(−exp(w));  y_j = Σ_i r_i·fma(first_i, k_i·v_j, s[i][j]) of the old s;  s[i][j] = fma(s[i][j], d_i, k_i·v_j)
- *     out = (norm(y)·ln_w + ln_b)·g
- * norm(y) = (y − Σy/n)·(1 / sqrt(Σ(y − Σy/n)²/n + eps)), then fma(·, ln_w, ln_b). */
+ *     d = exp(−exp(w));  y_j = Σ_i r_i·fma(first_i, k_i·v_j, s[i][j]) of the old s;  s[i][j] = fma(s[i][j], d_i,
+ * k_i·v_j) out = (norm(y)·ln_w + ln_b)·g norm(y) = (y − Σy/n)·(1 / sqrt(Σ(y − Σy/n)²/n + eps)), then fma(·, ln_w,
+ * ln_b). */
 typedef struct hn_wkv {
     float *s, *out;
     const float *r, *k, *v, *w, *g;
     const float *ln_w, *ln_b;
-    const float *a, *v_mix;          /* RWKV-7; v_mix NULL in the first layer, which writes v_first */
+    const float *a, *v_mix; /* RWKV-7; v_mix NULL in the first layer, which writes v_first */
     float *v_first;
     const float *k_k, *k_a, *r_k;
-    const float *first;              /* RWKV-6 */
+    const float *first; /* RWKV-6 */
     int32_t n;
     float eps;
 } hn_wkv;
@@ -230,8 +250,8 @@ enum { HN_GEMM_ROWS = 6, HN_GEMM_COLS = 64, HN_GEMM_K = 256 };
  * where not first, t + s; then to t, or, where last, times alpha unless it is 1, added to C where add is set, to C.
  * B is padded to whole vectors of 16 columns: what it holds past cols is read, not used. */
 typedef struct hn_gemm_tile {
-    const void *a, *b;             /* words of row i, step k at a + i·a_row + k·a_step; of column j at b + k·b_step + j */
-    float *t;                      /* [rows][64], 64-byte aligned */
+    const void *a, *b; /* words of row i, step k at a + i·a_row + k·a_step; of column j at b + k·b_step + j */
+    float *t;          /* [rows][64], 64-byte aligned */
     float *c;
     int64_t a_row, a_step, b_step, ldc; /* words of 4 bytes */
     int64_t steps;
@@ -274,6 +294,8 @@ typedef struct hn_kernels {
     void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);
     /* y = (g / (1 + exp(−g))) · u; y may be g */
     void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
+    /* y = (g / (1 + exp(−2z))) · u, z = 0.79788456·fma(0.044715·(g·g), g, g): the tanh form of GELU; y may be g */
+    void (*gelu_mul)(float *y, const float *g, const float *u, int64_t n);
     /* training: of h = silu(g)·u and gh = dL/dh. s = 1/(1 + exp(−g)); gg = (gh·u)·(s·fma(g, 1 − s, 1)), gu = gh·(g·s);
      * gg may be gh or g, gu may be u */
     void (*silu_mul_grad)(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n);
@@ -281,7 +303,7 @@ typedef struct hn_kernels {
     void (*rms_norm_grad)(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps);
     void (*to_bf16)(uint16_t *y, const float *x, int64_t n); /* hn_f32_to_bf16 of each */
     const hn_gemm_ops *gemm;
-    hn_dequantize_fn *decode[HN_TYPE_COUNT]; /* the type table's bits; NULL: its decoder */
+    hn_dequantize_fn *decode[HN_TYPE_COUNT];          /* the type table's bits; NULL: its decoder */
     void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */
     /* y = fma((x − Σx/n)·(1/sqrt(Σ(x − Σx/n)²/n + eps)), w, b); y may be x */
     void (*layer_norm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps);
@@ -292,7 +314,7 @@ typedef struct hn_kernels {
     hn_attn_fn *attn[HN_CACHE_TYPES];
     /* out = the merge of n_split partial results, stride floats apart */
     void (*attn_merge)(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d);
-    /* Writes one key, one value vector of d floats to position pos of a split. */
+    /* Writes one key, one value vector of d floats to position pos of a page. */
     void (*store_k[HN_CACHE_TYPES])(void *k, const float *x, int64_t d, int64_t pos);
     void (*store_v[HN_CACHE_TYPES])(void *v, const float *x, int64_t d, int64_t pos);
     /* y[i] = a chain of fma(b[j·ldb + i], h[j], ·) from y[i] over ascending j < rank */
@@ -375,6 +397,14 @@ static inline float hn_exp_inline(float x)
 }
 
 static inline float hn_sigmoid_inline(float x) { return 1.0f / (1.0f + hn_exp_inline(-x)); }
+
+#define HN_GELU_CUBE 0.044715f
+#define HN_GELU_ROOT 0.79788456f /* sqrt(2/pi) */
+static inline float hn_gelu_inline(float x)
+{
+    float z = HN_GELU_ROOT * fmaf(HN_GELU_CUBE * (x * x), x, x);
+    return x / (1.0f + hn_exp_inline(-2.0f * z));
+}
 
 static inline float hn_tanh_inline(float x)
 {

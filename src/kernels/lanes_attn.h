@@ -6,9 +6,11 @@
  * A level may define HN_LANES_DOT8 (with i16v, k8 and their operations) for q8_0, and
  * HN_LANES_STORE_F16 for stores; without them it inherits those from below. */
 
-enum { HN_ATTN_ROWS = 6,   /* rows of a register tile */
-       HN_ATTN_WIDE = 13,  /* rows from which blocks are widened first */
-       HN_ATTN_AHEAD = 2 };/* blocks of 64 keys fetched ahead when read in place */
+enum {
+    HN_ATTN_ROWS = 6,  /* rows of a register tile */
+    HN_ATTN_WIDE = 13, /* rows from which blocks are widened first */
+    HN_ATTN_AHEAD = 2
+}; /* blocks of 64 keys fetched ahead when read in place */
 
 #ifndef HN_ATTN_VECS /* vectors of a register tile beside n rows: 32 registers of one lane set, or 16 of half */
 #define HN_ATTN_VECS(n) ((n) <= 2 ? 4 / (n) : (n) == 3 ? 2 : 1)
@@ -22,6 +24,8 @@ enum { HN_ATTN_ROWS = 6,   /* rows of a register tile */
 #else
 #define HN_UNROLL _Pragma("GCC unroll 8")
 #endif
+/* one word, for clang-format */
+#define HN_UNROLL_FOR(...) HN_UNROLL for (__VA_ARGS__)
 
 HN_INLINE int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -32,114 +36,123 @@ typedef struct attn_rows {
     const int32_t *qsum; /* q8: [rows][groups] */
     float *p, *o;        /* [rows][64], [rows][d] */
     float *M, *L, *m, *l, *c;
-    float *wide;         /* [64][d] floats, or q8: scales of V [64][groups] */
+    float *wide; /* [64][d] floats, or q8: scales of V [64][groups] */
     int64_t d;
+    ptrdiff_t ahead; /* bytes from the block to the one that is fetched meanwhile */
     float scale;
 } attn_rows;
 
 /* ---- scores: p[row][64] = scale · q · k ---------------------------------------------------- */
 
-#define ATTN_SCORES(NAME, ELEM, LOAD)                                                                          \
+#define ATTN_SCORES(NAME, ELEM, LOAD)                                                                                  \
     HN_INLINE void NAME(const attn_rows *a, const void *block, int64_t r, const int NQ, const int V, const bool ahead) \
-    {                                                                                                          \
-        const int64_t d = a->d;                                                                                \
-        const float *q = a->q + r * d;                                                                         \
-        const ELEM *k = block;                                                                                 \
-        for (int kb = 0; kb < 4; kb += V) {                                                                    \
-            const ELEM *kk = k + kb * d * HN_KEY_BLOCK;                                                        \
-            const char *next = (const char *)(kk + HN_ATTN_AHEAD * d * HN_SOFT_BLOCK);                         \
-            v16 acc[HN_ATTN_ROWS][4];                                                                          \
-            HN_UNROLL for (int i = 0; i < NQ; i++)                                                             \
-                HN_UNROLL for (int j = 0; j < V; j++) acc[i][j] = v16_zero();                                  \
-            for (int64_t x = 0; x < d; x++) {                                                                  \
-                v16 kv[4];                                                                                     \
-                HN_UNROLL for (int j = 0; j < V; j++) kv[j] = LOAD(kk + (j * d + x) * HN_KEY_BLOCK);           \
-                if (ahead) {                                                                                   \
-                    HN_UNROLL for (int j = 0; j < 4; j++)                                                      \
-                        if (j == 0 || j < V * (int)sizeof(ELEM) / 4) __builtin_prefetch(next + 64 * j, 0, 2);  \
-                    next += V * (int)sizeof(ELEM) * HN_KEY_BLOCK;                                              \
-                }                                                                                              \
-                HN_UNROLL for (int i = 0; i < NQ; i++) {                                                       \
-                    v16 b = v16_set1(q[i * d + x]);                                                            \
-                    HN_UNROLL for (int j = 0; j < V; j++) acc[i][j] = v16_fma(b, kv[j], acc[i][j]);            \
-                }                                                                                              \
-            }                                                                                                  \
-            HN_UNROLL for (int i = 0; i < NQ; i++)                                                             \
-                HN_UNROLL for (int j = 0; j < V; j++)                                                          \
+    {                                                                                                                  \
+        const int64_t d = a->d;                                                                                        \
+        const float *q = a->q + r * d;                                                                                 \
+        const ELEM *k = block;                                                                                         \
+        for (int kb = 0; kb < 4; kb += V) {                                                                            \
+            const ELEM *kk = k + kb * d * HN_KEY_BLOCK;                                                                \
+            const char *next = (const char *)kk + a->ahead;                                                            \
+            v16 acc[HN_ATTN_ROWS][4];                                                                                  \
+            HN_UNROLL_FOR(int i = 0; i < NQ; i++)                                                                      \
+                HN_UNROLL_FOR(int j = 0; j < V; j++) acc[i][j] = v16_zero();                                           \
+            for (int64_t x = 0; x < d; x++) {                                                                          \
+                v16 kv[4];                                                                                             \
+                HN_UNROLL_FOR(int j = 0; j < V; j++) kv[j] = LOAD(kk + (j * d + x) * HN_KEY_BLOCK);                    \
+                if (ahead) {                                                                                           \
+                    HN_UNROLL_FOR(int j = 0; j < 4; j++)                                                               \
+                        if (j == 0 || j < V * (int)sizeof(ELEM) / 4) __builtin_prefetch(next + 64 * j, 0, 2);          \
+                    next += V * (int)sizeof(ELEM) * HN_KEY_BLOCK;                                                      \
+                }                                                                                                      \
+                HN_UNROLL_FOR(int i = 0; i < NQ; i++) {                                                                \
+                    v16 b = v16_set1(q[i * d + x]);                                                                    \
+                    HN_UNROLL_FOR(int j = 0; j < V; j++) acc[i][j] = v16_fma(b, kv[j], acc[i][j]);                     \
+                }                                                                                                      \
+            }                                                                                                          \
+            HN_UNROLL_FOR(int i = 0; i < NQ; i++)                                                                      \
+                HN_UNROLL_FOR(int j = 0; j < V; j++)                                                                   \
                     v16_store(a->p + (r + i) * HN_SOFT_BLOCK + 16 * (kb + j), v16_mul(acc[i][j], v16_set1(a->scale))); \
-        }                                                                                                      \
+        }                                                                                                              \
     }
 ATTN_SCORES(scores_f16, uint16_t, v16_load_f16)
 ATTN_SCORES(scores_f32, float, v16_load)
 
 /* ---- values: o[row] = o·c, then the chain of fma(p_t, v_t, o) over t in [t0, t1) -------------- */
 
-#define ATTN_VALUES_STEP(ELEM, LOADV, V)                                                                             \
-    do {                                                                                                       \
-        v16 acc[HN_ATTN_ROWS][4];                                                                              \
-        HN_UNROLL for (int i = 0; i < NQ; i++)                                                                 \
-            HN_UNROLL for (int j = 0; j < (V); j++) {                                                          \
-                acc[i][j] = v16_load(o + i * d + x + 16 * j);                                                  \
-                if (first) acc[i][j] = v16_mul(acc[i][j], v16_set1(a->c[r + i]));                              \
-            }                                                                                                  \
-        for (int64_t t = t0; t < t1; t++) {                                                                    \
-            v16 vv[4];                                                                                         \
-            HN_UNROLL for (int j = 0; j < (V); j++) {                                                          \
-                vv[j] = LOADV(t, x + 16 * j);                                                                  \
-                if (ahead && j * 16 * (int)sizeof(ELEM) % 64 == 0) AHEADV(t, x + 16 * j);                      \
-            }                                                                                                  \
-            HN_UNROLL for (int i = 0; i < NQ; i++) {                                                           \
-                v16 b = v16_set1(p[i * HN_SOFT_BLOCK + t]);                                                    \
-                HN_UNROLL for (int j = 0; j < (V); j++) acc[i][j] = v16_fma(b, vv[j], acc[i][j]);              \
-            }                                                                                                  \
-        }                                                                                                      \
-        HN_UNROLL for (int i = 0; i < NQ; i++)                                                                 \
-            HN_UNROLL for (int j = 0; j < (V); j++) v16_store(o + i * d + x + 16 * j, acc[i][j]);              \
+#define ATTN_VALUES_STEP(ELEM, LOADV, V)                                                         \
+    do {                                                                                         \
+        v16 acc[HN_ATTN_ROWS][4];                                                                \
+        HN_UNROLL_FOR(int i = 0; i < NQ; i++)                                                    \
+            HN_UNROLL_FOR(int j = 0; j < (V); j++) {                                             \
+                acc[i][j] = v16_load(o + i * d + x + 16 * j);                                    \
+                if (first) acc[i][j] = v16_mul(acc[i][j], v16_set1(a->c[r + i]));                \
+            }                                                                                    \
+        for (int64_t t = t0; t < t1; t++) {                                                      \
+            v16 vv[4];                                                                           \
+            HN_UNROLL_FOR(int j = 0; j < (V); j++) {                                             \
+                vv[j] = LOADV(t, x + 16 * j);                                                    \
+                if (ahead && j * 16 * (int)sizeof(ELEM) % 64 == 0) AHEADV(t, x + 16 * j);        \
+            }                                                                                    \
+            HN_UNROLL_FOR(int i = 0; i < NQ; i++) {                                              \
+                v16 b = v16_set1(p[i * HN_SOFT_BLOCK + t]);                                      \
+                HN_UNROLL_FOR(int j = 0; j < (V); j++) acc[i][j] = v16_fma(b, vv[j], acc[i][j]); \
+            }                                                                                    \
+        }                                                                                        \
+        HN_UNROLL_FOR(int i = 0; i < NQ; i++)                                                    \
+            HN_UNROLL_FOR(int j = 0; j < (V); j++) v16_store(o + i * d + x + 16 * j, acc[i][j]); \
     } while (0)
 
-#define ATTN_VALUES(NAME, ELEM, LOADV, ONEV, LOCALS)                                                                \
-    HN_INLINE void NAME(const attn_rows *a, const void *block, int64_t r, int64_t t0, int64_t t1, bool first, const int NQ, const int V, const bool ahead) \
-    {                                                                                                          \
-        const int64_t d = a->d;                                                                                \
-        const float *p = a->p + r * HN_SOFT_BLOCK;                                                             \
-        float *o = a->o + r * d;                                                                               \
-        const ELEM *v = block;                                                                                 \
-        LOCALS                                                                                                 \
-        int64_t x = 0;                                                                                         \
-        for (; x + 16 * V <= d; x += 16 * V) ATTN_VALUES_STEP(ELEM, LOADV, V);                                 \
-        for (; x + 16 <= d; x += 16) ATTN_VALUES_STEP(ELEM, LOADV, 1);                                         \
-        for (; x < d; x++)                                                                                     \
-            for (int i = 0; i < NQ; i++) {                                                                     \
-                float s = first ? o[i * d + x] * a->c[r + i] : o[i * d + x];                                   \
-                for (int64_t t = t0; t < t1; t++) s = fmaf(p[i * HN_SOFT_BLOCK + t], ONEV(t, x), s);           \
-                o[i * d + x] = s;                                                                              \
-            }                                                                                                  \
+#define ATTN_VALUES(NAME, ELEM, LOADV, ONEV, LOCALS)                                                          \
+    HN_INLINE void NAME(const attn_rows *a, const void *block, int64_t r, int64_t t0, int64_t t1, bool first, \
+                        const int NQ, const int V, const bool ahead)                                          \
+    {                                                                                                         \
+        const int64_t d = a->d;                                                                               \
+        const float *p = a->p + r * HN_SOFT_BLOCK;                                                            \
+        float *o = a->o + r * d;                                                                              \
+        const ELEM *v = block;                                                                                \
+        LOCALS                                                                                                \
+        int64_t x = 0;                                                                                        \
+        for (; x + 16 * V <= d; x += 16 * V) ATTN_VALUES_STEP(ELEM, LOADV, V);                                \
+        for (; x + 16 <= d; x += 16) ATTN_VALUES_STEP(ELEM, LOADV, 1);                                        \
+        for (; x < d; x++)                                                                                    \
+            for (int i = 0; i < NQ; i++) {                                                                    \
+                float s = first ? o[i * d + x] * a->c[r + i] : o[i * d + x];                                  \
+                for (int64_t t = t0; t < t1; t++) s = fmaf(p[i * HN_SOFT_BLOCK + t], ONEV(t, x), s);          \
+                o[i * d + x] = s;                                                                             \
+            }                                                                                                 \
     }
-#define AHEADV(t, x) __builtin_prefetch(v + ((t) + HN_ATTN_AHEAD * HN_SOFT_BLOCK) * d + (x), 0, 2)
-#define LOADV_F16(t, x) v16_load_f16(v + (t) * d + (x))
-#define ONEV_F16(t, x) hn_f16_to_f32(v[(t) * d + (x)])
-#define LOADV_F32(t, x) v16_load(v + (t) * d + (x))
-#define ONEV_F32(t, x) v[(t) * d + (x)]
+#define AHEADV(t, x) __builtin_prefetch((const char *)(v + (t)*d + (x)) + a->ahead, 0, 2)
+#define LOADV_F16(t, x) v16_load_f16(v + (t)*d + (x))
+#define ONEV_F16(t, x) hn_f16_to_f32(v[(t)*d + (x)])
+#define LOADV_F32(t, x) v16_load(v + (t)*d + (x))
+#define ONEV_F32(t, x) v[(t)*d + (x)]
 ATTN_VALUES(values_f16, uint16_t, LOADV_F16, ONEV_F16, )
 ATTN_VALUES(values_f32, float, LOADV_F32, ONEV_F32, )
 #undef AHEADV
 
 /* ---- the softmax of a block --------------------------------------------------------------------- */
 
-/* Rows [r0, r1) of p become exp(p − new maximum); m, l and c follow. Row r sees n_kv(r)
- * keys of the block at t0. */
-HN_INLINE void attn_softmax(const attn_rows *a, int64_t r0, int64_t r1, int64_t n_q, int64_t left)
+/* Rows [r0, r1) of p become exp(p − new maximum); m, l and c follow. Of the block's keys row r sees
+ * those before left + r/n_q and, with a window, from hidden + r/n_q on. */
+HN_INLINE void attn_softmax(const attn_rows *a, int64_t r0, int64_t r1, int64_t n_q, int64_t left, int64_t hidden)
 {
     for (int64_t r = r0; r < r1; r++) {
         float *p = a->p + r * HN_SOFT_BLOCK;
         int64_t n = left + r / n_q;
         v16 s[4];
-        HN_UNROLL for (int j = 0; j < 4; j++) s[j] = v16_load(p + 16 * j);
+        HN_UNROLL_FOR(int j = 0; j < 4; j++) s[j] = v16_load(p + 16 * j);
         if (n < HN_SOFT_BLOCK)
-            HN_UNROLL for (int j = 0; j < 4; j++) {
+            HN_UNROLL_FOR(int j = 0; j < 4; j++) {
                 s[j] = v16_keep_first(s[j], v16_set1(-INFINITY), (int)(n - 16 * j < 0 ? 0 : n - 16 * j));
                 v16_store(p + 16 * j, s[j]);
             }
+        if (hidden + r / n_q > 0) {
+            n = hidden + r / n_q;
+            HN_UNROLL_FOR(int j = 0; j < 4; j++) {
+                s[j] = v16_keep_first(v16_set1(-INFINITY), s[j], (int)(n - 16 * j < 0 ? 0 : n - 16 * j));
+                v16_store(p + 16 * j, s[j]);
+            }
+        }
         a->c[r] = v16_hmax(v16_max(v16_max(s[0], s[1]), v16_max(s[2], s[3])));
     }
     for (int64_t r = r0 & ~(int64_t)15; r < r1; r += 16) { /* rows outside [r0, r1) keep their m */
@@ -154,7 +167,7 @@ HN_INLINE void attn_softmax(const attn_rows *a, int64_t r0, int64_t r1, int64_t 
     for (int64_t r = r0; r < r1; r++) {
         float *p = a->p + r * HN_SOFT_BLOCK;
         v16 e[4], mn = v16_set1(a->m[r]);
-        HN_UNROLL for (int j = 0; j < 4; j++) {
+        HN_UNROLL_FOR(int j = 0; j < 4; j++) {
             e[j] = v16_exp(v16_sub(v16_load(p + 16 * j), mn));
             v16_store(p + 16 * j, e[j]);
         }
@@ -169,7 +182,8 @@ HN_INLINE void merge_one(float *M, float *L, float *O, float m, float l, const f
     float mn = *M > m ? *M : m, a = hn_exp_inline(*M - mn), b = hn_exp_inline(m - mn);
     int64_t i = 0;
     *L = fmaf(l, b, *L * a);
-    for (; i + 16 <= d; i += 16) v16_store(O + i, v16_fma(v16_load(o + i), v16_set1(b), v16_mul(v16_load(O + i), v16_set1(a))));
+    for (; i + 16 <= d; i += 16)
+        v16_store(O + i, v16_fma(v16_load(o + i), v16_set1(b), v16_mul(v16_load(O + i), v16_set1(a))));
     for (; i < d; i++) O[i] = fmaf(o[i], b, O[i] * a);
     *M = mn;
 }
@@ -194,64 +208,66 @@ HN_INLINE void scores_q8(const attn_rows *a, const void *block, int64_t r, const
     const int32_t *qsum = a->qsum + r * n_g;
     for (int kb = 0; kb < 4; kb += V) {
         const uint8_t *k = (const uint8_t *)block + (size_t)kb * bytes;
-        const char *next = (const char *)k + HN_ATTN_AHEAD * 4 * bytes;
+        const char *next = (const char *)k + a->ahead;
         v16 s[HN_ATTN_ROWS][4];
-        HN_UNROLL for (int i = 0; i < NQ; i++)
-            HN_UNROLL for (int j = 0; j < V; j++) s[i][j] = v16_zero();
+        HN_UNROLL_FOR(int i = 0; i < NQ; i++)
+            HN_UNROLL_FOR(int j = 0; j < V; j++) s[i][j] = v16_zero();
         for (int64_t g = 0; g < n_g; g++) {
             int64_t end = (g + 1) * HN_CACHE_GROUP < d4 ? (g + 1) * HN_CACHE_GROUP : d4;
             i16v isum[HN_ATTN_ROWS][4];
-            HN_UNROLL for (int i = 0; i < NQ; i++)
-                HN_UNROLL for (int j = 0; j < V; j++) isum[i][j] = i16_start(qsum[i * n_g + g]);
+            HN_UNROLL_FOR(int i = 0; i < NQ; i++)
+                HN_UNROLL_FOR(int j = 0; j < V; j++) isum[i][j] = i16_start(qsum[i * n_g + g]);
             for (int64_t x = g * HN_CACHE_GROUP; x < end; x += 4) {
                 k8 c[4];
-                HN_UNROLL for (int j = 0; j < V; j++) c[j] = k8_load(k + (size_t)j * bytes + x * HN_KEY_BLOCK);
+                HN_UNROLL_FOR(int j = 0; j < V; j++) c[j] = k8_load(k + (size_t)j * bytes + x * HN_KEY_BLOCK);
                 if (ahead)
-                    HN_UNROLL for (int j = 0; j < V; j++) {
+                    HN_UNROLL_FOR(int j = 0; j < V; j++) {
                         __builtin_prefetch(next, 0, 2);
                         next += 64;
                     }
-                HN_UNROLL for (int i = 0; i < NQ; i++) {
+                HN_UNROLL_FOR(int i = 0; i < NQ; i++) {
                     int32_t q4;
                     memcpy(&q4, q + i * d4 + x, 4);
-                    HN_UNROLL for (int j = 0; j < V; j++) isum[i][j] = i16_dot(isum[i][j], c[j], q4);
+                    HN_UNROLL_FOR(int j = 0; j < V; j++) isum[i][j] = i16_dot(isum[i][j], c[j], q4);
                 }
             }
-            HN_UNROLL for (int j = 0; j < V; j++) {
+            HN_UNROLL_FOR(int j = 0; j < V; j++) {
                 v16 dk = v16_load_f16((const uint16_t *)(k + (size_t)j * bytes + d4 * HN_KEY_BLOCK) + g * HN_KEY_BLOCK);
-                HN_UNROLL for (int i = 0; i < NQ; i++)
+                HN_UNROLL_FOR(int i = 0; i < NQ; i++)
                     s[i][j] = v16_fma(v16_mul(dk, v16_set1(dq[i * n_g + g])), i16_to_v16(isum[i][j]), s[i][j]);
             }
         }
-        for (; ahead && next < (const char *)k + (HN_ATTN_AHEAD * 4 + V) * bytes; next += 64) __builtin_prefetch(next, 0, 2); /* scales */
-        HN_UNROLL for (int i = 0; i < NQ; i++)
-            HN_UNROLL for (int j = 0; j < V; j++)
+        for (; ahead && next < (const char *)k + a->ahead + (size_t)V * bytes; next += 64)
+            __builtin_prefetch(next, 0, 2); /* scales */
+        HN_UNROLL_FOR(int i = 0; i < NQ; i++)
+            HN_UNROLL_FOR(int j = 0; j < V; j++)
                 v16_store(a->p + (r + i) * HN_SOFT_BLOCK + 16 * (kb + j), v16_mul(s[i][j], v16_set1(a->scale)));
     }
 }
 
 /* The scales of V of four blocks as floats, [64][groups]. */
-static void scales_q8(float *y, const void *block, int64_t d)
+static void scales_q8(float *y, const void *block, int64_t d, ptrdiff_t ahead)
 {
     const int64_t n_g = hn_cache_groups(d);
     const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, d);
     for (int kb = 0; kb < 4; kb++) {
-        const uint16_t *x = (const uint16_t *)((const char *)block + (size_t)kb * bytes + hn_cache_d4(d) * HN_KEY_BLOCK);
+        const uint16_t *x =
+            (const uint16_t *)((const char *)block + (size_t)kb * bytes + hn_cache_d4(d) * HN_KEY_BLOCK);
         for (int64_t i = 0; i < n_g; i++, y += 16) {
-            __builtin_prefetch((const char *)(x + 16 * i) + HN_ATTN_AHEAD * 4 * bytes, 0, 2);
+            __builtin_prefetch((const char *)(x + 16 * i) + ahead, 0, 2);
             v16_store(y, v16_load_f16(x + 16 * i));
         }
     }
 }
 
 #define CODE_Q8(t, x) ((const int8_t *)v + (size_t)((t) / HN_KEY_BLOCK) * bytes + (t) % HN_KEY_BLOCK * d4 + (x))
-#define SCALE_Q8(t, x) scale[(t) * n_g + (x) / HN_CACHE_GROUP]
+#define SCALE_Q8(t, x) scale[(t)*n_g + (x) / HN_CACHE_GROUP]
 #define LOADV_Q8(t, x) v16_mul(v16_load_i8(CODE_Q8(t, x)), v16_set1(SCALE_Q8(t, x)))
 #define ONEV_Q8(t, x) ((float)*CODE_Q8(t, x) * SCALE_Q8(t, x))
-#define AHEADV(t, x) __builtin_prefetch(CODE_Q8(t, x) + HN_ATTN_AHEAD * 4 * bytes, 0, 2)
-#define Q8_LOCALS                                                           \
-    const int64_t d4 = hn_cache_d4(a->d), n_g = hn_cache_groups(a->d);      \
-    const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, a->d);         \
+#define AHEADV(t, x) __builtin_prefetch(CODE_Q8(t, x) + a->ahead, 0, 2)
+#define Q8_LOCALS                                                      \
+    const int64_t d4 = hn_cache_d4(a->d), n_g = hn_cache_groups(a->d); \
+    const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, a->d);    \
     const float *scale = a->wide;
 ATTN_VALUES(values_q8, int8_t, LOADV_Q8, ONEV_Q8, Q8_LOCALS)
 #undef AHEADV
@@ -267,7 +283,8 @@ static void open_q8(float *y, const void *v, int64_t d)
             int64_t x = g * HN_CACHE_GROUP, end = x + HN_CACHE_GROUP < d ? x + HN_CACHE_GROUP : d;
             for (int t = 0; t < HN_KEY_BLOCK; t++) scale[t] = hn_f16_to_f32(from[t * n_g + g]);
             for (; x + 16 <= end; x += 16)
-                for (int t = 0; t < HN_KEY_BLOCK; t++) v16_store(y + (b + t) * d + x, v16_mul(v16_load_i8(CODE_Q8(b + t, x)), v16_set1(scale[t])));
+                for (int t = 0; t < HN_KEY_BLOCK; t++)
+                    v16_store(y + (b + t) * d + x, v16_mul(v16_load_i8(CODE_Q8(b + t, x)), v16_set1(scale[t])));
             for (; x < end; x++)
                 for (int t = 0; t < HN_KEY_BLOCK; t++) y[(b + t) * d + x] = (float)*CODE_Q8(b + t, x) * scale[t];
         }
@@ -316,15 +333,18 @@ typedef void values_fn(const attn_rows *a, const void *block, int64_t r, int64_t
 
 #define SCORES_N(NAME, FROM, N, VECS, AHEAD) \
     static void NAME##_##N(const attn_rows *a, const void *block, int64_t r) { FROM(a, block, r, N, VECS(N), AHEAD); }
-#define VALUES_N(NAME, FROM, N, VECS, AHEAD)                                                                        \
-    static void NAME##_##N(const attn_rows *a, const void *block, int64_t r, int64_t t0, int64_t t1, bool first)    \
-    {                                                                                                               \
-        FROM(a, block, r, t0, t1, first, N, VECS(N), AHEAD);                                                        \
+#define VALUES_N(NAME, FROM, N, VECS, AHEAD)                                                                     \
+    static void NAME##_##N(const attn_rows *a, const void *block, int64_t r, int64_t t0, int64_t t1, bool first) \
+    {                                                                                                            \
+        FROM(a, block, r, t0, t1, first, N, VECS(N), AHEAD);                                                     \
     }
-#define TILES(KIND, NAME, FROM, VECS, AHEAD)                                                                  \
+#define TILES(KIND, NAME, FROM, VECS, AHEAD)                                                                       \
     KIND##_N(NAME, FROM, 1, VECS, AHEAD) KIND##_N(NAME, FROM, 2, VECS, AHEAD) KIND##_N(NAME, FROM, 3, VECS, AHEAD) \
-    KIND##_N(NAME, FROM, 4, VECS, AHEAD) KIND##_N(NAME, FROM, 5, VECS, AHEAD) KIND##_N(NAME, FROM, 6, VECS, AHEAD)
-#define TABLE(NAME) { NULL, NAME##_1, NAME##_2, NAME##_3, NAME##_4, NAME##_5, NAME##_6 }
+        KIND##_N(NAME, FROM, 4, VECS, AHEAD) KIND##_N(NAME, FROM, 5, VECS, AHEAD) KIND##_N(NAME, FROM, 6, VECS, AHEAD)
+#define TABLE(NAME)                                                      \
+    {                                                                    \
+        NULL, NAME##_1, NAME##_2, NAME##_3, NAME##_4, NAME##_5, NAME##_6 \
+    }
 
 TILES(SCORES, f16_scores, scores_f16, HN_ATTN_VECS, true)
 TILES(SCORES, f32_scores, scores_f32, HN_ATTN_VECS, true)
@@ -343,7 +363,7 @@ typedef struct attn_reader {
     scores_fn *scores[HN_ATTN_ROWS + 1], *many_scores[HN_ATTN_ROWS + 1];
     values_fn *values[HN_ATTN_ROWS + 1], *many_values[HN_ATTN_ROWS + 1];
     void (*open_k)(float *y, const void *block, int64_t d), (*open_v)(float *y, const void *block, int64_t d);
-    void (*scales_v)(float *y, const void *block, int64_t d); /* for values in place */
+    void (*scales_v)(float *y, const void *block, int64_t d, ptrdiff_t ahead); /* for values in place */
 } attn_reader;
 
 static void open_f16(float *y, const void *block, int64_t d)
@@ -354,10 +374,12 @@ static void open_f16(float *y, const void *block, int64_t d)
 }
 
 static const attn_reader attn_readers[HN_CACHE_TYPES] = {
-    [HN_CACHE_F16] = { TABLE(f16_scores), TABLE(wide_scores), TABLE(f16_values), TABLE(wide_values), open_f16, open_f16, NULL },
+    [HN_CACHE_F16] = { TABLE(f16_scores), TABLE(wide_scores), TABLE(f16_values), TABLE(wide_values), open_f16, open_f16,
+                       NULL },
     [HN_CACHE_F32] = { TABLE(f32_scores), TABLE(f32_scores), TABLE(f32_values), TABLE(f32_values), NULL, NULL, NULL },
 #if defined(HN_LANES_DOT8)
-    [HN_CACHE_Q8_0] = { TABLE(q8_scores), TABLE(q8_scores), TABLE(q8_values), TABLE(wide_values), NULL, open_q8, scales_q8 },
+    [HN_CACHE_Q8_0] = { TABLE(q8_scores), TABLE(q8_scores), TABLE(q8_values), TABLE(wide_values), NULL, open_q8,
+                        scales_q8 },
 #endif
 };
 
@@ -368,8 +390,10 @@ HN_INLINE int tile_rows(int64_t n)
     return (int)((n + tiles - 1) / tiles);
 }
 
-/* One block of 64 keys at b0 for rows [r0, rows); the first token sees `left` of its keys. */
-static void attn_block(const attn_rows *a, const attn_reader *how, const char *k, const char *v, int64_t r0, int64_t rows, int64_t n_q, int64_t left)
+/* One block of 64 keys for rows [r0, rows); the first token sees `left` of its keys, of which its window hides
+ * `hidden`; one more each for every token after it. */
+static void attn_block(const attn_rows *a, const attn_reader *how, const char *k, const char *v, int64_t r0,
+                       int64_t rows, int64_t n_q, int64_t left, int64_t hidden)
 {
     const bool many = rows >= HN_ATTN_WIDE;
     const void *kb = k, *vb = v;
@@ -379,14 +403,15 @@ static void attn_block(const attn_rows *a, const attn_reader *how, const char *k
         n = tile_rows(rows - r);
         (many ? how->many_scores : how->scores)[n](a, kb, r);
     }
-    attn_softmax(a, r0, rows, n_q, left);
+    attn_softmax(a, r0, rows, n_q, left, hidden);
     if (many && how->open_v) how->open_v(a->wide, v, a->d), vb = a->wide;
-    if (!many && how->scales_v) how->scales_v(a->wide, v, a->d);
+    if (!many && how->scales_v) how->scales_v(a->wide, v, a->d, a->ahead);
     values_fn *const *values = many ? how->many_values : how->values;
     for (int64_t r = r0; r < rows; r += n) {
         n = tile_rows(rows - r);
-        int64_t t1 = at_most(left + r / n_q, HN_SOFT_BLOCK); /* all rows of the tile see these */
-        values[n](a, vb, r, 0, t1, true);
+        int64_t t1 = at_most(left + r / n_q, HN_SOFT_BLOCK);      /* all rows of the tile see these, */
+        int64_t t0 = hidden + r / n_q > 0 ? hidden + r / n_q : 0; /* but for later tokens the first few, whose p is 0 */
+        values[n](a, vb, r, t0, t1, true);
         for (int64_t i = r + 1; i < r + n && t1 < HN_SOFT_BLOCK; i++) { /* a later token's own */
             int64_t t2 = at_most(left + i / n_q, HN_SOFT_BLOCK);
             if (t2 > t1) values[1](a, vb, i, t1, t2, false);
@@ -404,7 +429,8 @@ HN_INLINE float *take(float **at, int64_t n)
 static void attn_walk(const hn_attn *h, hn_cache_type type)
 {
     const int64_t d = h->d, n_q = h->n_q, rows = h->n_tok * n_q, rows16 = (rows + 15) & ~(int64_t)15;
-    const int64_t n_all = h->n_kv + h->n_tok - 1; /* keys of the last token */
+    const int64_t n_all = h->n_kv + h->n_tok - 1;                       /* keys of the last token */
+    const int64_t lo = h->window ? h->n_kv - h->window : INT64_MIN / 2; /* the first token sees keys from here on */
     const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
     const attn_reader *how = &attn_readers[type];
     float *at = h->scratch;
@@ -419,21 +445,31 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
     a.o = take(&at, rows16 * d);
     attn_prepare(&a, h, type, at);
     for (int64_t r = 0; r < rows16; r++) a.M[r] = -INFINITY, a.L[r] = 0.0f;
-    for (int64_t r = 0; r < rows && !h->part; r++) memset(h->out + r / n_q * h->out_stride + r % n_q * d, 0, (size_t)d * sizeof(float));
+    for (int64_t r = 0; r < rows && !h->part; r++)
+        memset(h->out + r / n_q * h->out_stride + r % n_q * d, 0, (size_t)d * sizeof(float));
     int64_t split = h->part ? h->split0 : 0, end = h->part ? h->split1 : (n_all + HN_SPLIT - 1) / HN_SPLIT;
+    if (lo > 0 && split < lo / HN_SPLIT) split = lo / HN_SPLIT;
     for (; split < end && split * HN_SPLIT < n_all; split++) {
         int64_t s0 = split * HN_SPLIT, s1 = at_most(s0 + HN_SPLIT, n_all);
         int64_t first = s0 < h->n_kv ? 0 : (s0 - h->n_kv + 1) * n_q; /* the first row that sees a key */
+        int64_t last =
+            at_most(h->n_tok, s0 + HN_SPLIT - lo) * n_q; /* rows from here on see none behind their windows */
         for (int64_t r = 0; r < rows16; r++) a.m[r] = -INFINITY, a.l[r] = 0.0f;
-        memset(a.o + first * d, 0, (size_t)((rows - first) * d) * sizeof(float));
+        memset(a.o + first * d, 0, (size_t)((last - first) * d) * sizeof(float));
         for (int64_t b = s0; b < s1; b += HN_SOFT_BLOCK) {
             int64_t r0 = b < h->n_kv ? 0 : (b - h->n_kv + 1) * n_q;
-            size_t at_block = (size_t)split * h->split_bytes + (size_t)(b - s0) * pos_bytes;
-            attn_block(&a, how, (const char *)h->k + at_block, (const char *)h->v + at_block, r0, rows, n_q, h->n_kv - b);
+            int64_t r1 = at_most(h->n_tok, b + HN_SOFT_BLOCK - lo) * n_q;
+            if (r0 >= r1) continue; /* wholly hidden */
+            int64_t next = b + HN_ATTN_AHEAD * HN_SOFT_BLOCK;
+            size_t at_block = hn_attn_at(h, pos_bytes, b);
+            a.ahead = next < n_all ? (ptrdiff_t)(hn_attn_at(h, pos_bytes, next) - at_block) : 0;
+            attn_block(&a, how, (const char *)h->k + at_block, (const char *)h->v + at_block, r0, r1, n_q, h->n_kv - b,
+                       lo - b);
         }
-        for (int64_t r = first; r < rows; r++) {
+        for (int64_t r = first; r < last; r++) {
             if (!h->part) {
-                merge_one(&a.M[r], &a.L[r], h->out + r / n_q * h->out_stride + r % n_q * d, a.m[r], a.l[r], a.o + r * d, d);
+                merge_one(&a.M[r], &a.L[r], h->out + r / n_q * h->out_stride + r % n_q * d, a.m[r], a.l[r], a.o + r * d,
+                          d);
                 continue;
             }
             float *part = h->part + ((split - h->split0) * rows + r) * (d + 2);
@@ -466,7 +502,7 @@ static void store_k_f16(void *k, const float *x, int64_t d, int64_t pos)
     int64_t i = 0;
     for (; i + 16 <= d; i += 16) {
         v16_store_f16(c, v16_load(x + i));
-        HN_UNROLL for (int j = 0; j < 16; j++) y[(i + j) * HN_KEY_BLOCK] = c[j];
+        HN_UNROLL_FOR(int j = 0; j < 16; j++) y[(i + j) * HN_KEY_BLOCK] = c[j];
     }
     for (; i < d; i++) y[i * HN_KEY_BLOCK] = hn_f32_to_f16(x[i]);
 }
@@ -482,6 +518,6 @@ static void store_v_f16(void *v, const float *x, int64_t d, int64_t pos)
 #define HN_LANES_STORES
 #endif
 
-#define HN_LANES_ATTN                                                                    \
-    .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, HN_LANES_ATTN_Q8 },  \
-    HN_LANES_STORES .attn_merge = attn_merge,
+#define HN_LANES_ATTN                                                                   \
+    .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, HN_LANES_ATTN_Q8 }, \
+    HN_LANES_STORES.attn_merge = attn_merge,

@@ -51,7 +51,8 @@ static void layer_norm(float *y, const float *x, const float *w, const float *b,
     float mean = sum_of(x, n) / (float)n, scale = 1.0f / sqrtf(sum_of_squares(x, mean, n) / (float)n + eps);
     int64_t k = 0;
     for (; k + 16 <= n; k += 16)
-        v16_store(y + k, v16_fma(v16_mul(v16_sub(v16_load(x + k), v16_set1(mean)), v16_set1(scale)), v16_load(w + k), v16_load(b + k)));
+        v16_store(y + k, v16_fma(v16_mul(v16_sub(v16_load(x + k), v16_set1(mean)), v16_set1(scale)), v16_load(w + k),
+                                 v16_load(b + k)));
     for (; k < n; k++) y[k] = fmaf((x[k] - mean) * scale, w[k], b[k]);
 }
 
@@ -88,12 +89,12 @@ HN_INLINE v16 v16_tanh(v16 x)
     return v16_where_less(z, v16_set1(HN_TANH_EDGE * HN_TANH_EDGE), p, far);
 }
 
-#define MAP(NAME, LANES, ONE)                                                                        \
-    static void NAME(float *y, int64_t n)                                                            \
-    {                                                                                                \
-        int64_t k = 0;                                                                               \
-        for (; k + 16 <= n; k += 16) v16_store(y + k, LANES(v16_load(y + k)));                       \
-        for (; k < n; k++) y[k] = ONE(y[k]);                                                         \
+#define MAP(NAME, LANES, ONE)                                                  \
+    static void NAME(float *y, int64_t n)                                      \
+    {                                                                          \
+        int64_t k = 0;                                                         \
+        for (; k + 16 <= n; k += 16) v16_store(y + k, LANES(v16_load(y + k))); \
+        for (; k < n; k++) y[k] = ONE(y[k]);                                   \
     }
 HN_INLINE float silu_of(float x) { return x / (1.0f + hn_exp_inline(-x)); }
 HN_INLINE float sqrelu_of(float x)
@@ -119,20 +120,20 @@ ON_STACK HN_INLINE void step7(const hn_wkv *a, wkv_head *h, int32_t i, const int
     int32_t n = a->n;
     v16 z[4], y[4], v[4];
     float *s = a->s + i;
-    HN_UNROLL for (int c = 0; c < V; c++) z[c] = y[c] = v16_zero(), v[c] = v16_load(h->v + i + 16 * c);
+    HN_UNROLL_FOR(int c = 0; c < V; c++) z[c] = y[c] = v16_zero(), v[c] = v16_load(h->v + i + 16 * c);
     for (int32_t j = 0; j < n; j++) {
         v16 kk = v16_set1(-h->kk[j]);
-        HN_UNROLL for (int c = 0; c < V; c++) z[c] = v16_fma(v16_load(s + (int64_t)j * n + 16 * c), kk, z[c]);
+        HN_UNROLL_FOR(int c = 0; c < V; c++) z[c] = v16_fma(v16_load(s + (int64_t)j * n + 16 * c), kk, z[c]);
     }
     for (int32_t j = 0; j < n; j++) {
         v16 d = v16_set1(h->d[j]), ka = v16_set1(h->ka[j]), kb = v16_set1(h->kb[j]), r = v16_set1(a->r[j]);
-        HN_UNROLL for (int c = 0; c < V; c++) {
+        HN_UNROLL_FOR(int c = 0; c < V; c++) {
             v16 t = v16_fma(z[c], kb, v16_fma(v[c], ka, v16_mul(v16_load(s + (int64_t)j * n + 16 * c), d)));
             v16_store(s + (int64_t)j * n + 16 * c, t);
             y[c] = v16_fma(t, r, y[c]);
         }
     }
-    HN_UNROLL for (int c = 0; c < V; c++) v16_store(a->out + i + 16 * c, y[c]);
+    HN_UNROLL_FOR(int c = 0; c < V; c++) v16_store(a->out + i + 16 * c, y[c]);
 }
 
 ON_STACK static void wkv7(const hn_wkv *a)
@@ -144,7 +145,8 @@ ON_STACK static void wkv7(const hn_wkv *a)
     float norm = sqrtf(sum_of_squares(h.kk, 0.0f, n)), inv = 1.0f / (norm < 1e-12f ? 1e-12f : norm);
     v16 one = v16_set1(1.0f), bonus = v16_zero();
     for (j = 0; j + 16 <= n; j += 16) {
-        v16 k = v16_load(a->k + j), v = v16_load(a->v + j), s = v16_sigmoid(v16_load(a->a + j)), kk = v16_mul(v16_load(h.kk + j), v16_set1(inv));
+        v16 k = v16_load(a->k + j), v = v16_load(a->v + j), s = v16_sigmoid(v16_load(a->a + j)),
+            kk = v16_mul(v16_load(h.kk + j), v16_set1(inv));
         v16 ka = v16_mul(k, v16_fma(v16_sub(s, one), v16_load(a->k_a + j), one));
         v16_store(h.d + j, v16_exp(v16_mul(v16_set1(HN_RWKV7_DECAY), v16_sigmoid(v16_load(a->w + j)))));
         v16_store(h.kk + j, kk);
@@ -153,7 +155,8 @@ ON_STACK static void wkv7(const hn_wkv *a)
         if (!a->v_mix) v16_store(a->v_first + j, v);
         else v = v16_fma(v16_sub(v16_load(a->v_first + j), v), v16_sigmoid(v16_load(a->v_mix + j)), v);
         v16_store(h.v + j, v);
-        bonus = v16_fma(v16_mul(v16_load(a->r + j), ka), v16_load(a->r_k + j), bonus); /* at most 256: one block of the rule */
+        bonus = v16_fma(v16_mul(v16_load(a->r + j), ka), v16_load(a->r_k + j),
+                        bonus); /* at most 256: one block of the rule */
     }
     if (j < n) {
         float rka[16] = { 0 };
@@ -184,7 +187,9 @@ ON_STACK static void wkv7(const hn_wkv *a)
     }
     layer_norm(a->out, a->out, a->ln_w, a->ln_b, n, a->eps);
     float b = v16_tree(bonus);
-    for (i = 0; i + 16 <= n; i += 16) v16_store(a->out + i, v16_mul(v16_fma(v16_load(h.v + i), v16_set1(b), v16_load(a->out + i)), v16_load(a->g + i)));
+    for (i = 0; i + 16 <= n; i += 16)
+        v16_store(a->out + i,
+                  v16_mul(v16_fma(v16_load(h.v + i), v16_set1(b), v16_load(a->out + i)), v16_load(a->g + i)));
     for (; i < n; i++) a->out[i] = fmaf(h.v[i], b, a->out[i]) * a->g[i];
 }
 
@@ -193,16 +198,16 @@ ON_STACK HN_INLINE void step6(const hn_wkv *a, wkv_head *h, int32_t j, const int
     int32_t n = a->n;
     v16 y[4], v[4];
     float *s = a->s + j;
-    HN_UNROLL for (int c = 0; c < V; c++) y[c] = v16_zero(), v[c] = v16_load(a->v + j + 16 * c);
+    HN_UNROLL_FOR(int c = 0; c < V; c++) y[c] = v16_zero(), v[c] = v16_load(a->v + j + 16 * c);
     for (int32_t i = 0; i < n; i++) {
         v16 k = v16_set1(a->k[i]), d = v16_set1(h->d[i]), u = v16_set1(a->first[i]), r = v16_set1(a->r[i]);
-        HN_UNROLL for (int c = 0; c < V; c++) {
+        HN_UNROLL_FOR(int c = 0; c < V; c++) {
             v16 t = v16_load(s + (int64_t)i * n + 16 * c), kv = v16_mul(k, v[c]);
             y[c] = v16_fma(r, v16_fma(u, kv, t), y[c]);
             v16_store(s + (int64_t)i * n + 16 * c, v16_fma(t, d, kv));
         }
     }
-    HN_UNROLL for (int c = 0; c < V; c++) v16_store(a->out + j + 16 * c, y[c]);
+    HN_UNROLL_FOR(int c = 0; c < V; c++) v16_store(a->out + j + 16 * c, y[c]);
 }
 
 ON_STACK static void wkv6(const hn_wkv *a)
@@ -227,6 +232,9 @@ ON_STACK static void wkv6(const hn_wkv *a)
     for (; j < n; j++) a->out[j] = a->out[j] * a->g[j];
 }
 
-#define HN_LANES_RWKV                                                                                                                  \
-    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7,                                                                \
-    .map = { [HN_MAP_TANH] = map_tanh, [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu, [HN_MAP_SQRELU] = map_sqrelu }
+#define HN_LANES_RWKV                                                   \
+    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7, \
+    .map = { [HN_MAP_TANH] = map_tanh,                                  \
+             [HN_MAP_SIGMOID] = map_sigmoid,                            \
+             [HN_MAP_SILU] = map_silu,                                  \
+             [HN_MAP_SQRELU] = map_sqrelu }

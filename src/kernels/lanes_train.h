@@ -75,10 +75,11 @@ static void gemm_tile_bf16(const hn_gemm_tile *t)
 #define HN_GEMM_NAME gemm_ops
 static
 #endif
-const hn_gemm_ops HN_GEMM_NAME = {
-    .tile = gemm_tile, .tile_bf16 = gemm_tile_bf16,
-    .rows = gemm_plain_rows, .transpose = gemm_transpose, .copy = gemm_copy
-};
+    const hn_gemm_ops HN_GEMM_NAME = { .tile = gemm_tile,
+                                       .tile_bf16 = gemm_tile_bf16,
+                                       .rows = gemm_plain_rows,
+                                       .transpose = gemm_transpose,
+                                       .copy = gemm_copy };
 
 /* ---- gradients of norm and silu --------------------------------------------------------------------- */
 
@@ -161,4 +162,6 @@ static void decode_f16(float *y, const void *src, int64_t n)
 #ifndef HN_LEVEL_DECODE
 #define HN_LEVEL_DECODE [HN_F16] = decode_f16, [HN_BF16] = decode_bf16
 #endif
-#define HN_LANES_TRAIN .decode = { HN_LEVEL_DECODE }, .silu_mul_grad = silu_mul_grad, .rms_norm_grad = rms_norm_grad, .to_bf16 = to_bf16, .gemm = &HN_GEMM_NAME
+#define HN_LANES_TRAIN                                                                                                 \
+    .decode = { HN_LEVEL_DECODE }, .silu_mul_grad = silu_mul_grad, .rms_norm_grad = rms_norm_grad, .to_bf16 = to_bf16, \
+    .gemm = &HN_GEMM_NAME

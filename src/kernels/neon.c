@@ -7,11 +7,16 @@
 
 #include <arm_neon.h>
 
-typedef struct v16 { float32x4_t a, b, c, d; } v16;
+typedef struct v16 {
+    float32x4_t a, b, c, d;
+} v16;
 #define V16_OP static inline __attribute__((always_inline))
 V16_OP v16 v16_set1(float f) { return (v16){ vdupq_n_f32(f), vdupq_n_f32(f), vdupq_n_f32(f), vdupq_n_f32(f) }; }
 V16_OP v16 v16_zero(void) { return v16_set1(0.0f); }
-V16_OP v16 v16_load(const float *p) { return (v16){ vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12) }; }
+V16_OP v16 v16_load(const float *p)
+{
+    return (v16){ vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12) };
+}
 V16_OP void v16_store(float *p, v16 v)
 {
     vst1q_f32(p, v.a);
@@ -20,7 +25,10 @@ V16_OP void v16_store(float *p, v16 v)
     vst1q_f32(p + 12, v.d);
 }
 V16_OP float32x4_t widen_f16(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
-V16_OP v16 v16_load_f16(const uint16_t *p) { return (v16){ widen_f16(p), widen_f16(p + 4), widen_f16(p + 8), widen_f16(p + 12) }; }
+V16_OP v16 v16_load_f16(const uint16_t *p)
+{
+    return (v16){ widen_f16(p), widen_f16(p + 4), widen_f16(p + 8), widen_f16(p + 12) };
+}
 V16_OP float32x4_t widen_bf16(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
 V16_OP v16 v16_load_bf16(const uint16_t *p)
 {
@@ -37,14 +45,19 @@ V16_BINARY(v16_mul, vmulq_f32)
 V16_BINARY(v16_div, vdivq_f32)
 V16_BINARY(v16_max, larger4)  /* a > b ? a : b */
 V16_BINARY(v16_min, smaller4) /* a < b ? a : b */
-V16_OP float32x4_t where_less4(float32x4_t a, float32x4_t b, float32x4_t x, float32x4_t y) { return vbslq_f32(vcltq_f32(a, b), x, y); }
+V16_OP float32x4_t where_less4(float32x4_t a, float32x4_t b, float32x4_t x, float32x4_t y)
+{
+    return vbslq_f32(vcltq_f32(a, b), x, y);
+}
 V16_OP v16 v16_where_less(v16 a, v16 b, v16 x, v16 y)
 {
-    return (v16){ where_less4(a.a, b.a, x.a, y.a), where_less4(a.b, b.b, x.b, y.b), where_less4(a.c, b.c, x.c, y.c), where_less4(a.d, b.d, x.d, y.d) };
+    return (v16){ where_less4(a.a, b.a, x.a, y.a), where_less4(a.b, b.b, x.b, y.b), where_less4(a.c, b.c, x.c, y.c),
+                  where_less4(a.d, b.d, x.d, y.d) };
 }
 V16_OP v16 v16_fma(v16 x, v16 y, v16 z)
 {
-    return (v16){ vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d) };
+    return (v16){ vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
+                  vfmaq_f32(z.d, x.d, y.d) };
 }
 /* x in the lanes below n */
 V16_OP float32x4_t keep_first4(float32x4_t x, float32x4_t other, int n)
@@ -98,7 +111,10 @@ V16_OP float32x4_t flush4(float32x4_t x, uint32x4_t *edge)
     *edge = vorrq_u32(*edge, vandq_u32(small, vcageq_f32(x, least)));
     return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(x), vshrq_n_u32(small, 1)));
 }
-V16_OP v16 v16_flush(v16 x, v16_flags *edge) { return (v16){ flush4(x.a, edge), flush4(x.b, edge), flush4(x.c, edge), flush4(x.d, edge) }; }
+V16_OP v16 v16_flush(v16 x, v16_flags *edge)
+{
+    return (v16){ flush4(x.a, edge), flush4(x.b, edge), flush4(x.c, edge), flush4(x.d, edge) };
+}
 
 /* what lanes_attn.h takes */
 #define HN_ATTN_VECS(n) ((n) <= 2 ? 2 : 1) /* a vector is four of 32 registers */
@@ -112,8 +128,12 @@ V16_OP void v16_store_f16(uint16_t *p, v16 v)
     vst1_u16(p + 12, narrow_f16(v.d));
 }
 #define HN_LANES_DOT8
-typedef struct i16v { int32x4_t a, b, c, d; } i16v;
-typedef struct k8 { int8x16_t a, b, c, d; } k8; /* signed codes of 4 keys each */
+typedef struct i16v {
+    int32x4_t a, b, c, d;
+} i16v;
+typedef struct k8 {
+    int8x16_t a, b, c, d;
+} k8; /* signed codes of 4 keys each */
 V16_OP v16 v16_load_i8(const int8_t *p)
 {
     int8x16_t v = vld1q_s8(p);
@@ -121,10 +141,16 @@ V16_OP v16 v16_load_i8(const int8_t *p)
     return (v16){ vcvtq_f32_s32(vmovl_s16(vget_low_s16(lo))), vcvtq_f32_s32(vmovl_high_s16(lo)),
                   vcvtq_f32_s32(vmovl_s16(vget_low_s16(hi))), vcvtq_f32_s32(vmovl_high_s16(hi)) };
 }
-V16_OP v16 i16_to_v16(i16v v) { return (v16){ vcvtq_f32_s32(v.a), vcvtq_f32_s32(v.b), vcvtq_f32_s32(v.c), vcvtq_f32_s32(v.d) }; }
+V16_OP v16 i16_to_v16(i16v v)
+{
+    return (v16){ vcvtq_f32_s32(v.a), vcvtq_f32_s32(v.b), vcvtq_f32_s32(v.c), vcvtq_f32_s32(v.d) };
+}
 V16_OP i16v i16_start(int32_t qsum) { return (i16v){ vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0) }; }
 V16_OP int8x16_t signed_codes(const uint8_t *p) { return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(p), vdupq_n_u8(128))); }
-V16_OP k8 k8_load(const uint8_t *p) { return (k8){ signed_codes(p), signed_codes(p + 16), signed_codes(p + 32), signed_codes(p + 48) }; }
+V16_OP k8 k8_load(const uint8_t *p)
+{
+    return (k8){ signed_codes(p), signed_codes(p + 16), signed_codes(p + 32), signed_codes(p + 48) };
+}
 /* lane i: four products, each pair at most 128·127·2 */
 V16_OP int32x4_t dot4(int32x4_t acc, int8x16_t w, int8x16_t a)
 {
@@ -177,32 +203,33 @@ V16_OP vp vp_fma(vp x, vp y, vp z) { return vfmaq_f32(z, x, y); }
 
 /* ---- packed floats: four rows a register, the sixteen lanes of the contract are registers ----------- */
 
-#define PACKED_FLOAT(NAME, ELEM, LOAD4)                                                                     \
-    static void NAME(const hn_mm *m)                                                                        \
-    {                                                                                                       \
-        for (int64_t r = m->r0; r < m->r1; r += 4)                                                          \
-            for (int64_t c = 0; c < m->n_col; c++) {                                                        \
-                const ELEM *w = (const ELEM *)((const char *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride) + r % HN_PACK_ROWS; \
-                const float *x = (const float *)((const char *)m->x + (size_t)c * m->x_stride);             \
-                float32x4_t t[16];                                                                          \
-                for (int l = 0; l < 16; l++) t[l] = vdupq_n_f32(0.0f);                                      \
-                for (int64_t b = 0; b < m->n_in; b += 256) {                                                \
-                    int64_t end = b + 256 < m->n_in ? b + 256 : m->n_in, k = b;                             \
-                    float32x4_t p[16];                                                                      \
-                    for (int l = 0; l < 16; l++) p[l] = vdupq_n_f32(0.0f);                                  \
-                    for (; k + 16 <= end; k += 16)                                                          \
-                        for (int l = 0; l < 16; l++)                                                        \
-                            p[l] = vfmaq_f32(p[l], LOAD4(w + (k + l) * HN_PACK_ROWS), vdupq_n_f32(x[k + l])); \
-                    for (int l = 0; k < end; k++, l++)                                                      \
-                        p[l] = vfmaq_f32(p[l], LOAD4(w + k * HN_PACK_ROWS), vdupq_n_f32(x[k]));             \
-                    for (int l = 0; l < 16; l++) t[l] = b ? vaddq_f32(t[l], p[l]) : p[l];                   \
-                }                                                                                           \
-                for (int n = 8; n; n /= 2)                                                                  \
-                    for (int l = 0; l < n; l++) t[l] = vaddq_f32(t[l], t[l + n]);                           \
-                float y[4];                                                                                 \
-                vst1q_f32(y, t[0]);                                                                         \
-                for (int i = 0; i < 4 && r + i < m->r1; i++) m->y[c * m->ldy + r + i] = y[i];               \
-            }                                                                                               \
+#define PACKED_FLOAT(NAME, ELEM, LOAD4)                                                                               \
+    static void NAME(const hn_mm *m)                                                                                  \
+    {                                                                                                                 \
+        for (int64_t r = m->r0; r < m->r1; r += 4)                                                                    \
+            for (int64_t c = 0; c < m->n_col; c++) {                                                                  \
+                const ELEM *w =                                                                                       \
+                    (const ELEM *)((const char *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride) + r % HN_PACK_ROWS; \
+                const float *x = (const float *)((const char *)m->x + (size_t)c * m->x_stride);                       \
+                float32x4_t t[16];                                                                                    \
+                for (int l = 0; l < 16; l++) t[l] = vdupq_n_f32(0.0f);                                                \
+                for (int64_t b = 0; b < m->n_in; b += 256) {                                                          \
+                    int64_t end = b + 256 < m->n_in ? b + 256 : m->n_in, k = b;                                       \
+                    float32x4_t p[16];                                                                                \
+                    for (int l = 0; l < 16; l++) p[l] = vdupq_n_f32(0.0f);                                            \
+                    for (; k + 16 <= end; k += 16)                                                                    \
+                        for (int l = 0; l < 16; l++)                                                                  \
+                            p[l] = vfmaq_f32(p[l], LOAD4(w + (k + l) * HN_PACK_ROWS), vdupq_n_f32(x[k + l]));         \
+                    for (int l = 0; k < end; k++, l++)                                                                \
+                        p[l] = vfmaq_f32(p[l], LOAD4(w + k * HN_PACK_ROWS), vdupq_n_f32(x[k]));                       \
+                    for (int l = 0; l < 16; l++) t[l] = b ? vaddq_f32(t[l], p[l]) : p[l];                             \
+                }                                                                                                     \
+                for (int n = 8; n; n /= 2)                                                                            \
+                    for (int l = 0; l < n; l++) t[l] = vaddq_f32(t[l], t[l + n]);                                     \
+                float y[4];                                                                                           \
+                vst1q_f32(y, t[0]);                                                                                   \
+                for (int i = 0; i < 4 && r + i < m->r1; i++) m->y[c * m->ldy + r + i] = y[i];                         \
+            }                                                                                                         \
     }
 PACKED_FLOAT(packed_f32, float, vld1q_f32)
 PACKED_FLOAT(packed_f16, uint16_t, widen_f16)
@@ -211,9 +238,17 @@ PACKED_FLOAT(packed_bf16, uint16_t, widen_bf16)
 const hn_kernels hn_kernels_neon = {
     .name = "neon",
     .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16 },
-    .packed = { [HN_F32] = packed_f32, [HN_F16] = packed_f16, [HN_BF16] = packed_bf16 }, .low_rank = low_rank,
-    .quantize256 = quantize256, .quantize32 = quantize32, .rms_norm = rms_norm,
-    .silu_mul = silu_mul, .exp = exp_many, HN_LANES_RWKV, HN_LANES_TRAIN, HN_LANES_ATTN
+    .packed = { [HN_F32] = packed_f32, [HN_F16] = packed_f16, [HN_BF16] = packed_bf16 },
+    .low_rank = low_rank,
+    .quantize256 = quantize256,
+    .quantize32 = quantize32,
+    .rms_norm = rms_norm,
+    .silu_mul = silu_mul,
+    .gelu_mul = gelu_mul,
+    .exp = exp_many,
+    HN_LANES_RWKV,
+    HN_LANES_TRAIN,
+    HN_LANES_ATTN
 };
 #else
 typedef int hn_no_neon; /* an empty file is not C */

@@ -21,13 +21,19 @@ NEON_OP int8x16_t low_codes(uint8x16_t b) { return vreinterpretq_s8_u8(vandq_u8(
 NEON_OP int8x16_t high_codes(uint8x16_t b) { return vreinterpretq_s8_u8(vshrq_n_u8(b, 4)); }
 NEON_OP int8x16_t nibble(uint8x16_t b, int high) { return high ? high_codes(b) : low_codes(b); }
 /* bits of b where mask has them, shifted by n (left if positive), then by `bits` selected */
-NEON_OP uint8x16_t shift_and(uint8x16_t b, int n, uint8_t mask) { return vandq_u8(vshlq_u8(b, vdupq_n_s8((int8_t)n)), vdupq_n_u8(mask)); }
+NEON_OP uint8x16_t shift_and(uint8x16_t b, int n, uint8_t mask)
+{
+    return vandq_u8(vshlq_u8(b, vdupq_n_s8((int8_t)n)), vdupq_n_u8(mask));
+}
 NEON_OP int8x16_t with_bits(int8x16_t code, uint8x16_t bits) { return vorrq_s8(code, vreinterpretq_s8_u8(bits)); }
 NEON_OP int8x16_t less(int8x16_t code, int8_t offset) { return vsubq_s8(code, vdupq_n_s8(offset)); }
 NEON_OP int8x16_t level_of(int8x16_t code) { return vqtbl1q_s8(vld1q_s8(hn_iq4_levels), vreinterpretq_u8_s8(code)); }
 NEON_OP float32x4_t four_f16(const uint16_t d[4]) { return load_f16(d); }
 /* lane i = sum of v[i] */
-NEON_OP int32x4_t sum4x4(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) { return vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d)); }
+NEON_OP int32x4_t sum4x4(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d)
+{
+    return vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d));
+}
 
 /* tiles live in registers only if their loops are unrolled, at every level of optimisation */
 #if defined(__clang__)
@@ -35,6 +41,8 @@ NEON_OP int32x4_t sum4x4(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d) { r
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
+/* one word, for clang-format */
+#define UNROLL_FOR(...) UNROLL for (__VA_ARGS__)
 
 NEON_OP const void *row_of(const hn_mm *m, int64_t r) /* rows beyond the last repeat it */
 {
@@ -109,7 +117,8 @@ NEON_OP int32x4_t kopen_dot(const kopen *w, const hn_a256 *a, int NSUB)
     int32x4_t sum = vdupq_n_s32(0), zero = sum;
     for (int s = 0; s < NSUB; s++) {
         int32x4_t p;
-        if (NSUB == 8) p = dot4(dot4(zero, w->q[2 * s], load_s8(a->q + 32 * s)), w->q[2 * s + 1], load_s8(a->q + 32 * s + 16));
+        if (NSUB == 8)
+            p = dot4(dot4(zero, w->q[2 * s], load_s8(a->q + 32 * s)), w->q[2 * s + 1], load_s8(a->q + 32 * s + 16));
         else p = dot4(zero, w->q[s], load_s8(a->q + 16 * s));
         sum = vmlaq_n_s32(sum, p, w->sc[s]);
     }
@@ -121,36 +130,36 @@ NEON_OP int32x4_t kopen_min(const kopen *w, const hn_a256 *a)
     return vmlal_high_s16(vmull_s16(vget_low_s16(w->mn), vget_low_s16(s32)), w->mn, s32);
 }
 
-#define K_ROWS(NAME, BLOCK, OPEN, NSUB, HAS_MIN, C)                                                                \
-    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                         \
-    {                                                                                                              \
-        const BLOCK *w[4];                                                                                         \
-        const hn_a256 *x[C];                                                                                       \
-        float32x4_t acc[C];                                                                                        \
-        for (int i = 0; i < 4; i++) w[i] = row_of(m, r + i);                                                       \
-        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j), acc[j] = vdupq_n_f32(0.0f);                        \
-        for (int64_t b = 0; b < m->n_in / 256; b++) {                                                              \
-            int32x4_t iv[4][C], mv[4][C];                                                                          \
-            uint16_t d[4], dmin[4];                                                                                \
-            for (int i = 0; i < 4; i++) {                                                                          \
-                kopen k;                                                                                           \
-                OPEN(&k, w[i] + b);                                                                                \
-                d[i] = w[i][b].d;                                                                                  \
-                dmin[i] = HAS_MIN ? ((const uint16_t *)(w[i] + b))[1] : 0;                                         \
-                for (int j = 0; j < C; j++) {                                                                      \
-                    iv[i][j] = kopen_dot(&k, x[j] + b, NSUB);                                                      \
-                    mv[i][j] = HAS_MIN ? kopen_min(&k, x[j] + b) : iv[i][j];                                       \
-                }                                                                                                  \
-            }                                                                                                      \
-            for (int j = 0; j < C; j++) {                                                                          \
-                int32x4_t isum = sum4x4(iv[0][j], iv[1][j], iv[2][j], iv[3][j]);                                   \
-                acc[j] = vfmaq_f32(acc[j], vmulq_n_f32(four_f16(d), x[j][b].d), vcvtq_f32_s32(isum));              \
-                if (!HAS_MIN) continue;                                                                            \
-                int32x4_t msum = sum4x4(mv[0][j], mv[1][j], mv[2][j], mv[3][j]);                                   \
-                acc[j] = vfmsq_f32(acc[j], vmulq_n_f32(four_f16(dmin), x[j][b].d), vcvtq_f32_s32(msum));           \
-            }                                                                                                      \
-        }                                                                                                          \
-        for (int j = 0; j < C; j++) store4(m, r, c + j, acc[j]);                                                   \
+#define K_ROWS(NAME, BLOCK, OPEN, NSUB, HAS_MIN, C)                                                      \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                               \
+    {                                                                                                    \
+        const BLOCK *w[4];                                                                               \
+        const hn_a256 *x[C];                                                                             \
+        float32x4_t acc[C];                                                                              \
+        for (int i = 0; i < 4; i++) w[i] = row_of(m, r + i);                                             \
+        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j), acc[j] = vdupq_n_f32(0.0f);              \
+        for (int64_t b = 0; b < m->n_in / 256; b++) {                                                    \
+            int32x4_t iv[4][C], mv[4][C];                                                                \
+            uint16_t d[4], dmin[4];                                                                      \
+            for (int i = 0; i < 4; i++) {                                                                \
+                kopen k;                                                                                 \
+                OPEN(&k, w[i] + b);                                                                      \
+                d[i] = w[i][b].d;                                                                        \
+                dmin[i] = HAS_MIN ? ((const uint16_t *)(w[i] + b))[1] : 0;                               \
+                for (int j = 0; j < C; j++) {                                                            \
+                    iv[i][j] = kopen_dot(&k, x[j] + b, NSUB);                                            \
+                    mv[i][j] = HAS_MIN ? kopen_min(&k, x[j] + b) : iv[i][j];                             \
+                }                                                                                        \
+            }                                                                                            \
+            for (int j = 0; j < C; j++) {                                                                \
+                int32x4_t isum = sum4x4(iv[0][j], iv[1][j], iv[2][j], iv[3][j]);                         \
+                acc[j] = vfmaq_f32(acc[j], vmulq_n_f32(four_f16(d), x[j][b].d), vcvtq_f32_s32(isum));    \
+                if (!HAS_MIN) continue;                                                                  \
+                int32x4_t msum = sum4x4(mv[0][j], mv[1][j], mv[2][j], mv[3][j]);                         \
+                acc[j] = vfmsq_f32(acc[j], vmulq_n_f32(four_f16(dmin), x[j][b].d), vcvtq_f32_s32(msum)); \
+            }                                                                                            \
+        }                                                                                                \
+        for (int j = 0; j < C; j++) store4(m, r, c + j, acc[j]);                                         \
     }
 
 /* ---- 32-blocks from rows -------------------------------------------------------------------------------- */
@@ -182,31 +191,31 @@ NEON_OP void open_q8_0(int8x16_t q[2], const hn_q8_0 *w)
     q[1] = load_s8(w->q + 16);
 }
 
-#define T32_ROWS(NAME, BLOCK, OPEN, C)                                                                             \
-    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                         \
-    {                                                                                                              \
-        const BLOCK *w[4];                                                                                         \
-        const int8_t *x[C];                                                                                        \
-        float32x4_t acc[C];                                                                                        \
-        for (int i = 0; i < 4; i++) w[i] = row_of(m, r + i);                                                       \
-        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j), acc[j] = vdupq_n_f32(0.0f);                        \
-        for (int64_t b = 0; b < m->n_in / 32; b++) {                                                               \
-            int32x4_t iv[4][C], zero = vdupq_n_s32(0);                                                             \
-            uint16_t d[4];                                                                                         \
-            for (int i = 0; i < 4; i++) {                                                                          \
-                int8x16_t q[2];                                                                                    \
-                OPEN(q, w[i] + b);                                                                                 \
-                d[i] = w[i][b].d;                                                                                  \
-                for (int j = 0; j < C; j++)                                                                        \
-                    iv[i][j] = dot4(dot4(zero, q[0], load_s8(x[j] + 32 * b)), q[1], load_s8(x[j] + 32 * b + 16));  \
-            }                                                                                                      \
-            for (int j = 0; j < C; j++) {                                                                          \
-                float da = ((const float *)(x[j] + m->n_in))[b];                                                   \
-                int32x4_t isum = sum4x4(iv[0][j], iv[1][j], iv[2][j], iv[3][j]);                                   \
-                acc[j] = vfmaq_f32(acc[j], vmulq_n_f32(four_f16(d), da), vcvtq_f32_s32(isum));                     \
-            }                                                                                                      \
-        }                                                                                                          \
-        for (int j = 0; j < C; j++) store4(m, r, c + j, acc[j]);                                                   \
+#define T32_ROWS(NAME, BLOCK, OPEN, C)                                                                            \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                        \
+    {                                                                                                             \
+        const BLOCK *w[4];                                                                                        \
+        const int8_t *x[C];                                                                                       \
+        float32x4_t acc[C];                                                                                       \
+        for (int i = 0; i < 4; i++) w[i] = row_of(m, r + i);                                                      \
+        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j), acc[j] = vdupq_n_f32(0.0f);                       \
+        for (int64_t b = 0; b < m->n_in / 32; b++) {                                                              \
+            int32x4_t iv[4][C], zero = vdupq_n_s32(0);                                                            \
+            uint16_t d[4];                                                                                        \
+            for (int i = 0; i < 4; i++) {                                                                         \
+                int8x16_t q[2];                                                                                   \
+                OPEN(q, w[i] + b);                                                                                \
+                d[i] = w[i][b].d;                                                                                 \
+                for (int j = 0; j < C; j++)                                                                       \
+                    iv[i][j] = dot4(dot4(zero, q[0], load_s8(x[j] + 32 * b)), q[1], load_s8(x[j] + 32 * b + 16)); \
+            }                                                                                                     \
+            for (int j = 0; j < C; j++) {                                                                         \
+                float da = ((const float *)(x[j] + m->n_in))[b];                                                  \
+                int32x4_t isum = sum4x4(iv[0][j], iv[1][j], iv[2][j], iv[3][j]);                                  \
+                acc[j] = vfmaq_f32(acc[j], vmulq_n_f32(four_f16(d), da), vcvtq_f32_s32(isum));                    \
+            }                                                                                                     \
+        }                                                                                                         \
+        for (int j = 0; j < C; j++) store4(m, r, c + j, acc[j]);                                                  \
     }
 
 /* ---- packed groups ------------------------------------------------------------------------------------------ */
@@ -234,8 +243,14 @@ NEON_OP int8x16_t code_iq4_XS(const uint8_t *blk, int w, int v)
 {
     return level_of(nibble(load_u8(word_at(blk + 128, 4 * (w / 8) + w % 4, v)), w / 4 % 2));
 }
-NEON_OP int8x16_t code_q4_0(const uint8_t *blk, int w, int v) { return less(nibble(load_u8(word_at(blk, w % 4, v)), w / 4), 8); }
-NEON_OP int8x16_t code_iq4_NL(const uint8_t *blk, int w, int v) { return level_of(nibble(load_u8(word_at(blk, w % 4, v)), w / 4)); }
+NEON_OP int8x16_t code_q4_0(const uint8_t *blk, int w, int v)
+{
+    return less(nibble(load_u8(word_at(blk, w % 4, v)), w / 4), 8);
+}
+NEON_OP int8x16_t code_iq4_NL(const uint8_t *blk, int w, int v)
+{
+    return level_of(nibble(load_u8(word_at(blk, w % 4, v)), w / 4));
+}
 NEON_OP int8x16_t code_q5_0(const uint8_t *blk, int w, int v)
 {
     uint8x16_t h = shift_and(load_u8(word_at(blk, 0, v)), -w, 1); /* bit w of byte b is bit 4w + b of the block's */
@@ -251,12 +266,16 @@ typedef struct kscales {
     int32x4_t sc[16][4], mn[8][4];
 } kscales;
 
-NEON_OP int32x4_t byte_u(uint32x4_t w, int i) { return vreinterpretq_s32_u32(vandq_u32(vshlq_u32(w, vdupq_n_s32(-8 * i)), vdupq_n_u32(255))); }
+NEON_OP int32x4_t byte_u(uint32x4_t w, int i)
+{
+    return vreinterpretq_s32_u32(vandq_u32(vshlq_u32(w, vdupq_n_s32(-8 * i)), vdupq_n_u32(255)));
+}
 NEON_OP void scales_k4(kscales *o, const uint8_t *blk)
 {
     uint32x4_t six = vdupq_n_u32(0x3F3F3F3F), low = vdupq_n_u32(0x0F0F0F0F), top = vdupq_n_u32(0x30303030);
     for (int v = 0; v < 4; v++) {
-        uint32x4_t s0 = load_u32(word_at(blk + 64, 0, v)), s1 = load_u32(word_at(blk + 64, 1, v)), s2 = load_u32(word_at(blk + 64, 2, v));
+        uint32x4_t s0 = load_u32(word_at(blk + 64, 0, v)), s1 = load_u32(word_at(blk + 64, 1, v)),
+                   s2 = load_u32(word_at(blk + 64, 2, v));
         uint32x4_t sc0 = vandq_u32(s0, six), mn0 = vandq_u32(s1, six);
         uint32x4_t sc1 = vorrq_u32(vandq_u32(s2, low), vandq_u32(vshrq_n_u32(s0, 2), top));
         uint32x4_t mn1 = vorrq_u32(vandq_u32(vshrq_n_u32(s2, 4), low), vandq_u32(vshrq_n_u32(s1, 2), top));
@@ -279,7 +298,8 @@ NEON_OP void scales_q6_K(kscales *o, const uint8_t *blk)
 NEON_OP void scales_iq4_XS(kscales *o, const uint8_t *blk)
 {
     for (int v = 0; v < 4; v++) {
-        uint32x4_t sh = vmovl_u16(vreinterpret_u16_u8(vld1_u8(blk + 32 + 8 * v))), sl = load_u32(word_at(blk + 64, 0, v));
+        uint32x4_t sh = vmovl_u16(vreinterpret_u16_u8(vld1_u8(blk + 32 + 8 * v))),
+                   sl = load_u32(word_at(blk + 64, 0, v));
         for (int s = 0; s < 8; s++) {
             uint32x4_t lo = vandq_u32(vshlq_u32(sl, vdupq_n_s32(-4 * s)), vdupq_n_u32(15));
             uint32x4_t hi = vandq_u32(vshlq_u32(sh, vdupq_n_s32(-2 * s)), vdupq_n_u32(3));
@@ -289,193 +309,205 @@ NEON_OP void scales_iq4_XS(kscales *o, const uint8_t *blk)
 }
 
 /* p[v][j] = Σ over words w0 … w0+N−1 of four rows v and column j; a[j]: word w0. */
-#define DOT_WORDS(p, CODE, blk, w0, N, a, C)                                                              \
-    UNROLL for (int v_ = 0; v_ < 4; v_++)                                                                 \
-        UNROLL for (int j_ = 0; j_ < (C); j_++) (p)[v_][j_] = vdupq_n_s32(0);                             \
-    UNROLL for (int i_ = 0; i_ < (N); i_ += 4) {                                                          \
-        int8x16_t x_[C];                                                                                  \
-        UNROLL for (int j_ = 0; j_ < (C); j_++) x_[j_] = load_s8((a)[j_] + 4 * i_);                       \
-        UNROLL for (int v_ = 0; v_ < 4; v_++) {                                                           \
-            int8x16_t q0_ = CODE(blk, (w0) + i_, v_), q1_ = CODE(blk, (w0) + i_ + 1, v_);                 \
-            int8x16_t q2_ = CODE(blk, (w0) + i_ + 2, v_), q3_ = CODE(blk, (w0) + i_ + 3, v_);             \
-            UNROLL for (int j_ = 0; j_ < (C); j_++) {                                                     \
-                (p)[v_][j_] = dot4_lane((p)[v_][j_], q0_, x_[j_], 0);                                     \
-                (p)[v_][j_] = dot4_lane((p)[v_][j_], q1_, x_[j_], 1);                                     \
-                (p)[v_][j_] = dot4_lane((p)[v_][j_], q2_, x_[j_], 2);                                     \
-                (p)[v_][j_] = dot4_lane((p)[v_][j_], q3_, x_[j_], 3);                                     \
-            }                                                                                             \
-        }                                                                                                 \
+#define DOT_WORDS(p, CODE, blk, w0, N, a, C)                                                  \
+    UNROLL_FOR(int v_ = 0; v_ < 4; v_++)                                                      \
+        UNROLL_FOR(int j_ = 0; j_ < (C); j_++) (p)[v_][j_] = vdupq_n_s32(0);                  \
+    UNROLL_FOR(int i_ = 0; i_ < (N); i_ += 4) {                                               \
+        int8x16_t x_[C];                                                                      \
+        UNROLL_FOR(int j_ = 0; j_ < (C); j_++) x_[j_] = load_s8((a)[j_] + 4 * i_);            \
+        UNROLL_FOR(int v_ = 0; v_ < 4; v_++) {                                                \
+            int8x16_t q0_ = CODE(blk, (w0) + i_, v_), q1_ = CODE(blk, (w0) + i_ + 1, v_);     \
+            int8x16_t q2_ = CODE(blk, (w0) + i_ + 2, v_), q3_ = CODE(blk, (w0) + i_ + 3, v_); \
+            UNROLL_FOR(int j_ = 0; j_ < (C); j_++) {                                          \
+                (p)[v_][j_] = dot4_lane((p)[v_][j_], q0_, x_[j_], 0);                         \
+                (p)[v_][j_] = dot4_lane((p)[v_][j_], q1_, x_[j_], 1);                         \
+                (p)[v_][j_] = dot4_lane((p)[v_][j_], q2_, x_[j_], 2);                         \
+                (p)[v_][j_] = dot4_lane((p)[v_][j_], q3_, x_[j_], 3);                         \
+            }                                                                                 \
+        }                                                                                     \
     }
 
 #ifdef NEON_MMLA
-NEON_OP int8x16_t zip_low(int8x16_t a, int8x16_t b) { return vreinterpretq_s8_s32(vzip1q_s32(vreinterpretq_s32_s8(a), vreinterpretq_s32_s8(b))); }
-NEON_OP int8x16_t zip_high(int8x16_t a, int8x16_t b) { return vreinterpretq_s8_s32(vzip2q_s32(vreinterpretq_s32_s8(a), vreinterpretq_s32_s8(b))); }
+NEON_OP int8x16_t zip_low(int8x16_t a, int8x16_t b)
+{
+    return vreinterpretq_s8_s32(vzip1q_s32(vreinterpretq_s32_s8(a), vreinterpretq_s32_s8(b)));
+}
+NEON_OP int8x16_t zip_high(int8x16_t a, int8x16_t b)
+{
+    return vreinterpretq_s8_s32(vzip2q_s32(vreinterpretq_s32_s8(a), vreinterpretq_s32_s8(b)));
+}
 /* The same for four columns. Two words of rows {0,1} or {2,3} times two words of two
  * columns give [r0c0 r0c1 r1c0 r1c1]; at the end lanes become rows again. */
-#define DOT_WORDS_4(p, CODE, blk, w0, N, a)                                                               \
-    do {                                                                                                  \
-        int32x4_t t_[4][2][2];                                                                            \
-        UNROLL for (int v_ = 0; v_ < 4; v_++)                                                             \
-            UNROLL for (int j_ = 0; j_ < 2; j_++) t_[v_][j_][0] = t_[v_][j_][1] = vdupq_n_s32(0);         \
-        UNROLL for (int i_ = 0; i_ < (N); i_ += 4) {                                                      \
-            int8x16_t x_[4], y_[2][2];                                                                    \
-            UNROLL for (int j_ = 0; j_ < 4; j_++) x_[j_] = load_s8((a)[j_] + 4 * i_);                     \
-            UNROLL for (int j_ = 0; j_ < 2; j_++) {                                                       \
-                y_[j_][0] = vcombine_s8(vget_low_s8(x_[2 * j_]), vget_low_s8(x_[2 * j_ + 1]));            \
-                y_[j_][1] = vcombine_s8(vget_high_s8(x_[2 * j_]), vget_high_s8(x_[2 * j_ + 1]));          \
-            }                                                                                             \
-            UNROLL for (int v_ = 0; v_ < 4; v_++)                                                         \
-                UNROLL for (int h_ = 0; h_ < 2; h_++) {                                                   \
+#define DOT_WORDS_4(p, CODE, blk, w0, N, a)                                                                         \
+    do {                                                                                                            \
+        int32x4_t t_[4][2][2];                                                                                      \
+        UNROLL_FOR(int v_ = 0; v_ < 4; v_++)                                                                        \
+            UNROLL_FOR(int j_ = 0; j_ < 2; j_++) t_[v_][j_][0] = t_[v_][j_][1] = vdupq_n_s32(0);                    \
+        UNROLL_FOR(int i_ = 0; i_ < (N); i_ += 4) {                                                                 \
+            int8x16_t x_[4], y_[2][2];                                                                              \
+            UNROLL_FOR(int j_ = 0; j_ < 4; j_++) x_[j_] = load_s8((a)[j_] + 4 * i_);                                \
+            UNROLL_FOR(int j_ = 0; j_ < 2; j_++) {                                                                  \
+                y_[j_][0] = vcombine_s8(vget_low_s8(x_[2 * j_]), vget_low_s8(x_[2 * j_ + 1]));                      \
+                y_[j_][1] = vcombine_s8(vget_high_s8(x_[2 * j_]), vget_high_s8(x_[2 * j_ + 1]));                    \
+            }                                                                                                       \
+            UNROLL_FOR(int v_ = 0; v_ < 4; v_++)                                                                    \
+                UNROLL_FOR(int h_ = 0; h_ < 2; h_++) {                                                              \
                     int8x16_t q0_ = CODE(blk, (w0) + i_ + 2 * h_, v_), q1_ = CODE(blk, (w0) + i_ + 2 * h_ + 1, v_); \
-                    int8x16_t lo_ = zip_low(q0_, q1_), hi_ = zip_high(q0_, q1_);                          \
-                    UNROLL for (int j_ = 0; j_ < 2; j_++) {                                               \
-                        t_[v_][j_][0] = vmmlaq_s32(t_[v_][j_][0], lo_, y_[j_][h_]);                       \
-                        t_[v_][j_][1] = vmmlaq_s32(t_[v_][j_][1], hi_, y_[j_][h_]);                       \
-                    }                                                                                     \
-                }                                                                                         \
-        }                                                                                                 \
-        UNROLL for (int v_ = 0; v_ < 4; v_++)                                                             \
-            UNROLL for (int j_ = 0; j_ < 2; j_++) {                                                       \
-                (p)[v_][2 * j_] = vuzp1q_s32(t_[v_][j_][0], t_[v_][j_][1]);                               \
-                (p)[v_][2 * j_ + 1] = vuzp2q_s32(t_[v_][j_][0], t_[v_][j_][1]);                           \
-            }                                                                                             \
+                    int8x16_t lo_ = zip_low(q0_, q1_), hi_ = zip_high(q0_, q1_);                                    \
+                    UNROLL_FOR(int j_ = 0; j_ < 2; j_++) {                                                          \
+                        t_[v_][j_][0] = vmmlaq_s32(t_[v_][j_][0], lo_, y_[j_][h_]);                                 \
+                        t_[v_][j_][1] = vmmlaq_s32(t_[v_][j_][1], hi_, y_[j_][h_]);                                 \
+                    }                                                                                               \
+                }                                                                                                   \
+        }                                                                                                           \
+        UNROLL_FOR(int v_ = 0; v_ < 4; v_++)                                                                        \
+            UNROLL_FOR(int j_ = 0; j_ < 2; j_++) {                                                                  \
+                (p)[v_][2 * j_] = vuzp1q_s32(t_[v_][j_][0], t_[v_][j_][1]);                                         \
+                (p)[v_][2 * j_ + 1] = vuzp2q_s32(t_[v_][j_][0], t_[v_][j_][1]);                                     \
+            }                                                                                                       \
     } while (0)
 #else
 #define DOT_WORDS_4(p, CODE, blk, w0, N, a) DOT_WORDS(p, CODE, blk, w0, N, a, 4)
 #endif
 #define DOT_WORDS_1(p, CODE, blk, w0, N, a) DOT_WORDS(p, CODE, blk, w0, N, a, 1)
 
-NEON_OP const uint8_t *group_of(const hn_mm *m, int64_t r) { return (const uint8_t *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride; }
+NEON_OP const uint8_t *group_of(const hn_mm *m, int64_t r)
+{
+    return (const uint8_t *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride;
+}
 
 /* 16 rows from r on, columns c … c+C−1. The d of the rows stand at the head of a block,
  * or blocks come in pairs behind theirs (PAIRS). */
-#define K_PACKED(NAME, TYPE, CODE, SCALES, NSUB, HAS_MIN, PAIRS, C)                                             \
-    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
-    {                                                                                                               \
-        const uint8_t *group = group_of(m, r);                                                                      \
-        const size_t n_block = hn_packed_block_bytes(TYPE);                                                         \
-        const int64_t nb = m->n_in / 256;                                                                           \
-        const hn_a256 *x[C];                                                                                        \
-        float32x4_t acc[4][C];                                                                                      \
-        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j);                                                     \
-        for (int v = 0; v < 4; v++)                                                                                 \
-            for (int j = 0; j < C; j++) acc[v][j] = vdupq_n_f32(0.0f);                                              \
-        for (int64_t b = 0; b < nb; b++) {                                                                          \
-            const uint8_t *blk = group + (PAIRS ? hn_pair_block(n_block, b) : (size_t)b * n_block);                 \
-            const uint8_t *d = PAIRS ? group + hn_pair_d(n_block, b) : blk;                                         \
-            kscales k;                                                                                              \
-            SCALES(&k, blk);                                                                                        \
-            int32x4_t isum[4][C], msum[4][C];                                                                       \
-            for (int v = 0; v < 4; v++)                                                                             \
-                for (int j = 0; j < C; j++) isum[v][j] = msum[v][j] = vdupq_n_s32(0);                               \
-            for (int s = 0; s < NSUB; s++) {                                                                        \
-                const int8_t *a[C];                                                                                 \
-                int32x4_t p[4][C];                                                                                  \
-                for (int j = 0; j < C; j++) a[j] = x[j][b].q + 256 / NSUB * s;                                      \
-                DOT_WORDS_##C(p, CODE, blk, 64 / NSUB * s, 64 / NSUB, a);                                           \
-                for (int v = 0; v < 4; v++)                                                                         \
-                    for (int j = 0; j < C; j++) isum[v][j] = vmlaq_s32(isum[v][j], p[v][j], k.sc[s][v]);            \
-            }                                                                                                       \
-            for (int s = 0; HAS_MIN && s < 8; s++)                                                                  \
-                for (int v = 0; v < 4; v++)                                                                         \
-                    for (int j = 0; j < C; j++)                                                                     \
-                        msum[v][j] = vmlaq_n_s32(msum[v][j], k.mn[s][v], x[j][b].bsum[2 * s] + x[j][b].bsum[2 * s + 1]); \
-            for (int v = 0; v < 4; v++)                                                                             \
-                for (int j = 0; j < C; j++) {                                                                       \
-                    acc[v][j] = vfmaq_f32(acc[v][j], vmulq_n_f32(load_f16(d + 8 * v), x[j][b].d), vcvtq_f32_s32(isum[v][j])); \
-                    if (HAS_MIN)                                                                                    \
-                        acc[v][j] = vfmsq_f32(acc[v][j], vmulq_n_f32(load_f16(d + 32 + 8 * v), x[j][b].d),          \
-                                              vcvtq_f32_s32(msum[v][j]));                                           \
-                }                                                                                                   \
-        }                                                                                                           \
-        for (int v = 0; v < 4; v++)                                                                                 \
-            for (int j = 0; j < C; j++) store4(m, r + 4 * v, c + j, acc[v][j]);                                     \
+#define K_PACKED(NAME, TYPE, CODE, SCALES, NSUB, HAS_MIN, PAIRS, C)                                                   \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                            \
+    {                                                                                                                 \
+        const uint8_t *group = group_of(m, r);                                                                        \
+        const size_t n_block = hn_packed_block_bytes(TYPE);                                                           \
+        const int64_t nb = m->n_in / 256;                                                                             \
+        const hn_a256 *x[C];                                                                                          \
+        float32x4_t acc[4][C];                                                                                        \
+        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j);                                                       \
+        for (int v = 0; v < 4; v++)                                                                                   \
+            for (int j = 0; j < C; j++) acc[v][j] = vdupq_n_f32(0.0f);                                                \
+        for (int64_t b = 0; b < nb; b++) {                                                                            \
+            const uint8_t *blk = group + (PAIRS ? hn_pair_block(n_block, b) : (size_t)b * n_block);                   \
+            const uint8_t *d = PAIRS ? group + hn_pair_d(n_block, b) : blk;                                           \
+            kscales k;                                                                                                \
+            SCALES(&k, blk);                                                                                          \
+            int32x4_t isum[4][C], msum[4][C];                                                                         \
+            for (int v = 0; v < 4; v++)                                                                               \
+                for (int j = 0; j < C; j++) isum[v][j] = msum[v][j] = vdupq_n_s32(0);                                 \
+            for (int s = 0; s < NSUB; s++) {                                                                          \
+                const int8_t *a[C];                                                                                   \
+                int32x4_t p[4][C];                                                                                    \
+                for (int j = 0; j < C; j++) a[j] = x[j][b].q + 256 / NSUB * s;                                        \
+                DOT_WORDS_##C(p, CODE, blk, 64 / NSUB * s, 64 / NSUB, a);                                             \
+                for (int v = 0; v < 4; v++)                                                                           \
+                    for (int j = 0; j < C; j++) isum[v][j] = vmlaq_s32(isum[v][j], p[v][j], k.sc[s][v]);              \
+            }                                                                                                         \
+            for (int s = 0; HAS_MIN && s < 8; s++)                                                                    \
+                for (int v = 0; v < 4; v++)                                                                           \
+                    for (int j = 0; j < C; j++)                                                                       \
+                        msum[v][j] =                                                                                  \
+                            vmlaq_n_s32(msum[v][j], k.mn[s][v], x[j][b].bsum[2 * s] + x[j][b].bsum[2 * s + 1]);       \
+            for (int v = 0; v < 4; v++)                                                                               \
+                for (int j = 0; j < C; j++) {                                                                         \
+                    acc[v][j] =                                                                                       \
+                        vfmaq_f32(acc[v][j], vmulq_n_f32(load_f16(d + 8 * v), x[j][b].d), vcvtq_f32_s32(isum[v][j])); \
+                    if (HAS_MIN)                                                                                      \
+                        acc[v][j] = vfmsq_f32(acc[v][j], vmulq_n_f32(load_f16(d + 32 + 8 * v), x[j][b].d),            \
+                                              vcvtq_f32_s32(msum[v][j]));                                             \
+                }                                                                                                     \
+        }                                                                                                             \
+        for (int v = 0; v < 4; v++)                                                                                   \
+            for (int j = 0; j < C; j++) store4(m, r + 4 * v, c + j, acc[v][j]);                                       \
     }
 
-#define T32_PACKED(NAME, TYPE, CODE, C)                                                                             \
-    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                          \
-    {                                                                                                               \
-        const uint8_t *group = group_of(m, r);                                                                      \
-        const size_t n_block = hn_packed_block_bytes(TYPE);                                                         \
-        const int64_t nb = m->n_in / 32;                                                                            \
-        const int8_t *x[C];                                                                                         \
-        float32x4_t acc[4][C];                                                                                      \
-        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j);                                                     \
-        for (int v = 0; v < 4; v++)                                                                                 \
-            for (int j = 0; j < C; j++) acc[v][j] = vdupq_n_f32(0.0f);                                              \
-        for (int64_t b = 0; b < nb; b++) {                                                                          \
-            const uint8_t *blk = group + hn_pair_block(n_block, b), *d = group + hn_pair_d(n_block, b);             \
-            const int8_t *a[C];                                                                                     \
-            int32x4_t p[4][C];                                                                                      \
-            for (int j = 0; j < C; j++) a[j] = x[j] + 32 * b;                                                       \
-            DOT_WORDS_##C(p, CODE, blk, 0, 8, a);                                                                   \
-            for (int v = 0; v < 4; v++)                                                                             \
-                for (int j = 0; j < C; j++)                                                                         \
-                    acc[v][j] = vfmaq_f32(acc[v][j], vmulq_n_f32(load_f16(d + 8 * v), ((const float *)(x[j] + m->n_in))[b]), \
-                                          vcvtq_f32_s32(p[v][j]));                                                  \
-        }                                                                                                           \
-        for (int v = 0; v < 4; v++)                                                                                 \
-            for (int j = 0; j < C; j++) store4(m, r + 4 * v, c + j, acc[v][j]);                                     \
+#define T32_PACKED(NAME, TYPE, CODE, C)                                                                              \
+    static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                           \
+    {                                                                                                                \
+        const uint8_t *group = group_of(m, r);                                                                       \
+        const size_t n_block = hn_packed_block_bytes(TYPE);                                                          \
+        const int64_t nb = m->n_in / 32;                                                                             \
+        const int8_t *x[C];                                                                                          \
+        float32x4_t acc[4][C];                                                                                       \
+        for (int j = 0; j < C; j++) x[j] = column_of(m, c + j);                                                      \
+        for (int v = 0; v < 4; v++)                                                                                  \
+            for (int j = 0; j < C; j++) acc[v][j] = vdupq_n_f32(0.0f);                                               \
+        for (int64_t b = 0; b < nb; b++) {                                                                           \
+            const uint8_t *blk = group + hn_pair_block(n_block, b), *d = group + hn_pair_d(n_block, b);              \
+            const int8_t *a[C];                                                                                      \
+            int32x4_t p[4][C];                                                                                       \
+            for (int j = 0; j < C; j++) a[j] = x[j] + 32 * b;                                                        \
+            DOT_WORDS_##C(p, CODE, blk, 0, 8, a);                                                                    \
+            for (int v = 0; v < 4; v++)                                                                              \
+                for (int j = 0; j < C; j++)                                                                          \
+                    acc[v][j] =                                                                                      \
+                        vfmaq_f32(acc[v][j], vmulq_n_f32(load_f16(d + 8 * v), ((const float *)(x[j] + m->n_in))[b]), \
+                                  vcvtq_f32_s32(p[v][j]));                                                           \
+        }                                                                                                            \
+        for (int v = 0; v < 4; v++)                                                                                  \
+            for (int j = 0; j < C; j++) store4(m, r + 4 * v, c + j, acc[v][j]);                                      \
     }
 
 /* ---- the loops over a range --------------------------------------------------------------------------------- */
 
-#define RANGES(N, TYPE)                                                                             \
-    static void packed_##N(const hn_mm *m)                                                          \
-    {                                                                                               \
-        for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {                                     \
-            int64_t c = 0;                                                                          \
-            for (; c + 4 <= m->n_col; c += 4) packed_##N##_4(m, r, c);                              \
-            for (; c < m->n_col; c++) packed_##N##_1(m, r, c);                                      \
-        }                                                                                           \
-    }                                                                                               \
-    static void matmul_##N(const hn_mm *m)                                                          \
-    {                                                                                               \
-        if (m->panel && m->n_col >= PACK_FROM) {                                                    \
-            for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {                                 \
-                int64_t n = m->r1 - r < HN_PACK_ROWS ? m->r1 - r : HN_PACK_ROWS;                    \
-                hn_mm g = *m;                                                                       \
-                hn_pack_group(TYPE, m->panel, row_of(m, r), m->w_stride, (int)n, m->n_in);          \
-                g.w = m->panel, g.y = m->y + r, g.r0 = 0, g.r1 = n;                                 \
-                packed_##N(&g);                                                                     \
-            }                                                                                       \
-            return;                                                                                 \
-        }                                                                                           \
-        int64_t c = 0;                                                                              \
-        for (; c + 4 <= m->n_col; c += 4)                                                           \
-            for (int64_t r = m->r0; r < m->r1; r += 4) rows_##N##_4(m, r, c);                       \
-        for (; c < m->n_col; c++)                                                                   \
-            for (int64_t r = m->r0; r < m->r1; r += 4) rows_##N##_1(m, r, c);                       \
+#define RANGES(N, TYPE)                                                                    \
+    static void packed_##N(const hn_mm *m)                                                 \
+    {                                                                                      \
+        for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {                            \
+            int64_t c = 0;                                                                 \
+            for (; c + 4 <= m->n_col; c += 4) packed_##N##_4(m, r, c);                     \
+            for (; c < m->n_col; c++) packed_##N##_1(m, r, c);                             \
+        }                                                                                  \
+    }                                                                                      \
+    static void matmul_##N(const hn_mm *m)                                                 \
+    {                                                                                      \
+        if (m->panel && m->n_col >= PACK_FROM) {                                           \
+            for (int64_t r = m->r0; r < m->r1; r += HN_PACK_ROWS) {                        \
+                int64_t n = m->r1 - r < HN_PACK_ROWS ? m->r1 - r : HN_PACK_ROWS;           \
+                hn_mm g = *m;                                                              \
+                hn_pack_group(TYPE, m->panel, row_of(m, r), m->w_stride, (int)n, m->n_in); \
+                g.w = m->panel, g.y = m->y + r, g.r0 = 0, g.r1 = n;                        \
+                packed_##N(&g);                                                            \
+            }                                                                              \
+            return;                                                                        \
+        }                                                                                  \
+        int64_t c = 0;                                                                     \
+        for (; c + 4 <= m->n_col; c += 4)                                                  \
+            for (int64_t r = m->r0; r < m->r1; r += 4) rows_##N##_4(m, r, c);              \
+        for (; c < m->n_col; c++)                                                          \
+            for (int64_t r = m->r0; r < m->r1; r += 4) rows_##N##_1(m, r, c);              \
     }
-#define MATMUL_K(N, TYPE, BLOCK, SCALES, NSUB, HAS_MIN, PAIRS)                    \
-    K_ROWS(rows_##N##_4, BLOCK, open_##N, NSUB, HAS_MIN, 4)                           \
-    K_ROWS(rows_##N##_1, BLOCK, open_##N, NSUB, HAS_MIN, 1)                           \
-    K_PACKED(packed_##N##_4, TYPE, code_##N, SCALES, NSUB, HAS_MIN, PAIRS, 4)     \
-    K_PACKED(packed_##N##_1, TYPE, code_##N, SCALES, NSUB, HAS_MIN, PAIRS, 1)     \
+#define MATMUL_K(N, TYPE, BLOCK, SCALES, NSUB, HAS_MIN, PAIRS)                \
+    K_ROWS(rows_##N##_4, BLOCK, open_##N, NSUB, HAS_MIN, 4)                   \
+    K_ROWS(rows_##N##_1, BLOCK, open_##N, NSUB, HAS_MIN, 1)                   \
+    K_PACKED(packed_##N##_4, TYPE, code_##N, SCALES, NSUB, HAS_MIN, PAIRS, 4) \
+    K_PACKED(packed_##N##_1, TYPE, code_##N, SCALES, NSUB, HAS_MIN, PAIRS, 1) \
     RANGES(N, TYPE)
 MATMUL_K(q4_K, HN_Q4_K, hn_q4_K, scales_k4, 8, 1, 0)
 MATMUL_K(q5_K, HN_Q5_K, hn_q5_K, scales_k4, 8, 1, 0)
 MATMUL_K(q6_K, HN_Q6_K, hn_q6_K, scales_q6_K, 16, 0, 1)
 MATMUL_K(iq4_XS, HN_IQ4_XS, hn_iq4_XS, scales_iq4_XS, 8, 0, 0)
 
-#define MATMUL_32(N, TYPE, BLOCK)                       \
-    T32_ROWS(rows_##N##_4, BLOCK, open_##N, 4)          \
-    T32_ROWS(rows_##N##_1, BLOCK, open_##N, 1)          \
-    T32_PACKED(packed_##N##_4, TYPE, code_##N, 4)       \
-    T32_PACKED(packed_##N##_1, TYPE, code_##N, 1)       \
+#define MATMUL_32(N, TYPE, BLOCK)                 \
+    T32_ROWS(rows_##N##_4, BLOCK, open_##N, 4)    \
+    T32_ROWS(rows_##N##_1, BLOCK, open_##N, 1)    \
+    T32_PACKED(packed_##N##_4, TYPE, code_##N, 4) \
+    T32_PACKED(packed_##N##_1, TYPE, code_##N, 1) \
     RANGES(N, TYPE)
 MATMUL_32(q4_0, HN_Q4_0, hn_q4_0)
 MATMUL_32(q5_0, HN_Q5_0, hn_q5_0)
 MATMUL_32(q8_0, HN_Q8_0, hn_q8_0)
 MATMUL_32(iq4_NL, HN_IQ4_NL, hn_q4_0)
 
-#define NEON_TILES_TABLE(NAME)                                                                            \
-    {                                                                                                     \
-        .name = NAME,                                                                                     \
-        .matmul = { [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,            \
-                    [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K,            \
-                    [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL },                           \
-        .packed = { [HN_Q8_0] = packed_q8_0, [HN_Q4_0] = packed_q4_0, [HN_Q5_0] = packed_q5_0,            \
-                    [HN_Q4_K] = packed_q4_K, [HN_Q5_K] = packed_q5_K, [HN_Q6_K] = packed_q6_K,            \
-                    [HN_IQ4_XS] = packed_iq4_XS, [HN_IQ4_NL] = packed_iq4_NL },                           \
+#define NEON_TILES_TABLE(NAME)                                                                                         \
+    {                                                                                                                  \
+        .name = NAME, .matmul = { [HN_Q8_0] = matmul_q8_0,     [HN_Q4_0] = matmul_q4_0,    [HN_Q5_0] = matmul_q5_0,    \
+                                  [HN_Q4_K] = matmul_q4_K,     [HN_Q5_K] = matmul_q5_K,    [HN_Q6_K] = matmul_q6_K,    \
+                                  [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL },                          \
+        .packed = {                                                                                                    \
+            [HN_Q8_0] = packed_q8_0, [HN_Q4_0] = packed_q4_0, [HN_Q5_0] = packed_q5_0,     [HN_Q4_K] = packed_q4_K,    \
+            [HN_Q5_K] = packed_q5_K, [HN_Q6_K] = packed_q6_K, [HN_IQ4_XS] = packed_iq4_XS, [HN_IQ4_NL] = packed_iq4_NL \
+        },                                                                                                             \
     }

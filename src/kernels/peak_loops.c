@@ -47,8 +47,14 @@ uint64_t hn_peak_chain_expect(int64_t n)
 
 enum { N_ACC = 16 };
 
-static inline __attribute__((always_inline)) uint64x2_t load128(const char *p) { return vld1q_u64((const uint64_t *)p); }
-static inline __attribute__((always_inline)) uint64_t total(uint64x2_t v) { return vgetq_lane_u64(v, 0) + vgetq_lane_u64(v, 1); }
+static inline __attribute__((always_inline)) uint64x2_t load128(const char *p)
+{
+    return vld1q_u64((const uint64_t *)p);
+}
+static inline __attribute__((always_inline)) uint64_t total(uint64x2_t v)
+{
+    return vgetq_lane_u64(v, 0) + vgetq_lane_u64(v, 1);
+}
 HN_PEAK_READ(uint64x2_t, 16, vdupq_n_u64(0), load128, vaddq_u64, total, read_plain)
 
 static int64_t sum_i32(const int32x4_t *acc)
@@ -86,7 +92,9 @@ static int64_t f32_plain(int64_t n)
 }
 
 static const hn_peak_loops loops_plain = {
-    .read_how = "128-bit loads", .read = read_plain, .bound = true,
+    .read_how = "128-bit loads",
+    .read = read_plain,
+    .bound = true,
     .int8 = { "smull + smlal + sadalp, 128 bits", N_ACC * 32, int8_plain, N_ACC * 4, 12, -1 },
     .f32 = { "fmla, 128 bits", N_ACC * 8, f32_plain, N_ACC * 4, 1, -1 },
 };
@@ -136,7 +144,9 @@ static int64_t f32_plain(int64_t n)
 }
 
 static const hn_peak_loops loops_plain = {
-    .read_how = "64-bit loads, as the compiler joins them", .read = read_plain, .bound = false,
+    .read_how = "64-bit loads, as the compiler joins them",
+    .read = read_plain,
+    .bound = false,
     .int8 = { "plain C", N_LANE * 2, int8_plain, N_LANE, 3, -1 },
     .f32 = { "plain C", N_LANE * 2, f32_plain, N_LANE, 1, -1 },
 };

@@ -20,11 +20,13 @@ static void gemm_plain_rows(void *dst, const float *src, int64_t lds, int64_t ro
     }
 }
 
-static void gemm_plain_transpose(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n, bool bf16)
+static void gemm_plain_transpose(void *dst, int64_t ldd, const float *src, int64_t lds, int64_t rows, int64_t n,
+                                 bool bf16)
 {
     float *d = dst;
     for (int64_t k = 0; k < n; k++)
-        for (int64_t i = 0; i < rows; i++) d[(bf16 ? k ^ 1 : k) * ldd + i] = bf16 ? gemm_bf16(src[i * lds + k]) : src[i * lds + k];
+        for (int64_t i = 0; i < rows; i++)
+            d[(bf16 ? k ^ 1 : k) * ldd + i] = bf16 ? gemm_bf16(src[i * lds + k]) : src[i * lds + k];
     if (bf16 && (n & 1))
         for (int64_t i = 0; i < rows; i++) d[(n - 1) * ldd + i] = 0;
 }
@@ -55,7 +57,8 @@ static inline void gemm_tile_of(const hn_gemm_tile *t, bool bf16)
         for (int j = 0; j < t->cols; j++) {
             const float *a = (const float *)t->a + i * t->a_row, *b = (const float *)t->b + j;
             float s = 0, *c = t->c + i * t->ldc + j, *sum = t->t + i * HN_GEMM_COLS + j;
-            for (int64_t k = 0; k < t->steps; k++, a += t->a_step, b += t->b_step) s = bf16 ? gemm_fma_flush(*a, *b, s) : fmaf(*a, *b, s);
+            for (int64_t k = 0; k < t->steps; k++, a += t->a_step, b += t->b_step)
+                s = bf16 ? gemm_fma_flush(*a, *b, s) : fmaf(*a, *b, s);
             if (!t->first) s = *sum + s;
             if (!t->last) {
                 *sum = s;

@@ -65,10 +65,10 @@ static void quantize32(void *dst, const float *x, int64_t n)
 /* ---- where a row's blocks come from: the mapping, or a packed group ---------------------------- */
 
 #define FROM_ROWS(T, BLOCK, MAX, n) const BLOCK *wb = (const BLOCK *)((const char *)m->w + (size_t)r * m->w_stride) + b
-#define FROM_PACK(T, BLOCK, MAX, n)                                                                           \
-    BLOCK opened[MAX];                                                                                        \
-    hn_unpack_blocks(T, opened, (const char *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride, m->n_in,       \
-                     (int)(r % HN_PACK_ROWS), b, b + (n));                                                    \
+#define FROM_PACK(T, BLOCK, MAX, n)                                                                     \
+    BLOCK opened[MAX];                                                                                  \
+    hn_unpack_blocks(T, opened, (const char *)m->w + (size_t)(r / HN_PACK_ROWS) * m->w_stride, m->n_in, \
+                     (int)(r % HN_PACK_ROWS), b, b + (n));                                              \
     const BLOCK *wb = opened
 
 /* ---- matmul: K-quants ----------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static int32_t kblock_isum(const kblock *w, const hn_a256 *a)
     return isum;
 }
 
-#define MATMUL_K_MIN(NAME, BLOCK, UNPACK, FROM, T)                                                                 \
+#define MATMUL_K_MIN(NAME, BLOCK, UNPACK, FROM, T)                                                          \
     static void NAME(const hn_mm *m)                                                                        \
     {                                                                                                       \
         int64_t nb = m->n_in / 256;                                                                         \
@@ -233,27 +233,27 @@ static float unpack_q8_0(uint8_t q[32], const hn_q8_0 *w)
     return hn_f16_to_f32(w->d);
 }
 
-#define MATMUL_32(NAME, BLOCK, UNPACK, OFFSET, FROM, T)                                          \
-    static void NAME(const hn_mm *m)                                                             \
-    {                                                                                            \
-        int64_t nb = m->n_in / 32;                                                               \
-        for (int64_t r = m->r0; r < m->r1; r++) {                                                \
-            for (int64_t c = 0; c < m->n_col; c++) m->y[c * m->ldy + r] = 0.0f;                  \
-            for (int64_t b = 0; b < nb; b++) {                                                   \
-                FROM(T, BLOCK, 1, 1);                                                            \
-                uint8_t q[32];                                                                   \
-                float dw = UNPACK(q, wb);                                                        \
-                for (int64_t c = 0; c < m->n_col; c++) {                                         \
-                    const int8_t *a = (const int8_t *)m->x + (size_t)c * m->x_stride;            \
-                    const float *d = (const float *)(a + m->n_in);                               \
-                    const int32_t *bsum = (const int32_t *)(d + nb);                             \
-                    int32_t isum = -(OFFSET)*bsum[b];                                            \
-                    for (int i = 0; i < 32; i++) isum += q[i] * a[32 * b + i];                   \
-                    float *y = &m->y[c * m->ldy + r];                                            \
-                    *y = fmaf(dw * d[b], (float)isum, *y);                                       \
-                }                                                                                \
-            }                                                                                    \
-        }                                                                                        \
+#define MATMUL_32(NAME, BLOCK, UNPACK, OFFSET, FROM, T)                               \
+    static void NAME(const hn_mm *m)                                                  \
+    {                                                                                 \
+        int64_t nb = m->n_in / 32;                                                    \
+        for (int64_t r = m->r0; r < m->r1; r++) {                                     \
+            for (int64_t c = 0; c < m->n_col; c++) m->y[c * m->ldy + r] = 0.0f;       \
+            for (int64_t b = 0; b < nb; b++) {                                        \
+                FROM(T, BLOCK, 1, 1);                                                 \
+                uint8_t q[32];                                                        \
+                float dw = UNPACK(q, wb);                                             \
+                for (int64_t c = 0; c < m->n_col; c++) {                              \
+                    const int8_t *a = (const int8_t *)m->x + (size_t)c * m->x_stride; \
+                    const float *d = (const float *)(a + m->n_in);                    \
+                    const int32_t *bsum = (const int32_t *)(d + nb);                  \
+                    int32_t isum = -(OFFSET)*bsum[b];                                 \
+                    for (int i = 0; i < 32; i++) isum += q[i] * a[32 * b + i];        \
+                    float *y = &m->y[c * m->ldy + r];                                 \
+                    *y = fmaf(dw * d[b], (float)isum, *y);                            \
+                }                                                                     \
+            }                                                                         \
+        }                                                                             \
     }
 MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, 8, FROM_ROWS, HN_Q4_0)
 MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, 16, FROM_ROWS, HN_Q5_0)
@@ -269,31 +269,31 @@ MATMUL_32(packed_iq4_NL, hn_q4_0, unpack_iq4_NL, 128, FROM_PACK, HN_IQ4_NL)
 static float same_f32(float v) { return v; }
 
 /* A block of a row is widened once for up to 8 columns. */
-#define MATMUL_FLOAT(NAME, ELEM, WIDEN, FROM, T)                                                             \
-    static void NAME(const hn_mm *m)                                                                         \
-    {                                                                                                        \
-        for (int64_t r = m->r0; r < m->r1; r++) {                                                            \
-            for (int64_t c0 = 0; c0 < m->n_col; c0 += 8) {                                                   \
-                int64_t n_c = m->n_col - c0 < 8 ? m->n_col - c0 : 8;                                         \
-                float t[8][16] = { { 0 } };                                                                  \
-                for (int64_t b = 0; b < m->n_in; b += 256) {                                                 \
-                    int64_t n = m->n_in - b < 256 ? m->n_in - b : 256;                                       \
-                    FROM(T, ELEM, 256, n);                                                                   \
-                    float wide[256];                                                                         \
-                    for (int64_t k = 0; k < n; k++) wide[k] = WIDEN(wb[k]);                                  \
-                    for (int64_t c = 0; c < n_c; c++) {                                                      \
+#define MATMUL_FLOAT(NAME, ELEM, WIDEN, FROM, T)                                                                   \
+    static void NAME(const hn_mm *m)                                                                               \
+    {                                                                                                              \
+        for (int64_t r = m->r0; r < m->r1; r++) {                                                                  \
+            for (int64_t c0 = 0; c0 < m->n_col; c0 += 8) {                                                         \
+                int64_t n_c = m->n_col - c0 < 8 ? m->n_col - c0 : 8;                                               \
+                float t[8][16] = { { 0 } };                                                                        \
+                for (int64_t b = 0; b < m->n_in; b += 256) {                                                       \
+                    int64_t n = m->n_in - b < 256 ? m->n_in - b : 256;                                             \
+                    FROM(T, ELEM, 256, n);                                                                         \
+                    float wide[256];                                                                               \
+                    for (int64_t k = 0; k < n; k++) wide[k] = WIDEN(wb[k]);                                        \
+                    for (int64_t c = 0; c < n_c; c++) {                                                            \
                         const float *x = (const float *)((const char *)m->x + (size_t)(c0 + c) * m->x_stride) + b; \
-                        float p[16] = { 0 };                                                                 \
-                        int64_t k = 0;                                                                       \
-                        for (; k + 16 <= n; k += 16)                                                         \
-                            for (int l = 0; l < 16; l++) p[l] = fmaf(wide[k + l], x[k + l], p[l]);           \
-                        for (; k < n; k++) p[k & 15] = fmaf(wide[k], x[k], p[k & 15]);                       \
-                        for (int l = 0; l < 16; l++) t[c][l] = b ? t[c][l] + p[l] : p[l];                    \
-                    }                                                                                        \
-                }                                                                                            \
-                for (int64_t c = 0; c < n_c; c++) m->y[(c0 + c) * m->ldy + r] = tree16(t[c]);                \
-            }                                                                                                \
-        }                                                                                                    \
+                        float p[16] = { 0 };                                                                       \
+                        int64_t k = 0;                                                                             \
+                        for (; k + 16 <= n; k += 16)                                                               \
+                            for (int l = 0; l < 16; l++) p[l] = fmaf(wide[k + l], x[k + l], p[l]);                 \
+                        for (; k < n; k++) p[k & 15] = fmaf(wide[k], x[k], p[k & 15]);                             \
+                        for (int l = 0; l < 16; l++) t[c][l] = b ? t[c][l] + p[l] : p[l];                          \
+                    }                                                                                              \
+                }                                                                                                  \
+                for (int64_t c = 0; c < n_c; c++) m->y[(c0 + c) * m->ldy + r] = tree16(t[c]);                      \
+            }                                                                                                      \
+        }                                                                                                          \
     }
 MATMUL_FLOAT(matmul_f32, float, same_f32, FROM_ROWS, HN_F32)
 MATMUL_FLOAT(matmul_f16, uint16_t, hn_f16_to_f32, FROM_ROWS, HN_F16)
@@ -325,6 +325,11 @@ static void silu_mul(float *y, const float *g, const float *u, int64_t n)
 static void to_bf16(uint16_t *y, const float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) y[i] = hn_f32_to_bf16(x[i]);
+}
+
+static void gelu_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = hn_gelu_inline(g[i]) * u[i];
 }
 
 static void silu_mul_grad(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n)
@@ -362,37 +367,38 @@ static void exp_many(float *y, const float *x, int64_t n)
 }
 
 #include "kernels/plain_gemm.h"
-static const hn_gemm_ops gemm_ops = {
-    .tile = gemm_plain_tile, .tile_bf16 = gemm_plain_tile_bf16,
-    .rows = gemm_plain_rows, .transpose = gemm_plain_transpose, .copy = gemm_plain_copy
-};
+static const hn_gemm_ops gemm_ops = { .tile = gemm_plain_tile,
+                                      .tile_bf16 = gemm_plain_tile_bf16,
+                                      .rows = gemm_plain_rows,
+                                      .transpose = gemm_plain_transpose,
+                                      .copy = gemm_plain_copy };
 #include "kernels/scalar_rwkv.h"
 
 /* ---- the KV cache ------------------------------------------------------------------------------------- */
 
 static uint16_t to_f16(float x) { return hn_f32_to_f16(x); }
 
-#define CACHE_FLOAT(NAME, ELEM, NARROW, WIDEN)                                                    \
-    static void store_k_##NAME(void *k, const float *x, int64_t d, int64_t pos)                   \
-    {                                                                                             \
-        ELEM *y = (ELEM *)k + pos / HN_KEY_BLOCK * d * HN_KEY_BLOCK + pos % HN_KEY_BLOCK;         \
-        for (int64_t i = 0; i < d; i++) y[i * HN_KEY_BLOCK] = NARROW(x[i]);                       \
-    }                                                                                             \
-    static void store_v_##NAME(void *v, const float *x, int64_t d, int64_t pos)                   \
-    {                                                                                             \
-        for (int64_t i = 0; i < d; i++) ((ELEM *)v)[pos * d + i] = NARROW(x[i]);                  \
-    }                                                                                             \
-    static float score_##NAME(const float *q, const void *split, int64_t d, int64_t t)            \
-    {                                                                                             \
+#define CACHE_FLOAT(NAME, ELEM, NARROW, WIDEN)                                                        \
+    static void store_k_##NAME(void *k, const float *x, int64_t d, int64_t pos)                       \
+    {                                                                                                 \
+        ELEM *y = (ELEM *)k + pos / HN_KEY_BLOCK * d * HN_KEY_BLOCK + pos % HN_KEY_BLOCK;             \
+        for (int64_t i = 0; i < d; i++) y[i * HN_KEY_BLOCK] = NARROW(x[i]);                           \
+    }                                                                                                 \
+    static void store_v_##NAME(void *v, const float *x, int64_t d, int64_t pos)                       \
+    {                                                                                                 \
+        for (int64_t i = 0; i < d; i++) ((ELEM *)v)[pos * d + i] = NARROW(x[i]);                      \
+    }                                                                                                 \
+    static float score_##NAME(const float *q, const void *split, int64_t d, int64_t t)                \
+    {                                                                                                 \
         const ELEM *k = (const ELEM *)split + t / HN_KEY_BLOCK * d * HN_KEY_BLOCK + t % HN_KEY_BLOCK; \
-        float s = 0.0f;                                                                           \
-        for (int64_t i = 0; i < d; i++) s = fmaf(q[i], WIDEN(k[i * HN_KEY_BLOCK]), s);            \
-        return s;                                                                                 \
-    }                                                                                             \
-    static void add_value_##NAME(float *o, float p, const void *split, int64_t d, int64_t t)      \
-    {                                                                                             \
-        const ELEM *v = (const ELEM *)split + t * d;                                              \
-        for (int64_t i = 0; i < d; i++) o[i] = fmaf(p, WIDEN(v[i]), o[i]);                        \
+        float s = 0.0f;                                                                               \
+        for (int64_t i = 0; i < d; i++) s = fmaf(q[i], WIDEN(k[i * HN_KEY_BLOCK]), s);                \
+        return s;                                                                                     \
+    }                                                                                                 \
+    static void add_value_##NAME(float *o, float p, const void *split, int64_t d, int64_t t)          \
+    {                                                                                                 \
+        const ELEM *v = (const ELEM *)split + t * d;                                                  \
+        for (int64_t i = 0; i < d; i++) o[i] = fmaf(p, WIDEN(v[i]), o[i]);                            \
     }
 CACHE_FLOAT(f16, uint16_t, to_f16, hn_f16_to_f32)
 CACHE_FLOAT(f32, float, same_f32, same_f32)
@@ -416,7 +422,10 @@ static uint16_t cache_codes(int8_t *q, const float *x, int64_t n)
     return scale;
 }
 
-static int64_t group_dims(int64_t d, int64_t g) { return d - g * HN_CACHE_GROUP < HN_CACHE_GROUP ? d - g * HN_CACHE_GROUP : HN_CACHE_GROUP; }
+static int64_t group_dims(int64_t d, int64_t g)
+{
+    return d - g * HN_CACHE_GROUP < HN_CACHE_GROUP ? d - g * HN_CACHE_GROUP : HN_CACHE_GROUP;
+}
 
 static void store_k_q8(void *k, const float *x, int64_t d, int64_t pos)
 {
@@ -458,7 +467,8 @@ static float score_q8(const float *q, const void *split, int64_t d, int64_t t)
         int64_t n = group_dims(d, g);
         float dq = quantize_block(c, q + g * HN_CACHE_GROUP, (int)n);
         int32_t isum = 0;
-        for (int64_t i = 0; i < n; i++) isum += c[i] * (block[(g * (HN_CACHE_GROUP / 4) + i / 4) * 4 * HN_KEY_BLOCK + 4 * lane + i % 4] - 128);
+        for (int64_t i = 0; i < n; i++)
+            isum += c[i] * (block[(g * (HN_CACHE_GROUP / 4) + i / 4) * 4 * HN_KEY_BLOCK + 4 * lane + i % 4] - 128);
         s = fmaf(hn_f16_to_f32(scales[g * HN_KEY_BLOCK + lane]) * dq, (float)isum, s);
     }
     return s;
@@ -470,7 +480,8 @@ static void add_value_q8(float *o, float p, const void *split, int64_t d, int64_
     const uint8_t *block = (const uint8_t *)split + (size_t)(t / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_Q8_0, d);
     const uint16_t *scales = (const uint16_t *)(block + d4 * HN_KEY_BLOCK);
     for (int64_t i = 0; i < d; i++)
-        o[i] = fmaf(p, (float)(int8_t)block[lane * d4 + i] * hn_f16_to_f32(scales[lane * n_g + i / HN_CACHE_GROUP]), o[i]);
+        o[i] =
+            fmaf(p, (float)(int8_t)block[lane * d4 + i] * hn_f16_to_f32(scales[lane * n_g + i / HN_CACHE_GROUP]), o[i]);
 }
 
 /* ---- attention --------------------------------------------------------------------------------------- */
@@ -494,55 +505,59 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
     for (int64_t i = 0; i < d; i++) out[i] = out[i] / L;
 }
 
-#define ATTN(NAME)                                                                                            \
-    /* one query against keys [s0, s1) of a split */                                                          \
-    static void split_##NAME(const hn_attn *a, const float *q, int64_t s0, int64_t s1, float *m, float *l, float *o) \
-    {                                                                                                         \
-        const size_t at = (size_t)(s0 / HN_SPLIT) * a->split_bytes;                                           \
-        const char *k = (const char *)a->k + at, *v = (const char *)a->v + at;                                \
-        *m = -INFINITY;                                                                                       \
-        *l = 0.0f;                                                                                            \
-        for (int64_t i = 0; i < a->d; i++) o[i] = 0.0f;                                                       \
-        for (int64_t t0 = s0; t0 < s1; t0 += HN_SOFT_BLOCK) {                                                 \
-            float p[HN_SOFT_BLOCK], mn = *m, lanes[16];                                                       \
-            for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                               \
-                p[t - t0] = t < s1 ? score_##NAME(q, k, a->d, t - s0) * a->scale : -INFINITY;                 \
-                mn = larger(mn, p[t - t0]);                                                                   \
-            }                                                                                                 \
-            float c = hn_exp_inline(*m - mn);                                                                 \
-            for (int j = 0; j < HN_SOFT_BLOCK; j++) p[j] = hn_exp_inline(p[j] - mn);                          \
-            for (int j = 0; j < 16; j++) lanes[j] = ((p[j] + p[j + 16]) + p[j + 32]) + p[j + 48];             \
-            *l = *l * c + tree16(lanes);                                                                      \
-            for (int64_t i = 0; i < a->d; i++) o[i] *= c;                                                     \
-            for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK && t < s1; t++) add_value_##NAME(o, p[t - t0], v, a->d, t - s0); \
-            *m = mn;                                                                                          \
-        }                                                                                                     \
-    }                                                                                                         \
-    static void attn_##NAME(const hn_attn *a)                                                                 \
-    {                                                                                                         \
-        int64_t d = a->d, rows = a->n_tok * a->n_q;                                                           \
-        for (int64_t r = 0; r < rows; r++) {                                                                  \
-            int64_t it = r / a->n_q, n_kv = a->n_kv + it;                                                     \
-            const float *q = a->q + it * a->q_stride + r % a->n_q * d;                                        \
+#define ATTN(NAME, TYPE)                                                                                               \
+    /* one query against keys [s0, s1) of a split, of which it sees those from lo on */                                \
+    static void split_##NAME(const hn_attn *a, const float *q, int64_t s0, int64_t s1, int64_t lo, float *m, float *l, \
+                             float *o)                                                                                 \
+    {                                                                                                                  \
+        *m = -INFINITY;                                                                                                \
+        *l = 0.0f;                                                                                                     \
+        for (int64_t i = 0; i < a->d; i++) o[i] = 0.0f;                                                                \
+        for (int64_t t0 = lo > s0 ? lo / HN_SOFT_BLOCK * HN_SOFT_BLOCK : s0; t0 < s1; t0 += HN_SOFT_BLOCK) {           \
+            const size_t at = hn_attn_at(a, hn_cache_block_bytes(TYPE, a->d) / HN_KEY_BLOCK, t0);                      \
+            const char *k = (const char *)a->k + at, *v = (const char *)a->v + at;                                     \
+            float p[HN_SOFT_BLOCK], mn = *m, lanes[16];                                                                \
+            for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                                        \
+                p[t - t0] = t >= lo && t < s1 ? score_##NAME(q, k, a->d, t - t0) * a->scale : -INFINITY;               \
+                mn = larger(mn, p[t - t0]);                                                                            \
+            }                                                                                                          \
+            float c = hn_exp_inline(*m - mn);                                                                          \
+            for (int j = 0; j < HN_SOFT_BLOCK; j++) p[j] = hn_exp_inline(p[j] - mn);                                   \
+            for (int j = 0; j < 16; j++) lanes[j] = ((p[j] + p[j + 16]) + p[j + 32]) + p[j + 48];                      \
+            *l = *l * c + tree16(lanes);                                                                               \
+            for (int64_t i = 0; i < a->d; i++) o[i] *= c;                                                              \
+            for (int64_t t = lo > t0 ? lo : t0; t < t0 + HN_SOFT_BLOCK && t < s1; t++)                                 \
+                add_value_##NAME(o, p[t - t0], v, a->d, t - t0);                                                       \
+            *m = mn;                                                                                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void attn_##NAME(const hn_attn *a)                                                                          \
+    {                                                                                                                  \
+        int64_t d = a->d, rows = a->n_tok * a->n_q;                                                                    \
+        for (int64_t r = 0; r < rows; r++) {                                                                           \
+            int64_t it = r / a->n_q, n_kv = a->n_kv + it;                                                              \
+            const float *q = a->q + it * a->q_stride + r % a->n_q * d;                                                 \
             float *out = a->out + it * a->out_stride + r % a->n_q * d, *o = a->scratch, M = -INFINITY, L = 0.0f, m, l; \
-            int64_t split = a->part ? a->split0 : 0, end = a->part ? a->split1 : (n_kv + HN_SPLIT - 1) / HN_SPLIT; \
-            for (int64_t i = 0; i < d && !a->part; i++) out[i] = 0.0f;                                        \
-            for (; split < end && split * HN_SPLIT < n_kv; split++) {                                         \
-                int64_t s0 = split * HN_SPLIT, s1 = s0 + HN_SPLIT < n_kv ? s0 + HN_SPLIT : n_kv;              \
-                if (a->part) {                                                                                \
-                    float *part = a->part + ((split - a->split0) * rows + r) * (d + 2);                       \
-                    split_##NAME(a, q, s0, s1, &part[0], &part[1], part + 2);                                 \
-                } else {                                                                                      \
-                    split_##NAME(a, q, s0, s1, &m, &l, o);                                                    \
-                    merge_one(&M, &L, out, m, l, o, d);                                                       \
-                }                                                                                             \
-            }                                                                                                 \
-            for (int64_t i = 0; i < d && !a->part; i++) out[i] = out[i] / L;                                  \
-        }                                                                                                     \
+            int64_t lo = a->window && n_kv > a->window ? n_kv - a->window : 0;                                         \
+            int64_t split = a->part ? a->split0 : 0, end = a->part ? a->split1 : (n_kv + HN_SPLIT - 1) / HN_SPLIT;     \
+            if (split < lo / HN_SPLIT) split = lo / HN_SPLIT;                                                          \
+            for (int64_t i = 0; i < d && !a->part; i++) out[i] = 0.0f;                                                 \
+            for (; split < end && split * HN_SPLIT < n_kv; split++) {                                                  \
+                int64_t s0 = split * HN_SPLIT, s1 = s0 + HN_SPLIT < n_kv ? s0 + HN_SPLIT : n_kv;                       \
+                if (a->part) {                                                                                         \
+                    float *part = a->part + ((split - a->split0) * rows + r) * (d + 2);                                \
+                    split_##NAME(a, q, s0, s1, lo, &part[0], &part[1], part + 2);                                      \
+                } else {                                                                                               \
+                    split_##NAME(a, q, s0, s1, lo, &m, &l, o);                                                         \
+                    merge_one(&M, &L, out, m, l, o, d);                                                                \
+                }                                                                                                      \
+            }                                                                                                          \
+            for (int64_t i = 0; i < d && !a->part; i++) out[i] = out[i] / L;                                           \
+        }                                                                                                              \
     }
-ATTN(f16)
-ATTN(f32)
-ATTN(q8)
+ATTN(f16, HN_CACHE_F16)
+ATTN(f32, HN_CACHE_F32)
+ATTN(q8, HN_CACHE_Q8_0)
 
 /* ---- adapters ------------------------------------------------------------------------------------------ */
 
@@ -554,18 +569,33 @@ static void low_rank(float *y, const float *b, int64_t ldb, const float *h, int6
 
 const hn_kernels HN_SCALAR = {
     .name = HN_SCALAR_NAME,
-    .matmul = { [HN_F32] = matmul_f32, [HN_F16] = matmul_f16, [HN_BF16] = matmul_bf16,
-                [HN_Q8_0] = matmul_q8_0, [HN_Q4_0] = matmul_q4_0, [HN_Q5_0] = matmul_q5_0,
-                [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K,
-                [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL },
-    .packed = { [HN_F32] = packed_f32, [HN_F16] = packed_f16, [HN_BF16] = packed_bf16,
-                [HN_Q8_0] = packed_q8_0, [HN_Q4_0] = packed_q4_0, [HN_Q5_0] = packed_q5_0,
-                [HN_Q4_K] = packed_q4_K, [HN_Q5_K] = packed_q5_K, [HN_Q6_K] = packed_q6_K,
-                [HN_IQ4_XS] = packed_iq4_XS, [HN_IQ4_NL] = packed_iq4_NL },
+    .matmul = { [HN_F32] = matmul_f32,
+                [HN_F16] = matmul_f16,
+                [HN_BF16] = matmul_bf16,
+                [HN_Q8_0] = matmul_q8_0,
+                [HN_Q4_0] = matmul_q4_0,
+                [HN_Q5_0] = matmul_q5_0,
+                [HN_Q4_K] = matmul_q4_K,
+                [HN_Q5_K] = matmul_q5_K,
+                [HN_Q6_K] = matmul_q6_K,
+                [HN_IQ4_XS] = matmul_iq4_XS,
+                [HN_IQ4_NL] = matmul_iq4_NL },
+    .packed = { [HN_F32] = packed_f32,
+                [HN_F16] = packed_f16,
+                [HN_BF16] = packed_bf16,
+                [HN_Q8_0] = packed_q8_0,
+                [HN_Q4_0] = packed_q4_0,
+                [HN_Q5_0] = packed_q5_0,
+                [HN_Q4_K] = packed_q4_K,
+                [HN_Q5_K] = packed_q5_K,
+                [HN_Q6_K] = packed_q6_K,
+                [HN_IQ4_XS] = packed_iq4_XS,
+                [HN_IQ4_NL] = packed_iq4_NL },
     .quantize256 = quantize256,
     .quantize32 = quantize32,
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
+    .gelu_mul = gelu_mul,
     .silu_mul_grad = silu_mul_grad,
     .to_bf16 = to_bf16,
     .rms_norm_grad = rms_norm_grad,
@@ -573,7 +603,10 @@ const hn_kernels HN_SCALAR = {
     .exp = exp_many,
     .layer_norm = layer_norm,
     .lerp = lerp,
-    .map = { [HN_MAP_TANH] = map_tanh, [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu, [HN_MAP_SQRELU] = map_sqrelu },
+    .map = { [HN_MAP_TANH] = map_tanh,
+             [HN_MAP_SIGMOID] = map_sigmoid,
+             [HN_MAP_SILU] = map_silu,
+             [HN_MAP_SQRELU] = map_sqrelu },
     .wkv6 = wkv6,
     .wkv7 = wkv7,
     .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, [HN_CACHE_Q8_0] = attn_q8 },

@@ -2,16 +2,16 @@
  * tree16 it takes. kernels.h has the formulas and the order. */
 
 /* Σ f(k) over n by the float rule: lanes, partial sums per 256, tree. */
-#define SUM16(RESULT, N, TERM)                                                       \
-    do {                                                                             \
-        float t_[16] = { 0 };                                                        \
-        for (int64_t b_ = 0; b_ < (N); b_ += 256) {                                  \
-            float p_[16] = { 0 };                                                    \
-            int64_t end_ = b_ + 256 < (N) ? b_ + 256 : (N);                          \
-            for (int64_t k = b_; k < end_; k++) p_[k & 15] = TERM(k, p_[k & 15]);    \
-            for (int l_ = 0; l_ < 16; l_++) t_[l_] = b_ ? t_[l_] + p_[l_] : p_[l_];  \
-        }                                                                            \
-        (RESULT) = tree16(t_);                                                       \
+#define SUM16(RESULT, N, TERM)                                                      \
+    do {                                                                            \
+        float t_[16] = { 0 };                                                       \
+        for (int64_t b_ = 0; b_ < (N); b_ += 256) {                                 \
+            float p_[16] = { 0 };                                                   \
+            int64_t end_ = b_ + 256 < (N) ? b_ + 256 : (N);                         \
+            for (int64_t k = b_; k < end_; k++) p_[k & 15] = TERM(k, p_[k & 15]);   \
+            for (int l_ = 0; l_ < 16; l_++) t_[l_] = b_ ? t_[l_] + p_[l_] : p_[l_]; \
+        }                                                                           \
+        (RESULT) = tree16(t_);                                                      \
     } while (0)
 
 static void layer_norm(float *y, const float *x, const float *w, const float *b, int64_t n, float eps)

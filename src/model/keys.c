@@ -2,14 +2,23 @@
  * on the answer, harmless at the value it has, or refused: what hone does not know could be another formula. Owns the
  * lists and the way around them (hone_model_params.ignore_keys); refuses to know what is done with the keys that are
  * read. The names are those of ggml-org/llama.cpp:gguf-py/gguf/constants.py and src/llama-arch.cpp. */
-#include "model/model.h"
+#include "model/hparams.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum {
-    LLAMA = 1, QWEN2 = 2, QWEN3 = 4, RWKV6 = 8, RWKV7 = 16,
-    NEOX = QWEN2 | QWEN3, ATTN = LLAMA | NEOX, RWKV = RWKV6 | RWKV7, ALL = ATTN | RWKV
+    LLAMA = HN_LLAMA,
+    QWEN2 = HN_QWEN2,
+    QWEN3 = HN_QWEN3,
+    RWKV6 = HN_RWKV6,
+    RWKV7 = HN_RWKV7,
+    GEMMA3 = HN_GEMMA3,
+    NEOX = QWEN2 | QWEN3 | GEMMA3,
+    ATTN = LLAMA | NEOX,
+    BLIND = ATTN & ~GEMMA3, /* to windows: every layer sees everything */
+    RWKV = RWKV6 | RWKV7,
+    ALL = ATTN | RWKV
 };
 
 typedef enum rule {
@@ -27,116 +36,191 @@ typedef struct known_key {
     const char *suffix;
     int families;
     rule rule;
-    double value;        /* ONLY: of all elements, where it is an array */
+    double value; /* ONLY: of all elements, where it is an array */
     neutral_kind of;
-    const char *words;   /* ONLY_WORD: "a|b" */
+    const char *words; /* ONLY_WORD: "a|b" */
 } known_key;
 
-#define READS(key, who) { .suffix = key, .families = who, .rule = READ }
-#define IDLE(key, who) { .suffix = key, .families = who, .rule = NO_EFFECT }
-#define AT(x, key, who) { .suffix = key, .families = who, .rule = ONLY, .value = x }
-#define AT_OWN(what, key, who) { .suffix = key, .families = who, .rule = ONLY, .of = what }
-#define TRUE_ONLY(key, who) { .suffix = key, .families = who, .rule = ONLY_THIS, .value = 1 }
-#define WORD(list, key, who) { .suffix = key, .families = who, .rule = ONLY_WORD, .words = list }
+#define READS(key, who)                              \
+    {                                                \
+        .suffix = key, .families = who, .rule = READ \
+    }
+#define IDLE(key, who)                                    \
+    {                                                     \
+        .suffix = key, .families = who, .rule = NO_EFFECT \
+    }
+#define AT(x, key, who)                                          \
+    {                                                            \
+        .suffix = key, .families = who, .rule = ONLY, .value = x \
+    }
+#define AT_OWN(what, key, who)                                   \
+    {                                                            \
+        .suffix = key, .families = who, .rule = ONLY, .of = what \
+    }
+#define TRUE_ONLY(key, who)                                           \
+    {                                                                 \
+        .suffix = key, .families = who, .rule = ONLY_THIS, .value = 1 \
+    }
+#define WORD(list, key, who)                                             \
+    {                                                                    \
+        .suffix = key, .families = who, .rule = ONLY_WORD, .words = list \
+    }
 static const known_key known[] = {
     /* read */
-    READS("context_length", ALL), READS("embedding_length", ALL), READS("block_count", ALL),
-    READS("feed_forward_length", ALL), READS("vocab_size", ALL),
-    READS("attention.head_count", ATTN), READS("attention.head_count_kv", ATTN),
-    READS("attention.key_length", ATTN), READS("attention.value_length", ATTN),
-    READS("attention.layer_norm_rms_epsilon", ATTN), READS("attention.layer_norm_epsilon", RWKV),
+    READS("context_length", ALL),
+    READS("embedding_length", ALL),
+    READS("block_count", ALL),
+    READS("feed_forward_length", ALL),
+    READS("vocab_size", ALL),
+    READS("attention.head_count", ATTN),
+    READS("attention.head_count_kv", ATTN),
+    READS("attention.key_length", ATTN),
+    READS("attention.value_length", ATTN),
+    READS("attention.layer_norm_rms_epsilon", ATTN),
+    READS("attention.layer_norm_epsilon", RWKV),
     READS("attention.sliding_window", ATTN), /* hone_model_info.n_window */
     READS("expert_count", ATTN),             /* must be 0 */
-    READS("rope.dimension_count", ATTN), READS("rope.freq_base", ATTN), READS("rope.scale_linear", ATTN),
-    READS("rope.scaling.type", ATTN), READS("rope.scaling.factor", ATTN),
-    READS("rope.scaling.original_context_length", ATTN), READS("rope.scaling.attn_factor", ATTN),
-    READS("rope.scaling.yarn_ext_factor", ATTN), READS("rope.scaling.yarn_attn_factor", ATTN),
-    READS("rope.scaling.yarn_beta_fast", ATTN), READS("rope.scaling.yarn_beta_slow", ATTN),
-    READS("wkv.head_size", RWKV), READS("token_shift_count", RWKV),
-    READS("time_mix_extra_dim", RWKV6), READS("time_decay_extra_dim", RWKV6), READS("rescale_every_n_layers", RWKV6),
-    READS("attention.decay_lora_rank", RWKV7), READS("attention.iclr_lora_rank", RWKV7),
-    READS("attention.value_residual_mix_lora_rank", RWKV7), READS("attention.gate_lora_rank", RWKV7),
+    READS("attention.sliding_window_pattern", GEMMA3),
+    READS("rope.freq_base_swa", GEMMA3),
+    READS("rope.dimension_count", ATTN),
+    READS("rope.freq_base", ATTN),
+    READS("rope.scale_linear", ATTN),
+    READS("rope.scaling.type", ATTN),
+    READS("rope.scaling.factor", ATTN),
+    READS("rope.scaling.original_context_length", ATTN),
+    READS("rope.scaling.attn_factor", ATTN),
+    READS("rope.scaling.yarn_ext_factor", ATTN),
+    READS("rope.scaling.yarn_attn_factor", ATTN),
+    READS("rope.scaling.yarn_beta_fast", ATTN),
+    READS("rope.scaling.yarn_beta_slow", ATTN),
+    READS("wkv.head_size", RWKV),
+    READS("token_shift_count", RWKV),
+    READS("time_mix_extra_dim", RWKV6),
+    READS("time_decay_extra_dim", RWKV6),
+    READS("rescale_every_n_layers", RWKV6),
+    READS("attention.decay_lora_rank", RWKV7),
+    READS("attention.iclr_lora_rank", RWKV7),
+    READS("attention.value_residual_mix_lora_rank", RWKV7),
+    READS("attention.gate_lora_rank", RWKV7),
 
     /* without effect on logits */
-    IDLE("pooling_type", ALL),                    /* of embeddings, which hone does not make */
-    IDLE("classifier.output_labels", ALL),        /* names; a classifier's tensors would be refused */
+    IDLE("pooling_type", ALL),             /* of embeddings, which hone does not make */
+    IDLE("classifier.output_labels", ALL), /* names; a classifier's tensors would be refused */
     IDLE("classifier.pooling_type", ALL),
-    IDLE("rope.scaling.finetuned", ATTN),         /* where the weights come from */
-    IDLE("rope.dimension_sections", NEOX),        /* the positions of text are equal in all sections */
-    IDLE("attention.sliding_window_pattern", ATTN), /* which layers have the window: hone runs none, and says so */
-    IDLE("attention.layer_norm_epsilon", ATTN),   /* the family has RMSNorm alone, */
+    IDLE("rope.scaling.finetuned", ATTN),            /* where the weights come from */
+    IDLE("rope.dimension_sections", NEOX),           /* the positions of text are equal in all sections */
+    IDLE("attention.sliding_window_pattern", BLIND), /* which layers have the window: hone runs none, and says so */
+    IDLE("attention.layer_norm_epsilon", ATTN),      /* the family has RMSNorm alone, */
     IDLE("attention.group_norm_epsilon", ATTN),
     IDLE("attention.group_norm_groups", ATTN),
     IDLE("attention.layer_norm_rms_epsilon", RWKV), /* and this one LayerNorm */
-    IDLE("attention.head_count", RWKV),           /* a placeholder: wkv.head_size says it */
+    IDLE("attention.head_count", RWKV),             /* a placeholder: wkv.head_size says it */
     IDLE("attention.head_count_kv", RWKV),
-    IDLE("attention.key_length", RWKV), IDLE("attention.value_length", RWKV),
-    IDLE("rope.dimension_count", RWKV), IDLE("rope.freq_base", RWKV), /* nothing turns */
+    IDLE("attention.key_length", RWKV),
+    IDLE("attention.value_length", RWKV),
+    IDLE("rope.dimension_count", RWKV),
+    IDLE("rope.freq_base", RWKV), /* nothing turns */
     /* of experts, and expert_count is 0 */
-    IDLE("expert_used_count", ALL), IDLE("expert_shared_count", ALL),
-    IDLE("expert_feed_forward_length", ALL), IDLE("expert_shared_feed_forward_length", ALL),
-    IDLE("expert_chunk_feed_forward_length", ALL), IDLE("expert_group_count", ALL),
-    IDLE("expert_group_used_count", ALL), IDLE("expert_group_scale", ALL),
-    IDLE("experts_per_group", ALL), IDLE("expert_weights_scale", ALL),
-    IDLE("expert_weights_norm", ALL), IDLE("expert_gating_func", ALL),
-    IDLE("moe_every_n_layers", ALL), IDLE("interleave_moe_layer_step", ALL),
-    IDLE("leading_dense_block_count", ALL), IDLE("router_logit_softcapping", ALL),
+    IDLE("expert_used_count", ALL),
+    IDLE("expert_shared_count", ALL),
+    IDLE("expert_feed_forward_length", ALL),
+    IDLE("expert_shared_feed_forward_length", ALL),
+    IDLE("expert_chunk_feed_forward_length", ALL),
+    IDLE("expert_group_count", ALL),
+    IDLE("expert_group_used_count", ALL),
+    IDLE("expert_group_scale", ALL),
+    IDLE("experts_per_group", ALL),
+    IDLE("expert_weights_scale", ALL),
+    IDLE("expert_weights_norm", ALL),
+    IDLE("expert_gating_func", ALL),
+    IDLE("moe_every_n_layers", ALL),
+    IDLE("interleave_moe_layer_step", ALL),
+    IDLE("leading_dense_block_count", ALL),
+    IDLE("router_logit_softcapping", ALL),
 
     /* harmless at one value */
     AT_OWN(ONE_OVER_SQRT_D, "attention.scale", ATTN),
-    AT(0, "attention.clamp_kqv", ALL), AT(0, "attention.max_alibi_bias", ALL),
-    AT(1, "attention.output_scale", ALL), AT(1, "attention.value_scale", ALL),
-    AT(0, "attention.temperature_scale", ALL), AT(0, "attention.temperature_length", ALL),
-    TRUE_ONLY("attention.causal", ALL), TRUE_ONLY("attention.rope_pattern", ALL),
-    AT(0, "attn_logit_softcapping", ALL), AT(0, "final_logit_softcapping", ALL),
-    AT(1, "logit_scale", ALL), AT(1, "residual_scale", ALL), AT(1, "embedding_scale", ALL),
-    AT(0, "use_parallel_residual", ALL), AT(0, "swin_norm", ALL), AT(0, "activation_sparsity_scale", ALL),
-    AT(0, "swiglu_clamp_exp", ALL), AT(0, "swiglu_clamp_shexp", ALL),
-    AT(0, "nextn_predict_layers", ALL), AT(0, "n_deepstack_layers", ALL), AT(0, "full_attention_interval", ALL),
-    AT(0, "decoder_block_count", ALL), AT(0, "moe_latent_size", ALL), AT(0, "expert_latent_length", ALL),
-    AT(0, "expert_count", RWKV), AT(0, "attention.sliding_window", RWKV),
-    AT_OWN(HEAD_DIM, "attention.key_length_swa", ATTN), AT_OWN(HEAD_DIM, "attention.value_length_swa", ATTN),
-    AT(0, "attention.key_length_mla", ALL), AT(0, "attention.value_length_mla", ALL),
-    AT(0, "attention.q_lora_rank", ALL), AT(0, "attention.kv_lora_rank", ALL),
-    AT(0, "attention.shared_kv_layers", ALL), AT(0, "attention.recurrent_layers", ALL),
-    AT(0, "attention.relative_buckets_count", ALL), AT(0, "attention.indexer.top_k", ALL),
-    AT(0, "attention.indexer.head_count", ALL), AT(0, "attention.indexer.key_length", ALL),
-    AT(HN_RWKV_GROUP_EPS, "attention.group_norm_epsilon", RWKV), AT_OWN(N_HEAD, "attention.group_norm_groups", RWKV),
-    AT(0, "rescale_every_n_layers", ATTN | RWKV7), AT(0, "time_mix_extra_dim", ATTN | RWKV7),
-    AT(0, "time_decay_extra_dim", ATTN | RWKV7), IDLE("token_shift_count", ATTN), AT(0, "wkv.head_size", ATTN),
-    AT(0, "attention.decay_lora_rank", ATTN | RWKV6), AT(0, "attention.iclr_lora_rank", ATTN | RWKV6),
-    AT(0, "attention.value_residual_mix_lora_rank", ATTN | RWKV6), AT(0, "attention.gate_lora_rank", ATTN | RWKV6),
-    AT_OWN(N_EMBD, "embedding_length_out", ALL), AT(0, "embedding_length_per_layer_input", ALL),
-    AT(0, "rope.dimension_sections", LLAMA), AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN),
-    AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN),
-    AT(1, "rope.scaling.alpha", ALL), AT(0, "rope.scaling.yarn_log_multiplier", ALL),
-    AT(0, "ssm.conv_kernel", ALL), AT(0, "ssm.inner_size", ALL), AT(0, "ssm.state_size", ALL),
-    AT(0, "ssm.time_step_rank", ALL), AT(0, "ssm.group_count", ALL), AT(0, "ssm.dt_b_c_rms", ALL),
+    AT(0, "attention.clamp_kqv", ALL),
+    AT(0, "attention.max_alibi_bias", ALL),
+    AT(1, "attention.output_scale", ALL),
+    AT(1, "attention.value_scale", ALL),
+    AT(0, "attention.temperature_scale", ALL),
+    AT(0, "attention.temperature_length", ALL),
+    TRUE_ONLY("attention.causal", ALL),
+    TRUE_ONLY("attention.rope_pattern", ALL),
+    AT(0, "attn_logit_softcapping", ALL),
+    AT(0, "final_logit_softcapping", ALL),
+    AT(1, "logit_scale", ALL),
+    AT(1, "residual_scale", ALL),
+    AT(1, "embedding_scale", ALL),
+    AT(0, "use_parallel_residual", ALL),
+    AT(0, "swin_norm", ALL),
+    AT(0, "activation_sparsity_scale", ALL),
+    AT(0, "swiglu_clamp_exp", ALL),
+    AT(0, "swiglu_clamp_shexp", ALL),
+    AT(0, "nextn_predict_layers", ALL),
+    AT(0, "n_deepstack_layers", ALL),
+    AT(0, "full_attention_interval", ALL),
+    AT(0, "decoder_block_count", ALL),
+    AT(0, "moe_latent_size", ALL),
+    AT(0, "expert_latent_length", ALL),
+    AT(0, "expert_count", RWKV),
+    AT(0, "attention.sliding_window", RWKV),
+    AT_OWN(HEAD_DIM, "attention.key_length_swa", ATTN),
+    AT_OWN(HEAD_DIM, "attention.value_length_swa", ATTN),
+    AT(0, "attention.key_length_mla", ALL),
+    AT(0, "attention.value_length_mla", ALL),
+    AT(0, "attention.q_lora_rank", ALL),
+    AT(0, "attention.kv_lora_rank", ALL),
+    AT(0, "attention.shared_kv_layers", ALL),
+    AT(0, "attention.recurrent_layers", ALL),
+    AT(0, "attention.relative_buckets_count", ALL),
+    AT(0, "attention.indexer.top_k", ALL),
+    AT(0, "attention.indexer.head_count", ALL),
+    AT(0, "attention.indexer.key_length", ALL),
+    AT(HN_RWKV_GROUP_EPS, "attention.group_norm_epsilon", RWKV),
+    AT_OWN(N_HEAD, "attention.group_norm_groups", RWKV),
+    AT(0, "rescale_every_n_layers", ATTN | RWKV7),
+    AT(0, "time_mix_extra_dim", ATTN | RWKV7),
+    AT(0, "time_decay_extra_dim", ATTN | RWKV7),
+    IDLE("token_shift_count", ATTN),
+    AT(0, "wkv.head_size", ATTN),
+    AT(0, "attention.decay_lora_rank", ATTN | RWKV6),
+    AT(0, "attention.iclr_lora_rank", ATTN | RWKV6),
+    AT(0, "attention.value_residual_mix_lora_rank", ATTN | RWKV6),
+    AT(0, "attention.gate_lora_rank", ATTN | RWKV6),
+    AT_OWN(N_EMBD, "embedding_length_out", ALL),
+    AT(0, "embedding_length_per_layer_input", ALL),
+    AT(0, "rope.dimension_sections", LLAMA),
+    AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN),
+    AT_OWN(FREQ_BASE, "rope.freq_base_swa", BLIND),
+    AT(1, "rope.scaling.alpha", ALL),
+    AT(0, "rope.scaling.yarn_log_multiplier", ALL),
+    AT(0, "ssm.conv_kernel", ALL),
+    AT(0, "ssm.inner_size", ALL),
+    AT(0, "ssm.state_size", ALL),
+    AT(0, "ssm.time_step_rank", ALL),
+    AT(0, "ssm.group_count", ALL),
+    AT(0, "ssm.dt_b_c_rms", ALL),
     /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone */
     WORD("reference|Meta AI original pth", "tensor_data_layout", LLAMA),
     WORD("reference", "tensor_data_layout", NEOX | RWKV),
-    WORD("silu|swish", "hidden_activation", ATTN),
+    WORD("silu|swish", "hidden_activation", BLIND),
+    WORD("gelu_pytorch_tanh|gelu_tanh|gelu", "hidden_activation", GEMMA3),
 };
 
 /* Of tokenizers: fine where tokenizer.ggml.model is `but`, whose reader does it; else they must ask for nothing, or
  * text would become other tokens, or answers hold tokens they should not. Other keys below "tokenizer." are read by
  * text/, or say nothing of how text becomes tokens. */
-static const struct { const char *key, *but; } tokenizer_none[] = {
-    { "tokenizer.ggml.remove_extra_whitespaces", "t5" }, { "tokenizer.ggml.precompiled_charsmap", "t5" },
-    { "tokenizer.ggml.normalizer.lowercase", "bert" }, { "tokenizer.ggml.normalizer.strip_accents", "bert" },
+static const struct {
+    const char *key, *but;
+} tokenizer_none[] = {
+    { "tokenizer.ggml.remove_extra_whitespaces", "t5" },
+    { "tokenizer.ggml.precompiled_charsmap", "t5" },
+    { "tokenizer.ggml.normalizer.lowercase", "bert" },
+    { "tokenizer.ggml.normalizer.strip_accents", "bert" },
     { "tokenizer.ggml.suppress_tokens", "" },
 };
-
-static int family_of(const hone_model *m)
-{
-    static const struct { const hn_arch *arch; int bit; } list[] = {
-        { &hn_arch_llama, LLAMA }, { &hn_arch_qwen2, QWEN2 }, { &hn_arch_qwen3, QWEN3 },
-        { &hn_arch_rwkv6, RWKV6 }, { &hn_arch_rwkv7, RWKV7 },
-    };
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (list[i].arch == m->arch) return list[i].bit;
-    return 0;
-}
 
 static const known_key *find_known(int family, const char *suffix, size_t n)
 {
@@ -151,9 +235,16 @@ static const known_key *find_known(int family, const char *suffix, size_t n)
 static bool number_of(const hone_kv *kv, double *x)
 {
     switch (kv->type) {
-    case HONE_KV_U8: case HONE_KV_U16: case HONE_KV_U32: case HONE_KV_U64: *x = (double)kv->v.u; return true;
-    case HONE_KV_I8: case HONE_KV_I16: case HONE_KV_I32: case HONE_KV_I64: *x = (double)kv->v.i; return true;
-    case HONE_KV_F32: case HONE_KV_F64: *x = kv->v.f; return true;
+    case HONE_KV_U8:
+    case HONE_KV_U16:
+    case HONE_KV_U32:
+    case HONE_KV_U64: *x = (double)kv->v.u; return true;
+    case HONE_KV_I8:
+    case HONE_KV_I16:
+    case HONE_KV_I32:
+    case HONE_KV_I64: *x = (double)kv->v.i; return true;
+    case HONE_KV_F32:
+    case HONE_KV_F64: *x = kv->v.f; return true;
     case HONE_KV_BOOL: *x = kv->v.b; return true;
     default: return false;
     }
@@ -206,7 +297,8 @@ static double neutral_of(const hone_model *m, const known_key *k)
     float base = 10000.0f;
     int32_t n_rot = m->hp.head_dim;
     switch (k->of) {
-    case ONE_OVER_SQRT_D: return (double)(1.0f / sqrtf((float)m->hp.head_dim));
+    case ONE_OVER_SQRT_D:
+        return (double)(m->hp.attn_scale != 0 ? m->hp.attn_scale : 1.0f / sqrtf((float)m->hp.head_dim));
     case HEAD_DIM: return m->hp.head_dim;
     case N_EMBD: return m->hp.n_embd;
     case N_HEAD: return m->hp.n_head;
@@ -299,7 +391,7 @@ static hone_status check_one(hone_model *m, uint64_t at, const hone_kv *kv, size
                              hone_error *err)
 {
     char value[160], want[96] = "";
-    const known_key *k = find_known(family_of(m), kv->key.ptr + prefix, kv->key.len - prefix);
+    const known_key *k = find_known(m->arch->bit, kv->key.ptr + prefix, kv->key.len - prefix);
     bool good = false;
     hone_status st = k ? fits(m, at, kv, k, &good, want, err) : HONE_OK;
     if (st != HONE_OK || good) return st;
@@ -307,10 +399,12 @@ static hone_status check_one(hone_model *m, uint64_t at, const hone_kv *kv, size
     if (is_listed(ignore, kv->key)) return note_ignored(m, kv, value, err);
     const char *key = HN_ESC(kv->key.ptr, kv->key.len);
     if (k)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected %s: architecture %s has no such formula here; "
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: %s = %s, expected %s: architecture %s has no such formula here; "
                        "to run without it, and get other answers than the model's: HONE_IGNORE_KEYS=%s",
                        m->path, key, value, want, m->arch->name, key);
-    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: metadata key %s = %s is unknown for architecture %s, expected only keys "
+    return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                   "%s: metadata key %s = %s is unknown for architecture %s, expected only keys "
                    "hone knows: it may ask for another formula; to run without it: HONE_IGNORE_KEYS=%s",
                    m->path, key, value, m->arch->name, key);
 }
@@ -327,8 +421,10 @@ static hone_status check_tokenizer_key(hone_model *m, const hone_kv *kv, hone_st
         if (kv->type == HONE_KV_ARRAY ? kv->count == 0 : number_of(kv, &x) && x == 0) return HONE_OK;
         value_words(value, sizeof value, kv);
         if (is_listed(ignore, kv->key)) return note_ignored(m, kv, value, err);
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %s, expected none: hone does not do that with "
-                       "tokenizer.ggml.model \"%s\"; to run without it, and get other tokens than the model's: HONE_IGNORE_KEYS=%s",
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: %s = %s, expected none: hone does not do that with "
+                       "tokenizer.ggml.model \"%s\"; to run without it, and get other tokens than the model's: "
+                       "HONE_IGNORE_KEYS=%s",
                        m->path, key, value, HN_ESC(model.ptr, model.len), key);
     }
     return HONE_OK;

@@ -17,7 +17,9 @@ hone_status hn_lora_open(hn_lora **out, const hone_model *m, const char *path, h
     hone_status st = hn_gguf_open(&file, path, err);
     size_t n = strlen(path);
     if (st == HONE_E_FORMAT && n > 12 && !strcmp(path + n - 12, ".safetensors"))
-        return HN_FAIL(err, st, "%s: not a GGUF file; of a PEFT adapter give the folder, which has adapter_config.json too", HN_ESC(path, n));
+        return HN_FAIL(err, st,
+                       "%s: not a GGUF file; of a PEFT adapter give the folder, which has adapter_config.json too",
+                       HN_ESC(path, n));
     if (st != HONE_OK) return st;
     st = hn_lora_from_gguf(out, m, file, err);
     hn_gguf_close(file);
@@ -46,7 +48,8 @@ hone_status hn_lora_begin(hn_lora_build *b, const hone_model *m, const char *pat
     *b = (hn_lora_build){ .m = m };
     b->l = calloc(1, sizeof *b->l);
     b->slot = calloc((size_t)hn_gguf_n_tensors(m->file) + 1, sizeof *b->slot);
-    if (!b->l || !b->slot || !(b->l->path = strdup(path)) || !(b->l->arch = strdup(m->arch->name)) || !(b->l->name = strdup("")))
+    if (!b->l || !b->slot || !(b->l->path = strdup(path)) || !(b->l->arch = strdup(m->arch->name)) ||
+        !(b->l->name = strdup("")))
         return HN_FAIL(err, HONE_E_NOMEM, "%s: adapter", path);
     return HONE_OK;
 }
@@ -61,19 +64,27 @@ static hone_status find_base(const hone_model *m, int64_t *out, hone_str base, c
         name[base.len] = 0;
         t = hn_gguf_find_tensor(m->file, name);
         if (!t && !strcmp(name, "output.weight"))
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapts output.weight, but the head of %s is its token embedding, which adapters cannot change here", file, m->path);
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: adapts output.weight, but the head of %s is its token embedding, which adapters cannot "
+                           "change here",
+                           file, m->path);
         if (t && !strcmp(name, "token_embd.weight"))
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapts token_embd.weight; hone has adapters of matrices, not of embeddings", file);
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: adapts token_embd.weight; hone has adapters of matrices, not of embeddings", file);
     }
-    if (!t) return HN_FAIL(err, HONE_E_FORMAT, "%s: adapts tensor %s, which %s does not have: wrong base model?", file, HN_ESC(base.ptr, base.len), m->path);
+    if (!t)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: adapts tensor %s, which %s does not have: wrong base model?", file,
+                       HN_ESC(base.ptr, base.len), m->path);
     *out = t - hn_gguf_tensor_at(m->file, 0);
     if (m->bound[*out] != HN_BOUND_MATRIX || t->ne[2] != 1 || t->ne[3] != 1)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapts tensor %s, which is not a matrix that %s models multiply with", file, name, m->arch->name);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: adapts tensor %s, which is not a matrix that %s models multiply with", file, name,
+                       m->arch->name);
     return HONE_OK;
 }
 
-hone_status hn_lora_half(hn_lora_build *b, float **dst, hn_lora_pair **pair, hone_str base, bool is_b, uint64_t rows, uint64_t cols,
-                         const char *file, hone_str tensor, hone_error *err)
+hone_status hn_lora_half(hn_lora_build *b, float **dst, hn_lora_pair **pair, hone_str base, bool is_b, uint64_t rows,
+                         uint64_t cols, const char *file, hone_str tensor, hone_error *err)
 {
     int64_t at = -1;
     hone_status st = find_base(b->m, &at, base, file, err);
@@ -82,9 +93,13 @@ hone_status hn_lora_half(hn_lora_build *b, float **dst, hn_lora_pair **pair, hon
     const char *name = HN_ESC(tensor.ptr, tensor.len);
     uint64_t rank = is_b ? cols : rows;
     if ((is_b ? rows : cols) != t->ne[is_b])
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has shape [%llu, %llu], expected %s for %s [%llu, %llu]: wrong base model?", file, name, (unsigned long long)rows,
-                       (unsigned long long)cols, is_b ? "[n_out, rank]" : "[rank, n_in]", HN_ESC(base.ptr, base.len), (unsigned long long)t->ne[1], (unsigned long long)t->ne[0]);
-    if (rank < 1 || rank > HN_LORA_MAX_RANK) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has rank %llu, expected 1 to %d", file, name, (unsigned long long)rank, HN_LORA_MAX_RANK);
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: %s has shape [%llu, %llu], expected %s for %s [%llu, %llu]: wrong base model?", file, name,
+                       (unsigned long long)rows, (unsigned long long)cols, is_b ? "[n_out, rank]" : "[rank, n_in]",
+                       HN_ESC(base.ptr, base.len), (unsigned long long)t->ne[1], (unsigned long long)t->ne[0]);
+    if (rank < 1 || rank > HN_LORA_MAX_RANK)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has rank %llu, expected 1 to %d", file, name,
+                       (unsigned long long)rank, HN_LORA_MAX_RANK);
     if (!b->slot[at]) {
         if (b->l->n_pair == b->cap) {
             int32_t cap = b->cap ? 2 * b->cap : 64;
@@ -95,16 +110,20 @@ hone_status hn_lora_half(hn_lora_build *b, float **dst, hn_lora_pair **pair, hon
         }
         char *copy = strndup(base.ptr, base.len);
         if (!copy) return HN_FAIL(err, HONE_E_NOMEM, "%s: %s", file, name);
-        b->l->pair[b->l->n_pair] = (hn_lora_pair){ .name = copy, .n_in = (int64_t)t->ne[0], .n_out = (int64_t)t->ne[1], .rank = (int64_t)rank, .scale = 1.0f };
+        b->l->pair[b->l->n_pair] = (hn_lora_pair){
+            .name = copy, .n_in = (int64_t)t->ne[0], .n_out = (int64_t)t->ne[1], .rank = (int64_t)rank, .scale = 1.0f
+        };
         b->slot[at] = ++b->l->n_pair;
     }
     hn_lora_pair *p = &b->l->pair[b->slot[at] - 1];
     float **half = is_b ? &p->b : &p->a;
     if (*half) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is there twice", file, name);
     if (p->rank != (int64_t)rank)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: the halves for %s have ranks %lld and %llu, expected the same", file, p->name, (long long)p->rank, (unsigned long long)rank);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: the halves for %s have ranks %lld and %llu, expected the same", file,
+                       p->name, (long long)p->rank, (unsigned long long)rank);
     if (!(*half = malloc((size_t)rows * (size_t)cols * sizeof **half)))
-        return HN_FAIL(err, HONE_E_NOMEM, "%s: %s of %llu × %llu numbers", file, name, (unsigned long long)rows, (unsigned long long)cols);
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: %s of %llu × %llu numbers", file, name, (unsigned long long)rows,
+                       (unsigned long long)cols);
     *dst = *half;
     *pair = p;
     return HONE_OK;
@@ -114,8 +133,8 @@ hone_status hn_lora_check(const float *x, uint64_t n, const char *file, hone_str
 {
     for (uint64_t i = 0; i < n; i++)
         if (!isfinite(x[i]))
-            return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s: element %llu is %s, expected a finite number", file, HN_ESC(tensor.ptr, tensor.len), (unsigned long long)i,
-                           isnan(x[i]) ? "NaN" : "infinite");
+            return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s: element %llu is %s, expected a finite number", file,
+                           HN_ESC(tensor.ptr, tensor.len), (unsigned long long)i, isnan(x[i]) ? "NaN" : "infinite");
     return HONE_OK;
 }
 
@@ -140,8 +159,12 @@ static hone_status finish(hn_lora_build *b, hone_error *err)
     if (!l->n_pair) return HN_FAIL(err, HONE_E_FORMAT, "%s: has no tensors of an adapter", l->path);
     for (int32_t i = 0; i < l->n_pair; i++) {
         const hn_lora_pair *p = &l->pair[i];
-        if (!p->a || !p->b) return HN_FAIL(err, HONE_E_FORMAT, "%s: has only half %c of the pair for %s", l->path, p->a ? 'A' : 'B', p->name);
-        if (!isfinite(p->scale)) return HN_FAIL(err, HONE_E_NUMERIC, "%s: the pair for %s is scaled by %g", l->path, p->name, (double)p->scale);
+        if (!p->a || !p->b)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: has only half %c of the pair for %s", l->path, p->a ? 'A' : 'B',
+                           p->name);
+        if (!isfinite(p->scale))
+            return HN_FAIL(err, HONE_E_NUMERIC, "%s: the pair for %s is scaled by %g", l->path, p->name,
+                           (double)p->scale);
     }
     hn_lora_pair *sorted = malloc((size_t)l->n_pair * sizeof *sorted);
     if (!sorted) return HN_FAIL(err, HONE_E_NOMEM, "%s: %d pairs", l->path, l->n_pair);

@@ -7,11 +7,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define TRY(x) do { if ((st = (x)) != HONE_OK) return st; } while (0)
+#define TRY(x)                                \
+    do {                                      \
+        if ((st = (x)) != HONE_OK) return st; \
+    } while (0)
 
 static bool is(hone_str s, const char *t) { return s.len == strlen(t) && !memcmp(s.ptr, t, s.len); }
 static bool begins(hone_str s, const char *t) { return s.len >= strlen(t) && !memcmp(s.ptr, t, strlen(t)); }
-static bool ends(hone_str s, const char *t) { return s.len > strlen(t) && !memcmp(s.ptr + s.len - strlen(t), t, strlen(t)); }
+static bool ends(hone_str s, const char *t)
+{
+    return s.len > strlen(t) && !memcmp(s.ptr + s.len - strlen(t), t, strlen(t));
+}
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -24,20 +30,29 @@ static hone_status check_keys(const hone_model *m, const hn_gguf *g, float *alph
     TRY(hn_gguf_get_str(g, "adapter.type", &kind, NULL, err));
     TRY(hn_gguf_get_str(g, "general.architecture", &arch, NULL, err));
     TRY(hn_gguf_get_f32(g, "adapter.lora.alpha", alpha, NULL, err));
-    if (!is(type, "adapter")) return HN_FAIL(err, HONE_E_FORMAT, "%s: not an adapter: general.type is \"%s\"", path, HN_ESC(type.ptr, type.len));
-    if (!is(kind, "lora")) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapter.type is \"%s\", expected \"lora\"", path, HN_ESC(kind.ptr, kind.len));
+    if (!is(type, "adapter"))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: not an adapter: general.type is \"%s\"", path,
+                       HN_ESC(type.ptr, type.len));
+    if (!is(kind, "lora"))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapter.type is \"%s\", expected \"lora\"", path,
+                       HN_ESC(kind.ptr, kind.len));
     if (!is(arch, m->arch->name))
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: an adapter for architecture \"%s\", but %s is %s: wrong base model", path, HN_ESC(arch.ptr, arch.len), m->path, m->arch->name);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: an adapter for architecture \"%s\", but %s is %s: wrong base model",
+                       path, HN_ESC(arch.ptr, arch.len), m->path, m->arch->name);
     for (uint64_t i = 0; i < hn_gguf_n_kv(g); i++) {
         hone_kv kv;
         hn_gguf_kv(g, i, &kv);
         if (begins(kv.key, "adapter.alora."))
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: an activated LoRA (%s), which changes the model from some token on; hone's adapters always do", path, HN_ESC(kv.key.ptr, kv.key.len));
+            return HN_FAIL(
+                err, HONE_E_UNSUPPORTED,
+                "%s: an activated LoRA (%s), which changes the model from some token on; hone's adapters always do",
+                path, HN_ESC(kv.key.ptr, kv.key.len));
     }
     return HONE_OK;
 }
 
-static hone_status read_tensor(hn_lora_build *b, const hn_gguf *g, const hn_gguf_tensor *t, float alpha, hone_error *err)
+static hone_status read_tensor(hn_lora_build *b, const hn_gguf *g, const hn_gguf_tensor *t, float alpha,
+                               hone_error *err)
 {
     const char *path = hn_gguf_path(g);
     const hn_type_info *ti = hn_type_get(t->type);
@@ -46,12 +61,20 @@ static hone_status read_tensor(hn_lora_build *b, const hn_gguf *g, const hn_gguf
     float *x;
     hone_status st;
     if (!is_a && !is_b)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s is no half of an adapter (NAME.lora_a, NAME.lora_b); running without it would give wrong answers", path,
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: tensor %s is no half of an adapter (NAME.lora_a, NAME.lora_b); running without it would "
+                       "give wrong answers",
+                       path, HN_ESC(t->name.ptr, t->name.len));
+    if (t->ne[2] != 1 || t->ne[3] != 1)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s is no matrix; hone has no adapters of experts", path,
                        HN_ESC(t->name.ptr, t->name.len));
-    if (t->ne[2] != 1 || t->ne[3] != 1) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s is no matrix; hone has no adapters of experts", path, HN_ESC(t->name.ptr, t->name.len));
-    if (!ti->weight) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s has type %s, which cannot be a weight", path, HN_ESC(t->name.ptr, t->name.len), ti->name);
-    TRY(hn_lora_half(b, &x, &pair, (hone_str){ t->name.ptr, t->name.len - strlen(".lora_a") }, is_b, t->ne[1], t->ne[0], path, t->name, err));
-    for (uint64_t r = 0; r < t->ne[1]; r++) ti->dequantize(x + r * t->ne[0], (const char *)t->data + r * hn_row_bytes(ti, t->ne[0]), (int64_t)t->ne[0]);
+    if (!ti->weight)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s has type %s, which cannot be a weight", path,
+                       HN_ESC(t->name.ptr, t->name.len), ti->name);
+    TRY(hn_lora_half(b, &x, &pair, (hone_str){ t->name.ptr, t->name.len - strlen(".lora_a") }, is_b, t->ne[1], t->ne[0],
+                     path, t->name, err));
+    for (uint64_t r = 0; r < t->ne[1]; r++)
+        ti->dequantize(x + r * t->ne[0], (const char *)t->data + r * hn_row_bytes(ti, t->ne[0]), (int64_t)t->ne[0]);
     if (alpha != 0) pair->scale = alpha / (float)pair->rank;
     return hn_lora_check(x, t->ne[0] * t->ne[1], path, t->name, err);
 }
@@ -70,15 +93,18 @@ hone_status hn_lora_from_gguf(hn_lora **out, const hone_model *m, const hn_gguf 
         char *copy = strndup(name.ptr, name.len);
         if (!copy) st = HN_FAIL(err, HONE_E_NOMEM, "%s: name", hn_gguf_path(g));
         else free(b.l->name), b.l->name = copy;
-        if (base.len < sizeof b.l->base_identity) memcpy(b.l->base_identity, base.ptr, base.len); /* a note: longer is none */
+        if (base.len < sizeof b.l->base_identity)
+            memcpy(b.l->base_identity, base.ptr, base.len); /* a note: longer is none */
     }
-    for (uint64_t i = 0; st == HONE_OK && i < hn_gguf_n_tensors(g); i++) st = read_tensor(&b, g, hn_gguf_tensor_at(g, i), alpha, err);
+    for (uint64_t i = 0; st == HONE_OK && i < hn_gguf_n_tensors(g); i++)
+        st = read_tensor(&b, g, hn_gguf_tensor_at(g, i), alpha, err);
     return hn_lora_end(&b, st, out, err);
 }
 
 /* ---- writing ---------------------------------------------------------------------------------- */
 
-static hone_status put_keys(hn_gguf_writer *w, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err)
+static hone_status put_keys(hn_gguf_writer *w, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about,
+                            hone_error *err)
 {
     hone_status st;
     int64_t rank = 0;
@@ -111,11 +137,13 @@ static float fold(const hn_lora_pair *p, const hn_lora_about *about)
 static hone_status half_name(char name[HN_GGUF_MAX_NAME_WRITE + 1], const char *base, char letter, hone_error *err)
 {
     if (snprintf(name, HN_GGUF_MAX_NAME_WRITE + 1, "%s.lora_%c", base, letter) > HN_GGUF_MAX_NAME_WRITE)
-        return HN_FAIL(err, HONE_E_ARG, "%s.lora_%c: longer than the %d bytes that readers take", base, letter, HN_GGUF_MAX_NAME_WRITE);
+        return HN_FAIL(err, HONE_E_ARG, "%s.lora_%c: longer than the %d bytes that readers take", base, letter,
+                       HN_GGUF_MAX_NAME_WRITE);
     return HONE_OK;
 }
 
-static hone_status write_half(hn_gguf_writer *w, const float *x, int64_t rows, int64_t cols, float f, hn_type type, const char *name, hone_error *err)
+static hone_status write_half(hn_gguf_writer *w, const float *x, int64_t rows, int64_t cols, float f, hn_type type,
+                              const char *name, hone_error *err)
 {
     hone_status st = HONE_OK;
     size_t row = (size_t)hn_row_bytes(hn_type_get(type), (uint64_t)cols);
@@ -126,8 +154,8 @@ static hone_status write_half(hn_gguf_writer *w, const float *x, int64_t rows, i
         for (int64_t i = 0; i < cols; i++) {
             y[i] = f == 1.0f ? x[r * cols + i] : x[r * cols + i] * f;
             if (!isfinite(y[i]) || (type == HN_F16 && fabsf(y[i]) >= 65520)) {
-                st = HN_FAIL(err, HONE_E_NUMERIC, "%s: element %lld is %g, expected a finite number%s", name, (long long)(r * cols + i), (double)y[i],
-                             isfinite(y[i]) ? " of F16: write F32" : "");
+                st = HN_FAIL(err, HONE_E_NUMERIC, "%s: element %lld is %g, expected a finite number%s", name,
+                             (long long)(r * cols + i), (double)y[i], isfinite(y[i]) ? " of F16: write F32" : "");
                 break;
             }
         }
@@ -140,24 +168,31 @@ static hone_status write_half(hn_gguf_writer *w, const float *x, int64_t rows, i
     return st;
 }
 
-hone_status hn_lora_write_gguf(const char *path, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about, hone_error *err)
+hone_status hn_lora_write_gguf(const char *path, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about,
+                               hone_error *err)
 {
     char name[HN_GGUF_MAX_NAME_WRITE + 1];
     hn_gguf_writer *w;
-    if (about->type != HN_F32 && about->type != HN_F16) return HN_FAIL(err, HONE_E_ARG, "%s: adapters are written as F32 or F16", path);
+    if (about->type != HN_F32 && about->type != HN_F16)
+        return HN_FAIL(err, HONE_E_ARG, "%s: adapters are written as F32 or F16", path);
     hone_status st = hn_gguf_writer_new(&w, err);
     if (st != HONE_OK) return st;
     st = put_keys(w, pair, n_pair, about, err);
     for (int32_t i = 0; st == HONE_OK && i < n_pair; i++) {
-        const uint64_t a[2] = { (uint64_t)pair[i].n_in, (uint64_t)pair[i].rank }, b[2] = { (uint64_t)pair[i].rank, (uint64_t)pair[i].n_out };
-        if ((st = half_name(name, pair[i].name, 'a', err)) == HONE_OK) st = hn_gguf_put_tensor(w, name, about->type, a, 2, err);
-        if (st == HONE_OK && (st = half_name(name, pair[i].name, 'b', err)) == HONE_OK) st = hn_gguf_put_tensor(w, name, about->type, b, 2, err);
+        const uint64_t a[2] = { (uint64_t)pair[i].n_in, (uint64_t)pair[i].rank },
+                       b[2] = { (uint64_t)pair[i].rank, (uint64_t)pair[i].n_out };
+        if ((st = half_name(name, pair[i].name, 'a', err)) == HONE_OK)
+            st = hn_gguf_put_tensor(w, name, about->type, a, 2, err);
+        if (st == HONE_OK && (st = half_name(name, pair[i].name, 'b', err)) == HONE_OK)
+            st = hn_gguf_put_tensor(w, name, about->type, b, 2, err);
     }
     if (st == HONE_OK) st = hn_gguf_write_begin(w, path, err);
     for (int32_t i = 0; st == HONE_OK && i < n_pair; i++) {
         const hn_lora_pair *p = &pair[i];
-        if ((st = half_name(name, p->name, 'a', err)) == HONE_OK) st = write_half(w, p->a, p->rank, p->n_in, 1.0f, about->type, name, err);
-        if (st == HONE_OK && (st = half_name(name, p->name, 'b', err)) == HONE_OK) st = write_half(w, p->b, p->n_out, p->rank, fold(p, about), about->type, name, err);
+        if ((st = half_name(name, p->name, 'a', err)) == HONE_OK)
+            st = write_half(w, p->a, p->rank, p->n_in, 1.0f, about->type, name, err);
+        if (st == HONE_OK && (st = half_name(name, p->name, 'b', err)) == HONE_OK)
+            st = write_half(w, p->b, p->n_out, p->rank, fold(p, about), about->type, name, err);
     }
     if (st == HONE_OK) st = hn_gguf_write_end(w, err);
     hn_gguf_writer_free(w);

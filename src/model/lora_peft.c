@@ -5,31 +5,44 @@
  * of q and k, and so of their B, are in another order: row h·d + j·(d/2) + i there, j = 0, 1,
  * is row h·d + 2i + j in GGUF. Owns names, scales and that order; refuses what changes
  * the formula. */
-#include "model/convert.h"
+#include "model/ckpt.h"
 #include "model/lora_peft.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TRY(x) do { if ((st = (x)) != HONE_OK) return st; } while (0)
-
-static const struct { const char *module, *tensor; } layer_names[] = {
-    { "self_attn.q_proj", "attn_q" }, { "self_attn.k_proj", "attn_k" }, { "self_attn.v_proj", "attn_v" }, { "self_attn.o_proj", "attn_output" },
-    { "mlp.gate_proj", "ffn_gate" }, { "mlp.up_proj", "ffn_up" }, { "mlp.down_proj", "ffn_down" },
-};
-enum { N_NAMES = sizeof layer_names / sizeof *layer_names };
+#define TRY(x)                                \
+    do {                                      \
+        if ((st = (x)) != HONE_OK) return st; \
+    } while (0)
 
 static bool is(hone_str s, const char *t) { return s.len == strlen(t) && !memcmp(s.ptr, t, s.len); }
 static bool begins(hone_str s, const char *t) { return s.len >= strlen(t) && !memcmp(s.ptr, t, strlen(t)); }
 
-bool hn_peft_has_modules(const hone_model *m) { return !strcmp(m->arch->name, "llama") || !strcmp(m->arch->name, "qwen2") || !strcmp(m->arch->name, "qwen3"); }
+bool hn_peft_has_modules(const hone_model *m)
+{
+    for (const hn_slot *s = m->arch->layer; s->name; s++)
+        if (s->hf) return true;
+    return false;
+}
+
+/* The slot of "blk.IL.…", without a layer of "…"; *il: −1 there. NULL: no slot has that tensor. */
+static const hn_slot *slot_of(const hn_family *f, const char *tensor, long *il)
+{
+    const char *dot = strncmp(tensor, "blk.", 4) ? NULL : strchr(tensor + 4, '.');
+    *il = dot ? strtol(tensor + 4, NULL, 10) : -1;
+    for (const hn_slot *s = dot ? f->layer : f->outer; s->name; s++)
+        if (!strcmp(s->name, dot ? dot + 1 : tensor)) return s;
+    return NULL;
+}
 
 int32_t hn_peft_turned_heads(const hone_model *m, const char *tensor)
 {
-    const char *dot = strncmp(tensor, "blk.", 4) ? NULL : strchr(tensor + 4, '.');
-    if (!dot || strcmp(m->arch->name, "llama")) return 0;
-    return !strcmp(dot, ".attn_q.weight") ? m->hp.n_head : !strcmp(dot, ".attn_k.weight") ? m->hp.n_head_kv : 0;
+    long il;
+    const hn_slot *s = slot_of(m->arch, tensor, &il);
+    if (!s || il < 0 || il >= m->hp.n_layer) return 0;
+    return s->turn == HN_TURN_Q ? m->plan[il].n_head : s->turn == HN_TURN_K ? m->plan[il].n_head_kv : 0;
 }
 
 void hn_peft_turn_rows(float *dst, const float *src, int64_t rows, int64_t cols, int32_t n_head, bool to_gguf)
@@ -43,16 +56,13 @@ void hn_peft_turn_rows(float *dst, const float *src, int64_t rows, int64_t cols,
             }
 }
 
-bool hn_peft_module_of(char dst[96], const char *tensor)
+bool hn_peft_module_of(char dst[96], const hone_model *m, const char *tensor)
 {
-    if (!strcmp(tensor, "output.weight")) return snprintf(dst, 96, "lm_head") > 0;
-    const char *dot = strncmp(tensor, "blk.", 4) ? NULL : strchr(tensor + 4, '.');
-    for (int i = 0; dot && i < N_NAMES; i++) {
-        size_t n = strlen(layer_names[i].tensor);
-        if (!strncmp(dot + 1, layer_names[i].tensor, n) && !strcmp(dot + 1 + n, ".weight"))
-            return snprintf(dst, 96, "model.layers.%ld.%s", strtol(tensor + 4, NULL, 10), layer_names[i].module) > 0;
-    }
-    return false;
+    long il;
+    const hn_slot *s = slot_of(m->arch, tensor, &il);
+    if (!s || !s->hf || !hn_slot_is_matrix(s)) return false;
+    if (il < 0) return s->role == HN_ROLE_OUTPUT && snprintf(dst, 96, "%s", s->hf) > 0;
+    return snprintf(dst, 96, "model.layers.%ld.%s", il, s->hf) > 0;
 }
 
 /* ---- adapter_config.json ------------------------------------------------------------------------ */
@@ -85,34 +95,53 @@ static hone_status get_number(const hn_config *c, const char *key, double *out, 
 {
     const hn_member *m = hn_config_get(c, key);
     if (!m) return HN_FAIL(err, HONE_E_FORMAT, "%s: \"%s\" is missing", c->path, key);
-    if (m->kind != HN_J_NUMBER || !(fabs(m->num) <= 1e9)) return HN_FAIL(err, HONE_E_FORMAT, "%s: \"%s\" is not a number up to 1e9", c->path, key);
+    if (m->kind != HN_J_NUMBER || !(fabs(m->num) <= 1e9))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: \"%s\" is not a number up to 1e9", c->path, key);
     *out = m->num;
     return HONE_OK;
 }
 
 static hone_status read_config(config *k, const char *path, hone_error *err)
 {
-    static const struct { const char *key, *what; } refused[] = {
-        { "use_dora", "DoRA, which hone does not run" }, { "bias", "biases are trained too" }, { "lora_bias", "biases are trained too" },
-        { "modules_to_save", "whole modules are trained too" }, { "fan_in_fan_out", "its base has transposed weights" }, { "layer_replication", "it repeats layers" },
-        { "trainable_token_indices", "rows of the embedding are trained too" }, { "target_parameters", "it adapts parameters that are no modules" },
-        { "alora_invocation_tokens", "an activated LoRA, which changes the model from some token on" }, { "use_qalora", "QA-LoRA, which hone does not run" },
-        { "use_bdlora", "BD-LoRA, which hone does not run" }, { "kasa_config", "KaSA, which hone does not run" }, { "arrow_config", "it is routed among several adapters" },
+    static const struct {
+        const char *key, *what;
+    } refused[] = {
+        { "use_dora", "DoRA, which hone does not run" },
+        { "bias", "biases are trained too" },
+        { "lora_bias", "biases are trained too" },
+        { "modules_to_save", "whole modules are trained too" },
+        { "fan_in_fan_out", "its base has transposed weights" },
+        { "layer_replication", "it repeats layers" },
+        { "trainable_token_indices", "rows of the embedding are trained too" },
+        { "target_parameters", "it adapts parameters that are no modules" },
+        { "alora_invocation_tokens", "an activated LoRA, which changes the model from some token on" },
+        { "use_qalora", "QA-LoRA, which hone does not run" },
+        { "use_bdlora", "BD-LoRA, which hone does not run" },
+        { "kasa_config", "KaSA, which hone does not run" },
+        { "arrow_config", "it is routed among several adapters" },
         { "monteclora_config", "MonteCLoRA, which hone does not run" },
     };
     hone_status st;
     TRY(hn_config_load(&k->c, path, err));
     const hn_member *type = hn_config_get(&k->c, "peft_type"), *init = hn_config_get(&k->c, "init_lora_weights");
-    if (!type || type->kind != HN_J_STRING) return HN_FAIL(err, HONE_E_FORMAT, "%s: has no peft_type, expected the config of a PEFT adapter", path);
-    if (!is(type->str, "LORA")) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: peft_type is \"%s\", expected \"LORA\"", path, HN_ESC(type->str.ptr, type->str.len));
+    if (!type || type->kind != HN_J_STRING)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: has no peft_type, expected the config of a PEFT adapter", path);
+    if (!is(type->str, "LORA"))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: peft_type is \"%s\", expected \"LORA\"", path,
+                       HN_ESC(type->str.ptr, type->str.len));
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (is_set(&k->c, refused[i].key)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: \"%s\": %s", path, refused[i].key, refused[i].what);
-    if (init && init->kind == HN_J_STRING && !is(init->str, "gaussian") && !is(init->str, "eva") && !is(init->str, "orthogonal"))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: init_lora_weights \"%s\" changes the base weights when it begins; convert the adapter to plain LoRA", path,
-                       HN_ESC(init->str.ptr, init->str.len));
+        if (is_set(&k->c, refused[i].key))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: \"%s\": %s", path, refused[i].key, refused[i].what);
+    if (init && init->kind == HN_J_STRING && !is(init->str, "gaussian") && !is(init->str, "eva") &&
+        !is(init->str, "orthogonal"))
+        return HN_FAIL(
+            err, HONE_E_UNSUPPORTED,
+            "%s: init_lora_weights \"%s\" changes the base weights when it begins; convert the adapter to plain LoRA",
+            path, HN_ESC(init->str.ptr, init->str.len));
     for (size_t i = 0; i < k->c.n; i++) /* what later versions of PEFT may add to the formula */
         if (begins(k->c.m[i].key, "use_") && !is(k->c.m[i].key, "use_rslora") && says_something(&k->c.m[i]))
-            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: \"%s\" is set, which hone does not know", path, HN_ESC(k->c.m[i].key.ptr, k->c.m[i].key.len));
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: \"%s\" is set, which hone does not know", path,
+                           HN_ESC(k->c.m[i].key.ptr, k->c.m[i].key.len));
     TRY(get_number(&k->c, "r", &k->rank, err));
     TRY(get_number(&k->c, "lora_alpha", &k->alpha, err));
     k->rslora = is_set(&k->c, "use_rslora");
@@ -141,18 +170,22 @@ static hone_status pattern_alpha(const config *k, hone_str module, double *alpha
     hone_status st;
     *alpha = k->alpha;
     if (!m) return HONE_OK;
-    if (m->kind != HN_J_OTHER || m->str.ptr[0] != '{') return HN_FAIL(err, HONE_E_FORMAT, "%s: \"alpha_pattern\" is no object", k->c.path);
+    if (m->kind != HN_J_OTHER || m->str.ptr[0] != '{')
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: \"alpha_pattern\" is no object", k->c.path);
     char *text = strndup(m->str.ptr, m->str.len); /* it is changed while it is read */
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "%s: alpha_pattern", k->c.path);
-    st = hn_convert_json(&j, text, m->str.len, k->c.path, "alpha_pattern", err);
+    st = hn_ckpt_json(&j, text, m->str.len, k->c.path, "alpha_pattern", err);
     if (st == HONE_OK)
         for (st = hn_jread_open(&j, '{', &more); st == HONE_OK && more; st = hn_jread_next(&j, '{', &more)) {
             if ((st = hn_jread_key_str(&j, &key)) != HONE_OK) break;
             for (size_t i = 0; i < key.len; i++) {
                 char c = key.ptr[i];
-                bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || (c == '^' && i == 0);
+                bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                             c == '.' || (c == '^' && i == 0);
                 if (!plain) {
-                    st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: alpha_pattern has the regular expression \"%s\"; hone takes module names there", k->c.path, HN_ESC(key.ptr, key.len));
+                    st = HN_FAIL(err, HONE_E_UNSUPPORTED,
+                                 "%s: alpha_pattern has the regular expression \"%s\"; hone takes module names there",
+                                 k->c.path, HN_ESC(key.ptr, key.len));
                     break;
                 }
             }
@@ -180,7 +213,7 @@ static hone_status pattern_alpha(const config *k, hone_str module, double *alpha
 /* ---- adapter_model.safetensors -------------------------------------------------------------------- */
 
 /* "model.layers.3.self_attn.q_proj" → "blk.3.attn_q.weight"; false: no such module. */
-static bool tensor_of(char dst[64], hone_str module)
+static bool tensor_of(char dst[64], const hone_model *m, hone_str module)
 {
     hone_str s = module;
     if (is(s, "lm_head")) return snprintf(dst, 64, "output.weight") > 0;
@@ -188,11 +221,12 @@ static bool tensor_of(char dst[64], hone_str module)
     if (!begins(s, "layers.")) return false;
     s.ptr += 7, s.len -= 7;
     int il = 0, digits = 0;
-    for (; s.len && *s.ptr >= '0' && *s.ptr <= '9' && digits < 5; s.ptr++, s.len--, digits++) il = 10 * il + (*s.ptr - '0');
+    for (; s.len && *s.ptr >= '0' && *s.ptr <= '9' && digits < 5; s.ptr++, s.len--, digits++)
+        il = 10 * il + (*s.ptr - '0');
     if (!digits || !s.len || *s.ptr != '.') return false;
     s.ptr++, s.len--;
-    for (int i = 0; i < N_NAMES; i++)
-        if (is(s, layer_names[i].module)) return snprintf(dst, 64, "blk.%d.%s.weight", il, layer_names[i].tensor) > 0;
+    for (const hn_slot *k = m->arch->layer; k->name; k++)
+        if (k->hf && hn_slot_is_matrix(k) && is(s, k->hf)) return snprintf(dst, 64, "blk.%d.%s", il, k->name) > 0;
     return false;
 }
 
@@ -202,16 +236,20 @@ static hone_status read_values(float *x, const hn_ckpt *c, const hn_ckpt_tensor 
     uint64_t n = t->ne[0] * t->ne[1];
     char *raw = malloc((size_t)t->n_bytes + 1);
     if (!raw) return HN_FAIL(err, HONE_E_NOMEM, "%s: %llu bytes", c->path, (unsigned long long)t->n_bytes);
-    if ((st = hn_source_read(&c->part[t->part], t->off, raw, t->n_bytes, err)) == HONE_OK) hn_type_get(t->type)->dequantize(x, raw, (int64_t)n);
+    if ((st = hn_source_read(&c->part[t->part], t->off, raw, t->n_bytes, err)) == HONE_OK)
+        hn_type_get(t->type)->dequantize(x, raw, (int64_t)n);
     free(raw);
     return st == HONE_OK ? hn_lora_check(x, n, c->part[t->part].path, t->name, err) : st;
 }
 
-static hone_status read_tensor(hn_lora_build *b, const config *k, const hn_ckpt *c, const hn_ckpt_tensor *t, hone_error *err)
+static hone_status read_tensor(hn_lora_build *b, const config *k, const hn_ckpt *c, const hn_ckpt_tensor *t,
+                               hone_error *err)
 {
     static const char before[] = "base_model.model.", after[] = ".lora_A.weight";
     const char *path = c->part[t->part].path, *name = HN_ESC(t->name.ptr, t->name.len);
-    hone_str module = { t->name.ptr + strlen(before), t->name.len > strlen(before) + strlen(after) ? t->name.len - strlen(before) - strlen(after) : 0 };
+    hone_str module = { t->name.ptr + strlen(before), t->name.len > strlen(before) + strlen(after)
+                                                          ? t->name.len - strlen(before) - strlen(after)
+                                                          : 0 };
     const char *tail = module.ptr + module.len;
     char tensor[64];
     hn_lora_pair *pair;
@@ -219,20 +257,33 @@ static hone_status read_tensor(hn_lora_build *b, const config *k, const hn_ckpt 
     double alpha;
     hone_status st;
     for (size_t i = 0; i + 21 <= t->name.len; i++)
-        if (!memcmp(t->name.ptr + i, "lora_magnitude_vector", 21)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: DoRA, which hone does not run", path, name);
+        if (!memcmp(t->name.ptr + i, "lora_magnitude_vector", 21))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: DoRA, which hone does not run", path, name);
     for (size_t i = 0; i + 15 <= t->name.len; i++)
-        if (!memcmp(t->name.ptr + i, "lora_embedding_", 15)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone has adapters of matrices, not of embeddings", path, name);
+        if (!memcmp(t->name.ptr + i, "lora_embedding_", 15))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone has adapters of matrices, not of embeddings", path,
+                           name);
     if (t->name.len > 18 && !memcmp(t->name.ptr + t->name.len - 18, ".base_layer.weight", 18))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: a whole weight, which may not be the base's; save the adapter with save_embedding_layers=False", path, name);
-    bool is_a = module.len && !memcmp(tail, ".lora_A.weight", strlen(after)), is_b = module.len && !memcmp(tail, ".lora_B.weight", strlen(after));
+        return HN_FAIL(
+            err, HONE_E_UNSUPPORTED,
+            "%s: %s: a whole weight, which may not be the base's; save the adapter with save_embedding_layers=False",
+            path, name);
+    bool is_a = module.len && !memcmp(tail, ".lora_A.weight", strlen(after)),
+         is_b = module.len && !memcmp(tail, ".lora_B.weight", strlen(after));
     if (!begins(t->name, before) || (!is_a && !is_b))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s is no half of an adapter (base_model.model.MODULE.lora_A.weight); running without it would give wrong answers", path, name);
-    if (!tensor_of(tensor, module))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapts module %s, which has no counterpart in GGUF files of %s", path, HN_ESC(module.ptr, module.len), b->m->arch->name);
-    if (t->n_dim != 2) return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s has %d dimensions, expected 2", path, name, t->n_dim);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: tensor %s is no half of an adapter (base_model.model.MODULE.lora_A.weight); running "
+                       "without it would give wrong answers",
+                       path, name);
+    if (!tensor_of(tensor, b->m, module))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapts module %s, which has no counterpart in GGUF files of %s",
+                       path, HN_ESC(module.ptr, module.len), b->m->arch->name);
+    if (t->n_dim != 2)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s has %d dimensions, expected 2", path, name, t->n_dim);
     TRY(hn_lora_half(b, &x, &pair, (hone_str){ tensor, strlen(tensor) }, is_b, t->ne[1], t->ne[0], path, t->name, err));
     if ((double)pair->rank != k->rank && !is_set(&k->c, "rank_pattern"))
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has rank %lld, but %s says r = %g", path, name, (long long)pair->rank, k->c.path, k->rank);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has rank %lld, but %s says r = %g", path, name,
+                       (long long)pair->rank, k->c.path, k->rank);
     TRY(pattern_alpha(k, module, &alpha, err));
     pair->scale = (float)(alpha / (k->rslora ? sqrt((double)pair->rank) : (double)pair->rank));
     TRY(read_values(x, c, t, err));
@@ -263,7 +314,9 @@ static hone_status read_folder(hn_lora_build *b, const char *folder, hone_error 
         snprintf(path, cap, "%s/adapter_model.bin", folder);
         bool torch = access(path, F_OK) == 0;
         snprintf(path, cap, "%s/adapter_model.safetensors", folder);
-        if (torch && access(path, F_OK) != 0) st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: has only adapter_model.bin, a PyTorch file; save it as safetensors", folder);
+        if (torch && access(path, F_OK) != 0)
+            st = HN_FAIL(err, HONE_E_UNSUPPORTED,
+                         "%s: has only adapter_model.bin, a PyTorch file; save it as safetensors", folder);
         else st = hn_ckpt_add_part(c, path, &part, err);
     }
     if (st == HONE_OK) st = hn_safetensors_read(c, part, err);
@@ -278,7 +331,9 @@ hone_status hn_lora_read_peft(hn_lora **out, const hone_model *m, const char *fo
 {
     hn_lora_build b;
     *out = NULL;
-    if (!hn_peft_has_modules(m)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are for llama, qwen2 and qwen3, %s is %s", folder, m->path, m->arch->name);
+    if (!hn_peft_has_modules(m))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are for llama, qwen2 and qwen3, %s is %s", folder,
+                       m->path, m->arch->name);
     hone_status st = hn_lora_begin(&b, m, folder, err);
     if (st == HONE_OK) st = read_folder(&b, folder, err);
     return hn_lora_end(&b, st, out, err);

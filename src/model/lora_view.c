@@ -5,40 +5,45 @@
 
 #include <stdlib.h>
 
-void hn_lora_each_weight(hone_model *m, hn_lora_weight_fn *fn, void *arg)
+/* The matrices of a layer: what slots fill with a tensor of their own, or parts of one. */
+static void each_of_layer(const hn_family *family, hn_layer *l, hn_lora_weight_fn *fn, void *arg, int32_t il)
 {
-    for (int32_t il = 0; il < m->hp.n_layer; il++) {
-        if (m->layers) {
-            hn_layer *l = &m->layers[il];
-            hn_weight *const w[] = { &l->attn_q, &l->attn_k, &l->attn_v, &l->attn_output, &l->ffn_gate, &l->ffn_up, &l->ffn_down };
-            for (size_t i = 0; i < sizeof w / sizeof *w; i++) fn(arg, w[i], il);
-        } else {
-            hn_rwkv_layer *l = &m->rwkv[il];
-            hn_weight *const w[] = { &l->receptance, &l->key, &l->value, &l->gate, &l->output, &l->w1, &l->w2, &l->a1, &l->a2, &l->v1, &l->v2, &l->g1, &l->g2,
-                                     &l->channel_key, &l->channel_value, &l->channel_receptance };
-            for (size_t i = 0; i < sizeof w / sizeof *w; i++)
-                if (w[i]->data) fn(arg, w[i], il);
-            for (int i = 0; i < 5; i++) {
-                if (l->mix1[i].data) fn(arg, &l->mix1[i], il);
-                if (l->mix2[i].data) fn(arg, &l->mix2[i], il);
-            }
+    for (const hn_slot *s = family->layer; s->name; s++) {
+        if (!hn_slot_is_matrix(s) || (s->part[0] && hn_family_field(family, s->field) != s)) continue;
+        for (int i = 0; i == 0 || (i < HN_MAX_PART && s->part[i]); i++) {
+            hn_weight *w = (hn_weight *)(void *)((char *)l + s->field + (size_t)i * hn_slot_stride(s));
+            if (w->data) fn(arg, w, il);
         }
     }
+}
+
+void hn_lora_each_weight(hone_model *m, hn_lora_weight_fn *fn, void *arg)
+{
+    for (int32_t il = 0; il < m->hp.n_layer; il++) each_of_layer(m->arch, &m->layers[il], fn, arg, il);
     if (m->output.data != m->token_embd.data) fn(arg, &m->output, -1);
 }
 
 hone_model *hn_lora_view(const hone_model *m)
 {
-    size_t n = (size_t)m->hp.n_layer, table = m->layers ? n * sizeof *m->layers : n * sizeof *m->rwkv, head = (sizeof *m + 63) & ~(size_t)63;
+    size_t table = (size_t)m->hp.n_layer * sizeof *m->layers, head = (sizeof *m + 63) & ~(size_t)63;
     char *block = calloc(1, head + table);
     if (!block) return NULL;
     hone_model *v = (hone_model *)block;
-    *v = (hone_model){ .file = m->file, .arch = m->arch, .hp = m->hp, .token_embd = m->token_embd, .output = m->output, .output_norm = m->output_norm,
-                       .output_norm_b = m->output_norm_b, .token_embd_norm = m->token_embd_norm, .token_embd_norm_b = m->token_embd_norm_b,
-                       .path = m->path, .name = m->name, .type_name = m->type_name };
-    memcpy(block + head, m->layers ? (const void *)m->layers : (const void *)m->rwkv, table);
-    if (m->layers) v->layers = (hn_layer *)(void *)(block + head);
-    else v->rwkv = (hn_rwkv_layer *)(void *)(block + head);
+    *v = (hone_model){ .file = m->file,
+                       .arch = m->arch,
+                       .hp = m->hp,
+                       .plan = m->plan,
+                       .token_embd = m->token_embd,
+                       .output = m->output,
+                       .output_norm = m->output_norm,
+                       .output_norm_b = m->output_norm_b,
+                       .token_embd_norm = m->token_embd_norm,
+                       .token_embd_norm_b = m->token_embd_norm_b,
+                       .path = m->path,
+                       .name = m->name,
+                       .type_name = m->type_name };
+    memcpy(block + head, m->layers, table);
+    v->layers = (hn_layer *)(void *)(block + head);
     return v;
 }
 

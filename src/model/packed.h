@@ -9,7 +9,7 @@ typedef struct hn_packed_found {
     hn_packed *file;          /* READY and TOUCHED */
     const hn_gguf_tensor **t; /* [file->n] the tensor of each entry */
     hone_packed_state state;
-    char why[600];            /* UNUSABLE; TOUCHED: "", or why it cannot be told whether it is more */
+    char why[600]; /* UNUSABLE; TOUCHED: "", or why it cannot be told whether it is more */
 } hn_packed_found;
 
 /* MODEL.hpack; of a split set, that of its first file. Malloc'ed; NULL: no memory. */

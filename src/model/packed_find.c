@@ -1,6 +1,6 @@
 /* packed_find: which side file belongs to which model, and whether its numbers are to be trusted. Owns the answer to
  * "may this packed file stand for these weights?"; knows what is bound to what; refuses to know how one is made
- * (model/pack_model.c). The container is gguf/pack_file.h.
+ * (forge/pack_model.c). The container is gguf/pack_file.h.
  *
  * Two proofs are asked for, each once for a file and then kept (base/known.h): that the file was made from this
  * model's tensor data (hn_identity.data against what the header says), and that its numbers are what was written then
@@ -37,7 +37,8 @@ void hn_packed_shapes(const hn_gguf *g, unsigned char out[HASH])
         const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i);
         char b[96];
         hn_sha256_add(&s, t->name.ptr, t->name.len);
-        int n = snprintf(b, sizeof b, "\n%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", (int)t->type, t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
+        int n = snprintf(b, sizeof b, "\n%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", (int)t->type, t->ne[0],
+                         t->ne[1], t->ne[2], t->ne[3]);
         hn_sha256_add(&s, b, (size_t)n);
     }
     hn_sha256_end(&s, out);
@@ -77,7 +78,8 @@ static hone_status match_entries(hn_packed_found *f, const hn_gguf *g, bool *sou
     f->t = calloc(f->file->n + 1, sizeof *f->t);
     if (!seen || !f->t) {
         free(seen);
-        return HN_FAIL(err, HONE_E_NOMEM, "%s: table of %" PRIu64 " tensors", HN_ESC(f->file->path, strlen(f->file->path)), n);
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: table of %" PRIu64 " tensors",
+                       HN_ESC(f->file->path, strlen(f->file->path)), n);
     }
     *sound = true;
     for (uint64_t i = 0; *sound && i < f->file->n; i++) {
@@ -210,8 +212,11 @@ static hone_status use_touched(hone_model *m, hn_packed_found *f, const hone_pro
     if (st != HONE_OK || f->state != HONE_PACKED_READY) return st;
     if ((st = use_packed(m, f, err)) != HONE_OK) return st;
     m->packed_compared = true;
-    return note(m, err, "%s: new here, or copied or touched since; all of it and of the model was checked in %.1f s and is right%s",
-                path, seconds_between(&a, &b), kept ? "" : " (nowhere to remember that, so every start checks: set XDG_STATE_HOME or HOME)");
+    return note(
+        m, err,
+        "%s: new here, or copied or touched since; all of it and of the model was checked in %.1f s and is right%s",
+        path, seconds_between(&a, &b),
+        kept ? "" : " (nowhere to remember that, so every start checks: set XDG_STATE_HOME or HOME)");
 }
 
 static hone_status refuse_packed(hone_model *m, const hn_packed_found *f, bool automatic, hone_error *err)

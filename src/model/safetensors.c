@@ -2,7 +2,7 @@
  * (huggingface/safetensors: README.md, safetensors/src/tensor.rs). u64 n; n bytes of JSON, an
  * object of names to {dtype, shape, data_offsets}; data, which the ranges must tile without hole,
  * overlap or tail. Knows the container; refuses to know what the tensors mean. */
-#include "model/convert.h"
+#include "model/ckpt.h"
 
 #include <errno.h>
 #include <dirent.h>
@@ -11,7 +11,10 @@
 
 enum { MAX_HEADER = 100000000, MAX_INDEX = 64 << 20, MAX_META = 1 << 16 };
 
-#define TRY(x) do { if ((st = (x)) != HONE_OK) return st; } while (0)
+#define TRY(x)                                \
+    do {                                      \
+        if ((st = (x)) != HONE_OK) return st; \
+    } while (0)
 
 static bool is(hone_str s, const char *t) { return s.len == strlen(t) && memcmp(s.ptr, t, s.len) == 0; }
 
@@ -19,9 +22,13 @@ static bool is(hone_str s, const char *t) { return s.len == strlen(t) && memcmp(
 
 static hone_status dtype(hn_type *out, const hn_jread *j, hone_str name, hone_str t, hone_error *err)
 {
-    static const struct { const char *name; hn_type type; } known[] = {{"F32", HN_F32}, {"BF16", HN_BF16}, {"F16", HN_F16}, {"F64", HN_F64}};
-    static const char *const refused[] = {"BOOL", "U8", "I8", "I16", "U16", "I32", "U32", "I64", "U64", "C64", "F4", "F6_E2M3", "F6_E3M2",
-                                          "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"};
+    static const struct {
+        const char *name;
+        hn_type type;
+    } known[] = { { "F32", HN_F32 }, { "BF16", HN_BF16 }, { "F16", HN_F16 }, { "F64", HN_F64 } };
+    static const char *const refused[] = { "BOOL",    "U8",      "I8",      "I16",     "U16",         "I32",
+                                           "U32",     "I64",     "U64",     "C64",     "F4",          "F6_E2M3",
+                                           "F6_E3M2", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ" };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (is(t, known[i].name)) {
             *out = known[i].type;
@@ -31,8 +38,7 @@ static hone_status dtype(hn_type *out, const hn_jread *j, hone_str name, hone_st
         if (is(t, refused[i]))
             return HN_FAIL(err, HONE_E_UNSUPPORTED,
                            "%s: %s has dtype %s; expected F32, F16, BF16 or F64: convert the unquantized checkpoint",
-                               j->name,
-                           HN_ESC(name.ptr, name.len), refused[i]);
+                           j->name, HN_ESC(name.ptr, name.len), refused[i]);
     return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has dtype \"%s\"; expected F32, F16, BF16 or F64", j->name,
                    HN_ESC(name.ptr, name.len), HN_ESC(t.ptr, t.len));
 }
@@ -52,7 +58,8 @@ static hone_status shape(hn_ckpt_tensor *t, hn_jread *j)
     return st;
 }
 
-static hone_status check_size(const hn_ckpt_tensor *t, const hn_jread *j, uint64_t begin, uint64_t end, uint64_t data, hone_error *err)
+static hone_status check_size(const hn_ckpt_tensor *t, const hn_jread *j, uint64_t begin, uint64_t end, uint64_t data,
+                              hone_error *err)
 {
     uint64_t n = hn_type_get(t->type)->block_bytes;
     const char *name = HN_ESC(t->name.ptr, t->name.len);
@@ -61,29 +68,27 @@ static hone_status check_size(const hn_ckpt_tensor *t, const hn_jread *j, uint64
             return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has shape %s: too large", j->name, name, HN_SHAPE(t));
     if (begin > end || end > data)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has data_offsets [%llu, %llu], expected ascending ones up to %llu",
-                       j->name, name, (unsigned long long)begin,
-                       (unsigned long long)end, (unsigned long long)data);
+                       j->name, name, (unsigned long long)begin, (unsigned long long)end, (unsigned long long)data);
     if (end - begin != n)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu bytes of data, expected %llu for %s of shape %s", j->name,
-                       name, (unsigned long long)(end - begin),
-                       (unsigned long long)n, hn_type_get(t->type)->name, HN_SHAPE(t));
+                       name, (unsigned long long)(end - begin), (unsigned long long)n, hn_type_get(t->type)->name,
+                       HN_SHAPE(t));
     return HONE_OK;
 }
 
 static hone_status read_tensor(hn_ckpt *c, int32_t part, hone_str name, hn_jread *j, uint64_t base, hone_error *err)
 {
-    hn_ckpt_tensor t = {.name = name, .part = part};
-    bool more, seen[3] = {false};
-    uint64_t range[2] = {0};
-    hone_str key, type = {0};
+    hn_ckpt_tensor t = { .name = name, .part = part };
+    bool more, seen[3] = { false };
+    uint64_t range[2] = { 0 };
+    hone_str key, type = { 0 };
     hone_status st;
     for (st = hn_jread_open(j, '{', &more); st == HONE_OK && more; st = hn_jread_next(j, '{', &more)) {
         TRY(hn_jread_key_str(j, &key));
         int k = is(key, "dtype") ? 0 : is(key, "shape") ? 1 : is(key, "data_offsets") ? 2 : -1;
         if (k < 0 || seen[k])
             return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has \"%s\"%s; expected dtype, shape and data_offsets", j->name,
-                           HN_ESC(name.ptr, name.len),
-                           HN_ESC(key.ptr, key.len), k < 0 ? "" : " twice");
+                           HN_ESC(name.ptr, name.len), HN_ESC(key.ptr, key.len), k < 0 ? "" : " twice");
         seen[k] = true;
         if (k == 0) TRY(hn_jread_str(j, &type));
         if (k == 1) TRY(shape(&t, j));
@@ -100,8 +105,10 @@ static hone_status read_tensor(hn_ckpt *c, int32_t part, hone_str name, hn_jread
     }
     if (st != HONE_OK) return st;
     if (!seen[0] || !seen[1] || !seen[2])
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has no %s", j->name, HN_ESC(name.ptr, name.len), !seen[0] ? "dtype"
-                       : !seen[1] ? "shape" : "data_offsets");
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has no %s", j->name, HN_ESC(name.ptr, name.len),
+                       !seen[0]   ? "dtype"
+                       : !seen[1] ? "shape"
+                                  : "data_offsets");
     TRY(dtype(&t.type, j, name, type, err));
     TRY(check_size(&t, j, range[0], range[1], c->part[part].size - base, err));
     t.off = base + range[0];
@@ -114,7 +121,7 @@ static hone_status read_tensor(hn_ckpt *c, int32_t part, hone_str name, hn_jread
 static hone_status skip_metadata(hn_jread *j, hone_error *err)
 {
     hone_str *key = NULL, value;
-    hn_index ix = {0};
+    hn_index ix = { 0 };
     size_t n = 0, cap = 0;
     bool more;
     hone_status st;
@@ -125,7 +132,7 @@ static hone_status skip_metadata(hn_jread *j, hone_error *err)
             hone_str *p = n < MAX_META ? realloc(key, cap * sizeof *p) : NULL;
             if (!p) {
                 st = n < MAX_META ? HN_FAIL(err, HONE_E_NOMEM, "%s: __metadata__", j->name)
-                    : hn_jread_fail(j, "fewer entries of __metadata__");
+                                  : hn_jread_fail(j, "fewer entries of __metadata__");
                 break;
             }
             key = p;
@@ -133,8 +140,9 @@ static hone_status skip_metadata(hn_jread *j, hone_error *err)
         if ((st = hn_jread_key_str(j, &key[n])) != HONE_OK || (st = hn_jread_str(j, &value)) != HONE_OK) break;
         if (!hn_index_add(&ix, key, sizeof *key, (uint32_t)n, &dup))
             st = HN_FAIL(err, HONE_E_NOMEM, "%s: __metadata__", j->name);
-        else if (dup >= 0) st = HN_FAIL(err, HONE_E_FORMAT, "%s: __metadata__ has \"%s\" twice", j->name,
-                                        HN_ESC(key[n].ptr, key[n].len));
+        else if (dup >= 0)
+            st = HN_FAIL(err, HONE_E_FORMAT, "%s: __metadata__ has \"%s\" twice", j->name,
+                         HN_ESC(key[n].ptr, key[n].len));
         if (st != HONE_OK) break;
     }
     free(key);
@@ -161,12 +169,14 @@ static hone_status check_tiling(const hn_ckpt *c, size_t first, uint64_t base, c
     uint64_t at = base;
     for (size_t i = 0; i < n && st == HONE_OK; i++) {
         if (t[i]->off != at)
-            st = HN_FAIL(err, HONE_E_FORMAT, "%s: the data of %s begins at %llu, expected %llu: tensors %s", s->path, HN_ESC(t[i]->name.ptr, t[i]->name.len),
-                         (unsigned long long)(t[i]->off - base), (unsigned long long)(at - base), t[i]->off < at ? "overlap" : "leave a hole");
+            st = HN_FAIL(err, HONE_E_FORMAT, "%s: the data of %s begins at %llu, expected %llu: tensors %s", s->path,
+                         HN_ESC(t[i]->name.ptr, t[i]->name.len), (unsigned long long)(t[i]->off - base),
+                         (unsigned long long)(at - base), t[i]->off < at ? "overlap" : "leave a hole");
         at += t[i]->n_bytes;
     }
     if (st == HONE_OK && at != s->size)
-        st = HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes follow the data of the last tensor, expected none", s->path, (unsigned long long)(s->size - at));
+        st = HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes follow the data of the last tensor, expected none", s->path,
+                     (unsigned long long)(s->size - at));
     free(t);
     return st;
 }
@@ -181,21 +191,27 @@ hone_status hn_safetensors_read(hn_ckpt *c, int32_t part, hone_error *err)
     hone_str name;
     hn_jread j;
     hone_status st;
-    if (s->size < 10) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected a safetensors file of 10 and more", s->path, (unsigned long long)s->size);
+    if (s->size < 10)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected a safetensors file of 10 and more", s->path,
+                       (unsigned long long)s->size);
     TRY(hn_source_read(s, 0, h, sizeof h, err));
     for (int i = 0; i < 8; i++) n |= (uint64_t)h[i] << 8 * i;
     if (n < 2 || n > s->size - 8)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: its safetensors header claims %llu bytes, expected 2 to the %llu that follow; truncated?", s->path,
-                       (unsigned long long)n, (unsigned long long)(s->size - 8));
-    if (n > MAX_HEADER) return HN_FAIL(err, HONE_E_FORMAT, "%s: its safetensors header claims %llu bytes, expected at most %d", s->path, (unsigned long long)n, MAX_HEADER);
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: its safetensors header claims %llu bytes, expected 2 to the %llu that follow; truncated?",
+                       s->path, (unsigned long long)n, (unsigned long long)(s->size - 8));
+    if (n > MAX_HEADER)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: its safetensors header claims %llu bytes, expected at most %d", s->path,
+                       (unsigned long long)n, MAX_HEADER);
     char *text = malloc((size_t)n + 1);
     if (!text) return HN_FAIL(err, HONE_E_NOMEM, "%s: header of %llu bytes", s->path, (unsigned long long)n);
     if ((st = hn_source_read(s, 8, text, n, err)) != HONE_OK) goto end;
-    if ((st = hn_convert_json(&j, text, (size_t)n, s->path, "safetensors header", err)) != HONE_OK) goto end;
+    if ((st = hn_ckpt_json(&j, text, (size_t)n, s->path, "safetensors header", err)) != HONE_OK) goto end;
     for (st = hn_jread_open(&j, '{', &more); st == HONE_OK && more; st = hn_jread_next(&j, '{', &more)) {
         if ((st = hn_jread_key_str(&j, &name)) != HONE_OK) break;
         if (is(name, "__metadata__")) {
-            st = meta ? HN_FAIL(err, HONE_E_FORMAT, "%s: __metadata__ is there twice", s->path) : skip_metadata(&j, err);
+            st =
+                meta ? HN_FAIL(err, HONE_E_FORMAT, "%s: __metadata__ is there twice", s->path) : skip_metadata(&j, err);
             meta = true;
         } else {
             st = read_tensor(c, part, name, &j, 8 + n, err);
@@ -235,8 +251,16 @@ static bool plain(hone_str s)
 }
 
 /* An entry of weight_map: a tensor and the part that must hold it. */
-typedef struct entry { hone_str name; hone_str file; int32_t part; } entry;
-typedef struct weight_map { entry *e; size_t n, cap; hn_index ix; } weight_map;
+typedef struct entry {
+    hone_str name;
+    hone_str file;
+    int32_t part;
+} entry;
+typedef struct weight_map {
+    entry *e;
+    size_t n, cap;
+    hn_index ix;
+} weight_map;
 
 static hone_status read_weight_map(weight_map *m, hn_jread *j, hone_error *err)
 {
@@ -247,8 +271,9 @@ static hone_status read_weight_map(weight_map *m, hn_jread *j, hone_error *err)
         if (m->n == m->cap) {
             size_t cap = m->cap ? 2 * m->cap : 256;
             entry *p = m->n < HN_CKPT_MAX_TENSORS ? realloc(m->e, cap * sizeof *p) : NULL;
-            if (!p) return m->n < HN_CKPT_MAX_TENSORS ? HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, cap)
-                : hn_jread_fail(j, "fewer entries");
+            if (!p)
+                return m->n < HN_CKPT_MAX_TENSORS ? HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, cap)
+                                                  : hn_jread_fail(j, "fewer entries");
             m->e = p;
             m->cap = cap;
         }
@@ -257,12 +282,12 @@ static hone_status read_weight_map(weight_map *m, hn_jread *j, hone_error *err)
         TRY(hn_jread_str(j, &e->file));
         if (!plain(e->file))
             return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is said to be in \"%s\"; expected a plain file name", j->name,
-                           HN_ESC(e->name.ptr, e->name.len),
-                           HN_ESC(e->file.ptr, e->file.len));
+                           HN_ESC(e->name.ptr, e->name.len), HN_ESC(e->file.ptr, e->file.len));
         if (!hn_index_add(&m->ix, m->e, sizeof *m->e, (uint32_t)m->n, &dup))
             return HN_FAIL(err, HONE_E_NOMEM, "%s: %zu entries", j->name, m->n);
-        if (dup >= 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: weight_map has \"%s\" twice", j->name,
-                                     HN_ESC(e->name.ptr, e->name.len));
+        if (dup >= 0)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: weight_map has \"%s\" twice", j->name,
+                           HN_ESC(e->name.ptr, e->name.len));
         m->n++;
     }
     return st;
@@ -295,7 +320,7 @@ static hone_status open_shards(hn_ckpt *c, weight_map *m, const char *folder, co
 
 static hone_status read_index(hn_ckpt *c, const char *folder, const char *path, hone_error *err)
 {
-    weight_map m = {0};
+    weight_map m = { 0 };
     hone_str key;
     char *text = NULL;
     size_t len;
@@ -303,7 +328,7 @@ static hone_status read_index(hn_ckpt *c, const char *folder, const char *path, 
     hn_jread j;
     hone_status st;
     if ((st = hn_source_text(&text, &len, path, MAX_INDEX, err)) != HONE_OK) return st;
-    if ((st = hn_convert_json(&j, text, len, path, NULL, err)) != HONE_OK) goto end;
+    if ((st = hn_ckpt_json(&j, text, len, path, NULL, err)) != HONE_OK) goto end;
     for (st = hn_jread_open(&j, '{', &more); st == HONE_OK && more; st = hn_jread_next(&j, '{', &more)) {
         if ((st = hn_jread_key_str(&j, &key)) != HONE_OK) goto end;
         bool map = is(key, "weight_map");
@@ -323,13 +348,14 @@ static hone_status read_index(hn_ckpt *c, const char *folder, const char *path, 
     for (size_t i = 0; i < m.n && st == HONE_OK; i++) {
         const hn_ckpt_tensor *t = hn_ckpt_find(c, m.e[i].name.ptr, m.e[i].name.len);
         if (!t || t->part != m.e[i].part)
-            st = HN_FAIL(err, HONE_E_FORMAT, "%s: %s is said to be in %s, but it is %s", path, HN_ESC(m.e[i].name.ptr, m.e[i].name.len),
-                         last_part(c->part[m.e[i].part].path), t ? "in another file" : "missing there");
+            st = HN_FAIL(err, HONE_E_FORMAT, "%s: %s is said to be in %s, but it is %s", path,
+                         HN_ESC(m.e[i].name.ptr, m.e[i].name.len), last_part(c->part[m.e[i].part].path),
+                         t ? "in another file" : "missing there");
     }
     for (size_t i = 0; i < c->n && st == HONE_OK; i++)
         if (hn_index_find(&m.ix, m.e, sizeof *m.e, c->t[i].name.ptr, c->t[i].name.len) < 0)
-            st = HN_FAIL(err, HONE_E_FORMAT, "%s: %s of %s is not in its weight_map", path, HN_ESC(c->t[i].name.ptr, c->t[i].name.len),
-                         last_part(c->part[c->t[i].part].path));
+            st = HN_FAIL(err, HONE_E_FORMAT, "%s: %s of %s is not in its weight_map", path,
+                         HN_ESC(c->t[i].name.ptr, c->t[i].name.len), last_part(c->part[c->t[i].part].path));
 end:
     free(text);
     free(m.e);
@@ -343,7 +369,9 @@ static unsigned series_of(const char *name)
     static const char head[] = "model-00001-of-", tail[] = ".safetensors";
     size_t n = strlen(name);
     unsigned v = 0;
-    if (n != sizeof head - 1 + 5 + sizeof tail - 1 || strncmp(name, head, sizeof head - 1) || strcmp(name + sizeof head - 1 + 5, tail)) return 0;
+    if (n != sizeof head - 1 + 5 + sizeof tail - 1 || strncmp(name, head, sizeof head - 1) ||
+        strcmp(name + sizeof head - 1 + 5, tail))
+        return 0;
     for (size_t i = sizeof head - 1; i < sizeof head - 1 + 5; i++) {
         if (name[i] < '0' || name[i] > '9') return 0;
         v = 10 * v + (unsigned)(name[i] - '0');
@@ -358,7 +386,8 @@ static hone_status read_series(hn_ckpt *c, const char *folder, unsigned n, hone_
     for (int pass = 0; pass < 2; pass++) /* missing files first */
         for (unsigned i = 1; i <= n; i++) {
             snprintf(file, sizeof file, "model-%05u-of-%05u.safetensors", i, n);
-            if (!exists(folder, file, path, sizeof path)) return HN_FAIL(err, HONE_E_IO, "%s: has no %s, one of a series of %u", folder, file, n);
+            if (!exists(folder, file, path, sizeof path))
+                return HN_FAIL(err, HONE_E_IO, "%s: has no %s, one of a series of %u", folder, file, n);
             if (pass) TRY(add_file(c, path, err));
         }
     return HONE_OK;
@@ -380,7 +409,9 @@ hone_status hn_safetensors_folder(hn_ckpt *c, const char *folder, hone_error *er
     }
     if (unread) return HN_FAIL(err, HONE_E_IO, "%s: the folder cannot be read: %s", folder, strerror(unread));
     if (n) return read_series(c, folder, n, err);
-    bool torch = exists(folder, "pytorch_model.bin", path, sizeof path) || exists(folder, "pytorch_model.bin.index.json", path, sizeof path);
-    return HN_FAIL(err, torch ? HONE_E_UNSUPPORTED : HONE_E_IO, "%s: has no model.safetensors and no model.safetensors.index.json%s", folder,
+    bool torch = exists(folder, "pytorch_model.bin", path, sizeof path) ||
+                 exists(folder, "pytorch_model.bin.index.json", path, sizeof path);
+    return HN_FAIL(err, torch ? HONE_E_UNSUPPORTED : HONE_E_IO,
+                   "%s: has no model.safetensors and no model.safetensors.index.json%s", folder,
                    torch ? ", only PyTorch files, which hone does not convert: save it as safetensors" : "");
 }

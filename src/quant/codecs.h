@@ -9,8 +9,18 @@
 #include <math.h>
 
 /* Fields of blocks are read and written bytewise: sources may be unaligned. */
-static inline uint16_t hn_get_u16(const void *p) { uint16_t v; memcpy(&v, p, 2); return v; }
-static inline uint32_t hn_get_u32(const void *p) { uint32_t v; memcpy(&v, p, 4); return v; }
+static inline uint16_t hn_get_u16(const void *p)
+{
+    uint16_t v;
+    memcpy(&v, p, 2);
+    return v;
+}
+static inline uint32_t hn_get_u32(const void *p)
+{
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return v;
+}
 static inline float hn_get_f16(const void *p) { return hn_f16_to_f32(hn_get_u16(p)); }
 static inline void hn_put_u16(void *p, uint16_t v) { memcpy(p, &v, 2); }
 static inline void hn_put_u32(void *p, uint32_t v) { memcpy(p, &v, 4); }
@@ -64,7 +74,11 @@ float hn_search_sym(int n, int nmax, const float *x, const float *w, uint8_t *co
 float hn_search_sym_descent(int n, int nmax, const float *x, uint8_t *codes);
 /* Asymmetric: x ~ s*L - *offset, L in [0, nmax], s and *offset >= 0; n <= 32. The error is
  * weighted by w, squared, or absolute where `absolute`. */
-typedef struct hn_scan { float rmin, rdelta; int steps; bool absolute; } hn_scan;
+typedef struct hn_scan {
+    float rmin, rdelta;
+    int steps;
+    bool absolute;
+} hn_scan;
 float hn_search_asym(int n, int nmax, const float *x, const float *w, hn_scan scan, uint8_t *codes, float *offset);
 /* Non-negative values: v ~ s*L, L in [0, nmax]. */
 float hn_search_scale(int n, int nmax, const float *v, const float *w, uint8_t *codes);

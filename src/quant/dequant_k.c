@@ -102,7 +102,7 @@ static inline float trit(uint8_t byte, uint8_t pow3, float d)
 
 void hn_deq_tq1_0(float *restrict y, const void *src, int64_t n)
 {
-    static const uint8_t pow3[5] = {1, 3, 9, 27, 81};
+    static const uint8_t pow3[5] = { 1, 3, 9, 27, 81 };
     for (const uint8_t *b = src; n > 0; n -= 256, b += 54) {
         float d = hn_get_f16(b + 52);
         for (int z = 0; z < 5; z++)

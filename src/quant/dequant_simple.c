@@ -11,7 +11,8 @@ void hn_deq_f16(float *y, const void *src, int64_t n)
     const uint8_t *b = src;
     for (int64_t i = 0; i < n; i++) { /* hn_f16_to_f32 by masks, so that it vectorises */
         uint32_t h = hn_get_u16(b + 2 * i), s = (h & 0x8000) << 16, em = h & 0x7FFF;
-        uint32_t is_sub = -(uint32_t)(em < 0x400), is_big = -(uint32_t)(em >= 0x7C00), is_nan = -(uint32_t)(em > 0x7C00);
+        uint32_t is_sub = -(uint32_t)(em < 0x400), is_big = -(uint32_t)(em >= 0x7C00),
+                 is_nan = -(uint32_t)(em > 0x7C00);
         uint32_t sub = hn_f32_bits((float)(int32_t)em * 0x1p-24f);
         uint32_t nrm = ((em << 13) + (112u << 23)) | (is_big & 0x7F800000) | (is_nan & 0x400000);
         y[i] = hn_bits_f32(s | (sub & is_sub) | (nrm & ~is_sub));
@@ -24,15 +25,15 @@ void hn_deq_bf16(float *y, const void *src, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = hn_bf16_to_f32(hn_get_u16(b + 2 * i));
 }
 
-#define DEQ_SCALAR(name, type) \
+#define DEQ_SCALAR(name, type)                               \
     void hn_deq_##name(float *y, const void *src, int64_t n) \
-    { \
-        const uint8_t *b = src; \
-        for (int64_t i = 0; i < n; i++) { \
-            type v; \
-            memcpy(&v, b + (size_t)i * sizeof v, sizeof v); \
-            y[i] = (float)v; \
-        } \
+    {                                                        \
+        const uint8_t *b = src;                              \
+        for (int64_t i = 0; i < n; i++) {                    \
+            type v;                                          \
+            memcpy(&v, b + (size_t)i * sizeof v, sizeof v);  \
+            y[i] = (float)v;                                 \
+        }                                                    \
     }
 DEQ_SCALAR(f64, double)
 DEQ_SCALAR(i8, int8_t)
@@ -68,7 +69,7 @@ void hn_deq_q4_1(float *restrict y, const void *src, int64_t n)
  * tests its own bit, because SSE2 and NEON lack a cheap shift by different amounts. */
 static inline void codes5(int32_t *restrict c, const uint8_t *restrict q, uint32_t h)
 {
-    static const uint32_t bit[16] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+    static const uint32_t bit[16] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768 };
     for (int i = 0; i < 16; i++) {
         c[i] = (q[i] & 15) | ((h & bit[i]) != 0) << 4;
         c[i + 16] = q[i] >> 4 | ((h >> 16 & bit[i]) != 0) << 4;

@@ -4,16 +4,17 @@
  * one byte per element. Rows ascend, which the unit test checks along with a hash. */
 #include "quant/codecs.h"
 
-#define AT2(c, k) ((uint64_t)((c) >> 2 * (k) & 3))
-#define AT3(c, k) ((uint32_t)((c) >> 3 * (k) & 7))
-#define ROW8(F, c) \
-    (F(c, 0) | F(c, 1) << 8 | F(c, 2) << 16 | F(c, 3) << 24 | F(c, 4) << 32 | F(c, 5) << 40 | F(c, 6) << 48 | F(c, 7) << 56)
+#define AT2(c, k) ((uint64_t)((c) >> 2 * (k)&3))
+#define AT3(c, k) ((uint32_t)((c) >> 3 * (k)&7))
+#define ROW8(F, c)                                                                                            \
+    (F(c, 0) | F(c, 1) << 8 | F(c, 2) << 16 | F(c, 3) << 24 | F(c, 4) << 32 | F(c, 5) << 40 | F(c, 6) << 48 | \
+     F(c, 7) << 56)
 #define ROW4(F, c) (F(c, 0) | F(c, 1) << 8 | F(c, 2) << 16 | F(c, 3) << 24)
 
-#define LEVEL2(c, k) (8 + 17 * AT2(c, k) + (AT2(c, k) >> 1))              /* 8 25 43 */
-#define LEVEL1(c, k) ((AT2(c, k) + 255) & 255)                            /* -1 0 1 */
-#define LEVEL3XXS(c, k) (4 + 8 * AT3(c, k) + 2 * (AT3(c, k) == 7))        /* 4 12 20 28 36 44 52 62 */
-#define LEVEL3S(c, k) (1 + 2 * AT3(c, k))                                 /* 1 3 5 ... 15 */
+#define LEVEL2(c, k) (8 + 17 * AT2(c, k) + (AT2(c, k) >> 1))       /* 8 25 43 */
+#define LEVEL1(c, k) ((AT2(c, k) + 255) & 255)                     /* -1 0 1 */
+#define LEVEL3XXS(c, k) (4 + 8 * AT3(c, k) + 2 * (AT3(c, k) == 7)) /* 4 12 20 28 36 44 52 62 */
+#define LEVEL3S(c, k) (1 + 2 * AT3(c, k))                          /* 1 3 5 ... 15 */
 
 #define R(c) ROW8(LEVEL2, c)
 const uint64_t hn_grid_iq2xxs[256] = {
@@ -497,5 +498,5 @@ const uint64_t hn_grid_iq1s[2048] = {
     R(0xAA82), R(0xAA88), R(0xAA8A), R(0xAA95), R(0xAAA0), R(0xAAA2), R(0xAAA8), R(0xAAAA),
 };
 
-const int8_t hn_iq4_levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-const int8_t hn_e2m1_doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+const int8_t hn_iq4_levels[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+const int8_t hn_e2m1_doubled[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };

@@ -2,7 +2,9 @@
 #include "quant/pack.h"
 
 /* n units of `size` bytes at `at` of a file block. */
-typedef struct field { uint8_t at, size, n, change; } field;
+typedef struct field {
+    uint8_t at, size, n, change;
+} field;
 enum { AS_IS, REGROUP_BITS, PLUS_128 };
 
 typedef struct layout {
@@ -11,11 +13,17 @@ typedef struct layout {
     uint8_t d_at;
 } layout;
 
-#define FIELDS(...) (const field[]){ __VA_ARGS__, { 0 } }
+#define FIELDS(...)        \
+    (const field[])        \
+    {                      \
+        __VA_ARGS__, { 0 } \
+    }
 /* h[8n+i], l[16n+i], l[16n+8+i] */
-#define Q6_WORDS(n, i) { 128 + 32 * (n) + 4 * (i), 4, 1, 0 }, { 64 * (n) + 4 * (i), 4, 1, 0 }, { 64 * (n) + 32 + 4 * (i), 4, 1, 0 }
-#define Q6_HALF(n) { 192 + 8 * (n), 4, 2, 0 }, Q6_WORDS(n, 0), Q6_WORDS(n, 1), Q6_WORDS(n, 2), Q6_WORDS(n, 3), Q6_WORDS(n, 4), Q6_WORDS(n, 5), \
-                   Q6_WORDS(n, 6), Q6_WORDS(n, 7)
+#define Q6_WORDS(n, i) \
+    { 128 + 32 * (n) + 4 * (i), 4, 1, 0 }, { 64 * (n) + 4 * (i), 4, 1, 0 }, { 64 * (n) + 32 + 4 * (i), 4, 1, 0 }
+#define Q6_HALF(n)                                                                                              \
+    { 192 + 8 * (n), 4, 2, 0 }, Q6_WORDS(n, 0), Q6_WORDS(n, 1), Q6_WORDS(n, 2), Q6_WORDS(n, 3), Q6_WORDS(n, 4), \
+        Q6_WORDS(n, 5), Q6_WORDS(n, 6), Q6_WORDS(n, 7)
 
 static const layout layouts[HN_TYPE_COUNT] = {
     [HN_Q4_K] = { .f = FIELDS({ 0, 2, 2, 0 }, { 4, 4, 3, 0 }, { 16, 4, 32, 0 }) },
@@ -41,9 +49,15 @@ size_t hn_packed_block_bytes(hn_type t)
 bool hn_can_pack(hn_type t) { return hn_packed_block_bytes(t) != 0; }
 
 /* Bytes of nb blocks with their d. */
-static size_t used_bytes(const layout *l, size_t block, size_t nb) { return nb * block + (l->pairs ? (nb + 1) / 2 * 64 : 0); }
+static size_t used_bytes(const layout *l, size_t block, size_t nb)
+{
+    return nb * block + (l->pairs ? (nb + 1) / 2 * 64 : 0);
+}
 /* Where block b begins. */
-static size_t block_at(const layout *l, size_t block, size_t b) { return l->pairs ? hn_pair_block(block, (int64_t)b) : b * block; }
+static size_t block_at(const layout *l, size_t block, size_t b)
+{
+    return l->pairs ? hn_pair_block(block, (int64_t)b) : b * block;
+}
 
 size_t hn_packed_group_bytes(hn_type t, int64_t n_in)
 {
@@ -91,20 +105,23 @@ static void halves_in(uint8_t *dst, const uint8_t *src, size_t row, int n)
 static void regrouped_in(uint8_t *dst, const uint8_t *src, size_t row, int n)
 {
     for (int u = 0; u < n; u++, src += 4)
-        for (size_t i = 0; i < HN_PACK_ROWS; i++, dst += 4) memcpy(dst, &(uint32_t){ regroup_bits(load4(src + i * row), true) }, 4);
+        for (size_t i = 0; i < HN_PACK_ROWS; i++, dst += 4)
+            memcpy(dst, &(uint32_t){ regroup_bits(load4(src + i * row), true) }, 4);
 }
 
 static void plus_128_in(uint8_t *dst, const uint8_t *src, size_t row, int n)
 {
     for (int u = 0; u < n; u++, src += 4)
-        for (size_t i = 0; i < HN_PACK_ROWS; i++, dst += 4) memcpy(dst, &(uint32_t){ load4(src + i * row) ^ 0x80808080u }, 4);
+        for (size_t i = 0; i < HN_PACK_ROWS; i++, dst += 4)
+            memcpy(dst, &(uint32_t){ load4(src + i * row) ^ 0x80808080u }, 4);
 }
 
 /* Types of one element a block: their field is the whole row. */
 static bool is_plain(const layout *l) { return !l->pairs && l->f[0].n == 1 && l->f[1].size == 0; }
 
 /* Sixteen whole rows. */
-static void pack_rows(const layout *l, const hn_type_info *ti, uint8_t *group, const uint8_t *rows, size_t row, size_t nb)
+static void pack_rows(const layout *l, const hn_type_info *ti, uint8_t *group, const uint8_t *rows, size_t row,
+                      size_t nb)
 {
     if (is_plain(l)) { /* by pieces: sixteen rows a power of two apart would drive each other out of the cache */
         uint8_t tile[HN_PACK_ROWS][64];
@@ -132,7 +149,8 @@ static void pack_rows(const layout *l, const hn_type_info *ti, uint8_t *group, c
 }
 
 /* Fewer than sixteen rows, into a group of zero bytes. */
-static void pack_few(const layout *l, const hn_type_info *ti, uint8_t *group, const uint8_t *rows, size_t row, int n_rows, size_t nb)
+static void pack_few(const layout *l, const hn_type_info *ti, uint8_t *group, const uint8_t *rows, size_t row,
+                     int n_rows, size_t nb)
 {
     size_t block = hn_packed_block_bytes((hn_type)(l - layouts));
     for (size_t b = 0; b < nb; b++)
@@ -144,7 +162,8 @@ static void pack_few(const layout *l, const hn_type_info *ti, uint8_t *group, co
                     const uint8_t *unit = src + f->at + u * f->size;
                     if (f->change == AS_IS) memcpy(dst + (size_t)i * f->size, unit, f->size);
                     else {
-                        uint32_t v = f->change == REGROUP_BITS ? regroup_bits(load4(unit), true) : load4(unit) ^ 0x80808080u;
+                        uint32_t v =
+                            f->change == REGROUP_BITS ? regroup_bits(load4(unit), true) : load4(unit) ^ 0x80808080u;
                         memcpy(dst + (size_t)i * 4, &v, 4);
                     }
                 }

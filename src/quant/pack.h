@@ -33,8 +33,14 @@ enum { HN_PACK_ROWS = 16 };
 bool hn_can_pack(hn_type t);
 
 /* Where block b and its d stand in a group of blocks of `bytes` that come in pairs behind their d. */
-static inline size_t hn_pair_block(size_t bytes, int64_t b) { return (size_t)(b / 2) * (2 * bytes + 64) + 64 + (size_t)(b % 2) * bytes; }
-static inline size_t hn_pair_d(size_t bytes, int64_t b) { return (size_t)(b / 2) * (2 * bytes + 64) + (size_t)(b % 2) * 32; }
+static inline size_t hn_pair_block(size_t bytes, int64_t b)
+{
+    return (size_t)(b / 2) * (2 * bytes + 64) + 64 + (size_t)(b % 2) * bytes;
+}
+static inline size_t hn_pair_d(size_t bytes, int64_t b)
+{
+    return (size_t)(b / 2) * (2 * bytes + 64) + (size_t)(b % 2) * 32;
+}
 /* The same of Q6_K's words: 4-byte word j of s, h, l in a block. */
 static inline size_t hn_pack_q6_s(int j) { return (size_t)(1664 * (j / 2) + 64 * (j % 2)); }
 static inline size_t hn_pack_q6_h(int j) { return (size_t)(1664 * (j / 8) + 128 + 192 * (j % 8)); }

@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* Halfway points between neighbouring table entries. */
-static const float mid[15] = {-115.5f, -93.5f, -74, -57, -42, -28.5f, -16, -4.5f, 7, 19, 31.5f, 45.5f, 61, 79, 101};
+static const float mid[15] = { -115.5f, -93.5f, -74, -57, -42, -28.5f, -16, -4.5f, 7, 19, 31.5f, 45.5f, 61, 79, 101 };
 
 /* codes[i] = index of the table entry nearest to f * x[i], ties to the larger one: the number
  * of halfway points not above it. (The differences to both neighbours are exact in f32

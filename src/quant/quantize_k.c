@@ -57,7 +57,8 @@ static void pack2(uint8_t *q, const uint8_t *codes)
 {
     for (int half = 0; half < 2; half++, codes += 128)
         for (int l = 0; l < 32; l++)
-            *q++ = (uint8_t)((codes[l] & 3) | (codes[l + 32] & 3) << 2 | (codes[l + 64] & 3) << 4 | (codes[l + 96] & 3) << 6);
+            *q++ = (uint8_t)((codes[l] & 3) | (codes[l + 32] & 3) << 2 | (codes[l + 64] & 3) << 4 |
+                             (codes[l + 96] & 3) << 6);
 }
 
 /* Low nibbles of 256 codes, 64 elements per 32 bytes. */
@@ -75,10 +76,10 @@ void hn_q_q2_K(void *dst, const float *x, int64_t n, const float *importance)
         float sigma2 = importance ? sum_squares(256, x) / 256 : 0;
         for (int t = 0; t < 16; t++) {
             const float *xt = x + 16 * t;
-            hn_scan scan = {-0.5f, 0.1f, 15, true};
+            hn_scan scan = { -0.5f, 0.1f, 15, true };
             if (importance) {
                 sw[t] = importance_weights(w, 16, xt, importance + 16 * t, sigma2);
-                scan = (hn_scan){-0.9f, 0.05f, 36, false};
+                scan = (hn_scan){ -0.9f, 0.05f, 36, false };
             } else {
                 for (int i = 0; i < 16; i++) w[i] = fabsf(xt[i]);
             }
@@ -156,7 +157,7 @@ static void encode_k(uint8_t *b, uint8_t codes[256], int nmax, hn_scan plain, co
         const float *xs = x + 32 * s;
         if (importance) {
             sw[s] = importance_weights(w, 32, xs, importance + 32 * s, sigma2);
-            plain = (hn_scan){-0.9f, 0.05f, 36, false};
+            plain = (hn_scan){ -0.9f, 0.05f, 36, false };
         } else {
             float rms = sqrtf(sum_squares(32, xs) / 32);
             for (int i = 0; i < 32; i++) w[i] = rms + fabsf(xs[i]);
@@ -179,7 +180,7 @@ void hn_q_q4_K(void *dst, const float *x, int64_t n, const float *importance)
 {
     uint8_t codes[256];
     for (uint8_t *b = dst; n > 0; n -= 256, x += 256, b += 144) {
-        encode_k(b, codes, 15, (hn_scan){-1.0f, 0.1f, 20, false}, x, importance);
+        encode_k(b, codes, 15, (hn_scan){ -1.0f, 0.1f, 20, false }, x, importance);
         pack4(b + 16, codes);
         if (importance) importance += 256;
     }
@@ -189,7 +190,7 @@ void hn_q_q5_K(void *dst, const float *x, int64_t n, const float *importance)
 {
     uint8_t codes[256];
     for (uint8_t *b = dst; n > 0; n -= 256, x += 256, b += 176) {
-        encode_k(b, codes, 31, (hn_scan){-0.5f, 0.1f, 15, false}, x, importance);
+        encode_k(b, codes, 31, (hn_scan){ -0.5f, 0.1f, 15, false }, x, importance);
         memset(b + 16, 0, 32);
         for (int i = 0; i < 256; i++) b[16 + (i & 31)] |= (uint8_t)((codes[i] >> 4) << (i >> 5));
         pack4(b + 48, codes);

@@ -75,7 +75,7 @@ static float encode_asym(uint8_t codes[32], float *min, const float *x, const fl
     if (importance) {
         float w[32], offset;
         row_weights(w, x, importance, sigma2);
-        float d = hn_search_asym(32, top, x, w, (hn_scan){-0.9f, 0.05f, 36, false}, codes, &offset);
+        float d = hn_search_asym(32, top, x, w, (hn_scan){ -0.9f, 0.05f, 36, false }, codes, &offset);
         *min = -offset;
         return d;
     }
@@ -165,8 +165,7 @@ void hn_q_mxfp4(void *dst, const float *x, int64_t n, const float *importance)
         e = e < 0 ? 0 : e > 254 ? 254 : e;
         float d = ldexpf(1, e - 128);
         b[0] = (uint8_t)e;
-        for (int i = 0; i < 16; i++)
-            b[1 + i] = (uint8_t)(nearest_e2m1(x[i], d) | nearest_e2m1(x[i + 16], d) << 4);
+        for (int i = 0; i < 16; i++) b[1 + i] = (uint8_t)(nearest_e2m1(x[i], d) | nearest_e2m1(x[i + 16], d) << 4);
     }
 }
 
@@ -227,7 +226,9 @@ void hn_q_q2_0(void *dst, const float *x, int64_t n, const float *importance)
 
 void hn_q_tq1_0(void *dst, const float *x, int64_t n, const float *importance)
 {
-    static const struct { int bytes, trits; } part[3] = {{32, 5}, {16, 5}, {4, 4}};
+    static const struct {
+        int bytes, trits;
+    } part[3] = { { 32, 5 }, { 16, 5 }, { 4, 4 } };
     for (uint8_t *b = dst; n > 0; n -= 256, b += 54) {
         float d = amax_of(256, x), id = d != 0 ? 1 / d : 0;
         hn_put_f16(b + 52, d);

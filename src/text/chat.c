@@ -18,44 +18,76 @@
 /* The system text in front of the first user text, where a format has no place of its own for it. */
 #define SYSTEM_FIRST "{% set ns = namespace(sys='') %}"
 #define TAKE_SYSTEM "{% if " ROLE("system") " %}{% set ns.sys = m.content + '\\n\\n' %}"
-#define MISTRAL(open, close, before_answer) \
-    SYSTEM_FIRST "{{ bos_token }}" EACH TAKE_SYSTEM \
-    "{% elif " ROLE("user") " %}{{ '" open "' + ns.sys + m.content + '" close "' }}{% set ns.sys = '' %}" \
-    "{% elif " ROLE("assistant") " %}{{ '" before_answer "' + m.content + eos_token }}{% endif %}" DONE
+#define MISTRAL(open, close, before_answer)                                                                            \
+    SYSTEM_FIRST "{{ bos_token }}" EACH TAKE_SYSTEM                                                                    \
+                 "{% elif " ROLE("user") " %}{{ '" open "' + ns.sys + m.content + '" close "' }}{% set ns.sys = '' %}" \
+                                         "{% elif " ROLE("assistant") " %}{{ '" before_answer                          \
+                                                                      "' + m.content + eos_token }}{% endif %}" DONE
 
-static const struct { const char *name, *source; } formats[] = {
-    { "chatml", EACH "{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}" DONE GEN("<|im_start|>assistant\\n") },
-    { "llama2", SYSTEM_FIRST EACH "{% if " ROLE("system") " %}{% set ns.sys = '<<SYS>>\\n' + m.content + '\\n<</SYS>>\\n\\n' %}"
-                "{% elif " ROLE("user") " %}{{ bos_token + '[INST] ' + ns.sys + m.content + ' [/INST]' }}{% set ns.sys = '' %}"
-                "{% elif " ROLE("assistant") " %}{{ ' ' + m.content + ' ' + eos_token }}{% endif %}" DONE },
-    { "llama3", "{{ bos_token }}" EACH "{{ '<|start_header_id|>' + m.role + '<|end_header_id|>\\n\\n' + m.content | trim + '<|eot_id|>' }}" DONE
-                GEN("<|start_header_id|>assistant<|end_header_id|>\\n\\n") },
+static const struct {
+    const char *name, *source;
+} formats[] = {
+    { "chatml",
+      EACH "{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}" DONE GEN("<|im_start|>assistant\\n") },
+    { "llama2",
+      SYSTEM_FIRST EACH "{% if " ROLE(
+          "system") " %}{% set ns.sys = '<<SYS>>\\n' + m.content + '\\n<</SYS>>\\n\\n' %}"
+                    "{% elif " ROLE(
+                        "user") " %}{{ bos_token + '[INST] ' + ns.sys + m.content + ' [/INST]' }}{% set ns.sys = '' %}"
+                                "{% elif " ROLE(
+                                    "assistant") " %}{{ ' ' + m.content + ' ' + eos_token }}{% endif %}" DONE },
+    { "llama3",
+      "{{ bos_token }}" EACH
+      "{{ '<|start_header_id|>' + m.role + '<|end_header_id|>\\n\\n' + m.content | trim + '<|eot_id|>' }}" DONE GEN(
+          "<|start_header_id|>assistant<|end_header_id|>\\n\\n") },
     { "mistral", MISTRAL("[INST] ", "[/INST]", " ") },
     { "mistral-v1", MISTRAL(" [INST] ", " [/INST]", " ") },
     { "mistral-v3", MISTRAL("[INST] ", "[/INST]", " ") },
     { "mistral-v3-tekken", MISTRAL("[INST]", "[/INST]", "") },
-    { "mistral-v7", "{{ bos_token }}" EACH "{% if " ROLE("system") " %}{{ '[SYSTEM_PROMPT] ' + m.content + '[/SYSTEM_PROMPT]' }}"
+    { "mistral-v7",
+      "{{ bos_token }}" EACH "{% if " ROLE(
+          "system") " %}{{ '[SYSTEM_PROMPT] ' + m.content + '[/SYSTEM_PROMPT]' }}"
                     "{% elif " ROLE("user") " %}{{ '[INST] ' + m.content + '[/INST]' }}"
-                    "{% elif " ROLE("assistant") " %}{{ ' ' + m.content + eos_token }}{% endif %}" DONE },
-    { "gemma", SYSTEM_FIRST "{{ bos_token }}" EACH TAKE_SYSTEM "{% else %}"
-               "{{ '<start_of_turn>' + ('model' if " ROLE("assistant") " else m.role) + '\\n' + (ns.sys + m.content) | trim + '<end_of_turn>\\n' }}"
-               "{% set ns.sys = '' %}{% endif %}" DONE GEN("<start_of_turn>model\\n") },
+                                            "{% elif " ROLE(
+                                                "assistant") " %}{{ ' ' + m.content + eos_token }}{% endif %}" DONE },
+    { "gemma",
+      SYSTEM_FIRST "{{ bos_token }}" EACH TAKE_SYSTEM "{% else %}"
+                   "{{ '<start_of_turn>' + ('model' if " ROLE(
+                       "assistant") " else m.role) + '\\n' + (ns.sys + m.content) | trim + '<end_of_turn>\\n' }}"
+                                    "{% set ns.sys = '' %}{% endif %}" DONE GEN("<start_of_turn>model\\n") },
     { "phi3", EACH "{{ '<|' + m.role + '|>\\n' + m.content + '<|end|>\\n' }}" DONE GEN("<|assistant|>\\n") },
-    { "phi4", EACH "{{ '<|im_start|>' + m.role + '<|im_sep|>' + m.content + '<|im_end|>' }}" DONE GEN("<|im_start|>assistant<|im_sep|>") },
+    { "phi4", EACH "{{ '<|im_start|>' + m.role + '<|im_sep|>' + m.content + '<|im_end|>' }}" DONE GEN(
+                  "<|im_start|>assistant<|im_sep|>") },
     { "zephyr", EACH "{{ '<|' + m.role + '|>\\n' + m.content + '<|endoftext|>\\n' }}" DONE GEN("<|assistant|>\\n") },
-    { "vicuna", EACH "{% if " ROLE("system") " %}{{ m.content + '\\n\\n' }}{% elif " ROLE("user") " %}{{ 'USER: ' + m.content + '\\n' }}"
-                "{% elif " ROLE("assistant") " %}{{ 'ASSISTANT: ' + m.content + '</s>\\n' }}{% endif %}" DONE GEN("ASSISTANT:") },
-    { "deepseek", "{{ bos_token }}" EACH "{% if " ROLE("system") " %}{{ m.content }}{% elif " ROLE("user") " %}{{ '<｜User｜>' + m.content }}"
-                  "{% elif " ROLE("assistant") " %}{{ '<｜Assistant｜>' + m.content + '<｜end▁of▁sentence｜>' }}{% endif %}" DONE GEN("<｜Assistant｜>") },
-    { "deepseek2", "{{ bos_token }}" EACH "{% if " ROLE("system") " %}{{ m.content + '\\n\\n' }}{% elif " ROLE("user") " %}{{ 'User: ' + m.content + '\\n\\n' }}"
-                   "{% elif " ROLE("assistant") " %}{{ 'Assistant: ' + m.content + '<｜end▁of▁sentence｜>' }}{% endif %}" DONE GEN("Assistant:") },
+    { "vicuna",
+      EACH "{% if " ROLE("system") " %}{{ m.content + '\\n\\n' }}{% elif " ROLE(
+          "user") " %}{{ 'USER: ' + m.content + '\\n' }}"
+                  "{% elif " ROLE("assistant") " %}{{ 'ASSISTANT: ' + m.content + '</s>\\n' }}{% endif %}" DONE GEN(
+                      "ASSISTANT:") },
+    { "deepseek",
+      "{{ bos_token }}" EACH "{% if " ROLE("system") " %}{{ m.content }}{% elif " ROLE(
+          "user") " %}{{ '<｜User｜>' + m.content }}"
+                  "{% elif " ROLE(
+                      "assistant") " %}{{ '<｜Assistant｜>' + m.content + '<｜end▁of▁sentence｜>' }}{% endif %}" DONE
+                      GEN("<｜Assistant｜>") },
+    { "deepseek2",
+      "{{ bos_token }}" EACH "{% if " ROLE("system") " %}{{ m.content + '\\n\\n' }}{% elif " ROLE(
+          "user") " %}{{ 'User: ' + m.content + '\\n\\n' }}"
+                  "{% elif " ROLE(
+                      "assistant") " %}{{ 'Assistant: ' + m.content + '<｜end▁of▁sentence｜>' }}{% endif %}" DONE
+                      GEN("Assistant:") },
     { "glm4", "[gMASK]<sop>" EACH "{{ '<|' + m.role + '|>\\n' + m.content }}" DONE GEN("<|assistant|>") },
-    { "command-r", "{{ bos_token }}" EACH "{{ '<|START_OF_TURN_TOKEN|><|' + ('CHATBOT' if " ROLE("assistant") " else m.role | upper) + '_TOKEN|>' + m.content"
-                   " + '<|END_OF_TURN_TOKEN|>' }}" DONE GEN("<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>") },
-    { "gpt-oss", EACH "{{ '<|start|>' + m.role + ('<|channel|>final' if " ROLE("assistant") " else '') + '<|message|>' + m.content + '<|end|>' }}" DONE
-                 GEN("<|start|>assistant") },
-    { "rwkv-world", "{{ bos_token }}" EACH "{{ {'system': 'System', 'user': 'User', 'assistant': 'Assistant'}.get(m.role, m.role | capitalize) + ': '"
-                    " + m.content | trim + '\\n\\n' }}" DONE GEN("Assistant:") },
+    { "command-r",
+      "{{ bos_token }}" EACH "{{ '<|START_OF_TURN_TOKEN|><|' + ('CHATBOT' if " ROLE(
+          "assistant") " else m.role | upper) + '_TOKEN|>' + m.content"
+                       " + '<|END_OF_TURN_TOKEN|>' }}" DONE GEN("<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>") },
+    { "gpt-oss",
+      EACH "{{ '<|start|>' + m.role + ('<|channel|>final' if " ROLE(
+          "assistant") " else '') + '<|message|>' + m.content + '<|end|>' }}" DONE GEN("<|start|>assistant") },
+    { "rwkv-world",
+      "{{ bos_token }}" EACH
+      "{{ {'system': 'System', 'user': 'User', 'assistant': 'Assistant'}.get(m.role, m.role | capitalize) + ': '"
+      " + m.content | trim + '\\n\\n' }}" DONE GEN("Assistant:") },
 };
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 
@@ -68,7 +100,8 @@ const char *hn_chat_format(const char *name)
 
 const char *hn_chat_format_list(void)
 {
-    return "chatml, llama2, llama3, mistral (-v1, -v3, -v3-tekken, -v7), gemma, phi3, phi4, zephyr, vicuna, deepseek, deepseek2, glm4, command-r, "
+    return "chatml, llama2, llama3, mistral (-v1, -v3, -v3-tekken, -v7), gemma, phi3, phi4, zephyr, vicuna, deepseek, "
+           "deepseek2, glm4, command-r, "
            "gpt-oss, rwkv-world";
 }
 
@@ -95,14 +128,16 @@ bool hn_json_is(const json_t *v, const char *text)
 
 static hone_str view(const char *s) { return (hone_str){ s, strlen(s) }; }
 
-hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, const char *choice, bool tools, hone_error *err)
+hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, const char *choice, bool tools,
+                           hone_error *err)
 {
     *out = (hone_str){ 0 };
     const char *file = g ? hn_gguf_path(g) : "the model";
     if (choice) {
         const char *s = hn_chat_format(choice);
         if (!s && !is_source(choice, strlen(choice)))
-            return HN_FAIL(err, HONE_E_ARG, "chat template '%s' is neither a known format nor Jinja source; expected one of %s",
+            return HN_FAIL(err, HONE_E_ARG,
+                           "chat template '%s' is neither a known format nor Jinja source; expected one of %s",
                            HN_ESC(choice, strlen(choice)), hn_chat_format_list());
         *out = view(s ? s : choice);
         return HONE_OK;
@@ -119,7 +154,8 @@ hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, c
             memcpy(name, s.ptr, s.len < sizeof name ? s.len : sizeof name - 1);
             const char *known = s.len < sizeof name && strlen(name) == s.len ? hn_chat_format(name) : NULL;
             if (!known)
-                return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s is '%s', which is neither Jinja source nor a known format; expected one of %s",
+                return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                               "%s: %s is '%s', which is neither Jinja source nor a known format; expected one of %s",
                                HN_ESC(file, strlen(file)), keys[k], HN_ESC(s.ptr, s.len), hn_chat_format_list());
             s = view(known);
         }
@@ -130,7 +166,8 @@ hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, c
         *out = view(hn_chat_format("chatml"));
         return HONE_OK;
     }
-    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s has no chat template (tokenizer.chat_template); choose a format: %s", HN_ESC(file, strlen(file)), hn_chat_format_list());
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s has no chat template (tokenizer.chat_template); choose a format: %s",
+                   HN_ESC(file, strlen(file)), hn_chat_format_list());
 }
 
 /* ---- what a template takes ------------------------------------------------------------------------------ */
@@ -156,16 +193,20 @@ static char *dump(const json_t *j, size_t flags)
 /* The time as firefunction wants it in its variable `datetime`. */
 static void datetime(char out[64], const hn_jinja_time *t)
 {
-    static const char *const names[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
-    snprintf(out, 64, "%s %02d %d %02d:%02d:%02d GMT", names[t->month - 1], t->day, t->year, t->hour, t->minute, t->second);
+    static const char *const names[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+    snprintf(out, 64, "%s %02d %d %02d:%02d:%02d GMT", names[t->month - 1], t->day, t->year, t->hour, t->minute,
+             t->second);
 }
 
 /* The variables of a rendering, or NULL: out of memory. */
 static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools)
 {
     json_t *o = json_object();
-    bool ok = o && set(o, "messages", json_incref((json_t *)messages)) && set(o, "bos_token", json_string(c->bos ? c->bos : "")) &&
-              set(o, "eos_token", json_string(c->eos ? c->eos : "")) && set(o, "add_generation_prompt", json_boolean(c->add_generation_prompt));
+    bool ok = o && set(o, "messages", json_incref((json_t *)messages)) &&
+              set(o, "bos_token", json_string(c->bos ? c->bos : "")) &&
+              set(o, "eos_token", json_string(c->eos ? c->eos : "")) &&
+              set(o, "add_generation_prompt", json_boolean(c->add_generation_prompt));
     tools = tools && json_array_size(c->tools) > 0;
     if (ok && tools) ok = set(o, "tools", json_incref((json_t *)c->tools));
     if (ok && hn_jinja_mentions(t, "functions") && !json_object_get(c->variables, "functions")) {
@@ -178,18 +219,22 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
         datetime(s, c->now);
         ok = set(o, "datetime", json_string(s));
     }
-    if (ok && c->variables) ok = json_object_update_missing(o, (json_t *)c->variables) == 0; /* what is set above is not up to the caller */
+    if (ok && c->variables)
+        ok = json_object_update_missing(o, (json_t *)c->variables) == 0; /* what is set above is not up to the caller */
     if (ok) return o;
     json_decref(o);
     return NULL;
 }
 
-static hone_status render(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, hn_jinja_text *out, hone_error *err)
+static hone_status render(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, hn_jinja_text *out,
+                          hone_error *err)
 {
     *out = (hn_jinja_text){ 0 };
     json_t *context = make_context(t, c, messages, tools);
     if (!context) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the variables of the chat template");
-    hn_jinja_vars vars = { .context = context, .trusted = trusted, .trust_roles = true, .now = c->now, .limits = c->limits };
+    hn_jinja_vars vars = {
+        .context = context, .trusted = trusted, .trust_roles = true, .now = c->now, .limits = c->limits
+    };
     hone_status st = hn_jinja_render(t, &vars, out, err);
     json_decref(context);
     return st;
@@ -197,7 +242,8 @@ static hone_status render(const hn_jinja *t, const hn_chat *c, const json_t *mes
 
 /* Whether these messages (taken) render to a text that has want in it and none of the NULL-ended avoid.
  * *oom becomes true where memory was too short to find out. */
-static bool probe(const hn_jinja *t, const hn_chat *c, json_t *messages, const char *want, const char *const *avoid, bool *oom)
+static bool probe(const hn_jinja *t, const hn_chat *c, json_t *messages, const char *want, const char *const *avoid,
+                  bool *oom)
 {
     hn_jinja_text out = { 0 };
     hone_status st = messages ? render(t, c, messages, false, &out, NULL) : HONE_E_NOMEM;
@@ -211,21 +257,27 @@ static bool probe(const hn_jinja *t, const hn_chat *c, json_t *messages, const c
 
 static json_t *call_messages(bool object, bool null_content)
 {
-    json_t *args = object ? json_pack("{s:s}", "probe_key", marker) : json_string("{\"probe_key\": \"hone-probe-7f3a\"}");
-    return json_pack("[{s:s, s:s}, {s:s, s:o, s:[{s:s, s:s, s:{s:s, s:o}}]}]", "role", "user", "content", "x", "role", "assistant", "content",
-                     null_content ? json_null() : json_string(""), "tool_calls", "id", "call00001", "type", "function", "function", "name", "probe_fn",
-                     "arguments", args);
+    json_t *args =
+        object ? json_pack("{s:s}", "probe_key", marker) : json_string("{\"probe_key\": \"hone-probe-7f3a\"}");
+    return json_pack("[{s:s, s:s}, {s:s, s:o, s:[{s:s, s:s, s:{s:s, s:o}}]}]", "role", "user", "content", "x", "role",
+                     "assistant", "content", null_content ? json_null() : json_string(""), "tool_calls", "id",
+                     "call00001", "type", "function", "function", "name", "probe_fn", "arguments", args);
 }
 
-typedef struct taste { bool text, parts, args_object, args_text, null_content; } taste;
+typedef struct taste {
+    bool text, parts, args_object, args_text, null_content;
+} taste;
 
 static taste find_taste(const hn_jinja *t, const hn_chat *c, bool parts, bool calls, bool *oom)
 {
-    static const char *const no_repr[] = { "'type'", "\"type\"", NULL }, *const no_py[] = { "'probe_key'", NULL }, *const none[] = { "None", NULL }, *const any[] = { NULL };
+    static const char *const no_repr[] = { "'type'", "\"type\"", NULL }, *const no_py[] = { "'probe_key'", NULL },
+                             *const none[] = { "None", NULL }, *const any[] = { NULL };
     taste x = { .text = true };
     x.text = probe(t, c, json_pack("[{s:s, s:s}]", "role", "user", "content", marker), marker, any, oom);
     if (parts || !x.text)
-        x.parts = probe(t, c, json_pack("[{s:s, s:[{s:s, s:s}]}]", "role", "user", "content", "type", "text", "text", marker), marker, no_repr, oom);
+        x.parts =
+            probe(t, c, json_pack("[{s:s, s:[{s:s, s:s}]}]", "role", "user", "content", "type", "text", "text", marker),
+                  marker, no_repr, oom);
     if (calls) {
         x.args_object = probe(t, c, call_messages(true, false), marker, no_py, oom);
         x.args_text = probe(t, c, call_messages(false, false), marker, any, oom);
@@ -240,23 +292,30 @@ static hone_status check_messages(const json_t *messages, bool *parts, bool *cal
 {
     size_t i, k;
     json_t *m, *p;
-    if (!json_is_array(messages)) return HN_FAIL(err, HONE_E_ARG, "messages: expected a JSON array of objects with role and content");
-    json_array_foreach(messages, i, m) {
-        if (!json_is_object(m)) return HN_FAIL(err, HONE_E_ARG, "messages[%zu]: expected an object with role and content", i);
-        if (!json_is_string(json_object_get(m, "role"))) return HN_FAIL(err, HONE_E_ARG, "messages[%zu].role: expected a string", i);
+    if (!json_is_array(messages))
+        return HN_FAIL(err, HONE_E_ARG, "messages: expected a JSON array of objects with role and content");
+    json_array_foreach(messages, i, m)
+    {
+        if (!json_is_object(m))
+            return HN_FAIL(err, HONE_E_ARG, "messages[%zu]: expected an object with role and content", i);
+        if (!json_is_string(json_object_get(m, "role")))
+            return HN_FAIL(err, HONE_E_ARG, "messages[%zu].role: expected a string", i);
         const json_t *content = json_object_get(m, "content");
         if (content && !json_is_string(content) && !json_is_null(content) && !json_is_array(content))
             return HN_FAIL(err, HONE_E_ARG, "messages[%zu].content: expected a string, an array of parts or null", i);
-        json_array_foreach(content, k, p) {
+        json_array_foreach(content, k, p)
+        {
             const json_t *type = json_object_get(p, "type");
             if (!json_is_string(json_object_get(p, "text")))
-                return HN_FAIL(err, json_is_string(type) && !hn_json_is(type, "text") ? HONE_E_UNSUPPORTED : HONE_E_ARG,
-                               "messages[%zu].content[%zu]: a part of type '%s'; expected {\"type\": \"text\", \"text\": \"…\"}", i, k,
-                               json_is_string(type) ? HN_ESC(json_string_value(type), json_string_length(type)) : "?");
+                return HN_FAIL(
+                    err, json_is_string(type) && !hn_json_is(type, "text") ? HONE_E_UNSUPPORTED : HONE_E_ARG,
+                    "messages[%zu].content[%zu]: a part of type '%s'; expected {\"type\": \"text\", \"text\": \"…\"}",
+                    i, k, json_is_string(type) ? HN_ESC(json_string_value(type), json_string_length(type)) : "?");
         }
         *parts |= json_is_array(content);
         const json_t *list = json_object_get(m, "tool_calls");
-        if (list && !json_is_array(list) && !json_is_null(list)) return HN_FAIL(err, HONE_E_ARG, "messages[%zu].tool_calls: expected an array", i);
+        if (list && !json_is_array(list) && !json_is_null(list))
+            return HN_FAIL(err, HONE_E_ARG, "messages[%zu].tool_calls: expected an array", i);
         *calls |= json_array_size(list) > 0;
     }
     return HONE_OK;
@@ -271,7 +330,8 @@ static json_t *flatten(const json_t *parts)
     char *s = malloc(n + 1);
     if (!s) return NULL;
     n = 0;
-    json_array_foreach(parts, i, p) {
+    json_array_foreach(parts, i, p)
+    {
         const json_t *text = json_object_get(p, "text");
         memcpy(s + n, json_string_value(text), json_string_length(text));
         n += json_string_length(text);
@@ -284,12 +344,14 @@ static json_t *flatten(const json_t *parts)
 /* Arguments of a call as the template takes them. False: out of memory. */
 static bool fix_arguments(json_t *call, const taste *x)
 {
-    json_t *f = json_object_get(call, "function"), *owner = json_is_object(f) ? f : call, *args = json_object_get(owner, "arguments");
+    json_t *f = json_object_get(call, "function"), *owner = json_is_object(f) ? f : call,
+           *args = json_object_get(owner, "arguments");
     if (json_is_string(args) && x->args_object) {
         const hn_json_rules rules = { .flags = HN_JSON_ALLOW_NUL };
         json_t *o;
-        if (hn_json_tree(&o, json_string_value(args), json_string_length(args), &rules, "arguments",
-                         NULL) == HONE_E_NOMEM) return false;
+        if (hn_json_tree(&o, json_string_value(args), json_string_length(args), &rules, "arguments", NULL) ==
+            HONE_E_NOMEM)
+            return false;
         if (!json_is_object(o)) { /* not what it should be: shown as it came */
             json_decref(o);
             return true;
@@ -311,10 +373,12 @@ static bool adapt(json_t *messages, const taste *x)
     size_t i, k;
     json_t *m, *call;
     bool ok = true;
-    json_array_foreach(messages, i, m) {
+    json_array_foreach(messages, i, m)
+    {
         json_t *content = json_object_get(m, "content"), *calls = json_object_get(m, "tool_calls");
         if (json_is_array(content) && !x->parts) ok &= set(m, "content", flatten(content));
-        else if (json_is_string(content) && !x->text && x->parts) ok &= set(m, "content", json_pack("[{s:s, s:O}]", "type", "text", "text", content));
+        else if (json_is_string(content) && !x->text && x->parts)
+            ok &= set(m, "content", json_pack("[{s:s, s:O}]", "type", "text", "text", content));
         else if (!content || json_is_null(content)) {
             bool keep = json_array_size(calls) && x->null_content;
             ok &= set(m, "content", keep ? json_null() : json_string(""));
@@ -328,12 +392,14 @@ static bool adapt(json_t *messages, const taste *x)
 static json_t *without_system(const json_t *messages, bool *oom)
 {
     const json_t *system = json_array_get(messages, 0), *user = json_array_get(messages, 1);
-    bool roles = hn_json_is(json_object_get(system, "role"), "system") &&
-                 hn_json_is(json_object_get(user, "role"), "user");
+    bool roles =
+        hn_json_is(json_object_get(system, "role"), "system") && hn_json_is(json_object_get(user, "role"), "user");
     const json_t *a = json_object_get(system, "content"), *b = json_object_get(user, "content");
     if (!roles || !json_is_string(a) || !json_is_string(b)) return NULL;
-    json_t *copy = json_deep_copy(messages), *parts = json_pack("[{s:O}, {s:s}, {s:O}]", "text", a, "text", "\n\n", "text", b);
-    bool ok = copy && parts && json_array_remove(copy, 0) == 0 && set(json_array_get(copy, 0), "content", flatten(parts));
+    json_t *copy = json_deep_copy(messages),
+           *parts = json_pack("[{s:O}, {s:s}, {s:O}]", "text", a, "text", "\n\n", "text", b);
+    bool ok =
+        copy && parts && json_array_remove(copy, 0) == 0 && set(json_array_get(copy, 0), "content", flatten(parts));
     json_decref(parts);
     if (ok) return copy;
     *oom = true;
@@ -346,7 +412,8 @@ hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *o
     *out = (hn_jinja_text){ 0 };
     bool parts = false, calls = false, oom = false;
     if (c->tools && !json_is_array(c->tools)) return HN_FAIL(err, HONE_E_ARG, "tools: expected a JSON array");
-    if (c->variables && !json_is_object(c->variables)) return HN_FAIL(err, HONE_E_ARG, "variables: expected a JSON object");
+    if (c->variables && !json_is_object(c->variables))
+        return HN_FAIL(err, HONE_E_ARG, "variables: expected a JSON object");
     hone_status st = check_messages(c->messages, &parts, &calls, err);
     if (st != HONE_OK) return st;
     if (json_array_size(c->tools) && !hn_jinja_mentions(t, "tools") && !hn_jinja_mentions(t, "functions"))
@@ -377,7 +444,8 @@ hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *o
 /* ---- ids ---------------------------------------------------------------------------------------------------- */
 
 /* Whether the text of token id stands at [at, at + its length), written by the template. */
-static size_t printed(const hn_vocab *v, int32_t id, const char *text, size_t len, bool at_end, const hone_span *input, size_t n_input)
+static size_t printed(const hn_vocab *v, int32_t id, const char *text, size_t len, bool at_end, const hone_span *input,
+                      size_t n_input)
 {
     size_t n;
     const char *s = id < 0 ? NULL : hn_vocab_piece(v, id, true, &n);
@@ -386,17 +454,19 @@ static size_t printed(const hn_vocab *v, int32_t id, const char *text, size_t le
     return n;
 }
 
-hone_status hn_chat_encode(const hn_vocab *v, const char *text, size_t len, const hone_span *input, size_t n_input, bool trust_input,
-                           hn_ids *out, hone_error *err)
+hone_status hn_chat_encode(const hn_vocab *v, const char *text, size_t len, const hone_span *input, size_t n_input,
+                           bool trust_input, hn_ids *out, hone_error *err)
 {
     size_t head = hn_vocab_add_bos(v) ? printed(v, hn_vocab_bos(v), text, len, false, input, n_input) : 0;
-    size_t tail = hn_vocab_add_eos(v) && len > head ? printed(v, hn_vocab_eos(v), text + head, len - head, true, NULL, 0) : 0;
+    size_t tail =
+        hn_vocab_add_eos(v) && len > head ? printed(v, hn_vocab_eos(v), text + head, len - head, true, NULL, 0) : 0;
     if (tail && n_input && input[n_input - 1].end > len - tail) tail = 0;
     if (trust_input) n_input = 0;
     hone_span *moved = malloc((n_input + 1) * sizeof *moved);
     if (!moved) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu spans", n_input);
     for (size_t i = 0; i < n_input; i++) moved[i] = (hone_span){ input[i].begin - head, input[i].end - head };
-    hone_status st = hn_vocab_encode_spans(v, text + head, len - head - tail, HONE_TOK_SPECIAL | HONE_TOK_ADD, moved, n_input, out, err);
+    hone_status st = hn_vocab_encode_spans(v, text + head, len - head - tail, HONE_TOK_SPECIAL | HONE_TOK_ADD, moved,
+                                           n_input, out, err);
     free(moved);
     return st;
 }

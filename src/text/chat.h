@@ -4,7 +4,7 @@
 #ifndef HN_CHAT_H
 #define HN_CHAT_H
 
-#include "text/jinja.h"
+#include "template/jinja.h"
 #include "text/text.h"
 
 /* Source of a format hone knows by name, or NULL. */
@@ -16,7 +16,8 @@ const char *hn_chat_format_list(void); /* their names, for messages */
  * tokenizer.chat_template (source or the name of a format); without any, chatml if the vocabulary has its
  * tokens. *out: a view of choice, of the file or of static text. g may be NULL, v too.
  * HONE_E_UNSUPPORTED: the file has none. HONE_E_ARG: choice is neither. */
-hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, const char *choice, bool tools, hone_error *err);
+hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, const char *choice, bool tools,
+                           hone_error *err);
 
 /* Whether v is this very string: also one with a NUL in it is none of hone's words. */
 bool hn_json_is(const json_t *v, const char *text);
@@ -36,7 +37,7 @@ hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *o
 
 /* Ids of a rendered conversation: exactly one BOS (and EOS) where the vocabulary adds one, printed by the
  * template or not. trust_input: what came from outside may be structure too. */
-hone_status hn_chat_encode(const hn_vocab *v, const char *text, size_t len, const hone_span *input, size_t n_input, bool trust_input,
-                           hn_ids *out, hone_error *err);
+hone_status hn_chat_encode(const hn_vocab *v, const char *text, size_t len, const hone_span *input, size_t n_input,
+                           bool trust_input, hn_ids *out, hone_error *err);
 
 #endif

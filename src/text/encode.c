@@ -7,16 +7,23 @@
 #include <stdlib.h>
 
 enum {
-    SHORT_WORD = 48,    /* symbols; up to here a scan for the best pair beats a heap */
-    CACHE_MAX = 8192,   /* words remembered within one fragment: at most, a power of two, … */
-    CACHE_SHARE = 16,   /* … and one for that many bytes, so that zeroing costs little */
-    CACHE_MIN = 512     /* bytes of a fragment that make a memory worth having */
+    SHORT_WORD = 48,  /* symbols; up to here a scan for the best pair beats a heap */
+    CACHE_MAX = 8192, /* words remembered within one fragment: at most, a power of two, … */
+    CACHE_SHARE = 16, /* … and one for that many bytes, so that zeroing costs little */
+    CACHE_MIN = 512   /* bytes of a fragment that make a memory worth having */
 };
 
 /* One call's working memory; grows, never shrinks. */
-typedef struct entry { uint64_t key, len; } entry; /* of a heap: larger key first; len see spm_long */
-typedef struct sym { uint32_t off, len; int32_t prev, next; } sym;
-typedef struct cached { uint32_t off, len, out, n_out; } cached; /* word in the fragment -> ids already in the output */
+typedef struct entry {
+    uint64_t key, len;
+} entry; /* of a heap: larger key first; len see spm_long */
+typedef struct sym {
+    uint32_t off, len;
+    int32_t prev, next;
+} sym;
+typedef struct cached {
+    uint32_t off, len, out, n_out;
+} cached; /* word in the fragment -> ids already in the output */
 typedef struct work {
     const hn_vocab *v;
     hn_ids *out;
@@ -31,7 +38,7 @@ typedef struct work {
     size_t cap_buf;
     cached *cache; /* NULL: not in use */
     size_t cap_cache, cache_mask;
-    size_t out_base; /* cached.out counts from here */
+    size_t out_base;  /* cached.out counts from here */
     hn_spans *spans;  /* NULL: nobody asks for them … */
     const char *from; /* … else they count from here until the fragment is done */
 } work;
@@ -73,7 +80,8 @@ static inline hone_status put(work *w, int32_t id)
 static inline hone_status put_at(work *w, int32_t id, const char *s, size_t len)
 {
     hone_status st = put(w, id);
-    if (__builtin_expect(w->spans != NULL, 0) && st == HONE_OK) st = hn_spans_put(w->spans, (size_t)(s - w->from), (size_t)(s - w->from) + len, w->err);
+    if (__builtin_expect(w->spans != NULL, 0) && st == HONE_OK)
+        st = hn_spans_put(w->spans, (size_t)(s - w->from), (size_t)(s - w->from) + len, w->err);
     return st;
 }
 
@@ -224,7 +232,8 @@ static bool spm_push(work *w, const char *s, int32_t left)
     const sym *a = &w->syms[left], *b = &w->syms[a->next];
     int32_t id = hn_vocab_find(w->v, s + a->off, (size_t)a->len + b->len);
     /* highest score first, then smallest left index */
-    return id < 0 || heap_push(w, (entry){ (uint64_t)order_of(w->v, id) << 32 | ~(uint32_t)left, (uint64_t)a->len + b->len });
+    return id < 0 ||
+           heap_push(w, (entry){ (uint64_t)order_of(w->v, id) << 32 | ~(uint32_t)left, (uint64_t)a->len + b->len });
 }
 
 static hone_status spm_word(work *w, const char *s, size_t len)
@@ -251,7 +260,7 @@ static hone_status spm_word(work *w, const char *s, size_t len)
         if (!spm_push(w, s, (int32_t)i)) return NOMEM(w);
     while (w->n_heap) {
         entry e = heap_pop(w);
-        int32_t left = (int32_t)~(uint32_t)e.key;
+        int32_t left = (int32_t) ~(uint32_t)e.key;
         sym *a = &y[left];
         /* absorbed symbols have length 0; a pair that has grown since was pushed again */
         if (!a->len || a->next < 0 || (uint64_t)a->len + y[a->next].len != e.len) continue;
@@ -303,7 +312,9 @@ static hone_status spm_fragment(work *w, const char *s, size_t len)
             b[n++] = s[i];
         }
     }
-    if (n > INT32_MAX) return HN_FAIL(w->err, HONE_E_ARG, "text of %zu bytes, expected at most 2 GiB without spaces or 700 MB of spaces", len);
+    if (n > INT32_MAX)
+        return HN_FAIL(w->err, HONE_E_ARG,
+                       "text of %zu bytes, expected at most 2 GiB without spaces or 700 MB of spaces", len);
     w->from = b;
     hone_status st = start_cache(w, n);
     for (size_t a = 0, i; st == HONE_OK && a < n; a = i) {
@@ -325,13 +336,14 @@ static uint32_t pair_rank(const hn_vocab *v, int32_t left, int32_t right, int32_
 
 enum { LOST = -1, LOST_TOO = -2 }; /* symbols of a byte that no token stands for; the second kind follows another one */
 
-/* A symbol that begins at *s, which is moved behind it. Lost bytes are dropped or, all that stand side by side, become the
- * unknown token. */
+/* A symbol that begins at *s, which is moved behind it. Lost bytes are dropped or, all that stand side by side, become
+ * the unknown token. */
 static inline hone_status put_symbol(work *w, int32_t id, const char **s)
 {
     bool lost = id < 0;
     if (lost) id = id == LOST && w->v->raw ? w->v->unk : -1;
-    if (__builtin_expect(!w->spans, 1)) return id >= 0 ? put(w, id) : HONE_OK; /* nobody asks where, and the length is far away */
+    if (__builtin_expect(!w->spans, 1))
+        return id >= 0 ? put(w, id) : HONE_OK; /* nobody asks where, and the length is far away */
     size_t len = 1;
     hone_status st = HONE_OK;
     if (!lost) hn_vocab_text(w->v, id, &len);
@@ -391,7 +403,8 @@ static hone_status bpe_short(work *w, const char *s, size_t len)
     return HONE_OK;
 }
 
-/* In syms, off is the id (negative: LOST, LOST_TOO) and len the rank of the pair with the right neighbour (-1u: none, or absorbed). */
+/* In syms, off is the id (negative: LOST, LOST_TOO) and len the rank of the pair with the right neighbour (-1u: none,
+ * or absorbed). */
 static bool bpe_push(work *w, int32_t left)
 {
     if (left < 0) return true;
@@ -412,7 +425,8 @@ static hone_status bpe_word(work *w, const char *s, size_t len)
     for (size_t i = 0; i < len;) {
         int32_t ids[4];
         size_t k = bpe_start(w->v, s, len, &i, ids, n ? (int32_t)y[n - 1].off : 0);
-        for (size_t j = 0; j < k; j++, n++) y[n] = (sym){ (uint32_t)ids[j], UINT32_MAX, (int32_t)n - 1, (int32_t)n + 1 };
+        for (size_t j = 0; j < k; j++, n++)
+            y[n] = (sym){ (uint32_t)ids[j], UINT32_MAX, (int32_t)n - 1, (int32_t)n + 1 };
     }
     y[n - 1].next = -1;
     w->n_heap = 0;
@@ -420,7 +434,7 @@ static hone_status bpe_word(work *w, const char *s, size_t len)
         if (!bpe_push(w, (int32_t)i)) return NOMEM(w);
     while (w->n_heap) {
         entry e = heap_pop(w);
-        int32_t left = (int32_t)~(uint32_t)e.key;
+        int32_t left = (int32_t) ~(uint32_t)e.key;
         sym *a = &y[left];
         if (a->len != ~(uint32_t)(e.key >> 32)) continue; /* the pair has changed since */
         sym *b = &y[a->next];
@@ -524,7 +538,9 @@ static hone_status raw_bpe_fragment(work *w, const char *s, size_t len)
 
 static hone_status no_byte(work *w, const char *s, size_t i)
 {
-    return HN_FAIL(w->err, HONE_E_FORMAT, "tokenizer.ggml.tokens has no token for byte 0x%02x, found in the text at byte %zu; expected all 256 single bytes",
+    return HN_FAIL(w->err, HONE_E_FORMAT,
+                   "tokenizer.ggml.tokens has no token for byte 0x%02x, found in the text at byte %zu; expected all "
+                   "256 single bytes",
                    (unsigned char)s[i], i);
 }
 
@@ -572,9 +588,17 @@ static hone_status rwkv_fragment(work *w, const char *s, size_t len)
 
 /* ---- partition by special tokens -------------------------------------------------------------------- */
 
-/* Where a token of the list may stand; of those that end at one place one at a time, the longest that is still possible. */
-typedef struct hit { size_t end; uint32_t len, token, clean; int32_t id; } hit; /* clean: bytes before end that are not input */
-typedef struct hits { hit *data; size_t n, cap; } hits;
+/* Where a token of the list may stand; of those that end at one place one at a time, the longest that is still
+ * possible. */
+typedef struct hit {
+    size_t end;
+    uint32_t len, token, clean;
+    int32_t id;
+} hit; /* clean: bytes before end that are not input */
+typedef struct hits {
+    hit *data;
+    size_t n, cap;
+} hits;
 
 /* Sets h to the longest token that ends there, of at most max bytes; shorter than the one it has. */
 static bool next_hit(const hn_match *m, hit *h, unsigned cls, size_t max)
@@ -592,7 +616,8 @@ static bool next_hit(const hn_match *m, hit *h, unsigned cls, size_t max)
 
 /* For every place where tokens of class cls end: the longest. A token that structures a prompt is one only where
  * none of its bytes is input. */
-static bool find_hits(const hn_vocab *v, unsigned cls, const char *s, size_t len, const hone_span *input, size_t n_input, hits *h)
+static bool find_hits(const hn_vocab *v, unsigned cls, const char *s, size_t len, const hone_span *input,
+                      size_t n_input, hits *h)
 {
     const hn_match *m = &v->marks;
     size_t k = 0, dirty = 0; /* end of the last input that begins before here */
@@ -608,7 +633,9 @@ static bool find_hits(const hn_vocab *v, unsigned cls, const char *s, size_t len
         if (!at || !m->last[(size_t)at * HN_N_MARK + cls]) continue;
         for (; k < n_input && input[k].begin <= i; k++) dirty = input[k].end;
         size_t end = i + 1, clean = dirty < end ? end - dirty : 0;
-        hit t = { .end = end, .token = m->last[(size_t)at * HN_N_MARK + cls], .clean = clean < UINT32_MAX ? (uint32_t)clean : UINT32_MAX };
+        hit t = { .end = end,
+                  .token = m->last[(size_t)at * HN_N_MARK + cls],
+                  .clean = clean < UINT32_MAX ? (uint32_t)clean : UINT32_MAX };
         if (!next_hit(m, &t, cls, UINT32_MAX)) continue;
         if (!reserve((void **)&h->data, &h->cap, h->n + 1, sizeof *h->data, true)) return false;
         h->data[h->n++] = t;
@@ -685,7 +712,10 @@ static void choose_hits(const hn_vocab *v, unsigned cls, const char *s, size_t l
 /* ---- where tokens come from ------------------------------------------------------------------------ */
 
 /* Bytes [i, i + n) of the text are [at, at + used) of what SentencePiece or BPE divides; same: byte by byte. */
-typedef struct unit { size_t i, n, at, used; bool same; } unit;
+typedef struct unit {
+    size_t i, n, at, used;
+    bool same;
+} unit;
 
 static void next_unit(const hn_vocab *v, const char *s, size_t len, unit *u)
 {
@@ -737,7 +767,8 @@ static hone_status raw_fragment(work *w, const char *s, size_t len, size_t base)
     return st;
 }
 
-static hone_status all_fragments(work *w, const char *s, size_t len, bool special, const hone_span *input, size_t n_input)
+static hone_status all_fragments(work *w, const char *s, size_t len, bool special, const hone_span *input,
+                                 size_t n_input)
 {
     const hn_vocab *v = w->v;
     hits h = { 0 };
@@ -752,11 +783,12 @@ static hone_status all_fragments(work *w, const char *s, size_t len, bool specia
         size_t i = 0;
         for (size_t k = 0; st == HONE_OK && k <= h.n; k++) {
             size_t end = k < h.n ? h.data[k].end - h.data[k].len : len, b = i;
-            while (b < end && past[b]) b++; /* swallowed by the token on the left … */
+            while (b < end && past[b]) b++;        /* swallowed by the token on the left … */
             for (i = b; i < end && !past[i];) i++; /* … and by the one on the right */
             if (i > b) st = raw_fragment(w, s + b, i - b, b);
             w->from = s;
-            if (st == HONE_OK && k < h.n) st = put_at(w, h.data[k].id, s + h.data[k].end - h.data[k].len, h.data[k].len);
+            if (st == HONE_OK && k < h.n)
+                st = put_at(w, h.data[k].id, s + h.data[k].end - h.data[k].len, h.data[k].len);
             if (k < h.n) i = h.data[k].end;
         }
     }
@@ -765,13 +797,14 @@ static hone_status all_fragments(work *w, const char *s, size_t len, bool specia
     return st;
 }
 
-static hone_status encode(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input, hn_ids *out,
-                          hn_spans *spans, hone_error *err)
+static hone_status encode(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input,
+                          size_t n_input, hn_ids *out, hn_spans *spans, hone_error *err)
 {
     work w = { .v = v, .out = out, .err = err, .spans = spans, .from = text };
     size_t n_before = out->n;
     hone_status st = HONE_OK;
-    if (len > INT32_MAX / 2) return HN_FAIL(err, HONE_E_ARG, "text of %zu bytes, expected at most %d", len, INT32_MAX / 2);
+    if (len > INT32_MAX / 2)
+        return HN_FAIL(err, HONE_E_ARG, "text of %zu bytes, expected at most %d", len, INT32_MAX / 2);
     if (flags & HONE_TOK_ADD && v->add_bos && v->bos >= 0) st = put_at(&w, v->bos, text, 0);
     if (st == HONE_OK && len) st = all_fragments(&w, text, len, flags & HONE_TOK_SPECIAL, input, n_input);
     int32_t last = v->kind == HN_VOCAB_WPM ? v->sep : v->eos;
@@ -791,13 +824,14 @@ hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int
     return encode(v, text, len, flags, NULL, 0, out, NULL, err);
 }
 
-hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input,
-                                  hn_ids *out, hone_error *err)
+hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input,
+                                  size_t n_input, hn_ids *out, hone_error *err)
 {
     return encode(v, text, len, flags, input, n_input, out, NULL, err);
 }
 
-hone_status hn_vocab_locate(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_span **spans, hone_error *err)
+hone_status hn_vocab_locate(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_span **spans,
+                            hone_error *err)
 {
     hn_spans list = { 0 };
     *spans = NULL;

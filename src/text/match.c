@@ -6,7 +6,9 @@
 
 #include <stdlib.h>
 
-typedef struct range { uint32_t lo, hi; } range; /* the tokens below a state, ids[lo, hi) */
+typedef struct range {
+    uint32_t lo, hi;
+} range; /* the tokens below a state, ids[lo, hi) */
 
 typedef struct maker {
     hn_match *m;
@@ -32,7 +34,8 @@ static bool grow(maker *k)
     if (cap >= INT32_MAX) return false;
     void *p;
 #define GROW(what, n) ((p = realloc(what, (n) * sizeof *(what))) != NULL && ((what) = p, true))
-    if (!GROW(m->byte, cap) || !GROW(m->child, cap + 2) || !GROW(m->fail, cap) || !GROW(m->last, cap * m->n_class) || !GROW(k->below, cap))
+    if (!GROW(m->byte, cap) || !GROW(m->child, cap + 2) || !GROW(m->fail, cap) || !GROW(m->last, cap * m->n_class) ||
+        !GROW(k->below, cap))
         return false;
 #undef GROW
     k->cap = cap;
@@ -84,8 +87,10 @@ static bool make_states(maker *k, uint32_t n)
         if (s == level_end) level_end = m->n, d++;
         range r = k->below[s];
         m->child[s] = m->n;
-        for (unsigned c = 0; s && c < m->n_class; c++) m->last[(size_t)s * m->n_class + c] = m->last[(size_t)m->fail[s] * m->n_class + c];
-        if (r.lo < r.hi && len_of(k, r.lo) == d) add_token(k, s, r.lo++); /* only the first one can end here: no two are equal */
+        for (unsigned c = 0; s && c < m->n_class; c++)
+            m->last[(size_t)s * m->n_class + c] = m->last[(size_t)m->fail[s] * m->n_class + c];
+        if (r.lo < r.hi && len_of(k, r.lo) == d)
+            add_token(k, s, r.lo++); /* only the first one can end here: no two are equal */
         for (uint32_t i = r.lo, e; i < r.hi; i = e) {
             uint8_t c = byte_of(k, i, d);
             for (e = i + 1; e < r.hi && byte_of(k, e, d) == c;) e++;
@@ -97,8 +102,8 @@ static bool make_states(maker *k, uint32_t n)
     return true;
 }
 
-hone_status hn_match_make(hn_match *m, const hn_vocab *v, const int32_t *ids, const uint8_t *cls, uint32_t n, unsigned n_class,
-                          bool backwards, hone_error *err)
+hone_status hn_match_make(hn_match *m, const hn_vocab *v, const int32_t *ids, const uint8_t *cls, uint32_t n,
+                          unsigned n_class, bool backwards, hone_error *err)
 {
     maker k = { .m = m, .v = v, .ids = ids, .cls = cls, .backwards = backwards };
     m->n_class = n_class;

@@ -18,7 +18,10 @@ typedef size_t matcher(seg *s, size_t i, size_t e); /* length of the match at i 
 #define BIT(c) (1u << (c))
 enum {
     L = BIT(HN_CLASS_UPPER) | BIT(HN_CLASS_LOWER) | BIT(HN_CLASS_LETTER),
-    M = BIT(HN_CLASS_MARK), N = BIT(HN_CLASS_NUMBER), P = BIT(HN_CLASS_PUNCT), S = BIT(HN_CLASS_SYMBOL),
+    M = BIT(HN_CLASS_MARK),
+    N = BIT(HN_CLASS_NUMBER),
+    P = BIT(HN_CLASS_PUNCT),
+    S = BIT(HN_CLASS_SYMBOL),
     W = BIT(HN_CLASS_SPACE),
     UP = BIT(HN_CLASS_UPPER) | BIT(HN_CLASS_LETTER) | M,  /* [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] */
     LOW = BIT(HN_CLASS_LOWER) | BIT(HN_CLASS_LETTER) | M, /* [\p{Ll}\p{Lm}\p{Lo}\p{M}] */
@@ -73,8 +76,7 @@ static size_t contraction(const seg *s, size_t i, size_t e, bool fold)
 /* [^\r\n BAR]?WORD+ ; a character of both optional prefix and word serves as prefix if a word follows */
 static size_t prefixed(const seg *s, size_t i, size_t e, unsigned bar, unsigned word)
 {
-    if (!is_crlf(s->x[i]) && !in(s->x[i], bar) && i + 1 < e && in(s->x[i + 1], word))
-        return run(s, i + 1, e, word) - i;
+    if (!is_crlf(s->x[i]) && !in(s->x[i], bar) && i + 1 < e && in(s->x[i + 1], word)) return run(s, i + 1, e, word) - i;
     return run(s, i, e, word) - i;
 }
 
@@ -202,10 +204,10 @@ static size_t m_tekken(seg *s, size_t i, size_t e) { return cased_cat(s, i, e, f
 static size_t m_gpt4o(seg *s, size_t i, size_t e) { return cased_cat(s, i, e, true, 3); }
 static size_t m_youtu(seg *s, size_t i, size_t e) { return cased_cat(s, i, e, true, 1); }
 
-static size_t m_number(seg *s, size_t i, size_t e) { return one(s, i, N); }                /* \p{N} */
-static size_t m_numbers(seg *s, size_t i, size_t e) { return run(s, i, e, N) - i; }        /* \p{N}+ */
-static size_t m_numbers3(seg *s, size_t i, size_t e) { return digits(s, i, e, 3); }        /* \p{N}{1,3} */
-static size_t m_crlf(seg *s, size_t i, size_t e) { return is_crlf(s->x[i]); }              /* [\r\n] */
+static size_t m_number(seg *s, size_t i, size_t e) { return one(s, i, N); }                 /* \p{N} */
+static size_t m_numbers(seg *s, size_t i, size_t e) { return run(s, i, e, N) - i; }         /* \p{N}+ */
+static size_t m_numbers3(seg *s, size_t i, size_t e) { return digits(s, i, e, 3); }         /* \p{N}{1,3} */
+static size_t m_crlf(seg *s, size_t i, size_t e) { return is_crlf(s->x[i]); }               /* [\r\n] */
 static size_t m_ws_letters(seg *s, size_t i, size_t e) { return white_spaced(s, i, e, L); } /* \s?\p{L}+ */
 static size_t m_ws_punct(seg *s, size_t i, size_t e) { return white_spaced(s, i, e, P); }   /* \s?\p{P}+ */
 
@@ -245,22 +247,23 @@ static size_t m_cjk_b(seg *s, size_t i, size_t e)
 
 /* Cased letters as the deepseek-llm tokenizer lists them: fewer than Lu, Ll and Lt hold. */
 static const uint32_t cased_ranges[][2] = {
-    { 0x41, 0x5A }, { 0x61, 0x7A }, { 0xB5, 0xB5 }, { 0xC0, 0xD6 }, { 0xD8, 0xF6 }, { 0xF8, 0x1BA },
-    { 0x1BC, 0x1BF }, { 0x1C4, 0x293 }, { 0x295, 0x2AF }, { 0x370, 0x373 }, { 0x376, 0x377 }, { 0x37B, 0x37D },
-    { 0x37F, 0x37F }, { 0x386, 0x386 }, { 0x388, 0x38A }, { 0x38C, 0x38C }, { 0x38E, 0x3A1 }, { 0x3A3, 0x3F5 },
-    { 0x3F7, 0x481 }, { 0x48A, 0x52F }, { 0x531, 0x556 }, { 0x10A0, 0x10C5 }, { 0x13A0, 0x13F5 }, { 0x13F8, 0x13FD },
-    { 0x1C90, 0x1CBA }, { 0x1CBD, 0x1CBF }, { 0x1D00, 0x1D2B }, { 0x1D6B, 0x1D77 }, { 0x1D79, 0x1D9A },
-    { 0x1E00, 0x1F15 }, { 0x1F18, 0x1F1D }, { 0x1F20, 0x1F45 }, { 0x1F48, 0x1F4D }, { 0x1F50, 0x1F57 },
-    { 0x1F59, 0x1F59 }, { 0x1F5B, 0x1F5B }, { 0x1F5D, 0x1F5D }, { 0x1F5F, 0x1F7D }, { 0x1F80, 0x1FB4 },
-    { 0x1FB6, 0x1FBC }, { 0x1FBE, 0x1FBE }, { 0x1FC2, 0x1FC4 }, { 0x1FC6, 0x1FCC }, { 0x1FD0, 0x1FD3 },
-    { 0x1FD6, 0x1FDB }, { 0x1FE0, 0x1FEC }, { 0x1FF2, 0x1FF4 }, { 0x1FF6, 0x1FFC }, { 0x2102, 0x2102 },
-    { 0x2107, 0x2107 }, { 0x210A, 0x2113 }, { 0x2115, 0x2115 }, { 0x2119, 0x211D }, { 0x2124, 0x2124 },
-    { 0x2126, 0x2126 }, { 0x2128, 0x2128 }, { 0x212A, 0x212D }, { 0x212F, 0x2134 }, { 0x2139, 0x2139 },
-    { 0x213C, 0x213F }, { 0x2145, 0x2149 }, { 0x214E, 0x214E }, { 0x2183, 0x2184 }, { 0x2C00, 0x2C7B },
-    { 0x2C7E, 0x2CE4 }, { 0x2CEB, 0x2CEE }, { 0x2CF2, 0x2CF3 }, { 0xA640, 0xA66D }, { 0xA680, 0xA69B },
-    { 0xA722, 0xA76F }, { 0xA771, 0xA787 }, { 0xA78B, 0xA78E }, { 0xAB70, 0xABBF }, { 0xFB00, 0xFB06 },
-    { 0xFB13, 0xFB17 }, { 0xFF21, 0xFF3A }, { 0xFF41, 0xFF5A }, { 0x10400, 0x1044F }, { 0x104B0, 0x104D3 },
-    { 0x104D8, 0x104FB }, { 0x10C80, 0x10CB2 }, { 0x10CC0, 0x10CF2 }, { 0x118A0, 0x118DF }, { 0x1E900, 0x1E943 },
+    { 0x41, 0x5A },       { 0x61, 0x7A },       { 0xB5, 0xB5 },       { 0xC0, 0xD6 },       { 0xD8, 0xF6 },
+    { 0xF8, 0x1BA },      { 0x1BC, 0x1BF },     { 0x1C4, 0x293 },     { 0x295, 0x2AF },     { 0x370, 0x373 },
+    { 0x376, 0x377 },     { 0x37B, 0x37D },     { 0x37F, 0x37F },     { 0x386, 0x386 },     { 0x388, 0x38A },
+    { 0x38C, 0x38C },     { 0x38E, 0x3A1 },     { 0x3A3, 0x3F5 },     { 0x3F7, 0x481 },     { 0x48A, 0x52F },
+    { 0x531, 0x556 },     { 0x10A0, 0x10C5 },   { 0x13A0, 0x13F5 },   { 0x13F8, 0x13FD },   { 0x1C90, 0x1CBA },
+    { 0x1CBD, 0x1CBF },   { 0x1D00, 0x1D2B },   { 0x1D6B, 0x1D77 },   { 0x1D79, 0x1D9A },   { 0x1E00, 0x1F15 },
+    { 0x1F18, 0x1F1D },   { 0x1F20, 0x1F45 },   { 0x1F48, 0x1F4D },   { 0x1F50, 0x1F57 },   { 0x1F59, 0x1F59 },
+    { 0x1F5B, 0x1F5B },   { 0x1F5D, 0x1F5D },   { 0x1F5F, 0x1F7D },   { 0x1F80, 0x1FB4 },   { 0x1FB6, 0x1FBC },
+    { 0x1FBE, 0x1FBE },   { 0x1FC2, 0x1FC4 },   { 0x1FC6, 0x1FCC },   { 0x1FD0, 0x1FD3 },   { 0x1FD6, 0x1FDB },
+    { 0x1FE0, 0x1FEC },   { 0x1FF2, 0x1FF4 },   { 0x1FF6, 0x1FFC },   { 0x2102, 0x2102 },   { 0x2107, 0x2107 },
+    { 0x210A, 0x2113 },   { 0x2115, 0x2115 },   { 0x2119, 0x211D },   { 0x2124, 0x2124 },   { 0x2126, 0x2126 },
+    { 0x2128, 0x2128 },   { 0x212A, 0x212D },   { 0x212F, 0x2134 },   { 0x2139, 0x2139 },   { 0x213C, 0x213F },
+    { 0x2145, 0x2149 },   { 0x214E, 0x214E },   { 0x2183, 0x2184 },   { 0x2C00, 0x2C7B },   { 0x2C7E, 0x2CE4 },
+    { 0x2CEB, 0x2CEE },   { 0x2CF2, 0x2CF3 },   { 0xA640, 0xA66D },   { 0xA680, 0xA69B },   { 0xA722, 0xA76F },
+    { 0xA771, 0xA787 },   { 0xA78B, 0xA78E },   { 0xAB70, 0xABBF },   { 0xFB00, 0xFB06 },   { 0xFB13, 0xFB17 },
+    { 0xFF21, 0xFF3A },   { 0xFF41, 0xFF5A },   { 0x10400, 0x1044F }, { 0x104B0, 0x104D3 }, { 0x104D8, 0x104FB },
+    { 0x10C80, 0x10CB2 }, { 0x10CC0, 0x10CF2 }, { 0x118A0, 0x118DF }, { 0x1E900, 0x1E943 },
 };
 static bool is_cased(uint32_t x)
 {
@@ -325,8 +328,16 @@ static int youtu_class(uint32_t x)
 {
     if (between(x, 0xAC00, 0xD7A3) || between(x, 0x3131, 0x318E)) return 1;
     switch (HN_CP(x)) {
-    case 0xFF01: case 0x2026: case 0x201C: case 0x201D: case 0x2018: case 0x2019: case 0x2014: case 0xFF1A:
-    case 0xFF1B: case 0xFF0C: return 2;
+    case 0xFF01:
+    case 0x2026:
+    case 0x201C:
+    case 0x201D:
+    case 0x2018:
+    case 0x2019:
+    case 0x2014:
+    case 0xFF1A:
+    case 0xFF1B:
+    case 0xFF0C: return 2;
     default: break;
     }
     if (between(x, 0x3001, 0x303F) || between(x, 0xFE30, 0xFE4F)) return 2;
@@ -345,8 +356,20 @@ static bool is_bloom_word(uint32_t x)
 {
     if (in(x, W)) return false;
     switch (HN_CP(x)) {
-    case '(': case '|': case '.': case ',': case '!': case '?': case ')': case 0x2026: case 0x3002: case 0xFF0C:
-    case 0x3001: case 0x0964: case 0x06D4: case 0x060C: return false;
+    case '(':
+    case '|':
+    case '.':
+    case ',':
+    case '!':
+    case '?':
+    case ')':
+    case 0x2026:
+    case 0x3002:
+    case 0xFF0C:
+    case 0x3001:
+    case 0x0964:
+    case 0x06D4:
+    case 0x060C: return false;
     default: return true;
     }
 }
@@ -389,7 +412,8 @@ static size_t m_indent(seg *s, size_t i, size_t e)
 /* [\p{P}!-/:-@\[-`{-~] */
 static size_t m_punct_one(seg *s, size_t i, size_t e) { return in(s->x[i], P) || is_ascii_punct(s->x[i]); }
 
-/* (?:Ci)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+ */
+/* (?:Ci)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+
+ */
 static size_t m_exaone_moe(seg *s, size_t i, size_t e)
 {
     size_t k = contraction(s, i, e, true);
@@ -424,11 +448,12 @@ static size_t m_jais2(seg *s, size_t i, size_t e)
 
 /* First of each ten decimal digits (Nd of Unicode 15.1), of which the classes know no more than N. */
 static const uint32_t zeros[] = {
-    0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6, 0xE50, 0xED0, 0xF20, 0x1040,
-    0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0,
-    0xA9F0, 0xAA50, 0xABF0, 0xFF10, 0x104A0, 0x10D30, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0, 0x11650,
-    0x116C0, 0x11730, 0x118E0, 0x11950, 0x11C50, 0x11D50, 0x11DA0, 0x11F50, 0x16A60, 0x16AC0, 0x16B50, 0x1D7CE, 0x1D7D8, 0x1D7E2,
-    0x1D7EC, 0x1D7F6, 0x1E140, 0x1E2F0, 0x1E4F0, 0x1E950, 0x1FBF0,
+    0x30,    0x660,   0x6F0,   0x7C0,   0x966,   0x9E6,   0xA66,   0xAE6,   0xB66,   0xBE6,   0xC66,   0xCE6,
+    0xD66,   0xDE6,   0xE50,   0xED0,   0xF20,   0x1040,  0x1090,  0x17E0,  0x1810,  0x1946,  0x19D0,  0x1A80,
+    0x1A90,  0x1B50,  0x1BB0,  0x1C40,  0x1C50,  0xA620,  0xA8D0,  0xA900,  0xA9D0,  0xA9F0,  0xAA50,  0xABF0,
+    0xFF10,  0x104A0, 0x10D30, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0, 0x11650, 0x116C0,
+    0x11730, 0x118E0, 0x11950, 0x11C50, 0x11D50, 0x11DA0, 0x11F50, 0x16A60, 0x16AC0, 0x16B50, 0x1D7CE, 0x1D7D8,
+    0x1D7E2, 0x1D7EC, 0x1D7F6, 0x1E140, 0x1E2F0, 0x1E4F0, 0x1E950, 0x1FBF0,
 };
 static bool is_decimal(uint32_t x)
 {
@@ -448,9 +473,10 @@ static bool is_decimal(uint32_t x)
 static bool is_word(uint32_t x)
 {
     static const uint32_t r[][2] = {
-        { 0x5F, 0x5F }, { 0x16EE, 0x16F0 }, { 0x200C, 0x200D }, { 0x203F, 0x2040 }, { 0x2054, 0x2054 }, { 0x2160, 0x2188 }, { 0x24B6, 0x24E9 },
-        { 0x3007, 0x3007 }, { 0x3021, 0x3029 }, { 0x3038, 0x303A }, { 0xA6E6, 0xA6EF }, { 0xFE33, 0xFE34 }, { 0xFE4D, 0xFE4F }, { 0xFF3F, 0xFF3F },
-        { 0x10140, 0x10174 }, { 0x10341, 0x10341 }, { 0x1034A, 0x1034A }, { 0x103D1, 0x103D5 }, { 0x12400, 0x1246E }, { 0x1F130, 0x1F149 },
+        { 0x5F, 0x5F },       { 0x16EE, 0x16F0 },   { 0x200C, 0x200D },   { 0x203F, 0x2040 },   { 0x2054, 0x2054 },
+        { 0x2160, 0x2188 },   { 0x24B6, 0x24E9 },   { 0x3007, 0x3007 },   { 0x3021, 0x3029 },   { 0x3038, 0x303A },
+        { 0xA6E6, 0xA6EF },   { 0xFE33, 0xFE34 },   { 0xFE4D, 0xFE4F },   { 0xFF3F, 0xFF3F },   { 0x10140, 0x10174 },
+        { 0x10341, 0x10341 }, { 0x1034A, 0x1034A }, { 0x103D1, 0x103D5 }, { 0x12400, 0x1246E }, { 0x1F130, 0x1F149 },
         { 0x1F150, 0x1F169 }, { 0x1F170, 0x1F189 },
     };
     if (in(x, L | M) || is_decimal(x)) return true;
@@ -473,7 +499,10 @@ static size_t digit_run(seg *s, size_t i, size_t e, bool decimal)
 static size_t group3(size_t i, size_t end) { return (end - i) % 3 ? (end - i) % 3 : end > i ? 3 : 0; }
 
 /* \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})) */
-static size_t m_groups3(seg *s, size_t i, size_t e) { return in(s->x[i], N) ? group3(i, digit_run(s, i, e, false)) : 0; }
+static size_t m_groups3(seg *s, size_t i, size_t e)
+{
+    return in(s->x[i], N) ? group3(i, digit_run(s, i, e, false)) : 0;
+}
 
 /* (?=(\d{3})+(?!\d)): a place to divide at, no piece of its own */
 static size_t m_places3(seg *s, size_t i, size_t e)
@@ -490,13 +519,15 @@ static size_t m_aya_digits(seg *s, size_t i, size_t e)
     return end == e || !is_word(s->x[end]) ? group3(i, end) : 0;
 }
 
-/* [\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{30FF}\x{FF65}-\x{FF9F}\x{2F00}-\x{2FDF}\x{0E40}-\x{0EFF}
- *  \x{1780}-\x{17FF}\x{1000}-\x{109F}\x{AA60}-\x{AA7F}\x{A9E0}-\x{A9FF}\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+ */
+/* [\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{30FF}\x{FF65}-\x{FF9F}\x{2F00}-\x{2FDF}
+ *  \x{0E40}-\x{0EFF}\x{1780}-\x{17FF}\x{1000}-\x{109F}\x{AA60}-\x{AA7F}\x{A9E0}-\x{A9FF}\x{AC00}-\x{D7AF}
+ *  \x{1100}-\x{11FF}]+ */
 static bool is_afmoe_asian(uint32_t x)
 {
     static const uint32_t r[][2] = {
-        { 0x4E00, 0x9FFF }, { 0x3400, 0x4DBF }, { 0x3040, 0x30FF }, { 0xAC00, 0xD7AF }, { 0xE40, 0xEFF }, { 0x1000, 0x109F }, { 0x1100, 0x11FF },
-        { 0x1780, 0x17FF }, { 0x2F00, 0x2FDF }, { 0xA9E0, 0xA9FF }, { 0xAA60, 0xAA7F }, { 0xF900, 0xFAFF }, { 0xFF65, 0xFF9F },
+        { 0x4E00, 0x9FFF }, { 0x3400, 0x4DBF }, { 0x3040, 0x30FF }, { 0xAC00, 0xD7AF }, { 0xE40, 0xEFF },
+        { 0x1000, 0x109F }, { 0x1100, 0x11FF }, { 0x1780, 0x17FF }, { 0x2F00, 0x2FDF }, { 0xA9E0, 0xA9FF },
+        { 0xAA60, 0xAA7F }, { 0xF900, 0xFAFF }, { 0xFF65, 0xFF9F },
     };
     if (HN_CP(x) < 0xE40) return false;
     for (size_t i = 0; i < sizeof r / sizeof *r; i++)
@@ -536,10 +567,11 @@ static size_t m_ufakzeka(seg *s, size_t i, size_t e)
 static bool is_han(uint32_t x) /* \p{Han}: the script, whose characters are of five classes */
 {
     static const uint32_t r[][2] = {
-        { 0x4E00, 0x9FFF }, { 0x3400, 0x4DBF }, { 0x2E80, 0x2E99 }, { 0x2E9B, 0x2EF3 }, { 0x2F00, 0x2FD5 }, { 0x3005, 0x3005 },
-        { 0x3007, 0x3007 }, { 0x3021, 0x3029 }, { 0x3038, 0x303B }, { 0xF900, 0xFA6D }, { 0xFA70, 0xFAD9 }, { 0x16FE2, 0x16FE3 },
-        { 0x16FF0, 0x16FF1 }, { 0x20000, 0x2A6DF }, { 0x2A700, 0x2B739 }, { 0x2B740, 0x2B81D }, { 0x2B820, 0x2CEA1 }, { 0x2CEB0, 0x2EBE0 },
-        { 0x2EBF0, 0x2EE5D }, { 0x2F800, 0x2FA1D }, { 0x30000, 0x3134A }, { 0x31350, 0x323AF },
+        { 0x4E00, 0x9FFF },   { 0x3400, 0x4DBF },   { 0x2E80, 0x2E99 },   { 0x2E9B, 0x2EF3 },   { 0x2F00, 0x2FD5 },
+        { 0x3005, 0x3005 },   { 0x3007, 0x3007 },   { 0x3021, 0x3029 },   { 0x3038, 0x303B },   { 0xF900, 0xFA6D },
+        { 0xFA70, 0xFAD9 },   { 0x16FE2, 0x16FE3 }, { 0x16FF0, 0x16FF1 }, { 0x20000, 0x2A6DF }, { 0x2A700, 0x2B739 },
+        { 0x2B740, 0x2B81D }, { 0x2B820, 0x2CEA1 }, { 0x2CEB0, 0x2EBE0 }, { 0x2EBF0, 0x2EE5D }, { 0x2F800, 0x2FA1D },
+        { 0x30000, 0x3134A }, { 0x31350, 0x323AF },
     };
     if (HN_CP(x) < 0x2E80) return false;
     for (size_t i = 0; i < sizeof r / sizeof *r; i++)
@@ -556,8 +588,9 @@ static size_t next_han(seg *s, size_t i, size_t e)
     }
     return s->han_at;
 }
-/* \p{Han}+|[^\r\n\p{L}\p{N}]?[UP--\p{Han}]*[LOW--\p{Han}]+(?:Ci)?|[^\r\n\p{L}\p{N}]?[UP--\p{Han}]+[LOW--\p{Han}]*(?:Ci)?
- * |\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ ; letters end where the next Han character stands */
+/* \p{Han}+|[^\r\n\p{L}\p{N}]?[UP--\p{Han}]*[LOW--\p{Han}]+(?:Ci)?|[^\r\n\p{L}\p{N}]?[UP--\p{Han}]+[LOW--\p{Han}]*
+ * (?:Ci)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+ * ; letters end where the next Han character stands */
 static size_t m_kimi(seg *s, size_t i, size_t e)
 {
     size_t k = i;
@@ -570,7 +603,12 @@ static size_t m_kimi(seg *s, size_t i, size_t e)
 
 /* ---- kinds -------------------------------------------------------------------------------- */
 
-enum { ADD_BOS = 1, WHOLE = 2 /* ignore_merges: a word that is a token is that token */, RAW = 4, LINES = 8 /* see hn_pre_raw */ };
+enum {
+    ADD_BOS = 1,
+    WHOLE = 2 /* ignore_merges: a word that is a token is that token */,
+    RAW = 4,
+    LINES = 8 /* see hn_pre_raw */
+};
 
 struct hn_pre {
     const char *names; /* separated by spaces; the first one stands for all in messages */
@@ -582,8 +620,11 @@ static const hn_pre kinds[] = {
     { "default", { m_punct_default, m_gpt2, m_numbers, m_ascii3 }, 0 },
     { "gpt-2 phi-2 mpt olmo jais exaone4 gigachat a.x-4.0 mellum modern-bert jina-es jina-de jina-v1-en jina-v2-es "
       "jina-v2-de jina-v2-code roberta-bpe trillion granite-docling",
-      { m_gpt2 }, 0 },
-    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 laguna jina-v5-nano", { m_cat3 }, ADD_BOS | WHOLE },
+      { m_gpt2 },
+      0 },
+    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 laguna jina-v5-nano",
+      { m_cat3 },
+      ADD_BOS | WHOLE },
     { "smaug-bpe dbrx", { m_cat3 }, 0 },
     { "glm4 glm5", { m_cat3 }, WHOLE }, /* its authors' tiktoken takes a word that is a token as that token */
     { "chatglm-bpe", { m_cat3 }, 0 },
@@ -631,12 +672,16 @@ const hn_pre *hn_pre_find(const char *name, size_t len)
 
 bool hn_pre_add_bos(const hn_pre *p) { return p->flags & ADD_BOS; }
 bool hn_pre_ignore_merges(const hn_pre *p) { return p->flags & WHOLE; }
-hn_pre_raw hn_pre_is_raw(const hn_pre *p) { return !(p->flags & RAW) ? HN_PRE_BYTES : p->flags & LINES ? HN_PRE_RAW_LINES : HN_PRE_RAW; }
+hn_pre_raw hn_pre_is_raw(const hn_pre *p)
+{
+    return !(p->flags & RAW) ? HN_PRE_BYTES : p->flags & LINES ? HN_PRE_RAW_LINES : HN_PRE_RAW;
+}
 
 const char *hn_pre_list(void) /* checked against the table by a test */
 {
     return "default, gpt-2, llama-bpe, smaug-bpe, glm4, qwen2, stablelm2, qwen35, starcoder, falcon, deepseek-coder, "
-           "deepseek-llm, deepseek-v3, tekken, gpt-4o, youtu, seed-coder, bailingmoe, bloom, viking, chameleon, exaone-moe, jais-2, "
+           "deepseek-llm, deepseek-v3, tekken, gpt-4o, youtu, seed-coder, bailingmoe, bloom, viking, chameleon, "
+           "exaone-moe, jais-2, "
            "minicpm5, tiny_aya, superbpe, afmoe, spark2_5, ufakzeka, kimi-k2, gemma4, sarvam-moe";
 }
 
@@ -672,7 +717,9 @@ hone_status hn_pre_words(const char *pre, const char *text, size_t len, hn_word_
     const hn_pre *p = hn_pre_find(pre, strlen(pre));
     const hn_class_table *t = hn_class_table_get();
     size_t n = 0, a = 0, used;
-    if (!p || hn_pre_is_raw(p)) return HN_FAIL(err, HONE_E_ARG, "pre-tokenizer \"%s\", expected one of: %s", HN_ESC(pre, strlen(pre)), hn_pre_list());
+    if (!p || hn_pre_is_raw(p))
+        return HN_FAIL(err, HONE_E_ARG, "pre-tokenizer \"%s\", expected one of: %s", HN_ESC(pre, strlen(pre)),
+                       hn_pre_list());
     uint32_t *x = len > SIZE_MAX / sizeof *x - 1 ? NULL : malloc((len + 1) * sizeof *x);
     if (!x) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: text of %zu bytes", len);
     for (size_t i = 0; i < len; i += used) {

@@ -18,7 +18,7 @@ struct hn_stream {
     bool stopped;
     unsigned char *raw; /* bytes not decoded yet: between calls at most an unfinished character */
     size_t n_raw, cap_raw;
-    char *text;         /* shown [0, shown), pending [shown, n) */
+    char *text; /* shown [0, shown), pending [shown, n) */
     size_t n, cap, shown;
 };
 
@@ -26,7 +26,8 @@ static hone_status make_stop(stop *t, const char *s, size_t i, hone_error *err)
 {
     size_t len = strlen(s), used;
     if (!len) return HN_FAIL(err, HONE_E_ARG, "stop string %zu is empty; expected at least one character", i);
-    if (len > UINT32_MAX / 8) return HN_FAIL(err, HONE_E_ARG, "stop string %zu has %zu bytes, expected at most %u", i, len, UINT32_MAX / 8);
+    if (len > UINT32_MAX / 8)
+        return HN_FAIL(err, HONE_E_ARG, "stop string %zu has %zu bytes, expected at most %u", i, len, UINT32_MAX / 8);
     for (size_t k = 0; k < len; k += used)
         if (hn_utf8_next((const unsigned char *)s + k, len - k, &used) < 0)
             return HN_FAIL(err, HONE_E_ARG, "stop string %zu, \"%s\", is not UTF-8 at byte %zu", i, HN_ESC(s, len), k);

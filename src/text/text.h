@@ -19,7 +19,7 @@ void hn_vocab_free(hn_vocab *v);
 
 hn_vocab_kind hn_vocab_get_kind(const hn_vocab *v);
 int32_t hn_vocab_size(const hn_vocab *v); /* ids; those of a padded embedding table beyond the tokens have no text */
-int32_t hn_vocab_bos(const hn_vocab *v); /* -1: none */
+int32_t hn_vocab_bos(const hn_vocab *v);  /* -1: none */
 int32_t hn_vocab_eos(const hn_vocab *v);
 int32_t hn_vocab_eot(const hn_vocab *v);
 bool hn_vocab_add_bos(const hn_vocab *v);
@@ -31,7 +31,10 @@ bool hn_vocab_is_control(const hn_vocab *v, int32_t id);
 const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *len);
 
 /* Growing list of ids; zero-initialise, free data with free(). */
-typedef struct hn_ids { int32_t *data; size_t n, cap; } hn_ids;
+typedef struct hn_ids {
+    int32_t *data;
+    size_t n, cap;
+} hn_ids;
 
 /* One more id; out->data may move. */
 static inline hone_status hn_ids_put(hn_ids *out, int32_t id, hone_error *err)
@@ -51,28 +54,26 @@ static inline hone_status hn_ids_put(hn_ids *out, int32_t id, hone_error *err)
 hone_status hn_vocab_encode(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_error *err);
 /* The same for a text of which the bytes of input (ascending, disjoint) came from outside: a token that
  * structures a prompt is recognised only where none of its bytes did. Nothing else changes. */
-hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input, size_t n_input,
-                                  hn_ids *out, hone_error *err);
-/* The same as hn_vocab_encode; *spans: malloc'ed, for each new id the bytes of text it came from. See hone_tokenize_spans. */
-hone_status hn_vocab_locate(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_span **spans, hone_error *err);
+hone_status hn_vocab_encode_spans(const hn_vocab *v, const char *text, size_t len, int flags, const hone_span *input,
+                                  size_t n_input, hn_ids *out, hone_error *err);
+/* The same as hn_vocab_encode; *spans: malloc'ed, for each new id the bytes of text it came from. See
+ * hone_tokenize_spans. */
+hone_status hn_vocab_locate(const hn_vocab *v, const char *text, size_t len, int flags, hn_ids *out, hone_span **spans,
+                            hone_error *err);
 /* Whole sequence: malloc'ed, NUL-terminated. Drops SPM's one leading space. */
-hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, bool special, char **text, size_t *len, hone_error *err);
+hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, bool special, char **text, size_t *len,
+                            hone_error *err);
 
-/* One step of a strict decoder: *used bytes of s[0..n), n > 0, are consumed. Returns the
- * code point, or HN_UTF8_BAD for a maximal ill-formed subpart (Unicode 15, 3.9, U+FFFD
- * substitution), or HN_UTF8_CUT when s ends inside a sequence that is well-formed so far. */
-enum { HN_UTF8_BAD = -1, HN_UTF8_CUT = -2 };
-int32_t hn_utf8_next(const unsigned char *s, size_t n, size_t *used);
-
-/* Gives fn the words that pre-tokenizer `pre` (a name as in tokenizer.ggml.pre) divides well-formed text into, in order,
- * until it says false. HONE_E_ARG: no such one. */
+/* Gives fn the words that pre-tokenizer `pre` (a name as in tokenizer.ggml.pre) divides well-formed text into, in
+ * order, until it says false. HONE_E_ARG: no such one. */
 typedef bool hn_word_fn(void *arg, const char *word, size_t n);
 hone_status hn_pre_words(const char *pre, const char *text, size_t len, hn_word_fn *fn, void *arg, hone_error *err);
 
 /* Streaming decode: see hone_stream in hone.h. Ill-formed bytes become U+FFFD
  * (maximal subparts) at once; an unfinished character is held back. */
 typedef struct hn_stream hn_stream;
-hone_status hn_stream_new(hn_stream **out, const hn_vocab *v, const char *const *stops, size_t n_stops, hone_error *err);
+hone_status hn_stream_new(hn_stream **out, const hn_vocab *v, const char *const *stops, size_t n_stops,
+                          hone_error *err);
 void hn_stream_free(hn_stream *s);
 hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
 hone_status hn_stream_flush(hn_stream *s, const char **text, size_t *len, hone_error *err);

@@ -2,28 +2,8 @@
 #ifndef HN_TEXT_PRIV_H
 #define HN_TEXT_PRIV_H
 
+#include "base/utf8.h"
 #include "text/text.h"
-
-/* ---- Unicode 15.1 ------------------------------------------------------------------- */
-
-typedef enum hn_class { /* every code point is in exactly one */
-    HN_CLASS_OTHER, HN_CLASS_UPPER /* Lu, Lt */, HN_CLASS_LOWER, HN_CLASS_LETTER /* Lm, Lo */, HN_CLASS_MARK,
-    HN_CLASS_NUMBER, HN_CLASS_PUNCT, HN_CLASS_SYMBOL, HN_CLASS_SPACE /* White_Space */
-} hn_class;
-
-/* Two levels, 256 code points a block; made once per process. */
-typedef struct hn_class_table {
-    uint8_t block[0x1100];
-    uint8_t cls[256][256];
-} hn_class_table;
-const hn_class_table *hn_class_table_get(void); /* thread-safe, never fails */
-static inline hn_class hn_class_of(const hn_class_table *t, uint32_t cp)
-{
-    return (hn_class)t->cls[t->block[cp >> 8]][cp & 255];
-}
-
-static inline size_t hn_utf8_width(uint32_t cp) { return cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4; }
-size_t hn_utf8_put(char *dst, uint32_t cp); /* cp a scalar value; 1..4 bytes */
 
 /* ---- pre-tokenizers ------------------------------------------------------------------ */
 
@@ -41,7 +21,7 @@ const char *hn_pre_list(void); /* one name per behaviour, for messages */
 
 /* Text under division: code point | class << 21 | HN_CUT where a piece begins. */
 #define HN_CUT (1u << 31)
-#define HN_CP(x) ((x) & 0x1FFFFFu)
+#define HN_CP(x) ((x)&0x1FFFFFu)
 #define HN_CLS(x) ((x) >> 21 & 15u)
 void hn_pre_split(const hn_pre *p, uint32_t *x, size_t n);
 
@@ -59,7 +39,9 @@ typedef struct hn_lex {
 /* The same tokens as a trie in two arrays: the child of node s by byte c is t = base ^ c,
  * and it exists iff its check is s. Node 0 is the root. */
 #define HN_TRIE_END (1u << 31)
-typedef struct hn_trie_node { uint32_t base, check; } hn_trie_node; /* base | HN_TRIE_END where a token ends; check UINT32_MAX: no node */
+typedef struct hn_trie_node {
+    uint32_t base, check;
+} hn_trie_node; /* base | HN_TRIE_END where a token ends; check UINT32_MAX: no node */
 typedef struct hn_trie {
     hn_trie_node *node;
     int32_t *id; /* token that ends at the node, -1 none */
@@ -67,62 +49,73 @@ typedef struct hn_trie {
 } hn_trie;
 
 /* Tokens as an automaton; see match.c. Tokens have classes 0 .. n_class - 1; one of class c is also of those below. */
-typedef struct hn_match_token { int32_t id; uint32_t len; uint8_t cls; } hn_match_token;
-typedef struct hn_match_link { uint32_t up, jump, depth; } hn_match_link; /* in the chain of one class: next shorter token; one farther up */
+typedef struct hn_match_token {
+    int32_t id;
+    uint32_t len;
+    uint8_t cls;
+} hn_match_token;
+typedef struct hn_match_link {
+    uint32_t up, jump, depth;
+} hn_match_link; /* in the chain of one class: next shorter token; one farther up */
 typedef struct hn_match {
     uint32_t n, n_token; /* states, 0 is the root; tokens, 0 is none */
     unsigned n_class, n_first;
-    uint32_t root[256];  /* children of the root by byte */
-    uint8_t *byte;       /* [n] leads to the state */
-    uint32_t *child;     /* [n + 1] children of s are the states [child[s], child[s + 1]), their bytes ascending */
-    uint32_t *fail;      /* [n] the longest other state whose string ends that of s */
-    uint32_t *last;      /* [n][n_class] longest token that ends the string of s */
+    uint32_t root[256];    /* children of the root by byte */
+    uint8_t *byte;         /* [n] leads to the state */
+    uint32_t *child;       /* [n + 1] children of s are the states [child[s], child[s + 1]), their bytes ascending */
+    uint32_t *fail;        /* [n] the longest other state whose string ends that of s */
+    uint32_t *last;        /* [n][n_class] longest token that ends the string of s */
     hn_match_token *token; /* [n_token + 1] */
     hn_match_link *link;   /* [n_token + 1][n_class] */
     uint8_t first;         /* a byte that leaves the root, the only one if n_first is 1 */
 } hn_match;
 
-typedef struct hn_slot { uint32_t id1, tag; } hn_slot;             /* id + 1, 0: empty; upper hash bits */
-typedef struct hn_merge { uint64_t key; uint32_t rank, id; } hn_merge; /* key: left << 32 | right; id -1u: empty */
+typedef struct hn_hash_slot {
+    uint32_t id1, tag;
+} hn_hash_slot; /* id + 1, 0: empty; upper hash bits */
+typedef struct hn_merge {
+    uint64_t key;
+    uint32_t rank, id;
+} hn_merge; /* key: left << 32 | right; id -1u: empty */
 
 struct hn_vocab {
     hn_vocab_kind kind;
-    int32_t n, n_id; /* tokens; ids: n, or the rows of a padded embedding table */
+    int32_t n, n_id;   /* tokens; ids: n, or the rows of a padded embedding table */
     const hn_pre *pre; /* BPE … */
     bool raw;          /* … on characters: the space is stored as one, whether written ' ' or U+2581 */
     bool add_bos, add_eos, space_prefix, ignore_merges;
-    uint8_t *whole;    /* [n] SPM, BPE: does the token's text become this one token? HN_WHOLE_x, learnt while
-                        * encoding: the answer is a function of the vocabulary, so threads may store it twice.
-                        * Only __atomic loads and stores */
-    bool joined[256];  /* SPM, raw BPE: some token has U+2581 right behind this byte, so a word may go on there */
+    uint8_t *whole;   /* [n] SPM, BPE: does the token's text become this one token? HN_WHOLE_x, learnt while
+                       * encoding: the answer is a function of the vocabulary, so threads may store it twice.
+                       * Only __atomic loads and stores */
+    bool joined[256]; /* SPM, raw BPE: some token has U+2581 right behind this byte, so a word may go on there */
     int32_t bos, eos, eot, eom, unk;
-    uint8_t *type;     /* [n] HN_TOK_x */
-    uint8_t *flags;    /* [n] HN_FLAG_x */
-    char *text;        /* what encoding compares: BPE and RWKV raw bytes, else as stored */
-    uint32_t *off;     /* [n + 1] into text */
-    char *piece;       /* SPM, WPM, UGM: U+2581 as space, bytes for byte tokens; else NULL, = text */
+    uint8_t *type;  /* [n] HN_TOK_x */
+    uint8_t *flags; /* [n] HN_FLAG_x */
+    char *text;     /* what encoding compares: BPE and RWKV raw bytes, else as stored */
+    uint32_t *off;  /* [n + 1] into text */
+    char *piece;    /* SPM, WPM, UGM: U+2581 as space, bytes for byte tokens; else NULL, = text */
     uint32_t *piece_off;
-    float *score;      /* SPM, UGM; NULL: all 0 */
-    uint32_t max_len;  /* longest text that the table holds */
-    hn_slot *slot;     /* SPM, BPE: text -> id of what raw text may become */
+    float *score;       /* SPM, UGM; NULL: all 0 */
+    uint32_t max_len;   /* longest text that the table holds */
+    hn_hash_slot *slot; /* SPM, BPE: text -> id of what raw text may become */
     uint32_t slot_mask;
     uint64_t seed;
-    hn_merge *merge;   /* BPE */
+    hn_merge *merge; /* BPE */
     uint32_t merge_mask;
-    int32_t byte_id[256]; /* SPM, BPE: token of a byte, -1 none; raw BPE: where a character has none */
-    hn_lex special;    /* CONTROL, UNKNOWN, USER_DEFINED */
-    bool has_user;     /* some are USER_DEFINED */
-    hn_match marks;    /* of special: class HN_MARK_x */
-    hn_match ends;     /* RWKV with long tokens: of all, from their last byte to their first */
-    hn_lex all;        /* RWKV, WPM, UGM: what raw text may become */
-    hn_trie trie;      /* of all */
-    int32_t sep;       /* WPM: what add_eos adds; bos is cls */
+    int32_t byte_id[256];          /* SPM, BPE: token of a byte, -1 none; raw BPE: where a character has none */
+    hn_lex special;                /* CONTROL, UNKNOWN, USER_DEFINED */
+    bool has_user;                 /* some are USER_DEFINED */
+    hn_match marks;                /* of special: class HN_MARK_x */
+    hn_match ends;                 /* RWKV with long tokens: of all, from their last byte to their first */
+    hn_lex all;                    /* RWKV, WPM, UGM: what raw text may become */
+    hn_trie trie;                  /* of all */
+    int32_t sep;                   /* WPM: what add_eos adds; bos is cls */
     bool lowercase, strip_accents; /* WPM */
-    bool merge_spaces; /* UGM: remove_extra_whitespaces */
-    float unk_score;   /* UGM */
-    uint32_t *map;     /* UGM: units of the precompiled charsmap, NULL: none … */
+    bool merge_spaces;             /* UGM: remove_extra_whitespaces */
+    float unk_score;               /* UGM */
+    uint32_t *map;                 /* UGM: units of the precompiled charsmap, NULL: none … */
     uint32_t n_map, n_map_text;
-    char *map_text;    /* … and its replacements, each with its NUL */
+    char *map_text; /* … and its replacements, each with its NUL */
 };
 
 /* Classes of special tokens: any; USER_DEFINED, recognised in plain text; of those the ones that do
@@ -131,8 +124,13 @@ enum { HN_MARK_ANY, HN_MARK_USER, HN_MARK_PLAIN, HN_N_MARK };
 
 enum { HN_WHOLE_UNKNOWN, HN_WHOLE_YES, HN_WHOLE_NO };
 
-enum { HN_FLAG_EOG = 1, HN_FLAG_LSTRIP = 2, HN_FLAG_RSTRIP = 4,
-       HN_FLAG_UNREACHABLE = 8 /* BPE: stored with a character outside the byte alphabet, or with a space that raw BPE writes U+2581 */ };
+enum {
+    HN_FLAG_EOG = 1,
+    HN_FLAG_LSTRIP = 2,
+    HN_FLAG_RSTRIP = 4,
+    HN_FLAG_UNREACHABLE =
+        8 /* BPE: stored with a character outside the byte alphabet, or with a space that raw BPE writes U+2581 */
+};
 
 static inline const char *hn_vocab_text(const hn_vocab *v, int32_t id, size_t *len)
 {
@@ -140,8 +138,18 @@ static inline const char *hn_vocab_text(const hn_vocab *v, int32_t id, size_t *l
     return v->text + v->off[id];
 }
 
-static inline uint64_t hn_load64(const char *s) { uint64_t w; memcpy(&w, s, 8); return w; }
-static inline uint32_t hn_load32(const char *s) { uint32_t w; memcpy(&w, s, 4); return w; }
+static inline uint64_t hn_load64(const char *s)
+{
+    uint64_t w;
+    memcpy(&w, s, 8);
+    return w;
+}
+static inline uint32_t hn_load32(const char *s)
+{
+    uint32_t w;
+    memcpy(&w, s, 4);
+    return w;
+}
 
 static inline uint64_t hn_vocab_hash(const hn_vocab *v, const char *s, size_t n) /* n > 0 */
 {
@@ -188,9 +196,10 @@ static inline int32_t hn_vocab_find(const hn_vocab *v, const char *s, size_t n)
 {
     return n > v->max_len || n == 0 ? -1 : hn_vocab_find_hashed(v, s, n, hn_vocab_hash(v, s, n));
 }
-/* ids: sorted by text, or by text from its end if backwards; no two equal, none empty. cls[i]: class of ids[i], NULL: all 0. */
-hone_status hn_match_make(hn_match *m, const hn_vocab *v, const int32_t *ids, const uint8_t *cls, uint32_t n, unsigned n_class,
-                          bool backwards, hone_error *err);
+/* ids: sorted by text, or by text from its end if backwards; no two equal, none empty. cls[i]: class of ids[i], NULL:
+ * all 0. */
+hone_status hn_match_make(hn_match *m, const hn_vocab *v, const int32_t *ids, const uint8_t *cls, uint32_t n,
+                          unsigned n_class, bool backwards, hone_error *err);
 void hn_match_free(hn_match *m);
 
 static inline uint32_t hn_match_child(const hn_match *m, uint32_t s, uint8_t c) /* s > 0; 0: none */
@@ -223,11 +232,15 @@ static inline uint32_t hn_match_at_most(const hn_match *m, uint32_t t, unsigned 
     return t;
 }
 
-hone_status hn_trie_make(hn_trie *t, const hn_vocab *v, const hn_lex *l, hone_error *err); /* l: distinct texts, none empty */
+hone_status hn_trie_make(hn_trie *t, const hn_vocab *v, const hn_lex *l,
+                         hone_error *err); /* l: distinct texts, none empty */
 int32_t hn_lex_find(const hn_vocab *v, const hn_lex *l, const char *s, size_t n);
 
 /* Bytes that tokens came from. */
-typedef struct hn_spans { hone_span *data; size_t n, cap; } hn_spans;
+typedef struct hn_spans {
+    hone_span *data;
+    size_t n, cap;
+} hn_spans;
 static inline hone_status hn_spans_put(hn_spans *p, size_t begin, size_t end, hone_error *err)
 {
     if (p->n == p->cap) {

@@ -9,7 +9,9 @@ enum {
     NEAR = 2 * BLOCK /* slots at the end where a family of children is tried first */
 };
 
-typedef struct range { uint32_t node, lo, hi; } range; /* a node and the tokens below it, l->ids[lo, hi) */
+typedef struct range {
+    uint32_t node, lo, hi;
+} range; /* a node and the tokens below it, l->ids[lo, hi) */
 
 typedef struct maker {
     const hn_vocab *v;

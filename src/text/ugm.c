@@ -8,8 +8,9 @@
 
 enum {
     MAX_REPLACEMENT = 256, /* bytes; a map must not blow texts up. NFKC's longest has 33 */
-    MAX_STEPS = 160, FREE_STEPS = 1 << 20 /* of the trie: for every byte of text, and for any text. SentencePiece's tokens have at most
-                                           * 16 characters, 48 steps for a byte that begins one; other vocabularies must not hang */
+    MAX_STEPS = 160,
+    FREE_STEPS = 1 << 20 /* of the trie: for every byte of text, and for any text. SentencePiece's tokens have at most
+                          * 16 characters, 48 steps for a byte that begins one; other vocabularies must not hang */
 };
 
 /* ---- precompiled map ---------------------------------------------------------------------- */
@@ -19,10 +20,10 @@ enum {
  *   bit 8             the node has a value, at (node ^ base)
  *   bit 9, 10..30     base = bits 10..30, times 256 if bit 9
  *   value             bits 0..30: where its replacement begins */
-#define LABEL(u) ((u) & 0x800000FFu)
+#define LABEL(u) ((u)&0x800000FFu)
 #define HAS_VALUE(u) ((u) >> 8 & 1)
-#define BASE(u) ((u) >> 10 << (((u) & 512) >> 6))
-#define VALUE(u) ((u) & 0x7FFFFFFFu)
+#define BASE(u) ((u) >> 10 << (((u)&512) >> 6))
+#define VALUE(u) ((u)&0x7FFFFFFFu)
 
 /* Replacement of the longest beginning of s[0..n) that the map has; 0: none. Else the bytes consumed. */
 static size_t find_prefix(const hn_vocab *v, const unsigned char *s, size_t n, const char **to)
@@ -54,14 +55,16 @@ static hone_status load_map(hn_vocab *v, const hn_gguf *g, hone_error *err)
     hone_status st = hn_gguf_get_array(g, key, &a, &found, err);
     if (st != HONE_OK || !found) return st;
     if (a.elem_type != HONE_KV_U8 && a.elem_type != HONE_KV_I8)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s: elements of type %d, expected u8 (type %d) or i8 (type %d)", path, key, (int)a.elem_type,
-                       HONE_KV_U8, HONE_KV_I8);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s: elements of type %d, expected u8 (type %d) or i8 (type %d)", path,
+                       key, (int)a.elem_type, HONE_KV_U8, HONE_KV_I8);
     if (a.count == 0) return HONE_OK;
     uint32_t size = 0;
     if (a.count >= 4) memcpy(&size, a.data, 4);
     if (size < 4 || size % 4 || a.count > UINT32_MAX || size > a.count - 4)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s: %llu bytes, of which %u are said to be units; expected a multiple of 4 in 4 to %llu", path, key,
-                       (unsigned long long)a.count, size, (unsigned long long)(a.count > 4 ? a.count - 4 : 0));
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: %s: %llu bytes, of which %u are said to be units; expected a multiple of 4 in 4 to %llu",
+                       path, key, (unsigned long long)a.count, size,
+                       (unsigned long long)(a.count > 4 ? a.count - 4 : 0));
     uint32_t n_text = (uint32_t)a.count - 4 - size;
     if (!(v->map = malloc(size)) || !(v->map_text = malloc((size_t)n_text + 1)))
         return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: normalisation map of %llu bytes", (unsigned long long)a.count);
@@ -72,16 +75,20 @@ static hone_status load_map(hn_vocab *v, const hn_gguf *g, hone_error *err)
     for (uint32_t i = 0, run = 0; i < n_text; i++) {
         run = v->map_text[i] ? run + 1 : 0;
         if (run > MAX_REPLACEMENT || (run && i + 1 == n_text))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s: the replacement at byte %u does not end, expected a NUL within %d bytes and the map", path, key,
-                           i + 1 - run, MAX_REPLACEMENT);
+            return HN_FAIL(
+                err, HONE_E_FORMAT,
+                "%s: %s: the replacement at byte %u does not end, expected a NUL within %d bytes and the map", path,
+                key, i + 1 - run, MAX_REPLACEMENT);
     }
     for (uint32_t i = 0; i < v->n_map; i++) {
         uint32_t u = v->map[i], at = i ^ BASE(u);
         if (u >> 31 || !HAS_VALUE(u)) continue;
         if (at >= v->n_map)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s: unit %u has its value in unit %u, expected one of %u units", path, key, i, at, v->n_map);
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s: unit %u has its value in unit %u, expected one of %u units",
+                           path, key, i, at, v->n_map);
         if (VALUE(v->map[at]) >= n_text)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s: unit %u puts its replacement at byte %u, expected one of %u bytes", path, key, i,
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: %s: unit %u puts its replacement at byte %u, expected one of %u bytes", path, key, i,
                            VALUE(v->map[at]), n_text);
     }
     return HONE_OK;
@@ -92,7 +99,9 @@ hone_status hn_ugm_load(hn_vocab *v, const hn_gguf *g, hone_error *err)
     float min = INFINITY;
     for (int32_t i = 0; v->score && i < v->n; i++) {
         if (!isfinite(v->score[i]))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.scores[%d] is infinite; expected a logarithm of a probability", hn_gguf_path(g), i);
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: tokenizer.ggml.scores[%d] is infinite; expected a logarithm of a probability",
+                           hn_gguf_path(g), i);
         if (v->type[i] == HN_TOK_NORMAL && v->score[i] < min) min = v->score[i];
     }
     v->unk_score = (isfinite(min) ? min : 0.0f) - 10.0f;
@@ -102,7 +111,9 @@ hone_status hn_ugm_load(hn_vocab *v, const hn_gguf *g, hone_error *err)
 
 /* ---- normalisation -------------------------------------------------------------------------- */
 
-typedef struct place { uint32_t begin, end; } place; /* bytes of the text as given */
+typedef struct place {
+    uint32_t begin, end;
+} place; /* bytes of the text as given */
 typedef struct text {
     char *s;
     place *at; /* [cap] where each byte of s came from; NULL: nobody asks */
@@ -180,8 +191,10 @@ static hone_status normalise(const hn_vocab *v, text *t, const char *s, size_t l
             used = 1; /* SentencePiece: one for every byte */
         }
         if (t->n > INT32_MAX - 3 * n - 3)
-            return HN_FAIL(err, HONE_E_ARG, "text of %zu bytes becomes more than 2 GiB when normalised; expected a shorter one", len);
-        if (!make_room(t, 3 * n + 3)) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: normalised text of %zu bytes", t->n);
+            return HN_FAIL(err, HONE_E_ARG,
+                           "text of %zu bytes becomes more than 2 GiB when normalised; expected a shorter one", len);
+        if (!make_room(t, 3 * n + 3))
+            return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: normalised text of %zu bytes", t->n);
         put_bytes(v, t, to, n, (place){ (uint32_t)i, (uint32_t)(i + used) });
     }
     return HONE_OK;
@@ -189,7 +202,11 @@ static hone_status normalise(const hn_vocab *v, text *t, const char *s, size_t l
 
 /* ---- Viterbi ----------------------------------------------------------------------------------- */
 
-typedef struct best { double score; uint32_t from; int32_t id; } best; /* of the paths that end here */
+typedef struct best {
+    double score;
+    uint32_t from;
+    int32_t id;
+} best; /* of the paths that end here */
 
 static size_t char_len(const char *s, size_t n) /* a replacement need not be UTF-8 */
 {
@@ -200,7 +217,10 @@ static size_t char_len(const char *s, size_t n) /* a replacement need not be UTF
 }
 
 /* The window: b[k] is for position at + k, and every path goes through position at. */
-typedef struct window { best *b; size_t cap, at, reach; } window; /* reach: last position any path has reached */
+typedef struct window {
+    best *b;
+    size_t cap, at, reach;
+} window; /* reach: last position any path has reached */
 
 static bool offer(window *w, size_t end, size_t from, double score, int32_t id)
 {
@@ -218,7 +238,8 @@ static bool offer(window *w, size_t end, size_t from, double score, int32_t id)
 }
 
 /* The tokens from w->at to end, in order; several unknown ones are one. *unk: the last one was. */
-static hone_status put_path(const hn_vocab *v, const window *w, size_t end, bool *unk, hn_ids *out, hn_spans *spans, hone_error *err)
+static hone_status put_path(const hn_vocab *v, const window *w, size_t end, bool *unk, hn_ids *out, hn_spans *spans,
+                            hone_error *err)
 {
     size_t first = out->n, n = 0;
     bool later = false, is_unk = false;
@@ -231,7 +252,8 @@ static hone_status put_path(const hn_vocab *v, const window *w, size_t end, bool
             continue;
         }
         n++;
-        if ((st = hn_ids_put(out, id, err)) == HONE_OK && spans) st = hn_spans_put(spans, w->at + w->b[k].from, w->at + k, err);
+        if ((st = hn_ids_put(out, id, err)) == HONE_OK && spans)
+            st = hn_spans_put(spans, w->at + w->b[k].from, w->at + k, err);
         if (st != HONE_OK) return st;
     }
     for (size_t i = first, k = out->n; i + 1 < k; i++) {
@@ -265,13 +287,16 @@ static hone_status too_many(const hn_vocab *v, size_t n_source, hone_error *err)
         uint32_t n = v->off[v->all.ids[i] + 1] - v->off[v->all.ids[i]];
         if (n > longest) longest = n;
     }
-    return HN_FAIL(err, HONE_E_UNSUPPORTED, "text of %zu bytes: the vocabulary's tokens of up to %u bytes, and its normalisation map, need more than %d steps for each of them; "
-                   "expected tokens of a few characters", n_source, longest, MAX_STEPS);
+    return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                   "text of %zu bytes: the vocabulary's tokens of up to %u bytes, and its normalisation map, need more "
+                   "than %d steps for each of them; "
+                   "expected tokens of a few characters",
+                   n_source, longest, MAX_STEPS);
 }
 
 /* s: a normalised text that had n_source bytes. */
-static hone_status segment(const hn_vocab *v, const char *s, size_t len, size_t n_source, window *w, hn_ids *out, hn_spans *spans,
-                           hone_error *err)
+static hone_status segment(const hn_vocab *v, const char *s, size_t len, size_t n_source, window *w, hn_ids *out,
+                           hn_spans *spans, hone_error *err)
 {
     const hn_trie_node *t = v->trie.node;
     uint64_t steps = 0, most = (uint64_t)n_source * MAX_STEPS + FREE_STEPS;

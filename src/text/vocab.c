@@ -22,7 +22,9 @@ static bool is_plain(const hn_vocab *v, int32_t id)
 {
     if (v->flags[id] & HN_FLAG_UNREACHABLE) return false;
     switch (v->type[id]) {
-    case HN_TOK_CONTROL: case HN_TOK_UNKNOWN: case HN_TOK_BYTE: return false;
+    case HN_TOK_CONTROL:
+    case HN_TOK_UNKNOWN:
+    case HN_TOK_BYTE: return false;
     case HN_TOK_USER: return v->kind == HN_VOCAB_SPM;
     default: return true;
     }
@@ -54,10 +56,12 @@ static bool listed(const hn_vocab *v, unsigned types, int32_t id)
 {
     enum { LATTICE_USER = 256 };
     uint32_t n = v->off[id + 1] - v->off[id];
-    return types >> v->type[id] & 1 && n && !(v->type[id] == HN_TOK_USER && types >> HN_TOK_NORMAL & 1 && n > LATTICE_USER);
+    return types >> v->type[id] & 1 && n &&
+           !(v->type[id] == HN_TOK_USER && types >> HN_TOK_NORMAL & 1 && n > LATTICE_USER);
 }
 
-/* l: the ids with bit `type` in types and some text, sorted: counted by their first byte or, in long lists, two, then compared. */
+/* l: the ids with bit `type` in types and some text, sorted: counted by their first byte or, in long lists, two, then
+ * compared. */
 static hone_status make_lex(const hn_vocab *v, hn_lex *l, unsigned types, hone_error *err)
 {
     for (int32_t i = 0; i < v->n; i++) l->n += listed(v, types, i);
@@ -132,8 +136,9 @@ static hone_status check_unique(const hn_vocab *v, const hn_lex *l, const char *
         size_t n;
         const char *t = hn_vocab_text(v, l->ids[i - 1], &n);
         if (hn_vocab_same(v, l->ids[i], t, n))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens: tokens %d and %d are both \"%s\"; expected distinct texts",
-                           path, l->ids[i - 1], l->ids[i], HN_ESC(t, n));
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: tokenizer.ggml.tokens: tokens %d and %d are both \"%s\"; expected distinct texts", path,
+                           l->ids[i - 1], l->ids[i], HN_ESC(t, n));
     }
     return HONE_OK;
 }
@@ -234,8 +239,8 @@ typedef struct source { /* what one file gives */
     bool have_merges;
 } source;
 
-static hone_status get_array(const source *f, const char *key, hone_kv_type type, const char *type_name, hn_gguf_array *out,
-                             bool *found, hone_error *err)
+static hone_status get_array(const source *f, const char *key, hone_kv_type type, const char *type_name,
+                             hn_gguf_array *out, bool *found, hone_error *err)
 {
     hone_status st = hn_gguf_get_array(f->g, key, out, found, err);
     if (st != HONE_OK || !*found) return st;
@@ -246,13 +251,13 @@ static hone_status get_array(const source *f, const char *key, hone_kv_type type
 }
 
 /* An array with one fixed-size element for every token. */
-static hone_status get_per_token(const source *f, const hn_vocab *v, const char *key, hone_kv_type type, const char *type_name,
-                                 hn_gguf_array *out, bool *found, hone_error *err)
+static hone_status get_per_token(const source *f, const hn_vocab *v, const char *key, hone_kv_type type,
+                                 const char *type_name, hn_gguf_array *out, bool *found, hone_error *err)
 {
     hone_status st = get_array(f, key, type, type_name, out, found, err);
     if (st == HONE_OK && *found && out->count != (uint64_t)v->n)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu elements, expected one for each of the %d tokens", f->path, key,
-                       (unsigned long long)out->count, v->n);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu elements, expected one for each of the %d tokens", f->path,
+                       key, (unsigned long long)out->count, v->n);
     return st;
 }
 
@@ -269,7 +274,8 @@ static hone_status read_types(hn_vocab *v, const source *f, hone_error *err)
         int32_t t;
         memcpy(&t, a.data + 4 * (size_t)i, 4);
         if (t < 0 || t > HN_TOK_BYTE)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.token_type[%d] is %d, expected 0 to 6", f->path, i, t);
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.token_type[%d] is %d, expected 0 to 6", f->path, i,
+                           t);
         v->type[i] = (uint8_t)t;
     }
     return HONE_OK;
@@ -286,7 +292,8 @@ static hone_status read_scores(hn_vocab *v, const source *f, hone_error *err)
     memcpy(v->score, a.data, (size_t)v->n * sizeof *v->score);
     for (int32_t i = 0; i < v->n; i++)
         if (isnan(v->score[i]))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.scores[%d] is not a number; expected a score", f->path, i);
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.scores[%d] is not a number; expected a score",
+                           f->path, i);
     return HONE_OK;
 }
 
@@ -297,7 +304,8 @@ static hone_status read_texts(hn_vocab *v, const source *f, hone_error *err)
     byte_alphabet(map);
     size_t n = (size_t)v->n, cap = f->tokens.n_bytes - 8 * n; /* no token grows */
     if (cap > UINT32_MAX / 2)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tokenizer.ggml.tokens holds %zu bytes of text, expected at most 2 GiB", f->path, cap);
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: tokenizer.ggml.tokens holds %zu bytes of text, expected at most 2 GiB", f->path, cap);
     bool spm = v->kind != HN_VOCAB_BPE && v->kind != HN_VOCAB_RWKV; /* U+2581 stands for a space */
     v->text = malloc(cap + 1);
     v->off = malloc((n + 1) * sizeof *v->off);
@@ -312,17 +320,20 @@ static hone_status read_texts(hn_vocab *v, const source *f, hone_error *err)
     hone_str s;
     for (size_t i = 0; i < n; i++) {
         if (!hn_gguf_next_str(&f->tokens, &pos, &s) || s.len > cap - o)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens ends at token %zu, expected %zu", f->path, i, n);
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens ends at token %zu, expected %zu", f->path, i,
+                           n);
         if (s.len > MAX_TOKEN_BYTES)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens[%zu] has %zu bytes, expected at most %d", f->path, i,
-                           s.len, MAX_TOKEN_BYTES);
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens[%zu] has %zu bytes, expected at most %d",
+                           f->path, i, s.len, MAX_TOKEN_BYTES);
         v->off[i] = o;
         char *dst = v->text + o;
         size_t len = s.len;
         bool literal_text = v->type[i] == HN_TOK_CONTROL || v->type[i] == HN_TOK_USER || v->type[i] == HN_TOK_UNKNOWN;
         if (v->kind == HN_VOCAB_RWKV) {
             if (!unescape(dst, &len, s.ptr, s.len))
-                return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens[%zu] \"%s\": expected escapes \\xHH, \\t, \\n, \\r or \\ and a character",
+                return HN_FAIL(err, HONE_E_FORMAT,
+                               "%s: tokenizer.ggml.tokens[%zu] \"%s\": expected escapes \\xHH, \\t, \\n, \\r or \\ and "
+                               "a character",
                                f->path, i, HN_ESC(s.ptr, s.len));
         } else if (v->kind == HN_VOCAB_BPE && !literal_text) {
             int b = v->type[i] == HN_TOK_BYTE ? byte_token(s.ptr, s.len) : -1;
@@ -376,7 +387,8 @@ static uint32_t table_size(uint64_t n) /* power of two, at most three quarters f
 static hone_status make_table(hn_vocab *v, const source *f, hone_error *err)
 {
     uint32_t size = table_size((uint64_t)v->n);
-    if (!(v->slot = calloc(size, sizeof *v->slot))) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: table of %d tokens", v->n);
+    if (!(v->slot = calloc(size, sizeof *v->slot)))
+        return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: table of %d tokens", v->n);
     if (!(v->whole = calloc((size_t)v->n, 1))) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer: table of %d tokens", v->n);
     v->slot_mask = size - 1;
     for (int32_t id = 0; id < v->n; id++) {
@@ -388,9 +400,10 @@ static hone_status make_table(hn_vocab *v, const source *f, hone_error *err)
         uint32_t i = (uint32_t)h & v->slot_mask;
         for (; v->slot[i].id1; i = (i + 1) & v->slot_mask)
             if (v->slot[i].tag == (uint32_t)(h >> 32) && hn_vocab_same(v, (int32_t)v->slot[i].id1 - 1, t, n))
-                return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens: tokens %d and %d are both \"%s\"; expected distinct texts",
+                return HN_FAIL(err, HONE_E_FORMAT,
+                               "%s: tokenizer.ggml.tokens: tokens %d and %d are both \"%s\"; expected distinct texts",
                                f->path, (int32_t)v->slot[i].id1 - 1, id, HN_ESC(t, n));
-        v->slot[i] = (hn_slot){ (uint32_t)id + 1, (uint32_t)(h >> 32) };
+        v->slot[i] = (hn_hash_slot){ (uint32_t)id + 1, (uint32_t)(h >> 32) };
     }
     return HONE_OK;
 }
@@ -425,13 +438,13 @@ static hone_status read_merges(hn_vocab *v, const source *f, hone_error *err)
     hone_str s;
     for (uint64_t i = 0; i < a->count; i++) {
         if (!hn_gguf_next_str(a, &pos, &s))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s ends at entry %llu, expected %llu", f->path, key, (unsigned long long)i,
-                           (unsigned long long)a->count);
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s ends at entry %llu, expected %llu", f->path, key,
+                           (unsigned long long)i, (unsigned long long)a->count);
         const char *sp = s.len > 1 ? memchr(s.ptr + 1, ' ', s.len - 1) : NULL;
         size_t n_left = sp ? (size_t)(sp - s.ptr) : 0, n_right = sp ? s.len - n_left - 1 : 0;
         if (!n_right)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%llu] is \"%s\", expected two parts with one space between", f->path, key,
-                           (unsigned long long)i, HN_ESC(s.ptr, s.len));
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%llu] is \"%s\", expected two parts with one space between",
+                           f->path, key, (unsigned long long)i, HN_ESC(s.ptr, s.len));
         char buf[2 * MAX_TOKEN_BYTES];
         size_t nl = 0, nr = 0;
         bool fits = n_left <= 2 * MAX_TOKEN_BYTES && n_right <= 2 * MAX_TOKEN_BYTES - n_left;
@@ -439,13 +452,17 @@ static hone_status read_merges(hn_vocab *v, const source *f, hone_error *err)
         int32_t right = fits && part_bytes(v, map, buf + nl, &nr, sp + 1, n_right) ? find_part(v, buf + nl, nr) : -1;
         int32_t id = left >= 0 && right >= 0 ? find_part(v, buf, nl + nr) : -1;
         if (left < 0 || right < 0 || id < 0)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%llu] is \"%s\", but its %s is not among the tokens", f->path, key,
-                           (unsigned long long)i, HN_ESC(s.ptr, s.len), left < 0 ? "left part" : right < 0 ? "right part" : "result");
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%llu] is \"%s\", but its %s is not among the tokens", f->path,
+                           key, (unsigned long long)i, HN_ESC(s.ptr, s.len),
+                           left < 0    ? "left part"
+                           : right < 0 ? "right part"
+                                       : "result");
         if (buf[nl] == ' ' && buf[nl - 1] != ' ') v->joined[(unsigned char)buf[nl - 1]] = true;
         uint64_t k = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
         uint32_t j = (uint32_t)hn_mix64(k ^ v->seed) & v->merge_mask;
         while (v->merge[j].id != UINT32_MAX && v->merge[j].key != k) j = (j + 1) & v->merge_mask;
-        if (v->merge[j].id == UINT32_MAX) v->merge[j] = (hn_merge){ k, (uint32_t)i, (uint32_t)id }; /* a repeated pair keeps its first rank */
+        if (v->merge[j].id == UINT32_MAX)
+            v->merge[j] = (hn_merge){ k, (uint32_t)i, (uint32_t)id }; /* a repeated pair keeps its first rank */
     }
     return HONE_OK;
 }
@@ -486,19 +503,47 @@ static int32_t find_special(const hn_vocab *v, const char *const *names)
     }
     return -1;
 }
-static int32_t find_one(const hn_vocab *v, const char *name) { return find_special(v, (const char *const[]){ name, NULL }); }
+static int32_t find_one(const hn_vocab *v, const char *name)
+{
+    return find_special(v, (const char *const[]){ name, NULL });
+}
 
-#define DS_EOS "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"
+#define DS_EOS      \
+    "<\xEF\xBD\x9C" \
+    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"
 
-static const char *const eot_names[] = { "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>",
-                                         "<EOT>", "_<EOT>", "[EOT]", DS_EOS, "<end_of_utterance>", NULL };
+static const char *const eot_names[] = {
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",      "<|end_of_text|>",
+    "<EOT>",      "_<EOT>",     "[EOT]",   DS_EOS,          "<end_of_utterance>", NULL
+};
 static const char *const eom_names[] = { "<|eom_id|>", NULL };
 static const char *const fim_pad_names[] = { "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", NULL };
-static const char *const fim_rep_names[] = { "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", NULL };
+static const char *const fim_rep_names[] = {
+    "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", NULL
+};
 static const char *const fim_sep_names[] = { "<|file_sep|>", NULL };
-static const char *const eog_names[] = { "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
-                                         "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]",
-                                         "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", DS_EOS, NULL };
+static const char *const eog_names[] = { "<|eot_id|>",
+                                         "<|im_end|>",
+                                         "<|end|>",
+                                         "<|return|>",
+                                         "<|call|>",
+                                         "<|flush|>",
+                                         "<|calls|>",
+                                         "<end_of_turn>",
+                                         "<|endoftext|>",
+                                         "</s>",
+                                         "<|eom_id|>",
+                                         "<EOT>",
+                                         "_<EOT>",
+                                         "[EOT]",
+                                         "[EOS]",
+                                         "<|end_of_text|>",
+                                         "<end_of_utterance>",
+                                         "<eos>",
+                                         "<turn|>",
+                                         "<|tool_response>",
+                                         DS_EOS,
+                                         NULL };
 
 static void set_flag(hn_vocab *v, int32_t id, unsigned flag, bool on)
 {
@@ -507,7 +552,10 @@ static void set_flag(hn_vocab *v, int32_t id, unsigned flag, bool on)
 
 static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *err)
 {
-    static const struct { const char *key, *old_key; const char *const *names; } fim[] = {
+    static const struct {
+        const char *key, *old_key;
+        const char *const *names;
+    } fim[] = {
         { "tokenizer.ggml.fim_pad_token_id", NULL, fim_pad_names },
         { "tokenizer.ggml.fim_rep_token_id", NULL, fim_rep_names },
         { "tokenizer.ggml.fim_sep_token_id", NULL, fim_sep_names },
@@ -561,8 +609,11 @@ static hone_status read_flags(hn_vocab *v, const source *f, hone_error *err)
     if ((st = hn_gguf_get_bool(f->g, "tokenizer.ggml.add_bos_token", &v->add_bos, NULL, err)) != HONE_OK ||
         (st = hn_gguf_get_bool(f->g, "tokenizer.ggml.add_eos_token", &v->add_eos, NULL, err)) != HONE_OK)
         return st;
-    if (v->pre && hn_pre_is_raw(v->pre) == HN_PRE_RAW_LINES && !v->add_bos) { /* its models need one; files were made that deny it */
-        hn_log("%s: tokenizer.ggml.add_bos_token is false, but this pre-tokenizer's models begin with bos; taken as true", f->path);
+    if (v->pre && hn_pre_is_raw(v->pre) == HN_PRE_RAW_LINES &&
+        !v->add_bos) { /* its models need one; files were made that deny it */
+        hn_log(
+            "%s: tokenizer.ggml.add_bos_token is false, but this pre-tokenizer's models begin with bos; taken as true",
+            f->path);
         v->add_bos = true;
     }
     bool space = v->space_prefix;
@@ -590,7 +641,8 @@ static hone_status read_flags(hn_vocab *v, const source *f, hone_error *err)
             set_flag(v, hn_lex_find(v, &v->special, not_these[i], strlen(not_these[i])), HN_FLAG_RSTRIP, false);
     }
     static const char *const jina[] = { "jina-v2-de", "jina-v2-es", "jina-v2-code" };
-    bool mask = (arch.len == 14 && memcmp(arch.ptr, "nomic-bert-moe", 14) == 0) || (arch.len == 12 && memcmp(arch.ptr, "jina-bert-v3", 12) == 0);
+    bool mask = (arch.len == 14 && memcmp(arch.ptr, "nomic-bert-moe", 14) == 0) ||
+                (arch.len == 12 && memcmp(arch.ptr, "jina-bert-v3", 12) == 0);
     for (size_t i = 0; i < 3; i++) mask |= pre.len && memmem(pre.ptr, pre.len, jina[i], strlen(jina[i])) != NULL;
     if (mask) set_flag(v, find_one(v, "<mask>"), HN_FLAG_LSTRIP, true);
     if (strstr(low, "modern-bert")) set_flag(v, find_one(v, "[MASK]"), HN_FLAG_LSTRIP, true);
@@ -633,12 +685,17 @@ static hone_status choose_pre(hn_vocab *v, const source *f, hone_str model, cons
     bool gemma = is(model, "gemma4"); /* implies its own */
     if (pre) {
         if (v->kind != HN_VOCAB_BPE)
-            return HN_FAIL(err, HONE_E_ARG, "%s: pre-tokenizer \"%s\" asked for, but only BPE vocabularies (tokenizer.ggml.model gpt2 or gemma4) have one",
+            return HN_FAIL(err, HONE_E_ARG,
+                           "%s: pre-tokenizer \"%s\" asked for, but only BPE vocabularies (tokenizer.ggml.model gpt2 "
+                           "or gemma4) have one",
                            f->path, HN_ESC(pre, strlen(pre)));
         if (!(v->pre = hn_pre_find(pre, strlen(pre))))
-            return HN_FAIL(err, HONE_E_ARG, "unknown pre-tokenizer \"%s\", expected one of: %s", HN_ESC(pre, strlen(pre)), hn_pre_list());
+            return HN_FAIL(err, HONE_E_ARG, "unknown pre-tokenizer \"%s\", expected one of: %s",
+                           HN_ESC(pre, strlen(pre)), hn_pre_list());
         if (gemma && !hn_pre_is_raw(v->pre))
-            return HN_FAIL(err, HONE_E_ARG, "%s: pre-tokenizer \"%s\" asked for, but tokenizer.ggml.model is gemma4, which is not byte-level; expected gemma4 or sarvam-moe",
+            return HN_FAIL(err, HONE_E_ARG,
+                           "%s: pre-tokenizer \"%s\" asked for, but tokenizer.ggml.model is gemma4, which is not "
+                           "byte-level; expected gemma4 or sarvam-moe",
                            f->path, HN_ESC(pre, strlen(pre)));
         return HONE_OK;
     }
@@ -648,7 +705,9 @@ static hone_status choose_pre(hn_vocab *v, const source *f, hone_str model, cons
     if (st != HONE_OK) return st;
     if (gemma) s = (hone_str){ "gemma4", 6 };
     if (!(v->pre = hn_pre_find(s.ptr, s.len)))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tokenizer.ggml.pre is \"%s\", a pre-tokenizer hone does not know; choose the one that fits with --pre KIND, one of: %s",
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: tokenizer.ggml.pre is \"%s\", a pre-tokenizer hone does not know; choose the one that fits "
+                       "with --pre KIND, one of: %s",
                        f->path, HN_ESC(s.ptr, s.len), hn_pre_list());
     return HONE_OK;
 }
@@ -659,19 +718,27 @@ static hone_status load(hn_vocab *v, source *f, hone_str model, const char *pre,
     bool found = false;
     if ((st = choose_pre(v, f, model, pre, err)) != HONE_OK) return st;
     v->raw = v->pre && hn_pre_is_raw(v->pre);
-    if ((st = get_array(f, "tokenizer.ggml.tokens", HONE_KV_STRING, "string", &f->tokens, &found, err)) != HONE_OK) return st;
+    if ((st = get_array(f, "tokenizer.ggml.tokens", HONE_KV_STRING, "string", &f->tokens, &found, err)) != HONE_OK)
+        return st;
     if (!found || f->tokens.count == 0)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens is %s, expected the list of tokens", f->path, found ? "empty" : "missing");
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens is %s, expected the list of tokens", f->path,
+                       found ? "empty" : "missing");
     if (f->tokens.count > INT32_MAX / 4 || f->tokens.n_bytes / 8 < f->tokens.count)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.tokens: %llu tokens in %llu bytes, expected at least 8 bytes each and at most %d tokens",
-                       f->path, (unsigned long long)f->tokens.count, (unsigned long long)f->tokens.n_bytes, INT32_MAX / 4);
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: tokenizer.ggml.tokens: %llu tokens in %llu bytes, expected at least 8 bytes each and at "
+                       "most %d tokens",
+                       f->path, (unsigned long long)f->tokens.count, (unsigned long long)f->tokens.n_bytes,
+                       INT32_MAX / 4);
     v->n = v->n_id = (int32_t)f->tokens.count;
     const hn_gguf_tensor *rows = hn_gguf_find_tensor(f->g, "token_embd.weight");
     if (rows && rows->ne[1] > f->tokens.count && rows->ne[1] <= INT32_MAX) v->n_id = (int32_t)rows->ne[1];
     if (v->kind == HN_VOCAB_BPE) {
-        if ((st = get_array(f, "tokenizer.ggml.merges", HONE_KV_STRING, "string", &f->merges, &found, err)) != HONE_OK) return st;
-        if (!found) return HN_FAIL(err, HONE_E_FORMAT, "%s: tokenizer.ggml.merges is missing, which tokenizer.ggml.model %s needs", f->path,
-                                   HN_ESC(model.ptr, model.len));
+        if ((st = get_array(f, "tokenizer.ggml.merges", HONE_KV_STRING, "string", &f->merges, &found, err)) != HONE_OK)
+            return st;
+        if (!found)
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: tokenizer.ggml.merges is missing, which tokenizer.ggml.model %s needs", f->path,
+                           HN_ESC(model.ptr, model.len));
     }
     if ((st = read_types(v, f, err)) != HONE_OK) return st;
     if ((v->kind == HN_VOCAB_SPM || v->kind == HN_VOCAB_UGM) && (st = read_scores(v, f, err)) != HONE_OK) return st;
@@ -680,12 +747,16 @@ static hone_status load(hn_vocab *v, source *f, hone_str model, const char *pre,
     bool trie = v->kind != HN_VOCAB_SPM && v->kind != HN_VOCAB_BPE;
     if (!trie && (st = make_table(v, f, err)) != HONE_OK) return st;
     enum { USER = 1 << HN_TOK_USER, SPECIAL = USER | 1 << HN_TOK_CONTROL | 1 << HN_TOK_UNKNOWN };
-    if ((st = make_lex(v, &v->special, SPECIAL, err)) != HONE_OK || (st = check_unique(v, &v->special, f->path, err)) != HONE_OK)
+    if ((st = make_lex(v, &v->special, SPECIAL, err)) != HONE_OK ||
+        (st = check_unique(v, &v->special, f->path, err)) != HONE_OK)
         return st;
     if (trie) {
         /* Unigram models know added tokens; WordPiece has [unused7]; SentencePiece never makes a token UNUSED */
-        unsigned types = 1 << HN_TOK_NORMAL | (v->kind == HN_VOCAB_UGM ? USER : v->kind == HN_VOCAB_WPM ? 1 << HN_TOK_UNUSED | 1 << HN_TOK_UNDEFINED : 0);
-        if ((st = make_lex(v, &v->all, types, err)) != HONE_OK || (st = check_unique(v, &v->all, f->path, err)) != HONE_OK)
+        unsigned types = 1 << HN_TOK_NORMAL | (v->kind == HN_VOCAB_UGM   ? USER
+                                               : v->kind == HN_VOCAB_WPM ? 1 << HN_TOK_UNUSED | 1 << HN_TOK_UNDEFINED
+                                                                         : 0);
+        if ((st = make_lex(v, &v->all, types, err)) != HONE_OK ||
+            (st = check_unique(v, &v->all, f->path, err)) != HONE_OK)
             return st;
         if ((st = hn_trie_make(&v->trie, v, &v->all, err)) != HONE_OK) return st;
         if (v->kind == HN_VOCAB_RWKV && (st = make_ends(v, err)) != HONE_OK) return st;
@@ -693,7 +764,8 @@ static hone_status load(hn_vocab *v, source *f, hone_str model, const char *pre,
         find_bytes(v);
     }
     if (v->kind == HN_VOCAB_BPE && (st = read_merges(v, f, err)) != HONE_OK) return st;
-    if ((st = read_special_ids(v, f, err)) != HONE_OK || (st = read_flags(v, f, err)) != HONE_OK || (st = make_marks(v, err)) != HONE_OK)
+    if ((st = read_special_ids(v, f, err)) != HONE_OK || (st = read_flags(v, f, err)) != HONE_OK ||
+        (st = make_marks(v, err)) != HONE_OK)
         return st;
     if (v->kind == HN_VOCAB_WPM) return hn_wpm_load(v, f->g, err);
     return v->kind == HN_VOCAB_UGM ? hn_ugm_load(v, f->g, err) : HONE_OK;
@@ -714,7 +786,8 @@ hone_status hn_vocab_new(hn_vocab **out, const hn_gguf *g, const char *pre, hone
     else if (is(model, "bert")) kind = HN_VOCAB_WPM;
     else if (is(model, "t5")) kind = HN_VOCAB_UGM;
     else
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tokenizer.ggml.model is \"%s\", expected llama, gpt2, gemma4, rwkv, bert or t5", f.path,
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: tokenizer.ggml.model is \"%s\", expected llama, gpt2, gemma4, rwkv, bert or t5", f.path,
                        HN_ESC(model.ptr, model.len));
     hn_vocab *v = calloc(1, sizeof *v);
     if (!v) return HN_FAIL(err, HONE_E_NOMEM, "tokenizer");
@@ -771,10 +844,12 @@ const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *
     *len = 0;
     if (!valid(v, id)) return id >= v->n && id < v->n_id ? "" : NULL;
     switch (v->type[id]) {
-    case HN_TOK_CONTROL: case HN_TOK_UNKNOWN:
+    case HN_TOK_CONTROL:
+    case HN_TOK_UNKNOWN:
         if (!special) return "";
         break;
-    case HN_TOK_UNUSED: case HN_TOK_UNDEFINED:
+    case HN_TOK_UNUSED:
+    case HN_TOK_UNDEFINED:
         if (v->kind != HN_VOCAB_RWKV) return "";
         break;
     default: break;
@@ -784,7 +859,8 @@ const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *
     return (v->piece ? v->piece : v->text) + off[id];
 }
 
-hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, bool special, char **text, size_t *len, hone_error *err)
+hone_status hn_vocab_decode(const hn_vocab *v, const int32_t *ids, size_t n, bool special, char **text, size_t *len,
+                            hone_error *err)
 {
     *text = NULL;
     *len = 0;

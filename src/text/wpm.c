@@ -62,7 +62,9 @@ static uint32_t lower(uint32_t cp)
         if (lower_runs[mid].last < cp) lo = mid + 1;
         else hi = mid;
     }
-    if (lo == ROWS(lower_runs, 1) || lower_runs[lo].first > cp || (cp - lower_runs[lo].first) % (uint32_t)lower_runs[lo].step) return cp;
+    if (lo == ROWS(lower_runs, 1) || lower_runs[lo].first > cp ||
+        (cp - lower_runs[lo].first) % (uint32_t)lower_runs[lo].step)
+        return cp;
     return cp + (uint32_t)lower_runs[lo].delta;
 }
 
@@ -71,9 +73,9 @@ static uint32_t lower(uint32_t cp)
 static bool is_cjk(uint32_t cp)
 {
     if (cp < 0x3400) return false;
-    return (cp >= 0x4E00 && cp <= 0x9FFF) || cp <= 0x4DBF || (cp >= 0x20000 && cp <= 0x2A6DF) || (cp >= 0x2A700 && cp <= 0x2B73F) ||
-           (cp >= 0x2B740 && cp <= 0x2B81F) || (cp >= 0x2B920 && cp <= 0x2CEAF) || (cp >= 0xF900 && cp <= 0xFAFF) ||
-           (cp >= 0x2F800 && cp <= 0x2FA1F);
+    return (cp >= 0x4E00 && cp <= 0x9FFF) || cp <= 0x4DBF || (cp >= 0x20000 && cp <= 0x2A6DF) ||
+           (cp >= 0x2A700 && cp <= 0x2B73F) || (cp >= 0x2B740 && cp <= 0x2B81F) || (cp >= 0x2B920 && cp <= 0x2CEAF) ||
+           (cp >= 0xF900 && cp <= 0xFAFF) || (cp >= 0x2F800 && cp <= 0x2FA1F);
 }
 
 /* ---- words ------------------------------------------------------------------------------ */
@@ -83,10 +85,11 @@ typedef struct word {
     hn_ids *out;
     hn_spans *spans;
     hone_error *err;
-    hone_span now;             /* the character being added, in the text */
-    size_t begin, end;         /* of the whole word */
+    hone_span now;                /* the character being added, in the text */
+    size_t begin, end;            /* of the whole word */
     hone_span at[MAX_WORD_CHARS]; /* of its characters … */
-    uint16_t char_at[4 * MAX_WORD_CHARS + 3]; /* … and which one a byte of text belongs to; both only if spans is not NULL */
+    uint16_t
+        char_at[4 * MAX_WORD_CHARS + 3]; /* … and which one a byte of text belongs to; both only if spans is not NULL */
     size_t n_chars, len;
     char text[3 + 4 * MAX_WORD_CHARS]; /* U+2581 and the characters */
 } word;
@@ -116,7 +119,8 @@ static hone_status end_word(word *w)
         } else {
             hone_status st = hn_ids_put(w->out, v->trie.id[best], w->err);
             if (st == HONE_OK && w->spans) /* the mark in front has no place of its own */
-                st = hn_spans_put(w->spans, w->at[w->char_at[i < 3 ? 3 : i]].begin, w->at[w->char_at[best_end - 1]].end, w->err);
+                st = hn_spans_put(w->spans, w->at[w->char_at[i < 3 ? 3 : i]].begin, w->at[w->char_at[best_end - 1]].end,
+                                  w->err);
             if (st != HONE_OK) return st;
         }
         i = best_end;
@@ -195,7 +199,8 @@ hone_status hn_wpm_encode(const hn_vocab *v, const char *s, size_t len, hn_ids *
 /* ---- loading ------------------------------------------------------------------------------- */
 
 /* What the key says, else *id as given, else the special token of that name, else BERT's own id. */
-static hone_status find_id(const hn_vocab *v, const hn_gguf *g, const char *key, const char *name, int32_t usual, int32_t *id, hone_error *err)
+static hone_status find_id(const hn_vocab *v, const hn_gguf *g, const char *key, const char *name, int32_t usual,
+                           int32_t *id, hone_error *err)
 {
     uint32_t u = 0;
     bool found = false;
@@ -219,7 +224,8 @@ hone_status hn_wpm_load(hn_vocab *v, const hn_gguf *g, hone_error *err)
         return st;
     v->add_bos = v->add_eos = true; /* BERT knows no text without them: add_bos_token and add_eos_token are ignored */
     v->lowercase = true;
-    if ((st = hn_gguf_get_bool(g, "tokenizer.ggml.normalizer.lowercase", &v->lowercase, NULL, err)) != HONE_OK) return st;
+    if ((st = hn_gguf_get_bool(g, "tokenizer.ggml.normalizer.lowercase", &v->lowercase, NULL, err)) != HONE_OK)
+        return st;
     v->strip_accents = v->lowercase;
     return hn_gguf_get_bool(g, "tokenizer.ggml.normalizer.strip_accents", &v->strip_accents, NULL, err);
 }

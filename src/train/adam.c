@@ -15,7 +15,8 @@ static double power(double x, int64_t t)
     return r;
 }
 
-void hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t, double lr, bool decay)
+void hn_adam_step(const hn_adam *o, float *p, const float *g, float *m, float *v, int64_t n, int64_t t, double lr,
+                  bool decay)
 {
     double c1 = 1 - power(o->beta1, t), c2 = 1 - power(o->beta2, t);
     float keep = decay ? (float)(1 - lr * o->weight_decay) : 1;

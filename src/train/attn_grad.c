@@ -12,44 +12,74 @@
 
 enum { BLOCK = 64 };
 
-uint64_t hn_attn_scratch(const hn_hparams *hp) { return 2 * BLOCK * BLOCK + BLOCK * (uint64_t)hp->head_dim + 2 * BLOCK; }
+uint64_t hn_attn_scratch(const hn_hparams *hp)
+{
+    return 2 * BLOCK * BLOCK + BLOCK * (uint64_t)hp->head_dim + 2 * BLOCK;
+}
 
 typedef struct attn_job {
     hn_grad *g;
-    const hn_batch *b;
+    const hn_train_batch *b;
     const hn_kept *w;
-    int64_t d, nq, nk;  /* head size; floats of a row of q, of k */
-    int64_t n_block;    /* of all documents */
-    int32_t group;      /* queries of a key head */
+    int64_t d, nq, nk; /* head size; floats of a row of q, of k */
+    int64_t n_block;   /* of all documents */
+    int32_t group;     /* queries of a key head */
     float scale;
 } attn_job;
 
-static int64_t n_blocks(const hn_batch *b, int32_t doc) { return (b->doc[doc + 1] - b->doc[doc] + BLOCK - 1) / BLOCK; }
+static int64_t n_blocks(const hn_train_batch *b, int32_t doc)
+{
+    return (b->doc[doc + 1] - b->doc[doc] + BLOCK - 1) / BLOCK;
+}
 
-static attn_job job_of(hn_grad *g, const hn_batch *b, const hn_kept *w)
+static attn_job job_of(hn_grad *g, const hn_train_batch *b, const hn_kept *w)
 {
     const hn_hparams *hp = &g->m->hp;
     int64_t n = 0;
     for (int32_t i = 0; i < b->n_doc; i++) n += n_blocks(b, i);
-    return (attn_job){ g, b, w, hp->head_dim, (int64_t)hp->n_head * hp->head_dim, (int64_t)hp->n_head_kv * hp->head_dim,
-                       n, hp->n_head / hp->n_head_kv, 1.0f / sqrtf((float)hp->head_dim) };
+    return (attn_job){ g,
+                       b,
+                       w,
+                       hp->head_dim,
+                       (int64_t)hp->n_head * hp->head_dim,
+                       (int64_t)hp->n_head_kv * hp->head_dim,
+                       n,
+                       hp->n_head / hp->n_head_kv,
+                       1.0f / sqrtf((float)hp->head_dim) };
 }
 
-static void tile(const attn_job *j, int32_t thread, hn_gemm_form form, float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb,
-                 int64_t m, int64_t n, int64_t k, float alpha, bool add)
+static void tile(const attn_job *j, int32_t thread, hn_gemm_form form, float *c, int64_t ldc, const float *a,
+                 int64_t lda, const float *b, int64_t ldb, int64_t m, int64_t n, int64_t k, float alpha, bool add)
 {
-    hn_gemm_serial(j->g->gemm, thread, &(hn_gemm){ .form = form, .c = c, .a = a, .b = b, .b_type = HN_F32, .b_row_bytes = (size_t)ldb * sizeof(float),
-                                                   .ldc = ldc, .lda = lda, .m = m, .n = n, .k = k, .alpha = alpha, .add = add });
+    hn_gemm_serial(j->g->gemm, thread,
+                   &(hn_gemm){ .form = form,
+                               .c = c,
+                               .a = a,
+                               .b = b,
+                               .b_type = HN_F32,
+                               .b_row_bytes = (size_t)ldb * sizeof(float),
+                               .ldc = ldc,
+                               .lda = lda,
+                               .m = m,
+                               .n = n,
+                               .k = k,
+                               .alpha = alpha,
+                               .add = add });
 }
 
 /* ---- forward: a chunk is (block of queries of the batch, head) ---------------------------------------- */
 
 /* Rows [at, at + n) of a document of len rows that starts at `start`. */
-typedef struct block { int64_t start, len, at, n; } block;
-static block block_at(int64_t start, int64_t len, int64_t at) { return (block){ start, len, at, len - at < BLOCK ? len - at : BLOCK }; }
+typedef struct block {
+    int64_t start, len, at, n;
+} block;
+static block block_at(int64_t start, int64_t len, int64_t at)
+{
+    return (block){ start, len, at, len - at < BLOCK ? len - at : BLOCK };
+}
 
 /* The block i of a batch's documents, each cut from its own start. */
-static block find_block(const hn_batch *b, int64_t i)
+static block find_block(const hn_train_batch *b, int64_t i)
 {
     int32_t d = 0;
     for (; i >= n_blocks(b, d); d++) i -= n_blocks(b, d);
@@ -63,8 +93,10 @@ static void forward_chunk(void *arg, int64_t chunk, int32_t thread)
     int32_t H = g->m->hp.n_head;
     block at = find_block(j->b, chunk / H);
     int64_t start = at.start, q0 = at.at, n = at.n, d = j->d, h = chunk % H;
-    float *s = g->attn + (uint64_t)thread * hn_attn_scratch(&g->m->hp), *m = s + 2 * BLOCK * BLOCK + BLOCK * d, *l = m + BLOCK;
-    const float *q = j->w->q + (start + q0) * j->nq + h * d, *k = j->w->k + start * j->nk + h / j->group * d, *v = j->w->v + start * j->nk + h / j->group * d;
+    float *s = g->attn + (uint64_t)thread * hn_attn_scratch(&g->m->hp), *m = s + 2 * BLOCK * BLOCK + BLOCK * d,
+          *l = m + BLOCK;
+    const float *q = j->w->q + (start + q0) * j->nq + h * d, *k = j->w->k + start * j->nk + h / j->group * d,
+                *v = j->w->v + start * j->nk + h / j->group * d;
     float *o = j->w->o + (start + q0) * j->nq + h * d;
     for (int64_t i = 0; i < n; i++) {
         m[i] = -INFINITY;
@@ -90,11 +122,12 @@ static void forward_chunk(void *arg, int64_t chunk, int32_t thread)
     }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t t = 0; t < d; t++) o[i * j->nq + t] /= l[i];
-        j->w->lse[(start + q0 + i) * H + h] = (float)((double)m[i] + hn_log2_f64((double)l[i]) * 0.69314718055994530942);
+        j->w->lse[(start + q0 + i) * H + h] =
+            (float)((double)m[i] + hn_log2_f64((double)l[i]) * 0.69314718055994530942);
     }
 }
 
-void hn_attn_forward(hn_grad *g, const hn_batch *b, const hn_kept *w)
+void hn_attn_forward(hn_grad *g, const hn_train_batch *b, const hn_kept *w)
 {
     attn_job j = job_of(g, b, w);
     hn_pool_run(g->p.pool, forward_chunk, &j, j.n_block * g->m->hp.n_head);
@@ -103,7 +136,8 @@ void hn_attn_forward(hn_grad *g, const hn_batch *b, const hn_kept *w)
 /* ---- backward ------------------------------------------------------------------------------------------- */
 
 /* P and dS of a block of queries of head h and one of keys of the same document. */
-static void block_back(const attn_job *j, int32_t thread, float *p, float *ds, const block *q, const block *k, int64_t h)
+static void block_back(const attn_job *j, int32_t thread, float *p, float *ds, const block *q, const block *k,
+                       int64_t h)
 {
     hn_grad *g = j->g;
     int32_t H = g->m->hp.n_head;
@@ -135,7 +169,8 @@ static void keys_back(const attn_job *j, int32_t thread, const block *k, int64_t
 {
     hn_grad *g = j->g;
     int64_t d = j->d, from = (k->start + k->at) * j->nk + kh * d;
-    float *p = g->attn + (uint64_t)thread * hn_attn_scratch(&g->m->hp), *ds = p + BLOCK * BLOCK, *dk = g->dk + from, *dv = g->dv + from;
+    float *p = g->attn + (uint64_t)thread * hn_attn_scratch(&g->m->hp), *ds = p + BLOCK * BLOCK, *dk = g->dk + from,
+          *dv = g->dv + from;
     for (int64_t i = 0; i < k->n; i++) {
         memset(dk + i * j->nk, 0, (size_t)d * sizeof(float));
         memset(dv + i * j->nk, 0, (size_t)d * sizeof(float));
@@ -200,7 +235,7 @@ static void delta_chunk(void *arg, int64_t chunk, int32_t thread)
     }
 }
 
-void hn_attn_backward(hn_grad *g, const hn_batch *b, const hn_kept *w)
+void hn_attn_backward(hn_grad *g, const hn_train_batch *b, const hn_kept *w)
 {
     attn_job j = job_of(g, b, w);
     int64_t K = g->m->hp.n_head_kv, all = 0, longest = 0;

@@ -15,7 +15,10 @@
 #include <unistd.h>
 
 static const char magic[8] = "HONETRN1";
-typedef struct header { char magic[8]; uint64_t n_bytes, n_settings, n_array, best; } header;
+typedef struct header {
+    char magic[8];
+    uint64_t n_bytes, n_settings, n_array, best;
+} header;
 _Static_assert(sizeof(header) == 40, "no padding");
 
 enum { NAME = 64 };
@@ -25,12 +28,16 @@ enum { NAME = 64 };
 
 static uint64_t file_bytes(const hone_trainer *t, bool best)
 {
-    return sizeof(header) + strlen(t->settings) + sizeof(hn_train_state) + (uint64_t)t->n_array * 8 + t->n_float * sizeof(float) * (best ? 4 : 3) + 8;
+    return sizeof(header) + strlen(t->settings) + sizeof(hn_train_state) + (uint64_t)t->n_array * 8 +
+           t->n_float * sizeof(float) * (best ? 4 : 3) + 8;
 }
 
 static void put_all(hn_sealing *o, hone_trainer *t)
 {
-    header h = { .n_bytes = file_bytes(t, t->has_best), .n_settings = strlen(t->settings), .n_array = (uint64_t)t->n_array, .best = t->has_best };
+    header h = { .n_bytes = file_bytes(t, t->has_best),
+                 .n_settings = strlen(t->settings),
+                 .n_array = (uint64_t)t->n_array,
+                 .best = t->has_best };
     memcpy(h.magic, magic, sizeof magic);
     hn_seal_put(o, &h, sizeof h);
     hn_seal_put(o, t->settings, (size_t)h.n_settings);
@@ -63,8 +70,7 @@ static hone_status write_file(hone_trainer *t, const char *path, hone_error *err
     }
     if (st == HONE_OK) return st;
     return HN_FAIL(err, st, "cannot write the checkpoint of step %lld (%llu bytes): %s; older ones are untouched",
-                   (long long)t->st.step,
-                   (unsigned long long)file_bytes(t, t->has_best), why.message);
+                   (long long)t->st.step, (unsigned long long)file_bytes(t, t->has_best), why.message);
 }
 
 /* ---- a folder of them ------------------------------------------------------------------------ */
@@ -161,7 +167,9 @@ hone_status hone_train_checkpoints(const char *folder, bool remove, int64_t *ste
     *step = n && !remove ? steps[0] : 0;
     for (size_t i = 0; remove && i < n && st == HONE_OK; i++) {
         char *path = path_of(folder, steps[i]);
-        if (!path || unlink(path) != 0) st = HN_FAIL(err, path ? HONE_E_IO : HONE_E_NOMEM, "%s: step %lld: cannot be removed", folder, (long long)steps[i]);
+        if (!path || unlink(path) != 0)
+            st = HN_FAIL(err, path ? HONE_E_IO : HONE_E_NOMEM, "%s: step %lld: cannot be removed", folder,
+                         (long long)steps[i]);
         free(path);
     }
     free(steps);
@@ -180,11 +188,16 @@ static hone_status compare_settings(const char *path, const char *then, size_t n
         if (a != b || memcmp(then, now, a)) {
             bool named = a > word && memcmp(then, now, word + 1) == 0;
             if (named && word == 4 && memcmp(now, "base", 4) == 0 && a == sizeof "base 0123456789abcdef" - 1)
-                return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: a checkpoint of an older hone, which knew its base by a few bytes; "
-                               "go on with the version that wrote it, or train anew", path);
-            return HN_FAIL(err, HONE_E_ARG, "%s: %.*s is %s there and %s now: a checkpoint goes on with its own settings, data and base only", path,
-                           named ? (int)word : 20, named ? now : "another setting", named ? HN_ESC(then + word + 1, a - word - 1) : HN_ESC(then, a),
-                           named ? HN_ESC(now + word + 1, b - word - 1) : HN_ESC(now, b));
+                return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                               "%s: a checkpoint of an older hone, which knew its base by a few bytes; "
+                               "go on with the version that wrote it, or train anew",
+                               path);
+            return HN_FAIL(
+                err, HONE_E_ARG,
+                "%s: %.*s is %s there and %s now: a checkpoint goes on with its own settings, data and base only", path,
+                named ? (int)word : 20, named ? now : "another setting",
+                named ? HN_ESC(then + word + 1, a - word - 1) : HN_ESC(then, a),
+                named ? HN_ESC(now + word + 1, b - word - 1) : HN_ESC(now, b));
         }
         then += a + (nl != NULL);
         now += b + 1;
@@ -198,23 +211,32 @@ static hone_status check_file(const hone_trainer *t, const char *path, const hn_
     header h;
     const unsigned char *p = f->p;
     uint64_t size = f->size;
-    if (size < sizeof h + 8) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes are too few for a checkpoint", path, (unsigned long long)size);
+    if (size < sizeof h + 8)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes are too few for a checkpoint", path,
+                       (unsigned long long)size);
     memcpy(&h, p, sizeof h);
-    if (memcmp(h.magic, magic, sizeof magic)) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a checkpoint of hone's training", path);
-    if (h.n_bytes != size) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected %llu: cut off or damaged", path, (unsigned long long)size, (unsigned long long)h.n_bytes);
+    if (memcmp(h.magic, magic, sizeof magic))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: not a checkpoint of hone's training", path);
+    if (h.n_bytes != size)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes, expected %llu: cut off or damaged", path,
+                       (unsigned long long)size, (unsigned long long)h.n_bytes);
     if (!hn_sealed_fits(f)) return HN_FAIL(err, HONE_E_FORMAT, "%s: checksum does not match: damaged", path);
-    if (h.n_settings > size - sizeof h - 8) return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes of settings do not fit", path, (unsigned long long)h.n_settings);
+    if (h.n_settings > size - sizeof h - 8)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu bytes of settings do not fit", path,
+                       (unsigned long long)h.n_settings);
     hone_status st = compare_settings(path, (const char *)p + sizeof h, (size_t)h.n_settings, t->settings, err);
     if (st != HONE_OK) return st;
     uint64_t at = sizeof h + h.n_settings + sizeof(hn_train_state), n;
     if (h.n_array != (uint64_t)t->n_array || h.best > 1 || file_bytes(t, h.best) != size)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu arrays in %llu bytes, expected %d in %llu", path, (unsigned long long)h.n_array, (unsigned long long)size, t->n_array,
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %llu arrays in %llu bytes, expected %d in %llu", path,
+                       (unsigned long long)h.n_array, (unsigned long long)size, t->n_array,
                        (unsigned long long)file_bytes(t, h.best == 1));
     for (int32_t i = 0; i < t->n_array; i++, at += 8 + n * sizeof(float) * (h.best ? 4 : 3)) {
         const hn_param *a = hn_grad_param(t->grad, i);
         memcpy(&n, p + at, sizeof n); /* in the file: so far all are as long as here, and the total is */
         if (n != (uint64_t)a->rows * (uint64_t)a->cols)
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu elements, expected %lld", path, a->name, (unsigned long long)n, (long long)(a->rows * a->cols));
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu elements, expected %lld", path, a->name,
+                           (unsigned long long)n, (long long)(a->rows * a->cols));
     }
     return HONE_OK;
 }
@@ -222,9 +244,20 @@ static hone_status check_file(const hone_trainer *t, const char *path, const hn_
 /* What of s no run of t comes to, or NULL: then nothing overflows from here on. */
 static const char *impossible(const hone_trainer *t, const hn_train_state *s)
 {
-    const struct { const char *name; int64_t n; } count[] = {
-        { "steps", s->step }, { "steps applied", s->n_applied }, { "steps skipped", s->n_skipped }, { "bad steps in a row", s->n_bad_row }, { "micro-batches", s->n_micro },
-        { "epochs", s->cursor.epoch }, { "sequences", s->cursor.at }, { "tokens", s->n_tok }, { "targets", s->n_target }, { "steps to the best", s->best_step },
+    const struct {
+        const char *name;
+        int64_t n;
+    } count[] = {
+        { "steps", s->step },
+        { "steps applied", s->n_applied },
+        { "steps skipped", s->n_skipped },
+        { "bad steps in a row", s->n_bad_row },
+        { "micro-batches", s->n_micro },
+        { "epochs", s->cursor.epoch },
+        { "sequences", s->cursor.at },
+        { "tokens", s->n_tok },
+        { "targets", s->n_target },
+        { "steps to the best", s->best_step },
         { "validations since the best", s->n_since_best },
     };
     for (size_t i = 0; i < sizeof count / sizeof *count; i++)
@@ -245,8 +278,10 @@ static hone_status take_all(hone_trainer *t, const char *path, const unsigned ch
     memcpy(&s, p, sizeof s);
     p += sizeof s;
     const char *what = impossible(t, &s);
-    if (what) return HN_FAIL(err, HONE_E_FORMAT, "%s: the number of %s is one that no run comes to: damaged", path, what);
-    if (hn_loader_seek(t->loader, s.cursor, &why) != HONE_OK) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s", path, why.message);
+    if (what)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: the number of %s is one that no run comes to: damaged", path, what);
+    if (hn_loader_seek(t->loader, s.cursor, &why) != HONE_OK)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s", path, why.message);
     t->st = s;
     t->has_best = h.best && t->best;
     if (t->best && !h.best && isfinite(s.best_val)) { /* nobody kept those weights: the best is sought from here on */
@@ -274,7 +309,8 @@ hone_status hone_trainer_load(hone_trainer *t, const char *path, hone_error *err
     hn_sealed f;
     int why = hn_sealed_open(&f, path, magic, sizeof magic);
     if (why == HN_SEALED_OTHER) return HN_FAIL(err, HONE_E_FORMAT, "%s: not a checkpoint of hone's training", path);
-    if (why == HN_SEALED_CHANGED) return HN_FAIL(err, HONE_E_IO, "%s: was written to while it was read; try again", path);
+    if (why == HN_SEALED_CHANGED)
+        return HN_FAIL(err, HONE_E_IO, "%s: was written to while it was read; try again", path);
     if (why == ENOMEM) return HN_FAIL(err, HONE_E_NOMEM, "%s: no memory to read it", path);
     if (why < 0) return HN_FAIL(err, HONE_E_FORMAT, "%s: empty, or not a file", path);
     if (why) return HN_FAIL(err, HONE_E_IO, "%s: %s", path, strerror(why));
@@ -284,7 +320,8 @@ hone_status hone_trainer_load(hone_trainer *t, const char *path, hone_error *err
     return st;
 }
 
-hone_status hone_trainer_resume(hone_trainer *t, const char *folder, int64_t *step, char *note, size_t n_note, hone_error *err)
+hone_status hone_trainer_resume(hone_trainer *t, const char *folder, int64_t *step, char *note, size_t n_note,
+                                hone_error *err)
 {
     int64_t *steps;
     size_t n, i;

@@ -6,11 +6,12 @@
  * across the boundary. It ends with the token that ends a generation, or, in formats where
  * that is plain text or missing, where the tokens part from those of the conversation up to
  * and with the answer. */
+#include "base/utf8.h"
 #include "text/chat.h"
 #include "train/data_parts.h"
 
 struct hn_data_chat {
-    hn_jinja *t[2];        /* without, with tools; NULL: not parsed yet */
+    hn_jinja *t[2]; /* without, with tools; NULL: not parsed yet */
     char *bos, *eos;
 };
 
@@ -55,7 +56,8 @@ static hone_status prepare(hn_data_reader *r)
     return HONE_OK;
 }
 
-/* Whether there is a template may take memory to find out, and where that is short the answer is no: it is asked again. */
+/* Whether there is a template may take memory to find out, and where that is short the answer is no: it is asked again.
+ */
 static hone_status find_source(hone_str *out, const hn_data_reader *r, bool tools, hone_error *err)
 {
     hone_status st = hn_chat_source(out, r->m->file, r->v, r->p->chat_template, tools, err);
@@ -79,11 +81,14 @@ static hone_status get_template(hn_data_reader *r, bool tools)
 }
 
 /* Ids of a rendering; *why is filled where the messages are at fault. */
-static hone_status encode(hn_data_reader *r, const json_t *messages, const json_t *tools, bool open, hn_ids *out, hone_error *why)
+static hone_status encode(hn_data_reader *r, const json_t *messages, const json_t *tools, bool open, hn_ids *out,
+                          hone_error *why)
 {
     hn_jinja_text text = { 0 };
     const hn_data_chat *c = r->chat;
-    hn_chat chat = { .messages = messages, .tools = tools, .bos = c->bos, .eos = c->eos, .now = &day, .add_generation_prompt = open };
+    hn_chat chat = {
+        .messages = messages, .tools = tools, .bos = c->bos, .eos = c->eos, .now = &day, .add_generation_prompt = open
+    };
     out->n = 0;
     hone_status st = hn_chat_render(c->t[tools != NULL], &chat, &text, why);
     if (st == HONE_OK) st = hn_chat_encode(r->v, text.text, text.len, text.input, text.n_input, false, out, why);
@@ -94,20 +99,24 @@ static hone_status encode(hn_data_reader *r, const json_t *messages, const json_
 static bool is_answer(const json_t *message) { return hn_json_is(json_object_get(message, "role"), "assistant"); }
 
 /* Where the tokens of the conversation part from those of its first n messages. */
-static hone_status part(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t n, bool open, size_t *at, hone_error *why)
+static hone_status part(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t n, bool open, size_t *at,
+                        hone_error *why)
 {
     json_t *head = json_array();
     bool ok = head != NULL;
     for (size_t i = 0; i < n && ok; i++) ok = json_array_append(head, json_array_get(messages, i)) == 0;
-    hone_status st = ok ? encode(r, head, tools, open, &r->other, why) : HN_FAIL(why, HONE_E_NOMEM, "%s:%lld: messages", r->path, (long long)r->line);
+    hone_status st = ok ? encode(r, head, tools, open, &r->other, why)
+                        : HN_FAIL(why, HONE_E_NOMEM, "%s:%lld: messages", r->path, (long long)r->line);
     json_decref(head);
     *at = 0;
     if (st == HONE_OK) *at = hn_data_common(&r->ids, &r->other);
-    else if (n == 0 && st != HONE_E_NOMEM) st = HONE_OK; /* many templates want a first message: then all before the answer is one with it */
+    else if (n == 0 && st != HONE_E_NOMEM)
+        st = HONE_OK; /* many templates want a first message: then all before the answer is one with it */
     return st;
 }
 
-/* Whether a token ends a generation and cannot stand in an answer's text (as the empty line that RWKV World ends with can). */
+/* Whether a token ends a generation and cannot stand in an answer's text (as the empty line that RWKV World ends with
+ * can). */
 static hone_status is_end(hn_data_reader *r, int32_t id, bool *yes)
 {
     size_t n;
@@ -121,8 +130,10 @@ static hone_status is_end(hn_data_reader *r, int32_t id, bool *yes)
     return st;
 }
 
-/* Counts the tokens of answer i, which begins at token `from`; those of the next one begin at `to`. *ended: it has a token that ends a generation. */
-static hone_status count_answer(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t from, size_t to, bool *ended, hone_error *why)
+/* Counts the tokens of answer i, which begins at token `from`; those of the next one begin at `to`. *ended: it has a
+ * token that ends a generation. */
+static hone_status count_answer(hn_data_reader *r, const json_t *messages, const json_t *tools, size_t i, size_t from,
+                                size_t to, bool *ended, hone_error *why)
 {
     size_t end = from;
     hone_status st = HONE_OK;
@@ -134,8 +145,10 @@ static hone_status count_answer(hn_data_reader *r, const json_t *messages, const
     return st;
 }
 
-/* From the last answer to the first, so that the beginning of the next one is known. *open: the conversation ends with an answer that nothing ends. */
-static hone_status count_answers(hn_data_reader *r, const json_t *messages, const json_t *tools, bool *open, hone_error *why)
+/* From the last answer to the first, so that the beginning of the next one is known. *open: the conversation ends with
+ * an answer that nothing ends. */
+static hone_status count_answers(hn_data_reader *r, const json_t *messages, const json_t *tools, bool *open,
+                                 hone_error *why)
 {
     size_t n = json_array_size(messages), to = r->ids.n, from;
     bool some = false, ended;
@@ -153,14 +166,18 @@ static hone_status count_answers(hn_data_reader *r, const json_t *messages, cons
     return st;
 }
 
-/* A message that says nothing at all is a misspelt key, which a template would print as an empty one. Returns the first, or their number. */
+/* A message that says nothing at all is a misspelt key, which a template would print as an empty one. Returns the
+ * first, or their number. */
 static size_t find_silent(const json_t *messages)
 {
     size_t i;
     json_t *m;
-    json_array_foreach(messages, i, m) {
+    json_array_foreach(messages, i, m)
+    {
         const json_t *content = json_object_get(m, "content");
-        if (json_is_object(m) && (!content || json_is_null(content)) && !json_array_size(json_object_get(m, "tool_calls"))) break;
+        if (json_is_object(m) && (!content || json_is_null(content)) &&
+            !json_array_size(json_object_get(m, "tool_calls")))
+            break;
     }
     return i;
 }
@@ -173,8 +190,10 @@ hone_status hn_data_conversation(hn_data_reader *r, const json_t *messages, cons
     hone_status st = get_template(r, tools != NULL);
     if (st != HONE_OK) return st;
     if (silent < json_array_size(messages))
-        return hn_data_bad(r, "messages[%zu].content is %s, and there are no tool_calls", silent, json_object_get(json_array_get(messages, silent), "content") ? "null" : "missing");
-    if ((st = encode(r, messages, tools, false, &r->ids, &why)) == HONE_OK && (st = hn_data_targets(r, 0, 0)) == HONE_OK)
+        return hn_data_bad(r, "messages[%zu].content is %s, and there are no tool_calls", silent,
+                           json_object_get(json_array_get(messages, silent), "content") ? "null" : "missing");
+    if ((st = encode(r, messages, tools, false, &r->ids, &why)) == HONE_OK &&
+        (st = hn_data_targets(r, 0, 0)) == HONE_OK)
         st = count_answers(r, messages, tools, &open, &why);
     if (st == HONE_E_ARG || st == HONE_E_FORMAT || st == HONE_E_UNSUPPORTED) return hn_data_bad(r, "%s", why.message);
     if (st != HONE_OK) {

@@ -19,9 +19,9 @@ typedef enum kind { KIND_NONE, KIND_CHAT, KIND_SHAREGPT, KIND_ALPACA, KIND_COMPL
 
 typedef struct lines {
     hn_source f;
-    uint64_t at;         /* of the file, what comes behind the buffer */
+    uint64_t at; /* of the file, what comes behind the buffer */
     char *buf;
-    size_t cap, from, n; /* what is not given yet: buf[from, n) */
+    size_t cap, from, n;  /* what is not given yet: buf[from, n) */
     bool begun, too_long; /* too_long: of the line given last there is only the beginning */
 } lines;
 
@@ -56,7 +56,9 @@ static hone_status next_line(lines *l, hn_data_reader *r, char **s, size_t *len)
         if (l->cap - l->n < CHUNK) {
             size_t cap = 2 * l->cap + CHUNK;
             char *p = realloc(l->buf, cap);
-            if (!p) return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: a line of %zu bytes and more", r->path, (long long)r->line, l->n);
+            if (!p)
+                return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: a line of %zu bytes and more", r->path,
+                               (long long)r->line, l->n);
             l->buf = p;
             l->cap = cap;
         }
@@ -73,7 +75,8 @@ static hone_status next_line(lines *l, hn_data_reader *r, char **s, size_t *len)
 
 static const char *type_name(const json_t *j)
 {
-    static const char *const names[] = { "an object", "an array", "a string", "a number", "a number", "true", "false", "null" };
+    static const char *const names[] = { "an object", "an array", "a string", "a number",
+                                         "a number",  "true",     "false",    "null" };
     return j ? names[json_typeof(j)] : "missing";
 }
 
@@ -82,7 +85,8 @@ static const json_t *text_of(hn_data_reader *r, const json_t *o, const char *key
 {
     const json_t *s = json_object_get(o, key);
     *st = HONE_OK;
-    if (!json_is_string(s)) *st = hn_data_bad(r, s ? "\"%s\" is %s, expected a string" : "\"%s\" is %s", key, type_name(s));
+    if (!json_is_string(s))
+        *st = hn_data_bad(r, s ? "\"%s\" is %s, expected a string" : "\"%s\" is %s", key, type_name(s));
     else if (!may_be_empty && json_string_length(s) == 0) *st = hn_data_bad(r, "\"%s\" is empty", key);
     else return s;
     return NULL;
@@ -94,20 +98,23 @@ static hone_status put_text(hn_data_reader *r, const json_t *o)
     const json_t *s = text_of(r, o, "text", false, &st);
     if (!s) return st;
     r->ids.n = 0;
-    if ((st = hn_data_put_bos(r, &r->ids)) != HONE_OK || (st = hn_data_encode(r, json_string_value(s), json_string_length(s), &r->ids)) != HONE_OK ||
+    if ((st = hn_data_put_bos(r, &r->ids)) != HONE_OK ||
+        (st = hn_data_encode(r, json_string_value(s), json_string_length(s), &r->ids)) != HONE_OK ||
         (st = hn_data_put_eos(r, &r->ids)) != HONE_OK)
         return st;
     return hn_data_put_text(r, true);
 }
 
-/* prompt[a] completion[b], of which the second counts: what is after the tokens that the two have in common with the prompt alone. */
+/* prompt[a] completion[b], of which the second counts: what is after the tokens that the two have in common with the
+ * prompt alone. */
 static hone_status put_pair(hn_data_reader *r, const char *prompt, size_t a, const char *completion, size_t b)
 {
     hone_status st;
     if (a + b > r->cap_text) {
         size_t cap = 2 * (a + b);
         char *p = realloc(r->text, cap);
-        if (!p) return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: a record of %zu bytes", r->path, (long long)r->line, a + b);
+        if (!p)
+            return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: a record of %zu bytes", r->path, (long long)r->line, a + b);
         r->text = p;
         r->cap_text = cap;
     }
@@ -129,25 +136,34 @@ static hone_status put_completion(hn_data_reader *r, const json_t *o)
 {
     hone_status st;
     const json_t *p = text_of(r, o, "prompt", true, &st), *c = p ? text_of(r, o, "completion", false, &st) : NULL;
-    return c ? put_pair(r, json_string_value(p), json_string_length(p), json_string_value(c), json_string_length(c)) : st;
+    return c ? put_pair(r, json_string_value(p), json_string_length(p), json_string_value(c), json_string_length(c))
+             : st;
 }
 
-static hone_status no_memory(hn_data_reader *r) { return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: record", r->path, (long long)r->line); }
+static hone_status no_memory(hn_data_reader *r)
+{
+    return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: record", r->path, (long long)r->line);
+}
 
 static hone_status put_chat(hn_data_reader *r, const json_t *o)
 {
     const json_t *list = json_object_get(o, "messages"), *tools = json_object_get(o, "tools");
-    if (!json_is_array(list)) return hn_data_bad(r, list ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", "messages", type_name(list));
+    if (!json_is_array(list))
+        return hn_data_bad(r, list ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", "messages", type_name(list));
     if (!json_array_size(list)) return hn_data_bad(r, "\"messages\" is empty");
-    if (tools && !json_is_array(tools) && !json_is_null(tools)) return hn_data_bad(r, "\"tools\" is %s, expected an array", type_name(tools));
+    if (tools && !json_is_array(tools) && !json_is_null(tools))
+        return hn_data_bad(r, "\"tools\" is %s, expected an array", type_name(tools));
     return hn_data_conversation(r, list, json_is_array(tools) ? tools : NULL);
 }
 
 static const char *role_of(const json_t *from)
 {
-    static const struct { const char *from, *role; } roles[] = {
-        { "human", "user" }, { "user", "user" }, { "gpt", "assistant" }, { "assistant", "assistant" }, { "model", "assistant" }, { "chatgpt", "assistant" },
-        { "bing", "assistant" }, { "bard", "assistant" }, { "system", "system" }, { "tool", "tool" }, { "function", "tool" }, { "observation", "tool" },
+    static const struct {
+        const char *from, *role;
+    } roles[] = {
+        { "human", "user" },      { "user", "user" },         { "gpt", "assistant" },  { "assistant", "assistant" },
+        { "model", "assistant" }, { "chatgpt", "assistant" }, { "bing", "assistant" }, { "bard", "assistant" },
+        { "system", "system" },   { "tool", "tool" },         { "function", "tool" },  { "observation", "tool" },
     };
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         if (hn_json_is(from, roles[i].from)) return roles[i].role;
@@ -158,14 +174,18 @@ static hone_status put_sharegpt(hn_data_reader *r, const json_t *o)
 {
     const json_t *list = json_object_get(o, "conversations");
     size_t n = json_array_size(list);
-    if (!json_is_array(list)) return hn_data_bad(r, list ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", "conversations", type_name(list));
+    if (!json_is_array(list))
+        return hn_data_bad(r, list ? "\"%s\" is %s, expected an array" : "\"%s\" is %s", "conversations",
+                           type_name(list));
     if (!n) return hn_data_bad(r, "\"conversations\" is empty");
     for (size_t i = 0; i < n; i++) {
-        const json_t *m = json_array_get(list, i), *from = json_object_get(m, "from"), *value = json_object_get(m, "value");
+        const json_t *m = json_array_get(list, i), *from = json_object_get(m, "from"),
+                     *value = json_object_get(m, "value");
         if (!json_is_string(from) || !json_is_string(value))
             return hn_data_bad(r, "conversations[%zu]: expected an object with strings \"from\" and \"value\"", i);
         if (!role_of(from))
-            return hn_data_bad(r, "conversations[%zu].from is '%s', expected human, gpt, system or tool", i, HN_ESC(json_string_value(from), json_string_length(from)));
+            return hn_data_bad(r, "conversations[%zu].from is '%s', expected human, gpt, system or tool", i,
+                               HN_ESC(json_string_value(from), json_string_length(from)));
     }
     json_t *all = json_array();
     bool ok = all != NULL;
@@ -179,18 +199,23 @@ static hone_status put_sharegpt(hn_data_reader *r, const json_t *o)
     return st;
 }
 
-/* Instruction and input make the question; without a chat template they stand under the headings of Alpaca's own prompts. */
+/* Instruction and input make the question; without a chat template they stand under the headings of Alpaca's own
+ * prompts. */
 static hone_status put_alpaca(hn_data_reader *r, const json_t *o)
 {
     hone_status st;
-    const json_t *q = text_of(r, o, "instruction", false, &st), *a = q ? text_of(r, o, "output", false, &st) : NULL, *in = json_object_get(o, "input");
+    const json_t *q = text_of(r, o, "instruction", false, &st), *a = q ? text_of(r, o, "output", false, &st) : NULL,
+                 *in = json_object_get(o, "input");
     if (!a) return st;
     if (in && !json_is_null(in) && !text_of(r, o, "input", true, &st)) return st;
     bool chat = hn_data_has_template(r), more = json_string_length(in) > 0;
     size_t n = json_string_length(q) + json_string_length(in) + 64, len = 0;
     char *s = malloc(n);
     if (!s) return no_memory(r);
-    const char *const part[] = { chat ? "" : "### Instruction:\n", json_string_value(q), !more ? "" : chat ? "\n\n" : "\n\n### Input:\n",
+    const char *const part[] = { chat ? "" : "### Instruction:\n", json_string_value(q),
+                                 !more  ? ""
+                                 : chat ? "\n\n"
+                                        : "\n\n### Input:\n",
                                  more ? json_string_value(in) : "", chat ? "" : "\n\n### Response:\n" };
     for (size_t i = 0; i < 5; i++) {
         size_t k = i == 1 ? json_string_length(q) : i == 3 && more ? json_string_length(in) : strlen(part[i]);
@@ -200,7 +225,9 @@ static hone_status put_alpaca(hn_data_reader *r, const json_t *o)
     if (!chat) {
         st = put_pair(r, s, len, json_string_value(a), json_string_length(a));
     } else {
-        json_t *text = json_stringn(s, len), *all = text ? json_pack("[{s:s, s:O}, {s:s, s:O}]", "role", "user", "content", text, "role", "assistant", "content", a) : NULL;
+        json_t *text = json_stringn(s, len), *all = text ? json_pack("[{s:s, s:O}, {s:s, s:O}]", "role", "user",
+                                                                     "content", text, "role", "assistant", "content", a)
+                                                         : NULL;
         st = all ? hn_data_conversation(r, all, NULL) : no_memory(r);
         json_decref(all);
         json_decref(text);
@@ -211,9 +238,15 @@ static hone_status put_alpaca(hn_data_reader *r, const json_t *o)
 
 static kind kind_of(const json_t *o)
 {
-    static const struct { const char *a, *b; kind k; } kinds[] = {
-        { "messages", NULL, KIND_CHAT }, { "conversations", NULL, KIND_SHAREGPT }, { "instruction", "output", KIND_ALPACA },
-        { "prompt", "completion", KIND_COMPLETION }, { "text", NULL, KIND_TEXT },
+    static const struct {
+        const char *a, *b;
+        kind k;
+    } kinds[] = {
+        { "messages", NULL, KIND_CHAT },
+        { "conversations", NULL, KIND_SHAREGPT },
+        { "instruction", "output", KIND_ALPACA },
+        { "prompt", "completion", KIND_COMPLETION },
+        { "text", NULL, KIND_TEXT },
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (json_object_get(o, kinds[i].a) && (!kinds[i].b || json_object_get(o, kinds[i].b))) return kinds[i].k;
@@ -223,7 +256,8 @@ static kind kind_of(const json_t *o)
 /* All strings of a record that samples would be made of. */
 static hone_status take_strings(hn_data_reader *r, const json_t *j)
 {
-    static const char *const keys[] = { "text", "prompt", "completion", "instruction", "input", "output", "messages", "conversations", "content", "value" };
+    static const char *const keys[] = { "text",   "prompt",   "completion",    "instruction", "input",
+                                        "output", "messages", "conversations", "content",     "value" };
     hone_status st = HONE_OK;
     size_t i;
     json_t *x;
@@ -246,7 +280,8 @@ static hone_status put_record(hn_data_reader *r, const json_t *o, kind *k)
     case KIND_COMPLETION: return put_completion(r, o);
     case KIND_TEXT: return put_text(r, o);
     default:
-        return hn_data_bad(r, "no record that hone trains on; expected the keys \"messages\", \"conversations\", \"instruction\" and \"output\","
+        return hn_data_bad(r, "no record that hone trains on; expected the keys \"messages\", \"conversations\", "
+                              "\"instruction\" and \"output\","
                               " \"prompt\" and \"completion\", or \"text\"");
     }
 }
@@ -264,9 +299,8 @@ static hone_status parse_line(hn_data_reader *r, const char *s, size_t n, json_t
     if (st == HONE_OK) return HONE_OK;
     size_t line, column, left = (size_t)(s + n - j.at);
     hn_jread_where(&j, &line, &column);
-    return hn_data_bad(r, "not JSON: column %zu: expected %s%s%s", column, j.expected, left ? ", seen "
-                       : ", where it ends",
-                       HN_ESC(j.at, left < 16 ? left : 16));
+    return hn_data_bad(r, "not JSON: column %zu: expected %s%s%s", column, j.expected,
+                       left ? ", seen " : ", where it ends", HN_ESC(j.at, left < 16 ? left : 16));
 }
 
 static hone_status read_line(hn_data_reader *r, const char *s, size_t n, kind *k)

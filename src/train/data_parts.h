@@ -3,16 +3,20 @@
 #define HN_DATA_PARTS_H
 
 #include "base/json_tree.h"
-#include "model/convert.h"
+#include "base/source.h"
 #include "train/data.h"
 
 #include <stdlib.h>
 
 /* Ids and targets of all samples, never moved; shared by the two halves of a split set. */
-typedef struct hn_data_block { struct hn_data_block *next; size_t n, cap; char data[]; } hn_data_block;
+typedef struct hn_data_block {
+    struct hn_data_block *next;
+    size_t n, cap;
+    char data[];
+} hn_data_block;
 typedef struct hn_data_store {
     hn_data_block *block;
-    uint8_t *ones;  /* [seq] target of samples in which everything counts */
+    uint8_t *ones; /* [seq] target of samples in which everything counts */
     int32_t n_user;
 } hn_data_store;
 
@@ -26,15 +30,15 @@ typedef struct hn_data_reader {
     const hn_vocab *v;
     hone_error *err;
     const char *path;
-    int64_t line;              /* of path, from 1 */
+    int64_t line; /* of path, from 1 */
     int64_t cap_sample;
-    hn_ids ids, other;         /* of this record; of a rendering to compare with */
-    uint8_t *target;           /* [cap_target] */
+    hn_ids ids, other; /* of this record; of a rendering to compare with */
+    uint8_t *target;   /* [cap_target] */
     size_t cap_target;
-    char *text;                /* [cap_text] */
+    char *text; /* [cap_text] */
     size_t cap_text;
-    hn_data_chat *chat;        /* NULL: not asked for yet */
-    size_t n_of_text;          /* samples of this text so far */
+    hn_data_chat *chat; /* NULL: not asked for yet */
+    size_t n_of_text;   /* samples of this text so far */
     /* Not NULL: no samples are made; texts of files and strings of records are given to it, in pieces. */
     hone_status (*take)(struct hn_data_reader *r, const char *s, size_t n);
     void *arg;
@@ -52,8 +56,8 @@ hone_status hn_data_put(hn_data_reader *r, const uint8_t *target);
 
 /* Appends to out; what looks like a token that structures a prompt is text. */
 hone_status hn_data_encode(hn_data_reader *r, const char *s, size_t n, hn_ids *out);
-hone_status hn_data_put_bos(hn_data_reader *r, hn_ids *out);      /* where the vocabulary adds one */
-hone_status hn_data_put_eos(hn_data_reader *r, hn_ids *out);      /* where it has one and it is missing */
+hone_status hn_data_put_bos(hn_data_reader *r, hn_ids *out); /* where the vocabulary adds one */
+hone_status hn_data_put_eos(hn_data_reader *r, hn_ids *out); /* where it has one and it is missing */
 /* r->target [from, r->ids.n) becomes `value`. */
 hone_status hn_data_targets(hn_data_reader *r, size_t from, uint8_t value);
 /* Ids that both begin with. */

@@ -1,5 +1,6 @@
 /* dataset: the samples of files. Owns their memory, their statistics, plain texts and the
  * division into two sets. Refuses to know JSON, chat templates and batches. */
+#include "base/utf8.h"
 #include "train/data_parts.h"
 
 #include <strings.h>
@@ -63,8 +64,8 @@ hone_status hn_data_bad(hn_data_reader *r, const char *fmt, ...)
     if (!s->n_bad++) snprintf(s->first_bad, sizeof s->first_bad, "%s:%lld: %.180s", r->path, (long long)r->line, why);
     if (s->n_bad <= r->p->max_bad) return HONE_OK;
     if (s->n_bad == 1) return HN_FAIL(r->err, HONE_E_FORMAT, "%s:%lld: %s", r->path, (long long)r->line, why);
-    return HN_FAIL(r->err, HONE_E_FORMAT, "%s:%lld: %s; bad line %lld where %lld are allowed, the first: %s", r->path, (long long)r->line, why,
-                   (long long)s->n_bad, (long long)r->p->max_bad, s->first_bad);
+    return HN_FAIL(r->err, HONE_E_FORMAT, "%s:%lld: %s; bad line %lld where %lld are allowed, the first: %s", r->path,
+                   (long long)r->line, why, (long long)s->n_bad, (long long)r->p->max_bad, s->first_bad);
 }
 
 static hone_status add_sample(hn_data_reader *r, int32_t *ids, uint8_t *target, int32_t n)
@@ -72,12 +73,14 @@ static hone_status add_sample(hn_data_reader *r, int32_t *ids, uint8_t *target, 
     hn_dataset *d = r->d;
     if (d->n == r->cap_sample) {
         int64_t cap = d->n ? 2 * d->n : 256;
-        hn_sample *s = realloc(d->sample, (size_t)cap * sizeof *s);
-        if (!s) return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: list of %lld samples", r->path, (long long)r->line, (long long)cap);
+        hn_data_sample *s = realloc(d->sample, (size_t)cap * sizeof *s);
+        if (!s)
+            return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: list of %lld samples", r->path, (long long)r->line,
+                           (long long)cap);
         d->sample = s;
         r->cap_sample = cap;
     }
-    d->sample[d->n++] = (hn_sample){ ids, target, n };
+    d->sample[d->n++] = (hn_data_sample){ ids, target, n };
     return HONE_OK;
 }
 
@@ -139,7 +142,8 @@ hone_status hn_data_put(hn_data_reader *r, const uint8_t *target)
 hone_status hn_data_encode(hn_data_reader *r, const char *s, size_t n, hn_ids *out)
 {
     hone_span all = { 0, n };
-    return r->p->special ? hn_vocab_encode(r->v, s, n, HONE_TOK_SPECIAL, out, r->err) : hn_vocab_encode_spans(r->v, s, n, 0, &all, n > 0, out, r->err);
+    return r->p->special ? hn_vocab_encode(r->v, s, n, HONE_TOK_SPECIAL, out, r->err)
+                         : hn_vocab_encode_spans(r->v, s, n, 0, &all, n > 0, out, r->err);
 }
 
 hone_status hn_data_put_bos(hn_data_reader *r, hn_ids *out)
@@ -200,7 +204,8 @@ static size_t cut_at(const char *s, size_t n)
         if (s[i - 1] == '\n') {
             char c = s[i - 2 - (s[i - 2] == '\r')]; /* i > 3: n is large */
             if (!line) line = i;
-            if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return i - 1 - (s[i - 2] == '\r');
+            if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
+                return i - 1 - (s[i - 2] == '\r');
         }
     if (line) return line;
     for (i = n; i > n - 4 && ((unsigned char)s[i - 1] & 0xC0) == 0x80; i--) {}
@@ -216,7 +221,8 @@ static hone_status clean(hn_data_reader *r, char *s, size_t *n)
         b = nl ? (size_t)(nl - s) + 1 : *n;
         size_t len = b - a, good = well_formed(s + a, len);
         if (good < len) {
-            hone_status st = hn_data_bad(r, "not UTF-8: byte 0x%02x in column %zu", (unsigned char)s[a + good], good + 1);
+            hone_status st =
+                hn_data_bad(r, "not UTF-8: byte 0x%02x in column %zu", (unsigned char)s[a + good], good + 1);
             if (st != HONE_OK) return st;
         } else {
             memmove(s + out, s + a, len);
@@ -248,7 +254,8 @@ static hone_status read_pieces(hn_data_reader *r, const hn_source *f, bool *any)
     if (!s) return HN_FAIL(r->err, HONE_E_NOMEM, "%s: %llu bytes", r->path, (unsigned long long)f->size);
     while (st == HONE_OK && (at < f->size || have)) {
         size_t want = f->size - at < PIECE - have ? (size_t)(f->size - at) : PIECE - have;
-        if ((st = hn_data_go_on(r)) != HONE_OK || (st = hn_source_read(f, at, s + have, want, r->err)) != HONE_OK) break;
+        if ((st = hn_data_go_on(r)) != HONE_OK || (st = hn_source_read(f, at, s + have, want, r->err)) != HONE_OK)
+            break;
         size_t skip = at == 0 && is_bom(s, want) ? 3 : 0;
         at += want;
         have += want;
@@ -292,7 +299,7 @@ static void measure(hn_dataset *d, int64_t *count)
     d->hash = HN_FNV_INIT;
     for (int64_t i = 0; i < d->n; i++) max = d->sample[i].n > max ? d->sample[i].n : max;
     for (int64_t i = 0; i < d->n; i++) {
-        const hn_sample *x = &d->sample[i];
+        const hn_data_sample *x = &d->sample[i];
         count[x->n]++;
         s->n_tok += x->n;
         for (int32_t t = 1; t < x->n; t++) s->n_target += x->target[t];
@@ -349,8 +356,10 @@ static hone_status check_any(const hn_data_reader *r)
 {
     const hn_data_stats *s = &r->d->stats;
     if (r->d->n) return HONE_OK;
-    return HN_FAIL(r->err, HONE_E_FORMAT, "%s%s: nothing to train on: %lld record%s, %lld bad, %lld in which no token counts%s", r->p->path[0],
-                   r->p->n_path > 1 ? " and others" : "", (long long)s->n_line, s->n_line == 1 ? "" : "s", (long long)s->n_bad, (long long)s->n_empty,
+    return HN_FAIL(r->err, HONE_E_FORMAT,
+                   "%s%s: nothing to train on: %lld record%s, %lld bad, %lld in which no token counts%s", r->p->path[0],
+                   r->p->n_path > 1 ? " and others" : "", (long long)s->n_line, s->n_line == 1 ? "" : "s",
+                   (long long)s->n_bad, (long long)s->n_empty,
                    s->n_cut ? "; some were cut before what counts: a longer sequence would keep it" : "");
 }
 
@@ -364,7 +373,8 @@ hone_status hn_dataset_read(hn_dataset **out, const hone_model *m, const hn_data
     if ((st = hn_model_vocab(m, &r.v, err)) != HONE_OK) return st;
     int64_t *count = NULL;
     st = begin(&r);
-    if (st == HONE_OK && !(count = calloc((size_t)p->seq + 1, sizeof *count))) st = HN_FAIL(err, HONE_E_NOMEM, "lengths up to %d", p->seq);
+    if (st == HONE_OK && !(count = calloc((size_t)p->seq + 1, sizeof *count)))
+        st = HN_FAIL(err, HONE_E_NOMEM, "lengths up to %d", p->seq);
     for (int32_t i = 0; i < p->n_path && st == HONE_OK; i++) {
         r.path = p->path[i];
         st = hn_data_read_file(&r);
@@ -387,7 +397,8 @@ hone_status hn_dataset_read(hn_dataset **out, const hone_model *m, const hn_data
 hone_status hn_dataset_split(hn_dataset *d, double share, uint64_t seed, hn_dataset **second, hone_error *err)
 {
     *second = NULL;
-    if (!(share >= 0 && share < 1)) return HN_FAIL(err, HONE_E_ARG, "a share of %g for validation, expected at least 0 and less than 1", share);
+    if (!(share >= 0 && share < 1))
+        return HN_FAIL(err, HONE_E_ARG, "a share of %g for validation, expected at least 0 and less than 1", share);
     if (share == 0) return HONE_OK;
     if (d->n < 2) return HN_FAIL(err, HONE_E_ARG, "%lld sample cannot be divided in two sets", (long long)d->n);
     int64_t k = (int64_t)(share * (double)d->n + 0.5), left = 0, n = d->n;

@@ -10,10 +10,11 @@ enum { MAX_M = 516, STRIPS = 4, TILES = MAX_M / HN_GEMM_ROWS * STRIPS, WIDE = 8 
 
 /* Scratch of one thread. */
 typedef struct work {
-    float b[STRIPS * HN_GEMM_K][HN_GEMM_COLS];     /* the block of B: strips of 256 rows, or of 128 of pairs, twice as many */
+    float b[STRIPS * HN_GEMM_K]
+           [HN_GEMM_COLS]; /* the block of B: strips of 256 rows, or of 128 of pairs, twice as many */
     float sum[TILES][HN_GEMM_ROWS][HN_GEMM_COLS]; /* of the blocks before */
     float a[HN_GEMM_K * WIDE];
-    float row[16][HN_GEMM_K];                     /* decoded */
+    float row[16][HN_GEMM_K]; /* decoded */
 } work;
 
 struct hn_gemm_ctx {
@@ -33,7 +34,8 @@ hone_status hn_gemm_new(hn_gemm_ctx **out, hn_pool *pool, const hn_kernels *k, h
     if (!g) return HN_FAIL(err, HONE_E_NOMEM, "products");
     *g = (hn_gemm_ctx){ .pool = pool, .k = k, .n_thread = hn_pool_threads(pool) };
     bool pairs = k->gemm->pairs;
-    if (!(g->w = hn_pages_alloc((size_t)g->n_thread * sizeof *g->w)) || (pairs && !(g->rounded = hn_pages_alloc(ROUNDED * PAIRS * sizeof *g->rounded)))) {
+    if (!(g->w = hn_pages_alloc((size_t)g->n_thread * sizeof *g->w)) ||
+        (pairs && !(g->rounded = hn_pages_alloc(ROUNDED * PAIRS * sizeof *g->rounded)))) {
         hn_gemm_free(g);
         return HN_FAIL(err, HONE_E_NOMEM, "products: scratch of %d threads", hn_pool_threads(pool));
     }
@@ -49,12 +51,15 @@ void hn_gemm_free(hn_gemm_ctx *g)
     free(g);
 }
 
-uint64_t hn_gemm_bytes(const hn_gemm_ctx *g) { return (uint64_t)g->n_thread * sizeof *g->w + (g->rounded ? ROUNDED * PAIRS * sizeof *g->rounded : 0); }
+uint64_t hn_gemm_bytes(const hn_gemm_ctx *g)
+{
+    return (uint64_t)g->n_thread * sizeof *g->w + (g->rounded ? ROUNDED * PAIRS * sizeof *g->rounded : 0);
+}
 
 typedef struct job {
     const hn_gemm_ctx *g;
     const hn_gemm *p;
-    int64_t n_m, n_n, unit; /* chunks above each other, of whole tiles; beside each other, of whole units of columns */
+    int64_t n_m, n_n, unit;  /* chunks above each other, of whole tiles; beside each other, of whole units of columns */
     bool may_round, rounded; /* A is, first of all, rounded into g->rounded: [block of k][m][PAIRS] */
 } job;
 
@@ -70,10 +75,14 @@ static bool in_pairs(const hn_gemm_ctx *g, const hn_gemm *p) { return p->bf16 &&
 static bool a_in_pairs(const job *j) { return j->p->a_rounded && in_pairs(j->g, j->p); }
 
 /* Where column j of the block of B is. */
-static float *strip(work *w, int64_t j, bool pairs) { return &w->b[j / HN_GEMM_COLS * (pairs ? PAIRS : HN_GEMM_K)][j % HN_GEMM_COLS]; }
+static float *strip(work *w, int64_t j, bool pairs)
+{
+    return &w->b[j / HN_GEMM_COLS * (pairs ? PAIRS : HN_GEMM_K)][j % HN_GEMM_COLS];
+}
 
 /* Columns [n0, n0 + n) of rows [k0, k0 + k) of B, a row by a row of k. */
-static void strips_of_rows(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
+static void strips_of_rows(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0,
+                           int64_t k)
 {
     const hn_type_info *ti = hn_type_get(p->b_type);
     const hn_gemm_ops *ops = g->k->gemm;
@@ -90,17 +99,20 @@ static void strips_of_rows(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int6
             src = (const float *)b + n0;
             lds = (int64_t)(p->b_row_bytes / sizeof(float));
         } else if (!at_once)
-            for (int64_t r = 0; r < rows; r++) decode(w->row[r], b + (size_t)r * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)from), all);
+            for (int64_t r = 0; r < rows; r++)
+                decode(w->row[r], b + (size_t)r * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)from), all);
         for (int64_t j = 0; j < n; j += HN_GEMM_COLS) {
             int64_t now = n - j < HN_GEMM_COLS ? n - j : HN_GEMM_COLS;
-            if (at_once) at_once(strip(w, j, pairs) + at, b + hn_row_bytes(ti, (uint64_t)(n0 + j)), p->b_row_bytes, rows, now);
+            if (at_once)
+                at_once(strip(w, j, pairs) + at, b + hn_row_bytes(ti, (uint64_t)(n0 + j)), p->b_row_bytes, rows, now);
             else ops->copy(strip(w, j, pairs) + at, HN_GEMM_COLS, src + j, lds, rows, now, p->bf16);
         }
     }
 }
 
 /* The same where B's rows are columns. */
-static void strips_of_columns(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0, int64_t k)
+static void strips_of_columns(const hn_gemm_ctx *g, const hn_gemm *p, work *w, int64_t n0, int64_t n, int64_t k0,
+                              int64_t k)
 {
     const hn_type_info *ti = hn_type_get(p->b_type);
     const hn_gemm_ops *ops = g->k->gemm;
@@ -132,7 +144,8 @@ static void ask_for_a(const float *a, int64_t lda, int64_t left, int64_t words)
 
 /* Where row m of A is for the tiles there, rounded or copied for a passage over the strips. once: there is but
  * one strip, so floats may stay where they are. Columns of A, the rows of TN, are copied 48 at a time. */
-static void a_rows(const job *j, work *w, hn_gemm_tile *t, int64_t m, int64_t i, int64_t left, int64_t k0, int64_t k, bool once)
+static void a_rows(const job *j, work *w, hn_gemm_tile *t, int64_t m, int64_t i, int64_t left, int64_t k0, int64_t k,
+                   bool once)
 {
     const hn_gemm *p = j->p;
     const hn_gemm_ops *ops = j->g->k->gemm;
@@ -144,7 +157,9 @@ static void a_rows(const job *j, work *w, hn_gemm_tile *t, int64_t m, int64_t i,
         return;
     }
     const float *a = p->a + (tn ? k0 * p->lda + m : m * p->lda + (a_in_pairs(j) ? k0 / 2 : k0));
-    if (!tn) ask_for_a(a, p->lda, left, a_in_pairs(j) ? (k + 1) / 2 : k); /* the next ones are far away: another chunk had them last */
+    if (!tn)
+        ask_for_a(a, p->lda, left,
+                  a_in_pairs(j) ? (k + 1) / 2 : k); /* the next ones are far away: another chunk had them last */
     if (a_in_pairs(j) || (once && !p->bf16 && !(tn && p->lda > HN_GEMM_K))) {
         t->a = a;
         t->a_row = tn ? 1 : p->lda;
@@ -159,17 +174,27 @@ static void a_rows(const job *j, work *w, hn_gemm_tile *t, int64_t m, int64_t i,
 }
 
 /* The bytes of B that a block needs, asked for while the one before is multiplied: rows of `bytes` from b on. */
-typedef struct ahead { const char *b; size_t stride, bytes; int64_t rows, next, per; } ahead;
+typedef struct ahead {
+    const char *b;
+    size_t stride, bytes;
+    int64_t rows, next, per;
+} ahead;
 
 static ahead ahead_of(const hn_gemm *p, int64_t n0, int64_t n1, int64_t k0, int64_t turns)
 {
     const hn_type_info *ti = hn_type_get(p->b_type);
     bool nt = p->form == HN_GEMM_NT;
-    int64_t k = p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K, row = nt ? n0 : k0, col = (nt ? k0 : n0) / ti->block_elems * ti->block_elems;
+    int64_t k = p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K, row = nt ? n0 : k0,
+            col = (nt ? k0 : n0) / ti->block_elems * ti->block_elems;
     if (k <= 0 || n0 >= n1) return (ahead){ 0 };
-    int64_t rows = nt ? n1 - n0 : k, cols = ((nt ? k : n1 - n0) + ti->block_elems - 1) / ti->block_elems * ti->block_elems;
-    return (ahead){ (const char *)p->b + (size_t)row * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)col), p->b_row_bytes, hn_row_bytes(ti, (uint64_t)cols),
-                    rows, 0, (rows + turns - 1) / turns };
+    int64_t rows = nt ? n1 - n0 : k,
+            cols = ((nt ? k : n1 - n0) + ti->block_elems - 1) / ti->block_elems * ti->block_elems;
+    return (ahead){ (const char *)p->b + (size_t)row * p->b_row_bytes + hn_row_bytes(ti, (uint64_t)col),
+                    p->b_row_bytes,
+                    hn_row_bytes(ti, (uint64_t)cols),
+                    rows,
+                    0,
+                    (rows + turns - 1) / turns };
 }
 
 static void ask(ahead *x)
@@ -179,7 +204,9 @@ static void ask(ahead *x)
 }
 
 /* Rows [m0, m1) × columns [n0, n1) of C; columns [then0, then1) are likely this thread's next. */
-typedef struct rect { int64_t m0, m1, n0, n1, then0, then1; } rect;
+typedef struct rect {
+    int64_t m0, m1, n0, n1, then0, then1;
+} rect;
 
 static void rectangle(const job *j, work *w, const rect *r)
 {
@@ -190,10 +217,18 @@ static void rectangle(const job *j, work *w, const rect *r)
     for (int64_t k0 = 0; k0 < p->k; k0 += HN_GEMM_K) {
         int64_t k = p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K;
         (p->form == HN_GEMM_NT ? strips_of_columns : strips_of_rows)(g, p, w, r->n0, r->n1 - r->n0, k0, k);
-        hn_gemm_tile t = { .b_step = HN_GEMM_COLS, .ldc = p->ldc, .steps = pairs ? (k + 1) / 2 : p->bf16 ? (k + 1) & ~(int64_t)1 : k,
-                           .alpha = p->alpha, .first = k0 == 0, .last = k0 + k == p->k, .add = p->add };
+        hn_gemm_tile t = { .b_step = HN_GEMM_COLS,
+                           .ldc = p->ldc,
+                           .steps = pairs     ? (k + 1) / 2
+                                    : p->bf16 ? (k + 1) & ~(int64_t)1
+                                              : k,
+                           .alpha = p->alpha,
+                           .first = k0 == 0,
+                           .last = k0 + k == p->k,
+                           .add = p->add };
         int64_t turns = (r->m1 - r->m0 + HN_GEMM_ROWS - 1) / HN_GEMM_ROWS;
-        ahead next = k0 + k < p->k ? ahead_of(p, r->n0, r->n1, k0 + k, turns) : ahead_of(p, r->then0, r->then1, 0, turns);
+        ahead next =
+            k0 + k < p->k ? ahead_of(p, r->n0, r->n1, k0 + k, turns) : ahead_of(p, r->then0, r->then1, 0, turns);
         for (int64_t m = r->m0; m < r->m1; m += HN_GEMM_ROWS) {
             ask(&next);
             t.rows = (int32_t)(r->m1 - m < HN_GEMM_ROWS ? r->m1 - m : HN_GEMM_ROWS);
@@ -220,9 +255,11 @@ static void chunk(void *arg, int64_t c, int32_t thread)
     const job *j = arg;
     const hn_gemm *p = j->p;
     int64_t m = c % j->n_m, n = c / j->n_m, then = n + j->g->n_thread < j->n_n ? n + j->g->n_thread : j->n_n;
-    rect r = { part_at(p->m, HN_GEMM_ROWS, j->n_m, m), part_at(p->m, HN_GEMM_ROWS, j->n_m, m + 1),
-               part_at(p->n, j->unit, j->n_n, n), part_at(p->n, j->unit, j->n_n, n + 1),
-               part_at(p->n, j->unit, j->n_n, then), part_at(p->n, j->unit, j->n_n, then < j->n_n ? then + 1 : then) };
+    rect r = {
+        part_at(p->m, HN_GEMM_ROWS, j->n_m, m), part_at(p->m, HN_GEMM_ROWS, j->n_m, m + 1),
+        part_at(p->n, j->unit, j->n_n, n),      part_at(p->n, j->unit, j->n_n, n + 1),
+        part_at(p->n, j->unit, j->n_n, then),   part_at(p->n, j->unit, j->n_n, then < j->n_n ? then + 1 : then)
+    };
     rectangle(j, &j->g->w[thread], &r);
 }
 
@@ -240,8 +277,10 @@ static double time_of(const job *j, int32_t n_thread)
         return done[0] + all / n_thread + (n_thread > 1 ? 0.5 * (double)(p->m * p->n / n) : 0);
     }
     for (int64_t c = 0; c < n; c++) { /* the next one goes to who is free first */
-        double m = (double)(part_at(p->m, HN_GEMM_ROWS, j->n_m, c % j->n_m + 1) - part_at(p->m, HN_GEMM_ROWS, j->n_m, c % j->n_m));
-        double w = (double)(part_at(p->n, j->unit, j->n_n, c / j->n_m + 1) - part_at(p->n, j->unit, j->n_n, c / j->n_m));
+        double m = (double)(part_at(p->m, HN_GEMM_ROWS, j->n_m, c % j->n_m + 1) -
+                            part_at(p->m, HN_GEMM_ROWS, j->n_m, c % j->n_m));
+        double w =
+            (double)(part_at(p->n, j->unit, j->n_n, c / j->n_m + 1) - part_at(p->n, j->unit, j->n_n, c / j->n_m));
         int32_t t = 0;
         for (int32_t i = 1; i < n_thread; i++) t = done[i] < done[t] ? i : t;
         done[t] += m * w + a * m + b * w;
@@ -256,7 +295,8 @@ static void split(job *j, int32_t n_thread)
 {
     const hn_gemm *p = j->p;
     int64_t block = hn_type_get(p->b_type)->block_elems, most = in_pairs(j->g, p) ? 2 * STRIPS : STRIPS;
-    bool whole = p->form == HN_GEMM_NT || p->b_type == HN_F32 || (in_pairs(j->g, p) && j->g->k->gemm->rows_of[p->b_type]);
+    bool whole =
+        p->form == HN_GEMM_NT || p->b_type == HN_F32 || (in_pairs(j->g, p) && j->g->k->gemm->rows_of[p->b_type]);
     j->unit = !whole && block > HN_GEMM_COLS ? block : HN_GEMM_COLS;
     if (!whole && most > HN_GEMM_K / HN_GEMM_COLS) most = HN_GEMM_K / HN_GEMM_COLS;
     int64_t units = (p->n + j->unit - 1) / j->unit, rows = (p->m + HN_GEMM_ROWS - 1) / HN_GEMM_ROWS;
@@ -290,7 +330,8 @@ static void round_rows(void *arg, int64_t c, int32_t thread)
     const hn_gemm *p = j->p;
     for (int64_t m = c * HN_GEMM_ROWS; m < p->m && m < (c + 1) * HN_GEMM_ROWS; m++)
         for (int64_t k0 = 0; k0 < p->k; k0 += HN_GEMM_K)
-            j->g->k->gemm->rows(j->g->rounded + (k0 / HN_GEMM_K * p->m + m) * PAIRS, p->a + m * p->lda + k0, p->lda, 1, p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K, true);
+            j->g->k->gemm->rows(j->g->rounded + (k0 / HN_GEMM_K * p->m + m) * PAIRS, p->a + m * p->lda + k0, p->lda, 1,
+                                p->k - k0 < HN_GEMM_K ? p->k - k0 : HN_GEMM_K, true);
 }
 
 void hn_gemm_round(const hn_gemm_ctx *g, float *x, int64_t n)
@@ -306,7 +347,8 @@ void hn_gemm_run(hn_gemm_ctx *g, const hn_gemm *p)
         return;
     }
     job j = { .g = g, .p = p };
-    j.may_round = in_pairs(g, p) && !p->a_rounded && p->form != HN_GEMM_TN && (p->k + HN_GEMM_K - 1) / HN_GEMM_K * p->m <= ROUNDED;
+    j.may_round = in_pairs(g, p) && !p->a_rounded && p->form != HN_GEMM_TN &&
+                  (p->k + HN_GEMM_K - 1) / HN_GEMM_K * p->m <= ROUNDED;
     split(&j, hn_pool_active(g->pool));
     if (j.rounded) hn_pool_run(g->pool, round_rows, &j, (p->m + HN_GEMM_ROWS - 1) / HN_GEMM_ROWS);
     hn_pool_run(g->pool, chunk, &j, j.n_n * j.n_m);

@@ -27,7 +27,7 @@ typedef struct rows_job {
     int64_t width;
     float eps;
     uint64_t key;
-    const hn_batch *b;
+    const hn_train_batch *b;
     bool rounded;
 } rows_job;
 
@@ -49,15 +49,26 @@ static void norm_row(hn_grad *g, const rows_job *j, int64_t t)
 }
 void hn_train_norm(hn_grad *g, float *y, const float *x, const hn_tensor_ref *w, int64_t n)
 {
-    rows(g, (rows_job){ .fn = norm_row, .n = n, .y = y, .x = x, .x2 = hn_ref_values(w), .width = g->m->hp.n_embd, .eps = g->m->hp.rms_eps });
+    rows(g, (rows_job){ .fn = norm_row,
+                        .n = n,
+                        .y = y,
+                        .x = x,
+                        .x2 = hn_ref_values(w),
+                        .width = g->m->hp.n_embd,
+                        .eps = g->m->hp.rms_eps });
 }
 
 static void norm_back_row(hn_grad *g, const rows_job *j, int64_t t)
 {
-    g->p.kernels->rms_norm_grad(j->y + t * j->width, j->x + t * j->width, j->x2 + t * j->width, j->x3, j->width, j->eps);
+    g->p.kernels->rms_norm_grad(j->y + t * j->width, j->x + t * j->width, j->x2 + t * j->width, j->x3, j->width,
+                                j->eps);
 }
 /* columns [c, c + 16) of dw += Σ_t dy·x·r */
-typedef struct norm_weight { float *dw; const float *dy, *x, *r; int64_t n, width; } norm_weight;
+typedef struct norm_weight {
+    float *dw;
+    const float *dy, *x, *r;
+    int64_t n, width;
+} norm_weight;
 static void norm_weight_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     const norm_weight *j = arg;
@@ -72,10 +83,18 @@ static void inverse_rms(hn_grad *g, const rows_job *j, int64_t t)
     for (int64_t i = 0; i < j->width; i++) s += (double)x[i] * x[i];
     j->y[t] = (float)(1 / sqrt(s / (double)j->width + j->eps));
 }
-void hn_train_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, const hn_tensor_ref *w, int64_t n, int64_t width)
+void hn_train_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, const hn_tensor_ref *w, int64_t n,
+                        int64_t width)
 {
     float eps = g->m->hp.rms_eps;
-    rows(g, (rows_job){ .fn = norm_back_row, .n = n, .y = dx, .x = dy, .x2 = x, .x3 = hn_ref_values(w), .width = width, .eps = eps });
+    rows(g, (rows_job){ .fn = norm_back_row,
+                        .n = n,
+                        .y = dx,
+                        .x = dy,
+                        .x2 = x,
+                        .x3 = hn_ref_values(w),
+                        .width = width,
+                        .eps = eps });
     if (!w->full) return;
     rows(g, (rows_job){ .fn = inverse_rms, .n = n, .y = g->inv_rms, .x = x, .width = width, .eps = eps });
     norm_weight j = { w->full->g, dy, x, g->inv_rms, n, width };
@@ -86,8 +105,14 @@ static void add_row(hn_grad *g, const rows_job *j, int64_t t)
 {
     for (int64_t i = 0; i < j->width; i++) j->y[t * j->width + i] += j->x[i];
 }
-static void add_rows_row(hn_grad *g, const rows_job *j, int64_t t) { hn_add(j->y + t * j->width, j->x + t * j->width, j->width); }
-static void copy_row(hn_grad *g, const rows_job *j, int64_t t) { memcpy(j->y + t * j->width, j->x + t * j->width, (size_t)j->width * sizeof(float)); }
+static void add_rows_row(hn_grad *g, const rows_job *j, int64_t t)
+{
+    hn_add(j->y + t * j->width, j->x + t * j->width, j->width);
+}
+static void copy_row(hn_grad *g, const rows_job *j, int64_t t)
+{
+    memcpy(j->y + t * j->width, j->x + t * j->width, (size_t)j->width * sizeof(float));
+}
 
 static void silu_row(hn_grad *g, const rows_job *j, int64_t t)
 {
@@ -109,12 +134,14 @@ void hn_train_gate(hn_grad *g, float *h, const float *a, const float *u, int64_t
 }
 void hn_train_gate_back(hn_grad *g, float *a, float *u, const float *dh, int64_t n, bool rounded)
 {
-    rows(g, (rows_job){ .fn = silu_back_row, .n = n, .y = a, .y2 = u, .x = dh, .width = g->m->hp.n_ff, .rounded = rounded });
+    rows(g, (rows_job){
+                .fn = silu_back_row, .n = n, .y = a, .y2 = u, .x = dh, .width = g->m->hp.n_ff, .rounded = rounded });
 }
 
 /* ---- dropout: element (t, c) of a module's input falls where its own random number says so -------------- */
 
-static void drop_row(hn_grad *g, const rows_job *j, int64_t t) /* y = x·mask/(1 − p), added to y2's row where that is given */
+static void drop_row(hn_grad *g, const rows_job *j,
+                     int64_t t) /* y = x·mask/(1 − p), added to y2's row where that is given */
 {
     const float keep = 1.0f / (1.0f - g->p.dropout);
     const uint32_t limit = (uint32_t)((double)g->p.dropout * 4294967296.0);
@@ -131,10 +158,22 @@ static void drop_row(hn_grad *g, const rows_job *j, int64_t t) /* y = x·mask/(1
 
 /* ---- linear ------------------------------------------------------------------------------------------------ */
 
-static void product_f32(hn_grad *g, hn_gemm_form form, float *c, const float *a, const float *b, int64_t m, int64_t n, int64_t k, float alpha, bool add)
+static void product_f32(hn_grad *g, hn_gemm_form form, float *c, const float *a, const float *b, int64_t m, int64_t n,
+                        int64_t k, float alpha, bool add)
 {
-    hn_gemm_run(g->gemm, &(hn_gemm){ .form = form, .c = c, .a = a, .b = b, .b_type = HN_F32, .b_row_bytes = (size_t)(form == HN_GEMM_NT ? k : n) * sizeof(float),
-                                     .ldc = n, .lda = form == HN_GEMM_TN ? m : k, .m = m, .n = n, .k = k, .alpha = alpha, .add = add });
+    hn_gemm_run(g->gemm, &(hn_gemm){ .form = form,
+                                     .c = c,
+                                     .a = a,
+                                     .b = b,
+                                     .b_type = HN_F32,
+                                     .b_row_bytes = (size_t)(form == HN_GEMM_NT ? k : n) * sizeof(float),
+                                     .ldc = n,
+                                     .lda = form == HN_GEMM_TN ? m : k,
+                                     .m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .alpha = alpha,
+                                     .add = add });
 }
 
 static const void *matrix(const hn_linear *l, hn_type *type, size_t *row_bytes)
@@ -147,7 +186,9 @@ static const void *matrix(const hn_linear *l, hn_type *type, size_t *row_bytes)
 static const float *adapter_input(hn_grad *g, const hn_linear *l, const float *x, int64_t n)
 {
     if (!g->drop_key || g->p.dropout <= 0) return x;
-    rows(g, (rows_job){ .fn = drop_row, .n = n, .y = g->dropped, .x = x, .width = l->n_in, .key = hn_rand64(g->drop_key, l->id) });
+    rows(g,
+         (rows_job){
+             .fn = drop_row, .n = n, .y = g->dropped, .x = x, .width = l->n_in, .key = hn_rand64(g->drop_key, l->id) });
     return g->dropped;
 }
 
@@ -157,9 +198,22 @@ void hn_train_linear(hn_grad *g, const hn_linear *l, float *y, const float *x, i
     hn_type type;
     size_t row_bytes;
     const void *w = matrix(l, &type, &row_bytes);
-    hn_gemm_run(g->gemm, &(hn_gemm){ .form = HN_GEMM_NT, .c = y, .a = x, .b = w, .b_type = type, .b_row_bytes = row_bytes, .ldc = l->n_out, .lda = l->n_in,
-                                     .m = n, .n = l->n_out, .k = l->n_in, .alpha = 1, .bf16 = g->p.bf16, .a_rounded = l->x_rounded });
-    if (hn_ref_values(&l->bias)) rows(g, (rows_job){ .fn = add_row, .n = n, .y = y, .x = hn_ref_values(&l->bias), .width = l->n_out });
+    hn_gemm_run(g->gemm, &(hn_gemm){ .form = HN_GEMM_NT,
+                                     .c = y,
+                                     .a = x,
+                                     .b = w,
+                                     .b_type = type,
+                                     .b_row_bytes = row_bytes,
+                                     .ldc = l->n_out,
+                                     .lda = l->n_in,
+                                     .m = n,
+                                     .n = l->n_out,
+                                     .k = l->n_in,
+                                     .alpha = 1,
+                                     .bf16 = g->p.bf16,
+                                     .a_rounded = l->x_rounded });
+    if (hn_ref_values(&l->bias))
+        rows(g, (rows_job){ .fn = add_row, .n = n, .y = y, .x = hn_ref_values(&l->bias), .width = l->n_out });
     if (!l->a) return;
     product_f32(g, HN_GEMM_NT, g->inner, adapter_input(g, l, x, n), l->a->p, n, l->a->rows, l->n_in, 1, false);
     product_f32(g, HN_GEMM_NT, y, g->inner, l->b->p, n, l->n_out, l->a->rows, g->p.scale, true);
@@ -174,17 +228,43 @@ static void sum_rows_chunk(void *arg, int64_t chunk, int32_t thread)
 }
 
 /* dx [n, n_in] = or += dy's gradient, where dx is wanted; those of l's own parameters += */
-void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, const float *dy, const float *x, int64_t n)
+void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, const float *dy, const float *x,
+                          int64_t n)
 {
     hn_type type;
     size_t row_bytes;
     const void *w = matrix(l, &type, &row_bytes);
     if (dx)
-        hn_gemm_run(g->gemm, &(hn_gemm){ .form = HN_GEMM_NN, .c = dx, .a = dy, .b = w, .b_type = type, .b_row_bytes = row_bytes, .ldc = l->n_in, .lda = l->n_out,
-                                         .m = n, .n = l->n_in, .k = l->n_out, .alpha = 1, .add = add, .bf16 = g->p.bf16, .a_rounded = l->dy_rounded });
+        hn_gemm_run(g->gemm, &(hn_gemm){ .form = HN_GEMM_NN,
+                                         .c = dx,
+                                         .a = dy,
+                                         .b = w,
+                                         .b_type = type,
+                                         .b_row_bytes = row_bytes,
+                                         .ldc = l->n_in,
+                                         .lda = l->n_out,
+                                         .m = n,
+                                         .n = l->n_in,
+                                         .k = l->n_out,
+                                         .alpha = 1,
+                                         .add = add,
+                                         .bf16 = g->p.bf16,
+                                         .a_rounded = l->dy_rounded });
     if (l->w.full)
-        hn_gemm_run(g->gemm, &(hn_gemm){ .form = HN_GEMM_TN, .c = l->w.full->g, .a = dy, .b = x, .b_type = HN_F32, .b_row_bytes = (size_t)l->n_in * sizeof(float),
-                                         .ldc = l->n_in, .lda = l->n_out, .m = l->n_out, .n = l->n_in, .k = n, .alpha = 1, .add = true, .bf16 = g->p.bf16 });
+        hn_gemm_run(g->gemm, &(hn_gemm){ .form = HN_GEMM_TN,
+                                         .c = l->w.full->g,
+                                         .a = dy,
+                                         .b = x,
+                                         .b_type = HN_F32,
+                                         .b_row_bytes = (size_t)l->n_in * sizeof(float),
+                                         .ldc = l->n_in,
+                                         .lda = l->n_out,
+                                         .m = l->n_out,
+                                         .n = l->n_in,
+                                         .k = n,
+                                         .alpha = 1,
+                                         .add = true,
+                                         .bf16 = g->p.bf16 });
     if (l->bias.full) {
         norm_weight j = { l->bias.full->g, dy, NULL, NULL, n, l->n_out };
         hn_pool_run(g->p.pool, sum_rows_chunk, &j, (l->n_out + 15) / 16);
@@ -201,7 +281,12 @@ void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, c
         product_f32(g, HN_GEMM_NN, dx, g->d_inner, l->a->p, n, l->n_in, r, 1, true);
     } else { /* the mask again: dx += mask/(1 − p)·(dh·A) */
         product_f32(g, HN_GEMM_NN, g->dropped, g->d_inner, l->a->p, n, l->n_in, r, 1, false);
-        rows(g, (rows_job){ .fn = drop_row, .n = n, .y2 = dx, .x = g->dropped, .width = l->n_in, .key = hn_rand64(g->drop_key, l->id) });
+        rows(g, (rows_job){ .fn = drop_row,
+                            .n = n,
+                            .y2 = dx,
+                            .x = g->dropped,
+                            .width = l->n_in,
+                            .key = hn_rand64(g->drop_key, l->id) });
     }
 }
 
@@ -242,11 +327,14 @@ static void unrotate_chunk(void *arg, int64_t chunk, int32_t thread)
     const hn_hparams *hp = &g->m->hp;
     int64_t d = hp->head_dim;
     for (int64_t t = chunk * ROWS; t < j->n && t < (chunk + 1) * ROWS; t++) { /* the transposed rotation has −sin */
-        hn_rope_apply(j->dq + t * hp->n_head * d, g->rope_back + t * hp->n_rot, hp->n_head, d, hp->n_rot, hp->rope_neox);
-        hn_rope_apply(j->dk + t * hp->n_head_kv * d, g->rope_back + t * hp->n_rot, hp->n_head_kv, d, hp->n_rot, hp->rope_neox);
+        hn_rope_apply(j->dq + t * hp->n_head * d, g->rope_back + t * hp->n_rot, hp->n_head, d, hp->n_rot,
+                      hp->rope_neox);
+        hn_rope_apply(j->dk + t * hp->n_head_kv * d, g->rope_back + t * hp->n_rot, hp->n_head_kv, d, hp->n_rot,
+                      hp->rope_neox);
     }
 }
-void hn_train_heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *dk, const float *q_raw, const float *k_raw, int64_t n)
+void hn_train_heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *dk, const float *q_raw,
+                         const float *k_raw, int64_t n)
 {
     const hn_hparams *hp = &g->m->hp;
     int64_t d = hp->head_dim, nq = n * hp->n_head, nk = n * hp->n_head_kv;
@@ -264,7 +352,7 @@ void hn_train_heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *
 /* ---- a layer ---------------------------------------------------------------------------------------------------- */
 
 /* x2 [n, D] of x0 (NULL: only what is kept); w takes what backward needs. */
-static void layer(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept *w, const float *x0, float *x2)
+static void layer(hn_grad *g, int32_t il, const hn_train_batch *b, const hn_kept *w, const float *x0, float *x2)
 {
     const hn_tgrad_layer *l = &g->layer[il];
     int64_t n = b->n_tok, D = g->m->hp.n_embd;
@@ -290,7 +378,7 @@ static void layer(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept *w, c
 }
 
 /* g->dx: of x2 on entry, of x0 on return (where il > low, or the embedding is trained). */
-static void layer_back(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept *w, const float *x0)
+static void layer_back(hn_grad *g, int32_t il, const hn_train_batch *b, const hn_kept *w, const float *x0)
 {
     const hn_tgrad_layer *l = &g->layer[il];
     int64_t n = b->n_tok, D = g->m->hp.n_embd;
@@ -317,9 +405,16 @@ static void layer_back(hn_grad *g, int32_t il, const hn_batch *b, const hn_kept 
     if (go_on) hn_train_norm_back(g, g->dx, g->dn, x0, &l->attn_norm, n, D);
 }
 
-/* ---- what is kept, as bf16 ---------------------------------------------------------------------------------------- */
+/* ---- what is kept, as bf16 ----------------------------------------------------------------------------------------
+ */
 
-typedef struct half_job { const hn_kernels *k; float *f; uint16_t *h; uint64_t n; bool back; } half_job;
+typedef struct half_job {
+    const hn_kernels *k;
+    float *f;
+    uint16_t *h;
+    uint64_t n;
+    bool back;
+} half_job;
 enum { HALF_CHUNK = 1 << 14 };
 static void half_chunk(void *arg, int64_t chunk, int32_t thread)
 {
@@ -338,29 +433,36 @@ static void kept_half(hn_grad *g, hn_kept *w, float *x0, const hn_kept_half *k, 
 {
     const hn_linear *l = g->layer[0].lin;
     float *const f[HN_KEPT_ARRAYS] = { w->q, w->k, w->v, w->o, w->x1, w->gate, w->up, w->q_raw, w->k_raw };
-    const int64_t width[HN_KEPT_ARRAYS] = { l[HN_LIN_Q].n_out, l[HN_LIN_K].n_out, l[HN_LIN_V].n_out, l[HN_LIN_O].n_in, l[HN_LIN_O].n_out,
-                                            l[HN_LIN_GATE].n_out, l[HN_LIN_UP].n_out, l[HN_LIN_Q].n_out, l[HN_LIN_K].n_out };
+    const int64_t width[HN_KEPT_ARRAYS] = { l[HN_LIN_Q].n_out,  l[HN_LIN_K].n_out, l[HN_LIN_V].n_out,
+                                            l[HN_LIN_O].n_in,   l[HN_LIN_O].n_out, l[HN_LIN_GATE].n_out,
+                                            l[HN_LIN_UP].n_out, l[HN_LIN_Q].n_out, l[HN_LIN_K].n_out };
     for (int i = 0; i < HN_KEPT_ARRAYS; i++) half(g, f[i], k->part[i], (uint64_t)(n * width[i]), back);
     half(g, x0, k->x0, (uint64_t)(n * g->m->hp.n_embd), back);
 }
 
-/* ---- a batch ------------------------------------------------------------------------------------------------------- */
+/* ---- a batch -------------------------------------------------------------------------------------------------------
+ */
 
 static void embed_row(hn_grad *g, const rows_job *j, int64_t t)
 {
     const hn_tensor_ref *e = &g->token_embd;
     int64_t D = g->m->hp.n_embd, id = j->b->ids[t];
     if (e->full) memcpy(j->y + t * D, e->full->p + id * D, (size_t)D * sizeof(float));
-    else hn_type_get(e->frozen->type)->dequantize(j->y + t * D, (const char *)e->frozen->data + (size_t)id * e->frozen->row_bytes, D);
+    else
+        hn_type_get(e->frozen->type)
+            ->dequantize(j->y + t * D, (const char *)e->frozen->data + (size_t)id * e->frozen->row_bytes, D);
     const hn_hparams *hp = &g->m->hp;
     float *cs = g->rope + t * hp->n_rot, *back = g->rope_back + t * hp->n_rot;
-    hn_rope_table(cs, hp->rope_freq, hp->n_rot, j->b->pos[t], hp->rope_mscale);
+    hn_rope_table(cs, hp->rope[0].freq, hp->n_rot, j->b->pos[t], hp->rope[0].mscale);
     for (int32_t i = 0; i < hp->n_rot; i += 2) {
         back[i] = cs[i];
         back[i + 1] = -cs[i + 1];
     }
 }
-void hn_train_embed(hn_grad *g, float *x, const hn_batch *b) { rows(g, (rows_job){ .fn = embed_row, .n = b->n_tok, .y = x, .b = b }); }
+void hn_train_embed(hn_grad *g, float *x, const hn_train_batch *b)
+{
+    rows(g, (rows_job){ .fn = embed_row, .n = b->n_tok, .y = x, .b = b });
+}
 
 /* columns of the embedding's gradient: a row may come up several times, in ascending t */
 static void embed_back_chunk(void *arg, int64_t chunk, int32_t thread)
@@ -370,7 +472,7 @@ static void embed_back_chunk(void *arg, int64_t chunk, int32_t thread)
     for (int64_t t = 0; t < j->n; t++)
         for (int64_t c = c0; c < c1; c++) j->y[j->b->ids[t] * j->width + c] += j->x[t * j->width + c];
 }
-void hn_train_embed_back(hn_grad *g, const float *dx, const hn_batch *b)
+void hn_train_embed_back(hn_grad *g, const float *dx, const hn_train_batch *b)
 {
     rows_job j = { .g = g, .n = b->n_tok, .y = g->token_embd.full->g, .x = dx, .width = g->m->hp.n_embd, .b = b };
     hn_pool_run(g->p.pool, embed_back_chunk, &j, (j.width + 15) / 16);
@@ -385,13 +487,16 @@ static hn_kept kept_of(const hn_grad *g, int32_t il)
     return w;
 }
 
-static hone_status check_batch(const hn_grad *g, const hn_batch *b, hone_error *err)
+static hone_status check_batch(const hn_grad *g, const hn_train_batch *b, hone_error *err)
 {
     const hn_hparams *hp = &g->m->hp;
-    if (b->n_tok < 1 || b->n_tok > g->p.max_tok) return HN_FAIL(err, HONE_E_ARG, "a batch of %d tokens: expected 1 to %d", b->n_tok, g->p.max_tok);
+    if (b->n_tok < 1 || b->n_tok > g->p.max_tok)
+        return HN_FAIL(err, HONE_E_ARG, "a batch of %d tokens: expected 1 to %d", b->n_tok, g->p.max_tok);
     for (int32_t t = 0; t < b->n_tok; t++) {
-        if (b->ids[t] < 0 || b->ids[t] >= hp->n_vocab) return HN_FAIL(err, HONE_E_ARG, "token id %d at %d: expected 0 to %d", b->ids[t], t, hp->n_vocab - 1);
-        if (b->target[t] < -1 || b->target[t] >= hp->n_vocab) return HN_FAIL(err, HONE_E_ARG, "target %d at %d: expected -1 to %d", b->target[t], t, hp->n_vocab - 1);
+        if (b->ids[t] < 0 || b->ids[t] >= hp->n_vocab)
+            return HN_FAIL(err, HONE_E_ARG, "token id %d at %d: expected 0 to %d", b->ids[t], t, hp->n_vocab - 1);
+        if (b->target[t] < -1 || b->target[t] >= hp->n_vocab)
+            return HN_FAIL(err, HONE_E_ARG, "target %d at %d: expected -1 to %d", b->target[t], t, hp->n_vocab - 1);
         if (b->pos[t] < 0) return HN_FAIL(err, HONE_E_ARG, "position %d at %d", b->pos[t], t);
     }
     bool fine = b->n_doc > 0 && b->doc[0] == 0 && b->doc[b->n_doc] == b->n_tok;
@@ -399,7 +504,8 @@ static hone_status check_batch(const hn_grad *g, const hn_batch *b, hone_error *
     return fine ? HONE_OK : HN_FAIL(err, HONE_E_ARG, "a batch whose documents do not cover its %d rows", b->n_tok);
 }
 
-hone_status hn_grad_run(hn_grad *g, const hn_batch *b, double weight, uint64_t dropout_key, double *loss, hone_error *err)
+hone_status hn_grad_run(hn_grad *g, const hn_train_batch *b, double weight, uint64_t dropout_key, double *loss,
+                        hone_error *err)
 {
     const hn_hparams *hp = &g->m->hp;
     int64_t n = b->n_tok;

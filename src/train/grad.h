@@ -14,9 +14,9 @@ static inline const float *hn_ref_values(const hn_tensor_ref *r) { return r->ful
 
 typedef struct hn_linear {
     hn_tensor_ref w, bias;
-    hn_param *a, *b;         /* the adapter, or NULL */
+    hn_param *a, *b; /* the adapter, or NULL */
     int64_t n_in, n_out;
-    uint64_t id;             /* of the module, for dropout */
+    uint64_t id;                /* of the module, for dropout */
     bool x_rounded, dy_rounded; /* their rows come through hn_gemm_round, where only y or only dx is made of them */
 } hn_linear;
 
@@ -40,31 +40,35 @@ typedef struct hn_kept_half {
 } hn_kept_half;
 
 /* Memory that lies in that of the logits. */
-typedef struct hn_shared { float **p; uint64_t n; } hn_shared;
+typedef struct hn_shared {
+    float **p;
+    uint64_t n;
+} hn_shared;
 enum { HN_MAX_SHARED = HN_KEPT_ARRAYS + 2 };
 
 struct hn_grad {
     hn_grad_params p;
     const hone_model *m;
     hn_gemm_ctx *gemm;
-    hn_tgrad_layer *layer;        /* [n_layer] */
+    hn_tgrad_layer *layer; /* [n_layer] */
     hn_tensor_ref token_embd, output_norm;
     hn_linear output;
-    hn_param *param;              /* [n_param] */
+    hn_param *param; /* [n_param] */
     int32_t n_param;
-    int32_t low;                  /* lowest layer with anything trained; backward stops there */
+    int32_t low; /* lowest layer with anything trained; backward stops there */
     bool embd_trained;
-    int32_t n_kept;               /* sets of kept arrays: of each layer from low on, or one */
-    hn_kept *kept;                /* [n_kept], or one where they are kept as bf16 */
-    hn_kept_half *half;           /* [n_kept] or NULL */
-    float **x0;                   /* [n_layer + 1] each layer's input (of those kept), the last one's output */
+    int32_t n_kept;     /* sets of kept arrays: of each layer from low on, or one */
+    hn_kept *kept;      /* [n_kept], or one where they are kept as bf16 */
+    hn_kept_half *half; /* [n_kept] or NULL */
+    float **x0;         /* [n_layer + 1] each layer's input (of those kept), the last one's output */
     float *n1, *h, *dropped, *inner, *d_inner; /* [T, D] [T, F] [T, max n_in] [T, rank] */
     float *dx, *dn, *dq, *dk, *dv, *d_o, *dh, *dq_raw, *dk_raw;
     float *delta, *inv_rms, *rope, *rope_back;
-    float *attn;                  /* scratch of attention, [threads] */
-    float *last, *z, *dz, *logits; /* the head: rows of the last layer's output, normed, gradient [chunk, D]; [chunk, n_vocab] */
-    int32_t *rows;                /* [T] rows with a target */
-    double *loss;                 /* [T] of each of them */
+    float *attn; /* scratch of attention, [threads] */
+    float *last, *z, *dz,
+        *logits;   /* the head: rows of the last layer's output, normed, gradient [chunk, D]; [chunk, n_vocab] */
+    int32_t *rows; /* [T] rows with a target */
+    double *loss;  /* [T] of each of them */
     hn_shared shared[HN_MAX_SHARED];
     uint64_t shared_floats;
     int32_t n_shared, chunk, last_n;
@@ -74,31 +78,36 @@ struct hn_grad {
 };
 
 /* w->o and lse of q, k, v; g->dq, dk, dv of g->d_o. attn_grad.c */
-void hn_attn_forward(hn_grad *g, const hn_batch *b, const hn_kept *w);
-void hn_attn_backward(hn_grad *g, const hn_batch *b, const hn_kept *w);
+void hn_attn_forward(hn_grad *g, const hn_train_batch *b, const hn_kept *w);
+void hn_attn_backward(hn_grad *g, const hn_train_batch *b, const hn_kept *w);
 uint64_t hn_attn_scratch(const hn_hparams *hp); /* floats a thread */
 
-/* Σ −log p over b's targets of the last layer's output x [T, D]; weight ≠ 0: dx = the gradient of weight·that. loss.c */
-double hn_head_loss(hn_grad *g, const hn_batch *b, const float *x, double weight, float *dx);
+/* Σ −log p over b's targets of the last layer's output x [T, D]; weight ≠ 0: dx = the gradient of weight·that. loss.c
+ */
+double hn_head_loss(hn_grad *g, const hn_train_batch *b, const float *x, double weight, float *dx);
 
 float hn_train_max(const float *x, int64_t n); /* n > 0; NaNs may be passed over. loss.c */
 
 /* The operations of grad.c and their gradients, for loss.c and tests: n rows each. */
 /* y = norm(x)·w of n_embd; rows of any width: dx += */
 void hn_train_norm(hn_grad *g, float *y, const float *x, const hn_tensor_ref *w, int64_t n);
-void hn_train_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, const hn_tensor_ref *w, int64_t n, int64_t width);
+void hn_train_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, const hn_tensor_ref *w, int64_t n,
+                        int64_t width);
 /* y [n, n_out] = W·x + b + s·B·(A·x); dx = or, with add, +=, where it is wanted; x only where W, A or B is trained */
 void hn_train_linear(hn_grad *g, const hn_linear *l, float *y, const float *x, int64_t n);
-void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, const float *dy, const float *x, int64_t n);
+void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, const float *dy, const float *x,
+                          int64_t n);
 /* h = silu(a)·u [n, n_ff]; a, u become their gradients; rounded: what is made goes through hn_gemm_round */
 void hn_train_gate(hn_grad *g, float *h, const float *a, const float *u, int64_t n, bool rounded);
 void hn_train_gate_back(hn_grad *g, float *a, float *u, const float *dh, int64_t n, bool rounded);
-/* q [n, H·d], k [n, K·d] through the norms of their heads, where there are such, and the rotation, in place; the same for
- * their gradients, with what the norms took. After hn_train_embed. */
+/* q [n, H·d], k [n, K·d] through the norms of their heads, where there are such, and the rotation, in place; the same
+ * for their gradients, with what the norms took. After hn_train_embed. */
 void hn_train_heads(hn_grad *g, const hn_tgrad_layer *l, float *q, float *k, int64_t n);
-void hn_train_heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *dk, const float *q_raw, const float *k_raw, int64_t n);
-/* x [n_tok, n_embd] of b's tokens, and the rotations of their positions; dx is added to the gradient of the embedding, which is trained */
-void hn_train_embed(hn_grad *g, float *x, const hn_batch *b);
-void hn_train_embed_back(hn_grad *g, const float *dx, const hn_batch *b);
+void hn_train_heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *dk, const float *q_raw,
+                         const float *k_raw, int64_t n);
+/* x [n_tok, n_embd] of b's tokens, and the rotations of their positions; dx is added to the gradient of the embedding,
+ * which is trained */
+void hn_train_embed(hn_grad *g, float *x, const hn_train_batch *b);
+void hn_train_embed_back(hn_grad *g, const float *dx, const hn_train_batch *b);
 
 #endif

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const char *const lin_names[HN_LIN_KINDS] = { "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down" };
+/* HN_LIN_… and HN_TGT_… are roles, in their order. */
+_Static_assert(HN_ROLE_ATTN_Q + HN_LIN_DOWN == HN_ROLE_FFN_DOWN && HN_LIN_KINDS == (int)HN_TGT_KINDS, "roles");
 
 static void *take(hn_grad *g, uint64_t bytes)
 {
@@ -39,7 +40,8 @@ static bool share(hn_grad *g, float **p, uint64_t n)
 static bool share_with_logits(hn_grad *g)
 {
     uint64_t T = (uint64_t)g->p.max_tok, V = (uint64_t)g->m->hp.n_vocab, at = 0;
-    uint64_t bytes = LOGITS_BYTES + g->shared_floats * sizeof(float) + g->m->n_bytes / LOGITS_PART, rows = bytes / (V * sizeof(float));
+    uint64_t bytes = LOGITS_BYTES + g->shared_floats * sizeof(float) + g->m->n_bytes / LOGITS_PART,
+             rows = bytes / (V * sizeof(float));
     rows = rows < 16 ? 16 : rows;
     uint64_t n_chunk = (T + rows - 1) / rows;
     g->chunk = (int32_t)((T + n_chunk - 1) / n_chunk);
@@ -80,7 +82,8 @@ static bool whole_matrix(hn_grad *g, hn_tensor_ref *r, const char *name)
     if (!g->p.full) return true;
     if (!(r->full = param(g, name, w->n_out, w->n_in, true))) return false;
     for (int64_t i = 0; i < w->n_out; i++)
-        hn_type_get(w->type)->dequantize(r->full->p + i * w->n_in, (const char *)w->data + (size_t)i * w->row_bytes, w->n_in);
+        hn_type_get(w->type)->dequantize(r->full->p + i * w->n_in, (const char *)w->data + (size_t)i * w->row_bytes,
+                                         w->n_in);
     return true;
 }
 
@@ -103,7 +106,9 @@ static bool adapter(hn_grad *g, hn_linear *l, const char *name)
 static bool bind_linear(hn_grad *g, hn_linear *l, const hn_weight *w, const char *name, uint64_t id, bool adapted)
 {
     char full[96];
-    *l = (hn_linear){ .w = { .frozen = w }, .bias = { .values = w->bias }, .n_in = w->n_in, .n_out = w->n_out, .id = id };
+    *l = (hn_linear){
+        .w = { .frozen = w }, .bias = { .values = w->bias }, .n_in = w->n_in, .n_out = w->n_out, .id = id
+    };
     snprintf(full, sizeof full, "%s.weight", name);
     if (!whole_matrix(g, &l->w, full)) return false;
     snprintf(full, sizeof full, "%s.bias", name);
@@ -112,17 +117,26 @@ static bool bind_linear(hn_grad *g, hn_linear *l, const hn_weight *w, const char
 }
 
 /* Of its input and its output's gradient nothing is made but products that round them. */
-static bool only_rounded(const hn_grad *g, const hn_linear *l) { return g->p.bf16 && !l->a && !l->w.full && !l->bias.full; }
+static bool only_rounded(const hn_grad *g, const hn_linear *l)
+{
+    return g->p.bf16 && !l->a && !l->w.full && !l->bias.full;
+}
 
 static bool bind_layer(hn_grad *g, int32_t il)
 {
     const hn_layer *m = &g->m->layers[il];
     const hn_hparams *hp = &g->m->hp;
     hn_tgrad_layer *l = &g->layer[il];
-    const hn_weight *const w[HN_LIN_KINDS] = { &m->attn_q, &m->attn_k, &m->attn_v, &m->attn_output, &m->ffn_gate, &m->ffn_up, &m->ffn_down };
-    struct { hn_tensor_ref *r; const float *v; const char *name; int64_t n; } const norm[] = {
-        { &l->attn_norm, m->attn_norm, "attn_norm", hp->n_embd }, { &l->ffn_norm, m->ffn_norm, "ffn_norm", hp->n_embd },
-        { &l->q_norm, m->attn_q_norm, "attn_q_norm", hp->head_dim }, { &l->k_norm, m->attn_k_norm, "attn_k_norm", hp->head_dim },
+    struct {
+        hn_tensor_ref *r;
+        const float *v;
+        const char *name;
+        int64_t n;
+    } const norm[] = {
+        { &l->attn_norm, m->attn_norm, "attn_norm", hp->n_embd },
+        { &l->ffn_norm, m->ffn_norm, "ffn_norm", hp->n_embd },
+        { &l->q_norm, m->attn_q_norm, "attn_q_norm", hp->head_dim },
+        { &l->k_norm, m->attn_k_norm, "attn_k_norm", hp->head_dim },
     };
     char name[64];
     for (size_t i = 0; i < sizeof norm / sizeof norm[0]; i++) {
@@ -132,9 +146,12 @@ static bool bind_layer(hn_grad *g, int32_t il)
     }
     bool bare[HN_LIN_KINDS];
     for (int i = 0; i < HN_LIN_KINDS; i++) {
-        snprintf(name, sizeof name, "blk.%d.%s", (int)il, lin_names[i]);
+        const hn_slot *s = hn_family_slot(g->m->arch, (hn_role)(HN_ROLE_ATTN_Q + i));
+        snprintf(name, sizeof name, "blk.%d.%.*s", (int)il, (int)strcspn(s->name, "."), s->name);
         bool adapted = !g->p.full && il >= g->p.first_layer && (g->p.targets >> i & 1);
-        if (!bind_linear(g, &l->lin[i], w[i], name, (uint64_t)il * HN_LIN_KINDS + (uint64_t)i + 1, adapted)) return false;
+        if (!bind_linear(g, &l->lin[i], hn_layer_weight(g->m->arch, m, s->role), name,
+                         (uint64_t)il * HN_LIN_KINDS + (uint64_t)i + 1, adapted))
+            return false;
         bare[i] = only_rounded(g, &l->lin[i]);
     }
     l->lin[HN_LIN_DOWN].x_rounded = bare[HN_LIN_DOWN];
@@ -157,8 +174,10 @@ static bool bind(hn_grad *g)
     g->output_norm.values = m->output_norm;
     if (!whole_vector(g, &g->output_norm, "output_norm.weight", hp->n_embd)) return false;
     bool tied = m->output.data == m->token_embd.data;
-    g->output = (hn_linear){ .w = { .frozen = &m->output, .full = tied ? g->token_embd.full : NULL }, .bias = { .values = m->output.bias },
-                             .n_in = hp->n_embd, .n_out = hp->n_vocab };
+    g->output = (hn_linear){ .w = { .frozen = &m->output, .full = tied ? g->token_embd.full : NULL },
+                             .bias = { .values = m->output.bias },
+                             .n_in = hp->n_embd,
+                             .n_out = hp->n_vocab };
     if (!tied && !whole_matrix(g, &g->output.w, "output.weight")) return false;
     if (!whole_vector(g, &g->output.bias, "output.bias", hp->n_vocab)) return false;
     g->output.dy_rounded = only_rounded(g, &g->output);
@@ -173,9 +192,15 @@ static bool keep(hn_grad *g)
     const hn_linear *l = g->layer[0].lin;
     uint64_t T = (uint64_t)g->p.max_tok;
     bool normed = g->layer[0].q_norm.values;
-    const uint64_t width[HN_KEPT_ARRAYS] = { (uint64_t)l[HN_LIN_Q].n_out, (uint64_t)l[HN_LIN_K].n_out, (uint64_t)l[HN_LIN_V].n_out, (uint64_t)l[HN_LIN_O].n_in,
-                                             (uint64_t)hp->n_embd, (uint64_t)hp->n_ff, (uint64_t)hp->n_ff,
-                                             normed ? (uint64_t)l[HN_LIN_Q].n_out : 0, normed ? (uint64_t)l[HN_LIN_K].n_out : 0 };
+    const uint64_t width[HN_KEPT_ARRAYS] = { (uint64_t)l[HN_LIN_Q].n_out,
+                                             (uint64_t)l[HN_LIN_K].n_out,
+                                             (uint64_t)l[HN_LIN_V].n_out,
+                                             (uint64_t)l[HN_LIN_O].n_in,
+                                             (uint64_t)hp->n_embd,
+                                             (uint64_t)hp->n_ff,
+                                             (uint64_t)hp->n_ff,
+                                             normed ? (uint64_t)l[HN_LIN_Q].n_out : 0,
+                                             normed ? (uint64_t)l[HN_LIN_K].n_out : 0 };
     g->n_kept = g->p.checkpoint ? 1 : hp->n_layer - g->low;
     bool halves = g->p.bf16;
     int32_t n_f32 = halves ? 1 : g->n_kept;
@@ -183,7 +208,9 @@ static bool keep(hn_grad *g)
     bool one = halves || g->p.checkpoint; /* a set for all layers: no one wants it while the head is at work */
     for (int32_t i = 0; i < g->n_kept; i++) {
         hn_kept *k = &g->kept[i];
-        float **const f[HN_KEPT_ARRAYS] = { &k->q, &k->k, &k->v, &k->o, &k->x1, &k->gate, &k->up, &k->q_raw, &k->k_raw };
+        float **const f[HN_KEPT_ARRAYS] = {
+            &k->q, &k->k, &k->v, &k->o, &k->x1, &k->gate, &k->up, &k->q_raw, &k->k_raw
+        };
         if (!floats(g, &k->lse, T * (uint64_t)hp->n_head)) return false;
         for (int a = 0; i < n_f32 && a < HN_KEPT_ARRAYS; a++)
             if (width[a] && !(one ? share(g, f[a], T * width[a]) : floats(g, f[a], T * width[a]))) return false;
@@ -210,20 +237,38 @@ static bool keep(hn_grad *g)
 static bool scratch(hn_grad *g)
 {
     const hn_hparams *hp = &g->m->hp;
-    uint64_t T = (uint64_t)g->p.max_tok, D = (uint64_t)hp->n_embd, F = (uint64_t)hp->n_ff, q = (uint64_t)hp->n_head * (uint64_t)hp->head_dim,
-             kv = (uint64_t)hp->n_head_kv * (uint64_t)hp->head_dim, widest = F > q ? F : q;
+    uint64_t T = (uint64_t)g->p.max_tok, D = (uint64_t)hp->n_embd, F = (uint64_t)hp->n_ff,
+             q = (uint64_t)hp->n_head * (uint64_t)hp->head_dim, kv = (uint64_t)hp->n_head_kv * (uint64_t)hp->head_dim,
+             widest = F > q ? F : q;
     if (D > widest) widest = D;
     if (!share(g, &g->h, T * F) || !share(g, &g->dh, T * F) || !share_with_logits(g)) return false;
     uint64_t chunk = (uint64_t)g->chunk;
     bool normed = g->layer[0].q_norm.values, drop = g->p.dropout > 0;
     uint64_t r = g->p.full ? 0 : (uint64_t)g->p.rank;
-    struct { float **p; uint64_t n; } const want[] = {
-        { &g->n1, T * D }, { &g->dropped, drop ? T * widest : 0 }, { &g->inner, T * r }, { &g->d_inner, T * r },
-        { &g->dx, T * D }, { &g->dn, T * D }, { &g->dq, T * q }, { &g->dk, T * kv }, { &g->dv, T * kv }, { &g->d_o, T * q },
-        { &g->dq_raw, normed ? T * q : 0 }, { &g->dk_raw, normed ? T * kv : 0 }, { &g->delta, T * (uint64_t)hp->n_head },
-        { &g->inv_rms, T * (uint64_t)hp->n_head }, { &g->rope, T * (uint64_t)hp->n_rot }, { &g->rope_back, T * (uint64_t)hp->n_rot },
+    struct {
+        float **p;
+        uint64_t n;
+    } const want[] = {
+        { &g->n1, T * D },
+        { &g->dropped, drop ? T * widest : 0 },
+        { &g->inner, T * r },
+        { &g->d_inner, T * r },
+        { &g->dx, T * D },
+        { &g->dn, T * D },
+        { &g->dq, T * q },
+        { &g->dk, T * kv },
+        { &g->dv, T * kv },
+        { &g->d_o, T * q },
+        { &g->dq_raw, normed ? T * q : 0 },
+        { &g->dk_raw, normed ? T * kv : 0 },
+        { &g->delta, T * (uint64_t)hp->n_head },
+        { &g->inv_rms, T * (uint64_t)hp->n_head },
+        { &g->rope, T * (uint64_t)hp->n_rot },
+        { &g->rope_back, T * (uint64_t)hp->n_rot },
         { &g->attn, hn_attn_scratch(hp) * (uint64_t)hn_pool_threads(g->p.pool) },
-        { &g->last, chunk * D }, { &g->z, chunk * D }, { &g->dz, chunk * D },
+        { &g->last, chunk * D },
+        { &g->z, chunk * D },
+        { &g->dz, chunk * D },
     };
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
         if (want[i].n && !floats(g, want[i].p, want[i].n)) return false;
@@ -233,17 +278,25 @@ static bool scratch(hn_grad *g)
 static hone_status refuse(const hone_model *m, const hn_grad_params *p, hone_error *err)
 {
     char name[64];
-    if (m->hp.recurrent || !m->layers) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: training of %s models is not supported (llama, qwen2, qwen3 are)", m->path, m->arch->name);
+    if (!m->arch->trains)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: training of %s models is not supported (llama, qwen2, qwen3 are)",
+                       m->path, m->arch->name);
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
         snprintf(name, sizeof name, "blk.%d.attn_qkv.weight", (int)il);
-        if (hn_gguf_find_tensor(m->file, name)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: q, k and v in one tensor cannot be trained", m->path, name);
+        if (hn_gguf_find_tensor(m->file, name))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: q, k and v in one tensor cannot be trained", m->path,
+                           name);
     }
     if (p->max_tok < 1) return HN_FAIL(err, HONE_E_ARG, "batches of %d tokens", p->max_tok);
     if (p->full) return HONE_OK;
-    if (p->rank < 1 || p->rank > m->hp.n_embd) return HN_FAIL(err, HONE_E_ARG, "rank %d: expected 1 to %d", p->rank, m->hp.n_embd);
-    if (!(p->targets & ((1u << HN_TGT_KINDS) - 1)) || p->targets >> HN_TGT_KINDS) return HN_FAIL(err, HONE_E_ARG, "targets 0x%x", p->targets);
-    if (p->first_layer < 0 || p->first_layer >= m->hp.n_layer) return HN_FAIL(err, HONE_E_ARG, "first layer %d: expected 0 to %d", p->first_layer, m->hp.n_layer - 1);
-    if (!(p->dropout >= 0 && p->dropout < 1)) return HN_FAIL(err, HONE_E_ARG, "dropout %g: expected 0 or more and less than 1", (double)p->dropout);
+    if (p->rank < 1 || p->rank > m->hp.n_embd)
+        return HN_FAIL(err, HONE_E_ARG, "rank %d: expected 1 to %d", p->rank, m->hp.n_embd);
+    if (!(p->targets & ((1u << HN_TGT_KINDS) - 1)) || p->targets >> HN_TGT_KINDS)
+        return HN_FAIL(err, HONE_E_ARG, "targets 0x%x", p->targets);
+    if (p->first_layer < 0 || p->first_layer >= m->hp.n_layer)
+        return HN_FAIL(err, HONE_E_ARG, "first layer %d: expected 0 to %d", p->first_layer, m->hp.n_layer - 1);
+    if (!(p->dropout >= 0 && p->dropout < 1))
+        return HN_FAIL(err, HONE_E_ARG, "dropout %g: expected 0 or more and less than 1", (double)p->dropout);
     if (!isfinite(p->scale)) return HN_FAIL(err, HONE_E_ARG, "scale %g", (double)p->scale);
     return HONE_OK;
 }
@@ -263,7 +316,8 @@ hone_status hn_grad_new(hn_grad **out, const hone_model *m, const hn_grad_params
     if (!bind(g) || !keep(g) || !scratch(g)) {
         uint64_t bytes = g->bytes;
         hn_grad_free(g);
-        return HN_FAIL(err, HONE_E_NOMEM, "%s: memory to train batches of %d tokens: more than %.0f MB", m->path, p->max_tok, (double)bytes / 1e6);
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: memory to train batches of %d tokens: more than %.0f MB", m->path,
+                       p->max_tok, (double)bytes / 1e6);
     }
     if ((st = hn_gemm_new(&g->gemm, p->pool, p->kernels, err)) != HONE_OK) {
         hn_grad_free(g);
@@ -293,5 +347,6 @@ hn_param *hn_grad_param(hn_grad *g, int32_t i) { return &g->param[i]; }
 
 void hn_grad_zero(hn_grad *g)
 {
-    for (int32_t i = 0; i < g->n_param; i++) memset(g->param[i].g, 0, (size_t)(g->param[i].rows * g->param[i].cols) * sizeof(float));
+    for (int32_t i = 0; i < g->n_param; i++)
+        memset(g->param[i].g, 0, (size_t)(g->param[i].rows * g->param[i].cols) * sizeof(float));
 }

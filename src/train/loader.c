@@ -12,16 +12,19 @@ struct hn_loader {
     uint64_t seed;
     int64_t max_tok;
     hn_cursor at;
-    int64_t epoch;      /* whose order is made, -1: none … */
-    uint32_t *order;    /* [d->n] … */
-    int64_t n_epoch;    /* … its sequences … */
-    uint32_t *start;    /* … [n_epoch of d->n] their first places … */
-    int64_t next;       /* … and the place of the cursor in it */
+    int64_t epoch;   /* whose order is made, -1: none … */
+    uint32_t *order; /* [d->n] … */
+    int64_t n_epoch; /* … its sequences … */
+    uint32_t *start; /* … [n_epoch of d->n] their first places … */
+    int64_t next;    /* … and the place of the cursor in it */
     int32_t *ids, *target, *pos, *doc;
 };
 
 /* A number in [0, n) of stream key. */
-static uint32_t below(uint64_t key, uint64_t k, uint32_t n) { return (uint32_t)(((unsigned __int128)hn_rand64(key, k) * n) >> 64); }
+static uint32_t below(uint64_t key, uint64_t k, uint32_t n)
+{
+    return (uint32_t)(((unsigned __int128)hn_rand64(key, k) * n) >> 64);
+}
 
 /* Places of the order that sequence from `first` on takes. */
 static int64_t sequence_end(const hn_loader *l, int64_t first)
@@ -47,7 +50,8 @@ static void begin_epoch(hn_loader *l, int64_t epoch)
     for (int64_t i = 0; i < l->d->n; i = sequence_end(l, i)) l->start[l->n_epoch++] = (uint32_t)i;
 }
 
-hone_status hn_loader_new(hn_loader **out, const hn_dataset *d, int32_t seq, int32_t n_seq, bool pack, bool shuffle, uint64_t seed, hone_error *err)
+hone_status hn_loader_new(hn_loader **out, const hn_dataset *d, int32_t seq, int32_t n_seq, bool pack, bool shuffle,
+                          uint64_t seed, hone_error *err)
 {
     *out = NULL;
     int32_t longest = 0;
@@ -56,9 +60,11 @@ hone_status hn_loader_new(hn_loader **out, const hn_dataset *d, int32_t seq, int
         longest = d->sample[i].n > longest ? d->sample[i].n : longest;
         all += d->sample[i].n;
     }
-    if (d->n < 1 || d->n >= UINT32_MAX) return HN_FAIL(err, HONE_E_ARG, "%lld samples, expected 1 to %u", (long long)d->n, UINT32_MAX - 1);
+    if (d->n < 1 || d->n >= UINT32_MAX)
+        return HN_FAIL(err, HONE_E_ARG, "%lld samples, expected 1 to %u", (long long)d->n, UINT32_MAX - 1);
     if (n_seq < 1) return HN_FAIL(err, HONE_E_ARG, "batches of %d sequences, expected at least 1", n_seq);
-    if (longest > seq) return HN_FAIL(err, HONE_E_ARG, "a sample of %d tokens does not fit sequences of %d", longest, seq);
+    if (longest > seq)
+        return HN_FAIL(err, HONE_E_ARG, "a sample of %d tokens does not fit sequences of %d", longest, seq);
     hn_loader *l = calloc(1, sizeof *l);
     if (!l) return HN_FAIL(err, HONE_E_NOMEM, "loader");
     *l = (hn_loader){ .d = d, .seq = seq, .n_seq = n_seq, .pack = pack, .shuffle = shuffle, .seed = seed, .epoch = -1 };
@@ -68,7 +74,8 @@ hone_status hn_loader_new(hn_loader **out, const hn_dataset *d, int32_t seq, int
     l->max_tok = max_tok;
     if (max_tok > INT32_MAX) {
         free(l);
-        return HN_FAIL(err, HONE_E_ARG, "batches of %d sequences of %d tokens, expected at most %d tokens", n_seq, pack ? seq : longest, INT32_MAX);
+        return HN_FAIL(err, HONE_E_ARG, "batches of %d sequences of %d tokens, expected at most %d tokens", n_seq,
+                       pack ? seq : longest, INT32_MAX);
     }
     l->order = malloc((size_t)d->n * sizeof *l->order);
     l->start = malloc((size_t)d->n * sizeof *l->start);
@@ -78,7 +85,8 @@ hone_status hn_loader_new(hn_loader **out, const hn_dataset *d, int32_t seq, int
     l->doc = malloc((size_t)(max_doc + 1) * sizeof *l->doc);
     if (!l->order || !l->start || !l->ids || !l->target || !l->pos || !l->doc) {
         hn_loader_free(l);
-        return HN_FAIL(err, HONE_E_NOMEM, "batches of %lld tokens of %lld samples", (long long)max_tok, (long long)d->n);
+        return HN_FAIL(err, HONE_E_NOMEM, "batches of %lld tokens of %lld samples", (long long)max_tok,
+                       (long long)d->n);
     }
     *out = l;
     return HONE_OK;
@@ -120,15 +128,19 @@ static bool go_to(hn_loader *l, hn_cursor c)
 hone_status hn_loader_seek(hn_loader *l, hn_cursor c, hone_error *err)
 {
     hn_cursor before = l->at;
-    if (c.epoch < 0 || c.epoch == INT64_MAX) return HN_FAIL(err, HONE_E_ARG, "epoch %lld of the data, expected at least 0", (long long)c.epoch);
+    if (c.epoch < 0 || c.epoch == INT64_MAX)
+        return HN_FAIL(err, HONE_E_ARG, "epoch %lld of the data, expected at least 0", (long long)c.epoch);
     if (c.at >= 0 && go_to(l, c)) return HONE_OK;
     int64_t n = c.at < 0 ? -1 : l->n_epoch;
     go_to(l, before);
-    if (n < 0) return HN_FAIL(err, HONE_E_ARG, "sequence %lld of epoch %lld, expected at least 0", (long long)c.at, (long long)c.epoch);
-    return HN_FAIL(err, HONE_E_ARG, "sequence %lld of epoch %lld, which has %lld", (long long)c.at, (long long)c.epoch, (long long)n);
+    if (n < 0)
+        return HN_FAIL(err, HONE_E_ARG, "sequence %lld of epoch %lld, expected at least 0", (long long)c.at,
+                       (long long)c.epoch);
+    return HN_FAIL(err, HONE_E_ARG, "sequence %lld of epoch %lld, which has %lld", (long long)c.at, (long long)c.epoch,
+                   (long long)n);
 }
 
-static void put_sample(hn_loader *l, hn_batch *b, const hn_sample *s)
+static void put_sample(hn_loader *l, hn_train_batch *b, const hn_data_sample *s)
 {
     l->doc[b->n_doc++] = b->n_tok;
     for (int32_t i = 0; i < s->n; i++) {
@@ -140,12 +152,13 @@ static void put_sample(hn_loader *l, hn_batch *b, const hn_sample *s)
     }
 }
 
-hone_status hn_loader_next(hn_loader *l, hn_batch *b, hone_error *err)
+hone_status hn_loader_next(hn_loader *l, hn_train_batch *b, hone_error *err)
 {
     if (l->epoch != l->at.epoch) begin_epoch(l, l->at.epoch);
-    *b = (hn_batch){ .ids = l->ids, .target = l->target, .pos = l->pos, .doc = l->doc };
+    *b = (hn_train_batch){ .ids = l->ids, .target = l->target, .pos = l->pos, .doc = l->doc };
     for (int32_t k = 0; k < l->n_seq && l->next < l->d->n; k++, l->at.at++)
-        for (int64_t end = sequence_end(l, l->next); l->next < end; l->next++) put_sample(l, b, &l->d->sample[l->order[l->next]]);
+        for (int64_t end = sequence_end(l, l->next); l->next < end; l->next++)
+            put_sample(l, b, &l->d->sample[l->order[l->next]]);
     l->doc[b->n_doc] = b->n_tok;
     if (l->next == l->d->n) l->at = (hn_cursor){ l->at.epoch + 1, 0 };
     return HONE_OK;

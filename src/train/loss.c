@@ -8,7 +8,7 @@
 
 typedef struct loss_job {
     hn_grad *g;
-    const hn_batch *b;
+    const hn_train_batch *b;
     int64_t first; /* of g->rows */
     double weight;
 } loss_job;
@@ -45,7 +45,8 @@ static void loss_row(void *arg, int64_t i, int32_t thread)
         for (; v < n; v++) part[v & 15] += at[v];
     }
     for (int l = 0; l < 16; l++) sum += part[l];
-    g->loss[j->first + i] = isfinite(sum) && sum > 0 ? hn_log2_f64(sum) * 0.69314718055994530942 - to_target : (double)NAN;
+    g->loss[j->first + i] =
+        isfinite(sum) && sum > 0 ? hn_log2_f64(sum) * 0.69314718055994530942 - to_target : (double)NAN;
     if (j->weight == 0) return;
     float scale = (float)(j->weight / sum);
     for (int64_t v = 0; v < V; v++) x[v] *= scale;
@@ -58,7 +59,7 @@ static void gather(float *y, const float *x, const int32_t *rows, int64_t n, int
     for (int64_t i = 0; i < n; i++) memcpy(y + i * width, x + rows[i] * width, (size_t)width * sizeof(float));
 }
 
-double hn_head_loss(hn_grad *g, const hn_batch *b, const float *x, double weight, float *dx)
+double hn_head_loss(hn_grad *g, const hn_train_batch *b, const float *x, double weight, float *dx)
 {
     int64_t D = g->m->hp.n_embd, n = 0;
     double loss = 0;

@@ -6,7 +6,7 @@
 
 typedef struct hn_schedule {
     hone_train_schedule kind;
-    int64_t total, warmup;  /* steps; the warm-up's are of the total */
+    int64_t total, warmup; /* steps; the warm-up's are of the total */
     double lr, min_lr;
 } hn_schedule;
 

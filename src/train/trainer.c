@@ -3,9 +3,8 @@
  * goes on from a checkpoint as if it had never stopped. Formulas are elsewhere. */
 #include "base/file.h"
 #include "base/os.h"
-#include "model/convert.h"
+#include "forge/convert.h"
 #include "text/chat.h"
-#include "train/init.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -27,28 +26,56 @@ static double now_ms(void)
 void hone_train_defaults(hone_train_params *p)
 {
     if (!p) return;
-    *p = (hone_train_params){ .mask = HONE_TRAIN_ANSWERS, .targets = "qv", .rank = 8, .alpha = 16, .epochs = 1, .seq = 512, .batch = 4, .accumulate = 1,
-                              .schedule = HONE_TRAIN_COSINE, .lr = 1e-4, .min_lr = -1, .warmup = -1, .warmup_ratio = 0.03, .beta1 = 0.9, .beta2 = 0.999,
-                              .eps = 1e-8, .weight_decay = 0.01, .clip = 1, .pack = true };
+    *p = (hone_train_params){ .mask = HONE_TRAIN_ANSWERS,
+                              .targets = "qv",
+                              .rank = 8,
+                              .alpha = 16,
+                              .epochs = 1,
+                              .seq = 512,
+                              .batch = 4,
+                              .accumulate = 1,
+                              .schedule = HONE_TRAIN_COSINE,
+                              .lr = 1e-4,
+                              .min_lr = -1,
+                              .warmup = -1,
+                              .warmup_ratio = 0.03,
+                              .beta1 = 0.9,
+                              .beta2 = 0.999,
+                              .eps = 1e-8,
+                              .weight_decay = 0.01,
+                              .clip = 1,
+                              .pack = true };
 }
 
-static const struct { const char *names; uint32_t bits; } target_names[] = {
-    { " q attn_q q_proj ", HN_TGT_Q }, { " k attn_k k_proj ", HN_TGT_K }, { " v attn_v v_proj ", HN_TGT_V }, { " o attn_output o_proj ", HN_TGT_O },
-    { " gate ffn_gate gate_proj ", HN_TGT_GATE }, { " up ffn_up up_proj ", HN_TGT_UP }, { " down ffn_down down_proj ", HN_TGT_DOWN },
-    { " qv ", HN_TGT_Q | HN_TGT_V }, { " attn ", HN_TGT_Q | HN_TGT_K | HN_TGT_V | HN_TGT_O }, { " all ", (1u << HN_TGT_KINDS) - 1 },
+static const struct {
+    const char *names;
+    uint32_t bits;
+} target_names[] = {
+    { " q attn_q q_proj ", HN_TGT_Q },
+    { " k attn_k k_proj ", HN_TGT_K },
+    { " v attn_v v_proj ", HN_TGT_V },
+    { " o attn_output o_proj ", HN_TGT_O },
+    { " gate ffn_gate gate_proj ", HN_TGT_GATE },
+    { " up ffn_up up_proj ", HN_TGT_UP },
+    { " down ffn_down down_proj ", HN_TGT_DOWN },
+    { " qv ", HN_TGT_Q | HN_TGT_V },
+    { " attn ", HN_TGT_Q | HN_TGT_K | HN_TGT_V | HN_TGT_O },
+    { " all ", (1u << HN_TGT_KINDS) - 1 },
 };
 
 static hone_status parse_targets(uint32_t *bits, const char *s, hone_error *err)
 {
     *bits = 0;
-    for (const char *w = s ? s : ""; ;) {
+    for (const char *w = s ? s : "";;) {
         size_t n = strcspn(w, ",");
         char word[32] = "";
         uint32_t bit = 0;
         if (n > 0 && n < sizeof word - 2) snprintf(word, sizeof word, " %.*s ", (int)n, w);
         for (size_t i = 0; word[0] && i < sizeof target_names / sizeof *target_names; i++)
             if (strstr(target_names[i].names, word)) bit = target_names[i].bits;
-        if (!bit) return HN_FAIL(err, HONE_E_ARG, "targets: '%s': expected qv, attn, all, or some of q,k,v,o,gate,up,down", HN_ESC(w, n));
+        if (!bit)
+            return HN_FAIL(err, HONE_E_ARG, "targets: '%s': expected qv, attn, all, or some of q,k,v,o,gate,up,down",
+                           HN_ESC(w, n));
         *bits |= bit;
         if (!w[n]) return HONE_OK;
         w += n + 1;
@@ -63,23 +90,47 @@ static hone_status check_number(const char *what, double x, double lo, double hi
 
 static hone_status check_params(const hone_train_params *p, hone_error *err)
 {
-    const struct { const char *what; double x, lo, hi; } list[] = {
-        { "files of data", p->n_data, 1, INT32_MAX }, { "files of validation data", p->n_val_data, 0, INT32_MAX },
-        { "bad lines that are left out", (double)p->max_bad_lines, 0, 1e19 }, { "rank", p->full ? 1 : p->rank, 1, 4096 }, { "alpha", p->alpha, p->full ? 0 : 1e-6, 1e6 }, { "dropout", p->dropout, 0, 0.99 },
-        { "steps", (double)p->steps, 0, 1e12 }, { "epochs", p->epochs, 0, 1e6 }, { "sequence", p->seq, 2, 1 << 20 }, { "batch", p->batch, 1, 65536 },
-        { "accumulation", p->accumulate, 1, 1 << 20 }, { "learning rate", p->lr, 0, 1e3 }, { "least learning rate", p->min_lr < 0 ? 0 : p->min_lr, 0, 1e3 },
-        { "warm-up steps", (double)p->warmup, -1, 1e12 }, { "warm-up ratio", p->warmup_ratio, 0, 1 }, { "beta1", p->beta1, 0, 1 - 1e-9 },
-        { "beta2", p->beta2, 0, 1 - 1e-12 }, { "eps", p->eps, 1e-30, 1 }, { "weight decay", p->weight_decay, 0, 1e3 }, { "clipping", p->clip, 0, 1e12 },
-        { "validation share", p->val_share, 0, 0.99 }, { "steps between validations", (double)p->eval_every, 0, 1e12 }, { "patience", p->patience, 0, INT32_MAX },
-        { "least gain", p->min_delta, 0, 1e6 }, { "layers", p->n_layers, 0, HN_MAX_LAYER }, { "schedule", p->schedule, 0, HONE_TRAIN_WSD },
-        { "mask", p->mask, 0, HONE_TRAIN_LAST } };
+    const struct {
+        const char *what;
+        double x, lo, hi;
+    } list[] = { { "files of data", p->n_data, 1, INT32_MAX },
+                 { "files of validation data", p->n_val_data, 0, INT32_MAX },
+                 { "bad lines that are left out", (double)p->max_bad_lines, 0, 1e19 },
+                 { "rank", p->full ? 1 : p->rank, 1, 4096 },
+                 { "alpha", p->alpha, p->full ? 0 : 1e-6, 1e6 },
+                 { "dropout", p->dropout, 0, 0.99 },
+                 { "steps", (double)p->steps, 0, 1e12 },
+                 { "epochs", p->epochs, 0, 1e6 },
+                 { "sequence", p->seq, 2, 1 << 20 },
+                 { "batch", p->batch, 1, 65536 },
+                 { "accumulation", p->accumulate, 1, 1 << 20 },
+                 { "learning rate", p->lr, 0, 1e3 },
+                 { "least learning rate", p->min_lr < 0 ? 0 : p->min_lr, 0, 1e3 },
+                 { "warm-up steps", (double)p->warmup, -1, 1e12 },
+                 { "warm-up ratio", p->warmup_ratio, 0, 1 },
+                 { "beta1", p->beta1, 0, 1 - 1e-9 },
+                 { "beta2", p->beta2, 0, 1 - 1e-12 },
+                 { "eps", p->eps, 1e-30, 1 },
+                 { "weight decay", p->weight_decay, 0, 1e3 },
+                 { "clipping", p->clip, 0, 1e12 },
+                 { "validation share", p->val_share, 0, 0.99 },
+                 { "steps between validations", (double)p->eval_every, 0, 1e12 },
+                 { "patience", p->patience, 0, INT32_MAX },
+                 { "least gain", p->min_delta, 0, 1e6 },
+                 { "layers", p->n_layers, 0, HN_MAX_LAYER },
+                 { "schedule", p->schedule, 0, HONE_TRAIN_WSD },
+                 { "mask", p->mask, 0, HONE_TRAIN_LAST } };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         hone_status st = check_number(list[i].what, list[i].x, list[i].lo, list[i].hi, err);
         if (st != HONE_OK) return st;
     }
     if (p->output_type && p->full && !hn_mix_find(p->output_type, NULL, NULL))
-        return HN_FAIL(err, HONE_E_ARG, "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q4_K_M or another mixture name", HN_ESC(p->output_type, strlen(p->output_type)));
-    if ((int64_t)p->seq * p->batch > 1 << 24) return HN_FAIL(err, HONE_E_ARG, "%d sequences of %d tokens: expected at most %d tokens in a micro-batch", p->batch, p->seq, 1 << 24);
+        return HN_FAIL(err, HONE_E_ARG,
+                       "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q4_K_M or another mixture name",
+                       HN_ESC(p->output_type, strlen(p->output_type)));
+    if ((int64_t)p->seq * p->batch > 1 << 24)
+        return HN_FAIL(err, HONE_E_ARG, "%d sequences of %d tokens: expected at most %d tokens in a micro-batch",
+                       p->batch, p->seq, 1 << 24);
     return HONE_OK;
 }
 
@@ -128,8 +179,14 @@ static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t 
     put_real(f, "learning_rate", p->lr);
     put_real(f, "least_learning_rate", t->schedule.min_lr);
     fprintf(f, "warmup %lld\n", (long long)t->schedule.warmup);
-    const struct { const char *name; double x; } reals[] = { { "beta1", p->beta1 }, { "beta2", p->beta2 }, { "eps", p->eps }, { "weight_decay", p->weight_decay },
-                                                             { "clipping", p->clip } };
+    const struct {
+        const char *name;
+        double x;
+    } reals[] = { { "beta1", p->beta1 },
+                  { "beta2", p->beta2 },
+                  { "eps", p->eps },
+                  { "weight_decay", p->weight_decay },
+                  { "clipping", p->clip } };
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) put_real(f, reals[i].name, reals[i].x);
     fprintf(f, "seed %llu\nbf16 %d\n", (unsigned long long)p->seed, p->bf16);
     t->settings = hn_os_text_close(&text, NULL);
@@ -141,8 +198,19 @@ static hone_status write_settings(hone_trainer *t, uint64_t data_hash, uint64_t 
 static void tell_data(hone_train_data *out, const hn_dataset *d)
 {
     const hn_data_stats *s = &d->stats;
-    *out = (hone_train_data){ .n_file = s->n_file, .n_line = s->n_line, .n_bad = s->n_bad, .n_sample = d->n, .n_cut = s->n_cut, .n_split = s->n_split, .n_empty = s->n_empty, .n_tok = s->n_tok,
-                              .n_target = s->n_target, .min_len = s->min_len, .median_len = s->median_len, .p95_len = s->p95_len, .max_len = s->max_len,
+    *out = (hone_train_data){ .n_file = s->n_file,
+                              .n_line = s->n_line,
+                              .n_bad = s->n_bad,
+                              .n_sample = d->n,
+                              .n_cut = s->n_cut,
+                              .n_split = s->n_split,
+                              .n_empty = s->n_empty,
+                              .n_tok = s->n_tok,
+                              .n_target = s->n_target,
+                              .min_len = s->min_len,
+                              .median_len = s->median_len,
+                              .p95_len = s->p95_len,
+                              .max_len = s->max_len,
                               .hash = d->hash };
     memcpy(out->first_bad, s->first_bad, sizeof out->first_bad);
 }
@@ -151,10 +219,18 @@ static void tell_data(hone_train_data *out, const hn_dataset *d)
 static hone_status read_data(hone_trainer *t, uint64_t hash[2], hone_error *err)
 {
     const hone_train_params *p = &t->p;
-    hn_data_params d = { .path = p->data, .n_path = p->n_data, .seq = p->seq, .mask = (hn_mask)p->mask, .max_bad = p->max_bad_lines,
-                         .special = p->special, .chat_template = p->chat_template, .abort_fn = p->abort_fn, .abort_arg = p->abort_arg };
+    hn_data_params d = { .path = p->data,
+                         .n_path = p->n_data,
+                         .seq = p->seq,
+                         .mask = (hn_mask)p->mask,
+                         .max_bad = p->max_bad_lines,
+                         .special = p->special,
+                         .chat_template = p->chat_template,
+                         .abort_fn = p->abort_fn,
+                         .abort_arg = p->abort_arg };
     hone_str source; /* a wrong name is one for any data */
-    hone_status st = p->chat_template ? hn_chat_source(&source, t->m->file, NULL, p->chat_template, false, err) : HONE_OK;
+    hone_status st =
+        p->chat_template ? hn_chat_source(&source, t->m->file, NULL, p->chat_template, false, err) : HONE_OK;
     if (st == HONE_OK) st = hn_dataset_read(&t->train, t->m, &d, err);
     if (st != HONE_OK) return st;
     hash[0] = t->train->hash;
@@ -164,11 +240,13 @@ static hone_status read_data(hone_trainer *t, uint64_t hash[2], hone_error *err)
         d.n_path = p->n_val_data;
         if ((st = hn_dataset_read(&t->val, t->m, &d, err)) != HONE_OK) return st;
         hash[1] = t->val->hash;
-    } else if (p->val_share > 0 && (st = hn_dataset_split(t->train, p->val_share, p->seed, &t->val, err)) != HONE_OK) return st;
+    } else if (p->val_share > 0 && (st = hn_dataset_split(t->train, p->val_share, p->seed, &t->val, err)) != HONE_OK)
+        return st;
     tell_data(&t->info.train, t->train);
     if (t->val) tell_data(&t->info.val, t->val);
     st = hn_loader_new(&t->loader, t->train, p->seq, p->batch, p->pack, true, p->seed, err);
-    if (st == HONE_OK && t->val) st = hn_loader_new(&t->val_loader, t->val, p->seq, p->batch, p->pack, false, p->seed, err);
+    if (st == HONE_OK && t->val)
+        st = hn_loader_new(&t->val_loader, t->val, p->seq, p->batch, p->pack, false, p->seed, err);
     if (st != HONE_OK) return st;
     int64_t rows = hn_loader_max_tok(t->loader), val_rows = t->val_loader ? hn_loader_max_tok(t->val_loader) : 0;
     t->info.max_tok = (int32_t)(rows > val_rows ? rows : val_rows);
@@ -184,7 +262,9 @@ static hone_status count_steps(hone_trainer *t, hone_error *err)
     if (!total) {
         double epochs = p->epochs > 0 ? p->epochs : 1, micro = 0;
         if (p->pack && epochs * (double)t->train->n > MAX_PACKED)
-            return HN_FAIL(err, HONE_E_ARG, "%g epochs of %lld samples: expected at most %g samples in all; give the number of steps", epochs, (long long)t->train->n, MAX_PACKED);
+            return HN_FAIL(err, HONE_E_ARG,
+                           "%g epochs of %lld samples: expected at most %g samples in all; give the number of steps",
+                           epochs, (long long)t->train->n, MAX_PACKED);
         for (double e = 0, next; e < epochs; e = next) {
             hone_status st = hn_loader_seek(t->loader, (hn_cursor){ (int64_t)e, 0 }, err);
             if (st != HONE_OK) return st;
@@ -194,14 +274,20 @@ static hone_status count_steps(hone_trainer *t, hone_error *err)
         }
         hone_status st = hn_loader_seek(t->loader, (hn_cursor){ 0, 0 }, err);
         if (st != HONE_OK) return st;
-        if (micro > 1e15) return HN_FAIL(err, HONE_E_ARG, "%g epochs are %g micro-batches: expected at most 1e15", epochs, micro);
+        if (micro > 1e15)
+            return HN_FAIL(err, HONE_E_ARG, "%g epochs are %g micro-batches: expected at most 1e15", epochs, micro);
         t->micro_total = (int64_t)micro;
         total = (t->micro_total + p->accumulate - 1) / p->accumulate;
     }
     int64_t warmup = p->warmup >= 0 ? p->warmup : (int64_t)(p->warmup_ratio * (double)total + 0.5);
     bool falls = p->schedule == HONE_TRAIN_COSINE || p->schedule == HONE_TRAIN_WSD;
-    t->schedule = (hn_schedule){ .kind = p->schedule, .total = total, .warmup = warmup < total ? warmup : total, .lr = p->lr,
-                                 .min_lr = p->min_lr >= 0 ? p->min_lr : falls ? p->lr / 10 : 0 };
+    t->schedule = (hn_schedule){ .kind = p->schedule,
+                                 .total = total,
+                                 .warmup = warmup < total ? warmup : total,
+                                 .lr = p->lr,
+                                 .min_lr = p->min_lr >= 0 ? p->min_lr
+                                           : falls        ? p->lr / 10
+                                                          : 0 };
     t->info.steps = total;
     t->info.warmup = t->schedule.warmup;
     t->info.lr = p->lr;
@@ -221,9 +307,10 @@ static void count_params(hone_trainer *t)
     int32_t first = p->n_layers > 0 && p->n_layers < hp->n_layer ? hp->n_layer - p->n_layers : 0;
     for (int32_t il = first; il < hp->n_layer; il++) {
         const hn_layer *l = &t->m->layers[il];
-        const hn_weight *w[HN_TGT_KINDS] = { &l->attn_q, &l->attn_k, &l->attn_v, &l->attn_output, &l->ffn_gate, &l->ffn_up, &l->ffn_down };
-        for (int k = 0; k < HN_TGT_KINDS; k++)
-            if (t->targets >> k & 1) t->info.n_trainable += p->rank * (w[k]->n_in + w[k]->n_out);
+        for (int k = 0; k < HN_TGT_KINDS; k++) {
+            const hn_weight *w = hn_layer_weight(t->m->arch, l, (hn_role)(HN_ROLE_ATTN_Q + k));
+            if (t->targets >> k & 1) t->info.n_trainable += p->rank * (w->n_in + w->n_out);
+        }
     }
 }
 
@@ -233,10 +320,13 @@ static void estimate_memory(hone_trainer *t)
     const hn_hparams *hp = &t->m->hp;
     const hone_train_params *p = &t->p;
     double a = p->bf16 ? 2 : 4, T = t->info.max_tok, D = hp->n_embd, heads = hp->n_head + hp->n_head_kv;
-    double block = T * (a * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head) + (p->full ? 0 : 7 * a * p->rank));
+    double block =
+        T * (a * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head) + (p->full ? 0 : 7 * a * p->rank));
     double acts = p->recompute ? T * a * D * hp->n_layer + block : block * hp->n_layer;
-    double head = 64.0 * hp->n_vocab * 4 * 2 + T * D * 4 * 2, back = 4 * T * (8 * D + 5.0 * hp->n_ff) + 4e6; /* gradients of one layer, and the products' own */
-    if (p->bf16) back += 4 * T * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head); /* one layer of it as f32 */
+    double head = 64.0 * hp->n_vocab * 4 * 2 + T * D * 4 * 2,
+           back = 4 * T * (8 * D + 5.0 * hp->n_ff) + 4e6; /* gradients of one layer, and the products' own */
+    if (p->bf16)
+        back += 4 * T * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head); /* one layer of it as f32 */
     t->info.work_bytes = (uint64_t)(acts + head + back);
     t->info.base_bytes = t->m->n_bytes;
     t->info.state_bytes = (uint64_t)t->info.n_trainable * (p->patience ? 20 : 16);
@@ -270,7 +360,8 @@ static hone_status make_arrays(hone_trainer *t, hone_error *err)
         t->var[i] = at + size;
         if (t->best) t->best[i] = at + 2 * size;
         at += sets * size;
-        for (int64_t b = 0; b < size; b += RANGE) t->range[k++] = (hn_train_range){ i, b, b + RANGE < size ? b + RANGE : size };
+        for (int64_t b = 0; b < size; b += RANGE)
+            t->range[k++] = (hn_train_range){ i, b, b + RANGE < size ? b + RANGE : size };
     }
     return HONE_OK;
 }
@@ -279,9 +370,18 @@ static hone_status make_gradients(hone_trainer *t, hone_error *err)
 {
     const hone_train_params *p = &t->p;
     int32_t n_layer = t->m->hp.n_layer;
-    hn_grad_params g = { .pool = t->ctx->pool, .kernels = t->ctx->kernels, .full = p->full, .targets = t->targets,
-                         .first_layer = p->n_layers > 0 && p->n_layers < n_layer ? n_layer - p->n_layers : 0, .rank = p->rank, .scale = (float)t->info.scale,
-                         .dropout = (float)p->dropout, .seed = p->seed, .max_tok = t->info.max_tok, .checkpoint = p->recompute, .bf16 = p->bf16 };
+    hn_grad_params g = { .pool = t->ctx->pool,
+                         .kernels = t->ctx->kernels,
+                         .full = p->full,
+                         .targets = t->targets,
+                         .first_layer = p->n_layers > 0 && p->n_layers < n_layer ? n_layer - p->n_layers : 0,
+                         .rank = p->rank,
+                         .scale = (float)t->info.scale,
+                         .dropout = (float)p->dropout,
+                         .seed = p->seed,
+                         .max_tok = t->info.max_tok,
+                         .checkpoint = p->recompute,
+                         .bf16 = p->bf16 };
     hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
     hone_status st = hn_grad_new(&t->grad, t->m, &g, err);
     if (st == HONE_OK) st = make_arrays(t, err);
@@ -327,7 +427,8 @@ hone_status hn_trainer_apart(const hone_trainer *t, const char *path, bool peft,
     return st;
 }
 
-hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_model *m, const hone_train_params *p, hone_error *err)
+hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_model *m, const hone_train_params *p,
+                             hone_error *err)
 {
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the trainer");
@@ -343,9 +444,13 @@ hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_m
     HN_NEED_EACH(err, p->val_data, p->n_val_data, "the path of a file");
     if (!p->full) HN_NEED(err, p->targets, "\"qv\", \"attn\", \"all\" or some of \"q,k,v,o,gate,up,down\"");
     if (!m->arch) return HN_FAIL(err, HONE_E_ARG, "%s: opened for its vocabulary only", m->path);
-    if (m->hp.recurrent || !m->layers) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone does not train this family", m->path, m->arch->name);
+    if (!m->arch->trains)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone does not train this family", m->path, m->arch->name);
     if (p->seq > m->hp.n_ctx_train)
-        return HN_FAIL(err, HONE_E_ARG, "%s: sequences of %d tokens, but the model was made for %d positions; expected a shorter sequence (--seq)", m->path, p->seq, m->hp.n_ctx_train);
+        return HN_FAIL(
+            err, HONE_E_ARG,
+            "%s: sequences of %d tokens, but the model was made for %d positions; expected a shorter sequence (--seq)",
+            m->path, p->seq, m->hp.n_ctx_train);
     hone_trainer *t = calloc(1, sizeof *t);
     if (!t) return HN_FAIL(err, HONE_E_NOMEM, "trainer");
     t->ctx = ctx;
@@ -405,9 +510,18 @@ void hone_trainer_get_status(const hone_trainer *t, hone_train_status *out)
     *out = (hone_train_status){ 0 };
     if (!t) return;
     const hn_train_state *s = &t->st;
-    *out = (hone_train_status){ .step = s->step, .n_skipped = s->n_skipped, .n_tok = s->n_tok, .n_target = s->n_target, .val_loss = s->val_loss, .best_val = s->best_val,
-                                .best_step = s->best_step, .first_loss = s->first_loss, .last_loss = s->last_loss, .smooth_loss = s->smooth_loss,
-                                .done = s->done, .stopped_early = s->stopped_early };
+    *out = (hone_train_status){ .step = s->step,
+                                .n_skipped = s->n_skipped,
+                                .n_tok = s->n_tok,
+                                .n_target = s->n_target,
+                                .val_loss = s->val_loss,
+                                .best_val = s->best_val,
+                                .best_step = s->best_step,
+                                .first_loss = s->first_loss,
+                                .last_loss = s->last_loss,
+                                .smooth_loss = s->smooth_loss,
+                                .done = s->done,
+                                .stopped_early = s->stopped_early };
 }
 
 void hn_trainer_swap_best(hone_trainer *t)
@@ -425,7 +539,12 @@ void hn_trainer_swap_best(hone_trainer *t)
 
 /* ---- a step ------------------------------------------------------------------------------------------ */
 
-typedef struct update { hone_trainer *t; float scale; double lr; int64_t at; } update;
+typedef struct update {
+    hone_trainer *t;
+    float scale;
+    double lr;
+    int64_t at;
+} update;
 
 static void update_range(void *arg, int64_t chunk, int32_t thread)
 {
@@ -436,7 +555,8 @@ static void update_range(void *arg, int64_t chunk, int32_t thread)
     int64_t b = r->begin;
     if (u->scale != 1)
         for (int64_t i = b; i < r->end; i++) a->g[i] *= u->scale;
-    hn_adam_step(&t->adam, a->p + b, a->g + b, t->mom[r->array] + b, t->var[r->array] + b, r->end - b, u->at, u->lr, a->decay);
+    hn_adam_step(&t->adam, a->p + b, a->g + b, t->mom[r->array] + b, t->var[r->array] + b, r->end - b, u->at, u->lr,
+                 a->decay);
 }
 
 /* Targets of the next n micro-batches; the loader stands where it stood. */
@@ -446,7 +566,7 @@ static hone_status count_targets(hone_trainer *t, int64_t n, int64_t *n_target, 
     hone_status st = HONE_OK;
     *n_target = 0;
     for (int64_t i = 0; i < n && st == HONE_OK; i++) {
-        hn_batch b;
+        hn_train_batch b;
         st = hn_loader_next(t->loader, &b, err);
         if (st == HONE_OK) *n_target += b.n_target;
     }
@@ -463,11 +583,12 @@ static hone_status accumulate(hone_trainer *t, hone_train_step *out, int64_t n_m
     if (n_target == 0) return HN_FAIL(err, HONE_E_ARG, "step %lld: none of its tokens counts", (long long)out->step);
     hn_grad_zero(t->grad);
     for (int64_t i = 0; i < n_micro; i++) {
-        hn_batch b;
+        hn_train_batch b;
         if ((st = hn_loader_next(t->loader, &b, err)) != HONE_OK) return st;
         double t1 = now_ms(), one;
         out->data_ms += t1 - t0;
-        uint64_t key = t->p.dropout > 0 ? hn_rand64(t->p.seed ^ 0x64726F706F757421u, (uint64_t)(t->st.n_micro + i)) | 1 : 0;
+        uint64_t key =
+            t->p.dropout > 0 ? hn_rand64(t->p.seed ^ 0x64726F706F757421u, (uint64_t)(t->st.n_micro + i)) | 1 : 0;
         if ((st = hn_grad_run(t->grad, &b, 1 / (double)n_target, key, &one, err)) != HONE_OK) return st;
         loss += one;
         out->n_tok += b.n_tok;
@@ -513,7 +634,8 @@ static void find_in_base(const hone_model *m, char *dst, size_t cap)
         for (uint64_t k = 0, n = ti ? hn_row_bytes(ti, x->ne[0]) : 0; row && at == cols && k < x->n_bytes; k += n) {
             ti->dequantize(row, data + k, cols);
             if ((at = first_bad(row, cols)) < cols)
-                snprintf(dst, cap, "; %s: %.*s: element %lld is %g", m->path, (int)x->name.len, x->name.ptr, (long long)(k / n * (uint64_t)cols) + at, (double)row[at]);
+                snprintf(dst, cap, "; %s: %.*s: element %lld is %g", m->path, (int)x->name.len, x->name.ptr,
+                         (long long)(k / n * (uint64_t)cols) + at, (double)row[at]);
         }
         free(row);
         if (at < cols) return;
@@ -530,9 +652,12 @@ static hone_status not_finite(const hone_trainer *t, const hone_train_step *s, h
         if (at < n) snprintf(where, sizeof where, "; %s: element %lld is %g", a->name, (long long)at, (double)a->p[at]);
     }
     if (!where[0]) find_in_base(t->m, where, sizeof where);
-    double loss = isnan(s->loss) ? NAN : s->loss, norm = isnan(s->grad_norm) ? NAN : s->grad_norm; /* -nan says no more */
-    return HN_FAIL(err, HONE_E_NUMERIC, "step %lld: loss %g, norm of the gradient %g: not finite for %lld step%s in a row%s", (long long)s->step, loss, norm,
-                   (long long)t->st.n_bad_row, t->st.n_bad_row == 1 ? "" : "s", where[0] ? where : "; lower the learning rate or look at the data");
+    double loss = isnan(s->loss) ? NAN : s->loss,
+           norm = isnan(s->grad_norm) ? NAN : s->grad_norm; /* -nan says no more */
+    return HN_FAIL(err, HONE_E_NUMERIC,
+                   "step %lld: loss %g, norm of the gradient %g: not finite for %lld step%s in a row%s",
+                   (long long)s->step, loss, norm, (long long)t->st.n_bad_row, t->st.n_bad_row == 1 ? "" : "s",
+                   where[0] ? where : "; lower the learning rate or look at the data");
 }
 
 /* A loss that is no number says nothing, and would be taken for one that is no gain. */
@@ -556,9 +681,10 @@ hone_status hone_trainer_validate(hone_trainer *t, double *loss, hone_error *err
     double sum = 0, n = 0;
     hone_status st = hn_loader_seek(t->val_loader, (hn_cursor){ 0, 0 }, err);
     while (st == HONE_OK && hn_loader_tell(t->val_loader).epoch == 0) {
-        hn_batch b;
+        hn_train_batch b;
         double one;
-        if ((st = hn_loader_next(t->val_loader, &b, err)) == HONE_OK && (st = hn_grad_run(t->grad, &b, 0, 0, &one, err)) == HONE_OK) {
+        if ((st = hn_loader_next(t->val_loader, &b, err)) == HONE_OK &&
+            (st = hn_grad_run(t->grad, &b, 0, 0, &one, err)) == HONE_OK) {
             sum += one;
             n += b.n_target;
             if (!isfinite(one)) return no_validation(t, one, err);
@@ -577,7 +703,8 @@ static hone_status evaluate(hone_trainer *t, hone_train_step *out, hone_error *e
     if (st != HONE_OK && st != HONE_E_NUMERIC) return st; /* NaN: no gain; steps that are no better end the training */
     out->eval = true;
     s->val_loss = out->val_loss;
-    bool first = !isfinite(s->best_val), gain = first ? isfinite(out->val_loss) : out->val_loss < s->best_val - t->p.min_delta;
+    bool first = !isfinite(s->best_val),
+         gain = first ? isfinite(out->val_loss) : out->val_loss < s->best_val - t->p.min_delta;
     out->best = first ? gain : out->val_loss < s->best_val;
     s->n_since_best = gain ? 0 : s->n_since_best + 1;
     if (out->best) {

@@ -21,31 +21,34 @@ typedef struct hn_train_state {
 } hn_train_state;
 _Static_assert(sizeof(hn_train_state) == 18 * 8, "files hold it");
 
-typedef struct hn_train_range { int32_t array; int64_t begin, end; } hn_train_range;
+typedef struct hn_train_range {
+    int32_t array;
+    int64_t begin, end;
+} hn_train_range;
 
 struct hone_trainer {
     hone_context *ctx;
     const hone_model *m;
-    hone_train_params p;            /* texts in it are not ours: not used after hone_trainer_new */
+    hone_train_params p; /* texts in it are not ours: not used after hone_trainer_new */
     uint32_t targets;
-    hn_dataset *train, *val;        /* val NULL: none */
+    hn_dataset *train, *val; /* val NULL: none */
     hn_loader *loader, *val_loader;
-    hn_grad *grad;                  /* NULL: plan only */
+    hn_grad *grad; /* NULL: plan only */
     hn_adam adam;
     hn_schedule schedule;
-    int64_t micro_total;            /* with epochs; 0: by steps */
-    uint64_t n_float;               /* of all arrays */
+    int64_t micro_total; /* with epochs; 0: by steps */
+    uint64_t n_float;    /* of all arrays */
     int32_t n_array;
-    float **mom, **var, **best;     /* [n_array]; best NULL: not kept */
-    float *pages;                   /* behind them */
-    uint64_t n_pages;               /* bytes */
-    hn_train_range *range;          /* the arrays in pieces, for the pool */
+    float **mom, **var, **best; /* [n_array]; best NULL: not kept */
+    float *pages;               /* behind them */
+    uint64_t n_pages;           /* bytes */
+    hn_train_range *range;      /* the arrays in pieces, for the pool */
     int64_t n_range;
     bool has_best;
     hn_train_state st;
     hone_train_info info;
     char *settings;
-    char **file;                    /* [n_file] what was read: the data, that to validate with */
+    char **file; /* [n_file] what was read: the data, that to validate with */
     int32_t n_file;
 };
 

@@ -1,6 +1,6 @@
 /* What training gives: adapters as GGUF or as a PEFT folder, or the whole model as GGUF.
  * Layouts are others' (model/lora.h, gguf/gguf.h). */
-#include "train/init.h"
+#include "forge/trained.h"
 #include "train/trainer.h"
 
 #include <stdlib.h>
@@ -14,7 +14,9 @@ static hone_status make_pairs(hone_trainer *t, hn_lora_pair **out, hone_error *e
     for (int32_t i = 0; i + 1 < t->n_array; i += 2, pair++) {
         hn_param *a = hn_grad_param(t->grad, i), *b = hn_grad_param(t->grad, i + 1);
         size_t n = strlen(a->name);
-        *pair = (hn_lora_pair){ .n_in = a->cols, .n_out = b->rows, .rank = a->rows, .a = a->p, .b = b->p, .scale = (float)t->info.scale };
+        *pair = (hn_lora_pair){
+            .n_in = a->cols, .n_out = b->rows, .rank = a->rows, .a = a->p, .b = b->p, .scale = (float)t->info.scale
+        };
         pair->name = malloc(n + 1);
         if (!pair->name) return HN_FAIL(err, HONE_E_NOMEM, "%s", a->name);
         memcpy(pair->name, a->name, n - strlen(".lora_a"));
@@ -27,11 +29,19 @@ static hone_status write_adapter(hone_trainer *t, const char *path, bool peft, h
 {
     int32_t n = t->n_array / 2;
     hn_lora_pair *pair = NULL;
-    hn_lora_about about = { .name = "", .arch = t->m->arch->name, .base_name = t->m->name, .base_identity = t->info.base_identity,
-                            .alpha = (float)(t->info.scale * t->p.rank), .dropout = (float)t->p.dropout,
-                            .steps = t->has_best ? t->st.best_step : t->st.step, .rslora = t->p.rslora, .type = HN_F32 };
+    hn_lora_about about = { .name = "",
+                            .arch = t->m->arch->name,
+                            .base_name = t->m->name,
+                            .base_identity = t->info.base_identity,
+                            .alpha = (float)(t->info.scale * t->p.rank),
+                            .dropout = (float)t->p.dropout,
+                            .steps = t->has_best ? t->st.best_step : t->st.step,
+                            .rslora = t->p.rslora,
+                            .type = HN_F32 };
     hone_status st = make_pairs(t, &pair, err);
-    if (st == HONE_OK) st = peft ? hn_lora_write_peft(path, t->m, pair, n, &about, err) : hn_lora_write_gguf(path, pair, n, &about, err);
+    if (st == HONE_OK)
+        st = peft ? hn_lora_write_peft(path, t->m, pair, n, &about, err)
+                  : hn_lora_write_gguf(path, pair, n, &about, err);
     for (int32_t i = 0; pair && i < n; i++) free(pair[i].name);
     free(pair);
     return st;
@@ -42,10 +52,15 @@ static hone_status write_adapter(hone_trainer *t, const char *path, bool peft, h
 /* path NULL: writes nothing, but says whether it could be. */
 static hone_status write_model(hone_trainer *t, const char *path, hone_error *err)
 {
-    const hn_param **list = calloc((size_t)t->n_array + 1, sizeof *list);
+    hn_trained_tensor *list = calloc((size_t)t->n_array + 1, sizeof *list);
     if (!list) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %d tensors", t->m->path, t->n_array);
-    for (int32_t i = 0; i < t->n_array; i++) list[i] = hn_grad_param(t->grad, i);
-    const hn_trained p = { .param = list, .n_param = t->n_array, .type = t->p.output_type };
+    for (int32_t i = 0; i < t->n_array; i++) {
+        const hn_param *x = hn_grad_param(t->grad, i);
+        list[i] = (hn_trained_tensor){ x->name, x->p, x->rows, x->cols };
+    }
+    const hn_trained p = {
+        .tensor = list, .n_tensor = t->n_array, .type = t->p.output_type, .n_threads = t->ctx->n_threads_batch
+    };
     hone_status st = path ? hn_write_trained(path, t->m, &p, err) : hn_check_trained(t->m, &p, err);
     free(list);
     return st;

@@ -15,7 +15,8 @@ static uint64_t digest_f32(uint64_t h, const float *x, size_t n)
     for (size_t i = 0; i < n; i++) {
         uint32_t u = hn_f32_bits(x[i]);
         if ((u & 0x7FFFFFFF) > 0x7F800000) u = 0x7FC00000; /* the sign of a NaN is the machine's business */
-        unsigned char b[4] = { (unsigned char)u, (unsigned char)(u >> 8), (unsigned char)(u >> 16), (unsigned char)(u >> 24) };
+        unsigned char b[4] = { (unsigned char)u, (unsigned char)(u >> 8), (unsigned char)(u >> 16),
+                               (unsigned char)(u >> 24) };
         h = hn_fnv1a(h, b, 4);
     }
     return h;
@@ -96,7 +97,8 @@ static bool matmuls(const hn_kernels *k, hn_type t)
         printf("kernel matmul %s", ti->name);
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
             for (int how = 0; how < 3; how++) { /* rows; rows with scratch; packed */
-                hn_mm m = { y, N_OUT, how == 2 ? packed : w, how == 2 ? group : row, x, xs, n_in, cols[i], 0, N_OUT, how ? panel : NULL };
+                hn_mm m = { y, N_OUT, how == 2 ? packed : w, how == 2 ? group : row, x, xs, n_in, cols[i],
+                            0, N_OUT, how ? panel : NULL };
                 (how == 2 ? k->packed : k->matmul)[t](&m);
                 printf(" %016llx", (unsigned long long)digest_f32(HN_FNV_INIT, y, (size_t)(N_OUT * cols[i])));
             }
@@ -113,7 +115,10 @@ static bool attention(const hn_kernels *k, hn_cache_type type)
 {
     enum { D = 48, N_KV = 700, N_Q = 3, MAX_TOK = 5 };
     static const char *const names[HN_CACHE_TYPES] = { "f16", "f32", "q8_0" };
-    static const struct { int n_tok, n_kv; } cases[] = { { 1, 1 }, { 1, 17 }, { 1, 64 }, { 1, 513 }, { 1, N_KV }, { 5, 1 }, { 5, 60 }, { 5, 509 }, { 5, N_KV - 4 } };
+    static const struct {
+        int n_tok, n_kv;
+    } cases[] = { { 1, 1 }, { 1, 17 }, { 1, 64 },  { 1, 513 },     { 1, N_KV },
+                  { 5, 1 }, { 5, 60 }, { 5, 509 }, { 5, N_KV - 4 } };
     static float q[MAX_TOK * N_Q * D], out[MAX_TOK * N_Q * D], row[D];
     const size_t plane = (N_KV + HN_SOFT_BLOCK) / HN_KEY_BLOCK * hn_cache_block_bytes(type, D);
     unsigned char *kc = calloc(1, plane), *vc = calloc(1, plane);
@@ -128,10 +133,22 @@ static bool attention(const hn_kernels *k, hn_cache_type type)
     }
     if (ok) {
         for (int i = 0; i < MAX_TOK * N_Q * D; i++) q[i] = rndf() * 3.0f;
-        printf("kernel attention %s %016llx", names[type], (unsigned long long)hn_fnv1a(hn_fnv1a(HN_FNV_INIT, kc, plane), vc, plane));
+        printf("kernel attention %s %016llx", names[type],
+               (unsigned long long)hn_fnv1a(hn_fnv1a(HN_FNV_INIT, kc, plane), vc, plane));
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-            hn_attn a = { .q = q, .out = out, .q_stride = N_Q * D, .out_stride = N_Q * D, .k = kc, .v = vc, .scratch = scratch,
-                          .n_tok = cases[i].n_tok, .n_q = N_Q, .n_kv = cases[i].n_kv, .d = D, .scale = 0.25f };
+            hn_attn a = { .q = q,
+                          .out = out,
+                          .q_stride = N_Q * D,
+                          .out_stride = N_Q * D,
+                          .k = kc,
+                          .v = vc,
+                          .page_bytes = HN_PAGE / HN_KEY_BLOCK * hn_cache_block_bytes(type, D),
+                          .scratch = scratch,
+                          .n_tok = cases[i].n_tok,
+                          .n_q = N_Q,
+                          .n_kv = cases[i].n_kv,
+                          .d = D,
+                          .scale = 0.25f };
             k->attn[type](&a);
             printf(" %016llx", (unsigned long long)digest_f32(HN_FNV_INIT, out, (size_t)(a.n_tok * N_Q * D)));
         }
@@ -157,7 +174,8 @@ static void every_half(const hn_kernels *k)
         hn_mm m = { y, 65536, w, 2, one, 64, 1, 1, 0, 65536, NULL };
         k->matmul[type](&m);
         printf(" %016llx", (unsigned long long)digest_f32(HN_FNV_INIT, y, 65536));
-        for (int r = 0; r < 32768; r += HN_PACK_ROWS) hn_pack_group(type, packed + (size_t)r / HN_PACK_ROWS * group, w + 2 * r, 2, HN_PACK_ROWS, 1);
+        for (int r = 0; r < 32768; r += HN_PACK_ROWS)
+            hn_pack_group(type, packed + (size_t)r / HN_PACK_ROWS * group, w + 2 * r, 2, HN_PACK_ROWS, 1);
         m = (hn_mm){ y, 65536, packed, group, one, 64, 1, 1, 0, 32768, NULL };
         k->packed[type](&m);
         printf(" %016llx", (unsigned long long)digest_f32(HN_FNV_INIT, y, 32768));
@@ -168,7 +186,8 @@ static void every_half(const hn_kernels *k)
 /* Every kernel of the level in use. */
 static bool kernels(void)
 {
-    static const hn_type fast[] = { HN_F32, HN_F16, HN_BF16, HN_Q8_0, HN_Q4_0, HN_Q5_0, HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_XS, HN_IQ4_NL };
+    static const hn_type fast[] = { HN_F32,  HN_F16,  HN_BF16, HN_Q8_0,   HN_Q4_0,  HN_Q5_0,
+                                    HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_XS, HN_IQ4_NL };
     hone_error err;
     hn_cpu_level level;
     if (hn_cpu_choose(&level, NULL, &err)) {
@@ -185,7 +204,8 @@ static bool kernels(void)
 
     enum { N = 1021 };
     static float x[N], w[N], y[N];
-    static const float special[] = { NAN, INFINITY, -INFINITY, -0.0f, 0x1p-149f, 0x1p-126f, -0x1p-101f, 0x1p-100f, 3e38f, -3e38f, 88.7f, -103.5f };
+    static const float special[] = { NAN,        INFINITY,  -INFINITY, -0.0f,  0x1p-149f, 0x1p-126f,
+                                     -0x1p-101f, 0x1p-100f, 3e38f,     -3e38f, 88.7f,     -103.5f };
     rng_key = 3000, rng_at = 0;
     for (int i = 0; i < N; i++) x[i] = rndf() * (i % 5 ? 4.0f : 120.0f), w[i] = rndf();
     k->rms_norm(y, x, w, N, 1e-5f);
@@ -195,7 +215,8 @@ static bool kernels(void)
     printf(" silu_mul %016llx", (unsigned long long)digest_f32(HN_FNV_INIT, y, N));
     k->exp(y, x, N);
     printf(" exp %016llx\nkernel quantize", (unsigned long long)digest_f32(HN_FNV_INIT, y, N));
-    for (size_t i = 0; i < sizeof special / sizeof *special; i++) { /* one special value in a block of small or usual ones */
+    for (size_t i = 0; i < sizeof special / sizeof *special;
+         i++) { /* one special value in a block of small or usual ones */
         hn_a256 a;
         unsigned char b[320];
         for (int j = 0; j < 256; j++) w[j] = rndf() * (i % 2 ? 0x1p-120f : 1.0f);
@@ -205,7 +226,8 @@ static bool kernels(void)
         float d = a.d;
         a.d = 0.0f;
         uint64_t h = digest_f32(hn_fnv1a(hn_fnv1a(HN_FNV_INIT, &a, sizeof a), b, 256), &d, 1);
-        printf(" %016llx", (unsigned long long)digest_f32(hn_fnv1a(h, b + 288, 32), (const float *)(const void *)(b + 256), 8));
+        printf(" %016llx",
+               (unsigned long long)digest_f32(hn_fnv1a(h, b + 288, 32), (const float *)(const void *)(b + 256), 8));
     }
     printf("\n");
     return ok;
@@ -263,7 +285,8 @@ static int one_model(const char *path)
     free(batch);
     if (st) goto failed;
     for (size_t i = 0; i < n; i++)
-        printf("logits %zu %016llx\n", i, (unsigned long long)digest_f32(HN_FNV_INIT, logits + i * (size_t)info.n_vocab, (size_t)info.n_vocab));
+        printf("logits %zu %016llx\n", i,
+               (unsigned long long)digest_f32(HN_FNV_INIT, logits + i * (size_t)info.n_vocab, (size_t)info.n_vocab));
 
     if (!keep_logits(logits, n * (size_t)info.n_vocab)) goto failed;
 
@@ -302,7 +325,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "cross_check: the type table is too short\n");
         return 1;
     }
-    for (uint64_t k = 0; k < 4; k++) printf("random %016llx %a\n", (unsigned long long)hn_rand64(42, k), (double)hn_rand_f32(42, k));
+    for (uint64_t k = 0; k < 4; k++)
+        printf("random %016llx %a\n", (unsigned long long)hn_rand64(42, k), (double)hn_rand_f32(42, k));
     int rc = 0;
     for (int i = first; i < argc; i++) rc |= one_model(argv[i]);
     if (logits_to && fclose(logits_to) != 0) rc = 1;

@@ -99,6 +99,39 @@ says "models made for it are named, and nothing is claimed about their answers" 
 left=$(ls -d "${TMPDIR:-/tmp}"/hone-bench-* 2>/dev/null | wc -l | tr -d ' ')
 check "made models are removed" "$left" 0
 
+# ---- an option that changes nothing is refused, not swallowed
+none() { # ID-and-options OPTION ID: an option without effect, named with the benchmark
+    expect 2 "$2 with $3" "$HONE" bench $1 -m "$M"
+    says "… names both" "$2 has no effect on $3; leave it out, or measure what it changes: "
+}
+none "e2e.clean -p 7" -p e2e.clean
+none "e2e.clean -d 3" -d e2e.clean
+none "e2e.gen -d 100" -d e2e.gen
+none "tok.encode --kv q8_0" --kv tok.encode
+none "e2e.backend --cpu scalar" --cpu e2e.backend
+none "e2e.gen --timing" --timing e2e.gen
+none "e2e.gen --columns 3" --columns e2e.gen
+none "load.total --no-quality" --no-quality load.total
+none "--counts 5" --counts e2e
+expect 2 "a model for a kernel" "$HONE" bench kern.norm.96 -m "$M"
+says "… names both" '-m has no effect on kern.norm.96'
+expect 0 "benchmark.sh adds no model there" env HONE="$HONE" ./benchmark.sh kern.norm.96 -f "$T/s" -t x -c y -- -r 2 --quick
+expect 2 "of a length that the row replaces" "$HONE" bench e2e.gen -p 0 -m "$M"
+says "… what it needs" '-p 0: e2e.gen needs at least 1 token$'
+expect 2 "of fewer tokens than the row has" "$HONE" bench e2e.kvcache.on -n 16 -m "$M"
+says "… how many" '-n 16: e2e.kvcache.on needs at least 17 tokens'
+expect 2 "two models" "$HONE" bench -m "$M" -m "$T/zero.gguf"
+says "… names both" "-m is given twice, with '.*' and with '.*zero.gguf'; give one of them"
+expect 0 "what one of several uses" "$HONE" bench e2e.clean memory.forward -p 9 -n 2 -m "$M" -r 1 --warmup 0
+
+# ---- the plain run is a row like the others
+expect 0 "e2e among others" "$HONE" bench e2e e2e.clean -p 8 -n 8 -d 4 -r 1 -m "$M" --warmup 0 --json
+says "its record in the suite" '"records":\[\{"schema":"hone.bench/1","id":"e2e","record".*"depth":4.*"id":"e2e.clean"' "$T/out"
+expect 0 "without an id its record is the result" "$HONE" bench -p 8 -n 8 -r 1 -m "$M" --json
+says "of the same schema" '^\{"schema":"hone.bench/1","id":"e2e","record"' "$T/out"
+expect 0 "unchecked answers are said to be so, of any row" "$HONE" bench e2e.gen -p 8 -n 8 -r 1 -m "$M" --warmup 0 --no-quality --json
+says "… in its record" '"valid":null,"invalid_reason":"quality not checked \(--no-quality\)"' "$T/out"
+
 # ---- what is not there, and stops
 expect 2 "no unfused path" "$HONE" bench e2e.fused.on -m "$M"
 says "says why" 'not in this build: needs an unfused path'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The quality hash again by other means: the same eight prompts through hone tokenize,
-# hone run and hone logits, hashed by sha256sum as docs/BENCHMARKING.md says. The texts
+# hone run and hone logits, hashed by sha256sum as docs/RECORDS.md says. The texts
 # are written out here too: they must never change under the name q1.
 . tests/e2e/lib.sh
 

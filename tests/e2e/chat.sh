@@ -22,7 +22,7 @@ is() { # is WHAT SEEN WANTED
     fi
 }
 chat() { # chat ARG…: stdin is $T/in
-    timeout 600 "$HONE" chat -m "$M" --chat-template chatml -t 2 "$@" <"$T/in" >"$T/out" 2>"$T/err"
+    timeout 600 "$HONE" chat -m "${model:-$M}" --chat-template chatml -t 2 "$@" <"$T/in" >"$T/out" 2>"$T/err"
     rc=$?
 }
 # the N-th number that a -v line calls WORD
@@ -92,7 +92,9 @@ says "… both counts and the choices" 'context is full: with this message the c
 is "… and the conversation goes on" "$(grep -c '^hone: answer:' "$T/err")" 2
 is "… as if the message had not been" "$(stat 2 reused)" $(($(stat 1 prefilled) + $(stat 1 generated)))
 echo hi >"$T/in"
-chat -m "$T/slow.gguf" -c 60 --temp 0
+model=$T/slow.gguf
+chat -c 60 --temp 0
+model=
 is "an answer beyond the context: exit 0" $rc 0
 says "… and it is told" 'context is full: all 60 positions of 60 are used.*conversation is kept.*/reset'
 
@@ -107,7 +109,7 @@ if [ "$?" -eq 77 ]; then
     finish
 fi
 pty() { # pty ARG…: steps on stdin
-    timeout 600 "$T/pty" -t 300 "$HONE" chat --chat-template chatml "$@" >"$T/raw" 2>"$T/err"
+    timeout 600 "$T/pty" -t 300 "$HONE" chat --chat-template "${template:-chatml}" "$@" >"$T/raw" 2>"$T/err"
     rc=$?
     tr -d '\r' <"$T/raw" >"$T/out"
 }
@@ -301,10 +303,12 @@ fi
 # reasoning is dimmed; NO_COLOR
 echo "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ 'assistant: <think>\n' }}{% endif %}" >"$T/think.jinja"
 printf 'wait > \nsend hi\\n\nwait cut after\nwait > \nsend \\cD\n' >"$T/steps"
-pty -m "$M" --chat-template "@$T/think.jinja" --temp 0 -n 10 <"$T/steps"
+template=@$T/think.jinja
+pty -m "$M" --temp 0 -n 10 <"$T/steps"
 is "reasoning on a terminal" $rc 0
 says "… is dim, and the rest is not" "$(printf '\033\\[2m[^\033]+\033\\[0m')" "$T/out"
-NO_COLOR=1 pty -m "$M" --chat-template "@$T/think.jinja" --temp 0 -n 10 <"$T/steps"
+NO_COLOR=1 pty -m "$M" --temp 0 -n 10 <"$T/steps"
+template=
 is "with NO_COLOR" $rc 0
 if grep -q "$(printf '\033')" "$T/out"; then not_ok "… no escape codes" "$T/out"; else ok "… no escape codes"; fi
 unset NO_COLOR

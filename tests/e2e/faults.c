@@ -154,7 +154,8 @@ static outcome run_once(const row *r, char **argv, const files *before, injectio
 static void report_wrong(const row *r, const char *kind, long k, const outcome *o, const char *why, const char *what)
 {
     n_wrong++;
-    printf("WRONG %s: %s, place %ld: %s%s (exit %d%s)\n", r->name, kind, k, why, what ? what : "", o->end.code, o->end.signal ? ", by a signal" : "");
+    printf("WRONG %s: %s, place %ld: %s%s (exit %d%s)\n", r->name, kind, k, why, what ? what : "", o->end.code,
+           o->end.signal ? ", by a signal" : "");
     blob e = o->err;
     for (size_t i = 0, n = 0; i < e.n && n < 4; n++) {
         size_t j = i;
@@ -183,17 +184,21 @@ static bool grown_by_lines(const blob *old, const blob *now)
 }
 
 /* After a failure: each file as it was or as it becomes, none that is neither. */
-static void judge_files(const row *r, const char *kind, long k, const outcome *o, const files *before, const outcome *good)
+static void judge_files(const row *r, const char *kind, long k, const outcome *o, const files *before,
+                        const outcome *good)
 {
     for (size_t i = 0; i < before->n; i++)
-        if (!flag(r, "fresh") && !files_find(&o->left, before->file[i].path) && files_find(&good->left, before->file[i].path))
+        if (!flag(r, "fresh") && !files_find(&o->left, before->file[i].path) &&
+            files_find(&good->left, before->file[i].path))
             report_wrong(r, kind, k, o, "gone: ", before->file[i].path);
     for (size_t i = 0; i < o->left.n; i++) {
         const file *f = &o->left.file[i], *old = files_find(before, f->path), *new = files_find(&good->left, f->path);
         if (old && same_bytes(&f->content, &old->content)) continue;
-        if (new && same_content(r, &f->content, &new->content)) continue;
+        if (new &&same_content(r, &f->content, &new->content)) continue;
         const blob nothing = { "", 0 };
-        bool grows = strstr(f->path, ".jsonl") || (strstr(f->path, ".md") && new && grown_by_lines(&f->content, &new->content)) || (old && new && grown_by_lines(&old->content, &new->content));
+        bool grows = strstr(f->path, ".jsonl") ||
+                     (strstr(f->path, ".md") && new &&grown_by_lines(&f->content, &new->content)) ||
+                     (old && new &&grown_by_lines(&old->content, &new->content));
         if (grows && grown_by_lines(old && !flag(r, "fresh") ? &old->content : &nothing, &f->content)) continue;
         if (!old && !new) {
             const char *also = strstr(r->flags, "also=");
@@ -233,16 +238,19 @@ static void judge_success(const row *r, const char *kind, long k, const outcome 
         }
     }
     for (size_t i = 0; i < o->left.n; i++)
-        if (!files_find(&good->left, o->left.file[i].path)) report_wrong(r, kind, k, o, "success leaves ", o->left.file[i].path);
+        if (!files_find(&good->left, o->left.file[i].path))
+            report_wrong(r, kind, k, o, "success leaves ", o->left.file[i].path);
 }
 
-static void judge(const row *r, const char *kind, int error, long k, const outcome *o, const files *before, const outcome *good)
+static void judge(const row *r, const char *kind, int error, long k, const outcome *o, const files *before,
+                  const outcome *good)
 {
     n_tried++;
     bool told = !o->end.hung && is_told(o, error);
     if (o->end.hung) report_wrong(r, kind, k, o, "it did not end", NULL);
     else if (o->end.signal) report_wrong(r, kind, k, o, "it died of signal ", strsignal(o->end.signal));
-    else if (o->end.code == good->end.code || (flag(r, "verdict") && error >= 0 && (o->end.code == 0 || (o->end.code >= 10 && o->end.code <= 13))))
+    else if (o->end.code == good->end.code ||
+             (flag(r, "verdict") && error >= 0 && (o->end.code == 0 || (o->end.code >= 10 && o->end.code <= 13))))
         told ? (void)0 : judge_success(r, kind, k, o, good);
     else {
         if (!says_why(&o->err)) report_wrong(r, kind, k, o, "it failed without a word", NULL);
@@ -265,13 +273,20 @@ static unsigned seed_of(const char *s, unsigned h)
     return h;
 }
 
-static void try_places(const row *r, char **argv, const files *before, const outcome *good, injection *in, const char *kind, long n)
+static void try_places(const row *r, char **argv, const files *before, const outcome *good, injection *in,
+                       const char *kind, long n)
 {
     for (long k = 1; k <= n; k++) {
         if (!is_tried(k, n, seed_of(r->name, seed_of(kind, 7)))) continue;
         in->k = k;
         outcome o = run_once(r, argv, before, in);
-        if (in->struck || in->to_full) judge(r, kind, in->to_full ? -ENOSPC : in->alloc_library ? ENOMEM : in->kind ? in->kind->error : 0, k, &o, before, good);
+        if (in->struck || in->to_full)
+            judge(r, kind,
+                  in->to_full         ? -ENOSPC
+                  : in->alloc_library ? ENOMEM
+                  : in->kind          ? in->kind->error
+                                      : 0,
+                  k, &o, before, good);
         outcome_free(&o);
     }
     in->k = 0;
@@ -289,7 +304,9 @@ static void try_row(row *r, const char *temp)
     char *rest = r->before;
     for (char *one; *rest && (one = strsep(&rest, ";"));) {
         words_of(argv, trimmed(one));
-        finish f = run_injected(argv, work, inputs, &(injection){ .out_path = out, .err_path = err, .count_path = count, .count_only = true });
+        finish f =
+            run_injected(argv, work, inputs,
+                         &(injection){ .out_path = out, .err_path = err, .count_path = count, .count_only = true });
         if (f.code != 0 || f.signal) {
             blob e = blob_of(err);
             printf("WRONG %s: before it, `%s` ended with %d: %.*s\n", r->name, one, f.code, (int)e.n, e.p);
@@ -349,7 +366,8 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "-work") == 0) work = argv[++i];
     }
     if (argc - i < 2 || !inputs || !work) {
-        fprintf(stderr, "usage: faults [-all] [-only KIND] [-alloc LIBRARY] -inputs FOLDER -work FOLDER HONE TABLE [ROW]...\n");
+        fprintf(stderr,
+                "usage: faults [-all] [-only KIND] [-alloc LIBRARY] -inputs FOLDER -work FOLDER HONE TABLE [ROW]...\n");
         return 2;
     }
     if (!can_inject()) {

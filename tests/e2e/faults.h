@@ -8,12 +8,21 @@
 
 /* ---- folders (faults_files.c); whatever fails here ends the program ------------------------------- */
 
-typedef struct blob { char *p; size_t n; } blob; /* NUL-terminated beyond n */
+typedef struct blob {
+    char *p;
+    size_t n;
+} blob;                         /* NUL-terminated beyond n */
 blob blob_of(const char *path); /* of nothing, where there is no file */
 blob blob_copy(const blob *b);
 
-typedef struct file { char *path; blob content; } file; /* path below the folder; a folder ends in / */
-typedef struct files { file *file; size_t n; } files;
+typedef struct file {
+    char *path;
+    blob content;
+} file; /* path below the folder; a folder ends in / */
+typedef struct files {
+    file *file;
+    size_t n;
+} files;
 files files_of(const char *folder);
 const file *files_find(const files *f, const char *path);
 void files_free(files *f);
@@ -23,10 +32,21 @@ void files_restore(const files *f, const char *folder); /* makes the folder hold
 /* ---- failures (faults_trace.c) --------------------------------------------------------------------- */
 
 typedef enum call_class {
-    CALL_NONE, CALL_WRITE, CALL_READ, CALL_FSYNC, CALL_RENAME, CALL_CLOSE, CALL_OPEN, CALL_MMAP, CALL_TRUNCATE, CALL_LINK, CALL_STAT,
-    CALL_FOLDER, CALL_MODE, CALL_CLASSES
+    CALL_NONE,
+    CALL_WRITE,
+    CALL_READ,
+    CALL_FSYNC,
+    CALL_RENAME,
+    CALL_CLOSE,
+    CALL_OPEN,
+    CALL_MMAP,
+    CALL_TRUNCATE,
+    CALL_LINK,
+    CALL_STAT,
+    CALL_FOLDER,
+    CALL_MODE,
+    CALL_CLASSES
 } call_class;
-
 
 typedef struct fault_kind {
     const char *name;
@@ -43,11 +63,14 @@ typedef struct injection {
     bool count_only, to_full;  /* to_full: standard output is /dev/full */
     const char *alloc_library; /* preloaded when not NULL */
     const char *stdin_path, *out_path, *err_path, *count_path;
-    bool struck;               /* out: it happened */
+    bool struck;                         /* out: it happened */
     long n_calls[CALL_CLASSES], n_alloc; /* out: how many there were */
 } injection;
 
-typedef struct finish { int code, signal; bool hung; } finish;
+typedef struct finish {
+    int code, signal;
+    bool hung;
+} finish;
 
 bool can_inject(void);
 /* Runs argv in the folder work. Calls count from the beginning of main, where they are about files below work or

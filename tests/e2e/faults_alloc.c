@@ -32,7 +32,10 @@ void *calloc(size_t n, size_t size) { return fails_now() ? NULL : __libc_calloc(
 void *realloc(void *p, size_t n) { return fails_now() ? NULL : __libc_realloc(p, n); }
 void *aligned_alloc(size_t align, size_t n) { return fails_now() ? NULL : __libc_memalign(align, n); }
 void *memalign(size_t align, size_t n) { return fails_now() ? NULL : __libc_memalign(align, n); }
-int posix_memalign(void **p, size_t align, size_t n) { return fails_now() || !(*p = __libc_memalign(align, n)) ? ENOMEM : 0; }
+int posix_memalign(void **p, size_t align, size_t n)
+{
+    return fails_now() || !(*p = __libc_memalign(align, n)) ? ENOMEM : 0;
+}
 
 __attribute__((constructor)) static void begin(void)
 {

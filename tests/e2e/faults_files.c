@@ -108,14 +108,16 @@ void files_restore(const files *f, const char *folder)
     for (size_t i = 0; i < f->n; i++) {
         const file *want = &f->file[i], *is = files_find(&now, want->path);
         snprintf(path, sizeof path, "%s/%s", folder, want->path);
-        if (is && is->content.n == want->content.n && memcmp(is->content.p, want->content.p, is->content.n) == 0) continue;
+        if (is && is->content.n == want->content.n && memcmp(is->content.p, want->content.p, is->content.n) == 0)
+            continue;
         if (path[strlen(path) - 1] == '/') {
             files_make_folder(path);
             continue;
         }
         remove(path); /* another inode: whoever still has the old one must not see the new */
         FILE *out = fopen(path, "wb");
-        if (!out || fwrite(want->content.p, 1, want->content.n, out) != want->content.n || fclose(out) != 0) give_up(path);
+        if (!out || fwrite(want->content.p, 1, want->content.n, out) != want->content.n || fclose(out) != 0)
+            give_up(path);
     }
     files_free(&now);
 }

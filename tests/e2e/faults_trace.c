@@ -43,25 +43,58 @@ const fault_kind fault_kinds[] = {
     { NULL, CALL_NONE, 0, false, false },
 };
 
-/* What is named by its first argument: a descriptor, a path, nothing; a path in the second where the first is a folder's. */
+/* What is named by its first argument: a descriptor, a path, nothing; a path in the second where the first is a
+ * folder's. */
 typedef enum about { A_FD, A_PATH, A_PATH_AT, A_NOTHING } about;
 
-static const struct { long nr; call_class class; about about; } calls[] = {
-    { SYS_write, CALL_WRITE, A_FD }, { SYS_pwrite64, CALL_WRITE, A_FD }, { SYS_writev, CALL_WRITE, A_FD },
-    { SYS_read, CALL_READ, A_FD }, { SYS_pread64, CALL_READ, A_FD }, { SYS_readv, CALL_READ, A_FD },
-    { SYS_fsync, CALL_FSYNC, A_FD }, { SYS_fdatasync, CALL_FSYNC, A_FD }, { SYS_msync, CALL_FSYNC, A_NOTHING },
-    { SYS_renameat, CALL_RENAME, A_PATH_AT }, { SYS_renameat2, CALL_RENAME, A_PATH_AT },
-    { SYS_close, CALL_CLOSE, A_FD }, { SYS_openat, CALL_OPEN, A_PATH_AT },
-    { SYS_mmap, CALL_MMAP, A_NOTHING }, { SYS_ftruncate, CALL_TRUNCATE, A_FD }, { SYS_fallocate, CALL_TRUNCATE, A_FD },
-    { SYS_unlinkat, CALL_LINK, A_PATH_AT }, { SYS_linkat, CALL_LINK, A_PATH_AT }, { SYS_symlinkat, CALL_LINK, A_NOTHING },
-    { SYS_fstat, CALL_STAT, A_FD }, { SYS_newfstatat, CALL_STAT, A_PATH_AT }, { SYS_statx, CALL_STAT, A_PATH_AT },
-    { SYS_lseek, CALL_STAT, A_FD }, { SYS_faccessat, CALL_STAT, A_PATH_AT },
-    { SYS_mkdirat, CALL_FOLDER, A_PATH_AT }, { SYS_getdents64, CALL_FOLDER, A_FD },
-    { SYS_fchmod, CALL_MODE, A_FD }, { SYS_fchmodat, CALL_MODE, A_PATH_AT }, { SYS_flock, CALL_MODE, A_FD }, { SYS_fchown, CALL_MODE, A_FD },
+static const struct {
+    long nr;
+    call_class class;
+    about about;
+} calls[] = {
+    { SYS_write, CALL_WRITE, A_FD },
+    { SYS_pwrite64, CALL_WRITE, A_FD },
+    { SYS_writev, CALL_WRITE, A_FD },
+    { SYS_read, CALL_READ, A_FD },
+    { SYS_pread64, CALL_READ, A_FD },
+    { SYS_readv, CALL_READ, A_FD },
+    { SYS_fsync, CALL_FSYNC, A_FD },
+    { SYS_fdatasync, CALL_FSYNC, A_FD },
+    { SYS_msync, CALL_FSYNC, A_NOTHING },
+    { SYS_renameat, CALL_RENAME, A_PATH_AT },
+    { SYS_renameat2, CALL_RENAME, A_PATH_AT },
+    { SYS_close, CALL_CLOSE, A_FD },
+    { SYS_openat, CALL_OPEN, A_PATH_AT },
+    { SYS_mmap, CALL_MMAP, A_NOTHING },
+    { SYS_ftruncate, CALL_TRUNCATE, A_FD },
+    { SYS_fallocate, CALL_TRUNCATE, A_FD },
+    { SYS_unlinkat, CALL_LINK, A_PATH_AT },
+    { SYS_linkat, CALL_LINK, A_PATH_AT },
+    { SYS_symlinkat, CALL_LINK, A_NOTHING },
+    { SYS_fstat, CALL_STAT, A_FD },
+    { SYS_newfstatat, CALL_STAT, A_PATH_AT },
+    { SYS_statx, CALL_STAT, A_PATH_AT },
+    { SYS_lseek, CALL_STAT, A_FD },
+    { SYS_faccessat, CALL_STAT, A_PATH_AT },
+    { SYS_mkdirat, CALL_FOLDER, A_PATH_AT },
+    { SYS_getdents64, CALL_FOLDER, A_FD },
+    { SYS_fchmod, CALL_MODE, A_FD },
+    { SYS_fchmodat, CALL_MODE, A_PATH_AT },
+    { SYS_flock, CALL_MODE, A_FD },
+    { SYS_fchown, CALL_MODE, A_FD },
 #ifdef SYS_open /* x86-64 has the older forms, too */
-    { SYS_open, CALL_OPEN, A_PATH }, { SYS_creat, CALL_OPEN, A_PATH }, { SYS_rename, CALL_RENAME, A_PATH }, { SYS_unlink, CALL_LINK, A_PATH },
-    { SYS_rmdir, CALL_LINK, A_PATH }, { SYS_link, CALL_LINK, A_PATH }, { SYS_symlink, CALL_LINK, A_NOTHING }, { SYS_stat, CALL_STAT, A_PATH },
-    { SYS_lstat, CALL_STAT, A_PATH }, { SYS_access, CALL_STAT, A_PATH }, { SYS_readlink, CALL_STAT, A_PATH }, { SYS_mkdir, CALL_FOLDER, A_PATH },
+    { SYS_open, CALL_OPEN, A_PATH },
+    { SYS_creat, CALL_OPEN, A_PATH },
+    { SYS_rename, CALL_RENAME, A_PATH },
+    { SYS_unlink, CALL_LINK, A_PATH },
+    { SYS_rmdir, CALL_LINK, A_PATH },
+    { SYS_link, CALL_LINK, A_PATH },
+    { SYS_symlink, CALL_LINK, A_NOTHING },
+    { SYS_stat, CALL_STAT, A_PATH },
+    { SYS_lstat, CALL_STAT, A_PATH },
+    { SYS_access, CALL_STAT, A_PATH },
+    { SYS_readlink, CALL_STAT, A_PATH },
+    { SYS_mkdir, CALL_FOLDER, A_PATH },
     { SYS_chmod, CALL_MODE, A_PATH },
 #endif
 };
@@ -143,7 +176,8 @@ static call_class class_of(const tracing *t, pid_t pid, const struct __ptrace_sy
         if (calls[i].about == A_PATH) counts = path_counts(t, pid, arg[0]);
         if (calls[i].about == A_PATH_AT) counts = arg[1] && path_counts(t, pid, arg[1]);
         /* fstat is newfstatat(fd, "", AT_EMPTY_PATH) in newer libraries */
-        if (calls[i].about == A_PATH_AT && calls[i].class == CALL_STAT && !counts) counts = (int)arg[0] >= 0 && fd_counts(t, pid, (int)arg[0]);
+        if (calls[i].about == A_PATH_AT && calls[i].class == CALL_STAT && !counts)
+            counts = (int)arg[0] >= 0 && fd_counts(t, pid, (int)arg[0]);
         if (calls[i].class == CALL_CLOSE && (int64_t)arg[0] <= 2) counts = false;
         return counts ? calls[i].class : CALL_NONE;
     }
@@ -259,8 +293,8 @@ static void at_event(tracing *t, pid_t pid)
 
 static finish follow(tracing *t, pid_t first)
 {
-    const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |
-                         PTRACE_O_EXITKILL;
+    const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+                         PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
     finish f = { -1, 0, false };
     int status;
     if (waitpid(first, &status, 0) != first || !WIFSTOPPED(status)) return f;
@@ -391,6 +425,9 @@ bool can_inject(void)
 
 const fault_kind fault_kinds[] = { { NULL, CALL_NONE, 0, false, false } };
 bool can_inject(void) { return false; }
-finish run_injected(char *const *argv, const char *work, const char *inputs, injection *in) { return (finish){ -1, 0, true }; }
+finish run_injected(char *const *argv, const char *work, const char *inputs, injection *in)
+{
+    return (finish){ -1, 0, true };
+}
 
 #endif

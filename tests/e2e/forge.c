@@ -21,7 +21,7 @@ int main(int argc, char **argv)
             break;
         }
         o = json_is_array(json_object_get(o, key)) ? json_array_get(json_object_get(o, key), 0)
-            : json_object_get(o, key);
+                                                   : json_object_get(o, key);
     }
     json_object_del(b, "sum");
     char *s = json_dumps(b, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(12));

@@ -1,9 +1,9 @@
 /* A library to preload (tests/e2e/gate.sh): makes a sound program give broken answers. EVIL says how:
  *   zero      the model's weights read as zeros               constant  all layers do nothing: one token for ever
  *   nan       one norm weight is no number                    bit       one bit of one weight of a layer is flipped
- *   timed     as constant, but only in timed processes        maps      as bit, in every process: whoever maps the model sees it
- * EVIL_FROM and EVIL_TO: where the layers lie in the file. The others act in processes that measure alone (hone bench),
- * so that whoever judges from outside sees a good file. */
+ *   timed     as constant, but only in timed processes        maps      as bit, in every process: whoever maps the
+ * model sees it EVIL_FROM and EVIL_TO: where the layers lie in the file. The others act in processes that measure alone
+ * (hone bench), so that whoever judges from outside sees a good file. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -51,7 +51,9 @@ static void *spoiled(void *m, size_t n, int prot, int flags, int fd)
     char link[64], path[4096] = "";
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t k = fd >= 0 ? readlink(link, path, sizeof path - 1) : -1;
-    if (m == MAP_FAILED || k < 5 || strcmp(path + k - 5, ".gguf") != 0 || prot != PROT_READ || !getenv("EVIL") || !acts()) return m;
+    if (m == MAP_FAILED || k < 5 || strcmp(path + k - 5, ".gguf") != 0 || prot != PROT_READ || !getenv("EVIL") ||
+        !acts())
+        return m;
     if (mprotect(m, n, PROT_READ | PROT_WRITE) == 0) spoil(m, n); /* private: only this process sees it */
     return m;
 }

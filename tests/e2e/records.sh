@@ -10,7 +10,7 @@ D=$T/baselines
 mkdir "$D"
 
 # ---- forged baselines ----
-expect 0 "a baseline without a model" "$HONE" lab baseline save own tensor.elementwise -r 3 -p 1 -n 1 --dir "$D"
+expect 0 "a baseline without a model" "$HONE" lab baseline save own tensor.elementwise -r 3 --dir "$D"
 if ! ${CC:-cc} -O1 -D_GNU_SOURCE -Iinclude -Isrc -o "$T/forge" tests/e2e/forge.c src/base/sha256.c \
     $(pkg-config --cflags --libs jansson 2>/dev/null || echo -ljansson) 2>"$T/err"; then
     skip "forged baselines" "no compiler for tests/e2e/forge.c"

@@ -24,7 +24,8 @@ int main(int argc, char **argv)
         const char *name = json_string_value(json_object_get(o, "schema"));
         bool whole = name && strcmp(name, "hone.suite/1") == 0;
         schema_fault f = { "" };
-        if (!schema_valid(schema, whole ? suite : schema, o, "", &f)) return fprintf(stderr, "schema: line %zu: %s\n", n + 1, f.text), 1;
+        if (!schema_valid(schema, whole ? suite : schema, o, "", &f))
+            return fprintf(stderr, "schema: line %zu: %s\n", n + 1, f.text), 1;
         n += whole ? json_array_size(json_object_get(o, "records")) : 1;
         json_decref(o);
     }

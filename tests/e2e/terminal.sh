@@ -208,4 +208,7 @@ unset HONE_CPU
 HONE_LOG=1
 export HONE_LOG
 tty "the library's log" 0 run -m "$D/m.gguf" -p x -n 1 --temp 0
+XDG_STATE_HOME=$T/unknown # where nothing is known of the model yet
+tty "a session of a model that is hashed first" 0 run -m "$TINY" --packed off -p x -n 1 --temp 0 --state-out "$T/s"
+shows "what takes the time is said" "hashing the content"
 finish

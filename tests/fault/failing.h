@@ -47,7 +47,10 @@ void *__wrap_aligned_alloc(size_t a, size_t n) { return fails() ? NULL : __real_
 /* only anonymous memory: a file that cannot be mapped is another error */
 #ifdef HN_FAILING_ALONE
 enum { MAX_MAPS = 256 };
-static struct { void *p; size_t n; } maps[MAX_MAPS];
+static struct {
+    void *p;
+    size_t n;
+} maps[MAX_MAPS];
 static int n_maps;
 void *__wrap_mmap(void *p, size_t n, int prot, int flags, int fd, off_t off)
 {

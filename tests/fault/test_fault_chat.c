@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-#include "failing.h"
+#include "fail_each.h"
 
 /* ---- what is tried ----------------------------------------------------------------------- */
 
@@ -27,17 +27,23 @@ static void same(const hn_jinja_text *out)
         memcpy(expected, out->text, out->len + 1);
         n_expected = out->len;
     }
-    if (out->len != n_expected || memcmp(out->text, expected, n_expected) != 0) fail_msg("wrote %s\ninstead of %s", out->text, expected);
+    if (out->len != n_expected || memcmp(out->text, expected, n_expected) != 0)
+        fail_msg("wrote %s\ninstead of %s", out->text, expected);
 }
 static hn_jinja *chat_template;
 
 /* Every file of the interpreter: text, lists, dicts, JSON both ways, macros, formats. */
 static const char source[] =
-    "{% macro m(a, b=2) %}{{ a }}{{ caller() if caller }}{{ varargs }}{{ kwargs }}{% endmacro %}{% set ns = namespace(s='') %}"
-    "{% for k, v in d|dictsort %}{% set ns.s = ns.s ~ k ~ v %}{{ loop.index }}{{ loop.previtem }}{% else %}none{% endfor %}"
-    "{% call(x) m(1, 2, 3, z=4) %}body{% endcall %}{% set t %}{{ s|upper|replace('L', 'xx')|indent(2) }}{% endset %}{{ t|safe + '<' }}"
-    "{{ d|tojson(indent=2, sort_keys=true) }}{{ '{\"a\": [1, 2.5, null, \"x\"]}'|from_json }}{{ s.split('l')|map('upper')|join(',') }}"
-    "{{ '%5d %s' % (1, s) }}{{ '{:>8} {x}'.format(s, x=2) }}{{ strftime_now('%d %b %Y') }}{{ s[::-1] }}{{ l|sort|unique|list }}{{ o|groupby('r') }}"
+    "{% macro m(a, b=2) %}{{ a }}{{ caller() if caller }}{{ varargs }}{{ kwargs }}{% endmacro %}{% set ns = "
+    "namespace(s='') %}"
+    "{% for k, v in d|dictsort %}{% set ns.s = ns.s ~ k ~ v %}{{ loop.index }}{{ loop.previtem }}{% else %}none{% "
+    "endfor %}"
+    "{% call(x) m(1, 2, 3, z=4) %}body{% endcall %}{% set t %}{{ s|upper|replace('L', 'xx')|indent(2) }}{% endset %}{{ "
+    "t|safe + '<' }}"
+    "{{ d|tojson(indent=2, sort_keys=true) }}{{ '{\"a\": [1, 2.5, null, \"x\"]}'|from_json }}{{ "
+    "s.split('l')|map('upper')|join(',') }}"
+    "{{ '%5d %s' % (1, s) }}{{ '{:>8} {x}'.format(s, x=2) }}{{ strftime_now('%d %b %Y') }}{{ s[::-1] }}{{ "
+    "l|sort|unique|list }}{{ o|groupby('r') }}"
     "{{ [s, s] * 20 }}{{ {'a': 1, 'b': 2}|length }}{{ s.partition('l') }}{{ o|selectattr('r', 'eq', 'u')|list }}";
 
 static hone_status parse_template(hone_error *err)
@@ -77,56 +83,39 @@ static hone_status render_chat(hone_error *err)
     return st;
 }
 
-/* Fails each allocation of fn in turn. */
-static void fail_each(hone_status (*fn)(hone_error *))
+/* What is written without a failure becomes known anew. */
+static void fail_anew(hone_status (*fn)(hone_error *))
 {
-    hone_error err;
     free(expected);
     expected = NULL;
-    if (fn(&err) != HONE_OK) fail_msg("%s", err.message);
-    long k = 0, survived = 0;
-    for (;; k++) {
-        memset(&err, 0, sizeof err);
-        n_failed = 0;
-        countdown = k;
-        hone_status st = fn(&err);
-        countdown = -1;
-        if (!n_failed) {
-            assert_int_equal(st, HONE_OK);
-            break;
-        }
-        if (st == HONE_OK) {
-            survived++;
-            continue;
-        }
-        if (st != HONE_E_NOMEM) print_message("allocation %ld: %s\n", k, err.message);
-        assert_int_equal(st, HONE_E_NOMEM);
-        assert_int_equal(err.code, HONE_E_NOMEM);
-        assert_true(err.message[0] != 0);
-        assert_true(k < 100000);
-    }
-    assert_true(k > 0);
-    print_message("%ld allocations, %ld of them dispensable\n", k, survived);
-    assert_int_equal(fn(&err), HONE_OK);
+    fail_each(fn);
 }
 
-static void parsing(void **state) { fail_each(parse_template); }
-static void rendering(void **state) { fail_each(render_template); }
-static void chatting(void **state) { fail_each(render_chat); }
+static void parsing(void **state) { fail_anew(parse_template); }
+static void rendering(void **state) { fail_anew(render_template); }
+static void chatting(void **state) { fail_anew(render_chat); }
 
 static int setup(void **state)
 {
     hone_error err;
-    static const char form[] = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}<{{ m.role }}>{{ m.content + '' }}"
-                               "{% for t in m.tool_calls or [] %}{% for k, v in t.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}"
+    static const char form[] = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% "
+                               "endif %}<{{ m.role }}>{{ m.content + '' }}"
+                               "{% for t in m.tool_calls or [] %}{% for k, v in t.function.arguments.items() %}{{ k "
+                               "}}={{ v }}{% endfor %}{% endfor %}{% endfor %}"
                                "{{ (tools or [])|tojson }}{% if functions %}{{ functions }}{% endif %}";
     json_set_alloc_funcs(malloc, free); /* the allocator that fails, here too */
-    context = json_loads("{\"s\": \"hello\", \"l\": [3, 1, 2, 3], \"d\": {\"k\": \"v\", \"a\": 1, \"b\": 2.5}, \"o\": [{\"r\": \"u\"}, {\"r\": \"a\"}]}", 0, NULL);
-    messages = json_loads("[{\"role\": \"system\", \"content\": \"S\"}, {\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": \"b\"}]},"
-                          " {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"id\": \"call00001\", \"type\": \"function\", \"function\": {\"name\": \"f\","
-                          " \"arguments\": \"{\\\"x\\\": 1}\"}}]}]", 0, NULL);
+    context = json_loads("{\"s\": \"hello\", \"l\": [3, 1, 2, 3], \"d\": {\"k\": \"v\", \"a\": 1, \"b\": 2.5}, \"o\": "
+                         "[{\"r\": \"u\"}, {\"r\": \"a\"}]}",
+                         0, NULL);
+    messages = json_loads("[{\"role\": \"system\", \"content\": \"S\"}, {\"role\": \"user\", \"content\": [{\"type\": "
+                          "\"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": \"b\"}]},"
+                          " {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"id\": \"call00001\", "
+                          "\"type\": \"function\", \"function\": {\"name\": \"f\","
+                          " \"arguments\": \"{\\\"x\\\": 1}\"}}]}]",
+                          0, NULL);
     tools = json_loads("[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]", 0, NULL);
-    return !context || !messages || !tools || hn_jinja_parse(&chat_template, form, sizeof form - 1, "t", NULL, &err) != HONE_OK;
+    return !context || !messages || !tools ||
+           hn_jinja_parse(&chat_template, form, sizeof form - 1, "t", NULL, &err) != HONE_OK;
 }
 
 static int teardown(void **state)
@@ -141,6 +130,7 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(parsing), cmocka_unit_test(rendering), cmocka_unit_test(chatting) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(parsing), cmocka_unit_test(rendering),
+                                        cmocka_unit_test(chatting) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

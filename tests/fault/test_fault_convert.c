@@ -33,7 +33,8 @@ static void fail_each(const char *src, const char *vocabulary, const char *type)
         }
         tried++;
         if (st == HONE_OK) continue; /* it can do without that memory */
-        if (st != HONE_E_NOMEM || err.code != st || !err.message[0]) fail_msg("allocation %ld: status %d, message: %s", k, st, err.message);
+        if (st != HONE_E_NOMEM || err.code != st || !err.message[0])
+            fail_msg("allocation %ld: status %d, message: %s", k, st, err.message);
         assert_true(k < 100000);
     }
     assert_true(tried > 20);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "failing.h"
+#include "fail_each.h"
 
 /* ---- what is tried ----------------------------------------------------------------------- */
 
@@ -82,32 +82,6 @@ static hone_status view_file(hone_error *err)
     return st;
 }
 
-/* Fails each allocation of fn in turn. */
-static void fail_each(hone_status (*fn)(hone_error *))
-{
-    hone_error err;
-    assert_int_equal(fn(&err), HONE_OK);
-    long k = 0;
-    for (;; k++) {
-        memset(&err, 0, sizeof err);
-        n_failed = 0;
-        countdown = k;
-        hone_status st = fn(&err);
-        countdown = -1;
-        if (!n_failed) {
-            assert_int_equal(st, HONE_OK);
-            break;
-        }
-        if (st == HONE_OK) continue; /* it can do without that memory */
-        assert_int_equal(st, HONE_E_NOMEM);
-        assert_int_equal(err.code, HONE_E_NOMEM);
-        assert_true(err.message[0] != 0);
-        assert_true(k < 100000);
-    }
-    assert_true(k > 0); /* else nothing was tried */
-    assert_int_equal(fn(&err), HONE_OK);
-}
-
 static void writing(void **state) { fail_each(write_file); }
 static void reading(void **state) { fail_each(read_file); }
 static void viewing(void **state) { fail_each(view_file); }
@@ -123,6 +97,7 @@ static int discard(void **state) { return unlink(path); }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(writing), cmocka_unit_test(reading), cmocka_unit_test(viewing) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(writing), cmocka_unit_test(reading),
+                                        cmocka_unit_test(viewing) };
     return cmocka_run_group_tests(tests, make, discard);
 }

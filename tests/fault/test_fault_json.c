@@ -2,9 +2,9 @@
  * must be HONE_E_NOMEM with a message, give nothing and leak nothing; what succeeds is what it would have been: never a
  * string with bytes missing, never a line of a history taken for damage. */
 #include "base/json_tree.h"
-#include "lab/history.h"
-#include "lab/record_read.h"
-#include "lab/report.h"
+#include "lab/record/history.h"
+#include "lab/record/record_read.h"
+#include "lab/record/report.h"
 
 #include <setjmp.h>
 
@@ -13,16 +13,21 @@
 #include "failing.h"
 
 static char path[] = "/tmp/hone-fault-json-XXXXXX";
-static const char text[] = "{\"k\\u0041y\": [1, -2.5, true, null, \"plain\", \"esc\\u00e4\\ud83d\\ude00aped\"], \"o\": {\"a\": {\"b\": {}}, \"c\": []},"
+static const char text[] = "{\"k\\u0041y\": [1, -2.5, true, null, \"plain\", \"esc\\u00e4\\ud83d\\ude00aped\"], \"o\": "
+                           "{\"a\": {\"b\": {}}, \"c\": []},"
                            " \"long\": \"0123456789012345678901234567890123456789012345678901234567890123456789\\n\"}";
-static const char record[] = "{\"schema\":\"hone.bench/1\",\"id\":\"kern.x\",\"record\":\"a\",\"ts\":\"2026-01-01T00:00:00Z\",\"valid\":true,\"unit\":\"us\","
-                             "\"config\":{\"threads\":2,\"n\\u0041me\":\"t\\u00e4xt\"},\"env\":{\"hash\":\"x\"},\"samples\":[1,2,3],\"stats\":{\"median\":2,\"n\":3}}\n";
+static const char record[] =
+    "{\"schema\":\"hone.bench/"
+    "1\",\"id\":\"kern.x\",\"record\":\"a\",\"ts\":\"2026-01-01T00:00:00Z\",\"valid\":true,\"unit\":\"us\","
+    "\"config\":{\"threads\":2,\"n\\u0041me\":\"t\\u00e4xt\"},\"env\":{\"hash\":\"x\"},\"samples\":[1,2,3],\"stats\":{"
+    "\"median\":2,\"n\":3}}\n";
 
 static void a_tree(json_t *v)
 {
     json_t *list = json_object_get(v, "kAy");
     assert_int_equal(json_array_size(list), 6);
-    assert_string_equal(json_string_value(json_array_get(list, 5)), "esc\xC3\xA4\xF0\x9F\x98\x80" "aped");
+    assert_string_equal(json_string_value(json_array_get(list, 5)), "esc\xC3\xA4\xF0\x9F\x98\x80"
+                                                                    "aped");
     assert_int_equal(json_string_length(json_object_get(v, "long")), 71);
 }
 
@@ -40,8 +45,8 @@ static hone_status from_file(hone_error *err)
 {
     json_t *v;
     hone_status st = hn_json_tree_file(&v, path, &(hn_json_rules){ .flags = HN_JSON_UNIQUE }, err);
-    if (st == HONE_OK) assert_string_equal(json_string_value(json_object_get(json_object_get(v, "config"), "nAme")),
-                                           "t\xC3\xA4xt");
+    if (st == HONE_OK)
+        assert_string_equal(json_string_value(json_object_get(json_object_get(v, "config"), "nAme")), "t\xC3\xA4xt");
     else assert_null(v);
     json_decref(v);
     return st;
@@ -123,8 +128,8 @@ int main(void)
 {
     json_set_alloc_funcs(counted_malloc, free);
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_text), cmocka_unit_test(test_file),
-                                       cmocka_unit_test(test_history),
-                                        cmocka_unit_test(test_series), cmocka_unit_test(test_settings) };
+                                        cmocka_unit_test(test_history), cmocka_unit_test(test_series),
+                                        cmocka_unit_test(test_settings) };
     int fd = mkstemp(path);
     if (fd < 0 || write(fd, record, sizeof record - 1) != (ssize_t)sizeof record - 1 || close(fd) != 0) return 1;
     int rc = cmocka_run_group_tests(tests, NULL, NULL);

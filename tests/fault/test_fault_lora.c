@@ -7,7 +7,7 @@
 #include <math.h>
 #include <sys/mman.h>
 
-#include "failing.h"
+#include "fail_each.h"
 
 /* ---- what is tried ----------------------------------------------------------------------- */
 
@@ -45,42 +45,16 @@ static hone_status give(hone_error *err)
     else assert_int_equal(hone_session_set_adapters(s, NULL, NULL, 0, NULL), HONE_OK);
     return st;
 }
-static hone_status convert_gguf(hone_error *err) { return hone_adapter_convert(m, folder, tm_path("out.gguf"), true, err); }
+static hone_status convert_gguf(hone_error *err)
+{
+    return hone_adapter_convert(m, folder, tm_path("out.gguf"), true, err);
+}
 static hone_status convert_folder(hone_error *err) { return hone_adapter_convert(m, gguf, tm_path("out"), false, err); }
 static hone_status merge(hone_error *err)
 {
     const char *const paths[2] = { gguf, folder };
     const hone_merge_params p = { .base = base, .adapters = paths, .n_adapters = 2, .type = "F16" };
     return hone_merge(&p, tm_path("merged.gguf"), NULL, err);
-}
-
-static void fail_each(hone_status (*fn)(hone_error *err))
-{
-    hone_error err;
-    long k = 0, survived = 0;
-    for (;; k++) {
-        memset(&err, 0, sizeof err);
-        n_failed = 0;
-        countdown = k;
-        hone_status st = fn(&err);
-        countdown = -1;
-        if (!n_failed) {
-            if (st != HONE_OK) fail_msg("%s", err.message);
-            break;
-        }
-        if (st == HONE_OK) {
-            survived++;
-            continue;
-        }
-        if (st != HONE_E_NOMEM) print_message("allocation %ld: %s\n", k, err.message);
-        assert_int_equal(st, HONE_E_NOMEM);
-        assert_int_equal(err.code, HONE_E_NOMEM);
-        assert_true(err.message[0] != 0);
-        assert_true(k < 100000);
-    }
-    assert_true(k > 0);
-    print_message("%ld allocations, %ld of them dispensable\n", k, survived);
-    assert_int_equal(fn(&err), HONE_OK);
 }
 
 static void opening_folder(void **state) { fail_each(open_folder); }
@@ -98,7 +72,9 @@ static int setup(void **state)
     snprintf(base, sizeof base, "%s", tm_path("base.gguf"));
     tm_save(t, base);
     snprintf(gguf, sizeof gguf, "%s", tm_path("a.gguf"));
-    if (hone_model_open(&m, base, NULL, &err) || hone_adapter_convert(m, folder, gguf, false, &err) || hone_adapter_open(&kept, m, gguf, &err)) fail_msg("%s", err.message);
+    if (hone_model_open(&m, base, NULL, &err) || hone_adapter_convert(m, folder, gguf, false, &err) ||
+        hone_adapter_open(&kept, m, gguf, &err))
+        fail_msg("%s", err.message);
     ctx = tm_context(NULL, 1);
     s = tm_session(ctx, m, 64, 1, 8, HONE_CACHE_F16);
     return 0;
@@ -120,7 +96,9 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(opening_folder), cmocka_unit_test(opening_gguf), cmocka_unit_test(giving), cmocka_unit_test(converting_to_gguf),
-                                        cmocka_unit_test(converting_to_folder), cmocka_unit_test(merging) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opening_folder),     cmocka_unit_test(opening_gguf),         cmocka_unit_test(giving),
+        cmocka_unit_test(converting_to_gguf), cmocka_unit_test(converting_to_folder), cmocka_unit_test(merging)
+    };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -41,7 +41,7 @@ static const int32_t prompt[] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3
 enum { N_PROMPT = sizeof prompt / sizeof *prompt };
 
 static char model_path[160], session_path[160];
-static hone_model *model;     /* opened while memory was plenty */
+static hone_model *model; /* opened while memory was plenty */
 static hone_context *context;
 static hone_session *session; /* holds the prompt */
 static time_t n_touched = 1000000000;
@@ -61,7 +61,9 @@ static void add_tokenizer(tiny *m)
         else if (i < 285) bb_str(b, (char[]){ (char)('a' + i - 259), 0 });
         else if (i == 285) bb_str(b, "\xe2\x96\x81");
         else if (i == 286) bb_str(b, "ab");
-        else if (i == 287) bb_str(b, "\xe2\x96\x81" "ab");
+        else if (i == 287)
+            bb_str(b, "\xe2\x96\x81"
+                      "ab");
         else snprintf(s, sizeof s, "w%d", i), bb_str(b, s);
     }
     b = tm_put(m, "tokenizer.ggml.scores", HONE_KV_ARRAY);
@@ -117,7 +119,8 @@ static hone_status open_touched(hone_error *err)
 static hone_status pack(hone_error *err)
 {
     hone_packed_info in;
-    hone_status st = hone_pack(model_path, &(hone_pack_params){ .file = packed_path(), .force = true, .n_threads = 3 }, &in, NULL, err);
+    hone_status st = hone_pack(model_path, &(hone_pack_params){ .file = packed_path(), .force = true, .n_threads = 3 },
+                               &in, NULL, err);
     assert_true(st || in.written);
     char tmp[200];
     glob_t left;
@@ -129,7 +132,8 @@ static hone_status pack(hone_error *err)
 static hone_status verify(hone_error *err)
 {
     hone_packed_info in;
-    return hone_pack(model_path, &(hone_pack_params){ .file = packed_path(), .verify = true, .n_threads = 3 }, &in, NULL, err);
+    return hone_pack(model_path, &(hone_pack_params){ .file = packed_path(), .verify = true, .n_threads = 3 }, &in,
+                     NULL, err);
 }
 
 static hone_status open_vocabulary(hone_error *err)
@@ -161,7 +165,9 @@ static hone_status new_context(hone_error *err)
 static hone_status new_session(hone_error *err)
 {
     hone_session *s = (hone_session *)1;
-    hone_status st = hone_session_new(&s, context, model, &(hone_session_params){ .n_ctx = 32, .n_seq = 3, .n_chunk = 4, .cache = HONE_CACHE_F16 }, err);
+    hone_status st =
+        hone_session_new(&s, context, model,
+                         &(hone_session_params){ .n_ctx = 32, .n_seq = 3, .n_chunk = 4, .cache = HONE_CACHE_F16 }, err);
     if (st) {
         assert_null(s);
         return st;
@@ -402,15 +408,20 @@ static int set_up(void **state)
     tm_free(m);
     if (hone_model_open(&model, model_path, NULL, &err)) return -1;
     if (hone_context_new(&context, &(hone_context_params){ .n_threads = 2 }, &err)) return -1;
-    if (hone_session_new(&session, context, model, &(hone_session_params){ .n_ctx = 64, .n_seq = 2, .n_chunk = 7, .cache = HONE_CACHE_F16 }, &err)) return -1;
+    if (hone_session_new(&session, context, model,
+                         &(hone_session_params){ .n_ctx = 64, .n_seq = 2, .n_chunk = 7, .cache = HONE_CACHE_F16 },
+                         &err))
+        return -1;
     if (hone_prefill(session, prompt, N_PROMPT, &y, &err)) return -1;
-    static const char config[] = "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":32,\"head_dim\":8,\"n_ff\":48,\"n_vocab\":40}";
+    static const char config[] =
+        "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":32,\"head_dim\":8,\"n_ff\":48,\"n_vocab\":40}";
     char json[220];
     snprintf(rwkv_path, sizeof rwkv_path, "%s", tm_path("rwkv.gguf"));
     snprintf(json, sizeof json, "%s.json", rwkv_path);
     FILE *f = fopen(json, "w");
     if (!f || fputs(config, f) < 0 || fclose(f)) return -1;
-    if (hone_synth(&(hone_synth_params){ .config_path = json, .type = "F16", .seed = 1, .n_threads = 1 }, rwkv_path, NULL, &err)) {
+    if (hone_synth(&(hone_synth_params){ .config_path = json, .type = "F16", .seed = 1, .n_threads = 1 }, rwkv_path,
+                   NULL, &err)) {
         fprintf(stderr, "%s\n", err.message);
         return -1;
     }
@@ -430,10 +441,13 @@ static int discard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening), cmocka_unit_test(opening_vocabulary), cmocka_unit_test(making_context), cmocka_unit_test(making_session),
-        cmocka_unit_test(opening_rwkv), cmocka_unit_test(using_rwkv),
-        cmocka_unit_test(packing), cmocka_unit_test(verifying), cmocka_unit_test(opening_packed), cmocka_unit_test(opening_touched),
-        cmocka_unit_test(saving), cmocka_unit_test(loading), cmocka_unit_test(tokenizing), cmocka_unit_test(streaming),
+        cmocka_unit_test(opening),        cmocka_unit_test(opening_vocabulary),
+        cmocka_unit_test(making_context), cmocka_unit_test(making_session),
+        cmocka_unit_test(opening_rwkv),   cmocka_unit_test(using_rwkv),
+        cmocka_unit_test(packing),        cmocka_unit_test(verifying),
+        cmocka_unit_test(opening_packed), cmocka_unit_test(opening_touched),
+        cmocka_unit_test(saving),         cmocka_unit_test(loading),
+        cmocka_unit_test(tokenizing),     cmocka_unit_test(streaming),
     };
     return cmocka_run_group_tests(tests, set_up, discard);
 }

@@ -51,7 +51,8 @@ static void every_k(const char *what, operation *op, hone_trainer **t)
             if (op == make) fail_msg("%s: allocation %ld failed, and nobody noticed", what, k);
             continue; /* what can do without */
         }
-        if (st != HONE_E_NOMEM || !e.message[0]) fail_msg("%s, allocation %ld: status %d, %s", what, k, (int)st, e.message);
+        if (st != HONE_E_NOMEM || !e.message[0])
+            fail_msg("%s, allocation %ld: status %d, %s", what, k, (int)st, e.message);
         assert_int_equal(n_maps, before);
         if (op == make) assert_null(*t);
         assert_true(k < 100000);
@@ -61,7 +62,8 @@ static void every_k(const char *what, operation *op, hone_trainer **t)
 static void everything(void **state)
 {
     hone_trainer *t = NULL;
-    char hex[65]; /* the base's identity is known from here on: without memory to look it up it would be computed again */
+    char hex
+        [65]; /* the base's identity is known from here on: without memory to look it up it would be computed again */
     assert_int_equal(hone_model_identity(model, hex, NULL, NULL), HONE_OK);
     every_k("new", make, &t);
     for (int i = 0; i < 4; i++) every_k("step", step, &t);

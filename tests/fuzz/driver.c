@@ -3,7 +3,8 @@
  * spelled as libFuzzer's, so scripts need not know which one they call:
  *     fuzz_x [-runs=N] [-seed=N] [-max_len=BYTES] [-timeout=SECONDS] [FILE | FOLDER]…
  * Replays every file, then runs N mutated inputs. An input that ends the program, or
- * takes longer than the timeout (60 s: far more than any, whatever the machine), is kept as crash-SEED-ROUND in the current folder. */
+ * takes longer than the timeout (60 s: far more than any, whatever the machine), is kept as crash-SEED-ROUND in the
+ * current folder. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,7 +19,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void __sanitizer_set_death_callback(void (*fn)(void)) __attribute__((weak));
 
-typedef struct input { uint8_t *data; size_t size; } input;
+typedef struct input {
+    uint8_t *data;
+    size_t size;
+} input;
 
 static input *corpus;
 static size_t n_corpus, cap_corpus;
@@ -122,14 +126,32 @@ static size_t place(size_t size)
 
 static size_t mutate(uint8_t *buf, size_t size, size_t cap)
 {
-    static const uint64_t nasty[] = { 0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,
-                                      0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0xFFFFFFFFFFFFFFFF, 0x2000000000000000 };
+    static const uint64_t nasty[] = { 0,
+                                      1,
+                                      2,
+                                      0x7F,
+                                      0x80,
+                                      0xFF,
+                                      0x7FFF,
+                                      0xFFFF,
+                                      0x7FFFFFFF,
+                                      0x80000000,
+                                      0xFFFFFFFF,
+                                      0x7FFFFFFFFFFFFFFF,
+                                      0x8000000000000000,
+                                      0xFFFFFFFFFFFFFFFF,
+                                      0x2000000000000000 };
     for (uint64_t k = 1 + draw(6); k > 0; k--) {
         size_t p = place(size), n;
         switch (draw(9)) {
-        case 0: if (size) buf[p] ^= (uint8_t)(1u << draw(8)); break;
-        case 1: if (size) buf[p] = (uint8_t)draw(256); break;
-        case 2: case 3: { /* a number at the border of its type */
+        case 0:
+            if (size) buf[p] ^= (uint8_t)(1u << draw(8));
+            break;
+        case 1:
+            if (size) buf[p] = (uint8_t)draw(256);
+            break;
+        case 2:
+        case 3: { /* a number at the border of its type */
             uint64_t v = nasty[draw(sizeof nasty / sizeof *nasty)];
             n = (size_t)1 << draw(4);
             if (p + n <= size) memcpy(buf + p, &v, n);
@@ -145,7 +167,7 @@ static size_t mutate(uint8_t *buf, size_t size, size_t cap)
             break;
         }
         case 5: size = (size_t)draw(size + 1); break; /* cut */
-        case 6: /* remove a piece */
+        case 6:                                       /* remove a piece */
             n = (size_t)draw(size - p < 64 ? size - p + 1 : 64);
             if (p + n <= size) {
                 memmove(buf + p, buf + p + n, size - p - n);

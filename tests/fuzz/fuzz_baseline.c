@@ -1,8 +1,8 @@
 /* Fuzz target: stored baselines, as hone lab baseline writes them and hone lab gate reads them. The input is JSON, a
  * byte 0, and JSON of the records of today (without it, those of the baseline); the checksum is made to fit. A
  * baseline that is accepted can be compared with anything, and every verdict is one.
- * covers: src/lab/baseline.c */
-#include "cli/gate_parts.h"
+ * covers: src/lab/judge/baseline.c */
+#include "cli/gate_settings.h"
 #include "fuzz_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 /* Fuzz target: conversations as callers send them, for a model with a template. The input is pieces with a byte 0
  * behind each: settings, messages, tools, variables, template, time. A conversation that is rendered has sound spans
  * and becomes tokens of the vocabulary.
- * covers: src/text/chat.c src/engine/api_chat.c src/text/jinja_json.c src/text/jinja_format.c */
+ * covers: src/text/chat.c src/engine/api_chat.c src/template/jinja_json.c src/template/jinja_format.c */
 #include "../unit/gguf_bytes.h"
 #include "fuzz_models.h"
 #include "text/chat.h"

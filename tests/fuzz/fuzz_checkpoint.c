@@ -18,15 +18,22 @@ static void must(bool ok)
 /* ---- a model of one layer with the vocabulary of bytes -------------------------------------------------- */
 
 enum { E = 8, F = 12 };
-static const struct { const char *name; uint64_t n_in, n_out; } tensors[] = {
-    { "token_embd.weight", E, DF_N }, { "output_norm.weight", E, 1 }, { "blk.0.attn_norm.weight", E, 1 }, { "blk.0.ffn_norm.weight", E, 1 },
-    { "blk.0.attn_q.weight", E, E }, { "blk.0.attn_k.weight", E, E / 2 }, { "blk.0.attn_v.weight", E, E / 2 }, { "blk.0.attn_output.weight", E, E },
-    { "blk.0.ffn_gate.weight", E, F }, { "blk.0.ffn_up.weight", E, F }, { "blk.0.ffn_down.weight", F, E },
+static const struct {
+    const char *name;
+    uint64_t n_in, n_out;
+} tensors[] = {
+    { "token_embd.weight", E, DF_N },    { "output_norm.weight", E, 1 },       { "blk.0.attn_norm.weight", E, 1 },
+    { "blk.0.ffn_norm.weight", E, 1 },   { "blk.0.attn_q.weight", E, E },      { "blk.0.attn_k.weight", E, E / 2 },
+    { "blk.0.attn_v.weight", E, E / 2 }, { "blk.0.attn_output.weight", E, E }, { "blk.0.ffn_gate.weight", E, F },
+    { "blk.0.ffn_up.weight", E, F },     { "blk.0.ffn_down.weight", F, E },
 };
 enum { N_TENSOR = sizeof tensors / sizeof *tensors };
-static const struct { const char *key; uint32_t v; } keys[] = {
-    { "llama.context_length", 64 }, { "llama.embedding_length", E }, { "llama.block_count", 1 }, { "llama.feed_forward_length", F },
-    { "llama.attention.head_count", 2 }, { "llama.attention.head_count_kv", 1 },
+static const struct {
+    const char *key;
+    uint32_t v;
+} keys[] = {
+    { "llama.context_length", 64 },     { "llama.embedding_length", E },     { "llama.block_count", 1 },
+    { "llama.feed_forward_length", F }, { "llama.attention.head_count", 2 }, { "llama.attention.head_count_kv", 1 },
 };
 
 static hone_model *make_model(void)
@@ -43,7 +50,8 @@ static hone_model *make_model(void)
     bb_kv_str(&f, "tokenizer.ggml.model", "gpt2");
     bb_kv_str(&f, "tokenizer.ggml.pre", "gpt-2");
     bb_kv_array(&f, "tokenizer.ggml.tokens", 8, DF_N);
-    for (const char *const *s = (const char *const[]){ "<s>", "</s>", "<|im_start|>", "<|im_end|>", NULL }; *s; s++) bb_str(&f, *s);
+    for (const char *const *s = (const char *const[]){ "<s>", "</s>", "<|im_start|>", "<|im_end|>", NULL }; *s; s++)
+        bb_str(&f, *s);
     for (int b = 0; b < 256; b++) {
         char s[4];
         df_symbol(s, b);
@@ -57,7 +65,8 @@ static hone_model *make_model(void)
     bb_kv_u32(&f, "tokenizer.ggml.bos_token_id", DF_BOS);
     bb_kv_u32(&f, "tokenizer.ggml.eos_token_id", DF_EOS);
     for (int i = 0; i < N_TENSOR; i++) {
-        bb_tensor(&f, tensors[i].name, tensors[i].n_out > 1 ? 2 : 1, (const uint64_t[]){ tensors[i].n_in, tensors[i].n_out }, HN_F32, off);
+        bb_tensor(&f, tensors[i].name, tensors[i].n_out > 1 ? 2 : 1,
+                  (const uint64_t[]){ tensors[i].n_in, tensors[i].n_out }, HN_F32, off);
         off += (tensors[i].n_in * tensors[i].n_out * 4 + 31) / 32 * 32;
     }
     bb_pad(&f, 32);
@@ -90,7 +99,8 @@ static void end(void) { df_end(NULL); }
 
 static void begin(void)
 {
-    static const char text[] = "{\"text\": \"the sea is wide\"}\n{\"text\": \"a boat sails\"}\n{\"text\": \"abc abc\"}\n{\"text\": \"who sees it?\"}\n{\"text\": \"back again\"}\n";
+    static const char text[] = "{\"text\": \"the sea is wide\"}\n{\"text\": \"a boat sails\"}\n{\"text\": \"abc "
+                               "abc\"}\n{\"text\": \"who sees it?\"}\n{\"text\": \"back again\"}\n";
     static const char *path[1];
     hone_context *ctx;
     hone_train_params p;
@@ -100,13 +110,15 @@ static void begin(void)
     atexit(end);
     path[0] = df_write("data.jsonl", text, sizeof text - 1);
     hone_train_defaults(&p);
-    p.data = path, p.n_data = 1, p.targets = "qv", p.rank = 2, p.seq = 32, p.batch = 1, p.accumulate = 2, p.epochs = 40, p.dropout = 0.1, p.val_share = 0.2, p.eval_every = 1, p.lr = 1e-2;
+    p.data = path, p.n_data = 1, p.targets = "qv", p.rank = 2, p.seq = 32, p.batch = 1, p.accumulate = 2, p.epochs = 40,
+    p.dropout = 0.1, p.val_share = 0.2, p.eval_every = 1, p.lr = 1e-2;
     must(hone_context_new(&ctx, &(hone_context_params){ .n_threads = 1 }, &e) == HONE_OK);
     df_must(hone_trainer_new(&t, ctx, make_model(), &p, &e) == HONE_OK, e.message);
     snprintf(folder, sizeof folder, "%s/run", df_dir);
     snprintf(newest, sizeof newest, "%s/step-00000002.ckpt", folder);
     snprintf(aside, sizeof aside, "%s/good", df_dir);
-    for (int i = 0; i < 2; i++) must(hone_trainer_step(t, &step, &e) == HONE_OK && hone_trainer_save(t, folder, 2, &e) == HONE_OK);
+    for (int i = 0; i < 2; i++)
+        must(hone_trainer_step(t, &step, &e) == HONE_OK && hone_trainer_save(t, folder, 2, &e) == HONE_OK);
     FILE *f = fopen(newest, "rb");
     must(f && fseek(f, 0, SEEK_END) == 0 && (n_good = (size_t)ftell(f)) > 0);
     rewind(f);
@@ -189,7 +201,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (st == HONE_OK) {
         must(hone_trainer_load(t, newest, &e) == HONE_OK);
         int64_t from = t->st.step;
-        must(from >= 0 && from <= (int64_t)1 << 53 && t->st.n_micro >= 0 && t->st.cursor.epoch >= 0 && t->st.n_tok >= 0);
+        must(from >= 0 && from <= (int64_t)1 << 53 && t->st.n_micro >= 0 && t->st.cursor.epoch >= 0 &&
+             t->st.n_tok >= 0);
         st = hone_trainer_step(t, &step, &e);
         must(st == HONE_OK ? t->st.step == from + 1 : e.message[0] != 0);
     }

@@ -1,10 +1,10 @@
 /* Fuzzes the converter: the input is a checkpoint of any kind, or config.json (from '{'), or a
  * World vocabulary (from a digit). Whatever it is, a failure has a message and leaves no file, and
  * what is written can be read.
- * covers: src/model/convert.c src/model/convert_json.c src/model/safetensors.c src/model/rwkv_cpp.c src/model/convert_llama2c.c
- * covers: src/model/convert_world.c src/model/convert_rwkv.c src/model/convert_write.c */
+ * covers: src/forge/convert.c src/model/ckpt_config.c src/model/safetensors.c src/forge/rwkv_cpp.c
+ * src/forge/convert_llama2c.c covers: src/forge/convert_world.c src/forge/convert_rwkv.c src/forge/convert_write.c */
 #define _GNU_SOURCE
-#include "model/convert.h"
+#include "forge/convert.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -48,8 +48,8 @@ static void try_config(void)
             must(!m || c.m[i].key.len >= 255 || m->kind != HN_J_NULL);
             hn_jread j;
             if (c.m[i].kind == HN_J_OTHER) { /* its text was checked */
-                must(hn_convert_json(&j, (char *)(uintptr_t)c.m[i].str.ptr, c.m[i].str.len, "fuzz", "JSON",
-                                     &e) == HONE_OK);
+                must(hn_ckpt_json(&j, (char *)(uintptr_t)c.m[i].str.ptr, c.m[i].str.len, "fuzz", "JSON", &e) ==
+                     HONE_OK);
                 must(hn_jread_skip(&j) == HONE_OK && hn_jread_end(&j) == HONE_OK);
             }
         }

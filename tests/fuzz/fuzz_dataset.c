@@ -2,9 +2,9 @@
  * Its JSON is taken exactly where jansson takes it, with the same values. Whatever the file is, the
  * samples are within bounds, the numbers about them add up, the same file gives the same samples, and
  * the loader gives each once. Also a vocabulary is trained on it.
- * covers: src/train/dataset.c src/train/data_json.c src/train/data_jsonl.c src/train/data_chat.c */
+ * covers: src/train/dataset.c src/train/data_jsonl.c src/train/data_chat.c */
 #include "../unit/data_files.h"
-#include "train/bpe.h"
+#include "train/begin.h"
 #include "train/data_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -48,7 +48,7 @@ static void check_samples(const hn_dataset *d, int32_t seq)
     must(d->n > 0 && d->stats.n_sample == d->n && d->stats.n_bad <= d->stats.n_line + 100);
     must(!d->stats.n_bad == !d->stats.first_bad[0]);
     for (int64_t i = 0; i < d->n; i++) {
-        const hn_sample *s = &d->sample[i];
+        const hn_data_sample *s = &d->sample[i];
         int32_t here = 0;
         must(s->n >= 2 && s->n <= seq && s->n >= d->stats.min_len && s->n <= d->stats.max_len);
         for (int32_t t = 0; t < s->n; t++) {
@@ -59,14 +59,15 @@ static void check_samples(const hn_dataset *d, int32_t seq)
         n_tok += s->n, n_target += here;
     }
     must(n_tok == d->stats.n_tok && n_target == d->stats.n_target);
-    must(d->stats.min_len <= d->stats.median_len && d->stats.median_len <= d->stats.p95_len && d->stats.p95_len <= d->stats.max_len);
+    must(d->stats.min_len <= d->stats.median_len && d->stats.median_len <= d->stats.p95_len &&
+         d->stats.p95_len <= d->stats.max_len);
 }
 
 static void check_loader(const hn_dataset *d, int32_t seq, bool pack)
 {
     hn_loader *l;
     hone_error e;
-    hn_batch b;
+    hn_train_batch b;
     int64_t n_tok = 0, n_target = 0, n_doc = 0;
     must(hn_loader_new(&l, d, seq, 3, pack, true, 1, &e) == HONE_OK);
     while (hn_loader_tell(l).epoch == 0) {
@@ -86,14 +87,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(df_begin(NULL) == 0);
         atexit(remove_folder);
         plain = df_model("plain.gguf", NULL, false);
-        chat = df_model("chat.gguf", "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
-                                     "{% if tools %}{{ tools|tojson }}{% endif %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}", true);
+        chat = df_model(
+            "chat.gguf",
+            "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
+            "{% if tools %}{{ tools|tojson }}{% endif %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' "
+            "}}{% endif %}",
+            true);
     }
     if (size < 1 || size > 1 << 16) return 0;
     unsigned how = data[0];
     const char *text = (const char *)data + 1, *path = df_write(how & 1 ? "f.txt" : "f.jsonl", text, size - 1);
     int32_t seq = how & 2 ? 9 : 300;
-    hn_data_params p = { .path = &path, .n_path = 1, .seq = seq, .mask = (how >> 2 & 3) % 3, .max_bad = how & 16 ? 1000 : 0, .special = how & 32 };
+    hn_data_params p = { .path = &path,
+                         .n_path = 1,
+                         .seq = seq,
+                         .mask = (how >> 2 & 3) % 3,
+                         .max_bad = how & 16 ? 1000 : 0,
+                         .special = how & 32 };
     const hone_model *m = how & 64 ? plain : chat;
     hn_dataset *a = NULL, *b = NULL, *second = NULL;
     hone_error ea = { 0 }, eb = { 0 };
@@ -117,7 +127,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hn_dataset_free(second);
     hn_bpe *v = NULL;
     static const char *const special[] = { "<s>", "ab" };
-    if (hn_bpe_train(&v, &(hn_bpe_params){ .path = &path, .n_path = 1, .n_vocab = 300, .special = special, .n_special = 2 }, &ea) == HONE_OK)
+    if (hn_bpe_train(&v,
+                     &(hn_bpe_params){
+                         .path = &path, .n_path = 1, .rules = { .n_vocab = 300, .special = special, .n_special = 2 } },
+                     &ea) == HONE_OK)
         must(v->n >= 258 && v->n <= 300 && v->n_pair >= v->n - 258);
     hn_bpe_free(v);
     return 0;

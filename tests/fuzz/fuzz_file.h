@@ -4,6 +4,8 @@
 #ifndef HN_FUZZ_FILE_H
 #define HN_FUZZ_FILE_H
 
+#include "must.h"
+
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,14 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define FF_MUST(x)                                                                                                     \
-    do {                                                                                                               \
-        if (!(x)) {                                                                                                    \
-            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #x);                                            \
-            abort();                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 /* ---- the folder ------------------------------------------------------------------------------ */
 
@@ -100,10 +94,7 @@ typedef struct ff_in {
     size_t n;
 } ff_in;
 
-static inline unsigned ff_u8(ff_in *in)
-{
-    return in->n ? in->n--, *in->p++ : 0;
-}
+static inline unsigned ff_u8(ff_in *in) { return in->n ? in->n--, *in->p++ : 0; }
 static inline unsigned ff_u16(ff_in *in)
 {
     unsigned lo = ff_u8(in);

@@ -2,10 +2,9 @@
  * config.json, model.safetensors.index.json, where the flags say so a World vocabulary, a chat template and
  * tokenizer_config.json, then the JSON header of one safetensors file after another, which get zeros for data.
  * Whatever the folder is, a failure names it and leaves no file; what is written can be read.
- * covers: src/model/safetensors.c src/model/convert.c src/model/convert_json.c src/model/convert_rwkv.c
- * covers: src/model/convert_write.c */
-#include "fuzz_file.h"
-#include "gguf/gguf.h"
+ * covers: src/model/safetensors.c src/forge/convert.c src/forge/convert_rwkv.c
+ * covers: src/forge/convert_write.c src/forge/recipe.c */
+#include "converted.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -71,17 +70,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (how & 16) ff_put("in/params.json", "{}", 2);
     if (how & 32) ff_put("in/adapter_config.json", "{}", 2);
-    hone_error e = { 0 };
-    const char *dst = ff_path("out.gguf");
-    hone_status st = hone_convert(folder, NULL, how & 64 ? "Q8_0" : how & 128 ? "F16" : NULL, dst, NULL, &e);
-    if (st != HONE_OK) {
-        FF_MUST(*e.message && access(dst, F_OK) != 0);
-        return 0;
-    }
-    hn_gguf *g;
-    FF_MUST(hn_gguf_open(&g, dst, &e) == HONE_OK);
-    FF_MUST(hn_gguf_check_data(g, &e) == HONE_OK);
-    hn_gguf_close(g);
-    unlink(dst);
+    ff_convert(folder, NULL, how & 64 ? "Q8_0" : how & 128 ? "F16" : NULL);
     return 0;
 }

@@ -1,11 +1,12 @@
 /* Fuzz target: histories, the .jsonl files that every measurement is appended to: what reads them line by line, sorts
  * them into series, and makes reports of them. The input is the file. Whatever it is, every line is a record, broken
  * or foreign; numbers that are handed out are finite; the same file gives the same report.
- * covers: src/lab/history.c src/lab/report.c src/lab/report_num.c src/lab/report_text.c src/lab/report_html.c
- * covers: src/lab/report_train.c */
+ * covers: src/lab/record/history.c src/lab/record/report.c src/lab/record/report_num.c
+ * covers: src/lab/record/report_text.c src/lab/record/report_html.c src/lab/record/report_train.c */
 #include "fuzz_file.h"
-#include "lab/history.h"
-#include "lab/report.h"
+#include "lab/record/history.h"
+#include "lab/record/report.h"
+#include "lab/record/record.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* Fuzz target: files of logits, kept as a reference. The input is a byte of settings, then edits of a good file, or a
  * file; the checksums may be made to fit. A file that is accepted has ids of its vocabulary and finite shapes, and
  * all of its rows can be asked for.
- * covers: src/lab/quality_file.c */
+ * covers: src/lab/quality/logits_file.c */
 #include "fuzz_models.h"
-#include "lab/perplexity.h"
+#include "lab/quality/perplexity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define PROMISE(x) do { if (!(x)) abort(); } while (0)
+#define PROMISE(x)         \
+    do {                   \
+        if (!(x)) abort(); \
+    } while (0)
 
 static void walk(const uint8_t *data, size_t size)
 {
@@ -23,14 +26,17 @@ static void walk(const uint8_t *data, size_t size)
     for (uint64_t i = 0; i < p->n; i++) {
         const hn_packed_entry *e = &p->e[i];
         const unsigned char *at = e->data;
-        PROMISE(at >= last && e->n_bytes <= (uint64_t)(data + size - at) && e->offset % 64 == 0 && e->name.len >= 1 && e->name.len <= HN_GGUF_MAX_NAME);
+        PROMISE(at >= last && e->n_bytes <= (uint64_t)(data + size - at) && e->offset % 64 == 0 && e->name.len >= 1 &&
+                e->name.len <= HN_GGUF_MAX_NAME);
         for (uint64_t k = 0; k < e->n_bytes; k++) sum += at[k];
         for (size_t k = 0; k < e->name.len; k++) sum += (unsigned char)e->name.ptr[k];
         if (e->kind == HN_PACKED_MATRIX) {
             const hn_type_info *ti = hn_type_get((uint32_t)e->type);
             unsigned char *row = malloc((size_t)hn_row_bytes(ti, e->n_in));
             size_t group = hn_packed_group_bytes(e->type, (int64_t)e->n_in), n = e->n_bytes / group;
-            if (row && n) hn_unpack_blocks(e->type, row, at + (n - 1) * group, (int64_t)e->n_in, 15, 0, (int64_t)(e->n_in / ti->block_elems));
+            if (row && n)
+                hn_unpack_blocks(e->type, row, at + (n - 1) * group, (int64_t)e->n_in, 15, 0,
+                                 (int64_t)(e->n_in / ti->block_elems));
             free(row);
         }
         last = at + e->n_bytes;

@@ -1,7 +1,7 @@
 /* Fuzz target: the packed side file as a session uses it. The input is a byte of settings, then edits of a good
  * packed file; the directory's checksum may be made to fit. A file that is not refused can be run, whatever its
  * numbers are, and comparing it with its model ends with a verdict.
- * covers: src/model/pack_model.c src/gguf/pack_file.c */
+ * covers: src/forge/pack_model.c src/gguf/pack_file.c */
 #include "fuzz_models.h"
 #include "gguf/pack_file.h"
 

@@ -1,8 +1,10 @@
 /* Fuzz target: the two other files that the laboratory reads, each its own JSON: the machine's measured peaks, and
  * answers with their sketch (two of these, a byte 0 between, are compared). The first byte says which.
- * covers: src/lab/peaks_store.c src/lab/quality_sketch.c */
+ * covers: src/lab/machine/peaks_store.c src/lab/quality/sketch.c */
 #include "fuzz_file.h"
-#include "lab/quality.h"
+#include "lab/quality/sketch.h"
+#include "lab/machine/environ.h"
+#include "lab/machine/roof.h"
 
 #include <math.h>
 

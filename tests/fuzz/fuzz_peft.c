@@ -2,7 +2,8 @@
  * byte, adapter_model.safetensors; without the zero there is no second file, with nothing before it the config is
  * a good one. A folder that is accepted has finite numbers that fit the model, and means the same after hone has
  * written it as a folder and read it again.
- * covers: src/model/lora_peft.c src/model/lora.c src/model/lora_peft_write.c src/model/convert_json.c src/model/safetensors.c */
+ * covers: src/model/lora_peft.c src/model/lora.c src/forge/lora_peft_write.c src/model/ckpt_config.c
+ * src/model/safetensors.c */
 #include "lora_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,7 +25,9 @@ static void prepare(void)
     snprintf(in, sizeof in, "%s/in", dir);
     snprintf(out, sizeof out, "%s/out", dir);
     PROMISE(mkdir(in, 0700) == 0);
-    for (int i = 0; i < 4; i++) snprintf(file[i / 2][i % 2], sizeof file[0][0], "%s/%s", i / 2 ? out : in, i % 2 ? "adapter_model.safetensors" : "adapter_config.json");
+    for (int i = 0; i < 4; i++)
+        snprintf(file[i / 2][i % 2], sizeof file[0][0], "%s/%s", i / 2 ? out : in,
+                 i % 2 ? "adapter_model.safetensors" : "adapter_config.json");
     atexit(clean);
 }
 
@@ -47,7 +50,8 @@ static void there_and_back(const hone_model *m, const hn_lora *l, bool rslora)
     for (int32_t i = 0; i < l->n_pair; i++) {
         const hn_lora_pair *p = &l->pair[i], *q = &again->pair[i];
         PROMISE(!strcmp(p->name, q->name) && p->rank == q->rank);
-        PROMISE(!memcmp(p->a, q->a, (size_t)(p->rank * p->n_in) * sizeof(float)) && !memcmp(p->b, q->b, (size_t)(p->rank * p->n_out) * sizeof(float)));
+        PROMISE(!memcmp(p->a, q->a, (size_t)(p->rank * p->n_in) * sizeof(float)) &&
+                !memcmp(p->b, q->b, (size_t)(p->rank * p->n_out) * sizeof(float)));
         PROMISE(fabs((double)p->scale - (double)q->scale) <= 2e-5 * fabs((double)p->scale) + 1e-44);
     }
     hn_lora_close(again);

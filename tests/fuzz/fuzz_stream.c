@@ -8,8 +8,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* parts of characters, as tokens beyond the 256 single bytes */
-static const char *const parts[] = { "\xE4\xB8", "\xAD\xE6", "\x96\x87", "\xF0\x9F", "\x98\x80", "\xF0\x9F\x98", "\x80\xF0", "\xED\xA0", "\xC3\xC3", "ab", "aab", "\n\n",
-                                     "User:", "\n\nUs", "<|im", "_end|>", "\xEF\xBF\xBD", "\xE2\x82", "\xAC\x61", "\xF4\x90" };
+static const char *const parts[] = { "\xE4\xB8",     "\xAD\xE6",     "\x96\x87", "\xF0\x9F", "\x98\x80",
+                                     "\xF0\x9F\x98", "\x80\xF0",     "\xED\xA0", "\xC3\xC3", "ab",
+                                     "aab",          "\n\n",         "User:",    "\n\nUs",   "<|im",
+                                     "_end|>",       "\xEF\xBF\xBD", "\xE2\x82", "\xAC\x61", "\xF4\x90" };
 enum { N_PARTS = sizeof parts / sizeof *parts, MAX_TOKENS = 400, MAX_TEXT = 16 * MAX_TOKENS };
 
 static hn_vocab *vocab;
@@ -30,7 +32,8 @@ static void make_vocab(void)
         size_t o = 0;
         if (i < 256) o = (size_t)sprintf(s, "\\x%02x", i);
         else
-            for (const char *p = parts[i - 256]; *p; p++) o += (size_t)sprintf(s + o, "\\x%02x", (unsigned)(unsigned char)*p);
+            for (const char *p = parts[i - 256]; *p; p++)
+                o += (size_t)sprintf(s + o, "\\x%02x", (unsigned)(unsigned char)*p);
         bb_strn(&b, s, o);
     }
     bb_pad(&b, 32);
@@ -47,9 +50,12 @@ static void make_vocab(void)
  * the rows of Unicode's table 3-7. */
 static int character(const uint8_t *s, size_t n)
 {
-    static const struct { uint8_t lo, hi, n, lo2, hi2; } row[] = {
-        { 0x00, 0x7F, 1, 0, 0 }, { 0xC2, 0xDF, 2, 0x80, 0xBF }, { 0xE0, 0xE0, 3, 0xA0, 0xBF }, { 0xE1, 0xEC, 3, 0x80, 0xBF }, { 0xED, 0xED, 3, 0x80, 0x9F },
-        { 0xEE, 0xEF, 3, 0x80, 0xBF }, { 0xF0, 0xF0, 4, 0x90, 0xBF }, { 0xF1, 0xF3, 4, 0x80, 0xBF }, { 0xF4, 0xF4, 4, 0x80, 0x8F },
+    static const struct {
+        uint8_t lo, hi, n, lo2, hi2;
+    } row[] = {
+        { 0x00, 0x7F, 1, 0, 0 },       { 0xC2, 0xDF, 2, 0x80, 0xBF }, { 0xE0, 0xE0, 3, 0xA0, 0xBF },
+        { 0xE1, 0xEC, 3, 0x80, 0xBF }, { 0xED, 0xED, 3, 0x80, 0x9F }, { 0xEE, 0xEF, 3, 0x80, 0xBF },
+        { 0xF0, 0xF0, 4, 0x90, 0xBF }, { 0xF1, 0xF3, 4, 0x80, 0xBF }, { 0xF4, 0xF4, 4, 0x80, 0x8F },
     };
     for (size_t r = 0; r < sizeof row / sizeof *row; r++) {
         if (s[0] < row[r].lo || s[0] > row[r].hi) continue;
@@ -101,14 +107,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     must(made == HONE_OK);
     size_t first = i, n_tokens = size - first > MAX_TOKENS ? MAX_TOKENS : size - first;
-#define ID(k) (data[first + (k)] < 0x20 + N_PARTS && data[first + (k)] >= 0x20 ? 256 + data[first + (k)] - 0x20 : data[first + (k)])
+#define ID(k)                                                                                         \
+    (data[first + (k)] < 0x20 + N_PARTS && data[first + (k)] >= 0x20 ? 256 + data[first + (k)] - 0x20 \
+                                                                     : data[first + (k)])
     for (size_t k = 0; k < n_tokens; k++) {
         const char *p = hn_vocab_piece(vocab, ID(k), false, &len);
         memcpy(raw + n_raw, p, len);
         n_raw += len;
     }
     size_t n_whole = repair(whole, raw, n_raw), end = n_whole;
-    for (size_t at = 1; at <= n_whole && end == n_whole; at++) /* the first stop string completed, the longest of those */
+    for (size_t at = 1; at <= n_whole && end == n_whole;
+         at++) /* the first stop string completed, the longest of those */
         for (size_t k = 0; k < n_stops; k++) {
             size_t n = strlen(stops[k]);
             if (n <= at && memcmp(whole + at - n, stops[k], n) == 0 && at - n < end) end = at - n;
@@ -116,7 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool stopped = false;
     const char *t;
     for (size_t k = 0; k <= n_tokens; k++) {
-        must((k < n_tokens ? hn_stream_push(st, ID(k), &t, &len, &stopped, &e) : hn_stream_flush(st, &t, &len, &e)) == HONE_OK);
+        must((k < n_tokens ? hn_stream_push(st, ID(k), &t, &len, &stopped, &e) : hn_stream_flush(st, &t, &len, &e)) ==
+             HONE_OK);
         must(n_shown + len <= end && memcmp(whole + n_shown, t, len) == 0);
         memcpy(shown + n_shown, t, len);
         n_shown += len;

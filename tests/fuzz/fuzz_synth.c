@@ -1,8 +1,8 @@
 /* Fuzz target: shapes from JSON, for hone synth and hone train --init. The first byte says for which vocabulary; the
  * rest is the file. A shape that is accepted passes its own check; the plan of a small one adds up.
- * covers: src/model/synth_presets.c */
+ * covers: src/forge/synth_presets.c */
 #include "fuzz_file.h"
-#include "model/synth.h"
+#include "forge/synth.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

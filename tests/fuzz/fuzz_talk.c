@@ -3,7 +3,7 @@
  * nothing.
  * covers: src/cli/chat_talk.c */
 #define _GNU_SOURCE
-#include "cli/chat_parts.h"
+#include "cli/chat_state.h"
 #include "fuzz_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,8 +12,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_TOKENS = 600, MAX_MERGES = 128, MAX_BYTES = 40, MAX_TEXT = 1000 };
 
-typedef struct tok { uint8_t b[MAX_BYTES]; uint8_t n, type; float score; } tok;
-typedef struct input { const uint8_t *p; size_t n; } input;
+typedef struct tok {
+    uint8_t b[MAX_BYTES];
+    uint8_t n, type;
+    float score;
+} tok;
+typedef struct input {
+    const uint8_t *p;
+    size_t n;
+} input;
 static tok toks[MAX_TOKENS];
 static int n_toks, merges[MAX_MERGES][3], n_merges; /* left, right, result */
 
@@ -105,10 +112,14 @@ static hn_vocab *make(unsigned kind, const char *pre, bool prefix)
 
 static int32_t want[4 * MAX_TEXT + 8];
 static size_t n_want;
-static struct { uint32_t off, len; int id, pair; } sym[3 * MAX_TEXT + 8]; /* pair: what it becomes with its right neighbour */
+static struct {
+    uint32_t off, len;
+    int id, pair;
+} sym[3 * MAX_TEXT + 8]; /* pair: what it becomes with its right neighbour */
 
 /* Merges until nothing merges: the smallest order first, then the leftmost. */
-static size_t merge(const uint8_t *s, size_t n, int (*result)(const uint8_t *s, size_t i), double (*order)(size_t i, int r))
+static size_t merge(const uint8_t *s, size_t n, int (*result)(const uint8_t *s, size_t i),
+                    double (*order)(size_t i, int r))
 {
     for (size_t i = 0; i + 1 < n; i++) sym[i].pair = result(s, i);
     for (;;) {
@@ -208,7 +219,9 @@ static bool rwkv_rule(const uint8_t *s, size_t len)
     for (size_t i = 0; i < len;) {
         int best = -1;
         for (int t = 0; t < n_toks; t++)
-            if (toks[t].n <= len - i && memcmp(toks[t].b, s + i, toks[t].n) == 0 && (best < 0 || toks[t].n > toks[best].n)) best = t;
+            if (toks[t].n <= len - i && memcmp(toks[t].b, s + i, toks[t].n) == 0 &&
+                (best < 0 || toks[t].n > toks[best].n))
+                best = t;
         if (best < 0) return false;
         want[n_want++] = best;
         i += toks[best].n;
@@ -236,7 +249,9 @@ static bool wpm_rule(const uint8_t *s, size_t len)
         for (size_t k = 0; known && k < n;) {
             int best = -1;
             for (int t = 1; t < n_toks; t++)
-                if (toks[t].n <= n - k && memcmp(toks[t].b, w + k, toks[t].n) == 0 && k + toks[t].n > 3 && (best < 0 || toks[t].n > toks[best].n)) best = t;
+                if (toks[t].n <= n - k && memcmp(toks[t].b, w + k, toks[t].n) == 0 && k + toks[t].n > 3 &&
+                    (best < 0 || toks[t].n > toks[best].n))
+                    best = t;
             known = best >= 0;
             if (known) want[n_want++] = best, k += toks[best].n;
         }
@@ -312,7 +327,8 @@ static void locate(const hn_vocab *v, const uint8_t *s, size_t n, bool compare)
     if (hn_vocab_locate(v, (const char *)s, n, 0, &ids, &span, &e) == HONE_OK) {
         if (compare) must(ids.n == n_want && (!n_want || memcmp(ids.data, want, n_want * sizeof *want) == 0));
         for (size_t i = 0; i < ids.n; i++)
-            must(span[i].begin <= span[i].end && span[i].end <= n && (!i || (span[i].begin >= span[i - 1].begin && span[i].end >= span[i - 1].end)));
+            must(span[i].begin <= span[i].end && span[i].end <= n &&
+                 (!i || (span[i].begin >= span[i - 1].begin && span[i].end >= span[i - 1].end)));
     }
     free(span);
     free(ids.data);
@@ -320,8 +336,10 @@ static void locate(const hn_vocab *v, const uint8_t *s, size_t n, bool compare)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const pres[] = { "gpt-2", "llama-bpe", "qwen2", "default", "starcoder", "falcon", "deepseek-llm", "deepseek-coder", "deepseek-v3",
-                                        "tekken", "gpt-4o", "youtu", "seed-coder", "bloom", "viking", "chameleon", "exaone-moe", "jais-2", "qwen35" };
+    static const char *const pres[] = { "gpt-2",     "llama-bpe",    "qwen2",          "default",     "starcoder",
+                                        "falcon",    "deepseek-llm", "deepseek-coder", "deepseek-v3", "tekken",
+                                        "gpt-4o",    "youtu",        "seed-coder",     "bloom",       "viking",
+                                        "chameleon", "exaone-moe",   "jais-2",         "qwen35" };
     static uint8_t text[MAX_TEXT];
     input in = { data, size };
     unsigned head = byte(&in), more = byte(&in), kind = more & 8 ? HN_VOCAB_WPM + head % 2 : head % 3;
@@ -348,7 +366,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (n_toks == 0) return 0;
     if (kind < HN_VOCAB_RWKV)
         for (unsigned n = byte(&in) % MAX_MERGES; n && in.n; n--) {
-            int l = (int)((byte(&in) | byte(&in) << 8) % (unsigned)n_toks), r = (int)((byte(&in) | byte(&in) << 8) % (unsigned)n_toks);
+            int l = (int)((byte(&in) | byte(&in) << 8) % (unsigned)n_toks),
+                r = (int)((byte(&in) | byte(&in) << 8) % (unsigned)n_toks);
             if (toks[l].type != HN_TOK_NORMAL || toks[r].type != HN_TOK_NORMAL) continue;
             memcpy(b, toks[l].b, toks[l].n);
             memcpy(b + toks[l].n, toks[r].b, toks[r].n);

@@ -52,7 +52,8 @@ static void check_text(const hn_vocab *v, const char *s, size_t len, int flags)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char fixed[] = "Hello <s> </s>  a\nb\xE2\x82\xAC\xF0\x9F\x98\x80 12345 don't <|end|>\xFF\xC3 \xED\xA0\x80 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+    static const char fixed[] = "Hello <s> </s>  a\nb\xE2\x82\xAC\xF0\x9F\x98\x80 12345 don't <|end|>\xFF\xC3 "
+                                "\xED\xA0\x80 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
     hn_gguf *g;
     hone_error e = { 0 };
     if (hn_gguf_parse(&g, data, size, "fuzz", &e) != HONE_OK) return 0;

@@ -39,10 +39,14 @@ static void mem_sub(size_t n) { mem_live = n < mem_live ? mem_live - n : 0; }
 #endif
 
 #ifdef WITH_ASAN
-int __sanitizer_install_malloc_and_free_hooks(void (*m)(const volatile void *, size_t), void (*f)(const volatile void *));
+int __sanitizer_install_malloc_and_free_hooks(void (*m)(const volatile void *, size_t),
+                                              void (*f)(const volatile void *));
 size_t __sanitizer_get_allocated_size(const volatile void *p);
 static void on_malloc(const volatile void *p, size_t n) { (void)p, mem_add(n); }
-static void on_free(const volatile void *p) { if (p) mem_sub(__sanitizer_get_allocated_size(p)); }
+static void on_free(const volatile void *p)
+{
+    if (p) mem_sub(__sanitizer_get_allocated_size(p));
+}
 static bool mem_watch(void) { return __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free) != 0; }
 #elif defined(__GLIBC__)
 void *__libc_malloc(size_t);
@@ -81,8 +85,20 @@ static bool mem_watch(void) { return false; }
 /* ---- seeds and their structure ------------------------------------------------------------- */
 
 typedef enum { COUNT, LENGTH, VTYPE, TTYPE, DIMS, DIM, OFFSET, VALUE, OTHER } kind;
-typedef struct field { uint32_t at; uint8_t width; uint8_t kind; } field;
-typedef struct seed { uint8_t *p; size_t n; field *f; size_t n_f, cap_f; uint32_t *rec; size_t n_rec, cap_rec; size_t dir; } seed;
+typedef struct field {
+    uint32_t at;
+    uint8_t width;
+    uint8_t kind;
+} field;
+typedef struct seed {
+    uint8_t *p;
+    size_t n;
+    field *f;
+    size_t n_f, cap_f;
+    uint32_t *rec;
+    size_t n_rec, cap_rec;
+    size_t dir;
+} seed;
 
 static seed *seeds;
 static size_t n_seeds, n_small;
@@ -219,19 +235,46 @@ static uint64_t draw(uint64_t below) { return below ? hn_rand64(stream, drawn++)
 
 static uint64_t interesting(kind k, uint64_t old, size_t size)
 {
-    static const uint64_t general[] = { 0, 1, 2, 3, 7, 8, 12, 13, 31, 32, 63, 64, 255, 256, 65535, 65536, 1 << 24, (1 << 24) + 1, 0x7FFFFFFF, 0x80000000,
-                                        0xFFFFFFFF, 0x100000000, 0x2000000000000000, 0x4000000000000000, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000,
-                                        0xFFFFFFFFFFFFFFE0, 0xFFFFFFFFFFFFFFF8, 0xFFFFFFFFFFFFFFFF };
+    static const uint64_t general[] = { 0,
+                                        1,
+                                        2,
+                                        3,
+                                        7,
+                                        8,
+                                        12,
+                                        13,
+                                        31,
+                                        32,
+                                        63,
+                                        64,
+                                        255,
+                                        256,
+                                        65535,
+                                        65536,
+                                        1 << 24,
+                                        (1 << 24) + 1,
+                                        0x7FFFFFFF,
+                                        0x80000000,
+                                        0xFFFFFFFF,
+                                        0x100000000,
+                                        0x2000000000000000,
+                                        0x4000000000000000,
+                                        0x7FFFFFFFFFFFFFFF,
+                                        0x8000000000000000,
+                                        0xFFFFFFFFFFFFFFE0,
+                                        0xFFFFFFFFFFFFFFF8,
+                                        0xFFFFFFFFFFFFFFFF };
     switch (draw(6)) {
     case 0: return old + draw(17) - 8;
     case 1: return old * 2;
     case 2: return size - draw(64);
-    case 3: if (k == VTYPE) return draw(14);
-            if (k == TTYPE) return draw(48);
-            if (k == DIMS) return draw(6);
-            if (k == OFFSET) return 32 * draw(size / 16 + 2);
-            if (k == DIM) return 32 * draw(40);
-            return draw(size + 1);
+    case 3:
+        if (k == VTYPE) return draw(14);
+        if (k == TTYPE) return draw(48);
+        if (k == DIMS) return draw(6);
+        if (k == OFFSET) return 32 * draw(size / 16 + 2);
+        if (k == DIM) return 32 * draw(40);
+        return draw(size + 1);
     default: return general[draw(sizeof general / sizeof *general)];
     }
 }
@@ -241,7 +284,11 @@ static void mutate(const seed *s, uint8_t *buf, size_t *n, size_t cap)
 {
     size_t at, k, to;
     switch (draw(12)) {
-    case 0: case 1: case 2: case 3: case 4: /* a field */
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+    case 4: /* a field */
         if (!s->n_f) break;
         {
             field f = s->f[draw(4) ? draw(s->n_f) : draw(s->n_f < 40 ? s->n_f : 40)];
@@ -258,7 +305,8 @@ static void mutate(const seed *s, uint8_t *buf, size_t *n, size_t cap)
         at = s->n_rec && draw(2) ? s->rec[draw(s->n_rec)] : draw(*n + 1);
         if (at <= *n) *n = at;
         break;
-    case 7: case 8: { /* a record twice or not at all, the count made to agree or not */
+    case 7:
+    case 8: { /* a record twice or not at all, the count made to agree or not */
         if (s->n_rec < 2) break;
         size_t r = draw(s->n_rec - 1);
         at = s->rec[r], to = s->rec[r + 1], k = to - at;
@@ -365,7 +413,8 @@ int main(int argc, char **argv)
     uint8_t *buf = malloc(cap);
     if (!buf) return 2;
     if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(keep);
-    for (int i = 0; i < 4 && !__sanitizer_set_death_callback; i++) signal((int[]){ SIGSEGV, SIGBUS, SIGABRT, SIGFPE }[i], died);
+    for (int i = 0; i < 4 && !__sanitizer_set_death_callback; i++)
+        signal((int[]){ SIGSEGV, SIGBUS, SIGABRT, SIGFPE }[i], died);
     signal(SIGALRM, died);
     bool watched = mem_watch();
     if (!watched) printf("memory is not watched: no way to count allocations here\n");
@@ -393,8 +442,9 @@ int main(int argc, char **argv)
         alarm(0);
         uint64_t ceiling = 65536 + 16 * (uint64_t)n;
         if (held > ceiling || t > 5) {
-            fprintf(stderr, "mutant %llu of %zu bytes: %llu bytes held (at most %llu expected), %.2f s (at most 5 expected)\n", (unsigned long long)now_i, n,
-                    (unsigned long long)held, (unsigned long long)ceiling, t);
+            fprintf(stderr,
+                    "mutant %llu of %zu bytes: %llu bytes held (at most %llu expected), %.2f s (at most 5 expected)\n",
+                    (unsigned long long)now_i, n, (unsigned long long)held, (unsigned long long)ceiling, t);
             keep();
             return 1;
         }
@@ -405,7 +455,8 @@ int main(int argc, char **argv)
     }
     printf("slowest %.3f s; memory at most %.0f %% of the ceiling\n", worst_s, 100 * worst_ratio);
     if (models) printf("%llu ran as models\n", (unsigned long long)n_ran);
-    printf("%llu mutants, %llu accepted, %llu refused\n", (unsigned long long)(accepted + refused), (unsigned long long)accepted, (unsigned long long)refused);
+    printf("%llu mutants, %llu accepted, %llu refused\n", (unsigned long long)(accepted + refused),
+           (unsigned long long)accepted, (unsigned long long)refused);
     free(buf);
     for (size_t i = 0; i < n_seeds; i++) free(seeds[i].p), free(seeds[i].f), free(seeds[i].rec);
     free(seeds);

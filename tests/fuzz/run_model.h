@@ -28,7 +28,8 @@ static bool run_model(const uint8_t *buf, size_t len)
     hone_model_get_info(m, &info);
     int32_t *ids = NULL, at[4] = { 0, 1 % info.n_vocab, info.n_vocab - 1, 0 };
     size_t n = 0;
-    if (hone_tokenize(m, "Hello <|im_end|> \xF0\x9F\x98\x80 \xFF 12", 26, HONE_TOK_SPECIAL | HONE_TOK_ADD, &ids, &n, &err) == HONE_OK) {
+    if (hone_tokenize(m, "Hello <|im_end|> \xF0\x9F\x98\x80 \xFF 12", 26, HONE_TOK_SPECIAL | HONE_TOK_ADD, &ids, &n,
+                      &err) == HONE_OK) {
         char *text = NULL;
         size_t text_len;
         if (hone_detokenize(m, ids, n, true, &text, &text_len, &err) == HONE_OK) free(text);
@@ -43,10 +44,12 @@ static bool run_model(const uint8_t *buf, size_t len)
         int32_t id;
         hone_sampler_defaults(&sp);
         ran = true;
-        if (hone_sampler_new(&sampler, info.n_vocab, &sp, &err) == HONE_OK && hone_sampler_pick(sampler, logits, 0, 4, &id, &err) == HONE_OK) {
+        if (hone_sampler_new(&sampler, info.n_vocab, &sp, &err) == HONE_OK &&
+            hone_sampler_pick(sampler, logits, 0, 4, &id, &err) == HONE_OK) {
             if (id < 0 || id >= info.n_vocab) abort();
             hone_status st = hone_prefill(s, &id, 1, &logits, &err);
-            if (st != HONE_OK && st != HONE_E_NUMERIC) abort(); /* weights of any kind: numbers may overflow here first */
+            if (st != HONE_OK && st != HONE_E_NUMERIC)
+                abort(); /* weights of any kind: numbers may overflow here first */
         }
     }
 done:

@@ -5,17 +5,10 @@
 #define HN_WALK_GGUF_H
 
 #include "gguf/gguf.h"
+#include "must.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-#define PROMISE(x)                                                        \
-    do {                                                                  \
-        if (!(x)) {                                                       \
-            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #x); \
-            abort();                                                      \
-        }                                                                 \
-    } while (0)
 
 static volatile uint64_t walk_sink;
 
@@ -38,16 +31,15 @@ static inline void walk_array(const hn_gguf_array *a, const void *buf, size_t le
     uint64_t pos = 0, n = 0;
     hone_str s;
     hn_gguf_array in;
-    PROMISE(depth <= HN_GGUF_MAX_DEPTH && walk_inside(a->data, a->n_bytes, buf, len));
+    FF_MUST(depth <= HN_GGUF_MAX_DEPTH && walk_inside(a->data, a->n_bytes, buf, len));
     walk_sink += walk_bytes(a->data, a->n_bytes);
     if (a->elem_type == HONE_KV_STRING) {
-        for (; hn_gguf_next_str(a, &pos, &s); n++) PROMISE(walk_inside(s.ptr, s.len, buf, len));
-        PROMISE(n == a->count);
+        for (; hn_gguf_next_str(a, &pos, &s); n++) FF_MUST(walk_inside(s.ptr, s.len, buf, len));
+        FF_MUST(n == a->count);
     } else if (a->elem_type == HONE_KV_ARRAY) {
         for (; hn_gguf_next_array(a, &pos, &in); n++) walk_array(&in, buf, len, depth + 1);
-        PROMISE(n == a->count);
-    } else
-        PROMISE(a->n_bytes == a->count * hn_gguf_type_size(a->elem_type) && !hn_gguf_next_str(a, &pos, &s));
+        FF_MUST(n == a->count);
+    } else FF_MUST(a->n_bytes == a->count * hn_gguf_type_size(a->elem_type) && !hn_gguf_next_str(a, &pos, &s));
 }
 
 static inline void walk_entries(const hn_gguf *g, const void *buf, size_t len)
@@ -56,12 +48,12 @@ static inline void walk_entries(const hn_gguf *g, const void *buf, size_t len)
     for (uint64_t i = 0; i < hn_gguf_n_kv(g); i++) {
         hone_kv kv;
         hn_gguf_kv(g, i, &kv);
-        PROMISE(kv.key.len >= 1 && kv.key.len <= HN_GGUF_MAX_KEY && walk_inside(kv.key.ptr, kv.key.len, buf, len));
+        FF_MUST(kv.key.len >= 1 && kv.key.len <= HN_GGUF_MAX_KEY && walk_inside(kv.key.ptr, kv.key.len, buf, len));
         hone_str raw = hn_gguf_kv_raw(g, i);
-        PROMISE(walk_inside(raw.ptr, raw.len, buf, len) && raw.len > kv.key.len + 12);
+        FF_MUST(walk_inside(raw.ptr, raw.len, buf, len) && raw.len > kv.key.len + 12);
         memcpy(key, kv.key.ptr, kv.key.len);
         key[kv.key.len] = 0;
-        PROMISE(hn_gguf_find(g, key) == (int64_t)i);
+        FF_MUST(hn_gguf_find(g, key) == (int64_t)i);
         uint32_t u;
         float f;
         bool b, found[5];
@@ -74,12 +66,12 @@ static inline void walk_entries(const hn_gguf *g, const void *buf, size_t len)
         ok += hn_gguf_get_bool(g, key, &b, &found[2], &err) == HONE_OK;
         ok += hn_gguf_get_str(g, key, &s, &found[3], &err) == HONE_OK;
         ok += hn_gguf_get_array(g, key, &a, &found[4], &err) == HONE_OK;
-        PROMISE(ok <= 1 && found[0] && found[1] && found[2] && found[3] && found[4]);
+        FF_MUST(ok <= 1 && found[0] && found[1] && found[2] && found[3] && found[4]);
         if (kv.type == HONE_KV_STRING) {
-            PROMISE(walk_inside(kv.v.s.ptr, kv.v.s.len, buf, len));
+            FF_MUST(walk_inside(kv.v.s.ptr, kv.v.s.len, buf, len));
             walk_sink += walk_bytes(kv.v.s.ptr, kv.v.s.len);
         }
-        PROMISE(hn_gguf_kv_array(g, i, &a) == (kv.type == HONE_KV_ARRAY));
+        FF_MUST(hn_gguf_kv_array(g, i, &a) == (kv.type == HONE_KV_ARRAY));
         if (kv.type == HONE_KV_ARRAY) walk_array(&a, buf, len, 1);
     }
 }
@@ -91,22 +83,23 @@ static inline void walk_tensors(const hn_gguf *g, const void *buf, size_t len)
     for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) {
         const hn_gguf_tensor *t = hn_gguf_tensor_at(g, i);
         const hn_type_info *ti = hn_type_get((uint32_t)t->type);
-        PROMISE(ti && t->n_dim >= 1 && t->n_dim <= 4 && t->part == 0);
-        PROMISE(t->name.len >= 1 && t->name.len <= HN_GGUF_MAX_NAME && walk_inside(t->name.ptr, t->name.len, buf, len));
+        FF_MUST(ti && t->n_dim >= 1 && t->n_dim <= 4 && t->part == 0);
+        FF_MUST(t->name.len >= 1 && t->name.len <= HN_GGUF_MAX_NAME && walk_inside(t->name.ptr, t->name.len, buf, len));
         memcpy(name, t->name.ptr, t->name.len);
         name[t->name.len] = 0;
-        PROMISE(hn_gguf_find_tensor(g, name) == t);
+        FF_MUST(hn_gguf_find_tensor(g, name) == t);
         uint64_t n = t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
-        PROMISE(n >= 1 && n % ti->block_elems == 0 && n / ti->block_elems * ti->block_bytes == t->n_bytes);
-        PROMISE(walk_inside(t->data, t->n_bytes, buf, len));
-        PROMISE((uint64_t)((const unsigned char *)t->data - (const unsigned char *)buf) % hn_gguf_alignment(g) == 0);
+        FF_MUST(n >= 1 && n % ti->block_elems == 0 && n / ti->block_elems * ti->block_bytes == t->n_bytes);
+        FF_MUST(walk_inside(t->data, t->n_bytes, buf, len));
+        FF_MUST((uint64_t)((const unsigned char *)t->data - (const unsigned char *)buf) % hn_gguf_alignment(g) == 0);
         for (uint64_t k = 0; k < i && hn_gguf_n_tensors(g) < 64; k++) {
             const hn_gguf_tensor *o = hn_gguf_tensor_at(g, k);
-            PROMISE(t->offset >= o->offset + o->n_bytes || o->offset >= t->offset + t->n_bytes);
+            FF_MUST(t->offset >= o->offset + o->n_bytes || o->offset >= t->offset + t->n_bytes);
         }
         if (n > 1 << 20) continue;
         for (uint64_t at = 0; at < n; at += 4096) {
-            ti->dequantize(y, (const unsigned char *)t->data + at / ti->block_elems * ti->block_bytes, (int64_t)(n - at < 4096 ? n - at : 4096));
+            ti->dequantize(y, (const unsigned char *)t->data + at / ti->block_elems * ti->block_bytes,
+                           (int64_t)(n - at < 4096 ? n - at : 4096));
             walk_sink += hn_f32_bits(y[0]);
         }
     }
@@ -119,9 +112,10 @@ static inline bool walk_gguf(const void *buf, size_t len)
     hone_error err = { 0 };
     hone_status st = hn_gguf_parse(&g, buf, len, "fuzz", &err);
     if (st != HONE_OK) {
-        PROMISE(!g && err.code == st && strncmp(err.message, "fuzz: ", 6) == 0 && strlen(err.message) < sizeof err.message);
-        PROMISE(st == HONE_E_FORMAT || st == HONE_E_UNSUPPORTED);
-        for (const char *p = err.message; *p; p++) PROMISE((unsigned char)*p >= 0x20 && *p != 0x7F);
+        FF_MUST(!g && err.code == st && strncmp(err.message, "fuzz: ", 6) == 0 &&
+                strlen(err.message) < sizeof err.message);
+        FF_MUST(st == HONE_E_FORMAT || st == HONE_E_UNSUPPORTED);
+        for (const char *p = err.message; *p; p++) FF_MUST((unsigned char)*p >= 0x20 && *p != 0x7F);
         return false;
     }
     walk_entries(g, buf, len);

@@ -18,7 +18,13 @@ static double rnd(void) { return (double)(hn_rand64(key, at++) >> 11) * 0x1p-53 
 
 /* ---- a model ------------------------------------------------------------------------------- */
 
-typedef struct shape { const char *arch; int n_head, n_head_kv, head_dim; bool tied; const char *type; int n_embd, n_ff; } shape;
+typedef struct shape {
+    const char *arch;
+    int n_head, n_head_kv, head_dim;
+    bool tied;
+    const char *type;
+    int n_embd, n_ff;
+} shape;
 enum { VOCAB = 37, LAYERS = 2 };
 
 static hone_model *make(const shape *s)
@@ -29,9 +35,12 @@ static hone_model *make(const shape *s)
     snprintf(file, sizeof file, "%s/m.gguf", dir);
     FILE *f = fopen(json, "w");
     assert_non_null(f);
-    fprintf(f, "{\"arch\":\"%s\",\"n_layer\":%d,\"n_embd\":%d,\"n_head\":%d,\"n_head_kv\":%d,\"head_dim\":%d,\"n_ff\":%d,\"n_vocab\":%d,"
-               "\"n_ctx_train\":512,\"rope_base\":10000,\"rms_eps\":1e-5,\"tied\":%s}",
-            s->arch, LAYERS, s->n_embd, s->n_head, s->n_head_kv, s->head_dim, s->n_ff, VOCAB, s->tied ? "true" : "false");
+    fprintf(f,
+            "{\"arch\":\"%s\",\"n_layer\":%d,\"n_embd\":%d,\"n_head\":%d,\"n_head_kv\":%d,\"head_dim\":%d,\"n_ff\":%d,"
+            "\"n_vocab\":%d,"
+            "\"n_ctx_train\":512,\"rope_base\":10000,\"rms_eps\":1e-5,\"tied\":%s}",
+            s->arch, LAYERS, s->n_embd, s->n_head, s->n_head_kv, s->head_dim, s->n_ff, VOCAB,
+            s->tied ? "true" : "false");
     assert_int_equal(fclose(f), 0);
     hone_error err;
     hone_synth_params p = { .config_path = json, .type = s->type, .seed = 7, .n_threads = 1 };
@@ -46,8 +55,14 @@ static hone_model *make(const shape *s)
 
 /* ---- the reference: the same function in double ------------------------------------------------ */
 
-typedef struct mat { double *w, *b, *la, *lb; int64_t n_in, n_out, rank; } mat;
-typedef struct ref_layer { double *n1, *n2, *qn, *kn; mat m[7]; } ref_layer;
+typedef struct mat {
+    double *w, *b, *la, *lb;
+    int64_t n_in, n_out, rank;
+} mat;
+typedef struct ref_layer {
+    double *n1, *n2, *qn, *kn;
+    mat m[7];
+} ref_layer;
 typedef struct ref {
     const hone_model *m;
     double *embd, *norm, scale;
@@ -73,7 +88,10 @@ static double *wide_matrix(const hn_weight *w)
     free(row);
     return d;
 }
-static mat mat_of(const hn_weight *w) { return (mat){ wide_matrix(w), wide(w->bias, w->n_out), NULL, NULL, w->n_in, w->n_out, 0 }; }
+static mat mat_of(const hn_weight *w)
+{
+    return (mat){ wide_matrix(w), wide(w->bias, w->n_out), NULL, NULL, w->n_in, w->n_out, 0 };
+}
 
 static void ref_new(ref *r, const hone_model *m)
 {
@@ -89,8 +107,13 @@ static void ref_new(ref *r, const hone_model *m)
     }
     for (int i = 0; i < LAYERS; i++) {
         const hn_layer *l = &m->layers[i];
-        const hn_weight *w[7] = { &l->attn_q, &l->attn_k, &l->attn_v, &l->attn_output, &l->ffn_gate, &l->ffn_up, &l->ffn_down };
-        r->l[i] = (ref_layer){ wide(l->attn_norm, hp->n_embd), wide(l->ffn_norm, hp->n_embd), wide(l->attn_q_norm, hp->head_dim), wide(l->attn_k_norm, hp->head_dim), { { 0 } } };
+        const hn_weight *w[7] = { &l->attn_q,   &l->attn_k, &l->attn_v,  &l->attn_output,
+                                  &l->ffn_gate, &l->ffn_up, &l->ffn_down };
+        r->l[i] = (ref_layer){ wide(l->attn_norm, hp->n_embd),
+                               wide(l->ffn_norm, hp->n_embd),
+                               wide(l->attn_q_norm, hp->head_dim),
+                               wide(l->attn_k_norm, hp->head_dim),
+                               { { 0 } } };
         for (int k = 0; k < 7; k++) r->l[i].m[k] = mat_of(w[k]);
     }
 }
@@ -131,7 +154,7 @@ static void ref_rope(double *x, const hn_hparams *hp, int64_t pos)
 {
     for (int i = 0; i < hp->n_rot / 2; i++) {
         int a = hp->rope_neox ? i : 2 * i, b = hp->rope_neox ? i + hp->n_rot / 2 : 2 * i + 1;
-        double t = (double)pos * hp->rope_freq[i], c = cos(t), s = sin(t), u = x[a], v = x[b];
+        double t = (double)pos * hp->rope[0].freq[i], c = cos(t), s = sin(t), u = x[a], v = x[b];
         x[a] = u * c - v * s;
         x[b] = u * s + v * c;
     }
@@ -143,7 +166,8 @@ static double ref_doc(const ref *r, const int32_t *ids, const int32_t *target, i
     const hn_hparams *hp = &r->m->hp;
     int D = hp->n_embd, F = hp->n_ff, d = hp->head_dim, H = hp->n_head, K = hp->n_head_kv;
     double *x = malloc((size_t)(n * (D * 2 + H * d * 2 + K * d * 2) + 2 * F + D + VOCAB + n) * sizeof *x);
-    double *nx = x + n * D, *q = nx + n * D, *o = q + n * H * d, *k = o + n * H * d, *v = k + n * K * d, *f = v + n * K * d, *u = f + F, *y = u + F, *lg = y + D, *p = lg + VOCAB;
+    double *nx = x + n * D, *q = nx + n * D, *o = q + n * H * d, *k = o + n * H * d, *v = k + n * K * d,
+           *f = v + n * K * d, *u = f + F, *y = u + F, *lg = y + D, *p = lg + VOCAB;
     double loss = 0;
     for (int t = 0; t < n; t++) memcpy(x + t * D, r->embd + ids[t] * D, (size_t)D * sizeof *x);
     for (int il = 0; il < LAYERS; il++) {
@@ -201,10 +225,11 @@ static double ref_doc(const ref *r, const int32_t *ids, const int32_t *target, i
     free(x);
     return loss;
 }
-static double ref_loss(const ref *r, const hn_batch *b)
+static double ref_loss(const ref *r, const hn_train_batch *b)
 {
     double loss = 0;
-    for (int i = 0; i < b->n_doc; i++) loss += ref_doc(r, b->ids + b->doc[i], b->target + b->doc[i], b->doc[i + 1] - b->doc[i]);
+    for (int i = 0; i < b->n_doc; i++)
+        loss += ref_doc(r, b->ids + b->doc[i], b->target + b->doc[i], b->doc[i + 1] - b->doc[i]);
     return loss;
 }
 
@@ -217,14 +242,25 @@ static double **ref_find(ref *r, const char *name, int64_t rows)
     if (!strcmp(name, "output_norm.weight")) return &r->norm;
     if (!strcmp(name, "output.weight")) return &r->out.w;
     for (int il = 0; il < LAYERS; il++) {
-        struct { double **p; const char *name; } v[] = { { &r->l[il].n1, "attn_norm" }, { &r->l[il].n2, "ffn_norm" }, { &r->l[il].qn, "attn_q_norm" }, { &r->l[il].kn, "attn_k_norm" } };
+        struct {
+            double **p;
+            const char *name;
+        } v[] = { { &r->l[il].n1, "attn_norm" },
+                  { &r->l[il].n2, "ffn_norm" },
+                  { &r->l[il].qn, "attn_q_norm" },
+                  { &r->l[il].kn, "attn_k_norm" } };
         for (int i = 0; i < 4; i++) {
             snprintf(full, sizeof full, "blk.%d.%s.weight", il, v[i].name);
             if (!strcmp(full, name)) return v[i].p;
         }
         for (int i = 0; i < 7; i++) {
             mat *m = &r->l[il].m[i];
-            struct { double **p; const char *end; } f[] = { { &m->w, "weight" }, { &m->b, "bias" }, { &m->la, "weight.lora_a" }, { &m->lb, "weight.lora_b" } };
+            struct {
+                double **p;
+                const char *end;
+            } f[] = {
+                { &m->w, "weight" }, { &m->b, "bias" }, { &m->la, "weight.lora_a" }, { &m->lb, "weight.lora_b" }
+            };
             for (int k = 0; k < 4; k++) {
                 snprintf(full, sizeof full, "blk.%d.%s.%s", il, lin[i], f[k].end);
                 if (strcmp(full, name)) continue;
@@ -239,7 +275,10 @@ static double **ref_find(ref *r, const char *name, int64_t rows)
 
 /* ---- batches ------------------------------------------------------------------------------------- */
 
-typedef struct batch { hn_batch b; int32_t ids[256], target[256], pos[256], doc[17]; } batch;
+typedef struct batch {
+    hn_train_batch b;
+    int32_t ids[256], target[256], pos[256], doc[17];
+} batch;
 static void batch_make(batch *b, const int *len, int n_doc)
 {
     memset(b, 0, sizeof *b);
@@ -253,7 +292,7 @@ static void batch_make(batch *b, const int *len, int n_doc)
     for (int d = 0; d < n_doc; d++)
         for (int t = b->doc[d]; t < b->doc[d + 1]; t++)
             b->target[t] = t + 1 == b->doc[d + 1] || rnd() > 0.6 ? -1 : b->ids[t + 1]; /* a fifth masked */
-    b->b = (hn_batch){ b->doc[n_doc], n_doc, 0, b->ids, b->target, b->pos, b->doc };
+    b->b = (hn_train_batch){ b->doc[n_doc], n_doc, 0, b->ids, b->target, b->pos, b->doc };
     for (int t = 0; t < b->b.n_tok; t++) b->b.n_target += b->target[t] >= 0;
 }
 
@@ -266,7 +305,8 @@ static hn_grad *grad_make(const hone_model *m, hn_pool *pool, hn_grad_params p)
     if (hn_grad_new(&g, m, &p, &err) != HONE_OK) fail_msg("%s", err.message);
     for (int i = 0; i < hn_grad_n_param(g); i++) { /* B's too, or A would have no gradient */
         hn_param *q = hn_grad_param(g, i);
-        for (int64_t k = 0; strstr(q->name, "lora_b") && k < q->rows * q->cols; k++) q->p[k] = (float)((double)(hn_rand64(5, (uint64_t)(i * 100003 + k)) >> 11) * 0x1p-53 - 0.5);
+        for (int64_t k = 0; strstr(q->name, "lora_b") && k < q->rows * q->cols; k++)
+            q->p[k] = (float)((double)(hn_rand64(5, (uint64_t)(i * 100003 + k)) >> 11) * 0x1p-53 - 0.5);
     }
     return g;
 }
@@ -274,12 +314,15 @@ static hn_grad *grad_make(const hone_model *m, hn_pool *pool, hn_grad_params p)
 static void check(const shape *s, bool full, uint32_t targets, const int *len, int n_doc, int samples)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    samples = samples > 10 ? 10 : samples; /* only the reference runs for each: the library ran once, and under their eyes */
+    samples =
+        samples > 10 ? 10 : samples; /* only the reference runs for each: the library ran once, and under their eyes */
 #endif
     hone_model *m = make(s);
     hn_pool *pool;
     assert_int_equal(hn_pool_new(&pool, 2, NULL), HONE_OK);
-    hn_grad *g = grad_make(m, pool, (hn_grad_params){ .full = full, .targets = targets, .rank = 3, .scale = 1.5f, .max_tok = 256, .seed = 3 });
+    hn_grad *g = grad_make(
+        m, pool,
+        (hn_grad_params){ .full = full, .targets = targets, .rank = 3, .scale = 1.5f, .max_tok = 256, .seed = 3 });
     batch b;
     batch_make(&b, len, n_doc);
     ref r;
@@ -313,7 +356,8 @@ static void check(const shape *s, bool full, uint32_t targets, const int *len, i
             err2 += diff * diff;
             ref2 += num * num;
         }
-        if (!(sqrt(err2) <= 1e-4 * sqrt(ref2) + 1e-9)) fail_msg("%s %s: gradient differs by %.3g of %.3g", s->arch, p->name, sqrt(err2), sqrt(ref2));
+        if (!(sqrt(err2) <= 1e-4 * sqrt(ref2) + 1e-9))
+            fail_msg("%s %s: gradient differs by %.3g of %.3g", s->arch, p->name, sqrt(err2), sqrt(ref2));
         moved += ref2 > 0;
     }
     assert_int_equal(moved, hn_grad_n_param(g)); /* every parameter moves the loss */
@@ -324,8 +368,10 @@ static void check(const shape *s, bool full, uint32_t targets, const int *len, i
 }
 
 static const int three[3] = { 9, 1, 14 }, one_long[1] = { 150 };
-static const shape llama = { "llama", 4, 2, 8, false, "F32", 24, 40 }, llama_tied = { "llama", 3, 1, 10, true, "F32", 24, 40 },
-                   qwen2 = { "qwen2", 4, 4, 6, true, "F32", 24, 40 }, qwen3 = { "qwen3", 6, 2, 8, false, "F32", 24, 40 },
+static const shape llama = { "llama", 4, 2, 8, false, "F32", 24, 40 },
+                   llama_tied = { "llama", 3, 1, 10, true, "F32", 24, 40 },
+                   qwen2 = { "qwen2", 4, 4, 6, true, "F32", 24, 40 },
+                   qwen3 = { "qwen3", 6, 2, 8, false, "F32", 24, 40 },
                    quantized = { "qwen2", 4, 2, 64, true, "Q4_K_M", 256, 256 };
 
 static void adapters_llama(void **state) { check(&llama, false, 127, three, 3, 40); }
@@ -353,7 +399,8 @@ static void grads_of(float **out, int64_t *n, hn_grad *g)
 }
 
 /* gradients of one run with these settings */
-static float *run_with(const hone_model *m, int threads, hn_cpu_level level, hn_grad_params p, const hn_batch *b, int64_t *n, double *loss)
+static float *run_with(const hone_model *m, int threads, hn_cpu_level level, hn_grad_params p, const hn_train_batch *b,
+                       int64_t *n, double *loss)
 {
     hn_pool *pool;
     assert_int_equal(hn_pool_new(&pool, threads, NULL), HONE_OK);
@@ -377,16 +424,25 @@ static void same_bits(void **state)
                 hone_model *m = make(&shapes[i]);
                 batch b;
                 batch_make(&b, three, 3);
-                hn_grad_params p = { .full = full, .targets = 127, .rank = 4, .scale = 2, .max_tok = 64, .dropout = full ? 0 : 0.1f, .seed = 3, .bf16 = bf16 };
+                hn_grad_params p = { .full = full,
+                                     .targets = 127,
+                                     .rank = 4,
+                                     .scale = 2,
+                                     .max_tok = 64,
+                                     .dropout = full ? 0 : 0.1f,
+                                     .seed = 3,
+                                     .bf16 = bf16 };
                 int64_t n, k;
                 double loss, again;
                 float *want = run_with(m, 1, hn_cpu_best(), p, &b.b, &n, &loss);
                 for (int v = 0; v < 4; v++) {
                     hn_grad_params q = p;
                     q.checkpoint = v >= 2;
-                    float *got = run_with(m, v == 3 ? 1 : v + 2, v == 1 ? HN_CPU_SCALAR : hn_cpu_best(), q, &b.b, &k, &again);
+                    float *got =
+                        run_with(m, v == 3 ? 1 : v + 2, v == 1 ? HN_CPU_SCALAR : hn_cpu_best(), q, &b.b, &k, &again);
                     assert_int_equal(n, k);
-                    if (memcmp(want, got, (size_t)n * sizeof(float)) || loss != again) fail_msg("%s bf16 %d full %d: variant %d has other bits", shapes[i].arch, bf16, full, v);
+                    if (memcmp(want, got, (size_t)n * sizeof(float)) || loss != again)
+                        fail_msg("%s bf16 %d full %d: variant %d has other bits", shapes[i].arch, bf16, full, v);
                     free(got);
                 }
                 free(want);
@@ -408,7 +464,7 @@ static void company(void **state)
     for (int d = 0; d < 3; d++) {
         one = b;
         int s = b.doc[d], len = b.doc[d + 1] - s;
-        one.b = (hn_batch){ len, 1, 0, b.ids + s, b.target + s, b.pos + s, one.doc };
+        one.b = (hn_train_batch){ len, 1, 0, b.ids + s, b.target + s, b.pos + s, one.doc };
         one.doc[1] = len;
         got = run_with(m, 2, hn_cpu_best(), p, &one.b, &n, &part);
         sum += part;
@@ -443,7 +499,8 @@ static void bf16_near(void **state)
         bb += (double)y[i] * y[i];
     }
     assert_true(memcmp(x, y, (size_t)n * sizeof(float)) != 0);
-    if (!(ab / sqrt(aa * bb) > 0.999 && fabs(sqrt(bb / aa) - 1) < 0.01 && fabs(lb / la - 1) < 1e-3)) fail_msg("cosine %g, norms %g, losses %g %g", ab / sqrt(aa * bb), sqrt(bb / aa), la, lb);
+    if (!(ab / sqrt(aa * bb) > 0.999 && fabs(sqrt(bb / aa) - 1) < 0.01 && fabs(lb / la - 1) < 1e-3))
+        fail_msg("cosine %g, norms %g, losses %g %g", ab / sqrt(aa * bb), sqrt(bb / aa), la, lb);
     free(x), free(y);
     hone_model_close(m);
 }
@@ -457,7 +514,13 @@ static void zeros(void **state)
     batch b;
     double loss;
     assert_int_equal(hn_pool_new(&pool, 2, NULL), HONE_OK);
-    hn_grad_params p = { .pool = pool, .kernels = hn_kernels_get(hn_cpu_best()), .targets = 127, .rank = 3, .scale = 1, .max_tok = 64, .seed = 3 };
+    hn_grad_params p = { .pool = pool,
+                         .kernels = hn_kernels_get(hn_cpu_best()),
+                         .targets = 127,
+                         .rank = 3,
+                         .scale = 1,
+                         .max_tok = 64,
+                         .seed = 3 };
     assert_int_equal(hn_grad_new(&g, m, &p, NULL), HONE_OK);
     batch_make(&b, three, 3);
     assert_int_equal(hn_grad_run(g, &b.b, 1, 0, &loss, NULL), HONE_OK);
@@ -472,7 +535,8 @@ static void zeros(void **state)
     assert_int_equal(hn_grad_run(g, &b.b, 1, 0, &loss, NULL), HONE_OK);
     assert_true(loss == 0);
     for (int i = 0; i < hn_grad_n_param(g); i++)
-        for (int64_t k = 0; k < hn_grad_param(g, i)->rows * hn_grad_param(g, i)->cols; k++) assert_true(hn_grad_param(g, i)->g[k] == 0);
+        for (int64_t k = 0; k < hn_grad_param(g, i)->rows * hn_grad_param(g, i)->cols; k++)
+            assert_true(hn_grad_param(g, i)->g[k] == 0);
     hn_grad_free(g);
     hn_pool_free(pool);
     hone_model_close(m);
@@ -486,7 +550,9 @@ static void refused(void **state)
     hn_grad *g;
     hone_error err;
     assert_int_equal(hn_pool_new(&pool, 1, NULL), HONE_OK);
-    const hn_grad_params good = { .pool = pool, .kernels = hn_kernels_get(HN_CPU_SCALAR), .targets = 1, .rank = 3, .scale = 1, .max_tok = 16 };
+    const hn_grad_params good = {
+        .pool = pool, .kernels = hn_kernels_get(HN_CPU_SCALAR), .targets = 1, .rank = 3, .scale = 1, .max_tok = 16
+    };
     hn_grad_params p = good;
     p.rank = 0;
     assert_int_equal(hn_grad_new(&g, m, &p, &err), HONE_E_ARG);
@@ -517,9 +583,13 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_llama), cmocka_unit_test(adapters_qwen2), cmocka_unit_test(adapters_qwen3), cmocka_unit_test(adapters_quantized),
-        cmocka_unit_test(full_llama), cmocka_unit_test(full_qwen2), cmocka_unit_test(full_qwen3), cmocka_unit_test(several_blocks),
-        cmocka_unit_test(same_bits), cmocka_unit_test(company), cmocka_unit_test(bf16_near), cmocka_unit_test(zeros), cmocka_unit_test(refused),
+        cmocka_unit_test(adapters_llama), cmocka_unit_test(adapters_qwen2),
+        cmocka_unit_test(adapters_qwen3), cmocka_unit_test(adapters_quantized),
+        cmocka_unit_test(full_llama),     cmocka_unit_test(full_qwen2),
+        cmocka_unit_test(full_qwen3),     cmocka_unit_test(several_blocks),
+        cmocka_unit_test(same_bits),      cmocka_unit_test(company),
+        cmocka_unit_test(bf16_near),      cmocka_unit_test(zeros),
+        cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

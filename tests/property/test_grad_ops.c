@@ -107,7 +107,8 @@ static const float *everywhere(const char *what, const hn_grad *proto, op_fn *op
             memset(none ? first : out, 0xFF, (size_t)n * sizeof(float)); /* NaN: what is not written is seen */
             op(&g, arg, none ? first : out);
             if (!none && memcmp(first, out, (size_t)n * sizeof(float)))
-                fail_msg("%s on %s, %d threads: other bits than on %s", what, world.k[i]->name, t ? MOST_THREADS : 1, world.k[0]->name);
+                fail_msg("%s on %s, %d threads: other bits than on %s", what, world.k[i]->name, t ? MOST_THREADS : 1,
+                         world.k[0]->name);
         }
     return first;
 }
@@ -115,7 +116,12 @@ static const float *everywhere(const char *what, const hn_grad *proto, op_fn *op
 /* ---- differences -------------------------------------------------------------------------------------- */
 
 /* An array of the operation: x in double, and what is said to be the gradient, which was added to `from`. */
-typedef struct var { const char *name; double *x; const float *got, *from; int64_t n; } var;
+typedef struct var {
+    const char *name;
+    double *x;
+    const float *got, *from;
+    int64_t n;
+} var;
 enum { ALL = 800, SOME = 10, DIRECTIONS = 2 };
 static const double step = 2e-5, bound = 1e-4;
 
@@ -149,13 +155,16 @@ static void compare(const char *what, double (*f)(void *), void *arg, const var 
             uint64_t key = rnd();
             double want = 0, f2[2];
             for (int s = 0; s < 2; s++) {
-                for (int64_t i = 0; i < v->n; i++) v->x[i] = keep[i] + (hn_rand64(key, (uint64_t)i) & 1 ? step : -step) * (s ? -1 : 1) / 16;
+                for (int64_t i = 0; i < v->n; i++)
+                    v->x[i] = keep[i] + (hn_rand64(key, (uint64_t)i) & 1 ? step : -step) * (s ? -1 : 1) / 16;
                 f2[s] = f(arg);
             }
             memcpy(v->x, keep, (size_t)v->n * sizeof *keep);
             for (int64_t i = 0; i < v->n; i++) want += hn_rand64(key, (uint64_t)i) & 1 ? said(v, i) : -said(v, i);
             double num = (f2[0] - f2[1]) / (2 * step / 16);
-            if (!(fabs(num - want) <= bound * sqrt(norm) + tiny)) fail_msg("%s, %s: %.3g in a direction, differences say %.3g; norm %.3g", what, v->name, want, num, sqrt(norm));
+            if (!(fabs(num - want) <= bound * sqrt(norm) + tiny))
+                fail_msg("%s, %s: %.3g in a direction, differences say %.3g; norm %.3g", what, v->name, want, num,
+                         sqrt(norm));
         }
         free(keep);
     }
@@ -180,10 +189,14 @@ static double dot(const double *y, const float *u, int64_t n)
 }
 
 /* A trained array; its gradient begins at `from`, as one of an earlier batch. */
-typedef struct trained { hn_param p; const float *from; } trained;
+typedef struct trained {
+    hn_param p;
+    const float *from;
+} trained;
 static trained trained_new(const float *values, int64_t rows, int64_t cols)
 {
-    trained t = { .p = { .p = floats(rows * cols), .g = floats(rows * cols), .rows = rows, .cols = cols }, .from = drawn(rows * cols, 1) };
+    trained t = { .p = { .p = floats(rows * cols), .g = floats(rows * cols), .rows = rows, .cols = cols },
+                  .from = drawn(rows * cols, 1) };
     memcpy(t.p.p, values, (size_t)(rows * cols) * sizeof(float));
     return t;
 }
@@ -195,7 +208,10 @@ static float *trained_out(const trained *t, float *out)
 }
 
 /* Documents in a row, each from position `first` on. */
-typedef struct batch { hn_batch b; int32_t *ids, *target, *pos, *doc; } batch;
+typedef struct batch {
+    hn_train_batch b;
+    int32_t *ids, *target, *pos, *doc;
+} batch;
 static batch batch_new(const int *len, int32_t first, int32_t n_vocab)
 {
     batch b = { .doc = array(17 * sizeof(int32_t)) };
@@ -205,14 +221,15 @@ static batch batch_new(const int *len, int32_t first, int32_t n_vocab)
         n += len[n_doc];
     }
     b.doc[n_doc] = n;
-    b.ids = array((size_t)n * sizeof(int32_t)), b.target = array((size_t)n * sizeof(int32_t)), b.pos = array((size_t)n * sizeof(int32_t));
+    b.ids = array((size_t)n * sizeof(int32_t)), b.target = array((size_t)n * sizeof(int32_t)),
+    b.pos = array((size_t)n * sizeof(int32_t));
     for (int32_t d = 0; d < n_doc; d++)
         for (int32_t t = b.doc[d]; t < b.doc[d + 1]; t++) {
             b.ids[t] = (int32_t)(rnd() % (uint64_t)n_vocab);
             b.target[t] = (int32_t)(rnd() % (uint64_t)n_vocab);
             b.pos[t] = first + t - b.doc[d];
         }
-    b.b = (hn_batch){ n, n_doc, 0, b.ids, b.target, b.pos, b.doc };
+    b.b = (hn_train_batch){ n, n_doc, 0, b.ids, b.target, b.pos, b.doc };
     return b;
 }
 
@@ -226,7 +243,12 @@ static void ref_norm_row(double *y, const double *x, const double *w, int64_t n,
     for (int64_t i = 0; i < n; i++) y[i] = x[i] * s * w[i];
 }
 
-typedef struct norm_op { int64_t n, width; double eps, *x, *w, *y; const float *fx, *u; trained tw; } norm_op;
+typedef struct norm_op {
+    int64_t n, width;
+    double eps, *x, *w, *y;
+    const float *fx, *u;
+    trained tw;
+} norm_op;
 
 static double norm_ref(void *arg)
 {
@@ -291,7 +313,8 @@ static double heads_ref(void *arg)
             double *y = o->y[a] + r * d;
             if (o->normed) ref_norm_row(y, o->x[a] + r * d, o->w[a], d, hp->rms_eps);
             for (int64_t i = 0; i < half; i++) {
-                double t = (double)o->b.pos[r / H] * hp->rope_freq[i], c = cos(t) * hp->rope_mscale, s = sin(t) * hp->rope_mscale;
+                double t = (double)o->b.pos[r / H] * hp->rope[0].freq[i], c = cos(t) * hp->rope[0].mscale,
+                       s = sin(t) * hp->rope[0].mscale;
                 double *p = y + (hp->rope_neox ? i : 2 * i), *q = y + (hp->rope_neox ? i + half : 2 * i + 1), v = *p;
                 *p = v * c - *q * s;
                 *q = v * s + *q * c;
@@ -320,8 +343,17 @@ static void heads_case(bool neox, bool normed, int d, int n_rot, float mscale, c
 {
     double freq[64];
     for (int i = 0; i < n_rot / 2; i++) freq[i] = pow(10000, -2.0 * i / n_rot);
-    heads_op o = { .hp = { .n_embd = 3, .n_head = 4, .n_head_kv = 2, .head_dim = d, .n_rot = n_rot, .rms_eps = 1e-6f, .rope_neox = neox, .rope_mscale = mscale, .rope_freq = freq },
-                   .b = batch_new(len, first, 5), .normed = normed };
+    heads_op o = { .hp = { .n_embd = 3,
+                           .n_head = 4,
+                           .n_head_kv = 2,
+                           .head_dim = d,
+                           .n_rot = n_rot,
+                           .rms_eps = 1e-6f,
+                           .rope_neox = neox,
+                           .rope[0].mscale = mscale,
+                           .rope[0].freq = freq },
+                   .b = batch_new(len, first, 5),
+                   .normed = normed };
     int64_t T = o.b.b.n_tok, n[2] = { T * 4 * d, T * 2 * d };
     for (int a = 0; a < 2; a++) {
         const float *w = drawn(d, 1.5f);
@@ -333,15 +365,22 @@ static void heads_case(bool neox, bool normed, int d, int n_rot, float mscale, c
     hone_model m = { .hp = o.hp };
     const float *e = drawn(15, 1);
     trained embd = trained_new(e, 5, 3);
-    hn_grad g = { .m = &m, .token_embd = { .full = &embd.p }, .rope = floats(T * n_rot), .rope_back = floats(T * n_rot), .inv_rms = floats(T * 4),
-                  .dq_raw = normed ? floats(n[0]) : NULL, .dk_raw = normed ? floats(n[1]) : NULL };
+    hn_grad g = { .m = &m,
+                  .token_embd = { .full = &embd.p },
+                  .rope = floats(T * n_rot),
+                  .rope_back = floats(T * n_rot),
+                  .inv_rms = floats(T * 4),
+                  .dq_raw = normed ? floats(n[0]) : NULL,
+                  .dk_raw = normed ? floats(n[1]) : NULL };
     const char *what = neox ? "heads, halves" : "heads, pairs";
     const float *out = everywhere(what, &g, heads_run, &o, 2 * (n[0] + n[1] + d)), *dq = out + n[0] + n[1];
     heads_ref(&o);
     near(what, out, o.y[0], n[0]);
     near(what, out + n[0], o.y[1], n[1]);
-    var v[] = { { "q", o.x[0], dq, NULL, n[0] }, { "k", o.x[1], dq + n[0], NULL, n[1] },
-                { "q's norm", o.w[0], dq + n[0] + n[1], o.tw[0].from, d }, { "k's norm", o.w[1], dq + n[0] + n[1] + d, o.tw[1].from, d } };
+    var v[] = { { "q", o.x[0], dq, NULL, n[0] },
+                { "k", o.x[1], dq + n[0], NULL, n[1] },
+                { "q's norm", o.w[0], dq + n[0] + n[1], o.tw[0].from, d },
+                { "k's norm", o.w[1], dq + n[0] + n[1] + d, o.tw[1].from, d } };
     compare(what, heads_ref, &o, v, normed ? 4 : 2, 0);
     sweep(NULL);
 }
@@ -422,14 +461,17 @@ static void find_mask(double *mask, int64_t n, int64_t n_in, uint64_t id, float 
     for (int64_t i = 0; i < n_in * n_in; i++) zeros[i] = 0, one[i] = i % (n_in + 1) == 0;
     for (int64_t i = 0; i < n * n_in; i++) x[i] = 1;
     trained w = trained_new(zeros, n_in, n_in), eye = trained_new(one, n_in, n_in);
-    linear_op o = { .l = { .w = { .full = &w.p }, .a = &eye.p, .b = &eye.p, .n_in = n_in, .n_out = n_in, .id = id }, .n = n, .fx = x };
+    linear_op o = { .l = { .w = { .full = &w.p }, .a = &eye.p, .b = &eye.p, .n_in = n_in, .n_out = n_in, .id = id },
+                    .n = n,
+                    .fx = x };
     hone_model m = { .hp = { .n_embd = (int32_t)n_in } };
     hn_grad g = { .m = &m, .p.scale = 1, .drop_key = key };
     share_out(&g, n, n_in, n_in, dropout);
     const float *out = everywhere("dropout", &g, mask_run, &o, n * n_in);
     for (int64_t i = 0; i < n * n_in; i++) {
         mask[i] = out[i] == 0 ? 0 : 1 / (1 - (double)dropout);
-        if (!(fabs((double)out[i] - mask[i]) <= 1e-6)) fail_msg("dropout: an element is multiplied by %g", (double)out[i]);
+        if (!(fabs((double)out[i] - mask[i]) <= 1e-6))
+            fail_msg("dropout: an element is multiplied by %g", (double)out[i]);
         fell += out[i] == 0;
     }
     double share = (double)fell / (double)(n * n_in), room = 4 * sqrt(dropout * (1 - dropout) / (double)(n * n_in));
@@ -448,9 +490,17 @@ static void check_linear(const linear_case *c)
     const hn_type_info *ti = hn_type_get(c->type);
     int64_t nw = c->n_in * c->n_out, nx = c->n * c->n_in, ny = c->n * c->n_out;
     size_t row = (size_t)hn_row_bytes(ti, (uint64_t)c->n_in);
-    linear_op o = { .n = c->n, .rank = c->rank, .scale = 1.5, .fx = drawn(nx, 1), .u = drawn(ny, 1), .y = doubles(ny), .mask = doubles(nx), .h = doubles(c->rank),
+    linear_op o = { .n = c->n,
+                    .rank = c->rank,
+                    .scale = 1.5,
+                    .fx = drawn(nx, 1),
+                    .u = drawn(ny, 1),
+                    .y = doubles(ny),
+                    .mask = doubles(nx),
+                    .h = doubles(c->rank),
                     .l = { .n_in = c->n_in, .n_out = c->n_out, .id = 9 } };
-    float *w = drawn(nw, 1), *bias = drawn(c->n_out, 1), *a = drawn(c->rank * c->n_in, 1), *b = drawn(c->rank * c->n_out, 1);
+    float *w = drawn(nw, 1), *bias = drawn(c->n_out, 1), *a = drawn(c->rank * c->n_in, 1),
+          *b = drawn(c->rank * c->n_out, 1);
     char *data = array((size_t)c->n_out * row), what[96];
     for (int64_t r = 0; r < c->n_out; r++) {
         ti->quantize(data + (size_t)r * row, w + r * c->n_in, c->n_in, NULL);
@@ -489,8 +539,8 @@ static void check_linear(const linear_case *c)
     if (c->dropout > 0) find_mask(o.mask, c->n, c->n_in, o.l.id, c->dropout, g.drop_key);
     share_out(&g, c->n, c->n_in, c->rank, c->dropout);
     for (int i = 1; i < n_var; i++) n += v[i].n;
-    snprintf(what, sizeof what, "linear %s %lldx%lld, %lld rows, rank %lld%s", ti->name, (long long)c->n_out, (long long)c->n_in, (long long)c->n, (long long)c->rank,
-             c->dropout > 0 ? ", dropout" : "");
+    snprintf(what, sizeof what, "linear %s %lldx%lld, %lld rows, rank %lld%s", ti->name, (long long)c->n_out,
+             (long long)c->n_in, (long long)c->n, (long long)c->rank, c->dropout > 0 ? ", dropout" : "");
     const float *out = everywhere(what, &g, linear_run, &o, n), *at = out + ny;
     for (int i = 0; i < n_var; at += v[i++].n) v[i].got = at;
     linear_ref(&o);
@@ -504,11 +554,18 @@ static void products(void **state)
     static const linear_case cases[] = {
         { HN_F32, 1, 1, 1, .whole = true, .bias = true },
         { HN_F32, 13, 37, 21, .whole = true, .bias = true },
-        { HN_F32, 70, 19, 90, .whole = true, .bias = true, .around = true }, /* more rows than a tile, columns than a strip */
-        { HN_F32, 300, 5, 3, .whole = true },                               /* dW sums over several blocks of 256 */
+        { HN_F32, 70, 19, 90, .whole = true, .bias = true,
+          .around = true },                   /* more rows than a tile, columns than a strip */
+        { HN_F32, 300, 5, 3, .whole = true }, /* dW sums over several blocks of 256 */
         { HN_F32, 5, 300, 7, .bias = true },
-        { HN_F16, 9, 70, 33, .rank = 0 }, { HN_BF16, 9, 70, 33, .around = true }, { HN_Q8_0, 9, 96, 70, .rank = 0 }, { HN_Q4_0, 3, 64, 33, .bias = true },
-        { HN_Q4_K, 9, 512, 70, .rank = 0 }, { HN_Q4_K, 5, 256, 300, .around = true }, { HN_Q6_K, 9, 256, 70, .bias = true }, { HN_Q5_K, 1, 256, 9, .rank = 0 },
+        { HN_F16, 9, 70, 33, .rank = 0 },
+        { HN_BF16, 9, 70, 33, .around = true },
+        { HN_Q8_0, 9, 96, 70, .rank = 0 },
+        { HN_Q4_0, 3, 64, 33, .bias = true },
+        { HN_Q4_K, 9, 512, 70, .rank = 0 },
+        { HN_Q4_K, 5, 256, 300, .around = true },
+        { HN_Q6_K, 9, 256, 70, .bias = true },
+        { HN_Q5_K, 1, 256, 9, .rank = 0 },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_linear(&cases[i]);
 }
@@ -526,9 +583,14 @@ static void adapters(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_linear(&cases[i]);
 }
 
-/* ---- gate: h = silu(a)·u ------------------------------------------------------------------------------------------ */
+/* ---- gate: h = silu(a)·u ------------------------------------------------------------------------------------------
+ */
 
-typedef struct gate_op { int64_t n; double *a, *u, *y; const float *fa, *fu, *up; } gate_op;
+typedef struct gate_op {
+    int64_t n;
+    double *a, *u, *y;
+    const float *fa, *fu, *up;
+} gate_op;
 static double gate_ref(void *arg)
 {
     gate_op *o = arg;
@@ -563,9 +625,16 @@ static void gate(void **state)
     }
 }
 
-/* ---- attention ------------------------------------------------------------------------------------------------------- */
+/* ---- attention
+ * ------------------------------------------------------------------------------------------------------- */
 
-typedef struct attn_op { hn_hparams hp; batch b; double *x[3], *p, *y; const float *fx[3], *u; int64_t n[3]; } attn_op; /* q, k, v */
+typedef struct attn_op {
+    hn_hparams hp;
+    batch b;
+    double *x[3], *p, *y;
+    const float *fx[3], *u;
+    int64_t n[3];
+} attn_op; /* q, k, v */
 
 static double attn_ref(void *arg)
 {
@@ -574,7 +643,8 @@ static double attn_ref(void *arg)
     for (int32_t c = 0; c < o->b.b.n_doc; c++)
         for (int64_t t = o->b.doc[c]; t < o->b.doc[c + 1]; t++)
             for (int64_t h = 0; h < H; h++) {
-                const double *q = o->x[0] + (t * H + h) * d, *k = o->x[1] + h / (H / K) * d, *v = o->x[2] + h / (H / K) * d;
+                const double *q = o->x[0] + (t * H + h) * d, *k = o->x[1] + h / (H / K) * d,
+                             *v = o->x[2] + h / (H / K) * d;
                 double top = -INFINITY, sum = 0, *y = o->y + (t * H + h) * d;
                 for (int64_t s = o->b.doc[c]; s <= t; s++) {
                     double dotted = 0;
@@ -593,7 +663,8 @@ static void attn_run(hn_grad *g, void *arg, float *out)
 {
     attn_op *o = arg;
     float *copy[3];
-    for (int a = 0; a < 3; a++) memcpy(copy[a] = need(malloc((size_t)o->n[a] * sizeof(float))), o->fx[a], (size_t)o->n[a] * sizeof(float));
+    for (int a = 0; a < 3; a++)
+        memcpy(copy[a] = need(malloc((size_t)o->n[a] * sizeof(float))), o->fx[a], (size_t)o->n[a] * sizeof(float));
     hn_kept w = { .q = copy[0], .k = copy[1], .v = copy[2], .o = out, .lse = out + o->n[0] };
     g->dq = w.lse + o->b.b.n_tok * o->hp.n_head;
     g->dk = g->dq + o->n[0];
@@ -616,19 +687,24 @@ static void check_attn(int H, int K, int d, const int *len, float size)
     float *u = drawn(o.n[0], 1);
     o.u = u, o.y = doubles(o.n[0]), o.p = doubles(T);
     hone_model m = { .hp = o.hp };
-    hn_grad g = { .m = &m, .d_o = u, .delta = floats(T * H), .attn = floats((int64_t)hn_attn_scratch(&o.hp) * MOST_THREADS) };
-    snprintf(what, sizeof what, "attention, %d/%d heads of %d, %lld tokens, %d documents", H, K, d, (long long)T, o.b.b.n_doc);
+    hn_grad g = {
+        .m = &m, .d_o = u, .delta = floats(T * H), .attn = floats((int64_t)hn_attn_scratch(&o.hp) * MOST_THREADS)
+    };
+    snprintf(what, sizeof what, "attention, %d/%d heads of %d, %lld tokens, %d documents", H, K, d, (long long)T,
+             o.b.b.n_doc);
     const float *out = everywhere(what, &g, attn_run, &o, 2 * o.n[0] + 2 * o.n[1] + T * H), *dq = out + o.n[0] + T * H;
     attn_ref(&o);
     near(what, out, o.y, o.n[0]);
-    var v[] = { { "q", o.x[0], dq, NULL, o.n[0] }, { "k", o.x[1], dq + o.n[0], NULL, o.n[1] }, { "v", o.x[2], dq + o.n[0] + o.n[1], NULL, o.n[2] } };
+    var v[] = { { "q", o.x[0], dq, NULL, o.n[0] },
+                { "k", o.x[1], dq + o.n[0], NULL, o.n[1] },
+                { "v", o.x[2], dq + o.n[0] + o.n[1], NULL, o.n[2] } };
     compare(what, attn_ref, &o, v, 3, 1e-6); /* a document of one token: q and k move nothing */
     sweep(NULL);
 }
 static void attention(void **state)
 {
-    static const int one[] = { 1, 0 }, ones[] = { 1, 1, 1, 0 }, few[] = { 9, 1, 14, 0 }, below[] = { 63, 0 }, whole[] = { 64, 0 }, above[] = { 65, 0 }, several[] = { 70, 1, 64, 5, 0 },
-                     blocks[] = { 150, 0 },
+    static const int one[] = { 1, 0 }, ones[] = { 1, 1, 1, 0 }, few[] = { 9, 1, 14, 0 }, below[] = { 63, 0 },
+                     whole[] = { 64, 0 }, above[] = { 65, 0 }, several[] = { 70, 1, 64, 5, 0 }, blocks[] = { 150, 0 },
                      uneven[] = { 3, 140, 1, 0 };
     check_attn(4, 2, 8, one, 2);
     check_attn(3, 1, 5, ones, 2);
@@ -644,9 +720,15 @@ static void attention(void **state)
     check_attn(4, 1, 6, uneven, 2);
 }
 
-/* ---- the loss of given logits --------------------------------------------------------------------------------------- */
+/* ---- the loss of given logits ---------------------------------------------------------------------------------------
+ */
 
-typedef struct loss_op { int64_t T, V; batch *b; double *logits, weight, loss; const float *fx; } loss_op;
+typedef struct loss_op {
+    int64_t T, V;
+    batch *b;
+    double *logits, weight, loss;
+    const float *fx;
+} loss_op;
 
 static double cross_entropy(const double *x, int64_t V, int64_t target)
 {
@@ -692,7 +774,7 @@ static void check_loss(int64_t V, int only)
             float l = (float)(int)(rndf() * 256) / 64;
             if (t == 1) l += 10000; /* all large */
             if (t == 2) l -= 10000;
-            if (t == 3) l = v == 2 % V ? 10000 : -10000; /* one takes all; the target is another */
+            if (t == 3) l = v == 2 % V ? 10000 : -10000;  /* one takes all; the target is another */
             if (t == 4) l = v == b.target[t] ? 10000 : l; /* the target takes all */
             if (t == 5) l = 0;
             logits[t * V + v] = l;
@@ -704,12 +786,22 @@ static void check_loss(int64_t V, int only)
     }
     hn_weight head = { .data = w, .type = HN_F32, .row_bytes = D * sizeof(float), .n_in = D, .n_out = V };
     hone_model m = { .hp = { .n_embd = D, .n_vocab = (int32_t)V } };
-    hn_grad g = { .m = &m, .output_norm = { .values = ones }, .output = { .w = { .frozen = &head }, .n_in = D, .n_out = V }, .chunk = D, .last = floats(D * D), .z = floats(D * D),
-                  .dz = floats(D * D), .dn = floats(D * D), .logits = floats(D * V), .rows = array(D * sizeof(int32_t)), .loss = doubles(D) };
+    hn_grad g = { .m = &m,
+                  .output_norm = { .values = ones },
+                  .output = { .w = { .frozen = &head }, .n_in = D, .n_out = V },
+                  .chunk = D,
+                  .last = floats(D * D),
+                  .z = floats(D * D),
+                  .dz = floats(D * D),
+                  .dn = floats(D * D),
+                  .logits = floats(D * V),
+                  .rows = array(D * sizeof(int32_t)),
+                  .loss = doubles(D) };
     loss_op o = { .T = D, .V = V, .b = &b, .logits = wide(logits, D * V), .weight = 1.0 / n_target, .fx = x };
     const float *out = everywhere("loss", &g, loss_run, &o, D * V);
     double want = loss_ref(&o);
-    if (!(fabs(o.loss * o.weight - want) <= 1e-6 * fabs(want) + 1e-9)) fail_msg("loss of %lld logits: %.9g, expected %.9g", (long long)V, o.loss * o.weight, want);
+    if (!(fabs(o.loss * o.weight - want) <= 1e-6 * fabs(want) + 1e-9))
+        fail_msg("loss of %lld logits: %.9g, expected %.9g", (long long)V, o.loss * o.weight, want);
     for (int64_t t = 0; t < D; t++) { /* each row alone: its scale is its own */
         var v = { "logits", o.logits + t * V, out + t * V, NULL, V };
         compare("loss", loss_ref, &o, &v, 1, 2e-6 * o.weight);
@@ -726,9 +818,17 @@ static void loss(void **state)
     check_loss(37, 1);
 }
 
-/* ---- the head: norm, product, loss ----------------------------------------------------------------------------------- */
+/* ---- the head: norm, product, loss
+ * ----------------------------------------------------------------------------------- */
 
-typedef struct head_op { int64_t T, D, V; batch *b; double *x, *norm, *w, *bias, *z, *logits, weight, loss; const float *fx; trained tn, tw, tb; bool whole; } head_op;
+typedef struct head_op {
+    int64_t T, D, V;
+    batch *b;
+    double *x, *norm, *w, *bias, *z, *logits, weight, loss;
+    const float *fx;
+    trained tn, tw, tb;
+    bool whole;
+} head_op;
 
 static double head_ref(void *arg)
 {
@@ -771,18 +871,44 @@ static void check_head(hn_type type, int64_t D, int64_t V, int32_t chunk, bool w
         ti->dequantize(w + v * D, data + (size_t)v * row, D);
     }
     hn_weight head = { .data = data, .type = type, .row_bytes = row, .n_in = D, .n_out = V };
-    head_op o = { .T = T, .D = D, .V = V, .b = &b, .fx = drawn(T * D, 2), .weight = n_target ? 1.0 / n_target : 1, .z = doubles(D), .logits = doubles(V), .whole = whole,
-                  .norm = wide(norm, D), .w = wide(w, V * D), .bias = wide(bias, V), .tn = trained_new(norm, 1, D), .tw = trained_new(w, V, D), .tb = trained_new(bias, 1, V) };
+    head_op o = { .T = T,
+                  .D = D,
+                  .V = V,
+                  .b = &b,
+                  .fx = drawn(T * D, 2),
+                  .weight = n_target ? 1.0 / n_target : 1,
+                  .z = doubles(D),
+                  .logits = doubles(V),
+                  .whole = whole,
+                  .norm = wide(norm, D),
+                  .w = wide(w, V * D),
+                  .bias = wide(bias, V),
+                  .tn = trained_new(norm, 1, D),
+                  .tw = trained_new(w, V, D),
+                  .tb = trained_new(bias, 1, V) };
     o.x = wide(o.fx, T * D);
     hone_model m = { .hp = { .n_embd = (int32_t)D, .n_vocab = (int32_t)V, .rms_eps = 1e-5f } };
-    hn_grad g = { .m = &m, .output_norm = { .values = norm }, .output = { .w = { .frozen = &head }, .bias = { .values = bias }, .n_in = D, .n_out = V }, .chunk = chunk,
-                  .last = floats(chunk * D), .z = floats(chunk * D), .dz = floats(chunk * D), .dn = floats(T * D), .logits = floats(chunk * V), .inv_rms = floats(chunk),
-                  .rows = array((size_t)T * sizeof(int32_t)), .loss = doubles(T) };
+    hn_grad g = { .m = &m,
+                  .output_norm = { .values = norm },
+                  .output = { .w = { .frozen = &head }, .bias = { .values = bias }, .n_in = D, .n_out = V },
+                  .chunk = chunk,
+                  .last = floats(chunk * D),
+                  .z = floats(chunk * D),
+                  .dz = floats(chunk * D),
+                  .dn = floats(T * D),
+                  .logits = floats(chunk * V),
+                  .inv_rms = floats(chunk),
+                  .rows = array((size_t)T * sizeof(int32_t)),
+                  .loss = doubles(T) };
     if (whole) g.output_norm.full = &o.tn.p, g.output.w.full = &o.tw.p, g.output.bias.full = &o.tb.p;
     const float *out = everywhere("head", &g, head_run, &o, T * D + (whole ? D + V * D + V : 0)), *at = out + T * D;
     double want = head_ref(&o);
-    if (!(fabs(o.loss * o.weight - want) <= 1e-6 * fabs(want))) fail_msg("head: loss %.9g, expected %.9g", o.loss * o.weight, want);
-    var v[] = { { "x", o.x, out, NULL, T * D }, { "norm", o.norm, at, o.tn.from, D }, { "W", o.w, at + D, o.tw.from, V * D }, { "bias", o.bias, at + D + V * D, o.tb.from, V } };
+    if (!(fabs(o.loss * o.weight - want) <= 1e-6 * fabs(want)))
+        fail_msg("head: loss %.9g, expected %.9g", o.loss * o.weight, want);
+    var v[] = { { "x", o.x, out, NULL, T * D },
+                { "norm", o.norm, at, o.tn.from, D },
+                { "W", o.w, at + D, o.tw.from, V * D },
+                { "bias", o.bias, at + D + V * D, o.tb.from, V } };
     compare("head", head_ref, &o, v, whole ? 4 : 1, 0);
     for (int64_t t = 0; t < T; t++)
         for (int64_t i = 0; b.target[t] < 0 && i < D; i++) assert_true(out[t * D + i] == 0); /* exactly */
@@ -798,13 +924,21 @@ static void head(void **state)
     check_head(HN_F32, 8, 9, 4, true, 11); /* none: zero, and nothing is added */
 }
 
-/* ---- embedding --------------------------------------------------------------------------------------------------------- */
+/* ---- embedding
+ * --------------------------------------------------------------------------------------------------------- */
 
-typedef struct embed_op { int64_t D; batch b; double *e, *y; const float *u; trained te; } embed_op;
+typedef struct embed_op {
+    int64_t D;
+    batch b;
+    double *e, *y;
+    const float *u;
+    trained te;
+} embed_op;
 static double embed_ref(void *arg)
 {
     embed_op *o = arg;
-    for (int64_t t = 0; t < o->b.b.n_tok; t++) memcpy(o->y + t * o->D, o->e + o->b.ids[t] * o->D, (size_t)o->D * sizeof *o->y);
+    for (int64_t t = 0; t < o->b.b.n_tok; t++)
+        memcpy(o->y + t * o->D, o->e + o->b.ids[t] * o->D, (size_t)o->D * sizeof *o->y);
     return dot(o->y, o->u, o->b.b.n_tok * o->D);
 }
 static void embed_run(hn_grad *g, void *arg, float *out)
@@ -840,7 +974,11 @@ static void embedding(void **state)
 
 int main(void)
 {
-#define OP(f) { #f, f, begin, sweep, NULL }
-    const struct CMUnitTest tests[] = { OP(norm_and_sum), OP(heads), OP(products), OP(adapters), OP(gate), OP(attention), OP(loss), OP(head), OP(embedding) };
+#define OP(f)                     \
+    {                             \
+#f, f, begin, sweep, NULL \
+    }
+    const struct CMUnitTest tests[] = { OP(norm_and_sum), OP(heads), OP(products), OP(adapters), OP(gate),
+                                        OP(attention),    OP(loss),  OP(head),     OP(embedding) };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -27,14 +27,19 @@ static float rnd_wild(void)
 
 enum { CANARY = 0x5A };
 
-typedef struct geometry { uint32_t elems, bytes; int scale_at[2]; } geometry;
+typedef struct geometry {
+    uint32_t elems, bytes;
+    int scale_at[2];
+} geometry;
 static geometry geometry_of(hn_type t)
 {
     switch (t) {
     case HN_F32: return (geometry){ 1, 4, { -1, -1 } };
-    case HN_F16: case HN_BF16: return (geometry){ 1, 2, { -1, -1 } };
+    case HN_F16:
+    case HN_BF16: return (geometry){ 1, 2, { -1, -1 } };
     case HN_Q8_0: return (geometry){ 32, 34, { 0, -1 } };
-    case HN_Q4_0: case HN_IQ4_NL: return (geometry){ 32, 18, { 0, -1 } };
+    case HN_Q4_0:
+    case HN_IQ4_NL: return (geometry){ 32, 18, { 0, -1 } };
     case HN_Q5_0: return (geometry){ 32, 22, { 0, -1 } };
     case HN_Q4_K: return (geometry){ 256, 144, { 0, 2 } };
     case HN_Q5_K: return (geometry){ 256, 176, { 0, 2 } };
@@ -66,7 +71,9 @@ static void fill_weights(hn_type t, unsigned char *w, size_t n_bytes)
 }
 
 /* The panels of the AVX-512 level, whatever the column count its dispatch gives them. */
-typedef struct panels { hn_matmul_fn *rows, *packed; } panels;
+typedef struct panels {
+    hn_matmul_fn *rows, *packed;
+} panels;
 #if defined(__x86_64__)
 extern hn_matmul_fn hn_avx512_panel_q4_K, hn_avx512_panel_q5_K, hn_avx512_panel_q6_K, hn_avx512_panel_iq4_XS;
 extern hn_matmul_fn hn_avx512_panel_q4_0, hn_avx512_panel_q5_0, hn_avx512_panel_q8_0, hn_avx512_panel_iq4_NL;
@@ -125,7 +132,8 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
     size_t group = hn_packed_group_bytes(t, n_in), n_packed = hn_packed_bytes(t, n_in, n_out);
     unsigned char *packed = aligned_alloc(64, n_packed);
     for (int64_t r = 0; r < n_out; r += HN_PACK_ROWS)
-        hn_pack_group(t, packed + (size_t)(r / HN_PACK_ROWS) * group, w + (size_t)r * row, row, (int)(n_out - r < HN_PACK_ROWS ? n_out - r : HN_PACK_ROWS), n_in);
+        hn_pack_group(t, packed + (size_t)(r / HN_PACK_ROWS) * group, w + (size_t)r * row, row,
+                      (int)(n_out - r < HN_PACK_ROWS ? n_out - r : HN_PACK_ROWS), n_in);
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
         if (!hn_cpu_has((hn_cpu_level)l)) continue;
         const hn_kernels *k = hn_kernels_get((hn_cpu_level)l);
@@ -186,8 +194,8 @@ static void check_matmul(hn_type t, int64_t n_in, int64_t n_out, int64_t n_col, 
     free(xf);
 }
 
-static const hn_type types[] = { HN_F32, HN_F16, HN_BF16, HN_Q8_0, HN_Q4_0, HN_Q5_0, HN_Q4_K, HN_Q5_K, HN_Q6_K,
-                                 HN_IQ4_XS, HN_IQ4_NL };
+static const hn_type types[] = { HN_F32,  HN_F16,  HN_BF16, HN_Q8_0,   HN_Q4_0,  HN_Q5_0,
+                                 HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_XS, HN_IQ4_NL };
 
 static void matmul_matches_scalar(void **state)
 {
@@ -198,12 +206,16 @@ static void matmul_matches_scalar(void **state)
         rng_key = 100 + i, rng_at = 0;
         for (int64_t n_col = 1; n_col <= 9; n_col++)
             for (int64_t nb = 1; nb <= (step == 256 ? 3 : 9); nb++)
-                check_matmul(t, nb * step, 37, n_col, (int64_t)(rnd() % 5), 37 - (int64_t)(rnd() % 5), step == 1 ? 0 : 2 * (rnd() % 3));
-        for (int64_t rows = 1; rows <= 35; rows++) check_matmul(t, 2 * (step < 32 ? 150 : step), rows, 1 + rows % 3, 0, rows, 0);
+                check_matmul(t, nb * step, 37, n_col, (int64_t)(rnd() % 5), 37 - (int64_t)(rnd() % 5),
+                             step == 1 ? 0 : 2 * (rnd() % 3));
+        for (int64_t rows = 1; rows <= 35; rows++)
+            check_matmul(t, 2 * (step < 32 ? 150 : step), rows, 1 + rows % 3, 0, rows, 0);
         if (step == 1)
             for (int64_t n = 1; n <= 530; n += n < 40 ? 1 : 37) check_matmul(t, n, 9, 5, 0, 9, 0);
-        for (int64_t n_col = 8; n_col <= 26; n_col += 3) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 75, n_col, 3, 75, 0);
-        for (int64_t n_col = 1; n_col <= 26; n_col += n_col < 8 ? 1 : 4) check_matmul(t, 1024 + (step == 32 ? 96 : 0), 91, n_col, 16 * (n_col % 3), 91 - n_col % 2, 0);
+        for (int64_t n_col = 8; n_col <= 26; n_col += 3)
+            check_matmul(t, 1024 + (step == 32 ? 96 : 0), 75, n_col, 3, 75, 0);
+        for (int64_t n_col = 1; n_col <= 26; n_col += n_col < 8 ? 1 : 4)
+            check_matmul(t, 1024 + (step == 32 ? 96 : 0), 91, n_col, 16 * (n_col % 3), 91 - n_col % 2, 0);
         if (step == 256) /* rows four blocks at a time, to 32; wider ones in tiles */
             for (int64_t nb = 4; nb <= 70; nb += nb < 9 || (nb >= 31 && nb < 38) || nb >= 63 ? 1 : 5)
                 check_matmul(t, nb * step, 19, 1 + 4 * (nb % 2), nb % 3, 19, 2 * (nb % 5));
@@ -221,7 +233,8 @@ static void matmul_of_wide_rows_matches_scalar(void **state)
         rng_key = 300 + i, rng_at = 0;
         check_matmul(types[i], 20480, 32, 9, 0, 32, 0);
         check_matmul(types[i], 8960, 48, 5, 0, 48, 0);
-        if (geometry_of(types[i]).elems == 1) /* floats: ends of runs, of blocks and of vectors, of rows and of columns */
+        if (geometry_of(types[i]).elems ==
+            1) /* floats: ends of runs, of blocks and of vectors, of rows and of columns */
             for (int64_t n_col = 1; n_col <= 26; n_col++) {
                 static const int64_t widths[] = { 511, 528, 770, 1040, 2047, 2048, 2051, 2064, 2320, 4387 };
                 check_matmul(types[i], widths[n_col % 10], 35 + n_col % 5, n_col, n_col % 3, 35 + n_col % 5, 0);
@@ -239,8 +252,10 @@ static void matmul_of_many_columns_matches_scalar(void **state)
         int64_t step = geometry_of(t).elems, n_in = step == 256 ? 768 : 32 * 67;
         rng_key = 200 + i, rng_at = 0;
         extreme = step != 1; /* a NaN of a float product may have any payload */
-        for (int64_t n_col = 1; n_col <= 40; n_col++) check_matmul(t, n_in / 3 / step * step, 35, n_col, 16 * (n_col % 2), 35, 0);
-        for (int64_t rows = 1; rows <= 70; rows += rows < 33 ? 4 : 3) check_matmul(t, n_in, rows, 1 + rows % 13, 0, rows, 0);
+        for (int64_t n_col = 1; n_col <= 40; n_col++)
+            check_matmul(t, n_in / 3 / step * step, 35, n_col, 16 * (n_col % 2), 35, 0);
+        for (int64_t rows = 1; rows <= 70; rows += rows < 33 ? 4 : 3)
+            check_matmul(t, n_in, rows, 1 + rows % 13, 0, rows, 0);
         for (int64_t rows = 1; rows <= 35; rows += 2) check_matmul(t, n_in, rows, 1, 0, rows, 0);
         extreme = false;
     }
@@ -252,7 +267,8 @@ static void matmul_of_many_columns_matches_scalar(void **state)
 static void quantize_special_values(void **state)
 {
     (void)state;
-    const float specials[] = { NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 0x1p-149f, 0x1p-126f, 0x1p-101f, 0x1p-100f, 3e38f, -3e38f };
+    const float specials[] = { NAN,       INFINITY,  -INFINITY, 0.0f,  -0.0f, 0x1p-149f,
+                               0x1p-126f, 0x1p-101f, 0x1p-100f, 3e38f, -3e38f };
     float x[256];
     hn_a256 a[HN_CPU_LEVELS];
     unsigned char b[HN_CPU_LEVELS][320];
@@ -294,7 +310,7 @@ static void norm_and_silu_match_scalar(void **state)
 {
     (void)state;
     float x[700], w[700], u[700];
-    float y[HN_CPU_LEVELS][732], z[HN_CPU_LEVELS][732];
+    float y[HN_CPU_LEVELS][732], z[HN_CPU_LEVELS][732], g[HN_CPU_LEVELS][732];
     rng_key = 8, rng_at = 0;
     for (int n = 1; n <= 700; n += n < 70 ? 1 : 29)
         for (int rep = 0; rep < 3; rep++) {
@@ -303,12 +319,45 @@ static void norm_and_silu_match_scalar(void **state)
                 if (!hn_cpu_has((hn_cpu_level)l)) continue;
                 memset(y[l], CANARY, sizeof y[l]);
                 memset(z[l], CANARY, sizeof z[l]);
+                memset(g[l], CANARY, sizeof g[l]);
                 hn_kernels_get((hn_cpu_level)l)->rms_norm(y[l] + 16, x, w, n, 1e-5f);
                 hn_kernels_get((hn_cpu_level)l)->silu_mul(z[l] + 16, x, u, n);
                 assert_memory_equal(y[l], y[0], sizeof y[0]);
+                hn_kernels_get((hn_cpu_level)l)->gelu_mul(g[l] + 16, x, u, n);
                 assert_memory_equal(z[l], z[0], sizeof z[0]);
+                assert_memory_equal(g[l], g[0], sizeof g[0]);
+            }
+            for (int i = 0; i < n; i++) { /* the tanh form of GELU in double */
+                double v = (double)x[i], t = 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
+                if (isfinite(t * (double)u[i]) && fabs(t * (double)u[i]) < 1e30)
+                    assert_true(fabs((double)g[0][16 + i] - t * (double)u[i]) <= 4e-6 * fabs(v * (double)u[i]) + 1e-37);
             }
         }
+}
+
+/* Where x·x is beyond all floats and where it is nothing, and x that is no number. */
+static void gelu_at_its_edges(void **state)
+{
+    (void)state;
+    const float x[] = { 0.0f, -0.0f, 1e-40f, 3e19f, -3e19f, 3e38f, -3e38f, INFINITY, NAN, 12.0f, -12.0f, -40.0f, 1.0f };
+    const float want[] = {
+        0.0f, 0.0f, 5e-41f, 3e19f, 0.0f, 3e38f, 0.0f, INFINITY, NAN, 12.0f, 0.0f, 0.0f, 0.841191991f
+    };
+    enum { N = sizeof x / sizeof *x };
+    float y[32], x32[32];
+    for (int l = 0; l < HN_CPU_LEVELS; l++) {
+        if (!hn_cpu_has((hn_cpu_level)l)) continue;
+        const hn_kernels *k = hn_kernels_get((hn_cpu_level)l);
+        for (int wide = 0; wide < 2; wide++)
+            for (int i = 0; i < N; i++) {
+                float ones[32];
+                for (int j = 0; j < 32; j++) x32[j] = x[i], ones[j] = 1.0f;
+                k->gelu_mul(y, x32, ones, wide ? 32 : 1);
+                if (isnan(want[i])) assert_true(isnan(y[0]));
+                else if (isinf(want[i])) assert_true(isinf(y[0]) && y[0] > 0);
+                else assert_true(fabsf(y[0] - want[i]) <= 1e-6f * fabsf(want[i]) + 1e-30f);
+            }
+    }
 }
 
 /* scalar.c with and without the FMA instruction, and exp on every level. */
@@ -375,23 +424,54 @@ static void q_seen(hn_cache_type type, double *y, const float *q, int64_t d)
         int64_t end = g + 32 < d ? g + 32 : d;
         double amax = 0;
         for (int64_t i = g; i < end; i++) amax = fmax(amax, fabs((double)q[i]));
-        for (int64_t i = g; i < end; i++) y[i] = type == HN_CACHE_Q8_0 && amax > 0 ? rint(q[i] * 127 / amax) * amax / 127 : q[i];
+        for (int64_t i = g; i < end; i++)
+            y[i] = type == HN_CACHE_Q8_0 && amax > 0 ? rint(q[i] * 127 / amax) * amax / 127 : q[i];
     }
 }
 
 typedef struct attn_case {
     hn_cache_type type;
     int64_t d, n_q, n_tok, n_kv; /* keys of the first token */
+    int64_t window;
     void *k, *v;
     float *q;
+    /* the same pages somewhere else: what the calls under test read */
+    char *far_k, *far_v;
+    uint32_t *page;
 } attn_case;
 
-static size_t plane_bytes(hn_cache_type type, int64_t d, int64_t n_pos) { return hn_cache_block_bytes(type, d) * (size_t)((n_pos + 63) / 64 * 4); }
+static size_t plane_bytes(hn_cache_type type, int64_t d, int64_t n_pos)
+{
+    return hn_cache_block_bytes(type, d) * (size_t)((n_pos + 63) / 64 * 4);
+}
+
+/* Pages in an order of chance, one in two of the places in use; what lies between is NaN. */
+static void scatter_case(attn_case *c, int64_t n_page)
+{
+    size_t bytes = plane_bytes(c->type, c->d, HN_PAGE);
+    c->far_k = malloc(2 * bytes * (size_t)n_page);
+    c->far_v = malloc(2 * bytes * (size_t)n_page);
+    c->page = malloc((size_t)n_page * sizeof *c->page);
+    memset(c->far_k, 0xFF, 2 * bytes * (size_t)n_page);
+    memset(c->far_v, 0xFF, 2 * bytes * (size_t)n_page);
+    for (int64_t i = 0; i < n_page; i++) c->page[i] = (uint32_t)i;
+    for (int64_t i = n_page - 1; i > 0; i--) {
+        int64_t other = (int64_t)(hn_rand64(77, (uint64_t)(n_page * 1000 + i)) % (uint64_t)(i + 1));
+        uint32_t t = c->page[i];
+        c->page[i] = c->page[other];
+        c->page[other] = t;
+    }
+    for (int64_t i = 0; i < n_page; i++) {
+        c->page[i] = 2 * c->page[i] + 1;
+        memcpy(c->far_k + c->page[i] * bytes, (char *)c->k + (size_t)i * bytes, bytes);
+        memcpy(c->far_v + c->page[i] * bytes, (char *)c->v + (size_t)i * bytes, bytes);
+    }
+}
 
 static void fill_case(attn_case *c)
 {
-    int64_t n_all = c->n_kv + c->n_tok - 1;
-    size_t bytes = plane_bytes(c->type, c->d, n_all);
+    int64_t n_all = c->n_kv + c->n_tok - 1, n_page = (n_all + HN_PAGE - 1) / HN_PAGE;
+    size_t bytes = plane_bytes(c->type, c->d, n_page * HN_PAGE);
     float row[MAX_D];
     c->k = malloc(bytes);
     c->v = malloc(bytes);
@@ -406,6 +486,7 @@ static void fill_case(attn_case *c)
         k->store_v[c->type](c->v, row, c->d, t);
     }
     for (int64_t i = 0; i < c->n_tok * c->n_q * c->d; i++) c->q[i] = rndf() * 3.0f;
+    scatter_case(c, n_page);
 }
 
 static void free_case(attn_case *c)
@@ -413,17 +494,33 @@ static void free_case(attn_case *c)
     free(c->k);
     free(c->v);
     free(c->q);
+    free(c->far_k);
+    free(c->far_v);
+    free(c->page);
 }
 
 /* Tokens [t0, t1) in one call, into their rows of out. */
-static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t t0, int64_t t1, bool parts)
+static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t t0, int64_t t1, bool parts, bool far)
 {
     int64_t rows = (t1 - t0) * c->n_q, w = c->n_q * c->d, n_split = (c->n_kv + t1 - 1 + HN_SPLIT - 1) / HN_SPLIT;
     float *scratch = aligned_alloc(64, ((size_t)hn_attn_floats(rows, c->d) * 4 + 63) / 64 * 64 + 64);
     memset(scratch, 0xFF, (size_t)hn_attn_floats(rows, c->d) * 4);
     memset(scratch + hn_attn_floats(rows, c->d), CANARY, 32);
-    hn_attn a = { .q = c->q + t0 * w, .out = out + t0 * w, .q_stride = w, .out_stride = w, .k = c->k, .v = c->v, .split_bytes = hn_cache_block_bytes(c->type, c->d) * HN_SPLIT / 16, .scratch = scratch,
-                  .n_tok = t1 - t0, .n_q = c->n_q, .n_kv = c->n_kv + t0, .d = c->d, .scale = 0.25f };
+    hn_attn a = { .q = c->q + t0 * w,
+                  .out = out + t0 * w,
+                  .q_stride = w,
+                  .out_stride = w,
+                  .k = far ? c->far_k : c->k,
+                  .v = far ? c->far_v : c->v,
+                  .page = far ? c->page : NULL,
+                  .page_bytes = plane_bytes(c->type, c->d, HN_PAGE),
+                  .scratch = scratch,
+                  .n_tok = t1 - t0,
+                  .n_q = c->n_q,
+                  .n_kv = c->n_kv + t0,
+                  .d = c->d,
+                  .window = c->window,
+                  .scale = 0.25f };
     if (!parts) {
         k->attn[c->type](&a);
     } else { /* splits in a strange order, then merged */
@@ -433,29 +530,43 @@ static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t 
             a.part = part + a.split0 * rows * (c->d + 2);
             k->attn[c->type](&a);
         }
-        for (int64_t r = 0; r < rows; r++)
-            k->attn_merge(out + t0 * w + r * c->d, part + r * (c->d + 2), rows * (c->d + 2), (c->n_kv + t0 + r / c->n_q + HN_SPLIT - 1) / HN_SPLIT, c->d);
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t keys = c->n_kv + t0 + r / c->n_q,
+                    first = c->window && keys > c->window ? (keys - c->window) / HN_SPLIT : 0;
+            k->attn_merge(out + t0 * w + r * c->d, part + (first * rows + r) * (c->d + 2), rows * (c->d + 2),
+                          (keys + HN_SPLIT - 1) / HN_SPLIT - first, c->d);
+        }
         free(part);
     }
     for (int i = 0; i < 32; i++) assert_int_equal(((unsigned char *)(scratch + hn_attn_floats(rows, c->d)))[i], CANARY);
     free(scratch);
 }
 
-static void check_attention(hn_cache_type type, int64_t d, int64_t n_q, int64_t n_tok, int64_t n_kv)
+/* What no query's window reaches is not there: whole blocks of it are NaN. */
+static void hide(attn_case *c)
 {
-    attn_case c = { .type = type, .d = d, .n_q = n_q, .n_tok = n_tok, .n_kv = n_kv };
+    int64_t first = c->window && c->n_kv > c->window ? (c->n_kv - c->window) / HN_SOFT_BLOCK * HN_SOFT_BLOCK : 0;
+    memset(c->k, 0xFF, plane_bytes(c->type, c->d, first));
+    memset(c->v, 0xFF, plane_bytes(c->type, c->d, first));
+}
+
+static void check_window(hn_cache_type type, int64_t d, int64_t n_q, int64_t n_tok, int64_t n_kv, int64_t window)
+{
+    attn_case c = { .type = type, .d = d, .n_q = n_q, .n_tok = n_tok, .n_kv = n_kv, .window = window };
     fill_case(&c);
+    hide(&c);
     int64_t n = n_tok * n_q * d;
     float *want = malloc((size_t)(n + 32) * 4), *out = malloc((size_t)(n + 32) * 4);
     memset(want, CANARY, (size_t)(n + 32) * 4);
-    for (int64_t t = 0; t < n_tok; t++) attend(&c, hn_kernels_get(HN_CPU_SCALAR), want + 16, t, t + 1, false);
+    for (int64_t t = 0; t < n_tok; t++) attend(&c, hn_kernels_get(HN_CPU_SCALAR), want + 16, t, t + 1, false, false);
     for (int l = 0; l < HN_CPU_LEVELS; l++) {
         if (!hn_cpu_has((hn_cpu_level)l)) continue;
         const hn_kernels *k = hn_kernels_get((hn_cpu_level)l);
         for (int way = 0; way < 5; way++) { /* a token at a time; all at once; in unequal tiles; the same in parts */
             memset(out, CANARY, (size_t)(n + 32) * 4);
             int64_t step = way == 0 ? 1 : way == 1 || way == 3 ? n_tok : 1 + n_tok / 3;
-            for (int64_t t = 0; t < n_tok; t += step) attend(&c, k, out + 16, t, t + step < n_tok ? t + step : n_tok, way >= 3);
+            for (int64_t t = 0; t < n_tok; t += step)
+                attend(&c, k, out + 16, t, t + step < n_tok ? t + step : n_tok, way >= 3, way != 1);
             assert_memory_equal(out, want, (size_t)(n + 32) * 4);
         }
     }
@@ -463,16 +574,16 @@ static void check_attention(hn_cache_type type, int64_t d, int64_t n_q, int64_t 
     double *s = malloc((size_t)(n_kv + n_tok) * sizeof *s), o[MAX_D], seen[MAX_D];
     for (int64_t r = 0; r < n_tok * n_q; r++) {
         double m = -INFINITY, sum = 0;
-        int64_t keys = n_kv + r / n_q;
+        int64_t keys = n_kv + r / n_q, from = window && keys > window ? keys - window : 0;
         q_seen(type, seen, c.q + r * d, d);
-        for (int64_t t = 0; t < keys; t++) {
+        for (int64_t t = from; t < keys; t++) {
             s[t] = 0;
             for (int64_t i = 0; i < d; i++) s[t] += seen[i] * cached(type, false, c.k, d, t, i);
             s[t] *= 0.25;
             m = s[t] > m ? s[t] : m;
         }
         for (int64_t i = 0; i < d; i++) o[i] = 0;
-        for (int64_t t = 0; t < keys; t++) {
+        for (int64_t t = from; t < keys; t++) {
             double p = exp(s[t] - m);
             sum += p;
             for (int64_t i = 0; i < d; i++) o[i] += p * cached(type, true, c.v, d, t, i);
@@ -483,6 +594,29 @@ static void check_attention(hn_cache_type type, int64_t d, int64_t n_q, int64_t 
     free(want);
     free(out);
     free_case(&c);
+}
+
+static void check_attention(hn_cache_type type, int64_t d, int64_t n_q, int64_t n_tok, int64_t n_kv)
+{
+    check_window(type, d, n_q, n_tok, n_kv, 0);
+}
+
+/* Windows that end inside blocks and splits, at their edges, and that reach further than the sequence. */
+static void windows_match_scalar(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n_q, n_tok, n_kv, window;
+    } list[] = { { 1, 1, 1, 1 },       { 2, 7, 1, 1 },      { 4, 12, 1, 4 },      { 1, 1, 200, 4 },
+                 { 3, 5, 60, 64 },     { 2, 9, 64, 64 },    { 2, 9, 128, 64 },    { 1, 70, 100, 65 },
+                 { 1, 130, 3, 40 },    { 4, 4, 511, 63 },   { 4, 4, 512, 128 },   { 2, 6, 600, 512 },
+                 { 1, 14, 1023, 511 }, { 2, 3, 1100, 300 }, { 2, 3, 1100, 5000 }, { 1, 30, 1010, 1 },
+                 { 8, 2, 700, 20 },    { 1, 600, 1, 90 } };
+    rng_key = 12, rng_at = 0;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (int type = 0; type < HN_CACHE_TYPES; type++)
+            for (int64_t d = 6; d <= 40; d += 34)
+                check_window((hn_cache_type)type, d, list[i].n_q, list[i].n_tok, list[i].n_kv, list[i].window);
 }
 
 static void attention_matches_scalar(void **state)
@@ -498,11 +632,12 @@ static void attention_matches_scalar(void **state)
         for (int type = 0; type < HN_CACHE_TYPES; type++) {
             hn_cache_type ty = (hn_cache_type)type;
             int64_t d = dims[i], big = d > 128 ? 0 : 1;
-            for (int64_t n_kv = 1; n_kv <= 200; n_kv += n_kv < 20 ? 2 : 13 + 30 * !big) check_attention(ty, d, 1 + n_kv % 8, 1, n_kv);
-            check_attention(ty, d, 1, 5, 60);      /* over the end of a block */
-            check_attention(ty, d, 3, 4, 1);       /* from nothing */
+            for (int64_t n_kv = 1; n_kv <= 200; n_kv += n_kv < 20 ? 2 : 13 + 30 * !big)
+                check_attention(ty, d, 1 + n_kv % 8, 1, n_kv);
+            check_attention(ty, d, 1, 5, 60); /* over the end of a block */
+            check_attention(ty, d, 3, 4, 1);  /* from nothing */
             check_attention(ty, d, 4, 12, 57);
-            check_attention(ty, d, 7, 6, 509);     /* over the end of a split */
+            check_attention(ty, d, 7, 6, 509); /* over the end of a split */
             check_attention(ty, d, 2, 3, 511);
             check_attention(ty, d, 4, 1, 512);
             check_attention(ty, d, 3, 1, 513);
@@ -523,7 +658,8 @@ static void cache_stores_match_scalar(void **state)
             size_t bytes = plane_bytes((hn_cache_type)type, d, 64);
             unsigned char *want = calloc(2, bytes), *got = malloc(2 * bytes);
             float *x = malloc((size_t)d * 64 * sizeof(float));
-            for (int64_t i = 0; i < 64 * d; i++) x[i] = i % 64 < 40 ? rndf() * ldexpf(1.0f, (int)(i / d) - 30) : rnd_wild();
+            for (int64_t i = 0; i < 64 * d; i++)
+                x[i] = i % 64 < 40 ? rndf() * ldexpf(1.0f, (int)(i / d) - 30) : rnd_wild();
             x[0] = INFINITY, x[d] = NAN, x[2 * d] = -0.0f, x[3 * d] = 1e30f, x[4 * d] = 65504.0f, x[5 * d] = 65520.0f;
             for (int l = 0; l < HN_CPU_LEVELS; l++) {
                 if (!hn_cpu_has((hn_cpu_level)l)) continue;
@@ -541,11 +677,14 @@ static void cache_stores_match_scalar(void **state)
                     double amax = 0;
                     bool finite = true;
                     int64_t end = g + 32 < d ? g + 32 : d;
-                    for (int64_t i = g; i < end; i++) amax = fmax(amax, fabs((double)x[t * d + i])), finite = finite && isfinite(x[t * d + i]);
+                    for (int64_t i = g; i < end; i++)
+                        amax = fmax(amax, fabs((double)x[t * d + i])), finite = finite && isfinite(x[t * d + i]);
                     if (!finite || amax < 1e-2 || amax > 8e6) continue; /* f16 scales of full precision */
                     for (int64_t i = g; i < end; i++) {
-                        assert_true(fabs(cached(HN_CACHE_Q8_0, false, want, d, t, i) - x[t * d + i]) <= amax * 0.502 / 127);
-                        assert_true(fabs(cached(HN_CACHE_Q8_0, true, want + bytes, d, t, i) - x[t * d + i]) <= amax * 0.502 / 127);
+                        assert_true(fabs(cached(HN_CACHE_Q8_0, false, want, d, t, i) - x[t * d + i]) <=
+                                    amax * 0.502 / 127);
+                        assert_true(fabs(cached(HN_CACHE_Q8_0, true, want + bytes, d, t, i) - x[t * d + i]) <=
+                                    amax * 0.502 / 127);
                     }
                 }
             free(want);
@@ -598,7 +737,8 @@ static void own_double_functions_are_accurate(void **state)
 int main(void)
 {
     for (int l = 0; l < HN_CPU_LEVELS; l++)
-        if (hn_cpu_built((hn_cpu_level)l) && !hn_cpu_has((hn_cpu_level)l)) printf("SKIP: level %s: this CPU lacks it\n", hn_cpu_level_name((hn_cpu_level)l));
+        if (hn_cpu_built((hn_cpu_level)l) && !hn_cpu_has((hn_cpu_level)l))
+            printf("SKIP: level %s: this CPU lacks it\n", hn_cpu_level_name((hn_cpu_level)l));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matmul_matches_scalar),
         cmocka_unit_test(matmul_of_wide_rows_matches_scalar),
@@ -606,9 +746,11 @@ int main(void)
         cmocka_unit_test(quantize_special_values),
         cmocka_unit_test(quantize_rounds_to_even),
         cmocka_unit_test(norm_and_silu_match_scalar),
+        cmocka_unit_test(gelu_at_its_edges),
         cmocka_unit_test(scalar_is_the_same_with_and_without_fma),
         cmocka_unit_test(exp_matches_scalar),
         cmocka_unit_test(attention_matches_scalar),
+        cmocka_unit_test(windows_match_scalar),
         cmocka_unit_test(cache_stores_match_scalar),
         cmocka_unit_test(exp_is_accurate_and_total),
         cmocka_unit_test(own_double_functions_are_accurate),

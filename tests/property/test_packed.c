@@ -38,9 +38,11 @@ static void logits(const hone_model *m, const char *cpu, int threads, int chunk,
 /* Heads of 24 make q and k end within a group; 72 is no multiple of 32, so blocks need other shapes. */
 static tiny *make(const variant *v)
 {
-    bool blocks = hn_type_get((uint32_t)v->type)->block_elems > 1, super = hn_type_get((uint32_t)v->type)->block_elems == 256;
-    tm_shape s = !blocks ? (tm_shape)TM("llama", 40, 3, 1, 24, 56, V, 2, 1e4, 1e-5, .tied = v->tied, .qkv_bias = v->bias)
-               : super   ? (tm_shape)TM("qwen2", 256, 8, 2, 32, 256, V, 2, 1e6, 1e-6, .tied = v->tied, .qkv_bias = true)
+    bool blocks = hn_type_get((uint32_t)v->type)->block_elems > 1,
+         super = hn_type_get((uint32_t)v->type)->block_elems == 256;
+    tm_shape s = !blocks
+                     ? (tm_shape)TM("llama", 40, 3, 1, 24, 56, V, 2, 1e4, 1e-5, .tied = v->tied, .qkv_bias = v->bias)
+                 : super ? (tm_shape)TM("qwen2", 256, 8, 2, 32, 256, V, 2, 1e6, 1e-6, .tied = v->tied, .qkv_bias = true)
                          : (tm_shape)TM("qwen2", 64, 4, 1, 8, 96, V, 2, 1e6, 1e-6, .tied = v->tied, .qkv_bias = true);
     tiny *m = tm_new(s);
     for (int i = 0; i < m->n_t; i++)
@@ -50,10 +52,17 @@ static tiny *make(const variant *v)
 }
 
 static const variant variants[] = {
-    { "F32, fused", HN_F32, false, true, true, 1 },   { "F16, tied, fused", HN_F16, true, true, false, 1 }, { "BF16", HN_BF16, false, false, true, 0 },
-    { "Q8_0, tied", HN_Q8_0, true, false, true, 0 },  { "Q4_0, fused", HN_Q4_0, false, true, true, 1 },     { "Q5_0, tied, fused", HN_Q5_0, true, true, true, 1 },
-    { "IQ4_NL", HN_IQ4_NL, false, false, true, 0 },   { "Q4_K, tied", HN_Q4_K, true, false, true, 0 },      { "Q5_K, fused", HN_Q5_K, false, true, true, 0 },
-    { "Q6_K", HN_Q6_K, false, false, true, 0 },       { "IQ4_XS, tied, fused", HN_IQ4_XS, true, true, true, 0 },
+    { "F32, fused", HN_F32, false, true, true, 1 },
+    { "F16, tied, fused", HN_F16, true, true, false, 1 },
+    { "BF16", HN_BF16, false, false, true, 0 },
+    { "Q8_0, tied", HN_Q8_0, true, false, true, 0 },
+    { "Q4_0, fused", HN_Q4_0, false, true, true, 1 },
+    { "Q5_0, tied, fused", HN_Q5_0, true, true, true, 1 },
+    { "IQ4_NL", HN_IQ4_NL, false, false, true, 0 },
+    { "Q4_K, tied", HN_Q4_K, true, false, true, 0 },
+    { "Q5_K, fused", HN_Q5_K, false, true, true, 0 },
+    { "Q6_K", HN_Q6_K, false, false, true, 0 },
+    { "IQ4_XS, tied, fused", HN_IQ4_XS, true, true, true, 0 },
 };
 
 static void same_bits(void **state)
@@ -70,13 +79,15 @@ static void same_bits(void **state)
         tm_save(t, path);
         tm_free(t);
         hone_model *plain = open_with(path, "off");
-        if (hone_pack(path, &(hone_pack_params){ .force = true }, &info, NULL, &err)) fail_msg("%s: %s", v->what, err.message);
+        if (hone_pack(path, &(hone_pack_params){ .force = true }, &info, NULL, &err))
+            fail_msg("%s: %s", v->what, err.message);
         hone_model *packed = open_with(path, NULL);
         assert_non_null(packed->packed);
         int n_plain = 0;
         for (int il = 0; il < 2; il++) {
             const hn_layer *l = &packed->layers[il];
-            const hn_weight *w[] = { &l->attn_q, &l->attn_k, &l->attn_v, &l->attn_output, &l->ffn_gate, &l->ffn_up, &l->ffn_down };
+            const hn_weight *w[] = { &l->attn_q,   &l->attn_k, &l->attn_v,  &l->attn_output,
+                                     &l->ffn_gate, &l->ffn_up, &l->ffn_down };
             for (int i = 0; i < 7; i++) n_plain += !w[i]->packed;
         }
         assert_true(packed->token_embd.packed && packed->output.packed);
@@ -86,9 +97,13 @@ static void same_bits(void **state)
             for (int threads = 1; threads <= 3; threads++)
                 for (int chunk = 1; chunk <= 64; chunk = chunk == 1 ? 7 : chunk == 7 ? 64 : 65) {
                     /* scalar is slow: the corners (tests/e2e/pack.sh goes all the way) */
-                    if (!strcmp(*cpu, "scalar") && !(threads == 1 && chunk == 7) && !(threads == 2 && chunk == 1) && !(threads == 3 && chunk == 64)) continue;
+                    if (!strcmp(*cpu, "scalar") && !(threads == 1 && chunk == 7) && !(threads == 2 && chunk == 1) &&
+                        !(threads == 3 && chunk == 64))
+                        continue;
                     logits(packed, *cpu, threads, chunk, got);
-                    if (memcmp(want, got, N_TOK * V * sizeof *want)) fail_msg("%s: %s, %d threads, chunk %d: packed differs from plain", v->what, *cpu, threads, chunk);
+                    if (memcmp(want, got, N_TOK * V * sizeof *want))
+                        fail_msg("%s: %s, %d threads, chunk %d: packed differs from plain", v->what, *cpu, threads,
+                                 chunk);
                 }
         hone_model_close(packed);
         hone_model_close(plain);

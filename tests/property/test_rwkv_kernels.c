@@ -45,7 +45,8 @@ static void same(const float *a, const float *b, size_t n, const char *what, con
 {
     for (size_t i = 0; i < n; i++)
         if (hn_f32_bits(a[i]) != hn_f32_bits(b[i]) && !(isnan(a[i]) && isnan(b[i])))
-            fail_msg("%s on %s, n %d: element %zu is %.9g, the oracle says %.9g", what, level, size, i, (double)a[i], (double)b[i]);
+            fail_msg("%s on %s, n %d: element %zu is %.9g, the oracle says %.9g", what, level, size, i, (double)a[i],
+                     (double)b[i]);
 }
 
 /* ---- recurrences ---------------------------------------------------------------------------------- */
@@ -72,7 +73,8 @@ static void fill(float *p, size_t n)
 static void guarded(const float *p, size_t at, size_t n, size_t all, const char *what, const char *level, int size)
 {
     for (size_t i = 0; i < all; i++)
-        if ((i < at || i >= at + n) && hn_f32_bits(p[i]) != hn_f32_bits(canary)) fail_msg("%s on %s, n %d: wrote %s its place", what, level, size, i < at ? "before" : "behind");
+        if ((i < at || i >= at + n) && hn_f32_bits(p[i]) != hn_f32_bits(canary))
+            fail_msg("%s on %s, n %d: wrote %s its place", what, level, size, i < at ? "before" : "behind");
 }
 
 static void run_head(head *h, const hn_kernels *k, bool seven, bool first_layer, int n, int shift, const float *s0)
@@ -84,8 +86,17 @@ static void run_head(head *h, const hn_kernels *k, bool seven, bool first_layer,
         fill(h->out[t], sizeof h->out[t] / sizeof h->out[t][0]);
         fill(h->v_first[t], sizeof h->v_first[t] / sizeof h->v_first[t][0]);
         if (seven && !first_layer) memcpy(h->v_first[t] + GUARD + shift, x[11] + shift, (size_t)n * sizeof(float));
-        hn_wkv a = { .s = h->s + GUARD + shift, .out = h->out[t] + GUARD + shift, .r = x[0] + shift, .k = x[1] + shift, .v = x[2] + shift, .w = x[3] + shift,
-                     .g = x[4] + shift, .ln_w = x[5] + shift, .ln_b = x[6] + shift, .n = n, .eps = 64e-5f };
+        hn_wkv a = { .s = h->s + GUARD + shift,
+                     .out = h->out[t] + GUARD + shift,
+                     .r = x[0] + shift,
+                     .k = x[1] + shift,
+                     .v = x[2] + shift,
+                     .w = x[3] + shift,
+                     .g = x[4] + shift,
+                     .ln_w = x[5] + shift,
+                     .ln_b = x[6] + shift,
+                     .n = n,
+                     .eps = 64e-5f };
         if (seven) {
             a.a = x[7] + shift, a.v_mix = first_layer ? NULL : x[8] + shift, a.v_first = h->v_first[t] + GUARD + shift;
             a.k_k = x[9] + shift, a.k_a = x[10] + shift, a.r_k = x[5] + shift;
@@ -123,7 +134,8 @@ static void recurrences_match_scalar(void **state)
                 same(h->s + at, heads[0].s + at, (size_t)(n * n), "state", level, n);
                 for (int t = 0; t < N_STEP; t++) {
                     guarded(h->out[t], at, (size_t)n, sizeof h->out[t] / sizeof(float), what, level, n);
-                    guarded(h->v_first[t], at, seven ? (size_t)n : 0, sizeof h->v_first[t] / sizeof(float), what, level, n);
+                    guarded(h->v_first[t], at, seven ? (size_t)n : 0, sizeof h->v_first[t] / sizeof(float), what, level,
+                            n);
                     same(h->out[t] + at, heads[0].out[t] + at, (size_t)n, what, level, n);
                     same(h->v_first[t] + at, heads[0].v_first[t] + at, (size_t)n, "v_first", level, n);
                     if (temper == ORDINARY)
@@ -140,7 +152,8 @@ static void normed(double *y, const hn_wkv *a)
     double mean = 0, var = 0;
     for (int i = 0; i < a->n; i++) mean += y[i] / a->n;
     for (int i = 0; i < a->n; i++) var += (y[i] - mean) * (y[i] - mean) / a->n;
-    for (int i = 0; i < a->n; i++) y[i] = (y[i] - mean) / sqrt(var + (double)a->eps) * (double)a->ln_w[i] + (double)a->ln_b[i];
+    for (int i = 0; i < a->n; i++)
+        y[i] = (y[i] - mean) / sqrt(var + (double)a->eps) * (double)a->ln_w[i] + (double)a->ln_b[i];
 }
 static void recurrences_follow_the_equations(void **state)
 {
@@ -150,12 +163,23 @@ static void recurrences_follow_the_equations(void **state)
     for (int n = 1; n <= MAX_N; n = n < 8 ? n + 1 : n * 2 - n / 3)
         for (int which = 0; which < 3; which++) { /* rwkv6, rwkv7 in the first layer and in others */
             float out[MAX_N], first[MAX_N], x[11][MAX_N];
-            double y[MAX_N], z[MAX_N], kk[MAX_N], k[MAX_N], v[MAX_N], d[MAX_N], b[MAX_N], worst = 0, top = 0, len = 0, bonus = 0;
+            double y[MAX_N], z[MAX_N], kk[MAX_N], k[MAX_N], v[MAX_N], d[MAX_N], b[MAX_N], worst = 0, top = 0, len = 0,
+                                                                                          bonus = 0;
             for (int i = 0; i < n * n; i++) s[i] = rndf(), want[i] = (double)s[i];
             for (int j = 0; j < 11; j++)
                 for (int i = 0; i < n; i++) x[j][i] = rndf() * 2.0f;
             for (int i = 0; i < n; i++) first[i] = x[0][n - 1 - i];
-            hn_wkv a = { .s = s, .out = out, .r = x[0], .k = x[1], .v = x[2], .w = x[3], .g = x[4], .ln_w = x[5], .ln_b = x[6], .n = n, .eps = 64e-5f };
+            hn_wkv a = { .s = s,
+                         .out = out,
+                         .r = x[0],
+                         .k = x[1],
+                         .v = x[2],
+                         .w = x[3],
+                         .g = x[4],
+                         .ln_w = x[5],
+                         .ln_b = x[6],
+                         .n = n,
+                         .eps = 64e-5f };
             if (which == 0) {
                 a.first = x[7];
                 for (int j = 0; j < n; j++) y[j] = 0;
@@ -168,7 +192,8 @@ static void recurrences_follow_the_equations(void **state)
                 normed(y, &a);
                 hn_kernels_scalar.wkv6(&a);
             } else {
-                a.a = x[7], a.k_k = x[8], a.k_a = x[9], a.r_k = x[10], a.v_first = first, a.v_mix = which == 2 ? x[6] : NULL;
+                a.a = x[7], a.k_k = x[8], a.k_a = x[9], a.r_k = x[10], a.v_first = first,
+                a.v_mix = which == 2 ? x[6] : NULL;
                 for (int j = 0; j < n; j++) kk[j] = (double)x[1][j] * (double)x[8][j], len += kk[j] * kk[j];
                 for (int j = 0; j < n; j++) {
                     double la = sigma((double)x[7][j]);
@@ -176,7 +201,8 @@ static void recurrences_follow_the_equations(void **state)
                     b[j] = kk[j] * la;
                     d[j] = exp(-exp(-0.5) * sigma((double)x[3][j]));
                     k[j] = (double)x[1][j] * (1.0 + (la - 1.0) * (double)x[9][j]);
-                    v[j] = which == 1 ? (double)x[2][j] : (double)x[2][j] + ((double)first[j] - (double)x[2][j]) * sigma((double)x[6][j]);
+                    v[j] = which == 1 ? (double)x[2][j]
+                                      : (double)x[2][j] + ((double)first[j] - (double)x[2][j]) * sigma((double)x[6][j]);
                     bonus += (double)x[0][j] * k[j] * (double)x[10][j];
                 }
                 for (int i = 0; i < n; i++) {
@@ -192,10 +218,12 @@ static void recurrences_follow_the_equations(void **state)
                 hn_kernels_scalar.wkv7(&a);
                 for (int i = 0; i < n && which == 1; i++) assert_true(hn_f32_bits(first[i]) == hn_f32_bits(x[2][i]));
             }
-            for (int i = 0; i < n; i++) y[i] *= (double)x[4][i], worst = fmax(worst, fabs(y[i] - (double)out[i])), top = fmax(top, fabs(y[i]));
+            for (int i = 0; i < n; i++)
+                y[i] *= (double)x[4][i], worst = fmax(worst, fabs(y[i] - (double)out[i])), top = fmax(top, fabs(y[i]));
             if (!(worst <= 2e-5 * fmax(top, 1.0))) fail_msg("case %d, n %d: off by %g of %g", which, n, worst, top);
             for (int i = 0; i < n * n; i++)
-                if (!(fabs(want[i] - (double)s[i]) <= 2e-5)) fail_msg("case %d, n %d: state %d is %g, expected %g", which, n, i, (double)s[i], want[i]);
+                if (!(fabs(want[i] - (double)s[i]) <= 2e-5))
+                    fail_msg("case %d, n %d: state %d is %g, expected %g", which, n, i, (double)s[i], want[i]);
         }
 }
 
@@ -208,7 +236,8 @@ static void rows_match_scalar(void **state)
     const hn_kernels *list[HN_CPU_LEVELS + 1];
     int n_table = tables(list);
     static float x[4][MAX_ROW + 4], y[5][2][MAX_ROW + 2 * GUARD + 4];
-    static const char *const names[] = { "layer_norm", "layer_norm in place", "lerp", "lerp with delta", "lerp into delta" };
+    static const char *const names[] = { "layer_norm", "layer_norm in place", "lerp", "lerp with delta",
+                                         "lerp into delta" };
     rng_key = 23, rng_at = 0;
     for (int n = 1; n <= MAX_ROW; n += n < 70 ? 1 : n < 250 || n > 270 ? 29 : 1)
         for (int temper = 0; temper < TEMPERS; temper++) {
@@ -301,7 +330,8 @@ static void maps_are_accurate_and_total(void **state)
                 if (fabs(want) > (double)3.4e38f) continue; /* its square is none */
                 if (!isfinite(y)) fail_msg("%s of %g is %g", map_names[m], (double)x, (double)y);
                 worst = fmax(worst, e / fmax(fabs(want), 1e-30));
-                if (!(e <= 4e-7 * fabs(want) + 1e-36)) fail_msg("%s of %.9g is %.9g, expected %.9g", map_names[m], (double)x, (double)y, want);
+                if (!(e <= 4e-7 * fabs(want) + 1e-36))
+                    fail_msg("%s of %.9g is %.9g, expected %.9g", map_names[m], (double)x, (double)y, want);
             }
         printf("#  %-14s largest relative error %.2g\n", map_names[m], worst);
         float ends[3] = { INFINITY, -INFINITY, NAN };
@@ -316,12 +346,9 @@ static void maps_are_accurate_and_total(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recurrences_match_scalar),
-        cmocka_unit_test(recurrences_follow_the_equations),
-        cmocka_unit_test(rows_match_scalar),
-        cmocka_unit_test(layer_norm_is_accurate),
-        cmocka_unit_test(maps_match_scalar),
-        cmocka_unit_test(maps_are_accurate_and_total),
+        cmocka_unit_test(recurrences_match_scalar), cmocka_unit_test(recurrences_follow_the_equations),
+        cmocka_unit_test(rows_match_scalar),        cmocka_unit_test(layer_norm_is_accurate),
+        cmocka_unit_test(maps_match_scalar),        cmocka_unit_test(maps_are_accurate_and_total),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,8 @@ static void same(const float *a, const float *b, int64_t n, const char *what, co
 {
     for (int64_t i = 0; i < n; i++)
         if (!same_float(a[i], b[i]))
-            fail_msg("%s on %s, n %lld: element %lld is %a, the oracle says %a", what, level, (long long)size, (long long)i, (double)a[i], (double)b[i]);
+            fail_msg("%s on %s, n %lld: element %lld is %a, the oracle says %a", what, level, (long long)size,
+                     (long long)i, (double)a[i], (double)b[i]);
 }
 
 /* ---- products -------------------------------------------------------------------------------------- */
@@ -126,10 +127,13 @@ static float element(const product *q, int64_t m, int64_t n, float c, double *ex
 static product made(hn_gemm_form form, hn_type type, int64_t m, int64_t n, int64_t k, int temper)
 {
     const hn_type_info *ti = hn_type_get(type);
-    product q = { .a_rows = form == HN_GEMM_TN ? k : m, .a_cols = form == HN_GEMM_TN ? m : k,
-                  .b_rows = form == HN_GEMM_NT ? n : k, .b_cols = form == HN_GEMM_NT ? k : n };
+    product q = { .a_rows = form == HN_GEMM_TN ? k : m,
+                  .a_cols = form == HN_GEMM_TN ? m : k,
+                  .b_rows = form == HN_GEMM_NT ? n : k,
+                  .b_cols = form == HN_GEMM_NT ? k : n };
     int64_t lda = q.a_cols + below(PAD), ldc = n + below(PAD);
-    size_t row = (size_t)hn_row_bytes(ti, (uint64_t)q.b_cols) + (type == HN_F32 ? 4 * (size_t)below(PAD) : 2 * (size_t)below(PAD));
+    size_t row = (size_t)hn_row_bytes(ti, (uint64_t)q.b_cols) +
+                 (type == HN_F32 ? 4 * (size_t)below(PAD) : 2 * (size_t)below(PAD));
     /* nothing beyond the last element, so that a sanitizer sees what reads there */
     q.a = need(malloc(((size_t)(q.a_rows - 1) * (size_t)lda + (size_t)q.a_cols) * sizeof(float)));
     q.b = need(malloc((size_t)(q.b_rows * q.b_cols) * sizeof(float)));
@@ -141,12 +145,25 @@ static product made(hn_gemm_form form, hn_type type, int64_t m, int64_t n, int64
     for (int64_t i = 0; i < q.c_floats; i++) q.c0[i] = drawn(temper);
     for (int64_t i = 0; i < q.b_rows; i++) {
         float *b = q.b + i * q.b_cols;
-        for (int64_t j = 0; j < q.b_cols; j++) b[j] = type == HN_F32 || type == HN_F16 || type == HN_BF16 ? drawn(temper) : rndf();
+        for (int64_t j = 0; j < q.b_cols; j++)
+            b[j] = type == HN_F32 || type == HN_F16 || type == HN_BF16 ? drawn(temper) : rndf();
         ti->quantize(q.w + (size_t)i * row, b, q.b_cols, NULL);
         ti->dequantize(b, q.w + (size_t)i * row, q.b_cols);
     }
-    q.p = (hn_gemm){ .form = form, .c = q.c, .a = q.a, .b = q.w, .b_type = type, .b_row_bytes = row, .ldc = ldc, .lda = lda,
-                     .m = m, .n = n, .k = k, .alpha = rnd() % 2 ? 1.0f : 0.37f, .add = rnd() % 2, .bf16 = rnd() % 2 };
+    q.p = (hn_gemm){ .form = form,
+                     .c = q.c,
+                     .a = q.a,
+                     .b = q.w,
+                     .b_type = type,
+                     .b_row_bytes = row,
+                     .ldc = ldc,
+                     .lda = lda,
+                     .m = m,
+                     .n = n,
+                     .k = k,
+                     .alpha = rnd() % 2 ? 1.0f : 0.37f,
+                     .add = rnd() % 2,
+                     .bf16 = rnd() % 2 };
     return q;
 }
 
@@ -164,8 +181,9 @@ static const char *described(const product *q)
 {
     static const char *const form[] = { "NT", "NN", "TN" };
     const hn_gemm *p = &q->p;
-    snprintf(said, sizeof said, "%s %s %lldx%lld, k %lld%s%s%s", form[p->form], hn_type_get(p->b_type)->name, (long long)p->m, (long long)p->n,
-             (long long)p->k, p->bf16 ? ", bf16" : "", p->add ? ", add" : "", p->alpha != 1.0f ? ", alpha" : "");
+    snprintf(said, sizeof said, "%s %s %lldx%lld, k %lld%s%s%s", form[p->form], hn_type_get(p->b_type)->name,
+             (long long)p->m, (long long)p->n, (long long)p->k, p->bf16 ? ", bf16" : "", p->add ? ", add" : "",
+             p->alpha != 1.0f ? ", alpha" : "");
     return said;
 }
 
@@ -198,7 +216,10 @@ static void stop(machine *w)
     }
 }
 
-typedef struct alone { hn_gemm_ctx *g; const hn_gemm *p; } alone;
+typedef struct alone {
+    hn_gemm_ctx *g;
+    const hn_gemm *p;
+} alone;
 static void run_alone(void *arg, int64_t chunk, int32_t thread)
 {
     const alone *a = arg;
@@ -243,15 +264,20 @@ static void check(const machine *w, product *q, bool bound)
         for (int t = 0; t < N_THREADS + 2; t++) {
             bool serial = t == N_THREADS, rounded = t > N_THREADS;
             if (rounded && (!q->p.bf16 || q->p.form == HN_GEMM_TN)) continue;
-            if (serial && (q->p.b_type != HN_F32 || q->p.bf16 || q->p.m > 256 || q->p.n > 256 || q->p.k > 256)) continue;
+            if (serial && (q->p.b_type != HN_F32 || q->p.bf16 || q->p.m > 256 || q->p.n > 256 || q->p.k > 256))
+                continue;
             memcpy(q->c, q->c0, (size_t)q->c_floats * sizeof(float));
             if (serial) hn_pool_run(w->pool[1], run_alone, &(alone){ w->g[i][1], &q->p }, 1);
             else if (rounded) run_rounded(w->g[i][1], &q->p);
             else hn_gemm_run(w->g[i][t], &q->p);
             for (int64_t j = 0; j < q->c_floats; j++) /* between the rows, too */
                 if (!same_float(q->c[j], want[j]))
-                    fail_msg("%s on %s, %s %d: row %lld, column %lld is %a, the rule says %a", described(q), w->k[i]->name, serial ? "serial" : rounded ? "rounded" : "threads",
-                             t + 1, (long long)(j / q->p.ldc), (long long)(j % q->p.ldc), (double)q->c[j], (double)want[j]);
+                    fail_msg(
+                        "%s on %s, %s %d: row %lld, column %lld is %a, the rule says %a", described(q), w->k[i]->name,
+                        serial    ? "serial"
+                        : rounded ? "rounded"
+                                  : "threads",
+                        t + 1, (long long)(j / q->p.ldc), (long long)(j % q->p.ldc), (double)q->c[j], (double)want[j]);
         }
     free(want);
 }
@@ -280,7 +306,8 @@ static void test_floats(void **state)
 static void test_large(void **state)
 {
     rng_key = 12;
-    static const int64_t shape[][3] = { { 1100, 70, 3 }, { 40, 600, 7 }, { 531, 131, 9 }, { 5, 9, 1300 }, { 100, 3, 513 }, { 13, 1536, 5 }, { 7, 1024, 256 } };
+    static const int64_t shape[][3] = { { 1100, 70, 3 }, { 40, 600, 7 },  { 531, 131, 9 }, { 5, 9, 1300 },
+                                        { 100, 3, 513 }, { 13, 1536, 5 }, { 7, 1024, 256 } };
     static const hn_type type[] = { HN_F32, HN_F16, HN_BF16, HN_Q8_0, HN_Q4_K };
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
         for (int form = 0; form < 3 + 2 * 4; form++) {
@@ -315,9 +342,11 @@ static void test_types(void **state)
         const hn_type_info *ti = hn_type_get((uint32_t)t);
         if (!ti || !ti->weight || !ti->quantize) continue;
         for (int i = 0; i < 8; i++) {
-            int64_t block = ti->block_elems == 1 ? 1 + below(70) : (int64_t)ti->block_elems, row = block * (1 + below(600 / block));
+            int64_t block = ti->block_elems == 1 ? 1 + below(70) : (int64_t)ti->block_elems,
+                    row = block * (1 + below(600 / block));
             int64_t other = 1 + below(i < 4 ? 20 : 90), m = 1 + below(15);
-            product q = made(i % 2 ? HN_GEMM_NN : HN_GEMM_NT, (hn_type)t, m, i % 2 ? row : other, i % 2 ? other : row, i < 6 ? ORDINARY : WILD);
+            product q = made(i % 2 ? HN_GEMM_NN : HN_GEMM_NT, (hn_type)t, m, i % 2 ? row : other, i % 2 ? other : row,
+                             i < 6 ? ORDINARY : WILD);
             check(&world, &q, i < 6);
             release(&q);
         }
@@ -340,7 +369,8 @@ static void test_flush(void **state)
         q.p.bf16 = true;
         q.p.add = false; /* or C's size hides it */
         for (int64_t m = 0; m < q.p.m; m++)
-            for (int64_t k = 0; k < q.p.k; k++) q.a[q.p.form == HN_GEMM_TN ? k * q.p.lda + m : m * q.p.lda + k] = edge(k, -75);
+            for (int64_t k = 0; k < q.p.k; k++)
+                q.a[q.p.form == HN_GEMM_TN ? k * q.p.lda + m : m * q.p.lda + k] = edge(k, -75);
         for (int64_t n = 0; n < q.p.n; n++)
             for (int64_t k = 0; k < q.p.k; k++) {
                 int64_t row = q.p.form == HN_GEMM_NT ? n : k, col = q.p.form == HN_GEMM_NT ? k : n;
@@ -364,7 +394,8 @@ static void test_decoders(void **state)
             const hn_type_info *ti = hn_type_get((uint32_t)t);
             for (int64_t n = ti->block_elems; n <= 1024; n += ti->block_elems * (1 + below(3)))
                 for (int at = 0; at < 2; at++) {
-                    for (size_t b = 0; b < sizeof src; b++) src[b] = (unsigned char)(rnd() & (n & 1 || rnd() % 2 ? 0xFF : 0x3F));
+                    for (size_t b = 0; b < sizeof src; b++)
+                        src[b] = (unsigned char)(rnd() & (n & 1 || rnd() % 2 ? 0xFF : 0x3F));
                     w->k[i]->decode[t](y, src + at, n);
                     ti->dequantize(want, src + at, n);
                     same(y, want, n, ti->name, w->k[i]->name, n);
@@ -388,15 +419,19 @@ static void test_silu_mul_grad(void **state)
             const float *gh = v[0] + 1, *g = v[1] + 1, *u = v[2] + 1;
             hn_kernels_scalar.silu_mul_grad(want[0], want[1], gh, g, u, n);
             for (int j = 0; temper == ORDINARY && j < n; j++) {
-                double s = 1 / (1 + exp(-(double)g[j])), gg = (double)gh[j] * (double)u[j] * s * (1 + (double)g[j] * (1 - s)), gu = (double)gh[j] * (double)g[j] * s;
-                assert_true(fabs((double)want[0][j] - gg) <= 2e-6 * fabs((double)gh[j] * (double)u[j]) && fabs((double)want[1][j] - gu) <= 1e-6 * fabs(gu) + 1e-30);
+                double s = 1 / (1 + exp(-(double)g[j])),
+                       gg = (double)gh[j] * (double)u[j] * s * (1 + (double)g[j] * (1 - s)),
+                       gu = (double)gh[j] * (double)g[j] * s;
+                assert_true(fabs((double)want[0][j] - gg) <= 2e-6 * fabs((double)gh[j] * (double)u[j]) &&
+                            fabs((double)want[1][j] - gu) <= 1e-6 * fabs(gu) + 1e-30);
             }
             for (int i = 0; i < w->n; i++)
                 for (int place = 0; place < 3; place++) { /* apart; over gh and u; over g and u */
                     memcpy(v[3] + 1, gh, sizeof(float) * (size_t)n);
                     memcpy(v[4] + 1, g, sizeof(float) * (size_t)n);
                     memcpy(v[5] + 1, u, sizeof(float) * (size_t)n);
-                    float *gg = place == 0 ? got[0] + 1 : v[place == 1 ? 3 : 4] + 1, *gu = place == 0 ? got[1] + 1 : v[5] + 1;
+                    float *gg = place == 0 ? got[0] + 1 : v[place == 1 ? 3 : 4] + 1,
+                          *gu = place == 0 ? got[1] + 1 : v[5] + 1;
                     got[0][n + 1] = got[1][n + 1] = 77.0f;
                     w->k[i]->silu_mul_grad(gg, gu, v[3] + 1, v[4] + 1, v[5] + 1, n);
                     same(gg, want[0], n, "silu_mul_grad, gg", w->k[i]->name, n);
@@ -445,8 +480,10 @@ static void test_rms_norm_grad(void **state)
                 }
                 double r = 1 / sqrt(ss / n + 1e-5);
                 for (int j = 0; j < n; j++) {
-                    double add = r * ((double)gy[j] * (double)wt[j] - (double)x[j] * r * r * dot / n), room = r * (fabs((double)gy[j] * (double)wt[j]) + fabs((double)x[j]) * r * r * size / n);
-                    assert_true(fabs((double)want[0][j] - ((double)gx[j] + add)) <= 1e-5 * room + 1e-6 * fabs((double)gx[j]));
+                    double add = r * ((double)gy[j] * (double)wt[j] - (double)x[j] * r * r * dot / n),
+                           room = r * (fabs((double)gy[j] * (double)wt[j]) + fabs((double)x[j]) * r * r * size / n);
+                    assert_true(fabs((double)want[0][j] - ((double)gx[j] + add)) <=
+                                1e-5 * room + 1e-6 * fabs((double)gx[j]));
                 }
             }
             for (int i = 0; i < w->n; i++) {
@@ -462,8 +499,9 @@ static void test_rms_norm_grad(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_floats), cmocka_unit_test(test_large), cmocka_unit_test(test_types), cmocka_unit_test(test_flush),
-        cmocka_unit_test(test_halves), cmocka_unit_test(test_decoders), cmocka_unit_test(test_to_bf16), cmocka_unit_test(test_silu_mul_grad), cmocka_unit_test(test_rms_norm_grad),
+        cmocka_unit_test(test_floats),  cmocka_unit_test(test_large),         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_flush),   cmocka_unit_test(test_halves),        cmocka_unit_test(test_decoders),
+        cmocka_unit_test(test_to_bf16), cmocka_unit_test(test_silu_mul_grad), cmocka_unit_test(test_rms_norm_grad),
     };
     if (!start(&world)) return 1;
     int bad = cmocka_run_group_tests(tests, NULL, NULL);

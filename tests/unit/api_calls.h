@@ -37,7 +37,10 @@ static void write_file(const char *path, const void *p, size_t n)
 static void write_llama2c(void)
 {
     enum { N = 8 * 32 + 32 + 4 * 32 * 32 + 32 + 3 * 32 * 32 + 32 + 16 * 16 };
-    static struct { int32_t head[7]; float w[N]; } c = { .head = { 32, 32, 1, 2, 2, 8, 16 } };
+    static struct {
+        int32_t head[7];
+        float w[N];
+    } c = { .head = { 32, 32, 1, 2, 2, 8, 16 } };
     write_file(llama2c_path, &c, sizeof c);
 }
 
@@ -132,7 +135,8 @@ static void c_status_name(void) { NEUTRAL(!strcmp(hone_status_name(RANGE("s", HO
 static void c_context_new(void)
 {
     hone_context *out = (hone_context *)1;
-    hone_context_params p = { .n_threads = RANGE("params->n_threads", 1), .cpu = MAY("params->cpu", "scalar"),
+    hone_context_params p = { .n_threads = RANGE("params->n_threads", 1),
+                              .cpu = MAY("params->cpu", "scalar"),
                               .n_threads_batch = RANGE("params->n_threads_batch", 1) };
     STATUS(hone_context_new(NEED("out", &out), MAY("params", &p), aw->err));
     EMPTY("out", !out);
@@ -203,9 +207,8 @@ static void c_file_find_tensor(void)
 static void c_file_read_f32(void)
 {
     float x;
-    STATUS(hone_file_read_f32(NEED("f", file), RANGE("i", (uint64_t)0), RANGE("first", (uint64_t)0), RANGE("n",
-            (uint64_t)1),
-                              NEED("dst", &x), aw->err));
+    STATUS(hone_file_read_f32(NEED("f", file), RANGE("i", (uint64_t)0), RANGE("first", (uint64_t)0),
+                              RANGE("n", (uint64_t)1), NEED("dst", &x), aw->err));
 }
 static hone_progress progress(void); /* below */
 static void c_file_check(void) { STATUS(hone_file_check(NEED("f", file), aw->err)); }
@@ -222,14 +225,15 @@ static void c_mapped_file_at(void)
     uint64_t offset = 1, size = 1;
     hone_kv kv;
     hone_file_kv(file, 0, &kv); /* its key lies in the mapping */
-    NEUTRAL(!hone_mapped_file_at(NEED("addr", kv.key.ptr), MAY("path", &path), MAY("offset", &offset), MAY("size", &size)));
+    NEUTRAL(
+        !hone_mapped_file_at(NEED("addr", kv.key.ptr), MAY("path", &path), MAY("offset", &offset), MAY("size", &size)));
 }
 static void c_type_block(void)
 {
     uint32_t elems = 1, bytes = 1;
     const char *name = "x";
-    NEUTRAL(!hone_type_block(RANGE("type", (uint32_t)0), MAY("elems", &elems), MAY("bytes", &bytes), MAY("name",
-            &name)));
+    NEUTRAL(
+        !hone_type_block(RANGE("type", (uint32_t)0), MAY("elems", &elems), MAY("bytes", &bytes), MAY("name", &name)));
     EMPTY("elems", elems == 0 && bytes == 0 && !name);
 }
 
@@ -237,8 +241,8 @@ static void c_model_open(void)
 {
     hone_model *out = (hone_model *)1;
     hone_progress pr = { 0 };
-    hone_model_params p = { .tokenizer_pre = MAY("params->tokenizer_pre", "gpt-2"), .packed = MAY("params->packed",
-            "off"),
+    hone_model_params p = { .tokenizer_pre = MAY("params->tokenizer_pre", "gpt-2"),
+                            .packed = MAY("params->packed", "off"),
                             .progress = MAY("params->progress", &pr),
                             .ignore_keys = MAY("params->ignore_keys", "llama.nothing") };
     STATUS(hone_model_open(NEED("out", &out), NEED("path", model_path), MAY("params", &p), aw->err));
@@ -277,8 +281,7 @@ static void c_tokenize(void)
     int32_t *ids = (int32_t *)1;
     size_t n = 77;
     STATUS(hone_tokenize(NEED("m", model), NEED("text", "abc"), RANGE("len", (size_t)3), RANGE("flags", 0),
-                         NEED("ids", &ids),
-                         NEED("n", &n), aw->err));
+                         NEED("ids", &ids), NEED("n", &n), aw->err));
     EMPTY("ids", !ids);
     EMPTY("n", n == 0);
     if (!aw->failed) hone_free(ids);
@@ -288,9 +291,9 @@ static void c_tokenize_spans(void)
     int32_t *ids = (int32_t *)1;
     hone_span *spans = (hone_span *)1;
     size_t n = 77;
-    STATUS(hone_tokenize_spans(NEED("m", model), NEED("text", "abc"), RANGE("len", (size_t)3), RANGE("flags",
-            HONE_TOK_ADD + 0),
-                               NEED("ids", &ids), NEED("spans", &spans), NEED("n", &n), aw->err));
+    STATUS(hone_tokenize_spans(NEED("m", model), NEED("text", "abc"), RANGE("len", (size_t)3),
+                               RANGE("flags", HONE_TOK_ADD + 0), NEED("ids", &ids), NEED("spans", &spans),
+                               NEED("n", &n), aw->err));
     EMPTY("ids", !ids);
     EMPTY("spans", !spans);
     EMPTY("n", n == 0);
@@ -309,8 +312,8 @@ static void c_detokenize(void)
     const int32_t ids[] = { 70, 71 };
     char *text = (char *)1;
     size_t len = 77;
-    STATUS(hone_detokenize(NEED("m", model), NEED("ids", ids), TRUST("n", 2), false, NEED("text", &text), NEED("len",
-            &len), aw->err));
+    STATUS(hone_detokenize(NEED("m", model), NEED("ids", ids), TRUST("n", 2), false, NEED("text", &text),
+                           NEED("len", &len), aw->err));
     EMPTY("text", !text);
     EMPTY("len", len == 0);
     if (!aw->failed) hone_free(text);
@@ -364,10 +367,11 @@ static void c_stream_flush(void)
 
 static hone_chat_params chat_params(void)
 {
-    return (hone_chat_params){ .messages = NEED("p->messages", messages), .tools = MAY("p->tools", "[]"),
+    return (hone_chat_params){ .messages = NEED("p->messages", messages),
+                               .tools = MAY("p->tools", "[]"),
                                .variables = MAY("p->variables", "{}"),
-                               .chat_template = MAY("p->chat_template", "chatml"), .now = MAY("p->now",
-                                       "2026-02-03T04:05:06") };
+                               .chat_template = MAY("p->chat_template", "chatml"),
+                               .now = MAY("p->now", "2026-02-03T04:05:06") };
 }
 static void c_chat_render(void)
 {
@@ -406,8 +410,8 @@ static void c_template_render(void)
     char *text = (char *)1;
     size_t n = 77;
     STATUS(hone_template_render(NEED("source", "a{{ x }}"), RANGE("len", (size_t)8), NEED("name", "t"),
-                                NEED("context", "{\"x\": 1}"),
-                                MAY("now", "2026-02-03T04:05:06"), NEED("text", &text), NEED("n", &n), aw->err));
+                                NEED("context", "{\"x\": 1}"), MAY("now", "2026-02-03T04:05:06"), NEED("text", &text),
+                                NEED("n", &n), aw->err));
     EMPTY("text", !text);
     EMPTY("n", n == 0);
     if (!aw->failed) hone_free(text);
@@ -421,10 +425,12 @@ static void hear_nothing(void *arg, const hone_profile_event *e) {}
 static void c_session_new(void)
 {
     hone_session *out = (hone_session *)1;
-    hone_session_params p = { .n_ctx = RANGE("params->n_ctx", 16), .n_seq = RANGE("params->n_seq", 1),
+    hone_session_params p = { .n_ctx = RANGE("params->n_ctx", 16),
+                              .n_seq = RANGE("params->n_seq", 1),
                               .n_chunk = RANGE("params->n_chunk", 4),
                               .cache = RANGE("params->cache", HONE_CACHE_F32),
-                                  .n_checkpoints = RANGE("params->n_checkpoints", 1) };
+                              .n_checkpoints = RANGE("params->n_checkpoints", 1),
+                              .cache_budget = ANY("params->cache_budget", (uint64_t)0) };
     STATUS(hone_session_new(NEED("out", &out), NEED("ctx", ctx), NEED("m", model), MAY("params", &p), aw->err));
     EMPTY("out", !out);
     if (!aw->failed) hone_session_free(out);
@@ -450,6 +456,41 @@ static void c_prefill(void)
     int32_t ids[] = { 5, RANGE("tokens[1]", 6) };
     STATUS(hone_prefill(NEED("s", session), NEED("tokens", ids), RANGE("n_tok", 2), NEED("logits", &logits), aw->err));
     EMPTY("logits", !logits);
+}
+static void c_run_batch(void)
+{
+    static float logits[DF_N];
+    prefill(0);
+    hone_token t = { RANGE("tokens->id", 5), RANGE("tokens->pos", 0), RANGE("tokens->seq", 0), true };
+    STATUS(hone_run_batch(NEED("s", session), NEED("tokens", &t), RANGE("n_tok", 1), NEED("logits", logits), aw->err));
+}
+static void c_append(void)
+{
+    const float *logits = (const float *)1;
+    prefill(0);
+    int32_t ids[] = { 5, RANGE("ids[1]", 6) };
+    STATUS(hone_append(NEED("s", session), RANGE("seq", 0), NEED("ids", ids), RANGE("n_tok", 2),
+                       NEED("logits", &logits), aw->err));
+    EMPTY("logits", !logits);
+}
+static void c_seq_sync(void)
+{
+    const float *logits = (const float *)1;
+    int32_t ids[] = { 5, RANGE("ids[1]", 6) }, kept = 77;
+    prefill(0);
+    STATUS(hone_seq_sync(NEED("s", session), RANGE("seq", 0), NEED("ids", ids), RANGE("n", 2), NEED("kept", &kept),
+                         NEED("logits", &logits), aw->err));
+    EMPTY("logits", !logits);
+    EMPTY("kept", !kept);
+}
+static void c_seq_match(void)
+{
+    const int32_t ids[] = { 5, 6 };
+    int32_t kept = 77;
+    prefill(2);
+    STATUS(hone_seq_match(NEED("s", session), RANGE("seq", 0), NEED("ids", ids), RANGE("n", 2), NEED("kept", &kept),
+                          aw->err));
+    EMPTY("kept", !kept);
 }
 static void c_session_set_abort(void)
 {
@@ -588,12 +629,15 @@ static void c_sampler_defaults(void)
 static void c_sampler_new(void)
 {
     hone_sampler *out = (hone_sampler *)1;
-    hone_sampler_params p = { .temp = RANGE("p->temp", 1.0f), .top_k = LOW("p->top_k", 4), .top_p = RANGE("p->top_p",
-            0.9f),
-                              .min_p = RANGE("p->min_p", 0.1f), .repeat_penalty = RANGE("p->repeat_penalty", 1.1f),
+    hone_sampler_params p = { .temp = RANGE("p->temp", 1.0f),
+                              .top_k = LOW("p->top_k", 4),
+                              .top_p = RANGE("p->top_p", 0.9f),
+                              .min_p = RANGE("p->min_p", 0.1f),
+                              .repeat_penalty = RANGE("p->repeat_penalty", 1.1f),
                               .presence_penalty = RANGE("p->presence_penalty", 0.0f),
-                                  .frequency_penalty = RANGE("p->frequency_penalty", 0.0f),
-                              .penalty_last_n = ANY("p->penalty_last_n", 8), .seed = ANY("p->seed", (uint64_t)1) };
+                              .frequency_penalty = RANGE("p->frequency_penalty", 0.0f),
+                              .penalty_last_n = ANY("p->penalty_last_n", 8),
+                              .seed = ANY("p->seed", (uint64_t)1) };
     STATUS(hone_sampler_new(NEED("out", &out), RANGE("n_vocab", 4), MAY("p", &p), aw->err));
     EMPTY("out", !out);
     if (!aw->failed) hone_sampler_free(out);
@@ -611,8 +655,8 @@ static void c_sampler_pick(void)
     const float logits[] = { 1, 2, RANGE("logits[2]", 3.0f), 0 };
     int32_t id = 77;
     /* -infinity alone is a logit like others */
-    STATUS(hone_sampler_pick(NEED("s", sampler), NEED("logits", logits), ANY("seq", 0), ANY("pos", 0), NEED("id",
-            &id), aw->err));
+    STATUS(hone_sampler_pick(NEED("s", sampler), NEED("logits", logits), ANY("seq", 0), ANY("pos", 0), NEED("id", &id),
+                             aw->err));
     if (aw_is("logits[2]") && aw->k == 0) aw->failed = true, aw->st = HONE_E_NUMERIC, aw->left = NULL;
     else EMPTY("id", id == -1);
 }
@@ -632,8 +676,9 @@ static void c_sampler_reset(void)
 static void hear(void *arg, uint64_t done, uint64_t total) {}
 static hone_progress progress(void)
 {
-    return (hone_progress){ .fn = MAY("pr->fn", hear), .arg = MAY("pr->arg", ctx), .abort_fn = MAY("pr->abort_fn",
-            stop_never) };
+    return (hone_progress){ .fn = MAY("pr->fn", hear),
+                            .arg = MAY("pr->arg", ctx),
+                            .abort_fn = MAY("pr->abort_fn", stop_never) };
 }
 
 static void c_pack(void)
@@ -663,8 +708,7 @@ static void c_convert(void)
 {
     hone_progress pr = progress();
     STATUS(hone_convert(NEED("src", llama2c_path), MAY("tokenizer", (const char *)NULL), MAY("type", "F32"),
-                        NEED("dst", out_path),
-                        MAY("pr", &pr), aw->err));
+                        NEED("dst", out_path), MAY("pr", &pr), aw->err));
 }
 static void hear_merge(void *arg, const hone_merge_tensor *t) {}
 static void c_merge(void)
@@ -672,10 +716,12 @@ static void c_merge(void)
     hone_progress pr = progress();
     const char *list[] = { adapter_path, NEED("p->adapters[1]", adapter_path) };
     float scales[] = { 1, RANGE("p->scales[1]", 0.5f) };
-    hone_merge_params p = { .base = NEED("p->base", model_path), .adapters = NEED("p->adapters", list),
+    hone_merge_params p = { .base = NEED("p->base", model_path),
+                            .adapters = NEED("p->adapters", list),
                             .scales = MAY("p->scales", scales),
-                            .n_adapters = COUNT("p->n_adapters", 2), .type = MAY("p->type", "keep"),
-                                .report = MAY("p->report", hear_merge),
+                            .n_adapters = COUNT("p->n_adapters", 2),
+                            .type = MAY("p->type", "keep"),
+                            .report = MAY("p->report", hear_merge),
                             .report_arg = MAY("p->report_arg", ctx) };
     STATUS(hone_merge(NEED("p", &p), NEED("dst", out_path), MAY("pr", &pr), aw->err));
 }
@@ -687,10 +733,11 @@ static void c_synth_presets(void)
 static void c_synth(void)
 {
     hone_progress pr = progress();
-    hone_synth_params p = { .preset = MAY("p->preset", (const char *)NULL), .config_path = NEED("p->config_path",
-            config_path),
-                            .type = MAY("p->type", "F16"), .seed = ANY("p->seed", (uint64_t)1),
-                                .n_threads = RANGE("p->n_threads", 1) };
+    hone_synth_params p = { .preset = MAY("p->preset", (const char *)NULL),
+                            .config_path = NEED("p->config_path", config_path),
+                            .type = MAY("p->type", "F16"),
+                            .seed = ANY("p->seed", (uint64_t)1),
+                            .n_threads = RANGE("p->n_threads", 1) };
     STATUS(hone_synth(NEED("p", &p), NEED("dst", out_path), MAY("pr", &pr), aw->err));
 }
 
@@ -705,12 +752,14 @@ static void c_train_defaults(void)
 static void c_init_model(void)
 {
     const char *list[] = { txt_path, NEED("p->data[1]", txt_path) };
-    hone_init_params p = { .config = NEED("p->config", shape_path), .tokenizer = MAY("p->tokenizer",
-            (const char *)NULL),
-                           .data = NEED("p->data", list), .n_data = COUNT("p->n_data", 2),
-                               .n_vocab = RANGE("p->n_vocab", 300),
-                           .name = MAY("p->name", "n"), .seed = ANY("p->seed", (uint64_t)1),
-                               .abort_fn = MAY("p->abort_fn", stop_never),
+    hone_init_params p = { .config = NEED("p->config", shape_path),
+                           .tokenizer = MAY("p->tokenizer", (const char *)NULL),
+                           .data = NEED("p->data", list),
+                           .n_data = COUNT("p->n_data", 2),
+                           .n_vocab = RANGE("p->n_vocab", 300),
+                           .name = MAY("p->name", "n"),
+                           .seed = ANY("p->seed", (uint64_t)1),
+                           .abort_fn = MAY("p->abort_fn", stop_never),
                            .abort_arg = MAY("p->abort_arg", ctx) };
     STATUS(hone_init_model(NEED("dst", out_path), NEED("p", &p), aw->err));
 }
@@ -747,8 +796,8 @@ static void c_trainer_new(void)
 {
     hone_trainer *out = (hone_trainer *)1;
     hone_train_params p = train_params();
-    const char *list[] = { data[0], NEED("p->data[1]", data[0]) }, *val[] = { data[0], NEED("p->val_data[1]",
-            data[0]) };
+    const char *list[] = { data[0], NEED("p->data[1]", data[0]) },
+               *val[] = { data[0], NEED("p->val_data[1]", data[0]) };
     p.data = NEED("p->data", list);
     p.n_data = COUNT("p->n_data", 2);
     p.val_data = NEED("p->val_data", val);
@@ -818,8 +867,7 @@ static void c_trainer_resume(void)
     char note[80] = "x";
     int64_t step = 77;
     STATUS(hone_trainer_resume(NEED("t", trainer), NEED("folder", folder), NEED("step", &step), NEED("note", note),
-                               TRUST("n_note", sizeof note),
-                               aw->err));
+                               TRUST("n_note", sizeof note), aw->err));
     EMPTY("step", step == 0);
     EMPTY("note", !*note);
 }
@@ -830,39 +878,126 @@ static void c_train_checkpoints(void)
     EMPTY("step", step == 0);
 }
 static void c_trainer_write(void) { STATUS(hone_trainer_write(NEED("t", trainer), NEED("path", out_path), aw->err)); }
-static void c_trainer_write_peft(void) { STATUS(hone_trainer_write_peft(NEED("t", trainer), NEED("folder",
-        out_folder), aw->err)); }
+static void c_trainer_write_peft(void)
+{
+    STATUS(hone_trainer_write_peft(NEED("t", trainer), NEED("folder", out_folder), aw->err));
+}
 
 /* ---- all of them ---------------------------------- */
 
-typedef struct entry { const char *name; void (*call)(void); } entry;
-#define E(name) { "hone_" #name, c_##name }
+typedef struct entry {
+    const char *name;
+    void (*call)(void);
+} entry;
+#define E(name)                 \
+    {                           \
+        "hone_" #name, c_##name \
+    }
 static const entry table[] = {
-    E(version), E(build_info), E(status_name), E(context_new), E(context_free), E(context_cpu), E(context_threads),
-        E(context_threads_batch),
-    E(file_open), E(file_close), E(file_version), E(file_size), E(file_n_parts), E(file_n_kv), E(file_kv),
-        E(file_kv_elem), E(file_n_tensors),
-    E(file_tensor), E(file_find_tensor), E(file_read_f32), E(file_check), E(file_identity), E(mapped_file_at), E(type_block), E(model_open),
-        E(model_close), E(model_get_info), E(model_identity),
-    E(tokenize), E(tokenize_spans), E(token_piece), E(detokenize), E(token_is_eog), E(token_bos), E(token_eos),
-        E(free), E(stream_new),
-    E(stream_free), E(stream_push), E(stream_flush), E(chat_render), E(chat_text_free), E(chat_tokenize),
-        E(chat_template), E(template_render),
-    E(session_new), E(session_free), E(decode), E(prefill), E(session_set_abort), E(session_set_profile),
-        E(session_n_ctx), E(seq_length),
-    E(seq_truncate), E(seq_copy), E(seq_checkpoint), E(seq_rewind), E(seq_snapshot), E(seq_restore), E(snapshot_free),
-        E(snapshot_length),
-    E(snapshot_bytes), E(session_save), E(session_load), E(session_get_memory), E(session_memory_use),
-        E(adapter_open), E(adapter_close),
-    E(adapter_get_info), E(adapter_convert), E(session_set_adapters), E(session_adapters_hash), E(sampler_defaults),
-        E(sampler_new),
-    E(sampler_free), E(sampler_pick), E(sampler_accept), E(sampler_reset), E(pack), E(packed_find),
-        E(packed_describe), E(convert), E(merge),
-    E(synth_presets), E(synth), E(train_defaults), E(init_model), E(trainer_new), E(trainer_free),
-        E(trainer_get_info), E(trainer_get_status),
-    E(trainer_settings), E(trainer_step), E(trainer_validate), E(trainer_save), E(trainer_load), E(trainer_resume),
-        E(train_checkpoints),
-    E(trainer_write), E(trainer_write_peft),
+    E(version),
+    E(build_info),
+    E(status_name),
+    E(context_new),
+    E(context_free),
+    E(context_cpu),
+    E(context_threads),
+    E(context_threads_batch),
+    E(file_open),
+    E(file_close),
+    E(file_version),
+    E(file_size),
+    E(file_n_parts),
+    E(file_n_kv),
+    E(file_kv),
+    E(file_kv_elem),
+    E(file_n_tensors),
+    E(file_tensor),
+    E(file_find_tensor),
+    E(file_read_f32),
+    E(file_check),
+    E(file_identity),
+    E(mapped_file_at),
+    E(type_block),
+    E(model_open),
+    E(model_close),
+    E(model_get_info),
+    E(model_identity),
+    E(tokenize),
+    E(tokenize_spans),
+    E(token_piece),
+    E(detokenize),
+    E(token_is_eog),
+    E(token_bos),
+    E(token_eos),
+    E(free),
+    E(stream_new),
+    E(stream_free),
+    E(stream_push),
+    E(stream_flush),
+    E(chat_render),
+    E(chat_text_free),
+    E(chat_tokenize),
+    E(chat_template),
+    E(template_render),
+    E(session_new),
+    E(session_free),
+    E(decode),
+    E(prefill),
+    E(run_batch),
+    E(append),
+    E(seq_sync),
+    E(seq_match),
+    E(session_set_abort),
+    E(session_set_profile),
+    E(session_n_ctx),
+    E(seq_length),
+    E(seq_truncate),
+    E(seq_copy),
+    E(seq_checkpoint),
+    E(seq_rewind),
+    E(seq_snapshot),
+    E(seq_restore),
+    E(snapshot_free),
+    E(snapshot_length),
+    E(snapshot_bytes),
+    E(session_save),
+    E(session_load),
+    E(session_get_memory),
+    E(session_memory_use),
+    E(adapter_open),
+    E(adapter_close),
+    E(adapter_get_info),
+    E(adapter_convert),
+    E(session_set_adapters),
+    E(session_adapters_hash),
+    E(sampler_defaults),
+    E(sampler_new),
+    E(sampler_free),
+    E(sampler_pick),
+    E(sampler_accept),
+    E(sampler_reset),
+    E(pack),
+    E(packed_find),
+    E(packed_describe),
+    E(convert),
+    E(merge),
+    E(synth_presets),
+    E(synth),
+    E(train_defaults),
+    E(init_model),
+    E(trainer_new),
+    E(trainer_free),
+    E(trainer_get_info),
+    E(trainer_get_status),
+    E(trainer_settings),
+    E(trainer_step),
+    E(trainer_validate),
+    E(trainer_save),
+    E(trainer_load),
+    E(trainer_resume),
+    E(train_checkpoints),
+    E(trainer_write),
+    E(trainer_write_peft),
 };
 enum { N_ENTRY = sizeof table / sizeof *table };
 

@@ -179,7 +179,11 @@ typedef struct aw_call {
     int k;           /* with which number */
     hone_error *err;
     int n_asked;
-    struct { const char *name; aw_kind kind; bool pointer, real; } asked[AW_ARGS];
+    struct {
+        const char *name;
+        aw_kind kind;
+        bool pointer, real;
+    } asked[AW_ARGS];
     bool has_status, failed;
     hone_status st;
     const char *left; /* an output that has not the value of a failure */
@@ -212,9 +216,16 @@ static double aw_bad_real(void) { return aw->k == 0 ? -INFINITY : aw->k == 1 ? N
 #define AW_PTR(kind, name, p) ((__typeof__(true ? (p) : (p)))(aw_ask(name, kind, true, false) ? 0 : (uintptr_t)(p)))
 #define NEED(name, p) AW_PTR(AW_NEED, name, p)
 #define MAY(name, p) AW_PTR(AW_MAY, name, p)
-#define AW_NUM(kind, name, x)                                                                                \
-    (aw_ask(name, kind, false, _Generic((x), float: true, double: true, default: false))                     \
-         ? (__typeof__(x))_Generic((x), float: aw_bad_real(), double: aw_bad_real(), default: aw_bad_int(sizeof(x))) \
+#define AW_NUM(kind, name, x)                               \
+    (aw_ask(name, kind, false,                              \
+            _Generic((x), float                             \
+                     : true, double                         \
+                     : true, default                        \
+                     : false))                              \
+         ? (__typeof__(x))_Generic((x), float               \
+                                   : aw_bad_real(), double  \
+                                   : aw_bad_real(), default \
+                                   : aw_bad_int(sizeof(x))) \
          : (x))
 #define RANGE(name, x) AW_NUM(AW_RANGE, name, x)
 #define LOW(name, x) AW_NUM(AW_LOW, name, x)
@@ -224,9 +235,9 @@ static double aw_bad_real(void) { return aw->k == 0 ? -INFINITY : aw->k == 1 ? N
 /* How it ended, and what must then stand in its outputs unless they were not there. */
 #define STATUS(x) (aw->has_status = true, aw->st = (x), aw->failed = aw->st != HONE_OK)
 #define NEUTRAL(x) (aw->failed = (x))
-#define EMPTY(name, x)                                                       \
-    do {                                                                     \
-        if (aw->failed && !aw_is(name) && !(x)) aw->left = name ": " #x;     \
+#define EMPTY(name, x)                                                   \
+    do {                                                                 \
+        if (aw->failed && !aw_is(name) && !(x)) aw->left = name ": " #x; \
     } while (0)
 
 #endif

@@ -106,7 +106,7 @@ static __attribute__((unused)) hone_model *df_model(const char *name, const char
 }
 
 /* A sample as text, tokens that count in brackets. */
-static __attribute__((unused)) char *df_show(const hn_sample *s)
+static __attribute__((unused)) char *df_show(const hn_data_sample *s)
 {
     static char out[4096];
     static const char *const special[] = { "<s>", "</s>", "<|im_start|>", "<|im_end|>" };

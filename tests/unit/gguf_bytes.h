@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct bb { unsigned char *p; size_t n, cap; } bb;
+typedef struct bb {
+    unsigned char *p;
+    size_t n, cap;
+} bb;
 
 static inline void bb_raw(bb *b, const void *p, size_t n)
 {
@@ -29,7 +32,11 @@ static inline void bb_le(bb *b, uint64_t v, int n)
 static inline void bb_u8(bb *b, uint32_t v) { bb_le(b, v, 1); }
 static inline void bb_u32(bb *b, uint32_t v) { bb_le(b, v, 4); }
 static inline void bb_u64(bb *b, uint64_t v) { bb_le(b, v, 8); }
-static inline void bb_strn(bb *b, const char *s, size_t n) { bb_u64(b, n); bb_raw(b, s, n); }
+static inline void bb_strn(bb *b, const char *s, size_t n)
+{
+    bb_u64(b, n);
+    bb_raw(b, s, n);
+}
 static inline void bb_str(bb *b, const char *s) { bb_strn(b, s, strlen(s)); }
 static inline bb bb_head(uint32_t version, uint64_t n_tensor, uint64_t n_kv)
 {
@@ -40,10 +47,26 @@ static inline bb bb_head(uint32_t version, uint64_t n_tensor, uint64_t n_kv)
     bb_u64(&b, n_kv);
     return b;
 }
-static inline void bb_kv(bb *b, const char *key, uint32_t type, uint64_t v, int size) { bb_str(b, key); bb_u32(b, type); bb_le(b, v, size); }
+static inline void bb_kv(bb *b, const char *key, uint32_t type, uint64_t v, int size)
+{
+    bb_str(b, key);
+    bb_u32(b, type);
+    bb_le(b, v, size);
+}
 static inline void bb_kv_u32(bb *b, const char *key, uint32_t v) { bb_kv(b, key, 4, v, 4); }
-static inline void bb_kv_str(bb *b, const char *key, const char *s) { bb_str(b, key); bb_u32(b, 8); bb_str(b, s); }
-static inline void bb_kv_array(bb *b, const char *key, uint32_t et, uint64_t n) { bb_str(b, key); bb_u32(b, 9); bb_u32(b, et); bb_u64(b, n); }
+static inline void bb_kv_str(bb *b, const char *key, const char *s)
+{
+    bb_str(b, key);
+    bb_u32(b, 8);
+    bb_str(b, s);
+}
+static inline void bb_kv_array(bb *b, const char *key, uint32_t et, uint64_t n)
+{
+    bb_str(b, key);
+    bb_u32(b, 9);
+    bb_u32(b, et);
+    bb_u64(b, n);
+}
 static inline void bb_tensor(bb *b, const char *name, uint32_t n_dim, const uint64_t *ne, uint32_t type, uint64_t off)
 {
     bb_str(b, name);
@@ -53,7 +76,11 @@ static inline void bb_tensor(bb *b, const char *name, uint32_t n_dim, const uint
     bb_u64(b, off);
 }
 static inline void bb_pad(bb *b, size_t a) { bb_raw(b, NULL, (a - b->n % a) % a); }
-static inline void bb_free(bb *b) { free(b->p); *b = (bb){ 0 }; }
+static inline void bb_free(bb *b)
+{
+    free(b->p);
+    *b = (bb){ 0 };
+}
 static inline void bb_save(const bb *b, const char *path)
 {
     FILE *f = fopen(path, "wb");

@@ -7,7 +7,6 @@
 #include "growth.h"
 #include "text/text.h"
 
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -22,8 +21,12 @@ static __attribute__((unused)) void kv_strs(bb *f, const char *k, const char *co
 }
 #define COUNT(T, ...) (sizeof((T[]){ __VA_ARGS__ }) / sizeof(T))
 #define STRS(f, k, ...) kv_strs(f, k, (const char *const[]){ __VA_ARGS__ }, COUNT(char *, __VA_ARGS__))
-#define I32S(f, k, ...) (bb_kv_array(f, k, 5, COUNT(int32_t, __VA_ARGS__)), bb_raw(f, (int32_t[]){ __VA_ARGS__ }, sizeof((int32_t[]){ __VA_ARGS__ })))
-#define F32S(f, k, ...) (bb_kv_array(f, k, 6, COUNT(float, __VA_ARGS__)), bb_raw(f, (float[]){ __VA_ARGS__ }, sizeof((float[]){ __VA_ARGS__ })))
+#define I32S(f, k, ...)                                 \
+    (bb_kv_array(f, k, 5, COUNT(int32_t, __VA_ARGS__)), \
+     bb_raw(f, (int32_t[]){ __VA_ARGS__ }, sizeof((int32_t[]){ __VA_ARGS__ })))
+#define F32S(f, k, ...)                               \
+    (bb_kv_array(f, k, 6, COUNT(float, __VA_ARGS__)), \
+     bb_raw(f, (float[]){ __VA_ARGS__ }, sizeof((float[]){ __VA_ARGS__ })))
 
 /* Takes f, whose count of keys is not known before. */
 static __attribute__((unused)) hone_status make(hn_vocab **v, bb *f, uint64_t n_kv, hone_error *e)
@@ -51,10 +54,12 @@ static __attribute__((unused)) void refused(bb *f, uint64_t n_kv, const char *a,
     hone_error e = { 0 };
     hone_status st = make(&v, f, n_kv, &e);
     if (st != HONE_E_FORMAT || !strstr(e.message, a) || !strstr(e.message, b))
-        fail_msg("status %s, message \"%s\"; expected %s with \"%s\" and \"%s\"", hone_status_name(st), e.message, hone_status_name(HONE_E_FORMAT), a, b);
+        fail_msg("status %s, message \"%s\"; expected %s with \"%s\" and \"%s\"", hone_status_name(st), e.message,
+                 hone_status_name(HONE_E_FORMAT), a, b);
 }
 
-static __attribute__((unused)) void ids_are(const hn_vocab *v, const char *s, size_t len, int flags, const int32_t *want, size_t n)
+static __attribute__((unused)) void ids_are(const hn_vocab *v, const char *s, size_t len, int flags,
+                                            const int32_t *want, size_t n)
 {
     hn_ids o = { 0 };
     hone_error e = { 0 };
@@ -71,7 +76,8 @@ static __attribute__((unused)) void ids_are(const hn_vocab *v, const char *s, si
 #define IDS(v, s, flags, ...) ids_are(v, s, strlen(s), flags, (int32_t[]){ __VA_ARGS__ }, COUNT(int32_t, __VA_ARGS__))
 #define NO_IDS(v, s, flags) ids_are(v, s, strlen(s), flags, NULL, 0)
 
-static __attribute__((unused)) void text_is(const hn_vocab *v, bool special, const char *want, const int32_t *ids, size_t n)
+static __attribute__((unused)) void text_is(const hn_vocab *v, bool special, const char *want, const int32_t *ids,
+                                            size_t n)
 {
     char *s;
     size_t len;
@@ -91,7 +97,11 @@ static size_t unhex(char *dst, const char *hex)
     return n;
 }
 
-typedef struct golden { bb tokens, types, scores, map; uint64_t n_token, n_case; hn_vocab *v; } golden;
+typedef struct golden {
+    bb tokens, types, scores, map;
+    uint64_t n_token, n_case;
+    hn_vocab *v;
+} golden;
 
 /* Builds the vocabulary of a golden file, and runs its cases if asked. */
 static __attribute__((unused)) golden golden_run(const char *path, const char *model, bool merge_spaces, bool cases)
@@ -143,7 +153,12 @@ static __attribute__((unused)) void golden_free(golden *t)
     hn_vocab_free(t->v);
 }
 
-typedef struct run_of { const hn_vocab *v; const char *unit; size_t n_ids; hone_status st; } run_of;
+typedef struct run_of {
+    const hn_vocab *v;
+    const char *unit;
+    size_t n_ids;
+    hone_status st;
+} run_of;
 
 /* Encodes n bytes, or a few less, of repetitions of one unit. */
 static __attribute__((unused)) void encode_run(void *arg, size_t n)
@@ -165,8 +180,8 @@ static __attribute__((unused)) void encode_run(void *arg, size_t n)
 /* A long run of one unit costs its share of a short one. False: printed why; the caller frees and fails. */
 static __attribute__((unused)) bool long_runs_of_units(const hn_vocab *v)
 {
-    static const char *const units[] = { "a", " ", "\n", "\xE4\xB8\xAD", "\xCC\x81", "e\xCC\x81", "a ", ".", "\x01", "\xFF",
-                                         "\xED\x95\x9C", "\xEF\xB7\xBA", SP };
+    static const char *const units[] = { "a", " ",    "\n",   "\xE4\xB8\xAD", "\xCC\x81",     "e\xCC\x81", "a ",
+                                         ".", "\x01", "\xFF", "\xED\x95\x9C", "\xEF\xB7\xBA", SP };
     for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
         run_of r = { .v = v, .unit = units[k] };
         char what[64];

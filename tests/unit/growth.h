@@ -43,7 +43,8 @@ static inline bool grows_as_input(const char *what, growth_work *work, void *arg
         if (ratio <= GROWTH_SLACK) return true;
         if (ratio > 8 * GROWTH_SLACK) break; /* no disturbance does that: spare the reader the other tries */
     }
-    fprintf(stderr, "%s: an input %.0f times as large took %.0f times as long (%.3g s and %.3g s); expected at most %.0f\n",
+    fprintf(stderr,
+            "%s: an input %.0f times as large took %.0f times as long (%.3g s and %.3g s); expected at most %.0f\n",
             what, share, ratio * share, least_small, least_large, share * GROWTH_SLACK);
     return false;
 }

@@ -81,8 +81,17 @@ UNUSED_FN void write_text(const char *path, const char *s) { write_bytes(path, s
 
 enum { E = 32, N = 16, H = 2, F = 96, V = 40, L = 3, RW = 8, RA = 4, RV = 12, RG = 16, X = 6, DD = 20 };
 
-typedef struct spec { char name[64]; int n_dim; uint64_t shape[3]; } spec; /* outermost first */
-typedef struct model { spec t[160]; size_t n; int version; bool fine; } model; /* fine: values that need 24 bits */
+typedef struct spec {
+    char name[64];
+    int n_dim;
+    uint64_t shape[3];
+} spec; /* outermost first */
+typedef struct model {
+    spec t[160];
+    size_t n;
+    int version;
+    bool fine;
+} model; /* fine: values that need 24 bits */
 
 static uint64_t count(const spec *s)
 {
@@ -125,7 +134,7 @@ static void have_norm(model *m, int il, const char *name)
 /* The original's shapes: vectors as [1, 1, E], low-rank matrices as [in, out]. */
 static void make_model(model *m, int version)
 {
-    *m = (model){.version = version};
+    *m = (model){ .version = version };
     have(m, "emb.weight", 2, V, E, 0);
     for (int il = 0; il < L; il++) {
         char s[64];
@@ -133,7 +142,10 @@ static void make_model(model *m, int version)
         have_norm(m, il, "ln1");
         have_norm(m, il, "ln2");
         if (version == 7) {
-            static const struct { const char *name; int r; } low[] = {{"w", RW}, {"a", RA}, {"v", RV}, {"g", RG}};
+            static const struct {
+                const char *name;
+                int r;
+            } low[] = { { "w", RW }, { "a", RA }, { "v", RV }, { "g", RG } };
             for (int i = 0; i < 6; i++) {
                 snprintf(s, sizeof s, "att.x_%c", "rwkvag"[i]);
                 have_in(m, il, s, 3, 1, 1, E);
@@ -198,15 +210,18 @@ UNUSED_FN void drop(model *m, const char *name)
 
 typedef enum dialect { ORIGINAL, FLA, FLA_XX, HF } dialect;
 
-static const char *tail_of(const spec *s) { return strncmp(s->name, "blocks.", 7) ? s->name : strchr(s->name + 7, '.') + 1; }
+static const char *tail_of(const spec *s)
+{
+    return strncmp(s->name, "blocks.", 7) ? s->name : strchr(s->name + 7, '.') + 1;
+}
 
 /* A low-rank matrix: [in, out] in the original. */
 static bool is_low(const spec *s)
 {
     const char *t = tail_of(s);
     if (strncmp(t, "att.", 4)) return false;
-    return (strlen(t) == 6 && strchr("wavg", t[4]) && (t[5] == '1' || t[5] == '2')) || !strcmp(t, "att.time_maa_w1") || !strcmp(t, "att.time_maa_w2") ||
-           !strncmp(t, "att.time_decay_w", 16);
+    return (strlen(t) == 6 && strchr("wavg", t[4]) && (t[5] == '1' || t[5] == '2')) || !strcmp(t, "att.time_maa_w1") ||
+           !strcmp(t, "att.time_maa_w2") || !strncmp(t, "att.time_decay_w", 16);
 }
 
 /* Element i of the stored tensor, where turned swaps the last two dimensions of the original's. */
@@ -221,19 +236,39 @@ static float stored(const model *m, const spec *s, uint64_t i, bool turned)
 
 static void dialect_name(char *dst, size_t cap, const spec *s, dialect d)
 {
-    static const char *const fla[][2] = {{"emb.weight", "model.embeddings.weight"}, {"head.weight", "lm_head.weight"}, {"ln_out.", "model.norm."},
-        {"ln0.", "pre_norm."}, {"ln1.", "attn_norm."}, {"ln2.", "ffn_norm."}, {"att.ln_x.", "attn.g_norm."}, {"att.receptance.", "attn.r_proj."}, {"att.key.", "attn.k_proj."},
-        {"att.value.", "attn.v_proj."}, {"att.output.", "attn.o_proj."}, {"att.", "attn."}, {NULL, NULL}};
-    static const char *const hf[][2] = {{"emb.weight", "rwkv.embeddings.weight"}, {"ln_out.", "rwkv.ln_out."}, {"ln0.", "pre_ln."}, {"att.", "attention."}, {"ffn.", "feed_forward."}, {NULL, NULL}};
-    const char *t = tail_of(s), *const (*map)[2] = d == HF ? hf : fla;
+    static const char *const fla[][2] = { { "emb.weight", "model.embeddings.weight" },
+                                          { "head.weight", "lm_head.weight" },
+                                          { "ln_out.", "model.norm." },
+                                          { "ln0.", "pre_norm." },
+                                          { "ln1.", "attn_norm." },
+                                          { "ln2.", "ffn_norm." },
+                                          { "att.ln_x.", "attn.g_norm." },
+                                          { "att.receptance.", "attn.r_proj." },
+                                          { "att.key.", "attn.k_proj." },
+                                          { "att.value.", "attn.v_proj." },
+                                          { "att.output.", "attn.o_proj." },
+                                          { "att.", "attn." },
+                                          { NULL, NULL } };
+    static const char *const hf[][2] = { { "emb.weight", "rwkv.embeddings.weight" },
+                                         { "ln_out.", "rwkv.ln_out." },
+                                         { "ln0.", "pre_ln." },
+                                         { "att.", "attention." },
+                                         { "ffn.", "feed_forward." },
+                                         { NULL, NULL } };
+    const char *t = tail_of(s), *const(*map)[2] = d == HF ? hf : fla;
     size_t n = 0;
     if (d == ORIGINAL) {
         snprintf(dst, cap, "%s", s->name);
         return;
     }
-    if (t != s->name) n = (size_t)snprintf(dst, cap, "%s.%.*s", d == HF ? "rwkv.blocks" : "model.layers", (int)(t - s->name - 7), s->name + 7);
+    if (t != s->name)
+        n = (size_t)snprintf(dst, cap, "%s.%.*s", d == HF ? "rwkv.blocks" : "model.layers", (int)(t - s->name - 7),
+                             s->name + 7);
     if (d != HF && !strncmp(t, "att.", 4) && strlen(t) == 6 && strchr("wavg", t[4])) {
-        snprintf(dst + n, cap - n, "attn.%c_lora.lora.%s", t[4], t[5] == '0' ? "2.bias" : t[5] == '1' ? "0.weight" : "2.weight");
+        snprintf(dst + n, cap - n, "attn.%c_lora.lora.%s", t[4],
+                 t[5] == '0'   ? "2.bias"
+                 : t[5] == '1' ? "0.weight"
+                               : "2.weight");
         return;
     }
     for (; (*map)[0]; map++)
@@ -246,7 +281,10 @@ static void dialect_name(char *dst, size_t cap, const spec *s, dialect d)
 
 /* ---- safetensors ------------------------------------------------------------------------------ */
 
-typedef struct buffer { unsigned char *p; size_t n, cap; } buffer;
+typedef struct buffer {
+    unsigned char *p;
+    size_t n, cap;
+} buffer;
 
 static void put(buffer *b, const void *p, size_t n)
 {
@@ -263,16 +301,19 @@ static void put_u32(buffer *b, uint32_t v) { put(b, &v, 4); }
 static void put_value(buffer *b, float f, const char *dtype)
 {
     if (!strcmp(dtype, "F32")) put(b, &f, 4);
-    else if (!strcmp(dtype, "F64")) put(b, &(double){f}, 8);
-    else if (!strcmp(dtype, "F16")) put(b, &(uint16_t){hn_f32_to_f16(f)}, 2);
-    else put(b, &(uint16_t){hn_f32_to_bf16(f)}, 2);
+    else if (!strcmp(dtype, "F64")) put(b, &(double){ f }, 8);
+    else if (!strcmp(dtype, "F16")) put(b, &(uint16_t){ hn_f32_to_f16(f) }, 2);
+    else put(b, &(uint16_t){ hn_f32_to_bf16(f) }, 2);
 }
 
-static void put_entry(buffer *h, const buffer *data, size_t begin, const char *name, const char *dtype, const uint64_t *shape, int n_dim)
+static void put_entry(buffer *h, const buffer *data, size_t begin, const char *name, const char *dtype,
+                      const uint64_t *shape, int n_dim)
 {
     char s[512];
-    size_t n = (size_t)snprintf(s, sizeof s, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", h->n > 1 ? "," : "", name, dtype);
-    for (int i = 0; i < n_dim; i++) n += (size_t)snprintf(s + n, sizeof s - n, "%s%llu", i ? "," : "", (unsigned long long)shape[i]);
+    size_t n =
+        (size_t)snprintf(s, sizeof s, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", h->n > 1 ? "," : "", name, dtype);
+    for (int i = 0; i < n_dim; i++)
+        n += (size_t)snprintf(s + n, sizeof s - n, "%s%llu", i ? "," : "", (unsigned long long)shape[i]);
     n += (size_t)snprintf(s + n, sizeof s - n, "],\"data_offsets\":[%zu,%zu]}", begin, data->n);
     put(h, s, n);
 }
@@ -281,8 +322,8 @@ static void end_safetensors(const char *path, buffer *h, buffer *data)
 {
     put(h, "}", 1);
     while (h->n % 8) put(h, " ", 1);
-    buffer f = {0};
-    put(&f, &(uint64_t){h->n}, 8);
+    buffer f = { 0 };
+    put(&f, &(uint64_t){ h->n }, 8);
     put(&f, h->p, h->n);
     put(&f, data->p, data->n);
     write_bytes(path, f.p, f.n);
@@ -292,9 +333,10 @@ static void end_safetensors(const char *path, buffer *h, buffer *data)
 }
 
 /* Tensors of `of` files, number k of them; all of them in one: 0 of 1. */
-UNUSED_FN void write_safetensors_part(const char *path, const model *m, dialect d, const char *dtype, size_t k, size_t of)
+UNUSED_FN void write_safetensors_part(const char *path, const model *m, dialect d, const char *dtype, size_t k,
+                                      size_t of)
 {
-    buffer h = {0}, data = {0};
+    buffer h = { 0 }, data = { 0 };
     put(&h, "{", 1);
     if (k == 0) {
         static const char meta[] = "\"__metadata__\":{\"format\":\"pt\"}";
@@ -302,7 +344,7 @@ UNUSED_FN void write_safetensors_part(const char *path, const model *m, dialect 
     }
     for (size_t i = k; i < m->n; i += of) {
         const spec *s = &m->t[i];
-        uint64_t shape[3] = {s->shape[0], s->shape[1], s->shape[2]};
+        uint64_t shape[3] = { s->shape[0], s->shape[1], s->shape[2] };
         bool turned = is_low(s) && (d == FLA || d == FLA_XX);
         int n_dim = s->n_dim, first = 0;
         char name[128];
@@ -321,7 +363,7 @@ UNUSED_FN void write_safetensors_part(const char *path, const model *m, dialect 
                 one.name[strlen(one.name) - 1] = "rwkvag"[c];
                 for (uint64_t j = 0; j < E; j++) put_value(&data, value(one.name, j, m->fine), dtype);
             }
-            put_entry(&h, &data, begin, name, dtype, (uint64_t[]){6, E}, 2);
+            put_entry(&h, &data, begin, name, dtype, (uint64_t[]){ 6, E }, 2);
             continue;
         }
         for (uint64_t j = 0; j < count(s); j++) put_value(&data, stored(m, s, j, turned), dtype);
@@ -329,7 +371,10 @@ UNUSED_FN void write_safetensors_part(const char *path, const model *m, dialect 
     }
     end_safetensors(path, &h, &data);
 }
-UNUSED_FN void write_safetensors(const char *path, const model *m, dialect d, const char *dtype) { write_safetensors_part(path, m, d, dtype, 0, 1); }
+UNUSED_FN void write_safetensors(const char *path, const model *m, dialect d, const char *dtype)
+{
+    write_safetensors_part(path, m, d, dtype, 0, 1);
+}
 
 /* ---- rwkv.cpp ---------------------------------------------------------------------------------- */
 
@@ -355,7 +400,7 @@ UNUSED_FN void make_bin(buffer *b, const model *m, size_t *ends)
     for (size_t i = 0; i < m->n; i++) {
         const spec *s = &m->t[i];
         const char *t = tail_of(s);
-        uint64_t shape[3] = {s->shape[0], s->shape[1], s->shape[2]};
+        uint64_t shape[3] = { s->shape[0], s->shape[1], s->shape[2] };
         int n_dim = s->n_dim;
         char name[64];
         snprintf(name, sizeof name, "%s", s->name);
@@ -363,7 +408,7 @@ UNUSED_FN void make_bin(buffer *b, const model *m, size_t *ends)
         if (!strncmp(t, "att.x_", 6)) { /* six vectors side by side */
             if (t[6] != 'r') continue;
             snprintf(name, sizeof name, "%.*satt.x_rwkvag", (int)(t - s->name), s->name);
-            put_bin_head(b, name, 0, (uint64_t[]){6, 1, E}, 3);
+            put_bin_head(b, name, 0, (uint64_t[]){ 6, 1, E }, 3);
             if (ends) ends[i] = b->n;
             for (int c = 0; c < 6; c++) {
                 spec one = *s;
@@ -384,7 +429,7 @@ UNUSED_FN void make_bin(buffer *b, const model *m, size_t *ends)
 
 UNUSED_FN void write_bin(const char *path, const model *m)
 {
-    buffer b = {0};
+    buffer b = { 0 };
     make_bin(&b, m, NULL);
     write_bytes(path, b.p, b.n);
     free(b.p);
@@ -395,7 +440,7 @@ UNUSED_FN void write_bin(const char *path, const model *m)
 UNUSED_FN hn_gguf *open_gguf(const char *path)
 {
     hn_gguf *g;
-    hone_error err = {0};
+    hone_error err = { 0 };
     if (hn_gguf_open(&g, path, &err) != HONE_OK) fail_msg("%s", err.message);
     return g;
 }
@@ -411,30 +456,35 @@ UNUSED_FN uint32_t get_u32(const hn_gguf *g, const char *key)
 
 /* The tensor `name` holds those of the original, in this order, of this shape (fastest first);
  * turned: the last two dimensions swapped. */
-static void expect_tensor(const hn_gguf *g, const model *m, const char *name, const char *const *from, int n_from, bool turned, uint64_t ne0, uint64_t ne1, uint64_t ne2, uint64_t ne3)
+static void expect_tensor(const hn_gguf *g, const model *m, const char *name, const char *const *from, int n_from,
+                          bool turned, uint64_t ne0, uint64_t ne1, uint64_t ne2, uint64_t ne3)
 {
     const hn_gguf_tensor *t = hn_gguf_find_tensor(g, name);
     if (!t) fail_msg("no tensor %s", name);
     const hn_type_info *ti = hn_type_get(t->type);
     uint64_t n = ne0 * ne1 * ne2 * ne3;
-    if (t->ne[0] != ne0 || t->ne[1] != ne1 || t->ne[2] != ne2 || t->ne[3] != ne3) fail_msg("%s has another shape", name);
+    if (t->ne[0] != ne0 || t->ne[1] != ne1 || t->ne[2] != ne2 || t->ne[3] != ne3)
+        fail_msg("%s has another shape", name);
     float *x = malloc(4 * n);
     assert_non_null(x);
     ti->dequantize(x, t->data, (int64_t)n);
     for (uint64_t i = 0; i < n; i++) {
         spec s = *find_spec((model *)(uintptr_t)m, from[i / (n / (uint64_t)n_from)]);
         float want = stored(m, &s, i % (n / (uint64_t)n_from), turned);
-        if (x[i] != want) fail_msg("%s: element %llu is %g, expected %g of %s", name, (unsigned long long)i, (double)x[i], (double)want, s.name);
+        if (x[i] != want)
+            fail_msg("%s: element %llu is %g, expected %g of %s", name, (unsigned long long)i, (double)x[i],
+                     (double)want, s.name);
     }
     free(x);
 }
 
-static void expect_in(const hn_gguf *g, const model *m, int il, const char *to, const char *from, bool turned, uint64_t ne0, uint64_t ne1, uint64_t ne2)
+static void expect_in(const hn_gguf *g, const model *m, int il, const char *to, const char *from, bool turned,
+                      uint64_t ne0, uint64_t ne1, uint64_t ne2)
 {
     char a[64], b[64];
     snprintf(a, sizeof a, "blk.%d.%s", il, to);
     snprintf(b, sizeof b, "blocks.%d.%s", il, from);
-    expect_tensor(g, m, a, (const char *[]){b}, 1, turned, ne0, ne1, ne2, 1);
+    expect_tensor(g, m, a, (const char *[]){ b }, 1, turned, ne0, ne1, ne2, 1);
 }
 
 static void expect_fused(const hn_gguf *g, const model *m, int il, const char *stem, const char *order)
@@ -453,20 +503,32 @@ static void expect_fused(const hn_gguf *g, const model *m, int il, const char *s
 /* Every tensor and every size of the file. */
 UNUSED_FN void expect_model(const hn_gguf *g, const model *m)
 {
-    static const struct { const char *to, *from; uint64_t ne0, ne1; } plain[] = {
-        {"attn_norm.weight", "ln1.weight", E, 1}, {"attn_norm.bias", "ln1.bias", E, 1}, {"attn_norm_2.weight", "ln2.weight", E, 1}, {"attn_norm_2.bias", "ln2.bias", E, 1},
-        {"time_mix_receptance.weight", "att.receptance.weight", E, E}, {"time_mix_key.weight", "att.key.weight", E, E}, {"time_mix_value.weight", "att.value.weight", E, E},
-        {"time_mix_output.weight", "att.output.weight", E, E}, {"time_mix_ln.weight", "att.ln_x.weight", E, 1}, {"time_mix_ln.bias", "att.ln_x.bias", E, 1},
-        {"channel_mix_key.weight", "ffn.key.weight", E, F}, {"channel_mix_value.weight", "ffn.value.weight", F, E},
+    static const struct {
+        const char *to, *from;
+        uint64_t ne0, ne1;
+    } plain[] = {
+        { "attn_norm.weight", "ln1.weight", E, 1 },
+        { "attn_norm.bias", "ln1.bias", E, 1 },
+        { "attn_norm_2.weight", "ln2.weight", E, 1 },
+        { "attn_norm_2.bias", "ln2.bias", E, 1 },
+        { "time_mix_receptance.weight", "att.receptance.weight", E, E },
+        { "time_mix_key.weight", "att.key.weight", E, E },
+        { "time_mix_value.weight", "att.value.weight", E, E },
+        { "time_mix_output.weight", "att.output.weight", E, E },
+        { "time_mix_ln.weight", "att.ln_x.weight", E, 1 },
+        { "time_mix_ln.bias", "att.ln_x.bias", E, 1 },
+        { "channel_mix_key.weight", "ffn.key.weight", E, F },
+        { "channel_mix_value.weight", "ffn.value.weight", F, E },
     };
-    expect_tensor(g, m, "token_embd.weight", (const char *[]){"emb.weight"}, 1, false, E, V, 1, 1);
-    expect_tensor(g, m, "output.weight", (const char *[]){"head.weight"}, 1, false, E, V, 1, 1);
-    expect_tensor(g, m, "output_norm.weight", (const char *[]){"ln_out.weight"}, 1, false, E, 1, 1, 1);
-    expect_tensor(g, m, "output_norm.bias", (const char *[]){"ln_out.bias"}, 1, false, E, 1, 1, 1);
-    expect_tensor(g, m, "token_embd_norm.weight", (const char *[]){"blocks.0.ln0.weight"}, 1, false, E, 1, 1, 1);
-    expect_tensor(g, m, "token_embd_norm.bias", (const char *[]){"blocks.0.ln0.bias"}, 1, false, E, 1, 1, 1);
+    expect_tensor(g, m, "token_embd.weight", (const char *[]){ "emb.weight" }, 1, false, E, V, 1, 1);
+    expect_tensor(g, m, "output.weight", (const char *[]){ "head.weight" }, 1, false, E, V, 1, 1);
+    expect_tensor(g, m, "output_norm.weight", (const char *[]){ "ln_out.weight" }, 1, false, E, 1, 1, 1);
+    expect_tensor(g, m, "output_norm.bias", (const char *[]){ "ln_out.bias" }, 1, false, E, 1, 1, 1);
+    expect_tensor(g, m, "token_embd_norm.weight", (const char *[]){ "blocks.0.ln0.weight" }, 1, false, E, 1, 1, 1);
+    expect_tensor(g, m, "token_embd_norm.bias", (const char *[]){ "blocks.0.ln0.bias" }, 1, false, E, 1, 1, 1);
     for (int il = 0; il < L; il++) {
-        for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) expect_in(g, m, il, plain[i].to, plain[i].from, false, plain[i].ne0, plain[i].ne1, 1);
+        for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+            expect_in(g, m, il, plain[i].to, plain[i].from, false, plain[i].ne0, plain[i].ne1, 1);
         if (m->version == 7) {
             expect_fused(g, m, il, "att.x_", "rwkvag");
             expect_in(g, m, il, "time_mix_w0.weight", "att.w0", false, E, 1, 1);
@@ -523,11 +585,18 @@ UNUSED_FN void expect_model(const hn_gguf *g, const model *m)
 
 /* ---- config.json --------------------------------------------------------------------------------- */
 
-#define CONFIG7 "{\"architectures\":[\"RWKV7ForCausalLM\"],\"model_type\":\"rwkv7\",\"attn\":null,\"hidden_act\":\"sqrelu\",\"hidden_size\":32," \
-    "\"head_size\":16,\"num_heads\":32,\"intermediate_size\":96,\"num_hidden_layers\":3,\"vocab_size\":40,\"decay_low_rank_dim\":8,\"a_low_rank_dim\":4," \
-    "\"v_low_rank_dim\":12,\"gate_low_rank_dim\":16,\"norm_eps\":1e-05,\"norm_bias\":true,\"norm_first\":true,\"tie_word_embeddings\":false," \
+#define CONFIG7                                                                                                       \
+    "{\"architectures\":[\"RWKV7ForCausalLM\"],\"model_type\":\"rwkv7\",\"attn\":null,\"hidden_act\":\"sqrelu\","     \
+    "\"hidden_size\":32,"                                                                                             \
+    "\"head_size\":16,\"num_heads\":32,\"intermediate_size\":96,\"num_hidden_layers\":3,\"vocab_size\":40,\"decay_"   \
+    "low_rank_dim\":8,\"a_low_rank_dim\":4,"                                                                          \
+    "\"v_low_rank_dim\":12,\"gate_low_rank_dim\":16,\"norm_eps\":1e-05,\"norm_bias\":true,\"norm_first\":true,\"tie_" \
+    "word_embeddings\":false,"                                                                                        \
     "\"value_dim\":[32,null,32],\"x\":NaN,\"torch_dtype\":\"float32\",\"deep\":{\"a\":[1,{\"b\":\"\\u00e9\\n\"}]}%s}"
-#define CONFIG6 "{\"architectures\":[\"Rwkv6ForCausalLM\"],\"model_type\":\"rwkv6\",\"hidden_size\":32,\"head_size\":16,\"head_size_divisor\":8," \
-    "\"intermediate_size\":null,\"num_hidden_layers\":3,\"vocab_size\":40,\"layer_norm_epsilon\":0.00001,\"rescale_every\":6%s}"
+#define CONFIG6                                                                                                      \
+    "{\"architectures\":[\"Rwkv6ForCausalLM\"],\"model_type\":\"rwkv6\",\"hidden_size\":32,\"head_size\":16,\"head_" \
+    "size_divisor\":8,"                                                                                              \
+    "\"intermediate_size\":null,\"num_hidden_layers\":3,\"vocab_size\":40,\"layer_norm_epsilon\":0.00001,\"rescale_" \
+    "every\":6%s}"
 
 #endif

@@ -22,7 +22,8 @@ static void vectors(void **state)
     int n, steps, n_case = 0;
     double lr, clip, norm;
     hn_adam o;
-    while (fscanf(f, " case %lf %lf %lf %lf %lf %lf %d %d", &lr, &o.beta1, &o.beta2, &o.eps, &o.weight_decay, &clip, &n, &steps) == 8) {
+    while (fscanf(f, " case %lf %lf %lf %lf %lf %lf %d %d", &lr, &o.beta1, &o.beta2, &o.eps, &o.weight_decay, &clip, &n,
+                  &steps) == 8) {
         float p[MAX], g[MAX], want[MAX], m[MAX] = { 0 }, v[MAX] = { 0 };
         assert_true(n > 0 && n <= MAX);
         read_row(f, "p", p, n);
@@ -34,7 +35,9 @@ static void vectors(void **state)
             read_row(f, "p", want, n);
             hn_adam_step(&o, p, g, m, v, n, k + 1, lr / (1 + k), true);
             for (int i = 0; i < n; i++)
-                if (!(fabs((double)p[i] - (double)want[i]) <= 4e-7 * fabs((double)want[i]) + 1e-8)) fail_msg("case %d, step %d, element %d: %.9g, torch has %.9g", n_case, k + 1, i, (double)p[i], (double)want[i]);
+                if (!(fabs((double)p[i] - (double)want[i]) <= 4e-7 * fabs((double)want[i]) + 1e-8))
+                    fail_msg("case %d, step %d, element %d: %.9g, torch has %.9g", n_case, k + 1, i, (double)p[i],
+                             (double)want[i]);
         }
         n_case++;
     }
@@ -83,7 +86,9 @@ static void norm(void **state)
     hn_grad *g;
     hone_error e = { 0 };
     hn_grad_params p = { .pool = NULL, .targets = HN_TGT_Q | HN_TGT_DOWN, .rank = 3, .scale = 1, .max_tok = 8 };
-    struct { hn_pool *pool; } *view = (void *)c; /* a context begins with its pool */
+    struct {
+        hn_pool *pool;
+    } *view = (void *)c; /* a context begins with its pool */
     p.pool = view->pool;
     p.kernels = hn_kernels_get(HN_CPU_SCALAR);
     if (hn_grad_new(&g, m, &p, &e)) fail_msg("%s", e.message);
@@ -107,6 +112,7 @@ static void norm(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(vectors), cmocka_unit_test(first_step), cmocka_unit_test(any_range_alone), cmocka_unit_test(norm) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(vectors), cmocka_unit_test(first_step),
+                                        cmocka_unit_test(any_range_alone), cmocka_unit_test(norm) };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

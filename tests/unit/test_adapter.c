@@ -50,7 +50,9 @@ static void lora_make(lora *l, const tiny *m, const char *what, const char *key,
         if (!is_matrix(t) || !strstr(t->name, what)) continue;
         assert_true(l->n < 48);
         hn_lora_pair *p = &l->pair[l->n++];
-        *p = (hn_lora_pair){ .name = strdup(t->name), .n_in = (int64_t)t->ne[0], .n_out = (int64_t)t->ne[1], .rank = rank, .scale = scale };
+        *p = (hn_lora_pair){
+            .name = strdup(t->name), .n_in = (int64_t)t->ne[0], .n_out = (int64_t)t->ne[1], .rank = rank, .scale = scale
+        };
         p->a = malloc((size_t)(p->n_in * rank) * sizeof(float));
         p->b = malloc((size_t)(p->n_out * rank) * sizeof(float));
         assert_true(p->name && p->a && p->b);
@@ -81,7 +83,8 @@ static void merge(tiny *m, const lora *l, double factor)
         for (int64_t r = 0; r < p->n_out; r++)
             for (int64_t c = 0; c < p->n_in; c++) {
                 double d = 0;
-                for (int64_t j = 0; j < p->rank; j++) d += (double)p->b[r * p->rank + j] * (double)p->a[j * p->n_in + c];
+                for (int64_t j = 0; j < p->rank; j++)
+                    d += (double)p->b[r * p->rank + j] * (double)p->a[j * p->n_in + c];
                 t->f[r * p->n_in + c] = (float)((double)t->f[r * p->n_in + c] + factor * (double)p->scale * d);
             }
         tm_encode(t, HN_F32);
@@ -100,15 +103,13 @@ static void set(hone_session *s, hone_adapter *const *a, const float *scales, in
     hone_error err = { 0 };
     if (hone_session_set_adapters(s, a, scales, n, &err)) fail_msg("%s", err.message);
 }
-static void empty(hone_session *s)
-{
-    assert_int_equal(hone_seq_truncate(s, 0, 0, NULL), HONE_OK);
-}
+static void empty(hone_session *s) { assert_int_equal(hone_seq_truncate(s, 0, 0, NULL), HONE_OK); }
 
 static double worst(const float *x, const float *y, int64_t n)
 {
     double range = 0, d = 0;
-    for (int64_t i = 0; i < n; i++) range = fmax(range, fabs((double)y[i])), d = fmax(d, fabs((double)x[i] - (double)y[i]));
+    for (int64_t i = 0; i < n; i++)
+        range = fmax(range, fabs((double)y[i])), d = fmax(d, fabs((double)x[i] - (double)y[i]));
     return d / range;
 }
 
@@ -124,7 +125,8 @@ static void check_merged(tiny *t, int V, const char *what, const char *second)
     lora_make(&l[1], t, second, "two", 17, 0.5f, 0.2f);
     assert_true(l[0].n && l[1].n);
     hone_model *m = tm_open(t);
-    float *got = malloc(sizeof(float) * LEN * (size_t)V), *want = malloc(sizeof(float) * LEN * (size_t)V), *before = malloc(sizeof(float) * LEN * (size_t)V);
+    float *got = malloc(sizeof(float) * LEN * (size_t)V), *want = malloc(sizeof(float) * LEN * (size_t)V),
+          *before = malloc(sizeof(float) * LEN * (size_t)V);
     assert_true(got && want && before);
     hone_session *s = tm_session(plain, m, 64, 1, 0, HONE_CACHE_F32);
     tm_run(s, 0, text(V), LEN, before);
@@ -139,7 +141,8 @@ static void check_merged(tiny *t, int V, const char *what, const char *second)
     s = tm_session(plain, merged, 64, 1, 0, HONE_CACHE_F32);
     tm_run(s, 0, text(V), LEN, want);
     double d = worst(got, want, LEN * V), moved = worst(before, want, LEN * V);
-    if (d > 1e-5 || moved < 1e-2) fail_msg("%s, %s: %g from the merged model, which is %g from the base", t->s.arch, what, d, moved);
+    if (d > 1e-5 || moved < 1e-2)
+        fail_msg("%s, %s: %g from the merged model, which is %g from the base", t->s.arch, what, d, moved);
     hone_session_free(s);
     hone_model_close(merged), hone_model_close(m);
     lora_free(&l[0]), lora_free(&l[1]), tm_free(t);
@@ -148,10 +151,12 @@ static void check_merged(tiny *t, int V, const char *what, const char *second)
 
 static void equals_merged(void **state)
 {
-    static const char *const kinds[] = { "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down", "output.weight", "weight" };
+    static const char *const kinds[] = { "attn_q", "attn_k",   "attn_v",        "attn_output", "ffn_gate",
+                                         "ffn_up", "ffn_down", "output.weight", "weight" };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) check_merged(tm_new(tm_llama), 16, kinds[i], "attn");
     check_merged(tm_new(tm_qwen2), 16, "weight", "attn");
     check_merged(tm_new(tm_qwen3), 16, "weight", "attn");
+    check_merged(tm_new(tm_gemma3), 16, "weight", "attn");
     tiny *fused = tm_new((tm_shape)TM("llama", 32, 4, 2, 8, 48, 16, 2, 1e4, 1e-5, .n_rot = 8, .qkv_bias = true));
     tm_fuse_qkv(fused);
     check_merged(fused, 16, "weight", "attn");
@@ -160,10 +165,15 @@ static void equals_merged(void **state)
 /* Every matrix that RWKV multiplies with, alone and all of them. */
 static void equals_merged_rwkv(void **state)
 {
-    static const rw_shape list[] = { R7(32, 8, 48, 16, 3, 4, 8, 4, 12), R6(32, 8, 48, 16, 3, 4, 8, .rescale = 2), R6(32, 8, 48, 16, 2, 4, 8, .separate = true) };
-    static const char *const kinds[] = { "time_mix_receptance", "time_mix_key", "time_mix_value", "time_mix_output", "channel_mix_key", "channel_mix_value", "output.weight",
-                                         "weight", "time_mix_w1", "time_mix_w2", "time_mix_a1", "time_mix_a2", "time_mix_v1", "time_mix_v2", "time_mix_g1", "time_mix_g2",
-                                         "time_mix_gate", "time_mix_decay_w1", "time_mix_decay_w2", "channel_mix_receptance" };
+    static const rw_shape list[] = { R7(32, 8, 48, 16, 3, 4, 8, 4, 12), R6(32, 8, 48, 16, 3, 4, 8, .rescale = 2),
+                                     R6(32, 8, 48, 16, 2, 4, 8, .separate = true) };
+    static const char *const kinds[] = {
+        "time_mix_receptance", "time_mix_key",      "time_mix_value",    "time_mix_output",
+        "channel_mix_key",     "channel_mix_value", "output.weight",     "weight",
+        "time_mix_w1",         "time_mix_w2",       "time_mix_a1",       "time_mix_a2",
+        "time_mix_v1",         "time_mix_v2",       "time_mix_g1",       "time_mix_g2",
+        "time_mix_gate",       "time_mix_decay_w1", "time_mix_decay_w2", "channel_mix_receptance"
+    };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             tiny *t = rw_new(&list[i]);
@@ -175,7 +185,8 @@ static void equals_merged_rwkv(void **state)
 }
 
 /* Logits of the text by a session of its own. */
-static void answers(float *out, hone_context *c, const hone_model *m, hone_adapter *const *a, const float *scales, int n, int V, int chunk, int neighbours)
+static void answers(float *out, hone_context *c, const hone_model *m, hone_adapter *const *a, const float *scales,
+                    int n, int V, int chunk, int neighbours)
 {
     hone_session *s = tm_session(c, m, 64, 1 + neighbours, chunk ? chunk : 1, HONE_CACHE_F16);
     hone_token *b = malloc(sizeof *b * LEN * (size_t)(1 + neighbours));
@@ -224,7 +235,8 @@ static void one_answer(void **state)
                     if (k++ % 3 != threads - 1 && !THOROUGH) continue;
                     memset(got, 0, sizeof got);
                     answers(got, c, m, a, scales, 2, 24, chunk, neighbours);
-                    if (memcmp(got, want, sizeof want)) fail_msg("%s, %d threads, chunk %d, %d neighbours", *level, threads, chunk, neighbours);
+                    if (memcmp(got, want, sizeof want))
+                        fail_msg("%s, %d threads, chunk %d, %d neighbours", *level, threads, chunk, neighbours);
                 }
             hone_context_free(c);
         }
@@ -274,7 +286,10 @@ static void packed(void **state)
     static const hn_type types[] = { HN_Q4_K, HN_Q8_0, HN_Q6_K, HN_F16 };
     static const rw_shape seven = R7(256, 64, 512, 24, 2, 32, 32, 32, 64);
     for (int kind = 0; kind < 3; kind++) {
-        tiny *t = kind == 2 ? rw_new(&seven) : tm_new((tm_shape)TM("llama", 256, 4, 2, 64, 512, 24, 2, 1e4, 1e-5, .n_rot = 64, .qkv_bias = true));
+        tiny *t =
+            kind == 2
+                ? rw_new(&seven)
+                : tm_new((tm_shape)TM("llama", 256, 4, 2, 64, 512, 24, 2, 1e4, 1e-5, .n_rot = 64, .qkv_bias = true));
         if (kind == 1) tm_fuse_qkv(t);
         lora l;
         lora_make(&l, t, "weight", "one", 5, 2.0f, 0.1f);
@@ -289,7 +304,8 @@ static void packed(void **state)
         if (hone_pack(path, &(hone_pack_params){ .force = true }, &pi, NULL, &err)) fail_msg("%s", err.message);
         static float want[LEN * 24], got[LEN * 24];
         for (int p = 0; p < 2; p++) {
-            if (hone_model_open(&m[p], path, &(hone_model_params){ .packed = p ? "auto" : "off" }, &err)) fail_msg("%s", err.message);
+            if (hone_model_open(&m[p], path, &(hone_model_params){ .packed = p ? "auto" : "off" }, &err))
+                fail_msg("%s", err.message);
             hone_model_get_info(m[p], &info);
             assert_int_equal(info.packed_path != NULL, p);
         }
@@ -298,7 +314,8 @@ static void packed(void **state)
                 hone_context *c = tm_context(*level, 2);
                 hone_adapter *a = open_adapter(m[p], l.path);
                 answers(level == tm_levels() && !p ? want : got, c, m[p], &a, NULL, 1, 24, 16, 0);
-                if ((level != tm_levels() || p) && memcmp(got, want, sizeof want)) fail_msg("%s, packed %d: model %d", *level, p, kind);
+                if ((level != tm_levels() || p) && memcmp(got, want, sizeof want))
+                    fail_msg("%s, packed %d: model %d", *level, p, kind);
                 hone_adapter_close(a);
                 hone_context_free(c);
             }
@@ -348,7 +365,8 @@ static void kept_apart(void **state)
     hone_error err = { 0 };
     hone_snapshot *snap, *bare;
     static float want[16], got[16];
-    hone_session *s = tm_session(plain, m, 64, 2, 0, HONE_CACHE_F16), *s2 = tm_session(plain, m, 64, 2, 0, HONE_CACHE_F16);
+    hone_session *s = tm_session(plain, m, 64, 2, 0, HONE_CACHE_F16),
+                 *s2 = tm_session(plain, m, 64, 2, 0, HONE_CACHE_F16);
     assert_int_equal(hone_session_set_adapters(s, &other, NULL, 1, &err), HONE_E_ARG);
     assert_non_null(strstr(err.message, "another model"));
     assert_int_equal(hone_session_set_adapters(s, &a, (float[]){ NAN }, 1, &err), HONE_E_ARG);
@@ -462,8 +480,11 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_merged), cmocka_unit_test(equals_merged_rwkv), cmocka_unit_test(one_answer), cmocka_unit_test(switched), cmocka_unit_test(packed), cmocka_unit_test(nothing_added), cmocka_unit_test(kept_apart),
-        cmocka_unit_test(tells), cmocka_unit_test(profiled),
+        cmocka_unit_test(equals_merged), cmocka_unit_test(equals_merged_rwkv),
+        cmocka_unit_test(one_answer),    cmocka_unit_test(switched),
+        cmocka_unit_test(packed),        cmocka_unit_test(nothing_added),
+        cmocka_unit_test(kept_apart),    cmocka_unit_test(tells),
+        cmocka_unit_test(profiled),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

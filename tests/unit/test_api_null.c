@@ -88,18 +88,19 @@ static void check(const entry *e, const char *name, aw_kind kind, int k)
     if (c.failed != quiet.failed || (c.has_status && c.st != quiet.st)) fault = "without err it ends in another way";
     if (kind == AW_NEED && !c.failed) fault = "NULL passes for an argument";
     if (kind == AW_MAY && c.failed) fault = "refused, though it may be NULL";
-    if (!c.failed && (kind == AW_RANGE || ((kind == AW_LOW || kind == AW_COUNT) &&
-                                           k < 2))) fault = "a number out of range passes";
+    if (!c.failed && (kind == AW_RANGE || ((kind == AW_LOW || kind == AW_COUNT) && k < 2)))
+        fault = "a number out of range passes";
     if (c.left) fault = c.left;
     if (c.has_status && c.failed && kind > AW_MAY && c.st != HONE_E_ARG && c.st != HONE_E_CTX && !is_data(e, name))
         fault = "neither HONE_E_ARG nor HONE_E_CTX";
     if (kind == AW_NEED && c.has_status && !fault) {
         snprintf(want, sizeof want, "%s: %s is NULL; expected ", e->name, name);
-        if (c.st != HONE_E_ARG || strncmp(err.message, want, strlen(want)) ||
-            strlen(err.message) == strlen(want)) fault = "not the words of the rule";
+        if (c.st != HONE_E_ARG || strncmp(err.message, want, strlen(want)) || strlen(err.message) == strlen(want))
+            fault = "not the words of the rule";
     }
-    if (fault) wrong("%s, %s (%d): %s [%s: %s]\n", e->name, what, k, fault, hone_status_name(c.st), c.failed &&
-                     c.has_status ? err.message : "");
+    if (fault)
+        wrong("%s, %s (%d): %s [%s: %s]\n", e->name, what, k, fault, hone_status_name(c.st),
+              c.failed && c.has_status ? err.message : "");
 }
 
 static const entry *find(const char *name)
@@ -115,16 +116,16 @@ static int gaps(const aw_func *f, const aw_call *whole, bool tell)
     int n = 0;
     for (int i = 0; i < f->n; i++) {
         bool there = false;
-        for (int k = 0; k < whole->n_asked; k++) there |= !strcmp(f->arg[i].name, whole->asked[k].name) &&
-            f->arg[i].pointer == whole->asked[k].pointer;
+        for (int k = 0; k < whole->n_asked; k++)
+            there |= !strcmp(f->arg[i].name, whole->asked[k].name) && f->arg[i].pointer == whole->asked[k].pointer;
         if (!there && tell) wrong("%s: nothing tries %s\n", f->name, f->arg[i].name);
         n += !there;
     }
     for (int k = 0; k < whole->n_asked; k++) {
         size_t len = strcspn(whole->asked[k].name, "-[");
         bool there = false;
-        for (int i = 0; i < f->n; i++) there |= !strncmp(f->arg[i].name, whole->asked[k].name, len) &&
-            !strcspn(f->arg[i].name + len, "-[");
+        for (int i = 0; i < f->n; i++)
+            there |= !strncmp(f->arg[i].name, whole->asked[k].name, len) && !strcspn(f->arg[i].name + len, "-[");
         if (!there && tell) wrong("%s: hone.h knows no %s\n", f->name, whole->asked[k].name);
         n += !there;
     }
@@ -156,8 +157,8 @@ static void every_function_of_the_header(void **state)
         }
         aw_call whole = call(e, NULL, 0, NULL);
         check(e, NULL, AW_ANY, 0);
-        if (whole.failed) wrong("%s: does not succeed with all its arguments (%s)\n", e->name,
-                                hone_status_name(whole.st));
+        if (whole.failed)
+            wrong("%s: does not succeed with all its arguments (%s)\n", e->name, hone_status_name(whole.st));
         if (whole.has_status != h.func[i].status) wrong("%s: is a status returned, or not?\n", e->name);
         gaps(&h.func[i], &whole, true);
         bool lives = survives(e, &whole, NULL, 0);

@@ -43,15 +43,21 @@ static void every_status_has_a_name(void **state)
 
 static void untrusted_bytes_are_escaped(void **state)
 {
-    static const struct { const char *in; size_t len; const char *out; } t[] = {
+    static const struct {
+        const char *in;
+        size_t len;
+        const char *out;
+    } t[] = {
         { "plain", 5, "plain" },
         { "", 0, "" },
         { "Zo\xC3\xAB \xE2\x82\xAC \xF0\x9F\x99\x82", 13, "Zo\xC3\xAB \xE2\x82\xAC \xF0\x9F\x99\x82" },
-        { "a\x1B[31m", 6, "a\\x1b[31m" },               /* no colours from a file */
+        { "a\x1B[31m", 6, "a\\x1b[31m" }, /* no colours from a file */
         { "a\nb\rc\x7F", 6, "a\\x0ab\\x0dc\\x7f" },
         { "a\0b", 3, "a\\x00b" },
-        { "back\\slash", 10, "back\\x5cslash" },          /* so that \x1b cannot be forged */
-        { "\xC2\x9B" "31m", 5, "\\xc2\\x9b31m" },           /* C1 CSI */
+        { "back\\slash", 10, "back\\x5cslash" }, /* so that \x1b cannot be forged */
+        { "\xC2\x9B"
+          "31m",
+          5, "\\xc2\\x9b31m" },                                              /* C1 CSI */
         { "\xC0\xAF\xED\xA0\x80\xF5", 6, "\\xc0\\xaf\\xed\\xa0\\x80\\xf5" }, /* overlong, surrogate, beyond */
         { "cut \xE2\x82", 6, "cut \\xe2\\x82" },
     };
@@ -77,7 +83,8 @@ static void sizes_are_checked(void **state)
     assert_false(hn_mul_u64(1ull << 32, 1ull << 32, &x));
     assert_false(hn_add_u64(UINT64_MAX, 1, &x));
     assert_true(hn_in_range(0, 0, 0) && hn_in_range(10, 0, 10) && hn_in_range(3, 7, 10));
-    assert_false(hn_in_range(3, 8, 10) || hn_in_range(11, 0, 10) || hn_in_range(UINT64_MAX, 2, 10) || hn_in_range(2, UINT64_MAX, 10));
+    assert_false(hn_in_range(3, 8, 10) || hn_in_range(11, 0, 10) || hn_in_range(UINT64_MAX, 2, 10) ||
+                 hn_in_range(2, UINT64_MAX, 10));
     assert_true(hn_round_up(0, 32, &x) && x == 0);
     assert_true(hn_round_up(33, 32, &x) && x == 64);
     assert_false(hn_round_up(UINT64_MAX - 3, 32, &x));
@@ -177,7 +184,9 @@ static void sha256_of(const char *s, size_t n, size_t step, char hex[65])
 /* Examples published by NIST for FIPS 180-4, and a million times "a". */
 static void sha256_examples(void **state)
 {
-    static const struct { const char *in, *hex; } t[] = {
+    static const struct {
+        const char *in, *hex;
+    } t[] = {
         { "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
         { "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
         { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
@@ -221,14 +230,18 @@ static void version_is_that_of_the_header(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failing_fills_the_error),        cmocka_unit_test(every_status_has_a_name),
-        cmocka_unit_test(untrusted_bytes_are_escaped),    cmocka_unit_test(sizes_are_checked),
-        cmocka_unit_test(arena_gives_aligned_zeroed_blocks), cmocka_unit_test(sha256_examples),
+        cmocka_unit_test(failing_fills_the_error),
+        cmocka_unit_test(every_status_has_a_name),
+        cmocka_unit_test(untrusted_bytes_are_escaped),
+        cmocka_unit_test(sizes_are_checked),
+        cmocka_unit_test(arena_gives_aligned_zeroed_blocks),
+        cmocka_unit_test(sha256_examples),
         cmocka_unit_test(the_sanitizer_is_known),
 #if HN_ASAN
         cmocka_unit_test(memory_of_our_own_is_guarded),
 #endif
-        cmocka_unit_test(unknown_cpu_levels_are_refused), cmocka_unit_test(version_is_that_of_the_header),
+        cmocka_unit_test(unknown_cpu_levels_are_refused),
+        cmocka_unit_test(version_is_that_of_the_header),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

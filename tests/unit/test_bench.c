@@ -1,8 +1,11 @@
 /* The machinery of the catalogue: every id of the specification is there once, patterns mean
  * what they say, epochs are long enough, what cannot be is invalid, records fit the
  * published schema and would not without their parts, and nothing added is lost. */
-#include "lab/bench_rooms.h"
+#include "lab/inside/bench_rooms.h"
 #include "schema_check.h"
+#include "lab/machine/clock.h"
+#include "lab/record/record.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +31,8 @@ static int free_schema(void **state)
 static void assert_fits(json_t *record)
 {
     schema_fault f = { "" };
-    if (!schema_valid(schema, schema, record, "", &f)) fail_msg("%s: %s", json_string_value(json_object_get(record, "id")), f.text);
+    if (!schema_valid(schema, schema, record, "", &f))
+        fail_msg("%s: %s", json_string_value(json_object_get(record, "id")), f.text);
 }
 
 /* ---- the list ------------------------------------------------------------------------------- */
@@ -36,14 +40,70 @@ static void assert_fits(json_t *record)
 /* Section 6 of the benchmarking specification. What fresh processes measure (load, e2e, memory, quality) is
  * bench_process.c's to list. */
 static const char *const ids[] = {
-    "tok.encode", "tok.decode", "tensor.matmul.naive", "tensor.matmul.simd", "tensor.matmul.parallel", "tensor.elementwise", "tensor.1024.matmul",
-    "tensor.1024.softmax", "tensor.1024.layernorm", "tensor.1024.rmsnorm", "tensor.1024.attention", "kern.matmul.single", "kern.matmul.batched",
-    "kern.gemm.TYPE.SHAPE", "kern.trellis", "kern.attn", "kern.attn.variants", "kern.attn.bw", "kern.bf16.plain", "kern.bf16.opt", "kern.dtype", "kern.quant",
-    "kern.fp4", "kern.select", "kern.variants", "disp.call", "disp.dynamic", "moe.kernel", "moe.dispatch", "moe.multicase", "moe.mixed.slow_path",
-    "moe.mixed.fast_uniform", "moe.mixed.fast_mixed", "moe.mixed.hybrid", "moe.mixed.max_bits_padded", "mem.access", "mem.buffer", "mem.unified",
-    "mem.kvlayout.BHSD", "mem.kvlayout.BSHD", "mem.kvlayout.HBSD", "layer.embed", "layer.rope", "layer.norm", "layer.attn", "layer.ffn", "layer.full",
-    "layer.all", "sample.greedy", "sample.temp", "sample.topk", "sample.topp", "e2e.scale.shard", "e2e.stream", "e2e.glm47.throughput", "e2e.glm47.trellis",
-    "e2e.glm47.quality", "memory.train", "train.lora", "train.grad.fwd", "train.grad.bwd", "train.grad.total", "serve.load", "cmp.ENGINE",
+    "tok.encode",
+    "tok.decode",
+    "tensor.matmul.naive",
+    "tensor.matmul.simd",
+    "tensor.matmul.parallel",
+    "tensor.elementwise",
+    "tensor.1024.matmul",
+    "tensor.1024.softmax",
+    "tensor.1024.layernorm",
+    "tensor.1024.rmsnorm",
+    "tensor.1024.attention",
+    "kern.matmul.single",
+    "kern.matmul.batched",
+    "kern.gemm.TYPE.SHAPE",
+    "kern.trellis",
+    "kern.attn",
+    "kern.attn.variants",
+    "kern.attn.bw",
+    "kern.bf16.plain",
+    "kern.bf16.opt",
+    "kern.dtype",
+    "kern.quant",
+    "kern.fp4",
+    "kern.select",
+    "kern.variants",
+    "disp.call",
+    "disp.dynamic",
+    "moe.kernel",
+    "moe.dispatch",
+    "moe.multicase",
+    "moe.mixed.slow_path",
+    "moe.mixed.fast_uniform",
+    "moe.mixed.fast_mixed",
+    "moe.mixed.hybrid",
+    "moe.mixed.max_bits_padded",
+    "mem.access",
+    "mem.buffer",
+    "mem.unified",
+    "mem.kvlayout.BHSD",
+    "mem.kvlayout.BSHD",
+    "mem.kvlayout.HBSD",
+    "layer.embed",
+    "layer.rope",
+    "layer.norm",
+    "layer.attn",
+    "layer.ffn",
+    "layer.full",
+    "layer.all",
+    "sample.greedy",
+    "sample.temp",
+    "sample.topk",
+    "sample.topp",
+    "e2e.scale.shard",
+    "e2e.stream",
+    "e2e.glm47.throughput",
+    "e2e.glm47.trellis",
+    "e2e.glm47.quality",
+    "memory.train",
+    "train.lora",
+    "train.grad.fwd",
+    "train.grad.bwd",
+    "train.grad.total",
+    "serve.load",
+    "cmp.ENGINE",
 };
 enum { N_IDS = sizeof ids / sizeof *ids };
 
@@ -59,11 +119,49 @@ static void test_every_id_once(void **state)
         assert_ptr_equal(hn_bench_find(e->id), e);
         assert_true(e->what && e->what[0] && e->unit && strchr("KOPST", e->method));
         if (!e->run == !e->needs) fail_msg("%s must either run or say what it needs", e->id);
-        if (e->needs && (hn_bench_in_suite(e, "quick") || hn_bench_in_suite(e, "full"))) fail_msg("%s is absent, but in a suite", e->id);
+        if (e->needs && (hn_bench_in_suite(e, "quick") || hn_bench_in_suite(e, "full")))
+            fail_msg("%s is absent, but in a suite", e->id);
         if (!e->needs && !hn_bench_in_suite(e, "full")) fail_msg("%s is not in the full suite", e->id);
     }
     assert_null(hn_bench_find("tok"));
     assert_null(hn_bench_find(""));
+}
+
+/* Every word that a row uses or sets is an option of hone bench; what a row sets it does not use. */
+static void test_options_of_rows(void **state)
+{
+    static const char *const known[] = { "n-prompt", "n-gen",        "depth", "lora",    "no-quality", "timing",
+                                         "counts",   "model",        "pre",   "threads", "cpu",        "threads-batch",
+                                         "chunk",    "allow-paging", "kv",    "packed" };
+    const hn_bench_entry *e;
+    int plain = 0;
+    for (size_t k = 0; (e = hn_bench_at(k)); k++) {
+        const char *const lists[] = { e->uses, e->sets };
+        for (int l = 0; l < 2; l++)
+            for (const char *w = lists[l]; w && *w; w += strspn(w, " ")) {
+                size_t n = strcspn(w, " "), i = 0, all = sizeof known / sizeof *known;
+                while (i < all && !(strlen(known[i]) == n && memcmp(known[i], w, n) == 0)) i++;
+                if (i == all) fail_msg("%s: '%.*s' is no option that rows have", e->id, (int)n, w);
+                if (hn_bench_uses(e, known[i]) != (l == 0)) fail_msg("%s: %s", e->id, known[i]);
+                w += n;
+            }
+        plain += e->plain;
+    }
+    assert_int_equal(plain, 1);
+    assert_string_equal(hn_bench_plain()->id, "e2e");
+    assert_true(hn_bench_uses(hn_bench_find("e2e"), "depth") && hn_bench_uses(hn_bench_find("e2e.gen"), "n-prompt"));
+    assert_false(hn_bench_uses(hn_bench_find("e2e.gen"), "depth") ||
+                 hn_bench_uses(hn_bench_find("e2e.clean"), "n-gen"));
+    assert_false(hn_bench_uses(hn_bench_find("tok.encode"), "kv") ||
+                 hn_bench_uses(hn_bench_find("disp.call"), "model"));
+    assert_true(hn_bench_uses(hn_bench_find("tok.encode"), "pre") && hn_bench_uses(hn_bench_find("layer.all"), "kv"));
+    assert_false(hn_bench_uses(hn_bench_find("e2e.backend"), "cpu") ||
+                 hn_bench_uses(hn_bench_find("e2e.scale.threads"), "threads"));
+    assert_true(hn_bench_id_uses("kern.gemv.Q4_K.64x256", "columns") && hn_bench_id_uses("e2e.*", "depth") == false);
+    assert_true(hn_bench_id_uses("e2e.*", "n-prompt") && hn_bench_id_uses("tok", "model"));
+    assert_true(hn_bench_is_particular("depth") && hn_bench_is_particular("layout") && !hn_bench_is_particular("file"));
+    assert_true(hn_bench_takes("kern.norm.96", "--threads=2") && hn_bench_takes("kern.norm.96", "--title=x"));
+    assert_false(hn_bench_takes("kern.norm.96", "--kv=f32") || hn_bench_takes("kern.norm.96", "--allow-paging"));
 }
 
 static void test_order_of_the_list(void **state)
@@ -97,7 +195,11 @@ static void test_patterns(void **state)
 
 /* ---- a run --------------------------------------------------------------------------------------- */
 
-typedef struct kept { int n; hone_status answer; json_t *last; } kept;
+typedef struct kept {
+    int n;
+    hone_status answer;
+    json_t *last;
+} kept;
 
 static hone_status keep(void *arg, const hn_bench_entry *e, json_t *record, hone_error *err)
 {
@@ -116,8 +218,17 @@ static void begin(hn_bench_run *r, kept *k)
     hone_error err;
     *k = (kept){ 0 };
     stop_now = false;
-    const hn_bench_settings s = { .threads = 1, .cpu = "scalar", .warmups = -1, .samples = 8, .n_prompt = -1, .n_gen = -1, .depth = -1, .sink = keep, .sink_arg = k,
-                                  .stop = stop, .title = "t" };
+    const hn_bench_settings s = { .threads = 1,
+                                  .cpu = "scalar",
+                                  .warmups = -1,
+                                  .samples = 8,
+                                  .n_prompt = -1,
+                                  .n_gen = -1,
+                                  .depth = -1,
+                                  .sink = keep,
+                                  .sink_arg = k,
+                                  .stop = stop,
+                                  .title = "t" };
     if (hn_bench_begin(r, &s, &err) != HONE_OK) fail_msg("%s", err.message);
     snprintf(r->no_roof, sizeof r->no_roof, "none here");
 }
@@ -135,7 +246,9 @@ static void give_roof(hn_bench_run *r)
     r->peaks = (hn_peaks){ .cores = 1, .bound = true };
     for (int k = 0; k < HN_PEAK_KINDS; k++) {
         r->peaks.n[k] = 1;
-        r->peaks.at[k][0] = (hn_peak_point){ .threads = 1, .best = k == HN_PEAK_READ_BW ? 10 : 100, .most = k == HN_PEAK_READ_BW ? 10 : 100 };
+        r->peaks.at[k][0] = (hn_peak_point){ .threads = 1,
+                                             .best = k == HN_PEAK_READ_BW ? 10 : 100,
+                                             .most = k == HN_PEAK_READ_BW ? 10 : 100 };
     }
 }
 
@@ -155,8 +268,14 @@ static void test_a_record(void **state)
     kept k;
     begin(&r, &k);
     const double x[] = { 3, 1, 2, 5, 4, 6, 8, 7 };
-    hn_bench_result res = { .variant = "v", .samples = x, .n = 8, .warmups = 2, .verdict.state = HN_VALID, .config = json_pack("{s:i}", "n", 7),
-                            .extra = json_pack("{s:i}", "e", 1), .memory = json_object() };
+    hn_bench_result res = { .variant = "v",
+                            .samples = x,
+                            .n = 8,
+                            .warmups = 2,
+                            .verdict.state = HN_VALID,
+                            .config = json_pack("{s:i}", "n", 7),
+                            .extra = json_pack("{s:i}", "e", 1),
+                            .memory = json_object() };
     hn_bench_note(&res, "said %d", 5);
     add(&r, &res);
     assert_int_equal(k.n, 1);
@@ -169,8 +288,11 @@ static void test_a_record(void **state)
     assert_int_equal(json_integer_value(json_object_get(json_object_get(k.last, "config"), "n")), 7);
     assert_int_equal(json_array_size(r.records), 1);
     /* the schema is strict: none of these may be missing, nor anything unheard of be there */
-    for (const char *const *key = (const char *const[]){ "samples", "unit", "roofline", "schema", "id", "record", "stats", "config", "env", "valid", "better", "warmups",
-                                                         "method", "notes", "extra", "git", "build", "voided", "target", "model", NULL }; *key; key++) {
+    for (const char *const *key =
+             (const char *const[]){ "samples", "unit", "roofline", "schema", "id",      "record", "stats",
+                                    "config",  "env",  "valid",    "better", "warmups", "method", "notes",
+                                    "extra",   "git",  "build",    "voided", "target",  "model",  NULL };
+         *key; key++) {
         json_t *less = json_copy(k.last);
         json_object_del(less, *key);
         if (schema_valid(schema, schema, less, "", NULL)) fail_msg("a record without %s fits the schema", *key);
@@ -207,7 +329,10 @@ static void test_what_cannot_be(void **state)
     kept k;
     begin(&r, &k);
     static const double nan[] = { 1, NAN, 2 }, zero[] = { 1, 0 }, negative[] = { -1 }, inf[] = { INFINITY };
-    static const struct { const double *x; size_t n; } bad[] = { { nan, 3 }, { zero, 2 }, { negative, 1 }, { inf, 1 }, { NULL, 0 } };
+    static const struct {
+        const double *x;
+        size_t n;
+    } bad[] = { { nan, 3 }, { zero, 2 }, { negative, 1 }, { inf, 1 }, { NULL, 0 } };
     for (size_t i = 0; i < 5; i++) {
         hn_bench_result res = { .samples = bad[i].x, .n = bad[i].n, .verdict.state = HN_VALID };
         add(&r, &res);
@@ -235,12 +360,23 @@ static void test_the_roof(void **state)
     give_roof(&r);
     static const double us[] = { 100, 100, 100 };
     double far = 1e15; /* rotated bytes: no cache keeps any */
-    static const struct { double bytes, ops, rotated; bool valid; const char *roof; double pct; } cases[] = {
-        { 0.5e6, 0, 1, true, "read", 50 },   { 0.99e6, 0, 1, true, "read", 99 }, { 1.04e6, 0, 1, true, "read", 104 }, { 1.10e6, 0, 1, false, "read", 110 },
-        { 1.10e6, 0, 0, true, NULL, 0 },     { 0, 0.25e7, 0, true, "f32", 25 },  { 0, 1.10e7, 0, false, "f32", 110 }, { 0.5e6, 0.25e7, 1, true, "read", 50 },
-        { 0.1e6, 0.25e7, 1, true, "f32", 25 }, { 0, 0, 0, true, NULL, 0 } };
+    static const struct {
+        double bytes, ops, rotated;
+        bool valid;
+        const char *roof;
+        double pct;
+    } cases[] = { { 0.5e6, 0, 1, true, "read", 50 },     { 0.99e6, 0, 1, true, "read", 99 },
+                  { 1.04e6, 0, 1, true, "read", 104 },   { 1.10e6, 0, 1, false, "read", 110 },
+                  { 1.10e6, 0, 0, true, NULL, 0 },       { 0, 0.25e7, 0, true, "f32", 25 },
+                  { 0, 1.10e7, 0, false, "f32", 110 },   { 0.5e6, 0.25e7, 1, true, "read", 50 },
+                  { 0.1e6, 0.25e7, 1, true, "f32", 25 }, { 0, 0, 0, true, NULL, 0 } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hn_bench_result res = { .samples = us, .n = 3, .verdict.state = HN_VALID, .bytes = cases[i].bytes, .ops = cases[i].ops, .rotated_bytes = cases[i].rotated * far };
+        hn_bench_result res = { .samples = us,
+                                .n = 3,
+                                .verdict.state = HN_VALID,
+                                .bytes = cases[i].bytes,
+                                .ops = cases[i].ops,
+                                .rotated_bytes = cases[i].rotated * far };
         add(&r, &res);
         json_t *roof = json_object_get(k.last, "roofline");
         assert_int_equal(is_valid(&k), cases[i].valid);
@@ -252,10 +388,21 @@ static void test_the_roof(void **state)
         }
     }
     static const double gb[] = { 11 }, tops[] = { 0.11 }, tok[] = { 11000 };
-    const struct { const char *unit; const double *x; double bytes, ops; } rates[] = { { "GB/s", gb, 1e6, 0 }, { "TOPS", tops, 0, 1e7 }, { "tok/s", tok, 1e6, 0 } };
+    const struct {
+        const char *unit;
+        const double *x;
+        double bytes, ops;
+    } rates[] = { { "GB/s", gb, 1e6, 0 }, { "TOPS", tops, 0, 1e7 }, { "tok/s", tok, 1e6, 0 } };
     for (size_t i = 0; i < 3; i++) { /* rates say how long a call takes */
-        hn_bench_result res = { .unit = rates[i].unit, .better = 1, .samples = rates[i].x, .n = 1, .verdict.state = HN_VALID, .bytes = rates[i].bytes,
-                                .ops = rates[i].ops, .int8 = true, .rotated_bytes = far };
+        hn_bench_result res = { .unit = rates[i].unit,
+                                .better = 1,
+                                .samples = rates[i].x,
+                                .n = 1,
+                                .verdict.state = HN_VALID,
+                                .bytes = rates[i].bytes,
+                                .ops = rates[i].ops,
+                                .int8 = true,
+                                .rotated_bytes = far };
         add(&r, &res);
         assert_false(is_valid(&k));
         assert_string_equal(json_string_value(json_object_get(k.last, "better")), "higher");
@@ -299,7 +446,9 @@ static int end_made_clock(void **state)
     return 0;
 }
 
-typedef struct work { int64_t calls, epochs; } work;
+typedef struct work {
+    int64_t calls, epochs;
+} work;
 static void spin(void *arg, int64_t calls)
 {
     work *w = arg;
@@ -319,7 +468,7 @@ static void test_epochs(void **state)
     assert_int_equal(hn_bench_time(&r, &t, spin, &w, 1, &err), HONE_OK);
     assert_int_equal(t.n, 8);
     assert_int_equal(t.warmups, HN_BENCH_WARMUPS);
-    assert_in_range(t.calls, 50, 500);     /* an epoch is a millisecond at least, and not ten */
+    assert_in_range(t.calls, 50, 500); /* an epoch is a millisecond at least, and not ten */
     for (size_t i = 0; i < t.n; i++) assert_true(t.s[i] >= 20e-6 && t.s[i] < 20.1e-6);
     assert_true(w.calls >= t.calls * (8 + HN_BENCH_WARMUPS));
     hn_bench_timing_free(&t);
@@ -420,7 +569,8 @@ static void test_progress_and_refusals(void **state)
     begin(&r, &k);
     r.set.progress = watch;
     r.cost_all = 4;
-    const hn_bench_entry e = { .id = "x", .unit = "us", .method = 'K', .cost = 2, .run = steps }, none = { .id = "y", .unit = "us", .method = 'K', .needs = "a moon" };
+    const hn_bench_entry e = { .id = "x", .unit = "us", .method = 'K', .cost = 2, .run = steps },
+                         none = { .id = "y", .unit = "us", .method = 'K', .needs = "a moon" };
     const hn_bench_entry with_model = { .id = "z", .unit = "us", .method = 'K', .model = true, .run = steps };
     assert_int_equal(hn_bench_run_one(&r, &e, &err), HONE_OK);
     assert_float_equal(r.cost_done, 2, 0);
@@ -429,7 +579,8 @@ static void test_progress_and_refusals(void **state)
     assert_int_equal(hn_bench_run_one(&r, &with_model, &err), HONE_E_ARG);
     stop_now = true;
     assert_int_equal(hn_bench_run_one(&r, &e, &err), HONE_E_INTERRUPTED);
-    const hn_bench_settings bad = { .cpu = "vax", .warmups = -1, .samples = -1 }, none_at_all = { .samples = 0 }, many = { .samples = 1000000 };
+    const hn_bench_settings bad = { .cpu = "vax", .warmups = -1, .samples = -1 }, none_at_all = { .samples = 0 },
+                            many = { .samples = 1000000 };
     hn_bench_run r2;
     assert_int_equal(hn_bench_begin(&r2, &bad, &err), HONE_E_ARG);
     assert_int_equal(hn_bench_begin(&r2, &none_at_all, &err), HONE_E_ARG);
@@ -440,9 +591,19 @@ static void test_progress_and_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_id_once), cmocka_unit_test(test_order_of_the_list), cmocka_unit_test(test_patterns), cmocka_unit_test(test_a_record),
-        cmocka_unit_test(test_identities_differ), cmocka_unit_test(test_what_cannot_be), cmocka_unit_test(test_the_roof), cmocka_unit_test(test_a_sink_that_cannot),
-        cmocka_unit_test_setup_teardown(test_epochs, begin_made_clock, end_made_clock), cmocka_unit_test_setup_teardown(test_long_calls_are_warm_soon, begin_made_clock, end_made_clock), cmocka_unit_test(test_wrong_output_is_not_timed), cmocka_unit_test(test_comparisons),
+        cmocka_unit_test(test_every_id_once),
+        cmocka_unit_test(test_options_of_rows),
+        cmocka_unit_test(test_order_of_the_list),
+        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_a_record),
+        cmocka_unit_test(test_identities_differ),
+        cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_the_roof),
+        cmocka_unit_test(test_a_sink_that_cannot),
+        cmocka_unit_test_setup_teardown(test_epochs, begin_made_clock, end_made_clock),
+        cmocka_unit_test_setup_teardown(test_long_calls_are_warm_soon, begin_made_clock, end_made_clock),
+        cmocka_unit_test(test_wrong_output_is_not_timed),
+        cmocka_unit_test(test_comparisons),
         cmocka_unit_test(test_progress_and_refusals),
     };
     return cmocka_run_group_tests(tests, load_schema, free_schema);

@@ -2,8 +2,10 @@
  * references, and gives records that fit the published schema; on recurrent models too, or
  * says why there is nothing to measure. */
 #include "kernels/kernels.h"
-#include "lab/bench.h"
+#include "lab/bench/bench.h"
 #include "schema_check.h"
+#include "lab/machine/clock.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +16,11 @@
 
 static const char model[] = "models/hone-tiny.gguf";
 
-typedef struct seen { json_t *schema; int n, invalid, unchecked; char why[700]; } seen;
+typedef struct seen {
+    json_t *schema;
+    int n, invalid, unchecked;
+    char why[700];
+} seen;
 
 static hone_status look(void *arg, const hn_bench_entry *e, json_t *record, hone_error *err)
 {
@@ -40,7 +46,9 @@ enum { SLOW_TOO = 1 };
 /* A model has attention, or a state: what has no subject in it says so. */
 static bool has_no_subject(const char *id, bool recurrent)
 {
-    static const char *const attention[] = { "kern.attn", "kern.attn.variants", "kern.attn.bw", "layer.rope", "layer.attn", "layer.ffn", NULL };
+    static const char *const attention[] = { "kern.attn",  "kern.attn.variants", "kern.attn.bw",
+                                             "layer.rope", "layer.attn",         "layer.ffn",
+                                             NULL };
     static const char *const mixes[] = { "layer.time_mix", "layer.channel_mix", NULL };
     for (const char *const *k = recurrent ? attention : mixes; *k; k++)
         if (strcmp(*k, id) == 0) return true;
@@ -48,7 +56,10 @@ static bool has_no_subject(const char *id, bool recurrent)
 }
 
 /* What the kind of model makes a difference to. */
-static bool looks_at_kind(const hn_bench_entry *e) { return strncmp(e->id, "layer.", 6) == 0 || strncmp(e->id, "e2e.", 4) == 0 || strncmp(e->id, "kern.attn", 9) == 0; }
+static bool looks_at_kind(const hn_bench_entry *e)
+{
+    return strncmp(e->id, "layer.", 6) == 0 || strncmp(e->id, "e2e.", 4) == 0 || strncmp(e->id, "kern.attn", 9) == 0;
+}
 
 static void run_entries(const char *path, bool recurrent)
 {
@@ -56,8 +67,18 @@ static void run_entries(const char *path, bool recurrent)
     hn_bench_run r;
     hone_error err;
     const hn_bench_entry *e;
-    const hn_bench_settings set = { .model = path, .threads = 2, .warmups = 0, .samples = 2, .n_prompt = -1, .n_gen = -1, .depth = -1, .quick = true, .seed = 1,
-                                    .counts = "3,20", .sink = look, .sink_arg = &s };
+    const hn_bench_settings set = { .model = path,
+                                    .threads = 2,
+                                    .warmups = 0,
+                                    .samples = 2,
+                                    .n_prompt = -1,
+                                    .n_gen = -1,
+                                    .depth = -1,
+                                    .quick = true,
+                                    .seed = 1,
+                                    .counts = "3,20",
+                                    .sink = look,
+                                    .sink_arg = &s };
     assert_non_null(s.schema);
     if (hn_bench_begin(&r, &set, &err) != HONE_OK) fail_msg("%s", err.message);
     snprintf(r.no_roof, sizeof r.no_roof, "not for this test"); /* a noisy machine's roof may be too low */
@@ -69,7 +90,9 @@ static void run_entries(const char *path, bool recurrent)
         hone_status st = hn_bench_run_one(&r, e, &err);
         if (has_no_subject(e->id, recurrent)) {
             assert_int_equal(st, HONE_E_UNSUPPORTED);
-            if (!strstr(err.message, e->id) || !strstr(err.message, recurrent ? "not for a recurrent model" : "only for a recurrent model")) fail_msg("%s: %s", e->id, err.message);
+            if (!strstr(err.message, e->id) ||
+                !strstr(err.message, recurrent ? "not for a recurrent model" : "only for a recurrent model"))
+                fail_msg("%s: %s", e->id, err.message);
             assert_int_equal(s.n, before);
             continue;
         }
@@ -89,8 +112,11 @@ static void test_entries(void **state) { run_entries(model, false); }
 static void test_entries_of_recurrent_models(void **state)
 {
     static const char *const shapes[] = {
-        "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":64,\"head_dim\":32,\"n_ff\":96,\"n_vocab\":400,\"rank_decay\":8,\"rank_iclr\":4,\"rank_value\":4,\"rank_gate\":12}",
-        "{\"arch\":\"rwkv6\",\"n_layer\":3,\"n_embd\":64,\"head_dim\":32,\"n_vocab\":400,\"rank_mix\":4,\"rank_decay\":8,\"rescale_every\":2}" };
+        "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":64,\"head_dim\":32,\"n_ff\":96,\"n_vocab\":400,\"rank_decay\":8,"
+        "\"rank_iclr\":4,\"rank_value\":4,\"rank_gate\":12}",
+        "{\"arch\":\"rwkv6\",\"n_layer\":3,\"n_embd\":64,\"head_dim\":32,\"n_vocab\":400,\"rank_mix\":4,\"rank_decay\":"
+        "8,\"rescale_every\":2}"
+    };
     char config[64], path[64];
     snprintf(config, sizeof config, "/tmp/hone-entries-%d.json", (int)getpid());
     snprintf(path, sizeof path, "/tmp/hone-entries-%d.gguf", (int)getpid());
@@ -100,7 +126,9 @@ static void test_entries_of_recurrent_models(void **state)
         assert_non_null(f);
         fputs(shapes[i], f);
         fclose(f);
-        if (hone_synth(&(hone_synth_params){ .config_path = config, .type = i ? "F32" : "Q8_0" }, path, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+        if (hone_synth(&(hone_synth_params){ .config_path = config, .type = i ? "F32" : "Q8_0" }, path, NULL, &err) !=
+            HONE_OK)
+            fail_msg("%s", err.message);
         run_entries(path, true);
     }
     unlink(config);
@@ -115,7 +143,8 @@ static void test_bad_counts(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const hn_bench_settings set = { .threads = 1, .warmups = 0, .samples = 2, .counts = bad[i] };
         if (hn_bench_begin(&r, &set, &err) != HONE_OK) fail_msg("%s", err.message);
-        if (hn_bench_run_one(&r, hn_bench_find("disp.call"), &err) != HONE_E_ARG) fail_msg("--counts %s was taken", bad[i]);
+        if (hn_bench_run_one(&r, hn_bench_find("disp.call"), &err) != HONE_E_ARG)
+            fail_msg("--counts %s was taken", bad[i]);
         hn_bench_end(&r);
     }
 }
@@ -159,16 +188,19 @@ static void run_broken(const char *id, int least)
     seen s = { .schema = json_load_file("docs/bench.schema.json", 0, NULL) };
     hn_bench_run r;
     hone_error err;
-    const hn_bench_settings set = { .model = model, .threads = 1, .warmups = 0, .samples = 2, .quick = true, .sink = look, .sink_arg = &s };
+    const hn_bench_settings set = {
+        .model = model, .threads = 1, .warmups = 0, .samples = 2, .quick = true, .sink = look, .sink_arg = &s
+    };
     if (hn_bench_begin(&r, &set, &err) != HONE_OK) fail_msg("%s", err.message);
     snprintf(r.no_roof, sizeof r.no_roof, "not for this test");
     n_norms = 0;
     if (hn_bench_run_one(&r, hn_bench_find(id), &err) != HONE_OK) fail_msg("%s: %s", id, err.message);
-    if (s.invalid < least) fail_msg("%s: %d of %d records of a broken kernel are invalid, expected %d", id, s.invalid, s.n, least);
+    if (s.invalid < least)
+        fail_msg("%s: %d of %d records of a broken kernel are invalid, expected %d", id, s.invalid, s.n, least);
     size_t i;
     json_t *o;
-    json_array_foreach(r.records, i, o)
-        if (json_is_false(json_object_get(o, "valid"))) assert_int_equal(json_array_size(json_object_get(o, "samples")), 0); /* nor was it timed */
+    json_array_foreach(r.records, i, o) if (json_is_false(json_object_get(o, "valid")))
+        assert_int_equal(json_array_size(json_object_get(o, "samples")), 0); /* nor was it timed */
     hn_bench_end(&r);
     json_decref(s.schema);
 }
@@ -212,6 +244,9 @@ int main(void)
         printf("SKIP: %s is not here\n", model);
         return 77;
     }
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_entries), cmocka_unit_test(test_entries_of_recurrent_models), cmocka_unit_test(test_bad_counts), cmocka_unit_test(test_broken_kernels_are_seen) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_entries),
+                                        cmocka_unit_test(test_entries_of_recurrent_models),
+                                        cmocka_unit_test(test_bad_counts),
+                                        cmocka_unit_test(test_broken_kernels_are_seen) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

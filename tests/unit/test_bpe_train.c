@@ -1,9 +1,14 @@
 /* Vocabularies from text: the merges of Hugging Face's trainer on a committed text, those of a
  * plain loop that counts anew for each step, and that hone encodes with what it has written. */
 #include "data_files.h"
-#include "train/bpe.h"
+#include "train/begin.h"
 
-typedef struct golden_case { unsigned char text[512]; size_t len; int32_t id[256]; size_t n; } golden_case;
+typedef struct golden_case {
+    unsigned char text[512];
+    size_t len;
+    int32_t id[256];
+    size_t n;
+} golden_case;
 static char merge[1024][64];
 static golden_case cases[64];
 static int n_merge, n_case, n_token;
@@ -35,7 +40,11 @@ static hn_bpe *train(const char *path, int32_t n_vocab)
 {
     hn_bpe *b;
     hone_error e = { 0 };
-    if (hn_bpe_train(&b, &(hn_bpe_params){ .path = &path, .n_path = 1, .n_vocab = n_vocab, .special = special, .n_special = 2 }, &e) != HONE_OK)
+    if (hn_bpe_train(&b,
+                     &(hn_bpe_params){ .path = &path,
+                                       .n_path = 1,
+                                       .rules = { .n_vocab = n_vocab, .special = special, .n_special = 2 } },
+                     &e) != HONE_OK)
         fail_msg("%s", e.message);
     return b;
 }
@@ -47,7 +56,8 @@ static void same_merges(const hn_bpe *b)
         char s[64];
         hone_str l = b->token[b->pair[i].left], r = b->token[b->pair[i].right];
         snprintf(s, sizeof s, "%.*s %.*s", (int)l.len, l.ptr, (int)r.len, r.ptr);
-        if (strcmp(s, merge[i]) != 0) fail_msg("merge %d: \"%s\" (%lld times), expected \"%s\"", i, s, (long long)b->pair[i].count, merge[i]);
+        if (strcmp(s, merge[i]) != 0)
+            fail_msg("merge %d: \"%s\" (%lld times), expected \"%s\"", i, s, (long long)b->pair[i].count, merge[i]);
     }
 }
 
@@ -66,8 +76,9 @@ static hone_model *open_vocab(const hn_bpe *b, bool add_bos)
     hone_model *m = NULL;
     hone_error e = { 0 };
     const char *path = df_path("vocab.gguf");
-    if (hn_gguf_writer_new(&w, &e) || hn_gguf_put_str(w, "general.architecture", "llama", 5, &e) || hn_bpe_put(w, b, 0, 1, add_bos, &e) ||
-        hn_gguf_write_begin(w, path, &e) || hn_gguf_write_end(w, &e) || hone_model_open(&m, path, &(hone_model_params){ .vocab_only = true }, &e))
+    if (hn_gguf_writer_new(&w, &e) || hn_gguf_put_str(w, "general.architecture", "llama", 5, &e) ||
+        hn_bpe_put(w, b, 0, 1, add_bos, &e) || hn_gguf_write_begin(w, path, &e) || hn_gguf_write_end(w, &e) ||
+        hone_model_open(&m, path, &(hone_model_params){ .vocab_only = true }, &e))
         fail_msg("%s", e.message);
     hn_gguf_writer_free(w);
     return m;
@@ -84,7 +95,8 @@ static void test_encoding_of_others(void **state)
     for (int i = 0; i < n_case; i++) {
         hn_ids ids = { 0 };
         assert_int_equal(hn_vocab_encode(v, (char *)cases[i].text, cases[i].len, 0, &ids, NULL), HONE_OK);
-        if (ids.n != cases[i].n || memcmp(ids.data, cases[i].id, 4 * ids.n) != 0) fail_msg("case %d: \"%.*s\"", i, (int)cases[i].len, cases[i].text);
+        if (ids.n != cases[i].n || memcmp(ids.data, cases[i].id, 4 * ids.n) != 0)
+            fail_msg("case %d: \"%.*s\"", i, (int)cases[i].len, cases[i].text);
         free(ids.data);
     }
     hone_model_close(m);
@@ -94,7 +106,11 @@ static void test_encoding_of_others(void **state)
 /* ---- a plain loop ------------------------------------------------------------------------------ */
 
 enum { MAX = 4096 };
-typedef struct plain { int32_t word[MAX][24]; int n[MAX], n_word, left[MAX], right[MAX], count[MAX], id[MAX], n_pair, n_token; char text[MAX][32]; } plain;
+typedef struct plain {
+    int32_t word[MAX][24];
+    int n[MAX], n_word, left[MAX], right[MAX], count[MAX], id[MAX], n_pair, n_token;
+    char text[MAX][32];
+} plain;
 
 static int count_of(const plain *p, int a, int b)
 {
@@ -143,7 +159,8 @@ static void test_plain_loop(void **state)
         size_t n = 0;
         memset(p, 0, sizeof *p);
         p->n_token = 258;
-        for (int i = 0; i < 94; i++) snprintf(p->text[2 + i], 32, "%c", '!' + i); /* bytes that stand for themselves come first */
+        for (int i = 0; i < 94; i++)
+            snprintf(p->text[2 + i], 32, "%c", '!' + i); /* bytes that stand for themselves come first */
         for (int i = 96; i < 258; i++) snprintf(p->text[i], 32, "?%d", i);
         for (int w = 0; w < 200; w++) {
             int len = 1 + (int)(hn_rand64(9, r++) % 14), letters = 2 + round % 3;
@@ -162,8 +179,8 @@ static void test_plain_loop(void **state)
         for (int i = 0; i < p->n_pair; i++) {
             const hn_bpe_pair *x = &b->pair[i];
             if (x->left != p->left[i] || x->right != p->right[i] || x->id != p->id[i] || x->count != p->count[i])
-                fail_msg("round %d, step %d: %d %d -> %d, %lld times; expected %d %d -> %d, %d times", round, i, x->left, x->right, x->id, (long long)x->count,
-                         p->left[i], p->right[i], p->id[i], p->count[i]);
+                fail_msg("round %d, step %d: %d %d -> %d, %lld times; expected %d %d -> %d, %d times", round, i,
+                         x->left, x->right, x->id, (long long)x->count, p->left[i], p->right[i], p->id[i], p->count[i]);
         }
         hn_bpe_free(b);
     }
@@ -175,8 +192,10 @@ static void test_plain_loop(void **state)
 static void test_inputs(void **state)
 {
     hn_bpe *a = train(DF_FILE("a.txt", "\xEF\xBB\xBFone two\r\none two<|endoftext|>one two"), 300);
-    hn_bpe *b = train(DF_FILE("b.jsonl", "{\"messages\": [{\"role\": \"one two\", \"content\": \"one two\\n\"}]}\n{\"text\": \"one two\", \"x\": \"zzzz\"}\n"
-                                         "{\"prompt\": \"one two\"}\n"), 300);
+    hn_bpe *b = train(DF_FILE("b.jsonl", "{\"messages\": [{\"role\": \"one two\", \"content\": \"one "
+                                         "two\\n\"}]}\n{\"text\": \"one two\", \"x\": \"zzzz\"}\n"
+                                         "{\"prompt\": \"one two\"}\n"),
+                      300);
     assert_int_equal(a->n_pair, b->n_pair);
     assert_true(a->n_pair > 4);
     for (int i = 0; i < a->n_pair; i++) assert_memory_equal(&a->pair[i], &b->pair[i], sizeof *a->pair);
@@ -199,30 +218,43 @@ static void refused(hn_bpe_params p, hone_status want, const char *says)
     hn_bpe *b = (hn_bpe *)1;
     hone_error e = { 0 };
     hone_status st = hn_bpe_train(&b, &p, &e);
-    if (st != want || !strstr(e.message, says)) fail_msg("%s \"%s\", expected \"%s\"", hone_status_name(st), e.message, says);
+    if (st != want || !strstr(e.message, says))
+        fail_msg("%s \"%s\", expected \"%s\"", hone_status_name(st), e.message, says);
     assert_null(b);
 }
 
 static void test_refused(void **state)
 {
-    const char *ok = DF_FILE("ok.txt", "one two one two"), *bad = DF_FILE("bad.txt", "fine\nnot \xFF fine"), *empty = DF_FILE("e.jsonl", "{\"text\": \"\"}\n");
-    const char *none = df_path("none.txt"), *twice[] = { "<a>", "<a>" }, *byte[] = { "a" }, *void_[] = { "" }, *ill[] = { "\xFF" };
-    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .n_vocab = 255 }, HONE_E_ARG, "a vocabulary of 255 tokens, expected 256");
-    refused((hn_bpe_params){ .path = &bad, .n_path = 1, .n_vocab = 300 }, HONE_E_FORMAT, "bad.txt:2: not UTF-8: byte 0xff in column 5");
-    refused((hn_bpe_params){ .path = &empty, .n_path = 1, .n_vocab = 300 }, HONE_E_FORMAT, "no text for a tokenizer");
-    refused((hn_bpe_params){ .path = &none, .n_path = 1, .n_vocab = 300 }, HONE_E_IO, "none.txt: cannot open");
-    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .n_vocab = 300, .pre = "no such" }, HONE_E_ARG, "pre-tokenizer \"no such\"");
-    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .n_vocab = 300, .special = twice, .n_special = 2 }, HONE_E_ARG, "special token \"<a>\"");
-    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .n_vocab = 300, .special = byte, .n_special = 1 }, HONE_E_ARG, "special token \"a\"");
-    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .n_vocab = 300, .special = void_, .n_special = 1 }, HONE_E_ARG, "is empty");
-    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .n_vocab = 300, .special = ill, .n_special = 1 }, HONE_E_ARG, "special token");
+    const char *ok = DF_FILE("ok.txt", "one two one two"), *bad = DF_FILE("bad.txt", "fine\nnot \xFF fine"),
+               *empty = DF_FILE("e.jsonl", "{\"text\": \"\"}\n");
+    const char *none = df_path("none.txt"), *twice[] = { "<a>", "<a>" }, *byte[] = { "a" }, *void_[] = { "" },
+               *ill[] = { "\xFF" };
+    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .rules = { .n_vocab = 255 } }, HONE_E_ARG,
+            "a vocabulary of 255 tokens, expected 256");
+    refused((hn_bpe_params){ .path = &bad, .n_path = 1, .rules = { .n_vocab = 300 } }, HONE_E_FORMAT,
+            "bad.txt:2: not UTF-8: byte 0xff in column 5");
+    refused((hn_bpe_params){ .path = &empty, .n_path = 1, .rules = { .n_vocab = 300 } }, HONE_E_FORMAT,
+            "no text for a tokenizer");
+    refused((hn_bpe_params){ .path = &none, .n_path = 1, .rules = { .n_vocab = 300 } }, HONE_E_IO,
+            "none.txt: cannot open");
+    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .rules = { .n_vocab = 300, .pre = "no such" } }, HONE_E_ARG,
+            "pre-tokenizer \"no such\"");
+    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .rules = { .n_vocab = 300, .special = twice, .n_special = 2 } },
+            HONE_E_ARG, "special token \"<a>\"");
+    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .rules = { .n_vocab = 300, .special = byte, .n_special = 1 } },
+            HONE_E_ARG, "special token \"a\"");
+    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .rules = { .n_vocab = 300, .special = void_, .n_special = 1 } },
+            HONE_E_ARG, "is empty");
+    refused((hn_bpe_params){ .path = &ok, .n_path = 1, .rules = { .n_vocab = 300, .special = ill, .n_special = 1 } },
+            HONE_E_ARG, "special token");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_merges_of_others), cmocka_unit_test(test_encoding_of_others), cmocka_unit_test(test_plain_loop),
-        cmocka_unit_test(test_inputs), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_merges_of_others), cmocka_unit_test(test_encoding_of_others),
+        cmocka_unit_test(test_plain_loop),       cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, read_golden, df_end);
 }

@@ -30,7 +30,8 @@ static json_t *json(const char *s)
     return j;
 }
 
-static hone_status render(const char *source, const char *messages, const char *tools, bool gen, hn_jinja_text *out, hone_error *e)
+static hone_status render(const char *source, const char *messages, const char *tools, bool gen, hn_jinja_text *out,
+                          hone_error *e)
 {
     hn_jinja *t = parse(source, strlen(source));
     json_t *m = json(messages), *tl = tools ? json(tools) : NULL;
@@ -42,7 +43,8 @@ static hone_status render(const char *source, const char *messages, const char *
     return st;
 }
 
-static void renders(const char *what, const char *source, const char *messages, const char *tools, bool gen, const char *want)
+static void renders(const char *what, const char *source, const char *messages, const char *tools, bool gen,
+                    const char *want)
 {
     hn_jinja_text out;
     hone_error e = { 0 };
@@ -62,34 +64,48 @@ static void refuses(const char *source, const char *messages, const char *tools,
 
 /* ---- formats ------------------------------------------------------------------------------------- */
 
-#define SUAU "[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"U\"},{\"role\":\"assistant\",\"content\":\"A\"},{\"role\":\"user\",\"content\":\"V\"}]"
+#define SUAU                                                                                                  \
+    "[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"U\"},{\"role\":\"assistant\"," \
+    "\"content\":\"A\"},{\"role\":\"user\",\"content\":\"V\"}]"
 
 static void formats(void **state)
 {
-    static const struct { const char *name, *want; } f[] = {
-        { "chatml", "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n<|im_start|>user\nV<|im_end|>\n<|im_start|>assistant\n" },
+    static const struct {
+        const char *name, *want;
+    } f[] = {
+        { "chatml", "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\nA<|im_end|>"
+                    "\n<|im_start|>user\nV<|im_end|>\n<|im_start|>assistant\n" },
         { "llama2", "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\nU [/INST] A </s><s>[INST] V [/INST]" },
-        { "llama3", "<s><|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nU<|eot_id|>"
-                    "<|start_header_id|>assistant<|end_header_id|>\n\nA<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nV<|eot_id|>"
+        { "llama3", "<s><|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>user<|end_header_"
+                    "id|>\n\nU<|eot_id|>"
+                    "<|start_header_id|>assistant<|end_header_id|>\n\nA<|eot_id|><|start_header_id|>user<|end_header_"
+                    "id|>\n\nV<|eot_id|>"
                     "<|start_header_id|>assistant<|end_header_id|>\n\n" },
         { "mistral", "<s>[INST] S\n\nU[/INST] A</s>[INST] V[/INST]" },
         { "mistral-v1", "<s> [INST] S\n\nU [/INST] A</s> [INST] V [/INST]" },
         { "mistral-v3", "<s>[INST] S\n\nU[/INST] A</s>[INST] V[/INST]" },
         { "mistral-v3-tekken", "<s>[INST]S\n\nU[/INST]A</s>[INST]V[/INST]" },
         { "mistral-v7", "<s>[SYSTEM_PROMPT] S[/SYSTEM_PROMPT][INST] U[/INST] A</s>[INST] V[/INST]" },
-        { "gemma", "<s><start_of_turn>user\nS\n\nU<end_of_turn>\n<start_of_turn>model\nA<end_of_turn>\n<start_of_turn>user\nV<end_of_turn>\n<start_of_turn>model\n" },
-        { "phi3", "<|system|>\nS<|end|>\n<|user|>\nU<|end|>\n<|assistant|>\nA<|end|>\n<|user|>\nV<|end|>\n<|assistant|>\n" },
-        { "phi4", "<|im_start|>system<|im_sep|>S<|im_end|><|im_start|>user<|im_sep|>U<|im_end|><|im_start|>assistant<|im_sep|>A<|im_end|>"
+        { "gemma", "<s><start_of_turn>user\nS\n\nU<end_of_turn>\n<start_of_turn>model\nA<end_of_turn>\n<start_of_turn>"
+                   "user\nV<end_of_turn>\n<start_of_turn>model\n" },
+        { "phi3",
+          "<|system|>\nS<|end|>\n<|user|>\nU<|end|>\n<|assistant|>\nA<|end|>\n<|user|>\nV<|end|>\n<|assistant|>\n" },
+        { "phi4", "<|im_start|>system<|im_sep|>S<|im_end|><|im_start|>user<|im_sep|>U<|im_end|><|im_start|>assistant<|"
+                  "im_sep|>A<|im_end|>"
                   "<|im_start|>user<|im_sep|>V<|im_end|><|im_start|>assistant<|im_sep|>" },
-        { "zephyr", "<|system|>\nS<|endoftext|>\n<|user|>\nU<|endoftext|>\n<|assistant|>\nA<|endoftext|>\n<|user|>\nV<|endoftext|>\n<|assistant|>\n" },
+        { "zephyr", "<|system|>\nS<|endoftext|>\n<|user|>\nU<|endoftext|>\n<|assistant|>\nA<|endoftext|>\n<|user|>\nV<|"
+                    "endoftext|>\n<|assistant|>\n" },
         { "vicuna", "S\n\nUSER: U\nASSISTANT: A</s>\nUSER: V\nASSISTANT:" },
         { "deepseek", "<s>S<｜User｜>U<｜Assistant｜>A<｜end▁of▁sentence｜><｜User｜>V<｜Assistant｜>" },
         { "deepseek2", "<s>S\n\nUser: U\n\nAssistant: A<｜end▁of▁sentence｜>User: V\n\nAssistant:" },
         { "glm4", "[gMASK]<sop><|system|>\nS<|user|>\nU<|assistant|>\nA<|user|>\nV<|assistant|>" },
-        { "command-r", "<s><|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>S<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>U<|END_OF_TURN_TOKEN|>"
-                       "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>A<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>V<|END_OF_TURN_TOKEN|>"
+        { "command-r", "<s><|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>S<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_"
+                       "TOKEN|>U<|END_OF_TURN_TOKEN|>"
+                       "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>A<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_"
+                       "TOKEN|>V<|END_OF_TURN_TOKEN|>"
                        "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>" },
-        { "gpt-oss", "<|start|>system<|message|>S<|end|><|start|>user<|message|>U<|end|><|start|>assistant<|channel|>final<|message|>A<|end|>"
+        { "gpt-oss", "<|start|>system<|message|>S<|end|><|start|>user<|message|>U<|end|><|start|>assistant<|channel|>"
+                     "final<|message|>A<|end|>"
                      "<|start|>user<|message|>V<|end|><|start|>assistant" },
         { "rwkv-world", "<s>System: S\n\nUser: U\n\nAssistant: A\n\nUser: V\n\nAssistant:" },
     };
@@ -102,7 +118,8 @@ static void formats(void **state)
         if (!strstr(hn_chat_format_list(), name)) fail_msg("%s is not listed", f[i].name);
     }
     assert_null(hn_chat_format("nope"));
-    renders("no generation", hn_chat_format("phi3"), "[{\"role\":\"user\",\"content\":\"U\"}]", NULL, false, "<|user|>\nU<|end|>\n");
+    renders("no generation", hn_chat_format("phi3"), "[{\"role\":\"user\",\"content\":\"U\"}]", NULL, false,
+            "<|user|>\nU<|end|>\n");
     hone_str s;
     hone_error e;
     assert_int_equal(hn_chat_source(&s, NULL, NULL, "nope", false, &e), HONE_E_ARG);
@@ -114,19 +131,23 @@ static void formats(void **state)
 
 /* ---- what callers send ------------------------------------------------------------------------------ */
 
-#define CALL(args) "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":\"function\"," \
-                   "\"function\":{\"name\":\"f\",\"arguments\":" args "}}]}]"
+#define CALL(args)                                                                                               \
+    "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"type\":" \
+    "\"function\","                                                                                              \
+    "\"function\":{\"name\":\"f\",\"arguments\":" args "}}]}]"
 #define EACH_CALL "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
 
 static void preparation(void **state)
 {
-    static const char parts[] = "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]";
+    static const char parts[] =
+        "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]}]";
     renders("flattened", "{{ 'x' + messages[0].content }}", parts, NULL, false, "xab");
     renders("flattened where it would print a list", "{{ messages[0].content }}", parts, NULL, false, "ab");
     static const char lists[] = "{% for p in messages[0].content %}[{{ p.text }}]{% endfor %}";
     renders("taken as parts", lists, parts, NULL, false, "[a][b]");
     renders("made into parts", lists, "[{\"role\":\"user\",\"content\":\"ab\"}]", NULL, false, "[ab]");
-    static const char object[] = EACH_CALL "{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}";
+    static const char object[] =
+        EACH_CALL "{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endfor %}{% endfor %}";
     renders("object as object", object, CALL("{\"x\":1}"), NULL, false, "qx=1");
     renders("text to object", object, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "qx=1");
     static const char text[] = EACH_CALL "{{ '<' + c.function.arguments + '>' }}{% endfor %}{% endfor %}";
@@ -134,10 +155,14 @@ static void preparation(void **state)
     renders("object to text", text, CALL("{\"x\":1}"), NULL, false, "q<{\"x\": 1}>");
     static const char tojson[] = EACH_CALL "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}";
     renders("no JSON within JSON", tojson, CALL("\"{\\\"x\\\": 1}\""), NULL, false, "q{\"x\": 1}");
-    renders("null content kept", "{% for m in messages %}{{ 'none' if m.content is none else m.content }}{{ m.tool_calls[0].function.arguments.probe_key if m.tool_calls }}{% endfor %}",
+    renders("null content kept",
+            "{% for m in messages %}{{ 'none' if m.content is none else m.content }}{{ "
+            "m.tool_calls[0].function.arguments.probe_key if m.tool_calls }}{% endfor %}",
             CALL("{}"), NULL, false, "qnone");
-    renders("no content", "{% for m in messages %}[{{ m.content }}]{% endfor %}", "[{\"role\":\"user\"}]", NULL, false, "[]");
-    static const char gemma[] = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}";
+    renders("no content", "{% for m in messages %}[{{ m.content }}]{% endfor %}", "[{\"role\":\"user\"}]", NULL, false,
+            "[]");
+    static const char gemma[] = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') "
+                                "}}{% endif %}{% for m in messages %}{{ m.role + ':' + m.content }};{% endfor %}";
     renders("system merged", gemma, SUAU, NULL, false, "user:S\n\nU;assistant:A;user:V;");
     refuses(gemma, "[{\"role\":\"system\",\"content\":\"S\"}]", NULL, HONE_E_ARG, "System role not supported");
     renders("tools", "{{ tools[0].x }}", "[{\"role\":\"user\",\"content\":\"U\"}]", "[{\"x\":1}]", false, "1");
@@ -149,17 +174,26 @@ static void preparation(void **state)
     refuses(user, "[1]", NULL, HONE_E_ARG, "messages[0]: expected an object");
     refuses(user, "[{\"content\":\"x\"}]", NULL, HONE_E_ARG, "messages[0].role: expected a string");
     refuses(user, "[{\"role\":\"user\",\"content\":5}]", NULL, HONE_E_ARG, "messages[0].content: expected a string");
-    refuses(user, "[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]", NULL, HONE_E_UNSUPPORTED, "messages[0].content[0]: a part of type 'image_url'");
-    refuses(user, "[{\"role\":\"user\",\"content\":[{\"type\":\"text\\u0000\"}]}]", NULL, HONE_E_UNSUPPORTED, "a part of type 'text\\x00'");
-    refuses(user, "[{\"role\":\"user\",\"content\":\"\",\"tool_calls\":5}]", NULL, HONE_E_ARG, "tool_calls: expected an array");
+    refuses(user, "[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]", NULL, HONE_E_UNSUPPORTED,
+            "messages[0].content[0]: a part of type 'image_url'");
+    refuses(user, "[{\"role\":\"user\",\"content\":[{\"type\":\"text\\u0000\"}]}]", NULL, HONE_E_UNSUPPORTED,
+            "a part of type 'text\\x00'");
+    refuses(user, "[{\"role\":\"user\",\"content\":\"\",\"tool_calls\":5}]", NULL, HONE_E_ARG,
+            "tool_calls: expected an array");
     refuses(user, "[]", "{}", HONE_E_ARG, "tools: expected a JSON array");
 }
 
 /* A file's template may be the name of a format: all of it, also what follows a NUL. */
 static void named_formats(void **state)
 {
-    static const struct { const char *name; size_t len; bool known; } c[] = {
-        { "chatml", 6, true }, { "chatml\0", 7, false }, { "chatml\0x", 8, false },
+    static const struct {
+        const char *name;
+        size_t len;
+        bool known;
+    } c[] = {
+        { "chatml", 6, true },
+        { "chatml\0", 7, false },
+        { "chatml\0x", 8, false },
     };
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         bb b = bb_head(3, 0, 2);
@@ -206,12 +240,14 @@ static hn_vocab *vocab(const char *path)
     hn_gguf *g;
     hn_vocab *v = NULL;
     hone_error e = { 0 };
-    if (hn_gguf_open(&g, path, &e) != HONE_OK || hn_vocab_new(&v, g, NULL, &e) != HONE_OK || !v) fail_msg("%s: %s", path, e.message);
+    if (hn_gguf_open(&g, path, &e) != HONE_OK || hn_vocab_new(&v, g, NULL, &e) != HONE_OK || !v)
+        fail_msg("%s: %s", path, e.message);
     hn_gguf_close(g);
     return v;
 }
 
-static void ids_are(const hn_vocab *v, const char *text, const hone_span *input, size_t n_input, bool trust, const int32_t *want, size_t n)
+static void ids_are(const hn_vocab *v, const char *text, const hone_span *input, size_t n_input, bool trust,
+                    const int32_t *want, size_t n)
 {
     hn_ids got = { 0 };
     hone_error e;
@@ -226,8 +262,10 @@ static void ids_are(const hn_vocab *v, const char *text, const hone_span *input,
 
 static void protected_ids(void **state)
 {
-    hn_vocab *v = vocab("tests/fuzz/corpus/vocab/bpe_gpt-2.gguf"); /* bytes, <|end|> 102 CONTROL, <t> 103 USER_DEFINED */
-    const hone_span none[1] = { { 0, 0 } }, all[1] = { { 0, 12 } }, middle[1] = { { 3, 4 } }, behind[1] = { { 7, 8 } }, before[1] = { { 0, 1 } }, two[2] = { { 0, 1 }, { 8, 9 } };
+    hn_vocab *v =
+        vocab("tests/fuzz/corpus/vocab/bpe_gpt-2.gguf"); /* bytes, <|end|> 102 CONTROL, <t> 103 USER_DEFINED */
+    const hone_span none[1] = { { 0, 0 } }, all[1] = { { 0, 12 } }, middle[1] = { { 3, 4 } }, behind[1] = { { 7, 8 } },
+                    before[1] = { { 0, 1 } }, two[2] = { { 0, 1 }, { 8, 9 } };
     int32_t b[8];
     const char *marker = "<|end|>";
     hn_ids plain = { 0 };
@@ -263,12 +301,18 @@ static void protected_ids(void **state)
 #define VOCABS "../shared/data/tokenizers"
 
 enum { MAX_TEMPLATES = 80 };
-typedef struct named { char name[100]; hn_jinja *t; } named;
+typedef struct named {
+    char name[100];
+    hn_jinja *t;
+} named;
 
 static size_t load_templates(named *list)
 {
     size_t n = 0;
-    static const char *const names[] = { "chatml", "llama2", "llama3", "mistral", "gemma", "phi3", "phi4", "zephyr", "vicuna", "deepseek", "glm4", "command-r", "gpt-oss", "rwkv-world" };
+    static const char *const names[] = {
+        "chatml", "llama2", "llama3",   "mistral", "gemma",     "phi3",    "phi4",
+        "zephyr", "vicuna", "deepseek", "glm4",    "command-r", "gpt-oss", "rwkv-world"
+    };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(list[n].name, sizeof list[n].name, "%s", names[i]);
         list[n++].t = parse(hn_chat_format(names[i]), strlen(hn_chat_format(names[i])));
@@ -293,16 +337,21 @@ static size_t load_templates(named *list)
 }
 
 /* Structure of the prompt whose messages and tools hold `text`: control ids, in order. */
-static bool structure(const hn_jinja *t, const hn_vocab *v, const char *text, size_t len, bool trust, hn_ids *out, const char *what)
+static bool structure(const hn_jinja *t, const hn_vocab *v, const char *text, size_t len, bool trust, hn_ids *out,
+                      const char *what)
 {
     char said[400];
     snprintf(said, sizeof said, "Say %.*s now", (int)len, text);
-    json_t *m = json_pack("[{s:s,s:s},{s:s,s:s},{s:s,s:s}]", "role", "user", "content", said, "role", "assistant", "content", said, "role", "user", "content", said);
-    json_t *tools = hn_jinja_mentions(t, "tools") || hn_jinja_mentions(t, "functions") ?
-        json_pack("[{s:s,s:{s:s,s:s,s:{s:s,s:{s:{s:s,s:s}},s:[s]}}}]", "type", "function", "function", "name", "fn", "description", said, "parameters", "type",
-                  "object", "properties", "p", "type", "string", "description", said, "required", "p") : NULL;
+    json_t *m = json_pack("[{s:s,s:s},{s:s,s:s},{s:s,s:s}]", "role", "user", "content", said, "role", "assistant",
+                          "content", said, "role", "user", "content", said);
+    json_t *tools = hn_jinja_mentions(t, "tools") || hn_jinja_mentions(t, "functions")
+                        ? json_pack("[{s:s,s:{s:s,s:s,s:{s:s,s:{s:{s:s,s:s}},s:[s]}}}]", "type", "function", "function",
+                                    "name", "fn", "description", said, "parameters", "type", "object", "properties",
+                                    "p", "type", "string", "description", said, "required", "p")
+                        : NULL;
     size_t n_bos = 0, n_eos = 0;
-    const char *bos = hn_vocab_bos(v) >= 0 ? hn_vocab_piece(v, hn_vocab_bos(v), true, &n_bos) : "", *eos = hn_vocab_eos(v) >= 0 ? hn_vocab_piece(v, hn_vocab_eos(v), true, &n_eos) : "";
+    const char *bos = hn_vocab_bos(v) >= 0 ? hn_vocab_piece(v, hn_vocab_bos(v), true, &n_bos) : "",
+               *eos = hn_vocab_eos(v) >= 0 ? hn_vocab_piece(v, hn_vocab_eos(v), true, &n_eos) : "";
     char b[64], e[64];
     snprintf(b, sizeof b, "%.*s", (int)n_bos, bos);
     snprintf(e, sizeof e, "%.*s", (int)n_eos, eos);
@@ -328,16 +377,19 @@ static bool structure(const hn_jinja *t, const hn_vocab *v, const char *text, si
 
 static void injection(void **state)
 {
-    static const char *const builtin[] = { "tests/fuzz/corpus/vocab/bpe_gpt-2.gguf", "tests/fuzz/corpus/vocab/spm.gguf", "tests/fuzz/corpus/vocab/phi3.gguf", "tests/fuzz/corpus/vocab/rwkv.gguf" };
+    static const char *const builtin[] = { "tests/fuzz/corpus/vocab/bpe_gpt-2.gguf", "tests/fuzz/corpus/vocab/spm.gguf",
+                                           "tests/fuzz/corpus/vocab/phi3.gguf", "tests/fuzz/corpus/vocab/rwkv.gguf" };
     named list[MAX_TEMPLATES];
     size_t n = load_templates(list), pairs = 0, present = 0, special = 0, n_path = 0, trusted_more = 0;
     char path[40][400];
-    for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++) snprintf(path[n_path++], sizeof *path, "%s", builtin[i]);
+    for (size_t i = 0; i < sizeof builtin / sizeof *builtin; i++)
+        snprintf(path[n_path++], sizeof *path, "%s", builtin[i]);
     DIR *d = opendir(VOCABS);
     if (!d) print_message("SKIP: no %s\n", VOCABS);
     for (struct dirent *f; d && (f = readdir(d));) {
         size_t k = strlen(f->d_name);
-        if (k > 5 && strcmp(f->d_name + k - 5, ".gguf") == 0 && n_path < 40) snprintf(path[n_path++], sizeof *path, VOCABS "/%.300s", f->d_name);
+        if (k > 5 && strcmp(f->d_name + k - 5, ".gguf") == 0 && n_path < 40)
+            snprintf(path[n_path++], sizeof *path, VOCABS "/%.300s", f->d_name);
     }
     if (d) closedir(d);
     hn_ids clean = { 0 }, dirty = { 0 }, open = { 0 };
@@ -348,14 +400,16 @@ static void injection(void **state)
             for (int32_t id = 0; id < hn_vocab_size(v); id++) {
                 size_t len;
                 const char *s = hn_vocab_piece(v, id, true, &len);
-                if (!(hn_vocab_is_control(v, id) || hn_vocab_is_eog(v, id)) || !len || len > 100 || memchr(s, 0, len)) continue;
+                if (!(hn_vocab_is_control(v, id) || hn_vocab_is_eog(v, id)) || !len || len > 100 || memchr(s, 0, len))
+                    continue;
                 /* RWKV's end of a turn is two newlines: text like any other */
                 if (!hn_vocab_is_control(v, id) && hn_vocab_get_kind(v) == HN_VOCAB_RWKV) continue;
                 special += i == 0;
                 pairs++;
                 present += structure(list[i].t, v, s, len, false, &dirty, list[i].name);
                 if (clean.n != dirty.n || memcmp(clean.data, dirty.data, clean.n * sizeof *clean.data) != 0)
-                    fail_msg("%s, %s: token %d '%.*s' in a message gives %zu control ids, without it %zu", path[p], list[i].name, id, (int)len, s, dirty.n, clean.n);
+                    fail_msg("%s, %s: token %d '%.*s' in a message gives %zu control ids, without it %zu", path[p],
+                             list[i].name, id, (int)len, s, dirty.n, clean.n);
                 structure(list[i].t, v, s, len, true, &open, list[i].name);
                 trusted_more += open.n > clean.n;
             }
@@ -366,15 +420,16 @@ static void injection(void **state)
     free(clean.data);
     free(dirty.data);
     free(open.data);
-    print_message("%zu vocabularies, %zu special tokens, %zu templates: %zu prompts, token printed in %zu, structure with trust_input in %zu\n", n_path,
-                  special, n, pairs, present, trusted_more);
+    print_message("%zu vocabularies, %zu special tokens, %zu templates: %zu prompts, token printed in %zu, structure "
+                  "with trust_input in %zu\n",
+                  n_path, special, n, pairs, present, trusted_more);
     assert_true(present > pairs / 2 && trusted_more > pairs / 2); /* so the check can fail */
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(formats), cmocka_unit_test(preparation), cmocka_unit_test(named_formats),
-                                        cmocka_unit_test(variables), cmocka_unit_test(protected_ids),
-                                        cmocka_unit_test(injection) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(formats),       cmocka_unit_test(preparation),
+                                        cmocka_unit_test(named_formats), cmocka_unit_test(variables),
+                                        cmocka_unit_test(protected_ids), cmocka_unit_test(injection) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

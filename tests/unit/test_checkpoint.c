@@ -169,7 +169,8 @@ static void damaged_newest(void **state)
     damage(path, 100, 1);
     int64_t step;
     hone_error e = { 0 };
-    assert_int_equal(hone_trainer_resume(b, dir, &step, note, sizeof note, &e), HONE_E_FORMAT); /* none is whole: not silently anew */
+    assert_int_equal(hone_trainer_resume(b, dir, &step, note, sizeof note, &e),
+                     HONE_E_FORMAT); /* none is whole: not silently anew */
     assert_int_equal(step, 0);
     hone_trainer_free(t);
     hone_trainer_free(b);
@@ -178,9 +179,21 @@ static void damaged_newest(void **state)
 /* A checksum that fits is no promise: counters that would overflow, or that no run has, are damage too. */
 static void impossible_counters(void **state)
 {
-    static const struct { int field; int64_t value; const char *says; } cases[] = {
-        { 0, -1, "number of steps is" }, { 0, INT64_MAX, "number of steps is" }, { 0, 7, "applied and skipped" }, { 1, INT64_MIN, "steps applied" }, { 4, -1, "micro-batches" },
-        { 5, INT64_MAX - 1, "epochs" }, { 6, 1 << 20, "sequence 1048576 of epoch" }, { 9, 3, "steps to the best" }, { 16, 2, "ends" }, { 17, -1, "ends" },
+    static const struct {
+        int field;
+        int64_t value;
+        const char *says;
+    } cases[] = {
+        { 0, -1, "number of steps is" },
+        { 0, INT64_MAX, "number of steps is" },
+        { 0, 7, "applied and skipped" },
+        { 1, INT64_MIN, "steps applied" },
+        { 4, -1, "micro-batches" },
+        { 5, INT64_MAX - 1, "epochs" },
+        { 6, 1 << 20, "sequence 1048576 of epoch" },
+        { 9, 3, "steps to the best" },
+        { 16, 2, "ends" },
+        { 17, -1, "ends" },
     };
     hone_trainer *t = tr_new(ctx, model, tr_params(data)), *b = tr_new(ctx, model, tr_params(data));
     const char *dir = folder("counters");
@@ -417,8 +430,12 @@ static void refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resume_anywhere), cmocka_unit_test(same_on_any_threads), cmocka_unit_test(keeps_the_last), cmocka_unit_test(damaged_newest), cmocka_unit_test(impossible_counters),
-        cmocka_unit_test(another_run), cmocka_unit_test(disk_full), cmocka_unit_test(epochs_end_where_the_data_ends), cmocka_unit_test(accumulation),
-        cmocka_unit_test(early_stop), cmocka_unit_test(not_finite), cmocka_unit_test(refuses) };
+        cmocka_unit_test(resume_anywhere),     cmocka_unit_test(same_on_any_threads),
+        cmocka_unit_test(keeps_the_last),      cmocka_unit_test(damaged_newest),
+        cmocka_unit_test(impossible_counters), cmocka_unit_test(another_run),
+        cmocka_unit_test(disk_full),           cmocka_unit_test(epochs_end_where_the_data_ends),
+        cmocka_unit_test(accumulation),        cmocka_unit_test(early_stop),
+        cmocka_unit_test(not_finite),          cmocka_unit_test(refuses)
+    };
     return cmocka_run_group_tests(tests, begin, tr_end);
 }

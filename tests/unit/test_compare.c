@@ -2,8 +2,9 @@
  * beta.ppf), ranks against Conover's table, verdicts against hand-made samples, and the
  * promises themselves (coverage, false alarms, power, Holm) against simulated machines
  * with heavy tails, drift, bursts and correlation. */
-#include "lab/compare.h"
-#include "lab/lab.h"
+#include "lab/stats/compare.h"
+#include "lab/stats/stats.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,9 +30,15 @@ static void test_binomial(void **state)
 
 static void test_share_interval(void **state)
 {
-    static const struct { size_t k, n; double lo, hi; } t[] = {
-        { 0, 20, 0, 0.1684334709830853 }, { 20, 20, 0.8315665290169147, 1 }, { 19, 20, 0.7512672372279723, 0.9987349105020502 },
-        { 38, 40, 0.8308031360405823, 0.9938863534006491 }, { 3, 1000, 0.0006190999316495715, 0.008742023238478303 },
+    static const struct {
+        size_t k, n;
+        double lo, hi;
+    } t[] = {
+        { 0, 20, 0, 0.1684334709830853 },
+        { 20, 20, 0.8315665290169147, 1 },
+        { 19, 20, 0.7512672372279723, 0.9987349105020502 },
+        { 38, 40, 0.8308031360405823, 0.9938863534006491 },
+        { 3, 1000, 0.0006190999316495715, 0.008742023238478303 },
     };
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         double ci[2];
@@ -42,7 +49,13 @@ static void test_share_interval(void **state)
 
 static void test_ranks_of_the_looks(void **state)
 {
-    static const struct { size_t n, rank; double coverage; } t[] = { { 8, 1, 0.9921875 }, { 20, 5, 0.9881820678710938 }, { 40, 13, 0.9834109966250253 }, { 80, 29, 0.9903171500769424 } };
+    static const struct {
+        size_t n, rank;
+        double coverage;
+    } t[] = { { 8, 1, 0.9921875 },
+              { 20, 5, 0.9881820678710938 },
+              { 40, 13, 0.9834109966250253 },
+              { 80, 29, 0.9903171500769424 } };
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         double c;
         assert_int_equal(hn_median_rank(t[i].n, 1 - HN_AB_ALPHA / HN_AB_LOOKS, &c), t[i].rank);
@@ -107,7 +120,8 @@ static void test_verdicts(void **state)
     NEAR(r.ci95[0], 0.90 + 0.07 * 5 / 19);
     assert_int_equal(judge_line(1.03, 1.10, 20, 0.02, 0.02, level).verdict, HN_AB_IMPROVED);
     assert_int_equal(judge_line(0.985, 1.015, 20, 0.02, 0.02, level).verdict, HN_AB_SAME);
-    assert_int_equal(judge_line(0.97, 1.03, 20, 0.02, 0.02, level).verdict, HN_AB_SAME); /* the ends lie outside the interval */
+    assert_int_equal(judge_line(0.97, 1.03, 20, 0.02, 0.02, level).verdict,
+                     HN_AB_SAME); /* the ends lie outside the interval */
     r = judge_line(0.95, 0.999, 20, 0.02, 0.02, level);
     assert_int_equal(r.verdict, HN_AB_INCONCLUSIVE);
     assert_string_equal(hn_ab_note(&r), "slower, size unresolved");
@@ -125,10 +139,12 @@ static void test_noise_raises_no_alarm_and_excuses_nothing(void **state)
 {
     double level = 1 - HN_AB_ALPHA / 3; /* A/A found 8 %, 2 % were asked for */
     assert_int_equal(judge_line(0.93, 0.96, 20, 0.02, 0.08, level).verdict, HN_AB_INCONCLUSIVE);
-    assert_int_equal(judge_line(0.96, 1.04, 20, 0.02, 0.08, level).verdict, HN_AB_INCONCLUSIVE); /* not SAME: not within 2 % */
+    assert_int_equal(judge_line(0.96, 1.04, 20, 0.02, 0.08, level).verdict,
+                     HN_AB_INCONCLUSIVE); /* not SAME: not within 2 % */
     assert_int_equal(judge_line(0.80, 0.90, 20, 0.02, 0.08, level).verdict, HN_AB_REGRESSED);
     assert_int_equal(judge_line(0.99, 1.01, 20, 0.02, 0.08, level).verdict, HN_AB_SAME);
-    assert_int_equal(judge_line(0.2, 0.3, 20, 0.02, 1.4, level).verdict, HN_AB_REGRESSED); /* noise beyond the thing itself: a factor of 2.4 either way */
+    assert_int_equal(judge_line(0.2, 0.3, 20, 0.02, 1.4, level).verdict,
+                     HN_AB_REGRESSED); /* noise beyond the thing itself: a factor of 2.4 either way */
     assert_int_equal(judge_line(0.45, 0.6, 20, 0.02, 1.4, level).verdict, HN_AB_INCONCLUSIVE);
     assert_int_equal(judge_line(0.9, 1.1, 20, 0.5, 1, level).verdict, HN_AB_SAME);
     assert_int_equal(judge_line(2.5, 3.5, 20, 0.02, 1.4, level).verdict, HN_AB_IMPROVED);
@@ -152,7 +168,12 @@ static void test_p_is_the_edge(void **state)
 {
     for (size_t n = 8; n <= 80; n += 9)
         for (int shape = 0; shape < 3; shape++) {
-            double from = shape == 0 ? 0.93 : shape == 1 ? 0.99 : 0.975, to = shape == 0 ? 0.985 : shape == 1 ? 1.07 : 1.024;
+            double from = shape == 0   ? 0.93
+                          : shape == 1 ? 0.99
+                                       : 0.975,
+                   to = shape == 0   ? 0.985
+                        : shape == 1 ? 1.07
+                                     : 1.024;
             hn_ab_verdict v = shape == 0 ? HN_AB_REGRESSED : shape == 1 ? HN_AB_IMPROVED : HN_AB_SAME;
             double p = judge_line(from, to, n, 0.02, 0.02, 0.95).p[v];
             if (p >= 1 || p < 1e-8) continue; /* beyond: 1 − p is too coarse a number */
@@ -166,7 +187,8 @@ static void test_half_width(void **state)
     double x[20];
     for (int i = 0; i < 20; i++) x[i] = log(0.99 + 0.02 * i / 19);
     assert_true(fabs(hn_ab_half_width(x, 20) - 0.5 * 0.02 * 9 / 19) < 1e-9); /* the 6th and the 15th */
-    for (int i = 0; i < 20; i++) x[i] = log(1.05 + 0.0001 * i); /* steady, but away from 1: one place is faster than the other */
+    for (int i = 0; i < 20; i++)
+        x[i] = log(1.05 + 0.0001 * i); /* steady, but away from 1: one place is faster than the other */
     assert_true(fabs(hn_ab_half_width(x, 20) - 0.05095) < 1e-6);
     assert_true(isnan(hn_ab_half_width(x, 5)));
 }
@@ -185,8 +207,9 @@ static void test_holm_by_hand(void **state)
         assert_int_equal(r[m].verdict, HN_AB_REGRESSED); /* each alone */
     }
     NEAR(r[2].p[HN_AB_REGRESSED], 158.0 / 4096);
-    for (int m = 0; m < 3; m++) r[m] = (hn_ab_result){ .n = 12, .wanted = 0.02, .margin = 0.02 }; /* nothing else counts */
-    hn_ab_holm(r, x, 3, 0.05); /* 0.05/3, 0.05/2, 0.05: all three */
+    for (int m = 0; m < 3; m++)
+        r[m] = (hn_ab_result){ .n = 12, .wanted = 0.02, .margin = 0.02 }; /* nothing else counts */
+    hn_ab_holm(r, x, 3, 0.05);                                            /* 0.05/3, 0.05/2, 0.05: all three */
     for (int m = 0; m < 3; m++) assert_int_equal(r[m].verdict, HN_AB_REGRESSED);
     NEAR(r[0].level, 1 - 0.05 / 3);
     NEAR(r[2].level, 0.95);
@@ -197,7 +220,8 @@ static void test_holm_by_hand(void **state)
     for (int m = 0; m < 3; m++) assert_int_equal(r[m].verdict, HN_AB_INCONCLUSIVE);
     NEAR(r[2].level, 1 - 0.001 / 3);
     for (int m = 0; m < 3; m++) r[m] = (hn_ab_result){ .n = 12, .wanted = 0.02, .margin = 0.02 };
-    for (int i = 0; i < 12; i++) data[0][i] = i % 2 ? 0.2 : -0.2; /* the first is open: it must not stand in the way of the others */
+    for (int i = 0; i < 12; i++)
+        data[0][i] = i % 2 ? 0.2 : -0.2; /* the first is open: it must not stand in the way of the others */
     hn_ab_holm(r, x, 3, 0.05);
     assert_int_equal(r[0].verdict, HN_AB_INCONCLUSIVE);
     assert_int_equal(r[1].verdict, HN_AB_REGRESSED);
@@ -205,7 +229,10 @@ static void test_holm_by_hand(void **state)
 
 /* ---- simulated machines ------------------------------------------------------------------------------ */
 
-typedef struct machine { uint64_t key, at; double drift, slow; } machine;
+typedef struct machine {
+    uint64_t key, at;
+    double drift, slow;
+} machine;
 
 static double uniform(machine *m) { return (double)(hn_rand64(m->key, m->at++) >> 11) * 0x1p-53; }
 static double gauss(machine *m) { return sqrt(-2 * log(uniform(m) + 1e-300)) * cos(6.283185307179586 * uniform(m)); }
@@ -255,9 +282,13 @@ enum { TIMES = 2000 };
 
 static void test_simulated_false_alarms_and_power(void **state)
 {
-    static const struct { int kind; double sd, factor; } cases[] = {
-        { 0, 0.01, 1 }, { 0, 0.03, 1 }, { 0, 0.08, 1 }, { 1, 0.01, 1 }, { 1, 0.03, 1 },
-        { 0, 0.01, 1.05 }, { 0, 0.03, 1.05 }, { 1, 0.01, 1.05 }, { 0, 0.01, 1.02 }, { 1, 0.01, 1.02 }, { 1, 0.03, 1.02 },
+    static const struct {
+        int kind;
+        double sd, factor;
+    } cases[] = {
+        { 0, 0.01, 1 },    { 0, 0.03, 1 },    { 0, 0.08, 1 },    { 1, 0.01, 1 },
+        { 1, 0.03, 1 },    { 0, 0.01, 1.05 }, { 0, 0.03, 1.05 }, { 1, 0.01, 1.05 },
+        { 0, 0.01, 1.02 }, { 1, 0.01, 1.02 }, { 1, 0.03, 1.02 },
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         int v[HN_AB_VERDICTS] = { 0 }, covered_n = 0;
@@ -267,9 +298,10 @@ static void test_simulated_false_alarms_and_power(void **state)
             v[three_looks(&m, cases[c].kind, cases[c].sd, cases[c].factor, i, &covered).verdict]++;
             covered_n += covered;
         }
-        print_message("# %s noise %.0f %%, B %.0f %% slower: %d SAME, %d IMPROVED, %d REGRESSED, %d INCONCLUSIVE; the truth in every interval: %.2f %%\n",
-                      cases[c].kind ? "bursty" : "plain", 100 * cases[c].sd, 100 * (cases[c].factor - 1), v[HN_AB_SAME], v[HN_AB_IMPROVED], v[HN_AB_REGRESSED],
-                      v[HN_AB_INCONCLUSIVE], 100.0 * covered_n / TIMES);
+        print_message("# %s noise %.0f %%, B %.0f %% slower: %d SAME, %d IMPROVED, %d REGRESSED, %d INCONCLUSIVE; the "
+                      "truth in every interval: %.2f %%\n",
+                      cases[c].kind ? "bursty" : "plain", 100 * cases[c].sd, 100 * (cases[c].factor - 1), v[HN_AB_SAME],
+                      v[HN_AB_IMPROVED], v[HN_AB_REGRESSED], v[HN_AB_INCONCLUSIVE], 100.0 * covered_n / TIMES);
         assert_true(covered_n >= 0.94 * TIMES); /* 95 % promised; 1 % is two standard errors */
         if (cases[c].factor == 1) assert_true(v[HN_AB_REGRESSED] + v[HN_AB_IMPROVED] <= TIMES / 100);
         if (cases[c].factor == 1.05) assert_true(v[HN_AB_REGRESSED] >= 0.95 * TIMES);
@@ -298,7 +330,8 @@ static void test_simulated_holm(void **state)
         any += wrong;
         any_alone += alone;
     }
-    print_message("# six metrics, no difference: any called different in %.1f %% with Holm, %.1f %% without\n", 100.0 * any / TIMES, 100.0 * any_alone / TIMES);
+    print_message("# six metrics, no difference: any called different in %.1f %% with Holm, %.1f %% without\n",
+                  100.0 * any / TIMES, 100.0 * any_alone / TIMES);
     assert_true(any <= 0.06 * TIMES);
     assert_true(any_alone > 0.12 * TIMES); /* the test can fail */
 }
@@ -306,10 +339,19 @@ static void test_simulated_holm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_binomial), cmocka_unit_test(test_share_interval), cmocka_unit_test(test_ranks_of_the_looks), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_logs), cmocka_unit_test(test_verdicts), cmocka_unit_test(test_noise_raises_no_alarm_and_excuses_nothing),
-        cmocka_unit_test(test_too_few), cmocka_unit_test(test_p_is_the_edge), cmocka_unit_test(test_half_width), cmocka_unit_test(test_holm_by_hand),
-        cmocka_unit_test(test_simulated_false_alarms_and_power), cmocka_unit_test(test_simulated_holm),
+        cmocka_unit_test(test_binomial),
+        cmocka_unit_test(test_share_interval),
+        cmocka_unit_test(test_ranks_of_the_looks),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_noise_raises_no_alarm_and_excuses_nothing),
+        cmocka_unit_test(test_too_few),
+        cmocka_unit_test(test_p_is_the_edge),
+        cmocka_unit_test(test_half_width),
+        cmocka_unit_test(test_holm_by_hand),
+        cmocka_unit_test(test_simulated_false_alarms_and_power),
+        cmocka_unit_test(test_simulated_holm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,23 +74,24 @@ static unsigned char *read_whole(const char *path, size_t *n)
 
 static void convert(const char *src, const char *tokenizer, const char *type, const char *dst)
 {
-    hone_error err = {0};
+    hone_error err = { 0 };
     if (hone_convert(src, tokenizer, type, dst, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
 }
 
 static void refused(const char *src, const char *tokenizer, const char *type, hone_status want, const char *says)
 {
-    hone_error err = {0};
+    hone_error err = { 0 };
     int before = n_files();
     hone_status st = hone_convert(src, tokenizer, type, in_dir("never.gguf"), NULL, &err);
-    if (st != want || !strstr(err.message, says)) fail_msg("status %d, message: %s; expected %d and: %s", st, err.message, want, says);
+    if (st != want || !strstr(err.message, says))
+        fail_msg("status %d, message: %s; expected %d and: %s", st, err.message, want, says);
     assert_int_equal(n_files(), before);
 }
 
 static hn_gguf *open_gguf(const char *path)
 {
     hn_gguf *g;
-    hone_error err = {0};
+    hone_error err = { 0 };
     if (hn_gguf_open(&g, path, &err) != HONE_OK) fail_msg("%s", err.message);
     return g;
 }
@@ -108,7 +109,7 @@ static hone_str token(const hn_gguf *g, uint32_t id)
 {
     hn_gguf_array a;
     uint64_t pos = 0;
-    hone_str s = {0};
+    hone_str s = { 0 };
     assert_int_equal(hn_gguf_get_array(g, "tokenizer.ggml.tokens", &a, NULL, NULL), HONE_OK);
     for (uint32_t i = 0; i <= id; i++) assert_true(hn_gguf_next_str(&a, &pos, &s));
     return s;
@@ -119,7 +120,8 @@ static void assert_token(const hn_gguf *g, uint32_t id, const char *text, int32_
     hn_gguf_array a;
     int32_t t;
     hone_str s = token(g, id);
-    if (s.len != strlen(text) || memcmp(s.ptr, text, s.len)) fail_msg("token %u is %.*s, expected %s", id, (int)s.len, s.ptr, text);
+    if (s.len != strlen(text) || memcmp(s.ptr, text, s.len))
+        fail_msg("token %u is %.*s, expected %s", id, (int)s.len, s.ptr, text);
     assert_int_equal(hn_gguf_get_array(g, "tokenizer.ggml.token_type", &a, NULL, NULL), HONE_OK);
     memcpy(&t, a.data + 4 * id, 4);
     assert_int_equal(t, type);
@@ -130,14 +132,32 @@ static void assert_token(const hn_gguf *g, uint32_t id, const char *text, int32_
 /* dim 64, hidden 96, 3 layers, 4 heads, 2 kv heads (kv_dim 32), vocab 300, seq 32. Offsets in
  * floats after the header, added up by hand. */
 enum {
-    DIM = 64, FF = 96, LAYERS = 3, KV = 32, VOCAB = 300, SEQ = 32,
-    O_EMB = 0, O_ATT = 19200, O_Q = 19392, O_K = 31680, O_V = 37824, O_O = 43968, O_FFN = 56256, O_GATE = 56448,
-    O_DOWN = 74880, O_UP = 93312, O_FINAL = 111744, O_UNUSED = 111808, O_CLS = 112320, N_TIED = 112320, N_UNTIED = 131520
+    DIM = 64,
+    FF = 96,
+    LAYERS = 3,
+    KV = 32,
+    VOCAB = 300,
+    SEQ = 32,
+    O_EMB = 0,
+    O_ATT = 19200,
+    O_Q = 19392,
+    O_K = 31680,
+    O_V = 37824,
+    O_O = 43968,
+    O_FFN = 56256,
+    O_GATE = 56448,
+    O_DOWN = 74880,
+    O_UP = 93312,
+    O_FINAL = 111744,
+    O_UNUSED = 111808,
+    O_CLS = 112320,
+    N_TIED = 112320,
+    N_UNTIED = 131520
 };
 
 static size_t make_checkpoint(unsigned char **out, bool tied)
 {
-    int32_t h[7] = {DIM, FF, LAYERS, 4, 2, tied ? VOCAB : -VOCAB, SEQ};
+    int32_t h[7] = { DIM, FF, LAYERS, 4, 2, tied ? VOCAB : -VOCAB, SEQ };
     size_t n = tied ? N_TIED : N_UNTIED;
     unsigned char *p = malloc(28 + 4 * n);
     assert_non_null(p);
@@ -164,9 +184,13 @@ static void assert_f32(const hn_gguf *g, const char *name, uint64_t ne0, uint64_
 static void check_own(const hn_gguf *g, const unsigned char *ckpt, bool tied)
 {
     const unsigned char *p = ckpt + 28;
-    static const struct { const char *name; size_t off, ne0, ne1; } layer[] = {
-        {"attn_norm", O_ATT, DIM, 1}, {"attn_q", O_Q, DIM, DIM}, {"attn_k", O_K, DIM, KV}, {"attn_v", O_V, DIM, KV}, {"attn_output", O_O, DIM, DIM},
-        {"ffn_norm", O_FFN, DIM, 1}, {"ffn_gate", O_GATE, DIM, FF}, {"ffn_down", O_DOWN, FF, DIM}, {"ffn_up", O_UP, DIM, FF},
+    static const struct {
+        const char *name;
+        size_t off, ne0, ne1;
+    } layer[] = {
+        { "attn_norm", O_ATT, DIM, 1 },  { "attn_q", O_Q, DIM, DIM },      { "attn_k", O_K, DIM, KV },
+        { "attn_v", O_V, DIM, KV },      { "attn_output", O_O, DIM, DIM }, { "ffn_norm", O_FFN, DIM, 1 },
+        { "ffn_gate", O_GATE, DIM, FF }, { "ffn_down", O_DOWN, FF, DIM },  { "ffn_up", O_UP, DIM, FF },
     };
     assert_int_equal(hn_gguf_n_tensors(g), LAYERS * 9 + (tied ? 2 : 3));
     assert_f32(g, "token_embd.weight", DIM, VOCAB, p + 4 * O_EMB);
@@ -238,16 +262,21 @@ static void test_q8_0(void **state)
 
 static void test_sources_refused_by_name(void **state)
 {
-    static const struct { const char *bytes; size_t n; hone_status st; const char *says; } bad[] = {
-        {"", 0, HONE_E_FORMAT, "empty"},
-        {"GGUF\3\0\0\0", 8, HONE_E_UNSUPPORTED, "already GGUF"},
-        {"PK\3\4xxxxxxxxxxxxxxxxxxxxxxxxxxxx", 32, HONE_E_UNSUPPORTED, "PyTorch"},
-        {"\2\0\0\0\0\0\0\0{}", 10, HONE_E_UNSUPPORTED, "not an RWKV-6 or RWKV-7 checkpoint"},
-        {"fmgg\x64\0\0\0", 8, HONE_E_FORMAT, "rwkv.cpp"},
-        {"24ka\1\0\0\0", 8, HONE_E_UNSUPPORTED, "0x616b3432, version 1"},
-        {"version https://git-lfs.github.com/spec/v1\n", 43, HONE_E_FORMAT, "LFS pointer"},
-        {"tiny", 4, HONE_E_FORMAT, "4 bytes"},
-        {"<!DOCTYPE html><html><head><title>", 34, HONE_E_FORMAT, "not a checkpoint that hone knows"},
+    static const struct {
+        const char *bytes;
+        size_t n;
+        hone_status st;
+        const char *says;
+    } bad[] = {
+        { "", 0, HONE_E_FORMAT, "empty" },
+        { "GGUF\3\0\0\0", 8, HONE_E_UNSUPPORTED, "already GGUF" },
+        { "PK\3\4xxxxxxxxxxxxxxxxxxxxxxxxxxxx", 32, HONE_E_UNSUPPORTED, "PyTorch" },
+        { "\2\0\0\0\0\0\0\0{}", 10, HONE_E_UNSUPPORTED, "not an RWKV-6 or RWKV-7 checkpoint" },
+        { "fmgg\x64\0\0\0", 8, HONE_E_FORMAT, "rwkv.cpp" },
+        { "24ka\1\0\0\0", 8, HONE_E_UNSUPPORTED, "0x616b3432, version 1" },
+        { "version https://git-lfs.github.com/spec/v1\n", 43, HONE_E_FORMAT, "LFS pointer" },
+        { "tiny", 4, HONE_E_FORMAT, "4 bytes" },
+        { "<!DOCTYPE html><html><head><title>", 34, HONE_E_FORMAT, "not a checkpoint that hone knows" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_bytes(in_dir("bad.bin"), bad[i].bytes, bad[i].n);
@@ -263,8 +292,8 @@ static void test_sources_refused_by_name(void **state)
 
 static void test_folders_refused_by_name(void **state)
 {
-    static const char *const files[] = {"params.json", "config.json", "adapter_config.json"};
-    static const char *const says[] = {"original Meta", "Hugging Face", "LoRA"};
+    static const char *const files[] = { "params.json", "config.json", "adapter_config.json" };
+    static const char *const says[] = { "original Meta", "Hugging Face", "LoRA" };
     for (int i = 0; i < 3; i++) { /* each wins over the earlier ones */
         write_bytes(in_dir(files[i]), "{}", 2);
         refused(dir, NULL, NULL, HONE_E_UNSUPPORTED, says[i]);
@@ -284,11 +313,34 @@ static void with_header(const unsigned char *ckpt, size_t n, int field, int32_t 
 
 static void test_damaged_headers(void **state)
 {
-    static const struct { int field; int32_t value; const char *says; } bad[] = {
-        {0, 0, "dim is 0"}, {0, -64, "dim is -64"}, {0, INT32_MAX, "dim is 2147483647"}, {0, 62, "multiple of n_heads"}, {0, 60, "even multiple"},
-        {1, 0, "hidden_dim is 0"}, {1, 97, "needs"}, {2, 0, "n_layers is 0"}, {2, 1024, "needs"}, {2, 4, "needs"}, {3, 0, "n_heads is 0"}, {3, 3, "multiple of n_heads = 3"},
-        {4, 0, "n_kv_heads is 0"}, {4, 3, "n_kv_heads = 3"}, {4, 8, "n_kv_heads = 8"}, {5, 0, "vocab_size is 0"}, {5, INT32_MIN, "vocab_size is -2147483648"},
-        {5, 301, "needs"}, {5, -VOCAB, "truncated"}, {6, 0, "seq_len is 0"}, {6, 33, "needs 449372"}, {6, 31, "longer"}, {6, -1, "seq_len is -1"},
+    static const struct {
+        int field;
+        int32_t value;
+        const char *says;
+    } bad[] = {
+        { 0, 0, "dim is 0" },
+        { 0, -64, "dim is -64" },
+        { 0, INT32_MAX, "dim is 2147483647" },
+        { 0, 62, "multiple of n_heads" },
+        { 0, 60, "even multiple" },
+        { 1, 0, "hidden_dim is 0" },
+        { 1, 97, "needs" },
+        { 2, 0, "n_layers is 0" },
+        { 2, 1024, "needs" },
+        { 2, 4, "needs" },
+        { 3, 0, "n_heads is 0" },
+        { 3, 3, "multiple of n_heads = 3" },
+        { 4, 0, "n_kv_heads is 0" },
+        { 4, 3, "n_kv_heads = 3" },
+        { 4, 8, "n_kv_heads = 8" },
+        { 5, 0, "vocab_size is 0" },
+        { 5, INT32_MIN, "vocab_size is -2147483648" },
+        { 5, 301, "needs" },
+        { 5, -VOCAB, "truncated" },
+        { 6, 0, "seq_len is 0" },
+        { 6, 33, "needs 449372" },
+        { 6, 31, "longer" },
+        { 6, -1, "seq_len is -1" },
     };
     unsigned char *ckpt;
     size_t n = make_checkpoint(&ckpt, true);
@@ -304,9 +356,10 @@ static void test_damaged_headers(void **state)
     memcpy(ckpt + 28 + 4 * (O_GATE + FF * DIM + 5), &nan, 4);
     write_bytes(in_dir("bad.bin"), ckpt, n);
     refused(in_dir("bad.bin"), NULL, NULL, HONE_E_NUMERIC, "blk.1.ffn_gate.weight: element 5 is NaN");
-    memcpy(ckpt + 28 + 4 * (O_GATE + FF * DIM + 5), &(float){1e30f}, 4);
+    memcpy(ckpt + 28 + 4 * (O_GATE + FF * DIM + 5), &(float){ 1e30f }, 4);
     write_bytes(in_dir("bad.bin"), ckpt, n);
-    refused(in_dir("bad.bin"), NULL, "Q8_0", HONE_E_NUMERIC, "blk.1.ffn_gate.weight: element 0 is, or stands beside, a number too large for Q8_0");
+    refused(in_dir("bad.bin"), NULL, "Q8_0", HONE_E_NUMERIC,
+            "blk.1.ffn_gate.weight: element 0 is, or stands beside, a number too large for Q8_0");
     refused(in_dir("bad.bin"), NULL, "F16", HONE_E_NUMERIC, "too large for F16");
     free(ckpt);
 }
@@ -317,7 +370,7 @@ static void test_types_refused(void **state)
     size_t n = make_checkpoint(&ckpt, true);
     write_bytes(in_dir("own.bin"), ckpt, n);
     refused(in_dir("own.bin"), NULL, "Q99", HONE_E_ARG, "Q99");
-    hone_error err = {0};
+    hone_error err = { 0 };
     assert_int_equal(hone_convert(in_dir("own.bin"), NULL, NULL, in_dir("own.bin"), NULL, &err), HONE_E_ARG);
     assert_non_null(strstr(err.message, "is the source"));
     free(ckpt);
@@ -337,7 +390,7 @@ static size_t put_piece(unsigned char *p, float score, const char *text)
 static size_t make_tokenizer(unsigned char *p)
 {
     size_t n = 4;
-    memcpy(p, &(int32_t){12}, 4);
+    memcpy(p, &(int32_t){ 12 }, 4);
     n += put_piece(p + n, 0, "<unk>");
     n += put_piece(p + n, 0, "\n<s>\n");
     n += put_piece(p + n, 0, "\n</s>\n");
@@ -397,10 +450,10 @@ static void test_tokenizer(void **state)
     refused(src, bad, NULL, HONE_E_FORMAT, "1 bytes follow");
     write_bytes(bad, tok, 100);
     refused(src, bad, NULL, HONE_E_FORMAT, "100 bytes");
-    memcpy(tok + 8, &(int32_t){-1}, 4);
+    memcpy(tok + 8, &(int32_t){ -1 }, 4);
     write_bytes(bad, tok, k);
     refused(src, bad, NULL, HONE_E_FORMAT, "token 0: length is -1");
-    memcpy(tok + 8, &(int32_t){INT32_MAX}, 4);
+    memcpy(tok + 8, &(int32_t){ INT32_MAX }, 4);
     write_bytes(bad, tok, k);
     refused(src, bad, NULL, HONE_E_FORMAT, "token 0: length is 2147483647");
     refused(src, in_dir("absent.tok"), NULL, HONE_E_IO, "absent.tok");
@@ -414,9 +467,13 @@ static void test_tokenizer(void **state)
 static void test_stories(void **state)
 {
     /* Offsets in bytes as listed beside the data. */
-    static const struct { const char *name; size_t off, ne0, ne1; } layer[] = {
-        {"attn_norm", 131100, 64, 1}, {"attn_q", 132380, 64, 64}, {"attn_k", 214300, 64, 32}, {"attn_v", 255260, 64, 32}, {"attn_output", 296220, 64, 64},
-        {"ffn_norm", 378140, 64, 1}, {"ffn_gate", 379420, 64, 172}, {"ffn_down", 599580, 172, 64}, {"ffn_up", 819740, 64, 172},
+    static const struct {
+        const char *name;
+        size_t off, ne0, ne1;
+    } layer[] = {
+        { "attn_norm", 131100, 64, 1 },  { "attn_q", 132380, 64, 64 },      { "attn_k", 214300, 64, 32 },
+        { "attn_v", 255260, 64, 32 },    { "attn_output", 296220, 64, 64 }, { "ffn_norm", 378140, 64, 1 },
+        { "ffn_gate", 379420, 64, 172 }, { "ffn_down", 599580, 172, 64 },   { "ffn_up", 819740, 64, 172 },
     };
     size_t n, k;
     unsigned char *ckpt = read_whole(STORIES "stories260K.bin", &n), *tok = read_whole(STORIES "tok512.bin", &k);
@@ -458,9 +515,14 @@ static void test_stories(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own_checkpoint), cmocka_unit_test(test_q8_0), cmocka_unit_test(test_sources_refused_by_name),
-        cmocka_unit_test(test_folders_refused_by_name), cmocka_unit_test(test_damaged_headers), cmocka_unit_test(test_types_refused),
-        cmocka_unit_test(test_tokenizer), cmocka_unit_test(test_stories),
+        cmocka_unit_test(test_own_checkpoint),
+        cmocka_unit_test(test_q8_0),
+        cmocka_unit_test(test_sources_refused_by_name),
+        cmocka_unit_test(test_folders_refused_by_name),
+        cmocka_unit_test(test_damaged_headers),
+        cmocka_unit_test(test_types_refused),
+        cmocka_unit_test(test_tokenizer),
+        cmocka_unit_test(test_stories),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

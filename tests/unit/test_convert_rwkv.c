@@ -6,16 +6,17 @@
 
 static void convert(const char *src, const char *type, const char *dst)
 {
-    hone_error err = {0};
+    hone_error err = { 0 };
     if (hone_convert(src, NULL, type, dst, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
 }
 
 static void refused(const char *src, const char *type, hone_status want, const char *says)
 {
-    hone_error err = {0};
+    hone_error err = { 0 };
     int before = n_files(dir);
     hone_status st = hone_convert(src, NULL, type, in_dir("never.gguf"), NULL, &err);
-    if (st != want || !strstr(err.message, says)) fail_msg("status %d, message: %s; expected %d and: %s", st, err.message, want, says);
+    if (st != want || !strstr(err.message, says))
+        fail_msg("status %d, message: %s; expected %d and: %s", st, err.message, want, says);
     if (!strstr(err.message, dir)) fail_msg("no file named in: %s", err.message);
     assert_int_equal(n_files(dir), before);
 }
@@ -42,7 +43,10 @@ static const char *folder(const char *more, int version)
 
 static void test_dialects(void **state)
 {
-    static const struct { int version; dialect d; } all[] = {{7, ORIGINAL}, {7, FLA}, {7, FLA_XX}, {6, ORIGINAL}, {6, HF}};
+    static const struct {
+        int version;
+        dialect d;
+    } all[] = { { 7, ORIGINAL }, { 7, FLA }, { 7, FLA_XX }, { 6, ORIGINAL }, { 6, HF } };
     model m;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         make_model(&m, all[i].version);
@@ -127,18 +131,24 @@ static void test_shards(void **state)
     refused(f, NULL, HONE_E_FORMAT, "in another file");
     write_index(&m, "+", NULL);
     refused(f, NULL, HONE_E_FORMAT, "missing there");
-    static const char *const plain[] = {"../a.safetensors", "/etc/passwd", "", "..", "x/y", "a\\\\b", "a\\b"};
+    static const char *const plain[] = { "../a.safetensors", "/etc/passwd", "", "..", "x/y", "a\\\\b", "a\\b" };
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
         write_index(&m, "emb.weight", plain[i]);
         refused(f, NULL, HONE_E_FORMAT, "expected a plain file name");
     }
-    static const char *const broken[] = {"", "[]", "{}", "{\"weight_map\":{}}", "{\"weight_map\":3}", "{\"weight_map\":{\"a\":\"b\",\"a\":\"b\"}}", "{\"weight_map\":{\"a\":1}}"};
+    static const char *const broken[] = { "",
+                                          "[]",
+                                          "{}",
+                                          "{\"weight_map\":{}}",
+                                          "{\"weight_map\":3}",
+                                          "{\"weight_map\":{\"a\":\"b\",\"a\":\"b\"}}",
+                                          "{\"weight_map\":{\"a\":1}}" };
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         write_text(in_dir("hf/model.safetensors.index.json"), broken[i]);
         refused(f, NULL, HONE_E_FORMAT, "index.json");
     }
     write_index(&m, NULL, NULL); /* the output must not be a source */
-    hone_error err = {0};
+    hone_error err = { 0 };
     assert_int_equal(hone_convert(f, NULL, NULL, in_dir("hf/a.safetensors"), NULL, &err), HONE_E_ARG);
     assert_non_null(strstr(err.message, "is the source"));
 }
@@ -164,7 +174,7 @@ static void test_square(void **state)
 {
     for (int all = 0; all < 2; all++)
         for (int kind = 0; kind < 3; kind++) {
-            static const char *const low[] = {"w1", "w2", "a1", "a2", "g1", "g2", "v1", "v2"};
+            static const char *const low[] = { "w1", "w2", "a1", "a2", "g1", "g2", "v1", "v2" };
             const char *src = in_dir("s");
             model m;
             make_model(&m, 7);
@@ -185,9 +195,13 @@ static void test_square(void **state)
 
 /* ---- types ------------------------------------------------------------------------------------ */
 
-static const char *type_in(const hn_gguf *g, const char *name) { return hn_type_get((uint32_t)hn_gguf_find_tensor(g, name)->type)->name; }
+static const char *type_in(const hn_gguf *g, const char *name)
+{
+    return hn_type_get((uint32_t)hn_gguf_find_tensor(g, name)->type)->name;
+}
 
-static void expect_types(const char *src, const char *type, const char *matrix, const char *low, const char *head, uint32_t file_type)
+static void expect_types(const char *src, const char *type, const char *matrix, const char *low, const char *head,
+                         uint32_t file_type)
 {
     convert(src, type, in_dir("m.gguf"));
     hn_gguf *g = open_gguf(in_dir("m.gguf"));
@@ -195,8 +209,10 @@ static void expect_types(const char *src, const char *type, const char *matrix, 
     assert_string_equal(type_in(g, "blk.1.time_mix_a1.weight"), low);
     assert_string_equal(type_in(g, "blk.0.time_mix_v2.weight"), low);
     assert_string_equal(type_in(g, "output.weight"), head);
-    static const char *const always[] = {"blk.1.time_mix_w1.weight", "blk.1.time_mix_w2.weight", "blk.2.time_mix_lerp_fused.weight", "blk.2.time_mix_r_k.weight",
-                                         "blk.0.attn_norm_2.bias", "token_embd_norm.weight", "blk.1.time_mix_ln.weight", "blk.2.channel_mix_lerp_k.weight"};
+    static const char *const always[] = { "blk.1.time_mix_w1.weight",         "blk.1.time_mix_w2.weight",
+                                          "blk.2.time_mix_lerp_fused.weight", "blk.2.time_mix_r_k.weight",
+                                          "blk.0.attn_norm_2.bias",           "token_embd_norm.weight",
+                                          "blk.1.time_mix_ln.weight",         "blk.2.channel_mix_lerp_k.weight" };
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) assert_string_equal(type_in(g, always[i]), "F32");
     assert_int_equal(get_u32(g, "general.file_type"), file_type);
     hn_gguf_close(g);
@@ -206,8 +222,14 @@ static void test_types(void **state)
 {
     model m;
     const char *src = in_dir("m.safetensors");
-    static const struct { const char *dtype; bool fine; const char *type; uint32_t ft; } kept[] = {
-        {"F32", true, "F32", 0}, {"F32", false, "BF16", 32}, {"F16", false, "F16", 1}, {"BF16", false, "BF16", 32}, {"F64", true, "F32", 0},
+    static const struct {
+        const char *dtype;
+        bool fine;
+        const char *type;
+        uint32_t ft;
+    } kept[] = {
+        { "F32", true, "F32", 0 },     { "F32", false, "BF16", 32 }, { "F16", false, "F16", 1 },
+        { "BF16", false, "BF16", 32 }, { "F64", true, "F32", 0 },
     };
     make_model(&m, 7);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) { /* nothing is rounded */
@@ -221,14 +243,14 @@ static void test_types(void **state)
     expect_types(src, "F32", "F32", "F32", "F32", 0);
     expect(in_dir("m.gguf"), &m);
     expect_types(src, "bf16", "BF16", "BF16", "BF16", 32);
-    expect(in_dir("m.gguf"), &m); /* these numbers fit */
-    expect_types(src, "Q8_0", "Q8_0", "F16", "Q8_0", 7); /* mixtures leave the low-rank ones as they are */
+    expect(in_dir("m.gguf"), &m);                           /* these numbers fit */
+    expect_types(src, "Q8_0", "Q8_0", "F16", "Q8_0", 7);    /* mixtures leave the low-rank ones as they are */
     expect_types(src, "Q4_K_M", "Q5_0", "F16", "Q8_0", 15); /* rows of 32 */
     expect_types(src, "Q4_0", "Q4_0", "F16", "Q8_0", 2);
     m.fine = true;
     write_safetensors(src, &m, ORIGINAL, "F32");
     expect_types(src, "F16", "F16", "F16", "F16", 1);
-    hone_error err = {0};
+    hone_error err = { 0 };
     assert_int_equal(hone_convert(src, NULL, "Q99", in_dir("m.gguf"), NULL, &err), HONE_E_ARG);
     assert_non_null(strstr(err.message, "Q99"));
 }
@@ -263,7 +285,7 @@ static void test_q8_0(void **state)
 static void test_blocks(void **state)
 {
     model m;
-    buffer b = {0};
+    buffer b = { 0 };
     make_model(&m, 7);
     make_bin(&b, &m, NULL);
     size_t at = 0, old = 4 * E * E, new = E * 24;
@@ -271,9 +293,11 @@ static void test_blocks(void **state)
     for (size_t i = 0; i + sizeof name < b.n && !at; i++)
         if (!memcmp(b.p + i, name, sizeof name - 1)) at = i;
     assert_true(at > 0);
-    unsigned char block[24] = {0x00, 0x3c, 0x00, 0xc0, 1, 0, 0, 0x80}; /* d 1, m -2; fifth bits of elements 0 and 31 */
+    unsigned char block[24] = {
+        0x00, 0x3c, 0x00, 0xc0, 1, 0, 0, 0x80
+    }; /* d 1, m -2; fifth bits of elements 0 and 31 */
     for (int i = 0; i < 16; i++) block[8 + i] = (unsigned char)(i | (15 - i) << 4);
-    memcpy(b.p + at - 12, &(uint32_t){8}, 4);
+    memcpy(b.p + at - 12, &(uint32_t){ 8 }, 4);
     size_t data = at + sizeof name - 1;
     memmove(b.p + data + new, b.p + data + old, b.n - data - old);
     b.n -= old - new;
@@ -309,13 +333,20 @@ static size_t data_of(const buffer *b, const char *name)
 
 static void test_numbers(void **state)
 {
-    static const struct { float x; const char *type, *says; } bad[] = {
-        {NAN, NULL, "blocks.1.ffn.key.weight: element 70 is NaN"}, {INFINITY, NULL, "element 70 is infinite"}, {-INFINITY, "Q8_0", "element 70 is infinite"},
-        {70000, "F16", "element 70 is beyond F16"}, {-65520, "F16", "beyond F16"}, {3.4e38f, "BF16", "beyond BF16"},
-        {1e30f, "Q8_0", "element 64 is in a block with numbers too large"}, /* 0 times an infinite scale */
+    static const struct {
+        float x;
+        const char *type, *says;
+    } bad[] = {
+        { NAN, NULL, "blocks.1.ffn.key.weight: element 70 is NaN" },
+        { INFINITY, NULL, "element 70 is infinite" },
+        { -INFINITY, "Q8_0", "element 70 is infinite" },
+        { 70000, "F16", "element 70 is beyond F16" },
+        { -65520, "F16", "beyond F16" },
+        { 3.4e38f, "BF16", "beyond BF16" },
+        { 1e30f, "Q8_0", "element 64 is in a block with numbers too large" }, /* 0 times an infinite scale */
     };
     model m;
-    buffer b = {0};
+    buffer b = { 0 };
     make_model(&m, 7);
     make_bin(&b, &m, NULL);
     size_t at = data_of(&b, "blocks.1.ffn.key.weight") + 4 * 70;
@@ -324,11 +355,11 @@ static void test_numbers(void **state)
         write_bytes(in_dir("n.bin"), b.p, b.n);
         refused(in_dir("n.bin"), bad[i].type, HONE_E_NUMERIC, bad[i].says);
     }
-    memcpy(b.p + at, &(float){65519}, 4); /* the last that rounds to a finite F16 */
+    memcpy(b.p + at, &(float){ 65519 }, 4); /* the last that rounds to a finite F16 */
     write_bytes(in_dir("n.bin"), b.p, b.n);
     convert(in_dir("n.bin"), "F16", in_dir("m.gguf"));
     at = data_of(&b, "blocks.1.att.w1") + 4 * 9; /* always F32 */
-    memcpy(b.p + at, &(float){NAN}, 4);
+    memcpy(b.p + at, &(float){ NAN }, 4);
     write_bytes(in_dir("n.bin"), b.p, b.n);
     refused(in_dir("n.bin"), NULL, HONE_E_NUMERIC, "blocks.1.att.w1: element 9 is NaN");
     free(b.p);
@@ -342,7 +373,10 @@ static void test_numbers(void **state)
     uint64_t n;
     memcpy(&n, h, 8);
     long off = strtol(strstr(entry, "offsets\":[") + 10, NULL, 10);
-    static const struct { double v; const char *says; } odd[] = {{NAN, "NaN"}, {1e300, "beyond F32"}, {0.1, "no F32"}};
+    static const struct {
+        double v;
+        const char *says;
+    } odd[] = { { NAN, "NaN" }, { 1e300, "beyond F32" }, { 0.1, "no F32" } };
     for (int i = 0; i < 3; i++) {
         fseek(f, (long)(8 + n) + off + 8 * 33, SEEK_SET);
         fwrite(&odd[i].v, 8, 1, f);
@@ -358,37 +392,54 @@ static void test_numbers(void **state)
 
 static void test_tensors_refused(void **state)
 {
-    static const struct { const char *drop, *add; int n_dim; uint64_t a, b; hone_status st; const char *says; } bad[] = {
-        {"blocks.1.att.w2", NULL, 0, 0, 0, HONE_E_FORMAT, "tensor blocks.1.att.w2 is missing"},
-        {"blocks.2.ln2.bias", NULL, 0, 0, 0, HONE_E_FORMAT, "tensor blocks.2.ln2.bias is missing"},
-        {"blocks.2.att.x_g", NULL, 0, 0, 0, HONE_E_FORMAT, "tensor blocks.2.att.x_g is missing"},
-        {"blocks.1.ln1.weight", NULL, 0, 0, 0, HONE_E_FORMAT, "is no tensor of RWKV-7 with 1 blocks"},
-        {"emb.weight", NULL, 0, 0, 0, HONE_E_FORMAT, "tensor emb.weight is missing"},
-        {"head.weight", NULL, 0, 0, 0, HONE_E_FORMAT, "tensor head.weight is missing"},
-        {"blocks.0.att.r_k", NULL, 0, 0, 0, HONE_E_UNSUPPORTED, "not an RWKV-6 or RWKV-7 checkpoint"},
-        {NULL, "blocks.1.att.extra", 1, E, 0, HONE_E_FORMAT, "blocks.1.att.extra, of shape [32], is no tensor of RWKV-7"},
-        {NULL, "blocks.3.att.k_k", 1, E, 0, HONE_E_FORMAT, "blocks.3.att.k_k, of shape [32], is no tensor"},
-        {NULL, "blocks.1.ln0.weight", 1, E, 0, HONE_E_FORMAT, "blocks.1.ln0.weight"},
-        {NULL, "blocks.01.ln1.weight", 1, E, 0, HONE_E_FORMAT, "blocks.01.ln1.weight"},
-        {NULL, "blocks.1.ffn.s_emb.weight", 2, V, E, HONE_E_UNSUPPORTED, "RWKV-7a or 7b"},
-        {NULL, "qkv.weight", 2, V, E, HONE_E_UNSUPPORTED, "RWKV-7a or 7b"},
-        {NULL, "model.layers.1.attn.k_k", 1, E, 0, HONE_E_FORMAT, "are both blocks.1.att.k_k"},
-        {NULL, "blocks.1.att.x_x", 2, 6, E, HONE_E_FORMAT, "blocks.1.att.x_"},
-        {"blocks.1.att.key.weight", "blocks.1.att.key.weight", 2, E, E + 1, HONE_E_FORMAT, "blocks.1.att.key.weight has shape [32, 33], expected [32, 32]"},
-        {"blocks.1.att.key.weight", "blocks.1.att.key.weight", 1, E * E, 0, HONE_E_FORMAT, "has shape [1024], expected [32, 32]"},
-        {"blocks.1.ffn.key.weight", "blocks.1.ffn.key.weight", 2, E, F, HONE_E_FORMAT, "has shape [32, 96], expected [96, 32]"},
-        {"head.weight", "head.weight", 2, V - 1, E, HONE_E_FORMAT, "head.weight has shape [39, 32], expected [40, 32]"},
-        {"emb.weight", "emb.weight", 1, V * E, 0, HONE_E_FORMAT, "emb.weight has shape [1280]"},
-        {"blocks.1.att.w1", "blocks.1.att.w1", 2, E, RW + 1, HONE_E_FORMAT, "has shape [32, 9], expected [32, 8] or [8, 32]"},
-        {"blocks.1.att.v2", "blocks.1.att.v2", 2, RV, E + 1, HONE_E_FORMAT, "blocks.1.att.v2 has shape [12, 33]"},
-        {"blocks.0.att.g1", "blocks.0.att.g1", 2, E + 1, RG, HONE_E_FORMAT, "blocks.0.att.g1 has shape [33, 16]"},
-        {"blocks.2.att.k_a", "blocks.2.att.k_a", 1, E + 1, 0, HONE_E_FORMAT, "blocks.2.att.k_a has shape [33], expected [32]"},
-        {"blocks.2.att.k_a", "blocks.2.att.k_a", 2, 2, E / 2, HONE_E_FORMAT, "blocks.2.att.k_a has shape [2, 16], expected [32]"},
-        {"blocks.2.att.x_v", "blocks.2.att.x_v", 1, E - 1, 0, HONE_E_FORMAT, "blocks.2.att.x_v has shape [31], expected [32]"},
-        {"blocks.1.att.r_k", "blocks.1.att.r_k", 2, N, H, HONE_E_FORMAT, "blocks.1.att.r_k has shape [16, 2], expected [2, 16] or [32]"},
-        {"blocks.0.att.r_k", "blocks.0.att.r_k", 1, E, 0, HONE_E_FORMAT, "or a config.json with head_dim"},
-        {"blocks.0.att.r_k", "blocks.0.att.r_k", 2, 3, 11, HONE_E_FORMAT, "a product of 32"},
-        {"blocks.0.ffn.key.weight", "blocks.0.ffn.key.weight", 1, F, 0, HONE_E_FORMAT, "blocks.0.ffn.key.weight has shape [96]"},
+    static const struct {
+        const char *drop, *add;
+        int n_dim;
+        uint64_t a, b;
+        hone_status st;
+        const char *says;
+    } bad[] = {
+        { "blocks.1.att.w2", NULL, 0, 0, 0, HONE_E_FORMAT, "tensor blocks.1.att.w2 is missing" },
+        { "blocks.2.ln2.bias", NULL, 0, 0, 0, HONE_E_FORMAT, "tensor blocks.2.ln2.bias is missing" },
+        { "blocks.2.att.x_g", NULL, 0, 0, 0, HONE_E_FORMAT, "tensor blocks.2.att.x_g is missing" },
+        { "blocks.1.ln1.weight", NULL, 0, 0, 0, HONE_E_FORMAT, "is no tensor of RWKV-7 with 1 blocks" },
+        { "emb.weight", NULL, 0, 0, 0, HONE_E_FORMAT, "tensor emb.weight is missing" },
+        { "head.weight", NULL, 0, 0, 0, HONE_E_FORMAT, "tensor head.weight is missing" },
+        { "blocks.0.att.r_k", NULL, 0, 0, 0, HONE_E_UNSUPPORTED, "not an RWKV-6 or RWKV-7 checkpoint" },
+        { NULL, "blocks.1.att.extra", 1, E, 0, HONE_E_FORMAT,
+          "blocks.1.att.extra, of shape [32], is no tensor of RWKV-7" },
+        { NULL, "blocks.3.att.k_k", 1, E, 0, HONE_E_FORMAT, "blocks.3.att.k_k, of shape [32], is no tensor" },
+        { NULL, "blocks.1.ln0.weight", 1, E, 0, HONE_E_FORMAT, "blocks.1.ln0.weight" },
+        { NULL, "blocks.01.ln1.weight", 1, E, 0, HONE_E_FORMAT, "blocks.01.ln1.weight" },
+        { NULL, "blocks.1.ffn.s_emb.weight", 2, V, E, HONE_E_UNSUPPORTED, "RWKV-7a or 7b" },
+        { NULL, "qkv.weight", 2, V, E, HONE_E_UNSUPPORTED, "RWKV-7a or 7b" },
+        { NULL, "model.layers.1.attn.k_k", 1, E, 0, HONE_E_FORMAT, "are both blocks.1.att.k_k" },
+        { NULL, "blocks.1.att.x_x", 2, 6, E, HONE_E_FORMAT, "blocks.1.att.x_" },
+        { "blocks.1.att.key.weight", "blocks.1.att.key.weight", 2, E, E + 1, HONE_E_FORMAT,
+          "blocks.1.att.key.weight has shape [32, 33], expected [32, 32]" },
+        { "blocks.1.att.key.weight", "blocks.1.att.key.weight", 1, E * E, 0, HONE_E_FORMAT,
+          "has shape [1024], expected [32, 32]" },
+        { "blocks.1.ffn.key.weight", "blocks.1.ffn.key.weight", 2, E, F, HONE_E_FORMAT,
+          "has shape [32, 96], expected [96, 32]" },
+        { "head.weight", "head.weight", 2, V - 1, E, HONE_E_FORMAT,
+          "head.weight has shape [39, 32], expected [40, 32]" },
+        { "emb.weight", "emb.weight", 1, V * E, 0, HONE_E_FORMAT, "emb.weight has shape [1280]" },
+        { "blocks.1.att.w1", "blocks.1.att.w1", 2, E, RW + 1, HONE_E_FORMAT,
+          "has shape [32, 9], expected [32, 8] or [8, 32]" },
+        { "blocks.1.att.v2", "blocks.1.att.v2", 2, RV, E + 1, HONE_E_FORMAT, "blocks.1.att.v2 has shape [12, 33]" },
+        { "blocks.0.att.g1", "blocks.0.att.g1", 2, E + 1, RG, HONE_E_FORMAT, "blocks.0.att.g1 has shape [33, 16]" },
+        { "blocks.2.att.k_a", "blocks.2.att.k_a", 1, E + 1, 0, HONE_E_FORMAT,
+          "blocks.2.att.k_a has shape [33], expected [32]" },
+        { "blocks.2.att.k_a", "blocks.2.att.k_a", 2, 2, E / 2, HONE_E_FORMAT,
+          "blocks.2.att.k_a has shape [2, 16], expected [32]" },
+        { "blocks.2.att.x_v", "blocks.2.att.x_v", 1, E - 1, 0, HONE_E_FORMAT,
+          "blocks.2.att.x_v has shape [31], expected [32]" },
+        { "blocks.1.att.r_k", "blocks.1.att.r_k", 2, N, H, HONE_E_FORMAT,
+          "blocks.1.att.r_k has shape [16, 2], expected [2, 16] or [32]" },
+        { "blocks.0.att.r_k", "blocks.0.att.r_k", 1, E, 0, HONE_E_FORMAT, "or a config.json with head_dim" },
+        { "blocks.0.att.r_k", "blocks.0.att.r_k", 2, 3, 11, HONE_E_FORMAT, "a product of 32" },
+        { "blocks.0.ffn.key.weight", "blocks.0.ffn.key.weight", 1, F, 0, HONE_E_FORMAT,
+          "blocks.0.ffn.key.weight has shape [96]" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         model m;
@@ -398,10 +449,17 @@ static void test_tensors_refused(void **state)
         write_safetensors(in_dir("bad.safetensors"), &m, ORIGINAL, "F16");
         refused(in_dir("bad.safetensors"), NULL, bad[i].st, bad[i].says);
     }
-    static const struct { const char *name; uint64_t a, b, c; const char *says; } bad6[] = {
-        {"blocks.0.att.time_maa_w1", E, 5 * X + 1, 0, "five times over"}, {"blocks.1.att.time_maa_w1", E, 5 * X + 5, 0, "expected [32, 30] or [30, 32]"},
-        {"blocks.1.att.time_maa_w2", 4, X, E, "expected [5, 6, 32] or [5, 32, 6]"}, {"blocks.1.att.time_maa_w2", 5, X, E + 1, "expected [5, "},
-        {"blocks.2.att.time_faaaa", N, H, 0, "expected [2, 16]"}, {"blocks.2.att.time_decay_w2", E, E, 0, "expected"},
+    static const struct {
+        const char *name;
+        uint64_t a, b, c;
+        const char *says;
+    } bad6[] = {
+        { "blocks.0.att.time_maa_w1", E, 5 * X + 1, 0, "five times over" },
+        { "blocks.1.att.time_maa_w1", E, 5 * X + 5, 0, "expected [32, 30] or [30, 32]" },
+        { "blocks.1.att.time_maa_w2", 4, X, E, "expected [5, 6, 32] or [5, 32, 6]" },
+        { "blocks.1.att.time_maa_w2", 5, X, E + 1, "expected [5, " },
+        { "blocks.2.att.time_faaaa", N, H, 0, "expected [2, 16]" },
+        { "blocks.2.att.time_decay_w2", E, E, 0, "expected" },
     };
     for (size_t i = 0; i < sizeof bad6 / sizeof *bad6; i++) {
         model m;
@@ -415,14 +473,18 @@ static void test_tensors_refused(void **state)
 
 static void test_other_versions(void **state)
 {
-    static const struct { const char *names[4], *says; } old[] = {
-        {{"emb.weight", "blocks.0.att.time_decay"}, "an RWKV-4 checkpoint"},
-        {{"emb.weight", "blocks.0.att.time_decay", "blocks.0.att.ln_x.weight"}, "an RWKV-5.1 checkpoint"},
-        {{"emb.weight", "blocks.0.att.time_decay", "blocks.0.att.ln_x.weight", "blocks.0.att.gate.weight"}, "an RWKV-5.2 checkpoint"},
-        {{"model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight"}, "not an RWKV-6 or RWKV-7 checkpoint"},
+    static const struct {
+        const char *names[4], *says;
+    } old[] = {
+        { { "emb.weight", "blocks.0.att.time_decay" }, "an RWKV-4 checkpoint" },
+        { { "emb.weight", "blocks.0.att.time_decay", "blocks.0.att.ln_x.weight" }, "an RWKV-5.1 checkpoint" },
+        { { "emb.weight", "blocks.0.att.time_decay", "blocks.0.att.ln_x.weight", "blocks.0.att.gate.weight" },
+          "an RWKV-5.2 checkpoint" },
+        { { "model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight" },
+          "not an RWKV-6 or RWKV-7 checkpoint" },
     };
     for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
-        model m = {.version = 7};
+        model m = { .version = 7 };
         for (int k = 0; k < 4 && old[i].names[k]; k++) have(&m, old[i].names[k], 1, E, 0, 0);
         write_safetensors(in_dir("old.safetensors"), &m, ORIGINAL, "F32");
         refused(in_dir("old.safetensors"), NULL, HONE_E_UNSUPPORTED, old[i].says);
@@ -433,39 +495,47 @@ static void test_other_versions(void **state)
 
 static void test_configs_refused(void **state)
 {
-    static const struct { const char *from, *to; hone_status st; const char *says; } bad[] = {
-        {"\"hidden_size\":32", "\"hidden_size\":64", HONE_E_FORMAT, "hidden_size is 64, expected 32"},
-        {"\"num_hidden_layers\":3", "\"num_hidden_layers\":4", HONE_E_FORMAT, "num_hidden_layers is 4, expected 3"},
-        {"\"vocab_size\":40", "\"vocab_size\":65536", HONE_E_FORMAT, "vocab_size is 65536, expected 40"},
-        {"\"intermediate_size\":96", "\"intermediate_size\":128", HONE_E_FORMAT, "intermediate_size is 128"},
-        {"\"head_size\":16", "\"head_size\":32", HONE_E_FORMAT, "head_size is 32, expected 16"},
-        {"\"head_size\":16", "\"head_dim\":16", HONE_E_FORMAT, "group norm's epsilon"},
-        {"\"decay_low_rank_dim\":8", "\"decay_low_rank_dim\":64", HONE_E_FORMAT, "decay_low_rank_dim is 64, expected 8"},
-        {"\"v_low_rank_dim\":12", "\"v_low_rank_dim\":\"12\"", HONE_E_UNSUPPORTED, "v_low_rank_dim is 12"},
-        {"\"norm_eps\":1e-05", "\"norm_eps\":1e-06", HONE_E_FORMAT, "norm_eps is 1e-06, expected 1e-05"},
-        {"\"norm_eps\":1e-05", "\"layer_norm_epsilon\":1e-6", HONE_E_FORMAT, "layer_norm_epsilon is 1e-06"},
-        {"\"x\":NaN", "\"group_norm_epsilon\":0.00016", HONE_E_FORMAT, "group_norm_epsilon is 0.00016, expected 0.00064"},
-        {"\"norm_bias\":true", "\"norm_bias\":false", HONE_E_UNSUPPORTED, "norm_bias is false, expected true"},
-        {"\"norm_first\":true", "\"norm_first\":false", HONE_E_UNSUPPORTED, "norm_first is false"},
-        {"\"tie_word_embeddings\":false", "\"tie_word_embeddings\":true", HONE_E_UNSUPPORTED, "tie_word_embeddings is true, expected false"},
-        {"\"attn\":null", "\"attn\":{\"layers\":[1]}", HONE_E_UNSUPPORTED, "attn is {"},
-        {"\"x\":NaN", "\"quantization_config\":{}", HONE_E_UNSUPPORTED, "quantization_config is {}"},
-        {"\"x\":NaN", "\"use_deep_embed\":true", HONE_E_UNSUPPORTED, "use_deep_embed is true"},
-        {"\"x\":NaN", "\"embedding_layer_norm_fused\":true", HONE_E_UNSUPPORTED, "embedding_layer_norm_fused is true"},
-        {"\"sqrelu\"", "\"silu\"", HONE_E_UNSUPPORTED, "hidden_act is silu, expected sqrelu"},
-        {"[32,null,32]", "[32,64,32]", HONE_E_UNSUPPORTED, "value_dim is"},
-        {"[32,null,32]", "64", HONE_E_FORMAT, "value_dim is 64, expected 32"},
-        {"RWKV7ForCausalLM", "Rwkv6ForCausalLM", HONE_E_FORMAT, "names RWKV-6, but the tensors are those of RWKV-7"},
-        {"RWKV7ForCausalLM", "LlamaForCausalLM", HONE_E_UNSUPPORTED, "architecture \"LlamaForCausalLM\""},
-        {"RWKV7ForCausalLM", "RWKV6Qwen2ForCausalLM", HONE_E_UNSUPPORTED, "RWKV6Qwen2ForCausalLM"},
-        {"RWKV7ForCausalLM", "RwkvHybridForCausalLM", HONE_E_UNSUPPORTED, "RwkvHybridForCausalLM"},
-        {"\"vocab_size\":40", "\"vocab_size\":40,\"vocab_size\":40", HONE_E_FORMAT, "\"vocab_size\" is there twice"},
-        {"\"vocab_size\":40", "\"vocab_size\":40.5", HONE_E_FORMAT, "vocab_size is 40.5"},
-        {"\"vocab_size\":40", "\"vocab_size\":", HONE_E_FORMAT, "expected a value"},
-        {"\"x\":NaN", "\"x\":1e", HONE_E_FORMAT, "digits of an exponent"},
-        {"\"x\":NaN", "\"x\":01", HONE_E_FORMAT, "leading zero"},
-        {"\"x\":NaN", "\"x\":\"\\ud800\"", HONE_E_FORMAT, "surrogates"},
-        {"\"x\":NaN", "\"x\":nul", HONE_E_FORMAT, "expected a value"},
+    static const struct {
+        const char *from, *to;
+        hone_status st;
+        const char *says;
+    } bad[] = {
+        { "\"hidden_size\":32", "\"hidden_size\":64", HONE_E_FORMAT, "hidden_size is 64, expected 32" },
+        { "\"num_hidden_layers\":3", "\"num_hidden_layers\":4", HONE_E_FORMAT, "num_hidden_layers is 4, expected 3" },
+        { "\"vocab_size\":40", "\"vocab_size\":65536", HONE_E_FORMAT, "vocab_size is 65536, expected 40" },
+        { "\"intermediate_size\":96", "\"intermediate_size\":128", HONE_E_FORMAT, "intermediate_size is 128" },
+        { "\"head_size\":16", "\"head_size\":32", HONE_E_FORMAT, "head_size is 32, expected 16" },
+        { "\"head_size\":16", "\"head_dim\":16", HONE_E_FORMAT, "group norm's epsilon" },
+        { "\"decay_low_rank_dim\":8", "\"decay_low_rank_dim\":64", HONE_E_FORMAT,
+          "decay_low_rank_dim is 64, expected 8" },
+        { "\"v_low_rank_dim\":12", "\"v_low_rank_dim\":\"12\"", HONE_E_UNSUPPORTED, "v_low_rank_dim is 12" },
+        { "\"norm_eps\":1e-05", "\"norm_eps\":1e-06", HONE_E_FORMAT, "norm_eps is 1e-06, expected 1e-05" },
+        { "\"norm_eps\":1e-05", "\"layer_norm_epsilon\":1e-6", HONE_E_FORMAT, "layer_norm_epsilon is 1e-06" },
+        { "\"x\":NaN", "\"group_norm_epsilon\":0.00016", HONE_E_FORMAT,
+          "group_norm_epsilon is 0.00016, expected 0.00064" },
+        { "\"norm_bias\":true", "\"norm_bias\":false", HONE_E_UNSUPPORTED, "norm_bias is false, expected true" },
+        { "\"norm_first\":true", "\"norm_first\":false", HONE_E_UNSUPPORTED, "norm_first is false" },
+        { "\"tie_word_embeddings\":false", "\"tie_word_embeddings\":true", HONE_E_UNSUPPORTED,
+          "tie_word_embeddings is true, expected false" },
+        { "\"attn\":null", "\"attn\":{\"layers\":[1]}", HONE_E_UNSUPPORTED, "attn is {" },
+        { "\"x\":NaN", "\"quantization_config\":{}", HONE_E_UNSUPPORTED, "quantization_config is {}" },
+        { "\"x\":NaN", "\"use_deep_embed\":true", HONE_E_UNSUPPORTED, "use_deep_embed is true" },
+        { "\"x\":NaN", "\"embedding_layer_norm_fused\":true", HONE_E_UNSUPPORTED,
+          "embedding_layer_norm_fused is true" },
+        { "\"sqrelu\"", "\"silu\"", HONE_E_UNSUPPORTED, "hidden_act is silu, expected sqrelu" },
+        { "[32,null,32]", "[32,64,32]", HONE_E_UNSUPPORTED, "value_dim is" },
+        { "[32,null,32]", "64", HONE_E_FORMAT, "value_dim is 64, expected 32" },
+        { "RWKV7ForCausalLM", "Rwkv6ForCausalLM", HONE_E_FORMAT, "names RWKV-6, but the tensors are those of RWKV-7" },
+        { "RWKV7ForCausalLM", "LlamaForCausalLM", HONE_E_UNSUPPORTED, "architecture \"LlamaForCausalLM\"" },
+        { "RWKV7ForCausalLM", "RWKV6Qwen2ForCausalLM", HONE_E_UNSUPPORTED, "RWKV6Qwen2ForCausalLM" },
+        { "RWKV7ForCausalLM", "RwkvHybridForCausalLM", HONE_E_UNSUPPORTED, "RwkvHybridForCausalLM" },
+        { "\"vocab_size\":40", "\"vocab_size\":40,\"vocab_size\":40", HONE_E_FORMAT, "\"vocab_size\" is there twice" },
+        { "\"vocab_size\":40", "\"vocab_size\":40.5", HONE_E_FORMAT, "vocab_size is 40.5" },
+        { "\"vocab_size\":40", "\"vocab_size\":", HONE_E_FORMAT, "expected a value" },
+        { "\"x\":NaN", "\"x\":1e", HONE_E_FORMAT, "digits of an exponent" },
+        { "\"x\":NaN", "\"x\":01", HONE_E_FORMAT, "leading zero" },
+        { "\"x\":NaN", "\"x\":\"\\ud800\"", HONE_E_FORMAT, "surrogates" },
+        { "\"x\":NaN", "\"x\":nul", HONE_E_FORMAT, "expected a value" },
     };
     model m;
     make_model(&m, 7);
@@ -510,7 +580,7 @@ static void test_flat_heads(void **state)
 static void test_bin_truncated(void **state)
 {
     model m;
-    buffer b = {0};
+    buffer b = { 0 };
     size_t ends[160], n_cut = 0;
     make_model(&m, 7);
     make_bin(&b, &m, ends);
@@ -525,10 +595,11 @@ static void test_bin_truncated(void **state)
     for (size_t i = m.n; i-- > 0;) { /* and at every byte of a tensor's description, from behind */
         if (!ends[i]) continue;
         for (size_t cut = ends[i] + 1; cut >= 24 && cut + 80 > ends[i]; cut--, n_cut++) {
-            hone_error err = {0};
+            hone_error err = { 0 };
             assert_int_equal(ftruncate(fd, (off_t)cut), 0);
             hone_status st = hone_convert(path, NULL, NULL, out, NULL, &err);
-            if ((st != HONE_E_FORMAT && st != HONE_E_UNSUPPORTED) || !strstr(err.message, path)) fail_msg("cut at %zu: status %d, message: %s", cut, st, err.message);
+            if ((st != HONE_E_FORMAT && st != HONE_E_UNSUPPORTED) || !strstr(err.message, path))
+                fail_msg("cut at %zu: status %d, message: %s", cut, st, err.message);
             assert_int_not_equal(access(out, F_OK), 0);
         }
     }
@@ -540,20 +611,41 @@ static void test_bin_truncated(void **state)
 
 static void test_bin_damaged(void **state)
 {
-    static const struct { size_t at; uint32_t v; hone_status st; const char *says; } bad[] = {
-        {4, 99, HONE_E_UNSUPPORTED, "version 99"}, {4, 102, HONE_E_UNSUPPORTED, "version 102"}, {8, V + 1, HONE_E_FORMAT, "n_vocab 41"}, {12, 64, HONE_E_FORMAT, "n_embed 64"},
-        {16, 2, HONE_E_FORMAT, "n_layer 2"}, {20, 4, HONE_E_UNSUPPORTED, "removed data type Q4_1_O (4)"}, {20, 5, HONE_E_UNSUPPORTED, "Q4_2"}, {20, 6, HONE_E_UNSUPPORTED, "Q4_3"},
-        {20, 10, HONE_E_UNSUPPORTED, "Q8_1"}, {20, 17, HONE_E_FORMAT, "data type 17, expected 0 to 16"}, {20, UINT32_MAX, HONE_E_FORMAT, "data type 4294967295"},
-        {24, 0, HONE_E_FORMAT, "tensor 0, at byte 24, has 0 dimensions"}, {24, 4, HONE_E_FORMAT, "has 4 dimensions"}, {24, UINT32_MAX, HONE_E_FORMAT, "has 4294967295 dimensions"},
-        {28, 0, HONE_E_FORMAT, "a name of 0 bytes"}, {28, 256, HONE_E_FORMAT, "a name of 256 bytes"}, {28, UINT32_MAX, HONE_E_FORMAT, "a name of 4294967295 bytes"},
-        {32, 4, HONE_E_UNSUPPORTED, "emb.weight has the removed data type"}, {32, 16, HONE_E_UNSUPPORTED, "Q8_K"}, {32, 11, HONE_E_FORMAT, "rows of 32, expected a multiple of 256"},
-        {36, 0, HONE_E_FORMAT, "has shape [40, 0], expected no 0"}, {36, UINT32_MAX, HONE_E_FORMAT, "but the file ends at"}, {40, UINT32_MAX, HONE_E_FORMAT, "but the file ends at"},
-        {44, 0x000a0a0a, HONE_E_FORMAT, "tensor name"},
+    static const struct {
+        size_t at;
+        uint32_t v;
+        hone_status st;
+        const char *says;
+    } bad[] = {
+        { 4, 99, HONE_E_UNSUPPORTED, "version 99" },
+        { 4, 102, HONE_E_UNSUPPORTED, "version 102" },
+        { 8, V + 1, HONE_E_FORMAT, "n_vocab 41" },
+        { 12, 64, HONE_E_FORMAT, "n_embed 64" },
+        { 16, 2, HONE_E_FORMAT, "n_layer 2" },
+        { 20, 4, HONE_E_UNSUPPORTED, "removed data type Q4_1_O (4)" },
+        { 20, 5, HONE_E_UNSUPPORTED, "Q4_2" },
+        { 20, 6, HONE_E_UNSUPPORTED, "Q4_3" },
+        { 20, 10, HONE_E_UNSUPPORTED, "Q8_1" },
+        { 20, 17, HONE_E_FORMAT, "data type 17, expected 0 to 16" },
+        { 20, UINT32_MAX, HONE_E_FORMAT, "data type 4294967295" },
+        { 24, 0, HONE_E_FORMAT, "tensor 0, at byte 24, has 0 dimensions" },
+        { 24, 4, HONE_E_FORMAT, "has 4 dimensions" },
+        { 24, UINT32_MAX, HONE_E_FORMAT, "has 4294967295 dimensions" },
+        { 28, 0, HONE_E_FORMAT, "a name of 0 bytes" },
+        { 28, 256, HONE_E_FORMAT, "a name of 256 bytes" },
+        { 28, UINT32_MAX, HONE_E_FORMAT, "a name of 4294967295 bytes" },
+        { 32, 4, HONE_E_UNSUPPORTED, "emb.weight has the removed data type" },
+        { 32, 16, HONE_E_UNSUPPORTED, "Q8_K" },
+        { 32, 11, HONE_E_FORMAT, "rows of 32, expected a multiple of 256" },
+        { 36, 0, HONE_E_FORMAT, "has shape [40, 0], expected no 0" },
+        { 36, UINT32_MAX, HONE_E_FORMAT, "but the file ends at" },
+        { 40, UINT32_MAX, HONE_E_FORMAT, "but the file ends at" },
+        { 44, 0x000a0a0a, HONE_E_FORMAT, "tensor name" },
     };
     model m;
     make_model(&m, 7);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        buffer b = {0};
+        buffer b = { 0 };
         make_bin(&b, &m, NULL);
         memcpy(b.p + bad[i].at, &bad[i].v, 4);
         write_bytes(in_dir("bad.bin"), b.p, b.n);
@@ -563,11 +655,11 @@ static void test_bin_damaged(void **state)
     have(&m, "emb.weight", 2, V, E, 0);
     write_bin(in_dir("bad.bin"), &m);
     refused(in_dir("bad.bin"), NULL, HONE_E_FORMAT, "tensor emb.weight is there twice");
-    buffer huge = {0}; /* sizes whose product wraps */
+    buffer huge = { 0 }; /* sizes whose product wraps */
     make_model(&m, 7);
     make_bin(&huge, &m, NULL);
     huge.n = 24;
-    put_bin_head(&huge, "emb.weight", 0, (uint64_t[]){UINT32_MAX, UINT32_MAX, UINT32_MAX}, 3);
+    put_bin_head(&huge, "emb.weight", 0, (uint64_t[]){ UINT32_MAX, UINT32_MAX, UINT32_MAX }, 3);
     write_bytes(in_dir("bad.bin"), huge.p, huge.n);
     refused(in_dir("bad.bin"), NULL, HONE_E_FORMAT, "too large");
     free(huge.p);
@@ -575,7 +667,10 @@ static void test_bin_damaged(void **state)
 
 /* ---- progress --------------------------------------------------------------------------------------- */
 
-typedef struct watch { uint64_t done, total; int calls, stop_after; } watch;
+typedef struct watch {
+    uint64_t done, total;
+    int calls, stop_after;
+} watch;
 static void on_progress(void *arg, uint64_t done, uint64_t total)
 {
     watch *w = arg;
@@ -584,38 +679,57 @@ static void on_progress(void *arg, uint64_t done, uint64_t total)
     w->total = total;
     w->calls++;
 }
-static bool on_abort(void *arg) { const watch *w = arg; return w->stop_after >= 0 && w->calls >= w->stop_after; }
+static bool on_abort(void *arg)
+{
+    const watch *w = arg;
+    return w->stop_after >= 0 && w->calls >= w->stop_after;
+}
 
 static void test_progress(void **state)
 {
     model m;
     make_model(&m, 7);
-    write_bin(in_dir("m.bin"), &m);
+    write_safetensors(in_dir("m.bin"), &m, ORIGINAL, "F32"); /* tensors are turned: each is asked about */
     unlink(in_dir("m.gguf"));
     int files = n_files(dir);
-    for (int stop = -1; stop < 60; stop += 10) {
-        watch w = {.stop_after = stop < 0 ? -1 : stop};
-        hone_progress pr = {on_progress, &w, on_abort};
-        hone_error err = {0};
-        hone_status st = hone_convert(in_dir("m.bin"), NULL, stop == 9 ? NULL : "Q8_0", in_dir("m.gguf"), &pr, &err);
-        if (stop < 0) {
-            assert_int_equal(st, HONE_OK);
-            assert_true(w.done == w.total && w.total > 10000);
-            unlink(in_dir("m.gguf"));
-        } else {
-            assert_int_equal(st, HONE_E_INTERRUPTED);
+    for (int type = 0; type < 2; type++) /* to the end, then stopped at every moment at which it asks */
+        for (int stop = -1, calls = 1; stop < calls; stop++) {
+            watch w = { .stop_after = stop };
+            hone_progress pr = { on_progress, &w, on_abort };
+            hone_error err = { 0 };
+            hone_status st = hone_convert(in_dir("m.bin"), NULL, type ? NULL : "Q8_0", in_dir("m.gguf"), &pr, &err);
+            if (stop < 0) {
+                assert_int_equal(st, HONE_OK);
+                assert_true(w.done == w.total && w.total > 10000 && w.calls > 10);
+                calls = w.calls;
+                unlink(in_dir("m.gguf"));
+            } else {
+                assert_int_equal(st, HONE_E_INTERRUPTED);
+            }
+            assert_int_equal(n_files(dir), files);
         }
-        assert_int_equal(n_files(dir), files);
-    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dialects), cmocka_unit_test(test_rwkv_cpp), cmocka_unit_test(test_folders), cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_value_mix_of_block_0), cmocka_unit_test(test_square), cmocka_unit_test(test_types), cmocka_unit_test(test_q8_0), cmocka_unit_test(test_blocks), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_tensors_refused), cmocka_unit_test(test_other_versions), cmocka_unit_test(test_configs_refused), cmocka_unit_test(test_flat_heads),
-        cmocka_unit_test(test_bin_truncated), cmocka_unit_test(test_bin_damaged), cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_dialects),
+        cmocka_unit_test(test_rwkv_cpp),
+        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_value_mix_of_block_0),
+        cmocka_unit_test(test_square),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_q8_0),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_tensors_refused),
+        cmocka_unit_test(test_other_versions),
+        cmocka_unit_test(test_configs_refused),
+        cmocka_unit_test(test_flat_heads),
+        cmocka_unit_test(test_bin_truncated),
+        cmocka_unit_test(test_bin_damaged),
+        cmocka_unit_test(test_progress),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

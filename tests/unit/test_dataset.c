@@ -2,8 +2,9 @@
  * of bytes makes obvious; bad lines by number; statistics; two sets. */
 #include "data_files.h"
 
-static const char chatml[] = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
-                             "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+static const char chatml[] =
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
 static hone_model *plain, *with_bos, *chat;
 
@@ -42,7 +43,8 @@ static void is(const hn_dataset *d, int n, const char *const *want)
     assert_int_equal(d->stats.n_sample, n);
     for (int i = 0; i < n; i++) assert_string_equal(df_show(&d->sample[i]), want[i]);
 }
-#define IS(d, ...) is(d, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)), (const char *const[]){ __VA_ARGS__ })
+#define IS(d, ...) \
+    is(d, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)), (const char *const[]){ __VA_ARGS__ })
 
 static void refused(const hone_model *m, const char *path, hn_data_params p, hone_status want, const char *says)
 {
@@ -52,7 +54,8 @@ static void refused(const hone_model *m, const char *path, hn_data_params p, hon
     p.n_path = 1;
     if (!p.seq) p.seq = 1000;
     hone_status st = hn_dataset_read(&d, m, &p, &e);
-    if (st != want || !strstr(e.message, says)) fail_msg("%s: %s \"%s\", expected \"%s\"", path, hone_status_name(st), e.message, says);
+    if (st != want || !strstr(e.message, says))
+        fail_msg("%s: %s \"%s\", expected \"%s\"", path, hone_status_name(st), e.message, says);
     assert_null(d);
 }
 #define REFUSED(m, path, says, ...) refused(m, path, (hn_data_params){ __VA_ARGS__ }, HONE_E_FORMAT, says)
@@ -120,7 +123,8 @@ static void test_long_txt(void **state)
 
 static void test_text_records(void **state)
 {
-    hn_dataset *d = READ(with_bos, DF_FILE("a.jsonl", "\xEF\xBB\xBF{\"text\": \"one\", \"id\": 5}\r\n\n  \t\r\n{\"text\": \"t\\u0000\\r\\nwo\"}\n{\"text\":\"end\"}"));
+    hn_dataset *d = READ(with_bos, DF_FILE("a.jsonl", "\xEF\xBB\xBF{\"text\": \"one\", \"id\": 5}\r\n\n  "
+                                                      "\t\r\n{\"text\": \"t\\u0000\\r\\nwo\"}\n{\"text\":\"end\"}"));
     assert_int_equal(d->n, 3);
     assert_int_equal(d->stats.n_line, 3);
     assert_string_equal(df_show(&d->sample[0]), "<s>[one</s>]");
@@ -140,18 +144,22 @@ static void test_text_records(void **state)
 
 static void test_bad_lines(void **state)
 {
-    REFUSED(plain, DF_FILE("1.jsonl", "{\"text\": \"a\"}\n\n{\"text\": 5}\n"), "1.jsonl:3: \"text\" is a number, expected a string");
+    REFUSED(plain, DF_FILE("1.jsonl", "{\"text\": \"a\"}\n\n{\"text\": 5}\n"),
+            "1.jsonl:3: \"text\" is a number, expected a string");
     REFUSED(plain, DF_FILE("2.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n"), "2.jsonl:2: \"text\" is missing");
     REFUSED(plain, DF_FILE("3.jsonl", "{\"text\": \"\"}\n"), "3.jsonl:1: \"text\" is empty");
     REFUSED(plain, DF_FILE("4.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\n"), "4.jsonl:2: not JSON: column");
     REFUSED(plain, DF_FILE("5.jsonl", "{\"text\": \"a\xFF\"}\n"), "5.jsonl:1: not JSON: column");
     REFUSED(plain, DF_FILE("6.jsonl", "[1, 2]\n"), "6.jsonl:1: an array, expected an object");
     REFUSED(plain, DF_FILE("7.jsonl", "{\"words\": \"a\"}\n"), "7.jsonl:1: no record that hone trains on");
-    REFUSED(plain, DF_FILE("8.jsonl", "{\"prompt\": \"a\", \"completion\": \"\"}\n"), "8.jsonl:1: \"completion\" is empty");
+    REFUSED(plain, DF_FILE("8.jsonl", "{\"prompt\": \"a\", \"completion\": \"\"}\n"),
+            "8.jsonl:1: \"completion\" is empty");
     REFUSED(plain, DF_FILE("9.jsonl", "{\"text\": \"a\"} {\"text\": \"b\"}\n"), "9.jsonl:1: not JSON");
     REFUSED(plain, DF_FILE("10.jsonl", "\n\n"), "nothing to train on: 0 records");
-    REFUSED(plain, DF_FILE("11.jsonl", "x\n{\"text\": \"a\"}\ny\nz\n"), "11.jsonl:4: not JSON: column 1: ", .max_bad = 2);
-    REFUSED(plain, DF_FILE("11.jsonl", "x\n{\"text\": \"a\"}\ny\nz\n"), "bad line 3 where 2 are allowed, the first: ", .max_bad = 2);
+    REFUSED(plain, DF_FILE("11.jsonl", "x\n{\"text\": \"a\"}\ny\nz\n"),
+            "11.jsonl:4: not JSON: column 1: ", .max_bad = 2);
+    REFUSED(plain, DF_FILE("11.jsonl", "x\n{\"text\": \"a\"}\ny\nz\n"),
+            "bad line 3 where 2 are allowed, the first: ", .max_bad = 2);
     hn_dataset *d = READ(plain, DF_FILE("12.jsonl", "x\n{\"text\": \"a\"}\ny\n{\"text\": \"b\"}\n"), .max_bad = 2);
     IS(d, "a[</s>]", "b[</s>]");
     assert_int_equal(d->stats.n_bad, 2);
@@ -208,8 +216,9 @@ static void test_long_line(void **state)
 
 static void test_completions(void **state)
 {
-    const char *path = DF_FILE("c.jsonl", "{\"prompt\": \"Hi \", \"completion\": \"you\"}\n{\"completion\": \"bc\", \"prompt\": \"xa\"}\n"
-                                          "{\"prompt\": \"\", \"completion\": \"z\"}\n");
+    const char *path = DF_FILE(
+        "c.jsonl", "{\"prompt\": \"Hi \", \"completion\": \"you\"}\n{\"completion\": \"bc\", \"prompt\": \"xa\"}\n"
+                   "{\"prompt\": \"\", \"completion\": \"z\"}\n");
     hn_dataset *d = READ(with_bos, path, .mask = HN_MASK_PROMPT);
     IS(d, "<s>Hi [you</s>]", "<s>x[{ab}c</s>]", "<s>[z</s>]"); /* "ab" became one token: it is the answer's */
     hn_dataset_free(d);
@@ -228,8 +237,10 @@ static void test_completions(void **state)
 
 static void test_chat(void **state)
 {
-    const char *path = DF_FILE("m.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": \"a1\"}, "
-                                          "{\"role\": \"user\", \"content\": \"<|im_end|>\"}, {\"role\": \"assistant\", \"content\": \"a2\"}]}\n");
+    const char *path = DF_FILE(
+        "m.jsonl",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": \"a1\"}, "
+        "{\"role\": \"user\", \"content\": \"<|im_end|>\"}, {\"role\": \"assistant\", \"content\": \"a2\"}]}\n");
     hn_dataset *d = READ(chat, path, .mask = HN_MASK_PROMPT);
     IS(d, USER("q1") ASKED "[a1<|im_end|>]\n" USER("<|im_end|>") ASKED "[a2<|im_end|>]\n");
     int32_t n = d->sample[0].n, n_end = 0;
@@ -243,8 +254,11 @@ static void test_chat(void **state)
     assert_int_equal(d->stats.n_target, n - 1);
     hn_dataset_free(d);
     /* cut before the second answer, and before the first: nothing left */
-    const char *two = DF_FILE("n.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"a long question\"}, {\"role\": \"assistant\", \"content\": \"a1\"}]}\n"
-                                         "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", \"content\": \"a1\"}]}\n");
+    const char *two = DF_FILE(
+        "n.jsonl",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a long question\"}, {\"role\": \"assistant\", "
+        "\"content\": \"a1\"}]}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", \"content\": \"a1\"}]}\n");
     d = READ(chat, two, .mask = HN_MASK_PROMPT, .seq = 22);
     IS(d, USER("q") ASKED "[a1]");
     assert_int_equal(d->stats.n_cut, 2);
@@ -252,16 +266,26 @@ static void test_chat(void **state)
     hn_dataset_free(d);
     REFUSED(chat, two, "2 records, 0 bad, 2 in which no token counts; some were cut", .mask = HN_MASK_PROMPT, .seq = 8);
     REFUSED(chat, DF_FILE("o.jsonl", "{\"messages\": []}\n"), "o.jsonl:1: \"messages\" is empty");
-    REFUSED(chat, DF_FILE("p.jsonl", "{\"messages\": [{\"content\": \"x\"}]}\n"), "p.jsonl:1: messages[0].role: expected a string");
-    REFUSED(chat, DF_FILE("p2.jsonl", "{\"messages\": [{\"role\": \"user\", \"contnet\": \"x\"}, {\"role\": \"assistant\", \"content\": \"a\"}]}\n"),
+    REFUSED(chat, DF_FILE("p.jsonl", "{\"messages\": [{\"content\": \"x\"}]}\n"),
+            "p.jsonl:1: messages[0].role: expected a string");
+    REFUSED(chat,
+            DF_FILE("p2.jsonl", "{\"messages\": [{\"role\": \"user\", \"contnet\": \"x\"}, {\"role\": \"assistant\", "
+                                "\"content\": \"a\"}]}\n"),
             "p2.jsonl:1: messages[0].content is missing");
-    REFUSED(chat, DF_FILE("p3.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", \"content\": null}]}\n"),
+    REFUSED(chat,
+            DF_FILE("p3.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", "
+                                "\"content\": null}]}\n"),
             "p3.jsonl:1: messages[1].content is null");
-    REFUSED(chat, DF_FILE("q.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"tools\": [{\"type\": \"function\"}]}\n"),
-            "q.jsonl:1: tools were given");
-    REFUSED(chat, DF_FILE("r.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n"), "1 in which no token counts", .mask = HN_MASK_PROMPT);
+    REFUSED(
+        chat,
+        DF_FILE("q.jsonl",
+                "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"tools\": [{\"type\": \"function\"}]}\n"),
+        "q.jsonl:1: tools were given");
+    REFUSED(chat, DF_FILE("r.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n"),
+            "1 in which no token counts", .mask = HN_MASK_PROMPT);
     path = df_path("m.jsonl");
-    d = READ(plain, path, .mask = HN_MASK_LAST, .chat_template = "{% for m in messages %}{{ m.content }}{{ '|' }}{% endfor %}");
+    d = READ(plain, path, .mask = HN_MASK_LAST,
+             .chat_template = "{% for m in messages %}{{ m.content }}{{ '|' }}{% endfor %}");
     IS(d, "q1|a1|<|im_end|>|[a2|</s>]");
     hn_dataset_free(d);
     refused(plain, path, (hn_data_params){ .chat_template = "none" }, HONE_E_ARG, "chat template 'none' is neither");
@@ -271,40 +295,55 @@ static void test_chat(void **state)
 /* Other words for the same conversation give the same samples. */
 static void test_chat_forms(void **state)
 {
-    hn_dataset *d = READ(chat, DF_FILE("s.jsonl", "{\"conversations\": [{\"from\": \"system\", \"value\": \"be\"}, {\"from\": \"human\", \"value\": \"q\"}, "
-                                                  "{\"from\": \"gpt\", \"value\": \"a\"}]}\n"),
-                         .mask = HN_MASK_PROMPT);
+    hn_dataset *d = READ(
+        chat,
+        DF_FILE(
+            "s.jsonl",
+            "{\"conversations\": [{\"from\": \"system\", \"value\": \"be\"}, {\"from\": \"human\", \"value\": \"q\"}, "
+            "{\"from\": \"gpt\", \"value\": \"a\"}]}\n"),
+        .mask = HN_MASK_PROMPT);
     IS(d, "<|im_start|>system\nbe<|im_end|>\n" USER("q") ASKED "[a<|im_end|>]\n");
     hn_dataset_free(d);
-    REFUSED(chat, DF_FILE("t.jsonl", "{\"conversations\": [{\"from\": \"cat\", \"value\": \"be\"}]}\n"), "t.jsonl:1: conversations[0].from is 'cat'");
-    REFUSED(chat, DF_FILE("t0.jsonl", "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": \"gpt\\u0000x\", \"value\": \"a\"}]}\n"),
+    REFUSED(chat, DF_FILE("t.jsonl", "{\"conversations\": [{\"from\": \"cat\", \"value\": \"be\"}]}\n"),
+            "t.jsonl:1: conversations[0].from is 'cat'");
+    REFUSED(chat,
+            DF_FILE("t0.jsonl", "{\"conversations\": [{\"from\": \"human\", \"value\": \"q\"}, {\"from\": "
+                                "\"gpt\\u0000x\", \"value\": \"a\"}]}\n"),
             "t0.jsonl:1: conversations[1].from is 'gpt\\x00x'"); /* a NUL does not end a word */
-    REFUSED(chat, DF_FILE("u.jsonl", "{\"conversations\": [{\"from\": \"gpt\"}]}\n"), "u.jsonl:1: conversations[0]: expected an object with strings");
+    REFUSED(chat, DF_FILE("u.jsonl", "{\"conversations\": [{\"from\": \"gpt\"}]}\n"),
+            "u.jsonl:1: conversations[0]: expected an object with strings");
     const char *alpaca = DF_FILE("v.jsonl", "{\"instruction\": \"do\", \"input\": \"this\", \"output\": \"done\"}\n"
-                                            "{\"instruction\": \"do\", \"input\": \"\", \"output\": \"done\"}\n{\"instruction\": \"do\", \"output\": \"done\"}\n");
+                                            "{\"instruction\": \"do\", \"input\": \"\", \"output\": "
+                                            "\"done\"}\n{\"instruction\": \"do\", \"output\": \"done\"}\n");
     d = READ(chat, alpaca, .mask = HN_MASK_PROMPT);
-    IS(d, USER("do\n\nthis") ASKED "[done<|im_end|>]\n", USER("do") ASKED "[done<|im_end|>]\n", USER("do") ASKED "[done<|im_end|>]\n");
+    IS(d, USER("do\n\nthis") ASKED "[done<|im_end|>]\n", USER("do") ASKED "[done<|im_end|>]\n",
+       USER("do") ASKED "[done<|im_end|>]\n");
     hn_dataset_free(d);
     d = READ(plain, alpaca, .mask = HN_MASK_PROMPT);
-    IS(d, "### Instruction:\ndo\n\n### Input:\nthis\n\n### Response:\n[done</s>]", "### Instruction:\ndo\n\n### Response:\n[done</s>]",
-       "### Instruction:\ndo\n\n### Response:\n[done</s>]");
+    IS(d, "### Instruction:\ndo\n\n### Input:\nthis\n\n### Response:\n[done</s>]",
+       "### Instruction:\ndo\n\n### Response:\n[done</s>]", "### Instruction:\ndo\n\n### Response:\n[done</s>]");
     hn_dataset_free(d);
-    REFUSED(chat, DF_FILE("w.jsonl", "{\"instruction\": \"do\", \"input\": 3, \"output\": \"done\"}\n"), "w.jsonl:1: \"input\" is a number");
+    REFUSED(chat, DF_FILE("w.jsonl", "{\"instruction\": \"do\", \"input\": 3, \"output\": \"done\"}\n"),
+            "w.jsonl:1: \"input\" is a number");
 }
 
 /* Templates that are no plain chain of messages: thoughts dropped from earlier answers, no token that
  * ends an answer, a first message that must be the user's. */
 static void test_chat_templates(void **state)
 {
-    static const char thoughts[] =
-        "{% for m in messages %}<|im_start|>{{ m.role }}\n"
-        "{% if m.role == 'assistant' and not loop.last %}{{ m.content.split('/t ')[-1] }}{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}"
-        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
-    static const char words[] = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
+    static const char thoughts[] = "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+                                   "{% if m.role == 'assistant' and not loop.last %}{{ m.content.split('/t ')[-1] }}{% "
+                                   "else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}"
+                                   "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    static const char words[] = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if "
+                                "add_generation_prompt %}assistant:{% endif %}";
     static const char strict[] = "{% if messages[0].role != 'user' %}{{ raise_exception('no') }}{% endif %}"
-                                 "{% for m in messages %}{{ '(' + m.content + ')' }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% endfor %}";
-    const char *path = DF_FILE("tt.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": \"/t a1\"}, "
-                                           "{\"role\": \"user\", \"content\": \"q2\"}, {\"role\": \"assistant\", \"content\": \"/t a2\"}]}\n");
+                                 "{% for m in messages %}{{ '(' + m.content + ')' }}{% if m.role == 'assistant' %}{{ "
+                                 "eos_token }}{% endif %}{% endfor %}";
+    const char *path = DF_FILE(
+        "tt.jsonl",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": \"/t a1\"}, "
+        "{\"role\": \"user\", \"content\": \"q2\"}, {\"role\": \"assistant\", \"content\": \"/t a2\"}]}\n");
     hone_model *m = df_model("thoughts.gguf", thoughts, false);
     hn_dataset *d = READ(m, path, .mask = HN_MASK_PROMPT);
     IS(d, USER("q1") ASKED "[a1<|im_end|>]\n" USER("q2") ASKED "[/t a2<|im_end|>]\n");
@@ -318,8 +357,13 @@ static void test_chat_templates(void **state)
     df_eot = DF_BYTE + '\n'; /* text that ends a generation may stand in an answer, and is enough as its end */
     m = df_model("lines.gguf", words, false);
     df_eot = -1;
-    d = READ(m, DF_FILE("tl.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": \"a\\nb\"}, "
-                                    "{\"role\": \"user\", \"content\": \"q2\"}, {\"role\": \"assistant\", \"content\": \"c\\nd\"}]}\n"), .mask = HN_MASK_PROMPT);
+    d = READ(
+        m,
+        DF_FILE("tl.jsonl",
+                "{\"messages\": [{\"role\": \"user\", \"content\": \"q1\"}, {\"role\": \"assistant\", \"content\": "
+                "\"a\\nb\"}, "
+                "{\"role\": \"user\", \"content\": \"q2\"}, {\"role\": \"assistant\", \"content\": \"c\\nd\"}]}\n"),
+        .mask = HN_MASK_PROMPT);
     IS(d, "user: q1\nassistant:[ a\nb\n]user: q2\nassistant:[ c\nd\n]");
     hn_dataset_free(d);
     hone_model_close(m);
@@ -338,19 +382,28 @@ static void test_several_files(void **state)
 {
     hn_dataset *d;
     hone_error e = { 0 };
-    const char *paths[] = { DF_FILE("1.txt", "x"), DF_FILE("2.jsonl", "{\"text\": \"y\"}"), DF_FILE("3.jsonl", "{\"prompt\": \"pq\", \"completion\": \"c\"}") };
-    assert_int_equal(hn_dataset_read(&d, plain, &(hn_data_params){ .path = paths, .n_path = 3, .seq = 8, .mask = HN_MASK_PROMPT }, &e), HONE_OK);
+    const char *paths[] = { DF_FILE("1.txt", "x"), DF_FILE("2.jsonl", "{\"text\": \"y\"}"),
+                            DF_FILE("3.jsonl", "{\"prompt\": \"pq\", \"completion\": \"c\"}") };
+    assert_int_equal(hn_dataset_read(&d, plain,
+                                     &(hn_data_params){ .path = paths, .n_path = 3, .seq = 8, .mask = HN_MASK_PROMPT },
+                                     &e),
+                     HONE_OK);
     IS(d, "x[</s>]", "y[</s>]", "pq[c</s>]");
     assert_int_equal(d->stats.n_file, 3);
     assert_int_equal(d->stats.n_line, 3);
     uint64_t hash = d->hash;
     hn_dataset_free(d);
-    assert_int_equal(hn_dataset_read(&d, plain, &(hn_data_params){ .path = paths, .n_path = 3, .seq = 8, .mask = HN_MASK_NONE }, &e), HONE_OK);
+    assert_int_equal(
+        hn_dataset_read(&d, plain, &(hn_data_params){ .path = paths, .n_path = 3, .seq = 8, .mask = HN_MASK_NONE }, &e),
+        HONE_OK);
     assert_true(d->hash != hash); /* another target */
     hn_dataset_free(d);
 }
 
-static int by_first(const void *a, const void *b) { return ((const hn_sample *)a)->ids[0] - ((const hn_sample *)b)->ids[0]; }
+static int by_first(const void *a, const void *b)
+{
+    return ((const hn_data_sample *)a)->ids[0] - ((const hn_data_sample *)b)->ids[0];
+}
 
 static void test_split(void **state)
 {
@@ -372,7 +425,7 @@ static void test_split(void **state)
             assert_int_equal(a->stats.n_tok + b->stats.n_tok, whole->stats.n_tok);
             assert_int_equal(a->stats.n_target + b->stats.n_target, whole->stats.n_target);
             assert_true(a->hash != b->hash && a->hash != whole->hash);
-            hn_sample all[100];
+            hn_data_sample all[100];
             memcpy(all, a->sample, (size_t)a->n * sizeof *all);
             memcpy(all + a->n, b->sample, (size_t)b->n * sizeof *all);
             qsort(all, 100, sizeof *all, by_first);
@@ -401,9 +454,18 @@ static void test_split(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_txt), cmocka_unit_test(test_long_txt), cmocka_unit_test(test_text_records), cmocka_unit_test(test_bad_lines),
-        cmocka_unit_test(test_one_in_a_million), cmocka_unit_test(test_long_line), cmocka_unit_test(test_completions), cmocka_unit_test(test_chat), cmocka_unit_test(test_chat_forms),
-        cmocka_unit_test(test_chat_templates), cmocka_unit_test(test_several_files), cmocka_unit_test(test_split),
+        cmocka_unit_test(test_txt),
+        cmocka_unit_test(test_long_txt),
+        cmocka_unit_test(test_text_records),
+        cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_one_in_a_million),
+        cmocka_unit_test(test_long_line),
+        cmocka_unit_test(test_completions),
+        cmocka_unit_test(test_chat),
+        cmocka_unit_test(test_chat_forms),
+        cmocka_unit_test(test_chat_templates),
+        cmocka_unit_test(test_several_files),
+        cmocka_unit_test(test_split),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -314,10 +314,10 @@ static void die_while_writing(const char *name, int how)
     assert_true(pid >= 0);
     if (pid == 0) {
         hn_file *f;
-        if (hn_file_begin(&f, in_dir(name), NULL, NULL) != HONE_OK || hn_file_put(f, "half", 4,
-                                                                                  NULL) != HONE_OK) _exit(1);
+        if (hn_file_begin(&f, in_dir(name), NULL, NULL) != HONE_OK || hn_file_put(f, "half", 4, NULL) != HONE_OK)
+            _exit(1);
         if (how == SIGKILL) raise(SIGKILL);
-        hn_file_unlink_live(); /* what the program's handlers do */
+        hn_file_unlink_live();                  /* what the program's handlers do */
         _exit(hn_file_end(f, NULL) == HONE_OK); /* must fail: it is gone */
     }
     int status;
@@ -425,12 +425,12 @@ static void no_room(void **state)
 
 static hone_status apart(const char *read, const char *written, hn_file_role role)
 {
-    const hn_file_use use[] = { { read, "what is read", NULL, HN_FILE_READ }, { written, "what is written", "-o",
-                                                                                role } };
+    const hn_file_use use[] = { { read, "what is read", NULL, HN_FILE_READ },
+                                { written, "what is written", "-o", role } };
     hone_error err = { 0 };
     hone_status st = hn_files_apart(use, 2, &err);
-    if (st == HONE_E_ARG && !(strstr(err.message, "would be what is written and is what is read") &&
-                              strstr(err.message, "(-o)")))
+    if (st == HONE_E_ARG &&
+        !(strstr(err.message, "would be what is written and is what is read") && strstr(err.message, "(-o)")))
         fail_msg("%s", err.message);
     return st;
 }
@@ -444,20 +444,20 @@ static void one_file_by_any_name(void **state)
     assert_int_equal(mkdir(in_dir("sub"), 0777), 0);
     static const char *const same[] = { "in", "./in", "hard", "soft", "folder/in", "sub/../in", ".//in" };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (apart(in_dir("in"), in_dir(same[i]),
-                  HN_FILE_WRITTEN) != HONE_E_ARG) fail_msg("%s is taken for another file", same[i]);
+        if (apart(in_dir("in"), in_dir(same[i]), HN_FILE_WRITTEN) != HONE_E_ARG)
+            fail_msg("%s is taken for another file", same[i]);
     static const char *const other[] = { "in2", "sub/in", "IN", "folder/sub/in", "in.x" };
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         assert_int_equal(apart(in_dir("in"), in_dir(other[i]), HN_FILE_WRITTEN), HONE_OK);
     /* neither is there yet */
     assert_int_equal(symlink("fresh", in_dir("to-fresh")), 0);
-    static const char *const news[] = { "fresh", "./fresh", "folder/fresh", "sub/../fresh", "to-fresh",
-                                        "folder/./to-fresh" };
+    static const char *const news[] = { "fresh",        "./fresh",  "folder/fresh",
+                                        "sub/../fresh", "to-fresh", "folder/./to-fresh" };
     for (size_t i = 0; i < sizeof news / sizeof *news; i++) assert_true(hn_file_same(in_dir("fresh"), in_dir(news[i])));
     assert_false(hn_file_same(in_dir("fresh"), in_dir("fresh2")));
     assert_false(hn_file_same(in_dir("fresh"), in_dir("sub/fresh")));
     assert_true(hn_file_same(in_dir("no/where/x"), in_dir("folder/no/./where//x"))); /* nor its folder */
-    assert_true(hn_file_same(in_dir("fresh"), in_dir("fresh/"))); /* a folder to be made */
+    assert_true(hn_file_same(in_dir("fresh"), in_dir("fresh/")));                    /* a folder to be made */
     assert_false(hn_file_same(in_dir("no/where/x"), in_dir("no/x")));
 }
 
@@ -477,8 +477,8 @@ static void sets_and_folders(void **state)
     assert_int_equal(apart(in_dir("src/made.gguf"), in_dir("src"), HN_FILE_FOLDER), HONE_OK);
     static const char *const parts[] = { "m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "./m-00003-of-00003.gguf" };
     for (size_t i = 0; i < 3; i++)
-        for (size_t k = 0; k < 3; k++) assert_int_equal(apart(in_dir(parts[i]), in_dir(parts[k]), HN_FILE_WRITTEN),
-                                                        HONE_E_ARG);
+        for (size_t k = 0; k < 3; k++)
+            assert_int_equal(apart(in_dir(parts[i]), in_dir(parts[k]), HN_FILE_WRITTEN), HONE_E_ARG);
     assert_int_equal(apart(in_dir(parts[0]), in_dir("m-00004-of-00003.gguf"), HN_FILE_WRITTEN), HONE_OK);
     assert_int_equal(apart(in_dir(parts[0]), in_dir("m.gguf"), HN_FILE_WRITTEN), HONE_OK);
 }
@@ -526,13 +526,13 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(puts_in_pieces), cmocka_unit_test(puts_anywhere), cmocka_unit_test(keeps_permissions),
-        cmocka_unit_test(writes_through_links), cmocka_unit_test(refuses_what_is_no_file),
-        cmocka_unit_test(ignores_planted_links), cmocka_unit_test(two_threads_one_path),
-        cmocka_unit_test(leftovers_go_with_the_next), cmocka_unit_test(signals_leave_nothing),
-            cmocka_unit_test(no_room),
-        cmocka_unit_test(one_file_by_any_name), cmocka_unit_test(sets_and_folders),
-            cmocka_unit_test(pairs_of_a_command),
+        cmocka_unit_test(puts_in_pieces),          cmocka_unit_test(puts_anywhere),
+        cmocka_unit_test(keeps_permissions),       cmocka_unit_test(writes_through_links),
+        cmocka_unit_test(refuses_what_is_no_file), cmocka_unit_test(ignores_planted_links),
+        cmocka_unit_test(two_threads_one_path),    cmocka_unit_test(leftovers_go_with_the_next),
+        cmocka_unit_test(signals_leave_nothing),   cmocka_unit_test(no_room),
+        cmocka_unit_test(one_file_by_any_name),    cmocka_unit_test(sets_and_folders),
+        cmocka_unit_test(pairs_of_a_command),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -36,7 +36,9 @@ static void refuse_(int line, bb *b, hone_status want, const char *const *text)
     unsigned char *p = malloc(b->n ? b->n : 1);
     memcpy(p, b->p ? b->p : (unsigned char *)"", b->n);
     hone_status st = hn_gguf_parse(&g, p, b->n, "bad.gguf", &err);
-    if (st != want) fail_msg("line %d: status %s, expected %s; message: %s", line, hone_status_name(st), hone_status_name(want), err.message);
+    if (st != want)
+        fail_msg("line %d: status %s, expected %s; message: %s", line, hone_status_name(st), hone_status_name(want),
+                 err.message);
     assert_null(g);
     assert_int_equal(err.code, st);
     if (!strstr(err.message, "bad.gguf")) fail_msg("line %d: file not named: %s", line, err.message);
@@ -66,7 +68,9 @@ static void refuse_file(const char *path, hone_status want, const char *a, const
     hn_gguf *g;
     hone_error err = { 0 };
     hone_status st = hn_gguf_open(&g, path, &err);
-    if (st != want) fail_msg("%s: status %s, expected %s; message: %s", path, hone_status_name(st), hone_status_name(want), err.message);
+    if (st != want)
+        fail_msg("%s: status %s, expected %s; message: %s", path, hone_status_name(st), hone_status_name(want),
+                 err.message);
     assert_null(g);
     if (!strstr(err.message, a) || !strstr(err.message, b)) fail_msg("'%s' or '%s' not in: %s", a, b, err.message);
 }
@@ -128,49 +132,82 @@ static void check_1(void **state)
 static void check_2(void **state)
 {
     bb b;
-    b = TEXT("GGML\1\0\0\0 and much more than that here"); REFUSE(b, HONE_E_FORMAT, "GGML");
-    b = TEXT("lmgg\1\0\0\0 and much more than that here"); REFUSE(b, HONE_E_FORMAT, "GGML");
-    b = TEXT("tjgg\3\0\0\0 and much more than that here"); REFUSE(b, HONE_E_FORMAT, "ggjt");
-    b = TEXT("ggjt\3\0\0\0 and much more than that here"); REFUSE(b, HONE_E_FORMAT, "ggjt");
-    b = TEXT("ggla\1\0\0\0 and much more than that here"); REFUSE(b, HONE_E_FORMAT, "ggla");
-    b = TEXT("algg\1\0\0\0 and much more than that here"); REFUSE(b, HONE_E_FORMAT, "ggla");
-    b = TEXT("FUGG\0\0\0\3 and much more than that here"); REFUSE(b, HONE_E_FORMAT, "reversed");
-    b = TEXT("\x10\0\0\0\0\0\0\0{\"a\":{}}        and data"); REFUSE(b, HONE_E_FORMAT, "safetensors");
-    b = TEXT("PK\3\4\24\0\0\0\10\0 zip archive bytes"); REFUSE(b, HONE_E_FORMAT, "zip");
-    b = TEXT("<!DOCTYPE html><html><body>404</body></html>"); REFUSE(b, HONE_E_FORMAT, "HTML");
-    b = TEXT("\n  <html><body>404</body></html>"); REFUSE(b, HONE_E_FORMAT, "HTML");
-    b = TEXT("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n"); REFUSE(b, HONE_E_FORMAT, "git-LFS");
-    b = TEXT("{\"error\": \"no such file\"}"); REFUSE(b, HONE_E_FORMAT, "JSON");
-    b = TEXT("\x1f\x8b\x08 gzip and so on, more"); REFUSE(b, HONE_E_FORMAT, "gzip");
-    b = TEXT("\x80\x02}q\0 pickle and so on"); REFUSE(b, HONE_E_FORMAT, "pickle");
+    b = TEXT("GGML\1\0\0\0 and much more than that here");
+    REFUSE(b, HONE_E_FORMAT, "GGML");
+    b = TEXT("lmgg\1\0\0\0 and much more than that here");
+    REFUSE(b, HONE_E_FORMAT, "GGML");
+    b = TEXT("tjgg\3\0\0\0 and much more than that here");
+    REFUSE(b, HONE_E_FORMAT, "ggjt");
+    b = TEXT("ggjt\3\0\0\0 and much more than that here");
+    REFUSE(b, HONE_E_FORMAT, "ggjt");
+    b = TEXT("ggla\1\0\0\0 and much more than that here");
+    REFUSE(b, HONE_E_FORMAT, "ggla");
+    b = TEXT("algg\1\0\0\0 and much more than that here");
+    REFUSE(b, HONE_E_FORMAT, "ggla");
+    b = TEXT("FUGG\0\0\0\3 and much more than that here");
+    REFUSE(b, HONE_E_FORMAT, "reversed");
+    b = TEXT("\x10\0\0\0\0\0\0\0{\"a\":{}}        and data");
+    REFUSE(b, HONE_E_FORMAT, "safetensors");
+    b = TEXT("PK\3\4\24\0\0\0\10\0 zip archive bytes");
+    REFUSE(b, HONE_E_FORMAT, "zip");
+    b = TEXT("<!DOCTYPE html><html><body>404</body></html>");
+    REFUSE(b, HONE_E_FORMAT, "HTML");
+    b = TEXT("\n  <html><body>404</body></html>");
+    REFUSE(b, HONE_E_FORMAT, "HTML");
+    b = TEXT("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n");
+    REFUSE(b, HONE_E_FORMAT, "git-LFS");
+    b = TEXT("{\"error\": \"no such file\"}");
+    REFUSE(b, HONE_E_FORMAT, "JSON");
+    b = TEXT("\x1f\x8b\x08 gzip and so on, more");
+    REFUSE(b, HONE_E_FORMAT, "gzip");
+    b = TEXT("\x80\x02}q\0 pickle and so on");
+    REFUSE(b, HONE_E_FORMAT, "pickle");
     b = (bb){ 0 };
     bb_raw(&b, NULL, 4096);
     REFUSE(b, HONE_E_FORMAT, "zero bytes");
-    b = TEXT("once upon a time there was a file"); REFUSE(b, HONE_E_FORMAT, "not a GGUF file", "'once upo'");
-    b = TEXT("GGU"); REFUSE(b, HONE_E_FORMAT, "not a GGUF file");
+    b = TEXT("once upon a time there was a file");
+    REFUSE(b, HONE_E_FORMAT, "not a GGUF file", "'once upo'");
+    b = TEXT("GGU");
+    REFUSE(b, HONE_E_FORMAT, "not a GGUF file");
 }
 
 static void check_3(void **state)
 {
     bb b;
-    b = bb_head(0, 0, 0); REFUSE(b, HONE_E_FORMAT, "version 0", "2 or 3");
-    b = bb_head(1, 0, 0); REFUSE(b, HONE_E_UNSUPPORTED, "version 1", "2 or 3");
-    b = bb_head(4, 0, 0); REFUSE(b, HONE_E_UNSUPPORTED, "version 4", "2 or 3");
-    b = bb_head(0x03000000, 0, 0); REFUSE(b, HONE_E_UNSUPPORTED, "big-endian", "version 3");
-    b = bb_head(0xFFFFFFFF, 0, 0); REFUSE(b, HONE_E_UNSUPPORTED, "4294967295");
-    b = bb_head(2, 0, 0); ACCEPT(b);
-    b = bb_head(3, 0, 0); ACCEPT(b);
+    b = bb_head(0, 0, 0);
+    REFUSE(b, HONE_E_FORMAT, "version 0", "2 or 3");
+    b = bb_head(1, 0, 0);
+    REFUSE(b, HONE_E_UNSUPPORTED, "version 1", "2 or 3");
+    b = bb_head(4, 0, 0);
+    REFUSE(b, HONE_E_UNSUPPORTED, "version 4", "2 or 3");
+    b = bb_head(0x03000000, 0, 0);
+    REFUSE(b, HONE_E_UNSUPPORTED, "big-endian", "version 3");
+    b = bb_head(0xFFFFFFFF, 0, 0);
+    REFUSE(b, HONE_E_UNSUPPORTED, "4294967295");
+    b = bb_head(2, 0, 0);
+    ACCEPT(b);
+    b = bb_head(3, 0, 0);
+    ACCEPT(b);
 }
 
 static void check_4(void **state)
 {
     bb b;
-    b = bb_head(3, UINT64_MAX, 0); REFUSE(b, HONE_E_FORMAT, "18446744073709551615 tensors", "byte 8");
-    b = bb_head(3, 0, UINT64_MAX); REFUSE(b, HONE_E_FORMAT, "18446744073709551615 metadata", "byte 16");
-    b = bb_head(3, 1, 0); REFUSE(b, HONE_E_FORMAT, "1 tensors", "at most 0 fit");
-    b = bb_head(3, 0, 1); bb_raw(&b, NULL, 13); REFUSE(b, HONE_E_FORMAT, "1 metadata", "at most 0 fit");
-    b = bb_head(3, 0, 65537); bb_raw(&b, NULL, 14 * 65537); REFUSE(b, HONE_E_FORMAT, "65537", "at most 65536");
-    b = bb_head(3, 65537, 0); bb_raw(&b, NULL, 25 * 65537); REFUSE(b, HONE_E_FORMAT, "65537", "at most 65536");
+    b = bb_head(3, UINT64_MAX, 0);
+    REFUSE(b, HONE_E_FORMAT, "18446744073709551615 tensors", "byte 8");
+    b = bb_head(3, 0, UINT64_MAX);
+    REFUSE(b, HONE_E_FORMAT, "18446744073709551615 metadata", "byte 16");
+    b = bb_head(3, 1, 0);
+    REFUSE(b, HONE_E_FORMAT, "1 tensors", "at most 0 fit");
+    b = bb_head(3, 0, 1);
+    bb_raw(&b, NULL, 13);
+    REFUSE(b, HONE_E_FORMAT, "1 metadata", "at most 0 fit");
+    b = bb_head(3, 0, 65537);
+    bb_raw(&b, NULL, 14 * 65537);
+    REFUSE(b, HONE_E_FORMAT, "65537", "at most 65536");
+    b = bb_head(3, 65537, 0);
+    bb_raw(&b, NULL, 25 * 65537);
+    REFUSE(b, HONE_E_FORMAT, "65537", "at most 65536");
 }
 
 /* ---- strings and keys ------------------------------------------------------------------------ */
@@ -246,14 +283,22 @@ static void check_7(void **state)
 static void check_8(void **state)
 {
     bb b;
-    b = with_key("caf\xe9", 4); REFUSE(b, HONE_E_FORMAT, "caf\\xe9", "UTF-8");
-    b = with_key("a\xc0\x80", 3); REFUSE(b, HONE_E_FORMAT, "UTF-8");
-    b = with_key("a\xed\xa0\x80", 4); REFUSE(b, HONE_E_FORMAT, "UTF-8");
-    b = with_key("a\xf4\x90\x80\x80", 5); REFUSE(b, HONE_E_FORMAT, "UTF-8");
-    b = with_key("a\xe2\x96", 3); REFUSE(b, HONE_E_FORMAT, "UTF-8");
-    b = with_key("a\xe2\x96\x81", 4); ACCEPT(b);
-    b = with_key("Odd Key-With.9 all/sorts", 24); ACCEPT(b);
-    b = with_tensor("w\xff", 1, NE(8), 0, 0, 32); REFUSE(b, HONE_E_FORMAT, "w\\xff", "UTF-8");
+    b = with_key("caf\xe9", 4);
+    REFUSE(b, HONE_E_FORMAT, "caf\\xe9", "UTF-8");
+    b = with_key("a\xc0\x80", 3);
+    REFUSE(b, HONE_E_FORMAT, "UTF-8");
+    b = with_key("a\xed\xa0\x80", 4);
+    REFUSE(b, HONE_E_FORMAT, "UTF-8");
+    b = with_key("a\xf4\x90\x80\x80", 5);
+    REFUSE(b, HONE_E_FORMAT, "UTF-8");
+    b = with_key("a\xe2\x96", 3);
+    REFUSE(b, HONE_E_FORMAT, "UTF-8");
+    b = with_key("a\xe2\x96\x81", 4);
+    ACCEPT(b);
+    b = with_key("Odd Key-With.9 all/sorts", 24);
+    ACCEPT(b);
+    b = with_tensor("w\xff", 1, NE(8), 0, 0, 32);
+    REFUSE(b, HONE_E_FORMAT, "w\\xff", "UTF-8");
     b = bb_head(3, 0, 2); /* values keep their bytes */
     bb_kv_str(&b, "general.name", "caf\xe9");
     bb_kv_array(&b, "tokens", 8, 1);
@@ -271,10 +316,16 @@ static void check_9(void **state)
     REFUSE(b, HONE_E_FORMAT, "'w\\x1b[31m\\x0a'");
     char key[65536];
     memset(key, 'k', sizeof key);
-    b = with_key(key, 65536); REFUSE(b, HONE_E_FORMAT, "65535");
-    b = with_key(key, 65535); ACCEPT(b);
-    key[256] = 0; b = with_tensor(key, 1, NE(8), 0, 0, 32); REFUSE(b, HONE_E_FORMAT, "255");
-    key[255] = 0; b = with_tensor(key, 1, NE(8), 0, 0, 32); ACCEPT(b);
+    b = with_key(key, 65536);
+    REFUSE(b, HONE_E_FORMAT, "65535");
+    b = with_key(key, 65535);
+    ACCEPT(b);
+    key[256] = 0;
+    b = with_tensor(key, 1, NE(8), 0, 0, 32);
+    REFUSE(b, HONE_E_FORMAT, "255");
+    key[255] = 0;
+    b = with_tensor(key, 1, NE(8), 0, 0, 32);
+    ACCEPT(b);
 }
 
 static void check_10(void **state)
@@ -374,7 +425,8 @@ static void check_13(void **state)
 static void check_14(void **state)
 {
     static const uint32_t types[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
-    static const uint64_t counts[] = { UINT64_MAX, (uint64_t)1 << 63, (uint64_t)1 << 62, (uint64_t)1 << 61, (uint64_t)1 << 32, 1000 };
+    static const uint64_t counts[] = { UINT64_MAX,        (uint64_t)1 << 63, (uint64_t)1 << 62,
+                                       (uint64_t)1 << 61, (uint64_t)1 << 32, 1000 };
     for (size_t i = 0; i < 13; i++)
         for (size_t j = 0; j < 6; j++) {
             char num[48];
@@ -412,9 +464,14 @@ static bb nested(int depth)
 static void check_15(void **state)
 {
     bb b;
-    for (int d = 1; d <= 4; d++) { b = nested(d); ACCEPT(b); }
-    b = nested(5); REFUSE(b, HONE_E_FORMAT, "'deep'", "nested more than 4");
-    b = nested(100000); REFUSE(b, HONE_E_FORMAT, "'deep'", "nested more than 4");
+    for (int d = 1; d <= 4; d++) {
+        b = nested(d);
+        ACCEPT(b);
+    }
+    b = nested(5);
+    REFUSE(b, HONE_E_FORMAT, "'deep'", "nested more than 4");
+    b = nested(100000);
+    REFUSE(b, HONE_E_FORMAT, "'deep'", "nested more than 4");
 }
 
 static void check_16(void **state)
@@ -435,12 +492,12 @@ static hn_gguf *parse_kept(bb *b)
     if (hn_gguf_parse(&g, b->p, b->n, "conf.gguf", &err) != HONE_OK) fail_msg("refused: %s", err.message);
     return g;
 }
-#define WANT(call, ...)                                                                                                \
-    do {                                                                                                               \
-        hone_error err = { 0 };                                                                                        \
-        assert_int_equal((call), HONE_E_FORMAT);                                                                       \
-        for (const char *const *t_ = (const char *const[]){ "conf.gguf", __VA_ARGS__, NULL }; *t_; t_++)               \
-            if (!strstr(err.message, *t_)) fail_msg("'%s' not in: %s", *t_, err.message);                              \
+#define WANT(call, ...)                                                                                  \
+    do {                                                                                                 \
+        hone_error err = { 0 };                                                                          \
+        assert_int_equal((call), HONE_E_FORMAT);                                                         \
+        for (const char *const *t_ = (const char *const[]){ "conf.gguf", __VA_ARGS__, NULL }; *t_; t_++) \
+            if (!strstr(err.message, *t_)) fail_msg("'%s' not in: %s", *t_, err.message);                \
     } while (0)
 
 static void check_17(void **state)
@@ -475,9 +532,19 @@ static void check_17(void **state)
 
 static void check_18(void **state)
 {
-    static const struct { const char *key; uint32_t type; uint64_t v; int size; } ints[] = {
-        { "n.i8", 1, 0xFF, 1 }, { "n.i16", 3, 0xFFFF, 2 }, { "n.i32", 5, 0xFFFFFFFF, 4 }, { "n.i64", 11, UINT64_MAX, 8 },
-        { "n.u64", 10, (uint64_t)1 << 63, 8 }, { "n.2^32", 10, (uint64_t)1 << 32, 8 }, { "n.max", 11, INT64_MAX, 8 },
+    static const struct {
+        const char *key;
+        uint32_t type;
+        uint64_t v;
+        int size;
+    } ints[] = {
+        { "n.i8", 1, 0xFF, 1 },
+        { "n.i16", 3, 0xFFFF, 2 },
+        { "n.i32", 5, 0xFFFFFFFF, 4 },
+        { "n.i64", 11, UINT64_MAX, 8 },
+        { "n.u64", 10, (uint64_t)1 << 63, 8 },
+        { "n.2^32", 10, (uint64_t)1 << 32, 8 },
+        { "n.max", 11, INT64_MAX, 8 },
     };
     bb b = bb_head(3, 0, 7 + 4);
     for (int i = 0; i < 7; i++) bb_kv(&b, ints[i].key, ints[i].type, ints[i].v, ints[i].size);
@@ -488,7 +555,8 @@ static void check_18(void **state)
     hn_gguf *g = parse_kept(&b);
     uint32_t u;
     float f;
-    for (int i = 0; i < 7; i++) WANT(hn_gguf_get_u32(g, ints[i].key, &u, NULL, &err), ints[i].key, "from 0 to 4294967295");
+    for (int i = 0; i < 7; i++)
+        WANT(hn_gguf_get_u32(g, ints[i].key, &u, NULL, &err), ints[i].key, "from 0 to 4294967295");
     WANT(hn_gguf_get_u32(g, "n.i32", &u, NULL, &err), "i32 -1");
     WANT(hn_gguf_get_u32(g, "n.u64", &u, NULL, &err), "u64 9223372036854775808");
     WANT(hn_gguf_get_f32(g, "f.nan", &f, NULL, &err), "'f.nan'", "nan", "finite");
@@ -564,14 +632,20 @@ static void check_21(void **state)
 static void check_22(void **state)
 {
     bb b;
-    b = with_tensor("w", 2, NE(8, 0), 0, 0, 32); REFUSE(b, HONE_E_FORMAT, "'w'", "dimension 1 is 0");
-    b = with_tensor("w", 1, NE((uint64_t)1 << 63), 0, 0, 32); REFUSE(b, HONE_E_FORMAT, "'w'", "dimension 0 is 9223372036854775808");
-    b = with_tensor("w", 1, NE(UINT64_MAX), 0, 0, 32); REFUSE(b, HONE_E_FORMAT, "'w'", "18446744073709551615");
-    b = with_tensor("w", 1, NE(((uint64_t)1 << 40) + 8), 0, 0, 32); REFUSE(b, HONE_E_FORMAT, "'w'", "at most 1099511627776");
-    b = with_tensor("w", 2, NE((uint64_t)1 << 32, (uint64_t)1 << 32), 0, 0, 32); REFUSE(b, HONE_E_FORMAT, "'w'", "[4294967296, 4294967296]", "too many elements");
+    b = with_tensor("w", 2, NE(8, 0), 0, 0, 32);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "dimension 1 is 0");
+    b = with_tensor("w", 1, NE((uint64_t)1 << 63), 0, 0, 32);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "dimension 0 is 9223372036854775808");
+    b = with_tensor("w", 1, NE(UINT64_MAX), 0, 0, 32);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "18446744073709551615");
+    b = with_tensor("w", 1, NE(((uint64_t)1 << 40) + 8), 0, 0, 32);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "at most 1099511627776");
+    b = with_tensor("w", 2, NE((uint64_t)1 << 32, (uint64_t)1 << 32), 0, 0, 32);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "[4294967296, 4294967296]", "too many elements");
     b = with_tensor("w", 4, NE((uint64_t)1 << 40, (uint64_t)1 << 40, (uint64_t)1 << 40, (uint64_t)1 << 40), 0, 0, 32);
     REFUSE(b, HONE_E_FORMAT, "'w'", "too many elements");
-    b = with_tensor("w", 4, NE((uint64_t)1 << 16, (uint64_t)1 << 16, (uint64_t)1 << 16, (uint64_t)1 << 16), 0, 0, 32); /* product is 2^64: wraps to 0 */
+    b = with_tensor("w", 4, NE((uint64_t)1 << 16, (uint64_t)1 << 16, (uint64_t)1 << 16, (uint64_t)1 << 16), 0, 0,
+                    32); /* product is 2^64: wraps to 0 */
     REFUSE(b, HONE_E_FORMAT, "'w'", "too many elements");
     b = with_tensor("w", 2, NE((uint64_t)1 << 40, 256), 0, 0, 32); /* as large as allowed: only the file is too short */
     REFUSE(b, HONE_E_FORMAT, "'w'", "1125899906842624 bytes", "missing");
@@ -579,7 +653,8 @@ static void check_22(void **state)
 
 static void check_23(void **state)
 {
-    static const uint32_t bad[] = { 4, 5, 31, 32, 33, 36, 37, 38, 43, 44, 90, 97, 133, 137, 144, 202, 399, 400, 65535, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF };
+    static const uint32_t bad[] = { 4,  5,   31,  32,  33,  36,  37,  38,    43,         44,         90,
+                                    97, 133, 137, 144, 202, 399, 400, 65535, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char num[32];
         snprintf(num, sizeof num, "type %u (", bad[i]);
@@ -597,16 +672,21 @@ static void check_23(void **state)
 static void check_24(void **state)
 {
     bb b;
-    b = with_tensor("w", 1, NE(31), 2, 0, 64); REFUSE(b, HONE_E_FORMAT, "'w'", "rows of 31", "Q4_0", "32");
-    b = with_tensor("w", 2, NE(128, 2), 12, 0, 512); REFUSE(b, HONE_E_FORMAT, "'w'", "rows of 128", "Q4_K", "256");
-    b = with_tensor("w", 0, NULL, 8, 0, 64); REFUSE(b, HONE_E_FORMAT, "'w'", "rows of 1 ", "Q8_0");
+    b = with_tensor("w", 1, NE(31), 2, 0, 64);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "rows of 31", "Q4_0", "32");
+    b = with_tensor("w", 2, NE(128, 2), 12, 0, 512);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "rows of 128", "Q4_K", "256");
+    b = with_tensor("w", 0, NULL, 8, 0, 64);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "rows of 1 ", "Q8_0");
 }
 
 static void check_25(void **state)
 {
     bb b;
-    b = with_tensor("w", 1, NE(8), 0, 1, 64); REFUSE(b, HONE_E_FORMAT, "'w'", "offset 1 ", "alignment 32");
-    b = with_tensor("w", 1, NE(8), 0, 16, 64); REFUSE(b, HONE_E_FORMAT, "'w'", "offset 16", "alignment 32");
+    b = with_tensor("w", 1, NE(8), 0, 1, 64);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "offset 1 ", "alignment 32");
+    b = with_tensor("w", 1, NE(8), 0, 16, 64);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "offset 16", "alignment 32");
     b = bb_head(3, 1, 1);
     bb_kv_u32(&b, "general.alignment", 64);
     bb_tensor(&b, "w", 1, NE(8), 0, 32);
@@ -620,11 +700,16 @@ static void check_25(void **state)
 static void check_26(void **state)
 {
     bb b;
-    b = with_tensor("w", 1, NE(8), 0, UINT64_MAX - 31, 64); REFUSE(b, HONE_E_FORMAT, "'w'", "18446744073709551584", "beyond any file");
-    b = with_tensor("w", 1, NE(8), 0, (uint64_t)1 << 62, 64); REFUSE(b, HONE_E_FORMAT, "'w'", "32 of them missing");
-    b = with_tensor("w", 1, NE(8), 0, 64, 64); REFUSE(b, HONE_E_FORMAT, "'w'", "32 of them missing");
-    b = with_tensor("w", 1, NE(8), 0, 0, 31); REFUSE(b, HONE_E_FORMAT, "'w'", "1 of them missing", "cut short by 1,");
-    b = with_tensor("w", 1, NE(8), 0, 0, 32); ACCEPT(b);
+    b = with_tensor("w", 1, NE(8), 0, UINT64_MAX - 31, 64);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "18446744073709551584", "beyond any file");
+    b = with_tensor("w", 1, NE(8), 0, (uint64_t)1 << 62, 64);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "32 of them missing");
+    b = with_tensor("w", 1, NE(8), 0, 64, 64);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "32 of them missing");
+    b = with_tensor("w", 1, NE(8), 0, 0, 31);
+    REFUSE(b, HONE_E_FORMAT, "'w'", "1 of them missing", "cut short by 1,");
+    b = with_tensor("w", 1, NE(8), 0, 0, 32);
+    ACCEPT(b);
     b = bb_head(3, 2, 0); /* the later tensors are missing as well */
     bb_tensor(&b, "first", 1, NE(8), 0, 0);
     bb_tensor(&b, "second", 1, NE(100), 0, 32);
@@ -679,16 +764,23 @@ static void check_28(void **state)
 
 static void check_42(void **state)
 {
-    static const struct { uint32_t type; uint64_t n; size_t bytes, at; const char *bad; size_t n_bad; const char *want; } c[] = {
+    static const struct {
+        uint32_t type;
+        uint64_t n;
+        size_t bytes, at;
+        const char *bad;
+        size_t n_bad;
+        const char *want;
+    } c[] = {
         { 0, 8, 32, 12, "\0\0\300\177", 4, "element 3 is" }, /* F32 NaN */
         { 0, 8, 32, 28, "\0\0\200\377", 4, "element 7 is -inf" },
-        { 1, 8, 16, 4, "\0\174", 2, "element 2 is inf" },     /* F16 */
-        { 30, 8, 16, 4, "\200\177", 2, "element 2 is inf" },  /* BF16 */
+        { 1, 8, 16, 4, "\0\174", 2, "element 2 is inf" },    /* F16 */
+        { 30, 8, 16, 4, "\200\177", 2, "element 2 is inf" }, /* BF16 */
         { 28, 4, 32, 8, "\0\0\0\0\0\0\360\177", 8, "element 1 is inf" },
-        { 2, 64, 36, 18, "\0\174", 2, "element 32" },         /* Q4_0, scale of the second block */
-        { 12, 256, 144, 2, "\1\176", 2, "element 0" },        /* Q4_K, dmin */
+        { 2, 64, 36, 18, "\0\174", 2, "element 32" },  /* Q4_0, scale of the second block */
+        { 12, 256, 144, 2, "\1\176", 2, "element 0" }, /* Q4_K, dmin */
         { 39, 64, 34, 17, "\377", 1, "exponent byte of block 1 is 255" },
-        { 15, 256, 292, 0, "\0\0\300\177", 4, "element 0" },  /* Q8_K */
+        { 15, 256, 292, 0, "\0\0\300\177", 4, "element 0" }, /* Q8_K */
     };
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         for (int spoil = 0; spoil < 2; spoil++) {
@@ -698,8 +790,10 @@ static void check_42(void **state)
             hn_gguf *g = parse_kept(&b);
             hone_error err = { 0 };
             hone_status st = hn_gguf_check_data(g, &err);
-            if (st != (spoil ? HONE_E_NUMERIC : HONE_OK)) fail_msg("case %zu, spoilt %d: %s %s", i, spoil, hone_status_name(st), err.message);
-            if (spoil && (!strstr(err.message, c[i].want) || !strstr(err.message, "'blk.0.w'"))) fail_msg("case %zu: %s", i, err.message);
+            if (st != (spoil ? HONE_E_NUMERIC : HONE_OK))
+                fail_msg("case %zu, spoilt %d: %s %s", i, spoil, hone_status_name(st), err.message);
+            if (spoil && (!strstr(err.message, c[i].want) || !strstr(err.message, "'blk.0.w'")))
+                fail_msg("case %zu: %s", i, err.message);
             hn_gguf_close(g);
             bb_free(&b);
         }
@@ -729,9 +823,9 @@ static void check_43_44(void **state)
     int fd = open(tmp_path("live.gguf"), O_WRONLY);
     unsigned char ff[8] = { 255, 255, 255, 255, 255, 255, 255, 255 };
     for (int k = 0; k < 2; k++) {
-        assert_int_equal(pwrite(fd, ff, 8, (off_t)list), 8);          /* length of "one" */
-        assert_int_equal(pwrite(fd, ff, 8, (off_t)list - 8), 8);      /* count of the list */
-        assert_int_equal(pwrite(fd, ff, 8, (off_t)nest + 4), 8);      /* count of the first inner array */
+        assert_int_equal(pwrite(fd, ff, 8, (off_t)list), 8);     /* length of "one" */
+        assert_int_equal(pwrite(fd, ff, 8, (off_t)list - 8), 8); /* count of the list */
+        assert_int_equal(pwrite(fd, ff, 8, (off_t)nest + 4), 8); /* count of the first inner array */
         hn_gguf_array a, in;
         uint64_t pos = 0, n = 0;
         hone_str s;
@@ -743,7 +837,7 @@ static void check_43_44(void **state)
         for (pos = n = 0; hn_gguf_next_array(&a, &pos, &in); n++) assert_true(in.n_bytes <= a.n_bytes);
         assert_int_equal(n, 2);
         uint32_t u = 0;
-        assert_int_equal(pwrite(fd, ff, 4, 24 + 8 + 3 + 4), 4);       /* the value of x.n */
+        assert_int_equal(pwrite(fd, ff, 4, 24 + 8 + 3 + 4), 4); /* the value of x.n */
         assert_int_equal(hn_gguf_get_u32(g, "x.n", &u, NULL, NULL), HONE_OK);
         assert_int_equal(u, 7);
     }
@@ -757,7 +851,8 @@ static long anon_kib(void)
     FILE *f = fopen("/proc/self/smaps_rollup", "r");
     char line[200];
     long v = -1;
-    while (f && fgets(line, sizeof line, f)) if (sscanf(line, "Anonymous: %ld", &v) == 1) break;
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "Anonymous: %ld", &v) == 1) break;
     if (f) fclose(f);
     return v;
 }
@@ -843,7 +938,12 @@ static void check_47(void **state)
 
 /* ---- split sets -------------------------------------------------------------------------------------------- */
 
-typedef struct split { uint64_t no, count, total; const char *arch; const char *tensor[3]; int n; } split;
+typedef struct split {
+    uint64_t no, count, total;
+    const char *arch;
+    const char *tensor[3];
+    int n;
+} split;
 
 static void save_split(const char *name, split s)
 {
@@ -928,7 +1028,12 @@ static void check_46(void **state)
 
 /* ---- the list -------------------------------------------------------------------------------------------------- */
 
-static const struct { int n; const char *what; CMUnitTestFunction fn; const char *room; } list[] = {
+static const struct {
+    int n;
+    const char *what;
+    CMUnitTestFunction fn;
+    const char *room;
+} list[] = {
     { 1, "short, empty, directory, pipe, device", check_1, NULL },
     { 2, "wrong magic, named", check_2, NULL },
     { 3, "version, byte order", check_3, NULL },

@@ -36,25 +36,40 @@ static bool str_is(hone_str s, const char *want) { return s.len == strlen(want) 
 static void test_kinds(void **state)
 {
     hn_gguf *g = must_open(CORPUS "py_kinds.gguf");
-    assert_true(hn_gguf_version(g) == 3 && hn_gguf_alignment(g) == 32 && hn_gguf_n_parts(g) == 1 && hn_gguf_size(g) == 864);
+    assert_true(hn_gguf_version(g) == 3 && hn_gguf_alignment(g) == 32 && hn_gguf_n_parts(g) == 1 &&
+                hn_gguf_size(g) == 864);
     assert_string_equal(hn_gguf_path(g), CORPUS "py_kinds.gguf");
     hone_kv k;
-    k = kv_of(g, "k.u8"); assert_true(k.type == HONE_KV_U8 && k.v.u == 200 && k.count == 1);
-    k = kv_of(g, "k.i8"); assert_true(k.type == HONE_KV_I8 && k.v.i == -100);
-    k = kv_of(g, "k.u16"); assert_true(k.type == HONE_KV_U16 && k.v.u == 60000);
-    k = kv_of(g, "k.i16"); assert_true(k.type == HONE_KV_I16 && k.v.i == -30000);
-    k = kv_of(g, "k.u32"); assert_true(k.type == HONE_KV_U32 && k.v.u == 4000000000);
-    k = kv_of(g, "k.i32"); assert_true(k.type == HONE_KV_I32 && k.v.i == -2000000000);
-    k = kv_of(g, "k.f32"); assert_true(k.type == HONE_KV_F32 && k.v.f == (double)0.1f);
-    k = kv_of(g, "k.bool"); assert_true(k.type == HONE_KV_BOOL && k.v.b);
-    k = kv_of(g, "k.str"); assert_true(k.type == HONE_KV_STRING && str_is(k.v.s, "gr\xc3\xbc\xc3\x9f" "e \xe2\x96\x81x"));
-    k = kv_of(g, "k.u64"); assert_true(k.type == HONE_KV_U64 && k.v.u == ((uint64_t)1 << 63) + 5);
-    k = kv_of(g, "k.i64"); assert_true(k.type == HONE_KV_I64 && k.v.i == -((int64_t)1 << 62));
-    k = kv_of(g, "k.f64"); assert_true(k.type == HONE_KV_F64 && k.v.f == -1e300);
+    k = kv_of(g, "k.u8");
+    assert_true(k.type == HONE_KV_U8 && k.v.u == 200 && k.count == 1);
+    k = kv_of(g, "k.i8");
+    assert_true(k.type == HONE_KV_I8 && k.v.i == -100);
+    k = kv_of(g, "k.u16");
+    assert_true(k.type == HONE_KV_U16 && k.v.u == 60000);
+    k = kv_of(g, "k.i16");
+    assert_true(k.type == HONE_KV_I16 && k.v.i == -30000);
+    k = kv_of(g, "k.u32");
+    assert_true(k.type == HONE_KV_U32 && k.v.u == 4000000000);
+    k = kv_of(g, "k.i32");
+    assert_true(k.type == HONE_KV_I32 && k.v.i == -2000000000);
+    k = kv_of(g, "k.f32");
+    assert_true(k.type == HONE_KV_F32 && k.v.f == (double)0.1f);
+    k = kv_of(g, "k.bool");
+    assert_true(k.type == HONE_KV_BOOL && k.v.b);
+    k = kv_of(g, "k.str");
+    assert_true(k.type == HONE_KV_STRING && str_is(k.v.s, "gr\xc3\xbc\xc3\x9f"
+                                                          "e \xe2\x96\x81x"));
+    k = kv_of(g, "k.u64");
+    assert_true(k.type == HONE_KV_U64 && k.v.u == ((uint64_t)1 << 63) + 5);
+    k = kv_of(g, "k.i64");
+    assert_true(k.type == HONE_KV_I64 && k.v.i == -((int64_t)1 << 62));
+    k = kv_of(g, "k.f64");
+    assert_true(k.type == HONE_KV_F64 && k.v.f == -1e300);
     hn_gguf_array a, in;
     bool found;
     assert_int_equal(hn_gguf_get_array(g, "k.a_i32", &a, &found, NULL), HONE_OK);
-    assert_true(found && a.elem_type == HONE_KV_I32 && a.count == 3 && memcmp(a.data, "\1\0\0\0\377\377\377\377\7\0\0\0", 12) == 0);
+    assert_true(found && a.elem_type == HONE_KV_I32 && a.count == 3 &&
+                memcmp(a.data, "\1\0\0\0\377\377\377\377\7\0\0\0", 12) == 0);
     assert_int_equal(hn_gguf_get_array(g, "k.a_f32", &a, &found, NULL), HONE_OK);
     assert_true(a.elem_type == HONE_KV_F32 && a.count == 2 && memcmp(a.data, "\0\0\0\77\0\0\0\300", 8) == 0);
     assert_int_equal(hn_gguf_get_array(g, "k.a_bool", &a, &found, NULL), HONE_OK);
@@ -69,15 +84,18 @@ static void test_kinds(void **state)
     assert_int_equal(hn_gguf_get_array(g, "k.nested", &a, &found, NULL), HONE_OK);
     assert_true(a.elem_type == HONE_KV_ARRAY && a.count == 2);
     pos = 0;
-    assert_true(hn_gguf_next_array(&a, &pos, &in) && in.elem_type == HONE_KV_I32 && in.count == 2 && in.data[0] == 1 && in.data[4] == 2);
+    assert_true(hn_gguf_next_array(&a, &pos, &in) && in.elem_type == HONE_KV_I32 && in.count == 2 && in.data[0] == 1 &&
+                in.data[4] == 2);
     assert_true(hn_gguf_next_array(&a, &pos, &in) && in.count == 1 && in.data[0] == 3);
     assert_false(hn_gguf_next_array(&a, &pos, &in));
     /* tensors: numpy shape (3, 2) is ne [2, 3] */
     const hn_gguf_tensor *t = hn_gguf_find_tensor(g, "t.f32");
-    assert_true(t && t->type == HN_F32 && t->n_dim == 2 && t->ne[0] == 2 && t->ne[1] == 3 && t->ne[2] == 1 && t->n_bytes == 24 && t->offset == 0);
+    assert_true(t && t->type == HN_F32 && t->n_dim == 2 && t->ne[0] == 2 && t->ne[1] == 3 && t->ne[2] == 1 &&
+                t->n_bytes == 24 && t->offset == 0);
     for (int i = 0; i < 6; i++) assert_true(((const float *)t->data)[i] == (float)i);
     t = hn_gguf_find_tensor(g, "t.f16");
-    assert_true(t && t->type == HN_F16 && t->n_dim == 3 && t->n_bytes == 16 && memcmp((const char *)t->data + 14, "\0\107", 2) == 0);
+    assert_true(t && t->type == HN_F16 && t->n_dim == 3 && t->n_bytes == 16 &&
+                memcmp((const char *)t->data + 14, "\0\107", 2) == 0);
     t = hn_gguf_find_tensor(g, "t.i8");
     assert_true(t && t->type == HN_I8 && t->ne[0] == 3 && memcmp(t->data, "\377\2\3", 3) == 0);
     assert_null(hn_gguf_find_tensor(g, "t.f3"));
@@ -118,7 +136,10 @@ static void test_fingerprint(void **state)
 
 static void test_numbers(void **state)
 {
-    static const struct { uint32_t type; int size; } kinds[] = { { 0, 1 }, { 1, 1 }, { 2, 2 }, { 3, 2 }, { 4, 4 }, { 5, 4 }, { 10, 8 }, { 11, 8 } };
+    static const struct {
+        uint32_t type;
+        int size;
+    } kinds[] = { { 0, 1 }, { 1, 1 }, { 2, 2 }, { 3, 2 }, { 4, 4 }, { 5, 4 }, { 10, 8 }, { 11, 8 } };
     for (int i = 0; i < 8; i++) {
         bb b = bb_head(3, 0, 2);
         bb_kv(&b, "n", kinds[i].type, 100, kinds[i].size);
@@ -161,7 +182,8 @@ static void test_api(void **state)
     hone_error err = { 0 };
     assert_int_equal(hone_file_open(&f, CORPUS "py_vocab.gguf", &err), HONE_OK);
     hn_gguf *g = must_open(CORPUS "py_vocab.gguf");
-    assert_true(hone_file_version(f) == 3 && hone_file_n_parts(f) == 1 && hone_file_size(f) == 2368 && hone_file_n_kv(f) == hn_gguf_n_kv(g));
+    assert_true(hone_file_version(f) == 3 && hone_file_n_parts(f) == 1 && hone_file_size(f) == 2368 &&
+                hone_file_n_kv(f) == hn_gguf_n_kv(g));
     for (uint64_t i = 0; i < hone_file_n_kv(f); i++) {
         hone_kv kv, e;
         hone_file_kv(f, i, &kv);
@@ -189,7 +211,8 @@ static void test_api(void **state)
     g = must_open(CORPUS "py_kinds.gguf");
     hone_kv e;
     uint64_t at = (uint64_t)hn_gguf_find(g, "k.nested");
-    assert_true(hone_file_kv_elem(f, at, 1, &e) && e.type == HONE_KV_ARRAY && e.elem_type == HONE_KV_I32 && e.count == 1);
+    assert_true(hone_file_kv_elem(f, at, 1, &e) && e.type == HONE_KV_ARRAY && e.elem_type == HONE_KV_I32 &&
+                e.count == 1);
     at = (uint64_t)hn_gguf_find(g, "k.a_bool");
     assert_true(hone_file_kv_elem(f, at, 1, &e) && e.type == HONE_KV_BOOL && !e.v.b);
     at = (uint64_t)hn_gguf_find(g, "k.a_i32");
@@ -199,7 +222,8 @@ static void test_api(void **state)
     assert_int_equal(it, 2);
     assert_int_equal(hone_file_find_tensor(f, "t.none"), -1);
     hone_file_tensor(f, 2, &t);
-    assert_true(str_is(t.name, "t.i8") && t.type == 24 && strcmp(t.type_name, "I8") == 0 && t.n_bytes == 3 && t.ne[0] == 3);
+    assert_true(str_is(t.name, "t.i8") && t.type == 24 && strcmp(t.type_name, "I8") == 0 && t.n_bytes == 3 &&
+                t.ne[0] == 3);
     float y[8] = { 0 };
     assert_int_equal(hone_file_read_f32(f, 2, 0, 3, y, &err), HONE_OK);
     assert_true(y[0] == -1 && y[1] == 2 && y[2] == 3);
@@ -226,7 +250,8 @@ static void test_api(void **state)
     hone_file_close(NULL);
     uint32_t elems, bytes;
     const char *name;
-    assert_true(hone_type_block(12, &elems, &bytes, &name) && elems == 256 && bytes == 144 && strcmp(name, "Q4_K") == 0);
+    assert_true(hone_type_block(12, &elems, &bytes, &name) && elems == 256 && bytes == 144 &&
+                strcmp(name, "Q4_K") == 0);
     assert_false(hone_type_block(4, &elems, &bytes, &name));
     assert_false(hone_type_block(0xFFFFFFFF, NULL, NULL, NULL));
 }
@@ -261,7 +286,8 @@ static void cut_short(const char *path, const unsigned char *p, size_t n, size_t
             hn_gguf_close(g);
         } else {
             if (st != HONE_E_FORMAT) fail_msg("%s cut to %zu of %zu bytes: %s", path, k, n, hone_status_name(st));
-            if (!strstr(err.message, path) || (k >= 4 && !strstr(err.message, "cut short")) || (k == 0 && !strstr(err.message, "empty")))
+            if (!strstr(err.message, path) || (k >= 4 && !strstr(err.message, "cut short")) ||
+                (k == 0 && !strstr(err.message, "empty")))
                 fail_msg("%s cut to %zu of %zu bytes: %s", path, k, n, err.message);
         }
         free(q);
@@ -271,9 +297,12 @@ static void cut_short(const char *path, const unsigned char *p, size_t n, size_t
 static void test_cut_short(void **state)
 {
     /* end of the last tensor's data; without the padding the file still serves */
-    static const struct { const char *path; size_t whole; } c[] = {
-        { CORPUS "py_kinds.gguf", 835 }, { CORPUS "example.gguf", 0xd8 }, { CORPUS "py_align64.gguf", 0 }, { CORPUS "py_types.gguf", 0 },
-        { CORPUS "py_vocab.gguf", 0 },
+    static const struct {
+        const char *path;
+        size_t whole;
+    } c[] = {
+        { CORPUS "py_kinds.gguf", 835 }, { CORPUS "example.gguf", 0xd8 }, { CORPUS "py_align64.gguf", 0 },
+        { CORPUS "py_types.gguf", 0 },   { CORPUS "py_vocab.gguf", 0 },
     };
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         size_t n, whole = c[i].whole;
@@ -300,9 +329,13 @@ static void test_cut_short(void **state)
 
 static void test_real(void **state)
 {
-    static const struct { const char *name; uint64_t n_tok, n_merge; } c[] = {
-        { "llama-spm", 32000, 0 }, { "gpt-2", 50257, 50000 }, { "qwen2", 151936, 151387 }, { "phi-3", 32064, 0 },
-        { "deepseek-coder", 32256, 31757 }, { "starcoder", 49152, 48872 }, { "rwkv-world", 65536, 0 },
+    static const struct {
+        const char *name;
+        uint64_t n_tok, n_merge;
+    } c[] = {
+        { "llama-spm", 32000, 0 },  { "gpt-2", 50257, 50000 },          { "qwen2", 151936, 151387 },
+        { "phi-3", 32064, 0 },      { "deepseek-coder", 32256, 31757 }, { "starcoder", 49152, 48872 },
+        { "rwkv-world", 65536, 0 },
     };
     int seen = 0;
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
@@ -321,7 +354,8 @@ static void test_real(void **state)
         for (hone_str s; hn_gguf_next_str(&a, &pos, &s); k++) {}
         assert_true(k == a.count);
         assert_int_equal(hn_gguf_get_array(g, "tokenizer.ggml.merges", &a, &found, NULL), HONE_OK);
-        if ((found ? a.count : 0) != c[i].n_merge) fail_msg("%s: %llu merges", path, found ? (unsigned long long)a.count : 0);
+        if ((found ? a.count : 0) != c[i].n_merge)
+            fail_msg("%s: %llu merges", path, found ? (unsigned long long)a.count : 0);
         hone_str last = hn_gguf_kv_raw(g, hn_gguf_n_kv(g) - 1);
         size_t size = (size_t)hn_gguf_size(g);
         hn_gguf_close(g);
@@ -342,8 +376,9 @@ static void test_real(void **state)
 int main(void)
 {
     const struct CMUnitTest t[] = {
-        cmocka_unit_test(test_kinds), cmocka_unit_test(test_example), cmocka_unit_test(test_fingerprint), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_split), cmocka_unit_test(test_api), cmocka_unit_test(test_cut_short), cmocka_unit_test(test_real),
+        cmocka_unit_test(test_kinds),     cmocka_unit_test(test_example), cmocka_unit_test(test_fingerprint),
+        cmocka_unit_test(test_numbers),   cmocka_unit_test(test_split),   cmocka_unit_test(test_api),
+        cmocka_unit_test(test_cut_short), cmocka_unit_test(test_real),
     };
     return cmocka_run_group_tests_name("gguf_read", t, NULL, NULL);
 }

@@ -56,15 +56,15 @@ static int files_in_dir(void)
     return n;
 }
 
-#define OK(x)                                                                                             \
-    do {                                                                                                  \
-        hone_error err = { 0 };                                                                           \
-        if ((x) != HONE_OK) fail_msg("line %d: %s: %s", __LINE__, #x, err.message);                        \
+#define OK(x)                                                                       \
+    do {                                                                            \
+        hone_error err = { 0 };                                                     \
+        if ((x) != HONE_OK) fail_msg("line %d: %s: %s", __LINE__, #x, err.message); \
     } while (0)
-#define FAILS(x, st, text)                                                                                \
-    do {                                                                                                  \
-        hone_error err = { 0 };                                                                           \
-        assert_int_equal((x), st);                                                                        \
+#define FAILS(x, st, text)                                                                                 \
+    do {                                                                                                   \
+        hone_error err = { 0 };                                                                            \
+        assert_int_equal((x), st);                                                                         \
         if (!strstr(err.message, text)) fail_msg("line %d: '%s' not in: %s", __LINE__, text, err.message); \
     } while (0)
 
@@ -106,20 +106,33 @@ static void test_put(void **state)
     const uint8_t bools[3] = { 1, 0, 1 };
     const uint16_t u16[2] = { 1, 65535 };
     const double f64[1] = { 0.1 };
-    OK(hn_gguf_put_u32(w, "a.u32", 0xDEADBEEF, &err)); bb_kv(&b, "a.u32", 4, 0xDEADBEEF, 4);
-    OK(hn_gguf_put_i32(w, "a.i32", -2, &err)); bb_kv(&b, "a.i32", 5, 0xFFFFFFFE, 4);
-    OK(hn_gguf_put_u64(w, "a.u64", 0x0123456789ABCDEF, &err)); bb_kv(&b, "a.u64", 10, 0x0123456789ABCDEF, 8);
-    OK(hn_gguf_put_f32(w, "a.f32", -1.5f, &err)); bb_kv(&b, "a.f32", 6, 0xBFC00000, 4);
-    OK(hn_gguf_put_bool(w, "a.true", true, &err)); bb_kv(&b, "a.true", 7, 1, 1);
-    OK(hn_gguf_put_bool(w, "a.false", false, &err)); bb_kv(&b, "a.false", 7, 0, 1);
-    OK(hn_gguf_put_str(w, "a.str", "text", 4, &err)); bb_kv_str(&b, "a.str", "text");
-    OK(hn_gguf_put_str_array(w, "a.strs", s, 3, &err)); bb_kv_array(&b, "a.strs", 8, 3);
+    OK(hn_gguf_put_u32(w, "a.u32", 0xDEADBEEF, &err));
+    bb_kv(&b, "a.u32", 4, 0xDEADBEEF, 4);
+    OK(hn_gguf_put_i32(w, "a.i32", -2, &err));
+    bb_kv(&b, "a.i32", 5, 0xFFFFFFFE, 4);
+    OK(hn_gguf_put_u64(w, "a.u64", 0x0123456789ABCDEF, &err));
+    bb_kv(&b, "a.u64", 10, 0x0123456789ABCDEF, 8);
+    OK(hn_gguf_put_f32(w, "a.f32", -1.5f, &err));
+    bb_kv(&b, "a.f32", 6, 0xBFC00000, 4);
+    OK(hn_gguf_put_bool(w, "a.true", true, &err));
+    bb_kv(&b, "a.true", 7, 1, 1);
+    OK(hn_gguf_put_bool(w, "a.false", false, &err));
+    bb_kv(&b, "a.false", 7, 0, 1);
+    OK(hn_gguf_put_str(w, "a.str", "text", 4, &err));
+    bb_kv_str(&b, "a.str", "text");
+    OK(hn_gguf_put_str_array(w, "a.strs", s, 3, &err));
+    bb_kv_array(&b, "a.strs", 8, 3);
     bb_str(&b, "one"), bb_str(&b, ""), bb_strn(&b, "\xff\0x", 3);
-    OK(hn_gguf_put_array(w, "a.bools", HONE_KV_BOOL, bools, 3, &err)); bb_kv_array(&b, "a.bools", 7, 3), bb_raw(&b, bools, 3);
-    OK(hn_gguf_put_array(w, "a.u16s", HONE_KV_U16, u16, 2, &err)); bb_kv_array(&b, "a.u16s", 2, 2), bb_le(&b, 1, 2), bb_le(&b, 65535, 2);
-    OK(hn_gguf_put_array(w, "a.f64s", HONE_KV_F64, f64, 1, &err)); bb_kv_array(&b, "a.f64s", 12, 1), bb_u64(&b, 0x3FB999999999999A);
-    OK(hn_gguf_put_tensor(w, "odd", HN_I8, NE(5), 1, &err)); bb_tensor(&b, "odd", 1, NE(5), 24, 0);
-    OK(hn_gguf_put_tensor(w, "big", HN_F32, NE(1 << 10, 3 << 9), 2, &err)); bb_tensor(&b, "big", 2, NE(1 << 10, 3 << 9), 0, 32);
+    OK(hn_gguf_put_array(w, "a.bools", HONE_KV_BOOL, bools, 3, &err));
+    bb_kv_array(&b, "a.bools", 7, 3), bb_raw(&b, bools, 3);
+    OK(hn_gguf_put_array(w, "a.u16s", HONE_KV_U16, u16, 2, &err));
+    bb_kv_array(&b, "a.u16s", 2, 2), bb_le(&b, 1, 2), bb_le(&b, 65535, 2);
+    OK(hn_gguf_put_array(w, "a.f64s", HONE_KV_F64, f64, 1, &err));
+    bb_kv_array(&b, "a.f64s", 12, 1), bb_u64(&b, 0x3FB999999999999A);
+    OK(hn_gguf_put_tensor(w, "odd", HN_I8, NE(5), 1, &err));
+    bb_tensor(&b, "odd", 1, NE(5), 24, 0);
+    OK(hn_gguf_put_tensor(w, "big", HN_F32, NE(1 << 10, 3 << 9), 2, &err));
+    bb_tensor(&b, "big", 2, NE(1 << 10, 3 << 9), 0, 32);
     bb_pad(&b, 32);
     bb_raw(&b, "12345", 5);
     bb_pad(&b, 32);
@@ -159,7 +172,8 @@ static void copy_file(const char *path)
     }
     assert_int_equal(hn_gguf_write_size(w), hn_gguf_size(g));
     OK(hn_gguf_write_begin(w, out_path(), &err));
-    for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++) OK(hn_gguf_write_data(w, hn_gguf_tensor_at(g, i)->data, hn_gguf_tensor_at(g, i)->n_bytes, &err));
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(g); i++)
+        OK(hn_gguf_write_data(w, hn_gguf_tensor_at(g, i)->data, hn_gguf_tensor_at(g, i)->n_bytes, &err));
     OK(hn_gguf_write_end(w, &err));
     hn_gguf_writer_free(w);
     hn_gguf_close(g);
@@ -308,7 +322,9 @@ static void test_failures_leave_nothing(void **state)
     if (!strstr(e1.message, "4194368 bytes needed") || !strstr(e1.message, "1048576")) fail_msg("%s", e1.message);
     assert_int_equal(s0, HONE_OK);
     assert_int_equal(s2, HONE_E_IO);
-    if (!strstr(e2.message, "File too large after 1048576 of 4194368 bytes") || !strstr(e2.message, "3145792 more needed")) fail_msg("%s", e2.message);
+    if (!strstr(e2.message, "File too large after 1048576 of 4194368 bytes") ||
+        !strstr(e2.message, "3145792 more needed"))
+        fail_msg("%s", e2.message);
     assert_int_equal(files_in_dir(), 1); /* removed at once, not only at free */
     hn_gguf_writer_free(w);
     /* places where no file can be */
@@ -369,8 +385,10 @@ int main(void)
 {
     if (!mkdtemp(dir)) return 1;
     const struct CMUnitTest t[] = {
-        cmocka_unit_test(test_example), cmocka_unit_test(test_put), cmocka_unit_test(test_copy), cmocka_unit_test(test_copy_some),
-        cmocka_unit_test(test_bad_calls), cmocka_unit_test(test_failures_leave_nothing), cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_example),   cmocka_unit_test(test_put),
+        cmocka_unit_test(test_copy),      cmocka_unit_test(test_copy_some),
+        cmocka_unit_test(test_bad_calls), cmocka_unit_test(test_failures_leave_nothing),
+        cmocka_unit_test(test_alignment),
     };
     int r = cmocka_run_group_tests_name("gguf_write", t, NULL, NULL);
     rmdir(dir);

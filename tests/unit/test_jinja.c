@@ -1,14 +1,18 @@
 /* The template interpreter: golden cases made by Jinja2, places of errors, limits, and
  * which bytes count as input. */
 #include "growth.h"
-#include "text/jinja.h"
+#include "template/jinja.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
-typedef struct result { hone_status st; hn_jinja_text out; hone_error err; } result;
+typedef struct result {
+    hone_status st;
+    hn_jinja_text out;
+    hone_error err;
+} result;
 
 static result render_with(const char *source, size_t len, const json_t *context, const hn_jinja_limits *limits)
 {
@@ -44,8 +48,10 @@ static void golden(void **state)
     json_t *all = json_load_file("tests/golden/jinja.json", JSON_ALLOW_NUL, &je), *c;
     if (!all) fail_msg("%s", je.text);
     size_t i, bad = 0, errors = 0;
-    json_array_foreach(json_object_get(all, "cases"), i, c) {
-        const json_t *t = json_object_get(c, "template"), *want = json_object_get(c, "expected"), *error = json_object_get(c, "error");
+    json_array_foreach(json_object_get(all, "cases"), i, c)
+    {
+        const json_t *t = json_object_get(c, "template"), *want = json_object_get(c, "expected"),
+                     *error = json_object_get(c, "error");
         result r = render_with(json_string_value(t), json_string_length(t), json_object_get(all, "context"), NULL);
         bool ok;
         if (error) {
@@ -54,11 +60,13 @@ static void golden(void **state)
             ok = r.st != HONE_OK && r.out.raised == raise && strncmp(r.err.message, "t:", 2) == 0;
             errors++;
         } else {
-            ok = r.st == HONE_OK && r.out.len == json_string_length(want) && memcmp(r.out.text, json_string_value(want), r.out.len) == 0;
+            ok = r.st == HONE_OK && r.out.len == json_string_length(want) &&
+                 memcmp(r.out.text, json_string_value(want), r.out.len) == 0;
         }
         if (!ok) {
             print_message("case %zu: %s\n  want %s\n  got  %s\n", i, json_string_value(t),
-                          error ? json_string_value(json_object_get(error, "message")) : json_string_value(want), r.st == HONE_OK ? r.out.text : r.err.message);
+                          error ? json_string_value(json_object_get(error, "message")) : json_string_value(want),
+                          r.st == HONE_OK ? r.out.text : r.err.message);
             bad++;
         }
         hn_jinja_text_free(&r.out);
@@ -73,23 +81,32 @@ static void golden(void **state)
 
 static void places(void **state)
 {
-    static const struct { const char *source; hone_status st; const char *message; } c[] = {
+    static const struct {
+        const char *source;
+        hone_status st;
+        const char *message;
+    } c[] = {
         { "{{ x.y }}", HONE_E_FORMAT, "t:1:5: 'x' is undefined" },
         { "a\n  {{ 1 +\n  'b' }}", HONE_E_FORMAT, "t:2:8: unsupported operand type(s) for +: 'int' and 'str'" },
         { "é{{ 5 | nope }}", HONE_E_FORMAT, "t:1:9: No filter named 'nope'." },
-        { "{% include 'x' %}", HONE_E_UNSUPPORTED, "t:1:4: the statement 'include' is not supported in chat templates" },
+        { "{% include 'x' %}", HONE_E_UNSUPPORTED,
+          "t:1:4: the statement 'include' is not supported in chat templates" },
         { "\n{% if x %}\n", HONE_E_FORMAT, "t:2:11: Unexpected end of template; expected '{% elif %} or {% else %}'" },
-        { "{{ 'a'.encode() }}", HONE_E_UNSUPPORTED, "t:1:7: the method 'encode' of str is not supported in chat templates" },
+        { "{{ 'a'.encode() }}", HONE_E_UNSUPPORTED,
+          "t:1:7: the method 'encode' of str is not supported in chat templates" },
         { "{{ 1|pprint }}", HONE_E_UNSUPPORTED, "t:1:6: the filter 'pprint' is not supported in chat templates" },
-        { "{{ 99999999999999999999 }}", HONE_E_UNSUPPORTED, "t:1:4: the integer 99999999999999999999 is beyond 64 bits" },
+        { "{{ 99999999999999999999 }}", HONE_E_UNSUPPORTED,
+          "t:1:4: the integer 99999999999999999999 is beyond 64 bits" },
         { "{{ 9223372036854775807 + 1 }}", HONE_E_FORMAT, "t:1:24: integer beyond 64 bits" },
         { "{{ raise_exception('no\nway') }}", HONE_E_ARG, "t:1:4: no way" },
-        { "{% macro m() %}\n{{ none + 1 }}{% endmacro %}\n{{ m() }}", HONE_E_FORMAT, "t:2:9: unsupported operand type(s) for +: 'NoneType' and 'int'" },
+        { "{% macro m() %}\n{{ none + 1 }}{% endmacro %}\n{{ m() }}", HONE_E_FORMAT,
+          "t:2:9: unsupported operand type(s) for +: 'NoneType' and 'int'" },
         { "a\xFFz", HONE_E_FORMAT, "t:1:2: not UTF-8: byte 0xff" },
     };
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         result r = render(c[i].source, "{}", NULL);
-        if (r.st != c[i].st || strcmp(r.err.message, c[i].message) != 0) print_message("%s: %s\n", c[i].source, r.err.message);
+        if (r.st != c[i].st || strcmp(r.err.message, c[i].message) != 0)
+            print_message("%s: %s\n", c[i].source, r.err.message);
         assert_int_equal(r.st, c[i].st);
         assert_string_equal(r.err.message, c[i].message);
     }
@@ -99,7 +116,8 @@ static void places(void **state)
 
 static const char all_steps[] = "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}";
 
-/* Seconds of this processor for a template that spends every step it may on nothing else: the measure for all others. */
+/* Seconds of this processor for a template that spends every step it may on nothing else: the measure for all others.
+ */
 static double step_seconds(void)
 {
     static double least;
@@ -110,8 +128,9 @@ static double step_seconds(void)
     return least = thread_seconds() - t;
 }
 
-/* It ends with an error that says so; and before it would have cost much more than its steps may: cheap steps must not be
- * long ones. What is meant to hang takes two times as long as plain steps, and took hours where a step was not counted. */
+/* It ends with an error that says so; and before it would have cost much more than its steps may: cheap steps must not
+ * be long ones. What is meant to hang takes two times as long as plain steps, and took hours where a step was not
+ * counted. */
 static void refused(const char *source, const char *context, const hn_jinja_limits *limits, const char *says)
 {
     enum { MOST = 20, TRIES = 3 };
@@ -125,7 +144,8 @@ static void refused(const char *source, const char *context, const hn_jinja_limi
         if (r.st == HONE_OK || !strstr(r.err.message, says))
             fail_msg("%s: %s", source, r.st == HONE_OK ? "no error" : r.err.message);
     }
-    if (least > MOST * step_seconds()) fail_msg("%.80s: %.0f times as long as all steps", source, least / step_seconds());
+    if (least > MOST * step_seconds())
+        fail_msg("%.80s: %.0f times as long as all steps", source, least / step_seconds());
 }
 
 static char *repeated(const char *before, const char *s, size_t n, const char *after);
@@ -149,8 +169,10 @@ static void byte_strings(void **state)
         free(source);
         free(want);
         char made[160], text[200];
-        snprintf(made, sizeof made, "{{ {'k' * %zu: 1}|xmlattr|length }}{{ {('k' * %zu)|upper: none}|xmlattr }}"
-                 "{{ ('7' * %zu)|float > 0 }}", n, n, n);
+        snprintf(made, sizeof made,
+                 "{{ {'k' * %zu: 1}|xmlattr|length }}{{ {('k' * %zu)|upper: none}|xmlattr }}"
+                 "{{ ('7' * %zu)|float > 0 }}",
+                 n, n, n);
         snprintf(text, sizeof text, "%zuTrue", n + 5);
         shows(made, "{}", text, strlen(text));
     }
@@ -169,20 +191,26 @@ static void byte_strings(void **state)
 
 static void limits(void **state)
 {
-    const hn_jinja_limits few = { .steps = 1000 }, flat = { .depth = 40 }, brief = { .output_bytes = 100 }, small = { .memory_bytes = 200000 };
+    const hn_jinja_limits few = { .steps = 1000 }, flat = { .depth = 40 }, brief = { .output_bytes = 100 },
+                          small = { .memory_bytes = 200000 };
     refused("{% for a in range(5000) %}{% endfor %}", "{}", &few, "more than the 1000 steps");
     refused("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "{}", &flat, "nested deeper than 40 levels");
     refused("{% for a in range(60) %}{{ 'xx' }}{% endfor %}", "{}", &brief, "more than the 100 bytes it may write");
     refused("{{ 'x' * 1000000 }}", "{}", &small, "more than the 200000 bytes of memory");
-    refused("{% set ns = namespace(l=[]) %}{% for i in range(10) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}", "{}", &few, "steps");
+    refused("{% set ns = namespace(l=[]) %}{% for i in range(10) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
+            "{}", &few, "steps");
     /* the defaults hold against what is meant to hang or to eat memory */
     refused(all_steps, "{}", NULL, "it may");
-    refused("{% set ns = namespace(s='x') %}{% for a in range(100) %}{% set ns.s = ns.s + ns.s %}{% endfor %}", "{}", NULL, "memory");
+    refused("{% set ns = namespace(s='x') %}{% for a in range(100) %}{% set ns.s = ns.s + ns.s %}{% endfor %}", "{}",
+            NULL, "memory");
     refused("{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}", "{}", NULL, "nested deeper");
     refused("{% set l = [] %}{% do l.append(l) %}{{ l }}", "{}", NULL, "nested deeper");
     refused("{% set l = [] %}{% do l.append(l) %}{{ l|tojson }}", "{}", NULL, "nested deeper");
-    refused("{% set l = [] %}{% set m = [] %}{% do l.append(m) %}{% do m.append(l) %}{{ l == m }}", "{}", NULL, "nested deeper");
-    refused("{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l|tojson }}", "{}", NULL, "");
+    refused("{% set l = [] %}{% set m = [] %}{% do l.append(m) %}{% do m.append(l) %}{{ l == m }}", "{}", NULL,
+            "nested deeper");
+    refused("{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ "
+            "ns.l|tojson }}",
+            "{}", NULL, "");
     refused("{{ 'a' * 2000000000 }}", "{}", NULL, "");
     refused("{{ [1] * 2000000000 }}", "{}", NULL, "");
     refused("{{ 'a'.center(2000000000) }}", "{}", NULL, "");
@@ -190,9 +218,14 @@ static void limits(void **state)
     refused("{{ '{:2000000000}'.format(1) }}", "{}", NULL, "width");
     refused("{{ range(2000000000) }}", "{}", NULL, "Range too big");
     refused("{{ ml|indent(2000000000) }}", "{\"ml\": \"a\\nb\"}", NULL, "");
-    refused("{% set a = 'a' * 4000000 %}{% set b = 'a' * 2000000 ~ 'b' %}{% for i in range(1000) %}{{ a.rfind(b) }}{% endfor %}", "{}", NULL, "steps");
-    refused("{% set a = 'ab' * 10000 %}{% for i in range(100000) %}{{ a.count('b') }}{% endfor %}", "{}", NULL, "steps");
-    refused("{% set d = namespace(x={}) %}{% for i in range(100000) %}{% do d.x.update({i: d.x|length}) %}{{ d.x|tojson }}{% endfor %}", "{}", NULL, "");
+    refused("{% set a = 'a' * 4000000 %}{% set b = 'a' * 2000000 ~ 'b' %}{% for i in range(1000) %}{{ a.rfind(b) }}{% "
+            "endfor %}",
+            "{}", NULL, "steps");
+    refused("{% set a = 'ab' * 10000 %}{% for i in range(100000) %}{{ a.count('b') }}{% endfor %}", "{}", NULL,
+            "steps");
+    refused("{% set d = namespace(x={}) %}{% for i in range(100000) %}{% do d.x.update({i: d.x|length}) %}{{ "
+            "d.x|tojson }}{% endfor %}",
+            "{}", NULL, "");
 }
 
 /* Cheap steps must not be long ones. */
@@ -229,10 +262,17 @@ static char *repeated(const char *before, const char *s, size_t n, const char *a
 
 static void deep_source(void **state)
 {
-    static const struct { const char *before, *s, *after; } c[] = {
-        { "{{ ", "(", "" }, { "{{ ", "[", "" }, { "{{ ", "{1:", "" }, { "{{ ", "-", "1 }}" }, { "{{ ", "not ", "1 }}" }, { "", "{% if 1 %}", "" },
-        { "{{ 1", "|abs", " }}" }, { "{{ d", ".a", " }}" }, { "{{ 1", "+1", " }}" }, { "{{ x", "[0]", " }}" }, { "{{ x", "()", " }}" }, { "{{ 1", " if 1 else 1", " }}" },
-        { "{{ 1", " and 1", " }}" }, { "", "{% macro m() %}", "" }, { "{% for ", "(", "" }, { "{{ 1 is", " in [1] == 1 is", " }}" },
+    static const struct {
+        const char *before, *s, *after;
+    } c[] = {
+        { "{{ ", "(", "" },          { "{{ ", "[", "" },
+        { "{{ ", "{1:", "" },        { "{{ ", "-", "1 }}" },
+        { "{{ ", "not ", "1 }}" },   { "", "{% if 1 %}", "" },
+        { "{{ 1", "|abs", " }}" },   { "{{ d", ".a", " }}" },
+        { "{{ 1", "+1", " }}" },     { "{{ x", "[0]", " }}" },
+        { "{{ x", "()", " }}" },     { "{{ 1", " if 1 else 1", " }}" },
+        { "{{ 1", " and 1", " }}" }, { "", "{% macro m() %}", "" },
+        { "{% for ", "(", "" },      { "{{ 1 is", " in [1] == 1 is", " }}" },
     };
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         char *t = repeated(c[i].before, c[i].s, 100000, c[i].after);
@@ -264,8 +304,10 @@ static void deep_source(void **state)
 /* The text with what counts as input in brackets. */
 static void origin(const char *source, const char *want)
 {
-    static const char context[] = "{\"s\": \"ab  Cd\", \"p\": \" x \", \"l\": [\"one\", \"two\"], \"d\": {\"k\": \"v\"}, \"n\": 5, \"u\": \"\xC3\x89\xC3\xA9\", \"j\": \"{\\\"q\\\": [\\\"w\\\"]}\","
-                                  " \"bos_token\": \"<s>\", \"messages\": [{\"role\": \"user\", \"content\": \"hi\"}, {\"role\": \"im_end\", \"content\": \"x\"}]}";
+    static const char context[] = "{\"s\": \"ab  Cd\", \"p\": \" x \", \"l\": [\"one\", \"two\"], \"d\": {\"k\": "
+                                  "\"v\"}, \"n\": 5, \"u\": \"\xC3\x89\xC3\xA9\", \"j\": \"{\\\"q\\\": [\\\"w\\\"]}\","
+                                  " \"bos_token\": \"<s>\", \"messages\": [{\"role\": \"user\", \"content\": \"hi\"}, "
+                                  "{\"role\": \"im_end\", \"content\": \"x\"}]}";
     result r = render(source, context, NULL);
     if (r.st != HONE_OK) fail_msg("%s: %s", source, r.err.message);
     char marked[1000];
@@ -285,32 +327,42 @@ static void origins(void **state)
     origin("a{{ s }}b", "a[ab  Cd]b");
     origin("{{ '<' + s + '>' }}", "<[ab  Cd]>");
     origin("{{ s ~ 1 ~ s }}", "[ab  Cd]1[ab  Cd]");
-    origin("{{ ('<' + s + '>')[0:4] }}|{{ ('<' + s + '>')[::-1] }}|{{ ('<' + s + '>')|upper }}", "<[ab ]|>[dC  ba]<|<[AB  CD]>");
+    origin("{{ ('<' + s + '>')[0:4] }}|{{ ('<' + s + '>')[::-1] }}|{{ ('<' + s + '>')|upper }}",
+           "<[ab ]|>[dC  ba]<|<[AB  CD]>");
     origin("{{ (' ' + p + '.')|trim }}|{{ p|trim }}|{{ p.strip() + '!' }}", "[x ].|[x]|[x]!");
-    origin("{{ s|replace('b', 'X') }}|{{ 'aXb'|replace('X', s) }}|{{ 'a-b'.replace('-', n|string) }}", "[a]X[  Cd]|a[ab  Cd]b|a[5]b");
+    origin("{{ s|replace('b', 'X') }}|{{ 'aXb'|replace('X', s) }}|{{ 'a-b'.replace('-', n|string) }}",
+           "[a]X[  Cd]|a[ab  Cd]b|a[5]b");
     origin("{{ s.split(' ')|join('+') }}|{{ l|join(',') }}", "[ab]++[Cd]|[one],[two]");
     origin("{% for c in '<' + l[0] %}{{ c }}.{% endfor %}", "<.[o].[n].[e].");
     origin("{% set x %}<{{ s }}>{% endset %}{{ x|length }}{{ x }}", "8<[ab  Cd]>");
     origin("{% macro m(a) %}({{ a }}){% endmacro %}{{ m(s)|upper }}", "([AB  CD])");
-    origin("{{ d|tojson }}|{{ {'a': 1}|tojson }}|{{ ['x', s]|tojson }}", "[{\"k\": \"v\"}]|{\"a\": 1}|[[\"x\", \"ab  Cd\"]]");
+    origin("{{ d|tojson }}|{{ {'a': 1}|tojson }}|{{ ['x', s]|tojson }}",
+           "[{\"k\": \"v\"}]|{\"a\": 1}|[[\"x\", \"ab  Cd\"]]");
     origin("{{ d }}|{{ l }}", "{'[k]': '[v]'}|['[one]', '[two]']");
     /* numbers that came from input: their digits could complete <|12|> */
-    origin("{{ n }}|{{ n + 1 }}|{{ s|length }}|{{ -n }}|{{ n|abs }}|{{ n / 2 }}|{{ [n, 1] }}", "[5]|[6]|6|[-5]|[5]|[2.5]|[[5], 1]");
-    origin("{{ '<|%d|>' % n }}{{ '%5.1f' % n }}{{ '{:,}'.format(n * 1000) }}{{ '%c' % (n + 60) }}{{ '5'|int }}{{ j[0:0]|int }}{{ (n|string)|float }}",
+    origin("{{ n }}|{{ n + 1 }}|{{ s|length }}|{{ -n }}|{{ n|abs }}|{{ n / 2 }}|{{ [n, 1] }}",
+           "[5]|[6]|6|[-5]|[5]|[2.5]|[[5], 1]");
+    origin("{{ '<|%d|>' % n }}{{ '%5.1f' % n }}{{ '{:,}'.format(n * 1000) }}{{ '%c' % (n + 60) }}{{ '5'|int }}{{ "
+           "j[0:0]|int }}{{ (n|string)|float }}",
            "<|[5]|>  [5.05],[000A]50[5.0]");
-    origin("{{ [1, n]|tojson }}{{ [1]|tojson(separators=(s, ':')) }}{{ [1, 2]|tojson(indent=p) }}", "[[1, 5][1][\n x 1,\n x 2\n]]");
+    origin("{{ [1, n]|tojson }}{{ [1]|tojson(separators=(s, ':')) }}{{ [1, 2]|tojson(indent=p) }}",
+           "[[1, 5][1][\n x 1,\n x 2\n]]");
     /* characters to fill with */
-    origin("{{ 'a'.ljust(3, s[0]) }}{{ 'a'.rjust(3, s[1]) }}{{ 'a'.center(3, l[0][0]) }}{{ ('{:' ~ s[0] ~ '>3}').format('x') }}{{ 'a'.rjust(3, '-') }}",
+    origin("{{ 'a'.ljust(3, s[0]) }}{{ 'a'.rjust(3, s[1]) }}{{ 'a'.center(3, l[0][0]) }}{{ ('{:' ~ s[0] ~ "
+           "'>3}').format('x') }}{{ 'a'.rjust(3, '-') }}",
            "a[aabb]a[o]a[oaa]x--a");
-    origin("{{ (s|safe) + '<' }}{{ ('<'|safe) + '&' ~ s }}{{ (s|safe).replace('b', '<') }}", "[ab  Cd]&lt;<&amp;[ab  Cda]&lt;[  Cd]");
+    origin("{{ (s|safe) + '<' }}{{ ('<'|safe) + '&' ~ s }}{{ (s|safe).replace('b', '<') }}",
+           "[ab  Cd]&lt;<&amp;[ab  Cda]&lt;[  Cd]");
     origin("{{ '%s=%5s|' % (s, 'q') }}{{ '{}:{:>4}'.format(s, 'q') }}", "[ab  Cd]=    q|[ab  Cd]:   q");
     origin("{{ '%s' | format(s) }}{{ (s + '%s') % 'q' }}", "[ab  Cdab  Cd]q");
     origin("{{ bos_token }}{{ messages[0].role }}{{ messages[0].content }}{{ messages[1].role }}", "<s>user[hiim_end]");
     origin("{{ u|lower }}{{ u|upper }}{{ 'x' ~ u|title }}", "[\xC3\xA9\xC3\xA9\xC3\x89\xC3\x89]x[\xC3\x89\xC3\xA9]");
     origin("{{ (j|from_json).q[0] }}{{ ('{\"a\": \"b\"}'|from_json).a }}", "[w]b");
-    origin("{{ s|indent(2, true) }}|{{ s.center(8) }}|{{ s * 2 }}|{{ s|truncate(4, true, '~', 0) }}", "  [ab  Cd]| [ab  Cd] |[ab  Cdab  Cd]|[ab ]~");
+    origin("{{ s|indent(2, true) }}|{{ s.center(8) }}|{{ s * 2 }}|{{ s|truncate(4, true, '~', 0) }}",
+           "  [ab  Cd]| [ab  Cd] |[ab  Cdab  Cd]|[ab ]~");
     origin("{{ s if s else 'x' }}{{ s or 'x' }}{{ nope|default(s) }}", "[ab  Cdab  Cdab  Cd]");
-    origin("{% filter upper %}<{{ s }}>{% endfilter %}{% for k, v in d.items() %}{{ k }}{{ v }}{% endfor %}", "<[AB  CD]>[kv]");
+    origin("{% filter upper %}<{{ s }}>{% endfilter %}{% for k, v in d.items() %}{{ k }}{{ v }}{% endfor %}",
+           "<[AB  CD]>[kv]");
 }
 
 static void times(void **state)
@@ -318,7 +370,14 @@ static void times(void **state)
     hn_jinja_time t;
     assert_true(hn_jinja_parse_time(&t, "2024-02-29T23:59:60"));
     assert_int_equal(t.day, 29);
-    static const char *const bad[] = { "", "2024-02-29", "2023-02-29T00:00:00", "2024-13-01T00:00:00", "2024-01-01T24:00:00", "2024-01-01T00:60:00", "2024-01-01T00:00:00Z", "x024-01-01T00:00:00" };
+    static const char *const bad[] = { "",
+                                       "2024-02-29",
+                                       "2023-02-29T00:00:00",
+                                       "2024-13-01T00:00:00",
+                                       "2024-01-01T24:00:00",
+                                       "2024-01-01T00:60:00",
+                                       "2024-01-01T00:00:00Z",
+                                       "x024-01-01T00:00:00" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(hn_jinja_parse_time(&t, bad[i]));
     hone_error e;
     hn_jinja *j;
@@ -335,8 +394,9 @@ static void times(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(places), cmocka_unit_test(byte_strings),
-                                        cmocka_unit_test(limits), cmocka_unit_test(slow_steps), cmocka_unit_test(deep_source),
-                                        cmocka_unit_test(origins), cmocka_unit_test(times) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden),       cmocka_unit_test(places),
+                                        cmocka_unit_test(byte_strings), cmocka_unit_test(limits),
+                                        cmocka_unit_test(slow_steps),   cmocka_unit_test(deep_source),
+                                        cmocka_unit_test(origins),      cmocka_unit_test(times) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Templates as shipped with models, rendered as Jinja2 renders them: every vector of
  * ../shared/data/templates, and the micro cases. */
-#include "text/jinja.h"
+#include "template/jinja.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -18,8 +18,8 @@ static bool same(const char *what, const hn_jinja_text *t, const json_t *want)
     size_t n = json_string_length(want), i = 0;
     if (t->len == n && memcmp(t->text, w, n) == 0) return true;
     while (i < n && i < t->len && w[i] == t->text[i]) i++;
-    print_message("%s: differs at byte %zu of %zu (got %zu)\n  want …%.60s\n  got  …%.60s\n", what, i, n, t->len, w + (i > 20 ? i - 20 : 0),
-                  t->text + (i > 20 ? i - 20 : 0));
+    print_message("%s: differs at byte %zu of %zu (got %zu)\n  want …%.60s\n  got  …%.60s\n", what, i, n, t->len,
+                  w + (i > 20 ? i - 20 : 0), t->text + (i > 20 ? i - 20 : 0));
     return false;
 }
 
@@ -34,7 +34,8 @@ static bool spans_ok(const hn_jinja_text *t)
     return true;
 }
 
-static bool check(const char *what, const char *source, const json_t *context, const char *now, const json_t *c, size_t *repr, size_t *mutates)
+static bool check(const char *what, const char *source, const json_t *context, const char *now, const json_t *c,
+                  size_t *repr, size_t *mutates)
 {
     hn_jinja *t;
     hn_jinja_text out = { 0 };
@@ -47,12 +48,16 @@ static bool check(const char *what, const char *source, const json_t *context, c
     bool ok;
     const json_t *error = json_object_get(c, "error");
     if (error) {
-        const char *kind = json_string_value(json_object_get(error, "kind")), *message = json_string_value(json_object_get(error, "message"));
+        const char *kind = json_string_value(json_object_get(error, "kind")),
+                   *message = json_string_value(json_object_get(error, "message"));
         bool raise = strcmp(kind, "raise_exception") == 0;
         size_t n = strlen(e.message), m = strlen(message);
-        ok = st != HONE_OK && out.raised == raise && (!raise || (st == HONE_E_ARG && n >= m && strcmp(e.message + n - m, message) == 0));
+        ok = st != HONE_OK && out.raised == raise &&
+             (!raise || (st == HONE_E_ARG && n >= m && strcmp(e.message + n - m, message) == 0));
         if (ok && !raise) ok = strncmp(e.message, what, strlen(what)) == 0 && e.message[strlen(what)] == ':';
-        if (!ok) print_message("%s: wanted %s \"%s\", got %s %s\n", what, kind, message, hone_status_name(st), st == HONE_OK ? out.text : e.message);
+        if (!ok)
+            print_message("%s: wanted %s \"%s\", got %s %s\n", what, kind, message, hone_status_name(st),
+                          st == HONE_OK ? out.text : e.message);
     } else {
         if (st != HONE_OK) print_message("%s: %s\n", what, e.message);
         ok = st == HONE_OK && same(what, &out, json_object_get(c, "expected"));
@@ -73,7 +78,8 @@ static bool check_variant(const char *what, const char *source, const json_t *c,
 {
     bool ok = true;
     size_t none = 0;
-    const json_t *nulls = json_object_get(c, "with_tools_and_documents_null"), *undef = json_object_get(c, "with_add_generation_prompt_undefined");
+    const json_t *nulls = json_object_get(c, "with_tools_and_documents_null"),
+                 *undef = json_object_get(c, "with_add_generation_prompt_undefined");
     if (nulls) {
         json_t *ctx = json_copy(json_object_get(c, "context"));
         if (!json_object_get(ctx, "tools")) json_object_set_new(ctx, "tools", json_null());
@@ -119,8 +125,10 @@ static void shipped(void **state)
         const char *now = json_string_value(json_object_get(all, "now"));
         size_t i;
         templates++;
-        json_array_foreach(json_object_get(all, "cases"), i, c) {
-            snprintf(label, sizeof label, "%.*s %s", (int)n - 5, f->d_name, json_string_value(json_object_get(c, "name")));
+        json_array_foreach(json_object_get(all, "cases"), i, c)
+        {
+            snprintf(label, sizeof label, "%.*s %s", (int)n - 5, f->d_name,
+                     json_string_value(json_object_get(c, "name")));
             bool y = check(label, source, json_object_get(c, "context"), now, c, &repr, &mutates);
             ok &= y;
             good += y;
@@ -132,8 +140,9 @@ static void shipped(void **state)
         json_decref(all);
     }
     closedir(d);
-    print_message("%zu templates, %zu of %zu cases (%zu of them errors, %zu Python reprs, %zu that change lists), %zu variants\n", templates, good,
-                  cases, errors, repr, mutates, variants);
+    print_message(
+        "%zu templates, %zu of %zu cases (%zu of them errors, %zu Python reprs, %zu that change lists), %zu variants\n",
+        templates, good, cases, errors, repr, mutates, variants);
     assert_true(ok);
     assert_true(templates >= 20);
 }
@@ -147,7 +156,8 @@ static void micro(void **state)
         skip();
     }
     size_t i, good = 0, none = 0;
-    json_array_foreach(json_object_get(all, "cases"), i, c) {
+    json_array_foreach(json_object_get(all, "cases"), i, c)
+    {
         char label[40];
         snprintf(label, sizeof label, "micro %zu", i);
         bool y = check(label, json_string_value(json_object_get(c, "template")), json_object_get(all, "context"),

@@ -48,19 +48,36 @@ static void refused_n(const char *text, size_t n, const hn_json_rules *rules, co
 
 static void test_taken(void **state)
 {
-    static const struct { const char *text, *canonical; } good[] = {
-        { "[]", "[]" }, { "{}", "{}" }, { " [ ] \t\r\n", "[]" }, { "[[],[[]]]", "[[],[[]]]" }, { "[{}]", "[{}]" },
-        { "null", "null" }, { "true", "true" }, { "false", "false" }, { "\"\"", "\"\"" }, { "0", "0" }, { "-0", "0" },
-        { "[1 , 2]", "[1,2]" }, { "{\"\":0}", "{\"\":0}" },
-            { "{\"a\":1,\"b\":{\"c\":[null]}}", "{\"a\":1,\"b\":{\"c\":[null]}}" },
-        { "[1E+2]", "[100.0]" }, { "[1e-2]", "[0.01]" }, { "[0e+1]", "[0.0]" }, { "[-1]", "[-1]" },
-            { "[123.456]", "[123.456]" },
+    static const struct {
+        const char *text, *canonical;
+    } good[] = {
+        { "[]", "[]" },
+        { "{}", "{}" },
+        { " [ ] \t\r\n", "[]" },
+        { "[[],[[]]]", "[[],[[]]]" },
+        { "[{}]", "[{}]" },
+        { "null", "null" },
+        { "true", "true" },
+        { "false", "false" },
+        { "\"\"", "\"\"" },
+        { "0", "0" },
+        { "-0", "0" },
+        { "[1 , 2]", "[1,2]" },
+        { "{\"\":0}", "{\"\":0}" },
+        { "{\"a\":1,\"b\":{\"c\":[null]}}", "{\"a\":1,\"b\":{\"c\":[null]}}" },
+        { "[1E+2]", "[100.0]" },
+        { "[1e-2]", "[0.01]" },
+        { "[0e+1]", "[0.0]" },
+        { "[-1]", "[-1]" },
+        { "[123.456]", "[123.456]" },
         { "{\"a\":1,\"a\":2}", "{\"a\":2}" }, /* the last wins, where nobody asked for more */
         { "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\\"\\\\/\\b\\f\\n\\r\\t\"" },
-            { "\"\\u0041\\u00e4\\u20AC\"", "\"A\xC3\xA4\xE2\x82\xAC\"" },
-        { "\"\\ud83d\\uDE00\"", "\"\xF0\x9F\x98\x80\"" }, { "\"\\udbff\\udfff\"", "\"\xF4\x8F\xBF\xBF\"" },
-            { "\"\x7F\"", "\"\x7F\"" },
-        { "\"\xF4\x8F\xBF\xBF\xEF\xBF\xBF\"", "\"\xF4\x8F\xBF\xBF\xEF\xBF\xBF\"" }, { "{\"\\u0061\":1}", "{\"a\":1}" },
+        { "\"\\u0041\\u00e4\\u20AC\"", "\"A\xC3\xA4\xE2\x82\xAC\"" },
+        { "\"\\ud83d\\uDE00\"", "\"\xF0\x9F\x98\x80\"" },
+        { "\"\\udbff\\udfff\"", "\"\xF4\x8F\xBF\xBF\"" },
+        { "\"\x7F\"", "\"\x7F\"" },
+        { "\"\xF4\x8F\xBF\xBF\xEF\xBF\xBF\"", "\"\xF4\x8F\xBF\xBF\xEF\xBF\xBF\"" },
+        { "{\"\\u0061\":1}", "{\"a\":1}" },
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         json_t *v = taken(good[i].text, strlen(good[i].text), 0);
@@ -77,21 +94,98 @@ static void test_taken(void **state)
 
 static void test_refused(void **state)
 {
-    static const char *const bad[] = {
-        "", " ", "[", "]", "{", "}", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "[1,,2]", "[1}", "{]", "{,}", "{1:2}",
-            "{a:1}", "{\"a\"}", "{\"a\":}",
-        "{\"a\" 1}", "{\"a\":1,}", "{\"a\":1 \"b\":2}", "{'a':1}", "[1]x", "[1][2]", "nul", "nulll", "True", "NaN",
-            "Infinity", "-Infinity", "-", "+1",
-        "01", "-01", "00", "1.", ".5", "-.5", "1e", "1e+", "1.e1", "0x10", "1_000", "1,5", "--1", "1e5.5", "\"", "\"a",
-            "\"\\", "\"\\\"", "\"\\x\"", "\"\\'\"",
-        "\"\\u\"", "\"\\u12\"", "\"\\u123g\"", "\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\u0041\"",
-            "\"\\ud800\\ud800\"", "\"\\ud800x\"", "\"\\ud83d\\ude0\"",
-        "\"\n\"", "\"\t\"", "\"\x1F\"", "'a'", "/* c */ 1", "// c\n1", "\xEF\xBB\xBF[]", "\x0B[]", "\xC2\xA0[]",
-            "[1\x0C]", "{\"a\":1}}", "[[]", "[\"a\",\n4\n,1,",
-        "\"\x80\"", "\"\xC0\x80\"", "\"\xC1\xBF\"", "\"\xE0\x80\x80\"", "\"\xED\xA0\x80\"", "\"\xF0\x80\x80\x80\"",
-            "\"\xF4\x90\x80\x80\"", "\"\xF5\x80\x80\x80\"",
-        "\"\xFF\"", "\"\xC3\"", "\"\xE2\x82\"", "\"\xF0\x9F\x98\"", "\"\xC3(\"", "\"\xE2\x82(\"", "{\"\xFF\":1}",
-            "[\"a\\u0000\"]", "{\"\\u0000\":1}" };
+    static const char *const bad[] = { "",
+                                       " ",
+                                       "[",
+                                       "]",
+                                       "{",
+                                       "}",
+                                       "[1",
+                                       "[1,",
+                                       "[1,]",
+                                       "[,1]",
+                                       "[1 2]",
+                                       "[1,,2]",
+                                       "[1}",
+                                       "{]",
+                                       "{,}",
+                                       "{1:2}",
+                                       "{a:1}",
+                                       "{\"a\"}",
+                                       "{\"a\":}",
+                                       "{\"a\" 1}",
+                                       "{\"a\":1,}",
+                                       "{\"a\":1 \"b\":2}",
+                                       "{'a':1}",
+                                       "[1]x",
+                                       "[1][2]",
+                                       "nul",
+                                       "nulll",
+                                       "True",
+                                       "NaN",
+                                       "Infinity",
+                                       "-Infinity",
+                                       "-",
+                                       "+1",
+                                       "01",
+                                       "-01",
+                                       "00",
+                                       "1.",
+                                       ".5",
+                                       "-.5",
+                                       "1e",
+                                       "1e+",
+                                       "1.e1",
+                                       "0x10",
+                                       "1_000",
+                                       "1,5",
+                                       "--1",
+                                       "1e5.5",
+                                       "\"",
+                                       "\"a",
+                                       "\"\\",
+                                       "\"\\\"",
+                                       "\"\\x\"",
+                                       "\"\\'\"",
+                                       "\"\\u\"",
+                                       "\"\\u12\"",
+                                       "\"\\u123g\"",
+                                       "\"\\ud800\"",
+                                       "\"\\udc00\"",
+                                       "\"\\ud800\\u0041\"",
+                                       "\"\\ud800\\ud800\"",
+                                       "\"\\ud800x\"",
+                                       "\"\\ud83d\\ude0\"",
+                                       "\"\n\"",
+                                       "\"\t\"",
+                                       "\"\x1F\"",
+                                       "'a'",
+                                       "/* c */ 1",
+                                       "// c\n1",
+                                       "\xEF\xBB\xBF[]",
+                                       "\x0B[]",
+                                       "\xC2\xA0[]",
+                                       "[1\x0C]",
+                                       "{\"a\":1}}",
+                                       "[[]",
+                                       "[\"a\",\n4\n,1,",
+                                       "\"\x80\"",
+                                       "\"\xC0\x80\"",
+                                       "\"\xC1\xBF\"",
+                                       "\"\xE0\x80\x80\"",
+                                       "\"\xED\xA0\x80\"",
+                                       "\"\xF0\x80\x80\x80\"",
+                                       "\"\xF4\x90\x80\x80\"",
+                                       "\"\xF5\x80\x80\x80\"",
+                                       "\"\xFF\"",
+                                       "\"\xC3\"",
+                                       "\"\xE2\x82\"",
+                                       "\"\xF0\x9F\x98\"",
+                                       "\"\xC3(\"",
+                                       "\"\xE2\x82(\"",
+                                       "{\"\xFF\":1}",
+                                       "[\"a\\u0000\"]",
+                                       "{\"\\u0000\":1}" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refused_n(bad[i], strlen(bad[i]), NULL, "expected");
     refused_n("1\0", 2, NULL, "expected the end");
     refused_n("[\0]", 3, NULL, "expected");
@@ -172,18 +266,27 @@ static void test_whole(void **state)
 static void test_real(void **state)
 {
     char text[1200];
-    static const struct { const char *s; double x; } known[] = {
-        { "0.1", 0.1 }, { "1e22", 1e22 }, { "1e23", 1e23 },
-            { "123456789012345678901234567890", 123456789012345678901234567890.0 },
-        { "2.2250738585072011e-308", 2.2250738585072011e-308 }, { "4.9e-324", 0x1p-1074 },
-            { "2.4703282292062327e-324", 0 },
-        { "2.4703282292062328e-324", 0x1p-1074 }, { "1.7976931348623157e308", DBL_MAX },
-            { "1.7976931348623158e308", DBL_MAX },
-        { "9007199254740993", 9007199254740992.0 },
-            { "9007199254740993.0000000000000000000000000000000000000001", 9007199254740994.0 },
-        { "0.000000000000000000000000000000000001", 1e-36 }, { "1e-400", 0 }, { "0e999999999999999999999", 0 },
-            { "1e-999999999999999999999", 0 },
-        { "100e-2", 1 }, { "0.00e5", 0 } };
+    static const struct {
+        const char *s;
+        double x;
+    } known[] = { { "0.1", 0.1 },
+                  { "1e22", 1e22 },
+                  { "1e23", 1e23 },
+                  { "123456789012345678901234567890", 123456789012345678901234567890.0 },
+                  { "2.2250738585072011e-308", 2.2250738585072011e-308 },
+                  { "4.9e-324", 0x1p-1074 },
+                  { "2.4703282292062327e-324", 0 },
+                  { "2.4703282292062328e-324", 0x1p-1074 },
+                  { "1.7976931348623157e308", DBL_MAX },
+                  { "1.7976931348623158e308", DBL_MAX },
+                  { "9007199254740993", 9007199254740992.0 },
+                  { "9007199254740993.0000000000000000000000000000000000000001", 9007199254740994.0 },
+                  { "0.000000000000000000000000000000000001", 1e-36 },
+                  { "1e-400", 0 },
+                  { "0e999999999999999999999", 0 },
+                  { "1e-999999999999999999999", 0 },
+                  { "100e-2", 1 },
+                  { "0.00e5", 0 } };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (real(known[i].s) != known[i].x)
             fail_msg("%s: %.17g, expected %.17g", known[i].s, real(known[i].s), known[i].x);
@@ -197,8 +300,8 @@ static void test_real(void **state)
         memcpy(&x, &bits, 8);
         if (!isfinite(x)) continue;
         if (r % 3 == 0) snprintf(text, sizeof text, "%.*g", (int)(r / 3 % 25), x);
-        else if (r % 3 == 1) snprintf(text, sizeof text, "%.*e", (int)(r / 3 % 900),
-                                      x); /* half-way cases and beyond, exactly */
+        else if (r % 3 == 1)
+            snprintf(text, sizeof text, "%.*e", (int)(r / 3 % 900), x); /* half-way cases and beyond, exactly */
         else snprintf(text, sizeof text, "%.*f", (int)(r / 3 % 20), x);
         if (real(text) != strtod(text, NULL) && isfinite(strtod(text, NULL))) fail_msg("%s: %.17g", text, real(text));
     }
@@ -258,7 +361,11 @@ static void test_in_place(void **state)
 
 /* ---- jansson as an oracle ------------------------------------------------------------------------ */
 
-typedef struct writer { char s[4000]; size_t n; uint64_t key, k; } writer;
+typedef struct writer {
+    char s[4000];
+    size_t n;
+    uint64_t key, k;
+} writer;
 static uint64_t draw(writer *w, uint64_t n) { return hn_rand64(w->key, w->k++) % n; }
 static void add(writer *w, const char *s)
 {
@@ -268,8 +375,9 @@ static void add(writer *w, const char *s)
 
 static void a_string(writer *w)
 {
-    static const char *const parts[] = { "a", "\xC3\xA4", "\\n", "\\u0041", "\\ud83d\\ude00", "\xF0\x9F\x98\x80",
-                                        "\\\\", "\\\"", " ", "\x7F", "/" };
+    static const char *const parts[] = {
+        "a", "\xC3\xA4", "\\n", "\\u0041", "\\ud83d\\ude00", "\xF0\x9F\x98\x80", "\\\\", "\\\"", " ", "\x7F", "/"
+    };
     add(w, "\"");
     for (uint64_t n = draw(w, 6); n > 0; n--) add(w, parts[draw(w, sizeof parts / sizeof *parts)]);
     add(w, "\"");
@@ -277,8 +385,9 @@ static void a_string(writer *w)
 
 static void a_value(writer *w, int depth)
 {
-    static const char *const scalars[] = { "0", "-1", "9223372036854775807", "1.5", "-0.0", "1e5", "2.5E-3",
-                                          "123456.789e-10", "true", "false", "null" };
+    static const char *const scalars[] = { "0",   "-1",     "9223372036854775807", "1.5",  "-0.0",
+                                           "1e5", "2.5E-3", "123456.789e-10",      "true", "false",
+                                           "null" };
     static const char *const space[] = { "", " ", "\n", "\t\r" };
     uint64_t what = draw(w, depth > 4 || w->n > 2000 ? 3 : 5);
     add(w, space[draw(w, 4)]);
@@ -351,11 +460,9 @@ static void test_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_taken), cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
-            cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_real), cmocka_unit_test(test_locale), cmocka_unit_test(test_in_place),
-            cmocka_unit_test(test_oracle),
-        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_taken),    cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_whole),    cmocka_unit_test(test_real),    cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_in_place), cmocka_unit_test(test_oracle),  cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

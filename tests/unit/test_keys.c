@@ -53,8 +53,8 @@ static void refused(const tiny *m, const char *key, const char *value)
     hone_status st = open_with(m, NULL, &info, &err);
     if (st != HONE_E_UNSUPPORTED) fail_msg("%s = %s: %s, %s", key, value, hone_status_name(st), err.message);
     snprintf(note, sizeof note, "%s = %s", key, value);
-    if (!strstr(err.message, note) || !strstr(err.message, "expected") || !strstr(err.message,
-        "HONE_IGNORE_KEYS")) fail_msg("not \"%s\": %s", note, err.message);
+    if (!strstr(err.message, note) || !strstr(err.message, "expected") || !strstr(err.message, "HONE_IGNORE_KEYS"))
+        fail_msg("not \"%s\": %s", note, err.message);
     snprintf(list, sizeof list, "not.this, %s ,nor.that", key);
     if (open_with(m, list, &info, &err)) fail_msg("%s", err.message);
     assert_string_equal(info.ignored_keys, note);
@@ -114,15 +114,24 @@ static void of_converters(void **state)
 /* What nobody knows, in all types of a value, in all families. */
 static void unknown(void **state)
 {
-    static const struct { const char *suffix; uint32_t type; double v; const char *words; } list[] = {
-        { "new_formula", HONE_KV_U32, 3, "3" }, { "attention.mystery", HONE_KV_F32, 0.5, "0.5" }, { "zero",
-            HONE_KV_U32, 0, "0" },
-        { "flag", HONE_KV_BOOL, 1, "true" }, { "no_flag", HONE_KV_BOOL, 0, "false" }, { "name", HONE_KV_STRING, 0,
-            "\"gelu\"" },
-        { "list", HONE_KV_ARRAY, 7, "an array of 3 u32" }, { "attention.scaled", HONE_KV_I8, -1, "-1" },
-            { "contextlength", HONE_KV_U32, 1, "1" },
-        { "attention.head_count.extra", HONE_KV_U32, 4, "4" }, { "rope", HONE_KV_U32, 4, "4" }, { "x", HONE_KV_U32, 1,
-            "1" },
+    static const struct {
+        const char *suffix;
+        uint32_t type;
+        double v;
+        const char *words;
+    } list[] = {
+        { "new_formula", HONE_KV_U32, 3, "3" },
+        { "attention.mystery", HONE_KV_F32, 0.5, "0.5" },
+        { "zero", HONE_KV_U32, 0, "0" },
+        { "flag", HONE_KV_BOOL, 1, "true" },
+        { "no_flag", HONE_KV_BOOL, 0, "false" },
+        { "name", HONE_KV_STRING, 0, "\"gelu\"" },
+        { "list", HONE_KV_ARRAY, 7, "an array of 3 u32" },
+        { "attention.scaled", HONE_KV_I8, -1, "-1" },
+        { "contextlength", HONE_KV_U32, 1, "1" },
+        { "attention.head_count.extra", HONE_KV_U32, 4, "4" },
+        { "rope", HONE_KV_U32, 4, "4" },
+        { "x", HONE_KV_U32, 1, "1" },
     };
     for (int f = 0; f < N_FAMILY; f++)
         for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
@@ -143,27 +152,41 @@ static void unknown(void **state)
 static void neutral(void **state)
 {
     enum { ATTN = 7, RWKV = 24, ALL = 31 };
-    static const struct { const char *suffix; int families; float bad, good; const char *words; } list[] = {
-        { "attention.clamp_kqv", ALL, 8, 0, "8" }, { "attention.max_alibi_bias", ALL, 8, 0, "8" },
-            { "attention.temperature_scale", ALL, 0.1f, 0, "0.100000001" },
-        { "attention.temperature_length", ALL, 4096, 0, "4096" }, { "attention.output_scale", ALL, 0.5f, 1, "0.5" },
-            { "attention.value_scale", ALL, 2, 1, "2" },
-        { "rope.scaling.alpha", ALL, 1000, 1, "1000" }, { "rope.scaling.yarn_log_multiplier", ALL, 0.125f, 0,
-            "0.125" }, { "logit_scale", ALL, 0.0625f, 1, "0.0625" },
-        { "residual_scale", ALL, 0.25f, 1, "0.25" }, { "embedding_scale", ALL, 12, 1, "12" },
-            { "attn_logit_softcapping", ALL, 50, 0, "50" },
-        { "final_logit_softcapping", ALL, 30, 0, "30" }, { "activation_sparsity_scale", ALL, 1, 0, "1" },
-            { "attention.scale", 1, 0.5f, 0.35355339f, "0.5" },
-        { "rope.freq_base_swa", 1, 5000, 10000, "5000" }, { "embedding_length_out", 1, 8, 32, "8" },
-            { "attention.key_length_swa", 1, 16, 8, "16" },
-        { "rope.dimension_count_swa", 1, 4, 8, "4" }, { "attention.rope_pattern", ALL, 0, 1, "0" },
-            { "attention.causal", ALL, 0, 1, "0" },
-        { "nextn_predict_layers", ALL, 1, 0, "1" }, { "attention.shared_kv_layers", ALL, 2, 0, "2" },
-            { "swiglu_clamp_exp", ALL, 7, 0, "7" },
-        { "attention.group_norm_epsilon", RWKV, 0.001953125f, 64e-5f, "0.001953125" }, { "expert_count", RWKV, 8, 0,
-            "8" },
-        { "attention.sliding_window", RWKV, 128, 0, "128" }, { "rescale_every_n_layers", ATTN | 16, 6, 0, "6" },
-            { "ssm.state_size", ALL, 16, 0, "16" },
+    static const struct {
+        const char *suffix;
+        int families;
+        float bad, good;
+        const char *words;
+    } list[] = {
+        { "attention.clamp_kqv", ALL, 8, 0, "8" },
+        { "attention.max_alibi_bias", ALL, 8, 0, "8" },
+        { "attention.temperature_scale", ALL, 0.1f, 0, "0.100000001" },
+        { "attention.temperature_length", ALL, 4096, 0, "4096" },
+        { "attention.output_scale", ALL, 0.5f, 1, "0.5" },
+        { "attention.value_scale", ALL, 2, 1, "2" },
+        { "rope.scaling.alpha", ALL, 1000, 1, "1000" },
+        { "rope.scaling.yarn_log_multiplier", ALL, 0.125f, 0, "0.125" },
+        { "logit_scale", ALL, 0.0625f, 1, "0.0625" },
+        { "residual_scale", ALL, 0.25f, 1, "0.25" },
+        { "embedding_scale", ALL, 12, 1, "12" },
+        { "attn_logit_softcapping", ALL, 50, 0, "50" },
+        { "final_logit_softcapping", ALL, 30, 0, "30" },
+        { "activation_sparsity_scale", ALL, 1, 0, "1" },
+        { "attention.scale", 1, 0.5f, 0.35355339f, "0.5" },
+        { "rope.freq_base_swa", 1, 5000, 10000, "5000" },
+        { "embedding_length_out", 1, 8, 32, "8" },
+        { "attention.key_length_swa", 1, 16, 8, "16" },
+        { "rope.dimension_count_swa", 1, 4, 8, "4" },
+        { "attention.rope_pattern", ALL, 0, 1, "0" },
+        { "attention.causal", ALL, 0, 1, "0" },
+        { "nextn_predict_layers", ALL, 1, 0, "1" },
+        { "attention.shared_kv_layers", ALL, 2, 0, "2" },
+        { "swiglu_clamp_exp", ALL, 7, 0, "7" },
+        { "attention.group_norm_epsilon", RWKV, 0.001953125f, 64e-5f, "0.001953125" },
+        { "expert_count", RWKV, 8, 0, "8" },
+        { "attention.sliding_window", RWKV, 128, 0, "128" },
+        { "rescale_every_n_layers", ATTN | 16, 6, 0, "6" },
+        { "ssm.state_size", ALL, 16, 0, "16" },
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         for (int f = 0; f < N_FAMILY; f++) {
@@ -206,12 +229,22 @@ static void neutral(void **state)
  * their formulas. noted: yarn_attn_factor, the whole magnitude in files made from Hugging Face's, is another number. */
 static void yarn(void **state)
 {
-    static const struct { float factor, attn, yarn_attn; double want; bool noted; } list[] = {
-        { 4, 1, 0, 1.138629436, false }, { 4, 1, 1, 1.138629436, false }, { 4, 1, 1.1386294f, 1.138629436, false },
-            { 4, 1, 2, 1.138629436, true },
-        { 8, 0.75f, 1, 0.905958116, false }, { 8, 0.75f, 3, 0.905958116, true }, { 40, 1, 0.5f, 1.368887945, true },
-        { 0.5f, 1, 0, 1.0, false }, { 0.5f, 1.25f, 0, 1.25, false }, { 32, 1.3465736f, 1, 1.813260436, false }, { 1, 1,
-            0, 1, false },
+    static const struct {
+        float factor, attn, yarn_attn;
+        double want;
+        bool noted;
+    } list[] = {
+        { 4, 1, 0, 1.138629436, false },
+        { 4, 1, 1, 1.138629436, false },
+        { 4, 1, 1.1386294f, 1.138629436, false },
+        { 4, 1, 2, 1.138629436, true },
+        { 8, 0.75f, 1, 0.905958116, false },
+        { 8, 0.75f, 3, 0.905958116, true },
+        { 40, 1, 0.5f, 1.368887945, true },
+        { 0.5f, 1, 0, 1.0, false },
+        { 0.5f, 1.25f, 0, 1.25, false },
+        { 32, 1.3465736f, 1, 1.813260436, false },
+        { 1, 1, 0, 1, false },
     };
     for (int f = 0; f < 3; f++)
         for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
@@ -224,8 +257,8 @@ static void yarn(void **state)
             hone_model *model = tm_open(m);
             hone_model_info info;
             hone_model_get_info(model, &info);
-            if (fabs((double)model->hp.rope_mscale - list[i].want) > 3e-7) fail_msg("case %zu: %.9g, expected %.9g", i,
-                (double)model->hp.rope_mscale, list[i].want);
+            if (fabs((double)model->hp.rope[0].mscale - list[i].want) > 3e-7)
+                fail_msg("case %zu: %.9g, expected %.9g", i, (double)model->hp.rope[0].mscale, list[i].want);
             assert_int_equal(strstr(info.formula_note, "rope.scaling.yarn_attn_factor = ") != NULL, list[i].noted);
             if (!list[i].noted) assert_string_equal(info.formula_note, "");
             hone_model_close(model);
@@ -241,8 +274,9 @@ static void windows(void **state)
         tiny *m = of_family(f); /* context_length 2048 */
         hone_model_info info;
         hone_error err = { 0 };
-        static const uint32_t list[][3] = { { 0, 0, 2048 }, { 2048, 0, 2048 }, { 4096, 0, 2048 }, { 512, 512, 512 },
-            { 1, 1, 1 } };
+        static const uint32_t list[][3] = {
+            { 0, 0, 2048 }, { 2048, 0, 2048 }, { 4096, 0, 2048 }, { 512, 512, 512 }, { 1, 1, 1 }
+        };
         for (size_t i = 0; i < 5; i++) {
             tm_put_u32(m, tm_key(m, "attention.sliding_window"), list[i][0]);
             tm_put_u32s(m, tm_key(m, "attention.sliding_window_pattern"), 2, 1);
@@ -282,9 +316,8 @@ static void of_tokenizers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_converters), cmocka_unit_test(unknown), cmocka_unit_test(neutral), cmocka_unit_test(yarn),
-            cmocka_unit_test(windows),
-        cmocka_unit_test(of_tokenizers),
+        cmocka_unit_test(of_converters), cmocka_unit_test(unknown), cmocka_unit_test(neutral),
+        cmocka_unit_test(yarn),          cmocka_unit_test(windows), cmocka_unit_test(of_tokenizers),
     };
     unsetenv("HONE_IGNORE_KEYS");
     return cmocka_run_group_tests_name("keys", tests, tm_make_dir, tm_remove_dir);

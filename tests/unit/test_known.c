@@ -3,6 +3,7 @@
 #include "base/known.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -196,11 +197,101 @@ static int tear_down(void **state)
     return system(command);
 }
 
+/* ---- how many are kept ------------------------------------------------------------------------ */
+
+static hn_known_key numbered(uint64_t i)
+{
+    hn_known_key key = { .dev = 7, .ino = 0x1000 + i };
+    memcpy(key.sum, &i, sizeof i);
+    return key;
+}
+static bool has(uint64_t i)
+{
+    uint64_t fact;
+    hn_known_key key = numbered(i);
+    return hn_known_get(&key, "number", &fact, sizeof fact) && fact == i;
+}
+static const char *record_of(uint64_t i)
+{
+    char name[64];
+    snprintf(name, sizeof name, ".state/hone/known/number-7-%llx", 0x1000 + (unsigned long long)i);
+    return at(name);
+}
+/* A second younger than the one before. */
+static void set_age(uint64_t i)
+{
+    struct timespec t[2] = { { 1000 + (time_t)i, 0 }, { 1000 + (time_t)i, 0 } };
+    assert_int_equal(utimensat(AT_FDCWD, record_of(i), t, 0), 0);
+}
+static void keep_number(uint64_t i)
+{
+    hn_known_key key = numbered(i);
+    assert_true(hn_known_put(&key, "number", "x", &i, sizeof i));
+    set_age(i);
+}
+static int n_records(void)
+{
+    int n = 0;
+    DIR *d = opendir(at(".state/hone/known"));
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) n += strncmp(e->d_name, "number-", 7) == 0;
+    closedir(d);
+    return n;
+}
+
+static void the_oldest_go(void **state)
+{
+    static const char *const others[] = { ".state/hone/known/README", ".state/hone/known/number-7",
+                                          ".state/hone/known/number-7-1g", ".state/hone/known/.number-7-1" };
+    keep_number(0);
+    for (size_t i = 0; i < 4; i++) { /* the oldest of all */
+        write_file(others[i], (const unsigned char *)"x", 1);
+        assert_int_equal(utimensat(AT_FDCWD, at(others[i]), (const struct timespec[2]){ { 1, 0 }, { 1, 0 } }, 0), 0);
+    }
+    for (uint64_t i = 1; i < HN_KNOWN_MAX; i++) { /* of others, for speed */
+        write_file(strstr(record_of(i), ".state"), (const unsigned char *)"x", 1);
+        set_age(i);
+    }
+    assert_true(has(0));
+    for (uint64_t i = HN_KNOWN_MAX; i < HN_KNOWN_MAX + 20; i++) {
+        keep_number(i);
+        assert_true(n_records() <= HN_KNOWN_MAX + 2); /* and two that only look like them */
+        assert_true(has(i) && access(record_of(i - HN_KNOWN_MAX), F_OK) != 0);
+    }
+    assert_int_equal(access(record_of(20 + HN_KNOWN_MAX / 2), F_OK), 0);
+    for (size_t i = 0; i < 4; i++) assert_int_equal(access(at(others[i]), F_OK), 0); /* not ours */
+}
+
+static void *keep_many(void *arg)
+{
+    uint64_t from = 100000 * (uint64_t)(uintptr_t)arg;
+    for (uint64_t i = from; i < from + 40; i++) {
+        hn_known_key key = numbered(i);
+        if (!hn_known_put(&key, "number", "x", &i, sizeof i)) return "a record was not kept";
+        if (!has(i)) return "a record that was just kept is gone"; /* its neighbours are older */
+    }
+    return NULL;
+}
+
+static void several_at_once(void **state)
+{
+    pthread_t t[4];
+    for (uintptr_t i = 0; i < 4; i++) assert_int_equal(pthread_create(&t[i], NULL, keep_many, (void *)(i + 1)), 0);
+    for (int i = 0; i < 4; i++) {
+        void *said;
+        pthread_join(t[i], &said);
+        if (said) fail_msg("%s", (char *)said);
+    }
+    keep_number(500000);
+    assert_true(n_records() <= HN_KNOWN_MAX + 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_for_the_very_file), cmocka_unit_test(no_key_for_what_changed),
-        cmocka_unit_test(records_are_whole), cmocka_unit_test(nowhere_to_keep),
+        cmocka_unit_test(records_are_whole),      cmocka_unit_test(nowhere_to_keep),
+        cmocka_unit_test(the_oldest_go),          cmocka_unit_test(several_at_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

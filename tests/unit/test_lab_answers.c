@@ -1,6 +1,7 @@
 /* Answers with sketches: what is kept is what the model said; comparisons find what was
  * changed, and nothing else; files that are damaged or lie are refused. */
-#include "lab/quality.h"
+#include "lab/quality/sketch.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +13,17 @@
 enum { NV = 150 };
 
 /* At (prompt, position) these logits, moved for ids and places of the test's choice. */
-typedef struct fake { int prompt, from_pos, id; float by; int32_t at[HN_Q_PROMPTS]; float bad; } fake;
+typedef struct fake {
+    int prompt, from_pos, id;
+    float by;
+    int32_t at[HN_Q_PROMPTS];
+    float bad;
+} fake;
 
-static float base(int p, int pos, int j) { return (float)(hn_rand64((uint64_t)(p * 1000 + pos), (uint64_t)j) % 100000) / 10000.0f; }
+static float base(int p, int pos, int j)
+{
+    return (float)(hn_rand64((uint64_t)(p * 1000 + pos), (uint64_t)j) % 100000) / 10000.0f;
+}
 
 static hone_status run_fake(void *arg, const hone_token *t, int32_t n, float *logits, hone_error *err)
 {
@@ -62,7 +71,9 @@ static void sketch(void **s)
             assert_int_equal(t->ids[0], a->q.ids[p][k]);
             for (int i = 0; i < 64; i++) {
                 assert_true(t->logits[i] == base(p, pos, t->ids[i]));
-                if (i) assert_true(t->logits[i] < t->logits[i - 1] || (t->logits[i] == t->logits[i - 1] && t->ids[i] > t->ids[i - 1]));
+                if (i)
+                    assert_true(t->logits[i] < t->logits[i - 1] ||
+                                (t->logits[i] == t->logits[i - 1] && t->ids[i] > t->ids[i - 1]));
             }
             int above = 0;
             for (int j = 0; j < NV; j++) above += base(p, pos, j) > t->logits[63];
@@ -120,7 +131,8 @@ static void differences(void **s)
         all_b += exp((double)(base(4, 78, j) + (j == outside ? 12.0f : 0)));
     }
     for (int j = 0; j < NV; j++) {
-        double la = (double)base(4, 78, j) - log(all_a), lb = (double)(base(4, 78, j) + (j == outside ? 12.0f : 0)) - log(all_b);
+        double la = (double)base(4, 78, j) - log(all_a),
+               lb = (double)(base(4, 78, j) + (j == outside ? 12.0f : 0)) - log(all_b);
         true_kl += exp(la) * (la - lb);
         true_back += exp(lb) * (lb - la);
     }
@@ -195,7 +207,9 @@ static void files(void **s)
         case 6: json_array_set_new(json_object_get(step, "logits"), 9, json_string("x")); break;
         case 7: json_array_set_new(json_object_get(step, "ids"), 0, json_integer(-1)); break;
         case 8: json_array_remove(json_object_get(o, "sketch"), 511); break;
-        case 9: json_array_set(json_object_get(step, "ids"), 0, json_array_get(json_object_get(step, "ids"), 1)); break; /* not what was answered */
+        case 9:
+            json_array_set(json_object_get(step, "ids"), 0, json_array_get(json_object_get(step, "ids"), 1));
+            break; /* not what was answered */
         }
         char *text = json_dumps(o, JSON_REAL_PRECISION(17)), *was = path + 0;
         char keep[220];
@@ -246,7 +260,8 @@ int main(void)
     if (!mkdtemp(folder)) return 77;
     snprintf(path, sizeof path, "%s/answers.json", folder);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sketch), cmocka_unit_test(differences), cmocka_unit_test(files), cmocka_unit_test(broken_model), cmocka_unit_test(similarity),
+        cmocka_unit_test(sketch),       cmocka_unit_test(differences), cmocka_unit_test(files),
+        cmocka_unit_test(broken_model), cmocka_unit_test(similarity),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     rmdir(folder);

@@ -1,7 +1,10 @@
 /* Baselines: names, files that are kept whole and notice being changed, every byte of a model, what
  * differs, and verdicts: what they miss and how often they are wrong. */
-#include "lab/baseline.h"
-#include "lab/gate.h"
+#include "lab/judge/baseline.h"
+#include "lab/judge/gate.h"
+#include "lab/record/record.h"
+#include "lab/stats/stats.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +18,8 @@ static char dir[64];
 static uint64_t key, counter;
 static double normal(void)
 {
-    double u = ((double)(hn_rand64(key, counter++) >> 11) + 0.5) * 0x1p-53, v = ((double)(hn_rand64(key, counter++) >> 11) + 0.5) * 0x1p-53;
+    double u = ((double)(hn_rand64(key, counter++) >> 11) + 0.5) * 0x1p-53,
+           v = ((double)(hn_rand64(key, counter++) >> 11) + 0.5) * 0x1p-53;
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
@@ -60,10 +64,14 @@ static json_t *record(size_t n, double prefill, double decode, double anon, doub
         json_object_set_new(stats, names[k], hn_stats_json(&s));
         free(x[k]);
     }
-    json_t *r = json_pack("{s:s, s:s, s:s, s:s, s:b, s:n, s:{s:i,s:i,s:i,s:s,s:s,s:i}, s:{s:s,s:s}, s:{s:s,s:i,s:s}, s:{s:s,s:b}, s:{s:s,s:s,s:s}}", "schema", HN_BENCH_SCHEMA, "id", "e2e",
-                          "record", "0123456789ab", "ts", "2026-01-31T12:34:56Z", "valid", 1, "invalid_reason", "config", "n_prompt", 64, "n_gen", 16, "threads", 2,
-                          "cpu", "avx2", "weights", "plain", "samples", (int)n, "model", "path_name", "m.gguf", "fingerprint", "f", "env", "hash", "12345678", "cores", 2,
-                          "kernel", "Linux 6", "git", "commit", "abc", "dirty", 0, "better", "prefill_tok_s", "higher", "decode_tok_s", "higher", "peak_anon_mb", "lower");
+    json_t *r =
+        json_pack("{s:s, s:s, s:s, s:s, s:b, s:n, s:{s:i,s:i,s:i,s:s,s:s,s:i}, s:{s:s,s:s}, s:{s:s,s:i,s:s}, "
+                  "s:{s:s,s:b}, s:{s:s,s:s,s:s}}",
+                  "schema", HN_BENCH_SCHEMA, "id", "e2e", "record", "0123456789ab", "ts", "2026-01-31T12:34:56Z",
+                  "valid", 1, "invalid_reason", "config", "n_prompt", 64, "n_gen", 16, "threads", 2, "cpu", "avx2",
+                  "weights", "plain", "samples", (int)n, "model", "path_name", "m.gguf", "fingerprint", "f", "env",
+                  "hash", "12345678", "cores", 2, "kernel", "Linux 6", "git", "commit", "abc", "dirty", 0, "better",
+                  "prefill_tok_s", "higher", "decode_tok_s", "higher", "peak_anon_mb", "lower");
     assert_non_null(r);
     json_object_set_new(r, "samples", samples);
     json_object_set_new(r, "stats", stats);
@@ -77,8 +85,16 @@ static json_t *one(json_t *r)
     return a;
 }
 
-static json_t *quality(void) { return json_pack("{s:s, s:b, s:n, s:[[i,i,i],[i,i,i]]}", "hash", "q1-11111111-22222222", "valid", 1, "reason", "ids", 1, 2, 3, 4, 5, 6); }
-static json_t *bytes(void) { return json_pack("{s:s, s:i, s:s, s:[{s:s,s:i,s:s}]}", "path", "/m.gguf", "bytes", 7, "sha256", "aa", "files", "name", "m.gguf", "bytes", 7, "sha256", "aa"); }
+static json_t *quality(void)
+{
+    return json_pack("{s:s, s:b, s:n, s:[[i,i,i],[i,i,i]]}", "hash", "q1-11111111-22222222", "valid", 1, "reason",
+                     "ids", 1, 2, 3, 4, 5, 6);
+}
+static json_t *bytes(void)
+{
+    return json_pack("{s:s, s:i, s:s, s:[{s:s,s:i,s:s}]}", "path", "/m.gguf", "bytes", 7, "sha256", "aa", "files",
+                     "name", "m.gguf", "bytes", 7, "sha256", "aa");
+}
 
 static json_t *baseline(json_t *records)
 {
@@ -96,8 +112,17 @@ static json_t *baseline(json_t *records)
 static void test_names(void **state)
 {
     hone_error err;
-    static const char *const good[] = { "a", "main", "v1.2_rc-3", "0", "0123456789012345678901234567890123456789012345678901234567890123" };
-    static const char *const bad[] = { "", ".", "..", ".x", "-x", "_x", "a/b", "../a", "a b", "a\n", "\xc3\xa9", "a\xff", "a*", "01234567890123456789012345678901234567890123456789012345678901234" };
+    static const char *const good[] = { "a", "main", "v1.2_rc-3", "0",
+                                        "0123456789012345678901234567890123456789012345678901234567890123" };
+    static const char *const bad[] = {
+        "",         ".",
+        "..",       ".x",
+        "-x",       "_x",
+        "a/b",      "../a",
+        "a b",      "a\n",
+        "\xc3\xa9", "a\xff",
+        "a*",       "01234567890123456789012345678901234567890123456789012345678901234"
+    };
     char path[100];
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) assert_int_equal(hn_baseline_name(good[i], &err), HONE_OK);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -118,7 +143,8 @@ static void test_kept_whole(void **state)
     snprintf(path, sizeof path, "%s/deep/er/base.json", dir);
     assert_int_equal(hn_baseline_store(b, path, &err), HONE_OK);
     assert_int_equal(hn_baseline_load(&back, path, &err), HONE_OK);
-    assert_int_equal(json_array_size(json_object_get(json_array_get(json_object_get(back, "records"), 0), "samples")), 10);
+    assert_int_equal(json_array_size(json_object_get(json_array_get(json_object_get(back, "records"), 0), "samples")),
+                     10);
     assert_string_equal(json_string_value(json_object_get(back, "quality")), "q1-11111111-22222222");
     assert_string_equal(json_string_value(json_array_get(json_object_get(back, "ids"), 0)), "e2e");
     assert_string_equal(json_string_value(json_object_get(json_object_get(back, "env"), "hash")), "12345678");
@@ -167,7 +193,8 @@ static void test_list(void **state)
         snprintf(path, sizeof path, "%s/b%02d.json", d, (i * 7) % 40);
         spill(path, "{}", 2);
     }
-    for (const char *const *f = (const char *const[]){ "x.json.12.tmp", ".json", "a b.json", "note.txt", NULL }; *f; f++) {
+    for (const char *const *f = (const char *const[]){ "x.json.12.tmp", ".json", "a b.json", "note.txt", NULL }; *f;
+         f++) {
         snprintf(path, sizeof path, "%s/%s", d, *f);
         spill(path, "{}", 2);
     }
@@ -227,7 +254,8 @@ static void test_model_bytes(void **state)
     snprintf(path, sizeof path, "%s/m.gguf", dir);
     spill(path, "abc", 3); /* FIPS 180-4 */
     assert_int_equal(hn_model_bytes(&a, path, NULL, &err), HONE_OK);
-    assert_string_equal(json_string_value(json_object_get(a, "sha256")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_string_equal(json_string_value(json_object_get(a, "sha256")),
+                        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     json_decref(a);
     spill(path, data, N);
     assert_int_equal(hn_model_bytes(&a, path, NULL, &err), HONE_OK);
@@ -252,7 +280,8 @@ static void test_model_bytes(void **state)
         spill(part[i], i ? data + 1000 : data, i ? N - 1000 : 1000);
     }
     assert_int_equal(hn_model_bytes(&b, part[1], NULL, &err), HONE_OK);
-    assert_string_equal(json_string_value(json_object_get(a, "sha256")), json_string_value(json_object_get(b, "sha256")));
+    assert_string_equal(json_string_value(json_object_get(a, "sha256")),
+                        json_string_value(json_object_get(b, "sha256")));
     assert_int_equal(json_array_size(json_object_get(b, "files")), 2);
     json_t *c;
     data[500] ^= 1;
@@ -268,7 +297,8 @@ static void test_model_bytes(void **state)
     assert_int_equal(hn_model_bytes(&b, dir, NULL, &err), HONE_E_IO);
     spill(path, "", 0);
     assert_int_equal(hn_model_bytes(&b, path, NULL, &err), HONE_OK);
-    assert_string_equal(json_string_value(json_object_get(b, "sha256")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_string_equal(json_string_value(json_object_get(b, "sha256")),
+                        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     json_decref(a);
     json_decref(b);
     free(data);
@@ -279,7 +309,8 @@ static void test_model_bytes(void **state)
 static void test_differences(void **state)
 {
     char said[600];
-    json_t *a = json_pack("{s:s, s:i, s:s}", "hash", "11111111", "cores", 2, "kernel", "Linux 6"), *b = json_deep_copy(a);
+    json_t *a = json_pack("{s:s, s:i, s:s}", "hash", "11111111", "cores", 2, "kernel", "Linux 6"),
+           *b = json_deep_copy(a);
     hn_environ_differ(said, sizeof said, a, b);
     assert_string_equal(said, "");
     json_object_set_new(b, "cores", json_integer(4));
@@ -317,13 +348,16 @@ static void test_differences(void **state)
 
 /* ---- verdicts ---------------------------------------------------------------------------------------------- */
 
-static hn_ab_verdict judge(double prefill, double decode, double anon, size_t n, double noise, const char *metrics, double alpha)
+static hn_ab_verdict judge(double prefill, double decode, double anon, size_t n, double noise, const char *metrics,
+                           double alpha)
 {
     hone_error err;
     hn_baseline_row *rows;
     size_t k;
-    json_t *old = one(record(10, 1000, 50, 30, noise)), *b = baseline(old), *now = one(record(n / 2, 1000 * prefill, 50 * decode, 30 * anon, noise));
-    json_array_append_new(now, record(n - n / 2, 1000 * prefill, 50 * decode, 30 * anon, noise)); /* in two processes: taken together */
+    json_t *old = one(record(10, 1000, 50, 30, noise)), *b = baseline(old),
+           *now = one(record(n / 2, 1000 * prefill, 50 * decode, 30 * anon, noise));
+    json_array_append_new(
+        now, record(n - n / 2, 1000 * prefill, 50 * decode, 30 * anon, noise)); /* in two processes: taken together */
     const hn_baseline_rule rule = { .metrics = metrics, .alpha = alpha };
     assert_int_equal(hn_baseline_compare(&rows, &k, b, now, &rule, &err), HONE_OK);
     assert_int_equal(k, 3);
@@ -354,9 +388,12 @@ static void test_verdicts(void **state)
         slower += judge(1, 0.8, 1, 10, 0.03, NULL, alpha) == HN_AB_REGRESSED;
         faster += judge(1.3, 1, 1, 10, 0.03, NULL, alpha) == HN_AB_IMPROVED;
         fat += judge(1, 1, 1.2, 10, 0.03, NULL, alpha) == HN_AB_REGRESSED;
-        mixed += judge(1.5, 0.8, 1, 10, 0.03, NULL, alpha) == HN_AB_REGRESSED; /* what got faster does not pay for what got slower */
+        mixed += judge(1.5, 0.8, 1, 10, 0.03, NULL, alpha) ==
+                 HN_AB_REGRESSED; /* what got faster does not pay for what got slower */
     }
-    print_message("of %d: same %d, wrong %d, at the margin %d, 20 %% slower found %d, 30 %% faster %d, 20 %% more memory %d, mixed %d\n", ROUNDS, same, wrong, edge, slower, faster, fat, mixed);
+    print_message("of %d: same %d, wrong %d, at the margin %d, 20 %% slower found %d, 30 %% faster %d, 20 %% more "
+                  "memory %d, mixed %d\n",
+                  ROUNDS, same, wrong, edge, slower, faster, fat, mixed);
     assert_int_equal(wrong, 0);
     assert_true(same >= ROUNDS * 9 / 10);
     assert_true(edge <= ROUNDS * 4 / 100);
@@ -374,9 +411,11 @@ static void test_what_is_compared(void **state)
     hn_baseline_row *rows;
     size_t n;
     key = 9;
-    json_t *old = one(record(10, 1000, 50, 3, 0.02)), *b = baseline(old), *now = one(record(10, 1000, 50, 3, 0.02)), *r = json_array_get(now, 0);
+    json_t *old = one(record(10, 1000, 50, 3, 0.02)), *b = baseline(old), *now = one(record(10, 1000, 50, 3, 0.02)),
+           *r = json_array_get(now, 0);
     hn_baseline_rule rule = { .alpha = 0.05 };
-    json_object_set_new(json_object_get(r, "config"), "cpu", json_string("scalar")); /* other kernels, the same question */
+    json_object_set_new(json_object_get(r, "config"), "cpu",
+                        json_string("scalar")); /* other kernels, the same question */
     assert_int_equal(hn_baseline_compare(&rows, &n, b, now, &rule, &err), HONE_OK);
     assert_non_null(rows[0].after);
     assert_true(rows[2].margin > 0.2); /* 3 MB, known to 64 pages a thread */
@@ -402,8 +441,9 @@ int main(void)
     snprintf(dir, sizeof dir, "/tmp/hone-baseline-XXXXXX");
     if (!mkdtemp(dir)) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_kept_whole), cmocka_unit_test(test_list),
-        cmocka_unit_test(test_nothing_unproved), cmocka_unit_test(test_model_bytes), cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_names),       cmocka_unit_test(test_kept_whole),
+        cmocka_unit_test(test_list),        cmocka_unit_test(test_nothing_unproved),
+        cmocka_unit_test(test_model_bytes), cmocka_unit_test(test_differences),
         cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_what_is_compared),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* Mann-Whitney against scipy 1.17 (exact) and against all dealings counted one by one (ties);
  * steps against every segmentation of short series; false alarms and detections of both. */
-#include "lab/changes.c" /* its inside too: potts */
+#include "lab/stats/changes.c"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +10,11 @@
 #include <cmocka.h>
 
 static uint64_t key, counter;
-static void seed(uint64_t k) { key = k * 0x9E3779B97F4A7C15u; counter = 0; }
+static void seed(uint64_t k)
+{
+    key = k * 0x9E3779B97F4A7C15u;
+    counter = 0;
+}
 static double uniform(void) { return ((double)(hn_rand64(key, counter++) >> 11) + 0.5) * 0x1p-53; }
 static double normal(void)
 {
@@ -29,20 +34,46 @@ static double noise(int kind)
 
 /* ---- Mann-Whitney ------------------------------------------------------------------------------ */
 
-typedef struct known { double x[10]; size_t nx; double y[40]; size_t ny; double u, less, greater; } known;
+typedef struct known {
+    double x[10];
+    size_t nx;
+    double y[40];
+    size_t ny;
+    double u, less, greater;
+} known;
 static const known from_scipy[] = {
     { { 9.348 }, 1, { 10.325 }, 1, 0.0, 0.5, 1 },
     { { 11.664, 10.659, 8.359 }, 3, { 10.495, 9.877, 10.649, 8.892 }, 4, 8.0, 0.8, 0.314285714285714 },
-    { { 10.242, 10.235, 11.576, 10.317 }, 4, { 11.011, 9.007, 12.753, 8.584 }, 4, 9.0, 0.657142857142857, 0.442857142857143 },
-    { { 11.102, 9.67, 9.119, 9.344, 9.328, 10.38 }, 6, { 10.39, 11.983, 8.67, 10.497, 9.608, 11.276, 8.382, 10.156, 10.71, 9.016 }, 10, 26.0,
-      0.356393606393606, 0.682317682317682 },
-    { { 10.985, 10.179, 11.007, 10.959, 9.02, 9.202, 9.797, 10.748 }, 8, { 11.351, 9.79, 9.893, 9.702, 9.916 }, 5, 22.0, 0.637917637917638,
+    { { 10.242, 10.235, 11.576, 10.317 },
+      4,
+      { 11.011, 9.007, 12.753, 8.584 },
+      4,
+      9.0,
+      0.657142857142857,
+      0.442857142857143 },
+    { { 11.102, 9.67, 9.119, 9.344, 9.328, 10.38 },
+      6,
+      { 10.39, 11.983, 8.67, 10.497, 9.608, 11.276, 8.382, 10.156, 10.71, 9.016 },
+      10,
+      26.0,
+      0.356393606393606,
+      0.682317682317682 },
+    { { 10.985, 10.179, 11.007, 10.959, 9.02, 9.202, 9.797, 10.748 },
+      8,
+      { 11.351, 9.79, 9.893, 9.702, 9.916 },
+      5,
+      22.0,
+      0.637917637917638,
       0.416472416472416 },
-    { { 9.762, 9.868, 12.058, 9.494, 9.711, 10.459, 9.047, 9.631, 10.013, 10.774 }, 10,
-      { 9.184, 11.871, 10.148, 10.669, 11.347, 11.161, 11.559, 10.673, 10.48, 10.816, 9.504, 11.714, 9.725, 9.24,
-        12.556, 10.364, 9.321, 12.352, 10.17, 11.562, 9.671, 10.251, 8.811, 8.591, 9.524, 10.422, 11.298, 12.926,
-        9.468, 11.509, 9.896, 10.347, 9.019, 9.021, 9.722, 9.307, 10.496, 9.797, 11.751, 10.653 },
-      40, 167.0, 0.21823323306674, 0.788804139539769 },
+    { { 9.762, 9.868, 12.058, 9.494, 9.711, 10.459, 9.047, 9.631, 10.013, 10.774 },
+      10,
+      { 9.184,  11.871, 10.148, 10.669, 11.347, 11.161, 11.559, 10.673, 10.48,  10.816, 9.504,  11.714, 9.725,  9.24,
+        12.556, 10.364, 9.321,  12.352, 10.17,  11.562, 9.671,  10.251, 8.811,  8.591,  9.524,  10.422, 11.298, 12.926,
+        9.468,  11.509, 9.896,  10.347, 9.019,  9.021,  9.722,  9.307,  10.496, 9.797,  11.751, 10.653 },
+      40,
+      167.0,
+      0.21823323306674,
+      0.788804139539769 },
     /* with ties: all dealings of the values */
     { { 1, 0, 1 }, 3, { 2, 0, 0 }, 3, 5.0, 0.65, 0.5 },
     { { 1, 2, 0, 1, 1 }, 5, { 1, 0, 2, 3, 0 }, 5, 12.0, 0.5, 0.595238095238095 },
@@ -74,11 +105,13 @@ static void test_mann_whitney_exact(void **state)
 
 static void test_mann_whitney_many(void **state)
 {
-    static const double x[60] = { 22, 37, 33, 2, 13, 6, 29, 30, 23, 35, 21, 25, 25, 26, 19, 14, 4, 24, 35, 13, 38, 24, 33, 33, 14, 1, 25, 37, 30, 27,
-                                  2, 6, 31, 14, 3, 27, 37, 37, 9, 37, 38, 28, 9, 9, 21, 29, 33, 6, 39, 2, 28, 13, 33, 30, 15, 1, 30, 37, 15, 10 };
-    static const double y[70] = { 39, 15, 32, 12, 17, 18, 33, 2, 4, 15, 39, 2, 29, 35, 15, 41, 27, 20, 33, 13, 27, 31, 37, 10, 18, 19, 14, 23, 16, 24,
-                                  13, 27, 21, 2, 32, 13, 36, 29, 27, 10, 33, 23, 40, 2, 28, 13, 5, 33, 27, 34, 2, 6, 29, 9, 41, 16, 21, 32, 39, 18,
-                                  2, 28, 40, 3, 8, 15, 35, 21, 13, 8 };
+    static const double x[60] = { 22, 37, 33, 2,  13, 6,  29, 30, 23, 35, 21, 25, 25, 26, 19, 14, 4,  24, 35, 13,
+                                  38, 24, 33, 33, 14, 1,  25, 37, 30, 27, 2,  6,  31, 14, 3,  27, 37, 37, 9,  37,
+                                  38, 28, 9,  9,  21, 29, 33, 6,  39, 2,  28, 13, 33, 30, 15, 1,  30, 37, 15, 10 };
+    static const double y[70] = { 39, 15, 32, 12, 17, 18, 33, 2,  4,  15, 39, 2,  29, 35, 15, 41, 27, 20,
+                                  33, 13, 27, 31, 37, 10, 18, 19, 14, 23, 16, 24, 13, 27, 21, 2,  32, 13,
+                                  36, 29, 27, 10, 33, 23, 40, 2,  28, 13, 5,  33, 27, 34, 2,  6,  29, 9,
+                                  41, 16, 21, 32, 39, 18, 2,  28, 40, 3,  8,  15, 35, 21, 13, 8 };
     hn_mwu m;
     assert_int_equal(hn_mann_whitney(&m, x, 60, y, 70, NULL), HONE_OK);
     assert_false(m.exact);
@@ -112,7 +145,8 @@ static void test_unpaired(void **state)
         assert_int_equal(hn_unpaired_test(&u, a, 10, edge, 10, true, 0.05, 0.95, NULL), HONE_OK);
         slow += u.p_regressed <= 0.05;
         within_wrong += u.p_within <= 0.05;
-        assert_int_equal(hn_unpaired_test(&u, a, 10, edge, 10, false, 0.05, 0.95, NULL), HONE_OK); /* of times: as much faster */
+        assert_int_equal(hn_unpaired_test(&u, a, 10, edge, 10, false, 0.05, 0.95, NULL),
+                         HONE_OK); /* of times: as much faster */
         fast += u.p_improved <= 0.05;
     }
     near((double)covered / ROUNDS, 0.957, 0.02);
@@ -198,7 +232,8 @@ static void test_least_cost(void **state)
         for (size_t i = 0; i < n; i++) x[i] = noise((int)(r % 4)) + (i > n / 2 ? 2.0 * (double)(r % 3) : 0);
         double penalty = 0.1 * (double)(r % 30), sum = 0;
         assert_true(search_open(&s, x, n) && potts(&s, n, penalty, cut));
-        for (size_t to = n; to > 0; to = (size_t)cut[to]) sum += level_cost(x, (size_t)cut[to], to) + (cut[to] ? penalty : 0);
+        for (size_t to = n; to > 0; to = (size_t)cut[to])
+            sum += level_cost(x, (size_t)cut[to], to) + (cut[to] ? penalty : 0);
         near(sum, least_of_all(x, n, penalty), 1e-9);
         search_close(&s);
     }
@@ -237,7 +272,8 @@ static void test_steps_are_found(void **state)
         there += s.n == 1 && s.step[0].first <= 25 && 25 <= s.step[0].last;
         if (s.n == 1) {
             near(s.step[0].ratio, 0.9, 0.04);
-            assert_true(s.step[0].p <= HN_STEP_ALPHA && s.step[0].first <= s.step[0].at && s.step[0].at <= s.step[0].last);
+            assert_true(s.step[0].p <= HN_STEP_ALPHA && s.step[0].first <= s.step[0].at &&
+                        s.step[0].at <= s.step[0].last);
             assert_int_equal(s.step[0].n_before, s.step[0].at);
             assert_int_equal(s.step[0].n_after, 40 - s.step[0].at);
             near(s.noise, 0.018, 0.012);
@@ -249,7 +285,8 @@ static void test_steps_are_found(void **state)
         three += s.n == 2 && s.step[0].ratio > 1.05 && s.step[1].ratio < 0.9;
         hn_steps_free(&s);
     }
-    print_message("step of 5 deviations: %d of %d found, %d at its place; two steps: %d\n", found, ROUNDS, there, three);
+    print_message("step of 5 deviations: %d of %d found, %d at its place; two steps: %d\n", found, ROUNDS, there,
+                  three);
     assert_true(found >= 97 && there >= 90 && three >= 97);
 }
 
@@ -331,16 +368,11 @@ static void test_units_do_not_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mann_whitney_exact),
-        cmocka_unit_test(test_mann_whitney_many),
-        cmocka_unit_test(test_unpaired),
-        cmocka_unit_test(test_unpaired_finds),
-        cmocka_unit_test(test_least_cost),
-        cmocka_unit_test(test_no_step_in_noise),
-        cmocka_unit_test(test_steps_are_found),
-        cmocka_unit_test(test_outliers_and_news),
-        cmocka_unit_test(test_exact_and_zero),
-        cmocka_unit_test(test_units_do_not_matter),
+        cmocka_unit_test(test_mann_whitney_exact), cmocka_unit_test(test_mann_whitney_many),
+        cmocka_unit_test(test_unpaired),           cmocka_unit_test(test_unpaired_finds),
+        cmocka_unit_test(test_least_cost),         cmocka_unit_test(test_no_step_in_noise),
+        cmocka_unit_test(test_steps_are_found),    cmocka_unit_test(test_outliers_and_news),
+        cmocka_unit_test(test_exact_and_zero),     cmocka_unit_test(test_units_do_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

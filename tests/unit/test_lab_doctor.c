@@ -3,8 +3,8 @@
  * no part is seen. */
 #define _GNU_SOURCE
 #include "base/os.h"
-#include "lab/doctor.h"
-#include "lab/ledger.h"
+#include "lab/machine/doctor.h"
+#include "lab/machine/ledger.h"
 #include "tiny_model.h"
 
 #include <ftw.h>
@@ -63,9 +63,12 @@ static void healthy(void)
     put(CPUS "/cpufreq/boost", "0\n");
     put(CPUS "/vulnerabilities/meltdown", "Not affected\n");
     for (int i = 0; i < 4; i++) {
-        static const char *const files[][2] = { { "cpufreq/scaling_governor", "performance\n" }, { "cpufreq/scaling_min_freq", "800000\n" },
-            { "cpufreq/scaling_max_freq", "3000000\n" }, { "cpufreq/cpuinfo_max_freq", "3000000\n" }, { "cpufreq/scaling_cur_freq", "2900000\n" },
-            { "topology/physical_package_id", "0\n" }, { "thermal_throttle/core_throttle_count", "3\n" } };
+        static const char *const files[][2] = {
+            { "cpufreq/scaling_governor", "performance\n" },  { "cpufreq/scaling_min_freq", "800000\n" },
+            { "cpufreq/scaling_max_freq", "3000000\n" },      { "cpufreq/cpuinfo_max_freq", "3000000\n" },
+            { "cpufreq/scaling_cur_freq", "2900000\n" },      { "topology/physical_package_id", "0\n" },
+            { "thermal_throttle/core_throttle_count", "3\n" }
+        };
         for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
             snprintf(path, sizeof path, CPUS "/cpu%d/%s", i, files[f][0]);
             put(path, files[f][1]);
@@ -75,7 +78,14 @@ static void healthy(void)
         snprintf(path, sizeof path, CPUS "/cpu%d/topology/core_id", i);
         put(path, core);
     }
-    env = (hn_environ){ .cpu_model = "Made Up", .kernel = "Linux 0", .compiler = "cc 1", .flags = "-O3 -g", .commit = "0123456789ab", .cores = 4, .cores_online = 4, .hash = "01234567" };
+    env = (hn_environ){ .cpu_model = "Made Up",
+                        .kernel = "Linux 0",
+                        .compiler = "cc 1",
+                        .flags = "-O3 -g",
+                        .commit = "0123456789ab",
+                        .cores = 4,
+                        .cores_online = 4,
+                        .hash = "01234567" };
     peaks = (hn_peaks){ .cores = 4, .level = "avx2", .ts = "2026", .how = { [HN_PEAK_INT8] = "made up" } };
     peaks.n[HN_PEAK_READ_BW] = peaks.n[HN_PEAK_INT8] = peaks.n[HN_PEAK_F32] = 1;
     peaks.at[HN_PEAK_READ_BW][0] = (hn_peak_point){ .threads = 4, .best = 40 };
@@ -99,7 +109,8 @@ static void warns_of(const char *id, const hn_peaks *k, const char *model)
     if (id) {
         json_t *w = json_array_get(list, 0);
         assert_string_equal(json_string_value(json_object_get(w, "id")), id);
-        assert_true(json_string_length(json_object_get(w, "text")) > 10 && json_string_length(json_object_get(w, "do")) > 3);
+        assert_true(json_string_length(json_object_get(w, "text")) > 10 &&
+                    json_string_length(json_object_get(w, "do")) > 3);
     }
     json_decref(o);
 }
@@ -108,7 +119,9 @@ static void warnings(void **state)
 {
     healthy();
     warns_of(NULL, &peaks, NULL);
-    static const struct { const char *id, *path, *text; } bad[] = {
+    static const struct {
+        const char *id, *path, *text;
+    } bad[] = {
         { "governor", CPUS "/cpu2/cpufreq/scaling_governor", "powersave\n" },
         { "boost", CPUS "/cpufreq/boost", "1\n" },
         { "clock_limit", CPUS "/cpu0/cpufreq/scaling_max_freq", "2000000\n" },
@@ -161,7 +174,8 @@ static void warnings(void **state)
     warns_of(NULL, &peaks, model);
     put("/proc/meminfo", "MemTotal: 1 kB\nMemAvailable: 0 kB\n");
     json_t *o = look(model, &peaks);
-    assert_string_equal(json_string_value(json_object_get(json_array_get(json_object_get(o, "warnings"), 1), "id")), "model_memory");
+    assert_string_equal(json_string_value(json_object_get(json_array_get(json_object_get(o, "warnings"), 1), "id")),
+                        "model_memory");
     json_decref(o);
 }
 
@@ -182,7 +196,8 @@ static void unknown(void **state)
     assert_true(json_is_null(json_object_get(o, "virtual")));
     assert_true(json_is_null(json_object_get(json_object_get(o, "clock"), "boost")));
     assert_true(json_is_null(json_object_get(json_object_get(o, "power"), "on_battery")));
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) assert_true(json_is_object(json_object_get(o, groups[i])));
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        assert_true(json_is_object(json_object_get(o, groups[i])));
     json_decref(o);
     hone_error err;
     hn_doctor_params p = { .root = root, .model = "/no/such/file" };
@@ -219,8 +234,10 @@ static void ledger(void **state)
     assert_int_equal(stat(path, &sb), 0);
     for (int i = 0; i < l.n; i++) {
         double kv = 2.0 * 4 * 2 * 64 * 4; /* K and V, 4 layers, 2 heads of 64 floats: bytes of a position */
-        if (strcmp(l.part[i].name, "kv_cache") == 0) assert_true(l.part[i].resident >= 512 * kv && l.part[i].resident <= 1024 * kv);
-        if (strcmp(l.part[i].name, "weights") == 0) assert_true(l.part[i].reserved >= (uint64_t)sb.st_size && l.part[i].resident > 0.8 * (double)sb.st_size);
+        if (strcmp(l.part[i].name, "kv_cache") == 0)
+            assert_true(l.part[i].resident >= 512 * kv && l.part[i].resident <= 1024 * kv);
+        if (strcmp(l.part[i].name, "weights") == 0)
+            assert_true(l.part[i].reserved >= (uint64_t)sb.st_size && l.part[i].resident > 0.8 * (double)sb.st_size);
         if (strcmp(l.part[i].name, "metadata") == 0) assert_true(l.part[i].resident > 1000 && l.part[i].resident < 1e6);
     }
     /* memory that is in no part is a difference, and a large one is called so */
@@ -233,7 +250,8 @@ static void ledger(void **state)
     for (size_t i = 0; i < n; i += 4096) p[i] = 1;
     assert_int_equal(hn_ledger_end(&spoiled, s, &info, path, &err), HONE_OK);
     hn_pages_free(p, n);
-    assert_true(hn_ledger_rest(&spoiled) > 0.5 * (double)n / (double)spoiled.seen.hwm && hn_ledger_rest(&spoiled) > HN_LEDGER_MAX_REST);
+    assert_true(hn_ledger_rest(&spoiled) > 0.5 * (double)n / (double)spoiled.seen.hwm &&
+                hn_ledger_rest(&spoiled) > HN_LEDGER_MAX_REST);
     json_t *o = hn_ledger_json(&spoiled);
     assert_true(json_is_false(json_object_get(o, "rest_ok")));
     json_decref(o);
@@ -248,6 +266,7 @@ static int remove_all(void **state) { return nftw(tm_dir, drop_any, 16, FTW_DEPT
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(warnings), cmocka_unit_test(unknown), cmocka_unit_test(ledger) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(warnings), cmocka_unit_test(unknown),
+                                        cmocka_unit_test(ledger) };
     return cmocka_run_group_tests(tests, tm_make_dir, remove_all);
 }

@@ -1,6 +1,7 @@
 /* Histories are read whatever happened to them: lines cut off, binary rubbish, other
  * people's JSON; and sorted into series of the same measurement. */
-#include "lab/history.h"
+#include "lab/record/history.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,18 +26,17 @@ static void test_broken_lines_are_counted(void **state)
     hn_history h;
     hone_error err;
     char say[256];
-    static const char text[] =
-        "{\"schema\":\"hone.bench/1\",\"id\":\"a\"}\r\n"
-        "\n  \t\n"
-        "{\"schema\":\"hone.bench/1\",\"id\":\"b\"\n"          /* broken: line 4 */
-        "[1,2,3]\n"                                            /* broken: no object */
-        "{\"schema\":\"other/1\"}\n"                           /* foreign */
-        "{\"id\":\"x\"}\n"                                     /* foreign */
-        "{\"schema\":\"hone.ab/1\",\"id\":\"c\"}\n"
-        "{\"schema\":\"hone.bench/1\",\"id\":\"\xff\xfe\"}\n"  /* broken: no UTF-8 */
-        "{\"schema\":\"hone.bench/1\",\"id\":\"d\"} {}\n"      /* broken: two on a line */
-        "\0\0\0\0\n"                                           /* broken: a hole in the file */
-        "{\"schema\":\"hone.bench/1\",\"id\":\"e\"}";          /* whole, but without an end */
+    static const char text[] = "{\"schema\":\"hone.bench/1\",\"id\":\"a\"}\r\n"
+                               "\n  \t\n"
+                               "{\"schema\":\"hone.bench/1\",\"id\":\"b\"\n" /* broken: line 4 */
+                               "[1,2,3]\n"                                   /* broken: no object */
+                               "{\"schema\":\"other/1\"}\n"                  /* foreign */
+                               "{\"id\":\"x\"}\n"                            /* foreign */
+                               "{\"schema\":\"hone.ab/1\",\"id\":\"c\"}\n"
+                               "{\"schema\":\"hone.bench/1\",\"id\":\"\xff\xfe\"}\n" /* broken: no UTF-8 */
+                               "{\"schema\":\"hone.bench/1\",\"id\":\"d\"} {}\n"     /* broken: two on a line */
+                               "\0\0\0\0\n"                                          /* broken: a hole in the file */
+                               "{\"schema\":\"hone.bench/1\",\"id\":\"e\"}";         /* whole, but without an end */
     spill(text, sizeof text - 1);
     assert_int_equal(hn_history_read(&h, path, &err), HONE_OK);
     assert_int_equal(json_array_size(h.records), 3);
@@ -56,7 +56,8 @@ static void test_broken_lines_are_counted(void **state)
 /* Every length that a crash can leave. */
 static void test_cut_anywhere(void **state)
 {
-    static const char line[] = "{\"schema\":\"hone.bench/1\",\"id\":\"whole\"}\n{\"schema\":\"hone.bench/1\",\"id\":\"second\",\"samples\":[1,2,3]}\n";
+    static const char line[] = "{\"schema\":\"hone.bench/1\",\"id\":\"whole\"}\n{\"schema\":\"hone.bench/"
+                               "1\",\"id\":\"second\",\"samples\":[1,2,3]}\n";
     const size_t first = strcspn(line, "\n") + 1, all = sizeof line - 1;
     for (size_t n = 0; n <= all; n++) {
         hn_history h;
@@ -111,14 +112,19 @@ static void test_rubbish(void **state)
 
 /* ---- series -------------------------------------------------------------------------------- */
 
-#define PLAIN(ts, extra, n, load, valid) \
-    "{\"schema\":\"hone.bench/1\",\"id\":\"0123456789ab\",\"ts\":\"" ts "\",\"valid\":" valid ",\"model\":{\"fingerprint\":\"f1\",\"sha256\":null}," \
-    "\"env\":{\"hash\":\"e1\"},\"config\":{\"n_gen\":" n ",\"threads\":2" extra "},\"better\":{\"load_ms\":\"lower\",\"decode_tok_s\":\"higher\"}," \
-    "\"samples\":[{\"load_ms\":1,\"decode_tok_s\":null},{\"load_ms\":" load ",\"decode_tok_s\":7}]," \
-    "\"stats\":{\"load_ms\":{\"n\":2,\"median\":" load ",\"ci95\":null},\"decode_tok_s\":{\"n\":1,\"median\":7.5,\"ci95\":[7,8]},\"hwm_mb\":{\"n\":0,\"median\":null}}}\n"
-#define SINGLE(record, median) \
-    "{\"schema\":\"hone.bench/1\",\"id\":\"tok.encode\",\"record\":\"" record "\",\"ts\":\"2026-01-01T00:00:00Z\",\"valid\":true,\"unit\":\"us\",\"better\":\"lower\"," \
-    "\"config\":{\"threads\":1},\"env\":{\"hash\":\"e1\"},\"model\":null,\"samples\":[1,2,\"x\",null,3],\"stats\":{\"n\":3,\"median\":" median ",\"ci95\":[1,3]}}\n"
+#define PLAIN(ts, extra, n, load, valid)                                                                           \
+    "{\"schema\":\"hone.bench/1\",\"id\":\"0123456789ab\",\"ts\":\"" ts "\",\"valid\":" valid                      \
+    ",\"model\":{\"fingerprint\":\"f1\",\"sha256\":null},"                                                         \
+    "\"env\":{\"hash\":\"e1\"},\"config\":{\"n_gen\":" n ",\"threads\":2" extra                                    \
+    "},\"better\":{\"load_ms\":\"lower\",\"decode_tok_s\":\"higher\"},"                                            \
+    "\"samples\":[{\"load_ms\":1,\"decode_tok_s\":null},{\"load_ms\":" load ",\"decode_tok_s\":7}],"               \
+    "\"stats\":{\"load_ms\":{\"n\":2,\"median\":" load ",\"ci95\":null},\"decode_tok_s\":{\"n\":1,\"median\":7.5," \
+    "\"ci95\":[7,8]},\"hwm_mb\":{\"n\":0,\"median\":null}}}\n"
+#define SINGLE(record, median)                                                                                       \
+    "{\"schema\":\"hone.bench/1\",\"id\":\"tok.encode\",\"record\":\"" record                                        \
+    "\",\"ts\":\"2026-01-01T00:00:00Z\",\"valid\":true,\"unit\":\"us\",\"better\":\"lower\","                        \
+    "\"config\":{\"threads\":1},\"env\":{\"hash\":\"e1\"},\"model\":null,\"samples\":[1,2,\"x\",null,3],\"stats\":{" \
+    "\"n\":3,\"median\":" median ",\"ci95\":[1,3]}}\n"
 
 static void test_series(void **state)
 {
@@ -128,13 +134,12 @@ static void test_series(void **state)
     size_t n;
     double *x;
     spill_text(PLAIN("2026-01-03T00:00:00Z", ",\"samples\":3", "8", "30", "true")
-               PLAIN("2026-01-01T00:00:00Z", ",\"samples\":9,\"weights_note\":\"other words\"", "8", "10", "null")
-               SINGLE("aaaaaaaaaaaa", "2")
-               PLAIN("2026-01-02T00:00:00Z", "", "8", "20", "false")
-               PLAIN("2026-01-02T00:00:00Z", "", "9", "99", "true")
-               SINGLE("bbbbbbbbbbbb", "2.5")
-               "{\"schema\":\"hone.ab/1\",\"id\":\"e2e\",\"stats\":{\"median\":1}}\n"
-               "{\"schema\":\"hone.bench/1\"}\n");
+                   PLAIN("2026-01-01T00:00:00Z", ",\"samples\":9,\"weights_note\":\"other words\"", "8", "10", "null")
+                       SINGLE("aaaaaaaaaaaa", "2") PLAIN("2026-01-02T00:00:00Z", "", "8", "20", "false")
+                           PLAIN("2026-01-02T00:00:00Z", "", "9", "99", "true")
+                               SINGLE("bbbbbbbbbbbb",
+                                      "2.5") "{\"schema\":\"hone.ab/1\",\"id\":\"e2e\",\"stats\":{\"median\":1}}\n"
+                                             "{\"schema\":\"hone.bench/1\"}\n");
     assert_int_equal(hn_history_read(&h, path, &err), HONE_OK);
     assert_int_equal(json_array_size(h.records), 8);
     assert_int_equal(hn_series_of(&s, &n, h.records, &err), HONE_OK);

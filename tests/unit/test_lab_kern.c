@@ -1,7 +1,10 @@
 /* Single kernels: ids there and back, every kind runs at odd shapes and threads, a kernel
  * that leaves work out is invalid and not fast. */
 #include "kernels/kernels.h"
-#include "lab/lab.h"
+#include "lab/inside/kern.h"
+#include "lab/machine/roof.h"
+#include "lab/stats/verdict.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,15 +14,53 @@
 
 static void test_ids(void **state)
 {
-    static const char *const good[] = { "kern.gemv.Q4_K.8192x2048", "kern.gemm.F16.1x1", "kern.attn.decode.32x8x64.4096", "kern.attn.prefill.14x2x64.512",
-        "kern.norm.896", "kern.layernorm.896", "kern.wkv7.40x64.512", "kern.wkv6.1x5.1", "kern.silu.7", "kern.exp.1", "kern.act.q256.2048", "kern.act.q32.96", "kern.rope.14x64", "kern.quant.decode.IQ2_XXS.256",
-        "kern.quant.encode.Q8_0.64" };
-    static const char *const bad[] = { "", "kern", "kern.", "kern.gemv", "kern.gemv.", "kern.gemv.Q4_K", "kern.gemv.Q4_K.", "kern.gemv.Q4_K.8192",
-        "kern.gemv.Q4_K.8192x", "kern.gemv.Q4_K.8192x2048x1", "kern.gemv.Q4_K.8192x2048 ", "kern.gemv.Q4_K.8192x2047", "kern.gemv.Q4_K.0x256",
-        "kern.gemv.Q4_K.-1x256", "kern.gemv.Q4_K.99999999999999999999x256", "kern.gemv.Q4_Z.1x256", "kern.gemv.Q8_K.1x256", "kern.gemv.I8.1x256",
-        "kern.attn.decode.32x8x64", "kern.attn.decode.32x5x64.128", "kern.rope.2x3", "kern.norm.x", "kern.act.q256.100", "kern.act.q32.33",
-        "kern.quant.encode.NOPE.64", "kern.sort.5", "kern.wkv7.40x64", "kern.wkv7.40x64x1", "kern.wkv7.40x257.1", "kern.wkv6.40x64.4097",
-        "kern.wkv6.F32.2x8.1", "kern.wkv7.0x8.1" };
+    static const char *const good[] = { "kern.gemv.Q4_K.8192x2048",
+                                        "kern.gemm.F16.1x1",
+                                        "kern.attn.decode.32x8x64.4096",
+                                        "kern.attn.prefill.14x2x64.512",
+                                        "kern.norm.896",
+                                        "kern.layernorm.896",
+                                        "kern.wkv7.40x64.512",
+                                        "kern.wkv6.1x5.1",
+                                        "kern.silu.7",
+                                        "kern.exp.1",
+                                        "kern.act.q256.2048",
+                                        "kern.act.q32.96",
+                                        "kern.rope.14x64",
+                                        "kern.quant.decode.IQ2_XXS.256",
+                                        "kern.quant.encode.Q8_0.64" };
+    static const char *const bad[] = { "",
+                                       "kern",
+                                       "kern.",
+                                       "kern.gemv",
+                                       "kern.gemv.",
+                                       "kern.gemv.Q4_K",
+                                       "kern.gemv.Q4_K.",
+                                       "kern.gemv.Q4_K.8192",
+                                       "kern.gemv.Q4_K.8192x",
+                                       "kern.gemv.Q4_K.8192x2048x1",
+                                       "kern.gemv.Q4_K.8192x2048 ",
+                                       "kern.gemv.Q4_K.8192x2047",
+                                       "kern.gemv.Q4_K.0x256",
+                                       "kern.gemv.Q4_K.-1x256",
+                                       "kern.gemv.Q4_K.99999999999999999999x256",
+                                       "kern.gemv.Q4_Z.1x256",
+                                       "kern.gemv.Q8_K.1x256",
+                                       "kern.gemv.I8.1x256",
+                                       "kern.attn.decode.32x8x64",
+                                       "kern.attn.decode.32x5x64.128",
+                                       "kern.rope.2x3",
+                                       "kern.norm.x",
+                                       "kern.act.q256.100",
+                                       "kern.act.q32.33",
+                                       "kern.quant.encode.NOPE.64",
+                                       "kern.sort.5",
+                                       "kern.wkv7.40x64",
+                                       "kern.wkv7.40x64x1",
+                                       "kern.wkv7.40x257.1",
+                                       "kern.wkv6.40x64.4097",
+                                       "kern.wkv6.F32.2x8.1",
+                                       "kern.wkv7.0x8.1" };
     hn_kern k;
     hone_error err;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -50,16 +91,22 @@ static void test_list_of_a_preset(void **state)
     assert_int_equal(gate, 1);
     assert_int_equal(q4k, 1); /* rows of 896 hold no blocks of 256; those of ffn_down (4864) do */
     free(all);
-    static const struct { const char *preset, *has[4]; } rwkv[] = {
-        { "rwkv7-2.9b", { "kern.wkv7.40x64.1", "kern.wkv7.40x64.512", "kern.gemv.F16.320x2560", "kern.gemm.Q4_K.10240x2560" } },
-        { "rwkv6-1.6b", { "kern.wkv6.32x64.1", "kern.gemv.F32.160x2048", "kern.gemv.F32.2048x32", "kern.layernorm.2048" } } };
+    static const struct {
+        const char *preset, *has[4];
+    } rwkv[] = {
+        { "rwkv7-2.9b",
+          { "kern.wkv7.40x64.1", "kern.wkv7.40x64.512", "kern.gemv.F16.320x2560", "kern.gemm.Q4_K.10240x2560" } },
+        { "rwkv6-1.6b",
+          { "kern.wkv6.32x64.1", "kern.gemv.F32.160x2048", "kern.gemv.F32.2048x32", "kern.layernorm.2048" } }
+    };
     for (int p = 0; p < 2; p++) {
         assert_int_equal(hn_kern_list(&all, &n, rwkv[p].preset, &err), HONE_OK);
         int found = 0;
         for (size_t i = 0; i < n; i++) {
             for (int w = 0; w < 4; w++) found += strcmp(all[i].id, rwkv[p].has[w]) == 0;
             assert_true(strncmp(all[i].id, "kern.attn", 9) != 0 && strncmp(all[i].id, "kern.rope", 9) != 0);
-            assert_false(strncmp(all[i].id, "kern.gemv.Q", 11) == 0 && strstr(all[i].id, "x320")); /* low-rank matrices stay as converted */
+            assert_false(strncmp(all[i].id, "kern.gemv.Q", 11) == 0 &&
+                         strstr(all[i].id, "x320")); /* low-rank matrices stay as converted */
         }
         assert_int_equal(found, 4);
         free(all);
@@ -85,9 +132,26 @@ static void measure(const char *id, const hn_kern_config *c, hn_kern_result *r, 
 
 static void test_every_kind_runs(void **state)
 {
-    static const char *const ids[] = { "kern.gemv.Q4_K.37x256", "kern.gemv.Q5_0.5x96", "kern.gemv.Q2_K.9x256", "kern.gemm.Q8_0.70x64", "kern.gemm.BF16.33x50",
-        "kern.attn.decode.6x2x32.77", "kern.attn.prefill.4x4x16.70", "kern.norm.33", "kern.silu.33", "kern.exp.33", "kern.act.q256.512", "kern.act.q32.96",
-        "kern.rope.3x32", "kern.layernorm.33", "kern.wkv7.3x16.1", "kern.wkv7.2x5.7", "kern.wkv6.3x16.1", "kern.wkv6.5x8.9", "kern.quant.decode.Q6_K.512", "kern.quant.encode.Q4_0.64" };
+    static const char *const ids[] = { "kern.gemv.Q4_K.37x256",
+                                       "kern.gemv.Q5_0.5x96",
+                                       "kern.gemv.Q2_K.9x256",
+                                       "kern.gemm.Q8_0.70x64",
+                                       "kern.gemm.BF16.33x50",
+                                       "kern.attn.decode.6x2x32.77",
+                                       "kern.attn.prefill.4x4x16.70",
+                                       "kern.norm.33",
+                                       "kern.silu.33",
+                                       "kern.exp.33",
+                                       "kern.act.q256.512",
+                                       "kern.act.q32.96",
+                                       "kern.rope.3x32",
+                                       "kern.layernorm.33",
+                                       "kern.wkv7.3x16.1",
+                                       "kern.wkv7.2x5.7",
+                                       "kern.wkv6.3x16.1",
+                                       "kern.wkv6.5x8.9",
+                                       "kern.quant.decode.Q6_K.512",
+                                       "kern.quant.encode.Q4_0.64" };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         for (int32_t t = 1; t <= 3; t += 2) {
             hn_kern_result r;
@@ -191,7 +255,9 @@ static void test_above_the_roof(void **state)
     hn_peaks p = { .cores = 1, .bound = true };
     for (int k = 0; k < HN_PEAK_KINDS; k++) {
         p.n[k] = 1;
-        p.at[k][0] = (hn_peak_point){ .threads = 1, .best = 1e-6, .most = 1e-6, .median = 1e-6 }; /* a machine of 1000 operations a second */
+        p.at[k][0] = (hn_peak_point){
+            .threads = 1, .best = 1e-6, .most = 1e-6, .median = 1e-6
+        }; /* a machine of 1000 operations a second */
     }
     hn_kern_result r;
     measure("kern.gemv.Q8_0.64x256", &(hn_kern_config){ .threads = 1, .columns = 1, .n_samples = 2 }, &r, &p, false);
@@ -206,8 +272,12 @@ static void test_above_the_roof(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ids), cmocka_unit_test(test_list_of_a_preset), cmocka_unit_test(test_every_kind_runs),
-        cmocka_unit_test(test_broken_kernels_are_invalid), cmocka_unit_test(test_broken_recurrences_are_invalid), cmocka_unit_test(test_above_the_roof),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_list_of_a_preset),
+        cmocka_unit_test(test_every_kind_runs),
+        cmocka_unit_test(test_broken_kernels_are_invalid),
+        cmocka_unit_test(test_broken_recurrences_are_invalid),
+        cmocka_unit_test(test_above_the_roof),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

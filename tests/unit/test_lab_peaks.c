@@ -2,7 +2,10 @@
  * damaged, of another machine or not stored says so; the arithmetic of the roof; a rate
  * above it is invalid. */
 #include "kernels/peaks.h"
-#include "lab/lab.h"
+#include "lab/machine/environ.h"
+#include "lab/machine/roof.h"
+#include "lab/stats/verdict.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,17 +19,34 @@ static char dir[64];
 
 static hn_peaks example(void)
 {
-    hn_peaks p = { .hash = "0123abcd", .level = "avx2", .ts = "2025-01-31T12:34:56Z", .cpu_model = "Some CPU", .kernel = "Linux 6", .cores = 4,
-                   .clock_ghz = { 3.5, 3.6 }, .cache_bytes = 32000000, .buffer_bytes = 536000000, .huge_pages = 0.5, .load = 0.25,
-                   .steal_pct = 0.5, .cpus = "0,1,2,3", .bound = true };
+    hn_peaks p = { .hash = "0123abcd",
+                   .level = "avx2",
+                   .ts = "2025-01-31T12:34:56Z",
+                   .cpu_model = "Some CPU",
+                   .kernel = "Linux 6",
+                   .cores = 4,
+                   .clock_ghz = { 3.5, 3.6 },
+                   .cache_bytes = 32000000,
+                   .buffer_bytes = 536000000,
+                   .huge_pages = 0.5,
+                   .load = 0.25,
+                   .steal_pct = 0.5,
+                   .cpus = "0,1,2,3",
+                   .bound = true };
     const double one[] = { 20, 200, 100, 150, 50, 60 };
     for (int k = 0; k < HN_PEAK_KINDS; k++) {
         snprintf(p.how[k], sizeof p.how[k], "loop %d", k);
         if (k == HN_PEAK_BF16) continue;
         p.n[k] = 3;
         for (int i = 0; i < 3; i++)
-            p.at[k][i] = (hn_peak_point){ .threads = 1 << i, .best = one[k] * (1 << i), .most = 1.1 * one[k] * (1 << i), .median = one[k] * (1 << i),
-                                          .spread = 0.125, .cpu_use = 1, .streams = k ? 0 : 8, .ahead = k ? 0 : 256 };
+            p.at[k][i] = (hn_peak_point){ .threads = 1 << i,
+                                          .best = one[k] * (1 << i),
+                                          .most = 1.1 * one[k] * (1 << i),
+                                          .median = one[k] * (1 << i),
+                                          .spread = 0.125,
+                                          .cpu_use = 1,
+                                          .streams = k ? 0 : 8,
+                                          .ahead = k ? 0 : 256 };
     }
     p.at[HN_PEAK_READ_BW][2].best = 36; /* reading saturates, and then loses a little */
     p.at[HN_PEAK_READ_BW][2].median = 35;
@@ -65,7 +85,8 @@ static void test_loops_do_their_work(void **state)
         const hn_peak_loops *p = hn_peak_loops_get((hn_cpu_level)l);
         const hn_peak_op *ops[] = { &p->int8, &p->f32, &p->bf16 };
         for (int i = 0; i < 3; i++)
-            for (int64_t n = 1; ops[i]->how && n < 30000; n = 3 * n + 1) assert_true(ops[i]->run(n) == hn_peak_expect(ops[i], n));
+            for (int64_t n = 1; ops[i]->how && n < 30000; n = 3 * n + 1)
+                assert_true(ops[i]->run(n) == hn_peak_expect(ops[i], n));
         for (int s = 1; s <= 16; s *= 2)
             for (size_t ahead = 0; ahead <= 256; ahead += 256) {
                 uint64_t sum = 0;
@@ -86,7 +107,8 @@ static void test_quick_measurement(void **state)
     for (int k = 0; k < HN_PEAK_KINDS; k++) {
         if (k == HN_PEAK_BF16 && p.n[k] == 0) continue;
         assert_int_equal(p.n[k], 2);
-        for (int i = 0; i < 2; i++) assert_true(p.at[k][i].threads == i + 1 && p.at[k][i].best > 0 && p.at[k][i].median > 0);
+        for (int i = 0; i < 2; i++)
+            assert_true(p.at[k][i].threads == i + 1 && p.at[k][i].best > 0 && p.at[k][i].median > 0);
     }
     assert_true(p.quick);
     char path[160];
@@ -104,24 +126,25 @@ static void test_impossible_peaks_are_refused(void **state)
     hone_error err;
     hn_peaks good = example(), p;
     assert_int_equal(hn_peaks_check(&good, &err), HONE_OK);
-#define REFUSED(CHANGE)                                            \
-    do {                                                           \
-        p = good;                                                  \
-        CHANGE;                                                    \
+#define REFUSED(CHANGE)                                             \
+    do {                                                            \
+        p = good;                                                   \
+        CHANGE;                                                     \
         assert_int_equal(hn_peaks_check(&p, &err), HONE_E_NUMERIC); \
     } while (0)
-    REFUSED(p.at[HN_PEAK_INT8][0].most = 1e6);            /* 280 operations a cycle and unit */
-    REFUSED(p.at[HN_PEAK_READ_BW][1].best = p.at[HN_PEAK_READ_BW][1].most = 500); /* twelve times what one thread reads, times two */
+    REFUSED(p.at[HN_PEAK_INT8][0].most = 1e6); /* 280 operations a cycle and unit */
+    REFUSED(p.at[HN_PEAK_READ_BW][1].best = p.at[HN_PEAK_READ_BW][1].most =
+                500); /* twelve times what one thread reads, times two */
     REFUSED(p.at[HN_PEAK_F32][2].best = NAN);
     REFUSED(p.at[HN_PEAK_F32][0].best = 0);
-    REFUSED(p.at[HN_PEAK_F32][0].median = 111);           /* above the most */
+    REFUSED(p.at[HN_PEAK_F32][0].median = 111); /* above the most */
     REFUSED(p.at[HN_PEAK_F32][0].best = 111);
     REFUSED(p.at[HN_PEAK_F32][0].most = INFINITY);
-    REFUSED(p.at[HN_PEAK_F32][1].threads = 1);            /* not ascending */
+    REFUSED(p.at[HN_PEAK_F32][1].threads = 1); /* not ascending */
     REFUSED(p.n[HN_PEAK_READ_BW] = 0);
     REFUSED(p.n[HN_PEAK_BARRIER] = 0);
     REFUSED(p.clock_ghz[1] = 50);
-    REFUSED(p.clock_ghz[0] = 4);                          /* least above most */
+    REFUSED(p.clock_ghz[0] = 4); /* least above most */
 #undef REFUSED
 }
 
@@ -140,12 +163,14 @@ static void test_stored_peaks_come_back(void **state)
     assert_string_equal(q.ts, p.ts);
     assert_string_equal(q.cpus, p.cpus);
     assert_string_equal(q.doubts, "");
-    assert_true(q.bound && !q.quick && q.cache_bytes == p.cache_bytes && q.buffer_bytes == p.buffer_bytes && q.clock_ghz[1] == p.clock_ghz[1]);
+    assert_true(q.bound && !q.quick && q.cache_bytes == p.cache_bytes && q.buffer_bytes == p.buffer_bytes &&
+                q.clock_ghz[1] == p.clock_ghz[1]);
     for (int k = 0; k < HN_PEAK_KINDS; k++) {
         assert_int_equal(q.n[k], p.n[k]);
         for (int i = 0; i < p.n[k]; i++)
-            assert_true(q.at[k][i].threads == p.at[k][i].threads && q.at[k][i].best == p.at[k][i].best && q.at[k][i].median == p.at[k][i].median &&
-                        q.at[k][i].streams == p.at[k][i].streams && fabs(q.at[k][i].most / p.at[k][i].most - 1) < 1e-5);
+            assert_true(q.at[k][i].threads == p.at[k][i].threads && q.at[k][i].best == p.at[k][i].best &&
+                        q.at[k][i].median == p.at[k][i].median && q.at[k][i].streams == p.at[k][i].streams &&
+                        fabs(q.at[k][i].most / p.at[k][i].most - 1) < 1e-5);
     }
     snprintf(p.doubts, sizeof p.doubts, "a neighbour");
     assert_int_equal(hn_peaks_store(&p, path, &err), HONE_OK); /* replaces */
@@ -181,7 +206,8 @@ static void test_damage_is_named(void **state)
     free(text);
     const char *key;
     json_t *v;
-    json_object_foreach(o, key, v) { /* any field gone or of another kind, except those that may be null */
+    json_object_foreach(o, key, v)
+    { /* any field gone or of another kind, except those that may be null */
         json_t *c = json_deep_copy(o);
         json_object_set_new(c, key, json_array());
         if (strcmp(key, "load") != 0) assert_int_equal(hn_peaks_parse(&q, c, &err), HONE_E_FORMAT);
@@ -260,13 +286,14 @@ static void test_roof_at_threads(void **state)
     assert_true(hn_peaks_at(&p, HN_PEAK_READ_BW, 2) == 40);
     assert_true(hn_peaks_at(&p, HN_PEAK_READ_BW, 3) == 40); /* never below fewer threads */
     assert_true(hn_peaks_at(&p, HN_PEAK_READ_BW, 4) == 40);
-    assert_true(hn_peaks_at(&p, HN_PEAK_INT8, 3) == 800);   /* the next count measured */
+    assert_true(hn_peaks_at(&p, HN_PEAK_INT8, 3) == 800); /* the next count measured */
     assert_true(hn_peaks_at(&p, HN_PEAK_INT8, 64) == 800);
     assert_true(hn_peaks_at(&p, HN_PEAK_BF16, 1) == 0);
     assert_true(hn_peaks_at(&none, HN_PEAK_READ_BW, 1) == 0);
     assert_int_equal(hn_peaks_decode_threads(&none), 0);
     p.n[HN_PEAK_READ_BW] = 3;
-    for (int i = 0; i < 3; i++) p.at[HN_PEAK_READ_BW][i] = (hn_peak_point){ .threads = 1 << i, .best = i == 0 ? 30 : i == 1 ? 58.3 : 60 };
+    for (int i = 0; i < 3; i++)
+        p.at[HN_PEAK_READ_BW][i] = (hn_peak_point){ .threads = 1 << i, .best = i == 0 ? 30 : i == 1 ? 58.3 : 60 };
     assert_int_equal(hn_peaks_decode_threads(&p), 2); /* 58.3 is within 3 % of 60 */
     p.at[HN_PEAK_READ_BW][1].best = 58.1;
     assert_int_equal(hn_peaks_decode_threads(&p), 4);
@@ -281,7 +308,7 @@ static void test_decode_roof(void **state)
     assert_true(isnan(hn_check_roof(&v, 1e6, gb, 20, 20, gb / 2))); /* the cache holds too much of it */
     assert_true(fabs(hn_check_roof(&v, 10, gb, 20, 20, 0) - 0.5) < 1e-12);
     assert_true(fabs(hn_check_roof(&v, 20.9, gb, 20, 20, 0) - 1.045) < 1e-12); /* within the error of the roof */
-    assert_true(hn_check_roof(&v, 22, gb, 20, 20, gb / 10) > 1);                /* 10 % need not come from memory */
+    assert_true(hn_check_roof(&v, 22, gb, 20, 20, gb / 10) > 1);               /* 10 % need not come from memory */
     assert_int_equal(v.state, HN_UNCHECKED);
     assert_true(hn_check_roof(&v, 24, gb, 20, 20, gb / 10) > 1);
     assert_int_equal(v.state, HN_INVALID);
@@ -289,7 +316,8 @@ static void test_decode_roof(void **state)
     hn_invalid(&v, "a later reason");
     assert_null(strstr(v.reason, "later"));
     v = (hn_verdict){ 0 };
-    assert_true(fabs(hn_check_roof(&v, 25, gb, 20, 25, 0) - 1.25) < 1e-12); /* seen once: not the roof, but not impossible */
+    assert_true(fabs(hn_check_roof(&v, 25, gb, 20, 25, 0) - 1.25) <
+                1e-12); /* seen once: not the roof, but not impossible */
     assert_int_equal(v.state, HN_UNCHECKED);
     hn_check_roof(&v, 25, gb, 20, 20, 0);
     assert_int_equal(v.state, HN_INVALID);
@@ -327,7 +355,8 @@ static void test_work_of_a_file(void **state)
     snprintf(path, sizeof path, "%s/w.gguf", dir);
     char config[160];
     snprintf(config, sizeof config, "%s/w.json", dir);
-    const char *shape = "{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":256,\"n_head\":4,\"n_head_kv\":2,\"n_ff\":512,\"n_vocab\":1000,\"tied\":true}";
+    const char *shape = "{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":256,\"n_head\":4,\"n_head_kv\":2,\"n_ff\":512,"
+                        "\"n_vocab\":1000,\"tied\":true}";
     spill(config, shape, strlen(shape));
     hone_synth_params sp = { .config_path = config, .type = "Q8_0", .n_threads = 1 };
     assert_int_equal(hone_synth(&sp, path, NULL, &err), HONE_OK);
@@ -357,10 +386,18 @@ static int remove_dir(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loops_do_their_work), cmocka_unit_test(test_quick_measurement), cmocka_unit_test(test_impossible_peaks_are_refused),
-        cmocka_unit_test(test_stored_peaks_come_back), cmocka_unit_test(test_damage_is_named), cmocka_unit_test(test_of_another_machine),
-        cmocka_unit_test(test_no_place_to_store), cmocka_unit_test(test_roof_at_threads), cmocka_unit_test(test_decode_roof),
-        cmocka_unit_test(test_compute_roof), cmocka_unit_test(test_work_of_a_file), cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_loops_do_their_work),
+        cmocka_unit_test(test_quick_measurement),
+        cmocka_unit_test(test_impossible_peaks_are_refused),
+        cmocka_unit_test(test_stored_peaks_come_back),
+        cmocka_unit_test(test_damage_is_named),
+        cmocka_unit_test(test_of_another_machine),
+        cmocka_unit_test(test_no_place_to_store),
+        cmocka_unit_test(test_roof_at_threads),
+        cmocka_unit_test(test_decode_roof),
+        cmocka_unit_test(test_compute_roof),
+        cmocka_unit_test(test_work_of_a_file),
+        cmocka_unit_test(test_paths),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

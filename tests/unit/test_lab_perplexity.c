@@ -1,7 +1,8 @@
 /* Windows, teacher forcing and perplexity against a plain computation over every window;
  * divergence against closed forms; files of logits, whole and damaged. */
-#include "lab/perplexity.h"
-#include "lab/quality.h"
+#include "lab/quality/perplexity.h"
+#include "lab/quality/sketch.h"
+#include <math.h>
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,9 +15,19 @@
 enum { NV = 23, N_IDS = 407, BOS = 22 };
 
 /* A model that remembers: its logits depend on every id of the sequence so far. */
-typedef struct fake { uint64_t past[128]; int32_t length[128]; float scale; int64_t calls, tokens, poison, stop; int biggest; } fake;
+typedef struct fake {
+    uint64_t past[128];
+    int32_t length[128];
+    float scale;
+    int64_t calls, tokens, poison, stop;
+    int biggest;
+} fake;
 
-static float logit(uint64_t past, int j, float scale) { return (float)(hn_rand64(past, (uint64_t)j) % 4001) / 500.0f + scale * (float)(hn_rand64(past ^ 77, (uint64_t)j) % 100); }
+static float logit(uint64_t past, int j, float scale)
+{
+    return (float)(hn_rand64(past, (uint64_t)j) % 4001) / 500.0f +
+           scale * (float)(hn_rand64(past ^ 77, (uint64_t)j) % 100);
+}
 static uint64_t remember(uint64_t past, int32_t id) { return hn_mix64(past * 31 + (uint64_t)id + 1); }
 
 static hone_status run_fake(void *arg, const hone_token *t, int32_t n, float *logits, hone_error *err)
@@ -170,7 +181,8 @@ static void scores(void **s)
     hn_mean m = hn_mean_of(v, 5);
     assert_true(m.mean == 4 && fabs(m.error - sqrt(50.0 / 5 / 4)) < 1e-15);
     assert_true(isnan(hn_mean_of(v, 1).error) && isnan(hn_mean_of(v, 0).mean));
-    assert_true(hn_quantile(v, 5, 0.5) == 3 && hn_quantile(v, 5, 1) == 10 && fabs(hn_quantile(v, 5, 0.9) - 7.6) < 1e-12);
+    assert_true(hn_quantile(v, 5, 0.5) == 3 && hn_quantile(v, 5, 1) == 10 &&
+                fabs(hn_quantile(v, 5, 0.9) - 7.6) < 1e-12);
 }
 
 /* ---- divergence ------------------------------------------------------------------------------ */
@@ -190,7 +202,7 @@ static void closed_forms(void **s)
     assert_true(hn_kl_of_row(&r, a, shifted, 3, 0) && r.kl < 1e-14);
     assert_true(hn_kl_of_row(&r, a, swapped, 3, 0) && !r.same_top);
     double p = exp(3) / (exp(1) + exp(2) + exp(3)), q = exp(1) / (exp(1) + exp(2) + exp(3));
-    assert_true(fabs(r.kl - (p - q) * 2) < 1e-12); /* (p-q)·ln(p/q), ln(p/q) = 2 */
+    assert_true(fabs(r.kl - (p - q) * 2) < 1e-12);                             /* (p-q)·ln(p/q), ln(p/q) = 2 */
     assert_true(hn_kl_of_row(&r, far, a, 3, 0) && isfinite(r.kl) && r.kl > 0); /* probabilities that underflow */
     a[1] = NAN;
     assert_false(hn_kl_of_row(&r, a, shifted, 3, 0));
@@ -200,7 +212,8 @@ static void closed_forms(void **s)
 static hn_kl compare(fake *ref, fake *now, int32_t batch, hone_status want)
 {
     hn_windows w = windows(40, 0, BOS, 0);
-    hn_logits_source a = { .n_vocab = NV, .run = run_fake, .arg = ref }, b = { .n_vocab = NV, .run = run_fake, .arg = now };
+    hn_logits_source a = { .n_vocab = NV, .run = run_fake, .arg = ref },
+                     b = { .n_vocab = NV, .run = run_fake, .arg = now };
     hn_kl_side side[2] = { { .src = &a }, { .src = &b } };
     hn_force_params p = { .n_batch = batch, .n_threads = 2 };
     hn_kl out;
@@ -224,15 +237,18 @@ static void divergence(void **s)
         d[i] = nb[i] - na[i];
         square += (exp(-nb[i]) - exp(-na[i])) * (exp(-nb[i]) - exp(-na[i]));
     }
-    assert_true(fabs(k.ln_ratio.mean - hn_mean_of(d, n).mean) < 1e-12 && fabs(k.ln_ratio.error - hn_mean_of(d, n).error) < 1e-12);
+    assert_true(fabs(k.ln_ratio.mean - hn_mean_of(d, n).mean) < 1e-12 &&
+                fabs(k.ln_ratio.error - hn_mean_of(d, n).error) < 1e-12);
     assert_true(fabs(k.rms_dp - sqrt(square / (double)n)) < 1e-12);
-    assert_true(k.kl.mean > 0 && k.kl_max >= k.kl_q[4] && k.kl_q[4] >= k.kl_q[3] && k.kl_q[3] >= k.kl_q[0] && !k.identical);
+    assert_true(k.kl.mean > 0 && k.kl_max >= k.kl_q[4] && k.kl_q[4] >= k.kl_q[3] && k.kl_q[3] >= k.kl_q[0] &&
+                !k.identical);
     fake a2 = { .scale = 0 }, b2 = { .scale = 0.01f };
     hn_kl again = compare(&a2, &b2, 1, HONE_OK); /* cut otherwise: the same to the last bit */
     assert_true(again.kl.mean == k.kl.mean && again.kl_max == k.kl_max && again.ln_ratio.error == k.ln_ratio.error);
     fake c = { .scale = 0 }, e = { .scale = 0 };
     k = compare(&c, &e, 64, HONE_OK);
-    assert_true(k.identical && k.kl.mean == 0 && k.kl_max == 0 && k.same_top == 1 && k.ln_ratio.mean == 0 && k.rms_dp == 0);
+    assert_true(k.identical && k.kl.mean == 0 && k.kl_max == 0 && k.same_top == 1 && k.ln_ratio.mean == 0 &&
+                k.rms_dp == 0);
 }
 
 static void divergence_of_broken_models(void **s)
@@ -393,9 +409,17 @@ int main(void)
     if (!mkdtemp(folder)) return 77;
     snprintf(path, sizeof path, "%s/logits", folder);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(convention), cmocka_unit_test(limits), cmocka_unit_test(broken_and_stopped), cmocka_unit_test(scores),
-        cmocka_unit_test(closed_forms), cmocka_unit_test(divergence), cmocka_unit_test(divergence_of_broken_models), cmocka_unit_test(files),
-        cmocka_unit_test(damaged_files), cmocka_unit_test(unfinished_files), cmocka_unit_test(fixed_text),
+        cmocka_unit_test(convention),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(broken_and_stopped),
+        cmocka_unit_test(scores),
+        cmocka_unit_test(closed_forms),
+        cmocka_unit_test(divergence),
+        cmocka_unit_test(divergence_of_broken_models),
+        cmocka_unit_test(files),
+        cmocka_unit_test(damaged_files),
+        cmocka_unit_test(unfinished_files),
+        cmocka_unit_test(fixed_text),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     rmdir(folder);

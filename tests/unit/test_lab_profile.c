@@ -1,7 +1,9 @@
 /* The laboratory's profile on a tiny model: its sums are those of the trace and of the
  * folded stacks, the trace nests, shares follow from peaks, and what is wrong is said. */
-#include "lab/profile.h"
+#include "lab/bench/profile.h"
 #include "tiny_model.h"
+
+#include <math.h>
 
 static hn_profile p;
 
@@ -15,7 +17,9 @@ static int measure(void **state)
     hn_counters counters;
     hone_error err = { 0 };
     hn_counters_open(&counters);
-    hn_profile_params pp = { .n_prompt = 40, .n_gen = 9, .depth = 5, .rounds = 2, .n_chunk = 16, .max_trace = 100000, .counters = &counters };
+    hn_profile_params pp = {
+        .n_prompt = 40, .n_gen = 9, .depth = 5, .rounds = 2, .n_chunk = 16, .max_trace = 100000, .counters = &counters
+    };
     if (hn_profile_run(&p, s, m, &pp, &err) != HONE_OK) fail_msg("%s", err.message);
     hn_counters_close(&counters);
     hone_session_free(s);
@@ -54,7 +58,8 @@ static void sums(void **state)
         assert_true(rest >= 0 && rest < 1);
         assert_true(isfinite(hn_profile_cost(ph, ci)));
         assert_true(isfinite(ci[0]) == (ph->cost.n >= 6));
-        for (int i = 0; i < HN_COUNTS; i++) assert_true(isfinite(ph->count[i]) || p.counters.why[i] || p.counters.fd[i] >= 0);
+        for (int i = 0; i < HN_COUNTS; i++)
+            assert_true(isfinite(ph->count[i]) || p.counters.why[i] || p.counters.fd[i] >= 0);
     }
     /* 40 tokens in chunks of 16 are three passes of two layers, 2 rounds */
     const hn_profile_op *qkv = NULL;
@@ -66,8 +71,13 @@ static void sums(void **state)
     assert_int_equal(qkv->layer[1].calls, 6);
 }
 
-typedef struct span { double a, b; } span;
-static bool inside(span x, span y) { return x.a >= y.a - 0.0005 && x.b <= y.b + 0.0011; } /* three decimals of a microsecond */
+typedef struct span {
+    double a, b;
+} span;
+static bool inside(span x, span y)
+{
+    return x.a >= y.a - 0.0005 && x.b <= y.b + 0.0011;
+} /* three decimals of a microsecond */
 
 static void trace(void **state)
 {
@@ -82,8 +92,10 @@ static void trace(void **state)
     int calls = 0, layers = 0, ops = 0;
     double op_us = 0;
     span call = { 0 }, layer = { 0 };
-    json_array_foreach(json_object_get(root, "traceEvents"), i, e) {
-        const char *ph = json_string_value(json_object_get(e, "ph")), *cat = json_string_value(json_object_get(e, "cat"));
+    json_array_foreach(json_object_get(root, "traceEvents"), i, e)
+    {
+        const char *ph = json_string_value(json_object_get(e, "ph")),
+                   *cat = json_string_value(json_object_get(e, "cat"));
         assert_non_null(json_string_value(json_object_get(e, "name")));
         assert_true(json_is_integer(json_object_get(e, "pid")) && json_is_integer(json_object_get(e, "tid")));
         if (strcmp(ph, "M") == 0) continue;
@@ -187,8 +199,11 @@ static void bars(void **state)
     ph->whole_ns = 1000;
     ph->parts_ns = 960;
     double few[3] = { 0.05, 0.05, 0.05 }, dear[8], cheap[8], unsure[8];
-    for (int i = 0; i < 8; i++) dear[i] = 0.03 + 0.0001 * i, cheap[i] = 0.001 * i - 0.004, unsure[i] = 0.02 + 0.01 * (i - 4);
-    static const struct { const char *cost; } want[] = { { "null" }, { "false" }, { "true" }, { "null" } };
+    for (int i = 0; i < 8; i++)
+        dear[i] = 0.03 + 0.0001 * i, cheap[i] = 0.001 * i - 0.004, unsure[i] = 0.02 + 0.01 * (i - 4);
+    static const struct {
+        const char *cost;
+    } want[] = { { "null" }, { "false" }, { "true" }, { "null" } };
     double *list[] = { few, dear, cheap, unsure };
     for (int i = 0; i < 4; i++) {
         assert_int_equal(hn_stats_of(&ph->cost, list[i], i == 0 ? 3 : 8, NULL), HONE_OK);
@@ -212,6 +227,7 @@ static void bars(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(sums), cmocka_unit_test(trace), cmocka_unit_test(folded), cmocka_unit_test(shares), cmocka_unit_test(bars) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(sums), cmocka_unit_test(trace), cmocka_unit_test(folded),
+                                        cmocka_unit_test(shares), cmocka_unit_test(bars) };
     return cmocka_run_group_tests(tests, measure, end);
 }

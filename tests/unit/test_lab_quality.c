@@ -1,6 +1,8 @@
 /* The quality hash against one computed by other means, and degenerate outputs: each
  * kind, faked, must be caught; sound ones must not. */
-#include "lab/lab.h"
+#include "lab/quality/quality.h"
+#include "lab/stats/verdict.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,13 +14,20 @@
 enum { NV = 40 };
 
 typedef struct fake fake;
-struct fake { void (*row)(const fake *f, float *out, const hone_token *t); int calls; float value; };
+struct fake {
+    void (*row)(const fake *f, float *out, const hone_token *t);
+    int calls;
+    float value;
+};
 
 static void sound(const fake *f, float *out, const hone_token *t)
 {
     for (int j = 0; j < NV; j++) out[j] = (float)((7 * t->id + 3 * t->pos + 5 * j + 11 * t->seq) % 37) + (float)j / 64;
 }
-static void constant(const fake *f, float *out, const hone_token *t) { for (int j = 0; j < NV; j++) out[j] = f->value; }
+static void constant(const fake *f, float *out, const hone_token *t)
+{
+    for (int j = 0; j < NV; j++) out[j] = f->value;
+}
 static void poisoned(const fake *f, float *out, const hone_token *t)
 {
     sound(f, out, t);
@@ -96,7 +105,8 @@ static void test_hash_of_known_logits(void **state)
     assert_string_equal(q.hash, "q1-a83a0ef7-e4bab6fd");
 }
 
-static void expect_invalid(void (*row)(const fake *, float *, const hone_token *), float value, const char *word, bool hashed)
+static void expect_invalid(void (*row)(const fake *, float *, const hone_token *), float value, const char *word,
+                           bool hashed)
 {
     for (int together = 0; together < 2; together++) {
         hn_quality q = run(row, value, together);
@@ -172,7 +182,7 @@ static void test_scan(void **state)
                 if (x[i] > x[best]) best = i;
                 if (x[i] != x[0]) equal = false;
             }
-            hn_scan s = hn_scan_logits(x, n);
+            hn_logit_scan s = hn_scan_logits(x, n);
             assert_true(s.finite);
             assert_int_equal(s.best, best);
             assert_int_equal(s.all_equal, n > 1 && equal);
@@ -182,7 +192,7 @@ static void test_scan(void **state)
             for (int kind = 0; kind < 3; kind++) {
                 for (int i = 0; i < n; i++) x[i] = (float)i;
                 x[at] = kind == 0 ? NAN : kind == 1 ? INFINITY : -INFINITY;
-                hn_scan s = hn_scan_logits(x, n);
+                hn_logit_scan s = hn_scan_logits(x, n);
                 assert_false(s.finite);
                 assert_int_equal(s.best, -1);
             }
@@ -248,7 +258,8 @@ static void test_engine_alone_and_together(void **state)
         }
         hone_error err;
         snprintf(made, sizeof made, "/tmp/test_lab_quality.%ld.gguf", (long)getpid());
-        if (hone_convert(data, "../shared/data/stories260K/tok512.bin", NULL, made, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
+        if (hone_convert(data, "../shared/data/stories260K/tok512.bin", NULL, made, NULL, &err) != HONE_OK)
+            fail_msg("%s", err.message);
         path = made;
     }
     char a[24], b[24], c[24];
@@ -263,10 +274,17 @@ static void test_engine_alone_and_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hash_of_known_logits), cmocka_unit_test(test_all_equal), cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_one_token), cmocka_unit_test(test_two_tokens), cmocka_unit_test(test_deaf),
-        cmocka_unit_test(test_one_repeating_prompt_is_sound), cmocka_unit_test(test_source_errors), cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_random_prompts), cmocka_unit_test(test_engine_alone_and_together),
+        cmocka_unit_test(test_hash_of_known_logits),
+        cmocka_unit_test(test_all_equal),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_one_token),
+        cmocka_unit_test(test_two_tokens),
+        cmocka_unit_test(test_deaf),
+        cmocka_unit_test(test_one_repeating_prompt_is_sound),
+        cmocka_unit_test(test_source_errors),
+        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_random_prompts),
+        cmocka_unit_test(test_engine_alone_and_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

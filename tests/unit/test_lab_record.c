@@ -1,6 +1,12 @@
 /* Records: appended whole, also behind a line that was cut off; the history row; fresh
  * processes that end in every way; what /proc says. This program is its own child. */
-#include "lab/lab.h"
+#include "base/file.h"
+#include "lab/bench/process.h"
+#include "lab/machine/clock.h"
+#include "lab/machine/environ.h"
+#include "lab/machine/memory.h"
+#include "lab/record/record.h"
+#include "lab/stats/stats.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,11 +41,12 @@ static void spill(const char *path, const char *text)
 
 static json_t *record(const char *title)
 {
-    json_t *r = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:n, s:[s], s:{s:i,s:i,s:i,s:i,s:s,s:s}, s:{s:s}, s:{s:s}, s:[i,i,i]}",
-        "schema", HN_BENCH_SCHEMA, "ts", "2025-01-31T12:34:56Z", "title", title, "change", "a | b", "quality", "q1-00000001-00000002",
-        "valid", 1, "invalid_reason", "notes", "calm",
-        "config", "n_prompt", 512, "n_gen", 64, "depth", 0, "threads", 2, "kv", "f16", "cpu", "avx2",
-        "model", "path_name", "m.gguf", "env", "hash", "12345678", "samples", 1, 2, 3);
+    json_t *r = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:b, s:n, s:[s], s:{s:i,s:i,s:i,s:i,s:s,s:s}, s:{s:s}, s:{s:s}, s:[i,i,i]}",
+        "schema", HN_BENCH_SCHEMA, "ts", "2025-01-31T12:34:56Z", "title", title, "change", "a | b", "quality",
+        "q1-00000001-00000002", "valid", 1, "invalid_reason", "notes", "calm", "config", "n_prompt", 512, "n_gen", 64,
+        "depth", 0, "threads", 2, "kv", "f16", "cpu", "avx2", "model", "path_name", "m.gguf", "env", "hash", "12345678",
+        "samples", 1, 2, 3);
     assert_non_null(r);
     const double few[] = { 10, 12, 11 }, six[] = { 100, 104, 102, 101, 103, 105 };
     hn_stats s;
@@ -89,8 +96,10 @@ static void test_history_row(void **state)
     snprintf(path, sizeof path, "%s.md", base);
     json_t *r = record("a \"title\"\nof | two lines");
     assert_int_equal(hn_history_append(base, r, row, sizeof row, &err), HONE_OK);
-    assert_string_equal(row, "| 2025-01-31 12:34 | a \"title\" of \\| two lines | a \\| b | 11.00 ± n/a [10.00, 12.00] | 102.5 ± 2.5 | – | "
-                             "q1-00000001-00000002 | 12345678 | m.gguf, p512 n64 d0 t2 kv f16, avx2, 3 samples; calm |\n");
+    assert_string_equal(
+        row,
+        "| 2025-01-31 12:34 | a \"title\" of \\| two lines | a \\| b | 11.00 ± n/a [10.00, 12.00] | 102.5 ± 2.5 | – | "
+        "q1-00000001-00000002 | 12345678 | m.gguf, p512 n64 d0 t2 kv f16, avx2, 3 samples; calm |\n");
     json_object_set_new(r, "valid", json_false());
     json_object_set_new(r, "invalid_reason", json_string("all 512 logits are equal"));
     assert_int_equal(hn_history_append(base, r, row, sizeof row, &err), HONE_OK);
@@ -148,7 +157,8 @@ static void test_sha256_of_a_file(void **state)
     snprintf(path, sizeof path, "%s/abc", dir);
     spill(path, "abc");
     assert_int_equal(hn_file_sha256(hex, path, NULL), HONE_OK);
-    assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"); /* FIPS 180-4 example */
+    assert_string_equal(hex,
+                        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"); /* FIPS 180-4 example */
     assert_int_equal(hn_file_sha256(hex, "/nonexistent", NULL), HONE_E_IO);
 }
 
@@ -179,7 +189,10 @@ static void test_child_result(void **state)
 
 static void test_child_failures(void **state)
 {
-    static const struct { const char *mode, *word; int exit_code, signal; } cases[] = {
+    static const struct {
+        const char *mode, *word;
+        int exit_code, signal;
+    } cases[] = {
         { "child:killed", "killed by signal 9", -1, SIGKILL },
         { "child:terminated", "died of signal 15", -1, SIGTERM },
         { "child:fails", "exit code 4: no memory for this", 4, 0 },
@@ -317,10 +330,18 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strncmp(argv[1], "child:", 6) == 0) return be_child(argv[1]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append_survives_a_cut_line), cmocka_unit_test(test_history_row), cmocka_unit_test(test_base_names),
-        cmocka_unit_test(test_append_errors), cmocka_unit_test(test_sha256_of_a_file), cmocka_unit_test(test_child_result),
-        cmocka_unit_test(test_child_failures), cmocka_unit_test(test_child_is_stopped), cmocka_unit_test(test_child_memory_is_seen),
-        cmocka_unit_test(test_memory_counters), cmocka_unit_test(test_environ), cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_append_survives_a_cut_line),
+        cmocka_unit_test(test_history_row),
+        cmocka_unit_test(test_base_names),
+        cmocka_unit_test(test_append_errors),
+        cmocka_unit_test(test_sha256_of_a_file),
+        cmocka_unit_test(test_child_result),
+        cmocka_unit_test(test_child_failures),
+        cmocka_unit_test(test_child_is_stopped),
+        cmocka_unit_test(test_child_memory_is_seen),
+        cmocka_unit_test(test_memory_counters),
+        cmocka_unit_test(test_environ),
+        cmocka_unit_test(test_clock),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -1,6 +1,7 @@
 /* The report: numbers and scales, texts that must not become markup or formulas, what is called out, and
  * pages that parse. The parsers here are independent of the writers. */
-#include "lab/report_parts.h"
+#include "lab/record/report_data.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@ enum { DEPTH = 64, NAME = 40 };
 
 static const char *name_end(const char *s)
 {
-    while ((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '-' || *s == ':' || *s == '_') s++;
+    while ((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '-' || *s == ':' ||
+           *s == '_')
+        s++;
     return s;
 }
 
@@ -108,9 +111,13 @@ static void test_numbers(void **state)
     char t[HN_REP_NUM];
     assert_string_equal(hn_rep_num(t, 3.14159, 3), "3.14");
     assert_string_equal(hn_rep_num(t, 1234.5, 4), "1234"); /* ties to even, as printf has it */
-    assert_string_equal(hn_rep_num(t, 12345.6, 4), "12\xE2\x80\xAF" "346");
-    assert_string_equal(hn_rep_num(t, 1234567, 3), "1\xE2\x80\xAF" "234\xE2\x80\xAF" "567");
-    assert_string_equal(hn_rep_num(t, -0.05, 1), "\xE2\x88\x92" "0.05");
+    assert_string_equal(hn_rep_num(t, 12345.6, 4), "12\xE2\x80\xAF"
+                                                   "346");
+    assert_string_equal(hn_rep_num(t, 1234567, 3), "1\xE2\x80\xAF"
+                                                   "234\xE2\x80\xAF"
+                                                   "567");
+    assert_string_equal(hn_rep_num(t, -0.05, 1), "\xE2\x88\x92"
+                                                 "0.05");
     assert_string_equal(hn_rep_num(t, NAN, 3), "\xE2\x80\x93");
     assert_string_equal(hn_rep_num(t, INFINITY, 3), "\xE2\x80\x93");
     assert_string_equal(hn_rep_num(t, 1e300, 3), "1.00e+300");
@@ -122,8 +129,10 @@ static void test_numbers(void **state)
     assert_string_equal(hn_rep_med(t, 3.751, NAN, NAN), "3.75");
     assert_string_equal(hn_rep_med(t, 3, NAN, NAN), "3");
     assert_string_equal(hn_rep_pct(t, 1.084), "+8.4\xE2\x80\xAF%");
-    assert_string_equal(hn_rep_pct(t, 0.5), "\xE2\x88\x92" "50\xE2\x80\xAF%");
-    assert_string_equal(hn_rep_pct(t, 1.0001), "\xC2\xB1" "0\xE2\x80\xAF%");
+    assert_string_equal(hn_rep_pct(t, 0.5), "\xE2\x88\x92"
+                                            "50\xE2\x80\xAF%");
+    assert_string_equal(hn_rep_pct(t, 1.0001), "\xC2\xB1"
+                                               "0\xE2\x80\xAF%");
 }
 
 static void check_axis(double lo, double hi, bool log)
@@ -136,7 +145,9 @@ static void check_axis(double lo, double hi, bool log)
         char t[HN_REP_NUM], before[HN_REP_NUM];
         assert_true(a.tick[i] >= a.lo - 1e-9 * fabs(a.lo) && a.tick[i] <= a.hi + 1e-9 * fabs(a.hi));
         assert_true(i == 0 || a.tick[i] > a.tick[i - 1]);
-        if (i) assert_string_not_equal(hn_rep_tick(t, &a, i), hn_rep_tick(before, &a, i - 1)); /* two labels are two numbers */
+        if (i)
+            assert_string_not_equal(hn_rep_tick(t, &a, i),
+                                    hn_rep_tick(before, &a, i - 1)); /* two labels are two numbers */
         double p = hn_rep_pos(&a, a.tick[i]);
         assert_true(p >= 0 && p <= 100);
     }
@@ -145,7 +156,8 @@ static void check_axis(double lo, double hi, bool log)
 
 static void test_axes(void **state)
 {
-    static const double bounds[] = { 0, 1e-9, 0.00123, 0.5, 0.97, 1, 1.03, 3, 7.3, 9.99, 10, 42, 99.5, 100, 1234.5, 5e4, 1e6, 3e9 };
+    static const double bounds[] = { 0,    1e-9, 0.00123, 0.5,  0.97, 1,      1.03, 3,   7.3,
+                                     9.99, 10,   42,      99.5, 100,  1234.5, 5e4,  1e6, 3e9 };
     size_t n = sizeof bounds / sizeof *bounds;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n; k++) {
@@ -179,9 +191,18 @@ static void check_text(put_fn *put, const char *s, const char *want)
 
 static void test_texts(void **state)
 {
-    check_text(hn_rep_html, "<script>alert(\"1\") & 'x'</script>", "&lt;script&gt;alert(&quot;1&quot;) &amp; &#39;x&#39;&lt;/script&gt;");
-    check_text(hn_rep_html, "a\x01" "b\x7F", "a\xEF\xBF\xBD" "b\xEF\xBF\xBD");
-    check_text(hn_rep_html, "\xE2\x80\xAE" "evil \xE2\x81\xA6", "\xEF\xBF\xBD" "evil \xEF\xBF\xBD"); /* turns the direction of writing */
+    check_text(hn_rep_html, "<script>alert(\"1\") & 'x'</script>",
+               "&lt;script&gt;alert(&quot;1&quot;) &amp; &#39;x&#39;&lt;/script&gt;");
+    check_text(hn_rep_html,
+               "a\x01"
+               "b\x7F",
+               "a\xEF\xBF\xBD"
+               "b\xEF\xBF\xBD");
+    check_text(hn_rep_html,
+               "\xE2\x80\xAE"
+               "evil \xE2\x81\xA6",
+               "\xEF\xBF\xBD"
+               "evil \xEF\xBF\xBD");                         /* turns the direction of writing */
     check_text(hn_rep_html, "\xEF\xBF\xBF", "\xEF\xBF\xBD"); /* no XML */
     check_text(hn_rep_html, "\xC3\xA9 \xE4\xB8\xAD \xF0\x9F\x98\x80", "\xC3\xA9 \xE4\xB8\xAD \xF0\x9F\x98\x80");
     check_text(hn_rep_html, NULL, "");
@@ -193,7 +214,11 @@ static void test_texts(void **state)
     check_text(hn_rep_csv, "+1", "\"'+1\"");
     check_text(hn_rep_csv, "-1", "\"'-1\"");
     check_text(hn_rep_csv, "  =1", "\"'  =1\"");
-    check_text(hn_rep_csv, "\xEF\xBC\x9D" "1", "\"'\xEF\xBC\x9D" "1\""); /* full width */
+    check_text(hn_rep_csv,
+               "\xEF\xBC\x9D"
+               "1",
+               "\"'\xEF\xBC\x9D"
+               "1\""); /* full width */
     check_text(hn_rep_csv, "a=1", "\"a=1\"");
     check_text(hn_rep_csv, "", "\"\"");
     check_text(hn_rep_csv, "   ", "\"   \"");
@@ -218,28 +243,64 @@ static char *records(void)
     char *t = NULL;
     size_t n;
     FILE *f = open_memstream(&t, &n);
-    for (int i = 0; i < 24; i++) { /* twelve runs at 100 tok/s, twelve at 80; the fourth invalid; quality changes at the tenth */
+    for (int i = 0; i < 24;
+         i++) { /* twelve runs at 100 tok/s, twelve at 80; the fourth invalid; quality changes at the tenth */
         double v = (i < 12 ? 100 : 80) + 0.1 * (i * 7 % 5);
-        fprintf(f, "{\"schema\":\"hone.bench/1\",\"id\":\"%012x\",\"ts\":\"2026-01-%02dT10:00:00Z\",\"title\":\"" EVIL "\",\"change\":\"c%d\",\"quality\":\"q1-0000000%d-11111111\",", i + 1, i + 1, i, i >= 10);
-        fprintf(f, "\"valid\":%s,\"invalid_reason\":%s,\"notes\":[\"" EVIL "\"],\"config\":{\"threads\":2,\"n_prompt\":16,\"kv\":\"f16\"},", i == 3 ? "false" : "true", i == 3 ? "\"broken <i>\"" : "null");
-        fprintf(f, "\"model\":{\"path_name\":\"" EVIL "\",\"fingerprint\":\"00ff\",\"params\":1000},\"env\":{\"hash\":\"abcd\",\"kernel\":\"%d\"},", i < 20 ? 1 : 2);
+        fprintf(f,
+                "{\"schema\":\"hone.bench/1\",\"id\":\"%012x\",\"ts\":\"2026-01-%02dT10:00:00Z\",\"title\":\"" EVIL
+                "\",\"change\":\"c%d\",\"quality\":\"q1-0000000%d-11111111\",",
+                i + 1, i + 1, i, i >= 10);
+        fprintf(f,
+                "\"valid\":%s,\"invalid_reason\":%s,\"notes\":[\"" EVIL
+                "\"],\"config\":{\"threads\":2,\"n_prompt\":16,\"kv\":\"f16\"},",
+                i == 3 ? "false" : "true", i == 3 ? "\"broken <i>\"" : "null");
+        fprintf(f,
+                "\"model\":{\"path_name\":\"" EVIL
+                "\",\"fingerprint\":\"00ff\",\"params\":1000},\"env\":{\"hash\":\"abcd\",\"kernel\":\"%d\"},",
+                i < 20 ? 1 : 2);
         fprintf(f, "\"better\":{\"decode_tok_s\":\"higher\"},\"samples\":[");
         for (int k = 0; k < 6; k++) fprintf(f, "%s{\"decode_tok_s\":%g}", k ? "," : "", v + 0.01 * k);
-        fprintf(f, "],\"stats\":{\"decode_tok_s\":{\"n\":6,\"median\":%g,\"ci95\":[%g,%g],\"mean\":%g,\"min\":%g,\"max\":%g,\"outliers\":[0,0,0,0]}},", v, v - 0.1, v + 0.1, v, v - 0.1, v + 0.1);
-        fprintf(f, "\"memory\":{\"peak_anon_mb\":4,\"model_resident_mb\":5,\"hwm_mb\":10},\"roofline\":{\"bytes_per_token\":2000,\"gb_s\":2,\"roof_gb_s\":10,\"pct\":20}}\n");
+        fprintf(f,
+                "],\"stats\":{\"decode_tok_s\":{\"n\":6,\"median\":%g,\"ci95\":[%g,%g],\"mean\":%g,\"min\":%g,\"max\":%"
+                "g,\"outliers\":[0,0,0,0]}},",
+                v, v - 0.1, v + 0.1, v, v - 0.1, v + 0.1);
+        fprintf(f, "\"memory\":{\"peak_anon_mb\":4,\"model_resident_mb\":5,\"hwm_mb\":10},\"roofline\":{\"bytes_per_"
+                   "token\":2000,\"gb_s\":2,\"roof_gb_s\":10,\"pct\":20}}\n");
     }
-    static const struct { const char *word, *note; double ratio, lo, hi; } ab[] = { { "SAME", "null", 1, 0.995, 1.005 }, { "REGRESSED", "null", 0.9, 0.88, 0.92 }, { "IMPROVED", "null", 1.2, 1.1, 1.3 },
-        { "INCONCLUSIVE", "\"slower, size unresolved\"", 0.97, 0.95, 0.999 } };
+    static const struct {
+        const char *word, *note;
+        double ratio, lo, hi;
+    } ab[] = { { "SAME", "null", 1, 0.995, 1.005 },
+               { "REGRESSED", "null", 0.9, 0.88, 0.92 },
+               { "IMPROVED", "null", 1.2, 1.1, 1.3 },
+               { "INCONCLUSIVE", "\"slower, size unresolved\"", 0.97, 0.95, 0.999 } };
     for (size_t i = 0; i < 4; i++)
-        fprintf(f, "{\"schema\":\"hone.ab/1\",\"record\":\"ab%zu\",\"ts\":\"2026-02-01T00:00:00Z\",\"id\":\"e2e\",\"metric\":\"decode_tok_s\",\"unit\":\"tok/s\",\"a\":{\"label\":\"=cmd\"},\"b\":{\"label\":\"" EVIL "\"},"
-                   "\"rounds\":[{\"order\":\"AB\",\"a\":100,\"b\":%g,\"voided\":false},{\"order\":\"BA\",\"a\":1,\"b\":9,\"voided\":true}],\"ratio\":%g,\"ci95\":[%g,%g],\"margin\":0.02,\"verdict\":\"%s\",\"note\":%s}\n",
+        fprintf(f,
+                "{\"schema\":\"hone.ab/"
+                "1\",\"record\":\"ab%zu\",\"ts\":\"2026-02-01T00:00:00Z\",\"id\":\"e2e\",\"metric\":\"decode_tok_s\","
+                "\"unit\":\"tok/s\",\"a\":{\"label\":\"=cmd\"},\"b\":{\"label\":\"" EVIL "\"},"
+                "\"rounds\":[{\"order\":\"AB\",\"a\":100,\"b\":%g,\"voided\":false},{\"order\":\"BA\",\"a\":1,\"b\":9,"
+                "\"voided\":true}],\"ratio\":%g,\"ci95\":[%g,%g],\"margin\":0.02,\"verdict\":\"%s\",\"note\":%s}\n",
                 i, 100 * ab[i].ratio, ab[i].ratio, ab[i].lo, ab[i].hi, ab[i].word, ab[i].note);
-    fputs("{\"schema\":\"hone.kern/1\",\"ts\":\"2026-01-05T00:00:00Z\",\"id\":\"kern.gemv.Q4_K.64x256\",\"env\":\"abcd\",\"unit\":\"GB/s\",\"better\":\"higher\",\"value\":8,\"samples_us\":[9,10,11,10,10,20],"
-          "\"stats_us\":{\"median\":10},\"config\":{\"threads\":2},\"roofline\":{\"bytes\":80000,\"ops\":160000,\"bound\":\"read\",\"pct\":40},\"valid\":true}\n", f);
-    fputs("{\"schema\":\"hone.bench/1\",\"id\":\"e2e.gen\",\"record\":\"g\",\"ts\":\"2026-01-06T00:00:00Z\",\"unit\":\"tok/s\",\"better\":\"higher\",\"valid\":null,\"samples\":[1,2],\"stats\":{\"n\":2,\"median\":1.5,\"ci95\":null},"
-          "\"extra\":{\"samples\":[{\"requests\":[{\"gaps_ms\":[1,2,3,4,5,6,7,8,9,10,11,500]}]}]}}\n", f);
-    fputs("{\"schema\":\"hone.profile/1\",\"ts\":\"2026-01-07T00:00:00Z\",\"decode\":{\"whole_ms\":10,\"rest_ms\":1,\"rest_pct\":10,\"tokens\":4,\"ops\":[{\"op\":\"<op>\",\"ms\":9,\"pct\":90,\"calls\":3}]}}\n", f);
-    fputs("{\"schema\":\"hone.ledger/1\",\"ts\":\"2026-01-08T00:00:00Z\",\"measured_mb\":10,\"parts\":[{\"name\":\"<w>\",\"mb\":8},{\"name\":\"kv\",\"bytes\":2000000}]}\n", f);
+    fputs("{\"schema\":\"hone.kern/"
+          "1\",\"ts\":\"2026-01-05T00:00:00Z\",\"id\":\"kern.gemv.Q4_K.64x256\",\"env\":\"abcd\",\"unit\":\"GB/"
+          "s\",\"better\":\"higher\",\"value\":8,\"samples_us\":[9,10,11,10,10,20],"
+          "\"stats_us\":{\"median\":10},\"config\":{\"threads\":2},\"roofline\":{\"bytes\":80000,\"ops\":160000,"
+          "\"bound\":\"read\",\"pct\":40},\"valid\":true}\n",
+          f);
+    fputs("{\"schema\":\"hone.bench/"
+          "1\",\"id\":\"e2e.gen\",\"record\":\"g\",\"ts\":\"2026-01-06T00:00:00Z\",\"unit\":\"tok/"
+          "s\",\"better\":\"higher\",\"valid\":null,\"samples\":[1,2],\"stats\":{\"n\":2,\"median\":1.5,\"ci95\":null},"
+          "\"extra\":{\"samples\":[{\"requests\":[{\"gaps_ms\":[1,2,3,4,5,6,7,8,9,10,11,500]}]}]}}\n",
+          f);
+    fputs("{\"schema\":\"hone.profile/"
+          "1\",\"ts\":\"2026-01-07T00:00:00Z\",\"decode\":{\"whole_ms\":10,\"rest_ms\":1,\"rest_pct\":10,\"tokens\":4,"
+          "\"ops\":[{\"op\":\"<op>\",\"ms\":9,\"pct\":90,\"calls\":3}]}}\n",
+          f);
+    fputs("{\"schema\":\"hone.ledger/"
+          "1\",\"ts\":\"2026-01-08T00:00:00Z\",\"measured_mb\":10,\"parts\":[{\"name\":\"<w>\",\"mb\":8},{\"name\":"
+          "\"kv\",\"bytes\":2000000}]}\n",
+          f);
     fputs("not json\n{\"schema\":\"hone.bench/1\",\"id\":\"cut o", f);
     fclose(f);
     return t;
@@ -281,12 +342,17 @@ static void test_html(void **state)
     if (bad) print_message("here: %.200s\n", bad);
     assert_null(bad);
     /* loads nothing, runs nothing */
-    static const char *const never[] = { "<script", " src=", "url(", "@import", "<iframe", "<object", "<link rel=\"stylesheet", "<b onmouseover", "\xE2\x80\xAE", NULL };
+    static const char *const never[] = {
+        "<script",        " src=",        "url(", "@import", "<iframe", "<object", "<link rel=\"stylesheet",
+        "<b onmouseover", "\xE2\x80\xAE", NULL
+    };
     for (const char *const *s = never; *s; s++) assert_null(strstr(t, *s));
-    for (const char *p = t; (p = strstr(p, "href=\"")); p += 6) assert_true(p[6] == '#' || strncmp(p + 6, "data:,", 6) == 0);
+    for (const char *p = t; (p = strstr(p, "href=\"")); p += 6)
+        assert_true(p[6] == '#' || strncmp(p + 6, "data:,", 6) == 0);
     assert_non_null(strstr(t, "default-src 'none'"));
     /* every part is there */
-    static const char *const parts[] = { "newest", "verdicts", "measurements", "samples", "history", "gaps", "roofline", "memory", "profile", "environment", "reading", NULL };
+    static const char *const parts[] = { "newest",   "verdicts", "measurements", "samples",     "history", "gaps",
+                                         "roofline", "memory",   "profile",      "environment", "reading", NULL };
     for (const char *const *s = parts; *s; s++) {
         char mark[40];
         snprintf(mark, sizeof mark, "<section id=\"%s\">", *s);
@@ -296,11 +362,13 @@ static void test_html(void **state)
         assert_non_null(strstr(t, mark));
     }
     /* what is wrong comes before anything else */
-    size_t invalid = place_of(t, "broken &lt;i&gt;"), quality = place_of(t, "answers changed"), regressed = place_of(t, "regressed</span>");
+    size_t invalid = place_of(t, "broken &lt;i&gt;"), quality = place_of(t, "answers changed"),
+           regressed = place_of(t, "regressed</span>");
     assert_true(invalid < quality && quality < regressed && regressed < place_of(t, "<section"));
     assert_non_null(strstr(t, "1 of 26 results is invalid."));
-    assert_non_null(strstr(t, "\xE2\x88\x92" "20\xE2\x80\xAF% worse")); /* the step */
-    assert_non_null(strstr(t, "\xE2\x89\xA0 ")); /* another kernel */
+    assert_non_null(strstr(t, "\xE2\x88\x92"
+                              "20\xE2\x80\xAF% worse")); /* the step */
+    assert_non_null(strstr(t, "\xE2\x89\xA0 "));         /* another kernel */
     free(t);
     hn_report_free(r);
     unlink(path);
@@ -315,7 +383,8 @@ static void test_same_bytes(void **state)
     *half = 0;
     char *first = file_of(all);
     for (int f = HN_REPORT_HTML; f <= HN_REPORT_JSON; f++) {
-        hn_report *a = report_of((const char *const[]){ path, NULL }), *b = report_of((const char *const[]){ path, NULL });
+        hn_report *a = report_of((const char *const[]){ path, NULL }),
+                  *b = report_of((const char *const[]){ path, NULL });
         char *x = text_of(a, (hn_report_format)f), *y = text_of(b, (hn_report_format)f);
         assert_string_equal(x, y);
         free(y);
@@ -355,8 +424,8 @@ static void test_json(void **state)
     assert_int_equal(hn_report_skipped(r), 4);
     char *t = text_of(r, HN_REPORT_JSON);
     json_t *o = json_loads(t, 0, NULL);
-    assert_string_equal(hn_rep_str(o, "schema"), "hone.report/1");
-    assert_string_equal(hn_rep_str(o, "date"), "2026-02-01T00:00:00Z");
+    assert_string_equal(hn_record_text(o, "schema"), "hone.report/1");
+    assert_string_equal(hn_record_text(o, "date"), "2026-02-01T00:00:00Z");
     assert_int_equal(count(o, "summary", "records", NULL), 26);
     assert_int_equal(count(o, "summary", "invalid", NULL), 1);
     assert_int_equal(count(o, "summary", "unchecked", NULL), 1);
@@ -427,7 +496,8 @@ static void test_csv(void **state)
     t = text_of(r, HN_REPORT_MD);
     assert_non_null(strstr(t, "| REGRESSED |"));
     assert_null(strstr(t, "<b"));
-    for (const char *row = t; (row = strstr(row, "\n| ")); row++) { /* no text breaks a table: bars as many as in its head */
+    for (const char *row = t; (row = strstr(row, "\n| "));
+         row++) { /* no text breaks a table: bars as many as in its head */
         size_t bars = 0, want = 0;
         const char *head = row;
         while (head > t && !(head[0] == '\n' && head[1] == '\n')) head--;
@@ -448,8 +518,12 @@ static void test_whole_numbers(void **state)
     static const char ops[] = "\"decode\":{\"ms\":2,\"ops\":[{\"op\":\"a\",\"ms\":1,\"pct\":50},"
                               "{\"op\":\"b\",\"ms\":1,\"pct\":50,\"calls\":1e300}]}";
     char text[600];
-    snprintf(text, sizeof text, "{\"schema\":\"hone.profile/1\",\"ts\":\"2026-01-01T00:00:00Z\",%s}\n"
-             "{\"schema\":\"hone.ab/1\",\"id\":\"e2e\",\"ts\":\"2026-01-01T00:00:00Z\",\"ratio\":1.0,\"ci95\":[0.9,1.1],\"n\":1e300,\"verdict\":\"same\"}\n", ops);
+    snprintf(text, sizeof text,
+             "{\"schema\":\"hone.profile/1\",\"ts\":\"2026-01-01T00:00:00Z\",%s}\n"
+             "{\"schema\":\"hone.ab/"
+             "1\",\"id\":\"e2e\",\"ts\":\"2026-01-01T00:00:00Z\",\"ratio\":1.0,\"ci95\":[0.9,1.1],\"n\":1e300,"
+             "\"verdict\":\"same\"}\n",
+             ops);
     char *path = file_of(text);
     hn_report *r;
     assert_int_equal(hn_report_new(&r, NULL), HONE_OK);
@@ -469,15 +543,30 @@ static void test_whole_numbers(void **state)
 static void test_odd(void **state)
 {
     static const char *const odd[] = {
-        "{\"schema\":\"hone.bench/1\"}", "{\"schema\":\"hone.bench/1\",\"id\":7,\"stats\":[],\"samples\":{},\"config\":3,\"model\":\"x\",\"env\":1,\"ts\":{}}",
-        "{\"schema\":\"hone.bench/1\",\"id\":\"a\",\"stats\":{\"median\":0,\"n\":-1,\"ci95\":[1]},\"samples\":[null,\"x\",1e308]}",
-        "{\"schema\":\"hone.bench/1\",\"id\":\"a\",\"stats\":{\"n\":9,\"median\":-5,\"ci95\":[-9,-1]},\"samples\":[-5,-9,-1],\"valid\":false}",
-        "{\"schema\":\"hone.ab/1\"}", "{\"schema\":\"hone.ab/1\",\"ratio\":-1,\"ci95\":[0,\"x\"],\"rounds\":[1,null,{\"a\":0,\"b\":0}],\"verdict\":\"MAYBE\",\"margin\":5}",
+        "{\"schema\":\"hone.bench/1\"}",
+        "{\"schema\":\"hone.bench/"
+        "1\",\"id\":7,\"stats\":[],\"samples\":{},\"config\":3,\"model\":\"x\",\"env\":1,\"ts\":{}}",
+        "{\"schema\":\"hone.bench/"
+        "1\",\"id\":\"a\",\"stats\":{\"median\":0,\"n\":-1,\"ci95\":[1]},\"samples\":[null,\"x\",1e308]}",
+        "{\"schema\":\"hone.bench/"
+        "1\",\"id\":\"a\",\"stats\":{\"n\":9,\"median\":-5,\"ci95\":[-9,-1]},\"samples\":[-5,-9,-1],\"valid\":false}",
+        "{\"schema\":\"hone.ab/1\"}",
+        "{\"schema\":\"hone.ab/"
+        "1\",\"ratio\":-1,\"ci95\":[0,\"x\"],\"rounds\":[1,null,{\"a\":0,\"b\":0}],\"verdict\":\"MAYBE\",\"margin\":5}",
         "{\"schema\":\"hone.ab/1\",\"ratio\":1e300,\"ci95\":[1e-300,1e300],\"rounds\":7,\"verdict\":7}",
-        "{\"schema\":\"hone.kern/1\"}", "{\"schema\":\"hone.kern/1\",\"results\":[{},1]}", "{\"schema\":\"hone.peaks/1\",\"read\":{\"points\":[1]}}", "{\"schema\":\"hone.profile/1\",\"decode\":{\"ops\":[{},1]}}",
-        "{\"schema\":\"hone.ledger/1\",\"parts\":{\"a\":1,\"b\":\"x\"}}", "{\"schema\":\"hone.suite/1\",\"records\":[1,{}]}", "{\"schema\":\"hone.other/9\",\"ts\":\"x\"}",
-        ("{\"schema\":\"hone.bench/1\",\"id\":\"e2e\",\"record\":\"1\",\"stats\":{\"decode_tok_s\":{\"median\":1e-300,\"ci95\":[0,1e300],\"n\":6}},\"samples\":[{\"decode_tok_s\":1}],"
-        "\"roofline\":{\"bytes_per_token\":1,\"gb_s\":1e300,\"prefill_gops\":1e-300,\"roof_value\":0,\"pct\":0},\"model\":{\"params\":1e300},\"config\":{\"n_prompt\":1},\"memory\":{\"peak_anon_mb\":0,\"model_resident_mb\":0}}"),
+        "{\"schema\":\"hone.kern/1\"}",
+        "{\"schema\":\"hone.kern/1\",\"results\":[{},1]}",
+        "{\"schema\":\"hone.peaks/1\",\"read\":{\"points\":[1]}}",
+        "{\"schema\":\"hone.profile/1\",\"decode\":{\"ops\":[{},1]}}",
+        "{\"schema\":\"hone.ledger/1\",\"parts\":{\"a\":1,\"b\":\"x\"}}",
+        "{\"schema\":\"hone.suite/1\",\"records\":[1,{}]}",
+        "{\"schema\":\"hone.other/9\",\"ts\":\"x\"}",
+        ("{\"schema\":\"hone.bench/"
+         "1\",\"id\":\"e2e\",\"record\":\"1\",\"stats\":{\"decode_tok_s\":{\"median\":1e-300,\"ci95\":[0,1e300],\"n\":"
+         "6}},\"samples\":[{\"decode_tok_s\":1}],"
+         "\"roofline\":{\"bytes_per_token\":1,\"gb_s\":1e300,\"prefill_gops\":1e-300,\"roof_value\":0,\"pct\":0},"
+         "\"model\":{\"params\":1e300},\"config\":{\"n_prompt\":1},\"memory\":{\"peak_anon_mb\":0,\"model_resident_"
+         "mb\":0}}"),
     };
     char *all = NULL;
     size_t n, k = sizeof odd / sizeof *odd;
@@ -490,7 +579,9 @@ static void test_odd(void **state)
             for (int form = HN_REPORT_HTML; form <= HN_REPORT_JSON; form++) {
                 char *t = text_of(r, (hn_report_format)form);
                 if (form == HN_REPORT_HTML) assert_null(well_formed(t));
-                if (form == HN_REPORT_HTML && (strstr(t, "nan%") || strstr(t, "inf%") || strstr(t, "\"nan\"") || strstr(t, "\"-nan"))) fail_msg("%s: no place in the drawing", odd[i]);
+                if (form == HN_REPORT_HTML &&
+                    (strstr(t, "nan%") || strstr(t, "inf%") || strstr(t, "\"nan\"") || strstr(t, "\"-nan")))
+                    fail_msg("%s: no place in the drawing", odd[i]);
                 free(t);
             }
         hn_report_free(r);
@@ -518,8 +609,10 @@ static void test_odd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_checker), cmocka_unit_test(test_numbers), cmocka_unit_test(test_axes), cmocka_unit_test(test_texts), cmocka_unit_test(test_html),
-        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_json), cmocka_unit_test(test_csv), cmocka_unit_test(test_odd), cmocka_unit_test(test_whole_numbers),
+        cmocka_unit_test(test_checker),       cmocka_unit_test(test_numbers), cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_texts),         cmocka_unit_test(test_html),    cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_json),          cmocka_unit_test(test_csv),     cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_whole_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,12 @@
 /* The laboratory on recurrent models: a profile from any depth, the state in the ledger and
  * in samples, bytes of a token, a depth that changes no memory. */
-#include "lab/bench.h"
-#include "lab/ledger.h"
-#include "lab/profile.h"
-#include "lab/sample.h"
+#include "lab/bench/bench.h"
+#include "lab/machine/ledger.h"
+#include "lab/bench/profile.h"
+#include "lab/bench/sample.h"
+#include "lab/inside/bench_stages.h"
+#include "lab/record/record.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +22,11 @@ static hone_context *ctx;
 static int make(void **state)
 {
     static const char *const shapes[] = {
-        "{\"arch\":\"rwkv7\",\"n_layer\":3,\"n_embd\":64,\"head_dim\":32,\"n_ff\":96,\"n_vocab\":300,\"rank_decay\":8,\"rank_iclr\":4,\"rank_value\":4,\"rank_gate\":12}",
-        "{\"arch\":\"rwkv6\",\"n_layer\":3,\"n_embd\":64,\"head_dim\":32,\"n_ff\":96,\"n_vocab\":300,\"rank_mix\":4,\"rank_decay\":8,\"rescale_every\":2}" };
+        "{\"arch\":\"rwkv7\",\"n_layer\":3,\"n_embd\":64,\"head_dim\":32,\"n_ff\":96,\"n_vocab\":300,\"rank_decay\":8,"
+        "\"rank_iclr\":4,\"rank_value\":4,\"rank_gate\":12}",
+        "{\"arch\":\"rwkv6\",\"n_layer\":3,\"n_embd\":64,\"head_dim\":32,\"n_ff\":96,\"n_vocab\":300,\"rank_mix\":4,"
+        "\"rank_decay\":8,\"rescale_every\":2}"
+    };
     char config[64];
     snprintf(config, sizeof config, "/tmp/hone-lab-rwkv-%d.json", (int)getpid());
     for (int i = 0; i < 2; i++) {
@@ -29,7 +35,9 @@ static int make(void **state)
         fputs(shapes[i], f);
         fclose(f);
         snprintf(path[i], sizeof path[i], "/tmp/hone-lab-rwkv-%d-%d.gguf", i, (int)getpid());
-        if (hone_synth(&(hone_synth_params){ .config_path = config, .type = i ? "F16" : "Q8_0" }, path[i], NULL, NULL) != HONE_OK) return -1;
+        if (hone_synth(&(hone_synth_params){ .config_path = config, .type = i ? "F16" : "Q8_0" }, path[i], NULL,
+                       NULL) != HONE_OK)
+            return -1;
     }
     unlink(config);
     return hone_context_new(&ctx, &(hone_context_params){ .n_threads = 2 }, NULL) == HONE_OK ? 0 : -1;
@@ -47,7 +55,8 @@ static hone_model *open_model(int i)
 {
     hone_model *m;
     hone_error err;
-    if (hone_model_open(&m, path[i], &(hone_model_params){ .packed = "off" }, &err) != HONE_OK) fail_msg("%s", err.message);
+    if (hone_model_open(&m, path[i], &(hone_model_params){ .packed = "off" }, &err) != HONE_OK)
+        fail_msg("%s", err.message);
     return m;
 }
 
@@ -55,7 +64,9 @@ static hone_session *new_session(const hone_model *m, int32_t n_ctx)
 {
     hone_session *s;
     hone_error err;
-    if (hone_session_new(&s, ctx, m, &(hone_session_params){ .n_ctx = n_ctx, .n_seq = 1, .n_chunk = 16 }, &err) != HONE_OK) fail_msg("%s", err.message);
+    if (hone_session_new(&s, ctx, m, &(hone_session_params){ .n_ctx = n_ctx, .n_seq = 1, .n_chunk = 16 }, &err) !=
+        HONE_OK)
+        fail_msg("%s", err.message);
     return s;
 }
 
@@ -124,7 +135,8 @@ static void ledger_has_a_state(void **state)
         if (strcmp(l.part[i].name, "state") != 0) continue;
         found++;
         assert_true(l.part[i].reserved >= state_bytes && l.part[i].reserved <= 10 * state_bytes);
-        assert_true(l.part[i].resident >= (double)state_bytes && l.part[i].resident <= (double)l.part[i].reserved + 8192);
+        assert_true(l.part[i].resident >= (double)state_bytes &&
+                    l.part[i].resident <= (double)l.part[i].reserved + 8192);
     }
     assert_int_equal(found, 1);
     hn_look look;
@@ -170,7 +182,9 @@ static void depth_takes_no_memory(void **state)
         hone_error err;
         hone_session *h;
         hone_memory u;
-        assert_int_equal(hone_session_new(&h, ctx, m, &(hone_session_params){ .n_seq = 1, .n_chunk = i == 2 ? 512 : 64 }, NULL), HONE_OK);
+        assert_int_equal(
+            hone_session_new(&h, ctx, m, &(hone_session_params){ .n_seq = 1, .n_chunk = i == 2 ? 512 : 64 }, NULL),
+            HONE_OK);
         const hn_bench_config c = { .n_prompt = 30, .n_gen = 20, .depth = depths[i] };
         if (hn_bench_measure(&s[i], h, m, &c, &err) != HONE_OK) fail_msg("%s", err.message);
         assert_int_not_equal(s[i].verdict.state, HN_INVALID);
@@ -189,7 +203,7 @@ static void depth_takes_no_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(profile_from_any_depth), cmocka_unit_test(ledger_has_a_state), cmocka_unit_test(bytes_and_work),
-                                        cmocka_unit_test(depth_takes_no_memory) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(profile_from_any_depth), cmocka_unit_test(ledger_has_a_state),
+                                        cmocka_unit_test(bytes_and_work), cmocka_unit_test(depth_takes_no_memory) };
     return cmocka_run_group_tests(tests, make, clean);
 }

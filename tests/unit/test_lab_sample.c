@@ -1,7 +1,10 @@
 /* What a measured process does: pace against values worked out by hand, evidence reason by
  * reason, requests and batches against the plain way of generating, memory that is known. */
 #include "base/os.h"
-#include "lab/bench_process.h"
+#include "lab/bench/runner.h"
+#include "lab/inside/bench_stages.h"
+#include "lab/machine/evidence.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +21,8 @@ static void pace_by_hand(void **state)
     hn_pace p;
     for (int i = 0; i < 40; i++) gap[i] = i < 8 ? 500 : i < 20 ? 40 : 50; /* slow beginning */
     assert_int_equal(hn_pace_of(&p, gap, 40, NULL), HONE_OK);
-    NEAR(p.steady, 20);    /* 32 gaps are left: 12 of 40 ms, 20 of 50 ms, median 50 */
-    NEAR(p.sustained, 20); /* the last 20 gaps */
+    NEAR(p.steady, 20);               /* 32 gaps are left: 12 of 40 ms, 20 of 50 ms, median 50 */
+    NEAR(p.sustained, 20);            /* the last 20 gaps */
     NEAR(p.peak, 1000.0 * 23 / 1030); /* a second or more: twelve of 40 and eleven of 50 ms; 22 of them are only 980 */
     assert_int_equal(hn_pace_of(&p, gap, 8, NULL), HONE_OK);
     assert_true(isnan(p.steady)); /* nothing is left */
@@ -39,7 +42,8 @@ static void pace_by_hand(void **state)
 
 static json_t *sample(const char *key, double value)
 {
-    json_t *o = json_pack("{s:f, s:i, s:i, s:f}", "steal_pct", 0.9, "major_faults", 0, "throttled", 0, "clock_mhz", 3000.0);
+    json_t *o =
+        json_pack("{s:f, s:i, s:i, s:f}", "steal_pct", 0.9, "major_faults", 0, "throttled", 0, "clock_mhz", 3000.0);
     if (key) json_object_set_new(o, key, json_real(value));
     return o;
 }
@@ -102,7 +106,8 @@ static void evidence_is_seen(void **state)
 
 static void numbers_by_path(void **state)
 {
-    json_t *o = json_pack("{s:f, s:{s:i}, s:[{s:f}, {s:f}], s:s}", "a", 1.5, "b", "c", 7, "r", "x", 2.0, "x", 3.0, "t", "no number");
+    json_t *o = json_pack("{s:f, s:{s:i}, s:[{s:f}, {s:f}], s:s}", "a", 1.5, "b", "c", 7, "r", "x", 2.0, "x", 3.0, "t",
+                          "no number");
     NEAR(hn_result_number(o, "a"), 1.5);
     NEAR(hn_result_number(o, "b.c"), 7);
     NEAR(hn_result_number(o, "r.0.x"), 2);
@@ -122,7 +127,8 @@ static hone_context *ctx;
 static bool have_model(void)
 {
     if (model) return true;
-    if (access("models/hone-tiny.gguf", R_OK) != 0 || hone_model_open(&model, "models/hone-tiny.gguf", NULL, NULL) != HONE_OK) {
+    if (access("models/hone-tiny.gguf", R_OK) != 0 ||
+        hone_model_open(&model, "models/hone-tiny.gguf", NULL, NULL) != HONE_OK) {
         puts("SKIP: models/hone-tiny.gguf is not here");
         return false;
     }
@@ -133,7 +139,8 @@ static bool have_model(void)
 static hone_session *session(int32_t n_ctx, int32_t n_seq)
 {
     hone_session *s;
-    assert_int_equal(hone_session_new(&s, ctx, model, &(hone_session_params){ .n_ctx = n_ctx, .n_seq = n_seq }, NULL), HONE_OK);
+    assert_int_equal(hone_session_new(&s, ctx, model, &(hone_session_params){ .n_ctx = n_ctx, .n_seq = n_seq }, NULL),
+                     HONE_OK);
     return s;
 }
 
@@ -158,7 +165,8 @@ static void a_request_says_what_run_says(void **state)
     assert_true(r.tokenize_ms > 0 && r.tokenize_ms < r.ttft_ms);
     assert_true(fabs(r.decode_tok_s - 23000 / sum) < 1e-6 * r.decode_tok_s);
     hn_request again;
-    assert_int_equal(hn_request_run(&again, s, model, c.text, &c, NULL), HONE_OK); /* on the same session: from the start */
+    assert_int_equal(hn_request_run(&again, s, model, c.text, &c, NULL),
+                     HONE_OK); /* on the same session: from the start */
     assert_memory_equal(r.ids, again.ids, 24 * sizeof *r.ids);
     hn_request_free(&again);
     const hn_request_config drawn = { .n_prompt = 32, .n_gen = 24, .temp = 0.7f, .top_p = 0.9f, .seed = 1 };
@@ -232,7 +240,9 @@ static void memory_is_looked_at(void **state)
         const float *logits;
         hn_bench_ids(ids, 512, 0, m);
         assert_int_equal(before.cache, 0);
-        assert_true(before.tensors < (2 << 20) + (256 << 10)); /* nothing but what the kernel maps with the directory: up to a huge page */
+        assert_true(before.tensors <
+                    (2 << 20) +
+                        (256 << 10)); /* nothing but what the kernel maps with the directory: up to a huge page */
         assert_int_equal(hone_prefill(s, ids, 512, &logits, NULL), HONE_OK);
         hn_look_at(&after, m, s);
         assert_true(after.tensors > 5000000 && after.tensors < 5600000); /* 5,514,240 bytes of weights */
@@ -253,8 +263,13 @@ static int close_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pace_by_hand), cmocka_unit_test(evidence_by_reason), cmocka_unit_test(evidence_is_seen), cmocka_unit_test(numbers_by_path),
-        cmocka_unit_test(a_request_says_what_run_says), cmocka_unit_test(company_changes_nothing), cmocka_unit_test(without_a_cache_the_same_comes_out),
+        cmocka_unit_test(pace_by_hand),
+        cmocka_unit_test(evidence_by_reason),
+        cmocka_unit_test(evidence_is_seen),
+        cmocka_unit_test(numbers_by_path),
+        cmocka_unit_test(a_request_says_what_run_says),
+        cmocka_unit_test(company_changes_nothing),
+        cmocka_unit_test(without_a_cache_the_same_comes_out),
         cmocka_unit_test(memory_is_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, close_all);

@@ -1,6 +1,7 @@
 /* Statistics against values worked out by hand, and against published tables of the
  * median's order-statistic interval (Conover, Practical Nonparametric Statistics, A3). */
-#include "lab/lab.h"
+#include "lab/stats/stats.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,9 +67,19 @@ static void test_too_few_is_nothing(void **state)
 
 static void test_median_ranks(void **state)
 {
-    static const struct { size_t n, rank; double coverage; } table[] = {
-        { 5, 0, 0 }, { 6, 1, 0.96875 }, { 8, 1, 0.9921875 }, { 9, 2, 0.9609375 }, { 10, 2, 0.978515625 },
-        { 12, 3, 0.96142578125 }, { 15, 4, 0.96484375 }, { 20, 6, 0.958610534667969 }, { 25, 8, 0.956714749336243 },
+    static const struct {
+        size_t n, rank;
+        double coverage;
+    } table[] = {
+        { 5, 0, 0 },
+        { 6, 1, 0.96875 },
+        { 8, 1, 0.9921875 },
+        { 9, 2, 0.9609375 },
+        { 10, 2, 0.978515625 },
+        { 12, 3, 0.96142578125 },
+        { 15, 4, 0.96484375 },
+        { 20, 6, 0.958610534667969 },
+        { 25, 8, 0.956714749336243 },
         { 100, 40, 0.964799799782361 },
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -128,9 +139,10 @@ static void test_numbers_in_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_textbook), cmocka_unit_test(test_odd_count), cmocka_unit_test(test_too_few_is_nothing),
-        cmocka_unit_test(test_median_ranks), cmocka_unit_test(test_outlier_classes),
-        cmocka_unit_test(test_percentiles_need_samples), cmocka_unit_test(test_numbers_in_json),
+        cmocka_unit_test(test_textbook),           cmocka_unit_test(test_odd_count),
+        cmocka_unit_test(test_too_few_is_nothing), cmocka_unit_test(test_median_ranks),
+        cmocka_unit_test(test_outlier_classes),    cmocka_unit_test(test_percentiles_need_samples),
+        cmocka_unit_test(test_numbers_in_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static hn_dataset *make(int64_t n, int32_t (*len)(int64_t))
     d->sample = calloc((size_t)n, sizeof *d->sample);
     d->n = n;
     for (int64_t k = 0; k < n; k++) {
-        hn_sample *s = &d->sample[k];
+        hn_data_sample *s = &d->sample[k];
         s->n = len(k);
         s->ids = malloc((size_t)s->n * sizeof *s->ids);
         s->target = malloc((size_t)s->n);
@@ -42,16 +42,16 @@ static hn_loader *start(const hn_dataset *d, int32_t seq, int32_t n_seq, bool pa
     if (hn_loader_new(&l, d, seq, n_seq, pack, shuffle, seed, &e) != HONE_OK) fail_msg("%s", e.message);
     return l;
 }
-static hn_batch next(hn_loader *l)
+static hn_train_batch next(hn_loader *l)
 {
-    hn_batch b;
+    hn_train_batch b;
     hone_error e = { 0 };
     if (hn_loader_next(l, &b, &e) != HONE_OK) fail_msg("%s", e.message);
     return b;
 }
 
 /* Checks b against the samples its documents name; seen[k] counts them. */
-static void check(const hn_dataset *d, const hn_loader *l, const hn_batch *b, int *seen)
+static void check(const hn_dataset *d, const hn_loader *l, const hn_train_batch *b, int *seen)
 {
     int32_t n_target = 0;
     assert_true(b->n_doc > 0 && b->n_tok <= hn_loader_max_tok(l));
@@ -90,7 +90,7 @@ static void test_epochs(void **state)
                         hn_cursor c = hn_loader_tell(l);
                         assert_int_equal(c.epoch, epoch);
                         assert_int_equal(c.at, given);
-                        hn_batch b = next(l);
+                        hn_train_batch b = next(l);
                         check(d, l, &b, seen);
                         if (given == 0 && epoch < 2) first[epoch] = b.ids[0];
                         given += total - given < n_seq ? total - given : n_seq;
@@ -113,7 +113,7 @@ static void test_packing(void **state)
     hn_loader *l = start(d, 16, 2, true, false, 0);
     int seen[7] = { 0 };
     assert_int_equal(hn_loader_n_seq(l), 3);
-    hn_batch b = next(l);
+    hn_train_batch b = next(l);
     check(d, l, &b, seen);
     assert_int_equal(b.n_doc, 6);
     assert_int_equal(b.n_tok, 30);
@@ -130,12 +130,15 @@ static void test_packing(void **state)
     drop(d);
 }
 
-typedef struct copy { hn_cursor at; int32_t n_tok, n_doc, n_target, *v; } copy;
+typedef struct copy {
+    hn_cursor at;
+    int32_t n_tok, n_doc, n_target, *v;
+} copy;
 
 static copy keep(hn_loader *l)
 {
     copy c = { .at = hn_loader_tell(l) };
-    hn_batch b = next(l);
+    hn_train_batch b = next(l);
     size_t n = (size_t)b.n_tok * sizeof(int32_t);
     c.n_tok = b.n_tok, c.n_doc = b.n_doc, c.n_target = b.n_target;
     c.v = malloc(3 * n + (size_t)(b.n_doc + 1) * sizeof(int32_t));
@@ -171,7 +174,8 @@ static void test_seek(void **state)
         hn_loader_free(l);
         l = start(d, 30, 2, pack, true, 12);
         copy other = keep(l);
-        assert_true(other.n_tok != want[0].n_tok || memcmp(other.v, want[0].v, (size_t)other.n_tok * sizeof(int32_t)) != 0);
+        assert_true(other.n_tok != want[0].n_tok ||
+                    memcmp(other.v, want[0].v, (size_t)other.n_tok * sizeof(int32_t)) != 0);
         free(other.v);
         for (int i = 0; i < N; i++) free(want[i].v);
         hn_loader_free(l);
@@ -193,7 +197,8 @@ static void test_seek_refused(void **state)
     assert_memory_equal(&a, &b, offsetof(copy, v));
     assert_memory_equal(a.v, b.v, (size_t)a.n_tok * sizeof(int32_t));
     free(a.v), free(b.v);
-    assert_int_equal(hn_loader_seek(l, (hn_cursor){ 0, 10 }, &e), HONE_OK); /* the end of an epoch is the beginning of the next */
+    assert_int_equal(hn_loader_seek(l, (hn_cursor){ 0, 10 }, &e),
+                     HONE_OK); /* the end of an epoch is the beginning of the next */
     assert_int_equal(hn_loader_tell(l).epoch, 1);
     assert_int_equal(hn_loader_tell(l).at, 0);
     hn_loader_free(l), hn_loader_free(m);
@@ -220,7 +225,7 @@ static void test_shuffle_is_fair(void **state)
     double chi = 0;
     int n_order = 0;
     for (int i = 0; i < 24000; i++) {
-        hn_batch b = next(l);
+        hn_train_batch b = next(l);
         int code = 0;
         for (int k = 0; k < 4; k++) code = 4 * code + b.ids[b.doc[k]] / 100;
         count[code]++;
@@ -236,8 +241,8 @@ static void test_shuffle_is_fair(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_epochs), cmocka_unit_test(test_packing), cmocka_unit_test(test_seek), cmocka_unit_test(test_seek_refused),
-        cmocka_unit_test(test_shuffle_is_fair),
+        cmocka_unit_test(test_epochs),       cmocka_unit_test(test_packing),         cmocka_unit_test(test_seek),
+        cmocka_unit_test(test_seek_refused), cmocka_unit_test(test_shuffle_is_fair),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,9 @@ static void refused(tiny *a, const hone_model *m, hone_status want, const char *
     hn_lora *l = (void *)1;
     hone_status st = open_it(a, m, &l, &err);
     assert_null(l);
-    if (st != want || !strstr(err.message, words)) fail_msg("%s, expected %s: %s (expected \"%s\")", hone_status_name(st), hone_status_name(want), err.message, words);
+    if (st != want || !strstr(err.message, words))
+        fail_msg("%s, expected %s: %s (expected \"%s\")", hone_status_name(st), hone_status_name(want), err.message,
+                 words);
 }
 
 /* ---- tests ------------------------------------------------------------------------------------ */
@@ -70,7 +72,8 @@ static void reads(void **state)
     hn_lora *l;
     tiny *a = good();
     tm_put_str(a, "general.name", "one");
-    const float q_a0 = tm_find(a, "blk.0.attn_q.weight.lora_a")->f[5], down_b9 = tm_find(a, "blk.1.ffn_down.weight.lora_b")->f[9];
+    const float q_a0 = tm_find(a, "blk.0.attn_q.weight.lora_a")->f[5],
+                down_b9 = tm_find(a, "blk.1.ffn_down.weight.lora_b")->f[9];
     if (open_it(a, base, &l, &err)) fail_msg("%s", err.message);
     assert_int_equal(l->n_pair, 2);
     assert_string_equal(l->pair[0].name, "blk.0.attn_q.weight");
@@ -148,7 +151,8 @@ static void wrong_files(void **state)
     refused(a, base, HONE_E_FORMAT, "wrong base model?");
     (a = good(), add_half(a, "blk.0.attn_k.weight", 'a', 32, 4), add_half(a, "blk.0.attn_k.weight", 'b', 3, 16));
     refused(a, base, HONE_E_FORMAT, "expected the same");
-    (a = good(), add_half(a, "blk.0.attn_k.weight", 'a', 4, 32), add_half(a, "blk.0.attn_k.weight", 'b', 16, 4)); /* as files were once */
+    (a = good(), add_half(a, "blk.0.attn_k.weight", 'a', 4, 32),
+     add_half(a, "blk.0.attn_k.weight", 'b', 16, 4)); /* as files were once */
     refused(a, base, HONE_E_FORMAT, "has shape");
     (a = good(), tm_put_f32(a, "adapter.lora.alpha", NAN));
     refused(a, base, HONE_E_FORMAT, "adapter.lora.alpha");
@@ -189,7 +193,8 @@ static bool hits(const char *read, const char *dst)
 /* What a new file may not replace: the adapter, any part of one that is split, either file of a folder. */
 static void own_files(void **state)
 {
-    static const char split[] = "tests/fuzz/corpus/gguf/py_split-0000%d-of-00003.gguf", peft[] = "tests/golden/lora_peft";
+    static const char split[] = "tests/fuzz/corpus/gguf/py_split-0000%d-of-00003.gguf",
+                      peft[] = "tests/golden/lora_peft";
     char a[128], b[128];
     for (int i = 1; i <= 3; i++)
         for (int k = 1; k <= 3; k++) {
@@ -227,10 +232,18 @@ static void writes(void **state)
 {
     float qa[RANK * 32], qb[32 * RANK], va[5 * 32], vb[16 * 5];
     fill(qa, RANK * 32, "qa"), fill(qb, RANK * 32, "qb"), fill(va, 5 * 32, "va"), fill(vb, 16 * 5, "vb");
-    const hn_lora_pair pair[2] = { { .name = (char *)"blk.0.attn_q.weight", .n_in = 32, .n_out = 32, .rank = RANK, .a = qa, .b = qb, .scale = 2 },
-                                   { .name = (char *)"blk.1.attn_v.weight", .n_in = 32, .n_out = 16, .rank = 5, .a = va, .b = vb, .scale = 2 } };
+    const hn_lora_pair pair[2] = {
+        { .name = (char *)"blk.0.attn_q.weight", .n_in = 32, .n_out = 32, .rank = RANK, .a = qa, .b = qb, .scale = 2 },
+        { .name = (char *)"blk.1.attn_v.weight", .n_in = 32, .n_out = 16, .rank = 5, .a = va, .b = vb, .scale = 2 }
+    };
     for (int f16 = 0; f16 < 2; f16++) {
-        hn_lora_about about = { .name = "two", .arch = "llama", .base_name = "tiny", .alpha = 6, .dropout = 0.5f, .steps = 7, .type = f16 ? HN_F16 : HN_F32 };
+        hn_lora_about about = { .name = "two",
+                                .arch = "llama",
+                                .base_name = "tiny",
+                                .alpha = 6,
+                                .dropout = 0.5f,
+                                .steps = 7,
+                                .type = f16 ? HN_F16 : HN_F32 };
         hone_error err = { 0 };
         hn_lora *l;
         const char *path = tm_path("w.gguf");
@@ -241,7 +254,8 @@ static void writes(void **state)
         assert_true(l->pair[0].scale == 2.0f);
         for (int i = 0; i < 2; i++) /* s·B comes back, whatever of it is in the scale */
             for (int64_t k = 0; k < pair[i].n_out * pair[i].rank; k++)
-                assert_true(fabsf(l->pair[i].scale * l->pair[i].b[k] - pair[i].scale * pair[i].b[k]) <= (f16 ? 2e-3f : 1e-6f));
+                assert_true(fabsf(l->pair[i].scale * l->pair[i].b[k] - pair[i].scale * pair[i].b[k]) <=
+                            (f16 ? 2e-3f : 1e-6f));
         if (!f16) {
             assert_memory_equal(l->pair[0].a, qa, sizeof qa);
             assert_memory_equal(l->pair[0].b, qb, sizeof qb);
@@ -261,7 +275,9 @@ static void writes(void **state)
 static void does_not_write(void **state)
 {
     float a[32] = { 0 }, b[32] = { 0 };
-    hn_lora_pair pair = { .name = (char *)"blk.0.attn_q.weight", .n_in = 32, .n_out = 32, .rank = 1, .a = a, .b = b, .scale = 1 };
+    hn_lora_pair pair = {
+        .name = (char *)"blk.0.attn_q.weight", .n_in = 32, .n_out = 32, .rank = 1, .a = a, .b = b, .scale = 1
+    };
     hn_lora_about about = { .arch = "llama", .alpha = 1, .type = HN_F16 };
     hone_error err = { 0 };
     b[3] = 70000;
@@ -312,8 +328,10 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads), cmocka_unit_test(without_alpha), cmocka_unit_test(every_type), cmocka_unit_test(wrong_files), cmocka_unit_test(wrong_numbers),
-        cmocka_unit_test(wrong_paths), cmocka_unit_test(own_files), cmocka_unit_test(tied_head), cmocka_unit_test(writes), cmocka_unit_test(does_not_write), cmocka_unit_test(hashes),
+        cmocka_unit_test(reads),          cmocka_unit_test(without_alpha), cmocka_unit_test(every_type),
+        cmocka_unit_test(wrong_files),    cmocka_unit_test(wrong_numbers), cmocka_unit_test(wrong_paths),
+        cmocka_unit_test(own_files),      cmocka_unit_test(tied_head),     cmocka_unit_test(writes),
+        cmocka_unit_test(does_not_write), cmocka_unit_test(hashes),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -32,7 +32,8 @@ static void check_golden(const hn_lora *l)
         double d = 0;
         for (int64_t j = 0; j < p->rank; j++) d += (double)p->b[r * p->rank + j] * (double)p->a[j * p->n_in + c];
         d *= (double)p->scale;
-        if (fabs(d - want) > 2e-6 * (1 + fabs(want))) fail_msg("%s[%ld][%ld] is %.9g, PEFT has %.9g", name, r, c, d, want);
+        if (fabs(d - want) > 2e-6 * (1 + fabs(want)))
+            fail_msg("%s[%ld][%ld] is %.9g, PEFT has %.9g", name, r, c, d, want);
         n++;
     }
     fclose(f);
@@ -65,9 +66,12 @@ static void there_and_back(void **state)
         assert_int_equal(again->n_pair, 15);
         check_golden(again);
         for (int32_t k = 0; k < l->n_pair; k++)
-            assert_memory_equal(again->pair[k].a, l->pair[k].a, (size_t)(l->pair[k].rank * l->pair[k].n_in) * sizeof(float));
+            assert_memory_equal(again->pair[k].a, l->pair[k].a,
+                                (size_t)(l->pair[k].rank * l->pair[k].n_in) * sizeof(float));
         if (i == 1)
-            for (int32_t k = 0; k < l->n_pair; k++) assert_memory_equal(again->pair[k].b, l->pair[k].b, (size_t)(l->pair[k].rank * l->pair[k].n_out) * sizeof(float));
+            for (int32_t k = 0; k < l->n_pair; k++)
+                assert_memory_equal(again->pair[k].b, l->pair[k].b,
+                                    (size_t)(l->pair[k].rank * l->pair[k].n_out) * sizeof(float));
         hn_lora_close(again);
     }
     hn_lora_close(l);
@@ -81,8 +85,15 @@ static void there_and_back(void **state)
 static void facts(void **state)
 {
     float a[2 * 32] = { 0 }, b[32 * 2] = { 0 };
-    hn_lora_pair pair = { .name = (char *)"blk.1.attn_q.weight", .n_in = 32, .n_out = 32, .rank = 2, .a = a, .b = b, .scale = 8 / sqrtf(2) };
-    hn_lora_about about = { .arch = "llama", .base_name = "a \"base\"", .alpha = 8 * sqrtf(2), .dropout = 0.25f, .rslora = true, .type = HN_F16 };
+    hn_lora_pair pair = {
+        .name = (char *)"blk.1.attn_q.weight", .n_in = 32, .n_out = 32, .rank = 2, .a = a, .b = b, .scale = 8 / sqrtf(2)
+    };
+    hn_lora_about about = { .arch = "llama",
+                            .base_name = "a \"base\"",
+                            .alpha = 8 * sqrtf(2),
+                            .dropout = 0.25f,
+                            .rslora = true,
+                            .type = HN_F16 };
     hone_error err = { 0 };
     char path[200], file[260], text[2000] = "";
     for (int i = 0; i < 64; i++) b[i] = (float)i;
@@ -143,21 +154,35 @@ static void refused(const char *config, const char *head, int n, float value, ho
     folder_with(config, head, n, value, path);
     hone_status st = hn_lora_open(&l, base, path, &err);
     assert_null(l);
-    if (st != want || !strstr(err.message, words)) fail_msg("%s: %s (expected %s, \"%s\")", hone_status_name(st), err.message, hone_status_name(want), words);
+    if (st != want || !strstr(err.message, words))
+        fail_msg("%s: %s (expected %s, \"%s\")", hone_status_name(st), err.message, hone_status_name(want), words);
 }
 
 #define HEAD "{\"peft_type\": \"LORA\", \"r\": 1, \"lora_alpha\": 2"
-#define PAIR(MODULE, IN, OUT, A_END, B_END)                                                                                                    \
-    "{\"base_model.model." MODULE ".lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1," #IN "],\"data_offsets\":[0," #A_END "]},"                \
-    "\"base_model.model." MODULE ".lora_B.weight\":{\"dtype\":\"F32\",\"shape\":[" #OUT ",1],\"data_offsets\":[" #A_END "," #B_END "]}}"
+#define PAIR(MODULE, IN, OUT, A_END, B_END)                                               \
+    "{\"base_model.model." MODULE ".lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1," #IN \
+    "],\"data_offsets\":[0," #A_END "]},"                                                 \
+    "\"base_model.model." MODULE ".lora_B.weight\":{\"dtype\":\"F32\",\"shape\":[" #OUT   \
+    ",1],\"data_offsets\":[" #A_END "," #B_END "]}}"
 
 static void wrong_configs(void **state)
 {
-    static const char *const set[] = { "\"use_dora\": true", "\"bias\": \"all\"", "\"modules_to_save\": [\"lm_head\"]", "\"lora_bias\": true", "\"fan_in_fan_out\": true",
-                                       "\"trainable_token_indices\": [1]", "\"alora_invocation_tokens\": [1, 2]", "\"layer_replication\": [[0, 1]]",
-                                       "\"target_parameters\": [\"x\"]", "\"init_lora_weights\": \"pissa\"", "\"use_qalora\": true",
-                                       "\"use_bdlora\": {\"nblocks\": 2}", "\"kasa_config\": {\"beta\": 1e-4}", "\"arrow_config\": {\"top_k\": 3}",
-                                       "\"monteclora_config\": {\"num_samples\": 8}", "\"use_something\": 1" };
+    static const char *const set[] = { "\"use_dora\": true",
+                                       "\"bias\": \"all\"",
+                                       "\"modules_to_save\": [\"lm_head\"]",
+                                       "\"lora_bias\": true",
+                                       "\"fan_in_fan_out\": true",
+                                       "\"trainable_token_indices\": [1]",
+                                       "\"alora_invocation_tokens\": [1, 2]",
+                                       "\"layer_replication\": [[0, 1]]",
+                                       "\"target_parameters\": [\"x\"]",
+                                       "\"init_lora_weights\": \"pissa\"",
+                                       "\"use_qalora\": true",
+                                       "\"use_bdlora\": {\"nblocks\": 2}",
+                                       "\"kasa_config\": {\"beta\": 1e-4}",
+                                       "\"arrow_config\": {\"top_k\": 3}",
+                                       "\"monteclora_config\": {\"num_samples\": 8}",
+                                       "\"use_something\": 1" };
     char config[400];
     for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
         char key[40];
@@ -171,17 +196,33 @@ static void wrong_configs(void **state)
     refused("{\"peft_type\": \"LORA\", \"r\": \"x\", \"lora_alpha\": 1}", NULL, 0, 0, HONE_E_FORMAT, "\"r\"");
     refused("[]", NULL, 0, 0, HONE_E_FORMAT, "JSON");
     refused(HEAD "}", NULL, 0, 0, HONE_E_IO, "adapter_model.safetensors");
-    refused(HEAD ", \"alpha_pattern\": {\".*q_proj\": 3}}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_UNSUPPORTED, "regular expression");
-    refused(HEAD ", \"alpha_pattern\": {\"q_proj\": \"x\"}}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_FORMAT, "alpha_pattern");
+    refused(HEAD ", \"alpha_pattern\": {\".*q_proj\": 3}}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256),
+            64, 0, HONE_E_UNSUPPORTED, "regular expression");
+    refused(HEAD ", \"alpha_pattern\": {\"q_proj\": \"x\"}}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256),
+            64, 0, HONE_E_FORMAT, "alpha_pattern");
 }
 
 /* PEFT 0.21 looks for (.*\.)?KEY$ as a regular expression: what it makes of each, asked of its get_pattern_key. */
 static void alpha_patterns(void **state)
 {
-    static const struct { const char *keys; float alpha; } list[] = {
-        { "\"q_proj\": 3", 3 }, { "\"q.proj\": 3", 3 }, { "\"self.attn.q_proj\": 3", 3 }, { "\"proj\": 3", 2 }, { "\".proj\": 3", 2 }, { "\"...proj\": 3", 2 }, { "\"......\": 3", 3 },
-        { "\"layers.0.self_attn\": 3", 2 }, { "\"^model.layers.0.self_attn.q_proj\": 3", 3 }, { "\"^model.layers.0.self.attn.q.proj\": 3", 3 }, { "\"^self_attn.q_proj\": 3", 2 },
-        { "\"k_proj\": 5, \"q_proj\": 3, \"attn.q_proj\": 4", 3 }, { "\"attn.q_proj\": 4, \"q_proj\": 3", 3 }, { "\"layers.1.self_attn.q_proj\": 3", 2 },
+    static const struct {
+        const char *keys;
+        float alpha;
+    } list[] = {
+        { "\"q_proj\": 3", 3 },
+        { "\"q.proj\": 3", 3 },
+        { "\"self.attn.q_proj\": 3", 3 },
+        { "\"proj\": 3", 2 },
+        { "\".proj\": 3", 2 },
+        { "\"...proj\": 3", 2 },
+        { "\"......\": 3", 3 },
+        { "\"layers.0.self_attn\": 3", 2 },
+        { "\"^model.layers.0.self_attn.q_proj\": 3", 3 },
+        { "\"^model.layers.0.self.attn.q.proj\": 3", 3 },
+        { "\"^self_attn.q_proj\": 3", 2 },
+        { "\"k_proj\": 5, \"q_proj\": 3, \"attn.q_proj\": 4", 3 },
+        { "\"attn.q_proj\": 4, \"q_proj\": 3", 3 },
+        { "\"layers.1.self_attn.q_proj\": 3", 2 },
     };
     char config[300], path[200];
     hone_error err = { 0 };
@@ -197,18 +238,29 @@ static void alpha_patterns(void **state)
 
 static void wrong_tensors(void **state)
 {
-    refused(HEAD "}", PAIR("model.layers.0.self_attn.q_proj", 32, 31, 128, 252), 63, 0, HONE_E_FORMAT, "wrong base model");
-    refused("{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 2}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_FORMAT, "says r = 2");
+    refused(HEAD "}", PAIR("model.layers.0.self_attn.q_proj", 32, 31, 128, 252), 63, 0, HONE_E_FORMAT,
+            "wrong base model");
+    refused("{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 2}",
+            PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_FORMAT, "says r = 2");
     refused(HEAD "}", PAIR("model.layers.7.self_attn.q_proj", 32, 32, 128, 256), 64, 0, HONE_E_FORMAT, "does not have");
-    refused(HEAD "}", PAIR("model.layers.0.self_attn.c_attn", 32, 32, 128, 256), 64, 0, HONE_E_UNSUPPORTED, "no counterpart");
-    refused(HEAD "}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, NAN, HONE_E_NUMERIC, "lora_A.weight: element 0 is NaN");
-    refused(HEAD "}", "{\"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1,32],\"data_offsets\":[0,128]}}", 32, 0,
-            HONE_E_FORMAT, "only half A");
-    refused(HEAD "}", "{\"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector\":{\"dtype\":\"F32\",\"shape\":[32],\"data_offsets\":[0,128]}}", 32, 0,
-            HONE_E_UNSUPPORTED, "DoRA");
-    refused(HEAD "}", "{\"base_model.model.model.embed_tokens.lora_embedding_A\":{\"dtype\":\"F32\",\"shape\":[1,32],\"data_offsets\":[0,128]}}", 32, 0,
-            HONE_E_UNSUPPORTED, "embeddings");
-    refused(HEAD "}", "{\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[32],\"data_offsets\":[0,128]}}", 32, 0, HONE_E_UNSUPPORTED, "no half");
+    refused(HEAD "}", PAIR("model.layers.0.self_attn.c_attn", 32, 32, 128, 256), 64, 0, HONE_E_UNSUPPORTED,
+            "no counterpart");
+    refused(HEAD "}", PAIR("model.layers.0.self_attn.q_proj", 32, 32, 128, 256), 64, NAN, HONE_E_NUMERIC,
+            "lora_A.weight: element 0 is NaN");
+    refused(HEAD "}",
+            "{\"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1,32],"
+            "\"data_offsets\":[0,128]}}",
+            32, 0, HONE_E_FORMAT, "only half A");
+    refused(HEAD "}",
+            "{\"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector\":{\"dtype\":\"F32\",\"shape\":["
+            "32],\"data_offsets\":[0,128]}}",
+            32, 0, HONE_E_UNSUPPORTED, "DoRA");
+    refused(HEAD "}",
+            "{\"base_model.model.model.embed_tokens.lora_embedding_A\":{\"dtype\":\"F32\",\"shape\":[1,32],\"data_"
+            "offsets\":[0,128]}}",
+            32, 0, HONE_E_UNSUPPORTED, "embeddings");
+    refused(HEAD "}", "{\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[32],\"data_offsets\":[0,128]}}", 32, 0,
+            HONE_E_UNSUPPORTED, "no half");
     refused(HEAD "}", "{}", 0, 0, HONE_E_FORMAT, "no tensors");
 }
 
@@ -232,7 +284,8 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(there_and_back), cmocka_unit_test(facts), cmocka_unit_test(alpha_patterns), cmocka_unit_test(wrong_configs),
-                                        cmocka_unit_test(wrong_tensors) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden),        cmocka_unit_test(there_and_back),
+                                        cmocka_unit_test(facts),         cmocka_unit_test(alpha_patterns),
+                                        cmocka_unit_test(wrong_configs), cmocka_unit_test(wrong_tensors) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

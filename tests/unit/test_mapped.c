@@ -138,7 +138,9 @@ static void test_handler(void **unused)
     unlink(name);
 }
 
-typedef struct reading { volatile char *p; } reading;
+typedef struct reading {
+    volatile char *p;
+} reading;
 
 /* Thread 0, the caller's, waits: the worker is to fault. */
 static void read_in_worker(void *arg, int64_t chunk, int32_t thread)
@@ -201,9 +203,8 @@ static void test_changed(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lookup), cmocka_unit_test(test_many), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_handler),
-        cmocka_unit_test(test_worker), cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_lookup),  cmocka_unit_test(test_many),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_handler), cmocka_unit_test(test_worker), cmocka_unit_test(test_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,20 +8,27 @@
 
 enum { LEN = 30, RANK = 4 };
 
-typedef struct adapter { hn_lora_pair pair[2]; char path[160]; } adapter;
+typedef struct adapter {
+    hn_lora_pair pair[2];
+    char path[160];
+} adapter;
 
 /* Of two matrices [64, 64] and [64, 128] (ne0 last). */
-static void make_adapter(adapter *a, const char *first, const char *second, int64_t second_in, float scale, const char *file)
+static void make_adapter(adapter *a, const char *first, const char *second, int64_t second_in, float scale,
+                         const char *file)
 {
     hone_error err = { 0 };
     const char *const names[2] = { first, second };
     for (int i = 0; i < 2; i++) {
         hn_lora_pair *p = &a->pair[i];
-        *p = (hn_lora_pair){ .name = strdup(names[i]), .n_in = i ? second_in : 64, .n_out = 64, .rank = RANK, .scale = scale };
+        *p = (hn_lora_pair){
+            .name = strdup(names[i]), .n_in = i ? second_in : 64, .n_out = 64, .rank = RANK, .scale = scale
+        };
         p->a = malloc((size_t)(p->n_in * RANK) * sizeof(float));
         p->b = malloc((size_t)(p->n_out * RANK) * sizeof(float));
         assert_true(p->name && p->a && p->b);
-        for (int64_t k = 0; k < p->n_in * RANK; k++) p->a[k] = (float)(0.2 * tm_u(file, (uint64_t)k + 1000 * (uint64_t)i));
+        for (int64_t k = 0; k < p->n_in * RANK; k++)
+            p->a[k] = (float)(0.2 * tm_u(file, (uint64_t)k + 1000 * (uint64_t)i));
         for (int64_t k = 0; k < p->n_out * RANK; k++) p->b[k] = (float)(0.2 * tm_u(p->name, (uint64_t)k));
     }
     snprintf(a->path, sizeof a->path, "%s", tm_path(file));
@@ -41,12 +48,17 @@ static double wanted(const tm_tensor *t, const adapter *const *a, const double *
         for (int k = 0; k < 2; k++) {
             const hn_lora_pair *p = &a[i]->pair[k];
             if (strcmp(p->name, t->name)) continue;
-            for (int64_t j = 0; j < RANK; j++) w += scale[i] * (double)p->scale * (double)p->b[r * RANK + j] * (double)p->a[j * p->n_in + c];
+            for (int64_t j = 0; j < RANK; j++)
+                w += scale[i] * (double)p->scale * (double)p->b[r * RANK + j] * (double)p->a[j * p->n_in + c];
         }
     return w;
 }
 
-typedef struct seen { int n; hone_merge_tensor t[8]; char name[8][64]; } seen;
+typedef struct seen {
+    int n;
+    hone_merge_tensor t[8];
+    char name[8][64];
+} seen;
 static void remember(void *arg, const hone_merge_tensor *t)
 {
     seen *s = arg;
@@ -60,13 +72,24 @@ static void merge_to(const char *path, const char *type, int n, const float *sca
     const char *const paths[2] = { one.path, two.path };
     hone_error err = { 0 };
     *s = (seen){ 0 };
-    const hone_merge_params p = { .base = base_path, .adapters = paths, .scales = scales, .n_adapters = n, .type = type, .report = remember, .report_arg = s };
+    const hone_merge_params p = { .base = base_path,
+                                  .adapters = paths,
+                                  .scales = scales,
+                                  .n_adapters = n,
+                                  .type = type,
+                                  .report = remember,
+                                  .report_arg = s };
     if (hone_merge(&p, path, NULL, &err)) fail_msg("%s", err.message);
 }
 
 static void numbers(void **state)
 {
-    static const struct { const char *type; double tol; } kinds[] = { { "F32", 2e-7 }, { "F16", 6e-4 }, { "BF16", 5e-3 }, { "keep", 0.2 }, { "Q8_0", 9e-3 }, { NULL, 0.2 } };
+    static const struct {
+        const char *type;
+        double tol;
+    } kinds[] = {
+        { "F32", 2e-7 }, { "F16", 6e-4 }, { "BF16", 5e-3 }, { "keep", 0.2 }, { "Q8_0", 9e-3 }, { NULL, 0.2 }
+    };
     const adapter *const both[2] = { &one, &two };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int n = 1; n <= 2; n++) {
@@ -91,7 +114,8 @@ static void numbers(void **state)
                     continue;
                 }
                 const hn_type_info *ti = hn_type_get(got->type);
-                const char *type = kinds[k].type && strcmp(kinds[k].type, "keep") ? kinds[k].type : hn_type_get(t->type)->name;
+                const char *type =
+                    kinds[k].type && strcmp(kinds[k].type, "keep") ? kinds[k].type : hn_type_get(t->type)->name;
                 assert_string_equal(ti->name, type);
                 assert_string_equal(said->to, type);
                 assert_string_equal(said->from, hn_type_get(t->type)->name);
@@ -102,14 +126,17 @@ static void numbers(void **state)
                 double e2 = 0, d2 = 0, w2 = 0, worst = 0, range = 0;
                 for (int64_t r = 0; r < n_out; r++)
                     for (int64_t c = 0; c < n_in; c++) {
-                        double want = wanted(t, both, (double[]){ 1, -0.5 }, n, r, c), was = (double)t->f[r * n_in + c], e = (double)w[r * n_in + c] - want;
+                        double want = wanted(t, both, (double[]){ 1, -0.5 }, n, r, c), was = (double)t->f[r * n_in + c],
+                               e = (double)w[r * n_in + c] - want;
                         e2 += e * e, d2 += (want - was) * (want - was), w2 += was * was;
                         worst = fmax(worst, fabs(e)), range = fmax(range, fabs(want));
                     }
                 double m = (double)(n_in * n_out);
                 if (worst > kinds[k].tol * range) fail_msg("%s as %s: %g of %g", t->name, type, worst, range);
-                assert_true(fabs(said->delta_rms - sqrt(d2 / m)) <= 1e-6 * sqrt(d2 / m) && fabs(said->weight_rms - sqrt(w2 / m)) <= 1e-6 * sqrt(w2 / m));
-                assert_true(fabs(said->error_rms - sqrt(e2 / m)) <= 1e-3 * sqrt(e2 / m) + 1e-8 && said->n == (uint64_t)m);
+                assert_true(fabs(said->delta_rms - sqrt(d2 / m)) <= 1e-6 * sqrt(d2 / m) &&
+                            fabs(said->weight_rms - sqrt(w2 / m)) <= 1e-6 * sqrt(w2 / m));
+                assert_true(fabs(said->error_rms - sqrt(e2 / m)) <= 1e-3 * sqrt(e2 / m) + 1e-8 &&
+                            said->n == (uint64_t)m);
                 free(w);
             }
             hn_gguf_close(g);
@@ -145,7 +172,9 @@ static void answers(void **state)
     tm_run(x, 0, ids, LEN, want);
     tm_run(y, 0, ids, LEN, got);
     double lo = 1e30, hi = -1e30, d = 0;
-    for (int i = 0; i < LEN * 16; i++) lo = fmin(lo, (double)want[i]), hi = fmax(hi, (double)want[i]), d = fmax(d, fabs((double)want[i] - (double)got[i]));
+    for (int i = 0; i < LEN * 16; i++)
+        lo = fmin(lo, (double)want[i]), hi = fmax(hi, (double)want[i]),
+        d = fmax(d, fabs((double)want[i] - (double)got[i]));
     if (d > 1e-5 * (hi - lo)) fail_msg("%g of %g", d, hi - lo);
     hone_session_free(x), hone_session_free(y);
     hone_adapter_close(a[0]), hone_adapter_close(a[1]);
@@ -165,7 +194,12 @@ static void unchanged(void **state)
     seen s = { 0 };
     hn_gguf *g;
     size_t row = (size_t)(t->n_bytes / t->ne[1]), n_same = 0;
-    hone_merge_params p = { .base = base_path, .adapters = paths, .scales = (float[]){ 0, -0.0f }, .n_adapters = 2, .report = remember, .report_arg = &s };
+    hone_merge_params p = { .base = base_path,
+                            .adapters = paths,
+                            .scales = (float[]){ 0, -0.0f },
+                            .n_adapters = 2,
+                            .report = remember,
+                            .report_arg = &s };
     if (hone_merge(&p, dst, NULL, &err)) fail_msg("%s", err.message);
     assert_int_equal(s.n, 0);
     if (hn_gguf_open(&g, dst, &err)) fail_msg("%s", err.message);
@@ -175,8 +209,11 @@ static void unchanged(void **state)
     adapter rows;
     make_adapter(&rows, "blk.0.attn_q.weight", name, 256, 1.0f, "rows.gguf");
     const char *file = rows.path;
-    for (int64_t r = 0; r < 64; r += 2) memset(rows.pair[1].b + r * rows.pair[1].rank, 0, (size_t)rows.pair[1].rank * sizeof(float));
-    const hn_lora_about about = { .arch = "llama", .alpha = rows.pair[0].scale * (float)rows.pair[0].rank, .type = HN_F32 };
+    for (int64_t r = 0; r < 64; r += 2)
+        memset(rows.pair[1].b + r * rows.pair[1].rank, 0, (size_t)rows.pair[1].rank * sizeof(float));
+    const hn_lora_about about = { .arch = "llama",
+                                  .alpha = rows.pair[0].scale * (float)rows.pair[0].rank,
+                                  .type = HN_F32 };
     if (hn_lora_write_gguf(file, rows.pair, 2, &about, &err)) fail_msg("%s", err.message);
     p = (hone_merge_params){ .base = base_path, .adapters = &file, .n_adapters = 1 };
     if (hone_merge(&p, dst, NULL, &err)) fail_msg("%s", err.message);
@@ -249,6 +286,7 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(answers), cmocka_unit_test(unchanged), cmocka_unit_test(refused) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(answers),
+                                        cmocka_unit_test(unchanged), cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -28,7 +28,8 @@ static void refuse(const tiny *m, int want, const char *a, const char *b)
     if (st == HONE_OK) fail_msg("opened, should be refused for %s %s", a, b ? b : "");
     assert_null(out);
     assert_int_equal(st, err.code);
-    if (want == ANY ? st != HONE_E_FORMAT && st != HONE_E_UNSUPPORTED : st != (hone_status)want) fail_msg("%s: %s", hone_status_name(st), err.message);
+    if (want == ANY ? st != HONE_E_FORMAT && st != HONE_E_UNSUPPORTED : st != (hone_status)want)
+        fail_msg("%s: %s", hone_status_name(st), err.message);
     if (!strstr(err.message, "refused.gguf: ") || (a && !strstr(err.message, a)) || (b && !strstr(err.message, b)))
         fail_msg("message lacks the file, \"%s\" or \"%s\": %s", a, b ? b : "", err.message);
     assert_true(err.file && err.line > 0);
@@ -43,7 +44,8 @@ static void accept(const tiny *m)
     hone_model_close(out);
 }
 
-static const tm_shape llama_bias = TM("llama", 32, 4, 2, 8, 48, 16, 2, 1e4, 1e-5, .qkv_bias = true, .all_bias = true, .out_bias = true);
+static const tm_shape llama_bias =
+    TM("llama", 32, 4, 2, 8, 48, 16, 2, 1e4, 1e-5, .qkv_bias = true, .all_bias = true, .out_bias = true);
 static const tm_shape *const shapes[] = { &tm_llama, &tm_llama_tied, &tm_qwen2, &tm_qwen3, &llama_bias };
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -66,7 +68,8 @@ static void missing(void **state)
         for (int k = 0; k < n; k++) {
             tm_tensor t = m->t[k];
             bool llama = !strcmp(m->s.arch, "llama");
-            bool optional = !strcmp(t.name, "output.weight") || !strcmp(t.name, "output.bias") || !strcmp(t.name, "rope_freqs.weight") || (llama && strstr(t.name, ".bias"));
+            bool optional = !strcmp(t.name, "output.weight") || !strcmp(t.name, "output.bias") ||
+                            !strcmp(t.name, "rope_freqs.weight") || (llama && strstr(t.name, ".bias"));
             memmove(&m->t[k], &m->t[k + 1], (size_t)(n - k - 1) * sizeof t);
             m->n_t--;
             if (optional) accept(m);
@@ -85,13 +88,28 @@ static void missing(void **state)
 
 static void unexpected(void **state)
 {
-    static const struct { const tm_shape *s; const char *name; } list[] = {
-        { &tm_llama, "blk.0.attn_sinks.weight" }, { &tm_llama, "blk.2.attn_norm.weight" }, { &tm_llama, "blk.00.attn_norm.weight" },
-        { &tm_llama, "blk.0.attn_q_norm.weight" }, { &tm_llama, "blk.0.attn_norm.bias" }, { &tm_llama, "token_embd.bias" }, { &tm_llama, "x" },
-        { &tm_llama, "blk.0.ffn_gate.0.weight" }, { &tm_llama, "output_norm.bias" }, { &tm_llama, "Output.weight" },
-        { &tm_llama, "blk.0.attn_rot_embd" }, { &tm_qwen2, "rope_freqs.weight" }, { &tm_qwen2, "blk.1.attn_output.bias" },
-        { &tm_qwen2, "blk.1.ffn_up.bias" }, { &tm_qwen3, "blk.0.attn_q.bias" }, { &tm_qwen3, "blk.1.attn_v_norm.weight" },
-        { &tm_qwen3, "blk.0.ffn_gate_inp.weight" }, { &tm_qwen3, "rope_freqs.weight" },
+    static const struct {
+        const tm_shape *s;
+        const char *name;
+    } list[] = {
+        { &tm_llama, "blk.0.attn_sinks.weight" },
+        { &tm_llama, "blk.2.attn_norm.weight" },
+        { &tm_llama, "blk.00.attn_norm.weight" },
+        { &tm_llama, "blk.0.attn_q_norm.weight" },
+        { &tm_llama, "blk.0.attn_norm.bias" },
+        { &tm_llama, "token_embd.bias" },
+        { &tm_llama, "x" },
+        { &tm_llama, "blk.0.ffn_gate.0.weight" },
+        { &tm_llama, "output_norm.bias" },
+        { &tm_llama, "Output.weight" },
+        { &tm_llama, "blk.0.attn_rot_embd" },
+        { &tm_qwen2, "rope_freqs.weight" },
+        { &tm_qwen2, "blk.1.attn_output.bias" },
+        { &tm_qwen2, "blk.1.ffn_up.bias" },
+        { &tm_qwen3, "blk.0.attn_q.bias" },
+        { &tm_qwen3, "blk.1.attn_v_norm.weight" },
+        { &tm_qwen3, "blk.0.ffn_gate_inp.weight" },
+        { &tm_qwen3, "rope_freqs.weight" },
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         tiny *m = make(list[i].s);
@@ -125,9 +143,14 @@ static void shape_of(tiny *m, tm_tensor *t, int n_dim, uint64_t a, uint64_t b, u
     t->data = calloc(1, t->n_bytes);
     assert_non_null(t->data);
     snprintf(text, sizeof text, "%d", (int)seen);
-    bool vocab = !strcmp(t->name, "token_embd.weight") && b != ne[1]; /* its rows are compared with the declared vocabulary first */
+    bool vocab = !strcmp(t->name, "token_embd.weight") &&
+                 b != ne[1]; /* its rows are compared with the declared vocabulary first */
     refuse(m, HONE_E_FORMAT, t->name, vocab ? "rows" : text);
-    snprintf(text, sizeof text, "%d", vocab ? m->s.V : (int)(ne[0] == a && ne[1] == b ? ne[0] : ne[0] == a ? ne[1] : ne[0]));
+    snprintf(text, sizeof text, "%d",
+             vocab ? m->s.V
+                   : (int)(ne[0] == a && ne[1] == b ? ne[0]
+                           : ne[0] == a             ? ne[1]
+                                                    : ne[0]));
     refuse(m, HONE_E_FORMAT, t->name, text);
     free(t->data);
     t->data = data;
@@ -180,7 +203,8 @@ static void wrong_type(void **state)
     }
     static const hn_type k_quants[] = { HN_Q2_K, HN_Q3_K, HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_Q8_K, HN_IQ4_XS, HN_TQ2_0 };
     tiny *m = make(&(tm_shape)TM("qwen2", 256, 4, 2, 64, 256, 16, 1, 1e6, 1e-6, .qkv_bias = true, .out_bias = true));
-    static const char *const vectors[] = { "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight", "blk.0.attn_q.bias" };
+    static const char *const vectors[] = { "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight",
+                                           "blk.0.attn_q.bias" };
     for (size_t j = 0; j < sizeof k_quants / sizeof *k_quants; j++)
         for (int k = 0; k < 4; k++) {
             tm_retype(m, vectors[k], k_quants[j]);
@@ -194,12 +218,18 @@ static void wrong_type(void **state)
 
 /* ---- hyper-parameters ---------------------------------------------------------------------------- */
 
-static const char *const ints[] = { "block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
-                                    "attention.head_count_kv", "attention.key_length", "attention.value_length", "rope.dimension_count", "vocab_size" };
+static const char *const ints[] = { "block_count",          "context_length",
+                                    "embedding_length",     "feed_forward_length",
+                                    "attention.head_count", "attention.head_count_kv",
+                                    "attention.key_length", "attention.value_length",
+                                    "rope.dimension_count", "vocab_size" };
 enum { N_INTS = sizeof ints / sizeof *ints };
 
 /* A key's present value, and the model back to it. */
-typedef struct saved { tm_kv e; bool there; } saved;
+typedef struct saved {
+    tm_kv e;
+    bool there;
+} saved;
 static saved save(tiny *m, const char *key)
 {
     tm_kv *e = tm_find_kv(m, key);
@@ -241,7 +271,7 @@ static void bad_ints(void **state)
             refuse(m, ANY, key, "2147483648");
             bb_u32(tm_put(m, key, HONE_KV_I32), (uint32_t)-1);
             refuse(m, ANY, key, "-1");
-            bb_u8(tm_put(m, key, HONE_KV_I8), (uint8_t)-(int)1);
+            bb_u8(tm_put(m, key, HONE_KV_I8), (uint8_t) - (int)1);
             refuse(m, ANY, key, "-1");
             bb_u64(tm_put(m, key, HONE_KV_I64), (uint64_t)INT64_MIN);
             refuse(m, ANY, key, "-9223372036854775808");
@@ -276,10 +306,12 @@ static void bad_ints(void **state)
             bb_u32(b, HONE_KV_I64), bb_u64(b, 2), bb_u64(b, (uint64_t)-1), bb_u64(b, (uint64_t)-1);
             refuse(m, HONE_E_FORMAT, key, per_layer ? "-1" : "array");
             b = tm_put(m, key, HONE_KV_ARRAY);
-            bb_u32(b, HONE_KV_U64), bb_u64(b, 2), bb_u64(b, ((uint64_t)1 << 32) + good), bb_u64(b, ((uint64_t)1 << 32) + good);
+            bb_u32(b, HONE_KV_U64), bb_u64(b, 2), bb_u64(b, ((uint64_t)1 << 32) + good),
+                bb_u64(b, ((uint64_t)1 << 32) + good);
             refuse(m, HONE_E_FORMAT, key, NULL);
             b = tm_put(m, key, HONE_KV_ARRAY);
-            bb_u32(b, HONE_KV_F32), bb_u64(b, 2), bb_u32(b, hn_f32_bits((float)good)), bb_u32(b, hn_f32_bits((float)good));
+            bb_u32(b, HONE_KV_F32), bb_u64(b, 2), bb_u32(b, hn_f32_bits((float)good)),
+                bb_u32(b, hn_f32_bits((float)good));
             refuse(m, HONE_E_FORMAT, key, "array");
             b = tm_put(m, key, HONE_KV_ARRAY);
             bb_u32(b, HONE_KV_STRING), bb_u64(b, 2), bb_str(b, "4"), bb_str(b, "4");
@@ -305,9 +337,12 @@ static void missing_keys(void **state)
             const char *key = names[k];
             saved s = save(m, key);
             tm_drop_kv(m, key);
-            if (strstr(key, "rope.") || strstr(key, "vocab_size") || strstr(key, "value_length")) accept(m); /* a default stands */
-            else if (strstr(key, "head_count_kv")) refuse(m, HONE_E_FORMAT, "blk.0.attn_k.weight", "32");   /* default: head_count */
-            else if (strstr(key, "key_length")) refuse(m, ANY, "key_length", NULL);                       /* default: E/H, not what value_length says */
+            if (strstr(key, "rope.") || strstr(key, "vocab_size") || strstr(key, "value_length"))
+                accept(m); /* a default stands */
+            else if (strstr(key, "head_count_kv"))
+                refuse(m, HONE_E_FORMAT, "blk.0.attn_k.weight", "32"); /* default: head_count */
+            else if (strstr(key, "key_length"))
+                refuse(m, ANY, "key_length", NULL); /* default: E/H, not what value_length says */
             else refuse(m, HONE_E_FORMAT, key, "missing");
             restore(m, key, &s);
         }
@@ -319,7 +354,13 @@ static void missing_keys(void **state)
 /* Contradictions between keys, and between keys and tensors. */
 static void contradictions(void **state)
 {
-    static const struct { const tm_shape *s; const char *key; uint32_t v; int st; const char *a, *b; } list[] = {
+    static const struct {
+        const tm_shape *s;
+        const char *key;
+        uint32_t v;
+        int st;
+        const char *a, *b;
+    } list[] = {
         { &tm_llama, "attention.head_count", 5, HONE_E_FORMAT, "llama.attention.head_count", "multiple" },
         { &tm_llama, "attention.head_count", 6, HONE_E_FORMAT, "llama.embedding_length", "multiple" },
         { &tm_llama, "attention.head_count", 8, HONE_E_FORMAT, "blk.0.attn_k.weight", "{32, 8}" },
@@ -375,7 +416,11 @@ static void contradictions(void **state)
 
 static void bad_reals(void **state)
 {
-    static const struct { const char *key; float v[6]; int n; } list[] = {
+    static const struct {
+        const char *key;
+        float v[6];
+        int n;
+    } list[] = {
         { "attention.layer_norm_rms_epsilon", { 0, -0.0f, -1e-5f, 2.0f, -1e30f, 1e30f }, 6 },
         { "rope.freq_base", { 0, -0.0f, -10000, 0.5f, 1e30f, -1 }, 6 },
         { "rope.scaling.factor", { -1, -1e-30f, 1e30f, 1e-30f, 1e-38f }, 5 },
@@ -399,7 +444,8 @@ static void bad_reals(void **state)
         }
         for (int k = 0; k < list[i].n; k++) {
             tm_put_f32(m, key, list[i].v[k]);
-            refuse(m, HONE_E_FORMAT, list[i].v[k] == 1e-30f || list[i].v[k] == 1e-38f || list[i].v[k] == 1e6f ? "rope." : key, NULL);
+            refuse(m, HONE_E_FORMAT,
+                   list[i].v[k] == 1e-30f || list[i].v[k] == 1e-38f || list[i].v[k] == 1e6f ? "rope." : key, NULL);
         }
         static const float odd[] = { NAN, -NAN, INFINITY, -INFINITY };
         for (int k = 0; k < 4; k++) {
@@ -419,9 +465,16 @@ static void bad_reals(void **state)
 /* Keys that ask for a formula the forward pass does not have: refused, unless they ask for nothing. */
 static void other_formulas(void **state)
 {
-    static const struct { const char *key; float bad, good; } reals[] = {
-        { "attention.scale", 0.5f, 0.35355339f /* 1/√8 */ }, { "logit_scale", 0.0625f, 1 }, { "residual_scale", 0.22f, 1 },
-        { "embedding_scale", 12, 1 }, { "attn_logit_softcapping", 50, 0 }, { "final_logit_softcapping", 30, 0 },
+    static const struct {
+        const char *key;
+        float bad, good;
+    } reals[] = {
+        { "attention.scale", 0.5f, 0.35355339f /* 1/√8 */ },
+        { "logit_scale", 0.0625f, 1 },
+        { "residual_scale", 0.22f, 1 },
+        { "embedding_scale", 12, 1 },
+        { "attn_logit_softcapping", 50, 0 },
+        { "final_logit_softcapping", 30, 0 },
     };
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
         tiny *m = make(&tm_llama);
@@ -434,7 +487,10 @@ static void other_formulas(void **state)
         accept(m);
         tm_free(m);
     }
-    static const struct { const char *key; bool good; } bools[] = { { "attention.causal", true }, { "use_parallel_residual", false } };
+    static const struct {
+        const char *key;
+        bool good;
+    } bools[] = { { "attention.causal", true }, { "use_parallel_residual", false } };
     for (size_t i = 0; i < sizeof bools / sizeof *bools; i++) {
         tiny *m = make(&tm_qwen2);
         for (int v = 0; v < 2; v++) {
@@ -484,7 +540,8 @@ static void rope_scaling(void **state)
 
 static void architecture(void **state)
 {
-    static const char *const names[] = { "gptj", "llama4", "Llama", "", "qwen3moe", "deepseek2", "arwkv7", "rwkv6qwen2", "llam", "llama " };
+    static const char *const names[] = { "gptj",      "llama4", "Llama",      "",     "qwen3moe",
+                                         "deepseek2", "arwkv7", "rwkv6qwen2", "llam", "llama " };
     tiny *m = make(&tm_llama);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         tm_put_str(m, "general.architecture", names[i]);
@@ -533,7 +590,8 @@ static void no_model(void **state)
     int n_t = m->n_t, n_kv = m->n_kv;
     m->n_t = 0;
     refuse(m, HONE_E_FORMAT, "token_embd.weight", "missing");
-    assert_int_equal(hone_model_open(&out, tm_path("refused.gguf"), &(hone_model_params){ .vocab_only = true }, &err), HONE_E_UNSUPPORTED);
+    assert_int_equal(hone_model_open(&out, tm_path("refused.gguf"), &(hone_model_params){ .vocab_only = true }, &err),
+                     HONE_E_UNSUPPORTED);
     assert_null(out);
     assert_non_null(strstr(err.message, "tokenizer.ggml.model"));
     m->n_kv = 0;
@@ -547,12 +605,20 @@ static void no_model(void **state)
 /* Weights are fine, the wish is not. */
 static void too_large(void **state)
 {
-    tiny *m = make(&tm_llama);
+    /* 128 KiB a position: terabytes for one sequence of the longest context */
+    static const tm_shape wide = TM("llama", 32, 16, 16, 256, 48, 16, 4, 1e4, 1e-5, .n_rot = 256);
+    tiny *m = make(&wide);
     hone_model *model = tm_open(m);
     hone_context *c = tm_context("scalar", 1);
-    static const struct { hone_session_params p; hone_status st; const char *say; } list[] = {
+    static const struct {
+        hone_session_params p;
+        hone_status st;
+        const char *say;
+    } list[] = {
         { { .n_ctx = 1 << 26, .n_seq = 4096, .n_chunk = 1, .cache = HONE_CACHE_F32 }, HONE_E_NOMEM, "GiB" },
-        { { .n_ctx = 1 << 26, .n_seq = 4096, .n_chunk = 0, .cache = HONE_CACHE_F16 }, HONE_E_NOMEM, "67108864 positions" },
+        { { .n_ctx = 1 << 26, .n_seq = 4096, .n_chunk = 0, .cache = HONE_CACHE_F16 },
+          HONE_E_NOMEM,
+          "67108864 positions" },
         { { .n_ctx = (1 << 26) + 1, .n_seq = 1, .n_chunk = 0, .cache = HONE_CACHE_F16 }, HONE_E_ARG, "67108865" },
         { { .n_ctx = -1, .n_seq = 1, .n_chunk = 0, .cache = HONE_CACHE_F16 }, HONE_E_ARG, "-1" },
         { { .n_ctx = INT32_MIN, .n_seq = 1, .n_chunk = 0, .cache = HONE_CACHE_F16 }, HONE_E_ARG, "-2147483648" },
@@ -591,7 +657,8 @@ static void larger_than_memory(void **state)
     tm_put_u32(m, tm_key(m, "feed_forward_length"), (uint32_t)F);
     for (int i = 0; i < m->n_t; i++) {
         tm_tensor *t = &m->t[i];
-        bool ffn = strstr(t->name, "ffn_") && !strstr(t->name, "norm"), down = strstr(t->name, "down") != NULL, qk_norm = strstr(t->name, "_q_norm") || strstr(t->name, "_k_norm");
+        bool ffn = strstr(t->name, "ffn_") && !strstr(t->name, "norm"), down = strstr(t->name, "down") != NULL,
+             qk_norm = strstr(t->name, "_q_norm") || strstr(t->name, "_k_norm");
         if (ffn) t->ne[0] = down ? F : E, t->ne[1] = down ? E : F;
         else if (strstr(t->name, "attn_output")) t->ne[1] = E;
         else if (!qk_norm) t->ne[0] = E;
@@ -671,7 +738,10 @@ static void damaged(void **state)
             }
             opened++;
             hone_session *s;
-            if (hone_session_new(&s, c, model, &(hone_session_params){ .n_ctx = 8, .n_seq = 1, .n_chunk = 4, .cache = HONE_CACHE_F16 }, &err) == HONE_OK) {
+            if (hone_session_new(
+                    &s, c, model,
+                    &(hone_session_params){ .n_ctx = 8, .n_seq = 1, .n_chunk = 4, .cache = HONE_CACHE_F16 },
+                    &err) == HONE_OK) {
                 float y[3 * 16];
                 hone_model_info in;
                 hone_model_get_info(model, &in);
@@ -694,10 +764,11 @@ static void damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(missing), cmocka_unit_test(unexpected), cmocka_unit_test(wrong_shape), cmocka_unit_test(wrong_type),
-        cmocka_unit_test(bad_ints), cmocka_unit_test(missing_keys), cmocka_unit_test(contradictions), cmocka_unit_test(bad_reals),
-        cmocka_unit_test(rope_scaling), cmocka_unit_test(other_formulas), cmocka_unit_test(architecture), cmocka_unit_test(no_model), cmocka_unit_test(too_large), cmocka_unit_test(larger_than_memory),
-        cmocka_unit_test(damaged),
+        cmocka_unit_test(missing),        cmocka_unit_test(unexpected),         cmocka_unit_test(wrong_shape),
+        cmocka_unit_test(wrong_type),     cmocka_unit_test(bad_ints),           cmocka_unit_test(missing_keys),
+        cmocka_unit_test(contradictions), cmocka_unit_test(bad_reals),          cmocka_unit_test(rope_scaling),
+        cmocka_unit_test(other_formulas), cmocka_unit_test(architecture),       cmocka_unit_test(no_model),
+        cmocka_unit_test(too_large),      cmocka_unit_test(larger_than_memory), cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

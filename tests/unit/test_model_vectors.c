@@ -11,7 +11,11 @@
 
 /* ---- the forward pass in double precision ------------------------------------------------------ */
 
-typedef struct rope_rule { double factor; bool yarn; double n_orig, fast, slow, ext, attn; } rope_rule;
+typedef struct rope_rule {
+    double factor;
+    bool yarn;
+    double n_orig, fast, slow, ext, attn;
+} rope_rule;
 
 /* Angle per position of pair i. */
 static double theta(const tm_shape *s, const rope_rule *r, int i)
@@ -27,7 +31,10 @@ static double theta(const tm_shape *s, const rope_rule *r, int i)
     return t * ((1.0 - m) / r->factor + m);
 }
 /* Without extrapolation nothing corrects the magnitude. */
-static double magnitude(const rope_rule *r) { return r && r->yarn && r->ext > 0 ? r->attn * (1.0 + 0.1 * log(r->factor)) : 1.0; }
+static double magnitude(const rope_rule *r)
+{
+    return r && r->yarn && r->ext > 0 ? r->attn * (1.0 + 0.1 * log(r->factor)) : 1.0;
+}
 
 static const float *weights(tiny *m, int il, const char *what, const char *kind)
 {
@@ -85,9 +92,11 @@ static void reference(tiny *m, const rope_rule *r, const int32_t *ids, int n, do
             linear(m, q, il, "attn_q", h, s->E, nq);
             linear(m, K + t * nk, il, "attn_k", h, s->E, nk);
             linear(m, V + t * nk, il, "attn_v", h, s->E, nk);
-            for (int a = 0; weights(m, il, "attn_q_norm", "weight") && a < s->H; a++) rms(q + a * s->d, q + a * s->d, weights(m, il, "attn_q_norm", "weight"), s->d, s->eps);
+            for (int a = 0; weights(m, il, "attn_q_norm", "weight") && a < s->H; a++)
+                rms(q + a * s->d, q + a * s->d, weights(m, il, "attn_q_norm", "weight"), s->d, s->eps);
             for (int a = 0; weights(m, il, "attn_k_norm", "weight") && a < s->G; a++)
-                rms(K + t * nk + a * s->d, K + t * nk + a * s->d, weights(m, il, "attn_k_norm", "weight"), s->d, s->eps);
+                rms(K + t * nk + a * s->d, K + t * nk + a * s->d, weights(m, il, "attn_k_norm", "weight"), s->d,
+                    s->eps);
             rotate(s, r, q, s->H, t);
             rotate(s, r, K + t * nk, s->G, t);
             for (int a = 0; a < s->H; a++) {
@@ -116,7 +125,8 @@ static void reference(tiny *m, const rope_rule *r, const int32_t *ids, int n, do
         }
         rms(h, x, tm_find(m, "output_norm.weight")->f, s->E, s->eps);
         tm_tensor *out = tm_find(m, "output.weight"), *bias = tm_find(m, "output.bias");
-        product(logits + t * s->V, out ? out->f : tm_find(m, "token_embd.weight")->f, bias ? bias->f : NULL, h, s->E, s->V);
+        product(logits + t * s->V, out ? out->f : tm_find(m, "token_embd.weight")->f, bias ? bias->f : NULL, h, s->E,
+                s->V);
     }
     free(k);
     free(v);
@@ -126,11 +136,27 @@ static void reference(tiny *m, const rope_rule *r, const int32_t *ids, int n, do
 
 static const int32_t prompt[6] = { 3, 1, 4, 1, 5, 9 };
 
-static const struct published { const char *name; const tm_shape *shape; double logits[16]; } published[] = {
-    { "llama", &tm_llama, { 1.375744, 0.732734, 0.411979, -0.520243, 0.579676, 0.249072, -0.968276, 1.192893, 0.506780, -0.071049, -1.031336, 1.001445, 0.445238, 0.443371, 0.933276, 0.599995 } },
-    { "llama tied, rope_freqs", &tm_llama_tied, { -2.455180, 1.605897, -2.677807, 0.794104, -1.367880, -1.405223, 2.495010, -3.301125, -0.659448, 11.077247, -1.914742, 0.614226, -0.432408, 1.265365, -3.845312, -4.180540 } },
-    { "qwen2 tied", &tm_qwen2, { 0.893882, -0.631152, -3.375185, 0.077551, -1.722848, -1.917587, 3.619895, -3.088770, 2.043067, 11.740245, -0.093201, 5.371819, -0.947723, -0.247422, -3.595719, -3.740100 } },
-    { "qwen3", &tm_qwen3, { -0.253339, 0.860437, -0.037118, -1.043440, -0.164581, 0.381343, -0.295352, 0.108354, 0.148655, -0.341366, -0.392223, -0.463033, -0.283987, 0.033627, 1.308851, -0.239867 } },
+static const struct published {
+    const char *name;
+    const tm_shape *shape;
+    double logits[16];
+} published[] = {
+    { "llama",
+      &tm_llama,
+      { 1.375744, 0.732734, 0.411979, -0.520243, 0.579676, 0.249072, -0.968276, 1.192893, 0.506780, -0.071049,
+        -1.031336, 1.001445, 0.445238, 0.443371, 0.933276, 0.599995 } },
+    { "llama tied, rope_freqs",
+      &tm_llama_tied,
+      { -2.455180, 1.605897, -2.677807, 0.794104, -1.367880, -1.405223, 2.495010, -3.301125, -0.659448, 11.077247,
+        -1.914742, 0.614226, -0.432408, 1.265365, -3.845312, -4.180540 } },
+    { "qwen2 tied",
+      &tm_qwen2,
+      { 0.893882, -0.631152, -3.375185, 0.077551, -1.722848, -1.917587, 3.619895, -3.088770, 2.043067, 11.740245,
+        -0.093201, 5.371819, -0.947723, -0.247422, -3.595719, -3.740100 } },
+    { "qwen3",
+      &tm_qwen3,
+      { -0.253339, 0.860437, -0.037118, -1.043440, -0.164581, 0.381343, -0.295352, 0.108354, 0.148655, -0.341366,
+        -0.392223, -0.463033, -0.283987, 0.033627, 1.308851, -0.239867 } },
 };
 enum { N_PUBLISHED = sizeof published / sizeof *published };
 
@@ -148,7 +174,9 @@ static void reference_gives_published(void **state)
         tiny *m = tm_new(*published[i].shape);
         reference(m, NULL, prompt, 6, y);
         for (int j = 0; j < 16; j++)
-            if (!(fabs(y[5 * 16 + j] - published[i].logits[j]) < 6e-7)) fail_msg("%s: logit %d is %.7f, published %.6f", published[i].name, j, y[5 * 16 + j], published[i].logits[j]);
+            if (!(fabs(y[5 * 16 + j] - published[i].logits[j]) < 6e-7))
+                fail_msg("%s: logit %d is %.7f, published %.6f", published[i].name, j, y[5 * 16 + j],
+                         published[i].logits[j]);
         tm_free(m);
     }
 }
@@ -216,16 +244,16 @@ static void shapes(void **state)
 {
     static const float factors[6] = { 1.0f, 1.5f, 0.75f, 3.0f, 8.0f, 32.0f };
     static const tm_shape list[] = {
-        TM("llama", 32, 4, 4, 8, 48, 16, 2, 1e4, 1e-5),                                   /* as many key heads as heads */
-        TM("llama", 32, 4, 1, 8, 48, 16, 2, 1e4, 1e-5, .tied = true),                     /* one key head */
-        TM("llama", 30, 3, 3, 10, 17, 7, 3, 1e4, 1e-5),                                   /* no size a multiple of a lane */
-        TM("llama", 36, 6, 2, 12, 40, 33, 2, 5e5, 1e-6, .rope_freqs = factors),           /* heads wider than E/H */
-        TM("llama", 40, 2, 1, 6, 24, 16, 2, 1e4, 1e-5),                                   /* narrower */
+        TM("llama", 32, 4, 4, 8, 48, 16, 2, 1e4, 1e-5),                         /* as many key heads as heads */
+        TM("llama", 32, 4, 1, 8, 48, 16, 2, 1e4, 1e-5, .tied = true),           /* one key head */
+        TM("llama", 30, 3, 3, 10, 17, 7, 3, 1e4, 1e-5),                         /* no size a multiple of a lane */
+        TM("llama", 36, 6, 2, 12, 40, 33, 2, 5e5, 1e-6, .rope_freqs = factors), /* heads wider than E/H */
+        TM("llama", 40, 2, 1, 6, 24, 16, 2, 1e4, 1e-5),                         /* narrower */
         TM("llama", 32, 4, 2, 8, 48, 16, 2, 1e4, 1e-5, .qkv_bias = true, .all_bias = true, .out_bias = true),
-        TM("llama", 24, 12, 3, 2, 20, 16, 1, 1e4, 1e-3, .tied = true, .out_bias = true),  /* a single pair */
-        TM("llama", 8, 1, 1, 8, 1, 1, 1, 1e4, 1e-5),                                      /* vocabulary and n_ff of 1 */
+        TM("llama", 24, 12, 3, 2, 20, 16, 1, 1e4, 1e-3, .tied = true, .out_bias = true), /* a single pair */
+        TM("llama", 8, 1, 1, 8, 1, 1, 1, 1e4, 1e-5),                                     /* vocabulary and n_ff of 1 */
         TM("qwen2", 32, 4, 2, 8, 48, 16, 2, 1e6, 1e-6, .qkv_bias = true, .out_bias = true),
-        TM("qwen2", 28, 2, 1, 14, 30, 16, 2, 1e6, 1e-6, .qkv_bias = true, .n_rot = 6),    /* part of the head rotated */
+        TM("qwen2", 28, 2, 1, 14, 30, 16, 2, 1e6, 1e-6, .qkv_bias = true, .n_rot = 6), /* part of the head rotated */
         TM("qwen3", 32, 4, 2, 24, 48, 19, 3, 1e6, 1e-6, .tied = true, .n_rot = 10),
         TM("qwen3", 20, 5, 1, 128, 33, 16, 1, 1e6, 1e-6),
     };
@@ -245,7 +273,11 @@ static void rope_scaling(void **state)
 {
     static const tm_shape wide = TM("qwen2", 64, 2, 1, 32, 48, 16, 2, 1e4, 1e-6, .qkv_bias = true);
     static const tm_shape llama = TM("llama", 64, 2, 1, 32, 48, 16, 2, 1e4, 1e-6);
-    static const struct { const char *type; rope_rule r; bool old_key; } list[] = {
+    static const struct {
+        const char *type;
+        rope_rule r;
+        bool old_key;
+    } list[] = {
         { "linear", { 4.0, .yarn = false }, false },
         { "linear", { 2.5, .yarn = false }, true },
         { NULL, { 3.0, .yarn = false }, false },
@@ -261,11 +293,14 @@ static void rope_scaling(void **state)
             const rope_rule *r = &list[i].r;
             tiny *m = tm_new(a ? wide : llama), *plain = tm_new(a ? wide : llama);
             if (list[i].type) tm_put_str(m, tm_key(m, "rope.scaling.type"), list[i].type);
-            tm_put_f32(m, tm_key(m, list[i].old_key ? "rope.scale_linear" : "rope.scaling.factor"), list[i].type && !strcmp(list[i].type, "none") ? 7.0f : (float)r->factor);
-            if (r->yarn && r->n_orig != 2048) tm_put_u32(m, tm_key(m, "rope.scaling.original_context_length"), (uint32_t)r->n_orig);
+            tm_put_f32(m, tm_key(m, list[i].old_key ? "rope.scale_linear" : "rope.scaling.factor"),
+                       list[i].type && !strcmp(list[i].type, "none") ? 7.0f : (float)r->factor);
+            if (r->yarn && r->n_orig != 2048)
+                tm_put_u32(m, tm_key(m, "rope.scaling.original_context_length"), (uint32_t)r->n_orig);
             if (r->yarn && r->fast != 32) tm_put_f32(m, tm_key(m, "rope.scaling.yarn_beta_fast"), (float)r->fast);
             if (r->yarn && r->slow != 1) tm_put_f32(m, tm_key(m, "rope.scaling.yarn_beta_slow"), (float)r->slow);
-            if (r->yarn && r->ext == 1 && r->factor == 4 && a) tm_put_f32(m, tm_key(m, "rope.scaling.yarn_ext_factor"), -1); /* "auto" */
+            if (r->yarn && r->ext == 1 && r->factor == 4 && a)
+                tm_put_f32(m, tm_key(m, "rope.scaling.yarn_ext_factor"), -1); /* "auto" */
             if (r->yarn && r->ext != 1) tm_put_f32(m, tm_key(m, "rope.scaling.yarn_ext_factor"), (float)r->ext);
             if (r->yarn && r->attn != 1) tm_put_f32(m, tm_key(m, "rope.scaling.attn_factor"), (float)r->attn);
 
@@ -273,10 +308,10 @@ static void rope_scaling(void **state)
             int mixed = 0;
             for (int j = 0; j < 16; j++) {
                 double want = theta(&m->s, r, j), full = theta(&m->s, NULL, j);
-                assert_true(fabs(model->hp.rope_freq[j] - want) <= 1e-13 * want);
+                assert_true(fabs(model->hp.rope[0].freq[j] - want) <= 1e-13 * want);
                 mixed += want < full * 0.999 && want > full / r->factor * 1.001;
             }
-            assert_true(fabs((double)model->hp.rope_mscale - magnitude(r)) < 1e-6);
+            assert_true(fabs((double)model->hp.rope[0].mscale - magnitude(r)) < 1e-6);
             if (r->yarn && r->ext > 0) assert_true(mixed > 0); /* the ramp is in the table */
             hone_model_close(model);
 
@@ -314,7 +349,7 @@ static void llama3_factors(void **state)
     hone_model *model = tm_open(m);
     for (int i = 0; i < 64; i++) {
         double want = pow(5e5, -2.0 * i / 128.0) / (double)ff[i];
-        assert_true(fabs(model->hp.rope_freq[i] - want) <= 1e-13 * want);
+        assert_true(fabs(model->hp.rope[0].freq[i] - want) <= 1e-13 * want);
     }
     hone_model_close(model);
     tm_free(m);
@@ -407,7 +442,11 @@ static void other_value_types(void **state)
     for (int i = 0; i < N_PUBLISHED; i++) {
         tiny *m = tm_new(*published[i].shape);
         logits_of(m, a);
-        static const struct { uint32_t type; int size; } ints[] = { { HONE_KV_U8, 1 }, { HONE_KV_I8, 1 }, { HONE_KV_U16, 2 }, { HONE_KV_I16, 2 }, { HONE_KV_I32, 4 }, { HONE_KV_U64, 8 }, { HONE_KV_I64, 8 } };
+        static const struct {
+            uint32_t type;
+            int size;
+        } ints[] = { { HONE_KV_U8, 1 },  { HONE_KV_I8, 1 },  { HONE_KV_U16, 2 }, { HONE_KV_I16, 2 },
+                     { HONE_KV_I32, 4 }, { HONE_KV_U64, 8 }, { HONE_KV_I64, 8 } };
         for (size_t j = 0; j < sizeof ints / sizeof *ints; j++) {
             for (int k = 0; k < m->n_kv; k++) {
                 uint32_t v = 0;
@@ -487,9 +526,17 @@ static void info(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recipe), cmocka_unit_test(reference_gives_published), cmocka_unit_test(engine_gives_published),
-        cmocka_unit_test(shapes), cmocka_unit_test(rope_scaling), cmocka_unit_test(llama3_factors), cmocka_unit_test(rotation_is_relative),
-        cmocka_unit_test(fused_qkv), cmocka_unit_test(narrow_vectors), cmocka_unit_test(other_value_types), cmocka_unit_test(info),
+        cmocka_unit_test(recipe),
+        cmocka_unit_test(reference_gives_published),
+        cmocka_unit_test(engine_gives_published),
+        cmocka_unit_test(shapes),
+        cmocka_unit_test(rope_scaling),
+        cmocka_unit_test(llama3_factors),
+        cmocka_unit_test(rotation_is_relative),
+        cmocka_unit_test(fused_qkv),
+        cmocka_unit_test(narrow_vectors),
+        cmocka_unit_test(other_value_types),
+        cmocka_unit_test(info),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
 }

@@ -82,7 +82,12 @@ static void limits(void **state)
 /* K, V, cache types, layers, levels, chunks, threads. */
 static void too_large(void **state)
 {
-    static const struct { const char *weight; float by; hone_kv_cache_type cache; const char *what, *limit; } list[] = {
+    static const struct {
+        const char *weight;
+        float by;
+        hone_kv_cache_type cache;
+        const char *what, *limit;
+    } list[] = {
         { "blk.1.attn_k.weight", 3e6f, HONE_CACHE_F16, "layer 1: K of position ", "65504" },
         { "blk.1.attn_v.weight", 3e6f, HONE_CACHE_F16, "layer 1: V of position ", "65504" },
         { "blk.0.attn_v.weight", 3e6f, HONE_CACHE_F16, "layer 0: V of position ", "65504" },
@@ -110,7 +115,7 @@ static void too_large(void **state)
                     assert_int_equal(hone_seq_length(s, 0), 0);
                     if (!*first) memcpy(first, err.message, sizeof first);
                     assert_string_equal(err.message, first); /* the same place whoever looks */
-                    hone_token tok = { .id = 1, .pos = 0 }; /* also where nobody wants logits */
+                    hone_token tok = { .id = 1, .pos = 0 };  /* also where nobody wants logits */
                     assert_int_equal(hone_decode(s, &tok, 1, NULL, &err), HONE_E_NUMERIC);
                     assert_int_equal(hone_decode(s, &tok, 1, NULL, NULL), HONE_E_NUMERIC);
                     assert_int_equal(hone_seq_length(s, 0), 0);
@@ -154,8 +159,8 @@ static void among_others(void **state)
     for (int q = 0; q < 3; q++) tm_run(s, q, ids, 3 + q % 2, NULL), tm_run(alone, q, ids, 3 + q % 2, NULL);
     hone_token tok[7];
     int32_t pos[3] = { 3, 4, 3 };
-    for (int i = 0; i < 7; i++) tok[i] = (hone_token){ .id = i == 4 ? 9 : 1, .pos = pos[i % 3]++, .seq = i % 3,
-        .want_logits = i == 0 };
+    for (int i = 0; i < 7; i++)
+        tok[i] = (hone_token){ .id = i == 4 ? 9 : 1, .pos = pos[i % 3]++, .seq = i % 3, .want_logits = i == 0 };
     hone_error err = { 0 };
     assert_int_equal(hone_decode(s, tok, 7, y, &err), HONE_E_NUMERIC);
     says(&err, "layer 0: V of position 5 (sequence 1, head 0)");
@@ -204,11 +209,10 @@ static void interrupted(void **state)
 /* NaN and infinity in a weight of each place end every call, whatever the cache and the types. */
 static void bad_weights(void **state)
 {
-    static const char *const names[] = { "token_embd.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
-        "blk.0.attn_k.weight", "blk.1.attn_v.weight",
-                                         "blk.1.attn_output.weight", "blk.0.ffn_gate.weight", "blk.1.ffn_up.weight",
-                                             "blk.1.ffn_down.weight",
-                                         "blk.1.ffn_norm.weight", "output_norm.weight", "output.weight" };
+    static const char *const names[] = { "token_embd.weight",     "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
+                                         "blk.0.attn_k.weight",   "blk.1.attn_v.weight",    "blk.1.attn_output.weight",
+                                         "blk.0.ffn_gate.weight", "blk.1.ffn_up.weight",    "blk.1.ffn_down.weight",
+                                         "blk.1.ffn_norm.weight", "output_norm.weight",     "output.weight" };
     static const float bad[] = { NAN, INFINITY, -INFINITY };
     const int32_t ids[3] = { 0, 1, 2 };
     hone_context *c = tm_context(NULL, 1);
@@ -216,7 +220,8 @@ static void bad_weights(void **state)
         for (int b = 0; b < 3; b++) {
             tiny *t = tm_new(tm_llama);
             tm_tensor *w = tm_find(t, names[i]);
-            for (uint64_t k = 0; k < 32 && k < tm_elems(w); k++) ((float *)w->data)[k] = bad[b]; /* a row,
+            for (uint64_t k = 0; k < 32 && k < tm_elems(w); k++)
+                ((float *)w->data)[k] = bad[b]; /* a row,
                 or the norm */
             hone_model *m = tm_open(t);
             for (int cache = 0; cache < 3; cache++) {
@@ -224,8 +229,8 @@ static void bad_weights(void **state)
                 const float *y;
                 hone_session *s = tm_session(c, m, 8, 1, 8, (hone_kv_cache_type)cache);
                 hone_status st = hone_prefill(s, ids, 3, &y, &err);
-                if (st != HONE_E_NUMERIC) fail_msg("%s with %g, cache %d: %s", names[i], (double)bad[b], cache,
-                    hone_status_name(st));
+                if (st != HONE_E_NUMERIC)
+                    fail_msg("%s with %g, cache %d: %s", names[i], (double)bad[b], cache, hone_status_name(st));
                 says(&err, "--check");
                 says(&err, "position ");
                 assert_int_equal(hone_seq_length(s, 0), 0);
@@ -312,9 +317,9 @@ static void recurrent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits), cmocka_unit_test(too_large), cmocka_unit_test(among_others),
-            cmocka_unit_test(interrupted),
-        cmocka_unit_test(bad_weights), cmocka_unit_test(bad_logits), cmocka_unit_test(recurrent),
+        cmocka_unit_test(limits),      cmocka_unit_test(too_large),   cmocka_unit_test(among_others),
+        cmocka_unit_test(interrupted), cmocka_unit_test(bad_weights), cmocka_unit_test(bad_logits),
+        cmocka_unit_test(recurrent),
     };
     return cmocka_run_group_tests_name("numeric", tests, tm_make_dir, tm_remove_dir);
 }

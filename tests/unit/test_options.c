@@ -8,28 +8,36 @@
 #include <cmocka.h>
 
 static const hn_opt own_opts[] = {
-    HN_OPT("model", "-m", FILE, "FILE", "model file…"),
+    HN_OPT("model", "-m", FILE, "FILE", "model file…", .forward = HN_FORWARD_MODEL),
     HN_OPT("prompt", "-p", STR, "TEXT", "text", .excl = "input"),
     HN_OPT("file", "-f", FILE, "FILE", "file", .excl = "input"),
-    HN_OPT("n-predict", "-n --predict", I32, "N", "how many", .def = "128", .min = -1, .max = 1000),
+    HN_OPT("n-predict", "-n --predict", I32, "N", "how many", .def = "128", .min = -1, .max = 1000,
+           .forward = HN_FORWARD_LENGTHS),
     HN_OPT("seed", "-s", U64, "N", "seed", .min = -1),
-    HN_OPT("temp", "--temperature", F32, "X", "temperature's [range]: odd 'text' \\ here", .def = "0.8", .min = 0, .max = 10),
+    HN_OPT("temp", "--temperature", F32, "X", "temperature's [range]: odd 'text' \\ here", .def = "0.8", .min = 0,
+           .max = 10),
     HN_OPT("top-k", NULL, I32, "N", "top", .def = "40"),
     HN_OPT("chunk", "-ub --ubatch-size", I32, "N", "chunk", .def = "512", .min = 1, .max = 65536),
-    HN_OPT("kv", NULL, CHOICE, "TYPE", "cache", .def = "f16", .choices = "f16|f32"),
-    HN_OPT("stop", NULL, STR, "TEXT", "stop", .repeat = true),
-    HN_OPT("ignore-eos", NULL, FLAG, NULL, "go on"),
+    HN_OPT("kv", NULL, CHOICE, "TYPE", "cache", .def = "f16", .choices = "f16|f32", .forward = HN_FORWARD_SETTINGS),
+    HN_OPT("stop", NULL, STR, "TEXT", "stop", .repeat = true, .forward = HN_FORWARD_SETTINGS),
+    HN_OPT("out", "-o", STR, "FILE", "written", .use = HN_USE_WRITE),
+    HN_OPT("ignore-eos", NULL, FLAG, NULL, "go on", .forward = HN_FORWARD_SETTINGS),
     HN_OPT_END,
 };
 static const hn_opt_group own = { "Own", own_opts };
 static const hn_opt common_opts[] = { HN_OPT("json", NULL, FLAG, NULL, "json"), HN_OPT_END };
 static const hn_opt_group common_group = { "Common", common_opts };
 static const hn_opt_group *const groups[] = { &own, NULL }, *const common[] = { &common_group, NULL };
-static const hn_command cmd = { .name = "demo", .summary = "Show", .args = "[FILE]", .max_args = 1, .groups = groups, .examples = "hone demo -p x\n" };
+static const hn_command cmd = {
+    .name = "demo", .summary = "Show", .args = "[FILE]", .max_args = 1, .groups = groups, .examples = "hone demo -p x\n"
+};
 static const hn_opt below_opts[] = { HN_OPT("rounds", "-r", I32, "N", "so often"), HN_OPT_END };
 static const hn_opt_group below_group = { "Below", below_opts };
 static const hn_opt_group *const below_groups[] = { &below_group, NULL };
-static const hn_command below = { .name = "lab ab", .summary = "Compare two", .groups = below_groups, .examples = "hone lab ab x y\n" },
+static const hn_command below = { .name = "lab ab",
+                                  .summary = "Compare two",
+                                  .groups = below_groups,
+                                  .examples = "hone lab ab x y\n" },
                         below2 = { .name = "lab list", .summary = "List them" };
 static const hn_command *const subs[] = { &below, &below2, NULL };
 static const hn_command lab = { .name = "lab", .summary = "Laboratory", .args = "COMMAND", .subs = subs };
@@ -54,7 +62,11 @@ static const char *parse_bad(char **argv, int argc)
     return err.message;
 }
 
-#define ASSERT_SAYS(msg, part) do { const char *m_ = (msg); if (!strstr(m_, part)) fail_msg("'%s' lacks '%s'", m_, part); } while (0)
+#define ASSERT_SAYS(msg, part)                                        \
+    do {                                                              \
+        const char *m_ = (msg);                                       \
+        if (!strstr(m_, part)) fail_msg("'%s' lacks '%s'", m_, part); \
+    } while (0)
 
 static void spellings(void **state)
 {
@@ -116,9 +128,66 @@ static void last_one_wins(void **state)
     hn_opts_free(o);
 }
 
+/* Of two models, or two files to write, only one would be used: nobody means that. */
+static void files_once(void **state)
+{
+    assert_non_null(strstr(parse_bad(ARGS("-m", "a", "-m", "b")), "-m is given twice, with 'a' and with 'b'"));
+    assert_non_null(strstr(parse_bad(ARGS("--model=a", "-m", "")), "-m is given twice, with 'a' and with ''"));
+    assert_non_null(strstr(parse_bad(ARGS("-o", "x", "--out", "y")), "--out is given twice"));
+    hn_opts *o = parse_ok(ARGS("-m", "a", "--model", "a"));
+    assert_string_equal(hn_opts_str(o, "model"), "a");
+    hn_opts_free(o);
+}
+
+static void words_are(hn_argv *a, const char *expected)
+{
+    char all[400] = "";
+    for (size_t i = 0; i < a->n; i++) snprintf(all + strlen(all), sizeof all - strlen(all), "%s|", a->word[i]);
+    assert_string_equal(all, expected);
+    assert_true(!a->n || !a->word[a->n]);
+    hn_argv_free(a);
+}
+
+static void handed_on(void **state)
+{
+    hn_argv a = { 0 };
+    hn_opts *o = parse_ok(ARGS("--kv", "f16", "--kv", "f32", "-m", "a b", "--stop", "x", "--stop=y", "--ignore-eos"));
+    hn_opts_forward(o, HN_FORWARD_MODEL | HN_FORWARD_SETTINGS, false, &a);
+    words_are(&a, "--model=a b|--kv=f32|--stop=x|--stop=y|--ignore-eos|");
+    hn_opts_forward(o, HN_FORWARD_LENGTHS, false, &a);
+    words_are(&a, "");
+    hn_opts_forward(o, HN_FORWARD_LENGTHS, true, &a);
+    words_are(&a, "--n-predict=128|");
+    size_t at = 0, n = 0;
+    const char *spelled, *names[8];
+    while (n < 8 && (names[n] = hn_opts_next(o, &at, &spelled))) n++;
+    assert_int_equal(n, 4);
+    assert_string_equal(names[0], "model");
+    assert_string_equal(spelled, "--ignore-eos");
+    hn_opts_free(o);
+}
+
+static void each_option_once(void **state)
+{
+    hn_argv a = { 0 };
+    hn_argv_extend(&a, (const char *const[]){ "hone", "bench", "x", "x", "--kv=f16", "--kvx=1", "--flag", NULL });
+    hn_argv_extend(&a, (const char *const[]){ "--kv=f32", "--flag", "-r", "1", "-r", "1", "--", NULL });
+    hn_argv_set(&a, "kvx", "%d", 2);
+    hn_argv_set(&a, "new", "%s", "n=w");
+    for (int i = 0; i < 40; i++) hn_argv_add(&a, "%d", i % 2);
+    assert_int_equal(a.n, 53);
+    while (a.n > 14) free(a.word[--a.n]);
+    a.word[a.n] = NULL;
+    words_are(&a, "hone|bench|x|x|--kv=f32|--kvx=2|--flag|-r|1|-r|1|--|--new=n=w|0|");
+    assert_true(hn_argv_is("--kv=1", "kv") && hn_argv_is("--kv", "kv"));
+    assert_false(hn_argv_is("--kvx=1", "kv") || hn_argv_is("-kv", "kv") || hn_argv_is("", "kv"));
+}
+
 static void bad_numbers(void **state)
 {
-    static char *const ints[] = { "", " 1", "1 ", "1x", "0x10", "1.0", "1e3", "--", "+", "-", "NaN", "99999999999999999999999", "٣" };
+    static char *const ints[] = { "",    " 1", "1 ", "1x", "0x10", "1.0",
+                                  "1e3", "--", "+",  "-",  "NaN",  "99999999999999999999999",
+                                  "٣" };
     for (size_t i = 0; i < sizeof ints / sizeof *ints; i++) {
         const char *m = parse_bad(ARGS("-n", ints[i]));
         ASSERT_SAYS(m, "-n: ");
@@ -129,7 +198,8 @@ static void bad_numbers(void **state)
     ASSERT_SAYS(parse_bad(ARGS("--top-k", "2147483648")), "out of range");
     ASSERT_SAYS(parse_bad(ARGS("-s", "-2")), "out of range");
     ASSERT_SAYS(parse_bad(ARGS("-s", "9223372036854775808")), "out of range");
-    static char *const floats[] = { "", "nan", "NAN", "inf", "-inf", "infinity", "0x1p3", "1e", "1e+", ".", "-", " 1", "1 ", "1,5", "1f", "1e999", "-0.1", "10.5" };
+    static char *const floats[] = { "",  "nan", "NAN", "inf", "-inf", "infinity", "0x1p3", "1e",   "1e+",
+                                    ".", "-",   " 1",  "1 ",  "1,5",  "1f",       "1e999", "-0.1", "10.5" };
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
         const char *m = parse_bad(ARGS("--temp", floats[i]));
         ASSERT_SAYS(m, "--temp: ");
@@ -174,10 +244,13 @@ static void id_lists(void **state)
     static const int32_t want[] = { 1, 2, 3, 4, INT32_MAX };
     assert_memory_equal(ids, want, sizeof want);
     free(ids);
-    static const char *const bad[] = { "", " ", ",", "1,", ",1", "1,,2", "1, ,2", "-1", "1,x", "1.5", "2147483648", "99999999999999999999", "1;2", "0x1" };
+    static const char *const bad[] = { "",      " ",  ",",   "1,",  ",1",         "1,,2",
+                                       "1, ,2", "-1", "1,x", "1.5", "2147483648", "99999999999999999999",
+                                       "1;2",   "0x1" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ids = (int32_t *)1;
-        if (hn_parse_ids(&ids, &n, bad[i], strlen(bad[i]), "--ids", &err) != HONE_E_ARG) fail_msg("'%s' accepted", bad[i]);
+        if (hn_parse_ids(&ids, &n, bad[i], strlen(bad[i]), "--ids", &err) != HONE_E_ARG)
+            fail_msg("'%s' accepted", bad[i]);
         assert_null(ids);
         ASSERT_SAYS(err.message, "--ids: ");
     }
@@ -282,9 +355,19 @@ static void printed_below(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spellings), cmocka_unit_test(defaults), cmocka_unit_test(values_that_look_like_options),
-        cmocka_unit_test(last_one_wins), cmocka_unit_test(bad_numbers), cmocka_unit_test(refusals), cmocka_unit_test(id_lists),
-        cmocka_unit_test(nearest), cmocka_unit_test(printed), cmocka_unit_test(printed_below),
+        cmocka_unit_test(spellings),
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(values_that_look_like_options),
+        cmocka_unit_test(last_one_wins),
+        cmocka_unit_test(files_once),
+        cmocka_unit_test(handed_on),
+        cmocka_unit_test(each_option_once),
+        cmocka_unit_test(bad_numbers),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(id_lists),
+        cmocka_unit_test(nearest),
+        cmocka_unit_test(printed),
+        cmocka_unit_test(printed_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,8 @@
 
 #include <cmocka.h>
 
-static const hn_type all[] = { HN_F32, HN_F16, HN_BF16, HN_Q8_0, HN_Q4_0, HN_Q5_0, HN_IQ4_NL, HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_XS };
+static const hn_type all[] = { HN_F32,    HN_F16,  HN_BF16, HN_Q8_0, HN_Q4_0,  HN_Q5_0,
+                               HN_IQ4_NL, HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_XS };
 
 static void every_byte_has_its_place(void **state)
 {
@@ -20,8 +21,10 @@ static void every_byte_has_its_place(void **state)
     static uint8_t g[65536];
     for (int i = 0; i < 16; i++)
         for (int b = 0; b < NB; b++) {
-            for (size_t j = 0; j < sizeof(hn_q4_K); j++) ((uint8_t *)&k4[i][b])[j] = (uint8_t)hn_rand64(1, (uint64_t)((i * NB + b) * 144) + j);
-            for (size_t j = 0; j < sizeof(hn_q6_K); j++) ((uint8_t *)&k6[i][b])[j] = (uint8_t)hn_rand64(2, (uint64_t)((i * NB + b) * 210) + j);
+            for (size_t j = 0; j < sizeof(hn_q4_K); j++)
+                ((uint8_t *)&k4[i][b])[j] = (uint8_t)hn_rand64(1, (uint64_t)((i * NB + b) * 144) + j);
+            for (size_t j = 0; j < sizeof(hn_q6_K); j++)
+                ((uint8_t *)&k6[i][b])[j] = (uint8_t)hn_rand64(2, (uint64_t)((i * NB + b) * 210) + j);
         }
     hn_pack_group(HN_Q4_K, g, k4, sizeof k4[0], 16, N_IN);
     for (int i = 0; i < 16; i++)
@@ -64,7 +67,8 @@ static void every_byte_has_its_place(void **state)
     hn_pack_group(HN_Q8_0, g, q8, sizeof q8[0], 16, N_IN);
     for (int i = 0; i < 16; i++)
         for (int b = 0; b < 16; b++)
-            for (int j = 0; j < 32; j++) assert_int_equal(g[64 * (b / 2 + 1) + 512 * b + 64 * (j / 4) + 4 * i + j % 4], q8[i][b].q[j] + 128);
+            for (int j = 0; j < 32; j++)
+                assert_int_equal(g[64 * (b / 2 + 1) + 512 * b + 64 * (j / 4) + 4 * i + j % 4], q8[i][b].q[j] + 128);
 }
 
 /* Every byte of every row comes back; nothing is written beyond the group; rows that are missing are zero. */

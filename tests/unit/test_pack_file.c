@@ -12,7 +12,10 @@
 static const tm_shape shape = TM("llama", 256, 4, 2, 64, 256, 37, 2, 1e4, 1e-5, .qkv_bias = true);
 static char model_path[160], pack_path[180];
 
-typedef struct bytes { unsigned char *p; size_t n; } bytes;
+typedef struct bytes {
+    unsigned char *p;
+    size_t n;
+} bytes;
 
 static bytes slurp(const char *path)
 {
@@ -69,7 +72,8 @@ static void pack(hone_packed_info *info)
 {
     hone_error err = { 0 };
     hone_packed_info i;
-    if (hone_pack(model_path, &(hone_pack_params){ .force = true }, info ? info : &i, NULL, &err)) fail_msg("%s", err.message);
+    if (hone_pack(model_path, &(hone_pack_params){ .force = true }, info ? info : &i, NULL, &err))
+        fail_msg("%s", err.message);
 }
 static hone_model *open_with(const char *packed)
 {
@@ -132,7 +136,8 @@ static void every_byte_as_described(void **state)
     assert_int_equal(n, info.n_matrices + info.n_vectors);
     const unsigned char *r = b.p + 4096;
     for (uint64_t i = 0; i < n; i++) {
-        uint64_t n_in = le(r + 8, 8), n_out = le(r + 16, 8), off = le(r + 24, 8), size = le(r + 32, 8), len = le(r + 72, 4);
+        uint64_t n_in = le(r + 8, 8), n_out = le(r + 16, 8), off = le(r + 24, 8), size = le(r + 32, 8),
+                 len = le(r + 72, 4);
         char name[64] = "";
         assert_true(len < sizeof name);
         memcpy(name, r + 76, len);
@@ -205,11 +210,38 @@ static void damaged_files_are_refused(void **state)
             b.p[i] ^= (unsigned char)(1 << bit);
         }
     /* the same with a checksum that fits: now each number must be judged */
-    static const struct { size_t at; int n; uint64_t v; } bad[] = {
-        { 24, 8, 0 }, { 24, 8, 1 }, { 24, 8, UINT64_MAX }, { 24, 8, 1 << 20 }, { 40, 8, 1 }, { 32, 8, 8 },
-        { 4096, 4, 9999 }, { 4096, 4, HN_Q5_1 }, { 4096, 4, UINT32_MAX }, { 4100, 4, 2 }, { 4100, 4, UINT32_MAX }, { 4104, 8, 0 }, { 4104, 8, 255 },
-        { 4104, 8, UINT64_MAX }, { 4104, 8, 1ull << 63 }, { 4112, 8, 0 }, { 4112, 8, UINT64_MAX }, { 4112, 8, 1ull << 60 }, { 4120, 8, 0 }, { 4120, 8, 64 },
-        { 4120, 8, UINT64_MAX - 63 }, { 4120, 8, 1ull << 40 }, { 4128, 8, 0 }, { 4128, 8, UINT64_MAX }, { 4168, 4, 0 }, { 4168, 4, 256 }, { 4168, 4, UINT32_MAX },
+    static const struct {
+        size_t at;
+        int n;
+        uint64_t v;
+    } bad[] = {
+        { 24, 8, 0 },
+        { 24, 8, 1 },
+        { 24, 8, UINT64_MAX },
+        { 24, 8, 1 << 20 },
+        { 40, 8, 1 },
+        { 32, 8, 8 },
+        { 4096, 4, 9999 },
+        { 4096, 4, HN_Q5_1 },
+        { 4096, 4, UINT32_MAX },
+        { 4100, 4, 2 },
+        { 4100, 4, UINT32_MAX },
+        { 4104, 8, 0 },
+        { 4104, 8, 255 },
+        { 4104, 8, UINT64_MAX },
+        { 4104, 8, 1ull << 63 },
+        { 4112, 8, 0 },
+        { 4112, 8, UINT64_MAX },
+        { 4112, 8, 1ull << 60 },
+        { 4120, 8, 0 },
+        { 4120, 8, 64 },
+        { 4120, 8, UINT64_MAX - 63 },
+        { 4120, 8, 1ull << 40 },
+        { 4128, 8, 0 },
+        { 4128, 8, UINT64_MAX },
+        { 4168, 4, 0 },
+        { 4168, 4, 256 },
+        { 4168, 4, UINT32_MAX },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         unsigned char *c = malloc(b.n);
@@ -397,10 +429,12 @@ static void damaged_numbers_are_not_used(void **state)
         if (i % 3 == 0) set_mtime(model_path, 1500000000 + (int64_t)i, 0);
         hone_model_info in = look();
         assert_true(!in.packed_path && in.packed_ignored);
-        if (!strstr(in.packed_note, "damaged") || !strstr(in.packed_note, name)) fail_msg("%s: %s", name, in.packed_note);
+        if (!strstr(in.packed_note, "damaged") || !strstr(in.packed_note, name))
+            fail_msg("%s: %s", name, in.packed_note);
         assert_non_null(strstr(in.packed_note, "hone pack -m"));
         if (i % 4 == 0) answers_right(name);
-        assert_int_equal(hone_model_open(&m, model_path, &(hone_model_params){ .packed = pack_path }, &err), HONE_E_FORMAT);
+        assert_int_equal(hone_model_open(&m, model_path, &(hone_model_params){ .packed = pack_path }, &err),
+                         HONE_E_FORMAT);
         assert_true(strstr(err.message, "damaged") && strstr(err.message, name));
         b.p[at] ^= 0x80;
     }
@@ -570,7 +604,8 @@ static void verify_reads_every_byte(void **state)
         size_t off = le(r + 24, 8), size = le(r + 32, 8), at = off + hn_rand64(5, i) % size;
         b.p[at] ^= 0x10;
         spill(pack_path, b.p, b.n);
-        assert_int_equal(hone_pack(model_path, &(hone_pack_params){ .verify = true }, &info, NULL, &err), HONE_E_FORMAT);
+        assert_int_equal(hone_pack(model_path, &(hone_pack_params){ .verify = true }, &info, NULL, &err),
+                         HONE_E_FORMAT);
         char name[80] = "";
         memcpy(name, r + 76, le(r + 72, 4));
         assert_true(strstr(err.message, "damaged") && strstr(err.message, name));
@@ -595,7 +630,8 @@ static void nothing_half_done_stays(void **state)
     for (at = 1; at <= 2; at++) {
         hone_progress pr = { NULL, &at, stop_at_second };
         asked = 0;
-        assert_int_equal(hone_pack(model_path, &(hone_pack_params){ .n_threads = 1 }, &info, &pr, &err), HONE_E_INTERRUPTED);
+        assert_int_equal(hone_pack(model_path, &(hone_pack_params){ .n_threads = 1 }, &info, &pr, &err),
+                         HONE_E_INTERRUPTED);
         assert_int_equal(n_files(), before);
     }
     /* a limit of size, known before anything is packed */
@@ -624,7 +660,8 @@ static void nothing_half_done_stays(void **state)
     hn_packed_writer_free(w);
     assert_int_equal(n_files(), before);
     /* what is not ours is not replaced */
-    assert_int_equal(hone_pack(model_path, &(hone_pack_params){ .file = model_path, .force = true }, &info, NULL, &err), HONE_E_ARG);
+    assert_int_equal(hone_pack(model_path, &(hone_pack_params){ .file = model_path, .force = true }, &info, NULL, &err),
+                     HONE_E_ARG);
     spill(pack_path, (const unsigned char *)"precious", 8);
     assert_int_equal(hone_pack(model_path, &(hone_pack_params){ .force = true }, &info, NULL, &err), HONE_E_ARG);
     assert_non_null(strstr(err.message, "not a packed file"));
@@ -632,7 +669,8 @@ static void nothing_half_done_stays(void **state)
     assert_true(b.n == 8 && !memcmp(b.p, "precious", 8));
     free(b.p);
     unlink(pack_path);
-    assert_int_equal(hone_pack(model_path, &(hone_pack_params){ .file = "/proc/x.hpack" }, &info, NULL, &err), HONE_E_IO);
+    assert_int_equal(hone_pack(model_path, &(hone_pack_params){ .file = "/proc/x.hpack" }, &info, NULL, &err),
+                     HONE_E_IO);
     assert_int_equal(hone_pack("/nowhere.gguf", NULL, &info, NULL, &err), HONE_E_IO);
     /* an older version is replaced without asking, a good one is left alone */
     assert_int_equal(hone_pack(model_path, NULL, &info, NULL, &err), HONE_OK);
@@ -667,10 +705,11 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_byte_as_described), cmocka_unit_test(damaged_files_are_refused), cmocka_unit_test(mutants_never_crash),
-        cmocka_unit_test(verify_reads_every_byte), cmocka_unit_test(nothing_half_done_stays), cmocka_unit_test(belongs_to_its_data),
+        cmocka_unit_test(every_byte_as_described),      cmocka_unit_test(damaged_files_are_refused),
+        cmocka_unit_test(mutants_never_crash),          cmocka_unit_test(verify_reads_every_byte),
+        cmocka_unit_test(nothing_half_done_stays),      cmocka_unit_test(belongs_to_its_data),
         cmocka_unit_test(damaged_numbers_are_not_used), cmocka_unit_test(another_model_of_the_same_time_is_told_apart),
-        cmocka_unit_test(identity_is_of_the_content), cmocka_unit_test(what_is_kept_is_not_believed_blindly),
+        cmocka_unit_test(identity_is_of_the_content),   cmocka_unit_test(what_is_kept_is_not_believed_blindly),
     };
     return cmocka_run_group_tests(tests, set_up, tm_remove_dir);
 }

@@ -14,10 +14,10 @@
 typedef struct job {
     int32_t n_threads;
     int64_t n_chunk;
-    uint8_t *seen;      /* [n_chunk] */
-    uint64_t *result;   /* [n_chunk] */
+    uint8_t *seen;    /* [n_chunk] */
+    uint64_t *result; /* [n_chunk] */
     uint64_t key;
-    _Atomic int wrong;  /* thread or chunk out of range */
+    _Atomic int wrong; /* thread or chunk out of range */
 } job;
 
 static void work(void *arg, int64_t chunk, int32_t thread)
@@ -152,9 +152,10 @@ int main(void)
 {
     alarm(300); /* a pool that hangs is a failure, not a long test */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_chunk_once),          cmocka_unit_test(limited), cmocka_unit_test(many_small_jobs),
-        cmocka_unit_test(sleepers_wake),             cmocka_unit_test(caller_waits_for_the_last),
-        cmocka_unit_test(two_pools_do_not_meet),     cmocka_unit_test(bad_counts_are_refused),
+        cmocka_unit_test(every_chunk_once),          cmocka_unit_test(limited),
+        cmocka_unit_test(many_small_jobs),           cmocka_unit_test(sleepers_wake),
+        cmocka_unit_test(caller_waits_for_the_last), cmocka_unit_test(two_pools_do_not_meet),
+        cmocka_unit_test(bad_counts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,17 +49,20 @@ static void run_all(hone_session *s, int32_t V, float *logits)
 
 static void same_bits(void **state)
 {
-    tiny *models[] = { tm_new(tm_llama), tm_new(tm_llama_tied), tm_new(tm_qwen2), tm_new(tm_qwen3), types() };
+    tiny *models[] = { tm_new(tm_llama), tm_new(tm_llama_tied), tm_new(tm_qwen2),
+                       tm_new(tm_qwen3), tm_new(tm_gemma3),     types() };
     for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
         int32_t V = models[k]->s.V;
         make_ids(V);
         hone_model *m = tm_open(models[k]);
-        float *plain = calloc((size_t)(27 * V), sizeof *plain), *profiled = calloc((size_t)(27 * V), sizeof *profiled), *again = calloc((size_t)(27 * V), sizeof *again);
+        float *plain = calloc((size_t)(27 * V), sizeof *plain), *profiled = calloc((size_t)(27 * V), sizeof *profiled),
+              *again = calloc((size_t)(27 * V), sizeof *again);
         seen *got = calloc(1, sizeof *got);
         assert_true(plain && profiled && again && got);
         for (int32_t threads = 1; threads <= 2; threads++) {
             hone_context *c = tm_context(NULL, threads);
-            hone_session *a = tm_session(c, m, LEN, 2, 8, HONE_CACHE_F16), *b = tm_session(c, m, LEN, 2, 8, HONE_CACHE_F16);
+            hone_session *a = tm_session(c, m, LEN, 2, 8, HONE_CACHE_F16),
+                         *b = tm_session(c, m, LEN, 2, 8, HONE_CACHE_F16);
             run_all(a, V, plain);
             got->n = 0;
             hone_session_set_profile(b, see, got);
@@ -90,7 +93,8 @@ static void same_bits(void **state)
 static void is_op(const hone_profile_event *e, const char *op, int32_t layer, int32_t n_tok)
 {
     if (strcmp(e->op, op) != 0 || e->layer != layer || e->n_tok != n_tok)
-        fail_msg("event %s of layer %d with %d tokens, expected %s, %d, %d", e->op, e->layer, e->n_tok, op, layer, n_tok);
+        fail_msg("event %s of layer %d with %d tokens, expected %s, %d, %d", e->op, e->layer, e->n_tok, op, layer,
+                 n_tok);
 }
 
 static void order_and_times(void **state)
@@ -106,7 +110,9 @@ static void order_and_times(void **state)
     const float *logits;
     hone_error err;
     assert_int_equal(hone_prefill(s, ids, 6, &logits, &err), HONE_OK);
-    static const char *const layer_ops[] = { "attn_qkv", "heads", "attention", "attn_output", "ffn_gate_up", "ffn_down" };
+    static const char *const layer_ops[] = {
+        "attn_qkv", "heads", "attention", "attn_output", "ffn_gate_up", "ffn_down"
+    };
     int k = 0;
     is_op(&got.e[k++], "embed", -1, 6);
     is_op(&got.e[k++], "rope_table", -1, 6);

@@ -34,7 +34,8 @@ static void check(const hn_type_info *ti, const uint8_t *raw, const float *want,
         assert_true(y[0] == -12345.5f && y[n + 1] == -12345.5f);
         int64_t at = first_difference(y + 1, want, n);
         if (at >= 0)
-            fail_msg("%s: element %lld of %lld is %.9g, expected %.9g", ti->name, (long long)at, (long long)n, (double)y[1 + at], (double)want[at]);
+            fail_msg("%s: element %lld of %lld is %.9g, expected %.9g", ti->name, (long long)at, (long long)n,
+                     (double)y[1 + at], (double)want[at]);
         free(buf);
     }
     free(y);
@@ -88,7 +89,8 @@ static void golden_blocks(void **state)
     assert_true(n_blocks >= 60);
     for (uint32_t id = 0; id < HN_TYPE_COUNT; id++) {
         const hn_type_info *ti = hn_type_get(id);
-        if (ti && ti->block_elems > 1 && id != HN_Q8_1 && !(seen >> id & 1)) fail_msg("no golden block for %s", ti->name);
+        if (ti && ti->block_elems > 1 && id != HN_Q8_1 && !(seen >> id & 1))
+            fail_msg("no golden block for %s", ti->name);
     }
 }
 
@@ -130,11 +132,11 @@ static void shared_vectors(void **state)
 /* Plain types convert as C does. */
 static void integers_and_doubles(void **state)
 {
-    int8_t a[3] = {-128, 0, 127};
-    int16_t b[3] = {-32768, 1, 32767};
-    int32_t c[3] = {INT32_MIN, 16777217, 7};
-    int64_t d[3] = {INT64_MIN, (1ll << 40) + 1, -3};
-    double e[4] = {1.0 / 3, -0x1p-140, 1e300, 2};
+    int8_t a[3] = { -128, 0, 127 };
+    int16_t b[3] = { -32768, 1, 32767 };
+    int32_t c[3] = { INT32_MIN, 16777217, 7 };
+    int64_t d[3] = { INT64_MIN, (1ll << 40) + 1, -3 };
+    double e[4] = { 1.0 / 3, -0x1p-140, 1e300, 2 };
     float y[4];
     hn_type_get(HN_I8)->dequantize(y, a, 3);
     assert_true(y[0] == -128 && y[1] == 0 && y[2] == 127);
@@ -150,7 +152,7 @@ static void integers_and_doubles(void **state)
     memcpy(raw + 1, e, 16);
     hn_type_get(HN_F64)->dequantize(y, raw + 1, 2);
     assert_true(y[0] == 1.f / 3 && y[1] == -0x1p-140f);
-    float x[2] = {1.5f, -0.f};
+    float x[2] = { 1.5f, -0.f };
     hn_type_get(HN_F32)->dequantize(y, x, 2);
     assert_memory_equal(x, y, 8);
 }
@@ -158,16 +160,23 @@ static void integers_and_doubles(void **state)
 /* Special scale bytes: formulas of docs/formats.md computed by ldexp-free constants. */
 static void scale_bytes(void **state)
 {
-    uint8_t b[36] = {0};
+    uint8_t b[36] = { 0 };
     float y[64];
-    const struct { uint8_t e; float d; } mx[] = {{0, 0x1p-128f}, {1, 0x1p-127f}, {2, 0x1p-126f}, {127, 0.5f}, {128, 1}, {252, 0x1p124f}};
+    const struct {
+        uint8_t e;
+        float d;
+    } mx[] = { { 0, 0x1p-128f }, { 1, 0x1p-127f }, { 2, 0x1p-126f }, { 127, 0.5f }, { 128, 1 }, { 252, 0x1p124f } };
     for (size_t i = 0; i < sizeof mx / sizeof *mx; i++) {
         memset(b + 1, 0x72, 16); /* codes 2 (1.0) and 7 (6.0), doubled 2 and 12 */
         b[0] = mx[i].e;
         hn_type_get(HN_MXFP4)->dequantize(y, b, 32);
         assert_true(y[0] == 2 * mx[i].d && y[31] == 12 * mx[i].d);
     }
-    const struct { uint8_t e; float d; } nv[] = {{0, 0}, {127, 0}, {126, 448}, {1, 0x1p-9f}, {7, 7 * 0x1p-9f}, {8, 0x1p-6f}, {128, 0}, {255, 480}, {56, 1}};
+    const struct {
+        uint8_t e;
+        float d;
+    } nv[] = { { 0, 0 },       { 127, 0 }, { 126, 448 }, { 1, 0x1p-9f }, { 7, 7 * 0x1p-9f },
+               { 8, 0x1p-6f }, { 128, 0 }, { 255, 480 }, { 56, 1 } };
     for (size_t i = 0; i < sizeof nv / sizeof *nv; i++) {
         memset(b, 0, 36);
         b[3] = nv[i].e;
@@ -180,10 +189,19 @@ static void scale_bytes(void **state)
 /* Sorted rows, the right levels, and a hash: a changed digit in grids.c shows. */
 static void grids(void **state)
 {
-    const struct { const void *p; size_t n; bool wide; uint64_t hash; const char *file; } g[] = {
-        {hn_grid_iq2xxs, 256, true, 0xbb4ee025b5ac6e8eu, "iq2xxs"}, {hn_grid_iq2xs, 512, true, 0xc9b1ee61e79909bdu, "iq2xs"},
-        {hn_grid_iq2s, 1024, true, 0x123edd38a3b62b90u, "iq2s"}, {hn_grid_iq1s, 2048, true, 0x6703ed863501ae2eu, "iq1s"},
-        {hn_grid_iq3xxs, 256, false, 0xdfa5dc83d6a155d5u, "iq3xxs"}, {hn_grid_iq3s, 512, false, 0xfa37020c25b44829u, "iq3s"},
+    const struct {
+        const void *p;
+        size_t n;
+        bool wide;
+        uint64_t hash;
+        const char *file;
+    } g[] = {
+        { hn_grid_iq2xxs, 256, true, 0xbb4ee025b5ac6e8eu, "iq2xxs" },
+        { hn_grid_iq2xs, 512, true, 0xc9b1ee61e79909bdu, "iq2xs" },
+        { hn_grid_iq2s, 1024, true, 0x123edd38a3b62b90u, "iq2s" },
+        { hn_grid_iq1s, 2048, true, 0x6703ed863501ae2eu, "iq1s" },
+        { hn_grid_iq3xxs, 256, false, 0xdfa5dc83d6a155d5u, "iq3xxs" },
+        { hn_grid_iq3s, 512, false, 0xfa37020c25b44829u, "iq3s" },
     };
     bool skipped = false;
     for (size_t i = 0; i < sizeof g / sizeof *g; i++) {
@@ -194,7 +212,9 @@ static void grids(void **state)
             for (size_t k = 0; k < width; k++) rows[r * width + k] = (uint8_t)(v >> 8 * k);
         }
         uint64_t h = hn_fnv1a(HN_FNV_INIT, rows, g[i].n * width);
-        if (h != g[i].hash) fail_msg("grid %s: hash %016llx, expected %016llx", g[i].file, (unsigned long long)h, (unsigned long long)g[i].hash);
+        if (h != g[i].hash)
+            fail_msg("grid %s: hash %016llx, expected %016llx", g[i].file, (unsigned long long)h,
+                     (unsigned long long)g[i].hash);
         char path[256];
         snprintf(path, sizeof path, VECTORS "grids/%s.bin", g[i].file);
         FILE *f = fopen(path, "rb");
@@ -215,7 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_blocks), cmocka_unit_test(shared_vectors), cmocka_unit_test(integers_and_doubles),
-        cmocka_unit_test(scale_bytes), cmocka_unit_test(grids),
+        cmocka_unit_test(scale_bytes),   cmocka_unit_test(grids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

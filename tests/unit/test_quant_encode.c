@@ -29,7 +29,10 @@ static void golden_input(float *x, float *w, int n, bool hashed)
             int s = (int)((r & 65535) + (r >> 16 & 65535) + (r >> 32 & 65535) + (r >> 48)) - 131070;
             int eighth = s >= 0 ? s / 8192 : -((8191 - s) / 8192);
             int part = (int)(4ll * k / n);
-            x[k] = part == 0 ? (float)s * 0x1p-16f : part == 1 ? (float)s * 0x1p-50f : part == 2 ? (float)eighth * 0.125f : (float)abs(s) * 0x1p-16f + 1;
+            x[k] = part == 0   ? (float)s * 0x1p-16f
+                   : part == 1 ? (float)s * 0x1p-50f
+                   : part == 2 ? (float)eighth * 0.125f
+                               : (float)abs(s) * 0x1p-16f + 1;
         }
         w[k] = (float)((hn_rand64(20262, (uint64_t)k) >> 40) % 1024) / 1024;
     }
@@ -42,7 +45,7 @@ static void golden_rows(void **state)
     FILE *f = fopen("tests/golden/quant_blocks.txt", "r");
     assert_non_null(f);
     static char line[65536];
-    uint64_t seen[2][2] = {{0, 0}, {0, 0}};
+    uint64_t seen[2][2] = { { 0, 0 }, { 0, 0 } };
     float *x = malloc(N_MAX * sizeof *x), *w = malloc(N_MAX * sizeof *w);
     while (fgets(line, sizeof line, f)) {
         if (line[0] != 'E' && line[0] != 'H') continue;
@@ -65,8 +68,9 @@ static void golden_rows(void **state)
                 fail_msg("%s %s: hash of %d values differs", ti->name, weighted ? "weighted" : "plain", n);
             for (size_t i = 0; i < len && !hashed; i++)
                 if (out[shift + i] != hex2(want + 2 * i))
-                    fail_msg("%s %s: byte %zu of block %zu is %d, expected %d", ti->name, weighted ? "weighted" : "plain",
-                             i % ti->block_bytes, i / ti->block_bytes, out[shift + i], hex2(want + 2 * i));
+                    fail_msg("%s %s: byte %zu of block %zu is %d, expected %d", ti->name,
+                             weighted ? "weighted" : "plain", i % ti->block_bytes, i / ti->block_bytes, out[shift + i],
+                             hex2(want + 2 * i));
             free(out);
         }
         seen[hashed][weighted] |= 1ull << id;
@@ -84,7 +88,8 @@ static void golden_rows(void **state)
 
 static double gauss(uint64_t key, uint64_t k)
 {
-    double u = ((double)(hn_rand64(key, 2 * k) >> 11) + 0.5) * 0x1p-53, v = (double)(hn_rand64(key, 2 * k + 1) >> 11) * 0x1p-53;
+    double u = ((double)(hn_rand64(key, 2 * k) >> 11) + 0.5) * 0x1p-53,
+           v = (double)(hn_rand64(key, 2 * k + 1) >> 11) * 0x1p-53;
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
@@ -130,15 +135,19 @@ static double relative_error(const hn_type_info *ti, const float *x, const float
 static void published_errors(void **state)
 {
     /* acceptance figures: independent measurement on as many samples of each kind */
-    static const struct { hn_type t; bool im; double n, t4; } table[] = {
-        {HN_Q8_0, false, 0.0053, 0.0074}, {HN_Q5_0, false, 0.0426, 0.0585}, {HN_Q5_1, false, 0.0379, 0.0453},
-        {HN_Q4_0, false, 0.0859, 0.1163}, {HN_Q4_1, false, 0.0783, 0.0936}, {HN_IQ4_NL, false, 0.0762, 0.0939},
-        {HN_IQ4_XS, false, 0.0768, 0.0949}, {HN_IQ4_XS, true, 0.0756, 0.0933}, {HN_MXFP4, false, 0.1150, 0.1318},
-        {HN_NVFP4, false, 0.0948, 0.0921}, {HN_Q6_K, false, 0.0177, 0.0229}, {HN_Q6_K, true, 0.0173, 0.0224},
-        {HN_Q5_K, false, 0.0362, 0.0438}, {HN_Q5_K, true, 0.0354, 0.0432}, {HN_Q4_K, false, 0.0714, 0.0868},
-        {HN_Q4_K, true, 0.0707, 0.0861}, {HN_Q3_K, false, 0.1511, 0.1835}, {HN_Q3_K, true, 0.1446, 0.1774},
-        {HN_Q2_K, false, 0.2967, 0.3408}, {HN_Q2_K, true, 0.2683, 0.3018}, {HN_TQ1_0, false, 0.805, 0},
-        {HN_TQ2_0, false, 0.805, 0}, {HN_Q1_0, false, 0.601, 0.706}, {HN_Q2_0, false, 0.717, 0.729},
+    static const struct {
+        hn_type t;
+        bool im;
+        double n, t4;
+    } table[] = {
+        { HN_Q8_0, false, 0.0053, 0.0074 },   { HN_Q5_0, false, 0.0426, 0.0585 },  { HN_Q5_1, false, 0.0379, 0.0453 },
+        { HN_Q4_0, false, 0.0859, 0.1163 },   { HN_Q4_1, false, 0.0783, 0.0936 },  { HN_IQ4_NL, false, 0.0762, 0.0939 },
+        { HN_IQ4_XS, false, 0.0768, 0.0949 }, { HN_IQ4_XS, true, 0.0756, 0.0933 }, { HN_MXFP4, false, 0.1150, 0.1318 },
+        { HN_NVFP4, false, 0.0948, 0.0921 },  { HN_Q6_K, false, 0.0177, 0.0229 },  { HN_Q6_K, true, 0.0173, 0.0224 },
+        { HN_Q5_K, false, 0.0362, 0.0438 },   { HN_Q5_K, true, 0.0354, 0.0432 },   { HN_Q4_K, false, 0.0714, 0.0868 },
+        { HN_Q4_K, true, 0.0707, 0.0861 },    { HN_Q3_K, false, 0.1511, 0.1835 },  { HN_Q3_K, true, 0.1446, 0.1774 },
+        { HN_Q2_K, false, 0.2967, 0.3408 },   { HN_Q2_K, true, 0.2683, 0.3018 },   { HN_TQ1_0, false, 0.805, 0 },
+        { HN_TQ2_0, false, 0.805, 0 },        { HN_Q1_0, false, 0.601, 0.706 },    { HN_Q2_0, false, 0.717, 0.729 },
     };
     float ones[ROW];
     for (int i = 0; i < ROW; i++) ones[i] = 1;
@@ -151,7 +160,9 @@ static void published_errors(void **state)
             double got = relative_error(hn_type_get(table[i].t), x, table[i].im ? ones : NULL);
             /* 2 %, and half a unit of the table's last digit */
             bool ok = fabs(got - want) <= 0.02 * want + 0.00005;
-            if (!ok) printf("%s%s on %s: %.4f, expected %.4f\n", hn_type_get(table[i].t)->name, table[i].im ? " im1" : "", kind ? "t4" : "N(0,1)", got, want);
+            if (!ok)
+                printf("%s%s on %s: %.4f, expected %.4f\n", hn_type_get(table[i].t)->name, table[i].im ? " im1" : "",
+                       kind ? "t4" : "N(0,1)", got, want);
             n_bad += !ok;
         }
         free(x);
@@ -162,18 +173,20 @@ static void published_errors(void **state)
 /* More importance on a column lowers its error, at the others' cost. */
 static void importance_moves_error(void **state)
 {
-    static const hn_type types[] = {HN_Q4_0, HN_Q4_1, HN_Q5_0, HN_Q5_1, HN_Q2_K, HN_Q3_K, HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_NL, HN_IQ4_XS};
+    static const hn_type types[] = { HN_Q4_0, HN_Q4_1, HN_Q5_0, HN_Q5_1,   HN_Q2_K,  HN_Q3_K,
+                                     HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_IQ4_NL, HN_IQ4_XS };
     float *x = samples(false), w[ROW], y[ROW];
     for (int i = 0; i < ROW; i++) w[i] = i % 8 == 0 ? 100 : 1;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         const hn_type_info *ti = hn_type_get(types[t]);
-        double e[2] = {0, 0};
+        double e[2] = { 0, 0 };
         for (int im = 0; im < 2; im++)
             for (int r = 0; r < 100; r++) {
                 uint8_t buf[512];
                 ti->quantize(buf, x + r * ROW, ROW, im ? w : NULL);
                 ti->dequantize(y, buf, ROW);
-                for (int i = 0; i < ROW; i += 8) e[im] += (double)(y[i] - x[r * ROW + i]) * (double)(y[i] - x[r * ROW + i]);
+                for (int i = 0; i < ROW; i += 8)
+                    e[im] += (double)(y[i] - x[r * ROW + i]) * (double)(y[i] - x[r * ROW + i]);
             }
         if (!(e[1] < 0.97 * e[0])) fail_msg("%s: weighted columns' error %g, unweighted %g", ti->name, e[1], e[0]);
     }
@@ -187,7 +200,7 @@ static void odd_inputs(void **state)
     for (uint32_t id = 0; id < HN_TYPE_COUNT; id++) {
         const hn_type_info *ti = hn_type_get(id);
         if (!ti || !ti->quantize) continue;
-        float x[ROW], w[ROW] = {0}, y[ROW];
+        float x[ROW], w[ROW] = { 0 }, y[ROW];
         uint8_t buf[1100];
         size_t len = (size_t)hn_row_bytes(ti, ROW);
         for (int kind = 0; kind < 8; kind++)
@@ -195,8 +208,14 @@ static void odd_inputs(void **state)
                 for (int i = 0; i < ROW; i++) {
                     float z = (float)gauss(5, (uint64_t)i);
                     w[i] = im == 1 ? 0 : 1;
-                    x[i] = kind == 0 ? 0 : kind == 1 ? -0.25f : kind == 2 ? (i == 37 ? 3.f : 0) : kind == 3 ? z * 1e-30f
-                         : kind == 4 ? z * 1e-42f : kind == 5 ? z * 1000 : kind == 6 ? (i % 50 == 3 ? NAN : z) : (i % 60 == 5 ? INFINITY : z * 1e30f);
+                    x[i] = kind == 0   ? 0
+                           : kind == 1 ? -0.25f
+                           : kind == 2 ? (i == 37 ? 3.f : 0)
+                           : kind == 3 ? z * 1e-30f
+                           : kind == 4 ? z * 1e-42f
+                           : kind == 5 ? z * 1000
+                           : kind == 6 ? (i % 50 == 3 ? NAN : z)
+                                       : (i % 60 == 5 ? INFINITY : z * 1e30f);
                 }
                 memset(buf, 0xA5, sizeof buf);
                 ti->quantize(buf, x, ROW, im ? w : NULL);
@@ -206,7 +225,8 @@ static void odd_inputs(void **state)
                     for (int i = 0; i < ROW; i++) assert_true(y[i] == 0);
                 if (kind == 1 && !im)
                     for (int i = 0; i < ROW; i++)
-                        if (!(fabsf(y[i] + 0.25f) <= 0.06f)) fail_msg("%s: constant -0.25 decodes to %g", ti->name, (double)y[i]);
+                        if (!(fabsf(y[i] + 0.25f) <= 0.06f))
+                            fail_msg("%s: constant -0.25 decodes to %g", ti->name, (double)y[i]);
                 if (kind == 2 && im != 1 && id != HN_Q1_0) assert_true(fabsf(y[37] - 3) <= 0.3f);
                 if (kind <= 5 && im != 1)
                     for (int i = 0; i < ROW; i++) assert_true(isfinite(y[i]));
@@ -235,8 +255,11 @@ static void blocks_are_independent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_rows), cmocka_unit_test(published_errors), cmocka_unit_test(importance_moves_error),
-        cmocka_unit_test(odd_inputs), cmocka_unit_test(blocks_are_independent),
+        cmocka_unit_test(golden_rows),
+        cmocka_unit_test(published_errors),
+        cmocka_unit_test(importance_moves_error),
+        cmocka_unit_test(odd_inputs),
+        cmocka_unit_test(blocks_are_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,7 @@ static void nan_is_quiet(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_half), cmocka_unit_test(many_floats), cmocka_unit_test(nan_is_quiet)};
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_half), cmocka_unit_test(many_floats),
+                                        cmocka_unit_test(nan_is_quiet) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,14 +10,20 @@
 static void ids_and_sizes(void **state)
 {
     /* ggml-org/ggml, 2026-08 */
-    static const struct { uint32_t id; const char *name; uint32_t elems, bytes; } want[] = {
-        {0, "F32", 1, 4}, {1, "F16", 1, 2}, {2, "Q4_0", 32, 18}, {3, "Q4_1", 32, 20}, {6, "Q5_0", 32, 22}, {7, "Q5_1", 32, 24},
-        {8, "Q8_0", 32, 34}, {9, "Q8_1", 32, 36}, {10, "Q2_K", 256, 84}, {11, "Q3_K", 256, 110}, {12, "Q4_K", 256, 144},
-        {13, "Q5_K", 256, 176}, {14, "Q6_K", 256, 210}, {15, "Q8_K", 256, 292}, {16, "IQ2_XXS", 256, 66}, {17, "IQ2_XS", 256, 74},
-        {18, "IQ3_XXS", 256, 98}, {19, "IQ1_S", 256, 50}, {20, "IQ4_NL", 32, 18}, {21, "IQ3_S", 256, 110}, {22, "IQ2_S", 256, 82},
-        {23, "IQ4_XS", 256, 136}, {24, "I8", 1, 1}, {25, "I16", 1, 2}, {26, "I32", 1, 4}, {27, "I64", 1, 8}, {28, "F64", 1, 8},
-        {29, "IQ1_M", 256, 56}, {30, "BF16", 1, 2}, {34, "TQ1_0", 256, 54}, {35, "TQ2_0", 256, 66}, {39, "MXFP4", 32, 17},
-        {40, "NVFP4", 64, 36}, {41, "Q1_0", 128, 18}, {42, "Q2_0", 64, 18},
+    static const struct {
+        uint32_t id;
+        const char *name;
+        uint32_t elems, bytes;
+    } want[] = {
+        { 0, "F32", 1, 4 },         { 1, "F16", 1, 2 },         { 2, "Q4_0", 32, 18 },      { 3, "Q4_1", 32, 20 },
+        { 6, "Q5_0", 32, 22 },      { 7, "Q5_1", 32, 24 },      { 8, "Q8_0", 32, 34 },      { 9, "Q8_1", 32, 36 },
+        { 10, "Q2_K", 256, 84 },    { 11, "Q3_K", 256, 110 },   { 12, "Q4_K", 256, 144 },   { 13, "Q5_K", 256, 176 },
+        { 14, "Q6_K", 256, 210 },   { 15, "Q8_K", 256, 292 },   { 16, "IQ2_XXS", 256, 66 }, { 17, "IQ2_XS", 256, 74 },
+        { 18, "IQ3_XXS", 256, 98 }, { 19, "IQ1_S", 256, 50 },   { 20, "IQ4_NL", 32, 18 },   { 21, "IQ3_S", 256, 110 },
+        { 22, "IQ2_S", 256, 82 },   { 23, "IQ4_XS", 256, 136 }, { 24, "I8", 1, 1 },         { 25, "I16", 1, 2 },
+        { 26, "I32", 1, 4 },        { 27, "I64", 1, 8 },        { 28, "F64", 1, 8 },        { 29, "IQ1_M", 256, 56 },
+        { 30, "BF16", 1, 2 },       { 34, "TQ1_0", 256, 54 },   { 35, "TQ2_0", 256, 66 },   { 39, "MXFP4", 32, 17 },
+        { 40, "NVFP4", 64, 36 },    { 41, "Q1_0", 128, 18 },    { 42, "Q2_0", 64, 18 },
     };
     size_t n = 0;
     for (uint32_t id = 0; id < 100000; id++) {
@@ -41,9 +47,11 @@ static void ids_and_sizes(void **state)
 
 static void weights_and_encoders(void **state)
 {
-    static const hn_type not_weights[] = {HN_Q8_1, HN_Q8_K, HN_I8, HN_I16, HN_I32, HN_I64};
-    for (size_t i = 0; i < sizeof not_weights / sizeof *not_weights; i++) assert_false(hn_type_get(not_weights[i])->weight);
-    static const hn_type can[] = {HN_F32, HN_F16, HN_BF16, HN_Q8_0, HN_Q4_0, HN_Q4_1, HN_Q5_0, HN_Q5_1, HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_Q2_K, HN_Q3_K, HN_IQ4_NL, HN_IQ4_XS};
+    static const hn_type not_weights[] = { HN_Q8_1, HN_Q8_K, HN_I8, HN_I16, HN_I32, HN_I64 };
+    for (size_t i = 0; i < sizeof not_weights / sizeof *not_weights; i++)
+        assert_false(hn_type_get(not_weights[i])->weight);
+    static const hn_type can[] = { HN_F32,  HN_F16,  HN_BF16, HN_Q8_0, HN_Q4_0, HN_Q4_1,   HN_Q5_0,  HN_Q5_1,
+                                   HN_Q4_K, HN_Q5_K, HN_Q6_K, HN_Q2_K, HN_Q3_K, HN_IQ4_NL, HN_IQ4_XS };
     for (size_t i = 0; i < sizeof can / sizeof *can; i++) {
         assert_non_null(hn_type_get(can[i])->quantize);
         assert_true(hn_type_get(can[i])->weight);
@@ -63,18 +71,47 @@ static void names(void **state)
 
 static void refusals(void **state)
 {
-    static const struct { uint32_t id; const char *part; } want[] = {
-        {4, "Q4_2"}, {5, "Q4_3"}, {31, "Q4_0_4_4"}, {32, "Q4_0_4_8"}, {33, "Q4_0_8_8"}, {36, "I2_S"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"},
-        {38, "IQ4_NL_8_8"}, {133, "Q6_0"}, {137, "IQ2_K"}, {138, "IQ3_K"}, {139, "IQ4_K"}, {140, "IQ5_K"}, {141, "IQ6_K"}, {144, "IQ4_KS"},
-        {91, "fork"}, {98, "ik_llama"}, {142, "ik_llama"}, {202, "_R8"}, {212, "Q4_K_R4"}, {300, "interleaved"}, {399, "ik_llama"}, {43, "unknown"},
-        {UINT32_MAX, "unknown"}, {9, "activation"}, {15, "activation"}, {26, "integer"}, {12, "supported"},
+    static const struct {
+        uint32_t id;
+        const char *part;
+    } want[] = {
+        { 4, "Q4_2" },
+        { 5, "Q4_3" },
+        { 31, "Q4_0_4_4" },
+        { 32, "Q4_0_4_8" },
+        { 33, "Q4_0_8_8" },
+        { 36, "I2_S" },
+        { 36, "IQ4_NL_4_4" },
+        { 37, "IQ4_NL_4_8" },
+        { 38, "IQ4_NL_8_8" },
+        { 133, "Q6_0" },
+        { 137, "IQ2_K" },
+        { 138, "IQ3_K" },
+        { 139, "IQ4_K" },
+        { 140, "IQ5_K" },
+        { 141, "IQ6_K" },
+        { 144, "IQ4_KS" },
+        { 91, "fork" },
+        { 98, "ik_llama" },
+        { 142, "ik_llama" },
+        { 202, "_R8" },
+        { 212, "Q4_K_R4" },
+        { 300, "interleaved" },
+        { 399, "ik_llama" },
+        { 43, "unknown" },
+        { UINT32_MAX, "unknown" },
+        { 9, "activation" },
+        { 15, "activation" },
+        { 26, "integer" },
+        { 12, "supported" },
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++)
-        if (!strstr(hn_type_why_not(want[i].id), want[i].part)) fail_msg("id %u: \"%s\" lacks \"%s\"", want[i].id, hn_type_why_not(want[i].id), want[i].part);
+        if (!strstr(hn_type_why_not(want[i].id), want[i].part))
+            fail_msg("id %u: \"%s\" lacks \"%s\"", want[i].id, hn_type_why_not(want[i].id), want[i].part);
     for (uint32_t id = 0; id < 1000; id++) assert_non_null(hn_type_why_not(id));
 }
 
-#define NBYTES(t, n, ...) hn_tensor_nbytes(hn_type_get(t), (uint64_t[]){__VA_ARGS__}, (n), &out)
+#define NBYTES(t, n, ...) hn_tensor_nbytes(hn_type_get(t), (uint64_t[]){ __VA_ARGS__ }, (n), &out)
 
 static void tensor_sizes(void **state)
 {
@@ -105,7 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_and_sizes), cmocka_unit_test(weights_and_encoders), cmocka_unit_test(names),
-        cmocka_unit_test(refusals), cmocka_unit_test(tensor_sizes),
+        cmocka_unit_test(refusals),      cmocka_unit_test(tensor_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,14 @@
  * each is refused with its field, what was seen and what was expected, or does no harm. Also the settings that a stored
  * baseline may ask for: never a path, an output, a variable or anything hone did not write itself. */
 #include "base/json_tree.h"
-#include "lab/baseline.h"
-#include "lab/changes.h"
-#include "lab/gate.h"
-#include "lab/history.h"
-#include "lab/record_read.h"
-#include "lab/report.h"
+#include "lab/judge/baseline.h"
+#include "lab/stats/changes.h"
+#include "lab/judge/gate.h"
+#include "lab/record/history.h"
+#include "lab/record/record_read.h"
+#include "lab/record/report.h"
+#include "lab/machine/environ.h"
+#include "lab/machine/roof.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -28,10 +30,26 @@ static void spill(const char *text, size_t n)
 
 /* ---- every field, every type ------------------------------------------------------------------ */
 
-static const char *const values[] = { "null", "true", "false", "0", "-1", "2147483648", "9223372036854775807", "1e300",
-                                     "0.5", "\"\"", "\"x\"", "\"-f\"",
-                                      "\"%s%n\"", "[]", "[null]", "[[[]]]", "[\"x\",{}]", "{}", "{\"a\":{\"b\":1}}",
-                                          "{\"median\":[]}" };
+static const char *const values[] = { "null",
+                                      "true",
+                                      "false",
+                                      "0",
+                                      "-1",
+                                      "2147483648",
+                                      "9223372036854775807",
+                                      "1e300",
+                                      "0.5",
+                                      "\"\"",
+                                      "\"x\"",
+                                      "\"-f\"",
+                                      "\"%s%n\"",
+                                      "[]",
+                                      "[null]",
+                                      "[[[]]]",
+                                      "[\"x\",{}]",
+                                      "{}",
+                                      "{\"a\":{\"b\":1}}",
+                                      "{\"median\":[]}" };
 enum { N_VALUES = sizeof values / sizeof *values };
 
 typedef void visit(json_t *root, const char *where, void *arg);
@@ -59,8 +77,7 @@ static void each_field(json_t *root, json_t *at, const char *where, visit *fn, v
     const char *key;
     json_t *v;
     if (json_is_object(at)) {
-        json_object_foreach(at, key, v)
-            if (n < 64) keys[n++] = strdup(key);
+        json_object_foreach(at, key, v) if (n < 64) keys[n++] = strdup(key);
         for (size_t i = 0; i < n; i++) {
             snprintf(next, sizeof next, "%s.%s", where, keys[i]);
             at_key(root, at, keys[i], next, fn, arg);
@@ -84,19 +101,32 @@ static void each_field(json_t *root, json_t *at, const char *where, visit *fn, v
 static json_t *a_record(void)
 {
     static const char text[] =
-        "{\"schema\":\"hone.bench/1\",\"id\":\"e2e\",\"record\":\"0123456789ab\",\"ts\":\"2026-01-31T12:34:56Z\",\"title\":\"t\",\"change\":\"c\",\"valid\":true,"
-        "\"invalid_reason\":null,\"git\":{\"commit\":\"abc\",\"dirty\":false},\"build\":{\"cc\":\"gcc\",\"flags\":\"-O3\"},\"engine\":{\"version\":\"1\"},"
-        "\"env\":{\"hash\":\"12345678\",\"cores\":2,\"cpu_model\":\"x\"},\"model\":{\"path_name\":\"m\",\"fingerprint\":\"f\",\"sha256\":\"aa\",\"params\":5},"
-        "\"config\":{\"n_prompt\":64,\"n_gen\":16,\"threads\":2,\"depth\":0,\"chunk\":512,\"kv\":\"f16\",\"cpu\":\"avx2\",\"weights\":\"plain\",\"samples\":6},"
-        "\"unit\":{\"decode_tok_s\":\"tok/s\"},\"better\":{\"decode_tok_s\":\"higher\",\"peak_anon_mb\":\"lower\"},\"quality\":\"q1-11111111-22222222\","
+        "{\"schema\":\"hone.bench/"
+        "1\",\"id\":\"e2e\",\"record\":\"0123456789ab\",\"ts\":\"2026-01-31T12:34:56Z\",\"title\":\"t\",\"change\":"
+        "\"c\",\"valid\":true,"
+        "\"invalid_reason\":null,\"git\":{\"commit\":\"abc\",\"dirty\":false},\"build\":{\"cc\":\"gcc\",\"flags\":\"-"
+        "O3\"},\"engine\":{\"version\":\"1\"},"
+        "\"env\":{\"hash\":\"12345678\",\"cores\":2,\"cpu_model\":\"x\"},\"model\":{\"path_name\":\"m\","
+        "\"fingerprint\":\"f\",\"sha256\":\"aa\",\"params\":5},"
+        "\"config\":{\"n_prompt\":64,\"n_gen\":16,\"threads\":2,\"depth\":0,\"chunk\":512,\"kv\":\"f16\",\"cpu\":"
+        "\"avx2\",\"weights\":\"plain\",\"samples\":6},"
+        "\"unit\":{\"decode_tok_s\":\"tok/"
+        "s\"},\"better\":{\"decode_tok_s\":\"higher\",\"peak_anon_mb\":\"lower\"},\"quality\":\"q1-11111111-22222222\","
         "\"quality_detail\":{\"hash\":\"q1-11111111-22222222\",\"valid\":true,\"reason\":null,\"ids\":[[1,2],[3,4]]},"
-        "\"samples\":[{\"decode_tok_s\":50.5,\"peak_anon_mb\":3,\"ids\":[1,2,3],\"gaps_ms\":[1.5,2.5]},{\"decode_tok_s\":51,\"peak_anon_mb\":3}],"
-        "\"stats\":{\"decode_tok_s\":{\"median\":50.7,\"n\":2,\"ci95\":[50,51]},\"peak_anon_mb\":{\"median\":3,\"n\":2,\"ci95\":null}},"
-        "\"roofline\":{\"bytes_per_token\":5,\"gb_s\":1,\"roof_gb_s\":10,\"pct\":10},\"memory\":{\"peak_anon_mb\":3,\"model_resident_mb\":2,\"hwm_mb\":5}}";
+        "\"samples\":[{\"decode_tok_s\":50.5,\"peak_anon_mb\":3,\"ids\":[1,2,3],\"gaps_ms\":[1.5,2.5]},{\"decode_tok_"
+        "s\":51,\"peak_anon_mb\":3}],"
+        "\"stats\":{\"decode_tok_s\":{\"median\":50.7,\"n\":2,\"ci95\":[50,51]},\"peak_anon_mb\":{\"median\":3,\"n\":2,"
+        "\"ci95\":null}},"
+        "\"roofline\":{\"bytes_per_token\":5,\"gb_s\":1,\"roof_gb_s\":10,\"pct\":10},\"memory\":{\"peak_anon_mb\":3,"
+        "\"model_resident_mb\":2,\"hwm_mb\":5}}";
     return json_loads(text, 0, NULL);
 }
 
-typedef struct lines { FILE *f; char *text; size_t n, n_lines; } lines;
+typedef struct lines {
+    FILE *f;
+    char *text;
+    size_t n, n_lines;
+} lines;
 
 static void add_line(json_t *root, const char *where, void *arg)
 {
@@ -145,17 +175,19 @@ static void test_history(void **state)
 
 static void test_words(void **state)
 {
-    static const struct { const char *record, *says; } bad[] = {
-        { "{\"schema\":\"hone.bench/1\",\"config\":{\"threads\":\"2\"}}",
-         "field config.threads is \"2\", expected a whole number or null of 0 to 2147483647" },
-        { "{\"schema\":\"hone.bench/1\",\"ts\":{}}", "field ts is an object, expected a string or null" },
-        { "{\"schema\":\"hone.bench/1\",\"samples\":[1,{\"ids\":[7,\"x\"]}]}",
-         "field samples[1].ids[1] is \"x\", expected a whole number" },
-        { "{\"schema\":\"hone.bench/1\",\"stats\":{\"a_ms\":{\"n\":-1}}}",
-         "field stats.a_ms.n is -1, expected a whole number or null of 0 to" },
-        { "{\"schema\":\"hone.ab/1\",\"verdict\":[1]}", "field verdict is an array of 1, expected a string or null" },
-        { "{\"schema\":\"hone.train/1\",\"kind\":7}", "field kind is 7, expected" },
-            { "{\"schema\":\"hone.gate/1\",\"rows\":\"x\"}", "field rows is \"x\", expected an array" } };
+    static const struct {
+        const char *record, *says;
+    } bad[] = { { "{\"schema\":\"hone.bench/1\",\"config\":{\"threads\":\"2\"}}",
+                  "field config.threads is \"2\", expected a whole number or null of 0 to 2147483647" },
+                { "{\"schema\":\"hone.bench/1\",\"ts\":{}}", "field ts is an object, expected a string or null" },
+                { "{\"schema\":\"hone.bench/1\",\"samples\":[1,{\"ids\":[7,\"x\"]}]}",
+                  "field samples[1].ids[1] is \"x\", expected a whole number" },
+                { "{\"schema\":\"hone.bench/1\",\"stats\":{\"a_ms\":{\"n\":-1}}}",
+                  "field stats.a_ms.n is -1, expected a whole number or null of 0 to" },
+                { "{\"schema\":\"hone.ab/1\",\"verdict\":[1]}",
+                  "field verdict is an array of 1, expected a string or null" },
+                { "{\"schema\":\"hone.train/1\",\"kind\":7}", "field kind is 7, expected" },
+                { "{\"schema\":\"hone.gate/1\",\"rows\":\"x\"}", "field rows is \"x\", expected an array" } };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char why[300];
         json_t *o = json_loads(bad[i].record, 0, NULL);
@@ -171,7 +203,7 @@ static void test_words(void **state)
 static json_t *a_baseline(void)
 {
     json_t *b, *records = json_array(), *args = json_pack("[s,s,s]", "--n-gen=16", "--threads=2", "--kv=f16"),
-        *r = a_record();
+               *r = a_record();
     json_t *bytes = json_pack("{s:s, s:i, s:s, s:[{s:s,s:i,s:s}]}", "path", "/m.gguf", "bytes", 7, "sha256", "aa",
                               "files", "name", "m.gguf", "bytes", 7, "sha256", "aa");
     hone_error err;
@@ -202,7 +234,10 @@ static void sign(json_t *b)
     json_object_set_new(b, "sum", json_string(hex));
 }
 
-typedef struct tried { size_t n, taken; json_t *whole; } tried;
+typedef struct tried {
+    size_t n, taken;
+    json_t *whole;
+} tried;
 
 static void use_baseline(json_t *b, json_t *now)
 {
@@ -262,24 +297,91 @@ static void test_baseline(void **state)
 
 static void test_settings(void **state)
 {
-    static const char *const good[] = { "--n-prompt=0", "--n-gen=16", "--depth=5", "--threads=1024",
-                                       "--threads-batch=3", "--chunk=512", "--kv=q8_0", "--cpu=avx512",
-                                        "--seed=18446744073709551615", "--preset=llama-3.2-1b", "--columns=1,2,64",
-                                            "--layout=both", "--quick", "--allow-paging",
-                                        "--packed=off", "--warmup=3", "--warm-up-time=0.5", "--pre=llama-bpe" };
-    static const char *const bad[] = {
-        "--file=/etc/passwd", "--file", "-f", "-f/tmp/x", "--out=x", "--output=x", "--keep=x", "--model=/dev/zero",
-            "-m", "--packed=/tmp/evil.hpack", "--packed=evil",
-        "--save-baseline=x", "--baseline=x", "--title=x", "--change=x", "--json", "--samples=1000000", "-r",
-            "HONE_CPU=scalar", "env:LD_PRELOAD=x", "", "-", "--", "--=1",
-        "e2e", "kern.norm.96", "--n-gen", "--n-gen=", "--n-gen=x", "--n-gen=1x", "--n-gen= 1", "--n-gen=1 ",
-            "--n-gen=-1", "--n-gen=1e3", "--n-gen=0x10", "--n-gen=16777217",
-        "--n-gen=99999999999999999999", "--n-gen=1\n--file=x", "--N-gen=1", "--n-ge=1", "--n-gen=1=2", "--threads=0",
-            "--threads=1025", "--kv=f16|f32", "--kv=", "--kv=F16",
-        "--cpu=avx2 --file=x", "--quick=1", "--seed=-1", "--seed=1.5", "--columns=1,,2", "--columns=1,",
-            "--columns=,1", "--columns=/x", "--preset=../x", "--preset=/x",
-        "--preset=", "--preset=.x", "--pre=a/b", "--pre=a b", "--pre=-x", "--warm-up-time=nan", "--warm-up-time=inf",
-            "--warm-up-time=1e9", "--help", "--lora=x", "--state-out=x" };
+    static const char *const good[] = { "--n-prompt=0",
+                                        "--n-gen=16",
+                                        "--depth=5",
+                                        "--threads=1024",
+                                        "--threads-batch=3",
+                                        "--chunk=512",
+                                        "--kv=q8_0",
+                                        "--cpu=avx512",
+                                        "--seed=18446744073709551615",
+                                        "--preset=llama-3.2-1b",
+                                        "--columns=1,2,64",
+                                        "--layout=both",
+                                        "--quick",
+                                        "--allow-paging",
+                                        "--packed=off",
+                                        "--warmup=3",
+                                        "--warm-up-time=0.5",
+                                        "--pre=llama-bpe" };
+    static const char *const bad[] = { "--file=/etc/passwd",
+                                       "--file",
+                                       "-f",
+                                       "-f/tmp/x",
+                                       "--out=x",
+                                       "--output=x",
+                                       "--keep=x",
+                                       "--model=/dev/zero",
+                                       "-m",
+                                       "--packed=/tmp/evil.hpack",
+                                       "--packed=evil",
+                                       "--save-baseline=x",
+                                       "--baseline=x",
+                                       "--title=x",
+                                       "--change=x",
+                                       "--json",
+                                       "--samples=1000000",
+                                       "-r",
+                                       "HONE_CPU=scalar",
+                                       "env:LD_PRELOAD=x",
+                                       "",
+                                       "-",
+                                       "--",
+                                       "--=1",
+                                       "e2e",
+                                       "kern.norm.96",
+                                       "--n-gen",
+                                       "--n-gen=",
+                                       "--n-gen=x",
+                                       "--n-gen=1x",
+                                       "--n-gen= 1",
+                                       "--n-gen=1 ",
+                                       "--n-gen=-1",
+                                       "--n-gen=1e3",
+                                       "--n-gen=0x10",
+                                       "--n-gen=16777217",
+                                       "--n-gen=99999999999999999999",
+                                       "--n-gen=1\n--file=x",
+                                       "--N-gen=1",
+                                       "--n-ge=1",
+                                       "--n-gen=1=2",
+                                       "--threads=0",
+                                       "--threads=1025",
+                                       "--kv=f16|f32",
+                                       "--kv=",
+                                       "--kv=F16",
+                                       "--cpu=avx2 --file=x",
+                                       "--quick=1",
+                                       "--seed=-1",
+                                       "--seed=1.5",
+                                       "--columns=1,,2",
+                                       "--columns=1,",
+                                       "--columns=,1",
+                                       "--columns=/x",
+                                       "--preset=../x",
+                                       "--preset=/x",
+                                       "--preset=",
+                                       "--preset=.x",
+                                       "--pre=a/b",
+                                       "--pre=a b",
+                                       "--pre=-x",
+                                       "--warm-up-time=nan",
+                                       "--warm-up-time=inf",
+                                       "--warm-up-time=1e9",
+                                       "--help",
+                                       "--lora=x",
+                                       "--state-out=x" };
     hone_error err;
     json_t *out;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -299,7 +401,7 @@ static void test_settings(void **state)
         json_decref(args);
     }
     json_t *args = json_pack("[s]", "--packed=given"), *nul = json_pack("[s#]", "--n-gen=1\0x", 11),
-        *wrong[] = { json_pack("[i]", 5), json_object(), json_string("--n-gen=1") };
+           *wrong[] = { json_pack("[i]", 5), json_object(), json_string("--n-gen=1") };
     assert_int_equal(hn_settings_read(&out, args, "/a b/m.hpack", &err), HONE_OK); /* the user's word, not the file's */
     assert_string_equal(json_string_value(json_array_get(out, 0)), "--packed=/a b/m.hpack");
     json_decref(out);
@@ -313,7 +415,7 @@ static void test_settings(void **state)
     json_decref(args);
     json_decref(nul);
     static const char *const ids[] = { "e2e", "kern.gemv.q4_K.4096x4096", "tok.encode", "kern.gemv.*" },
-        *const no_ids[] = { "", "-f", "--file=x", "/x", "a/b", "a b", ".x", "a\n" };
+                             *const no_ids[] = { "", "-f", "--file=x", "/x", "a/b", "a b", ".x", "a\n" };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) assert_true(hn_settings_id(ids[i]));
     for (size_t i = 0; i < sizeof no_ids / sizeof *no_ids; i++) assert_false(hn_settings_id(no_ids[i]));
 }
@@ -343,16 +445,30 @@ static void parse_peaks(json_t *root, const char *where, void *arg)
 
 static void test_peaks(void **state)
 {
-    hn_peaks p = { .hash = "12345678", .level = "avx2", .ts = "2026-01-01T00:00:00Z", .cpu_model = "x", .kernel = "k",
-                  .cores = 2, .clock_ghz = { 2, 3 },
-                   .buffer_bytes = 1 << 28, .load = 0.1, .cpus = "0,1", .bound = true };
+    hn_peaks p = { .hash = "12345678",
+                   .level = "avx2",
+                   .ts = "2026-01-01T00:00:00Z",
+                   .cpu_model = "x",
+                   .kernel = "k",
+                   .cores = 2,
+                   .clock_ghz = { 2, 3 },
+                   .buffer_bytes = 1 << 28,
+                   .load = 0.1,
+                   .cpus = "0,1",
+                   .bound = true };
     tried t = { 0 };
     for (int k = 0; k < HN_PEAK_KINDS; k++) {
         snprintf(p.how[k], sizeof p.how[k], "how");
         p.n[k] = 2;
         for (int i = 0; i < 2; i++)
-            p.at[k][i] = (hn_peak_point){ .threads = i + 1, .best = 10 + i, .most = 10 + i, .median = 10 + i,
-                                         .spread = 0.01, .cpu_use = 1, .streams = 1, .ahead = 64 };
+            p.at[k][i] = (hn_peak_point){ .threads = i + 1,
+                                          .best = 10 + i,
+                                          .most = 10 + i,
+                                          .median = 10 + i,
+                                          .spread = 0.01,
+                                          .cpu_use = 1,
+                                          .streams = 1,
+                                          .ahead = 64 };
     }
     json_t *o = hn_peaks_json(&p);
     each_field(o, o, "", parse_peaks, &t);
@@ -363,8 +479,8 @@ static void test_peaks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_words), cmocka_unit_test(test_history),
-                                       cmocka_unit_test(test_baseline),
-                                        cmocka_unit_test(test_settings), cmocka_unit_test(test_peaks) };
+                                        cmocka_unit_test(test_baseline), cmocka_unit_test(test_settings),
+                                        cmocka_unit_test(test_peaks) };
     if (close(mkstemp(path)) != 0) return 1;
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);

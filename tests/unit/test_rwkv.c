@@ -47,7 +47,8 @@ static void linear(tiny *m, double *y, int il, const char *what, const double *x
     hn_type type = tm_find(m, name)->type;
     assert_true(n_in <= MAX_W);
     memcpy(seen, x, (size_t)n_in * sizeof *seen);
-    if (type != HN_F32 && type != HN_F16 && type != HN_BF16) round_activations(seen, n_in, (int)hn_type_get(type)->block_elems);
+    if (type != HN_F32 && type != HN_F16 && type != HN_BF16)
+        round_activations(seen, n_in, (int)hn_type_get(type)->block_elems);
     product(y, weights(m, il, what), seen, n_in, n_out);
 }
 static double sigma(double x) { return 1.0 / (1.0 + exp(-x)); }
@@ -69,12 +70,15 @@ static void mixed(double *y, const double *h, const double *prev, const float *l
 }
 
 /* The state of one layer as hone keeps it: a_prev, f_prev, S [H][key][value]. */
-typedef struct layer_state { double *a, *f, *S; } layer_state;
+typedef struct layer_state {
+    double *a, *f, *S;
+} layer_state;
 
 static void wkv7(tiny *m, const rw_shape *s, int il, const double *h, layer_state st, double *first, double *o)
 {
     const float *lerp = weights(m, il, "time_mix_lerp_fused.weight"), *r_k = weights(m, il, "time_mix_r_k.weight");
-    double x[6][MAX_W], r[MAX_W], w[MAX_W], k[MAX_W], v[MAX_W], a[MAX_W], g[MAX_W], kk[MAX_W], z[MAX_W], y[MAX_W], bonus[MAX_W];
+    double x[6][MAX_W], r[MAX_W], w[MAX_W], k[MAX_W], v[MAX_W], a[MAX_W], g[MAX_W], kk[MAX_W], z[MAX_W], y[MAX_W],
+        bonus[MAX_W];
     for (int c = 0; c < 6; c++) mixed(x[c], h, st.a, lerp + c * s->E, s->E); /* r w k v a g */
     linear(m, r, il, "time_mix_receptance.weight", x[0], s->E, s->E);
     linear(m, k, il, "time_mix_key.weight", x[2], s->E, s->E);
@@ -82,7 +86,8 @@ static void wkv7(tiny *m, const rw_shape *s, int il, const double *h, layer_stat
     linear(m, z, il, "time_mix_w1.weight", x[1], s->E, s->w);
     for (int i = 0; i < s->w; i++) z[i] = tanh(z[i]);
     linear(m, w, il, "time_mix_w2.weight", z, s->w, s->E);
-    for (int i = 0; i < s->E; i++) w[i] = exp(-exp(-0.5) * sigma((double)weights(m, il, "time_mix_w0.weight")[i] + w[i]));
+    for (int i = 0; i < s->E; i++)
+        w[i] = exp(-exp(-0.5) * sigma((double)weights(m, il, "time_mix_w0.weight")[i] + w[i]));
     linear(m, z, il, "time_mix_a1.weight", x[4], s->E, s->a);
     linear(m, a, il, "time_mix_a2.weight", z, s->a, s->E);
     for (int i = 0; i < s->E; i++) a[i] = sigma((double)weights(m, il, "time_mix_a0.weight")[i] + a[i]);
@@ -96,7 +101,8 @@ static void wkv7(tiny *m, const rw_shape *s, int il, const double *h, layer_stat
         double d[MAX_W];
         linear(m, z, il, "time_mix_v1.weight", x[3], s->E, s->v);
         linear(m, d, il, "time_mix_v2.weight", z, s->v, s->E);
-        for (int i = 0; i < s->E; i++) v[i] += (first[i] - v[i]) * sigma((double)weights(m, il, "time_mix_v0.weight")[i] + d[i]);
+        for (int i = 0; i < s->E; i++)
+            v[i] += (first[i] - v[i]) * sigma((double)weights(m, il, "time_mix_v0.weight")[i] + d[i]);
     }
     for (int b = 0; b < s->E; b += s->N) { /* heads */
         double *S = st.S + (size_t)b * (size_t)s->N, len = 0, rk = 0;
@@ -120,14 +126,16 @@ static void wkv7(tiny *m, const rw_shape *s, int il, const double *h, layer_stat
 
 static void wkv6(tiny *m, const rw_shape *s, int il, const double *h, layer_state st, double *o)
 {
-    static const char *const names[5] = { "time_mix_lerp_w.weight", "time_mix_lerp_k.weight", "time_mix_lerp_v.weight", "time_mix_lerp_r.weight", "time_mix_lerp_g.weight" };
+    static const char *const names[5] = { "time_mix_lerp_w.weight", "time_mix_lerp_k.weight", "time_mix_lerp_v.weight",
+                                          "time_mix_lerp_r.weight", "time_mix_lerp_g.weight" };
     double x[5][MAX_W], xx[MAX_W], z[MAX_W], t[MAX_W], r[MAX_W], w[MAX_W], k[MAX_W], v[MAX_W], g[MAX_W], y[MAX_W];
     const float *u = weights(m, il, "time_mix_first.weight");
     mixed(xx, h, st.a, weights(m, il, "time_mix_lerp_x.weight"), s->E);
     linear(m, z, il, "time_mix_w1.weight", xx, s->E, 5 * s->X);
     for (int i = 0; i < 5 * s->X; i++) z[i] = tanh(z[i]);
     for (int c = 0; c < 5; c++) { /* w k v r g */
-        const float *lerp = s->separate ? weights(m, il, names[c]) : weights(m, il, "time_mix_lerp_fused.weight") + c * s->E;
+        const float *lerp =
+            s->separate ? weights(m, il, names[c]) : weights(m, il, "time_mix_lerp_fused.weight") + c * s->E;
         product(t, weights(m, il, "time_mix_w2.weight") + c * s->E * s->X, z + c * s->X, s->X, s->E);
         for (int i = 0; i < s->E; i++) x[c][i] = h[i] + (st.a[i] - h[i]) * ((double)lerp[i] + t[i]);
     }
@@ -176,22 +184,27 @@ static void reference(tiny *m, const rw_shape *s, const int32_t *ids, int n, dou
     memset(state, 0, rw_state_floats(s) * sizeof *state);
     for (int t = 0; t < n; t++) {
         for (int i = 0; i < s->E; i++) h[i] = (double)weights(m, -1, "token_embd.weight")[ids[t] * s->E + i];
-        layer_norm(x, h, weights(m, -1, "token_embd_norm.weight"), weights(m, -1, "token_embd_norm.bias"), s->E, s->E, rw_eps(s));
+        layer_norm(x, h, weights(m, -1, "token_embd_norm.weight"), weights(m, -1, "token_embd_norm.bias"), s->E, s->E,
+                   rw_eps(s));
         for (int il = 0; il < s->L; il++) {
             double *at = state + rw_state_floats(s) / (size_t)s->L * (size_t)il;
             layer_state st = { at, at + s->E, at + 2 * s->E };
-            layer_norm(h, x, weights(m, il, "attn_norm.weight"), weights(m, il, "attn_norm.bias"), s->E, s->E, rw_eps(s));
+            layer_norm(h, x, weights(m, il, "attn_norm.weight"), weights(m, il, "attn_norm.bias"), s->E, s->E,
+                       rw_eps(s));
             if (rw_is7(s)) wkv7(m, s, il, h, st, first, o);
             else wkv6(m, s, il, h, st, o);
             memcpy(st.a, h, (size_t)s->E * sizeof *h);
             linear(m, h, il, "time_mix_output.weight", o, s->E, s->E);
             for (int i = 0; i < s->E; i++) x[i] += h[i];
-            layer_norm(h, x, weights(m, il, "attn_norm_2.weight"), weights(m, il, "attn_norm_2.bias"), s->E, s->E, rw_eps(s));
+            layer_norm(h, x, weights(m, il, "attn_norm_2.weight"), weights(m, il, "attn_norm_2.bias"), s->E, s->E,
+                       rw_eps(s));
             channel_mix(m, s, il, h, st.f, o);
             memcpy(st.f, h, (size_t)s->E * sizeof *h);
-            for (int i = 0; i < s->E; i++) x[i] = (x[i] + o[i]) * (s->rescale && (il + 1) % s->rescale == 0 ? 0.5 : 1.0);
+            for (int i = 0; i < s->E; i++)
+                x[i] = (x[i] + o[i]) * (s->rescale && (il + 1) % s->rescale == 0 ? 0.5 : 1.0);
         }
-        layer_norm(h, x, weights(m, -1, "output_norm.weight"), weights(m, -1, "output_norm.bias"), s->E, s->E, rw_eps(s));
+        layer_norm(h, x, weights(m, -1, "output_norm.weight"), weights(m, -1, "output_norm.bias"), s->E, s->E,
+                   rw_eps(s));
         linear(m, logits + t * s->V, -1, "output.weight", h, s->E, s->V);
     }
 }
@@ -205,11 +218,15 @@ static const struct published {
     double logits[16], row[8], sum[2]; /* row: v7 the value 0, v6 the key 0 of head 1 in layer 1 */
 } published[] = {
     { &rw_vec7,
-      { -0.019917, 0.111421, -0.766469, 0.985544, -0.638991, -0.771848, -0.100124, -1.016740, 0.156366, -0.263759, -0.308969, -0.370056, -1.319124, -0.894486, -0.727085, 0.915739 },
-      { -0.079412, -0.024474, -0.027655, -0.006999, 0.080362, 0.192916, 0.013314, -0.044303 }, { -3.449003, 1.164707 } },
+      { -0.019917, 0.111421, -0.766469, 0.985544, -0.638991, -0.771848, -0.100124, -1.016740, 0.156366, -0.263759,
+        -0.308969, -0.370056, -1.319124, -0.894486, -0.727085, 0.915739 },
+      { -0.079412, -0.024474, -0.027655, -0.006999, 0.080362, 0.192916, 0.013314, -0.044303 },
+      { -3.449003, 1.164707 } },
     { &rw_vec6,
-      { -0.037809, 0.339436, -0.563550, 0.982791, -0.516681, -0.677690, -0.411390, -1.134667, -0.082341, -0.314956, -0.556661, -0.587828, -0.930063, -1.008993, -0.616423, 0.467966 },
-      { -0.043213, 0.121958, -0.557374, -0.062650, 0.479928, 0.328048, -0.072617, 0.509439 }, { -0.702111, -2.182806 } },
+      { -0.037809, 0.339436, -0.563550, 0.982791, -0.516681, -0.677690, -0.411390, -1.134667, -0.082341, -0.314956,
+        -0.556661, -0.587828, -0.930063, -1.008993, -0.616423, 0.467966 },
+      { -0.043213, 0.121958, -0.557374, -0.062650, 0.479928, 0.328048, -0.072617, 0.509439 },
+      { -0.702111, -2.182806 } },
 };
 enum { N_PUBLISHED = sizeof published / sizeof *published };
 
@@ -237,7 +254,8 @@ static void reference_gives_published(void **state)
         reference(m, published[i].shape, prompt, 6, y, st);
         for (int j = 0; j < 16; j++)
             if (!(fabs(y[5 * 16 + j] - published[i].logits[j]) < 6e-7))
-                fail_msg("%s: logit %d is %.7f, published %.6f", published[i].shape->arch, j, y[5 * 16 + j], published[i].logits[j]);
+                fail_msg("%s: logit %d is %.7f, published %.6f", published[i].shape->arch, j, y[5 * 16 + j],
+                         published[i].logits[j]);
         assert_true(state_error(&published[i], st) < 6e-7);
         tm_free(m);
     }
@@ -290,7 +308,8 @@ static void engine_gives_published(void **state)
             for (int j = 0; j < 16; j++) worst = fmax(worst, fabs((double)y[5 * 16 + j] - published[i].logits[j]));
             saved_state(s, shape, st);
             for (size_t j = 0; j < n_state; j++) wide[j] = (double)st[j];
-            print_message("  %s on %-7s max error %.2g, of the state %.2g\n", shape->arch, *cpu, worst, state_error(&published[i], wide));
+            print_message("  %s on %-7s max error %.2g, of the state %.2g\n", shape->arch, *cpu, worst,
+                          state_error(&published[i], wide));
             assert_true(worst <= 5e-6);
             assert_true(state_error(&published[i], wide) <= 5e-6);
             if (cpu == tm_levels()) memcpy(first, y, sizeof y), memcpy(first_state, st, n_state * sizeof *st);
@@ -313,7 +332,8 @@ static void errors_of(tiny *m, const rw_shape *shape, int n, double *of_logits, 
     int32_t ids[MAX_TOK];
     size_t n_state = rw_state_floats(shape), n_logits = (size_t)(n * shape->V);
     double *want = malloc(n_logits * sizeof *want), *want_st = malloc(n_state * sizeof *want_st);
-    float *y = malloc(n_logits * sizeof *y), *st = malloc(n_state * sizeof *st), *y0 = malloc(n_logits * sizeof *y), *st0 = malloc(n_state * sizeof *st);
+    float *y = malloc(n_logits * sizeof *y), *st = malloc(n_state * sizeof *st), *y0 = malloc(n_logits * sizeof *y),
+          *st0 = malloc(n_state * sizeof *st);
     double worst = 0, largest = 0;
     assert_true(want && want_st && y && st && y0 && st0 && n <= MAX_TOK);
     for (int i = 0; i < n; i++) ids[i] = (i * i + 3 * i + 1) % shape->V;
@@ -330,10 +350,12 @@ static void errors_of(tiny *m, const rw_shape *shape, int n, double *of_logits, 
         hone_session_free(s);
         hone_context_free(c);
     }
-    for (size_t i = 0; i < n_logits; i++) worst = fmax(worst, fabs((double)y[i] - want[i])), largest = fmax(largest, fabs(want[i]));
+    for (size_t i = 0; i < n_logits; i++)
+        worst = fmax(worst, fabs((double)y[i] - want[i])), largest = fmax(largest, fabs(want[i]));
     *of_logits = isfinite(worst) ? worst / largest : INFINITY;
     worst = largest = 0;
-    for (size_t i = 0; i < n_state; i++) worst = fmax(worst, fabs((double)st[i] - want_st[i])), largest = fmax(largest, fabs(want_st[i]));
+    for (size_t i = 0; i < n_state; i++)
+        worst = fmax(worst, fabs((double)st[i] - want_st[i])), largest = fmax(largest, fabs(want_st[i]));
     *of_state = isfinite(worst) ? worst / largest : INFINITY;
     for (size_t i = 0; i < n_logits; i++) assert_true(isfinite(y[i]));
     for (size_t i = 0; i < n_state; i++) assert_true(isfinite(st[i]));
@@ -344,13 +366,13 @@ static void errors_of(tiny *m, const rw_shape *shape, int n, double *of_logits, 
 static void shapes(void **state)
 {
     static const rw_shape list[] = {
-        R7(64, 64, 256, 40, 2, 32, 32, 16, 32),                /* one head */
-        R7(96, 8, 50, 33, 3, 5, 7, 3, 9),                      /* twelve narrow ones, odd ranks */
-        R7(60, 20, 77, 19, 2, 1, 2, 3, 4, .no_v0 = true),      /* no size a multiple of a lane */
-        R7(128, 128, 130, 40, 2, 17, 33, 9, 30),               /* wider than usual */
+        R7(64, 64, 256, 40, 2, 32, 32, 16, 32),           /* one head */
+        R7(96, 8, 50, 33, 3, 5, 7, 3, 9),                 /* twelve narrow ones, odd ranks */
+        R7(60, 20, 77, 19, 2, 1, 2, 3, 4, .no_v0 = true), /* no size a multiple of a lane */
+        R7(128, 128, 130, 40, 2, 17, 33, 9, 30),          /* wider than usual */
         R7(21, 7, 30, 19, 3, 3, 3, 3, 3, .eps = 1e-3),
-        R7(6, 1, 10, 11, 2, 2, 2, 2, 2),                       /* heads of one */
-        R7(160, 32, 100, 40, 1, 8, 8, 8, 8),                   /* a single layer: no mixing of v */
+        R7(6, 1, 10, 11, 2, 2, 2, 2, 2),     /* heads of one */
+        R7(160, 32, 100, 40, 1, 8, 8, 8, 8), /* a single layer: no mixing of v */
         R6(64, 64, 224, 40, 2, 32, 64),
         R6(96, 8, 50, 33, 3, 3, 5, .separate = true),
         R6(60, 20, 77, 19, 2, 1, 1),
@@ -389,7 +411,11 @@ static void big_matrices_as(tiny *m, hn_type type)
 static void types(void **state)
 {
     static const rw_shape list[] = { R7(256, 64, 512, 40, 2, 32, 32, 16, 32), R6(256, 64, 512, 40, 2, 32, 32) };
-    static const struct { hn_type type; double bar; } kinds[] = { { HN_F16, 1e-5 }, { HN_BF16, 1e-5 }, { HN_Q8_0, 3e-2 }, { HN_Q4_0, 3e-2 }, { HN_Q4_K, 3e-2 }, { HN_Q6_K, 3e-2 } };
+    static const struct {
+        hn_type type;
+        double bar;
+    } kinds[] = { { HN_F16, 1e-5 },  { HN_BF16, 1e-5 }, { HN_Q8_0, 3e-2 },
+                  { HN_Q4_0, 3e-2 }, { HN_Q4_K, 3e-2 }, { HN_Q6_K, 3e-2 } };
     for (size_t i = 0; i < 2; i++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             tiny *m = rw_new(&list[i]);
@@ -397,7 +423,8 @@ static void types(void **state)
             big_matrices_as(m, kinds[k].type);
             for (int t = 0; t < m->n_t; t++) {
                 char *p = strstr(m->t[t].name, "time_mix_");
-                if (rw_is7(&list[i]) && p && m->t[t].n_dim == 2 && m->t[t].type == HN_F32 && p[9] != 'w') tm_encode(&m->t[t], k % 2 ? HN_BF16 : HN_F16);
+                if (rw_is7(&list[i]) && p && m->t[t].n_dim == 2 && m->t[t].type == HN_F32 && p[9] != 'w')
+                    tm_encode(&m->t[t], k % 2 ? HN_BF16 : HN_F16);
             }
             errors_of(m, &list[i], 24, &e, &es);
             print_message("  %s, %s: logits %.2g, state %.2g\n", list[i].arch, hn_type_get(kinds[k].type)->name, e, es);
@@ -416,7 +443,8 @@ static void extremes(void **state)
         double e, es;
         for (int t = 0; t < m->n_t; t++) {
             tm_tensor *x = &m->t[t];
-            bool gate = strstr(x->name, "time_mix_w0") || strstr(x->name, "time_mix_a0") || strstr(x->name, "time_mix_v0");
+            bool gate =
+                strstr(x->name, "time_mix_w0") || strstr(x->name, "time_mix_a0") || strstr(x->name, "time_mix_v0");
             if (gate)
                 for (int j = 0; j < 48; j += 3) x->f[j] = j % 2 ? 200.0f : -200.0f;
             if (strstr(x->name, "time_mix_decay.weight"))
@@ -439,7 +467,10 @@ enum { LEN = 60, V = 40 };
 /* Models of every kind of weight, and what a session of one token at a time, one thread and
  * scalar kernels makes of them: logits of every token, and the state after each. */
 static const rw_shape subject_shapes[] = {
-    R7(256, 64, 320, V, 2, 32, 32, 16, 32), R7(96, 32, 100, V, 3, 5, 7, 3, 9), R6(256, 64, 320, V, 2, 32, 32), R6(60, 12, 77, V, 3, 3, 5, .rescale = 2, .separate = true),
+    R7(256, 64, 320, V, 2, 32, 32, 16, 32),
+    R7(96, 32, 100, V, 3, 5, 7, 3, 9),
+    R6(256, 64, 320, V, 2, 32, 32),
+    R6(60, 12, 77, V, 3, 3, 5, .rescale = 2, .separate = true),
 };
 static const hn_type subject_types[] = { HN_Q4_K, HN_Q8_0, HN_Q6_K, HN_BF16 };
 enum { N_SUBJECTS = sizeof subject_shapes / sizeof *subject_shapes, N_TEXT = 3 };
@@ -495,7 +526,8 @@ static void expect_state(hone_session *s, int n_seq, int seq, const struct subje
 static void expect_logits(const float *got, const struct subject *u, int k, int from, int n, const char *what)
 {
     for (int i = 0; i < n; i++)
-        if (memcmp(got + i * V, u->logits[k] + (from + i) * V, V * sizeof *got)) fail_msg("%s E %d: %s: other logits at %d", u->shape->arch, u->shape->E, what, from + i);
+        if (memcmp(got + i * V, u->logits[k] + (from + i) * V, V * sizeof *got))
+            fail_msg("%s E %d: %s: other logits at %d", u->shape->arch, u->shape->E, what, from + i);
 }
 
 static int make_subjects(void **state)
@@ -504,7 +536,9 @@ static int make_subjects(void **state)
     hone_context *c = tm_context("scalar", 1);
     for (int i = 0; i < N_SUBJECTS; i++) {
         struct subject *u = &subjects[i];
-        *u = (struct subject){ .shape = &subject_shapes[i], .t = rw_new(&subject_shapes[i]), .n_state = rw_state_floats(&subject_shapes[i]) };
+        *u = (struct subject){ .shape = &subject_shapes[i],
+                               .t = rw_new(&subject_shapes[i]),
+                               .n_state = rw_state_floats(&subject_shapes[i]) };
         big_matrices_as(u->t, subject_types[i]);
         u->m = tm_open(u->t);
         for (int k = 0; k < N_TEXT; k++) {
@@ -576,7 +610,8 @@ static void company_does_not_matter(void **state)
                 hone_session *s = tm_session(c, subjects[i].m, 0, 3, mode == 1 ? 5 : 0, HONE_CACHE_F16);
                 if (hone_decode(s, batch, n, mode == 3 ? NULL : y, &err)) fail_msg("%s", err.message);
                 for (int t = 0; t < n; t++)
-                    if (batch[t].want_logits) expect_logits(y + row++ * V, &subjects[i], batch[t].seq, batch[t].pos, 1, "in company");
+                    if (batch[t].want_logits)
+                        expect_logits(y + row++ * V, &subjects[i], batch[t].seq, batch[t].pos, 1, "in company");
                 for (int seq = 0; seq < n_seq; seq++) expect_state(s, 3, seq, &subjects[i], seq, LEN, "in company");
                 hone_session_free(s);
             }
@@ -593,7 +628,8 @@ static void snapshots_and_forks(void **state)
     for (int i = 0; i < N_SUBJECTS; i++) {
         const struct subject *u = &subjects[i];
         hone_error err = { 0 };
-        hone_session *s = tm_session(c, u->m, 0, 2, 0, HONE_CACHE_F16), *other = tm_session(c, u->m, 0, 1, 3, HONE_CACHE_F16);
+        hone_session *s = tm_session(c, u->m, 0, 2, 0, HONE_CACHE_F16),
+                     *other = tm_session(c, u->m, 0, 1, 3, HONE_CACHE_F16);
         hone_snapshot *snap[3];
         for (int j = 0; j < 3; j++) { /* at 0, 17 and 34 */
             assert_int_equal(hone_seq_snapshot(s, 0, &snap[j], &err), HONE_OK);
@@ -724,8 +760,10 @@ static void save_and_load(void **state)
         for (int at = 1; at < LEN; at += i % 2 ? 11 : 7) {
             hone_error err = { 0 };
             int32_t kept;
-            hone_context *c = tm_context(at % 2 ? NULL : "scalar", 1 + at % 3), *d = tm_context(at % 2 ? "scalar" : NULL, 2);
-            hone_session *s = tm_session(c, u->m, 0, 2, 0, HONE_CACHE_F16), *r = tm_session(d, u->m, 0, 3, 4, HONE_CACHE_Q8_0);
+            hone_context *c = tm_context(at % 2 ? NULL : "scalar", 1 + at % 3),
+                         *d = tm_context(at % 2 ? "scalar" : NULL, 2);
+            hone_session *s = tm_session(c, u->m, 0, 2, 0, HONE_CACHE_F16),
+                         *r = tm_session(d, u->m, 0, 3, 4, HONE_CACHE_Q8_0);
             tm_run(s, 1, text(1), at, y);
             if (hone_session_save(s, path, &err)) fail_msg("%s", err.message);
             tm_run(r, 0, text(0), 9, y); /* what is overwritten */
@@ -772,18 +810,21 @@ static void refused_states(void **state)
     float y[LEN * V];
     unsigned char *p;
     size_t n, n_tried = 0;
-    hone_session *s = tm_session(c, u->m, 0, 2, 0, HONE_CACHE_F16), *narrow = tm_session(c, u->m, 0, 1, 0, HONE_CACHE_F16);
+    hone_session *s = tm_session(c, u->m, 0, 2, 0, HONE_CACHE_F16),
+                 *narrow = tm_session(c, u->m, 0, 1, 0, HONE_CACHE_F16);
     tm_run(s, 0, text(0), 10, y);
     tm_run(s, 1, text(1), 20, y);
     if (hone_session_save(s, tm_path("good"), &err)) fail_msg("%s", err.message);
-    assert_int_equal(hone_session_load(narrow, tm_path("good"), &err), HONE_E_CTX); /* one sequence has no room for two */
+    assert_int_equal(hone_session_load(narrow, tm_path("good"), &err),
+                     HONE_E_CTX); /* one sequence has no room for two */
     read_file(tm_path("good"), &p, &n);
     tm_run(s, 0, text(0) + 10, 5, y);
     for (size_t at = 0; at < n; at += at < 64 || at > n - 16 ? 1 : n / 40, n_tried++) {
         p[at] ^= 0x10;
         write_file(tm_path("bad"), p, n);
         hone_status st = hone_session_load(s, tm_path("bad"), &err);
-        if (st == HONE_OK || st == HONE_E_NOMEM || st == HONE_E_IO || !strstr(err.message, "bad")) fail_msg("byte %zu changed: %s %s", at, hone_status_name(st), err.message);
+        if (st == HONE_OK || st == HONE_E_NOMEM || st == HONE_E_IO || !strstr(err.message, "bad"))
+            fail_msg("byte %zu changed: %s %s", at, hone_status_name(st), err.message);
         p[at] ^= 0x10;
     }
     for (size_t len = 0; len < n; len += len < 64 ? 7 : n / 20, n_tried++) {
@@ -842,7 +883,8 @@ static void failures_change_nothing(void **state)
         hone_token batch[40];
         tm_run(s, 0, text(0), 13, y);
         tm_run(s, 1, text(1), 3, y);
-        for (int t = 0; t < 40; t++) batch[t] = (hone_token){ text(t % 2)[(t % 2 ? 3 : 13) + t / 2], (t % 2 ? 3 : 13) + t / 2, t % 2, false };
+        for (int t = 0; t < 40; t++)
+            batch[t] = (hone_token){ text(t % 2)[(t % 2 ? 3 : 13) + t / 2], (t % 2 ? 3 : 13) + t / 2, t % 2, false };
         batch[39].id = V;
         assert_int_equal(hone_decode(s, batch, 40, NULL, &err), HONE_E_ARG);
         batch[39].id = 0, batch[39].pos++;
@@ -873,7 +915,8 @@ static void length_costs_nothing(void **state)
     hone_context *c = tm_context(NULL, 2);
     const struct subject *u = &subjects[1];
     hone_session_memory a, b;
-    hone_session *s = tm_session(c, u->m, 0, 1, 64, HONE_CACHE_F16), *short_one = tm_session(c, u->m, 16, 1, 64, HONE_CACHE_F16);
+    hone_session *s = tm_session(c, u->m, 0, 1, 64, HONE_CACHE_F16),
+                 *short_one = tm_session(c, u->m, 16, 1, 64, HONE_CACHE_F16);
     float *y = malloc(1000 * V * sizeof *y), *z = malloc(1000 * V * sizeof *z);
     int32_t ids[1000];
     assert_true(y && z);
@@ -940,7 +983,10 @@ static void spellings(void **state)
         case 1:
             tm_find(m, "blk.0.time_mix_v1.weight")->ne[0] = 8, tm_find(m, "blk.0.time_mix_v1.weight")->ne[1] = 8;
             break;
-        case 2: tm_find(m, "blk.1.time_mix_r_k.weight")->ne[0] = 8, tm_find(m, "blk.1.time_mix_r_k.weight")->ne[1] = 2, tm_find(m, "blk.1.time_mix_r_k.weight")->n_dim = 2; break;
+        case 2:
+            tm_find(m, "blk.1.time_mix_r_k.weight")->ne[0] = 8, tm_find(m, "blk.1.time_mix_r_k.weight")->ne[1] = 2,
+                       tm_find(m, "blk.1.time_mix_r_k.weight")->n_dim = 2;
+            break;
         case 3: tm_put_u32(m, "rwkv7.token_shift_count", 2), tm_drop_kv(m, "rwkv7.attention.head_count"); break;
         case 4: tm_put_u32(m, "rwkv7.attention.head_count", 77); break; /* ignored */
         case 5: tm_find(m, "blk.0.channel_mix_lerp_r.weight")->n_dim = 3; break;
@@ -970,8 +1016,10 @@ static void expect_refusal(tiny *m, hone_status want, const char *says, const ch
     const char *path = tm_path("refused.gguf");
     tm_save_raw(m, path);
     hone_status st = hone_model_open(&model, path, NULL, &err);
-    if (st != want || model || !strstr(err.message, says) || !strstr(err.message, "refused.gguf") || (also && !strstr(err.message, also)))
-        fail_msg("expected %s with \"%s\", got %s: %s", hone_status_name(want), says, hone_status_name(st), err.message);
+    if (st != want || model || !strstr(err.message, says) || !strstr(err.message, "refused.gguf") ||
+        (also && !strstr(err.message, also)))
+        fail_msg("expected %s with \"%s\", got %s: %s", hone_status_name(want), says, hone_status_name(st),
+                 err.message);
     tm_free(m);
 }
 static tiny *without_kv(const rw_shape *s, const char *key)
@@ -1002,8 +1050,11 @@ static tiny *with_shape(const rw_shape *s, const char *name, uint64_t a, uint64_
 
 static void refusals(void **state)
 {
-    static const char *const keys7[] = { "rwkv7.context_length", "rwkv7.embedding_length", "rwkv7.block_count", "rwkv7.feed_forward_length", "rwkv7.wkv.head_size", "rwkv7.attention.layer_norm_epsilon" };
-    for (size_t i = 0; i < sizeof keys7 / sizeof *keys7; i++) expect_refusal(without_kv(&rw_vec7, keys7[i]), HONE_E_FORMAT, keys7[i], NULL);
+    static const char *const keys7[] = { "rwkv7.context_length", "rwkv7.embedding_length",
+                                         "rwkv7.block_count",    "rwkv7.feed_forward_length",
+                                         "rwkv7.wkv.head_size",  "rwkv7.attention.layer_norm_epsilon" };
+    for (size_t i = 0; i < sizeof keys7 / sizeof *keys7; i++)
+        expect_refusal(without_kv(&rw_vec7, keys7[i]), HONE_E_FORMAT, keys7[i], NULL);
     expect_refusal(with_u32(&rw_vec7, "rwkv7.wkv.head_size", 0), HONE_E_FORMAT, "wkv.head_size", NULL);
     expect_refusal(with_u32(&rw_vec7, "rwkv7.wkv.head_size", 3), HONE_E_FORMAT, "wkv.head_size", "16");
     expect_refusal(with_u32(&rw_vec7, "rwkv7.wkv.head_size", 32), HONE_E_FORMAT, "wkv.head_size", "16");
@@ -1034,15 +1085,21 @@ static void refusals(void **state)
         expect_refusal(half, HONE_E_FORMAT, "token_embd_norm", NULL);
     }
     /* dimensions that are swapped, short or of another place */
-    expect_refusal(with_shape(&rw_vec7, "blk.1.time_mix_w1.weight", 4, 16, 1, 1), HONE_E_FORMAT, "blk.1.time_mix_w1", "{4, 16");
-    expect_refusal(with_shape(&rw_vec7, "blk.0.time_mix_a2.weight", 16, 4, 1, 1), HONE_E_FORMAT, "blk.0.time_mix_a2", NULL);
-    expect_refusal(with_shape(&rw_vec7, "blk.0.time_mix_lerp_fused.weight", 16, 1, 1, 5), HONE_E_FORMAT, "time_mix_lerp_fused", NULL);
-    expect_refusal(with_shape(&rw_vec7, "blk.1.time_mix_key.weight", 16, 15, 1, 1), HONE_E_FORMAT, "time_mix_key", NULL);
+    expect_refusal(with_shape(&rw_vec7, "blk.1.time_mix_w1.weight", 4, 16, 1, 1), HONE_E_FORMAT, "blk.1.time_mix_w1",
+                   "{4, 16");
+    expect_refusal(with_shape(&rw_vec7, "blk.0.time_mix_a2.weight", 16, 4, 1, 1), HONE_E_FORMAT, "blk.0.time_mix_a2",
+                   NULL);
+    expect_refusal(with_shape(&rw_vec7, "blk.0.time_mix_lerp_fused.weight", 16, 1, 1, 5), HONE_E_FORMAT,
+                   "time_mix_lerp_fused", NULL);
+    expect_refusal(with_shape(&rw_vec7, "blk.1.time_mix_key.weight", 16, 15, 1, 1), HONE_E_FORMAT, "time_mix_key",
+                   NULL);
     expect_refusal(with_shape(&rw_vec7, "blk.1.time_mix_r_k.weight", 2, 8, 1, 1), HONE_E_FORMAT, "time_mix_r_k", NULL);
     expect_refusal(with_shape(&rw_vec7, "output.weight", 16, 15, 1, 1), HONE_E_FORMAT, "output.weight", NULL);
     expect_refusal(with_shape(&rw_vec6, "blk.0.time_mix_w2.weight", 16, 4, 5, 1), HONE_E_FORMAT, "time_mix_w2", NULL);
-    expect_refusal(with_shape(&rw_vec6, "blk.0.time_mix_first.weight", 2, 8, 1, 1), HONE_E_FORMAT, "time_mix_first", NULL);
-    expect_refusal(with_shape(&rw_vec6, "blk.0.time_mix_lerp_fused.weight", 16, 1, 1, 6), HONE_E_FORMAT, "time_mix_lerp_fused", NULL);
+    expect_refusal(with_shape(&rw_vec6, "blk.0.time_mix_first.weight", 2, 8, 1, 1), HONE_E_FORMAT, "time_mix_first",
+                   NULL);
+    expect_refusal(with_shape(&rw_vec6, "blk.0.time_mix_lerp_fused.weight", 16, 1, 1, 6), HONE_E_FORMAT,
+                   "time_mix_lerp_fused", NULL);
     /* hybrids have an attention's names around the same recurrence */
     static const char *const hybrids[] = { "arwkv7", "rwkv6qwen2" };
     for (int i = 0; i < 2; i++) {

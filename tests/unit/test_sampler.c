@@ -43,7 +43,10 @@ static void fill(float *x, int32_t n, uint64_t key, float scale, float step)
 
 /* ---- the reference --------------------------------------------------------------------------- */
 
-typedef struct cand { double logit, w; int32_t id; } cand;
+typedef struct cand {
+    double logit, w;
+    int32_t id;
+} cand;
 
 static int by_logit(const void *a, const void *b)
 {
@@ -75,7 +78,8 @@ static int32_t survivors(cand *c, const float *logits, int32_t n, const hone_sam
 }
 
 /* The draw with the sampler's own random number. *margin: how close u was to an edge. */
-static int32_t reference_pick(cand *c, int32_t n, const hone_sampler_params *p, int32_t seq, int32_t pos, double *margin)
+static int32_t reference_pick(cand *c, int32_t n, const hone_sampler_params *p, int32_t seq, int32_t pos,
+                              double *margin)
 {
     double u = (double)hn_rand_f32(hn_rand64(p->seed, (uint64_t)seq), (uint64_t)pos), cum = 0;
     *margin = 1;
@@ -96,15 +100,33 @@ static void against_reference(void **state)
     enum { N = 3001 };
     static float x[N];
     static cand c[N];
-    static const struct { float temp; int32_t k; float top_p, min_p; } cases[] = {
-        { 0.8f, 40, 0.95f, 0.05f }, { 1, 0, 1, 0 }, { 1, 0, 0.9f, 0 }, { 1.7f, 0, 1, 0.02f }, { 0.3f, 5, 1, 0 }, { 5, 1000, 0.99f, 0.001f },
-        { 1, 1, 1, 0 }, { 0.7f, 3000, 0.5f, 0 }, { 100, 0, 1, 0 }, { 1, 3001, 1, 0 }, { 2, 100000, 0.999f, 0.0001f }, { 0.01f, 0, 1, 0 },
+    static const struct {
+        float temp;
+        int32_t k;
+        float top_p, min_p;
+    } cases[] = {
+        { 0.8f, 40, 0.95f, 0.05f },
+        { 1, 0, 1, 0 },
+        { 1, 0, 0.9f, 0 },
+        { 1.7f, 0, 1, 0.02f },
+        { 0.3f, 5, 1, 0 },
+        { 5, 1000, 0.99f, 0.001f },
+        { 1, 1, 1, 0 },
+        { 0.7f, 3000, 0.5f, 0 },
+        { 100, 0, 1, 0 },
+        { 1, 3001, 1, 0 },
+        { 2, 100000, 0.999f, 0.0001f },
+        { 0.01f, 0, 1, 0 },
     };
     int compared = 0, close = 0;
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++)
         for (int round = 0; round < 12; round++) {
-            hone_sampler_params p = { .temp = cases[t].temp, .top_k = cases[t].k, .top_p = cases[t].top_p, .min_p = cases[t].min_p,
-                                      .repeat_penalty = 1, .seed = (uint64_t)(t * 100) + (uint64_t)round };
+            hone_sampler_params p = { .temp = cases[t].temp,
+                                      .top_k = cases[t].k,
+                                      .top_p = cases[t].top_p,
+                                      .min_p = cases[t].min_p,
+                                      .repeat_penalty = 1,
+                                      .seed = (uint64_t)(t * 100) + (uint64_t)round };
             /* odd sizes, smooth and heavily tied logits, flat and peaked */
             int32_t n = round % 4 == 3 ? 1 + round : N - round * 17;
             fill(x, n, p.seed, round % 3 == 0 ? 2 : 12, round % 2 ? 0.25f : 0);
@@ -116,7 +138,9 @@ static void against_reference(void **state)
                 compared++;
                 if (got == want) continue;
                 if (margin < 2e-6) close++; /* u on the very edge of two tokens */
-                else fail_msg("case %zu round %d pos %d: %d, reference %d (margin %g)", t, round, pos, got, want, margin);
+                else
+                    fail_msg("case %zu round %d pos %d: %d, reference %d (margin %g)", t, round, pos, got, want,
+                             margin);
             }
             hone_sampler_free(s);
         }
@@ -128,7 +152,9 @@ static void distribution(void **state)
     enum { N = 50, DRAWS = 200000 };
     float x[N];
     cand c[N];
-    hone_sampler_params p = { .temp = 1.3f, .top_k = 20, .top_p = 0.97f, .min_p = 0.01f, .repeat_penalty = 1, .seed = 99 };
+    hone_sampler_params p = {
+        .temp = 1.3f, .top_k = 20, .top_p = 0.97f, .min_p = 0.01f, .repeat_penalty = 1, .seed = 99
+    };
     fill(x, N, 5, 4, 0);
     int32_t m = survivors(c, x, N, &p), hits[N] = { 0 };
     assert_true(m > 5);
@@ -400,7 +426,11 @@ static void bad_params(void **state)
  * none may make the selection quadratic. */
 enum { SHAPES = 4, SETTINGS = 3, SMALL_VOCABULARY = 151936 / 64, LARGE_VOCABULARY = 151936 };
 
-typedef struct choice { float *x; int setting; bool failed; } choice;
+typedef struct choice {
+    float *x;
+    int setting;
+    bool failed;
+} choice;
 
 static void fill_shape(float *x, int n, int shape)
 {
@@ -446,9 +476,16 @@ static void large_vocabulary(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(against_reference), cmocka_unit_test(distribution), cmocka_unit_test(greedy_and_ties), cmocka_unit_test(cuts),
-        cmocka_unit_test(penalties), cmocka_unit_test(penalty_window), cmocka_unit_test(seeds), cmocka_unit_test(broken_numbers),
-        cmocka_unit_test(bad_params), cmocka_unit_test(large_vocabulary),
+        cmocka_unit_test(against_reference),
+        cmocka_unit_test(distribution),
+        cmocka_unit_test(greedy_and_ties),
+        cmocka_unit_test(cuts),
+        cmocka_unit_test(penalties),
+        cmocka_unit_test(penalty_window),
+        cmocka_unit_test(seeds),
+        cmocka_unit_test(broken_numbers),
+        cmocka_unit_test(bad_params),
+        cmocka_unit_test(large_vocabulary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

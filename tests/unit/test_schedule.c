@@ -14,7 +14,8 @@ static void near(double a, double b)
 
 static void cosine_function(void **state)
 {
-    for (int i = 0; i <= 1000; i++) assert_true(fabs(hn_cos_pi(i / 1000.0) - cos(3.14159265358979323846 * i / 1000.0)) < 1e-15);
+    for (int i = 0; i <= 1000; i++)
+        assert_true(fabs(hn_cos_pi(i / 1000.0) - cos(3.14159265358979323846 * i / 1000.0)) < 1e-15);
     assert_true(hn_cos_pi(0.5) == 0);
 }
 
@@ -62,6 +63,7 @@ static void ends(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(cosine_function), cmocka_unit_test(warm_up), cmocka_unit_test(shapes), cmocka_unit_test(ends) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(cosine_function), cmocka_unit_test(warm_up),
+                                        cmocka_unit_test(shapes), cmocka_unit_test(ends) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

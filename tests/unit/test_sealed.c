@@ -101,7 +101,10 @@ int main(void)
 {
 #define WITH_FILE(test) cmocka_unit_test_setup_teardown(test, make_file, remove_file)
     const struct CMUnitTest tests[] = {
-        WITH_FILE(test_cut), WITH_FILE(test_overwritten), WITH_FILE(test_other), cmocka_unit_test(test_shrinks),
+        WITH_FILE(test_cut),
+        WITH_FILE(test_overwritten),
+        WITH_FILE(test_other),
+        cmocka_unit_test(test_shrinks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,8 @@ typedef struct subject {
     float *want[3][2]; /* [text][cache] [len][V] */
 } subject;
 
-static subject subjects[4];
-enum { N_SUBJECTS = 4, N_TEXT = 3 };
+static subject subjects[5];
+enum { N_SUBJECTS = 5, N_TEXT = 3 };
 
 /* Token i of text k. Texts 0 and 1 begin alike. */
 static int32_t text(const subject *s, int k, int i)
@@ -58,10 +58,16 @@ static void add(subject *s, const char *name, tiny *t, int len)
 static tiny *mixed_types(void)
 {
     tiny *t = tm_new((tm_shape)TM("qwen2", 256, 4, 2, 64, 256, 24, 2, 1e6, 1e-6, .qkv_bias = true));
-    static const struct { const char *name; hn_type type; } list[] = {
-        { "token_embd.weight", HN_Q4_K }, { "output.weight", HN_Q6_K }, { "blk.0.attn_q.weight", HN_Q4_K }, { "blk.0.attn_k.weight", HN_Q5_0 },
-        { "blk.0.attn_v.weight", HN_Q6_K }, { "blk.0.attn_output.weight", HN_Q8_0 }, { "blk.0.ffn_gate.weight", HN_Q4_0 }, { "blk.0.ffn_up.weight", HN_F16 },
-        { "blk.0.ffn_down.weight", HN_BF16 }, { "blk.1.attn_q.weight", HN_Q5_K }, { "blk.1.attn_k.weight", HN_IQ4_NL }, { "blk.1.attn_v.weight", HN_Q3_K },
+    static const struct {
+        const char *name;
+        hn_type type;
+    } list[] = {
+        { "token_embd.weight", HN_Q4_K },     { "output.weight", HN_Q6_K },
+        { "blk.0.attn_q.weight", HN_Q4_K },   { "blk.0.attn_k.weight", HN_Q5_0 },
+        { "blk.0.attn_v.weight", HN_Q6_K },   { "blk.0.attn_output.weight", HN_Q8_0 },
+        { "blk.0.ffn_gate.weight", HN_Q4_0 }, { "blk.0.ffn_up.weight", HN_F16 },
+        { "blk.0.ffn_down.weight", HN_BF16 }, { "blk.1.attn_q.weight", HN_Q5_K },
+        { "blk.1.attn_k.weight", HN_IQ4_NL }, { "blk.1.attn_v.weight", HN_Q3_K },
         { "blk.1.ffn_gate.weight", HN_Q5_1 }, { "blk.1.ffn_up.weight", HN_Q4_K },
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) tm_retype(t, list[i].name, list[i].type);
@@ -74,7 +80,9 @@ static int set_up(void **state)
     plain = tm_context("scalar", 1);
     add(&subjects[0], "llama", tm_new(tm_llama), LEN);
     add(&subjects[1], "qwen3", tm_new(tm_qwen3), LEN);
-    add(&subjects[2], "odd sizes", tm_new((tm_shape)TM("llama", 30, 3, 1, 10, 17, 11, 3, 1e4, 1e-5, .tied = true, .all_bias = true)), LEN);
+    add(&subjects[2], "odd sizes",
+        tm_new((tm_shape)TM("llama", 30, 3, 1, 10, 17, 11, 3, 1e4, 1e-5, .tied = true, .all_bias = true)), LEN);
+    add(&subjects[4], "gemma3", tm_new(tm_gemma3), LEN);
     add(&subjects[3], "mixed types", mixed_types(), THOROUGH ? 50 : 30);
     return 0;
 }
@@ -94,7 +102,8 @@ static void same(const subject *s, int k, int cache, int from, int n, const floa
 {
     for (int i = 0; i < n; i++)
         if (memcmp(y + i * s->V, s->want[k][cache] + (from + i) * s->V, (size_t)s->V * sizeof *y))
-            fail_msg("%s, %s cache, %s: text %d differs at position %d", s->name, cache ? "f32" : "f16", what, k, from + i);
+            fail_msg("%s, %s cache, %s: text %d differs at position %d", s->name, cache ? "f32" : "f16", what, k,
+                     from + i);
 }
 /* Appends positions [from, from + n) of text k to seq; they must be what the reference says. */
 static void goes_on(const subject *s, hone_session *h, int32_t seq, int k, int cache, int n, const char *what)
@@ -144,7 +153,8 @@ static void company(void **state)
             uint64_t key = (uint64_t)(100 * i + round), r = 0;
             while (levels[n_level]) n_level++;
             hone_context *c = tm_context(levels[round % n_level], 1 + round % 3);
-            hone_session *h = tm_session(c, s->m, LEN, 5, (int32_t[]){ 1, 4, 32, 512 }[round % 4], (hone_kv_cache_type)cache);
+            hone_session *h =
+                tm_session(c, s->m, LEN, 5, (int32_t[]){ 1, 4, 32, 512 }[round % 4], (hone_kv_cache_type)cache);
             hone_error err = { 0 };
             while (at[0] < s->len || at[1] < s->len || at[2] < s->len) {
                 hone_token t[40];
@@ -335,9 +345,17 @@ static void bad_batches(void **state)
         assert_non_null(y);
         goes_on(s, h, 0, 0, 0, 7, "before");
         goes_on(s, h, 1, 2, 0, 3, "before");
-        const struct { hone_token t[6]; int n; hone_status st; const char *say; } list[] = {
+        const struct {
+            hone_token t[6];
+            int n;
+            hone_status st;
+            const char *say;
+        } list[] = {
             { { { 1, 7, 0, 1 }, { s->V, 8, 0, 1 } }, 2, HONE_E_ARG, "token 1 " },
-            { { { 1, 7, 0, 1 }, { 1, 8, 0, 1 }, { 1, 9, 0, 1 }, { 1, 10, 0, 1 }, { -1, 11, 0, 1 } }, 5, HONE_E_ARG, "-1" }, /* in the second chunk */
+            { { { 1, 7, 0, 1 }, { 1, 8, 0, 1 }, { 1, 9, 0, 1 }, { 1, 10, 0, 1 }, { -1, 11, 0, 1 } },
+              5,
+              HONE_E_ARG,
+              "-1" }, /* in the second chunk */
             { { { INT32_MAX, 7, 0, 1 } }, 1, HONE_E_ARG, "2147483647" },
             { { { INT32_MIN, 7, 0, 1 } }, 1, HONE_E_ARG, "-2147483648" },
             { { { 1, 8, 0, 1 } }, 1, HONE_E_ARG, "expected 7" },
@@ -359,7 +377,8 @@ static void bad_batches(void **state)
             assert_int_equal(hone_seq_length(h, 0), 7);
             assert_int_equal(hone_seq_length(h, 1), 3);
         }
-        assert_int_equal(hone_decode(h, &(hone_token){ 1, 7, 0, true }, 1, NULL, &err), HONE_E_ARG); /* nowhere to put them */
+        assert_int_equal(hone_decode(h, &(hone_token){ 1, 7, 0, true }, 1, NULL, &err),
+                         HONE_E_ARG); /* nowhere to put them */
         assert_int_equal(hone_decode(h, NULL, 1, y, &err), HONE_E_ARG);
         assert_int_equal(hone_decode(h, list[0].t, -1, y, &err), HONE_E_ARG);
         assert_int_equal(hone_decode(h, NULL, 0, NULL, &err), HONE_OK);
@@ -404,7 +423,9 @@ static void interrupted(void **state)
             assert_non_null(y);
             goes_on(s, h, 0, 0, 1, 3, "before");
             goes_on(s, h, 1, 1, 1, 2, "before");
-            for (int k = 0; k < 20; k++) t[k] = k % 2 ? (hone_token){ text(s, 2, k), 3 + k / 2, 0, true } : (hone_token){ text(s, 2, k), 2 + k / 2, 1, true };
+            for (int k = 0; k < 20; k++)
+                t[k] = k % 2 ? (hone_token){ text(s, 2, k), 3 + k / 2, 0, true }
+                             : (hone_token){ text(s, 2, k), 2 + k / 2, 1, true };
             int left = after;
             hone_session_set_abort(h, stop_at, &left);
             assert_int_equal(hone_decode(h, t, 20, y, &err), HONE_E_INTERRUPTED);
@@ -469,7 +490,8 @@ static void same_files(const char *a, const char *b)
 
 static void save_and_load(void **state)
 {
-    static const int lengths[][3] = { { 0, 0, 0 }, { 1, 0, 0 }, { 15, 16, 17 }, { 0, 21, 1 }, { 23, 0, 2 }, { 16, 0, 20 }, { 64, 65, 63 }, { 80, 33, 48 } };
+    static const int lengths[][3] = { { 0, 0, 0 },  { 1, 0, 0 },   { 15, 16, 17 }, { 0, 21, 1 },
+                                      { 23, 0, 2 }, { 16, 0, 20 }, { 64, 65, 63 }, { 80, 33, 48 } };
     hone_context *c = tm_context(NULL, 2);
     for (int i = 0; i < N_SUBJECTS; i++)
         for (int cache = 0; cache < 2; cache++)
@@ -483,7 +505,8 @@ static void save_and_load(void **state)
                 for (int k = 0; k < 3; k++) goes_on(s, a, k, k, cache, s->len - len[k], "the original goes on");
 
                 /* another session, used before, of another size, chunk and level */
-                hone_session *b = tm_session(plain, s->m, l % 2 ? LEN : 2048, l % 3 ? 3 : 5, 4, (hone_kv_cache_type)cache);
+                hone_session *b =
+                    tm_session(plain, s->m, l % 2 ? LEN : 2048, l % 3 ? 3 : 5, 4, (hone_kv_cache_type)cache);
                 goes_on(s, b, 0, 2, cache, s->len, "to be replaced");
                 if (l % 3 == 0) goes_on(s, b, 4, 1, cache, 9, "to be emptied");
                 load_from(b, "a.session");
@@ -540,7 +563,8 @@ static void refuse_load(const subject *s, hone_session *h, const char *path, int
     if (st == HONE_OK) fail_msg("%s: loaded, expected %s", path, say);
     assert_int_equal(st, err.code);
     if (want >= 0 && st != (hone_status)want) fail_msg("%s: %s", hone_status_name(st), err.message);
-    if (!strstr(err.message, path) || !strstr(err.message, say)) fail_msg("message lacks file or \"%s\": %s", say, err.message);
+    if (!strstr(err.message, path) || !strstr(err.message, say))
+        fail_msg("message lacks file or \"%s\": %s", say, err.message);
     assert_int_equal(hone_seq_length(h, 0), 6);
     assert_int_equal(hone_seq_length(h, 1), 0);
     goes_on(s, h, 0, 0, 0, 3, "after a refused file");
@@ -673,7 +697,8 @@ static void two_on_one_model(void **state)
     hone_context *c = tm_context(NULL, 2);
     for (int i = 0; i < N_SUBJECTS; i++) {
         const subject *s = &subjects[i];
-        hone_session *a = tm_session(c, s->m, LEN, 1, 5, HONE_CACHE_F16), *b = tm_session(c, s->m, LEN, 1, 9, HONE_CACHE_F32);
+        hone_session *a = tm_session(c, s->m, LEN, 1, 5, HONE_CACHE_F16),
+                     *b = tm_session(c, s->m, LEN, 1, 9, HONE_CACHE_F32);
         for (int k = 0; k + 6 <= s->len; k += 6) {
             goes_on(s, a, 0, 0, 0, 6, "first of two");
             goes_on(s, b, 0, 1, 1, 6, "second of two");
@@ -685,7 +710,11 @@ static void two_on_one_model(void **state)
     hone_context_free(c);
 }
 
-typedef struct caller { const subject *s; int k; bool right; } caller;
+typedef struct caller {
+    const subject *s;
+    int k;
+    bool right;
+} caller;
 
 static void *call(void *arg)
 {
@@ -702,7 +731,10 @@ static void *call(void *arg)
         return NULL;
     }
     for (int round = 0; a->right && round < 3; round++) {
-        if (hone_session_new(&h, c, a->s->m, &(hone_session_params){ .n_ctx = LEN, .n_seq = 1, .n_chunk = 1 + round * 11, .cache = HONE_CACHE_F16 }, &err)) {
+        if (hone_session_new(
+                &h, c, a->s->m,
+                &(hone_session_params){ .n_ctx = LEN, .n_seq = 1, .n_chunk = 1 + round * 11, .cache = HONE_CACHE_F16 },
+                &err)) {
             a->right = false;
             break;
         }
@@ -755,10 +787,21 @@ static void memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_threads_levels), cmocka_unit_test(company), cmocka_unit_test(long_text), cmocka_unit_test(only_where_wanted),
-        cmocka_unit_test(prefill), cmocka_unit_test(truncate_seq), cmocka_unit_test(copy_seq), cmocka_unit_test(bad_batches),
-        cmocka_unit_test(interrupted), cmocka_unit_test(save_and_load), cmocka_unit_test(one_state_one_file), cmocka_unit_test(load_refuses),
-        cmocka_unit_test(two_on_one_model), cmocka_unit_test(callers), cmocka_unit_test(memory),
+        cmocka_unit_test(chunks_threads_levels),
+        cmocka_unit_test(company),
+        cmocka_unit_test(long_text),
+        cmocka_unit_test(only_where_wanted),
+        cmocka_unit_test(prefill),
+        cmocka_unit_test(truncate_seq),
+        cmocka_unit_test(copy_seq),
+        cmocka_unit_test(bad_batches),
+        cmocka_unit_test(interrupted),
+        cmocka_unit_test(save_and_load),
+        cmocka_unit_test(one_state_one_file),
+        cmocka_unit_test(load_refuses),
+        cmocka_unit_test(two_on_one_model),
+        cmocka_unit_test(callers),
+        cmocka_unit_test(memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -9,7 +9,10 @@
 
 #include <cmocka.h>
 
-typedef struct text { char s[8192]; size_t n; } text;
+typedef struct text {
+    char s[8192];
+    size_t n;
+} text;
 
 static bool add(void *arg, const char *p, size_t n)
 {
@@ -39,7 +42,9 @@ static void check(bool json, const char *in, size_t n, const char *want)
 
 static void test_steering(void **unused)
 {
-    static const struct { const char *in, *want, *json; } cases[] = {
+    static const struct {
+        const char *in, *want, *json;
+    } cases[] = {
         { "plain \t text\n", "plain \t text\n", NULL },
         { "\x1b]52;c;aGk=\x07", "\\x1B]52;c;aGk=\\x07", "\\u001b]52;c;aGk=\\u0007" },
         { "a\rb\r\nc\r", "a\\x0Db\nc\\x0D", NULL },
@@ -47,11 +52,11 @@ static void test_steering(void **unused)
         { "a\b\v\f\x7f", "a\\x08\\x0B\\x0C\\x7F", NULL },
         { "\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0", "\\x80\\x9B\\x9F\xC2\xA0", "\\u0080\\u009b\\u009f\xC2\xA0" },
         { "\x80\x9b\xff", "\\x80\\x9B\\xFF", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" },
-        { "\xE2\x80\xAA\xE2\x80\xAE\xE2\x81\xA6\xE2\x81\xA9",
-          "\\u202A\\u202E\\u2066\\u2069", "\\u202a\\u202e\\u2066\\u2069" },
+        { "\xE2\x80\xAA\xE2\x80\xAE\xE2\x81\xA6\xE2\x81\xA9", "\\u202A\\u202E\\u2066\\u2069",
+          "\\u202a\\u202e\\u2066\\u2069" },
         { "\xE2\x80\x8E\xE2\x80\x8F\xD8\x9C\xE2\x80\xA8\xE2\x80\xA9", "\\u200E\\u200F\\u061C\\u2028\\u2029", NULL },
-        { "\xEF\xBF\xB9\xF3\xA0\x80\x81\xF3\xA0\x81\xA1",
-          "\\uFFF9\\U000E0001\\U000E0061", "\\ufff9\\udb40\\udc01\\udb40\\udc61" },
+        { "\xEF\xBF\xB9\xF3\xA0\x80\x81\xF3\xA0\x81\xA1", "\\uFFF9\\U000E0001\\U000E0061",
+          "\\ufff9\\udb40\\udc01\\udb40\\udc61" },
         { "\xE2\x80", "\\xE2\\x80", "\xEF\xBF\xBD" },
         { "\xE2\x80\x1b", "\\xE2\\x80\\x1B", NULL },
         { "\xE2\xE2\x80\xAE", "\\xE2\\u202E", NULL },
@@ -96,10 +101,9 @@ static void test_harmless(void **unused)
 static void test_every_code(void **unused)
 {
     for (uint32_t c = 0; c < 0x110000; c++) {
-        bool steers = (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0) || c == 0x61C ||
-                      c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) ||
-                      (c >= 0x2066 && c <= 0x206F) || (c >= 0xFFF9 && c <= 0xFFFB) ||
-                      (c >= 0xE0000 && c < 0xE0080);
+        bool steers = (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0) || c == 0x61C || c == 0x200E ||
+                      c == 0x200F || (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x206F) ||
+                      (c >= 0xFFF9 && c <= 0xFFFB) || (c >= 0xE0000 && c < 0xE0080);
         if (hn_steers_terminal(c) != steers) fail_msg("U+%04X", c);
         if (steers && !hn_hides_in_name(c)) fail_msg("U+%04X in a name", c);
     }
@@ -107,7 +111,9 @@ static void test_every_code(void **unused)
 
 static void test_escape(void **unused)
 {
-    static const struct { const char *in, *want; } cases[] = {
+    static const struct {
+        const char *in, *want;
+    } cases[] = {
         { "a\\b\n", "a\\x5cb\\x0a" },
         { "x\xE2\x80\xAEy", "x\\xe2\\x80\\xaey" },
         { "\xC2\x9B\x9B", "\\xc2\\x9b\\x9b" },
@@ -122,8 +128,10 @@ static void test_escape(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_steering), cmocka_unit_test(test_harmless),
-        cmocka_unit_test(test_every_code), cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_steering),
+        cmocka_unit_test(test_harmless),
+        cmocka_unit_test(test_every_code),
+        cmocka_unit_test(test_escape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

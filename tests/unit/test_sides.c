@@ -3,7 +3,8 @@
  * badly. Commits come from a repository made for the test, whose Makefile "builds" such a
  * script. */
 #define _GNU_SOURCE
-#include "lab/ab.h"
+#include "lab/judge/ab.h"
+#include <math.h>
 
 #include <setjmp.h>
 #include <signal.h>
@@ -26,11 +27,12 @@ static void sh(const char *fmt, ...)
     vsnprintf(cmd, sizeof cmd, fmt, ap);
     va_end(ap);
     const char *argv[] = { "/bin/sh", "-c", cmd, NULL };
-    hn_proc r;
-    assert_int_equal(hn_proc_run(&r, &(hn_proc_params){ .argv = argv, .dir = dir[0] ? dir : NULL }, NULL), HONE_OK);
+    hn_process r;
+    assert_int_equal(hn_process_run(&r, &(hn_process_params){ .argv = argv, .dir = dir[0] ? dir : NULL }, NULL),
+                     HONE_OK);
     if (r.exit_code != 0) print_error("%s\n%s\n", cmd, r.said);
     assert_int_equal(r.exit_code, 0);
-    hn_proc_free(&r);
+    hn_process_free(&r);
 }
 
 static const char *at(const char *name)
@@ -47,9 +49,12 @@ static void fake(const char *name, const char *bench)
 {
     FILE *f = fopen(at(name), "w");
     assert_non_null(f);
-    fprintf(f, "#!/bin/sh\nif [ \"$1\" = version ]; then\n"
-               "echo '{\"schema\":\"hone.version/1\",\"version\":\"0.0.9\",\"build\":\"cc; -O; commit abcdef123456+dirty\"}'; exit 0; fi\n"
-               "[ \"$1\" = bench ] || exit 2\necho \"$*\" >>%s/args\n%s\n", dir, bench);
+    fprintf(f,
+            "#!/bin/sh\nif [ \"$1\" = version ]; then\n"
+            "echo '{\"schema\":\"hone.version/1\",\"version\":\"0.0.9\",\"build\":\"cc; -O; commit "
+            "abcdef123456+dirty\"}'; exit 0; fi\n"
+            "[ \"$1\" = bench ] || exit 2\necho \"$*\" >>%s/args\n%s\n",
+            dir, bench);
     fclose(f);
     assert_int_equal(chmod(at(name), 0755), 0);
 }
@@ -74,17 +79,18 @@ static void refused(const char *spec, hone_status want, const char *saying)
     assert_non_null(strstr(err.message, saying));
 }
 
-/* ---- processes ---------------------------------------------------------------------------- */
+/* ---- processes -------------------------------------------------------------------------------------- */
 
-static void run_sh(hn_proc *r, const char *cmd, const char *const *env, bool keep)
+static void run_sh(hn_process *r, const char *cmd, const char *const *env, bool keep)
 {
     const char *argv[] = { "/bin/sh", "-c", cmd, NULL };
-    assert_int_equal(hn_proc_run(r, &(hn_proc_params){ .argv = argv, .env = env, .keep_out = keep }, NULL), HONE_OK);
+    assert_int_equal(hn_process_run(r, &(hn_process_params){ .argv = argv, .env = env, .keep_out = keep }, NULL),
+                     HONE_OK);
 }
 
 static void test_processes(void **state)
 {
-    hn_proc r;
+    hn_process r;
     char why[300];
     setenv("HN_TEST_OLD", "1", 1);
     const char *env[] = { "HN_TEST_OLD=first", "HN_TEST_NEW=a b", "HN_TEST_OLD=last", NULL };
@@ -92,26 +98,26 @@ static void test_processes(void **state)
     assert_string_equal(r.out, "last a b\n"); /* stdin is empty, the last of equal names wins */
     assert_string_equal(r.said, "gone\n");
     assert_int_equal(r.exit_code, 0);
-    hn_proc_why(&r, why, sizeof why);
+    hn_process_why(&r, why, sizeof why);
     assert_string_equal(why, "");
     assert_true(r.wall_s > 0 && r.wall_s < 60 && r.max_rss > 100000 && r.user_s + r.sys_s < 60);
-    hn_proc_free(&r);
+    hn_process_free(&r);
     run_sh(&r, "echo one >&2; echo 'two words' >&2; exit 3", NULL, false);
-    hn_proc_why(&r, why, sizeof why);
+    hn_process_why(&r, why, sizeof why);
     assert_string_equal(why, "ended with exit code 3: two words");
     assert_null(r.out);
-    hn_proc_free(&r);
+    hn_process_free(&r);
     run_sh(&r, "kill -SEGV $$", NULL, false);
-    hn_proc_why(&r, why, sizeof why);
+    hn_process_why(&r, why, sizeof why);
     assert_non_null(strstr(why, "died of signal 11"));
-    hn_proc_free(&r);
+    hn_process_free(&r);
     const char *none[] = { "/no/such/program", NULL };
-    assert_int_equal(hn_proc_run(&r, &(hn_proc_params){ .argv = none }, NULL), HONE_OK);
+    assert_int_equal(hn_process_run(&r, &(hn_process_params){ .argv = none }, NULL), HONE_OK);
     assert_int_equal(r.exit_code, 127);
-    hn_proc_free(&r);
+    hn_process_free(&r);
     run_sh(&r, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done", NULL, false); /* user time is counted */
     assert_true(r.user_s + r.sys_s > 0);
-    hn_proc_free(&r);
+    hn_process_free(&r);
 }
 
 /* Dead, with nobody yet to ask for its status (init may be slow, or not there). */
@@ -137,7 +143,7 @@ static void test_stop(void **state)
     const char *argv[] = { "/bin/sh", "-c", script, NULL };
     const struct itimerval often = { { 0, 20000 }, { 0, 20000 } }, never = { { 0, 0 }, { 0, 0 } };
     struct sigaction old, a = { .sa_handler = on_alarm };
-    hn_proc r;
+    hn_process r;
     int fd = mkstemp(started);
     assert_true(fd >= 0);
     close(fd);
@@ -145,7 +151,7 @@ static void test_stop(void **state)
     snprintf(script, sizeof script, "sleep 1000 & echo $! >%s.new; mv %s.new %s; wait", started, started, started);
     sigaction(SIGALRM, &a, &old);
     setitimer(ITIMER_REAL, &often, NULL);
-    hone_status st = hn_proc_run(&r, &(hn_proc_params){ .argv = argv, .stop = has_started }, NULL);
+    hone_status st = hn_process_run(&r, &(hn_process_params){ .argv = argv, .stop = has_started }, NULL);
     setitimer(ITIMER_REAL, &never, NULL);
     sigaction(SIGALRM, &old, NULL);
     assert_int_equal(st, HONE_E_INTERRUPTED);
@@ -155,11 +161,12 @@ static void test_stop(void **state)
     assert_int_equal(fscanf(f, "%d", &pid), 1);
     fclose(f);
     unlink(started);
-    for (int i = 0; i < 6000 && kill(pid, 0) == 0 && !is_zombie(pid); i++) usleep(10000); /* a minute: signals take their time */
+    for (int i = 0; i < 6000 && kill(pid, 0) == 0 && !is_zombie(pid); i++)
+        usleep(10000); /* a minute: signals take their time */
     assert_true(kill(pid, 0) != 0 || is_zombie(pid));
 }
 
-/* ---- words ------------------------------------------------------------------------------------ */
+/* ---- words ------------------------------------------------------------------------------------------ */
 
 static void test_configurations(void **state)
 {
@@ -186,10 +193,13 @@ static void test_configurations(void **state)
     refused("/bin/true", HONE_E_ARG, "not a hone program");
 }
 
-/* ---- programs ------------------------------------------------------------------------------------ */
+/* ---- programs --------------------------------------------------------------------------------------- */
 
-static const char old_bench[] = "echo '{\"schema\":\"hone.bench/1\",\"load_ms\":5,\"ttft_ms\":null,\"prefill_tok_s\":200,\"decode_tok_s\":100,\"peak_anon_mb\":7,"
-                                "\"quality\":\"q1-11111111-22222222\",\"valid\":null,\"invalid_reason\":null}'";
+static const char old_bench[] =
+    "echo "
+    "'{\"schema\":\"hone.bench/"
+    "1\",\"load_ms\":5,\"ttft_ms\":null,\"prefill_tok_s\":200,\"decode_tok_s\":100,\"peak_anon_mb\":7,"
+    "\"quality\":\"q1-11111111-22222222\",\"valid\":null,\"invalid_reason\":null}'";
 
 static void test_a_program(void **state)
 {
@@ -202,7 +212,8 @@ static void test_a_program(void **state)
     hn_side *s = side(spec);
     hn_target t = { .id = "e2e", .model = "m.gguf", .args = { "--n-prompt=9" } };
     assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_OK);
-    sh("grep -qx 'bench --model=m.gguf --n-prompt=9 --threads=3 --packed=off -r 1 --no-quality --json' args"); /* the side's words come last and win */
+    sh("grep -qx 'bench --model=m.gguf --n-prompt=9 --threads=3 --packed=off -r 1 --no-quality --json' args");
+    /* the side's words come last and win */
     assert_true(hn_measured_find(&m, "decode")->value == 100 && hn_measured_find(&m, "decode")->higher);
     assert_true(hn_measured_find(&m, "load_ms")->value == 5 && !hn_measured_find(&m, "load")->higher);
     assert_null(hn_measured_find(&m, "ttft"));
@@ -231,14 +242,21 @@ static void test_records_of_suites(void **state)
     hone_error err = { 0 };
     hn_target t = { .id = "tok.*" };
     fake("suite", "echo '{\"schema\":\"hone.suite/1\",\"records\":["
-                  "{\"id\":\"tok.encode\",\"unit\":\"us\",\"better\":\"lower\",\"config\":{\"threads\":1},\"stats\":{\"median\":4.5},\"valid\":true},"
-                  "{\"id\":\"tok.decode\",\"unit\":\"MB/s\",\"better\":\"higher\",\"config\":{\"threads\":1,\"variant\":\"long\"},\"stats\":{\"median\":70},\"valid\":true}]}'");
+                  "{\"id\":\"tok.encode\",\"unit\":\"us\",\"better\":\"lower\",\"config\":{\"threads\":1},\"stats\":{"
+                  "\"median\":4.5},\"valid\":true},"
+                  "{\"id\":\"tok.decode\",\"unit\":\"MB/"
+                  "s\",\"better\":\"higher\",\"config\":{\"threads\":1,\"variant\":\"long\"},\"stats\":{\"median\":70},"
+                  "\"valid\":true}]}'");
     hn_side *s = side(at("suite"));
     assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_OK);
     assert_true(hn_measured_find(&m, "tok.encode/t1")->value == 4.5 && !hn_measured_find(&m, "tok.encode/t1")->higher);
-    assert_true(hn_measured_find(&m, "tok.decode/long/t1")->value == 70 && hn_measured_find(&m, "tok.decode/long/t1")->higher);
+    assert_true(hn_measured_find(&m, "tok.decode/long/t1")->value == 70 &&
+                hn_measured_find(&m, "tok.decode/long/t1")->higher);
     hn_side_close(s);
-    fake("kern", "echo '{\"schema\":\"hone.kern/1\",\"results\":[{\"id\":\"kern.norm.96\",\"unit\":\"us\",\"value\":0.5,\"valid\":false,\"invalid_reason\":\"differs\"}]}'; exit 1");
+    fake("kern", "echo "
+                 "'{\"schema\":\"hone.kern/"
+                 "1\",\"results\":[{\"id\":\"kern.norm.96\",\"unit\":\"us\",\"value\":0.5,\"valid\":false,\"invalid_"
+                 "reason\":\"differs\"}]}'; exit 1");
     s = side(at("kern"));
     assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_OK);
     assert_true(hn_measured_find(&m, "kern.norm.96")->value == 0.5);
@@ -248,7 +266,9 @@ static void test_records_of_suites(void **state)
 
 static void test_bad_programs(void **state)
 {
-    static const struct { const char *does, *saying; } bad[] = {
+    static const struct {
+        const char *does, *saying;
+    } bad[] = {
         { "echo 'hone: unknown option --packed' >&2; exit 2", "exit code 2: hone: unknown option --packed" },
         { "echo nonsense", "printed no result" },
         { "echo '[1]'", "printed no result" },
@@ -269,7 +289,10 @@ static void test_bad_programs(void **state)
         if (i < 4) assert_int_equal(hn_side_quality(s, &t, hash, why, sizeof why, &err), HONE_E_FORMAT);
         hn_side_close(s);
     }
-    fake("bad", "echo '{\"schema\":\"hone.bench/1\",\"decode_tok_s\":9,\"quality\":null,\"valid\":false,\"invalid_reason\":\"the logits hold a NaN\"}'; exit 1");
+    fake("bad",
+         "echo "
+         "'{\"schema\":\"hone.bench/1\",\"decode_tok_s\":9,\"quality\":null,\"valid\":false,\"invalid_reason\":\"the "
+         "logits hold a NaN\"}'; exit 1");
     hn_side *s = side(at("bad"));
     hn_target t = { .id = "e2e", .model = "m" };
     char hash[24], why[200];
@@ -279,15 +302,15 @@ static void test_bad_programs(void **state)
     hn_side_close(s);
 }
 
-/* ---- commits --------------------------------------------------------------------------------------------- */
+/* ---- commits ---------------------------------------------------------------------------------------- */
 
 static void test_commits(void **state)
 {
     const char *git[] = { "/bin/sh", "-c", "git --version && make --version", NULL };
-    hn_proc r;
-    assert_int_equal(hn_proc_run(&r, &(hn_proc_params){ .argv = git }, NULL), HONE_OK);
+    hn_process r;
+    assert_int_equal(hn_process_run(&r, &(hn_process_params){ .argv = git }, NULL), HONE_OK);
     bool there = r.exit_code == 0;
-    hn_proc_free(&r);
+    hn_process_free(&r);
     if (!there) {
         print_message("SKIP: no git or no make\n");
         skip();
@@ -295,9 +318,12 @@ static void test_commits(void **state)
     char cwd[1000];
     assert_non_null(getcwd(cwd, sizeof cwd));
     fake("commit_hone", old_bench);
-    sh("mkdir repo && cd repo && git init -q . && git config user.email t@example.org && git config user.name t && cp ../commit_hone source &&"
-       "printf 'build/release/hone:\\n\\tmkdir -p build/release && cp source $@ && echo built >>../../../builds\\n' >Makefile &&"
-       "git add . && git commit -qm one && git tag good && printf 'build/release/hone:\\n\\techo \"x.c:1: error: no luck\" >&2; false\\n' >Makefile && git commit -qam two");
+    sh("mkdir repo && cd repo && git init -q . && git config user.email t@example.org && git config user.name t && cp "
+       "../commit_hone source &&"
+       "printf 'build/release/hone:\\n\\tmkdir -p build/release && cp source $@ && echo built >>../../../builds\\n' "
+       ">Makefile &&"
+       "git add . && git commit -qm one && git tag good && printf 'build/release/hone:\\n\\techo \"x.c:1: error: no "
+       "luck\" >&2; false\\n' >Makefile && git commit -qam two");
     assert_int_equal(setenv("XDG_CACHE_HOME", at("cache"), 1), 0);
     assert_int_equal(chdir(at("repo")), 0);
     hn_side *s = side("git:good");
@@ -319,33 +345,38 @@ static void test_commits(void **state)
 
     /* what an interrupted run left is cleared away, wherever it stopped; $D is the folder of the build */
     static const char *const left[] = {
-        "rm -rf $D/build $D/Makefile $D.ready",                     /* in a checkout, early */
-        "rm -rf $D/build $D/source $D.ready",                       /* in a checkout, later: the Makefile is there */
-        "rm -rf $D && mkdir $D",                                    /* before a checkout, or by hand */
-        "rm -rf $D",                                                /* by hand */
-        "rm -rf $D/build $D.ready && git -C repo worktree prune && rm -rf repo/.git/worktrees", /* git has forgotten it */
-        "mv $D $D.trash",                                           /* in a clearing */
-        "rm -rf $D/build",                                          /* in make */
+        "rm -rf $D/build $D/Makefile $D.ready", /* in a checkout, early */
+        "rm -rf $D/build $D/source $D.ready",   /* in a checkout, later: the Makefile is there */
+        "rm -rf $D && mkdir $D",                /* before a checkout, or by hand */
+        "rm -rf $D",                            /* by hand */
+        "rm -rf $D/build $D.ready && git -C repo worktree prune && rm -rf repo/.git/worktrees",
+        /* git has forgotten it */
+        "mv $D $D.trash",  /* in a clearing */
+        "rm -rf $D/build", /* in make */
     };
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         char script[700];
-        snprintf(script, sizeof script, "D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); rm -f cache/builds; %s", left[i]);
+        snprintf(script, sizeof script,
+                 "D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); rm -f cache/builds; %s",
+                 left[i]);
         sh("%s", script);
         hn_side_close(side("good"));
         sh("[ $(wc -l <cache/builds) -eq 1 ] && [ -z \"$(ls cache/hone/builds | grep trash)\" ]");
     }
     /* what is not hone's stays, and is told with the way out */
-    sh("D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); rm -rf $D && mkdir $D && echo mine >$D/keep");
+    sh("D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); rm -rf $D && mkdir $D && echo mine "
+       ">$D/keep");
     refused("good", HONE_E_IO, "is in the way of building");
     refused("good", HONE_E_IO, "rm -r ");
-    sh("D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); [ -s $D/keep ] && rm -rf $D && echo mine >$D");
+    sh("D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); [ -s $D/keep ] && rm -rf $D && echo mine "
+       ">$D");
     refused("good", HONE_E_IO, "is in the way of building");
     sh("D=$PWD/cache/hone/builds/$(git -C repo rev-parse good | cut -c 1-16); [ -f $D ] && rm $D");
     hn_side_close(side("good"));
     assert_int_equal(chdir(cwd), 0);
 }
 
-/* ---- commands ---------------------------------------------------------------------------------------------- */
+/* ---- commands --------------------------------------------------------------------------------------- */
 
 static void test_commands(void **state)
 {
@@ -357,11 +388,12 @@ static void test_commands(void **state)
     hn_target t = { .number = "took ([0-9.]+)" };
     for (uint64_t salt = 0; salt < 4; salt++) assert_int_equal(hn_side_measure(&m, s, &t, salt, &err), HONE_OK);
     assert_true(hn_measured_find(&m, "number")->value == 12.5);
-    const char *argv[] = { "/bin/sh", "-c", "[ $(sort -u len | wc -l) -gt 1 ] && rm len", NULL }; /* the environment's size changes */
-    hn_proc r;
-    assert_int_equal(hn_proc_run(&r, &(hn_proc_params){ .argv = argv }, NULL), HONE_OK);
+    const char *argv[] = { "/bin/sh", "-c", "[ $(sort -u len | wc -l) -gt 1 ] && rm len",
+                           NULL }; /* the environment's size changes */
+    hn_process r;
+    assert_int_equal(hn_process_run(&r, &(hn_process_params){ .argv = argv }, NULL), HONE_OK);
     assert_int_equal(r.exit_code, 0);
-    hn_proc_free(&r);
+    hn_process_free(&r);
     t.number = "took nothing";
     assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_E_FORMAT);
     assert_non_null(strstr(err.message, "nothing like"));
@@ -379,11 +411,12 @@ static void test_commands(void **state)
     hn_side_close(s);
 }
 
-/* ---- kernels stay -------------------------------------------------------------------------------------------------- */
+/* ---- kernels stay ----------------------------------------------------------------------------------- */
 
 static void test_resident_kernels(void **state)
 {
-    hn_side *a = side("layout=plain"), *b = side("layout=packed,threads=1"), *c = side("kv=f32"), *d = side("threads=0");
+    hn_side *a = side("layout=plain"), *b = side("layout=packed,threads=1"), *c = side("kv=f32"),
+            *d = side("threads=0");
     hn_target t = { .id = "kern.gemv.Q8_0.64x256", .threads = 1 }, e2e = { .id = "e2e" };
     hn_measured m;
     hone_error err = { 0 };
@@ -400,12 +433,19 @@ static void test_resident_kernels(void **state)
     hn_side_close(d);
 }
 
-/* ---- whole comparisons of programs whose numbers are known ------------------------------------------------------------ */
+/* ---- whole comparisons of programs whose numbers are known ------------------------------------------ */
 
 static void compare(hn_ab_report *r, const char *a, const char *b, const char *metrics)
 {
     hn_target t = { .id = "e2e", .model = "m" };
-    hn_ab_params p = { .targets = &t, .n_targets = 1, .a = side(at(a)), .b = side(at(b)), .rounds = 8, .runs = 1, .seed = 7, .metrics = metrics };
+    hn_ab_params p = { .targets = &t,
+                       .n_targets = 1,
+                       .a = side(at(a)),
+                       .b = side(at(b)),
+                       .rounds = 8,
+                       .runs = 1,
+                       .seed = 7,
+                       .metrics = metrics };
     hone_error err = { 0 };
     hone_status st = hn_ab_run(r, &p, &err);
     if (st != HONE_OK) print_error("%s\n", err.message);
@@ -413,13 +453,16 @@ static void compare(hn_ab_report *r, const char *a, const char *b, const char *m
     hn_environ env = { 0 };
     json_t *o = hn_ab_record(r, &r->line[0], p.a, p.b, &env);
     assert_string_equal(json_string_value(json_object_get(o, "schema")), "hone.ab/1");
-    for (const char *const *k = (const char *const[]){ "id", "metric", "unit", "a", "b", "seed", "rounds", "n", "looks", "ratio", "ci95", "coverage", "margin", "aa_half_width",
-                                                       "verdict", "note", "env", "ts", NULL }; *k; k++)
+    for (const char *const *k =
+             (const char *const[]){ "id", "metric", "unit", "a", "b", "seed", "rounds", "n", "looks", "ratio", "ci95",
+                                    "coverage", "margin", "aa_half_width", "verdict", "note", "env", "ts", NULL };
+         *k; k++)
         assert_non_null(json_object_get(o, *k));
     json_t *rounds = json_object_get(o, "rounds");
     assert_int_equal(json_array_size(rounds), r->line[0].n_rounds);
     size_t ab = 0;
-    for (size_t i = 0; i < json_array_size(rounds); i++) ab += strcmp(json_string_value(json_object_get(json_array_get(rounds, i), "order")), "AB") == 0;
+    for (size_t i = 0; i < json_array_size(rounds); i++)
+        ab += strcmp(json_string_value(json_object_get(json_array_get(rounds, i), "order")), "AB") == 0;
     if (json_array_size(rounds) % 2 == 0) assert_int_equal(2 * ab, json_array_size(rounds));
     json_decref(o);
     hn_side_close(p.a);
@@ -429,13 +472,18 @@ static void compare(hn_ab_report *r, const char *a, const char *b, const char *m
 static void speaks(const char *name, double decode)
 {
     char script[600]; /* ± 0.1 %, by the process number, so that nothing is suspiciously equal */
-    snprintf(script, sizeof script, "echo \"{\\\"decode_tok_s\\\":$(( %d + ($$ * 7919) %% 20 )),\\\"prefill_tok_s\\\":1000}\"", (int)(decode * 100));
+    snprintf(script, sizeof script,
+             "echo \"{\\\"decode_tok_s\\\":$(( %d + ($$ * 7919) %% 20 )),\\\"prefill_tok_s\\\":1000}\"",
+             (int)(decode * 100));
     fake(name, script);
 }
 
 static void test_verdicts_of_known_programs(void **state)
 {
-    static const struct { double b; hn_ab_verdict v; } cases[] = { { 95, HN_AB_REGRESSED }, { 100, HN_AB_SAME }, { 106, HN_AB_IMPROVED }, { 99, HN_AB_SAME } };
+    static const struct {
+        double b;
+        hn_ab_verdict v;
+    } cases[] = { { 95, HN_AB_REGRESSED }, { 100, HN_AB_SAME }, { 106, HN_AB_IMPROVED }, { 99, HN_AB_SAME } };
     speaks("A", 100);
     for (size_t i = 0; i < 4; i++) {
         hn_ab_report r;
@@ -468,7 +516,13 @@ static void test_comparisons_that_cannot_be(void **state)
     hn_ab_report r;
     hone_error err = { 0 };
     speaks("A", 100);
-    hn_ab_params p = { .targets = &t, .n_targets = 1, .a = side(at("A")), .b = side(at("A")), .rounds = 8, .runs = 1, .metrics = "beauty" };
+    hn_ab_params p = { .targets = &t,
+                       .n_targets = 1,
+                       .a = side(at("A")),
+                       .b = side(at("A")),
+                       .rounds = 8,
+                       .runs = 1,
+                       .metrics = "beauty" };
     assert_int_equal(hn_ab_run(&r, &p, &err), HONE_E_ARG);
     assert_non_null(strstr(err.message, "decode_tok_s, prefill_tok_s"));
     hn_side_close(p.b);
@@ -496,9 +550,17 @@ static void test_comparisons_that_cannot_be(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_processes), cmocka_unit_test(test_stop), cmocka_unit_test(test_configurations), cmocka_unit_test(test_a_program),
-        cmocka_unit_test(test_records_of_suites), cmocka_unit_test(test_bad_programs), cmocka_unit_test(test_commits), cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_resident_kernels), cmocka_unit_test(test_verdicts_of_known_programs), cmocka_unit_test(test_comparisons_that_cannot_be),
+        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_configurations),
+        cmocka_unit_test(test_a_program),
+        cmocka_unit_test(test_records_of_suites),
+        cmocka_unit_test(test_bad_programs),
+        cmocka_unit_test(test_commits),
+        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_resident_kernels),
+        cmocka_unit_test(test_verdicts_of_known_programs),
+        cmocka_unit_test(test_comparisons_that_cannot_be),
     };
     snprintf(dir, sizeof dir, "/tmp/hone-sides-XXXXXX");
     if (!mkdtemp(dir)) return 1;

@@ -2,7 +2,7 @@
  * decoders, the same bytes whatever the threads, clean failures. */
 #define _GNU_SOURCE
 #include "gguf/gguf.h"
-#include "model/synth.h"
+#include "forge/synth.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -78,20 +78,25 @@ static char *read_whole(const char *path, size_t *n)
 /* ---- shapes ---------------------------------------------------------------------- */
 
 /* Millions of parameters and tensor counts as published for the real models. */
-static const struct { const char *preset; double m_params; size_t n_tensors; } published[] = {
-    {"llama-3.2-1b", 1235.8, 147},      {"llama-3.2-3b", 3212.7, 255},        {"llama-3-8b", 8030.3, 291},
-    {"llama-3.1-8b", 8030.3, 292},      {"llama-3-70b", 70553.7, 723},        {"qwen2.5-coder-0.5b", 494.0, 290},
-    {"qwen2.5-coder-1.5b", 1543.7, 338}, {"qwen2.5-coder-3b", 3085.9, 434},   {"qwen2.5-coder-7b", 7615.6, 339},
-    {"qwen2.5-coder-14b", 14770.0, 579}, {"qwen3-0.6b", 596.0, 310},          {"qwen3-1.7b", 1720.6, 310},
-    {"qwen3-4b", 4022.5, 398},          {"qwen3-8b", 8190.7, 399},            {"qwen3-14b", 14768.3, 443},
-    {"qwen3-32b", 32762.1, 707},        {"rwkv7-0.1b", 191.03, 342},          {"rwkv7-0.4b", 450.8, 678},
-    {"rwkv7-1.5b", 1527.4, 678},        {"rwkv7-2.9b", 2947.7, 902},          {"rwkv6-1.6b", 1599.9, 582},
+static const struct {
+    const char *preset;
+    double m_params;
+    size_t n_tensors;
+} published[] = {
+    { "llama-3.2-1b", 1235.8, 147 },       { "llama-3.2-3b", 3212.7, 255 },     { "llama-3-8b", 8030.3, 291 },
+    { "llama-3.1-8b", 8030.3, 292 },       { "llama-3-70b", 70553.7, 723 },     { "qwen2.5-coder-0.5b", 494.0, 290 },
+    { "qwen2.5-coder-1.5b", 1543.7, 338 }, { "qwen2.5-coder-3b", 3085.9, 434 }, { "qwen2.5-coder-7b", 7615.6, 339 },
+    { "qwen2.5-coder-14b", 14770.0, 579 }, { "qwen3-0.6b", 596.0, 310 },        { "qwen3-1.7b", 1720.6, 310 },
+    { "qwen3-4b", 4022.5, 398 },           { "qwen3-8b", 8190.7, 399 },         { "qwen3-14b", 14768.3, 443 },
+    { "qwen3-32b", 32762.1, 707 },         { "gemma-3-270m", 268.1, 236 },      { "gemma-3-1b", 999.9, 340 },
+    { "gemma-3-4b", 3880.1, 444 },         { "rwkv7-0.1b", 191.03, 342 },       { "rwkv7-0.4b", 450.8, 678 },
+    { "rwkv7-1.5b", 1527.4, 678 },         { "rwkv7-2.9b", 2947.7, 902 },       { "rwkv6-1.6b", 1599.9, 582 },
 };
 enum { n_published = sizeof published / sizeof *published };
 
 static hn_synth_plan *plan_of(const char *preset, const char *type)
 {
-    hone_error err = {0};
+    hone_error err = { 0 };
     hn_synth_plan *p;
     const hn_synth_shape *s = hn_synth_preset(preset, NULL);
     assert_non_null(s);
@@ -109,7 +114,8 @@ static void test_presets(void **state)
         hn_synth_plan *p = plan_of(published[i].preset, "Q4_K_M");
         uint64_t n = 0;
         for (size_t k = 0; k < p->n; k++)
-            if (!p->t[k].rope_freqs && !*p->t[k].values_of) n += p->t[k].ne[0] * p->t[k].ne[1] * p->t[k].ne[2] * p->t[k].ne[3];
+            if (!p->t[k].rope_freqs && !*p->t[k].values_of)
+                n += p->t[k].ne[0] * p->t[k].ne[1] * p->t[k].ne[2] * p->t[k].ne[3];
         assert_int_equal(n, list[i].n_params);
         assert_int_equal(p->n, published[i].n_tensors);
         hn_synth_plan_free(p);
@@ -171,7 +177,7 @@ static void test_shapes(void **state)
 /* The published Q4_K_M of Qwen2.5-0.5B: rows of 896 fall back almost everywhere. */
 static void test_mixture_of_qwen(void **state)
 {
-    int n[HN_TYPE_COUNT] = {0};
+    int n[HN_TYPE_COUNT] = { 0 };
     hn_synth_plan *p = plan_of("qwen2.5-coder-0.5b", "Q4_K_M");
     for (size_t i = 0; i < p->n; i++) n[p->t[i].type]++;
     assert_int_equal(n[HN_Q5_0], 132);
@@ -186,26 +192,31 @@ static void test_mixture_of_qwen(void **state)
 /* GiB of weights that llama-quantize gives for Llama-3-8B. */
 static void test_sizes_of_mixtures(void **state)
 {
-    static const struct { const char *type; double gib; } known[] = {
-        {"Q3_K_M", 3.74}, {"Q4_0", 4.33}, {"Q4_K_S", 4.36}, {"Q4_K_M", 4.58}, {"Q5_K_S", 5.21}, {"Q5_K_M", 5.33}, {"Q6_K", 6.14}, {"Q8_0", 7.95},
+    static const struct {
+        const char *type;
+        double gib;
+    } known[] = {
+        { "Q3_K_M", 3.74 }, { "Q4_0", 4.33 },   { "Q4_K_S", 4.36 }, { "Q4_K_M", 4.58 },
+        { "Q5_K_S", 5.21 }, { "Q5_K_M", 5.33 }, { "Q6_K", 6.14 },   { "Q8_0", 7.95 },
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         hn_synth_plan *p = plan_of("llama-3-8b", known[i].type);
         uint64_t n = 0;
         for (size_t k = 0; k < p->n; k++) n += p->t[k].n_bytes;
-        if (fabs((double)n / 0x1p30 - known[i].gib) > 0.0051) fail_msg("%s: %.3f GiB, expected %.2f", known[i].type, (double)n / 0x1p30, known[i].gib);
+        if (fabs((double)n / 0x1p30 - known[i].gib) > 0.0051)
+            fail_msg("%s: %.3f GiB, expected %.2f", known[i].type, (double)n / 0x1p30, known[i].gib);
         hn_synth_plan_free(p);
     }
 }
 
 static void test_rope_freqs(void **state)
 {
-    static const double f8[] = {1.207484, 1.553415, 2.026313, 2.694530, 3.684253, 5.257327};
+    static const double f8[] = { 1.207484, 1.553415, 2.026313, 2.694530, 3.684253, 5.257327 };
     float f[64];
     hn_synth_rope_freqs(f, 128, 5e5f, 8);
     for (int i = 0; i < 64; i++) assert_true(fabs((double)f[i] - (i < 29 ? 1 : i >= 35 ? 8 : f8[i - 29])) < 2e-6);
     hn_synth_rope_freqs(f, 64, 5e5f, 32);
-    static const double f32[] = {1.651329, 3.292262, 9.666729};
+    static const double f32[] = { 1.651329, 3.292262, 9.666729 };
     for (int i = 0; i < 32; i++) assert_true(fabs((double)f[i] - (i < 15 ? 1 : i >= 18 ? 32 : f32[i - 15])) < 2e-6);
 }
 
@@ -213,7 +224,7 @@ static void test_rope_freqs(void **state)
 
 static hn_synth_tensor tensor_of(hn_type type, uint64_t n, float std)
 {
-    hn_synth_tensor t = {.type = type, .n_dim = 1, .ne = {n, 1, 1, 1}, .std = std, .unit = hn_synth_unit(type)};
+    hn_synth_tensor t = { .type = type, .n_dim = 1, .ne = { n, 1, 1, 1 }, .std = std, .unit = hn_synth_unit(type) };
     t.n_bytes = hn_row_bytes(hn_type_get(type), n);
     return t;
 }
@@ -229,7 +240,7 @@ static void test_spread_of_every_type(void **state)
         const hn_type_info *ti = hn_type_get((uint32_t)type);
         if (!ti || !ti->weight || type == HN_F64) continue;
         for (int k = 0; k < 3; k++) {
-            float std = (const float[]){1.0f, 0.022f, 0.0023f}[k];
+            float std = (const float[]){ 1.0f, 0.022f, 0.0023f }[k];
             hn_synth_tensor t = tensor_of((hn_type)type, n, std);
             if (t.unit <= 0) fail_msg("%s cannot be filled", ti->name);
             hn_synth_fill(&t, hn_synth_key(7, "w"), 0, t.n_bytes, b);
@@ -242,7 +253,8 @@ static void test_spread_of_every_type(void **state)
             }
             double rms = sqrt(q / n);
             if (fabs(s / n) > 0.02 * rms || fabs(rms / (double)std - 1) > 0.04 || max > 7 * rms)
-                fail_msg("%s: mean %g, rms %g, max %g, expected 0, %g, below 7 times that", ti->name, s / n, rms, max, (double)std);
+                fail_msg("%s: mean %g, rms %g, max %g, expected 0, %g, below 7 times that", ti->name, s / n, rms, max,
+                         (double)std);
             if (type == HN_Q8_0)
                 for (uint64_t i = 0; i < t.n_bytes; i++) assert_false(i % 34 > 1 && b[i] == 0x80);
         }
@@ -255,7 +267,9 @@ static void test_spread_of_every_type(void **state)
 
 static void test_norm_weights(void **state)
 {
-    hn_synth_tensor t = {.type = HN_F32, .ne = {4096, 1, 1, 1}, .n_bytes = 16384, .mean = 1, .std = 0.05f, .unit = 1};
+    hn_synth_tensor t = {
+        .type = HN_F32, .ne = { 4096, 1, 1, 1 }, .n_bytes = 16384, .mean = 1, .std = 0.05f, .unit = 1
+    };
     float y[4096];
     double s = 0;
     hn_synth_fill(&t, 3, 0, sizeof y, y);
@@ -269,7 +283,8 @@ static void test_norm_weights(void **state)
 /* Any split into pieces gives the same bytes; a canary guards the end. */
 static void test_pieces(void **state)
 {
-    static const hn_type types[] = {HN_F32, HN_F16, HN_BF16, HN_Q4_0, HN_Q5_1, HN_Q8_0, HN_Q4_K, HN_Q6_K, HN_IQ1_M, HN_NVFP4, HN_TQ1_0};
+    static const hn_type types[] = { HN_F32,  HN_F16,  HN_BF16,  HN_Q4_0,  HN_Q5_1, HN_Q8_0,
+                                     HN_Q4_K, HN_Q6_K, HN_IQ1_M, HN_NVFP4, HN_TQ1_0 };
     for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
         hn_synth_tensor t = tensor_of(types[k], 256 * 37, 0.1f);
         uint64_t grain = hn_synth_grain(types[k]);
@@ -292,12 +307,14 @@ static void test_pieces(void **state)
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-#define SMALL "{\"arch\":\"%s\",\"n_layer\":3,\"n_embd\":256,\"n_head\":4,\"n_head_kv\":2,\"n_ff\":512,\"n_vocab\":%d,\"n_ctx_train\":1024%s}"
+#define SMALL                                                                                                         \
+    "{\"arch\":\"%s\",\"n_layer\":3,\"n_embd\":256,\"n_head\":4,\"n_head_kv\":2,\"n_ff\":512,\"n_vocab\":%d,\"n_ctx_" \
+    "train\":1024%s}"
 
 static void synth(const char *config, const char *type, uint64_t seed, int32_t n_threads, const char *dst)
 {
-    hone_error err = {0};
-    hone_synth_params p = {.config_path = config, .type = type, .seed = seed, .n_threads = n_threads};
+    hone_error err = { 0 };
+    hone_synth_params p = { .config_path = config, .type = type, .seed = seed, .n_threads = n_threads };
     if (hone_synth(&p, dst, NULL, &err) != HONE_OK) fail_msg("%s: %s", dst, err.message);
 }
 
@@ -336,12 +353,16 @@ static uint32_t get_u32(const hn_gguf *g, const char *key)
 {
     uint32_t v = 0;
     bool found = false;
-    hone_error err = {0};
-    if (hn_gguf_get_u32(g, key, &v, &found, &err) != HONE_OK || !found) fail_msg("%s: %s", key, found ? err.message : "absent");
+    hone_error err = { 0 };
+    if (hn_gguf_get_u32(g, key, &v, &found, &err) != HONE_OK || !found)
+        fail_msg("%s: %s", key, found ? err.message : "absent");
     return v;
 }
 
-typedef struct sorted { hone_str *s; size_t n; } sorted;
+typedef struct sorted {
+    hone_str *s;
+    size_t n;
+} sorted;
 static int by_bytes(const void *a, const void *b)
 {
     const hone_str *x = a, *y = b;
@@ -350,7 +371,7 @@ static int by_bytes(const void *a, const void *b)
 }
 static bool has(const sorted *v, const char *p, size_t n)
 {
-    hone_str key = {p, n};
+    hone_str key = { p, n };
     return bsearch(&key, v->s, v->n, sizeof key, by_bytes) != NULL;
 }
 
@@ -362,7 +383,7 @@ static void check_vocab(const hn_gguf *g, uint64_t n_vocab)
     assert_int_equal(hn_gguf_get_array(g, "tokenizer.ggml.tokens", &a, &found, NULL), HONE_OK);
     assert_true(found);
     assert_int_equal(a.count, n_vocab);
-    sorted v = {calloc(a.count, sizeof(hone_str)), 0};
+    sorted v = { calloc(a.count, sizeof(hone_str)), 0 };
     uint64_t pos = 0;
     hone_str s;
     while (hn_gguf_next_str(&a, &pos, &s)) {
@@ -393,7 +414,7 @@ static void check_token(const hn_gguf *g, uint32_t id, const char *text)
 {
     hn_gguf_array a;
     uint64_t pos = 0;
-    hone_str s = {0};
+    hone_str s = { 0 };
     assert_int_equal(hn_gguf_get_array(g, "tokenizer.ggml.tokens", &a, NULL, NULL), HONE_OK);
     for (uint32_t i = 0; i <= id; i++) assert_true(hn_gguf_next_str(&a, &pos, &s));
     assert_int_equal(s.len, strlen(text));
@@ -403,14 +424,15 @@ static void check_token(const hn_gguf *g, uint32_t id, const char *text)
 static hn_gguf *open_gguf(const char *path)
 {
     hn_gguf *g;
-    hone_error err = {0};
+    hone_error err = { 0 };
     if (hn_gguf_open(&g, path, &err) != HONE_OK) fail_msg("%s", err.message);
     return g;
 }
 
 static void test_llama_file(void **state)
 {
-    synth(config_file("llama", 128256, ",\"rope_factor\":32,\"rope_base\":500000,\"tied\":false"), "Q8_0", 1, 2, in_dir("l.gguf"));
+    synth(config_file("llama", 128256, ",\"rope_factor\":32,\"rope_base\":500000,\"tied\":false"), "Q8_0", 1, 2,
+          in_dir("l.gguf"));
     hn_gguf *g = open_gguf(in_dir("l.gguf"));
     assert_int_equal(hn_gguf_n_tensors(g), 3 * 9 + 4);
     assert_int_equal(get_u32(g, "llama.block_count"), 3);
@@ -476,30 +498,48 @@ static void test_qwen_files(void **state)
 
 static void test_config_errors(void **state)
 {
-    static const struct { const char *json, *says; } bad[] = {
-        {"", "line"}, {"[1]", "an array"}, {"3", "an integer"}, {"{\"arch\":", "line 1"},
-        {"{\"n_layer\":1}", "arch is missing"}, {"{\"n_layers\":1}", "arch is missing"},
-        {"{\"arch\":\"gpt2\"}", "arch is \"gpt2\""}, {"{\"arch\":3}", "arch is an integer"},
-        {"{\"arch\":\"llama\"}", "n_layer is missing"},
-        {"{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"n_ff\":64}", "n_vocab is missing"},
-        {"{\"arch\":\"llama\",\"n_layer\":0}", "n_layer is 0"}, {"{\"arch\":\"llama\",\"n_layer\":-3}", "n_layer is -3"},
-        {"{\"arch\":\"llama\",\"n_layer\":2.5}", "a real number"}, {"{\"arch\":\"llama\",\"n_layer\":\"2\"}", "a string"},
-        {"{\"arch\":\"llama\",\"n_layers\":2}", "unknown field \"n_layers\""}, {"{\"arch\":\"llama\",\"n_embd\":99999999999}", "n_embd is 99999999999"},
-        {"{\"arch\":\"llama\",\"arch\":\"llama\"}", "line 1"}, {"{\"arch\":\"llama\",\"tied\":1}", "tied is an integer"},
-        {"{\"arch\":\"llama\",\"rope_base\":0}", "rope_base is 0"}, {"{\"arch\":\"llama\",\"rms_eps\":-1}", "rms_eps is -1"},
-        {"{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"n_head_kv\":3,\"n_ff\":64,\"n_vocab\":300}", "multiple of n_head_kv = 3"},
-        {"{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":65,\"n_head\":4,\"n_ff\":64,\"n_vocab\":300}", "multiple of n_head = 4"},
-        {"{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":60,\"n_head\":4,\"n_ff\":64,\"n_vocab\":300}", "head_dim is 15"},
-        {"{\"arch\":\"qwen2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"head_dim\":32,\"n_ff\":64,\"n_vocab\":300}", "head_dim is 32"},
-        {"{\"arch\":\"qwen3\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"rope_factor\":8,\"n_ff\":64,\"n_vocab\":300}", "rope_factor is 8"},
+    static const struct {
+        const char *json, *says;
+    } bad[] = {
+        { "", "line" },
+        { "[1]", "an array" },
+        { "3", "an integer" },
+        { "{\"arch\":", "line 1" },
+        { "{\"n_layer\":1}", "arch is missing" },
+        { "{\"n_layers\":1}", "arch is missing" },
+        { "{\"arch\":\"gpt2\"}", "arch is \"gpt2\"" },
+        { "{\"arch\":3}", "arch is an integer" },
+        { "{\"arch\":\"llama\"}", "n_layer is missing" },
+        { "{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"n_ff\":64}", "n_vocab is missing" },
+        { "{\"arch\":\"llama\",\"n_layer\":0}", "n_layer is 0" },
+        { "{\"arch\":\"llama\",\"n_layer\":-3}", "n_layer is -3" },
+        { "{\"arch\":\"llama\",\"n_layer\":2.5}", "a real number" },
+        { "{\"arch\":\"llama\",\"n_layer\":\"2\"}", "a string" },
+        { "{\"arch\":\"llama\",\"n_layers\":2}", "unknown field \"n_layers\"" },
+        { "{\"arch\":\"llama\",\"n_embd\":99999999999}", "n_embd is 99999999999" },
+        { "{\"arch\":\"llama\",\"arch\":\"llama\"}", "line 1" },
+        { "{\"arch\":\"llama\",\"tied\":1}", "tied is an integer" },
+        { "{\"arch\":\"llama\",\"rope_base\":0}", "rope_base is 0" },
+        { "{\"arch\":\"llama\",\"rms_eps\":-1}", "rms_eps is -1" },
+        { "{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"n_head_kv\":3,\"n_ff\":64,\"n_vocab\":300}",
+          "multiple of n_head_kv = 3" },
+        { "{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":65,\"n_head\":4,\"n_ff\":64,\"n_vocab\":300}",
+          "multiple of n_head = 4" },
+        { "{\"arch\":\"llama\",\"n_layer\":2,\"n_embd\":60,\"n_head\":4,\"n_ff\":64,\"n_vocab\":300}",
+          "head_dim is 15" },
+        { "{\"arch\":\"qwen2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"head_dim\":32,\"n_ff\":64,\"n_vocab\":300}",
+          "head_dim is 32" },
+        { "{\"arch\":\"qwen3\",\"n_layer\":2,\"n_embd\":64,\"n_head\":4,\"rope_factor\":8,\"n_ff\":64,\"n_vocab\":300}",
+          "rope_factor is 8" },
     };
     const char *path = in_dir("bad.json");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         hn_synth_shape s;
-        hone_error err = {0};
+        hone_error err = { 0 };
         write_text(path, bad[i].json);
         assert_int_equal(hn_synth_config(&s, path, &err), HONE_E_ARG);
-        if (!strstr(err.message, bad[i].says) || !strstr(err.message, "bad.json")) fail_msg("%s\ngave: %s\nexpected to mention: %s", bad[i].json, err.message, bad[i].says);
+        if (!strstr(err.message, bad[i].says) || !strstr(err.message, "bad.json"))
+            fail_msg("%s\ngave: %s\nexpected to mention: %s", bad[i].json, err.message, bad[i].says);
     }
     hn_synth_shape s;
     assert_int_equal(hn_synth_config(&s, in_dir("absent.json"), NULL), HONE_E_IO);
@@ -508,23 +548,24 @@ static void test_config_errors(void **state)
 
 static void expect(const hone_synth_params *p, const char *dst, hone_status want, const char *says)
 {
-    hone_error err = {0};
+    hone_error err = { 0 };
     int before = n_files();
     hone_status st = hone_synth(p, dst, NULL, &err);
-    if (st != want || !strstr(err.message, says)) fail_msg("status %d, message: %s; expected %d and: %s", st, err.message, want, says);
+    if (st != want || !strstr(err.message, says))
+        fail_msg("status %d, message: %s; expected %d and: %s", st, err.message, want, says);
     assert_int_equal(n_files(), before);
 }
 
 static void test_bad_requests(void **state)
 {
     const char *dst = in_dir("x.gguf"), *config = config_file("llama", 512, "");
-    expect(&(hone_synth_params){.preset = "llama-9000b"}, dst, HONE_E_ARG, "llama-9000b");
-    expect(&(hone_synth_params){.preset = "llama-1b", .config_path = config}, dst, HONE_E_ARG, "both");
-    expect(&(hone_synth_params){0}, dst, HONE_E_ARG, "neither");
-    expect(&(hone_synth_params){.config_path = config, .type = "Q9_X"}, dst, HONE_E_ARG, "Q9_X");
-    expect(&(hone_synth_params){.config_path = config, .n_threads = -1}, dst, HONE_E_ARG, "-1");
-    expect(&(hone_synth_params){.config_path = config}, in_dir("no/such/dir/x.gguf"), HONE_E_IO, "no/such/dir");
-    expect(&(hone_synth_params){.config_path = config}, dir, HONE_E_IO, dir);
+    expect(&(hone_synth_params){ .preset = "llama-9000b" }, dst, HONE_E_ARG, "llama-9000b");
+    expect(&(hone_synth_params){ .preset = "llama-1b", .config_path = config }, dst, HONE_E_ARG, "both");
+    expect(&(hone_synth_params){ 0 }, dst, HONE_E_ARG, "neither");
+    expect(&(hone_synth_params){ .config_path = config, .type = "Q9_X" }, dst, HONE_E_ARG, "Q9_X");
+    expect(&(hone_synth_params){ .config_path = config, .n_threads = -1 }, dst, HONE_E_ARG, "-1");
+    expect(&(hone_synth_params){ .config_path = config }, in_dir("no/such/dir/x.gguf"), HONE_E_IO, "no/such/dir");
+    expect(&(hone_synth_params){ .config_path = config }, dir, HONE_E_IO, dir);
 }
 
 static void test_too_large_for_the_disk(void **state)
@@ -535,7 +576,8 @@ static void test_too_large_for_the_disk(void **state)
         printf("SKIP: the disk has room for 282 GB\n");
         skip();
     }
-    expect(&(hone_synth_params){.preset = "llama-3-70b", .type = "F32"}, in_dir("big.gguf"), HONE_E_IO, "2822"); /* 282.2 GB needed */
+    expect(&(hone_synth_params){ .preset = "llama-3-70b", .type = "F32" }, in_dir("big.gguf"), HONE_E_IO,
+           "2822"); /* 282.2 GB needed */
 }
 
 static void test_disk_full_midway(void **state)
@@ -544,28 +586,35 @@ static void test_disk_full_midway(void **state)
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     const char *config = config_file("llama", 40000, "");
     signal(SIGXFSZ, SIG_IGN);
-    small = (struct rlimit){8 << 20, old.rlim_max};
+    small = (struct rlimit){ 8 << 20, old.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    hone_error err = {0};
+    hone_error err = { 0 };
     int before = n_files();
-    hone_status st = hone_synth(&(hone_synth_params){.config_path = config, .type = "F16"}, in_dir("full.gguf"), NULL, &err);
+    hone_status st =
+        hone_synth(&(hone_synth_params){ .config_path = config, .type = "F16" }, in_dir("full.gguf"), NULL, &err);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(st, HONE_E_IO);
     assert_non_null(strstr(err.message, "full.gguf"));
     assert_int_equal(n_files(), before);
 }
 
-static bool stop_at_once(void *arg) { ++*(int *)arg; return true; }
+static bool stop_at_once(void *arg)
+{
+    ++*(int *)arg;
+    return true;
+}
 static void count_progress(void *arg, uint64_t done, uint64_t total) { assert_true(done <= total && total > 0); }
 
 static void test_interruption(void **state)
 {
     int asked = 0, before;
-    hone_error err = {0};
-    hone_progress pr = {count_progress, &asked, stop_at_once};
+    hone_error err = { 0 };
+    hone_progress pr = { count_progress, &asked, stop_at_once };
     const char *config = config_file("llama", 40000, "");
     before = n_files();
-    assert_int_equal(hone_synth(&(hone_synth_params){.config_path = config, .type = "F16"}, in_dir("int.gguf"), &pr, &err), HONE_E_INTERRUPTED);
+    assert_int_equal(
+        hone_synth(&(hone_synth_params){ .config_path = config, .type = "F16" }, in_dir("int.gguf"), &pr, &err),
+        HONE_E_INTERRUPTED);
     assert_true(asked > 0);
     assert_int_equal(n_files(), before);
 }
@@ -573,12 +622,23 @@ static void test_interruption(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_presets), cmocka_unit_test(test_aliases), cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_mixture_of_qwen), cmocka_unit_test(test_sizes_of_mixtures), cmocka_unit_test(test_rope_freqs),
-        cmocka_unit_test(test_spread_of_every_type), cmocka_unit_test(test_norm_weights), cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_same_bytes_for_any_threads), cmocka_unit_test(test_llama_file), cmocka_unit_test(test_qwen_files),
-        cmocka_unit_test(test_config_errors), cmocka_unit_test(test_bad_requests), cmocka_unit_test(test_too_large_for_the_disk),
-        cmocka_unit_test(test_disk_full_midway), cmocka_unit_test(test_interruption),
+        cmocka_unit_test(test_presets),
+        cmocka_unit_test(test_aliases),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_mixture_of_qwen),
+        cmocka_unit_test(test_sizes_of_mixtures),
+        cmocka_unit_test(test_rope_freqs),
+        cmocka_unit_test(test_spread_of_every_type),
+        cmocka_unit_test(test_norm_weights),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_same_bytes_for_any_threads),
+        cmocka_unit_test(test_llama_file),
+        cmocka_unit_test(test_qwen_files),
+        cmocka_unit_test(test_config_errors),
+        cmocka_unit_test(test_bad_requests),
+        cmocka_unit_test(test_too_large_for_the_disk),
+        cmocka_unit_test(test_disk_full_midway),
+        cmocka_unit_test(test_interruption),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

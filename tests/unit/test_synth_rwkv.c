@@ -1,7 +1,7 @@
 /* synth of RWKV-7 and RWKV-6: every tensor against a table of converted files, keys, types of
  * quantized files, the World vocabulary through the tokenizer, a state that lives. */
 #include "gguf/gguf.h"
-#include "model/synth.h"
+#include "forge/synth.h"
 #include "text/text.h"
 
 #include <math.h>
@@ -31,36 +31,77 @@ static int remove_paths(void **state)
 
 /* Sizes as letters: E embedding, F feed-forward, V vocabulary, 1, 5, 6 themselves, H heads, N head size;
  * rwkv7 ranks d a v g; rwkv6 D decay, X mix, Y 5 X. kind: f always F32, w quantized, l F16 in quantized files. */
-typedef struct row { const char *name, *ne, *ne_in_0; char kind; } row;
+typedef struct row {
+    const char *name, *ne, *ne_in_0;
+    char kind;
+} row;
 
 static const row outside[] = {
-    {"output.weight", "EV", NULL, 'w'}, {"output_norm.bias", "E", NULL, 'f'}, {"output_norm.weight", "E", NULL, 'f'},
-    {"token_embd.weight", "EV", NULL, 'w'}, {"token_embd_norm.bias", "E", NULL, 'f'}, {"token_embd_norm.weight", "E", NULL, 'f'},
+    { "output.weight", "EV", NULL, 'w' },       { "output_norm.bias", "E", NULL, 'f' },
+    { "output_norm.weight", "E", NULL, 'f' },   { "token_embd.weight", "EV", NULL, 'w' },
+    { "token_embd_norm.bias", "E", NULL, 'f' }, { "token_embd_norm.weight", "E", NULL, 'f' },
 };
 static const row in7[] = {
-    {"attn_norm.bias", "E", NULL, 'f'}, {"attn_norm.weight", "E", NULL, 'f'}, {"attn_norm_2.bias", "E", NULL, 'f'}, {"attn_norm_2.weight", "E", NULL, 'f'},
-    {"channel_mix_key.weight", "EF", NULL, 'w'}, {"channel_mix_lerp_k.weight", "E", NULL, 'f'}, {"channel_mix_value.weight", "FE", NULL, 'w'},
-    {"time_mix_a0.weight", "E", NULL, 'f'}, {"time_mix_a1.weight", "Ea", NULL, 'l'}, {"time_mix_a2.weight", "aE", NULL, 'l'},
-    {"time_mix_g1.weight", "Eg", NULL, 'l'}, {"time_mix_g2.weight", "gE", NULL, 'l'}, {"time_mix_k_a.weight", "E", NULL, 'f'},
-    {"time_mix_k_k.weight", "E", NULL, 'f'}, {"time_mix_key.weight", "EE", NULL, 'w'}, {"time_mix_lerp_fused.weight", "E116", NULL, 'f'},
-    {"time_mix_ln.bias", "E", NULL, 'f'}, {"time_mix_ln.weight", "E", NULL, 'f'}, {"time_mix_output.weight", "EE", NULL, 'w'},
-    {"time_mix_r_k.weight", "E", NULL, 'f'}, {"time_mix_receptance.weight", "EE", NULL, 'w'}, {"time_mix_v0.weight", "E", NULL, 'f'},
-    {"time_mix_v1.weight", "Ev", "Ea", 'l'}, {"time_mix_v2.weight", "vE", "aE", 'l'}, {"time_mix_value.weight", "EE", NULL, 'w'},
-    {"time_mix_w0.weight", "E", NULL, 'f'}, {"time_mix_w1.weight", "Ed", NULL, 'f'}, {"time_mix_w2.weight", "dE", NULL, 'f'},
+    { "attn_norm.bias", "E", NULL, 'f' },
+    { "attn_norm.weight", "E", NULL, 'f' },
+    { "attn_norm_2.bias", "E", NULL, 'f' },
+    { "attn_norm_2.weight", "E", NULL, 'f' },
+    { "channel_mix_key.weight", "EF", NULL, 'w' },
+    { "channel_mix_lerp_k.weight", "E", NULL, 'f' },
+    { "channel_mix_value.weight", "FE", NULL, 'w' },
+    { "time_mix_a0.weight", "E", NULL, 'f' },
+    { "time_mix_a1.weight", "Ea", NULL, 'l' },
+    { "time_mix_a2.weight", "aE", NULL, 'l' },
+    { "time_mix_g1.weight", "Eg", NULL, 'l' },
+    { "time_mix_g2.weight", "gE", NULL, 'l' },
+    { "time_mix_k_a.weight", "E", NULL, 'f' },
+    { "time_mix_k_k.weight", "E", NULL, 'f' },
+    { "time_mix_key.weight", "EE", NULL, 'w' },
+    { "time_mix_lerp_fused.weight", "E116", NULL, 'f' },
+    { "time_mix_ln.bias", "E", NULL, 'f' },
+    { "time_mix_ln.weight", "E", NULL, 'f' },
+    { "time_mix_output.weight", "EE", NULL, 'w' },
+    { "time_mix_r_k.weight", "E", NULL, 'f' },
+    { "time_mix_receptance.weight", "EE", NULL, 'w' },
+    { "time_mix_v0.weight", "E", NULL, 'f' },
+    { "time_mix_v1.weight", "Ev", "Ea", 'l' },
+    { "time_mix_v2.weight", "vE", "aE", 'l' },
+    { "time_mix_value.weight", "EE", NULL, 'w' },
+    { "time_mix_w0.weight", "E", NULL, 'f' },
+    { "time_mix_w1.weight", "Ed", NULL, 'f' },
+    { "time_mix_w2.weight", "dE", NULL, 'f' },
 };
 static const row in6[] = {
-    {"attn_norm.bias", "E", NULL, 'f'}, {"attn_norm.weight", "E", NULL, 'f'}, {"attn_norm_2.bias", "E", NULL, 'f'}, {"attn_norm_2.weight", "E", NULL, 'f'},
-    {"channel_mix_key.weight", "EF", NULL, 'w'}, {"channel_mix_lerp_k.weight", "E", NULL, 'f'}, {"channel_mix_lerp_r.weight", "E", NULL, 'f'},
-    {"channel_mix_receptance.weight", "EE", NULL, 'w'}, {"channel_mix_value.weight", "FE", NULL, 'w'}, {"time_mix_decay.weight", "E", NULL, 'f'},
-    {"time_mix_decay_w1.weight", "ED", NULL, 'f'}, {"time_mix_decay_w2.weight", "DE", NULL, 'f'}, {"time_mix_first.weight", "NH", NULL, 'f'},
-    {"time_mix_gate.weight", "EE", NULL, 'w'}, {"time_mix_key.weight", "EE", NULL, 'w'}, {"time_mix_lerp_fused.weight", "E115", NULL, 'f'},
-    {"time_mix_lerp_x.weight", "E", NULL, 'f'}, {"time_mix_ln.bias", "E", NULL, 'f'}, {"time_mix_ln.weight", "E", NULL, 'f'},
-    {"time_mix_output.weight", "EE", NULL, 'w'}, {"time_mix_receptance.weight", "EE", NULL, 'w'}, {"time_mix_value.weight", "EE", NULL, 'w'},
-    {"time_mix_w1.weight", "EY", NULL, 'f'}, {"time_mix_w2.weight", "XE5", NULL, 'f'},
+    { "attn_norm.bias", "E", NULL, 'f' },
+    { "attn_norm.weight", "E", NULL, 'f' },
+    { "attn_norm_2.bias", "E", NULL, 'f' },
+    { "attn_norm_2.weight", "E", NULL, 'f' },
+    { "channel_mix_key.weight", "EF", NULL, 'w' },
+    { "channel_mix_lerp_k.weight", "E", NULL, 'f' },
+    { "channel_mix_lerp_r.weight", "E", NULL, 'f' },
+    { "channel_mix_receptance.weight", "EE", NULL, 'w' },
+    { "channel_mix_value.weight", "FE", NULL, 'w' },
+    { "time_mix_decay.weight", "E", NULL, 'f' },
+    { "time_mix_decay_w1.weight", "ED", NULL, 'f' },
+    { "time_mix_decay_w2.weight", "DE", NULL, 'f' },
+    { "time_mix_first.weight", "NH", NULL, 'f' },
+    { "time_mix_gate.weight", "EE", NULL, 'w' },
+    { "time_mix_key.weight", "EE", NULL, 'w' },
+    { "time_mix_lerp_fused.weight", "E115", NULL, 'f' },
+    { "time_mix_lerp_x.weight", "E", NULL, 'f' },
+    { "time_mix_ln.bias", "E", NULL, 'f' },
+    { "time_mix_ln.weight", "E", NULL, 'f' },
+    { "time_mix_output.weight", "EE", NULL, 'w' },
+    { "time_mix_receptance.weight", "EE", NULL, 'w' },
+    { "time_mix_value.weight", "EE", NULL, 'w' },
+    { "time_mix_w1.weight", "EY", NULL, 'f' },
+    { "time_mix_w2.weight", "XE5", NULL, 'f' },
 };
 enum { N_OUTSIDE = sizeof outside / sizeof *outside, N_7 = sizeof in7 / sizeof *in7, N_6 = sizeof in6 / sizeof *in6 };
 
-typedef struct sizes { int e, f, v, n, d, a, vr, g, x; } sizes;
+typedef struct sizes {
+    int e, f, v, n, d, a, vr, g, x;
+} sizes;
 
 static uint64_t size_of(char c, const sizes *z)
 {
@@ -70,7 +111,8 @@ static uint64_t size_of(char c, const sizes *z)
     case 'V': return (uint64_t)z->v;
     case 'N': return (uint64_t)z->n;
     case 'H': return (uint64_t)(z->e / z->n);
-    case 'd': case 'D': return (uint64_t)z->d;
+    case 'd':
+    case 'D': return (uint64_t)z->d;
     case 'a': return (uint64_t)z->a;
     case 'v': return (uint64_t)z->vr;
     case 'g': return (uint64_t)z->g;
@@ -90,7 +132,9 @@ static void check_row(const hn_synth_tensor *t, const row *r, int il, const size
     if (t->n_dim != (int)strlen(ne)) fail_msg("%s: %d dimensions, expected %s", name, t->n_dim, ne);
     for (int i = 0; i < 4; i++) {
         uint64_t want = i < t->n_dim ? size_of(ne[i], z) : 1;
-        if (t->ne[i] != want) fail_msg("%s: ne[%d] is %llu, expected %llu", name, i, (unsigned long long)t->ne[i], (unsigned long long)want);
+        if (t->ne[i] != want)
+            fail_msg("%s: ne[%d] is %llu, expected %llu", name, i, (unsigned long long)t->ne[i],
+                     (unsigned long long)want);
     }
     hn_type want = type[r->kind == 'f' ? 0 : r->kind == 'l' ? 1 : 2];
     if (!strcmp(r->name, "output.weight") && want == HN_Q4_K) want = HN_Q6_K;
@@ -99,9 +143,9 @@ static void check_row(const hn_synth_tensor *t, const row *r, int il, const size
 
 static void check_plan(const hn_synth_shape *s, const sizes *z, const char *mixture, hn_type lowrank, hn_type matrix)
 {
-    hone_error err = {0};
+    hone_error err = { 0 };
     hn_synth_plan *p;
-    const hn_type type[3] = {HN_F32, lowrank, matrix};
+    const hn_type type[3] = { HN_F32, lowrank, matrix };
     bool v7 = !strcmp(s->arch, "rwkv7");
     const row *rows = v7 ? in7 : in6;
     size_t n_row = v7 ? N_7 : N_6, k = 0;
@@ -115,10 +159,16 @@ static void check_plan(const hn_synth_shape *s, const sizes *z, const char *mixt
 
 static void test_tensors_of_presets(void **state)
 {
-    static const struct { const char *name; int n_layer; sizes z; } known[] = {
-        {"rwkv7-0.1b", 12, {768, 3072, 65536, 64, 64, 64, 32, 128, 0}},   {"rwkv7-0.4b", 24, {1024, 4096, 65536, 64, 64, 64, 32, 128, 0}},
-        {"rwkv7-1.5b", 24, {2048, 8192, 65536, 64, 96, 96, 64, 256, 0}},  {"rwkv7-2.9b", 32, {2560, 10240, 65536, 64, 96, 96, 64, 320, 0}},
-        {"rwkv6-1.6b", 24, {2048, 7168, 65536, 64, 64, 0, 0, 0, 32}},
+    static const struct {
+        const char *name;
+        int n_layer;
+        sizes z;
+    } known[] = {
+        { "rwkv7-0.1b", 12, { 768, 3072, 65536, 64, 64, 64, 32, 128, 0 } },
+        { "rwkv7-0.4b", 24, { 1024, 4096, 65536, 64, 64, 64, 32, 128, 0 } },
+        { "rwkv7-1.5b", 24, { 2048, 8192, 65536, 64, 96, 96, 64, 256, 0 } },
+        { "rwkv7-2.9b", 32, { 2560, 10240, 65536, 64, 96, 96, 64, 320, 0 } },
+        { "rwkv6-1.6b", 24, { 2048, 7168, 65536, 64, 64, 0, 0, 0, 32 } },
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const hn_synth_shape *s = hn_synth_preset(known[i].name, NULL);
@@ -148,21 +198,25 @@ static hone_status read_json(hn_synth_shape *s, const char *text, hone_error *er
 
 static void shape(hn_synth_shape *s, const char *text)
 {
-    hone_error err = {0};
+    hone_error err = { 0 };
     if (read_json(s, text, &err) != HONE_OK) fail_msg("%s", err.message);
 }
 
-#define ODD7 "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":16,\"head_dim\":8,\"n_ff\":36,\"n_vocab\":300,\"rank_decay\":3,\"rank_iclr\":5,\"rank_value\":7,\"rank_gate\":1}"
-#define ODD6 "{\"arch\":\"rwkv6\",\"n_layer\":3,\"n_embd\":24,\"head_dim\":8,\"n_head\":3,\"n_ff\":40,\"n_vocab\":16,\"rank_mix\":3,\"rank_decay\":5,\"rescale_every\":2}"
+#define ODD7                                                                                                       \
+    "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":16,\"head_dim\":8,\"n_ff\":36,\"n_vocab\":300,\"rank_decay\":3," \
+    "\"rank_iclr\":5,\"rank_value\":7,\"rank_gate\":1}"
+#define ODD6                                                                                                         \
+    "{\"arch\":\"rwkv6\",\"n_layer\":3,\"n_embd\":24,\"head_dim\":8,\"n_head\":3,\"n_ff\":40,\"n_vocab\":16,\"rank_" \
+    "mix\":3,\"rank_decay\":5,\"rescale_every\":2}"
 
 static void test_json(void **state)
 {
     hn_synth_shape s;
     shape(&s, ODD7);
     assert_int_equal(s.n_head, 2);
-    check_plan(&s, &(sizes){16, 36, 300, 8, 3, 5, 7, 1, 0}, "F32", HN_F32, HN_F32);
+    check_plan(&s, &(sizes){ 16, 36, 300, 8, 3, 5, 7, 1, 0 }, "F32", HN_F32, HN_F32);
     shape(&s, ODD6);
-    check_plan(&s, &(sizes){24, 40, 16, 8, 5, 0, 0, 0, 3}, "F16", HN_F16, HN_F16);
+    check_plan(&s, &(sizes){ 24, 40, 16, 8, 5, 0, 0, 0, 3 }, "F16", HN_F16, HN_F16);
     /* What is left out: the ranks of the published models of these widths. */
     shape(&s, "{\"n_embd\":2560,\"arch\":\"rwkv7\",\"n_layer\":32,\"n_vocab\":65536}");
     assert_memory_equal(&s, hn_synth_preset("rwkv7-2.9b", NULL), sizeof s);
@@ -179,23 +233,32 @@ static void test_json(void **state)
 
 static void test_json_errors(void **state)
 {
-    static const struct { const char *json, *says; } bad[] = {
-        {"{\"arch\":\"rwkv5\"}", "arch is \"rwkv5\""},
-        {"{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":64}", "n_vocab is missing"},
-        {"{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":96,\"n_vocab\":300}", "head_dim is 64"},
-        {"{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":128,\"n_head\":3,\"n_vocab\":300}", "n_head is 3"},
-        {"{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":128,\"rank_mix\":3,\"n_vocab\":300}", "field rank_mix has no meaning"},
-        {"{\"arch\":\"rwkv7\",\"rescale_every\":3}", "field rescale_every has no meaning"},
-        {"{\"arch\":\"rwkv6\",\"rank_gate\":3}", "field rank_gate has no meaning"}, {"{\"arch\":\"rwkv6\",\"rope_base\":3}", "field rope_base has no meaning"},
-        {"{\"rms_eps\":1e-5,\"arch\":\"rwkv6\"}", "field rms_eps has no meaning"}, {"{\"arch\":\"llama\",\"norm_eps\":1e-5}", "field norm_eps has no meaning"},
-        {"{\"arch\":\"qwen3\",\"rank_decay\":4}", "field rank_decay has no meaning"}, {"{\"arch\":\"rwkv7\",\"n_head_kv\":2}", "field n_head_kv has no meaning"},
-        {"{\"arch\":\"rwkv7\",\"rank_decay\":0}", "rank_decay is 0"}, {"{\"arch\":\"rwkv7\",\"rank_gate\":\"32\"}", "rank_gate is a string"},
-        {"{\"arch\":\"rwkv7\",\"tied\":true}", "tied is true"}, {"{\"arch\":\"rwkv6\",\"rescale_every\":-1}", "rescale_every is -1"},
-        {"{\"arch\":\"rwkv7\",\"head_dim\":1}", "head_dim is 1"}, {"{\"arch\":\"rwkv7\",\"rank\":1}", "unknown field \"rank\""},
+    static const struct {
+        const char *json, *says;
+    } bad[] = {
+        { "{\"arch\":\"rwkv5\"}", "arch is \"rwkv5\"" },
+        { "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":64}", "n_vocab is missing" },
+        { "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":96,\"n_vocab\":300}", "head_dim is 64" },
+        { "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":128,\"n_head\":3,\"n_vocab\":300}", "n_head is 3" },
+        { "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_embd\":128,\"rank_mix\":3,\"n_vocab\":300}",
+          "field rank_mix has no meaning" },
+        { "{\"arch\":\"rwkv7\",\"rescale_every\":3}", "field rescale_every has no meaning" },
+        { "{\"arch\":\"rwkv6\",\"rank_gate\":3}", "field rank_gate has no meaning" },
+        { "{\"arch\":\"rwkv6\",\"rope_base\":3}", "field rope_base has no meaning" },
+        { "{\"rms_eps\":1e-5,\"arch\":\"rwkv6\"}", "field rms_eps has no meaning" },
+        { "{\"arch\":\"llama\",\"norm_eps\":1e-5}", "field norm_eps has no meaning" },
+        { "{\"arch\":\"qwen3\",\"rank_decay\":4}", "field rank_decay has no meaning" },
+        { "{\"arch\":\"rwkv7\",\"n_head_kv\":2}", "field n_head_kv has no meaning" },
+        { "{\"arch\":\"rwkv7\",\"rank_decay\":0}", "rank_decay is 0" },
+        { "{\"arch\":\"rwkv7\",\"rank_gate\":\"32\"}", "rank_gate is a string" },
+        { "{\"arch\":\"rwkv7\",\"tied\":true}", "tied is true" },
+        { "{\"arch\":\"rwkv6\",\"rescale_every\":-1}", "rescale_every is -1" },
+        { "{\"arch\":\"rwkv7\",\"head_dim\":1}", "head_dim is 1" },
+        { "{\"arch\":\"rwkv7\",\"rank\":1}", "unknown field \"rank\"" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         hn_synth_shape s;
-        hone_error err = {0};
+        hone_error err = { 0 };
         assert_int_equal(read_json(&s, bad[i].json, &err), HONE_E_ARG);
         if (!strstr(err.message, bad[i].says) || !strstr(err.message, path_json))
             fail_msg("%s\ngave: %s\nexpected to mention: %s", bad[i].json, err.message, bad[i].says);
@@ -206,11 +269,12 @@ static void test_json_errors(void **state)
 
 static hn_gguf *file(const char *json, const char *type)
 {
-    hone_error err = {0};
+    hone_error err = { 0 };
     hn_gguf *g;
     hn_synth_shape s;
     shape(&s, json);
-    if (hone_synth(&(hone_synth_params){.config_path = path_json, .type = type, .seed = 4, .n_threads = 2}, path_gguf, NULL, &err) != HONE_OK)
+    if (hone_synth(&(hone_synth_params){ .config_path = path_json, .type = type, .seed = 4, .n_threads = 2 }, path_gguf,
+                   NULL, &err) != HONE_OK)
         fail_msg("%s", err.message);
     if (hn_gguf_open(&g, path_gguf, &err) != HONE_OK) fail_msg("%s", err.message);
     return g;
@@ -220,19 +284,32 @@ static void check_u32(const hn_gguf *g, const char *key, uint32_t want)
 {
     uint32_t v = 0;
     bool found = false;
-    hone_error err = {0};
-    if (hn_gguf_get_u32(g, key, &v, &found, &err) != HONE_OK || !found) fail_msg("%s: %s", key, found ? err.message : "absent");
+    hone_error err = { 0 };
+    if (hn_gguf_get_u32(g, key, &v, &found, &err) != HONE_OK || !found)
+        fail_msg("%s: %s", key, found ? err.message : "absent");
     if (v != want) fail_msg("%s is %u, expected %u", key, v, want);
 }
 
 static void test_keys(void **state)
 {
     hn_gguf *g = file(ODD7, "F32");
-    static const struct { const char *key; uint32_t v; } k7[] = {
-        {"rwkv7.context_length", 1048576}, {"rwkv7.embedding_length", 16}, {"rwkv7.block_count", 2}, {"rwkv7.wkv.head_size", 8},
-        {"rwkv7.attention.decay_lora_rank", 3}, {"rwkv7.attention.iclr_lora_rank", 5}, {"rwkv7.attention.value_residual_mix_lora_rank", 7},
-        {"rwkv7.attention.gate_lora_rank", 1}, {"rwkv7.feed_forward_length", 36}, {"rwkv7.attention.head_count", 0},
-        {"tokenizer.ggml.bos_token_id", 0}, {"tokenizer.ggml.eos_token_id", 0}, {"tokenizer.ggml.eot_token_id", 261},
+    static const struct {
+        const char *key;
+        uint32_t v;
+    } k7[] = {
+        { "rwkv7.context_length", 1048576 },
+        { "rwkv7.embedding_length", 16 },
+        { "rwkv7.block_count", 2 },
+        { "rwkv7.wkv.head_size", 8 },
+        { "rwkv7.attention.decay_lora_rank", 3 },
+        { "rwkv7.attention.iclr_lora_rank", 5 },
+        { "rwkv7.attention.value_residual_mix_lora_rank", 7 },
+        { "rwkv7.attention.gate_lora_rank", 1 },
+        { "rwkv7.feed_forward_length", 36 },
+        { "rwkv7.attention.head_count", 0 },
+        { "tokenizer.ggml.bos_token_id", 0 },
+        { "tokenizer.ggml.eos_token_id", 0 },
+        { "tokenizer.ggml.eot_token_id", 261 },
     };
     for (size_t i = 0; i < sizeof k7 / sizeof *k7; i++) check_u32(g, k7[i].key, k7[i].v);
     assert_int_equal(hn_gguf_find(g, "rwkv7.rescale_every_n_layers"), -1);
@@ -250,9 +327,13 @@ static void test_keys(void **state)
     }
     hn_gguf_close(g);
     g = file(ODD6, "F16");
-    static const struct { const char *key; uint32_t v; } k6[] = {
-        {"rwkv6.embedding_length", 24}, {"rwkv6.wkv.head_size", 8}, {"rwkv6.time_mix_extra_dim", 3}, {"rwkv6.time_decay_extra_dim", 5},
-        {"rwkv6.rescale_every_n_layers", 2}, {"rwkv6.feed_forward_length", 40}, {"rwkv6.attention.head_count", 0},
+    static const struct {
+        const char *key;
+        uint32_t v;
+    } k6[] = {
+        { "rwkv6.embedding_length", 24 },    { "rwkv6.wkv.head_size", 8 },          { "rwkv6.time_mix_extra_dim", 3 },
+        { "rwkv6.time_decay_extra_dim", 5 }, { "rwkv6.rescale_every_n_layers", 2 }, { "rwkv6.feed_forward_length", 40 },
+        { "rwkv6.attention.head_count", 0 },
     };
     for (size_t i = 0; i < sizeof k6 / sizeof *k6; i++) check_u32(g, k6[i].key, k6[i].v);
     assert_int_equal(hn_gguf_find(g, "tokenizer.ggml.model"), -1); /* 16 tokens cannot hold the bytes */
@@ -262,13 +343,14 @@ static void test_keys(void **state)
 /* Every mixture: finite values, and the spread that was asked for whatever the type. */
 static void test_every_type(void **state)
 {
-    static const char *const types[] = {"F32", "F16", "BF16", "Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q3_K_L", "Q2_K", "Q4_0", "Q5_1", "IQ4_XS", "IQ2_XXS", "TQ2_0", "MXFP4_MOE"};
+    static const char *const types[] = { "F32",  "F16",  "BF16", "Q8_0",   "Q6_K",    "Q5_K_M", "Q4_K_M",   "Q3_K_L",
+                                         "Q2_K", "Q4_0", "Q5_1", "IQ4_XS", "IQ2_XXS", "TQ2_0",  "MXFP4_MOE" };
     static const char *const json = "{\"arch\":\"rwkv%d\",\"n_layer\":1,\"n_embd\":256,\"n_vocab\":300}";
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         char text[128];
         snprintf(text, sizeof text, json, 6 + (int)(i % 2));
         hn_gguf *g = file(text, types[i]);
-        hone_error err = {0};
+        hone_error err = { 0 };
         if (hn_gguf_check_data(g, &err) != HONE_OK) fail_msg("%s: %s", types[i], err.message);
         const hn_gguf_tensor *t = hn_gguf_find_tensor(g, "blk.0.time_mix_key.weight");
         float y[256];
@@ -287,8 +369,8 @@ static void test_every_type(void **state)
 
 static void check_encode(const hn_vocab *v, const char *text, size_t len, const int32_t *want, size_t n)
 {
-    hn_ids ids = {0};
-    hone_error err = {0};
+    hn_ids ids = { 0 };
+    hone_error err = { 0 };
     if (hn_vocab_encode(v, text, len, 0, &ids, &err) != HONE_OK) fail_msg("%s", err.message);
     assert_int_equal(ids.n, n);
     assert_memory_equal(ids.data, want, n * sizeof *want);
@@ -299,7 +381,7 @@ static void test_world_vocabulary(void **state)
 {
     hn_gguf *g = file("{\"arch\":\"rwkv7\",\"n_layer\":1,\"n_embd\":64,\"n_vocab\":65536,\"n_ff\":64}", "Q4_0");
     hn_vocab *v;
-    hone_error err = {0};
+    hone_error err = { 0 };
     if (hn_vocab_new(&v, g, NULL, &err) != HONE_OK) fail_msg("%s", err.message);
     assert_non_null(v);
     assert_int_equal(hn_vocab_get_kind(v), HN_VOCAB_RWKV);
@@ -310,15 +392,15 @@ static void test_world_vocabulary(void **state)
     char byte[256];
     for (int b = 0; b < 256; b++) { /* every byte is its own token, also those that are escaped */
         byte[b] = (char)b;
-        check_encode(v, &byte[b], 1, &(int32_t){b + 1}, 1);
+        check_encode(v, &byte[b], 1, &(int32_t){ b + 1 }, 1);
         size_t len = 0;
         const char *piece = hn_vocab_piece(v, b + 1, false, &len);
         assert_int_equal(len, 1);
         assert_int_equal((unsigned char)piece[0], b);
     }
-    check_encode(v, "\n\n", 2, &(int32_t){261}, 1);
-    check_encode(v, "\t\t\r\n \\'", 7, (int32_t[]){257, 263, 33, 93, 40}, 5);
-    check_encode(v, "ba ba", 5, (int32_t[]){264, 265}, 2);
+    check_encode(v, "\n\n", 2, &(int32_t){ 261 }, 1);
+    check_encode(v, "\t\t\r\n \\'", 7, (int32_t[]){ 257, 263, 33, 93, 40 }, 5);
+    check_encode(v, "ba ba", 5, (int32_t[]){ 264, 265 }, 2);
     /* Ordinary tokens are distinct: each encodes to itself. */
     for (int32_t id = 1; id < 65530; id += 97) {
         size_t len = 0;
@@ -350,9 +432,9 @@ static void test_state_lives(void **state)
     static double s[N][N];
     hn_gguf *g = file("{\"arch\":\"rwkv7\",\"n_layer\":1,\"n_embd\":32,\"head_dim\":32,\"n_vocab\":300}", "F32");
     const hn_gguf_tensor *t[4];
-    static const char *const names[4] = {"w0", "a0", "k_k", "k_a"};
+    static const char *const names[4] = { "w0", "a0", "k_k", "k_a" };
     float par[4][N];
-    double at[3] = {0};
+    double at[3] = { 0 };
     for (int i = 0; i < 4; i++) {
         char name[64];
         snprintf(name, sizeof name, "blk.0.time_mix_%s.weight", names[i]);
@@ -389,8 +471,10 @@ static void test_state_lives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensors_of_presets), cmocka_unit_test(test_json), cmocka_unit_test(test_json_errors), cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_every_type), cmocka_unit_test(test_world_vocabulary), cmocka_unit_test(test_state_lives),
+        cmocka_unit_test(test_tensors_of_presets), cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_errors),        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_every_type),         cmocka_unit_test(test_world_vocabulary),
+        cmocka_unit_test(test_state_lives),
     };
     return cmocka_run_group_tests(tests, make_paths, remove_paths);
 }

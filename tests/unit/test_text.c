@@ -33,7 +33,10 @@ static void key(file *f, const char *k, uint32_t type)
     f->n_kv++;
     memcpy(f->p + 16, &f->n_kv, 8);
 }
-static void array(file *f, const char *k, uint32_t type, uint64_t n) { key(f, k, HONE_KV_ARRAY), u32(f, type), u64(f, n); }
+static void array(file *f, const char *k, uint32_t type, uint64_t n)
+{
+    key(f, k, HONE_KV_ARRAY), u32(f, type), u64(f, n);
+}
 static void kv_str(file *f, const char *k, const char *s) { key(f, k, HONE_KV_STRING), strn(f, s, strlen(s)); }
 static void kv_u32(file *f, const char *k, uint32_t v) { key(f, k, HONE_KV_U32), u32(f, v); }
 static void kv_bool(file *f, const char *k, bool v) { key(f, k, HONE_KV_BOOL), raw(f, &(char){ v }, 1); }
@@ -42,9 +45,14 @@ static void kv_strs(file *f, const char *k, const char *const *s, size_t n)
     array(f, k, HONE_KV_STRING, n);
     for (size_t i = 0; i < n; i++) strn(f, s[i], strlen(s[i]));
 }
-#define STRS(f, k, ...) kv_strs(f, k, (const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
-#define I32S(f, k, ...) (array(f, k, HONE_KV_I32, sizeof((int32_t[]){ __VA_ARGS__ }) / 4), raw(f, (int32_t[]){ __VA_ARGS__ }, sizeof((int32_t[]){ __VA_ARGS__ })))
-#define F32S(f, k, ...) (array(f, k, HONE_KV_F32, sizeof((float[]){ __VA_ARGS__ }) / 4), raw(f, (float[]){ __VA_ARGS__ }, sizeof((float[]){ __VA_ARGS__ })))
+#define STRS(f, k, ...) \
+    kv_strs(f, k, (const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
+#define I32S(f, k, ...)                                                \
+    (array(f, k, HONE_KV_I32, sizeof((int32_t[]){ __VA_ARGS__ }) / 4), \
+     raw(f, (int32_t[]){ __VA_ARGS__ }, sizeof((int32_t[]){ __VA_ARGS__ })))
+#define F32S(f, k, ...)                                              \
+    (array(f, k, HONE_KV_F32, sizeof((float[]){ __VA_ARGS__ }) / 4), \
+     raw(f, (float[]){ __VA_ARGS__ }, sizeof((float[]){ __VA_ARGS__ })))
 
 static hone_status make(hn_vocab **v, file *f, const char *pre, hone_error *e)
 {
@@ -73,7 +81,8 @@ static void refused(file *f, const char *pre, hone_status want, const char *a, c
     hone_error e = { 0 };
     hone_status st = make(&v, f, pre, &e);
     if (st != want || !strstr(e.message, a) || !strstr(e.message, b))
-        fail_msg("status %s, message \"%s\"; expected %s with \"%s\" and \"%s\"", hone_status_name(st), e.message, hone_status_name(want), a, b);
+        fail_msg("status %s, message \"%s\"; expected %s with \"%s\" and \"%s\"", hone_status_name(st), e.message,
+                 hone_status_name(want), a, b);
 }
 
 static void ids_are(const hn_vocab *v, const char *s, size_t len, int flags, const int32_t *want, size_t n)
@@ -90,7 +99,8 @@ static void ids_are(const hn_vocab *v, const char *s, size_t len, int flags, con
     }
     free(o.data);
 }
-#define IDS(v, s, flags, ...) ids_are(v, s, strlen(s), flags, (int32_t[]){ __VA_ARGS__ }, sizeof((int32_t[]){ __VA_ARGS__ }) / 4)
+#define IDS(v, s, flags, ...) \
+    ids_are(v, s, strlen(s), flags, (int32_t[]){ __VA_ARGS__ }, sizeof((int32_t[]){ __VA_ARGS__ }) / 4)
 #define NO_IDS(v, s, flags) ids_are(v, s, strlen(s), flags, NULL, 0)
 
 static void text_is(const hn_vocab *v, bool special, const char *want, const int32_t *ids, size_t n)
@@ -103,7 +113,8 @@ static void text_is(const hn_vocab *v, bool special, const char *want, const int
     assert_int_equal(len, strlen(want));
     free(s);
 }
-#define TEXT(v, special, want, ...) text_is(v, special, want, (int32_t[]){ __VA_ARGS__ }, sizeof((int32_t[]){ __VA_ARGS__ }) / 4)
+#define TEXT(v, special, want, ...) \
+    text_is(v, special, want, (int32_t[]){ __VA_ARGS__ }, sizeof((int32_t[]){ __VA_ARGS__ }) / 4)
 
 /* ---- golden vocabularies ----------------------------------------------------------------- */
 
@@ -181,7 +192,8 @@ static file spm_file(void)
 {
     file f = { 0 };
     kv_str(&f, "tokenizer.ggml.model", "llama");
-    STRS(&f, "tokenizer.ggml.tokens", "<unk>", "<s>", "</s>", SP, "a", "b", SP "a", "ab", "<0x41>", "<0xC3>", "<tool>", SP SP);
+    STRS(&f, "tokenizer.ggml.tokens", "<unk>", "<s>", "</s>", SP, "a", "b", SP "a", "ab", "<0x41>", "<0xC3>", "<tool>",
+         SP SP);
     F32S(&f, "tokenizer.ggml.scores", 0, 0, 0, -9, -9, -9, -2, -1, 0, 0, 0, -3);
     I32S(&f, "tokenizer.ggml.token_type", 2, 3, 3, 1, 1, 1, 1, 1, 6, 6, 4, 1);
     return f;
@@ -198,9 +210,9 @@ static void spm_rules(void **state)
     assert_true(hn_vocab_is_eog(v, 2) && !hn_vocab_is_eog(v, 1) && !hn_vocab_is_eog(v, -1) && !hn_vocab_is_eog(v, 99));
     assert_true(hn_vocab_is_control(v, 1) && !hn_vocab_is_control(v, 0));
     IDS(v, "a", 0, 6);
-    IDS(v, "ab", 0, 3, 7);             /* ab (-1) before _a (-2) */
+    IDS(v, "ab", 0, 3, 7); /* ab (-1) before _a (-2) */
     IDS(v, "aab", 0, 6, 7);
-    IDS(v, "  a", 0, 11, 6);           /* _ _ _a: _a scores higher than __ */
+    IDS(v, "  a", 0, 11, 6);            /* _ _ _a: _a scores higher than __ */
     IDS(v, "A\xC3\xA9", 0, 3, 8, 9, 0); /* bytes; one that has no token is unknown */
     NO_IDS(v, "", 0);
     IDS(v, "", HONE_TOK_ADD, 1);
@@ -302,7 +314,7 @@ static void spm_across_words(void **state)
     F32S(&f, "tokenizer.ggml.scores", 0, 0, 0, -9, -9, -1, -2);
     hn_vocab *v = must(&f, NULL);
     IDS(v, "a a a", 0, 3, 5, 6); /* a_ twice, from the left, then a_a */
-    char s[401]; /* long enough for the heap, same result */
+    char s[401];                 /* long enough for the heap, same result */
     for (int i = 0; i < 400; i++) s[i] = i % 2 ? ' ' : 'a';
     s[399] = 0;
     int32_t want[400] = { 3 };
@@ -321,7 +333,10 @@ static file bpe_file(const char *pre, bool with_merges)
     file f = { 0 };
     kv_str(&f, "tokenizer.ggml.model", "gpt2");
     if (pre) kv_str(&f, "tokenizer.ggml.pre", pre);
-    STRS(&f, "tokenizer.ggml.tokens", "a", "b", "c", "\xC4\xA0", "ab", "\xC4\xA0" "a", "abc", "<|x|>", "<|x|>y", "<t>", "ca", "a b");
+    STRS(&f, "tokenizer.ggml.tokens", "a", "b", "c", "\xC4\xA0", "ab",
+         "\xC4\xA0"
+         "a",
+         "abc", "<|x|>", "<|x|>y", "<t>", "ca", "a b");
     I32S(&f, "tokenizer.ggml.token_type", 1, 1, 1, 1, 1, 1, 1, 3, 3, 4, 1, 1);
     if (with_merges) STRS(&f, "tokenizer.ggml.merges", "c a", "a b", "\xC4\xA0 a", "a b");
     return f;
@@ -335,12 +350,12 @@ static void bpe_rules(void **state)
     assert_int_equal(hn_vocab_bos(v), -1);
     assert_int_equal(hn_vocab_eos(v), -1);
     IDS(v, "ab", 0, 4);
-    IDS(v, "abc", 0, 4, 2);        /* no merge makes abc */
-    IDS(v, "cab", 0, 10, 1);       /* c a ranks before a b */
-    IDS(v, "a b", 0, 0, 3, 1);     /* the token "a b" is not in the byte alphabet: unreachable */
+    IDS(v, "abc", 0, 4, 2);    /* no merge makes abc */
+    IDS(v, "cab", 0, 10, 1);   /* c a ranks before a b */
+    IDS(v, "a b", 0, 0, 3, 1); /* the token "a b" is not in the byte alphabet: unreachable */
     IDS(v, " ab", 0, 3, 4);
     IDS(v, " a", 0, 5);
-    IDS(v, "axb", 0, 0, 1);        /* bytes without a token vanish */
+    IDS(v, "axb", 0, 0, 1);                        /* bytes without a token vanish */
     IDS(v, "a<|x|>yb", HONE_TOK_SPECIAL, 0, 8, 1); /* the longest special text wins */
     IDS(v, "<t>ab", 0, 9, 4);
     IDS(v, "ab<|x|>", HONE_TOK_ADD | HONE_TOK_SPECIAL, 4, 7);
@@ -371,8 +386,8 @@ static file gemma_file(const char *model, const char *pre)
     file f = { 0 };
     kv_str(&f, "tokenizer.ggml.model", model);
     if (pre) kv_str(&f, "tokenizer.ggml.pre", pre);
-    STRS(&f, "tokenizer.ggml.tokens", "<unk>", "a", "b", SP, "<0xC3>", "<0xA9>", "ab", "a" SP, "b" SP "a", "\n", "\n\n", "\n\n\n", " ", "<bos>", "\n\n\n\n",
-         "<|c>", "<c|>", "<c>", "<", "|", "c", ">");
+    STRS(&f, "tokenizer.ggml.tokens", "<unk>", "a", "b", SP, "<0xC3>", "<0xA9>", "ab", "a" SP, "b" SP "a", "\n", "\n\n",
+         "\n\n\n", " ", "<bos>", "\n\n\n\n", "<|c>", "<c|>", "<c>", "<", "|", "c", ">");
     I32S(&f, "tokenizer.ggml.token_type", 2, 1, 1, 1, 6, 6, 1, 1, 1, 1, 1, 1, 1, 3, 1, 4, 4, 4, 1, 1, 1, 1);
     STRS(&f, "tokenizer.ggml.merges", "a b", "a " SP, "\n \n");
     kv_u32(&f, "tokenizer.ggml.unknown_token_id", 0);
@@ -384,8 +399,14 @@ static void gemma_rules(void **state)
     file f = gemma_file("gemma4", "anything");
     hn_vocab *v = must(&f, NULL);
     assert_int_equal(hn_vocab_get_kind(v), HN_VOCAB_BPE);
-    IDS(v, "a\xC3\xA9\xC3\xB1" "b \xE4\xB8\xAD", 0, 1, 4, 5, 0, 2, 3, 0); /* of the second letter one byte is missing */
-    IDS(v, "\xE4\xB8\xAD\xE6\x96\x87" "a\xE8\xAA\x9E", 0, 0, 1, 0);      /* unknown characters side by side */
+    IDS(v,
+        "a\xC3\xA9\xC3\xB1"
+        "b \xE4\xB8\xAD",
+        0, 1, 4, 5, 0, 2, 3, 0); /* of the second letter one byte is missing */
+    IDS(v,
+        "\xE4\xB8\xAD\xE6\x96\x87"
+        "a\xE8\xAA\x9E",
+        0, 0, 1, 0); /* unknown characters side by side */
     IDS(v, "a b", 0, 7, 2);
     IDS(v, "a" SP "b", 0, 7, 2); /* the mark is a space, however the text writes it */
     IDS(v, "ab a", 0, 6, 3, 1);
@@ -469,9 +490,15 @@ static void invalid_utf8(void **state)
     STRS(&f, "tokenizer.ggml.tokens", "\xC3\xAF", "\xC2\xBF", "\xC2\xBD", "a", "\xC3\xBF");
     array(&f, "tokenizer.ggml.merges", HONE_KV_STRING, 0);
     hn_vocab *v = must(&f, NULL);
-    IDS(v, "a\xFF" "a", 0, 3, 0, 1, 2, 3);
-    IDS(v, "\xF0\x9F\x98", 0, 0, 1, 2);      /* one maximal subpart */
-    IDS(v, "\xE2\x82" "a", 0, 0, 1, 2, 3);
+    IDS(v,
+        "a\xFF"
+        "a",
+        0, 3, 0, 1, 2, 3);
+    IDS(v, "\xF0\x9F\x98", 0, 0, 1, 2); /* one maximal subpart */
+    IDS(v,
+        "\xE2\x82"
+        "a",
+        0, 0, 1, 2, 3);
     IDS(v, "\xC0\x80", 0, 0, 1, 2, 0, 1, 2); /* two */
     hn_vocab_free(v);
 }
@@ -484,7 +511,8 @@ static void rwkv_rules(void **state)
     kv_str(&f, "tokenizer.ggml.model", "rwkv");
     kv_u32(&f, "tokenizer.ggml.bos_token_id", 0);
     kv_u32(&f, "tokenizer.ggml.eos_token_id", 0);
-    STRS(&f, "tokenizer.ggml.tokens", "<s>", "a", "b", "\\n", "\\x00", "ab", "abab", "\\\\", "\\'\"", "\\xe2\\x82\\xac", "\\n\\n", "[PAD11]", "s", "<", ">");
+    STRS(&f, "tokenizer.ggml.tokens", "<s>", "a", "b", "\\n", "\\x00", "ab", "abab", "\\\\", "\\'\"", "\\xe2\\x82\\xac",
+         "\\n\\n", "[PAD11]", "s", "<", ">");
     I32S(&f, "tokenizer.ggml.token_type", 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5, 1, 1, 1);
     hn_vocab *v = must(&f, NULL);
     IDS(v, "ababab", 0, 6, 5);
@@ -517,12 +545,15 @@ static void end_of_generation(void **state)
 {
     file f = { 0 };
     kv_str(&f, "tokenizer.ggml.model", "gpt2");
-    STRS(&f, "tokenizer.ggml.tokens", "</s>", "<|im_end|>", "<|endoftext|>", "<|end|>", "<|return|>", "<|call|>", "<|fim_pad|>", "<|eom_id|>");
+    STRS(&f, "tokenizer.ggml.tokens", "</s>", "<|im_end|>", "<|endoftext|>", "<|end|>", "<|return|>", "<|call|>",
+         "<|fim_pad|>", "<|eom_id|>");
     I32S(&f, "tokenizer.ggml.token_type", 1, 3, 3, 3, 3, 3, 3, 4);
     array(&f, "tokenizer.ggml.merges", HONE_KV_STRING, 0);
     kv_u32(&f, "tokenizer.ggml.eos_token_id", 2);
     hn_vocab *v = must(&f, NULL);
-    static const bool eog[] = { false /* ordinary text here */, true, true, false /* harmony */, true, true, true, true };
+    static const bool eog[] = {
+        false /* ordinary text here */, true, true, false /* harmony */, true, true, true, true
+    };
     for (int i = 0; i < 8; i++) assert_int_equal(hn_vocab_is_eog(v, i), eog[i]);
     assert_int_equal(hn_vocab_eot(v), 1);
     hn_vocab_free(v);
@@ -535,10 +566,10 @@ static void overlapping_specials(void **state)
     STRS(&f, "tokenizer.ggml.tokens", "a", "b", "c", "d", "ab", "bcd", "aa");
     I32S(&f, "tokenizer.ggml.token_type", 1, 1, 1, 1, 4, 4, 4);
     hn_vocab *v = must(&f, NULL);
-    IDS(v, "abcd", 0, 0, 5);      /* the longest token wins, not the leftmost */
+    IDS(v, "abcd", 0, 0, 5); /* the longest token wins, not the leftmost */
     IDS(v, "abc", 0, 4, 2);
     IDS(v, "aaab", 0, 6, 4);
-    IDS(v, "aaa", 0, 6, 0);       /* one token's own occurrences: from the left */
+    IDS(v, "aaa", 0, 6, 0); /* one token's own occurrences: from the left */
     hn_vocab_free(v);
 }
 
@@ -552,7 +583,8 @@ static void expect_push(hn_stream *s, int32_t id, const char *want, bool stop)
     hone_error e = { 0 };
     assert_int_equal(hn_stream_push(s, id, &t, &n, &stopped, &e), HONE_OK);
     if (n != strlen(want) || memcmp(t, want, n) != 0 || stopped != stop)
-        fail_msg("token %d gave \"%s\"%s, expected \"%s\"%s", id, HN_ESC(t, n), stopped ? " and stopped" : "", want, stop ? " and stop" : "");
+        fail_msg("token %d gave \"%s\"%s, expected \"%s\"%s", id, HN_ESC(t, n), stopped ? " and stopped" : "", want,
+                 stop ? " and stop" : "");
 }
 static void expect_flush(hn_stream *s, const char *want)
 {
@@ -569,20 +601,21 @@ static void streaming(void **state)
     file f = { 0 };
     kv_str(&f, "tokenizer.ggml.model", "rwkv");
     kv_u32(&f, "tokenizer.ggml.eos_token_id", 0);
-    STRS(&f, "tokenizer.ggml.tokens", "<s>", "a", "b", "ab", "\\xe2", "\\x82", "\\xac", "User:", "\\n\\nUs", "er:x", "\\n");
+    STRS(&f, "tokenizer.ggml.tokens", "<s>", "a", "b", "ab", "\\xe2", "\\x82", "\\xac", "User:", "\\n\\nUs", "er:x",
+         "\\n");
     I32S(&f, "tokenizer.ggml.token_type", 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1);
     hn_vocab *v = must(&f, NULL);
     hn_stream *s;
     hone_error e = { 0 };
     static const char *const stops[] = { "\n\nUser:", "aab" };
     assert_int_equal(hn_stream_new(&s, v, stops, 2, &e), HONE_OK);
-    expect_push(s, 10, "", false);       /* \n may begin a stop string */
+    expect_push(s, 10, "", false); /* \n may begin a stop string */
     expect_push(s, 10, "", false);
-    expect_push(s, 10, "\n", false);     /* one newline too many: the first one is free */
+    expect_push(s, 10, "\n", false); /* one newline too many: the first one is free */
     expect_push(s, 1, "\n\n", false);
     expect_push(s, 1, "", false);
-    expect_push(s, 1, "a", false);       /* aaa: aa may go on to aab */
-    expect_push(s, 4, "", false);        /* an unfinished character is not text yet */
+    expect_push(s, 1, "a", false); /* aaa: aa may go on to aab */
+    expect_push(s, 4, "", false);  /* an unfinished character is not text yet */
     expect_flush(s, "aa\xEF\xBF\xBD");
     hn_stream_free(s);
     hn_vocab_free(v);
@@ -593,7 +626,8 @@ static void streaming_stops(void **state)
     file f = { 0 };
     kv_str(&f, "tokenizer.ggml.model", "rwkv");
     kv_u32(&f, "tokenizer.ggml.eos_token_id", 0);
-    STRS(&f, "tokenizer.ggml.tokens", "<s>", "a", "b", "ab", "\\xe2", "\\x82", "\\xac", "User:", "x\\n\\nUs", "er:x", "\\n");
+    STRS(&f, "tokenizer.ggml.tokens", "<s>", "a", "b", "ab", "\\xe2", "\\x82", "\\xac", "User:", "x\\n\\nUs", "er:x",
+         "\\n");
     I32S(&f, "tokenizer.ggml.token_type", 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1);
     hn_vocab *v = must(&f, NULL);
     hn_stream *s;
@@ -622,7 +656,10 @@ static void streaming_stops(void **state)
 
     assert_int_equal(hn_stream_new(&s, v, NULL, 0, &e), HONE_OK);
     expect_push(s, 4, "", false);
-    expect_push(s, 1, "\xEF\xBF\xBD" "a", false);
+    expect_push(s, 1,
+                "\xEF\xBF\xBD"
+                "a",
+                false);
     expect_push(s, 5, "\xEF\xBF\xBD", false);
     expect_push(s, 4, "", false);
     expect_push(s, 5, "", false);
@@ -698,14 +735,18 @@ static void hostile(void **state)
     char *big = calloc(1, 1 << 20);
     strn(&f, memset(big, 'x', 1 << 20), 1 << 20);
     refused(&f, NULL, HONE_E_FORMAT, "tokens[0] has 1048576 bytes", "65535");
-    kv_str(&f, "tokenizer.ggml.model", "llama"), array(&f, "tokenizer.ggml.tokens", HONE_KV_STRING, 2), strn(&f, big, 65535), strn(&f, "", 0);
-    v = must(&f, NULL); /* the longest allowed, and an empty one */
+    kv_str(&f, "tokenizer.ggml.model", "llama"), array(&f, "tokenizer.ggml.tokens", HONE_KV_STRING, 2),
+        strn(&f, big, 65535), strn(&f, "", 0);
+    v = must(&f, NULL);         /* the longest allowed, and an empty one */
     IDS(v, "x", 0, 0, 0, 0, 0); /* three bytes of U+2581 and x, all unknown */
     hn_vocab_free(v);
 
-    static const struct { const char *merge, *what; } bad[] = {
-        { "ab", "one space" }, { "", "one space" }, { " ", "one space" }, { "a ", "one space" }, { " b", "one space" },
-        { "z b", "left part" }, { "a z", "right part" }, { "b a", "result" }, { "a  b", "right part" }, { "a b c", "right part" }, { "a \xFF", "right part" },
+    static const struct {
+        const char *merge, *what;
+    } bad[] = {
+        { "ab", "one space" },    { "", "one space" },       { " ", "one space" },       { "a ", "one space" },
+        { " b", "one space" },    { "z b", "left part" },    { "a z", "right part" },    { "b a", "result" },
+        { "a  b", "right part" }, { "a b c", "right part" }, { "a \xFF", "right part" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         f = bpe_file(NULL, false);
@@ -723,10 +764,22 @@ static void hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_spm), cmocka_unit_test(golden_bpe), cmocka_unit_test(spm_rules), cmocka_unit_test(padded_table), cmocka_unit_test(spm_across_words),
-        cmocka_unit_test(bpe_rules), cmocka_unit_test(gemma_rules), cmocka_unit_test(golden_gemma4), cmocka_unit_test(bpe_long), cmocka_unit_test(invalid_utf8), cmocka_unit_test(rwkv_rules),
-        cmocka_unit_test(end_of_generation), cmocka_unit_test(overlapping_specials), cmocka_unit_test(streaming),
-        cmocka_unit_test(streaming_stops), cmocka_unit_test(hostile),
+        cmocka_unit_test(golden_spm),
+        cmocka_unit_test(golden_bpe),
+        cmocka_unit_test(spm_rules),
+        cmocka_unit_test(padded_table),
+        cmocka_unit_test(spm_across_words),
+        cmocka_unit_test(bpe_rules),
+        cmocka_unit_test(gemma_rules),
+        cmocka_unit_test(golden_gemma4),
+        cmocka_unit_test(bpe_long),
+        cmocka_unit_test(invalid_utf8),
+        cmocka_unit_test(rwkv_rules),
+        cmocka_unit_test(end_of_generation),
+        cmocka_unit_test(overlapping_specials),
+        cmocka_unit_test(streaming),
+        cmocka_unit_test(streaming_stops),
+        cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

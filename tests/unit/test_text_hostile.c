@@ -10,7 +10,10 @@
 
 enum { MEGABYTE = 1000000, LONGEST = 65535 };
 
-typedef struct vocab { bb tokens, types, scores; uint64_t n; } vocab;
+typedef struct vocab {
+    bb tokens, types, scores;
+    uint64_t n;
+} vocab;
 
 static void add(vocab *t, const char *s, size_t n, int32_t type, float score)
 {
@@ -33,7 +36,14 @@ static hn_vocab *made(vocab *t, const char *model, bool merges)
     return must(&f, merges ? 5 : 4);
 }
 
-typedef struct encoding { const hn_vocab *v; const char *unit; size_t n_unit; hn_ids out; hone_status st; hone_error err; } encoding;
+typedef struct encoding {
+    const hn_vocab *v;
+    const char *unit;
+    size_t n_unit;
+    hn_ids out;
+    hone_status st;
+    hone_error err;
+} encoding;
 
 /* n bytes of repetitions, with a last byte that is none. */
 static void encode_repeated(void *arg, size_t n)
@@ -217,7 +227,12 @@ static uint32_t rng = 1;
 static uint32_t below(uint32_t n) { return (rng = rng * 1664525u + 1013904223u) / 65536u % n; }
 
 enum { MAX_TOK = 24, MAX_LEN = 9, TEXT = 60 };
-static struct { char s[MAX_LEN]; size_t n; int32_t type; bool structure; } tok[MAX_TOK];
+static struct {
+    char s[MAX_LEN];
+    size_t n;
+    int32_t type;
+    bool structure;
+} tok[MAX_TOK];
 
 /* Ids with the tokens that take part taken one after the other, longest first, then by id. */
 static size_t by_hand(const char *s, size_t len, size_t n_tok, bool special, const bool *dirty, int32_t *ids)
@@ -246,7 +261,9 @@ static size_t by_hand(const char *s, size_t len, size_t n_tok, bool special, con
         while (i < e) {
             size_t best = n_tok;
             for (size_t k = 0; k < n_tok; k++)
-                if (tok[k].type == 1 && tok[k].n <= e - i && memcmp(s + i, tok[k].s, tok[k].n) == 0 && (best == n_tok || tok[k].n > tok[best].n)) best = k;
+                if (tok[k].type == 1 && tok[k].n <= e - i && memcmp(s + i, tok[k].s, tok[k].n) == 0 &&
+                    (best == n_tok || tok[k].n > tok[best].n))
+                    best = k;
             ids[n++] = (int32_t)best;
             i += tok[best].n;
         }
@@ -265,11 +282,13 @@ static void against_rules(void **state)
         size_t n_tok = 3 + below(MAX_TOK - 3), letters = 1 + below(3), made_n = 0;
         for (size_t k = 0; k < n_tok; k++) {
             tok[made_n].n = k < 3 ? 1 : 1 + below(MAX_LEN);
-            for (size_t i = 0; i < tok[made_n].n; i++) tok[made_n].s[i] = (char)('a' + (k < 3 ? k : below((uint32_t)letters)));
+            for (size_t i = 0; i < tok[made_n].n; i++)
+                tok[made_n].s[i] = (char)('a' + (k < 3 ? k : below((uint32_t)letters)));
             tok[made_n].type = k < 3 ? 1 : (int32_t[]){ 1, 3, 4, 4 }[below(4)];
             tok[made_n].structure = tok[made_n].type == 3;
             bool twice = false;
-            for (size_t i = 0; i < made_n; i++) twice |= tok[i].n == tok[made_n].n && memcmp(tok[i].s, tok[made_n].s, tok[i].n) == 0;
+            for (size_t i = 0; i < made_n; i++)
+                twice |= tok[i].n == tok[made_n].n && memcmp(tok[i].s, tok[made_n].s, tok[i].n) == 0;
             if (twice) continue;
             for (size_t i = 0; i < tok[made_n].n; i++) sprintf(hex + 4 * i, "\\x%02x", tok[made_n].s[i]);
             add(&t, hex, 4 * tok[made_n].n, tok[made_n].type, 0);
@@ -295,8 +314,10 @@ static void against_rules(void **state)
             size_t n = by_hand(s, len, made_n, special, dirty, want);
             hn_ids o = { 0 };
             hone_error e = { 0 };
-            if (hn_vocab_encode_spans(v, s, len, special ? HONE_TOK_SPECIAL : 0, span, n_span, &o, &e) != HONE_OK) fail_msg("%s", e.message);
-            if (o.n != n || memcmp(o.data, want, n * sizeof *want) != 0) fail_msg("round %d, text %d: \"%s\"", round, k, HN_ESC(s, len));
+            if (hn_vocab_encode_spans(v, s, len, special ? HONE_TOK_SPECIAL : 0, span, n_span, &o, &e) != HONE_OK)
+                fail_msg("%s", e.message);
+            if (o.n != n || memcmp(o.data, want, n * sizeof *want) != 0)
+                fail_msg("round %d, text %d: \"%s\"", round, k, HN_ESC(s, len));
             for (size_t i = 0; i < n; i++) n_special += tok[want[i]].type != 1;
             free(o.data);
         }
@@ -308,8 +329,9 @@ static void against_rules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nested_specials), cmocka_unit_test(long_special), cmocka_unit_test(long_rwkv), cmocka_unit_test(long_spm),
-        cmocka_unit_test(long_ugm), cmocka_unit_test(long_wpm), cmocka_unit_test(against_rules),
+        cmocka_unit_test(nested_specials), cmocka_unit_test(long_special), cmocka_unit_test(long_rwkv),
+        cmocka_unit_test(long_spm),        cmocka_unit_test(long_ugm),     cmocka_unit_test(long_wpm),
+        cmocka_unit_test(against_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

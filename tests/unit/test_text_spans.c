@@ -33,7 +33,12 @@ static hn_vocab *load(const char *name) /* a golden file with its kind */
     free(line);
     fclose(in);
     bb f = bb_head(3, 0, 0);
-    bb_kv_str(&f, MODEL, strstr(name, "wpm") ? "bert" : strstr(name, "bpe") ? "gpt2" : strstr(name, "gemma4") ? "gemma4" : strstr(name, "spm") ? "llama" : "t5");
+    bb_kv_str(&f, MODEL,
+              strstr(name, "wpm")      ? "bert"
+              : strstr(name, "bpe")    ? "gpt2"
+              : strstr(name, "gemma4") ? "gemma4"
+              : strstr(name, "spm")    ? "llama"
+                                       : "t5");
     bb_kv_str(&f, "tokenizer.ggml.pre", "gpt-2");
     bb_kv_array(&f, TOKENS, 8, n), bb_raw(&f, tokens.p, tokens.n);
     bb_kv_array(&f, TYPES, 5, n), bb_raw(&f, types.p, types.n);
@@ -67,7 +72,7 @@ static void golden_spans(void **state)
         hone_span *span;
         hone_error e = { 0 };
         if (hn_vocab_locate(v, text, len, 0, &o, &span, &e) != HONE_OK) fail_msg("%s", e.message);
-        for (int used, id; ; at += used, n++) {
+        for (int used, id;; at += used, n++) {
             size_t begin, end;
             if (sscanf(line + at, " %d:%zu:%zu%n", &id, &begin, &end, &used) != 3) break;
             if (n >= o.n) fail_msg("%s: \"%s\": %zu tokens", name, HN_ESC(text, len), o.n);
@@ -77,7 +82,8 @@ static void golden_spans(void **state)
                 while (continues(text, b, len)) b++;
             }
             if (id != o.data[n] || a != begin || b != end)
-                fail_msg("%s: \"%s\": token %zu is %d at %zu to %zu, expected %d at %zu to %zu", name, HN_ESC(text, len), n, o.data[n], a, b, id, begin, end);
+                fail_msg("%s: \"%s\": token %zu is %d at %zu to %zu, expected %d at %zu to %zu", name,
+                         HN_ESC(text, len), n, o.data[n], a, b, id, begin, end);
             n_token++;
         }
         assert_int_equal(n, o.n);
@@ -95,12 +101,34 @@ static void golden_spans(void **state)
 static uint32_t rng = 1;
 static uint32_t below(uint32_t n) { return (rng = rng * 1664525u + 1013904223u) / 65536u % n; }
 
-/* The same ids as without; spans ascend within the text; where nothing is normalised the bytes are those of the piece. */
+/* The same ids as without; spans ascend within the text; where nothing is normalised the bytes are those of the piece.
+ */
 static void any_bytes(void **state)
 {
-    static const char *const parts[] = { "the ", " ", "a", "\xC3", "\xA9", "\xE2\x82", "\xF0\x9F\x98\x80", "\xFF", "\xED\xA0\x80", "\n", "\xE4\xB8\xAD", "town", SP, "\xE2\x96",
-                                         "\0", "<tool>", "<|end|>", "[SEP]", "e\xCC\x81", "\xEF\xBC\xA1", "\xC2\xAD", "0" };
-    static const char *const names[] = { "vocab_spm.txt", "vocab_bpe.txt", "vocab_wpm.txt", "vocab_ugm.txt", "vocab_ugm_spaces.txt", "vocab_gemma4.txt" };
+    static const char *const parts[] = { "the ",
+                                         " ",
+                                         "a",
+                                         "\xC3",
+                                         "\xA9",
+                                         "\xE2\x82",
+                                         "\xF0\x9F\x98\x80",
+                                         "\xFF",
+                                         "\xED\xA0\x80",
+                                         "\n",
+                                         "\xE4\xB8\xAD",
+                                         "town",
+                                         SP,
+                                         "\xE2\x96",
+                                         "\0",
+                                         "<tool>",
+                                         "<|end|>",
+                                         "[SEP]",
+                                         "e\xCC\x81",
+                                         "\xEF\xBC\xA1",
+                                         "\xC2\xAD",
+                                         "0" };
+    static const char *const names[] = { "vocab_spm.txt", "vocab_bpe.txt",        "vocab_wpm.txt",
+                                         "vocab_ugm.txt", "vocab_ugm_spaces.txt", "vocab_gemma4.txt" };
     for (size_t k = 0; k < 6; k++) {
         bool bpe = k == 1 || k == 5;
         hn_vocab *v = load(names[k]);
@@ -129,17 +157,24 @@ static void any_bytes(void **state)
                 bool same = n == m && memcmp(s + span[i].begin, p, n) == 0;
                 if (k == 0) { /* spaces, and the mark that texts may hold themselves */
                     bool mark = false;
-                    for (size_t j = span[i].begin; j < span[i].end; j++) mark |= s[j] == '\xE2' || s[j] == '\x96' || s[j] == '\x81' || s[j] == ' ';
+                    for (size_t j = span[i].begin; j < span[i].end; j++)
+                        mark |= s[j] == '\xE2' || s[j] == '\x96' || s[j] == '\x81' || s[j] == ' ';
                     bool prefix = n + 1 == m && *p == ' ' && memcmp(s + span[i].begin, p + 1, n) == 0;
-                    if (!same && !mark && !prefix && n) fail_msg("\"%s\": token %zu, %zu to %zu, is not \"%s\"", HN_ESC(s, len), i, span[i].begin, span[i].end, HN_ESC(p, m));
+                    if (!same && !mark && !prefix && n)
+                        fail_msg("\"%s\": token %zu, %zu to %zu, is not \"%s\"", HN_ESC(s, len), i, span[i].begin,
+                                 span[i].end, HN_ESC(p, m));
                 }
                 if (bpe && n && !same) {
                     bool bad = false;
                     for (size_t j = span[i].begin; j < span[i].end; j++) bad |= (unsigned char)s[j] >= 0x80;
-                    if (!bad) fail_msg("\"%s\": token %zu, %zu to %zu, is not \"%s\"", HN_ESC(s, len), i, span[i].begin, span[i].end, HN_ESC(p, m));
+                    if (!bad)
+                        fail_msg("\"%s\": token %zu, %zu to %zu, is not \"%s\"", HN_ESC(s, len), i, span[i].begin,
+                                 span[i].end, HN_ESC(p, m));
                 }
-                if ((k == 0 || bpe) && i && !(flags & HONE_TOK_SPECIAL)) /* every byte belongs to a token, unless it is a part of U+FFFD spelt in several */
-                    assert_true(span[i].begin == span[i - 1].end || (bpe && span[i].begin < span[i - 1].end) || (k == 0 && s[span[i].begin] == ' '));
+                if ((k == 0 || bpe) && i && !(flags & HONE_TOK_SPECIAL)) /* every byte belongs to a token, unless it is
+                                                                            a part of U+FFFD spelt in several */
+                    assert_true(span[i].begin == span[i - 1].end || (bpe && span[i].begin < span[i - 1].end) ||
+                                (k == 0 && s[span[i].begin] == ' '));
             }
             free(o.data);
             free(plain.data);
@@ -158,11 +193,13 @@ static void spans_are(const hn_vocab *v, const char *s, size_t len, int flags, c
     if (o.n * 2 != n) fail_msg("\"%s\": %zu tokens, expected %zu", HN_ESC(s, len), o.n, n / 2);
     for (size_t i = 0; i < o.n; i++)
         if (span[i].begin != want[2 * i] || span[i].end != want[2 * i + 1])
-            fail_msg("\"%s\": token %zu (%d) at %zu to %zu, expected %zu to %zu", HN_ESC(s, len), i, o.data[i], span[i].begin, span[i].end, want[2 * i], want[2 * i + 1]);
+            fail_msg("\"%s\": token %zu (%d) at %zu to %zu, expected %zu to %zu", HN_ESC(s, len), i, o.data[i],
+                     span[i].begin, span[i].end, want[2 * i], want[2 * i + 1]);
     free(o.data);
     free(span);
 }
-#define AT(v, s, flags, ...) spans_are(v, s, sizeof(s) - 1, flags, (size_t[]){ __VA_ARGS__ }, COUNT(size_t, __VA_ARGS__))
+#define AT(v, s, flags, ...) \
+    spans_are(v, s, sizeof(s) - 1, flags, (size_t[]){ __VA_ARGS__ }, COUNT(size_t, __VA_ARGS__))
 
 static void by_hand(void **state)
 {
@@ -172,8 +209,11 @@ static void by_hand(void **state)
     I32S(&f, TYPES, 2, 3, 3, 1, 1, 1, 4);
     hn_vocab *v = must(&f, 3);
     AT(v, "a", HONE_TOK_ADD, 0, 0, 0, 1);
-    AT(v, " a", 0, 0, 0, 0, 2);                                 /* the prefix, and the space with its word */
-    AT(v, "a\xFF" "a<t> a", 0, 0, 1, 1, 2, 2, 3, 3, 6, 6, 6, 6, 8); /* one more prefix behind <t> */
+    AT(v, " a", 0, 0, 0, 0, 2); /* the prefix, and the space with its word */
+    AT(v,
+       "a\xFF"
+       "a<t> a",
+       0, 0, 1, 1, 2, 2, 3, 3, 6, 6, 6, 6, 8); /* one more prefix behind <t> */
     AT(v, "</s>a", HONE_TOK_SPECIAL, 0, 4, 4, 5);
     hn_vocab_free(v);
 
@@ -182,8 +222,12 @@ static void by_hand(void **state)
     STRS(&f, TOKENS, "a", "\xC3\xAF", "\xC2\xBF", "\xC2\xBD", "\xC3\xAF\xC2\xBF\xC2\xBD");
     bb_kv_array(&f, "tokenizer.ggml.merges", 8, 0);
     v = must(&f, 3);
-    AT(v, "a\xFF" "a\xE2\x82" "a", 0, 0, 1, 1, 2, 1, 2, 1, 2, 2, 3, 3, 5, 3, 5, 3, 5, 5, 6);
-    AT(v, "ba\xEF\xBF\xBD", 0, 1, 2, 2, 3, 3, 4, 4, 5);           /* no token for b; a real U+FFFD byte by byte */
+    AT(v,
+       "a\xFF"
+       "a\xE2\x82"
+       "a",
+       0, 0, 1, 1, 2, 1, 2, 1, 2, 2, 3, 3, 5, 3, 5, 3, 5, 5, 6);
+    AT(v, "ba\xEF\xBF\xBD", 0, 1, 2, 2, 3, 3, 4, 4, 5); /* no token for b; a real U+FFFD byte by byte */
     hn_vocab_free(v);
 
     f = bb_head(3, 0, 0);
@@ -191,13 +235,21 @@ static void by_hand(void **state)
     STRS(&f, TOKENS, "[UNK]", SP "a", "b", SP "i", "[CLS]", "[SEP]");
     I32S(&f, TYPES, 3, 1, 1, 1, 3, 3);
     v = must(&f, 3);
-    AT(v, "ab [SEP]\xC3\x81" "b", HONE_TOK_SPECIAL | HONE_TOK_ADD, 0, 0, 0, 1, 1, 2, 3, 8, 8, 10, 10, 11, 11, 11);
-    AT(v, "\xFF" "a\xFF" "b\xCC\x81 zz", 0, 1, 2, 3, 4, 7, 9);    /* what is dropped belongs to nobody */
+    AT(v,
+       "ab [SEP]\xC3\x81"
+       "b",
+       HONE_TOK_SPECIAL | HONE_TOK_ADD, 0, 0, 0, 1, 1, 2, 3, 8, 8, 10, 10, 11, 11, 11);
+    AT(v,
+       "\xFF"
+       "a\xFF"
+       "b\xCC\x81 zz",
+       0, 1, 2, 3, 4, 7, 9); /* what is dropped belongs to nobody */
     hn_vocab_free(v);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden_spans), cmocka_unit_test(any_bytes), cmocka_unit_test(by_hand) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden_spans), cmocka_unit_test(any_bytes),
+                                        cmocka_unit_test(by_hand) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,15 +19,31 @@ static const char *golden = "tests/golden/pretok.txt";
 static hn_class class_of_category(int c)
 {
     switch (c) {
-    case UTF8PROC_CATEGORY_LU: case UTF8PROC_CATEGORY_LT: return HN_CLASS_UPPER;
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LT: return HN_CLASS_UPPER;
     case UTF8PROC_CATEGORY_LL: return HN_CLASS_LOWER;
-    case UTF8PROC_CATEGORY_LM: case UTF8PROC_CATEGORY_LO: return HN_CLASS_LETTER;
-    case UTF8PROC_CATEGORY_MN: case UTF8PROC_CATEGORY_MC: case UTF8PROC_CATEGORY_ME: return HN_CLASS_MARK;
-    case UTF8PROC_CATEGORY_ND: case UTF8PROC_CATEGORY_NL: case UTF8PROC_CATEGORY_NO: return HN_CLASS_NUMBER;
-    case UTF8PROC_CATEGORY_PC: case UTF8PROC_CATEGORY_PD: case UTF8PROC_CATEGORY_PS: case UTF8PROC_CATEGORY_PE:
-    case UTF8PROC_CATEGORY_PI: case UTF8PROC_CATEGORY_PF: case UTF8PROC_CATEGORY_PO: return HN_CLASS_PUNCT;
-    case UTF8PROC_CATEGORY_SM: case UTF8PROC_CATEGORY_SC: case UTF8PROC_CATEGORY_SK: case UTF8PROC_CATEGORY_SO: return HN_CLASS_SYMBOL;
-    case UTF8PROC_CATEGORY_ZS: case UTF8PROC_CATEGORY_ZL: case UTF8PROC_CATEGORY_ZP: return HN_CLASS_SPACE;
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO: return HN_CLASS_LETTER;
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME: return HN_CLASS_MARK;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO: return HN_CLASS_NUMBER;
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO: return HN_CLASS_PUNCT;
+    case UTF8PROC_CATEGORY_SM:
+    case UTF8PROC_CATEGORY_SC:
+    case UTF8PROC_CATEGORY_SK:
+    case UTF8PROC_CATEGORY_SO: return HN_CLASS_SYMBOL;
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP: return HN_CLASS_SPACE;
     default: return HN_CLASS_OTHER;
     }
 }
@@ -41,10 +57,13 @@ static void classes_utf8proc(void **state)
         if ((c >= 9 && c <= 13) || c == 0x85) want = HN_CLASS_SPACE; /* controls with White_Space */
         if (got == want) continue;
         bool new_letter = c >= 0x2EBF0 && c <= 0x2EE5D, new_symbol = (c >= 0x2FFC && c <= 0x2FFF) || c == 0x31EF;
-        if (want == HN_CLASS_OTHER && ((new_letter && got == HN_CLASS_LETTER) || (new_symbol && got == HN_CLASS_SYMBOL)))
+        if (want == HN_CLASS_OTHER &&
+            ((new_letter && got == HN_CLASS_LETTER) || (new_symbol && got == HN_CLASS_SYMBOL)))
             continue; /* all that 15.1 added to 15.0 */
         if (got == HN_CLASS_OTHER && strcmp(utf8proc_unicode_version(), "16") >= 0) continue; /* assigned after 15.1 */
-        if (differ++ < 10) fprintf(stderr, "U+%04X: class %d, utf8proc (Unicode %s) says %d\n", c, got, utf8proc_unicode_version(), want);
+        if (differ++ < 10)
+            fprintf(stderr, "U+%04X: class %d, utf8proc (Unicode %s) says %d\n", c, got, utf8proc_unicode_version(),
+                    want);
     }
     assert_int_equal(differ, 0);
 }
@@ -64,7 +83,8 @@ static void classes_ucd(void **state)
         assert_int_equal(sscanf(line, "%x %x %7s", &a, &b, cat), 3);
         hn_class k = HN_CLASS_OTHER;
         if (strcmp(cat, "WS") == 0) k = HN_CLASS_SPACE;
-        else if (*cat == 'L') k = cat[1] == 'u' || cat[1] == 't' ? HN_CLASS_UPPER : cat[1] == 'l' ? HN_CLASS_LOWER : HN_CLASS_LETTER;
+        else if (*cat == 'L')
+            k = cat[1] == 'u' || cat[1] == 't' ? HN_CLASS_UPPER : cat[1] == 'l' ? HN_CLASS_LOWER : HN_CLASS_LETTER;
         else if (*cat == 'M') k = HN_CLASS_MARK;
         else if (*cat == 'N') k = HN_CLASS_NUMBER;
         else if (*cat == 'P') k = HN_CLASS_PUNCT;
@@ -166,7 +186,8 @@ static void pretokenize_jsonl(void **state)
         uint32_t *want = malloc((json_array_size(pieces) + 1) * sizeof *want);
         size_t i;
         json_array_foreach(pieces, i, piece) want[i] = (uint32_t)json_string_length(piece);
-        check_split(json_string_value(json_object_get(o, "pre")), json_string_value(t), json_string_length(t), want, json_array_size(pieces));
+        check_split(json_string_value(json_object_get(o, "pre")), json_string_value(t), json_string_length(t), want,
+                    json_array_size(pieces));
         free(want);
         json_decref(o);
     }
@@ -197,13 +218,30 @@ static void names(void **state)
 
 static void decoder(void **state)
 {
-    static const struct { const char *s; size_t n; int32_t cp; size_t used; } c[] = {
-        { "A", 1, 'A', 1 }, { "\x80", 1, HN_UTF8_BAD, 1 }, { "\xC1\xBF", 2, HN_UTF8_BAD, 1 }, { "\xC3\xA9", 2, 0xE9, 2 },
-        { "\xC3", 1, HN_UTF8_CUT, 1 }, { "\xC3x", 2, HN_UTF8_BAD, 1 }, { "\xE0\x9F\x80", 3, HN_UTF8_BAD, 1 },
-        { "\xE2\x82", 2, HN_UTF8_CUT, 2 }, { "\xE2\x82x", 3, HN_UTF8_BAD, 2 }, { "\xED\xA0\x80", 3, HN_UTF8_BAD, 1 },
-        { "\xED\x9F\xBF", 3, 0xD7FF, 3 }, { "\xF0\x8F\xBF\xBF", 4, HN_UTF8_BAD, 1 }, { "\xF0\x90\x80\x80", 4, 0x10000, 4 },
-        { "\xF0\x9F\x98", 3, HN_UTF8_CUT, 3 }, { "\xF4\x8F\xBF\xBF", 4, 0x10FFFF, 4 }, { "\xF4\x90\x80\x80", 4, HN_UTF8_BAD, 1 },
-        { "\xF5\x80", 2, HN_UTF8_BAD, 1 }, { "\0", 1, 0, 1 },
+    static const struct {
+        const char *s;
+        size_t n;
+        int32_t cp;
+        size_t used;
+    } c[] = {
+        { "A", 1, 'A', 1 },
+        { "\x80", 1, HN_UTF8_BAD, 1 },
+        { "\xC1\xBF", 2, HN_UTF8_BAD, 1 },
+        { "\xC3\xA9", 2, 0xE9, 2 },
+        { "\xC3", 1, HN_UTF8_CUT, 1 },
+        { "\xC3x", 2, HN_UTF8_BAD, 1 },
+        { "\xE0\x9F\x80", 3, HN_UTF8_BAD, 1 },
+        { "\xE2\x82", 2, HN_UTF8_CUT, 2 },
+        { "\xE2\x82x", 3, HN_UTF8_BAD, 2 },
+        { "\xED\xA0\x80", 3, HN_UTF8_BAD, 1 },
+        { "\xED\x9F\xBF", 3, 0xD7FF, 3 },
+        { "\xF0\x8F\xBF\xBF", 4, HN_UTF8_BAD, 1 },
+        { "\xF0\x90\x80\x80", 4, 0x10000, 4 },
+        { "\xF0\x9F\x98", 3, HN_UTF8_CUT, 3 },
+        { "\xF4\x8F\xBF\xBF", 4, 0x10FFFF, 4 },
+        { "\xF4\x90\x80\x80", 4, HN_UTF8_BAD, 1 },
+        { "\xF5\x80", 2, HN_UTF8_BAD, 1 },
+        { "\0", 1, 0, 1 },
     };
     for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
         size_t used = 0;
@@ -232,12 +270,15 @@ static void fill_run(uint32_t *x, size_t most, const char *unit)
         }
 }
 
-typedef struct splitting { const hn_pre *pre; uint32_t *run, *x; } splitting;
+typedef struct splitting {
+    const hn_pre *pre;
+    uint32_t *run, *x;
+} splitting;
 
 static void split_run(void *arg, size_t n)
 {
     splitting *c = arg;
-    memcpy(c->x, c->run, n * sizeof *c->x); /* splitting marks the pieces in place */
+    memcpy(c->x, c->run, n * sizeof *c->x);   /* splitting marks the pieces in place */
     c->x[n - 1] = 'x' | HN_CLASS_LOWER << 21; /* runs that end short of the text are the harder ones */
     hn_pre_split(c->pre, c->x, n);
 }
@@ -245,9 +286,28 @@ static void split_run(void *arg, size_t n)
 /* No rule may be quadratic. */
 static void long_runs(void **state)
 {
-    static const char *const unit[] = { "a", "A", "\xCA\xB0" "A", " ", " \n", "\n", "\xE2\x80\x89", "7", "'", "\xCC\x81",
-                                        "\xCC\x81" "A", ".", "<", "/", "\xE4\xB8\xAD", "\xE3\x80\x80", "a ", "IMGIMG",
-                                        "<sentinel:", "\xEE\x80\x80" };
+    static const char *const unit[] = { "a",
+                                        "A",
+                                        "\xCA\xB0"
+                                        "A",
+                                        " ",
+                                        " \n",
+                                        "\n",
+                                        "\xE2\x80\x89",
+                                        "7",
+                                        "'",
+                                        "\xCC\x81",
+                                        "\xCC\x81"
+                                        "A",
+                                        ".",
+                                        "<",
+                                        "/",
+                                        "\xE4\xB8\xAD",
+                                        "\xE3\x80\x80",
+                                        "a ",
+                                        "IMGIMG",
+                                        "<sentinel:",
+                                        "\xEE\x80\x80" };
     enum { SMALL = 1 << 11, LARGE = 1 << 17 };
     splitting c = { .run = malloc(LARGE * sizeof *c.run), .x = malloc(LARGE * sizeof *c.x) };
     bool good = c.run && c.x;
@@ -271,8 +331,10 @@ int main(int argc, char **argv)
 {
     if (argc > 1) golden = argv[1];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classes_utf8proc), cmocka_unit_test(classes_ucd), cmocka_unit_test(decoder), cmocka_unit_test(names),
-        cmocka_unit_test(golden_pieces), cmocka_unit_test(pretokenize_jsonl), cmocka_unit_test(long_runs),
+        cmocka_unit_test(classes_utf8proc), cmocka_unit_test(classes_ucd),
+        cmocka_unit_test(decoder),          cmocka_unit_test(names),
+        cmocka_unit_test(golden_pieces),    cmocka_unit_test(pretokenize_jsonl),
+        cmocka_unit_test(long_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

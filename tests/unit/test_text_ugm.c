@@ -38,15 +38,18 @@ static void rules(void **state)
     assert_true(!hn_vocab_add_bos(v) && hn_vocab_add_eos(v) && hn_vocab_eos(v) == 1);
     NO_IDS(v, "", 0);
     IDS(v, "", HONE_TOK_ADD, 1);
-    IDS(v, "ab", HONE_TOK_ADD, 7, 1);       /* -5 against -6 */
-    IDS(v, "aba", 0, 8);                    /* -7.5 against -8 */
-    IDS(v, "aa", 0, 12);                    /* a tie: what begins earlier in the text stays */
-    IDS(v, " ", 0, 3);                      /* no prefix unless the file asks for one */
-    IDS(v, "a  a", 0, 4, 3, 6);             /* _ + _a; _a beats _, a */
-    IDS(v, "cd a\xC3\xA9x", 0, 2, 6, 2);    /* unknown ones in a row are one; "x" is unused */
-    IDS(v, "a<tool>b</s>", 0, 4, 9, 5, 2);  /* the added token always, the control token never */
+    IDS(v, "ab", HONE_TOK_ADD, 7, 1);      /* -5 against -6 */
+    IDS(v, "aba", 0, 8);                   /* -7.5 against -8 */
+    IDS(v, "aa", 0, 12);                   /* a tie: what begins earlier in the text stays */
+    IDS(v, " ", 0, 3);                     /* no prefix unless the file asks for one */
+    IDS(v, "a  a", 0, 4, 3, 6);            /* _ + _a; _a beats _, a */
+    IDS(v, "cd a\xC3\xA9x", 0, 2, 6, 2);   /* unknown ones in a row are one; "x" is unused */
+    IDS(v, "a<tool>b</s>", 0, 4, 9, 5, 2); /* the added token always, the control token never */
     IDS(v, "a<tool>b</s>", HONE_TOK_SPECIAL, 4, 9, 5, 1);
-    IDS(v, "\xFF\xE4\xB8" "b", 0, 2, 5);    /* U+FFFD, three times */
+    IDS(v,
+        "\xFF\xE4\xB8"
+        "b",
+        0, 2, 5); /* U+FFFD, three times */
     TEXT(v, false, "ab a", 7, 6);
     hn_vocab_free(v);
 
@@ -56,9 +59,9 @@ static void rules(void **state)
     bb_kv_u32(&f, "tokenizer.ggml.bos_token_id", 0);
     v = must(&f, 8);
     IDS(v, "a", HONE_TOK_ADD, 0, 6);
-    IDS(v, "  a a", 0, 3, 3, 6, 6);         /* one more before the first letter */
+    IDS(v, "  a a", 0, 3, 3, 6, 6); /* one more before the first letter */
     IDS(v, "  ", 0, 3, 3);
-    IDS(v, "a<tool>a", 0, 6, 9, 6);         /* every fragment has its own */
+    IDS(v, "a<tool>a", 0, 6, 9, 6); /* every fragment has its own */
     TEXT(v, false, "a a", 6, 6);
     hn_vocab_free(v);
 
@@ -67,7 +70,7 @@ static void rules(void **state)
     v = must(&f, 5);
     IDS(v, "  a   a  ", 0, 6, 6);
     NO_IDS(v, "   ", 0);
-    IDS(v, "ab", 0, 3, 7);                  /* _ab: -9; _ ab: -7; _a b: -7, too late */
+    IDS(v, "ab", 0, 3, 7); /* _ab: -9; _ ab: -7; _a b: -7, too late */
     hn_vocab_free(v);
 }
 
@@ -104,7 +107,10 @@ static void unknown(void **state)
 /* ---- maps ------------------------------------------------------------------------------------ */
 
 /* A map of 512 units by hand: "A" -> "b", "AB" -> "a a", "C" -> "". Root's base is 256. */
-typedef struct map { uint32_t unit[512]; char text[8]; } map;
+typedef struct map {
+    uint32_t unit[512];
+    char text[8];
+} map;
 static map good_map(void)
 {
     map m = { .text = "b\0a a\0" };
@@ -112,11 +118,11 @@ static map good_map(void)
 #define LEADS(from, to) BASE_OF((from) ^ (to))
     m.unit[0] = BASE_OF(256);
     m.unit[256 ^ 'A'] = 'A' | 1u << 8 | LEADS(256 ^ 'A', 4);
-    m.unit[4] = 1u << 31 | 0;                         /* value: "b" */
+    m.unit[4] = 1u << 31 | 0; /* value: "b" */
     m.unit[4 ^ 'B'] = 'B' | 1u << 8 | LEADS(4 ^ 'B', 8);
     m.unit[8] = 1u << 31 | 2;
     m.unit[256 ^ 'C'] = 'C' | 1u << 8 | LEADS(256 ^ 'C', 12);
-    m.unit[12] = 1u << 31 | 6;                        /* value: empty */
+    m.unit[12] = 1u << 31 | 6; /* value: empty */
     return m;
 }
 static bb map_file(const void *blob, size_t n, uint32_t type)
@@ -142,7 +148,7 @@ static void maps(void **state)
         bb b = map_blob(&m, sizeof m.unit, 7), f = map_file(b.p, b.n, type);
         hn_vocab *v = must(&f, 5);
         IDS(v, "A", 0, 5);
-        IDS(v, "ABA", 0, 4, 3, 7);        /* "a ab" */
+        IDS(v, "ABA", 0, 4, 3, 7); /* "a ab" */
         IDS(v, "aCb", 0, 7);
         ids_are(v, "A\0B", 3, 0, (int32_t[]){ 5, 2 }, 2);
         hn_vocab_free(v);
@@ -171,10 +177,19 @@ static void broken_maps(void **state)
         refused(&f, 5, MAP, "units");
         bb_free(&b);
     }
-    struct { unsigned at; uint32_t unit; size_t n_text; const char *says; } bad[] = {
-        { 4, 1u << 31 | 7, 7, "byte 7" }, { 4, 0xFFFFFFFF, 7, "of 7 bytes" }, { 0, BASE_OF(256), 0, "of 0 bytes" },
-        { 256 ^ 'A', 'A' | 1u << 8 | BASE_OF(512), 7, "of 512 units" }, { 256 ^ 'A', 'A' | 1u << 8 | 1u << 9 | BASE_OF(2), 7, "of 512 units" },
-        { 0, BASE_OF(256), 6, "" }, { 0, BASE_OF(256), 5, "does not end" },
+    struct {
+        unsigned at;
+        uint32_t unit;
+        size_t n_text;
+        const char *says;
+    } bad[] = {
+        { 4, 1u << 31 | 7, 7, "byte 7" },
+        { 4, 0xFFFFFFFF, 7, "of 7 bytes" },
+        { 0, BASE_OF(256), 0, "of 0 bytes" },
+        { 256 ^ 'A', 'A' | 1u << 8 | BASE_OF(512), 7, "of 512 units" },
+        { 256 ^ 'A', 'A' | 1u << 8 | 1u << 9 | BASE_OF(2), 7, "of 512 units" },
+        { 0, BASE_OF(256), 6, "" },
+        { 0, BASE_OF(256), 5, "does not end" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         map k = m;
@@ -256,8 +271,9 @@ static void one_letter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_ugm), cmocka_unit_test(golden_spaces), cmocka_unit_test(rules), cmocka_unit_test(unknown), cmocka_unit_test(maps),
-        cmocka_unit_test(broken_maps), cmocka_unit_test(damaged_maps), cmocka_unit_test(one_letter),
+        cmocka_unit_test(golden_ugm),   cmocka_unit_test(golden_spaces), cmocka_unit_test(rules),
+        cmocka_unit_test(unknown),      cmocka_unit_test(maps),          cmocka_unit_test(broken_maps),
+        cmocka_unit_test(damaged_maps), cmocka_unit_test(one_letter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

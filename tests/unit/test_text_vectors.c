@@ -16,7 +16,9 @@
 
 #define DATA "../shared/data/tokenizers/"
 
-static const char *const names[] = { "llama-spm", "phi-3", "gpt-2", "starcoder", "deepseek-coder", "qwen2", "rwkv-world" };
+static const char *const names[] = {
+    "llama-spm", "phi-3", "gpt-2", "starcoder", "deepseek-coder", "qwen2", "rwkv-world"
+};
 enum { N_NAMES = sizeof names / sizeof *names };
 
 static char *read_file(const char *path, size_t *len)
@@ -34,7 +36,10 @@ static char *read_file(const char *path, size_t *len)
     return s;
 }
 
-typedef struct loaded { hn_gguf *g; hn_vocab *v; } loaded;
+typedef struct loaded {
+    hn_gguf *g;
+    hn_vocab *v;
+} loaded;
 
 static loaded load(const char *name)
 {
@@ -49,7 +54,8 @@ static loaded load(const char *name)
     return l;
 }
 
-static void check_ids(const char *what, size_t at, const char *text, size_t len, const hn_ids *got, const int32_t *want, size_t n_want)
+static void check_ids(const char *what, size_t at, const char *text, size_t len, const hn_ids *got, const int32_t *want,
+                      size_t n_want)
 {
     bool same = got->n == n_want && (n_want == 0 || memcmp(got->data, want, n_want * sizeof *want) == 0);
     if (same) return;
@@ -69,7 +75,8 @@ static void check_round_trip(const hn_vocab *v, const char *name, const char *te
     char *back;
     size_t n;
     assert_int_equal(hn_vocab_decode(v, ids->data, ids->n, true, &back, &n, &e), HONE_OK);
-    if (n != len || memcmp(back, text, len) != 0) fail_msg("%s: \"%s\" came back as \"%s\"", name, HN_ESC(text, len), HN_ESC(back, n));
+    if (n != len || memcmp(back, text, len) != 0)
+        fail_msg("%s: \"%s\" came back as \"%s\"", name, HN_ESC(text, len), HN_ESC(back, n));
     free(back);
 }
 
@@ -130,7 +137,9 @@ static void ext_jsonl(void **state)
             int32_t *want = malloc((n + 1) * sizeof *want);
             for (size_t i = 0; i < n; i++) want[i] = (int32_t)json_integer_value(json_array_get(w, i));
             hn_ids ids = { 0 };
-            assert_int_equal(hn_vocab_encode(l.v, json_string_value(t), json_string_length(t), special ? HONE_TOK_SPECIAL : 0, &ids, &e), HONE_OK);
+            assert_int_equal(hn_vocab_encode(l.v, json_string_value(t), json_string_length(t),
+                                             special ? HONE_TOK_SPECIAL : 0, &ids, &e),
+                             HONE_OK);
             check_ids(names[k], n_case++, json_string_value(t), json_string_length(t), &ids, want, n);
             if (!special) check_round_trip(l.v, names[k], json_string_value(t), json_string_length(t), &ids);
             n_special += special;
@@ -138,7 +147,8 @@ static void ext_jsonl(void **state)
             free(ids.data);
             json_decref(o);
         }
-        if (n_case < 440 || n_special < 9) fail_msg("%s: only %zu cases, %zu with special tokens", path, n_case, n_special);
+        if (n_case < 440 || n_special < 9)
+            fail_msg("%s: only %zu cases, %zu with special tokens", path, n_case, n_special);
         free(text);
         hn_vocab_free(l.v);
     }
@@ -162,7 +172,8 @@ static void meta(void **state)
         hn_ids ids = { 0 };
         hone_error e = { 0 };
         assert_int_equal(hn_vocab_encode(l.v, "Hello", 5, HONE_TOK_ADD, &ids, &e), HONE_OK);
-        json_t *w = json_object_get(m, "encode_Hello_add_special"), *eog = json_object_get(m, "end_of_generation_ids_llama_cpp");
+        json_t *w = json_object_get(m, "encode_Hello_add_special"),
+               *eog = json_object_get(m, "end_of_generation_ids_llama_cpp");
         assert_int_equal(ids.n, json_array_size(w));
         for (size_t i = 0; i < ids.n; i++) assert_int_equal(ids.data[i], json_integer_value(json_array_get(w, i)));
         ids.n = 0;
@@ -174,8 +185,8 @@ static void meta(void **state)
         json_t *id;
         for (int32_t i = 0; i < hn_vocab_size(l.v); i++) n_eog += hn_vocab_is_eog(l.v, i);
         bool qwen = strcmp(names[k], "qwen2") == 0;
-        json_array_foreach(eog, at, id)
-            assert_int_equal(hn_vocab_is_eog(l.v, (int32_t)json_integer_value(id)), !(qwen && json_integer_value(id) == 128247));
+        json_array_foreach(eog, at, id) assert_int_equal(hn_vocab_is_eog(l.v, (int32_t)json_integer_value(id)),
+                                                         !(qwen && json_integer_value(id) == 128247));
         assert_int_equal(n_eog, json_array_size(eog) - qwen);
         hn_vocab_free(l.v);
     }
@@ -194,14 +205,16 @@ static void stream(void **state)
         if (!all) fail_msg("%s: %s", path, je.text);
         size_t at, i;
         assert_true(json_array_size(all) >= 20);
-        json_array_foreach(all, at, c) {
+        json_array_foreach(all, at, c)
+        {
             hn_stream *s;
             hone_error e = { 0 };
             const char *text;
             size_t len;
             bool stopped;
             assert_int_equal(hn_stream_new(&s, l.v, NULL, 0, &e), HONE_OK);
-            json_array_foreach(json_object_get(c, "ids"), i, id) {
+            json_array_foreach(json_object_get(c, "ids"), i, id)
+            {
                 int32_t t = (int32_t)json_integer_value(id);
                 const char *hex = json_string_value(json_array_get(json_object_get(c, "pieces_hex"), i));
                 const char *piece = hn_vocab_piece(l.v, t, true, &len);
@@ -215,7 +228,8 @@ static void stream(void **state)
                 assert_int_equal(hn_stream_push(s, t, &text, &len, &stopped, &e), HONE_OK);
                 assert_false(stopped);
                 if (len != json_string_length(want) || memcmp(text, json_string_value(want), len) != 0)
-                    fail_msg("%s case %zu token %zu: emitted \"%s\", expected \"%s\"", with[k], at, i, HN_ESC(text, len), json_string_value(want));
+                    fail_msg("%s case %zu token %zu: emitted \"%s\", expected \"%s\"", with[k], at, i,
+                             HN_ESC(text, len), json_string_value(want));
             }
             json_t *want = json_object_get(c, "flush");
             assert_int_equal(hn_stream_flush(s, &text, &len, &e), HONE_OK);
@@ -228,7 +242,12 @@ static void stream(void **state)
     }
 }
 
-typedef struct monotony { const hn_vocab *v; const char *text; hn_ids ids; hone_status st; } monotony;
+typedef struct monotony {
+    const hn_vocab *v;
+    const char *text;
+    hn_ids ids;
+    hone_status st;
+} monotony;
 
 static void encode_start(void *arg, size_t n)
 {
@@ -241,8 +260,8 @@ static void encode_start(void *arg, size_t n)
 /* Much of one thing: near linear, whatever it is, and it comes back. */
 static void monotonous(void **state)
 {
-    static const char *const unit[] = { "a", "A", " ", "\n", "\xE4\xB8\xAD", "\xCC\x81", "7", "'", "a\xCC\x81", " a", "<", "\xFF", "=",
-                                        "\xF0\x9F\x98\x80" };
+    static const char *const unit[] = { "a", "A",         " ",  "\n", "\xE4\xB8\xAD", "\xCC\x81", "7",
+                                        "'", "a\xCC\x81", " a", "<",  "\xFF",         "=",        "\xF0\x9F\x98\x80" };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     enum { SIZE = 1 << 16 };
 #else
@@ -289,8 +308,12 @@ static void round_trip(void **state)
                 if (cp - 0xD800 < 0x800 || cp == 0x2581) continue;
                 if (cp < 0x80) text[n++] = (char)cp;
                 else if (cp < 0x800) text[n++] = (char)(0xC0 | cp >> 6), text[n++] = (char)(0x80 | (cp & 63));
-                else if (cp < 0x10000) text[n++] = (char)(0xE0 | cp >> 12), text[n++] = (char)(0x80 | (cp >> 6 & 63)), text[n++] = (char)(0x80 | (cp & 63));
-                else text[n++] = (char)(0xF0 | cp >> 18), text[n++] = (char)(0x80 | (cp >> 12 & 63)), text[n++] = (char)(0x80 | (cp >> 6 & 63)), text[n++] = (char)(0x80 | (cp & 63));
+                else if (cp < 0x10000)
+                    text[n++] = (char)(0xE0 | cp >> 12), text[n++] = (char)(0x80 | (cp >> 6 & 63)),
+                    text[n++] = (char)(0x80 | (cp & 63));
+                else
+                    text[n++] = (char)(0xF0 | cp >> 18), text[n++] = (char)(0x80 | (cp >> 12 & 63)),
+                    text[n++] = (char)(0x80 | (cp >> 6 & 63)), text[n++] = (char)(0x80 | (cp & 63));
             }
             hn_ids ids = { 0 };
             hone_error e = { 0 };
@@ -314,7 +337,7 @@ static void round_trip_bytes(void **state)
             size_t n = hn_rand64(2, at++) % sizeof text;
             for (size_t i = 0; i < n; i++) {
                 uint64_t r = hn_rand64(2, at++);
-                text[i] = (char)(r % 4 ? r >> 8 : (uint64_t)" \xE2\x96\xF0\xC3\n<>"[(r >> 8) % 8]);
+                text[i] = (char)(r % 4 ? r >> 8 : (uint64_t) " \xE2\x96\xF0\xC3\n<>"[(r >> 8) % 8]);
             }
             hn_ids ids = { 0 };
             hone_error e = { 0 };
@@ -327,7 +350,12 @@ static void round_trip_bytes(void **state)
 }
 
 /* A vocabulary is shared between threads: all get what one gets. */
-typedef struct reader { const hn_vocab *v; const char *text; size_t len; hn_ids ids; } reader;
+typedef struct reader {
+    const hn_vocab *v;
+    const char *text;
+    size_t len;
+    hn_ids ids;
+} reader;
 static void *read_along(void *arg)
 {
     reader *r = arg;
@@ -373,8 +401,9 @@ int main(void)
     }
     fclose(f);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inp_out), cmocka_unit_test(ext_jsonl), cmocka_unit_test(meta),
-        cmocka_unit_test(stream), cmocka_unit_test(monotonous), cmocka_unit_test(round_trip), cmocka_unit_test(round_trip_bytes), cmocka_unit_test(threads),
+        cmocka_unit_test(inp_out),          cmocka_unit_test(ext_jsonl),  cmocka_unit_test(meta),
+        cmocka_unit_test(stream),           cmocka_unit_test(monotonous), cmocka_unit_test(round_trip),
+        cmocka_unit_test(round_trip_bytes), cmocka_unit_test(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,8 @@ static bb small_file(void)
 {
     bb f = bb_head(3, 0, 0);
     bb_kv_str(&f, MODEL, "bert");
-    STRS(&f, TOKENS, "[PAD]", "[UNK]", "[CLS]", "[SEP]", SP "a", "b", SP "un", "able", "aff", SP ".", SP "[", "[unused1]", "cls", SP "]", SP "i");
+    STRS(&f, TOKENS, "[PAD]", "[UNK]", "[CLS]", "[SEP]", SP "a", "b", SP "un", "able", "aff", SP ".", SP "[",
+         "[unused1]", "cls", SP "]", SP "i");
     I32S(&f, TYPES, 3, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1);
     return f;
 }
@@ -33,14 +34,20 @@ static void rules(void **state)
     NO_IDS(v, "", 0);
     IDS(v, "", HONE_TOK_ADD, 2, 3);
     IDS(v, "unaffable", 0, 6, 8, 7);
-    IDS(v, "UN\xC3\x81" "ffable", HONE_TOK_ADD, 2, 6, 8, 7, 3);
+    IDS(v,
+        "UN\xC3\x81"
+        "ffable",
+        HONE_TOK_ADD, 2, 6, 8, 7, 3);
     IDS(v, "abbb a.a \t\n i", 0, 4, 5, 5, 5, 4, 9, 4, 14);
-    IDS(v, "bc", 0, 1);             /* b is no beginning */
-    IDS(v, "a ac a", 0, 4, 1, 4);   /* the whole word is unknown */
+    IDS(v, "bc", 0, 1);                    /* b is no beginning */
+    IDS(v, "a ac a", 0, 4, 1, 4);          /* the whole word is unknown */
     IDS(v, "a[CLS]a", 0, 4, 10, 1, 13, 4); /* "cls" only continues */
     IDS(v, "a[CLS]a", HONE_TOK_SPECIAL, 4, 2, 4);
-    IDS(v, "a\x01\xE2\x80\x8B\xEF\xBF\xBD\xFF" "b", 0, 4, 5); /* controls, format characters, ill-formed bytes */
-    IDS(v, "\xC4\xB0", 0, 14);      /* I with dot: its decomposition loses the dot */
+    IDS(v,
+        "a\x01\xE2\x80\x8B\xEF\xBF\xBD\xFF"
+        "b",
+        0, 4, 5);              /* controls, format characters, ill-formed bytes */
+    IDS(v, "\xC4\xB0", 0, 14); /* I with dot: its decomposition loses the dot */
     TEXT(v, false, "unaffable a .", 6, 8, 7, 4, 9);
     hn_vocab_free(v);
 }
@@ -99,7 +106,8 @@ static void cased(void **state)
         for (int strip = 0; strip < 3; strip++) { /* 2: the default, as lower */
             bb f = bb_head(3, 0, 0);
             bb_kv_str(&f, MODEL, "bert");
-            STRS(&f, TOKENS, SP "[UNK]", SP "\xC3\x89", SP "\xC3\xA9", SP "E", SP "e", SP "i", SP "i\xCC\x87", SP "\xC4\xB0", SP "I");
+            STRS(&f, TOKENS, SP "[UNK]", SP "\xC3\x89", SP "\xC3\xA9", SP "E", SP "e", SP "i", SP "i\xCC\x87",
+                 SP "\xC4\xB0", SP "I");
             kv_bool(&f, "tokenizer.ggml.normalizer.lowercase", lower);
             if (strip < 2) kv_bool(&f, "tokenizer.ggml.normalizer.strip_accents", strip);
             hn_vocab *v = must(&f, strip < 2 ? 4 : 3);
@@ -142,10 +150,13 @@ static void every_character(void **state)
         utf8proc_ssize_t n = utf8proc_encode_char((utf8proc_int32_t)c, u);
         char want[64];
         size_t n_want = 0;
-        bool space = cat == UTF8PROC_CATEGORY_ZS || cat == UTF8PROC_CATEGORY_ZL || cat == UTF8PROC_CATEGORY_ZP || c == '\t' || c == '\n' || c == '\r';
+        bool space = cat == UTF8PROC_CATEGORY_ZS || cat == UTF8PROC_CATEGORY_ZL || cat == UTF8PROC_CATEGORY_ZP ||
+                     c == '\t' || c == '\n' || c == '\r';
         utf8proc_int32_t base[32];
         int last;
-        utf8proc_ssize_t k = space || vanishes(cat, c) ? 0 : utf8proc_decompose_char((utf8proc_int32_t)c, base, 32, UTF8PROC_DECOMPOSE, &last);
+        utf8proc_ssize_t k = space || vanishes(cat, c)
+                                 ? 0
+                                 : utf8proc_decompose_char((utf8proc_int32_t)c, base, 32, UTF8PROC_DECOMPOSE, &last);
         bool newer = false;
         for (utf8proc_ssize_t i = 0; i < k; i++) {
             newer |= utf8proc_category(base[i]) == UTF8PROC_CATEGORY_CN;
@@ -166,7 +177,8 @@ static void every_character(void **state)
             n_got += m;
         }
         if (n_got != n_want || memcmp(got, want, n_got) != 0) {
-            if (wrong++ < 10) fprintf(stderr, "U+%04X: got \"%s\", want \"%s\"\n", c, HN_ESC(got, n_got), HN_ESC(want, n_want));
+            if (wrong++ < 10)
+                fprintf(stderr, "U+%04X: got \"%s\", want \"%s\"\n", c, HN_ESC(got, n_got), HN_ESC(want, n_want));
         }
         free(o.data);
         checked++;
@@ -211,8 +223,9 @@ static void one_letter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_wpm), cmocka_unit_test(rules), cmocka_unit_test(long_words), cmocka_unit_test(special_ids), cmocka_unit_test(cased),
-        cmocka_unit_test(every_character), cmocka_unit_test(hostile), cmocka_unit_test(one_letter),
+        cmocka_unit_test(golden_wpm),  cmocka_unit_test(rules),      cmocka_unit_test(long_words),
+        cmocka_unit_test(special_ids), cmocka_unit_test(cased),      cmocka_unit_test(every_character),
+        cmocka_unit_test(hostile),     cmocka_unit_test(one_letter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,10 @@
 /* Model files before and after training: shapes, values and metadata of a new model; and that
  * what is written after training holds the values given, in the types asked for. */
 #include "data_files.h"
-#include "train/init.h"
+#include "forge/init.h"
+#include "forge/trained.h"
+#include "train/begin.h"
+#include "train/train.h"
 
 #include <math.h>
 
@@ -13,7 +16,11 @@ static int begin(void **state)
     const char *text = "tests/golden/bpe_text.txt";
     hone_error e = { 0 };
     if (df_begin(state) != 0) return -1;
-    if (hn_bpe_train(&bpe, &(hn_bpe_params){ .path = &text, .n_path = 1, .n_vocab = 400, .special = special, .n_special = 2 }, &e) == HONE_OK) return 0;
+    if (hn_bpe_train(&bpe,
+                     &(hn_bpe_params){
+                         .path = &text, .n_path = 1, .rules = { .n_vocab = 400, .special = special, .n_special = 2 } },
+                     &e) == HONE_OK)
+        return 0;
     fprintf(stderr, "%s\n", e.message);
     return -1;
 }
@@ -42,10 +49,16 @@ static const char *init(const char *name, const char *config, const hn_init *lik
     return path;
 }
 
-static const char llama[] = "{\"arch\": \"llama\", \"n_layer\": 3, \"n_embd\": 64, \"n_head\": 4, \"n_head_kv\": 2, \"n_ff\": 96, \"n_ctx_train\": 128}";
-static const char qwen2[] = "{\"arch\": \"qwen2\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 4, \"n_head_kv\": 2, \"n_ff\": 96, \"tied\": false}";
-static const char qwen3[] = "{\"arch\": \"qwen3\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 4, \"n_head_kv\": 2, \"n_ff\": 256, \"head_dim\": 32, \"n_vocab\": 400}";
-static hn_init ours(uint64_t seed) { return (hn_init){ .bpe = bpe, .bos = 0, .eos = 1, .add_bos = true, .seed = seed }; }
+static const char llama[] = "{\"arch\": \"llama\", \"n_layer\": 3, \"n_embd\": 64, \"n_head\": 4, \"n_head_kv\": 2, "
+                            "\"n_ff\": 96, \"n_ctx_train\": 128}";
+static const char qwen2[] = "{\"arch\": \"qwen2\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 4, \"n_head_kv\": 2, "
+                            "\"n_ff\": 96, \"tied\": false}";
+static const char qwen3[] = "{\"arch\": \"qwen3\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 4, \"n_head_kv\": 2, "
+                            "\"n_ff\": 256, \"head_dim\": 32, \"n_vocab\": 400}";
+static hn_init ours(uint64_t seed)
+{
+    return (hn_init){ .bpe = bpe, .bos = 0, .eos = 1, .add_bos = true, .seed = seed };
+}
 
 static void moments(const hn_gguf_tensor *t, double *mean, double *dev)
 {
@@ -74,7 +87,8 @@ static void check_values(const hone_model *m, int n_layer)
         else {
             if (strstr(name, "attn_output") || strstr(name, "ffn_down")) want /= sqrt(2.0 * n_layer);
             double n = (double)(t->n_bytes / 4); /* five standard errors, of the mean and of the deviation */
-            if (fabs(mean) > 5 * want / sqrt(n) || fabs(dev - want) > 5 * want / sqrt(2 * n)) fail_msg("%s: %g ± %g", name, mean, dev);
+            if (fabs(mean) > 5 * want / sqrt(n) || fabs(dev - want) > 5 * want / sqrt(2 * n))
+                fail_msg("%s: %g ± %g", name, mean, dev);
         }
     }
 }
@@ -168,15 +182,16 @@ static void init_refused(const char *config, const hn_init *like, hone_status wa
     const char *path = df_path("refused.gguf");
     p.config = df_write("config.json", config, strlen(config));
     hone_status st = hn_init_model(path, &p, &e);
-    if (st != want || !strstr(e.message, says)) fail_msg("%s \"%s\", expected \"%s\"", hone_status_name(st), e.message, says);
+    if (st != want || !strstr(e.message, says))
+        fail_msg("%s \"%s\", expected \"%s\"", hone_status_name(st), e.message, says);
     assert_int_equal(access(path, F_OK), -1);
 }
 
 static void test_init_refused(void **state)
 {
     hn_init p = ours(1), none = { .seed = 1 };
-    init_refused("{\"arch\": \"llama\", \"n_layer\": 1, \"n_embd\": 64, \"n_head\": 4, \"n_ff\": 96, \"n_vocab\": 401}", &p, HONE_E_ARG,
-                 "n_vocab is 401, expected the 400 tokens of the tokenizer, or nothing");
+    init_refused("{\"arch\": \"llama\", \"n_layer\": 1, \"n_embd\": 64, \"n_head\": 4, \"n_ff\": 96, \"n_vocab\": 401}",
+                 &p, HONE_E_ARG, "n_vocab is 401, expected the 400 tokens of the tokenizer, or nothing");
     init_refused("{\"arch\": \"rwkv7\", \"n_layer\": 1, \"n_embd\": 64}", &p, HONE_E_UNSUPPORTED, "arch is rwkv7");
     init_refused("{\"arch\": \"llama\", \"n_layer\": 1}", &p, HONE_E_ARG, "n_embd is missing");
     init_refused(llama, &none, HONE_E_ARG, "expected one tokenizer");
@@ -187,7 +202,11 @@ static void test_init_refused(void **state)
 /* ---- after training ------------------------------------------------------------------------------- */
 
 enum { MAX_PARAM = 64 };
-typedef struct params { hn_param p[MAX_PARAM]; const hn_param *at[MAX_PARAM]; int32_t n; } params;
+typedef struct params {
+    hn_param p[MAX_PARAM];
+    const hn_param *at[MAX_PARAM];
+    int32_t n;
+} params;
 
 /* All tensors of m, with values of their own. */
 static params *make_params(const hone_model *m)
@@ -211,11 +230,29 @@ static void free_params(params *x)
     free(x);
 }
 
+/* What is to be written, as it is now. */
+static hone_status write_params(const char *path, const hone_model *m, const params *x, int32_t n, const char *type,
+                                const char *name, hone_error *e)
+{
+    hn_trained_tensor *list = calloc((size_t)n, sizeof *list);
+    assert_non_null(list);
+    for (int32_t i = 0; i < n; i++)
+        list[i] = (hn_trained_tensor){ x->at[i]->name, x->at[i]->p, x->at[i]->rows, x->at[i]->cols };
+    const hn_trained p = { .tensor = list, .n_tensor = n, .type = type, .name = name };
+    hone_status st = hn_write_trained(path, m, &p, e);
+    free(list);
+    return st;
+}
+
 static void test_write_trained(void **state)
 {
-    static const struct { const char *type; hn_type matrix, down; uint32_t file_type; } forms[] = {
-        { NULL, HN_F32, HN_F32, 0 }, { "F32", HN_F32, HN_F32, 0 }, { "F16", HN_F16, HN_F16, 1 }, { "BF16", HN_BF16, HN_BF16, 32 }, { "Q8_0", HN_Q8_0, HN_Q8_0, 7 },
-        { "Q4_K_M", HN_Q4_K, HN_Q6_K, 15 },
+    static const struct {
+        const char *type;
+        hn_type matrix, down;
+        uint32_t file_type;
+    } forms[] = {
+        { NULL, HN_F32, HN_F32, 0 },      { "F32", HN_F32, HN_F32, 0 },    { "F16", HN_F16, HN_F16, 1 },
+        { "BF16", HN_BF16, HN_BF16, 32 }, { "Q8_0", HN_Q8_0, HN_Q8_0, 7 }, { "Q4_K_M", HN_Q4_K, HN_Q6_K, 15 },
     };
     hn_init in = ours(3);
     static const char config[] = "{\"arch\": \"llama\", \"n_layer\": 2, \"n_embd\": 256, \"n_head\": 4, \"n_ff\": 256}";
@@ -224,8 +261,8 @@ static void test_write_trained(void **state)
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
         hone_error e = { 0 };
         const char *path = df_path("trained.gguf");
-        hn_trained p = { .param = x->at, .n_param = x->n, .type = forms[f].type, .name = f ? NULL : "renamed" };
-        if (hn_write_trained(path, m, &p, &e) != HONE_OK) fail_msg("%s", e.message);
+        if (write_params(path, m, x, x->n, forms[f].type, f ? NULL : "renamed", &e) != HONE_OK)
+            fail_msg("%s", e.message);
         hone_model *k = open_model(path);
         assert_string_equal(k->name, f ? "base" : "renamed");
         assert_int_equal(u32(k, "general.file_type"), forms[f].file_type);
@@ -237,8 +274,11 @@ static void test_write_trained(void **state)
             int64_t cols = x->p[i].cols;
             char want[4 * 256];
             assert_memory_equal(t->name.ptr, x->p[i].name, t->name.len); /* the order of the base */
-            assert_int_equal(t->type, t->n_dim < 2 ? HN_F32 : strstr(x->p[i].name, "blk.1.ffn_down") ? forms[f].down
-                                      : strstr(x->p[i].name, "attn_q") || strstr(x->p[i].name, "ffn_up") ? forms[f].matrix : t->type);
+            assert_int_equal(t->type, t->n_dim < 2                             ? HN_F32
+                                      : strstr(x->p[i].name, "blk.1.ffn_down") ? forms[f].down
+                                      : strstr(x->p[i].name, "attn_q") || strstr(x->p[i].name, "ffn_up")
+                                          ? forms[f].matrix
+                                          : t->type);
             for (int64_t r = 0; r < x->p[i].rows; r++) { /* each row as the house's encoder gives it */
                 uint64_t bytes = hn_row_bytes(ti, (uint64_t)cols);
                 ti->quantize(want, x->p[i].p + r * cols, cols, NULL);
@@ -250,7 +290,7 @@ static void test_write_trained(void **state)
     /* only some were trained: the others stay */
     hone_error e = { 0 };
     const char *path = df_path("some.gguf");
-    assert_int_equal(hn_write_trained(path, m, &(hn_trained){ .param = x->at, .n_param = 2, .type = "F16" }, &e), HONE_OK);
+    assert_int_equal(write_params(path, m, x, 2, "F16", NULL, &e), HONE_OK);
     hone_model *k = open_model(path);
     for (int32_t i = 2; i < x->n; i++) {
         const hn_gguf_tensor *a = hn_gguf_tensor_at(m->file, (uint64_t)i), *b = hn_gguf_tensor_at(k->file, (uint64_t)i);
@@ -269,33 +309,34 @@ static void test_write_refused(void **state)
     params *x = make_params(m);
     hone_error e = { 0 };
     const char *path = df_path("no.gguf");
-    hn_trained p = { .param = x->at, .n_param = x->n };
+    const char *type = NULL;
     float keep = x->p[4].p[7];
     x->p[4].p[7] = NAN;
-    assert_int_equal(hn_write_trained(path, m, &p, &e), HONE_E_NUMERIC);
+    assert_int_equal(write_params(path, m, x, x->n, type, NULL, &e), HONE_E_NUMERIC);
     assert_non_null(strstr(e.message, "element 7 is nan"));
     x->p[4].p[7] = 1e6f;
-    p.type = "F16";
-    assert_int_equal(hn_write_trained(path, m, &p, &e), HONE_E_NUMERIC);
+    type = "F16";
+    assert_int_equal(write_params(path, m, x, x->n, type, NULL, &e), HONE_E_NUMERIC);
     assert_non_null(strstr(e.message, "beyond its type"));
     x->p[4].p[7] = keep;
-    p.type = "Q9";
-    assert_int_equal(hn_write_trained(path, m, &p, &e), HONE_E_ARG);
-    p.type = NULL;
+    type = "Q9";
+    assert_int_equal(write_params(path, m, x, x->n, type, NULL, &e), HONE_E_ARG);
+    type = NULL;
     x->p[3].rows--;
-    assert_int_equal(hn_write_trained(path, m, &p, &e), HONE_E_ARG);
+    assert_int_equal(write_params(path, m, x, x->n, type, NULL, &e), HONE_E_ARG);
     x->p[3].rows++;
     x->at[1] = x->at[0];
-    assert_int_equal(hn_write_trained(path, m, &p, &e), HONE_E_ARG);
+    assert_int_equal(write_params(path, m, x, x->n, type, NULL, &e), HONE_E_ARG);
     assert_non_null(strstr(e.message, "given twice"));
     snprintf(x->p[0].name, sizeof x->p[0].name, "blk.9.x");
-    assert_int_equal(hn_write_trained(path, m, &p, &e), HONE_E_ARG);
+    assert_int_equal(write_params(path, m, x, x->n, type, NULL, &e), HONE_E_ARG);
     assert_non_null(strstr(e.message, "no tensor \"blk.9.x\""));
     assert_int_equal(access(path, F_OK), -1);
     /* over the file it was read from: the mapping keeps the old bytes */
     x->at[1] = &x->p[1];
-    snprintf(x->p[0].name, sizeof x->p[0].name, "%.*s", (int)hn_gguf_tensor_at(m->file, 0)->name.len, hn_gguf_tensor_at(m->file, 0)->name.ptr);
-    assert_int_equal(hn_write_trained(df_path("base2.gguf"), m, &p, &e), HONE_OK);
+    snprintf(x->p[0].name, sizeof x->p[0].name, "%.*s", (int)hn_gguf_tensor_at(m->file, 0)->name.len,
+             hn_gguf_tensor_at(m->file, 0)->name.ptr);
+    assert_int_equal(write_params(df_path("base2.gguf"), m, x, x->n, type, NULL, &e), HONE_OK);
     free_params(x);
     hone_model_close(m);
 }
@@ -303,8 +344,8 @@ static void test_write_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama), cmocka_unit_test(test_others), cmocka_unit_test(test_seed), cmocka_unit_test(test_init_refused),
-        cmocka_unit_test(test_write_trained), cmocka_unit_test(test_write_refused),
+        cmocka_unit_test(test_llama),        cmocka_unit_test(test_others),        cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_init_refused), cmocka_unit_test(test_write_trained), cmocka_unit_test(test_write_refused),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

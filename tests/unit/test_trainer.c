@@ -119,7 +119,10 @@ static void many_epochs(void **state)
     p.batch = 4;
     p.accumulate = 1;
     p.plan_only = true;
-    static const struct { double epochs; int64_t steps; } list[] = { { 1e6, 6000000 }, { 1, 6 }, { 0.5, 3 }, { 2.5, 15 }, { 2.51, 16 }, { 0.01, 1 }, { 7, 42 } };
+    static const struct {
+        double epochs;
+        int64_t steps;
+    } list[] = { { 1e6, 6000000 }, { 1, 6 }, { 0.5, 3 }, { 2.5, 15 }, { 2.51, 16 }, { 0.01, 1 }, { 7, 42 } };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) { /* 23 sequences, 4 a step: 6 an epoch */
         p.epochs = list[i].epochs;
         hone_trainer *t = tr_new(ctx, model, p);
@@ -160,7 +163,9 @@ static void chat_template(void **state)
     snprintf(path, sizeof path, "%s", tm_path("chat.jsonl"));
     FILE *f = fopen(path, "w");
     assert_non_null(f);
-    fputs("{\"messages\": [{\"role\": \"user\", \"content\": \"abc\"}, {\"role\": \"assistant\", \"content\": \"cab\"}]}\n", f);
+    fputs("{\"messages\": [{\"role\": \"user\", \"content\": \"abc\"}, {\"role\": \"assistant\", \"content\": "
+          "\"cab\"}]}\n",
+          f);
     fclose(f);
     hone_train_params p = tr_params((const char *const[]){ path });
     p.seq = 128;
@@ -177,7 +182,9 @@ static void chat_template(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(nan_in_the_base), cmocka_unit_test(least_eps), cmocka_unit_test(best_is_sought_anew), cmocka_unit_test(known_before),
-                                        cmocka_unit_test(many_epochs), cmocka_unit_test(room_of_the_data), cmocka_unit_test(chat_template) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(nan_in_the_base),     cmocka_unit_test(least_eps),
+                                        cmocka_unit_test(best_is_sought_anew), cmocka_unit_test(known_before),
+                                        cmocka_unit_test(many_epochs),         cmocka_unit_test(room_of_the_data),
+                                        cmocka_unit_test(chat_template) };
     return cmocka_run_group_tests(tests, begin, tr_end);
 }

@@ -23,15 +23,22 @@ typedef struct tm_shape {
     int E, H, G, d, F, V, L;
     double base, eps;
     bool tied, qkv_bias, all_bias, out_bias;
-    int n_rot;                /* 0: key absent, all of d */
-    const float *rope_freqs;  /* [d/2] or NULL */
+    int n_rot;               /* 0: key absent, all of d */
+    const float *rope_freqs; /* [d/2] or NULL */
+    int window;              /* gemma3: of two layers of three; 0: key absent */
 } tm_shape;
 
 /* TM("llama", E, H, G, d, F, V, L, base, eps, .tied = true …) */
-#define TM(a, e, h, g, d_, f, v, l, b, ep, ...) \
-    { .arch = a, .E = e, .H = h, .G = g, .d = d_, .F = f, .V = v, .L = l, .base = b, .eps = ep, __VA_ARGS__ }
+#define TM(a, e, h, g, d_, f, v, l, b, ep, ...)                                                               \
+    {                                                                                                         \
+        .arch = a, .E = e, .H = h, .G = g, .d = d_, .F = f, .V = v, .L = l, .base = b, .eps = ep, __VA_ARGS__ \
+    }
 
-typedef struct tm_kv { char key[96]; uint32_t type; bb value; } tm_kv; /* value as it stands in a file */
+typedef struct tm_kv {
+    char key[96];
+    uint32_t type;
+    bb value;
+} tm_kv; /* value as it stands in a file */
 typedef struct tm_tensor {
     char name[64];
     hn_type type;
@@ -196,7 +203,7 @@ static inline tiny *tm_new(tm_shape s)
     tiny *m = calloc(1, sizeof *m);
     assert_non_null(m);
     m->s = s;
-    bool qwen3 = !strcmp(s.arch, "qwen3");
+    bool gemma3 = !strcmp(s.arch, "gemma3"), qwen3 = gemma3 || !strcmp(s.arch, "qwen3");
     tm_put_str(m, "general.architecture", s.arch);
     tm_put_u32(m, tm_key(m, "context_length"), 2048);
     tm_put_u32(m, tm_key(m, "embedding_length"), (uint32_t)s.E);
@@ -211,6 +218,14 @@ static inline tiny *tm_new(tm_shape s)
     if (s.n_rot) tm_put_u32(m, tm_key(m, "rope.dimension_count"), (uint32_t)s.n_rot);
     tm_put_f32(m, tm_key(m, "rope.freq_base"), (float)s.base);
     tm_put_f32(m, tm_key(m, "attention.layer_norm_rms_epsilon"), (float)s.eps);
+
+    if (s.window) { /* and the third layer turns eight times slower */
+        tm_put_u32(m, tm_key(m, "attention.sliding_window"), (uint32_t)s.window);
+        tm_put_u32(m, tm_key(m, "attention.sliding_window_pattern"), 3);
+        tm_put_f32(m, tm_key(m, "rope.freq_base_swa"), 10000.0f);
+        tm_put_str(m, tm_key(m, "rope.scaling.type"), "linear");
+        tm_put_f32(m, tm_key(m, "rope.scaling.factor"), 8.0f);
+    }
 
     tm_add(m, "token_embd.weight", 2, (uint64_t)s.E, (uint64_t)s.V);
     tm_add(m, "output_norm.weight", 1, (uint64_t)s.E, 1);
@@ -229,10 +244,12 @@ static inline tiny *tm_new(tm_shape s)
         if (qwen3) tm_norm(m, il, "attn_q_norm", s.d);
         if (qwen3) tm_norm(m, il, "attn_k_norm", s.d);
         tm_linear(m, il, "attn_output", s.H * s.d, s.E, s.all_bias);
+        if (gemma3) tm_norm(m, il, "post_attention_norm", s.E);
         tm_norm(m, il, "ffn_norm", s.E);
         tm_linear(m, il, "ffn_gate", s.E, s.F, s.all_bias);
         tm_linear(m, il, "ffn_up", s.E, s.F, s.all_bias);
         tm_linear(m, il, "ffn_down", s.F, s.E, s.all_bias);
+        if (gemma3) tm_norm(m, il, "post_ffw_norm", s.E);
     }
     return m;
 }
@@ -326,12 +343,14 @@ static inline void tm_save(const tiny *m, const char *path)
         uint32_t u;
         memcpy(&u, e->value.p, 4);
         hone_status st = e->type == HONE_KV_U32 ? hn_gguf_put_u32(w, e->key, u, &err)
-                       : e->type == HONE_KV_F32 ? hn_gguf_put_f32(w, e->key, hn_bits_f32(u), &err)
-                                                : hn_gguf_put_str(w, e->key, (const char *)e->value.p + 8, e->value.n - 8, &err);
+                         : e->type == HONE_KV_F32
+                             ? hn_gguf_put_f32(w, e->key, hn_bits_f32(u), &err)
+                             : hn_gguf_put_str(w, e->key, (const char *)e->value.p + 8, e->value.n - 8, &err);
         if (st) fail_msg("%s", err.message);
     }
     for (int i = 0; i < m->n_t; i++)
-        if (hn_gguf_put_tensor(w, m->t[i].name, m->t[i].type, m->t[i].ne, m->t[i].n_dim, &err)) fail_msg("%s", err.message);
+        if (hn_gguf_put_tensor(w, m->t[i].name, m->t[i].type, m->t[i].ne, m->t[i].n_dim, &err))
+            fail_msg("%s", err.message);
     if (hn_gguf_write_begin(w, path, &err)) fail_msg("%s", err.message);
     for (int i = 0; i < m->n_t; i++)
         if (hn_gguf_write_data(w, m->t[i].data, m->t[i].n_bytes, &err)) fail_msg("%s", err.message);
@@ -380,14 +399,19 @@ static inline hone_context *tm_context(const char *cpu, int32_t n_threads)
 {
     hone_error err = { 0 };
     hone_context *c;
-    if (hone_context_new(&c, &(hone_context_params){ .n_threads = n_threads, .cpu = cpu }, &err)) fail_msg("%s", err.message);
+    if (hone_context_new(&c, &(hone_context_params){ .n_threads = n_threads, .cpu = cpu }, &err))
+        fail_msg("%s", err.message);
     return c;
 }
-static inline hone_session *tm_session(hone_context *c, const hone_model *m, int32_t n_ctx, int32_t n_seq, int32_t n_chunk, hone_kv_cache_type cache)
+static inline hone_session *tm_session(hone_context *c, const hone_model *m, int32_t n_ctx, int32_t n_seq,
+                                       int32_t n_chunk, hone_kv_cache_type cache)
 {
     hone_error err = { 0 };
     hone_session *s;
-    if (hone_session_new(&s, c, m, &(hone_session_params){ .n_ctx = n_ctx, .n_seq = n_seq, .n_chunk = n_chunk, .cache = cache }, &err)) fail_msg("%s", err.message);
+    if (hone_session_new(&s, c, m,
+                         &(hone_session_params){ .n_ctx = n_ctx, .n_seq = n_seq, .n_chunk = n_chunk, .cache = cache },
+                         &err))
+        fail_msg("%s", err.message);
     return s;
 }
 /* Appends ids to a sequence; logits of all of them. */
@@ -416,8 +440,10 @@ static inline const char *const *tm_levels(void)
 /* The shapes of the published check vectors. */
 static const float tm_factors[4] = { 1.0f, 1.0f, 2.69452969f, 8.0f };
 static const tm_shape tm_llama = TM("llama", 32, 4, 2, 8, 48, 16, 2, 1e4, 1e-5, .n_rot = 8);
-static const tm_shape tm_llama_tied = TM("llama", 32, 4, 2, 8, 48, 16, 2, 5e5, 1e-5, .tied = true, .n_rot = 8, .rope_freqs = tm_factors);
+static const tm_shape tm_llama_tied =
+    TM("llama", 32, 4, 2, 8, 48, 16, 2, 5e5, 1e-5, .tied = true, .n_rot = 8, .rope_freqs = tm_factors);
 static const tm_shape tm_qwen2 = TM("qwen2", 32, 4, 2, 8, 48, 16, 2, 1e6, 1e-6, .tied = true, .qkv_bias = true);
+static const tm_shape tm_gemma3 = TM("gemma3", 32, 4, 2, 16, 48, 16, 3, 1e6, 1e-6, .tied = true, .window = 4);
 static const tm_shape tm_qwen3 = TM("qwen3", 32, 4, 2, 16, 48, 16, 2, 1e6, 1e-6);
 
 #endif

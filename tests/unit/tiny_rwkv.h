@@ -8,32 +8,47 @@
 typedef struct rw_shape {
     const char *arch;
     int E, N, F, V, L;
-    int w, a, v, g;  /* rwkv7: ranks */
-    int X, D;        /* rwkv6 */
-    double eps;      /* 0: 1e-5 */
-    int rescale;     /* rwkv6: halve after every this many layers */
-    bool separate;   /* rwkv6: five lerps */
-    bool no_v0;      /* rwkv7: layer 0 without its unused v */
+    int w, a, v, g; /* rwkv7: ranks */
+    int X, D;       /* rwkv6 */
+    double eps;     /* 0: 1e-5 */
+    int rescale;    /* rwkv6: halve after every this many layers */
+    bool separate;  /* rwkv6: five lerps */
+    bool no_v0;     /* rwkv7: layer 0 without its unused v */
 } rw_shape;
-#define R7(e, n, f, v_, l, rw, ra, rv, rg, ...) \
-    { .arch = "rwkv7", .E = e, .N = n, .F = f, .V = v_, .L = l, .w = rw, .a = ra, .v = rv, .g = rg, __VA_ARGS__ }
-#define R6(e, n, f, v_, l, x, d, ...) { .arch = "rwkv6", .E = e, .N = n, .F = f, .V = v_, .L = l, .X = x, .D = d, __VA_ARGS__ }
+#define R7(e, n, f, v_, l, rw, ra, rv, rg, ...)                                                                   \
+    {                                                                                                             \
+        .arch = "rwkv7", .E = e, .N = n, .F = f, .V = v_, .L = l, .w = rw, .a = ra, .v = rv, .g = rg, __VA_ARGS__ \
+    }
+#define R6(e, n, f, v_, l, x, d, ...)                                                         \
+    {                                                                                         \
+        .arch = "rwkv6", .E = e, .N = n, .F = f, .V = v_, .L = l, .X = x, .D = d, __VA_ARGS__ \
+    }
 
 static const rw_shape rw_vec7 = R7(16, 8, 32, 16, 2, 4, 4, 4, 4), rw_vec6 = R6(16, 8, 32, 16, 2, 4, 4);
 
 static inline bool rw_is7(const rw_shape *s) { return !strcmp(s->arch, "rwkv7"); }
 static inline double rw_eps(const rw_shape *s) { return s->eps > 0 ? s->eps : 1e-5; }
-static inline size_t rw_state_floats(const rw_shape *s) { return (size_t)s->L * (2 * (size_t)s->E + (size_t)s->E * (size_t)s->N); }
+static inline size_t rw_state_floats(const rw_shape *s)
+{
+    return (size_t)s->L * (2 * (size_t)s->E + (size_t)s->E * (size_t)s->N);
+}
 
 /* ---- the files --------------------------------------------------------------------------------- */
 
 /* Value = o + s·u, by the published rule. */
 static inline void rw_scale(const char *name, double *s, double *o)
 {
-    static const struct { const char *name; double s, o; } list7[] = {
-        { "w1", 0.5, 0 }, { "a1", 0.5, 0 }, { "v1", 0.5, 0 }, { "g1", 0.5, 0 }, { "w2", 1, 0 }, { "a2", 1, 0 }, { "v2", 1, 0 }, { "g2", 1, 0 },
-        { "w0", 2, 0 }, { "a0", 1, 0 }, { "v0", 1, 0 }, { "k_k", 0.5, 1 }, { "k_a", 0.5, 1 }, { "r_k", 0.5, 0 },
-    }, list6[] = { { "w1", 0.5, 0 }, { "w2", 0.5, 0 }, { "decay_w1", 0.5, 0 }, { "decay_w2", 1, 0 }, { "first", 0.5, 0 }, { "decay", 2, -2 } };
+    static const struct {
+        const char *name;
+        double s, o;
+    } list7[] = {
+        { "w1", 0.5, 0 }, { "a1", 0.5, 0 }, { "v1", 0.5, 0 }, { "g1", 0.5, 0 },  { "w2", 1, 0 },
+        { "a2", 1, 0 },   { "v2", 1, 0 },   { "g2", 1, 0 },   { "w0", 2, 0 },    { "a0", 1, 0 },
+        { "v0", 1, 0 },   { "k_k", 0.5, 1 }, { "k_a", 0.5, 1 }, { "r_k", 0.5, 0 },
+    }, list6[] = {
+        { "w1", 0.5, 0 },       { "w2", 0.5, 0 },    { "decay_w1", 0.5, 0 },
+        { "decay_w2", 1, 0 },   { "first", 0.5, 0 }, { "decay", 2, -2 },
+    };
     const char *p = strstr(name, "time_mix_");
     bool v6 = name[0] == '6';
     *s = 0.25, *o = 0;
@@ -44,7 +59,8 @@ static inline void rw_scale(const char *name, double *s, double *o)
         for (size_t i = 0; i < (v6 ? sizeof list6 / sizeof *list6 : sizeof list7 / sizeof *list7); i++) {
             const char *want = v6 ? list6[i].name : list7[i].name;
             size_t n = strlen(want);
-            if (!strncmp(p + 9, want, n) && p[9 + n] == '.') *s = v6 ? list6[i].s : list7[i].s, *o = v6 ? list6[i].o : list7[i].o;
+            if (!strncmp(p + 9, want, n) && p[9 + n] == '.')
+                *s = v6 ? list6[i].s : list7[i].s, *o = v6 ? list6[i].o : list7[i].o;
         }
 }
 
@@ -71,7 +87,10 @@ static inline void rw_in_layer(tiny *m, int il, const char *what, int n_dim, int
     rw_add(m, name, n_dim, a, b, c, d);
 }
 static inline void rw_vec(tiny *m, int il, const char *what, int n) { rw_in_layer(m, il, what, 1, n, 1, 1, 1); }
-static inline void rw_mat(tiny *m, int il, const char *what, int n_in, int n_out) { rw_in_layer(m, il, what, 2, n_in, n_out, 1, 1); }
+static inline void rw_mat(tiny *m, int il, const char *what, int n_in, int n_out)
+{
+    rw_in_layer(m, il, what, 2, n_in, n_out, 1, 1);
+}
 static inline void rw_norm(tiny *m, int il, const char *what, int n)
 {
     char name[32];

@@ -13,7 +13,8 @@ static hone_model *tr_model(const char *name, float nudge)
     tm_put_str(m, "tokenizer.ggml.pre", "gpt-2");
     bb *b = tm_put(m, "tokenizer.ggml.tokens", HONE_KV_ARRAY);
     bb_u32(b, HONE_KV_STRING), bb_u64(b, DF_N);
-    for (const char *const *s = (const char *const[]){ "<s>", "</s>", "<|im_start|>", "<|im_end|>", NULL }; *s; s++) bb_str(b, *s);
+    for (const char *const *s = (const char *const[]){ "<s>", "</s>", "<|im_start|>", "<|im_end|>", NULL }; *s; s++)
+        bb_str(b, *s);
     for (int i = 0; i < 256; i++) {
         char s[4];
         df_symbol(s, i);
@@ -42,7 +43,8 @@ static hone_model *tr_model(const char *name, float nudge)
 
 static __attribute__((unused)) const char *tr_data(const char *name, int n)
 {
-    static const char *const words[] = { "the sea is wide", "abc abc", "a small boat sails over the sea, and back again", "cab", "who sees it?" };
+    static const char *const words[] = { "the sea is wide", "abc abc",
+                                         "a small boat sails over the sea, and back again", "cab", "who sees it?" };
     static char paths[4][160]; /* tm_path's last for a few calls only */
     static int k;
     char *path = paths[k++ % 4];

@@ -15,7 +15,10 @@ struct CMUnitTest {
     const char *name;
     void (*test)(void **state);
 };
-#define cmocka_unit_test(f) { #f, f }
+#define cmocka_unit_test(f) \
+    {                       \
+#f, f               \
+    }
 
 static jmp_buf shim_failed;
 
@@ -25,7 +28,8 @@ static inline void shim_check(int ok, const char *what, const char *file, int li
     printf("# %s:%d: %s\n", file, line, what);
     longjmp(shim_failed, 1);
 }
-#define fail_msg(...) (printf("# %s:%d: ", __FILE__, __LINE__), printf(__VA_ARGS__), putchar('\n'), longjmp(shim_failed, 1))
+#define fail_msg(...) \
+    (printf("# %s:%d: ", __FILE__, __LINE__), printf(__VA_ARGS__), putchar('\n'), longjmp(shim_failed, 1))
 #define assert_true(c) shim_check(!!(c), #c, __FILE__, __LINE__)
 #define assert_int_equal(a, b) shim_check((uintmax_t)(a) == (uintmax_t)(b), #a " == " #b, __FILE__, __LINE__)
 #define assert_int_not_equal(a, b) shim_check((uintmax_t)(a) != (uintmax_t)(b), #a " != " #b, __FILE__, __LINE__)

@@ -1,0 +1,163 @@
+/* What sequences remember: pages of positions and blocks of states with counts of who holds them, tables that name
+ * them, checkpoints, and the ids that positions came from. Owns all numbers and the budget; refuses to know what is
+ * computed. The bytes are the backend's and are moved by its operations alone.
+ *
+ * A memory group is a set of layers that keep the same positions: all of them, the last W, or latent rows. A page holds
+ * HN_PAGE positions of all layers of its group: [layer]{ K [head], V [head] }. A sequence has a table of page numbers
+ * for each group, and one block for the states of all recurrent layers. Whoever writes to what others hold too gets a
+ * copy first. */
+#ifndef HN_SEQ_MEMORY_H
+#define HN_SEQ_MEMORY_H
+
+#include "backend/backend.h"
+
+enum { HN_MAX_MEMORY_GROUP = 16 };
+#define HN_NO_BLOCK UINT32_MAX
+
+/* Pages of one size, address space until they are used. */
+typedef struct hn_page_pool {
+    float *mem;             /* [n] pages; the backend's */
+    size_t bytes;           /* of a page */
+    uint32_t n, fresh;      /* pages; those never used begin at fresh */
+    uint32_t *refs, *spare; /* [n] holders; [n_spare] numbers that came back */
+    uint32_t n_spare;
+} hn_page_pool;
+
+typedef struct hn_memory_group {
+    hn_page_pool pool;
+    bool latent;
+    int32_t window;       /* 0: all positions */
+    int32_t n_tail, tail; /* windowed: pages that a checkpoint keeps at most, and where among its own */
+    uint32_t *table;      /* [n_seq][n_page] */
+    int32_t *first;       /* [n_seq] pages before it were dropped */
+} hn_memory_group;
+
+/* A place to go back to: what cannot be had by forgetting positions. */
+typedef struct hn_checkpoint {
+    int32_t seq, pos; /* seq −1: free */
+    uint64_t used;    /* when, on the clock */
+    uint32_t state;   /* its block */
+    uint32_t *tail;   /* the last pages of windowed groups */
+} hn_checkpoint;
+
+/* What a call replaced: the page of a group, or the state (group −1). */
+typedef struct hn_replaced {
+    int32_t group, seq;
+    uint32_t old, new;
+    bool kept; /* old still counts this sequence */
+} hn_replaced;
+
+typedef struct hn_memory_params {
+    const hn_memory_layer *layer; /* [n_layer], borrowed */
+    int32_t n_layer;
+    hn_cache_type type;
+    int32_t n_seq, n_ctx, n_checkpoint;
+    uint64_t budget; /* bytes of pages and blocks; 0: all that the sequences can ask for */
+} hn_memory_params;
+
+typedef struct hn_memory_bytes {
+    uint64_t one;    /* of the longest sequence, without states */
+    uint64_t states; /* of all sequences, with room to go back and checkpoints */
+    uint64_t all;
+} hn_memory_bytes;
+
+typedef struct hn_seq_memory {
+    hn_backend *be; /* borrowed */
+    hn_memory_params p;
+    int64_t n_page; /* of the longest sequence */
+    hn_memory_group group[HN_MAX_MEMORY_GROUP];
+    int32_t n_group;
+    int32_t *group_of;     /* [n_layer], −1: none */
+    size_t *k_at, *v_at;   /* [n_layer] bytes from the start of a page */
+    hn_page_pool states;   /* blocks */
+    uint64_t state_floats; /* of a block; 0: no layer has states */
+    uint64_t *state_at;    /* [n_layer] floats from the start of a block */
+    uint32_t *state_block; /* [n_seq]; HN_NO_BLOCK: zeros */
+    int32_t *length;       /* [n_seq] positions */
+    int32_t *held;         /* [n_seq] positions that there are pages for: more than length within a call */
+    int32_t *ids;          /* [n_seq][n_ctx], address space */
+    int32_t *n_ids;        /* [n_seq] positions whose ids are known: length of them, or fewer */
+    hn_checkpoint *checkpoint;
+    bool wants_checkpoints; /* there are places that cannot be had by forgetting positions */
+    uint64_t clock;
+    int32_t *call; /* [n_call] sequences that the running call extends */
+    int32_t n_call;
+    hn_replaced *replaced;
+    int32_t n_replaced;
+    uint64_t used;   /* bytes of pages and blocks that somebody holds */
+    uint64_t copies; /* pages and blocks copied so far, as they were written to while shared */
+} hn_seq_memory;
+
+/* What that takes; false: absurd. */
+bool hn_memory_size(const hn_memory_params *p, hn_memory_bytes *out);
+/* Reserves address space; touches next to nothing. On failure *out is NULL. */
+hone_status hn_memory_new(hn_seq_memory **out, hn_backend *be, const hn_memory_params *p, hone_error *err);
+void hn_memory_free(hn_seq_memory *m);
+/* Layer il's as the backend takes it; valid as long as m. k NULL: it has none. n_embd: of hn_state. */
+hn_kv hn_memory_kv(const hn_seq_memory *m, int32_t il);
+hn_state hn_memory_state(const hn_seq_memory *m, int32_t il, int64_t n_embd);
+
+/* ---- a call: extend its sequences, then commit or undo -------------------------------------------- */
+
+/* Positions [length, n_pos) of a sequence may be written, by nobody else; keep_state: undo brings its state back even
+ * where nobody else holds it. HONE_E_NOMEM: the budget or the system refuses; then undo. Once a call for each. */
+hone_status hn_memory_extend(hn_seq_memory *m, int32_t seq, int32_t n_pos, bool keep_state, hone_error *err);
+static inline int32_t *hn_memory_ids(const hn_seq_memory *m, int32_t seq)
+{
+    return m->ids + (size_t)seq * (size_t)m->p.n_ctx;
+}
+/* The id of position pos, as the sequence grows. */
+static inline void hn_memory_note(hn_seq_memory *m, int32_t seq, int32_t pos, int32_t id)
+{
+    if (m->n_ids[seq] == pos) hn_memory_ids(m, seq)[m->n_ids[seq]++] = id;
+}
+/* Lengths are now what they are: what lies beyond, or behind a window, is let go. */
+void hn_memory_commit(hn_seq_memory *m);
+/* As before the call; ran: what was written in place is lost, and a state of which there is no copy goes back to its
+ * furthest checkpoint, else to nothing. */
+void hn_memory_undo(hn_seq_memory *m, bool ran);
+
+/* ---- whole sequences: tables and counts alone ------------------------------------------------------ */
+
+/* The furthest place of a sequence at or before n_pos; *c: the checkpoint that it needs, NULL: none. */
+int32_t hn_memory_reach(const hn_seq_memory *m, int32_t seq, int32_t n_pos, hn_checkpoint **c);
+/* To what hn_memory_reach said. */
+void hn_memory_cut(hn_seq_memory *m, int32_t seq, int32_t n_pos, hn_checkpoint *c);
+/* dst holds what src does. */
+void hn_memory_fork(hn_seq_memory *m, int32_t dst, int32_t src);
+/* Of ids [n], n ≥ 1, seq then holds the first so many, at most n − 1: its own, or shared with the sequence that has the
+ * most. */
+int32_t hn_memory_match(hn_seq_memory *m, int32_t seq, const int32_t *ids, int32_t n);
+void hn_memory_checkpoint(hn_seq_memory *m, int32_t seq);
+void hn_memory_drop_checkpoints(hn_seq_memory *m, int32_t seq, int32_t pos); /* those behind pos */
+
+/* ---- bytes of a sequence ----------------------------------------------------------------------------- */
+
+/* The first position that a layer must hold at a length, a multiple of HN_KEY_BLOCK; -1: it holds none of its own. */
+int32_t hn_memory_from(const hn_seq_memory *m, int32_t il, int32_t length);
+/* Bytes of 16 positions of a head of layer il, of K and of V. */
+static inline size_t hn_memory_k_block(const hn_seq_memory *m, int32_t il)
+{
+    return hn_cache_block_bytes(m->p.type, m->p.layer[il].d_k);
+}
+static inline size_t hn_memory_v_block(const hn_seq_memory *m, int32_t il)
+{
+    return m->p.layer[il].d_v ? hn_cache_block_bytes(m->p.type, m->p.layer[il].d_v) : 0;
+}
+/* Do sequences 0 … n − 1 of these lengths fit, and nothing else? */
+bool hn_memory_fits(const hn_seq_memory *m, const int32_t *length, int32_t n);
+/* The sequence holds n_pos positions with anything in them, from somewhere else (ids: NULL, not known). HONE_E_NOMEM:
+ * nothing changes. */
+hone_status hn_memory_renew(hn_seq_memory *m, int32_t seq, int32_t n_pos, const int32_t *ids, hone_error *err);
+/* The states of a sequence, of state_floats; NULL: zeros. */
+static inline float *hn_memory_block(const hn_seq_memory *m, int32_t seq)
+{
+    uint32_t b = m->state_block[seq];
+    return b == HN_NO_BLOCK ? NULL : m->states.mem + (size_t)b * m->state_floats;
+}
+/* fn is told of each block of memory, what it was reserved for and what of it was ever used. */
+void hn_memory_blocks(const hn_seq_memory *m, void (*fn)(void *arg, const void *p, size_t reserved, size_t used),
+                      void *arg);
+uint64_t hn_memory_reserved(const hn_seq_memory *m); /* bytes of address space of pages and blocks */
+
+#endif

@@ -1,0 +1,102 @@
+/* recipe: a file of tensors from a list that says of each where its numbers come from. One loop makes the pieces in
+ * parallel, encodes and checks them, and writes them in order; which thread does what changes nothing. Owns the loop,
+ * its progress, its end when asked to stop, and what a name of a type means for each matrix; refuses to know what the
+ * tensors are for. */
+#ifndef HN_RECIPE_H
+#define HN_RECIPE_H
+
+#include "gguf/gguf.h"
+#include "quant/quant.h"
+
+/* ---- types ------------------------------------------------------------------------------------- */
+
+/* What a name such as "F16" or "Q4_K_M" makes of each matrix. */
+typedef struct hn_typing {
+    const char *name; /* NULL: each keeps what it has */
+    hn_type base;
+    uint32_t file_type;
+    bool whole; /* one float type for all: nothing is mixed */
+    hn_mix_model mix;
+    hn_mix_state state;
+} hn_typing;
+
+/* HONE_E_ARG: an unknown name; `expected` ends the message. mix is copied. */
+hone_status hn_typing_begin(hn_typing *y, const char *name, const char *expected, const hn_mix_model *mix,
+                            hone_error *err);
+/* Type of a matrix that has the type `own` now. In the order of hn_mix_type: outside layers, then layer by layer. */
+hn_type hn_typing_of(hn_typing *y, const char *name, hn_type own, const uint64_t *ne, int n_dim);
+/* Can hone write rows of ne0 elements in this type? HONE_E_ARG: they do not fit. HONE_E_UNSUPPORTED: no encoder. */
+hone_status hn_typing_check(const hn_typing *y, const char *name, hn_type type, uint64_t ne0, hone_error *err);
+/* general.file_type of a file in which count[t] elements are of type t: that of most of them, 0 if it has none. */
+uint32_t hn_file_type_of(const uint64_t count[HN_TYPE_COUNT]);
+/* Types that hold single numbers, and are written as they are. */
+static inline bool hn_is_float(hn_type t) { return t == HN_F32 || t == HN_F16 || t == HN_BF16; }
+
+/* ---- sources ------------------------------------------------------------------------------------ */
+
+typedef struct hn_recipe_tensor hn_recipe_tensor;
+
+/* Bytes [at, at + n_bytes) of a tensor as they will be in the file; whole units of it. */
+typedef struct hn_recipe_piece {
+    const hn_recipe_tensor *t;
+    uint64_t at, n_bytes;
+    uint64_t row, n_row; /* the same in rows of ne[0], where the unit is a row */
+    void *out;           /* room for the bytes, 64-byte aligned */
+    const void *data;    /* where the bytes are: `out`, unless `bytes` points it to memory that stays */
+} hn_recipe_piece;
+
+/* What is wrong with a number. */
+typedef enum hn_recipe_fault {
+    HN_FAULT_NAN,
+    HN_FAULT_INFINITE,
+    HN_FAULT_BEYOND, /* its type does not reach so far */
+    HN_FAULT_BLOCK   /* it is in a block with numbers that its type does not hold */
+} hn_recipe_fault;
+
+/* How the numbers of a tensor come to be. `values` or `bytes` is set, the rest may be NULL; scratch: as much memory as
+ * the recipe asks for, each thread's own. */
+typedef struct hn_recipe_source {
+    /* The numbers: x [n_row, ne0], which the recipe checks and encodes. Any thread. */
+    hone_status (*values)(void *arg, const hn_recipe_piece *p, float *x, void *scratch, hone_error *err);
+    /* The bytes, ready. Any thread. */
+    hone_status (*bytes)(void *arg, hn_recipe_piece *p, void *scratch, hone_error *err);
+    /* Element i, which `values` gave, cannot be written: says so. Any thread. */
+    hone_status (*fault)(void *arg, const hn_recipe_tensor *t, uint64_t i, hn_recipe_fault what, hone_error *err);
+    /* Before the first and after the last piece, on the caller's thread. Nothing else is made between them, so memory
+     * for one such tensor is enough. After a failure `close` is not called. */
+    hone_status (*open)(void *arg, const hn_recipe_tensor *t, hone_error *err);
+    void (*close)(void *arg, const hn_recipe_tensor *t);
+} hn_recipe_source;
+
+struct hn_recipe_tensor {
+    hone_str name; /* borrowed */
+    hn_type type;
+    int32_t n_dim;
+    uint64_t ne[4]; /* padded with 1 */
+    const hn_recipe_source *source;
+    const void *what;    /* for the source */
+    uint64_t unit_bytes; /* pieces are cut between units; 0: a row */
+};
+
+/* ---- files -------------------------------------------------------------------------------------- */
+
+typedef struct hn_recipe {
+    const char *dst;
+    const hn_recipe_tensor *t; /* [n] in the order of the file */
+    size_t n;
+    void *arg;               /* of all sources */
+    size_t scratch_bytes;    /* for each thread */
+    int32_t n_threads;       /* 0: all cores */
+    const hone_progress *pr; /* told in bytes of tensors; may be NULL */
+    uint64_t done, total;    /* set: bytes of tensors written, and to be written */
+} hn_recipe;
+
+/* Elements of the largest piece of a tensor of `values`, for the sources' scratch. */
+uint64_t hn_recipe_piece_elems(const hn_recipe_tensor *t);
+/* Announces the tensors to w, which has the metadata, and writes r->dst. HONE_E_INTERRUPTED: asked to stop. Of several
+ * failures the first in the order of the file is told. Nothing is left after a failure. */
+hone_status hn_recipe_write(hn_recipe *r, hn_gguf_writer *w, hone_error *err);
+
+static inline bool hn_interrupted(const hone_progress *pr) { return pr && pr->abort_fn && pr->abort_fn(pr->arg); }
+
+#endif

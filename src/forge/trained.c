@@ -1,0 +1,217 @@
+/* trained: see trained.h. Owns what becomes of a model's tensors when some have new values. */
+#include "forge/trained.h"
+
+#include "forge/recipe.h"
+
+#include <stdlib.h>
+
+#define TRY(x)                                \
+    do {                                      \
+        if ((st = (x)) != HONE_OK) return st; \
+    } while (0)
+
+typedef struct tensor {
+    const hn_gguf_tensor *src;
+    const hn_trained_tensor *now; /* NULL: not trained */
+    hn_type type;
+    int64_t layer; /* -1: outside */
+} tensor;
+
+/* N of "blk.N.…"; what follows a name in the file is no part of it. */
+static int64_t layer_of(hone_str name)
+{
+    int64_t il = 0;
+    if (name.len <= 4 || memcmp(name.ptr, "blk.", 4) != 0) return -1;
+    for (size_t i = 4; i < name.len && name.ptr[i] >= '0' && name.ptr[i] <= '9' && il < 1 << 24; i++)
+        il = 10 * il + (name.ptr[i] - '0');
+    return il;
+}
+
+static int by_layer(const void *a, const void *b)
+{
+    const tensor *x = *(const tensor *const *)a, *y = *(const tensor *const *)b;
+    if (x->layer != y->layer) return x->layer < y->layer ? -1 : 1;
+    size_t n = x->src->name.len < y->src->name.len ? x->src->name.len : y->src->name.len;
+    int c = memcmp(x->src->name.ptr, y->src->name.ptr, n);
+    return c ? c : (x->src->name.len > y->src->name.len) - (x->src->name.len < y->src->name.len);
+}
+
+static uint64_t elements(const hn_gguf_tensor *t) { return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; }
+
+static hone_status find_tensors(tensor *t, uint64_t n, const hone_model *base, const hn_trained *p, hone_error *err)
+{
+    for (int32_t i = 0; i < p->n_tensor; i++) {
+        const hn_trained_tensor *x = &p->tensor[i];
+        tensor *found = NULL;
+        for (uint64_t k = 0; k < n && !found; k++)
+            if (t[k].src->name.len == strlen(x->name) && memcmp(t[k].src->name.ptr, x->name, t[k].src->name.len) == 0)
+                found = &t[k];
+        if (!found) return HN_FAIL(err, HONE_E_ARG, "%s: no tensor \"%s\", which was trained", base->path, x->name);
+        if (found->now) return HN_FAIL(err, HONE_E_ARG, "%s: tensor \"%s\" is given twice", base->path, x->name);
+        if (x->rows < 1 || x->cols < 1 || (uint64_t)x->rows * (uint64_t)x->cols != elements(found->src) ||
+            (found->src->n_dim > 1 && (uint64_t)x->cols != found->src->ne[0]))
+            return HN_FAIL(err, HONE_E_ARG,
+                           "%s: tensor \"%s\" has rows of %llu and %llu elements, trained were %lld rows of %lld",
+                           base->path, x->name, (unsigned long long)found->src->ne[0],
+                           (unsigned long long)elements(found->src), (long long)x->rows, (long long)x->cols);
+        found->now = x;
+    }
+    return HONE_OK;
+}
+
+static hone_status choose_types(tensor *t, uint64_t n, const hone_model *base, hn_typing *y, hone_error *err)
+{
+    tensor **order = calloc((size_t)n + 1, sizeof *order);
+    if (!order) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %llu tensors", base->path, (unsigned long long)n);
+    for (uint64_t i = 0; i < n; i++) order[i] = &t[i];
+    if (n) qsort(order, (size_t)n, sizeof *order, by_layer); /* as mixtures want them */
+    hone_status st = HONE_OK;
+    for (uint64_t i = 0; i < n && st == HONE_OK; i++) {
+        tensor *x = order[i];
+        const hn_type_info *ti;
+        x->type = x->src->type;
+        if (!x->now) continue;
+        if (x->src->n_dim < 2) x->type = HN_F32;
+        else if (y->name || hn_is_float(x->type))
+            x->type = hn_typing_of(y, x->now->name, x->type, x->src->ne, x->src->n_dim);
+        else x->type = HN_F32;
+        ti = hn_type_get(x->type);
+        if (ti && !ti->quantize)
+            st = HN_FAIL(err, HONE_E_ARG, "%s: hone does not write %s, which %s asks for; expected another type",
+                         x->now->name, ti->name, y->name);
+        else if (!ti || x->src->ne[0] % ti->block_elems)
+            st = HN_FAIL(err, HONE_E_ARG, "%s: rows of %llu cannot be %s, which %s asks for", x->now->name,
+                         (unsigned long long)x->src->ne[0], ti ? ti->name : "?", y->name);
+    }
+    free(order);
+    return st;
+}
+
+/* ---- the file -------------------------------------------------------------------------------------- */
+
+static hone_status values(void *arg, const hn_recipe_piece *p, float *x, void *scratch, hone_error *err)
+{
+    const tensor *t = p->t->what;
+    uint64_t ne0 = t->src->ne[0];
+    memcpy(x, t->now->p + p->row * ne0, p->n_row * ne0 * sizeof *x);
+    return HONE_OK;
+}
+
+static hone_status fault(void *arg, const hn_recipe_tensor *r, uint64_t i, hn_recipe_fault what, hone_error *err)
+{
+    const tensor *t = r->what;
+    const char *say = what == HN_FAULT_BEYOND  ? "beyond its type"
+                      : what == HN_FAULT_BLOCK ? "in a block with numbers too large for its type"
+                                               : "expected a finite number";
+    return HN_FAIL(err, HONE_E_NUMERIC, "%s: element %lld is %g, %s; nothing was written", t->now->name, (long long)i,
+                   (double)t->now->p[i], say);
+}
+
+static hone_status kept(void *arg, hn_recipe_piece *p, void *scratch, hone_error *err)
+{
+    const tensor *t = p->t->what;
+    p->data = (const char *)t->src->data + p->at;
+    return HONE_OK;
+}
+
+static hone_status write_all(hn_gguf_writer *w, const tensor *t, uint64_t n, const hn_trained *p, const char *dst,
+                             hone_error *err)
+{
+    static const hn_recipe_source trained = { .values = values, .fault = fault };
+    static const hn_recipe_source as_it_is = { .bytes = kept };
+    hn_recipe_tensor *list = calloc((size_t)n + 1, sizeof *list);
+    hn_recipe r = { .dst = dst, .t = list, .n = n, .n_threads = p->n_threads };
+    if (!list) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %llu tensors", dst, (unsigned long long)n);
+    for (uint64_t i = 0; i < n; i++) {
+        const hn_gguf_tensor *s = t[i].src;
+        list[i] = (hn_recipe_tensor){ .name = s->name,
+                                      .type = t[i].type,
+                                      .n_dim = s->n_dim,
+                                      .ne = { s->ne[0], s->ne[1], s->ne[2], s->ne[3] },
+                                      .source = t[i].now ? &trained : &as_it_is,
+                                      .what = &t[i] };
+    }
+    hone_status st = hn_recipe_write(&r, w, err);
+    free(list);
+    return st;
+}
+
+/* file_type of weights that keep their types: what most of them are. */
+static uint32_t file_type_of(const tensor *t, uint64_t n)
+{
+    uint64_t count[HN_TYPE_COUNT] = { 0 };
+    for (uint64_t i = 0; i < n; i++)
+        if (t[i].src->n_dim > 1) count[t[i].type] += elements(t[i].src);
+    return hn_file_type_of(count);
+}
+
+static hone_status put_trained(hn_gguf_writer *w, const tensor *t, uint64_t n, const hone_model *base,
+                               const hn_trained *p, hone_error *err)
+{
+    static const char *const except[] = { "general.file_type", "general.quantization_version",
+                                          "hone.synth.shape",  "hone.synth.type",
+                                          "hone.synth.seed",   NULL };
+    static const char *const renamed[] = { "general.file_type",
+                                           "general.quantization_version",
+                                           "hone.synth.shape",
+                                           "hone.synth.type",
+                                           "hone.synth.seed",
+                                           "general.name",
+                                           NULL };
+    uint32_t file_type = 0;
+    hone_status st;
+    if (!p->type || !hn_mix_find(p->type, NULL, &file_type)) file_type = file_type_of(t, n);
+    TRY(hn_gguf_put_all(w, base->file, p->name ? renamed : except, err));
+    if (p->name) TRY(hn_gguf_put_str(w, "general.name", p->name, strlen(p->name), err));
+    TRY(hn_gguf_put_u32(w, "general.file_type", file_type, err));
+    TRY(hn_gguf_put_u32(w, "general.quantization_version", 2, err));
+    return HONE_OK;
+}
+
+/* Base's tensors with what becomes of them; *out is the caller's to free on success. */
+static hone_status plan_trained(tensor **out, const hone_model *base, const hn_trained *p, hone_error *err)
+{
+    uint64_t n = hn_gguf_n_tensors(base->file);
+    const hn_mix_model mix = { .arch = base->arch->name,
+                               .n_layer = base->hp.n_layer,
+                               .n_head = base->hp.n_head,
+                               .n_head_kv = base->hp.n_head_kv,
+                               .tied = !hn_gguf_find_tensor(base->file, "output.weight") };
+    hn_typing y;
+    hone_status st;
+    *out = NULL;
+    TRY(hn_typing_begin(&y, p->type, "; expected F32, F16, BF16, Q8_0, Q4_K_M or another mixture name", &mix, err));
+    tensor *t = calloc((size_t)n + 1, sizeof *t);
+    if (!t) return HN_FAIL(err, HONE_E_NOMEM, "%s: list of %llu tensors", base->path, (unsigned long long)n);
+    for (uint64_t i = 0; i < n; i++) {
+        t[i].src = hn_gguf_tensor_at(base->file, i);
+        t[i].layer = layer_of(t[i].src->name);
+    }
+    st = find_tensors(t, n, base, p, err);
+    if (st == HONE_OK) st = choose_types(t, n, base, &y, err);
+    if (st == HONE_OK) *out = t;
+    else free(t);
+    return st;
+}
+
+hone_status hn_check_trained(const hone_model *base, const hn_trained *p, hone_error *err)
+{
+    tensor *t;
+    hone_status st = plan_trained(&t, base, p, err);
+    free(t);
+    return st;
+}
+
+hone_status hn_write_trained(const char *dst, const hone_model *base, const hn_trained *p, hone_error *err)
+{
+    uint64_t n = hn_gguf_n_tensors(base->file);
+    tensor *t;
+    hn_gguf_writer *w = NULL;
+    hone_status st = plan_trained(&t, base, p, err);
+    if (st == HONE_OK && (st = hn_gguf_writer_new(&w, err)) == HONE_OK &&
+        (st = put_trained(w, t, n, base, p, err)) == HONE_OK)
+        st = write_all(w, t, n, p, dst, err);
+    hn_gguf_writer_free(w);
+    free(t);
+    return st;
+}

@@ -1,0 +1,378 @@
+/* Entries that measure whole requests in fresh processes: e2e.clean, gen, kvcache, cold, cpu.
+ * Owns which settings and which numbers; how processes are run is bench_process.c's. */
+#define _GNU_SOURCE
+#include "lab/bench/runner.h"
+#include "lab/bench/bench.h"
+#include "lab/stats/stats.h"
+#include "lab/stats/verdict.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* What known models answer to "Once upon a time", greedily, 64 tokens. A model is known by its metadata and
+ * tensor directory, so one with damaged weights is still held to its text. */
+static const struct {
+    uint64_t fingerprint;
+    const char *name, *text;
+} known[] = {
+    { 0x38075668277d06fcu, "hone-tiny", /* from another implementation: tests/dev/read_tiny.py */
+      ", there was a little boy named Finn. He lived with his mother in a tidy cottage. One day, Finn saw a small "
+      "light in the garden. "
+      "It came from a pink stone. When Finn rubbed it, a voice said, \"You have two wishes.\" He" },
+};
+enum { KNOWN_TOKENS = 64 };
+
+static int32_t or_default(int32_t asked, int32_t def) { return asked > 0 ? asked : def; }
+
+/* Ends an entry: the bunch is freed, the first failure returned. */
+static hone_status end(hn_bunch *b, size_t k, hone_status st, hone_status ran)
+{
+    for (size_t i = 0; i < k; i++) hn_bunch_free(&b[i]);
+    return st == HONE_OK ? ran : st;
+}
+
+static bool to_record(const hn_bunch *b) { return hn_bunch_some(b) || b->verdict.state == HN_INVALID; }
+
+/* ---- e2e.clean ------------------------------------------------------------------------------------- */
+
+hone_status hn_run_e2e_clean(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    hn_runner p;
+    hone_status st = hn_runner_begin(&p, r, e, err);
+    if (st != HONE_OK) return st;
+    if (!p.has_tokenizer)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "e2e.clean compares text, and the model has no tokenizer");
+    hn_bunch b = { .mode = "_request", .word = "known,1" };
+    hn_argv_add(&b.args, "--n-prompt=16");
+    hn_argv_add(&b.args, "--n-gen=%d", KNOWN_TOKENS);
+    hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
+    const char *said = json_string_value(json_object_get(json_array_get(b.all, 0), "text"));
+    size_t i = 0, n = sizeof known / sizeof *known;
+    while (i < n && known[i].fingerprint != p.fingerprint) i++;
+    bool exact = strcmp(r->set.kv, "q8_0") != 0; /* which may change a word */
+    if (b.verdict.state == HN_INVALID) {
+    } else if (i == n || !exact) {
+        snprintf(b.verdict.reason, sizeof b.verdict.reason, "no known text of this model%s to compare with",
+                 exact ? "" : " with --kv q8_0");
+    } else if (said && strcmp(said, known[i].text) != 0) {
+        size_t at = 0;
+        while (said[at] && said[at] == known[i].text[at]) at++;
+        hn_invalid(&b.verdict, "%s does not say what it should: after %zu bytes '%.60s', expected '%.60s'",
+                   known[i].name, at, said + at, known[i].text + at);
+    } else if (said) {
+        b.verdict.state = HN_VALID;
+    }
+    json_t *extra =
+        json_pack("{s:o, s:o}", "text", hn_lab_str(said), "expected", i < n ? json_string(known[i].text) : json_null());
+    const hn_runner_record rec = { .path = "requests.0.decode_tok_s",
+                                   .decode = true,
+                                   .raw = true,
+                                   .extra = extra,
+                                   .memory = hn_runner_memory(&b),
+                                   .config = hn_runner_config(
+                                       &p, (int32_t)hn_result_number(json_array_get(b.all, 0), "requests.0.n_prompt"),
+                                       KNOWN_TOKENS, "greedy") };
+    if (to_record(&b)) st = hn_runner_add(&p, &b, &rec, err);
+    else {
+        json_decref(rec.extra);
+        json_decref(rec.config);
+        json_decref(rec.memory);
+    }
+    return end(&b, 1, st, ran);
+}
+
+/* ---- e2e.gen ------------------------------------------------------------------------------------------ */
+
+/* tok/s for each GB that the process holds: anonymous memory and resident pages of the model. */
+static double efficiency(const hn_bunch *b)
+{
+    double x[1000];
+    size_t i, n = 0;
+    json_t *s;
+    hn_stats st;
+    json_array_foreach(b->all, i, s)
+    {
+        double gb = (hn_result_number(s, "peak_anon_mb") + hn_result_number(s, "model_resident_mb")) / 1e3,
+               v = hn_result_number(s, "requests.0.decode_tok_s") / gb;
+        if (n < 1000 && isfinite(v)) x[n++] = v;
+    }
+    return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
+}
+
+hone_status hn_run_e2e_gen(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    static const struct {
+        const char *variant, *unit, *path;
+        int better;
+        bool decode;
+    } rows[] = { { "decode", "tok/s", "requests.0.decode_tok_s", 1, true },
+                 { "prefill", "tok/s", "requests.0.prefill_tok_s", 1, false },
+                 { "first token", "ms", "requests.0.ttft_ms", -1, false },
+                 { "between tokens", "ms", "requests.0.itl_ms", -1, false },
+                 { "steady", "tok/s", "requests.0.steady_tok_s", 1, true },
+                 { "sustained", "tok/s", "requests.0.sustained_tok_s", 1, true },
+                 { "total", "ms", "requests.0.total_ms", -1, false } };
+    hn_runner p;
+    hone_status st = hn_runner_begin(&p, r, e, err);
+    if (st != HONE_OK) return st;
+    int32_t n_prompt = or_default(r->set.n_prompt, 128), n_gen = or_default(r->set.n_gen, 100);
+    hn_bunch b = { .mode = "_request", .word = "sampled,1" };
+    if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
+    hn_argv_add(&b.args, "--n-prompt=%d", n_prompt);
+    hn_argv_add(&b.args, "--n-gen=%d", n_gen);
+    hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && to_record(&b) && st == HONE_OK; i++) {
+        json_t *extra = json_object();
+        if (i == 0) {
+            json_object_set_new(extra, "itl_ms", hn_bunch_gaps(&b, "requests.0.gaps_ms"));
+            json_object_set_new(extra, "tok_s_per_gb", hn_lab_num(efficiency(&b)));
+            json_object_set_new(extra, "peak_tok_s",
+                                hn_lab_num(hn_result_number(json_array_get(b.all, 0), "requests.0.peak_tok_s")));
+        }
+        bool few = isnan(hn_result_number(json_array_get(b.all, 0), rows[i].path)) && b.verdict.state != HN_INVALID;
+        const hn_runner_record rec = { .variant = rows[i].variant,
+                                       .unit = rows[i].unit,
+                                       .better = rows[i].better,
+                                       .path = rows[i].path,
+                                       .decode = rows[i].decode,
+                                       .raw = i == 0,
+                                       .extra = extra,
+                                       .config = hn_runner_config(&p, n_prompt, n_gen, "temp 0.7, top-p 0.9"),
+                                       .memory = hn_runner_memory(&b) };
+        if (!few) st = hn_runner_add(&p, &b, &rec, err); /* a short generation has no steady part */
+        else {
+            json_decref(rec.extra);
+            json_decref(rec.config);
+            json_decref(rec.memory);
+        }
+    }
+    return end(&b, 1, st, ran);
+}
+
+/* ---- e2e.kvcache ----------------------------------------------------------------------------------------- */
+
+hone_status hn_run_e2e_kv_on(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    enum { PROMPT = 16, ALL = 512 };
+    hn_runner p;
+    hone_status st = hn_runner_begin(&p, r, e, err);
+    if (st != HONE_OK) return st;
+    int32_t n_tok = r->set.n_gen > PROMPT ? r->set.n_gen : ALL;
+    hn_bunch b = { .mode = "_sample" };
+    if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
+    hn_argv_add(&b.args, "--n-prompt=%d", PROMPT);
+    hn_argv_add(&b.args, "--n-gen=%d", n_tok - PROMPT);
+    hn_argv_add(&b.args, "--depth=0");
+    hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 6), err);
+    size_t i, n = json_array_size(b.all);
+    double *s = calloc(2 * n + 1, sizeof *s), *rate = s ? s + n : NULL;
+    json_t *one;
+    if (!s) st = HN_FAIL(err, HONE_E_NOMEM, "%zu samples", n);
+    for (i = 0; s && i < n; i++) {
+        one = json_array_get(b.all, i);
+        double gap = (n_tok - PROMPT - 1) / hn_result_number(one, "decode_tok_s");
+        s[i] = hn_result_number(one, "ttft_ms") * 1e-3 + gap;
+        rate[i] = (n_tok - PROMPT) / s[i];
+    }
+    for (int k = 0; k < 2 && to_record(&b) && st == HONE_OK; k++) {
+        json_t *config = hn_runner_config(&p, PROMPT, n_tok - PROMPT, "greedy");
+        const hn_runner_record rec = { .variant = k ? "rate" : "seconds",
+                                       .unit = k ? "tok/s" : "s",
+                                       .better = k ? 1 : -1,
+                                       .x = k ? rate : s,
+                                       .config = config,
+                                       .raw = k == 0,
+                                       .memory = hn_runner_memory(&b) };
+        st = hn_runner_add(&p, &b, &rec, err);
+    }
+    free(s);
+    return end(&b, 1, st, ran);
+}
+
+hone_status hn_run_e2e_kv_off(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    enum { FEW = 6, MOST_S = 10, QUICK_S = 2 };
+    hn_runner p;
+    hone_status st = hn_runner_begin(&p, r, e, err);
+    if (st != HONE_OK) return st;
+    hn_bunch b = { .mode = "_uncached" };
+    if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
+    int32_t n = hn_runner_samples(&p, FEW), asked = r->set.n_gen > 0 ? r->set.n_gen : 0,
+            most_s = p.quick ? QUICK_S : MOST_S;
+    if (asked == 0) { /* one process chooses the length for all */
+        hn_bunch pilot = { .mode = "_uncached" };
+        bool free_warmups = r->free_warmups;
+        int32_t warmups = r->set.warmups;
+        double measure_s = r->set.measure_s;
+        snprintf(pilot.word, sizeof pilot.word, "0,%d", most_s);
+        r->free_warmups = false;
+        r->set.warmups = 0;
+        r->set.measure_s = 0;
+        st = hn_bunch_measure(&p, &pilot, 1, 1, err);
+        r->free_warmups = free_warmups;
+        r->set.warmups = warmups;
+        r->set.measure_s = measure_s;
+        asked = (int32_t)hn_result_number(json_array_get(pilot.all, 0), "n_tok");
+        if (asked <= 0) {
+            asked = 512;
+            b.verdict = pilot.verdict;
+        }
+        hn_bunch_free(&pilot);
+        if (st != HONE_OK) return st;
+    }
+    snprintf(b.word, sizeof b.word, "%d,%d", asked, most_s);
+    hone_status ran = hn_bunch_measure(&p, &b, 1, n, err);
+    size_t i, used = json_array_size(b.all);
+    double *x = calloc(2 * used + 1, sizeof *x);
+    char note[120] = "";
+    if (!x) st = HN_FAIL(err, HONE_E_NOMEM, "%zu samples", used);
+    for (i = 0; x && i < used; i++) {
+        json_t *s = json_array_get(b.all, i);
+        x[i] = hn_result_number(s, "off_s") / hn_result_number(s, "on_s");
+        x[used + i] = (asked - hn_result_number(s, "n_prompt")) / hn_result_number(s, "off_s");
+    }
+    if (asked != 512)
+        snprintf(note, sizeof note, "%d tokens, not 512%s", asked,
+                 r->set.n_gen > 0 ? "" : ": those would take too long here (-n 512 insists)");
+    for (int k = 0; k < 3 && to_record(&b) && st == HONE_OK; k++) {
+        json_t *config = hn_runner_config(&p, 16, asked - 16, "greedy");
+        const hn_runner_record rec = { .variant = k == 0   ? "seconds"
+                                                  : k == 1 ? "rate"
+                                                           : "times slower",
+                                       .unit = k == 0   ? "s"
+                                               : k == 1 ? "tok/s"
+                                                        : "x",
+                                       .better = k == 1 ? 1 : -1,
+                                       .path = k == 0 ? "off_s" : NULL,
+                                       .x = k == 1 ? x + used : x,
+                                       .config = config,
+                                       .raw = k == 0,
+                                       .memory = hn_runner_memory(&b),
+                                       .note = note[0] ? note : NULL };
+        st = hn_runner_add(&p, &b, &rec, err);
+    }
+    free(x);
+    return end(&b, 1, st, ran);
+}
+
+/* ---- e2e.cold ------------------------------------------------------------------------------------------------ */
+
+hone_status hn_run_e2e_cold(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    enum { REQUESTS = 6 };
+    hn_runner p;
+    hone_status st = hn_runner_begin(&p, r, e, err), ran = HONE_OK;
+    int32_t n_prompt = or_default(r->set.n_prompt, 64), n_gen = or_default(r->set.n_gen, 16);
+    hn_verdict quality = { 0 };
+    if (st == HONE_OK) st = hn_runner_quality(&p, &quality, err);
+    for (int cold = 0; cold < 2 && st == HONE_OK && ran == HONE_OK; cold++) {
+        hn_bunch b = { .mode = "_request", .drop = cold, .from_disk = cold, .verdict = quality };
+        snprintf(b.word, sizeof b.word, "greedy,%d", cold ? 1 : REQUESTS);
+        hn_argv_add(&b.args, "--n-prompt=%d", n_prompt);
+        hn_argv_add(&b.args, "--n-gen=%d", n_gen);
+        ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 6), err);
+        size_t n = json_array_size(b.all);
+        double *x = calloc(3 * n + 1, sizeof *x);
+        if (!x) st = HN_FAIL(err, HONE_E_NOMEM, "%zu samples", n);
+        for (size_t i = 0; x && i < n; i++) {
+            double later[REQUESTS];
+            size_t k = 0;
+            hn_stats of;
+            for (int q = 1; q < REQUESTS; q++) {
+                char path[40];
+                snprintf(path, sizeof path, "requests.%d.total_ms", q);
+                if (isfinite(later[k] = hn_result_number(json_array_get(b.all, i), path))) k++;
+            }
+            x[i] = hn_result_number(json_array_get(b.all, i), "requests.0.total_ms");
+            x[n + i] = k && hn_stats_of(&of, later, k, NULL) == HONE_OK ? of.median : NAN;
+            x[2 * n + i] = x[i] / x[n + i];
+        }
+        static const struct {
+            const char *variant, *unit;
+            int at;
+        } warm_rows[] = { { "first / later", "x", 2 }, { "first", "ms", 0 }, { "later", "ms", 1 } };
+        for (int k = 0; k < 3 && !cold && to_record(&b) && st == HONE_OK; k++) {
+            const hn_runner_record rec = { .variant = warm_rows[k].variant,
+                                           .unit = warm_rows[k].unit,
+                                           .better = -1,
+                                           .x = x + (size_t)warm_rows[k].at * n,
+                                           .raw = k == 0,
+                                           .config = hn_runner_config(&p, n_prompt, n_gen, "greedy"),
+                                           .memory = hn_runner_memory(&b) };
+            st = hn_runner_add(&p, &b, &rec, err);
+        }
+        const hn_runner_record start = { .variant = !cold          ? "start to first token, warm"
+                                                    : b.unverified ? "start to first token, cold-unverified"
+                                                                   : "start to first token, cold",
+                                         .unit = "ms",
+                                         .better = -1,
+                                         .path = "start_to_first_ms",
+                                         .raw = cold,
+                                         .config = hn_runner_config(&p, n_prompt, n_gen, "greedy"),
+                                         .memory = hn_runner_memory(&b),
+                                         .note = "process started, model, tokenizer, prompt, first token" };
+        if (to_record(&b) && st == HONE_OK) st = hn_runner_add(&p, &b, &start, err);
+        else {
+            json_decref(start.config);
+            json_decref(start.memory);
+        }
+        free(x);
+        hn_bunch_free(&b);
+    }
+    return st == HONE_OK ? ran : st;
+}
+
+/* ---- e2e.cpu --------------------------------------------------------------------------------------------------- */
+
+hone_status hn_run_e2e_cpu(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    hn_runner p;
+    hone_status st = hn_runner_begin(&p, r, e, err);
+    if (st != HONE_OK) return st;
+    int32_t n_prompt = or_default(r->set.n_prompt, 128), n_gen = or_default(r->set.n_gen, 64);
+    hn_bunch b = { .mode = "_cost" };
+    if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
+    hn_argv_add(&b.args, "--n-prompt=%d", n_prompt);
+    hn_argv_add(&b.args, "--n-gen=%d", n_gen);
+    hn_argv_add(&b.args, "--depth=0");
+    hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
+    size_t n = json_array_size(b.all);
+    double *x = calloc(4 * n + 1, sizeof *x);
+    if (!x) st = HN_FAIL(err, HONE_E_NOMEM, "%zu samples", n);
+    for (size_t i = 0; x && i < n; i++) {
+        json_t *s = json_array_get(b.all, i);
+        double threads = fmax(hn_result_number(s, "engine.threads"), hn_result_number(s, "engine.threads_batch")),
+               tokens = n_prompt + n_gen;
+        x[i] = 100 * hn_result_number(s, "cpu_use") / threads;
+        x[n + i] = hn_result_number(s, "involuntary_switches") / tokens;
+        x[2 * n + i] = hn_result_number(s, "voluntary_switches") / tokens;
+        x[3 * n + i] = hn_result_number(s, "cache_misses") / tokens;
+    }
+    static const struct {
+        const char *variant, *unit;
+        int better;
+    } rows[] = { { "CPU use", "%", 1 },
+                 { "involuntary switches per token", "count", -1 },
+                 { "voluntary switches per token", "count", -1 },
+                 { "cache misses per token", "count", -1 } };
+    bool counted = n && isfinite(hn_result_number(json_array_get(b.all, 0), "cache_misses"));
+    char note[200] = "";
+    const char *why = json_string_value(json_object_get(json_array_get(b.all, 0), "no_cache_misses"));
+    if (n && !counted) snprintf(note, sizeof note, "no cache misses: %.150s", why ? why : "not counted");
+    for (int k = 0; k < (counted ? 4 : 3) && to_record(&b) && st == HONE_OK; k++) {
+        const hn_runner_record rec = { .variant = rows[k].variant,
+                                       .unit = rows[k].unit,
+                                       .better = rows[k].better,
+                                       .x = x + (size_t)k * n,
+                                       .zero_ok = true,
+                                       .raw = k == 0,
+                                       .config = hn_runner_config(&p, n_prompt, n_gen, "greedy"),
+                                       .memory = hn_runner_memory(&b),
+                                       .note = k == 0 && note[0] ? note : NULL };
+        st = hn_runner_add(&p, &b, &rec, err);
+    }
+    free(x);
+    return end(&b, 1, st, ran);
+}

@@ -1,0 +1,262 @@
+/* sample.*: what picking a token costs, for a vocabulary of 32,000 and the model's own, and
+ * how much of a forward pass that is. Draws are checked against probabilities computed
+ * here in double precision. Knows the public API alone. */
+#include "lab/bench/bench.h"
+#include "lab/bench/sample.h"
+#include "lab/machine/clock.h"
+#include "lab/quality/quality.h"
+#include "lab/stats/stats.h"
+#include "lab/stats/verdict.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    DRAWS = 1000,
+    FEW_DRAWS = 100,
+    N_LOGITS = 8,
+    CHECK_US = 200000,
+    MIN_CHECKED = 64,
+    MAX_CHECKED = 2000,
+    VOCAB = 32000,
+    PROMPT = 16,
+    PEAK = 64
+};
+
+typedef enum method { GREEDY = 0, TEMP, TOP_K, TOP_P } method;
+static const struct {
+    const char *id;
+    hone_sampler_params p;
+} methods[] = {
+    { "sample.greedy", { .temp = 0, .top_p = 1, .repeat_penalty = 1 } },
+    { "sample.temp", { .temp = 0.8f, .top_p = 1, .repeat_penalty = 1 } },
+    { "sample.topk", { .temp = 0.8f, .top_k = 40, .top_p = 1, .repeat_penalty = 1 } },
+    { "sample.topp", { .temp = 0.7f, .top_p = 0.9f, .repeat_penalty = 1 } },
+};
+
+typedef struct draw_job {
+    hone_sampler *s;
+    float *logits; /* [N_LOGITS][n_vocab] */
+    int32_t n_vocab, draws, pos;
+    int64_t sum;
+    bool failed;
+} draw_job;
+
+static void call_draws(void *arg, int64_t calls)
+{
+    draw_job *j = arg;
+    for (int64_t i = 0; i < calls * j->draws; i++) {
+        int32_t id = -1;
+        j->failed |= hone_sampler_pick(j->s, j->logits + (size_t)(i % N_LOGITS) * (size_t)j->n_vocab, 0,
+                                       j->pos++ & INT32_MAX, &id, NULL) != HONE_OK;
+        j->sum += id;
+    }
+    hn_bench_sink(&j->sum);
+}
+
+/* ---- logits --------------------------------------------------------------------------------------- */
+
+/* Sums of twelve uniform numbers: nearly normal. Above them, unless flat, some tokens of which ten or so
+ * have nine tenths of the probability, as in a model's. */
+static void synthetic(draw_job *j, bool flat)
+{
+    for (int32_t k = 0; k < N_LOGITS; k++) {
+        float *x = j->logits + (size_t)k * (size_t)j->n_vocab;
+        for (int32_t i = 0; i < j->n_vocab; i++) {
+            float s = -6;
+            for (uint64_t u = 0; u < 12; u++) s += hn_rand_f32(41 + (uint64_t)k, (uint64_t)i * 12 + u);
+            x[i] = 2.5f * s;
+        }
+        for (uint64_t c = 0; c < PEAK && !flat; c++)
+            x[hn_rand64(61 + (uint64_t)k, c) % (uint64_t)j->n_vocab] = 16 - 0.25f * (float)c;
+    }
+}
+
+/* Logits of the model after 16 to 24 tokens; *pass_s: what one token takes. */
+static hone_status own_logits(draw_job *j, hn_bench_run *r, double *pass_s, hone_error *err)
+{
+    hone_session *s;
+    int32_t ids[PROMPT + N_LOGITS];
+    double took[N_LOGITS];
+    hone_status st = hn_bench_session(r, &s, PROMPT + N_LOGITS, 1, err);
+    if (st != HONE_OK) return st;
+    hn_bench_ids(ids, PROMPT + N_LOGITS, 0, r->model);
+    const float *logits;
+    st = hone_prefill(s, ids, PROMPT, &logits, err);
+    for (int32_t k = 0; k < N_LOGITS && st == HONE_OK; k++) {
+        uint64_t t = hn_clock_ns();
+        st = hone_prefill(s, &ids[PROMPT + k], 1, &logits, err);
+        took[k] = (double)(hn_clock_ns() - t) * 1e-9;
+        if (st == HONE_OK)
+            memcpy(j->logits + (size_t)k * (size_t)j->n_vocab, logits, (size_t)j->n_vocab * sizeof *logits);
+    }
+    *pass_s = st == HONE_OK ? hn_bench_median(took, N_LOGITS) : NAN;
+    hone_session_free(s);
+    return st;
+}
+
+/* ---- are these the right draws? -------------------------------------------------------------------------- */
+
+/* May `id` be drawn at all? */
+static bool allowed(const float *x, int32_t n, method m, int32_t id, double total, double max)
+{
+    double above = 0;
+    int32_t greater = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (x[i] > x[id]) {
+            greater++;
+            above += exp((double)x[i] - max);
+        }
+    switch (m) {
+    case GREEDY: return greater == 0;
+    case TOP_K: return greater < 40;
+    case TOP_P: return above / total < 0.9 + 1e-6;
+    default: return true;
+    }
+}
+
+/* The likeliest token of each set of logits is drawn as often as its probability says: within five standard
+ * deviations, at the temperature, among those that are left. */
+static void check_share(const draw_job *j, method m, const int64_t *hits, int32_t n, hn_verdict *v)
+{
+    for (int32_t k = 0; k < N_LOGITS; k++) {
+        const float *x = j->logits + (size_t)k * (size_t)j->n_vocab;
+        double max = -INFINITY, total = 0, kept = 0, temp = (double)methods[m].p.temp;
+        for (int32_t i = 0; i < j->n_vocab; i++) max = fmax(max, (double)x[i]);
+        for (int32_t i = 0; i < j->n_vocab; i++) total += exp((double)x[i] - max);
+        if (m == TEMP)
+            for (int32_t i = 0; i < j->n_vocab; i++) kept += exp(((double)x[i] - max) / temp);
+        else { /* those left, in descending order: selected one after the other */
+            char *gone = calloc((size_t)j->n_vocab, 1);
+            double mass = 0;
+            for (int32_t c = 0; gone && c < (m == TOP_K ? 40 : j->n_vocab) && (m == TOP_K || mass / total < 0.9); c++) {
+                int32_t best = -1;
+                for (int32_t i = 0; i < j->n_vocab; i++)
+                    if (!gone[i] && (best < 0 || x[i] > x[best])) best = i;
+                if (best < 0) break;
+                gone[best] = 1;
+                mass += exp((double)x[best] - max);
+                kept += exp(((double)x[best] - max) / temp);
+                if (c == 400) kept = NAN; /* too flat a distribution for this way: the share is not checked */
+                if (c == 400) break;
+            }
+            if (!gone) kept = NAN;
+            free(gone);
+        }
+        double p = 1 / kept, sd = sqrt(p * (1 - p) / n), seen = (double)hits[k] / n;
+        if (isfinite(p) && fabs(seen - p) > 5 * sd + 1e-3)
+            hn_invalid(v, "the likeliest token has probability %.4f and was drawn in %.4f of %d draws", p, seen, n);
+    }
+}
+
+static hone_status check_draws(draw_job *j, method m, hn_verdict *v, hone_error *err)
+{
+    int64_t hits[N_LOGITS] = { 0 };
+    uint64_t t = hn_clock_ns();
+    int32_t each = MIN_CHECKED, unused; /* as many as a moment allows */
+    for (int32_t pos = 0; pos < MIN_CHECKED; pos++) hone_sampler_pick(j->s, j->logits, 0, pos, &unused, NULL);
+    double draw_us = (double)(hn_clock_ns() - t) * 1e-3 / MIN_CHECKED;
+    if (draw_us * N_LOGITS * MIN_CHECKED < CHECK_US) each = (int32_t)fmin(MAX_CHECKED, CHECK_US / (draw_us * N_LOGITS));
+    for (int32_t k = 0; k < N_LOGITS; k++) {
+        const float *x = j->logits + (size_t)k * (size_t)j->n_vocab;
+        hn_logit_scan scan = hn_scan_logits(x, j->n_vocab);
+        if (!scan.finite) {
+            hn_invalid(v, "a logit is not a number");
+            return HONE_OK;
+        }
+        double max = (double)x[scan.best], total = 0;
+        for (int32_t i = 0; i < j->n_vocab; i++) total += exp((double)x[i] - max);
+        for (int32_t pos = 0; pos < each; pos++) {
+            int32_t id, again;
+            hone_status st = hone_sampler_pick(j->s, x, 0, pos, &id, err);
+            if (st == HONE_OK && pos < 16) st = hone_sampler_pick(j->s, x, 0, pos, &again, err);
+            if (st != HONE_OK) return st;
+            if (pos < 16 && again != id) hn_invalid(v, "the same position drew token %d, then %d", id, again);
+            if (pos < 64 && !allowed(x, j->n_vocab, m, id, total, max))
+                hn_invalid(v, "token %d was drawn, which this method leaves out", id);
+            if (m == GREEDY && id != scan.best)
+                hn_invalid(v, "greedy picks token %d, the greatest logit is that of %d", id, scan.best);
+            hits[k] += id == scan.best;
+        }
+    }
+    if (m != GREEDY) check_share(j, m, hits, each, v);
+    if (v->state == HN_UNCHECKED) v->state = HN_VALID;
+    return HONE_OK;
+}
+
+/* ---- the entries --------------------------------------------------------------------------------------------- */
+
+typedef struct timed {
+    draw_job *j;
+    double pass_s;
+} timed;
+static void call_timed(void *arg, int64_t calls) { call_draws(((timed *)arg)->j, calls); }
+static void after_timed(void *arg, hn_bench_result *res, const hn_bench_timing *t)
+{
+    timed *k = arg;
+    double draw_s = hn_bench_median(t->s, t->n) / k->j->draws;
+    if (k->j->failed) hn_invalid(&res->verdict, "a draw failed");
+    if (isfinite(k->pass_s))
+        res->extra = json_pack("{s:o, s:o}", "pass_us", hn_lab_num(1e6 * k->pass_s), "pct_of_pass",
+                               hn_lab_num(100 * draw_s / k->pass_s));
+    if (isfinite(k->pass_s) && draw_s > 0.01 * k->pass_s)
+        hn_bench_note(res, "%.2g %% of a forward pass of one token (wanted: below 1 %%)", 100 * draw_s / k->pass_s);
+}
+
+typedef enum source { PEAKED = 0, FLAT, OWN, N_SOURCES } source;
+
+static hone_status measure(hn_bench_run *r, const hn_bench_entry *e, method m, source from, hone_error *err)
+{
+    bool own = from == OWN;
+    draw_job j = { .n_vocab = own ? r->info.n_vocab : VOCAB,
+                   .draws = r->set.quick || from == FLAT ? FEW_DRAWS : DRAWS };
+    timed t = { &j, NAN };
+    char variant[48];
+    snprintf(variant, sizeof variant, own ? "the model's %d" : from == FLAT ? "%d, flat" : "%d", j.n_vocab);
+    hn_bench_result res = { .variant = variant,
+                            .threads = 1,
+                            .config = json_pack("{s:i, s:i}", "n_vocab", (int)j.n_vocab, "draws", (int)j.draws) };
+    hone_sampler_params p = methods[m].p;
+    p.seed = r->set.seed;
+    j.logits = malloc((size_t)j.n_vocab * N_LOGITS * sizeof *j.logits);
+    hone_status st = j.logits ? hone_sampler_new(&j.s, j.n_vocab, &p, err) : HN_FAIL(err, HONE_E_NOMEM, "logits");
+    if (st == HONE_OK && own) st = own_logits(&j, r, &t.pass_s, err);
+    if (st == HONE_OK && !own) synthetic(&j, from == FLAT);
+    if (st == HONE_OK) st = check_draws(&j, m, &res.verdict, err);
+    if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_timed, &t, 1e6 / j.draws, false, after_timed, err);
+    else hn_bench_result_free(&res);
+    hone_sampler_free(j.s);
+    free(j.logits);
+    return st;
+}
+
+static hone_status run(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    hone_model *model;
+    method m = GREEDY;
+    while (strcmp(methods[m].id, e->id) != 0) m++;
+    hone_status st = hn_bench_model(r, &model, err);
+    for (int from = 0; from < N_SOURCES && st == HONE_OK; from++) {
+        if (from == FLAT && r->set.quick) continue;
+        st = measure(r, e, m, (source)from, err);
+        if (hn_bench_step(r, (from + 1.0) / N_SOURCES) && st == HONE_OK)
+            st = HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", e->id);
+    }
+    return st;
+}
+
+#define SAMPLE(id_, what_, target_, suites_)                                                                        \
+    {                                                                                                               \
+        .id = id_, .what = what_, .unit = "us", .target = target_, .method = 'K', .model = true, .suites = suites_, \
+        .cost = 3, .uses = HN_BENCH_SESSION, .run = run                                                             \
+    }
+const hn_bench_entry hn_bench_sampling[] = {
+    SAMPLE("sample.greedy",
+           "one draw of 1000, vocabulary 32,000 and the model's own: the greatest logit; share of a pass", "< 1 ms",
+           "quick full ci"),
+    SAMPLE("sample.temp", "the same at temperature 0.8", "< 5 ms", "full"),
+    SAMPLE("sample.topk", "the same, top-k 40", "< 10 ms", "quick full ci"),
+    SAMPLE("sample.topp", "the same, temperature 0.7, top-p 0.9", "< 10 ms", "quick full ci"),
+    { 0 },
+};

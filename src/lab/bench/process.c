@@ -1,0 +1,369 @@
+/* The launcher of processes and its two collectors. What runs to be timed writes into files
+ * without a name, so that nothing here runs while it does; what talks JSON writes into
+ * pipes, read as it comes. A process that crashes, is killed or talks nonsense is a result
+ * to report. */
+#define _GNU_SOURCE
+#include "lab/bench/process.h"
+#include "base/json_tree.h"
+#include "base/os.h"
+#include "base/shown.h"
+#include "lab/machine/clock.h"
+#include "lab/machine/memory.h"
+#include "base/json_text.h"
+
+#include <sys/types.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_OUT = 64 << 20, MAX_SAID = 4000, LOOK_MS = 50, MAX_RESULT = 64 << 20 };
+
+extern char **environ;
+
+/* ---- the launcher ------------------------------------------------------------------------ */
+
+typedef struct launch {
+    const char *program; /* looked up in PATH unless it has a slash */
+    const char *const *argv;
+    char **env;      /* NULL: this one's */
+    const char *dir; /* NULL: here */
+    int out, err;    /* out -1: thrown away */
+    bool own_group;  /* else a Ctrl-C at the terminal reaches it too */
+} launch;
+
+static void become(const launch *l, pid_t parent)
+{
+    if (hn_os_die_with_parent() && getppid() != parent) _exit(127); /* nobody would read the result */
+    if (l->own_group) setpgid(0, 0);
+    int null = open("/dev/null", O_RDWR);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(l->out >= 0 ? l->out : null, 1) < 0 || dup2(l->err, 2) < 0) _exit(127);
+    if (l->dir && chdir(l->dir) != 0) {
+        dprintf(2, "%s: %s\n", l->dir, strerror(errno));
+        _exit(127);
+    }
+    if (l->own_group) signal(SIGPIPE, SIG_DFL); /* another program; this one chooses for itself */
+    if (l->env) environ = l->env;
+    execvp(l->program, (char *const *)(uintptr_t)l->argv);
+    dprintf(2, "%s: %s\n", l->program, strerror(errno));
+    _exit(127);
+}
+
+/* −1 and errno: there is no process. */
+static pid_t start(const launch *l)
+{
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) become(l, parent);
+    int fork_errno = errno;
+    if (pid > 0 && l->own_group) setpgid(pid, pid);
+    errno = fork_errno;
+    return pid;
+}
+
+static void ended(int status, int *exit_code, int *sig)
+{
+    *exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    *sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* ---- any program -------------------------------------------------------------------------- */
+
+/* The environment with `add` in front; duplicates further back are dropped. */
+static char **environment(const char *const *add)
+{
+    size_t n = 0, m = 0;
+    while (environ && environ[n]) n++;
+    while (add && add[m]) m++;
+    char **e = calloc(n + m + 1, sizeof *e);
+    if (!e) return NULL;
+    size_t k = 0;
+    for (size_t i = 0; i < m; i++) { /* the last of equal names wins */
+        size_t len = strcspn(add[i], "=") + 1;
+        bool again = false;
+        for (size_t j = i + 1; j < m; j++) again = again || strncmp(add[i], add[j], len) == 0;
+        if (!again) e[k++] = (char *)(uintptr_t)add[i];
+    }
+    size_t added = k;
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strcspn(environ[i], "=") + 1;
+        bool replaced = false;
+        for (size_t j = 0; j < added; j++) replaced = replaced || strncmp(environ[i], e[j], len) == 0;
+        if (!replaced) e[k++] = environ[i];
+    }
+    return e;
+}
+
+/* A file for output, gone when closed; −1 and errno. */
+static int nameless(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    char path[1024];
+    snprintf(path, sizeof path, "%s/hone-XXXXXX", tmp && *tmp && strlen(tmp) < 900 ? tmp : "/tmp");
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0) unlink(path);
+    return fd;
+}
+
+/* The file's last `limit` bytes, NUL-terminated; NULL: no memory, or they cannot be read. */
+static char *content(int fd, size_t limit, size_t *n)
+{
+    off_t end = lseek(fd, 0, SEEK_END), from = end > (off_t)limit ? end - (off_t)limit : 0;
+    size_t want = end > 0 ? (size_t)(end - from) : 0, got = 0;
+    char *s = malloc(want + 1);
+    while (s && got < want) {
+        ssize_t k = pread(fd, s + got, want - got, from + (off_t)got);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) { /* less than was written is no output */
+            free(s);
+            return NULL;
+        }
+        got += (size_t)k;
+    }
+    if (s) s[got] = 0;
+    if (n) *n = got;
+    return s;
+}
+
+static double seconds(struct timeval t) { return (double)t.tv_sec + 1e-6 * (double)t.tv_usec; }
+
+static hone_status wait_for(hn_process *out, pid_t pid, uint64_t t0, const hn_process_params *p, hone_error *err)
+{
+    int status = 0;
+    struct rusage u = { 0 };
+    bool stopped = false;
+    for (pid_t got = -1; got < 0;) {
+        if (!stopped && p->stop && p->stop(NULL)) {
+            stopped = true;
+            kill(-pid, SIGKILL);
+            kill(pid, SIGKILL);
+        }
+        got = wait4(pid, &status, 0, &u);
+        if (got < 0 && errno != EINTR)
+            return HN_FAIL(err, HONE_E_IO, "waiting for %s: %s", p->argv[0], strerror(errno));
+    }
+    out->wall_s = (double)(hn_clock_ns() - t0) * 1e-9;
+    if (stopped || (p->stop && p->stop(NULL))) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+    out->user_s = seconds(u.ru_utime);
+    out->sys_s = seconds(u.ru_stime);
+#ifdef __APPLE__
+    out->max_rss = (uint64_t)u.ru_maxrss;
+#else
+    out->max_rss = (uint64_t)u.ru_maxrss * 1024;
+#endif
+    out->major_faults = u.ru_majflt;
+    ended(status, &out->exit_code, &out->signal);
+    return HONE_OK;
+}
+
+hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_error *err)
+{
+    *out = (hn_process){ .exit_code = -1 };
+    if (p->stop && p->stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+    int o = p->keep_out ? nameless() : -1, e = nameless();
+    char **env = environment(p->env);
+    hone_status st = HONE_OK;
+    if ((p->keep_out && o < 0) || e < 0)
+        st = HN_FAIL(err, HONE_E_IO, "a file for what %s writes: %s", p->argv[0], strerror(errno));
+    else if (!env) st = HN_FAIL(err, HONE_E_NOMEM, "environment of %s", p->argv[0]);
+    if (st == HONE_OK) {
+        const launch l = {
+            .program = p->argv[0], .argv = p->argv, .env = env, .dir = p->dir, .out = o, .err = e, .own_group = true
+        };
+        uint64_t t0 = hn_clock_ns();
+        pid_t pid = start(&l);
+        st = pid < 0 ? HN_FAIL(err, HONE_E_IO, "starting %s: %s", p->argv[0], strerror(errno))
+                     : wait_for(out, pid, t0, p, err);
+    }
+    if (st == HONE_OK) {
+        out->said = content(e, MAX_SAID, NULL);
+        errno = 0;
+        if (p->keep_out && !(out->out = content(o, MAX_OUT, &out->n_out)))
+            st = HN_FAIL(err, errno == ENOMEM ? HONE_E_NOMEM : HONE_E_IO, "what %s printed cannot be read: %s",
+                         p->argv[0], errno ? strerror(errno) : "less of it than was written");
+    }
+    if (o >= 0) close(o);
+    if (e >= 0) close(e);
+    free(env);
+    if (st != HONE_OK) hn_process_free(out);
+    return st;
+}
+
+void hn_process_free(hn_process *p)
+{
+    free(p->out);
+    free(p->said);
+    p->out = p->said = NULL;
+}
+
+void hn_process_why(const hn_process *p, char *dst, size_t cap)
+{
+    char last[512] = "";
+    const char *s = p->said ? p->said : "";
+    size_t n = strlen(s);
+    while (n && strchr("\r\n \t", s[n - 1])) n--;
+    size_t from = n;
+    while (from && s[from - 1] != '\n') from--;
+    if (strncmp(s + from, "hone: try: ", 11) == 0 && from > 1) { /* the line before it says what is wrong */
+        n = from - 1;
+        for (from = n; from && s[from - 1] != '\n';) from--;
+    }
+    hn_escape(last, sizeof last, s + from, n - from < 400 ? n - from : 400);
+    const char *colon = last[0] ? ": " : "";
+    if (p->signal) snprintf(dst, cap, "died of signal %d (%s)%s%s", p->signal, strsignal(p->signal), colon, last);
+    else if (p->exit_code != 0) snprintf(dst, cap, "ended with exit code %d%s%s", p->exit_code, colon, last);
+    else snprintf(dst, cap, "%s", "");
+}
+
+/* ---- this program again ------------------------------------------------------------------- */
+
+typedef struct text {
+    char *data;
+    size_t n, cap;
+} text;
+
+/* Reads what is there; false at the end of the stream. limit: older bytes may go. */
+static bool drain(int fd, text *t, size_t limit, bool keep_end)
+{
+    if (keep_end && t->n > limit) {
+        memmove(t->data, t->data + t->n - limit / 2, limit / 2);
+        t->n = limit / 2;
+    }
+    if (t->n + 4097 > t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : 16384;
+        char *d = cap <= 2 * limit + 32768 ? realloc(t->data, cap) : NULL;
+        if (!d) return false;
+        t->data = d;
+        t->cap = cap;
+    }
+    ssize_t k = read(fd, t->data + t->n, 4096);
+    if (k < 0) return errno == EINTR || errno == EAGAIN;
+    t->n += (size_t)k;
+    t->data[t->n] = 0;
+    return k > 0;
+}
+
+static bool to_stderr(void *unused, const char *p, size_t n)
+{
+    while (n) {
+        ssize_t k = write(STDERR_FILENO, p, n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) return false;
+        p += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+/* The child's own words reach the user. It wrote them to a pipe: what they may be on a terminal is decided here. */
+static void pass_on(hn_shown *shown, const char *p, size_t n)
+{
+    if (shown && isatty(STDERR_FILENO) == 1) hn_shown_put(shown, p, n, to_stderr, NULL);
+    else to_stderr(NULL, p, n);
+}
+
+/* Both streams until they end; looks at the child's memory meanwhile. */
+static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, text *result, text *said, bool (*stop)(void *),
+                          hone_error *err)
+{
+    hn_shown shown = { 0 };
+    struct pollfd p[2] = { { .fd = out, .events = POLLIN }, { .fd = errfd, .events = POLLIN } };
+    while (p[0].fd >= 0 || p[1].fd >= 0) {
+        int n = poll(p, 2, LOOK_MS);
+        if (stop && stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+        if (n < 0 && errno != EINTR)
+            return HN_FAIL(err, HONE_E_IO, "waiting for the measured process: %s", strerror(errno));
+        hn_memory m;
+        if (hn_memory_read(&m, pid) && m.anon > c->peak_anon) c->peak_anon = m.anon;
+        if (n <= 0) continue;
+        if (p[0].revents && !drain(out, result, MAX_RESULT, false)) p[0].fd = -1;
+        if (p[1].revents) {
+            size_t before = said->n;
+            if (!drain(errfd, said, 8192, true)) p[1].fd = -1;
+            else if (said->n > before) pass_on(&shown, said->data + before, said->n - before);
+        }
+    }
+    if (shown.n_held) hn_shown_end(&shown, to_stderr, NULL);
+    return HONE_OK;
+}
+
+/* The last line, for the record. */
+static void last_words(hn_child *c, text *said)
+{
+    while (said->n && strchr("\r\n", said->data[said->n - 1])) said->data[--said->n] = 0;
+    if (!said->n) return;
+    const char *line = said->data + said->n;
+    while (line > said->data && line[-1] != '\n') line--;
+    if (strncmp(line, "hone: ", 6) == 0) line += 6;
+    hn_escape(c->message, sizeof c->message, line, strlen(line));
+}
+
+hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(void *), hone_error *err)
+{
+    *out = (hn_child){ .exit_code = -1 };
+    int a[2], b[2];
+    char self[1024];
+    if (!hn_os_program_path(self, sizeof self))
+        return HN_FAIL(err, HONE_E_IO, "cannot run itself as a fresh process (on Linux this needs /proc)");
+    if (hn_os_pipe(a, false) != 0) return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(errno));
+    if (hn_os_pipe(b, false) != 0) {
+        close(a[0]);
+        close(a[1]);
+        return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(errno));
+    }
+    const launch l = { .program = self, .argv = argv, .out = a[1], .err = b[1] };
+    pid_t pid = start(&l);
+    int fork_errno = errno;
+    close(a[1]);
+    close(b[1]);
+    text result = { 0 }, said = { 0 };
+    hone_status st;
+    if (pid < 0) {
+        st = HN_FAIL(err, HONE_E_IO, "starting a process to measure: %s", strerror(fork_errno));
+    } else {
+        st = follow(out, pid, a[0], b[0], &result, &said, stop, err);
+        if (st != HONE_OK) kill(pid, SIGKILL);
+        int status = 0;
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+        ended(status, &out->exit_code, &out->signal);
+        if (said.data) last_words(out, &said);
+        /* 1: a failure that may have a record all the same, of an invalid result */
+        bool may = (out->exit_code == 0 || out->exit_code == 1) && result.data && st == HONE_OK;
+        if (may &&
+            hn_json_tree(&out->result, result.data, result.n, NULL, "the measured process", NULL) == HONE_E_NOMEM)
+            st = HN_FAIL(err, HONE_E_NOMEM, "the result of the measured process");
+        if (out->result && !json_is_object(out->result)) {
+            json_decref(out->result);
+            out->result = NULL;
+        }
+    }
+    close(a[0]);
+    close(b[0]);
+    free(result.data);
+    free(said.data);
+    return st;
+}
+
+void hn_child_free(hn_child *c)
+{
+    json_decref(c->result);
+    c->result = NULL;
+}
+
+void hn_child_why(const hn_child *c, char *dst, size_t cap)
+{
+    const char *colon = c->message[0] ? ": " : "";
+    if (c->signal == SIGKILL)
+        snprintf(dst, cap,
+                 "the measured process was killed by signal 9 (out of memory, if nobody did it on purpose)%s%s", colon,
+                 c->message);
+    else if (c->signal)
+        snprintf(dst, cap, "the measured process died of signal %d (%s)%s%s", c->signal, strsignal(c->signal), colon,
+                 c->message);
+    else if (c->exit_code != 0)
+        snprintf(dst, cap, "the measured process ended with exit code %d%s%s", c->exit_code, colon, c->message);
+    else snprintf(dst, cap, "the measured process printed no result%s%s", colon, c->message);
+}

@@ -1,0 +1,54 @@
+/* process: programs run apart from this one, by one launcher, and collected in two ways:
+ * a program of any kind is timed from outside (hn_process_run); this program again talks
+ * JSON over a pipe and is looked at meanwhile (hn_child_run). Refuses to know what is
+ * measured. */
+#ifndef HN_PROCESS_H
+#define HN_PROCESS_H
+
+#include "base/argv.h"
+#include "base/json_text.h"
+
+/* ---- any program: what the kernel counted, what it wrote ---------------------------------- */
+
+typedef struct hn_process {
+    double wall_s, user_s, sys_s; /* of it and the descendants it waited for */
+    uint64_t max_rss;             /* bytes; of the largest of them */
+    int64_t major_faults;
+    int exit_code, signal; /* exit_code -1: killed by signal */
+    char *out;             /* what it wrote on stdout, NUL-terminated; NULL unless asked for */
+    size_t n_out;
+    char *said; /* the end of what it wrote on stderr, NUL-terminated; may be NULL */
+} hn_process;
+
+typedef struct hn_process_params {
+    const char *const *argv; /* argv[0] looked up in PATH unless it has a slash; ends with NULL */
+    const char *const *env;  /* "NAME=VALUE" added to the environment; NULL, or ends with NULL */
+    const char *dir;         /* where it runs; NULL: here */
+    bool keep_out;           /* else stdout is thrown away */
+    bool (*stop)(void *);    /* NULL allowed; true after a signal: the process is killed */
+} hn_process_params;
+/* Runs it to its end, alone in a process group, stdin empty. A program that fails is a
+ * result: HONE_OK. HONE_E_INTERRUPTED: stopped. */
+hone_status hn_process_run(hn_process *out, const hn_process_params *p, hone_error *err);
+void hn_process_free(hn_process *p);
+/* "ended with exit code 3: what it said last"; dst "" when it ended well. */
+void hn_process_why(const hn_process *p, char *dst, size_t cap);
+
+/* ---- this program again: one JSON object ---------------------------------------------------- */
+
+typedef struct hn_child {
+    json_t *result; /* what it printed on stdout, or NULL */
+    int exit_code;  /* -1: killed by a signal */
+    int signal;
+    uint64_t peak_anon; /* bytes, seen from outside */
+    char message[512];  /* end of what it wrote on stderr */
+} hn_child;
+/* Runs this program again with argv (argv[0] is free, ends with NULL), waits for it, reading
+ * its one JSON object. A process that fails is a result, not an error: HONE_OK. stop (NULL
+ * allowed) is asked regularly; true kills the child: HONE_E_INTERRUPTED. */
+hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(void *), hone_error *err);
+void hn_child_free(hn_child *c);
+/* Why this child gave no result, in words: "killed by signal 11 (Segmentation fault)". */
+void hn_child_why(const hn_child *c, char *dst, size_t cap);
+
+#endif

@@ -1,0 +1,359 @@
+/* One measured process beyond the plain sample: requests of text, generation without a
+ * cache, several sequences, and the pace of a generation. Owns where the clock is
+ * read; refuses to know processes and files. */
+#include "lab/bench/sample.h"
+#include "lab/machine/clock.h"
+#include "lab/quality/quality.h"
+#include "lab/stats/stats.h"
+#include "lab/stats/verdict.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- pace ---------------------------------------------------------------------------------- */
+
+hone_status hn_pace_of(hn_pace *out, const double *gap_ms, int32_t n, hone_error *err)
+{
+    *out = (hn_pace){ .steady = NAN, .peak = NAN, .sustained = NAN };
+    int32_t drop = n / 10 > 8 ? n / 10 : 8, half = n / 2;
+    if (n > drop) {
+        hn_stats st;
+        hone_status s = hn_stats_of(&st, gap_ms + drop, (size_t)(n - drop), err);
+        if (s != HONE_OK) return s;
+        out->steady = 1000 / st.median;
+    }
+    double sum = 0;
+    for (int32_t i = n - half; i < n; i++) sum += gap_ms[i];
+    if (half > 0) out->sustained = 1000 * half / sum;
+    sum = 0;
+    for (int32_t from = 0, to = 0; to < n; to++) { /* shortest stretches of a second and more that end at `to` */
+        sum += gap_ms[to];
+        while (sum - gap_ms[from] >= 1000) sum -= gap_ms[from++];
+        if (sum >= 1000) out->peak = fmax(out->peak, 1000 * (to - from + 1) / sum);
+    }
+    return HONE_OK;
+}
+
+/* ---- a request ------------------------------------------------------------------------------- */
+
+hone_status hn_request_text(char **text, const hone_model *m, int32_t n, hone_error *err)
+{
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    *text = NULL;
+    if (!info.has_tokenizer) return HONE_OK;
+    size_t len = 0, cap = 0;
+    for (int round = 1;; round *= 2) { /* more text until there are enough tokens */
+        for (int k = 0; k < HN_Q_PROMPTS * round; k++) {
+            const char *t = hn_q_texts[k % HN_Q_PROMPTS];
+            size_t add = strlen(t) + 1;
+            if (len + add + 1 > cap) {
+                char *grown = realloc(*text, cap = 2 * (len + add + 1));
+                if (!grown) {
+                    free(*text);
+                    *text = NULL;
+                    return HN_FAIL(err, HONE_E_NOMEM, "a text of %d tokens", n);
+                }
+                *text = grown;
+            }
+            memcpy(*text + len, t, add - 1);
+            len += add;
+            (*text)[len - 1] = '\n';
+            (*text)[len] = 0;
+        }
+        int32_t *ids;
+        hone_span *spans;
+        size_t n_ids;
+        hone_status st = hone_tokenize_spans(m, *text, len, HONE_TOK_ADD, &ids, &spans, &n_ids, err);
+        bool enough = st == HONE_OK && n_ids > (size_t)n + 1;
+        if (enough && spans[n].end > 0 && spans[n].end <= len) (*text)[spans[n].end] = 0;
+        if (st == HONE_OK) {
+            hone_free(ids);
+            hone_free(spans);
+        }
+        if (st != HONE_OK || enough || len > (size_t)64 << 20) {
+            if (st != HONE_OK || !enough) {
+                free(*text);
+                *text = NULL;
+            }
+            return st == HONE_OK && !enough
+                       ? HN_FAIL(err, HONE_E_FORMAT, "the tokenizer makes fewer than %d tokens of %zu bytes of text", n,
+                                 len)
+                       : st;
+        }
+    }
+}
+
+/* A token is usable when its bytes are there. */
+static void use_bytes(hone_stream *stream, int32_t id)
+{
+    const char *text;
+    size_t len;
+    bool stopped;
+    if (stream && hone_stream_push(stream, id, &text, &len, &stopped, NULL) == HONE_OK && len)
+        __asm__ volatile("" : : "r"(text) : "memory");
+}
+
+typedef struct request_run {
+    hone_session *s;
+    const hone_model *m;
+    hone_sampler *sampler;
+    hone_stream *stream;
+    int32_t *prompt;
+} request_run;
+
+static void request_run_free(request_run *r)
+{
+    hone_sampler_free(r->sampler);
+    hone_stream_free(r->stream);
+    free(r->prompt);
+}
+
+/* The next id, or −1 with a verdict. */
+static int32_t draw(request_run *r, hn_request *q, const float *logits)
+{
+    int32_t id = -1;
+    hone_error err;
+    if (hone_sampler_pick(r->sampler, logits, 0, hone_seq_length(r->s, 0), &id, &err) != HONE_OK) {
+        hn_invalid(&q->verdict, "generated token %d: %s", q->n_ids, err.message);
+        return -1;
+    }
+    hone_sampler_accept(r->sampler, id);
+    use_bytes(r->stream, id);
+    return id;
+}
+
+static hone_status request_timed(request_run *r, hn_request *q, const char *text, const hn_request_config *c,
+                                 hone_error *err)
+{
+    const float *logits;
+    hone_status st;
+    uint64_t t0 = hn_clock_ns(), t1 = t0;
+    if (text) {
+        int32_t *ids;
+        size_t n;
+        if ((st = hone_tokenize(r->m, text, strlen(text), HONE_TOK_ADD, &ids, &n, err)) != HONE_OK) return st;
+        if (n < (size_t)q->n_prompt) q->n_prompt = (int32_t)n;
+        memcpy(r->prompt, ids, (size_t)q->n_prompt * sizeof *ids);
+        hone_free(ids);
+        t1 = hn_clock_ns();
+        q->tokenize_ms = (double)(t1 - t0) * 1e-6;
+    }
+    if ((st = hone_prefill(r->s, r->prompt, q->n_prompt, &logits, err)) != HONE_OK) return st;
+    uint64_t t2 = hn_clock_ns();
+    q->prefill_tok_s = q->n_prompt / ((double)(t2 - t1) * 1e-9);
+    int32_t id = draw(r, q, logits);
+    if (id < 0) return HONE_OK;
+    uint64_t first = hn_clock_ns(), last = first;
+    q->ttft_ms = (double)(first - t0) * 1e-6;
+    q->ids[q->n_ids++] = id;
+    while (q->n_ids < c->n_gen) {
+        if ((st = hone_prefill(r->s, &id, 1, &logits, err)) != HONE_OK) return st;
+        if ((id = draw(r, q, logits)) < 0) return HONE_OK;
+        uint64_t now = hn_clock_ns();
+        q->gap_ms[q->n_gaps++] = (double)(now - last) * 1e-6;
+        q->ids[q->n_ids++] = id;
+        last = now;
+    }
+    q->total_ms = (double)(last - t0) * 1e-6;
+    if (q->n_ids > 1) q->decode_tok_s = (q->n_ids - 1) / ((double)(last - first) * 1e-9);
+    return HONE_OK;
+}
+
+hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m, const char *text,
+                           const hn_request_config *c, hone_error *err)
+{
+    *out =
+        (hn_request){ .tokenize_ms = NAN, .ttft_ms = NAN, .prefill_tok_s = NAN, .decode_tok_s = NAN, .total_ms = NAN };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    request_run r = { .s = s, .m = m };
+    hone_sampler_params p = { .temp = c->temp, .top_p = c->top_p, .repeat_penalty = 1, .seed = c->seed };
+    int32_t room = hone_session_n_ctx(s) - c->n_gen;
+    out->n_prompt = c->text || c->n_prompt > room ? room : c->n_prompt;
+    hone_status st = hone_seq_truncate(s, 0, 0, err);
+    if (st == HONE_OK && out->n_prompt < 1)
+        st = HN_FAIL(err, HONE_E_CTX, "a context of %d positions for %d generated tokens", hone_session_n_ctx(s),
+                     c->n_gen);
+    if (st == HONE_OK) st = hone_sampler_new(&r.sampler, info.n_vocab, &p, err);
+    if (st == HONE_OK && text) st = hone_stream_new(&r.stream, m, NULL, 0, err);
+    if (st == HONE_OK) {
+        r.prompt = calloc((size_t)out->n_prompt, sizeof *r.prompt);
+        out->ids = calloc((size_t)c->n_gen + 1, sizeof *out->ids);
+        out->gap_ms = calloc((size_t)c->n_gen + 1, sizeof *out->gap_ms);
+        if (!r.prompt || !out->ids || !out->gap_ms)
+            st = HN_FAIL(err, HONE_E_NOMEM, "a request of %d tokens", out->n_prompt);
+    }
+    if (st == HONE_OK && !text) hn_bench_ids(r.prompt, out->n_prompt, 0, m);
+    if (st == HONE_OK) st = request_timed(&r, out, text, c, err);
+    if (st == HONE_E_NUMERIC) { /* a verdict, not a failure */
+        hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
+        st = HONE_OK;
+    }
+    request_run_free(&r);
+    if (st != HONE_OK) hn_request_free(out);
+    return st;
+}
+
+void hn_request_free(hn_request *q)
+{
+    free(q->gap_ms);
+    free(q->ids);
+    *q = (hn_request){ 0 };
+}
+
+json_t *hn_request_json(const hn_request *q)
+{
+    json_t *o = json_object(), *gaps = json_array(), *ids = json_array();
+    hn_pace pace;
+    hn_stats gap;
+    if (hn_pace_of(&pace, q->gap_ms, q->n_gaps, NULL) != HONE_OK) pace = (hn_pace){ NAN, NAN, NAN };
+    if (hn_stats_of(&gap, q->gap_ms, (size_t)q->n_gaps, NULL) != HONE_OK) gap.median = gap.max = NAN;
+    for (int32_t i = 0; i < q->n_gaps; i++) json_array_append_new(gaps, hn_lab_num(q->gap_ms[i]));
+    for (int32_t i = 0; i < q->n_ids; i++) json_array_append_new(ids, json_integer(q->ids[i]));
+    json_object_set_new(o, "n_prompt", json_integer(q->n_prompt));
+    json_object_set_new(o, "tokenize_ms", hn_lab_num(q->tokenize_ms));
+    json_object_set_new(o, "ttft_ms", hn_lab_num(q->ttft_ms));
+    json_object_set_new(o, "prefill_tok_s", hn_lab_num(q->prefill_tok_s));
+    json_object_set_new(o, "decode_tok_s", hn_lab_num(q->decode_tok_s));
+    json_object_set_new(o, "total_ms", hn_lab_num(q->total_ms));
+    json_object_set_new(o, "itl_ms", q->n_gaps ? hn_lab_num(gap.median) : json_null());
+    json_object_set_new(o, "steady_tok_s", hn_lab_num(pace.steady));
+    json_object_set_new(o, "peak_tok_s", hn_lab_num(pace.peak));
+    json_object_set_new(o, "sustained_tok_s", hn_lab_num(pace.sustained));
+    json_object_set_new(o, "gaps_ms", gaps);
+    json_object_set_new(o, "ids", ids);
+    json_object_set_new(o, "invalid_reason",
+                        q->verdict.state == HN_INVALID ? hn_lab_str(q->verdict.reason) : json_null());
+    return o;
+}
+
+/* ---- without a cache --------------------------------------------------------------------------- */
+
+/* Greedy; −1 with a verdict. */
+static int32_t best(hn_verdict *v, const float *logits, int32_t n_vocab, int32_t i)
+{
+    hn_logit_scan r = hn_scan_logits(logits, n_vocab);
+    if (!r.finite) hn_invalid(v, "generated token %d: the logits hold a NaN or an infinity", i);
+    else if (r.all_equal) hn_invalid(v, "generated token %d: all %d logits are equal (%g)", i, n_vocab, logits[0]);
+    return r.best;
+}
+
+/* ids [n_tok] hold n_prompt tokens, the rest is generated. */
+static hone_status generate(hn_uncached *u, hone_session *s, int32_t *ids, int32_t n_vocab, bool cached,
+                            double *seconds, hone_error *err)
+{
+    const float *logits;
+    uint64_t t0 = hn_clock_ns();
+    hone_status st = hone_seq_truncate(s, 0, 0, err);
+    for (int32_t n = u->n_prompt; n < u->n_tok && st == HONE_OK; n++) {
+        bool all = !cached || n == u->n_prompt;
+        if (!cached) st = hone_seq_truncate(s, 0, 0, err);
+        if (st == HONE_OK)
+            st = all ? hone_prefill(s, ids, n, &logits, err) : hone_prefill(s, ids + n - 1, 1, &logits, err);
+        if (st == HONE_OK && (ids[n] = best(&u->verdict, logits, n_vocab, n)) < 0) break;
+    }
+    *seconds = (double)(hn_clock_ns() - t0) * 1e-9;
+    return st;
+}
+
+/* Tokens for which recomputing everything takes less than most_s: from the time of one prompt of 256. */
+static hone_status choose_length(hn_uncached *u, hone_session *s, const int32_t *ids, double most_s, hone_error *err)
+{
+    enum { PILOT = 256 };
+    const float *logits;
+    hone_status st = hone_seq_truncate(s, 0, 0, err);
+    uint64_t t0 = hn_clock_ns();
+    if (st == HONE_OK) st = hone_prefill(s, ids, PILOT, &logits, err);
+    double per_token = (double)(hn_clock_ns() - t0) * 1e-9 / PILOT;
+    for (u->n_tok = 512; u->n_tok > 32 && 0.5 * u->n_tok * u->n_tok * per_token > most_s;) u->n_tok /= 2;
+    return st;
+}
+
+hone_status hn_uncached_run(hn_uncached *out, hone_session *s, const hone_model *m, int32_t n_prompt, int32_t n_tok,
+                            double most_s, hone_error *err)
+{
+    *out = (hn_uncached){ .n_prompt = n_prompt, .n_tok = n_tok, .on_s = NAN, .off_s = NAN };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    int32_t most = n_tok > 512 ? n_tok : 512, *ids = calloc(2 * (size_t)most, sizeof *ids);
+    if (!ids) return HN_FAIL(err, HONE_E_NOMEM, "ids of %d tokens", most);
+    hn_bench_ids(ids, most, 0, m);
+    hone_status st = n_tok > 0 ? HONE_OK : choose_length(out, s, ids, most_s, err);
+    memcpy(ids + most, ids, (size_t)most * sizeof *ids);
+    if (st == HONE_OK) st = generate(out, s, ids, info.n_vocab, true, &out->on_s, err);
+    if (st == HONE_OK && out->verdict.state != HN_INVALID)
+        st = generate(out, s, ids + most, info.n_vocab, false, &out->off_s, err);
+    out->same = memcmp(ids, ids + most, (size_t)out->n_tok * sizeof *ids) == 0;
+    if (st == HONE_OK && !out->same)
+        hn_invalid(&out->verdict, "with and without the cache, other tokens were generated");
+    if (st == HONE_E_NUMERIC) {
+        hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
+        st = HONE_OK;
+    }
+    free(ids);
+    return st;
+}
+
+/* ---- several sequences ---------------------------------------------------------------------------- */
+
+static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prompts, int32_t n_vocab, hone_token *tok,
+                               float *logits, hone_error *err)
+{
+    int32_t n = 0, np = b->n_prompt;
+    for (int32_t q = 0; q < b->n_seq; q++)
+        for (int32_t i = 0; i < np; i++) tok[n++] = (hone_token){ prompts[q * np + i], i, q, i + 1 == np };
+    uint64_t t0 = hn_clock_ns();
+    hone_status st = hone_decode(s, tok, n, logits, err);
+    b->prefill_tok_s = n / ((double)(hn_clock_ns() - t0) * 1e-9);
+    t0 = hn_clock_ns();
+    for (int32_t step = 0; st == HONE_OK; step++) {
+        for (int32_t q = 0; q < b->n_seq; q++) {
+            int32_t id = best(&b->verdict, logits + (size_t)q * (size_t)n_vocab, n_vocab, step);
+            if (id < 0) return HONE_OK;
+            tok[q] = (hone_token){ id, np + step, q, true };
+        }
+        b->ids[step] = tok[0].id;
+        if (step + 1 == b->n_gen) break;
+        st = hone_decode(s, tok, b->n_seq, logits, err);
+    }
+    b->decode_tok_s = (double)b->n_seq * (b->n_gen - 1) / ((double)(hn_clock_ns() - t0) * 1e-9);
+    return st;
+}
+
+hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, int32_t n_seq, int32_t n_prompt,
+                         int32_t n_gen, hone_error *err)
+{
+    *out =
+        (hn_batch){ .n_seq = n_seq, .n_prompt = n_prompt, .n_gen = n_gen, .prefill_tok_s = NAN, .decode_tok_s = NAN };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    size_t n = (size_t)n_seq * (size_t)n_prompt, n_logits = (size_t)n_seq * (size_t)info.n_vocab;
+    int32_t *prompts = calloc(n, sizeof *prompts);
+    hone_token *tok = calloc(n, sizeof *tok);
+    float *logits = calloc(n_logits, sizeof *logits);
+    out->ids = calloc((size_t)n_gen, sizeof *out->ids);
+    hone_status st = HONE_OK;
+    if (!prompts || !tok || !logits || !out->ids) st = HN_FAIL(err, HONE_E_NOMEM, "a batch of %d sequences", n_seq);
+    if (st == HONE_OK) {
+        hn_bench_ids(prompts, (int32_t)n, 0, m);
+        memset(logits, 1, n_logits * sizeof *logits); /* its pages are there before the clock runs */
+        st = batch_timed(out, s, prompts, info.n_vocab, tok, logits, err);
+    }
+    if (st == HONE_E_NUMERIC) {
+        hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
+        st = HONE_OK;
+    }
+    free(prompts);
+    free(tok);
+    free(logits);
+    if (st != HONE_OK) hn_batch_free(out);
+    return st;
+}
+
+void hn_batch_free(hn_batch *b)
+{
+    free(b->ids);
+    b->ids = NULL;
+}

@@ -1,0 +1,426 @@
+/* The one loop of fresh processes: how one is started, judged, voided, repeated, and what
+ * came of all of them made a record. Refuses to know what the processes do inside
+ * (cli/bench_child.c, sample.h) and which entry asks. */
+#define _GNU_SOURCE
+#include "lab/bench/runner.h"
+
+#include "base/os.h"
+#include "lab/bench/bench.h"
+#include "lab/bench/process.h"
+#include "lab/machine/clock.h"
+#include "lab/machine/evidence.h"
+#include "lab/machine/roof.h"
+#include "lab/stats/stats.h"
+#include "lab/stats/verdict.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { MOST_REPEATS = 2 };             /* of one sample that was voided */
+static const double most_voided = 0.5; /* of all samples, and one */
+
+/* ---- one entry ----------------------------------------------------------------------------- */
+
+hone_status hn_runner_begin(hn_runner *p, hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    hone_model *m;
+    *p = (hn_runner){ .r = r, .e = e, .quick = r->set.quick };
+    hone_status st = hn_bench_model(r, &m, err);
+    if (st != HONE_OK) return st;
+    snprintf(p->packed, sizeof p->packed, "%s", r->info.packed_path ? r->info.packed_path : "");
+    snprintf(p->packed_note, sizeof p->packed_note, "%s", r->info.packed_note);
+    p->bytes_per_token = (double)hn_bytes_per_token(&r->info);
+    p->n_bytes = r->info.n_bytes;
+    p->fingerprint = r->info.fingerprint;
+    p->n_ctx_train = r->info.n_window ? 0 : r->info.n_ctx_train;
+    p->n_layer = r->info.n_layer;
+    p->has_tokenizer = r->info.has_tokenizer;
+    p->state_bytes = r->info.state_bytes;
+    st = hn_work_of(&p->work, r->set.model, err);
+    hn_work_add(&p->work, &r->info);
+    hn_bench_model_close(r);
+    return st;
+}
+
+int32_t hn_runner_samples(const hn_runner *p, int32_t most)
+{
+    return p->r->free_samples && p->r->set.samples > most ? most : p->r->set.samples;
+}
+
+void hn_bunch_free(hn_bunch *b)
+{
+    json_decref(b->all);
+    json_decref(b->voided);
+    hn_argv_free(&b->args);
+    b->all = b->voided = NULL;
+}
+
+/* ---- processes -------------------------------------------------------------------------------- */
+
+/* What a process that refused means for the one who asked. */
+static hone_status refused(const hn_child *c, const char *id, hone_error *err)
+{
+    switch (c->exit_code) {
+    case 2: return HN_FAIL(err, HONE_E_ARG, "%s: the measured process refused: %s", id, c->message);
+    case 3: return HN_FAIL(err, HONE_E_FORMAT, "%s: the measured process refused the model: %s", id, c->message);
+    case 4: return HN_FAIL(err, HONE_E_NOMEM, "%s: the measured process ran out of memory: %s", id, c->message);
+    case 6:
+    case 130: return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: interrupted", id);
+    default: return HONE_OK;
+    }
+}
+
+/* *out: what it printed, or NULL with the reason in why. */
+static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why, size_t cap, hone_error *err)
+{
+    hn_argv a = { 0 };
+    hn_child c;
+    *out = NULL;
+    if (hn_bench_step(p->r, p->todo ? (double)p->done / p->todo : 0))
+        return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", p->e->id);
+    hn_argv_add(&a, "hone");
+    hn_argv_add(&a, "bench");
+    hn_argv_add(&a, "%s", b->mode);
+    if (b->word[0]) hn_argv_add(&a, "%s", b->word);
+    hn_argv_extend(&a, p->r->set.child_args);
+    hn_argv_extend(&a, hn_argv_words(&b->args)); /* they overrule */
+    hn_argv_add(&a, "%" PRIu64, hn_clock_ns());  /* last: the time of the spawn */
+    a.lost = a.lost || b->args.lost;
+    hone_status st = hn_argv_check(&a, "a process", err);
+    if (st == HONE_OK) st = hn_child_run(&c, hn_argv_words(&a), p->r->set.stop, err);
+    hn_argv_free(&a);
+    if (st != HONE_OK) return st;
+    p->done++;
+    st = refused(&c, p->e->id, err);
+    p->r->told = p->r->told || st != HONE_OK;
+    if (st == HONE_OK && !c.result) hn_child_why(&c, why, cap);
+    else if (st == HONE_OK) {
+        double seen = (double)c.peak_anon / 1e6; /* from outside */
+        json_t *anon = json_object_get(c.result, "peak_anon_mb");
+        if (anon && !(json_number_value(anon) >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
+        *out = json_incref(c.result);
+    }
+    hn_child_free(&c);
+    return st;
+}
+
+static void drop_files(hn_runner *p, hn_bunch *b)
+{
+    const char *const files[] = { p->r->set.model, p->packed[0] ? p->packed : NULL };
+    for (size_t i = 0; i < 2; i++) {
+        if (!files[i]) continue;
+        double left = hn_os_drop_file(files[i]);
+        if (!(left >= 0 && left < 0.01)) b->unverified = true;
+    }
+}
+
+/* Loads are those of a file in memory, unless it would not stay. */
+static void read_through(const hn_runner *p, const char *path)
+{
+    enum { PIECE = 1 << 20 };
+    struct stat sb;
+    if (stat(path, &sb) != 0 || (uint64_t)sb.st_size > hn_memory_available()) return;
+    FILE *f = fopen(path, "rbe");
+    char *buf = malloc(PIECE);
+    while (f && buf && !(p->r->set.stop && p->r->set.stop(NULL)) && fread(buf, 1, PIECE, f) == PIECE) {}
+    free(buf);
+    if (f) fclose(f);
+}
+
+static json_t *result_at(json_t *o, const char *path)
+{
+    char key[64];
+    while (o) {
+        size_t n = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)n, path);
+        o = json_is_array(o) ? json_array_get(o, key[0] == '-' ? json_array_size(o) - 1 : strtoul(key, NULL, 10))
+                             : json_object_get(o, key);
+        if (!path[n]) return o;
+        path += n + 1;
+    }
+    return NULL;
+}
+
+double hn_result_number(json_t *o, const char *path)
+{
+    o = result_at(o, path);
+    return json_is_number(o) ? json_number_value(o) : NAN;
+}
+
+static double usual_mhz(const hn_bunch *b)
+{
+    double x[64];
+    size_t i, n = 0;
+    json_t *s;
+    hn_stats st;
+    json_array_foreach(b->all, i, s) if (n < 64 && isfinite(x[n] = hn_result_number(s, "clock_mhz"))) n++;
+    return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
+}
+
+static void judge_sample(hn_bunch *b, json_t *s)
+{
+    const char *why = json_string_value(json_object_get(s, "invalid_reason"));
+    size_t i, n = json_array_size(b->all);
+    json_t *request, *first = json_object_get(json_array_get(b->all, 0), "ids"), *ids = json_object_get(s, "ids");
+    if (why) hn_invalid(&b->verdict, "sample %zu: %s", n, why);
+    json_array_foreach(json_object_get(s, "requests"), i, request)
+    {
+        const char *reason = json_string_value(json_object_get(request, "invalid_reason"));
+        if (reason) hn_invalid(&b->verdict, "sample %zu, request %zu: %s", n, i + 1, reason);
+        if (!first)
+            first = json_object_get(json_array_get(json_object_get(json_array_get(b->all, 0), "requests"), 0), "ids");
+        if (!json_equal(first, json_object_get(request, "ids")))
+            hn_invalid(&b->verdict,
+                       "sample %zu, request %zu generated other tokens than the first: the engine is not deterministic",
+                       n, i + 1);
+    }
+    if (ids && !json_equal(first, ids))
+        hn_invalid(&b->verdict, "sample %zu generated other tokens than sample 1: the engine is not deterministic", n);
+}
+
+/* One sample that counts, measured again when the machine, not the number, gives a reason. */
+static hone_status take_sample(hn_runner *p, hn_bunch *b, hone_error *err)
+{
+    for (int tries = 0;; tries++) {
+        json_t *s;
+        char why[640] = "";
+        if (b->drop) drop_files(p, b);
+        hone_status st = run_child(p, b, &s, why, sizeof why, err);
+        if (st != HONE_OK) return st;
+        if (!s) { /* a crash is a verdict */
+            hn_invalid(&b->verdict, "sample %zu: %.480s", json_array_size(b->all) + 1, why);
+            if (b->keep_crashes) json_array_append_new(b->all, json_pack("{s:o}", "invalid_reason", hn_lab_str(why)));
+            return HONE_OK;
+        }
+        bool bad = hn_evidence_voids(s, b->from_disk, usual_mhz(b), why, sizeof why);
+        if (bad && tries < MOST_REPEATS && (double)json_array_size(b->voided) < most_voided * b->wanted + 1) {
+            json_array_append_new(b->voided, json_pack("{s:o, s:o}", "reason", hn_lab_str(why), "result", s));
+            continue;
+        }
+        if (bad) {
+            b->n_kept++;
+            snprintf(b->kept, sizeof b->kept, "%.*s", (int)sizeof b->kept - 1, why);
+        }
+        json_array_append_new(b->all, s);
+        judge_sample(b, s);
+        return HONE_OK;
+    }
+}
+
+static void shuffle(size_t *order, size_t k, uint64_t seed, uint64_t round)
+{
+    for (size_t i = 0; i < k; i++) order[i] = i;
+    for (size_t i = k; i > 1; i--) {
+        size_t j = (size_t)(hn_rand64(seed ^ 0x70726F63u, round * 64 + i) % i), t = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = t;
+    }
+}
+
+/* Beyond the samples asked for: while there is time, and something that can come out valid. */
+static bool more_time(const hn_runner *p, const hn_bunch *b, size_t k, uint64_t t0)
+{
+    bool any = false;
+    for (size_t i = 0; i < k; i++) any = any || b[i].verdict.state != HN_INVALID;
+    return any && (double)(hn_clock_ns() - t0) * 1e-9 < p->r->set.measure_s;
+}
+
+hone_status hn_bunch_measure(hn_runner *p, hn_bunch *b, size_t k, int32_t n, hone_error *err)
+{
+    const hn_bench_settings *set = &p->r->set;
+    int32_t warmups = !p->r->free_warmups ? set->warmups : b->no_warmup ? 0 : 1;
+    size_t order[16];
+    p->todo = (int32_t)k * (warmups + n);
+    p->done = 0;
+    for (size_t i = 0; i < k; i++) {
+        b[i].wanted = n;
+        if (!b[i].all) b[i].all = json_array();
+        if (!b[i].voided) b[i].voided = json_array();
+        if (!b[i].drop && i == 0 && !p->r->quality) { /* the run for the hash has read all of it */
+            read_through(p, set->model);
+            if (p->packed[0]) read_through(p, p->packed);
+        }
+        uint64_t t0 = hn_clock_ns();
+        for (int32_t w = 0; !b[i].drop && (w < warmups || (double)(hn_clock_ns() - t0) * 1e-9 < set->warm_up_s); w++) {
+            json_t *unused;
+            char why[640] = "";
+            hone_status st = run_child(p, &b[i], &unused, why, sizeof why, err);
+            json_decref(unused);
+            if (st != HONE_OK) return st;
+            if (why[0]) { /* it crashes: no need to see it ten times */
+                if (!b[i].keep_crashes) hn_invalid(&b[i].verdict, "%.480s", why);
+                break;
+            }
+            b[i].warmups++;
+        }
+    }
+    uint64_t t0 = hn_clock_ns();
+    for (int32_t round = 0; round < n || more_time(p, b, k, t0); round++) {
+        shuffle(order, k, set->seed, (uint64_t)round);
+        bool any = false;
+        for (size_t i = 0; i < k; i++) {
+            hn_bunch *one = &b[order[i]];
+            if (one->verdict.state == HN_INVALID && json_array_size(one->all) == 0 && !one->keep_crashes) continue;
+            any = true;
+            hone_status st = take_sample(p, one, err);
+            if (st != HONE_OK) return st;
+        }
+        if (!any) break;
+    }
+    return HONE_OK;
+}
+
+/* ---- records ------------------------------------------------------------------------------------ */
+
+json_t *hn_runner_config(const hn_runner *p, int32_t n_prompt, int32_t n_gen, const char *sampler)
+{
+    const hn_bench_settings *s = &p->r->set;
+    json_t *o = json_object();
+    if (n_prompt >= 0) json_object_set_new(o, "n_prompt", json_integer(n_prompt));
+    if (n_gen >= 0) json_object_set_new(o, "n_gen", json_integer(n_gen));
+    if (n_gen >= 0) json_object_set_new(o, "depth", json_integer(0));
+    json_object_set_new(o, "chunk", json_integer(s->chunk));
+    json_object_set_new(o, "kv", json_string(s->kv));
+    json_object_set_new(o, "sampler", sampler ? json_string(sampler) : json_null());
+    return o;
+}
+
+double hn_bunch_median(const hn_bunch *b, const char *path)
+{
+    double x[1024];
+    size_t i, n = 0;
+    json_t *s;
+    hn_stats st;
+    json_array_foreach(b->all, i, s) if (n < 1024 && isfinite(x[n] = hn_result_number(s, path))) n++;
+    return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
+}
+
+json_t *hn_bunch_gaps(const hn_bunch *b, const char *path)
+{
+    size_t i, k, n = 0, cap = 1;
+    json_t *s, *g, *o = NULL;
+    json_array_foreach(b->all, i, s) cap += json_array_size(result_at(s, path));
+    double *x = malloc(cap * sizeof *x);
+    hn_stats st;
+    if (!x) return json_null();
+    json_array_foreach(b->all, i, s) json_array_foreach(result_at(s, path), k, g) x[n++] = json_number_value(g);
+    if (n && hn_stats_of(&st, x, n, NULL) == HONE_OK)
+        o = json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "n", (int)n, "p50", hn_lab_num(st.median), "p90",
+                      hn_lab_num(st.p90), "p95", hn_lab_num(st.p95), "p99", hn_lab_num(st.p99), "max",
+                      hn_lab_num(st.max), "mean", hn_lab_num(st.mean));
+    free(x);
+    return o ? o : json_null();
+}
+
+json_t *hn_runner_memory(const hn_bunch *b)
+{
+    static const char *const keys[] = { "peak_anon_mb",      "hwm_mb",          "mapped_mb",
+                                        "model_resident_mb", "engine.cache_mb", "engine.scratch_mb",
+                                        "engine.logits_mb" };
+    json_t *o = json_object();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *dot = strchr(keys[i], '.');
+        json_object_set_new(o, dot ? dot + 1 : keys[i], hn_lab_num(hn_bunch_median(b, keys[i])));
+    }
+    return o;
+}
+
+json_t *hn_runner_stages(const hn_bunch *b)
+{
+    json_t *s = json_object_get(json_array_get(b->all, json_array_size(b->all) - 1), "stages");
+    return json_pack("{s:o}", "stages", s ? json_incref(s) : json_null());
+}
+
+bool hn_bunch_some(const hn_bunch *b) { return json_array_size(b->all) > 0; }
+
+static void note_bunch(hn_bench_result *res, const hn_bunch *b, size_t n)
+{
+    size_t again = json_array_size(b->voided);
+    const char *first = json_string_value(json_object_get(json_array_get(b->voided, 0), "reason"));
+    if (again)
+        hn_bench_note(res, "%zu sample%s measured again: %s%s", again, again == 1 ? " was" : "s were",
+                      first ? first : "?", again > 1 ? ", …" : "");
+    if (b->n_kept) hn_bench_note(res, "%d of %zu samples kept although %s: it would not stop", b->n_kept, n, b->kept);
+    if ((int32_t)json_array_size(b->all) < b->wanted && b->verdict.state != HN_INVALID)
+        hn_bench_note(res, "interrupted after %zu of %d", json_array_size(b->all), b->wanted);
+    if (b->unverified)
+        hn_bench_note(
+            res, "the model's files could not be dropped from memory, or the system does not show it: cold-unverified");
+}
+
+hone_status hn_runner_add(hn_runner *p, hn_bunch *b, const hn_runner_record *rec, hone_error *err)
+{
+    size_t n = json_array_size(b->all), used = 0, i;
+    double *x = calloc(n + 1, sizeof *x), scale = rec->scale != 0 ? rec->scale : 1;
+    json_t *s, *config = rec->config ? rec->config : json_object();
+    if (!x) {
+        json_decref(config);
+        json_decref(rec->extra);
+        json_decref(rec->memory);
+        return HN_FAIL(err, HONE_E_NOMEM, "%zu samples", n);
+    }
+    json_array_foreach(b->all, i, s)
+    {
+        double v = rec->path ? hn_result_number(s, rec->path) : rec->x[i];
+        if (isfinite(v)) x[used++] = scale * v;
+    }
+    s = json_array_get(b->all, 0);
+    json_t *level = json_object_get(json_object_get(s, "engine"), "cpu");
+    double threads = hn_result_number(s, "engine.threads");
+    if (level) json_object_set(config, "cpu", level);
+    json_t *adapters = json_object_get(json_object_get(s, "engine"), "adapters");
+    if (adapters) json_object_set(config, "adapters", adapters);
+    hn_bench_result res = { .variant = rec->variant,
+                            .unit = rec->unit,
+                            .better = rec->better,
+                            .config = config,
+                            .samples = x,
+                            .n = used,
+                            .zero_ok = rec->zero_ok,
+                            .warmups = b->warmups,
+                            .threads = threads > 0 ? (int32_t)threads : 0,
+                            .verdict = b->verdict,
+                            .extra = rec->extra,
+                            .memory = rec->memory,
+                            .voided = (int32_t)json_array_size(b->voided) };
+    if (rec->decode) { /* a cache may hold half of a small model */
+        res.bytes = p->bytes_per_token;
+        res.rotated_bytes = p->bytes_per_token > 2 * (double)hn_cache_bytes() ? p->bytes_per_token : 0;
+    }
+    if (!res.extra) res.extra = json_object();
+    if (rec->raw && json_array_size(b->voided)) json_object_set(res.extra, "voided", b->voided);
+    if (rec->raw) res.full_samples = json_incref(b->all);
+    if (p->r->quality && b->verdict.state != HN_UNCHECKED)
+        res.quality = json_string_value(json_object_get(p->r->quality, "hash"));
+    note_bunch(&res, b, n);
+    if (rec->note) hn_bench_note(&res, "%s", rec->note);
+    hone_status st = hn_bench_add(p->r, p->e, &res, err);
+    free(x);
+    return st;
+}
+
+hone_status hn_runner_quality(hn_runner *p, hn_verdict *v, hone_error *err)
+{
+    if (p->r->set.no_quality) {
+        if (v->state == HN_UNCHECKED) snprintf(v->reason, sizeof v->reason, "quality not checked (--no-quality)");
+        return HONE_OK;
+    }
+    if (!p->r->quality) {
+        hn_bunch q = { .mode = "_quality" };
+        char crash[640] = "";
+        hone_status st = run_child(p, &q, &p->r->quality, crash, sizeof crash, err);
+        if (st != HONE_OK) return st;
+        if (!p->r->quality) {
+            hn_invalid(v, "quality run: %.480s", crash);
+            return HONE_OK;
+        }
+    }
+    const char *why = json_string_value(json_object_get(p->r->quality, "reason"));
+    if (!json_is_true(json_object_get(p->r->quality, "valid")))
+        hn_invalid(v, "%s", why ? why : "the quality run gave no verdict");
+    else if (v->state == HN_UNCHECKED) v->state = HN_VALID;
+    return HONE_OK;
+}

@@ -1,0 +1,168 @@
+/* One measured sample: fill, prefill, generate, and what the machine did meanwhile.
+ * Owns where the clock is read; refuses to know processes and files. */
+#include "lab/bench/sample.h"
+#include "lab/machine/clock.h"
+#include "lab/machine/evidence.h"
+#include "lab/machine/memory.h"
+#include "lab/quality/quality.h"
+#include "lab/stats/stats.h"
+#include "lab/stats/verdict.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static bool usable(const hone_model *m, int32_t id)
+{
+    size_t len = 0;
+    return hone_token_piece(m, id, false, &len) && len > 0 && !hone_token_is_eog(m, id);
+}
+
+void hn_bench_ids(int32_t *ids, int32_t n, int32_t first, const hone_model *m)
+{
+    enum { TRIES = 64 };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    for (int32_t i = 0; i < n; i++)
+        for (uint64_t t = 0; t < TRIES; t++) { /* after that many even a control token will do */
+            ids[i] = (int32_t)(hn_rand64(0x62656E6368u, (uint64_t)(first + i) * TRIES + t) % (uint64_t)info.n_vocab);
+            if (!info.has_tokenizer || usable(m, ids[i])) break;
+        }
+}
+
+static void look_at_memory(hn_sample *s)
+{
+    hn_memory m;
+    if (!hn_memory_read(&m, 0)) return;
+    s->peak_anon_mb = fmax(s->peak_anon_mb, (double)m.anon / 1e6); /* fmax ignores a NaN */
+    s->hwm_mb = (double)m.hwm / 1e6;
+}
+
+/* The next id, or -1 with a verdict. */
+static int32_t pick(hn_sample *s, const float *logits, int32_t n_vocab, int32_t i)
+{
+    hn_logit_scan r = hn_scan_logits(logits, n_vocab);
+    if (!r.finite) hn_invalid(&s->verdict, "generated token %d: the logits hold a NaN or an infinity", i);
+    else if (r.all_equal)
+        hn_invalid(&s->verdict, "generated token %d: all %d logits are equal (%g)", i, n_vocab, logits[0]);
+    return r.best;
+}
+
+/* Prefill and generation. -p 0 needs a first token all the same: one of the stream. */
+static hone_status timed_part(hn_sample *s, hone_session *session, const int32_t *prompt, int32_t n_vocab,
+                              const hn_bench_config *c, hone_error *err)
+{
+    const float *logits;
+    uint64_t t0 = hn_clock_ns();
+    hone_status st = hone_prefill(session, prompt, c->n_prompt > 0 ? c->n_prompt : 1, &logits, err);
+    uint64_t t1 = hn_clock_ns();
+    if (st != HONE_OK) return st;
+    int32_t id = pick(s, logits, n_vocab, 0);
+    uint64_t t_first = hn_clock_ns(), t_last = t_first;
+    if (c->n_prompt > 0) {
+        s->prefill_tok_s = c->n_prompt / ((double)(t1 - t0) * 1e-9);
+        s->ttft_ms = (double)(t_first - t0) * 1e-6;
+    }
+    look_at_memory(s);
+    if (c->n_gen < 1 || id < 0) return HONE_OK;
+    s->ids[s->n_ids++] = id;
+    t_first = t_last = hn_clock_ns(); /* looking at memory is not decoding */
+    while (s->n_ids < c->n_gen) {
+        st = hone_prefill(session, &id, 1, &logits, err);
+        if (st != HONE_OK) return st;
+        id = pick(s, logits, n_vocab, s->n_ids);
+        if (id < 0) return HONE_OK;
+        s->ids[s->n_ids++] = id;
+        uint64_t now = hn_clock_ns();
+        s->gap_ms[s->n_gaps++] = (double)(now - t_last) * 1e-6;
+        t_last = now;
+    }
+    if (s->n_ids > 1) s->decode_tok_s = (s->n_ids - 1) / ((double)(t_last - t_first) * 1e-9);
+    look_at_memory(s);
+    return HONE_OK;
+}
+
+hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_model *m, const hn_bench_config *c,
+                             hone_error *err)
+{
+    *out = (hn_sample){ .load_ms = NAN,
+                        .ttft_ms = NAN,
+                        .prefill_tok_s = NAN,
+                        .decode_tok_s = NAN,
+                        .peak_anon_mb = NAN,
+                        .hwm_mb = NAN,
+                        .mapped_mb = NAN,
+                        .model_resident_mb = NAN };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    int32_t n_prompt = c->n_prompt > 0 ? c->n_prompt : 1;
+    look_at_memory(out); /* what loading took */
+    int32_t *prompt = calloc((size_t)n_prompt + (size_t)c->depth, sizeof *prompt);
+    out->ids = calloc((size_t)c->n_gen + 1, sizeof *out->ids);
+    hone_status st = HONE_OK;
+    out->gap_ms = calloc((size_t)c->n_gen + 1, sizeof *out->gap_ms);
+    if (!prompt || !out->ids || !out->gap_ms)
+        st = HN_FAIL(err, HONE_E_NOMEM, "ids of %d prompt and %d generated tokens", n_prompt + c->depth, c->n_gen);
+    if (st == HONE_OK) {
+        hn_bench_ids(prompt, n_prompt + c->depth, 0, m);
+        if (c->depth > 0) {
+            const float *unused;
+            st = hone_prefill(session, prompt, c->depth, &unused, err);
+        }
+    }
+    hn_evidence before, after;
+    hn_evidence_look(&before);
+    if (st == HONE_OK) st = timed_part(out, session, prompt + c->depth, info.n_vocab, c, err);
+    hn_evidence_look(&after);
+    if (st == HONE_E_NUMERIC) { /* a verdict, not a failure */
+        hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
+        st = HONE_OK;
+    }
+    if ((out->evidence = json_object())) hn_evidence_json(out->evidence, &before, &after);
+    out->constant = out->n_ids >= HN_Q_STEPS / 4;
+    for (int32_t i = 1; i < out->n_ids; i++) out->constant = out->constant && out->ids[i] == out->ids[0];
+    free(prompt);
+    if (st != HONE_OK) hn_sample_free(out);
+    return st;
+}
+
+void hn_sample_free(hn_sample *s)
+{
+    free(s->ids);
+    free(s->gap_ms);
+    json_decref(s->evidence);
+    s->ids = NULL;
+    s->gap_ms = NULL;
+    s->evidence = NULL;
+    s->n_ids = s->n_gaps = 0;
+}
+
+json_t *hn_sample_json(const hn_sample *s)
+{
+    json_t *o = json_object(), *ids = json_array(), *gaps = json_array();
+    hn_pace pace;
+    hn_stats gap;
+    if (hn_pace_of(&pace, s->gap_ms, s->n_gaps, NULL) != HONE_OK) pace = (hn_pace){ NAN, NAN, NAN };
+    if (hn_stats_of(&gap, s->gap_ms, (size_t)s->n_gaps, NULL) != HONE_OK) gap.median = NAN;
+    for (int32_t i = 0; i < s->n_gaps; i++) json_array_append_new(gaps, hn_lab_num(s->gap_ms[i]));
+    for (int32_t i = 0; i < s->n_ids; i++) json_array_append_new(ids, json_integer(s->ids[i]));
+    json_object_set_new(o, "load_ms", hn_lab_num(s->load_ms));
+    json_object_set_new(o, "ttft_ms", hn_lab_num(s->ttft_ms));
+    json_object_set_new(o, "prefill_tok_s", hn_lab_num(s->prefill_tok_s));
+    json_object_set_new(o, "decode_tok_s", hn_lab_num(s->decode_tok_s));
+    json_object_set_new(o, "peak_anon_mb", hn_lab_num(s->peak_anon_mb));
+    json_object_set_new(o, "hwm_mb", hn_lab_num(s->hwm_mb));
+    json_object_set_new(o, "mapped_mb", hn_lab_num(s->mapped_mb));
+    json_object_set_new(o, "model_resident_mb", hn_lab_num(s->model_resident_mb));
+    json_object_set_new(o, "itl_ms", s->n_gaps ? hn_lab_num(gap.median) : json_null());
+    json_object_set_new(o, "steady_tok_s", hn_lab_num(pace.steady));
+    json_object_set_new(o, "peak_tok_s", hn_lab_num(pace.peak));
+    json_object_set_new(o, "sustained_tok_s", hn_lab_num(pace.sustained));
+    if (s->evidence) json_object_update(o, s->evidence);
+    json_object_set_new(o, "constant", json_boolean(s->constant));
+    json_object_set_new(o, "invalid_reason",
+                        s->verdict.state == HN_INVALID ? hn_lab_str(s->verdict.reason) : json_null());
+    json_object_set_new(o, "gaps_ms", gaps);
+    json_object_set_new(o, "ids", ids);
+    return o;
+}

@@ -1,0 +1,376 @@
+/* layer.*: the parts of a forward pass over 512 tokens of one sequence, with the model's own
+ * weights, through the backend, as the engine runs them; layers take turns, so that their
+ * weights are as cold as in a pass. Before anything is timed, the parts put together must
+ * give the logits of the engine's own pass, bit by bit. Knows the engine's session. */
+#include "engine/engine.h"
+#include "lab/inside/bench_rooms.h"
+#include "lab/bench/bench.h"
+#include "lab/bench/sample.h"
+#include "lab/quality/quality.h"
+#include "lab/stats/verdict.h"
+#include "base/json_text.h"
+#include "model/lora.h"
+
+#include <stdlib.h>
+
+enum { TOKENS = 512, ROWS_PER_CHUNK = 8 };
+
+typedef enum part {
+    PART_EMBED = 0,
+    PART_TABLE,
+    PART_ROPE,
+    PART_NORM,
+    PART_CORE,
+    PART_ATTN,
+    PART_FFN,
+    PART_TIME_MIX,
+    PART_CHANNEL_MIX,
+    PART_FULL,
+    PART_ALL
+} part;
+
+typedef struct layer_job {
+    hone_session *s;
+    const hone_model *m;
+    part part;
+    int32_t il;
+    hn_row *rows;
+    hone_token *tokens;
+    float *logits, *mine;
+    hone_error err;
+    bool failed;
+} layer_job;
+
+/* ---- the parts ------------------------------------------------------------------------------- */
+
+/* One pass over all rows; logits of the last token if wanted. */
+static hn_forward batch_of(layer_job *j)
+{
+    static const int32_t last = TOKENS - 1;
+    return (hn_forward){ .be = j->s->be,
+                         .s = &j->s->s,
+                         .kv = j->s->kv,
+                         .state = j->s->state,
+                         .rows = j->rows,
+                         .n_tok = TOKENS,
+                         .want = &last,
+                         .n_want = 1,
+                         .logits = j->mine };
+}
+
+/* A half of a layer for all rows. */
+static void do_half(layer_job *j, hn_half_fn *half, int32_t il)
+{
+    const hn_forward f = batch_of(j);
+    hn_wanted all = { NULL, TOKENS };
+    half(j->m, &f, il, &all);
+}
+
+static void do_layer(layer_job *j, int32_t il)
+{
+    do_half(j, hn_mixer_forward, il);
+    do_half(j, hn_ffn_forward, il);
+}
+
+static void do_heads(layer_job *j, int32_t il)
+{
+    const hn_forward f = batch_of(j);
+    hn_attn_heads(j->m, &f, il);
+}
+
+static void do_core(layer_job *j, int32_t il)
+{
+    const hn_forward f = batch_of(j);
+    const hn_wanted all = { NULL, TOKENS };
+    hn_attn_core(j->m, &f, il, &all);
+}
+
+static void do_table(layer_job *j)
+{
+    const hn_hparams *hp = &j->m->hp;
+    j->s->be->op->rope_table(j->s->be, j->s->s.rope[0], hp->rope[0].freq, hp->n_rot, hp->rope[0].mscale, j->rows,
+                             TOKENS);
+}
+
+static void do_embed(layer_job *j) { j->s->be->op->embed(j->s->be, j->s->s.x, &j->m->token_embd, j->rows, TOKENS); }
+
+/* The engine leaves norms to the product that follows; alone, by the same kernel on the same pool. */
+static void norm_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    layer_job *j = arg;
+    int64_t n = j->m->hp.n_embd;
+    for (int64_t t = chunk * ROWS_PER_CHUNK; t < (chunk + 1) * ROWS_PER_CHUNK; t++)
+        j->s->ctx->kernels->rms_norm(j->s->s.h + t * n, j->s->s.x + t * n, j->m->layers[j->il].attn_norm, n,
+                                     j->m->hp.rms_eps);
+}
+
+static void do_norm(layer_job *j)
+{
+    const hone_model *m = j->m;
+    hn_backend *be = j->s->be;
+    const hn_layer *l = &m->layers[j->il];
+    if (l->attn_norm_b)
+        be->op->layer_norm_rows(be, j->s->s.h, l->attn_norm, l->attn_norm_b, m->hp.n_embd, TOKENS, m->hp.ln_eps);
+    else hn_pool_run(j->s->ctx->pool, norm_chunk, j, TOKENS / ROWS_PER_CHUNK);
+}
+
+static void do_all(layer_job *j)
+{
+    j->failed |= hone_seq_truncate(j->s, 0, 0, &j->err) != HONE_OK ||
+                 hone_decode(j->s, j->tokens, TOKENS, j->logits, &j->err) != HONE_OK;
+}
+
+static void call_part(void *arg, int64_t calls)
+{
+    layer_job *j = arg;
+    hn_pool_limit(j->s->ctx->pool, j->s->ctx->n_threads_batch);
+    for (int64_t i = 0; i < calls && !j->failed; i++) {
+        switch (j->part) {
+        case PART_EMBED: do_embed(j); break;
+        case PART_TABLE: do_table(j); break;
+        case PART_ROPE: do_heads(j, j->il); break;
+        case PART_NORM: do_norm(j); break;
+        case PART_CORE: do_core(j, j->il); break;
+        case PART_ATTN:
+        case PART_TIME_MIX: do_half(j, hn_mixer_forward, j->il); break;
+        case PART_FFN:
+        case PART_CHANNEL_MIX: do_half(j, hn_ffn_forward, j->il); break;
+        case PART_FULL: do_layer(j, j->il); break;
+        default: do_all(j); break;
+        }
+        j->il = (j->il + 1) % j->m->hp.n_layer;
+        hn_bench_sink(j->s->s.x);
+    }
+}
+
+/* ---- all parts together are the engine's pass ------------------------------------------------------- */
+
+static void forward(layer_job *j)
+{
+    const hone_model *m = j->m;
+    const hn_forward f = batch_of(j);
+    hn_wanted rows = { f.want, f.n_want };
+    hn_pool_limit(j->s->ctx->pool, j->s->ctx->n_threads_batch);
+    hn_session_zero_state(j->s, 0);
+    hn_forward_begin(m, &f);
+    for (int32_t il = 0; il < m->hp.n_layer; il++) do_layer(j, il);
+    hn_forward_narrow(m, &f, &rows);
+    hn_forward_end(m, &f, rows.n);
+}
+
+/* Once for a run and its model. */
+static hone_status check_forward(layer_job *j, const hn_bench_run *r, hn_verdict *v, hone_error *err)
+{
+    static uint64_t known;
+    static hn_verdict verdict;
+    uint64_t key = hn_mix64(r->t0_ns) ^ r->info.fingerprint;
+    if (known != key) {
+        verdict = (hn_verdict){ 0 };
+        do_all(j);
+        if (j->failed) {
+            *err = j->err;
+            return j->err.code;
+        }
+        forward(j);
+        hn_logit_scan scan = hn_scan_logits(j->logits, j->m->hp.n_vocab);
+        if (!scan.finite || scan.all_equal)
+            hn_invalid(&verdict, "the logits of the pass are %s", scan.finite ? "all equal" : "not all numbers");
+        hn_bench_same(&verdict, j->mine, j->logits, j->m->hp.n_vocab, "logits of the parts together");
+        hn_bench_proved(&verdict);
+        known = key;
+    }
+    *v = verdict;
+    return HONE_OK;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------------- */
+
+static void close_job(layer_job *j)
+{
+    hone_session_free(j->s);
+    free(j->rows);
+    free(j->tokens);
+    free(j->logits);
+    free(j->mine);
+}
+
+static hone_status open_job(layer_job *j, hn_bench_run *r, hone_error *err)
+{
+    *j = (layer_job){ 0 };
+    hone_model *m;
+    int32_t chunk = r->set.chunk, ids[TOKENS];
+    hone_status st = hn_bench_model(r, &m, err);
+    if (st != HONE_OK) return st;
+    j->m = m;
+    r->set.chunk = TOKENS; /* one pass, whatever the engine is told elsewhere */
+    st = hn_bench_session(r, &j->s, TOKENS, 1, err);
+    r->set.chunk = chunk;
+    if (st != HONE_OK) return st;
+    j->rows = calloc(TOKENS, sizeof *j->rows);
+    j->tokens = calloc(TOKENS, sizeof *j->tokens);
+    j->logits = calloc((size_t)m->hp.n_vocab, sizeof *j->logits);
+    j->mine = calloc((size_t)m->hp.n_vocab, sizeof *j->mine);
+    if (!j->rows || !j->tokens || !j->logits || !j->mine)
+        return HN_FAIL(err, HONE_E_NOMEM, "pass of %d tokens", (int)TOKENS);
+    hn_bench_ids(ids, TOKENS, 0, m);
+    for (int32_t t = 0; t < TOKENS; t++) {
+        j->rows[t] = (hn_row){ .token = ids[t], .pos = t, .prev = t - 1, .last = t == TOKENS - 1 };
+        j->tokens[t] = (hone_token){ .id = ids[t], .pos = t, .want_logits = t == TOKENS - 1 };
+    }
+    return hn_session_hold(j->s, 0, TOKENS, err); /* the parts write there */
+}
+
+/* ---- the work, for the roof ------------------------------------------------------------------------------- */
+
+typedef struct work {
+    double int8, floats;
+} work; /* weights multiplied for each token */
+static void add_work(work *w, const hn_weight *m)
+{
+    *(hn_act_kind_of(m->type) == HN_ACT_F32 ? &w->floats : &w->int8) += (double)m->n_in * (double)m->n_out;
+}
+
+/* Is a weight of that role multiplied with in the part that is measured? */
+static bool is_of_part(hn_role role, part p)
+{
+    bool mixer = (role >= HN_ROLE_ATTN_Q && role <= HN_ROLE_ATTN_OUTPUT) ||
+                 (role >= HN_ROLE_TIME_R && role <= HN_ROLE_MIX_OUT),
+         time_mix = role >= HN_ROLE_TIME_R;
+    if (p >= PART_FULL) return true;
+    if (mixer) return p == (time_mix ? PART_TIME_MIX : PART_ATTN);
+    return p == (time_mix ? PART_CHANNEL_MIX : PART_FFN);
+}
+
+typedef struct work_of_part {
+    work sum;
+    part p;
+} work_of_part;
+
+static void add_weight(void *arg, hn_weight *w, int32_t il)
+{
+    work_of_part *k = arg;
+    if (il >= 0 && is_of_part(w->role, k->p)) add_work(&k->sum, w);
+}
+
+static void set_ops(hn_bench_result *res, const layer_job *j)
+{
+    int32_t n = j->m->hp.n_layer;
+    work_of_part all = { { 0, 0 }, j->part };
+    hn_lora_each_weight((hone_model *)j->m, add_weight, &all); /* reads alone */
+    const work w = all.sum;
+    double passes = j->part == PART_ALL ? 1 : n;
+    if (w.int8 > 0 && w.floats > 0) hn_bench_note(res, "weights of both kinds of arithmetic: no one roof");
+    else {
+        res->int8 = w.int8 > 0;
+        res->ops = 2 * TOKENS * (w.int8 + w.floats) / passes;
+    }
+}
+
+static const char *kind_text(const layer_job *j, char *dst, size_t cap)
+{
+    const hn_hparams *hp = &j->m->hp;
+    snprintf(dst, cap, "width %d, %d layers", hp->n_embd, hp->n_layer);
+    return dst;
+}
+
+static hone_status one_part(hn_bench_run *r, const hn_bench_entry *e, layer_job *j, part p, const char *variant,
+                            hone_error *err)
+{
+    char shape[64];
+    j->part = p;
+    j->il = 0;
+    hn_bench_result res = { .variant = variant,
+                            .config =
+                                json_pack("{s:i, s:i, s:s, s:s, s:i}", "n_prompt", (int)TOKENS, "chunk", (int)TOKENS,
+                                          "kv", r->set.kv, "shape", kind_text(j, shape, sizeof shape), "batch", 1) };
+    hone_status st = check_forward(j, r, &res.verdict, err);
+    if (st != HONE_OK) {
+        hn_bench_result_free(&res);
+        return st;
+    }
+    set_ops(&res, j);
+    if (TOKENS > j->m->hp.n_ctx_train)
+        hn_bench_note(&res, "%d positions, but the model was trained for %d", (int)TOKENS, j->m->hp.n_ctx_train);
+    if (p != PART_ALL) { /* what a part finds: activations of a pass, and the table */
+        forward(j);
+        do_embed(j);
+    }
+    st = hn_bench_loop(r, e, &res, call_part, j, 1e3, false, NULL, err);
+    if (j->failed) {
+        *err = j->err;
+        return j->err.code;
+    }
+    return st;
+}
+
+static hone_status run(hn_bench_run *r, const hn_bench_entry *e, const part *parts, const char *const *variants, int n,
+                       hone_error *err)
+{
+    layer_job j;
+    hone_status st = open_job(&j, r, err);
+    bool recurrent = st == HONE_OK && hn_has_state(j.m),
+         mixes = parts[0] == PART_TIME_MIX || parts[0] == PART_CHANNEL_MIX;
+    if (recurrent && parts[0] == PART_TABLE) st = hn_bench_not_recurrent(e, "it has no positions to rotate by", err);
+    else if (recurrent && parts[0] == PART_CORE)
+        st = hn_bench_not_recurrent(e, "it has no attention (layer.time_mix)", err);
+    else if (recurrent && parts[0] == PART_FFN)
+        st = hn_bench_not_recurrent(e, "it has no such block (layer.channel_mix)", err);
+    else if (st == HONE_OK && mixes && !recurrent) st = hn_bench_only_recurrent(e, err);
+    for (int i = 0; i < n && st == HONE_OK; i++) st = one_part(r, e, &j, parts[i], variants ? variants[i] : NULL, err);
+    close_job(&j);
+    return st;
+}
+
+static hone_status run_one(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    static const struct {
+        const char *name;
+        part p;
+    } names[] = { { "embed", PART_EMBED },
+                  { "norm", PART_NORM },
+                  { "ffn", PART_FFN },
+                  { "time_mix", PART_TIME_MIX },
+                  { "channel_mix", PART_CHANNEL_MIX },
+                  { "full", PART_FULL },
+                  { "all", PART_ALL } };
+    const char *name = strchr(e->id, '.') + 1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i].name, name) == 0) return run(r, e, &names[i].p, NULL, 1, err);
+    return HN_FAIL(err, HONE_E_ARG, "%s: no such part", e->id);
+}
+
+static hone_status run_rope(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    static const part parts[] = { PART_TABLE, PART_ROPE };
+    return run(r, e, parts, (const char *const[]){ "table of angles", "rotate and store" }, 2, err);
+}
+
+static hone_status run_attn(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    static const part parts[] = { PART_CORE, PART_ATTN };
+    return run(r, e, parts, (const char *const[]){ "core", "with products" }, 2, err);
+}
+
+#define LAYER(id_, what_, target_, suites_, cost_, run_)                                                            \
+    {                                                                                                               \
+        .id = id_, .what = what_, .unit = "ms", .target = target_, .method = 'O', .model = true, .suites = suites_, \
+        .cost = cost_, .uses = "threads-batch kv allow-paging", .run = run_                                         \
+    }
+const hn_bench_entry hn_bench_layer[] = {
+    LAYER("layer.embed", "rows of the embedding for 512 tokens", NULL, "full", 1, run_one),
+    LAYER("layer.rope", "cosines and sines of a pass; queries and keys of a layer rotated, keys and values stored",
+          NULL, "full", 1, run_rope),
+    LAYER("layer.norm", "one norm of 512 rows (the engine makes it together with what the product takes)", NULL, "full",
+          1, run_one),
+    LAYER("layer.attn", "attention of a layer, alone, and with norm, rotation and its four products", NULL, "full", 3,
+          run_attn),
+    LAYER("layer.ffn", "norm, gate, up, silu, down of a layer", NULL, "full", 3, run_one),
+    LAYER("layer.time_mix", "time mix of a layer of a recurrent model: shift, products, recurrence", NULL, "full", 3,
+          run_one),
+    LAYER("layer.channel_mix", "channel mix of a layer of a recurrent model: shift and its two or three products", NULL,
+          "full", 3, run_one),
+    LAYER("layer.full", "one whole layer", "< 100 ms at width 5120", "quick full ci", 3, run_one),
+    LAYER("layer.all", "a whole pass: embedding, all layers, logits of the last token", "< 5 s for 48 layers",
+          "quick full ci", 10, run_one),
+    { 0 },
+};

@@ -1,0 +1,72 @@
+/* What the entries that look into the rooms share. Refuses to know what they measure. */
+#include "lab/inside/bench_rooms.h"
+#include "lab/bench/bench.h"
+#include "lab/stats/verdict.h"
+
+#include <math.h>
+
+hone_status hn_bench_be_open(hn_bench_be *b, const hn_bench_run *r, const char *level, int32_t threads,
+                             const hn_cpu_params *shape, hone_error *err)
+{
+    *b = (hn_bench_be){ 0 };
+    hn_cpu_level l;
+    hone_status st = hn_cpu_choose(&l, level ? level : r->level, err);
+    if (st != HONE_OK) return st;
+    hn_cpu_params p = *shape;
+    if (p.n_head == 0) p.n_head = p.n_head_kv = 1;
+    if (p.d == 0) p.d = 64;
+    if (p.n_ctx == 0) p.n_ctx = 64;
+    b->k = hn_kernels_get(l);
+    b->scalar = hn_kernels_get(HN_CPU_SCALAR);
+    st = hn_pool_new(&b->pool, threads > 0 ? threads : r->set.threads, err);
+    if (st == HONE_OK) st = hn_pool_new(&b->pool1, 1, err);
+    p.pool = b->pool;
+    p.kernels = b->k;
+    if (st == HONE_OK) st = hn_backend_cpu_new(&b->be, &p, err);
+    p.pool = b->pool1;
+    p.kernels = b->scalar;
+    if (st == HONE_OK) st = hn_backend_cpu_new(&b->oracle, &p, err);
+    if (st != HONE_OK) hn_bench_be_close(b);
+    return st;
+}
+
+void hn_bench_be_close(hn_bench_be *b)
+{
+    if (b->be) b->be->op->free(b->be);
+    if (b->oracle) b->oracle->op->free(b->oracle);
+    hn_pool_free(b->pool);
+    hn_pool_free(b->pool1);
+    *b = (hn_bench_be){ 0 };
+}
+
+float *hn_bench_floats(int64_t n, uint64_t key)
+{
+    float *x = hn_pages_alloc((size_t)n * sizeof *x);
+    for (int64_t i = 0; x && i < n; i++) x[i] = 2 * hn_rand_f32(key, (uint64_t)i) - 1;
+    return x;
+}
+
+void hn_bench_same(hn_verdict *v, const float *a, const float *b, int64_t n, const char *what)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (memcmp(&a[i], &b[i], sizeof *a) == 0) continue;
+        hn_invalid(v, "%s: element %lld is %.9g, the reference has %.9g", what, (long long)i, (double)a[i],
+                   (double)b[i]);
+        return;
+    }
+}
+
+void hn_bench_near(hn_verdict *v, const float *got, const double *want, int64_t n, double tolerance, const char *what)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (fabs((double)got[i] - want[i]) <= tolerance * (1 + fabs(want[i]))) continue;
+        hn_invalid(v, "%s: element %lld is %.9g, the reference in double precision has %.9g", what, (long long)i,
+                   (double)got[i], want[i]);
+        return;
+    }
+}
+
+void hn_bench_proved(hn_verdict *v)
+{
+    if (v->state == HN_UNCHECKED) v->state = HN_VALID;
+}

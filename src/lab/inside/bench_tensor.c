@@ -1,0 +1,470 @@
+/* tensor.*: products, rows and attention of f32 at square sizes, as earlier engines
+ * measured them. What hone's engine runs is measured through its backend; naive loops
+ * and a softmax of its own the engine does not have: they are plain C here, and the
+ * list says so. Every output is compared before the clock runs. */
+#include "lab/inside/bench_rooms.h"
+#include "lab/bench/bench.h"
+#include "lab/machine/clock.h"
+#include "lab/stats/stats.h"
+#include "lab/stats/verdict.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { SIDE = 1024, NAIVE_SIDE = 512, ROW = 1024, HEADS = 16, HEAD = 64, CHECK = 8 };
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+typedef struct mm_job {
+    hn_bench_be b;
+    int64_t n; /* W [n, n], x [n, n], y [n, n]: y[c·n + r] = Σ W[r][k] x[c][k] */
+    float *w, *x, *y;
+    hn_weight weight;
+    hn_act act;
+    bool naive;
+} mm_job;
+
+/* Three loops and one chain of sums: what a compiler makes of it without leave to reorder. */
+static void naive_matmul(float *y, const float *w, const float *x, int64_t n)
+{
+    for (int64_t c = 0; c < n; c++)
+        for (int64_t r = 0; r < n; r++) {
+            float s = 0;
+            for (int64_t k = 0; k < n; k++) s += w[r * n + k] * x[c * n + k];
+            y[c * n + r] = s;
+        }
+}
+
+static void call_matmul(void *arg, int64_t calls)
+{
+    mm_job *j = arg;
+    for (int64_t i = 0; i < calls; i++) {
+        if (j->naive) naive_matmul(j->y, j->w, j->x, j->n);
+        else j->b.be->op->matmul(j->b.be, &j->act, &(hn_product){ .w = &j->weight, .y = j->y }, 1);
+        hn_bench_sink(j->y);
+    }
+}
+
+static void close_matmul(mm_job *j)
+{
+    size_t bytes = (size_t)(j->n * j->n) * sizeof(float);
+    if (j->b.be) j->b.be->op->act_release(j->b.be, &j->act, j->n, j->n);
+    hn_pages_free(j->w, bytes);
+    hn_pages_free(j->x, bytes);
+    hn_pages_free(j->y, bytes);
+    hn_bench_be_close(&j->b);
+}
+
+static hone_status open_matmul(mm_job *j, hn_bench_run *r, int64_t n, bool naive, int32_t threads, hone_error *err)
+{
+    *j = (mm_job){ .n = n, .naive = naive };
+    hone_status st = hn_bench_be_open(&j->b, r, NULL, threads, &(hn_cpu_params){ .max_n_in = n }, err);
+    if (st != HONE_OK) return st;
+    j->w = hn_bench_floats(n * n, 1);
+    j->x = hn_bench_floats(n * n, 2);
+    j->y = hn_pages_alloc((size_t)(n * n) * sizeof(float));
+    if (!j->w || !j->x || !j->y || !j->b.be->op->act_alloc(j->b.be, &j->act, n, n))
+        return HN_FAIL(err, HONE_E_NOMEM, "matrices of %lld", (long long)n);
+    j->weight =
+        (hn_weight){ .data = j->w, .type = HN_F32, .n_in = n, .n_out = n, .row_bytes = (size_t)n * sizeof(float) };
+    j->b.be->op->set_act(j->b.be, &j->act, j->x, n, n);
+    return HONE_OK;
+}
+
+/* Columns from the beginning, the middle and the end against sums in double precision; those of the
+ * engine against the scalar level besides, bit by bit. */
+static hone_status check_matmul(mm_job *j, hn_bench_result *res, hone_error *err)
+{
+    const int64_t n = j->n, cols[] = { 0, n / 2, n - 1 };
+    double *want = malloc((size_t)n * sizeof *want);
+    float *exact = malloc((size_t)n * sizeof *exact);
+    hn_act act = { 0 };
+    const hn_backend_ops *op = j->b.oracle->op;
+    hone_status st = HONE_OK;
+    if (!want || !exact || !op->act_alloc(j->b.oracle, &act, n, 1)) st = HN_FAIL(err, HONE_E_NOMEM, "references");
+    call_matmul(j, 1);
+    for (int i = 0; i < 3 && st == HONE_OK; i++) {
+        for (int64_t r = 0; r < n; r++) {
+            double s = 0;
+            for (int64_t k = 0; k < n; k++) s += (double)j->w[r * n + k] * (double)j->x[cols[i] * n + k];
+            want[r] = s;
+        }
+        hn_bench_near(&res->verdict, j->y + cols[i] * n, want, n, 1e-4, "product");
+        if (j->naive) continue;
+        op->set_act(j->b.oracle, &act, j->x + cols[i] * n, n, 1);
+        op->matmul(j->b.oracle, &act, &(hn_product){ .w = &j->weight, .y = exact }, 1);
+        hn_bench_same(&res->verdict, j->y + cols[i] * n, exact, n, "product");
+    }
+    hn_bench_proved(&res->verdict);
+    op->act_release(j->b.oracle, &act, n, 1);
+    free(want);
+    free(exact);
+    return st;
+}
+
+/* GFLOP/s of the naive loops, quickly. */
+static hone_status naive_rate(double *out, hn_bench_run *r, hone_error *err)
+{
+    mm_job j;
+    *out = NAN;
+    hone_status st = open_matmul(&j, r, NAIVE_SIDE, true, 1, err);
+    for (int i = 0; st == HONE_OK && i < (r->set.quick ? 1 : 3); i++) {
+        uint64_t t = hn_clock_ns();
+        call_matmul(&j, 1);
+        double rate = 2.0 * NAIVE_SIDE * NAIVE_SIDE * NAIVE_SIDE / (double)(hn_clock_ns() - t);
+        *out = fmax(*out, rate); /* fmax ignores a NaN */
+    }
+    close_matmul(&j);
+    return st;
+}
+
+typedef struct mm_ratio {
+    mm_job *j;
+    double naive;
+} mm_ratio;
+
+static void call_ratio(void *arg, int64_t calls) { call_matmul(((mm_ratio *)arg)->j, calls); }
+
+static void after_ratio(void *arg, hn_bench_result *res, const hn_bench_timing *t)
+{
+    mm_ratio *m = arg;
+    double ops = 2.0 * (double)m->j->n * (double)m->j->n * (double)m->j->n;
+    res->extra = json_pack("{s:o, s:o}", "naive_gflops", hn_lab_num(m->naive), "times_naive",
+                           hn_lab_num(ops / (hn_bench_median(t->s, t->n) * 1e9) / m->naive));
+}
+
+static hone_status run_matmul(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    mm_job j;
+    bool naive = strcmp(e->id, "tensor.matmul.naive") == 0, parallel = strcmp(e->id, "tensor.matmul.parallel") == 0;
+    double base = NAN;
+    hone_status st = naive ? HONE_OK : naive_rate(&base, r, err);
+    if (st != HONE_OK) return st;
+    double ops = 2.0 * NAIVE_SIDE * NAIVE_SIDE * NAIVE_SIDE;
+    hn_bench_result res = { .threads = parallel ? r->set.threads : 1,
+                            .ops = ops,
+                            .config = json_pack("{s:s}", "shape", "512x512x512") };
+    st = open_matmul(&j, r, NAIVE_SIDE, naive, res.threads, err);
+    if (st == HONE_OK) st = check_matmul(&j, &res, err);
+    mm_ratio m = { &j, base };
+    if (st == HONE_OK)
+        st = hn_bench_loop(r, e, &res, call_ratio, &m, ops * 1e-9, true, naive ? NULL : after_ratio, err);
+    else hn_bench_result_free(&res);
+    close_matmul(&j);
+    return st;
+}
+
+static hone_status run_square(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    mm_job j;
+    hn_bench_result res = { .ops = 2.0 * SIDE * SIDE * SIDE, .config = json_pack("{s:s}", "shape", "1024x1024x1024") };
+    hone_status st = open_matmul(&j, r, SIDE, false, 0, err);
+    if (st == HONE_OK) st = check_matmul(&j, &res, err);
+    if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_matmul, &j, 1e6, false, NULL, err);
+    else hn_bench_result_free(&res);
+    close_matmul(&j);
+    return st;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------ */
+
+typedef enum row_kind { ROW_ADD = 0, ROW_SILU, ROW_EXP, ROW_SOFTMAX, ROW_LAYERNORM, ROW_RMSNORM, ROW_KINDS } row_kind;
+
+typedef struct row_job {
+    hn_bench_be b;
+    row_kind kind;
+    const hn_kernels *k;
+    int64_t n, n_row;
+    float *x, *x2, *w, *bias, *y;
+} row_job;
+
+static float sum_of(const float *x, int64_t n)
+{
+    enum { LANES = 16 };
+    float lane[LANES] = { 0 }, s = 0;
+    for (int64_t i = 0; i < n; i += LANES)
+        for (int l = 0; l < LANES && i + l < n; l++) lane[l] += x[i + l];
+    for (int l = 0; l < LANES; l++) s += lane[l];
+    return s;
+}
+
+static void softmax_row(const hn_kernels *k, float *y, const float *x, int64_t n)
+{
+    float max = x[0];
+    for (int64_t i = 1; i < n; i++) max = x[i] > max ? x[i] : max;
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] - max;
+    k->exp(y, y, n);
+    float inv = 1 / sum_of(y, n);
+    for (int64_t i = 0; i < n; i++) y[i] *= inv;
+}
+
+static void do_row(const row_job *j, const hn_kernels *k, float *y, int64_t row)
+{
+    const float *x = j->x + row * j->n;
+    switch (j->kind) {
+    case ROW_ADD: hn_add(y, x, j->n); break;
+    case ROW_SILU: k->silu_mul(y, x, j->x2, j->n); break;
+    case ROW_EXP: k->exp(y, x, j->n); break;
+    case ROW_SOFTMAX: softmax_row(k, y, x, j->n); break;
+    case ROW_LAYERNORM: k->layer_norm(y, x, j->w, j->bias, j->n, 1e-5f); break;
+    default: k->rms_norm(y, x, j->w, j->n, 1e-5f); break;
+    }
+}
+
+enum { ROWS_PER_CHUNK = 8 };
+static void row_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    const row_job *j = arg;
+    for (int64_t i = chunk * ROWS_PER_CHUNK; i < (chunk + 1) * ROWS_PER_CHUNK && i < j->n_row; i++)
+        do_row(j, j->k, j->y + i * j->n, i);
+}
+
+static void call_rows(void *arg, int64_t calls)
+{
+    row_job *j = arg;
+    for (int64_t i = 0; i < calls; i++) {
+        if (j->n_row == 1) do_row(j, j->k, j->y, 0);
+        else hn_pool_run(j->b.pool, row_chunk, j, (j->n_row + ROWS_PER_CHUNK - 1) / ROWS_PER_CHUNK);
+        hn_bench_sink(j->y);
+    }
+}
+
+/* One row in double precision. */
+static void row_reference(const row_job *j, double *want, int64_t row)
+{
+    const float *x = j->x + row * j->n;
+    double mean = 0, var = 0, sq = 0, sum = 0, n = (double)j->n;
+    for (int64_t i = 0; i < j->n; i++) {
+        mean += (double)x[i] / n;
+        sq += (double)x[i] * (double)x[i] / n;
+        sum += exp((double)x[i]);
+    }
+    for (int64_t i = 0; i < j->n; i++) var += ((double)x[i] - mean) * ((double)x[i] - mean) / n;
+    for (int64_t i = 0; i < j->n; i++) {
+        double v = (double)x[i], w = j->w ? (double)j->w[i] : 0;
+        switch (j->kind) {
+        case ROW_ADD: want[i] = v; break; /* to zeros */
+        case ROW_SILU: want[i] = v / (1 + exp(-v)) * (double)j->x2[i]; break;
+        case ROW_EXP: want[i] = exp(v); break;
+        case ROW_SOFTMAX: want[i] = exp(v) / sum; break;
+        case ROW_LAYERNORM: want[i] = (v - mean) / sqrt(var + 1e-5) * w + (double)j->bias[i]; break;
+        default: want[i] = v / sqrt(sq + 1e-5) * w; break;
+        }
+    }
+}
+
+static hone_status check_rows(row_job *j, hn_verdict *v, hone_error *err)
+{
+    double *want = malloc((size_t)j->n * sizeof *want);
+    float *exact = calloc((size_t)j->n, sizeof *exact);
+    if (!want || !exact) {
+        free(want);
+        free(exact);
+        return HN_FAIL(err, HONE_E_NOMEM, "references");
+    }
+    call_rows(j, 1);
+    for (int i = 0; i < CHECK; i++) {
+        int64_t row = i * (j->n_row - 1) / (CHECK - 1);
+        row_reference(j, want, row);
+        hn_bench_near(v, j->y + row * j->n, want, j->n, j->kind == ROW_SOFTMAX ? 1e-7 : 2e-6, "row");
+        if (j->kind == ROW_ADD) continue;
+        do_row(j, j->b.scalar, exact, row);
+        hn_bench_same(v, j->y + row * j->n, exact, j->n, "row against the scalar level");
+    }
+    hn_bench_proved(v);
+    free(want);
+    free(exact);
+    return HONE_OK;
+}
+
+static void close_rows(row_job *j)
+{
+    size_t all = (size_t)(j->n * j->n_row) * sizeof(float), one = (size_t)j->n * sizeof(float);
+    hn_pages_free(j->x, all);
+    hn_pages_free(j->y, all);
+    hn_pages_free(j->x2, one);
+    hn_pages_free(j->w, one);
+    hn_pages_free(j->bias, one);
+    hn_bench_be_close(&j->b);
+}
+
+static hone_status open_rows(row_job *j, hn_bench_run *r, row_kind kind, int64_t n, int64_t n_row, hone_error *err)
+{
+    *j = (row_job){ .kind = kind, .n = n, .n_row = n_row };
+    hone_status st = hn_bench_be_open(&j->b, r, NULL, n_row > 1 ? 0 : 1, &(hn_cpu_params){ .max_n_in = n }, err);
+    if (st != HONE_OK) return st;
+    j->k = j->b.k;
+    j->x = hn_bench_floats(n * n_row, 3);
+    j->x2 = hn_bench_floats(n, 4);
+    j->w = hn_bench_floats(n, 5);
+    j->bias = hn_bench_floats(n, 6);
+    j->y = hn_pages_alloc((size_t)(n * n_row) * sizeof(float));
+    return j->x && j->x2 && j->w && j->bias && j->y ? HONE_OK
+                                                    : HN_FAIL(err, HONE_E_NOMEM, "rows of %lld", (long long)n);
+}
+
+static hone_status measure_rows(hn_bench_run *r, const hn_bench_entry *e, row_kind kind, int64_t n_row,
+                                const char *variant, hone_error *err)
+{
+    row_job j;
+    hn_bench_result res = { .variant = variant,
+                            .threads = n_row > 1 ? r->set.threads : 1,
+                            .config = json_pack("{s:I, s:I}", "n", (json_int_t)ROW, "rows", (json_int_t)n_row) };
+    hone_status st = open_rows(&j, r, kind, ROW, n_row, err);
+    if (st == HONE_OK) st = check_rows(&j, &res.verdict, err);
+    if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_rows, &j, 1e6, false, NULL, err);
+    else hn_bench_result_free(&res);
+    close_rows(&j);
+    return st;
+}
+
+static hone_status run_elementwise(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    static const char *const names[] = { "add", "silu*up", "exp" };
+    hone_status st = HONE_OK;
+    for (int k = ROW_ADD; k <= ROW_EXP && st == HONE_OK; k++) st = measure_rows(r, e, (row_kind)k, 1, names[k], err);
+    return st;
+}
+
+static hone_status run_rows(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    row_kind kind = strstr(e->id, "softmax") ? ROW_SOFTMAX : strstr(e->id, "layernorm") ? ROW_LAYERNORM : ROW_RMSNORM;
+    return measure_rows(r, e, kind, SIDE, NULL, err);
+}
+
+/* ---- attention: 16 heads of 64, 1024 tokens, causal --------------------------------------------------- */
+
+typedef struct attn_job {
+    hn_bench_be b;
+    hn_kv kv;
+    char *cache;
+    size_t cache_bytes;
+    float *q, *k, *v;
+    hn_row *rows;
+    hn_act act;
+} attn_job;
+
+static const float attn_scale = 0.125f;
+
+static void call_attn(void *arg, int64_t calls)
+{
+    attn_job *j = arg;
+    for (int64_t i = 0; i < calls; i++) {
+        j->b.be->op->attention(j->b.be, &j->act, j->q, &j->kv, j->rows, NULL, SIDE, HEADS, attn_scale, 0);
+        hn_bench_sink(j->act.f32);
+    }
+}
+
+/* Token t, head h by the textbook, in double precision, over what the cache holds (f32: exactly k and v). */
+static void attn_reference(const attn_job *j, double *want, int64_t t, int64_t h)
+{
+    double p[SIDE], max = -INFINITY, sum = 0;
+    const float *q = j->q + (t * HEADS + h) * HEAD;
+    for (int64_t i = 0; i <= t; i++) {
+        p[i] = 0;
+        for (int d = 0; d < HEAD; d++) p[i] += (double)q[d] * (double)j->k[(i * HEADS + h) * HEAD + d];
+        p[i] *= (double)attn_scale;
+        max = fmax(max, p[i]);
+    }
+    for (int64_t i = 0; i <= t; i++) sum += p[i] = exp(p[i] - max);
+    for (int d = 0; d < HEAD; d++) {
+        want[d] = 0;
+        for (int64_t i = 0; i <= t; i++) want[d] += p[i] / sum * (double)j->v[(i * HEADS + h) * HEAD + d];
+    }
+}
+
+static hone_status open_attn(attn_job *j, hn_bench_run *r, hone_error *err)
+{
+    *j = (attn_job){ 0 };
+    int64_t width = HEADS * HEAD;
+    hone_status st = hn_bench_be_open(
+        &j->b, r, NULL, 0,
+        &(hn_cpu_params){ .max_n_in = width, .n_head = HEADS, .n_head_kv = HEADS, .d = HEAD, .n_ctx = SIDE }, err);
+    if (st != HONE_OK) return st;
+    size_t head = HN_PAGE / HN_KEY_BLOCK * hn_cache_block_bytes(HN_CACHE_F32, HEAD), half = head * HEADS;
+    j->cache_bytes = 2 * half * (SIDE / HN_PAGE);
+    j->cache = hn_pages_alloc(j->cache_bytes);
+    j->q = hn_bench_floats(SIDE * width, 7);
+    j->k = hn_bench_floats(SIDE * width, 8);
+    j->v = hn_bench_floats(SIDE * width, 9);
+    j->rows = calloc(SIDE, sizeof *j->rows);
+    if (!j->cache || !j->q || !j->k || !j->v || !j->rows || !j->b.be->op->act_alloc(j->b.be, &j->act, width, SIDE))
+        return HN_FAIL(err, HONE_E_NOMEM, "attention");
+    j->kv = (hn_kv){ .k = j->cache,
+                     .v = j->cache + half,
+                     .page_bytes = 2 * half,
+                     .head_bytes = head,
+                     .n_head_kv = HEADS,
+                     .d = HEAD,
+                     .type = HN_CACHE_F32 };
+    for (int64_t t = 0; t < SIDE; t++) {
+        j->rows[t].pos = t;
+        for (int64_t h = 0; h < HEADS; h++) {
+            size_t at = hn_kv_at(&j->kv, 0, t, h);
+            j->b.scalar->store_k[HN_CACHE_F32](j->kv.k + at, j->k + (t * HEADS + h) * HEAD, HEAD, t % HN_PAGE);
+            j->b.scalar->store_v[HN_CACHE_F32](j->kv.v + at, j->v + (t * HEADS + h) * HEAD, HEAD, t % HN_PAGE);
+        }
+    }
+    return HONE_OK;
+}
+
+static void check_attn(attn_job *j, hn_verdict *v)
+{
+    static const int64_t at[] = { 0, 1, 511, 512, SIDE - 1 };
+    double want[HEAD];
+    call_attn(j, 1);
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+        for (int64_t h = 0; h < HEADS; h += 5) {
+            attn_reference(j, want, at[i], h);
+            hn_bench_near(v, j->act.f32 + (size_t)at[i] * hn_f32_stride(HEADS * HEAD) + h * HEAD, want, HEAD, 1e-5,
+                          "attention");
+        }
+    hn_bench_proved(v);
+}
+
+static hone_status run_attn(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    attn_job j;
+    hn_bench_result res = { .ops = 4.0 * HEADS * HEAD * (SIDE * (SIDE + 1.0) / 2),
+                            .config = json_pack("{s:s}", "shape", "1024 tokens, 16 heads of 64") };
+    hone_status st = open_attn(&j, r, err);
+    if (st == HONE_OK) check_attn(&j, &res.verdict);
+    if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_attn, &j, 1e6, false, NULL, err);
+    else hn_bench_result_free(&res);
+    if (j.b.be) j.b.be->op->act_release(j.b.be, &j.act, HEADS * HEAD, SIDE);
+    hn_pages_free(j.cache, j.cache_bytes);
+    for (float **p = (float *[]){ j.q, j.k, j.v, NULL }; *p; p++)
+        hn_pages_free(*p, sizeof(float) * SIDE * HEADS * HEAD);
+    free(j.rows);
+    hn_bench_be_close(&j.b);
+    return st;
+}
+
+#define TENSOR(id_, what_, unit_, target_, higher_, suites_, cost_, run_)                             \
+    {                                                                                                 \
+        .id = id_, .what = what_, .unit = unit_, .target = target_, .method = 'K', .higher = higher_, \
+        .suites = suites_, .cost = cost_, .run = run_                                                 \
+    }
+const hn_bench_entry hn_bench_tensor[] = {
+    TENSOR("tensor.matmul.naive",
+           "f32 512x512x512: three plain loops, one thread; not the engine's, a base to compare with", "GFLOP/s", NULL,
+           true, "quick full", 4, run_matmul),
+    TENSOR("tensor.matmul.simd", "the same by the level's kernel, one thread; and how many times the naive loops",
+           "GFLOP/s", NULL, true, "quick full ci", 2, run_matmul),
+    TENSOR("tensor.matmul.parallel", "the same on all threads", "GFLOP/s", NULL, true, "quick full ci", 2, run_matmul),
+    TENSOR("tensor.elementwise", "1024 elements, one thread: add, silu times up, exp", "us", "< 1 us", false,
+           "quick full ci", 1, run_elementwise),
+    TENSOR("tensor.1024.matmul", "f32 1024x1024x1024 by the level's kernel, all threads", "us", NULL, false,
+           "quick full ci", 1, run_square),
+    TENSOR("tensor.1024.softmax",
+           "1024 rows of 1024, all threads: plain C around the level's exp (the engine's is part of attention)", "us",
+           NULL, false, "full", 1, run_rows),
+    TENSOR("tensor.1024.layernorm", "1024 rows of 1024, all threads, by the level's kernel (RWKV's)", "us", NULL, false,
+           "full", 1, run_rows),
+    TENSOR("tensor.1024.rmsnorm", "1024 rows of 1024, all threads, by the level's kernel", "us", NULL, false, "full ci",
+           1, run_rows),
+    TENSOR("tensor.1024.attention", "causal, 1024 tokens, 16 heads of 64, f32 cache, all threads", "us", NULL, false,
+           "full ci", 1, run_attn),
+    { 0 },
+};

@@ -1,0 +1,354 @@
+/* Training: forward and backward pass and the whole step of LoRA (rank 8, alpha 16, on Q and V; AdamW 1e-4, decay 0.01)
+ * on one sequence of 512 random tokens, and the memory it takes. A time counts only when the pass was proved: the loss
+ * is that of the engine's logits, and the gradient says how the loss moves. */
+#include "lab/bench/bench.h"
+
+#include "engine/engine.h"
+#include "train/train.h"
+#include "lab/inside/bench_stages.h"
+#include "lab/stats/stats.h"
+#include "lab/stats/verdict.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { SEQ = 512, QUICK_SEQ = 64, RANK = 8, ALPHA = 16 };
+static const hn_adam adam = { 0.9, 0.999, 1e-8, 0.01 };
+static const double rate = 1e-4;
+
+typedef struct train_job {
+    hone_model *m;
+    hone_context *ctx;
+    hn_grad *g;
+    int32_t *ids, *target, *pos, doc[2];
+    hn_train_batch b;
+    float **mom;        /* [arrays] first moments, then second ones */
+    double loss, first; /* per token; first: when it was proved */
+    int64_t step;
+    bool backward, update, bf16, failed;
+    hone_error err;
+} train_job;
+
+static void close_job(train_job *j)
+{
+    for (int32_t i = 0; j->mom && i < hn_grad_n_param(j->g); i++) free(j->mom[i]);
+    free(j->mom);
+    hn_grad_free(j->g);
+    free(j->ids);
+    free(j->target);
+    free(j->pos);
+}
+
+/* j has model and context. */
+static hone_status make_job(train_job *j, int32_t n, uint64_t seed, hone_error *err)
+{
+    if (n > j->m->hp.n_ctx_train) n = j->m->hp.n_ctx_train;
+    j->ids = malloc((size_t)n * sizeof *j->ids);
+    j->target = malloc((size_t)n * sizeof *j->target);
+    j->pos = malloc((size_t)n * sizeof *j->pos);
+    if (!j->ids || !j->target || !j->pos) return HN_FAIL(err, HONE_E_NOMEM, "a batch of %d tokens", n);
+    for (int32_t i = 0; i < n; i++) {
+        j->ids[i] = (int32_t)(hn_rand64(seed, (uint64_t)i) % (uint64_t)j->m->hp.n_vocab);
+        j->pos[i] = i;
+        j->target[i] = -1;
+        if (i) j->target[i - 1] = j->ids[i];
+    }
+    j->doc[1] = n;
+    j->b = (hn_train_batch){
+        .n_tok = n, .n_doc = 1, .n_target = n - 1, .ids = j->ids, .target = j->target, .pos = j->pos, .doc = j->doc
+    };
+    hn_grad_params p = { .pool = j->ctx->pool,
+                         .kernels = j->ctx->kernels,
+                         .targets = HN_TGT_Q | HN_TGT_V,
+                         .rank = RANK,
+                         .scale = (float)ALPHA / RANK,
+                         .seed = seed,
+                         .max_tok = n,
+                         .bf16 = j->bf16 };
+    hn_pool_limit(j->ctx->pool, j->ctx->n_threads_batch);
+    hone_status st = hn_grad_new(&j->g, j->m, &p, err);
+    if (st != HONE_OK) return st;
+    j->mom = calloc((size_t)hn_grad_n_param(j->g), sizeof *j->mom);
+    for (int32_t i = 0; j->mom && i < hn_grad_n_param(j->g); i++) {
+        const hn_param *a = hn_grad_param(j->g, i);
+        j->mom[i] = calloc((size_t)(a->rows * a->cols), 2 * sizeof(float));
+        if (!j->mom[i]) return HN_FAIL(err, HONE_E_NOMEM, "moments of %s", a->name);
+    }
+    return j->mom ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "moments");
+}
+
+static hone_status open_job(train_job *j, hn_bench_run *r, hone_error *err)
+{
+    hone_status st = hn_bench_model(r, &j->m, err);
+    if (st == HONE_OK) st = hn_bench_context(r, &j->ctx, err);
+    return st == HONE_OK ? make_job(j, r->set.quick ? QUICK_SEQ : SEQ, r->set.seed, err) : st;
+}
+
+static void do_pass(train_job *j, bool backward)
+{
+    double sum;
+    if (backward) hn_grad_zero(j->g);
+    j->failed = j->failed || hn_grad_run(j->g, &j->b, backward ? 1.0 / j->b.n_target : 0, 0, &sum, &j->err) != HONE_OK;
+    if (!j->failed) j->loss = sum / j->b.n_target;
+}
+
+static void do_update(train_job *j)
+{
+    double norm = hn_grad_norm(j->g);
+    float scale = norm > 1 ? (float)(1 / (norm + 1e-6)) : 1;
+    j->step++;
+    for (int32_t i = 0; i < hn_grad_n_param(j->g); i++) {
+        hn_param *a = hn_grad_param(j->g, i);
+        int64_t n = a->rows * a->cols;
+        for (int64_t k = 0; k < n && scale != 1; k++) a->g[k] *= scale;
+        hn_adam_step(&adam, a->p, a->g, j->mom[i], j->mom[i] + n, n, j->step, rate, a->decay);
+    }
+}
+
+static void call_train(void *arg, int64_t calls)
+{
+    train_job *j = arg;
+    hn_pool_limit(j->ctx->pool, j->ctx->n_threads_batch);
+    for (int64_t i = 0; i < calls && !j->failed; i++) {
+        do_pass(j, j->backward);
+        if (j->update) do_update(j);
+    }
+}
+
+/* ---- proof ----------------------------------------------------------------------------------------- */
+
+/* The same loss from the logits of a session, in double. */
+static hone_status loss_of_engine(train_job *j, hn_bench_run *r, double *loss, hone_error *err)
+{
+    int32_t n = j->b.n_tok, v = j->m->hp.n_vocab;
+    hone_session *s;
+    hone_token *t = calloc((size_t)n, sizeof *t);
+    float *logits = malloc((size_t)v * sizeof *logits);
+    hone_status st = hn_bench_session(r, &s, n, 1, err);
+    if (st == HONE_OK && (!t || !logits)) st = HN_FAIL(err, HONE_E_NOMEM, "logits");
+    *loss = 0;
+    for (int32_t i = 0; i + 1 < n && st == HONE_OK; i++) {
+        t[0] = (hone_token){ j->ids[i], i, 0, true };
+        if ((st = hone_decode(s, t, 1, logits, err)) != HONE_OK) break;
+        double max = -INFINITY, sum = 0;
+        for (int32_t k = 0; k < v; k++) max = fmax(max, (double)logits[k]);
+        for (int32_t k = 0; k < v; k++) sum += exp((double)logits[k] - max);
+        *loss += max + log(sum) - (double)logits[j->target[i]];
+    }
+    *loss /= n - 1;
+    hone_session_free(s);
+    free(t);
+    free(logits);
+    return st;
+}
+
+static void shift(train_job *j, double by)
+{
+    for (int32_t i = 0; i < hn_grad_n_param(j->g); i++) {
+        hn_param *a = hn_grad_param(j->g, i);
+        for (int64_t k = 0; k < a->rows * a->cols; k++) a->p[k] = (float)((double)a->p[k] + by * (double)a->g[k]);
+    }
+}
+
+/* Along the gradient g the loss moves by |g|² for each unit. */
+static void check_slope(train_job *j, hn_verdict *v)
+{
+    do_pass(j, true);
+    double norm = hn_grad_norm(j->g), by = 5e-4 * j->loss / (norm * norm), up, down;
+    if (!isfinite(by)) {
+        hn_invalid(v, "loss %g, gradient %g", j->loss, norm);
+        return;
+    }
+    shift(j, by);
+    do_pass(j, false);
+    up = j->loss;
+    shift(j, -2 * by);
+    do_pass(j, false);
+    down = j->loss;
+    shift(j, by);
+    double slope = (up - down) / (2 * by * norm * norm);
+    if (!(fabs(slope - 1) < 0.02)) hn_invalid(v, "the loss moves %.4f times as the gradient says", slope);
+}
+
+static hone_status prove(train_job *j, hn_bench_run *r, hn_verdict *v, hone_error *err)
+{
+    double want;
+    hone_status st = loss_of_engine(j, r, &want, err);
+    if (st != HONE_OK) return st;
+    do_pass(j, false);
+    j->first = j->loss;
+    if (!(fabs(j->loss - want) < 0.02 * want)) hn_invalid(v, "loss %.5f, by the engine's logits %.5f", j->loss, want);
+    check_slope(j, v);
+    if (j->failed) {
+        *err = j->err;
+        return j->err.code;
+    }
+    if (v->state == HN_UNCHECKED) v->state = HN_VALID;
+    return HONE_OK;
+}
+
+/* The step function that rounding makes of a loss in bf16 has no slope to compare with: its gradient must be the one in
+ * f32, which the slope has proved, but for what operands of 8 bits lose. j is made. */
+static hone_status prove_bf16(train_job *j, hn_bench_run *r, hn_bench_result *res, hone_error *err)
+{
+    train_job f = { 0 };
+    hone_status st = open_job(&f, r, err);
+    if (st == HONE_OK) st = prove(&f, r, &res->verdict, err);
+    if (st == HONE_OK) {
+        double off = 0, all = 0;
+        do_pass(&f, true);
+        do_pass(j, true);
+        j->first = j->loss;
+        for (int32_t i = 0; i < hn_grad_n_param(f.g); i++) {
+            const hn_param *a = hn_grad_param(f.g, i), *b = hn_grad_param(j->g, i);
+            for (int64_t k = 0; k < a->rows * a->cols; k++) {
+                double d = (double)b->g[k] - (double)a->g[k];
+                off += d * d;
+                all += (double)a->g[k] * (double)a->g[k];
+            }
+        }
+        off = sqrt(off / all);
+        res->extra = json_pack("{s:o, s:o}", "gradient_off_f32", hn_lab_num(off), "loss_f32", hn_lab_num(f.loss));
+        if (!(fabs(j->loss - f.loss) < 0.005 * f.loss))
+            hn_invalid(&res->verdict, "loss %.5f, in f32 %.5f", j->loss, f.loss);
+        if (!(off < 0.1)) hn_invalid(&res->verdict, "the gradient is %.3f of its length from the one in f32", off);
+    }
+    if (st == HONE_OK && (f.failed || j->failed)) {
+        *err = f.failed ? f.err : j->err;
+        st = err->code;
+    }
+    close_job(&f);
+    return st;
+}
+
+/* ---- entries ------------------------------------------------------------------------------------------- */
+
+/* Adapters at work: forward reads each weight once, backward once more; attention is left out. */
+static double products(const train_job *j, bool backward)
+{
+    double w = 0;
+    for (int32_t il = 0; il < j->m->hp.n_layer; il++) {
+        const hn_layer *l = &j->m->layers[il];
+        const hn_weight *list[] = { &l->attn_q,   &l->attn_k, &l->attn_v,  &l->attn_output,
+                                    &l->ffn_gate, &l->ffn_up, &l->ffn_down };
+        for (size_t i = 0; i < sizeof list / sizeof *list; i++) w += (double)list[i]->n_in * (double)list[i]->n_out;
+    }
+    w = w * j->b.n_tok + (double)j->m->output.n_in * (double)j->m->output.n_out * j->b.n_target;
+    return 2 * w * (backward ? 2 : 1);
+}
+
+static json_t *config_of(const train_job *j)
+{
+    return json_pack("{s:i, s:i, s:i, s:s, s:i}", "seq", (int)j->b.n_tok, "rank", (int)RANK, "alpha", (int)ALPHA,
+                     "targets", "qv", "batch", 1);
+}
+
+/* The loss after as many steps as were timed. */
+static void after_steps(void *arg, hn_bench_result *res, const hn_bench_timing *t)
+{
+    train_job *j = arg;
+    do_pass(j, false);
+    json_t *extra = json_pack("{s:o, s:o, s:I}", "loss_before", hn_lab_num(j->first), "loss_after", hn_lab_num(j->loss),
+                              "steps", (json_int_t)j->step);
+    if (res->extra) json_object_update_missing(extra, res->extra);
+    json_decref(res->extra);
+    res->extra = extra;
+    if (!(j->loss < j->first))
+        hn_invalid(&res->verdict, "loss %.6f after %lld steps, %.6f before", j->loss, (long long)j->step, j->first);
+}
+
+/* Backward alone: passes with it, less the median of those without. */
+static hone_status measure_backward(hn_bench_run *r, const hn_bench_entry *e, train_job *j, hn_bench_result *res,
+                                    hone_error *err)
+{
+    hn_bench_timing forward, both = { 0 };
+    hone_status st = hn_bench_time(r, &forward, call_train, j, j->ctx->n_threads_batch, err);
+    if (st != HONE_OK) {
+        hn_bench_result_free(res);
+        return st;
+    }
+    double less = hn_bench_median(forward.s, forward.n);
+    j->backward = true;
+    st = hn_bench_time(r, &both, call_train, j, j->ctx->n_threads_batch, err);
+    if (st == HONE_OK) {
+        for (size_t i = 0; i < both.n; i++) both.s[i] -= less;
+        hn_bench_use(res, &both, 1e3, false);
+        hn_bench_note(res, "passes of both kinds, less the median of those forward");
+        st = hn_bench_add(r, e, res, err);
+    } else hn_bench_result_free(res);
+    hn_bench_timing_free(&forward);
+    hn_bench_timing_free(&both);
+    return st;
+}
+
+static hone_status not_these(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    hone_model *m;
+    hone_status st = hn_bench_model(r, &m, err);
+    if (st == HONE_OK && !m->arch->trains) st = hn_bench_not_recurrent(e, "hone does not train recurrent models", err);
+    return st;
+}
+
+static hone_status run(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
+{
+    train_job j = { 0 };
+    hn_bench_result res = { 0 };
+    const char *what = strrchr(e->id, '.') + 1;
+    bool bwd = strcmp(what, "bwd") == 0, fwd = strcmp(what, "fwd") == 0;
+    j.bf16 = strcmp(what, "bf16") == 0;
+    bool tokens = j.bf16 || strcmp(what, "lora") == 0;
+    hone_status st = not_these(r, e, err);
+    if (st == HONE_OK) st = open_job(&j, r, err);
+    if (st == HONE_OK) st = j.bf16 ? prove_bf16(&j, r, &res, err) : prove(&j, r, &res.verdict, err);
+    if (st == HONE_OK) {
+        res.config = config_of(&j);
+        if (!tokens) res.ops = bwd ? products(&j, false) : products(&j, !fwd);
+        if (bwd) st = measure_backward(r, e, &j, &res, err);
+        else {
+            j.backward = j.update = !fwd;
+            st = hn_bench_loop(r, e, &res, call_train, &j, tokens ? j.b.n_tok : 1e3, tokens, fwd ? NULL : after_steps,
+                               err);
+        }
+    } else hn_bench_result_free(&res);
+    if (j.failed && st == HONE_OK) {
+        *err = j.err;
+        st = j.err.code;
+    }
+    close_job(&j);
+    return st;
+}
+
+hone_status hn_bench_train_once(hone_context *ctx, hone_model *m, int32_t n_tok,
+                                void (*look)(void *arg, const char *stage), void *arg, hone_error *err)
+{
+    train_job j = { .m = m, .ctx = ctx, .backward = true, .update = true };
+    if (!m->arch->trains) return HN_FAIL(err, HONE_E_UNSUPPORTED, "hone does not train recurrent models");
+    hone_status st = make_job(&j, n_tok, 1, err);
+    if (st == HONE_OK) {
+        call_train(&j, 1);
+        look(arg, "step");
+        if (j.failed) {
+            *err = j.err;
+            st = j.err.code;
+        } else if (!isfinite(j.loss)) st = HN_FAIL(err, HONE_E_NUMERIC, "the loss is %g", j.loss);
+    }
+    close_job(&j);
+    return st;
+}
+
+#define TRAIN(id_, what_, unit_, higher_, suites_, cost_, method_, run_)                              \
+    {                                                                                                 \
+        .id = id_, .what = what_, .unit = unit_, .method = method_, .higher = higher_, .model = true, \
+        .suites = suites_, .cost = cost_, .uses = HN_BENCH_SESSION, .run = run_                       \
+    }
+const hn_bench_entry hn_bench_training[] = {
+    TRAIN("train.lora", "LoRA r8 a16 on Q and V, AdamW 1e-4, wd 0.01, seq 512 (quick: 64)", "tok/s", true, "quick full",
+          30, 'T', run),
+    TRAIN("train.lora.bf16", "the same with products of bf16 operands: hone train --bf16", "tok/s", true, "full", 30,
+          'T', run),
+    TRAIN("train.grad.fwd", "forward pass of a training step", "ms", false, "full", 20, 'T', run),
+    TRAIN("train.grad.bwd", "backward pass of a training step", "ms", false, "full", 30, 'T', run),
+    TRAIN("train.grad.total", "a training step: forward, backward, clipping, AdamW", "ms", false, "full", 30, 'T', run),
+    { 0 },
+};

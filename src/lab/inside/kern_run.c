@@ -1,0 +1,721 @@
+/* Runs single kernels as the engine does: products and attention through the CPU backend
+ * and its pool, weights cold, outputs compared with the scalar level bit by bit before
+ * and after the clock runs. Owns the data and the timing; refuses to know ids and reports. */
+#define _GNU_SOURCE
+#include "backend/backend.h"
+#include "forge/synth.h"
+#include "lab/inside/kern.h"
+#include "lab/machine/clock.h"
+#include "lab/machine/roof.h"
+#include "lab/stats/stats.h"
+#include "lab/stats/verdict.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum {
+    CHECK_ROWS = 8,
+    CHECK_COLS = 4,
+    PREFILL_TOKENS = 512,
+    CACHES = 8, /* rotated data, in last-level caches */
+    MIN_ROTATED = 64 << 20,
+    EPOCH_NS = 2000000, /* a sample takes at least this long */
+    MAX_COPIES = 1 << 16
+};
+
+struct hn_kern_bench {
+    hn_kern k;
+    hn_cpu_level level;
+    const hn_kernels *fast, *scalar;
+    uint64_t cache_bytes;
+    /* copies of one matrix, or of one cache of keys and values */
+    char *plain, *packed;
+    size_t plain_bytes, packed_bytes; /* of one copy */
+    int64_t n_plain, n_packed;        /* copies */
+    hn_pool *pool, *pool1;
+    hn_backend *be, *oracle;
+    int32_t threads;
+    hn_act act, act_check;
+    int64_t act_cols;
+    float *x, *y, *y_check;
+    uint64_t y_floats;
+    int64_t turn;
+    /* of the call being measured */
+    hn_kern_config config;
+    hn_row *rows;
+    float *in, *in2, *out;
+    void *q;
+};
+
+static const float attn_scale = 0.125f;
+
+static bool is_product(const hn_kern *k) { return k->kind == HN_KERN_GEMV || k->kind == HN_KERN_GEMM; }
+static bool is_wkv(const hn_kern *k) { return k->kind == HN_KERN_WKV7 || k->kind == HN_KERN_WKV6; }
+static bool is_attn(const hn_kern *k) { return k->kind == HN_KERN_ATTN_DECODE || k->kind == HN_KERN_ATTN_PREFILL; }
+
+static void fill_random(float *x, int64_t n, uint64_t key)
+{
+    for (int64_t i = 0; i < n; i++) x[i] = 2 * hn_rand_f32(key, (uint64_t)i) - 1;
+}
+
+/* How many copies of n bytes are cold again when their turn comes. */
+static int64_t copies_of(const hn_kern_bench *b, size_t n)
+{
+    uint64_t want = CACHES * b->cache_bytes;
+    if (want < MIN_ROTATED) want = MIN_ROTATED;
+    uint64_t c = (want + n - 1) / n;
+    return (int64_t)(c > MAX_COPIES ? MAX_COPIES : c);
+}
+
+/* ---- data of products ------------------------------------------------------------------------- */
+
+static size_t row_bytes(const hn_kern_bench *b)
+{
+    return (size_t)hn_row_bytes(hn_type_get((uint32_t)b->k.type), (uint64_t)b->k.n[1]);
+}
+
+/* Room for them; the caller fills the first and repeats it. */
+static hone_status make_copies(char **out, size_t n, int64_t copies, const char *what, hone_error *err)
+{
+    uint64_t room = hn_memory_available(), want = (uint64_t)n * (uint64_t)copies;
+    *out = room && want > room / 4 * 3 ? NULL : hn_pages_alloc_huge(want);
+    if (!*out) return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld copies of %zu bytes", what, (long long)copies, n);
+    return HONE_OK;
+}
+
+static hone_status make_weights(hn_kern_bench *b, hone_error *err)
+{
+    hn_type t = (hn_type)b->k.type;
+    hn_synth_tensor s = {
+        .name = "w", .type = t, .n_dim = 2, .ne = { (uint64_t)b->k.n[1], (uint64_t)b->k.n[0], 1, 1 }, .std = 0.02f
+    };
+    b->plain_bytes = s.n_bytes = row_bytes(b) * (uint64_t)b->k.n[0];
+    s.unit = hn_synth_unit(t);
+    if (!(s.unit > 0))
+        return HN_FAIL(err, HONE_E_ARG, "%s: hone cannot fill %s with random weights", b->k.id,
+                       hn_type_get((uint32_t)t)->name);
+    b->n_plain = copies_of(b, b->plain_bytes);
+    hone_status st = make_copies(&b->plain, b->plain_bytes, b->n_plain, b->k.id, err);
+    if (st != HONE_OK) return st;
+    hn_synth_fill(&s, hn_synth_key(1, b->k.id), 0, s.n_bytes, b->plain);
+    for (int64_t i = 1; i < b->n_plain; i++) memcpy(b->plain + (size_t)i * b->plain_bytes, b->plain, b->plain_bytes);
+    return HONE_OK;
+}
+
+static hone_status make_packed(hn_kern_bench *b, hone_error *err)
+{
+    hn_type t = (hn_type)b->k.type;
+    int64_t n_out = b->k.n[0], n_in = b->k.n[1];
+    size_t row = row_bytes(b), group = hn_packed_group_bytes(t, n_in);
+    b->packed_bytes = hn_packed_bytes(t, n_in, n_out);
+    b->n_packed = copies_of(b, b->packed_bytes);
+    hone_status st = make_copies(&b->packed, b->packed_bytes, b->n_packed, b->k.id, err);
+    if (st != HONE_OK) return st;
+    for (int64_t r = 0; r < n_out; r += HN_PACK_ROWS)
+        hn_pack_group(t, b->packed + (size_t)(r / HN_PACK_ROWS) * group, b->plain + (size_t)r * row, row,
+                      n_out - r < HN_PACK_ROWS ? (int)(n_out - r) : HN_PACK_ROWS, n_in);
+    for (int64_t i = 1; i < b->n_packed; i++)
+        memcpy(b->packed + (size_t)i * b->packed_bytes, b->packed, b->packed_bytes);
+    return HONE_OK;
+}
+
+static hn_weight weight_of(const hn_kern_bench *b, int64_t turn)
+{
+    hn_weight w = {
+        .data = b->plain, .type = (hn_type)b->k.type, .n_in = b->k.n[1], .n_out = b->k.n[0], .row_bytes = row_bytes(b)
+    };
+    if (b->config.packed) {
+        w.packed = b->packed + (size_t)(turn % b->n_packed) * b->packed_bytes;
+        w.group_bytes = hn_packed_group_bytes(w.type, w.n_in);
+    } else w.data = b->plain + (size_t)(turn % b->n_plain) * b->plain_bytes;
+    return w;
+}
+
+/* ---- data of attention -------------------------------------------------------------------------- */
+
+static int64_t attn_tokens(const hn_kern *k)
+{
+    return k->kind == HN_KERN_ATTN_DECODE ? 1 : k->n[3] < PREFILL_TOKENS ? k->n[3] : PREFILL_TOKENS;
+}
+/* Bytes of K, or V, of one head of a page, and the number of pages. */
+static size_t head_bytes(const hn_kern *k)
+{
+    return HN_PAGE / HN_KEY_BLOCK * hn_cache_block_bytes(HN_CACHE_F16, k->n[2]);
+}
+static int64_t n_pages(const hn_kern *k) { return (k->n[3] + HN_PAGE - 1) / HN_PAGE; }
+
+static hn_kv kv_of(const hn_kern_bench *b, int64_t turn)
+{
+    size_t head = head_bytes(&b->k), half = head * (size_t)b->k.n[1];
+    char *at = b->plain + (size_t)(turn % b->n_plain) * b->plain_bytes;
+    return (hn_kv){ .k = at,
+                    .v = at + half,
+                    .page_bytes = 2 * half,
+                    .head_bytes = head,
+                    .n_head_kv = (int32_t)b->k.n[1],
+                    .d = b->k.n[2],
+                    .type = HN_CACHE_F16 };
+}
+
+static hone_status make_cache(hn_kern_bench *b, hone_error *err)
+{
+    int64_t n_pos = b->k.n[3], width = b->k.n[1] * b->k.n[2], n_tok = attn_tokens(&b->k);
+    b->plain_bytes = 2 * head_bytes(&b->k) * (size_t)b->k.n[1] * (size_t)n_pages(&b->k);
+    b->n_plain = copies_of(b, b->plain_bytes);
+    hone_status st = make_copies(&b->plain, b->plain_bytes, b->n_plain, b->k.id, err);
+    if (st != HONE_OK) return st;
+    b->rows = calloc((size_t)n_tok, sizeof *b->rows);
+    float *k = calloc((size_t)width, 2 * sizeof *k);
+    if (!b->rows || !k) {
+        free(k);
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: cache", b->k.id);
+    }
+    hn_kv kv = kv_of(b, 0);
+    for (int64_t p = 0; p < n_pos; p++) {
+        fill_random(k, 2 * width, (uint64_t)p);
+        for (int64_t h = 0; h < b->k.n[1]; h++) {
+            size_t at = hn_kv_at(&kv, 0, p, h);
+            b->scalar->store_k[kv.type](kv.k + at, k + h * b->k.n[2], b->k.n[2], p % HN_PAGE);
+            b->scalar->store_v[kv.type](kv.v + at, k + width + h * b->k.n[2], b->k.n[2], p % HN_PAGE);
+        }
+    }
+    free(k);
+    for (int64_t i = 1; i < b->n_plain; i++) memcpy(b->plain + (size_t)i * b->plain_bytes, b->plain, b->plain_bytes);
+    for (int64_t t = 0; t < n_tok; t++) b->rows[t].pos = n_pos - n_tok + t;
+    return HONE_OK;
+}
+
+/* ---- data of a recurrence ------------------------------------------------------------------------ */
+
+static int64_t wkv_width(const hn_kern *k) { return k->n[0] * k->n[1]; }
+
+static hn_state state_of(const hn_kern_bench *b, int64_t turn)
+{
+    return (hn_state){ .mem = (float *)(void *)(b->plain + (size_t)(turn % b->n_plain) * b->plain_bytes),
+                       .n_embd = wkv_width(&b->k) };
+}
+
+static void first_state(float *mem, const hn_kern *k) { fill_random(mem, wkv_width(k) * (2 + k->n[1]), 5); }
+
+static hone_status make_states(hn_kern_bench *b, hone_error *err)
+{
+    b->plain_bytes = (size_t)(wkv_width(&b->k) * (2 + b->k.n[1])) * sizeof(float);
+    b->n_plain = copies_of(b, b->plain_bytes);
+    hone_status st = make_copies(&b->plain, b->plain_bytes, b->n_plain, b->k.id, err);
+    if (st != HONE_OK) return st;
+    first_state(state_of(b, 0).mem, &b->k);
+    for (int64_t i = 1; i < b->n_plain; i++) memcpy(b->plain + (size_t)i * b->plain_bytes, b->plain, b->plain_bytes);
+    b->rows = calloc((size_t)b->k.n[2], sizeof *b->rows);
+    if (!b->rows) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows", b->k.id);
+    for (int64_t t = 0; t < b->k.n[2]; t++)
+        b->rows[t] = (hn_row){ .pos = t, .prev = (int32_t)t - 1, .last = t + 1 == b->k.n[2] };
+    return HONE_OK;
+}
+
+/* b->x: eight inputs of all tokens, then six vectors. */
+enum { WKV_INPUTS = 8, WKV_VECTORS = 6 };
+static int64_t wkv_floats(const hn_kern *k) { return wkv_width(k) * (WKV_INPUTS * k->n[2] + WKV_VECTORS); }
+
+static hn_time_mix mix_of(const hn_kern_bench *b)
+{
+    int64_t e = wkv_width(&b->k), all = e * b->k.n[2];
+    float *x = b->x, *v = b->x + WKV_INPUTS * all;
+    hn_time_mix m = { .r = x,
+                      .k = x + all,
+                      .v = x + 2 * all,
+                      .w = x + 3 * all,
+                      .g = x + 4 * all,
+                      .ln_w = v,
+                      .ln_b = v + e,
+                      .n_head = (int32_t)b->k.n[0],
+                      .n = (int32_t)b->k.n[1],
+                      .eps = 64e-5f };
+    if (b->k.kind == HN_KERN_WKV6) m.first = v + 2 * e;
+    else {
+        m.a = x + 5 * all;
+        m.v_mix = x + 6 * all;
+        m.v_first = x + 7 * all;
+        m.k_k = v + 3 * e;
+        m.k_a = v + 4 * e;
+        m.r_k = v + 5 * e;
+    }
+    return m;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
+
+static int64_t widest(const hn_kern *k) { return is_product(k) ? k->n[1] : is_wkv(k) ? wkv_width(k) : 4096; }
+
+static hone_status new_backend(hn_backend **out, hn_pool *pool, const hn_kernels *t, const hn_kern *k, hone_error *err)
+{
+    bool attn = is_attn(k);
+    const hn_cpu_params p = { .pool = pool,
+                              .kernels = t,
+                              .max_n_in = widest(k),
+                              .n_head = attn ? k->n[0] : 1,
+                              .n_head_kv = attn ? k->n[1] : 1,
+                              .d = attn ? k->n[2] : 64,
+                              .n_ctx = attn ? n_pages(k) * HN_PAGE : 64 };
+    return hn_backend_cpu_new(out, &p, err);
+}
+
+static hone_status make_rows(hn_kern_bench *b, hone_error *err)
+{
+    int64_t n = b->k.kind == HN_KERN_ROPE ? b->k.n[0] * b->k.n[1] : b->k.n[0];
+    size_t f = ((size_t)n * sizeof(float) + 63) & ~(size_t)63, q = (size_t)n * 8 + 4096;
+    b->in = hn_pages_alloc_huge(f);
+    b->in2 = hn_pages_alloc_huge(f);
+    b->out = hn_pages_alloc_huge(f);
+    b->q = hn_pages_alloc_huge(2 * q);
+    b->x = hn_pages_alloc_huge(f); /* the oracle's output */
+    if (!b->in || !b->in2 || !b->out || !b->q || !b->x) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows", b->k.id);
+    fill_random(b->in, n, 1);
+    fill_random(b->in2, n, 2);
+    if (b->k.kind == HN_KERN_DECODE) {
+        hn_synth_tensor s = { .type = (hn_type)b->k.type,
+                              .n_dim = 1,
+                              .ne = { (uint64_t)n, 1, 1, 1 },
+                              .std = 0.02f,
+                              .unit = hn_synth_unit((hn_type)b->k.type) };
+        s.n_bytes = hn_row_bytes(hn_type_get((uint32_t)b->k.type), (uint64_t)n);
+        if (!(s.unit > 0))
+            return HN_FAIL(err, HONE_E_ARG, "%s: hone cannot fill this type with random weights", b->k.id);
+        hn_synth_fill(&s, 1, 0, s.n_bytes, b->q);
+    }
+    return HONE_OK;
+}
+
+hone_status hn_kern_open(hn_kern_bench **out, const hn_kern *k, const char *cpu, hone_error *err)
+{
+    *out = NULL;
+    hn_kern_bench *b = calloc(1, sizeof *b);
+    if (!b) return HN_FAIL(err, HONE_E_NOMEM, "%s", k->id);
+    b->k = *k;
+    b->cache_bytes = hn_cache_bytes();
+    hone_status st = hn_cpu_choose(&b->level, cpu, err);
+    if (st == HONE_OK) {
+        b->fast = hn_kernels_get(b->level);
+        b->scalar = hn_kernels_get(HN_CPU_SCALAR);
+        st = hn_pool_new(&b->pool1, 1, err);
+    }
+    if (st == HONE_OK) st = new_backend(&b->oracle, b->pool1, b->scalar, k, err);
+    if (st == HONE_OK)
+        st = is_product(k) ? make_weights(b, err)
+             : is_attn(k)  ? make_cache(b, err)
+             : is_wkv(k)   ? make_states(b, err)
+                           : make_rows(b, err);
+    if (st != HONE_OK) {
+        hn_kern_close(b);
+        return st;
+    }
+    *out = b;
+    return HONE_OK;
+}
+
+/* Elements of an activation row: what a product takes, what attention gives. */
+static int64_t act_width(const hn_kern *k)
+{
+    return is_wkv(k) ? wkv_width(k) : is_attn(k) ? k->n[0] * k->n[2] : k->n[1];
+}
+
+static void drop_backend(hn_kern_bench *b)
+{
+    if (b->be) {
+        b->be->op->act_release(b->be, &b->act, act_width(&b->k), b->act_cols);
+        b->be->op->act_release(b->be, &b->act_check, act_width(&b->k), CHECK_COLS);
+        b->be->op->free(b->be);
+    }
+    hn_pages_free(b->y, b->y_floats * sizeof(float));
+    hn_pages_free(b->y_check, b->y_floats * sizeof(float));
+    hn_pool_free(b->pool);
+    b->be = NULL;
+    b->pool = NULL;
+    b->y = b->y_check = NULL;
+}
+
+void hn_kern_close(hn_kern_bench *b)
+{
+    if (!b) return;
+    drop_backend(b);
+    if (b->oracle) b->oracle->op->free(b->oracle);
+    hn_pool_free(b->pool1);
+    hn_pages_free(b->plain, b->plain_bytes * (size_t)b->n_plain);
+    hn_pages_free(b->packed, b->packed_bytes * (size_t)b->n_packed);
+    if (!is_product(&b->k) && !is_attn(&b->k) && !is_wkv(&b->k)) {
+        int64_t n = b->k.kind == HN_KERN_ROPE ? b->k.n[0] * b->k.n[1] : b->k.n[0];
+        size_t f = ((size_t)n * sizeof(float) + 63) & ~(size_t)63;
+        hn_pages_free(b->in, f);
+        hn_pages_free(b->in2, f);
+        hn_pages_free(b->out, f);
+        hn_pages_free(b->x, f);
+        hn_pages_free(b->q, 2 * ((size_t)n * 8 + 4096));
+    } else free(b->x);
+    free(b->rows);
+    free(b);
+}
+
+bool hn_kern_has_packed(const hn_kern_bench *b)
+{
+    return is_product(&b->k) && hn_can_pack((hn_type)b->k.type) && b->fast->packed[b->k.type];
+}
+
+/* ---- one call of each kind ------------------------------------------------------------------------- */
+
+typedef void call_fn(hn_kern_bench *b);
+
+static void call_product(hn_kern_bench *b)
+{
+    hn_weight w = weight_of(b, b->turn++);
+    b->be->op->matmul(b->be, &b->act, &(hn_product){ .w = &w, .y = b->y }, 1);
+}
+
+static void call_attn(hn_kern_bench *b)
+{
+    hn_kv kv = kv_of(b, b->turn++);
+    b->be->op->attention(b->be, &b->act, b->x, &kv, b->rows, NULL, attn_tokens(&b->k), b->k.n[0], attn_scale, 0);
+}
+
+static void call_wkv(hn_kern_bench *b)
+{
+    const hn_time_mix m = mix_of(b);
+    const hn_state s = state_of(b, b->turn++);
+    b->be->op->time_mix(b->be, &b->act, &m, &s, b->rows, b->k.n[2]);
+}
+/* The next call meets what the first one met. */
+static void wkv_again(hn_kern_bench *b)
+{
+    b->turn = 0;
+    first_state(state_of(b, 0).mem, &b->k);
+}
+
+/* The last output that is an activation, to y. */
+static void fetch_act(hn_kern_bench *b)
+{
+    int64_t width = act_width(&b->k), n_tok = is_wkv(&b->k) ? b->k.n[2] : attn_tokens(&b->k);
+    for (int64_t t = 0; t < n_tok; t++)
+        memcpy(b->y + t * width, b->act.f32 + (size_t)t * hn_f32_stride(width), (size_t)width * sizeof(float));
+}
+
+static void row_with(hn_kern_bench *b, const hn_kernels *t, float *y, void *q)
+{
+    const hn_type_info *ti = b->k.type >= 0 ? hn_type_get((uint32_t)b->k.type) : NULL;
+    int64_t n = b->k.n[0];
+    switch (b->k.kind) {
+    case HN_KERN_NORM: t->rms_norm(y, b->in, b->in2, n, 1e-5f); break;
+    case HN_KERN_LAYER_NORM: t->layer_norm(y, b->in, b->in2, b->in, n, 1e-5f); break;
+    case HN_KERN_SILU: t->silu_mul(y, b->in, b->in2, n); break;
+    case HN_KERN_EXP: t->exp(y, b->in, n); break;
+    case HN_KERN_Q256: t->quantize256(q, b->in, n); break;
+    case HN_KERN_Q32: t->quantize32(q, b->in, n); break;
+    case HN_KERN_ROPE: /* turns in place: by tiny angles, so that it may go on for ever */
+        hn_rope_apply(y, b->in2, n, b->k.n[1], (int32_t)b->k.n[1], true);
+        break;
+    case HN_KERN_DECODE: ti->dequantize(y, b->q, n); break;
+    case HN_KERN_ENCODE: ti->quantize(b->q, b->in, n, NULL); break;
+    default: break;
+    }
+}
+static void call_row(hn_kern_bench *b) { row_with(b, b->fast, b->out, b->q); }
+
+/* ---- checks: the same bits as the scalar level ------------------------------------------------------- */
+
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Columns and rows from the beginning, the middle and the end. */
+static bool check_product(hn_kern_bench *b, hn_kern_result *r)
+{
+    int64_t n_out = b->k.n[0], n_in = b->k.n[1], n_col = b->config.columns,
+            cols[CHECK_COLS] = { 0, n_col / 3, n_col / 2, n_col - 1 };
+    const int64_t starts[] = { 0, n_out / 2, n_out > CHECK_ROWS ? n_out - CHECK_ROWS : 0 };
+    float *x = calloc((size_t)n_in, CHECK_COLS * sizeof *x), *want = calloc(CHECK_ROWS, CHECK_COLS * sizeof *want);
+    bool same = x && want;
+    if (!same) hn_invalid(&r->verdict, "no memory to check the outputs");
+    for (int c = 0; c < CHECK_COLS && same; c++) memcpy(x + c * n_in, b->x + cols[c] * n_in, (size_t)n_in * sizeof *x);
+    if (same) b->oracle->op->set_act(b->oracle, &b->act_check, x, n_in, CHECK_COLS);
+    for (size_t s = 0; s < 3 && same; s++) {
+        hn_weight w = { .data = b->plain + (size_t)starts[s] * row_bytes(b),
+                        .type = (hn_type)b->k.type,
+                        .n_in = n_in,
+                        .n_out = min64(CHECK_ROWS, n_out - starts[s]),
+                        .row_bytes = row_bytes(b) };
+        b->oracle->op->matmul(b->oracle, &b->act_check, &(hn_product){ .w = &w, .y = want }, 1);
+        for (int c = 0; c < CHECK_COLS && same; c++)
+            for (int64_t i = 0; i < w.n_out && same; i++) {
+                const float *got = &b->y[cols[c] * n_out + starts[s] + i], *exp = &want[c * w.n_out + i];
+                same = memcmp(got, exp, sizeof *got) == 0;
+                if (!same)
+                    hn_invalid(&r->verdict, "row %lld, column %lld is %.9g, the scalar level gives %.9g",
+                               (long long)(starts[s] + i), (long long)cols[c], (double)*got, (double)*exp);
+            }
+    }
+    free(x);
+    free(want);
+    return same;
+}
+
+static bool check_attn(hn_kern_bench *b, hn_kern_result *r)
+{
+    int64_t n_tok = attn_tokens(&b->k), width = b->k.n[0] * b->k.n[2];
+    const int64_t tokens[] = { 0, n_tok / 2, n_tok - 1 };
+    hn_kv kv = kv_of(b, 0);
+    for (int i = 0; i < 3; i++) {
+        b->oracle->op->attention(b->oracle, &b->act_check, b->x + tokens[i] * width, &kv, b->rows + tokens[i], NULL, 1,
+                                 b->k.n[0], attn_scale, 0);
+        if (memcmp(b->act_check.f32, b->y + tokens[i] * width, (size_t)width * sizeof(float)) == 0) continue;
+        hn_invalid(&r->verdict, "token %lld differs from the scalar level", (long long)tokens[i]);
+        return false;
+    }
+    return true;
+}
+
+/* Outputs and the state left behind. */
+static bool check_wkv(hn_kern_bench *b, hn_kern_result *r)
+{
+    int64_t width = wkv_width(&b->k), n_tok = b->k.n[2];
+    float *mem = malloc(b->plain_bytes);
+    hn_act act = { 0 };
+    if (!mem || !b->oracle->op->act_alloc(b->oracle, &act, width, n_tok)) {
+        free(mem);
+        hn_invalid(&r->verdict, "no memory to check the outputs");
+        return false;
+    }
+    first_state(mem, &b->k);
+    const hn_state s = { .mem = mem, .n_embd = width };
+    const hn_time_mix m = mix_of(b);
+    b->oracle->op->time_mix(b->oracle, &act, &m, &s, b->rows, n_tok);
+    bool same = true;
+    for (int64_t t = 0; t < n_tok && same; t++) {
+        same = memcmp(act.f32 + (size_t)t * hn_f32_stride(width), b->y + t * width, (size_t)width * sizeof(float)) == 0;
+        if (!same) hn_invalid(&r->verdict, "token %lld differs from the scalar level", (long long)t);
+    }
+    if (same && memcmp(mem, state_of(b, 0).mem, b->plain_bytes) != 0) {
+        same = false;
+        hn_invalid(&r->verdict, "the state differs from the scalar level's");
+    }
+    b->oracle->op->act_release(b->oracle, &act, width, n_tok);
+    free(mem);
+    return same;
+}
+
+static bool check_row(hn_kern_bench *b, hn_kern_result *r)
+{
+    int64_t n = b->k.n[0];
+    size_t act = b->k.kind == HN_KERN_Q256  ? hn_act_row_bytes(HN_ACT_Q256, n)
+                 : b->k.kind == HN_KERN_Q32 ? hn_act_row_bytes(HN_ACT_Q32, n)
+                                            : 0;
+    char *q2 = (char *)b->q + (size_t)n * 8 + 4096;
+    q2 -= (uintptr_t)q2 % 64;
+    if (b->k.kind == HN_KERN_ROPE || b->k.kind == HN_KERN_DECODE || b->k.kind == HN_KERN_ENCODE)
+        return true; /* one code for all levels */
+    row_with(b, b->scalar, b->x, q2);
+    bool same = act ? memcmp(b->q, q2, act) == 0 : memcmp(b->out, b->x, (size_t)n * sizeof(float)) == 0;
+    if (!same) hn_invalid(&r->verdict, "the output differs from the scalar level");
+    return same;
+}
+
+/* ---- timing ------------------------------------------------------------------------------------------------- */
+
+static double seconds_of(hn_kern_bench *b, call_fn *call, int64_t calls)
+{
+    uint64_t t = hn_clock_ns();
+    for (int64_t i = 0; i < calls; i++) call(b);
+    return (double)(hn_clock_ns() - t) * 1e-9;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u = { 0 };
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call, bool (*stop)(void *), hone_error *err)
+{
+    int64_t calls = 1;
+    for (double s; (s = seconds_of(b, call, calls)) * 1e9 < EPOCH_NS;) { /* calibrate; warms up as well */
+        double want = s > 0 ? 1.2 * EPOCH_NS * 1e-9 / s * (double)calls : 10.0 * (double)calls;
+        calls = want > 10.0 * (double)calls ? 10 * calls : (int64_t)want + 1;
+    }
+    r->calls = calls;
+    seconds_of(b, call, calls);
+    int n = 0;
+    double cpu = cpu_seconds();
+    uint64_t t = hn_clock_ns();
+    while (n < r->config.n_samples) {
+        if (stop && stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: stopped", b->k.id);
+        r->sample_s[n++] = seconds_of(b, call, calls) / (double)calls;
+    }
+    r->cpu_use = (cpu_seconds() - cpu) / ((double)(hn_clock_ns() - t) * 1e-9 * r->config.threads);
+    return hn_stats_of(&r->time, r->sample_s, (size_t)n, err);
+}
+
+/* ---- the roof -------------------------------------------------------------------------------------------------- */
+
+static void judge(hn_kern_result *r, const hn_kern_bench *b, const hn_peaks *p)
+{
+    double s = r->time.median;
+    r->rate = r->unit[0] == 'u'   ? 1e6 * s
+              : r->unit[0] == 'T' ? 1e-12 * r->ops / s
+              : r->unit[2] == '/' ? 1e-9 * r->bytes / s
+                                  : 1e-9 * r->ops / s;
+    if (r->verdict.state == HN_UNCHECKED) r->verdict.state = HN_VALID;
+    if (!p || r->rotated_bytes == 0) return;
+    double read = hn_peaks_at(p, HN_PEAK_READ_BW, r->config.threads) * 1e9;
+    double mul = hn_peaks_at(p, r->integers ? HN_PEAK_INT8 : HN_PEAK_F32, r->config.threads) * 1e9;
+    if (!(read > 0 && mul > 0)) return;
+    double read_s = r->bytes / read, mul_s = r->ops / mul, kept = (double)b->cache_bytes / r->rotated_bytes;
+    r->roof = read_s > mul_s ? "read" : r->integers ? "int8" : "f32";
+    r->share = fmax(read_s, mul_s) / s;
+    double most = hn_peaks_most(p, HN_PEAK_READ_BW, r->config.threads) * 1e9;
+    if (r->bytes / most * (1 - kept) > (1 + HN_ROOF_TOLERANCE) * s) /* a cache may hold that much of what is rotated */
+        hn_invalid(&r->verdict,
+                   "%.1f GB/s, but the machine reads %.1f GB/s: not everything was read, or the roof is too low (hone "
+                   "lab peaks --force)",
+                   1e-9 * r->bytes / s, 1e-9 * most);
+    most = hn_peaks_most(p, r->integers ? HN_PEAK_INT8 : HN_PEAK_F32, r->config.threads) * 1e9;
+    if (p->bound) hn_check_compute(&r->verdict, "one call", r->ops / most, s);
+}
+
+static void describe(hn_kern_result *r, const hn_kern_bench *b)
+{
+    const hn_kern *k = &b->k;
+    double n = (double)k->n[0];
+    r->rmse = r->share = r->rate = NAN;
+    r->unit = "us";
+    if (is_product(k)) {
+        r->integers = hn_act_kind_of((hn_type)k->type) != HN_ACT_F32;
+        r->bytes = (double)(r->config.packed ? b->packed_bytes : b->plain_bytes);
+        r->ops = 2 * n * (double)k->n[1] * r->config.columns;
+        r->rotated_bytes = r->bytes * (double)(r->config.packed ? b->n_packed : b->n_plain);
+        r->unit = r->config.columns <= 4 ? "GB/s" : r->integers ? "TOPS" : "GFLOP/s";
+    } else if (is_attn(k)) {
+        double seen = 0;
+        for (int64_t t = 0; t < attn_tokens(k); t++) seen += (double)b->rows[t].pos + 1;
+        r->bytes = 4 * (double)k->n[1] * (double)k->n[2] * (double)k->n[3];
+        r->ops = 4 * n * (double)k->n[2] * seen;
+        r->rotated_bytes = (double)b->plain_bytes * (double)b->n_plain;
+        r->unit = k->kind == HN_KERN_ATTN_DECODE ? "GB/s" : "GFLOP/s";
+    } else if (is_wkv(k)) {
+        r->bytes = 8 * n * (double)k->n[1] * (double)k->n[1]; /* read and written */
+        r->ops = 10 * n * (double)k->n[1] * (double)k->n[1] * (double)k->n[2];
+        r->rotated_bytes = (double)b->plain_bytes * (double)b->n_plain;
+        r->unit = k->n[2] == 1 ? "GB/s" : "GFLOP/s";
+    } else if (k->kind == HN_KERN_DECODE || k->kind == HN_KERN_ENCODE) {
+        r->bytes = 4 * n;
+        r->unit = "GB/s";
+    }
+}
+
+/* ---- a measurement ------------------------------------------------------------------------------------------------
+ */
+
+static hone_status prepare_product(hn_kern_bench *b, hone_error *err)
+{
+    int64_t n_in = b->k.n[1], n_col = b->config.columns;
+    if (b->config.packed && !b->packed) {
+        hone_status st = make_packed(b, err);
+        if (st != HONE_OK) return st;
+    }
+    b->act_cols = n_col;
+    b->x = realloc(b->x, (size_t)(n_in * n_col) * sizeof *b->x);
+    if (!b->x || !b->be->op->act_alloc(b->be, &b->act, n_in, n_col) ||
+        !b->be->op->act_alloc(b->be, &b->act_check, n_in, CHECK_COLS))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld columns", b->k.id, (long long)n_col);
+    fill_random(b->x, n_in * n_col, 3);
+    b->be->op->set_act(b->be, &b->act, b->x, n_in, n_col);
+    b->y_floats = (uint64_t)(b->k.n[0] * n_col);
+    return HONE_OK;
+}
+
+static hone_status prepare_attn(hn_kern_bench *b, hone_error *err)
+{
+    int64_t width = b->k.n[0] * b->k.n[2];
+    b->act_cols = attn_tokens(&b->k);
+    b->y_floats = (uint64_t)(b->act_cols * width);
+    if (!b->be->op->act_alloc(b->be, &b->act, width, b->act_cols) ||
+        !b->be->op->act_alloc(b->be, &b->act_check, width, CHECK_COLS))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: outputs", b->k.id);
+    b->x = realloc(b->x, b->y_floats * sizeof *b->x);
+    if (!b->x) return HN_FAIL(err, HONE_E_NOMEM, "%s: queries", b->k.id);
+    fill_random(b->x, (int64_t)b->y_floats, 3);
+    return HONE_OK;
+}
+
+static hone_status prepare_wkv(hn_kern_bench *b, hone_error *err)
+{
+    int64_t width = wkv_width(&b->k);
+    b->act_cols = b->k.n[2];
+    b->y_floats = (uint64_t)(width * b->act_cols);
+    float *x = realloc(b->x, (size_t)wkv_floats(&b->k) * sizeof *b->x);
+    if (x) b->x = x;
+    if (!x || !b->be->op->act_alloc(b->be, &b->act, width, b->act_cols) ||
+        !b->be->op->act_alloc(b->be, &b->act_check, width, CHECK_COLS))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: inputs", b->k.id);
+    fill_random(b->x, wkv_floats(&b->k), 3);
+    wkv_again(b);
+    return HONE_OK;
+}
+
+static hone_status prepare(hn_kern_bench *b, hone_error *err)
+{
+    drop_backend(b);
+    hone_status st = hn_pool_new(&b->pool, b->config.threads, err);
+    if (st == HONE_OK) st = new_backend(&b->be, b->pool, b->fast, &b->k, err);
+    if (st == HONE_OK)
+        st = is_product(&b->k) ? prepare_product(b, err) : is_wkv(&b->k) ? prepare_wkv(b, err) : prepare_attn(b, err);
+    if (st != HONE_OK) return st;
+    b->y = hn_pages_alloc_huge(b->y_floats * sizeof(float));
+    b->y_check = hn_pages_alloc_huge(b->y_floats * sizeof(float));
+    return b->y && b->y_check ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: outputs", b->k.id);
+}
+
+static double rmse_of(hn_kern_bench *b)
+{
+    double e = 0, x = 0;
+    hn_type_get((uint32_t)b->k.type)->dequantize(b->out, b->q, b->k.n[0]);
+    for (int64_t i = 0; i < b->k.n[0]; i++) {
+        double d = (double)b->out[i] - (double)b->in[i];
+        e += d * d;
+        x += (double)b->in[i] * (double)b->in[i];
+    }
+    return sqrt(e / x);
+}
+
+hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_config *c, const hn_peaks *peaks,
+                            bool (*stop)(void *), hone_error *err)
+{
+    *r = (hn_kern_result){ .config = *c };
+    bool product = is_product(&b->k), attn = is_attn(&b->k), wkv = is_wkv(&b->k), pooled = product || attn || wkv;
+    if (c->n_samples < 1 || c->n_samples > HN_KERN_SAMPLES || c->threads < 1 || (product && c->columns < 1) ||
+        (c->packed && !hn_kern_has_packed(b)))
+        return HN_FAIL(err, HONE_E_ARG, "%s: %d samples, %d threads, %d columns%s", b->k.id, c->n_samples, c->threads,
+                       c->columns, c->packed ? ", packed" : "");
+    if (!pooled) r->config.threads = 1;
+    b->config = r->config;
+    b->turn = 0;
+    snprintf(r->level, sizeof r->level, "%s", hn_cpu_level_name(b->level));
+    hone_status st = pooled ? prepare(b, err) : HONE_OK;
+    if (st != HONE_OK) return st;
+    describe(r, b);
+    call_fn *call = product ? call_product : attn ? call_attn : wkv ? call_wkv : call_row;
+    if (b->k.kind == HN_KERN_ROPE) memcpy(b->out, b->in, (size_t)(b->k.n[0] * b->k.n[1]) * sizeof(float));
+    for (int64_t i = 0; b->k.kind == HN_KERN_ROPE && i < b->k.n[1]; i++) b->in2[i] = i % 2 ? 0.0f : 1.0f;
+    call(b);
+    if (attn || wkv) fetch_act(b);
+    if (!(product ? check_product(b, r) : attn ? check_attn(b, r) : wkv ? check_wkv(b, r) : check_row(b, r)))
+        return HONE_OK;
+    if (pooled) memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
+    st = time_calls(r, b, call, stop, err);
+    if (st != HONE_OK) return st;
+    if (wkv) { /* it goes on from the state it left: once more from the first */
+        wkv_again(b);
+        call(b);
+    }
+    if (attn || wkv) fetch_act(b);
+    if (pooled && memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0)
+        hn_invalid(&r->verdict, "the outputs changed from call to call");
+    if (b->k.kind == HN_KERN_ENCODE) r->rmse = rmse_of(b);
+    judge(r, b, peaks);
+    return HONE_OK;
+}

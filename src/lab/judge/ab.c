@@ -1,0 +1,655 @@
+/* Rounds of two sides until there is a verdict. Owns the plan of an experiment: how many
+ * runs make a round, when a round does not count, when to look and when to stop; the
+ * statistics are compare.c's, the measuring is sides.c's. */
+#define _GNU_SOURCE
+#include "lab/judge/ab.h"
+#include "lab/bench/bench.h"
+#include "lab/bench/sample.h"
+#include "lab/judge/sides.h"
+#include "lab/machine/clock.h"
+#include "lab/machine/environ.h"
+#include "lab/machine/evidence.h"
+#include "lab/stats/compare.h"
+#include "lab/stats/stats.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { AA_STEP = 4 };
+static const double first_round_s = 0.06; /* of one side: runs of a round at first */
+static const double most_round_s = 0.6;   /* of both: beyond that a round gets no more runs */
+static const double most_kernel_s = 0.3;  /* likewise, of kernels that stay in this process */
+static const double most_aa_s = 90;       /* A/A rounds beyond the least number end then */
+
+typedef struct round_info {
+    bool ba, voided, kept;
+} round_info;
+typedef struct series { /* rounds of one phase of one bench */
+    int k, n_metric;
+    size_t n, cap, voided, kept;
+    round_info *info;
+    double *v; /* [n][n_metric][2][k] */
+} series;
+
+typedef struct bench {
+    const hn_target *t;
+    hn_ab_line *line; /* [n_line], in the report */
+    int n_line, k;
+    double cost; /* seconds of one run of one side */
+    series ab;
+    bool resident, decided;
+} bench;
+
+typedef struct experiment {
+    const hn_ab_params *p;
+    hn_ab_report *out;
+    bench *bench;
+    size_t rounds;
+    uint64_t salt;
+    hone_error *err;
+} experiment;
+
+const char *hn_ab_within_name(hn_ab_within w)
+{
+    static const char *const names[] = { "auto", "best", "median", "mean" };
+    return names[w];
+}
+
+static void note(hn_ab_report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void note(hn_ab_report *r, const char *fmt, ...)
+{
+    if (r->n_notes == HN_AB_NOTES) return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(r->note[r->n_notes++], sizeof r->note[0], fmt, ap);
+    va_end(ap);
+}
+
+static bool stopped(const experiment *x) { return x->p->stop && x->p->stop(NULL); }
+
+/* ---- a series of rounds -------------------------------------------------------------------- */
+
+static double *values(const series *s, size_t round, int metric, int side)
+{
+    return s->v + ((round * (size_t)s->n_metric + (size_t)metric) * 2 + (size_t)side) * (size_t)s->k;
+}
+
+static bool series_room(series *s)
+{
+    if (s->n < s->cap) return true;
+    size_t cap = s->cap ? 2 * s->cap : 64;
+    round_info *info = realloc(s->info, cap * sizeof *info);
+    if (info) s->info = info;
+    double *v = info ? realloc(s->v, cap * (size_t)s->n_metric * 2 * (size_t)s->k * sizeof *v) : NULL;
+    if (!v) return false;
+    s->v = v;
+    s->cap = cap;
+    return true;
+}
+
+static void series_free(series *s)
+{
+    free(s->info);
+    free(s->v);
+    *s = (series){ 0 };
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double summary(const double *v, int k, hn_ab_within w, bool higher)
+{
+    double s[HN_AB_MAX_RUNS], sum = 0;
+    memcpy(s, v, (size_t)k * sizeof *s);
+    qsort(s, (size_t)k, sizeof *s, ascending);
+    for (int i = 0; i < k; i++) sum += s[i];
+    if (w == HN_AB_MEAN) return sum / k;
+    if (w == HN_AB_MEDIAN) return k % 2 ? s[k / 2] : 0.5 * (s[k / 2 - 1] + s[k / 2]);
+    return higher ? s[k - 1] : s[0];
+}
+
+static void rounds_of(hn_ab_round *r, const series *s, int metric, hn_ab_within w, bool higher)
+{
+    for (size_t i = 0; i < s->n; i++)
+        r[i] = (hn_ab_round){ .a = summary(values(s, i, metric, 0), s->k, w, higher),
+                              .b = summary(values(s, i, metric, 1), s->k, w, higher),
+                              .ba = s->info[i].ba,
+                              .voided = s->info[i].voided };
+}
+
+/* Two rounds of opposite orders become one of twice as many runs. Rounds on evidence stay so. */
+static bool series_merge(series *s)
+{
+    series m = { .k = 2 * s->k, .n_metric = s->n_metric };
+    for (size_t i = 0; i + 1 < s->n; i += 2) {
+        if (!series_room(&m)) {
+            series_free(&m);
+            return false;
+        }
+        m.info[m.n] = (round_info){ .ba = s->info[i].ba,
+                                    .voided = s->info[i].voided || s->info[i + 1].voided,
+                                    .kept = s->info[i].kept || s->info[i + 1].kept };
+        for (int j = 0; j < s->n_metric; j++)
+            for (int side = 0; side < 2; side++)
+                for (int h = 0; h < 2; h++)
+                    memcpy(values(&m, m.n, j, side) + h * s->k, values(s, i + (size_t)h, j, side),
+                           (size_t)s->k * sizeof(double));
+        m.voided += m.info[m.n].voided;
+        m.kept += m.info[m.n].kept;
+        m.n++;
+    }
+    series_free(s);
+    *s = m;
+    return true;
+}
+
+/* ---- one round ------------------------------------------------------------------------------- */
+
+static hone_status measure(hn_measured *m, experiment *x, bench *b, hn_side *side)
+{
+    hone_status st = hn_side_measure(m, side, b->t, hn_rand64(x->p->seed ^ 0x73616c74, x->salt++), x->err);
+    if (st != HONE_OK) return st;
+    if (m->invalid[0]) /* the quality run, with answers to real prompts, has the last word on this one */
+        if (strncmp(m->invalid, "degenerate output", 17) != 0)
+            return HN_FAIL(x->err, HONE_E_NUMERIC, "%s: the result is not valid: %s", hn_side_label(side), m->invalid);
+    return HONE_OK;
+}
+
+static hone_status run_once(experiment *x, bench *b, series *s, hn_side *side, int which, int run, int64_t *faults)
+{
+    hn_measured m;
+    hone_status st = measure(&m, x, b, side);
+    if (st != HONE_OK) return st;
+    *faults += m.major_faults;
+    for (int j = 0; j < b->n_line; j++) {
+        const hn_measured_metric *v = hn_measured_find(&m, b->line[j].metric);
+        if (!v || !(v->value > 0))
+            return HN_FAIL(x->err, HONE_E_FORMAT, "%s: %s is %s; expected a number above zero, which has a ratio",
+                           hn_side_label(side), b->line[j].metric, v ? "not above zero" : "missing");
+        values(s, s->n, j, which)[run] = v->value;
+    }
+    return HONE_OK;
+}
+
+/* How many rounds may be thrown away while n are wanted: an environment that is always so is
+ * no event, and what is left after throwing away most would be no sample. */
+static size_t may_void(size_t n) { return n / 2 > 4 ? n / 2 : 4; }
+
+/* Does what the machine did meanwhile void a round? */
+static bool disturbed(const hn_evidence *before, const hn_evidence *after, int64_t faults, char *why, size_t cap)
+{
+    json_t *o = json_object();
+    if (!o) return false;
+    hn_evidence_json(o, before, after);
+    json_object_set_new(o, "major_faults", json_integer(faults)); /* of the measured processes, not of this one */
+    bool bad = hn_evidence_voids(o, false, before->mhz > 0 ? before->mhz : NAN, why, cap);
+    json_decref(o);
+    return bad;
+}
+
+static hone_status add_round(experiment *x, bench *b, series *s, hn_side *a, hn_side *b_side, uint64_t index,
+                             size_t wanted)
+{
+    if (!series_room(s)) return HN_FAIL(x->err, HONE_E_NOMEM, "rounds of the comparison");
+    hn_evidence before, after;
+    int64_t faults = 0;
+    bool ba = hn_ab_order(x->p->seed, index);
+    hn_evidence_look(&before);
+    for (int run = 0; run < s->k; run++)
+        for (int h = 0; h < 2; h++) {
+            bool second = (run % 2 ? !ba : ba) != (h == 1); /* ABBA within the round too */
+            hone_status st = run_once(x, b, s, second ? b_side : a, second, run, &faults);
+            if (st != HONE_OK) return st;
+        }
+    hn_evidence_look(&after);
+    char why[120];
+    s->info[s->n] = (round_info){ .ba = ba };
+    if (disturbed(&before, &after, faults, why, sizeof why)) {
+        bool out = s->voided < may_void(wanted);
+        if (!out && x->p->strict)
+            return HN_FAIL(
+                x->err, HONE_E_UNSUPPORTED,
+                "the machine is disturbed all the time: %zu of %zu rounds thrown away, and again %s (--strict)",
+                s->voided, s->n + 1, why);
+        s->info[s->n].voided = out;
+        s->info[s->n].kept = !out;
+        s->voided += out;
+        s->kept += !out;
+    }
+    s->n++;
+    return HONE_OK;
+}
+
+/* ---- the metrics of a bench ---------------------------------------------------------------------- */
+
+static bool of_process(const char *name)
+{
+    static const char *const names[] = { "wall_ms", "cpu_ms", "user_ms", "sys_ms", "rss_mb" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+static hone_status add_line(experiment *x, bench *b, const hn_measured_metric *m, bool beside)
+{
+    if (b->n_line == HN_AB_METRICS)
+        return HN_FAIL(x->err, HONE_E_ARG, "more than %d metrics at once; choose some with --metric", HN_AB_METRICS);
+    if (!(m->value > 0))
+        return HN_FAIL(x->err, HONE_E_ARG, "%s is %g; expected a number above zero, which has a ratio", m->name,
+                       m->value);
+    hn_ab_line *l = &b->line[b->n_line++];
+    *l = (hn_ab_line){ .target = b->t,
+                       .higher = m->higher,
+                       .beside = beside,
+                       .aa_half_width = NAN,
+                       .n_runs = 1,
+                       .a = NAN,
+                       .b = NAN,
+                       .within = HN_AB_MEDIAN };
+    snprintf(l->metric, sizeof l->metric, "%s", m->name);
+    snprintf(l->unit, sizeof l->unit, "%s", m->unit);
+    return HONE_OK;
+}
+
+static hone_status named_metrics(experiment *x, bench *b, const hn_measured *m)
+{
+    char names[512], have[600] = "";
+    if (strlen(x->p->metrics) >= sizeof names) return HN_FAIL(x->err, HONE_E_ARG, "--metric: too long");
+    snprintf(names, sizeof names, "%s", x->p->metrics);
+    for (char *w = names, *next; w; w = next) {
+        next = strchr(w, ',');
+        if (next) *next++ = 0;
+        const hn_measured_metric *v = hn_measured_find(m, w);
+        if (!v) {
+            for (int i = 0; i < m->n; i++) {
+                size_t n = strlen(have);
+                snprintf(have + n, sizeof have - n, "%s%s", n ? ", " : "", m->m[i].name);
+            }
+            return HN_FAIL(x->err, HONE_E_ARG, "--metric %s: this bench has %s", HN_ESC(w, strlen(w)), have);
+        }
+        hone_status st = add_line(x, b, v, false);
+        if (st != HONE_OK) return st;
+    }
+    return HONE_OK;
+}
+
+static hone_status own_metrics(experiment *x, bench *b, const hn_measured *m)
+{
+    const hn_measured_metric *wall = hn_measured_find(m, "wall"), *cpu = hn_measured_find(m, "cpu");
+    const double working = 0.1; /* a command that sleeps is not judged by what it computes */
+    hone_status st = HONE_OK;
+    if (b->t->number) return add_line(x, b, hn_measured_find(m, "number"), false);
+    if (!b->t->id) {
+        st = add_line(x, b, wall, false);
+        return st == HONE_OK && cpu->value > working * wall->value ? add_line(x, b, cpu, true) : st;
+    }
+    const hn_bench_entry *e = hn_bench_find(b->t->id);
+    if (e && e->plain) {
+        const hn_measured_metric *d = hn_measured_find(m, "decode"), *p = hn_measured_find(m, "prefill");
+        if (d) st = add_line(x, b, d, false);
+        if (p && st == HONE_OK) st = add_line(x, b, p, false);
+        return d || p ? st : HN_FAIL(x->err, HONE_E_ARG, "neither prompt nor generation to measure (-p, -n)");
+    }
+    for (int i = 0; i < m->n && st == HONE_OK; i++)
+        if (!of_process(m->m[i].name)) st = add_line(x, b, &m->m[i], false);
+    return st;
+}
+
+/* Warms both sides up, finds what is measured and what it costs. */
+static hone_status first_runs(experiment *x, bench *b)
+{
+    hn_measured m;
+    uint64_t start = hn_clock_ns();
+    hone_status st = HONE_OK;
+    b->cost = INFINITY;
+    for (int i = 0; i < 6 && st == HONE_OK; i++) { /* b, a; what is short again, to see it warm */
+        uint64_t t = hn_clock_ns();
+        if (i >= 2 && (double)(t - start) * 1e-9 > 1) break;
+        st = measure(&m, x, b, i % 2 ? x->p->a : x->p->b);
+        b->cost = fmin(b->cost, (double)(hn_clock_ns() - t) * 1e-9);
+    }
+    if (st != HONE_OK) return st;
+    st = x->p->metrics ? named_metrics(x, b, &m) : own_metrics(x, b, &m);
+    if (st != HONE_OK) return st;
+    double k = x->p->runs ? x->p->runs : ceil((b->resident ? 0.25 * most_kernel_s : first_round_s) / b->cost);
+    b->k = k < 1 ? 1 : x->p->runs ? (int)k : k > 8 ? 8 : (int)k;
+    for (int j = 0; j < b->n_line; j++) {
+        hn_ab_line *l = &b->line[j];
+        double eps = x->p->margin > 0 ? x->p->margin : b->t->id && strncmp(b->t->id, "kern.", 5) == 0 ? 0.03 : 0.02;
+        l->r = (hn_ab_result){ .wanted = eps, .margin = eps, .ratio = NAN, .ci = { NAN, NAN }, .ci95 = { NAN, NAN } };
+    }
+    return HONE_OK;
+}
+
+/* ---- A against A ------------------------------------------------------------------------------------ */
+
+static hone_status half_widths(experiment *x, bench *b, const series *s, double *worst)
+{
+    hn_ab_round *r = calloc(s->n + 1, sizeof *r);
+    double *logs = calloc(s->n + 1, sizeof *logs);
+    hone_status st = r && logs ? HONE_OK : HN_FAIL(x->err, HONE_E_NOMEM, "A/A rounds");
+    *worst = 0;
+    for (int j = 0; j < b->n_line && st == HONE_OK; j++) {
+        hn_ab_line *l = &b->line[j];
+        l->aa_half_width = NAN;
+        for (int w = HN_AB_LEAST; w <= HN_AB_MEAN && st == HONE_OK; w++) {
+            if (x->p->within != HN_AB_AUTO ? w != (int)x->p->within
+                                           : w == HN_AB_MEAN || (s->k == 1 && w != HN_AB_MEDIAN))
+                continue;
+            rounds_of(r, s, j, (hn_ab_within)w, l->higher);
+            size_t n = hn_ab_logs(logs, r, s->n, l->higher, x->err);
+            double hw = hn_ab_half_width(logs, n);
+            if (!(l->aa_half_width <= hw)) { /* also the first one */
+                l->aa_half_width = hw;
+                l->within = (hn_ab_within)w;
+                l->aa_n = n;
+            }
+        }
+        if (!l->beside) *worst = fmax(*worst, l->aa_half_width / l->r.wanted);
+    }
+    free(r);
+    free(logs);
+    return st;
+}
+
+static bool may_grow(const experiment *x, const bench *b, const series *s)
+{
+    return !x->p->runs && 2 * s->k <= HN_AB_MAX_RUNS &&
+           4 * s->k * b->cost <= (b->resident ? most_kernel_s : most_round_s);
+}
+
+/* How finely the machine tells a from itself, and what that needs. Rounds go on until the
+ * half-width is well below the margin, or no more of them are to be had. */
+static hone_status against_itself(experiment *x, bench *b, hn_side *again)
+{
+    series s = { .k = b->k, .n_metric = b->n_line };
+    uint64_t start = hn_clock_ns(), index = 0;
+    size_t most = x->rounds > HN_AB_MIN_ROUNDS ? x->rounds : HN_AB_MIN_ROUNDS;
+    double worst = INFINITY;
+    hone_status st = HONE_OK;
+    while (st == HONE_OK && s.n - s.voided < most) {
+        if (x->p->progress) x->p->progress(x->p->progress_arg, s.n - s.voided, most);
+        st = add_round(x, b, &s, x->p->a, again, 1000000 + index++, most);
+        size_t n = s.n - s.voided;
+        if (st != HONE_OK || n < HN_AB_MIN_ROUNDS || (n % AA_STEP && n < most)) continue;
+        st = half_widths(x, b, &s, &worst);
+        bool grow = may_grow(x, b, &s);
+        if (st != HONE_OK || worst <= (grow ? 0.7 : 1) || (double)(hn_clock_ns() - start) * 1e-9 > most_aa_s) break;
+        if (!grow || (n < most && worst <= 1)) continue;
+        if (s.n % 2) st = add_round(x, b, &s, x->p->a, again, 1000000 + index++, most); /* whole blocks are merged */
+        if (st == HONE_OK && !series_merge(&s)) st = HN_FAIL(x->err, HONE_E_NOMEM, "A/A rounds");
+    }
+    b->k = s.k;
+    for (int j = 0; j < b->n_line && st == HONE_OK; j++) {
+        hn_ab_line *l = &b->line[j];
+        if (!(l->aa_half_width > l->r.wanted)) continue;
+        l->r.margin = l->aa_half_width;
+        note(
+            x->out,
+            "%s: this machine tells it from itself only within %.1f %% now: REGRESSED and IMPROVED need more than that",
+            l->metric, 100 * l->aa_half_width);
+    }
+    series_free(&s);
+    return st;
+}
+
+/* ---- looks --------------------------------------------------------------------------------------------- */
+
+static void refresh_line(hn_ab_line *l, const bench *b, int j)
+{
+    const series *s = &b->ab;
+    hn_ab_round *r = realloc(l->rounds, (s->n + 1) * sizeof *r);
+    if (r) l->rounds = r;
+    double *v = realloc(l->runs, (s->n + 1) * 2 * (size_t)s->k * sizeof *v);
+    if (v) l->runs = v;
+    if (!r || !v) return; /* what was there stays */
+    rounds_of(l->rounds, s, j, l->within, l->higher);
+    for (size_t i = 0; i < s->n; i++)
+        memcpy(v + 2 * i * (size_t)s->k, values(s, i, j, 0), 2 * (size_t)s->k * sizeof *v);
+    l->n_rounds = s->n;
+    l->n_runs = s->k;
+    l->voided = s->voided;
+    l->kept = s->kept;
+}
+
+static hone_status look_at(experiment *x, bench *b, int look)
+{
+    if (b->ab.k == 0) b->ab = (series){ .k = b->k, .n_metric = b->n_line };
+    size_t wanted = hn_ab_rounds_at(x->rounds, look);
+    hone_status st = HONE_OK;
+    while (st == HONE_OK && b->ab.n - b->ab.voided < wanted) {
+        if (x->p->progress) x->p->progress(x->p->progress_arg, b->ab.n - b->ab.voided, wanted);
+        st = add_round(x, b, &b->ab, x->p->a, x->p->b, b->ab.n, wanted);
+    }
+    return st;
+}
+
+static double median_of(const hn_ab_line *l, bool second)
+{
+    size_t n = 0;
+    double *v = calloc(l->n_rounds + 1, sizeof *v), m = NAN;
+    for (size_t i = 0; v && i < l->n_rounds; i++)
+        if (!l->rounds[i].voided) v[n++] = second ? l->rounds[i].b : l->rounds[i].a;
+    hn_stats s;
+    if (v && n && hn_stats_of(&s, v, n, NULL) == HONE_OK) m = s.median;
+    free(v);
+    return m;
+}
+
+/* All metrics judged together. One that had its verdict in an earlier look keeps its rounds. */
+static hone_status judge(experiment *x, double alpha)
+{
+    hn_ab_report *out = x->out;
+    hn_ab_result *r = calloc(out->n, sizeof *r);
+    double **logs = calloc(out->n, sizeof *logs);
+    hone_status st = r && logs ? HONE_OK : HN_FAIL(x->err, HONE_E_NOMEM, "verdicts");
+    for (size_t i = 0; i < out->n && st == HONE_OK; i++) {
+        hn_ab_line *l = &out->line[i];
+        r[i] = l->r;
+        logs[i] = calloc(l->n_rounds + 1, sizeof **logs);
+        if (!logs[i]) st = HN_FAIL(x->err, HONE_E_NOMEM, "verdicts");
+        else r[i].n = hn_ab_logs(logs[i], l->rounds, l->n_rounds, l->higher, x->err);
+    }
+    if (st == HONE_OK) hn_ab_holm(r, logs, out->n, alpha);
+    for (size_t i = 0; i < out->n && st == HONE_OK; i++) {
+        out->line[i].r = r[i];
+        out->line[i].a = median_of(&out->line[i], false);
+        out->line[i].b = median_of(&out->line[i], true);
+    }
+    for (size_t i = 0; logs && i < out->n; i++) free(logs[i]);
+    free(logs);
+    free(r);
+    return st;
+}
+
+static hn_ab_verdict overall(const hn_ab_report *r)
+{
+    bool regressed = false, improved = false, open = false, alarm = false;
+    for (size_t i = 0; i < r->n; i++) {
+        hn_ab_verdict v = r->line[i].r.verdict;
+        if (r->line[i].beside) alarm = alarm || v == HN_AB_REGRESSED;
+        else {
+            regressed = regressed || v == HN_AB_REGRESSED;
+            improved = improved || v == HN_AB_IMPROVED;
+            open = open || v == HN_AB_INCONCLUSIVE;
+        }
+    }
+    if (regressed || (alarm && !improved)) return HN_AB_REGRESSED;
+    return open || r->n == 0 ? HN_AB_INCONCLUSIVE : improved ? HN_AB_IMPROVED : HN_AB_SAME;
+}
+
+static hone_status bench_look(experiment *x, bench *b, int look)
+{
+    hn_side *again = x->p->a, *own = NULL;
+    hone_status st = HONE_OK;
+    b->resident = hn_sides_resident(x->p->a, x->p->b, b->t);
+    if (b->resident) {
+        st = hn_side_settle(x->p->a, b->t, x->err);
+        if (st == HONE_OK) st = hn_side_settle(x->p->b, b->t, x->err);
+    }
+    if (look == 0) {
+        if (st == HONE_OK) st = first_runs(x, b);
+        if (st == HONE_OK && b->resident) { /* the second of A/A has data of its own, as B has */
+            st = hn_side_open(&own, hn_side_label(x->p->a), &(hn_side_params){ .stop = x->p->stop }, x->err);
+            if (st == HONE_OK) st = hn_side_settle(own, b->t, x->err);
+            again = own;
+        }
+        if (st == HONE_OK) st = against_itself(x, b, again);
+        hn_side_close(own);
+    }
+    if (st == HONE_OK) st = look_at(x, b, look);
+    for (int j = 0; j < b->n_line; j++) {
+        if (b->line[j].r.verdict != HN_AB_INCONCLUSIVE) continue; /* it has been decided with the rounds it had */
+        if (b->ab.n) refresh_line(&b->line[j], b, j);
+        b->line[j].looks = look + 1;
+    }
+    hn_side_leave(x->p->a);
+    hn_side_leave(x->p->b);
+    return st;
+}
+
+static bool bench_open(const bench *b)
+{
+    for (int j = 0; j < b->n_line; j++)
+        if (!b->line[j].beside && b->line[j].r.verdict == HN_AB_INCONCLUSIVE) return true;
+    return false;
+}
+
+static hone_status looks(experiment *x)
+{
+    hone_status st = HONE_OK;
+    for (int look = 0; look < HN_AB_LOOKS && st == HONE_OK; look++) {
+        for (size_t i = 0; i < x->p->n_targets && st == HONE_OK; i++) {
+            bench *b = &x->bench[i];
+            if (look > 0 && !bench_open(b)) continue;
+            if (look == 0) b->line = x->out->line + x->out->n;
+            st = bench_look(x, b, look);
+            if (look == 0) x->out->n += (size_t)b->n_line;
+        }
+        if (st != HONE_OK) break;
+        st = judge(x, HN_AB_ALPHA / HN_AB_LOOKS);
+        x->out->looks = look + 1;
+        x->out->overall = overall(x->out);
+        if (st == HONE_OK && x->out->overall != HN_AB_INCONCLUSIVE) break;
+    }
+    return st;
+}
+
+hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
+{
+    hone_error own;
+    experiment x = { .p = p, .out = out, .rounds = p->rounds ? p->rounds : HN_AB_ROUNDS, .err = err ? err : &own };
+    *out = (hn_ab_report){ .seed = p->seed };
+    x.bench = calloc(p->n_targets, sizeof *x.bench);
+    out->line = calloc(p->n_targets * HN_AB_METRICS, sizeof *out->line);
+    hone_status st = x.bench && out->line ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "the comparison");
+    for (size_t i = 0; i < p->n_targets && st == HONE_OK; i++) x.bench[i].t = &p->targets[i];
+    if (st == HONE_OK) st = looks(&x);
+    if (st == HONE_E_INTERRUPTED || (st != HONE_OK && stopped(&x))) { /* what there is, without a verdict */
+        out->interrupted = true;
+        st = judge(&x, HN_AB_ALPHA / HN_AB_LOOKS);
+        for (size_t i = 0; i < out->n; i++)
+            if (out->line[i].looks > out->looks) out->line[i].r.verdict = HN_AB_INCONCLUSIVE;
+        out->overall = HN_AB_INCONCLUSIVE;
+        note(out, "interrupted: the rounds measured until then are kept, and decide nothing");
+    }
+    for (size_t i = 0; i < out->n; i++) {
+        const hn_ab_line *l = &out->line[i];
+        if (i > 0 && l->target == out->line[i - 1].target) continue;
+        if (l->voided)
+            note(out, "%s: %zu of %zu rounds thrown away, both sides, because something else disturbed the machine",
+                 l->target->id ? l->target->id : "commands", l->voided, l->n_rounds);
+        if (l->kept)
+            note(out, "%s: %zu disturbed rounds were kept: there were too many to throw away",
+                 l->target->id ? l->target->id : "commands", l->kept);
+    }
+    for (size_t i = 0; i < p->n_targets && x.bench; i++) series_free(&x.bench[i].ab);
+    free(x.bench);
+    if (st != HONE_OK) hn_ab_report_free(out);
+    return st;
+}
+
+void hn_ab_report_free(hn_ab_report *r)
+{
+    for (size_t i = 0; i < r->n && r->line; i++) {
+        free(r->line[i].rounds);
+        free(r->line[i].runs);
+    }
+    free(r->line);
+    r->line = NULL;
+    r->n = 0;
+}
+
+/* ---- the record -------------------------------------------------------------------------------------------- */
+
+static json_t *numbers(const double *v, int n)
+{
+    json_t *a = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(a, hn_lab_num(v[i]));
+    return a;
+}
+
+static json_t *rounds_json(const hn_ab_line *l)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < l->n_rounds; i++) {
+        const hn_ab_round *r = &l->rounds[i];
+        json_t *o = json_pack("{s:s, s:o, s:o, s:b}", "order", r->ba ? "BA" : "AB", "a", hn_lab_num(r->a), "b",
+                              hn_lab_num(r->b), "voided", r->voided);
+        if (l->n_runs > 1) {
+            json_object_set_new(o, "a_runs", numbers(l->runs + 2 * i * (size_t)l->n_runs, l->n_runs));
+            json_object_set_new(o, "b_runs", numbers(l->runs + (2 * i + 1) * (size_t)l->n_runs, l->n_runs));
+        }
+        json_array_append_new(a, o);
+    }
+    return a;
+}
+
+json_t *hn_ab_record(const hn_ab_report *rep, const hn_ab_line *l, const hn_side *a, const hn_side *b,
+                     const hn_environ *env)
+{
+    char ts[40], id[16];
+    json_t *o = json_object(), *args = json_array(), *notes = json_array();
+    hn_utc_now(ts, sizeof ts);
+    snprintf(id, sizeof id, "%012" PRIx64, hn_rand64(hn_clock_ns(), (uint64_t)getpid()) >> 16);
+    for (int i = 0; i < HN_SIDE_ARGS && l->target->args[i]; i++)
+        json_array_append_new(args, hn_lab_str(l->target->args[i]));
+    for (int i = 0; i < rep->n_notes; i++) json_array_append_new(notes, hn_lab_str(rep->note[i]));
+    json_object_set_new(o, "schema", json_string(HN_AB_SCHEMA));
+    json_object_set_new(o, "id", hn_lab_str(l->target->id ? l->target->id : "command"));
+    json_object_set_new(o, "record", json_string(id));
+    json_object_set_new(o, "ts", json_string(ts));
+    json_object_set_new(o, "metric", hn_lab_str(l->metric));
+    json_object_set_new(o, "unit", hn_lab_str(l->unit));
+    json_object_set_new(o, "better", json_string(l->higher ? "higher" : "lower"));
+    json_object_set_new(o, "beside", json_boolean(l->beside));
+    json_object_set_new(o, "a", hn_side_json(a));
+    json_object_set_new(o, "b", hn_side_json(b));
+    json_object_set_new(o, "a_median", hn_lab_num(l->a));
+    json_object_set_new(o, "b_median", hn_lab_num(l->b));
+    json_object_set_new(o, "args", args);
+    json_object_set_new(o, "seed", json_integer((json_int_t)rep->seed));
+    json_object_set_new(o, "within", json_string(hn_ab_within_name(l->within)));
+    json_object_set_new(o, "runs", json_integer(l->n_runs));
+    json_object_set_new(o, "rounds", rounds_json(l));
+    json_object_set_new(o, "looks", json_integer(l->looks));
+    json_t *r = hn_ab_result_json(&l->r);
+    json_object_update(o, r);
+    json_decref(r);
+    json_object_set_new(o, "aa_half_width", hn_lab_num(l->aa_half_width));
+    json_object_set_new(o, "aa_rounds", json_integer((json_int_t)l->aa_n));
+    json_object_set_new(o, "voided", json_integer((json_int_t)l->voided));
+    json_object_set_new(o, "kept_disturbed", json_integer((json_int_t)l->kept));
+    json_object_set_new(o, "overall", json_string(hn_ab_verdict_name(rep->overall)));
+    json_object_set_new(o, "interrupted", json_boolean(rep->interrupted));
+    json_object_set_new(o, "notes", notes);
+    json_object_set_new(o, "env", hn_environ_json(env));
+    return o;
+}

@@ -1,0 +1,104 @@
+/* Measurements for baselines and gates: command lines of fresh processes, and what comes
+ * back. Refuses to judge. */
+#include "lab/judge/gate.h"
+#include "lab/bench/bench.h"
+#include "lab/record/history.h"
+#include "lab/bench/process.h"
+#include "lab/machine/clock.h"
+#include "base/json_text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static hone_status run(hn_child *out, hn_argv *a, bool (*stop)(void *), hone_error *err)
+{
+    hone_status st = hn_argv_check(a, "a measured process", err);
+    if (st == HONE_OK) st = hn_child_run(out, hn_argv_words(a), stop, err);
+    hn_argv_free(a);
+    return st;
+}
+
+/* A baseline has the same settings for all entries: those that none of these takes would be refused. */
+static void add_args(hn_argv *a, const hn_gate_run *g, bool (*wanted)(const hn_gate_run *g, const char *arg))
+{
+    size_t i;
+    json_t *arg;
+    json_array_foreach(g->args, i, arg) if (json_is_string(arg) && wanted(g, json_string_value(arg)))
+        hn_argv_add(a, "%s", json_string_value(arg));
+}
+
+static bool any_takes(const hn_gate_run *g, const char *arg)
+{
+    size_t i;
+    json_t *id;
+    json_array_foreach(g->ids, i, id) if (hn_bench_takes(json_string_value(id), arg)) return true;
+    return false;
+}
+
+static bool quality_takes(const hn_gate_run *g, const char *arg) { return hn_bench_takes("quality", arg); }
+
+hone_status hn_gate_quality(json_t **out, const hn_gate_run *g, char *why, size_t cap, hone_error *err)
+{
+    hn_argv a = { 0 };
+    hn_child child;
+    *out = NULL;
+    why[0] = 0;
+    hn_argv_extend(&a, (const char *const[]){ "hone", "bench", "_quality", NULL });
+    hn_argv_add(&a, "--model=%s", g->model);
+    add_args(&a, g, quality_takes);
+    hn_argv_add(&a, "%" PRIu64, hn_clock_ns());
+    hone_status st = run(&child, &a, g->stop, err);
+    if (st != HONE_OK) return st;
+    json_t *r = child.result;
+    if (r && child.exit_code == 0 && json_object_get(r, "hash")) *out = json_incref(r);
+    else hn_child_why(&child, why, cap);
+    hn_child_free(&child);
+    return HONE_OK;
+}
+
+/* One record of what a process printed. */
+static void take(json_t *records, json_t *r, char *why, size_t cap)
+{
+    const char *reason = json_string_value(json_object_get(r, "invalid_reason"));
+    if (json_is_false(json_object_get(r, "valid")) && !why[0])
+        snprintf(why, cap, "%s: %s", hn_record_id(r), reason ? reason : "invalid");
+    json_array_append(records, r);
+}
+
+hone_status hn_gate_measure(json_t *records, const hn_gate_run *g, int32_t samples, bool quality, char *why, size_t cap,
+                            int *exit_code, hone_error *err)
+{
+    hn_argv a = { 0 };
+    hn_child child;
+    size_t i, before = json_array_size(records);
+    json_t *id, *r;
+    why[0] = 0;
+    *exit_code = 0;
+    hn_argv_extend(&a, (const char *const[]){ "hone", "bench", NULL });
+    json_array_foreach(g->ids, i, id) hn_argv_add(&a, "%s", json_string_value(id));
+    add_args(&a, g, any_takes);
+    if (g->model && any_takes(g, "--model")) hn_argv_add(&a, "--model=%s", g->model);
+    hn_argv_add(&a, "--samples=%d", (int)samples);
+    if (!quality && any_takes(g, "--no-quality")) hn_argv_add(&a, "--no-quality");
+    hn_argv_add(&a, "--json");
+    hone_status st = run(&child, &a, g->stop, err);
+    if (st != HONE_OK) return st;
+    json_array_foreach(json_object_get(child.result, "records"), i, r) take(records, r, why, cap);
+    if (json_array_size(records) == before) {
+        if (!why[0]) hn_child_why(&child, why, cap);
+        *exit_code = child.exit_code > 0 ? child.exit_code : 1;
+    }
+    hn_child_free(&child);
+    return HONE_OK;
+}
+
+void hn_gate_ids_differ(char *dst, size_t cap, json_t *was, json_t *is)
+{
+    json_t *a = json_object_get(json_array_get(json_object_get(was, "samples"), 0), "ids");
+    json_t *b = json_object_get(json_array_get(json_object_get(is, "samples"), 0), "ids");
+    dst[0] = 0;
+    if (!json_is_array(a) || !json_is_array(b) || json_equal(a, b)) return;
+    size_t i = 0;
+    while (i < json_array_size(a) && json_equal(json_array_get(a, i), json_array_get(b, i))) i++;
+    snprintf(dst, cap, "the timed processes generated other tokens than the baseline's, from token %zu on", i + 1);
+}

@@ -1,0 +1,752 @@
+/* The sides of a comparison: what words mean, commits built in worktrees, one measurement
+ * of any side. Owns the command lines it runs; refuses to know rounds and verdicts. */
+#define _GNU_SOURCE
+#include "base/json_tree.h"
+#include "lab/judge/sides.h"
+#include "lab/bench/bench.h"
+#include "base/os.h"
+#include "lab/record/record_read.h"
+#include "lab/bench/process.h"
+#include "lab/inside/kern.h"
+#include "lab/machine/environ.h"
+#include "lab/stats/stats.h"
+#include "lab/stats/verdict.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_KEYS = 16, MAX_ENV = 8, PATH_CAP = 4096 };
+
+typedef enum side_kind { SIDE_SELF, SIDE_BINARY, SIDE_COMMIT, SIDE_COMMAND } side_kind;
+
+struct hn_side {
+    hn_side_params p;
+    side_kind kind;
+    char *label, *words; /* as given; cut into the pieces below */
+    const char *key[MAX_KEYS], *value[MAX_KEYS];
+    int n_keys;
+    const char *env[MAX_ENV]; /* "NAME=VALUE" */
+    int n_env;
+    char program[PATH_CAP];
+    char version[64], commit[64];
+    int dirty;               /* -1: not known */
+    char hash[24], why[512]; /* of quality, once asked for */
+    bool asked;
+    hn_kern kern;
+    hn_kern_bench *bench; /* resident */
+};
+
+/* ---- words ------------------------------------------------------------------------------------ */
+
+static bool is_config(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (isalnum((unsigned char)s[i]) || s[i] == '-' || s[i] == '_')) i++;
+    return i > 0 && i < n && (s[i] == '=' || (s[i] == ':' && strncmp(s, "env:", 4) == 0 && memchr(s, '=', n)));
+}
+
+static hone_status add_config(hn_side *s, char *word, hone_error *err)
+{
+    char *eq = strchr(word, '=');
+    if (strncmp(word, "env:", 4) == 0) {
+        if (eq == word + 4)
+            return HN_FAIL(err, HONE_E_ARG, "side '%s': env: without a name; expected env:NAME=VALUE",
+                           HN_ESC(s->label, strlen(s->label)));
+        if (s->n_env == MAX_ENV)
+            return HN_FAIL(err, HONE_E_ARG, "side '%s': more than %d variables", HN_ESC(s->label, strlen(s->label)),
+                           MAX_ENV);
+        s->env[s->n_env++] = word + 4;
+        return HONE_OK;
+    }
+    if (s->n_keys == MAX_KEYS)
+        return HN_FAIL(err, HONE_E_ARG, "side '%s': more than %d settings", HN_ESC(s->label, strlen(s->label)),
+                       MAX_KEYS);
+    *eq = 0;
+    s->key[s->n_keys] = word;
+    s->value[s->n_keys++] = eq + 1;
+    return HONE_OK;
+}
+
+static const char *config_of(const hn_side *s, const char *key)
+{
+    const char *v = NULL;
+    for (int i = 0; i < s->n_keys; i++)
+        if (strcmp(s->key[i], key) == 0) v = s->value[i];
+    return v;
+}
+
+/* ---- programs ------------------------------------------------------------------------------------- */
+
+/* What a program printed, if it is to be believed and JSON; else NULL. */
+static json_t *printed(const hn_process *r, bool believed)
+{
+    json_t *o = NULL;
+    if (believed && r->out) hn_json_tree(&o, r->out, r->n_out, NULL, "output", NULL);
+    return o;
+}
+
+/* What another program says it is. */
+static hone_status ask_version(hn_side *s, hone_error *err)
+{
+    const char *argv[] = { s->program, "version", "--json", NULL };
+    hn_process r;
+    hone_status st = hn_process_run(&r, &(hn_process_params){ .argv = argv, .keep_out = true, .stop = s->p.stop }, err);
+    if (st != HONE_OK) return st;
+    json_t *o = printed(&r, r.exit_code == 0);
+    const char *v = json_string_value(json_object_get(o, "version")),
+               *b = json_string_value(json_object_get(o, "build"));
+    const char *c = b ? strstr(b, "; commit ") : NULL;
+    if (!v) {
+        char why[600];
+        hn_process_why(&r, why, sizeof why);
+        st = HN_FAIL(err, HONE_E_ARG, "%s: not a hone program: `version --json` %s",
+                     HN_ESC(s->program, strlen(s->program)), why[0] ? why : "gave no version");
+    } else {
+        snprintf(s->version, sizeof s->version, "%.60s", v);
+        if (s->kind != SIDE_COMMIT) snprintf(s->commit, sizeof s->commit, "%.60s", c ? c + 9 : "");
+        char *plus = strstr(s->commit, "+dirty");
+        s->dirty = plus != NULL;
+        if (plus) *plus = 0;
+        if (!s->commit[0] || strcmp(s->commit, "unknown") == 0) s->dirty = -1;
+    }
+    json_decref(o);
+    hn_process_free(&r);
+    return st;
+}
+
+static hone_status open_binary(hn_side *s, const char *path, hone_error *err)
+{
+    struct stat sb;
+    if (stat(path, &sb) != 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    if (!S_ISREG(sb.st_mode) || access(path, X_OK) != 0)
+        return HN_FAIL(err, HONE_E_ARG,
+                       "%s: not a program; expected a hone program, a commit, or settings as in threads=1",
+                       HN_ESC(path, strlen(path)));
+    if (!realpath(path, s->program))
+        return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(path, strlen(path)), strerror(errno));
+    s->kind = SIDE_BINARY;
+    return ask_version(s, err);
+}
+
+static hone_status open_self(hn_side *s, hone_error *err)
+{
+    s->kind = SIDE_SELF;
+    if (!hn_os_program_path(s->program, sizeof s->program))
+        return HN_FAIL(err, HONE_E_IO, "this program cannot find itself (on Linux this needs /proc)");
+    hn_environ e;
+    hn_environ_read(&e);
+    snprintf(s->version, sizeof s->version, "%s", hone_version());
+    snprintf(s->commit, sizeof s->commit, "%s", e.commit);
+    char *plus = strstr(s->commit, "+dirty");
+    s->dirty = !s->commit[0] || strcmp(s->commit, "unknown") == 0 ? -1 : plus != NULL;
+    if (plus) *plus = 0;
+    return HONE_OK;
+}
+
+/* ---- commits ----------------------------------------------------------------------------------------- */
+
+/* The first line that a command prints, in dst; false: it failed, and said so in `why`. */
+static hone_status first_line_of(char *dst, size_t cap, hn_side *s, const char *const *argv, char *why, size_t why_cap,
+                                 hone_error *err)
+{
+    hn_process r;
+    hone_status st = hn_process_run(&r, &(hn_process_params){ .argv = argv, .keep_out = true, .stop = s->p.stop }, err);
+    if (st != HONE_OK) return st;
+    hn_process_why(&r, why, why_cap);
+    if (!why[0]) snprintf(dst, cap, "%.*s", (int)strcspn(r.out, "\n"), r.out);
+    hn_process_free(&r);
+    return HONE_OK;
+}
+
+static hone_status find_commit(char hash[64], hn_side *s, const char *rev, hone_error *err)
+{
+    char want[600], why[600];
+    hash[0] = 0;
+    if (rev[0] == '-' || strlen(rev) > 500)
+        return HN_FAIL(err, HONE_E_ARG, "'%s' is no commit", HN_ESC(rev, strlen(rev)));
+    snprintf(want, sizeof want, "%s^{commit}", rev);
+    const char *argv[] = { "git", "rev-parse", "--verify", "--quiet", want, NULL };
+    hone_status st = first_line_of(hash, 64, s, argv, why, sizeof why, err);
+    if (st == HONE_OK && strlen(hash) < 40)
+        st = HN_FAIL(err, HONE_E_ARG,
+                     "'%s' is no file and no commit of this repository; expected settings (threads=1,kv=q8_0), a hone "
+                     "program, a commit, or --cmd for shell commands",
+                     HN_ESC(rev, strlen(rev)));
+    return st;
+}
+
+static hone_status builds_folder(char *dst, size_t cap, hone_error *err)
+{
+    const char *x = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int n = x && x[0] == '/'         ? snprintf(dst, cap, "%s/hone/builds", x)
+            : home && home[0] == '/' ? snprintf(dst, cap, "%s/.cache/hone/builds", home)
+                                     : -1;
+    if (n < 0 || (size_t)n + 80 > cap)
+        return HN_FAIL(err, HONE_E_IO, "no folder to build commits in: set XDG_CACHE_HOME or HOME");
+    for (char *p = dst + 1;; p++) {
+        if (*p && *p != '/') continue;
+        char c = *p;
+        *p = 0;
+        if (mkdir(dst, 0777) != 0 && errno != EEXIST)
+            return HN_FAIL(err, HONE_E_IO, "folder %s: %s", HN_ESC(dst, strlen(dst)), strerror(errno));
+        *p = c;
+        if (!c) return HONE_OK;
+    }
+}
+
+/* Runs a step of a build; the end of what it said becomes the message. */
+static hone_status build_step(hn_side *s, const char *what, const char *dir, const char *const *argv, hone_error *err)
+{
+    hn_process r;
+    hone_status st = hn_process_run(&r, &(hn_process_params){ .argv = argv, .dir = dir, .stop = s->p.stop }, err);
+    if (st != HONE_OK) return st;
+    if (r.exit_code != 0) {
+        const char *said = r.said ? r.said : "";
+        size_t n = strlen(said);
+        if (s->p.tell && n) s->p.tell(s->p.tell_arg, said); /* all of it, for the eye */
+        char why[600];
+        const char *at = strstr(said, "error:"); /* the first error says more than the last line */
+        while (at && at > said && at[-1] != '\n') at--;
+        if (at) hn_escape(why, sizeof why, at, strcspn(at, "\n"));
+        else hn_process_why(&r, why, sizeof why);
+        st = HN_FAIL(err, HONE_E_IO, "%s of %s failed in %s: %s", what, HN_ESC(s->label, strlen(s->label)),
+                     HN_ESC(dir, strlen(dir)), why);
+    }
+    hn_process_free(&r);
+    return st;
+}
+
+/* What stands where a commit is to be checked out. */
+typedef enum place {
+    PLACE_FREE,  /* nothing, or an empty folder */
+    PLACE_READY, /* a checkout that was finished */
+    PLACE_OURS,  /* what an interrupted checkout left, of any age: it has the file .git of a worktree */
+    PLACE_OTHERS /* something that is not hone's to remove */
+} place;
+
+static place look_at(const char *dir, const char *ready)
+{
+    char inner[PATH_CAP];
+    struct stat sb;
+    if (lstat(dir, &sb) != 0) return errno == ENOENT ? PLACE_FREE : PLACE_OTHERS;
+    if (!S_ISDIR(sb.st_mode)) return PLACE_OTHERS;
+    snprintf(inner, sizeof inner, "%s/.git", dir);
+    if (lstat(inner, &sb) == 0 && S_ISREG(sb.st_mode)) return access(ready, F_OK) == 0 ? PLACE_READY : PLACE_OURS;
+    return rmdir(dir) == 0 ? PLACE_FREE : PLACE_OTHERS; /* an empty one is no loss */
+}
+
+/* A worktree at this commit in dir; the file DIR.ready says that it is whole. */
+static hone_status check_out(hn_side *s, const char *dir, const char *hash, hone_error *err)
+{
+    char ready[PATH_CAP], trash[PATH_CAP];
+    snprintf(ready, sizeof ready, "%s.ready", dir);
+    snprintf(trash, sizeof trash, "%s.trash", dir);
+    const char *prune[] = { "git", "worktree", "prune", NULL };
+    const char *add[] = { "git", "worktree", "add", "--force", "--detach", dir, hash, NULL };
+    const char *clear[] = { "rm", "-rf", trash, NULL };
+    place p = look_at(dir, ready);
+    if (p == PLACE_READY) return HONE_OK;
+    if (p == PLACE_OTHERS)
+        return HN_FAIL(
+            err, HONE_E_IO,
+            "%s: is in the way of building commit %.12s: it is no checkout that hone made; expected nothing there: "
+            "look at it, then move it away or remove it (rm -r %s)",
+            HN_ESC(dir, strlen(dir)), hash, HN_ESC(dir, strlen(dir)));
+    unlink(ready);
+    hone_status st = build_step(s, "rm", ".", clear, err); /* of an earlier clearing that was interrupted */
+    if (st == HONE_OK && p == PLACE_OURS) {
+        if (rename(dir, trash) != 0)
+            return HN_FAIL(err, HONE_E_IO, "%s: an interrupted checkout, which cannot be cleared away: %s",
+                           HN_ESC(dir, strlen(dir)), strerror(errno));
+        st = build_step(s, "rm", ".", clear, err);
+    }
+    if (st == HONE_OK) st = build_step(s, "git worktree prune", ".", prune, err);
+    if (st == HONE_OK) st = build_step(s, "git worktree add", ".", add, err);
+    int fd = st == HONE_OK ? open(ready, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+    if (fd >= 0) close(fd); /* without it the next build only begins anew */
+    return st;
+}
+
+/* dir/build/release/hone of a worktree at this commit. One builder at a time. */
+static hone_status build_commit(hn_side *s, const char *hash, hone_error *err)
+{
+    char dir[PATH_CAP - 64], lock[PATH_CAP], jobs[16], text[700];
+    hone_status st = builds_folder(dir, sizeof dir, err);
+    if (st != HONE_OK) return st;
+    size_t n = strlen(dir);
+    snprintf(dir + n, sizeof dir - n, "/%.16s", hash);
+    snprintf(lock, sizeof lock, "%s.lock", dir);
+    snprintf(s->program, sizeof s->program, "%s/build/release/hone", dir);
+    int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(lock, strlen(lock)), strerror(errno));
+    while (flock(fd, LOCK_EX) != 0 && errno == EINTR) {}
+    if (access(s->program, X_OK) != 0) {
+        snprintf(text, sizeof text, "building commit %.12s in %.500s", hash, dir);
+        if (s->p.tell) s->p.tell(s->p.tell_arg, text);
+        snprintf(jobs, sizeof jobs, "-j%d", hn_cpu_count() > 0 ? hn_cpu_count() : 1);
+        const char *make[] = {
+            "make", jobs, "MAKEFLAGS=", "MAKELEVEL=", "B=build/release", "FLAVOUR=release", "build/release/hone", NULL
+        };
+        st = check_out(s, dir, hash, err);
+        if (st == HONE_OK) st = build_step(s, "make", dir, make, err);
+        if (st == HONE_OK && access(s->program, X_OK) != 0)
+            st = HN_FAIL(err, HONE_E_IO, "commit %.12s: make gave no %s", hash, s->program);
+    }
+    close(fd);
+    return st;
+}
+
+static hone_status open_commit(hn_side *s, const char *rev, hone_error *err)
+{
+    char hash[64];
+    s->kind = SIDE_COMMIT;
+    hone_status st = find_commit(hash, s, rev, err);
+    if (st != HONE_OK) return st;
+    snprintf(s->commit, sizeof s->commit, "%.12s", hash);
+    st = build_commit(s, hash, err);
+    if (st != HONE_OK) return st;
+    st = ask_version(s, err);
+    s->dirty = 0; /* what a commit is; its build may call files of its own making dirt */
+    return st;
+}
+
+/* ---- life --------------------------------------------------------------------------------------------------- */
+
+static hone_status open_words(hn_side *s, hone_error *err)
+{
+    char *program = NULL;
+    hone_status st = HONE_OK;
+    for (char *w = s->words, *next; w && st == HONE_OK; w = next) {
+        next = strchr(w, ',');
+        if (next) *next++ = 0;
+        if (is_config(w, strlen(w))) st = add_config(s, w, err);
+        else if (program || !w[0])
+            st = HN_FAIL(err, HONE_E_ARG,
+                         "side '%s': '%s' is no setting; expected KEY=VALUE or env:NAME=VALUE behind at most one "
+                         "program or commit",
+                         HN_ESC(s->label, strlen(s->label)), HN_ESC(w, strlen(w)));
+        else program = w;
+    }
+    if (st != HONE_OK) return st;
+    if (!program || strcmp(program, "this") == 0) return open_self(s, err);
+    if (strncmp(program, "git:", 4) == 0) return open_commit(s, program + 4, err);
+    struct stat sb;
+    bool there = stat(program, &sb) == 0;
+    if (there && !S_ISDIR(sb.st_mode)) return open_binary(s, program, err);
+    if (there || strchr(program, '/')) { /* branches may have slashes, and folders the names of branches */
+        char hash[64];
+        if (find_commit(hash, s, program, NULL) != HONE_OK) return open_binary(s, program, err);
+    }
+    return open_commit(s, program, err);
+}
+
+hone_status hn_side_open(hn_side **out, const char *spec, const hn_side_params *p, hone_error *err)
+{
+    *out = NULL;
+    hn_side *s = calloc(1, sizeof *s);
+    if (s) s->label = strdup(spec);
+    if (s) s->words = strdup(spec);
+    if (!s || !s->label || !s->words) {
+        hn_side_close(s);
+        return HN_FAIL(err, HONE_E_NOMEM, "a side of the comparison");
+    }
+    s->p = *p;
+    s->dirty = -1;
+    hone_status st = HONE_OK;
+    if (!spec[0])
+        st = HN_FAIL(err, HONE_E_ARG, "an empty side; expected %s",
+                     p->command ? "a shell command" : "settings, a program or a commit");
+    else if (p->command) s->kind = SIDE_COMMAND;
+    else st = open_words(s, err);
+    if (st != HONE_OK) {
+        hn_side_close(s);
+        return st;
+    }
+    *out = s;
+    return HONE_OK;
+}
+
+void hn_side_leave(hn_side *s)
+{
+    if (s) hn_kern_close(s->bench);
+    if (s) s->bench = NULL;
+}
+
+void hn_side_close(hn_side *s)
+{
+    if (!s) return;
+    hn_side_leave(s);
+    free(s->label);
+    free(s->words);
+    free(s);
+}
+
+const char *hn_side_label(const hn_side *s) { return s->label; }
+
+json_t *hn_side_json(const hn_side *s)
+{
+    static const char *const what[] = { "config", "binary", "commit", "command" };
+    json_t *o = json_object(), *config = json_object(), *env = json_object();
+    for (int i = 0; i < s->n_keys; i++) json_object_set_new(config, s->key[i], hn_lab_str(s->value[i]));
+    for (int i = 0; i < s->n_env; i++) {
+        char name[128];
+        size_t n = strcspn(s->env[i], "=");
+        snprintf(name, sizeof name, "%.*s", (int)n, s->env[i]);
+        json_object_set_new(env, name, hn_lab_str(s->env[i] + n + (s->env[i][n] == '=')));
+    }
+    json_object_set_new(o, "label", hn_lab_str(s->label));
+    json_object_set_new(o, "what", json_string(what[s->kind]));
+    json_object_set_new(o, "program",
+                        s->kind == SIDE_COMMAND || s->kind == SIDE_SELF
+                            ? json_null()
+                            : hn_lab_str(strrchr(s->program, '/') ? strrchr(s->program, '/') + 1 : s->program));
+    json_object_set_new(o, "config", config);
+    json_object_set_new(o, "env", env);
+    json_object_set_new(o, "version", s->version[0] ? hn_lab_str(s->version) : json_null());
+    json_object_set_new(o, "commit",
+                        s->commit[0] && strcmp(s->commit, "unknown") != 0 ? hn_lab_str(s->commit) : json_null());
+    json_object_set_new(o, "dirty", s->dirty < 0 ? json_null() : json_boolean(s->dirty));
+    json_object_set_new(o, "quality", s->hash[0] ? json_string(s->hash) : json_null());
+    json_object_set_new(o, "invalid", s->why[0] ? hn_lab_str(s->why) : json_null());
+    return o;
+}
+
+/* ---- kernels in this process ------------------------------------------------------------------------------------ */
+
+static bool kernel_config(const hn_side *s)
+{
+    static const char *const known[] = { "layout", "threads", "t", "cpu", "columns" };
+    if (s->kind != SIDE_SELF || s->n_env) return false;
+    for (int i = 0; i < s->n_keys; i++) {
+        bool ok = false;
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++) ok = ok || strcmp(s->key[i], known[k]) == 0;
+        if (!ok) return false;
+    }
+    return true;
+}
+
+bool hn_sides_resident(const hn_side *a, const hn_side *b, const hn_target *t)
+{
+    return t->id && strncmp(t->id, "kern.", 5) == 0 && kernel_config(a) && kernel_config(b);
+}
+
+hone_status hn_side_settle(hn_side *s, const hn_target *t, hone_error *err)
+{
+    hn_side_leave(s);
+    hone_status st = hn_kern_parse(&s->kern, t->id, err);
+    return st == HONE_OK ? hn_kern_open(&s->bench, &s->kern, config_of(s, "cpu"), err) : st;
+}
+
+static hone_status number_of(int32_t *out, const hn_side *s, const char *key, int32_t def, int32_t max, hone_error *err)
+{
+    int64_t v = def;
+    const char *text = config_of(s, key);
+    hone_status st = HONE_OK;
+    if (text) { /* as options.c reads numbers, which lab/ does not know */
+        char *end;
+        errno = 0;
+        v = strtoll(text, &end, 10);
+        if (errno || end == text || *end || v < 1 || v > max)
+            st = HN_FAIL(err, HONE_E_ARG, "side '%s': %s=%s; expected a number from 1 to %d",
+                         HN_ESC(s->label, strlen(s->label)), key, HN_ESC(text, strlen(text)), max);
+    }
+    *out = (int32_t)v;
+    return st;
+}
+
+static void add_metric(hn_measured *m, const char *name, const char *unit, bool higher, double value)
+{
+    if (m->n == HN_MEASURED) return;
+    hn_measured_metric *x = &m->m[m->n++];
+    *x = (hn_measured_metric){ .higher = higher, .value = value };
+    snprintf(x->name, sizeof x->name, "%s", name);
+    snprintf(x->unit, sizeof x->unit, "%.15s", unit);
+}
+
+static hone_status measure_kernel(hn_measured *out, hn_side *s, const hn_target *t, hone_error *err)
+{
+    enum { EPOCHS = 5 };
+    hn_kern_config c = { .n_samples = EPOCHS };
+    const char *own = config_of(s, "layout"), *layout = own ? own : t->layout,
+               *th = config_of(s, "t") ? "t" : "threads";
+    hone_status st = number_of(&c.threads, s, th, t->threads ? t->threads : hn_cpu_count(), 1024, err);
+    if (st == HONE_OK)
+        st = number_of(&c.columns, s, "columns",
+                       t->columns                     ? t->columns
+                       : s->kern.kind == HN_KERN_GEMV ? 1
+                                                      : 512,
+                       4096, err);
+    if (st != HONE_OK) return st;
+    if (layout && strcmp(layout, "plain") != 0 && strcmp(layout, "packed") != 0)
+        return HN_FAIL(err, HONE_E_ARG, "side '%s': layout=%s; expected plain or packed",
+                       HN_ESC(s->label, strlen(s->label)), HN_ESC(layout, strlen(layout)));
+    c.packed = layout && strcmp(layout, "packed") == 0;
+    if (c.packed && !hn_kern_has_packed(s->bench))
+        return HN_FAIL(err, HONE_E_ARG, "%s has no packed layout at this level", t->id);
+    hn_kern_result r;
+    st = hn_kern_measure(&r, s->bench, &c, NULL, t->stop, err);
+    if (st != HONE_OK) return st;
+    if (r.verdict.state == HN_INVALID) snprintf(out->invalid, sizeof out->invalid, "%s", r.verdict.reason);
+    add_metric(out, "us", "us", false, 1e6 * r.time.median);
+    return HONE_OK;
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------------------
+ */
+
+static const struct {
+    const char *name, *full;
+} short_names[] = {
+    { "decode", "decode_tok_s" }, { "prefill", "prefill_tok_s" }, { "load", "load_ms" },
+    { "ttft", "ttft_ms" },        { "anon", "peak_anon_mb" },     { "wall", "wall_ms" },
+    { "cpu", "cpu_ms" },          { "user", "user_ms" },          { "sys", "sys_ms" },
+    { "rss", "rss_mb" },
+};
+
+const char *hn_metric_full_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof short_names / sizeof *short_names; i++)
+        if (strcmp(name, short_names[i].name) == 0) return short_names[i].full;
+    return name;
+}
+
+const hn_measured_metric *hn_measured_find(const hn_measured *m, const char *name)
+{
+    const char *full = hn_metric_full_name(name);
+    for (int i = 0; i < m->n; i++)
+        if (strcmp(m->m[i].name, full) == 0) return &m->m[i];
+    return NULL;
+}
+
+typedef struct command {
+    hn_argv argv;
+    const char *env[MAX_ENV + 2];
+    char pad[4200];
+} command;
+
+/* The environment of one run: the side's own, and a word of changing length that moves the
+ * stack of the program a little (Mytkowicz et al. 2009 show what that may do to its speed). */
+static void set_env(command *c, const hn_side *s, uint64_t salt)
+{
+    enum { MOST = 4096 };
+    int n = 0;
+    for (int i = 0; i < s->n_env; i++) c->env[n++] = s->env[i];
+    size_t len = (size_t)(hn_rand64(salt, 0) % MOST);
+    int k = snprintf(c->pad, sizeof c->pad, "HONE_AB_PAD=");
+    memset(c->pad + k, 'x', len);
+    c->pad[(size_t)k + len] = 0;
+    c->env[n++] = c->pad;
+    c->env[n] = NULL;
+}
+
+/* PROGRAM bench [ID] -m MODEL … --json. The plain run is asked for without an id, which older programs know too. What
+ * a side says itself replaces what is said of both. */
+static hone_status bench_command(command *c, const hn_side *s, const hn_target *t, bool quality, uint64_t salt,
+                                 hone_error *err)
+{
+    const hn_bench_entry *e = t->id ? hn_bench_find(t->id) : NULL;
+    bool plain = quality || !t->id || (e && e->plain);
+    hn_argv *a = &c->argv;
+    *c = (command){ .argv = { 0 } };
+    hn_argv_extend(a, (const char *const[]){ s->program, "bench", NULL });
+    if (!plain) hn_argv_add(a, "%s", t->id);
+    if (t->model) hn_argv_add(a, "--model=%s", t->model);
+    hn_argv_extend(a, t->args);
+    for (int i = 0; i < s->n_keys; i++)
+        hn_argv_set(a, strcmp(s->key[i], "t") == 0 ? "threads" : s->key[i], "%s", s->value[i]);
+    if (quality) hn_argv_extend(a, (const char *const[]){ "--n-prompt=4", "--n-gen=2", "--depth=0", NULL });
+    if (plain) hn_argv_extend(a, (const char *const[]){ "-r", "1", NULL });
+    if (plain && !quality) hn_argv_add(a, "--no-quality");
+    hn_argv_add(a, "--json");
+    set_env(c, s, salt);
+    return hn_argv_check(a, s->program, err);
+}
+
+/* hone bench -m …: one object with its numbers at the top. */
+static void take_plain(hn_measured *out, json_t *o)
+{
+    static const struct {
+        const char *key, *unit;
+        bool higher;
+    } keys[] = {
+        { "decode_tok_s", "tok/s", true }, { "prefill_tok_s", "tok/s", true }, { "load_ms", "ms", false },
+        { "ttft_ms", "ms", false },        { "peak_anon_mb", "MB", false },
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (isfinite(hn_record_number(o, keys[i].key)))
+            add_metric(out, keys[i].key, keys[i].unit, keys[i].higher, hn_record_number(o, keys[i].key));
+}
+
+static json_t *median_of(json_t *record) { return json_object_get(json_object_get(record, "stats"), "median"); }
+
+/* One number per record of a suite, or of the kernels of older programs. */
+static void take_records(hn_measured *out, json_t *list)
+{
+    size_t i;
+    json_t *r;
+    json_array_foreach(list, i, r)
+    {
+        const char *id = json_string_value(json_object_get(r, "id")),
+                   *unit = json_string_value(json_object_get(r, "unit"));
+        const char *better = json_string_value(json_object_get(r, "better")),
+                   *why = json_string_value(json_object_get(r, "invalid_reason"));
+        json_t *m = median_of(r), *config = json_object_get(r, "config");
+        double v = json_is_number(m) ? json_number_value(m) : hn_record_number(r, "value");
+        char name[64];
+        const char *variant = json_string_value(json_object_get(config, "variant"));
+        if (!variant) variant = json_string_value(json_object_get(config, "layout"));
+        json_t *cols = json_object_get(config, "columns"), *threads = json_object_get(config, "threads");
+        snprintf(name, sizeof name, "%.36s", id ? id : "value");
+        size_t n = strlen(name);
+        if (json_array_size(list) > 1) {
+            if (variant) snprintf(name + n, sizeof name - n, "/%.12s", variant);
+            n = strlen(name);
+            if (json_is_integer(cols)) snprintf(name + n, sizeof name - n, "/c%d", (int)json_integer_value(cols));
+            n = strlen(name);
+            if (json_is_integer(threads)) snprintf(name + n, sizeof name - n, "/t%d", (int)json_integer_value(threads));
+        }
+        if (why && !out->invalid[0]) snprintf(out->invalid, sizeof out->invalid, "%.200s: %.300s", name, why);
+        if (isfinite(v) && unit && better) add_metric(out, name, unit, strcmp(better, "higher") == 0, v);
+        else if (isfinite(v) && unit) add_metric(out, name, unit, strchr(unit, '/') != NULL, v);
+    }
+}
+
+static void take_process(hn_measured *out, const hn_process *r)
+{
+    out->major_faults = r->major_faults;
+    add_metric(out, "wall_ms", "ms", false, 1e3 * r->wall_s);
+    add_metric(out, "cpu_ms", "ms", false, 1e3 * (r->user_s + r->sys_s));
+    add_metric(out, "user_ms", "ms", false, 1e3 * r->user_s);
+    add_metric(out, "sys_ms", "ms", false, 1e3 * r->sys_s);
+    add_metric(out, "rss_mb", "MB", false, (double)r->max_rss / 1e6);
+}
+
+static hone_status failed(const hn_side *s, const hn_process *r, hone_error *err)
+{
+    char why[700];
+    hn_process_why(r, why, sizeof why);
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s", HN_ESC(s->label, strlen(s->label)),
+                   why[0] ? why : "printed no result");
+}
+
+static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err)
+{
+    command c;
+    hn_process r;
+    hone_status st = bench_command(&c, s, t, false, salt, err);
+    if (st == HONE_OK)
+        st = hn_process_run(
+            &r, &(hn_process_params){ .argv = hn_argv_words(&c.argv), .env = c.env, .keep_out = true, .stop = t->stop },
+            err);
+    hn_argv_free(&c.argv);
+    if (st != HONE_OK) return st;
+    json_t *o = printed(&r, r.exit_code == 0 || r.exit_code == 1);
+    json_t *list = json_object_get(o, "records");
+    if (!list) list = json_object_get(o, "results");
+    if (!json_is_object(o)) st = failed(s, &r, err);
+    else {
+        const char *why = json_string_value(json_object_get(o, "invalid_reason"));
+        bool bad = json_is_false(json_object_get(o, "valid"));
+        if (bad) snprintf(out->invalid, sizeof out->invalid, "%.500s", why ? why : "invalid");
+        if (list) take_records(out, list);
+        else take_plain(out, o);
+        if (out->n == 0 && !out->invalid[0]) st = failed(s, &r, err);
+        if (r.exit_code == 1 && !out->invalid[0]) st = failed(s, &r, err);
+        take_process(out, &r);
+    }
+    json_decref(o);
+    hn_process_free(&r);
+    return st;
+}
+
+static hone_status find_number(double *out, const hn_side *s, const char *pattern, const char *text, hone_error *err)
+{
+    regex_t re;
+    regmatch_t m[2];
+    char why[128], number[64], *end;
+    int rc = regcomp(&re, pattern, REG_EXTENDED | REG_NEWLINE);
+    if (rc != 0) {
+        regerror(rc, &re, why, sizeof why);
+        return HN_FAIL(err, HONE_E_ARG, "--metric number:%s: %s", HN_ESC(pattern, strlen(pattern)), why);
+    }
+    bool group = re.re_nsub >= 1, found = regexec(&re, text, 2, m, 0) == 0;
+    regfree(&re);
+    if (!found || (group && m[1].rm_so < 0))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: its output has nothing like '%s'", HN_ESC(s->label, strlen(s->label)),
+                       HN_ESC(pattern, strlen(pattern)));
+    regmatch_t at = group ? m[1] : m[0];
+    snprintf(number, sizeof number, "%.*s", (int)(at.rm_eo - at.rm_so), text + at.rm_so);
+    *out = strtod(number, &end);
+    if (end == number || *end || !isfinite(*out))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: '%s' found '%s', which is no number",
+                       HN_ESC(s->label, strlen(s->label)), HN_ESC(pattern, strlen(pattern)),
+                       HN_ESC(number, strlen(number)));
+    return HONE_OK;
+}
+
+static hone_status measure_command(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err)
+{
+    command c = { .argv = { 0 } };
+    const char *argv[] = { "/bin/sh", "-c", s->label, NULL };
+    hn_process r;
+    set_env(&c, s, salt);
+    hone_status st = hn_process_run(
+        &r, &(hn_process_params){ .argv = argv, .env = c.env, .keep_out = t->number != NULL, .stop = t->stop }, err);
+    if (st != HONE_OK) return st;
+    if (r.exit_code != 0) st = failed(s, &r, err);
+    double v = 0;
+    if (st == HONE_OK && t->number) st = find_number(&v, s, t->number, r.out, err);
+    if (st == HONE_OK && t->number) add_metric(out, "number", "", t->number_higher, v);
+    if (st == HONE_OK) take_process(out, &r);
+    hn_process_free(&r);
+    return st;
+}
+
+hone_status hn_side_measure(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err)
+{
+    *out = (hn_measured){ .n = 0 };
+    if (s->kind == SIDE_COMMAND) return measure_command(out, s, t, salt, err);
+    return s->bench ? measure_kernel(out, s, t, err) : measure_bench(out, s, t, salt, err);
+}
+
+/* ---- quality
+ * --------------------------------------------------------------------------------------------------------------- */
+
+hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char *why, size_t cap, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    if (!s->asked) {
+        command c;
+        hn_process r;
+        st = bench_command(&c, s, t, true, 0, err);
+        if (st == HONE_OK)
+            st = hn_process_run(
+                &r,
+                &(hn_process_params){ .argv = hn_argv_words(&c.argv), .env = c.env, .keep_out = true, .stop = t->stop },
+                err);
+        hn_argv_free(&c.argv);
+        if (st != HONE_OK) return st;
+        json_t *o = printed(&r, r.exit_code == 0 || r.exit_code == 1);
+        const char *q = json_string_value(json_object_get(o, "quality")),
+                   *bad = json_string_value(json_object_get(o, "invalid_reason"));
+        if (!json_is_object(o)) st = failed(s, &r, err);
+        else if (json_is_false(json_object_get(o, "valid")))
+            snprintf(s->why, sizeof s->why, "%.500s", bad ? bad : "invalid");
+        else if (!q) snprintf(s->why, sizeof s->why, "no quality hash");
+        if (q) snprintf(s->hash, sizeof s->hash, "%.23s", q);
+        s->asked = st == HONE_OK;
+        json_decref(o);
+        hn_process_free(&r);
+    }
+    snprintf(hash, 24, "%s", s->hash);
+    snprintf(why, cap, "%s", s->why);
+    return st;
+}

@@ -1,0 +1,77 @@
+/* sides: what an A/B comparison compares. A side is a configuration of this program
+ * ("threads=1", "kv=q8_0", "cpu=avx2", "env:NAME=VALUE", several with commas), another hone
+ * program (a path), a git commit ("git:REV", or a word that names a commit and no file; built
+ * in a worktree), each with configuration behind a comma, or any shell command. "this" is
+ * this program as it is. Programs and commits are driven through their public command line,
+ * so that old versions work too. Knows hone.h, base/ and, for kernels that stay resident in
+ * this process, lab.h; refuses to know statistics. */
+#ifndef HN_SIDES_H
+#define HN_SIDES_H
+
+#include "base/base.h"
+#include "lab/bench/process.h"
+#include "base/json_text.h"
+
+/* ---- what is measured on both sides ------------------------------------------------------ */
+
+enum { HN_SIDE_ARGS = 24 };
+typedef struct hn_target {
+    const char *id;                 /* a row of the catalogue, or a kern.… id; NULL: commands */
+    const char *model;              /* NULL: the bench needs none */
+    const char *args[HN_SIDE_ARGS]; /* more options for `hone bench`, "--n-prompt=128"; end with NULL */
+    int32_t threads, columns;       /* of a resident kernel; 0: all cores, 1 column (gemv) or 512 (gemm) */
+    const char *layout;             /* of a resident kernel whose side says none: "plain" or "packed"; NULL: plain */
+    const char *number; /* commands: POSIX extended regex whose first group is a number on stdout, or NULL */
+    bool number_higher; /* and more of it is better */
+    bool (*stop)(void *);
+} hn_target;
+
+enum { HN_MEASURED = 24 };
+typedef struct hn_measured_metric {
+    char name[64], unit[16];
+    bool higher; /* more is better */
+    double value;
+} hn_measured_metric;
+typedef struct hn_measured {
+    hn_measured_metric m[HN_MEASURED];
+    int n;
+    int64_t major_faults;
+    char invalid[512]; /* why the result is not valid; "" */
+} hn_measured;
+/* The metric called so, or NULL. Short names work: decode, prefill, load, ttft, rss, anon. */
+const hn_measured_metric *hn_measured_find(const hn_measured *m, const char *name);
+const char *hn_metric_full_name(const char *name);
+
+/* ---- sides --------------------------------------------------------------------------------- */
+
+typedef struct hn_side hn_side;
+
+typedef struct hn_side_params {
+    bool command; /* spec is a shell command */
+    bool (*stop)(void *);
+    void (*tell)(void *arg, const char *text); /* what takes long ("building abc123"); NULL allowed */
+    void *tell_arg;
+} hn_side_params;
+
+/* Understands spec; a commit is built if it is not yet. HONE_E_ARG: what is wrong with it;
+ * HONE_E_IO: no such program; a build that failed (the message ends with the compiler's words). */
+hone_status hn_side_open(hn_side **out, const char *spec, const hn_side_params *p, hone_error *err);
+void hn_side_close(hn_side *s);
+const char *hn_side_label(const hn_side *s); /* as the user wrote it */
+/* {label, what: "config|binary|commit|command", program, config {}, env {}, version, commit, dirty, quality, invalid}
+ */
+json_t *hn_side_json(const hn_side *s);
+
+/* Can both stay in this process for this kernel? Otherwise fresh processes alternate. */
+bool hn_sides_resident(const hn_side *a, const hn_side *b, const hn_target *t);
+/* Makes a kernel side ready to stay; anything else is left alone. */
+hone_status hn_side_settle(hn_side *s, const hn_target *t, hone_error *err);
+void hn_side_leave(hn_side *s);
+
+/* The quality hash of this side's answers; "" with the reason in `why` when the run is invalid. Remembered. */
+hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char *why, size_t cap, hone_error *err);
+/* One measurement. salt makes the environment's size differ from run to run, so that a lucky
+ * stack alignment is nobody's advantage. HONE_E_FORMAT: the program failed or printed nonsense. */
+hone_status hn_side_measure(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err);
+
+#endif

@@ -1,0 +1,158 @@
+/* The machine a number comes from. Owns reading it and the hash that says whether two
+ * numbers may be compared; refuses to judge. */
+#define _GNU_SOURCE
+#include "lab/machine/environ.h"
+#include "lab/stats/stats.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* First line of a small file, without its end; "" if unreadable. */
+static void first_line(char *dst, size_t cap, const char *path)
+{
+    dst[0] = 0;
+    FILE *f = fopen(path, "re");
+    if (!f) return;
+    if (!fgets(dst, (int)cap, f)) dst[0] = 0;
+    fclose(f);
+    dst[strcspn(dst, "\n")] = 0;
+}
+
+/* "key : value" of /proc/cpuinfo. */
+static bool cpuinfo_value(char *dst, size_t cap, const char *line, const char *key)
+{
+    size_t n = strlen(key);
+    if (dst[0] || strncmp(line, key, n) != 0 || !strchr(" \t:", line[n])) return false;
+    const char *v = strchr(line, ':');
+    if (!v) return false;
+    v += 1 + strspn(v + 1, " \t");
+    snprintf(dst, cap, "%.*s", (int)strcspn(v, "\n"), v);
+    return true;
+}
+
+static void read_cpuinfo(hn_environ *e)
+{
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    char line[512], implementer[16] = "", part[16] = "";
+    while (f && fgets(line, sizeof line, f)) {
+        cpuinfo_value(e->cpu_model, sizeof e->cpu_model, line, "model name");
+        cpuinfo_value(e->microcode, sizeof e->microcode, line, "microcode");
+        cpuinfo_value(implementer, sizeof implementer, line, "CPU implementer");
+        cpuinfo_value(part, sizeof part, line, "CPU part");
+    }
+    if (f) fclose(f);
+    if (!e->cpu_model[0] && part[0]) /* ARM names no model */
+        snprintf(e->cpu_model, sizeof e->cpu_model, "ARM implementer %s part %s", implementer, part);
+}
+
+static void read_load(hn_environ *e)
+{
+    e->runnable = -1;
+    FILE *f = fopen("/proc/loadavg", "re");
+    if (!f) return;
+    if (fscanf(f, "%lf %lf %lf %d/", &e->load[0], &e->load[1], &e->load[2], &e->runnable) < 3) e->load[0] = NAN;
+    fclose(f);
+}
+
+static uint64_t memory_total(void)
+{
+    unsigned long long kib = 0;
+    char line[128];
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemTotal: %llu kB", &kib) == 1) break;
+    if (f) fclose(f);
+    return (uint64_t)kib * 1024;
+}
+
+/* hone_build_info(): "compiler; flags; commit X". */
+static void read_build(hn_environ *e)
+{
+    const char *s = hone_build_info(), *a = strstr(s, "; "), *b = NULL;
+    for (const char *p = strstr(s, "; commit "); p; p = strstr(p + 1, "; commit ")) b = p;
+    snprintf(e->compiler, sizeof e->compiler, "%.*s", a ? (int)(a - s) : (int)strlen(s), s);
+    if (a && b && b > a) snprintf(e->flags, sizeof e->flags, "%.*s", (int)(b - a - 2), a + 2);
+    if (b) snprintf(e->commit, sizeof e->commit, "%s", b + 9);
+}
+
+static void hash_environ(hn_environ *e)
+{
+    char text[1024];
+    int n = snprintf(text, sizeof text, "%s|%s|%s|%s|%d|%d|%llu|%s|%s|%s|%s", e->machine, e->cpu_model, e->microcode,
+                     e->kernel, e->cores, e->cores_online, (unsigned long long)((e->mem_total + (1u << 29)) >> 30),
+                     e->governor, e->boost, e->thp, e->cgroup_cpu);
+    hn_sha256 s;
+    unsigned char d[32];
+    hn_sha256_init(&s);
+    hn_sha256_add(&s, text, n > 0 && (size_t)n < sizeof text ? (size_t)n : strlen(text));
+    hn_sha256_end(&s, d);
+    hn_hex(e->hash, d, 4);
+}
+
+void hn_environ_read(hn_environ *e)
+{
+    *e = (hn_environ){ 0 };
+    struct utsname u;
+    if (uname(&u) == 0) {
+        snprintf(e->kernel, sizeof e->kernel, "%.60s %.60s", u.sysname, u.release);
+        snprintf(e->machine, sizeof e->machine, "%.30s", u.machine);
+    }
+    read_cpuinfo(e);
+    read_load(e);
+    read_build(e);
+    first_line(e->governor, sizeof e->governor, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    first_line(e->boost, sizeof e->boost, "/sys/devices/system/cpu/cpufreq/boost");
+    first_line(e->thp, sizeof e->thp, "/sys/kernel/mm/transparent_hugepage/enabled");
+    first_line(e->hypervisor, sizeof e->hypervisor, "/sys/hypervisor/type");
+    if (!e->hypervisor[0]) first_line(e->hypervisor, sizeof e->hypervisor, "/sys/class/dmi/id/sys_vendor");
+    first_line(e->cgroup_cpu, sizeof e->cgroup_cpu, "/sys/fs/cgroup/cpu.max");
+    e->cores = hn_cpu_count();
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    e->cores_online = online > 0 ? (int32_t)online : 0;
+    e->mem_total = memory_total();
+    e->mem_available = hn_memory_available();
+    hash_environ(e);
+}
+
+static json_t *text_or_null(const char *s) { return s[0] ? hn_lab_str(s) : json_null(); }
+
+json_t *hn_environ_json(const hn_environ *e)
+{
+    json_t *o = json_object(), *load = json_array();
+    for (int i = 0; i < 3; i++) json_array_append_new(load, hn_lab_num(e->load[i]));
+    json_object_set_new(o, "hash", json_string(e->hash));
+    json_object_set_new(o, "machine", text_or_null(e->machine));
+    json_object_set_new(o, "cpu_model", text_or_null(e->cpu_model));
+    json_object_set_new(o, "microcode", text_or_null(e->microcode));
+    json_object_set_new(o, "cores", json_integer(e->cores));
+    json_object_set_new(o, "cores_online", json_integer(e->cores_online));
+    json_object_set_new(o, "governor", text_or_null(e->governor));
+    json_object_set_new(o, "boost", text_or_null(e->boost));
+    json_object_set_new(o, "thp", text_or_null(e->thp));
+    json_object_set_new(o, "vendor", text_or_null(e->hypervisor));
+    json_object_set_new(o, "cgroup_cpu_max", text_or_null(e->cgroup_cpu));
+    json_object_set_new(o, "kernel", text_or_null(e->kernel));
+    json_object_set_new(o, "mem_total_mb", hn_lab_num((double)e->mem_total / 1e6));
+    json_object_set_new(o, "mem_available_mb", hn_lab_num((double)e->mem_available / 1e6));
+    json_object_set_new(o, "load", load);
+    json_object_set_new(o, "runnable", e->runnable >= 0 ? json_integer(e->runnable) : json_null());
+    return o;
+}
+
+bool hn_cpu_ticks_read(hn_cpu_ticks *out)
+{
+    *out = (hn_cpu_ticks){ 0 };
+    FILE *f = fopen("/proc/stat", "re");
+    if (!f) return false;
+    unsigned long long t[8] = { 0 }; /* user nice system idle iowait irq softirq steal */
+    int n =
+        fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", t, t + 1, t + 2, t + 3, t + 4, t + 5, t + 6, t + 7);
+    fclose(f);
+    if (n != 8) return false;
+    for (int i = 0; i < 8; i++) out->total += t[i];
+    out->steal = t[7];
+    return true;
+}

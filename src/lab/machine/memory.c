@@ -1,0 +1,61 @@
+/* Memory of a process, from /proc. Refuses to know what the memory is for.
+ *
+ * The peak of anonymous memory has no counter of its own: VmHWM, the only peak the
+ * kernel keeps, counts the pages of the mapped model too. So RssAnon is read where it is
+ * largest (after loading, after prefill, after decode: between a call's start and its
+ * logits nothing is allocated) by the measured process, and regularly from outside by
+ * the one waiting for it, which also sees what loading took and gave back. The
+ * kernel's counters are kept per thread and may be behind by some 64 pages each. */
+#include "lab/machine/memory.h"
+
+#include <sys/types.h>
+
+bool hn_memory_read(hn_memory *out, pid_t pid)
+{
+    *out = (hn_memory){ 0 };
+    char path[48] = "/proc/self/status", line[256];
+    if (pid) snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    int seen = 0;
+    while (fgets(line, sizeof line, f)) {
+        unsigned long long kib;
+        if (sscanf(line, "RssAnon: %llu kB", &kib) == 1) out->anon = kib * 1024, seen++;
+        else if (sscanf(line, "RssFile: %llu kB", &kib) == 1) out->file = kib * 1024, seen++;
+        else if (sscanf(line, "VmHWM: %llu kB", &kib) == 1) out->hwm = kib * 1024, seen++;
+    }
+    fclose(f);
+    return seen == 3;
+}
+
+static bool is_model(const char *name, const char *path, const char *packed)
+{
+    size_t n = strlen(name);
+    return strcmp(name, path) == 0 || (packed && strcmp(name, packed) == 0) ||
+           (n > 5 && strcmp(name + n - 5, ".gguf") == 0) || (n > 6 && strcmp(name + n - 6, ".hpack") == 0);
+}
+
+bool hn_memory_mapped(hn_mapped *out, const char *path, const char *packed)
+{
+    *out = (hn_mapped){ 0 };
+    FILE *f = fopen("/proc/self/smaps", "re");
+    if (!f) return false;
+    char line[4600];
+    bool ours = false;
+    while (fgets(line, sizeof line, f)) {
+        unsigned long long lo, hi, kib;
+        int at = 0;
+        line[strcspn(line, "\n")] = 0;
+        if (sscanf(line, "%llx-%llx %*s %*s %*s %*s %n", &lo, &hi, &at) == 2 && at > 0) {
+            ours = is_model(line + at, path, packed);
+            if (ours) out->mapped += hi - lo;
+        } else if (ours && sscanf(line, "Rss: %llu kB", &kib) == 1) {
+            out->resident += kib * 1024;
+        } else if (ours && sscanf(line, "FilePmdMapped: %llu kB", &kib) == 1) {
+            out->huge += kib * 1024;
+            out->knows_huge = true;
+        }
+    }
+    fclose(f);
+    return true;
+}

@@ -1,0 +1,24 @@
+/* memory: what the system says of a process's memory. */
+#ifndef HN_MEMORY_H
+#define HN_MEMORY_H
+
+#include "base/base.h"
+#include <sys/types.h>
+
+typedef struct hn_memory { /* bytes; from /proc/PID/status, 0 where unknown */
+    uint64_t anon;         /* RssAnon: heap, stacks, copied pages */
+    uint64_t file;         /* RssFile: pages of mapped files that are resident here */
+    uint64_t hwm;          /* VmHWM: most that anon + file + shared ever was */
+} hn_memory;
+bool hn_memory_read(hn_memory *out, pid_t pid); /* pid 0: this process */
+
+typedef struct hn_mapped { /* bytes */
+    uint64_t mapped, resident;
+    uint64_t huge;   /* of those resident, mapped by whole pages of the page table's second level */
+    bool knows_huge; /* the system says how many these are */
+} hn_mapped;
+/* Model files (*.gguf, *.hpack, or exactly `path` or `packed`, which may be NULL) mapped by this
+ * process, from /proc/self/smaps. */
+bool hn_memory_mapped(hn_mapped *out, const char *path, const char *packed);
+
+#endif

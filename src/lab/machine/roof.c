@@ -1,0 +1,186 @@
+/* What the peaks mean: which are possible at all, the roof at a number of threads, how
+ * much of it a rate is, and when a rate is too good to be true. */
+#define _GNU_SOURCE
+#include "kernels/kernels.h"
+#include "lab/machine/roof.h"
+#include "lab/stats/verdict.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+uint64_t hn_cache_bytes(void)
+{
+    uint64_t most = 0;
+    for (int i = 0; i < 8; i++) {
+        char path[96], type[32] = "";
+        unsigned long long kib = 0;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", i);
+        FILE *f = fopen(path, "re");
+        if (!f) break;
+        if (fscanf(f, "%31s", type) != 1) type[0] = 0;
+        fclose(f);
+        if (strcmp(type, "Instruction") == 0) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        if (!(f = fopen(path, "re"))) continue;
+        if (fscanf(f, "%lluK", &kib) == 1 && kib * 1024 > most) most = kib * 1024;
+        fclose(f);
+    }
+    return most;
+}
+
+/* ---- what is possible ---------------------------------------------------------------------- */
+
+static const char *const kind_names[HN_PEAK_KINDS] = { "reading", "int8", "f32", "bf16", "dispatch", "barrier" };
+
+/* Most per core and cycle of anything built: four 512-bit units of products (matrix units are
+ * not measured here), two loads of 64 bytes. */
+static double most_per_cycle(hn_peak_kind k)
+{
+    const double units = 4;
+    switch (k) {
+    case HN_PEAK_READ_BW: return 128;
+    case HN_PEAK_INT8: return units * 128;
+    case HN_PEAK_F32: return units * 32;
+    default: return units * 64;
+    }
+}
+
+static hone_status check_point(const hn_peaks *p, hn_peak_kind k, int32_t i, hone_error *err)
+{
+    const double more = 1.25; /* than threads times one thread: clocks rise, neighbours leave */
+    const hn_peak_point *at = &p->at[k][i], *one = &p->at[k][0];
+    const char *name = kind_names[k];
+    if (!(isfinite(at->best) && at->best > 0 && isfinite(at->median) && at->median > 0) || at->threads < 1)
+        return HN_FAIL(err, HONE_E_NUMERIC, "peaks: %s with %d threads is %g, expected a positive rate", name,
+                       at->threads, at->best);
+    if (i > 0 && at->threads <= p->at[k][i - 1].threads)
+        return HN_FAIL(err, HONE_E_NUMERIC, "peaks: %s: thread counts %d, %d; expected them to ascend", name,
+                       p->at[k][i - 1].threads, at->threads);
+    if (k >= HN_PEAK_DISPATCH) return HONE_OK;
+    if (!(at->most >= at->best && at->most >= at->median && isfinite(at->most)))
+        return HN_FAIL(err, HONE_E_NUMERIC, "peaks: %s with %d threads: best %g, median %g, but never more than %g",
+                       name, at->threads, at->best, at->median, at->most);
+    double ghz = p->clock_ghz[1] > 0 ? p->clock_ghz[1] : 8, most = most_per_cycle(k) * ghz * at->threads;
+    if (at->most > most)
+        return HN_FAIL(err, HONE_E_NUMERIC,
+                       "peaks: %s with %d threads at %.4g 10^9/s, but nothing does more than %.4g at %.2f GHz: the "
+                       "work was not done",
+                       name, at->threads, at->most, most, ghz);
+    if (i > 0 && !p->quick && at->best > more * one->best * at->threads / one->threads)
+        return HN_FAIL(err, HONE_E_NUMERIC,
+                       "peaks: %s with %d threads at %.4g 10^9/s, but with %d at %.4g: one of them is wrong; measure "
+                       "again on an idle machine",
+                       name, at->threads, at->best, one->threads, one->best);
+    return HONE_OK;
+}
+
+hone_status hn_peaks_check(const hn_peaks *p, hone_error *err)
+{
+    if (p->clock_ghz[1] != 0 && !(p->clock_ghz[0] > 0.01 && p->clock_ghz[0] <= p->clock_ghz[1] && p->clock_ghz[1] < 12))
+        return HN_FAIL(err, HONE_E_NUMERIC, "peaks: clock of %g to %g GHz, expected 0.01 to 12", p->clock_ghz[0],
+                       p->clock_ghz[1]);
+    for (int k = 0; k < HN_PEAK_KINDS; k++) {
+        if (p->n[k] < 1 && k != HN_PEAK_BF16)
+            return HN_FAIL(err, HONE_E_NUMERIC, "peaks: %s was not measured", kind_names[k]);
+        for (int32_t i = 0; i < p->n[k]; i++) {
+            hone_status st = check_point(p, (hn_peak_kind)k, i, err);
+            if (st != HONE_OK) return st;
+        }
+    }
+    return HONE_OK;
+}
+
+/* ---- the roof ---------------------------------------------------------------------------------- */
+
+static double greatest(const hn_peaks *p, hn_peak_kind kind, int32_t threads, bool most)
+{
+    double x = 0;
+    for (int32_t i = 0; i < p->n[kind]; i++) {
+        x = fmax(x, most ? p->at[kind][i].most : p->at[kind][i].best);
+        if (p->at[kind][i].threads >= threads) break;
+    }
+    return x;
+}
+
+double hn_peaks_at(const hn_peaks *p, hn_peak_kind kind, int32_t threads) { return greatest(p, kind, threads, false); }
+double hn_peaks_most(const hn_peaks *p, hn_peak_kind kind, int32_t threads) { return greatest(p, kind, threads, true); }
+
+double hn_check_roof(hn_verdict *v, double decode_tok_s, uint64_t bytes_per_token, double roof_gb_s, double most_gb_s,
+                     uint64_t cache_bytes)
+{
+    if (!(roof_gb_s > 0) || !isfinite(decode_tok_s) || bytes_per_token <= 2 * cache_bytes) return NAN;
+    double gb_s = decode_tok_s * (double)bytes_per_token * 1e-9,
+           from_memory = decode_tok_s * (double)(bytes_per_token - cache_bytes) * 1e-9;
+    if (from_memory > (1 + HN_ROOF_TOLERANCE) * most_gb_s)
+        hn_invalid(v,
+                   "decode reads %.1f GB/s of weights by this rate, but the machine reads %.1f GB/s: not all weights "
+                   "were used, "
+                   "or the roof is too low (hone lab peaks --force)",
+                   gb_s, most_gb_s);
+    return gb_s / roof_gb_s;
+}
+
+void hn_check_compute(hn_verdict *v, const char *what, double least_s, double s)
+{
+    if (least_s > (1 + HN_ROOF_TOLERANCE) * s) /* false for NaN */
+        hn_invalid(v,
+                   "%s took %.4g s, but its multiplications alone take %.4g s on this machine: not all were done, or "
+                   "the roof is too low "
+                   "(hone lab peaks --force)",
+                   what, s, least_s);
+}
+
+/* ---- work ------------------------------------------------------------------------------------------- */
+
+static bool name_is(hone_str s, const char *name) { return s.len == strlen(name) && memcmp(s.ptr, name, s.len) == 0; }
+
+/* Tensors of two dimensions and more that nothing is multiplied by: RWKV's vectors, and layer 0's copies. */
+static bool no_matrix(hone_str s)
+{
+    static const char *const ends[] = { "time_mix_lerp_fused.weight", "time_mix_first.weight" };
+    if (name_is(s, "blk.0.time_mix_v1.weight") || name_is(s, "blk.0.time_mix_v2.weight")) return true;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t n = strlen(ends[i]);
+        if (s.len > n && memcmp(s.ptr + s.len - n, ends[i], n) == 0) return true;
+    }
+    return false;
+}
+
+hone_status hn_work_of(hn_work *out, const char *path, hone_error *err)
+{
+    *out = (hn_work){ 0 };
+    hone_file *f;
+    hone_status st = hone_file_open(&f, path, err);
+    if (st != HONE_OK) return st;
+    bool tied = hone_file_find_tensor(f, "output.weight") < 0;
+    for (uint64_t i = 0; i < hone_file_n_tensors(f); i++) {
+        hone_tensor_info t;
+        hone_file_tensor(f, i, &t);
+        bool head = name_is(t.name, tied ? "token_embd.weight" : "output.weight");
+        if (t.n_dim < 2 || (!head && (t.name.len < 4 || memcmp(t.name.ptr, "blk.", 4) != 0))) continue;
+        if (no_matrix(t.name)) continue;
+        bool integers = t.type < HN_TYPE_COUNT && hn_act_kind_of((hn_type)t.type) != HN_ACT_F32;
+        double n = (double)t.ne[0] * (double)t.ne[1] * (double)t.ne[2] * (double)t.ne[3];
+        *(head       ? integers ? &out->int8_head : &out->float_head
+          : integers ? &out->int8_layers
+                     : &out->float_layers) += n;
+    }
+    hone_file_close(f);
+    return HONE_OK;
+}
+
+void hn_work_add(hn_work *w, const hone_model_info *info)
+{
+    enum { PER_ELEMENT = 5 }; /* multiplications and additions in pairs, as a weight is one */
+    w->bytes_per_token = hn_bytes_per_token(info);
+    if (info->state_bytes)
+        w->float_layers += PER_ELEMENT * (double)info->n_layer * (double)info->n_embd * (double)info->head_dim;
+}
+
+double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, int32_t n_tok, bool most)
+{
+    double int8 = greatest(p, HN_PEAK_INT8, threads, most) * 1e9, f32 = greatest(p, HN_PEAK_F32, threads, most) * 1e9;
+    double n_int8 = w->int8_layers * n_tok + w->int8_head, n_float = w->float_layers * n_tok + w->float_head;
+    if ((n_int8 > 0 && !(int8 > 0)) || (n_float > 0 && !(f32 > 0)) || !(n_int8 + n_float > 0)) return NAN;
+    return (n_int8 > 0 ? 2 * n_int8 / int8 : 0) + (n_float > 0 ? 2 * n_float / f32 : 0);
+}

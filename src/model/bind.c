@@ -1,0 +1,224 @@
+/* bind: tensors of a file become fields of a model. Walks a family's slots: finds each tensor by name, compares its
+ * shape with what the slot's dimensions are in this model, and says of every weight what it is. Refuses to know what
+ * families there are (families.c) and what a tensor is for. */
+#include "model/hparams.h"
+
+#include <stdlib.h>
+
+/* ---- tensors ------------------------------------------------------------------------------ */
+
+/* kind: of the field. any: rows in any dimensions. *packed: what the side file has of it, or NULL. */
+static hone_status find(hone_model *m, const hn_gguf_tensor **out, const hn_packed_entry **packed, const char *name,
+                        uint8_t kind, int64_t ne0, int64_t ne1, bool any, bool optional, hone_error *err)
+{
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, name);
+    *out = NULL;
+    *packed = NULL;
+    if (!t) {
+        if (optional) return HONE_OK;
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s is missing; architecture %s needs it, shape {%lld, %lld}",
+                       m->path, name, m->arch->name, (long long)ne0, (long long)ne1);
+    }
+    bool rows = any && t->ne[1] <= (uint64_t)ne1 && t->ne[2] <= (uint64_t)ne1 && t->ne[3] <= (uint64_t)ne1 &&
+                t->ne[1] * t->ne[2] <= (uint64_t)ne1 && t->ne[1] * t->ne[2] * t->ne[3] == (uint64_t)ne1;
+    if (t->ne[0] != (uint64_t)ne0 || (!rows && (t->ne[1] != (uint64_t)ne1 || t->ne[2] != 1 || t->ne[3] != 1)))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s has shape {%llu, %llu, %llu, %llu}, expected {%lld, %lld}",
+                       m->path, name, (unsigned long long)t->ne[0], (unsigned long long)t->ne[1],
+                       (unsigned long long)t->ne[2], (unsigned long long)t->ne[3], (long long)ne0, (long long)ne1);
+    ptrdiff_t i = t - hn_gguf_tensor_at(m->file, 0);
+    m->bound[i] = kind;
+    if (m->packed_of && m->packed_of[i] &&
+        m->packed_of[i]->kind == (kind == HN_BOUND_MATRIX ? HN_PACKED_MATRIX : HN_PACKED_VECTOR))
+        *packed = m->packed_of[i];
+    *out = t;
+    return HONE_OK;
+}
+
+/* W [n_out, n_in]: found, of a type that can be a weight, exactly of that shape. */
+static hone_status bind_matrix(hone_model *m, hn_weight *out, const char *name, int64_t n_in, int64_t n_out, bool any,
+                               bool optional, hone_error *err)
+{
+    const hn_gguf_tensor *t;
+    const hn_packed_entry *e;
+    hone_status st = find(m, &t, &e, name, HN_BOUND_MATRIX, n_in, n_out, any, optional, err);
+    if (st != HONE_OK || !t) return st;
+    const hn_type_info *ti = hn_type_get(t->type);
+    if (!ti->weight)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s has type %s, which cannot be a weight", m->path, name,
+                       ti->name);
+    const float *bias = out->bias;
+    *out = (hn_weight){ .data = t->data,
+                        .bias = bias,
+                        .type = t->type,
+                        .n_in = n_in,
+                        .n_out = n_out,
+                        .row_bytes = (size_t)hn_row_bytes(ti, (uint64_t)n_in) };
+    if (e) {
+        out->packed = e->data;
+        out->group_bytes = hn_packed_group_bytes(t->type, n_in);
+    }
+    return HONE_OK;
+}
+
+/* Rows [first, first + n_out) of a matrix. */
+static hn_weight rows_of(const hn_weight *w, int64_t first, int64_t n_out)
+{
+    hn_weight v = *w;
+    v.data = (const char *)w->data + (size_t)first * w->row_bytes;
+    v.bias = w->bias ? w->bias + first : NULL;
+    v.n_out = n_out;
+    if (v.packed)
+        v.packed = first % HN_PACK_ROWS ? NULL
+                                        : (const char *)w->packed + (size_t)(first / HN_PACK_ROWS) *
+                                                                        w->group_bytes; /* views begin with a group */
+    return v;
+}
+
+/* n values in rows of ne0, whatever dimensions the rows are in; F16 and BF16 are widened into the arena. */
+static hone_status bind_values(hone_model *m, const float **out, const char *name, int64_t ne0, int64_t n,
+                               bool optional, hone_error *err)
+{
+    const hn_gguf_tensor *t;
+    const hn_packed_entry *e;
+    *out = NULL;
+    hone_status st = find(m, &t, &e, name, HN_BOUND_VECTOR, ne0, n / ne0, true, optional, err);
+    if (st != HONE_OK || !t) return st;
+    if (t->type != HN_F32 && t->type != HN_F16 && t->type != HN_BF16)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: tensor %s has type %s, expected F32, F16 or BF16 for a vector",
+                       m->path, name, hn_type_get(t->type)->name);
+    if (e) {
+        *out = e->data;
+        return HONE_OK;
+    }
+    if (t->type == HN_F32 && (uintptr_t)t->data % _Alignof(float) == 0) {
+        *out = t->data;
+        return HONE_OK;
+    }
+    float *f = hn_arena_alloc(m->arena, (size_t)n * sizeof(float));
+    if (!f) return HN_FAIL(err, HONE_E_NOMEM, "%s: tensor %s", m->path, name);
+    hn_type_get(t->type)->dequantize(f, t->data, n);
+    *out = f;
+    return HONE_OK;
+}
+
+/* ---- slots -------------------------------------------------------------------------------------- */
+
+static void full_name(char dst[96], const char *name, int32_t il)
+{
+    if (il < 0) snprintf(dst, 96, "%s", name);
+    else snprintf(dst, 96, "blk.%d.%s", (int)il, name);
+}
+
+static const hn_gguf_tensor *tensor_of(const hone_model *m, const char *name, int32_t il)
+{
+    char full[96];
+    full_name(full, name, il);
+    return hn_gguf_find_tensor(m->file, full);
+}
+
+static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
+                               int32_t il, hone_error *err)
+{
+    hn_weight *first = (hn_weight *)(void *)(base + s->field), w = { .bias = first->bias };
+    int64_t n_out = 1, row = 0;
+    for (int i = 1; i < 4 && s->ne[i]; i++) n_out *= hn_dim_value(&m->hp, p, s->ne[i]);
+    hone_status st = bind_matrix(m, &w, name, hn_dim_value(&m->hp, p, s->ne[0]), n_out, s->kind == HN_SLOT_ROWS,
+                                 s->when != HN_NEEDED, err);
+    if (st != HONE_OK || (!w.data && s->when != HN_TIED)) return st;
+    if (!w.data) w = m->token_embd;
+    w.layer = il;
+    w.role = s->role;
+    w.cut = s->cut;
+    if (!s->part[0]) *first = w;
+    for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
+        size_t field = s->field + (size_t)i * hn_slot_stride(s);
+        const hn_slot *own = hn_family_field(m->arch, field);
+        hn_weight *part = (hn_weight *)(void *)(base + field);
+        int64_t n = hn_dim_value(&m->hp, p, s->part[i]);
+        *part = rows_of(&w, row, n);
+        part->role = own->role;
+        part->cut = own->cut;
+        row += n;
+    }
+    return HONE_OK;
+}
+
+static hone_status slot_vector(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
+                               hone_error *err)
+{
+    const float *v;
+    int64_t ne0 = hn_dim_value(&m->hp, p, s->ne[0]), n = 1;
+    for (int i = 0; i < 4 && s->ne[i]; i++) n *= hn_dim_value(&m->hp, p, s->ne[i]);
+    if (s->kind == HN_SLOT_CHANNELS) { /* files have it as a vector or as rows of heads */
+        const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, name);
+        ne0 = t && t->ne[0] == (uint64_t)p->d_k ? p->d_k : n;
+    } else if (s->kind == HN_SLOT_VECTOR) {
+        ne0 = n;
+    }
+    hone_status st = bind_values(m, &v, name, ne0, n, s->when == HN_OPTIONAL, err);
+    if (st != HONE_OK || !v) return st;
+    if (!s->part[0]) *(const float **)(void *)(base + s->field) = v;
+    for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
+        *(const float **)(void *)(base + s->field + (size_t)i * hn_slot_stride(s)) = v;
+        v += hn_dim_value(&m->hp, p, s->part[i]);
+    }
+    return HONE_OK;
+}
+
+/* One slot of layer il, or, where that is −1, of what stands outside. */
+static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_error *err)
+{
+    char name[96], with[96];
+    const hn_layer_plan *p = il < 0 ? NULL : &m->plan[il];
+    char *base = il < 0 ? (char *)m : (char *)&m->layers[il];
+    const hn_gguf_tensor *t = tensor_of(m, s->name, il);
+    if (il >= 0 && il < s->from_layer) {
+        if (t) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED;
+        return HONE_OK;
+    }
+    if (s->with && !tensor_of(m, s->with, il)) {
+        if (!t || s->when != HN_GOES_WITH) return HONE_OK;
+        full_name(with, s->with, il);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s is missing, though its bias is there", m->path, with);
+    }
+    if (s->without && tensor_of(m, s->without, il)) return HONE_OK;
+    if (!t && s->instead && tensor_of(m, s->instead, il)) return HONE_OK;
+    full_name(name, s->name, il);
+    return hn_slot_is_matrix(s) ? slot_matrix(m, s, name, base, p, il, err) : slot_vector(m, s, name, base, p, err);
+}
+
+static hone_status refuse_leftovers(const hone_model *m, hone_error *err)
+{
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
+        if (!m->bound[i])
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: tensor %s is not part of architecture %s as hone knows it (%d layers); running without "
+                           "it would give wrong answers",
+                           m->path, HN_ESC(t->name.ptr, t->name.len), m->arch->name, m->hp.n_layer);
+    }
+    return HONE_OK;
+}
+
+/* Slots outside layers: those sized by what is rotated, or the others. */
+static hone_status bind_outer(hone_model *m, bool rotated, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    for (const hn_slot *s = m->arch->outer; st == HONE_OK && s->name; s++)
+        if ((s->ne[0] == HN_DIM_ROT_PAIRS) == rotated) st = bind_slot(m, s, -1, err);
+    return st;
+}
+
+hone_status hn_bind(hone_model *m, hone_error *err)
+{
+    size_t n = (size_t)m->hp.n_layer;
+    if (!(m->layers = hn_arena_alloc(m->arena, n * sizeof *m->layers)))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: layer table", m->path);
+    hone_status st = bind_outer(m, false, err);
+    for (int32_t il = 0; il < m->hp.n_layer; il++)
+        for (const hn_slot *s = m->arch->layer; st == HONE_OK && s->name; s++) st = bind_slot(m, s, il, err);
+    if (st == HONE_OK && m->plan[0].rope >= 0 && (st = hn_rope_width(m, err)) == HONE_OK &&
+        (st = bind_outer(m, true, err)) == HONE_OK)
+        st = hn_rope_tables(m, err);
+    return st == HONE_OK ? refuse_leftovers(m, err) : st;
+}

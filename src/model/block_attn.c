@@ -1,0 +1,63 @@
+/* block_attn: grouped-query attention with rotary positions (Vaswani et al. 2017; Su et al. 2021; Ainslie et al.
+ * 2023), of all positions before a query or of a window of them. */
+#include "model/forward.h"
+
+void hn_attn_project(const hone_model *m, const hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    const hn_backend_ops *op = f->be->op;
+    hn_scratch *s = f->s;
+    op->rms_norm(f->be, &s->act, s->x, l->attn_norm, m->hp.n_embd, f->n_tok, m->hp.rms_eps);
+    const hn_product qkv[] = { { .w = &l->attn_q, .y = s->q },
+                               { .w = &l->attn_k, .y = s->k },
+                               { .w = &l->attn_v, .y = s->v } };
+    op->matmul(f->be, &s->act, qkv, 3);
+}
+
+void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    const hn_layer_plan *p = &m->plan[il];
+    hn_scratch *s = f->s;
+    const hn_heads heads = { .q = s->q,
+                             .k = s->k,
+                             .v = s->v,
+                             .q_norm = l->attn_q_norm,
+                             .k_norm = l->attn_k_norm,
+                             .cs = s->rope[p->rope],
+                             .n_head = p->n_head,
+                             .n_rot = m->hp.n_rot,
+                             .neox = m->hp.rope_neox,
+                             .eps = m->hp.rms_eps };
+    f->be->op->heads(f->be, &heads, &f->kv[il], f->rows, f->n_tok);
+}
+
+void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il, const hn_wanted *rows)
+{
+    const hn_layer_plan *p = &m->plan[il];
+    f->be->op->attention(f->be, &f->s->act, f->s->q, &f->kv[il], f->rows, rows->index, rows->n, p->n_head, p->scale,
+                         p->window);
+}
+
+/* x += post(Wo·attention(norm(x))) */
+void hn_block_attn(const hone_model *m, const hn_forward *f, int32_t il, hn_wanted *rows)
+{
+    const hn_layer *l = &m->layers[il];
+    hn_attn_project(m, f, il);
+    hn_attn_heads(m, f, il);
+    if (!rows->n) return; /* the cache is filled */
+    hn_attn_core(m, f, il, rows);
+    hn_forward_narrow(m, f, rows);
+    hn_forward_add(m, f, &f->s->act, &l->attn_output, l->attn_post_norm);
+}
+
+void hn_block_attn_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w)
+{
+    int64_t n_q = (int64_t)p->n_head * p->d_k;
+    hn_at_least(&w->q, n_q);
+    hn_at_least(&w->k, (int64_t)p->n_head_kv * p->d_k);
+    hn_at_least(&w->v, (int64_t)p->n_head_kv * p->d_v);
+    hn_at_least(&w->h, n_q + 31);
+    hn_at_least(&w->act, n_q);
+    if (p->rope >= 0) hn_at_least(&w->rope[p->rope], hp->n_rot);
+}

@@ -1,0 +1,298 @@
+/* families: the rows. Slots stand in the order in which they are bound; a dense family costs its numbers (hparams.c),
+ * its plan and its rows here.
+ *   llama   pairs (2i, 2i+1); optional biases; rope_freqs factors (Touvron et al. 2023)
+ *   qwen2   pairs (i, i + n/2); biases on q, k, v
+ *   qwen3   pairs (i, i + n/2); RMSNorm of each q and k head before the rotation
+ *   gemma3  as qwen3; norms on both sides of each half, scaled embeddings, GELU, windows on most layers
+ *   rwkv6, rwkv7  a state instead of positions (block_rwkv.c) */
+#include "model/hparams.h"
+
+#include <math.h>
+#include <stddef.h>
+
+/* Short names for the rows below. */
+#define E HN_DIM_EMBD
+#define FF HN_DIM_FF
+#define Q HN_DIM_Q
+#define K HN_DIM_K
+#define V HN_DIM_V
+#define OF(f) offsetof(hn_layer, f)
+#define OUTSIDE(f) offsetof(hone_model, f)
+
+#define MATRIX(gguf, to, as, how, in, out, ...)                                                                        \
+    {                                                                                                                  \
+        .name = gguf ".weight", .field = to, .role = HN_ROLE_##as, .cut = HN_CUT_##how, .ne = { in, out }, __VA_ARGS__ \
+    }
+#define VECTOR(gguf, to, n, ...)                                                    \
+    {                                                                               \
+        .name = gguf, .field = to, .kind = HN_SLOT_VECTOR, .ne = { n }, __VA_ARGS__ \
+    }
+#define CHANNELS(gguf, to, ...)                                                                 \
+    {                                                                                           \
+        .name = gguf ".weight", .field = to, .kind = HN_SLOT_CHANNELS, .ne = { E }, __VA_ARGS__ \
+    }
+
+/* ---- transformers ------------------------------------------------------------------------------------ */
+
+#define MAY .when = HN_OPTIONAL
+#define FUSED "attn_qkv.weight"
+
+#define EMBD MATRIX("token_embd", OUTSIDE(token_embd), EMBD, ROWS, E, HN_DIM_VOCAB, .hf = "model.embed_tokens")
+#define ENDS(norm_turn)                                                                                     \
+    EMBD, VECTOR("output_norm.weight", OUTSIDE(output_norm), E, .hf = "model.norm", .turn = norm_turn),     \
+        MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .hf = "lm_head", .when = HN_TIED), \
+        VECTOR("output.bias", OUTSIDE(output.bias), HN_DIM_VOCAB, MAY)
+
+#define NORM(gguf, to, n, module, ...) VECTOR(gguf ".weight", OF(to), n, .hf = module, __VA_ARGS__)
+#define LINEAR(gguf, to, as, how, in, out, ...) MATRIX(gguf, OF(to), as, how, in, out, __VA_ARGS__)
+#define BIAS(gguf, to, n, ...) VECTOR(gguf ".bias", OF(to.bias), n, __VA_ARGS__)
+/* q, k and v, or one matrix of their rows */
+#define QKV(q_turn, k_turn)                                                                                           \
+    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, HN_DIM_QKV, MAY, .part = { Q, K, V }),                               \
+        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, Q, .without = FUSED, .hf = "self_attn.q_proj", .turn = q_turn),    \
+        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .without = FUSED, .hf = "self_attn.k_proj", .turn = k_turn), \
+        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .without = FUSED, .hf = "self_attn.v_proj")
+#define QKV_BIAS(presence)                                                                     \
+    BIAS("attn_qkv", attn_q, HN_DIM_QKV, .with = FUSED, .when = presence, .part = { Q, K, V }, \
+         .stride = sizeof(hn_weight)),                                                         \
+        BIAS("attn_q", attn_q, Q, .without = FUSED, .when = presence),                         \
+        BIAS("attn_k", attn_k, K, .without = FUSED, .when = presence),                         \
+        BIAS("attn_v", attn_v, V, .without = FUSED, .when = presence)
+#define QK_NORM(t)                                                                \
+    NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, "self_attn.q_norm", .turn = t), \
+        NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, "self_attn.k_norm", .turn = t)
+#define ATTN_OUT LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj")
+#define GATE LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj")
+#define UP LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj")
+#define DOWN LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj")
+#define ATTN_NORM NORM("attn_norm", attn_norm, E, "input_layernorm")
+#define FFN_NORM NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm")
+
+static const hn_slot llama_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
+    { 0 },
+};
+static const hn_slot llama_layer[] = {
+    ATTN_NORM,
+    QKV(HN_TURN_Q, HN_TURN_K),
+    QKV_BIAS(HN_OPTIONAL),
+    ATTN_OUT,
+    BIAS("attn_output", attn_output, E, MAY),
+    FFN_NORM,
+    GATE,
+    BIAS("ffn_gate", ffn_gate, FF, MAY),
+    UP,
+    BIAS("ffn_up", ffn_up, FF, MAY),
+    DOWN,
+    BIAS("ffn_down", ffn_down, E, MAY),
+    { 0 },
+};
+
+static const hn_slot qwen_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
+static const hn_slot qwen2_layer[] = {
+    ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QKV_BIAS(HN_NEEDED), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
+};
+static const hn_slot qwen3_layer[] = {
+    ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
+};
+
+static void transformer_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    *out = (hn_layer_plan){ .mixer = HN_MIXER_ATTN,
+                            .ffn = HN_FFN_GLU,
+                            .n_head = hp->n_head,
+                            .n_head_kv = hp->n_head_kv,
+                            .d_k = hp->head_dim,
+                            .d_v = hp->head_dim,
+                            .n_ff = hp->n_ff,
+                            .scale = hp->attn_scale != 0 ? hp->attn_scale : 1.0f / sqrtf((float)hp->head_dim) };
+}
+
+/* ---- gemma3 --------------------------------------------------------------------------------------------- */
+
+static const hn_slot gemma3_outer[] = { ENDS(HN_TURN_PLUS_ONE), { 0 } };
+static const hn_slot gemma3_layer[] = {
+    NORM("attn_norm", attn_norm, E, "input_layernorm", .turn = HN_TURN_PLUS_ONE),
+    QKV(HN_TURN_NONE, HN_TURN_NONE),
+    QK_NORM(HN_TURN_PLUS_ONE),
+    ATTN_OUT,
+    NORM("post_attention_norm", attn_post_norm, E, "post_attention_layernorm", .turn = HN_TURN_PLUS_ONE),
+    NORM("ffn_norm", ffn_norm, E, "pre_feedforward_layernorm", .turn = HN_TURN_PLUS_ONE),
+    GATE,
+    UP,
+    DOWN,
+    NORM("post_ffw_norm", ffn_post_norm, E, "post_feedforward_layernorm", .turn = HN_TURN_PLUS_ONE),
+    { 0 },
+};
+
+static void gemma3_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    bool windowed = hp->window && (hp->windowed ? hp->windowed[il] : il % hp->window_period < hp->window_period - 1);
+    transformer_plan(out, hp, il);
+    out->act = HN_GLU_GELU;
+    out->rope = windowed;
+    out->window = windowed ? hp->window : 0;
+}
+
+/* ---- RWKV ------------------------------------------------------------------------------------------------- */
+
+#define RWKV_NORM(gguf, to) VECTOR(gguf ".weight", OF(to), E), VECTOR(gguf ".bias", OF(to##_b), E)
+#define SQUARE(what, to, as, how) MATRIX("time_mix_" what, OF(to), as, how, E, E)
+/* In both: norms, receptance, key, value, output; channel mix's key and value. */
+#define RWKV_BOTH                                                                           \
+    RWKV_NORM("attn_norm", attn_norm), RWKV_NORM("attn_norm_2", ffn_norm),                  \
+        SQUARE("receptance", receptance, TIME_R, HEADS), SQUARE("key", key, TIME_K, HEADS), \
+        SQUARE("value", value, TIME_V, HEADS), SQUARE("output", output, TIME_OUTPUT, ROWS), \
+        RWKV_NORM("time_mix_ln", ln), CHANNELS("channel_mix_lerp_k", OF(channel_lerp[0])),  \
+        MATRIX("channel_mix_key", OF(channel_key), CHANNEL_K, KEEP, E, FF),                 \
+        MATRIX("channel_mix_value", OF(channel_value), CHANNEL_V, ROWS, FF, E)
+/* All lerps in one tensor, or one each */
+#define LERPS "time_mix_lerp_fused.weight"
+#define LERP(letter, i, first) \
+    CHANNELS("time_mix_lerp_" letter, OF(lerp[i]), .with = "time_mix_lerp_" first ".weight", .without = LERPS)
+#define LERPS_OF(n, first, ...)                                                                                  \
+    {                                                                                                            \
+        .name = LERPS, .field = OF(lerp), .kind = HN_SLOT_VALUES, .ne = { E, 1, 1, n }, .part = { __VA_ARGS__ }, \
+        .instead = "time_mix_lerp_" first ".weight"                                                              \
+    }
+#define LOW_RANK(letter, rank, ...)                                                               \
+    MATRIX("time_mix_" #letter "1", OF(letter##1), LOW_IN, WHOLE, E, HN_DIM_##rank, __VA_ARGS__), \
+        MATRIX("time_mix_" #letter "2", OF(letter##2), LOW_OUT, HEADS, HN_DIM_##rank, E, __VA_ARGS__)
+#define LOW_RANK_BIAS(letter, pair, ...) CHANNELS("time_mix_" letter "0", OF(pair.bias), __VA_ARGS__)
+
+static const hn_slot rwkv_outer[] = {
+    EMBD,
+    MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB),   /* never tied */
+    VECTOR("token_embd_norm.weight", OUTSIDE(token_embd_norm), E, MAY), /* absent: folded into the table */
+    VECTOR("token_embd_norm.bias", OUTSIDE(token_embd_norm_b), E, .with = "token_embd_norm.weight",
+           .when = HN_GOES_WITH),
+    VECTOR("output_norm.weight", OUTSIDE(output_norm), E),
+    VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E),
+    { 0 },
+};
+static const hn_slot rwkv6_layer[] = {
+    RWKV_BOTH,
+    MATRIX("time_mix_w1", OF(mix1), MIX_IN, WHOLE, E, HN_DIM_MIX5,
+           .part = { HN_DIM_MIX, HN_DIM_MIX, HN_DIM_MIX, HN_DIM_MIX, HN_DIM_MIX }),
+    { .name = "time_mix_w2.weight",
+      .field = OF(mix2),
+      .kind = HN_SLOT_ROWS,
+      .role = HN_ROLE_MIX_OUT,
+      .cut = HN_CUT_HEADS,
+      .ne = { HN_DIM_MIX, E, 5 },
+      .part = { E, E, E, E, E } },
+    CHANNELS("time_mix_lerp_x", OF(lerp_x)),
+    LERPS_OF(5, "w", E, E, E, E, E),
+    LERP("w", 0, "w"),
+    LERP("k", 1, "w"),
+    LERP("v", 2, "w"),
+    LERP("r", 3, "w"),
+    LERP("g", 4, "w"),
+    { .name = "time_mix_first.weight",
+      .field = OF(first),
+      .kind = HN_SLOT_CHANNELS,
+      .ne = { HN_DIM_HEAD, HN_DIM_HEADS } },
+    MATRIX("time_mix_decay_w1", OF(w1), LOW_IN, WHOLE, E, HN_DIM_DECAY),
+    MATRIX("time_mix_decay_w2", OF(w2), DECAY_OUT, HEADS, HN_DIM_DECAY, E),
+    CHANNELS("time_mix_decay", OF(w2.bias)),
+    SQUARE("gate", gate, TIME_G, HEADS),
+    CHANNELS("channel_mix_lerp_r", OF(channel_lerp[1])),
+    MATRIX("channel_mix_receptance", OF(channel_receptance), CHANNEL_R, ROWS, E, E),
+    { 0 },
+};
+static const hn_slot rwkv7_layer[] = {
+    RWKV_BOTH,
+    LERPS_OF(6, "r", E, E, E, E, E, E),
+    LERP("r", 0, "r"),
+    LERP("w", 1, "r"),
+    LERP("k", 2, "r"),
+    LERP("v", 3, "r"),
+    LERP("a", 4, "r"),
+    LERP("g", 5, "r"),
+    LOW_RANK(w, DECAY),
+    LOW_RANK_BIAS("w", w2),
+    LOW_RANK(a, ICLR),
+    LOW_RANK_BIAS("a", a2),
+    LOW_RANK(v, VALUE, .from_layer = 1), /* in the first layer converters write copies of a's */
+    LOW_RANK_BIAS("v", v2, .from_layer = 1),
+    LOW_RANK(g, GATE),
+    CHANNELS("time_mix_k_k", OF(k_k)),
+    CHANNELS("time_mix_k_a", OF(k_a)),
+    CHANNELS("time_mix_r_k", OF(r_k)),
+    { 0 },
+};
+
+static void rwkv_plan(hn_layer_plan *out, const hn_hparams *hp, hn_mixer mixer)
+{
+    *out = (hn_layer_plan){ .mixer = mixer,
+                            .ffn = HN_FFN_CHANNEL_MIX,
+                            .rope = -1,
+                            .n_head = hp->n_head,
+                            .n_head_kv = hp->n_head_kv,
+                            .d_k = hp->head_dim,
+                            .d_v = hp->head_dim,
+                            .n_ff = hp->n_ff };
+}
+static void rwkv6_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { rwkv_plan(out, hp, HN_MIXER_RWKV6); }
+static void rwkv7_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { rwkv_plan(out, hp, HN_MIXER_RWKV7); }
+
+/* ---- the list ------------------------------------------------------------------------------------------------ */
+
+const hn_family hn_families[HN_FAMILIES] = {
+    { "llama", HN_LLAMA, true, hn_llama_hparams, transformer_plan, llama_outer, llama_layer },
+    { "qwen2", HN_QWEN2, true, hn_qwen_hparams, transformer_plan, qwen_outer, qwen2_layer },
+    { "qwen3", HN_QWEN3, true, hn_qwen_hparams, transformer_plan, qwen_outer, qwen3_layer },
+    { "gemma3", HN_GEMMA3, false, hn_gemma3_hparams, gemma3_plan, gemma3_outer, gemma3_layer },
+    { "rwkv6", HN_RWKV6, false, hn_rwkv6_hparams, rwkv6_plan, rwkv_outer, rwkv6_layer },
+    { "rwkv7", HN_RWKV7, false, hn_rwkv7_hparams, rwkv7_plan, rwkv_outer, rwkv7_layer },
+};
+
+const hn_family *hn_family_find(const char *name, size_t n)
+{
+    for (int i = 0; i < HN_FAMILIES; i++)
+        if (strlen(hn_families[i].name) == n && !memcmp(hn_families[i].name, name, n)) return &hn_families[i];
+    return NULL;
+}
+
+const hn_slot *hn_family_field(const hn_family *f, size_t field)
+{
+    const hn_slot *whole = NULL;
+    for (const hn_slot *s = f->layer; s->name; s++) {
+        if (s->field == field && !s->part[0]) return s;
+        for (int i = 0; i < HN_MAX_PART && s->part[i]; i++)
+            if (s->field + (size_t)i * hn_slot_stride(s) == field) whole = s;
+    }
+    return whole;
+}
+
+const hn_slot *hn_family_slot(const hn_family *f, hn_role role)
+{
+    for (const hn_slot *s = f->layer; s->name; s++)
+        if (s->role == role && hn_slot_is_matrix(s) && !s->part[0]) return s;
+    return NULL;
+}
+
+int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
+{
+    switch (d) {
+    case HN_DIM_EMBD: return hp->n_embd;
+    case HN_DIM_VOCAB: return hp->n_vocab;
+    case HN_DIM_HEAD: return p->d_k;
+    case HN_DIM_HEADS: return p->n_head;
+    case HN_DIM_Q: return (int64_t)p->n_head * p->d_k;
+    case HN_DIM_K: return (int64_t)p->n_head_kv * p->d_k;
+    case HN_DIM_V: return (int64_t)p->n_head_kv * p->d_v;
+    case HN_DIM_QKV: return (int64_t)p->n_head * p->d_k + (int64_t)p->n_head_kv * (p->d_k + p->d_v);
+    case HN_DIM_O: return (int64_t)p->n_head * p->d_v;
+    case HN_DIM_FF: return p->n_ff;
+    case HN_DIM_ROT_PAIRS: return hp->n_rot / 2;
+    case HN_DIM_DECAY: return hp->rank_decay;
+    case HN_DIM_ICLR: return hp->rank_iclr;
+    case HN_DIM_VALUE: return hp->rank_value;
+    case HN_DIM_GATE: return hp->rank_gate;
+    case HN_DIM_MIX: return hp->rank_mix;
+    case HN_DIM_MIX5: return 5 * (int64_t)hp->rank_mix;
+    default: return (int64_t)d;
+    }
+}

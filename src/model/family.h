@@ -1,0 +1,183 @@
+/* family: a model family as data. Owns the two things that tell families apart: a table of slots (which tensors there
+ * are, what they are called, of which shape, for which field) and a plan per layer (what the forward pass does there).
+ * Refuses to know files, backends and arithmetic: bind.c, forward.c and everybody else who needs a family's tensors
+ * read these tables (families.c). */
+#ifndef HN_FAMILY_H
+#define HN_FAMILY_H
+
+#include "backend/backend.h"
+
+/* Policy limits on what a file may claim. */
+enum {
+    HN_MAX_LAYER = 1024,
+    HN_MAX_HEAD = 4096,
+    HN_MAX_EMBD = 1 << 20,
+    HN_MAX_FF = 1 << 22,
+    HN_MAX_VOCAB = 1 << 22,
+    HN_MAX_CTX = 1 << 26
+};
+
+/* ---- numbers of a model -------------------------------------------------------------------------- */
+
+enum { HN_ROPES = 2 }; /* tables of angles: of all layers, or of those that see everything; of windowed ones */
+typedef struct hn_rope {
+    double *freq; /* [n_rot/2] angle per position, all scaling applied */
+    float mscale; /* cos and sin are multiplied by it (YaRN) */
+} hn_rope;
+
+typedef struct hn_hparams {
+    int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
+    int32_t n_window; /* the model was trained to look back so far; here it sees everything. 0: no such window */
+    float rms_eps;
+    bool rope_neox;
+    hn_rope rope[HN_ROPES];
+    float emb_scale;         /* of token embeddings; 1: none */
+    float attn_scale;        /* of scores; 0: 1/√d */
+    int32_t window;          /* windowed layers see so many positions, their own too; 0: no such layers */
+    const uint8_t *windowed; /* [n_layer] or NULL: by */
+    int32_t window_period;   /* the last of so many layers sees everything */
+    float ln_eps;            /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
+    int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
+} hn_hparams;
+
+/* ---- the plan: what one layer does ------------------------------------------------------------------ */
+
+typedef enum hn_mixer { HN_MIXER_ATTN = 0, HN_MIXER_RWKV6, HN_MIXER_RWKV7, HN_MIXER_KINDS } hn_mixer;
+typedef enum hn_ffn { HN_FFN_GLU = 0, HN_FFN_CHANNEL_MIX, HN_FFN_KINDS } hn_ffn;
+
+typedef struct hn_layer_plan {
+    hn_mixer mixer;
+    hn_ffn ffn;
+    hn_glu act;  /* of the gate */
+    int8_t rope; /* which table, −1: none */
+    int32_t n_head, n_head_kv, d_k, d_v, n_ff;
+    int32_t window; /* positions that a query sees, its own too; 0: all */
+    float scale;    /* of scores */
+} hn_layer_plan;
+
+/* Has such a layer a state instead of positions? */
+static inline bool hn_plan_has_state(const hn_layer_plan *p) { return p->mixer != HN_MIXER_ATTN; }
+
+/* ---- slots: which tensors a family has --------------------------------------------------------------- */
+
+/* A dimension: one of these, or, below the first, a number. */
+typedef enum hn_dim {
+    HN_DIM_NONE = 0,
+    HN_DIM_EMBD = 1 << 16,
+    HN_DIM_VOCAB,
+    HN_DIM_HEAD,  /* of a query or key */
+    HN_DIM_HEADS, /* their number */
+    HN_DIM_Q,     /* of all heads together */
+    HN_DIM_K,
+    HN_DIM_V,
+    HN_DIM_QKV,
+    HN_DIM_O,
+    HN_DIM_FF,
+    HN_DIM_ROT_PAIRS,
+    HN_DIM_DECAY, /* ranks */
+    HN_DIM_ICLR,
+    HN_DIM_VALUE,
+    HN_DIM_GATE,
+    HN_DIM_MIX,
+    HN_DIM_MIX5
+} hn_dim;
+
+typedef enum hn_slot_kind {
+    HN_SLOT_MATRIX = 0,
+    HN_SLOT_ROWS,    /* a matrix whose rows may be in any dimensions */
+    HN_SLOT_VECTOR,  /* f32, as are the next two */
+    HN_SLOT_VALUES,  /* rows in any dimensions */
+    HN_SLOT_CHANNELS /* a value for each channel, flat or in rows of heads */
+} hn_slot_kind;
+
+typedef enum hn_presence {
+    HN_NEEDED = 0,
+    HN_OPTIONAL,
+    HN_TIED,     /* absent: the token embedding serves */
+    HN_GOES_WITH /* needed where `with` is there, an error where it is not */
+} hn_presence;
+
+/* What a converter does with rows of Hugging Face's tensor on the way to GGUF's. */
+typedef enum hn_turn {
+    HN_TURN_NONE = 0,
+    HN_TURN_Q, /* of each head, row j·(d/2) + i becomes row 2i + j: rotations of neighbours instead of halves */
+    HN_TURN_K,
+    HN_TURN_PLUS_ONE /* 1 + w */
+} hn_turn;
+
+enum { HN_MAX_PART = 6 };
+typedef struct hn_slot {
+    const char *name; /* in GGUF; of a layer's, what follows "blk.IL." */
+    const char *hf;   /* Hugging Face's module, of a layer's what follows "model.layers.IL."; NULL: it has none */
+    size_t field;     /* where in hn_layer, or, outside layers, in hone_model */
+    hn_slot_kind kind;
+    hn_role role;
+    hn_cut cut;
+    hn_dim ne[4];
+    hn_dim part[HN_MAX_PART]; /* given: rows of several fields, `stride` apart, so many of each */
+    size_t stride;
+    hn_presence when;
+    const char *with, *without; /* bound only where the file has, or has not, that tensor */
+    const char *instead;        /* not missed where the file has that tensor */
+    int32_t from_layer;         /* what layers below it have of it serves nobody */
+    hn_turn turn;
+} hn_slot;
+
+static inline bool hn_slot_is_matrix(const hn_slot *s) { return s->kind == HN_SLOT_MATRIX || s->kind == HN_SLOT_ROWS; }
+/* What a dimension is in a model, in layers of a plan (NULL: outside layers). */
+int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d);
+static inline size_t hn_slot_stride(const hn_slot *s)
+{
+    return s->stride ? s->stride : hn_slot_is_matrix(s) ? sizeof(hn_weight) : sizeof(float *);
+}
+
+/* ---- families ------------------------------------------------------------------------------------------ */
+
+/* One bit each, for tables that several families share. */
+enum { HN_LLAMA = 1, HN_QWEN2 = 2, HN_QWEN3 = 4, HN_RWKV6 = 8, HN_RWKV7 = 16, HN_GEMMA3 = 32 };
+
+typedef struct hn_family {
+    const char *name; /* general.architecture */
+    int bit;
+    bool trains; /* train/ has its gradients */
+    hone_status (*hparams)(hone_model *m, hone_error *err);
+    void (*plan)(hn_layer_plan *out, const hn_hparams *hp, int32_t il);
+    const hn_slot *outer, *layer; /* in the order they are bound; the last has no name */
+} hn_family;
+
+extern const hn_family hn_families[];
+enum { HN_FAMILIES = 6 };
+const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
+/* The slot of a layer whose own tensor fills that field; where none does, the one that does with parts of its rows. */
+const hn_slot *hn_family_field(const hn_family *f, size_t field);
+/* The first slot of that role in a layer; NULL: none. */
+const hn_slot *hn_family_slot(const hn_family *f, hn_role role);
+
+/* ---- a layer: the fields that slots fill ------------------------------------------------------------------ */
+
+enum { HN_RWKV_LERPS = 6, HN_RWKV_MIXES = 5 };
+/* Of all families; what one of them lacks is empty there. Vectors are [n_embd] unless said. */
+typedef struct hn_layer {
+    const float *attn_norm, *attn_norm_b, *ffn_norm, *ffn_norm_b; /* before the mixer, before the feed-forward part */
+    const float *attn_post_norm, *ffn_post_norm;                  /* of what they give, before it is added */
+    const float *attn_q_norm, *attn_k_norm;                       /* [d_k], of each head */
+    hn_weight attn_q, attn_k, attn_v, attn_output;
+    hn_weight ffn_gate, ffn_up, ffn_down;
+    /* RWKV */
+    const float *lerp[HN_RWKV_LERPS], *channel_lerp[2];
+    const float *ln, *ln_b;                         /* of each head's output */
+    const float *k_k, *k_a, *r_k;                   /* RWKV-7 */
+    const float *lerp_x, *first;                    /* RWKV-6 */
+    hn_weight receptance, key, value, gate, output; /* [n_embd, n_embd] */
+    hn_weight w1, w2, a1, a2, v1, v2, g1, g2; /* low-rank pairs; w0, a0, v0, RWKV-6's decay: biases of w2, a2, v2 */
+    hn_weight mix1[HN_RWKV_MIXES], mix2[HN_RWKV_MIXES]; /* RWKV-6: low-rank pairs of the lerps */
+    hn_weight channel_key, channel_value, channel_receptance;
+} hn_layer;
+
+/* The matrix of that role, which the family has. */
+static inline const hn_weight *hn_layer_weight(const hn_family *f, const hn_layer *l, hn_role role)
+{
+    return (const hn_weight *)(const void *)((const char *)l + hn_family_slot(f, role)->field);
+}
+
+#endif

@@ -1,0 +1,245 @@
+/* hparams: the numbers of a model from its metadata, each within policy. Owns the keys of each family; refuses to know
+ * tensors but where a number is missing and a shape has it. */
+#include "model/hparams.h"
+
+#include <math.h>
+
+const char *hn_arch_key(const hone_model *m, char key[128], const char *suffix)
+{
+    snprintf(key, 128, "%s.%s", m->arch->name, suffix);
+    return key;
+}
+
+/* ---- values ------------------------------------------------------------------------ */
+
+hone_status hn_get_int(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out,
+                       hone_error *err)
+{
+    char key[128];
+    uint32_t v = 0;
+    bool found = false;
+    hone_status st = hn_gguf_get_u32(m->file, hn_arch_key(m, key, suffix), &v, &found, err);
+    if (st != HONE_OK) return st;
+    if (!found) {
+        if (def < 0)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is missing; architecture %s needs it", m->path, key,
+                           m->arch->name);
+        *out = (int32_t)def;
+        return HONE_OK;
+    }
+    if ((int64_t)v < lo || (int64_t)v > hi)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %u, expected %lld to %lld", m->path, key, v, (long long)lo,
+                       (long long)hi);
+    *out = (int32_t)v;
+    return HONE_OK;
+}
+
+/* Like hn_get_int for a key that may be an array with a value per layer: fine when all layers agree. */
+static hone_status get_per_layer(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def,
+                                 int32_t *out, hone_error *err)
+{
+    char key[128];
+    hn_gguf_array a;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix)), n_layer = m->hp.n_layer;
+    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) return hn_get_int(m, suffix, lo, hi, def, out, err);
+    uint32_t size = hn_gguf_type_size(a.elem_type);
+    bool is_signed = a.elem_type == HONE_KV_I8 || a.elem_type == HONE_KV_I16 || a.elem_type == HONE_KV_I32 ||
+                     a.elem_type == HONE_KV_I64;
+    if (!size || a.elem_type == HONE_KV_F32 || a.elem_type == HONE_KV_F64 || a.elem_type == HONE_KV_BOOL)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %s, expected an integer or one per layer", m->path,
+                       key, hn_gguf_type_name(a.elem_type));
+    if (a.count != (uint64_t)n_layer)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu values, expected one for each of %lld layers", m->path, key,
+                       (unsigned long long)a.count, (long long)n_layer);
+    uint64_t v = 0;
+    for (uint32_t i = 0; i < size; i++) v |= (uint64_t)a.data[i] << (8 * i);
+    if (is_signed && size < 8 && v >> (8 * size - 1)) v |= ~(uint64_t)0 << (8 * size);
+    for (uint64_t i = 1; i < a.count; i++)
+        if (memcmp(a.data + i * size, a.data, size))
+            return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                           "%s: %s differs between layers 0 and %llu; %s models here have one value for all layers",
+                           m->path, key, (unsigned long long)i, m->arch->name);
+    if (is_signed ? (int64_t)v < lo || (int64_t)v > hi : v > (uint64_t)hi || (int64_t)v < lo)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[0] = %lld, expected %lld to %lld", m->path, key, (long long)v,
+                       (long long)lo, (long long)hi);
+    *out = (int32_t)v;
+    return HONE_OK;
+}
+
+hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, double hi, double def, float *out,
+                        hone_error *err)
+{
+    char key[128];
+    float v = 0;
+    bool found = false;
+    hone_status st = hn_gguf_get_f32(m->file, hn_arch_key(m, key, suffix), &v, &found, err);
+    if (st != HONE_OK) return st;
+    if (!found) {
+        if (isnan(def))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is missing; architecture %s needs it", m->path, key,
+                           m->arch->name);
+        *out = (float)def;
+        return HONE_OK;
+    }
+    if (!(v > lo && v <= hi))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %g, expected more than %g and at most %g", m->path, key, (double)v,
+                       lo, hi);
+    *out = v;
+    return HONE_OK;
+}
+
+/* ---- transformers ------------------------------------------------------------------------------------ */
+
+static hone_status attention_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    char key[128];
+    int32_t n_expert, kv_dim, key_len;
+    hp->emb_scale = 1;
+    if ((st = hn_get_int(m, "block_count", 1, HN_MAX_LAYER, -1, &hp->n_layer, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
+    if ((st = get_per_layer(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
+    if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
+    if ((st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK)
+        return st;
+    if ((st = hn_get_int(m, "attention.sliding_window", 0, HN_MAX_CTX, 0, &hp->window, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
+    if (n_expert)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path,
+                       hn_arch_key(m, key, "expert_count"), n_expert);
+    if (hp->n_head % hp->n_head_kv)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of head_count_kv = %d", m->path,
+                       hn_arch_key(m, key, "attention.head_count"), hp->n_head, hp->n_head_kv);
+    if ((st = hn_get_int(m, "attention.key_length", 1, 65536, 0, &key_len, err)) != HONE_OK) return st;
+    if (!key_len) {
+        if (hp->n_embd % hp->n_head)
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: %s = %d is not a multiple of head_count = %d, and key_length is absent", m->path,
+                           hn_arch_key(m, key, "embedding_length"), hp->n_embd, hp->n_head);
+        key_len = hp->n_embd / hp->n_head;
+    }
+    hp->head_dim = key_len;
+    if ((st = hn_get_int(m, "attention.value_length", 1, 65536, key_len, &kv_dim, err)) != HONE_OK) return st;
+    if (kv_dim != key_len)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: %s = %d differs from key_length = %d; architecture %s here needs them equal", m->path,
+                       hn_arch_key(m, key, "attention.value_length"), kv_dim, key_len, m->arch->name);
+    if ((int64_t)hp->n_head * hp->head_dim > HN_MAX_EMBD * 4)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: head_count %d × key_length %d is beyond the limit %d", m->path,
+                       hp->n_head, hp->head_dim, HN_MAX_EMBD * 4);
+    return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, NAN, &hp->rms_eps, err);
+}
+
+/* A family whose layers see everything, whatever the window: beyond it that is another model than was trained. */
+static hone_status unwindowed_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st = attention_hparams(m, err);
+    if (hp->window > 0 && hp->window < hp->n_ctx_train) hp->n_ctx_train = hp->n_window = hp->window;
+    hp->window = 0;
+    return st;
+}
+
+hone_status hn_llama_hparams(hone_model *m, hone_error *err) { return unwindowed_hparams(m, err); }
+
+hone_status hn_qwen_hparams(hone_model *m, hone_error *err)
+{
+    m->hp.rope_neox = true;
+    return unwindowed_hparams(m, err);
+}
+
+/* Which layers have the window: a truth value for each, or the length of a period whose last layer has none; 0 or 1:
+ * all or none. */
+static hone_status window_pattern(hone_model *m, int32_t period, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    char key[128];
+    hn_gguf_array a;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.sliding_window_pattern"));
+    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) {
+        hone_status st =
+            hn_get_int(m, "attention.sliding_window_pattern", 0, HN_MAX_LAYER, period, &hp->window_period, err);
+        if (hp->window_period == 0) hp->window_period = HN_MAX_LAYER + 1;
+        return st;
+    }
+    if (a.elem_type != HONE_KV_BOOL || a.count != (uint64_t)hp->n_layer)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %llu %s, expected a bool for each of %d layers",
+                       m->path, key, (unsigned long long)a.count, hn_gguf_type_name(a.elem_type), hp->n_layer);
+    hp->windowed = a.data;
+    return HONE_OK;
+}
+
+hone_status hn_gemma3_hparams(hone_model *m, hone_error *err)
+{
+    enum { LAYERS_27B = 62 };
+    hn_hparams *hp = &m->hp;
+    hp->rope_neox = true;
+    hone_status st = attention_hparams(m, err);
+    if (st != HONE_OK) return st;
+    hp->emb_scale = sqrtf((float)hp->n_embd);
+    /* the largest alone scales scores by the width of the stream */
+    if (hp->n_layer == LAYERS_27B) hp->attn_scale = 1.0f / sqrtf((float)hp->n_embd / (float)hp->n_head);
+    return window_pattern(m, 6, err);
+}
+
+/* ---- RWKV ---------------------------------------------------------------------------------------------- */
+
+static hone_status rwkv_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    char key[128];
+    if ((st = hn_get_int(m, "block_count", 1, HN_MAX_LAYER, -1, &hp->n_layer, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "wkv.head_size", 1, HN_MAX_WKV, -1, &hp->head_dim, err)) != HONE_OK) return st;
+    if (hp->n_embd % hp->head_dim)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of wkv.head_size = %d", m->path,
+                       hn_arch_key(m, key, "embedding_length"), hp->n_embd, hp->head_dim);
+    hp->n_head = hp->n_head_kv = hp->n_embd / hp->head_dim;
+    int32_t shifts;
+    if ((st = hn_get_int(m, "token_shift_count", 0, 1024, HN_RWKV_STATE_VECTORS, &shifts, err)) != HONE_OK) return st;
+    if (shifts != HN_RWKV_STATE_VECTORS)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected %d: time mix and channel mix", m->path,
+                       hn_arch_key(m, key, "token_shift_count"), shifts, HN_RWKV_STATE_VECTORS);
+    hp->emb_scale = 1;
+    return hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, NAN, &hp->ln_eps, err);
+}
+
+hone_status hn_rwkv6_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    if ((st = rwkv_hparams(m, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "time_mix_extra_dim", 1, HN_MAX_EMBD / HN_RWKV_MIXES, -1, &hp->rank_mix, err)) != HONE_OK)
+        return st;
+    if ((st = hn_get_int(m, "time_decay_extra_dim", 1, HN_MAX_EMBD, -1, &hp->rank_decay, err)) != HONE_OK) return st;
+    return hn_get_int(m, "rescale_every_n_layers", 0, HN_MAX_LAYER, 0, &hp->rescale_every, err);
+}
+
+/* The rank of a low-rank pair: its key, or what the first factor has. */
+static hone_status rank_of(const hone_model *m, const char *key, const char *tensor, int32_t *rank, hone_error *err)
+{
+    const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, tensor);
+    int64_t def = t && t->ne[1] <= HN_MAX_EMBD ? (int64_t)t->ne[1] : -1;
+    return hn_get_int(m, key, 1, HN_MAX_EMBD, def, rank, err);
+}
+
+hone_status hn_rwkv7_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    if ((st = rwkv_hparams(m, err)) != HONE_OK) return st;
+    if ((st = rank_of(m, "attention.decay_lora_rank", "blk.0.time_mix_w1.weight", &hp->rank_decay, err)) != HONE_OK)
+        return st;
+    if ((st = rank_of(m, "attention.iclr_lora_rank", "blk.0.time_mix_a1.weight", &hp->rank_iclr, err)) != HONE_OK)
+        return st;
+    hp->rank_value = 1; /* one layer has no use for it */
+    if (hp->n_layer > 1 && (st = rank_of(m, "attention.value_residual_mix_lora_rank", "blk.1.time_mix_v1.weight",
+                                         &hp->rank_value, err)) != HONE_OK)
+        return st;
+    return rank_of(m, "attention.gate_lora_rank", "blk.0.time_mix_g1.weight", &hp->rank_gate, err);
+}

@@ -1,0 +1,37 @@
+/* hparams: reading a model's metadata; of hparams.c, rope.c and keys.c, for binding. */
+#ifndef HN_HPARAMS_H
+#define HN_HPARAMS_H
+
+#include "model/model.h"
+
+/* "{arch}.{suffix}" into key[128]. */
+const char *hn_arch_key(const hone_model *m, char key[128], const char *suffix);
+/* An integer key in [lo, hi]; absent: def, or an error if def < 0. */
+hone_status hn_get_int(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def, int32_t *out,
+                       hone_error *err);
+/* A real key in (lo, hi]; absent: def, or an error if def is NaN. */
+hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, double hi, double def, float *out,
+                        hone_error *err);
+
+/* Each family's numbers. */
+hone_status hn_llama_hparams(hone_model *m, hone_error *err);
+hone_status hn_qwen_hparams(hone_model *m, hone_error *err);
+hone_status hn_gemma3_hparams(hone_model *m, hone_error *err);
+hone_status hn_rwkv6_hparams(hone_model *m, hone_error *err);
+hone_status hn_rwkv7_hparams(hone_model *m, hone_error *err);
+
+/* Width of the rotated part; and tables of angles, when rope_factors, which have that width, are bound. */
+hone_status hn_rope_width(hone_model *m, hone_error *err);
+hone_status hn_rope_tables(hone_model *m, hone_error *err);
+
+/* keys.c: refuses metadata below the family's name that would ask for another formula, or may, but for the keys in
+ * `ignore` ("a,b"; NULL: HONE_IGNORE_KEYS), which it notes. Call it when hparams are known. HONE_E_UNSUPPORTED. */
+hone_status hn_check_keys(hone_model *m, const char *ignore, hone_error *err);
+/* The same for keys of the tokenizer that change what text becomes, where hone's of this kind does not. */
+hone_status hn_check_tokenizer_keys(hone_model *m, const char *ignore, hone_error *err);
+
+/* bind.c: all tensors of the family's slots to their fields, found by name, of exactly the expected shape; a tensor
+ * that is left over is refused. */
+hone_status hn_bind(hone_model *m, hone_error *err);
+
+#endif

@@ -1,0 +1,162 @@
+/* rope: angles of rotary positions from a model's metadata: bases, Llama-3 factors, linear scaling, YaRN. Owns the
+ * formulas; refuses to know who rotates. */
+#include "model/hparams.h"
+
+#include <math.h>
+
+/* Angles of sane files are at most 1 a position; hn_sincos must not see what is beyond its range. */
+enum { MAX_ANGLE = 16 };
+_Static_assert((int64_t)HN_MAX_CTX *MAX_ANGLE <= (int64_t)1 << 30,
+               "positions times angles stay in the range of hn_sincos");
+
+static hone_status check_angles(const hone_model *m, const double *freq, hone_error *err)
+{
+    for (int32_t i = 0; i < m->hp.n_rot / 2; i++)
+        if (!(fabs(freq[i]) <= MAX_ANGLE))
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: the keys %s.rope.* turn pair %d by %g a position, expected at most %d", m->path,
+                           m->arch->name, i, freq[i], MAX_ANGLE);
+    return HONE_OK;
+}
+
+/* cos and sin are multiplied by attn_factor alone, times 1 + 0.1·ln(factor) where that is more than 1, as
+ * ggml-org/llama.cpp does (src/llama-context.cpp, ggml/src/ggml-cpu/ops.cpp rope_yarn; it never reads yarn_attn_factor
+ * for these families). Its converter copies Hugging Face's attention_factor, which is the *whole* magnitude there, into
+ * yarn_attn_factor: where that is another number, answers differ from transformers', and a note says so. */
+static hone_status yarn_magnitude(hone_model *m, float attn_factor, float factor, bool extrapolates, hone_error *err)
+{
+    enum { NOTE_BYTES = 480 };
+    char key[128], *note;
+    float said = 1.0f;
+    double grown = 1.0;
+    if (extrapolates && factor > 1.0f) grown += 0.1 * hn_log2_f64((double)factor) * 0.693147180559945309417;
+    hone_status st = hn_get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, 1.0, &said, err);
+    if (st != HONE_OK) return st;
+    m->hp.rope[0].mscale = (float)((double)attn_factor * grown);
+    if (said == 1.0f || fabsf(said - m->hp.rope[0].mscale) <= 1e-4f * m->hp.rope[0].mscale) return HONE_OK;
+    if (!(note = hn_arena_alloc(m->arena, NOTE_BYTES))) return HN_FAIL(err, HONE_E_NOMEM, "%s: metadata", m->path);
+    hn_arch_key(m, key, "rope.scaling.yarn_attn_factor");
+    snprintf(note, NOTE_BYTES,
+             "%s = %g is not used: rotations are scaled by %g, which is attn_factor times "
+             "1 + 0.1 ln(factor), as in llama.cpp; a model that transformers scales by %g answers differently here",
+             key, (double)said, (double)m->hp.rope[0].mscale, (double)said);
+    m->formula_note = note;
+    return HONE_OK;
+}
+
+/* YaRN (Peng et al. 2023): interpolate slow dimensions, keep fast ones, a ramp between. A
+ * negative ext_factor means 1; 0 leaves plain interpolation, without the correction of
+ * magnitude (ggml-org/llama.cpp:ggml/src/ggml-cpu/ops.cpp rope_yarn). */
+static hone_status apply_yarn(hone_model *m, float base, float factor, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    int32_t n = hp->n_rot, n_orig;
+    float fast, slow, ext;
+    if ((st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, hp->n_ctx_train, &n_orig, err)) !=
+        HONE_OK)
+        return st;
+    if ((st = hn_get_real(m, "rope.scaling.yarn_beta_fast", 0, 1e6, 32.0, &fast, err)) != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.scaling.yarn_beta_slow", 0, 1e6, 1.0, &slow, err)) != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.scaling.yarn_ext_factor", -1e6, 1e6, 1.0, &ext, err)) != HONE_OK) return st;
+    if (ext < 0) ext = 1.0f;
+    const double two_pi = 6.283185307179586477, l2 = hn_log2_f64(base);
+    double lo = floor(n * hn_log2_f64(n_orig / (two_pi * (double)fast)) / (2.0 * l2));
+    double hi = ceil(n * hn_log2_f64(n_orig / (two_pi * (double)slow)) / (2.0 * l2));
+    lo = lo < 0 ? 0 : lo;
+    hi = hi > n - 1 ? n - 1 : hi;
+    for (int32_t i = 0; i < n / 2; i++) {
+        double ramp = (i - lo) / (hi - lo > 0.001 ? hi - lo : 0.001);
+        double mix = (double)ext * (1.0 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp));
+        hp->rope[0].freq[i] *= (1.0 - mix) / (double)factor + mix;
+    }
+    return yarn_magnitude(m, hp->rope[0].mscale, factor, ext > 0, err);
+}
+
+/* base^(−2i/n) per position, times scale, over factors. */
+static hone_status make_table(hone_model *m, hn_rope *r, float base, const float *factors, double scale,
+                              hone_error *err)
+{
+    int32_t n = m->hp.n_rot;
+    if (!(r->freq = hn_arena_alloc(m->arena, (size_t)(n / 2) * sizeof(double))))
+        return HN_FAIL(err, HONE_E_NOMEM, "%s: rope table", m->path);
+    hn_rope_freqs(r->freq, n, base, factors, scale);
+    return HONE_OK;
+}
+
+/* A base of angles from its key. */
+static hone_status get_base(const hone_model *m, const char *suffix, float *base, hone_error *err)
+{
+    char key[128];
+    hone_status st = hn_get_real(m, suffix, 0, 1e12, 10000.0, base, err);
+    if (st != HONE_OK || *base >= 1.0f) return st;
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %g, expected at least 1", m->path, hn_arch_key(m, key, suffix),
+                   (double)*base);
+}
+
+/* How much slower all pairs turn, and whether YaRN says which. */
+static hone_status get_scaling(const hone_model *m, float *factor, bool *yarn, hone_error *err)
+{
+    char key[128];
+    hone_status st;
+    float zero_ok = 0, factor_old;
+    bool found = false;
+    if ((st = hn_gguf_get_f32(m->file, hn_arch_key(m, key, "rope.scaling.factor"), &zero_ok, &found, err)) != HONE_OK)
+        return st;
+    if (found && zero_ok == 0) *factor = 1.0f; /* 0 means none */
+    else {
+        if ((st = hn_get_real(m, "rope.scale_linear", 0, 1e6, 1.0, &factor_old, err)) != HONE_OK) return st;
+        if ((st = hn_get_real(m, "rope.scaling.factor", 0, 1e6, factor_old, factor, err)) != HONE_OK) return st;
+    }
+    hone_str type = { "linear", 6 };
+    if ((st = hn_gguf_get_str(m->file, hn_arch_key(m, key, "rope.scaling.type"), &type, NULL, err)) != HONE_OK)
+        return st;
+    bool none = type.len == 4 && !memcmp(type.ptr, "none", 4), linear = type.len == 6 && !memcmp(type.ptr, "linear", 6);
+    *yarn = type.len == 4 && !memcmp(type.ptr, "yarn", 4);
+    if (!none && !linear && !*yarn)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = \"%s\", expected none, linear or yarn", m->path, key,
+                       HN_ESC(type.ptr, type.len));
+    if (none) *factor = 1.0f;
+    return HONE_OK;
+}
+
+hone_status hn_rope_width(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    char key[128];
+    int32_t n = hp->head_dim;
+    hone_status st = hn_get_int(m, "rope.dimension_count", 2, hp->head_dim, hp->head_dim, &n, err);
+    if (st != HONE_OK) return st;
+    if (n % 2)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is odd", m->path, hn_arch_key(m, key, "rope.dimension_count"),
+                       n);
+    if (!hp->rope_neox && n != hp->head_dim)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected the head width %d for architecture %s", m->path,
+                       hn_arch_key(m, key, "rope.dimension_count"), n, hp->head_dim, m->arch->name);
+    hp->n_rot = n;
+    return HONE_OK;
+}
+
+hone_status hn_rope_tables(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    float base, factor;
+    bool yarn;
+    const float *factors = m->rope_factors;
+    if ((st = get_base(m, "rope.freq_base", &base, err)) != HONE_OK) return st;
+    if ((st = get_scaling(m, &factor, &yarn, err)) != HONE_OK) return st;
+    for (int32_t i = 0; factors && i < hp->n_rot / 2; i++)
+        if (!(factors[i] >= 1.0f / MAX_ANGLE) || isinf(factors[i]))
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: tensor rope_freqs.weight[%d] = %g, expected a number of at least %g", m->path, i,
+                           (double)factors[i], 1.0 / MAX_ANGLE);
+    if ((st = make_table(m, &hp->rope[0], base, factors, yarn ? 1.0 : 1.0 / (double)factor, err)) != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &hp->rope[0].mscale, err)) != HONE_OK) return st;
+    if (yarn && (st = apply_yarn(m, base, factor, err)) != HONE_OK) return st;
+    if ((st = check_angles(m, hp->rope[0].freq, err)) != HONE_OK || !hp->window) return st;
+    /* windowed layers: a base of their own, nothing scaled */
+    if ((st = get_base(m, "rope.freq_base_swa", &base, err)) != HONE_OK) return st;
+    hp->rope[1].mscale = 1.0f;
+    return make_table(m, &hp->rope[1], base, NULL, 1.0, err);
+}

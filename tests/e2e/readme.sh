@@ -1,0 +1,52 @@
+#!/bin/sh
+# README.md: every command that it shows works as it stands there, with the bundled models, in a folder that has only
+# these; what the texts say of commands exists. ./demo.sh and ./test.sh are not run from here: they are what runs this.
+. tests/e2e/lib.sh
+root=$(pwd)
+mkdir "$T/here" "$T/bin"
+ln -s "$root/models" "$T/here/models"
+ln -s "$HONE" "$T/bin/hone"
+PATH=$T/bin:$PATH
+export PATH
+
+# its examples in their order: a later one reads what an earlier one wrote
+sed -n 's/^    \(hone .*\)$/\1/p' README.md >"$T/commands"
+[ "$(wc -l <"$T/commands")" -ge 5 ]
+if [ $? -eq 0 ]; then ok "README.md shows $(wc -l <"$T/commands" | tr -d ' ') commands"; else not_ok "README.md shows five commands" "$T/commands"; fi
+while IFS= read -r command; do
+    (cd "$T/here" && timeout 600 sh -c "$command" </dev/null >"$T/out" 2>"$T/err")
+    rc=$?
+    if [ $rc -eq 0 ] && { [ -s "$T/out" ] || case $command in *\>*) true ;; *" -o "*) true ;; *) false ;; esac; }; then
+        ok "$command"
+    else
+        echo "# exit $rc"
+        not_ok "$command" "$T/out" "$T/err"
+    fi
+done <"$T/commands"
+for f in story.txt mine.gguf; do
+    if [ -s "$T/here/$f" ]; then ok "$f was written"; else not_ok "$f was written"; fi
+done
+for f in ./demo.sh ./test.sh; do
+    grep -q "^    $f " README.md && [ -x "$f" ]
+    if [ $? -eq 0 ]; then ok "$f is there"; else not_ok "$f is there"; fi
+done
+
+# families that it names are those of this program; likewise the shape of its example with hone synth
+for family in $(sed -n '/^## Models/,/^## /p' README.md | tr '\n' ' ' | sed 's/.*of the families \(.*\), in any.*/\1/; s/,//g; s/ and / /'); do
+    cfg=tests/cross/$family.json
+    if [ -f "$cfg" ]; then expect 0 "family $family" "$HONE" synth --config "$cfg" --type F32 -o "$T/$family.gguf"; else not_ok "family $family: no $cfg"; fi
+done
+shape=$(sed -n 's/.*`hone synth \([a-z0-9.-]*\) .*/\1/p' README.md | head -n 1)
+run "$HONE" synth --list
+says "hone synth knows $shape" "^ *$shape( |\$)" "$T/out"
+
+# every command of this program, as the texts call them: `hone WORD` at the beginning of an example
+"$HONE" help | sed -n 's/^  \([a-z]*\)  .*/\1/p' >"$T/known"
+for f in README.md docs/*.md; do
+    sed -n 's/^    hone \([a-z][a-z]*\) .*/\1/p' "$f" | sort -u | grep -vxF -f "$T/known" | sed "s|^|$f: hone |"
+done >"$T/unknown"
+if [ -s "$T/known" ] && [ ! -s "$T/unknown" ]; then ok "the texts name no command that is not there"; else not_ok "the texts name no command that is not there" "$T/unknown"; fi
+
+lines=$(wc -l <README.md)
+if [ "$lines" -le 90 ]; then ok "README.md: $lines lines, at most 90"; else not_ok "README.md: $lines lines, more than 90"; fi
+finish
