@@ -337,10 +337,10 @@ static void test_differences(void **state)
     json_decref(b);
     a = record(2, 1, 1, 1, 0);
     b = record(2, 1, 1, 1, 0);
-    hn_gate_ids_differ(said, sizeof said, a, b);
+    hn_gate_answers_differ(said, sizeof said, a, b);
     assert_string_equal(said, "");
     json_array_set_new(json_object_get(json_array_get(json_object_get(b, "samples"), 0), "ids"), 1, json_integer(8));
-    hn_gate_ids_differ(said, sizeof said, a, b);
+    hn_gate_answers_differ(said, sizeof said, a, b);
     assert_non_null(strstr(said, "from token 2 on"));
     json_decref(a);
     json_decref(b);

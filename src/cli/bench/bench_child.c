@@ -3,6 +3,7 @@
  * object and ends. Owns opening the model; the measuring is lab's. */
 #include "cli/cli.h"
 #include "lab/bench/bench.h"
+#include "lab/bench/claims.h"
 #include "lab/bench/sample.h"
 #include "lab/inside/bench_stages.h"
 #include "lab/machine/clock.h"
@@ -18,6 +19,7 @@
 typedef struct child {
     const hn_cli *cli;
     uint64_t t_spawn, t_main; /* started by the parent; here */
+    uint64_t witness;         /* here, by the second clock */
     hone_model *m;
     hone_context *ctx;
     hone_session *s;
@@ -100,6 +102,7 @@ static int finish(child *c, json_t *o, bool evidence)
     }
     if (c->looks) json_object_set(o, "stages", c->looks);
     json_object_set_new(o, "engine", engine_json(c));
+    hn_claims_add(o, c->t_main, c->witness);
     return hn_json_print(o);
 }
 
@@ -107,7 +110,8 @@ static hn_bench_config config_of(const hn_cli *cli)
 {
     return (hn_bench_config){ .n_prompt = hn_opts_i32(cli->opts, "n-prompt"),
                               .n_gen = hn_opts_i32(cli->opts, "n-gen"),
-                              .depth = hn_opts_i32(cli->opts, "depth") };
+                              .depth = hn_opts_i32(cli->opts, "depth"),
+                              .prompt_seed = hn_opts_u64(cli->opts, "prompt-seed") };
 }
 
 /* ---- modes --------------------------------------------------------------------------------- */
@@ -206,7 +210,7 @@ static int run_memory(child *c, const char *word)
     int32_t n = kv ? KV : k.n_prompt, *ids = calloc((size_t)n + 1, sizeof *ids);
     hone_status st = ids ? HONE_OK : HN_FAIL(&err, HONE_E_NOMEM, "%d ids", n);
     if (st == HONE_OK && (forward || kv)) {
-        hn_bench_ids(ids, n, 0, c->m);
+        hn_bench_ids(ids, n, 0, 0, c->m);
         look(c, "ids"); /* the tokenizer is there now */
         /* in two calls, since from the second on a state is kept to go back to: no growth, but the whole of it */
         int32_t first = kv ? KV_FIRST : n, half = kv ? KV_FIRST / 2 : n;
@@ -317,6 +321,7 @@ static int run_uncached(child *c, const char *word)
     json_object_set_new(o, "on_s", hn_lab_num(u.on_s));
     json_object_set_new(o, "off_s", hn_lab_num(u.off_s));
     json_object_set_new(o, "same", json_boolean(u.same));
+    json_object_set_new(o, "proof", hn_proof_json(&u.proof));
     json_object_set_new(o, "invalid_reason",
                         u.verdict.state == HN_INVALID ? hn_lab_str(u.verdict.reason) : json_null());
     return finish(c, o, true);
@@ -338,6 +343,10 @@ static int run_batch(child *c, const char *word)
     json_object_set_new(o, "prefill_tok_s", hn_lab_num(b.prefill_tok_s));
     json_object_set_new(o, "decode_tok_s", hn_lab_num(b.decode_tok_s));
     json_object_set_new(o, "ids", hn_json_ids(b.ids, (size_t)b.n_gen));
+    json_t *proof = hn_proof_json(&b.proof), *company = hn_proof_json(&b.company);
+    json_object_set(proof, "company", json_object_get(company, "all"));
+    json_object_set_new(o, "proof", proof);
+    json_decref(company);
     json_object_set_new(o, "invalid_reason",
                         b.verdict.state == HN_INVALID ? hn_lab_str(b.verdict.reason) : json_null());
     hn_batch_free(&b);
@@ -390,7 +399,7 @@ int hn_bench_child(const hn_cli *cli)
     int n = hn_opts_n_args(cli->opts), rc = -1;
     int64_t t0 = 0;
     hn_parse_i64(&t0, hn_opts_arg(cli->opts, n - 1), 0, INT64_MAX, "time", NULL);
-    child c = { .cli = cli, .t_spawn = (uint64_t)t0, .t_main = hn_clock_ns() };
+    child c = { .cli = cli, .t_spawn = (uint64_t)t0, .t_main = hn_clock_ns(), .witness = hn_clock_witness_ns() };
     for (size_t i = 0; i < sizeof modes / sizeof *modes && rc < 0; i++)
         if (strcmp(hn_opts_arg(cli->opts, 0), modes[i].name) == 0 && n == (modes[i].word ? 3 : 2))
             rc = modes[i].run(&c, n == 3 ? hn_opts_arg(cli->opts, 1) : "");

@@ -354,6 +354,7 @@ static int begin(suite *s)
                                     .chunk = hn_opts_i32(o, "chunk"),
                                     .allow_paging = hn_opts_flag(o, "allow-paging"),
                                     .n_prompt = count_opt(o, "n-prompt"),
+                                    .prompt_seed = hn_opts_u64(o, "prompt-seed"),
                                     .n_gen = count_opt(o, "n-gen"),
                                     .depth = count_opt(o, "depth"),
                                     .warmups = count_opt(o, "warmup"),

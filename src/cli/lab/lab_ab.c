@@ -28,7 +28,8 @@ static const hn_opt ab_opts[] = {
     HN_OPT("within", NULL, CHOICE, "HOW", "what a round makes of its runs (default: the steadier of best and median)",
            .def = "auto", .choices = "auto|best|median|mean"),
     HN_OPT("seed", NULL, U64, "S", "seed of the order of the sides (default: another each time)", .max = 9e18),
-    HN_OPT("accept-quality", NULL, FLAG, NULL, "measure even if the sides answer differently"),
+    HN_OPT("allow-different", "--accept-quality", FLAG, NULL,
+           "measure even if the sides answer differently, as kv=q8_0 and kv=f16 do; then neither is called better"),
     HN_OPT("strict", NULL, FLAG, NULL, "end with exit code 13 on a machine that is disturbed all the time"),
     HN_OPT("file", NULL, STR, "NAME", "append the records to benchmarks/NAME.jsonl; a NAME with a slash is a path",
            .def = "ab", .use = HN_USE_RECORDS),
@@ -60,7 +61,8 @@ typedef struct compare {
     hn_environ env;
     char base[4096]; /* "": no record */
     char quality[2][24], why[2][512];
-    bool asked; /* quality was */
+    bool asked;     /* quality was */
+    bool different; /* they answer differently */
 } compare;
 
 static void tell(void *unused, const char *text)
@@ -172,10 +174,11 @@ static int quality(compare *c)
                             c->why[0][0] ? 'a' : 'b');
     if (strlen(c->quality[0]) > 11 && strncmp(c->quality[0], c->quality[1], 11) == 0)
         hn_cli_error(0, "the answers are the same, the numbers behind them are not");
-    if (hn_opts_flag(c->cli->opts, "accept-quality")) return 0;
+    c->different = true;
+    if (hn_opts_flag(c->cli->opts, "allow-different")) return 0;
     return hn_cli_error(
         HN_EXIT_QUALITY,
-        "the sides answer differently, so nothing was timed; --accept-quality measures them all the same");
+        "the sides answer differently, so nothing was timed; --allow-different measures them all the same");
 }
 
 /* ---- what a person sees ------------------------------------------------------------------------------ */
@@ -290,6 +293,7 @@ static int measure(compare *c)
                        .seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : hn_rand64(hn_clock_ns(), 0) >> 1,
                        .runs = hn_opts_given(o, "runs") ? hn_opts_i32(o, "runs") : 0,
                        .strict = hn_opts_flag(o, "strict"),
+                       .different = c->different,
                        .stop = hn_abort_fn,
                        .progress = progress };
     for (int w = HN_AB_AUTO; w <= HN_AB_MEAN; w++)
@@ -298,6 +302,7 @@ static int measure(compare *c)
     hone_status st = hn_ab_run(&r, &p, &err);
     hn_progress_end();
     if (st == HONE_E_UNSUPPORTED && p.strict) return hn_cli_error(HN_EXIT_ENVIRONMENT, "%s", err.message);
+    if (st == HONE_E_NUMERIC) return hn_cli_error(HN_EXIT_QUALITY, "%s", err.message);
     if (st != HONE_OK) return failed(&err);
     int rc = report(c, &r);
     hn_ab_report_free(&r);

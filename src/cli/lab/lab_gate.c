@@ -39,8 +39,9 @@ static const hn_opt opts[] = {
     HN_OPT("seed", NULL, U64, "S", "with --ab: seed of the order of the sides (default: another each time)",
            .max = 9e18),
     HN_OPT("accept-environment", NULL, FLAG, NULL, "go on on another machine: its speed is compared all the same"),
-    HN_OPT("accept-quality", NULL, FLAG, NULL,
-           "go on with another quality hash; never with broken output or another model file"),
+    HN_OPT("allow-different", "--accept-quality", FLAG, NULL,
+           "go on with another quality hash, and call nothing better then; never with broken output or another model "
+           "file"),
     HN_OPT("strict", NULL, FLAG, NULL, "a disturbed machine is exit code 13, not a note"),
     HN_OPT("file", NULL, STR, "NAME",
            "append what was measured to benchmarks/NAME.jsonl; a NAME with a slash is a path", .use = HN_USE_RECORDS),
@@ -62,6 +63,7 @@ typedef struct gate {
     hn_ab_report ab;
     char hash[2][24], why[2][512];
     bool timed, sides_asked;
+    bool different; /* other answers, and that is allowed */
     int looks;
     json_t *notes;
     const char *verdict, *reason; /* reason: of a failure, in words */
@@ -196,10 +198,11 @@ static int quality(gate *g)
                     hn_record_text(g->quality, "reason"));
     hn_quality_differ(g->quality_differs, sizeof g->quality_differs, was, g->quality);
     if (!g->quality_differs[0]) return 0;
-    if (!hn_opts_flag(g->cli->opts, "accept-quality"))
-        return fail(g, HN_EXIT_QUALITY, "quality", "%s. Nothing was timed; --accept-quality measures all the same",
+    if (!hn_opts_flag(g->cli->opts, "allow-different"))
+        return fail(g, HN_EXIT_QUALITY, "quality", "%s. Nothing was timed; --allow-different measures all the same",
                     g->quality_differs);
     note(g, "accepted: %s", g->quality_differs);
+    g->different = true;
     return 0;
 }
 
@@ -217,12 +220,13 @@ static int quality_of_sides(gate *g, const hn_target *t)
                         hn_side_label(g->side[i]), g->why[i]);
     if (strcmp(g->hash[0], g->hash[1]) == 0) return 0;
     bool answers = strlen(g->hash[0]) > 11 && strncmp(g->hash[0], g->hash[1], 11) == 0;
-    if (!hn_opts_flag(g->cli->opts, "accept-quality"))
+    if (!hn_opts_flag(g->cli->opts, "allow-different"))
         return fail(g, HN_EXIT_QUALITY, "quality",
-                    "quality hash %s, of %s it is %s: %s. Nothing was timed; --accept-quality measures all the same",
+                    "quality hash %s, of %s it is %s: %s. Nothing was timed; --allow-different measures all the same",
                     g->hash[1], hn_side_label(g->side[0]), g->hash[0],
                     answers ? "the same answers from other logits" : "other answers");
     note(g, "accepted: quality hash %s, was %s", g->hash[1], g->hash[0]);
+    g->different = true;
     return 0;
 }
 
@@ -264,14 +268,15 @@ static int batch(gate *g, int32_t samples)
     if (rc) return rc;
     if (code > HN_EXIT_FAILURE) return fail(g, hn_lab_code(code), "error", "the measurement failed: %s", why);
     if (why[0]) return fail(g, HN_EXIT_QUALITY, "quality", "an invalid result: %s", why);
-    for (size_t i = from; i < json_array_size(g->records) && !g->quality_differs[0]; i++)
+    for (size_t i = from; i < json_array_size(g->records) && !g->different; i++)
         for (size_t k = 0; k < json_array_size(json_object_get(g->baseline, "records")); k++) {
             json_t *was = json_array_get(json_object_get(g->baseline, "records"), k),
                    *is = json_array_get(g->records, i);
-            if (!hn_record_is_plain(was) || !hn_record_is_plain(is)) continue;
-            hn_gate_ids_differ(differ, sizeof differ, was, is);
+            if (!hn_same_measurement(was, is)) continue;
+            hn_gate_answers_differ(differ, sizeof differ, was, is);
             if (differ[0])
-                return fail(g, HN_EXIT_QUALITY, "quality", "%s, though the quality hash is the same", differ);
+                return fail(g, HN_EXIT_QUALITY, "quality", "%s: %s, though the quality hash is the same",
+                            hn_record_id(is), differ);
         }
     return 0;
 }
@@ -317,7 +322,7 @@ static int against_baseline(gate *g)
             g, HN_EXIT_INCONCLUSIVE, "inconclusive",
             "%d looks with up to %d samples leave it open; more of them (-r), a quieter machine or --ab may tell",
             g->looks, have);
-    g->verdict = v == HN_AB_IMPROVED ? "improved" : "same";
+    g->verdict = g->different ? "different" : v == HN_AB_IMPROVED ? "improved" : "same";
     return 0;
 }
 
@@ -397,6 +402,7 @@ static int interleaved(gate *g, const hn_target *t, size_t n)
                        .seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : hn_rand64(hn_clock_ns(), 0) >> 1,
                        .runs = hn_opts_given(o, "runs") ? hn_opts_i32(o, "runs") : 0,
                        .strict = hn_opts_flag(o, "strict"),
+                       .different = g->different,
                        .stop = hn_abort_fn,
                        .progress = progress };
     g->timed = true;
@@ -416,7 +422,7 @@ static int interleaved(gate *g, const hn_target *t, size_t n)
     if (g->ab.overall == HN_AB_INCONCLUSIVE)
         return fail(g, HN_EXIT_INCONCLUSIVE, "inconclusive", "%d look%s leave it open", g->looks,
                     g->looks == 1 ? "" : "s");
-    g->verdict = g->ab.overall == HN_AB_IMPROVED ? "improved" : "same";
+    g->verdict = g->different ? "different" : g->ab.overall == HN_AB_IMPROVED ? "improved" : "same";
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "lab/judge/ab.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/sample.h"
+#include "lab/judge/same.h"
 #include "lab/judge/sides.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/environ.h"
@@ -50,6 +51,7 @@ typedef struct experiment {
     bench *bench;
     size_t rounds;
     uint64_t salt;
+    hn_same *same; /* what the runs answered */
     hone_error *err;
 } experiment;
 
@@ -159,7 +161,7 @@ static hone_status measure(hn_measured *m, experiment *x, bench *b, hn_side *sid
     if (m->invalid[0]) /* the quality run, with answers to real prompts, has the last word on this one */
         if (strncmp(m->invalid, "degenerate output", 17) != 0)
             return HN_FAIL(x->err, HONE_E_NUMERIC, "%s: the result is not valid: %s", hn_side_label(side), m->invalid);
-    return HONE_OK;
+    return hn_same_check(x->same, side, b->t, m, x->err);
 }
 
 static hone_status run_once(experiment *x, bench *b, series *s, hn_side *side, int which, int run, int64_t *faults)
@@ -469,6 +471,26 @@ static hone_status judge(experiment *x, double alpha)
     return st;
 }
 
+/* Sides that may answer differently are two programs for two purposes: neither is the better one. */
+static void tell_different(hn_ab_report *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        hn_ab_verdict *v = &r->line[i].r.verdict;
+        if (*v == HN_AB_IMPROVED || *v == HN_AB_SAME) *v = HN_AB_DIFFERENT;
+    }
+    if (r->overall == HN_AB_IMPROVED || r->overall == HN_AB_SAME) r->overall = HN_AB_DIFFERENT;
+}
+
+/* Before b is called faster: was it, seen from outside? */
+static hone_status outside(const experiment *x)
+{
+    hone_status st = HONE_OK;
+    for (size_t i = 0; i < x->out->n && st == HONE_OK; i++)
+        if (x->out->line[i].r.verdict == HN_AB_IMPROVED && !of_process(x->out->line[i].metric))
+            st = hn_same_outside(x->same, x->out->line[i].target, x->err);
+    return st;
+}
+
 static hn_ab_verdict overall(const hn_ab_report *r)
 {
     bool regressed = false, improved = false, open = false, alarm = false;
@@ -551,7 +573,10 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
     out->line = calloc(p->n_targets * HN_AB_METRICS, sizeof *out->line);
     hone_status st = x.bench && out->line ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "the comparison");
     for (size_t i = 0; i < p->n_targets && st == HONE_OK; i++) x.bench[i].t = &p->targets[i];
+    if (st == HONE_OK) st = hn_same_new(&x.same, p->a, p->b, p->different, p->seed, err);
     if (st == HONE_OK) st = looks(&x);
+    if (st == HONE_OK) st = outside(&x);
+    if (st == HONE_OK && p->different) tell_different(out);
     if (st == HONE_E_INTERRUPTED || (st != HONE_OK && stopped(&x))) { /* what there is, without a verdict */
         out->interrupted = true;
         st = judge(&x, HN_AB_ALPHA / HN_AB_LOOKS);
@@ -572,6 +597,7 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
     }
     for (size_t i = 0; i < p->n_targets && x.bench; i++) series_free(&x.bench[i].ab);
     free(x.bench);
+    hn_same_free(x.same);
     if (st != HONE_OK) hn_ab_report_free(out);
     return st;
 }

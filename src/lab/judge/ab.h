@@ -27,7 +27,8 @@ typedef struct hn_ab_params {
     uint64_t seed;
     int runs; /* runs of each side in a round; 0: found by the A/A rounds */
     hn_ab_within within;
-    bool strict; /* a disturbed machine ends it: HONE_E_UNSUPPORTED */
+    bool strict;    /* a disturbed machine ends it: HONE_E_UNSUPPORTED */
+    bool different; /* the sides may answer differently: measured, and never called improved or the same */
     bool (*stop)(void *);
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* NULL allowed */
     void *progress_arg;
