@@ -1,6 +1,6 @@
 /* hone train: adapts a model to data. Owns options, files and the order of things; the
  * training is the library's. Interrupted, it ends with the step and saves. */
-#include "cli/train_command.h"
+#include "cli/train/train_command.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -14,7 +14,8 @@ static void must(bool ok)
     if (!ok) abort();
 }
 
-/* Numbers too large for jansson, or too long or deep for hone, are not compared. */
+/* Numbers too large for jansson, or too long or deep for hone, are not compared; and jansson 2.14 takes a NUL byte after
+ * a number for white space. */
 static void check_json(const char *s, size_t n)
 {
     const hn_json_rules rules = { .flags = HN_JSON_UNIQUE | HN_JSON_ALLOW_NUL | HN_JSON_BIG };
@@ -27,7 +28,7 @@ static void check_json(const char *s, size_t n)
     must(st == HONE_OK ? a != NULL : st == HONE_E_FORMAT && !a && j.expected && j.at >= s && j.at <= s + n);
     if (a && b) must(json_equal(a, b));
     else if (a) must(strstr(e.text, "integer") != NULL);
-    else if (b) must(strstr(j.expected, "nesting") != NULL);
+    else if (b) must(strstr(j.expected, "nesting") != NULL || (j.at < s + n && !*j.at));
     json_decref(a);
     json_decref(b);
 }

@@ -1,6 +1,6 @@
 /* The one loop of fresh processes: how one is started, judged, voided, repeated, and what
  * came of all of them made a record. Refuses to know what the processes do inside
- * (cli/bench_child.c, sample.h) and which entry asks. */
+ * (cli/bench/bench_child.c, sample.h) and which entry asks. */
 #define _GNU_SOURCE
 #include "lab/bench/runner.h"
 

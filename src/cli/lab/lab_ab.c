@@ -1,6 +1,6 @@
 /* hone lab ab: two sides, interleaved, until there is a verdict. Owns options and words;
  * the measuring and judging is lab's. */
-#include "cli/bench_command.h"
+#include "cli/bench/bench_command.h"
 #include "lab/judge/ab.h"
 #include "lab/inside/kern.h"
 #include "lab/machine/clock.h"

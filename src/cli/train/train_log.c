@@ -3,7 +3,7 @@
  * as it is there; a run that was killed is continued without a step standing twice. */
 #include "base/json_tree.h"
 #include "base/os.h"
-#include "cli/train_command.h"
+#include "cli/train/train_command.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/memory.h"
 

@@ -2,8 +2,8 @@
  * answers, and only then the clock. Against a stored baseline, or against another commit
  * or program measured interleaved. Owns order and exit codes; the judging is lab's. */
 #define _GNU_SOURCE
-#include "cli/bench_command.h"
-#include "cli/gate_settings.h"
+#include "cli/bench/bench_command.h"
+#include "cli/lab/gate_settings.h"
 #include "lab/judge/ab.h"
 #include "lab/record/history.h"
 #include "lab/record/record_read.h"
