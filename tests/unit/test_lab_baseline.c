@@ -337,10 +337,10 @@ static void test_differences(void **state)
     json_decref(b);
     a = record(2, 1, 1, 1, 0);
     b = record(2, 1, 1, 1, 0);
-    hn_gate_ids_differ(said, sizeof said, a, b);
+    hn_gate_answers_differ(said, sizeof said, a, b);
     assert_string_equal(said, "");
     json_array_set_new(json_object_get(json_array_get(json_object_get(b, "samples"), 0), "ids"), 1, json_integer(8));
-    hn_gate_ids_differ(said, sizeof said, a, b);
+    hn_gate_answers_differ(said, sizeof said, a, b);
     assert_non_null(strstr(said, "from token 2 on"));
     json_decref(a);
     json_decref(b);
@@ -377,7 +377,7 @@ static void test_verdicts(void **state)
 {
     enum { ROUNDS = 150 };
     int same = 0, wrong = 0, edge = 0, slower = 0, faster = 0, fat = 0, mixed = 0;
-    const double alpha = HN_AB_ALPHA / HN_AB_LOOKS;
+    const double alpha = HN_AB_ALPHA / HN_STORED_LOOKS;
     for (int r = 0; r < ROUNDS; r++) {
         key = 1000 + (uint64_t)r;
         counter = 0;

@@ -227,7 +227,7 @@ const hn_bench_entry hn_bench_process[] = {
     PROC("load.memory", "what an opened model takes: anonymous memory, the directory, weights touched", "MB", false,
          "anon < 2 MB, metadata < 1 MB, tensors 0", "quick full ci", 1, run_memory, .uses = NULL),
     PROC("e2e", "a prompt and a generation of tokens that mean nothing: what hone bench measures without an id",
-         "tok/s", true, NULL, "full", 20, hn_run_e2e, .uses = TOKENS " depth timing", .plain = true),
+         "tok/s", true, NULL, "full", 20, hn_run_e2e, .uses = TOKENS " depth timing prompt-seed", .plain = true),
     PROC("e2e.clean", "a known text comes out, and how fast", "tok/s", true, NULL, "quick full ci", 2, hn_run_e2e_clean,
          .uses = NULL),
     PROC("e2e.gen", "a request: prompt 128, 100 tokens, temperature 0.7, top-p 0.9", "tok/s", true,

@@ -199,7 +199,7 @@ static hone_status open_job(layer_job *j, hn_bench_run *r, hone_error *err)
     j->mine = calloc((size_t)m->hp.n_vocab, sizeof *j->mine);
     if (!j->rows || !j->tokens || !j->logits || !j->mine)
         return HN_FAIL(err, HONE_E_NOMEM, "pass of %d tokens", (int)TOKENS);
-    hn_bench_ids(ids, TOKENS, 0, m);
+    hn_bench_ids(ids, TOKENS, 0, 0, m);
     for (int32_t t = 0; t < TOKENS; t++) {
         j->rows[t] = (hn_row){ .token = ids[t], .pos = t, .prev = t - 1, .last = t == TOKENS - 1 };
         j->tokens[t] = (hone_token){ .id = ids[t], .pos = t, .want_logits = t == TOKENS - 1 };

@@ -466,9 +466,9 @@ static bool gated(const char *list, const char *metric)
     return in_list(list ? list : "prefill_tok_s,decode_tok_s,peak_anon_mb", metric);
 }
 
-/* The configuration that was asked for. Which kernels and which form of the weights serve it is the engine's affair,
- * and may be the very change that is judged. */
-static bool same_measurement(json_t *a, json_t *b)
+/* Which kernels and which form of the weights serve it is the engine's affair, and may be the very change that is
+ * judged. */
+bool hn_same_measurement(json_t *a, json_t *b)
 {
     static const char *const free_keys[] = { "samples", "weights_note", "weights", "cpu", NULL };
     if (strcmp(hn_record_id(a), hn_record_id(b)) != 0) return false;
@@ -512,7 +512,7 @@ static hone_status samples_now(double **x, size_t *n, json_t **record, json_t *b
     {
         double *part, *all;
         size_t k;
-        if (!same_measurement(before, r)) continue;
+        if (!hn_same_measurement(before, r)) continue;
         hone_status st = hn_record_samples(&part, &k, r, metric, err);
         if (st != HONE_OK) return st;
         all = realloc(*x, (*n + k + 1) * sizeof *all);

@@ -1,0 +1,34 @@
+/* What the two files behind `hone bench ID…` share: bench_suite.c, entries of the
+ * catalogue; bench_kern.c, single kernels at any shape. */
+#ifndef HN_BENCH_PARTS_H
+#define HN_BENCH_PARTS_H
+
+#include "cli/cli.h"
+#include "lab/bench/bench.h"
+#include "lab/judge/ab.h"
+#include "lab/inside/kern.h"
+
+typedef struct hn_kern_choice {
+    hn_kern *k;
+    size_t n;
+} hn_kern_choice; /* k: free() */
+
+enum { HN_KERN_NONE = -1 };
+/* Adds what arg means: the name of a kernel, a group ("kern.gemv") or a pattern over the shapes of --preset.
+ * HN_KERN_NONE: a pattern that means none. Else 0 or an exit code. */
+int hn_kern_choose(const hn_cli *cli, const char *arg, hn_kern_choice *c);
+int hn_kern_check(const hn_cli *cli, hn_bench_run *run); /* the options for them: 0 or an exit code */
+/* Measures them, one row each on stdout unless --json. */
+hone_status hn_kern_run(const hn_cli *cli, hn_bench_run *run, const hn_kern_choice *c, hone_error *err);
+
+/* ids: array of texts, what is to be measured. 0, or an exit code: an option on the command line changes nothing of
+ * it, or is less than one of them needs. */
+int hn_bench_check_options(const hn_cli *cli, const json_t *ids);
+
+/* The record of a plain run, for people (bench_report.c). */
+void hn_bench_report_plain(const hn_cli *cli, const hn_bench_run *run, const hn_work *work, json_t *record);
+
+/* The progress of a comparison, on a terminal; the argument is not used. */
+void hn_ab_show_progress(void *unused, const hn_ab_progress *at);
+
+#endif
