@@ -2,6 +2,7 @@
  * and, last, the time at which it was started. Each measures once, prints one JSON
  * object and ends. Owns opening the model; the measuring is lab's. */
 #include "cli/cli.h"
+#include "cli/quality_paths.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/claims.h"
 #include "lab/bench/sample.h"
@@ -153,8 +154,14 @@ static int run_quality(child *c, const char *unused)
     hn_logits_source src = { .n_vocab = c->info.n_vocab, .run = session_logits, .arg = c->s };
     hn_evidence_look(&c->before);
     uint64_t t0 = hn_clock_ns();
-    if (hn_quality_run(&q, &src, &prompts, true, &err) != HONE_OK) return hn_cli_fail(&err);
-    json_t *o = hn_quality_json(&q, prompts.from_text);
+    bool quick = strcmp(hn_opts_str(c->cli->opts, "quality"), "quick") == 0;
+    hn_paths paths;
+    if (hn_quality_run(&q, &src, &prompts, true, quick ? HN_Q_QUICK_STEPS : HN_Q_STEPS, &err) != HONE_OK)
+        return hn_cli_fail(&err);
+    hone_session_free(c->s); /* its memory is wanted */
+    c->s = NULL;
+    if ((rc = hn_cli_paths(c->cli, c->m, &prompts, &q, quick, &paths)) != 0) return rc;
+    json_t *o = hn_cli_paths_json(hn_quality_json(&q, prompts.from_text), &paths, &q);
     json_object_set_new(o, "seconds", hn_lab_num((double)(hn_clock_ns() - t0) * 1e-9));
     hn_evidence after;
     hn_evidence_look(&after);
