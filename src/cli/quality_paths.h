@@ -6,8 +6,8 @@
 #include "cli/cli.h"
 #include "lab/quality/paths.h"
 
-/* Walks all ways for m, which is opened and run as the options say. eight: of the same model at the same settings. 0, or
- * an exit code. */
+/* Walks all ways for m, which is opened and run as the options say. eight: of the same model at the same settings. 0,
+ * or an exit code. */
 int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *prompts, const hn_quality *eight,
                  bool quick, hn_paths *out);
 /* Adds the hash, its kind and what was left out to what hn_quality_json gave for the eight. Takes o, returns it. */

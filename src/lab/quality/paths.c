@@ -18,7 +18,7 @@ enum {
     HASHED = 8,        /* generated steps that the hash covers */
     WINDOW_MOST = 2048 /* a window up to here is crossed by a longer prompt */
 };
-#define SMALL_BYTES (200u << 20) /* of weights a token reads: every way goes the whole prompt */
+#define SMALL_BYTES (32u << 20) /* of weights a token reads: every way goes the whole prompt */
 
 typedef struct seen { /* what some way said of a position */
     uint64_t bits;

@@ -44,8 +44,8 @@ typedef struct hn_quality {
     hn_verdict verdict;
 } hn_quality;
 /* together: all prompts in one batch (the same bits, by the engine's contract), else one
- * after the other. n_steps: HN_Q_STEPS, or fewer for a quick look, which has no hash of its own. Failures of the source are returned, except HONE_E_NUMERIC, which is
- * a verdict. */
+ * after the other. n_steps: HN_Q_STEPS, or fewer for a quick look, which has no hash
+ * of its own. Failures of the source are returned, except HONE_E_NUMERIC, which is a verdict. */
 hone_status hn_quality_run(hn_quality *out, const hn_logits_source *src, const hn_q_prompts *p, bool together,
                            int32_t n_steps, hone_error *err);
 json_t *hn_quality_json(const hn_quality *q, bool from_text);
