@@ -58,10 +58,10 @@ if [ -f "$TINY" ]; then
     small="-m $TINY -p 8 -n 4 -t 1 $few --margin 0.5 --no-store"
     run "$HONE" lab ab this chunk=64 $small --json
     case $rc in 0 | 11) ok "two configurations" ;; *) not_ok "two configurations: exit $rc" "$T/err" ;; esac
-    says "the same quality" '"quality": ?\["(q1-[0-9a-f-]*)", ?"\1"\]' "$T/out"
+    says "the same quality" '"quality": ?\["(q2q?-[0-9a-f-]*)", ?"\1"\]' "$T/out"
     says "both rates" '"metric": ?"decode_tok_s".*"metric": ?"prefill_tok_s"' "$T/out"
     expect 12 "other answers: nothing is timed" "$HONE" lab ab this kv=q8_0 $small
-    says "both hashes" 'quality of b \(kv=q8_0\): q1-'
+    says "both hashes" 'quality of b \(kv=q8_0\): q2q?-'
     says "the way on" 'allow-different'
     run "$HONE" lab ab this kv=q8_0 $small --allow-different --metric decode
     case $rc in 0 | 10 | 11) ok "accepted: measured" ;; *) not_ok "accepted: exit $rc" "$T/err" ;; esac
