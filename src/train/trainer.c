@@ -206,6 +206,7 @@ static void tell_data(hone_train_data *out, const hn_dataset *d)
                               .n_cut = s->n_cut,
                               .n_split = s->n_split,
                               .n_empty = s->n_empty,
+                              .n_chat = s->n_chat,
                               .n_mid = s->n_mid,
                               .n_tok = s->n_tok,
                               .n_target = s->n_target,
@@ -237,6 +238,9 @@ static hone_status read_data(hone_trainer *t, uint64_t hash[2], hone_error *err)
     if (st == HONE_OK && p->chat_template && !(t->chat_template = strndup(source.ptr, source.len)))
         st = HN_FAIL(err, HONE_E_NOMEM, "chat template");
     if (st == HONE_OK) st = hn_dataset_read(&t->train, t->m, &d, err);
+    if (st == HONE_OK && p->chat_template && !t->train->stats.n_chat)
+        st = HN_FAIL(err, HONE_E_ARG, "%s%s: no record is a conversation, so a chat template changes nothing",
+                     p->data[0], p->n_data > 1 ? " and others" : "");
     if (st != HONE_OK) return st;
     hash[0] = t->train->hash;
     hash[1] = 0;
