@@ -439,6 +439,11 @@ static int run(const hn_cli *cli)
     if (!rc && hone_trainer_new(&j.t, j.ctx, j.m, &j.p, &err) != HONE_OK) rc = hn_cli_fail(&err);
     if (!rc) {
         hone_trainer_get_info(j.t, &j.info);
+        if (j.p.chat_template && !j.info.train.n_chat)
+            rc = hn_cli_usage(cli, "--chat-template changes nothing: no record of %s%s is a conversation",
+                              HN_ESC(j.p.data[0], strlen(j.p.data[0])), j.p.n_data > 1 ? " and others" : "");
+    }
+    if (!rc) {
         if (!cli->json) hn_train_show_plan(&j);
         hn_train_warn(&j);
         rc = j.p.plan_only ? hn_train_summary(&j, "plan") : go(&j);

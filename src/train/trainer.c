@@ -238,9 +238,6 @@ static hone_status read_data(hone_trainer *t, uint64_t hash[2], hone_error *err)
     if (st == HONE_OK && p->chat_template && !(t->chat_template = strndup(source.ptr, source.len)))
         st = HN_FAIL(err, HONE_E_NOMEM, "chat template");
     if (st == HONE_OK) st = hn_dataset_read(&t->train, t->m, &d, err);
-    if (st == HONE_OK && p->chat_template && !t->train->stats.n_chat)
-        st = HN_FAIL(err, HONE_E_ARG, "%s%s: no record is a conversation, so a chat template changes nothing",
-                     p->data[0], p->n_data > 1 ? " and others" : "");
     if (st != HONE_OK) return st;
     hash[0] = t->train->hash;
     hash[1] = 0;
