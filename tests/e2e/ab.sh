@@ -31,6 +31,8 @@ says "the noise is named" 'tells it from itself only within' "$T/out"
 run "$HONE" lab ab --cmd "sleep 0.02" "true" $few --no-store
 case $rc in 0 | 11) ok "wall time with CPU time beside it" ;; *) not_ok "wall time with CPU time beside it: exit $rc" "$T/err" ;; esac
 says "a sleep of 20 ms takes as long as that, or longer" '^wall_ms +([2-9][0-9]|[0-9]{3,})[.0-9]* ' "$T/out"
+expect 13 "code of others in the processes, and --strict" env LD_PRELOAD="$T/none.so" "$HONE" lab ab --cmd true true $few --no-store --strict
+says "it is named" 'code of others.*none\.so'
 expect 1 "a command that fails" "$HONE" lab ab --cmd "true" "echo oops >&2; false" $few --no-store
 says "says so" 'exit code 1: oops'
 expect 1 "no such number" "$HONE" lab ab --cmd "echo a" "echo b" --metric 'number:([0-9]+)' $few --no-store
@@ -58,10 +60,10 @@ if [ -f "$TINY" ]; then
     small="-m $TINY -p 8 -n 4 -t 1 $few --margin 0.5 --no-store"
     run "$HONE" lab ab this chunk=64 $small --json
     case $rc in 0 | 11) ok "two configurations" ;; *) not_ok "two configurations: exit $rc" "$T/err" ;; esac
-    says "the same quality" '"quality": ?\["(q1-[0-9a-f-]*)", ?"\1"\]' "$T/out"
+    says "the same quality" '"quality": ?\["(q2q?-[0-9a-f-]*)", ?"\1"\]' "$T/out"
     says "both rates" '"metric": ?"decode_tok_s".*"metric": ?"prefill_tok_s"' "$T/out"
     expect 12 "other answers: nothing is timed" "$HONE" lab ab this kv=q8_0 $small
-    says "both hashes" 'quality of b \(kv=q8_0\): q1-'
+    says "both hashes" 'quality of b \(kv=q8_0\): q2q?-'
     says "the way on" 'allow-different'
     run "$HONE" lab ab this kv=q8_0 $small --allow-different --metric decode
     case $rc in 0 | 10 | 11) ok "accepted: measured" ;; *) not_ok "accepted: exit $rc" "$T/err" ;; esac

@@ -53,7 +53,7 @@ says "the whole file's hash" "SHA-256 $(sha256sum "$M" | cut -c 1-64)" "$T/out"
 expect 1 "a name is not taken twice" "$HONE" lab baseline save one -m "$M" $small $B
 says "says what to do" '--force'
 expect 0 "list" "$HONE" lab baseline list $B
-says "a row" '^one +20.* here +m.gguf +q1-[0-9a-f-]* +10 samples +e2e' "$T/out"
+says "a row" '^one +20.* here +m.gguf +q2q?-[0-9a-f-]* +10 samples +e2e' "$T/out"
 expect 0 "list --json" "$HONE" lab baseline list $B --json
 says "schema" '^\{"schema": ?"hone.baseline.list/1"' "$T/out"
 expect 0 "compare" "$HONE" lab baseline compare one -r 6 $B

@@ -2,6 +2,7 @@
  * and, last, the time at which it was started. Each measures once, prints one JSON
  * object and ends. Owns opening the model; the measuring is lab's. */
 #include "cli/cli.h"
+#include "cli/lab/quality_paths.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/claims.h"
 #include "lab/bench/sample.h"
@@ -130,6 +131,36 @@ static int run_sample(child *c, const char *unused)
     return rc;
 }
 
+/* "ID,ID,…": [n_gen]; NULL: not so many. */
+static int32_t *ids_again(const char *s, int32_t n_gen)
+{
+    int32_t *ids = calloc((size_t)n_gen + 1, sizeof *ids), n = 0;
+    for (char *end; ids && *s && n < n_gen; s = *end == ',' ? end + 1 : end) {
+        ids[n++] = (int32_t)strtol(s, &end, 10);
+        if (end == s) break;
+    }
+    if (n == n_gen) return ids;
+    free(ids);
+    return NULL;
+}
+
+/* What a sample must prove, computed in other ways. word: the ids that it generated, "ID,ID,…", or "-". */
+static int run_check(child *c, const char *word)
+{
+    hn_bench_config k = config_of(c->cli);
+    hn_proof proof;
+    hone_error err;
+    int rc = open_all(c, k.depth + (k.n_prompt > 0 ? k.n_prompt : 1) + k.n_gen, 1);
+    if (rc) return rc;
+    int32_t *ids = ids_again(word, k.n_gen);
+    if (!ids) return hn_cli_usage(c->cli, "_check: expected %d ids", (int)k.n_gen);
+    hone_status st = hn_bench_again(&proof, c->s, c->m, &k, ids, &err);
+    free(ids);
+    if (st != HONE_OK && st != HONE_E_NUMERIC) return hn_cli_fail(&err);
+    return hn_json_print(st == HONE_OK ? json_pack("{s:o}", "proof", hn_proof_json(&proof))
+                                       : json_pack("{s:o}", "invalid_reason", hn_lab_str(err.message)));
+}
+
 static hone_status session_logits(void *arg, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
 {
     return hone_decode(arg, tokens, n_tok, logits, err);
@@ -153,8 +184,14 @@ static int run_quality(child *c, const char *unused)
     hn_logits_source src = { .n_vocab = c->info.n_vocab, .run = session_logits, .arg = c->s };
     hn_evidence_look(&c->before);
     uint64_t t0 = hn_clock_ns();
-    if (hn_quality_run(&q, &src, &prompts, true, &err) != HONE_OK) return hn_cli_fail(&err);
-    json_t *o = hn_quality_json(&q, prompts.from_text);
+    bool quick = strcmp(hn_opts_str(c->cli->opts, "quality"), "quick") == 0;
+    hn_paths paths;
+    if (hn_quality_run(&q, &src, &prompts, true, quick ? HN_Q_QUICK_STEPS : HN_Q_STEPS, &err) != HONE_OK)
+        return hn_cli_fail(&err);
+    hone_session_free(c->s); /* its memory is wanted */
+    c->s = NULL;
+    if ((rc = hn_cli_paths(c->cli, c->m, &prompts, &q, quick, &paths)) != 0) return rc;
+    json_t *o = hn_cli_paths_json(hn_quality_json(&q, prompts.from_text), &paths, &q);
     json_object_set_new(o, "seconds", hn_lab_num((double)(hn_clock_ns() - t0) * 1e-9));
     hn_evidence after;
     hn_evidence_look(&after);
@@ -395,7 +432,8 @@ int hn_bench_child(const hn_cli *cli)
     } modes[] = { { "_sample", false, run_sample },  { "_quality", false, run_quality },
                   { "_load", false, run_load },      { "_memory", true, run_memory },
                   { "_request", true, run_request }, { "_uncached", true, run_uncached },
-                  { "_batch", true, run_batch },     { "_cost", false, run_cost } };
+                  { "_batch", true, run_batch },     { "_cost", false, run_cost },
+                  { "_check", true, run_check } };
     int n = hn_opts_n_args(cli->opts), rc = -1;
     int64_t t0 = 0;
     hn_parse_i64(&t0, hn_opts_arg(cli->opts, n - 1), 0, INT64_MAX, "time", NULL);

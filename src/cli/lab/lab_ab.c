@@ -4,6 +4,7 @@
 #include "lab/judge/ab.h"
 #include "lab/inside/kern.h"
 #include "lab/machine/clock.h"
+#include "lab/quality/paths.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"
 
@@ -43,6 +44,8 @@ static const hn_opt bench_opts[] = {
            .forward = HN_FORWARD_LENGTHS),
     HN_OPT("depth", "-d", I32, "N", "e2e: tokens already in the cache", .def = "0", .max = 1 << 24,
            .forward = HN_FORWARD_LENGTHS),
+    HN_OPT("quality", NULL, CHOICE, "HOW", "the quality hash: full, or quick, which leaves out the long prompt",
+           .def = "full", .choices = "full|quick", .forward = HN_FORWARD_QUALITY),
     HN_OPT("columns", NULL, I32, "N", "kern: columns of a product (default: 1 for gemv, 512 for gemm)", .min = 1,
            .max = 4096),
     HN_OPT("layout", NULL, CHOICE, "WHICH", "kern: layout of both sides where they name none",
@@ -84,7 +87,7 @@ static int pass_on(compare *c)
         const hn_bench_entry *e = t->id ? hn_bench_find(t->id) : NULL;
         if (!t->id) break;
         if (!hn_bench_takes(t->id, "--model")) t->model = NULL;
-        hn_opts_forward(o, HN_FORWARD_SETTINGS, false, a);
+        hn_opts_forward(o, HN_FORWARD_SETTINGS | HN_FORWARD_QUALITY, false, a);
         hn_opts_forward(o, HN_FORWARD_LENGTHS, e && e->plain, a);
         if (t->columns) hn_argv_add(a, "--columns=%d", t->columns);
         if (t->layout) hn_argv_add(a, "--layout=%s", t->layout);
@@ -157,10 +160,8 @@ static int quality(compare *c)
 {
     hone_error err;
     if (!runs_model(c)) return 0;
-    for (int i = 0; i < 2; i++)
-        if (hn_side_quality(i ? c->b : c->a, &c->target[0], c->quality[i], c->why[i], sizeof c->why[i], &err) !=
-            HONE_OK)
-            return failed(&err);
+    if (hn_sides_quality((hn_side *const[]){ c->a, c->b }, &c->target[0], c->quality, c->why, &err) != HONE_OK)
+        return failed(&err);
     c->asked = true;
     bool same = strcmp(c->quality[0], c->quality[1]) == 0, bad = c->why[0][0] || c->why[1][0];
     if (same && !bad) return 0;
@@ -172,7 +173,7 @@ static int quality(compare *c)
     if (bad)
         return hn_cli_error(HN_EXIT_QUALITY, "side %c gives broken output; its speed means nothing",
                             c->why[0][0] ? 'a' : 'b');
-    if (strlen(c->quality[0]) > 11 && strncmp(c->quality[0], c->quality[1], 11) == 0)
+    if (hn_q_same_answers(c->quality[0], c->quality[1]))
         hn_cli_error(0, "the answers are the same, the numbers behind them are not");
     c->different = true;
     if (hn_opts_flag(c->cli->opts, "allow-different")) return 0;
@@ -239,6 +240,9 @@ static void print_report(const compare *c, const hn_ab_report *r)
     for (size_t i = 0; i < r->n; i++) print_line(&r->line[i]);
     hn_out_printf("\n");
     for (int i = 0; i < r->n_notes; i++) hn_out_printf("note     %s\n", r->note[i]);
+    char doubt[HN_DOUBTS][400];
+    for (int i = 0, n = hn_around_doubts(doubt, &c->env.around, c->env.cores); i < n; i++)
+        hn_out_printf("note     %s\n", doubt[i]);
     hn_out_printf("verdict  %s\n", hn_ab_verdict_name(r->overall));
 }
 
@@ -329,6 +333,9 @@ static int run(const hn_cli *cli)
         return hn_cli_usage(cli, "%s", err.message);
     int rc = targets(&c);
     hn_environ_read(&c.env);
+    char doubt[HN_DOUBTS][400];
+    if (rc == 0 && hn_opts_flag(o, "strict") && hn_around_doubts(doubt, &c.env.around, c.env.cores))
+        rc = hn_cli_error(HN_EXIT_ENVIRONMENT, "%s (--strict)", doubt[0]);
     hn_side_params sp = { .command = hn_opts_flag(o, "cmd"), .stop = hn_abort_fn, .tell = tell };
     for (int i = 0; i < 2 && rc == 0; i++)
         if (hn_side_open(i ? &c.b : &c.a, hn_opts_arg(o, i), &sp, &err) != HONE_OK) rc = failed(&err);

@@ -8,6 +8,7 @@
 #include "lab/record/history.h"
 #include "lab/record/record_read.h"
 #include "lab/machine/clock.h"
+#include "lab/quality/paths.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"
 
@@ -121,6 +122,11 @@ static int machine(gate *g)
         return fail(g, HN_EXIT_ENVIRONMENT, "environment",
                     "the machine is busy: load average %.1f on %d cores, and --strict was asked for", g->env.load[0],
                     g->env.cores);
+    char doubt[HN_DOUBTS][400];
+    int doubts = hn_around_doubts(doubt, &g->env.around, g->env.cores);
+    if (doubts && hn_opts_flag(g->cli->opts, "strict"))
+        return fail(g, HN_EXIT_ENVIRONMENT, "environment", "%s, and --strict was asked for", doubt[0]);
+    for (int i = 0; i < doubts; i++) note(g, "%s", doubt[i]);
     if (!g->baseline) return 0;
     hn_environ_differ(g->env_differs, sizeof g->env_differs, json_object_get(g->baseline, "env"), g->env_json);
     if (!g->env_differs[0] || g->side[0]) return 0; /* interleaved: both sides run here */
@@ -197,6 +203,11 @@ static int quality(gate *g)
         return fail(g, HN_EXIT_QUALITY, "quality", "broken output: %s. Nothing was timed",
                     hn_record_text(g->quality, "reason"));
     hn_quality_differ(g->quality_differs, sizeof g->quality_differs, was, g->quality);
+    if (!g->quality_differs[0] && !hn_q_same_kind(hn_record_text(was, "hash"), hn_record_text(g->quality, "hash")))
+        note(g,
+             "the baseline's quality hash, %s, is of an older kind: the eight prompts alone were compared; save it "
+             "again",
+             hn_record_text(was, "hash"));
     if (!g->quality_differs[0]) return 0;
     if (!hn_opts_flag(g->cli->opts, "allow-different"))
         return fail(g, HN_EXIT_QUALITY, "quality", "%s. Nothing was timed; --allow-different measures all the same",
@@ -210,16 +221,14 @@ static int quality_of_sides(gate *g, const hn_target *t)
 {
     hone_error err;
     if (!t->model) return 0;
-    for (int i = 0; i < 2; i++)
-        if (hn_side_quality(g->side[i], t, g->hash[i], g->why[i], sizeof g->why[i], &err) != HONE_OK)
-            return failed(g, &err);
+    if (hn_sides_quality(g->side, t, g->hash, g->why, &err) != HONE_OK) return failed(g, &err);
     g->sides_asked = true;
     for (int i = 1; i >= 0; i--)
         if (g->why[i][0])
             return fail(g, HN_EXIT_QUALITY, "quality", "%s gives broken output: %s. Nothing was timed",
                         hn_side_label(g->side[i]), g->why[i]);
     if (strcmp(g->hash[0], g->hash[1]) == 0) return 0;
-    bool answers = strlen(g->hash[0]) > 11 && strncmp(g->hash[0], g->hash[1], 11) == 0;
+    bool answers = hn_q_same_answers(g->hash[0], g->hash[1]);
     if (!hn_opts_flag(g->cli->opts, "allow-different"))
         return fail(g, HN_EXIT_QUALITY, "quality",
                     "quality hash %s, of %s it is %s: %s. Nothing was timed; --allow-different measures all the same",

@@ -293,6 +293,37 @@ hone_status hn_bunch_measure(hn_runner *p, hn_bunch *b, size_t k, int32_t n, hon
     return HONE_OK;
 }
 
+hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err)
+{
+    enum { MOST = 4096 }; /* ids on a command line */
+    json_t *first = json_array_get(b->all, 0), *ids = json_object_get(first, "ids"), *id, *again;
+    size_t i, n = json_array_size(ids);
+    hn_bunch check = { .mode = "_check" };
+    hn_os_text text;
+    char why[640] = "", what[120];
+    if (!b->counted || !first || b->verdict.state == HN_INVALID || n > MOST) return HONE_OK;
+    if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "%zu ids again", n);
+    if (n == 0) fprintf(text.f, "-");
+    json_array_foreach(ids, i, id) fprintf(text.f, "%s%d", i ? "," : "", (int)json_integer_value(id));
+    char *words = hn_os_text_close(&text, NULL);
+    if (!words) return HN_FAIL(err, HONE_E_NOMEM, "%zu ids again", n);
+    hn_argv_extend(&check.args, hn_argv_words(&b->args));
+    hn_argv_add(&check.args, "%s", words); /* no option: a word of the command line */
+    free(words);
+    hone_status st = run_child(p, &check, &again, why, sizeof why, err);
+    if (st == HONE_OK && !again) hn_invalid(&b->verdict, "the answer computed again: %.480s", why);
+    const char *bad = json_string_value(json_object_get(again, "invalid_reason"));
+    if (bad) hn_invalid(&b->verdict, "the answer computed again: %s", bad);
+    else if (hn_proof_differ(what, sizeof what, json_object_get(first, "proof"), json_object_get(again, "proof")))
+        hn_invalid(&b->verdict,
+                   "%s of the timed run are not those of the same tokens in chunks of 37 and calls of 5: the engine is "
+                   "wrong in one of the two",
+                   what);
+    json_decref(again);
+    hn_argv_free(&check.args);
+    return st;
+}
+
 /* ---- records ------------------------------------------------------------------------------------ */
 
 json_t *hn_runner_config(const hn_runner *p, int32_t n_prompt, int32_t n_gen, const char *sampler)

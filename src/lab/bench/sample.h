@@ -41,6 +41,10 @@ typedef struct hn_sample { /* NaN: not measured */
 hone_status hn_bench_measure(hn_sample *out, hone_session *s, const hone_model *m, const hn_bench_config *c,
                              hone_error *err);
 void hn_sample_free(hn_sample *s);
+/* What a sample of c must prove, by other ways of computing: the prompt in chunks of 37, and the ids [c->n_gen] that
+ * were generated given again, five in a call. *out: with the ids that these logits choose. */
+hone_status hn_bench_again(hn_proof *out, hone_session *s, const hone_model *m, const hn_bench_config *c,
+                           const int32_t *ids, hone_error *err);
 json_t *hn_sample_json(const hn_sample *s);
 
 /* ---- pace ------------------------------------------------------------------------------------ */

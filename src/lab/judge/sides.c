@@ -8,6 +8,7 @@
 #include "lab/record/record_read.h"
 #include "lab/bench/process.h"
 #include "lab/inside/kern.h"
+#include "lab/quality/paths.h"
 #include "lab/machine/environ.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
@@ -40,6 +41,7 @@ struct hn_side {
     char version[64], commit[64];
     int dirty;               /* -1: not known */
     char hash[24], why[512]; /* of quality, once asked for */
+    char older[24];          /* the same by the older kind of hash; "" */
     bool asked;
     bool can_ask;             /* takes --prompt-seed */
     uint64_t series, n_asked; /* of prompts; questions so far */
@@ -794,6 +796,7 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
             snprintf(s->why, sizeof s->why, "%.500s", bad ? bad : "invalid");
         else if (!q) snprintf(s->why, sizeof s->why, "no quality hash");
         if (q) snprintf(s->hash, sizeof s->hash, "%.23s", q);
+        snprintf(s->older, sizeof s->older, "%.23s", hn_record_text(json_object_get(o, "quality_detail"), "q1"));
         s->asked = st == HONE_OK;
         json_decref(o);
         hn_process_free(&r);
@@ -801,4 +804,17 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
     snprintf(hash, 24, "%s", s->hash);
     snprintf(why, cap, "%s", s->why);
     return st;
+}
+
+hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char hash[2][24], char why[2][512],
+                             hone_error *err)
+{
+    for (int i = 0; i < 2; i++) {
+        hone_status st = hn_side_quality(side[i], t, hash[i], why[i], 512, err);
+        if (st != HONE_OK) return st;
+    }
+    for (int i = 0; i < 2; i++)
+        if (hash[0][0] && hash[1][0] && !hn_q_same_kind(hash[0], hash[1]) && hn_q_same_kind(side[i]->older, hash[!i]))
+            snprintf(hash[i], 24, "%s", side[i]->older);
+    return HONE_OK;
 }

@@ -79,6 +79,9 @@ void hn_side_ask(hn_side *s, uint64_t series);
 
 /* The quality hash of this side's answers; "" with the reason in `why` when the run is invalid. Remembered. */
 hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char *why, size_t cap, hone_error *err);
+/* Of both sides, by a hash of one kind: where one program is too old for the other's, by what both know. */
+hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char hash[2][24], char why[2][512],
+                             hone_error *err);
 /* One measurement. salt makes the environment's size differ from run to run, so that a lucky
  * stack alignment is nobody's advantage. HONE_E_FORMAT: the program failed or printed nonsense. */
 hone_status hn_side_measure(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err);
