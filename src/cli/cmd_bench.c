@@ -1,6 +1,6 @@
 /* hone bench: measures a model on this machine, or the rows of the catalogue that ids name.
  * Owns the options; bench_suite.c runs, bench_child.c is the measured process. */
-#include "cli/bench_command.h"
+#include "cli/bench/bench_command.h"
 
 enum { MAX_TOKENS = 1 << 24, MAX_TITLE = 1000 };
 

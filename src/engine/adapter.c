@@ -69,7 +69,8 @@ void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out)
                                 .rank = a->rank,
                                 .n_params = a->n_params,
                                 .hash = a->lora->hash,
-                                .base_identity = a->lora->base_identity };
+                                .base_identity = a->lora->base_identity,
+                                .chat_template = a->lora->chat_template };
 }
 
 /* ---- the set of a session ------------------------------------------------------------------------- */
@@ -208,6 +209,7 @@ hone_status hone_adapter_convert(const hone_model *m, const char *src, const cha
                                   .arch = l->arch,
                                   .base_name = m->name,
                                   .base_identity = l->base_identity,
+                                  .chat_template = l->chat_template,
                                   .alpha = l->pair[0].scale * (float)l->pair[0].rank,
                                   .type = f16 ? HN_F16 : HN_F32 };
     if (gguf) st = hn_lora_write_gguf(dst, l->pair, l->n_pair, &about, err);

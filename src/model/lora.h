@@ -18,6 +18,7 @@ typedef struct hn_lora_pair {
 typedef struct hn_lora {
     char *path, *arch;
     char *name;             /* general.name or "" */
+    char *chat_template;    /* Jinja source of the conversations it was trained on, or "" */
     char base_identity[65]; /* hone_model_identity of the base it was trained on, or "" */
     hn_lora_pair *pair;     /* [n_pair] in the base file's tensor order */
     int32_t n_pair;
@@ -28,6 +29,7 @@ typedef struct hn_lora {
 typedef struct hn_lora_about {
     const char *name, *arch, *base_name; /* base_name may be NULL */
     const char *base_identity;           /* as above; may be NULL */
+    const char *chat_template;           /* as above; may be NULL */
     float alpha;                         /* scale·rank; with rank-stabilised scaling alpha·√rank */
     float dropout;
     int64_t steps; /* trained; 0: unknown */

@@ -2,7 +2,7 @@
  * byte 0, and JSON of the records of today (without it, those of the baseline); the checksum is made to fit. A
  * baseline that is accepted can be compared with anything, and every verdict is one.
  * covers: src/lab/judge/baseline.c */
-#include "cli/gate_settings.h"
+#include "cli/lab/gate_settings.h"
 #include "fuzz_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -388,7 +388,7 @@ static void test_verdicts(void **state)
 {
     enum { ROUNDS = 150 };
     int same = 0, wrong = 0, edge = 0, slower = 0, faster = 0, fat = 0, mixed = 0;
-    const double alpha = HN_AB_ALPHA / HN_AB_LOOKS;
+    const double alpha = HN_AB_ALPHA / HN_STORED_LOOKS;
     for (int r = 0; r < ROUNDS; r++) {
         key = 1000 + (uint64_t)r;
         counter = 0;

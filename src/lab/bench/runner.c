@@ -1,6 +1,6 @@
 /* The one loop of fresh processes: how one is started, judged, voided, repeated, and what
  * came of all of them made a record. Refuses to know what the processes do inside
- * (cli/bench_child.c, sample.h) and which entry asks. */
+ * (cli/bench/bench_child.c, sample.h) and which entry asks. */
 #define _GNU_SOURCE
 #include "lab/bench/runner.h"
 
@@ -21,6 +21,7 @@
 
 enum { MOST_REPEATS = 2 };             /* of one sample that was voided */
 static const double most_voided = 0.5; /* of all samples, and one */
+enum { HN_TIMES_ALIKE = 6 };           /* so many times, to the nanosecond or nearly, are not alike by chance */
 
 /* ---- one entry ----------------------------------------------------------------------------- */
 
@@ -176,10 +177,15 @@ static double usual_mhz(const hn_bunch *b)
 static void judge_answer(hn_bunch *b, json_t *first, json_t *answer, const char *which)
 {
     char what[120];
-    if (!json_equal(json_object_get(first, "ids"), json_object_get(answer, "ids")))
+    json_t *ids = json_object_get(answer, "ids"), *gaps = json_object_get(answer, "gaps_ms"), *was;
+    size_t i;
+    if (ids && !json_equal(json_object_get(first, "ids"), ids)) /* loading generates none */
         hn_invalid(&b->verdict, "%s generated other tokens than the first: the engine is not deterministic", which);
     if (hn_proof_differ(what, sizeof what, json_object_get(first, "proof"), json_object_get(answer, "proof")))
         hn_invalid(&b->verdict, "%s: %s are not those of the first: the engine is not deterministic", which, what);
+    if (json_array_size(gaps) < HN_TIMES_ALIKE) return;
+    json_array_foreach(b->all, i, was) if (was != answer && json_equal(json_object_get(was, "gaps_ms"), gaps))
+        hn_invalid(&b->verdict, "%s has the very times of sample %zu: it was not measured", which, i + 1);
 }
 
 static void judge_sample(hn_bunch *b, json_t *s)

@@ -150,7 +150,8 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
     return st;
 }
 
-/* ids at positions [pos, pos + n) in calls of `each`; the logits of those from number `from` on are steps of the proof. */
+/* ids at positions [pos, pos + n) in calls of `each`; the logits of those from number `from` on are steps of the
+ * proof. */
 static hone_status run_again(hn_proof *out, hone_session *s, const int32_t *ids, int32_t n, int32_t pos, int32_t each,
                              int32_t from, float *logits, int32_t n_vocab, bool greedy, hone_error *err)
 {

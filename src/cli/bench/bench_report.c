@@ -1,6 +1,6 @@
 /* The record of a plain run, for people: a row for each metric, where it stands below the
  * roof, what disturbed it. Everything shown stands in the record, but for the roof. */
-#include "cli/bench_command.h"
+#include "cli/bench/bench_command.h"
 #include "lab/record/record_read.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"

@@ -1,6 +1,6 @@
 /* hone lab quality hash and similar: the eight fixed prompts, answered, kept and compared. */
-#include "cli/quality_input.h"
-#include "cli/quality_paths.h"
+#include "cli/lab/quality_input.h"
+#include "cli/lab/quality_paths.h"
 #include "lab/quality/quality.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"

@@ -1,7 +1,7 @@
 /* hone bench kern.…: single kernels at any shape, chosen by ids and patterns; and the list
  * of all that can be measured. Owns choice and the table; the measuring is lab's. */
 #define _GNU_SOURCE
-#include "cli/bench_command.h"
+#include "cli/bench/bench_command.h"
 #include "lab/inside/kern.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"

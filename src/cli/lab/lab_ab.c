@@ -1,6 +1,6 @@
 /* hone lab ab: two sides, interleaved, until there is a verdict. Owns options and words;
  * the measuring and judging is lab's. */
-#include "cli/bench_command.h"
+#include "cli/bench/bench_command.h"
 #include "lab/judge/ab.h"
 #include "lab/inside/kern.h"
 #include "lab/machine/clock.h"
@@ -15,8 +15,8 @@ enum { MAX_IDS = 16, MAX_RUNS = HN_AB_MAX_RUNS };
 
 static const hn_opt ab_opts[] = {
     HN_OPT("cmd", NULL, FLAG, NULL, "A and B are shell commands"),
-    HN_OPT("rounds", NULL, I32, "N", "rounds of the first look; two more looks double them if they must", .def = "20",
-           .min = HN_AB_MIN_ROUNDS, .max = HN_AB_MAX_ROUNDS),
+    HN_OPT("rounds", NULL, I32, "N", "rounds of the first look; up to three more looks double them if they must",
+           .def = "20", .min = HN_AB_MIN_ROUNDS, .max = HN_AB_MAX_ROUNDS),
     HN_OPT("margin", NULL, F32, "E", "differences up to E do not matter (default: 0.02, single kernels 0.03)",
            .min = 0.0001, .max = 0.5),
     HN_OPT("metric", NULL, STR, "NAMES",
@@ -24,8 +24,8 @@ static const hn_opt ab_opts[] = {
            "number:REGEX, a number that a command prints (default: what the bench is about; of commands wall time, "
            "with CPU time beside it)"),
     HN_OPT("higher", NULL, FLAG, NULL, "with number:REGEX: more is better"),
-    HN_OPT("runs", NULL, I32, "N", "runs of each side in a round (default: as many as the A/A rounds need)", .min = 1,
-           .max = MAX_RUNS),
+    HN_OPT("runs", NULL, I32, "N", "runs of each side in a round (default: as many as this machine needs now)",
+           .min = 1, .max = MAX_RUNS),
     HN_OPT("within", NULL, CHOICE, "HOW", "what a round makes of its runs (default: the steadier of best and median)",
            .def = "auto", .choices = "auto|best|median|mean"),
     HN_OPT("seed", NULL, U64, "S", "seed of the order of the sides (default: another each time)", .max = 9e18),
@@ -200,18 +200,24 @@ static void print_side(const compare *c, int i)
 
 static void print_line(const hn_ab_line *l)
 {
-    char ci[48] = "n/a", floor_[16] = "n/a";
+    char ci[48] = "n/a", noise[24] = "n/a", words[200], a[32], b[32], ratio[32];
     const hn_ab_result *r = &l->r;
-    if (isfinite(r->ci[0])) snprintf(ci, sizeof ci, "[%.4f, %.4f]", r->ci[0], r->ci[1]);
-    if (isfinite(l->aa_half_width)) snprintf(floor_, sizeof floor_, "%.2f %%", 100 * l->aa_half_width);
+    double half = 0.5 * (r->ci[1] - r->ci[0]);
+    int d = hn_decimals(r->ratio, half);
+    if (isfinite(r->ci[0])) snprintf(ci, sizeof ci, "[%.*f, %.*f]", d, r->ci[0], d, r->ci[1]);
+    if (isfinite(l->aa_half_width)) snprintf(noise, sizeof noise, "%.2g %%", 100 * l->aa_half_width);
+    hn_digits(a, sizeof a, l->a, half * l->a);
+    hn_digits(b, sizeof b, l->b, half * l->b);
+    hn_digits(ratio, sizeof ratio, r->ratio, half);
     const hn_bench_entry *e = l->target->id ? hn_bench_find(l->target->id) : NULL;
     const char *id = l->target->id && !(e && e->plain) && strncmp(l->metric, l->target->id, strlen(l->target->id)) != 0
                          ? l->target->id
                          : "";
-    hn_out_printf("%s%s%-16s %12.5g %12.5g %-6s %8.4f  %-17s %5.2f %% %8s %7zu %6zu   %s%s%s%s\n", id,
-                  id[0] ? "\n" : "", l->metric, l->a, l->b, l->unit, r->ratio, ci, 100 * r->margin, floor_, r->n,
-                  l->voided, hn_ab_verdict_name(r->verdict), hn_ab_note(r)[0] ? " (" : "", hn_ab_note(r),
+    hn_out_printf("%s%s%-16s %12s %12s %-6s %8s  %-17s %5.2g %% %8s %7zu %6zu   %s%s%s%s\n", id, id[0] ? "\n" : "",
+                  l->metric, a, b, l->unit, ratio, ci, 100 * r->margin, noise, r->n, l->voided,
+                  hn_ab_verdict_name(r->verdict), hn_ab_note(r)[0] ? " (" : "", hn_ab_note(r),
                   hn_ab_note(r)[0] ? ")" : "");
+    if (hn_ab_say(words, sizeof words, l)[0]) hn_out_printf("%-16s %s\n", "", words);
 }
 
 static void print_report(const compare *c, const hn_ab_report *r)
@@ -230,7 +236,7 @@ static void print_report(const compare *c, const hn_ab_report *r)
                       r->looks > 1 ? "s" : "", r->looks, HN_AB_LOOKS);
     }
     hn_out_printf("%-16s %12s %12s %-6s %8s  %-17s %7s %8s %7s %6s   %s\n", "", "a", "b", "", "b/a", "interval",
-                  "margin", "floor", "rounds", "voided", "verdict");
+                  "margin", "a/a", "rounds", "voided", "verdict");
     for (size_t i = 0; i < r->n; i++) print_line(&r->line[i]);
     hn_out_printf("\n");
     for (int i = 0; i < r->n_notes; i++) hn_out_printf("note     %s\n", r->note[i]);
@@ -277,7 +283,12 @@ static int report(compare *c, const hn_ab_report *r)
 
 /* ---- the command ----------------------------------------------------------------------------------------- */
 
-static void progress(void *unused, uint64_t done, uint64_t total) { hn_progress_fn("rounds", done, total); }
+void hn_ab_show_progress(void *unused, const hn_ab_progress *at)
+{
+    char label[160];
+    if (hn_stderr_is_tty())
+        hn_progress_fn((void *)(uintptr_t)hn_ab_say_progress(label, sizeof label, at), at->done, at->total);
+}
 
 static int measure(compare *c)
 {
@@ -296,7 +307,7 @@ static int measure(compare *c)
                        .strict = hn_opts_flag(o, "strict"),
                        .different = c->different,
                        .stop = hn_abort_fn,
-                       .progress = progress };
+                       .progress = hn_ab_show_progress };
     for (int w = HN_AB_AUTO; w <= HN_AB_MEAN; w++)
         if (strcmp(within, hn_ab_within_name((hn_ab_within)w)) == 0) p.within = (hn_ab_within)w;
     hn_ab_report r;

@@ -1,6 +1,6 @@
 /* chat_prompt: the conversation as tokens. Owns the choice of template, what ends a turn,
  * and how much of a prompt the session holds already. */
-#include "cli/chat_state.h"
+#include "cli/chat/chat_state.h"
 
 #include <stdlib.h>
 #include <time.h>

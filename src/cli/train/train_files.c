@@ -1,6 +1,6 @@
 /* The files of hone train: what it reads, what it writes, and that none is both. Owns names; refuses to
  * know what stands in the files. */
-#include "cli/train_command.h"
+#include "cli/train/train_command.h"
 
 #include <errno.h>
 #include <stdlib.h>

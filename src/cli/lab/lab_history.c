@@ -1,6 +1,6 @@
 /* hone lab history: what was measured over time, and where it changed. Owns words; levels
  * and steps are lab's. */
-#include "cli/gate_settings.h"
+#include "cli/lab/gate_settings.h"
 #include "lab/stats/changes.h"
 #include "lab/record/history.h"
 #include "lab/record/record_read.h"

@@ -1,7 +1,7 @@
 /* hone bench, hone bench ID…, hone bench --suite NAME: rows of the catalogue, one after the
  * other, each record kept as soon as it is there; without ids the plain run. Owns choice, progress and output; the
  * measuring is lab's. */
-#include "cli/bench_command.h"
+#include "cli/bench/bench_command.h"
 #include "lab/record/record_read.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/environ.h"

@@ -2,7 +2,7 @@
  * to know templates and tokens. */
 #include "base/json_tree.h"
 #include "base/file.h"
-#include "cli/chat_state.h"
+#include "cli/chat/chat_state.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Sessions for the ways of the quality hash: the model of the command, once more with another
  * chunk, number of threads, level or layout. Owns what it opens. */
-#include "cli/quality_paths.h"
+#include "cli/lab/quality_paths.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* What hone lab baseline and hone lab gate share: options, tables, words. */
 #define _GNU_SOURCE
-#include "cli/gate_settings.h"
+#include "cli/lab/gate_settings.h"
 #include "lab/bench/bench.h"
 #include "lab/record/record_read.h"
 #include "lab/stats/compare.h"

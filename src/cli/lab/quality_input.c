@@ -1,6 +1,6 @@
 /* What hone perplexity and hone lab quality share: the text, windows, one model that is
  * ready to run, records. */
-#include "cli/quality_input.h"
+#include "cli/lab/quality_input.h"
 #include "lab/quality/quality.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"

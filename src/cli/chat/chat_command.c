@@ -1,5 +1,5 @@
 /* chat_command: lines that begin with a slash. */
-#include "cli/chat_state.h"
+#include "cli/chat/chat_state.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

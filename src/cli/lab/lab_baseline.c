@@ -1,8 +1,8 @@
 /* hone lab baseline: measurements kept under a name. Owns options and words; what a
  * baseline is and how it compares is lab's. */
 #define _GNU_SOURCE
-#include "cli/bench_command.h"
-#include "cli/gate_settings.h"
+#include "cli/bench/bench_command.h"
+#include "cli/lab/gate_settings.h"
 #include "lab/record/history.h"
 #include "lab/record/record_read.h"
 #include "lab/machine/environ.h"

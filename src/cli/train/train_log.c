@@ -3,7 +3,7 @@
  * as it is there; a run that was killed is continued without a step standing twice. */
 #include "base/json_tree.h"
 #include "base/os.h"
-#include "cli/train_command.h"
+#include "cli/train/train_command.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/memory.h"
 
@@ -56,6 +56,7 @@ json_t *hn_train_settings_json(const hn_train_job *j)
                     : json_null());
     const char *format = hn_opts_str(j->cli->opts, "chat-template");
     json_object_set_new(o, "chat_template", format ? hn_json_str(format, strlen(format)) : json_null());
+    json_object_set_new(o, "split", json_string(hn_opts_str(j->cli->opts, "split")));
     json_object_set_new(o, "special", json_boolean(p->special));
     const struct {
         const char *name;

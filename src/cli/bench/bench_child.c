@@ -2,7 +2,7 @@
  * and, last, the time at which it was started. Each measures once, prints one JSON
  * object and ends. Owns opening the model; the measuring is lab's. */
 #include "cli/cli.h"
-#include "cli/quality_paths.h"
+#include "cli/lab/quality_paths.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/claims.h"
 #include "lab/bench/sample.h"

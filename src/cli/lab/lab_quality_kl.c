@@ -1,6 +1,6 @@
 /* hone lab quality kl: how far models are from a reference, over a text. The reference is a
  * model in this process, or a file of its logits. */
-#include "cli/quality_input.h"
+#include "cli/lab/quality_input.h"
 #include "lab/machine/roof.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"

@@ -1,6 +1,6 @@
 /* chat_screen: an answer on stdout. A terminal gets no control characters from a model,
  * and reasoning parts dimmed; anything else gets the bytes as they are. */
-#include "cli/chat_state.h"
+#include "cli/chat/chat_state.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include "base/known.h"
 #include "base/file.h"
 #include "base/os.h"
-#include "cli/chat_state.h"
+#include "cli/chat/chat_state.h"
 
 #include <errno.h>
 #include <fcntl.h>

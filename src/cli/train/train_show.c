@@ -1,6 +1,6 @@
 /* What hone train shows: the plan, a moving line (or plain lines where stderr is no terminal), the
  * summary. Reads, never trains. */
-#include "cli/train_command.h"
+#include "cli/train/train_command.h"
 #include "lab/machine/memory.h"
 
 #include <math.h>

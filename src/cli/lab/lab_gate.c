@@ -2,8 +2,8 @@
  * answers, and only then the clock. Against a stored baseline, or against another commit
  * or program measured interleaved. Owns order and exit codes; the judging is lab's. */
 #define _GNU_SOURCE
-#include "cli/bench_command.h"
-#include "cli/gate_settings.h"
+#include "cli/bench/bench_command.h"
+#include "cli/lab/gate_settings.h"
 #include "lab/judge/ab.h"
 #include "lab/record/history.h"
 #include "lab/record/record_read.h"
@@ -302,10 +302,10 @@ static int against_baseline(gate *g)
     int32_t first = hn_opts_i32(o, "samples"), have = 0;
     hn_baseline_rule rule = { .metrics = hn_opts_str(o, "metrics"),
                               .margin = hn_opts_given(o, "margin") ? (double)hn_opts_f32(o, "margin") : 0,
-                              .alpha = HN_AB_ALPHA / HN_AB_LOOKS };
-    for (int i = 0; i < HN_AB_LOOKS && v == HN_AB_INCONCLUSIVE; i++) {
+                              .alpha = HN_AB_ALPHA / HN_STORED_LOOKS };
+    for (int i = 0; i < HN_STORED_LOOKS && v == HN_AB_INCONCLUSIVE; i++) {
         int32_t total = (int32_t)hn_ab_rounds_at((size_t)first, i);
-        hn_progress_fn((void *)(uintptr_t) "measuring", (uint64_t)i, HN_AB_LOOKS);
+        hn_progress_fn((void *)(uintptr_t) "measuring", (uint64_t)i, HN_STORED_LOOKS);
         int rc = look(g, total - have);
         hn_progress_end();
         if (rc) return rc;
@@ -335,10 +335,6 @@ static int against_baseline(gate *g)
 static void tell(void *unused, const char *words)
 {
     hn_err_printf("hone: %s%s", words, words[0] && words[strlen(words) - 1] == '\n' ? "" : "\n");
-}
-static void progress(void *unused, uint64_t done, uint64_t total)
-{
-    hn_progress_fn((void *)(uintptr_t) "rounds", done, total);
 }
 
 static int open_sides(gate *g)
@@ -408,7 +404,7 @@ static int interleaved(gate *g, const hn_target *t, size_t n)
                        .strict = hn_opts_flag(o, "strict"),
                        .different = g->different,
                        .stop = hn_abort_fn,
-                       .progress = progress };
+                       .progress = hn_ab_show_progress };
     g->timed = true;
     hone_status st = hn_ab_run(&g->ab, &p, &err);
     hn_progress_end();
@@ -438,12 +434,16 @@ static void print_lines(const gate *g)
                   "rounds", "verdict");
     for (size_t i = 0; i < g->ab.n; i++) {
         const hn_ab_line *l = &g->ab.line[i];
-        char ci[40] = "n/a";
+        char ci[40] = "n/a", a[32], b[32], words[200];
+        double half = 0.5 * (l->r.ci[1] - l->r.ci[0]);
         if (isfinite(l->r.ci[0])) snprintf(ci, sizeof ci, "[%.3f, %.3f]", l->r.ci[0], l->r.ci[1]);
+        hn_digits(a, sizeof a, l->a, half * l->a);
+        hn_digits(b, sizeof b, l->b, half * l->b);
         const hn_bench_entry *e = hn_bench_find(l->target->id);
         if (!(e && e->plain) && strcmp(l->target->id, l->metric) != 0) hn_out_printf("%s\n", l->target->id);
-        hn_out_printf("%-20s %12.5g %12.5g %-7s %7.3f  %-16s %5.1f %% %7zu   %s %s\n", l->metric, l->a, l->b, l->unit,
-                      l->r.ratio, ci, 100 * l->r.margin, l->r.n, hn_ab_verdict_name(l->r.verdict), hn_ab_note(&l->r));
+        hn_out_printf("%-20s %12s %12s %-7s %7.3f  %-16s %5.1f %% %7zu   %s %s\n", l->metric, a, b, l->unit, l->r.ratio,
+                      ci, 100 * l->r.margin, l->r.n, hn_ab_verdict_name(l->r.verdict), hn_ab_note(&l->r));
+        if (hn_ab_say(words, sizeof words, l)[0]) hn_out_printf("%-20s %s\n", "", words);
     }
 }
 

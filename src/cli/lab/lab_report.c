@@ -1,6 +1,6 @@
 /* hone lab report: what history files say, as a page, Markdown, CSV or JSON. Owns options and output
  * files; what a report is, is lab's. */
-#include "cli/gate_settings.h"
+#include "cli/lab/gate_settings.h"
 #include "lab/record/report.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* chat_answer: one answer, from the conversation to its text. Prefills what the session
  * lacks, then picks, shows and decodes until the turn ends, is stopped, or the context is full. */
-#include "cli/chat_state.h"
+#include "cli/chat/chat_state.h"
 
 #include <stdlib.h>
 
