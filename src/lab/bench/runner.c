@@ -113,7 +113,7 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
         json_t *anon = json_object_get(c.result, "peak_anon_mb");
         if (anon && !(json_number_value(anon) >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
         if (!hn_claims_hold(c.result, b->counted ? &b->asked : NULL, &c.seen, false_claim, sizeof false_claim))
-            json_object_set_new(c.result, "invalid_reason", hn_lab_str(false_claim));
+            json_object_set_new(c.result, "false_claim", hn_lab_str(false_claim));
         *out = json_incref(c.result);
     }
     hn_child_free(&c);
@@ -221,12 +221,16 @@ static hone_status take_sample(hn_runner *p, hn_bunch *b, hone_error *err)
             if (b->keep_crashes) json_array_append_new(b->all, json_pack("{s:o}", "invalid_reason", hn_lab_str(why)));
             return HONE_OK;
         }
+        const char *claim = json_string_value(json_object_get(s, "false_claim"));
         bool bad = hn_evidence_voids(s, b->from_disk, usual_mhz(b), why, sizeof why);
+        if (claim) snprintf(why, sizeof why, "%s", claim);
+        bad = bad || claim;
         if (bad && tries < MOST_REPEATS && (double)json_array_size(b->voided) < most_voided * b->wanted + 1) {
             json_array_append_new(b->voided, json_pack("{s:o, s:o}", "reason", hn_lab_str(why), "result", s));
             continue;
         }
-        if (bad) {
+        if (claim) json_object_set(s, "invalid_reason", json_object_get(s, "false_claim")); /* it says so each time */
+        else if (bad) {
             b->n_kept++;
             snprintf(b->kept, sizeof b->kept, "%.*s", (int)sizeof b->kept - 1, why);
         }
