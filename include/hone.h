@@ -646,8 +646,9 @@ HONE_API hone_status hone_init_model(const char *dst, const hone_init_params *p,
 typedef struct hone_train_data {
     int64_t n_file, n_line, n_bad, n_sample, n_tok, n_target; /* n_line: records */
     int64_t n_cut, n_split,
-        n_empty;   /* records that lost their end; that go on in further samples; in which nothing counts: left out */
-    int64_t n_mid; /* samples that begin within a text, as the first of them does not */
+        n_empty;    /* records that lost their end; that go on in further samples; in which nothing counts: left out */
+    int64_t n_chat; /* records that a chat template wrote */
+    int64_t n_mid;  /* samples that begin within a text, as the first of them does not */
     int32_t min_len, median_len, p95_len, max_len;
     char first_bad[256]; /* FILE:LINE: why; "" */
     uint64_t hash;

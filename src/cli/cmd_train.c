@@ -401,7 +401,7 @@ static int go(hn_train_job *j)
     if (rc) return rc;
     hone_trainer_get_status(j->t, &s);
     const char *why = !s.done ? "interrupted" : s.stopped_early ? "early" : "done";
-    if (s.done && (rc = write_results(j))) {
+    if (s.step && (rc = write_results(j))) {
         if (j->save_every || !save(j))
             hn_cli_note("what was learnt is in %s; --resume writes it again", HN_ESC(j->folder, strlen(j->folder)));
         return rc;
@@ -411,8 +411,11 @@ static int go(hn_train_job *j)
     if (rc || s.done) return rc;
     int code = hn_exit_code(HONE_E_INTERRUPTED);
     if (!s.step) return hn_cli_error(code, "interrupted before the first step; nothing was trained");
-    return hn_cli_error(code, "interrupted after step %lld of %lld, which is saved in %s; --resume goes on",
-                        (long long)s.step, (long long)j->info.steps, HN_ESC(j->folder, strlen(j->folder)));
+    return hn_cli_error(code,
+                        "interrupted after step %lld of %lld, which is saved in %s; --resume goes on, and %s has what "
+                        "was learnt so far",
+                        (long long)s.step, (long long)j->info.steps, HN_ESC(j->folder, strlen(j->folder)),
+                        HN_ESC(j->out, strlen(j->out)));
 }
 
 static void shorten(hn_train_job *j)
@@ -436,7 +439,13 @@ static int run(const hn_cli *cli)
     if (!rc && hone_trainer_new(&j.t, j.ctx, j.m, &j.p, &err) != HONE_OK) rc = hn_cli_fail(&err);
     if (!rc) {
         hone_trainer_get_info(j.t, &j.info);
+        if (j.p.chat_template && !j.info.train.n_chat)
+            rc = hn_cli_usage(cli, "--chat-template changes nothing: no record of %s%s is a conversation",
+                              HN_ESC(j.p.data[0], strlen(j.p.data[0])), j.p.n_data > 1 ? " and others" : "");
+    }
+    if (!rc) {
         if (!cli->json) hn_train_show_plan(&j);
+        hn_train_warn(&j);
         rc = j.p.plan_only ? hn_train_summary(&j, "plan") : go(&j);
     }
     hn_train_log_close(&j);

@@ -48,6 +48,7 @@ typedef struct hn_data_stats {
     int64_t n_file, n_line, n_bad, n_sample; /* n_line: records, bad ones too; of plain text the parts */
     int64_t n_cut, n_split, n_empty; /* records: that lost their end, that go on in further samples, that are left out
                                         as nothing counts in them */
+    int64_t n_chat;                  /* records that were written by a chat template */
     int64_t n_mid;                   /* samples that begin within a text */
     int64_t n_tok, n_target;
     int32_t min_len, median_len, p95_len, max_len;

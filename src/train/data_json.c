@@ -1,5 +1,5 @@
-/* data_json: files of one JSON value: an array of records, or records one after the other. Owns where they begin and end;
- * refuses to know what they are. */
+/* data_json: files of one JSON value: an array of records, or records one after the other. Owns where they begin and
+ * end; refuses to know what they are. */
 #include "train/data_parts.h"
 
 /* A fault of the file's own JSON: behind it nothing can be read. */

@@ -1,5 +1,5 @@
-/* data_jsonl: files of a JSON object a line. Owns lines; refuses to know what records are. Lines end with LF or CR LF, the
- * last may lack it; a byte order mark before the first and lines of white space are passed over. */
+/* data_jsonl: files of a JSON object a line. Owns lines; refuses to know what records are. Lines end with LF or CR LF,
+ * the last may lack it; a byte order mark before the first and lines of white space are passed over. */
 #include "train/data_parts.h"
 
 enum { CHUNK = 1 << 20, MAX_LINE = 64 << 20 };

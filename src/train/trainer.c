@@ -206,6 +206,7 @@ static void tell_data(hone_train_data *out, const hn_dataset *d)
                               .n_cut = s->n_cut,
                               .n_split = s->n_split,
                               .n_empty = s->n_empty,
+                              .n_chat = s->n_chat,
                               .n_mid = s->n_mid,
                               .n_tok = s->n_tok,
                               .n_target = s->n_target,

@@ -31,6 +31,8 @@ says "the noise is named" 'tells it from itself only within' "$T/out"
 run "$HONE" lab ab --cmd "sleep 0.02" "true" $few --no-store
 case $rc in 0 | 11) ok "wall time with CPU time beside it" ;; *) not_ok "wall time with CPU time beside it: exit $rc" "$T/err" ;; esac
 says "a sleep of 20 ms takes as long as that, or longer" '^wall_ms +([2-9][0-9]|[0-9]{3,})[.0-9]* ' "$T/out"
+expect 13 "code of others in the processes, and --strict" env LD_PRELOAD="$T/none.so" "$HONE" lab ab --cmd true true $few --no-store --strict
+says "it is named" 'code of others.*none\.so'
 expect 1 "a command that fails" "$HONE" lab ab --cmd "true" "echo oops >&2; false" $few --no-store
 says "says so" 'exit code 1: oops'
 expect 1 "no such number" "$HONE" lab ab --cmd "echo a" "echo b" --metric 'number:([0-9]+)' $few --no-store

@@ -1,8 +1,9 @@
 /* Fuzzes what hone train reads: the input is one byte of settings and then a file, .jsonl, .txt, .json, .csv or .md.
- * Its JSON is taken exactly where jansson takes it, with the same values. Whatever the file is, the
+ * JSON lines are taken exactly where jansson takes them, with the same values. Whatever the file is, the
  * samples are within bounds, the numbers about them add up, the same file gives the same samples, and
  * the loader gives each once. Also a vocabulary is trained on it.
- * covers: src/train/dataset.c src/train/data_files.c src/train/data_text.c src/train/data_record.c src/train/data_jsonl.c src/train/data_json.c src/train/data_table.c src/train/data_chat.c */
+ * covers: src/train/dataset.c src/train/data_files.c src/train/data_text.c src/train/data_record.c
+ * covers: src/train/data_jsonl.c src/train/data_json.c src/train/data_table.c src/train/data_chat.c */
 #include "../unit/data_files.h"
 #include "train/begin.h"
 #include "train/data_parts.h"
@@ -14,8 +15,8 @@ static void must(bool ok)
     if (!ok) abort();
 }
 
-/* Numbers too large for jansson, or too long or deep for hone, are not compared; and jansson 2.14 takes a NUL byte after
- * a number for white space. */
+/* Numbers too large for jansson, or too long or deep for hone, are not compared; and jansson 2.14 takes a NUL byte
+ * after a number for white space. */
 static void check_json(const char *s, size_t n)
 {
     const hn_json_rules rules = { .flags = HN_JSON_UNIQUE | HN_JSON_ALLOW_NUL | HN_JSON_BIG };

@@ -507,7 +507,7 @@ static void test_verdicts_of_known_programs(void **state)
     assert_int_equal(r.line[1].r.verdict, HN_AB_SAME);
     if (r.overall == HN_AB_INCONCLUSIVE) {
         assert_int_equal(r.line[0].n_rounds - r.line[0].voided, 64);
-        assert_true(r.line[0].aa_half_width < 0.005 && r.line[0].aa_n == 32);
+        assert_true(r.line[0].aa_half_width < 0.005 && r.line[0].aa_n >= 16);
     }
     hn_ab_report_free(&r);
 }
@@ -576,6 +576,24 @@ static void test_comparisons_that_cannot_be(void **state)
     assert_int_equal(hn_ab_run(&r, &p, &err), HONE_E_ARG);
     assert_non_null(strstr(err.message, "decode_tok_s, prefill_tok_s"));
     hn_side_close(p.b);
+    hn_target drone = t; /* one token repeated in what is timed is a note, unless one side has it */
+    p.targets = &drone;
+    p.metrics = "decode";
+    const char *said = "echo '{\"decode_tok_s\":9,\"prefill_tok_s\":1,\"valid\":false,"
+                       "\"invalid_reason\":\"degenerate output: one token repeated\"}'";
+    fake("D", said);
+    p.b = side(at("D"));
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_E_NUMERIC);
+    assert_non_null(strstr(err.message, "b repeated one token"));
+    hn_side *good = p.a;
+    p.a = side(at("D"));
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_OK);
+    hn_ab_report_free(&r);
+    hn_side_close(p.a);
+    hn_side_close(p.b);
+    p.a = good;
+    p.targets = &t;
+    p.metrics = "beauty";
     fake("Z", "echo '{\"decode_tok_s\":0,\"prefill_tok_s\":1}'");
     p.b = side(at("Z"));
     p.metrics = NULL;

@@ -240,6 +240,9 @@ static void print_report(const compare *c, const hn_ab_report *r)
     for (size_t i = 0; i < r->n; i++) print_line(&r->line[i]);
     hn_out_printf("\n");
     for (int i = 0; i < r->n_notes; i++) hn_out_printf("note     %s\n", r->note[i]);
+    char doubt[HN_DOUBTS][400];
+    for (int i = 0, n = hn_around_doubts(doubt, &c->env.around, c->env.cores); i < n; i++)
+        hn_out_printf("note     %s\n", doubt[i]);
     hn_out_printf("verdict  %s\n", hn_ab_verdict_name(r->overall));
 }
 
@@ -330,6 +333,9 @@ static int run(const hn_cli *cli)
         return hn_cli_usage(cli, "%s", err.message);
     int rc = targets(&c);
     hn_environ_read(&c.env);
+    char doubt[HN_DOUBTS][400];
+    if (rc == 0 && hn_opts_flag(o, "strict") && hn_around_doubts(doubt, &c.env.around, c.env.cores))
+        rc = hn_cli_error(HN_EXIT_ENVIRONMENT, "%s (--strict)", doubt[0]);
     hn_side_params sp = { .command = hn_opts_flag(o, "cmd"), .stop = hn_abort_fn, .tell = tell };
     for (int i = 0; i < 2 && rc == 0; i++)
         if (hn_side_open(i ? &c.b : &c.a, hn_opts_arg(o, i), &sp, &err) != HONE_OK) rc = failed(&err);

@@ -122,6 +122,11 @@ static int machine(gate *g)
         return fail(g, HN_EXIT_ENVIRONMENT, "environment",
                     "the machine is busy: load average %.1f on %d cores, and --strict was asked for", g->env.load[0],
                     g->env.cores);
+    char doubt[HN_DOUBTS][400];
+    int doubts = hn_around_doubts(doubt, &g->env.around, g->env.cores);
+    if (doubts && hn_opts_flag(g->cli->opts, "strict"))
+        return fail(g, HN_EXIT_ENVIRONMENT, "environment", "%s, and --strict was asked for", doubt[0]);
+    for (int i = 0; i < doubts; i++) note(g, "%s", doubt[i]);
     if (!g->baseline) return 0;
     hn_environ_differ(g->env_differs, sizeof g->env_differs, json_object_get(g->baseline, "env"), g->env_json);
     if (!g->env_differs[0] || g->side[0]) return 0; /* interleaved: both sides run here */

@@ -178,6 +178,16 @@ static void note_guide(plain *x)
     if (text[0]) note(x, "guide: %s", text);
 }
 
+static void note_text(void *x, const char *text) { note(x, "%s", text); }
+
+/* Threads that had to wait for a CPU were not measured alone. */
+static void note_waiting(plain *x)
+{
+    const double least = 0.9;
+    double use = hn_bunch_median(&x->b, "cpu_use") / threads_of(x);
+    if (use < least) note(x, "disturbed: the threads had %.0f %% of a CPU each", 100 * use);
+}
+
 static void note_machine(plain *x)
 {
     const hn_environ *env = &x->p.r->env;
@@ -188,6 +198,11 @@ static void note_machine(plain *x)
     json_array_extend(x->notes, cautions);
     json_decref(cautions);
     note_pages(x);
+    note_waiting(x);
+    hn_bench_judge_around(x->p.r, &x->b.verdict, note_text, x);
+    const char *fs = hn_record_text(x->p.r->model_json, "file_system");
+    if (hn_file_system_is_memory(fs))
+        note(x, "the model is on %s, which is memory: load times say nothing of a disk", fs);
     if (env->load[0] > 0.5 * env->cores)
         note(x, "load average %.1f on %d cores at the start: expect noise", env->load[0], env->cores);
 }

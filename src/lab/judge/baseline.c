@@ -410,13 +410,14 @@ static void value_text(char *dst, size_t cap, json_t *v)
 void hn_environ_differ(char *dst, size_t cap, json_t *was, json_t *is)
 {
     /* what env.hash covers; memory in whole GiB there */
-    static const char *const fields[] = { "machine", "cpu_model",    "microcode",      "kernel",
-                                          "cores",   "cores_online", "mem_total_mb",   "governor",
-                                          "boost",   "thp",          "cgroup_cpu_max", NULL };
+    static const char *const fields[] = { "machine",        "cpu_model",    "microcode", "kernel", "cores",
+                                          "cores_online",   "mem_total_mb", "governor",  "boost",  "thp",
+                                          "cgroup_cpu_max", "cgroup_cpus",  "nice",      NULL };
     dst[0] = 0;
     if (strcmp(hn_record_text(was, "hash"), hn_record_text(is, "hash")) == 0 && hn_record_text(is, "hash")[0]) return;
     for (const char *const *f = fields; *f; f++) {
         char a[200], b[200];
+        if (!json_object_get(was, *f)) continue; /* what an old record does not say is no difference */
         value_text(a, sizeof a, json_object_get(was, *f));
         value_text(b, sizeof b, json_object_get(is, *f));
         if (strcmp(a, b) != 0) say(dst, cap, "%s: %s → %s\n", *f, a, b);
