@@ -4,6 +4,7 @@
  * sessions. */
 #define _GNU_SOURCE
 #include "forge/recipe.h"
+#include "kernels/kernels.h"
 #include "model/lora.h"
 
 #include <math.h>

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "lab/bench/bench.h"
+#include "lab/judge/ab.h"
 #include "lab/inside/kern.h"
 
 typedef struct hn_kern_choice {
@@ -26,5 +27,8 @@ int hn_bench_check_options(const hn_cli *cli, const json_t *ids);
 
 /* The record of a plain run, for people (bench_report.c). */
 void hn_bench_report_plain(const hn_cli *cli, const hn_bench_run *run, const hn_work *work, json_t *record);
+
+/* The progress of a comparison, on a terminal; the argument is not used. */
+void hn_ab_show_progress(void *unused, const hn_ab_progress *at);
 
 #endif

@@ -341,7 +341,8 @@ static int begin(suite *s)
     else if (env_threads && env_threads[0] &&
              hn_parse_i64(&threads, env_threads, 1, 1024, "HONE_THREADS", &err) != HONE_OK)
         return hn_cli_usage(s->cli, "%s", err.message);
-    hn_opts_forward(o, HN_FORWARD_MODEL | HN_FORWARD_SETTINGS | HN_FORWARD_ADAPTERS, true, &s->args);
+    hn_opts_forward(o, HN_FORWARD_MODEL | HN_FORWARD_SETTINGS | HN_FORWARD_ADAPTERS | HN_FORWARD_QUALITY, true,
+                    &s->args);
     if (hn_argv_check(&s->args, "processes", &err) != HONE_OK) return hn_cli_fail(&err);
     const hn_bench_settings set = { .model = hn_opts_str(o, "model"),
                                     .packed = hn_opts_str(o, "packed"),
@@ -354,6 +355,7 @@ static int begin(suite *s)
                                     .chunk = hn_opts_i32(o, "chunk"),
                                     .allow_paging = hn_opts_flag(o, "allow-paging"),
                                     .n_prompt = count_opt(o, "n-prompt"),
+                                    .prompt_seed = hn_opts_u64(o, "prompt-seed"),
                                     .n_gen = count_opt(o, "n-gen"),
                                     .depth = count_opt(o, "depth"),
                                     .warmups = count_opt(o, "warmup"),

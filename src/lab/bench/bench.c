@@ -386,6 +386,18 @@ static json_t *roofline_json(const hn_bench_run *r, const hn_bench_result *res, 
     return o;
 }
 
+void hn_bench_judge_around(const hn_bench_run *r, hn_verdict *v, void (*note)(void *arg, const char *text), void *arg)
+{
+    char text[HN_DOUBTS][400];
+    int n = hn_around_doubts(text, &r->env.around, r->env.cores);
+    for (int i = 0; i < n; i++) note(arg, text[i]);
+    if (!r->env.around.preload[0] || v->state != HN_VALID) return;
+    v->state = HN_UNCHECKED;
+    snprintf(v->reason, sizeof v->reason, "%s", text[0]);
+}
+
+static void note_result(void *res, const char *text) { hn_bench_note(res, "%s", text); }
+
 static void note_trouble(const hn_bench_entry *e, hn_bench_result *res, const hn_stats *st)
 {
     if (st->n > 2 && st->cv > 0.1 && !res->zero_ok)
@@ -456,6 +468,7 @@ hone_status hn_bench_add(hn_bench_run *r, const hn_bench_entry *e, hn_bench_resu
     if (res->verdict.state == HN_UNCHECKED && !res->verdict.reason[0])
         snprintf(res->verdict.reason, sizeof res->verdict.reason, "no output to compare");
     note_trouble(e, res, &stats);
+    hn_bench_judge_around(r, &res->verdict, note_result, res);
     json_t *o = record_json(r, e, res, &stats, &f);
     bool invalid = res->verdict.state == HN_INVALID;
     hn_bench_result_free(res);
