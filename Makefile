@@ -66,7 +66,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 dep = $(if $(filter $(1),$(2)),$(3))
 headers = $(sort $(shell sed -n 's/^.include <\([a-z0-9_\/]*\.h\)>.*/\1/p' $(1) /dev/null))
 LIB_HEADERS := $(call headers,$(LIB_SRC))
-APP_HEADERS := $(call headers,$(wildcard src/cli/*.[ch] src/serve/*.[ch] src/lab/*/*.[ch]))
+APP_HEADERS := $(call headers,$(wildcard src/cli/*.[ch] src/cli/*/*.[ch] src/serve/*.[ch] src/lab/*/*.[ch]))
 deps = $(call dep,jansson.h,$(1),jansson) $(call dep,utf8proc.h,$(1),libutf8proc) \
 	$(call dep,editline/readline.h histedit.h,$(1),libedit) $(call dep,event2/event.h,$(1),libevent)
 LIB_DEPS := $(sort $(call deps,$(LIB_HEADERS)))

@@ -37,7 +37,8 @@ enum hn_opt_forward {
     HN_FORWARD_MODEL = 1,    /* which model */
     HN_FORWARD_SETTINGS = 2, /* how it is read and run */
     HN_FORWARD_LENGTHS = 4,  /* tokens of prompt and generation */
-    HN_FORWARD_ADAPTERS = 8
+    HN_FORWARD_ADAPTERS = 8,
+    HN_FORWARD_QUALITY = 16 /* which quality hash */
 };
 
 typedef struct hn_opt {

@@ -173,6 +173,8 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
 void hn_cli_session_notes(const hone_model *m, int32_t n_ctx);
 /* What --lora names, opened and set in an empty session; hn_cli_new_session does it. */
 int hn_cli_set_adapters(const hn_cli *cli, const hone_model *m, hone_session *s);
+/* The chat template that one of them (the last that has one) was trained with, or NULL; borrowed. */
+int hn_cli_adapters_template(const hn_cli *cli, const hone_model *m, const char **source);
 json_t *hn_cli_adapters_json(void); /* of those set last: array of {file, hash, scale, rank, pairs}; NULL: none */
 const char *hn_cli_adapters_words(char *dst, size_t cap); /* ", adapter …" or "" */
 /* "FILE[:SCALE]"; *path is malloc'ed. */

@@ -1,6 +1,6 @@
 /* hone bench: measures a model on this machine, or the rows of the catalogue that ids name.
  * Owns the options; bench_suite.c runs, bench_child.c is the measured process. */
-#include "cli/bench_command.h"
+#include "cli/bench/bench_command.h"
 
 enum { MAX_TOKENS = 1 << 24, MAX_TITLE = 1000 };
 
@@ -13,6 +13,12 @@ static const hn_opt bench_opts[] = {
            .def = "0", .max = MAX_TOKENS, .forward = HN_FORWARD_LENGTHS),
     HN_OPT("samples", "-r --repetitions --iterations", I32, "N", "fresh processes to measure; an interval needs 6",
            .def = "3", .min = 1, .max = 100000),
+    HN_OPT("prompt-seed", NULL, U64, "S",
+           "another prompt than everyone's: number S of a series, so that an answer cannot be known before", .def = "0",
+           .max = 9e18),
+    HN_OPT("quality", NULL, CHOICE, "HOW",
+           "the quality hash: full, or quick for large models: fewer ways of computing and no long prompt",
+           .def = "full", .choices = "full|quick", .forward = HN_FORWARD_QUALITY),
     HN_OPT("no-quality", NULL, FLAG, NULL, "leave out the quality hash: the result is not checked"),
     HN_OPT_END,
 };

@@ -1,7 +1,7 @@
 /* hone chat: a conversation with a model. Sets up what chat_*.c work on, then reads,
  * answers, reads … until the input ends. */
 #include "base/os.h"
-#include "cli/chat_state.h"
+#include "cli/chat/chat_state.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* hone perplexity: how well a model foresees a text, in llama.cpp's convention, so that
  * figures compare. */
-#include "cli/quality_input.h"
+#include "cli/lab/quality_input.h"
 #include "lab/machine/roof.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"

@@ -79,6 +79,8 @@ static int chat_prompt(job *j)
         if (hn_read_all(format + 1, &source, &n_source, &err) != HONE_OK) return hn_cli_fail(&err);
         format = source;
     }
+    int rc = format ? 0 : hn_cli_adapters_template(j->cli, j->model, &format);
+    if (rc) return rc;
     json_t *messages = json_array();
     if (system)
         json_array_append_new(
@@ -90,7 +92,6 @@ static int chat_prompt(job *j)
                            .chat_template = format,
                            .add_generation_prompt = true,
                            .trust_input = hn_opts_flag(o, "trust-input") };
-    int rc = 0;
     if (!dump) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the message");
     else if (hone_chat_tokenize(j->model, &p, &j->prompt.ids, &j->prompt.n, &err) != HONE_OK)
         rc = err.code == HONE_E_ARG ? hn_cli_error(HN_EXIT_FAILURE, "%s", err.message) : hn_cli_fail(&err);

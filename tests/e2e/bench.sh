@@ -39,7 +39,7 @@ for key in load_ms ttft_ms prefill_tok_s decode_tok_s peak_anon_mb; do
     *) echo "# $key: $v"; not_ok "$key is a number" ;;
     esac
 done
-says "quality hash" '"quality":"q1-[0-9a-f]{8}-[0-9a-f]{8}"' "$T/out"
+says "quality hash" '"quality":"q2q?-[0-9a-f]{8}-[0-9a-f]{8}"' "$T/out"
 check "two samples" "$(grep -o '"gaps_ms":\[' "$T/out" | wc -l | tr -d ' ')" 2
 check "the plain run is e2e" "$(top id)" '"e2e"'
 says "and each run has a number of its own" '"record":"[0-9a-f]{12}"' "$T/out"
@@ -176,7 +176,7 @@ if [ -f benchmarks/baselines/one.json ]; then ok "the baseline is there"; else n
 check "its record is in the history" "$(wc -l <benchmarks/local.jsonl | tr -d ' ')" 1
 run "$HONE" bench -m "$full" $small -r 3 --baseline one --save-baseline two
 says "--baseline: compared with it" '^baseline one: ' "$T/out"
-says "answers first" '^quality +q1-[^ ]*, as in the baseline' "$T/out"
+says "answers first" '^quality +q2q?-[^ ]*, as in the baseline' "$T/out"
 expect 2 "a baseline of entries needs a file" "$HONE" bench load.parse -m "$full" --save-baseline three
 expect 0 "a baseline of entries" "$HONE" bench load.parse e2e.clean -m "$full" -r 3 --file here --save-baseline three
 if [ -f benchmarks/baselines/three.json ]; then ok "it is there"; else not_ok "it is there" "$T/out" "$T/err"; fi

@@ -106,7 +106,7 @@ expect 2 "nothing to compare with" $K "$TINY"
 
 # 6. hash and likeness
 expect 0 "the hash" "$HONE" lab quality hash -m "$TINY" --save "$T/answers.json"
-hash=$(sed -n 's/^hash *\(q1-[0-9a-f-]*\).*/\1/p' "$T/out")
+hash=$(sed -n 's/^hash *\(q2-[0-9a-f-]*\).*/\1/p' "$T/out")
 run "$HONE" bench -m "$TINY" -p 8 -n 4 -r 1 --json
 [ -n "$hash" ] && grep -q "\"quality\":\"$hash\"" "$T/out" && ok "is that of hone bench, $hash" || not_ok "is that of hone bench: $hash" "$T/err"
 expect 0 "the same again" "$HONE" lab quality hash -m "$TINY" -t 1 --against "$T/answers.json"

@@ -1,9 +1,9 @@
 /* Fuzz target: conversations that hone chat saved. The input is the file. One that is accepted has roles in order and
  * parameters within their ranges, and comes back the same after it was saved again; one that is refused changes
  * nothing.
- * covers: src/cli/chat_talk.c */
+ * covers: src/cli/chat/chat_talk.c */
 #define _GNU_SOURCE
-#include "cli/chat_state.h"
+#include "cli/chat/chat_state.h"
 #include "fuzz_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

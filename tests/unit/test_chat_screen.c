@@ -1,6 +1,6 @@
 /* What hone chat puts on a terminal: no control characters from a model, reasoning
  * dimmed wherever the pieces of its tags were cut; and a pipe's bytes untouched. */
-#include "cli/chat_state.h"
+#include "cli/chat/chat_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -89,6 +89,7 @@ typedef struct hn_bench_settings {
     double warm_up_s, measure_s;    /* at least so long each; 0: as long as the counts take */
     bool quick, no_quality;
     uint64_t seed;              /* of orders and draws; 0 is a seed */
+    uint64_t prompt_seed;       /* which prompt e2e is given; 0: everyone's */
     const char *counts;         /* comma list for benches that have such; NULL: all */
     const char *title, *change; /* for the record */
     json_t *(*cautions)(void);  /* texts for the notes of a plain record, a new array; NULL: none */

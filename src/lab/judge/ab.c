@@ -5,6 +5,7 @@
 #include "lab/judge/ab.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/sample.h"
+#include "lab/judge/same.h"
 #include "lab/judge/sides.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/environ.h"
@@ -53,6 +54,7 @@ typedef struct experiment {
     bench *bench; /* [p->n_targets] */
     size_t rounds;
     uint64_t salt;
+    hn_same *same; /* what the runs answered */
     hone_error *err;
 } experiment;
 
@@ -175,7 +177,7 @@ static hone_status measure(hn_measured *m, experiment *x, bench *b, hn_side *sid
         return HN_FAIL(x->err, HONE_E_NUMERIC,
                        "%s repeated one token through what was timed, and the other run did not",
                        b->droned[1] ? "b" : "a");
-    return HONE_OK;
+    return hn_same_check(x->same, side, b->t, m, x->err);
 }
 
 /* As a record writes it: who judges again from the record judges the same numbers. */
@@ -529,6 +531,26 @@ static hone_status judge(experiment *x, double alpha)
     return st;
 }
 
+/* Sides that may answer differently are two programs for two purposes: neither is the better one. */
+static void tell_different(hn_ab_report *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        hn_ab_verdict *v = &r->line[i].r.verdict;
+        if (*v == HN_AB_IMPROVED || *v == HN_AB_SAME) *v = HN_AB_DIFFERENT;
+    }
+    if (r->overall == HN_AB_IMPROVED || r->overall == HN_AB_SAME) r->overall = HN_AB_DIFFERENT;
+}
+
+/* Before b is called faster: was it, seen from outside? */
+static hone_status outside(const experiment *x)
+{
+    hone_status st = HONE_OK;
+    for (size_t i = 0; i < x->out->n && st == HONE_OK; i++)
+        if (x->out->line[i].r.verdict == HN_AB_IMPROVED && !of_process(x->out->line[i].metric))
+            st = hn_same_outside(x->same, x->out->line[i].target, x->err);
+    return st;
+}
+
 static hn_ab_verdict overall(const hn_ab_report *r)
 {
     bool regressed = false, improved = false, open = false, alarm = false;
@@ -614,7 +636,10 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
     out->line = calloc(p->n_targets * HN_AB_METRICS, sizeof *out->line);
     hone_status st = x.bench && out->line ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "the comparison");
     for (size_t i = 0; i < p->n_targets && st == HONE_OK; i++) x.bench[i].t = &p->targets[i];
+    if (st == HONE_OK) st = hn_same_new(&x.same, p->a, p->b, p->different, p->seed, err);
     if (st == HONE_OK) st = looks(&x);
+    if (st == HONE_OK) st = outside(&x);
+    if (st == HONE_OK && p->different) tell_different(out);
     if (st == HONE_E_INTERRUPTED || (st != HONE_OK && stopped(&x))) { /* what there is, without a verdict */
         out->interrupted = true;
         st = judge(&x, hn_ab_alpha(x.rounds, out->looks < HN_AB_LOOKS ? out->looks : HN_AB_LOOKS - 1));
@@ -644,6 +669,7 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
         hn_side_close(x.bench[i].copy);
     }
     free(x.bench);
+    hn_same_free(x.same);
     if (st != HONE_OK) hn_ab_report_free(out);
     return st;
 }

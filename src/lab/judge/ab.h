@@ -34,7 +34,8 @@ typedef struct hn_ab_params {
     uint64_t seed;
     int runs; /* runs of each side in a round; 0: found by trying */
     hn_ab_within within;
-    bool strict; /* a disturbed machine ends it: HONE_E_UNSUPPORTED */
+    bool strict;    /* a disturbed machine ends it: HONE_E_UNSUPPORTED */
+    bool different; /* the sides may answer differently: measured, and never called improved or the same */
     bool (*stop)(void *);
     void (*progress)(void *arg, const hn_ab_progress *at); /* NULL allowed */
     void *progress_arg;

@@ -9,6 +9,7 @@
 #include "lab/machine/memory.h"
 
 #include <sys/types.h>
+#include <unistd.h>
 
 bool hn_memory_read(hn_memory *out, pid_t pid)
 {
@@ -26,6 +27,18 @@ bool hn_memory_read(hn_memory *out, pid_t pid)
     }
     fclose(f);
     return seen == 3;
+}
+
+uint64_t hn_memory_anon_again(pid_t pid)
+{
+    char path[48];
+    unsigned long long size, resident, shared;
+    snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
+    FILE *f = fopen(path, "re");
+    if (!f) return 0;
+    bool ok = fscanf(f, "%llu %llu %llu", &size, &resident, &shared) == 3 && resident >= shared;
+    fclose(f);
+    return ok ? (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static bool is_model(const char *name, const char *path, const char *packed)

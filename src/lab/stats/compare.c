@@ -125,7 +125,7 @@ void hn_share_interval(double out[2], size_t k, size_t n, double level)
 
 const char *hn_ab_verdict_name(hn_ab_verdict v)
 {
-    static const char *const names[] = { "INCONCLUSIVE", "SAME", "IMPROVED", "REGRESSED" };
+    static const char *const names[] = { "INCONCLUSIVE", "SAME", "IMPROVED", "REGRESSED", "DIFFERENT" };
     return names[v];
 }
 

@@ -52,7 +52,8 @@ typedef enum hn_ab_verdict {
     HN_AB_SAME,
     HN_AB_IMPROVED,
     HN_AB_REGRESSED,
-    HN_AB_VERDICTS
+    HN_AB_VERDICTS,
+    HN_AB_DIFFERENT = HN_AB_VERDICTS /* measured, but the sides answer differently: no verdict on their speed */
 } hn_ab_verdict;
 const char *hn_ab_verdict_name(hn_ab_verdict v);
 

@@ -1,0 +1,216 @@
+/* chat_answer: one answer, from the conversation to its text. Prefills what the session
+ * lacks, then picks, shows and decodes until the turn ends, is stopped, or the context is full. */
+#include "cli/chat/chat_state.h"
+
+#include <stdlib.h>
+
+typedef struct answer {
+    chat *c;
+    hone_sampler *sampler;
+    hone_stream *stream;
+    char *text;
+    size_t len, cap;
+    const char *stop; /* why it ended: "end" "length" "context" "interrupted" */
+    bool cut;         /* by a stop string, so the stream holds nothing to show */
+    chat_stats stats;
+    double t_start;
+} answer;
+
+static hone_status show(answer *a, const char *text, size_t len, hone_error *err)
+{
+    if (!len) return HONE_OK;
+    if (a->len + len > a->cap) {
+        size_t cap = (a->len + len) * 2;
+        char *t = realloc(a->text, cap);
+        if (!t) return HN_FAIL(err, HONE_E_NOMEM, "no memory for an answer of %zu bytes", a->len + len);
+        a->text = t;
+        a->cap = cap;
+    }
+    memcpy(a->text + a->len, text, len);
+    a->len += len;
+    hn_screen_show(&a->c->screen, text, len);
+    return HONE_OK;
+}
+
+static hone_status prepare(answer *a, const chat_prompt *p, hone_error *err)
+{
+    chat *c = a->c;
+    hone_sampler_params sp = c->params.sampling;
+    const char *const *stops;
+    size_t n_stops = hn_format_stops(c, &stops);
+    sp.seed += c->attempt; /* numbers depend on seed and position only: the same place again needs another seed */
+    hone_status st = hone_sampler_new(&a->sampler, c->info.n_vocab, &sp, err);
+    if (st != HONE_OK || (st = hone_stream_new(&a->stream, c->model, stops, n_stops, err)) != HONE_OK) return st;
+    for (int32_t i = 0; i < p->n; i++) hone_sampler_accept(a->sampler, p->ids[i]);
+    return HONE_OK;
+}
+
+/* Brings the session from its own tokens to those of the prompt. */
+static hone_status prefill(answer *a, chat_prompt *p, const float **logits, hone_error *err)
+{
+    chat *c = a->c;
+    double t = hn_now_ms();
+    memcpy(c->ids, p->ids, (size_t)p->n * sizeof *p->ids);
+    memcpy(c->own, p->own, (size_t)p->n * sizeof *p->own);
+    hone_status st = hone_seq_sync(c->session, 0, p->ids, p->n, &p->reused, logits, err);
+    if (st == HONE_OK)
+        st = hone_seq_checkpoint(c->session, 0, err); /* another answer, or another message, begins here */
+    c->n_ids = hone_seq_length(c->session, 0);
+    a->stats.reused = p->reused;
+    a->stats.prefilled = c->n_ids > p->reused ? c->n_ids - p->reused : 0;
+    a->stats.prefill_ms = hn_now_ms() - t;
+    return st;
+}
+
+static hone_status generate(answer *a, const float *logits, hone_error *err)
+{
+    chat *c = a->c;
+    int32_t n_ctx = hone_session_n_ctx(c->session);
+    double t = hn_now_ms();
+    hone_status st = HONE_OK;
+    a->stop = "length";
+    while (st == HONE_OK && (c->params.limit < 0 || a->stats.generated < c->params.limit)) {
+        const char *text;
+        size_t len;
+        int32_t id, pos = hone_seq_length(c->session, 0);
+        if (hn_line_stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
+        if ((st = hone_sampler_pick(a->sampler, logits, 0, pos, &id, err)) != HONE_OK) break;
+        if (hn_format_is_end(c, id)) {
+            a->stop = "end";
+            break;
+        }
+        hone_sampler_accept(a->sampler, id);
+        if ((st = hone_stream_push(a->stream, id, &text, &len, &a->cut, err)) != HONE_OK) break;
+        if (a->stats.generated++ == 0) a->stats.ttft_ms = hn_now_ms() - a->t_start;
+        if ((st = show(a, text, len, err)) != HONE_OK) break;
+        if (hn_out_failed()) break; /* nobody reads any more */
+        if (a->cut) {
+            a->stop = "end";
+            break;
+        }
+        if (pos >= n_ctx) {
+            a->stop = "context";
+            break;
+        }
+        c->ids[pos] = id;
+        c->own[pos] = true;
+        if ((st = hone_append(c->session, 0, &id, 1, &logits, err)) != HONE_OK) break;
+        a->stats.decoded++;
+        a->stats.decode_ms = hn_now_ms() - t;
+    }
+    c->n_ids = hone_seq_length(c->session, 0);
+    return st == HONE_OK ? hone_seq_checkpoint(c->session, 0, err) : st; /* and the next message here */
+}
+
+static void count(chat *c, const chat_stats *s)
+{
+    chat_stats *t = &c->total;
+    c->last = *s;
+    t->prefilled += s->prefilled;
+    t->reused += s->reused;
+    t->generated += s->generated;
+    t->decoded += s->decoded;
+    t->prefill_ms += s->prefill_ms;
+    t->decode_ms += s->decode_ms;
+    c->n_answers++;
+}
+
+static void print_json(const answer *a)
+{
+    json_t *o = hn_json_new("hone.chat.answer/1");
+    json_object_set_new(o, "text", hn_json_str(a->text ? a->text : "", a->len));
+    json_object_set_new(o, "stop", json_string(a->stop));
+    json_object_set_new(o, "tokens",
+                        json_pack("{s:I,s:I,s:I}", "prefilled", (json_int_t)a->stats.prefilled, "reused",
+                                  (json_int_t)a->stats.reused, "generated", (json_int_t)a->stats.generated));
+    json_object_set_new(o, "ttft_ms", a->stats.generated ? hn_json_num(a->stats.ttft_ms) : json_null());
+    hn_json_print(o);
+}
+
+/* What there is to say about an answer that did not end by itself. */
+static void explain(const answer *a, hone_status st, const hone_error *err)
+{
+    const chat *c = a->c;
+    int32_t n_ctx = hone_session_n_ctx(c->session);
+    bool tty = hn_line_interactive(c->line);
+    if (st == HONE_E_INTERRUPTED) {
+        if (tty)
+            hn_chat_say("stopped; the answer so far is kept (/retry answers again, /undo takes the exchange back)");
+    } else if (st != HONE_OK) {
+        hn_chat_say("%s; the answer so far is kept", err->message);
+    } else if (strcmp(a->stop, "context") == 0) {
+        hn_chat_say(
+            "the context is full: all %d positions of %d are used, and the answer ends here; the conversation is kept. "
+            "/undo takes the last exchange back, /reset begins anew; for more room /save FILE, then hone chat -c N "
+            "with N above %d, and /load FILE%s",
+            hone_seq_length(c->session, 0), n_ctx, n_ctx,
+            n_ctx >= c->info.n_ctx_train ? " (the model was not trained for more)" : "");
+    } else if (strcmp(a->stop, "length") == 0 && tty) {
+        hn_chat_say("the answer was cut after %d tokens (n-predict)", c->params.limit);
+    }
+}
+
+static void say_full(const chat *c, int32_t need)
+{
+    int32_t n_ctx = hone_session_n_ctx(c->session);
+    hn_chat_say(
+        "the context is full: with this message the conversation has %d tokens, and the context holds %d, which must "
+        "leave room for an answer. "
+        "The message was not added; the conversation is kept. /undo takes the last exchange back, /reset begins anew; "
+        "for more room /save FILE, then hone chat -c N with N above %d, and /load FILE%s",
+        need, n_ctx, need, need >= c->info.n_ctx_train ? " (the model was not trained for so many)" : "");
+}
+
+static bool answer_prompt(answer *a, chat_prompt *p)
+{
+    chat *c = a->c;
+    hone_error err;
+    const float *logits;
+    if (p->n >= hone_session_n_ctx(c->session)) {
+        say_full(c, p->n);
+        return false;
+    }
+    hone_status st = prepare(a, p, &err);
+    if (st != HONE_OK) {
+        hn_chat_say("%s", err.message);
+        return false;
+    }
+    hn_screen_begin(&c->screen, p->text, p->len);
+    a->stop = "interrupted";
+    if ((st = prefill(a, p, &logits, &err)) == HONE_OK) st = generate(a, logits, &err);
+    const char *rest;
+    size_t len;
+    hone_error flush_err;
+    if (st == HONE_E_INTERRUPTED) a->stop = "interrupted";
+    if (!a->cut && hone_stream_flush(a->stream, &rest, &len, &flush_err) == HONE_OK) show(a, rest, len, &flush_err);
+    hn_screen_end(&c->screen);
+    count(c, &a->stats);
+    if (st != HONE_OK && st != HONE_E_INTERRUPTED && !a->len) { /* nothing came of it */
+        hn_chat_say("%s", err.message);
+        return false;
+    }
+    if (!hn_talk_push(&c->talk, CHAT_ASSISTANT, a->text ? a->text : "", a->len)) {
+        hn_chat_say("no memory for an answer of %zu bytes", a->len);
+        return false;
+    }
+    if (c->cli->json) print_json(a);
+    explain(a, st, &err);
+    if (c->cli->verbose) hn_chat_print_stats(c, &c->last, "answer");
+    return true;
+}
+
+bool hn_chat_answer(chat *c)
+{
+    answer a = { .c = c, .t_start = hn_now_ms() };
+    chat_prompt p;
+    hone_error err;
+    bool ok = false;
+    hn_line_listen();
+    if (hn_prompt_make(c, &p, &err) != HONE_OK) hn_chat_say("%s", err.message);
+    else ok = answer_prompt(&a, &p);
+    hn_prompt_clear(&p);
+    hone_stream_free(a.stream);
+    hone_sampler_free(a.sampler);
+    free(a.text);
+    return ok;
+}
