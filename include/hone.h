@@ -438,6 +438,7 @@ typedef struct hone_adapter_info {
     int32_t n_pairs, rank;     /* adapted matrices; the largest rank */
     uint64_t n_params, hash;   /* hash: of all that changes an answer */
     const char *base_identity; /* hone_model_identity of the base it was trained on; "": the file does not say */
+    const char *chat_template; /* Jinja source of the conversations it was trained on, for hone_chat_params; "": none */
 } hone_adapter_info;
 HONE_API void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out); /* a NULL: zeros */
 
@@ -569,6 +570,15 @@ typedef enum hone_train_mask { /* which tokens are learnt */
                                HONE_TRAIN_ANSWERS, /* completions; all answers of a chat */
                                HONE_TRAIN_LAST     /* completions; the last answer */
 } hone_train_mask;
+/* Where a file of plain text is divided, so that each part is a text of its own, with BOS in front and EOS behind. */
+typedef enum hone_train_split {
+    HONE_SPLIT_AUTO,  /* at "<|endoftext|>" where it has that; else Markdown at headings, other text at blank lines */
+    HONE_SPLIT_BLANK, /* at blank lines */
+    HONE_SPLIT_MARK,  /* at "<|endoftext|>" */
+    HONE_SPLIT_HEADING,
+    HONE_SPLIT_LINE, /* each line is a text */
+    HONE_SPLIT_NONE  /* nowhere: a file is one text */
+} hone_train_split;
 typedef enum hone_train_schedule {
     HONE_TRAIN_CONSTANT = 0,
     HONE_TRAIN_LINEAR,
@@ -578,12 +588,13 @@ typedef enum hone_train_schedule {
 
 /* From hone_train_defaults; texts are borrowed for hone_trainer_new. What is NULL there may be NULL, but for data. */
 typedef struct hone_train_params {
-    const char *const *data;     /* files: .txt, .jsonl */
+    const char *const *data;     /* files .txt, .md, .jsonl, .json, .csv, .tsv, or folders of such */
     int32_t n_data;              /* at least 1 */
     const char *const *val_data; /* files for validation */
     int32_t n_val_data;          /* 0: a share of data */
     double val_share;            /* 0: none */
     hone_train_mask mask;
+    hone_train_split split;
     int64_t max_bad_lines;   /* that are left out */
     bool special;            /* what looks like a special token in a text is one */
     bool pack;               /* several samples in one sequence, each for itself */
@@ -610,7 +621,7 @@ typedef struct hone_train_params {
     double min_delta;
     bool bf16;                   /* products of rounded operands, half the activations */
     bool recompute;              /* keep each layer's input only: less memory, a third more work */
-    bool plan_only;              /* read the data, make nothing to train: hone_trainer_get_info alone works */
+    bool plan_only;              /* read the data, time a few tokens, keep nothing: hone_trainer_get_info alone works */
     const char *chat_template;   /* of conversations: a format's name ("chatml") or Jinja source; NULL: the model's */
     bool (*abort_fn)(void *arg); /* asked while data are read: true ends that with HONE_E_INTERRUPTED; NULL: never */
     void *abort_arg;
@@ -620,7 +631,7 @@ typedef struct hone_train_params {
 typedef struct hone_init_params {
     const char *config;      /* JSON file of the shape, as of hone_synth */
     const char *tokenizer;   /* GGUF model whose tokenizer is taken; or NULL, and a byte-level BPE is made of */
-    const char *const *data; /* these files, .txt or .jsonl, */
+    const char *const *data; /* these files, as of hone_train_params, */
     int32_t n_data;
     int32_t n_vocab;  /* with so many tokens; 0: as the shape says */
     const char *name; /* general.name; NULL: of the file */
@@ -635,7 +646,9 @@ HONE_API hone_status hone_init_model(const char *dst, const hone_init_params *p,
 typedef struct hone_train_data {
     int64_t n_file, n_line, n_bad, n_sample, n_tok, n_target; /* n_line: records */
     int64_t n_cut, n_split,
-        n_empty; /* records that lost their end; that go on in further samples; in which nothing counts: left out */
+        n_empty;    /* records that lost their end; that go on in further samples; in which nothing counts: left out */
+    int64_t n_chat; /* records that a chat template wrote */
+    int64_t n_mid;  /* samples that begin within a text, as the first of them does not */
     int32_t min_len, median_len, p95_len, max_len;
     char first_bad[256]; /* FILE:LINE: why; "" */
     uint64_t hash;
@@ -651,6 +664,8 @@ typedef struct hone_train_info {
     uint64_t base_bytes, state_bytes,
         work_bytes; /* base: mapped; state: weights, gradients, moments; work: an estimate before training, then held */
     char base_identity[65]; /* hone_model_identity of the base */
+    int32_t try_tok; /* plan_only: tokens that were run forward and back once, for the time it took; 0: none, as */
+    double try_ms;   /* full training of a large model would need all of its memory for that */
 } hone_train_info;
 
 typedef struct hone_train_step {

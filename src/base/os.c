@@ -306,6 +306,17 @@ int64_t hn_os_ctime_ns(const struct stat *sb)
     return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
+uint64_t hn_os_kernel_ns(void)
+{
+    struct timespec t = { 0 };
+#if defined(__linux__)
+    if (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t) != 0) return 0;
+#else
+    if (clock_gettime(CLOCK_MONOTONIC, &t) != 0) return 0;
+#endif
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 bool hn_os_program_path(char *dst, size_t cap)
 {
 #if defined(__linux__)

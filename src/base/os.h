@@ -40,6 +40,8 @@ int64_t hn_os_ctime_ns(const struct stat *sb); /* when content, mode or names di
 bool hn_os_names_open_file(const char *path);
 /* Folders in which A and a are one name; false where the system does not tell. */
 bool hn_os_ignores_case(const char *folder);
+/* CLOCK_MONOTONIC in ns, asked of the kernel itself: nothing in this process stands between. 0: it does not tell. */
+uint64_t hn_os_kernel_ns(void);
 /* The file this program runs from; false: unknown, or longer than cap. */
 bool hn_os_program_path(char *dst, size_t cap);
 /* After fork: this process is killed when its parent ends. False: the system cannot. */

@@ -17,6 +17,7 @@ static const hn_opt lora_opts[] = {
 const hn_opt_group hn_group_lora = { "Adapters", lora_opts };
 
 static json_t *in_use; /* array of {file, hash, scale, rank, pairs} */
+static char *in_use_template;
 
 json_t *hn_cli_adapters_json(void) { return in_use && json_array_size(in_use) ? json_deep_copy(in_use) : NULL; }
 
@@ -79,6 +80,10 @@ static int open_one(const hn_cli *cli, const hone_model *m, size_t i, hone_adapt
         rc = hn_cli_fail_model(&err);
     } else {
         hone_adapter_get_info(*out, &info);
+        if (*scale != 0 && *info.chat_template) {
+            free(in_use_template);
+            in_use_template = strdup(info.chat_template);
+        }
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
         json_array_append_new(in_use, json_pack("{s:o, s:s, s:f, s:i, s:i}", "file", hn_json_str(path, strlen(path)),
                                                 "hash", hash, "scale", (double)*scale, "rank", (int)info.rank, "pairs",
@@ -88,18 +93,52 @@ static int open_one(const hn_cli *cli, const hone_model *m, size_t i, hone_adapt
     return rc;
 }
 
-int hn_cli_set_adapters(const hn_cli *cli, const hone_model *m, hone_session *s)
-{
-    hone_adapter *a[MAX_ADAPTERS] = { 0 };
+/* What is opened and waits for its session. */
+static struct {
+    const hone_model *m;
+    hone_adapter *a[MAX_ADAPTERS];
     float scale[MAX_ADAPTERS];
-    hone_error err;
-    int rc = 0;
+    size_t n;
+} opened;
+
+static void close_opened(void)
+{
+    for (size_t i = 0; i < opened.n; i++) hone_adapter_close(opened.a[i]);
+    opened.n = 0;
+    opened.m = NULL;
+}
+
+static int open_all(const hn_cli *cli, const hone_model *m)
+{
     size_t n = hn_opts_has(cli->opts, "lora") ? hn_opts_count(cli->opts, "lora") : 0;
+    int rc = 0;
+    if (opened.m == m) return 0;
     if (n > MAX_ADAPTERS) return hn_cli_usage(cli, "--lora: %zu adapters; expected at most %d", n, MAX_ADAPTERS);
+    close_opened();
     json_decref(in_use);
     in_use = json_array();
-    for (size_t i = 0; i < n && !rc; i++) rc = open_one(cli, m, i, &a[i], &scale[i]);
-    if (!rc && n && hone_session_set_adapters(s, a, scale, (int32_t)n, &err) != HONE_OK) rc = hn_cli_fail(&err);
-    for (size_t i = 0; i < n; i++) hone_adapter_close(a[i]);
+    free(in_use_template);
+    in_use_template = NULL;
+    for (; opened.n < n && !rc; opened.n += !rc)
+        rc = open_one(cli, m, opened.n, &opened.a[opened.n], &opened.scale[opened.n]);
+    if (rc) close_opened();
+    else opened.m = m;
+    return rc;
+}
+
+int hn_cli_adapters_template(const hn_cli *cli, const hone_model *m, const char **source)
+{
+    int rc = open_all(cli, m);
+    *source = rc ? NULL : in_use_template;
+    return rc;
+}
+
+int hn_cli_set_adapters(const hn_cli *cli, const hone_model *m, hone_session *s)
+{
+    hone_error err;
+    int rc = open_all(cli, m);
+    if (!rc && opened.n && hone_session_set_adapters(s, opened.a, opened.scale, (int32_t)opened.n, &err) != HONE_OK)
+        rc = hn_cli_fail(&err);
+    close_opened();
     return rc;
 }

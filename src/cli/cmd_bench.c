@@ -13,6 +13,12 @@ static const hn_opt bench_opts[] = {
            .def = "0", .max = MAX_TOKENS, .forward = HN_FORWARD_LENGTHS),
     HN_OPT("samples", "-r --repetitions --iterations", I32, "N", "fresh processes to measure; an interval needs 6",
            .def = "3", .min = 1, .max = 100000),
+    HN_OPT("prompt-seed", NULL, U64, "S",
+           "another prompt than everyone's: number S of a series, so that an answer cannot be known before", .def = "0",
+           .max = 9e18),
+    HN_OPT("quality", NULL, CHOICE, "HOW",
+           "the quality hash: full, or quick for large models: fewer ways of computing and no long prompt",
+           .def = "full", .choices = "full|quick", .forward = HN_FORWARD_QUALITY),
     HN_OPT("no-quality", NULL, FLAG, NULL, "leave out the quality hash: the result is not checked"),
     HN_OPT_END,
 };
@@ -23,6 +29,10 @@ static const hn_opt record_opts[] = {
            "append the record to benchmarks/NAME.jsonl and a row to benchmarks/NAME.md; "
            "a NAME with a slash is a path of its own",
            .use = HN_USE_RECORDS),
+    HN_OPT("require", NULL, STR, "TEST",
+           "a metric or id, one of >= <= > <, and a number, as 'decode_tok_s>=44'; several: each of them must hold, or "
+           "the exit code is 10",
+           .repeat = true),
     HN_OPT("title", NULL, STR, "TEXT", "what is measured, for the record", .def = "untitled"),
     HN_OPT("change", NULL, STR, "TEXT", "what changed since the last row, for the record"),
     HN_OPT_END,

@@ -79,8 +79,8 @@ static void print_group(const char *name, json_t *group)
 
 static void print_record(json_t *record)
 {
-    static const char *const names[] = { "cpu",    "clock", "power", "memory", "load", "container",
-                                         "kernel", "build", "model", "peaks",  NULL };
+    static const char *const names[] = { "cpu",     "clock",  "power", "memory", "load",  "container",
+                                         "process", "kernel", "build", "model",  "peaks", NULL };
     json_t *w, *list = json_object_get(record, "warnings");
     size_t i;
     for (const char *const *n = names; *n; n++)

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 
 static const hn_opt data_opts[] = {
-    HN_OPT("data", "-d", FILE, "FILE", "what to learn: .txt, or .jsonl of texts, prompts with completions, or chats",
+    HN_OPT("data", "-d", FILE, "FILE",
+           "what to learn: texts (.txt, .md), records (.jsonl, .json, .csv, .tsv) of texts, of prompts with "
+           "completions, or of chats; or a folder of such files",
            .repeat = true, .what = "the data"),
     HN_OPT("val-data", NULL, FILE, "FILE", "what to validate with", .repeat = true, .excl = "validation",
            .what = "the data to validate with"),
@@ -15,9 +17,14 @@ static const hn_opt data_opts[] = {
     HN_OPT("mask", NULL, CHOICE, "WHAT",
            "tokens that are not learnt: none; prompt: all but completions and answers; last: all but the last answer",
            .def = "prompt", .choices = "none|prompt|last"),
+    HN_OPT("split", NULL, CHOICE, "WHERE",
+           "what divides a file of text into texts that are learnt from their beginning: blank lines, the mark "
+           "<|endoftext|>, headings, line ends, or none; auto: the mark where there is one, else headings in .md and "
+           "blank lines in .txt",
+           .def = "auto", .choices = "auto|blank|mark|heading|line|none"),
     HN_OPT("chat-template", NULL, STR, "NAME",
            "conversations in a format by name (chatml, llama3, …), or in that of @FILE with a Jinja template (default: "
-           "the model's own)",
+           "the model's own); the output keeps it, for hone chat",
            .use = HN_USE_AT),
     HN_OPT("seq", NULL, I32, "N",
            "tokens of a sequence; longer records are cut, longer texts go on in the next one (default: 512, or the "
@@ -223,6 +230,8 @@ static int read_params(hn_train_job *j)
     hone_train_params *p = &j->p;
     hone_train_defaults(p);
     p->abort_fn = hn_abort_fn;
+    static const char *const splits[] = { "auto", "blank", "mark", "heading", "line", "none", NULL };
+    p->split = (hone_train_split)index_of(hn_opts_str(o, "split"), splits);
     static const char *const masks[] = { "none", "prompt", "last", NULL }, *const schedules[] = { "constant", "linear",
                                                                                                   "cosine", "wsd",
                                                                                                   NULL };
@@ -392,7 +401,7 @@ static int go(hn_train_job *j)
     if (rc) return rc;
     hone_trainer_get_status(j->t, &s);
     const char *why = !s.done ? "interrupted" : s.stopped_early ? "early" : "done";
-    if (s.done && (rc = write_results(j))) {
+    if (s.step && (rc = write_results(j))) {
         if (j->save_every || !save(j))
             hn_cli_note("what was learnt is in %s; --resume writes it again", HN_ESC(j->folder, strlen(j->folder)));
         return rc;
@@ -402,8 +411,11 @@ static int go(hn_train_job *j)
     if (rc || s.done) return rc;
     int code = hn_exit_code(HONE_E_INTERRUPTED);
     if (!s.step) return hn_cli_error(code, "interrupted before the first step; nothing was trained");
-    return hn_cli_error(code, "interrupted after step %lld of %lld, which is saved in %s; --resume goes on",
-                        (long long)s.step, (long long)j->info.steps, HN_ESC(j->folder, strlen(j->folder)));
+    return hn_cli_error(code,
+                        "interrupted after step %lld of %lld, which is saved in %s; --resume goes on, and %s has what "
+                        "was learnt so far",
+                        (long long)s.step, (long long)j->info.steps, HN_ESC(j->folder, strlen(j->folder)),
+                        HN_ESC(j->out, strlen(j->out)));
 }
 
 static void shorten(hn_train_job *j)
@@ -427,7 +439,13 @@ static int run(const hn_cli *cli)
     if (!rc && hone_trainer_new(&j.t, j.ctx, j.m, &j.p, &err) != HONE_OK) rc = hn_cli_fail(&err);
     if (!rc) {
         hone_trainer_get_info(j.t, &j.info);
+        if (j.p.chat_template && !j.info.train.n_chat)
+            rc = hn_cli_usage(cli, "--chat-template changes nothing: no record of %s%s is a conversation",
+                              HN_ESC(j.p.data[0], strlen(j.p.data[0])), j.p.n_data > 1 ? " and others" : "");
+    }
+    if (!rc) {
         if (!cli->json) hn_train_show_plan(&j);
+        hn_train_warn(&j);
         rc = j.p.plan_only ? hn_train_summary(&j, "plan") : go(&j);
     }
     hn_train_log_close(&j);
@@ -449,6 +467,8 @@ static int run(const hn_cli *cli)
 const hn_command hn_command_train = {
     .name = "train",
     .summary = "Adapt a model to data: LoRA, or all weights",
+    .args = "[MODEL]",
+    .takes = "model",
     .groups = groups,
     .examples = "hone train -m model.gguf --data stories.txt -o style.gguf --steps 200\n"
                 "hone train -m model.gguf --data chats.jsonl --mask last --val-share 0.05 --eval-every 50 --early-stop "

@@ -69,7 +69,8 @@ void hone_adapter_get_info(const hone_adapter *a, hone_adapter_info *out)
                                 .rank = a->rank,
                                 .n_params = a->n_params,
                                 .hash = a->lora->hash,
-                                .base_identity = a->lora->base_identity };
+                                .base_identity = a->lora->base_identity,
+                                .chat_template = a->lora->chat_template };
 }
 
 /* ---- the set of a session ------------------------------------------------------------------------- */
@@ -79,7 +80,7 @@ void hn_adapter_set_free(hn_adapter_set *set)
     for (int32_t i = 0; i < set->n; i++) release(set->adapter[i]);
     free(set->adapter);
     free(set->delta);
-    free(set->model);
+    free((void *)(uintptr_t)set->of.of);
     *set = (hn_adapter_set){ 0 };
 }
 
@@ -87,44 +88,38 @@ typedef struct setter {
     const hone_model *base;
     const hn_adapter_set *set;
     const float *scale; /* [set->n] */
+    hn_delta_list *of;  /* by weight */
     hn_delta *next;     /* NULL: only count */
     size_t n_delta;
-    int64_t layer, most; /* floats of h of the layer's weights together, of all layers at most */
-    int32_t il;
 } setter;
 
-static void set_weight(void *arg, hn_weight *w, int32_t il)
+static void set_weight(void *arg, const hn_weight *w, int32_t il)
 {
     setter *k = arg;
-    if (il != k->il) k->layer = 0;
-    k->il = il;
-    w->delta = k->next;
-    w->n_delta = 0;
+    hn_delta_list *l = &k->of[w->id];
+    *l = (hn_delta_list){ k->next, 0 };
     for (int32_t i = 0; i < k->set->n; i++) {
         const hone_adapter *a = k->set->adapter[i];
         for (int32_t p = 0; p < a->lora->n_pair; p++) {
             const hn_lora_pair *pair = &a->lora->pair[p];
             const hn_gguf_tensor *t = hn_gguf_find_tensor(k->base->file, pair->name);
             int64_t first;
-            if (!hn_lora_is_of(w, t, &first)) continue;
+            if (!hn_weight_is_of(w, t, &first)) continue;
             if (k->next)
                 *k->next++ = (hn_delta){ .a = pair->a,
                                          .b = a->bt[p] + first,
                                          .ldb = pair->n_out,
                                          .rank = pair->rank,
                                          .scale = k->scale[i] * pair->scale };
-            w->n_delta++;
+            l->n++;
             k->n_delta++;
-            k->layer += (int64_t)hn_f32_stride(pair->rank);
         }
     }
-    if (k->layer > k->most) k->most = k->layer;
 }
 
 static hone_status make_set(hone_session *s, hn_adapter_set *set, hone_adapter *const *adapters, const float *scales,
                             int32_t n, float *kept, hone_error *err)
 {
-    setter k = { .base = s->model, .set = set, .scale = kept, .il = -2 };
     set->hash = HN_FNV_INIT;
     for (int32_t i = 0; i < n; i++) {
         float scale = scales ? scales[i] : 1.0f;
@@ -139,15 +134,18 @@ static hone_status make_set(hone_session *s, hn_adapter_set *set, hone_adapter *
         return HONE_OK;
     }
     set->hash += set->hash == 0;
-    if (!(set->model = hn_lora_view(s->model))) return HN_FAIL(err, HONE_E_NOMEM, "layer table for adapters");
-    hn_lora_each_weight(set->model, set_weight, &k);
+    hn_delta_list *of = calloc((size_t)s->model->n_weight, sizeof *of);
+    if (!of) return HN_FAIL(err, HONE_E_NOMEM, "table of %d weights for adapters", s->model->n_weight);
+    set->of = (hn_adapters){ of, s->model->n_weight };
+    setter k = { .base = s->model, .set = set, .scale = kept, .of = of };
+    hn_each_weight(s->model, set_weight, &k);
     size_t n_delta = k.n_delta;
-    if (!(set->delta = malloc((n_delta + 1) * sizeof *set->delta)) ||
-        !s->be->op->reserve_deltas(s->be, k.most, s->n_chunk))
-        return HN_FAIL(err, HONE_E_NOMEM, "%zu pairs of adapters, %lld floats for each of %d tokens", n_delta,
-                       (long long)k.most, s->n_chunk);
-    k = (setter){ .base = s->model, .set = set, .scale = kept, .next = set->delta, .il = -2 };
-    hn_lora_each_weight(set->model, set_weight, &k);
+    if (!(set->delta = malloc((n_delta + 1) * sizeof *set->delta)))
+        return HN_FAIL(err, HONE_E_NOMEM, "%zu pairs of adapters", n_delta);
+    k = (setter){ .base = s->model, .set = set, .scale = kept, .of = of, .next = set->delta };
+    hn_each_weight(s->model, set_weight, &k);
+    if (!s->be->op->reserve(s->be, &set->of))
+        return HN_FAIL(err, HONE_E_NOMEM, "scratch of %zu pairs of adapters for %d tokens", n_delta, s->n_chunk);
     return HONE_OK;
 }
 
@@ -208,6 +206,7 @@ hone_status hone_adapter_convert(const hone_model *m, const char *src, const cha
                                   .arch = l->arch,
                                   .base_name = m->name,
                                   .base_identity = l->base_identity,
+                                  .chat_template = l->chat_template,
                                   .alpha = l->pair[0].scale * (float)l->pair[0].rank,
                                   .type = f16 ? HN_F16 : HN_F32 };
     if (gguf) st = hn_lora_write_gguf(dst, l->pair, l->n_pair, &about, err);

@@ -4,18 +4,20 @@
 #define HN_ENGINE_H
 
 #include "engine/seq_memory.h"
+#include "kernels/kernels.h"
 #include "model/forward.h"
 
 struct hone_context {
     hn_pool *pool;
+    const char *backend;                /* which its sessions run on; NULL: the first there is */
     int32_t n_threads, n_threads_batch; /* of few tokens, of many */
     hn_cpu_level level;
     const hn_kernels *kernels;
 };
 
-/* What a session has of its adapters: a copy of the model's layer table whose weights point to them. */
+/* What a session has of its adapters. */
 typedef struct hn_adapter_set {
-    hone_model *model;      /* NULL: none */
+    hn_adapters of;         /* as a step names them; its table NULL: none */
     hn_delta *delta;        /* of all weights */
     hone_adapter **adapter; /* [n] held */
     int32_t n;
@@ -46,11 +48,6 @@ struct hone_session {
     hn_profile_backend profiled; /* be, with reports */
 };
 
-/* adapter.c: the model as the session runs it. */
-static inline const hone_model *hn_session_model(const hone_session *s)
-{
-    return s->adapters.model ? s->adapters.model : s->model;
-}
 void hn_adapter_set_free(hn_adapter_set *set);
 
 /* Has a sequence states, and no positions beside them? */

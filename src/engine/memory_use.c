@@ -12,12 +12,20 @@ static void add(void *arg, const void *p, size_t n)
     u->resident = there < 0 || u->resident < 0 ? -1 : u->resident + there;
 }
 
-/* Of memory that fills from the front, only what was used can be there. */
-static void add_used(void *arg, const void *p, size_t reserved, size_t used)
+typedef struct sums {
+    const hone_session *s;
+    hone_memory *out;
+} sums;
+
+/* Of a cache, which fills from the front, only what was used can be there. */
+static void add_block(void *arg, const hn_mem_block *b)
 {
-    hone_memory_use *u = arg;
-    add(arg, p, used);
-    u->reserved += reserved - used;
+    sums *k = arg;
+    bool cache = b->kind == HN_MEM_CACHE;
+    hone_memory_use *u = cache ? &k->out->cache : &k->out->scratch;
+    size_t used = cache ? hn_memory_used_of(k->s->mem, b->buf) : b->bytes;
+    add(u, b->host, used);
+    u->reserved += b->bytes - used;
 }
 
 /* A stack begins where the system says, which need not be a page of ours to ask for: whole pages of it. */
@@ -33,9 +41,7 @@ void hone_session_memory_use(const hone_session *s, hone_memory *out)
     if (!out) return;
     *out = (hone_memory){ 0 };
     if (!s) return;
-    hn_memory_blocks(s->mem, add_used, &out->cache);
-    hn_scratch_each(&s->s, s->model, s->n_chunk, add, &out->scratch);
-    s->be->op->blocks(s->be, add, &out->scratch);
+    s->be->op->blocks(s->be, add_block, &(sums){ s, out });
     add(&out->logits, s->logits, (size_t)s->model->hp.n_vocab * sizeof(float));
     hn_pool_stacks(s->ctx->pool, add_stack, &out->stacks);
 }

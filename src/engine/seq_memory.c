@@ -13,7 +13,7 @@ static bool pool_new(hn_page_pool *p, hn_backend *be, uint64_t n, size_t bytes)
 {
     p->bytes = bytes;
     p->n = n > HN_NO_BLOCK - 1 ? HN_NO_BLOCK - 1 : (uint32_t)n;
-    p->mem = be->op->alloc_cache(be, (uint64_t)p->n * (bytes / sizeof(float)));
+    p->mem = be->op->alloc(be, (uint64_t)p->n * bytes, HN_MEM_CACHE);
     p->refs = hn_pages_alloc((size_t)p->n * sizeof *p->refs);
     p->spare = hn_pages_alloc((size_t)p->n * sizeof *p->spare);
     return p->mem && p->refs && p->spare;
@@ -21,12 +21,12 @@ static bool pool_new(hn_page_pool *p, hn_backend *be, uint64_t n, size_t bytes)
 
 static void pool_free(hn_page_pool *p, hn_backend *be)
 {
-    if (p->mem) be->op->release(be, p->mem, (uint64_t)p->n * (p->bytes / sizeof(float)));
+    be->op->release(be, p->mem);
     hn_pages_free(p->refs, (size_t)p->n * sizeof *p->refs);
     hn_pages_free(p->spare, (size_t)p->n * sizeof *p->spare);
 }
 
-static char *page_at(const hn_page_pool *p, uint32_t number) { return (char *)p->mem + (size_t)number * p->bytes; }
+static size_t page_at(const hn_page_pool *p, uint32_t number) { return (size_t)number * p->bytes; }
 
 static bool take(hn_seq_memory *m, hn_page_pool *p, uint32_t *number)
 {
@@ -162,6 +162,7 @@ static bool alloc_pools(hn_seq_memory *m)
         g->first = calloc((size_t)m->p.n_seq, sizeof *g->first);
         if (!g->table || !g->first || !pool_new(&g->pool, m->be, n > most ? most : n < 1 ? 1 : n, g->pool.bytes))
             return false;
+        m->tables[i] = g->table;
     }
     return !m->state_floats || pool_new(&m->states, m->be, n_blocks(&m->p), m->state_floats * sizeof(float));
 }
@@ -233,10 +234,10 @@ hn_kv hn_memory_kv(const hn_seq_memory *m, int32_t il)
     if (l->kv_from >= 0) return hn_memory_kv(m, l->kv_from);
     if (m->group_of[il] < 0) return (hn_kv){ 0 };
     const hn_memory_group *g = &m->group[m->group_of[il]];
-    return (hn_kv){ .k = (char *)g->pool.mem + m->k_at[il],
-                    .v = (char *)g->pool.mem + m->v_at[il],
-                    .page = g->table,
-                    .n_page = m->n_page,
+    return (hn_kv){ .mem = g->pool.mem,
+                    .k_at = m->k_at[il],
+                    .v_at = m->v_at[il],
+                    .group = m->group_of[il],
                     .page_bytes = g->pool.bytes,
                     .head_bytes = HN_PAGE / HN_KEY_BLOCK * hn_memory_k_block(m, il),
                     .n_head_kv = l->n_head_kv,
@@ -246,10 +247,9 @@ hn_kv hn_memory_kv(const hn_seq_memory *m, int32_t il)
 
 hn_state hn_memory_state(const hn_seq_memory *m, int32_t il, int64_t n_embd)
 {
-    return (hn_state){ .mem = m->states.mem + m->state_at[il],
-                       .block = m->state_block,
-                       .block_floats = m->state_floats,
-                       .n_embd = n_embd };
+    return (hn_state){
+        .mem = m->states.mem, .at = (size_t)m->state_at[il], .block_floats = (size_t)m->state_floats, .n_embd = n_embd
+    };
 }
 
 /* ---- checkpoints ---- */
@@ -452,9 +452,9 @@ static bool replace(hn_seq_memory *m, hn_page_pool *p, uint32_t *slot, int32_t g
 {
     uint32_t old = *slot, new;
     if (!take(m, p, &new)) return false;
-    if (old == HN_NO_BLOCK) m->be->op->fill0(m->be, page_at(p, new), p->bytes);
+    if (old == HN_NO_BLOCK) m->be->op->fill0(m->be, p->mem, page_at(p, new), p->bytes);
     else {
-        m->be->op->copy(m->be, page_at(p, new), page_at(p, old), p->bytes);
+        m->be->op->copy(m->be, p->mem, page_at(p, new), p->mem, page_at(p, old), p->bytes);
         m->copies++;
     }
     m->replaced[m->n_replaced++] = (hn_replaced){ group, seq, old, new, keep };
@@ -539,6 +539,14 @@ void hn_memory_undo(hn_seq_memory *m, bool ran)
 
 /* ---- bytes of a sequence ---- */
 
+size_t hn_memory_block_at(const hn_seq_memory *m, int32_t il, int32_t seq, int64_t pos, int32_t head, bool v)
+{
+    hn_kv kv = hn_memory_kv(m, il);
+    uint32_t page = m->tables[kv.group][(size_t)seq * (size_t)m->n_page + (size_t)(pos / HN_PAGE)];
+    size_t block = v ? hn_memory_v_block(m, il) : hn_memory_k_block(m, il);
+    return (v ? kv.v_at : kv.k_at) + hn_kv_at(&kv, page, head) + (size_t)(pos % HN_PAGE / HN_KEY_BLOCK) * block;
+}
+
 int32_t hn_memory_from(const hn_seq_memory *m, int32_t il, int32_t length)
 {
     const hn_memory_layer *l = &m->p.layer[il];
@@ -595,20 +603,18 @@ hone_status hn_memory_renew(hn_seq_memory *m, int32_t seq, int32_t n_pos, const 
 
 /* ---- reports ---- */
 
-static void pool_block(const hn_page_pool *p, void (*fn)(void *arg, const void *p, size_t reserved, size_t used),
-                       void *arg)
+static size_t used_of(const hn_page_pool *p)
 {
     enum { HUGE = 2 << 20 }; /* what the system may give at once */
-    size_t all = (size_t)p->n * p->bytes, used = (size_t)p->fresh * p->bytes;
-    used = (used + HUGE - 1) / HUGE * HUGE;
-    if (p->mem) fn(arg, p->mem, all, used < all ? used : all);
+    size_t all = (size_t)p->n * p->bytes, used = ((size_t)p->fresh * p->bytes + HUGE - 1) / HUGE * HUGE;
+    return used < all ? used : all;
 }
 
-void hn_memory_blocks(const hn_seq_memory *m, void (*fn)(void *arg, const void *p, size_t reserved, size_t used),
-                      void *arg)
+size_t hn_memory_used_of(const hn_seq_memory *m, const hn_buf *buf)
 {
-    for (int32_t i = 0; i < m->n_group; i++) pool_block(&m->group[i].pool, fn, arg);
-    pool_block(&m->states, fn, arg);
+    for (int32_t i = 0; i < m->n_group; i++)
+        if (m->group[i].pool.mem == buf) return used_of(&m->group[i].pool);
+    return m->states.mem == buf ? used_of(&m->states) : 0;
 }
 
 uint64_t hn_memory_reserved(const hn_seq_memory *m)

@@ -16,7 +16,7 @@ enum { HN_MAX_MEMORY_GROUP = 16 };
 
 /* Pages of one size, address space until they are used. */
 typedef struct hn_page_pool {
-    float *mem;             /* [n] pages; the backend's */
+    hn_buf *mem;            /* [n] pages; the backend's */
     size_t bytes;           /* of a page */
     uint32_t n, fresh;      /* pages; those never used begin at fresh */
     uint32_t *refs, *spare; /* [n] holders; [n_spare] numbers that came back */
@@ -67,16 +67,17 @@ typedef struct hn_seq_memory {
     int64_t n_page; /* of the longest sequence */
     hn_memory_group group[HN_MAX_MEMORY_GROUP];
     int32_t n_group;
-    int32_t *group_of;     /* [n_layer], −1: none */
-    size_t *k_at, *v_at;   /* [n_layer] bytes from the start of a page */
-    hn_page_pool states;   /* blocks */
-    uint64_t state_floats; /* of a block; 0: no layer has states */
-    uint64_t *state_at;    /* [n_layer] floats from the start of a block */
-    uint32_t *state_block; /* [n_seq]; HN_NO_BLOCK: zeros */
-    int32_t *length;       /* [n_seq] positions */
-    int32_t *held;         /* [n_seq] positions that there are pages for: more than length within a call */
-    int32_t *ids;          /* [n_seq][n_ctx], address space */
-    int32_t *n_ids;        /* [n_seq] positions whose ids are known: length of them, or fewer */
+    const uint32_t *tables[HN_MAX_MEMORY_GROUP]; /* of each group */
+    int32_t *group_of;                           /* [n_layer], −1: none */
+    size_t *k_at, *v_at;                         /* [n_layer] bytes from the start of a page */
+    hn_page_pool states;                         /* blocks */
+    uint64_t state_floats;                       /* of a block; 0: no layer has states */
+    uint64_t *state_at;                          /* [n_layer] floats from the start of a block */
+    uint32_t *state_block;                       /* [n_seq]; HN_NO_BLOCK: zeros */
+    int32_t *length;                             /* [n_seq] positions */
+    int32_t *held;  /* [n_seq] positions that there are pages for: more than length within a call */
+    int32_t *ids;   /* [n_seq][n_ctx], address space */
+    int32_t *n_ids; /* [n_seq] positions whose ids are known: length of them, or fewer */
     hn_checkpoint *checkpoint;
     bool wants_checkpoints; /* there are places that cannot be had by forgetting positions */
     uint64_t clock;
@@ -93,7 +94,7 @@ bool hn_memory_size(const hn_memory_params *p, hn_memory_bytes *out);
 /* Reserves address space; touches next to nothing. On failure *out is NULL. */
 hone_status hn_memory_new(hn_seq_memory **out, hn_backend *be, const hn_memory_params *p, hone_error *err);
 void hn_memory_free(hn_seq_memory *m);
-/* Layer il's as the backend takes it; valid as long as m. k NULL: it has none. n_embd: of hn_state. */
+/* Layer il's as the backend takes it; valid as long as m. mem NULL: it has none. n_embd: of hn_state. */
 hn_kv hn_memory_kv(const hn_seq_memory *m, int32_t il);
 hn_state hn_memory_state(const hn_seq_memory *m, int32_t il, int64_t n_embd);
 
@@ -149,15 +150,26 @@ bool hn_memory_fits(const hn_seq_memory *m, const int32_t *length, int32_t n);
 /* The sequence holds n_pos positions with anything in them, from somewhere else (ids: NULL, not known). HONE_E_NOMEM:
  * nothing changes. */
 hone_status hn_memory_renew(hn_seq_memory *m, int32_t seq, int32_t n_pos, const int32_t *ids, hone_error *err);
-/* The states of a sequence, of state_floats; NULL: zeros. */
-static inline float *hn_memory_block(const hn_seq_memory *m, int32_t seq)
+/* Has a sequence states? Then *at: bytes of m->states.mem to where they begin, all of them; else they are zeros. */
+static inline bool hn_memory_state_at(const hn_seq_memory *m, int32_t seq, size_t *at)
 {
     uint32_t b = m->state_block[seq];
-    return b == HN_NO_BLOCK ? NULL : m->states.mem + (size_t)b * m->state_floats;
+    if (b == HN_NO_BLOCK) return false;
+    *at = (size_t)b * m->states.bytes;
+    return true;
 }
-/* fn is told of each block of memory, what it was reserved for and what of it was ever used. */
-void hn_memory_blocks(const hn_seq_memory *m, void (*fn)(void *arg, const void *p, size_t reserved, size_t used),
-                      void *arg);
+/* Where 16 positions of a head begin, pos among them: bytes of kv's buffer to K, or to V. */
+size_t hn_memory_block_at(const hn_seq_memory *m, int32_t il, int32_t seq, int64_t pos, int32_t head, bool v);
+/* Tables of the step: by group, and the numbers of state blocks. */
+static inline void hn_memory_step(const hn_seq_memory *m, hn_step_block *step)
+{
+    step->n_seq = m->p.n_seq;
+    step->table = m->n_group ? m->tables : NULL;
+    step->n_page = m->n_page;
+    step->block = m->state_block;
+}
+/* Bytes of a buffer of pages or blocks that were ever used; 0: it is none of m's. */
+size_t hn_memory_used_of(const hn_seq_memory *m, const hn_buf *buf);
 uint64_t hn_memory_reserved(const hn_seq_memory *m); /* bytes of address space of pages and blocks */
 
 #endif

@@ -88,7 +88,7 @@ hone_status hone_seq_copy(hone_session *s, int32_t dst, int32_t src, hone_error 
 }
 
 /* Calls fn for every piece of what a sequence must hold at a length, always in the same order, whatever the pages. */
-typedef void piece_fn(const hone_session *s, void *arg, char *piece, size_t bytes);
+typedef void piece_fn(const hone_session *s, void *arg, hn_buf *buf, size_t at, size_t bytes);
 static void each_piece(const hone_session *s, int32_t seq, int32_t length, piece_fn *fn, void *arg)
 {
     enum { UNIT = HN_SOFT_BLOCK };
@@ -98,17 +98,18 @@ static void each_piece(const hone_session *s, int32_t seq, int32_t length, piece
         size_t k_block = hn_memory_k_block(m, il), v_block = hn_memory_v_block(m, il);
         for (int64_t at = from < 0 ? length : from; at < length;) {
             int64_t end = (at / UNIT + 1) * UNIT < length ? (at / UNIT + 1) * UNIT : length;
-            size_t n = (size_t)((end - at + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK),
-                   in = (size_t)(at % HN_PAGE) / HN_KEY_BLOCK;
+            size_t n = (size_t)((end - at + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK);
+            hn_buf *buf = s->kv[il].mem;
             for (int32_t h = 0; h < s->kv[il].n_head_kv; h++) {
-                size_t page = hn_kv_at(&s->kv[il], seq, at, h);
-                fn(s, arg, s->kv[il].k + page + in * k_block, n * k_block);
-                if (v_block) fn(s, arg, s->kv[il].v + page + in * v_block, n * v_block);
+                fn(s, arg, buf, hn_memory_block_at(m, il, seq, at, h, false), n * k_block);
+                if (v_block) fn(s, arg, buf, hn_memory_block_at(m, il, seq, at, h, true), n * v_block);
             }
             at = end;
         }
     }
-    if (length && m->state_floats) fn(s, arg, (char *)hn_memory_block(m, seq), hn_state_bytes(s));
+    size_t state;
+    if (length && m->state_floats && hn_memory_state_at(m, seq, &state))
+        fn(s, arg, m->states.mem, state, hn_state_bytes(s));
 }
 
 struct hone_snapshot {
@@ -122,17 +123,20 @@ struct hone_snapshot {
     bool known;   /* the ids */
 };
 
-static void count_piece(const hone_session *s, void *arg, char *piece, size_t bytes) { *(size_t *)arg += bytes; }
-static void save_piece(const hone_session *s, void *arg, char *piece, size_t bytes)
+static void count_piece(const hone_session *s, void *arg, hn_buf *buf, size_t at, size_t bytes)
+{
+    *(size_t *)arg += bytes;
+}
+static void save_piece(const hone_session *s, void *arg, hn_buf *buf, size_t at, size_t bytes)
 {
     char **to = arg;
-    s->be->op->read(s->be, *to, piece, bytes);
+    s->be->op->read(s->be, *to, buf, at, bytes);
     *to += bytes;
 }
-static void load_piece(const hone_session *s, void *arg, char *piece, size_t bytes)
+static void load_piece(const hone_session *s, void *arg, hn_buf *buf, size_t at, size_t bytes)
 {
     char **from = arg;
-    s->be->op->write(s->be, piece, *from, bytes);
+    s->be->op->write(s->be, buf, at, *from, bytes);
     *from += bytes;
 }
 

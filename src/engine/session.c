@@ -12,19 +12,33 @@ enum {
     DEFAULT_CHECKPOINTS = 8,
     MAX_SEQ = 4096,
     MAX_CHUNK = 65536,
-    MAX_CHECKPOINTS = 4096
+    MAX_CHECKPOINTS = 4096,
+    FEW_TOKENS = 4 /* of a recurrent model are run to their end: a copy of its state would take as long */
 };
 
 static int64_t max3(int64_t a, int64_t b, int64_t c) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
 
-/* Bytes of the scratch for n_chunk rows; false: absurd. */
-static bool scratch_size(const hone_session *s, uint64_t *bytes)
+/* A backend that knows the model. */
+static hone_status open_backend(hone_session *s, hone_error *err)
 {
+    const hone_context *ctx = s->ctx;
     const hn_hparams *hp = &s->model->hp;
-    uint64_t per_row = hn_has_state(s->model) ? 24 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff
-                                              : 3 * (uint64_t)hp->n_embd + 3 * (uint64_t)hp->n_ff +
-                                                    4 * (uint64_t)hp->n_head * (uint64_t)hp->head_dim;
-    return hn_mul_u64(per_row * sizeof(float), (uint64_t)s->n_chunk, bytes) && *bytes < (uint64_t)1 << 46;
+    bool state = hn_has_state(s->model);
+    const hn_backend_params p = { .pool = ctx->pool,
+                                  .threads_few = ctx->n_threads,
+                                  .threads_many = ctx->n_threads_batch,
+                                  .level = ctx->level,
+                                  .n_tok = s->n_chunk,
+                                  .max_n_in = max3(hp->n_embd, (int64_t)hp->n_head * hp->head_dim, hp->n_ff),
+                                  .max_n_out = max3(hp->n_embd, hp->n_ff, 0),
+                                  .n_head = state ? 0 : hp->n_head,
+                                  .n_head_kv = hp->n_head_kv,
+                                  .d = hp->head_dim,
+                                  .n_ctx = state ? 0 : s->n_ctx };
+    hone_status st = hn_backend_open(&s->be, ctx->backend, &p, err);
+    if (st != HONE_OK) return st;
+    const hn_upload u = hn_model_upload(s->model);
+    return s->be->op->upload(s->be, &u, err);
 }
 
 /* What sequences remember, and each layer's view of it. */
@@ -77,8 +91,9 @@ static hone_status check_params(const hone_model *m, hone_session_params *p, hon
 static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint64_t *scratch, hone_error *err)
 {
     hn_memory_bytes need;
-    uint64_t have = hn_memory_available();
-    bool sane = hn_memory_size(mp, &need) && scratch_size(s, scratch);
+    uint64_t have = s->be->op->available(s->be);
+    bool sane = hn_memory_size(mp, &need);
+    *scratch = hn_scratch_bytes(s->model, s->be, s->n_chunk);
     uint64_t least = need.one + need.states;
     sane = sane && least < (uint64_t)1 << 46;
     if (sane && (mp->budget ? !have || *scratch <= have : !have || least + *scratch <= have)) {
@@ -127,16 +142,8 @@ hone_status hone_session_new(hone_session **out, hone_context *ctx, const hone_m
                             .budget = p.cache_budget };
     uint64_t scratch_bytes = 0;
     size_t t = (size_t)p.n_chunk;
-    int64_t n_q = (int64_t)hp->n_head * hp->head_dim;
-    const hn_cpu_params bp = { .pool = ctx->pool,
-                               .kernels = ctx->kernels,
-                               .max_n_in = max3(hp->n_embd, n_q, hp->n_ff),
-                               .n_head = hn_has_state(m) ? 0 : hp->n_head,
-                               .n_head_kv = hp->n_head_kv,
-                               .d = hp->head_dim,
-                               .n_ctx = hn_has_state(m) ? 0 : p.n_ctx };
+    if ((st = open_backend(s, err)) != HONE_OK) goto fail;
     if ((st = plan_memory(s, &mp, &scratch_bytes, err)) != HONE_OK) goto fail;
-    if ((st = hn_backend_cpu_new(&s->be, &bp, err)) != HONE_OK) goto fail;
     if ((st = alloc_memory(s, &mp, err)) != HONE_OK) goto fail;
     s->next = calloc((size_t)p.n_seq, sizeof *s->next);
     s->rows = calloc(t, sizeof *s->rows);
@@ -159,7 +166,7 @@ void hone_session_free(hone_session *s)
 {
     if (!s) return;
     if (s->be) {
-        hn_scratch_free(&s->s, s->model, s->be, s->n_chunk);
+        hn_scratch_free(&s->s, s->be);
         hn_memory_free(s->mem);
         s->be->op->free(s->be);
     }
@@ -190,9 +197,9 @@ static void link_rows(hone_session *s, int32_t n)
     }
 }
 
-/* One forward pass over n ≤ n_chunk tokens; lengths are the caller's business. False: aborted. */
-static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, bool may_abort, float *logits,
-                      int32_t *n_wanted)
+/* One forward pass over n ≤ n_chunk tokens; lengths are the caller's business. As hn_forward_run. */
+static hone_status run_chunk(hone_session *s, const hone_token *tok, int32_t n, bool may_abort, float *logits,
+                             int32_t *n_wanted, hn_fault *fault, hone_error *err)
 {
     int32_t n_want = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -200,22 +207,22 @@ static bool run_chunk(hone_session *s, const hone_token *tok, int32_t n, bool ma
         if (tok[i].want_logits) s->want[n_want++] = i;
     }
     if (s->mem->state_floats) link_rows(s, n);
+    hn_step_block step = { .rows = s->rows,
+                           .n_tok = n,
+                           .want = s->want,
+                           .n_want = n_want,
+                           .adapters = s->adapters.of.of ? &s->adapters.of : NULL,
+                           .stop = may_abort ? s->abort_fn : NULL,
+                           .stop_arg = s->abort_arg };
+    hn_memory_step(s->mem, &step);
     hn_forward f = { .be = s->profile_fn ? &s->profiled.base : s->be,
                      .s = &s->s,
                      .kv = s->kv,
                      .state = s->state,
-                     .rows = s->rows,
-                     .n_tok = n,
-                     .want = s->want,
-                     .n_want = n_want,
-                     .logits = logits,
-                     .abort_fn = may_abort ? s->abort_fn : NULL,
-                     .abort_arg = s->abort_arg };
+                     .step = &step,
+                     .logits = logits };
     *n_wanted = n_want;
-    hn_pool_limit(s->ctx->pool, n > HN_FEW_TOKENS ? s->ctx->n_threads_batch : s->ctx->n_threads);
-    bool done = hn_forward_run(hn_session_model(s), &f);
-    if (s->profile_fn) hn_backend_profile_flush(&s->profiled);
-    return done;
+    return hn_forward_run(s->model, &f, fault, err);
 }
 
 /* Ids, sequences and positions of the whole batch, before anything is touched. */
@@ -249,7 +256,7 @@ static hone_status check_batch(hone_session *s, const char *who, const hone_toke
  * few tokens are run to their end instead. */
 static bool may_stop(const hone_session *s, int32_t n_call)
 {
-    return !s->mem->state_floats || (s->abort_fn && n_call > HN_FEW_TOKENS);
+    return !s->mem->state_floats || (s->abort_fn && n_call > FEW_TOKENS);
 }
 
 /* Room for a checked batch, whose lengths will be s->next. */
@@ -282,14 +289,14 @@ static hone_status fail_stored(const hone_session *s, const hn_fault *f, hone_er
 {
     char number[32], where[160];
     const char *path = HN_ESC(s->model->path, strlen(s->model->path));
-    snprintf(where, sizeof where, "layer %d: %c of position %lld (sequence %d, head %lld) is %s", (int)(f->kv - s->kv),
+    snprintf(where, sizeof where, "layer %d: %c of position %lld (sequence %d, head %lld) is %s", (int)f->layer,
              f->what, (long long)f->pos, (int)f->seq, (long long)f->head, number_words(number, f->value));
     if (!isfinite(f->value))
         return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s before it is stored, expected a finite number: " OVERFLOWS CHECK,
                        path, where, path);
     return HN_FAIL(err, HONE_E_NUMERIC, "%s: %s, expected at most %s; use an f32 cache: --kv f32", path, where,
-                   f->kv->type == HN_CACHE_F16 ? "65504, the largest number that an f16 cache holds"
-                                               : "8319008, 127 times the largest f16 scale of a q8_0 cache");
+                   s->cache == HN_CACHE_F16 ? "65504, the largest number that an f16 cache holds"
+                                            : "8319008, 127 times the largest f16 scale of a q8_0 cache");
 }
 
 /* Logits [n_want, n_vocab] of rows want[]: all finite, or the first that is not is named. */
@@ -312,26 +319,18 @@ static hone_status check_logits(const hone_session *s, const float *logits, int3
     return HONE_OK;
 }
 
-/* Of a chunk that was run: what could not be stored, asked once, else what the logits hold. */
-static hone_status check_numbers(hone_session *s, const float *logits, int32_t n_want, hone_error *err)
-{
-    hn_fault f = s->be->op->fault(s->be);
-    return f.kv ? fail_stored(s, &f, err) : check_logits(s, logits, n_want, err);
-}
-
 /* All chunks of a checked batch. */
 static hone_status run_all(hone_session *s, const hone_token *tok, int32_t n_tok, bool may_abort, float *logits,
                            hone_error *err)
 {
     for (int32_t at = 0; at < n_tok;) {
         int32_t n = n_tok - at < s->n_chunk ? n_tok - at : s->n_chunk, n_wanted;
-        if (!run_chunk(s, tok + at, n, may_abort, logits, &n_wanted)) {
-            s->be->op->fault(s->be); /* of a step that never was */
-            return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted after %d of %d tokens; the caches are as before", at,
-                           n_tok);
-        }
-        hone_status st = check_numbers(s, logits, n_wanted, err);
-        if (st != HONE_OK) return st;
+        hn_fault fault;
+        hone_status st = run_chunk(s, tok + at, n, may_abort, logits, &n_wanted, &fault, err);
+        if (st == HONE_E_INTERRUPTED)
+            return HN_FAIL(err, st, "interrupted after %d of %d tokens; the caches are as before", at, n_tok);
+        if (st == HONE_E_NUMERIC) return fail_stored(s, &fault, err);
+        if (st != HONE_OK || (st = check_logits(s, logits, n_wanted, err)) != HONE_OK) return st;
         if (logits) logits += (size_t)n_wanted * (size_t)s->model->hp.n_vocab;
         at += n;
     }
@@ -352,7 +351,7 @@ static hone_status run_batch(hone_session *s, const char *who, const hone_token 
     if ((st = extend(s, may_abort, err)) != HONE_OK) return st;
     st = run_all(s, tokens, n_tok, may_abort, logits, err);
     if (st != HONE_OK) {
-        hn_memory_undo(s->mem, st == HONE_E_NUMERIC);
+        hn_memory_undo(s->mem, st != HONE_E_INTERRUPTED);
         return st;
     }
     for (int32_t i = 0; i < n_tok; i++) hn_memory_note(s->mem, tokens[i].seq, tokens[i].pos, tokens[i].id);
@@ -388,7 +387,7 @@ static hone_status append(hone_session *s, int32_t seq, const int32_t *ids, int3
     }
     if (st != HONE_OK) {
         s->mem->length[seq] = len;
-        hn_memory_undo(s->mem, st == HONE_E_NUMERIC);
+        hn_memory_undo(s->mem, st != HONE_E_INTERRUPTED);
         return st;
     }
     for (int32_t i = 0; i < n_tok; i++) hn_memory_note(s->mem, seq, len + i, ids[i]);
@@ -472,8 +471,8 @@ hone_status hn_session_hold(hone_session *s, int32_t seq, int32_t n_pos, hone_er
 
 void hn_session_zero_state(hone_session *s, int32_t seq)
 {
-    float *block = hn_memory_block(s->mem, seq);
-    if (block) s->be->op->fill0(s->be, block, hn_state_bytes(s));
+    size_t at;
+    if (hn_memory_state_at(s->mem, seq, &at)) s->be->op->fill0(s->be, s->mem->states.mem, at, hn_state_bytes(s));
 }
 
 void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg)
@@ -483,7 +482,10 @@ void hone_session_set_abort(hone_session *s, bool (*fn)(void *), void *arg)
     s->abort_arg = arg;
 }
 
-static void add_bytes(void *arg, const void *p, size_t n) { *(uint64_t *)arg += n; }
+static void add_scratch(void *arg, const hn_mem_block *b)
+{
+    if (b->kind != HN_MEM_CACHE) *(uint64_t *)arg += b->bytes;
+}
 
 void hone_session_get_memory(const hone_session *s, hone_session_memory *out)
 {
@@ -491,7 +493,7 @@ void hone_session_get_memory(const hone_session *s, hone_session_memory *out)
     if (!out) return;
     *out = (hone_session_memory){ 0 };
     if (!s) return;
-    hn_scratch_each(&s->s, s->model, s->n_chunk, add_bytes, &owned);
+    s->be->op->blocks(s->be, add_scratch, &owned);
     *out = (hone_session_memory){ .cache_bytes = hn_memory_reserved(s->mem),
                                   .cache_used_bytes = s->mem->used,
                                   .scratch_bytes = owned,

@@ -112,7 +112,7 @@ static void put_v(hn_sealing *o, const hone_session *s, const char *v, int64_t l
 /* K, or V, of one head: what its pages hold of the positions that the layer must have. A walk over it in pieces that
  * end where a page does. */
 typedef struct head_walk {
-    char *at;     /* in the backend's memory */
+    size_t at;    /* in the layer's buffer */
     int64_t n;    /* positions of the piece */
     int64_t pos;  /* the next piece's */
     size_t bytes; /* of the piece there: whole blocks */
@@ -121,11 +121,9 @@ typedef struct head_walk {
 static bool next_piece(head_walk *w, const hone_session *s, int32_t seq, int32_t il, int32_t ih, bool v)
 {
     int64_t len = s->mem->length[seq], end = (w->pos / HN_PAGE + 1) * HN_PAGE;
-    const hn_kv *kv = &s->kv[il];
     if (w->pos >= len) return false;
     w->n = (end < len ? end : len) - w->pos;
-    w->at = (v ? kv->v : kv->k) + hn_kv_at(kv, seq, w->pos, ih) +
-            (size_t)(w->pos % HN_PAGE / HN_KEY_BLOCK) * block_bytes(s);
+    w->at = hn_memory_block_at(s->mem, il, seq, w->pos, ih, v);
     w->bytes = k_bytes(s, w->n);
     w->pos += w->n;
     return true;
@@ -145,7 +143,7 @@ static void put_positions(hn_sealing *o, const hone_session *s, int32_t seq, cha
         for (int32_t ih = 0; ih < s->kv[il].n_head_kv; ih++)
             for (int v = 0; v < 2; v++)
                 for (head_walk w = { .pos = first_of(s, il, len) }; next_piece(&w, s, seq, il, ih, v);) {
-                    s->be->op->read(s->be, host, w.at, w.bytes);
+                    s->be->op->read(s->be, host, s->kv[il].mem, w.at, w.bytes);
                     if (v) put_v(o, s, host, w.n);
                     else put_k(o, s, host, w.n);
                 }
@@ -154,10 +152,11 @@ static void put_positions(hn_sealing *o, const hone_session *s, int32_t seq, cha
 /* The state in pieces of what the buffer holds. */
 static void put_state(hn_sealing *o, const hone_session *s, int32_t seq, char *host, size_t n_host)
 {
-    const char *block = (const char *)hn_memory_block(s->mem, seq);
+    size_t block;
+    if (!hn_memory_state_at(s->mem, seq, &block)) return;
     for (size_t at = 0, all = hn_state_bytes(s); at < all; at += n_host) {
         size_t n = all - at < n_host ? all - at : n_host;
-        s->be->op->read(s->be, host, block + at, n);
+        s->be->op->read(s->be, host, s->mem->states.mem, block + at, n);
         hn_seal_put(o, host, n);
     }
 }
@@ -292,7 +291,7 @@ static const unsigned char *get_positions(hone_session *s, int32_t seq, const un
             for (int v = 0; v < 2; v++)
                 for (head_walk w = { .pos = first_of(s, il, len) }; next_piece(&w, s, seq, il, ih, v);) {
                     size_t n = v ? v_bytes(s, w.n) : k_bytes(s, w.n);
-                    s->be->op->write(s->be, w.at, at, n);
+                    s->be->op->write(s->be, s->kv[il].mem, w.at, at, n);
                     at += n;
                 }
     return at;
@@ -320,8 +319,9 @@ static hone_status get_all(hone_session *s, const hn_sealed *f, const char *path
         if ((st = hn_memory_renew(s->mem, seq, s->next[seq], NULL, err)) != HONE_OK) break;
         at = get_positions(s, seq, at);
         if (!s->next[seq]) continue;
-        float *block = hn_memory_block(s->mem, seq);
-        if (block) s->be->op->write(s->be, block, at, hn_state_bytes(s));
+        size_t block;
+        if (hn_memory_state_at(s->mem, seq, &block))
+            s->be->op->write(s->be, s->mem->states.mem, block, at, hn_state_bytes(s));
         at += hn_state_bytes(s);
     }
     return st;

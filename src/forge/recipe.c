@@ -161,8 +161,9 @@ static hone_status make(job *j, hn_recipe_piece *p, char *scratch, hone_error *e
     float *x = (float *)(void *)scratch;
     hn_recipe_fault what;
     uint64_t at, ne0 = p->t->ne[0];
-    if (s->bytes) return s->bytes(j->r->arg, p, scratch + j->x_bytes, err);
-    hone_status st = s->values(j->r->arg, p, x, scratch + j->x_bytes, err);
+    char *own = scratch ? scratch + j->x_bytes : NULL;
+    if (s->bytes) return s->bytes(j->r->arg, p, own, err);
+    hone_status st = s->values(j->r->arg, p, x, own, err);
     if (st == HONE_OK && encode(p->out, p->t->type, x, p->n_row * ne0, ne0, &what, &at))
         st = s->fault(j->r->arg, p->t, p->row * ne0 + at, what, err);
     return st;
@@ -178,7 +179,8 @@ static void run_chunk(void *arg, int64_t chunk, int32_t thread)
         return;
     }
     int32_t i = (int32_t)chunk - 1;
-    hone_status st = make(j, &j->fill->piece[i], j->scratch + (size_t)thread * j->thread_bytes, &e);
+    char *scratch = j->scratch ? j->scratch + (size_t)thread * j->thread_bytes : NULL; /* no source asks for room */
+    hone_status st = make(j, &j->fill->piece[i], scratch, &e);
     if (st == HONE_OK) return;
     pthread_mutex_lock(&j->mu);
     if (j->bad_piece < 0 || i < j->bad_piece) {

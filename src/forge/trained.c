@@ -148,21 +148,21 @@ static uint32_t file_type_of(const tensor *t, uint64_t n)
 static hone_status put_trained(hn_gguf_writer *w, const tensor *t, uint64_t n, const hone_model *base,
                                const hn_trained *p, hone_error *err)
 {
-    static const char *const except[] = { "general.file_type", "general.quantization_version",
-                                          "hone.synth.shape",  "hone.synth.type",
-                                          "hone.synth.seed",   NULL };
-    static const char *const renamed[] = { "general.file_type",
-                                           "general.quantization_version",
-                                           "hone.synth.shape",
-                                           "hone.synth.type",
-                                           "hone.synth.seed",
-                                           "general.name",
-                                           NULL };
+    const char *except[9] = { "general.file_type", "general.quantization_version", "hone.synth.shape",
+                              "hone.synth.type", "hone.synth.seed" };
+    size_t n_except = 5;
+    if (p->name) except[n_except++] = "general.name";
+    if (p->chat_template) {
+        except[n_except++] = "tokenizer.chat_template";
+        except[n_except++] = "tokenizer.chat_template.tool_use";
+    }
     uint32_t file_type = 0;
     hone_status st;
     if (!p->type || !hn_mix_find(p->type, NULL, &file_type)) file_type = file_type_of(t, n);
-    TRY(hn_gguf_put_all(w, base->file, p->name ? renamed : except, err));
+    TRY(hn_gguf_put_all(w, base->file, except, err));
     if (p->name) TRY(hn_gguf_put_str(w, "general.name", p->name, strlen(p->name), err));
+    if (p->chat_template)
+        TRY(hn_gguf_put_str(w, "tokenizer.chat_template", p->chat_template, strlen(p->chat_template), err));
     TRY(hn_gguf_put_u32(w, "general.file_type", file_type, err));
     TRY(hn_gguf_put_u32(w, "general.quantization_version", 2, err));
     return HONE_OK;

@@ -15,8 +15,9 @@ typedef struct hn_trained {
     int32_t n_tensor;
     const char
         *type; /* "F32", "F16", "BF16" or a mixture as "Q4_K_M"; NULL: as in base, but F32 where that is quantized */
-    const char *name;  /* general.name; NULL: as base */
-    int32_t n_threads; /* 0: all cores */
+    const char *name;          /* general.name; NULL: as base */
+    const char *chat_template; /* tokenizer.chat_template, Jinja source; NULL: as base */
+    int32_t n_threads;         /* 0: all cores */
 } hn_trained;
 
 /* Writes base with new values: its metadata and tensors in its order; trained matrices in the type asked for, vectors

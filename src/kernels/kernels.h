@@ -23,6 +23,7 @@
 #ifndef HN_KERNELS_H
 #define HN_KERNELS_H
 
+#include "kernels/layout.h"
 #include "quant/pack.h"
 #include "quant/quant.h"
 
@@ -111,56 +112,6 @@ typedef void hn_matmul_fn(const hn_mm *a);
 /* In the packed layout (quant/pack.h) w is group 0, w_stride the bytes between groups and
  * r0 a multiple of HN_PACK_ROWS; the same bits as from the rows. */
 
-/* ---- the KV cache ---------------------------------------------------------------------- */
-
-enum {
-    HN_KEY_BLOCK = 16,  /* positions stored together */
-    HN_SOFT_BLOCK = 64, /* keys per step of the running softmax */
-    HN_SPLIT = 512,     /* keys per independent partial result */
-    HN_CACHE_GROUP = 32 /* dims that share a scale in q8_0 */
-};
-
-/* Positions stored in one place. Where they lie is no matter of arithmetic: no bit depends on it. */
-#ifndef HN_PAGE
-#define HN_PAGE 64
-#endif
-_Static_assert(HN_PAGE % HN_SOFT_BLOCK == 0 && HN_SPLIT % HN_PAGE == 0, "64, 128, 256 or 512");
-
-/* The cache of one KV head: K and V in blocks of 16 positions of the same size, which
- * follow each other within a page. Pages hold whole soft blocks: keys past the last
- * may be read, never used.
- *   f16, f32  K [d][16], V [16][d]
- *   q8_0      per 32 dims of a head vector (the last group may be shorter) codes and an f16
- *             scale; d4 = d rounded up to 4 with codes of zero.
- *             K: codes + 128 [d4/4][16][4], then scales [groups][16]
- *             V: codes [16][d4], then scales [16][groups]
- *             scale = f16(max|x| / 127); code = rne(x·(1/scale)) in [−127, 127];
- *             scale 0: codes 0. A NaN or infinity in the group: scale NaN, codes 0. */
-typedef enum hn_cache_type { HN_CACHE_F16 = 0, HN_CACHE_F32, HN_CACHE_Q8_0, HN_CACHE_TYPES } hn_cache_type;
-
-static inline int64_t hn_cache_groups(int64_t d) { return (d + HN_CACHE_GROUP - 1) / HN_CACHE_GROUP; }
-static inline int64_t hn_cache_d4(int64_t d) { return (d + 3) & ~(int64_t)3; }
-/* Bytes of 16 positions of K, or of V. */
-static inline size_t hn_cache_block_bytes(hn_cache_type t, int64_t d)
-{
-    switch (t) {
-    case HN_CACHE_F16: return (size_t)d * HN_KEY_BLOCK * 2;
-    case HN_CACHE_F32: return (size_t)d * HN_KEY_BLOCK * 4;
-    default: return (size_t)(hn_cache_d4(d) + 2 * hn_cache_groups(d)) * HN_KEY_BLOCK;
-    }
-}
-
-/* The largest |x| that a cache holds as a number: what f16 rounds to at most 65504, and what has such a scale in q8_0
- * (x/127 rounded to f32, then to f16). One float more is stored as infinity, which a softmax turns into NaN. */
-static inline float hn_cache_limit(hn_cache_type t)
-{
-    switch (t) {
-    case HN_CACHE_F16: return 0x1.ffdffep+15f; /* the float before 65520, halfway to where 65536 would be */
-    case HN_CACHE_F32: return 0x1.fffffep+127f;
-    default: return 0x1.fbe03ep+22f; /* the last whose 127th part is below 65520 */
-    }
-}
-
 /* ---- attention ------------------------------------------------------------------------ */
 
 /* n_tok tokens at consecutive positions, n_q queries (heads sharing one KV head) of each;
@@ -209,12 +160,6 @@ static inline int64_t hn_attn_floats(int64_t rows, int64_t d)
 /* ---- RWKV ----------------------------------------------------------------------------- */
 
 enum { HN_MAX_WKV = 256 }; /* head size */
-
-/* What a function of one element is, after a product. */
-typedef enum hn_map { HN_MAP_NONE = 0, HN_MAP_TANH, HN_MAP_SIGMOID, HN_MAP_SILU, HN_MAP_SQRELU, HN_MAP_KINDS } hn_map;
-
-/* What a gate's function is, before it multiplies. */
-typedef enum hn_glu { HN_GLU_SILU = 0, HN_GLU_GELU, HN_GLU_KINDS } hn_glu;
 
 /* One token of one head of n channels; vectors [n] unless said. The state s is [n key][n value] (RWKV-7's
  * paper has it the other way round). Sums over the head are lanes and a tree as in the float rule, those over

@@ -220,5 +220,6 @@ hone_status hn_bind(hone_model *m, hone_error *err)
     if (st == HONE_OK && m->plan[0].rope >= 0 && (st = hn_rope_width(m, err)) == HONE_OK &&
         (st = bind_outer(m, true, err)) == HONE_OK)
         st = hn_rope_tables(m, err);
-    return st == HONE_OK ? refuse_leftovers(m, err) : st;
+    if (st == HONE_OK) st = refuse_leftovers(m, err);
+    return st == HONE_OK ? hn_number_weights(m, err) : st;
 }

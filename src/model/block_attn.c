@@ -6,19 +6,22 @@ void hn_attn_project(const hone_model *m, const hn_forward *f, int32_t il)
 {
     const hn_layer *l = &m->layers[il];
     const hn_backend_ops *op = f->be->op;
-    hn_scratch *s = f->s;
-    op->rms_norm(f->be, &s->act, s->x, l->attn_norm, m->hp.n_embd, f->n_tok, m->hp.rms_eps);
+    const hn_scratch *s = f->s;
+    const hn_norm norm = {
+        .x = f->x, .act = s->act, .w = l->attn_norm, .n = m->hp.n_embd, .n_tok = f->step->n_tok, .eps = m->hp.rms_eps
+    };
+    op->norm(f->be, &norm);
     const hn_product qkv[] = { { .w = &l->attn_q, .y = s->q },
                                { .w = &l->attn_k, .y = s->k },
                                { .w = &l->attn_v, .y = s->v } };
-    op->matmul(f->be, &s->act, qkv, 3);
+    op->matmul(f->be, s->act, qkv, 3);
 }
 
 void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
 {
     const hn_layer *l = &m->layers[il];
     const hn_layer_plan *p = &m->plan[il];
-    hn_scratch *s = f->s;
+    const hn_scratch *s = f->s;
     const hn_heads heads = { .q = s->q,
                              .k = s->k,
                              .v = s->v,
@@ -29,26 +32,28 @@ void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
                              .n_rot = m->hp.n_rot,
                              .neox = m->hp.rope_neox,
                              .eps = m->hp.rms_eps };
-    f->be->op->heads(f->be, &heads, &f->kv[il], f->rows, f->n_tok);
+    f->be->op->heads(f->be, &heads, &f->kv[il]);
 }
 
-void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il, const hn_wanted *rows)
+void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
 {
     const hn_layer_plan *p = &m->plan[il];
-    f->be->op->attention(f->be, &f->s->act, f->s->q, &f->kv[il], f->rows, rows->index, rows->n, p->n_head, p->scale,
-                         p->window);
+    const hn_attention a = {
+        .q = f->s->q, .n_head = p->n_head, .scale = p->scale, .window = p->window, .which = f->give
+    };
+    f->be->op->attention(f->be, f->s->act, &a, &f->kv[il]);
 }
 
 /* x += post(Wo·attention(norm(x))) */
-void hn_block_attn(const hone_model *m, const hn_forward *f, int32_t il, hn_wanted *rows)
+void hn_block_attn(const hone_model *m, hn_forward *f, int32_t il)
 {
     const hn_layer *l = &m->layers[il];
     hn_attn_project(m, f, il);
     hn_attn_heads(m, f, il);
-    if (!rows->n) return; /* the cache is filled */
-    hn_attn_core(m, f, il, rows);
-    hn_forward_narrow(m, f, rows);
-    hn_forward_add(m, f, &f->s->act, &l->attn_output, l->attn_post_norm);
+    if (!hn_forward_rows(f)) return; /* the cache is filled */
+    hn_attn_core(m, f, il);
+    hn_forward_narrow(m, f);
+    hn_forward_add(m, f, f->s->act, &l->attn_output, l->attn_post_norm);
 }
 
 void hn_block_attn_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w)
@@ -57,7 +62,6 @@ void hn_block_attn_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scra
     hn_at_least(&w->q, n_q);
     hn_at_least(&w->k, (int64_t)p->n_head_kv * p->d_k);
     hn_at_least(&w->v, (int64_t)p->n_head_kv * p->d_v);
-    hn_at_least(&w->h, n_q + 31);
     hn_at_least(&w->act, n_q);
     if (p->rope >= 0) hn_at_least(&w->rope[p->rope], hp->n_rot);
 }

@@ -9,51 +9,51 @@
 enum { W6, K6, V6, R6, G6 };
 enum { R7, W7, K7, V7, A7, G7 };
 
-void hn_block_rwkv6(const hone_model *m, const hn_forward *f, int32_t il, hn_wanted *rows)
+void hn_block_rwkv6(const hone_model *m, hn_forward *f, int32_t il)
 {
     const hn_hparams *hp = &m->hp;
     const hn_backend_ops *op = f->be->op;
     hn_backend *be = f->be;
-    hn_scratch *s = f->s;
+    const hn_scratch *s = f->s;
     const hn_layer *l = &m->layers[il];
-    float *const delta[HN_RWKV_MIXES] = { s->w, s->k, s->v, s->r,
-                                          s->g }; /* until the products of these names are made */
+    hn_buf *const delta[HN_RWKV_MIXES] = { s->w, s->k, s->v, s->r,
+                                           s->g }; /* until the products of these names are made */
 
-    hn_shift shift = { .x = s->x,
+    hn_shift shift = { .x = f->x,
                        .ln_w = l->attn_norm,
                        .ln_b = l->attn_norm_b,
-                       .h = s->h,
+                       .h = f->h,
                        .eps = hp->ln_eps,
                        .n = 1,
-                       .out = { &s->act },
+                       .out = { s->act },
                        .lerp = { l->lerp_x },
                        .part = HN_PREV_TIME_MIX };
-    op->token_shift(be, &shift, &f->state[il], f->rows, f->n_tok, NULL, f->n_tok);
+    op->token_shift(be, &shift, &f->state[il]);
     hn_product mix[HN_RWKV_MIXES];
     for (int c = 0; c < HN_RWKV_MIXES; c++)
-        mix[c] = (hn_product){ .w = &l->mix1[c], .in = &s->act, .out = &s->low[c], .map = HN_MAP_TANH };
+        mix[c] = (hn_product){ .w = &l->mix1[c], .in = s->act, .out = s->low[c], .map = HN_MAP_TANH };
     op->matmul(be, NULL, mix, HN_RWKV_MIXES);
-    for (int c = 0; c < HN_RWKV_MIXES; c++) mix[c] = (hn_product){ .w = &l->mix2[c], .in = &s->low[c], .y = delta[c] };
+    for (int c = 0; c < HN_RWKV_MIXES; c++) mix[c] = (hn_product){ .w = &l->mix2[c], .in = s->low[c], .y = delta[c] };
     op->matmul(be, NULL, mix, HN_RWKV_MIXES);
     shift.x = NULL;
     shift.keep = true;
     shift.n = HN_RWKV_MIXES;
     for (int c = 0; c < HN_RWKV_MIXES; c++) {
-        shift.out[c] = &s->shift[c];
+        shift.out[c] = s->shift[c];
         shift.lerp[c] = l->lerp[c];
         shift.delta[c] = delta[c];
     }
-    op->token_shift(be, &shift, &f->state[il], f->rows, f->n_tok, NULL, f->n_tok);
+    op->token_shift(be, &shift, &f->state[il]);
 
     const hn_product in[] = {
-        { .w = &l->receptance, .in = &s->shift[R6], .y = s->r },
-        { .w = &l->key, .in = &s->shift[K6], .y = s->k },
-        { .w = &l->value, .in = &s->shift[V6], .y = s->v },
-        { .w = &l->gate, .in = &s->shift[G6], .y = s->g, .map = HN_MAP_SILU },
-        { .w = &l->w1, .in = &s->shift[W6], .out = &s->low[0], .map = HN_MAP_TANH },
+        { .w = &l->receptance, .in = s->shift[R6], .y = s->r },
+        { .w = &l->key, .in = s->shift[K6], .y = s->k },
+        { .w = &l->value, .in = s->shift[V6], .y = s->v },
+        { .w = &l->gate, .in = s->shift[G6], .y = s->g, .map = HN_MAP_SILU },
+        { .w = &l->w1, .in = s->shift[W6], .out = s->low[0], .map = HN_MAP_TANH },
     };
     op->matmul(be, NULL, in, 5);
-    op->matmul(be, &s->low[0], &(hn_product){ .w = &l->w2, .y = s->w }, 1);
+    op->matmul(be, s->low[0], &(hn_product){ .w = &l->w2, .y = s->w }, 1);
     const hn_time_mix step = { .r = s->r,
                                .k = s->k,
                                .v = s->v,
@@ -65,48 +65,48 @@ void hn_block_rwkv6(const hone_model *m, const hn_forward *f, int32_t il, hn_wan
                                .n_head = m->plan[il].n_head,
                                .n = m->plan[il].d_k,
                                .eps = HN_RWKV_GROUP_EPS };
-    op->time_mix(be, &s->act, &step, &f->state[il], f->rows, f->n_tok);
-    op->matmul(be, &s->act, &(hn_product){ .w = &l->output, .y = s->h, .sum = s->x }, 1);
+    op->time_mix(be, s->act, &step, &f->state[il]);
+    op->matmul(be, s->act, &(hn_product){ .w = &l->output, .sum = f->x }, 1);
 }
 
-void hn_block_rwkv7(const hone_model *m, const hn_forward *f, int32_t il, hn_wanted *rows)
+void hn_block_rwkv7(const hone_model *m, hn_forward *f, int32_t il)
 {
     const hn_hparams *hp = &m->hp;
     const hn_backend_ops *op = f->be->op;
     hn_backend *be = f->be;
-    hn_scratch *s = f->s;
+    const hn_scratch *s = f->s;
     const hn_layer *l = &m->layers[il];
     bool mix_v = il > 0;
 
-    hn_shift shift = { .x = s->x,
+    hn_shift shift = { .x = f->x,
                        .ln_w = l->attn_norm,
                        .ln_b = l->attn_norm_b,
-                       .h = s->h,
+                       .h = f->h,
                        .eps = hp->ln_eps,
                        .n = 6,
                        .part = HN_PREV_TIME_MIX,
                        .keep = true };
     for (int c = 0; c < 6; c++) {
-        shift.out[c] = &s->shift[c];
+        shift.out[c] = s->shift[c];
         shift.lerp[c] = l->lerp[c];
     }
-    op->token_shift(be, &shift, &f->state[il], f->rows, f->n_tok, NULL, f->n_tok);
+    op->token_shift(be, &shift, &f->state[il]);
 
     hn_product first[] = {
-        { .w = &l->receptance, .in = &s->shift[R7], .y = s->r },
-        { .w = &l->key, .in = &s->shift[K7], .y = s->k },
-        { .w = &l->value, .in = &s->shift[V7], .y = s->v },
-        { .w = &l->g1, .in = &s->shift[G7], .out = &s->low[0], .map = HN_MAP_SIGMOID },
-        { .w = &l->w1, .in = &s->shift[W7], .out = &s->low[1], .map = HN_MAP_TANH },
-        { .w = &l->a1, .in = &s->shift[A7], .out = &s->low[2] },
-        { .w = &l->v1, .in = &s->shift[V7], .out = &s->low[3] },
+        { .w = &l->receptance, .in = s->shift[R7], .y = s->r },
+        { .w = &l->key, .in = s->shift[K7], .y = s->k },
+        { .w = &l->value, .in = s->shift[V7], .y = s->v },
+        { .w = &l->g1, .in = s->shift[G7], .out = s->low[0], .map = HN_MAP_SIGMOID },
+        { .w = &l->w1, .in = s->shift[W7], .out = s->low[1], .map = HN_MAP_TANH },
+        { .w = &l->a1, .in = s->shift[A7], .out = s->low[2] },
+        { .w = &l->v1, .in = s->shift[V7], .out = s->low[3] },
     };
     op->matmul(be, NULL, first, mix_v ? 7 : 6);
     const hn_product second[] = {
-        { .w = &l->g2, .in = &s->low[0], .y = s->g },
-        { .w = &l->w2, .in = &s->low[1], .y = s->w },
-        { .w = &l->a2, .in = &s->low[2], .y = s->a },
-        { .w = &l->v2, .in = &s->low[3], .y = s->v_mix },
+        { .w = &l->g2, .in = s->low[0], .y = s->g },
+        { .w = &l->w2, .in = s->low[1], .y = s->w },
+        { .w = &l->a2, .in = s->low[2], .y = s->a },
+        { .w = &l->v2, .in = s->low[3], .y = s->v_mix },
     };
     op->matmul(be, NULL, second, mix_v ? 4 : 3);
 
@@ -126,38 +126,39 @@ void hn_block_rwkv7(const hone_model *m, const hn_forward *f, int32_t il, hn_wan
                               .n_head = m->plan[il].n_head,
                               .n = m->plan[il].d_k,
                               .eps = HN_RWKV_GROUP_EPS };
-    op->time_mix(be, &s->act, &mix, &f->state[il], f->rows, f->n_tok);
-    op->matmul(be, &s->act, &(hn_product){ .w = &l->output, .y = s->h, .sum = s->x }, 1);
+    op->time_mix(be, s->act, &mix, &f->state[il]);
+    op->matmul(be, s->act, &(hn_product){ .w = &l->output, .sum = f->x }, 1);
 }
 
 /* x += value·relu(key·x_k)² (RWKV-6: times sigmoid(receptance·x_r)) */
-void hn_block_channel_mix(const hone_model *m, const hn_forward *f, int32_t il, hn_wanted *rows)
+void hn_block_channel_mix(const hone_model *m, hn_forward *f, int32_t il)
 {
     const hn_backend_ops *op = f->be->op;
-    hn_scratch *s = f->s;
+    const hn_scratch *s = f->s;
     const hn_layer *l = &m->layers[il];
-    bool gated = l->channel_receptance.data != NULL;
-    const hn_shift shift = { .x = s->x,
+    bool gated = hn_weight_is_there(&l->channel_receptance);
+    const hn_shift shift = { .x = f->x,
                              .ln_w = l->ffn_norm,
                              .ln_b = l->ffn_norm_b,
-                             .h = s->h,
+                             .h = f->h,
                              .eps = m->hp.ln_eps,
                              .n = gated ? 2 : 1,
-                             .out = { &s->shift[0], &s->shift[1] },
+                             .out = { s->shift[0], s->shift[1] },
                              .lerp = { l->channel_lerp[0], l->channel_lerp[1] },
                              .part = HN_PREV_CHANNEL_MIX,
-                             .keep = true };
-    op->token_shift(f->be, &shift, &f->state[il], f->rows, f->n_tok, rows->index, rows->n);
-    hn_forward_narrow(m, f, rows);
-    if (!rows->n) return;
-    const hn_product in[] = { { .w = &l->channel_key, .in = &s->shift[0], .out = &s->ff, .map = HN_MAP_SQRELU },
-                              { .w = &l->channel_receptance, .in = &s->shift[1], .y = s->r, .map = HN_MAP_SIGMOID } };
+                             .keep = true,
+                             .which = f->give };
+    op->token_shift(f->be, &shift, &f->state[il]);
+    hn_forward_narrow(m, f);
+    if (!hn_forward_rows(f)) return;
+    const hn_product in[] = { { .w = &l->channel_key, .in = s->shift[0], .out = s->ff, .map = HN_MAP_SQRELU },
+                              { .w = &l->channel_receptance, .in = s->shift[1], .y = s->r, .map = HN_MAP_SIGMOID } };
     op->matmul(f->be, NULL, in, gated ? 2 : 1);
-    const hn_product out = { .w = &l->channel_value, .y = s->h, .mul = gated ? s->r : NULL, .sum = s->x };
-    op->matmul(f->be, &s->ff, &out, 1);
+    const hn_product out = { .w = &l->channel_value, .mul = gated ? s->r : NULL, .sum = f->x };
+    op->matmul(f->be, s->ff, &out, 1);
     /* such files hold output matrices of layer il divided by 2^(il / rescale_every) */
     if (m->hp.rescale_every && (il + 1) % m->hp.rescale_every == 0)
-        op->scale(f->be, s->x, 0.5f, rows->n * m->hp.n_embd);
+        op->scale(f->be, f->x, 0.5f, hn_forward_rows(f) * m->hp.n_embd);
 }
 
 void hn_block_rwkv_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w)

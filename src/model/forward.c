@@ -18,71 +18,87 @@ static const struct {
 
 /* ---- the residual loop ------------------------------------------------------------------------------ */
 
-bool hn_forward_run(const hone_model *m, const hn_forward *f)
+hone_status hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, hone_error *err)
 {
-    hn_wanted rows = { NULL, f->n_tok };
+    const hn_backend_ops *op = f->be->op;
+    bool on = true;
+    op->step_begin(f->be, f->step);
+    hn_forward_start(f);
     hn_forward_begin(m, f);
-    for (int32_t il = 0; il < m->hp.n_layer; il++) {
-        if (f->abort_fn && f->abort_fn(f->abort_arg)) return false;
-        f->be->op->layer(f->be, il);
-        if (il == m->hp.n_layer - 1 && f->n_want < f->n_tok) rows = (hn_wanted){ f->want, f->n_want };
-        hn_mixer_forward(m, f, il, &rows);
-        hn_ffn_forward(m, f, il, &rows);
+    for (int32_t il = 0; il < m->hp.n_layer && (on = op->layer(f->be, il)); il++) {
+        if (il == m->hp.n_layer - 1 && f->step->n_want < f->step->n_tok) f->give = HN_WANTED;
+        hn_mixer_forward(m, f, il);
+        hn_ffn_forward(m, f, il);
     }
-    hn_forward_end(m, f, rows.n);
-    return true;
+    if (on) hn_forward_end(m, f);
+    hone_status st = op->step_end(f->be, fault, err);
+    if (on) return st;
+    return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
 }
 
-void hn_mixer_forward(const hone_model *m, const hn_forward *f, int32_t il, hn_wanted *rows)
+void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il) { mixers[m->plan[il].mixer].forward(m, f, il); }
+
+void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il) { ffns[m->plan[il].ffn].forward(m, f, il); }
+
+/* The norm outside layers: LayerNorm where it has a b. */
+static hn_norm outer_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok)
 {
-    mixers[m->plan[il].mixer].forward(m, f, il, rows);
+    return (hn_norm){ .kind = b ? HN_NORM_LAYER : HN_NORM_RMS,
+                      .x = f->x,
+                      .w = w,
+                      .b = b,
+                      .n = m->hp.n_embd,
+                      .n_tok = n_tok,
+                      .eps = b ? m->hp.ln_eps : m->hp.rms_eps };
 }
 
-void hn_ffn_forward(const hone_model *m, const hn_forward *f, int32_t il, hn_wanted *rows)
-{
-    ffns[m->plan[il].ffn].forward(m, f, il, rows);
-}
-
-void hn_forward_begin(const hone_model *m, const hn_forward *f)
+void hn_forward_begin(const hone_model *m, hn_forward *f)
 {
     const hn_hparams *hp = &m->hp;
     const hn_backend_ops *op = f->be->op;
+    int64_t n_tok = f->step->n_tok;
     op->layer(f->be, -1);
-    op->embed(f->be, f->s->x, &m->token_embd, f->rows, f->n_tok);
-    if (hp->emb_scale != 1) op->scale(f->be, f->s->x, hp->emb_scale, (int64_t)f->n_tok * hp->n_embd);
-    if (m->token_embd_norm)
-        op->layer_norm_rows(f->be, f->s->x, m->token_embd_norm, m->token_embd_norm_b, hp->n_embd, f->n_tok, hp->ln_eps);
+    op->embed(f->be, f->x, &m->token_embd);
+    if (hp->emb_scale != 1) op->scale(f->be, f->x, hp->emb_scale, n_tok * hp->n_embd);
+    if (m->token_embd_norm) {
+        hn_norm norm = outer_norm(m, f, m->token_embd_norm, m->token_embd_norm_b, n_tok);
+        norm.y = f->x;
+        op->norm(f->be, &norm);
+    }
     for (int r = 0; r < HN_ROPES; r++)
-        if (f->s->rope[r]) /* some layer asks for it */
-            op->rope_table(f->be, f->s->rope[r], hp->rope[r].freq, hp->n_rot, hp->rope[r].mscale, f->rows, f->n_tok);
+        if (f->s->rope[r]) op->rope(f->be, f->s->rope[r], r); /* some layer asks for it */
 }
 
-void hn_forward_end(const hone_model *m, const hn_forward *f, int64_t n)
+void hn_forward_end(const hone_model *m, hn_forward *f)
 {
-    const hn_hparams *hp = &m->hp;
     const hn_backend_ops *op = f->be->op;
-    hn_scratch *s = f->s;
     op->layer(f->be, -1);
-    if (!n) return;
-    if (m->output_norm_b)
-        op->layer_norm(f->be, &s->act, s->x, m->output_norm, m->output_norm_b, hp->n_embd, n, hp->ln_eps);
-    else op->rms_norm(f->be, &s->act, s->x, m->output_norm, hp->n_embd, n, hp->rms_eps);
-    op->head(f->be, f->logits, &s->act, &m->output);
+    if (!hn_forward_rows(f)) return;
+    hn_norm norm = outer_norm(m, f, m->output_norm, m->output_norm_b, hn_forward_rows(f));
+    norm.act = f->s->act;
+    op->norm(f->be, &norm);
+    op->logits(f->be, f->logits, f->s->act, &m->output);
 }
 
-void hn_forward_narrow(const hone_model *m, const hn_forward *f, hn_wanted *rows)
+void hn_forward_narrow(const hone_model *m, hn_forward *f)
 {
-    if (!rows->index) return;
-    if (rows->n) f->be->op->gather(f->be, f->s->x, f->s->x, rows->index, m->hp.n_embd, rows->n);
-    rows->index = NULL;
+    if (f->give == HN_ALL || f->narrow) return;
+    f->narrow = true;
+    if (!f->step->n_want) return;
+    hn_buf *x = f->x;
+    f->be->op->gather(f->be, f->h, x, m->hp.n_embd);
+    f->x = f->h;
+    f->h = x;
 }
 
 void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const hn_weight *w, const float *post)
 {
     const hn_backend_ops *op = f->be->op;
-    hn_scratch *s = f->s;
-    op->matmul(f->be, in, &(hn_product){ .w = w, .y = s->h, .sum = post ? NULL : s->x }, 1);
-    if (post) op->add_norm(f->be, s->x, s->h, post, m->hp.n_embd, in->n_tok, m->hp.rms_eps);
+    hn_product p = { .w = w };
+    if (post) p.y = f->h;
+    else p.sum = f->x;
+    op->matmul(f->be, in, &p, 1);
+    if (post) op->add_norm(f->be, f->x, f->h, post, m->hp.n_embd, hn_forward_rows(f), m->hp.rms_eps);
 }
 
 /* ---- scratch ------------------------------------------------------------------------------------------- */
@@ -90,7 +106,7 @@ void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const 
 /* The widest of all layers: they take turns. */
 static hn_scratch_width widths(const hone_model *m)
 {
-    hn_scratch_width w = { .x = m->hp.n_embd, .h = m->hp.n_embd + 31, .act = m->hp.n_embd };
+    hn_scratch_width w = { .x = m->hp.n_embd, .h = m->hp.n_embd, .act = m->hp.n_embd };
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
         mixers[m->plan[il].mixer].scratch(&m->hp, &m->plan[il], &w);
         ffns[m->plan[il].ffn].scratch(&m->hp, &m->plan[il], &w);
@@ -115,7 +131,6 @@ static const struct {
               ROWS(q),
               ROWS(k),
               ROWS(v),
-              ROWS(up),
               ROWS(rope[0]),
               ROWS(rope[1]),
               ROWS(r),
@@ -134,8 +149,19 @@ static int64_t width_of(const hn_scratch_width *w, int i)
 {
     return *(const int64_t *)(const void *)((const char *)w + parts[i].width);
 }
-static float **rows_of(const hn_scratch *s, int i) { return (float **)(void *)((char *)(uintptr_t)s + parts[i].at); }
-static hn_act *acts_of(const hn_scratch *s, int i) { return (hn_act *)(void *)((char *)(uintptr_t)s + parts[i].at); }
+static void *part_of(const hn_scratch *s, int i) { return (char *)(uintptr_t)s + parts[i].at; }
+
+uint64_t hn_scratch_bytes(const hone_model *m, hn_backend *be, int64_t n_tok)
+{
+    const hn_scratch_width w = widths(m);
+    uint64_t bytes = 0;
+    for (int i = 0; i < N_PARTS; i++) {
+        int64_t n = width_of(&w, i);
+        uint64_t one = parts[i].act && n ? be->op->act_bytes(be, n, n_tok) : (uint64_t)(n_tok * n) * sizeof(float);
+        bytes += one * (uint64_t)parts[i].n;
+    }
+    return bytes;
+}
 
 bool hn_scratch_alloc(hn_scratch *s, const hone_model *m, hn_backend *be, int64_t n_tok)
 {
@@ -145,39 +171,22 @@ bool hn_scratch_alloc(hn_scratch *s, const hone_model *m, hn_backend *be, int64_
         int64_t n = width_of(&w, i);
         if (!n) continue;
         if (!parts[i].act) {
-            if (!(*rows_of(s, i) = be->op->alloc(be, (uint64_t)(n_tok * n)))) return false;
+            hn_buf **rows = part_of(s, i);
+            if (!(*rows = be->op->alloc(be, (uint64_t)(n_tok * n) * sizeof(float), HN_MEM_ROWS))) return false;
             continue;
         }
+        hn_act **acts = part_of(s, i);
         for (int k = 0; k < parts[i].n; k++)
-            if (!be->op->act_alloc(be, &acts_of(s, i)[k], n, n_tok)) return false;
+            if (!(acts[k] = be->op->act_alloc(be, n, n_tok))) return false;
     }
     return true;
 }
 
-void hn_scratch_free(hn_scratch *s, const hone_model *m, hn_backend *be, int64_t n_tok)
+void hn_scratch_free(hn_scratch *s, hn_backend *be)
 {
-    const hn_scratch_width w = widths(m);
     for (int i = 0; i < N_PARTS; i++) {
-        int64_t n = width_of(&w, i);
-        if (!n) continue;
-        if (!parts[i].act && *rows_of(s, i)) be->op->release(be, *rows_of(s, i), (uint64_t)(n_tok * n));
-        for (int k = 0; k < parts[i].n && parts[i].act; k++) be->op->act_release(be, &acts_of(s, i)[k], n, n_tok);
+        if (!parts[i].act) be->op->release(be, *(hn_buf **)part_of(s, i));
+        for (int k = 0; k < parts[i].n && parts[i].act; k++) be->op->act_release(be, ((hn_act **)part_of(s, i))[k]);
     }
     *s = (hn_scratch){ 0 };
-}
-
-void hn_scratch_each(const hn_scratch *s, const hone_model *m, int64_t n_tok, hn_block_fn *fn, void *arg)
-{
-    const hn_scratch_width w = widths(m);
-    for (int i = 0; i < N_PARTS; i++) {
-        int64_t n = width_of(&w, i);
-        if (!n) continue;
-        if (!parts[i].act) fn(arg, *rows_of(s, i), (size_t)(n_tok * n) * sizeof(float));
-        for (int k = 0; k < parts[i].n && parts[i].act; k++) {
-            const hn_act *a = &acts_of(s, i)[k];
-            fn(arg, a->f32, hn_act_row_bytes(HN_ACT_F32, n) * (size_t)n_tok);
-            fn(arg, a->q256, hn_act_row_bytes(HN_ACT_Q256, n + 255) * (size_t)n_tok);
-            fn(arg, a->q32, hn_act_row_bytes(HN_ACT_Q32, n + 31) * (size_t)n_tok);
-        }
-    }
 }

@@ -1,4 +1,4 @@
-/* forward: one pass over a batch, made of blocks. forward.c owns the residual loop, block_*.c a layer's halves; each
+/* forward: one pass over a step, made of blocks. forward.c owns the residual loop, block_*.c a layer's halves; each
  * block says what scratch it wants and does its part, by backend operations alone. They refuse to know files,
  * sessions and sampling. */
 #ifndef HN_FORWARD_H
@@ -8,69 +8,78 @@
 
 /* What a forward pass works on, for n_tok rows. */
 typedef struct hn_scratch {
-    float *x, *h;   /* the residual stream; what a half of a layer gives, and room for its products */
-    hn_act act, ff; /* what a half's products take; what the last product of the feed-forward part takes */
-    float *q, *k, *v, *up, *rope[HN_ROPES];
+    hn_buf *x, *h;    /* the residual stream, and what a half of a layer gives: they may change places in a pass */
+    hn_act *act, *ff; /* what a half's products take; what the last product of the feed-forward part takes */
+    hn_buf *q, *k, *v, *rope[HN_ROPES];
     /* RWKV */
-    hn_act shift[HN_MAX_SHIFT], low[HN_RWKV_MIXES]; /* token-shifted inputs; activations of low rank */
-    float *r, *w, *a, *v_mix, *g, *v_first;
+    hn_act *shift[HN_MAX_SHIFT], *low[HN_RWKV_MIXES]; /* token-shifted inputs; activations of low rank */
+    hn_buf *r, *w, *a, *v_mix, *g, *v_first;
 } hn_scratch;
 
 /* Floats of a row of each; 0: it is not wanted. */
 typedef struct hn_scratch_width {
-    int64_t x, h, act, ff, q, k, v, up, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
+    int64_t x, h, act, ff, q, k, v, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
 } hn_scratch_width;
 
 typedef struct hn_forward {
     hn_backend *be;
-    hn_scratch *s;
+    const hn_scratch *s;
     const hn_kv *kv;       /* [n_layer] or NULL */
     const hn_state *state; /* [n_layer] or NULL */
-    const hn_row *rows;    /* [n_tok] */
-    int32_t n_tok;
-    const int32_t *want; /* [n_want] rows whose logits are wanted */
-    int32_t n_want;
-    float *logits;            /* host, [n_want, n_vocab] */
-    bool (*abort_fn)(void *); /* asked before each layer; NULL: never */
-    void *abort_arg;
+    const hn_step_block *step;
+    float *logits; /* host, [n_want, n_vocab] */
+    /* as the pass goes: */
+    hn_buf *x, *h; /* of s */
+    hn_which give; /* rows that a layer has to give: all, or, in the last one, those whose logits are wanted */
+    bool narrow;   /* x holds these alone already */
 } hn_forward;
 
-/* All of the pass; false: aborted. */
-bool hn_forward_run(const hone_model *m, const hn_forward *f);
+/* All of the pass, a step from its beginning to its end; f's last fields are set here. HONE_E_INTERRUPTED: the step was
+ * stopped; HONE_E_NUMERIC: *fault says what could not be stored. */
+hone_status hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, hone_error *err);
 
-/* Its pieces, for who measures them alone. */
-void hn_forward_begin(const hone_model *m, const hn_forward *f);          /* embeddings into x, angles of the rows */
-void hn_forward_end(const hone_model *m, const hn_forward *f, int64_t n); /* logits of the n rows of x */
+/* Its pieces, for who measures them alone, within a step. */
+void hn_forward_begin(const hone_model *m, hn_forward *f); /* embeddings into x, angles of the rows */
+void hn_forward_end(const hone_model *m, hn_forward *f);   /* logits of the rows of x */
+/* Before a piece: x and h are the scratch's, all rows are to be given. */
+static inline void hn_forward_start(hn_forward *f)
+{
+    f->x = f->s->x;
+    f->h = f->s->h;
+    f->give = HN_ALL;
+    f->narrow = false;
+}
 
-/* Rows of the batch that a layer has to give: all, or, in the last layer, those whose logits are wanted. */
-typedef struct hn_wanted {
-    const int32_t *index; /* [n]; NULL: x holds these n rows already */
-    int64_t n;
-} hn_wanted;
-/* x keeps the wanted rows alone. */
-void hn_forward_narrow(const hone_model *m, const hn_forward *f, hn_wanted *rows);
+/* Rows that a layer has to give. */
+static inline int64_t hn_forward_rows(const hn_forward *f)
+{
+    return f->give == HN_ALL ? f->step->n_tok : f->step->n_want;
+}
+/* x keeps the rows that are to be given, alone. */
+void hn_forward_narrow(const hone_model *m, hn_forward *f);
 
-/* A half of layer il: x += what it makes of norm(x), for the wanted rows; memory is filled for all. */
-typedef void hn_half_fn(const hone_model *m, const hn_forward *f, int32_t il, hn_wanted *rows);
+/* A half of layer il: x += what it makes of norm(x), for the rows to be given; memory is filled for all. */
+typedef void hn_half_fn(const hone_model *m, hn_forward *f, int32_t il);
 hn_half_fn hn_mixer_forward, hn_ffn_forward; /* whichever the plan names */
 hn_half_fn hn_block_attn, hn_block_glu, hn_block_rwkv6, hn_block_rwkv7, hn_block_channel_mix;
 /* x += post(W·in), where the layer has a norm of what a half gives; else x += W·in. */
 void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const hn_weight *w, const float *post);
 
-/* The steps of attention, of all rows: queries, keys and values of x; their heads, stored; and scores and values. */
+/* The steps of attention: queries, keys and values of all rows of x; their heads, stored; and, of the rows to be given,
+ * scores and values. */
 void hn_attn_project(const hone_model *m, const hn_forward *f, int32_t il);
 void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il);
-void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il, const hn_wanted *rows);
+void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il);
 
 /* Raises w to what such a layer's block wants. */
 typedef void hn_width_fn(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w);
 hn_width_fn hn_block_attn_scratch, hn_block_glu_scratch, hn_block_rwkv_scratch, hn_block_channel_mix_scratch;
 static inline void hn_at_least(int64_t *width, int64_t n) { *width = *width > n ? *width : n; }
 
-/* Scratch for n_tok rows. False: no memory; hn_scratch_free must follow in either case. */
+/* Bytes of scratch for n_tok rows. */
+uint64_t hn_scratch_bytes(const hone_model *m, hn_backend *be, int64_t n_tok);
+/* The scratch. False: no memory; hn_scratch_free must follow in either case. */
 bool hn_scratch_alloc(hn_scratch *s, const hone_model *m, hn_backend *be, int64_t n_tok);
-void hn_scratch_free(hn_scratch *s, const hone_model *m, hn_backend *be, int64_t n_tok);
-/* Each block of it; n in bytes. */
-void hn_scratch_each(const hn_scratch *s, const hone_model *m, int64_t n_tok, hn_block_fn *fn, void *arg);
+void hn_scratch_free(hn_scratch *s, hn_backend *be);
 
 #endif

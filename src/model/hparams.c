@@ -1,5 +1,6 @@
 /* hparams: the numbers of a model from its metadata, each within policy. Owns the keys of each family; refuses to know
  * tensors but where a number is missing and a shape has it. */
+#include "kernels/kernels.h"
 #include "model/hparams.h"
 
 #include <math.h>

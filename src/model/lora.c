@@ -38,6 +38,7 @@ void hn_lora_close(hn_lora *l)
     free(l->path);
     free(l->arch);
     free(l->name);
+    free(l->chat_template);
     free(l);
 }
 
@@ -49,7 +50,7 @@ hone_status hn_lora_begin(hn_lora_build *b, const hone_model *m, const char *pat
     b->l = calloc(1, sizeof *b->l);
     b->slot = calloc((size_t)hn_gguf_n_tensors(m->file) + 1, sizeof *b->slot);
     if (!b->l || !b->slot || !(b->l->path = strdup(path)) || !(b->l->arch = strdup(m->arch->name)) ||
-        !(b->l->name = strdup("")))
+        !(b->l->name = strdup("")) || !(b->l->chat_template = strdup("")))
         return HN_FAIL(err, HONE_E_NOMEM, "%s: adapter", path);
     return HONE_OK;
 }

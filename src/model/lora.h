@@ -18,6 +18,7 @@ typedef struct hn_lora_pair {
 typedef struct hn_lora {
     char *path, *arch;
     char *name;             /* general.name or "" */
+    char *chat_template;    /* Jinja source of the conversations it was trained on, or "" */
     char base_identity[65]; /* hone_model_identity of the base it was trained on, or "" */
     hn_lora_pair *pair;     /* [n_pair] in the base file's tensor order */
     int32_t n_pair;
@@ -28,6 +29,7 @@ typedef struct hn_lora {
 typedef struct hn_lora_about {
     const char *name, *arch, *base_name; /* base_name may be NULL */
     const char *base_identity;           /* as above; may be NULL */
+    const char *chat_template;           /* as above; may be NULL */
     float alpha;                         /* scale·rank; with rank-stabilised scaling alpha·√rank */
     float dropout;
     int64_t steps; /* trained; 0: unknown */
@@ -49,16 +51,6 @@ hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_l
                                const hn_lora_about *about, hone_error *err);
 /* HONE_E_ARG where a new adapter at dst (peft: a folder) would replace one of the n_read files that are read. */
 hone_status hn_lora_apart(const char *dst, bool peft, const hn_file_use *read, size_t n_read, hone_error *err);
-
-/* ---- running with it -------------------------------------------------------------------------- */
-
-/* Calls fn for every matrix of m's layers and head that an adapter can change; il -1: the head. */
-typedef void hn_lora_weight_fn(void *arg, hn_weight *w, int32_t il);
-void hn_lora_each_weight(hone_model *m, hn_lora_weight_fn *fn, void *arg);
-/* A model to run with m's weights, its own table of them, and nothing else of its own; free it with free(). */
-hone_model *hn_lora_view(const hone_model *m);
-/* Whether w is base tensor t or rows of it; *first: which. */
-bool hn_lora_is_of(const hn_weight *w, const hn_gguf_tensor *t, int64_t *first);
 
 /* ---- what the two readers share (lora.c) ------------------------------------------------------ */
 

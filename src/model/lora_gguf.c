@@ -79,20 +79,30 @@ static hone_status read_tensor(hn_lora_build *b, const hn_gguf *g, const hn_gguf
     return hn_lora_check(x, t->ne[0] * t->ne[1], path, t->name, err);
 }
 
+/* *dst, which is replaced: a copy of s. */
+static hone_status keep(char **dst, hone_str s, const char *path, const char *what, hone_error *err)
+{
+    char *copy = strndup(s.ptr, s.len);
+    if (!copy) return HN_FAIL(err, HONE_E_NOMEM, "%s: %s", path, what);
+    free(*dst);
+    *dst = copy;
+    return HONE_OK;
+}
+
 hone_status hn_lora_from_gguf(hn_lora **out, const hone_model *m, const hn_gguf *g, hone_error *err)
 {
     hn_lora_build b;
     float alpha = 0;
-    hone_str name = { "", 0 }, base = { "", 0 };
+    hone_str name = { "", 0 }, base = { "", 0 }, chat = { "", 0 };
     *out = NULL;
     hone_status st = check_keys(m, g, &alpha, err);
     if (st != HONE_OK || (st = hn_gguf_get_str(g, "general.name", &name, NULL, err)) != HONE_OK) return st;
     if ((st = hn_gguf_get_str(g, "hone.lora.base_identity", &base, NULL, err)) != HONE_OK) return st;
+    if ((st = hn_gguf_get_str(g, "tokenizer.chat_template", &chat, NULL, err)) != HONE_OK) return st;
     st = hn_lora_begin(&b, m, hn_gguf_path(g), err);
     if (st == HONE_OK) {
-        char *copy = strndup(name.ptr, name.len);
-        if (!copy) st = HN_FAIL(err, HONE_E_NOMEM, "%s: name", hn_gguf_path(g));
-        else free(b.l->name), b.l->name = copy;
+        st = keep(&b.l->name, name, hn_gguf_path(g), "name", err);
+        if (st == HONE_OK) st = keep(&b.l->chat_template, chat, hn_gguf_path(g), "chat template", err);
         if (base.len < sizeof b.l->base_identity)
             memcpy(b.l->base_identity, base.ptr, base.len); /* a note: longer is none */
     }
@@ -119,6 +129,8 @@ static hone_status put_keys(hn_gguf_writer *w, const hn_lora_pair *pair, int32_t
     }
     if (about->base_identity && *about->base_identity)
         TRY(hn_gguf_put_str(w, "hone.lora.base_identity", about->base_identity, strlen(about->base_identity), err));
+    if (about->chat_template && *about->chat_template)
+        TRY(hn_gguf_put_str(w, "tokenizer.chat_template", about->chat_template, strlen(about->chat_template), err));
     TRY(hn_gguf_put_str(w, "adapter.type", "lora", 4, err));
     TRY(hn_gguf_put_f32(w, "adapter.lora.alpha", about->alpha, err));
     TRY(hn_gguf_put_u32(w, "hone.lora.rank", (uint32_t)rank, err));

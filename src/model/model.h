@@ -22,6 +22,8 @@ struct hone_model {
     const hn_memory_layer *memory;                                                  /* [n_layer] */
     hn_weight token_embd, output;                                                   /* output is token_embd when tied */
     const float *output_norm, *output_norm_b, *token_embd_norm, *token_embd_norm_b; /* the last three: RWKV */
+    const hn_weight **weight;                                                       /* [n_weight] by id */
+    int32_t n_weight;
     uint8_t *bound;                    /* [tensors] the kind of field that took it */
     hn_packed *packed;                 /* the side file in use, or NULL */
     const hn_packed_entry **packed_of; /* [tensors] what it has of each, NULL: nothing; or NULL */
@@ -51,6 +53,16 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
 
 /* The tokenizer, built at the first call. HONE_E_UNSUPPORTED: the file has none. */
 hone_status hn_model_vocab(const hone_model *m, const hn_vocab **out, hone_error *err);
+
+/* weights.c: numbers the matrices, token embedding first, then layer by layer, and lists them; when all are bound. */
+hone_status hn_number_weights(hone_model *m, hone_error *err);
+/* Calls fn for every matrix of m's layers and head that an adapter can change, in ascending ids; il −1: the head. */
+typedef void hn_weight_fn(void *arg, const hn_weight *w, int32_t il);
+void hn_each_weight(const hone_model *m, hn_weight_fn *fn, void *arg);
+/* Whether w is tensor t or rows of it; *first: which. */
+bool hn_weight_is_of(const hn_weight *w, const hn_gguf_tensor *t, int64_t *first);
+/* What a backend is given of the model; borrowed from it. */
+hn_upload hn_model_upload(const hone_model *m);
 
 /* memory_plan.c: what each layer keeps of a sequence, into m->memory; when hparams are known. */
 hone_status hn_model_plan_memory(hone_model *m, hone_error *err);

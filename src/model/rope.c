@@ -1,5 +1,6 @@
 /* rope: angles of rotary positions from a model's metadata: bases, Llama-3 factors, linear scaling, YaRN. Owns the
  * formulas; refuses to know who rotates. */
+#include "kernels/kernels.h"
 #include "model/hparams.h"
 
 #include <math.h>

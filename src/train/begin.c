@@ -22,10 +22,7 @@ hone_status hn_bpe_train(hn_bpe **out, const hn_bpe_params *p, hone_error *err)
     *out = NULL;
     hone_status st = hn_bpe_begin(&m, &p->rules, err);
     hn_data_reader r = { .d = &d, .p = &dp, .err = err, .take = take_text, .arg = m };
-    for (int32_t i = 0; i < p->n_path && st == HONE_OK; i++) {
-        r.path = p->path[i];
-        st = hn_data_read_file(&r);
-    }
+    for (int32_t i = 0; i < p->n_path && st == HONE_OK; i++) { st = hn_data_read_path(&r, p->path[i]); }
     if (st == HONE_OK && !hn_bpe_words(m))
         st = HN_FAIL(err, HONE_E_FORMAT, "%s: no text for a tokenizer", p->n_path ? p->path[0] : "data");
     if (st == HONE_OK) st = hn_bpe_end(out, m, err);

@@ -18,10 +18,21 @@ typedef enum hn_mask {
     HN_MASK_LAST
 } hn_mask; /* all tokens; completions, all answers; the last answer */
 
+/* Where a file of plain text is divided, so that each part is a text of its own. AUTO: at "<|endoftext|>" where it has
+ * that; else Markdown at headings and other text at blank lines. */
+typedef enum hn_data_split {
+    HN_SPLIT_AUTO,
+    HN_SPLIT_BLANK,
+    HN_SPLIT_MARK,
+    HN_SPLIT_HEADING,
+    HN_SPLIT_LINE,
+    HN_SPLIT_NONE
+} hn_data_split;
+
 typedef struct hn_data_params {
-    const char *const *path; /* .txt: one text; .jsonl: a record a line, kind by the keys of its first record; see
-                                dataset.c, data_jsonl.c */
+    const char *const *path; /* files or folders; kinds: data_files.c, data_text.c, data_record.c */
     int32_t n_path;
+    hn_data_split split;
     int32_t seq; /* tokens of a sample at most; longer ones are cut (texts: go on in the next sample), counted */
     hn_mask mask;
     int64_t max_bad; /* bad lines that are left out and counted; one more is an error. 0: the first is */
@@ -34,9 +45,11 @@ typedef struct hn_data_params {
 } hn_data_params;
 
 typedef struct hn_data_stats {
-    int64_t n_file, n_line, n_bad, n_sample; /* n_line: records, bad ones too; a .txt is one */
+    int64_t n_file, n_line, n_bad, n_sample; /* n_line: records, bad ones too; of plain text the parts */
     int64_t n_cut, n_split, n_empty; /* records: that lost their end, that go on in further samples, that are left out
                                         as nothing counts in them */
+    int64_t n_chat;                  /* records that were written by a chat template */
+    int64_t n_mid;                   /* samples that begin within a text */
     int64_t n_tok, n_target;
     int32_t min_len, median_len, p95_len, max_len;
     char first_bad[256]; /* FILE:LINE: why, of the first bad line; "" */

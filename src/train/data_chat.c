@@ -204,5 +204,6 @@ hone_status hn_data_conversation(hn_data_reader *r, const json_t *messages, cons
         size_t before = r->ids.n;
         if ((st = hn_data_put_eos(r, &r->ids)) != HONE_OK || (st = hn_data_targets(r, before, 1)) != HONE_OK) return st;
     }
+    r->d->stats.n_chat++;
     return hn_data_put(r, r->p->mask == HN_MASK_NONE ? NULL : r->target);
 }

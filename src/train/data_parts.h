@@ -54,6 +54,10 @@ hone_status hn_data_put_text(hn_data_reader *r, bool last);
 /* r->ids as one sample, cut to size; target NULL: all count. */
 hone_status hn_data_put(hn_data_reader *r, const uint8_t *target);
 
+/* The id that samples begin with, or -1. */
+int32_t hn_data_bos(const hn_data_reader *r);
+/* Bytes of the first ill-formed character of s, or n. */
+size_t hn_data_well_formed(const char *s, size_t n);
 /* Appends to out; what looks like a token that structures a prompt is text. */
 hone_status hn_data_encode(hn_data_reader *r, const char *s, size_t n, hn_ids *out);
 hone_status hn_data_put_bos(hn_data_reader *r, hn_ids *out); /* where the vocabulary adds one */
@@ -63,9 +67,31 @@ hone_status hn_data_targets(hn_data_reader *r, size_t from, uint8_t value);
 /* Ids that both begin with. */
 size_t hn_data_common(const hn_ids *a, const hn_ids *b);
 
-/* All of r->path, by its kind; all records of r->path. */
-hone_status hn_data_read_file(hn_data_reader *r);
+/* A file, or all files of a folder and of those in it, by their kinds (data_files.c). */
+hone_status hn_data_read_path(hn_data_reader *r, const char *path);
+#define HN_DATA_KINDS ".txt, .md, .jsonl, .json, .csv or .tsv"
+
+/* All of r->path, whose kind is known. text: markdown, or not; table: divided by tabs, or by what its header has. */
+hone_status hn_data_text(hn_data_reader *r, bool markdown);
 hone_status hn_data_jsonl(hn_data_reader *r);
+hone_status hn_data_json(hn_data_reader *r);
+hone_status hn_data_table(hn_data_reader *r, bool tabs);
+
+/* ---- records (data_record.c) ---- */
+
+/* What a file's records are: those of the first one with keys of a kind. */
+typedef enum hn_data_kind {
+    HN_DATA_NONE,
+    HN_DATA_CHAT,
+    HN_DATA_SHAREGPT,
+    HN_DATA_ALPACA,
+    HN_DATA_COMPLETION,
+    HN_DATA_TEXT
+} hn_data_kind;
+/* An object, as samples; *k is found out where it is HN_DATA_NONE. */
+hone_status hn_data_record(hn_data_reader *r, const json_t *o, hn_data_kind *k);
+/* s[n], which begins on r->line, as a record; counted. What is not JSON is a bad line. */
+hone_status hn_data_json_record(hn_data_reader *r, const char *s, size_t n, hn_data_kind *k);
 
 /* A conversation; messages and tools (or NULL) as hn_chat takes them. What the template refuses is a bad line. */
 hone_status hn_data_conversation(hn_data_reader *r, const json_t *messages, const json_t *tools);

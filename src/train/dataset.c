@@ -1,13 +1,8 @@
-/* dataset: the samples of files. Owns their memory, their statistics, plain texts and the
- * division into two sets. Refuses to know JSON, chat templates and batches. */
-#include "base/utf8.h"
+/* dataset: the samples of files. Owns their memory, their statistics and the division into two sets. Refuses to know
+ * kinds of files, chat templates and batches. */
 #include "train/data_parts.h"
 
-#include <strings.h>
-
-/* A text is tokenized in pieces of so many bytes at most, each cut before a line end, so that memory is bounded:
- * where the cut is, tokens may differ from those of the whole. */
-enum { PIECE = 16 << 20, BLOCK = 1 << 20 };
+enum { BLOCK = 1 << 20 };
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
@@ -89,17 +84,26 @@ static hone_status no_room(hn_data_reader *r, size_t n)
     return HN_FAIL(r->err, HONE_E_NOMEM, "%s:%lld: memory for %zu tokens", r->path, (long long)r->line, n);
 }
 
+/* Samples of a text share their border: the last token of one is the first of the next, where it only stands before the
+ * others. Where prompts begin with BOS that place is BOS's. */
 hone_status hn_data_put_text(hn_data_reader *r, bool last)
 {
+    int32_t bos = hn_data_bos(r);
     size_t n = r->ids.n, step = (size_t)r->p->seq - 1, whole = n ? (n - 1) / step : 0, rest = n - whole * step;
     size_t used = whole * step + (last ? rest : 1), n_sample = whole + (last && rest > 1);
     hone_status st = HONE_OK;
     if (n_sample) {
-        int32_t *ids = take(r->store, used * sizeof *ids);
-        if (!ids) return no_room(r, used);
-        memcpy(ids, r->ids.data, used * sizeof *ids);
-        for (size_t i = 0; i < n_sample && st == HONE_OK; i++)
-            st = add_sample(r, ids + i * step, r->store->ones, i < whole ? r->p->seq : (int32_t)rest);
+        size_t far = bos < 0 ? step : step + 1, n_id = bos < 0 ? used : whole * far + (last ? rest : 0);
+        int32_t *ids = take(r->store, n_id * sizeof *ids);
+        if (!ids) return no_room(r, n_id);
+        for (size_t i = 0; i < n_sample && st == HONE_OK; i++) {
+            size_t len = i < whole ? step + 1 : rest;
+            int32_t *at = ids + i * far;
+            memcpy(at, r->ids.data + i * step, len * sizeof *at);
+            if (bos >= 0) at[0] = bos;
+            st = add_sample(r, at, r->store->ones, (int32_t)len);
+        }
+        r->d->stats.n_mid += (int64_t)n_sample - (r->n_of_text == 0);
         r->d->stats.n_split += r->n_of_text < 2 && r->n_of_text + n_sample >= 2;
         r->n_of_text += n_sample;
     } else if (last && !r->n_of_text) {
@@ -146,10 +150,12 @@ hone_status hn_data_encode(hn_data_reader *r, const char *s, size_t n, hn_ids *o
                          : hn_vocab_encode_spans(r->v, s, n, 0, &all, n > 0, out, r->err);
 }
 
+int32_t hn_data_bos(const hn_data_reader *r) { return hn_vocab_add_bos(r->v) ? hn_vocab_bos(r->v) : -1; }
+
 hone_status hn_data_put_bos(hn_data_reader *r, hn_ids *out)
 {
-    int32_t id = hn_vocab_bos(r->v);
-    return hn_vocab_add_bos(r->v) && id >= 0 ? hn_ids_put(out, id, r->err) : HONE_OK;
+    int32_t id = hn_data_bos(r);
+    return id >= 0 ? hn_ids_put(out, id, r->err) : HONE_OK;
 }
 
 hone_status hn_data_put_eos(hn_data_reader *r, hn_ids *out)
@@ -176,114 +182,6 @@ size_t hn_data_common(const hn_ids *a, const hn_ids *b)
     size_t n = a->n < b->n ? a->n : b->n, i = 0;
     while (i < n && a->data[i] == b->data[i]) i++;
     return i;
-}
-
-/* ---- .txt ------------------------------------------------------------------------------------------------ */
-
-/* Bytes of the first ill-formed character of s, or n. */
-static size_t well_formed(const char *s, size_t n)
-{
-    size_t i = 0, used;
-    while (i < n) {
-        if ((unsigned char)s[i] < 0x80) {
-            i++;
-            continue;
-        }
-        if (hn_utf8_next((const unsigned char *)s + i, n - i, &used) < 0) break;
-        i += used;
-    }
-    return i;
-}
-
-/* Where to cut text[n], of which more follows: behind its last line end that a letter or digit precedes, if possible
- * before that line end, else behind a whole line, else where no character is divided. */
-static size_t cut_at(const char *s, size_t n)
-{
-    size_t line = 0, i;
-    for (i = n; i > n / 2; i--)
-        if (s[i - 1] == '\n') {
-            char c = s[i - 2 - (s[i - 2] == '\r')]; /* i > 3: n is large */
-            if (!line) line = i;
-            if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
-                return i - 1 - (s[i - 2] == '\r');
-        }
-    if (line) return line;
-    for (i = n; i > n - 4 && ((unsigned char)s[i - 1] & 0xC0) == 0x80; i--) {}
-    return i - 1;
-}
-
-/* Takes CR before LF out of s[n] and lines that are not UTF-8; *n becomes less. r->line moves on. */
-static hone_status clean(hn_data_reader *r, char *s, size_t *n)
-{
-    size_t out = 0, a = 0;
-    for (size_t b; a < *n; a = b) {
-        const char *nl = memchr(s + a, '\n', *n - a);
-        b = nl ? (size_t)(nl - s) + 1 : *n;
-        size_t len = b - a, good = well_formed(s + a, len);
-        if (good < len) {
-            hone_status st =
-                hn_data_bad(r, "not UTF-8: byte 0x%02x in column %zu", (unsigned char)s[a + good], good + 1);
-            if (st != HONE_OK) return st;
-        } else {
-            memmove(s + out, s + a, len);
-            out += len;
-            if (nl && len > 1 && s[out - 2] == '\r') s[out-- - 2] = '\n';
-        }
-        r->line += nl != NULL;
-    }
-    *n = out;
-    return HONE_OK;
-}
-
-static bool is_bom(const char *s, size_t n) { return n >= 3 && memcmp(s, "\xEF\xBB\xBF", 3) == 0; }
-
-/* A piece of a text, of which more follows or not. */
-static hone_status put_piece(hn_data_reader *r, const char *s, size_t n, bool more)
-{
-    if (r->take) return r->take(r, s, n);
-    hone_status st = hn_data_encode(r, s, n, &r->ids);
-    return st == HONE_OK && more ? hn_data_put_text(r, false) : st;
-}
-
-static hone_status read_pieces(hn_data_reader *r, const hn_source *f, bool *any)
-{
-    uint64_t at = 0;
-    size_t have = 0;
-    hone_status st = HONE_OK;
-    char *s = r->text = malloc((f->size < PIECE ? (size_t)f->size : PIECE) + 1);
-    if (!s) return HN_FAIL(r->err, HONE_E_NOMEM, "%s: %llu bytes", r->path, (unsigned long long)f->size);
-    while (st == HONE_OK && (at < f->size || have)) {
-        size_t want = f->size - at < PIECE - have ? (size_t)(f->size - at) : PIECE - have;
-        if ((st = hn_data_go_on(r)) != HONE_OK || (st = hn_source_read(f, at, s + have, want, r->err)) != HONE_OK)
-            break;
-        size_t skip = at == 0 && is_bom(s, want) ? 3 : 0;
-        at += want;
-        have += want;
-        size_t n = at < f->size ? cut_at(s, have) : have, use = n - skip;
-        if ((st = clean(r, s + skip, &use)) == HONE_OK) st = put_piece(r, s + skip, use, at < f->size);
-        *any |= use > 0;
-        memmove(s, s + n, have - n);
-        have -= n;
-    }
-    return st;
-}
-
-static hone_status read_text(hn_data_reader *r)
-{
-    hn_source f;
-    bool any = false;
-    hone_status st = hn_source_open(&f, r->path, r->err);
-    if (st != HONE_OK) return st;
-    r->d->stats.n_line++;
-    r->ids.n = 0;
-    if (!r->take) st = hn_data_put_bos(r, &r->ids);
-    if (st == HONE_OK) st = read_pieces(r, &f, &any);
-    if (st == HONE_OK && !any) st = hn_data_bad(r, "the file is empty");
-    else if (st == HONE_OK && !r->take && (st = hn_data_put_eos(r, &r->ids)) == HONE_OK) st = hn_data_put_text(r, true);
-    free(r->text);
-    r->text = NULL;
-    hn_source_close(&f);
-    return st;
 }
 
 /* ---- statistics --------------------------------------------------------------------------------------------- */
@@ -323,21 +221,6 @@ static void measure(hn_dataset *d, int64_t *count)
 
 /* ---- reading ------------------------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-    return n > k && strcasecmp(s + n - k, end) == 0;
-}
-
-hone_status hn_data_read_file(hn_data_reader *r)
-{
-    r->line = 1;
-    r->d->stats.n_file++;
-    if (ends_with(r->path, ".jsonl")) return hn_data_jsonl(r);
-    if (ends_with(r->path, ".txt")) return read_text(r);
-    return HN_FAIL(r->err, HONE_E_ARG, "%s: expected a file .txt (one text) or .jsonl (a record a line)", r->path);
-}
-
 static hone_status begin(hn_data_reader *r)
 {
     hn_dataset *d = r->d = calloc(1, sizeof *d);
@@ -369,16 +252,13 @@ hone_status hn_dataset_read(hn_dataset **out, const hone_model *m, const hn_data
     hone_status st;
     *out = NULL;
     if (p->seq < 2) return HN_FAIL(err, HONE_E_ARG, "sequences of %d tokens, expected at least 2", p->seq);
-    if (p->n_path < 1) return HN_FAIL(err, HONE_E_ARG, "no data: expected files .txt or .jsonl");
+    if (p->n_path < 1) return HN_FAIL(err, HONE_E_ARG, "no data: expected files, as " HN_DATA_KINDS);
     if ((st = hn_model_vocab(m, &r.v, err)) != HONE_OK) return st;
     int64_t *count = NULL;
     st = begin(&r);
     if (st == HONE_OK && !(count = calloc((size_t)p->seq + 1, sizeof *count)))
         st = HN_FAIL(err, HONE_E_NOMEM, "lengths up to %d", p->seq);
-    for (int32_t i = 0; i < p->n_path && st == HONE_OK; i++) {
-        r.path = p->path[i];
-        st = hn_data_read_file(&r);
-    }
+    for (int32_t i = 0; i < p->n_path && st == HONE_OK; i++) { st = hn_data_read_path(&r, p->path[i]); }
     if (st == HONE_OK) st = check_any(&r);
     if (st == HONE_OK) measure(r.d, count);
     free(count);

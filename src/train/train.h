@@ -8,6 +8,7 @@
 #ifndef HN_TRAIN_H
 #define HN_TRAIN_H
 
+#include "kernels/kernels.h"
 #include "model/model.h"
 
 /* ---- products (gemm.c) --------------------------------------------------------------------- */

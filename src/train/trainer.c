@@ -119,7 +119,8 @@ static hone_status check_params(const hone_train_params *p, hone_error *err)
                  { "least gain", p->min_delta, 0, 1e6 },
                  { "layers", p->n_layers, 0, HN_MAX_LAYER },
                  { "schedule", p->schedule, 0, HONE_TRAIN_WSD },
-                 { "mask", p->mask, 0, HONE_TRAIN_LAST } };
+                 { "mask", p->mask, 0, HONE_TRAIN_LAST },
+                 { "division of texts", p->split, 0, HONE_SPLIT_NONE } };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         hone_status st = check_number(list[i].what, list[i].x, list[i].lo, list[i].hi, err);
         if (st != HONE_OK) return st;
@@ -205,6 +206,8 @@ static void tell_data(hone_train_data *out, const hn_dataset *d)
                               .n_cut = s->n_cut,
                               .n_split = s->n_split,
                               .n_empty = s->n_empty,
+                              .n_chat = s->n_chat,
+                              .n_mid = s->n_mid,
                               .n_tok = s->n_tok,
                               .n_target = s->n_target,
                               .min_len = s->min_len,
@@ -221,6 +224,7 @@ static hone_status read_data(hone_trainer *t, uint64_t hash[2], hone_error *err)
     const hone_train_params *p = &t->p;
     hn_data_params d = { .path = p->data,
                          .n_path = p->n_data,
+                         .split = (hn_data_split)p->split,
                          .seq = p->seq,
                          .mask = (hn_mask)p->mask,
                          .max_bad = p->max_bad_lines,
@@ -231,6 +235,8 @@ static hone_status read_data(hone_trainer *t, uint64_t hash[2], hone_error *err)
     hone_str source; /* a wrong name is one for any data */
     hone_status st =
         p->chat_template ? hn_chat_source(&source, t->m->file, NULL, p->chat_template, false, err) : HONE_OK;
+    if (st == HONE_OK && p->chat_template && !(t->chat_template = strndup(source.ptr, source.len)))
+        st = HN_FAIL(err, HONE_E_NOMEM, "chat template");
     if (st == HONE_OK) st = hn_dataset_read(&t->train, t->m, &d, err);
     if (st != HONE_OK) return st;
     hash[0] = t->train->hash;
@@ -366,7 +372,7 @@ static hone_status make_arrays(hone_trainer *t, hone_error *err)
     return HONE_OK;
 }
 
-static hone_status make_gradients(hone_trainer *t, hone_error *err)
+static hone_status new_gradients(hone_trainer *t, int32_t max_tok, hone_error *err)
 {
     const hone_train_params *p = &t->p;
     int32_t n_layer = t->m->hp.n_layer;
@@ -379,11 +385,47 @@ static hone_status make_gradients(hone_trainer *t, hone_error *err)
                          .scale = (float)t->info.scale,
                          .dropout = (float)p->dropout,
                          .seed = p->seed,
-                         .max_tok = t->info.max_tok,
+                         .max_tok = max_tok,
                          .checkpoint = p->recompute,
                          .bf16 = p->bf16 };
     hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
-    hone_status st = hn_grad_new(&t->grad, t->m, &g, err);
+    return hn_grad_new(&t->grad, t->m, &g, err);
+}
+
+/* For a plan: how long so few tokens of the data take that it is soon known. The second run is timed; the first
+ * touches the memory. */
+static hone_status try_some(hone_trainer *t, hone_error *err)
+{
+    static const double WORK = 5e10, MAX_COPY = 3e8; /* weights times tokens; weights that full training copies */
+    double n_tok = WORK / (double)t->m->n_params, loss;
+    hn_train_batch b;
+    if (t->p.full && (double)t->m->n_params > MAX_COPY) return HONE_OK;
+    hone_status st = hn_loader_next(t->loader, &b, err);
+    if (st != HONE_OK) return st;
+    if (n_tok > 256) n_tok = 256;
+    if (n_tok < 8) n_tok = 8;
+    if (b.n_tok > (int32_t)n_tok) { /* its first documents, the last of them cut */
+        int32_t *doc = (int32_t *)(uintptr_t)b.doc;
+        b.n_tok = (int32_t)n_tok;
+        for (b.n_doc = 1; doc[b.n_doc] < b.n_tok;) b.n_doc++;
+        doc[b.n_doc] = b.n_tok;
+    }
+    st = new_gradients(t, b.n_tok, err);
+    for (int i = 0; i < 2 && st == HONE_OK; i++) {
+        double t0 = now_ms();
+        st = hn_grad_run(t->grad, &b, 1.0 / b.n_tok, 0, &loss, err);
+        t->info.try_ms = now_ms() - t0;
+        t->info.try_tok = b.n_tok;
+    }
+    hn_grad_free(t->grad);
+    t->grad = NULL;
+    return st;
+}
+
+static hone_status make_gradients(hone_trainer *t, hone_error *err)
+{
+    const hone_train_params *p = &t->p;
+    hone_status st = new_gradients(t, t->info.max_tok, err);
     if (st == HONE_OK) st = make_arrays(t, err);
     if (st == HONE_OK && p->full) st = hn_trainer_check_type(t, err);
     if (st == HONE_OK) {
@@ -467,7 +509,7 @@ hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_m
     if (st == HONE_OK) {
         count_params(t);
         estimate_memory(t);
-        if (!p->plan_only) st = make_gradients(t, err);
+        st = p->plan_only ? try_some(t, err) : make_gradients(t, err);
     }
     if (st != HONE_OK) {
         hone_trainer_free(t);
@@ -493,6 +535,7 @@ void hone_trainer_free(hone_trainer *t)
     free(t->range);
     hn_pages_free(t->pages, (size_t)t->n_pages);
     free(t->settings);
+    free(t->chat_template);
     for (int32_t i = 0; i < t->n_file; i++) free(t->file[i]);
     free(t->file);
     free(t);

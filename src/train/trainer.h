@@ -31,6 +31,7 @@ struct hone_trainer {
     const hone_model *m;
     hone_train_params p; /* texts in it are not ours: not used after hone_trainer_new */
     uint32_t targets;
+    char *chat_template;     /* Jinja source that was asked for; NULL: the model has its own */
     hn_dataset *train, *val; /* val NULL: none */
     hn_loader *loader, *val_loader;
     hn_grad *grad; /* NULL: plan only */

@@ -33,6 +33,7 @@ static hone_status write_adapter(hone_trainer *t, const char *path, bool peft, h
                             .arch = t->m->arch->name,
                             .base_name = t->m->name,
                             .base_identity = t->info.base_identity,
+                            .chat_template = t->chat_template,
                             .alpha = (float)(t->info.scale * t->p.rank),
                             .dropout = (float)t->p.dropout,
                             .steps = t->has_best ? t->st.best_step : t->st.step,
@@ -58,9 +59,11 @@ static hone_status write_model(hone_trainer *t, const char *path, hone_error *er
         const hn_param *x = hn_grad_param(t->grad, i);
         list[i] = (hn_trained_tensor){ x->name, x->p, x->rows, x->cols };
     }
-    const hn_trained p = {
-        .tensor = list, .n_tensor = t->n_array, .type = t->p.output_type, .n_threads = t->ctx->n_threads_batch
-    };
+    const hn_trained p = { .tensor = list,
+                           .n_tensor = t->n_array,
+                           .type = t->p.output_type,
+                           .chat_template = t->chat_template,
+                           .n_threads = t->ctx->n_threads_batch };
     hone_status st = path ? hn_write_trained(path, t->m, &p, err) : hn_check_trained(t->m, &p, err);
     free(list);
     return st;

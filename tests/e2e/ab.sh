@@ -4,31 +4,35 @@
 # test_compare, and measured for good by `hone lab selftest`.
 . tests/e2e/lib.sh
 few="--rounds 8 --runs 1"
+more="--rounds 20 --runs 1" # ten pairs of A and A
 
 # ---- commands that print a number: the verdict does not depend on the machine's mood ----
 echo 'n=$(od -An -N1 -tu1 /dev/urandom); echo "speed $(( $1 * 1000 + n )) ms"' >"$T/say.sh"
 say="sh $T/say.sh"
 expect 0 "the same" "$HONE" lab ab --cmd "$say 100" "$say 100" --metric 'number:speed ([0-9]+)' $few --file "$T/r"
 says "SAME" '^verdict +SAME' "$T/out"
-says "margin, floor, rounds are shown" '^number .* \[0?\.?[0-9.]+, [0-9.]+\] +2\.00 % +[0-9.]+ % ' "$T/out"
-run "$HONE" lab ab --cmd "$say 100" "$say 106" --metric 'number:speed ([0-9]+)' $few --file "$T/r" --seed 5
+says "margin, floor, rounds are shown" '^number .* \[0?\.?[0-9.]+, [0-9.]+\] +2 % +n/a +8 +[0-9]+ ' "$T/out"
+run "$HONE" lab ab --cmd "$say 100" "$say 106" --metric 'number:speed ([0-9]+)' $more --file "$T/r" --seed 5
 [ "$rc" -eq 10 ] && ok "6 % longer: exit 10" || not_ok "6 % longer: exit $rc" "$T/out" "$T/err"
-says "REGRESSED" '^number .*REGRESSED' "$T/out"
+says "REGRESSED" '^number .*\[0\.94[0-9]*, 0\.94[0-9]*\] +2 % +0?\.[0-9]+ % +20 +[0-9]+ +REGRESSED' "$T/out"
+says "which is said in words" '^ +B needs [56]\.[0-9]+ % more \([56]\.[0-9]+ to 6\.[0-9]+\)' "$T/out"
 expect 0 "more is better with --higher" "$HONE" lab ab --cmd "$say 100" "$say 106" --metric 'number:speed ([0-9]+)' --higher $few --no-store --json
 says "IMPROVED" '"verdict": ?"IMPROVED"' "$T/out"
 check=$(wc -l <"$T/r.jsonl" | tr -d ' ')
 [ "$check" = 2 ] && ok "one record each, none with --no-store" || not_ok "one record each, none with --no-store: $check"
-for key in '"schema":"hone.ab/1"' '"seed":5' '"rounds":\[\{"order":"(AB|BA)","a":1' '"ci95":\[0\.94' '"aa_half_width":0\.0' '"env":\{"hash"' '"what":"command"'; do
+for key in '"schema":"hone.ab/1"' '"seed":5' '"rounds":\[\{"order":"(AB|BA)","a":1' '"ci95":\[0\.94' '"aa_half_width":0\.0' '"env":\{"hash"' '"what":"command"' '"comparison":"[0-9a-f]{12}","first_rounds":20'; do
     says "the record has $key" "$key" "$T/r.jsonl"
 done
 echo 'echo "speed $(( $1 * 1000 + 30 * $(od -An -N2 -tu2 /dev/urandom) / 65 ))"' >"$T/wild.sh" # 0 to 30 % more
 run "$HONE" lab ab --cmd "sh $T/wild.sh 100" "sh $T/wild.sh 103" --metric 'number:([0-9]+)' $few --no-store
 [ "$rc" -eq 11 ] && ok "what noise hides is inconclusive: exit 11" || not_ok "what noise hides is inconclusive: exit $rc" "$T/out"
-says "three looks" 'looks 3 of 3' "$T/out"
-says "the floor is named" 'tells it from itself only within' "$T/out"
+says "four looks" 'looks 4 of 4' "$T/out"
+says "the noise is named" 'tells it from itself only within' "$T/out"
 run "$HONE" lab ab --cmd "sleep 0.02" "true" $few --no-store
 case $rc in 0 | 11) ok "wall time with CPU time beside it" ;; *) not_ok "wall time with CPU time beside it: exit $rc" "$T/err" ;; esac
 says "a sleep of 20 ms takes as long as that, or longer" '^wall_ms +([2-9][0-9]|[0-9]{3,})[.0-9]* ' "$T/out"
+expect 13 "code of others in the processes, and --strict" env LD_PRELOAD="$T/none.so" "$HONE" lab ab --cmd true true $few --no-store --strict
+says "it is named" 'code of others.*none\.so'
 expect 1 "a command that fails" "$HONE" lab ab --cmd "true" "echo oops >&2; false" $few --no-store
 says "says so" 'exit code 1: oops'
 expect 1 "no such number" "$HONE" lab ab --cmd "echo a" "echo b" --metric 'number:([0-9]+)' $few --no-store
@@ -56,14 +60,15 @@ if [ -f "$TINY" ]; then
     small="-m $TINY -p 8 -n 4 -t 1 $few --margin 0.5 --no-store"
     run "$HONE" lab ab this chunk=64 $small --json
     case $rc in 0 | 11) ok "two configurations" ;; *) not_ok "two configurations: exit $rc" "$T/err" ;; esac
-    says "the same quality" '"quality": ?\["(q1-[0-9a-f-]*)", ?"\1"\]' "$T/out"
+    says "the same quality" '"quality": ?\["(q2q?-[0-9a-f-]*)", ?"\1"\]' "$T/out"
     says "both rates" '"metric": ?"decode_tok_s".*"metric": ?"prefill_tok_s"' "$T/out"
     expect 12 "other answers: nothing is timed" "$HONE" lab ab this kv=q8_0 $small
-    says "both hashes" 'quality of b \(kv=q8_0\): q1-'
-    says "the way on" 'accept-quality'
-    run "$HONE" lab ab this kv=q8_0 $small --accept-quality
+    says "both hashes" 'quality of b \(kv=q8_0\): q2q?-'
+    says "the way on" 'allow-different'
+    run "$HONE" lab ab this kv=q8_0 $small --allow-different --metric decode
     case $rc in 0 | 10 | 11) ok "accepted: measured" ;; *) not_ok "accepted: exit $rc" "$T/err" ;; esac
     says "and shown" 'THE SIDES ANSWER DIFFERENTLY' "$T/out"
+    if grep -qE "verdict +(IMPROVED|SAME)" "$T/out"; then not_ok "other answers are not called better" "$T/out"; else ok "other answers are not called better"; fi
     expect 1 "a setting that bench does not know" "$HONE" lab ab this colour=red $small
     says "names it" 'colour'
     run timeout 100 "$HONE" lab selftest -m "$TINY" --quick --json

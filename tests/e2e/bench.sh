@@ -39,7 +39,7 @@ for key in load_ms ttft_ms prefill_tok_s decode_tok_s peak_anon_mb; do
     *) echo "# $key: $v"; not_ok "$key is a number" ;;
     esac
 done
-says "quality hash" '"quality":"q1-[0-9a-f]{8}-[0-9a-f]{8}"' "$T/out"
+says "quality hash" '"quality":"q2q?-[0-9a-f]{8}-[0-9a-f]{8}"' "$T/out"
 check "two samples" "$(grep -o '"gaps_ms":\[' "$T/out" | wc -l | tr -d ' ')" 2
 check "the plain run is e2e" "$(top id)" '"e2e"'
 says "and each run has a number of its own" '"record":"[0-9a-f]{12}"' "$T/out"
@@ -176,7 +176,7 @@ if [ -f benchmarks/baselines/one.json ]; then ok "the baseline is there"; else n
 check "its record is in the history" "$(wc -l <benchmarks/local.jsonl | tr -d ' ')" 1
 run "$HONE" bench -m "$full" $small -r 3 --baseline one --save-baseline two
 says "--baseline: compared with it" '^baseline one: ' "$T/out"
-says "answers first" '^quality +q1-[^ ]*, as in the baseline' "$T/out"
+says "answers first" '^quality +q2q?-[^ ]*, as in the baseline' "$T/out"
 expect 2 "a baseline of entries needs a file" "$HONE" bench load.parse -m "$full" --save-baseline three
 expect 0 "a baseline of entries" "$HONE" bench load.parse e2e.clean -m "$full" -r 3 --file here --save-baseline three
 if [ -f benchmarks/baselines/three.json ]; then ok "it is there"; else not_ok "it is there" "$T/out" "$T/err"; fi
@@ -217,4 +217,23 @@ if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
 else
     skip "asking on a terminal" "script(1) finds no pseudo-terminal here"
 fi
+# ---- a result beside the last one like it, and beside what is required of it ----
+quick="-m $TINY -p 8 -n 4 -t 1 --file $T/beside"
+expect 0 "a first run" "$HONE" bench $quick -r 6 --title first
+if grep -q '^last  *20' "$T/out"; then not_ok "is compared with nothing" "$T/out"; else ok "is compared with nothing"; fi
+expect 0 "a second, and what must hold" "$HONE" bench $quick -r 6 --require 'decode>=0.001' --require 'load_ms<1e9'
+says "is compared with the first" '^last +20[0-9TZ:-]+, first: another time' "$T/out"
+says "a verdict of each rate" '^ +decode_tok_s +[0-9.]+ -> +[0-9.]+ tok/s +[0-9.e+-]+ to [0-9.e+-]+ times as fast +(SAME|INCONCLUSIVE|REGRESSED|IMPROVED)' "$T/out"
+expect 10 "what does not hold" "$HONE" bench $quick -r 1 --require 'decode_tok_s>=1e9'
+says "is said" 'required decode_tok_s >= 1e\+09, measured [0-9.]+ '
+says "one sample is no comparison" 'too few samples to say' "$T/out"
+says "and no interval" '1 sample: no interval, which needs six' "$T/out"
+expect 10 "another length is another measurement" "$HONE" bench $quick -n 5 -r 1 --require 'decode_tok_s>=1e9'
+if grep -q '^last  *20' "$T/out"; then not_ok "and compared with nothing" "$T/out"; else ok "and compared with nothing"; fi
+expect 2 "a metric that is not measured" "$HONE" bench load.total -m "$TINY" --require 'decode_tok_s>=1'
+says "what there is" 'there are load.total'
+expect 2 "no requirement" "$HONE" bench -m "$TINY" --require 'decode=1'
+expect 0 "an entry with a wish" "$HONE" bench load.parse -m "$TINY" -r 6 --quick --require 'load.parse<1e6'
+says "is held against it" '< 1 ms: (met|not met|open)' "$T/out"
+
 finish

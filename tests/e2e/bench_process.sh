@@ -41,7 +41,7 @@ says "memory of loading: stages" '"id":"memory.load".*"stages":\[\{"stage":"star
 rm -f "$T/r.jsonl"
 bench quality e2e.clean -r 2 --json
 check "quality and clean: exit code" "$rc" 0
-says "the hash is in the record" '"id":"quality".*"quality":"q1-[0-9a-f]{8}-[0-9a-f]{8}","valid":true' "$T/r.jsonl"
+says "the hash is in the record" '"id":"quality".*"quality":"q2-[0-9a-f]{8}-[0-9a-f]{8}","valid":true' "$T/r.jsonl"
 says "the known text came out" '"id":"e2e.clean".*"valid":true.*Finn' "$T/r.jsonl"
 
 # a copy with other weights, but the same metadata: held to the same text

@@ -53,7 +53,7 @@ says "the whole file's hash" "SHA-256 $(sha256sum "$M" | cut -c 1-64)" "$T/out"
 expect 1 "a name is not taken twice" "$HONE" lab baseline save one -m "$M" $small $B
 says "says what to do" '--force'
 expect 0 "list" "$HONE" lab baseline list $B
-says "a row" '^one +20.* here +m.gguf +q1-[0-9a-f-]* +10 samples +e2e' "$T/out"
+says "a row" '^one +20.* here +m.gguf +q2q?-[0-9a-f-]* +10 samples +e2e' "$T/out"
 expect 0 "list --json" "$HONE" lab baseline list $B --json
 says "schema" '^\{"schema": ?"hone.baseline.list/1"' "$T/out"
 expect 0 "compare" "$HONE" lab baseline compare one -r 6 $B
@@ -158,8 +158,8 @@ for at in $first $((first + 13500)) $((first + 350000)) $((first + 786431)) 1234
 done
 says "says what" 'same size, other bytes'
 head -c $((size - 32)) "$TINY" >"$T/bad.gguf"
-gate 12 "cut short" --baseline one $B -m "$T/bad.gguf" --accept-quality
-gate 12 "accept-quality is not for other files" --baseline one $B -m tests/fuzz/corpus/vocab/spm.gguf --accept-quality
+gate 12 "cut short" --baseline one $B -m "$T/bad.gguf" --allow-different
+gate 12 "accept-quality is not for other files" --baseline one $B -m tests/fuzz/corpus/vocab/spm.gguf --allow-different
 gate 3 "no file" --baseline one $B -m "$T/none.gguf"
 cp "$TINY" "$T/copy.gguf"
 gate 0 "the same bytes elsewhere pass" --baseline one $B -m "$T/copy.gguf" --metrics peak_anon_mb
@@ -175,7 +175,7 @@ says "one bit of the packed file: it is not used, and that is said" 'hpack: dama
 # ---- 12: other answers ----
 gate 12 "another cache type answers otherwise" --ab this --head kv=q8_0 -m "$M" $small --json
 untimed "another cache type"
-sure 0 "unless accepted" --ab cpu=scalar --head kv=q8_0 -m "$M" $small --rounds 8 --runs 1 --accept-quality
+sure 0 "unless accepted" --ab cpu=scalar --head kv=q8_0 -m "$M" $small --rounds 8 --runs 1 --allow-different
 if ! ${CC:-cc} -shared -fPIC -O1 -o "$T/evil.so" tests/e2e/gate_preload.c -ldl 2>"$T/err"; then
     skip "preloaded libraries" "no compiler for tests/e2e/gate_preload.c"
 else
@@ -197,7 +197,7 @@ else
     says "one token for ever is seen" 'broken output' "$T/constant"
     says "one bit is seen" 'quality hash' "$T/bit"
     says "what is mapped is what is hashed" 'SHA-256' "$T/maps"
-    for how in zero constant nan; do evil $how 12 --accept-quality; done
+    for how in zero constant nan; do evil $how 12 --allow-different; done
     evil timed 12 --json
     says "a library that waits for the clock is seen" 'invalid|other tokens'
 fi

@@ -53,7 +53,7 @@ expect 0 "perplexity" "$HONE" perplexity -m "$M" -f "$T/text" -c 64
 says "a number" '^perplexity [0-9.]+ ±' "$T/out"
 says "with a state" 'rwkv7 Q8_0, state f32' "$T/out"
 expect 0 "quality hash" "$HONE" lab quality hash -m "$M"
-hash=$(sed -n 's/^hash *\(q1-[^ ]*\).*/\1/p' "$T/out")
+hash=$(sed -n 's/^hash *\(q2-[^ ]*\).*/\1/p' "$T/out")
 expect 0 "quality hash, other threads and chunks" "$HONE" lab quality hash -m "$M" -t 1 --chunk 7
 says "is the same" "$hash" "$T/out"
 finish

@@ -26,7 +26,7 @@ says "a summary" '"schema":"hone.train/1","kind":"summary","why":"done".*"output
 [ "$(grep -c '"kind":"step"' "$T/a.gguf.jsonl")" = 12 ] && ok "a record of every step" || not_ok "a record of every step" "$T/a.gguf.jsonl"
 says "first record: what is trained" '^\{"schema":"hone.train/1","kind":"run","ts":"[^"]*","base":\{.*"hash":"[0-9a-f]{16}".*"settings":\{.*"lr":0.01' "$T/a.gguf.jsonl"
 says "the files it learns from" '"files":\{"data":\["[^"]*d.jsonl"\],"validation":\[\]\}' "$T/a.gguf.jsonl"
-says "with all that decides it" '"epochs":null,"val_share":0.2,"eval_every":6,"early_stop":null,"chat_template":null,"special":false' "$T/a.gguf.jsonl"
+says "with all that decides it" '"epochs":null,"val_share":0.2,"eval_every":6,"early_stop":null,"chat_template":null,"split":"auto","special":false' "$T/a.gguf.jsonl"
 says "a step" '"step":6,"epoch":[0-9.]+,"loss":[0-9.]+,"val_loss":[0-9.]+,"lr":[0-9.e-]+,"grad_norm":[0-9.]+,"n_tok":[0-9]+,"n_target":[0-9]+,"tok_s":[0-9.]+,"ms":\{' "$T/a.gguf.jsonl"
 expect 0 "the adapter is a GGUF file" "$HONE" inspect "$T/a.gguf"
 expect 2 "checkpoints of an earlier run are not overwritten" "$HONE" train -m "$TINY" --data "$T/d.jsonl" --steps 2 -o "$T/a.gguf"
@@ -71,13 +71,30 @@ ONE="--seq 64 --steps 1 --mask none --rank 2 --targets q"
 expect 3 "no format in the model" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m.gguf"
 expect 0 "--chat-template @FILE" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m.gguf" --chat-template "@$T/tale.jinja"
 expect 0 "its text" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" $ONE -o "$T/m-text.gguf"
-same "the same adapter" "$T/m.gguf" "$T/m-text.gguf"
+for f in m m-text; do "$HONE" inspect "$T/$f.gguf" --tensor blk.3.attn_q.weight.lora_b --f32 >"$T/$f.f32"; done
+same "the same weights" "$T/m.f32" "$T/m-text.f32"
 expect 0 "--chat-template NAME" "$HONE" train -m "$TINY" --data "$T/m.jsonl" $ONE -o "$T/m2.gguf" --chat-template chatml
+# the adapter keeps it: the model alone cannot chat, with the adapter it can, and so can the two merged
+echo Hello | "$HONE" run --chat -m "$TINY" -f - -n 4 >"$T/out" 2>"$T/err"
+says "a model without a template" 'has no chat template'
+for with in "chat -m $TINY --lora $T/m2.gguf" "run --chat -f - -m $TINY --lora $T/m2.gguf"; do
+    echo Hello | "$HONE" $with --temp 0 -n 4 >"$T/out" 2>"$T/err" && ok "${with%% *}: the template of the adapter" || not_ok "${with%% *}: the template of the adapter" "$T/err"
+done
+expect 0 "merged" "$HONE" merge -m "$TINY" --lora "$T/m2.gguf" -o "$T/m2-merged.gguf"
+expect 0 "all weights" "$HONE" train -m "$TINY" --data "$T/m.jsonl" --full --seq 64 --steps 1 -o "$T/m2-full.gguf" --chat-template chatml
+for f in merged full; do
+    "$HONE" inspect "$T/m2-$f.gguf" --json >"$T/out"
+    says "$f: the model has it" '"tokenizer.chat_template"' "$T/out"
+done
+expect 2 "a template without conversations" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" $ONE -o "$T/m3.gguf" --chat-template chatml
+says "changes nothing" '--chat-template changes nothing: no record of .*m-text.jsonl is a conversation'
 expect 2 "a format that is none, also for texts" "$HONE" train -m "$TINY" --data "$T/m-text.jsonl" $ONE -o "$T/m3.gguf" --chat-template chatmll
 says "names them" "'chatmll' is neither a known format nor Jinja source; expected one of chatml"
 
 # 2. a plan
 expect 0 "--dry-run" "$HONE" train -m "$TINY" $SMALL --steps 5 --dry-run
+says "what it takes: memory" '^memory .* MB to work in$'
+says "and time that was tried" '^time +about [0-9.]+ (s|min|h) here: [0-9]+ tokens took [0-9]+ ms$'
 says "what would be trained" 'trained +[0-9]+ weights: rank 2, alpha 4, q'
 says "samples, and how much of them is learnt" 'data +8 samples of 8 records: [0-9]+ tokens, [0-9.]+ % of them learnt'
 run "$HONE" train -m "$TINY" $SMALL --steps 5 --dry-run --json
@@ -146,7 +163,9 @@ wait $pid
 rc=$?
 [ "$rc" = 6 ] && ok "interrupted: exit 6" || not_ok "interrupted: exit $rc, expected 6" "$T/err"
 says "says where it is" 'interrupted after step [0-9]+ of 100000, which is saved in .*int.gguf.ckpt; --resume goes on'
-[ -f "$T"/int.gguf.ckpt/step-*.ckpt ] && [ ! -e "$T/int.gguf" ] && ok "a checkpoint, no adapter" || not_ok "a checkpoint, no adapter"
+[ -f "$T"/int.gguf.ckpt/step-*.ckpt ] && [ -f "$T/int.gguf" ] && ok "a checkpoint, and an adapter of what was learnt" || not_ok "a checkpoint, and an adapter of what was learnt"
+says "both are named" 'int.gguf has what was learnt so far'
+expect 0 "which can be used" "$HONE" run -m "$TINY" --lora "$T/int.gguf" -p "The red fox" -n 4
 
 "$HONE" train -m "$TINY" $SMALL --steps 100000 --schedule constant --warmup 0 -o "$T/hup.gguf" >"$T/out" 2>"$T/err" &
 pid=$!

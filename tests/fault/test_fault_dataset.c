@@ -16,7 +16,7 @@
 /* ---- what is tried ----------------------------------------------------------------------- */
 
 static hone_model *chat, *plain;
-static char file[6][160];
+static char file[7][160];
 static uint64_t expected; /* what fn made when nothing failed; 0: not known yet */
 
 static void same(uint64_t hash)
@@ -41,6 +41,8 @@ static hone_status read_pairs(hone_error *err) { return read_file(plain, file[2]
 static hone_status read_chat(hone_error *err) { return read_file(chat, file[3], err); }
 static hone_status read_sharegpt(hone_error *err) { return read_file(chat, file[4], err); }
 static hone_status read_alpaca(hone_error *err) { return read_file(chat, file[5], err); }
+
+static hone_status read_folder(hone_error *err) { return read_file(plain, file[6], err); }
 
 static hone_status divide(hone_error *err)
 {
@@ -115,6 +117,7 @@ static void pairs(void **state) { fail_anew(read_pairs); }
 static void chats(void **state) { fail_anew(read_chat); }
 static void sharegpt(void **state) { fail_anew(read_sharegpt); }
 static void alpaca(void **state) { fail_anew(read_alpaca); }
+static void folder(void **state) { fail_anew(read_folder); }
 static void dividing(void **state) { fail_anew(divide); }
 static void tokenizer(void **state) { fail_anew(train_tokenizer); }
 static void writing(void **state) { fail_anew(write_model); }
@@ -144,6 +147,11 @@ static int setup(void **state)
     if (df_begin(state) != 0) return -1;
     for (int i = 0; i < 6; i++)
         snprintf(file[i], sizeof file[i], "%s", df_write(files[i].name, files[i].text, strlen(files[i].text)));
+    snprintf(file[6], sizeof file[6], "%s", df_path("folder"));
+    if (mkdir(file[6], 0700) != 0) return -1;
+    DF_FILE("folder/a.md", "# One\ntext that goes on in samples\n# Two\nab\n");
+    DF_FILE("folder/b.json", "[{\"text\": \"one\"}, {\"text\": \"two\"}]");
+    DF_FILE("folder/c.csv", "prompt,completion\nq,\"a\"\nq\n");
     df_write("config.json", config, sizeof config - 1);
     chat = df_model("chat.gguf",
                     "{% for m in messages %}<{{ m.content }}>{% endfor %}{% if add_generation_prompt %}<{% endif %}",
@@ -177,9 +185,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(txt),      cmocka_unit_test(texts),     cmocka_unit_test(pairs),
-        cmocka_unit_test(chats),    cmocka_unit_test(sharegpt),  cmocka_unit_test(alpaca),
-        cmocka_unit_test(dividing), cmocka_unit_test(tokenizer), cmocka_unit_test(writing),
+        cmocka_unit_test(txt),       cmocka_unit_test(texts),   cmocka_unit_test(pairs),  cmocka_unit_test(chats),
+        cmocka_unit_test(sharegpt),  cmocka_unit_test(alpaca),  cmocka_unit_test(folder), cmocka_unit_test(dividing),
+        cmocka_unit_test(tokenizer), cmocka_unit_test(writing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

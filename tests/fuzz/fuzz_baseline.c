@@ -47,7 +47,7 @@ static void compare(json_t *b, json_t *now, const hn_baseline_rule *rule)
     text[0] = 0;
     hn_model_bytes_differ(text, sizeof text, json_object_get(b, "model"), json_object_get(is, "model"));
     text[0] = 0;
-    hn_gate_ids_differ(text, sizeof text, was, is);
+    hn_gate_answers_differ(text, sizeof text, was, is);
 }
 
 /* Made anew of what was read: name, records and the rest come from the input. */

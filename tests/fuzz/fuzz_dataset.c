@@ -1,8 +1,9 @@
-/* Fuzzes what hone train reads: the input is one byte of settings and then a file, .jsonl or .txt.
- * Its JSON is taken exactly where jansson takes it, with the same values. Whatever the file is, the
+/* Fuzzes what hone train reads: the input is one byte of settings and then a file, .jsonl, .txt, .json, .csv or .md.
+ * JSON lines are taken exactly where jansson takes them, with the same values. Whatever the file is, the
  * samples are within bounds, the numbers about them add up, the same file gives the same samples, and
  * the loader gives each once. Also a vocabulary is trained on it.
- * covers: src/train/dataset.c src/train/data_jsonl.c src/train/data_chat.c */
+ * covers: src/train/dataset.c src/train/data_files.c src/train/data_text.c src/train/data_record.c
+ * covers: src/train/data_jsonl.c src/train/data_json.c src/train/data_table.c src/train/data_chat.c */
 #include "../unit/data_files.h"
 #include "train/begin.h"
 #include "train/data_parts.h"
@@ -14,7 +15,8 @@ static void must(bool ok)
     if (!ok) abort();
 }
 
-/* Numbers too large for jansson, or too long or deep for hone, are not compared. */
+/* Numbers too large for jansson, or too long or deep for hone, are not compared; and jansson 2.14 takes a NUL byte
+ * after a number for white space. */
 static void check_json(const char *s, size_t n)
 {
     const hn_json_rules rules = { .flags = HN_JSON_UNIQUE | HN_JSON_ALLOW_NUL | HN_JSON_BIG };
@@ -27,7 +29,7 @@ static void check_json(const char *s, size_t n)
     must(st == HONE_OK ? a != NULL : st == HONE_E_FORMAT && !a && j.expected && j.at >= s && j.at <= s + n);
     if (a && b) must(json_equal(a, b));
     else if (a) must(strstr(e.text, "integer") != NULL);
-    else if (b) must(strstr(j.expected, "nesting") != NULL);
+    else if (b) must(strstr(j.expected, "nesting") != NULL || (j.at < s + n && !*j.at));
     json_decref(a);
     json_decref(b);
 }
@@ -96,7 +98,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (size < 1 || size > 1 << 16) return 0;
     unsigned how = data[0];
-    const char *text = (const char *)data + 1, *path = df_write(how & 1 ? "f.txt" : "f.jsonl", text, size - 1);
+    bool other = (how >> 2 & 3) == 3; /* the mask that is none */
+    const char *name = other ? how & 1 ? how & 2 ? "f.md" : "f.csv" : "f.json" : how & 1 ? "f.txt" : "f.jsonl";
+    const char *text = (const char *)data + 1, *path = df_write(name, text, size - 1);
     int32_t seq = how & 2 ? 9 : 300;
     hn_data_params p = { .path = &path,
                          .n_path = 1,
@@ -109,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hone_error ea = { 0 }, eb = { 0 };
     hone_status sa = hn_dataset_read(&a, m, &p, &ea), sb = hn_dataset_read(&b, m, &p, &eb);
     must(sa == sb && !a == (sa != HONE_OK) && strcmp(ea.message, eb.message) == 0);
-    if (!(how & 1)) check_lines(text, size - 1);
+    if (!(how & 1) && !other) check_lines(text, size - 1);
     if (a) {
         must(a->hash == b->hash);
         check_samples(a, seq);

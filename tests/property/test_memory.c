@@ -36,40 +36,38 @@ static void allow(int prot)
 {
     for (int i = 0; i < n_area; i++) assert_int_equal(mprotect(areas[i].p, areas[i].n, prot), 0);
 }
-static float *far_alloc(hn_backend *b, uint64_t n)
+static hn_buf *far_alloc(hn_backend *b, uint64_t bytes, hn_mem_kind kind)
 {
-    size_t bytes = (size_t)n * sizeof(float);
     char *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return NULL;
     areas[n_area].p = p;
     areas[n_area++].n = bytes;
-    return (float *)(void *)p;
+    return (hn_buf *)(void *)p;
 }
-static void far_release(hn_backend *b, float *p, uint64_t n)
+static void far_release(hn_backend *b, hn_buf *p)
 {
     for (int i = 0; i < n_area; i++)
         if (areas[i].p == (char *)p) {
-            assert_int_equal(areas[i].n, n * sizeof(float));
+            munmap(areas[i].p, areas[i].n);
             areas[i] = areas[--n_area];
             break;
         }
-    munmap(p, (size_t)n * sizeof(float));
 }
-static void far_copy(hn_backend *b, void *dst, const void *src, size_t n)
+static void far_copy(hn_backend *b, hn_buf *dst, size_t dst_at, const hn_buf *src, size_t src_at, size_t n)
 {
     allow(PROT_READ | PROT_WRITE);
-    memcpy(dst, src, n);
+    memcpy((char *)dst + dst_at, (const char *)src + src_at, n);
     allow(PROT_NONE);
     n_copy++;
 }
-static void far_fill0(hn_backend *b, void *dst, size_t n)
+static void far_fill0(hn_backend *b, hn_buf *dst, size_t at, size_t n)
 {
     allow(PROT_READ | PROT_WRITE);
-    memset(dst, 0, n);
+    memset((char *)dst + at, 0, n);
     allow(PROT_NONE);
 }
 static const hn_backend_ops far_ops = {
-    .name = "far", .alloc_cache = far_alloc, .release = far_release, .copy = far_copy, .fill0 = far_fill0
+    .name = "far", .alloc = far_alloc, .release = far_release, .copy = far_copy, .fill0 = far_fill0
 };
 static hn_backend far_backend = { &far_ops };
 
@@ -119,15 +117,13 @@ static uint64_t mixed(uint64_t h, int32_t id) { return hn_mix64(h * 31 + (uint64
 /* Where a position's 8 bytes are in K (or V) of a head, and a state's. */
 static char *at_position(int32_t il, int32_t seq, int32_t pos, int32_t head, bool v)
 {
-    hn_kv kv = hn_memory_kv(mem, il);
-    size_t block =
-        (size_t)(pos % HN_PAGE / HN_KEY_BLOCK) * (v ? hn_memory_v_block(mem, il) : hn_memory_k_block(mem, il));
-    return (v ? kv.v : kv.k) + hn_kv_at(&kv, seq, pos, head) + block + 8 * (size_t)(pos % HN_KEY_BLOCK);
+    size_t block = hn_memory_block_at(mem, il, seq, pos, head, v);
+    return (char *)hn_memory_kv(mem, il).mem + block + 8 * (size_t)(pos % HN_KEY_BLOCK);
 }
 static char *at_state(int32_t il, int32_t seq)
 {
     hn_state s = hn_memory_state(mem, il, 1);
-    return (char *)(s.mem + (size_t)s.block[seq] * s.block_floats);
+    return (char *)s.mem + (s.at + (size_t)mem->state_block[seq] * s.block_floats) * sizeof(float);
 }
 static bool has_kv(int32_t il) { return mem->group_of[il] >= 0; }
 static bool has_state(int32_t il) { return now->layer[il].state_floats > 0; }
@@ -299,7 +295,8 @@ static void step_alone(void)
         memmove(ids[seq], ids[other], sizeof ids[seq]);
         len[seq] = n;
         for (int32_t il = 0; il < N_LAYER && n; il++)
-            if (has_state(il)) far_fill0(&far_backend, at_state(il, seq), 8);
+            if (has_state(il))
+                far_fill0(&far_backend, mem->states.mem, (size_t)(at_state(il, seq) - (char *)mem->states.mem), 8);
         for (int32_t g = 0; g < mem->n_group; g++) assert_true(mem->group[g].first[seq] <= n / HN_PAGE);
         for (int32_t g = 0; g < mem->n_group; g++) /* compute writes all positions: give it all pages */
             if (mem->group[g].first[seq]) n = 0;

@@ -767,6 +767,7 @@ static void spoil_numbers(hone_train_params *p)
 {
     p->val_share = RANGE("p->val_share", p->val_share);
     p->mask = RANGE("p->mask", p->mask);
+    p->split = RANGE("p->split", p->split);
     p->max_bad_lines = LOW("p->max_bad_lines", p->max_bad_lines);
     p->n_layers = RANGE("p->n_layers", p->n_layers);
     p->rank = RANGE("p->rank", p->rank);

@@ -52,17 +52,21 @@ static void test_ranks_of_the_looks(void **state)
     static const struct {
         size_t n, rank;
         double coverage;
-    } t[] = { { 8, 1, 0.9921875 },
-              { 20, 5, 0.9881820678710938 },
-              { 40, 13, 0.9834109966250253 },
-              { 80, 29, 0.9903171500769424 } };
-    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        double c;
-        assert_int_equal(hn_median_rank(t[i].n, 1 - HN_AB_ALPHA / HN_AB_LOOKS, &c), t[i].rank);
-        assert_true(fabs(c - t[i].coverage) < 1e-9);
+    } t[] = { { 20, 4, 0.9974231719970703 },
+              { 40, 12, 0.9935734239159501 },
+              { 80, 29, 0.9903171500769424 },
+              { 160, 66, 0.978426170380962 } };
+    double spent = 0, few = 0, c;
+    for (int look = 0; look < HN_AB_LOOKS; look++) {
+        assert_int_equal(hn_ab_rounds_at(20, look), t[look].n);
+        assert_int_equal(hn_median_rank(t[look].n, 1 - hn_ab_alpha(20, look), &c), t[look].rank);
+        assert_true(fabs(c - t[look].coverage) < 1e-9);
+        spent += hn_ab_alpha(20, look);
+        few += hn_ab_alpha(8, look);
     }
-    assert_int_equal(hn_ab_rounds_at(20, 0), 20);
-    assert_int_equal(hn_ab_rounds_at(20, 2), 80);
+    NEAR(spent, HN_AB_ALPHA); /* all looks together: no more than one was promised */
+    NEAR(few, HN_AB_ALPHA);
+    assert_int_equal(hn_median_rank(8, 1 - hn_ab_alpha(8, 0), &c), 1); /* eight rounds can decide */
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
@@ -83,7 +87,7 @@ static void test_order(void **state)
 
 static void test_logs(void **state)
 {
-    const hn_ab_round r[] = { { 2, 1, false, false }, { 5, 9, false, true }, { 1, 4, true, false } };
+    const hn_ab_round r[] = { { .a = 2, .b = 1 }, { .a = 5, .b = 9, .voided = true }, { .a = 1, .b = 4, .ba = true } };
     double x[3];
     assert_int_equal(hn_ab_logs(x, r, 3, false, NULL), 2); /* times: a / b */
     NEAR(x[0], log(2));
@@ -92,9 +96,40 @@ static void test_logs(void **state)
     NEAR(x[0], -log(2));
     NEAR(x[1], log(4));
     hone_error err = { 0 };
-    const hn_ab_round zero = { 0, 1, false, false };
+    const hn_ab_round zero = { .b = 1 };
     assert_int_equal(hn_ab_logs(x, &zero, 1, false, &err), 0);
     assert_int_equal(err.code, HONE_E_ARG);
+}
+
+/* A against itself out of the rounds: blocks of two, the round with B first over the other; a copy's wherever there is
+ * one. Half a block, or one that was thrown away, says nothing. */
+static void test_self(void **state)
+{
+    const hn_ab_round r[] = { { .a = 2, .b = 9 },
+                              { .a = 3, .b = 9, .ba = true },
+                              { .a = 5, .b = 9, .ba = true },
+                              { .a = 7, .b = 9 },
+                              { .a = 1, .b = 9 },
+                              { .a = 1, .ba = true, .voided = true },
+                              { .a = 11, .b = 9 } };
+    double x[7];
+    assert_int_equal(hn_ab_self_logs(x, r, 7, true), 2);
+    NEAR(x[0], log(3.0 / 2));
+    NEAR(x[1], log(5.0 / 7));
+    assert_int_equal(hn_ab_self_logs(x, r, 7, false), 2);
+    NEAR(x[0], log(2.0 / 3));
+    const hn_ab_round copies[] = { { .a = 2, .b = 9, .a2 = 4 }, { .a = 3, .b = 9, .a2 = 3, .ba = true } };
+    assert_int_equal(hn_ab_self_logs(x, copies, 2, true), 2);
+    NEAR(x[0], log(2));
+    NEAR(x[1], 0);
+    double off[20], around[20];
+    for (int i = 0; i < 20; i++) {
+        off[i] = log(1.05 + 0.0001 * i);
+        around[i] = log(0.95 + 0.1 * i / 19);
+    }
+    assert_true(fabs(hn_ab_bias(off, 20) - 0.05095) < 1e-6); /* a copy that lies better */
+    NEAR(hn_ab_bias(around, 20), 0);                         /* noise, however much of it */
+    NEAR(hn_ab_bias(off, 5), 0);
 }
 
 /* ---- verdicts --------------------------------------------------------------------------------- */
@@ -135,9 +170,9 @@ static void test_verdicts(void **state)
     assert_string_equal(hn_ab_note(&r), "slower, by less than the margin");
 }
 
-static void test_noise_raises_no_alarm_and_excuses_nothing(void **state)
+static void test_a_copy_raises_no_alarm_and_excuses_nothing(void **state)
 {
-    double level = 1 - HN_AB_ALPHA / 3; /* A/A found 8 %, 2 % were asked for */
+    double level = 1 - HN_AB_ALPHA / 3; /* a copy was 8 % off, 2 % were asked for */
     assert_int_equal(judge_line(0.93, 0.96, 20, 0.02, 0.08, level).verdict, HN_AB_INCONCLUSIVE);
     assert_int_equal(judge_line(0.96, 1.04, 20, 0.02, 0.08, level).verdict,
                      HN_AB_INCONCLUSIVE); /* not SAME: not within 2 % */
@@ -261,17 +296,17 @@ static void simulate(double *x, size_t n, machine *m, int kind, double sd, doubl
     }
 }
 
-/* The whole procedure but A/A: looks of 20, 40, 80. */
-static hn_ab_result three_looks(machine *m, int kind, double sd, double factor, uint64_t seed, bool *covered)
+/* The whole procedure: looks of 20, 40, 80, 160. */
+static hn_ab_result all_looks(machine *m, int kind, double sd, double factor, uint64_t seed, bool *covered)
 {
-    double all[80], x[80];
+    double all[160], x[160];
     hn_ab_result r;
-    simulate(all, 80, m, kind, sd, factor, seed);
+    simulate(all, 160, m, kind, sd, factor, seed);
     *covered = true;
     for (int look = 0; look < HN_AB_LOOKS; look++) {
         size_t n = hn_ab_rounds_at(20, look);
         memcpy(x, all, n * sizeof *x);
-        hn_ab_judge(&r, x, n, 0.02, 0.02, 1 - HN_AB_ALPHA / HN_AB_LOOKS);
+        hn_ab_judge(&r, x, n, 0.02, 0.02, 1 - hn_ab_alpha(20, look));
         *covered = *covered && r.ci[0] <= 1 / factor && 1 / factor <= r.ci[1];
         if (r.verdict != HN_AB_INCONCLUSIVE) break;
     }
@@ -295,7 +330,7 @@ static void test_simulated_false_alarms_and_power(void **state)
         for (uint64_t i = 0; i < TIMES; i++) {
             machine m = { .key = 1000 * c + 7 + i * 1000003 };
             bool covered;
-            v[three_looks(&m, cases[c].kind, cases[c].sd, cases[c].factor, i, &covered).verdict]++;
+            v[all_looks(&m, cases[c].kind, cases[c].sd, cases[c].factor, i, &covered).verdict]++;
             covered_n += covered;
         }
         print_message("# %s noise %.0f %%, B %.0f %% slower: %d SAME, %d IMPROVED, %d REGRESSED, %d INCONCLUSIVE; the "
@@ -306,6 +341,69 @@ static void test_simulated_false_alarms_and_power(void **state)
         if (cases[c].factor == 1) assert_true(v[HN_AB_REGRESSED] + v[HN_AB_IMPROVED] <= TIMES / 100);
         if (cases[c].factor == 1.05) assert_true(v[HN_AB_REGRESSED] >= 0.95 * TIMES);
         if (cases[c].factor > 1) assert_int_equal(v[HN_AB_IMPROVED], 0);
+    }
+}
+
+/* Student's t with 3 degrees of freedom: a Gauss over the root of the mean of three squares. */
+static double student3(machine *m)
+{
+    double s = 0;
+    for (int i = 0; i < 3; i++) {
+        double z = gauss(m);
+        s += z * z;
+    }
+    return gauss(m) / sqrt(s / 3);
+}
+
+/* Two metrics judged together, as decode and prefill of a model are, whose rounds are noisy by `noise` times Student's
+ * t3; B takes slow[j] times as long. REGRESSED when either is; else the verdict of metric 0; rounds in *n. */
+static hn_ab_verdict two_metrics(machine *m, double noise, const double slow[2], size_t *n)
+{
+    double all[2][160], x[2][160], *at[2] = { x[0], x[1] };
+    hn_ab_result r[2] = { { .wanted = 0.02, .margin = 0.02 }, { .wanted = 0.02, .margin = 0.02 } };
+    for (int j = 0; j < 2; j++)
+        for (int i = 0; i < 160; i++) all[j][i] = noise * student3(m) - log(slow[j]);
+    for (int look = 0; look < HN_AB_LOOKS; look++) {
+        *n = hn_ab_rounds_at(HN_AB_ROUNDS, look);
+        for (int j = 0; j < 2; j++) {
+            if (r[j].verdict == HN_AB_INCONCLUSIVE) r[j].n = *n; /* what is decided keeps its rounds */
+            memcpy(x[j], all[j], r[j].n * sizeof *x[j]);
+            r[j].taken = false;
+        }
+        hn_ab_holm(r, at, 2, hn_ab_alpha(HN_AB_ROUNDS, look));
+        bool open = r[0].verdict == HN_AB_INCONCLUSIVE || r[1].verdict == HN_AB_INCONCLUSIVE;
+        if (!open || r[0].verdict == HN_AB_REGRESSED || r[1].verdict == HN_AB_REGRESSED) break;
+    }
+    return r[1].verdict == HN_AB_REGRESSED ? HN_AB_REGRESSED : r[0].verdict;
+}
+
+/* What is promised at the noise of small virtual machines: t3, 6 % a round. */
+static void test_simulated_power_in_heavy_noise(void **state)
+{
+    enum { TRIES = 600 };
+    static const struct {
+        double noise, slow[2];
+    } cases[] = { { 0.06, { 1, 1 } },        { 0.06, { 1.05, 1 } }, { 0.06, { 1.05, 1.05 } }, { 0.06, { 1.02, 1 } },
+                  { 0.06, { 1 / 1.02, 1 } }, { 0.035, { 1, 1 } },   { 0.035, { 1.05, 1 } } };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        int v[HN_AB_VERDICTS] = { 0 };
+        size_t rounds = 0;
+        for (uint64_t i = 0; i < TRIES; i++) {
+            machine m = { .key = 31 * c + 5 + i * 1000003 };
+            size_t n;
+            v[two_metrics(&m, cases[c].noise, cases[c].slow, &n)]++;
+            rounds += n;
+        }
+        double slow = cases[c].slow[0];
+        print_message("# t3 noise %.1f %% a round, B takes %+.1f %% and %+.1f %%: %d SAME, %d IMPROVED, %d REGRESSED, "
+                      "%d INCONCLUSIVE, "
+                      "%.0f rounds\n",
+                      100 * cases[c].noise, 100 * (slow - 1), 100 * (cases[c].slow[1] - 1), v[HN_AB_SAME],
+                      v[HN_AB_IMPROVED], v[HN_AB_REGRESSED], v[HN_AB_INCONCLUSIVE], (double)rounds / TRIES);
+        if (slow == 1) assert_true(v[HN_AB_REGRESSED] + v[HN_AB_IMPROVED] <= TRIES / 100);
+        if (slow >= 1.05) assert_true(v[HN_AB_REGRESSED] >= 0.95 * TRIES);
+        if (slow > 1) assert_int_equal(v[HN_AB_IMPROVED], 0);
+        if (slow < 1) assert_true(v[HN_AB_IMPROVED] <= 0.025 * TRIES); /* at the margin: half of 5 % */
     }
 }
 
@@ -344,13 +442,15 @@ int main(void)
         cmocka_unit_test(test_ranks_of_the_looks),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_self),
         cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_noise_raises_no_alarm_and_excuses_nothing),
+        cmocka_unit_test(test_a_copy_raises_no_alarm_and_excuses_nothing),
         cmocka_unit_test(test_too_few),
         cmocka_unit_test(test_p_is_the_edge),
         cmocka_unit_test(test_half_width),
         cmocka_unit_test(test_holm_by_hand),
         cmocka_unit_test(test_simulated_false_alarms_and_power),
+        cmocka_unit_test(test_simulated_power_in_heavy_noise),
         cmocka_unit_test(test_simulated_holm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,6 +93,13 @@ static void test_txt(void **state)
     hn_dataset_free(d);
 }
 
+static bool is_blank_line(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && s[i] == ' ') i++;
+    return i < n && s[i] == '\n';
+}
+
 /* Longer than one piece of the reader: nothing is lost or doubled at the seams. */
 static void test_long_txt(void **state)
 {
@@ -103,7 +110,7 @@ static void test_long_txt(void **state)
         r = r * 6364136223846793005u + 1442695040888963407u;
         s[i] = "dehilnorstu wxyz\n!"[(r >> 33) % 18];
     }
-    hn_dataset *d = READ(plain, df_write("long.txt", s, n), .seq = 777);
+    hn_dataset *d = READ(plain, df_write("long.txt", s, n), .seq = 777, .split = HN_SPLIT_NONE);
     size_t at = 0;
     for (int64_t k = 0; k < d->n; k++)
         for (int32_t i = k > 0; i < d->sample[k].n; i++, at++) {
@@ -114,11 +121,147 @@ static void test_long_txt(void **state)
     assert_int_equal(d->stats.n_target, n);
     assert_int_equal(d->stats.n_split, 1);
     hn_dataset_free(d);
+    d = READ(plain, df_path("long.txt"), .seq = 1 << 20); /* at blank lines: what is left of them is the text */
+    int64_t k = 0;
+    for (size_t a = 0, b; a < n; a = b) {
+        while (a < n && (s[a] == '\n' || is_blank_line(s + a, n - a))) a++;
+        for (b = a; b < n && !(s[b] == '\n' && is_blank_line(s + b + 1, n - b - 1)); b++) {}
+        if (a == n) break;
+        size_t len = b == n && s[n - 1] == '\n' ? b - a - 1 : b - a;
+        assert_true(k < d->n);
+        assert_int_equal(d->sample[k].n, len + 1);
+        for (size_t i = 0; i < len; i++)
+            if (d->sample[k].ids[i] != DF_BYTE + (unsigned char)s[a + i]) fail_msg("byte %zu differs", a + i);
+        k++;
+    }
+    assert_int_equal(k, d->n);
+    assert_int_equal(d->stats.n_line, k);
+    hn_dataset_free(d);
     memset(s, 'e', n); /* no line end to cut at, and a bad byte far behind the first piece */
     s[n - 5] = '\n';
     s[n - 2] = '\xC3';
     REFUSED(plain, df_write("line.txt", s, n), "line.txt:2: not UTF-8: byte 0xc3 in column 3");
     free(s);
+}
+
+/* A file of many texts: each begins with BOS and ends with EOS. */
+static void test_divided(void **state)
+{
+    const char *path = DF_FILE("tales.txt", "\n \nA b\nc.\n\n \t\r\n\nD.\n<|endoftext>\n\n\n");
+    hn_dataset *d = READ(with_bos, path);
+    IS(d, "<s>[A b\nc.</s>]", "<s>[D.\n<|endoftext></s>]");
+    assert_int_equal(d->stats.n_line, 2);
+    assert_int_equal(d->stats.n_file, 1);
+    assert_int_equal(d->stats.n_mid, 0);
+    hn_dataset_free(d);
+    d = READ(with_bos, path, .split = HN_SPLIT_LINE);
+    IS(d, "<s>[A b</s>]", "<s>[c.</s>]", "<s>[D.</s>]", "<s>[<|endoftext></s>]");
+    hn_dataset_free(d);
+    d = READ(with_bos, DF_FILE("none.txt", "a\n\nb\n"), .split = HN_SPLIT_NONE);
+    IS(d, "<s>[a\n\nb\n</s>]");
+    hn_dataset_free(d);
+    /* the mark divides where it is, and is not text; blank lines are then */
+    d = READ(with_bos, DF_FILE("mark.txt", "<|endoftext|>a\n\nb\n<|endoftext|>\n\n  c<|endoftext|>d"));
+    IS(d, "<s>[a\n\nb</s>]", "<s>[  c</s>]", "<s>[d</s>]");
+    hn_dataset_free(d);
+    d = READ(with_bos, df_path("mark.txt"), .split = HN_SPLIT_BLANK);
+    assert_int_equal(d->n, 3);
+    hn_dataset_free(d);
+    path = DF_FILE("notes.md", "Intro\n\n# One\n## Sub\n\nText.\n\n```\n# no heading\n```\n#hash\n# Two\nEnd\n");
+    d = READ(with_bos, path);
+    IS(d, "<s>[Intro</s>]", "<s>[# One\n## Sub\n\nText.\n\n```\n# no heading\n```\n#hash</s>]", "<s>[# Two\nEnd</s>]");
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("e.txt", "one\n\ntwo\n\nno \xFF\n\nthree"), .max_bad = 1); /* a bad line, and its number */
+    IS(d, "o[ne</s>]", "t[wo</s>]", "t[hree</s>]");
+    assert_non_null(strstr(d->stats.first_bad, "e.txt:5: "));
+    hn_dataset_free(d);
+    REFUSED(plain, DF_FILE("blank.txt", "\n \n"), "blank.txt:3: the file is empty");
+}
+
+/* What is longer than a sample goes on in the next, which begins as prompts do: with BOS. */
+static void test_begins_with_bos(void **state)
+{
+    hn_dataset *d = READ(with_bos, DF_FILE("b.txt", "0123456789\n\nxy"), .seq = 4);
+    IS(d, "<s>[012]", "<s>[345]", "<s>[678]", "<s>[9</s>]", "<s>[xy</s>]");
+    assert_int_equal(d->stats.n_mid, 3);
+    assert_int_equal(d->stats.n_split, 1);
+    assert_int_equal(d->stats.n_target, 14); /* every token, once */
+    hn_dataset_free(d);
+    d = READ(with_bos, DF_FILE("b.jsonl", "{\"text\": \"01234\"}\n"), .seq = 4);
+    IS(d, "<s>[012]", "<s>[34</s>]");
+    hn_dataset_free(d);
+}
+
+static void test_json(void **state)
+{
+    hn_dataset *d = READ(
+        with_bos, DF_FILE("a.json", "\xEF\xBB\xBF[\n {\"text\": \"one\",\n  \"n\": [1]},\n {\"text\": \"two\"}\n]\n"));
+    IS(d, "<s>[one</s>]", "<s>[two</s>]");
+    assert_int_equal(d->stats.n_line, 2);
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("alpaca.json", "[{\"instruction\": \"Add\", \"input\": \"1 2\", \"output\": \"3\"}]"),
+             .mask = HN_MASK_PROMPT);
+    IS(d, "### Instruction:\nAdd\n\n### Input:\n1 2\n\n### Response:\n[3</s>]");
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("one.json",
+                            "{\"prompt\": \"a\",\n\"completion\": \"x\"}\n{\"prompt\": \"a\", \"completion\": \"y\"}"));
+    IS(d, "a[x</s>]", "a[y</s>]");
+    hn_dataset_free(d);
+    REFUSED(plain, DF_FILE("b.json", "[{\"text\": \"a\"},\n\n {\"txt\": \"b\"}]"), "b.json:3: \"text\" is missing");
+    d = READ(plain, df_path("b.json"), .max_bad = 1);
+    IS(d, "a[</s>]");
+    hn_dataset_free(d);
+    REFUSED(plain, DF_FILE("c.json", "[{\"text\": \"a\"}\n {\"text\": \"b\"}]"),
+            "c.json:2: not JSON: column 2: expected ',' or ']', seen {\"text\"", .max_bad = 9);
+    REFUSED(plain, DF_FILE("d.json", "[{\"text\": \"a\"}"), "d.json:1: not JSON: column 15: expected", .max_bad = 9);
+    REFUSED(plain, DF_FILE("e.json", "[{\"text\": \"a\"}] x"), "e.json:1: not JSON: column 17");
+    REFUSED(plain, DF_FILE("f.json", "5"), "f.json:1: a number, expected an object");
+    REFUSED(plain, DF_FILE("g.json", "[]"), "nothing to train on: 0 records");
+}
+
+static void test_table(void **state)
+{
+    hn_dataset *d = READ(plain, DF_FILE("a.csv", "id,prompt,completion\r\n1,a,\"x, \"\"c\"\"\nd\"\r\n\n2,,e\r\n"),
+                         .mask = HN_MASK_PROMPT);
+    IS(d, "a[x, \"c\"\nd</s>]", "e[</s>]");
+    assert_int_equal(d->stats.n_line, 2);
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("b.csv", "text;n\n\"a;b\";1\nc,d;2"));
+    IS(d, "a[;b</s>]", "c[,d</s>]");
+    hn_dataset_free(d);
+    d = READ(plain, DF_FILE("c.tsv", "\xEF\xBB\xBFtext\nx,y;z\nw\n"));
+    IS(d, "x[,y;z</s>]", "w[</s>]");
+    hn_dataset_free(d);
+    REFUSED(plain, DF_FILE("d.csv", "text,n\na,1\n\"b\nb\",2,3\n"), "d.csv:3: 3 cells, expected 2 as in the header");
+    REFUSED(plain, DF_FILE("e.csv", "text,n\na,1\nb\n"), "e.csv:3: 1 cells, expected 2");
+    REFUSED(plain, DF_FILE("f.csv", "text\n\"a"), "f.csv:2: a quote that nothing closes");
+    REFUSED(plain, DF_FILE("g.csv", "text\n\"a\"b\nc"), "g.csv:2: text behind a closing quote");
+    REFUSED(plain, DF_FILE("h.csv", "text\n\xFF\n"), "h.csv:2: not UTF-8");
+    REFUSED(plain, DF_FILE("i.csv", "a,b\n1,2\n"), "i.csv:2: no record that hone trains on");
+    REFUSED(plain, DF_FILE("j.csv", "text\n"), "nothing to train on: 0 records");
+    d = READ(plain, DF_FILE("k.csv", "text,n\na,1\nb\nc,3\n"), .max_bad = 1);
+    IS(d, "a[</s>]", "c[</s>]");
+    hn_dataset_free(d);
+}
+
+/* Every file of a known kind, in the order of names, whatever lies beside them. */
+static void test_folder(void **state)
+{
+    mkdir(df_path("in"), 0700);
+    mkdir(df_path("in/b"), 0700);
+    mkdir(df_path("none"), 0700);
+    DF_FILE("in/c.txt", "third");
+    DF_FILE("in/a.md", "first");
+    DF_FILE("in/b/x.JSONL", "{\"text\": \"second\"}");
+    DF_FILE("in/model.gguf", "GGUF");
+    DF_FILE("in/.hidden.txt", "no");
+    hn_dataset *d = READ(plain, df_path("in"));
+    IS(d, "f[irst</s>]", "s[econd</s>]", "t[hird</s>]");
+    assert_int_equal(d->stats.n_file, 3);
+    hn_dataset_free(d);
+    refused(plain, df_path("none"), (hn_data_params){ 0 }, HONE_E_ARG, "none: a folder without files to learn from");
+    REFUSED(plain, (DF_FILE("in/d.json", "["), df_path("in")), "in/d.json:1: not JSON");
+    unlink(df_path("in/d.json"));
 }
 
 static void test_text_records(void **state)
@@ -167,8 +310,8 @@ static void test_bad_lines(void **state)
     assert_non_null(strstr(d->stats.first_bad, "12.jsonl:1: not JSON"));
     hn_dataset_free(d);
     refused(plain, df_path("none.jsonl"), (hn_data_params){ 0 }, HONE_E_IO, "none.jsonl: cannot open");
-    refused(plain, df_dir, (hn_data_params){ 0 }, HONE_E_ARG, "expected a file .txt");
-    refused(plain, DF_FILE("x.csv", "a"), (hn_data_params){ 0 }, HONE_E_ARG, "x.csv: expected a file .txt");
+    refused(plain, DF_FILE("x.pdf", "a"), (hn_data_params){ 0 }, HONE_E_ARG,
+            "x.pdf: what it is cannot be told from its name; expected .txt, .md, .jsonl, .json, .csv or .tsv");
     refused(plain, DF_FILE("y.txt", "a"), (hn_data_params){ .seq = 1 }, HONE_E_ARG, "sequences of 1 tokens");
 }
 
@@ -455,7 +598,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_txt),
+        cmocka_unit_test(test_divided),
+        cmocka_unit_test(test_begins_with_bos),
         cmocka_unit_test(test_long_txt),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_folder),
         cmocka_unit_test(test_text_records),
         cmocka_unit_test(test_bad_lines),
         cmocka_unit_test(test_one_in_a_million),

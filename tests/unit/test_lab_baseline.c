@@ -333,14 +333,25 @@ static void test_differences(void **state)
     json_object_set_new(b, "hash", json_null());
     hn_quality_differ(said, sizeof said, a, b);
     assert_non_null(strstr(said, "none"));
+    json_object_set_new(b, "hash", json_string("q2-55555555-66666666")); /* an older baseline: by what both know */
+    json_object_set_new(b, "q1", json_string("q1-11111111-22222222"));
+    hn_quality_differ(said, sizeof said, a, b);
+    assert_string_equal(said, "");
+    json_object_set_new(b, "q1", json_string("q1-11111111-22222223"));
+    hn_quality_differ(said, sizeof said, a, b);
+    assert_non_null(strstr(said, "the same answers from other logits"));
+    json_object_set_new(b, "hash", json_string("q2q-55555555-66666666"));
+    json_object_set_new(b, "q1", json_null());
+    hn_quality_differ(said, sizeof said, a, b);
+    assert_non_null(strstr(said, "of two kinds"));
     json_decref(a);
     json_decref(b);
     a = record(2, 1, 1, 1, 0);
     b = record(2, 1, 1, 1, 0);
-    hn_gate_ids_differ(said, sizeof said, a, b);
+    hn_gate_answers_differ(said, sizeof said, a, b);
     assert_string_equal(said, "");
     json_array_set_new(json_object_get(json_array_get(json_object_get(b, "samples"), 0), "ids"), 1, json_integer(8));
-    hn_gate_ids_differ(said, sizeof said, a, b);
+    hn_gate_answers_differ(said, sizeof said, a, b);
     assert_non_null(strstr(said, "from token 2 on"));
     json_decref(a);
     json_decref(b);
@@ -377,7 +388,7 @@ static void test_verdicts(void **state)
 {
     enum { ROUNDS = 150 };
     int same = 0, wrong = 0, edge = 0, slower = 0, faster = 0, fat = 0, mixed = 0;
-    const double alpha = HN_AB_ALPHA / HN_AB_LOOKS;
+    const double alpha = HN_AB_ALPHA / HN_STORED_LOOKS;
     for (int r = 0; r < ROUNDS; r++) {
         key = 1000 + (uint64_t)r;
         counter = 0;

@@ -7,8 +7,12 @@
 #include "lab/machine/ledger.h"
 #include "tiny_model.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char root[200];
 
@@ -115,6 +119,63 @@ static void warns_of(const char *id, const hn_peaks *k, const char *model)
     json_decref(o);
 }
 
+/* What was put around this process: limits of groups around its own, foreign code, priority, a model in memory. */
+static void around(void)
+{
+    hn_around a;
+    char text[HN_DOUBTS][400];
+    healthy();
+    put("/proc/self/cgroup", "1:name=systemd:/x\n0::/batch/job\n");
+    put("/sys/fs/cgroup/batch/cpu.max", "150000 100000\n");
+    put("/sys/fs/cgroup/batch/job/cpu.max", "max 100000\n");
+    put("/sys/fs/cgroup/batch/cpu.stat", "usage_usec 1\nnr_periods 9\nnr_throttled 7\n");
+    warns_of("cpu_quota", &peaks, NULL); /* the group itself has no limit, the one around it has */
+    hn_around_read(&a, root);
+    assert_true(a.quota == 1.5 && a.stopped == 7);
+    assert_string_equal(a.quota_at, "/batch");
+    put("/sys/fs/cgroup/batch/job/cpu.max", "50000 100000\n");
+    hn_around_read(&a, root);
+    assert_true(a.quota == 0.5);
+    assert_string_equal(a.quota_at, "/batch/job");
+    assert_int_equal(hn_around_doubts(text, &a, 4), 1);
+    assert_non_null(strstr(text[0], "/batch/job may use 0.50 of 4 cores"));
+    healthy();
+    put("/proc/self/cgroup", "3:cpuset:/job\n2:cpu,cpuacct:/job\n");
+    put("/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "100000\n");
+    put("/sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
+    warns_of("cpu_quota", &peaks, NULL);
+    healthy();
+    put("/etc/ld.so.preload", "/lib/evil.so\n");
+    warns_of("preload", &peaks, NULL);
+    healthy();
+    setenv("LD_PRELOAD", "/lib/other.so", 1); /* read by who starts next, which is nobody */
+    warns_of("preload", &peaks, NULL);
+    hn_around_read(&a, root);
+    unsetenv("LD_PRELOAD");
+    assert_int_equal(hn_around_doubts(text, &a, 4), 1);
+    assert_non_null(strstr(text[0], "/lib/other.so"));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        healthy();
+        errno = 0;
+        if (nice(3) == -1 && errno) _exit(0);
+        hn_around_read(&a, root);
+        _exit(a.nice > 0 && hn_around_doubts(text, &a, 4) == 1 && strstr(text[0], "lower") ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(hn_file_system_is_memory("tmpfs") && !hn_file_system_is_memory("ext4"));
+    int shm = open("/dev/shm/hone-test", O_CREAT | O_WRONLY, 0600);
+    if (shm >= 0 && hn_file_system_is_memory(hn_file_system("/dev/shm/hone-test"))) {
+        healthy();
+        warns_of("model_fs", &peaks, "/dev/shm/hone-test");
+    }
+    if (shm >= 0) close(shm);
+    unlink("/dev/shm/hone-test");
+}
+
 static void warnings(void **state)
 {
     healthy();
@@ -147,6 +208,7 @@ static void warnings(void **state)
     put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n");
     put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
     warns_of("cpu_quota", &peaks, NULL);
+    around();
     healthy();
     drop(CPUS "/cpufreq/boost");
     put(CPUS "/intel_pstate/no_turbo", "0\n");

@@ -1,5 +1,6 @@
 /* The quality hash against one computed by other means, and degenerate outputs: each
  * kind, faked, must be caught; sound ones must not. */
+#include "lab/quality/paths.h"
 #include "lab/quality/quality.h"
 #include "lab/stats/verdict.h"
 #include <math.h>
@@ -87,7 +88,7 @@ static hn_quality run(void (*row)(const fake *, float *, const hone_token *), fl
     prompts(&p, row == deaf);
     fake f = { .row = row, .value = value };
     hn_logits_source src = { .n_vocab = NV, .run = run_fake, .arg = &f };
-    assert_int_equal(hn_quality_run(&q, &src, &p, together, NULL), HONE_OK);
+    assert_int_equal(hn_quality_run(&q, &src, &p, together, HN_Q_STEPS, NULL), HONE_OK);
     return q;
 }
 
@@ -162,11 +163,11 @@ static void test_source_errors(void **state)
     hone_error err;
     prompts(&p, false);
     hn_logits_source src = { .n_vocab = NV, .run = numeric_error };
-    assert_int_equal(hn_quality_run(&q, &src, &p, true, &err), HONE_OK);
+    assert_int_equal(hn_quality_run(&q, &src, &p, true, HN_Q_STEPS, &err), HONE_OK);
     assert_int_equal(q.verdict.state, HN_INVALID);
     assert_non_null(strstr(q.verdict.reason, "layer 3 overflowed"));
     src.run = other_error;
-    assert_int_equal(hn_quality_run(&q, &src, &p, true, &err), HONE_E_INTERRUPTED);
+    assert_int_equal(hn_quality_run(&q, &src, &p, true, HN_Q_STEPS, &err), HONE_E_INTERRUPTED);
 }
 
 static void test_scan(void **state)
@@ -239,7 +240,7 @@ static void engine_hash(const char *path, int32_t threads, bool together, char *
     hone_model_get_info(m, &info);
     assert_true(p.from_text);
     hn_logits_source src = { .n_vocab = info.n_vocab, .run = session_logits, .arg = s };
-    if (hn_quality_run(&q, &src, &p, together, &err) != HONE_OK) fail_msg("%s", err.message);
+    if (hn_quality_run(&q, &src, &p, together, HN_Q_STEPS, &err) != HONE_OK) fail_msg("%s", err.message);
     assert_int_equal(q.verdict.state, HN_VALID);
     snprintf(hash, 24, "%s", q.hash);
     hone_session_free(s);
@@ -271,6 +272,84 @@ static void test_engine_alone_and_together(void **state)
     assert_string_equal(a, c);
 }
 
+/* ---- all ways ----------------------------------------------------------------------------------- */
+
+typedef struct opened {
+    hone_model *m;
+    hone_context *ctx;
+    hone_session *s;
+    int32_t n_opened, wrong_chunk; /* the session of this chunk is given another cache: it answers otherwise */
+} opened;
+
+static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, hone_error *err)
+{
+    opened *o = arg;
+    const hone_context_params cp = { .n_threads = w->threads ? w->threads : 2, .cpu = w->cpu };
+    const hone_session_params sp = { .n_ctx = w->n_ctx,
+                                     .n_seq = w->n_seq,
+                                     .n_chunk = w->chunk,
+                                     .cache =
+                                         w->chunk && w->chunk == o->wrong_chunk ? HONE_CACHE_Q8_0 : HONE_CACHE_F16 };
+    hone_session_free(o->s);
+    hone_context_free(o->ctx);
+    o->s = NULL;
+    o->ctx = NULL;
+    o->n_opened++;
+    hone_status st = hone_context_new(&o->ctx, &cp, err);
+    if (st == HONE_OK) st = hone_session_new(&o->s, o->ctx, o->m, &sp, err);
+    *out = o->s;
+    return st;
+}
+
+static hn_paths walk(opened *o, bool quick)
+{
+    static hn_q_prompts prompts;
+    hn_quality eight = { .verdict = { .state = HN_VALID }, .n_distinct = 1 };
+    hn_paths out;
+    hone_error err;
+    const hn_paths_params p = { .m = o->m, .quick = quick, .open = open_way, .arg = o };
+    if (hn_q_prompts_make(&prompts, o->m, &err) != HONE_OK || hn_paths_run(&out, &p, &prompts, &eight, &err) != HONE_OK)
+        fail_msg("%s", err.message);
+    return out;
+}
+
+/* One model: every way gives the same bits; a session that does not is named with its way. */
+static void test_all_ways(void **state)
+{
+    opened o = { .m = NULL };
+    if (hone_model_open(&o.m, "models/hone-tiny.gguf", NULL, NULL) != HONE_OK) {
+        puts("SKIP: models/hone-tiny.gguf is not here");
+        skip();
+    }
+    hn_paths a = walk(&o, true), b = walk(&o, false);
+    assert_int_equal(a.verdict.state, HN_VALID);
+    assert_int_equal(b.verdict.state, HN_VALID);
+    assert_memory_equal(a.hash, "q2q-", 4);
+    assert_memory_equal(b.hash, "q2-", 3);
+    assert_int_equal(a.n_long, HN_Q_LONG_QUICK);
+    assert_int_equal(b.n_long, HN_Q_LONG);
+    assert_true(a.n_left == 1 && strstr(a.left[0], "positions beyond"));
+    assert_true(b.n_left == 0 && b.n_compared > 500 && o.n_opened == 4);
+    o.wrong_chunk = 1;
+    a = walk(&o, false);
+    assert_int_equal(a.verdict.state, HN_INVALID);
+    if (!strstr(a.verdict.reason, "in chunks of 1 than")) fail_msg("%s", a.verdict.reason);
+    hone_session_free(o.s);
+    hone_context_free(o.ctx);
+    hone_model_close(o.m);
+}
+
+static void test_kinds_of_hashes(void **state)
+{
+    assert_true(hn_q_same_kind("q2-11111111-22222222", "q2-33333333-44444444"));
+    assert_false(hn_q_same_kind("q1-11111111-22222222", "q2-11111111-22222222"));
+    assert_false(hn_q_same_kind("q2q-11111111-22222222", "q2-11111111-22222222"));
+    assert_false(hn_q_same_kind("", ""));
+    assert_true(hn_q_same_answers("q2q-11111111-22222222", "q2q-11111111-44444444"));
+    assert_false(hn_q_same_answers("q2-11111111-22222222", "q2-11111112-22222222"));
+    assert_false(hn_q_same_answers("q1-11111111-22222222", "q2-11111111-22222222"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +364,8 @@ int main(void)
         cmocka_unit_test(test_scan),
         cmocka_unit_test(test_random_prompts),
         cmocka_unit_test(test_engine_alone_and_together),
+        cmocka_unit_test(test_all_ways),
+        cmocka_unit_test(test_kinds_of_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,7 +121,7 @@ static void ledger_has_a_state(void **state)
     const float *logits;
     hone_model_get_info(m, &info);
     assert_int_equal(info.state_bytes, state_bytes);
-    hn_bench_ids(ids, 100, 0, m);
+    hn_bench_ids(ids, 100, 0, 0, m);
     assert_int_equal(hone_prefill(s, ids, 100, &logits, NULL), HONE_OK);
     hone_status st = hn_ledger_end(&l, s, &info, path[0], &err);
     if (st == HONE_E_UNSUPPORTED) {

@@ -238,7 +238,7 @@ static void memory_is_looked_at(void **state)
     } else {
         int32_t ids[512];
         const float *logits;
-        hn_bench_ids(ids, 512, 0, m);
+        hn_bench_ids(ids, 512, 0, 0, m);
         assert_int_equal(before.cache, 0);
         assert_true(before.tensors <
                     (2 << 20) +

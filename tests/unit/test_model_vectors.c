@@ -5,6 +5,7 @@
  * positions, odd sizes. */
 #include "tiny_model.h"
 
+#include "kernels/kernels.h"
 #include "model/model.h"
 
 #include <math.h>

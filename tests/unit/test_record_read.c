@@ -253,7 +253,7 @@ static void use_baseline(json_t *b, json_t *now)
     hn_quality_differ(words, sizeof words, json_object_get(b, "quality_detail"),
                       json_object_get(now, "quality_detail"));
     hn_model_bytes_differ(words, sizeof words, json_object_get(b, "model"), json_object_get(now, "model"));
-    hn_gate_ids_differ(words, sizeof words, was, json_array_get(records, 0));
+    hn_gate_answers_differ(words, sizeof words, was, json_array_get(records, 0));
     const hn_baseline_rule rule = { .alpha = 0.05 };
     if (hn_baseline_compare(&rows, &n, b, records, &rule, &err) != HONE_OK) return;
     for (size_t i = 0; i < n; i++) json_decref(hn_baseline_row_json(&rows[i]));

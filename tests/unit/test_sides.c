@@ -4,6 +4,7 @@
  * script. */
 #define _GNU_SOURCE
 #include "lab/judge/ab.h"
+#include "lab/stats/stats.h"
 #include <math.h>
 
 #include <setjmp.h>
@@ -492,19 +493,68 @@ static void test_verdicts_of_known_programs(void **state)
         assert_int_equal(r.line[0].r.verdict, cases[i].v);
         assert_int_equal(r.overall, cases[i].v);
         assert_true(fabs(r.line[0].r.ratio - cases[i].b / 100) < 0.003);
-        assert_true(r.line[0].aa_half_width < 0.005 && r.line[0].r.margin == 0.02);
+        assert_true(isnan(r.line[0].aa_half_width) && r.line[0].aa_n == 4); /* too few to say it by */
+        assert_true(r.line[0].r.margin == 0.02);
         assert_int_equal(r.looks, 1);
         assert_int_equal(r.line[0].n_rounds - r.line[0].voided, 8);
         hn_ab_report_free(&r);
     }
-    hn_ab_report r; /* 2 % is the margin: never an improvement, and three looks may not settle it */
+    hn_ab_report r; /* 2 % is the margin: never an improvement, and all looks may not settle it */
     speaks("B", 98);
     compare(&r, "A", "B", "decode,prefill");
     assert_int_equal(r.n, 2);
     assert_int_not_equal(r.overall, HN_AB_IMPROVED);
     assert_int_equal(r.line[1].r.verdict, HN_AB_SAME);
-    if (r.overall == HN_AB_INCONCLUSIVE) assert_int_equal(r.line[0].n_rounds - r.line[0].voided, 32);
+    if (r.overall == HN_AB_INCONCLUSIVE) {
+        assert_int_equal(r.line[0].n_rounds - r.line[0].voided, 64);
+        assert_true(r.line[0].aa_half_width < 0.005 && r.line[0].aa_n >= 16);
+    }
     hn_ab_report_free(&r);
+}
+
+/* What a ratio means, in words and digits that its interval supports. */
+static void test_words(void **state)
+{
+    static const struct {
+        double ratio, lo, hi;
+        bool higher;
+        const char *unit, *words;
+    } t[] = {
+        { 0.9285, 0.921, 0.948, false, "ms", "B takes 7.7 % longer (5.5 to 8.6)" },
+        { 0.9285, 0.921, 0.948, true, "tok/s", "B takes 7.7 % longer (5.5 to 8.6)" },
+        { 1.25, 1.1, 1.4, true, "tok/s", "B takes 20.0 % less time (9.1 to 28.6)" },
+        { 1.002, 0.991, 1.011, false, "us", "B takes from 1.09 % less to 0.91 % more time" },
+        { 0.5, 0.4999, 0.5001, false, "MB", "B needs 100.00 % more (99.96 to 100.04)" },
+        { 0.9, NAN, NAN, false, "ms", "" },
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        hn_ab_line l = { .higher = t[i].higher, .r = { .ratio = t[i].ratio, .ci = { t[i].lo, t[i].hi } } };
+        char words[200];
+        snprintf(l.unit, sizeof l.unit, "%s", t[i].unit);
+        assert_string_equal(hn_ab_say(words, sizeof words, &l), t[i].words);
+    }
+    char label[160];
+    hn_ab_progress at = { .look = 0, .done = 3, .total = 20, .left_s = 12.4, .most_s = 130 };
+    assert_string_equal(hn_ab_say_progress(label, sizeof label, &at),
+                        "look 1 of 4, about 12 s left (2 min if it stays open)");
+    at = (hn_ab_progress){ .look = 3, .left_s = 7000, .most_s = 7000 };
+    assert_string_equal(hn_ab_say_progress(label, sizeof label, &at), "look 4 of 4, about 2 h left");
+}
+
+static void test_digits(void **state)
+{
+    static const struct {
+        double x, half;
+        const char *text;
+    } t[] = {
+        { 2632.4, 134, "2630" },  { 2632.4, 13.4, "2632" }, { 44.1234, 0.8, "44.12" },     { 44.1234, 3.1, "44.1" },
+        { 44.1234, NAN, "44.1" }, { 44.1234, 0, "44.12" },  { 0.98761, 0.0004, "0.9876" }, { 123456, 1.5, "123500" },
+        { 8.4, 44, "8" },         { NAN, 1, "n/a" },        { -3.456, 0.2, "-3.46" }
+    };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char text[40];
+        assert_string_equal(hn_digits(text, sizeof text, t[i].x, t[i].half), t[i].text);
+    }
 }
 
 static int asked;
@@ -526,6 +576,24 @@ static void test_comparisons_that_cannot_be(void **state)
     assert_int_equal(hn_ab_run(&r, &p, &err), HONE_E_ARG);
     assert_non_null(strstr(err.message, "decode_tok_s, prefill_tok_s"));
     hn_side_close(p.b);
+    hn_target drone = t; /* one token repeated in what is timed is a note, unless one side has it */
+    p.targets = &drone;
+    p.metrics = "decode";
+    const char *said = "echo '{\"decode_tok_s\":9,\"prefill_tok_s\":1,\"valid\":false,"
+                       "\"invalid_reason\":\"degenerate output: one token repeated\"}'";
+    fake("D", said);
+    p.b = side(at("D"));
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_E_NUMERIC);
+    assert_non_null(strstr(err.message, "b repeated one token"));
+    hn_side *good = p.a;
+    p.a = side(at("D"));
+    assert_int_equal(hn_ab_run(&r, &p, &err), HONE_OK);
+    hn_ab_report_free(&r);
+    hn_side_close(p.a);
+    hn_side_close(p.b);
+    p.a = good;
+    p.targets = &t;
+    p.metrics = "beauty";
     fake("Z", "echo '{\"decode_tok_s\":0,\"prefill_tok_s\":1}'");
     p.b = side(at("Z"));
     p.metrics = NULL;
@@ -560,6 +628,8 @@ int main(void)
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_resident_kernels),
         cmocka_unit_test(test_verdicts_of_known_programs),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_digits),
         cmocka_unit_test(test_comparisons_that_cannot_be),
     };
     snprintf(dir, sizeof dir, "/tmp/hone-sides-XXXXXX");

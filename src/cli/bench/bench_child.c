@@ -2,7 +2,9 @@
  * and, last, the time at which it was started. Each measures once, prints one JSON
  * object and ends. Owns opening the model; the measuring is lab's. */
 #include "cli/cli.h"
+#include "cli/lab/quality_paths.h"
 #include "lab/bench/bench.h"
+#include "lab/bench/claims.h"
 #include "lab/bench/sample.h"
 #include "lab/inside/bench_stages.h"
 #include "lab/machine/clock.h"
@@ -18,6 +20,7 @@
 typedef struct child {
     const hn_cli *cli;
     uint64_t t_spawn, t_main; /* started by the parent; here */
+    uint64_t witness;         /* here, by the second clock */
     hone_model *m;
     hone_context *ctx;
     hone_session *s;
@@ -100,6 +103,7 @@ static int finish(child *c, json_t *o, bool evidence)
     }
     if (c->looks) json_object_set(o, "stages", c->looks);
     json_object_set_new(o, "engine", engine_json(c));
+    hn_claims_add(o, c->t_main, c->witness);
     return hn_json_print(o);
 }
 
@@ -107,7 +111,8 @@ static hn_bench_config config_of(const hn_cli *cli)
 {
     return (hn_bench_config){ .n_prompt = hn_opts_i32(cli->opts, "n-prompt"),
                               .n_gen = hn_opts_i32(cli->opts, "n-gen"),
-                              .depth = hn_opts_i32(cli->opts, "depth") };
+                              .depth = hn_opts_i32(cli->opts, "depth"),
+                              .prompt_seed = hn_opts_u64(cli->opts, "prompt-seed") };
 }
 
 /* ---- modes --------------------------------------------------------------------------------- */
@@ -124,6 +129,36 @@ static int run_sample(child *c, const char *unused)
     rc = finish(c, hn_sample_json(&s), false);
     hn_sample_free(&s);
     return rc;
+}
+
+/* "ID,ID,…": [n_gen]; NULL: not so many. */
+static int32_t *ids_again(const char *s, int32_t n_gen)
+{
+    int32_t *ids = calloc((size_t)n_gen + 1, sizeof *ids), n = 0;
+    for (char *end; ids && *s && n < n_gen; s = *end == ',' ? end + 1 : end) {
+        ids[n++] = (int32_t)strtol(s, &end, 10);
+        if (end == s) break;
+    }
+    if (n == n_gen) return ids;
+    free(ids);
+    return NULL;
+}
+
+/* What a sample must prove, computed in other ways. word: the ids that it generated, "ID,ID,…", or "-". */
+static int run_check(child *c, const char *word)
+{
+    hn_bench_config k = config_of(c->cli);
+    hn_proof proof;
+    hone_error err;
+    int rc = open_all(c, k.depth + (k.n_prompt > 0 ? k.n_prompt : 1) + k.n_gen, 1);
+    if (rc) return rc;
+    int32_t *ids = ids_again(word, k.n_gen);
+    if (!ids) return hn_cli_usage(c->cli, "_check: expected %d ids", (int)k.n_gen);
+    hone_status st = hn_bench_again(&proof, c->s, c->m, &k, ids, &err);
+    free(ids);
+    if (st != HONE_OK && st != HONE_E_NUMERIC) return hn_cli_fail(&err);
+    return hn_json_print(st == HONE_OK ? json_pack("{s:o}", "proof", hn_proof_json(&proof))
+                                       : json_pack("{s:o}", "invalid_reason", hn_lab_str(err.message)));
 }
 
 static hone_status session_logits(void *arg, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
@@ -149,8 +184,14 @@ static int run_quality(child *c, const char *unused)
     hn_logits_source src = { .n_vocab = c->info.n_vocab, .run = session_logits, .arg = c->s };
     hn_evidence_look(&c->before);
     uint64_t t0 = hn_clock_ns();
-    if (hn_quality_run(&q, &src, &prompts, true, &err) != HONE_OK) return hn_cli_fail(&err);
-    json_t *o = hn_quality_json(&q, prompts.from_text);
+    bool quick = strcmp(hn_opts_str(c->cli->opts, "quality"), "quick") == 0;
+    hn_paths paths;
+    if (hn_quality_run(&q, &src, &prompts, true, quick ? HN_Q_QUICK_STEPS : HN_Q_STEPS, &err) != HONE_OK)
+        return hn_cli_fail(&err);
+    hone_session_free(c->s); /* its memory is wanted */
+    c->s = NULL;
+    if ((rc = hn_cli_paths(c->cli, c->m, &prompts, &q, quick, &paths)) != 0) return rc;
+    json_t *o = hn_cli_paths_json(hn_quality_json(&q, prompts.from_text), &paths, &q);
     json_object_set_new(o, "seconds", hn_lab_num((double)(hn_clock_ns() - t0) * 1e-9));
     hn_evidence after;
     hn_evidence_look(&after);
@@ -206,7 +247,7 @@ static int run_memory(child *c, const char *word)
     int32_t n = kv ? KV : k.n_prompt, *ids = calloc((size_t)n + 1, sizeof *ids);
     hone_status st = ids ? HONE_OK : HN_FAIL(&err, HONE_E_NOMEM, "%d ids", n);
     if (st == HONE_OK && (forward || kv)) {
-        hn_bench_ids(ids, n, 0, c->m);
+        hn_bench_ids(ids, n, 0, 0, c->m);
         look(c, "ids"); /* the tokenizer is there now */
         /* in two calls, since from the second on a state is kept to go back to: no growth, but the whole of it */
         int32_t first = kv ? KV_FIRST : n, half = kv ? KV_FIRST / 2 : n;
@@ -317,6 +358,7 @@ static int run_uncached(child *c, const char *word)
     json_object_set_new(o, "on_s", hn_lab_num(u.on_s));
     json_object_set_new(o, "off_s", hn_lab_num(u.off_s));
     json_object_set_new(o, "same", json_boolean(u.same));
+    json_object_set_new(o, "proof", hn_proof_json(&u.proof));
     json_object_set_new(o, "invalid_reason",
                         u.verdict.state == HN_INVALID ? hn_lab_str(u.verdict.reason) : json_null());
     return finish(c, o, true);
@@ -338,6 +380,10 @@ static int run_batch(child *c, const char *word)
     json_object_set_new(o, "prefill_tok_s", hn_lab_num(b.prefill_tok_s));
     json_object_set_new(o, "decode_tok_s", hn_lab_num(b.decode_tok_s));
     json_object_set_new(o, "ids", hn_json_ids(b.ids, (size_t)b.n_gen));
+    json_t *proof = hn_proof_json(&b.proof), *company = hn_proof_json(&b.company);
+    json_object_set(proof, "company", json_object_get(company, "all"));
+    json_object_set_new(o, "proof", proof);
+    json_decref(company);
     json_object_set_new(o, "invalid_reason",
                         b.verdict.state == HN_INVALID ? hn_lab_str(b.verdict.reason) : json_null());
     hn_batch_free(&b);
@@ -386,11 +432,12 @@ int hn_bench_child(const hn_cli *cli)
     } modes[] = { { "_sample", false, run_sample },  { "_quality", false, run_quality },
                   { "_load", false, run_load },      { "_memory", true, run_memory },
                   { "_request", true, run_request }, { "_uncached", true, run_uncached },
-                  { "_batch", true, run_batch },     { "_cost", false, run_cost } };
+                  { "_batch", true, run_batch },     { "_cost", false, run_cost },
+                  { "_check", true, run_check } };
     int n = hn_opts_n_args(cli->opts), rc = -1;
     int64_t t0 = 0;
     hn_parse_i64(&t0, hn_opts_arg(cli->opts, n - 1), 0, INT64_MAX, "time", NULL);
-    child c = { .cli = cli, .t_spawn = (uint64_t)t0, .t_main = hn_clock_ns() };
+    child c = { .cli = cli, .t_spawn = (uint64_t)t0, .t_main = hn_clock_ns(), .witness = hn_clock_witness_ns() };
     for (size_t i = 0; i < sizeof modes / sizeof *modes && rc < 0; i++)
         if (strcmp(hn_opts_arg(cli->opts, 0), modes[i].name) == 0 && n == (modes[i].word ? 3 : 2))
             rc = modes[i].run(&c, n == 3 ? hn_opts_arg(cli->opts, 1) : "");

@@ -116,8 +116,9 @@ int hn_format_open(chat *c)
 {
     hone_error err;
     hone_chat_text t;
-    const char *choice = hn_opts_str(c->cli->opts, "chat-template");
+    const char *choice = hn_opts_str(c->cli->opts, "chat-template"), *adapters = NULL;
     chat_format *f = c->format = calloc(1, sizeof *f);
+    int rc = 0;
     if (!f) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the chat template");
     f->end_id = -1;
     time_t t_now = time(NULL);
@@ -126,8 +127,10 @@ int hn_format_open(chat *c)
     if (choice && choice[0] == '@') {
         size_t n;
         if (hn_read_all(choice + 1, &f->source, &n, &err) != HONE_OK) return hn_cli_fail(&err);
-    } else if (choice && !(f->source = strdup(choice))) {
-        return hn_cli_error(HN_EXIT_NOMEM, "no memory for the chat template");
+    } else if (choice || (rc = hn_cli_adapters_template(c->cli, c->model, &adapters)) || adapters) {
+        if (rc) return rc;
+        if (!(f->source = strdup(choice ? choice : adapters)))
+            return hn_cli_error(HN_EXIT_NOMEM, "no memory for the chat template");
     }
     /* now, not after the first question: is there a template, and can it be rendered? */
     hone_chat_params p = render_params(c, "[{\"role\":\"user\",\"content\":\"x\"}]", true);

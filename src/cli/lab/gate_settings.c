@@ -18,6 +18,8 @@ static const hn_opt measured_opts[] = {
            .forward = HN_FORWARD_LENGTHS),
     HN_OPT("depth", "-d", I32, "N", "tokens already in the cache when the prompt comes", .def = "0", .max = MAX_TOKENS,
            .forward = HN_FORWARD_LENGTHS),
+    HN_OPT("quality", NULL, CHOICE, "HOW", "the quality hash: full, or quick, which leaves out the long prompt",
+           .def = "full", .choices = "full|quick", .forward = HN_FORWARD_QUALITY),
     HN_OPT("bench-arg", NULL, STR, "OPTION", "one more option for hone bench, as --bench-arg=--preset=llama-3.2-1b",
            .repeat = true),
     HN_OPT_END,
@@ -37,6 +39,7 @@ json_t *hn_gate_args(const hn_cli *cli, bool given)
     json_t *args = json_array();
     hn_opts_forward(o, HN_FORWARD_LENGTHS, true, &a);
     hn_opts_forward(o, HN_FORWARD_SETTINGS, !given, &a);
+    hn_opts_forward(o, HN_FORWARD_QUALITY, false, &a); /* programs from before there was a choice have none */
     for (size_t i = 0; i < a.n; i++) json_array_append_new(args, hn_lab_str(a.word[i]));
     for (size_t i = 0; i < hn_opts_count(o, "bench-arg"); i++)
         json_array_append_new(args, hn_lab_str(hn_opts_nth(o, "bench-arg", i)));

@@ -4,6 +4,7 @@
 #include "lab/judge/ab.h"
 #include "lab/inside/kern.h"
 #include "lab/machine/clock.h"
+#include "lab/quality/paths.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"
 
@@ -14,8 +15,8 @@ enum { MAX_IDS = 16, MAX_RUNS = HN_AB_MAX_RUNS };
 
 static const hn_opt ab_opts[] = {
     HN_OPT("cmd", NULL, FLAG, NULL, "A and B are shell commands"),
-    HN_OPT("rounds", NULL, I32, "N", "rounds of the first look; two more looks double them if they must", .def = "20",
-           .min = HN_AB_MIN_ROUNDS, .max = HN_AB_MAX_ROUNDS),
+    HN_OPT("rounds", NULL, I32, "N", "rounds of the first look; up to three more looks double them if they must",
+           .def = "20", .min = HN_AB_MIN_ROUNDS, .max = HN_AB_MAX_ROUNDS),
     HN_OPT("margin", NULL, F32, "E", "differences up to E do not matter (default: 0.02, single kernels 0.03)",
            .min = 0.0001, .max = 0.5),
     HN_OPT("metric", NULL, STR, "NAMES",
@@ -23,12 +24,13 @@ static const hn_opt ab_opts[] = {
            "number:REGEX, a number that a command prints (default: what the bench is about; of commands wall time, "
            "with CPU time beside it)"),
     HN_OPT("higher", NULL, FLAG, NULL, "with number:REGEX: more is better"),
-    HN_OPT("runs", NULL, I32, "N", "runs of each side in a round (default: as many as the A/A rounds need)", .min = 1,
-           .max = MAX_RUNS),
+    HN_OPT("runs", NULL, I32, "N", "runs of each side in a round (default: as many as this machine needs now)",
+           .min = 1, .max = MAX_RUNS),
     HN_OPT("within", NULL, CHOICE, "HOW", "what a round makes of its runs (default: the steadier of best and median)",
            .def = "auto", .choices = "auto|best|median|mean"),
     HN_OPT("seed", NULL, U64, "S", "seed of the order of the sides (default: another each time)", .max = 9e18),
-    HN_OPT("accept-quality", NULL, FLAG, NULL, "measure even if the sides answer differently"),
+    HN_OPT("allow-different", "--accept-quality", FLAG, NULL,
+           "measure even if the sides answer differently, as kv=q8_0 and kv=f16 do; then neither is called better"),
     HN_OPT("strict", NULL, FLAG, NULL, "end with exit code 13 on a machine that is disturbed all the time"),
     HN_OPT("file", NULL, STR, "NAME", "append the records to benchmarks/NAME.jsonl; a NAME with a slash is a path",
            .def = "ab", .use = HN_USE_RECORDS),
@@ -42,6 +44,8 @@ static const hn_opt bench_opts[] = {
            .forward = HN_FORWARD_LENGTHS),
     HN_OPT("depth", "-d", I32, "N", "e2e: tokens already in the cache", .def = "0", .max = 1 << 24,
            .forward = HN_FORWARD_LENGTHS),
+    HN_OPT("quality", NULL, CHOICE, "HOW", "the quality hash: full, or quick, which leaves out the long prompt",
+           .def = "full", .choices = "full|quick", .forward = HN_FORWARD_QUALITY),
     HN_OPT("columns", NULL, I32, "N", "kern: columns of a product (default: 1 for gemv, 512 for gemm)", .min = 1,
            .max = 4096),
     HN_OPT("layout", NULL, CHOICE, "WHICH", "kern: layout of both sides where they name none",
@@ -60,7 +64,8 @@ typedef struct compare {
     hn_environ env;
     char base[4096]; /* "": no record */
     char quality[2][24], why[2][512];
-    bool asked; /* quality was */
+    bool asked;     /* quality was */
+    bool different; /* they answer differently */
 } compare;
 
 static void tell(void *unused, const char *text)
@@ -82,7 +87,7 @@ static int pass_on(compare *c)
         const hn_bench_entry *e = t->id ? hn_bench_find(t->id) : NULL;
         if (!t->id) break;
         if (!hn_bench_takes(t->id, "--model")) t->model = NULL;
-        hn_opts_forward(o, HN_FORWARD_SETTINGS, false, a);
+        hn_opts_forward(o, HN_FORWARD_SETTINGS | HN_FORWARD_QUALITY, false, a);
         hn_opts_forward(o, HN_FORWARD_LENGTHS, e && e->plain, a);
         if (t->columns) hn_argv_add(a, "--columns=%d", t->columns);
         if (t->layout) hn_argv_add(a, "--layout=%s", t->layout);
@@ -155,10 +160,8 @@ static int quality(compare *c)
 {
     hone_error err;
     if (!runs_model(c)) return 0;
-    for (int i = 0; i < 2; i++)
-        if (hn_side_quality(i ? c->b : c->a, &c->target[0], c->quality[i], c->why[i], sizeof c->why[i], &err) !=
-            HONE_OK)
-            return failed(&err);
+    if (hn_sides_quality((hn_side *const[]){ c->a, c->b }, &c->target[0], c->quality, c->why, &err) != HONE_OK)
+        return failed(&err);
     c->asked = true;
     bool same = strcmp(c->quality[0], c->quality[1]) == 0, bad = c->why[0][0] || c->why[1][0];
     if (same && !bad) return 0;
@@ -170,12 +173,13 @@ static int quality(compare *c)
     if (bad)
         return hn_cli_error(HN_EXIT_QUALITY, "side %c gives broken output; its speed means nothing",
                             c->why[0][0] ? 'a' : 'b');
-    if (strlen(c->quality[0]) > 11 && strncmp(c->quality[0], c->quality[1], 11) == 0)
+    if (hn_q_same_answers(c->quality[0], c->quality[1]))
         hn_cli_error(0, "the answers are the same, the numbers behind them are not");
-    if (hn_opts_flag(c->cli->opts, "accept-quality")) return 0;
+    c->different = true;
+    if (hn_opts_flag(c->cli->opts, "allow-different")) return 0;
     return hn_cli_error(
         HN_EXIT_QUALITY,
-        "the sides answer differently, so nothing was timed; --accept-quality measures them all the same");
+        "the sides answer differently, so nothing was timed; --allow-different measures them all the same");
 }
 
 /* ---- what a person sees ------------------------------------------------------------------------------ */
@@ -196,18 +200,24 @@ static void print_side(const compare *c, int i)
 
 static void print_line(const hn_ab_line *l)
 {
-    char ci[48] = "n/a", floor_[16] = "n/a";
+    char ci[48] = "n/a", noise[24] = "n/a", words[200], a[32], b[32], ratio[32];
     const hn_ab_result *r = &l->r;
-    if (isfinite(r->ci[0])) snprintf(ci, sizeof ci, "[%.4f, %.4f]", r->ci[0], r->ci[1]);
-    if (isfinite(l->aa_half_width)) snprintf(floor_, sizeof floor_, "%.2f %%", 100 * l->aa_half_width);
+    double half = 0.5 * (r->ci[1] - r->ci[0]);
+    int d = hn_decimals(r->ratio, half);
+    if (isfinite(r->ci[0])) snprintf(ci, sizeof ci, "[%.*f, %.*f]", d, r->ci[0], d, r->ci[1]);
+    if (isfinite(l->aa_half_width)) snprintf(noise, sizeof noise, "%.2g %%", 100 * l->aa_half_width);
+    hn_digits(a, sizeof a, l->a, half * l->a);
+    hn_digits(b, sizeof b, l->b, half * l->b);
+    hn_digits(ratio, sizeof ratio, r->ratio, half);
     const hn_bench_entry *e = l->target->id ? hn_bench_find(l->target->id) : NULL;
     const char *id = l->target->id && !(e && e->plain) && strncmp(l->metric, l->target->id, strlen(l->target->id)) != 0
                          ? l->target->id
                          : "";
-    hn_out_printf("%s%s%-16s %12.5g %12.5g %-6s %8.4f  %-17s %5.2f %% %8s %7zu %6zu   %s%s%s%s\n", id,
-                  id[0] ? "\n" : "", l->metric, l->a, l->b, l->unit, r->ratio, ci, 100 * r->margin, floor_, r->n,
-                  l->voided, hn_ab_verdict_name(r->verdict), hn_ab_note(r)[0] ? " (" : "", hn_ab_note(r),
+    hn_out_printf("%s%s%-16s %12s %12s %-6s %8s  %-17s %5.2g %% %8s %7zu %6zu   %s%s%s%s\n", id, id[0] ? "\n" : "",
+                  l->metric, a, b, l->unit, ratio, ci, 100 * r->margin, noise, r->n, l->voided,
+                  hn_ab_verdict_name(r->verdict), hn_ab_note(r)[0] ? " (" : "", hn_ab_note(r),
                   hn_ab_note(r)[0] ? ")" : "");
+    if (hn_ab_say(words, sizeof words, l)[0]) hn_out_printf("%-16s %s\n", "", words);
 }
 
 static void print_report(const compare *c, const hn_ab_report *r)
@@ -226,10 +236,13 @@ static void print_report(const compare *c, const hn_ab_report *r)
                       r->looks > 1 ? "s" : "", r->looks, HN_AB_LOOKS);
     }
     hn_out_printf("%-16s %12s %12s %-6s %8s  %-17s %7s %8s %7s %6s   %s\n", "", "a", "b", "", "b/a", "interval",
-                  "margin", "floor", "rounds", "voided", "verdict");
+                  "margin", "a/a", "rounds", "voided", "verdict");
     for (size_t i = 0; i < r->n; i++) print_line(&r->line[i]);
     hn_out_printf("\n");
     for (int i = 0; i < r->n_notes; i++) hn_out_printf("note     %s\n", r->note[i]);
+    char doubt[HN_DOUBTS][400];
+    for (int i = 0, n = hn_around_doubts(doubt, &c->env.around, c->env.cores); i < n; i++)
+        hn_out_printf("note     %s\n", doubt[i]);
     hn_out_printf("verdict  %s\n", hn_ab_verdict_name(r->overall));
 }
 
@@ -273,7 +286,12 @@ static int report(compare *c, const hn_ab_report *r)
 
 /* ---- the command ----------------------------------------------------------------------------------------- */
 
-static void progress(void *unused, uint64_t done, uint64_t total) { hn_progress_fn("rounds", done, total); }
+void hn_ab_show_progress(void *unused, const hn_ab_progress *at)
+{
+    char label[160];
+    if (hn_stderr_is_tty())
+        hn_progress_fn((void *)(uintptr_t)hn_ab_say_progress(label, sizeof label, at), at->done, at->total);
+}
 
 static int measure(compare *c)
 {
@@ -290,14 +308,16 @@ static int measure(compare *c)
                        .seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : hn_rand64(hn_clock_ns(), 0) >> 1,
                        .runs = hn_opts_given(o, "runs") ? hn_opts_i32(o, "runs") : 0,
                        .strict = hn_opts_flag(o, "strict"),
+                       .different = c->different,
                        .stop = hn_abort_fn,
-                       .progress = progress };
+                       .progress = hn_ab_show_progress };
     for (int w = HN_AB_AUTO; w <= HN_AB_MEAN; w++)
         if (strcmp(within, hn_ab_within_name((hn_ab_within)w)) == 0) p.within = (hn_ab_within)w;
     hn_ab_report r;
     hone_status st = hn_ab_run(&r, &p, &err);
     hn_progress_end();
     if (st == HONE_E_UNSUPPORTED && p.strict) return hn_cli_error(HN_EXIT_ENVIRONMENT, "%s", err.message);
+    if (st == HONE_E_NUMERIC) return hn_cli_error(HN_EXIT_QUALITY, "%s", err.message);
     if (st != HONE_OK) return failed(&err);
     int rc = report(c, &r);
     hn_ab_report_free(&r);
@@ -313,6 +333,9 @@ static int run(const hn_cli *cli)
         return hn_cli_usage(cli, "%s", err.message);
     int rc = targets(&c);
     hn_environ_read(&c.env);
+    char doubt[HN_DOUBTS][400];
+    if (rc == 0 && hn_opts_flag(o, "strict") && hn_around_doubts(doubt, &c.env.around, c.env.cores))
+        rc = hn_cli_error(HN_EXIT_ENVIRONMENT, "%s (--strict)", doubt[0]);
     hn_side_params sp = { .command = hn_opts_flag(o, "cmd"), .stop = hn_abort_fn, .tell = tell };
     for (int i = 0; i < 2 && rc == 0; i++)
         if (hn_side_open(i ? &c.b : &c.a, hn_opts_arg(o, i), &sp, &err) != HONE_OK) rc = failed(&err);

@@ -8,6 +8,7 @@
 #include "lab/record/history.h"
 #include "lab/record/record_read.h"
 #include "lab/machine/clock.h"
+#include "lab/quality/paths.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"
 
@@ -39,8 +40,9 @@ static const hn_opt opts[] = {
     HN_OPT("seed", NULL, U64, "S", "with --ab: seed of the order of the sides (default: another each time)",
            .max = 9e18),
     HN_OPT("accept-environment", NULL, FLAG, NULL, "go on on another machine: its speed is compared all the same"),
-    HN_OPT("accept-quality", NULL, FLAG, NULL,
-           "go on with another quality hash; never with broken output or another model file"),
+    HN_OPT("allow-different", "--accept-quality", FLAG, NULL,
+           "go on with another quality hash, and call nothing better then; never with broken output or another model "
+           "file"),
     HN_OPT("strict", NULL, FLAG, NULL, "a disturbed machine is exit code 13, not a note"),
     HN_OPT("file", NULL, STR, "NAME",
            "append what was measured to benchmarks/NAME.jsonl; a NAME with a slash is a path", .use = HN_USE_RECORDS),
@@ -62,6 +64,7 @@ typedef struct gate {
     hn_ab_report ab;
     char hash[2][24], why[2][512];
     bool timed, sides_asked;
+    bool different; /* other answers, and that is allowed */
     int looks;
     json_t *notes;
     const char *verdict, *reason; /* reason: of a failure, in words */
@@ -119,6 +122,11 @@ static int machine(gate *g)
         return fail(g, HN_EXIT_ENVIRONMENT, "environment",
                     "the machine is busy: load average %.1f on %d cores, and --strict was asked for", g->env.load[0],
                     g->env.cores);
+    char doubt[HN_DOUBTS][400];
+    int doubts = hn_around_doubts(doubt, &g->env.around, g->env.cores);
+    if (doubts && hn_opts_flag(g->cli->opts, "strict"))
+        return fail(g, HN_EXIT_ENVIRONMENT, "environment", "%s, and --strict was asked for", doubt[0]);
+    for (int i = 0; i < doubts; i++) note(g, "%s", doubt[i]);
     if (!g->baseline) return 0;
     hn_environ_differ(g->env_differs, sizeof g->env_differs, json_object_get(g->baseline, "env"), g->env_json);
     if (!g->env_differs[0] || g->side[0]) return 0; /* interleaved: both sides run here */
@@ -195,11 +203,17 @@ static int quality(gate *g)
         return fail(g, HN_EXIT_QUALITY, "quality", "broken output: %s. Nothing was timed",
                     hn_record_text(g->quality, "reason"));
     hn_quality_differ(g->quality_differs, sizeof g->quality_differs, was, g->quality);
+    if (!g->quality_differs[0] && !hn_q_same_kind(hn_record_text(was, "hash"), hn_record_text(g->quality, "hash")))
+        note(g,
+             "the baseline's quality hash, %s, is of an older kind: the eight prompts alone were compared; save it "
+             "again",
+             hn_record_text(was, "hash"));
     if (!g->quality_differs[0]) return 0;
-    if (!hn_opts_flag(g->cli->opts, "accept-quality"))
-        return fail(g, HN_EXIT_QUALITY, "quality", "%s. Nothing was timed; --accept-quality measures all the same",
+    if (!hn_opts_flag(g->cli->opts, "allow-different"))
+        return fail(g, HN_EXIT_QUALITY, "quality", "%s. Nothing was timed; --allow-different measures all the same",
                     g->quality_differs);
     note(g, "accepted: %s", g->quality_differs);
+    g->different = true;
     return 0;
 }
 
@@ -207,22 +221,21 @@ static int quality_of_sides(gate *g, const hn_target *t)
 {
     hone_error err;
     if (!t->model) return 0;
-    for (int i = 0; i < 2; i++)
-        if (hn_side_quality(g->side[i], t, g->hash[i], g->why[i], sizeof g->why[i], &err) != HONE_OK)
-            return failed(g, &err);
+    if (hn_sides_quality(g->side, t, g->hash, g->why, &err) != HONE_OK) return failed(g, &err);
     g->sides_asked = true;
     for (int i = 1; i >= 0; i--)
         if (g->why[i][0])
             return fail(g, HN_EXIT_QUALITY, "quality", "%s gives broken output: %s. Nothing was timed",
                         hn_side_label(g->side[i]), g->why[i]);
     if (strcmp(g->hash[0], g->hash[1]) == 0) return 0;
-    bool answers = strlen(g->hash[0]) > 11 && strncmp(g->hash[0], g->hash[1], 11) == 0;
-    if (!hn_opts_flag(g->cli->opts, "accept-quality"))
+    bool answers = hn_q_same_answers(g->hash[0], g->hash[1]);
+    if (!hn_opts_flag(g->cli->opts, "allow-different"))
         return fail(g, HN_EXIT_QUALITY, "quality",
-                    "quality hash %s, of %s it is %s: %s. Nothing was timed; --accept-quality measures all the same",
+                    "quality hash %s, of %s it is %s: %s. Nothing was timed; --allow-different measures all the same",
                     g->hash[1], hn_side_label(g->side[0]), g->hash[0],
                     answers ? "the same answers from other logits" : "other answers");
     note(g, "accepted: quality hash %s, was %s", g->hash[1], g->hash[0]);
+    g->different = true;
     return 0;
 }
 
@@ -264,14 +277,15 @@ static int batch(gate *g, int32_t samples)
     if (rc) return rc;
     if (code > HN_EXIT_FAILURE) return fail(g, hn_lab_code(code), "error", "the measurement failed: %s", why);
     if (why[0]) return fail(g, HN_EXIT_QUALITY, "quality", "an invalid result: %s", why);
-    for (size_t i = from; i < json_array_size(g->records) && !g->quality_differs[0]; i++)
+    for (size_t i = from; i < json_array_size(g->records) && !g->different; i++)
         for (size_t k = 0; k < json_array_size(json_object_get(g->baseline, "records")); k++) {
             json_t *was = json_array_get(json_object_get(g->baseline, "records"), k),
                    *is = json_array_get(g->records, i);
-            if (!hn_record_is_plain(was) || !hn_record_is_plain(is)) continue;
-            hn_gate_ids_differ(differ, sizeof differ, was, is);
+            if (!hn_same_measurement(was, is)) continue;
+            hn_gate_answers_differ(differ, sizeof differ, was, is);
             if (differ[0])
-                return fail(g, HN_EXIT_QUALITY, "quality", "%s, though the quality hash is the same", differ);
+                return fail(g, HN_EXIT_QUALITY, "quality", "%s: %s, though the quality hash is the same",
+                            hn_record_id(is), differ);
         }
     return 0;
 }
@@ -293,10 +307,10 @@ static int against_baseline(gate *g)
     int32_t first = hn_opts_i32(o, "samples"), have = 0;
     hn_baseline_rule rule = { .metrics = hn_opts_str(o, "metrics"),
                               .margin = hn_opts_given(o, "margin") ? (double)hn_opts_f32(o, "margin") : 0,
-                              .alpha = HN_AB_ALPHA / HN_AB_LOOKS };
-    for (int i = 0; i < HN_AB_LOOKS && v == HN_AB_INCONCLUSIVE; i++) {
+                              .alpha = HN_AB_ALPHA / HN_STORED_LOOKS };
+    for (int i = 0; i < HN_STORED_LOOKS && v == HN_AB_INCONCLUSIVE; i++) {
         int32_t total = (int32_t)hn_ab_rounds_at((size_t)first, i);
-        hn_progress_fn((void *)(uintptr_t) "measuring", (uint64_t)i, HN_AB_LOOKS);
+        hn_progress_fn((void *)(uintptr_t) "measuring", (uint64_t)i, HN_STORED_LOOKS);
         int rc = look(g, total - have);
         hn_progress_end();
         if (rc) return rc;
@@ -317,7 +331,7 @@ static int against_baseline(gate *g)
             g, HN_EXIT_INCONCLUSIVE, "inconclusive",
             "%d looks with up to %d samples leave it open; more of them (-r), a quieter machine or --ab may tell",
             g->looks, have);
-    g->verdict = v == HN_AB_IMPROVED ? "improved" : "same";
+    g->verdict = g->different ? "different" : v == HN_AB_IMPROVED ? "improved" : "same";
     return 0;
 }
 
@@ -326,10 +340,6 @@ static int against_baseline(gate *g)
 static void tell(void *unused, const char *words)
 {
     hn_err_printf("hone: %s%s", words, words[0] && words[strlen(words) - 1] == '\n' ? "" : "\n");
-}
-static void progress(void *unused, uint64_t done, uint64_t total)
-{
-    hn_progress_fn((void *)(uintptr_t) "rounds", done, total);
 }
 
 static int open_sides(gate *g)
@@ -397,8 +407,9 @@ static int interleaved(gate *g, const hn_target *t, size_t n)
                        .seed = hn_opts_given(o, "seed") ? hn_opts_u64(o, "seed") : hn_rand64(hn_clock_ns(), 0) >> 1,
                        .runs = hn_opts_given(o, "runs") ? hn_opts_i32(o, "runs") : 0,
                        .strict = hn_opts_flag(o, "strict"),
+                       .different = g->different,
                        .stop = hn_abort_fn,
-                       .progress = progress };
+                       .progress = hn_ab_show_progress };
     g->timed = true;
     hone_status st = hn_ab_run(&g->ab, &p, &err);
     hn_progress_end();
@@ -416,7 +427,7 @@ static int interleaved(gate *g, const hn_target *t, size_t n)
     if (g->ab.overall == HN_AB_INCONCLUSIVE)
         return fail(g, HN_EXIT_INCONCLUSIVE, "inconclusive", "%d look%s leave it open", g->looks,
                     g->looks == 1 ? "" : "s");
-    g->verdict = g->ab.overall == HN_AB_IMPROVED ? "improved" : "same";
+    g->verdict = g->different ? "different" : g->ab.overall == HN_AB_IMPROVED ? "improved" : "same";
     return 0;
 }
 
@@ -428,12 +439,16 @@ static void print_lines(const gate *g)
                   "rounds", "verdict");
     for (size_t i = 0; i < g->ab.n; i++) {
         const hn_ab_line *l = &g->ab.line[i];
-        char ci[40] = "n/a";
+        char ci[40] = "n/a", a[32], b[32], words[200];
+        double half = 0.5 * (l->r.ci[1] - l->r.ci[0]);
         if (isfinite(l->r.ci[0])) snprintf(ci, sizeof ci, "[%.3f, %.3f]", l->r.ci[0], l->r.ci[1]);
+        hn_digits(a, sizeof a, l->a, half * l->a);
+        hn_digits(b, sizeof b, l->b, half * l->b);
         const hn_bench_entry *e = hn_bench_find(l->target->id);
         if (!(e && e->plain) && strcmp(l->target->id, l->metric) != 0) hn_out_printf("%s\n", l->target->id);
-        hn_out_printf("%-20s %12.5g %12.5g %-7s %7.3f  %-16s %5.1f %% %7zu   %s %s\n", l->metric, l->a, l->b, l->unit,
-                      l->r.ratio, ci, 100 * l->r.margin, l->r.n, hn_ab_verdict_name(l->r.verdict), hn_ab_note(&l->r));
+        hn_out_printf("%-20s %12s %12s %-7s %7.3f  %-16s %5.1f %% %7zu   %s %s\n", l->metric, a, b, l->unit, l->r.ratio,
+                      ci, 100 * l->r.margin, l->r.n, hn_ab_verdict_name(l->r.verdict), hn_ab_note(&l->r));
+        if (hn_ab_say(words, sizeof words, l)[0]) hn_out_printf("%-20s %s\n", "", words);
     }
 }
 

@@ -1,5 +1,6 @@
 /* hone lab quality hash and similar: the eight fixed prompts, answered, kept and compared. */
 #include "cli/lab/quality_input.h"
+#include "cli/lab/quality_paths.h"
 #include "lab/quality/quality.h"
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"
@@ -33,8 +34,8 @@ static void forget(hn_answers *a)
     free(a);
 }
 
-/* Runs the prompts; the model is closed again. */
-static int ask(const hn_cli *cli, const char *path, hn_answers *out)
+/* Runs the prompts, and with paths the long one on all ways; the model is closed again. */
+static int ask(const hn_cli *cli, const char *path, hn_answers *out, hn_paths *paths)
 {
     static hn_q_prompts prompts;
     const hn_subject_choice choice = { .path = path };
@@ -50,6 +51,14 @@ static int ask(const hn_cli *cli, const char *path, hn_answers *out)
         hn_logits_source src = { .n_vocab = s.info.n_vocab, .run = hn_subject_decode, .arg = s.s };
         if (hn_answers_run(out, &src, &prompts, &err) != HONE_OK) rc = hn_cli_fail(&err);
     }
+    if (rc == 0 && paths) {
+        hone_session_free(s.s); /* its memory is wanted */
+        s.s = NULL;
+        rc = hn_cli_paths(cli, s.m, &prompts, &out->q, false, paths);
+        if (rc == 0) snprintf(out->full, sizeof out->full, "%s", paths->hash);
+        if (rc == 0 && paths->verdict.state == HN_INVALID) out->q.verdict = paths->verdict;
+        if (rc == 0 && !paths->hash[0]) out->q.hash[0] = 0; /* answers that contradict each other have none */
+    }
     if (rc == 0) {
         const char *slash = strrchr(s.path, '/');
         hn_vocab_hash(out->vocab, s.m);
@@ -63,14 +72,17 @@ static int ask(const hn_cli *cli, const char *path, hn_answers *out)
 }
 
 /* A model, or answers that were saved. */
-static int answers_of(const hn_cli *cli, const char *path, hn_answers **out)
+static int answers_of(const hn_cli *cli, const char *path, hn_answers **out, hn_paths *paths)
 {
     hone_error err;
     *out = calloc(1, sizeof **out);
     if (!*out) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the answers");
-    if (!path || !hn_answers_is_file(path)) return ask(cli, path, *out);
+    if (!path || !hn_answers_is_file(path)) return ask(cli, path, *out, paths);
     return hn_answers_load(*out, path, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
 }
+
+/* What both may be known by: the hash of all ways, or of the eight prompts alone. */
+static const char *shown_hash(const hn_answers *a) { return a->full[0] ? a->full : a->q.hash; }
 
 /* ---- hash ----------------------------------------------------------------------------------- */
 
@@ -79,6 +91,10 @@ static void print_difference(const hn_answers_diff *d)
     static const char *const words[] = { "same: every answer and every logit that is hashed",
                                          "numerics moved: the same answers from other logits", "different answers" };
     hn_out_printf("verdict  %s\n", words[d->what]);
+    if (d->beyond) {
+        hn_out_printf("         the eight prompts do not show it: the long one does\n");
+        return;
+    }
     if (d->what == HN_DIFFERENT)
         hn_out_printf("         %d of %d prompts; first in prompt %d at step %d: token %d became %d\n", d->n_diverged,
                       HN_Q_PROMPTS, d->prompt, d->step, d->id_a, d->id_b);
@@ -113,7 +129,7 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
     json_t *extra = hn_answers_json(now, false); /* a sketch is too long for a history */
     json_object_del(extra, "schema");
     if (old) {
-        json_object_set_new(extra, "against", hn_lab_str(old->q.hash));
+        json_object_set_new(extra, "against", hn_lab_str(shown_hash(old)));
         json_object_set_new(extra, "difference", broken ? json_null() : hn_answers_diff_json(&d));
     }
     hn_q_result q = { .id = "quality.hash",
@@ -123,7 +139,7 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
                       .higher = true,
                       .title = hn_opts_str(o, "title"),
                       .change = hn_opts_str(o, "change"),
-                      .quality = broken ? NULL : now->q.hash,
+                      .quality = broken ? NULL : shown_hash(now),
                       .model = now->model,
                       .config = now->config,
                       .extra = extra,
@@ -131,8 +147,8 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
     int rc = hn_cli_records(cli, json_pack("[o]", hn_q_record(&q)));
     json_decref(extra);
     if (!cli->json) {
-        hn_out_printf("hash     %s  (%s)\n", broken ? "none" : now->q.hash, HN_ESC(now->label, strlen(now->label)));
-        if (old) hn_out_printf("against  %s  (%s)\n", old->q.hash, HN_ESC(old->label, strlen(old->label)));
+        hn_out_printf("hash     %s  (%s)\n", broken ? "none" : shown_hash(now), HN_ESC(now->label, strlen(now->label)));
+        if (old) hn_out_printf("against  %s  (%s)\n", shown_hash(old), HN_ESC(old->label, strlen(old->label)));
         if (old && !broken) print_difference(&d);
     }
     int judged = judge(cli, now, old ? &d : NULL);
@@ -142,6 +158,7 @@ static int finish_hash(const hn_cli *cli, const hn_answers *now, const hn_answer
 static int run_hash(const hn_cli *cli)
 {
     hn_answers *now = NULL, *old = NULL;
+    hn_paths paths;
     const char *against = hn_opts_str(cli->opts, "against"), *file = hn_opts_arg(cli->opts, 0);
     if (file && hn_opts_given(cli->opts, "model"))
         return hn_cli_usage(cli, "-m and a file of answers contradict each other; give one of them");
@@ -151,8 +168,8 @@ static int run_hash(const hn_cli *cli)
     int rc = 0;
     if (against && !hn_answers_is_file(against))
         rc = hn_cli_usage(cli, "--against %s: no answers of --save there", HN_ESC(against, strlen(against)));
-    if (rc == 0 && against) rc = answers_of(cli, against, &old); /* first: a broken file costs no run */
-    if (rc == 0) rc = answers_of(cli, file, &now);
+    if (rc == 0 && against) rc = answers_of(cli, against, &old, NULL); /* first: a broken file costs no run */
+    if (rc == 0) rc = answers_of(cli, file, &now, &paths);
     if (rc == 0) rc = finish_hash(cli, now, old);
     forget(now);
     forget(old);
@@ -210,7 +227,7 @@ static int run_similar(const hn_cli *cli)
 {
     hn_answers *x[2] = { NULL, NULL };
     int rc = 0;
-    for (int i = 0; i < 2 && rc == 0; i++) rc = answers_of(cli, hn_opts_arg(cli->opts, i), &x[i]);
+    for (int i = 0; i < 2 && rc == 0; i++) rc = answers_of(cli, hn_opts_arg(cli->opts, i), &x[i], NULL);
     if (rc == 0) rc = finish_similar(cli, x);
     forget(x[0]);
     forget(x[1]);

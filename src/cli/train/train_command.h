@@ -46,6 +46,8 @@ json_t *hn_train_real(double x); /* null when not finite; eight digits are enoug
 /* ---- train_show.c: for people, on stderr ---- */
 
 void hn_train_show_plan(const hn_train_job *j);
+/* Before anything is trained: what the run cannot teach, and what to change. */
+void hn_train_warn(const hn_train_job *j);
 void hn_train_show_step(hn_train_job *j, const hone_train_step *s);
 /* The summary on stdout, as text or --json. why: "done" "early" "interrupted" "plan". */
 int hn_train_summary(hn_train_job *j, const char *why);

@@ -56,6 +56,7 @@ json_t *hn_train_settings_json(const hn_train_job *j)
                     : json_null());
     const char *format = hn_opts_str(j->cli->opts, "chat-template");
     json_object_set_new(o, "chat_template", format ? hn_json_str(format, strlen(format)) : json_null());
+    json_object_set_new(o, "split", json_string(hn_opts_str(j->cli->opts, "split")));
     json_object_set_new(o, "special", json_boolean(p->special));
     const struct {
         const char *name;

@@ -26,6 +26,23 @@ static void say_data(const char *what, const hone_train_data *d)
                       d->n_bad == 1 ? "" : "s", HN_ESC(d->first_bad, strlen(d->first_bad)));
 }
 
+static void duration(char *dst, size_t cap, double s)
+{
+    if (!(s >= 0 && s < 1e7)) snprintf(dst, cap, "?");
+    else if (s < 100) snprintf(dst, cap, "%.0f s", s);
+    else if (s < 6000) snprintf(dst, cap, "%.0f min", s / 60);
+    else snprintf(dst, cap, "%.1f h", s / 3600);
+}
+
+/* Of the whole run, from the tokens that a plan tried. */
+static double planned_seconds(const hn_train_job *j)
+{
+    const hone_train_info *i = &j->info;
+    double per_step = (double)i->train.n_tok / (double)i->n_sequence * j->p.batch * j->p.accumulate;
+    if (per_step > (double)i->train.n_tok) per_step = (double)i->train.n_tok;
+    return 1e-3 * i->try_ms / i->try_tok * per_step * (double)i->steps;
+}
+
 void hn_train_show_plan(const hn_train_job *j)
 {
     const hone_train_info *i = &j->info;
@@ -45,14 +62,57 @@ void hn_train_show_plan(const hn_train_job *j)
     hn_err_printf("%-10s %.1f MB base, %.1f MB weights, gradients and moments, %s%.1f MB to work in\n", "memory",
                   (double)i->base_bytes / 1e6, (double)i->state_bytes / 1e6, p->plan_only ? "about " : "",
                   (double)i->work_bytes / 1e6);
+    if (i->try_tok) {
+        char about[32];
+        duration(about, sizeof about, planned_seconds(j));
+        hn_err_printf("%-10s about %s here: %d tokens took %.0f ms\n", "time", about, i->try_tok, i->try_ms);
+    } else if (p->plan_only) {
+        hn_err_printf("%-10s not tried: a copy of all weights would be needed for that\n", "time");
+    }
 }
 
-static void duration(char *dst, size_t cap, double s)
+/* Sum of the learning rates of all steps: how far AdamW, whose steps are about that long, can move a weight. */
+static double way(const hn_train_job *j)
 {
-    if (!(s >= 0 && s < 1e7)) snprintf(dst, cap, "?");
-    else if (s < 100) snprintf(dst, cap, "%.0f s", s);
-    else if (s < 6000) snprintf(dst, cap, "%.0f min", s / 60);
-    else snprintf(dst, cap, "%.1f h", s / 3600);
+    static const double share[] = { 1, 0.5, 0.5, 0.9 }; /* of the highest rate, on the average */
+    return (double)j->info.steps * (j->info.min_lr + share[j->p.schedule] * (j->info.lr - j->info.min_lr));
+}
+
+/* The three numbers were found with the bundled model: greedy answers stay what they were below them. */
+static void warn_of_few_steps(const hn_train_job *j)
+{
+    enum { ENOUGH = 48, FROM_NOTHING = 500 };
+    static const double ADAPTER = 8e-3, WHOLE = 1e-3;
+    const hone_train_params *p = &j->p;
+    const hn_opts *o = j->cli->opts;
+    bool begun = hn_opts_given(o, "from-config");
+    double lr = p->full ? 3e-4 : 1e-3, reach = p->full ? way(j) : way(j) * j->info.scale / 2;
+    char more[64] = "", all[24] = "";
+    long long steps = j->info.steps, per_epoch = (j->info.n_sequence + p->batch - 1) / p->batch;
+    per_epoch = (per_epoch + p->accumulate - 1) / p->accumulate;
+    if (begun ? steps >= FROM_NOTHING : reach >= (p->full ? WHOLE : ADAPTER)) return;
+    if (begun) {
+        hn_cli_note("%lld step%s: a model that begins from nothing needs thousands; try: --steps 5000", steps,
+                    steps == 1 ? "" : "s");
+        return;
+    }
+    if (p->steps && steps < ENOUGH) snprintf(more, sizeof more, " --steps %d", ENOUGH);
+    else if (steps < ENOUGH) snprintf(more, sizeof more, " --epochs %lld", (ENOUGH + per_epoch - 1) / per_epoch);
+    if (!p->full && !hn_opts_given(o, "targets")) snprintf(all, sizeof all, " --targets all");
+    if (p->lr < lr) snprintf(more + strlen(more), sizeof more - strlen(more), " --lr %g", lr);
+    hn_cli_note("%lld step%s with a learning rate of %g will hardly move the model; try:%s%s", steps,
+                steps == 1 ? "" : "s", p->lr, more, all);
+}
+
+void hn_train_warn(const hn_train_job *j)
+{
+    const hone_train_data *d = &j->info.train;
+    warn_of_few_steps(j);
+    if (d->n_mid * 2 > d->n_sample)
+        hn_cli_note(
+            "%lld of %lld samples begin in the middle of a text, and hone run begins with a beginning: little of "
+            "this will show there; try: blank lines between texts, --split line, or a longer --seq",
+            (long long)d->n_mid, (long long)d->n_sample);
 }
 
 /* What stands in the line, in this order; where it is narrow, the higher ranks are left out. */
@@ -153,8 +213,9 @@ static int summary_json(hn_train_job *j, const char *why, const hone_train_statu
     json_object_set_new(o, "memory",
                         json_pack("{s:I, s:I, s:I}", "base", (json_int_t)i->base_bytes, "state",
                                   (json_int_t)i->state_bytes, "work", (json_int_t)i->work_bytes));
+    if (plan) json_object_set_new(o, "about_s", i->try_tok ? hn_json_num(planned_seconds(j)) : json_null());
     if (!plan) {
-        json_object_set_new(o, "output", !s->done ? json_null() : hn_json_str(j->out, strlen(j->out)));
+        json_object_set_new(o, "output", !s->step ? json_null() : hn_json_str(j->out, strlen(j->out)));
         json_object_set_new(o, "log", hn_json_str(j->log, strlen(j->log)));
         json_object_set_new(o, "checkpoints", hn_json_str(j->folder, strlen(j->folder)));
         json_object_set_new(o, "resumed", json_integer((json_int_t)j->resumed));
@@ -173,6 +234,17 @@ static int summary_json(hn_train_job *j, const char *why, const hone_train_statu
     return hn_json_print(o);
 }
 
+/* What to do with it. */
+static void show_next(const hn_train_job *j)
+{
+    const char *model = j->p.full ? j->out : hn_opts_str(j->cli->opts, "model"), *with = j->p.full ? "" : " --lora ",
+               *adapter = j->p.full ? "" : j->out;
+    bool chat = j->info.train.n_chat > 0;
+    if (!hn_stderr_is_tty() || !model) return;
+    hn_err_printf("try: hone %s -m %s%s%s%s\n", chat ? "chat" : "run", HN_ESC(model, strlen(model)), with,
+                  HN_ESC(adapter, strlen(adapter)), chat ? "" : " -p \"how your texts begin\"");
+}
+
 int hn_train_summary(hn_train_job *j, const char *why)
 {
     hone_train_status s;
@@ -187,5 +259,6 @@ int hn_train_summary(hn_train_job *j, const char *why)
     if (s.n_skipped) hn_out_printf(", %lld steps left out", (long long)s.n_skipped);
     if (j->trained_ms > 0) hn_out_printf("; %.0f tok/s", 1e3 * (double)j->n_tok / j->trained_ms);
     hn_out_printf("\n");
+    show_next(j);
     return hn_out_flush() ? HN_EXIT_OK : HN_EXIT_FAILURE;
 }

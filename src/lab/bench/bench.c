@@ -2,6 +2,7 @@
  * loops, judgement and records. Refuses to know what is measured, terminals and files. */
 #define _GNU_SOURCE
 #include "lab/bench/bench.h"
+#include "lab/bench/target.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"
@@ -386,6 +387,18 @@ static json_t *roofline_json(const hn_bench_run *r, const hn_bench_result *res, 
     return o;
 }
 
+void hn_bench_judge_around(const hn_bench_run *r, hn_verdict *v, void (*note)(void *arg, const char *text), void *arg)
+{
+    char text[HN_DOUBTS][400];
+    int n = hn_around_doubts(text, &r->env.around, r->env.cores);
+    for (int i = 0; i < n; i++) note(arg, text[i]);
+    if (!r->env.around.preload[0] || v->state != HN_VALID) return;
+    v->state = HN_UNCHECKED;
+    snprintf(v->reason, sizeof v->reason, "%s", text[0]);
+}
+
+static void note_result(void *res, const char *text) { hn_bench_note(res, "%s", text); }
+
 static void note_trouble(const hn_bench_entry *e, hn_bench_result *res, const hn_stats *st)
 {
     if (st->n > 2 && st->cv > 0.1 && !res->zero_ok)
@@ -433,6 +446,10 @@ static json_t *record_json(const hn_bench_run *r, const hn_bench_entry *e, hn_be
                         res->verdict.state == HN_VALID ? json_null() : hn_lab_str(res->verdict.reason));
     json_object_set_new(o, "voided", json_integer(res->voided));
     json_object_set_new(o, "target", hn_lab_str(e->target));
+    hn_wish wish = hn_target_judge(o);
+    json_object_set_new(o, "target_met",
+                        wish == HN_WISH_MET || wish == HN_WISH_NOT_MET ? json_boolean(wish == HN_WISH_MET)
+                                                                       : json_null());
     json_object_set_new(o, "notes", res->notes ? json_incref(res->notes) : json_array());
     json_object_set_new(o, "extra", extra);
     return o;
@@ -456,6 +473,7 @@ hone_status hn_bench_add(hn_bench_run *r, const hn_bench_entry *e, hn_bench_resu
     if (res->verdict.state == HN_UNCHECKED && !res->verdict.reason[0])
         snprintf(res->verdict.reason, sizeof res->verdict.reason, "no output to compare");
     note_trouble(e, res, &stats);
+    hn_bench_judge_around(r, &res->verdict, note_result, res);
     json_t *o = record_json(r, e, res, &stats, &f);
     bool invalid = res->verdict.state == HN_INVALID;
     hn_bench_result_free(res);

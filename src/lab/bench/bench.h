@@ -89,6 +89,7 @@ typedef struct hn_bench_settings {
     double warm_up_s, measure_s;    /* at least so long each; 0: as long as the counts take */
     bool quick, no_quality;
     uint64_t seed;              /* of orders and draws; 0 is a seed */
+    uint64_t prompt_seed;       /* which prompt e2e is given; 0: everyone's */
     const char *counts;         /* comma list for benches that have such; NULL: all */
     const char *title, *change; /* for the record */
     json_t *(*cautions)(void);  /* texts for the notes of a plain record, a new array; NULL: none */
@@ -212,6 +213,9 @@ typedef struct hn_bench_timing {
 hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn, void *arg, int32_t threads,
                           hone_error *err);
 void hn_bench_timing_free(hn_bench_timing *t);
+/* What is around the process (another priority, a limit) is noted; code of others in it proves nothing any more: a
+ * valid result becomes one that was not checked. note: called with each sentence. */
+void hn_bench_judge_around(const hn_bench_run *r, hn_verdict *v, void (*note)(void *arg, const char *text), void *arg);
 /* Fills samples, n, warmups, cpu_use and the notes on what disturbed: each sample is value(seconds) = scale·s, or
  * scale/s for rates. The numbers are put into t->s. */
 void hn_bench_use(hn_bench_result *res, hn_bench_timing *t, double scale, bool rate);

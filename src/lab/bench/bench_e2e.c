@@ -47,6 +47,8 @@ hone_status hn_run_e2e_clean(hn_bench_run *r, const hn_bench_entry *e, hone_erro
     hn_bunch b = { .mode = "_request", .word = "known,1" };
     hn_argv_add(&b.args, "--n-prompt=16");
     hn_argv_add(&b.args, "--n-gen=%d", KNOWN_TOKENS);
+    b.asked = (hn_asked){ .n_prompt = -1, .n_gen = KNOWN_TOKENS };
+    b.counted = true;
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
     const char *said = json_string_value(json_object_get(json_array_get(b.all, 0), "text"));
     size_t i = 0, n = sizeof known / sizeof *known;
@@ -120,8 +122,7 @@ hone_status hn_run_e2e_gen(hn_bench_run *r, const hn_bench_entry *e, hone_error 
     int32_t n_prompt = or_default(r->set.n_prompt, 128), n_gen = or_default(r->set.n_gen, 100);
     hn_bunch b = { .mode = "_request", .word = "sampled,1" };
     if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
-    hn_argv_add(&b.args, "--n-prompt=%d", n_prompt);
-    hn_argv_add(&b.args, "--n-gen=%d", n_gen);
+    hn_bunch_ask(&b, n_prompt, n_gen, -1);
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
     for (size_t i = 0; i < sizeof rows / sizeof *rows && to_record(&b) && st == HONE_OK; i++) {
         json_t *extra = json_object();
@@ -162,9 +163,7 @@ hone_status hn_run_e2e_kv_on(hn_bench_run *r, const hn_bench_entry *e, hone_erro
     int32_t n_tok = r->set.n_gen > PROMPT ? r->set.n_gen : ALL;
     hn_bunch b = { .mode = "_sample" };
     if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
-    hn_argv_add(&b.args, "--n-prompt=%d", PROMPT);
-    hn_argv_add(&b.args, "--n-gen=%d", n_tok - PROMPT);
-    hn_argv_add(&b.args, "--depth=0");
+    hn_bunch_ask(&b, PROMPT, n_tok - PROMPT, 0);
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 6), err);
     size_t i, n = json_array_size(b.all);
     double *s = calloc(2 * n + 1, sizeof *s), *rate = s ? s + n : NULL;
@@ -270,8 +269,7 @@ hone_status hn_run_e2e_cold(hn_bench_run *r, const hn_bench_entry *e, hone_error
     for (int cold = 0; cold < 2 && st == HONE_OK && ran == HONE_OK; cold++) {
         hn_bunch b = { .mode = "_request", .drop = cold, .from_disk = cold, .verdict = quality };
         snprintf(b.word, sizeof b.word, "greedy,%d", cold ? 1 : REQUESTS);
-        hn_argv_add(&b.args, "--n-prompt=%d", n_prompt);
-        hn_argv_add(&b.args, "--n-gen=%d", n_gen);
+        hn_bunch_ask(&b, n_prompt, n_gen, -1);
         ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 6), err);
         size_t n = json_array_size(b.all);
         double *x = calloc(3 * n + 1, sizeof *x);
@@ -334,8 +332,7 @@ hone_status hn_run_e2e_cpu(hn_bench_run *r, const hn_bench_entry *e, hone_error 
     int32_t n_prompt = or_default(r->set.n_prompt, 128), n_gen = or_default(r->set.n_gen, 64);
     hn_bunch b = { .mode = "_cost" };
     if ((st = hn_runner_quality(&p, &b.verdict, err)) != HONE_OK) return st;
-    hn_argv_add(&b.args, "--n-prompt=%d", n_prompt);
-    hn_argv_add(&b.args, "--n-gen=%d", n_gen);
+    hn_bunch_ask(&b, n_prompt, n_gen, -1);
     hn_argv_add(&b.args, "--depth=0");
     hone_status ran = hn_bunch_measure(&p, &b, 1, hn_runner_samples(&p, 1000), err);
     size_t n = json_array_size(b.all);

@@ -178,6 +178,16 @@ static void note_guide(plain *x)
     if (text[0]) note(x, "guide: %s", text);
 }
 
+static void note_text(void *x, const char *text) { note(x, "%s", text); }
+
+/* Threads that had to wait for a CPU were not measured alone. */
+static void note_waiting(plain *x)
+{
+    const double least = 0.9;
+    double use = hn_bunch_median(&x->b, "cpu_use") / threads_of(x);
+    if (use < least) note(x, "disturbed: the threads had %.0f %% of a CPU each", 100 * use);
+}
+
 static void note_machine(plain *x)
 {
     const hn_environ *env = &x->p.r->env;
@@ -188,6 +198,11 @@ static void note_machine(plain *x)
     json_array_extend(x->notes, cautions);
     json_decref(cautions);
     note_pages(x);
+    note_waiting(x);
+    hn_bench_judge_around(x->p.r, &x->b.verdict, note_text, x);
+    const char *fs = hn_record_text(x->p.r->model_json, "file_system");
+    if (hn_file_system_is_memory(fs))
+        note(x, "the model is on %s, which is memory: load times say nothing of a disk", fs);
     if (env->load[0] > 0.5 * env->cores)
         note(x, "load average %.1f on %d cores at the start: expect noise", env->load[0], env->cores);
 }
@@ -231,6 +246,7 @@ static json_t *config_json(const plain *x)
     json_object_set_new(j, "weights", json_string(x->p.packed[0] ? "packed" : "plain"));
     json_object_set_new(j, "weights_note", hn_lab_str(x->p.packed_note));
     if (adapters) json_object_set(j, "adapters", adapters);
+    if (x->config.prompt_seed) json_object_set_new(j, "prompt_seed", json_integer((json_int_t)x->config.prompt_seed));
     json_object_set_new(j, "sampler", json_string("greedy"));
     json_object_set_new(j, "seed", json_null());
     json_object_set_new(j, "load", json_string("warm"));
@@ -269,6 +285,8 @@ static json_t *extra_json(const plain *x)
     if (json_is_null(gaps)) json_decref(gaps);
     else json_object_set_new(o, "itl_ms", gaps);
     json_object_set_new(o, "tok_s_per_gb", hn_lab_num(stats_of(x, "decode_tok_s")->median / gb));
+    json_t *proof = json_object_get(json_array_get(x->b.all, 0), "proof");
+    if (proof) json_object_set(o, "proof", proof);
     if (json_array_size(x->b.voided)) json_object_set(o, "voided", x->b.voided);
     if (x->interrupted) json_object_set_new(o, "interrupted", json_true());
     return o;
@@ -338,10 +356,10 @@ static json_t *record_json(const plain *x)
 
 static hone_status measure(plain *x, hone_error *err)
 {
-    hn_argv_add(&x->b.args, "--n-prompt=%d", x->config.n_prompt);
-    hn_argv_add(&x->b.args, "--n-gen=%d", x->config.n_gen);
-    hn_argv_add(&x->b.args, "--depth=%d", x->config.depth);
+    hn_bunch_ask(&x->b, x->config.n_prompt, x->config.n_gen, x->config.depth);
+    if (x->config.prompt_seed) hn_argv_add(&x->b.args, "--prompt-seed=%" PRIu64, x->config.prompt_seed);
     hone_status ran = hn_bunch_measure(&x->p, &x->b, 1, hn_runner_samples(&x->p, SAMPLES), err);
+    if (ran == HONE_OK && !x->p.r->set.no_quality) ran = hn_bunch_check(&x->p, &x->b, err);
     size_t n = json_array_size(x->b.all);
     if (n == 0 || (ran != HONE_OK && ran != HONE_E_INTERRUPTED)) return ran;
     hone_error other;
@@ -366,7 +384,8 @@ hone_status hn_run_e2e(hn_bench_run *r, const hn_bench_entry *e, hone_error *err
     x->b = (hn_bunch){ .mode = "_sample", .no_warmup = true, .keep_crashes = true };
     x->config = (hn_bench_config){ .n_prompt = set->n_prompt >= 0 ? set->n_prompt : N_PROMPT,
                                    .n_gen = set->n_gen >= 0 ? set->n_gen : N_GEN,
-                                   .depth = set->depth > 0 ? set->depth : 0 };
+                                   .depth = set->depth > 0 ? set->depth : 0,
+                                   .prompt_seed = set->prompt_seed };
     hone_status st = hn_runner_begin(&x->p, r, e, err);
     if (st == HONE_OK) st = hn_runner_quality(&x->p, &x->b.verdict, err);
     if (st == HONE_OK) st = measure(x, err);

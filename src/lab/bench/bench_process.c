@@ -203,7 +203,7 @@ static hone_status run_quality(hn_bench_run *r, const hn_bench_entry *e, hone_er
 /* ---- the catalogue's rows ------------------------------------------------------------------------------- */
 
 /* what a request, or a sample, and the check of its answers take */
-#define TOKENS "n-prompt n-gen lora no-quality"
+#define TOKENS "n-prompt n-gen lora no-quality quality"
 
 #define PROC(id_, what_, unit_, higher_, target_, suites_, cost_, run_, ...)                                         \
     {                                                                                                                \
@@ -227,16 +227,16 @@ const hn_bench_entry hn_bench_process[] = {
     PROC("load.memory", "what an opened model takes: anonymous memory, the directory, weights touched", "MB", false,
          "anon < 2 MB, metadata < 1 MB, tensors 0", "quick full ci", 1, run_memory, .uses = NULL),
     PROC("e2e", "a prompt and a generation of tokens that mean nothing: what hone bench measures without an id",
-         "tok/s", true, NULL, "full", 20, hn_run_e2e, .uses = TOKENS " depth timing", .plain = true),
+         "tok/s", true, NULL, "full", 20, hn_run_e2e, .uses = TOKENS " depth timing prompt-seed", .plain = true),
     PROC("e2e.clean", "a known text comes out, and how fast", "tok/s", true, NULL, "quick full ci", 2, hn_run_e2e_clean,
          .uses = NULL),
     PROC("e2e.gen", "a request: prompt 128, 100 tokens, temperature 0.7, top-p 0.9", "tok/s", true,
          "guides: decode 90+, prefill 150+ (2.9B); 5 to 20 tok/s, first token < 500 ms (14B)", "quick full ci", 40,
          hn_run_e2e_gen, .uses = TOKENS),
     PROC("e2e.kvcache.on", "512 tokens with the KV cache, or a recurrent state", "s", false, NULL, "full", 60,
-         hn_run_e2e_kv_on, .uses = "n-gen lora no-quality", .least = 17),
+         hn_run_e2e_kv_on, .uses = "n-gen lora no-quality quality", .least = 17),
     PROC("e2e.kvcache.off", "the same, every token from the whole text before it; and how many times slower", "s",
-         false, NULL, "full", 60, hn_run_e2e_kv_off, .uses = "n-gen lora no-quality", .least = 17),
+         false, NULL, "full", 60, hn_run_e2e_kv_off, .uses = "n-gen lora no-quality quality", .least = 17),
     PROC("e2e.cold", "the first request of a process against later ones; start to first token, warm and cold", "x",
          false, NULL, "full", 30, hn_run_e2e_cold, .uses = TOKENS),
     PROC("e2e.cpu", "CPU use, context switches and cache misses of a token", "%", true, NULL, "quick full ci", 20,
@@ -277,6 +277,6 @@ const hn_bench_entry hn_bench_process[] = {
     PROC("memory.per_token", "growth of the whole process by a token", "MB", false, "< 100 MB", "full", 30, run_memory,
          .uses = NULL),
     PROC("quality", "the quality hash: what the model answers, and with which bits", "s", false, NULL, "quick full ci",
-         15, run_quality, .uses = NULL),
+         15, run_quality, .uses = "lora quality"),
     { 0 },
 };

@@ -81,7 +81,7 @@ static hone_status own_logits(draw_job *j, hn_bench_run *r, double *pass_s, hone
     double took[N_LOGITS];
     hone_status st = hn_bench_session(r, &s, PROMPT + N_LOGITS, 1, err);
     if (st != HONE_OK) return st;
-    hn_bench_ids(ids, PROMPT + N_LOGITS, 0, r->model);
+    hn_bench_ids(ids, PROMPT + N_LOGITS, 0, 0, r->model);
     const float *logits;
     st = hone_prefill(s, ids, PROMPT, &logits, err);
     for (int32_t k = 0; k < N_LOGITS && st == HONE_OK; k++) {

@@ -130,6 +130,15 @@ static char *content(int fd, size_t limit, size_t *n)
 
 static double seconds(struct timeval t) { return (double)t.tv_sec + 1e-6 * (double)t.tv_usec; }
 
+static uint64_t rss_of(const struct rusage *u)
+{
+#ifdef __APPLE__
+    return (uint64_t)u->ru_maxrss;
+#else
+    return (uint64_t)u->ru_maxrss * 1024;
+#endif
+}
+
 static hone_status wait_for(hn_process *out, pid_t pid, uint64_t t0, const hn_process_params *p, hone_error *err)
 {
     int status = 0;
@@ -149,11 +158,7 @@ static hone_status wait_for(hn_process *out, pid_t pid, uint64_t t0, const hn_pr
     if (stopped || (p->stop && p->stop(NULL))) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
     out->user_s = seconds(u.ru_utime);
     out->sys_s = seconds(u.ru_stime);
-#ifdef __APPLE__
-    out->max_rss = (uint64_t)u.ru_maxrss;
-#else
-    out->max_rss = (uint64_t)u.ru_maxrss * 1024;
-#endif
+    out->max_rss = rss_of(&u);
     out->major_faults = u.ru_majflt;
     ended(status, &out->exit_code, &out->signal);
     return HONE_OK;
@@ -265,6 +270,14 @@ static void pass_on(hn_shown *shown, const char *p, size_t n)
     else to_stderr(NULL, p, n);
 }
 
+static void look_at(hn_seen *seen, pid_t pid)
+{
+    hn_memory m;
+    uint64_t again = hn_memory_anon_again(pid);
+    if (hn_memory_read(&m, pid) && m.anon > seen->anon) seen->anon = m.anon;
+    if (again > seen->anon_again) seen->anon_again = again;
+}
+
 /* Both streams until they end; looks at the child's memory meanwhile. */
 static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, text *result, text *said, bool (*stop)(void *),
                           hone_error *err)
@@ -276,8 +289,7 @@ static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, text *resu
         if (stop && stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
         if (n < 0 && errno != EINTR)
             return HN_FAIL(err, HONE_E_IO, "waiting for the measured process: %s", strerror(errno));
-        hn_memory m;
-        if (hn_memory_read(&m, pid) && m.anon > c->peak_anon) c->peak_anon = m.anon;
+        look_at(&c->seen, pid);
         if (n <= 0) continue;
         if (p[0].revents && !drain(out, result, MAX_RESULT, false)) p[0].fd = -1;
         if (p[1].revents) {
@@ -315,6 +327,8 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
         return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(errno));
     }
     const launch l = { .program = self, .argv = argv, .out = a[1], .err = b[1] };
+    out->seen.own_rss = hn_memory_resident(getpid());
+    uint64_t from = hn_clock_witness_ns();
     pid_t pid = start(&l);
     int fork_errno = errno;
     close(a[1]);
@@ -327,7 +341,10 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
         st = follow(out, pid, a[0], b[0], &result, &said, stop, err);
         if (st != HONE_OK) kill(pid, SIGKILL);
         int status = 0;
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+        struct rusage u = { 0 };
+        while (wait4(pid, &status, 0, &u) < 0 && errno == EINTR) {}
+        out->seen.wall_s = (double)(hn_clock_witness_ns() - from) * 1e-9;
+        out->seen.max_rss = rss_of(&u);
         ended(status, &out->exit_code, &out->signal);
         if (said.data) last_words(out, &said);
         /* 1: a failure that may have a record all the same, of an invalid result */

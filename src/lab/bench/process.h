@@ -36,12 +36,21 @@ void hn_process_why(const hn_process *p, char *dst, size_t cap);
 
 /* ---- this program again: one JSON object ---------------------------------------------------- */
 
+/* What the parent saw of a process, by means that are not the process's own. */
+typedef struct hn_seen {
+    double wall_s;       /* from before its start until it was gone, by the second clock */
+    uint64_t max_rss;    /* bytes: most that was resident, as the kernel counted; 0: unknown */
+    uint64_t own_rss;    /* of the parent when it started it, which max_rss of a new process begins with */
+    uint64_t anon;       /* bytes: most anonymous memory, looked at regularly */
+    uint64_t anon_again; /* the same by another way */
+} hn_seen;
+
 typedef struct hn_child {
     json_t *result; /* what it printed on stdout, or NULL */
     int exit_code;  /* -1: killed by a signal */
     int signal;
-    uint64_t peak_anon; /* bytes, seen from outside */
-    char message[512];  /* end of what it wrote on stderr */
+    hn_seen seen;
+    char message[512]; /* end of what it wrote on stderr */
 } hn_child;
 /* Runs this program again with argv (argv[0] is free, ends with NULL), waits for it, reading
  * its one JSON object. A process that fails is a result, not an error: HONE_OK. stop (NULL

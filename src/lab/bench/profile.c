@@ -246,7 +246,7 @@ hone_status hn_profile_run(hn_profile *out, hone_session *s, const hone_model *m
     hone_status st = ids ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "ids of %d tokens", n_prompt + p->depth);
     if (st == HONE_OK) st = alloc_run(&r, out, p, err);
     if (st == HONE_OK) {
-        hn_bench_ids(ids, n_prompt + p->depth, 0, m);
+        hn_bench_ids(ids, n_prompt + p->depth, 0, 0, m);
         st = hone_seq_truncate(s, 0, 0, err);
     }
     if (st == HONE_OK && p->depth > 0) st = hone_prefill(s, ids, p->depth, &r.logits, err);

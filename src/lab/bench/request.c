@@ -101,6 +101,7 @@ typedef struct request_run {
     hone_sampler *sampler;
     hone_stream *stream;
     int32_t *prompt;
+    int32_t n_vocab;
 } request_run;
 
 static void request_run_free(request_run *r)
@@ -129,7 +130,7 @@ static hone_status request_timed(request_run *r, hn_request *q, const char *text
 {
     const float *logits;
     hone_status st;
-    uint64_t t0 = hn_clock_ns(), t1 = t0;
+    uint64_t begun = hn_clock_witness_ns(), t0 = hn_clock_ns(), t1 = t0, seen = 0;
     if (text) {
         int32_t *ids;
         size_t n;
@@ -145,30 +146,44 @@ static hone_status request_timed(request_run *r, hn_request *q, const char *text
     q->prefill_tok_s = q->n_prompt / ((double)(t2 - t1) * 1e-9);
     int32_t id = draw(r, q, logits);
     if (id < 0) return HONE_OK;
-    uint64_t first = hn_clock_ns(), last = first;
-    q->ttft_ms = (double)(first - t0) * 1e-6;
+    double total_ms = 0;
+    q->ttft_ms = (double)(hn_clock_ns() - t0) * 1e-6;
+    q->prompt_witness_ms = (double)(hn_clock_witness_ns() - begun) * 1e-6;
     q->ids[q->n_ids++] = id;
+    hn_proof_step(&q->proof, logits, r->n_vocab, id); /* between the gaps: no clock runs */
     while (q->n_ids < c->n_gen) {
+        uint64_t before = hn_clock_witness_ns(), from = hn_clock_ns();
         if ((st = hone_prefill(r->s, &id, 1, &logits, err)) != HONE_OK) return st;
         if ((id = draw(r, q, logits)) < 0) return HONE_OK;
-        uint64_t now = hn_clock_ns();
-        q->gap_ms[q->n_gaps++] = (double)(now - last) * 1e-6;
+        double gap_ms = (double)(hn_clock_ns() - from) * 1e-6;
+        seen += hn_clock_witness_ns() - before;
+        q->gap_ms[q->n_gaps++] = gap_ms;
         q->ids[q->n_ids++] = id;
-        last = now;
+        total_ms += gap_ms;
+        hn_proof_step(&q->proof, logits, r->n_vocab, id);
     }
-    q->total_ms = (double)(last - t0) * 1e-6;
-    if (q->n_ids > 1) q->decode_tok_s = (q->n_ids - 1) / ((double)(last - first) * 1e-9);
+    q->total_ms = q->ttft_ms + total_ms;
+    if (q->n_gaps > 0) {
+        q->decode_tok_s = q->n_gaps / (total_ms * 1e-3);
+        q->gen_witness_ms = (double)seen * 1e-6;
+    }
     return HONE_OK;
 }
 
 hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m, const char *text,
                            const hn_request_config *c, hone_error *err)
 {
-    *out =
-        (hn_request){ .tokenize_ms = NAN, .ttft_ms = NAN, .prefill_tok_s = NAN, .decode_tok_s = NAN, .total_ms = NAN };
+    *out = (hn_request){ .tokenize_ms = NAN,
+                         .ttft_ms = NAN,
+                         .prefill_tok_s = NAN,
+                         .decode_tok_s = NAN,
+                         .total_ms = NAN,
+                         .prompt_witness_ms = NAN,
+                         .gen_witness_ms = NAN };
     hone_model_info info;
     hone_model_get_info(m, &info);
-    request_run r = { .s = s, .m = m };
+    request_run r = { .s = s, .m = m, .n_vocab = info.n_vocab };
+    hn_proof_begin(&out->proof, c->n_gen);
     hone_sampler_params p = { .temp = c->temp, .top_p = c->top_p, .repeat_penalty = 1, .seed = c->seed };
     int32_t room = hone_session_n_ctx(s) - c->n_gen;
     out->n_prompt = c->text || c->n_prompt > room ? room : c->n_prompt;
@@ -185,12 +200,13 @@ hone_status hn_request_run(hn_request *out, hone_session *s, const hone_model *m
         if (!r.prompt || !out->ids || !out->gap_ms)
             st = HN_FAIL(err, HONE_E_NOMEM, "a request of %d tokens", out->n_prompt);
     }
-    if (st == HONE_OK && !text) hn_bench_ids(r.prompt, out->n_prompt, 0, m);
+    if (st == HONE_OK && !text) hn_bench_ids(r.prompt, out->n_prompt, 0, 0, m);
     if (st == HONE_OK) st = request_timed(&r, out, text, c, err);
     if (st == HONE_E_NUMERIC) { /* a verdict, not a failure */
         hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
         st = HONE_OK;
     }
+    out->positions = hone_seq_length(s, 0);
     request_run_free(&r);
     if (st != HONE_OK) hn_request_free(out);
     return st;
@@ -224,6 +240,10 @@ json_t *hn_request_json(const hn_request *q)
     json_object_set_new(o, "sustained_tok_s", hn_lab_num(pace.sustained));
     json_object_set_new(o, "gaps_ms", gaps);
     json_object_set_new(o, "ids", ids);
+    json_object_set_new(o, "positions", json_integer(q->positions));
+    json_object_set_new(o, "prompt_witness_ms", hn_lab_num(q->prompt_witness_ms));
+    json_object_set_new(o, "gen_witness_ms", hn_lab_num(q->gen_witness_ms));
+    json_object_set_new(o, "proof", hn_proof_json(&q->proof));
     json_object_set_new(o, "invalid_reason",
                         q->verdict.state == HN_INVALID ? hn_lab_str(q->verdict.reason) : json_null());
     return o;
@@ -242,19 +262,23 @@ static int32_t best(hn_verdict *v, const float *logits, int32_t n_vocab, int32_t
 
 /* ids [n_tok] hold n_prompt tokens, the rest is generated. */
 static hone_status generate(hn_uncached *u, hone_session *s, int32_t *ids, int32_t n_vocab, bool cached,
-                            double *seconds, hone_error *err)
+                            double *seconds, hn_proof *proof, hone_error *err)
 {
     const float *logits;
-    uint64_t t0 = hn_clock_ns();
+    uint64_t spent = 0;
+    hn_proof_begin(proof, u->n_tok - u->n_prompt);
     hone_status st = hone_seq_truncate(s, 0, 0, err);
     for (int32_t n = u->n_prompt; n < u->n_tok && st == HONE_OK; n++) {
         bool all = !cached || n == u->n_prompt;
+        uint64_t from = hn_clock_ns();
         if (!cached) st = hone_seq_truncate(s, 0, 0, err);
         if (st == HONE_OK)
             st = all ? hone_prefill(s, ids, n, &logits, err) : hone_prefill(s, ids + n - 1, 1, &logits, err);
         if (st == HONE_OK && (ids[n] = best(&u->verdict, logits, n_vocab, n)) < 0) break;
+        spent += hn_clock_ns() - from;
+        if (st == HONE_OK) hn_proof_step(proof, logits, n_vocab, ids[n]);
     }
-    *seconds = (double)(hn_clock_ns() - t0) * 1e-9;
+    *seconds = (double)spent * 1e-9;
     return st;
 }
 
@@ -279,15 +303,20 @@ hone_status hn_uncached_run(hn_uncached *out, hone_session *s, const hone_model 
     hone_model_get_info(m, &info);
     int32_t most = n_tok > 512 ? n_tok : 512, *ids = calloc(2 * (size_t)most, sizeof *ids);
     if (!ids) return HN_FAIL(err, HONE_E_NOMEM, "ids of %d tokens", most);
-    hn_bench_ids(ids, most, 0, m);
+    hn_bench_ids(ids, most, 0, 0, m);
     hone_status st = n_tok > 0 ? HONE_OK : choose_length(out, s, ids, most_s, err);
     memcpy(ids + most, ids, (size_t)most * sizeof *ids);
-    if (st == HONE_OK) st = generate(out, s, ids, info.n_vocab, true, &out->on_s, err);
+    hn_proof without;
+    if (st == HONE_OK) st = generate(out, s, ids, info.n_vocab, true, &out->on_s, &out->proof, err);
     if (st == HONE_OK && out->verdict.state != HN_INVALID)
-        st = generate(out, s, ids + most, info.n_vocab, false, &out->off_s, err);
+        st = generate(out, s, ids + most, info.n_vocab, false, &out->off_s, &without, err);
     out->same = memcmp(ids, ids + most, (size_t)out->n_tok * sizeof *ids) == 0;
     if (st == HONE_OK && !out->same)
         hn_invalid(&out->verdict, "with and without the cache, other tokens were generated");
+    else if (st == HONE_OK && out->verdict.state != HN_INVALID && out->proof.all != without.all) {
+        out->same = false;
+        hn_invalid(&out->verdict, "with and without the cache, the same tokens came from other logits");
+    }
     if (st == HONE_E_NUMERIC) {
         hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
         st = HONE_OK;
@@ -304,21 +333,28 @@ static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prom
     int32_t n = 0, np = b->n_prompt;
     for (int32_t q = 0; q < b->n_seq; q++)
         for (int32_t i = 0; i < np; i++) tok[n++] = (hone_token){ prompts[q * np + i], i, q, i + 1 == np };
-    uint64_t t0 = hn_clock_ns();
+    uint64_t t0 = hn_clock_ns(), spent = 0;
     hone_status st = hone_decode(s, tok, n, logits, err);
     b->prefill_tok_s = n / ((double)(hn_clock_ns() - t0) * 1e-9);
-    t0 = hn_clock_ns();
+    hn_proof_begin(&b->proof, b->n_gen);
+    hn_proof_begin(&b->company, b->n_gen);
     for (int32_t step = 0; st == HONE_OK; step++) {
+        uint64_t from = hn_clock_ns();
         for (int32_t q = 0; q < b->n_seq; q++) {
             int32_t id = best(&b->verdict, logits + (size_t)q * (size_t)n_vocab, n_vocab, step);
             if (id < 0) return HONE_OK;
             tok[q] = (hone_token){ id, np + step, q, true };
         }
         b->ids[step] = tok[0].id;
+        spent += hn_clock_ns() - from;
+        hn_proof_step(&b->proof, logits, n_vocab, tok[0].id);
+        hn_proof_step(&b->company, logits, (int64_t)b->n_seq * n_vocab, tok[b->n_seq - 1].id);
         if (step + 1 == b->n_gen) break;
+        from = hn_clock_ns();
         st = hone_decode(s, tok, b->n_seq, logits, err);
+        spent += hn_clock_ns() - from;
     }
-    b->decode_tok_s = (double)b->n_seq * (b->n_gen - 1) / ((double)(hn_clock_ns() - t0) * 1e-9);
+    b->decode_tok_s = (double)b->n_seq * (b->n_gen - 1) / ((double)spent * 1e-9);
     return st;
 }
 
@@ -337,7 +373,7 @@ hone_status hn_batch_run(hn_batch *out, hone_session *s, const hone_model *m, in
     hone_status st = HONE_OK;
     if (!prompts || !tok || !logits || !out->ids) st = HN_FAIL(err, HONE_E_NOMEM, "a batch of %d sequences", n_seq);
     if (st == HONE_OK) {
-        hn_bench_ids(prompts, (int32_t)n, 0, m);
+        hn_bench_ids(prompts, (int32_t)n, 0, 0, m);
         memset(logits, 1, n_logits * sizeof *logits); /* its pages are there before the clock runs */
         st = batch_timed(out, s, prompts, info.n_vocab, tok, logits, err);
     }

@@ -21,6 +21,7 @@
 
 enum { MOST_REPEATS = 2 };             /* of one sample that was voided */
 static const double most_voided = 0.5; /* of all samples, and one */
+enum { HN_TIMES_ALIKE = 6 };           /* so many times, to the nanosecond or nearly, are not alike by chance */
 
 /* ---- one entry ----------------------------------------------------------------------------- */
 
@@ -56,6 +57,15 @@ void hn_bunch_free(hn_bunch *b)
     json_decref(b->voided);
     hn_argv_free(&b->args);
     b->all = b->voided = NULL;
+}
+
+void hn_bunch_ask(hn_bunch *b, int32_t n_prompt, int32_t n_gen, int32_t depth)
+{
+    hn_argv_add(&b->args, "--n-prompt=%d", n_prompt);
+    hn_argv_add(&b->args, "--n-gen=%d", n_gen);
+    if (depth >= 0) hn_argv_add(&b->args, "--depth=%d", depth);
+    b->asked = (hn_asked){ .n_prompt = n_prompt, .n_gen = n_gen, .depth = depth > 0 ? depth : 0 };
+    b->counted = true;
 }
 
 /* ---- processes -------------------------------------------------------------------------------- */
@@ -98,9 +108,12 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
     p->r->told = p->r->told || st != HONE_OK;
     if (st == HONE_OK && !c.result) hn_child_why(&c, why, cap);
     else if (st == HONE_OK) {
-        double seen = (double)c.peak_anon / 1e6; /* from outside */
+        double seen = (double)c.seen.anon / 1e6; /* from outside */
+        char false_claim[400];
         json_t *anon = json_object_get(c.result, "peak_anon_mb");
         if (anon && !(json_number_value(anon) >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
+        if (!hn_claims_hold(c.result, b->counted ? &b->asked : NULL, &c.seen, false_claim, sizeof false_claim))
+            json_object_set_new(c.result, "false_claim", hn_lab_str(false_claim));
         *out = json_incref(c.result);
     }
     hn_child_free(&c);
@@ -160,25 +173,39 @@ static double usual_mhz(const hn_bunch *b)
     return n && hn_stats_of(&st, x, n, NULL) == HONE_OK ? st.median : NAN;
 }
 
+/* What each sample, and each request of one, must have in common with the first: it was asked the same. */
+static void judge_answer(hn_bunch *b, json_t *first, json_t *answer, const char *which)
+{
+    char what[120];
+    json_t *was = json_object_get(first, "ids"), *is = json_object_get(answer, "ids"); /* loading generates none */
+    json_t *gaps = json_object_get(answer, "gaps_ms");
+    size_t i;
+    if ((was || is) && !json_equal(was, is))
+        hn_invalid(&b->verdict, "%s generated other tokens than the first: the engine is not deterministic", which);
+    if (hn_proof_differ(what, sizeof what, json_object_get(first, "proof"), json_object_get(answer, "proof")))
+        hn_invalid(&b->verdict, "%s: %s are not those of the first: the engine is not deterministic", which, what);
+    if (json_array_size(gaps) < HN_TIMES_ALIKE) return;
+    json_array_foreach(b->all, i, was) if (was != answer && json_equal(json_object_get(was, "gaps_ms"), gaps))
+        hn_invalid(&b->verdict, "%s has the very times of sample %zu: it was not measured", which, i + 1);
+}
+
 static void judge_sample(hn_bunch *b, json_t *s)
 {
     const char *why = json_string_value(json_object_get(s, "invalid_reason"));
     size_t i, n = json_array_size(b->all);
-    json_t *request, *first = json_object_get(json_array_get(b->all, 0), "ids"), *ids = json_object_get(s, "ids");
+    json_t *request, *first = json_array_get(b->all, 0);
+    char which[60];
     if (why) hn_invalid(&b->verdict, "sample %zu: %s", n, why);
+    json_t *requests = json_object_get(first, "requests");
     json_array_foreach(json_object_get(s, "requests"), i, request)
     {
         const char *reason = json_string_value(json_object_get(request, "invalid_reason"));
-        if (reason) hn_invalid(&b->verdict, "sample %zu, request %zu: %s", n, i + 1, reason);
-        if (!first)
-            first = json_object_get(json_array_get(json_object_get(json_array_get(b->all, 0), "requests"), 0), "ids");
-        if (!json_equal(first, json_object_get(request, "ids")))
-            hn_invalid(&b->verdict,
-                       "sample %zu, request %zu generated other tokens than the first: the engine is not deterministic",
-                       n, i + 1);
+        snprintf(which, sizeof which, "sample %zu, request %zu", n, i + 1);
+        if (reason) hn_invalid(&b->verdict, "%s: %s", which, reason);
+        judge_answer(b, json_array_get(requests, 0), request, which);
     }
-    if (ids && !json_equal(first, ids))
-        hn_invalid(&b->verdict, "sample %zu generated other tokens than sample 1: the engine is not deterministic", n);
+    snprintf(which, sizeof which, "sample %zu", n);
+    if (!requests && !why) judge_answer(b, first, s, which);
 }
 
 /* One sample that counts, measured again when the machine, not the number, gives a reason. */
@@ -195,12 +222,16 @@ static hone_status take_sample(hn_runner *p, hn_bunch *b, hone_error *err)
             if (b->keep_crashes) json_array_append_new(b->all, json_pack("{s:o}", "invalid_reason", hn_lab_str(why)));
             return HONE_OK;
         }
+        const char *claim = json_string_value(json_object_get(s, "false_claim"));
         bool bad = hn_evidence_voids(s, b->from_disk, usual_mhz(b), why, sizeof why);
+        if (claim) snprintf(why, sizeof why, "%s", claim);
+        bad = bad || claim;
         if (bad && tries < MOST_REPEATS && (double)json_array_size(b->voided) < most_voided * b->wanted + 1) {
             json_array_append_new(b->voided, json_pack("{s:o, s:o}", "reason", hn_lab_str(why), "result", s));
             continue;
         }
-        if (bad) {
+        if (claim) json_object_set(s, "invalid_reason", json_object_get(s, "false_claim")); /* it says so each time */
+        else if (bad) {
             b->n_kept++;
             snprintf(b->kept, sizeof b->kept, "%.*s", (int)sizeof b->kept - 1, why);
         }
@@ -271,6 +302,37 @@ hone_status hn_bunch_measure(hn_runner *p, hn_bunch *b, size_t k, int32_t n, hon
         if (!any) break;
     }
     return HONE_OK;
+}
+
+hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err)
+{
+    enum { MOST = 4096 }; /* ids on a command line */
+    json_t *first = json_array_get(b->all, 0), *ids = json_object_get(first, "ids"), *id, *again;
+    size_t i, n = json_array_size(ids);
+    hn_bunch check = { .mode = "_check" };
+    hn_os_text text;
+    char why[640] = "", what[120];
+    if (!b->counted || !first || b->verdict.state == HN_INVALID || n > MOST) return HONE_OK;
+    if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "%zu ids again", n);
+    if (n == 0) fprintf(text.f, "-");
+    json_array_foreach(ids, i, id) fprintf(text.f, "%s%d", i ? "," : "", (int)json_integer_value(id));
+    char *words = hn_os_text_close(&text, NULL);
+    if (!words) return HN_FAIL(err, HONE_E_NOMEM, "%zu ids again", n);
+    hn_argv_extend(&check.args, hn_argv_words(&b->args));
+    hn_argv_add(&check.args, "%s", words); /* no option: a word of the command line */
+    free(words);
+    hone_status st = run_child(p, &check, &again, why, sizeof why, err);
+    if (st == HONE_OK && !again) hn_invalid(&b->verdict, "the answer computed again: %.480s", why);
+    const char *bad = json_string_value(json_object_get(again, "invalid_reason"));
+    if (bad) hn_invalid(&b->verdict, "the answer computed again: %s", bad);
+    else if (hn_proof_differ(what, sizeof what, json_object_get(first, "proof"), json_object_get(again, "proof")))
+        hn_invalid(&b->verdict,
+                   "%s of the timed run are not those of the same tokens in chunks of 37 and calls of 5: the engine is "
+                   "wrong in one of the two",
+                   what);
+    json_decref(again);
+    hn_argv_free(&check.args);
+    return st;
 }
 
 /* ---- records ------------------------------------------------------------------------------------ */
@@ -391,6 +453,8 @@ hone_status hn_runner_add(hn_runner *p, hn_bunch *b, const hn_runner_record *rec
         res.rotated_bytes = p->bytes_per_token > 2 * (double)hn_cache_bytes() ? p->bytes_per_token : 0;
     }
     if (!res.extra) res.extra = json_object();
+    json_t *proof = result_at(s, "proof") ? result_at(s, "proof") : result_at(s, "requests.0.proof");
+    if (proof) json_object_set(res.extra, "proof", proof);
     if (rec->raw && json_array_size(b->voided)) json_object_set(res.extra, "voided", b->voided);
     if (rec->raw) res.full_samples = json_incref(b->all);
     if (p->r->quality && b->verdict.state != HN_UNCHECKED)

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "lab/bench/bench.h"
+#include "lab/bench/claims.h"
 #include "lab/bench/process.h"
 #include "lab/bench/sample.h"
 #include "lab/machine/roof.h"
@@ -27,9 +28,11 @@ typedef struct hn_runner { /* one run of one entry */
 
 /* Samples of one configuration. Zero it; free it. */
 typedef struct hn_bunch {
-    const char *mode;  /* "_sample" */
-    char word[160];    /* for modes that take one; "": none */
-    hn_argv args;      /* options behind those of the settings, which they overrule */
+    const char *mode; /* "_sample" */
+    char word[160];   /* for modes that take one; "": none */
+    hn_argv args;     /* options behind those of the settings, which they overrule */
+    hn_asked asked;   /* of each sample or request, where `counted` */
+    bool counted;
     bool from_disk;    /* reading from disk is part of it */
     bool drop;         /* drop the model's files from memory before each process */
     bool unverified;   /* they were not gone all the same */
@@ -49,6 +52,11 @@ hone_status hn_runner_begin(hn_runner *p, hn_bench_run *r, const hn_bench_entry 
 /* How many samples: as asked, else the default but at most `most`. */
 int32_t hn_runner_samples(const hn_runner *p, int32_t most);
 void hn_bunch_free(hn_bunch *b);
+/* Asks for so many tokens (depth < 0: a mode that has none), and holds every sample against it. */
+void hn_bunch_ask(hn_bunch *b, int32_t n_prompt, int32_t n_gen, int32_t depth);
+/* Once, in a process of its own: what the first sample proves, by other ways of computing (hn_bench_again). Makes the
+ * verdict invalid if it is not the same. Only of bunches of "_sample" that were asked for by hn_bunch_ask. */
+hone_status hn_bunch_check(hn_runner *p, hn_bunch *b, hone_error *err);
 /* Warm-ups, then n samples of each of k bunches in turns, each round in an order drawn by the seed. A
  * process that crashes makes its bunch invalid; one that says the request is wrong is an error.
  * HONE_E_INTERRUPTED: stopped; what was measured is in the bunches. */

@@ -18,14 +18,15 @@ static bool usable(const hone_model *m, int32_t id)
     return hone_token_piece(m, id, false, &len) && len > 0 && !hone_token_is_eog(m, id);
 }
 
-void hn_bench_ids(int32_t *ids, int32_t n, int32_t first, const hone_model *m)
+void hn_bench_ids(int32_t *ids, int32_t n, int32_t first, uint64_t seed, const hone_model *m)
 {
     enum { TRIES = 64 };
+    const uint64_t stream = 0x62656E6368u ^ (seed << 8);
     hone_model_info info;
     hone_model_get_info(m, &info);
     for (int32_t i = 0; i < n; i++)
         for (uint64_t t = 0; t < TRIES; t++) { /* after that many even a control token will do */
-            ids[i] = (int32_t)(hn_rand64(0x62656E6368u, (uint64_t)(first + i) * TRIES + t) % (uint64_t)info.n_vocab);
+            ids[i] = (int32_t)(hn_rand64(stream, (uint64_t)(first + i) * TRIES + t) % (uint64_t)info.n_vocab);
             if (!info.has_tokenizer || usable(m, ids[i])) break;
         }
 }
@@ -48,38 +49,58 @@ static int32_t pick(hn_sample *s, const float *logits, int32_t n_vocab, int32_t 
     return r.best;
 }
 
+/* Every token but the first, which the prompt gave. The clock stands while a step is hashed: the sum of the gaps is the
+ * time of the generation. */
+static hone_status generate(hn_sample *s, hone_session *session, int32_t n_vocab, int32_t n_gen, hone_error *err)
+{
+    const float *logits;
+    double total_ms = 0;
+    uint64_t seen = 0;
+    while (s->n_ids < n_gen) {
+        int32_t id = s->ids[s->n_ids - 1];
+        uint64_t from = hn_clock_witness_ns(), t0 = hn_clock_ns();
+        hone_status st = hone_prefill(session, &id, 1, &logits, err);
+        if (st != HONE_OK) return st;
+        id = pick(s, logits, n_vocab, s->n_ids);
+        double gap_ms = (double)(hn_clock_ns() - t0) * 1e-6;
+        seen += hn_clock_witness_ns() - from;
+        if (id < 0) return HONE_OK;
+        s->ids[s->n_ids++] = id;
+        s->gap_ms[s->n_gaps++] = gap_ms;
+        total_ms += gap_ms;
+        hn_proof_step(&s->proof, logits, n_vocab, id);
+    }
+    if (s->n_gaps > 0) {
+        s->decode_tok_s = s->n_gaps / (total_ms * 1e-3);
+        s->gen_witness_ms = (double)seen * 1e-6;
+    }
+    return HONE_OK;
+}
+
 /* Prefill and generation. -p 0 needs a first token all the same: one of the stream. */
 static hone_status timed_part(hn_sample *s, hone_session *session, const int32_t *prompt, int32_t n_vocab,
                               const hn_bench_config *c, hone_error *err)
 {
     const float *logits;
-    uint64_t t0 = hn_clock_ns();
+    uint64_t from = hn_clock_witness_ns(), t0 = hn_clock_ns();
     hone_status st = hone_prefill(session, prompt, c->n_prompt > 0 ? c->n_prompt : 1, &logits, err);
-    uint64_t t1 = hn_clock_ns();
+    uint64_t t1 = hn_clock_ns(), seen = hn_clock_witness_ns();
     if (st != HONE_OK) return st;
     int32_t id = pick(s, logits, n_vocab, 0);
-    uint64_t t_first = hn_clock_ns(), t_last = t_first;
+    uint64_t t_first = hn_clock_ns();
     if (c->n_prompt > 0) {
         s->prefill_tok_s = c->n_prompt / ((double)(t1 - t0) * 1e-9);
         s->ttft_ms = (double)(t_first - t0) * 1e-6;
+        s->prefill_witness_ms = (double)(seen - from) * 1e-6;
+        s->prompt_witness_ms = (double)(hn_clock_witness_ns() - from) * 1e-6;
     }
     look_at_memory(s);
+    hn_proof_step(&s->proof, logits, n_vocab, c->n_gen > 0 ? id : -1);
     if (c->n_gen < 1 || id < 0) return HONE_OK;
     s->ids[s->n_ids++] = id;
-    t_first = t_last = hn_clock_ns(); /* looking at memory is not decoding */
-    while (s->n_ids < c->n_gen) {
-        st = hone_prefill(session, &id, 1, &logits, err);
-        if (st != HONE_OK) return st;
-        id = pick(s, logits, n_vocab, s->n_ids);
-        if (id < 0) return HONE_OK;
-        s->ids[s->n_ids++] = id;
-        uint64_t now = hn_clock_ns();
-        s->gap_ms[s->n_gaps++] = (double)(now - t_last) * 1e-6;
-        t_last = now;
-    }
-    if (s->n_ids > 1) s->decode_tok_s = (s->n_ids - 1) / ((double)(t_last - t_first) * 1e-9);
+    st = generate(s, session, n_vocab, c->n_gen, err);
     look_at_memory(s);
-    return HONE_OK;
+    return st;
 }
 
 hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_model *m, const hn_bench_config *c,
@@ -92,10 +113,14 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
                         .peak_anon_mb = NAN,
                         .hwm_mb = NAN,
                         .mapped_mb = NAN,
-                        .model_resident_mb = NAN };
+                        .model_resident_mb = NAN,
+                        .prefill_witness_ms = NAN,
+                        .prompt_witness_ms = NAN,
+                        .gen_witness_ms = NAN };
     hone_model_info info;
     hone_model_get_info(m, &info);
     int32_t n_prompt = c->n_prompt > 0 ? c->n_prompt : 1;
+    hn_proof_begin(&out->proof, c->n_gen);
     look_at_memory(out); /* what loading took */
     int32_t *prompt = calloc((size_t)n_prompt + (size_t)c->depth, sizeof *prompt);
     out->ids = calloc((size_t)c->n_gen + 1, sizeof *out->ids);
@@ -104,7 +129,7 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
     if (!prompt || !out->ids || !out->gap_ms)
         st = HN_FAIL(err, HONE_E_NOMEM, "ids of %d prompt and %d generated tokens", n_prompt + c->depth, c->n_gen);
     if (st == HONE_OK) {
-        hn_bench_ids(prompt, n_prompt + c->depth, 0, m);
+        hn_bench_ids(prompt, n_prompt + c->depth, 0, c->prompt_seed, m);
         if (c->depth > 0) {
             const float *unused;
             st = hone_prefill(session, prompt, c->depth, &unused, err);
@@ -118,11 +143,56 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
         hn_invalid(&out->verdict, "%s", err ? err->message : "not a number");
         st = HONE_OK;
     }
+    out->positions = hone_seq_length(session, 0);
     if ((out->evidence = json_object())) hn_evidence_json(out->evidence, &before, &after);
     out->constant = out->n_ids >= HN_Q_STEPS / 4;
     for (int32_t i = 1; i < out->n_ids; i++) out->constant = out->constant && out->ids[i] == out->ids[0];
     free(prompt);
     if (st != HONE_OK) hn_sample_free(out);
+    return st;
+}
+
+/* ids at positions [pos, pos + n) in calls of `each`; the logits of those from number `from` on are steps of the
+ * proof. */
+static hone_status run_again(hn_proof *out, hone_session *s, const int32_t *ids, int32_t n, int32_t pos, int32_t each,
+                             int32_t from, float *logits, int32_t n_vocab, bool greedy, hone_error *err)
+{
+    enum { MOST = 64 };
+    hone_token t[MOST];
+    hone_status st = HONE_OK;
+    for (int32_t at = 0; at < n && st == HONE_OK; at += each) {
+        int32_t k = at + each < n ? each : n - at;
+        for (int32_t i = 0; i < k; i++) t[i] = (hone_token){ ids[at + i], pos + at + i, 0, at + i >= from };
+        st = hone_run_batch(s, t, k, logits, err);
+        for (int32_t i = 0, row = 0; i < k && st == HONE_OK; i++) {
+            if (!t[i].want_logits) continue;
+            const float *x = logits + (size_t)row++ * (size_t)n_vocab;
+            hn_proof_step(out, x, n_vocab, greedy ? hn_scan_logits(x, n_vocab).best : -1);
+        }
+    }
+    return st;
+}
+
+hone_status hn_bench_again(hn_proof *out, hone_session *s, const hone_model *m, const hn_bench_config *c,
+                           const int32_t *ids, hone_error *err)
+{
+    enum { PIECE = 37, GROUP = 5 };
+    hone_model_info info;
+    hone_model_get_info(m, &info);
+    int32_t n = c->depth + (c->n_prompt > 0 ? c->n_prompt : 1);
+    int32_t *prompt = calloc((size_t)n, sizeof *prompt);
+    float *logits = calloc((size_t)GROUP * (size_t)info.n_vocab, sizeof *logits);
+    hone_status st = prompt && logits ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%d ids again", n);
+    hn_proof_begin(out, c->n_gen);
+    if (st == HONE_OK) {
+        bool greedy = c->n_gen > 0;
+        hn_bench_ids(prompt, n, 0, c->prompt_seed, m);
+        st = run_again(out, s, prompt, n, 0, PIECE, n - 1, logits, info.n_vocab, greedy, err);
+    }
+    if (st == HONE_OK && c->n_gen > 1)
+        st = run_again(out, s, ids, c->n_gen - 1, n, GROUP, 0, logits, info.n_vocab, true, err);
+    free(prompt);
+    free(logits);
     return st;
 }
 
@@ -164,5 +234,10 @@ json_t *hn_sample_json(const hn_sample *s)
                         s->verdict.state == HN_INVALID ? hn_lab_str(s->verdict.reason) : json_null());
     json_object_set_new(o, "gaps_ms", gaps);
     json_object_set_new(o, "ids", ids);
+    json_object_set_new(o, "positions", json_integer(s->positions));
+    json_object_set_new(o, "prefill_witness_ms", hn_lab_num(s->prefill_witness_ms));
+    json_object_set_new(o, "prompt_witness_ms", hn_lab_num(s->prompt_witness_ms));
+    json_object_set_new(o, "gen_witness_ms", hn_lab_num(s->gen_witness_ms));
+    json_object_set_new(o, "proof", hn_proof_json(&s->proof));
     return o;
 }

@@ -7,17 +7,20 @@
 
 #include "base/base.h"
 #include "base/json_text.h"
+#include "lab/quality/proof.h"
 #include "lab/stats/verdict.h"
 
 /* ---- one sample -------------------------------------------------------------------------------- */
 
 typedef struct hn_bench_config {
     int32_t n_prompt, n_gen, depth;
+    uint64_t prompt_seed; /* which prompt; 0: that of everyone */
 } hn_bench_config;
 
-/* Ids of the measured prompts: pseudo-random, the same for everyone; control and empty
- * tokens left out where the model has a tokenizer. ids [n] from place `first` of the stream. */
-void hn_bench_ids(int32_t *ids, int32_t n, int32_t first, const hone_model *m);
+/* Ids of the measured prompts: pseudo-random, the same for everyone who gives the same seed (0 unless a comparison
+ * asks for another prompt in each round); control and empty tokens left out where the model has a tokenizer. ids [n]
+ * from place `first` of the stream. */
+void hn_bench_ids(int32_t *ids, int32_t n, int32_t first, uint64_t seed, const hone_model *m);
 
 typedef struct hn_sample { /* NaN: not measured */
     double load_ms, ttft_ms, prefill_tok_s, decode_tok_s;
@@ -25,6 +28,10 @@ typedef struct hn_sample { /* NaN: not measured */
     double *gap_ms; /* [n_gaps] between tokens, malloc'ed */
     int32_t *ids;   /* [n_gen], malloc'ed */
     int32_t n_ids, n_gaps;
+    int32_t positions; /* that the sequence holds at the end, as the session says */
+    hn_proof proof;
+    /* by the second clock, hashing left out: prompt; prompt and first token; generation. NaN: not measured */
+    double prefill_witness_ms, prompt_witness_ms, gen_witness_ms;
     json_t *evidence;   /* what the machine did meanwhile (lab/sample.h), or NULL */
     bool constant;      /* one id repeated, at least HN_Q_STEPS / 4 times */
     hn_verdict verdict; /* numbers only: HN_INVALID or HN_UNCHECKED */
@@ -35,6 +42,10 @@ typedef struct hn_sample { /* NaN: not measured */
 hone_status hn_bench_measure(hn_sample *out, hone_session *s, const hone_model *m, const hn_bench_config *c,
                              hone_error *err);
 void hn_sample_free(hn_sample *s);
+/* What a sample of c must prove, by other ways of computing: the prompt in chunks of 37, and the ids [c->n_gen] that
+ * were generated given again, five in a call. *out: with the ids that these logits choose. */
+hone_status hn_bench_again(hn_proof *out, hone_session *s, const hone_model *m, const hn_bench_config *c,
+                           const int32_t *ids, hone_error *err);
 json_t *hn_sample_json(const hn_sample *s);
 
 /* ---- pace ------------------------------------------------------------------------------------ */
@@ -64,6 +75,9 @@ typedef struct hn_request { /* NaN: not measured */
     double *gap_ms;  /* [n_gaps] between tokens; malloc'ed */
     int32_t *ids;    /* [n_ids] generated; malloc'ed */
     int32_t n_gaps, n_ids, n_prompt;
+    int32_t positions;                        /* that the sequence holds at the end */
+    double prompt_witness_ms, gen_witness_ms; /* as in hn_sample; the prompt's with the first token and its text */
+    hn_proof proof;
     hn_verdict verdict;
 } hn_request;
 
@@ -81,7 +95,8 @@ json_t *hn_request_json(const hn_request *q);
 typedef struct hn_uncached {
     int32_t n_prompt, n_tok; /* generated until there were n_tok tokens in all */
     double on_s, off_s;      /* with the cache; every token from the whole text before it */
-    bool same;               /* both generated the same tokens */
+    bool same;               /* both generated the same tokens, from the same logits */
+    hn_proof proof;          /* of the run with the cache */
     hn_verdict verdict;
 } hn_uncached;
 /* Generates greedily from n_prompt ids to n_tok tokens, with the cache and without. n_tok 0: 512, or
@@ -95,6 +110,8 @@ typedef struct hn_batch {
     int32_t n_seq, n_prompt, n_gen;
     double prefill_tok_s, decode_tok_s; /* of all sequences together */
     int32_t *ids;                       /* [n_gen] of sequence 0; malloc'ed */
+    hn_proof proof;                     /* of sequence 0: the same whatever its company */
+    hn_proof company;                   /* of all sequences */
     hn_verdict verdict;
 } hn_batch;
 /* Each sequence has a prompt of its own, the first the same whatever n_seq. Greedy. */

@@ -80,7 +80,8 @@ typedef struct attn_job {
     size_t cache_bytes;
     float *q, *k, *v, *scores, *out;
     hn_row *rows;
-    hn_act act;
+    hn_buf *be_q;
+    hn_act *act;
     bool textbook;
 } attn_job;
 
@@ -116,8 +117,11 @@ static void call_attn(void *arg, int64_t calls)
     attn_job *j = arg;
     for (int64_t i = 0; i < calls; i++) {
         if (j->textbook) hn_pool_run(j->b.pool, textbook_chunk, j, TOKENS);
-        else j->b.be->op->attention(j->b.be, &j->act, j->q, &j->kv, j->rows, NULL, TOKENS, j->h, scale_of(j), 0);
-        hn_bench_sink(j->textbook ? j->out : j->act.f32);
+        else {
+            const hn_attention a = { .q = j->be_q, .n_head = j->h, .scale = scale_of(j) };
+            hn_bench_attention(j->b.be, j->act, &a, &j->kv, j->rows, TOKENS);
+        }
+        hn_bench_sink(j->textbook ? (const void *)j->out : j->act);
     }
 }
 
@@ -129,7 +133,8 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hn_cache_type type, c
     if (st == HONE_OK)
         st = hn_bench_be_open(
             &j->b, r, level, 0,
-            &(hn_cpu_params){ .max_n_in = j->h * j->d, .n_head = j->h, .n_head_kv = j->hk, .d = j->d, .n_ctx = TOKENS },
+            &(hn_backend_params){
+                .max_n_in = j->h * j->d, .n_head = j->h, .n_head_kv = j->hk, .d = j->d, .n_ctx = TOKENS },
             err);
     if (st != HONE_OK) return st;
     size_t head = HN_PAGE / HN_KEY_BLOCK * hn_cache_block_bytes(type, j->d), half = head * (size_t)j->hk;
@@ -141,11 +146,13 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hn_cache_type type, c
     j->out = hn_pages_alloc((size_t)(TOKENS * j->h * j->d) * sizeof(float));
     j->scores = hn_pages_alloc((size_t)r->set.threads * TOKENS * sizeof(float));
     j->rows = calloc(TOKENS, sizeof *j->rows);
-    if (!j->cache || !j->q || !j->k || !j->v || !j->out || !j->scores || !j->rows ||
-        !j->b.be->op->act_alloc(j->b.be, &j->act, j->h * j->d, TOKENS))
+    j->kv.mem = j->b.be->op->alloc(j->b.be, j->cache_bytes, HN_MEM_CACHE);
+    j->act = hn_bench_act(j->b.be, NULL, j->h * j->d, TOKENS);
+    if (!j->cache || !j->q || !j->k || !j->v || !j->out || !j->scores || !j->rows || !j->kv.mem || !j->act ||
+        !(j->be_q = hn_bench_rows(j->b.be, j->q, TOKENS * j->h * j->d)))
         return HN_FAIL(err, HONE_E_NOMEM, "attention of %lld heads", (long long)j->h);
-    j->kv = (hn_kv){ .k = j->cache,
-                     .v = j->cache + half,
+    j->kv = (hn_kv){ .mem = j->kv.mem,
+                     .v_at = half,
                      .page_bytes = 2 * half,
                      .head_bytes = head,
                      .n_head_kv = (int32_t)j->hk,
@@ -154,18 +161,18 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hn_cache_type type, c
     for (int64_t t = 0; t < TOKENS; t++) {
         j->rows[t].pos = t;
         for (int64_t i = 0; i < j->hk; i++) {
-            size_t at = hn_kv_at(&j->kv, 0, t, i);
-            j->b.scalar->store_k[type](j->kv.k + at, j->k + (t * j->hk + i) * j->d, j->d, t % HN_PAGE);
-            j->b.scalar->store_v[type](j->kv.v + at, j->v + (t * j->hk + i) * j->d, j->d, t % HN_PAGE);
+            char *at = j->cache + hn_kv_at(&j->kv, (uint32_t)(t / HN_PAGE), i);
+            j->b.scalar->store_k[type](at, j->k + (t * j->hk + i) * j->d, j->d, t % HN_PAGE);
+            j->b.scalar->store_v[type](at + half, j->v + (t * j->hk + i) * j->d, j->d, t % HN_PAGE);
         }
     }
+    j->b.be->op->write(j->b.be, j->kv.mem, 0, j->cache, j->cache_bytes);
     return HONE_OK;
 }
 
 static void close_attn(attn_job *j, const hn_bench_run *r)
 {
     size_t q = (size_t)(TOKENS * j->h * j->d) * sizeof(float), kv = (size_t)(TOKENS * j->hk * j->d) * sizeof(float);
-    if (j->b.be) j->b.be->op->act_release(j->b.be, &j->act, j->h * j->d, TOKENS);
     hn_pages_free(j->cache, j->cache_bytes);
     hn_pages_free(j->q, q);
     hn_pages_free(j->k, kv);
@@ -182,14 +189,21 @@ static hone_status check_attn(attn_job *j, hn_verdict *v, hone_error *err)
 {
     static const int64_t at[] = { 0, 63, TOKENS - 1 };
     double want[1024], p[TOKENS];
-    hn_act act = { 0 };
-    const hn_backend_ops *op = j->b.oracle->op;
+    hn_backend *o = j->b.oracle;
+    int64_t width = j->h * j->d;
+    hn_act *act = hn_bench_act(o, NULL, width, 1);
+    hn_kv kv = j->kv;
+    hn_buf *q = hn_bench_rows(o, NULL, width);
+    float *mine = j->out, *scalar = j->out + width; /* what only the textbook writes to */
     if (j->d > 1024) return HN_FAIL(err, HONE_E_UNSUPPORTED, "heads of %lld", (long long)j->d);
-    if (!op->act_alloc(j->b.oracle, &act, j->h * j->d, 1)) return HN_FAIL(err, HONE_E_NOMEM, "reference");
+    if (!act || !q || !(kv.mem = o->op->alloc(o, j->cache_bytes, HN_MEM_CACHE)))
+        return HN_FAIL(err, HONE_E_NOMEM, "reference");
+    o->op->write(o, kv.mem, 0, j->cache, j->cache_bytes);
     call_attn(j, 1);
     for (size_t i = 0; i < 3; i++) {
         int64_t t = at[i], stride = j->hk * j->d;
-        const float *got = j->textbook ? j->out + t * j->h * j->d : j->act.f32 + (size_t)t * hn_f32_stride(j->h * j->d);
+        const float *got = j->textbook ? j->out + t * width : mine;
+        if (!j->textbook) hn_bench_get(j->b.be, mine, j->act, t, 1, width);
         for (int64_t h = 0; h < j->h; h++) {
             double max = -INFINITY, sum = 0;
             int64_t k0 = h / (j->h / j->hk) * j->d;
@@ -211,10 +225,12 @@ static hone_status check_attn(attn_job *j, hn_verdict *v, hone_error *err)
                           "attention");
         }
         if (j->textbook) continue;
-        op->attention(j->b.oracle, &act, j->q + t * j->h * j->d, &j->kv, j->rows + t, NULL, 1, j->h, scale_of(j), 0);
-        hn_bench_same(v, got, act.f32, j->h * j->d, "attention against the scalar level");
+        o->op->write(o, q, 0, j->q + t * width, (size_t)width * sizeof(float));
+        hn_bench_attention(o, act, &(hn_attention){ .q = q, .n_head = j->h, .scale = scale_of(j) }, &kv, j->rows + t,
+                           1);
+        hn_bench_get(o, scalar, act, 0, 1, width);
+        hn_bench_same(v, got, scalar, width, "attention against the scalar level");
     }
-    op->act_release(j->b.oracle, &act, j->h * j->d, 1);
     hn_bench_proved(v);
     return HONE_OK;
 }

@@ -152,7 +152,7 @@ typedef struct batch_job {
     hn_weight w[N_PRODUCTS];
     hn_product p[N_PRODUCTS];
     float *weights, *x, *y, *want;
-    hn_act act;
+    hn_act *act;
     bool together;
 } batch_job;
 
@@ -161,25 +161,26 @@ static void call_batch(void *arg, int64_t calls)
     batch_job *j = arg;
     const hn_backend_ops *op = j->b.be->op;
     for (int64_t i = 0; i < calls; i++) {
-        if (j->together) op->matmul(j->b.be, &j->act, j->p, N_PRODUCTS);
+        if (j->together) op->matmul(j->b.be, j->act, j->p, N_PRODUCTS);
         else
-            for (int k = 0; k < N_PRODUCTS; k++) op->matmul(j->b.be, &j->act, &j->p[k], 1);
-        hn_bench_sink(j->y);
+            for (int k = 0; k < N_PRODUCTS; k++) op->matmul(j->b.be, j->act, &j->p[k], 1);
+        hn_bench_sink(j->p[0].y);
     }
 }
 
-static const size_t y_floats = (size_t)N_PRODUCTS * MM_OUT * MM_COLUMNS;
+enum { ONE_Y = MM_OUT * MM_COLUMNS };
+static const size_t y_floats = (size_t)N_PRODUCTS * ONE_Y;
 
 static hone_status open_batch(batch_job *j, hn_bench_run *r, bool together, hone_error *err)
 {
     *j = (batch_job){ .together = together };
-    hone_status st = hn_bench_be_open(&j->b, r, NULL, 0, &(hn_cpu_params){ .max_n_in = MM_IN }, err);
+    hone_status st = hn_bench_be_open(&j->b, r, NULL, 0, &(hn_backend_params){ .max_n_in = MM_IN }, err);
     if (st != HONE_OK) return st;
     j->weights = hn_bench_floats((int64_t)N_PRODUCTS * MM_OUT * MM_IN, 11);
     j->x = hn_bench_floats(MM_COLUMNS * MM_IN, 12);
     j->y = hn_pages_alloc(y_floats * sizeof(float));
     j->want = hn_pages_alloc(y_floats * sizeof(float));
-    if (!j->weights || !j->x || !j->y || !j->want || !j->b.be->op->act_alloc(j->b.be, &j->act, MM_IN, MM_COLUMNS))
+    if (!j->weights || !j->x || !j->y || !j->want || !(j->act = hn_bench_act(j->b.be, j->x, MM_IN, MM_COLUMNS)))
         return HN_FAIL(err, HONE_E_NOMEM, "products");
     for (int k = 0; k < N_PRODUCTS; k++) {
         j->w[k] = (hn_weight){ .data = j->weights + (size_t)k * MM_OUT * MM_IN,
@@ -187,30 +188,32 @@ static hone_status open_batch(batch_job *j, hn_bench_run *r, bool together, hone
                                .n_in = MM_IN,
                                .n_out = MM_OUT,
                                .row_bytes = MM_IN * sizeof(float) };
-        j->p[k] = (hn_product){ .w = &j->w[k], .y = j->y + (size_t)k * MM_OUT * MM_COLUMNS };
+        j->p[k] = (hn_product){ .w = &j->w[k], .y = hn_bench_rows(j->b.be, NULL, ONE_Y) };
+        if (!j->p[k].y) return HN_FAIL(err, HONE_E_NOMEM, "products");
     }
-    j->b.be->op->set_act(j->b.be, &j->act, j->x, MM_IN, MM_COLUMNS);
     return HONE_OK;
 }
 
 /* The plainest backend there is, scalar on one thread: the same bits, and how much slower. */
 static hone_status check_batch(batch_job *j, hn_bench_result *res, hone_error *err)
 {
-    hn_act act = { 0 };
-    const hn_backend_ops *op = j->b.oracle->op;
-    if (!op->act_alloc(j->b.oracle, &act, MM_IN, MM_COLUMNS)) return HN_FAIL(err, HONE_E_NOMEM, "products");
-    op->set_act(j->b.oracle, &act, j->x, MM_IN, MM_COLUMNS);
+    hn_backend *o = j->b.oracle;
+    hn_act *act = hn_bench_act(o, j->x, MM_IN, MM_COLUMNS);
+    hn_buf *y[N_PRODUCTS];
+    bool room = act != NULL;
+    for (int k = 0; k < N_PRODUCTS; k++) room = (y[k] = hn_bench_rows(o, NULL, ONE_Y)) && room;
+    if (!room) return HN_FAIL(err, HONE_E_NOMEM, "products");
     double best = INFINITY;
     for (int i = 0; i < 3; i++) {
         uint64_t t = hn_clock_ns();
-        for (int k = 0; k < N_PRODUCTS; k++) {
-            const hn_product p = { .w = &j->w[k], .y = j->want + (size_t)k * MM_OUT * MM_COLUMNS };
-            op->matmul(j->b.oracle, &act, &p, 1);
-        }
+        for (int k = 0; k < N_PRODUCTS; k++) o->op->matmul(o, act, &(hn_product){ .w = &j->w[k], .y = y[k] }, 1);
         best = fmin(best, (double)(hn_clock_ns() - t) * 1e-3);
     }
-    op->act_release(j->b.oracle, &act, MM_IN, MM_COLUMNS);
     call_batch(j, 1);
+    for (int k = 0; k < N_PRODUCTS; k++) {
+        o->op->read(o, j->want + k * ONE_Y, y[k], 0, ONE_Y * sizeof(float));
+        j->b.be->op->read(j->b.be, j->y + k * ONE_Y, j->p[k].y, 0, ONE_Y * sizeof(float));
+    }
     hn_bench_same(&res->verdict, j->y, j->want, (int64_t)y_floats, "products");
     hn_bench_proved(&res->verdict);
     res->extra = json_pack("{s:o}", "scalar_one_thread_us", hn_lab_num(best / N_PRODUCTS));
@@ -226,7 +229,6 @@ static hone_status run_batch(hn_bench_run *r, const hn_bench_entry *e, hone_erro
     if (st == HONE_OK) st = check_batch(&j, &res, err);
     if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_batch, &j, 1e6 / N_PRODUCTS, false, NULL, err);
     else hn_bench_result_free(&res);
-    if (j.b.be) j.b.be->op->act_release(j.b.be, &j.act, MM_IN, MM_COLUMNS);
     hn_pages_free(j.weights, (size_t)N_PRODUCTS * MM_OUT * MM_IN * sizeof(float));
     hn_pages_free(j.x, sizeof(float) * MM_COLUMNS * MM_IN);
     hn_pages_free(j.y, y_floats * sizeof(float));

@@ -9,11 +9,10 @@
 #include "lab/quality/quality.h"
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
-#include "model/lora.h"
 
 #include <stdlib.h>
 
-enum { TOKENS = 512, ROWS_PER_CHUNK = 8 };
+enum { TOKENS = 512 };
 
 typedef enum part {
     PART_EMBED = 0,
@@ -35,6 +34,7 @@ typedef struct layer_job {
     part part;
     int32_t il;
     hn_row *rows;
+    hn_step_block step; /* all rows, and the logits of the last */
     hone_token *tokens;
     float *logits, *mine;
     hone_error err;
@@ -46,24 +46,18 @@ typedef struct layer_job {
 /* One pass over all rows; logits of the last token if wanted. */
 static hn_forward batch_of(layer_job *j)
 {
-    static const int32_t last = TOKENS - 1;
-    return (hn_forward){ .be = j->s->be,
-                         .s = &j->s->s,
-                         .kv = j->s->kv,
-                         .state = j->s->state,
-                         .rows = j->rows,
-                         .n_tok = TOKENS,
-                         .want = &last,
-                         .n_want = 1,
-                         .logits = j->mine };
+    hn_forward f = {
+        .be = j->s->be, .s = &j->s->s, .kv = j->s->kv, .state = j->s->state, .step = &j->step, .logits = j->mine
+    };
+    hn_forward_start(&f);
+    return f;
 }
 
 /* A half of a layer for all rows. */
 static void do_half(layer_job *j, hn_half_fn *half, int32_t il)
 {
-    const hn_forward f = batch_of(j);
-    hn_wanted all = { NULL, TOKENS };
-    half(j->m, &f, il, &all);
+    hn_forward f = batch_of(j);
+    half(j->m, &f, il);
 }
 
 static void do_layer(layer_job *j, int32_t il)
@@ -81,37 +75,27 @@ static void do_heads(layer_job *j, int32_t il)
 static void do_core(layer_job *j, int32_t il)
 {
     const hn_forward f = batch_of(j);
-    const hn_wanted all = { NULL, TOKENS };
-    hn_attn_core(j->m, &f, il, &all);
+    hn_attn_core(j->m, &f, il);
 }
 
-static void do_table(layer_job *j)
-{
-    const hn_hparams *hp = &j->m->hp;
-    j->s->be->op->rope_table(j->s->be, j->s->s.rope[0], hp->rope[0].freq, hp->n_rot, hp->rope[0].mscale, j->rows,
-                             TOKENS);
-}
+static void do_table(layer_job *j) { j->s->be->op->rope(j->s->be, j->s->s.rope[0], 0); }
 
-static void do_embed(layer_job *j) { j->s->be->op->embed(j->s->be, j->s->s.x, &j->m->token_embd, j->rows, TOKENS); }
+static void do_embed(layer_job *j) { j->s->be->op->embed(j->s->be, j->s->s.x, &j->m->token_embd); }
 
-/* The engine leaves norms to the product that follows; alone, by the same kernel on the same pool. */
-static void norm_chunk(void *arg, int64_t chunk, int32_t thread)
-{
-    layer_job *j = arg;
-    int64_t n = j->m->hp.n_embd;
-    for (int64_t t = chunk * ROWS_PER_CHUNK; t < (chunk + 1) * ROWS_PER_CHUNK; t++)
-        j->s->ctx->kernels->rms_norm(j->s->s.h + t * n, j->s->s.x + t * n, j->m->layers[j->il].attn_norm, n,
-                                     j->m->hp.rms_eps);
-}
-
+/* To a buffer: one to an activation may be made with what the product takes. */
 static void do_norm(layer_job *j)
 {
-    const hone_model *m = j->m;
-    hn_backend *be = j->s->be;
-    const hn_layer *l = &m->layers[j->il];
-    if (l->attn_norm_b)
-        be->op->layer_norm_rows(be, j->s->s.h, l->attn_norm, l->attn_norm_b, m->hp.n_embd, TOKENS, m->hp.ln_eps);
-    else hn_pool_run(j->s->ctx->pool, norm_chunk, j, TOKENS / ROWS_PER_CHUNK);
+    const hn_hparams *hp = &j->m->hp;
+    const hn_layer *l = &j->m->layers[j->il];
+    const hn_norm norm = { .kind = l->attn_norm_b ? HN_NORM_LAYER : HN_NORM_RMS,
+                           .x = j->s->s.x,
+                           .y = j->s->s.h,
+                           .w = l->attn_norm,
+                           .b = l->attn_norm_b,
+                           .n = hp->n_embd,
+                           .n_tok = TOKENS,
+                           .eps = l->attn_norm_b ? hp->ln_eps : hp->rms_eps };
+    j->s->be->op->norm(j->s->be, &norm);
 }
 
 static void do_all(layer_job *j)
@@ -123,7 +107,8 @@ static void do_all(layer_job *j)
 static void call_part(void *arg, int64_t calls)
 {
     layer_job *j = arg;
-    hn_pool_limit(j->s->ctx->pool, j->s->ctx->n_threads_batch);
+    hn_backend *be = j->s->be;
+    if (j->part != PART_ALL) be->op->step_begin(be, &j->step);
     for (int64_t i = 0; i < calls && !j->failed; i++) {
         switch (j->part) {
         case PART_EMBED: do_embed(j); break;
@@ -141,6 +126,7 @@ static void call_part(void *arg, int64_t calls)
         j->il = (j->il + 1) % j->m->hp.n_layer;
         hn_bench_sink(j->s->s.x);
     }
+    if (j->part != PART_ALL) be->op->step_end(be, NULL, NULL);
 }
 
 /* ---- all parts together are the engine's pass ------------------------------------------------------- */
@@ -148,14 +134,15 @@ static void call_part(void *arg, int64_t calls)
 static void forward(layer_job *j)
 {
     const hone_model *m = j->m;
-    const hn_forward f = batch_of(j);
-    hn_wanted rows = { f.want, f.n_want };
-    hn_pool_limit(j->s->ctx->pool, j->s->ctx->n_threads_batch);
+    hn_forward f = batch_of(j);
     hn_session_zero_state(j->s, 0);
+    f.be->op->step_begin(f.be, f.step);
     hn_forward_begin(m, &f);
     for (int32_t il = 0; il < m->hp.n_layer; il++) do_layer(j, il);
-    hn_forward_narrow(m, &f, &rows);
-    hn_forward_end(m, &f, rows.n);
+    f.give = HN_WANTED;
+    hn_forward_narrow(m, &f);
+    hn_forward_end(m, &f);
+    f.be->op->step_end(f.be, NULL, NULL);
 }
 
 /* Once for a run and its model. */
@@ -212,11 +199,14 @@ static hone_status open_job(layer_job *j, hn_bench_run *r, hone_error *err)
     j->mine = calloc((size_t)m->hp.n_vocab, sizeof *j->mine);
     if (!j->rows || !j->tokens || !j->logits || !j->mine)
         return HN_FAIL(err, HONE_E_NOMEM, "pass of %d tokens", (int)TOKENS);
-    hn_bench_ids(ids, TOKENS, 0, m);
+    hn_bench_ids(ids, TOKENS, 0, 0, m);
     for (int32_t t = 0; t < TOKENS; t++) {
         j->rows[t] = (hn_row){ .token = ids[t], .pos = t, .prev = t - 1, .last = t == TOKENS - 1 };
         j->tokens[t] = (hone_token){ .id = ids[t], .pos = t, .want_logits = t == TOKENS - 1 };
     }
+    static const int32_t last = TOKENS - 1;
+    j->step = (hn_step_block){ .rows = j->rows, .n_tok = TOKENS, .want = &last, .n_want = 1 };
+    hn_memory_step(j->s->mem, &j->step);
     return hn_session_hold(j->s, 0, TOKENS, err); /* the parts write there */
 }
 
@@ -246,7 +236,7 @@ typedef struct work_of_part {
     part p;
 } work_of_part;
 
-static void add_weight(void *arg, hn_weight *w, int32_t il)
+static void add_weight(void *arg, const hn_weight *w, int32_t il)
 {
     work_of_part *k = arg;
     if (il >= 0 && is_of_part(w->role, k->p)) add_work(&k->sum, w);
@@ -256,7 +246,7 @@ static void set_ops(hn_bench_result *res, const layer_job *j)
 {
     int32_t n = j->m->hp.n_layer;
     work_of_part all = { { 0, 0 }, j->part };
-    hn_lora_each_weight((hone_model *)j->m, add_weight, &all); /* reads alone */
+    hn_each_weight(j->m, add_weight, &all);
     const work w = all.sum;
     double passes = j->part == PART_ALL ? 1 : n;
     if (w.int8 > 0 && w.floats > 0) hn_bench_note(res, "weights of both kinds of arithmetic: no one roof");
@@ -293,7 +283,9 @@ static hone_status one_part(hn_bench_run *r, const hn_bench_entry *e, layer_job 
         hn_bench_note(&res, "%d positions, but the model was trained for %d", (int)TOKENS, j->m->hp.n_ctx_train);
     if (p != PART_ALL) { /* what a part finds: activations of a pass, and the table */
         forward(j);
+        j->s->be->op->step_begin(j->s->be, &j->step);
         do_embed(j);
+        j->s->be->op->step_end(j->s->be, NULL, NULL);
     }
     st = hn_bench_loop(r, e, &res, call_part, j, 1e3, false, NULL, err);
     if (j->failed) {

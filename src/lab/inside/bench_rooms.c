@@ -6,26 +6,23 @@
 #include <math.h>
 
 hone_status hn_bench_be_open(hn_bench_be *b, const hn_bench_run *r, const char *level, int32_t threads,
-                             const hn_cpu_params *shape, hone_error *err)
+                             const hn_backend_params *shape, hone_error *err)
 {
     *b = (hn_bench_be){ 0 };
     hn_cpu_level l;
     hone_status st = hn_cpu_choose(&l, level ? level : r->level, err);
     if (st != HONE_OK) return st;
-    hn_cpu_params p = *shape;
-    if (p.n_head == 0) p.n_head = p.n_head_kv = 1;
-    if (p.d == 0) p.d = 64;
-    if (p.n_ctx == 0) p.n_ctx = 64;
+    hn_backend_params p = *shape;
     b->k = hn_kernels_get(l);
     b->scalar = hn_kernels_get(HN_CPU_SCALAR);
     st = hn_pool_new(&b->pool, threads > 0 ? threads : r->set.threads, err);
     if (st == HONE_OK) st = hn_pool_new(&b->pool1, 1, err);
     p.pool = b->pool;
-    p.kernels = b->k;
-    if (st == HONE_OK) st = hn_backend_cpu_new(&b->be, &p, err);
+    p.level = l;
+    if (st == HONE_OK) st = hn_backend_open(&b->be, NULL, &p, err);
     p.pool = b->pool1;
-    p.kernels = b->scalar;
-    if (st == HONE_OK) st = hn_backend_cpu_new(&b->oracle, &p, err);
+    p.level = HN_CPU_SCALAR;
+    if (st == HONE_OK) st = hn_backend_open(&b->oracle, NULL, &p, err);
     if (st != HONE_OK) hn_bench_be_close(b);
     return st;
 }
@@ -37,6 +34,40 @@ void hn_bench_be_close(hn_bench_be *b)
     hn_pool_free(b->pool);
     hn_pool_free(b->pool1);
     *b = (hn_bench_be){ 0 };
+}
+
+hn_buf *hn_bench_rows(hn_backend *be, const float *x, int64_t n)
+{
+    size_t bytes = (size_t)n * sizeof(float);
+    hn_buf *b = be->op->alloc(be, bytes, HN_MEM_ROWS);
+    if (b && x) be->op->write(be, b, 0, x, bytes);
+    return b;
+}
+
+hn_act *hn_bench_act(hn_backend *be, const float *x, int64_t n, int64_t n_tok)
+{
+    hn_act *act = be->op->act_alloc(be, n, n_tok);
+    if (act && x) hn_bench_put(be, act, x, n, n_tok);
+    return act;
+}
+
+void hn_bench_put(hn_backend *be, hn_act *act, const float *x, int64_t n, int64_t n_tok)
+{
+    be->op->act_shape(be, act, n, n_tok);
+    be->op->act_write(be, act, x, &(hn_act_part){ .n_row = n_tok, .n_col = n });
+}
+
+void hn_bench_get(hn_backend *be, float *host, hn_act *act, int64_t row, int64_t n_row, int64_t n)
+{
+    be->op->act_read(be, host, act, &(hn_act_part){ .row = row, .n_row = n_row, .n_col = n });
+}
+
+void hn_bench_attention(hn_backend *be, hn_act *act, const hn_attention *a, const hn_kv *kv, const hn_row *rows,
+                        int32_t n_tok)
+{
+    be->op->step_begin(be, &(hn_step_block){ .rows = rows, .n_tok = n_tok, .n_seq = 1 });
+    be->op->attention(be, act, a, kv);
+    be->op->step_end(be, NULL, NULL);
 }
 
 float *hn_bench_floats(int64_t n, uint64_t key)

@@ -30,17 +30,27 @@ static void free_all(hn_bunch *b, size_t k)
 
 static bool to_record(const hn_bunch *b) { return hn_bunch_some(b) || b->verdict.state == HN_INVALID; }
 
-/* All settings must give the tokens of the first that gave any. */
+/* All settings must give the tokens of the first that gave any, from the same logits; what its company answers is
+ * each sequence's own. */
 static void same_tokens(hn_bunch *b, size_t k, const char *const *names)
 {
     json_t *first = NULL;
     size_t of = 0;
+    char what[120];
     for (size_t i = 0; i < k; i++) {
-        json_t *ids = json_object_get(json_array_get(b[i].all, 0), "ids");
-        if (!ids) continue;
-        if (!first) first = ids, of = i;
-        else if (!json_equal(first, ids))
+        json_t *now = json_array_get(b[i].all, 0);
+        if (!json_object_get(now, "ids")) continue;
+        if (!first) {
+            first = now, of = i;
+            continue;
+        }
+        json_t *mine = json_copy(json_object_get(now, "proof"));
+        json_object_del(mine, "company");
+        if (!json_equal(json_object_get(first, "ids"), json_object_get(now, "ids")))
             hn_invalid(&b[i].verdict, "%s generated other tokens than %s", names[i], names[of]);
+        else if (hn_proof_differ(what, sizeof what, json_object_get(first, "proof"), mine))
+            hn_invalid(&b[i].verdict, "%s: %s are not those of %s", names[i], what, names[of]);
+        json_decref(mine);
     }
 }
 
@@ -62,9 +72,7 @@ hone_status hn_run_e2e_backend(hn_bench_run *r, const hn_bench_entry *e, hone_er
         names[k] = hn_cpu_level_name((hn_cpu_level)l);
         b[k] = (hn_bunch){ .mode = "_sample", .verdict = quality };
         hn_argv_add(&b[k].args, "--cpu=%s", names[k]);
-        hn_argv_add(&b[k].args, "--n-prompt=%d", n_prompt);
-        hn_argv_add(&b[k].args, "--n-gen=%d", n_gen);
-        hn_argv_add(&b[k++].args, "--depth=0");
+        hn_bunch_ask(&b[k++], n_prompt, n_gen, 0);
     }
     if (k < 2)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "e2e.backend compares kernel levels, and this machine has only %s",
@@ -130,9 +138,7 @@ hone_status hn_run_scale_threads(hn_bench_run *r, const hn_bench_entry *e, hone_
         b[k] = (hn_bunch){ .mode = "_sample", .verdict = quality };
         hn_argv_add(&b[k].args, "--threads=%d", last);
         hn_argv_add(&b[k].args, "--threads-batch=%d", last);
-        hn_argv_add(&b[k].args, "--n-prompt=%d", n_prompt);
-        hn_argv_add(&b[k].args, "--n-gen=%d", n_gen);
-        hn_argv_add(&b[k++].args, "--depth=0");
+        hn_bunch_ask(&b[k++], n_prompt, n_gen, 0);
     }
     hone_status ran = hn_bunch_measure(&p, b, k, hn_runner_samples(&p, 6), err);
     same_tokens(b, k, names);
@@ -318,9 +324,7 @@ static hone_status measure_made(hn_runner *p, const char *file, const char *name
     snprintf(b.verdict.reason, sizeof b.verdict.reason, "random weights: there is no answer to check");
     hn_argv_add(&b.args, "--model=%s", file);
     hn_argv_add(&b.args, "--packed=off");
-    hn_argv_add(&b.args, "--n-prompt=%d", n_prompt);
-    hn_argv_add(&b.args, "--n-gen=%d", n_gen);
-    hn_argv_add(&b.args, "--depth=0");
+    hn_bunch_ask(&b, n_prompt, n_gen, 0);
     hone_status ran = hn_bunch_measure(p, &b, 1, hn_runner_samples(p, 6), err);
     for (int k = 0; k < 3 && st == HONE_OK && to_record(&b); k++) {
         static const struct {

@@ -21,7 +21,8 @@ typedef struct mm_job {
     int64_t n; /* W [n, n], x [n, n], y [n, n]: y[c·n + r] = Σ W[r][k] x[c][k] */
     float *w, *x, *y;
     hn_weight weight;
-    hn_act act;
+    hn_act *act;
+    hn_buf *be_y;
     bool naive;
 } mm_job;
 
@@ -41,15 +42,14 @@ static void call_matmul(void *arg, int64_t calls)
     mm_job *j = arg;
     for (int64_t i = 0; i < calls; i++) {
         if (j->naive) naive_matmul(j->y, j->w, j->x, j->n);
-        else j->b.be->op->matmul(j->b.be, &j->act, &(hn_product){ .w = &j->weight, .y = j->y }, 1);
-        hn_bench_sink(j->y);
+        else j->b.be->op->matmul(j->b.be, j->act, &(hn_product){ .w = &j->weight, .y = j->be_y }, 1);
+        hn_bench_sink(j->naive ? (const void *)j->y : j->be_y);
     }
 }
 
 static void close_matmul(mm_job *j)
 {
     size_t bytes = (size_t)(j->n * j->n) * sizeof(float);
-    if (j->b.be) j->b.be->op->act_release(j->b.be, &j->act, j->n, j->n);
     hn_pages_free(j->w, bytes);
     hn_pages_free(j->x, bytes);
     hn_pages_free(j->y, bytes);
@@ -59,16 +59,16 @@ static void close_matmul(mm_job *j)
 static hone_status open_matmul(mm_job *j, hn_bench_run *r, int64_t n, bool naive, int32_t threads, hone_error *err)
 {
     *j = (mm_job){ .n = n, .naive = naive };
-    hone_status st = hn_bench_be_open(&j->b, r, NULL, threads, &(hn_cpu_params){ .max_n_in = n }, err);
+    hone_status st = hn_bench_be_open(&j->b, r, NULL, threads, &(hn_backend_params){ .max_n_in = n }, err);
     if (st != HONE_OK) return st;
     j->w = hn_bench_floats(n * n, 1);
     j->x = hn_bench_floats(n * n, 2);
     j->y = hn_pages_alloc((size_t)(n * n) * sizeof(float));
-    if (!j->w || !j->x || !j->y || !j->b.be->op->act_alloc(j->b.be, &j->act, n, n))
+    if (!j->w || !j->x || !j->y || !(j->act = hn_bench_act(j->b.be, j->x, n, n)) ||
+        !(j->be_y = hn_bench_rows(j->b.be, NULL, n * n)))
         return HN_FAIL(err, HONE_E_NOMEM, "matrices of %lld", (long long)n);
     j->weight =
         (hn_weight){ .data = j->w, .type = HN_F32, .n_in = n, .n_out = n, .row_bytes = (size_t)n * sizeof(float) };
-    j->b.be->op->set_act(j->b.be, &j->act, j->x, n, n);
     return HONE_OK;
 }
 
@@ -79,11 +79,13 @@ static hone_status check_matmul(mm_job *j, hn_bench_result *res, hone_error *err
     const int64_t n = j->n, cols[] = { 0, n / 2, n - 1 };
     double *want = malloc((size_t)n * sizeof *want);
     float *exact = malloc((size_t)n * sizeof *exact);
-    hn_act act = { 0 };
-    const hn_backend_ops *op = j->b.oracle->op;
+    hn_backend *o = j->b.oracle;
+    hn_act *act = hn_bench_act(o, NULL, n, 1);
+    hn_buf *y = hn_bench_rows(o, NULL, n);
     hone_status st = HONE_OK;
-    if (!want || !exact || !op->act_alloc(j->b.oracle, &act, n, 1)) st = HN_FAIL(err, HONE_E_NOMEM, "references");
+    if (!want || !exact || !act || !y) st = HN_FAIL(err, HONE_E_NOMEM, "references");
     call_matmul(j, 1);
+    if (!j->naive) j->b.be->op->read(j->b.be, j->y, j->be_y, 0, (size_t)(n * n) * sizeof(float));
     for (int i = 0; i < 3 && st == HONE_OK; i++) {
         for (int64_t r = 0; r < n; r++) {
             double s = 0;
@@ -92,12 +94,12 @@ static hone_status check_matmul(mm_job *j, hn_bench_result *res, hone_error *err
         }
         hn_bench_near(&res->verdict, j->y + cols[i] * n, want, n, 1e-4, "product");
         if (j->naive) continue;
-        op->set_act(j->b.oracle, &act, j->x + cols[i] * n, n, 1);
-        op->matmul(j->b.oracle, &act, &(hn_product){ .w = &j->weight, .y = exact }, 1);
+        hn_bench_put(o, act, j->x + cols[i] * n, n, 1);
+        o->op->matmul(o, act, &(hn_product){ .w = &j->weight, .y = y }, 1);
+        o->op->read(o, exact, y, 0, (size_t)n * sizeof(float));
         hn_bench_same(&res->verdict, j->y + cols[i] * n, exact, n, "product");
     }
     hn_bench_proved(&res->verdict);
-    op->act_release(j->b.oracle, &act, n, 1);
     free(want);
     free(exact);
     return st;
@@ -292,7 +294,7 @@ static void close_rows(row_job *j)
 static hone_status open_rows(row_job *j, hn_bench_run *r, row_kind kind, int64_t n, int64_t n_row, hone_error *err)
 {
     *j = (row_job){ .kind = kind, .n = n, .n_row = n_row };
-    hone_status st = hn_bench_be_open(&j->b, r, NULL, n_row > 1 ? 0 : 1, &(hn_cpu_params){ .max_n_in = n }, err);
+    hone_status st = hn_bench_be_open(&j->b, r, NULL, n_row > 1 ? 0 : 1, &(hn_backend_params){ .max_n_in = n }, err);
     if (st != HONE_OK) return st;
     j->k = j->b.k;
     j->x = hn_bench_floats(n * n_row, 3);
@@ -342,7 +344,8 @@ typedef struct attn_job {
     size_t cache_bytes;
     float *q, *k, *v;
     hn_row *rows;
-    hn_act act;
+    hn_buf *be_q;
+    hn_act *act;
 } attn_job;
 
 static const float attn_scale = 0.125f;
@@ -351,8 +354,9 @@ static void call_attn(void *arg, int64_t calls)
 {
     attn_job *j = arg;
     for (int64_t i = 0; i < calls; i++) {
-        j->b.be->op->attention(j->b.be, &j->act, j->q, &j->kv, j->rows, NULL, SIDE, HEADS, attn_scale, 0);
-        hn_bench_sink(j->act.f32);
+        hn_bench_attention(j->b.be, j->act, &(hn_attention){ .q = j->be_q, .n_head = HEADS, .scale = attn_scale },
+                           &j->kv, j->rows, SIDE);
+        hn_bench_sink(j->act);
     }
 }
 
@@ -380,7 +384,7 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hone_error *err)
     int64_t width = HEADS * HEAD;
     hone_status st = hn_bench_be_open(
         &j->b, r, NULL, 0,
-        &(hn_cpu_params){ .max_n_in = width, .n_head = HEADS, .n_head_kv = HEADS, .d = HEAD, .n_ctx = SIDE }, err);
+        &(hn_backend_params){ .max_n_in = width, .n_head = HEADS, .n_head_kv = HEADS, .d = HEAD, .n_ctx = SIDE }, err);
     if (st != HONE_OK) return st;
     size_t head = HN_PAGE / HN_KEY_BLOCK * hn_cache_block_bytes(HN_CACHE_F32, HEAD), half = head * HEADS;
     j->cache_bytes = 2 * half * (SIDE / HN_PAGE);
@@ -389,10 +393,13 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hone_error *err)
     j->k = hn_bench_floats(SIDE * width, 8);
     j->v = hn_bench_floats(SIDE * width, 9);
     j->rows = calloc(SIDE, sizeof *j->rows);
-    if (!j->cache || !j->q || !j->k || !j->v || !j->rows || !j->b.be->op->act_alloc(j->b.be, &j->act, width, SIDE))
+    j->kv.mem = j->b.be->op->alloc(j->b.be, j->cache_bytes, HN_MEM_CACHE);
+    j->act = hn_bench_act(j->b.be, NULL, width, SIDE);
+    if (!j->cache || !j->q || !j->k || !j->v || !j->rows || !j->kv.mem || !j->act ||
+        !(j->be_q = hn_bench_rows(j->b.be, j->q, SIDE * width)))
         return HN_FAIL(err, HONE_E_NOMEM, "attention");
-    j->kv = (hn_kv){ .k = j->cache,
-                     .v = j->cache + half,
+    j->kv = (hn_kv){ .mem = j->kv.mem,
+                     .v_at = half,
                      .page_bytes = 2 * half,
                      .head_bytes = head,
                      .n_head_kv = HEADS,
@@ -401,11 +408,12 @@ static hone_status open_attn(attn_job *j, hn_bench_run *r, hone_error *err)
     for (int64_t t = 0; t < SIDE; t++) {
         j->rows[t].pos = t;
         for (int64_t h = 0; h < HEADS; h++) {
-            size_t at = hn_kv_at(&j->kv, 0, t, h);
-            j->b.scalar->store_k[HN_CACHE_F32](j->kv.k + at, j->k + (t * HEADS + h) * HEAD, HEAD, t % HN_PAGE);
-            j->b.scalar->store_v[HN_CACHE_F32](j->kv.v + at, j->v + (t * HEADS + h) * HEAD, HEAD, t % HN_PAGE);
+            char *at = j->cache + hn_kv_at(&j->kv, (uint32_t)(t / HN_PAGE), h);
+            j->b.scalar->store_k[HN_CACHE_F32](at, j->k + (t * HEADS + h) * HEAD, HEAD, t % HN_PAGE);
+            j->b.scalar->store_v[HN_CACHE_F32](at + half, j->v + (t * HEADS + h) * HEAD, HEAD, t % HN_PAGE);
         }
     }
+    j->b.be->op->write(j->b.be, j->kv.mem, 0, j->cache, j->cache_bytes);
     return HONE_OK;
 }
 
@@ -413,13 +421,15 @@ static void check_attn(attn_job *j, hn_verdict *v)
 {
     static const int64_t at[] = { 0, 1, 511, 512, SIDE - 1 };
     double want[HEAD];
+    float got[HEADS * HEAD];
     call_attn(j, 1);
-    for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        hn_bench_get(j->b.be, got, j->act, at[i], 1, HEADS * HEAD);
         for (int64_t h = 0; h < HEADS; h += 5) {
             attn_reference(j, want, at[i], h);
-            hn_bench_near(v, j->act.f32 + (size_t)at[i] * hn_f32_stride(HEADS * HEAD) + h * HEAD, want, HEAD, 1e-5,
-                          "attention");
+            hn_bench_near(v, got + h * HEAD, want, HEAD, 1e-5, "attention");
         }
+    }
     hn_bench_proved(v);
 }
 
@@ -432,7 +442,6 @@ static hone_status run_attn(hn_bench_run *r, const hn_bench_entry *e, hone_error
     if (st == HONE_OK) check_attn(&j, &res.verdict);
     if (st == HONE_OK) st = hn_bench_loop(r, e, &res, call_attn, &j, 1e6, false, NULL, err);
     else hn_bench_result_free(&res);
-    if (j.b.be) j.b.be->op->act_release(j.b.be, &j.act, HEADS * HEAD, SIDE);
     hn_pages_free(j.cache, j.cache_bytes);
     for (float **p = (float *[]){ j.q, j.k, j.v, NULL }; *p; p++)
         hn_pages_free(*p, sizeof(float) * SIDE * HEADS * HEAD);

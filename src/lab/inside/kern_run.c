@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "backend/backend.h"
 #include "forge/synth.h"
+#include "lab/inside/bench_rooms.h"
 #include "lab/inside/kern.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/roof.h"
@@ -21,6 +22,8 @@ enum {
     CACHES = 8, /* rotated data, in last-level caches */
     MIN_ROTATED = 64 << 20,
     EPOCH_NS = 2000000, /* a sample takes at least this long */
+    WKV_INPUTS = 8,
+    WKV_VECTORS = 6,
     MAX_COPIES = 1 << 16
 };
 
@@ -29,15 +32,17 @@ struct hn_kern_bench {
     hn_cpu_level level;
     const hn_kernels *fast, *scalar;
     uint64_t cache_bytes;
-    /* copies of one matrix, or of one cache of keys and values */
+    /* copies of one matrix; one cache of keys and values, or state, of which the backends have copies */
     char *plain, *packed;
     size_t plain_bytes, packed_bytes; /* of one copy */
     int64_t n_plain, n_packed;        /* copies */
+    hn_buf *mem, *oracle_mem;         /* of plain: n_plain copies, one */
     hn_pool *pool, *pool1;
     hn_backend *be, *oracle;
     int32_t threads;
-    hn_act act, act_check;
-    int64_t act_cols;
+    hn_act *act, *act_check;        /* of be, of oracle */
+    hn_buf *in_rows[WKV_INPUTS];    /* of be: queries, or the inputs of a recurrence; product: the output */
+    hn_buf *check_rows[WKV_INPUTS]; /* of oracle */
     float *x, *y, *y_check;
     uint64_t y_floats;
     int64_t turn;
@@ -145,12 +150,13 @@ static size_t head_bytes(const hn_kern *k)
 }
 static int64_t n_pages(const hn_kern *k) { return (k->n[3] + HN_PAGE - 1) / HN_PAGE; }
 
-static hn_kv kv_of(const hn_kern_bench *b, int64_t turn)
+static hn_kv kv_of(const hn_kern_bench *b, hn_buf *mem, int64_t turn)
 {
     size_t head = head_bytes(&b->k), half = head * (size_t)b->k.n[1];
-    char *at = b->plain + (size_t)(turn % b->n_plain) * b->plain_bytes;
-    return (hn_kv){ .k = at,
-                    .v = at + half,
+    size_t at = (size_t)(turn % b->n_plain) * b->plain_bytes;
+    return (hn_kv){ .mem = mem,
+                    .k_at = at,
+                    .v_at = at + half,
                     .page_bytes = 2 * half,
                     .head_bytes = head,
                     .n_head_kv = (int32_t)b->k.n[1],
@@ -162,8 +168,7 @@ static hone_status make_cache(hn_kern_bench *b, hone_error *err)
 {
     int64_t n_pos = b->k.n[3], width = b->k.n[1] * b->k.n[2], n_tok = attn_tokens(&b->k);
     b->plain_bytes = 2 * head_bytes(&b->k) * (size_t)b->k.n[1] * (size_t)n_pages(&b->k);
-    b->n_plain = copies_of(b, b->plain_bytes);
-    hone_status st = make_copies(&b->plain, b->plain_bytes, b->n_plain, b->k.id, err);
+    hone_status st = make_copies(&b->plain, b->plain_bytes, 1, b->k.id, err);
     if (st != HONE_OK) return st;
     b->rows = calloc((size_t)n_tok, sizeof *b->rows);
     float *k = calloc((size_t)width, 2 * sizeof *k);
@@ -171,17 +176,17 @@ static hone_status make_cache(hn_kern_bench *b, hone_error *err)
         free(k);
         return HN_FAIL(err, HONE_E_NOMEM, "%s: cache", b->k.id);
     }
-    hn_kv kv = kv_of(b, 0);
+    b->n_plain = 1;
+    hn_kv kv = kv_of(b, NULL, 0);
     for (int64_t p = 0; p < n_pos; p++) {
         fill_random(k, 2 * width, (uint64_t)p);
         for (int64_t h = 0; h < b->k.n[1]; h++) {
-            size_t at = hn_kv_at(&kv, 0, p, h);
-            b->scalar->store_k[kv.type](kv.k + at, k + h * b->k.n[2], b->k.n[2], p % HN_PAGE);
-            b->scalar->store_v[kv.type](kv.v + at, k + width + h * b->k.n[2], b->k.n[2], p % HN_PAGE);
+            char *at = b->plain + hn_kv_at(&kv, (uint32_t)(p / HN_PAGE), h);
+            b->scalar->store_k[kv.type](at, k + h * b->k.n[2], b->k.n[2], p % HN_PAGE);
+            b->scalar->store_v[kv.type](at + kv.v_at, k + width + h * b->k.n[2], b->k.n[2], p % HN_PAGE);
         }
     }
     free(k);
-    for (int64_t i = 1; i < b->n_plain; i++) memcpy(b->plain + (size_t)i * b->plain_bytes, b->plain, b->plain_bytes);
     for (int64_t t = 0; t < n_tok; t++) b->rows[t].pos = n_pos - n_tok + t;
     return HONE_OK;
 }
@@ -190,9 +195,10 @@ static hone_status make_cache(hn_kern_bench *b, hone_error *err)
 
 static int64_t wkv_width(const hn_kern *k) { return k->n[0] * k->n[1]; }
 
-static hn_state state_of(const hn_kern_bench *b, int64_t turn)
+static hn_state state_of(const hn_kern_bench *b, hn_buf *mem, int64_t turn)
 {
-    return (hn_state){ .mem = (float *)(void *)(b->plain + (size_t)(turn % b->n_plain) * b->plain_bytes),
+    return (hn_state){ .mem = mem,
+                       .at = (size_t)(turn % b->n_plain) * (b->plain_bytes / sizeof(float)),
                        .n_embd = wkv_width(&b->k) };
 }
 
@@ -201,11 +207,10 @@ static void first_state(float *mem, const hn_kern *k) { fill_random(mem, wkv_wid
 static hone_status make_states(hn_kern_bench *b, hone_error *err)
 {
     b->plain_bytes = (size_t)(wkv_width(&b->k) * (2 + b->k.n[1])) * sizeof(float);
-    b->n_plain = copies_of(b, b->plain_bytes);
-    hone_status st = make_copies(&b->plain, b->plain_bytes, b->n_plain, b->k.id, err);
+    b->n_plain = 1;
+    hone_status st = make_copies(&b->plain, b->plain_bytes, 1, b->k.id, err);
     if (st != HONE_OK) return st;
-    first_state(state_of(b, 0).mem, &b->k);
-    for (int64_t i = 1; i < b->n_plain; i++) memcpy(b->plain + (size_t)i * b->plain_bytes, b->plain, b->plain_bytes);
+    first_state((float *)(void *)b->plain, &b->k);
     b->rows = calloc((size_t)b->k.n[2], sizeof *b->rows);
     if (!b->rows) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows", b->k.id);
     for (int64_t t = 0; t < b->k.n[2]; t++)
@@ -214,18 +219,17 @@ static hone_status make_states(hn_kern_bench *b, hone_error *err)
 }
 
 /* b->x: eight inputs of all tokens, then six vectors. */
-enum { WKV_INPUTS = 8, WKV_VECTORS = 6 };
 static int64_t wkv_floats(const hn_kern *k) { return wkv_width(k) * (WKV_INPUTS * k->n[2] + WKV_VECTORS); }
 
-static hn_time_mix mix_of(const hn_kern_bench *b)
+static hn_time_mix mix_of(const hn_kern_bench *b, hn_buf *const x[WKV_INPUTS])
 {
-    int64_t e = wkv_width(&b->k), all = e * b->k.n[2];
-    float *x = b->x, *v = b->x + WKV_INPUTS * all;
-    hn_time_mix m = { .r = x,
-                      .k = x + all,
-                      .v = x + 2 * all,
-                      .w = x + 3 * all,
-                      .g = x + 4 * all,
+    int64_t e = wkv_width(&b->k);
+    float *v = b->x + WKV_INPUTS * e * b->k.n[2];
+    hn_time_mix m = { .r = x[0],
+                      .k = x[1],
+                      .v = x[2],
+                      .w = x[3],
+                      .g = x[4],
                       .ln_w = v,
                       .ln_b = v + e,
                       .n_head = (int32_t)b->k.n[0],
@@ -233,9 +237,9 @@ static hn_time_mix mix_of(const hn_kern_bench *b)
                       .eps = 64e-5f };
     if (b->k.kind == HN_KERN_WKV6) m.first = v + 2 * e;
     else {
-        m.a = x + 5 * all;
-        m.v_mix = x + 6 * all;
-        m.v_first = x + 7 * all;
+        m.a = x[5];
+        m.v_mix = x[6];
+        m.v_first = x[7];
         m.k_k = v + 3 * e;
         m.k_a = v + 4 * e;
         m.r_k = v + 5 * e;
@@ -247,17 +251,17 @@ static hn_time_mix mix_of(const hn_kern_bench *b)
 
 static int64_t widest(const hn_kern *k) { return is_product(k) ? k->n[1] : is_wkv(k) ? wkv_width(k) : 4096; }
 
-static hone_status new_backend(hn_backend **out, hn_pool *pool, const hn_kernels *t, const hn_kern *k, hone_error *err)
+static hone_status new_backend(hn_backend **out, hn_pool *pool, hn_cpu_level level, const hn_kern *k, hone_error *err)
 {
     bool attn = is_attn(k);
-    const hn_cpu_params p = { .pool = pool,
-                              .kernels = t,
-                              .max_n_in = widest(k),
-                              .n_head = attn ? k->n[0] : 1,
-                              .n_head_kv = attn ? k->n[1] : 1,
-                              .d = attn ? k->n[2] : 64,
-                              .n_ctx = attn ? n_pages(k) * HN_PAGE : 64 };
-    return hn_backend_cpu_new(out, &p, err);
+    const hn_backend_params p = { .pool = pool,
+                                  .level = level,
+                                  .max_n_in = widest(k),
+                                  .n_head = attn ? k->n[0] : 0,
+                                  .n_head_kv = attn ? k->n[1] : 0,
+                                  .d = attn ? k->n[2] : 0,
+                                  .n_ctx = attn ? n_pages(k) * HN_PAGE : 0 };
+    return hn_backend_open(out, NULL, &p, err);
 }
 
 static hone_status make_rows(hn_kern_bench *b, hone_error *err)
@@ -299,7 +303,7 @@ hone_status hn_kern_open(hn_kern_bench **out, const hn_kern *k, const char *cpu,
         b->scalar = hn_kernels_get(HN_CPU_SCALAR);
         st = hn_pool_new(&b->pool1, 1, err);
     }
-    if (st == HONE_OK) st = new_backend(&b->oracle, b->pool1, b->scalar, k, err);
+    if (st == HONE_OK) st = new_backend(&b->oracle, b->pool1, HN_CPU_SCALAR, k, err);
     if (st == HONE_OK)
         st = is_product(k) ? make_weights(b, err)
              : is_attn(k)  ? make_cache(b, err)
@@ -321,11 +325,7 @@ static int64_t act_width(const hn_kern *k)
 
 static void drop_backend(hn_kern_bench *b)
 {
-    if (b->be) {
-        b->be->op->act_release(b->be, &b->act, act_width(&b->k), b->act_cols);
-        b->be->op->act_release(b->be, &b->act_check, act_width(&b->k), CHECK_COLS);
-        b->be->op->free(b->be);
-    }
+    if (b->be) b->be->op->free(b->be);
     hn_pages_free(b->y, b->y_floats * sizeof(float));
     hn_pages_free(b->y_check, b->y_floats * sizeof(float));
     hn_pool_free(b->pool);
@@ -340,7 +340,7 @@ void hn_kern_close(hn_kern_bench *b)
     drop_backend(b);
     if (b->oracle) b->oracle->op->free(b->oracle);
     hn_pool_free(b->pool1);
-    hn_pages_free(b->plain, b->plain_bytes * (size_t)b->n_plain);
+    hn_pages_free(b->plain, b->plain_bytes * (size_t)(is_product(&b->k) ? b->n_plain : 1));
     hn_pages_free(b->packed, b->packed_bytes * (size_t)b->n_packed);
     if (!is_product(&b->k) && !is_attn(&b->k) && !is_wkv(&b->k)) {
         int64_t n = b->k.kind == HN_KERN_ROPE ? b->k.n[0] * b->k.n[1] : b->k.n[0];
@@ -367,34 +367,43 @@ typedef void call_fn(hn_kern_bench *b);
 static void call_product(hn_kern_bench *b)
 {
     hn_weight w = weight_of(b, b->turn++);
-    b->be->op->matmul(b->be, &b->act, &(hn_product){ .w = &w, .y = b->y }, 1);
+    b->be->op->matmul(b->be, b->act, &(hn_product){ .w = &w, .y = b->in_rows[0] }, 1);
 }
 
 static void call_attn(hn_kern_bench *b)
 {
-    hn_kv kv = kv_of(b, b->turn++);
-    b->be->op->attention(b->be, &b->act, b->x, &kv, b->rows, NULL, attn_tokens(&b->k), b->k.n[0], attn_scale, 0);
+    const hn_kv kv = kv_of(b, b->mem, b->turn++);
+    const hn_attention a = { .q = b->in_rows[0], .n_head = b->k.n[0], .scale = attn_scale };
+    hn_bench_attention(b->be, b->act, &a, &kv, b->rows, (int32_t)attn_tokens(&b->k));
+}
+
+static void mix_as_step(hn_kern_bench *b, hn_backend *be, hn_act *act, hn_buf *const x[WKV_INPUTS], const hn_state *s)
+{
+    const hn_time_mix m = mix_of(b, x);
+    be->op->step_begin(be, &(hn_step_block){ .rows = b->rows, .n_tok = (int32_t)b->k.n[2], .n_seq = 1 });
+    be->op->time_mix(be, act, &m, s);
+    be->op->step_end(be, NULL, NULL);
 }
 
 static void call_wkv(hn_kern_bench *b)
 {
-    const hn_time_mix m = mix_of(b);
-    const hn_state s = state_of(b, b->turn++);
-    b->be->op->time_mix(b->be, &b->act, &m, &s, b->rows, b->k.n[2]);
+    const hn_state s = state_of(b, b->mem, b->turn++);
+    mix_as_step(b, b->be, b->act, b->in_rows, &s);
 }
+
 /* The next call meets what the first one met. */
 static void wkv_again(hn_kern_bench *b)
 {
     b->turn = 0;
-    first_state(state_of(b, 0).mem, &b->k);
+    b->be->op->write(b->be, b->mem, 0, b->plain, b->plain_bytes);
 }
 
-/* The last output that is an activation, to y. */
-static void fetch_act(hn_kern_bench *b)
+/* The last output, to y. */
+static void fetch(hn_kern_bench *b)
 {
-    int64_t width = act_width(&b->k), n_tok = is_wkv(&b->k) ? b->k.n[2] : attn_tokens(&b->k);
-    for (int64_t t = 0; t < n_tok; t++)
-        memcpy(b->y + t * width, b->act.f32 + (size_t)t * hn_f32_stride(width), (size_t)width * sizeof(float));
+    int64_t width = act_width(&b->k);
+    if (is_product(&b->k)) b->be->op->read(b->be, b->y, b->in_rows[0], 0, b->y_floats * sizeof(float));
+    else hn_bench_get(b->be, b->y, b->act, 0, (int64_t)b->y_floats / width, width);
 }
 
 static void row_with(hn_kern_bench *b, const hn_kernels *t, float *y, void *q)
@@ -429,17 +438,21 @@ static bool check_product(hn_kern_bench *b, hn_kern_result *r)
             cols[CHECK_COLS] = { 0, n_col / 3, n_col / 2, n_col - 1 };
     const int64_t starts[] = { 0, n_out / 2, n_out > CHECK_ROWS ? n_out - CHECK_ROWS : 0 };
     float *x = calloc((size_t)n_in, CHECK_COLS * sizeof *x), *want = calloc(CHECK_ROWS, CHECK_COLS * sizeof *want);
-    bool same = x && want;
+    hn_backend *o = b->oracle;
+    hn_buf *y = hn_bench_rows(o, NULL, CHECK_ROWS * CHECK_COLS);
+    hn_act *act = hn_bench_act(o, NULL, n_in, CHECK_COLS);
+    bool same = x && want && y && act;
     if (!same) hn_invalid(&r->verdict, "no memory to check the outputs");
     for (int c = 0; c < CHECK_COLS && same; c++) memcpy(x + c * n_in, b->x + cols[c] * n_in, (size_t)n_in * sizeof *x);
-    if (same) b->oracle->op->set_act(b->oracle, &b->act_check, x, n_in, CHECK_COLS);
+    if (same) hn_bench_put(o, act, x, n_in, CHECK_COLS);
     for (size_t s = 0; s < 3 && same; s++) {
         hn_weight w = { .data = b->plain + (size_t)starts[s] * row_bytes(b),
                         .type = (hn_type)b->k.type,
                         .n_in = n_in,
                         .n_out = min64(CHECK_ROWS, n_out - starts[s]),
                         .row_bytes = row_bytes(b) };
-        b->oracle->op->matmul(b->oracle, &b->act_check, &(hn_product){ .w = &w, .y = want }, 1);
+        o->op->matmul(o, act, &(hn_product){ .w = &w, .y = y }, 1);
+        o->op->read(o, want, y, 0, CHECK_ROWS * CHECK_COLS * sizeof(float));
         for (int c = 0; c < CHECK_COLS && same; c++)
             for (int64_t i = 0; i < w.n_out && same; i++) {
                 const float *got = &b->y[cols[c] * n_out + starts[s] + i], *exp = &want[c * w.n_out + i];
@@ -449,52 +462,92 @@ static bool check_product(hn_kern_bench *b, hn_kern_result *r)
                                (long long)(starts[s] + i), (long long)cols[c], (double)*got, (double)*exp);
             }
     }
+    o->op->act_release(o, act);
+    o->op->release(o, y);
     free(x);
     free(want);
     return same;
 }
 
+/* The oracle's own memory, with the cache or state and n_act activations' rows in it; false: none. */
+static bool open_check(hn_kern_bench *b, int64_t n_act, hn_kern_result *r)
+{
+    hn_backend *o = b->oracle;
+    b->oracle_mem = o->op->alloc(o, b->plain_bytes, HN_MEM_CACHE);
+    b->act_check = hn_bench_act(o, NULL, act_width(&b->k), n_act);
+    if (b->oracle_mem && b->act_check) {
+        o->op->write(o, b->oracle_mem, 0, b->plain, b->plain_bytes);
+        return true;
+    }
+    hn_invalid(&r->verdict, "no memory to check the outputs");
+    return false;
+}
+
+static void close_check(hn_kern_bench *b)
+{
+    b->oracle->op->act_release(b->oracle, b->act_check);
+    b->oracle->op->release(b->oracle, b->oracle_mem);
+    for (int i = 0; i < WKV_INPUTS; i++) {
+        b->oracle->op->release(b->oracle, b->check_rows[i]);
+        b->check_rows[i] = NULL;
+    }
+    b->act_check = NULL;
+    b->oracle_mem = NULL;
+}
+
 static bool check_attn(hn_kern_bench *b, hn_kern_result *r)
 {
-    int64_t n_tok = attn_tokens(&b->k), width = b->k.n[0] * b->k.n[2];
+    int64_t n_tok = attn_tokens(&b->k), width = act_width(&b->k);
     const int64_t tokens[] = { 0, n_tok / 2, n_tok - 1 };
-    hn_kv kv = kv_of(b, 0);
-    for (int i = 0; i < 3; i++) {
-        b->oracle->op->attention(b->oracle, &b->act_check, b->x + tokens[i] * width, &kv, b->rows + tokens[i], NULL, 1,
-                                 b->k.n[0], attn_scale, 0);
-        if (memcmp(b->act_check.f32, b->y + tokens[i] * width, (size_t)width * sizeof(float)) == 0) continue;
-        hn_invalid(&r->verdict, "token %lld differs from the scalar level", (long long)tokens[i]);
-        return false;
+    float *want = malloc((size_t)width * sizeof *want);
+    bool same = want && open_check(b, 1, r);
+    const hn_kv kv = kv_of(b, b->oracle_mem, 0);
+    for (int i = 0; i < 3 && same; i++) {
+        hn_buf *q = hn_bench_rows(b->oracle, b->x + tokens[i] * width, width);
+        if (!(same = q != NULL)) {
+            hn_invalid(&r->verdict, "no memory to check the outputs");
+            break;
+        }
+        hn_bench_attention(b->oracle, b->act_check, &(hn_attention){ .q = q, .n_head = b->k.n[0], .scale = attn_scale },
+                           &kv, b->rows + tokens[i], 1);
+        hn_bench_get(b->oracle, want, b->act_check, 0, 1, width);
+        b->oracle->op->release(b->oracle, q);
+        same = memcmp(want, b->y + tokens[i] * width, (size_t)width * sizeof(float)) == 0;
+        if (!same) hn_invalid(&r->verdict, "token %lld differs from the scalar level", (long long)tokens[i]);
     }
-    return true;
+    close_check(b);
+    free(want);
+    return same;
 }
 
 /* Outputs and the state left behind. */
 static bool check_wkv(hn_kern_bench *b, hn_kern_result *r)
 {
-    int64_t width = wkv_width(&b->k), n_tok = b->k.n[2];
-    float *mem = malloc(b->plain_bytes);
-    hn_act act = { 0 };
-    if (!mem || !b->oracle->op->act_alloc(b->oracle, &act, width, n_tok)) {
-        free(mem);
-        hn_invalid(&r->verdict, "no memory to check the outputs");
-        return false;
+    int64_t width = wkv_width(&b->k), n_tok = b->k.n[2], all = width * n_tok;
+    float *want = malloc((size_t)all * sizeof *want);
+    char *states = malloc(2 * b->plain_bytes);
+    bool same = open_check(b, n_tok, r) && want && states;
+    for (int i = 0; i < WKV_INPUTS && same; i++)
+        same = (b->check_rows[i] = hn_bench_rows(b->oracle, b->x + i * all, all)) != NULL;
+    if (!same) hn_invalid(&r->verdict, "no memory to check the outputs");
+    if (same) {
+        const hn_state s = state_of(b, b->oracle_mem, 0);
+        mix_as_step(b, b->oracle, b->act_check, b->check_rows, &s);
+        hn_bench_get(b->oracle, want, b->act_check, 0, n_tok, width);
+        b->oracle->op->read(b->oracle, states, b->oracle_mem, 0, b->plain_bytes);
+        b->be->op->read(b->be, states + b->plain_bytes, b->mem, 0, b->plain_bytes);
     }
-    first_state(mem, &b->k);
-    const hn_state s = { .mem = mem, .n_embd = width };
-    const hn_time_mix m = mix_of(b);
-    b->oracle->op->time_mix(b->oracle, &act, &m, &s, b->rows, n_tok);
-    bool same = true;
     for (int64_t t = 0; t < n_tok && same; t++) {
-        same = memcmp(act.f32 + (size_t)t * hn_f32_stride(width), b->y + t * width, (size_t)width * sizeof(float)) == 0;
+        same = memcmp(want + t * width, b->y + t * width, (size_t)width * sizeof(float)) == 0;
         if (!same) hn_invalid(&r->verdict, "token %lld differs from the scalar level", (long long)t);
     }
-    if (same && memcmp(mem, state_of(b, 0).mem, b->plain_bytes) != 0) {
+    if (same && memcmp(states, states + b->plain_bytes, b->plain_bytes) != 0) {
         same = false;
         hn_invalid(&r->verdict, "the state differs from the scalar level's");
     }
-    b->oracle->op->act_release(b->oracle, &act, width, n_tok);
-    free(mem);
+    close_check(b);
+    free(want);
+    free(states);
     return same;
 }
 
@@ -617,51 +670,54 @@ static hone_status prepare_product(hn_kern_bench *b, hone_error *err)
         hone_status st = make_packed(b, err);
         if (st != HONE_OK) return st;
     }
-    b->act_cols = n_col;
-    b->x = realloc(b->x, (size_t)(n_in * n_col) * sizeof *b->x);
-    if (!b->x || !b->be->op->act_alloc(b->be, &b->act, n_in, n_col) ||
-        !b->be->op->act_alloc(b->be, &b->act_check, n_in, CHECK_COLS))
-        return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld columns", b->k.id, (long long)n_col);
-    fill_random(b->x, n_in * n_col, 3);
-    b->be->op->set_act(b->be, &b->act, b->x, n_in, n_col);
     b->y_floats = (uint64_t)(b->k.n[0] * n_col);
+    b->x = realloc(b->x, (size_t)(n_in * n_col) * sizeof *b->x);
+    if (b->x) fill_random(b->x, n_in * n_col, 3);
+    b->act = b->x ? hn_bench_act(b->be, b->x, n_in, n_col) : NULL;
+    b->in_rows[0] = hn_bench_rows(b->be, NULL, (int64_t)b->y_floats);
+    if (!b->act || !b->in_rows[0]) return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld columns", b->k.id, (long long)n_col);
+    return HONE_OK;
+}
+
+/* The backend's copies of the cache or state, n_tok activations, and inputs of `all` floats each from x. */
+static hone_status prepare_memory(hn_kern_bench *b, int64_t n_tok, int n_in, int64_t x_floats, hone_error *err)
+{
+    int64_t width = act_width(&b->k), all = width * n_tok;
+    uint64_t room = hn_memory_available();
+    float *x = realloc(b->x, (size_t)x_floats * sizeof *b->x);
+    if (x) b->x = x;
+    b->y_floats = (uint64_t)all;
+    b->n_plain = copies_of(b, b->plain_bytes);
+    uint64_t want = b->plain_bytes * (uint64_t)b->n_plain;
+    b->mem = room && want > room / 4 * 3 ? NULL : b->be->op->alloc(b->be, want, HN_MEM_CACHE);
+    b->act = hn_bench_act(b->be, NULL, width, n_tok);
+    if (!x || !b->mem || !b->act) return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld copies", b->k.id, (long long)b->n_plain);
+    fill_random(b->x, x_floats, 3);
+    for (int64_t i = 0; i < b->n_plain; i++)
+        b->be->op->write(b->be, b->mem, (size_t)i * b->plain_bytes, b->plain, b->plain_bytes);
+    for (int i = 0; i < n_in; i++)
+        if (!(b->in_rows[i] = hn_bench_rows(b->be, b->x + i * all, all)))
+            return HN_FAIL(err, HONE_E_NOMEM, "%s: inputs", b->k.id);
     return HONE_OK;
 }
 
 static hone_status prepare_attn(hn_kern_bench *b, hone_error *err)
 {
-    int64_t width = b->k.n[0] * b->k.n[2];
-    b->act_cols = attn_tokens(&b->k);
-    b->y_floats = (uint64_t)(b->act_cols * width);
-    if (!b->be->op->act_alloc(b->be, &b->act, width, b->act_cols) ||
-        !b->be->op->act_alloc(b->be, &b->act_check, width, CHECK_COLS))
-        return HN_FAIL(err, HONE_E_NOMEM, "%s: outputs", b->k.id);
-    b->x = realloc(b->x, b->y_floats * sizeof *b->x);
-    if (!b->x) return HN_FAIL(err, HONE_E_NOMEM, "%s: queries", b->k.id);
-    fill_random(b->x, (int64_t)b->y_floats, 3);
-    return HONE_OK;
+    int64_t n_tok = attn_tokens(&b->k);
+    return prepare_memory(b, n_tok, 1, n_tok * act_width(&b->k), err);
 }
 
 static hone_status prepare_wkv(hn_kern_bench *b, hone_error *err)
 {
-    int64_t width = wkv_width(&b->k);
-    b->act_cols = b->k.n[2];
-    b->y_floats = (uint64_t)(width * b->act_cols);
-    float *x = realloc(b->x, (size_t)wkv_floats(&b->k) * sizeof *b->x);
-    if (x) b->x = x;
-    if (!x || !b->be->op->act_alloc(b->be, &b->act, width, b->act_cols) ||
-        !b->be->op->act_alloc(b->be, &b->act_check, width, CHECK_COLS))
-        return HN_FAIL(err, HONE_E_NOMEM, "%s: inputs", b->k.id);
-    fill_random(b->x, wkv_floats(&b->k), 3);
-    wkv_again(b);
-    return HONE_OK;
+    b->turn = 0;
+    return prepare_memory(b, b->k.n[2], WKV_INPUTS, wkv_floats(&b->k), err);
 }
 
 static hone_status prepare(hn_kern_bench *b, hone_error *err)
 {
     drop_backend(b);
     hone_status st = hn_pool_new(&b->pool, b->config.threads, err);
-    if (st == HONE_OK) st = new_backend(&b->be, b->pool, b->fast, &b->k, err);
+    if (st == HONE_OK) st = new_backend(&b->be, b->pool, b->level, &b->k, err);
     if (st == HONE_OK)
         st = is_product(&b->k) ? prepare_product(b, err) : is_wkv(&b->k) ? prepare_wkv(b, err) : prepare_attn(b, err);
     if (st != HONE_OK) return st;
@@ -702,7 +758,7 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
     if (b->k.kind == HN_KERN_ROPE) memcpy(b->out, b->in, (size_t)(b->k.n[0] * b->k.n[1]) * sizeof(float));
     for (int64_t i = 0; b->k.kind == HN_KERN_ROPE && i < b->k.n[1]; i++) b->in2[i] = i % 2 ? 0.0f : 1.0f;
     call(b);
-    if (attn || wkv) fetch_act(b);
+    if (pooled) fetch(b);
     if (!(product ? check_product(b, r) : attn ? check_attn(b, r) : wkv ? check_wkv(b, r) : check_row(b, r)))
         return HONE_OK;
     if (pooled) memcpy(b->y_check, b->y, b->y_floats * sizeof(float));
@@ -712,7 +768,7 @@ hone_status hn_kern_measure(hn_kern_result *r, hn_kern_bench *b, const hn_kern_c
         wkv_again(b);
         call(b);
     }
-    if (attn || wkv) fetch_act(b);
+    if (pooled) fetch(b);
     if (pooled && memcmp(b->y_check, b->y, b->y_floats * sizeof(float)) != 0)
         hn_invalid(&r->verdict, "the outputs changed from call to call");
     if (b->k.kind == HN_KERN_ENCODE) r->rmse = rmse_of(b);

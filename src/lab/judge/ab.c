@@ -5,6 +5,7 @@
 #include "lab/judge/ab.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/sample.h"
+#include "lab/judge/same.h"
 #include "lab/judge/sides.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/environ.h"
@@ -19,37 +20,41 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { AA_STEP = 4 };
 static const double first_round_s = 0.06; /* of one side: runs of a round at first */
 static const double most_round_s = 0.6;   /* of both: beyond that a round gets no more runs */
 static const double most_kernel_s = 0.3;  /* likewise, of kernels that stay in this process */
-static const double most_aa_s = 90;       /* A/A rounds beyond the least number end then */
+static const double most_trial_s = 90;    /* trying out how many runs a round needs ends then */
+static const double fine = 0.5;           /* as fine as that share of the margin is fine enough */
 
 typedef struct round_info {
     bool ba, voided, kept;
 } round_info;
-typedef struct series { /* rounds of one phase of one bench */
-    int k, n_metric;
+typedef struct series {      /* rounds of one phase of one bench */
+    int k, n_metric, n_side; /* n_side 3: a copy of A with data of its own as well */
     size_t n, cap, voided, kept;
     round_info *info;
-    double *v; /* [n][n_metric][2][k] */
+    double *v; /* [n][n_metric][n_side][k] */
+    double seconds;
 } series;
 
 typedef struct bench {
     const hn_target *t;
     hn_ab_line *line; /* [n_line], in the report */
     int n_line, k;
-    double cost; /* seconds of one run of one side */
+    double cost;   /* seconds of one run of one side */
+    hn_side *copy; /* of A, where sides stay in this process: data of its own, as B has */
     series ab;
     bool resident, decided;
+    bool said[2], droned[2]; /* a side's timed generation: of several tokens; of one, repeated */
 } bench;
 
 typedef struct experiment {
     const hn_ab_params *p;
     hn_ab_report *out;
-    bench *bench;
+    bench *bench; /* [p->n_targets] */
     size_t rounds;
     uint64_t salt;
+    hn_same *same; /* what the runs answered */
     hone_error *err;
 } experiment;
 
@@ -69,13 +74,18 @@ static void note(hn_ab_report *r, const char *fmt, ...)
     va_end(ap);
 }
 
+static void new_name(char dst[16])
+{
+    snprintf(dst, 16, "%012" PRIx64, hn_rand64(hn_clock_ns(), (uint64_t)getpid()) >> 16);
+}
+
 static bool stopped(const experiment *x) { return x->p->stop && x->p->stop(NULL); }
 
 /* ---- a series of rounds -------------------------------------------------------------------- */
 
 static double *values(const series *s, size_t round, int metric, int side)
 {
-    return s->v + ((round * (size_t)s->n_metric + (size_t)metric) * 2 + (size_t)side) * (size_t)s->k;
+    return s->v + ((round * (size_t)s->n_metric + (size_t)metric) * (size_t)s->n_side + (size_t)side) * (size_t)s->k;
 }
 
 static bool series_room(series *s)
@@ -84,7 +94,7 @@ static bool series_room(series *s)
     size_t cap = s->cap ? 2 * s->cap : 64;
     round_info *info = realloc(s->info, cap * sizeof *info);
     if (info) s->info = info;
-    double *v = info ? realloc(s->v, cap * (size_t)s->n_metric * 2 * (size_t)s->k * sizeof *v) : NULL;
+    double *v = info ? realloc(s->v, cap * (size_t)(s->n_metric * s->n_side * s->k) * sizeof *v) : NULL;
     if (!v) return false;
     s->v = v;
     s->cap = cap;
@@ -120,6 +130,7 @@ static void rounds_of(hn_ab_round *r, const series *s, int metric, hn_ab_within 
     for (size_t i = 0; i < s->n; i++)
         r[i] = (hn_ab_round){ .a = summary(values(s, i, metric, 0), s->k, w, higher),
                               .b = summary(values(s, i, metric, 1), s->k, w, higher),
+                              .a2 = s->n_side > 2 ? summary(values(s, i, metric, 2), s->k, w, higher) : 0,
                               .ba = s->info[i].ba,
                               .voided = s->info[i].voided };
 }
@@ -127,7 +138,7 @@ static void rounds_of(hn_ab_round *r, const series *s, int metric, hn_ab_within 
 /* Two rounds of opposite orders become one of twice as many runs. Rounds on evidence stay so. */
 static bool series_merge(series *s)
 {
-    series m = { .k = 2 * s->k, .n_metric = s->n_metric };
+    series m = { .k = 2 * s->k, .n_metric = s->n_metric, .n_side = s->n_side };
     for (size_t i = 0; i + 1 < s->n; i += 2) {
         if (!series_room(&m)) {
             series_free(&m);
@@ -137,7 +148,7 @@ static bool series_merge(series *s)
                                     .voided = s->info[i].voided || s->info[i + 1].voided,
                                     .kept = s->info[i].kept || s->info[i + 1].kept };
         for (int j = 0; j < s->n_metric; j++)
-            for (int side = 0; side < 2; side++)
+            for (int side = 0; side < s->n_side; side++)
                 for (int h = 0; h < 2; h++)
                     memcpy(values(&m, m.n, j, side) + h * s->k, values(s, i + (size_t)h, j, side),
                            (size_t)s->k * sizeof(double));
@@ -156,10 +167,25 @@ static hone_status measure(hn_measured *m, experiment *x, bench *b, hn_side *sid
 {
     hone_status st = hn_side_measure(m, side, b->t, hn_rand64(x->p->seed ^ 0x73616c74, x->salt++), x->err);
     if (st != HONE_OK) return st;
-    if (m->invalid[0]) /* the quality run, with answers to real prompts, has the last word on this one */
-        if (strncmp(m->invalid, "degenerate output", 17) != 0)
-            return HN_FAIL(x->err, HONE_E_NUMERIC, "%s: the result is not valid: %s", hn_side_label(side), m->invalid);
-    return HONE_OK;
+    /* Of a repeated token the quality run, with answers to real prompts, has the last word; not if one side has it.
+     * Runs that were asked different things are compared with the other side's by their answers. */
+    bool drones = strncmp(m->invalid, "degenerate output", 17) == 0;
+    if (m->invalid[0] && !drones)
+        return HN_FAIL(x->err, HONE_E_NUMERIC, "%s: the result is not valid: %s", hn_side_label(side), m->invalid);
+    if (!m->question) (drones ? b->droned : b->said)[side == x->p->b] = true;
+    if ((b->droned[0] || b->droned[1]) && (b->said[0] || b->said[1]))
+        return HN_FAIL(x->err, HONE_E_NUMERIC,
+                       "%s repeated one token through what was timed, and the other run did not",
+                       b->droned[1] ? "b" : "a");
+    return hn_same_check(x->same, side, b->t, m, x->err);
+}
+
+/* As a record writes it: who judges again from the record judges the same numbers. */
+static double recorded(double v)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.6g", v);
+    return strtod(text, NULL);
 }
 
 static hone_status run_once(experiment *x, bench *b, series *s, hn_side *side, int which, int run, int64_t *faults)
@@ -173,7 +199,7 @@ static hone_status run_once(experiment *x, bench *b, series *s, hn_side *side, i
         if (!v || !(v->value > 0))
             return HN_FAIL(x->err, HONE_E_FORMAT, "%s: %s is %s; expected a number above zero, which has a ratio",
                            hn_side_label(side), b->line[j].metric, v ? "not above zero" : "missing");
-        values(s, s->n, j, which)[run] = v->value;
+        values(s, s->n, j, which)[run] = recorded(v->value);
     }
     return HONE_OK;
 }
@@ -194,21 +220,29 @@ static bool disturbed(const hn_evidence *before, const hn_evidence *after, int64
     return bad;
 }
 
-static hone_status add_round(experiment *x, bench *b, series *s, hn_side *a, hn_side *b_side, uint64_t index,
-                             size_t wanted)
+/* side [s->n_side]: A, B and perhaps A's copy, which runs before or behind the two, by a coin of its own. */
+static hone_status add_round(experiment *x, bench *b, series *s, hn_side *const *side, uint64_t index, size_t wanted)
 {
     if (!series_room(s)) return HN_FAIL(x->err, HONE_E_NOMEM, "rounds of the comparison");
     hn_evidence before, after;
     int64_t faults = 0;
-    bool ba = hn_ab_order(x->p->seed, index);
+    uint64_t start = hn_clock_ns();
+    bool ba = hn_ab_order(x->p->seed, index), copy_first = hn_ab_order(x->p->seed ^ 0x636f7079, index);
     hn_evidence_look(&before);
-    for (int run = 0; run < s->k; run++)
-        for (int h = 0; h < 2; h++) {
-            bool second = (run % 2 ? !ba : ba) != (h == 1); /* ABBA within the round too */
-            hone_status st = run_once(x, b, s, second ? b_side : a, second, run, &faults);
+    for (int run = 0; run < s->k; run++) {
+        int order[3], n = 0, first = (run % 2 ? !ba : ba); /* ABBA within the round too */
+        bool copy_now = s->n_side > 2 && (run % 2 ? !copy_first : copy_first);
+        if (copy_now) order[n++] = 2;
+        order[n++] = first;
+        order[n++] = !first;
+        if (s->n_side > n) order[n++] = 2;
+        for (int h = 0; h < n; h++) {
+            hone_status st = run_once(x, b, s, side[order[h]], order[h], run, &faults);
             if (st != HONE_OK) return st;
         }
+    }
     hn_evidence_look(&after);
+    s->seconds += (double)(hn_clock_ns() - start) * 1e-9;
     char why[120];
     s->info[s->n] = (round_info){ .ba = ba };
     if (disturbed(&before, &after, faults, why, sizeof why)) {
@@ -328,74 +362,73 @@ static hone_status first_runs(experiment *x, bench *b)
     return HONE_OK;
 }
 
-/* ---- A against A ------------------------------------------------------------------------------------ */
+/* ---- how many runs a round needs ---------------------------------------------------------------------- */
 
-static hone_status half_widths(experiment *x, bench *b, const series *s, double *worst)
+/* How fine the first look will be, from a few rounds of A against itself: half of the 95 % interval of a median of as
+ * many rounds, 1.96 · 1.2533 σ / √rounds, with σ = 1.4826 · the median distance of a round from 1 (both of Gauss's
+ * distribution; what has heavier tails is only tried out for longer). Of the summaries the one that promises most. */
+static hone_status promise(experiment *x, bench *b, const series *s, double *worst)
 {
     hn_ab_round *r = calloc(s->n + 1, sizeof *r);
     double *logs = calloc(s->n + 1, sizeof *logs);
-    hone_status st = r && logs ? HONE_OK : HN_FAIL(x->err, HONE_E_NOMEM, "A/A rounds");
+    hone_status st = r && logs ? HONE_OK : HN_FAIL(x->err, HONE_E_NOMEM, "rounds of a trial");
     *worst = 0;
     for (int j = 0; j < b->n_line && st == HONE_OK; j++) {
         hn_ab_line *l = &b->line[j];
-        l->aa_half_width = NAN;
+        double least = INFINITY;
         for (int w = HN_AB_LEAST; w <= HN_AB_MEAN && st == HONE_OK; w++) {
             if (x->p->within != HN_AB_AUTO ? w != (int)x->p->within
                                            : w == HN_AB_MEAN || (s->k == 1 && w != HN_AB_MEDIAN))
                 continue;
+            hn_stats of;
             rounds_of(r, s, j, (hn_ab_within)w, l->higher);
             size_t n = hn_ab_logs(logs, r, s->n, l->higher, x->err);
-            double hw = hn_ab_half_width(logs, n);
-            if (!(l->aa_half_width <= hw)) { /* also the first one */
-                l->aa_half_width = hw;
-                l->within = (hn_ab_within)w;
-                l->aa_n = n;
-            }
+            for (size_t i = 0; i < n; i++) logs[i] = fabs(logs[i]);
+            st = hn_stats_of(&of, logs, n, x->err);
+            if (st != HONE_OK || !(of.median < least)) continue;
+            least = of.median;
+            l->within = (hn_ab_within)w;
         }
-        if (!l->beside) *worst = fmax(*worst, l->aa_half_width / l->r.wanted);
+        double half = 1.96 * 1.2533 * 1.4826 * least / sqrt((double)x->rounds);
+        if (!l->beside) *worst = fmax(*worst, half / l->r.wanted);
     }
     free(r);
     free(logs);
     return st;
 }
 
-static bool may_grow(const experiment *x, const bench *b, const series *s)
+static bool may_grow(const experiment *x, const bench *b, int k)
 {
-    return !x->p->runs && 2 * s->k <= HN_AB_MAX_RUNS &&
-           4 * s->k * b->cost <= (b->resident ? most_kernel_s : most_round_s);
+    return !x->p->runs && 2 * k <= HN_AB_MAX_RUNS && 4 * k * b->cost <= (b->resident ? most_kernel_s : most_round_s);
 }
 
-/* How finely the machine tells a from itself, and what that needs. Rounds go on until the
- * half-width is well below the margin, or no more of them are to be had. */
-static hone_status against_itself(experiment *x, bench *b, hn_side *again)
+static void say_trial(const experiment *x, size_t done)
 {
-    series s = { .k = b->k, .n_metric = b->n_line };
+    hn_ab_progress at = { .look = -1, .done = done, .total = HN_AB_MIN_ROUNDS, .left_s = NAN, .most_s = NAN };
+    if (x->p->progress) x->p->progress(x->p->progress_arg, &at);
+}
+
+/* How many runs a round needs, and which summary of them is the steadiest: from A alone, never from B's numbers. One
+ * run that may not become more leaves nothing to find out. */
+static hone_status trial(experiment *x, bench *b)
+{
+    if (b->k == 1 && !may_grow(x, b, 1)) return HONE_OK;
+    hn_side *const sides[] = { x->p->a, b->copy ? b->copy : x->p->a };
+    series s = { .k = b->k, .n_metric = b->n_line, .n_side = 2 };
     uint64_t start = hn_clock_ns(), index = 0;
-    size_t most = x->rounds > HN_AB_MIN_ROUNDS ? x->rounds : HN_AB_MIN_ROUNDS;
     double worst = INFINITY;
     hone_status st = HONE_OK;
-    while (st == HONE_OK && s.n - s.voided < most) {
-        if (x->p->progress) x->p->progress(x->p->progress_arg, s.n - s.voided, most);
-        st = add_round(x, b, &s, x->p->a, again, 1000000 + index++, most);
-        size_t n = s.n - s.voided;
-        if (st != HONE_OK || n < HN_AB_MIN_ROUNDS || (n % AA_STEP && n < most)) continue;
-        st = half_widths(x, b, &s, &worst);
-        bool grow = may_grow(x, b, &s);
-        if (st != HONE_OK || worst <= (grow ? 0.7 : 1) || (double)(hn_clock_ns() - start) * 1e-9 > most_aa_s) break;
-        if (!grow || (n < most && worst <= 1)) continue;
-        if (s.n % 2) st = add_round(x, b, &s, x->p->a, again, 1000000 + index++, most); /* whole blocks are merged */
-        if (st == HONE_OK && !series_merge(&s)) st = HN_FAIL(x->err, HONE_E_NOMEM, "A/A rounds");
+    while (st == HONE_OK && s.n - s.voided < HN_AB_MIN_ROUNDS) {
+        say_trial(x, s.n - s.voided);
+        st = add_round(x, b, &s, sides, 1000000 + index++, HN_AB_MIN_ROUNDS);
+        if (st != HONE_OK || s.n - s.voided < HN_AB_MIN_ROUNDS) continue;
+        st = promise(x, b, &s, &worst);
+        bool late = (double)(hn_clock_ns() - start) * 1e-9 > most_trial_s;
+        if (st != HONE_OK || worst <= fine || !may_grow(x, b, s.k) || late) break;
+        if (s.n % 2) st = add_round(x, b, &s, sides, 1000000 + index++, HN_AB_MIN_ROUNDS); /* whole blocks are merged */
+        if (st == HONE_OK && !series_merge(&s)) st = HN_FAIL(x->err, HONE_E_NOMEM, "rounds of a trial");
     }
     b->k = s.k;
-    for (int j = 0; j < b->n_line && st == HONE_OK; j++) {
-        hn_ab_line *l = &b->line[j];
-        if (!(l->aa_half_width > l->r.wanted)) continue;
-        l->r.margin = l->aa_half_width;
-        note(
-            x->out,
-            "%s: this machine tells it from itself only within %.1f %% now: REGRESSED and IMPROVED need more than that",
-            l->metric, 100 * l->aa_half_width);
-    }
     series_free(&s);
     return st;
 }
@@ -409,24 +442,53 @@ static void refresh_line(hn_ab_line *l, const bench *b, int j)
     if (r) l->rounds = r;
     double *v = realloc(l->runs, (s->n + 1) * 2 * (size_t)s->k * sizeof *v);
     if (v) l->runs = v;
-    if (!r || !v) return; /* what was there stays */
+    double *self = calloc(s->n + 1, sizeof *self);
+    if (!r || !v || !self) { /* what was there stays */
+        free(self);
+        return;
+    }
     rounds_of(l->rounds, s, j, l->within, l->higher);
     for (size_t i = 0; i < s->n; i++)
         memcpy(v + 2 * i * (size_t)s->k, values(s, i, j, 0), 2 * (size_t)s->k * sizeof *v);
+    l->aa_n = hn_ab_self_logs(self, l->rounds, s->n, l->higher);
+    l->aa_half_width = hn_ab_half_width(self, l->aa_n);
+    /* Fresh processes of one side are alike but for chance, which the interval has. Data that stay lie where they
+     * lie. */
+    if (s->n_side > 2) l->r.margin = fmax(l->r.wanted, hn_ab_bias(self, l->aa_n));
+    free(self);
     l->n_rounds = s->n;
     l->n_runs = s->k;
     l->voided = s->voided;
     l->kept = s->kept;
 }
 
+/* Seconds until this look is over, and until the last would be. A bench not begun is taken to cost what this one
+ * does. */
+static void say_look(const experiment *x, const bench *now, int look)
+{
+    size_t wanted = hn_ab_rounds_at(x->rounds, look), last = hn_ab_rounds_at(x->rounds, HN_AB_LOOKS - 1);
+    hn_ab_progress at = { .look = look, .done = now->ab.n - now->ab.voided, .total = wanted };
+    double here = now->ab.n ? now->ab.seconds / (double)now->ab.n : 2 * now->k * now->cost;
+    if (!x->p->progress) return;
+    for (size_t i = 0; i < x->p->n_targets; i++) {
+        const bench *b = &x->bench[i];
+        size_t have = b->ab.n - b->ab.voided;
+        double each = b->ab.n ? b->ab.seconds / (double)b->ab.n : here;
+        if (have < wanted && b >= now) at.left_s += each * (double)(wanted - have);
+        at.most_s += each * (double)(last - (have < last ? have : last));
+    }
+    x->p->progress(x->p->progress_arg, &at);
+}
+
 static hone_status look_at(experiment *x, bench *b, int look)
 {
-    if (b->ab.k == 0) b->ab = (series){ .k = b->k, .n_metric = b->n_line };
+    hn_side *const sides[] = { x->p->a, x->p->b, b->copy };
+    if (b->ab.k == 0) b->ab = (series){ .k = b->k, .n_metric = b->n_line, .n_side = b->copy ? 3 : 2 };
     size_t wanted = hn_ab_rounds_at(x->rounds, look);
     hone_status st = HONE_OK;
     while (st == HONE_OK && b->ab.n - b->ab.voided < wanted) {
-        if (x->p->progress) x->p->progress(x->p->progress_arg, b->ab.n - b->ab.voided, wanted);
-        st = add_round(x, b, &b->ab, x->p->a, x->p->b, b->ab.n, wanted);
+        say_look(x, b, look);
+        st = add_round(x, b, &b->ab, sides, b->ab.n, wanted);
     }
     return st;
 }
@@ -469,6 +531,26 @@ static hone_status judge(experiment *x, double alpha)
     return st;
 }
 
+/* Sides that may answer differently are two programs for two purposes: neither is the better one. */
+static void tell_different(hn_ab_report *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        hn_ab_verdict *v = &r->line[i].r.verdict;
+        if (*v == HN_AB_IMPROVED || *v == HN_AB_SAME) *v = HN_AB_DIFFERENT;
+    }
+    if (r->overall == HN_AB_IMPROVED || r->overall == HN_AB_SAME) r->overall = HN_AB_DIFFERENT;
+}
+
+/* Before b is called faster: was it, seen from outside? */
+static hone_status outside(const experiment *x)
+{
+    hone_status st = HONE_OK;
+    for (size_t i = 0; i < x->out->n && st == HONE_OK; i++)
+        if (x->out->line[i].r.verdict == HN_AB_IMPROVED && !of_process(x->out->line[i].metric))
+            st = hn_same_outside(x->same, x->out->line[i].target, x->err);
+    return st;
+}
+
 static hn_ab_verdict overall(const hn_ab_report *r)
 {
     bool regressed = false, improved = false, open = false, alarm = false;
@@ -485,24 +567,24 @@ static hn_ab_verdict overall(const hn_ab_report *r)
     return open || r->n == 0 ? HN_AB_INCONCLUSIVE : improved ? HN_AB_IMPROVED : HN_AB_SAME;
 }
 
-static hone_status bench_look(experiment *x, bench *b, int look)
+/* Where sides stay in this process, A gets a copy that has data of its own, as B has. */
+static hone_status settle(experiment *x, bench *b)
 {
-    hn_side *again = x->p->a, *own = NULL;
     hone_status st = HONE_OK;
     b->resident = hn_sides_resident(x->p->a, x->p->b, b->t);
-    if (b->resident) {
-        st = hn_side_settle(x->p->a, b->t, x->err);
-        if (st == HONE_OK) st = hn_side_settle(x->p->b, b->t, x->err);
-    }
+    if (!b->resident) return HONE_OK;
+    if (!b->copy) st = hn_side_open(&b->copy, hn_side_label(x->p->a), &(hn_side_params){ .stop = x->p->stop }, x->err);
+    hn_side *const sides[] = { x->p->a, x->p->b, b->copy };
+    for (int i = 0; i < 3 && st == HONE_OK; i++) st = hn_side_settle(sides[i], b->t, x->err);
+    return st;
+}
+
+static hone_status bench_look(experiment *x, bench *b, int look)
+{
+    hone_status st = settle(x, b);
     if (look == 0) {
         if (st == HONE_OK) st = first_runs(x, b);
-        if (st == HONE_OK && b->resident) { /* the second of A/A has data of its own, as B has */
-            st = hn_side_open(&own, hn_side_label(x->p->a), &(hn_side_params){ .stop = x->p->stop }, x->err);
-            if (st == HONE_OK) st = hn_side_settle(own, b->t, x->err);
-            again = own;
-        }
-        if (st == HONE_OK) st = against_itself(x, b, again);
-        hn_side_close(own);
+        if (st == HONE_OK) st = trial(x, b);
     }
     if (st == HONE_OK) st = look_at(x, b, look);
     for (int j = 0; j < b->n_line; j++) {
@@ -512,6 +594,7 @@ static hone_status bench_look(experiment *x, bench *b, int look)
     }
     hn_side_leave(x->p->a);
     hn_side_leave(x->p->b);
+    if (b->copy) hn_side_leave(b->copy);
     return st;
 }
 
@@ -525,7 +608,8 @@ static bool bench_open(const bench *b)
 static hone_status looks(experiment *x)
 {
     hone_status st = HONE_OK;
-    for (int look = 0; look < HN_AB_LOOKS && st == HONE_OK; look++) {
+    int most = x->p->looks ? x->p->looks : HN_AB_LOOKS;
+    for (int look = 0; look < most && st == HONE_OK; look++) {
         for (size_t i = 0; i < x->p->n_targets && st == HONE_OK; i++) {
             bench *b = &x->bench[i];
             if (look > 0 && !bench_open(b)) continue;
@@ -534,7 +618,7 @@ static hone_status looks(experiment *x)
             if (look == 0) x->out->n += (size_t)b->n_line;
         }
         if (st != HONE_OK) break;
-        st = judge(x, HN_AB_ALPHA / HN_AB_LOOKS);
+        st = judge(x, hn_ab_alpha(x->rounds, look));
         x->out->looks = look + 1;
         x->out->overall = overall(x->out);
         if (st == HONE_OK && x->out->overall != HN_AB_INCONCLUSIVE) break;
@@ -546,15 +630,19 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
 {
     hone_error own;
     experiment x = { .p = p, .out = out, .rounds = p->rounds ? p->rounds : HN_AB_ROUNDS, .err = err ? err : &own };
-    *out = (hn_ab_report){ .seed = p->seed };
+    *out = (hn_ab_report){ .seed = p->seed, .first = x.rounds };
+    new_name(out->name);
     x.bench = calloc(p->n_targets, sizeof *x.bench);
     out->line = calloc(p->n_targets * HN_AB_METRICS, sizeof *out->line);
     hone_status st = x.bench && out->line ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "the comparison");
     for (size_t i = 0; i < p->n_targets && st == HONE_OK; i++) x.bench[i].t = &p->targets[i];
+    if (st == HONE_OK) st = hn_same_new(&x.same, p->a, p->b, p->different, p->seed, err);
     if (st == HONE_OK) st = looks(&x);
+    if (st == HONE_OK) st = outside(&x);
+    if (st == HONE_OK && p->different) tell_different(out);
     if (st == HONE_E_INTERRUPTED || (st != HONE_OK && stopped(&x))) { /* what there is, without a verdict */
         out->interrupted = true;
-        st = judge(&x, HN_AB_ALPHA / HN_AB_LOOKS);
+        st = judge(&x, hn_ab_alpha(x.rounds, out->looks < HN_AB_LOOKS ? out->looks : HN_AB_LOOKS - 1));
         for (size_t i = 0; i < out->n; i++)
             if (out->line[i].looks > out->looks) out->line[i].r.verdict = HN_AB_INCONCLUSIVE;
         out->overall = HN_AB_INCONCLUSIVE;
@@ -562,6 +650,12 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
     }
     for (size_t i = 0; i < out->n; i++) {
         const hn_ab_line *l = &out->line[i];
+        if (l->r.margin > l->r.wanted)
+            note(out, "%s: a copy of A is %.1f %% off A itself in these rounds: REGRESSED and IMPROVED need more",
+                 l->metric, 100 * l->r.margin);
+        if (l->r.verdict == HN_AB_INCONCLUSIVE && l->aa_half_width > l->r.wanted)
+            note(out, "%s: this machine tells it from itself only within %.2g %% now; a quieter one needs fewer rounds",
+                 l->metric, 100 * l->aa_half_width);
         if (i > 0 && l->target == out->line[i - 1].target) continue;
         if (l->voided)
             note(out, "%s: %zu of %zu rounds thrown away, both sides, because something else disturbed the machine",
@@ -570,8 +664,12 @@ hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err)
             note(out, "%s: %zu disturbed rounds were kept: there were too many to throw away",
                  l->target->id ? l->target->id : "commands", l->kept);
     }
-    for (size_t i = 0; i < p->n_targets && x.bench; i++) series_free(&x.bench[i].ab);
+    for (size_t i = 0; i < p->n_targets && x.bench; i++) {
+        series_free(&x.bench[i].ab);
+        hn_side_close(x.bench[i].copy);
+    }
     free(x.bench);
+    hn_same_free(x.same);
     if (st != HONE_OK) hn_ab_report_free(out);
     return st;
 }
@@ -603,6 +701,7 @@ static json_t *rounds_json(const hn_ab_line *l)
         const hn_ab_round *r = &l->rounds[i];
         json_t *o = json_pack("{s:s, s:o, s:o, s:b}", "order", r->ba ? "BA" : "AB", "a", hn_lab_num(r->a), "b",
                               hn_lab_num(r->b), "voided", r->voided);
+        if (r->a2 > 0) json_object_set_new(o, "a2", hn_lab_num(r->a2));
         if (l->n_runs > 1) {
             json_object_set_new(o, "a_runs", numbers(l->runs + 2 * i * (size_t)l->n_runs, l->n_runs));
             json_object_set_new(o, "b_runs", numbers(l->runs + (2 * i + 1) * (size_t)l->n_runs, l->n_runs));
@@ -618,7 +717,7 @@ json_t *hn_ab_record(const hn_ab_report *rep, const hn_ab_line *l, const hn_side
     char ts[40], id[16];
     json_t *o = json_object(), *args = json_array(), *notes = json_array();
     hn_utc_now(ts, sizeof ts);
-    snprintf(id, sizeof id, "%012" PRIx64, hn_rand64(hn_clock_ns(), (uint64_t)getpid()) >> 16);
+    new_name(id);
     for (int i = 0; i < HN_SIDE_ARGS && l->target->args[i]; i++)
         json_array_append_new(args, hn_lab_str(l->target->args[i]));
     for (int i = 0; i < rep->n_notes; i++) json_array_append_new(notes, hn_lab_str(rep->note[i]));
@@ -635,6 +734,8 @@ json_t *hn_ab_record(const hn_ab_report *rep, const hn_ab_line *l, const hn_side
     json_object_set_new(o, "a_median", hn_lab_num(l->a));
     json_object_set_new(o, "b_median", hn_lab_num(l->b));
     json_object_set_new(o, "args", args);
+    json_object_set_new(o, "comparison", hn_lab_str(rep->name));
+    json_object_set_new(o, "first_rounds", json_integer((json_int_t)rep->first));
     json_object_set_new(o, "seed", json_integer((json_int_t)rep->seed));
     json_object_set_new(o, "within", json_string(hn_ab_within_name(l->within)));
     json_object_set_new(o, "runs", json_integer(l->n_runs));

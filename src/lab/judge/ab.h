@@ -1,7 +1,6 @@
-/* ab: two sides measured in rounds until there is a verdict. First the same side against
- * itself: that says how finely this machine tells a thing from itself just now, how many
- * runs a round needs, and which summary of them is the steadiest. Then A against B, in
- * at most three looks. */
+/* ab: two sides measured in rounds until there is a verdict. First, where that is open, a few rounds of A
+ * against itself: how many runs a round needs, and which summary of them is the steadiest. Then A against B in
+ * at most four looks; A against itself comes from the same rounds. */
 #ifndef HN_AB_H
 #define HN_AB_H
 
@@ -17,19 +16,28 @@ enum { HN_AB_METRICS = 8, HN_AB_MAX_RUNS = 32, HN_AB_NOTES = 8 };
 typedef enum hn_ab_within { HN_AB_AUTO = 0, HN_AB_LEAST, HN_AB_MEDIAN, HN_AB_MEAN } hn_ab_within;
 const char *hn_ab_within_name(hn_ab_within w); /* "best" (least time, most speed) "median" "mean" */
 
+/* Where a comparison is. Seconds are what the rounds took so far, times the rounds to come. */
+typedef struct hn_ab_progress {
+    int look;              /* from 0; −1: trying out how many runs a round needs */
+    uint64_t done, total;  /* rounds of this look */
+    double left_s, most_s; /* of this look; if all other looks must follow. NaN: not known yet */
+} hn_ab_progress;
+
 typedef struct hn_ab_params {
     const hn_target *targets; /* benches, one after the other in every look */
     size_t n_targets;
     hn_side *a, *b;
     size_t rounds;       /* of the first look; 0: HN_AB_ROUNDS */
+    int looks;           /* at most; 0: HN_AB_LOOKS */
     double margin;       /* ε; 0: 2 %, single kernels 3 % */
     const char *metrics; /* names with commas; NULL: what the bench is about */
     uint64_t seed;
-    int runs; /* runs of each side in a round; 0: found by the A/A rounds */
+    int runs; /* runs of each side in a round; 0: found by trying */
     hn_ab_within within;
-    bool strict; /* a disturbed machine ends it: HONE_E_UNSUPPORTED */
+    bool strict;    /* a disturbed machine ends it: HONE_E_UNSUPPORTED */
+    bool different; /* the sides may answer differently: measured, and never called improved or the same */
     bool (*stop)(void *);
-    void (*progress)(void *arg, uint64_t done, uint64_t total); /* NULL allowed */
+    void (*progress)(void *arg, const hn_ab_progress *at); /* NULL allowed */
     void *progress_arg;
 } hn_ab_params;
 
@@ -39,10 +47,10 @@ typedef struct hn_ab_line { /* one metric of one bench */
     bool higher;
     bool beside; /* CPU time beside wall time: may raise an alarm, cannot lift one */
     hn_ab_within within;
-    double aa_half_width; /* NaN: not measured */
-    size_t aa_n;
-    hn_ab_round *rounds; /* [n_rounds], A against B */
-    double *runs;        /* [n_rounds][2][n_runs]: side a's, side b's */
+    double aa_half_width; /* of A against itself in the rounds that count; NaN: fewer than 6 pairs */
+    size_t aa_n;          /* pairs of A and A */
+    hn_ab_round *rounds;  /* [n_rounds], A against B */
+    double *runs;         /* [n_rounds][2][n_runs]: side a's, side b's */
     size_t n_rounds;
     int n_runs;
     size_t voided, kept; /* rounds thrown away on evidence; rounds kept in spite of it, too many having gone */
@@ -58,6 +66,8 @@ typedef struct hn_ab_report {
     int looks;
     bool interrupted;
     uint64_t seed;
+    size_t first;  /* rounds of the first look */
+    char name[16]; /* of this comparison, in all its records */
     char note[HN_AB_NOTES][200];
     int n_notes;
 } hn_ab_report;
@@ -66,6 +76,11 @@ typedef struct hn_ab_report {
  * HONE_E_NUMERIC: a side's result is not valid; HONE_E_ARG: no such metric. */
 hone_status hn_ab_run(hn_ab_report *out, const hn_ab_params *p, hone_error *err);
 void hn_ab_report_free(hn_ab_report *r);
+/* "B takes 7.7 % longer (5.4 to 8.5)": the interval at the level of the verdict, as B's time, or memory, against A's;
+ * "" without one. Returns dst. */
+const char *hn_ab_say(char *dst, size_t cap, const hn_ab_line *l);
+/* "look 1 of 4, about 12 s left (2 min if it stays open)". Returns dst. */
+const char *hn_ab_say_progress(char *dst, size_t cap, const hn_ab_progress *at);
 /* A record of schema hone.ab/1. */
 json_t *hn_ab_record(const hn_ab_report *r, const hn_ab_line *l, const hn_side *a, const hn_side *b,
                      const hn_environ *env);

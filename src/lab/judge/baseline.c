@@ -4,6 +4,7 @@
 #include "base/json_tree.h"
 #include "base/mapped.h"
 #include "lab/judge/baseline.h"
+#include "lab/quality/paths.h"
 #include "lab/record/history.h"
 #include "lab/record/record_read.h"
 #include "lab/machine/clock.h"
@@ -409,13 +410,14 @@ static void value_text(char *dst, size_t cap, json_t *v)
 void hn_environ_differ(char *dst, size_t cap, json_t *was, json_t *is)
 {
     /* what env.hash covers; memory in whole GiB there */
-    static const char *const fields[] = { "machine", "cpu_model",    "microcode",      "kernel",
-                                          "cores",   "cores_online", "mem_total_mb",   "governor",
-                                          "boost",   "thp",          "cgroup_cpu_max", NULL };
+    static const char *const fields[] = { "machine",        "cpu_model",    "microcode", "kernel", "cores",
+                                          "cores_online",   "mem_total_mb", "governor",  "boost",  "thp",
+                                          "cgroup_cpu_max", "cgroup_cpus",  "nice",      NULL };
     dst[0] = 0;
     if (strcmp(hn_record_text(was, "hash"), hn_record_text(is, "hash")) == 0 && hn_record_text(is, "hash")[0]) return;
     for (const char *const *f = fields; *f; f++) {
         char a[200], b[200];
+        if (!json_object_get(was, *f)) continue; /* what an old record does not say is no difference */
         value_text(a, sizeof a, json_object_get(was, *f));
         value_text(b, sizeof b, json_object_get(is, *f));
         if (strcmp(a, b) != 0) say(dst, cap, "%s: %s → %s\n", *f, a, b);
@@ -430,9 +432,19 @@ void hn_quality_differ(char *dst, size_t cap, json_t *was, json_t *is)
     const char *a = hn_record_text(was, "hash"), *b = hn_record_text(is, "hash");
     json_t *ids_a = json_object_get(was, "ids"), *ids_b = json_object_get(is, "ids");
     dst[0] = 0;
+    if (a[0] && b[0] && !hn_q_same_kind(a, b) && hn_q_same_kind(a, hn_record_text(is, "q1")))
+        b = hn_record_text(is, "q1"); /* what both kinds know */
     if (a[0] && strcmp(a, b) == 0) return;
+    if (a[0] && b[0] && !hn_q_same_kind(a, b)) {
+        snprintf(
+            dst, cap,
+            "quality hash %s, the baseline's is %s: of two kinds, which nothing can compare; measure with the same "
+            "--quality, or save the baseline again",
+            b, a);
+        return;
+    }
     snprintf(dst, cap, "quality hash %s, the baseline's is %s: ", b[0] ? b : "none", a[0] ? a : "none");
-    if (strlen(a) == strlen(b) && strlen(a) > 12 && strncmp(a, b, 11) == 0) {
+    if (hn_q_same_answers(a, b)) {
         say(dst, cap, "the same answers from other logits");
         return;
     }
@@ -444,7 +456,7 @@ void hn_quality_differ(char *dst, size_t cap, json_t *was, json_t *is)
                 (long long)json_integer_value(y), (long long)json_integer_value(x));
             return;
         }
-    say(dst, cap, "other answers");
+    say(dst, cap, json_array_size(ids_a) ? "other answers to the long prompt" : "other answers");
 }
 
 /* ---- the speed ------------------------------------------------------------------------------------------ */
@@ -466,9 +478,9 @@ static bool gated(const char *list, const char *metric)
     return in_list(list ? list : "prefill_tok_s,decode_tok_s,peak_anon_mb", metric);
 }
 
-/* The configuration that was asked for. Which kernels and which form of the weights serve it is the engine's affair,
- * and may be the very change that is judged. */
-static bool same_measurement(json_t *a, json_t *b)
+/* Which kernels and which form of the weights serve it is the engine's affair, and may be the very change that is
+ * judged. */
+bool hn_same_measurement(json_t *a, json_t *b)
 {
     static const char *const free_keys[] = { "samples", "weights_note", "weights", "cpu", NULL };
     if (strcmp(hn_record_id(a), hn_record_id(b)) != 0) return false;
@@ -512,7 +524,7 @@ static hone_status samples_now(double **x, size_t *n, json_t **record, json_t *b
     {
         double *part, *all;
         size_t k;
-        if (!same_measurement(before, r)) continue;
+        if (!hn_same_measurement(before, r)) continue;
         hone_status st = hn_record_samples(&part, &k, r, metric, err);
         if (st != HONE_OK) return st;
         all = realloc(*x, (*n + k + 1) * sizeof *all);

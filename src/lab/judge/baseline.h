@@ -77,6 +77,10 @@ typedef struct hn_baseline_rule {
     double alpha;        /* of all verdicts of this look together */
 } hn_baseline_rule;
 
+/* Do two records measure the same: the same id, and the same asked for? Which kernels and which form of the weights
+ * serve it may differ. */
+bool hn_same_measurement(json_t *a, json_t *b);
+
 /* Compares every metric of every record of the baseline with the samples of all records of the same measurement in
  * `now`, taken together. HONE_E_ARG: a name in rule->metrics that no record has. */
 hone_status hn_baseline_compare(hn_baseline_row **rows, size_t *n, json_t *baseline, json_t *now,

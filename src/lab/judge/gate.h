@@ -22,7 +22,8 @@ hone_status hn_gate_quality(json_t **out, const hn_gate_run *g, char *why, size_
  * exit: of the process that gave no record (usage, model, memory), else 0. */
 hone_status hn_gate_measure(json_t *records, const hn_gate_run *g, int32_t samples, bool quality, char *why, size_t cap,
                             int *exit_code, hone_error *err);
-/* Generated ids of a plain run that are not those of `was`: in words; "" the same, or none to compare. */
-void hn_gate_ids_differ(char *dst, size_t cap, json_t *was, json_t *is);
+/* How the timed runs of a record answered differently than those of `was`, which measured the same: in words; "" the
+ * same, or nothing to compare: records from before there were proofs have ids at most. */
+void hn_gate_answers_differ(char *dst, size_t cap, json_t *was, json_t *is);
 
 #endif

@@ -119,6 +119,7 @@ static hone_status compare_commands(hn_ab_report *r, trial *t, const char *a, co
                        .n_targets = 1,
                        .rounds = t->p->quick ? HN_AB_MIN_ROUNDS : HN_AB_ROUNDS,
                        .runs = t->p->quick ? 6 : 0,
+                       .looks = t->p->quick ? 2 : 0,
                        .seed = t->seed++,
                        .stop = t->p->stop };
     hone_status st = hn_side_open(&p.a, a, &sp, t->err);

@@ -8,12 +8,14 @@
 #include "lab/record/record_read.h"
 #include "lab/bench/process.h"
 #include "lab/inside/kern.h"
+#include "lab/quality/paths.h"
 #include "lab/machine/environ.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
 
 #include <math.h>
+#include <inttypes.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +41,10 @@ struct hn_side {
     char version[64], commit[64];
     int dirty;               /* -1: not known */
     char hash[24], why[512]; /* of quality, once asked for */
+    char older[24];          /* the same by the older kind of hash; "" */
     bool asked;
+    bool can_ask;             /* takes --prompt-seed */
+    uint64_t series, n_asked; /* of prompts; questions so far */
     hn_kern kern;
     hn_kern_bench *bench; /* resident */
 };
@@ -93,6 +98,18 @@ static json_t *printed(const hn_process *r, bool believed)
     return o;
 }
 
+/* Which options another program has that older ones lack. */
+static hone_status ask_options(hn_side *s, hone_error *err)
+{
+    const char *argv[] = { s->program, "bench", "--help", NULL };
+    hn_process r;
+    hone_status st = hn_process_run(&r, &(hn_process_params){ .argv = argv, .keep_out = true, .stop = s->p.stop }, err);
+    if (st != HONE_OK) return st;
+    s->can_ask = r.exit_code == 0 && r.out && strstr(r.out, "--prompt-seed");
+    hn_process_free(&r);
+    return HONE_OK;
+}
+
 /* What another program says it is. */
 static hone_status ask_version(hn_side *s, hone_error *err)
 {
@@ -119,7 +136,7 @@ static hone_status ask_version(hn_side *s, hone_error *err)
     }
     json_decref(o);
     hn_process_free(&r);
-    return st;
+    return st == HONE_OK ? ask_options(s, err) : st;
 }
 
 static hone_status open_binary(hn_side *s, const char *path, hone_error *err)
@@ -139,6 +156,7 @@ static hone_status open_binary(hn_side *s, const char *path, hone_error *err)
 static hone_status open_self(hn_side *s, hone_error *err)
 {
     s->kind = SIDE_SELF;
+    s->can_ask = true;
     if (!hn_os_program_path(s->program, sizeof s->program))
         return HN_FAIL(err, HONE_E_IO, "this program cannot find itself (on Linux this needs /proc)");
     hn_environ e;
@@ -549,8 +567,8 @@ static void set_env(command *c, const hn_side *s, uint64_t salt)
 
 /* PROGRAM bench [ID] -m MODEL … --json. The plain run is asked for without an id, which older programs know too. What
  * a side says itself replaces what is said of both. */
-static hone_status bench_command(command *c, const hn_side *s, const hn_target *t, bool quality, uint64_t salt,
-                                 hone_error *err)
+static hone_status bench_command(command *c, const hn_side *s, const hn_target *t, bool quality, uint64_t question,
+                                 uint64_t salt, hone_error *err)
 {
     const hn_bench_entry *e = t->id ? hn_bench_find(t->id) : NULL;
     bool plain = quality || !t->id || (e && e->plain);
@@ -565,6 +583,7 @@ static hone_status bench_command(command *c, const hn_side *s, const hn_target *
     if (quality) hn_argv_extend(a, (const char *const[]){ "--n-prompt=4", "--n-gen=2", "--depth=0", NULL });
     if (plain) hn_argv_extend(a, (const char *const[]){ "-r", "1", NULL });
     if (plain && !quality) hn_argv_add(a, "--no-quality");
+    if (plain && !quality && question) hn_argv_set(a, "prompt-seed", "%" PRIu64, question);
     hn_argv_add(a, "--json");
     set_env(c, s, salt);
     return hn_argv_check(a, s->program, err);
@@ -619,9 +638,34 @@ static void take_records(hn_measured *out, json_t *list)
     }
 }
 
+/* What the records prove of their answers, and the time that their samples add up to. */
+static void take_proofs(hn_measured *out, json_t *plain, json_t *list)
+{
+    json_t *all = json_object(), *r, *sample = json_array_get(json_object_get(plain, "samples"), 0);
+    size_t i;
+    double ms = hn_record_number(sample, "load_ms"), ttft = hn_record_number(sample, "ttft_ms");
+    json_t *proof = json_object_get(json_object_get(plain, "extra"), "proof"), *gap;
+    if (proof) json_object_set(all, "", proof);
+    json_array_foreach(list, i, r)
+    {
+        char name[100];
+        proof = json_object_get(json_object_get(r, "extra"), "proof");
+        snprintf(name, sizeof name, "%.60s %zu", hn_record_text(r, "id"), i + 1);
+        if (proof) json_object_set(all, name, proof);
+    }
+    char *text = json_object_size(all) ? hn_json_text(all, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    if (text && strlen(text) < sizeof out->proof) snprintf(out->proof, sizeof out->proof, "%s", text);
+    free(text);
+    json_decref(all);
+    if (isfinite(ttft)) ms += ttft;
+    json_array_foreach(json_object_get(sample, "gaps_ms"), i, gap) ms += json_number_value(gap);
+    out->claimed_s = 1e-3 * ms;
+}
+
 static void take_process(hn_measured *out, const hn_process *r)
 {
     out->major_faults = r->major_faults;
+    out->wall_s = r->wall_s;
     add_metric(out, "wall_ms", "ms", false, 1e3 * r->wall_s);
     add_metric(out, "cpu_ms", "ms", false, 1e3 * (r->user_s + r->sys_s));
     add_metric(out, "user_ms", "ms", false, 1e3 * r->user_s);
@@ -641,7 +685,8 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
 {
     command c;
     hn_process r;
-    hone_status st = bench_command(&c, s, t, false, salt, err);
+    if (s->series) out->question = (hn_rand64(s->series, s->n_asked++) >> 16) | 1;
+    hone_status st = bench_command(&c, s, t, false, out->question, salt, err);
     if (st == HONE_OK)
         st = hn_process_run(
             &r, &(hn_process_params){ .argv = hn_argv_words(&c.argv), .env = c.env, .keep_out = true, .stop = t->stop },
@@ -658,6 +703,7 @@ static hone_status measure_bench(hn_measured *out, hn_side *s, const hn_target *
         if (bad) snprintf(out->invalid, sizeof out->invalid, "%.500s", why ? why : "invalid");
         if (list) take_records(out, list);
         else take_plain(out, o);
+        take_proofs(out, o, list);
         if (out->n == 0 && !out->invalid[0]) st = failed(s, &r, err);
         if (r.exit_code == 1 && !out->invalid[0]) st = failed(s, &r, err);
         take_process(out, &r);
@@ -712,9 +758,17 @@ static hone_status measure_command(hn_measured *out, hn_side *s, const hn_target
 
 hone_status hn_side_measure(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err)
 {
-    *out = (hn_measured){ .n = 0 };
+    *out = (hn_measured){ .claimed_s = NAN, .wall_s = NAN };
     if (s->kind == SIDE_COMMAND) return measure_command(out, s, t, salt, err);
     return s->bench ? measure_kernel(out, s, t, err) : measure_bench(out, s, t, salt, err);
+}
+
+bool hn_side_can_ask(const hn_side *s) { return s->can_ask; }
+
+void hn_side_ask(hn_side *s, uint64_t series)
+{
+    s->series = series;
+    s->n_asked = 0;
 }
 
 /* ---- quality
@@ -726,7 +780,7 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
     if (!s->asked) {
         command c;
         hn_process r;
-        st = bench_command(&c, s, t, true, 0, err);
+        st = bench_command(&c, s, t, true, 0, 0, err);
         if (st == HONE_OK)
             st = hn_process_run(
                 &r,
@@ -742,6 +796,7 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
             snprintf(s->why, sizeof s->why, "%.500s", bad ? bad : "invalid");
         else if (!q) snprintf(s->why, sizeof s->why, "no quality hash");
         if (q) snprintf(s->hash, sizeof s->hash, "%.23s", q);
+        snprintf(s->older, sizeof s->older, "%.23s", hn_record_text(json_object_get(o, "quality_detail"), "q1"));
         s->asked = st == HONE_OK;
         json_decref(o);
         hn_process_free(&r);
@@ -749,4 +804,17 @@ hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char 
     snprintf(hash, 24, "%s", s->hash);
     snprintf(why, cap, "%s", s->why);
     return st;
+}
+
+hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char hash[2][24], char why[2][512],
+                             hone_error *err)
+{
+    for (int i = 0; i < 2; i++) {
+        hone_status st = hn_side_quality(side[i], t, hash[i], why[i], 512, err);
+        if (st != HONE_OK) return st;
+    }
+    for (int i = 0; i < 2; i++)
+        if (hash[0][0] && hash[1][0] && !hn_q_same_kind(hash[0], hash[1]) && hn_q_same_kind(side[i]->older, hash[!i]))
+            snprintf(hash[i], 24, "%s", side[i]->older);
+    return HONE_OK;
 }

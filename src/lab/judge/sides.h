@@ -37,6 +37,10 @@ typedef struct hn_measured {
     int n;
     int64_t major_faults;
     char invalid[512]; /* why the result is not valid; "" */
+    char proof[4000];  /* JSON text, {name of a record: its proof}; "": it proves nothing (lab/quality/proof.h) */
+    uint64_t question; /* which prompt was asked, where the side can be asked several; 0: that of everyone */
+    double claimed_s;  /* seconds that its samples add up to; NaN: it does not say */
+    double wall_s;     /* that its process ran; NaN: it ran in this one */
 } hn_measured;
 /* The metric called so, or NULL. Short names work: decode, prefill, load, ttft, rss, anon. */
 const hn_measured_metric *hn_measured_find(const hn_measured *m, const char *name);
@@ -68,8 +72,16 @@ bool hn_sides_resident(const hn_side *a, const hn_side *b, const hn_target *t);
 hone_status hn_side_settle(hn_side *s, const hn_target *t, hone_error *err);
 void hn_side_leave(hn_side *s);
 
+/* Can its runs be asked other prompts than that of everyone? Programs from before there were such cannot. */
+bool hn_side_can_ask(const hn_side *s);
+/* From now on, run k of this side for a target is asked prompt k of a series; 0: that of everyone. */
+void hn_side_ask(hn_side *s, uint64_t series);
+
 /* The quality hash of this side's answers; "" with the reason in `why` when the run is invalid. Remembered. */
 hone_status hn_side_quality(hn_side *s, const hn_target *t, char hash[24], char *why, size_t cap, hone_error *err);
+/* Of both sides, by a hash of one kind: where one program is too old for the other's, by what both know. */
+hone_status hn_sides_quality(hn_side *const side[2], const hn_target *t, char hash[2][24], char why[2][512],
+                             hone_error *err);
 /* One measurement. salt makes the environment's size differ from run to run, so that a lucky
  * stack alignment is nobody's advantage. HONE_E_FORMAT: the program failed or printed nonsense. */
 hone_status hn_side_measure(hn_measured *out, hn_side *s, const hn_target *t, uint64_t salt, hone_error *err);

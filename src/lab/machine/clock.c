@@ -2,6 +2,7 @@
  * bends it, and of the machine, so that parent and child may subtract. */
 #define _GNU_SOURCE
 #include "lab/machine/clock.h"
+#include "base/os.h"
 
 #include <time.h>
 
@@ -16,6 +17,8 @@ uint64_t hn_clock_ns(void)
     clock_gettime(CLOCK_MONOTONIC_RAW, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+
+uint64_t hn_clock_witness_ns(void) { return hn_os_kernel_ns(); }
 
 void hn_utc_now(char *dst, size_t cap)
 {

@@ -3,6 +3,7 @@
  * to guess what it cannot read. */
 #define _GNU_SOURCE
 #include "base/file.h"
+#include "lab/machine/around.h"
 #include "lab/machine/doctor.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"
@@ -23,6 +24,7 @@ enum { HOT_C = 85, MAX_CPUS = 4096 };
 typedef struct doctor {
     const hn_doctor_params *p;
     const hn_environ *e;
+    hn_around around;
     json_t *record, *warnings;
 } doctor;
 
@@ -429,27 +431,50 @@ static void look_at_load(doctor *d, ticks a, ticks b)
 /* ---- container ----------------------------------------------------------------------------------------------------
  */
 
-/* CPUs that a control group may use at a time, of version 2 or 1; NaN: no limit, or unknown. text: the limit as it is
- * written. */
-static double cpu_quota(doctor *d, char *text, size_t cap)
+/* The limit of the outermost control group, of version 2 or 1, as it is written. */
+static void cpu_max(doctor *d, char *text, size_t cap)
 {
-    double quota, period;
-    if (text_of(d, text, cap, "/sys/fs/cgroup/cpu.max"))
-        return sscanf(text, "%lf %lf", &quota, &period) == 2 ? quota / period : NAN;
-    quota = number_of(d, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-    period = number_of(d, "/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+    if (text_of(d, text, cap, "/sys/fs/cgroup/cpu.max")) return;
+    double quota = number_of(d, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
+           period = number_of(d, "/sys/fs/cgroup/cpu/cpu.cfs_period_us");
     if (quota > 0) snprintf(text, cap, "%.0f %.0f", quota, period);
     else if (isfinite(quota)) snprintf(text, cap, "max");
-    return quota > 0 ? quota / period : NAN;
+}
+
+/* Library of others, priority, limits, and whether a limit bit while the doctor watched. */
+static void look_around(doctor *d, const hn_around *before)
+{
+    const hn_around *a = &d->around;
+    json_object_set_new(d->record, "process",
+                        json_pack("{s:o, s:i, s:o, s:o, s:o}", "preload",
+                                  a->preload[0] ? hn_lab_str(a->preload) : json_string("none"), "nice", a->nice,
+                                  "cpus_allowed", hn_lab_num(isfinite(a->quota) ? a->quota : d->e->cores), "limited_by",
+                                  a->quota_at[0] ? hn_lab_str(a->quota_at) : json_string("none"), "quota_stops",
+                                  a->stopped >= 0 ? json_integer(a->stopped) : json_null()));
+    if (a->preload[0])
+        warn(d, "preload", "unset LD_PRELOAD LD_AUDIT, and empty /etc/ld.so.preload",
+             "code of others runs in every process: %.300s", a->preload);
+    if (a->nice)
+        warn(d, "nice", "start it from a shell of the usual priority",
+             "niceness %d: this process gets %s of a busy CPU than others", a->nice, a->nice > 0 ? "less" : "more");
+    if (a->quota < d->e->cores)
+        warn(d, "cpu_quota", "lift the limit of the control group (cpu.max)",
+             "the control group %s may use %.2f of %d cores", a->quota_at, a->quota, d->e->cores);
+    if (a->stopped > before->stopped && before->stopped >= 0)
+        warn(d, "cpu_stopped", "lift the limit of the control group (cpu.max), or end what else runs in it",
+             "its limit stopped the control group %lld times just now", (long long)(a->stopped - before->stopped));
 }
 
 static void look_at_container(doctor *d)
 {
     json_t *o = json_object();
     char cpu[64], memory[64], cpus[256], path[2100];
-    double quota = cpu_quota(d, cpu, sizeof cpu);
+    cpu[0] = 0;
+    cpu_max(d, cpu, sizeof cpu);
     if (!text_of(d, memory, sizeof memory, "/sys/fs/cgroup/memory.max"))
         text_of(d, memory, sizeof memory, "/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    if (strtod(memory, NULL) > 0x1p60)
+        snprintf(memory, sizeof memory, "max"); /* how cgroup v1 says that there is none */
     if (!text_of(d, cpus, sizeof cpus, "/sys/fs/cgroup/cpuset.cpus.effective"))
         text_of(d, cpus, sizeof cpus, "/sys/fs/cgroup/cpuset/cpuset.effective_cpus");
     bool docker = (snprintf(path, sizeof path, "%.1900s/.dockerenv", d->p->root), access(path, F_OK) == 0);
@@ -462,9 +487,6 @@ static void look_at_container(doctor *d)
     json_object_set_new(o, "memory_max", text_json(memory));
     json_object_set_new(o, "cpus", text_json(cpus));
     json_object_set_new(d->record, "container", o);
-    if (quota < d->e->cores)
-        warn(d, "cpu_quota", "lift the limit of the control group (cpu.max)",
-             "the control group may use %.2f of %d cores", quota, d->e->cores);
     if (d->e->cores_online > d->e->cores)
         warn(d, "affinity", "measure with all of them, or compare only with the same ones",
              "this process may use %d of %d CPUs", d->e->cores, d->e->cores_online);
@@ -531,6 +553,11 @@ static hone_status look_at_model(doctor *d, hone_error *err)
     json_object_set_new(d->record, "model",
                         json_pack("{s:o, s:s, s:o}", "path_name", hn_lab_str(slash ? slash + 1 : path), "sha256", hex,
                                   "mb", hn_lab_num(size / 1e6)));
+    const char *fs = hn_file_system(path);
+    json_object_set_new(json_object_get(d->record, "model"), "file_system", text_json(fs));
+    if (hn_file_system_is_memory(fs))
+        warn(d, "model_fs", "put the model on a disk, as its users do",
+             "the model is on %s, which is memory: loading it says nothing of a disk, and it cannot be dropped", fs);
     if (size > available)
         warn(d, "model_memory", "end what holds memory, or take a smaller model",
              "the model has %.0f MB, but %.0f MB of memory are available", size / 1e6, available / 1e6);
@@ -591,6 +618,8 @@ hone_status hn_doctor_look(json_t **out, const hn_environ *e, const hn_doctor_pa
     json_object_set_new(d.record, "env_hash", json_string(e->hash));
     ticks a = ticks_of(&d);
     double throttled = throttles(&d);
+    hn_around before;
+    hn_around_read(&before, p->root);
     if (p->watch_ms > 0)
         nanosleep(&(struct timespec){ p->watch_ms / 1000, (long)(p->watch_ms % 1000) * 1000000 }, NULL);
     ticks b = ticks_of(&d);
@@ -600,6 +629,8 @@ hone_status hn_doctor_look(json_t **out, const hn_environ *e, const hn_doctor_pa
     look_at_memory(&d);
     look_at_load(&d, a, b);
     look_at_container(&d);
+    hn_around_read(&d.around, p->root);
+    look_around(&d, &before);
     look_at_kernel(&d);
     look_at_build(&d);
     hone_status st = look_at_model(&d, err);

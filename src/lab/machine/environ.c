@@ -84,6 +84,13 @@ static void hash_environ(hn_environ *e)
     int n = snprintf(text, sizeof text, "%s|%s|%s|%s|%d|%d|%llu|%s|%s|%s|%s", e->machine, e->cpu_model, e->microcode,
                      e->kernel, e->cores, e->cores_online, (unsigned long long)((e->mem_total + (1u << 29)) >> 30),
                      e->governor, e->boost, e->thp, e->cgroup_cpu);
+    /* Only what is there: the hash of a machine with nothing around the process stays as it was. Foreign code is not in
+     * it: whether a library was preloaded for one run does not make another machine. */
+    size_t len = n > 0 && (size_t)n < sizeof text ? (size_t)n : strlen(text);
+    if (e->around.nice) len += (size_t)snprintf(text + len, sizeof text - len, "|nice %d", e->around.nice);
+    if (e->around.quota < e->cores && strcmp(e->around.quota_at, "/") != 0 && len < sizeof text)
+        snprintf(text + len, sizeof text - len, "|quota %.3f", e->around.quota);
+    n = (int)strlen(text);
     hn_sha256 s;
     unsigned char d[32];
     hn_sha256_init(&s);
@@ -109,6 +116,7 @@ void hn_environ_read(hn_environ *e)
     first_line(e->hypervisor, sizeof e->hypervisor, "/sys/hypervisor/type");
     if (!e->hypervisor[0]) first_line(e->hypervisor, sizeof e->hypervisor, "/sys/class/dmi/id/sys_vendor");
     first_line(e->cgroup_cpu, sizeof e->cgroup_cpu, "/sys/fs/cgroup/cpu.max");
+    hn_around_read(&e->around, "");
     e->cores = hn_cpu_count();
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     e->cores_online = online > 0 ? (int32_t)online : 0;
@@ -134,6 +142,9 @@ json_t *hn_environ_json(const hn_environ *e)
     json_object_set_new(o, "thp", text_or_null(e->thp));
     json_object_set_new(o, "vendor", text_or_null(e->hypervisor));
     json_object_set_new(o, "cgroup_cpu_max", text_or_null(e->cgroup_cpu));
+    json_object_set_new(o, "cgroup_cpus", hn_lab_num(e->around.quota));
+    json_object_set_new(o, "nice", json_integer(e->around.nice));
+    json_object_set_new(o, "preload", text_or_null(e->around.preload));
     json_object_set_new(o, "kernel", text_or_null(e->kernel));
     json_object_set_new(o, "mem_total_mb", hn_lab_num((double)e->mem_total / 1e6));
     json_object_set_new(o, "mem_available_mb", hn_lab_num((double)e->mem_available / 1e6));

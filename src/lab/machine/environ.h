@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "base/base.h"
+#include "lab/machine/around.h"
 
 typedef struct hn_environ {
     char cpu_model[128], microcode[32], kernel[128], machine[32], governor[32], boost[16], thp[32], hypervisor[32];
@@ -13,6 +14,7 @@ typedef struct hn_environ {
     double load[3];
     int32_t runnable; /* threads running or ready, this one included; -1 unknown */
     uint64_t mem_total, mem_available;
+    hn_around around;
     char hash[9]; /* of what makes two machines comparable: not the load, not the build */
 } hn_environ;
 void hn_environ_read(hn_environ *e); /* unknown texts are "" */

@@ -63,6 +63,9 @@ void hn_evidence_look(hn_evidence *out)
                           .cpu_s = (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
                                    1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec),
                           .mhz = clock_mhz((int32_t)cores) };
+    hn_around a;
+    hn_around_read(&a, "");
+    out->stopped = a.stopped;
     hn_cpu_ticks_read(&out->ticks);
     out->ns = hn_clock_ns();
 }
@@ -80,6 +83,8 @@ void hn_evidence_json(json_t *o, const hn_evidence *a, const hn_evidence *b)
     json_object_set_new(o, "throttled",
                         a->throttled >= 0 && b->throttled >= 0 ? json_integer(b->throttled - a->throttled)
                                                                : json_null());
+    json_object_set_new(o, "quota_stops",
+                        a->stopped >= 0 && b->stopped >= 0 ? json_integer(b->stopped - a->stopped) : json_null());
     json_object_set_new(o, "clock_mhz", b->mhz > 0 ? hn_lab_num(b->mhz) : json_null());
 }
 
@@ -92,10 +97,12 @@ static double number(json_t *o, const char *key)
 bool hn_evidence_voids(json_t *sample, bool from_disk, double usual_mhz, char *why, size_t cap)
 {
     double steal = number(sample, "steal_pct"), major = number(sample, "major_faults"),
-           hot = number(sample, "throttled"), clock = 100 * (number(sample, "clock_mhz") / usual_mhz - 1);
+           hot = number(sample, "throttled"), stops = number(sample, "quota_stops"),
+           clock = 100 * (number(sample, "clock_mhz") / usual_mhz - 1);
     if (steal > HN_STEAL_PCT) snprintf(why, cap, "the hypervisor took %.1f %% of the time", steal);
     else if (major > 0 && !from_disk) snprintf(why, cap, "%.0f pages had to be read from disk", major);
     else if (hot > 0) snprintf(why, cap, "the CPU was throttled for its temperature");
+    else if (stops > 0) snprintf(why, cap, "the control group's CPU limit stopped it %.0f times", stops);
     else if (fabs(clock) > HN_CLOCK_PCT)
         snprintf(why, cap, "the clock was %+.1f %% off that of the other samples", clock);
     else return false;

@@ -12,6 +12,7 @@ typedef struct hn_evidence { /* before and after are subtracted */
     int64_t major, switches, waits; /* page faults from disk; involuntary and voluntary switches */
     double cpu_s;
     int64_t throttled; /* of all cores; −1: unknown */
+    int64_t stopped;   /* by the quota of a control group; −1: unknown */
     double mhz;        /* mean of the cores; 0: unknown */
     uint64_t ns;
 } hn_evidence;
@@ -19,7 +20,8 @@ typedef struct hn_evidence { /* before and after are subtracted */
 enum { HN_STEAL_PCT = 1, HN_CLOCK_PCT = 5 }; /* more than so much voids */
 
 void hn_evidence_look(hn_evidence *out);
-/* Adds steal_pct, major_faults, throttled, clock_mhz (at the end, under load), cpu_use and switches to o. */
+/* Adds steal_pct, major_faults, throttled, quota_stops, clock_mhz (at the end, under load), cpu_use and switches
+ * to o. */
 void hn_evidence_json(json_t *o, const hn_evidence *before, const hn_evidence *after);
 /* Why a sample with these keys should be measured again; false: no reason. from_disk: reading
  * from disk is what is measured. usual_mhz: of the samples before; NaN: there were none. */

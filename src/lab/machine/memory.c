@@ -9,6 +9,7 @@
 #include "lab/machine/memory.h"
 
 #include <sys/types.h>
+#include <unistd.h>
 
 bool hn_memory_read(hn_memory *out, pid_t pid)
 {
@@ -26,6 +27,30 @@ bool hn_memory_read(hn_memory *out, pid_t pid)
     }
     fclose(f);
     return seen == 3;
+}
+
+static bool statm(pid_t pid, unsigned long long *resident, unsigned long long *shared)
+{
+    char path[48];
+    unsigned long long size;
+    snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    bool ok = fscanf(f, "%llu %llu %llu", &size, resident, shared) == 3 && *resident >= *shared;
+    fclose(f);
+    return ok;
+}
+
+uint64_t hn_memory_anon_again(pid_t pid)
+{
+    unsigned long long resident, shared;
+    return statm(pid, &resident, &shared) ? (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+uint64_t hn_memory_resident(pid_t pid)
+{
+    unsigned long long resident, shared;
+    return statm(pid, &resident, &shared) ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static bool is_model(const char *name, const char *path, const char *packed)

@@ -1,6 +1,6 @@
 /* The quality hash and what makes an output degenerate. Owns the eight prompts and the
  * meaning of q1; refuses to know speeds. Anything here that changes the bytes hashed
- * needs a new prefix, q2. */
+ * needs a new prefix, here and in paths.c. */
 #include "lab/quality/quality.h"
 #include "lab/quality/sketch.h"
 #include "lab/stats/stats.h"
@@ -101,6 +101,7 @@ typedef struct run {
     const hn_q_prompts *p;
     float *logits; /* [prompts of this call, n_vocab] */
     float *kept;   /* [HN_Q_PROMPTS, N_KEPT, n_vocab] */
+    int32_t n_steps;
 } run;
 
 /* Takes the logits of step `step` of prompt ip. False: not finite, the run is over. */
@@ -136,7 +137,7 @@ static hone_status run_prompts(run *r, int p0, int p1, hone_token *batch, bool *
             if (!take(r, p, step, r->logits + (size_t)(p - p0) * (size_t)r->src->n_vocab)) *finite = false;
         if (!*finite) return HONE_OK;
         r->q->n_steps = step + 1;
-        if (step + 1 == HN_Q_STEPS) return HONE_OK;
+        if (step + 1 == r->n_steps) return HONE_OK;
         n = 0;
         for (int p = p0; p < p1; p++) batch[n++] = (hone_token){ r->q->ids[p][step], r->p->n[p] + step, p, true };
     }
@@ -144,22 +145,23 @@ static hone_status run_prompts(run *r, int p0, int p1, hone_token *batch, bool *
 
 static void hash_run(run *r)
 {
-    unsigned char t[32], l[32];
+    unsigned char *t = r->q->answers, *l = r->q->logits;
     hn_sha256 s;
     hn_sha256_init(&s);
     for (int p = 0; p < HN_Q_PROMPTS; p++)
-        for (int i = 0; i < HN_Q_STEPS; i++) {
+        for (int i = 0; i < r->n_steps; i++) {
             uint32_t id = (uint32_t)r->q->ids[p][i];
             unsigned char b[4] = { (unsigned char)id, (unsigned char)(id >> 8), (unsigned char)(id >> 16),
                                    (unsigned char)(id >> 24) };
             hn_sha256_add(&s, b, 4);
         }
     hn_sha256_end(&s, t);
-    hn_sha256_init(&s);
+    hn_sha256_init(&s); /* steps that were not done are zeros */
     hn_sha256_add(&s, r->kept, (size_t)HN_Q_PROMPTS * N_KEPT * (size_t)r->src->n_vocab * sizeof *r->kept);
     hn_sha256_end(&s, l);
-    snprintf(r->q->hash, sizeof r->q->hash, "q1-%02x%02x%02x%02x-%02x%02x%02x%02x", t[0], t[1], t[2], t[3], l[0], l[1],
-             l[2], l[3]);
+    if (r->n_steps == HN_Q_STEPS)
+        snprintf(r->q->hash, sizeof r->q->hash, "q1-%02x%02x%02x%02x-%02x%02x%02x%02x", t[0], t[1], t[2], t[3], l[0],
+                 l[1], l[2], l[3]);
 }
 
 static bool same_first_logits(const run *r)
@@ -178,7 +180,7 @@ static void judge(run *r)
     int32_t seen[HN_Q_PROMPTS * HN_Q_STEPS];
     for (int p = 0; p < HN_Q_PROMPTS; p++) {
         bool constant = true;
-        for (int i = 0; i < HN_Q_STEPS; i++) {
+        for (int i = 0; i < r->n_steps; i++) {
             int32_t id = q->ids[p][i], k = 0;
             constant = constant && id == q->ids[p][0];
             while (k < q->n_distinct && seen[k] != id) k++;
@@ -189,7 +191,7 @@ static void judge(run *r)
     if (same_first_logits(r))
         hn_invalid(&q->verdict, "the logits do not depend on the prompt: equal for all %d quality prompts",
                    HN_Q_PROMPTS);
-    if (q->n_constant > HN_Q_PROMPTS / 2)
+    if (q->n_constant > HN_Q_PROMPTS / 2 && r->n_steps == HN_Q_STEPS) /* a few equal ids are no sign */
         hn_invalid(
             &q->verdict,
             "degenerate output: one token repeated through %d of %d quality continuations (token %d in the first)",
@@ -201,14 +203,14 @@ static void judge(run *r)
 }
 
 hone_status hn_quality_run(hn_quality *out, const hn_logits_source *src, const hn_q_prompts *p, bool together,
-                           hone_error *err)
+                           int32_t n_steps, hone_error *err)
 {
     memset(out, 0, sizeof *out);
     hone_status st = HONE_OK;
     size_t n_batch = 0, nv = (size_t)src->n_vocab;
     for (int i = 0; i < HN_Q_PROMPTS; i++) n_batch += (size_t)p->n[i];
     if (n_batch < HN_Q_PROMPTS) n_batch = HN_Q_PROMPTS;
-    run r = { .q = out, .src = src, .p = p };
+    run r = { .q = out, .src = src, .p = p, .n_steps = n_steps };
     hone_token *batch = calloc(n_batch, sizeof *batch);
     r.logits = calloc(HN_Q_PROMPTS * nv, sizeof *r.logits);
     r.kept = calloc((size_t)HN_Q_PROMPTS * N_KEPT * nv, sizeof *r.kept);
@@ -238,9 +240,9 @@ hone_status hn_quality_run(hn_quality *out, const hn_logits_source *src, const h
 json_t *hn_quality_json(const hn_quality *q, bool from_text)
 {
     json_t *o = json_object(), *all = json_array();
-    for (int p = 0; p < HN_Q_PROMPTS && q->hash[0]; p++) {
+    for (int p = 0; p < HN_Q_PROMPTS && q->verdict.state != HN_UNCHECKED && q->n_distinct; p++) {
         json_t *ids = json_array();
-        for (int i = 0; i < HN_Q_STEPS; i++) json_array_append_new(ids, json_integer(q->ids[p][i]));
+        for (int i = 0; i < q->n_steps; i++) json_array_append_new(ids, json_integer(q->ids[p][i]));
         json_array_append_new(all, ids);
     }
     json_object_set_new(o, "hash", q->hash[0] ? json_string(q->hash) : json_null());

@@ -22,7 +22,7 @@ typedef struct hn_logits_source {
     void *arg;
 } hn_logits_source;
 
-enum { HN_Q_PROMPTS = 8, HN_Q_STEPS = 64, HN_Q_MAX_PROMPT = 256 };
+enum { HN_Q_PROMPTS = 8, HN_Q_STEPS = 64, HN_Q_QUICK_STEPS = 8, HN_Q_MAX_PROMPT = 256 };
 
 typedef struct hn_q_prompts {
     int32_t ids[HN_Q_PROMPTS][HN_Q_MAX_PROMPT];
@@ -35,18 +35,19 @@ void hn_q_prompts_random(hn_q_prompts *out, int32_t n_vocab);
 extern const char *const hn_q_texts[HN_Q_PROMPTS];
 
 typedef struct hn_quality {
-    char hash[24]; /* "q1-TTTTTTTT-LLLLLLLL"; "" when a logit is not a finite number */
+    char hash[24]; /* "q1-TTTTTTTT-LLLLLLLL"; "" when a logit is not a finite number, or there were fewer steps */
+    unsigned char answers[32], logits[32]; /* SHA-256 of all ids, and of the logits that are kept */
     int32_t ids[HN_Q_PROMPTS][HN_Q_STEPS];
-    int32_t n_steps;    /* done: HN_Q_STEPS unless stopped by such a logit */
+    int32_t n_steps;    /* done: as asked for, unless stopped by such a logit */
     int32_t n_distinct; /* different ids in all continuations */
     int32_t n_constant; /* continuations that are one id repeated */
     hn_verdict verdict;
 } hn_quality;
 /* together: all prompts in one batch (the same bits, by the engine's contract), else one
- * after the other. Failures of the source are returned, except HONE_E_NUMERIC, which is
- * a verdict. */
+ * after the other. n_steps: HN_Q_STEPS, or fewer for a quick look, which has no hash
+ * of its own. Failures of the source are returned, except HONE_E_NUMERIC, which is a verdict. */
 hone_status hn_quality_run(hn_quality *out, const hn_logits_source *src, const hn_q_prompts *p, bool together,
-                           hone_error *err);
+                           int32_t n_steps, hone_error *err);
 json_t *hn_quality_json(const hn_quality *q, bool from_text);
 
 #endif

@@ -3,6 +3,7 @@
 #include "lab/record/record_read.h"
 #include "base/json_tree.h"
 #include "lab/quality/sketch.h"
+#include "lab/quality/paths.h"
 #include "lab/quality/perplexity.h"
 #include "lab/quality/quality.h"
 #include "lab/stats/stats.h"
@@ -65,7 +66,7 @@ hone_status hn_answers_run(hn_answers *out, const hn_logits_source *src, const h
     out->n_top = src->n_vocab < HN_SKETCH_TOP ? src->n_vocab : HN_SKETCH_TOP;
     watching w = { .src = src, .out = out };
     hn_logits_source watched = { .n_vocab = src->n_vocab, .run = watch, .arg = &w };
-    return hn_quality_run(&out->q, &watched, p, true, err);
+    return hn_quality_run(&out->q, &watched, p, true, HN_Q_STEPS, err);
 }
 
 /* ---- file ---------------------------------------------------------------------------------------- */
@@ -100,6 +101,7 @@ json_t *hn_answers_json(const hn_answers *a, bool with_sketch)
     json_t *o = json_pack("{s:s}", "schema", ANSWERS_SCHEMA), *q = hn_quality_json(&a->q, a->from_text);
     json_object_update(o, q);
     json_decref(q);
+    json_object_set_new(o, "full", a->full[0] ? json_string(a->full) : json_null());
     json_object_set_new(o, "label", hn_lab_str(a->label));
     json_object_set_new(o, "n_vocab", json_integer(a->n_vocab));
     json_object_set_new(o, "vocab_sha256", json_string(vocab));
@@ -203,6 +205,7 @@ hone_status hn_answers_load(hn_answers *a, const char *path, hone_error *err)
         a->q.verdict.state = json_is_true(json_object_get(o, "valid")) ? HN_VALID : HN_INVALID;
         snprintf(a->q.verdict.reason, sizeof a->q.verdict.reason, "%s", reason ? reason : "");
         snprintf(a->q.hash, sizeof a->q.hash, "%s", hash);
+        snprintf(a->full, sizeof a->full, "%.23s", hn_json_text_of(o, "full"));
         snprintf(a->label, sizeof a->label, "%s", label ? label : "");
     }
     if (st == HONE_OK) st = read_steps(a, o, name, err);
@@ -271,6 +274,10 @@ hone_status hn_answers_compare(hn_answers_diff *d, const hn_answers *a, const hn
     }
     d->kl_mean /= d->n_steps;
     d->what = d->n_diverged ? HN_DIFFERENT : strcmp(a->q.hash, b->q.hash) != 0 ? HN_NUMERICS : HN_SAME;
+    if (d->what == HN_SAME && hn_q_same_kind(a->full, b->full) && strcmp(a->full, b->full) != 0) {
+        d->beyond = true;
+        d->what = hn_q_same_answers(a->full, b->full) ? HN_NUMERICS : HN_DIFFERENT;
+    }
     return HONE_OK;
 }
 

@@ -41,6 +41,7 @@ typedef struct hn_sketch_step {
 
 typedef struct hn_answers {
     hn_quality q;
+    char full[24]; /* the hash of all ways (paths.h); "" in files from before there was one */
     bool from_text;
     int32_t n_vocab, n_top;  /* n_top: of HN_SKETCH_TOP, as many as there are */
     unsigned char vocab[32]; /* hn_vocab_hash */
@@ -61,6 +62,7 @@ bool hn_answers_is_file(const char *path);
 typedef enum hn_likeness { HN_SAME = 0, HN_NUMERICS, HN_DIFFERENT } hn_likeness; /* T same and L differs; T differs */
 typedef struct hn_answers_diff {
     hn_likeness what;
+    bool beyond;                          /* of the full hash alone: the eight prompts do not show it */
     int32_t n_diverged;                   /* prompts */
     int32_t prompt, step, id_a, id_b;     /* the first divergence */
     int32_t n_steps;                      /* compared: those before a divergence and the one at it */

@@ -91,6 +91,8 @@ json_t *hn_bench_model_json(const char *path, const hone_model_info *info)
     json_object_set_new(o, "type", hn_lab_str(info->type));
     json_object_set_new(o, "params", json_integer((json_int_t)info->n_params));
     json_object_set_new(o, "bytes", json_integer((json_int_t)info->n_bytes));
+    const char *fs = hn_file_system(path);
+    json_object_set_new(o, "file_system", *fs ? json_string(fs) : json_null());
     if (*info->ignored_keys) json_object_set_new(o, "ignored_keys", hn_lab_str(info->ignored_keys));
     if (info->state_bytes) json_object_set_new(o, "state_mb", hn_lab_num((double)info->state_bytes / 1e6));
     return o;

@@ -17,6 +17,12 @@ bool hn_ab_order(uint64_t seed, uint64_t i)
 
 size_t hn_ab_rounds_at(size_t first, int look) { return first << look; }
 
+double hn_ab_alpha(size_t first, int look)
+{
+    static const double share[HN_AB_LOOKS] = { 0.06, 0.14, 0.30, 0.50 };
+    return HN_AB_ALPHA * (first < HN_AB_ROUNDS ? 1.0 / HN_AB_LOOKS : share[look]);
+}
+
 size_t hn_ab_logs(double *x, const hn_ab_round *r, size_t n, bool higher_better, hone_error *err)
 {
     size_t k = 0;
@@ -28,6 +34,23 @@ size_t hn_ab_logs(double *x, const hn_ab_round *r, size_t n, bool higher_better,
             return 0;
         }
         x[k++] = higher_better ? log(r[i].b / r[i].a) : log(r[i].a / r[i].b);
+    }
+    return k;
+}
+
+size_t hn_ab_self_logs(double *x, const hn_ab_round *r, size_t n, bool higher_better)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        double from = 0, to = 0;
+        if (r[i].a2 > 0 && !r[i].voided) {
+            from = r[i].a;
+            to = r[i].a2;
+        } else if (i % 2 && !r[i].voided && !r[i - 1].voided && r[i].ba != r[i - 1].ba) {
+            from = r[i].ba ? r[i - 1].a : r[i].a;
+            to = r[i].ba ? r[i].a : r[i - 1].a;
+        }
+        if (from > 0 && to > 0) x[k++] = higher_better ? log(to / from) : log(from / to);
     }
     return k;
 }
@@ -67,6 +90,14 @@ double hn_ab_half_width(double *x, size_t n)
     return fmax(0.5 * (ci[1] - ci[0]), fabs(exp(middle(x, n)) - 1));
 }
 
+double hn_ab_bias(double *x, size_t n)
+{
+    double ci[2], coverage;
+    qsort(x, n, sizeof *x, ascending);
+    interval(ci, &coverage, x, n, 0.95);
+    return ci[0] > 1 || ci[1] < 1 ? fabs(exp(middle(x, n)) - 1) : 0;
+}
+
 void hn_share_interval(double out[2], size_t k, size_t n, double level)
 {
     out[0] = 0;
@@ -94,7 +125,7 @@ void hn_share_interval(double out[2], size_t k, size_t n, double level)
 
 const char *hn_ab_verdict_name(hn_ab_verdict v)
 {
-    static const char *const names[] = { "INCONCLUSIVE", "SAME", "IMPROVED", "REGRESSED" };
+    static const char *const names[] = { "INCONCLUSIVE", "SAME", "IMPROVED", "REGRESSED", "DIFFERENT" };
     return names[v];
 }
 
@@ -106,9 +137,9 @@ static double p_of(size_t n, size_t beyond)
     return p < 1 ? p : 1;
 }
 
-/* How slow is slow enough, as a logarithm: 1 − ε of what was asked for. A margin that the machine's noise made is as
- * wide on both sides of the logarithm, 1 / (1 + ε), so that a machine whose noise is beyond 100 % can still say that
- * something takes ten times as long. */
+/* How slow is slow enough, as a logarithm: 1 − ε of what was asked for. A margin that the machine made is as wide on
+ * both sides of the logarithm, 1 / (1 + ε), so that one beyond 100 % can still say that something takes ten times as
+ * long. */
 static double low_end(double margin, double wanted)
 {
     return margin > wanted || margin >= 1 ? -log1p(margin) : log1p(-margin);

@@ -13,12 +13,14 @@
 
 #define HN_AB_SCHEMA "hone.ab/1"
 #define HN_AB_ALPHA 0.05
-enum { HN_AB_LOOKS = 3, HN_AB_MIN_ROUNDS = 8, HN_AB_ROUNDS = 20, HN_AB_MAX_ROUNDS = 10000 };
+enum { HN_AB_LOOKS = 4, HN_AB_MIN_ROUNDS = 8, HN_AB_ROUNDS = 20, HN_AB_MAX_ROUNDS = 10000 };
+enum { HN_STORED_LOOKS = 3 }; /* at stored samples, with equal shares of α */
 
 /* ---- rounds ---------------------------------------------------------------------------- */
 
 typedef struct hn_ab_round {
     double a, b; /* in the metric's unit; > 0 unless voided */
+    double a2;   /* a copy of A with data of its own, measured in the same round; 0: none */
     bool ba;     /* B came first */
     bool voided; /* thrown away, both sides, on evidence of the environment */
 } hn_ab_round;
@@ -26,13 +28,22 @@ typedef struct hn_ab_round {
 /* Does B come first in round i? Rounds come in blocks of two with opposite orders
  * (ABBA or BAAB), the order of each block drawn from the seed. */
 bool hn_ab_order(uint64_t seed, uint64_t i);
-/* Rounds that look 0, 1, 2 has altogether: each look doubles. */
+/* Rounds that look 0, 1, 2, 3 has altogether: each look doubles. */
 size_t hn_ab_rounds_at(size_t first, int look);
+/* The share of HN_AB_ALPHA that this look may spend. The shares add up to it, so that everything said in all looks is
+ * wrong with that probability at most, however the looks depend on each other. The last, with most rounds, has half
+ * of it: it decides what is hard to see. With fewer than HN_AB_ROUNDS first rounds a small share could not be reached
+ * by any numbers (8 rounds: 0.0078), and all shares are equal. */
+double hn_ab_alpha(size_t first, int look);
 
 /* Ratios of the rounds that count, as natural logarithms of new speed / old speed: above 0,
  * B is faster, whatever the unit. x [n]; returns how many there are. HONE_E_ARG in err (and
  * 0): a value that is not above zero, whose ratio means nothing. */
 size_t hn_ab_logs(double *x, const hn_ab_round *r, size_t n, bool higher_better, hone_error *err);
+/* A against itself, from the same rounds: with a copy of A that each round's a2 / a; else, of each block of two rounds
+ * that both count, A of the round where B came first / A of the other one. Which of the two came earlier is the
+ * block's coin, so drift falls on both alike. x [n]; logarithms, above 0: faster. */
+size_t hn_ab_self_logs(double *x, const hn_ab_round *r, size_t n, bool higher_better);
 
 /* ---- judging one metric ------------------------------------------------------------------- */
 
@@ -41,7 +52,8 @@ typedef enum hn_ab_verdict {
     HN_AB_SAME,
     HN_AB_IMPROVED,
     HN_AB_REGRESSED,
-    HN_AB_VERDICTS
+    HN_AB_VERDICTS,
+    HN_AB_DIFFERENT = HN_AB_VERDICTS /* measured, but the sides answer differently: no verdict on their speed */
 } hn_ab_verdict;
 const char *hn_ab_verdict_name(hn_ab_verdict v);
 
@@ -60,8 +72,8 @@ typedef struct hn_ab_result {
 /* x [n]: logarithms of the ratios, in any order; sorted in place. Verdict at `level`: REGRESSED when
  * the interval ends below 1 − margin, IMPROVED when it begins above 1 + margin, SAME when it
  * lies within 1 ± wanted; INCONCLUSIVE otherwise and when n is too small for the level. margin is
- * wanted, or what the machine's noise makes of it: a machine that cannot see a difference must not
- * raise an alarm over one that size, but neither may it call two things the same. */
+ * wanted, or more where two copies of one thing differ by more (hn_ab_bias): no alarm over such a
+ * difference, but it is no reason either to call two things the same. */
 void hn_ab_judge(hn_ab_result *out, double *x, size_t n, double wanted, double margin, double level);
 
 /* Several metrics or benches looked at together (Holm 1979): the m verdicts are found so that the
@@ -72,6 +84,9 @@ void hn_ab_holm(hn_ab_result *r, double *const *x, size_t m, double alpha);
 /* How far apart a machine finds a thing and itself: half of the 95 % interval of the median
  * of A/A ratios, or how far that median is from 1, whichever is more. x as above. NaN below 6. */
 double hn_ab_half_width(double *x, size_t n);
+/* How far a thing is from its own copy beyond chance: how far the median is from 1 if its 95 % interval leaves 1 out,
+ * else 0. What is chance is in the intervals of A against B already, and is not counted twice. x as above. */
+double hn_ab_bias(double *x, size_t n);
 
 /* What a person should know beyond the verdict: "slower, size unresolved"; "" if nothing. */
 const char *hn_ab_note(const hn_ab_result *r);

@@ -109,6 +109,24 @@ hone_status hn_stats_of(hn_stats *out, const double *x, size_t n, hone_error *er
 
 double hn_stats_half_width(const hn_stats *s) { return 0.5 * (s->ci95[1] - s->ci95[0]); }
 
+static int exponent(double x) { return x != 0 && isfinite(x) ? (int)floor(log10(fabs(x))) : 0; }
+
+int hn_decimals(double x, double half)
+{
+    int most = 3 - exponent(x), d = half > 0 && isfinite(half) ? 1 - exponent(half) : 2 - exponent(x);
+    if (half == 0) return most > 0 ? most : 0;
+    return d < most ? d : most;
+}
+
+const char *hn_digits(char *dst, size_t cap, double x, double half)
+{
+    int d = hn_decimals(x, half);
+    double unit = d < 0 ? pow(10, -d) : 1;
+    if (!isfinite(x)) snprintf(dst, cap, "n/a");
+    else snprintf(dst, cap, "%.*f", d < 0 ? 0 : d, d < 0 ? unit * round(x / unit) : x);
+    return dst;
+}
+
 json_t *hn_lab_num(double x)
 {
     if (!isfinite(x)) return json_null();

@@ -28,6 +28,13 @@ double hn_stats_half_width(const hn_stats *s); /* half of the interval; NaN with
 size_t hn_median_rank(size_t n, double level, double *coverage);
 json_t *hn_stats_json(const hn_stats *s);
 
+/* How many decimals of x are worth showing when it is known to ± half: two digits of half, four of x at most.
+ * Negative: tens, hundreds. Half 0 (all samples are equal): four digits and the whole of a whole number. NaN: three
+ * digits. */
+int hn_decimals(double x, double half);
+/* x with so many. Returns dst. */
+const char *hn_digits(char *dst, size_t cap, double x, double half);
+
 json_t *hn_lab_num(double x);      /* rounded to six significant decimals; null for NaN */
 json_t *hn_lab_str(const char *s); /* ill-formed UTF-8 is escaped; NULL gives null */
 

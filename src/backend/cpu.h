@@ -1,0 +1,97 @@
+/* cpu: what the files of the CPU backend share: its memory, its scratch, rows handed to threads. Nobody else includes
+ * it. Every output element is computed by one thread in an order fixed by kernels.h, so the chunks (and with them the
+ * threads) cannot change a bit. */
+#ifndef HN_CPU_H
+#define HN_CPU_H
+
+#include "backend/backend.h"
+#include "kernels/kernels.h"
+
+enum {
+    CPU_FEW_TOKENS = 4, /* up to so many columns a product is bound by reading its weights */
+    CPU_ROWS = 8,       /* rows of a step handed out together */
+    CPU_SPLIT_TOK = 4   /* steps up to this are split over the keys too */
+};
+
+struct hn_buf {
+    float *p;
+    hn_buf *prev, *next; /* of the backend's */
+    size_t bytes;
+    hn_mem_kind kind;
+};
+
+struct hn_act {
+    float *f32; /* row stride hn_f32_stride(n) */
+    void *q256, *q32;
+    int64_t n, n_tok;
+    bool have[HN_ACT_KINDS];
+    const hn_buf *late_x; /* set: f32 = the norm of this is still to be made: see cpu_late */
+    hn_norm late;
+    uint64_t late_hash; /* of x then, where it is proved */
+    int64_t n_max, n_tok_max;
+    hn_act *prev, *next;
+};
+
+typedef struct cpu_backend {
+    hn_backend base;
+    hn_backend_params p;
+    const hn_kernels *k;
+    int32_t n_threads;
+    hn_buf *bufs;
+    hn_act *acts;
+    hn_upload model;
+    hn_step_block step;
+    int32_t layer;
+    hn_act *late;  /* the activation whose norm is still to be made, or NULL */
+    float *panels; /* [threads][panel_floats]: opened or decoded rows */
+    uint64_t panel_floats;
+    float *attn_scratch; /* [threads][attn_floats] */
+    uint64_t attn_floats;
+    struct mm_chunk *chunks; /* of the running matmul */
+    float *wide;             /* of products that are multiplied or added further: columns at hn_f32_stride(n_out) */
+    uint64_t wide_floats;
+    float *parts; /* partial results of attention split over the keys */
+    uint64_t part_floats;
+    _Atomic int64_t *parts_done; /* [CPU_SPLIT_TOK · n_head_kv] */
+    float *h;                    /* of adapters: scale·(A·x) of the running matmul */
+    uint64_t h_floats;
+    hn_fault fault; /* of this step */
+} cpu_backend;
+
+static inline cpu_backend *cpu_self(hn_backend *b) { return (cpu_backend *)b; }
+static inline int64_t cpu_div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline float *cpu_rows(const hn_buf *b) { return b ? b->p : NULL; }
+
+/* cpu.c */
+void cpu_for_rows(cpu_backend *c, hn_pool_fn *fn, void *arg, int64_t n_tok); /* few rows alone */
+void cpu_act_begin(cpu_backend *c, hn_act *a, int64_t n, int64_t n_tok);     /* it will hold f32 */
+/* Norms to activations are made late, in cache, by the product that takes them; nobody can tell, since whoever writes
+ * to a buffer says so before, and whatever waits for its rows is made then. */
+void cpu_wrote(cpu_backend *c, const hn_buf *b);
+void cpu_norm_row(const cpu_backend *c, const hn_act *a, int64_t t); /* the late norm's row t, into f32 */
+void cpu_late_done(cpu_backend *c, hn_act *a);                       /* all rows were made */
+/* The rows of the step that an operation is for, and the i-th of them. */
+static inline int64_t cpu_n_rows(const cpu_backend *c, hn_which w)
+{
+    return w == HN_ALL ? c->step.n_tok : c->step.n_want;
+}
+static inline int64_t cpu_row(const cpu_backend *c, hn_which w, int64_t i) { return w == HN_ALL ? i : c->step.want[i]; }
+
+/* cpu_product.c */
+enum { CPU_MAX_CHUNKS = 4096 }; /* of one matmul */
+size_t cpu_chunk_bytes(void);
+void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n);
+void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);
+void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w);
+bool cpu_reserve(hn_backend *b, const hn_adapters *a);
+
+/* cpu_attn.c */
+uint64_t cpu_attn_floats(int64_t n_head, int64_t n_head_kv, int64_t d); /* of a thread */
+void cpu_heads(hn_backend *b, const hn_heads *h, const hn_kv *kv);
+void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv);
+
+/* cpu_rwkv.c */
+void cpu_token_shift(hn_backend *b, const hn_shift *s, const hn_state *state);
+void cpu_time_mix(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_state *state);
+
+#endif

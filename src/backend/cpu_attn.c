@@ -1,0 +1,213 @@
+/* Attention of the CPU backend: heads normed, turned and stored; scores, softmax and values by tiles of rows, or by
+ * splits of the keys where rows are few. Owns how that is cut; refuses to know layers. */
+#include "backend/cpu.h"
+
+enum {
+    ATTN_TILE = 96, /* queries that share an opened block of keys */
+    ATTN_RUNS = 8   /* runs of splits per thread */
+};
+
+uint64_t cpu_attn_floats(int64_t n_head, int64_t n_head_kv, int64_t d)
+{
+    int64_t group = n_head / n_head_kv;
+    return ((uint64_t)hn_attn_floats(group > ATTN_TILE ? group : ATTN_TILE, d) + 15) & ~(uint64_t)15;
+}
+
+/* The pages of a sequence; NULL: in order. */
+static const uint32_t *table_of(const cpu_backend *c, const hn_kv *kv, int32_t seq)
+{
+    return c->step.table ? c->step.table[kv->group] + (size_t)seq * (size_t)c->step.n_page : NULL;
+}
+
+/* ---- heads ------------------------------------------------------------------------------------ */
+
+typedef struct heads_job {
+    cpu_backend *c;
+    const hn_heads *h;
+    const hn_kv *kv;
+    float limit;               /* of the cache */
+    _Atomic int64_t first_bad; /* 2·row, or 2·row + 1 for V, of what exceeds it; INT64_MAX: nothing */
+} heads_job;
+
+static void lower(_Atomic int64_t *least, int64_t value)
+{
+    int64_t seen = atomic_load(least);
+    while (value < seen && !atomic_compare_exchange_weak(least, &seen, value)) continue;
+}
+
+static void heads_row(void *arg, int64_t t, int32_t thread)
+{
+    heads_job *j = arg;
+    const hn_kernels *f = j->c->k;
+    const hn_heads *h = j->h;
+    const hn_kv *kv = j->kv;
+    const hn_row *row = &j->c->step.rows[t];
+    const uint32_t *table = table_of(j->c, kv, row->seq);
+    int64_t d = kv->d, pos = row->pos;
+    size_t page = hn_kv_at(kv, table ? table[pos / HN_PAGE] : (uint32_t)(pos / HN_PAGE), 0);
+    const float *cs = h->cs->p + t * h->n_rot, *v = h->v->p + t * kv->n_head_kv * d;
+    float *q = h->q->p + t * h->n_head * d, *k = h->k->p + t * kv->n_head_kv * d;
+    char *mem = (char *)kv->mem->p + page;
+    for (int64_t i = 0; h->q_norm && i < h->n_head; i++) f->rms_norm(q + i * d, q + i * d, h->q_norm, d, h->eps);
+    for (int64_t i = 0; h->k_norm && i < kv->n_head_kv; i++) f->rms_norm(k + i * d, k + i * d, h->k_norm, d, h->eps);
+    hn_rope_apply(q, cs, h->n_head, d, h->n_rot, h->neox);
+    hn_rope_apply(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
+    if (!hn_all_within(k, kv->n_head_kv * d, j->limit)) lower(&j->first_bad, 2 * t);
+    else if (!hn_all_within(v, kv->n_head_kv * d, j->limit)) lower(&j->first_bad, 2 * t + 1);
+    for (int64_t i = 0; i < kv->n_head_kv; i++) {
+        f->store_k[kv->type](mem + kv->k_at + (size_t)i * kv->head_bytes, k + i * d, d, pos % HN_PAGE);
+        f->store_v[kv->type](mem + kv->v_at + (size_t)i * kv->head_bytes, v + i * d, d, pos % HN_PAGE);
+    }
+}
+
+/* The first fault of a step is kept: what follows it is made of it. */
+static void keep_fault(cpu_backend *c, const heads_job *j)
+{
+    const hn_kv *kv = j->kv;
+    int64_t bad = j->first_bad, row = bad / 2, n = kv->n_head_kv * kv->d, i = 0;
+    const float *x = (bad % 2 ? j->h->v->p : j->h->k->p) + row * n;
+    while (i < n - 1 && fabsf(x[i]) <= j->limit) i++;
+    c->fault = (hn_fault){ .layer = c->layer,
+                           .what = bad % 2 ? 'V' : 'K',
+                           .seq = c->step.rows[row].seq,
+                           .pos = c->step.rows[row].pos,
+                           .head = i / kv->d,
+                           .value = x[i],
+                           .limit = j->limit };
+}
+
+void cpu_heads(hn_backend *b, const hn_heads *h, const hn_kv *kv)
+{
+    heads_job j = { cpu_self(b), h, kv, hn_cache_limit(kv->type), INT64_MAX };
+    cpu_wrote(j.c, h->q);
+    cpu_wrote(j.c, h->k);
+    cpu_for_rows(j.c, heads_row, &j, j.c->step.n_tok);
+    if (j.first_bad != INT64_MAX && !j.c->fault.what) keep_fault(j.c, &j);
+}
+
+/* ---- attention -------------------------------------------------------------------------------- */
+
+typedef struct attn_job {
+    cpu_backend *c;
+    float *out;
+    int64_t out_stride;
+    const float *q;
+    const hn_kv *kv;
+    const hn_row *rows;
+    hn_which which;
+    int64_t n, n_head, tile, n_tile;
+    int64_t n_split, run, n_run; /* most splits of a row; splits of a chunk; chunks of a (tile, head) */
+    int64_t window;
+    float scale;
+} attn_job;
+
+static int64_t batch_row(const attn_job *j, int64_t i) { return cpu_row(j->c, j->which, i); }
+
+/* Rows from i on, at most to end, that are consecutive positions of one sequence. */
+static int64_t run_length(const attn_job *j, int64_t i, int64_t end)
+{
+    int64_t n = 1, r = batch_row(j, i);
+    while (i + n < end && batch_row(j, i + n) == r + n && j->rows[r + n].seq == j->rows[r].seq &&
+           j->rows[r + n].pos == j->rows[r].pos + n)
+        n++;
+    return n;
+}
+
+static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32_t thread)
+{
+    const hn_kv *kv = j->kv;
+    int64_t r = batch_row(j, i), d = kv->d, group = j->n_head / kv->n_head_kv;
+    const char *mem = (const char *)kv->mem->p + (size_t)h * kv->head_bytes;
+    return (hn_attn){ .q = j->q + (r * j->n_head + h * group) * d,
+                      .out = j->out + i * j->out_stride + h * group * d,
+                      .q_stride = j->n_head * d,
+                      .out_stride = j->out_stride,
+                      .k = mem + kv->k_at,
+                      .v = mem + kv->v_at,
+                      .page = table_of(j->c, kv, j->rows[r].seq),
+                      .page_bytes = kv->page_bytes,
+                      .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
+                      .n_tok = n,
+                      .n_q = group,
+                      .n_kv = j->rows[r].pos + 1,
+                      .d = d,
+                      .window = j->window,
+                      .scale = j->scale };
+}
+
+/* Chunk: one KV head, one tile of rows; heads outermost, so that a head's keys stay in cache. */
+static void attn_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    attn_job *j = arg;
+    int64_t h = chunk / j->n_tile, i0 = chunk % j->n_tile * j->tile, i1 = i0 + j->tile < j->n ? i0 + j->tile : j->n;
+    for (int64_t i = i0, n; i < i1; i += n) {
+        n = run_length(j, i, i1);
+        hn_attn a = attn_of(j, i, n, h, thread);
+        j->c->k->attn[j->kv->type](&a);
+    }
+}
+
+/* The splits of which a query at pos sees anything: *n of them from the one returned on. */
+static int64_t first_split(const attn_job *j, int64_t pos, int64_t *n)
+{
+    int64_t first = j->window && pos + 1 > j->window ? (pos + 1 - j->window) / HN_SPLIT : 0;
+    *n = cpu_div_up(pos + 1, HN_SPLIT) - first;
+    return first;
+}
+
+/* Chunk: one KV head, one row, a run of splits. Who finishes the last run of a row merges
+ * all of them, in order. */
+static void attn_split_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    attn_job *j = arg;
+    cpu_backend *c = j->c;
+    int64_t unit = chunk / j->n_run, split0 = chunk % j->n_run * j->run, i = unit / j->kv->n_head_kv,
+            h = unit % j->kv->n_head_kv;
+    hn_attn a = attn_of(j, i, 1, h, thread);
+    int64_t n_split, first = first_split(j, a.n_kv - 1, &n_split), one = a.n_q * (a.d + 2);
+    float *parts = c->parts + unit * j->n_split * one;
+    if (split0 < n_split) {
+        a.split0 = first + split0;
+        a.split1 = first + (split0 + j->run < n_split ? split0 + j->run : n_split);
+        a.part = parts + split0 * one;
+        c->k->attn[j->kv->type](&a);
+    }
+    if (atomic_fetch_add(&c->parts_done[unit], 1) + 1 < j->n_run) return;
+    for (int64_t g = 0; g < a.n_q; g++) c->k->attn_merge(a.out + g * a.d, parts + g * (a.d + 2), one, n_split, a.d);
+}
+
+void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv)
+{
+    cpu_backend *c = cpu_self(b);
+    int64_t n = cpu_n_rows(c, a->which), group = a->n_head / kv->n_head_kv;
+    attn_job j = { .c = c,
+                   .out = act->f32,
+                   .out_stride = (int64_t)hn_f32_stride(a->n_head * kv->d),
+                   .q = a->q->p,
+                   .kv = kv,
+                   .rows = c->step.rows,
+                   .which = a->which,
+                   .n = n,
+                   .n_head = a->n_head,
+                   .window = a->window,
+                   .scale = a->scale };
+    cpu_act_begin(c, act, a->n_head * kv->d, n);
+    for (int64_t i = 0, seen; i < n; i++) {
+        first_split(&j, j.rows[batch_row(&j, i)].pos, &seen);
+        if (seen > j.n_split) j.n_split = seen;
+    }
+    int64_t units = n * kv->n_head_kv;
+    j.run = cpu_div_up(units * j.n_split, (int64_t)c->n_threads * ATTN_RUNS);
+    if (c->n_threads > 1 && n <= CPU_SPLIT_TOK && j.run < j.n_split) {
+        j.n_run = cpu_div_up(j.n_split, j.run);
+        for (int64_t u = 0; u < units; u++) atomic_store_explicit(&c->parts_done[u], 0, memory_order_relaxed);
+        hn_pool_run(c->p.pool, attn_split_chunk, &j, units * j.n_run);
+        return;
+    }
+    /* tiles as tall as they may be, but enough of them for the threads */
+    int64_t fair = n * kv->n_head_kv / ((int64_t)c->n_threads * 4);
+    j.tile = ATTN_TILE / group < 1 ? 1 : ATTN_TILE / group;
+    if (j.tile > fair) j.tile = fair < 1 ? 1 : fair;
+    j.n_tile = cpu_div_up(n, j.tile);
+    hn_pool_run(c->p.pool, attn_chunk, &j, j.n_tile * kv->n_head_kv);
+}

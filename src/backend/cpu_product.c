@@ -1,0 +1,341 @@
+/* Products of the CPU backend: what a weight's type asks of its activations, adapters, and rows of the result. Owns how
+ * rows are cut into chunks; refuses to know what is computed with them. */
+#include "backend/cpu.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    PANEL_ROWS = 8, /* rows decoded to f32 at a time for types without a kernel */
+    MIN_ROWS = 16,  /* kernels work in tiles of 16 rows at most */
+    PREFILL_ROWS =
+        8 * HN_PANEL_ROWS, /* rows of a chunk at most: longer runs of every column of y, fewer visits to it */
+    DELTA_ALONE = 1 << 16  /* multiplications of A·x that are not worth waking the others */
+};
+_Static_assert(PANEL_ROWS * sizeof(float) <= HN_PANEL_ELEM, "HN_PANEL_BYTES");
+
+/* ---- matmul ----------------------------------------------------------------------------------- */
+
+typedef struct prepare_job {
+    cpu_backend *c;
+    int n;
+    struct {
+        hn_act *act;
+        bool want[HN_ACT_KINDS];
+    } a[HN_MAX_PRODUCT];
+} prepare_job;
+
+/* Row t of every activation in every form that is wanted; each is made of the one before while that is in cache. */
+static void prepare_row(void *arg, int64_t t, int32_t thread)
+{
+    prepare_job *j = arg;
+    const hn_kernels *k = j->c->k;
+    for (int i = 0; i < j->n; i++) {
+        hn_act *a = j->a[i].act;
+        float *x = a->f32 + (size_t)t * hn_f32_stride(a->n);
+        if (a->late_x) cpu_norm_row(j->c, a, t);
+        if (j->a[i].want[HN_ACT_Q256])
+            k->quantize256((hn_a256 *)((char *)a->q256 + (size_t)t * hn_act_row_bytes(HN_ACT_Q256, a->n)), x, a->n);
+        if (j->a[i].want[HN_ACT_Q32])
+            k->quantize32((char *)a->q32 + (size_t)t * hn_act_row_bytes(HN_ACT_Q32, a->n), x, a->n);
+    }
+}
+
+/* The activation of product p. */
+static hn_act *in_of(hn_act *act, const hn_product *p) { return p->in ? p->in : act; }
+
+/* The forms that n products ask for; act: of those without their own. */
+static void act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n)
+{
+    prepare_job j = { .c = c };
+    for (int i = 0; i < n; i++) {
+        hn_act *a = in_of(act, &p[i]);
+        hn_act_kind kind = hn_act_kind_of(p[i].w->type);
+        if (a->have[kind] && !a->late_x) continue;
+        int at = 0;
+        while (at < j.n && j.a[at].act != a) at++;
+        if (at == j.n) j.a[j.n++].act = a;
+        j.a[at].want[kind] = !a->have[kind];
+    }
+    if (!j.n) return;
+    cpu_for_rows(c, prepare_row, &j, in_of(act, p)->n_tok);
+    for (int i = 0; i < j.n; i++) {
+        hn_act *a = j.a[i].act;
+        for (int k = 0; k < HN_ACT_KINDS; k++) a->have[k] = a->have[k] || j.a[i].want[k];
+        if (a->late_x) cpu_late_done(c, a);
+    }
+}
+
+/* ---- adapters: h = scale·(A·x), before the rows of the product -------------------------------------- */
+
+static const hn_delta_list no_deltas = { NULL, 0 };
+
+/* What the step's adapters have for a weight. */
+static const hn_delta_list *deltas_of(const cpu_backend *c, const hn_weight *w)
+{
+    const hn_adapters *a = c->step.adapters;
+    return a ? &a->of[w->id] : &no_deltas;
+}
+
+typedef struct delta_job {
+    cpu_backend *c;
+    hn_act *act;
+    const hn_product *p;
+    int n;
+    int64_t n_part; /* runs of the adapters */
+} delta_job;
+
+/* Chunk: some rows of the batch, one of n_part of the adapters. */
+static void delta_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    delta_job *j = arg;
+    cpu_backend *c = j->c;
+    int64_t part = chunk % j->n_part, t0 = chunk / j->n_part * CPU_ROWS, k = 0;
+    float *h = c->h;
+    for (int i = 0; i < j->n; i++) {
+        const hn_act *a = in_of(j->act, &j->p[i]);
+        int64_t n = a->n_tok - t0 < CPU_ROWS ? a->n_tok - t0 : CPU_ROWS;
+        const hn_delta_list *l = deltas_of(c, j->p[i].w);
+        for (int d = 0; d < l->n; d++, k++) {
+            const hn_delta *e = &l->delta[d];
+            int64_t stride = (int64_t)hn_f32_stride(e->rank);
+            hn_mm m = { .y = h + t0 * stride,
+                        .ldy = stride,
+                        .w = e->a,
+                        .w_stride = (size_t)a->n * sizeof(float),
+                        .x = a->f32 + (size_t)t0 * hn_f32_stride(a->n),
+                        .x_stride = hn_act_row_bytes(HN_ACT_F32, a->n),
+                        .n_in = a->n,
+                        .n_col = n,
+                        .r1 = e->rank,
+                        .panel = c->panels + (uint64_t)thread * c->panel_floats };
+            h += a->n_tok * stride;
+            if (k % j->n_part != part) continue;
+            c->k->matmul[HN_F32](&m);
+            for (int64_t t = 0; t < n; t++)
+                for (int64_t r = 0; r < e->rank; r++) m.y[t * stride + r] *= e->scale;
+        }
+    }
+}
+
+/* The h of all adapters of n products, in c->h one after the other; where product i's begin: h[i], NULL: it has none.
+ */
+static void make_h(cpu_backend *c, hn_act *act, const hn_product *p, int n, const float *h[HN_MAX_PRODUCT])
+{
+    delta_job j = { c, act, p, n, 1 };
+    int64_t n_delta = 0, work = 0, n_tok = in_of(act, p)->n_tok;
+    const float *at = c->h;
+    for (int i = 0; i < n; i++) {
+        const hn_delta_list *l = deltas_of(c, p[i].w);
+        h[i] = l->n ? at : NULL;
+        for (int d = 0; d < l->n; d++, n_delta++) {
+            at += n_tok * (int64_t)hn_f32_stride(l->delta[d].rank);
+            work += n_tok * p[i].w->n_in * l->delta[d].rank;
+        }
+    }
+    if (!n_delta) return;
+    if (n_tok <= CPU_ROWS && work > DELTA_ALONE) j.n_part = n_delta;
+    hn_pool_run(c->p.pool, delta_chunk, &j, cpu_div_up(n_tok, CPU_ROWS) * j.n_part);
+}
+
+static void add_deltas(const cpu_backend *c, const hn_weight *w, const float *h, float *y, int64_t ldy, int64_t n_tok,
+                       int64_t r0, int64_t r1)
+{
+    const hn_delta_list *l = deltas_of(c, w);
+    for (int d = 0; d < l->n; d++) {
+        const hn_delta *e = &l->delta[d];
+        int64_t stride = (int64_t)hn_f32_stride(e->rank);
+        for (int64_t t = 0; t < n_tok; t++, h += stride)
+            c->k->low_rank(y + t * ldy + r0, e->b + r0, e->ldb, h, e->rank, r1 - r0);
+    }
+}
+
+/* Rows [r0, r1) of product p. */
+typedef struct mm_chunk {
+    int32_t p, r0, r1;
+} mm_chunk;
+
+typedef struct mm_job {
+    cpu_backend *c;
+    hn_act *act;
+    const hn_product *p;
+    const hn_weight *up; /* glu: p is the gate */
+    hn_glu glu;
+    const float *h[HN_MAX_PRODUCT]; /* of make_h */
+    float *wide[HN_MAX_PRODUCT];    /* scratch of products that are added to a sum; of up */
+} mm_job;
+
+/* Rows [r0, r1) of one product, all columns, into y, adapters and bias added. */
+static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const float *h, float *y, int64_t ldy,
+                         int64_t r0, int64_t r1, int32_t thread)
+{
+    hn_act_kind kind = hn_act_kind_of(w->type);
+    hn_mm m = { .y = y,
+                .ldy = ldy,
+                .w = w->data,
+                .w_stride = w->row_bytes,
+                .x = kind == HN_ACT_Q256  ? a->q256
+                     : kind == HN_ACT_Q32 ? a->q32
+                                          : (void *)a->f32,
+                .x_stride = hn_act_row_bytes(kind, a->n),
+                .n_in = w->n_in,
+                .n_col = a->n_tok,
+                .r0 = r0,
+                .r1 = r1,
+                .panel = c->panels + (uint64_t)thread * c->panel_floats };
+    hn_matmul_fn *fn = c->k->matmul[w->type];
+    if (w->packed && c->k->packed[w->type]) { /* chunks are whole groups */
+        fn = c->k->packed[w->type];
+        m.w = w->packed;
+        m.w_stride = w->group_bytes;
+    }
+    if (fn) {
+        fn(&m);
+    } else { /* decode a panel of rows exactly, then the float rule */
+        const hn_type_info *ti = hn_type_get(w->type);
+        float *panel = m.panel;
+        m.w = panel;
+        m.w_stride = (size_t)w->n_in * sizeof(float);
+        m.r0 = 0;
+        for (int64_t r = r0; r < r1; r += PANEL_ROWS) {
+            m.r1 = r1 - r < PANEL_ROWS ? r1 - r : PANEL_ROWS;
+            for (int64_t i = 0; i < m.r1; i++)
+                ti->dequantize(panel + i * w->n_in, (const char *)w->data + (size_t)(r + i) * w->row_bytes, w->n_in);
+            m.y = y + r;
+            c->k->matmul[HN_F32](&m);
+        }
+    }
+    if (h) add_deltas(c, w, h, y, ldy, a->n_tok, r0, r1);
+    if (w->bias)
+        for (int64_t t = 0; t < a->n_tok; t++) hn_add(y + t * ldy + r0, w->bias + r0, r1 - r0);
+}
+
+/* Where product i is made, and the floats between its columns. */
+static float *place_of(const mm_job *j, int i, int64_t *ldy)
+{
+    const hn_product *p = &j->p[i];
+    *ldy = p->y ? p->w->n_out : (int64_t)hn_f32_stride(p->w->n_out);
+    return p->y ? p->y->p : p->out ? p->out->f32 : j->wide[i];
+}
+
+static void run_chunk(void *arg, int64_t i, int32_t thread)
+{
+    mm_job *j = arg;
+    cpu_backend *c = j->c;
+    const mm_chunk *k = &c->chunks[i];
+    const hn_product *p = &j->p[k->p];
+    const hn_act *in = in_of(j->act, p);
+    int64_t n_out = p->w->n_out, r0 = k->r0, n = k->r1 - k->r0, ldy;
+    float *y = place_of(j, k->p, &ldy);
+    product_rows(c, p->w, in, j->h[k->p], y, ldy, r0, k->r1, thread);
+    if (j->up) {
+        float *up = j->wide[1];
+        product_rows(c, j->up, in, j->h[1], up, ldy, r0, k->r1, thread);
+        void (*glu)(float *, const float *, const float *, int64_t) =
+            j->glu == HN_GLU_GELU ? c->k->gelu_mul : c->k->silu_mul;
+        for (int64_t t = 0; t < in->n_tok; t++) glu(y + t * ldy + r0, y + t * ldy + r0, up + t * ldy + r0, n);
+    }
+    const float *mul = cpu_rows(p->mul);
+    float *sum = cpu_rows(p->sum);
+    for (int64_t t = 0; t < in->n_tok; t++) {
+        float *row = y + t * ldy + r0;
+        if (p->map) c->k->map[p->map](row, n);
+        if (mul)
+            for (int64_t r = 0; r < n; r++) row[r] *= mul[t * n_out + r0 + r];
+        if (sum) hn_add(sum + t * n_out + r0, row, n);
+    }
+}
+
+/* Cuts the rows of n products into chunks of whole tiles: large ones first, since few
+ * streams are fetched best, small ones last, so that nobody waits long for the last. */
+static int cut(cpu_backend *c, const hn_product *p, int n, int64_t n_tok)
+{
+    bool many = n_tok > CPU_FEW_TOKENS;
+    int64_t unit = many ? HN_PANEL_ROWS : MIN_ROWS, most = many ? PREFILL_ROWS : INT32_MAX, left = 0;
+    for (int i = 0; i < n; i++) left += p[i].w->n_out;
+    while (left / unit > CPU_MAX_CHUNKS / 2) unit *= 2;
+    if (most < unit) most = unit;
+    int n_chunk = 0;
+    for (int i = 0; i < n; i++)
+        for (int64_t r = 0; r < p[i].w->n_out;) {
+            int64_t rows = left * 3 / (4 * hn_pool_active(c->p.pool)) / unit * unit;
+            rows = rows < unit ? unit : rows > most ? most : rows;
+            rows = rows < p[i].w->n_out - r ? rows : p[i].w->n_out - r;
+            c->chunks[n_chunk++] = (mm_chunk){ i, (int32_t)r, (int32_t)(r + rows) };
+            r += rows;
+            left -= rows;
+        }
+    return n_chunk;
+}
+
+/* Scratch for product i, behind that of those before it, which end at *used. */
+static void take_wide(mm_job *j, int i, int64_t n_tok, uint64_t *used)
+{
+    j->wide[i] = j->c->wide + *used;
+    *used += (uint64_t)n_tok * hn_f32_stride(j->p[i].w->n_out);
+    assert(*used <= j->c->wide_floats);
+}
+
+void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n)
+{
+    mm_job j = { .c = cpu_self(b), .act = act, .p = p };
+    int64_t n_tok = in_of(act, p)->n_tok;
+    uint64_t used = 0;
+    act_prepare(j.c, act, p, n);
+    make_h(j.c, act, p, n, j.h);
+    for (int i = 0; i < n; i++) {
+        if (p[i].y) cpu_wrote(j.c, p[i].y);
+        else if (p[i].out) cpu_act_begin(j.c, p[i].out, p[i].w->n_out, n_tok);
+        else take_wide(&j, i, n_tok, &used);
+        if (p[i].sum) cpu_wrote(j.c, p[i].sum);
+    }
+    hn_pool_run(j.c->p.pool, run_chunk, &j, cut(j.c, p, n, n_tok));
+}
+
+void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up)
+{
+    const hn_product p[2] = { { .w = gate, .out = out }, { .w = up } };
+    mm_job j = { .c = cpu_self(b), .act = act, .p = p, .up = up, .glu = kind };
+    uint64_t used = 0;
+    act_prepare(j.c, act, p, 2);
+    make_h(j.c, act, p, 2, j.h);
+    cpu_act_begin(j.c, out, gate->n_out, act->n_tok);
+    take_wide(&j, 1, act->n_tok, &used);
+    hn_pool_run(j.c->p.pool, run_chunk, &j, cut(j.c, p, 1, act->n_tok));
+}
+
+/* Host memory is ours: it is a buffer for as long as that. */
+void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w)
+{
+    hn_buf y = { .p = host };
+    cpu_matmul(b, act, &(hn_product){ .w = w, .y = &y }, 1);
+}
+
+/* The most floats that the adapters of one call can ask for of a row: of all weights of a layer together. */
+static uint64_t most_h(const cpu_backend *c, const hn_adapters *a)
+{
+    uint64_t most = 0, sum = 0;
+    for (int32_t i = 0; i < a->n_weight; i++) {
+        bool same = i > 0 && i < c->model.n_weight && c->model.weight[i]->layer == c->model.weight[i - 1]->layer;
+        sum = same ? sum : 0;
+        for (int32_t d = 0; d < a->of[i].n; d++) sum += hn_f32_stride(a->of[i].delta[d].rank);
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+bool cpu_reserve(hn_backend *b, const hn_adapters *a)
+{
+    cpu_backend *c = cpu_self(b);
+    uint64_t n, bytes;
+    if (!hn_mul_u64(most_h(c, a), (uint64_t)c->p.n_tok, &n) || !hn_mul_u64(n, sizeof(float), &bytes)) return false;
+    if (n <= c->h_floats) return true;
+    float *h = hn_pages_alloc((size_t)bytes);
+    if (!h) return false;
+    hn_pages_free(c->h, (size_t)c->h_floats * sizeof(float));
+    c->h = h;
+    c->h_floats = n;
+    return true;
+}
+
+size_t cpu_chunk_bytes(void) { return CPU_MAX_CHUNKS * sizeof(mm_chunk); }

@@ -1,0 +1,106 @@
+/* Sessions for the ways of the quality hash: the model of the command, once more with another
+ * chunk, number of threads, level or layout. Owns what it opens. */
+#include "cli/lab/quality_paths.h"
+
+#include <string.h>
+
+typedef struct opener {
+    const hn_cli *cli;
+    const hone_model *m;
+    hone_context *asked, *other; /* as the options say; for a way that differs */
+    hone_model *plain;
+    hone_session *s;
+} opener;
+
+static void close_other(opener *o)
+{
+    hone_session_free(o->s);
+    hone_context_free(o->other);
+    o->s = NULL;
+    o->other = NULL;
+}
+
+static hone_status open_plain(opener *o, hone_error *err)
+{
+    const hone_model_params p = { .tokenizer_pre = hn_opts_str(o->cli->opts, "pre"), .packed = "off" };
+    return hone_model_open(&o->plain, hn_opts_str(o->cli->opts, "model"), &p, err);
+}
+
+static hone_status open_way(void *arg, const hn_q_way *w, hone_session **out, hone_error *err)
+{
+    opener *o = arg;
+    const hn_opts *opts = o->cli->opts;
+    const char *kv = hn_opts_str(opts, "kv");
+    *out = NULL;
+    close_other(o);
+    if (w->plain && hn_cli_adapters_json()) return HONE_OK; /* adapters are of the model they were opened for */
+    hone_status st = w->plain ? open_plain(o, err) : HONE_OK;
+    if (st == HONE_OK && (w->threads || w->cpu)) {
+        const hone_context_params p = { .n_threads = w->threads ? w->threads : hone_context_threads(o->asked),
+                                        .cpu = w->cpu ? w->cpu : hone_context_cpu(o->asked) };
+        st = hone_context_new(&o->other, &p, err);
+    }
+    if (st != HONE_OK) return st;
+    const hone_session_params p = { .n_ctx = w->n_ctx,
+                                    .n_seq = w->n_seq,
+                                    .n_chunk = w->chunk ? w->chunk : hn_opts_i32(opts, "chunk"),
+                                    .cache = strcmp(kv, "f32") == 0    ? HONE_CACHE_F32
+                                             : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0
+                                                                       : HONE_CACHE_F16,
+                                    .allow_paging = hn_opts_flag(opts, "allow-paging") };
+    const hone_model *m = w->plain ? o->plain : o->m;
+    st = hone_session_new(&o->s, o->other ? o->other : o->asked, m, &p, err);
+    if (st != HONE_OK) return st;
+    hone_session_set_abort(o->s, hn_abort_fn, NULL);
+    if (hn_cli_set_adapters(o->cli, m, o->s) != 0) return HN_FAIL(err, HONE_E_ARG, "the adapters do not fit the model");
+    *out = o->s;
+    return HONE_OK;
+}
+
+/* Levels below the one in use, the nearest first. */
+static void levels_below(const char **out, size_t cap, const char *level)
+{
+    size_t n = 0;
+    int at = HN_CPU_LEVELS;
+    while (at-- > 0 && strcmp(hn_cpu_level_name((hn_cpu_level)at), level) != 0) {}
+    while (at-- > 0 && n + 1 < cap)
+        if (hn_cpu_has((hn_cpu_level)at)) out[n++] = hn_cpu_level_name((hn_cpu_level)at);
+    out[n] = NULL;
+}
+
+int hn_cli_paths(const hn_cli *cli, const hone_model *m, const hn_q_prompts *prompts, const hn_quality *eight,
+                 bool quick, hn_paths *out)
+{
+    opener o = { .cli = cli, .m = m };
+    const char *levels[HN_CPU_LEVELS + 1];
+    hone_model_info info;
+    hone_error err;
+    int rc = hn_cli_new_context(cli, &o.asked);
+    if (rc) return rc;
+    hone_model_get_info(m, &info);
+    levels_below(levels, HN_CPU_LEVELS + 1, hone_context_cpu(o.asked));
+    const hn_paths_params p = {
+        .m = m, .quick = quick, .open = open_way, .arg = &o, .levels = levels, .packed = info.packed_path != NULL
+    };
+    if (hn_paths_run(out, &p, prompts, eight, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    close_other(&o);
+    hone_model_close(o.plain);
+    hone_context_free(o.asked);
+    return rc;
+}
+
+json_t *hn_cli_paths_json(json_t *o, const hn_paths *p, const hn_quality *eight)
+{
+    json_t *left = json_array();
+    bool valid = p->verdict.state == HN_VALID;
+    for (int32_t i = 0; i < p->n_left; i++) json_array_append_new(left, json_string(p->left[i]));
+    json_object_set_new(o, "hash", p->hash[0] ? json_string(p->hash) : json_null());
+    json_object_set_new(o, "q1", eight->hash[0] ? json_string(eight->hash) : json_null());
+    json_object_set_new(o, "valid", json_boolean(valid));
+    json_object_set_new(o, "reason", valid ? json_null() : json_string(p->verdict.reason));
+    json_object_set_new(o, "long_ids", json_integer(p->n_long));
+    json_object_set_new(o, "ways", json_integer(p->n_ways));
+    json_object_set_new(o, "rows_compared", json_integer(p->n_compared));
+    json_object_set_new(o, "left_out", left);
+    return o;
+}

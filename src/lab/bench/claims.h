@@ -1,0 +1,22 @@
+/* claims: what a measured process says of itself, held against what was asked of it, against its
+ * own other figures, and against what its parent saw. Knows JSON results; refuses to know how
+ * processes run. */
+#ifndef HN_CLAIMS_H
+#define HN_CLAIMS_H
+
+#include "base/json_text.h"
+#include "lab/bench/process.h"
+
+typedef struct hn_asked {           /* of each request or sample of a process */
+    int32_t n_prompt, n_gen, depth; /* n_prompt < 0: a text, which has as many tokens as it says */
+} hn_asked;
+
+/* False: `why` names the claim that cannot be so. asked, seen: NULL allowed. What a result does not say is not held
+ * against it, but what was asked for must be there. */
+bool hn_claims_hold(json_t *result, const hn_asked *asked, const hn_seen *seen, char *why, size_t cap);
+
+/* Adds to a result what hn_claims_hold needs of the process itself: how long it has run by both clocks.
+ * clock0_ns, witness0_ns: the clocks at its beginning. */
+void hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_ns);
+
+#endif

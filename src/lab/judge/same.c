@@ -1,0 +1,162 @@
+/* Answers of a comparison's runs, kept and compared. Owns the pairing of runs that were asked
+ * the same. */
+#include "lab/judge/same.h"
+
+#include "base/json_tree.h"
+#include "lab/quality/proof.h"
+#include "lab/stats/compare.h"
+#include "lab/stats/stats.h"
+#include "base/json_text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct run {
+    const hn_target *t;
+    int side;                 /* 0: a */
+    uint64_t question;        /* runs with equal questions were asked the same */
+    char *proof;              /* JSON text; NULL: it proves nothing */
+    double claimed_s, wall_s; /* NaN: not said */
+} run;
+
+struct hn_same {
+    hn_side *a, *b;
+    bool different;
+    run *run;
+    size_t n, cap, n_compared;
+};
+
+hone_status hn_same_new(hn_same **out, hn_side *a, hn_side *b, bool different, uint64_t seed, hone_error *err)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) return HN_FAIL(err, HONE_E_NOMEM, "answers of a comparison");
+    **out = (hn_same){ .a = a, .b = b, .different = different };
+    bool both = hn_side_can_ask(a) && hn_side_can_ask(b) && !different;
+    hn_side_ask(a, both ? seed | 1 : 0);
+    hn_side_ask(b, both ? seed | 1 : 0);
+    return HONE_OK;
+}
+
+void hn_same_free(hn_same *s)
+{
+    for (size_t i = 0; s && i < s->n; i++) free(s->run[i].proof);
+    if (s) free(s->run);
+    free(s);
+}
+
+size_t hn_same_n_compared(const hn_same *s) { return s->n_compared; }
+
+/* Words for the first difference of two proofs: objects of proofs by the names of records. */
+static bool differ(char *what, size_t cap, const char *a, const char *b)
+{
+    json_t *x = NULL, *y = NULL;
+    const char *name;
+    json_t *of;
+    char part[160];
+    bool found = false;
+    hn_json_tree(&x, a, strlen(a), NULL, "a proof", NULL);
+    hn_json_tree(&y, b, strlen(b), NULL, "a proof", NULL);
+    json_object_foreach(x, name, of)
+    {
+        if (found || !hn_proof_differ(part, sizeof part, of, json_object_get(y, name))) continue;
+        snprintf(what, cap, "%s%s%s", name, name[0] ? ": " : "", part);
+        found = true;
+    }
+    json_decref(x);
+    json_decref(y);
+    return found;
+}
+
+static const char *name_of(const hn_same *s, int side) { return hn_side_label(side ? s->b : s->a); }
+
+static size_t runs_before(const hn_same *s, size_t i)
+{
+    size_t n = 0;
+    for (size_t k = 0; k <= i; k++) n += s->run[k].side == s->run[i].side && s->run[k].t == s->run[i].t;
+    return n;
+}
+
+static hone_status compare(hn_same *s, size_t i, hone_error *err)
+{
+    char what[240];
+    const run *now = &s->run[i];
+    for (size_t k = 0; k < i; k++) {
+        const run *was = &s->run[k];
+        if (was->t != now->t || was->question != now->question || !was->proof) continue;
+        if (s->different && was->side != now->side) continue;
+        s->n_compared++;
+        if (strcmp(was->proof, now->proof) == 0 || !differ(what, sizeof what, was->proof, now->proof)) return HONE_OK;
+        return HN_FAIL(
+            err, HONE_E_NUMERIC,
+            "different answers: run %zu of side %c (%s) and run %zu of side %c (%s) were asked the same, and %s "
+            "differ; their speeds mean nothing",
+            runs_before(s, k), "ab"[was->side], HN_ESC(name_of(s, was->side), strlen(name_of(s, was->side))),
+            runs_before(s, i), "ab"[now->side], HN_ESC(name_of(s, now->side), strlen(name_of(s, now->side))), what);
+    }
+    return HONE_OK;
+}
+
+hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, const hn_measured *m, hone_error *err)
+{
+    const double share = 0.02, slack_s = 0.005;
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : 64;
+        run *grown = realloc(s->run, cap * sizeof *grown);
+        if (!grown) return HN_FAIL(err, HONE_E_NOMEM, "answers of a comparison");
+        s->run = grown;
+        s->cap = cap;
+    }
+    run *r = &s->run[s->n];
+    *r = (run){ .t = t,
+                .side = side != s->a,
+                .question = m->question,
+                .claimed_s = m->claimed_s > 0 ? m->claimed_s : NAN,
+                .wall_s = m->wall_s > 0 ? m->wall_s : NAN };
+    if (m->proof[0] && !(r->proof = strdup(m->proof))) return HN_FAIL(err, HONE_E_NOMEM, "answers of a comparison");
+    s->n++;
+    if (r->claimed_s > (1 + share) * r->wall_s + slack_s)
+        return HN_FAIL(err, HONE_E_NUMERIC, "side %c (%s) claims %.3f s of work, and its process ran for %.3f s",
+                       "ab"[r->side], HN_ESC(name_of(s, r->side), strlen(name_of(s, r->side))), r -> claimed_s,
+                       r -> wall_s);
+    return r->proof ? compare(s, s->n - 1, err) : HONE_OK;
+}
+
+/* The times of a side's last n runs of a target, the last one first. */
+static size_t last_runs(const run **out, size_t n, const hn_same *s, const hn_target *t, int side)
+{
+    size_t k = 0;
+    for (size_t i = s->n; i-- > 0 && k < n;)
+        if (s->run[i].t == t && s->run[i].side == side && isfinite(s->run[i].claimed_s) && isfinite(s->run[i].wall_s))
+            out[k++] = &s->run[i];
+    return k;
+}
+
+/* Of pairs of runs, how many show less than part of the claimed gain outside? Honest programs show all of it, more or
+ * less as chance has it: at most half of the pairs then, beyond what a coin gives. */
+hone_status hn_same_outside(const hn_same *s, const hn_target *t, hone_error *err)
+{
+    const double part = 0.4, level = 0.01;
+    size_t cap = s->n + 1, used = 0;
+    long hidden = 0;
+    const run **a = calloc(2 * cap, sizeof *a), **b = a ? a + cap : NULL;
+    double *gain = calloc(2 * cap, sizeof *gain), *seen = gain ? gain + cap : NULL;
+    hone_status st = a && gain ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "times of a comparison");
+    size_t n_a = a ? last_runs(a, s->n, s, t, 0) : 0, n_b = a ? last_runs(b, s->n, s, t, 1) : 0;
+    for (size_t i = 0; i < n_a && i < n_b && st == HONE_OK; i++, used++) {
+        gain[used] = a[i]->claimed_s - b[i]->claimed_s;
+        seen[used] = a[i]->wall_s - b[i]->wall_s;
+    }
+    hn_stats g = { .median = 0 };
+    if (st == HONE_OK && used) st = hn_stats_of(&g, gain, used, err);
+    for (size_t i = 0; i < used; i++) hidden += seen[i] < part * g.median;
+    if (st == HONE_OK && g.median > 0 && hn_binomial_half(used, (long)used - hidden) <= level)
+        st = HN_FAIL(
+            err, HONE_E_NUMERIC,
+            "side b (%s) claims to take %.1f ms less a run, and in %ld of %zu pairs of runs its process was not "
+            "seen to",
+            HN_ESC(name_of(s, 1), strlen(name_of(s, 1))), 1e3 * g.median, hidden, used);
+    free(a);
+    free(gain);
+    return st;
+}

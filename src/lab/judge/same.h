@@ -1,0 +1,28 @@
+/* same: do the runs of a comparison answer the same? Each run of a side is asked with another
+ * prompt, which neither side can know before, and what it proves of its answer must be what the
+ * other side proves of the same question. Also what a program claims of itself beside what was
+ * seen of its process. Refuses to know rounds and statistics. */
+#ifndef HN_SAME_H
+#define HN_SAME_H
+
+#include "base/base.h"
+#include "lab/judge/sides.h"
+
+typedef struct hn_same hn_same;
+
+/* different: the sides may answer differently; then each is held against itself alone. seed: of the prompts. */
+hone_status hn_same_new(hn_same **out, hn_side *a, hn_side *b, bool different, uint64_t seed, hone_error *err);
+void hn_same_free(hn_same *s);
+
+/* One run of a side, which hn_side_measure gave. HONE_E_NUMERIC: it answers differently than a run that was asked the
+ * same, or claims what its process contradicts; the message says which run of which side, and where. */
+hone_status hn_same_check(hn_same *s, const hn_side *side, const hn_target *t, const hn_measured *m, hone_error *err);
+
+/* What a claims to have taken less time for, or b, must have taken less time seen from outside too. HONE_E_NUMERIC:
+ * b's claims of being faster are not seen in how long its processes ran. Call it before b is said to be faster. */
+hone_status hn_same_outside(const hn_same *s, const hn_target *t, hone_error *err);
+
+/* Runs whose answers were compared with those of another run; 0: the programs prove nothing of the kind. */
+size_t hn_same_n_compared(const hn_same *s);
+
+#endif

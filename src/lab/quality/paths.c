@@ -1,0 +1,403 @@
+/* The long prompt on every way, and the hash q2. Owns which ways there are and which rows of
+ * logits are compared. Anything here that changes the bytes hashed needs another prefix than
+ * q2: the eight prompts' digests; the logits behind the first piece, behind the prompt and of
+ * HASHED steps after it; the ids of prompts and steps. */
+#include "lab/quality/paths.h"
+
+#include "lab/quality/perplexity.h"
+#include "lab/quality/proof.h"
+#include "lab/quality/sketch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FIRST_PIECE = 600, /* the first call appends so many: more than a chunk of the engine's */
+    ROOM = 400,        /* rows of logits of one call */
+    ROOM_WIDE = 64,    /* of a wide vocabulary */
+    HASHED = 8,        /* generated steps that the hash covers */
+    WINDOW_MOST = 2048 /* a window up to here is crossed by a longer prompt */
+};
+#define SMALL_BYTES (32u << 20) /* of weights a token reads: every way goes the whole prompt */
+
+typedef struct seen { /* what some way said of a position */
+    uint64_t bits;
+    const char *way; /* NULL: nobody yet */
+} seen;
+
+typedef struct walk {
+    hn_paths *out;
+    const hn_paths_params *p;
+    hone_model_info info;
+    int32_t *ids; /* [n + n_more]: the prompt, and what is generated behind it */
+    int32_t n, n_more;
+    bool small;    /* every way goes all of it */
+    seen *seen;    /* [n + n_more] */
+    float *logits; /* [room, n_vocab] */
+    int32_t room;
+    hone_token *batch; /* [n + HN_Q_SEQS · HN_Q_PIECE] */
+    const char *way;   /* being walked, for the words */
+    hone_session *s;
+    hn_sha256 bits; /* the hash's half of logits */
+    hone_error *err;
+} walk;
+
+/* ---- comparing -------------------------------------------------------------------------------- */
+
+static void left_out(walk *w, const char *what)
+{
+    if (w->out->n_left < HN_PATHS_LEFT) w->out->left[w->out->n_left++] = what;
+}
+
+/* A row of logits behind position pos. */
+static void row(walk *w, int32_t pos, const float *x)
+{
+    seen *at = &w->seen[pos];
+    uint64_t bits = hn_bits_hash(x, w->info.n_vocab);
+    if (!hn_scan_logits(x, w->info.n_vocab).finite)
+        hn_invalid(&w->out->verdict, "the long quality prompt, %s, position %d: the logits hold a NaN or an infinity",
+                   w->way, pos);
+    if (!at->way) *at = (seen){ bits, w->way };
+    else w->out->n_compared++;
+    if (at->bits != bits)
+        hn_invalid(
+            &w->out->verdict,
+            "one prompt, two answers: the logits behind position %d are others %s than %s; the engine is wrong in "
+            "one of the two",
+            pos, w->way, at->way);
+}
+
+/* Is this one of the positions whose logits every way is asked for? Edges of chunks, pages, windows and powers of two,
+ * and some between. */
+static bool compared(const walk *w, int32_t pos)
+{
+    static const int32_t edges[] = { 0,   1,   2,   3,   7,   8,   15,  16,  31,   32,   36,   63,   64,   127, 128,
+                                     255, 256, 510, 511, 512, 513, 514, 999, 1000, 1001, 1022, 1023, 1024, 1025 };
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+        if (edges[i] == pos) return true;
+    int32_t edge = w->info.n_window;
+    return pos + 1 == w->n || pos + 1 == FIRST_PIECE || (edge && pos >= edge - 1 && pos <= edge + 1) ||
+           pos % (w->small && w->room > ROOM_WIDE ? 11 : 100) == 0;
+}
+
+/* ---- steps of a way ----------------------------------------------------------------------------- */
+
+/* ids [from, to) of the prompt in one call to sequence seq, with neighbours' tokens before and behind: `beside` of
+ * each of two other sequences. */
+static hone_status call(walk *w, int32_t seq, int32_t from, int32_t to, int32_t beside)
+{
+    int32_t k = 0, rows = 0;
+    for (int32_t i = 0; i < beside; i++)
+        w->batch[k++] =
+            (hone_token){ w->ids[(7 * (from + i)) % w->n], hone_seq_length(w->s, seq + 1) + i, seq + 1, false };
+    for (int32_t i = from; i < to; i++) {
+        bool want = i + 1 == to ? compared(w, i) || to - from < 4 : compared(w, i);
+        if (rows == w->room) want = false;
+        rows += want;
+        w->batch[k++] = (hone_token){ w->ids[i], i, seq, want };
+    }
+    for (int32_t i = 0; i < beside; i++)
+        w->batch[k++] =
+            (hone_token){ w->ids[(5 * (from + i)) % w->n], hone_seq_length(w->s, seq + 2) + i, seq + 2, false };
+    hone_status st = hone_run_batch(w->s, w->batch, k, w->logits, w->err);
+    for (int32_t i = 0, r = 0; i < k && st == HONE_OK; i++)
+        if (w->batch[i].want_logits) row(w, w->batch[i].pos, w->logits + (size_t)r++ * (size_t)w->info.n_vocab);
+    return st;
+}
+
+/* Positions [from, to) one after the other, as generation does; every third through the batch. */
+static hone_status singles(walk *w, int32_t seq, int32_t from, int32_t to)
+{
+    hone_status st = HONE_OK;
+    for (int32_t i = from; i < to && st == HONE_OK; i++) {
+        if (i % 3 == 2) {
+            const hone_token t = { w->ids[i], i, seq, true };
+            st = hone_run_batch(w->s, &t, 1, w->logits, w->err);
+            if (st == HONE_OK) row(w, i, w->logits);
+        } else {
+            const float *x;
+            st = hone_append(w->s, seq, &w->ids[i], 1, &x, w->err);
+            if (st == HONE_OK) row(w, i, x);
+        }
+    }
+    return st;
+}
+
+static hone_status empty(walk *w)
+{
+    hone_status st = HONE_OK;
+    for (int32_t q = 0; q < HN_Q_SEQS && st == HONE_OK; q++)
+        if (hone_seq_length(w->s, q) > 0) st = hone_seq_truncate(w->s, q, 0, w->err);
+    return st;
+}
+
+static bool over(const walk *w) { return w->out->verdict.state == HN_INVALID; }
+
+/* ---- ways ------------------------------------------------------------------------------------------ */
+
+static void hash_row(walk *w, const float *x) { hn_sha256_add(&w->bits, x, (size_t)w->info.n_vocab * sizeof *x); }
+
+/* The prompt in two calls, and a generation behind it: what is hashed. */
+static hone_status as_measured(walk *w)
+{
+    int32_t first = w->n < FIRST_PIECE ? w->n : FIRST_PIECE;
+    const float *x;
+    w->way = "appended at once";
+    hone_status st = hone_append(w->s, 0, w->ids, first, &x, w->err);
+    if (st != HONE_OK) return st;
+    row(w, first - 1, x);
+    hash_row(w, x);
+    if (first < w->n) {
+        st = hone_append(w->s, 0, w->ids + first, w->n - first, &x, w->err);
+        if (st != HONE_OK) return st;
+        row(w, w->n - 1, x);
+        hash_row(w, x);
+    }
+    w->way = "generated";
+    for (int32_t i = 0; i < w->n_more && st == HONE_OK; i++) {
+        int32_t id = hn_scan_logits(x, w->info.n_vocab).best;
+        w->ids[w->n + i] = id < 0 ? 0 : id;
+        st = hone_append(w->s, 0, &w->ids[w->n + i], 1, &x, w->err);
+        if (st == HONE_OK) row(w, w->n + i, x);
+        if (st == HONE_OK && i < HASHED) hash_row(w, x);
+    }
+    return st;
+}
+
+/* In chunks of 37, and from places of it on token by token; then the generation with neighbours. */
+static hone_status in_pieces(walk *w)
+{
+    enum { OURS = 1, FORK = 2, STRETCH = 38 };
+    hone_status st = HONE_OK;
+    int32_t last = (w->n - 1) / HN_Q_PIECE * HN_Q_PIECE;
+    for (int32_t at = 0; at < w->n && st == HONE_OK; at += HN_Q_PIECE) {
+        bool fork = !w->small && (at == 0 || at == 481 || at == 999 || at == last);
+        if (fork && at > 0) st = hone_seq_copy(w->s, FORK, OURS, w->err);
+        int32_t end = at + STRETCH < w->n ? at + STRETCH : w->n;
+        w->way = "token by token";
+        if (fork && st == HONE_OK) st = singles(w, FORK, at, at == 0 ? end / 2 : end);
+        w->way = "in chunks of 37";
+        if (st == HONE_OK) st = call(w, OURS, at, at + HN_Q_PIECE < w->n ? at + HN_Q_PIECE : w->n, 0);
+    }
+    if (st == HONE_OK) st = hone_seq_copy(w->s, FORK, OURS, w->err);
+    for (int32_t i = 0; i < w->n_more && st == HONE_OK; i++) {
+        int32_t k = 0;
+        w->way = "generated beside neighbours";
+        for (int32_t q = FORK + 1; q < HN_Q_SEQS; q++)
+            w->batch[k++] = (hone_token){ w->ids[(q * 31 + i) % w->n], i, q, false };
+        w->batch[k++] = (hone_token){ w->ids[w->n + i], w->n + i, FORK, true };
+        st = hone_run_batch(w->s, w->batch, k, w->logits, w->err);
+        if (st == HONE_OK) row(w, w->n + i, w->logits);
+    }
+    return st;
+}
+
+static hone_status token_by_token(walk *w)
+{
+    w->way = "token by token";
+    return singles(w, 0, 0, w->n);
+}
+
+/* Calls of 2, 3, … 9 tokens: products of few columns. */
+static hone_status in_crumbs(walk *w)
+{
+    const int32_t most = w->small ? w->n : 88;
+    hone_status st = HONE_OK;
+    w->way = "in calls of 2 to 9 tokens";
+    for (int32_t at = 0, k = 2; at < w->n && at < most && st == HONE_OK; at += k, k = k == 9 ? 2 : k + 1)
+        st = call(w, 3, at, at + k < w->n ? at + k : w->n, 0);
+    return st;
+}
+
+static hone_status beside_others(walk *w)
+{
+    enum { OURS = 29, THEIRS = 4 };
+    const int32_t most = w->small ? w->n : 4 * OURS;
+    hone_status st = HONE_OK;
+    w->way = "beside neighbours";
+    for (int32_t at = 0; at < w->n && at < most && st == HONE_OK; at += OURS)
+        st = call(w, 4, at, at + OURS < w->n ? at + OURS : w->n, THEIRS);
+    return st;
+}
+
+/* A session that differs in one thing: two pieces, or all of it at once where the model is small; then some tokens. */
+static hone_status otherwise(walk *w)
+{
+    enum { PIECES = 2 * HN_Q_PIECE, TOKENS = 8 };
+    int32_t to = w->n < PIECES ? w->n : PIECES;
+    hone_status st = call(w, 0, 0, to, 0);
+    if (st == HONE_OK) st = singles(w, 0, to, to + TOKENS < w->n ? to + TOKENS : w->n);
+    if (st == HONE_OK && w->small && to + TOKENS < w->n) st = call(w, 0, to + TOKENS, w->n, 0);
+    return st;
+}
+
+static hone_status chunks_of_one(walk *w) { return call(w, 0, 0, w->small ? 4 * HN_Q_PIECE : 24, 0); }
+
+/* Opens a session that differs, walks, and leaves the next one a clean table. */
+static hone_status with(walk *w, const char *name, const hn_q_way *way, hone_status (*go)(walk *w))
+{
+    hone_status st = w->p->open(w->p->arg, way, &w->s, w->err);
+    if (st != HONE_OK || !w->s) {
+        if (st == HONE_OK) left_out(w, name);
+        return st;
+    }
+    w->way = name;
+    w->out->n_ways++;
+    return go(w);
+}
+
+static hone_status on_the_same(walk *w, hone_status (*go)(walk *w))
+{
+    hone_status st = empty(w);
+    w->out->n_ways++;
+    return st == HONE_OK ? go(w) : st;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------ */
+
+/* The first ids of the fixed text, or of a stream for a model without tokenizer. */
+static hone_status long_prompt(walk *w, bool from_text)
+{
+    enum { BYTES_EACH = 12 };
+    int32_t *ids = NULL;
+    size_t n = 0, len = strlen(hn_q_corpus), most = (size_t)w->n * BYTES_EACH;
+    if (!from_text) {
+        hn_q_corpus_random(w->ids, w->n, w->info.n_vocab);
+        return HONE_OK;
+    }
+    if (len > most) len = most;
+    while (len > 0 && ((unsigned char)hn_q_corpus[len] & 0xC0) == 0x80) len--; /* whole characters */
+    hone_status st = hone_tokenize(w->p->m, hn_q_corpus, len, HONE_TOK_ADD, &ids, &n, w->err);
+    if (st != HONE_OK) return st;
+    if (n < (size_t)w->n) w->n = (int32_t)n;
+    memcpy(w->ids, ids, (size_t)w->n * sizeof *ids);
+    hone_free(ids);
+    if (w->n < 2) {
+        w->n = HN_Q_LONG_QUICK;
+        hn_q_corpus_random(w->ids, w->n, w->info.n_vocab);
+    }
+    return HONE_OK;
+}
+
+static hone_status begin(walk *w, bool from_text)
+{
+    hone_model_get_info(w->p->m, &w->info);
+    bool far = w->info.n_window > HN_Q_LONG - HASHED && w->info.n_window < WINDOW_MOST;
+    w->small = w->info.bytes_per_token <= SMALL_BYTES;
+    w->n = w->p->quick ? HN_Q_LONG_QUICK : far ? w->info.n_window + 2 * HN_Q_PIECE : HN_Q_LONG;
+    w->n_more = w->small && !w->p->quick ? HN_Q_MORE : HASHED;
+    w->room = (size_t)ROOM * (size_t)w->info.n_vocab > 16u << 20 ? ROOM_WIDE : ROOM;
+    size_t n = (size_t)w->n + (size_t)w->n_more;
+    w->ids = calloc(n, sizeof *w->ids);
+    w->seen = calloc(n, sizeof *w->seen);
+    w->batch = calloc(n + HN_Q_SEQS * HN_Q_PIECE, sizeof *w->batch);
+    w->logits = calloc((size_t)w->room * (size_t)w->info.n_vocab, sizeof *w->logits);
+    hn_sha256_init(&w->bits);
+    if (!w->ids || !w->seen || !w->batch || !w->logits)
+        return HN_FAIL(w->err, HONE_E_NOMEM, "the long quality prompt, %zu ids", n);
+    hone_status st = long_prompt(w, from_text);
+    if (w->p->quick)
+        left_out(w, "positions beyond 192, token by token beyond a few, one thread, plain weights, levels");
+    else if (!w->small)
+        left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; one "
+                    "thread and plain weights beyond 82 positions");
+    if (w->info.n_window >= w->n) left_out(w, "positions beyond the sliding window");
+    w->out->n_long = w->n;
+    return st;
+}
+
+/* The ways that need a session of their own. */
+static hone_status other_sessions(walk *w, const hn_q_way *base)
+{
+    hn_q_way one = *base, chunk = *base, plain = *base;
+    one.threads = 1;
+    chunk.chunk = 1;
+    plain.plain = true;
+    one.n_seq = chunk.n_seq = plain.n_seq = 1;
+    hone_status st = with(w, "in chunks of 1", &chunk, chunks_of_one);
+    if (st == HONE_OK && !over(w)) st = with(w, "on one thread", &one, otherwise);
+    if (st == HONE_OK && !over(w) && w->p->packed) st = with(w, "from plain weights", &plain, otherwise);
+    for (const char *const *l = w->p->levels; l && *l && w->small && st == HONE_OK && !over(w); l++) {
+        hn_q_way level = *base;
+        level.cpu = *l;
+        level.n_seq = 1;
+        bool small = w->small;
+        w->small = false; /* plain C is slow */
+        st = with(w, *l, &level, otherwise);
+        w->small = small;
+    }
+    return st;
+}
+
+static void id_bytes(hn_sha256 *s, int32_t id)
+{
+    uint32_t v = (uint32_t)id;
+    const unsigned char b[4] = { (unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16),
+                                 (unsigned char)(v >> 24) };
+    hn_sha256_add(s, b, 4);
+}
+
+static void make_hash(walk *w, const hn_q_prompts *prompts, const hn_quality *eight)
+{
+    unsigned char t[32], l[32];
+    hn_sha256 s;
+    hn_sha256_init(&s);
+    for (int p = 0; p < HN_Q_PROMPTS; p++)
+        for (int32_t i = 0; i < prompts->n[p]; i++) id_bytes(&s, prompts->ids[p][i]);
+    hn_sha256_add(&s, eight->answers, sizeof eight->answers);
+    for (int32_t i = 0; i < w->n + HASHED; i++) id_bytes(&s, w->ids[i]);
+    hn_sha256_end(&s, t);
+    hn_sha256_add(&w->bits, eight->logits, sizeof eight->logits);
+    hn_sha256_end(&w->bits, l);
+    snprintf(w->out->hash, sizeof w->out->hash, "%s-%02x%02x%02x%02x-%02x%02x%02x%02x", w->p->quick ? "q2q" : "q2",
+             t[0], t[1], t[2], t[3], l[0], l[1], l[2], l[3]);
+}
+
+static hone_status walk_all(walk *w)
+{
+    const hn_q_way base = { .n_ctx = w->n + w->n_more, .n_seq = HN_Q_SEQS };
+    hone_status st = with(w, "appended at once", &base, as_measured);
+    if (st == HONE_OK && !over(w)) st = on_the_same(w, in_pieces);
+    if (st == HONE_OK && !over(w) && w->small && !w->p->quick) st = on_the_same(w, token_by_token);
+    if (st == HONE_OK && !over(w) && !w->p->quick) st = on_the_same(w, in_crumbs);
+    if (st == HONE_OK && !over(w) && !w->p->quick) st = on_the_same(w, beside_others);
+    if (st == HONE_OK && !over(w) && !w->p->quick) st = other_sessions(w, &base);
+    return st;
+}
+
+hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_prompts *prompts, const hn_quality *eight,
+                         hone_error *err)
+{
+    hone_error own;
+    walk w = { .out = out, .p = p, .err = err ? err : &own };
+    memset(out, 0, sizeof *out);
+    hone_status st = begin(&w, prompts->from_text);
+    if (st == HONE_OK) st = walk_all(&w);
+    if (st == HONE_E_NUMERIC) {
+        hn_invalid(&out->verdict, "the long quality prompt, %s: %s", w.way ? w.way : "", w.err->message);
+        st = HONE_OK;
+    } else if (st == HONE_OK && !over(&w)) { /* answers that contradict each other have no hash */
+        if (eight->n_distinct > 0) make_hash(&w, prompts, eight);
+        out->verdict.state = HN_VALID;
+        if (eight->verdict.state == HN_INVALID) out->verdict = eight->verdict;
+    }
+    free(w.ids);
+    free(w.seen);
+    free(w.batch);
+    free(w.logits);
+    return st;
+}
+
+/* ---- hashes ------------------------------------------------------------------------------------------------ */
+
+bool hn_q_same_kind(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "-");
+    return n > 0 && n == strcspn(b, "-") && strncmp(a, b, n) == 0;
+}
+
+bool hn_q_same_answers(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "-");
+    return hn_q_same_kind(a, b) && strlen(a) == strlen(b) && strlen(a) > n + 10 && strncmp(a, b, n + 9) == 0;
+}

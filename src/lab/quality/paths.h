@@ -1,0 +1,61 @@
+/* paths: one model, one long prompt, many ways to compute it: in one call, in chunks of the engine's
+ * and of 37, token by token, alone and with neighbours, on one thread and on all, from packed
+ * weights and from plain ones, on each level of kernels. Promise: the same bits. Whatever way a
+ * measurement goes, one of these goes it too, so that a build that is wrong in one of them is
+ * found here, by name. The quality hash q2 is that of the eight prompts (quality.h) and of this
+ * prompt. Knows hone.h; sessions are opened by the caller. */
+#ifndef HN_PATHS_H
+#define HN_PATHS_H
+
+#include "base/base.h"
+#include "lab/quality/quality.h"
+
+enum {
+    HN_Q_LONG = 1100,      /* ids of the long prompt: beyond 512 and 1024 */
+    HN_Q_LONG_QUICK = 192, /* in a quick run */
+    HN_Q_MORE = 32,        /* generated behind it */
+    HN_Q_PIECE = 37,       /* a chunk that no edge of the engine's is a multiple of */
+    HN_Q_SEQS = 9          /* sequences that a session must have room for */
+};
+
+/* How a session differs from what was asked for; all 0: not at all. */
+typedef struct hn_q_way {
+    int32_t n_ctx, n_seq;
+    int32_t chunk;   /* 0: as asked */
+    int32_t threads; /* 0: as asked */
+    const char *cpu; /* NULL: as asked */
+    bool plain;      /* weights from the model's file, not from a packed one */
+} hn_q_way;
+
+typedef struct hn_paths_params {
+    const hone_model *m;
+    bool quick;
+    /* *out: NULL with HONE_OK: there is no such way here. What was opened for the way before is closed then. */
+    hone_status (*open)(void *arg, const hn_q_way *w, hone_session **out, hone_error *err);
+    void *arg;
+    const char *const *levels; /* of kernels below the one in use, ends with NULL */
+    bool packed;               /* the model's weights come from a packed file */
+} hn_paths_params;
+
+enum { HN_PATHS_LEFT = 12 };
+typedef struct hn_paths {
+    char hash[24];              /* "q2-TTTTTTTT-LLLLLLLL", of a quick run "q2q-…"; "" when there is none */
+    int32_t n_long, n_compared; /* ids of the long prompt; rows of logits that were compared */
+    int32_t n_ways;
+    const char *left[HN_PATHS_LEFT]; /* what was not compared, in words */
+    int32_t n_left;
+    hn_verdict verdict; /* INVALID: two ways gave different bits, and which; or no numbers */
+} hn_paths;
+
+/* eight: of the same model and settings, valid or not. */
+hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_prompts *prompts, const hn_quality *eight,
+                         hone_error *err);
+
+/* ---- hashes of different kinds ----------------------------------------------------------------- */
+
+/* "q1", "q2", "q2q": how a hash was made. Only hashes of one kind compare. */
+bool hn_q_same_kind(const char *a, const char *b);
+/* The same answers, whatever the logits behind them? */
+bool hn_q_same_answers(const char *a, const char *b);
+
+#endif

@@ -1,0 +1,62 @@
+/* weights: the matrices of a model as a list. Owns their order, in which they are numbered; refuses to know what they
+ * are for. */
+#include "model/hparams.h"
+
+#include <stdlib.h>
+
+/* The matrices of a layer: what slots fill with a tensor of their own, or parts of one. */
+static void each_of_layer(const hn_family *family, const hn_layer *l, hn_weight_fn *fn, void *arg, int32_t il)
+{
+    for (const hn_slot *s = family->layer; s->name; s++) {
+        if (!hn_slot_is_matrix(s) || (s->part[0] && hn_family_field(family, s->field) != s)) continue;
+        for (int i = 0; i == 0 || (i < HN_MAX_PART && s->part[i]); i++) {
+            const hn_weight *w = (const void *)((const char *)l + s->field + (size_t)i * hn_slot_stride(s));
+            if (hn_weight_is_there(w)) fn(arg, w, il);
+        }
+    }
+}
+
+void hn_each_weight(const hone_model *m, hn_weight_fn *fn, void *arg)
+{
+    for (int32_t il = 0; il < m->hp.n_layer; il++) each_of_layer(m->arch, &m->layers[il], fn, arg, il);
+    if (m->output.data != m->token_embd.data) fn(arg, &m->output, -1);
+}
+
+static void count_weight(void *arg, const hn_weight *w, int32_t il) { ++*(int32_t *)arg; }
+
+static void number_weight(void *arg, const hn_weight *w, int32_t il)
+{
+    hone_model *m = arg;
+    ((hn_weight *)(uintptr_t)w)->id = m->n_weight; /* the model is still being made */
+    m->weight[m->n_weight++] = w;
+}
+
+hone_status hn_number_weights(hone_model *m, hone_error *err)
+{
+    int32_t n = 1;
+    hn_each_weight(m, count_weight, &n);
+    m->weight = hn_arena_alloc(m->arena, (size_t)n * sizeof *m->weight);
+    if (!m->weight) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of %d weights", m->path, (int)n);
+    m->n_weight = 0;
+    number_weight(m, &m->token_embd, -1);
+    m->output.id = m->token_embd.id; /* the same, or numbered now */
+    hn_each_weight(m, number_weight, m);
+    return HONE_OK;
+}
+
+hn_upload hn_model_upload(const hone_model *m)
+{
+    _Static_assert((int)HN_ROPES <= (int)HN_MAX_ANGLES, "a table of angles each");
+    hn_upload u = { .weight = m->weight, .n_weight = m->n_weight };
+    for (int i = 0; i < HN_ROPES; i++)
+        u.angles[i] = (hn_angles){ m->hp.rope[i].freq, m->hp.n_rot, m->hp.rope[i].mscale };
+    return u;
+}
+
+bool hn_weight_is_of(const hn_weight *w, const hn_gguf_tensor *t, int64_t *first)
+{
+    uintptr_t a = (uintptr_t)t->data, b = (uintptr_t)w->data;
+    if (b < a || b - a >= t->n_bytes) return false;
+    *first = (int64_t)((b - a) / w->row_bytes);
+    return true;
+}
