@@ -57,7 +57,7 @@ says "its rounds are kept" '"rounds":\[\{"order".*"interrupted":true' "$T/i.json
 
 # ---- sides of a model ----
 if [ -f "$TINY" ]; then
-    small="-m $TINY -p 8 -n 4 -t 1 $few --margin 0.5 --no-store"
+    small="-m $TINY -p 8 -n 4 -t 1 $few --margin 0.5 --no-store --quality quick"
     run "$HONE" lab ab this chunk=64 $small --json
     case $rc in 0 | 11) ok "two configurations" ;; *) not_ok "two configurations: exit $rc" "$T/err" ;; esac
     says "the same quality" '"quality": ?\["(q2q?-[0-9a-f-]*)", ?"\1"\]' "$T/out"
