@@ -301,27 +301,45 @@ D_LIB = $(DESTDIR)$(LIBDIR)
 D_INC = $(DESTDIR)$(PREFIX)/include
 D_MAN = $(DESTDIR)$(PREFIX)/share/man/man1
 D_BASH = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+D_ZSH = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+D_FISH = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 D_DOC = $(DESTDIR)$(PREFIX)/share/doc/hone
+DOCS = $(wildcard docs/*)
+# each has a manual page, hone-NAME.1
+COMMANDS = $(sort detokenize $(patsubst src/cli/cmd_%.c,%,$(wildcard src/cli/cmd_*.c)))
+# debug information stays in the build folder; DEBUG=1 installs it
+STRIP ?= strip
+stripped = $(if $(DEBUG),true,$(STRIP) $(1) $(2))
 
 install: all
-	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN) $(D_BASH) $(D_DOC)
+	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN) $(D_BASH) $(D_ZSH) $(D_FISH) $(D_DOC)/docs $(D_DOC)/models
 	install -m 755 $(B)/hone $(D_BIN)/hone
+	$(call stripped,,$(D_BIN)/hone)
 	install -m 644 $(B)/libhone.a $(D_LIB)/libhone.a
+	$(call stripped,-S,$(D_LIB)/libhone.a)
 	install -m 755 $(B)/$(SO) $(D_LIB)/$(SO)
+	$(call stripped,-x,$(D_LIB)/$(SO))
 	ln -sf $(SO) $(D_LIB)/$(SONAME)
 	ln -sf $(SO) $(D_LIB)/$(SO_LINK)
 	install -m 644 include/hone.h $(D_INC)/hone.h
 	install -m 644 $(B)/hone.pc $(D_LIB)/pkgconfig/hone.pc
 	install -m 644 LICENSE README.md CHANGELOG.md $(D_DOC)
-	@if $(B)/hone help --man >$(B)/hone.1 2>/dev/null; then install -m 644 $(B)/hone.1 $(D_MAN)/hone.1; \
-	 else echo "no man page: $(B)/hone does not run here"; fi
-	@if $(B)/hone help --completion bash >$(B)/hone.bash 2>/dev/null; then install -m 644 $(B)/hone.bash $(D_BASH)/hone; \
-	 else echo "no completion: $(B)/hone does not run here"; fi
+	install -m 644 $(DOCS) $(D_DOC)/docs
+	install -m 644 models/README.md $(D_DOC)/models
+	@$(B)/hone version >/dev/null 2>&1 || { echo "no manual, no completion: $(B)/hone does not run here"; exit 0; }; \
+	 $(B)/hone help --man >$(D_MAN)/hone.1 && \
+	 for c in $(COMMANDS); do $(B)/hone help $$c --man >$(D_MAN)/hone-$$c.1 || exit 1; done && \
+	 $(B)/hone help --completion bash >$(D_BASH)/hone && $(B)/hone help --completion zsh >$(D_ZSH)/_hone && \
+	 $(B)/hone help --completion fish >$(D_FISH)/hone.fish && \
+	 chmod 644 $(D_MAN)/hone.1 $(COMMANDS:%=$(D_MAN)/hone-%.1) $(D_BASH)/hone $(D_ZSH)/_hone $(D_FISH)/hone.fish
+	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
 uninstall:
 	rm -f $(D_BIN)/hone $(D_LIB)/libhone.a $(D_LIB)/$(SO) $(D_LIB)/$(SONAME) $(D_LIB)/$(SO_LINK)
-	rm -f $(D_INC)/hone.h $(D_LIB)/pkgconfig/hone.pc $(D_MAN)/hone.1 $(D_BASH)/hone
-	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md
-	-rmdir $(D_DOC) 2>/dev/null
+	rm -f $(D_INC)/hone.h $(D_LIB)/pkgconfig/hone.pc $(D_MAN)/hone.1 $(COMMANDS:%=$(D_MAN)/hone-%.1)
+	rm -f $(D_BASH)/hone $(D_ZSH)/_hone $(D_FISH)/hone.fish
+	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md $(D_DOC)/models/README.md
+	rm -f $(DOCS:docs/%=$(D_DOC)/docs/%)
+	-rmdir $(D_DOC)/docs $(D_DOC)/models $(D_DOC) 2>/dev/null
 
 # A source archive that knows its commit without git.
 dist:

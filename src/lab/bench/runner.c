@@ -177,9 +177,10 @@ static double usual_mhz(const hn_bunch *b)
 static void judge_answer(hn_bunch *b, json_t *first, json_t *answer, const char *which)
 {
     char what[120];
-    json_t *ids = json_object_get(answer, "ids"), *gaps = json_object_get(answer, "gaps_ms"), *was;
+    json_t *was = json_object_get(first, "ids"), *is = json_object_get(answer, "ids"); /* loading generates none */
+    json_t *gaps = json_object_get(answer, "gaps_ms");
     size_t i;
-    if (ids && !json_equal(json_object_get(first, "ids"), ids)) /* loading generates none */
+    if ((was || is) && !json_equal(was, is))
         hn_invalid(&b->verdict, "%s generated other tokens than the first: the engine is not deterministic", which);
     if (hn_proof_differ(what, sizeof what, json_object_get(first, "proof"), json_object_get(answer, "proof")))
         hn_invalid(&b->verdict, "%s: %s are not those of the first: the engine is not deterministic", which, what);
