@@ -167,12 +167,12 @@ static hone_status measure(hn_measured *m, experiment *x, bench *b, hn_side *sid
 {
     hone_status st = hn_side_measure(m, side, b->t, hn_rand64(x->p->seed ^ 0x73616c74, x->salt++), x->err);
     if (st != HONE_OK) return st;
-    /* Of a repeated token the quality run, with answers to real prompts, has the last word; not if one side has it. */
+    /* Of a repeated token the quality run, with answers to real prompts, has the last word; not if one side has it.
+     * Runs that were asked different things are compared with the other side's by their answers. */
     bool drones = strncmp(m->invalid, "degenerate output", 17) == 0;
-    int which = side == x->p->b;
     if (m->invalid[0] && !drones)
         return HN_FAIL(x->err, HONE_E_NUMERIC, "%s: the result is not valid: %s", hn_side_label(side), m->invalid);
-    (drones ? b->droned : b->said)[which] = true;
+    if (!m->question) (drones ? b->droned : b->said)[side == x->p->b] = true;
     if ((b->droned[0] || b->droned[1]) && (b->said[0] || b->said[1]))
         return HN_FAIL(x->err, HONE_E_NUMERIC,
                        "%s repeated one token through what was timed, and the other run did not",
