@@ -193,12 +193,15 @@ TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golde
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
+# the program with wrong builds in it (tests/mutants): what its one file defines as __wrap_NAME stands in front of NAME
+MUTANTS := $(if $(filter release quick,$(FLAVOUR)),$(if $(findstring darwin,$(MACHINE)),,$(B)/tests/mutants/hone))
+MUTANT_WRAPS := $(sort $(shell grep -o '__wrap_[a-z0-9_]*' tests/mutants/mutants.c))
 # fuzz targets: libFuzzer in the fuzz flavour, else a plain driver that replays and mutates a corpus
 FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),,$(B)/tests/fuzz/driver.o)
 FUZZ_SECONDS ?= 60
 
 tests: test-programs
-test-programs: $(TEST_BIN) $(FUZZ_BIN)
+test-programs: $(TEST_BIN) $(FUZZ_BIN) $(MUTANTS)
 # all objects and no program: scripts/check.sh sees in their symbols what is part of what
 test-objects: $(LIB_OBJ) $(APP_OBJ) $(TEST_BIN:%=%.o) $(FUZZ_BIN:%=%.o) $(FUZZ_MAIN)
 # tests/fault defines __wrap_malloc and its kin
@@ -206,6 +209,9 @@ $(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--w
 $(TEST_BIN): $(B)/%: $(B)/%.o $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ $(TEST_LIBS) $(APP_LIBS) -lm
+$(B)/tests/mutants/hone: $(B)/tests/mutants/mutants.o $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $(MUTANT_WRAPS:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(APP_LIBS) -lm
 # The library stays optimised and its unit tests are not, or little: compiling them takes a quarter
 # of the time, running them no more. tests/property has references that compute.
 OPT_TESTS_release = -O1 -g1
@@ -295,27 +301,45 @@ D_LIB = $(DESTDIR)$(LIBDIR)
 D_INC = $(DESTDIR)$(PREFIX)/include
 D_MAN = $(DESTDIR)$(PREFIX)/share/man/man1
 D_BASH = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+D_ZSH = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+D_FISH = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 D_DOC = $(DESTDIR)$(PREFIX)/share/doc/hone
+DOCS = $(wildcard docs/*)
+# each has a manual page, hone-NAME.1
+COMMANDS = $(sort detokenize $(patsubst src/cli/cmd_%.c,%,$(wildcard src/cli/cmd_*.c)))
+# debug information stays in the build folder; DEBUG=1 installs it
+STRIP ?= strip
+stripped = $(if $(DEBUG),true,$(STRIP) $(1) $(2))
 
 install: all
-	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN) $(D_BASH) $(D_DOC)
+	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN) $(D_BASH) $(D_ZSH) $(D_FISH) $(D_DOC)/docs $(D_DOC)/models
 	install -m 755 $(B)/hone $(D_BIN)/hone
+	$(call stripped,,$(D_BIN)/hone)
 	install -m 644 $(B)/libhone.a $(D_LIB)/libhone.a
+	$(call stripped,-S,$(D_LIB)/libhone.a)
 	install -m 755 $(B)/$(SO) $(D_LIB)/$(SO)
+	$(call stripped,-x,$(D_LIB)/$(SO))
 	ln -sf $(SO) $(D_LIB)/$(SONAME)
 	ln -sf $(SO) $(D_LIB)/$(SO_LINK)
 	install -m 644 include/hone.h $(D_INC)/hone.h
 	install -m 644 $(B)/hone.pc $(D_LIB)/pkgconfig/hone.pc
 	install -m 644 LICENSE README.md CHANGELOG.md $(D_DOC)
-	@if $(B)/hone help --man >$(B)/hone.1 2>/dev/null; then install -m 644 $(B)/hone.1 $(D_MAN)/hone.1; \
-	 else echo "no man page: $(B)/hone does not run here"; fi
-	@if $(B)/hone help --completion bash >$(B)/hone.bash 2>/dev/null; then install -m 644 $(B)/hone.bash $(D_BASH)/hone; \
-	 else echo "no completion: $(B)/hone does not run here"; fi
+	install -m 644 $(DOCS) $(D_DOC)/docs
+	install -m 644 models/README.md $(D_DOC)/models
+	@$(B)/hone version >/dev/null 2>&1 || { echo "no manual, no completion: $(B)/hone does not run here"; exit 0; }; \
+	 $(B)/hone help --man >$(D_MAN)/hone.1 && \
+	 for c in $(COMMANDS); do $(B)/hone help $$c --man >$(D_MAN)/hone-$$c.1 || exit 1; done && \
+	 $(B)/hone help --completion bash >$(D_BASH)/hone && $(B)/hone help --completion zsh >$(D_ZSH)/_hone && \
+	 $(B)/hone help --completion fish >$(D_FISH)/hone.fish && \
+	 chmod 644 $(D_MAN)/hone.1 $(COMMANDS:%=$(D_MAN)/hone-%.1) $(D_BASH)/hone $(D_ZSH)/_hone $(D_FISH)/hone.fish
+	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
 uninstall:
 	rm -f $(D_BIN)/hone $(D_LIB)/libhone.a $(D_LIB)/$(SO) $(D_LIB)/$(SONAME) $(D_LIB)/$(SO_LINK)
-	rm -f $(D_INC)/hone.h $(D_LIB)/pkgconfig/hone.pc $(D_MAN)/hone.1 $(D_BASH)/hone
-	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md
-	-rmdir $(D_DOC) 2>/dev/null
+	rm -f $(D_INC)/hone.h $(D_LIB)/pkgconfig/hone.pc $(D_MAN)/hone.1 $(COMMANDS:%=$(D_MAN)/hone-%.1)
+	rm -f $(D_BASH)/hone $(D_ZSH)/_hone $(D_FISH)/hone.fish
+	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md $(D_DOC)/models/README.md
+	rm -f $(DOCS:docs/%=$(D_DOC)/docs/%)
+	-rmdir $(D_DOC)/docs $(D_DOC)/models $(D_DOC) 2>/dev/null
 
 # A source archive that knows its commit without git.
 dist:

@@ -36,3 +36,11 @@ step "how fast is that here?  ./benchmark.sh -m $model -f demo -t \"demo\" -c \"
 
 step "the history, benchmarks/demo.md (newest row last)"
 awk '/^\|/ { row[++n] = $0 } END { for (i = 1; i <= n; i++) if (i <= 2 || i == n) print row[i] }' benchmarks/demo.md
+
+step "what next"
+cat <<'NEXT'
+./build/release/hone models/hone-tiny.gguf "Lily had a"       another story
+./build/release/hone train -m models/hone-tiny.gguf --data my.txt --epochs 12 --lr 1e-3 --targets all -o mine.gguf
+                                                              teach it yours: a text file, an empty line between two
+./build/release/hone MODEL.gguf                               talk with a model; README.md says where to get one
+NEXT

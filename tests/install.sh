@@ -12,9 +12,16 @@ expect 0 "make install" "$MAKE" B="$B" DESTDIR="$D" PREFIX=/opt/hone install
 for f in bin/hone lib/libhone.a lib/libhone.so include/hone.h lib/pkgconfig/hone.pc share/doc/hone/LICENSE; do
     if [ -e "$D/opt/hone/$f" ]; then ok "installed: $f"; else not_ok "installed: $f"; fi
 done
-for f in share/man/man1/hone.1 share/bash-completion/completions/hone; do
+for f in share/man/man1/hone.1 share/man/man1/hone-run.1 share/man/man1/hone-lab.1 share/bash-completion/completions/hone \
+    share/zsh/site-functions/_hone share/fish/vendor_completions.d/hone.fish share/doc/hone/docs/TRAIN.md; do
     if [ -s "$D/opt/hone/$f" ]; then ok "installed: $f"; else not_ok "installed: $f"; fi
 done
+# the README's links lead somewhere there, too
+for f in $(grep -o '](\(docs\|models\)/[^)#]*' "$D/opt/hone/share/doc/hone/README.md" | sed 's/^](//'); do
+    [ -e "$D/opt/hone/share/doc/hone/$f" ] || not_ok "the installed README names $f, which is not there"
+done
+size=$(du -sk "$D/opt/hone" | cut -f1)
+[ "$size" -lt 12288 ] && ok "all of it is below 12 MB" || not_ok "all of it is below 12 MB: $size kB"
 # nothing outside the prefix, nothing of the build folder inside
 (cd "$D" && find . -type f | grep -v '^\./opt/hone/') >"$T/stray"
 if [ -s "$T/stray" ]; then not_ok "nothing outside PREFIX" "$T/stray"; else ok "nothing outside PREFIX"; fi

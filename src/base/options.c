@@ -166,7 +166,7 @@ const char *hn_nearest(const char *s, const char *const *words, size_t n)
     size_t len = strlen(s);
     if (len == 0) return NULL;
     const char *best = NULL;
-    int best_d = 1 + (int)(len + 1) / 3; /* one edit in a short word, a third of a long one */
+    int best_d = 1 + (int)(len + 1) / 4; /* one edit in a short word, a quarter of a long one */
     if (len == 1) best_d = 1;
     for (size_t i = 0; i < n; i++) {
         if (!words[i]) continue;
@@ -299,16 +299,13 @@ static hone_status add_value(slot *s, const char *val, hone_error *err)
     return HONE_OK;
 }
 
-/* Two models, and only the last would be used: nobody means that. */
-static bool names_file(const hn_opt *o)
-{
-    return o->kind == HN_OPT_FILE ? o->use != HN_USE_NONE : o->use > HN_USE_NONE;
-}
+/* Two models or two texts, and only the last would be used: nobody means that. */
+static bool is_setting(const hn_opt *o) { return o->kind != HN_OPT_STR && o->kind != HN_OPT_FILE; }
 
 static hone_status check_once(const slot *s, const char *val, hone_error *err)
 {
     const char *was = s->n ? s->vals[s->n - 1] : NULL;
-    if (s->opt->repeat || !was || !names_file(s->opt) || strcmp(was, val) == 0) return HONE_OK;
+    if (s->opt->repeat || !was || is_setting(s->opt) || strcmp(was, val) == 0) return HONE_OK;
     return HN_FAIL(err, HONE_E_ARG, "%s is given twice, with '%s' and with '%s'; give one of them", s->spelled,
                    HN_ESC(was, strlen(was)), HN_ESC(val, strlen(val)));
 }
@@ -362,6 +359,38 @@ static hone_status check_exclusive(const hn_opts *o, hone_error *err)
     return HONE_OK;
 }
 
+/* Arguments that stand for options move there. */
+static hone_status place_args(hn_opts *o, const char *takes, hone_error *err)
+{
+    int from = 0;
+    for (const char *w = takes; w && *w && from < o->n_arg;) {
+        size_t k = strcspn(w, " ");
+        for (size_t i = 0; i < o->n_slot; i++) {
+            slot *s = &o->slots[i];
+            if (strlen(s->opt->name) != k || memcmp(s->opt->name, w, k) != 0 || s->n) continue;
+            s->spelled = strndup(o->args[from], strlen(o->args[from]));
+            hone_status st =
+                s->spelled ? add_value(s, o->args[from++], err) : HN_FAIL(err, HONE_E_NOMEM, "command line");
+            if (st != HONE_OK) return st;
+            break;
+        }
+        w += k + (w[k] == ' ');
+    }
+    o->n_arg -= from;
+    memmove(o->args, o->args + from, (size_t)o->n_arg * sizeof *o->args);
+    return HONE_OK;
+}
+
+bool hn_opts_knows(const hn_command *cmd, const hn_opt_group *const *common, const char *word)
+{
+    const hn_opt_group *const *lists[] = { cmd->groups, common };
+    for (int i = 0; i < 2; i++)
+        for (const hn_opt_group *const *g = lists[i]; g && *g; g++)
+            for (const hn_opt *p = (*g)->opts; p->name; p++)
+                if (spells(p, word, strcspn(word, "="))) return true;
+    return false;
+}
+
 static size_t count_options(const hn_opt_group *const *g)
 {
     size_t n = 0;
@@ -402,6 +431,7 @@ hone_status hn_opts_parse(hn_opts **out, const hn_command *cmd, const hn_opt_gro
             o->args[o->n_arg++] = a;
         }
     }
+    if ((st = place_args(o, cmd->takes, err)) != HONE_OK) goto fail;
     if ((st = check_exclusive(o, err)) != HONE_OK) goto fail;
     *out = o;
     return HONE_OK;
@@ -414,11 +444,13 @@ hone_status hn_opts_check_args(const hn_opts *o, const hn_command *cmd, hone_err
 {
     if (cmd->max_args >= 0 && o->n_arg > cmd->max_args) {
         const char *extra = o->args[cmd->max_args];
-        if (cmd->max_args == 0)
+        const char *quotes =
+            cmd->takes && strstr(cmd->takes, "prompt") ? "; text of several words stands between quotes" : "";
+        if (!cmd->args)
             return HN_FAIL(err, HONE_E_ARG, "unexpected argument '%s'; %s takes only options",
                            HN_ESC(extra, strlen(extra)), cmd->name);
-        return HN_FAIL(err, HONE_E_ARG, "unexpected argument '%s'; %s takes %s", HN_ESC(extra, strlen(extra)),
-                       cmd->name, cmd->args);
+        return HN_FAIL(err, HONE_E_ARG, "unexpected argument '%s'; %s takes %s%s", HN_ESC(extra, strlen(extra)),
+                       cmd->name, cmd->args, quotes);
     }
     if (o->n_arg < cmd->min_args)
         return HN_FAIL(err, HONE_E_ARG, "missing argument: %s needs %s", cmd->name, cmd->args);
@@ -514,6 +546,20 @@ void hn_opts_forward(const hn_opts *o, unsigned groups, bool defaults, hn_argv *
         for (size_t k = from; k < s->n; k++) hn_argv_add(out, "--%s=%s", s->opt->name, s->vals[k]);
         if (!s->n && defaults && s->opt->def) hn_argv_add(out, "--%s=%s", s->opt->name, s->opt->def);
     }
+}
+
+const char *hn_opts_overruled(const hn_opts *o, size_t *at, const char **was, const char **is)
+{
+    for (; *at < o->n_slot; ++*at) {
+        const slot *s = &o->slots[*at];
+        if (s->opt->repeat || s->n < 2 || !s->vals[0]) continue;
+        *was = s->vals[s->n - 2];
+        *is = s->vals[s->n - 1];
+        if (strcmp(*was, *is) == 0) continue;
+        ++*at;
+        return s->spelled;
+    }
+    return NULL;
 }
 
 const char *hn_opts_next(const hn_opts *o, size_t *at, const char **spelled)

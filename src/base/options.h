@@ -50,8 +50,8 @@ typedef struct hn_opt {
     const char *def;     /* default as text, shown in help; NULL: none (getters give NULL or 0) */
     double min, max;     /* range of numbers; both 0: that of the type. U64 with min -1 accepts "-1" as UINT64_MAX */
     const char *choices; /* CHOICE: "f16|f32" */
-    /* May be given many times: hn_opts_count, hn_opts_nth. Otherwise the last one wins, so that a setting can be
-     * overruled; but of what names a file (kind FILE, or a use of one) two values contradict each other. */
+    /* May be given many times: hn_opts_count, hn_opts_nth. Otherwise two texts or files contradict each other; of
+     * numbers and choices the last one wins, so that a setting can be overruled (hn_opts_overruled). */
     bool repeat;
     const char *excl; /* of the options with the same word here, at most one may be given */
     hn_opt_use use;
@@ -84,7 +84,11 @@ typedef struct hn_command {
     const char *examples;                 /* lines for help and manual, each ending in \n; or NULL */
     int (*run)(const struct hn_cli *cli); /* returns the exit code */
     const struct hn_command *const
-        *subs;       /* NULL, or commands below this one, ends with NULL: `name` is then "lab ab" */
+        *subs;         /* NULL, or commands below this one, ends with NULL: `name` is then "lab ab" */
+    const char *takes; /* options, by name, that positional arguments stand for, in this order, where they are not
+                          given themselves: "model prompt"; they are no arguments then */
+    /* NULL, or another command that the same words are meant for: run without a prompt is chat. NULL: this one. */
+    const struct hn_command *(*instead)(const struct hn_cli *cli);
     bool reads_args; /* positional arguments that are there are files, and read */
 } hn_command;
 
@@ -119,6 +123,10 @@ void hn_opts_forward(const hn_opts *o, unsigned groups, bool defaults, hn_argv *
 /* The names of the options on the command line, one after the other; NULL behind the last. *at is 0 at first;
  * *spelled: as it was written there. */
 const char *hn_opts_next(const hn_opts *o, size_t *at, const char **spelled);
+/* The settings that were given anew with another value, one after the other, as hn_opts_next. */
+const char *hn_opts_overruled(const hn_opts *o, size_t *at, const char **was, const char **is);
+/* Does `word`, with its dashes and up to a '=', spell an option of these tables? */
+bool hn_opts_knows(const hn_command *cmd, const hn_opt_group *const *common, const char *word);
 int hn_opts_n_args(const hn_opts *o);
 const char *hn_opts_arg(const hn_opts *o, int i); /* positional; NULL beyond the end */
 
@@ -136,10 +144,12 @@ const char *hn_nearest(const char *s, const char *const *words, size_t n);
 /* ---- what else the tables give --------------------------------------------------------------- */
 
 /* `cmds` ends with NULL. */
-void hn_help_command(FILE *f, const char *prog, const hn_command *cmd, const hn_opt_group *const *common);
-void hn_help_global(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds);
+/* columns: of the terminal; 80 elsewhere. */
+void hn_help_command(FILE *f, const char *prog, const hn_command *cmd, const hn_opt_group *const *common, int columns);
+void hn_help_global(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds, int columns);
+/* only NULL: the program's own page; else that of a command and those below it. */
 void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds,
-                 const hn_opt_group *const *common);
+                 const hn_opt_group *const *common, const hn_command *only);
 /* shell: "bash", "zsh" or "fish"; false: another. */
 bool hn_help_completion(FILE *f, const char *prog, const char *shell, const hn_command *const *cmds,
                         const hn_opt_group *const *common);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { HELP_COLUMN = 30, HELP_WIDTH = 100 };
+enum { HELP_COLUMN = 28, NAME_COLUMN = 15, LEAST_WIDTH = 40, MOST_WIDTH = 100 };
 
 /* ---- pieces ----------------------------------------------------------------------------- */
 
@@ -38,22 +38,40 @@ static void option_text(char *dst, size_t cap, const hn_opt *o)
     if (o->def && *o->def && n > 0 && (size_t)n < cap) snprintf(dst + n, cap - (size_t)n, " (default %s)", o->def);
 }
 
-/* Words of s from column `at`, further lines indented by `indent`. */
-static void print_wrapped(FILE *f, const char *s, size_t at, size_t indent)
+/* Characters of s[n]. */
+static size_t columns(const char *s, size_t n)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) k += ((unsigned char)s[i] & 0xC0) != 0x80;
+    return k;
+}
+
+/* Bytes of the first word; of a command line what stands between quotes is one. */
+static size_t word_length(const char *s, bool quotes)
+{
+    size_t n = 0;
+    char in = 0;
+    for (; s[n] && (in || s[n] != ' '); n++)
+        if (quotes && (s[n] == '"' || s[n] == '\'')) in = in == s[n] ? 0 : in ? in : s[n];
+    return n;
+}
+
+/* Words of s from column `at`, further lines indented by `indent`; `more` ends a line that goes on. */
+static void print_wrapped(FILE *f, const char *s, size_t at, size_t indent, size_t width, const char *more)
 {
     size_t col = at;
     bool first = true;
     while (*s) {
-        size_t k = strcspn(s, " ");
-        if (!first && col + 1 + k > HELP_WIDTH) {
-            fprintf(f, "\n%*s", (int)indent, "");
+        size_t k = word_length(s, *more), n = columns(s, k);
+        if (!first && col + 1 + n + (s[k] ? strlen(more) : 0) > width) {
+            fprintf(f, "%s\n%*s", more, (int)indent, "");
             col = indent;
         } else if (!first) {
             fputc(' ', f);
             col++;
         }
         fwrite(s, 1, k, f);
-        col += k;
+        col += n;
         first = false;
         s += k;
         while (*s == ' ') s++;
@@ -66,46 +84,63 @@ static void usage_line(char *dst, size_t cap, const char *prog, const hn_command
     snprintf(dst, cap, "%s %s%s%s [OPTIONS]", prog, c->name, c->args ? " " : "", c->args ? c->args : "");
 }
 
-static void help_group(FILE *f, const hn_opt_group *g)
+/* NAME and what it is, in two columns. */
+static void help_row(FILE *f, const char *head, const char *text, size_t column, size_t width)
+{
+    size_t n = 2 + columns(head, strlen(head));
+    if (width < 2 * column) column = 8;
+    if (n + 2 > column) {
+        fputs("  ", f);
+        print_wrapped(f, head, 2, 6, width, "");
+        fprintf(f, "%*s", (int)column, "");
+    } else {
+        fprintf(f, "  %s%*s", head, (int)(column - n), "");
+    }
+    print_wrapped(f, text, column, column, width, "");
+}
+
+static void help_group(FILE *f, const hn_opt_group *g, size_t width)
 {
     fprintf(f, "\n%s:\n", g->title);
     for (const hn_opt *o = g->opts; o->name; o++) {
         char head[160], text[640];
         option_heading(head, sizeof head, o);
         option_text(text, sizeof text, o);
-        int n = fprintf(f, "  %s", head);
-        if (n < 0) return;
-        if (n + 2 > HELP_COLUMN) fprintf(f, "\n%*s", HELP_COLUMN, "");
-        else fprintf(f, "%*s", HELP_COLUMN - n, "");
-        print_wrapped(f, text, HELP_COLUMN, HELP_COLUMN);
+        help_row(f, head, text, HELP_COLUMN, width);
     }
 }
 
-void hn_help_command(FILE *f, const char *prog, const hn_command *cmd, const hn_opt_group *const *common)
+void hn_help_command(FILE *f, const char *prog, const hn_command *cmd, const hn_opt_group *const *common, int columns)
 {
     char usage[200];
+    size_t width = columns < LEAST_WIDTH ? LEAST_WIDTH : columns > MOST_WIDTH ? MOST_WIDTH : (size_t)columns;
     usage_line(usage, sizeof usage, prog, cmd);
-    fprintf(f, "usage: %s\n\n%s.\n", usage, cmd->summary);
+    fputs("usage: ", f);
+    print_wrapped(f, usage, 7, 7, width, "");
+    fputc('\n', f);
+    print_wrapped(f, cmd->summary, 0, 0, width, "");
     if (cmd->subs) fputs("\nCommands:\n", f);
     for (const hn_command *const *c = cmd->subs; c && *c; c++)
-        fprintf(f, "  %-12s %s\n", (*c)->name + strlen(cmd->name) + 1, (*c)->summary);
-    for (const hn_opt_group *const *g = cmd->groups; g && *g; g++) help_group(f, *g);
-    for (const hn_opt_group *const *g = common; g && *g; g++) help_group(f, *g);
-    if (cmd->examples) {
-        fputs("\nExamples:\n", f);
-        for (const char *e = cmd->examples; *e;) {
-            size_t k = strcspn(e, "\n");
-            fprintf(f, "  %.*s\n", (int)k, e);
-            e += k + (e[k] == '\n');
-        }
+        help_row(f, (*c)->name + strlen(cmd->name) + 1, (*c)->summary, NAME_COLUMN, width);
+    for (const hn_opt_group *const *g = cmd->groups; g && *g; g++) help_group(f, *g, width);
+    for (const hn_opt_group *const *g = common; g && *g; g++) help_group(f, *g, width);
+    if (cmd->examples) fputs("\nExamples:\n", f);
+    for (const char *e = cmd->examples ? cmd->examples : ""; *e;) {
+        char line[300];
+        size_t k = strcspn(e, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)k, e);
+        fputs("  ", f);
+        print_wrapped(f, line, 2, 6, width, " \\");
+        e += k + (e[k] == '\n');
     }
 }
 
-void hn_help_global(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds)
+void hn_help_global(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds, int columns)
 {
-    fprintf(f, "%s\n\nusage: %s COMMAND [OPTIONS]\n\nCommands:\n", tagline, prog);
-    for (; *cmds; cmds++) fprintf(f, "  %-12s %s\n", (*cmds)->name, (*cmds)->summary);
-    fprintf(f, "\n'%s COMMAND --help' explains one; '%s help --man' prints the manual page.\n", prog, prog);
+    size_t width = columns < LEAST_WIDTH ? LEAST_WIDTH : columns > MOST_WIDTH ? MOST_WIDTH : (size_t)columns;
+    fprintf(f, "%s\n\nusage: %s COMMAND [OPTIONS]\n       %s MODEL.gguf [PROMPT]\n\nCommands:\n", tagline, prog, prog);
+    for (; *cmds; cmds++) help_row(f, (*cmds)->name, (*cmds)->summary, NAME_COLUMN, width);
+    fprintf(f, "\n'%s COMMAND --help' explains one; 'man %s' is the manual.\n", prog, prog);
 }
 
 /* ---- manual page ---------------------------------------------------------------------------- */
@@ -170,19 +205,8 @@ static void man_command(FILE *f, const char *prog, const hn_command *c)
     for (const hn_command *const *sub = c->subs; sub && *sub; sub++) man_command(f, prog, *sub);
 }
 
-void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds,
-                 const hn_opt_group *const *common)
+static void man_codes(FILE *f)
 {
-    fputs(".TH ", f);
-    roff_upper(f, prog);
-    fprintf(f, " 1 \"\" \"%s %s\" \"User Commands\"\n.SH NAME\n%s \\- ", prog, hone_version(), prog);
-    roff(f, tagline);
-    fprintf(f, "\n.SH SYNOPSIS\n.B %s\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n", prog);
-    fputs("Results are written to standard output, everything else to standard error.\n.SH COMMANDS\n", f);
-    for (const hn_command *const *c = cmds; *c; c++) man_command(f, prog, *c);
-    fputs(".SH COMMON OPTIONS\n", f);
-    for (const hn_opt_group *const *g = common; g && *g; g++) man_group(f, *g);
-    fputs(".SH EXIT STATUS\n", f);
     static const char *const codes[][2] = {
         { "0", "success" },
         { "1", "failure" },
@@ -190,20 +214,100 @@ void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_comman
         { "3", "bad or unsupported model" },
         { "4", "out of memory" },
         { "5", "network" },
-        { "6", "interrupted" },
+        { "6", "interrupted by SIGTERM or a terminal that went away; measuring also by Ctrl-C, with what was measured "
+               "kept" },
         { "10", "regression found" },
         { "11", "inconclusive comparison" },
         { "12", "answers changed" },
         { "13", "the environment is not fit for measuring" },
-        { "130", "interrupted from the keyboard" },
+        { "130", "interrupted from the keyboard (Ctrl-C)" },
     };
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) fprintf(f, ".TP\n%s\n%s.\n", codes[i][0], codes[i][1]);
+    fputs(".SH EXIT STATUS\n", f);
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        fprintf(f, ".TP\n%s\n", codes[i][0]);
+        roff(f, codes[i][1]);
+        fputs(".\n", f);
+    }
+}
+
+static void man_environment(FILE *f)
+{
     fputs(".SH ENVIRONMENT\n", f);
     for (const hn_env_switch *e = hn_env_switches; e->name; e++) {
         fprintf(f, ".TP\n.B %s\n", e->name);
         roff(f, e->help);
         fputs(".\n", f);
     }
+}
+
+static void man_files(FILE *f)
+{
+    static const char *const files[][2] = {
+        { "MODEL.hpack", "weights that hone pack wrote, beside the model; used where they belong to it" },
+        { "OUTPUT.ckpt/, OUTPUT.jsonl", "checkpoints and log of a training" },
+        { "benchmarks/NAME.jsonl, NAME.md", "records and history of hone bench --file NAME" },
+        { "benchmarks/baselines/", "what hone lab baseline keeps" },
+        { "~/.local/state/hone/", "what is known of files and of this machine; in $XDG_STATE_HOME where that is set" },
+    };
+    fputs(".SH FILES\n", f);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        fputs(".TP\n.I ", f);
+        roff(f, files[i][0]);
+        fputc('\n', f);
+        roff(f, files[i][1]);
+        fputs(".\n", f);
+    }
+}
+
+static void man_title(FILE *f, const char *prog, const char *name, const char *what)
+{
+    fputs(".TH ", f);
+    roff_upper(f, prog);
+    if (name) fputc('-', f);
+    if (name) roff_upper(f, name);
+    fprintf(f, " 1 \"\" \"%s %s\" \"User Commands\"\n.SH NAME\n%s%s%s \\- ", prog, hone_version(), prog,
+            name ? "\\-" : "", name ? name : "");
+    roff(f, what);
+    fputc('\n', f);
+}
+
+static void man_one(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+{
+    man_title(f, prog, c->name, c->summary);
+    fputs(".SH SYNOPSIS AND OPTIONS\n", f);
+    man_command(f, prog, c);
+    fputs(".SH COMMON OPTIONS\n", f);
+    for (const hn_opt_group *const *g = common; g && *g; g++) man_group(f, *g);
+    man_codes(f);
+    fprintf(f, ".SH SEE ALSO\n.BR %s (1)\n", prog);
+}
+
+void hn_help_man(FILE *f, const char *prog, const char *tagline, const hn_command *const *cmds,
+                 const hn_opt_group *const *common, const hn_command *only)
+{
+    if (only) {
+        man_one(f, prog, only, common);
+        return;
+    }
+    man_title(f, prog, NULL, tagline);
+    fprintf(f, ".SH SYNOPSIS\n.B %s\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.br\n.B %s\n.I MODEL.gguf\n[\\fIPROMPT\\fR]\n",
+            prog, prog);
+    fputs(".SH DESCRIPTION\nResults are written to standard output, everything else to standard error.\n"
+          "A model is a GGUF file; without a command, it is talked with.\n.SH COMMANDS\nEach has a page of its own.\n",
+          f);
+    for (const hn_command *const *c = cmds; *c; c++) {
+        fprintf(f, ".TP\n.BR %s\\-%s (1)\n", prog, (*c)->name);
+        roff(f, (*c)->summary);
+        fputs(".\n", f);
+    }
+    fputs(".SH COMMON OPTIONS\n", f);
+    for (const hn_opt_group *const *g = common; g && *g; g++) man_group(f, *g);
+    man_codes(f);
+    man_environment(f);
+    man_files(f);
+    fputs(".SH SEE ALSO\n", f);
+    for (const hn_command *const *c = cmds; *c; c++)
+        fprintf(f, ".BR %s\\-%s (1)%s\n", prog, (*c)->name, c[1] ? "," : "");
 }
 
 /* ---- completion ------------------------------------------------------------------------------ */

@@ -131,6 +131,7 @@ static void say(const char *before, const char *fmt, va_list ap)
     }
     hn_progress_end();
     hn_err_printf("%s%s\n", before, line);
+    if (strcmp(before, "hone: ") == 0) hn_out_remember(line);
 }
 
 int hn_cli_error(int code, const char *fmt, ...)
@@ -327,7 +328,7 @@ hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *er
     bool is_stdin = strcmp(path, "-") == 0;
     const char *name = is_stdin ? "standard input" : path;
     int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: %s", HN_ESC(name, strlen(name)), strerror(errno));
+    if (fd < 0) return HN_FAIL(err, HONE_E_IO, "%s: cannot open: %s", HN_ESC(name, strlen(name)), strerror(errno));
     hone_status st = HONE_OK;
     size_t len = 0, cap = 4096;
     char *buf = malloc(cap);
@@ -365,6 +366,21 @@ hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *er
     *data = buf;
     *n = len;
     return HONE_OK;
+}
+
+int hn_cli_fail_input(const char *path, const hone_error *err)
+{
+    int code = hn_cli_fail(err);
+    struct stat sb;
+    if (err->code == HONE_E_IO && strcmp(path, "-") != 0 && stat(path, &sb) != 0)
+        hn_err_printf("hone: try: -f with the name of a file that is there, or -p with the text itself\n");
+    return code;
+}
+
+bool hn_cli_piped(void)
+{
+    struct stat sb;
+    return fstat(STDIN_FILENO, &sb) == 0 && (S_ISFIFO(sb.st_mode) || S_ISREG(sb.st_mode) || S_ISSOCK(sb.st_mode));
 }
 
 hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char *what, hone_error *err)
@@ -405,12 +421,13 @@ static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_m
 {
     hone_error err;
     const char *text = hn_opts_str(cli->opts, "prompt"), *file = hn_opts_str(cli->opts, "file");
+    if (!file) file = "-";
     if (text) {
         out->text = strdup(text);
         if (!out->text) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the prompt");
         out->len = strlen(text);
     } else if (hn_read_all(file, &out->text, &out->len, &err) != HONE_OK) {
-        return hn_cli_fail(&err);
+        return hn_cli_fail_input(file, &err);
     }
     /* a text that continues a session is not a beginning */
     bool begins = !hn_opts_flag(cli->opts, "no-bos") &&
@@ -436,7 +453,7 @@ int hn_cli_prompt(const hn_cli *cli, const hone_model *m, hn_prompt *out)
     hone_model_get_info(m, &info);
     int rc;
     if (hn_opts_str(cli->opts, "ids")) rc = prompt_from_ids(cli, &info, out);
-    else if (!hn_opts_str(cli->opts, "prompt") && !hn_opts_str(cli->opts, "file"))
+    else if (!hn_opts_str(cli->opts, "prompt") && !hn_opts_str(cli->opts, "file") && !hn_cli_piped())
         rc = hn_cli_usage(cli, "no prompt; expected -p TEXT, -f FILE or --ids LIST");
     else if (!info.has_tokenizer)
         rc = hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so text cannot be used; expected --ids LIST",
@@ -479,7 +496,7 @@ int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out)
     int code = hn_cli_fail_model(&err);
     if (err.code == HONE_E_UNSUPPORTED || err.code == HONE_E_FORMAT)
         hn_err_printf("hone: try: hone inspect %s\n", HN_ESC(path, strlen(path)));
-    else if (err.code == HONE_E_IO) hn_err_printf("hone: try: ls -l %s\n", HN_ESC(path, strlen(path)));
+    else if (err.code == HONE_E_IO) hn_cli_advise_model(path);
     return code;
 }
 

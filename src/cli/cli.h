@@ -35,6 +35,7 @@ enum { /* exit codes */
 };
 
 #define HN_TAGLINE "run and measure language models on this machine"
+extern const hn_command hn_command_chat;
 extern const hn_command *const hn_commands[];        /* ends with NULL */
 extern const hn_opt_group *const hn_common_groups[]; /* --json -v --help; every command has them */
 
@@ -59,6 +60,9 @@ int hn_cli_fail_model(const hone_error *err);
 int hn_cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "hone: …" and where to read on; returns HN_EXIT_USAGE. */
 int hn_cli_usage(const hn_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* What hone has in place of a word of another program: an option with its dashes, a command; NULL: not known. */
+const char *hn_foreign_option(const char *word);
+const char *hn_foreign_command(const char *word);
 /* "hone: note: …" */
 void hn_cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same for what changes answers: once, and also in the "notes" of what hn_json_print prints and of records. */
@@ -70,8 +74,12 @@ json_t *hn_cli_cautions(void); /* new array of texts; NULL: none */
 /* main.c, once: whether they are terminals. A terminal gets no character that steers it (base/shown.h),
  * whatever text has in it; anything else gets the bytes. Without the call neither is a terminal. */
 void hn_out_open(void);
-void hn_out_is_json(bool json); /* what goes to stdout from now on is JSON, and stays so on a terminal */
+/* What goes to stdout from now on is JSON, and stays so on a terminal; where nothing has come by the end but an error,
+ * hn_out_finish prints that: {"schema":"hone.error/1","code":…,"message":…}. */
+void hn_out_is_json(bool json);
+void hn_out_remember(const char *error); /* of several the first counts */
 bool hn_out_is_tty(void);
+int hn_out_width(void); /* columns of the terminal; 80 elsewhere */
 /* Buffered; false once stdout has failed: then stop. A closed pipe ends the command
  * quietly, any other failure is named; both with exit code 1 (main.c sees to it). */
 bool hn_out_write(const void *p, size_t n);
@@ -137,6 +145,9 @@ extern void (*volatile hn_cli_last_act)(void);
 
 /* The whole of a file; path "-": stdin. *data malloc'ed and NUL-terminated. HONE_E_IO names path and reason. */
 hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *err);
+/* hn_cli_fail for a file of text that could not be read, with the next step. */
+int hn_cli_fail_input(const char *path, const hone_error *err);
+bool hn_cli_piped(void); /* standard input is a pipe or a file: somebody has put something there */
 /* Ids from the value of --ids: "1,2,3", or "@FILE" for a file of them ("@-": stdin). */
 hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char *what, hone_error *err);
 
@@ -160,6 +171,8 @@ void hn_prompt_free(hn_prompt *p);
 
 const char *hn_cli_model_name(const hn_cli *cli);                            /* -m, fit for a message */
 int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* hn_group_model */
+/* After "cannot open" of a model: what is there instead, and the next step (advise.c). */
+void hn_cli_advise_model(const char *path);
 /* What is to be told of a model just opened, and of a session of n_ctx positions on it, if anything. */
 void hn_cli_model_notes(const hone_model_info *info);
 void hn_cli_window_note(const hone_model_info *info, int64_t n_ctx);

@@ -210,6 +210,8 @@ static int run(const hn_cli *cli)
 const hn_command hn_command_chat = {
     .name = "chat",
     .summary = "Talk with a model",
+    .args = "[MODEL]",
+    .takes = "model",
     .groups = groups,
     .examples = "hone chat -m model.gguf --system \"You are brief.\"\n"
                 "hone chat -m model.gguf --load talk.json\n"

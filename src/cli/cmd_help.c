@@ -61,11 +61,11 @@ static int run(const hn_cli *cli)
                                 HN_ESC(name, strlen(name)));
         cmd = found;
     }
-    if (hn_opts_flag(cli->opts, "man")) hn_help_man(stdout, "hone", HN_TAGLINE, hn_commands, hn_common_groups);
+    if (hn_opts_flag(cli->opts, "man")) hn_help_man(stdout, "hone", HN_TAGLINE, hn_commands, hn_common_groups, cmd);
     else if (shell) hn_help_completion(stdout, "hone", shell, hn_commands, hn_common_groups);
     else if (cli->json) return help_json(cmd);
-    else if (cmd) hn_help_command(stdout, "hone", cmd, hn_common_groups);
-    else hn_help_global(stdout, "hone", "hone: " HN_TAGLINE, hn_commands);
+    else if (cmd) hn_help_command(stdout, "hone", cmd, hn_common_groups, hn_out_width());
+    else hn_help_global(stdout, "hone", "hone: " HN_TAGLINE, hn_commands, hn_out_width());
     return HN_EXIT_OK;
 }
 

@@ -14,6 +14,7 @@ enum {
 };
 
 static const hn_opt inspect_opts[] = {
+    HN_OPT("model", "-m", FILE, "FILE", "the file, as every other command takes it", .what = "the file"),
     HN_OPT("tensor", NULL, STR, "NAME", "this tensor only: its shape, and the range of its numbers"),
     HN_OPT("f32", NULL, FLAG, NULL, "with --tensor: write its numbers to standard output, raw little-endian f32"),
     HN_OPT("check", NULL, FLAG, NULL, "read all tensor data too; exit code 3 if a number is not finite"),
@@ -502,8 +503,9 @@ static int compute_identity(const hone_file *f)
 
 static int inspect(const hn_cli *cli)
 {
-    const char *path = hn_opts_arg(cli->opts, 0);
+    const char *path = hn_opts_str(cli->opts, "model");
     bool tensor = hn_opts_given(cli->opts, "tensor"), f32 = hn_opts_flag(cli->opts, "f32");
+    if (!path) return hn_cli_usage(cli, "missing argument: inspect needs FILE");
     if (f32 && !tensor) return hn_cli_usage(cli, "--f32 needs --tensor NAME");
     if (f32 && cli->json) return hn_cli_usage(cli, "--f32 writes raw numbers, --json text: choose one");
     if (f32 && hn_out_is_tty())
@@ -512,7 +514,11 @@ static int inspect(const hn_cli *cli)
     hone_error err;
     hone_packed_info packed;
     if (hone_packed_describe(path, &packed, &err) == HONE_OK) return inspect_packed(cli, &packed);
-    if (hone_file_open(&f, path, &err) != HONE_OK) return hn_cli_fail_model(&err);
+    if (hone_file_open(&f, path, &err) != HONE_OK) {
+        int code = hn_cli_fail_model(&err);
+        if (err.code == HONE_E_IO) hn_cli_advise_model(path);
+        return code;
+    }
     summary s;
     sum_up(f, &s);
     int code = HN_EXIT_OK;
@@ -532,8 +538,7 @@ const hn_command hn_command_inspect = {
     .name = "inspect",
     .summary = "Show metadata and tensors of a GGUF file",
     .args = "FILE",
-    .min_args = 1,
-    .max_args = 1,
+    .takes = "model",
     .groups = groups,
     .examples = "hone inspect model.gguf\n"
                 "hone inspect model.gguf --json | jq .metadata\n"

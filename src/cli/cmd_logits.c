@@ -163,6 +163,8 @@ static int run(const hn_cli *cli)
 const hn_command hn_command_logits = {
     .name = "logits",
     .summary = "Write the logits of a prompt as raw little-endian f32",
+    .args = "[MODEL] [PROMPT]",
+    .takes = "model prompt",
     .groups = groups,
     .examples = "hone logits -m model.gguf --ids 1,2,3 --all > logits.f32\n"
                 "HONE_CPU=scalar hone logits -m model.gguf --ids 1,2,3 --all | cmp - logits.f32\n",

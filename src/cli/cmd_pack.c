@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 static const hn_opt opts[] = {
     HN_OPT("model", "-m", FILE, "FILE", "GGUF model to pack; any member of a split set", .what = "the model"),
@@ -50,7 +51,9 @@ static int run(const hn_cli *cli)
     hone_status st = hone_pack(model, &p, &info, &pr, &err);
     hn_progress_end();
     if (st != HONE_OK) {
-        int code = hn_cli_fail(&err);
+        bool no_model = err.code == HONE_E_IO && access(model, F_OK) != 0;
+        int code = no_model ? hn_cli_fail_model(&err) : hn_cli_fail(&err);
+        if (no_model) hn_cli_advise_model(model);
         if (p.verify && st == HONE_E_FORMAT && info.state == HONE_PACKED_UNUSABLE)
             hn_err_printf("hone: try: hone pack -m %s%s%s\n", HN_ESC(model, strlen(model)), p.file ? " -o " : "",
                           p.file ? HN_ESC(p.file, strlen(p.file)) : "");
@@ -79,6 +82,8 @@ static int run(const hn_cli *cli)
 const hn_command hn_command_pack = {
     .name = "pack",
     .summary = "Write a packed copy of a model's weights, which is read faster and gives the same answers",
+    .args = "[MODEL]",
+    .takes = "model",
     .groups = groups,
     .examples = "hone pack -m model.gguf\n"
                 "hone pack -m model.gguf --verify\n"

@@ -147,6 +147,8 @@ static int run(const hn_cli *cli)
 const hn_command hn_command_perplexity = {
     .name = "perplexity",
     .summary = "Say how well a model foresees a text",
+    .args = "[MODEL]",
+    .takes = "model",
     .groups = groups,
     .examples = "hone perplexity -m model.gguf -f text.txt\n"
                 "hone perplexity -m model.gguf -f text.txt -c 2048 --chunks 20 --json\n",

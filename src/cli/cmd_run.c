@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { ENDLESS = 4096 }; /* tokens to make room for with -n -1 */
 
@@ -65,6 +66,7 @@ static int chat_prompt(job *j)
     if (hn_opts_flag(o, "no-bos") || hn_opts_flag(o, "no-special"))
         return hn_cli_usage(j->cli, "--chat with --%s; the template decides on special tokens",
                             hn_opts_flag(o, "no-bos") ? "no-bos" : "no-special");
+    if (!text && !file && hn_cli_piped()) file = "-";
     if (!text && !file) return hn_cli_usage(j->cli, "no prompt; expected -p TEXT or -f FILE");
     if (!j->info.has_tokenizer)
         return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so it cannot chat", hn_cli_model_name(j->cli));
@@ -73,7 +75,7 @@ static int chat_prompt(job *j)
         if (!j->prompt.text) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the prompt");
         j->prompt.len = strlen(text);
     } else if (hn_read_all(file, &j->prompt.text, &j->prompt.len, &err) != HONE_OK) {
-        return hn_cli_fail(&err);
+        return hn_cli_fail_input(file, &err);
     }
     if (format && *format == '@') {
         if (hn_read_all(format + 1, &source, &n_source, &err) != HONE_OK) return hn_cli_fail(&err);
@@ -172,6 +174,10 @@ static int new_session(job *j)
     int rc = hn_cli_open_session(j->cli, j->ctx, j->model, j->prompt.n, n_more, 1, &j->session);
     if (rc) return rc;
     int32_t n_ctx = hone_session_n_ctx(j->session);
+    int64_t room = (int64_t)n_ctx - hone_seq_length(j->session, 0) - (int64_t)j->prompt.n + 1;
+    if (hn_opts_given(j->cli->opts, "n-predict") && j->limit > room)
+        hn_cli_note("-n %d: the context of %d positions has room for %d tokens behind the prompt%s", j->limit, n_ctx,
+                    (int)room, hn_opts_given(j->cli->opts, "ctx-size") ? "" : "; the model was trained for so many");
     j->tokens = malloc(((size_t)n_ctx + 1) * sizeof *j->tokens);
     return j->tokens ? 0 : hn_cli_error(HN_EXIT_NOMEM, "no memory for %d token ids", n_ctx);
 }
@@ -394,6 +400,16 @@ static int run_job(job *j)
     return finish(j, st, &err);
 }
 
+/* Without a prompt, someone at a terminal wants to talk. */
+static const hn_command *instead(const hn_cli *cli)
+{
+    const hn_opts *o = cli->opts;
+    if (hn_opts_given(o, "prompt") || hn_opts_given(o, "file") || hn_opts_given(o, "ids")) return NULL;
+    if (cli->json || !hn_opts_given(o, "model") || !isatty(STDIN_FILENO) || !hn_out_is_tty()) return NULL;
+    hn_cli_note("no prompt, so this is hone chat; text from a prompt is: hone run MODEL \"PROMPT\"");
+    return &hn_command_chat;
+}
+
 static int run(const hn_cli *cli)
 {
     job j = { .cli = cli };
@@ -412,6 +428,9 @@ static int run(const hn_cli *cli)
 const hn_command hn_command_run = {
     .name = "run",
     .summary = "Generate text from a prompt",
+    .args = "[MODEL] [PROMPT]",
+    .takes = "model prompt",
+    .instead = instead,
     .groups = groups,
     .examples = "hone run -m model.gguf -p \"Once upon a time\" -n 200\n"
                 "hone run -m model.gguf -f prompt.txt --temp 0 --json\n"

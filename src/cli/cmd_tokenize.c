@@ -16,7 +16,7 @@ static const hn_opt_group text_group = { "Input", text_opts };
 static const hn_opt_group *const text_groups[] = { &hn_group_model, &text_group, NULL };
 
 static const hn_opt ids_opts[] = {
-    HN_OPT("ids", NULL, STR, "LIST",
+    HN_OPT("ids", "-p", STR, "LIST",
            "token ids, as in 1,2,3; @FILE reads them from FILE (default: from standard input)", .use = HN_USE_AT),
     HN_OPT("no-special", NULL, FLAG, NULL, "leave special tokens out of the text"),
     HN_OPT_END,
@@ -108,7 +108,8 @@ static int run_tokenize(const hn_cli *cli)
     int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) |
                 (hn_opts_flag(cli->opts, "no-bos") ? 0 : HONE_TOK_ADD);
     if (!given) {
-        if (hn_read_all(path ? path : "-", &data, &len, &err) != HONE_OK) rc = hn_cli_fail(&err);
+        if (hn_read_all(path ? path : "-", &data, &len, &err) != HONE_OK)
+            rc = hn_cli_fail_input(path ? path : "-", &err);
         text = data;
     }
     if (!rc && (cli->json ? hone_tokenize_spans(m, text, len, flags, &ids, &spans, &n, &err)
@@ -122,12 +123,31 @@ static int run_tokenize(const hn_cli *cli)
     return rc;
 }
 
-/* Ids from --ids, else from standard input, which may hold none. */
+/* The arguments with spaces between them; NULL: no memory. */
+static char *join_args(const hn_opts *o)
+{
+    size_t n = 1, at = 0;
+    for (int i = 0; i < hn_opts_n_args(o); i++) n += strlen(hn_opts_arg(o, i)) + 1;
+    char *s = malloc(n);
+    for (int i = 0; s && i < hn_opts_n_args(o); i++)
+        at += (size_t)snprintf(s + at, n - at, "%s%s", i ? " " : "", hn_opts_arg(o, i));
+    return s;
+}
+
+/* Ids from --ids or arguments, else from standard input, which may hold none. */
 static int get_ids(const hn_cli *cli, const hone_model_info *info, int32_t **ids, size_t *n)
 {
     hone_error err;
     const char *list = hn_opts_str(cli->opts, "ids"), *what = list ? "--ids" : "standard input";
-    if (list) {
+    int n_arg = hn_opts_n_args(cli->opts);
+    if (list && n_arg) return hn_cli_usage(cli, "--ids and '%s': expected one list of ids", hn_opts_arg(cli->opts, 0));
+    if (n_arg) { /* each may be one id or a list */
+        char *all = join_args(cli->opts);
+        if (!all) return hn_cli_error(HN_EXIT_NOMEM, "no memory for %d arguments", n_arg);
+        hone_status st = hn_parse_ids(ids, n, all, strlen(all), what = "the arguments", &err);
+        free(all);
+        if (st != HONE_OK) return hn_cli_fail(&err);
+    } else if (list) {
         if (hn_read_ids(ids, n, list, what, &err) != HONE_OK) return hn_cli_fail(&err);
     } else {
         char *data;
@@ -197,6 +217,8 @@ static int run_detokenize(const hn_cli *cli)
 const hn_command hn_command_tokenize = {
     .name = "tokenize",
     .summary = "Turn text into token ids",
+    .args = "[MODEL] [TEXT]",
+    .takes = "model prompt",
     .groups = text_groups,
     .examples = "hone tokenize -m model.gguf -p \"Hello, world\"\n"
                 "hone tokenize -m model.gguf -f book.txt --no-bos --json\n",
@@ -206,6 +228,9 @@ const hn_command hn_command_tokenize = {
 const hn_command hn_command_detokenize = {
     .name = "detokenize",
     .summary = "Turn token ids into text",
+    .args = "[MODEL] [ID]…",
+    .max_args = -1,
+    .takes = "model",
     .groups = ids_groups,
     .examples = "hone detokenize -m model.gguf --ids 1,15043,2787\n"
                 "hone tokenize -m model.gguf -f a.txt | hone detokenize -m model.gguf | cmp - a.txt\n",

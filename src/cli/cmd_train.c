@@ -467,6 +467,8 @@ static int run(const hn_cli *cli)
 const hn_command hn_command_train = {
     .name = "train",
     .summary = "Adapt a model to data: LoRA, or all weights",
+    .args = "[MODEL]",
+    .takes = "model",
     .groups = groups,
     .examples = "hone train -m model.gguf --data stories.txt -o style.gguf --steps 200\n"
                 "hone train -m model.gguf --data chats.jsonl --mask last --val-share 0.05 --eval-every 50 --early-stop "

@@ -3,6 +3,8 @@
 #include "cli/cli.h"
 #include "lab/record/record.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,10 +15,12 @@ typedef struct uses {
     const hn_cli *cli;
     hn_file_use use[MAX_USES];
     bool report[MAX_USES];     /* "-" is standard output */
+    bool makes[MAX_USES];      /* folders on the way are made */
     char *owned[3 * MAX_USES]; /* names and words made here */
     size_t n, n_owned;
     bool full, nomem;
-    int rc; /* of a value that is wrong; said already */
+    bool folders; /* of what is added now: makes */
+    int rc;       /* of a value that is wrong; said already */
 } uses;
 
 static void add(uses *u, const char *path, hn_file_role role, const char *what, const char *option)
@@ -26,6 +30,7 @@ static void add(uses *u, const char *path, hn_file_role role, const char *what, 
         u->full = true;
         return;
     }
+    u->makes[u->n] = role == HN_FILE_WRITTEN && u->folders;
     u->use[u->n++] = (hn_file_use){ path, what, option, role };
 }
 
@@ -80,8 +85,10 @@ static void add_records(uses *u, const hn_opt *o, const char *name)
         add(u, join(u, base, ".jsonl", ""), HN_FILE_READ, words_for(u, o, false), NULL);
         return;
     }
+    u->folders = true;
     add(u, join(u, base, ".jsonl", ""), HN_FILE_WRITTEN, "the records", option);
     add(u, join(u, base, ".md", ""), HN_FILE_WRITTEN, "the history", option);
+    u->folders = false;
 }
 
 static void add_adapter(uses *u, const hn_opt *o, const char *arg)
@@ -97,10 +104,12 @@ static void add_peft(uses *u, const hn_opt *o, const char *folder)
 {
     const char *option = spelling(u, o);
     add(u, folder, HN_FILE_FOLDER, words_for(u, o, true), option);
+    u->folders = true;
     add(u, join(u, folder, "/", "adapter_model.safetensors"), HN_FILE_WRITTEN, "the adapter in the PEFT folder",
         option);
     add(u, join(u, folder, "/", "adapter_config.json"), HN_FILE_WRITTEN, "the configuration in the PEFT folder",
         option);
+    u->folders = false;
 }
 
 static void add_read(uses *u, const hn_opt *o, const char *value)
@@ -190,13 +199,50 @@ static int check_standard(const uses *u)
     return 0;
 }
 
+/* path without its last part; "." where it has one only. */
+static void cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash) snprintf(path, 2, ".");
+    else slash[slash == path] = 0;
+}
+
+/* The folder of a file that will be written is there, or can be made where that is done; and can be written to. */
+static int check_folder(const hn_file_use *w, bool makes)
+{
+    static char told[PATH_MAX];
+    char folder[PATH_MAX], there[PATH_MAX];
+    struct stat sb;
+    if (strlen(w->path) >= sizeof folder || lstat(w->path, &sb) == 0) return 0; /* links are hn_file_check's */
+    snprintf(folder, sizeof folder, "%s", w->path);
+    cut_last(folder);
+    snprintf(there, sizeof there, "%s", folder);
+    while (makes && stat(there, &sb) != 0 && errno == ENOENT && strcmp(there, ".") != 0) cut_last(there);
+    const char *name = HN_ESC(w->path, strlen(w->path)), *in = HN_ESC(folder, strlen(folder));
+    if (stat(there, &sb) != 0 && errno == ENOENT) {
+        int code = hn_cli_error(HN_EXIT_FAILURE, "%s: cannot create: the folder %s is not there", name, in);
+        hn_err_printf("hone: try: mkdir -p %s\n", in);
+        return code;
+    }
+    if (access(there, W_OK | X_OK) != 0)
+        return hn_cli_error(HN_EXIT_FAILURE, "%s: cannot create: %s", name, strerror(errno));
+    if (strcmp(folder, there) != 0 && strcmp(told, folder) != 0) {
+        hn_cli_note("the folder %s is not there yet and will be made", in);
+        snprintf(told, sizeof told, "%s", folder);
+    }
+    return 0;
+}
+
 /* What could not be replaced in the end is refused before the work. */
 static int check_places(const uses *u)
 {
     hone_error err;
     for (size_t i = 0; i < u->n; i++) {
         const hn_file_use *w = &u->use[i];
-        if (w->role == HN_FILE_WRITTEN && hn_file_check(w->path, &err) != HONE_OK) return hn_cli_fail(&err);
+        if (w->role != HN_FILE_WRITTEN) continue;
+        if (hn_file_check(w->path, &err) != HONE_OK) return hn_cli_fail(&err);
+        int rc = check_folder(w, u->makes[i]);
+        if (rc) return rc;
     }
     return 0;
 }
@@ -211,6 +257,7 @@ static int check_dashes(uses *u)
         if (dash && !u->report[i])
             return hn_cli_usage(u->cli, "%s -: this cannot go to standard output; expected the name of a file (or ./-)",
                                 w->option);
+        if (!dash) u->makes[kept] = u->makes[i];
         if (!dash) u->use[kept++] = *w;
     }
     u->n = kept;

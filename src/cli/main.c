@@ -51,7 +51,8 @@ static int unknown_command(const hn_command *parent, const char *name)
     hn_cli cli = { .cmd = parent };
     for (const hn_command *const *c = parent ? parent->subs : hn_commands; *c && n < 64; c++)
         names[n++] = (*c)->name + skip;
-    const char *near = hn_nearest(name, names, n);
+    const char *say = parent ? NULL : hn_foreign_command(name), *near = hn_nearest(name, names, n);
+    if (say) return hn_cli_usage(NULL, "unknown command '%s': %s", name, say);
     return hn_cli_usage(parent ? &cli : NULL, "unknown %s '%s'%s%s%s",
                         name[0] == '-' ? "option"
                         : parent       ? "laboratory command"
@@ -59,28 +60,74 @@ static int unknown_command(const hn_command *parent, const char *name)
                         HN_ESC(name, strlen(name)), near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
+/* Before the options are known to be right. */
+static bool wants_json(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0) return true;
+    return false;
+}
+
+/* A word that cmd does not know but another program does; NULL: none. */
+static const char *foreign_option(const hn_command *cmd, int argc, char **argv, const char **word)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (argv[i][0] == '-' && !hn_opts_knows(cmd, hn_common_groups, argv[i]) && hn_foreign_option(argv[i])) {
+            *word = argv[i];
+            return hn_foreign_option(argv[i]);
+        }
+    return NULL;
+}
+
+static int bad_options(const hn_cli *cli, int argc, char **argv, const hone_error *err)
+{
+    const char *word, *say = err->code == HONE_E_ARG ? foreign_option(cli->cmd, argc, argv, &word) : NULL;
+    hn_out_is_json(wants_json(argc, argv));
+    if (say) return hn_cli_usage(cli, "unknown option %s: %s", HN_ESC(word, strlen(word)), say);
+    return err->code == HONE_E_ARG ? hn_cli_usage(cli, "%s", err->message) : hn_cli_fail(err);
+}
+
 static int run_command(const hn_command *cmd, int argc, char **argv)
 {
     hn_cli cli = { .cmd = cmd };
     hn_opts *opts;
     hone_error err;
+    const hn_command *other = NULL;
     if (hn_opts_parse(&opts, cmd, hn_common_groups, argc, argv, &err) != HONE_OK)
-        return err.code == HONE_E_ARG ? hn_cli_usage(&cli, "%s", err.message) : hn_cli_fail(&err);
+        return bad_options(&cli, argc, argv, &err);
     cli.opts = opts;
     cli.json = hn_opts_flag(opts, "json");
     cli.verbose = hn_opts_flag(opts, "verbose");
     hn_out_is_json(cli.json);
-    int code;
+    const char *name, *was, *is;
+    for (size_t at = 0; (name = hn_opts_overruled(opts, &at, &was, &is));)
+        hn_cli_note("%s %s is overruled by %s %s", name, was, name, is);
+    int code = HN_EXIT_OK;
     if (hn_opts_flag(opts, "help")) {
-        hn_help_command(stdout, "hone", cmd, hn_common_groups);
-        code = HN_EXIT_OK;
+        hn_help_command(stdout, "hone", cmd, hn_common_groups, hn_out_width());
     } else if (hn_opts_check_args(opts, cmd, &err) != HONE_OK) {
         code = hn_cli_usage(&cli, "%s", err.message);
+    } else if ((other = cmd->instead ? cmd->instead(&cli) : NULL)) {
+        code = HN_EXIT_OK;
     } else if ((code = hn_cli_files_apart(&cli, NULL, 0)) == 0) {
         code = cmd->run(&cli);
     }
     hn_opts_free(opts);
-    return code;
+    return other ? run_command(other, argc, argv) : code;
+}
+
+/* hone MODEL …: a conversation, or text where there is a prompt. NULL: name is no file of a model. */
+static const hn_command *command_for_model(const char *name, int argc, char **argv)
+{
+    static const char *const prompts[] = { "-p", "--prompt", "-f", "--file", "--ids" };
+    size_t n = strlen(name);
+    bool model = (n > 5 && strcmp(name + n - 5, ".gguf") == 0) || (strchr(name, '/') && name[0] != '-');
+    bool prompt = argc > 2 && argv[2][0] != '-';
+    if (!model && (name[0] == '-' || access(name, F_OK) != 0 || hn_foreign_command(name))) return NULL;
+    for (int i = 2; i < argc; i++)
+        for (size_t k = 0; k < sizeof prompts / sizeof *prompts; k++)
+            prompt |= strncmp(argv[i], prompts[k], strlen(prompts[k])) == 0;
+    return prompt ? &hn_command_run : &hn_command_chat;
 }
 
 /* With 0, 1 or 2 closed, the next file opened would take the number and receive
@@ -103,13 +150,15 @@ int main(int argc, char **argv)
     hn_cli_catch_faults();
     hn_json_watch();
     if (argc < 2) {
-        hn_help_global(stderr, "hone", "hone: " HN_TAGLINE, hn_commands);
+        hn_help_global(stderr, "hone", "hone: " HN_TAGLINE, hn_commands, hn_columns());
         return HN_EXIT_USAGE;
     }
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
     if (strcmp(name, "--version") == 0) name = "version";
-    const hn_command *cmd = find_command(name);
+    const hn_command *cmd = find_command(name), *of_model = cmd ? NULL : command_for_model(name, argc, argv);
+    if (of_model) return hn_out_finish(hn_cli_check_files(run_command(of_model, argc - 1, argv + 1)));
+    hn_out_is_json(!cmd && wants_json(argc, argv));
     if (!cmd) return hn_out_finish(unknown_command(NULL, name));
     int skip = 2;
     for (; cmd->subs && argc > skip && strcmp(argv[skip], "--help") != 0 && strcmp(argv[skip], "-h") != 0; skip++) {

@@ -21,9 +21,27 @@ void hn_out_open(void)
     err_tty = isatty(STDERR_FILENO) == 1;
 }
 
-void hn_out_is_json(bool json) { out_shown.json = json; }
+static bool json_wanted, out_any; /* out_any: something was written */
+static char first_error[2048];
+
+void hn_out_is_json(bool json)
+{
+    out_shown.json = json;
+    json_wanted = json;
+}
+
+void hn_out_remember(const char *error)
+{
+    if (!first_error[0]) snprintf(first_error, sizeof first_error, "%s", error);
+}
 
 bool hn_out_is_tty(void) { return out_tty; }
+
+int hn_out_width(void)
+{
+    struct winsize w;
+    return out_tty && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
 
 /* ---- stdout ----------------------------------------------------------------------------------- */
 
@@ -38,6 +56,7 @@ static bool to_stdout(void *unused, const char *p, size_t n) { return fwrite(p, 
 bool hn_out_write(const void *p, size_t n)
 {
     if (out_errno) return false;
+    out_any |= n > 0;
     errno = 0;
     return out_result(out_tty ? hn_shown_put(&out_shown, p, n, to_stdout, NULL) : to_stdout(NULL, p, n));
 }
@@ -74,6 +93,7 @@ bool hn_out_printf(const char *fmt, ...)
     bool ok;
     va_list ap;
     va_start(ap, fmt);
+    out_any = true;
     errno = 0;
     if (!out_tty) {
         ok = vfprintf(stdout, fmt, ap) >= 0;
@@ -95,8 +115,18 @@ bool hn_out_flush(void)
 
 bool hn_out_failed(void) { return out_errno != 0 || ferror(stdout); }
 
+/* Whoever reads JSON gets the error as JSON, too. */
+static void print_error(int code)
+{
+    json_t *o = hn_json_new("hone.error/1");
+    json_object_set_new(o, "code", json_integer(code));
+    json_object_set_new(o, "message", hn_json_str(first_error, strlen(first_error)));
+    hn_json_print(o);
+}
+
 int hn_out_finish(int code)
 {
+    if (code && json_wanted && !out_any && first_error[0]) print_error(code);
     if (!out_errno) {
         errno = 0;
         out_result(hn_shown_end(&out_shown, to_stdout, NULL));

@@ -342,6 +342,6 @@ chat --temp 0 -n 3 --commands
 says "/save spares other files" 'mine\.txt: exists and is not a saved conversation'
 is "… they are as they were" "$(cat "$T/mine.txt")" "something else"
 says "… and names a folder that is not there" 'folder\.json: cannot create: No such file'
-says "/load of nothing" 'none\.json: No such file'
+says "/load of nothing" 'none\.json: cannot open: No such file'
 is "no file is left behind" "$(find "$T" -name '*hone-tmp*' | wc -l | tr -d ' ')" 0
 finish

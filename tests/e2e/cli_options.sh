@@ -30,7 +30,27 @@ bad "no threads" '-t: 0 is out of range' run -m "$M" -t 0
 bad "an unknown word" "--kv: unknown value 'f8'; expected one of f16\|f32\|q8_0" run -m "$M" --kv f8
 bad "two prompts" '-p and -f contradict' run -m "$M" -p a -f b
 bad "text and ids" '--prompt and --ids contradict' logits -m "$M" --prompt=a --ids 1
-bad "a stray word" "unexpected argument 'hello'" run -m "$M" hello
+bad "a prompt of two words" "unexpected argument 'you'; run takes .MODEL. .PROMPT.; text of several words stands between quotes" run -m "$M" hello you
+bad "a stray word" "unexpected argument 'hello'" env hello
+bad "two texts" "-p is given twice, with 'a' and with 'b'" run -m "$M" -p a -p b
+# what other programs call it
+bad "-hf" 'unknown option -hf: hone downloads nothing' run -m "$M" -hf a/b
+bad "-fa" 'unknown option -fa: attention' run -m "$M" -fa on
+bad "-ngl" 'unknown option -ngl: hone runs on the CPU' bench -m "$M" -ngl 99
+bad "-ctk" 'unknown option -ctk: .*--kv' run -m "$M" -p x -ctk q8_0
+bad "-cnv" 'unknown option -cnv: .*hone chat' run -m "$M" -cnv
+bad "serve" "unknown command 'serve': hone has no server; .*hone chat" serve
+bad "pull" "unknown command 'pull': hone downloads nothing" pull llama3.2
+bad "list" "unknown command 'list': .*ls \*.gguf" list
+bad "quantize" "unknown command 'quantize': .*--type" quantize
+bad "a command far from all" "unknown command 'zzzserve'\$" zzzserve
+# an error is JSON where JSON was asked for
+for words in "run --json --oops" "run -m $M -p x --json" "bench --json nothing" "lab ab --json" "serve --json" "inspect $M --json" \
+    "train -m $M --data x.txt -o y.gguf --json" "perplexity -m $M -f $M --json" "doctor --json --oops"; do
+    run "$HONE" $words
+    says "${words%% *}: an error as JSON" "^\{\"schema\":\"hone.error/1\",\"code\":$rc,\"message\":\"[^\"]" "$T/out"
+    [ "$rc" -ne 0 ] && [ -s "$T/err" ] && ok "… beside the words" || not_ok "… beside the words" "$T/err"
+done
 bad "an option after --" "unexpected argument '--json'" version -- --json
 bad "an unknown level" 'expected scalar, [a-z0-9_, ]* or [a-z0-9_]*' run -m "$M" -p x --cpu sse9
 expect 2 "a bad HONE_THREADS" env HONE_THREADS=two "$HONE" run -m "$M" -p x
@@ -68,11 +88,15 @@ says "… names it" "unknown command 'lab nothing'"
 expect 2 "help for something below a command that has none" "$HONE" help run fast
 
 expect 0 "man page" "$HONE" help --man
-says "… has the commands below others" '^\.SS hone lab peaks' "$T/out"
-says "… and their options" '\\-\\-no\\-store' "$T/out"
+says "… tells exit codes" '^\.SH EXIT STATUS' "$T/out"
+says "… and where things are kept" '^\.SH FILES' "$T/out"
 cp "$T/out" "$T/hone.1"
+expect 0 "man page of a command" "$HONE" help lab --man
+says "… has the commands below it" '^\.SS hone lab peaks' "$T/out"
+says "… and their options" '\\-\\-no\\-store' "$T/out"
+cp "$T/out" "$T/hone-lab.1"
 if command -v groff >/dev/null 2>&1; then
-    run groff -man -ww -Tutf8 "$T/hone.1"
+    run groff -man -ww -Tutf8 "$T/hone.1" "$T/hone-lab.1"
     if [ "$rc" -eq 0 ] && [ ! -s "$T/err" ]; then ok "groff takes it without a warning"; else not_ok "groff takes it without a warning" "$T/err"; fi
 else
     skip "man page in groff" "no groff"

@@ -125,15 +125,45 @@ static void last_one_wins(void **state)
     hn_opts *o = parse_ok(ARGS("--temp", "1", "-n", "3", "--temp", "0", "-s", "1", "-s", "-1"));
     assert_float_equal(hn_opts_f32(o, "temp"), 0, 0);
     assert_true(hn_opts_u64(o, "seed") == UINT64_MAX);
+    size_t at = 0;
+    const char *was, *is;
+    assert_string_equal(hn_opts_overruled(o, &at, &was, &is), "-s"); /* not in silence */
+    assert_string_equal(was, "1");
+    assert_string_equal(is, "-1");
+    assert_string_equal(hn_opts_overruled(o, &at, &was, &is), "--temp");
+    assert_null(hn_opts_overruled(o, &at, &was, &is));
     hn_opts_free(o);
 }
 
-/* Of two models, or two files to write, only one would be used: nobody means that. */
+/* Arguments stand for options that are not given. */
+static void arguments_for_options(void **state)
+{
+    static const hn_command taking = { .name = "demo", .groups = groups, .args = "[M] [P]", .takes = "model prompt" };
+    hn_opts *o;
+    hone_error err;
+    char *const both[] = { "m.gguf", "-n", "3", "hello" }, *const one[] = { "-m", "x", "hello" },
+                *const many[] = { "m", "p", "q" };
+    assert_int_equal(hn_opts_parse(&o, &taking, common, 4, both, &err), HONE_OK);
+    assert_string_equal(hn_opts_str(o, "model"), "m.gguf");
+    assert_string_equal(hn_opts_str(o, "prompt"), "hello");
+    assert_int_equal(hn_opts_n_args(o), 0);
+    hn_opts_free(o);
+    assert_int_equal(hn_opts_parse(&o, &taking, common, 3, one, &err), HONE_OK);
+    assert_string_equal(hn_opts_str(o, "prompt"), "hello");
+    hn_opts_free(o);
+    assert_int_equal(hn_opts_parse(&o, &taking, common, 3, many, &err), HONE_OK);
+    assert_int_equal(hn_opts_check_args(o, &taking, &err), HONE_E_ARG);
+    ASSERT_SAYS(err.message, "unexpected argument 'q'; demo takes [M] [P]; text of several words");
+    hn_opts_free(o);
+}
+
+/* Of two models, of two texts, or two files to write, only one would be used: nobody means that. */
 static void files_once(void **state)
 {
     assert_non_null(strstr(parse_bad(ARGS("-m", "a", "-m", "b")), "-m is given twice, with 'a' and with 'b'"));
     assert_non_null(strstr(parse_bad(ARGS("--model=a", "-m", "")), "-m is given twice, with 'a' and with ''"));
     assert_non_null(strstr(parse_bad(ARGS("-o", "x", "--out", "y")), "--out is given twice"));
+    assert_non_null(strstr(parse_bad(ARGS("-p", "a", "-p", "b")), "-p is given twice, with 'a' and with 'b'"));
     hn_opts *o = parse_ok(ARGS("-m", "a", "--model", "a"));
     assert_string_equal(hn_opts_str(o, "model"), "a");
     hn_opts_free(o);
@@ -277,15 +307,17 @@ static void nearest(void **state)
 }
 
 /* Everything a printer wrote, malloc'ed. */
+static const hn_command *man_of = &cmd;
+
 static char *written(int what)
 {
     char *text;
     size_t len;
     FILE *f = open_memstream(&text, &len);
     assert_non_null(f);
-    if (what == 0) hn_help_command(f, "hone", &cmd, common);
-    if (what == 1) hn_help_global(f, "hone", "tag", cmds);
-    if (what == 2) hn_help_man(f, "hone", "tag", cmds, common);
+    if (what == 0) hn_help_command(f, "hone", &cmd, common, 100);
+    if (what == 1) hn_help_global(f, "hone", "tag", cmds, 80);
+    if (what == 2) hn_help_man(f, "hone", "tag", cmds, common, man_of);
     static const char *const shells[] = { "bash", "zsh", "fish" };
     if (what >= 3) assert_true(hn_help_completion(f, "hone", shells[what - 3], cmds, common));
     fclose(f);
@@ -337,6 +369,13 @@ static void printed_below(void **state)
         [5] = { "'__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from ab list' -f -a ab",
                 "'__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from ab' -l rounds", "-d 'List them'" },
     };
+    static const char *const sections[] = { "EXIT STATUS", "ENVIRONMENT", "FILES",
+                                            "SEE ALSO",    "hone\\-demo", "hone\\-lab" };
+    man_of = NULL;
+    char *page = written(2);
+    for (int i = 0; i < 6; i++) ASSERT_SAYS(page, sections[i]);
+    free(page);
+    man_of = &lab;
     for (int what = 2; what < 6; what++) {
         char *t = written(what);
         for (int i = 0; i < 5 && wanted[what][i]; i++) ASSERT_SAYS(t, wanted[what][i]);
@@ -346,7 +385,7 @@ static void printed_below(void **state)
     size_t len;
     FILE *f = open_memstream(&text, &len);
     assert_non_null(f);
-    hn_help_command(f, "hone", &lab, common);
+    hn_help_command(f, "hone", &lab, common, 80);
     fclose(f);
     ASSERT_SAYS(text, "  ab           Compare two");
     free(text);
@@ -359,6 +398,7 @@ int main(void)
         cmocka_unit_test(defaults),
         cmocka_unit_test(values_that_look_like_options),
         cmocka_unit_test(last_one_wins),
+        cmocka_unit_test(arguments_for_options),
         cmocka_unit_test(files_once),
         cmocka_unit_test(handed_on),
         cmocka_unit_test(each_option_once),

@@ -206,7 +206,7 @@ static const command commands[] = {
     { "system", "[TEXT]", "show or change the system prompt; - removes it", cmd_system },
     { "params", "[NAME VALUE]", "show all parameters, or change one", cmd_params },
     { "stats", "", "tokens and rates of the last answer and of all", cmd_stats },
-    { "quit", "", "leave", cmd_quit },
+    { "quit", "", "leave; also /bye and /exit", cmd_quit },
     { NULL, NULL, NULL, NULL },
 };
 
@@ -234,6 +234,10 @@ void hn_chat_command(chat *c, const char *line)
     arg += strspn(arg, " \t\n");
     for (size_t k = strlen(arg); k && strchr(" \t\n", arg[k - 1]); k--) arg[k - 1] = 0;
     const command *k = commands;
+    if (strcmp(name, "bye") == 0 || strcmp(name, "exit") == 0 || strcmp(name, "q") == 0) {
+        c->quit = true;
+        goto done;
+    }
     while (k->name && strcmp(k->name, name) != 0) k++;
     if (!k->name) {
         const char *names[16], *near;

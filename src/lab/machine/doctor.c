@@ -473,6 +473,8 @@ static void look_at_container(doctor *d)
     cpu_max(d, cpu, sizeof cpu);
     if (!text_of(d, memory, sizeof memory, "/sys/fs/cgroup/memory.max"))
         text_of(d, memory, sizeof memory, "/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    if (strtod(memory, NULL) > 0x1p60)
+        snprintf(memory, sizeof memory, "max"); /* how cgroup v1 says that there is none */
     if (!text_of(d, cpus, sizeof cpus, "/sys/fs/cgroup/cpuset.cpus.effective"))
         text_of(d, cpus, sizeof cpus, "/sys/fs/cgroup/cpuset/cpuset.effective_cpus");
     bool docker = (snprintf(path, sizeof path, "%.1900s/.dockerenv", d->p->root), access(path, F_OK) == 0);

@@ -1,0 +1,80 @@
+/* foreign: words of other programs' command lines that are typed here, and what hone has in their place. Owns the list
+ * alone: a word that hone knows never comes here. */
+#include "cli/cli.h"
+
+typedef struct entry {
+    const char *words; /* space separated */
+    const char *say;
+} entry;
+
+static const entry options[] = {
+    { "-hf -hfr --hf-repo -hff --hf-file -mu --model-url", "hone downloads nothing; get the .gguf file, then -m FILE" },
+    { "-fa --flash-attn", "attention is always computed piece by piece here; leave it out" },
+    { "-ngl --gpu-layers --n-gpu-layers -dev --device -sm --split-mode -ts --tensor-split -mg --main-gpu",
+      "hone runs on the CPU; leave it out" },
+    { "-ctk --cache-type-k -ctv --cache-type-v", "keys and values have one type: --kv f16, f32 or q8_0" },
+    { "-cnv --conversation -i --interactive -if --interactive-first", "a conversation is: hone chat -m MODEL" },
+    { "-no-cnv --no-conversation", "hone run goes on with the text as it is; leave it out" },
+    { "-st --single-turn -sys --system-prompt", "one question and its answer: hone run --chat --system TEXT -p TEXT" },
+    { "-e --escape --no-escape", "the text is taken as it is; line ends come from a file: -f FILE" },
+    { "--mlock --no-mmap --no-warmup --direct-io", "files are mapped and shared; leave it out" },
+    { "-b --batch-size", "tokens of a prompt at once: --chunk N" },
+    { "--color -co --log-disable --simple-io", "only text goes to standard output; leave it out" },
+    { "--no-display-prompt", "the prompt is left out with --no-echo" },
+    { "-r --reverse-prompt", "generation stops at a text with --stop TEXT" },
+    { "--max-tokens --max-new-tokens --num-predict --n-tokens", "the number of tokens is -n N" },
+    { "--num-ctx --n-ctx --context-length --max-seq-len", "the size of the context is -c N" },
+    { "--grammar --grammar-file -j --json-schema --json-schema-file --format", "hone has no grammars" },
+    { "--typical --typical-p --mirostat --mirostat-lr --mirostat-ent --dynatemp-range --dynatemp-exp --xtc-probability "
+      "--xtc-threshold --dry-multiplier --dry-base --dry-allowed-length --top-nsigma --samplers --sampling-seq "
+      "--sampler-seq --logit-bias -l",
+      "hone has temperature, top-k, top-p, min-p and three penalties: docs/SAMPLING.md" },
+    { "--keep --context-shift --no-context-shift", "a full context is not shifted; it ends, or -c N makes it larger" },
+    { "--rope-scaling --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor "
+      "--yarn-attn-factor --yarn-beta-slow --yarn-beta-fast",
+      "rotation is what the model's file says" },
+    { "--prompt-cache --prompt-cache-all --prompt-cache-ro", "sessions are kept with --state-out and --state-in FILE" },
+    { "-tgt --draft --draft-max -md --model-draft -cd", "hone has no draft models" },
+    { "-pg", "prompt and generation are measured side by side: -p N -n N" },
+    { "--output", "--json, or --file NAME and then hone lab report" },
+    { "--full", "all of the catalogue is --suite full" },
+    { "--prio --cpu-mask -C --cpu-range --numa --delay", "the system does that: taskset, nice, numactl" },
+};
+
+static const entry commands[] = {
+    { "serve server api", "hone has no server; to talk with a model here: hone chat -m FILE.gguf" },
+    { "pull download fetch get", "hone downloads nothing; models are .gguf files, and the README says where they are" },
+    { "list ls models", "hone keeps no list; models are files: ls *.gguf" },
+    { "show info", "what a model file holds: hone inspect FILE.gguf" },
+    { "rm remove delete cp copy push", "models are files; the shell's rm and cp do it" },
+    { "ps stop", "nothing runs behind a command that has ended" },
+    { "create finetune fine-tune lora", "a model learns by: hone train -m FILE.gguf --data FILE -o OUT.gguf" },
+    { "quantize quantise", "hone has no quantize; convert and merge write a type with --type" },
+    { "generate complete completion prompt cli simple llama-cli llama-run",
+      "text from a prompt: hone run -m FILE.gguf -p TEXT" },
+    { "interactive talk", "a conversation: hone chat -m FILE.gguf" },
+    { "benchmark llama-bench perf", "measuring: hone bench -m FILE.gguf" },
+    { "imatrix", "hone makes no importance matrices" },
+    { "embed embedding embeddings", "hone runs no models of embeddings" },
+    { "diff compare", "two sides in interleaved rounds: hone lab ab; with what was kept: hone lab baseline" },
+};
+
+static const char *find(const entry *list, size_t n, const char *s, size_t len)
+{
+    for (size_t i = 0; i < n; i++)
+        for (const char *w = list[i].words; *w;) {
+            size_t k = strcspn(w, " ");
+            if (k == len && memcmp(w, s, k) == 0) return list[i].say;
+            w += k + (w[k] == ' ');
+        }
+    return NULL;
+}
+
+const char *hn_foreign_option(const char *word)
+{
+    return find(options, sizeof options / sizeof *options, word, strcspn(word, "="));
+}
+const char *hn_foreign_command(const char *word)
+{
+    return find(commands, sizeof commands / sizeof *commands, word, strlen(word));
+}
