@@ -198,6 +198,12 @@ int hn_cli_adapter_arg(const char *arg, char **path, float *scale);
 int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, size_t n_prompt, int64_t n_more,
                         int32_t n_seq, hone_session **out);
 
+/* Will hn_cli_append of n tokens show its progress? What stands in that line of the terminal is lost then. */
+bool hn_cli_append_shows(const hn_cli *cli, int32_t n);
+/* hone_append to sequence 0; where stderr is a terminal and n are more than one --chunk, piece by piece. */
+hone_status hn_cli_append(const hn_cli *cli, hone_session *s, const int32_t *ids, int32_t n, const float **logits,
+                          hone_error *err);
+
 /* Learns the identity of m, which its session files name; told of while all of a large file is read, the first time. */
 hone_status hn_cli_know(const hone_model *m, hone_error *err);
 
