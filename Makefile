@@ -193,12 +193,15 @@ TEST_SRC := $(sort $(wildcard tests/unit/test_*.c tests/property/*.c tests/golde
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BIN := $(FUZZ_SRC:%.c=$(B)/%)
+# the program with wrong builds in it (tests/mutants): what its one file defines as __wrap_NAME stands in front of NAME
+MUTANTS := $(if $(filter release quick,$(FLAVOUR)),$(if $(findstring darwin,$(MACHINE)),,$(B)/tests/mutants/hone))
+MUTANT_WRAPS := $(sort $(shell grep -o '__wrap_[a-z0-9_]*' tests/mutants/mutants.c))
 # fuzz targets: libFuzzer in the fuzz flavour, else a plain driver that replays and mutates a corpus
 FUZZ_MAIN := $(if $(filter fuzz,$(FLAVOUR)),,$(B)/tests/fuzz/driver.o)
 FUZZ_SECONDS ?= 60
 
 tests: test-programs
-test-programs: $(TEST_BIN) $(FUZZ_BIN)
+test-programs: $(TEST_BIN) $(FUZZ_BIN) $(MUTANTS)
 # all objects and no program: scripts/check.sh sees in their symbols what is part of what
 test-objects: $(LIB_OBJ) $(APP_OBJ) $(TEST_BIN:%=%.o) $(FUZZ_BIN:%=%.o) $(FUZZ_MAIN)
 # tests/fault defines __wrap_malloc and its kin
@@ -206,6 +209,9 @@ $(filter $(B)/tests/fault/%,$(TEST_BIN)) $(B)/none: WRAP = -Wl,--wrap=malloc,--w
 $(TEST_BIN): $(B)/%: $(B)/%.o $(B)/libapp.a $(B)/libhone.a
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(WRAP) -o $@ $^ $(TEST_LIBS) $(APP_LIBS) -lm
+$(B)/tests/mutants/hone: $(B)/tests/mutants/mutants.o $(MAIN_OBJ) $(B)/libapp.a $(B)/libhone.a
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $(MUTANT_WRAPS:__wrap_%=-Wl,--wrap=%) -o $@ $^ $(APP_LIBS) -lm
 # The library stays optimised and its unit tests are not, or little: compiling them takes a quarter
 # of the time, running them no more. tests/property has references that compute.
 OPT_TESTS_release = -O1 -g1

@@ -1,6 +1,10 @@
 /* Which backends there are: those that are built in, and those that a process adds. Refuses to know what they do. */
 #include "backend/registry.h"
 
+#ifdef HN_KERNELS_H
+#error "backend.h includes kernels.h: the seam is for every device"
+#endif
+
 #include <pthread.h>
 
 enum { MAX_BACKENDS = 16 };

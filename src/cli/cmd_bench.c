@@ -29,6 +29,10 @@ static const hn_opt record_opts[] = {
            "append the record to benchmarks/NAME.jsonl and a row to benchmarks/NAME.md; "
            "a NAME with a slash is a path of its own",
            .use = HN_USE_RECORDS),
+    HN_OPT("require", NULL, STR, "TEST",
+           "a metric or id, one of >= <= > <, and a number, as 'decode_tok_s>=44'; several: each of them must hold, or "
+           "the exit code is 10",
+           .repeat = true),
     HN_OPT("title", NULL, STR, "TEXT", "what is measured, for the record", .def = "untitled"),
     HN_OPT("change", NULL, STR, "TEXT", "what changed since the last row, for the record"),
     HN_OPT_END,

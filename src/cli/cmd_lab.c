@@ -9,23 +9,18 @@
 #include <stdlib.h>
 
 extern const hn_command hn_command_lab_peaks, hn_command_lab_list, hn_command_lab_ab, hn_command_lab_gate,
-    hn_command_lab_baseline, hn_command_lab_history, hn_command_lab_quality, hn_command_lab_profile,
-    hn_command_lab_memory, hn_command_lab_doctor, hn_command_lab_report, hn_command_lab_selftest;
+    hn_command_lab_baseline, hn_command_lab_history, hn_command_lab_diff, hn_command_lab_quality,
+    hn_command_lab_profile, hn_command_lab_memory, hn_command_lab_doctor, hn_command_lab_report,
+    hn_command_lab_selftest;
 
 /* `hone lab NAME`: each in a file of its own, lab_NAME.c, but for the first two. */
-static const hn_command *const subs[] = { &hn_command_lab_peaks,
-                                          &hn_command_lab_list,
-                                          &hn_command_lab_ab,
-                                          &hn_command_lab_gate,
-                                          &hn_command_lab_baseline,
-                                          &hn_command_lab_history,
-                                          &hn_command_lab_quality,
-                                          &hn_command_lab_profile,
-                                          &hn_command_lab_memory,
-                                          &hn_command_lab_doctor,
-                                          &hn_command_lab_report,
-                                          &hn_command_lab_selftest,
-                                          NULL };
+static const hn_command *const subs[] = { &hn_command_lab_peaks,    &hn_command_lab_list,
+                                          &hn_command_lab_ab,       &hn_command_lab_gate,
+                                          &hn_command_lab_baseline, &hn_command_lab_history,
+                                          &hn_command_lab_diff,     &hn_command_lab_quality,
+                                          &hn_command_lab_profile,  &hn_command_lab_memory,
+                                          &hn_command_lab_doctor,   &hn_command_lab_report,
+                                          &hn_command_lab_selftest, NULL };
 
 static const hn_opt peaks_opts[] = {
     HN_OPT("threads", "-t", I32, "N",

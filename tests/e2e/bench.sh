@@ -217,4 +217,23 @@ if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
 else
     skip "asking on a terminal" "script(1) finds no pseudo-terminal here"
 fi
+# ---- a result beside the last one like it, and beside what is required of it ----
+quick="-m $TINY -p 8 -n 4 -t 1 --file $T/beside"
+expect 0 "a first run" "$HONE" bench $quick -r 6 --title first
+if grep -q '^last  *20' "$T/out"; then not_ok "is compared with nothing" "$T/out"; else ok "is compared with nothing"; fi
+expect 0 "a second, and what must hold" "$HONE" bench $quick -r 6 --require 'decode>=0.001' --require 'load_ms<1e9'
+says "is compared with the first" '^last +20[0-9TZ:-]+, first: another time' "$T/out"
+says "a verdict of each rate" '^ +decode_tok_s +[0-9.]+ -> +[0-9.]+ tok/s +[0-9.e+-]+ to [0-9.e+-]+ times as fast +(SAME|INCONCLUSIVE|REGRESSED|IMPROVED)' "$T/out"
+expect 10 "what does not hold" "$HONE" bench $quick -r 1 --require 'decode_tok_s>=1e9'
+says "is said" 'required decode_tok_s >= 1e\+09, measured [0-9.]+ '
+says "one sample is no comparison" 'too few samples to say' "$T/out"
+says "and no interval" '1 sample: no interval, which needs six' "$T/out"
+expect 10 "another length is another measurement" "$HONE" bench $quick -n 5 -r 1 --require 'decode_tok_s>=1e9'
+if grep -q '^last  *20' "$T/out"; then not_ok "and compared with nothing" "$T/out"; else ok "and compared with nothing"; fi
+expect 2 "a metric that is not measured" "$HONE" bench load.total -m "$TINY" --require 'decode_tok_s>=1'
+says "what there is" 'there are load.total'
+expect 2 "no requirement" "$HONE" bench -m "$TINY" --require 'decode=1'
+expect 0 "an entry with a wish" "$HONE" bench load.parse -m "$TINY" -r 6 --quick --require 'load.parse<1e6'
+says "is held against it" '< 1 ms: (met|not met|open)' "$T/out"
+
 finish

@@ -112,4 +112,35 @@ expect 0 "texts that are more than texts" "$HONE" lab report "$T/evil-texts.json
 if grep -qiE '<(script|img|/script)' "$T/e.html" "$T/e.md"; then not_ok "no markup comes through"; else ok "no markup comes through"; fi
 if grep -qE '(^|,)"?[=+@-][^0-9]' "$T/e.csv"; then not_ok "no formula comes through" "$T/e.csv"; else ok "no formula comes through"; fi
 
+# ---- two files beside each other ----
+row() { # ID THREADS UNIT QUALITY PROOF SAMPLES…
+    printf '{"schema":"hone.bench/1","id":"%s","record":"x","ts":"2026-01-01","valid":true,"unit":"%s","better":"higher","config":{"threads":%s},"quality":"%s",' "$1" "$3" "$2" "$4"
+    printf '"env":{"hash":"11111111"},"model":{"path_name":"m","fingerprint":"f"},"extra":{"proof":{"steps":2,"last":"%s"}},' "$5"
+    shift 5
+    printf '"samples":[%s],"stats":{"n":6,"median":1,"ci95":null}}\n' "$(echo "$*" | tr ' ' ',')"
+}
+{
+    row e2e.gen 1 tok/s q2-11111111-11111111 aa 10 10 10 10 10 10
+    row e2e.cpu 1 tok/s q2-11111111-11111111 aa 10 10 10 10 10 10
+    row tok.encode 1 tok/s q2-11111111-11111111 aa 10 10 10 10 10 10
+    row kern.add 1 GB/s q2-11111111-11111111 aa 10 10 10 10 10 10
+    row load.total 1 tok/s q2-11111111-11111111 aa 10 10 10 10 10 10
+} >"$T/da.jsonl"
+{
+    row e2e.gen 1 tok/s q2-11111111-11111111 aa 20 20 20 20 20 20
+    row e2e.cpu 1 tok/s q2-11111111-22222222 aa 20 20 20 20 20 20
+    row tok.encode 1 tok/s q2-11111111-11111111 bb 20 20 20 20 20 20
+    row kern.add 2 GB/s q2-11111111-11111111 aa 20 20 20 20 20 20
+    row load.total 1 tok/s q2-11111111-11111111 aa 5 5 5 5 5 5
+    row mem.read 1 GB/s q2-11111111-11111111 aa 20 20 20 20 20 20
+} >"$T/db.jsonl"
+expect 0 "lab diff" "$HONE" lab diff "$T/da.jsonl" "$T/db.jsonl"
+says "a row is paired" '^e2e.gen +10 +20 tok/s +2.000' "$T/out"
+says "the geometric mean of 2 and 1/2" '^mean +1.000: geometric, of the speeds of 2 rows' "$T/out"
+says "another quality is told" '^e2e.cpu +different answers: quality q2-11111111-11111111 and q2-11111111-22222222' "$T/out"
+says "another proof is told" '^tok.encode +different answers: the timed runs' "$T/out"
+says "why a row has no partner: its settings" '^kern.add +no partner in b: threads is 1, there 2' "$T/out"
+says "why a row has no partner: nothing of the kind" '^mem.read +no partner in a: nothing of the kind' "$T/out"
+expect 1 "nothing in common" "$HONE" lab diff "$T/da.jsonl" "$T/evil-texts.jsonl"
+
 finish

@@ -1,6 +1,7 @@
 /* The seam holds: on a backend whose memory nobody else may touch (PROT_NONE but while one of its operations runs),
- * whole sessions of all families give the bits of the plain one, and who looks inside dies. And what the seam promises: norms
- * are done on return, backends are opened by name, a step that a device loses leaves the sequences as they were. */
+ * whole sessions of all families give the bits of the plain one, and who looks inside dies. And what the seam
+ * promises: norms are done on return, backends are opened by name, a step that a device loses leaves the sequences as
+ * they were. */
 #include "engine/engine.h"
 #include "model/lora.h"
 #include "tiny_rwkv.h"

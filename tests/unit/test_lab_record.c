@@ -98,7 +98,7 @@ static void test_history_row(void **state)
     assert_int_equal(hn_history_append(base, r, row, sizeof row, &err), HONE_OK);
     assert_string_equal(
         row,
-        "| 2025-01-31 12:34 | a \"title\" of \\| two lines | a \\| b | 11.00 ± n/a [10.00, 12.00] | 102.5 ± 2.5 | – | "
+        "| 2025-01-31 12:34 | a \"title\" of \\| two lines | a \\| b | 11.0 ± n/a [10.0, 12.0] | 102.5 ± 2.5 | – | "
         "q1-00000001-00000002 | 12345678 | m.gguf, p512 n64 d0 t2 kv f16, avx2, 3 samples; calm |\n");
     json_object_set_new(r, "valid", json_false());
     json_object_set_new(r, "invalid_reason", json_string("all 512 logits are equal"));

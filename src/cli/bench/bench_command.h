@@ -28,6 +28,14 @@ int hn_bench_check_options(const hn_cli *cli, const json_t *ids);
 /* The record of a plain run, for people (bench_report.c). */
 void hn_bench_report_plain(const hn_cli *cli, const hn_bench_run *run, const hn_work *work, json_t *record);
 
+/* How a result compares with the newest one of the same measurement and machine among `records`; nothing when there is
+ * none. brief: one line. */
+void hn_bench_print_last(json_t *records, json_t *record, bool brief);
+/* --require: 0, or an exit code: what it asks for is not measured by these ids. */
+int hn_bench_check_required(const hn_cli *cli, const json_t *ids);
+/* The exit code for what does not hold, each said; else 0. */
+int hn_bench_require(const hn_cli *cli, json_t *records);
+
 /* The progress of a comparison, on a terminal; the argument is not used. */
 void hn_ab_show_progress(void *unused, const hn_ab_progress *at);
 

@@ -4,10 +4,9 @@
 #include "lab/record/record_read.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"
+#include "lab/stats/stats.h"
 
 #include <math.h>
-
-static int decimals(double x) { return fabs(x) >= 1000 ? 0 : fabs(x) >= 100 ? 1 : fabs(x) >= 10 ? 2 : 3; }
 
 static const char *text_of(json_t *o, const char *key)
 {
@@ -33,16 +32,18 @@ static void print_metric(json_t *record, const hn_plain_metric *m)
     json_t *stats = json_object_get(json_object_get(record, "stats"), m->key), *ci = json_object_get(stats, "ci95"),
            *one;
     double median = hn_record_number(stats, "median");
-    char half[32] = "n/a", share[32];
+    char half[32], share[32], value[32];
     if (!(hn_record_number(stats, "n") > 0)) {
         hn_out_printf("%-18s %10s\n", m->label, "-");
         return;
     }
-    int d = decimals(median);
-    if (json_array_size(ci) == 2)
-        snprintf(half, sizeof half, "%.*f", d,
-                 0.5 * (json_number_value(json_array_get(ci, 1)) - json_number_value(json_array_get(ci, 0))));
-    hn_out_printf("%-18s %10.*f %10s %7s   ", m->label, d, median, half,
+    bool known = json_array_size(ci) == 2;
+    double width = known ? json_number_value(json_array_get(ci, 1)) - json_number_value(json_array_get(ci, 0))
+                         : hn_record_number(stats, "max") - hn_record_number(stats, "min");
+    int d = hn_decimals(median, 0.5 * width);
+    if (known) hn_digits(half, sizeof half, 0.5 * width, 0.5 * width);
+    else snprintf(half, sizeof half, "n = %.0f", hn_record_number(stats, "n"));
+    hn_out_printf("%-18s %10s %10s %7s   ", m->label, hn_digits(value, sizeof value, median, 0.5 * width), half,
                   share_text(record, m->key, share, sizeof share));
     size_t i;
     json_array_foreach(json_object_get(record, "samples"), i, one)
@@ -50,7 +51,7 @@ static void print_metric(json_t *record, const hn_plain_metric *m)
         double v = hn_record_number(one, m->key);
         if (i == SHOWN) hn_out_printf(" …");
         if (i >= SHOWN) break;
-        if (isfinite(v)) hn_out_printf(" %.*f", d, v);
+        if (isfinite(v)) hn_out_printf(" %.*f", d < 0 ? 0 : d, v);
         else hn_out_printf(" -");
     }
     hn_out_printf("\n");
@@ -142,6 +143,10 @@ void hn_bench_report_plain(const hn_cli *cli, const hn_bench_run *run, const hn_
     print_head(cli, run, record);
     hn_out_printf("%-18s %10s     ± 95 %%  of roof   samples\n", "", "median");
     for (const hn_plain_metric *m = hn_plain_metrics; m->key; m++) print_metric(record, m);
+    double n_samples = (double)json_array_size(json_object_get(record, "samples"));
+    if (n_samples > 0 && n_samples < 6)
+        hn_out_printf("%-18s %.0f sample%s: no interval, which needs six (-r 6)\n", "", n_samples,
+                      n_samples == 1 ? "" : "s");
     if (hn_opts_flag(cli->opts, "timing")) print_timing(record);
     hn_out_printf("\n");
     print_roof(run, work, record);

@@ -2,6 +2,8 @@
  * other, each record kept as soon as it is there; without ids the plain run. Owns choice, progress and output; the
  * measuring is lab's. */
 #include "cli/bench/bench_command.h"
+#include "lab/bench/target.h"
+#include "lab/record/history.h"
 #include "lab/record/record_read.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/environ.h"
@@ -35,8 +37,9 @@ typedef struct suite {
     hn_work work;               /* of its model */
     const char *file;           /* --file, or where a baseline is made from; NULL: none */
     char base[4096], row[8192]; /* of file; what was added to its history */
-    bool header, in_kernels;
-    char said[64]; /* id of the last line */
+    bool header, in_kernels, looked;
+    hn_history before; /* what the file held when the first record came */
+    char said[64];     /* id of the last line */
 } suite;
 
 /* ---- choice ---------------------------------------------------------------------------------- */
@@ -184,6 +187,7 @@ static int check_options(const suite *s)
     for (size_t i = 0; i < s->n_chosen; i++) json_array_append_new(ids, json_string(s->chosen[i]->id));
     for (size_t i = 0; i < s->kernels.n; i++) json_array_append_new(ids, json_string(s->kernels.k[i].id));
     int rc = hn_bench_check_options(s->cli, ids);
+    if (rc == 0) rc = hn_bench_check_required(s->cli, ids);
     json_decref(ids);
     return rc;
 }
@@ -229,23 +233,39 @@ static void print_record(suite *s, json_t *r)
     const char *id = hn_record_text(r, "id"), *unit = hn_record_text(r, "unit"), *target = hn_record_text(r, "target"),
                *why = hn_record_text(r, "invalid_reason");
     double median = hn_record_number(stats, "median"), pct = hn_record_number(roof, "pct");
-    char vary[160], ci_text[32] = "n/a", share[48] = "", value[40] = "-";
+    char vary[160], ci_text[32] = "n/a", roof_text[48] = "", value[40] = "-", said[200];
     if (!s->header)
         hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %s\n", "", "", "median", "", "± 95 %", "of roof", "target");
     s->header = true;
     vary_text(id, json_object_get(r, "config"), vary, sizeof vary);
-    if (isfinite(median)) snprintf(value, sizeof value, "%.5g", median);
-    if (json_array_size(ci) == 2 && median > 0)
-        snprintf(ci_text, sizeof ci_text, "%.1f %%",
-                 100 * 0.5 * (json_number_value(json_array_get(ci, 1)) - json_number_value(json_array_get(ci, 0))) /
-                     fabs(median));
-    if (isfinite(pct)) snprintf(share, sizeof share, "%.0f %% (%s)", pct, hn_record_text(roof, "roof"));
+    bool known = json_array_size(ci) == 2 && median > 0;
+    double half = 0.5 * (known ? json_number_value(json_array_get(ci, 1)) - json_number_value(json_array_get(ci, 0))
+                               : hn_record_number(stats, "max") - hn_record_number(stats, "min"));
+    if (isfinite(median)) hn_digits(value, sizeof value, median, half);
+    double share = 100 * half / fabs(median);
+    if (known) snprintf(ci_text, sizeof ci_text, share < 10 ? "%.1f %%" : "%.0f %%", share);
+    else if (hn_record_number(stats, "n") > 0)
+        snprintf(ci_text, sizeof ci_text, "n = %.0f", hn_record_number(stats, "n"));
+    hn_wish wish = hn_target_judge(r);
+    if (wish && *target) snprintf(said, sizeof said, "%s: %s", target, hn_wish_word(wish));
+    else snprintf(said, sizeof said, "%s", target);
+    if (isfinite(pct)) snprintf(roof_text, sizeof roof_text, "%.0f %% (%s)", pct, hn_record_text(roof, "roof"));
     hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %s\n", strcmp(id, s->said) == 0 ? "" : id, vary, value, unit,
-                  ci_text, share, strcmp(id, s->said) != 0 ? target : "");
+                  ci_text, roof_text, wish || strcmp(id, s->said) != 0 ? said : "");
     snprintf(s->said, sizeof s->said, "%s", id);
     if (json_is_false(json_object_get(r, "valid"))) hn_out_printf("    INVALID: %s\n", why);
     print_notes(json_object_get(r, "notes"));
     hn_out_flush();
+}
+
+/* What the file held before: a result is held against the last one like it. */
+static void look_back(suite *s)
+{
+    char path[4200];
+    if (s->looked || !s->base[0] || s->cli->json) return;
+    s->looked = true;
+    snprintf(path, sizeof path, "%s.jsonl", s->base);
+    hn_history_read(&s->before, path, NULL); /* none yet, or one that cannot be read: nothing to compare with */
 }
 
 /* Into the file first: what is shown is kept. */
@@ -253,13 +273,18 @@ static hone_status take(void *arg, const hn_bench_entry *e, json_t *record, hone
 {
     suite *s = arg;
     hn_progress_end();
+    look_back(s);
     hone_status st = s->base[0] ? hn_record_append(s->base, record, err) : HONE_OK;
     if (st == HONE_OK && s->base[0] && e->plain) st = hn_history_append(s->base, record, s->row, sizeof s->row, err);
     if (st != HONE_OK) hn_cli_error(0, "%s: the record was not kept: %s", e->id, err->message);
     if (!s->cli->json && e->plain) {
         hn_bench_report_plain(s->cli, &s->run, &s->work, record);
+        hn_bench_print_last(s->before.records, record, false);
         if (s->row[0]) hn_out_printf("\n%s.md:\n%s", s->base, s->row);
-    } else if (!s->cli->json && !s->in_kernels) print_record(s, record);
+    } else if (!s->cli->json && !s->in_kernels) {
+        print_record(s, record);
+        hn_bench_print_last(s->before.records, record, true);
+    }
     if (json_is_false(json_object_get(record, "valid")))
         hn_cli_error(0, "invalid result: %s%s%s", s->plain ? "" : e->id, s->plain ? "" : ": ",
                      hn_record_text(record, "invalid_reason"));
@@ -440,6 +465,7 @@ static int finish(suite *s, int rc, bool interrupted)
         return HN_EXIT_INTERRUPTED; /* in the laboratory every stop is 6 */
     }
     if (rc == 0 && (s->run.n_invalid || s->run.n_lost)) rc = HN_EXIT_FAILURE;
+    if (rc == 0) rc = hn_bench_require(s->cli, s->run.records);
     const char *record = json_string_value(json_object_get(json_array_get(s->run.records, 0), "record"));
     return rc ? rc : hn_bench_follow(s->cli, s->file, s->plain ? record : NULL);
 }
@@ -461,6 +487,7 @@ int hn_bench_suite(const hn_cli *cli)
         rc = finish(&s, rc, interrupted);
     }
     hn_argv_free(&s.args);
+    hn_history_free(&s.before);
     free(s.chosen);
     free(s.kernels.k);
     json_decref(s.failed);

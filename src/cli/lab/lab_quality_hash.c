@@ -57,6 +57,7 @@ static int ask(const hn_cli *cli, const char *path, hn_answers *out, hn_paths *p
         rc = hn_cli_paths(cli, s.m, &prompts, &out->q, false, paths);
         if (rc == 0) snprintf(out->full, sizeof out->full, "%s", paths->hash);
         if (rc == 0 && paths->verdict.state == HN_INVALID) out->q.verdict = paths->verdict;
+        if (rc == 0 && !paths->hash[0]) out->q.hash[0] = 0; /* answers that contradict each other have none */
     }
     if (rc == 0) {
         const char *slash = strrchr(s.path, '/');

@@ -2,6 +2,7 @@
  * loops, judgement and records. Refuses to know what is measured, terminals and files. */
 #define _GNU_SOURCE
 #include "lab/bench/bench.h"
+#include "lab/bench/target.h"
 #include "lab/machine/clock.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"
@@ -445,6 +446,10 @@ static json_t *record_json(const hn_bench_run *r, const hn_bench_entry *e, hn_be
                         res->verdict.state == HN_VALID ? json_null() : hn_lab_str(res->verdict.reason));
     json_object_set_new(o, "voided", json_integer(res->voided));
     json_object_set_new(o, "target", hn_lab_str(e->target));
+    hn_wish wish = hn_target_judge(o);
+    json_object_set_new(o, "target_met",
+                        wish == HN_WISH_MET || wish == HN_WISH_NOT_MET ? json_boolean(wish == HN_WISH_MET)
+                                                                       : json_null());
     json_object_set_new(o, "notes", res->notes ? json_incref(res->notes) : json_array());
     json_object_set_new(o, "extra", extra);
     return o;

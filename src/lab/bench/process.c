@@ -327,8 +327,7 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
         return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(errno));
     }
     const launch l = { .program = self, .argv = argv, .out = a[1], .err = b[1] };
-    hn_memory own;
-    if (hn_memory_read(&own, 0)) out->seen.own_rss = own.hwm;
+    out->seen.own_rss = hn_memory_resident(getpid());
     uint64_t from = hn_clock_witness_ns();
     pid_t pid = start(&l);
     int fork_errno = errno;

@@ -21,6 +21,7 @@
 
 enum { MOST_REPEATS = 2 };             /* of one sample that was voided */
 static const double most_voided = 0.5; /* of all samples, and one */
+enum { HN_TIMES_ALIKE = 6 };           /* so many times, to the nanosecond or nearly, are not alike by chance */
 
 /* ---- one entry ----------------------------------------------------------------------------- */
 
@@ -112,7 +113,7 @@ static hone_status run_child(hn_runner *p, hn_bunch *b, json_t **out, char *why,
         json_t *anon = json_object_get(c.result, "peak_anon_mb");
         if (anon && !(json_number_value(anon) >= seen)) json_object_set_new(c.result, "peak_anon_mb", hn_lab_num(seen));
         if (!hn_claims_hold(c.result, b->counted ? &b->asked : NULL, &c.seen, false_claim, sizeof false_claim))
-            json_object_set_new(c.result, "invalid_reason", hn_lab_str(false_claim));
+            json_object_set_new(c.result, "false_claim", hn_lab_str(false_claim));
         *out = json_incref(c.result);
     }
     hn_child_free(&c);
@@ -176,10 +177,16 @@ static double usual_mhz(const hn_bunch *b)
 static void judge_answer(hn_bunch *b, json_t *first, json_t *answer, const char *which)
 {
     char what[120];
-    if (!json_equal(json_object_get(first, "ids"), json_object_get(answer, "ids")))
+    json_t *was = json_object_get(first, "ids"), *is = json_object_get(answer, "ids"); /* loading generates none */
+    json_t *gaps = json_object_get(answer, "gaps_ms");
+    size_t i;
+    if ((was || is) && !json_equal(was, is))
         hn_invalid(&b->verdict, "%s generated other tokens than the first: the engine is not deterministic", which);
     if (hn_proof_differ(what, sizeof what, json_object_get(first, "proof"), json_object_get(answer, "proof")))
         hn_invalid(&b->verdict, "%s: %s are not those of the first: the engine is not deterministic", which, what);
+    if (json_array_size(gaps) < HN_TIMES_ALIKE) return;
+    json_array_foreach(b->all, i, was) if (was != answer && json_equal(json_object_get(was, "gaps_ms"), gaps))
+        hn_invalid(&b->verdict, "%s has the very times of sample %zu: it was not measured", which, i + 1);
 }
 
 static void judge_sample(hn_bunch *b, json_t *s)
@@ -215,12 +222,16 @@ static hone_status take_sample(hn_runner *p, hn_bunch *b, hone_error *err)
             if (b->keep_crashes) json_array_append_new(b->all, json_pack("{s:o}", "invalid_reason", hn_lab_str(why)));
             return HONE_OK;
         }
+        const char *claim = json_string_value(json_object_get(s, "false_claim"));
         bool bad = hn_evidence_voids(s, b->from_disk, usual_mhz(b), why, sizeof why);
+        if (claim) snprintf(why, sizeof why, "%s", claim);
+        bad = bad || claim;
         if (bad && tries < MOST_REPEATS && (double)json_array_size(b->voided) < most_voided * b->wanted + 1) {
             json_array_append_new(b->voided, json_pack("{s:o, s:o}", "reason", hn_lab_str(why), "result", s));
             continue;
         }
-        if (bad) {
+        if (claim) json_object_set(s, "invalid_reason", json_object_get(s, "false_claim")); /* it says so each time */
+        else if (bad) {
             b->n_kept++;
             snprintf(b->kept, sizeof b->kept, "%.*s", (int)sizeof b->kept - 1, why);
         }

@@ -84,13 +84,14 @@ static hone_status timed_part(hn_sample *s, hone_session *session, const int32_t
     const float *logits;
     uint64_t from = hn_clock_witness_ns(), t0 = hn_clock_ns();
     hone_status st = hone_prefill(session, prompt, c->n_prompt > 0 ? c->n_prompt : 1, &logits, err);
-    uint64_t t1 = hn_clock_ns();
+    uint64_t t1 = hn_clock_ns(), seen = hn_clock_witness_ns();
     if (st != HONE_OK) return st;
     int32_t id = pick(s, logits, n_vocab, 0);
     uint64_t t_first = hn_clock_ns();
     if (c->n_prompt > 0) {
         s->prefill_tok_s = c->n_prompt / ((double)(t1 - t0) * 1e-9);
         s->ttft_ms = (double)(t_first - t0) * 1e-6;
+        s->prefill_witness_ms = (double)(seen - from) * 1e-6;
         s->prompt_witness_ms = (double)(hn_clock_witness_ns() - from) * 1e-6;
     }
     look_at_memory(s);
@@ -113,6 +114,7 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
                         .hwm_mb = NAN,
                         .mapped_mb = NAN,
                         .model_resident_mb = NAN,
+                        .prefill_witness_ms = NAN,
                         .prompt_witness_ms = NAN,
                         .gen_witness_ms = NAN };
     hone_model_info info;
@@ -233,6 +235,7 @@ json_t *hn_sample_json(const hn_sample *s)
     json_object_set_new(o, "gaps_ms", gaps);
     json_object_set_new(o, "ids", ids);
     json_object_set_new(o, "positions", json_integer(s->positions));
+    json_object_set_new(o, "prefill_witness_ms", hn_lab_num(s->prefill_witness_ms));
     json_object_set_new(o, "prompt_witness_ms", hn_lab_num(s->prompt_witness_ms));
     json_object_set_new(o, "gen_witness_ms", hn_lab_num(s->gen_witness_ms));
     json_object_set_new(o, "proof", hn_proof_json(&s->proof));

@@ -30,10 +30,11 @@ typedef struct hn_sample { /* NaN: not measured */
     int32_t n_ids, n_gaps;
     int32_t positions; /* that the sequence holds at the end, as the session says */
     hn_proof proof;
-    double prompt_witness_ms, gen_witness_ms; /* prompt and generation by the second clock, hashing left out; NaN */
-    json_t *evidence;                         /* what the machine did meanwhile (lab/sample.h), or NULL */
-    bool constant;                            /* one id repeated, at least HN_Q_STEPS / 4 times */
-    hn_verdict verdict;                       /* numbers only: HN_INVALID or HN_UNCHECKED */
+    /* by the second clock, hashing left out: prompt; prompt and first token; generation. NaN: not measured */
+    double prefill_witness_ms, prompt_witness_ms, gen_witness_ms;
+    json_t *evidence;   /* what the machine did meanwhile (lab/sample.h), or NULL */
+    bool constant;      /* one id repeated, at least HN_Q_STEPS / 4 times */
+    hn_verdict verdict; /* numbers only: HN_INVALID or HN_UNCHECKED */
 } hn_sample;
 
 /* Measures on a fresh session of n_ctx >= depth + n_prompt + n_gen: fills depth tokens, then

@@ -29,16 +29,28 @@ bool hn_memory_read(hn_memory *out, pid_t pid)
     return seen == 3;
 }
 
-uint64_t hn_memory_anon_again(pid_t pid)
+static bool statm(pid_t pid, unsigned long long *resident, unsigned long long *shared)
 {
     char path[48];
-    unsigned long long size, resident, shared;
+    unsigned long long size;
     snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
     FILE *f = fopen(path, "re");
-    if (!f) return 0;
-    bool ok = fscanf(f, "%llu %llu %llu", &size, &resident, &shared) == 3 && resident >= shared;
+    if (!f) return false;
+    bool ok = fscanf(f, "%llu %llu %llu", &size, resident, shared) == 3 && *resident >= *shared;
     fclose(f);
-    return ok ? (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+    return ok;
+}
+
+uint64_t hn_memory_anon_again(pid_t pid)
+{
+    unsigned long long resident, shared;
+    return statm(pid, &resident, &shared) ? (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+uint64_t hn_memory_resident(pid_t pid)
+{
+    unsigned long long resident, shared;
+    return statm(pid, &resident, &shared) ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static bool is_model(const char *name, const char *path, const char *packed)

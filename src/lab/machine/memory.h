@@ -11,8 +11,9 @@ typedef struct hn_memory { /* bytes; from /proc/PID/status, 0 where unknown */
     uint64_t hwm;          /* VmHWM: most that anon + file + shared ever was */
 } hn_memory;
 bool hn_memory_read(hn_memory *out, pid_t pid); /* pid 0: this process */
-/* Anonymous memory by another way, /proc/PID/statm, in bytes; 0: unknown. */
+/* By another way, /proc/PID/statm, in bytes; 0: unknown. */
 uint64_t hn_memory_anon_again(pid_t pid);
+uint64_t hn_memory_resident(pid_t pid);
 
 typedef struct hn_mapped { /* bytes */
     uint64_t mapped, resident;

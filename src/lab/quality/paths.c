@@ -376,12 +376,10 @@ hone_status hn_paths_run(hn_paths *out, const hn_paths_params *p, const hn_q_pro
     if (st == HONE_E_NUMERIC) {
         hn_invalid(&out->verdict, "the long quality prompt, %s: %s", w.way ? w.way : "", w.err->message);
         st = HONE_OK;
-    } else if (st == HONE_OK && eight->verdict.state == HN_INVALID) {
-        out->verdict = eight->verdict;
+    } else if (st == HONE_OK && !over(&w)) { /* answers that contradict each other have no hash */
         if (eight->n_distinct > 0) make_hash(&w, prompts, eight);
-    } else if (st == HONE_OK) {
-        make_hash(&w, prompts, eight);
-        if (out->verdict.state != HN_INVALID) out->verdict.state = HN_VALID;
+        out->verdict.state = HN_VALID;
+        if (eight->verdict.state == HN_INVALID) out->verdict = eight->verdict;
     }
     free(w.ids);
     free(w.seen);

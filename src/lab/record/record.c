@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "lab/record/record_read.h"
 #include "lab/record/record.h"
+#include "lab/stats/stats.h"
 #include "base/json_text.h"
 #include "base/file.h"
 
@@ -76,27 +77,23 @@ static void put_text(cells *c, const char *s)
     }
 }
 
-/* As many decimals as four significant digits need. */
-static int decimals(double x)
-{
-    double a = fabs(x);
-    return a >= 1000 ? 0 : a >= 100 ? 1 : a >= 10 ? 2 : 3;
-}
-
 static void put_number(cells *c, json_t *record, const char *key, bool invalid)
 {
     json_t *s = json_object_get(json_object_get(record, "stats"), key), *ci = json_object_get(s, "ci95");
     double m = hn_record_number(s, "median"), lo = hn_record_number(s, "min"), hi = hn_record_number(s, "max");
-    char t[128];
-    int d = decimals(m);
+    char t[128], value[32], half_text[32], low[32], high[32];
     if (!isfinite(m)) {
         puts_cell(c, "– | ");
         return;
     }
-    if (json_array_size(ci) == 2)
-        snprintf(t, sizeof t, "%.*f ± %.*f", d, m, d,
-                 0.5 * (json_number_value(json_array_get(ci, 1)) - json_number_value(json_array_get(ci, 0))));
-    else snprintf(t, sizeof t, "%.*f ± n/a [%.*f, %.*f]", d, m, d, lo, d, hi);
+    bool known = json_array_size(ci) == 2;
+    double half = known ? 0.5 * (json_number_value(json_array_get(ci, 1)) - json_number_value(json_array_get(ci, 0)))
+                        : 0.5 * (hi - lo);
+    hn_digits(value, sizeof value, m, half);
+    if (known) snprintf(t, sizeof t, "%s ± %s", value, hn_digits(half_text, sizeof half_text, half, half));
+    else
+        snprintf(t, sizeof t, "%s ± n/a [%s, %s]", value, hn_digits(low, sizeof low, lo, half),
+                 hn_digits(high, sizeof high, hi, half));
     if (invalid) puts_cell(c, "~~");
     puts_cell(c, t);
     puts_cell(c, invalid ? "~~ | " : " | ");

@@ -114,6 +114,7 @@ static int exponent(double x) { return x != 0 && isfinite(x) ? (int)floor(log10(
 int hn_decimals(double x, double half)
 {
     int most = 3 - exponent(x), d = half > 0 && isfinite(half) ? 1 - exponent(half) : 2 - exponent(x);
+    if (half == 0) return most > 0 ? most : 0;
     return d < most ? d : most;
 }
 

@@ -29,7 +29,8 @@ size_t hn_median_rank(size_t n, double level, double *coverage);
 json_t *hn_stats_json(const hn_stats *s);
 
 /* How many decimals of x are worth showing when it is known to ± half: two digits of half, four of x at most.
- * Negative: tens, hundreds. half not above zero or NaN: three digits of x. */
+ * Negative: tens, hundreds. Half 0 (all samples are equal): four digits and the whole of a whole number. NaN: three
+ * digits. */
 int hn_decimals(double x, double half);
 /* x with so many. Returns dst. */
 const char *hn_digits(char *dst, size_t cap, double x, double half);

@@ -1,0 +1,79 @@
+#!/bin/sh
+# Wrong builds: each row of tests/mutants/table is noticed by its check, for its reason, with its exit code; and the
+# program that holds them all is hone as long as none is chosen. sh tests/e2e/mutants.sh NAME tries one.
+. tests/e2e/lib.sh
+
+MUTANTS=${MUTANTS:-${B:-build/release}/tests/mutants/hone}
+M=$TINY
+LORA=models/hone-tiny-rhyme.lora.gguf
+if [ ! -x "$MUTANTS" ] || [ ! -f "$M" ]; then
+    skip "wrong builds" "$MUTANTS or $M is not here"
+    finish
+fi
+cp "$M" "$T/packed.gguf"
+expect 0 "a packed copy" "$MUTANTS" pack -m "$T/packed.gguf"
+expect 0 "the answers of a right build" "$MUTANTS" lab quality hash -m "$M" --save "$T/good.json"
+expect 0 "are its own again" "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json"
+expect 0 "a measurement of a right build" "$MUTANTS" bench -m "$M" -p 32 -n 16 -r 2 --quality quick
+small="-p 32 -n 16 --quality quick"
+save() { expect 0 "a baseline of a right build: $1" "$MUTANTS" lab baseline save "$@" --dir "$T" -m "$M" -r 6 --quality quick; }
+save plain -p 32 -n 16
+save gen e2e.gen --bench-arg=--n-prompt=16 --bench-arg=--n-gen=16
+
+one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
+    HONE_MUTANT=$1
+    HONE_MUTANT_FILE=$T/kept
+    export HONE_MUTANT HONE_MUTANT_FILE
+    rm -f "$T/kept"
+    check=$2
+    shift 2
+    case $check in
+    hash)
+        case "$*" in
+        *PACKED*) run "$MUTANTS" lab quality hash -m "$T/packed.gguf" --against "$T/good.json" ;;
+        *) run "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json" "$@" ;;
+        esac
+        ;;
+    bench)
+        case "$1" in
+        e2e.*) run "$MUTANTS" bench "$@" -m "$M" -r 2 --warmup 0 $([ "$1" = e2e.gen ] && echo "-p 16 -n 16") ;;
+        *) run "$MUTANTS" bench -m "$M" -r 2 $small "$@" ;;
+        esac
+        ;;
+    ab)
+        name=$HONE_MUTANT
+        unset HONE_MUTANT
+        run "$MUTANTS" lab ab this "env:HONE_MUTANT=$name" -m "$M" $small --rounds 8 --runs 1 --no-store
+        ;;
+    gate) run "$MUTANTS" lab gate --baseline "${1:-plain}" --dir "$T" -m "$M" -r 6 --accept-environment ;;
+    esac
+    unset HONE_MUTANT HONE_MUTANT_FILE
+}
+
+only=${1:-}
+n=0
+while IFS='|' read -r name check words; do
+    name=$(echo "$name" | tr -d ' ')
+    case $name in '' | '#'*) continue ;; esac
+    [ -z "$only" ] || [ "$only" = "$name" ] || continue
+    words=$(echo "$words" | sed 's/^ *//; s/ *$//')
+    check=$(echo "$check" | sed "s|LORA|$LORA|")
+    one "$name" $check
+    n=$((n + 1))
+    want=12
+    case $check in *bench*) want=1 ;; esac
+    cat "$T/err" >>"$T/out"
+    if [ "$rc" -ne $want ]; then
+        echo "# exit $rc, expected $want"
+        not_ok "$name: noticed by$check" "$T/out"
+    elif ! grep -qE -- "${words:-.}" "$T/out"; then
+        echo "# expected: $words"
+        not_ok "$name: for its reason" "$T/out"
+    elif grep -qE '^verdict +(IMPROVED|SAME|valid|improved|same)' "$T/out"; then
+        not_ok "$name: is not called good" "$T/out"
+    else
+        ok "$name: noticed by$check"
+    fi
+done <tests/mutants/table
+[ -n "$only" ] || { [ "$n" -ge 40 ] && ok "$n wrong builds" || not_ok "$n wrong builds"; }
+finish
