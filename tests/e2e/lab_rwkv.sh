@@ -34,7 +34,7 @@ expect 0 "benchmark.sh" env HONE="$HONE" ./benchmark.sh -m "$M" -f "$T/h/s" -t x
 says "one row" '^\| [0-9-]+ [0-9:]+ \| x \| y \|' "$T/h/s.md"
 expect 0 "parts of a layer" "$HONE" bench layer.time_mix layer.channel_mix memory.state -m "$M" --quick
 says "time mix" '^layer.time_mix ' "$T/out"
-says "no growth" 'growth +0 MB' "$T/out"
+says "no growth" 'growth +0\.000 MB' "$T/out"
 for id in layer.rope layer.attn layer.ffn kern.attn memory.kv2048; do
     run "$HONE" bench "$id" -m "$M" --quick
     says "$id has no subject" "$id: not for a recurrent model: "
