@@ -56,7 +56,7 @@ if [ ! -f "$TINY" ]; then
 fi
 cp "$TINY" "$T/m.gguf"
 M=$T/m.gguf
-small="-p 8 -n 8"
+small="-p 8 -n 8 --quality quick" # of the full hash, tests/e2e/mutants.sh is the test
 
 # ---- save, list, compare, rm ----
 expect 0 "save" "$HONE" lab baseline save one -m "$M" $small -r 10 $B

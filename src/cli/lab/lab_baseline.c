@@ -249,7 +249,7 @@ static int save(const hn_cli *cli, const char *name)
         return hn_cli_error(HN_EXIT_FAILURE, "%s is there already; --force replaces it, rm %s removes it",
                             HN_ESC(path, strlen(path)), name);
     const hn_file_use file = { path, "the baseline", "another NAME, or --dir", HN_FILE_WRITTEN };
-    int rc = hn_cli_files_apart_below(cli, &file, 1);
+    int rc = hn_cli_files_apart(cli, &file, 1);
     if (rc) return rc;
     if (from && hn_opts_n_args(cli->opts) > 2)
         return hn_cli_usage(cli, "--from takes what was measured; ids belong to a new measurement");
