@@ -1,23 +1,7 @@
-/* The roof of int8 products by smmla, with sixteen independent accumulators. */
+/* The roof of int8 products by smmla (neon_peaks.h). */
 #if defined(__aarch64__)
-#include "kernels/peaks.h"
-
-#include <arm_neon.h>
-
-enum { N_ACC = 16 };
-
-static int64_t products(int64_t n)
-{
-    int32x4_t acc[N_ACC];
-    int8x16_t a = vdupq_n_s8(3), b = vdupq_n_s8(1);
-    for (int i = 0; i < N_ACC; i++) acc[i] = vdupq_n_s32(0);
-    __asm__("" : "+w"(a), "+w"(b)); /* unknown to the compiler from here on */
-    for (int64_t k = 0; k < n; k++)
-        for (int i = 0; i < N_ACC; i++) acc[i] = vmmlaq_s32(acc[i], a, b);
-    int64_t s = 0;
-    for (int i = 0; i < N_ACC; i++) s += vaddlvq_s32(acc[i]);
-    return s;
-}
+#define PRODUCT vmmlaq_s32
+#include "kernels/neon_peaks.h"
 
 const hn_peak_op hn_peak_neon_i8mm = { "smmla, 128 bits", N_ACC * 64, products, N_ACC * 4, 24, -1 };
 #else

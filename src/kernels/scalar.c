@@ -145,34 +145,27 @@ static int32_t kblock_isum(const kblock *w, const hn_a256 *a)
     return isum;
 }
 
-#define MATMUL_K_MIN(NAME, BLOCK, UNPACK, FROM, T)                                                          \
-    static void NAME(const hn_mm *m)                                                                        \
-    {                                                                                                       \
-        int64_t nb = m->n_in / 256;                                                                         \
-        for (int64_t r = m->r0; r < m->r1; r++) {                                                           \
-            for (int64_t c = 0; c < m->n_col; c++) m->y[c * m->ldy + r] = 0.0f;                             \
-            for (int64_t b = 0; b < nb; b++) {                                                              \
-                FROM(T, BLOCK, 1, 1);                                                                       \
-                kblock k;                                                                                   \
-                UNPACK(&k, wb);                                                                             \
-                for (int64_t c = 0; c < m->n_col; c++) {                                                    \
-                    const hn_a256 *a = (const hn_a256 *)((const char *)m->x + (size_t)c * m->x_stride) + b; \
-                    int32_t isum = kblock_isum(&k, a), msum = 0;                                            \
-                    for (int s = 0; s < 8; s++) msum += k.min[s] * (a->bsum[2 * s] + a->bsum[2 * s + 1]);   \
-                    float *y = &m->y[c * m->ldy + r];                                                       \
-                    *y = fmaf(k.d * a->d, (float)isum, *y);                                                 \
-                    *y = fmaf(-(k.dmin * a->d), (float)msum, *y);                                           \
-                }                                                                                           \
-            }                                                                                               \
-        }                                                                                                   \
-    }
-MATMUL_K_MIN(matmul_q4_K, hn_q4_K, unpack_q4_K, FROM_ROWS, HN_Q4_K)
-MATMUL_K_MIN(matmul_q5_K, hn_q5_K, unpack_q5_K, FROM_ROWS, HN_Q5_K)
-MATMUL_K_MIN(packed_q4_K, hn_q4_K, unpack_q4_K, FROM_PACK, HN_Q4_K)
-MATMUL_K_MIN(packed_q5_K, hn_q5_K, unpack_q5_K, FROM_PACK, HN_Q5_K)
+/* y and one block's share: of a type with minima … */
+static float add_min(float y, const kblock *w, const hn_a256 *a)
+{
+    int32_t isum = kblock_isum(w, a), msum = 0;
+    for (int s = 0; s < 8; s++) msum += w->min[s] * (a->bsum[2 * s] + a->bsum[2 * s + 1]);
+    y = fmaf(w->d * a->d, (float)isum, y);
+    return fmaf(-(w->dmin * a->d), (float)msum, y);
+}
 
-/* Codes stored unsigned: OFFSET is taken off again through the sums. */
-#define MATMUL_K_OFFSET(NAME, BLOCK, UNPACK, OFFSET, FROM, T)                                               \
+/* … and of one whose codes are stored unsigned: offset is taken off again through the sums. */
+static float add_offset(float y, const kblock *w, const hn_a256 *a, int32_t offset)
+{
+    int32_t isum = kblock_isum(w, a), off = 0;
+    for (int t = 0; t < 16; t++) off += w->scale[t] * a->bsum[t];
+    isum -= offset * off;
+    return fmaf(w->d * a->d, (float)isum, y);
+}
+static float add_32(float y, const kblock *w, const hn_a256 *a) { return add_offset(y, w, a, 32); }
+static float add_128(float y, const kblock *w, const hn_a256 *a) { return add_offset(y, w, a, 128); }
+
+#define MATMUL_K(NAME, BLOCK, UNPACK, ADD, FROM, T)                                                         \
     static void NAME(const hn_mm *m)                                                                        \
     {                                                                                                       \
         int64_t nb = m->n_in / 256;                                                                         \
@@ -184,19 +177,20 @@ MATMUL_K_MIN(packed_q5_K, hn_q5_K, unpack_q5_K, FROM_PACK, HN_Q5_K)
                 UNPACK(&k, wb);                                                                             \
                 for (int64_t c = 0; c < m->n_col; c++) {                                                    \
                     const hn_a256 *a = (const hn_a256 *)((const char *)m->x + (size_t)c * m->x_stride) + b; \
-                    int32_t isum = kblock_isum(&k, a), off = 0;                                             \
-                    for (int t = 0; t < 16; t++) off += k.scale[t] * a->bsum[t];                            \
-                    isum -= (OFFSET)*off;                                                                   \
                     float *y = &m->y[c * m->ldy + r];                                                       \
-                    *y = fmaf(k.d * a->d, (float)isum, *y);                                                 \
+                    *y = ADD(*y, &k, a);                                                                    \
                 }                                                                                           \
             }                                                                                               \
         }                                                                                                   \
     }
-MATMUL_K_OFFSET(matmul_q6_K, hn_q6_K, unpack_q6_K, 32, FROM_ROWS, HN_Q6_K)
-MATMUL_K_OFFSET(packed_q6_K, hn_q6_K, unpack_q6_K, 32, FROM_PACK, HN_Q6_K)
-MATMUL_K_OFFSET(matmul_iq4_XS, hn_iq4_XS, unpack_iq4_XS, 128, FROM_ROWS, HN_IQ4_XS)
-MATMUL_K_OFFSET(packed_iq4_XS, hn_iq4_XS, unpack_iq4_XS, 128, FROM_PACK, HN_IQ4_XS)
+MATMUL_K(matmul_q4_K, hn_q4_K, unpack_q4_K, add_min, FROM_ROWS, HN_Q4_K)
+MATMUL_K(matmul_q5_K, hn_q5_K, unpack_q5_K, add_min, FROM_ROWS, HN_Q5_K)
+MATMUL_K(packed_q4_K, hn_q4_K, unpack_q4_K, add_min, FROM_PACK, HN_Q4_K)
+MATMUL_K(packed_q5_K, hn_q5_K, unpack_q5_K, add_min, FROM_PACK, HN_Q5_K)
+MATMUL_K(matmul_q6_K, hn_q6_K, unpack_q6_K, add_32, FROM_ROWS, HN_Q6_K)
+MATMUL_K(packed_q6_K, hn_q6_K, unpack_q6_K, add_32, FROM_PACK, HN_Q6_K)
+MATMUL_K(matmul_iq4_XS, hn_iq4_XS, unpack_iq4_XS, add_128, FROM_ROWS, HN_IQ4_XS)
+MATMUL_K(packed_iq4_XS, hn_iq4_XS, unpack_iq4_XS, add_128, FROM_PACK, HN_IQ4_XS)
 
 /* ---- matmul: 32-blocks ------------------------------------------------------------------------ */
 

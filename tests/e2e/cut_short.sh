@@ -107,7 +107,7 @@ says "… is named" 'model\.gguf was changed or cut short'
 
 # ---- measured processes: the reason reaches the record and the user ----
 cp "$TINY" "$M"
-timeout 100 "$HONE" bench -m "$M" -p 64 -n 64 -r 400 >"$T/out" 2>"$T/err" &
+timeout 100 "$HONE" bench -m "$M" -p 64 -n 64 -r 9000 >"$T/out" 2>"$T/err" &
 pid=$!
 sleep 1 # before, within or between its processes: always a failure that names the file
 truncate -s 100000 "$M"

@@ -194,7 +194,7 @@ for i in 01 02 03 04 05 06 07 08 09 10 11 12 13 14 15 16 17 18 19 20; do
     many="$many --data $T/huge$i.jsonl"
 done
 for how in "-m $TINY" "--from-config ${TINY%.gguf}.json --vocab 4000"; do
-    for pause in 0.3 1 3 9 27 81; do # until reading has begun
+    for pause in 0.02 0.1 0.3 1 3 9 27 81; do # until reading has begun, and not all is read
         "$HONE" train $how $many --seq 32 --steps 100000 -o "$T/never.gguf" >"$T/out" 2>"$T/err" &
         pid=$!
         await listening $pid
