@@ -132,7 +132,7 @@ static void test_options_of_rows(void **state)
 {
     static const char *const known[] = { "n-prompt", "n-gen",        "depth", "lora",    "no-quality", "timing",
                                          "counts",   "model",        "pre",   "threads", "cpu",        "threads-batch",
-                                         "chunk",    "allow-paging", "kv",    "packed" };
+                                         "chunk",    "allow-paging", "kv",    "packed",  "quality",    "prompt-seed" };
     const hn_bench_entry *e;
     int plain = 0;
     for (size_t k = 0; (e = hn_bench_at(k)); k++) {
