@@ -69,7 +69,7 @@ if [ -f "$TINY" ]; then
     case $rc in 0 | 10 | 11) ok "accepted: measured" ;; *) not_ok "accepted: exit $rc" "$T/err" ;; esac
     says "and shown" 'THE SIDES ANSWER DIFFERENTLY' "$T/out"
     if grep -qE "verdict +(IMPROVED|SAME)" "$T/out"; then not_ok "other answers are not called better" "$T/out"; else ok "other answers are not called better"; fi
-    expect 1 "a setting that bench does not know" "$HONE" lab ab this colour=red $small
+    expect 2 "a setting that bench does not know" "$HONE" lab ab this colour=red $small
     says "names it" 'colour'
     run timeout 100 "$HONE" lab selftest -m "$TINY" --quick --json
     case $rc in 0 | 13) ok "selftest: what must be noticed is noticed" ;; *) not_ok "selftest: exit $rc" "$T/out" "$T/err" ;; esac

@@ -9,8 +9,8 @@ typedef enum hn_wish { HN_WISH_NONE = 0, HN_WISH_MET, HN_WISH_NOT_MET, HN_WISH_O
 const char *hn_wish_word(hn_wish w); /* "" "met" "not met" "open" */
 
 /* The target of a record ("< 5 us a word", "anon < 2 MB, metadata < 1 MB, tensors 0") against its statistics: met or
- * not when the interval of its median lies on one side, or, of fewer than six samples, all of them do; else open. NONE: no
- * target, or one with conditions ("at width 5120"), which a program cannot judge. */
+ * not when the interval of its median lies on one side, or, of fewer than six samples, all of them do; else open. NONE:
+ * no target, or one with conditions ("at width 5120"), which a program cannot judge. */
 hn_wish hn_target_judge(json_t *record);
 
 /* "decode_tok_s>=44": a name, one of >= <= > < and a number. */

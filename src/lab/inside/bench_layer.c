@@ -103,7 +103,7 @@ static void do_norm(layer_job *j)
 static void do_all(layer_job *j)
 {
     j->failed |= hone_seq_truncate(j->s, 0, 0, &j->err) != HONE_OK ||
-                 hone_decode(j->s, j->tokens, TOKENS, j->logits, &j->err) != HONE_OK;
+                 hone_run_batch(j->s, j->tokens, TOKENS, j->logits, &j->err) != HONE_OK;
 }
 
 static void call_part(void *arg, int64_t calls)

@@ -131,7 +131,7 @@ static hone_status loss_of_engine(train_job *j, hn_bench_run *r, double *loss, h
     *loss = 0;
     for (int32_t i = 0; i + 1 < n && st == HONE_OK; i++) {
         t[0] = (hone_token){ j->ids[i], i, 0, true };
-        if ((st = hone_decode(s, t, 1, logits, err)) != HONE_OK) break;
+        if ((st = hone_run_batch(s, t, 1, logits, err)) != HONE_OK) break;
         double max = -INFINITY, sum = 0;
         for (int32_t k = 0; k < v; k++) max = fmax(max, (double)logits[k]);
         for (int32_t k = 0; k < v; k++) sum += exp((double)logits[k] - max);

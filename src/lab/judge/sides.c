@@ -678,7 +678,8 @@ static hone_status failed(const hn_side *s, const hn_process *r, hone_error *err
 {
     char why[700];
     hn_process_why(r, why, sizeof why);
-    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s", HN_ESC(s->label, strlen(s->label)),
+    /* 2: this command line is wrong, not what it measures */
+    return HN_FAIL(err, r->exit_code == 2 ? HONE_E_ARG : HONE_E_FORMAT, "%s: %s", HN_ESC(s->label, strlen(s->label)),
                    why[0] ? why : "printed no result");
 }
 
