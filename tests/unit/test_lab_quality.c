@@ -313,7 +313,8 @@ static hn_paths walk(opened *o, bool quick)
     return out;
 }
 
-/* One model: every way gives the same bits; a session that does not is named with its way. */
+/* One model: every way gives the same bits; a session that does not is named with its way, and gets no hash. (All ways
+ * of a sound build: tests/e2e/bench_quality.sh.) */
 static void test_all_ways(void **state)
 {
     opened o = { .m = NULL };
@@ -321,18 +322,17 @@ static void test_all_ways(void **state)
         puts("SKIP: models/hone-tiny.gguf is not here");
         skip();
     }
-    hn_paths a = walk(&o, true), b = walk(&o, false);
+    hn_paths a = walk(&o, true);
     assert_int_equal(a.verdict.state, HN_VALID);
-    assert_int_equal(b.verdict.state, HN_VALID);
     assert_memory_equal(a.hash, "q2q-", 4);
-    assert_memory_equal(b.hash, "q2-", 3);
     assert_int_equal(a.n_long, HN_Q_LONG_QUICK);
-    assert_int_equal(b.n_long, HN_Q_LONG);
     assert_true(a.n_left == 1 && strstr(a.left[0], "positions beyond"));
-    assert_true(b.n_left == 0 && b.n_compared > 500 && o.n_opened == 4);
+    assert_true(a.n_compared > 4 && o.n_opened == 1);
     o.wrong_chunk = 1;
     a = walk(&o, false);
     assert_int_equal(a.verdict.state, HN_INVALID);
+    assert_int_equal(a.n_long, HN_Q_LONG);
+    assert_int_equal(a.hash[0], 0);
     if (!strstr(a.verdict.reason, "in chunks of 1 than")) fail_msg("%s", a.verdict.reason);
     hone_session_free(o.s);
     hone_context_free(o.ctx);
