@@ -319,6 +319,46 @@ static const char *last_word(const hn_command *c)
     return space ? space + 1 : c->name;
 }
 
+/* Words that the program is asked for when they are wanted (hone help --words KIND); "gguf": files of models. Names
+ * mean the same in every command. NULL: none. */
+static const char *words_of_option(const hn_opt *o)
+{
+    static const char *const words[][2] = { { "model", "gguf" },         { "lora", "gguf" },
+                                            { "tokenizer", "gguf" },     { "cpu", "cpus" },
+                                            { "type", "types" },         { "chat-template", "templates" },
+                                            { "preset", "presets" },     { "targets", "targets" },
+                                            { "baseline", "baselines" }, { "save-baseline", "baselines" } };
+    for (size_t i = 0; o->kind != HN_OPT_CHOICE && i < sizeof words / sizeof *words; i++)
+        if (strcmp(o->name, words[i][0]) == 0) return words[i][1];
+    return NULL;
+}
+
+/* Of the arguments of a command. */
+static const char *words_of_args(const hn_command *c)
+{
+    static const char *const words[][2] = {
+        { "synth", "presets" }, { "bench", "ids" }, { "help", "commands" }, { "lab baseline", "baseline-words" }
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(c->name, words[i][0]) == 0) return words[i][1];
+    return c->takes && strncmp(c->takes, "model", 5) == 0 ? "gguf" : NULL;
+}
+
+static void bash_words(FILE *f, const char *prog, const char *words)
+{
+    if (!words) fputs("COMPREPLY=($(compgen -f -- \"$cur\"))", f);
+    else if (strcmp(words, "gguf") == 0)
+        fputs("COMPREPLY=($(compgen -d -- \"$cur\") $(compgen -f -X '!*.gguf' -- \"$cur\"))", f);
+    else fprintf(f, "COMPREPLY=($(compgen -W \"$(%s help --words %s 2>/dev/null)\" -- \"$cur\"))", prog, words);
+}
+
+static void zsh_words(FILE *f, const char *prog, const char *words)
+{
+    if (!words) fputs("_files", f);
+    else if (strcmp(words, "gguf") == 0) fputs("_files -g \"*.gguf(-.)\"", f);
+    else fprintf(f, "{compadd -- $(%s help --words %s 2>/dev/null)}", prog, words);
+}
+
 /* Calls fn for every option of a command. */
 typedef void option_fn(FILE *f, const char *prog, const hn_command *c, const hn_opt *o);
 static void each_option(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common,
@@ -351,8 +391,8 @@ static void bash_value(FILE *f, const char *prog, const hn_command *c, const hn_
         fputc('|', f);
     }
     fprintf(f, "--%s) ", o->name);
-    if (o->kind == HN_OPT_FILE) {
-        fputs("COMPREPLY=($(compgen -f -- \"$cur\"))", f);
+    if (o->kind == HN_OPT_FILE || words_of_option(o)) {
+        bash_words(f, prog, words_of_option(o));
     } else if (o->kind == HN_OPT_CHOICE) {
         fputs("COMPREPLY=($(compgen -W \"", f);
         with_separator(f, o->choices, '|', ' ');
@@ -370,7 +410,9 @@ static void bash_command(FILE *f, const char *prog, const hn_command *c, const h
     each_option(f, prog, c, common, bash_value);
     fprintf(f, "%sesac\n%sif [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"", indent, indent);
     each_option(f, prog, c, common, bash_word);
-    fputs("\" -- \"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n", f);
+    fputs("\" -- \"$cur\")); else ", f);
+    bash_words(f, prog, words_of_args(c));
+    fputs("; fi\n", f);
 }
 
 /* Word `at` is a command below; what follows are its options. */
@@ -416,7 +458,7 @@ static void quoted(FILE *f, const char *s, bool zsh)
     }
 }
 
-static void zsh_spelling(FILE *f, const hn_opt *o, const char *word, size_t len)
+static void zsh_spelling(FILE *f, const char *prog, const hn_opt *o, const char *word, size_t len)
 {
     fprintf(f, " \\\n      '*%.*s[", (int)len, word); /* '*': may be given again, the last wins */
     quoted(f, o->help, true);
@@ -425,7 +467,7 @@ static void zsh_spelling(FILE *f, const hn_opt *o, const char *word, size_t len)
         fprintf(f, ":");
         quoted(f, o->arg ? o->arg : "value", true);
         fputc(':', f);
-        if (o->kind == HN_OPT_FILE) fputs("_files", f);
+        if (o->kind == HN_OPT_FILE || words_of_option(o)) zsh_words(f, prog, words_of_option(o));
         if (o->kind == HN_OPT_CHOICE) {
             fputc('(', f);
             with_separator(f, o->choices, '|', ' ');
@@ -439,10 +481,10 @@ static void zsh_option(FILE *f, const char *prog, const hn_command *c, const hn_
 {
     char name[80];
     int n = snprintf(name, sizeof name, "--%s", o->name);
-    zsh_spelling(f, o, name, (size_t)n);
+    zsh_spelling(f, prog, o, name, (size_t)n);
     for (const char *a = o->alias; a && *a;) {
         size_t k = strcspn(a, " ");
-        zsh_spelling(f, o, a, k);
+        zsh_spelling(f, prog, o, a, k);
         a += k;
         while (*a == ' ') a++;
     }
@@ -461,7 +503,11 @@ static void zsh_command(FILE *f, const char *prog, const hn_command *c, const hn
 {
     fputs("    _arguments", f);
     each_option(f, prog, c, common, zsh_option);
-    if (c->max_args) fputs(" \\\n      '*:argument:_files'", f);
+    if (c->max_args || c->takes) {
+        fputs(" \\\n      '*:argument:", f);
+        zsh_words(f, prog, words_of_args(c));
+        fputc('\'', f);
+    }
     fputs(" ;;\n", f);
 }
 
@@ -509,7 +555,9 @@ static void fish_option(FILE *f, const char *prog, const hn_command *c, const hn
         a += k;
         while (*a == ' ') a++;
     }
-    if (o->kind == HN_OPT_FILE) fputs(" -rF", f);
+    const char *words = words_of_option(o);
+    if (words && strcmp(words, "gguf") != 0) fprintf(f, " -xa '(%s help --words %s)'", prog, words);
+    else if (o->kind == HN_OPT_FILE) fputs(" -rF", f);
     else if (o->kind == HN_OPT_CHOICE) {
         fputs(" -xa '", f);
         with_separator(f, o->choices, '|', ' ');

@@ -32,7 +32,8 @@ const hn_opt_group hn_group_model = { "Model", model_opts };
 
 static const hn_opt prompt_opts[] = {
     HN_OPT("prompt", "-p", STR, "TEXT", "the text, as it is", .excl = "input"),
-    HN_OPT("file", "-f", FILE, "FILE", "read the text from FILE, all of it; - is standard input", .excl = "input"),
+    HN_OPT("file", "-f", FILE, "FILE",
+           "read the text from FILE, all of it; - is standard input (a pipe is read without)", .excl = "input"),
     HN_OPT("ids", NULL, STR, "LIST",
            "token ids instead of text, as in 1,2,3, used as given; @FILE reads them from FILE", .excl = "input",
            .use = HN_USE_AT),
@@ -141,6 +142,18 @@ int hn_cli_error(int code, const char *fmt, ...)
     say("hone: ", fmt, ap);
     va_end(ap);
     return code;
+}
+
+int hn_cli_without_effect(const hn_cli *cli, bool only, const char *const *names, const char *why)
+{
+    for (const hn_opt_group *const *g = cli->cmd->groups; *g; g++)
+        for (const hn_opt *o = (*g)->opts; o->name; o++) {
+            bool named = false;
+            for (const char *const *n = names; *n && !named; n++) named = strcmp(*n, o->name) == 0;
+            if (named != only && hn_opts_given(cli->opts, o->name))
+                return hn_cli_usage(cli, "--%s changes nothing here: %s", o->name, why);
+        }
+    return 0;
 }
 
 void hn_cli_note(const char *fmt, ...)
@@ -429,6 +442,9 @@ static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_m
     } else if (hn_read_all(file, &out->text, &out->len, &err) != HONE_OK) {
         return hn_cli_fail_input(file, &err);
     }
+    /* echo's own line end; -f - takes everything */
+    bool piped = !text && !hn_opts_str(cli->opts, "file");
+    if (piped && out->len && out->text[out->len - 1] == '\n') out->text[--out->len] = 0;
     /* a text that continues a session is not a beginning */
     bool begins = !hn_opts_flag(cli->opts, "no-bos") &&
                   !(hn_opts_has(cli->opts, "state-in") && hn_opts_str(cli->opts, "state-in"));
@@ -646,6 +662,33 @@ int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *
                             "the prompt has %zu tokens after the %d of %s, the context holds %d; try: a larger -c",
                             n_prompt, past, HN_ESC(state, strlen(state)), (int)n_ctx);
     return 0;
+}
+
+/* ---- long prompts ------------------------------------------------------------------------------------ */
+
+bool hn_cli_append_shows(const hn_cli *cli, int32_t n)
+{
+    return hn_stderr_is_tty() && n > hn_opts_i32(cli->opts, "chunk");
+}
+
+hone_status hn_cli_append(const hn_cli *cli, hone_session *s, const int32_t *ids, int32_t n, const float **logits,
+                          hone_error *err)
+{
+    if (!hn_cli_append_shows(cli, n)) return hone_append(s, 0, ids, n, logits, err);
+    int32_t chunk = hn_opts_i32(cli->opts, "chunk");
+    double t0 = hn_now_ms();
+    hone_status st = HONE_OK;
+    for (int32_t at = 0, k; at < n && st == HONE_OK; at += k) {
+        char label[120];
+        int len = snprintf(label, sizeof label, "prompt: %d of %d tokens", at, n);
+        double rate = at / (hn_now_ms() - t0 + 1e-9) * 1e3;
+        if (at) snprintf(label + len, sizeof label - (size_t)len, ", %.0f tok/s, %.0f s left", rate, (n - at) / rate);
+        hn_progress_fn(label, (uint64_t)at, (uint64_t)n);
+        k = n - at < chunk ? n - at : chunk;
+        st = hone_append(s, 0, ids + at, k, logits, err);
+    }
+    hn_progress_end();
+    return st;
 }
 
 /* ---- time ------------------------------------------------------------------------------------------ */

@@ -1,10 +1,17 @@
 /* hone help: global help, help of one command, manual page, completion scripts. */
 #include "cli/cli.h"
+#include "lab/bench/bench.h"
+#include "lab/judge/baseline.h"
+
+#include <dirent.h>
+#include <stdlib.h>
 
 static const hn_opt opts[] = {
     HN_OPT("man", NULL, FLAG, NULL, "print the manual page (roff); try: hone help --man | man -l -", .excl = "output"),
     HN_OPT("completion", NULL, CHOICE, "SHELL", "print a completion script for", .choices = "bash|zsh|fish",
            .excl = "output"),
+    HN_OPT("words", NULL, CHOICE, "KIND", "print the words of a kind, one a line, as completion asks for them",
+           .choices = "presets|types|cpus|templates|targets|baselines|baseline-words|ids|commands", .excl = "output"),
     HN_OPT_END,
 };
 static const hn_opt_group group = { "Output", opts };
@@ -45,6 +52,50 @@ static int help_json(const hn_command *only)
     return hn_json_print(o);
 }
 
+static void list_baselines(void)
+{
+    struct dirent **list;
+    int n = scandir(HN_BASELINE_DIR, &list, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        const char *name = list[i]->d_name, *dot = strrchr(name, '.');
+        if (dot && dot != name && strcmp(dot, ".json") == 0) hn_out_printf("%.*s\n", (int)(dot - name), name);
+        free(list[i]);
+    }
+    if (n >= 0) free(list);
+}
+
+/* Fixed lists, of what the library knows by name. */
+static const char *const
+    types = "F32 F16 BF16 Q8_0 Q6_K Q5_K_M Q5_K_S Q4_K_M Q4_K_S Q3_K_L Q3_K_M Q3_K_S Q2_K Q5_0 "
+            "Q5_1 Q4_0 Q4_1 IQ4_NL IQ4_XS",
+    *const templates = "chatml llama2 llama3 mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 gemma phi3 "
+                       "phi4 zephyr vicuna deepseek deepseek2 glm4 command-r gpt-oss rwkv-world",
+    *const targets = "qv attn all q k v o gate up down";
+
+static void list_words(const char *kind)
+{
+    const hone_synth_preset *preset;
+    size_t n = strcmp(kind, "presets") == 0 ? hone_synth_presets(&preset) : 0;
+    const char *fixed = strcmp(kind, "types") == 0       ? types
+                        : strcmp(kind, "templates") == 0 ? templates
+                        : strcmp(kind, "targets") == 0   ? targets
+                                                         : "";
+    for (size_t i = 0; i < n; i++) hn_out_printf("%s\n", preset[i].name);
+    for (size_t k; *fixed; fixed += k + (fixed[k] == ' ')) {
+        k = strcspn(fixed, " ");
+        hn_out_printf("%.*s\n", (int)k, fixed);
+    }
+    for (int l = 0; strcmp(kind, "cpus") == 0 && l < HN_CPU_LEVELS; l++)
+        if (hn_cpu_has((hn_cpu_level)l)) hn_out_printf("%s\n", hn_cpu_level_name((hn_cpu_level)l));
+    for (const hn_command *const *c = hn_commands; strcmp(kind, "commands") == 0 && *c; c++)
+        hn_out_printf("%s\n", (*c)->name);
+    const hn_bench_entry *e;
+    for (size_t i = 0; strcmp(kind, "ids") == 0 && (e = hn_bench_at(i)); i++)
+        if (!e->needs) hn_out_printf("%s\n", e->id);
+    if (strcmp(kind, "baseline-words") == 0) hn_out_printf("save\nlist\nrm\ncompare\n");
+    if (strncmp(kind, "baseline", 8) == 0) list_baselines();
+}
+
 static int run(const hn_cli *cli)
 {
     const char *shell = hn_opts_str(cli->opts, "completion");
@@ -62,6 +113,7 @@ static int run(const hn_cli *cli)
         cmd = found;
     }
     if (hn_opts_flag(cli->opts, "man")) hn_help_man(stdout, "hone", HN_TAGLINE, hn_commands, hn_common_groups, cmd);
+    else if (hn_opts_str(cli->opts, "words")) list_words(hn_opts_str(cli->opts, "words"));
     else if (shell) hn_help_completion(stdout, "hone", shell, hn_commands, hn_common_groups);
     else if (cli->json) return help_json(cmd);
     else if (cmd) hn_help_command(stdout, "hone", cmd, hn_common_groups, hn_out_width());

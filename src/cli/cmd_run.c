@@ -53,6 +53,17 @@ typedef struct job {
 
 /* ---- setting up ------------------------------------------------------------------------------ */
 
+/* Is --chat-template itself at fault, and not the message? */
+static bool wrong_name(const job *j, const char *format)
+{
+    hone_chat_text t;
+    hone_chat_params p = { .messages = "[{\"role\":\"user\",\"content\":\"x\"}]", .chat_template = format };
+    if (!format) return false;
+    bool wrong = hone_chat_render(j->model, &p, &t, NULL) == HONE_E_ARG;
+    if (!wrong) hone_chat_text_free(&t);
+    return wrong;
+}
+
 /* The text of -p or -f as one user message in the model's chat template. */
 static int chat_prompt(job *j)
 {
@@ -96,7 +107,8 @@ static int chat_prompt(job *j)
                            .trust_input = hn_opts_flag(o, "trust-input") };
     if (!dump) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the message");
     else if (hone_chat_tokenize(j->model, &p, &j->prompt.ids, &j->prompt.n, &err) != HONE_OK)
-        rc = err.code == HONE_E_ARG ? hn_cli_error(HN_EXIT_FAILURE, "%s", err.message) : hn_cli_fail(&err);
+        rc = err.code == HONE_E_ARG && !wrong_name(j, format) ? hn_cli_error(HN_EXIT_FAILURE, "%s", err.message)
+                                                              : hn_cli_fail(&err);
     else if (j->prompt.n == 0 || j->prompt.n > INT32_MAX)
         rc = hn_cli_error(HN_EXIT_FAILURE, "the prompt has %zu tokens", j->prompt.n);
     for (size_t i = 0; !rc && i < j->prompt.n; i++)
@@ -327,8 +339,11 @@ static hone_status generate(job *j, hone_error *err)
     int32_t n_ctx = hone_session_n_ctx(j->session);
 
     j->t_prefill = hn_now_ms();
-    if ((st = hone_append(j->session, 0, j->prompt.ids, (int32_t)j->prompt.n, &logits, err)) != HONE_OK) return st;
+    st = hn_cli_append(j->cli, j->session, j->prompt.ids, (int32_t)j->prompt.n, &logits, err);
+    if (st != HONE_OK) return st;
     j->t_logits = hn_now_ms();
+    if (hn_cli_append_shows(j->cli, (int32_t)j->prompt.n) && echo_prompt(j) != 0)
+        return HN_FAIL(err, HONE_E_NOMEM, "no memory for the text of the prompt");
     j->stop = "length";
     while (!done && (j->limit < 0 || j->n_tok < j->limit)) {
         int32_t id, pos = hone_seq_length(j->session, 0);
@@ -394,7 +409,8 @@ static int run_job(job *j)
     if ((rc = make_prompt(j))) return rc;
     t_prompt =
         hn_now_ms() - t_prompt; /* the session's size depends on the prompt, but loading does not: count it apart */
-    if ((rc = new_session(j)) || (rc = new_sampler(j)) || (rc = new_stream(j)) || (rc = echo_prompt(j))) return rc;
+    if ((rc = new_session(j)) || (rc = new_sampler(j)) || (rc = new_stream(j))) return rc;
+    if (!hn_cli_append_shows(j->cli, (int32_t)j->prompt.n) && (rc = echo_prompt(j))) return rc; /* else behind it */
     j->t_submit = hn_now_ms() - t_prompt;
     hone_status st = generate(j, &err);
     return finish(j, st, &err);

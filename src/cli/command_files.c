@@ -273,6 +273,7 @@ int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more
     add_options(u);
     add_arguments(u);
     add_environment(u);
+    u->folders = true; /* names that a command makes itself: it makes their folders, too */
     for (size_t i = 0; i < n_more; i++) add(u, more[i].path, more[i].role, more[i].what, more[i].option);
     int rc = u->rc ? u->rc : u->nomem ? hn_cli_error(HN_EXIT_NOMEM, "no memory for the names of files") : 0;
     if (!rc && u->full) rc = hn_cli_usage(cli, "more than %d files on one command line", MAX_USES);

@@ -54,11 +54,15 @@ static int unknown_command(const hn_command *parent, const char *name)
         names[n++] = (*c)->name + skip;
     const char *say = parent ? NULL : hn_foreign_command(name), *near = hn_nearest(name, names, n);
     if (say) return hn_cli_usage(NULL, "unknown command '%s': %s", name, say);
-    return hn_cli_usage(parent ? &cli : NULL, "unknown %s '%s'%s%s%s",
+    char all[200] = ""; /* where they are few */
+    for (size_t i = 0, at = 0; parent && !near && n <= 6 && i < n && at < sizeof all; i++)
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "; expected ", names[i]);
+    return hn_cli_usage(parent ? &cli : NULL, "unknown %s '%s'%s%s%s%s",
                         name[0] == '-' ? "option"
                         : parent       ? "laboratory command"
                                        : "command",
-                        HN_ESC(name, strlen(name)), near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+                        HN_ESC(name, strlen(name)), near ? "; did you mean " : "", near ? near : "", near ? "?" : "",
+                        all);
 }
 
 /* Before the options are known to be right. */

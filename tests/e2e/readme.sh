@@ -10,7 +10,7 @@ PATH=$T/bin:$PATH
 export PATH
 
 # its examples in their order: a later one reads what an earlier one wrote
-sed -n 's/^    \(hone .*\)$/\1/p' README.md >"$T/commands"
+sed -n 's/^    \(hone .*\)$/\1/p; s/^    \(for .*>my.txt\)$/\1/p' README.md >"$T/commands"
 [ "$(wc -l <"$T/commands")" -ge 5 ]
 if [ $? -eq 0 ]; then ok "README.md shows $(wc -l <"$T/commands" | tr -d ' ') commands"; else not_ok "README.md shows five commands" "$T/commands"; fi
 while IFS= read -r command; do
@@ -18,12 +18,13 @@ while IFS= read -r command; do
     rc=$?
     if [ $rc -eq 0 ] && { [ -s "$T/out" ] || case $command in *\>*) true ;; *" -o "*) true ;; *) false ;; esac; }; then
         ok "$command"
+        case $command in *"Lily had a"*) says "and what it learnt shows" '^Lily had a [a-z]+ [a-z]+\. Lily loved the [a-z]+\.' "$T/out" ;; esac
     else
         echo "# exit $rc"
         not_ok "$command" "$T/out" "$T/err"
     fi
 done <"$T/commands"
-for f in story.txt mine.gguf; do
+for f in my.txt mine.gguf; do
     if [ -s "$T/here/$f" ]; then ok "$f was written"; else not_ok "$f was written"; fi
 done
 for f in ./demo.sh ./test.sh; do

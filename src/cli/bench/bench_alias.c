@@ -17,12 +17,12 @@ static const hn_opt alias_opts[] = {
            "keep the result as baseline NAME, in place of an older one (hone lab baseline save)"),
     HN_OPT("baseline", NULL, STR, "NAME", "compare the result with baseline NAME (hone lab baseline compare)"),
     HN_OPT("counts", NULL, STR, "LIST", "of entries that have such, disp.call: how many calls, as in 100,1000"),
-    HN_OPT("framework", NULL, CHOICE, "NAME", "hone; other engines need hone lab compare",
+    HN_OPT("framework", NULL, CHOICE, "NAME", "hone; other engines need adapters to them",
            .choices = "hone|llama.cpp|pytorch|tinygrad|mlx"),
     HN_OPT("strategies", NULL, STR, "LIST", "strategies of mixed-precision experts: needs models with experts"),
     HN_OPT("shard", NULL, I32, "N", "processes that share one model: 1, more need hone to run on several", .min = 1,
            .max = 4096),
-    HN_OPT("fair-comparison", NULL, FLAG, NULL, "strict rules for comparing engines: needs hone lab compare"),
+    HN_OPT("fair-comparison", NULL, FLAG, NULL, "strict rules for comparing engines: needs adapters to them"),
     HN_OPT_END,
 };
 const hn_opt_group hn_group_alias = { "As other harnesses have it", alias_opts };
@@ -53,11 +53,12 @@ int hn_bench_aliases(const hn_cli *cli)
     if (framework && strcmp(framework, "hone") != 0) {
         char what[64];
         snprintf(what, sizeof what, "--framework %s", framework);
-        return absent(cli, what, "adapters to other engines (hone lab compare); hone alone can be measured");
+        return absent(cli, what,
+                      "adapters to other engines; hone alone can be measured, other programs by hone lab ab --cmd");
     }
     if (hn_opts_flag(o, "fair-comparison"))
         return absent(cli, "--fair-comparison",
-                      "adapters to other engines (hone lab compare); hone alone can be measured");
+                      "adapters to other engines; hone alone can be measured, other programs by hone lab ab --cmd");
     if (hn_opts_str(o, "strategies"))
         return absent(cli, "--strategies", "models with experts, a family that hone does not run yet");
     if (hn_opts_given(o, "shard") && hn_opts_i32(o, "shard") > 1)

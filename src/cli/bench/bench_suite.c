@@ -92,8 +92,11 @@ static int choose_one(suite *s, const char *arg)
         rc = hn_kern_choose(s->cli, arg, &s->kernels);
         if (rc != HN_KERN_NONE || n) return rc == HN_KERN_NONE ? 0 : rc;
     }
-    return hn_cli_usage(s->cli, "nothing is called '%s'; bench takes options, and ids that hone lab list shows",
-                        HN_ESC(arg, strlen(arg)));
+    if (strncmp(arg, "cmp.", 4) == 0 && (e = hn_bench_find("cmp.ENGINE")) && e->needs) /* the catalogue's placeholder */
+        return hn_cli_usage(s->cli, "%s is not in this build: needs %s", HN_ESC(arg, strlen(arg)), e->needs);
+    bool list = strspn(arg, "0123456789") == strlen(arg) && hn_opts_given(s->cli->opts, "counts");
+    return hn_cli_usage(s->cli, "nothing is called '%s'; bench takes options, and ids that hone lab list shows%s",
+                        HN_ESC(arg, strlen(arg)), list ? "; a list has commas: --counts 100,1000" : "");
 }
 
 static int choose(suite *s)

@@ -52,7 +52,8 @@ static hone_status prefill(answer *a, chat_prompt *p, const float **logits, hone
     double t = hn_now_ms();
     memcpy(c->ids, p->ids, (size_t)p->n * sizeof *p->ids);
     memcpy(c->own, p->own, (size_t)p->n * sizeof *p->own);
-    hone_status st = hone_seq_sync(c->session, 0, p->ids, p->n, &p->reused, logits, err);
+    hone_status st = hone_seq_match(c->session, 0, p->ids, p->n, &p->reused, err);
+    if (st == HONE_OK) st = hn_cli_append(c->cli, c->session, p->ids + p->reused, p->n - p->reused, logits, err);
     if (st == HONE_OK)
         st = hone_seq_checkpoint(c->session, 0, err); /* another answer, or another message, begins here */
     c->n_ids = hone_seq_length(c->session, 0);

@@ -373,6 +373,14 @@ static hone_status measure(plain *x, hone_error *err)
     return st == HONE_OK ? ran : HN_FAIL(err, st, "%s", other.message);
 }
 
+/* A prompt that nobody asked for need not be longer than what the model was trained for. */
+static void fit_prompt(plain *x, const hn_bench_settings *set)
+{
+    int32_t room = x->p.n_ctx_train - x->config.depth - x->config.n_gen;
+    if (set->n_prompt < 0 && x->p.n_ctx_train > 0 && room >= 64 && room < x->config.n_prompt)
+        x->config.n_prompt = room & ~63;
+}
+
 hone_status hn_run_e2e(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
 {
     const hn_bench_settings *set = &r->set;
@@ -387,6 +395,7 @@ hone_status hn_run_e2e(hn_bench_run *r, const hn_bench_entry *e, hone_error *err
                                    .depth = set->depth > 0 ? set->depth : 0,
                                    .prompt_seed = set->prompt_seed };
     hone_status st = hn_runner_begin(&x->p, r, e, err);
+    if (st == HONE_OK) fit_prompt(x, set);
     if (st == HONE_OK) st = hn_runner_quality(&x->p, &x->b.verdict, err);
     if (st == HONE_OK) st = measure(x, err);
     hn_bunch_free(&x->b);

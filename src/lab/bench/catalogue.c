@@ -10,7 +10,7 @@
 #define SERVER "the server (hone serve)"
 #define RANKS "running one model on several processes"
 #define GLM "the GLM-4.7 family, which hone does not run yet"
-#define ADAPTERS "adapters to other engines (hone lab compare)"
+#define ADAPTERS "adapters to other engines"
 
 #define ABSENT(id_, what_, unit_, method_, needs_)                                                \
     {                                                                                             \
