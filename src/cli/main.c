@@ -47,7 +47,7 @@ static const hn_command *find_sub(const hn_command *parent, const char *name)
 /* parent NULL: of hone itself. */
 static int unknown_command(const hn_command *parent, const char *name)
 {
-    const char *names[64];
+    const char *names[64] = { 0 };
     size_t n = 0, skip = parent ? strlen(parent->name) + 1 : 0;
     hn_cli cli = { .cmd = parent };
     for (const hn_command *const *c = parent ? parent->subs : hn_commands; *c && n < 64; c++)

@@ -1,5 +1,5 @@
-/* hone bench -p 128,512 -t 1,2: lists where a number is expected measure every combination, one after the other, each as
- * if it had been asked for alone. Owns the expansion; refuses to know what is measured. */
+/* hone bench -p 128,512 -t 1,2: lists where a number is expected measure every combination, one after the other, each
+ * as if it had been asked for alone. Owns the expansion; refuses to know what is measured. */
 #include "cli/bench/bench_command.h"
 
 #include <stdlib.h>
