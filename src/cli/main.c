@@ -1,6 +1,7 @@
 /* The program: finds the command, parses its options, runs it, makes sure that
  * what it printed has arrived. */
 #include "base/file.h"
+#include "cli/bench/bench_command.h"
 #include "cli/cli.h"
 
 #include <fcntl.h>
@@ -46,7 +47,7 @@ static const hn_command *find_sub(const hn_command *parent, const char *name)
 /* parent NULL: of hone itself. */
 static int unknown_command(const hn_command *parent, const char *name)
 {
-    const char *names[64];
+    const char *names[64] = { 0 };
     size_t n = 0, skip = parent ? strlen(parent->name) + 1 : 0;
     hn_cli cli = { .cmd = parent };
     for (const hn_command *const *c = parent ? parent->subs : hn_commands; *c && n < 64; c++)
@@ -134,6 +135,8 @@ static const hn_command *command_for_model(const char *name, int argc, char **ar
     return prompt ? &hn_command_run : &hn_command_chat;
 }
 
+static int run_bench(int argc, char **argv) { return run_command(&hn_command_bench, argc, argv); }
+
 /* With 0, 1 or 2 closed, the next file opened would take the number and receive
  * what was meant for stdout. A stand-in makes writing fail instead. */
 static void hold_standard_fds(void)
@@ -170,5 +173,7 @@ int main(int argc, char **argv)
         if (!sub) return hn_out_finish(unknown_command(cmd, argv[skip]));
         cmd = sub;
     }
-    return hn_out_finish(hn_cli_check_files(run_command(cmd, argc - skip, argv + skip)));
+    bool grid = cmd == &hn_command_bench && hn_bench_is_grid(argc - skip, argv + skip);
+    int rc = grid ? hn_bench_grid(argc - skip, argv + skip, run_bench) : run_command(cmd, argc - skip, argv + skip);
+    return hn_out_finish(hn_cli_check_files(rc));
 }

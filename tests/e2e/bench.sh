@@ -217,6 +217,15 @@ if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
 else
     skip "asking on a terminal" "script(1) finds no pseudo-terminal here"
 fi
+# ---- lists: every combination ----
+expect 0 "a grid" "$HONE" bench -m "$TINY" -p 8,16 --n-gen=4,5 -t 1 -r 1 --no-quality
+grep '^==\|^config' "$T/out" | tr '\n' ' ' >"$T/cells"
+says "each combination, named" '^== -p 8 --n-gen=4 config +prompt 8, generate 4,.* == -p 8 --n-gen=5 config +prompt 8, generate 5,.* == -p 16 --n-gen=4 .* == -p 16 --n-gen=5 config +prompt 16, generate 5,' "$T/cells"
+expect 0 "a grid as JSON" "$HONE" bench -m "$TINY" -p 8,16 -n 0 -r 1 --no-quality --json
+[ "$(grep -c '^{"schema":"hone.bench/1"' "$T/out")" = 2 ] && ok "a record a line" || not_ok "a record a line" "$T/out"
+expect 2 "no list of numbers" "$HONE" bench -m "$TINY" -p 8,x -r 1
+says "is one value, and wrong" "'8,x' is not a whole number"
+
 # ---- a result beside the last one like it, and beside what is required of it ----
 quick="-m $TINY -p 8 -n 4 -t 1 --file $T/beside"
 expect 0 "a first run" "$HONE" bench $quick -r 6 --title first

@@ -36,6 +36,12 @@ int hn_bench_check_required(const hn_cli *cli, const json_t *ids);
 /* The exit code for what does not hold, each said; else 0. */
 int hn_bench_require(const hn_cli *cli, json_t *records);
 
+/* Is there a list where hone bench expects a number (-p 128,512)? Then each combination is run as a command of its own;
+ * the exit code is the last that is not 0. */
+typedef int hn_bench_cell(int argc, char **argv);
+bool hn_bench_is_grid(int argc, char **argv);
+int hn_bench_grid(int argc, char **argv, hn_bench_cell *run);
+
 /* The progress of a comparison, on a terminal; the argument is not used. */
 void hn_ab_show_progress(void *unused, const hn_ab_progress *at);
 
