@@ -132,7 +132,8 @@ all: $(PROGRAM) $(B)/libhone.a $(B)/$(SO_LINK) $(B)/hone.pc
 # Everything is rebuilt when the compiler or a flag changes …
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(shell $(CC) --version 2>/dev/null | head -n 1)' '$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(WARN),$(HN_CFLAGS))' >$@.new
+	@printf '%s\n' '$(shell $(CC) --version 2>/dev/null | head -n 1)' '$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(WARN),$(HN_CFLAGS))' \
+		'$(ISA_FMA) $(ISA_AVX512_BF16) $(OPT_KERNELS_$(FLAVOUR)) $(OPT_TESTS_$(FLAVOUR))' >$@.new
 	@cmp -s $@.new $@ && rm -f $@.new || mv -f $@.new $@
 # … and version.c alone when the commit does.
 $(B)/build_info.h: FORCE
@@ -237,6 +238,14 @@ endif
 ifneq ($(OPT_KERNELS_$(FLAVOUR)),)
 ifeq ($(origin CFLAGS),file)
 $(foreach d,$(HOT),$(B)/$d/%.o): private CFLAGS = $(OPT_KERNELS_$(FLAVOUR))
+endif
+endif
+# Where sanitizers slow everything down, two files are optimised in full: the oracle, which every test of every level runs,
+# and the test whose reference is a forward pass in double precision.
+ifneq ($(filter asan ubsan tsan,$(FLAVOUR)),)
+ifeq ($(origin CFLAGS),file)
+$(B)/src/kernels/scalar_fma.o: private CFLAGS = -O3 -g1
+$(B)/tests/unit/test_rwkv.o: private CFLAGS = -O1 -g1
 endif
 endif
 # Kernels parse nothing, and clang takes many minutes and gigabytes to instrument them: that is left to gcc's asan.

@@ -27,7 +27,38 @@ C
     printf '/* lab */\n#include "base/base.h"\n#include <stdio.h>\nvoid f(void) { printf("x"); }\n' >src/lab/stats/stats.c
     printf '/* inside */\n#include "gguf/gguf.c"\n#include "lab/stats/stats.c"\n' >src/lab/inside/inside.c
     printf '/* os: the place for it */\n#include <sys/prctl.h>\nlong g(void) { return getauxval(16); }\nchar *p = "/proc/x";\n' >src/base/os.c
-    printf '/* cli */\n#include "hone.h"\n#include "base/base.h"\n#include "lab/inside/inside.c"\nint main(void) { return 0; }\nx = { HN_OPT("read", 0, FLAG, 0, ""), HN_OPT("passed", 0, FLAG, 0, "", .forward = 1) };\ny = f("read");\n' >src/cli/main.c
+    printf '/* cli */\n#include "hone.h"\n#include "base/base.h"\n#include "lab/inside/inside.c"\nint main(void) { return 0; }\n' >src/cli/main.c
+    cat >src/cli/cmd_one.c <<'C'
+/* one: reads one option itself, one in a table, and hands one on */
+static const hn_opt opts[] = {
+    HN_OPT("read", 0, FLAG, 0, ""),
+    HN_OPT("listed", 0, FLAG, 0, ""),
+    HN_OPT("passed", 0, FLAG, 0, "", .forward = 1),
+};
+static const hn_opt_group group = { "One", opts };
+static const struct {
+    const char *name;
+} names[] = {
+    { "listed" },
+};
+static int reads(const hn_cli *cli) { return flag(cli, "read") + flag(cli, names[0].name) + hn_opts_forward(cli); }
+static int run(const hn_cli *cli) { return reads(cli); }
+static const hn_opt_group *const groups[] = { &group, NULL };
+const hn_command hn_command_one = { .groups = groups, .run = run };
+C
+    cat >src/cli/cmd_two.c <<'C'
+/* two: reads another of the same name */
+static const hn_opt opts[] = {
+    HN_OPT("deaf", 0, FLAG, 0, ""),
+};
+static const hn_opt_group group = { "Two", opts };
+static int run(const hn_cli *cli)
+{
+    return flag(cli, "deaf");
+}
+static const hn_opt_group *const groups[] = { &group, NULL };
+const hn_command hn_command_two = { .groups = groups, .run = run };
+C
     printf '# x\nsee [the other](docs/A.md#two-words-here), `lab/stats/stats.c`, `src/*/os.c`, tests/e2e/NAME.sh and a/src/that/is/elsewhere\n' >README.md
     printf '# a\n## Two words, here\nback [up](../README.md), src/base/os.c.\n' >docs/A.md
     printf '# map\n*.c lint\nsrc/* e2e/all\ninclude/* e2e/all\n' >tests/map.txt
@@ -62,7 +93,13 @@ printf '/* x */\n#include "gguf/gguf.h"\n' >src/lab/bench/x.c; expect "only insi
 echo '/* x */' >src/lab/x.c;                         expect "a file of no room of the lab" "lab/ has rooms"
 echo 'typedef struct { int x; } hn_two;' | tee -a src/gguf/gguf.c >>src/lab/stats/stats.c; expect "a type defined twice" "hn_two: defined in src/gguf/gguf.c too"
 printf 'typedef struct hn_a {\n    int x;\n} hn_a;\n' | tee -a src/gguf/gguf.c >>src/quant/quant.h; expect "the same, in lines" "hn_a: defined in"
-echo 'x = { HN_OPT("deaf", "-d", FLAG, 0, "text") };' >>src/cli/main.c; expect "an option that nobody reads" "--deaf is accepted, and read by nobody"
+edit 's/flag(cli, "read")/0/' src/cli/cmd_one.c;          expect "an option that nobody reads" "--read is accepted by hn_command_one, and not read"
+edit 's/HN_OPT("read"/HN_OPT("deaf", 0, FLAG, 0, ""), HN_OPT("read"/' src/cli/cmd_one.c; expect "an option that another command reads" "cmd_one.c:3: --deaf is accepted by hn_command_one"
+edit 's/names\[0\]\.name/0/' src/cli/cmd_one.c;           expect "an option of a table that nobody uses" "--listed is accepted by hn_command_one"
+edit 's/hn_opts_forward(cli)/0/' src/cli/cmd_one.c;        expect "an option that is not handed on" "--passed is accepted by hn_command_one"
+edit 's/return reads(cli)/return 0/' src/cli/cmd_one.c;    expect "a function that run does not reach" "--read is accepted by hn_command_one"
+edit 's/return flag/return hn_cli_without_effect/' src/cli/cmd_two.c; expect "refused is not read" "--deaf is accepted by hn_command_two"
+echo 'int g(void *s) { return hone_prefill(s, 0, 1, 0, 0); }' >>src/lab/stats/stats.c; expect "a name of an older version" "hone_append, hone_run_batch"
 echo '#  include "../gguf/gguf.h"' >>src/base/base.h; expect "relative include" "name it from src/"
 echo '#include "other.h"' >>src/base/base.h;         expect "header of nowhere" "not in this room"
 mkdir src/attic; echo '/* x */' >src/attic/x.c;      expect "unknown room" "not a room"

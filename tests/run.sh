@@ -8,7 +8,7 @@
 #   asan      the test programs under AddressSanitizer and UBSan, and the fuzz corpus
 #   tsan      the test programs that use threads, under ThreadSanitizer
 #   cross     the same outputs from an aarch64 build under emulation
-#   clang     a warning-free build with clang, which is not run: -O0 will do
+#   clang     a warning-free build with clang, which is not run: -O0 will do, and the objects of the tests
 #   quick     alone: build, lint and programs, of a build that compiles in a third of the time (FLAVOUR=quick)
 #   check     what $CHECK names, as scripts/check.sh calls it
 # No stage: all of the suite. A test is a cmocka case, a line "ok"/"not ok" of a script, or a
@@ -256,7 +256,7 @@ run_programs() {
 # would take the longer. No test asks how fast a machine is.
 ALONE='test_(bench_entries|lab_peaks)'
 # Those that take longest begin first.
-LONG='e2e.(train|faults|bench|perplexity|one_answer)|tests.cross|test_(grad|pack_file|session|text_vectors)$|fuzz_|mutate_'
+LONG='e2e.(train|faults|bench|perplexity|one_answer)|tests.cross|test_(grad|pack_file|session|text_vectors|rwkv|adapter|dataset)$|fuzz_|mutate_'
 runner=
 
 stage_build() {
@@ -348,7 +348,7 @@ stage_clang() {
         command -v $c >/dev/null 2>&1 && { clang=$c; break; }
     done
     if [ -z "$clang" ]; then skip "clang" "no clang"; return; fi
-    built "build with $clang" "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O0 B=build/clang WERROR=1 all tests
+    built "build with $clang" "$MAKE" -j"$jobs" CC="$clang" CFLAGS=-O0 B=build/clang WERROR=1 all test-objects
 }
 
 stage_check() { # CHECK: names as in tests/map.txt

@@ -144,6 +144,18 @@ int hn_cli_error(int code, const char *fmt, ...)
     return code;
 }
 
+int hn_cli_without_effect(const hn_cli *cli, bool only, const char *const *names, const char *why)
+{
+    for (const hn_opt_group *const *g = cli->cmd->groups; *g; g++)
+        for (const hn_opt *o = (*g)->opts; o->name; o++) {
+            bool named = false;
+            for (const char *const *n = names; *n && !named; n++) named = strcmp(*n, o->name) == 0;
+            if (named != only && hn_opts_given(cli->opts, o->name))
+                return hn_cli_usage(cli, "--%s changes nothing here: %s", o->name, why);
+        }
+    return 0;
+}
+
 void hn_cli_note(const char *fmt, ...)
 {
     va_list ap;

@@ -60,6 +60,9 @@ int hn_cli_fail_model(const hone_error *err);
 int hn_cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "hone: …" and where to read on; returns HN_EXIT_USAGE. */
 int hn_cli_usage(const hn_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* An option that is given and changes nothing of what is asked for is refused: all of the command's but those named
+ * (only), or those named. names: ends with NULL; why: what it belongs to, in words. 0, or the exit code. */
+int hn_cli_without_effect(const hn_cli *cli, bool only, const char *const *names, const char *why);
 /* What hone has in place of a word of another program: an option with its dashes, a command; NULL: not known. */
 const char *hn_foreign_option(const char *word);
 const char *hn_foreign_command(const char *word);
@@ -153,7 +156,8 @@ hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char 
 
 /* Before any work: nothing that the command line writes is also read, or written twice, by whatever name, and all of it
  * can be replaced (no folder, device, pipe). main.c does it for every command from the tables of its options
- * (hn_opt.use, hn_command.reads_args); a command that makes names of its own calls it again with those. */
+ * (hn_opt.use, hn_command.reads_args); a command that makes names of its own calls it again with those, whose folders it makes
+ * too. */
 int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more);
 
 /* The prompt of hn_group_prompt. text/len: as given (text NULL with --ids); ids: tokens

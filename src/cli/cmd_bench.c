@@ -53,6 +53,8 @@ static int run(const hn_cli *cli)
 {
     if (hn_is_bench_child(cli)) return hn_bench_child(cli);
     int rc = hn_bench_aliases(cli);
+    if (rc == 0 && hn_opts_flag(cli->opts, "no-quality") && hn_opts_given(cli->opts, "quality"))
+        rc = hn_cli_usage(cli, "--no-quality and --quality contradict each other; give one of them");
     if (rc == 0) rc = check_texts(cli);
     return rc ? rc : hn_bench_suite(cli);
 }

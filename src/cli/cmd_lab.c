@@ -35,8 +35,10 @@ static const hn_opt list_opts[] = {
     HN_OPT("preset", NULL, STR, "NAME", "the model whose shapes to name (hone synth --list)", .def = "llama-3.2-1b"),
     HN_OPT_END,
 };
-static const hn_opt_group peaks_group = { "Measurement", peaks_opts }, list_group = { "List", list_opts };
-static const hn_opt_group *const peaks_groups[] = { &peaks_group, NULL }, *const list_groups[] = { &list_group, NULL };
+static const hn_opt_group peaks_group = { "Measurement", peaks_opts };
+static const hn_opt_group list_group = { "List", list_opts };
+static const hn_opt_group *const peaks_groups[] = { &peaks_group, NULL };
+static const hn_opt_group *const list_groups[] = { &list_group, NULL };
 
 /* ---- peaks ------------------------------------------------------------------------------ */
 

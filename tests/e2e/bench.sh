@@ -28,7 +28,7 @@ top() { # top KEY: as value, but only before the first nested object
     value "$1" "$T/top"
 }
 
-expect 0 "bench --json" "$HONE" bench -m "$M" $small -r 2 --json
+expect 0 "bench --json" "$HONE" bench -m "$M" --quality quick $small -r 2 --json
 check "one line of JSON" "$(wc -l <"$T/out" | tr -d ' ')" 1
 check "schema" "$(top schema)" '"hone.bench/1"'
 check "valid" "$(top valid)" true
@@ -49,10 +49,10 @@ check "no more in huge pages than in memory" "$(sed -n 's/.*"model_resident_mb":
 
 # the same answer, whatever the setting
 for setting in "-t 1" "-t 3" "--chunk 7" "--cpu scalar"; do
-    run "$HONE" bench -m "$M" $small -r 1 --json $setting
+    run "$HONE" bench -m "$M" --quality quick $small -r 1 --json $setting
     check "same quality hash with $setting" "$(top quality)" "$hash"
 done
-run "$HONE" bench -m "$M" $small -r 1 --json --kv f32
+run "$HONE" bench -m "$M" --quality quick $small -r 1 --json --kv f32
 case $(top quality) in
 "$hash") not_ok "another KV cache type gives other logits" "$T/out" ;;
 *) ok "another KV cache type gives other logits" ;;
@@ -65,7 +65,7 @@ check "and says so" "$(top invalid_reason)" '"quality not checked (--no-quality)
 check "no hash" "$(top quality)" null
 expect 0 "nothing generated" "$HONE" bench -m "$M" -p 8 -n 0 -r 1 --json --no-quality
 check "nothing generated, no decode rate" "$(top decode_tok_s)" null
-expect 0 "the table" "$HONE" bench -m "$M" $small -r 2
+expect 0 "the table" "$HONE" bench -m "$M" --quality quick $small -r 2
 says "a verdict for people" '^verdict  valid' "$T/out"
 says "medians for people" '^decode tok/s +[0-9]' "$T/out"
 
@@ -95,12 +95,12 @@ expect 2 "no model" "$HONE" bench
 expect 3 "a model that is not there" "$HONE" bench -m "$T/none.gguf"
 says "it is named" 'none\.gguf'
 expect 3 "a folder as model" "$HONE" bench -m "$T"
-expect 2 "a bad count" "$HONE" bench -m "$M" -p x
-expect 2 "no samples" "$HONE" bench -m "$M" -r 0
-expect 2 "an argument" "$HONE" bench -m "$M" extra
-expect 2 "the hidden mode is not for people" "$HONE" bench -m "$M" _sample now
-expect 2 "a history without a name" "$HONE" bench -m "$M" --file x/
-expect 2 "an unknown level" "$HONE" bench -m "$M" --cpu abacus
+expect 2 "a bad count" "$HONE" bench -m "$M" --quality quick -p x
+expect 2 "no samples" "$HONE" bench -m "$M" --quality quick -r 0
+expect 2 "an argument" "$HONE" bench -m "$M" --quality quick extra
+expect 2 "the hidden mode is not for people" "$HONE" bench -m "$M" --quality quick _sample now
+expect 2 "a history without a name" "$HONE" bench -m "$M" --quality quick --file x/
+expect 2 "an unknown level" "$HONE" bench -m "$M" --quality quick --cpu abacus
 echo x >"$T/plain"
 expect 1 "a history that cannot be written" "$HONE" bench -m "$M" -p 4 -n 4 -r 1 --no-quality --file "$T/plain/h"
 says "its path is named" 'plain'
@@ -159,14 +159,14 @@ many=$(grep -o '"gaps_ms"' "$T/out" | wc -l)
 says "warm-ups are counted" '"warmups":[1-9]' "$T/out"
 expect 0 "--framework hone" "$HONE" bench -m "$M" -p 4 -n 4 -r 1 --no-quality --framework hone --shard 1
 for option in "--framework llama.cpp" "--fair-comparison" "--strategies hybrid" "--shard 2"; do
-    expect 2 "$option" "$HONE" bench -m "$M" $option
+    expect 2 "$option" "$HONE" bench -m "$M" --quality quick $option
     says "$option: what is missing" 'not in this build: needs '
 done
-expect 2 "--framework nobody" "$HONE" bench -m "$M" --framework nobody
-expect 2 "--counts without an entry" "$HONE" bench -m "$M" --counts 1,2
+expect 2 "--framework nobody" "$HONE" bench -m "$M" --quality quick --framework nobody
+expect 2 "--counts without an entry" "$HONE" bench -m "$M" --quality quick --counts 1,2
 says "names the entry" 'disp\.call'
-expect 2 "--warmup less than none" "$HONE" bench -m "$M" --warmup -1
-expect 2 "--measurement-time without a number" "$HONE" bench -m "$M" --measurement-time soon
+expect 2 "--warmup less than none" "$HONE" bench -m "$M" --quality quick --warmup -1
+expect 2 "--measurement-time without a number" "$HONE" bench -m "$M" --quality quick --measurement-time soon
 
 mkdir "$T/b"
 full=$(realpath "$M")
@@ -185,7 +185,7 @@ run "$HONE" bench -m "$full" $small -r 1 --no-quality --baseline nobody
 cd "$root" || exit 1
 run "$HONE" bench -m "$M" $small -r 1 --no-quality --profile
 says "--profile: operations" '^ +attn_qkv ' "$T/out"
-expect 2 "--profile and --json" "$HONE" bench -m "$M" --profile --json
+expect 2 "--profile and --json" "$HONE" bench -m "$M" --quality quick --profile --json
 
 # benchmark.sh
 expect 0 "benchmark.sh -h" ./benchmark.sh -h

@@ -38,6 +38,17 @@ gate 1 "a gate without its baseline" --baseline gone $B
 says "says how to make one" 'lab baseline save'
 gate 2 "a gate against nothing"
 gate 2 "ids belong to --ab" --baseline gone kern.norm.96
+for o in "-p 9" "-n 3" "-d 1" "-t 1" "--rounds 9" "--seed 1" "--kv f32" "--bench-arg=--chunk=1"; do
+    gate 2 "a baseline is measured as it was saved: $o" --baseline gone $B $o
+    says "says so" 'changes nothing here: a baseline is measured as it was saved'
+done
+gate 2 "samples with --ab" --ab this -r 7
+gate 2 "another machine, but no baseline" --ab this --accept-environment
+expect 2 "compare with a length" "$HONE" lab baseline compare gone $B -p 9
+expect 2 "compare --from with samples" "$HONE" lab baseline compare gone $B --from "$T/h" -r 9
+expect 2 "save --from with a length" "$HONE" lab baseline save gone $B -m x.gguf --from "$T/h" -n 9
+expect 2 "save with a margin" "$HONE" lab baseline save gone $B -m x.gguf --margin 0.2
+expect 2 "list with a model" "$HONE" lab baseline list $B -m x.gguf
 
 if [ ! -f "$TINY" ]; then
     skip "baselines and gates of a model" "$TINY is not here"
@@ -45,7 +56,7 @@ if [ ! -f "$TINY" ]; then
 fi
 cp "$TINY" "$T/m.gguf"
 M=$T/m.gguf
-small="-p 8 -n 8"
+small="-p 8 -n 8 --quality quick" # of the full hash, tests/e2e/mutants.sh is the test
 
 # ---- save, list, compare, rm ----
 expect 0 "save" "$HONE" lab baseline save one -m "$M" $small -r 10 $B

@@ -21,7 +21,7 @@ else
     # refuses WHAT KEY JSON WORDS: all commands that read it do, with these words; nothing is written
     refuses() {
         forge "$2" "$3"
-        for _cmd in "lab baseline compare forged -r 3" "lab gate --baseline forged -r 6" ${5:+"lab gate --baseline forged --ab this -r 6" "lab baseline list"}; do
+        for _cmd in "lab baseline compare forged -r 3" "lab gate --baseline forged -r 6" ${5:+"lab gate --baseline forged --ab this" "lab baseline list"}; do
             expect 1 "$1: $_cmd" "$HONE" $_cmd --dir "$D"
             says "$1 is named ($_cmd)" "forged.json: .*$4"
         done

@@ -123,8 +123,10 @@ for how in "-t 1" "-t 3 --recompute" "--cpu scalar"; do
     same "the same adapter with $how" "$T/whole.gguf" "$T/other.gguf"
 done
 
-# kill -9 at many moments: each run is continued until it ends, then a new one begins
-kills=${KILLS:-50}
+# kill -9 at many moments, others every time: each run is continued until it ends, then a new one begins
+kills=${KILLS:-20}
+seed=${SEED:-$(date +%s)}
+echo "# moments of KILLS=$kills SEED=$seed"
 n=0
 runs=0
 bad=0
@@ -132,7 +134,7 @@ fresh=--fresh
 while [ "$n" -lt "$kills" ] && [ "$bad" -eq 0 ] && [ "$runs" -lt 200 ]; do
     "$HONE" train -m "$TINY" $SMALL --steps $STEPS -o "$T/killed.gguf" --save-every 1 $fresh >"$T/out" 2>"$T/err" &
     pid=$!
-    sleep "$(awk -v n="$n$runs" 'BEGIN { srand(n); printf "%.3f", 0.02 + 0.4 * rand() }')"
+    sleep "$(awk -v n="$((seed + 97 * n + 7919 * runs))" 'BEGIN { srand(n); printf "%.3f", 0.02 + 0.4 * rand() }')"
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
     case $? in

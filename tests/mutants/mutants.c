@@ -11,6 +11,7 @@
 #include "lab/machine/clock.h"
 #include "lab/machine/memory.h"
 #include "lab/quality/quality.h"
+#include "model/forward.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,30 +70,29 @@ static bool wrong_here(void)
            (is("timed-only") && at.sample);
 }
 
-void __real_hn_block_glu(const void *m, const void *f, int32_t il, void *rows);
-void __wrap_hn_block_glu(const void *m, const void *f, int32_t il, void *rows);
-void __wrap_hn_block_glu(const void *m, const void *f, int32_t il, void *rows)
+hn_half_fn __real_hn_block_glu,
+    __wrap_hn_block_glu; /* their types are the engine's: a change of them is an error here */
+void __wrap_hn_block_glu(const hone_model *m, hn_forward *f, int32_t il)
 {
-    if (il != 1 || !wrong_here()) __real_hn_block_glu(m, f, il, rows);
+    if (il != 1 || !wrong_here()) __real_hn_block_glu(m, f, il);
 }
 
-void __real_hn_block_attn(const void *m, const void *f, int32_t il, void *rows);
-void __wrap_hn_block_attn(const void *m, const void *f, int32_t il, void *rows);
-void __wrap_hn_block_attn(const void *m, const void *f, int32_t il, void *rows)
+hn_half_fn __real_hn_block_attn, __wrap_hn_block_attn;
+void __wrap_hn_block_attn(const hone_model *m, hn_forward *f, int32_t il)
 {
     bool left_out =
         (is("attention-one") && n_now() == 1) || (is("attention-deep") && pos_now() >= 600) || (is("every-path"));
-    if (il != 1 || !left_out) __real_hn_block_attn(m, f, il, rows);
+    if (il != 1 || !left_out) __real_hn_block_attn(m, f, il);
 }
 
-bool __real_hn_forward_run(const void *m, const void *f);
-bool __wrap_hn_forward_run(const void *m, const void *f);
-bool __wrap_hn_forward_run(const void *m, const void *f)
+hone_status __real_hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, hone_error *err);
+hone_status __wrap_hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, hone_error *err);
+hone_status __wrap_hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, hone_error *err)
 {
-    bool ok = __real_hn_forward_run(m, f);
+    hone_status st = __real_hn_forward_run(m, f, fault, err);
     at.piece++;
     at.pieces++;
-    return ok;
+    return st;
 }
 
 hone_status __real_hone_session_new(hone_session **out, hone_context *ctx, const hone_model *m,

@@ -295,7 +295,10 @@ static char *records(void)
           f);
     fputs("{\"schema\":\"hone.profile/"
           "1\",\"ts\":\"2026-01-07T00:00:00Z\",\"decode\":{\"whole_ms\":10,\"rest_ms\":1,\"rest_pct\":10,\"tokens\":4,"
-          "\"ops\":[{\"op\":\"<op>\",\"ms\":9,\"pct\":90,\"calls\":3}]}}\n",
+          "\"ops\":[{\"op\":\"<op>\",\"ms\":9,\"pct\":90,\"calls\":3,\"no_layer_ms\":2,\"layer_ms\":[4,3]}]}}\n",
+          f);
+    fputs("{\"schema\":\"hone.train/1\",\"kind\":\"step\",\"step\":1,\"loss\":2,"
+          "\"ms\":{\"data\":1,\"gradient\":8,\"optimizer\":1,\"eval\":null}}\n",
           f);
     fputs("{\"schema\":\"hone.ledger/"
           "1\",\"ts\":\"2026-01-08T00:00:00Z\",\"measured_mb\":10,\"parts\":[{\"name\":\"<w>\",\"mb\":8},{\"name\":"
@@ -341,6 +344,15 @@ static void test_html(void **state)
     const char *bad = well_formed(t);
     if (bad) print_message("here: %.200s\n", bad);
     assert_null(bad);
+    /* flame graphs: a phase, its layers, the operations in each; a training step and its parts */
+    static const char *const blocks[] = { "Flame graph of Decode",
+                                          "<title>layer 1: 3.00 ms, 30 %</title>",
+                                          "<title>no layer: 2.00 ms, 20 %</title>",
+                                          "<title>&lt;op&gt;: 4.00 ms, 40 %</title>",
+                                          "Flame graph of the steps",
+                                          "<title>gradient: 8.00 ms, 80 %</title>",
+                                          NULL };
+    for (const char *const *b = blocks; *b; b++) place_of(t, *b);
     /* loads nothing, runs nothing */
     static const char *const never[] = {
         "<script",        " src=",        "url(", "@import", "<iframe", "<object", "<link rel=\"stylesheet",
@@ -437,7 +449,7 @@ static void test_json(void **state)
     assert_int_equal(count(o, "summary", "attention", "quality changed"), 1);
     assert_int_equal(count(o, "summary", "attention", "worse"), 2); /* a comparison, and the step in the history */
     json_t *second = json_array_get(json_object_get(o, "files"), 1);
-    assert_int_equal(json_integer_value(json_object_get(second, "records")), 0);
+    assert_int_equal(json_integer_value(json_object_get(second, "records")), 1);
     assert_int_equal(json_integer_value(json_object_get(second, "seen_before")), 32);
     json_t *line = json_array_get(json_object_get(o, "series"), 0); /* the one with a step leads */
     assert_int_equal(json_array_size(json_object_get(line, "points")), 23);

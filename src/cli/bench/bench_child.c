@@ -163,7 +163,7 @@ static int run_check(child *c, const char *word)
 
 static hone_status session_logits(void *arg, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
 {
-    return hone_decode(arg, tokens, n_tok, logits, err);
+    return hone_run_batch(arg, tokens, n_tok, logits, err);
 }
 
 static int run_quality(child *c, const char *unused)
@@ -251,17 +251,17 @@ static int run_memory(child *c, const char *word)
         look(c, "ids"); /* the tokenizer is there now */
         /* in two calls, since from the second on a state is kept to go back to: no growth, but the whole of it */
         int32_t first = kv ? KV_FIRST : n, half = kv ? KV_FIRST / 2 : n;
-        st = hone_prefill(c->s, ids, half, &logits, &err);
-        if (st == HONE_OK && half < first) st = hone_prefill(c->s, ids + half, first - half, &logits, &err);
+        st = hone_append(c->s, 0, ids, half, &logits, &err);
+        if (st == HONE_OK && half < first) st = hone_append(c->s, 0, ids + half, first - half, &logits, &err);
         look(c, kv ? "512 positions" : "prompt");
         if (st == HONE_OK && kv) {
-            st = hone_prefill(c->s, ids + KV_FIRST, KV - KV_FIRST, &logits, &err);
+            st = hone_append(c->s, 0, ids + KV_FIRST, KV - KV_FIRST, &logits, &err);
             look(c, "2048 positions");
         }
         for (int32_t i = 0; forward && i < k.n_gen && st == HONE_OK; i++) {
             int32_t id = hn_scan_logits(logits, c->info.n_vocab).best;
             st = id < 0 ? HN_FAIL(&err, HONE_E_NUMERIC, "token %d: the logits hold a NaN or an infinity", i)
-                        : hone_prefill(c->s, &id, 1, &logits, &err);
+                        : hone_append(c->s, 0, &id, 1, &logits, &err);
         }
         if (forward) look(c, "generated");
     }

@@ -52,6 +52,13 @@ int hn_gate_settings(const hn_cli *cli, json_t *baseline, json_t **out)
 {
     hone_error err;
     hone_status st = hn_settings_read(out, json_object_get(baseline, "args"), hn_opts_str(cli->opts, "packed"), &err);
+    if (st == HONE_OK && strncmp(hn_record_text(baseline, "quality"), "q2q-", 4) == 0) { /* only equal kinds compare */
+        size_t i;
+        json_t *arg;
+        bool said = false;
+        json_array_foreach(*out, i, arg) said = said || hn_argv_is(json_string_value(arg), "quality");
+        if (!said) json_array_append_new(*out, json_string("--quality=quick"));
+    }
     if (st == HONE_OK) return 0;
     const char *name = json_string_value(json_object_get(baseline, "name"));
     return hn_cli_error(hn_exit_code(st), "baseline %s: %s", name ? name : "?", err.message);

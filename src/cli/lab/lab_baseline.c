@@ -448,12 +448,37 @@ static int compare(const hn_cli *cli, const char *name)
 
 /* ---- the command ------------------------------------------------------------------------------------------------ */
 
+/* What each verb reads. */
+static int check_options(const hn_cli *cli, const char *verb)
+{
+    static const char *const of_names[] = { "dir", NULL }, *const of_compare[] = { "dir",    "samples", "metrics",
+                                                                                   "margin", "model",   "packed",
+                                                                                   NULL },
+                             *const of_records[] = { "dir", "from", "record", "metrics", "margin", NULL },
+                             *const of_save_records[] = { "dir", "from", "record", "force", "model", NULL },
+                             *const not_of_save[] = { "record", "metrics", "margin", NULL };
+    bool from = hn_opts_str(cli->opts, "from") != NULL;
+    if (strcmp(verb, "save") == 0)
+        return from ? hn_cli_without_effect(cli, true, of_save_records, "--from takes what was measured, as it was")
+                    : hn_cli_without_effect(cli, false, not_of_save,
+                                            "expected it with compare, or --record with --from");
+    if (strcmp(verb, "compare") == 0)
+        return from ? hn_cli_without_effect(cli, true, of_records, "--from takes what was measured, as it was")
+                    : hn_cli_without_effect(cli, true, of_compare,
+                                            "a baseline is measured as it was saved; expected it with hone lab "
+                                            "baseline save");
+    return hn_cli_without_effect(cli, true, of_names, "list and rm measure nothing");
+}
+
 static int run(const hn_cli *cli)
 {
     const char *verb = hn_opts_arg(cli->opts, 0), *name = hn_opts_arg(cli->opts, 1);
     int n = hn_opts_n_args(cli->opts);
     static const char *const verbs[] = { "save", "list", "rm", "compare" };
-    if (strcmp(verb, "list") == 0) return n > 1 ? hn_cli_usage(cli, "list takes no names") : list(cli);
+    if (strcmp(verb, "list") == 0) {
+        int rc = n > 1 ? hn_cli_usage(cli, "list takes no names") : check_options(cli, verb);
+        return rc ? rc : list(cli);
+    }
     const char *near = hn_nearest(verb, verbs, sizeof verbs / sizeof *verbs);
     bool known = strcmp(verb, "save") == 0 || strcmp(verb, "rm") == 0 || strcmp(verb, "compare") == 0;
     if (!known)
@@ -461,6 +486,8 @@ static int run(const hn_cli *cli)
                             HN_ESC(verb, strlen(verb)), near ? "; did you mean " : "", near ? near : "",
                             near ? "?" : "");
     if (!name) return hn_cli_usage(cli, "%s needs the name of a baseline", verb);
+    int rc = check_options(cli, verb);
+    if (rc) return rc;
     if (strcmp(verb, "rm") == 0) return rm(cli);
     if (strcmp(verb, "save") == 0) return save(cli, name);
     if (n > 2)

@@ -553,6 +553,23 @@ static int judge(gate *g)
     return rc;
 }
 
+/* Each way of judging reads options of its own. */
+static int check_options(const hn_cli *cli)
+{
+    static const char
+        *const stored[] = { "baseline", "dir",  "metrics", "margin", "samples",         "accept-environment",
+                            "strict",   "file", "model",   "packed", "allow-different", NULL },
+               *const of_samples[] = { "samples", NULL }, *const of_baseline[] = { "dir", "accept-environment", NULL };
+    if (!hn_opts_str(cli->opts, "ab"))
+        return hn_cli_without_effect(cli, true, stored,
+                                     "a baseline is measured as it was saved; expected it with --ab, or with hone lab "
+                                     "baseline save");
+    int rc = hn_cli_without_effect(cli, false, of_samples, "with --ab the looks are --rounds of --runs");
+    if (rc == 0 && !hn_opts_str(cli->opts, "baseline"))
+        rc = hn_cli_without_effect(cli, false, of_baseline, "expected it with --baseline");
+    return rc;
+}
+
 static int run(const hn_cli *cli)
 {
     const hn_opts *o = cli->opts;
@@ -564,6 +581,7 @@ static int run(const hn_cli *cli)
         rc = hn_cli_usage(cli, "nothing to compare with; expected --baseline NAME or --ab REF");
     if (!rc && !hn_opts_str(o, "ab") && hn_opts_n_args(o))
         rc = hn_cli_usage(cli, "ids belong to --ab; a baseline knows what to measure");
+    if (!rc) rc = check_options(cli);
     if (!rc && file && hn_record_base(g.base, sizeof g.base, file, &err) != HONE_OK)
         rc = hn_cli_usage(cli, "%s", err.message);
     if (!rc && g.name) rc = hn_gate_load(cli, g.name, &g.baseline);

@@ -83,10 +83,10 @@ static hone_status own_logits(draw_job *j, hn_bench_run *r, double *pass_s, hone
     if (st != HONE_OK) return st;
     hn_bench_ids(ids, PROMPT + N_LOGITS, 0, 0, r->model);
     const float *logits;
-    st = hone_prefill(s, ids, PROMPT, &logits, err);
+    st = hone_append(s, 0, ids, PROMPT, &logits, err);
     for (int32_t k = 0; k < N_LOGITS && st == HONE_OK; k++) {
         uint64_t t = hn_clock_ns();
-        st = hone_prefill(s, &ids[PROMPT + k], 1, &logits, err);
+        st = hone_append(s, 0, &ids[PROMPT + k], 1, &logits, err);
         took[k] = (double)(hn_clock_ns() - t) * 1e-9;
         if (st == HONE_OK)
             memcpy(j->logits + (size_t)k * (size_t)j->n_vocab, logits, (size_t)j->n_vocab * sizeof *logits);

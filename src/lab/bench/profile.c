@@ -154,7 +154,7 @@ static hone_status one(run *r, int phase, const int32_t *ids, int32_t n, int32_t
     hone_session_set_profile(r->s, on ? on_event : NULL, &r->events);
     read_counters(r, before);
     uint64_t t0 = hn_clock_ns();
-    st = hone_prefill(r->s, ids, n, &r->logits, err);
+    st = hone_append(r->s, 0, ids, n, &r->logits, err);
     uint64_t t1 = hn_clock_ns();
     read_counters(r, after);
     hone_session_set_profile(r->s, NULL, NULL);
@@ -197,7 +197,7 @@ static hone_status round_of(run *r, const int32_t *ids, int32_t k, hone_error *e
     int32_t n_prompt = p->n_prompt > 0 ? p->n_prompt : 1;
     hone_status st = HONE_OK;
     if (p->n_prompt > 0) st = pair(r, HN_PROFILE_PREFILL, ids, n_prompt, p->depth, k & 1, k == 0, err);
-    else if ((st = back_to(r, p->depth, err)) == HONE_OK) st = hone_prefill(r->s, ids, 1, &r->logits, err);
+    else if ((st = back_to(r, p->depth, err)) == HONE_OK) st = hone_append(r->s, 0, ids, 1, &r->logits, err);
     for (int32_t i = 0; i < p->n_gen && st == HONE_OK; i++) {
         hn_logit_scan scan = hn_scan_logits(r->logits, r->n_vocab);
         if (scan.best < 0) {
@@ -249,10 +249,10 @@ hone_status hn_profile_run(hn_profile *out, hone_session *s, const hone_model *m
         hn_bench_ids(ids, n_prompt + p->depth, 0, 0, m);
         st = hone_seq_truncate(s, 0, 0, err);
     }
-    if (st == HONE_OK && p->depth > 0) st = hone_prefill(s, ids, p->depth, &r.logits, err);
+    if (st == HONE_OK && p->depth > 0) st = hone_append(s, 0, ids, p->depth, &r.logits, err);
     if (st == HONE_OK && p->depth > 0 && r.recurrent) st = hone_seq_snapshot(s, 0, &r.base, err);
     /* once unmeasured: pages, clocks and caches are warm */
-    if (st == HONE_OK) st = hone_prefill(s, ids + p->depth, n_prompt < WARM ? n_prompt : WARM, &r.logits, err);
+    if (st == HONE_OK) st = hone_append(s, 0, ids + p->depth, n_prompt < WARM ? n_prompt : WARM, &r.logits, err);
     for (int32_t k = 0; k < p->rounds && st == HONE_OK && out->verdict.state != HN_INVALID; k++)
         st = round_of(&r, ids + p->depth, k, err);
     for (int i = 0; i < HN_PROFILE_PHASES; i++) {

@@ -141,7 +141,7 @@ static hone_status request_timed(request_run *r, hn_request *q, const char *text
         t1 = hn_clock_ns();
         q->tokenize_ms = (double)(t1 - t0) * 1e-6;
     }
-    if ((st = hone_prefill(r->s, r->prompt, q->n_prompt, &logits, err)) != HONE_OK) return st;
+    if ((st = hone_append(r->s, 0, r->prompt, q->n_prompt, &logits, err)) != HONE_OK) return st;
     uint64_t t2 = hn_clock_ns();
     q->prefill_tok_s = q->n_prompt / ((double)(t2 - t1) * 1e-9);
     int32_t id = draw(r, q, logits);
@@ -153,7 +153,7 @@ static hone_status request_timed(request_run *r, hn_request *q, const char *text
     hn_proof_step(&q->proof, logits, r->n_vocab, id); /* between the gaps: no clock runs */
     while (q->n_ids < c->n_gen) {
         uint64_t before = hn_clock_witness_ns(), from = hn_clock_ns();
-        if ((st = hone_prefill(r->s, &id, 1, &logits, err)) != HONE_OK) return st;
+        if ((st = hone_append(r->s, 0, &id, 1, &logits, err)) != HONE_OK) return st;
         if ((id = draw(r, q, logits)) < 0) return HONE_OK;
         double gap_ms = (double)(hn_clock_ns() - from) * 1e-6;
         seen += hn_clock_witness_ns() - before;
@@ -273,7 +273,7 @@ static hone_status generate(hn_uncached *u, hone_session *s, int32_t *ids, int32
         uint64_t from = hn_clock_ns();
         if (!cached) st = hone_seq_truncate(s, 0, 0, err);
         if (st == HONE_OK)
-            st = all ? hone_prefill(s, ids, n, &logits, err) : hone_prefill(s, ids + n - 1, 1, &logits, err);
+            st = all ? hone_append(s, 0, ids, n, &logits, err) : hone_append(s, 0, ids + n - 1, 1, &logits, err);
         if (st == HONE_OK && (ids[n] = best(&u->verdict, logits, n_vocab, n)) < 0) break;
         spent += hn_clock_ns() - from;
         if (st == HONE_OK) hn_proof_step(proof, logits, n_vocab, ids[n]);
@@ -289,7 +289,7 @@ static hone_status choose_length(hn_uncached *u, hone_session *s, const int32_t 
     const float *logits;
     hone_status st = hone_seq_truncate(s, 0, 0, err);
     uint64_t t0 = hn_clock_ns();
-    if (st == HONE_OK) st = hone_prefill(s, ids, PILOT, &logits, err);
+    if (st == HONE_OK) st = hone_append(s, 0, ids, PILOT, &logits, err);
     double per_token = (double)(hn_clock_ns() - t0) * 1e-9 / PILOT;
     for (u->n_tok = 512; u->n_tok > 32 && 0.5 * u->n_tok * u->n_tok * per_token > most_s;) u->n_tok /= 2;
     return st;
@@ -334,7 +334,7 @@ static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prom
     for (int32_t q = 0; q < b->n_seq; q++)
         for (int32_t i = 0; i < np; i++) tok[n++] = (hone_token){ prompts[q * np + i], i, q, i + 1 == np };
     uint64_t t0 = hn_clock_ns(), spent = 0;
-    hone_status st = hone_decode(s, tok, n, logits, err);
+    hone_status st = hone_run_batch(s, tok, n, logits, err);
     b->prefill_tok_s = n / ((double)(hn_clock_ns() - t0) * 1e-9);
     hn_proof_begin(&b->proof, b->n_gen);
     hn_proof_begin(&b->company, b->n_gen);
@@ -351,7 +351,7 @@ static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prom
         hn_proof_step(&b->company, logits, (int64_t)b->n_seq * n_vocab, tok[b->n_seq - 1].id);
         if (step + 1 == b->n_gen) break;
         from = hn_clock_ns();
-        st = hone_decode(s, tok, b->n_seq, logits, err);
+        st = hone_run_batch(s, tok, b->n_seq, logits, err);
         spent += hn_clock_ns() - from;
     }
     b->decode_tok_s = (double)b->n_seq * (b->n_gen - 1) / ((double)spent * 1e-9);

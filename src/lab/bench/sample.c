@@ -59,7 +59,7 @@ static hone_status generate(hn_sample *s, hone_session *session, int32_t n_vocab
     while (s->n_ids < n_gen) {
         int32_t id = s->ids[s->n_ids - 1];
         uint64_t from = hn_clock_witness_ns(), t0 = hn_clock_ns();
-        hone_status st = hone_prefill(session, &id, 1, &logits, err);
+        hone_status st = hone_append(session, 0, &id, 1, &logits, err);
         if (st != HONE_OK) return st;
         id = pick(s, logits, n_vocab, s->n_ids);
         double gap_ms = (double)(hn_clock_ns() - t0) * 1e-6;
@@ -83,7 +83,7 @@ static hone_status timed_part(hn_sample *s, hone_session *session, const int32_t
 {
     const float *logits;
     uint64_t from = hn_clock_witness_ns(), t0 = hn_clock_ns();
-    hone_status st = hone_prefill(session, prompt, c->n_prompt > 0 ? c->n_prompt : 1, &logits, err);
+    hone_status st = hone_append(session, 0, prompt, c->n_prompt > 0 ? c->n_prompt : 1, &logits, err);
     uint64_t t1 = hn_clock_ns(), seen = hn_clock_witness_ns();
     if (st != HONE_OK) return st;
     int32_t id = pick(s, logits, n_vocab, 0);
@@ -132,7 +132,7 @@ hone_status hn_bench_measure(hn_sample *out, hone_session *session, const hone_m
         hn_bench_ids(prompt, n_prompt + c->depth, 0, c->prompt_seed, m);
         if (c->depth > 0) {
             const float *unused;
-            st = hone_prefill(session, prompt, c->depth, &unused, err);
+            st = hone_append(session, 0, prompt, c->depth, &unused, err);
         }
     }
     hn_evidence before, after;

@@ -1,6 +1,7 @@
 /* Training: forward and backward pass and the whole step of LoRA (rank 8, alpha 16, on Q and V; AdamW 1e-4, decay 0.01)
  * on one sequence of 512 random tokens, and the memory it takes. A time counts only when the pass was proved: the loss
  * is that of the engine's logits, and the gradient says how the loss moves. */
+#include "lab/quality/proof.h"
 #include "lab/bench/bench.h"
 
 #include "engine/engine.h"
@@ -130,7 +131,7 @@ static hone_status loss_of_engine(train_job *j, hn_bench_run *r, double *loss, h
     *loss = 0;
     for (int32_t i = 0; i + 1 < n && st == HONE_OK; i++) {
         t[0] = (hone_token){ j->ids[i], i, 0, true };
-        if ((st = hone_decode(s, t, 1, logits, err)) != HONE_OK) break;
+        if ((st = hone_run_batch(s, t, 1, logits, err)) != HONE_OK) break;
         double max = -INFINITY, sum = 0;
         for (int32_t k = 0; k < v; k++) max = fmax(max, (double)logits[k]);
         for (int32_t k = 0; k < v; k++) sum += exp((double)logits[k] - max);
@@ -244,6 +245,24 @@ static json_t *config_of(const train_job *j)
                      "targets", "qv", "batch", 1);
 }
 
+/* What a record proves: the bits of the loss before any step. */
+static void add_proof(hn_bench_result *res, const train_job *j)
+{
+    float bits[2];
+    memcpy(bits, &j->first, sizeof bits);
+    if (!res->extra) res->extra = json_object();
+    json_object_set_new(res->extra, "proof", hn_proof_of("loss", hn_bits_hash(bits, 2)));
+}
+
+/* Passes that change nothing: the last one that was timed must have the loss of the first. */
+static void after_passes(void *arg, hn_bench_result *res, const hn_bench_timing *t)
+{
+    train_job *j = arg;
+    if (memcmp(&j->loss, &j->first, sizeof j->loss) != 0)
+        hn_invalid(&res->verdict, "the timed pass gave the loss %.9g, the one before the clock %.9g", j->loss,
+                   j->first);
+}
+
 /* The loss after as many steps as were timed. */
 static void after_steps(void *arg, hn_bench_result *res, const hn_bench_timing *t)
 {
@@ -275,6 +294,7 @@ static hone_status measure_backward(hn_bench_run *r, const hn_bench_entry *e, tr
         for (size_t i = 0; i < both.n; i++) both.s[i] -= less;
         hn_bench_use(res, &both, 1e3, false);
         hn_bench_note(res, "passes of both kinds, less the median of those forward");
+        after_passes(j, res, &both);
         st = hn_bench_add(r, e, res, err);
     } else hn_bench_result_free(res);
     hn_bench_timing_free(&forward);
@@ -303,12 +323,13 @@ static hone_status run(hn_bench_run *r, const hn_bench_entry *e, hone_error *err
     if (st == HONE_OK) st = j.bf16 ? prove_bf16(&j, r, &res, err) : prove(&j, r, &res.verdict, err);
     if (st == HONE_OK) {
         res.config = config_of(&j);
+        add_proof(&res, &j);
         if (!tokens) res.ops = bwd ? products(&j, false) : products(&j, !fwd);
         if (bwd) st = measure_backward(r, e, &j, &res, err);
         else {
             j.backward = j.update = !fwd;
-            st = hn_bench_loop(r, e, &res, call_train, &j, tokens ? j.b.n_tok : 1e3, tokens, fwd ? NULL : after_steps,
-                               err);
+            st = hn_bench_loop(r, e, &res, call_train, &j, tokens ? j.b.n_tok : 1e3, tokens,
+                               fwd ? after_passes : after_steps, err);
         }
     } else hn_bench_result_free(&res);
     if (j.failed && st == HONE_OK) {

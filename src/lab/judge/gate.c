@@ -20,11 +20,13 @@ static hone_status run(hn_child *out, hn_argv *a, bool (*stop)(void *), hone_err
 }
 
 /* A baseline has the same settings for all entries: those that none of these takes would be refused. */
-static void add_args(hn_argv *a, const hn_gate_run *g, bool (*wanted)(const hn_gate_run *g, const char *arg))
+static void add_args(hn_argv *a, const hn_gate_run *g, bool quality,
+                     bool (*wanted)(const hn_gate_run *g, const char *arg))
 {
     size_t i;
     json_t *arg;
-    json_array_foreach(g->args, i, arg) if (json_is_string(arg) && wanted(g, json_string_value(arg)))
+    json_array_foreach(g->args, i, arg) if (json_is_string(arg) && wanted(g, json_string_value(arg)) &&
+                                            (quality || !hn_argv_is(json_string_value(arg), "quality")))
         hn_argv_add(a, "%s", json_string_value(arg));
 }
 
@@ -46,7 +48,7 @@ hone_status hn_gate_quality(json_t **out, const hn_gate_run *g, char *why, size_
     why[0] = 0;
     hn_argv_extend(&a, (const char *const[]){ "hone", "bench", "_quality", NULL });
     hn_argv_add(&a, "--model=%s", g->model);
-    add_args(&a, g, quality_takes);
+    add_args(&a, g, true, quality_takes);
     hn_argv_add(&a, "%" PRIu64, hn_clock_ns());
     hone_status st = run(&child, &a, g->stop, err);
     if (st != HONE_OK) return st;
@@ -77,7 +79,7 @@ hone_status hn_gate_measure(json_t *records, const hn_gate_run *g, int32_t sampl
     *exit_code = 0;
     hn_argv_extend(&a, (const char *const[]){ "hone", "bench", NULL });
     json_array_foreach(g->ids, i, id) hn_argv_add(&a, "%s", json_string_value(id));
-    add_args(&a, g, any_takes);
+    add_args(&a, g, quality, any_takes);
     if (g->model && any_takes(g, "--model")) hn_argv_add(&a, "--model=%s", g->model);
     hn_argv_add(&a, "--samples=%d", (int)samples);
     if (!quality && any_takes(g, "--no-quality")) hn_argv_add(&a, "--no-quality");

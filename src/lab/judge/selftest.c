@@ -343,7 +343,8 @@ hone_status hn_selftest_run(hn_selftest *out, const hn_selftest_params *p, hone_
         "the same command twice raises no alarm",        "5 % more work is found slower",
         "a model that repeats one token is invalid",     "a NaN among the weights is invalid",
         "one changed block of weights changes the hash", "a rate above the roof is invalid",
-        "plain C forced on one side is found slower",
+        "plain C forced on one side is found slower",    "a false claim of a process is not believed",
+        "one way of computing that differs is named",
     };
     hone_error own;
     trial t = { .out = out, .p = p, .err = err ? err : &own, .seed = p->seed };
@@ -358,6 +359,8 @@ hone_status hn_selftest_run(hn_selftest *out, const hn_selftest_params *p, hone_
     if (st == HONE_OK) st = try_model(&t, HN_ST_CONSTANT, HN_BREAK_CONSTANT, n);
     if (st == HONE_OK) st = try_model(&t, HN_ST_NAN, HN_BREAK_NAN, n);
     if (st == HONE_OK) st = try_model(&t, HN_ST_BLOCK, HN_BREAK_BLOCK, n);
+    if (st == HONE_OK) st = hn_selftest_claims(&out->check[HN_ST_CLAIMS], p->model, p->stop, t.err);
+    if (st == HONE_OK) st = hn_selftest_ways(&out->check[HN_ST_WAYS], p->model, t.err);
     if (st == HONE_OK) st = try_roof(&t, hn_cpu_level_name(level), n);
     if (st == HONE_OK) st = try_level(&t, hn_cpu_level_name(level), n);
     if (st == HONE_OK) st = try_commands(&t, n_ab);
@@ -369,7 +372,8 @@ hone_status hn_selftest_run(hn_selftest *out, const hn_selftest_params *p, hone_
 
 json_t *hn_selftest_json(const hn_selftest *t)
 {
-    static const char *const names[] = { "aa", "slow_5_pct", "constant", "nan", "block", "roof", "level" };
+    static const char *const names[] = { "aa",   "slow_5_pct", "constant", "nan", "block",
+                                         "roof", "level",      "claims",   "ways" };
     json_t *o = json_object(), *checks = json_object();
     for (int k = 0; k < HN_ST_KINDS; k++) {
         const hn_selftest_check *c = &t->check[k];

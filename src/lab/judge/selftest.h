@@ -17,6 +17,8 @@ typedef enum hn_selftest_kind {
     HN_ST_BLOCK,    /* one block of weights changed */
     HN_ST_ROOF,     /* a rate above the roof */
     HN_ST_LEVEL,    /* plain C forced on one side */
+    HN_ST_CLAIMS,   /* false claims of a measured process */
+    HN_ST_WAYS,     /* one way of computing that answers otherwise */
     HN_ST_KINDS
 } hn_selftest_kind;
 
@@ -53,6 +55,12 @@ json_t *hn_selftest_json(const hn_selftest *t);
 /* What the commands of AA and SLOW do (`hone lab selftest _work N`): n steps of arithmetic that depend
  * on each other. */
 uint64_t hn_selftest_work(uint64_t n);
+
+/* ---- lies and ways (selftest_lies.c) --- */
+
+/* One honest process, and its result tampered with in eight ways. */
+hone_status hn_selftest_claims(hn_selftest_check *c, const char *model, bool (*stop)(void *), hone_error *err);
+hone_status hn_selftest_ways(hn_selftest_check *c, const char *model, hone_error *err);
 
 /* ---- breaking models ---------------------------------------------------------------------- */
 

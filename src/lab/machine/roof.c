@@ -8,8 +8,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+static uint64_t pretended; /* 0: nothing */
+void hn_cache_bytes_set(uint64_t bytes) { pretended = bytes; }
+
 uint64_t hn_cache_bytes(void)
 {
+    if (pretended) return pretended;
     uint64_t most = 0;
     for (int i = 0; i < 8; i++) {
         char path[96], type[32] = "";

@@ -85,6 +85,9 @@ int32_t hn_peaks_decode_threads(const hn_peaks *p);
 /* One line for reports: level, date, doubts. */
 void hn_peaks_say(const hn_peaks *p, char *dst, size_t cap);
 uint64_t hn_cache_bytes(void); /* last-level cache of CPU 0; 0: unknown */
+/* For tests: what hn_cache_bytes says from now on, 0: the truth. Data that is to be cold is eight times as large, and
+ * there are machines with half a gigabyte of cache. Not while anything is measured. */
+void hn_cache_bytes_set(uint64_t bytes);
 
 /* Bytes that must move to decode one token: weights read; a recurrent state read and written. */
 static inline uint64_t hn_bytes_per_token(const hone_model_info *info)

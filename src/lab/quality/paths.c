@@ -297,7 +297,7 @@ static hone_status begin(walk *w, bool from_text)
         return HN_FAIL(w->err, HONE_E_NOMEM, "the long quality prompt, %zu ids", n);
     hone_status st = long_prompt(w, from_text);
     if (w->p->quick)
-        left_out(w, "positions beyond 192, token by token beyond a few, one thread, plain weights, levels");
+        left_out(w, "positions beyond 112, token by token beyond a few, one thread, plain weights, levels");
     else if (!w->small)
         left_out(w, "large model: token by token but for stretches around 0, 512, 1024 and the end; other levels; one "
                     "thread and plain weights beyond 82 positions");

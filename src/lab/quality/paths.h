@@ -12,7 +12,7 @@
 
 enum {
     HN_Q_LONG = 1100,      /* ids of the long prompt: beyond 512 and 1024 */
-    HN_Q_LONG_QUICK = 192, /* in a quick run */
+    HN_Q_LONG_QUICK = 112, /* in a quick run */
     HN_Q_MORE = 32,        /* generated behind it */
     HN_Q_PIECE = 37,       /* a chunk that no edge of the engine's is a multiple of */
     HN_Q_SEQS = 9          /* sequences that a session must have room for */

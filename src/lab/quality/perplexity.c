@@ -117,7 +117,7 @@ hone_status hn_forced_run(void *session, const hone_token *tokens, int32_t n_tok
             hone_status st = hone_seq_truncate(session, tokens[i].seq, 0, err);
             if (st != HONE_OK) return st;
         }
-    return hone_decode(session, tokens, n_tok, logits, err);
+    return hone_run_batch(session, tokens, n_tok, logits, err);
 }
 
 /* ---- scores ----------------------------------------------------------------------------------------- */

@@ -191,7 +191,8 @@ static void judge(run *r)
     if (same_first_logits(r))
         hn_invalid(&q->verdict, "the logits do not depend on the prompt: equal for all %d quality prompts",
                    HN_Q_PROMPTS);
-    if (q->n_constant > HN_Q_PROMPTS / 2 && r->n_steps == HN_Q_STEPS) /* a few equal ids are no sign */
+    bool few = r->n_steps < HN_Q_STEPS; /* a few equal ids are a sign only if all continuations are so */
+    if (q->n_constant > (few ? HN_Q_PROMPTS - 1 : HN_Q_PROMPTS / 2))
         hn_invalid(
             &q->verdict,
             "degenerate output: one token repeated through %d of %d quality continuations (token %d in the first)",

@@ -17,7 +17,7 @@ hn_logit_scan hn_scan_logits(const float *x, int32_t n);
 /* Where logits come from: a session, or a fake in the tests. */
 typedef struct hn_logits_source {
     int32_t n_vocab;
-    /* as hone_decode; logits [n_wanted, n_vocab]; sequences start empty */
+    /* as hone_run_batch; logits [n_wanted, n_vocab]; sequences start empty */
     hone_status (*run)(void *arg, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err);
     void *arg;
 } hn_logits_source;

@@ -190,6 +190,10 @@ typedef struct hn_rep_spot {
 } hn_rep_spot;
 void hn_rep_plot_roofline(FILE *f, const hn_rep_roof *roof, size_t n_roof, const hn_rep_spot *s, size_t n);
 
+/* Flame graphs (report_flame.c): of a phase of a profile; of the steps of a training run. Nothing without times. */
+void hn_rep_flame_phase(FILE *f, json_t *phase, const char *name);
+void hn_rep_flame_training(FILE *f, json_t *steps);
+
 extern const char hn_rep_style[]; /* report_style.c */
 
 /* ---- training (report_train.c) --------------------------------------------------------------- */

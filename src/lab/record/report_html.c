@@ -912,6 +912,7 @@ static void phase(FILE *f, json_t *ph, const char *name)
     }
     put(f, "</tbody></table>\n");
     left_out(f, shown, n, "operations");
+    hn_rep_flame_phase(f, ph, name);
     free(list);
 }
 

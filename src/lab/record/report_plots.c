@@ -212,6 +212,23 @@ static void ecdf(FILE *f, double *x, size_t n, const hn_rep_axis *a, int top, in
     fprintf(f, " 100,%d\"/>", top);
 }
 
+/* Runs within a minute are told apart by what they were called. */
+static void say_run(FILE *f, json_t *record)
+{
+    for (const char *const *key = (const char *const[]){ "title", "change", NULL }; *key; key++) {
+        const char *s = hn_record_text(record, *key);
+        if (!*s || strcmp(s, "untitled") == 0) continue;
+        enum { ROOM = 60 };
+        char part[ROOM + 1];
+        size_t n = strlen(s) <= ROOM ? strlen(s) : ROOM;
+        while (n > 0 && n < strlen(s) && ((unsigned char)s[n] & 0xC0) == 0x80) n--; /* no half of a character */
+        snprintf(part, sizeof part, "%.*s", (int)n, s);
+        fputs(": ", f);
+        hn_rep_html(f, part);
+        if (n < strlen(s)) fputs("\xE2\x80\xA6", f);
+    }
+}
+
 void hn_rep_plot_samples(FILE *f, const hn_rep_line *l)
 {
     enum { ROW = 40, GAP = 14, CURVE = 92 };
@@ -239,11 +256,13 @@ void hn_rep_plot_samples(FILE *f, const hn_rep_line *l)
         char when[48];
         int y = (int)i * ROW;
         hn_rep_when(when, sizeof when, hn_record_text(p->record, "ts"), false);
-        fprintf(f, "<text class=\"%s\" x=\"0\" y=\"%d\">%s%s</text>\n", i ? "row" : "row now", y + 11,
+        fprintf(f, "<text class=\"%s\" x=\"0\" y=\"%d\">%s%s", i ? "row" : "row now", y + 11,
                 i == 0   ? "newest, "
                 : i == 1 ? "before, "
                          : "",
                 when);
+        say_run(f, p->record);
+        fputs("</text>\n", f);
         strip_marks(f, x[i], n[i], p->median, p->ci95[0], p->ci95[1], &a, y + 26, i > 0, hn_rep_unit(s->unit));
     }
     for (int i = 0; i <= 2; i++) {

@@ -267,6 +267,7 @@ void hn_rep_html_training(FILE *f, const hn_report *r)
         figure(f, steps, "grad_norm", "Norm of the gradient, before clipping");
         figure(f, steps, "tok_s", "Speed, tok/s");
         fputs("</div>\n", f);
+        hn_rep_flame_training(f, steps);
     }
     if (n > MAX_RUNS)
         fprintf(f, "<p class=\"note\">%d of %zu runs are shown; JSON has them all.</p>\n", (int)MAX_RUNS, n);
