@@ -156,8 +156,8 @@ hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char 
 
 /* Before any work: nothing that the command line writes is also read, or written twice, by whatever name, and all of it
  * can be replaced (no folder, device, pipe). main.c does it for every command from the tables of its options
- * (hn_opt.use, hn_command.reads_args); a command that makes names of its own calls it again with those, whose folders it makes
- * too. */
+ * (hn_opt.use, hn_command.reads_args); a command that makes names of its own calls it again with those, whose folders
+ * it makes, too. */
 int hn_cli_files_apart(const hn_cli *cli, const hn_file_use *more, size_t n_more);
 
 /* The prompt of hn_group_prompt. text/len: as given (text NULL with --ids); ids: tokens
