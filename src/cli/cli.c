@@ -449,7 +449,12 @@ static int prompt_from_text(const hn_cli *cli, const hone_model *m, const hone_m
     bool begins = !hn_opts_flag(cli->opts, "no-bos") &&
                   !(hn_opts_has(cli->opts, "state-in") && hn_opts_str(cli->opts, "state-in"));
     int flags = (hn_opts_flag(cli->opts, "no-special") ? 0 : HONE_TOK_SPECIAL) | (begins ? HONE_TOK_ADD : 0);
-    if (hone_tokenize(m, out->text, out->len, flags, &out->ids, &out->n, &err) != HONE_OK) return hn_cli_fail(&err);
+    if (hone_tokenize(m, out->text, out->len, flags, &out->ids, &out->n, &err) != HONE_OK) {
+        int code = hn_cli_fail(&err);
+        const char *model = hn_opts_str(cli->opts, "model");
+        if (code == HN_EXIT_MODEL && model) hn_err_printf("hone: try: hone inspect %s\n", HN_ESC(model, strlen(model)));
+        return code;
+    }
     for (size_t i = 0; i < out->n; i++)
         if (out->ids[i] >= info->n_vocab)
             return hn_cli_error(HN_EXIT_MODEL,
