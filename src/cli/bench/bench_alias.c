@@ -116,7 +116,7 @@ int hn_bench_follow(const hn_cli *cli, const char *base, const char *record)
         hn_argv a = { 0 };
         hn_argv_add(&a, "%s", verbs[i]);
         hn_argv_add(&a, "%s", names[i]);
-        if (hn_opts_str(o, "model"))
+        if (i == 1 && hn_opts_str(o, "model"))
             hn_argv_add(&a, "--model=%s", hn_opts_str(o, "model")); /* all of its bytes belong to a baseline */
         hn_argv_add(&a, "--from=%s", base);
         if (record) hn_argv_add(&a, "--record=%s", record);
