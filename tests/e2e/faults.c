@@ -91,10 +91,19 @@ static void make_skeleton(blob *b)
     b->n = o < b->n ? o : b->n;
 }
 
+/* Lines that count: what a measurement notes of the machine beside it comes and goes with the machine. */
 static size_t lines_in(const blob *b)
 {
     size_t n = 0;
-    for (size_t i = 0; i < b->n; i++) n += b->p[i] == '\n';
+    for (size_t i = 0; i < b->n;) {
+        size_t end = i;
+        while (end < b->n && b->p[end] != '\n') end++;
+        while (i < end && b->p[i] == ' ') i++;
+        bool noted =
+            (end - i > 4 && memcmp(b->p + i, "note", 4) == 0) || (end - i > 5 && memcmp(b->p + i, "noisy", 5) == 0);
+        n += end < b->n && !noted;
+        i = end + 1;
+    }
     return n;
 }
 
