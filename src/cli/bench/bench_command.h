@@ -29,8 +29,8 @@ int hn_bench_check_options(const hn_cli *cli, const json_t *ids);
 void hn_bench_report_plain(const hn_cli *cli, const hn_bench_run *run, const hn_work *work, json_t *record);
 
 /* How a result compares with the newest one of the same measurement and machine among `records`; nothing when there is
- * none. brief: one line. */
-void hn_bench_print_last(json_t *records, json_t *record, bool brief);
+ * none. brief: one line. HONE_E_NOMEM: it was not compared. */
+hone_status hn_bench_print_last(json_t *records, json_t *record, bool brief, hone_error *err);
 /* --require: 0, or an exit code: what it asks for is not measured by these ids. */
 int hn_bench_check_required(const hn_cli *cli, const json_t *ids);
 /* The exit code for what does not hold, each said; else 0. */

@@ -12,20 +12,25 @@
 
 /* ---- the last comparable run -------------------------------------------------------------------------- */
 
-/* The newest record of the same measurement on the same machine that is not invalid; NULL: none. Borrowed. */
-static json_t *last_of(json_t *records, json_t *record)
+/* *last: the newest record of the same measurement on the same machine that is not invalid; NULL: none. Borrowed.
+ * False: no memory. */
+static bool last_of(json_t **last, json_t *records, json_t *record)
 {
     char *key = hn_record_key(record, true);
-    json_t *last = NULL, *r;
+    bool read = key != NULL;
+    json_t *r;
     size_t i;
+    *last = NULL;
     json_array_foreach(records, i, r)
     {
-        char *k = key && !json_is_false(json_object_get(r, "valid")) ? hn_record_key(r, true) : NULL;
-        if (k && strcmp(k, key) == 0) last = r;
+        if (!read || json_is_false(json_object_get(r, "valid"))) continue;
+        char *k = hn_record_key(r, true);
+        read = k != NULL;
+        if (k && strcmp(k, key) == 0) *last = r;
         free(k);
     }
     free(key);
-    return last;
+    return read;
 }
 
 /* "decode 44.1 -> 41.2 tok/s, 7 % slower: REGRESSED". */
@@ -72,23 +77,8 @@ static void print_brief(const hn_baseline_row *r, const char *ts)
                       hn_ab_verdict_name(r->verdict));
 }
 
-void hn_bench_print_last(json_t *records, json_t *record, bool brief)
+static void print_last(json_t *last, json_t *record, const hn_baseline_row *rows, size_t n)
 {
-    json_t *last = last_of(records, record);
-    hone_error err;
-    hn_baseline_row *rows = NULL;
-    size_t n = 0;
-    if (!last || json_is_false(json_object_get(record, "valid"))) return;
-    json_t *before = json_pack("{s:[O]}", "records", last), *now = json_pack("[O]", record);
-    const hn_baseline_rule rule = { .alpha = HN_AB_ALPHA };
-    bool compared = before && now && hn_baseline_compare(&rows, &n, before, now, &rule, &err) == HONE_OK;
-    if (brief) {
-        if (compared && n && rows[0].after) print_brief(&rows[0], hn_record_text(last, "ts"));
-        free(rows);
-        json_decref(before);
-        json_decref(now);
-        return;
-    }
     const char *title = hn_record_text(last, "title"), *change = hn_record_text(last, "change"),
                *was = hn_record_text(last, "quality"), *is = hn_record_text(record, "quality");
     hn_out_printf("last     %s%s%s%s%s: another time, so 10 %% do not count\n", hn_record_text(last, "ts"),
@@ -96,10 +86,28 @@ void hn_bench_print_last(json_t *records, json_t *record, bool brief)
                   HN_ESC(change, strlen(change)));
     if (*was && *is && strcmp(was, is) != 0)
         hn_out_printf("         ANOTHER QUALITY HASH: it was %s\n", HN_ESC(was, strlen(was)));
-    if (compared) print_rows(rows, n);
+    print_rows(rows, n);
+}
+
+hone_status hn_bench_print_last(json_t *records, json_t *record, bool brief, hone_error *err)
+{
+    const hn_baseline_rule rule = { .alpha = HN_AB_ALPHA };
+    json_t *last;
+    hn_baseline_row *rows = NULL;
+    size_t n = 0;
+    if (!json_array_size(records) || json_is_false(json_object_get(record, "valid"))) return HONE_OK;
+    if (!last_of(&last, records, record)) return HN_FAIL(err, HONE_E_NOMEM, "keys of records");
+    if (!last) return HONE_OK;
+
+    json_t *before = json_pack("{s:[O]}", "records", last), *now = json_pack("[O]", record);
+    hone_status st = before && now ? hn_baseline_compare(&rows, &n, before, now, &rule, err)
+                                   : HN_FAIL(err, HONE_E_NOMEM, "two results");
+    if (st == HONE_OK && !brief) print_last(last, record, rows, n);
+    else if (st == HONE_OK && n && rows[0].after) print_brief(&rows[0], hn_record_text(last, "ts"));
     free(rows);
     json_decref(before);
     json_decref(now);
+    return st;
 }
 
 /* ---- what was required ------------------------------------------------------------------------------------ */

@@ -11,6 +11,7 @@
 #include "lab/record/record.h"
 #include "lab/stats/stats.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -259,31 +260,38 @@ static void print_record(suite *s, json_t *r)
 }
 
 /* What the file held before: a result is held against the last one like it. */
-static void look_back(suite *s)
+static hone_status look_back(suite *s, hone_error *err)
 {
     char path[4200];
-    if (s->looked || !s->base[0] || s->cli->json) return;
+    if (s->looked || !s->base[0] || s->cli->json) return HONE_OK;
     s->looked = true;
     snprintf(path, sizeof path, "%s.jsonl", s->base);
-    hn_history_read(&s->before, path, NULL); /* none yet, or one that cannot be read: nothing to compare with */
+    if (access(path, F_OK) != 0 && errno == ENOENT) return HONE_OK; /* none yet: nothing to compare with */
+    return hn_history_read(&s->before, path, err);
 }
 
 /* Into the file first: what is shown is kept. */
 static hone_status take(void *arg, const hn_bench_entry *e, json_t *record, hone_error *err)
 {
     suite *s = arg;
+    hone_error unread = { 0 };
     hn_progress_end();
-    look_back(s);
+    hone_status back = look_back(s, &unread);
     hone_status st = s->base[0] ? hn_record_append(s->base, record, err) : HONE_OK;
     if (st == HONE_OK && s->base[0] && e->plain) st = hn_history_append(s->base, record, s->row, sizeof s->row, err);
     if (st != HONE_OK) hn_cli_error(0, "%s: the record was not kept: %s", e->id, err->message);
     if (!s->cli->json && e->plain) {
         hn_bench_report_plain(s->cli, &s->run, &s->work, record);
-        hn_bench_print_last(s->before.records, record, false);
+        if (back == HONE_OK) back = hn_bench_print_last(s->before.records, record, false, &unread);
         if (s->row[0]) hn_out_printf("\n%s.md:\n%s", s->base, s->row);
     } else if (!s->cli->json && !s->in_kernels) {
         print_record(s, record);
-        hn_bench_print_last(s->before.records, record, true);
+        if (back == HONE_OK) back = hn_bench_print_last(s->before.records, record, true, &unread);
+    }
+    if (back != HONE_OK) hn_cli_error(0, "%s: not held against the last result: %s", e->id, unread.message);
+    if (back != HONE_OK && st == HONE_OK) {
+        st = back;
+        *err = unread;
     }
     if (json_is_false(json_object_get(record, "valid")))
         hn_cli_error(0, "invalid result: %s%s%s", s->plain ? "" : e->id, s->plain ? "" : ": ",
