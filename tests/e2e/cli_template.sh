@@ -55,7 +55,7 @@ if [ -f $TINY ]; then
     same "… token by token" "$T/chat.ids" "$T/out.ids"
     expect 0 "--system" "$HONE" run -m $TINY --chat --chat-template "@$T/t.jinja" --system Once -p upon -n 4 --temp 0
     expect 0 "a format by name" "$HONE" run -m $TINY --chat --chat-template chatml -p 'Once' -n 4 --temp 0
-    expect 1 "an unknown format" "$HONE" run -m $TINY --chat --chat-template nope -p 'Once' -n 4
+    expect 2 "an unknown format" "$HONE" run -m $TINY --chat --chat-template nope -p 'Once' -n 4
     says "… lists those there are" 'chatml, llama2'
     expect 2 "--system without --chat" "$HONE" run -m $TINY --system x -p 'Once' -n 4
     expect 2 "--chat with --ids" "$HONE" run -m $TINY --chat --ids 1,2 -n 4

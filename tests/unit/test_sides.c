@@ -284,10 +284,12 @@ static void test_bad_programs(void **state)
         fake("bad", bad[i].does);
         hn_side *s = side(at("bad"));
         hn_target t = { .id = "e2e", .model = "m" };
-        assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), HONE_E_FORMAT);
+        hone_status expected =
+            i == 0 ? HONE_E_ARG : HONE_E_FORMAT; /* a setting it does not know is the caller's mistake */
+        assert_int_equal(hn_side_measure(&m, s, &t, 1, &err), expected);
         if (!strstr(err.message, bad[i].saying)) print_error("%s\n", err.message);
         assert_non_null(strstr(err.message, bad[i].saying));
-        if (i < 4) assert_int_equal(hn_side_quality(s, &t, hash, why, sizeof why, &err), HONE_E_FORMAT);
+        if (i < 4) assert_int_equal(hn_side_quality(s, &t, hash, why, sizeof why, &err), expected);
         hn_side_close(s);
     }
     fake("bad",
@@ -493,7 +495,8 @@ static void test_verdicts_of_known_programs(void **state)
         assert_int_equal(r.line[0].r.verdict, cases[i].v);
         assert_int_equal(r.overall, cases[i].v);
         assert_true(fabs(r.line[0].r.ratio - cases[i].b / 100) < 0.003);
-        assert_true(isnan(r.line[0].aa_half_width) && r.line[0].aa_n == 4); /* too few to say it by */
+        assert_true(isnan(r.line[0].aa_half_width));          /* too few to say it by */
+        assert_true(r.line[0].aa_n == 4 || r.line[0].voided); /* rounds put aside break their pairs */
         assert_true(r.line[0].r.margin == 0.02);
         assert_int_equal(r.looks, 1);
         assert_int_equal(r.line[0].n_rounds - r.line[0].voided, 8);

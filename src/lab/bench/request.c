@@ -130,7 +130,8 @@ static hone_status request_timed(request_run *r, hn_request *q, const char *text
 {
     const float *logits;
     hone_status st;
-    uint64_t begun = hn_clock_witness_ns(), t0 = hn_clock_ns(), t1 = t0, seen = 0;
+    const hn_clocks whole = hn_clocks_begin();
+    uint64_t t0 = whole.from, t1 = t0, seen = 0;
     if (text) {
         int32_t *ids;
         size_t n;
@@ -147,16 +148,18 @@ static hone_status request_timed(request_run *r, hn_request *q, const char *text
     int32_t id = draw(r, q, logits);
     if (id < 0) return HONE_OK;
     double total_ms = 0;
-    q->ttft_ms = (double)(hn_clock_ns() - t0) * 1e-6;
-    q->prompt_witness_ms = (double)(hn_clock_witness_ns() - begun) * 1e-6;
+    uint64_t first = hn_clock_ns();
+    q->ttft_ms = (double)(first - t0) * 1e-6;
+    q->prompt_witness_ms = (double)hn_clocks_seen(&whole, first) * 1e-6;
     q->ids[q->n_ids++] = id;
     hn_proof_step(&q->proof, logits, r->n_vocab, id); /* between the gaps: no clock runs */
     while (q->n_ids < c->n_gen) {
-        uint64_t before = hn_clock_witness_ns(), from = hn_clock_ns();
+        const hn_clocks both = hn_clocks_begin();
         if ((st = hone_append(r->s, 0, &id, 1, &logits, err)) != HONE_OK) return st;
         if ((id = draw(r, q, logits)) < 0) return HONE_OK;
-        double gap_ms = (double)(hn_clock_ns() - from) * 1e-6;
-        seen += hn_clock_witness_ns() - before;
+        uint64_t end = hn_clock_ns();
+        double gap_ms = (double)(end - both.from) * 1e-6;
+        seen += hn_clocks_seen(&both, end);
         q->gap_ms[q->n_gaps++] = gap_ms;
         q->ids[q->n_ids++] = id;
         total_ms += gap_ms;

@@ -58,12 +58,13 @@ static hone_status generate(hn_sample *s, hone_session *session, int32_t n_vocab
     uint64_t seen = 0;
     while (s->n_ids < n_gen) {
         int32_t id = s->ids[s->n_ids - 1];
-        uint64_t from = hn_clock_witness_ns(), t0 = hn_clock_ns();
+        hn_clocks both = hn_clocks_begin();
         hone_status st = hone_append(session, 0, &id, 1, &logits, err);
         if (st != HONE_OK) return st;
         id = pick(s, logits, n_vocab, s->n_ids);
-        double gap_ms = (double)(hn_clock_ns() - t0) * 1e-6;
-        seen += hn_clock_witness_ns() - from;
+        uint64_t end = hn_clock_ns();
+        double gap_ms = (double)(end - both.from) * 1e-6;
+        seen += hn_clocks_seen(&both, end);
         if (id < 0) return HONE_OK;
         s->ids[s->n_ids++] = id;
         s->gap_ms[s->n_gaps++] = gap_ms;
@@ -82,17 +83,17 @@ static hone_status timed_part(hn_sample *s, hone_session *session, const int32_t
                               const hn_bench_config *c, hone_error *err)
 {
     const float *logits;
-    uint64_t from = hn_clock_witness_ns(), t0 = hn_clock_ns();
+    hn_clocks both = hn_clocks_begin();
     hone_status st = hone_append(session, 0, prompt, c->n_prompt > 0 ? c->n_prompt : 1, &logits, err);
-    uint64_t t1 = hn_clock_ns(), seen = hn_clock_witness_ns();
+    uint64_t t0 = both.from, t1 = hn_clock_ns(), seen = hn_clocks_seen(&both, t1);
     if (st != HONE_OK) return st;
     int32_t id = pick(s, logits, n_vocab, 0);
-    uint64_t t_first = hn_clock_ns();
+    uint64_t t_first = hn_clock_ns(), first_seen = hn_clocks_seen(&both, t_first);
     if (c->n_prompt > 0) {
         s->prefill_tok_s = c->n_prompt / ((double)(t1 - t0) * 1e-9);
         s->ttft_ms = (double)(t_first - t0) * 1e-6;
-        s->prefill_witness_ms = (double)(seen - from) * 1e-6;
-        s->prompt_witness_ms = (double)(hn_clock_witness_ns() - from) * 1e-6;
+        s->prefill_witness_ms = (double)seen * 1e-6;
+        s->prompt_witness_ms = (double)first_seen * 1e-6;
     }
     look_at_memory(s);
     hn_proof_step(&s->proof, logits, n_vocab, c->n_gen > 0 ? id : -1);
