@@ -305,7 +305,7 @@ static hn_paths walk(opened *o, bool quick)
 {
     static hn_q_prompts prompts;
     hn_quality eight = { .verdict = { .state = HN_VALID }, .n_distinct = 1 };
-    hn_paths out;
+    hn_paths out = { 0 };
     hone_error err;
     const hn_paths_params p = { .m = o->m, .quick = quick, .open = open_way, .arg = o };
     if (hn_q_prompts_make(&prompts, o->m, &err) != HONE_OK || hn_paths_run(&out, &p, &prompts, &eight, &err) != HONE_OK)
