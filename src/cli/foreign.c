@@ -56,7 +56,7 @@ static const entry commands[] = {
     { "benchmark llama-bench perf", "measuring: hone bench -m FILE.gguf" },
     { "imatrix", "hone makes no importance matrices" },
     { "embed embedding embeddings", "hone runs no models of embeddings" },
-    { "diff compare", "two sides in interleaved rounds: hone lab ab; with what was kept: hone lab baseline" },
+    { "diff compare", "two files of records: hone lab diff; two sides in interleaved rounds: hone lab ab" },
 };
 
 static const char *find(const entry *list, size_t n, const char *s, size_t len)
