@@ -28,13 +28,14 @@ typedef enum per {
     STREAM     /* mean and spread · share · √n_embd */
 } per;
 
-enum { TRANSFORMER = HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA3, RWKV = HN_RWKV6 | HN_RWKV7 };
+#define TRANSFORMER (HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA3)
+#define RWKV (HN_RWKV6 | HN_RWKV7)
 #define LOWRANK HN_SYNTH_LOWRANK
 #define MATRIX HN_SYNTH_MATRIX
 #define VALUES HN_SYNTH_F32
 
 static const struct {
-    int families;
+    hn_family_set families;
     const char *names; /* between spaces */
     float mean, std;
     per per;

@@ -5,68 +5,7 @@
  *   qwen3   pairs (i, i + n/2); RMSNorm of each q and k head before the rotation
  *   gemma3  as qwen3; norms on both sides of each half, scaled embeddings, GELU, windows on most layers
  *   rwkv6, rwkv7  a state instead of positions (block_rwkv.c) */
-#include "model/hparams.h"
-
-#include <math.h>
-#include <stddef.h>
-
-/* Short names for the rows below. */
-#define E HN_DIM_EMBD
-#define FF HN_DIM_FF
-#define Q HN_DIM_Q
-#define K HN_DIM_K
-#define V HN_DIM_V
-#define OF(f) offsetof(hn_layer, f)
-#define OUTSIDE(f) offsetof(hone_model, f)
-
-#define MATRIX(gguf, to, as, how, in, out, ...)                                                                        \
-    {                                                                                                                  \
-        .name = gguf ".weight", .field = to, .role = HN_ROLE_##as, .cut = HN_CUT_##how, .ne = { in, out }, __VA_ARGS__ \
-    }
-#define VECTOR(gguf, to, n, ...)                                                    \
-    {                                                                               \
-        .name = gguf, .field = to, .kind = HN_SLOT_VECTOR, .ne = { n }, __VA_ARGS__ \
-    }
-#define CHANNELS(gguf, to, ...)                                                                 \
-    {                                                                                           \
-        .name = gguf ".weight", .field = to, .kind = HN_SLOT_CHANNELS, .ne = { E }, __VA_ARGS__ \
-    }
-
-/* ---- transformers ------------------------------------------------------------------------------------ */
-
-#define MAY .when = HN_OPTIONAL
-#define FUSED "attn_qkv.weight"
-
-#define EMBD MATRIX("token_embd", OUTSIDE(token_embd), EMBD, ROWS, E, HN_DIM_VOCAB, .hf = "model.embed_tokens")
-#define ENDS(norm_turn)                                                                                     \
-    EMBD, VECTOR("output_norm.weight", OUTSIDE(output_norm), E, .hf = "model.norm", .turn = norm_turn),     \
-        MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .hf = "lm_head", .when = HN_TIED), \
-        VECTOR("output.bias", OUTSIDE(output.bias), HN_DIM_VOCAB, MAY)
-
-#define NORM(gguf, to, n, module, ...) VECTOR(gguf ".weight", OF(to), n, .hf = module, __VA_ARGS__)
-#define LINEAR(gguf, to, as, how, in, out, ...) MATRIX(gguf, OF(to), as, how, in, out, __VA_ARGS__)
-#define BIAS(gguf, to, n, ...) VECTOR(gguf ".bias", OF(to.bias), n, __VA_ARGS__)
-/* q, k and v, or one matrix of their rows */
-#define QKV(q_turn, k_turn)                                                                                           \
-    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, HN_DIM_QKV, MAY, .part = { Q, K, V }),                               \
-        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, Q, .without = FUSED, .hf = "self_attn.q_proj", .turn = q_turn),    \
-        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .without = FUSED, .hf = "self_attn.k_proj", .turn = k_turn), \
-        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .without = FUSED, .hf = "self_attn.v_proj")
-#define QKV_BIAS(presence)                                                                     \
-    BIAS("attn_qkv", attn_q, HN_DIM_QKV, .with = FUSED, .when = presence, .part = { Q, K, V }, \
-         .stride = sizeof(hn_weight)),                                                         \
-        BIAS("attn_q", attn_q, Q, .without = FUSED, .when = presence),                         \
-        BIAS("attn_k", attn_k, K, .without = FUSED, .when = presence),                         \
-        BIAS("attn_v", attn_v, V, .without = FUSED, .when = presence)
-#define QK_NORM(t)                                                                \
-    NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, "self_attn.q_norm", .turn = t), \
-        NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, "self_attn.k_norm", .turn = t)
-#define ATTN_OUT LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj")
-#define GATE LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj")
-#define UP LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj")
-#define DOWN LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj")
-#define ATTN_NORM NORM("attn_norm", attn_norm, E, "input_layernorm")
-#define FFN_NORM NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm")
+#include "model/family_rows.h"
 
 static const hn_slot llama_outer[] = {
     ENDS(HN_TURN_NONE),
@@ -97,7 +36,7 @@ static const hn_slot qwen3_layer[] = {
     ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
 };
 
-static void transformer_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     *out = (hn_layer_plan){ .mixer = HN_MIXER_ATTN,
                             .ffn = HN_FFN_GLU,
@@ -129,7 +68,7 @@ static const hn_slot gemma3_layer[] = {
 static void gemma3_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     bool windowed = hp->window && (hp->windowed ? hp->windowed[il] : il % hp->window_period < hp->window_period - 1);
-    transformer_plan(out, hp, il);
+    hn_attn_plan(out, hp, il);
     out->act = HN_GLU_GELU;
     out->rope = windowed;
     out->window = windowed ? hp->window : 0;
@@ -239,19 +178,22 @@ static void rwkv7_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { r
 
 /* ---- the list ------------------------------------------------------------------------------------------------ */
 
-const hn_family hn_families[HN_FAMILIES] = {
-    { "llama", HN_LLAMA, true, hn_llama_hparams, transformer_plan, llama_outer, llama_layer },
-    { "qwen2", HN_QWEN2, true, hn_qwen_hparams, transformer_plan, qwen_outer, qwen2_layer },
-    { "qwen3", HN_QWEN3, true, hn_qwen_hparams, transformer_plan, qwen_outer, qwen3_layer },
-    { "gemma3", HN_GEMMA3, false, hn_gemma3_hparams, gemma3_plan, gemma3_outer, gemma3_layer },
-    { "rwkv6", HN_RWKV6, false, hn_rwkv6_hparams, rwkv6_plan, rwkv_outer, rwkv6_layer },
-    { "rwkv7", HN_RWKV7, false, hn_rwkv7_hparams, rwkv7_plan, rwkv_outer, rwkv7_layer },
+const hn_family hn_family_llama = { "llama", HN_LLAMA, true, hn_llama_hparams, hn_attn_plan, llama_outer, llama_layer };
+const hn_family hn_family_qwen2 = { "qwen2", HN_QWEN2, true, hn_qwen_hparams, hn_attn_plan, qwen_outer, qwen2_layer };
+const hn_family hn_family_qwen3 = { "qwen3", HN_QWEN3, true, hn_qwen_hparams, hn_attn_plan, qwen_outer, qwen3_layer };
+const hn_family hn_family_gemma3 = { "gemma3",    HN_GEMMA3,    false,       hn_gemma3_hparams,
+                                     gemma3_plan, gemma3_outer, gemma3_layer };
+const hn_family hn_family_rwkv6 = { "rwkv6", HN_RWKV6, false, hn_rwkv6_hparams, rwkv6_plan, rwkv_outer, rwkv6_layer };
+const hn_family hn_family_rwkv7 = { "rwkv7", HN_RWKV7, false, hn_rwkv7_hparams, rwkv7_plan, rwkv_outer, rwkv7_layer };
+
+static const hn_family *const families[] = {
+    &hn_family_llama, &hn_family_qwen2, &hn_family_qwen3, &hn_family_gemma3, &hn_family_rwkv6, &hn_family_rwkv7,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)
 {
-    for (int i = 0; i < HN_FAMILIES; i++)
-        if (strlen(hn_families[i].name) == n && !memcmp(hn_families[i].name, name, n)) return &hn_families[i];
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (strlen(families[i]->name) == n && !memcmp(families[i]->name, name, n)) return families[i];
     return NULL;
 }
 

@@ -134,19 +134,27 @@ static inline size_t hn_slot_stride(const hn_slot *s)
 /* ---- families ------------------------------------------------------------------------------------------ */
 
 /* One bit each, for tables that several families share. */
-enum { HN_LLAMA = 1, HN_QWEN2 = 2, HN_QWEN3 = 4, HN_RWKV6 = 8, HN_RWKV7 = 16, HN_GEMMA3 = 32 };
+typedef uint64_t hn_family_set;
+#define HN_FAMILY_BIT(i) ((hn_family_set)1 << (i))
+#define HN_LLAMA HN_FAMILY_BIT(0)
+#define HN_QWEN2 HN_FAMILY_BIT(1)
+#define HN_QWEN3 HN_FAMILY_BIT(2)
+#define HN_RWKV6 HN_FAMILY_BIT(3)
+#define HN_RWKV7 HN_FAMILY_BIT(4)
+#define HN_GEMMA3 HN_FAMILY_BIT(5)
 
 typedef struct hn_family {
     const char *name; /* general.architecture */
-    int bit;
+    hn_family_set bit;
     bool trains; /* train/ has its gradients */
     hone_status (*hparams)(hone_model *m, hone_error *err);
     void (*plan)(hn_layer_plan *out, const hn_hparams *hp, int32_t il);
     const hn_slot *outer, *layer; /* in the order they are bound; the last has no name */
 } hn_family;
 
-extern const hn_family hn_families[];
-enum { HN_FAMILIES = 6 };
+/* families.c and families_*.c: the rows. */
+extern const hn_family hn_family_llama, hn_family_qwen2, hn_family_qwen3, hn_family_gemma3, hn_family_rwkv6,
+    hn_family_rwkv7;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* The slot of a layer whose own tensor fills that field; where none does, the one that does with parts of its rows. */
 const hn_slot *hn_family_field(const hn_family *f, size_t field);

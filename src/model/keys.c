@@ -7,19 +7,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum {
-    LLAMA = HN_LLAMA,
-    QWEN2 = HN_QWEN2,
-    QWEN3 = HN_QWEN3,
-    RWKV6 = HN_RWKV6,
-    RWKV7 = HN_RWKV7,
-    GEMMA3 = HN_GEMMA3,
-    NEOX = QWEN2 | QWEN3 | GEMMA3,
-    ATTN = LLAMA | NEOX,
-    BLIND = ATTN & ~GEMMA3, /* to windows: every layer sees everything */
-    RWKV = RWKV6 | RWKV7,
-    ALL = ATTN | RWKV
-};
+#define LLAMA HN_LLAMA
+#define QWEN2 HN_QWEN2
+#define QWEN3 HN_QWEN3
+#define RWKV6 HN_RWKV6
+#define RWKV7 HN_RWKV7
+#define GEMMA3 HN_GEMMA3
+#define NEOX (QWEN2 | QWEN3 | GEMMA3)
+#define ATTN (LLAMA | NEOX)
+#define BLIND (ATTN & ~GEMMA3) /* to windows: every layer sees everything */
+#define RWKV (RWKV6 | RWKV7)
+#define ALL (ATTN | RWKV)
 
 typedef enum rule {
     READ,      /* by the loader, which checks it */
@@ -34,7 +32,7 @@ typedef enum neutral_kind { CONSTANT = 0, ONE_OVER_SQRT_D, HEAD_DIM, N_ROT, FREQ
 
 typedef struct known_key {
     const char *suffix;
-    int families;
+    hn_family_set families;
     rule rule;
     double value; /* ONLY: of all elements, where it is an array */
     neutral_kind of;
@@ -222,7 +220,7 @@ static const struct {
     { "tokenizer.ggml.suppress_tokens", "" },
 };
 
-static const known_key *find_known(int family, const char *suffix, size_t n)
+static const known_key *find_known(hn_family_set family, const char *suffix, size_t n)
 {
     for (const known_key *k = known; k < known + sizeof known / sizeof *known; k++)
         if (k->families & family && strlen(k->suffix) == n && !memcmp(k->suffix, suffix, n)) return k;

@@ -1,0 +1,71 @@
+/* family_rows: the words that rows of families are written in. Included by the files of families alone. */
+#ifndef HN_FAMILY_ROWS_H
+#define HN_FAMILY_ROWS_H
+
+#include "model/hparams.h"
+
+#include <math.h>
+#include <stddef.h>
+
+/* Short names for the rows below. */
+#define E HN_DIM_EMBD
+#define FF HN_DIM_FF
+#define Q HN_DIM_Q
+#define K HN_DIM_K
+#define V HN_DIM_V
+#define OF(f) offsetof(hn_layer, f)
+#define OUTSIDE(f) offsetof(hone_model, f)
+
+#define MATRIX(gguf, to, as, how, in, out, ...)                                                                        \
+    {                                                                                                                  \
+        .name = gguf ".weight", .field = to, .role = HN_ROLE_##as, .cut = HN_CUT_##how, .ne = { in, out }, __VA_ARGS__ \
+    }
+#define VECTOR(gguf, to, n, ...)                                                    \
+    {                                                                               \
+        .name = gguf, .field = to, .kind = HN_SLOT_VECTOR, .ne = { n }, __VA_ARGS__ \
+    }
+#define CHANNELS(gguf, to, ...)                                                                 \
+    {                                                                                           \
+        .name = gguf ".weight", .field = to, .kind = HN_SLOT_CHANNELS, .ne = { E }, __VA_ARGS__ \
+    }
+
+/* ---- transformers ------------------------------------------------------------------------------------ */
+
+#define MAY .when = HN_OPTIONAL
+#define FUSED "attn_qkv.weight"
+
+#define EMBD MATRIX("token_embd", OUTSIDE(token_embd), EMBD, ROWS, E, HN_DIM_VOCAB, .hf = "model.embed_tokens")
+#define ENDS(norm_turn)                                                                                     \
+    EMBD, VECTOR("output_norm.weight", OUTSIDE(output_norm), E, .hf = "model.norm", .turn = norm_turn),     \
+        MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .hf = "lm_head", .when = HN_TIED), \
+        VECTOR("output.bias", OUTSIDE(output.bias), HN_DIM_VOCAB, MAY)
+
+#define NORM(gguf, to, n, module, ...) VECTOR(gguf ".weight", OF(to), n, .hf = module, __VA_ARGS__)
+#define LINEAR(gguf, to, as, how, in, out, ...) MATRIX(gguf, OF(to), as, how, in, out, __VA_ARGS__)
+#define BIAS(gguf, to, n, ...) VECTOR(gguf ".bias", OF(to.bias), n, __VA_ARGS__)
+/* q, k and v, or one matrix of their rows */
+#define QKV(q_turn, k_turn)                                                                                           \
+    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, HN_DIM_QKV, MAY, .part = { Q, K, V }),                               \
+        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, Q, .without = FUSED, .hf = "self_attn.q_proj", .turn = q_turn),    \
+        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .without = FUSED, .hf = "self_attn.k_proj", .turn = k_turn), \
+        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .without = FUSED, .hf = "self_attn.v_proj")
+#define QKV_BIAS(presence)                                                                     \
+    BIAS("attn_qkv", attn_q, HN_DIM_QKV, .with = FUSED, .when = presence, .part = { Q, K, V }, \
+         .stride = sizeof(hn_weight)),                                                         \
+        BIAS("attn_q", attn_q, Q, .without = FUSED, .when = presence),                         \
+        BIAS("attn_k", attn_k, K, .without = FUSED, .when = presence),                         \
+        BIAS("attn_v", attn_v, V, .without = FUSED, .when = presence)
+#define QK_NORM(t)                                                                \
+    NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, "self_attn.q_norm", .turn = t), \
+        NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, "self_attn.k_norm", .turn = t)
+#define ATTN_OUT LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj")
+#define GATE LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj")
+#define UP LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj")
+#define DOWN LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj")
+#define ATTN_NORM NORM("attn_norm", attn_norm, E, "input_layernorm")
+#define FFN_NORM NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm")
+
+/* Plans that families share or begin with. */
+void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il);
+
+#endif

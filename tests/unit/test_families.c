@@ -1,0 +1,312 @@
+/* Families against published vectors (tests/golden/families, one whole model each: keys, tensors by a rule, and the
+ * logits that two independent programs computed in double precision): within a tolerance, and on every level, in any
+ * chunks, by any threads, with every kind of cache and from an encoded file the same bits. Files are written byte by
+ * byte, by nothing of hone. */
+#include "tiny_model.h"
+
+#include <jansson.h>
+
+#include <math.h>
+
+enum { MAX_TOK = 16, MAX_VOCAB = 64, PAGE = 64 };
+#define FOLDER "tests/golden/families"
+
+/* Not run yet: refused by name. */
+static const char *const later[] = {
+    "cohere2",   "commandr",      "dots1",      "dsv2lite",   "dsv3",       "ernie45",    "ernie45moe",
+    "exaone4",   "falconh1",      "gemma1",     "gemma2",     "gemma3n",    "gemma4",     "gemma4moe",
+    "glm4",      "glm47flash",    "glm4moe",    "gpt2",       "gptneox",    "gptoss",     "gptoss_rope",
+    "granite",   "granitehybrid", "granitemoe", "hunyuan",    "kimilinear", "lfm2",       "lfm2moe",
+    "llama4",    "mamba2",        "minimaxm2",  "ministral3", "mistral4",   "nemotronh",  "nemotronhmoe",
+    "olmo2",     "olmo3",         "olmoe",      "phi3",       "phi4mini",   "qwen2moe",   "qwen35",
+    "qwen35moe", "qwen3moe",      "qwen3next",  "seedoss",    "smollm3",    "starcoder2", "arcee",
+};
+
+typedef struct vector {
+    json_t *j;
+    const char *name;
+    int32_t tok[MAX_TOK];
+    int n, n_vocab;
+} vector;
+
+/* ---- files --------------------------------------------------------------------------------------- */
+
+static void put_number(bb *b, const char *type, const json_t *v)
+{
+    if (!strcmp(type, "FLOAT32")) {
+        float f = (float)json_number_value(v);
+        bb_raw(b, &f, sizeof f);
+    } else if (!strcmp(type, "BOOL")) {
+        bb_u8(b, json_is_true(v));
+    } else {
+        bb_u32(b, (uint32_t)json_integer_value(v));
+    }
+}
+
+static uint32_t type_id(const char *type)
+{
+    static const struct {
+        const char *name;
+        uint32_t id;
+    } ids[] = { { "UINT32", 4 }, { "INT32", 5 }, { "FLOAT32", 6 }, { "BOOL", 7 }, { "STRING", 8 } };
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (!strcmp(ids[i].name, type)) return ids[i].id;
+    fail_msg("%s: no such type of a value here", type);
+    return 0;
+}
+
+static void put_kv(bb *b, const json_t *kv)
+{
+    const char *type = json_string_value(json_array_get(kv, 1));
+    const json_t *v = json_array_get(kv, 2);
+    bb_str(b, json_string_value(json_array_get(kv, 0)));
+    if (!strncmp(type, "ARRAY:", 6)) {
+        bb_u32(b, 9), bb_u32(b, type_id(type + 6)), bb_u64(b, json_array_size(v));
+        for (size_t i = 0; i < json_array_size(v); i++) put_number(b, type + 6, json_array_get(v, i));
+        return;
+    }
+    bb_u32(b, type_id(type));
+    if (json_is_string(v)) bb_str(b, json_string_value(v));
+    else put_number(b, type, v);
+}
+
+/* A tensor is [name, ne, s, o], values o + s·u by the rule, or [name, ne, [values]]. */
+static float *values_of(const vector *v, const json_t *t, uint64_t ne[4], uint32_t *n_dim)
+{
+    char name[160];
+    const json_t *dims = json_array_get(t, 1), *s = json_array_get(t, 2);
+    uint64_t n = 1;
+    *n_dim = (uint32_t)json_array_size(dims);
+    for (size_t i = 0; i < 4; i++) {
+        ne[i] = i < *n_dim ? (uint64_t)json_integer_value(json_array_get(dims, i)) : 1;
+        n *= ne[i];
+    }
+    float *f = malloc(n * sizeof *f);
+    assert_non_null(f);
+    snprintf(name, sizeof name, "%s%s", json_string_value(json_object_get(v->j, "name_prefix")),
+             json_string_value(json_array_get(t, 0)));
+    double o = json_number_value(json_array_get(t, 3));
+    for (uint64_t k = 0; k < n; k++)
+        f[k] = json_is_array(s) ? (float)json_number_value(json_array_get(s, k))
+                                : (float)(o + json_number_value(s) * tm_u(name, k));
+    return f;
+}
+
+static bool starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
+
+/* The vector's file; keys that begin with `without` (NULL: none) are left out. */
+static void save_without(const vector *v, const char *path, const char *without)
+{
+    const json_t *kv = json_object_get(v->j, "kv"), *ts = json_object_get(v->j, "tensors");
+    uint64_t n_kv = 0, off = 0;
+    size_t n_t = json_array_size(ts);
+    bb b = { 0 }, data = { 0 };
+    for (size_t i = 0; i < json_array_size(kv); i++) {
+        const json_t *e = json_array_get(kv, i);
+        if (without && starts(json_string_value(json_array_get(e, 0)), without)) continue;
+        put_kv(&b, e);
+        n_kv++;
+    }
+    bb file = bb_head(3, n_t, n_kv);
+    bb_raw(&file, b.p, b.n);
+    for (size_t i = 0; i < n_t; i++) {
+        const json_t *t = json_array_get(ts, i);
+        uint64_t ne[4];
+        uint32_t n_dim;
+        float *f = values_of(v, t, ne, &n_dim);
+        bb_tensor(&file, json_string_value(json_array_get(t, 0)), n_dim, ne, HN_F32, off);
+        bb_raw(&data, f, ne[0] * ne[1] * ne[2] * ne[3] * sizeof *f);
+        bb_pad(&data, 32);
+        off = data.n;
+        free(f);
+    }
+    bb_pad(&file, 32);
+    bb_raw(&file, data.p, data.n);
+    bb_save(&file, path);
+    bb_free(&b), bb_free(&data), bb_free(&file);
+}
+
+static vector load(const char *file)
+{
+    char path[256];
+    json_error_t e;
+    snprintf(path, sizeof path, FOLDER "/%s", file);
+    vector v = { .j = json_load_file(path, 0, &e) };
+    if (!v.j) fail_msg("%s: %s", path, e.text);
+    v.name = json_string_value(json_object_get(v.j, "case"));
+    const json_t *t = json_object_get(v.j, "tokens");
+    v.n = (int)json_array_size(t);
+    assert_in_range(v.n, 1, MAX_TOK);
+    for (int i = 0; i < v.n; i++) v.tok[i] = (int32_t)json_integer_value(json_array_get(t, (size_t)i));
+    v.n_vocab = (int)json_array_size(json_object_iter_value(json_object_iter(json_object_get(v.j, "logits"))));
+    assert_in_range(v.n_vocab, 1, MAX_VOCAB);
+    return v;
+}
+
+/* ---- comparisons ------------------------------------------------------------------------------------ */
+
+/* The farthest of all numbers that the vector has. */
+static double farthest(const vector *v, const float *y)
+{
+    double most = 0;
+    const char *pos;
+    json_t *row;
+    json_object_foreach(json_object_get(v->j, "logits"), pos, row) for (int k = 0; k < v->n_vocab; k++) most =
+        fmax(most, fabs((double)y[atoi(pos) * v->n_vocab + k] - json_number_value(json_array_get(row, (size_t)k))));
+    for (int t = 0; t < v->n; t++) {
+        double sum = 0;
+        int best = 0;
+        for (int k = 0; k < v->n_vocab; k++) {
+            sum += (double)y[t * v->n_vocab + k];
+            if (y[t * v->n_vocab + k] > y[t * v->n_vocab + best]) best = k;
+        }
+        most = fmax(most, fabs(sum - json_number_value(json_array_get(json_object_get(v->j, "sum"), (size_t)t))) /
+                              v->n_vocab);
+        assert_int_equal(best, json_integer_value(json_array_get(json_object_get(v->j, "argmax"), (size_t)t)));
+    }
+    return most;
+}
+
+/* n_ctx: the positions of the session, of which rope may depend. */
+static void run_model(const vector *v, const hone_model *model, const char *cpu, int32_t threads, int32_t chunk,
+                      hone_kv_cache_type cache, float *y)
+{
+    hone_context *c = tm_context(cpu, threads);
+    hone_session *s = tm_session(c, model, PAGE, 1, chunk, cache);
+    tm_run(s, 0, v->tok, v->n, y);
+    hone_session_free(s);
+    hone_context_free(c);
+}
+
+static void check_bits(const vector *v, const hone_model *model, hone_kv_cache_type cache, float *first)
+{
+    float y[MAX_TOK * MAX_VOCAB];
+    size_t bytes = (size_t)(v->n * v->n_vocab) * sizeof *y;
+    run_model(v, model, "scalar", 1, v->n, cache, first);
+    for (const char *const *cpu = tm_levels(); *cpu; cpu++)
+        for (int32_t threads = 1; threads <= 3; threads += 2)
+            for (int32_t chunk = 1; chunk <= v->n; chunk += chunk == 1 ? 4 : 7) {
+                run_model(v, model, *cpu, threads, chunk, cache, y);
+                if (memcmp(y, first, bytes))
+                    fail_msg("%s: %s, %d threads, chunks of %d: other bits", v->name, *cpu, threads, chunk);
+            }
+}
+
+/* Beside a neighbour, after a fork and after a cut: the bits of the sequence alone. */
+static void check_neighbours(const vector *v, const hone_model *model, const float *alone)
+{
+    hone_error err = { 0 };
+    float y[2 * MAX_TOK * MAX_VOCAB];
+    size_t row = (size_t)v->n_vocab * sizeof *y;
+    hone_context *c = tm_context(NULL, 2);
+    hone_session *s = tm_session(c, model, PAGE, 3, v->n, HONE_CACHE_F32);
+    hone_token t[2 * MAX_TOK];
+    for (int i = 0; i < v->n; i++) {
+        t[2 * i] = (hone_token){ v->tok[i], i, 0, true };
+        t[2 * i + 1] = (hone_token){ v->tok[v->n - 1 - i], i, 2, true };
+    }
+    assert_int_equal(hone_run_batch(s, t, (size_t)(2 * v->n), y, &err), HONE_OK);
+    for (int i = 0; i < v->n; i++) assert_memory_equal(y + 2 * i * v->n_vocab, alone + i * v->n_vocab, row);
+    assert_int_equal(hone_seq_truncate(s, 1, 0, &err), HONE_OK);
+    tm_run(s, 1, v->tok, v->n / 2, y);
+    assert_int_equal(hone_seq_copy(s, 2, 1, &err), HONE_OK);
+    tm_run(s, 2, v->tok + v->n / 2, v->n - v->n / 2, y);
+    assert_memory_equal(y, alone + v->n / 2 * v->n_vocab, row * (size_t)(v->n - v->n / 2));
+    hone_session_free(s);
+    hone_context_free(c);
+}
+
+static void check_case(const vector *v)
+{
+    hone_error err = { 0 };
+    hone_model *model;
+    float first[MAX_TOK * MAX_VOCAB];
+    const char *path = tm_path("family.gguf");
+    double tolerance = json_number_value(json_object_get(v->j, "tolerance_f32"));
+    save_without(v, path, NULL);
+    if (hone_model_open(&model, path, NULL, &err)) fail_msg("%s: %s", v->name, err.message);
+    for (int cache = 2; cache >= 0; cache--) { /* f32 first */
+        hone_kv_cache_type type = cache == 2 ? HONE_CACHE_F32 : cache == 1 ? HONE_CACHE_F16 : HONE_CACHE_Q8_0;
+        check_bits(v, model, type, first);
+        if (type != HONE_CACHE_F32) continue;
+        double far = farthest(v, first);
+        print_message("%-14s %.1e\n", v->name, far);
+        if (!(far <= tolerance)) fail_msg("%s: %.2e from the vector, expected at most %.0e", v->name, far, tolerance);
+        check_neighbours(v, model, first);
+    }
+    hone_model_close(model);
+}
+
+static bool is_later(const char *name)
+{
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (!strcmp(later[i], name)) return true;
+    return false;
+}
+
+static void families_are_their_vectors(void **state)
+{
+    struct dirent **files;
+    int n = scandir(FOLDER, &files, NULL, alphasort), n_run = 0, n_later = 0;
+    const char *only = getenv("HONE_TEST_FAMILY");
+    assert_true(n > 0);
+    for (int i = 0; i < n; i++) {
+        if (strstr(files[i]->d_name, ".json") && (!only || !strncmp(files[i]->d_name, only, strlen(only)))) {
+            vector v = load(files[i]->d_name);
+            if (is_later(v.name)) {
+                hone_error err = { 0 };
+                hone_model *model;
+                save_without(&v, tm_path("family.gguf"), NULL);
+                assert_int_equal(hone_model_open(&model, tm_path("family.gguf"), NULL, &err), HONE_E_UNSUPPORTED);
+                n_later++;
+            } else {
+                check_case(&v);
+                n_run++;
+            }
+            json_decref(v.j);
+        }
+        free(files[i]);
+    }
+    free(files);
+    print_message("%d run, %d not yet\n", n_run, n_later);
+    if (!only) assert_int_equal(n_run + n_later, 51);
+}
+
+/* Each key that a vector's file has is wanted, or has a value that files without it mean: never another crash, never
+ * another answer in silence. */
+static void missing_keys_are_told_or_mean_what_they_said(void **state)
+{
+    struct dirent **files;
+    int n = scandir(FOLDER, &files, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        if (strstr(files[i]->d_name, ".json")) {
+            vector v = load(files[i]->d_name);
+            const json_t *kv = json_object_get(v.j, "kv");
+            for (size_t k = 0; k < json_array_size(kv) && !is_later(v.name); k++) {
+                const char *key = json_string_value(json_array_get(json_array_get(kv, k), 0));
+                hone_error err = { 0 };
+                hone_model *model;
+                save_without(&v, tm_path("family.gguf"), key);
+                if (hone_model_open(&model, tm_path("family.gguf"), NULL, &err)) {
+                    assert_true(strlen(err.message) > 0);
+                    continue;
+                }
+                float y[MAX_TOK * MAX_VOCAB];
+                run_model(&v, model, NULL, 1, v.n, HONE_CACHE_F32, y);
+                hone_model_close(model);
+            }
+            json_decref(v.j);
+        }
+        free(files[i]);
+    }
+    free(files);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(families_are_their_vectors),
+        cmocka_unit_test(missing_keys_are_told_or_mean_what_they_said),
+    };
+    return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
+}
