@@ -212,8 +212,8 @@ typedef struct hn_fault {
 
 /* ---- what operations take ------------------------------------------------------------------------- */
 
-typedef enum hn_norm_kind { HN_NORM_RMS = 0, HN_NORM_LAYER } hn_norm_kind;
-/* RMS: x·(1/rms(x))·w; layer: (x − mean)/sqrt(var + eps)·w + b; of n_tok rows of n. */
+typedef enum hn_norm_kind { HN_NORM_RMS = 0, HN_NORM_LAYER, HN_NORM_NONE } hn_norm_kind;
+/* RMS: x·(1/rms(x))·w, w NULL: 1; layer: (x − mean)/sqrt(var + eps)·w + b, b NULL: +0; none: x; of n_tok rows of n. */
 typedef struct hn_norm {
     hn_norm_kind kind;
     hn_buf *x;
@@ -224,7 +224,7 @@ typedef struct hn_norm {
     float eps;
 } hn_norm;
 
-/* y = map(W·in (+ bias)); times mul; or added to sum, or made an activation, where one of these is given. */
+/* y = map(W·in (+ bias)); times mul; times scale; or added to sum, or made an activation, where one of these is given. */
 typedef struct hn_product {
     const hn_weight *w;
     hn_buf *y;         /* [n_tok, n_out]; or */
@@ -233,29 +233,55 @@ typedef struct hn_product {
     hn_act *in;        /* NULL: the call's */
     const hn_buf *mul; /* [n_tok, n_out] or NULL */
     hn_map map;
+    float scale; /* 0: none */
 } hn_product;
 enum { HN_MAX_PRODUCT = 8 };
+
+/* How queries and keys are normed. */
+typedef enum hn_head_norm {
+    HN_HEAD_NORM_NONE = 0,
+    HN_HEAD_NORM_EACH, /* RMSNorm of each head, weights [d] */
+    HN_HEAD_NORM_FULL, /* of all heads together, weights [n_head·d] and [n_head_kv·d] */
+    HN_HEAD_NORM_PLAIN /* of each head, without weights */
+} hn_head_norm;
+
+/* Queries grow with their positions: q·(1 + scale·ln(1 + ⌊(pos + offset)/length⌋)), in double, rounded once. */
+typedef struct hn_temperature {
+    double scale; /* 0: they do not */
+    int64_t length, offset;
+} hn_temperature;
 
 /* What becomes of the queries, keys and values of a step before attention. */
 typedef struct hn_heads {
     hn_buf *q, *k;                /* [n_tok, n_head·d], [n_tok, n_head_kv·d]; changed in place */
     const hn_buf *v;              /* [n_tok, n_head_kv·d] */
-    const float *q_norm, *k_norm; /* [d] of RMSNorm per head, or NULL */
-    const hn_buf *cs;             /* of rope */
+    const float *q_norm, *k_norm; /* of norm */
+    hn_head_norm norm;
+    bool norm_after;  /* the rotation */
+    const hn_buf *cs; /* of rope; NULL: nothing turns */
     int64_t n_head;
     int32_t n_rot;
     bool neox;
     float eps;
+    hn_temperature temperature; /* at last */
 } hn_heads;
 
 /* Causal attention of each row over its own sequence. */
 typedef struct hn_attention {
     const hn_buf *q; /* [all rows, n_head·d] */
     int64_t n_head;
-    float scale;
-    int64_t window; /* so many positions are seen, its own too; 0: all */
+    float scale;       /* of scores */
+    float cap;         /* scores become tanh(s·(1/cap))·cap; 0: they do not */
+    int64_t window;    /* so many positions are seen, its own too; 0: all */
+    int64_t chunk;     /* positions are seen of the same run of so many, a multiple of HN_SPLIT; 0: of all */
+    const float *sink; /* [n_head] scores that take their share and add nothing, or NULL */
     hn_which which;
 } hn_attention;
+
+/* What becomes of logits: times scale (0: 1), then tanh(x·(1/cap))·cap (0: no cap). */
+typedef struct hn_logits_tail {
+    float scale, cap;
+} hn_logits_tail;
 
 /* x_c = h + (prev − h)·(lerp_c + delta_c) for several c, where h = LayerNorm(x) and prev is that of the
  * token before it in the sequence. */
@@ -328,8 +354,8 @@ typedef struct hn_backend_ops {
      * head, the same whatever the threads: whatever the step gave is void then. Other failures: err says which. */
     hone_status (*step_end)(hn_backend *b, hn_fault *f, hone_error *err);
 
-    /* y[t] = row of W of the step's token t, as f32; without adapters */
-    void (*embed)(hn_backend *b, hn_buf *y, const hn_weight *w);
+    /* y[t] = row of W of the step's token t, or of its position, as f32; without adapters */
+    void (*embed)(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position);
     /* cs[t] = cos, sin of the step's positions [n_rot/2][2], by uploaded angles */
     void (*rope)(hn_backend *b, hn_buf *cs, int angles);
     void (*norm)(hn_backend *b, const hn_norm *n);
@@ -337,6 +363,8 @@ typedef struct hn_backend_ops {
     void (*add_norm)(hn_backend *b, hn_buf *x, hn_buf *y, const float *w, int64_t n, int64_t n_tok, float eps);
     /* x *= f, n floats */
     void (*scale)(hn_backend *b, hn_buf *x, float f, int64_t n);
+    /* x += y, n floats */
+    void (*add)(hn_backend *b, hn_buf *x, const hn_buf *y, int64_t n);
     /* y[i] = x[want[i]] of the step, rows of n; y is not x */
     void (*gather)(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n);
     /* up to HN_MAX_PRODUCT products, in one go; act NULL: each has its own */
@@ -351,7 +379,7 @@ typedef struct hn_backend_ops {
     /* act = m's output; the states advance over the rows of their sequences */
     void (*time_mix)(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_state *state);
     /* W·act to host memory [n_tok, n_vocab], which may be read after step_end */
-    void (*logits)(hn_backend *b, float *host, hn_act *act, const hn_weight *w);
+    void (*logits)(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail);
 } hn_backend_ops;
 
 struct hn_backend {
@@ -393,6 +421,7 @@ typedef enum hn_op_kind {
     HN_OP_TIME_MIX,
     HN_OP_SCALE,
     HN_OP_ADD_NORM,
+    HN_OP_ADD,
     HN_OP_KINDS
 } hn_op_kind;
 

@@ -198,13 +198,15 @@ typedef struct row_job {
     hn_act *act;
     int64_t n;
     float eps;
+    bool by_position;
 } row_job;
 
 static void embed_row(void *arg, int64_t t, int32_t thread)
 {
     row_job *j = arg;
     const hn_weight *w = j->weight;
-    int64_t row = j->c->step.rows[t].token, n = w->n_in, be = j->ti->block_elems;
+    const hn_row *r = &j->c->step.rows[t];
+    int64_t row = j->by_position ? r->pos : r->token, n = w->n_in, be = j->ti->block_elems;
     float *y = j->y + t * n;
     if (!w->packed) {
         j->ti->dequantize(y, (const char *)w->data + (size_t)row * w->row_bytes, n);
@@ -219,9 +221,9 @@ static void embed_row(void *arg, int64_t t, int32_t thread)
     }
 }
 
-static void embed(hn_backend *b, hn_buf *y, const hn_weight *w)
+static void embed(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position)
 {
-    row_job j = { .c = cpu_self(b), .y = y->p, .weight = w, .ti = hn_type_get(w->type) };
+    row_job j = { .c = cpu_self(b), .y = y->p, .weight = w, .ti = hn_type_get(w->type), .by_position = by_position };
     cpu_wrote(j.c, y);
     cpu_for_rows(j.c, embed_row, &j, j.c->step.n_tok);
 }
@@ -262,6 +264,12 @@ static void scale(hn_backend *b, hn_buf *x, float f, int64_t n)
     for (int64_t i = 0; i < n; i++) x->p[i] *= f;
 }
 
+static void add(hn_backend *b, hn_buf *x, const hn_buf *y, int64_t n)
+{
+    cpu_wrote(cpu_self(b), x);
+    hn_add(x->p, y->p, n);
+}
+
 static void gather(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n)
 {
     const cpu_backend *c = cpu_self(b);
@@ -276,6 +284,7 @@ static void gather(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n)
 static void norm_row(const cpu_backend *c, const hn_norm *n, float *y, const float *x)
 {
     if (n->kind == HN_NORM_LAYER) c->k->layer_norm(y, x, n->w, n->b, n->n, n->eps);
+    else if (n->kind == HN_NORM_NONE) memcpy(y, x, (size_t)n->n * sizeof *y);
     else c->k->rms_norm(y, x, n->w, n->n, n->eps);
 }
 
@@ -450,6 +459,7 @@ static const hn_backend_ops cpu_ops = {
     .norm = norm,
     .add_norm = add_norm,
     .scale = scale,
+    .add = add,
     .gather = gather,
     .matmul = cpu_matmul,
     .glu = cpu_glu,

@@ -82,7 +82,7 @@ enum { CPU_MAX_CHUNKS = 4096 }; /* of one matmul */
 size_t cpu_chunk_bytes(void);
 void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n);
 void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);
-void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w);
+void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail);
 bool cpu_reserve(hn_backend *b, const hn_adapters *a);
 
 /* cpu_attn.c */

@@ -35,6 +35,21 @@ static void lower(_Atomic int64_t *least, int64_t value)
     while (value < seen && !atomic_compare_exchange_weak(least, &seen, value)) continue;
 }
 
+static void norm_heads(const hn_kernels *f, const hn_heads *h, float *x, const float *w, int64_t n_head, int64_t d)
+{
+    int64_t n = h->norm == HN_HEAD_NORM_FULL ? n_head * d : d;
+    if (h->norm == HN_HEAD_NORM_NONE) return;
+    for (int64_t i = 0; i < n_head * d; i += n) f->rms_norm(x + i, x + i, w, n, h->eps);
+}
+
+static void warm(const hn_temperature *t, float *q, int64_t n, int64_t pos)
+{
+    const double ln2 = 0.693147180559945309417;
+    double steps = 1.0 + (double)((pos + t->offset) / t->length);
+    float f = (float)(1.0 + t->scale * (hn_log2_f64(steps) * ln2));
+    for (int64_t i = 0; i < n; i++) q[i] *= f;
+}
+
 static void heads_row(void *arg, int64_t t, int32_t thread)
 {
     heads_job *j = arg;
@@ -45,13 +60,19 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     const uint32_t *table = table_of(j->c, kv, row->seq);
     int64_t d = kv->d, pos = row->pos;
     size_t page = hn_kv_at(kv, table ? table[pos / HN_PAGE] : (uint32_t)(pos / HN_PAGE), 0);
-    const float *cs = h->cs->p + t * h->n_rot, *v = h->v->p + t * kv->n_head_kv * d;
+    const float *cs = h->cs ? h->cs->p + t * h->n_rot : NULL, *v = h->v->p + t * kv->n_head_kv * d;
     float *q = h->q->p + t * h->n_head * d, *k = h->k->p + t * kv->n_head_kv * d;
     char *mem = (char *)kv->mem->p + page;
-    for (int64_t i = 0; h->q_norm && i < h->n_head; i++) f->rms_norm(q + i * d, q + i * d, h->q_norm, d, h->eps);
-    for (int64_t i = 0; h->k_norm && i < kv->n_head_kv; i++) f->rms_norm(k + i * d, k + i * d, h->k_norm, d, h->eps);
-    hn_rope_apply(q, cs, h->n_head, d, h->n_rot, h->neox);
-    hn_rope_apply(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
+    for (int after = 0; after < 2; after++) {
+        if (h->norm_after == after) {
+            norm_heads(f, h, q, h->q_norm, h->n_head, d);
+            norm_heads(f, h, k, h->k_norm, kv->n_head_kv, d);
+        }
+        if (after || !cs) continue;
+        hn_rope_apply(q, cs, h->n_head, d, h->n_rot, h->neox);
+        hn_rope_apply(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
+    }
+    if (h->temperature.scale != 0) warm(&h->temperature, q, h->n_head * d, pos);
     if (!hn_all_within(k, kv->n_head_kv * d, j->limit)) lower(&j->first_bad, 2 * t);
     else if (!hn_all_within(v, kv->n_head_kv * d, j->limit)) lower(&j->first_bad, 2 * t + 1);
     for (int64_t i = 0; i < kv->n_head_kv; i++) {
@@ -97,8 +118,7 @@ typedef struct attn_job {
     hn_which which;
     int64_t n, n_head, tile, n_tile;
     int64_t n_split, run, n_run; /* most splits of a row; splits of a chunk; chunks of a (tile, head) */
-    int64_t window;
-    float scale;
+    const hn_attention *a;
 } attn_job;
 
 static int64_t batch_row(const attn_job *j, int64_t i) { return cpu_row(j->c, j->which, i); }
@@ -108,7 +128,7 @@ static int64_t run_length(const attn_job *j, int64_t i, int64_t end)
 {
     int64_t n = 1, r = batch_row(j, i);
     while (i + n < end && batch_row(j, i + n) == r + n && j->rows[r + n].seq == j->rows[r].seq &&
-           j->rows[r + n].pos == j->rows[r].pos + n)
+           j->rows[r + n].pos == j->rows[r].pos + n && (!j->a->chunk || j->rows[r + n].pos % j->a->chunk))
         n++;
     return n;
 }
@@ -131,8 +151,11 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32
                       .n_q = group,
                       .n_kv = j->rows[r].pos + 1,
                       .d = d,
-                      .window = j->window,
-                      .scale = j->scale };
+                      .window = j->a->window,
+                      .split_first = j->a->chunk ? j->rows[r].pos / j->a->chunk * (j->a->chunk / HN_SPLIT) : 0,
+                      .scale = j->a->scale,
+                      .cap = j->a->cap,
+                      .sink = j->a->sink ? j->a->sink + h * group : NULL };
 }
 
 /* Chunk: one KV head, one tile of rows; heads outermost, so that a head's keys stay in cache. */
@@ -150,7 +173,9 @@ static void attn_chunk(void *arg, int64_t chunk, int32_t thread)
 /* The splits of which a query at pos sees anything: *n of them from the one returned on. */
 static int64_t first_split(const attn_job *j, int64_t pos, int64_t *n)
 {
-    int64_t first = j->window && pos + 1 > j->window ? (pos + 1 - j->window) / HN_SPLIT : 0;
+    const int64_t window = j->a->window, chunk = j->a->chunk;
+    int64_t first = window && pos + 1 > window ? (pos + 1 - window) / HN_SPLIT : 0;
+    if (chunk && pos / chunk * (chunk / HN_SPLIT) > first) first = pos / chunk * (chunk / HN_SPLIT);
     *n = cpu_div_up(pos + 1, HN_SPLIT) - first;
     return first;
 }
@@ -173,7 +198,8 @@ static void attn_split_chunk(void *arg, int64_t chunk, int32_t thread)
         c->k->attn[j->kv->type](&a);
     }
     if (atomic_fetch_add(&c->parts_done[unit], 1) + 1 < j->n_run) return;
-    for (int64_t g = 0; g < a.n_q; g++) c->k->attn_merge(a.out + g * a.d, parts + g * (a.d + 2), one, n_split, a.d);
+    for (int64_t g = 0; g < a.n_q; g++)
+        c->k->attn_merge(a.out + g * a.d, parts + g * (a.d + 2), one, n_split, a.d, a.sink ? a.sink + g : NULL);
 }
 
 void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv)
@@ -189,8 +215,7 @@ void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_k
                    .which = a->which,
                    .n = n,
                    .n_head = a->n_head,
-                   .window = a->window,
-                   .scale = a->scale };
+                   .a = a };
     cpu_act_begin(c, act, a->n_head * kv->d, n);
     for (int64_t i = 0, seen; i < n; i++) {
         first_split(&j, j.rows[batch_row(&j, i)].pos, &seen);

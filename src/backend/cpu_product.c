@@ -163,6 +163,7 @@ typedef struct mm_job {
     hn_glu glu;
     const float *h[HN_MAX_PRODUCT]; /* of make_h */
     float *wide[HN_MAX_PRODUCT];    /* scratch of products that are added to a sum; of up */
+    float cap;                      /* of logits; 0: none */
 } mm_job;
 
 /* Rows [r0, r1) of one product, all columns, into y, adapters and bias added. */
@@ -218,6 +219,15 @@ static float *place_of(const mm_job *j, int i, int64_t *ldy)
     return p->y ? p->y->p : p->out ? p->out->f32 : j->wide[i];
 }
 
+/* x = tanh(x·(1/cap))·cap */
+static void cap_row(const cpu_backend *c, float *x, int64_t n, float cap)
+{
+    const float inverse = 1.0f / cap;
+    for (int64_t i = 0; i < n; i++) x[i] *= inverse;
+    c->k->map[HN_MAP_TANH](x, n);
+    for (int64_t i = 0; i < n; i++) x[i] *= cap;
+}
+
 static void run_chunk(void *arg, int64_t i, int32_t thread)
 {
     mm_job *j = arg;
@@ -242,6 +252,9 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
         if (p->map) c->k->map[p->map](row, n);
         if (mul)
             for (int64_t r = 0; r < n; r++) row[r] *= mul[t * n_out + r0 + r];
+        if (p->scale != 0)
+            for (int64_t r = 0; r < n; r++) row[r] *= p->scale;
+        if (j->cap != 0) cap_row(c, row, n, j->cap);
         if (sum) hn_add(sum + t * n_out + r0, row, n);
     }
 }
@@ -276,9 +289,9 @@ static void take_wide(mm_job *j, int i, int64_t n_tok, uint64_t *used)
     assert(*used <= j->c->wide_floats);
 }
 
-void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n)
+static void products(hn_backend *b, hn_act *act, const hn_product *p, int n, float cap)
 {
-    mm_job j = { .c = cpu_self(b), .act = act, .p = p };
+    mm_job j = { .c = cpu_self(b), .act = act, .p = p, .cap = cap };
     int64_t n_tok = in_of(act, p)->n_tok;
     uint64_t used = 0;
     act_prepare(j.c, act, p, n);
@@ -291,6 +304,8 @@ void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n)
     }
     hn_pool_run(j.c->p.pool, run_chunk, &j, cut(j.c, p, n, n_tok));
 }
+
+void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n) { products(b, act, p, n, 0); }
 
 void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up)
 {
@@ -305,10 +320,10 @@ void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weig
 }
 
 /* Host memory is ours: it is a buffer for as long as that. */
-void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w)
+void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail)
 {
     hn_buf y = { .p = host };
-    cpu_matmul(b, act, &(hn_product){ .w = w, .y = &y }, 1);
+    products(b, act, &(hn_product){ .w = w, .y = &y, .scale = tail.scale }, 1, tail.cap);
 }
 
 /* The most floats that the adapters of one call can ask for of a row: of all weights of a layer together. */

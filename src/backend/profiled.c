@@ -93,7 +93,7 @@ static const char *const op_names[HN_OP_KINDS] = {
     [HN_OP_ROPE] = "rope_table",   [HN_OP_HEADS] = "heads",   [HN_OP_ATTENTION] = "attention",
     [HN_OP_GATHER] = "gather",     [HN_OP_LOGITS] = "output", [HN_OP_NORM] = "layer_norm",
     [HN_OP_SCALE] = "scale",       [HN_OP_TIME_MIX] = "wkv",  [HN_OP_TOKEN_SHIFT] = "token_shift",
-    [HN_OP_ADD_NORM] = "add_norm",
+    [HN_OP_ADD_NORM] = "add_norm", [HN_OP_ADD] = "add",
 };
 
 /* A product by its weight, and several by the first. */
@@ -228,9 +228,9 @@ static int64_t n_rows(const hn_profile_backend *p, hn_which w)
     return w == HN_ALL ? p->step->n_tok : p->step->n_want;
 }
 
-static void embed(hn_backend *b, hn_buf *y, const hn_weight *w)
+static void embed(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position)
 {
-    TIMED(embed(in, y, w));
+    TIMED(embed(in, y, w, by_position));
     hn_op_event *e = record(p, HN_OP_EMBED, n_rows(p, HN_ALL), start, end);
     e->w[e->n_weight++] = w;
 }
@@ -258,6 +258,12 @@ static void scale(hn_backend *b, hn_buf *x, float f, int64_t n)
 {
     TIMED(scale(in, x, f, n));
     record(p, HN_OP_SCALE, 1, start, end);
+}
+
+static void add(hn_backend *b, hn_buf *x, const hn_buf *y, int64_t n)
+{
+    TIMED(add(in, x, y, n));
+    record(p, HN_OP_ADD, 1, start, end);
 }
 
 static void gather(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n)
@@ -311,9 +317,9 @@ static void time_mix(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_
     e->n = m->n;
 }
 
-static void logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w)
+static void logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail)
 {
-    TIMED(logits(in, host, act, w));
+    TIMED(logits(in, host, act, w, tail));
     hn_op_event *e = record(p, HN_OP_LOGITS, in->op->act_rows(in, act), start, end);
     e->w[e->n_weight++] = w;
 }
@@ -346,6 +352,7 @@ static const hn_backend_ops profile_ops = {
     .norm = norm,
     .add_norm = add_norm,
     .scale = scale,
+    .add = add,
     .gather = gather,
     .matmul = matmul,
     .glu = glu,

@@ -37,7 +37,7 @@ static hone_status open_backend(hone_session *s, hone_error *err)
                                   .n_ctx = state ? 0 : s->n_ctx };
     hone_status st = hn_backend_open(&s->be, ctx->backend, &p, err);
     if (st != HONE_OK) return st;
-    const hn_upload u = hn_model_upload(s->model);
+    const hn_upload u = hn_model_upload(s->model, s->n_ctx);
     return s->be->op->upload(s->be, &u, err);
 }
 

@@ -120,7 +120,8 @@ typedef void hn_matmul_fn(const hn_mm *a);
  *   s_t = scale·(chain of fma over d from 0); mn = max(m, max s); c = exp(m−mn);
  *   p_t = exp(s_t−mn); l = l·c + Σp (lanes t mod 16, tree); o = o·c, then fma(p_t, v_t, o) in ascending t
  * (a block that is masked wholly changes nothing). With a window, keys before a query's first are masked too; blocks
- * and splits of which it sees nothing are passed over. Splits merge ascending into M = −inf,
+ * and splits of which it sees nothing are passed over. With a cap c ≠ 0, before the mask, s_t = tanh(s_t·(1/c))·c. With
+ * sinks there is one more part at last, m = sink, l = 1, o = 0, of which O takes O·a alone. Splits merge ascending into M = −inf,
  * L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn); b = exp(m−Mn); L = fma(l, b, L·a);
  *   O = fma(o, b, O·a). out = O / L.
  * f16 is widened exactly. q8_0: q is quantized like an activation block per group of 32 dims
@@ -136,7 +137,9 @@ typedef struct hn_attn {
     float *scratch;       /* hn_attn_floats(n_tok·n_q, d), 64-byte aligned */
     int64_t n_tok, n_q, n_kv, d;
     int64_t window; /* a token sees so many keys, the last its own; 0: all before it */
-    float scale;
+    int64_t split_first; /* none of the keys before this split is seen */
+    float scale, cap;
+    const float *sink; /* [n_q] or NULL */
     /* not NULL: only splits [split0, split1), not merged: m, l, o[d] of row i·n_q + g at
      * part + ((split − split0)·n_tok·n_q + row)·(d + 2), where the row sees the split */
     float *part;
@@ -235,7 +238,7 @@ typedef struct hn_kernels {
     hn_matmul_fn *packed[HN_TYPE_COUNT]; /* comes with matmul[t]; NULL: the rows are used */
     void (*quantize256)(hn_a256 *dst, const float *x, int64_t n);
     void (*quantize32)(void *dst, const float *x, int64_t n);
-    /* y = (x · (1/sqrt(Σx²/n + eps))) · w */
+    /* y = (x · (1/sqrt(Σx²/n + eps))) · w; w may be NULL: 1 */
     void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);
     /* y = (g / (1 + exp(−g))) · u; y may be g */
     void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
@@ -250,15 +253,15 @@ typedef struct hn_kernels {
     const hn_gemm_ops *gemm;
     hn_dequantize_fn *decode[HN_TYPE_COUNT];          /* the type table's bits; NULL: its decoder */
     void (*exp)(float *y, const float *x, int64_t n); /* hn_exp_f32 of each; y may be x */
-    /* y = fma((x − Σx/n)·(1/sqrt(Σ(x − Σx/n)²/n + eps)), w, b); y may be x */
+    /* y = fma((x − Σx/n)·(1/sqrt(Σ(x − Σx/n)²/n + eps)), w, b); y may be x; b may be NULL: +0 */
     void (*layer_norm)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps);
     /* y = fma(prev − h, lerp, h), or with delta fma(prev − h, lerp + delta, h); y may be delta */
     void (*lerp)(float *y, const float *h, const float *prev, const float *lerp, const float *delta, int64_t n);
     void (*map[HN_MAP_KINDS])(float *y, int64_t n); /* in place; NONE is NULL */
     hn_wkv_fn *wkv6, *wkv7;
     hn_attn_fn *attn[HN_CACHE_TYPES];
-    /* out = the merge of n_split partial results, stride floats apart */
-    void (*attn_merge)(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d);
+    /* out = the merge of n_split partial results, stride floats apart, and of *sink (NULL: none) */
+    void (*attn_merge)(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d, const float *sink);
     /* Writes one key, one value vector of d floats to position pos of a page. */
     void (*store_k[HN_CACHE_TYPES])(void *k, const float *x, int64_t d, int64_t pos);
     void (*store_v[HN_CACHE_TYPES])(void *v, const float *x, int64_t d, int64_t pos);

@@ -54,6 +54,11 @@ static void rms_norm(float *y, const float *x, const float *w, int64_t n, float 
     }
     float scale = 1.0f / sqrtf(v16_tree(t) / (float)n + eps);
     int64_t k = 0;
+    if (!w) {
+        for (; k + 16 <= n; k += 16) v16_store(y + k, v16_mul(v16_load(x + k), v16_set1(scale)));
+        for (; k < n; k++) y[k] = x[k] * scale;
+        return;
+    }
     for (; k + 16 <= n; k += 16) v16_store(y + k, v16_mul(v16_mul(v16_load(x + k), v16_set1(scale)), v16_load(w + k)));
     for (; k < n; k++) y[k] = (x[k] * scale) * w[k];
 }
@@ -68,14 +73,29 @@ static void silu_mul(float *y, const float *g, const float *u, int64_t n)
     for (; i < n; i++) y[i] = g[i] / (1.0f + hn_exp_inline(-g[i])) * u[i];
 }
 
+HN_INLINE v16 v16_gelu(v16 x)
+{
+    v16 c = v16_mul(v16_set1(HN_GELU_CUBE), v16_mul(x, x));
+    v16 z = v16_mul(v16_set1(HN_GELU_ROOT), v16_fma(c, x, x)), e = v16_exp(v16_mul(v16_set1(-2.0f), z));
+    return v16_div(x, v16_add(v16_set1(1.0f), e));
+}
+
+HN_INLINE v16 v16_tanh(v16 x)
+{
+    v16 z = v16_mul(x, x), p = v16_set1(HN_TANH_C4), one = v16_set1(1.0f);
+    p = v16_fma(p, z, v16_set1(HN_TANH_C3));
+    p = v16_fma(p, z, v16_set1(HN_TANH_C2));
+    p = v16_fma(p, z, v16_set1(HN_TANH_C1));
+    p = v16_fma(p, z, v16_set1(HN_TANH_C0));
+    p = v16_fma(v16_mul(p, z), x, x);
+    v16 far = v16_sub(one, v16_div(v16_set1(2.0f), v16_add(v16_exp(v16_add(x, x)), one)));
+    return v16_where_less(z, v16_set1(HN_TANH_EDGE * HN_TANH_EDGE), p, far);
+}
+
 static void gelu_mul(float *y, const float *g, const float *u, int64_t n)
 {
     int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        v16 x = v16_load(g + i), c = v16_mul(v16_set1(HN_GELU_CUBE), v16_mul(x, x));
-        v16 z = v16_mul(v16_set1(HN_GELU_ROOT), v16_fma(c, x, x)), e = v16_exp(v16_mul(v16_set1(-2.0f), z));
-        v16_store(y + i, v16_mul(v16_div(x, v16_add(v16_set1(1.0f), e)), v16_load(u + i)));
-    }
+    for (; i + 16 <= n; i += 16) v16_store(y + i, v16_mul(v16_gelu(v16_load(g + i)), v16_load(u + i)));
     for (; i < n; i++) y[i] = hn_gelu_inline(g[i]) * u[i];
 }
 

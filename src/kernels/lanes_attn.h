@@ -39,7 +39,7 @@ typedef struct attn_rows {
     float *wide; /* [64][d] floats, or q8: scales of V [64][groups] */
     int64_t d;
     ptrdiff_t ahead; /* bytes from the block to the one that is fetched meanwhile */
-    float scale;
+    float scale, cap;
 } attn_rows;
 
 /* ---- scores: p[row][64] = scale · q · k ---------------------------------------------------- */
@@ -188,11 +188,21 @@ HN_INLINE void merge_one(float *M, float *L, float *O, float m, float l, const f
     *M = mn;
 }
 
-static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d)
+/* A sink takes its share and adds nothing. */
+static void merge_sink(float *M, float *L, float *O, float sink, int64_t d)
+{
+    float mn = *M > sink ? *M : sink, a = hn_exp_inline(*M - mn), b = hn_exp_inline(sink - mn);
+    *L = fmaf(1.0f, b, *L * a);
+    for (int64_t i = 0; i < d; i++) O[i] = O[i] * a;
+    *M = mn;
+}
+
+static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d, const float *sink)
 {
     float M = -INFINITY, L = 0.0f;
     for (int64_t i = 0; i < d; i++) out[i] = 0.0f;
     for (int64_t s = 0; s < n_split; s++, part += stride) merge_one(&M, &L, out, part[0], part[1], part + 2, d);
+    if (sink) merge_sink(&M, &L, out, *sink, d);
     for (int64_t i = 0; i < d; i++) out[i] = out[i] / L;
 }
 
@@ -383,6 +393,14 @@ static const attn_reader attn_readers[HN_CACHE_TYPES] = {
 #endif
 };
 
+/* s = tanh(s·(1/cap))·cap of rows [r0, rows) */
+static void cap_scores(const attn_rows *a, int64_t r0, int64_t rows)
+{
+    const v16 cap = v16_set1(a->cap), inverse = v16_set1(1.0f / a->cap);
+    for (float *p = a->p + r0 * HN_SOFT_BLOCK, *end = a->p + rows * HN_SOFT_BLOCK; p < end; p += 16)
+        v16_store(p, v16_mul(v16_tanh(v16_mul(v16_load(p), inverse)), cap));
+}
+
 /* Rows of the next register tile out of n: all tiles about equally tall. */
 HN_INLINE int tile_rows(int64_t n)
 {
@@ -403,6 +421,7 @@ static void attn_block(const attn_rows *a, const attn_reader *how, const char *k
         n = tile_rows(rows - r);
         (many ? how->many_scores : how->scores)[n](a, kb, r);
     }
+    if (a->cap != 0) cap_scores(a, r0, rows);
     attn_softmax(a, r0, rows, n_q, left, hidden);
     if (many && how->open_v) how->open_v(a->wide, v, a->d), vb = a->wide;
     if (!many && how->scales_v) how->scales_v(a->wide, v, a->d, a->ahead);
@@ -434,7 +453,7 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
     const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
     const attn_reader *how = &attn_readers[type];
     float *at = h->scratch;
-    attn_rows a = { .d = d, .scale = h->scale };
+    attn_rows a = { .d = d, .scale = h->scale, .cap = h->cap };
     a.wide = take(&at, HN_SOFT_BLOCK * ((d + 15) & ~(int64_t)15));
     a.p = take(&at, rows16 * HN_SOFT_BLOCK);
     a.M = take(&at, rows16);
@@ -449,6 +468,7 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
         memset(h->out + r / n_q * h->out_stride + r % n_q * d, 0, (size_t)d * sizeof(float));
     int64_t split = h->part ? h->split0 : 0, end = h->part ? h->split1 : (n_all + HN_SPLIT - 1) / HN_SPLIT;
     if (lo > 0 && split < lo / HN_SPLIT) split = lo / HN_SPLIT;
+    if (split < h->split_first) split = h->split_first;
     for (; split < end && split * HN_SPLIT < n_all; split++) {
         int64_t s0 = split * HN_SPLIT, s1 = at_most(s0 + HN_SPLIT, n_all);
         int64_t first = s0 < h->n_kv ? 0 : (s0 - h->n_kv + 1) * n_q; /* the first row that sees a key */
@@ -480,6 +500,7 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
     }
     for (int64_t r = 0; r < rows && !h->part; r++) {
         float *out = h->out + r / n_q * h->out_stride + r % n_q * d;
+        if (h->sink) merge_sink(&a.M[r], &a.L[r], out, h->sink[r % n_q], d);
         for (int64_t i = 0; i < d; i++) out[i] = out[i] / a.L[r];
     }
 }

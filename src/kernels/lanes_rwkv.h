@@ -52,8 +52,8 @@ static void layer_norm(float *y, const float *x, const float *w, const float *b,
     int64_t k = 0;
     for (; k + 16 <= n; k += 16)
         v16_store(y + k, v16_fma(v16_mul(v16_sub(v16_load(x + k), v16_set1(mean)), v16_set1(scale)), v16_load(w + k),
-                                 v16_load(b + k)));
-    for (; k < n; k++) y[k] = fmaf((x[k] - mean) * scale, w[k], b[k]);
+                                 b ? v16_load(b + k) : v16_zero()));
+    for (; k < n; k++) y[k] = fmaf((x[k] - mean) * scale, w[k], b ? b[k] : 0.0f);
 }
 
 static void lerp(float *y, const float *h, const float *prev, const float *mix, const float *delta, int64_t n)
@@ -77,18 +77,6 @@ HN_INLINE v16 v16_sqrelu(v16 x)
     v16 p = v16_where_less(x, v16_zero(), v16_zero(), x);
     return v16_mul(p, p);
 }
-HN_INLINE v16 v16_tanh(v16 x)
-{
-    v16 z = v16_mul(x, x), p = v16_set1(HN_TANH_C4), one = v16_set1(1.0f);
-    p = v16_fma(p, z, v16_set1(HN_TANH_C3));
-    p = v16_fma(p, z, v16_set1(HN_TANH_C2));
-    p = v16_fma(p, z, v16_set1(HN_TANH_C1));
-    p = v16_fma(p, z, v16_set1(HN_TANH_C0));
-    p = v16_fma(v16_mul(p, z), x, x);
-    v16 far = v16_sub(one, v16_div(v16_set1(2.0f), v16_add(v16_exp(v16_add(x, x)), one)));
-    return v16_where_less(z, v16_set1(HN_TANH_EDGE * HN_TANH_EDGE), p, far);
-}
-
 #define MAP(NAME, LANES, ONE)                                                  \
     static void NAME(float *y, int64_t n)                                      \
     {                                                                          \
@@ -106,6 +94,7 @@ MAP(map_tanh, v16_tanh, hn_tanh_inline)
 MAP(map_sigmoid, v16_sigmoid, hn_sigmoid_inline)
 MAP(map_silu, v16_silu, silu_of)
 MAP(map_sqrelu, v16_sqrelu, sqrelu_of)
+MAP(map_gelu, v16_gelu, hn_gelu_inline)
 
 /* ---- recurrences ----------------------------------------------------------------------------------- */
 
@@ -237,4 +226,5 @@ ON_STACK static void wkv6(const hn_wkv *a)
     .map = { [HN_MAP_TANH] = map_tanh,                                  \
              [HN_MAP_SIGMOID] = map_sigmoid,                            \
              [HN_MAP_SILU] = map_silu,                                  \
-             [HN_MAP_SQRELU] = map_sqrelu }
+             [HN_MAP_SQRELU] = map_sqrelu,                              \
+             [HN_MAP_GELU] = map_gelu }

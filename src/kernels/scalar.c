@@ -308,7 +308,7 @@ static void rms_norm(float *y, const float *x, const float *w, int64_t n, float 
         for (int l = 0; l < 16; l++) t[l] = b ? t[l] + p[l] : p[l];
     }
     float scale = 1.0f / sqrtf(tree16(t) / (float)n + eps);
-    for (int64_t k = 0; k < n; k++) y[k] = (x[k] * scale) * w[k];
+    for (int64_t k = 0; k < n; k++) y[k] = w ? (x[k] * scale) * w[k] : x[k] * scale;
 }
 
 static void silu_mul(float *y, const float *g, const float *u, int64_t n)
@@ -480,6 +480,7 @@ static void add_value_q8(float *o, float p, const void *split, int64_t d, int64_
 
 /* ---- attention --------------------------------------------------------------------------------------- */
 
+static float capped(float s, float cap) { return hn_tanh_inline(s * (1.0f / cap)) * cap; }
 static float larger(float a, float b) { return a > b ? a : b; }
 
 /* L and O of M take in one partial result m, l, o. */
@@ -491,11 +492,21 @@ static void merge_one(float *M, float *L, float *O, float m, float l, const floa
     *M = mn;
 }
 
-static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d)
+/* A sink takes its share and adds nothing. */
+static void merge_sink(float *M, float *L, float *O, float sink, int64_t d)
+{
+    float mn = larger(*M, sink), a = hn_exp_inline(*M - mn), b = hn_exp_inline(sink - mn);
+    *L = fmaf(1.0f, b, *L * a);
+    for (int64_t i = 0; i < d; i++) O[i] = O[i] * a;
+    *M = mn;
+}
+
+static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d, const float *sink)
 {
     float M = -INFINITY, L = 0.0f;
     for (int64_t i = 0; i < d; i++) out[i] = 0.0f;
     for (int64_t s = 0; s < n_split; s++, part += stride) merge_one(&M, &L, out, part[0], part[1], part + 2, d);
+    if (sink) merge_sink(&M, &L, out, *sink, d);
     for (int64_t i = 0; i < d; i++) out[i] = out[i] / L;
 }
 
@@ -513,6 +524,7 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
             float p[HN_SOFT_BLOCK], mn = *m, lanes[16];                                                                \
             for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                                        \
                 p[t - t0] = t >= lo && t < s1 ? score_##NAME(q, k, a->d, t - t0) * a->scale : -INFINITY;               \
+                if (a->cap != 0 && t >= lo && t < s1) p[t - t0] = capped(p[t - t0], a->cap);                           \
                 mn = larger(mn, p[t - t0]);                                                                            \
             }                                                                                                          \
             float c = hn_exp_inline(*m - mn);                                                                          \
@@ -535,6 +547,7 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
             int64_t lo = a->window && n_kv > a->window ? n_kv - a->window : 0;                                         \
             int64_t split = a->part ? a->split0 : 0, end = a->part ? a->split1 : (n_kv + HN_SPLIT - 1) / HN_SPLIT;     \
             if (split < lo / HN_SPLIT) split = lo / HN_SPLIT;                                                          \
+            if (split < a->split_first) split = a->split_first;                                                        \
             for (int64_t i = 0; i < d && !a->part; i++) out[i] = 0.0f;                                                 \
             for (; split < end && split * HN_SPLIT < n_kv; split++) {                                                  \
                 int64_t s0 = split * HN_SPLIT, s1 = s0 + HN_SPLIT < n_kv ? s0 + HN_SPLIT : n_kv;                       \
@@ -546,6 +559,7 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
                     merge_one(&M, &L, out, m, l, o, d);                                                                \
                 }                                                                                                      \
             }                                                                                                          \
+            if (a->sink && !a->part) merge_sink(&M, &L, out, a->sink[r % a->n_q], d);                                  \
             for (int64_t i = 0; i < d && !a->part; i++) out[i] = out[i] / L;                                           \
         }                                                                                                              \
     }
@@ -600,7 +614,8 @@ const hn_kernels HN_SCALAR = {
     .map = { [HN_MAP_TANH] = map_tanh,
              [HN_MAP_SIGMOID] = map_sigmoid,
              [HN_MAP_SILU] = map_silu,
-             [HN_MAP_SQRELU] = map_sqrelu },
+             [HN_MAP_SQRELU] = map_sqrelu,
+             [HN_MAP_GELU] = map_gelu },
     .wkv6 = wkv6,
     .wkv7 = wkv7,
     .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, [HN_CACHE_Q8_0] = attn_q8 },

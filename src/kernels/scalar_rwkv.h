@@ -25,7 +25,7 @@ static void layer_norm(float *y, const float *x, const float *w, const float *b,
     SUM16(var, n, TERM);
 #undef TERM
     float scale = 1.0f / sqrtf(var / (float)n + eps);
-    for (int64_t k = 0; k < n; k++) y[k] = fmaf((x[k] - mean) * scale, w[k], b[k]);
+    for (int64_t k = 0; k < n; k++) y[k] = fmaf((x[k] - mean) * scale, w[k], b ? b[k] : 0.0f);
 }
 
 static void lerp(float *y, const float *h, const float *prev, const float *mix, const float *delta, int64_t n)
@@ -54,6 +54,11 @@ static void map_sqrelu(float *y, int64_t n)
         float p = y[k] < 0.0f ? 0.0f : y[k]; /* a NaN stays */
         y[k] = p * p;
     }
+}
+
+static void map_gelu(float *y, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) y[k] = hn_gelu_inline(y[k]);
 }
 
 static void wkv7(const hn_wkv *a)

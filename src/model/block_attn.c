@@ -7,10 +7,7 @@ void hn_attn_project(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_layer *l = &m->layers[il];
     const hn_backend_ops *op = f->be->op;
     const hn_scratch *s = f->s;
-    const hn_norm norm = {
-        .x = f->x, .act = s->act, .w = l->attn_norm, .n = m->hp.n_embd, .n_tok = f->step->n_tok, .eps = m->hp.rms_eps
-    };
-    op->norm(f->be, &norm);
+    hn_forward_norm(m, f, l->attn_norm, l->attn_norm_b, f->step->n_tok);
     const hn_product qkv[] = { { .w = &l->attn_q, .y = s->q },
                                { .w = &l->attn_k, .y = s->k },
                                { .w = &l->attn_v, .y = s->v } };
@@ -27,20 +24,26 @@ void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
                              .v = s->v,
                              .q_norm = l->attn_q_norm,
                              .k_norm = l->attn_k_norm,
-                             .cs = s->rope[p->rope],
+                             .norm = p->qk_norm,
+                             .norm_after = p->qk_norm_after,
+                             .cs = p->rope < 0 ? NULL : s->rope[p->rope],
                              .n_head = p->n_head,
                              .n_rot = m->hp.n_rot,
                              .neox = m->hp.rope_neox,
-                             .eps = m->hp.rms_eps };
+                             .eps = m->hp.rms_eps,
+                             .temperature = p->warm ? m->hp.temperature : (hn_temperature){ 0 } };
     f->be->op->heads(f->be, &heads, &f->kv[il]);
 }
 
 void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
 {
     const hn_layer_plan *p = &m->plan[il];
-    const hn_attention a = {
-        .q = f->s->q, .n_head = p->n_head, .scale = p->scale, .window = p->window, .which = f->give
-    };
+    const hn_attention a = { .q = f->s->q,
+                             .n_head = p->n_head,
+                             .scale = p->scale,
+                             .cap = m->hp.attn_cap,
+                             .window = p->window,
+                             .which = f->give };
     f->be->op->attention(f->be, f->s->act, &a, &f->kv[il]);
 }
 
@@ -53,6 +56,11 @@ void hn_block_attn(const hone_model *m, hn_forward *f, int32_t il)
     if (!hn_forward_rows(f)) return; /* the cache is filled */
     hn_attn_core(m, f, il);
     hn_forward_narrow(m, f);
+    if (m->plan[il].parallel) { /* x stays for the other half, which adds h too */
+        const hn_product p = { .w = &l->attn_output, .y = f->h, .scale = m->hp.res_mul };
+        f->be->op->matmul(f->be, f->s->act, &p, 1);
+        return;
+    }
     hn_forward_add(m, f, f->s->act, &l->attn_output, l->attn_post_norm);
 }
 

@@ -1,23 +1,44 @@
-/* block_glu: the feed-forward part with a gate (Shazeer 2020): down(act(gate·h) ⊙ (up·h)). */
+/* block_glu: the feed-forward part: with a gate (Shazeer 2020), down(act(gate·h) ⊙ (up·h)), or without, down(act(up·h)).
+ * Beside attention instead of after it (Wang and Komatsuzaki 2021) it begins with the same x, and adds both. */
 #include "model/forward.h"
+
+/* What is fed forward: norm(x). False: no row is to be given. */
+static bool begin(const hone_model *m, hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    hn_forward_narrow(m, f);
+    if (!hn_forward_rows(f)) return false;
+    if (m->plan[il].parallel && !l->ffn_norm) hn_forward_norm(m, f, l->attn_norm, l->attn_norm_b, hn_forward_rows(f));
+    else hn_forward_norm(m, f, l->ffn_norm, l->ffn_norm_b, hn_forward_rows(f));
+    return true;
+}
+
+static void end(const hone_model *m, const hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    hn_forward_add(m, f, f->s->ff, &l->ffn_down, l->ffn_post_norm);
+    if (m->plan[il].parallel) f->be->op->add(f->be, f->x, f->h, hn_forward_rows(f) * m->hp.n_embd);
+}
 
 /* x += post(down·(act(gate·norm(x)) ⊙ up·norm(x))) */
 void hn_block_glu(const hone_model *m, hn_forward *f, int32_t il)
 {
     const hn_layer *l = &m->layers[il];
-    const hn_backend_ops *op = f->be->op;
-    const hn_scratch *s = f->s;
-    hn_forward_narrow(m, f);
-    if (!hn_forward_rows(f)) return;
-    const hn_norm norm = {
-        .x = f->x, .act = s->act, .w = l->ffn_norm, .n = m->hp.n_embd, .n_tok = hn_forward_rows(f), .eps = m->hp.rms_eps
-    };
-    op->norm(f->be, &norm);
-    op->glu(f->be, s->ff, s->act, m->plan[il].act, &l->ffn_gate, &l->ffn_up);
-    hn_forward_add(m, f, s->ff, &l->ffn_down, l->ffn_post_norm);
+    if (!begin(m, f, il)) return;
+    f->be->op->glu(f->be, f->s->ff, f->s->act, m->plan[il].act, &l->ffn_gate, &l->ffn_up);
+    end(m, f, il);
 }
 
-void hn_block_glu_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w)
+/* x += post(down·act(up·norm(x))) */
+void hn_block_mlp(const hone_model *m, hn_forward *f, int32_t il)
+{
+    if (!begin(m, f, il)) return;
+    const hn_product up = { .w = &m->layers[il].ffn_up, .out = f->s->ff, .map = m->plan[il].map };
+    f->be->op->matmul(f->be, f->s->act, &up, 1);
+    end(m, f, il);
+}
+
+void hn_block_ff_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w)
 {
     hn_at_least(&w->ff, p->n_ff);
 }

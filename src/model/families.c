@@ -36,15 +36,40 @@ static const hn_slot qwen3_layer[] = {
     ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
 };
 
+static bool is_windowed(const hn_hparams *hp, int32_t il)
+{
+    if (!hp->window) return false;
+    return hp->windowed ? hp->windowed[il] : il % hp->window_period < hp->window_period - 1;
+}
+
+/* Which table of angles; −1: nothing turns. */
+static int8_t rope_of(const hn_hparams *hp, bool windowed, int32_t il)
+{
+    const hn_switches *is = hp->is;
+    if (is->nope_period < 0 || (is->nope_period > 0 && (il + 1) % is->nope_period == 0)) return -1;
+    if (is->window_rope == HN_WINDOW_ROPE_ALONE) return hp->window && !windowed ? -1 : HN_ROPE_ALL;
+    return windowed && is->window_rope == HN_WINDOW_ROPE_PLAIN ? HN_ROPE_WINDOW : HN_ROPE_ALL;
+}
+
 void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
+    const hn_switches *is = hp->is;
+    bool windowed = is_windowed(hp, il);
     *out = (hn_layer_plan){ .mixer = HN_MIXER_ATTN,
-                            .ffn = HN_FFN_GLU,
+                            .ffn = is->ffn,
+                            .act = is->act,
+                            .map = is->map,
+                            .rope = rope_of(hp, windowed, il),
+                            .qk_norm = is->qk_norm,
+                            .qk_norm_after = is->qk_norm_after,
+                            .warm = hp->temperature.scale != 0,
+                            .parallel = hp->parallel,
                             .n_head = hp->n_head,
                             .n_head_kv = hp->n_head_kv,
                             .d_k = hp->head_dim,
                             .d_v = hp->head_dim,
                             .n_ff = hp->n_ff,
+                            .window = windowed ? hp->window : 0,
                             .scale = hp->attn_scale != 0 ? hp->attn_scale : 1.0f / sqrtf((float)hp->head_dim) };
 }
 
@@ -64,15 +89,6 @@ static const hn_slot gemma3_layer[] = {
     NORM("post_ffw_norm", ffn_post_norm, E, "post_feedforward_layernorm", .turn = HN_TURN_PLUS_ONE),
     { 0 },
 };
-
-static void gemma3_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
-{
-    bool windowed = hp->window && (hp->windowed ? hp->windowed[il] : il % hp->window_period < hp->window_period - 1);
-    hn_attn_plan(out, hp, il);
-    out->act = HN_GLU_GELU;
-    out->rope = windowed;
-    out->window = windowed ? hp->window : 0;
-}
 
 /* ---- RWKV ------------------------------------------------------------------------------------------------- */
 
@@ -178,16 +194,25 @@ static void rwkv7_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { r
 
 /* ---- the list ------------------------------------------------------------------------------------------------ */
 
-const hn_family hn_family_llama = { "llama", HN_LLAMA, true, hn_llama_hparams, hn_attn_plan, llama_outer, llama_layer };
-const hn_family hn_family_qwen2 = { "qwen2", HN_QWEN2, true, hn_qwen_hparams, hn_attn_plan, qwen_outer, qwen2_layer };
-const hn_family hn_family_qwen3 = { "qwen3", HN_QWEN3, true, hn_qwen_hparams, hn_attn_plan, qwen_outer, qwen3_layer };
-const hn_family hn_family_gemma3 = { "gemma3",    HN_GEMMA3,    false,       hn_gemma3_hparams,
-                                     gemma3_plan, gemma3_outer, gemma3_layer };
-const hn_family hn_family_rwkv6 = { "rwkv6", HN_RWKV6, false, hn_rwkv6_hparams, rwkv6_plan, rwkv_outer, rwkv6_layer };
-const hn_family hn_family_rwkv7 = { "rwkv7", HN_RWKV7, false, hn_rwkv7_hparams, rwkv7_plan, rwkv_outer, rwkv7_layer };
+const hn_family hn_family_llama = TRANSFORMER("llama", HN_LLAMA, true, llama_outer, llama_layer, .neox = false);
+const hn_family hn_family_qwen2 = TRANSFORMER("qwen2", HN_QWEN2, true, qwen_outer, qwen2_layer, .neox = true);
+const hn_family hn_family_qwen3 =
+    TRANSFORMER("qwen3", HN_QWEN3, true, qwen_outer, qwen3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH);
+const hn_family hn_family_gemma3 =
+    TRANSFORMER("gemma3", HN_GEMMA3, false, gemma3_outer, gemma3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
+                .act = HN_GLU_GELU, .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_CAPS, .window_period = 6,
+                .window_rope = HN_WINDOW_ROPE_PLAIN, .window_base = 10000, .wide_scale_at = 62);
+const hn_family hn_family_rwkv6 = { "rwkv6",    HN_RWKV6,   false,       hn_rwkv6_hparams,
+                                    rwkv6_plan, rwkv_outer, rwkv6_layer, NULL };
+const hn_family hn_family_rwkv7 = { "rwkv7",    HN_RWKV7,   false,       hn_rwkv7_hparams,
+                                    rwkv7_plan, rwkv_outer, rwkv7_layer, NULL };
 
 static const hn_family *const families[] = {
-    &hn_family_llama, &hn_family_qwen2, &hn_family_qwen3, &hn_family_gemma3, &hn_family_rwkv6, &hn_family_rwkv7,
+    &hn_family_llama,   &hn_family_qwen2,    &hn_family_qwen3,   &hn_family_gemma3,     &hn_family_rwkv6,
+    &hn_family_rwkv7,   &hn_family_arcee,    &hn_family_cohere2, &hn_family_command_r,  &hn_family_ernie4_5,
+    &hn_family_exaone4, &hn_family_gemma,    &hn_family_gemma2,  &hn_family_glm4,       &hn_family_gpt2,
+    &hn_family_gptneox, &hn_family_granite,  &hn_family_hunyuan, &hn_family_mistral3,   &hn_family_olmo2,
+    &hn_family_phi3,    &hn_family_seed_oss, &hn_family_smollm3, &hn_family_starcoder2,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)
@@ -228,6 +253,8 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_QKV: return (int64_t)p->n_head * p->d_k + (int64_t)p->n_head_kv * (p->d_k + p->d_v);
     case HN_DIM_O: return (int64_t)p->n_head * p->d_v;
     case HN_DIM_FF: return p->n_ff;
+    case HN_DIM_FF2: return 2 * (int64_t)p->n_ff;
+    case HN_DIM_CTX: return hp->n_ctx_train;
     case HN_DIM_ROT_PAIRS: return hp->n_rot / 2;
     case HN_DIM_DECAY: return hp->rank_decay;
     case HN_DIM_ICLR: return hp->rank_iclr;

@@ -19,7 +19,9 @@ enum {
 
 /* ---- numbers of a model -------------------------------------------------------------------------- */
 
-enum { HN_ROPES = 2 }; /* tables of angles: of all layers, or of those that see everything; of windowed ones */
+/* Tables of angles: of all layers, or of those that see everything; of windowed ones, where theirs are others; and what
+ * takes the first one's place in sessions of more positions than the model was trained for at first. */
+enum { HN_ROPE_ALL = 0, HN_ROPE_WINDOW, HN_ROPE_LONG, HN_ROPES };
 typedef struct hn_rope {
     double *freq; /* [n_rot/2] angle per position, all scaling applied */
     float mscale; /* cos and sin are multiplied by it (YaRN) */
@@ -29,27 +31,38 @@ typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
     int32_t n_window; /* the model was trained to look back so far; here it sees everything. 0: no such window */
     float rms_eps;
-    bool rope_neox;
+    const struct hn_switches *is; /* the family's; NULL: it is no transformer */
+    bool parallel;                /* both halves begin with the same x */
+    bool rope_neox, layer_norm;   /* LayerNorm instead of RMSNorm */
     hn_rope rope[HN_ROPES];
-    float emb_scale;         /* of token embeddings; 1: none */
-    float attn_scale;        /* of scores; 0: 1/√d */
-    int32_t window;          /* windowed layers see so many positions, their own too; 0: no such layers */
-    const uint8_t *windowed; /* [n_layer] or NULL: by */
-    int32_t window_period;   /* the last of so many layers sees everything */
-    float ln_eps;            /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
+    int32_t n_ctx_long;         /* sessions of more positions take HN_ROPE_LONG; 0: there is none */
+    float emb_scale;            /* of token embeddings; 1: none */
+    float res_mul;              /* of what a half gives, before it is added; 0: none */
+    float logit_mul, logit_cap; /* of logits; 0: none */
+    float attn_scale, attn_cap; /* of scores; 0: 1/√d, none */
+    hn_temperature temperature; /* of queries */
+    int32_t window;             /* windowed layers see so many positions, their own too; 0: no such layers */
+    const uint8_t *windowed;    /* [n_layer] or NULL: by */
+    int32_t window_period;      /* the last of so many layers sees everything */
+    float ln_eps;               /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
     int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
 } hn_hparams;
 
 /* ---- the plan: what one layer does ------------------------------------------------------------------ */
 
 typedef enum hn_mixer { HN_MIXER_ATTN = 0, HN_MIXER_RWKV6, HN_MIXER_RWKV7, HN_MIXER_KINDS } hn_mixer;
-typedef enum hn_ffn { HN_FFN_GLU = 0, HN_FFN_CHANNEL_MIX, HN_FFN_KINDS } hn_ffn;
+typedef enum hn_ffn { HN_FFN_GLU = 0, HN_FFN_MLP, HN_FFN_CHANNEL_MIX, HN_FFN_KINDS } hn_ffn;
 
 typedef struct hn_layer_plan {
     hn_mixer mixer;
     hn_ffn ffn;
     hn_glu act;  /* of the gate */
+    hn_map map;  /* of an MLP */
     int8_t rope; /* which table, −1: none */
+    hn_head_norm qk_norm;
+    bool qk_norm_after; /* the rotation */
+    bool warm;          /* queries grow with their positions */
+    bool parallel;      /* both halves begin with the same x */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
     int32_t window; /* positions that a query sees, its own too; 0: all */
     float scale;    /* of scores */
@@ -73,6 +86,8 @@ typedef enum hn_dim {
     HN_DIM_QKV,
     HN_DIM_O,
     HN_DIM_FF,
+    HN_DIM_FF2, /* gate and up together */
+    HN_DIM_CTX, /* positions that it was trained on */
     HN_DIM_ROT_PAIRS,
     HN_DIM_DECAY, /* ranks */
     HN_DIM_ICLR,
@@ -142,6 +157,62 @@ typedef uint64_t hn_family_set;
 #define HN_RWKV6 HN_FAMILY_BIT(3)
 #define HN_RWKV7 HN_FAMILY_BIT(4)
 #define HN_GEMMA3 HN_FAMILY_BIT(5)
+#define HN_GEMMA HN_FAMILY_BIT(6)
+#define HN_GEMMA2 HN_FAMILY_BIT(7)
+#define HN_MISTRAL3 HN_FAMILY_BIT(8)
+#define HN_PHI3 HN_FAMILY_BIT(9)
+#define HN_SMOLLM3 HN_FAMILY_BIT(10)
+#define HN_OLMO2 HN_FAMILY_BIT(11)
+#define HN_EXAONE4 HN_FAMILY_BIT(12)
+#define HN_GRANITE HN_FAMILY_BIT(13)
+#define HN_GLM4 HN_FAMILY_BIT(14)
+#define HN_SEED_OSS HN_FAMILY_BIT(15)
+#define HN_HUNYUAN HN_FAMILY_BIT(16)
+#define HN_ERNIE45 HN_FAMILY_BIT(17)
+#define HN_COMMAND_R HN_FAMILY_BIT(18)
+#define HN_COHERE2 HN_FAMILY_BIT(19)
+#define HN_STARCODER2 HN_FAMILY_BIT(32)
+#define HN_GPTNEOX HN_FAMILY_BIT(33)
+#define HN_GPT2 HN_FAMILY_BIT(34)
+#define HN_ARCEE HN_FAMILY_BIT(35)
+
+/* How windowed layers turn. */
+typedef enum hn_window_rope {
+    HN_WINDOW_ROPE_SAME = 0, /* as all others */
+    HN_WINDOW_ROPE_PLAIN,    /* by their own base, or the same, and nothing scaled */
+    HN_WINDOW_ROPE_ALONE     /* as all others; but layers that see everything do not turn */
+} hn_window_rope;
+
+/* Scalars that a family's files may have beyond those of llama. */
+enum {
+    HN_READS_CAPS = 1,        /* *_logit_softcapping */
+    HN_READS_SCALES = 2,      /* granite: embedding_scale, residual_scale, attention.scale, 1/logit_scale */
+    HN_READS_LOGIT_SCALE = 4, /* a factor */
+    HN_READS_TEMPERATURE = 8, /* attention.temperature_scale by the context it was trained on at first */
+    HN_READS_WINDOW = 16,
+    HN_READS_PARALLEL = 32 /* use_parallel_residual, needed */
+};
+
+/* What tells transformers apart beside their tensors: 0 is what llama does. */
+typedef struct hn_switches {
+    bool neox, layer_norm;
+    bool part_turns; /* of heads whose pairs are neighbours; of others a part may always turn */
+    bool sqrt_embd;  /* embeddings times √n_embd */
+    bool parallel;   /* both halves begin with the same x */
+    bool qk_norm_after;
+    hn_head_norm qk_norm;
+    hn_ffn ffn;
+    hn_glu act; /* of a gate */
+    hn_map map; /* of an MLP */
+    int reads;
+    int32_t window;        /* where the key is absent */
+    int32_t window_period; /* likewise: the last of so many layers sees everything; 0: all do */
+    hn_window_rope window_rope;
+    float window_base;         /* of angles where the key is absent; 0: as all others */
+    int32_t nope_period;       /* the last of so many layers does not turn; 0: all do; −1: none does */
+    int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
+    float attn_cap, logit_cap; /* where their keys are absent */
+} hn_switches;
 
 typedef struct hn_family {
     const char *name; /* general.architecture */
@@ -150,11 +221,16 @@ typedef struct hn_family {
     hone_status (*hparams)(hone_model *m, hone_error *err);
     void (*plan)(hn_layer_plan *out, const hn_hparams *hp, int32_t il);
     const hn_slot *outer, *layer; /* in the order they are bound; the last has no name */
+    const hn_switches *is;        /* of transformers */
 } hn_family;
 
 /* families.c and families_*.c: the rows. */
 extern const hn_family hn_family_llama, hn_family_qwen2, hn_family_qwen3, hn_family_gemma3, hn_family_rwkv6,
     hn_family_rwkv7;
+extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, hn_family_ernie4_5, hn_family_exaone4,
+    hn_family_gemma, hn_family_gemma2, hn_family_glm4, hn_family_gpt2, hn_family_gptneox, hn_family_granite,
+    hn_family_hunyuan, hn_family_mistral3, hn_family_olmo2, hn_family_phi3, hn_family_seed_oss, hn_family_smollm3,
+    hn_family_starcoder2;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* The slot of a layer whose own tensor fills that field; where none does, the one that does with parts of its rows. */
 const hn_slot *hn_family_field(const hn_family *f, size_t field);

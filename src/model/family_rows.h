@@ -65,7 +65,32 @@
 #define ATTN_NORM NORM("attn_norm", attn_norm, E, "input_layernorm")
 #define FFN_NORM NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm")
 
+/* With biases where the file has them. */
+#define ATTN(q_turn, k_turn) \
+    QKV(q_turn, k_turn), QKV_BIAS(HN_OPTIONAL), ATTN_OUT, BIAS("attn_output", attn_output, E, MAY)
+#define GLU                                                                               \
+    GATE, BIAS("ffn_gate", ffn_gate, FF, MAY), UP, BIAS("ffn_up", ffn_up, FF, MAY), DOWN, \
+        BIAS("ffn_down", ffn_down, E, MAY)
+#define MLP UP, BIAS("ffn_up", ffn_up, FF, MAY), DOWN, BIAS("ffn_down", ffn_down, E, MAY)
+/* gate and up, or one matrix of their rows */
+#define SPLIT "ffn_gate.weight"
+#define FUSED_GLU                                                                                   \
+    LINEAR("ffn_up", ffn_gate, FFN_GATE, KEEP, E, HN_DIM_FF2, .without = SPLIT, .part = { FF, FF }, \
+           .hf = "mlp.gate_up_proj"),                                                               \
+        LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .with = SPLIT),                         \
+        LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .with = SPLIT), DOWN
+#define LAYER_NORM(gguf, to, module, ...) NORM(gguf, to, E, module), VECTOR(gguf ".bias", OF(to##_b), E, __VA_ARGS__)
+#define POST_NORMS(t)                                                                      \
+    NORM("post_attention_norm", attn_post_norm, E, "post_attention_layernorm", .turn = t), \
+        NORM("post_ffw_norm", ffn_post_norm, E, "post_feedforward_layernorm", .turn = t)
+
 /* Plans that families share or begin with. */
 void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il);
+
+/* A row: its switches at last. */
+#define TRANSFORMER(arch, bit, trains, outer, layer, ...)                                                    \
+    {                                                                                                        \
+        arch, bit, trains, hn_attn_hparams, hn_attn_plan, outer, layer, &(const hn_switches) { __VA_ARGS__ } \
+    }
 
 #endif

@@ -12,7 +12,8 @@ static const struct {
     [HN_MIXER_RWKV6] = { hn_block_rwkv6, hn_block_rwkv_scratch },
     [HN_MIXER_RWKV7] = { hn_block_rwkv7, hn_block_rwkv_scratch },
 }, ffns[HN_FFN_KINDS] = {
-    [HN_FFN_GLU] = { hn_block_glu, hn_block_glu_scratch },
+    [HN_FFN_GLU] = { hn_block_glu, hn_block_ff_scratch },
+    [HN_FFN_MLP] = { hn_block_mlp, hn_block_ff_scratch },
     [HN_FFN_CHANNEL_MIX] = { hn_block_channel_mix, hn_block_channel_mix_scratch },
 };
 
@@ -40,16 +41,24 @@ void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il) { mixers[m
 
 void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il) { ffns[m->plan[il].ffn].forward(m, f, il); }
 
-/* The norm outside layers: LayerNorm where it has a b. */
-static hn_norm outer_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok)
+/* A norm of x. */
+static hn_norm norm_of(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok)
 {
-    return (hn_norm){ .kind = b ? HN_NORM_LAYER : HN_NORM_RMS,
+    const hn_hparams *hp = &m->hp;
+    return (hn_norm){ .kind = !w ? HN_NORM_NONE : hp->layer_norm ? HN_NORM_LAYER : HN_NORM_RMS,
                       .x = f->x,
                       .w = w,
                       .b = b,
-                      .n = m->hp.n_embd,
+                      .n = hp->n_embd,
                       .n_tok = n_tok,
-                      .eps = b ? m->hp.ln_eps : m->hp.rms_eps };
+                      .eps = hp->layer_norm ? hp->ln_eps : hp->rms_eps };
+}
+
+void hn_forward_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok)
+{
+    hn_norm norm = norm_of(m, f, w, b, n_tok);
+    norm.act = f->s->act;
+    f->be->op->norm(f->be, &norm);
 }
 
 void hn_forward_begin(const hone_model *m, hn_forward *f)
@@ -58,10 +67,14 @@ void hn_forward_begin(const hone_model *m, hn_forward *f)
     const hn_backend_ops *op = f->be->op;
     int64_t n_tok = f->step->n_tok;
     op->layer(f->be, -1);
-    op->embed(f->be, f->x, &m->token_embd);
+    op->embed(f->be, f->x, &m->token_embd, false);
     if (hp->emb_scale != 1) op->scale(f->be, f->x, hp->emb_scale, n_tok * hp->n_embd);
+    if (hn_weight_is_there(&m->pos_embd)) {
+        op->embed(f->be, f->h, &m->pos_embd, true);
+        op->add(f->be, f->x, f->h, n_tok * hp->n_embd);
+    }
     if (m->token_embd_norm) {
-        hn_norm norm = outer_norm(m, f, m->token_embd_norm, m->token_embd_norm_b, n_tok);
+        hn_norm norm = norm_of(m, f, m->token_embd_norm, m->token_embd_norm_b, n_tok);
         norm.y = f->x;
         op->norm(f->be, &norm);
     }
@@ -74,10 +87,8 @@ void hn_forward_end(const hone_model *m, hn_forward *f)
     const hn_backend_ops *op = f->be->op;
     op->layer(f->be, -1);
     if (!hn_forward_rows(f)) return;
-    hn_norm norm = outer_norm(m, f, m->output_norm, m->output_norm_b, hn_forward_rows(f));
-    norm.act = f->s->act;
-    op->norm(f->be, &norm);
-    op->logits(f->be, f->logits, f->s->act, &m->output);
+    hn_forward_norm(m, f, m->output_norm, m->output_norm_b, hn_forward_rows(f));
+    op->logits(f->be, f->logits, f->s->act, &m->output, (hn_logits_tail){ m->hp.logit_mul, m->hp.logit_cap });
 }
 
 void hn_forward_narrow(const hone_model *m, hn_forward *f)
@@ -97,6 +108,7 @@ void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const 
     hn_product p = { .w = w };
     if (post) p.y = f->h;
     else p.sum = f->x;
+    if (p.sum) p.scale = m->hp.res_mul;
     op->matmul(f->be, in, &p, 1);
     if (post) op->add_norm(f->be, f->x, f->h, post, m->hp.n_embd, hn_forward_rows(f), m->hp.rms_eps);
 }
@@ -131,8 +143,8 @@ static const struct {
               ROWS(q),
               ROWS(k),
               ROWS(v),
-              ROWS(rope[0]),
-              ROWS(rope[1]),
+              ROWS(rope[HN_ROPE_ALL]),
+              ROWS(rope[HN_ROPE_WINDOW]),
               ROWS(r),
               ROWS(w),
               ROWS(a),

@@ -89,15 +89,32 @@ hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, doub
     return HONE_OK;
 }
 
+/* A truth value, which must be there. */
+static hone_status get_bool(const hone_model *m, const char *suffix, bool *out, hone_error *err)
+{
+    char key[128];
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
+    hone_kv kv;
+    if (at < 0)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key %s is missing; architecture %s needs it", m->path, key,
+                       m->arch->name);
+    hn_gguf_kv(m->file, (uint64_t)at, &kv);
+    if (kv.type != HONE_KV_BOOL)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is of type %s, expected bool", m->path, key,
+                       hn_gguf_type_name(kv.type));
+    *out = kv.v.b;
+    return HONE_OK;
+}
+
 /* ---- transformers ------------------------------------------------------------------------------------ */
 
-static hone_status attention_hparams(hone_model *m, hone_error *err)
+/* The shape: what all transformers have. */
+static hone_status shape_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     hone_status st;
     char key[128];
-    int32_t n_expert, kv_dim, key_len;
-    hp->emb_scale = 1;
+    int32_t n_expert;
     if ((st = hn_get_int(m, "block_count", 1, HN_MAX_LAYER, -1, &hp->n_layer, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
@@ -105,7 +122,6 @@ static hone_status attention_hparams(hone_model *m, hone_error *err)
     if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
     if ((st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK)
         return st;
-    if ((st = hn_get_int(m, "attention.sliding_window", 0, HN_MAX_CTX, 0, &hp->window, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
     if (n_expert)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path,
@@ -113,6 +129,16 @@ static hone_status attention_hparams(hone_model *m, hone_error *err)
     if (hp->n_head % hp->n_head_kv)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of head_count_kv = %d", m->path,
                        hn_arch_key(m, key, "attention.head_count"), hp->n_head, hp->n_head_kv);
+    return HONE_OK;
+}
+
+/* The width of a head: its key, or an even share of the stream. */
+static hone_status head_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    char key[128];
+    int32_t key_len, value_len;
     if ((st = hn_get_int(m, "attention.key_length", 1, 65536, 0, &key_len, err)) != HONE_OK) return st;
     if (!key_len) {
         if (hp->n_embd % hp->n_head)
@@ -122,33 +148,15 @@ static hone_status attention_hparams(hone_model *m, hone_error *err)
         key_len = hp->n_embd / hp->n_head;
     }
     hp->head_dim = key_len;
-    if ((st = hn_get_int(m, "attention.value_length", 1, 65536, key_len, &kv_dim, err)) != HONE_OK) return st;
-    if (kv_dim != key_len)
+    if ((st = hn_get_int(m, "attention.value_length", 1, 65536, key_len, &value_len, err)) != HONE_OK) return st;
+    if (value_len != key_len)
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
                        "%s: %s = %d differs from key_length = %d; architecture %s here needs them equal", m->path,
-                       hn_arch_key(m, key, "attention.value_length"), kv_dim, key_len, m->arch->name);
+                       hn_arch_key(m, key, "attention.value_length"), value_len, key_len, m->arch->name);
     if ((int64_t)hp->n_head * hp->head_dim > HN_MAX_EMBD * 4)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: head_count %d × key_length %d is beyond the limit %d", m->path,
                        hp->n_head, hp->head_dim, HN_MAX_EMBD * 4);
-    return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, NAN, &hp->rms_eps, err);
-}
-
-/* A family whose layers see everything, whatever the window: beyond it that is another model than was trained. */
-static hone_status unwindowed_hparams(hone_model *m, hone_error *err)
-{
-    hn_hparams *hp = &m->hp;
-    hone_status st = attention_hparams(m, err);
-    if (hp->window > 0 && hp->window < hp->n_ctx_train) hp->n_ctx_train = hp->n_window = hp->window;
-    hp->window = 0;
-    return st;
-}
-
-hone_status hn_llama_hparams(hone_model *m, hone_error *err) { return unwindowed_hparams(m, err); }
-
-hone_status hn_qwen_hparams(hone_model *m, hone_error *err)
-{
-    m->hp.rope_neox = true;
-    return unwindowed_hparams(m, err);
+    return HONE_OK;
 }
 
 /* Which layers have the window: a truth value for each, or the length of a period whose last layer has none; 0 or 1:
@@ -172,17 +180,81 @@ static hone_status window_pattern(hone_model *m, int32_t period, hone_error *err
     return HONE_OK;
 }
 
-hone_status hn_gemma3_hparams(hone_model *m, hone_error *err)
+/* The window of a family that has one on some of its layers; of another, whose layers see everything, it is a limit:
+ * beyond it that is another model than was trained. */
+static hone_status window_hparams(hone_model *m, hone_error *err)
 {
-    enum { LAYERS_27B = 62 };
     hn_hparams *hp = &m->hp;
-    hp->rope_neox = true;
-    hone_status st = attention_hparams(m, err);
+    const hn_switches *is = hp->is;
+    hone_status st = hn_get_int(m, "attention.sliding_window", 0, HN_MAX_CTX, is->window, &hp->window, err);
     if (st != HONE_OK) return st;
-    hp->emb_scale = sqrtf((float)hp->n_embd);
-    /* the largest alone scales scores by the width of the stream */
-    if (hp->n_layer == LAYERS_27B) hp->attn_scale = 1.0f / sqrtf((float)hp->n_embd / (float)hp->n_head);
-    return window_pattern(m, 6, err);
+    if (is->reads & HN_READS_WINDOW) return window_pattern(m, is->window_period, err);
+    if (hp->window > 0 && hp->window < hp->n_ctx_train) hp->n_ctx_train = hp->n_window = hp->window;
+    hp->window = 0;
+    return HONE_OK;
+}
+
+/* Factors of what flows through the model. */
+static hone_status scale_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    const hn_switches *is = hp->is;
+    const double most = 1e6;
+    hone_status st;
+    if (hp->n_layer == is->wide_scale_at) hp->attn_scale = 1.0f / sqrtf((float)hp->n_embd / (float)hp->n_head);
+    if (is->sqrt_embd) hp->emb_scale = sqrtf((float)hp->n_embd);
+    if (is->reads & HN_READS_SCALES) {
+        if ((st = hn_get_real(m, "embedding_scale", 0, most, 1, &hp->emb_scale, err)) != HONE_OK) return st;
+        if ((st = hn_get_real(m, "residual_scale", 0, most, 1, &hp->res_mul, err)) != HONE_OK) return st;
+        if ((st = hn_get_real(m, "attention.scale", 0, most, 0, &hp->attn_scale, err)) != HONE_OK) return st;
+        if ((st = hn_get_real(m, "logit_scale", 0, most, 1, &hp->logit_mul, err)) != HONE_OK) return st;
+        hp->logit_mul = 1.0f / hp->logit_mul;
+    }
+    if (is->reads & HN_READS_LOGIT_SCALE &&
+        (st = hn_get_real(m, "logit_scale", 0, most, 1, &hp->logit_mul, err)) != HONE_OK)
+        return st;
+    if (is->reads & HN_READS_CAPS) {
+        if ((st = hn_get_real(m, "attn_logit_softcapping", -1e-30, most, (double)is->attn_cap, &hp->attn_cap, err)))
+            return st;
+        st = hn_get_real(m, "final_logit_softcapping", -1e-30, most, (double)is->logit_cap, &hp->logit_cap, err);
+        if (st != HONE_OK) return st;
+    }
+    return HONE_OK;
+}
+
+/* Queries that grow with their positions, by the context that the model was trained on at first. */
+static hone_status temperature_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    float scale = 0;
+    int32_t length;
+    hone_status st;
+    if (!(hp->is->reads & HN_READS_TEMPERATURE)) return HONE_OK;
+    if ((st = hn_get_real(m, "attention.temperature_scale", -1e-30, 1e6, 0, &scale, err)) != HONE_OK) return st;
+    if (scale == 0) return HONE_OK;
+    st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, -1, &length, err);
+    hp->temperature = (hn_temperature){ (double)scale, length, 0 };
+    return st;
+}
+
+hone_status hn_attn_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    const hn_switches *is = hp->is = m->arch->is;
+    hone_status st;
+    hp->emb_scale = 1;
+    hp->rope_neox = is->neox;
+    hp->layer_norm = is->layer_norm;
+    hp->parallel = is->parallel;
+    if (is->reads & HN_READS_PARALLEL && (st = get_bool(m, "use_parallel_residual", &hp->parallel, err)) != HONE_OK)
+        return st;
+    if ((st = shape_hparams(m, err)) != HONE_OK) return st;
+    if ((st = head_hparams(m, err)) != HONE_OK) return st;
+    if ((st = window_hparams(m, err)) != HONE_OK) return st;
+    if ((st = scale_hparams(m, err)) != HONE_OK) return st;
+    if ((st = temperature_hparams(m, err)) != HONE_OK) return st;
+    if (is->layer_norm) return hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, NAN, &hp->ln_eps, err);
+    return hn_get_real(m, "attention.layer_norm_rms_epsilon", 0, 1.0, NAN, &hp->rms_eps, err);
 }
 
 /* ---- RWKV ---------------------------------------------------------------------------------------------- */
@@ -207,6 +279,7 @@ static hone_status rwkv_hparams(hone_model *m, hone_error *err)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected %d: time mix and channel mix", m->path,
                        hn_arch_key(m, key, "token_shift_count"), shifts, HN_RWKV_STATE_VECTORS);
     hp->emb_scale = 1;
+    hp->layer_norm = true;
     return hn_get_real(m, "attention.layer_norm_epsilon", 0, 1.0, NAN, &hp->ln_eps, err);
 }
 

@@ -14,9 +14,7 @@ hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, doub
                         hone_error *err);
 
 /* Each family's numbers. */
-hone_status hn_llama_hparams(hone_model *m, hone_error *err);
-hone_status hn_qwen_hparams(hone_model *m, hone_error *err);
-hone_status hn_gemma3_hparams(hone_model *m, hone_error *err);
+hone_status hn_attn_hparams(hone_model *m, hone_error *err); /* of transformers, by their switches */
 hone_status hn_rwkv6_hparams(hone_model *m, hone_error *err);
 hone_status hn_rwkv7_hparams(hone_model *m, hone_error *err);
 

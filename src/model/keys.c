@@ -8,14 +8,22 @@
 #include <stdlib.h>
 
 #define LLAMA HN_LLAMA
-#define QWEN2 HN_QWEN2
-#define QWEN3 HN_QWEN3
 #define RWKV6 HN_RWKV6
 #define RWKV7 HN_RWKV7
 #define GEMMA3 HN_GEMMA3
-#define NEOX (QWEN2 | QWEN3 | GEMMA3)
-#define ATTN (LLAMA | NEOX)
-#define BLIND (ATTN & ~GEMMA3) /* to windows: every layer sees everything */
+/* pairs (i, i + n/2), and the others of attention */
+#define NEOX                                                                                                  \
+    (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS | \
+     HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX)
+#define PAIRS                                                                                                        \
+    (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
+     HN_ARCEE)
+#define ATTN (PAIRS | NEOX)
+#define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2)
+#define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
+#define LAYER_NORM (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2)
+#define CAPPED (HN_GEMMA2 | HN_GEMMA3)
+#define GELU (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
 
@@ -74,12 +82,21 @@ static const known_key known[] = {
     READS("attention.head_count_kv", ATTN),
     READS("attention.key_length", ATTN),
     READS("attention.value_length", ATTN),
-    READS("attention.layer_norm_rms_epsilon", ATTN),
-    READS("attention.layer_norm_epsilon", RWKV),
+    READS("attention.layer_norm_rms_epsilon", ATTN & ~LAYER_NORM),
+    READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM),
     READS("attention.sliding_window", ATTN), /* hone_model_info.n_window */
     READS("expert_count", ATTN),             /* must be 0 */
-    READS("attention.sliding_window_pattern", GEMMA3),
-    READS("rope.freq_base_swa", GEMMA3),
+    READS("attention.sliding_window_pattern", WINDOWED),
+    READS("rope.freq_base_swa", GEMMA3 | HN_OLMO2),
+    READS("attn_logit_softcapping", CAPPED),
+    READS("final_logit_softcapping", CAPPED),
+    READS("embedding_scale", HN_GRANITE),
+    READS("residual_scale", HN_GRANITE),
+    READS("attention.scale", HN_GRANITE),
+    READS("logit_scale", HN_GRANITE | HN_COMMAND_R | HN_COHERE2),
+    READS("attention.temperature_scale", HN_MISTRAL3),
+    READS("rope.scaling.yarn_log_multiplier", HN_MISTRAL3),
+    READS("use_parallel_residual", HN_GPTNEOX),
     READS("rope.dimension_count", ATTN),
     READS("rope.freq_base", ATTN),
     READS("rope.scale_linear", ATTN),
@@ -108,11 +125,11 @@ static const known_key known[] = {
     IDLE("rope.scaling.finetuned", ATTN),            /* where the weights come from */
     IDLE("rope.dimension_sections", NEOX),           /* the positions of text are equal in all sections */
     IDLE("attention.sliding_window_pattern", BLIND), /* which layers have the window: hone runs none, and says so */
-    IDLE("attention.layer_norm_epsilon", ATTN),      /* the family has RMSNorm alone, */
+    IDLE("attention.layer_norm_epsilon", ATTN & ~LAYER_NORM), /* the family has RMSNorm alone, */
     IDLE("attention.group_norm_epsilon", ATTN),
     IDLE("attention.group_norm_groups", ATTN),
-    IDLE("attention.layer_norm_rms_epsilon", RWKV), /* and this one LayerNorm */
-    IDLE("attention.head_count", RWKV),             /* a placeholder: wkv.head_size says it */
+    IDLE("attention.layer_norm_rms_epsilon", RWKV | LAYER_NORM), /* and this one LayerNorm */
+    IDLE("attention.head_count", RWKV),                          /* a placeholder: wkv.head_size says it */
     IDLE("attention.head_count_kv", RWKV),
     IDLE("attention.key_length", RWKV),
     IDLE("attention.value_length", RWKV),
@@ -137,21 +154,21 @@ static const known_key known[] = {
     IDLE("router_logit_softcapping", ALL),
 
     /* harmless at one value */
-    AT_OWN(ONE_OVER_SQRT_D, "attention.scale", ATTN),
+    AT_OWN(ONE_OVER_SQRT_D, "attention.scale", ATTN & ~HN_GRANITE),
     AT(0, "attention.clamp_kqv", ALL),
     AT(0, "attention.max_alibi_bias", ALL),
     AT(1, "attention.output_scale", ALL),
     AT(1, "attention.value_scale", ALL),
-    AT(0, "attention.temperature_scale", ALL),
+    AT(0, "attention.temperature_scale", ALL & ~HN_MISTRAL3),
     AT(0, "attention.temperature_length", ALL),
     TRUE_ONLY("attention.causal", ALL),
     TRUE_ONLY("attention.rope_pattern", ALL),
-    AT(0, "attn_logit_softcapping", ALL),
-    AT(0, "final_logit_softcapping", ALL),
-    AT(1, "logit_scale", ALL),
-    AT(1, "residual_scale", ALL),
-    AT(1, "embedding_scale", ALL),
-    AT(0, "use_parallel_residual", ALL),
+    AT(0, "attn_logit_softcapping", ALL & ~CAPPED),
+    AT(0, "final_logit_softcapping", ALL & ~CAPPED),
+    AT(1, "logit_scale", ALL & ~(HN_GRANITE | HN_COMMAND_R | HN_COHERE2)),
+    AT(1, "residual_scale", ALL & ~HN_GRANITE),
+    AT(1, "embedding_scale", ALL & ~HN_GRANITE),
+    AT(0, "use_parallel_residual", ALL & ~HN_GPTNEOX),
     AT(0, "swin_norm", ALL),
     AT(0, "activation_sparsity_scale", ALL),
     AT(0, "swiglu_clamp_exp", ALL),
@@ -189,11 +206,11 @@ static const known_key known[] = {
     AT(0, "attention.gate_lora_rank", ATTN | RWKV6),
     AT_OWN(N_EMBD, "embedding_length_out", ALL),
     AT(0, "embedding_length_per_layer_input", ALL),
-    AT(0, "rope.dimension_sections", LLAMA),
+    AT(0, "rope.dimension_sections", PAIRS),
     AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN),
-    AT_OWN(FREQ_BASE, "rope.freq_base_swa", BLIND),
+    AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~(GEMMA3 | HN_OLMO2)),
     AT(1, "rope.scaling.alpha", ALL),
-    AT(0, "rope.scaling.yarn_log_multiplier", ALL),
+    AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~HN_MISTRAL3),
     AT(0, "ssm.conv_kernel", ALL),
     AT(0, "ssm.inner_size", ALL),
     AT(0, "ssm.state_size", ALL),
@@ -201,10 +218,10 @@ static const known_key known[] = {
     AT(0, "ssm.group_count", ALL),
     AT(0, "ssm.dt_b_c_rms", ALL),
     /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone */
-    WORD("reference|Meta AI original pth", "tensor_data_layout", LLAMA),
+    WORD("reference|Meta AI original pth", "tensor_data_layout", PAIRS),
     WORD("reference", "tensor_data_layout", NEOX | RWKV),
-    WORD("silu|swish", "hidden_activation", BLIND),
-    WORD("gelu_pytorch_tanh|gelu_tanh|gelu", "hidden_activation", GEMMA3),
+    WORD("silu|swish", "hidden_activation", ATTN & ~(GELU | HN_ARCEE)),
+    WORD("gelu_pytorch_tanh|gelu_tanh|gelu_new|gelu", "hidden_activation", GELU),
 };
 
 /* Of tokenizers: fine where tokenizer.ggml.model is `but`, whose reader does it; else they must ask for nothing, or

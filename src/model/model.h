@@ -16,12 +16,13 @@ struct hone_model {
     hn_arena *arena;
     const hn_family *arch; /* NULL: opened for its vocabulary only */
     hn_hparams hp;
-    hn_layer_plan *plan;                                                            /* [n_layer] */
-    hn_layer *layers;                                                               /* [n_layer] */
-    const float *rope_factors;                                                      /* [n_rot/2] or NULL */
-    const hn_memory_layer *memory;                                                  /* [n_layer] */
-    hn_weight token_embd, output;                                                   /* output is token_embd when tied */
-    const float *output_norm, *output_norm_b, *token_embd_norm, *token_embd_norm_b; /* the last three: RWKV */
+    hn_layer_plan *plan;                           /* [n_layer] */
+    hn_layer *layers;                              /* [n_layer] */
+    const float *rope_factors, *rope_factors_long; /* [n_rot/2] or NULL */
+    const hn_memory_layer *memory;                 /* [n_layer] */
+    hn_weight token_embd, output;                  /* output is token_embd when tied */
+    hn_weight pos_embd;                            /* [n_ctx_train, n_embd], added to the former, or absent */
+    const float *output_norm, *output_norm_b, *token_embd_norm, *token_embd_norm_b; /* the last two: RWKV */
     const hn_weight **weight;                                                       /* [n_weight] by id */
     int32_t n_weight;
     uint8_t *bound;                    /* [tensors] the kind of field that took it */
@@ -61,8 +62,8 @@ typedef void hn_weight_fn(void *arg, const hn_weight *w, int32_t il);
 void hn_each_weight(const hone_model *m, hn_weight_fn *fn, void *arg);
 /* Whether w is tensor t or rows of it; *first: which. */
 bool hn_weight_is_of(const hn_weight *w, const hn_gguf_tensor *t, int64_t *first);
-/* What a backend is given of the model; borrowed from it. */
-hn_upload hn_model_upload(const hone_model *m);
+/* What a backend is given of the model for sessions of n_ctx positions; borrowed from it. */
+hn_upload hn_model_upload(const hone_model *m, int32_t n_ctx);
 
 /* memory_plan.c: what each layer keeps of a sequence, into m->memory; when hparams are known. */
 hone_status hn_model_plan_memory(hone_model *m, hone_error *err);

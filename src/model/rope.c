@@ -29,10 +29,15 @@ static hone_status yarn_magnitude(hone_model *m, float attn_factor, float factor
     enum { NOTE_BYTES = 480 };
     char key[128], *note;
     float said = 1.0f;
-    double grown = 1.0;
-    if (extrapolates && factor > 1.0f) grown += 0.1 * hn_log2_f64((double)factor) * 0.693147180559945309417;
+    float multiplier = 0;
+    double grown = 1.0, ln = 0;
     hone_status st = hn_get_real(m, "rope.scaling.yarn_attn_factor", 0, 1e6, 1.0, &said, err);
     if (st != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.scaling.yarn_log_multiplier", -1e-30, 1e6, 0, &multiplier, err)) != HONE_OK)
+        return st;
+    if (extrapolates && factor > 1.0f) ln = hn_log2_f64((double)factor) * 0.693147180559945309417;
+    grown += 0.1 * ln;
+    if (multiplier != 0) grown /= 1.0 + 0.1 * (double)multiplier * ln;
     m->hp.rope[0].mscale = (float)((double)attn_factor * grown);
     if (said == 1.0f || fabsf(said - m->hp.rope[0].mscale) <= 1e-4f * m->hp.rope[0].mscale) return HONE_OK;
     if (!(note = hn_arena_alloc(m->arena, NOTE_BYTES))) return HN_FAIL(err, HONE_E_NOMEM, "%s: metadata", m->path);
@@ -86,10 +91,10 @@ static hone_status make_table(hone_model *m, hn_rope *r, float base, const float
 }
 
 /* A base of angles from its key. */
-static hone_status get_base(const hone_model *m, const char *suffix, float *base, hone_error *err)
+static hone_status get_base(const hone_model *m, const char *suffix, double def, float *base, hone_error *err)
 {
     char key[128];
-    hone_status st = hn_get_real(m, suffix, 0, 1e12, 10000.0, base, err);
+    hone_status st = hn_get_real(m, suffix, 0, 1e12, def, base, err);
     if (st != HONE_OK || *base >= 1.0f) return st;
     return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %g, expected at least 1", m->path, hn_arch_key(m, key, suffix),
                    (double)*base);
@@ -113,6 +118,7 @@ static hone_status get_scaling(const hone_model *m, float *factor, bool *yarn, h
     if ((st = hn_gguf_get_str(m->file, hn_arch_key(m, key, "rope.scaling.type"), &type, NULL, err)) != HONE_OK)
         return st;
     bool none = type.len == 4 && !memcmp(type.ptr, "none", 4), linear = type.len == 6 && !memcmp(type.ptr, "linear", 6);
+    none |= m->rope_factors_long && type.len == 8 && !memcmp(type.ptr, "longrope", 8); /* the tensors say it all */
     *yarn = type.len == 4 && !memcmp(type.ptr, "yarn", 4);
     if (!none && !linear && !*yarn)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = \"%s\", expected none, linear or yarn", m->path, key,
@@ -131,11 +137,33 @@ hone_status hn_rope_width(hone_model *m, hone_error *err)
     if (n % 2)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is odd", m->path, hn_arch_key(m, key, "rope.dimension_count"),
                        n);
-    if (!hp->rope_neox && n != hp->head_dim)
+    if (!hp->rope_neox && !hp->is->part_turns && n != hp->head_dim)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected the head width %d for architecture %s", m->path,
                        hn_arch_key(m, key, "rope.dimension_count"), n, hp->head_dim, m->arch->name);
     hp->n_rot = n;
     return HONE_OK;
+}
+
+static hone_status check_factors(const hone_model *m, const float *factors, const char *name, hone_error *err)
+{
+    for (int32_t i = 0; factors && i < m->hp.n_rot / 2; i++)
+        if (!(factors[i] >= 1.0f / MAX_ANGLE) || isinf(factors[i]))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s.weight[%d] = %g, expected a number of at least %g",
+                           m->path, name, i, (double)factors[i], 1.0 / MAX_ANGLE);
+    return HONE_OK;
+}
+
+/* Of sessions of more positions than the model was trained on at first: other factors (Ding et al. 2024). */
+static hone_status long_table(hone_model *m, float base, double scale, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    if (!m->rope_factors_long) return HONE_OK;
+    if ((st = check_factors(m, m->rope_factors_long, "rope_factors_long", err)) != HONE_OK) return st;
+    st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_long, err);
+    if (st != HONE_OK) return st;
+    hp->rope[HN_ROPE_LONG].mscale = hp->rope[HN_ROPE_ALL].mscale;
+    return make_table(m, &hp->rope[HN_ROPE_LONG], base, m->rope_factors_long, scale, err);
 }
 
 hone_status hn_rope_tables(hone_model *m, hone_error *err)
@@ -145,19 +173,19 @@ hone_status hn_rope_tables(hone_model *m, hone_error *err)
     float base, factor;
     bool yarn;
     const float *factors = m->rope_factors;
-    if ((st = get_base(m, "rope.freq_base", &base, err)) != HONE_OK) return st;
+    if ((st = get_base(m, "rope.freq_base", 10000, &base, err)) != HONE_OK) return st;
     if ((st = get_scaling(m, &factor, &yarn, err)) != HONE_OK) return st;
-    for (int32_t i = 0; factors && i < hp->n_rot / 2; i++)
-        if (!(factors[i] >= 1.0f / MAX_ANGLE) || isinf(factors[i]))
-            return HN_FAIL(err, HONE_E_FORMAT,
-                           "%s: tensor rope_freqs.weight[%d] = %g, expected a number of at least %g", m->path, i,
-                           (double)factors[i], 1.0 / MAX_ANGLE);
+    st = check_factors(m, factors, m->rope_factors_long ? "rope_factors_short" : "rope_freqs", err);
+    if (st != HONE_OK) return st;
     if ((st = make_table(m, &hp->rope[0], base, factors, yarn ? 1.0 : 1.0 / (double)factor, err)) != HONE_OK) return st;
     if ((st = hn_get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &hp->rope[0].mscale, err)) != HONE_OK) return st;
     if (yarn && (st = apply_yarn(m, base, factor, err)) != HONE_OK) return st;
-    if ((st = check_angles(m, hp->rope[0].freq, err)) != HONE_OK || !hp->window) return st;
+    if ((st = long_table(m, base, yarn ? 1.0 : 1.0 / (double)factor, err)) != HONE_OK) return st;
+    if ((st = check_angles(m, hp->rope[0].freq, err)) != HONE_OK) return st;
+    if (!hp->window || hp->is->window_rope != HN_WINDOW_ROPE_PLAIN) return HONE_OK;
     /* windowed layers: a base of their own, nothing scaled */
-    if ((st = get_base(m, "rope.freq_base_swa", &base, err)) != HONE_OK) return st;
+    if (hp->is->window_base != 0) base = hp->is->window_base;
+    if ((st = get_base(m, "rope.freq_base_swa", (double)base, &base, err)) != HONE_OK) return st;
     hp->rope[1].mscale = 1.0f;
     return make_table(m, &hp->rope[1], base, NULL, 1.0, err);
 }

@@ -44,12 +44,15 @@ hone_status hn_number_weights(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
-hn_upload hn_model_upload(const hone_model *m)
+hn_upload hn_model_upload(const hone_model *m, int32_t n_ctx)
 {
     _Static_assert((int)HN_ROPES <= (int)HN_MAX_ANGLES, "a table of angles each");
     hn_upload u = { .weight = m->weight, .n_weight = m->n_weight };
-    for (int i = 0; i < HN_ROPES; i++)
-        u.angles[i] = (hn_angles){ m->hp.rope[i].freq, m->hp.n_rot, m->hp.rope[i].mscale };
+    for (int i = 0; i < HN_ROPES; i++) {
+        bool lengthened = i == HN_ROPE_ALL && m->hp.n_ctx_long && n_ctx > m->hp.n_ctx_long;
+        const hn_rope *r = &m->hp.rope[lengthened ? HN_ROPE_LONG : i];
+        u.angles[i] = (hn_angles){ r->freq, m->hp.n_rot, r->mscale };
+    }
     return u;
 }
 

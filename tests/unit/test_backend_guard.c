@@ -90,11 +90,12 @@ VOID(act_shape, (hn_backend * b, hn_act *a, int64_t n, int64_t t), a, n, t)
 VOID(act_read, (hn_backend * b, float *host, hn_act *a, const hn_act_part *p), host, a, p)
 VOID(act_write, (hn_backend * b, hn_act *a, const float *host, const hn_act_part *p), a, host, p)
 VOID(step_begin, (hn_backend * b, const hn_step_block *s), s)
-VOID(embed, (hn_backend * b, hn_buf *y, const hn_weight *w), y, w)
+VOID(embed, (hn_backend * b, hn_buf *y, const hn_weight *w, bool by), y, w, by)
 VOID(rope, (hn_backend * b, hn_buf *cs, int i), cs, i)
 VOID(norm, (hn_backend * b, const hn_norm *n), n)
 VOID(add_norm, (hn_backend * b, hn_buf *x, hn_buf *y, const float *w, int64_t n, int64_t t, float e), x, y, w, n, t, e)
 VOID(scale, (hn_backend * b, hn_buf *x, float f, int64_t n), x, f, n)
+VOID(add, (hn_backend * b, hn_buf *x, const hn_buf *y, int64_t n), x, y, n)
 VOID(gather, (hn_backend * b, hn_buf *y, const hn_buf *x, int64_t n), y, x, n)
 VOID(matmul, (hn_backend * b, hn_act *a, const hn_product *p, int n), a, p, n)
 VOID(glu, (hn_backend * b, hn_act *o, hn_act *a, hn_glu k, const hn_weight *g, const hn_weight *u), o, a, k, g, u)
@@ -102,7 +103,7 @@ VOID(heads, (hn_backend * b, const hn_heads *h, const hn_kv *kv), h, kv)
 VOID(attention, (hn_backend * b, hn_act *act, const hn_attention *a, const hn_kv *kv), act, a, kv)
 VOID(token_shift, (hn_backend * b, const hn_shift *s, const hn_state *st), s, st)
 VOID(time_mix, (hn_backend * b, hn_act *a, const hn_time_mix *m, const hn_state *st), a, m, st)
-VOID(logits, (hn_backend * b, float *host, hn_act *a, const hn_weight *w), host, a, w)
+VOID(logits, (hn_backend * b, float *host, hn_act *a, const hn_weight *w, hn_logits_tail t), host, a, w, t)
 
 /* Theirs may be gone after it: the list is made anew. */
 static void g_release(hn_backend *b, hn_buf *p)
@@ -162,6 +163,7 @@ static const hn_backend_ops guard_ops = {
     .norm = g_norm,
     .add_norm = g_add_norm,
     .scale = g_scale,
+    .add = g_add,
     .gather = g_gather,
     .matmul = g_matmul,
     .glu = g_glu,

@@ -82,7 +82,7 @@ static void do_core(layer_job *j, int32_t il)
 
 static void do_table(layer_job *j) { j->s->be->op->rope(j->s->be, j->s->s.rope[0], 0); }
 
-static void do_embed(layer_job *j) { j->s->be->op->embed(j->s->be, j->s->s.x, &j->m->token_embd); }
+static void do_embed(layer_job *j) { j->s->be->op->embed(j->s->be, j->s->s.x, &j->m->token_embd, false); }
 
 /* To a buffer: one to an activation may be made with what the product takes. */
 static void do_norm(layer_job *j)

@@ -1,0 +1,167 @@
+/* families_dense: transformers whose layers all do the same, by switches over the shared blocks. A row is its tensors and
+ * its switches; what the switches mean is in family.h.
+ *   gemma, gemma2        norms that were 1 + w, embeddings times √n, GELU; gemma2: caps, windows, norms on both sides
+ *   mistral3             llama; YaRN with a multiplier, queries that grow with their positions
+ *   phi3                 q, k, v in one matrix, gate and up in another; factors of angles for long sessions
+ *   smollm3              llama; every fourth layer does not turn
+ *   olmo2                norms after the halves alone, of all query heads together; olmo 3 has windows
+ *   exaone4              as olmo2, of each head; where it has windows, only windowed layers turn
+ *   granite              llama; four scalars
+ *   glm4                 norms on both sides, half of each head turns, gate and up in one matrix
+ *   seed_oss             qwen2; the second norm bears another name
+ *   hunyuan-dense        queries and keys are normed after they turned
+ *   ernie4_5, arcee      llama; arcee: no gate, relu²
+ *   command-r, cohere2   LayerNorm without bias, halves side by side; cohere2: windows, without which nothing turns
+ *   starcoder2, gptneox, gpt2  LayerNorm, no gate, GELU; gptneox side by side; gpt2: positions are learnt */
+#include "model/family_rows.h"
+
+static const hn_slot plain_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
+static const hn_slot plus_one_outer[] = { ENDS(HN_TURN_PLUS_ONE), { 0 } };
+static const hn_slot biased_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E, .when = HN_NEEDED),
+    { 0 },
+};
+/* factors of angles that a converter may have written */
+static const hn_slot factors_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
+    { 0 },
+};
+
+/* ---- as llama and qwen, or nearly ------------------------------------------------------------------------ */
+
+static const hn_slot pairs_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, GLU, { 0 } };
+static const hn_slot halves_layer[] = { ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, GLU, { 0 } };
+
+const hn_family hn_family_mistral3 =
+    TRANSFORMER("mistral3", HN_MISTRAL3, false, factors_outer, pairs_layer, .reads = HN_READS_TEMPERATURE);
+const hn_family hn_family_smollm3 =
+    TRANSFORMER("smollm3", HN_SMOLLM3, false, plain_outer, pairs_layer, .nope_period = 4);
+const hn_family hn_family_granite =
+    TRANSFORMER("granite", HN_GRANITE, false, factors_outer, pairs_layer, .reads = HN_READS_SCALES);
+const hn_family hn_family_ernie4_5 =
+    TRANSFORMER("ernie4_5", HN_ERNIE45, false, plain_outer, halves_layer, .neox = false);
+
+static const hn_slot seed_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    NORM("post_attention_norm", ffn_norm, E, "post_attention_layernorm"),
+    GLU,
+    { 0 },
+};
+const hn_family hn_family_seed_oss = TRANSFORMER("seed_oss", HN_SEED_OSS, false, plain_outer, seed_layer, .neox = true);
+
+static const hn_slot hunyuan_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, "self_attn.query_layernorm"),
+    NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, "self_attn.key_layernorm"),
+    FFN_NORM,
+    GLU,
+    { 0 },
+};
+const hn_family hn_family_hunyuan = TRANSFORMER("hunyuan-dense", HN_HUNYUAN, false, plain_outer, hunyuan_layer,
+                                                .neox = true, .qk_norm = HN_HEAD_NORM_EACH, .qk_norm_after = true);
+
+static const hn_slot arcee_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, MLP, { 0 } };
+const hn_family hn_family_arcee =
+    TRANSFORMER("arcee", HN_ARCEE, false, factors_outer, arcee_layer, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
+
+static const hn_slot phi3_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("rope_factors_short.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
+    VECTOR("rope_factors_long.weight", OUTSIDE(rope_factors_long), HN_DIM_ROT_PAIRS,
+           .with = "rope_factors_short.weight", .when = HN_GOES_WITH),
+    { 0 },
+};
+static const hn_slot phi3_layer[] = {
+    ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, FUSED_GLU, { 0 },
+};
+const hn_family hn_family_phi3 = TRANSFORMER("phi3", HN_PHI3, false, phi3_outer, phi3_layer, .neox = true);
+
+/* ---- norms after the halves --------------------------------------------------------------------------------- */
+
+#define NORM_ONE(gguf, to, module) NORM(gguf, to, E, module, .turn = HN_TURN_PLUS_ONE)
+static const hn_slot gemma_layer[] = {
+    NORM_ONE("attn_norm", attn_norm, "input_layernorm"),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    NORM_ONE("ffn_norm", ffn_norm, "post_attention_layernorm"),
+    GLU,
+    { 0 },
+};
+static const hn_slot gemma2_layer[] = {
+    NORM_ONE("attn_norm", attn_norm, "input_layernorm"),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    NORM_ONE("ffn_norm", ffn_norm, "pre_feedforward_layernorm"),
+    GLU,
+    POST_NORMS(HN_TURN_PLUS_ONE),
+    { 0 },
+};
+const hn_family hn_family_gemma = TRANSFORMER("gemma", HN_GEMMA, false, plus_one_outer, gemma_layer, .neox = true,
+                                              .act = HN_GLU_GELU, .sqrt_embd = true);
+const hn_family hn_family_gemma2 =
+    TRANSFORMER("gemma2", HN_GEMMA2, false, plus_one_outer, gemma2_layer, .neox = true, .act = HN_GLU_GELU,
+                .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_CAPS, .window = 4096, .window_period = 2,
+                .attn_cap = 50, .logit_cap = 30, .wide_scale_at = 46);
+
+static const hn_slot glm4_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    NORM("post_attention_norm", attn_post_norm, E, "post_self_attn_layernorm"),
+    FFN_NORM,
+    FUSED_GLU,
+    NORM("post_ffw_norm", ffn_post_norm, E, "post_mlp_layernorm"),
+    { 0 },
+};
+const hn_family hn_family_glm4 = TRANSFORMER("glm4", HN_GLM4, false, plain_outer, glm4_layer, .part_turns = true);
+
+static const hn_slot olmo2_layer[] = {
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    NORM("attn_q_norm", attn_q_norm, Q, "self_attn.q_norm"),
+    NORM("attn_k_norm", attn_k_norm, K, "self_attn.k_norm"),
+    GLU,
+    POST_NORMS(HN_TURN_NONE),
+    { 0 },
+};
+const hn_family hn_family_olmo2 =
+    TRANSFORMER("olmo2", HN_OLMO2, false, plain_outer, olmo2_layer, .neox = true, .qk_norm = HN_HEAD_NORM_FULL,
+                .reads = HN_READS_WINDOW, .window_period = 4, .window_rope = HN_WINDOW_ROPE_PLAIN);
+
+static const hn_slot exaone4_layer[] = {
+    ATTN(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), GLU, POST_NORMS(HN_TURN_NONE), { 0 },
+};
+const hn_family hn_family_exaone4 =
+    TRANSFORMER("exaone4", HN_EXAONE4, false, factors_outer, exaone4_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
+                .reads = HN_READS_WINDOW, .window_period = 4, .window_rope = HN_WINDOW_ROPE_ALONE);
+
+/* ---- LayerNorm ------------------------------------------------------------------------------------------------ */
+
+static const hn_slot command_r_layer[] = { ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), GLU, { 0 } };
+const hn_family hn_family_command_r = TRANSFORMER("command-r", HN_COMMAND_R, false, plain_outer, command_r_layer,
+                                                  .layer_norm = true, .parallel = true, .reads = HN_READS_LOGIT_SCALE);
+const hn_family hn_family_cohere2 = TRANSFORMER(
+    "cohere2", HN_COHERE2, false, plain_outer, command_r_layer, .layer_norm = true, .parallel = true,
+    .reads = HN_READS_LOGIT_SCALE | HN_READS_WINDOW, .window_period = 4, .window_rope = HN_WINDOW_ROPE_ALONE);
+
+static const hn_slot biased_layer[] = {
+    LAYER_NORM("attn_norm", attn_norm, "input_layernorm"),
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    LAYER_NORM("ffn_norm", ffn_norm, "post_attention_layernorm"),
+    MLP,
+    { 0 },
+};
+static const hn_slot gpt2_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E, .when = HN_NEEDED),
+    MATRIX("position_embd", OUTSIDE(pos_embd), EMBD, WHOLE, E, HN_DIM_CTX),
+    { 0 },
+};
+const hn_family hn_family_starcoder2 =
+    TRANSFORMER("starcoder2", HN_STARCODER2, false, biased_outer, biased_layer, .neox = true, .layer_norm = true,
+                .ffn = HN_FFN_MLP, .map = HN_MAP_GELU);
+const hn_family hn_family_gptneox =
+    TRANSFORMER("gptneox", HN_GPTNEOX, false, biased_outer, biased_layer, .neox = true, .layer_norm = true,
+                .ffn = HN_FFN_MLP, .map = HN_MAP_GELU, .reads = HN_READS_PARALLEL);
+const hn_family hn_family_gpt2 = TRANSFORMER("gpt2", HN_GPT2, false, gpt2_outer, biased_layer, .layer_norm = true,
+                                             .ffn = HN_FFN_MLP, .map = HN_MAP_GELU, .nope_period = -1);
