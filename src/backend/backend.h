@@ -224,7 +224,8 @@ typedef struct hn_norm {
     float eps;
 } hn_norm;
 
-/* y = map(W·in (+ bias)); times mul; times scale; or added to sum, or made an activation, where one of these is given. */
+/* y = map(W·in (+ bias)), times mul, times scale; or added to sum, or made an activation, where one of these is
+ * given. */
 typedef struct hn_product {
     const hn_weight *w;
     hn_buf *y;         /* [n_tok, n_out]; or */

@@ -121,8 +121,8 @@ typedef void hn_matmul_fn(const hn_mm *a);
  *   p_t = exp(s_t−mn); l = l·c + Σp (lanes t mod 16, tree); o = o·c, then fma(p_t, v_t, o) in ascending t
  * (a block that is masked wholly changes nothing). With a window, keys before a query's first are masked too; blocks
  * and splits of which it sees nothing are passed over. With a cap c ≠ 0, before the mask, s_t = tanh(s_t·(1/c))·c. With
- * sinks there is one more part at last, m = sink, l = 1, o = 0, of which O takes O·a alone. Splits merge ascending into M = −inf,
- * L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn); b = exp(m−Mn); L = fma(l, b, L·a);
+ * sinks there is one more part at last, m = sink, l = 1, o = 0, of which O takes O·a alone. Splits merge ascending into
+ * M = −inf, L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn); b = exp(m−Mn); L = fma(l, b, L·a);
  *   O = fma(o, b, O·a). out = O / L.
  * f16 is widened exactly. q8_0: q is quantized like an activation block per group of 32 dims
  * (codes, dq), per group isum = Σ code·q in int32, s = chain of fma(dk·dq, (float)isum, s)
@@ -136,7 +136,7 @@ typedef struct hn_attn {
     size_t page_bytes;    /* from the keys (values) of one page to those of the next */
     float *scratch;       /* hn_attn_floats(n_tok·n_q, d), 64-byte aligned */
     int64_t n_tok, n_q, n_kv, d;
-    int64_t window; /* a token sees so many keys, the last its own; 0: all before it */
+    int64_t window;      /* a token sees so many keys, the last its own; 0: all before it */
     int64_t split_first; /* none of the keys before this split is seen */
     float scale, cap;
     const float *sink; /* [n_q] or NULL */

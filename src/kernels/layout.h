@@ -59,7 +59,15 @@ static inline float hn_cache_limit(hn_cache_type t)
 /* ---- functions of one element ------------------------------------------------------------ */
 
 /* What a function of one element is, after a product. */
-typedef enum hn_map { HN_MAP_NONE = 0, HN_MAP_TANH, HN_MAP_SIGMOID, HN_MAP_SILU, HN_MAP_SQRELU, HN_MAP_GELU, HN_MAP_KINDS } hn_map;
+typedef enum hn_map {
+    HN_MAP_NONE = 0,
+    HN_MAP_TANH,
+    HN_MAP_SIGMOID,
+    HN_MAP_SILU,
+    HN_MAP_SQRELU,
+    HN_MAP_GELU,
+    HN_MAP_KINDS
+} hn_map;
 
 /* What a gate's function is, before it multiplies. */
 typedef enum hn_glu { HN_GLU_SILU = 0, HN_GLU_GELU, HN_GLU_KINDS } hn_glu;

@@ -1,4 +1,4 @@
-/* block_glu: the feed-forward part: with a gate (Shazeer 2020), down(act(gate·h) ⊙ (up·h)), or without, down(act(up·h)).
+/* block_glu: the feed-forward part: with a gate (Shazeer 2020), down(act(gate·h) ⊙ (up·h)); without, down(act(up·h)).
  * Beside attention instead of after it (Wang and Komatsuzaki 2021) it begins with the same x, and adds both. */
 #include "model/forward.h"
 

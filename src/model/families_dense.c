@@ -1,5 +1,5 @@
-/* families_dense: transformers whose layers all do the same, by switches over the shared blocks. A row is its tensors and
- * its switches; what the switches mean is in family.h.
+/* families_dense: transformers whose layers all do the same, by switches over the shared blocks. A row is its tensors
+ * and its switches; what the switches mean is in family.h.
  *   gemma, gemma2        norms that were 1 + w, embeddings times √n, GELU; gemma2: caps, windows, norms on both sides
  *   mistral3             llama; YaRN with a multiplier, queries that grow with their positions
  *   phi3                 q, k, v in one matrix, gate and up in another; factors of angles for long sessions

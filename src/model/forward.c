@@ -45,7 +45,9 @@ void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il) { ffns[m->pl
 static hn_norm norm_of(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok)
 {
     const hn_hparams *hp = &m->hp;
-    return (hn_norm){ .kind = !w ? HN_NORM_NONE : hp->layer_norm ? HN_NORM_LAYER : HN_NORM_RMS,
+    return (hn_norm){ .kind = !w               ? HN_NORM_NONE
+                              : hp->layer_norm ? HN_NORM_LAYER
+                                               : HN_NORM_RMS,
                       .x = f->x,
                       .w = w,
                       .b = b,
