@@ -320,7 +320,7 @@ static void norm_and_silu_match_scalar(void **state)
                 memset(y[l], CANARY, sizeof y[l]);
                 memset(z[l], CANARY, sizeof z[l]);
                 memset(g[l], CANARY, sizeof g[l]);
-                hn_kernels_get((hn_cpu_level)l)->rms_norm(y[l] + 16, x, w, n, 1e-5f);
+                hn_kernels_get((hn_cpu_level)l)->rms_norm(y[l] + 16, x, rep == 2 ? NULL : w, n, 1e-5f);
                 hn_kernels_get((hn_cpu_level)l)->silu_mul(z[l] + 16, x, u, n);
                 assert_memory_equal(y[l], y[0], sizeof y[0]);
                 hn_kernels_get((hn_cpu_level)l)->gelu_mul(g[l] + 16, x, u, n);
@@ -432,7 +432,9 @@ static void q_seen(hn_cache_type type, double *y, const float *q, int64_t d)
 typedef struct attn_case {
     hn_cache_type type;
     int64_t d, n_q, n_tok, n_kv; /* keys of the first token */
-    int64_t window;
+    int64_t window, split_first;
+    float cap;
+    const float *sink; /* [n_q] or NULL */
     void *k, *v;
     float *q;
     /* the same pages somewhere else: what the calls under test read */
@@ -520,7 +522,10 @@ static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t 
                   .n_kv = c->n_kv + t0,
                   .d = c->d,
                   .window = c->window,
-                  .scale = 0.25f };
+                  .split_first = c->split_first,
+                  .scale = 0.25f,
+                  .cap = c->cap,
+                  .sink = c->sink };
     if (!parts) {
         k->attn[c->type](&a);
     } else { /* splits in a strange order, then merged */
@@ -533,8 +538,9 @@ static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t 
         for (int64_t r = 0; r < rows; r++) {
             int64_t keys = c->n_kv + t0 + r / c->n_q,
                     first = c->window && keys > c->window ? (keys - c->window) / HN_SPLIT : 0;
+            first = first < c->split_first ? c->split_first : first;
             k->attn_merge(out + t0 * w + r * c->d, part + (first * rows + r) * (c->d + 2), rows * (c->d + 2),
-                          (keys + HN_SPLIT - 1) / HN_SPLIT - first, c->d);
+                          (keys + HN_SPLIT - 1) / HN_SPLIT - first, c->d, c->sink ? c->sink + r % c->n_q : NULL);
         }
         free(part);
     }
@@ -546,13 +552,15 @@ static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t 
 static void hide(attn_case *c)
 {
     int64_t first = c->window && c->n_kv > c->window ? (c->n_kv - c->window) / HN_SOFT_BLOCK * HN_SOFT_BLOCK : 0;
+    if (first < c->split_first * HN_SPLIT) first = c->split_first * HN_SPLIT;
     memset(c->k, 0xFF, plane_bytes(c->type, c->d, first));
     memset(c->v, 0xFF, plane_bytes(c->type, c->d, first));
 }
 
-static void check_window(hn_cache_type type, int64_t d, int64_t n_q, int64_t n_tok, int64_t n_kv, int64_t window)
+static void check_case(attn_case c)
 {
-    attn_case c = { .type = type, .d = d, .n_q = n_q, .n_tok = n_tok, .n_kv = n_kv, .window = window };
+    const hn_cache_type type = c.type;
+    const int64_t d = c.d, n_q = c.n_q, n_tok = c.n_tok, n_kv = c.n_kv, window = c.window;
     fill_case(&c);
     hide(&c);
     int64_t n = n_tok * n_q * d;
@@ -575,13 +583,17 @@ static void check_window(hn_cache_type type, int64_t d, int64_t n_q, int64_t n_t
     for (int64_t r = 0; r < n_tok * n_q; r++) {
         double m = -INFINITY, sum = 0;
         int64_t keys = n_kv + r / n_q, from = window && keys > window ? keys - window : 0;
+        if (from < c.split_first * HN_SPLIT) from = c.split_first * HN_SPLIT;
         q_seen(type, seen, c.q + r * d, d);
         for (int64_t t = from; t < keys; t++) {
             s[t] = 0;
             for (int64_t i = 0; i < d; i++) s[t] += seen[i] * cached(type, false, c.k, d, t, i);
             s[t] *= 0.25;
+            if (c.cap != 0) s[t] = tanh(s[t] / (double)c.cap) * (double)c.cap;
             m = s[t] > m ? s[t] : m;
         }
+        if (c.sink) m = fmax(m, (double)c.sink[r % n_q]);
+        if (c.sink) sum = exp((double)c.sink[r % n_q] - m);
         for (int64_t i = 0; i < d; i++) o[i] = 0;
         for (int64_t t = from; t < keys; t++) {
             double p = exp(s[t] - m);
@@ -594,6 +606,11 @@ static void check_window(hn_cache_type type, int64_t d, int64_t n_q, int64_t n_t
     free(want);
     free(out);
     free_case(&c);
+}
+
+static void check_window(hn_cache_type type, int64_t d, int64_t n_q, int64_t n_tok, int64_t n_kv, int64_t window)
+{
+    check_case((attn_case){ .type = type, .d = d, .n_q = n_q, .n_tok = n_tok, .n_kv = n_kv, .window = window });
 }
 
 static void check_attention(hn_cache_type type, int64_t d, int64_t n_q, int64_t n_tok, int64_t n_kv)
@@ -617,6 +634,34 @@ static void windows_match_scalar(void **state)
         for (int type = 0; type < HN_CACHE_TYPES; type++)
             for (int64_t d = 6; d <= 40; d += 34)
                 check_window((hn_cache_type)type, d, list[i].n_q, list[i].n_tok, list[i].n_kv, list[i].window);
+}
+
+/* Caps, sinks and chunks, with windows and without. */
+static void caps_and_sinks_match_scalar(void **state)
+{
+    (void)state;
+    static const float sinks[8] = { 0.5f, -20.0f, 30.0f, 0.0f, 3.0f, -1.0f, 7.5f, 1e-3f };
+    static const struct {
+        int64_t n_q, n_tok, n_kv, window, split_first;
+        float cap;
+        bool sink;
+    } list[] = { { 1, 1, 1, 0, 0, 2.0f, false },    { 4, 12, 60, 0, 0, 5.0f, true },   { 8, 3, 600, 0, 0, 0, true },
+                 { 2, 9, 700, 128, 0, 0, true },    { 3, 20, 130, 64, 0, 2.5f, true }, { 2, 5, 1030, 0, 1, 0, false },
+                 { 4, 3, 1100, 0, 2, 50.0f, true }, { 1, 40, 513, 0, 1, 0, true },     { 8, 1, 64, 4, 0, 0, true },
+                 { 1, 600, 1, 90, 0, 1.5f, true } };
+    rng_key = 14, rng_at = 0;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (int type = 0; type < HN_CACHE_TYPES; type++)
+            for (int64_t d = 6; d <= 40; d += 34)
+                check_case((attn_case){ .type = (hn_cache_type)type,
+                                        .d = d,
+                                        .n_q = list[i].n_q,
+                                        .n_tok = list[i].n_tok,
+                                        .n_kv = list[i].n_kv,
+                                        .window = list[i].window,
+                                        .split_first = list[i].split_first,
+                                        .cap = list[i].cap,
+                                        .sink = list[i].sink ? sinks : NULL });
 }
 
 static void attention_matches_scalar(void **state)
@@ -751,6 +796,7 @@ int main(void)
         cmocka_unit_test(exp_matches_scalar),
         cmocka_unit_test(attention_matches_scalar),
         cmocka_unit_test(windows_match_scalar),
+        cmocka_unit_test(caps_and_sinks_match_scalar),
         cmocka_unit_test(cache_stores_match_scalar),
         cmocka_unit_test(exp_is_accurate_and_total),
         cmocka_unit_test(own_double_functions_are_accurate),
