@@ -95,9 +95,10 @@ typedef struct lister {
     uint64_t n_params;
 } lister;
 
-static hn_hparams numbers_of(const hn_synth_shape *s)
+static hn_hparams numbers_of(const hn_synth_shape *s, const hn_family *f)
 {
-    return (hn_hparams){ .n_vocab = s->n_vocab,
+    return (hn_hparams){ .is = f->is,
+                         .n_vocab = s->n_vocab,
                          .n_embd = s->n_embd,
                          .n_layer = s->n_layer,
                          .n_head = s->n_head,
@@ -211,13 +212,15 @@ static hone_status list_all(lister *l)
 
 hone_status hn_synth_add_all(hn_synth_planner *b, const hn_synth_shape *s)
 {
-    lister l = { .planner = b, .s = s, .family = hn_family_find(s->arch, strlen(s->arch)), .hp = numbers_of(s) };
+    const hn_family *f = hn_family_find(s->arch, strlen(s->arch));
+    lister l = { .planner = b, .s = s, .family = f, .hp = numbers_of(s, f) };
     return list_all(&l);
 }
 
 uint64_t hn_synth_n_params(const hn_synth_shape *s)
 {
-    lister l = { .s = s, .family = hn_family_find(s->arch, strlen(s->arch)), .hp = numbers_of(s) };
+    const hn_family *f = hn_family_find(s->arch, strlen(s->arch));
+    lister l = { .s = s, .family = f, .hp = numbers_of(s, f) };
     list_all(&l);
     return l.n_params;
 }

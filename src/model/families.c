@@ -200,8 +200,8 @@ const hn_family hn_family_qwen3 =
     TRANSFORMER("qwen3", HN_QWEN3, true, qwen_outer, qwen3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH);
 const hn_family hn_family_gemma3 =
     TRANSFORMER("gemma3", HN_GEMMA3, false, gemma3_outer, gemma3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
-                .act = HN_GLU_GELU, .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_CAPS, .window_period = 6,
-                .window_rope = HN_WINDOW_ROPE_PLAIN, .window_base = 10000, .wide_scale_at = 62);
+                .act = HN_GLU_GELU, .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_LOGIT_CAP,
+                .window_period = 6, .window_rope = HN_WINDOW_ROPE_PLAIN, .window_base = 10000, .wide_scale_at = 62);
 const hn_family hn_family_rwkv6 = { "rwkv6",    HN_RWKV6,   false,       hn_rwkv6_hparams,
                                     rwkv6_plan, rwkv_outer, rwkv6_layer, NULL };
 const hn_family hn_family_rwkv7 = { "rwkv7",    HN_RWKV7,   false,       hn_rwkv7_hparams,

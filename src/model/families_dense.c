@@ -102,8 +102,8 @@ const hn_family hn_family_gemma = TRANSFORMER("gemma", HN_GEMMA, false, plus_one
                                               .act = HN_GLU_GELU, .sqrt_embd = true);
 const hn_family hn_family_gemma2 =
     TRANSFORMER("gemma2", HN_GEMMA2, false, plus_one_outer, gemma2_layer, .neox = true, .act = HN_GLU_GELU,
-                .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_CAPS, .window = 4096, .window_period = 2,
-                .attn_cap = 50, .logit_cap = 30, .wide_scale_at = 46);
+                .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_LOGIT_CAP | HN_READS_ATTN_CAP, .window = 4096,
+                .window_period = 2, .attn_cap = 50, .logit_cap = 30, .wide_scale_at = 46);
 
 static const hn_slot glm4_layer[] = {
     ATTN_NORM,

@@ -185,7 +185,8 @@ typedef enum hn_window_rope {
 
 /* Scalars that a family's files may have beyond those of llama. */
 enum {
-    HN_READS_CAPS = 1,        /* *_logit_softcapping */
+    HN_READS_LOGIT_CAP = 1,   /* final_logit_softcapping, */
+    HN_READS_ATTN_CAP = 64,   /* attn_logit_softcapping */
     HN_READS_SCALES = 2,      /* granite: embedding_scale, residual_scale, attention.scale, 1/logit_scale */
     HN_READS_LOGIT_SCALE = 4, /* a factor */
     HN_READS_TEMPERATURE = 8, /* attention.temperature_scale by the context it was trained on at first */

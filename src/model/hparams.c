@@ -194,6 +194,13 @@ static hone_status window_hparams(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* 0 and what is not there say none. */
+static hone_status get_cap(const hone_model *m, const char *suffix, float def, float *out, hone_error *err)
+{
+    const double tiny = -1e-30; /* 0 is allowed */
+    return hn_get_real(m, suffix, tiny, 1e6, (double)def, out, err);
+}
+
 /* Factors of what flows through the model. */
 static hone_status scale_hparams(hone_model *m, hone_error *err)
 {
@@ -213,12 +220,11 @@ static hone_status scale_hparams(hone_model *m, hone_error *err)
     if (is->reads & HN_READS_LOGIT_SCALE &&
         (st = hn_get_real(m, "logit_scale", 0, most, 1, &hp->logit_mul, err)) != HONE_OK)
         return st;
-    if (is->reads & HN_READS_CAPS) {
-        if ((st = hn_get_real(m, "attn_logit_softcapping", -1e-30, most, (double)is->attn_cap, &hp->attn_cap, err)))
-            return st;
-        st = hn_get_real(m, "final_logit_softcapping", -1e-30, most, (double)is->logit_cap, &hp->logit_cap, err);
-        if (st != HONE_OK) return st;
-    }
+    if (is->reads & HN_READS_ATTN_CAP &&
+        (st = get_cap(m, "attn_logit_softcapping", is->attn_cap, &hp->attn_cap, err)) != HONE_OK)
+        return st;
+    if (is->reads & HN_READS_LOGIT_CAP)
+        return get_cap(m, "final_logit_softcapping", is->logit_cap, &hp->logit_cap, err);
     return HONE_OK;
 }
 

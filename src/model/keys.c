@@ -22,7 +22,7 @@
 #define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2)
 #define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
 #define LAYER_NORM (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2)
-#define CAPPED (HN_GEMMA2 | HN_GEMMA3)
+#define CAPPED (HN_GEMMA2 | HN_GEMMA3) /* logits; scores, of gemma2 alone */
 #define GELU (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
@@ -88,7 +88,7 @@ static const known_key known[] = {
     READS("expert_count", ATTN),             /* must be 0 */
     READS("attention.sliding_window_pattern", WINDOWED),
     READS("rope.freq_base_swa", GEMMA3 | HN_OLMO2),
-    READS("attn_logit_softcapping", CAPPED),
+    READS("attn_logit_softcapping", HN_GEMMA2),
     READS("final_logit_softcapping", CAPPED),
     READS("embedding_scale", HN_GRANITE),
     READS("residual_scale", HN_GRANITE),
@@ -163,7 +163,7 @@ static const known_key known[] = {
     AT(0, "attention.temperature_length", ALL),
     TRUE_ONLY("attention.causal", ALL),
     TRUE_ONLY("attention.rope_pattern", ALL),
-    AT(0, "attn_logit_softcapping", ALL & ~CAPPED),
+    AT(0, "attn_logit_softcapping", ALL & ~HN_GEMMA2),
     AT(0, "final_logit_softcapping", ALL & ~CAPPED),
     AT(1, "logit_scale", ALL & ~(HN_GRANITE | HN_COMMAND_R | HN_COHERE2)),
     AT(1, "residual_scale", ALL & ~HN_GRANITE),

@@ -17,6 +17,7 @@ hone_status hn_model_plan_memory(hone_model *m, hone_error *err)
             l[il].n_head_kv = p->n_head_kv;
             l[il].d_k = p->d_k;
             l[il].d_v = p->d_v;
+            l[il].window = p->window;
         }
     }
     m->memory = l;

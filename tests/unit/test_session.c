@@ -267,6 +267,20 @@ static void prefill(void **state)
 
 /* ---- sequences ------------------------------------------------------------------------------------ */
 
+/* Sequence 0 at n_pos positions, or, where a window dropped what that needs, at fewer: how many. */
+static int32_t cut(const subject *s, hone_session *h, int32_t n_pos)
+{
+    hone_error err = { 0 };
+    int32_t kept;
+    hone_status st = hone_seq_truncate(h, 0, n_pos, &err);
+    if (st == HONE_OK) return n_pos;
+    assert_string_equal(s->name, "gemma3");
+    assert_int_equal(st, HONE_E_UNSUPPORTED);
+    assert_int_equal(hone_seq_rewind(h, 0, n_pos, &kept, &err), HONE_OK);
+    assert_in_range(kept, 0, n_pos - 1);
+    return kept;
+}
+
 static void truncate_seq(void **state)
 {
     hone_context *c = tm_context(NULL, 2);
@@ -279,14 +293,14 @@ static void truncate_seq(void **state)
             goes_on(s, h, 0, 2, cache, s->len, "to be cut"); /* another text leaves its keys behind */
             static const int keep[] = { 20, 17, 16, 15, 1, 0 };
             for (int k = 0; k < 6; k++) {
-                assert_int_equal(hone_seq_truncate(h, 0, keep[k], &err), HONE_OK);
-                assert_int_equal(hone_seq_length(h, 0), keep[k]);
-                goes_on(s, h, 0, 2, cache, s->len - keep[k], "after a cut");
+                int32_t kept = cut(s, h, keep[k]);
+                assert_int_equal(hone_seq_length(h, 0), kept);
+                goes_on(s, h, 0, 2, cache, s->len - kept, "after a cut");
             }
             assert_int_equal(hone_seq_truncate(h, 0, 0, &err), HONE_OK);
             goes_on(s, h, 0, 0, cache, s->len, "another text after a cut");
-            assert_int_equal(hone_seq_truncate(h, 0, 20, &err), HONE_OK); /* texts 0 and 1 begin alike */
-            goes_on(s, h, 0, 1, cache, s->len - 20, "a branch");
+            int32_t kept = cut(s, h, 20); /* texts 0 and 1 begin alike */
+            goes_on(s, h, 0, 1, cache, s->len - kept, "a branch");
             goes_on(s, h, 1, 1, cache, 9, "neighbour goes on");
             assert_int_equal(hone_seq_truncate(h, 0, s->len + 1, &err), HONE_E_ARG);
             assert_int_equal(hone_seq_truncate(h, 0, -1, &err), HONE_E_ARG);
