@@ -18,23 +18,33 @@ enum {
 
 static int64_t max3(int64_t a, int64_t b, int64_t c) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
 
+/* The most that any layer with positions asks of attention. */
+static void attention_sizes(const hone_model *m, hn_backend_params *p)
+{
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        const hn_layer_plan *l = &m->plan[il];
+        if (!hn_plan_has_positions(l)) continue;
+        p->n_head = max3(p->n_head, l->n_head, 0);
+        p->n_head_kv = max3(p->n_head_kv, l->n_head_kv, 0);
+        p->n_group = max3(p->n_group, l->n_head / l->n_head_kv, 0);
+        p->d = max3(p->d, l->d_k, l->d_v);
+    }
+}
+
 /* A backend that knows the model. */
 static hone_status open_backend(hone_session *s, hone_error *err)
 {
     const hone_context *ctx = s->ctx;
     const hn_hparams *hp = &s->model->hp;
-    bool state = hn_has_state(s->model);
-    const hn_backend_params p = { .pool = ctx->pool,
-                                  .threads_few = ctx->n_threads,
-                                  .threads_many = ctx->n_threads_batch,
-                                  .level = ctx->level,
-                                  .n_tok = s->n_chunk,
-                                  .max_n_in = max3(hp->n_embd, (int64_t)hp->n_head * hp->head_dim, hp->n_ff),
-                                  .max_n_out = max3(hp->n_embd, hp->n_ff, 0),
-                                  .n_head = state ? 0 : hp->n_head,
-                                  .n_head_kv = hp->n_head_kv,
-                                  .d = hp->head_dim,
-                                  .n_ctx = state ? 0 : s->n_ctx };
+    hn_backend_params p = { .pool = ctx->pool,
+                            .threads_few = ctx->n_threads,
+                            .threads_many = ctx->n_threads_batch,
+                            .level = ctx->level,
+                            .n_tok = s->n_chunk,
+                            .max_n_in = max3(hp->n_embd, (int64_t)hp->n_head * hp->head_dim, hp->n_ff),
+                            .max_n_out = max3(hp->n_embd, hp->n_ff, 0),
+                            .n_ctx = s->n_ctx };
+    attention_sizes(s->model, &p);
     hone_status st = hn_backend_open(&s->be, ctx->backend, &p, err);
     if (st != HONE_OK) return st;
     const hn_upload u = hn_model_upload(s->model, s->n_ctx);

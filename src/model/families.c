@@ -55,7 +55,7 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     const hn_switches *is = hp->is;
     bool windowed = is_windowed(hp, il);
-    *out = (hn_layer_plan){ .mixer = HN_MIXER_ATTN,
+    *out = (hn_layer_plan){ .mixer = is->latent ? HN_MIXER_MLA : HN_MIXER_ATTN,
                             .ffn = is->ffn,
                             .act = is->act,
                             .map = is->map,
@@ -252,6 +252,13 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_V: return (int64_t)p->n_head_kv * p->d_v;
     case HN_DIM_QKV: return (int64_t)p->n_head * p->d_k + (int64_t)p->n_head_kv * (p->d_k + p->d_v);
     case HN_DIM_O: return (int64_t)p->n_head * p->d_v;
+    case HN_DIM_RANK_Q: return hp->rank_q;
+    case HN_DIM_RANK_KV: return hp->rank_kv;
+    case HN_DIM_LATENT: return (int64_t)hp->rank_kv + hp->d_rope;
+    case HN_DIM_NOPE: return hp->d_nope;
+    case HN_DIM_VALUE_HEAD: return hp->d_value;
+    case HN_DIM_Q_HEADS: return (int64_t)p->n_head * (hp->d_nope + hp->d_rope);
+    case HN_DIM_V_HEADS: return (int64_t)p->n_head * hp->d_value;
     case HN_DIM_FF: return p->n_ff;
     case HN_DIM_FF2: return 2 * (int64_t)p->n_ff;
     case HN_DIM_CTX: return hp->n_ctx_train;

@@ -41,16 +41,19 @@ typedef struct hn_hparams {
     float logit_mul, logit_cap; /* of logits; 0: none */
     float attn_scale, attn_cap; /* of scores; 0: 1/√d, none */
     hn_temperature temperature; /* of queries */
-    int32_t window;             /* windowed layers see so many positions, their own too; 0: no such layers */
-    const uint8_t *windowed;    /* [n_layer] or NULL: by */
-    int32_t window_period;      /* the last of so many layers sees everything */
-    float ln_eps;               /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
+    /* latent attention: ranks (of queries 0: they are not compressed), and of each head what does not turn, what does,
+     * and its value */
+    int32_t rank_q, rank_kv, d_nope, d_rope, d_value;
+    int32_t window;          /* windowed layers see so many positions, their own too; 0: no such layers */
+    const uint8_t *windowed; /* [n_layer] or NULL: by */
+    int32_t window_period;   /* the last of so many layers sees everything */
+    float ln_eps;            /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
     int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
 } hn_hparams;
 
 /* ---- the plan: what one layer does ------------------------------------------------------------------ */
 
-typedef enum hn_mixer { HN_MIXER_ATTN = 0, HN_MIXER_RWKV6, HN_MIXER_RWKV7, HN_MIXER_KINDS } hn_mixer;
+typedef enum hn_mixer { HN_MIXER_ATTN = 0, HN_MIXER_MLA, HN_MIXER_RWKV6, HN_MIXER_RWKV7, HN_MIXER_KINDS } hn_mixer;
 typedef enum hn_ffn { HN_FFN_GLU = 0, HN_FFN_MLP, HN_FFN_CHANNEL_MIX, HN_FFN_KINDS } hn_ffn;
 
 typedef struct hn_layer_plan {
@@ -69,7 +72,11 @@ typedef struct hn_layer_plan {
 } hn_layer_plan;
 
 /* Has such a layer a state instead of positions? */
-static inline bool hn_plan_has_state(const hn_layer_plan *p) { return p->mixer != HN_MIXER_ATTN; }
+static inline bool hn_plan_has_positions(const hn_layer_plan *p)
+{
+    return p->mixer == HN_MIXER_ATTN || p->mixer == HN_MIXER_MLA;
+}
+static inline bool hn_plan_has_state(const hn_layer_plan *p) { return !hn_plan_has_positions(p); }
 
 /* ---- slots: which tensors a family has --------------------------------------------------------------- */
 
@@ -86,8 +93,15 @@ typedef enum hn_dim {
     HN_DIM_QKV,
     HN_DIM_O,
     HN_DIM_FF,
-    HN_DIM_FF2, /* gate and up together */
-    HN_DIM_CTX, /* positions that it was trained on */
+    HN_DIM_RANK_Q, /* latent attention */
+    HN_DIM_RANK_KV,
+    HN_DIM_LATENT, /* rank_kv + d_rope */
+    HN_DIM_NOPE,
+    HN_DIM_VALUE_HEAD,
+    HN_DIM_Q_HEADS, /* n_head·(d_nope + d_rope) */
+    HN_DIM_V_HEADS, /* n_head·d_value */
+    HN_DIM_FF2,     /* gate and up together */
+    HN_DIM_CTX,     /* positions that it was trained on */
     HN_DIM_ROT_PAIRS,
     HN_DIM_DECAY, /* ranks */
     HN_DIM_ICLR,
@@ -198,6 +212,7 @@ enum {
 typedef struct hn_switches {
     bool neox, layer_norm;
     bool part_turns; /* of heads whose pairs are neighbours; of others a part may always turn */
+    bool latent;     /* keys and values are compressed: HN_MIXER_MLA */
     bool sqrt_embd;  /* embeddings times √n_embd */
     bool parallel;   /* both halves begin with the same x */
     bool qk_norm_after;
@@ -246,6 +261,8 @@ typedef struct hn_layer {
     const float *attn_norm, *attn_norm_b, *ffn_norm, *ffn_norm_b; /* before the mixer, before the feed-forward part */
     const float *attn_post_norm, *ffn_post_norm;                  /* of what they give, before it is added */
     const float *attn_q_norm, *attn_k_norm;                       /* [d_k], of each head */
+    const float *q_a_norm, *kv_a_norm;                            /* [rank_q], [rank_kv] */
+    hn_weight q_a, q_b, kv_a, k_b, v_b;                           /* latent attention; k_b, v_b: rows of heads */
     hn_weight attn_q, attn_k, attn_v, attn_output;
     hn_weight ffn_gate, ffn_up, ffn_down;
     /* RWKV */

@@ -100,6 +100,8 @@ VOID(gather, (hn_backend * b, hn_buf *y, const hn_buf *x, int64_t n), y, x, n)
 VOID(matmul, (hn_backend * b, hn_act *a, const hn_product *p, int n), a, p, n)
 VOID(glu, (hn_backend * b, hn_act *o, hn_act *a, hn_glu k, const hn_weight *g, const hn_weight *u), o, a, k, g, u)
 VOID(heads, (hn_backend * b, const hn_heads *h, const hn_kv *kv), h, kv)
+VOID(latent, (hn_backend * b, const hn_latent *l, const hn_kv *kv), l, kv)
+VOID(matmul_heads, (hn_backend * b, const hn_head_product *p), p)
 VOID(attention, (hn_backend * b, hn_act *act, const hn_attention *a, const hn_kv *kv), act, a, kv)
 VOID(token_shift, (hn_backend * b, const hn_shift *s, const hn_state *st), s, st)
 VOID(time_mix, (hn_backend * b, hn_act *a, const hn_time_mix *m, const hn_state *st), a, m, st)
@@ -168,6 +170,8 @@ static const hn_backend_ops guard_ops = {
     .matmul = g_matmul,
     .glu = g_glu,
     .heads = g_heads,
+    .latent = g_latent,
+    .matmul_heads = g_matmul_heads,
     .attention = g_attention,
     .token_shift = g_token_shift,
     .time_mix = g_time_mix,
