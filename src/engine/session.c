@@ -18,6 +18,8 @@ enum {
 
 static int64_t max3(int64_t a, int64_t b, int64_t c) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
 
+static int64_t widest_ff(const hn_hparams *hp) { return max3(hp->n_ff, hp->moe.n_ff, hp->moe.n_ff_shared); }
+
 /* A backend that knows the model. */
 static hone_status open_backend(hone_session *s, hone_error *err)
 {
@@ -29,12 +31,15 @@ static hone_status open_backend(hone_session *s, hone_error *err)
                                   .threads_many = ctx->n_threads_batch,
                                   .level = ctx->level,
                                   .n_tok = s->n_chunk,
-                                  .max_n_in = max3(hp->n_embd, (int64_t)hp->n_head * hp->head_dim, hp->n_ff),
-                                  .max_n_out = max3(hp->n_embd, hp->n_ff, 0),
+                                  .max_n_in = max3(hp->n_embd, (int64_t)hp->n_head * hp->head_dim, widest_ff(hp)),
+                                  .max_n_out =
+                                      max3(hp->n_embd, widest_ff(hp), hp->moe.n_used * ((int64_t)hp->moe.n_ff + 32)),
                                   .n_head = state ? 0 : hp->n_head,
                                   .n_head_kv = hp->n_head_kv,
                                   .d = hp->head_dim,
-                                  .n_ctx = state ? 0 : s->n_ctx };
+                                  .n_ctx = state ? 0 : s->n_ctx,
+                                  .n_expert = hp->moe.n_expert,
+                                  .n_used = hp->moe.n_used };
     hone_status st = hn_backend_open(&s->be, ctx->backend, &p, err);
     if (st != HONE_OK) return st;
     const hn_upload u = hn_model_upload(s->model, s->n_ctx);

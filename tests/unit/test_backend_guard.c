@@ -99,6 +99,9 @@ VOID(add, (hn_backend * b, hn_buf *x, const hn_buf *y, int64_t n), x, y, n)
 VOID(gather, (hn_backend * b, hn_buf *y, const hn_buf *x, int64_t n), y, x, n)
 VOID(matmul, (hn_backend * b, hn_act *a, const hn_product *p, int n), a, p, n)
 VOID(glu, (hn_backend * b, hn_act *o, hn_act *a, hn_glu k, const hn_weight *g, const hn_weight *u), o, a, k, g, u)
+VOID(route, (hn_backend * b, hn_buf *p, hn_act *a, const hn_route *r), p, a, r)
+VOID(moe_glu, (hn_backend * b, hn_act *o, hn_act *a, const hn_moe *m), o, a, m)
+VOID(moe_down, (hn_backend * b, hn_act *a, const hn_moe *m, int64_t n), a, m, n)
 VOID(heads, (hn_backend * b, const hn_heads *h, const hn_kv *kv), h, kv)
 VOID(attention, (hn_backend * b, hn_act *act, const hn_attention *a, const hn_kv *kv), act, a, kv)
 VOID(token_shift, (hn_backend * b, const hn_shift *s, const hn_state *st), s, st)
@@ -167,6 +170,9 @@ static const hn_backend_ops guard_ops = {
     .gather = g_gather,
     .matmul = g_matmul,
     .glu = g_glu,
+    .route = g_route,
+    .moe_glu = g_moe_glu,
+    .moe_down = g_moe_down,
     .heads = g_heads,
     .attention = g_attention,
     .token_shift = g_token_shift,
