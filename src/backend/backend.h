@@ -45,6 +45,15 @@ typedef enum hn_role {
     HN_ROLE_CHANNEL_K,
     HN_ROLE_CHANNEL_V,
     HN_ROLE_CHANNEL_R,
+    /* mixtures of experts */
+    HN_ROLE_ROUTER,
+    HN_ROLE_EXPERT_GATE, /* of all experts of a layer */
+    HN_ROLE_EXPERT_UP,
+    HN_ROLE_EXPERT_DOWN,
+    HN_ROLE_SHARED_GATE, /* of the expert that every token asks */
+    HN_ROLE_SHARED_UP,
+    HN_ROLE_SHARED_DOWN,
+    HN_ROLE_SHARED_ROUTER,
     HN_ROLE_KINDS
 } hn_role;
 
@@ -319,6 +328,46 @@ typedef struct hn_logits_tail {
     float scale, cap;
 } hn_logits_tail;
 
+/* How a router's logits l become scores p, by which experts are chosen, and weights. */
+typedef enum hn_gating {
+    HN_GATING_SOFTMAX = 1, /* p = softmax(l) over all; the weight is p */
+    HN_GATING_SIGMOID,     /* p = 1/(1 + exp(−l)); the weight is p */
+    HN_GATING_CHOSEN,      /* p = l; weights are the softmax of the chosen ones */
+    HN_GATING_INPUT        /* p = l; the weight is 1/(1 + exp(−l)) */
+} hn_gating;
+
+enum { HN_MAX_EXPERT = 1024, HN_MAX_GROUPS = 64 };
+/* Chooses n_used of the experts for each row: the largest of p + bias, ties to the lower number. Of n_group equal runs
+ * of experts only n_group_used take part, by the sum of their two best. Weights: p, where norm is set over
+ * max(Σp, 2^-14), then times scale, then times per_expert. */
+typedef struct hn_route {
+    const hn_weight *router;               /* [n_expert, n_embd] */
+    const hn_weight *next;                 /* what takes the same activation afterwards, or NULL */
+    const float *bias, *per_expert;        /* [n_expert] or NULL */
+    int32_t n_used, n_group, n_group_used; /* n_group 0, 1: no groups */
+    hn_gating gating;
+    bool norm;
+    float scale; /* 0: none */
+} hn_route;
+
+/* The experts of a layer, each weight [n_expert]. picks: rows of n_used numbers (int32), best first, then as many
+ * weights (f32), which route writes. */
+typedef struct hn_moe {
+    const hn_buf *picks;
+    const hn_weight *gate, *up, *down; /* gate NULL: map instead */
+    int32_t n_expert, n_used;
+    hn_glu glu;
+    hn_map map;
+    bool weigh_input; /* a row is multiplied with its expert's weight before, not after */
+    hn_act *in;       /* [n_tok·n_used, n_embd] of scratch */
+    /* of moe_down: */
+    const hn_buf *shared;      /* [n_tok, n_embd] to be added at last, or NULL; */
+    const hn_buf *shared_gate; /* times this [n_tok], or NULL */
+    hn_buf *y;                 /* takes the sum, and may be shared; or NULL: */
+    hn_buf *sum;               /* sum += scale·it */
+    float scale;               /* 0: none */
+} hn_moe;
+
 /* x_c = h + (prev − h)·(lerp_c + delta_c) for several c, where h = LayerNorm(x) and prev is that of the
  * token before it in the sequence. */
 enum { HN_MAX_SHIFT = 6 };
@@ -407,6 +456,13 @@ typedef struct hn_backend_ops {
     void (*matmul)(hn_backend *b, hn_act *act, const hn_product *p, int n_product);
     /* out = kind(gate·act) ⊙ (up·act), both [n_out, n_in] */
     void (*glu)(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);
+    /* picks [n_tok, 2·n_used] = r's choice for each row of act */
+    void (*route)(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r);
+    /* out [n_tok·n_used, n_ff] = kind(gate·act) ⊙ (up·act) of the experts chosen, in an order that moe_down knows */
+    void (*moe_glu)(hn_backend *b, hn_act *out, hn_act *act, const hn_moe *m);
+    /* the sum over a row's experts in ascending number, from +0: acc = fma(weight, down·act, acc); then acc + shared or
+     * fma(shared_gate, shared, acc) */
+    void (*moe_down)(hn_backend *b, hn_act *act, const hn_moe *m, int64_t n_tok);
     /* q, k: normed per head, rotated; k, v: written at their rows' places; what cannot be stored: see step_end */
     void (*heads)(hn_backend *b, const hn_heads *h, const hn_kv *kv);
     void (*latent)(hn_backend *b, const hn_latent *l, const hn_kv *kv);
@@ -436,6 +492,7 @@ typedef struct hn_backend_params {
     int64_t n_head, n_head_kv;   /* the most queries of a layer, the most keys; 0: no attention */
     int64_t n_group, d;          /* the most queries that share a key, 0: n_head/n_head_kv; the widest of them */
     int64_t n_ctx;               /* positions of a sequence at most */
+    int32_t n_expert, n_used;    /* experts of a layer, those of a row; 0: none */
 } hn_backend_params;
 typedef hone_status hn_backend_open_fn(hn_backend **out, const hn_backend_params *p, hone_error *err);
 
@@ -461,6 +518,9 @@ typedef enum hn_op_kind {
     HN_OP_SCALE,
     HN_OP_ADD_NORM,
     HN_OP_ADD,
+    HN_OP_ROUTE,
+    HN_OP_MOE_GLU,
+    HN_OP_MOE_DOWN,
     HN_OP_KINDS
 } hn_op_kind;
 

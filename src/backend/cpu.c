@@ -400,6 +400,7 @@ static void blocks(hn_backend *b, hn_mem_block_fn *fn, void *arg)
     one_block(fn, arg, HN_MEM_OWN, NULL, c->parts, (size_t)c->part_floats * sizeof(float));
     one_block(fn, arg, HN_MEM_OWN, NULL, c->wide, (size_t)c->wide_floats * sizeof(float));
     one_block(fn, arg, HN_MEM_OWN, NULL, c->h, (size_t)c->h_floats * sizeof(float));
+    cpu_moe_blocks(c, fn, arg);
     for (const hn_buf *p = c->bufs; p; p = p->next) one_block(fn, arg, p->kind, p, p->p, p->bytes);
     for (const hn_act *a = c->acts; a; a = a->next) {
         one_block(fn, arg, HN_MEM_ACT, NULL, a->f32, form_bytes(HN_ACT_F32, a->n_max, a->n_tok_max));
@@ -426,6 +427,7 @@ static void cpu_free(hn_backend *b)
     free_pages(c->parts, c->part_floats);
     free_pages(c->wide, c->wide_floats);
     free_pages(c->h, c->h_floats);
+    cpu_moe_close(c);
     free(c->chunks);
     free(c->parts_done);
     free(c);
@@ -463,6 +465,9 @@ static const hn_backend_ops cpu_ops = {
     .gather = gather,
     .matmul = cpu_matmul,
     .glu = cpu_glu,
+    .route = cpu_route,
+    .moe_glu = cpu_moe_glu,
+    .moe_down = cpu_moe_down,
     .heads = cpu_heads,
     .latent = cpu_latent,
     .matmul_heads = cpu_matmul_heads,
@@ -499,7 +504,8 @@ hone_status hn_backend_cpu_open(hn_backend **out, const hn_backend_params *p, ho
     c->attn_scratch = pages(c->attn_floats * (uint64_t)c->n_threads);
     c->chunks = malloc(cpu_chunk_bytes());
     if (c->wide_floats) c->wide = pages(c->wide_floats);
-    if (!c->panels || !c->attn_scratch || !c->parts || !c->parts_done || !c->chunks || (c->wide_floats && !c->wide)) {
+    if (!c->panels || !c->attn_scratch || !c->parts || !c->parts_done || !c->chunks || (c->wide_floats && !c->wide) ||
+        !cpu_moe_open(c)) {
         cpu_free(&c->base);
         return HN_FAIL(err, HONE_E_NOMEM, "cpu backend: scratch of %d threads", (int)hn_pool_threads(p->pool));
     }

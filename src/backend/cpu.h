@@ -32,6 +32,20 @@ struct hn_act {
     hn_act *prev, *next;
 };
 
+/* Scratch of mixtures of experts: see cpu_moe.c. */
+typedef struct cpu_moe {
+    int64_t n_pick;  /* the most of a step */
+    int32_t *first;  /* [n_expert + 1] where an expert's rows begin */
+    int32_t *row;    /* [n_pick] the row of the step, by expert */
+    float *weight;   /* [n_pick] likewise */
+    int32_t *active; /* [n_expert] those that have rows, ascending */
+    int32_t n_active;
+    struct moe_chunk *chunks; /* of the running operation */
+    float *tiles;             /* [threads][n_tok·CPU_MOE_ROWS] of products before they are added */
+    float *scores;            /* [CPU_ROWS threads][3·n_expert] of a row */
+    float *logits;            /* [n_tok, n_expert] */
+} cpu_moe;
+
 typedef struct cpu_backend {
     hn_backend base;
     hn_backend_params p;
@@ -55,6 +69,7 @@ typedef struct cpu_backend {
     _Atomic int64_t *parts_done; /* [CPU_SPLIT_TOK · n_head_kv] */
     float *h;                    /* of adapters: scale·(A·x) of the running matmul */
     uint64_t h_floats;
+    cpu_moe moe;
     hn_fault fault; /* of this step */
 } cpu_backend;
 
@@ -80,11 +95,30 @@ static inline int64_t cpu_row(const cpu_backend *c, hn_which w, int64_t i) { ret
 /* cpu_product.c */
 enum { CPU_MAX_CHUNKS = 4096 }; /* of one matmul */
 size_t cpu_chunk_bytes(void);
+/* The forms that n products ask for; act: of those without their own. */
+void cpu_act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n);
+/* Rows [r0, r1) of one product, all columns, into y, adapters (h: of them, or NULL) and bias added. */
+void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const float *h, float *y, int64_t ldy,
+                      int64_t r0, int64_t r1, int32_t thread);
+typedef void cpu_glu_fn(float *y, const float *g, const float *u, int64_t n);
+static inline cpu_glu_fn *cpu_glu_of(const cpu_backend *c, hn_glu kind)
+{
+    return kind == HN_GLU_GELU ? c->k->gelu_mul : kind == HN_GLU_OAI ? c->k->oai_mul : c->k->silu_mul;
+}
 void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n);
 void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);
 void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail);
 void cpu_matmul_heads(hn_backend *b, const hn_head_product *p);
 bool cpu_reserve(hn_backend *b, const hn_adapters *a);
+
+/* cpu_moe.c */
+enum { CPU_MOE_ROWS = 256 };       /* rows of a chunk of the sum at most */
+bool cpu_moe_open(cpu_backend *c); /* false: no memory; cpu_moe_close follows in either case */
+void cpu_moe_close(cpu_backend *c);
+void cpu_moe_blocks(const cpu_backend *c, hn_mem_block_fn *fn, void *arg);
+void cpu_route(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r);
+void cpu_moe_glu(hn_backend *b, hn_act *out, hn_act *act, const hn_moe *m);
+void cpu_moe_down(hn_backend *b, hn_act *act, const hn_moe *m, int64_t n_tok);
 
 /* cpu_attn.c */
 uint64_t cpu_attn_floats(int64_t n_group, int64_t d); /* of a thread */

@@ -45,7 +45,7 @@ static void prepare_row(void *arg, int64_t t, int32_t thread)
 static hn_act *in_of(hn_act *act, const hn_product *p) { return p->in ? p->in : act; }
 
 /* The forms that n products ask for; act: of those without their own. */
-static void act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n)
+void cpu_act_prepare(cpu_backend *c, hn_act *act, const hn_product *p, int n)
 {
     prepare_job j = { .c = c };
     for (int i = 0; i < n; i++) {
@@ -167,8 +167,8 @@ typedef struct mm_job {
 } mm_job;
 
 /* Rows [r0, r1) of one product, all columns, into y, adapters and bias added. */
-static void product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const float *h, float *y, int64_t ldy,
-                         int64_t r0, int64_t r1, int32_t thread)
+void cpu_product_rows(cpu_backend *c, const hn_weight *w, const hn_act *a, const float *h, float *y, int64_t ldy,
+                      int64_t r0, int64_t r1, int32_t thread)
 {
     hn_act_kind kind = hn_act_kind_of(w->type);
     hn_mm m = { .y = y,
@@ -237,12 +237,11 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
     const hn_act *in = in_of(j->act, p);
     int64_t n_out = p->w->n_out, r0 = k->r0, n = k->r1 - k->r0, ldy;
     float *y = place_of(j, k->p, &ldy);
-    product_rows(c, p->w, in, j->h[k->p], y, ldy, r0, k->r1, thread);
+    cpu_product_rows(c, p->w, in, j->h[k->p], y, ldy, r0, k->r1, thread);
     if (j->up) {
         float *up = j->wide[1];
-        product_rows(c, j->up, in, j->h[1], up, ldy, r0, k->r1, thread);
-        void (*glu)(float *, const float *, const float *, int64_t) =
-            j->glu == HN_GLU_GELU ? c->k->gelu_mul : c->k->silu_mul;
+        cpu_product_rows(c, j->up, in, j->h[1], up, ldy, r0, k->r1, thread);
+        cpu_glu_fn *glu = cpu_glu_of(c, j->glu);
         for (int64_t t = 0; t < in->n_tok; t++) glu(y + t * ldy + r0, y + t * ldy + r0, up + t * ldy + r0, n);
     }
     const float *mul = cpu_rows(p->mul);
@@ -294,7 +293,7 @@ static void products(hn_backend *b, hn_act *act, const hn_product *p, int n, flo
     mm_job j = { .c = cpu_self(b), .act = act, .p = p, .cap = cap };
     int64_t n_tok = in_of(act, p)->n_tok;
     uint64_t used = 0;
-    act_prepare(j.c, act, p, n);
+    cpu_act_prepare(j.c, act, p, n);
     make_h(j.c, act, p, n, j.h);
     for (int i = 0; i < n; i++) {
         if (p[i].y) cpu_wrote(j.c, p[i].y);
@@ -312,7 +311,7 @@ void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weig
     const hn_product p[2] = { { .w = gate, .out = out }, { .w = up } };
     mm_job j = { .c = cpu_self(b), .act = act, .p = p, .up = up, .glu = kind };
     uint64_t used = 0;
-    act_prepare(j.c, act, p, 2);
+    cpu_act_prepare(j.c, act, p, 2);
     make_h(j.c, act, p, 2, j.h);
     cpu_act_begin(j.c, out, gate->n_out, act->n_tok);
     take_wide(&j, 1, act->n_tok, &used);

@@ -76,6 +76,7 @@ static void add_time_mix(hn_op_event *e, const hn_step_block *step)
 static void count(hn_op_event *e, const hn_step_block *step)
 {
     const hn_weight *w = e->w[0];
+    if (e->op == HN_OP_MOE_GLU || e->op == HN_OP_MOE_DOWN) return; /* counted while its picks were there */
     e->bytes = 0;
     e->ops_int8 = e->ops_float = 0;
     if (e->op == HN_OP_EMBED)
@@ -89,11 +90,15 @@ static void count(hn_op_event *e, const hn_step_block *step)
 /* ---- what it is called ------------------------------------------------------------------------- */
 
 static const char *const op_names[HN_OP_KINDS] = {
-    [HN_OP_EMBED] = "embed",       [HN_OP_GLU] = "gate_up",   [HN_OP_MATMUL] = "matmul",
-    [HN_OP_ROPE] = "rope_table",   [HN_OP_HEADS] = "heads",   [HN_OP_ATTENTION] = "attention",
-    [HN_OP_GATHER] = "gather",     [HN_OP_LOGITS] = "output", [HN_OP_NORM] = "layer_norm",
-    [HN_OP_SCALE] = "scale",       [HN_OP_TIME_MIX] = "wkv",  [HN_OP_TOKEN_SHIFT] = "token_shift",
-    [HN_OP_ADD_NORM] = "add_norm", [HN_OP_ADD] = "add",
+    [HN_OP_EMBED] = "embed",           [HN_OP_GLU] = "gate_up",
+    [HN_OP_MATMUL] = "matmul",         [HN_OP_ROPE] = "rope_table",
+    [HN_OP_HEADS] = "heads",           [HN_OP_ATTENTION] = "attention",
+    [HN_OP_GATHER] = "gather",         [HN_OP_LOGITS] = "output",
+    [HN_OP_NORM] = "layer_norm",       [HN_OP_SCALE] = "scale",
+    [HN_OP_TIME_MIX] = "wkv",          [HN_OP_TOKEN_SHIFT] = "token_shift",
+    [HN_OP_ADD_NORM] = "add_norm",     [HN_OP_ADD] = "add",
+    [HN_OP_ROUTE] = "router",          [HN_OP_MOE_GLU] = "experts_gate_up",
+    [HN_OP_MOE_DOWN] = "experts_down",
 };
 
 /* A product by its weight, and several by the first. */
@@ -112,6 +117,14 @@ static const struct {
     [HN_ROLE_FFN_GATE] = { "ffn_gate", "ffn_gate_up" },
     [HN_ROLE_FFN_UP] = { "ffn_up", "ffn_up" },
     [HN_ROLE_FFN_DOWN] = { "ffn_down", "ffn_down" },
+    [HN_ROLE_ROUTER] = { "ffn_gate_inp", "ffn_gate_inp" },
+    [HN_ROLE_EXPERT_GATE] = { "ffn_gate_exps", "ffn_gate_up_exps" },
+    [HN_ROLE_EXPERT_UP] = { "ffn_up_exps", "ffn_up_exps" },
+    [HN_ROLE_EXPERT_DOWN] = { "ffn_down_exps", "ffn_down_exps" },
+    [HN_ROLE_SHARED_GATE] = { "ffn_gate_shexp", "ffn_gate_up_shexp" },
+    [HN_ROLE_SHARED_UP] = { "ffn_up_shexp", "ffn_up_shexp" },
+    [HN_ROLE_SHARED_DOWN] = { "ffn_down_shexp", "ffn_down_shexp" },
+    [HN_ROLE_SHARED_ROUTER] = { "ffn_gate_inp_shexp", "ffn_gate_inp_shexp" },
     [HN_ROLE_TIME_R] = { "time_mix_receptance", "time_mix_in" },
     [HN_ROLE_LOW_OUT] = { "time_mix_g2", "time_mix_low_rank" },
     [HN_ROLE_DECAY_OUT] = { "time_mix_decay_w2", "time_mix_low_rank" },
@@ -292,6 +305,52 @@ static void glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_w
     e->w[e->n_weight++] = up;
 }
 
+static void route(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r)
+{
+    TIMED(route(in, picks, act, r));
+    hn_op_event *e = record(p, HN_OP_ROUTE, in->op->act_rows(in, act), start, end);
+    e->w[e->n_weight++] = r->router;
+}
+
+/* Each expert that somebody chose is read once; every row multiplies with its own. */
+static void count_experts(hn_op_event *e, hn_backend *in, const hn_moe *m, const hn_weight *const *w, int n_w)
+{
+    bool seen[HN_MAX_EXPERT] = { false };
+    int32_t id[HN_MAX_EXPERT];
+    e->bytes = 0;
+    e->ops_int8 = e->ops_float = 0;
+    for (int64_t t = 0; t < e->n_tok; t++) {
+        in->op->read(in, id, m->picks, (size_t)t * 8 * (size_t)m->n_used, (size_t)m->n_used * sizeof *id);
+        for (int32_t j = 0; j < m->n_used; j++)
+            for (int k = 0; k < n_w; k++) {
+                const hn_weight *x = w[k] + id[j];
+                double ops = 2.0 * (double)x->n_in * (double)x->n_out;
+                if (!seen[id[j]]) e->bytes += weight_bytes(x);
+                if (hn_act_kind_of(x->type) == HN_ACT_F32) e->ops_float += ops;
+                else e->ops_int8 += ops;
+                seen[id[j]] = seen[id[j]] || k == n_w - 1;
+            }
+    }
+}
+
+static void moe_glu(hn_backend *b, hn_act *out, hn_act *act, const hn_moe *m)
+{
+    TIMED(moe_glu(in, out, act, m));
+    hn_op_event *e = record(p, HN_OP_MOE_GLU, in->op->act_rows(in, act), start, end);
+    const hn_weight *w[2] = { m->up, m->gate };
+    if (m->gate) e->w[e->n_weight++] = m->gate;
+    e->w[e->n_weight++] = m->up;
+    count_experts(e, in, m, w, m->gate ? 2 : 1);
+}
+
+static void moe_down(hn_backend *b, hn_act *act, const hn_moe *m, int64_t n_tok)
+{
+    TIMED(moe_down(in, act, m, n_tok));
+    hn_op_event *e = record(p, HN_OP_MOE_DOWN, n_tok, start, end);
+    e->w[e->n_weight++] = m->down;
+    count_experts(e, in, m, &m->down, 1);
+}
+
 static void heads(hn_backend *b, const hn_heads *h, const hn_kv *kv)
 {
     TIMED(heads(in, h, kv));
@@ -374,6 +433,9 @@ static const hn_backend_ops profile_ops = {
     .gather = gather,
     .matmul = matmul,
     .glu = glu,
+    .route = route,
+    .moe_glu = moe_glu,
+    .moe_down = moe_down,
     .heads = heads,
     .latent = latent,
     .matmul_heads = matmul_heads,

@@ -31,6 +31,8 @@ static void attention_sizes(const hone_model *m, hn_backend_params *p)
     }
 }
 
+static int64_t widest_ff(const hn_hparams *hp) { return max3(hp->n_ff, hp->moe.n_ff, hp->moe.n_ff_shared); }
+
 /* A backend that knows the model. */
 static hone_status open_backend(hone_session *s, hone_error *err)
 {
@@ -41,9 +43,11 @@ static hone_status open_backend(hone_session *s, hone_error *err)
                             .threads_many = ctx->n_threads_batch,
                             .level = ctx->level,
                             .n_tok = s->n_chunk,
-                            .max_n_in = max3(hp->n_embd, (int64_t)hp->n_head * hp->head_dim, hp->n_ff),
-                            .max_n_out = max3(hp->n_embd, hp->n_ff, 0),
-                            .n_ctx = s->n_ctx };
+                            .max_n_in = max3(hp->n_embd, (int64_t)hp->n_head * hp->head_dim, widest_ff(hp)),
+                            .max_n_out = max3(hp->n_embd, widest_ff(hp), hp->moe.n_used * ((int64_t)hp->moe.n_ff + 32)),
+                            .n_ctx = s->n_ctx,
+                            .n_expert = hp->moe.n_expert,
+                            .n_used = hp->moe.n_used };
     attention_sizes(s->model, &p);
     hone_status st = hn_backend_open(&s->be, ctx->backend, &p, err);
     if (st != HONE_OK) return st;

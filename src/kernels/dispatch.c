@@ -23,6 +23,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->rms_norm) dst->rms_norm = src->rms_norm;
     if (src->silu_mul) dst->silu_mul = src->silu_mul;
     if (src->gelu_mul) dst->gelu_mul = src->gelu_mul;
+    if (src->oai_mul) dst->oai_mul = src->oai_mul;
     if (src->silu_mul_grad) dst->silu_mul_grad = src->silu_mul_grad;
     if (src->to_bf16) dst->to_bf16 = src->to_bf16;
     if (src->rms_norm_grad) dst->rms_norm_grad = src->rms_norm_grad;

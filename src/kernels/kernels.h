@@ -247,6 +247,8 @@ typedef struct hn_kernels {
     void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
     /* y = (g / (1 + exp(−2z))) · u, z = 0.79788456·fma(0.044715·(g·g), g, g): the tanh form of GELU; y may be g */
     void (*gelu_mul)(float *y, const float *g, const float *u, int64_t n);
+    /* y = (g / (1 + exp(−1.702·g)))·(u + 1), g ≤ 7 and −7 ≤ u ≤ 7 first (gpt-oss); y may be g */
+    void (*oai_mul)(float *y, const float *g, const float *u, int64_t n);
     /* training: of h = silu(g)·u and gh = dL/dh. s = 1/(1 + exp(−g)); gg = (gh·u)·(s·fma(g, 1 − s, 1)), gu = gh·(g·s);
      * gg may be gh or g, gu may be u */
     void (*silu_mul_grad)(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n);
@@ -355,6 +357,17 @@ static inline float hn_gelu_inline(float x)
 {
     float z = HN_GELU_ROOT * fmaf(HN_GELU_CUBE * (x * x), x, x);
     return x / (1.0f + hn_exp_inline(-2.0f * z));
+}
+
+#define HN_OAI_ALPHA 1.702f
+#define HN_OAI_LIMIT 7.0f
+/* A NaN stays one. */
+static inline float hn_oai_inline(float g, float u)
+{
+    g = HN_OAI_LIMIT < g ? HN_OAI_LIMIT : g;
+    u = HN_OAI_LIMIT < u ? HN_OAI_LIMIT : u;
+    u = -HN_OAI_LIMIT > u ? -HN_OAI_LIMIT : u;
+    return g / (1.0f + hn_exp_inline(-HN_OAI_ALPHA * g)) * (u + 1.0f);
 }
 
 static inline float hn_tanh_inline(float x)

@@ -99,6 +99,18 @@ static void gelu_mul(float *y, const float *g, const float *u, int64_t n)
     for (; i < n; i++) y[i] = hn_gelu_inline(g[i]) * u[i];
 }
 
+static void oai_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    v16 top = v16_set1(HN_OAI_LIMIT), low = v16_set1(-HN_OAI_LIMIT), one = v16_set1(1.0f);
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        v16 a = v16_min(top, v16_load(g + i)), b = v16_max(low, v16_min(top, v16_load(u + i)));
+        v16 e = v16_exp(v16_mul(v16_set1(-HN_OAI_ALPHA), a));
+        v16_store(y + i, v16_mul(v16_div(a, v16_add(one, e)), v16_add(b, one)));
+    }
+    for (; i < n; i++) y[i] = hn_oai_inline(g[i], u[i]);
+}
+
 static void exp_many(float *y, const float *x, int64_t n)
 {
     int64_t i = 0;
@@ -149,6 +161,6 @@ static void quantize32(void *dst, const float *x, int64_t n)
                                   [HN_Q4_K] = matmul_q4_K, [HN_Q5_K] = matmul_q5_K, [HN_Q6_K] = matmul_q6_K,       \
                                   HN_LEVEL_MATMUL },                                                               \
         .packed = { HN_LEVEL_PACKED }, .low_rank = low_rank, .quantize256 = quantize256, .quantize32 = quantize32, \
-        .rms_norm = rms_norm, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .exp = exp_many, HN_LANES_RWKV,          \
-        HN_LANES_TRAIN, HN_LANES_ATTN                                                                              \
+        .rms_norm = rms_norm, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .oai_mul = oai_mul, .exp = exp_many,     \
+        HN_LANES_RWKV, HN_LANES_TRAIN, HN_LANES_ATTN                                                               \
     }

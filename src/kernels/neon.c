@@ -245,6 +245,7 @@ const hn_kernels hn_kernels_neon = {
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,
+    .oai_mul = oai_mul,
     .exp = exp_many,
     HN_LANES_RWKV,
     HN_LANES_TRAIN,

@@ -326,6 +326,11 @@ static void gelu_mul(float *y, const float *g, const float *u, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = hn_gelu_inline(g[i]) * u[i];
 }
 
+static void oai_mul(float *y, const float *g, const float *u, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = hn_oai_inline(g[i], u[i]);
+}
+
 static void silu_mul_grad(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -627,6 +632,7 @@ const hn_kernels HN_SCALAR = {
     .rms_norm = rms_norm,
     .silu_mul = silu_mul,
     .gelu_mul = gelu_mul,
+    .oai_mul = oai_mul,
     .silu_mul_grad = silu_mul_grad,
     .to_bf16 = to_bf16,
     .rms_norm_grad = rms_norm_grad,

@@ -28,19 +28,19 @@ static hone_status find(hone_model *m, const hn_gguf_tensor **out, const hn_pack
     ptrdiff_t i = t - hn_gguf_tensor_at(m->file, 0);
     m->bound[i] = kind;
     if (m->packed_of && m->packed_of[i] &&
-        m->packed_of[i]->kind == (kind == HN_BOUND_MATRIX ? HN_PACKED_MATRIX : HN_PACKED_VECTOR))
+        m->packed_of[i]->kind == (kind == HN_BOUND_VECTOR ? HN_PACKED_VECTOR : HN_PACKED_MATRIX))
         *packed = m->packed_of[i];
     *out = t;
     return HONE_OK;
 }
 
 /* W [n_out, n_in]: found, of a type that can be a weight, exactly of that shape. */
-static hone_status bind_matrix(hone_model *m, hn_weight *out, const char *name, int64_t n_in, int64_t n_out, bool any,
-                               bool optional, hone_error *err)
+static hone_status bind_matrix(hone_model *m, hn_weight *out, const char *name, uint8_t kind, int64_t n_in,
+                               int64_t n_out, bool any, bool optional, hone_error *err)
 {
     const hn_gguf_tensor *t;
     const hn_packed_entry *e;
-    hone_status st = find(m, &t, &e, name, HN_BOUND_MATRIX, n_in, n_out, any, optional, err);
+    hone_status st = find(m, &t, &e, name, kind, n_in, n_out, any, optional, err);
     if (st != HONE_OK || !t) return st;
     const hn_type_info *ti = hn_type_get(t->type);
     if (!ti->weight)
@@ -122,8 +122,8 @@ static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name
     hn_weight *first = (hn_weight *)(void *)(base + s->field), w = { .bias = first->bias };
     int64_t n_out = 1, row = 0;
     for (int i = 1; i < 4 && s->ne[i]; i++) n_out *= hn_dim_value(&m->hp, p, s->ne[i]);
-    hone_status st = bind_matrix(m, &w, name, hn_dim_value(&m->hp, p, s->ne[0]), n_out, s->kind == HN_SLOT_ROWS,
-                                 s->when != HN_NEEDED, err);
+    hone_status st = bind_matrix(m, &w, name, HN_BOUND_MATRIX, hn_dim_value(&m->hp, p, s->ne[0]), n_out,
+                                 s->kind == HN_SLOT_ROWS, s->when != HN_NEEDED, err);
     if (st != HONE_OK || (!w.data && s->when != HN_TIED)) return st;
     if (!w.data) w = m->token_embd;
     w.layer = il;
@@ -139,6 +139,82 @@ static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name
         part->role = own->role;
         part->cut = own->cut;
         row += n;
+    }
+    return HONE_OK;
+}
+
+/* ---- experts ---------------------------------------------------------------------------------------- */
+
+static hone_status new_experts(hone_model *m, hn_weight **of, hone_error *err)
+{
+    *of = hn_arena_alloc(m->arena, (size_t)m->hp.moe.n_expert * sizeof **of);
+    return *of ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: table of %d experts", m->path, m->hp.moe.n_expert);
+}
+
+/* Each in a tensor of its own, `each`.E.weight: as the first converters wrote them. */
+static hone_status each_expert(hone_model *m, const hn_slot *s, hn_experts *to, int64_t n_in, int64_t n_out, int32_t il,
+                               hone_error *err)
+{
+    char name[96];
+    hn_weight *of;
+    hone_status st = new_experts(m, &of, err);
+    for (int32_t e = 0; st == HONE_OK && e < m->hp.moe.n_expert; e++) {
+        snprintf(name, sizeof name, "blk.%d.%s.%d.weight", (int)il, s->each, (int)e);
+        st = bind_matrix(m, &of[e], name, HN_BOUND_EXPERTS, n_in, n_out, false, false, err);
+        of[e].layer = il;
+        of[e].role = s->role;
+        of[e].cut = s->cut;
+    }
+    to->of = of;
+    return st;
+}
+
+/* One tensor {n_in, n_out, n_expert}, or, where the slot has parts, rows of several matrices of each expert. */
+static hone_status slot_experts(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
+                                int32_t il, hone_error *err)
+{
+    int64_t n_in = hn_dim_value(&m->hp, p, s->ne[0]), n_out = hn_dim_value(&m->hp, p, s->ne[1]);
+    int32_t n = m->hp.moe.n_expert;
+    hn_weight w = { 0 }, *of;
+    char first[96];
+    snprintf(first, sizeof first, "%s.0.weight", s->each ? s->each : "");
+    hn_experts *to = (hn_experts *)(void *)(base + s->field);
+    if (s->each && !tensor_of(m, s->name, il) && tensor_of(m, first, il))
+        return each_expert(m, s, to, n_in, n_out, il, err);
+    hone_status st = bind_matrix(m, &w, name, HN_BOUND_EXPERTS, n_in, n_out * n, true, s->when != HN_NEEDED, err);
+    if (st != HONE_OK || !w.data) return st;
+    w.layer = il;
+    w.role = s->role;
+    w.cut = s->cut;
+    if (!s->part[0]) to->all = w;
+    int64_t row = 0;
+    for (int i = 0; i == 0 || (i < HN_MAX_PART && s->part[i]); i++) {
+        int64_t rows = s->part[0] ? hn_dim_value(&m->hp, p, s->part[i]) : n_out;
+        const hn_slot *own = s->part[0] ? hn_family_field(m->arch, s->field + (size_t)i * hn_slot_stride(s)) : s;
+        if ((st = new_experts(m, &of, err)) != HONE_OK) return st;
+        for (int32_t e = 0; e < n; e++) {
+            of[e] = rows_of(&w, e * n_out + row, rows);
+            of[e].role = own->role;
+            of[e].cut = own->cut;
+        }
+        to[i].of = of;
+        row += rows;
+    }
+    return HONE_OK;
+}
+
+/* Biases of experts that are bound: {n_out, n_expert}, or as slot_experts has it. */
+static hone_status slot_expert_bias(hone_model *m, const hn_slot *s, const char *name, char *base,
+                                    const hn_layer_plan *p, hone_error *err)
+{
+    const float *v;
+    int64_t n_out = hn_dim_value(&m->hp, p, s->ne[0]), n = m->hp.moe.n_expert;
+    hn_experts *to = (hn_experts *)(void *)(base + s->field);
+    hone_status st = bind_values(m, &v, name, n_out, n_out * n, s->when == HN_OPTIONAL, err);
+    if (st != HONE_OK || !v) return st;
+    for (int i = 0; i == 0 || (i < HN_MAX_PART && s->part[i]); i++) {
+        for (int64_t e = 0; e < n; e++) ((hn_weight *)(uintptr_t)to[i].of)[e].bias = v + e * n_out; /* being made */
+        if (s->part[0]) v += hn_dim_value(&m->hp, p, s->part[i]);
     }
     return HONE_OK;
 }
@@ -172,6 +248,7 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     const hn_layer_plan *p = il < 0 ? NULL : &m->plan[il];
     char *base = il < 0 ? (char *)m : (char *)&m->layers[il];
     const hn_gguf_tensor *t = tensor_of(m, s->name, il);
+    if (!hn_in_layer(s->layers, p)) return HONE_OK;
     if (il >= 0 && il < s->from_layer) {
         if (t) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED;
         return HONE_OK;
@@ -184,6 +261,8 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     if (s->without && tensor_of(m, s->without, il)) return HONE_OK;
     if (!t && s->instead && tensor_of(m, s->instead, il)) return HONE_OK;
     full_name(name, s->name, il);
+    if (s->kind == HN_SLOT_EXPERTS) return slot_experts(m, s, name, base, p, il, err);
+    if (s->kind == HN_SLOT_EXPERT_BIAS) return slot_expert_bias(m, s, name, base, p, err);
     return hn_slot_is_matrix(s) ? slot_matrix(m, s, name, base, p, il, err) : slot_vector(m, s, name, base, p, err);
 }
 

@@ -43,6 +43,8 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
                              .scale = p->scale,
                              .cap = m->hp.attn_cap,
                              .window = p->window,
+                             .chunk = p->chunk,
+                             .sink = m->layers[il].attn_sinks,
                              .which = f->give };
     f->be->op->attention(f->be, f->s->act, &a, &f->kv[il]);
 }

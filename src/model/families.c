@@ -51,12 +51,21 @@ static int8_t rope_of(const hn_hparams *hp, bool windowed, int32_t il)
     return windowed && is->window_rope == HN_WINDOW_ROPE_PLAIN ? HN_ROPE_WINDOW : HN_ROPE_ALL;
 }
 
+/* Dense layers come first where there are any; then the last of each so many has experts. */
+static bool has_experts(const hn_hparams *hp, int32_t il)
+{
+    const hn_moe_numbers *n = &hp->moe;
+    return n->n_expert > 0 && il >= n->n_lead && (n->period < 2 || (il + 1) % n->period == 0);
+}
+
 void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     const hn_switches *is = hp->is;
     bool windowed = is_windowed(hp, il);
     *out = (hn_layer_plan){ .mixer = is->latent ? HN_MIXER_MLA : HN_MIXER_ATTN,
-                            .ffn = is->ffn,
+                            .ffn = has_experts(hp, il)     ? HN_FFN_MOE
+                                   : is->ffn == HN_FFN_MOE ? HN_FFN_GLU
+                                                           : is->ffn,
                             .act = is->act,
                             .map = is->map,
                             .rope = rope_of(hp, windowed, il),
@@ -208,11 +217,13 @@ const hn_family hn_family_rwkv7 = { "rwkv7",    HN_RWKV7,   false,       hn_rwkv
                                     rwkv7_plan, rwkv_outer, rwkv7_layer, NULL };
 
 static const hn_family *const families[] = {
-    &hn_family_llama,   &hn_family_qwen2,    &hn_family_qwen3,   &hn_family_gemma3,     &hn_family_rwkv6,
-    &hn_family_rwkv7,   &hn_family_arcee,    &hn_family_cohere2, &hn_family_command_r,  &hn_family_ernie4_5,
-    &hn_family_exaone4, &hn_family_gemma,    &hn_family_gemma2,  &hn_family_glm4,       &hn_family_gpt2,
-    &hn_family_gptneox, &hn_family_granite,  &hn_family_hunyuan, &hn_family_mistral3,   &hn_family_olmo2,
-    &hn_family_phi3,    &hn_family_seed_oss, &hn_family_smollm3, &hn_family_starcoder2,
+    &hn_family_llama,    &hn_family_qwen2,      &hn_family_qwen3,      &hn_family_gemma3,     &hn_family_rwkv6,
+    &hn_family_rwkv7,    &hn_family_arcee,      &hn_family_cohere2,    &hn_family_command_r,  &hn_family_ernie4_5,
+    &hn_family_exaone4,  &hn_family_gemma,      &hn_family_gemma2,     &hn_family_glm4,       &hn_family_gpt2,
+    &hn_family_gptneox,  &hn_family_granite,    &hn_family_hunyuan,    &hn_family_mistral3,   &hn_family_olmo2,
+    &hn_family_phi3,     &hn_family_seed_oss,   &hn_family_smollm3,    &hn_family_starcoder2, &hn_family_qwen3moe,
+    &hn_family_qwen2moe, &hn_family_olmoe,      &hn_family_granitemoe, &hn_family_dots1,      &hn_family_ernie4_5_moe,
+    &hn_family_glm4moe,  &hn_family_minimax_m2, &hn_family_gpt_oss,    &hn_family_llama4,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)
@@ -259,6 +270,10 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_VALUE_HEAD: return hp->d_value;
     case HN_DIM_Q_HEADS: return (int64_t)p->n_head * (hp->d_nope + hp->d_rope);
     case HN_DIM_V_HEADS: return (int64_t)p->n_head * hp->d_value;
+    case HN_DIM_EXPERTS: return hp->moe.n_expert;
+    case HN_DIM_FF_EXP: return hp->moe.n_ff;
+    case HN_DIM_FF2_EXP: return 2 * (int64_t)hp->moe.n_ff;
+    case HN_DIM_FF_SHARED: return hp->moe.n_ff_shared;
     case HN_DIM_FF: return p->n_ff;
     case HN_DIM_FF2: return 2 * (int64_t)p->n_ff;
     case HN_DIM_CTX: return hp->n_ctx_train;

@@ -27,6 +27,16 @@ typedef struct hn_rope {
     float mscale; /* cos and sin are multiplied by it (YaRN) */
 } hn_rope;
 
+/* Mixtures of experts; n_expert 0: none. */
+typedef struct hn_moe_numbers {
+    int32_t n_expert, n_used, n_ff, n_ff_shared; /* n_ff: of an expert */
+    int32_t n_group, n_group_used;
+    int32_t n_lead, period; /* layers before the first that has experts; then each last one of so many */
+    hn_gating gating;
+    bool norm;
+    float scale; /* of weights; 0: none */
+} hn_moe_numbers;
+
 typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
     int32_t n_window; /* the model was trained to look back so far; here it sees everything. 0: no such window */
@@ -47,14 +57,15 @@ typedef struct hn_hparams {
     int32_t window;          /* windowed layers see so many positions, their own too; 0: no such layers */
     const uint8_t *windowed; /* [n_layer] or NULL: by */
     int32_t window_period;   /* the last of so many layers sees everything */
-    float ln_eps;            /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
+    hn_moe_numbers moe;
+    float ln_eps; /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
     int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
 } hn_hparams;
 
 /* ---- the plan: what one layer does ------------------------------------------------------------------ */
 
 typedef enum hn_mixer { HN_MIXER_ATTN = 0, HN_MIXER_MLA, HN_MIXER_RWKV6, HN_MIXER_RWKV7, HN_MIXER_KINDS } hn_mixer;
-typedef enum hn_ffn { HN_FFN_GLU = 0, HN_FFN_MLP, HN_FFN_CHANNEL_MIX, HN_FFN_KINDS } hn_ffn;
+typedef enum hn_ffn { HN_FFN_GLU = 0, HN_FFN_MLP, HN_FFN_MOE, HN_FFN_CHANNEL_MIX, HN_FFN_KINDS } hn_ffn;
 
 typedef struct hn_layer_plan {
     hn_mixer mixer;
@@ -68,8 +79,11 @@ typedef struct hn_layer_plan {
     bool parallel;      /* both halves begin with the same x */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
     int32_t window; /* positions that a query sees, its own too; 0: all */
+    int32_t chunk;  /* those of its own run of so many; 0: all */
     float scale;    /* of scores */
 } hn_layer_plan;
+
+enum { HN_LLAMA4_CHUNK = 8192 }; /* not in its files */
 
 /* Has such a layer a state instead of positions? */
 static inline bool hn_plan_has_positions(const hn_layer_plan *p)
@@ -101,7 +115,11 @@ typedef enum hn_dim {
     HN_DIM_Q_HEADS, /* n_head·(d_nope + d_rope) */
     HN_DIM_V_HEADS, /* n_head·d_value */
     HN_DIM_FF2,     /* gate and up together */
-    HN_DIM_CTX,     /* positions that it was trained on */
+    HN_DIM_EXPERTS,
+    HN_DIM_FF_EXP, /* of one expert */
+    HN_DIM_FF2_EXP,
+    HN_DIM_FF_SHARED, /* of the expert that every token asks */
+    HN_DIM_CTX,       /* positions that it was trained on */
     HN_DIM_ROT_PAIRS,
     HN_DIM_DECAY, /* ranks */
     HN_DIM_ICLR,
@@ -113,10 +131,12 @@ typedef enum hn_dim {
 
 typedef enum hn_slot_kind {
     HN_SLOT_MATRIX = 0,
-    HN_SLOT_ROWS,    /* a matrix whose rows may be in any dimensions */
-    HN_SLOT_VECTOR,  /* f32, as are the next two */
-    HN_SLOT_VALUES,  /* rows in any dimensions */
-    HN_SLOT_CHANNELS /* a value for each channel, flat or in rows of heads */
+    HN_SLOT_ROWS,       /* a matrix whose rows may be in any dimensions */
+    HN_SLOT_VECTOR,     /* f32, as are the next two */
+    HN_SLOT_VALUES,     /* rows in any dimensions */
+    HN_SLOT_CHANNELS,   /* a value for each channel, flat or in rows of heads */
+    HN_SLOT_EXPERTS,    /* hn_experts: a matrix of each, in one tensor or in one each (`each`) */
+    HN_SLOT_EXPERT_BIAS /* values of each, of hn_experts bound before */
 } hn_slot_kind;
 
 typedef enum hn_presence {
@@ -134,6 +154,13 @@ typedef enum hn_turn {
     HN_TURN_PLUS_ONE /* 1 + w */
 } hn_turn;
 
+/* Layers that have the slot. */
+typedef enum hn_layers { HN_IN_ALL = 0, HN_IN_DENSE, HN_IN_MOE } hn_layers;
+static inline bool hn_in_layer(hn_layers in, const hn_layer_plan *p)
+{
+    return !p || in == HN_IN_ALL || (in == HN_IN_MOE) == (p->ffn == HN_FFN_MOE);
+}
+
 enum { HN_MAX_PART = 6 };
 typedef struct hn_slot {
     const char *name; /* in GGUF; of a layer's, what follows "blk.IL." */
@@ -150,14 +177,27 @@ typedef struct hn_slot {
     const char *instead;        /* not missed where the file has that tensor */
     int32_t from_layer;         /* what layers below it have of it serves nobody */
     hn_turn turn;
+    const char *each; /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
+    hn_layers layers;
 } hn_slot;
 
-static inline bool hn_slot_is_matrix(const hn_slot *s) { return s->kind == HN_SLOT_MATRIX || s->kind == HN_SLOT_ROWS; }
+static inline bool hn_slot_is_matrix(const hn_slot *s)
+{
+    return s->kind == HN_SLOT_MATRIX || s->kind == HN_SLOT_ROWS || s->kind == HN_SLOT_EXPERTS;
+}
+/* The matrices of a layer's experts. */
+typedef struct hn_experts {
+    hn_weight all;       /* of all, one below the other; absent where each has a tensor of its own */
+    const hn_weight *of; /* [n_expert] */
+} hn_experts;
 /* What a dimension is in a model, in layers of a plan (NULL: outside layers). */
 int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d);
 static inline size_t hn_slot_stride(const hn_slot *s)
 {
-    return s->stride ? s->stride : hn_slot_is_matrix(s) ? sizeof(hn_weight) : sizeof(float *);
+    return s->stride                                                      ? s->stride
+           : s->kind == HN_SLOT_EXPERTS || s->kind == HN_SLOT_EXPERT_BIAS ? sizeof(hn_experts)
+           : hn_slot_is_matrix(s)                                         ? sizeof(hn_weight)
+                                                                          : sizeof(float *);
 }
 
 /* ---- families ------------------------------------------------------------------------------------------ */
@@ -190,6 +230,17 @@ typedef uint64_t hn_family_set;
 #define HN_GPT2 HN_FAMILY_BIT(34)
 #define HN_ARCEE HN_FAMILY_BIT(35)
 
+#define HN_QWEN3MOE HN_FAMILY_BIT(20)
+#define HN_QWEN2MOE HN_FAMILY_BIT(21)
+#define HN_OLMOE HN_FAMILY_BIT(22)
+#define HN_GRANITEMOE HN_FAMILY_BIT(23)
+#define HN_DOTS1 HN_FAMILY_BIT(24)
+#define HN_ERNIE45MOE HN_FAMILY_BIT(25)
+#define HN_GLM4MOE HN_FAMILY_BIT(26)
+#define HN_MINIMAX_M2 HN_FAMILY_BIT(27)
+#define HN_GPT_OSS HN_FAMILY_BIT(28)
+#define HN_LLAMA4 HN_FAMILY_BIT(29)
+
 /* How windowed layers turn. */
 typedef enum hn_window_rope {
     HN_WINDOW_ROPE_SAME = 0, /* as all others */
@@ -207,6 +258,15 @@ enum {
     HN_READS_WINDOW = 16,
     HN_READS_PARALLEL = 32 /* use_parallel_residual, needed */
 };
+
+/* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
+typedef struct hn_moe_switches {
+    hn_gating gating;                                                         /* 0: expert_gating_func, */
+    hn_gating gating_absent;                                                  /* or this where it is absent */
+    enum { HN_MOE_NORM_KEY = 0, HN_MOE_NORM_ALWAYS, HN_MOE_NORM_NEVER } norm; /* KEY: expert_weights_norm */
+    bool reads_lead, needs_period; /* leading_dense_block_count, interleave_moe_layer_step */
+    bool plain_shared;             /* the width of the shared expert is in its tensors alone */
+} hn_moe_switches;
 
 /* What tells transformers apart beside their tensors: 0 is what llama does. */
 typedef struct hn_switches {
@@ -228,6 +288,7 @@ typedef struct hn_switches {
     int32_t nope_period;       /* the last of so many layers does not turn; 0: all do; −1: none does */
     int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
     float attn_cap, logit_cap; /* where their keys are absent */
+    const hn_moe_switches *moe;
 } hn_switches;
 
 typedef struct hn_family {
@@ -247,6 +308,8 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_gemma, hn_family_gemma2, hn_family_glm4, hn_family_gpt2, hn_family_gptneox, hn_family_granite,
     hn_family_hunyuan, hn_family_mistral3, hn_family_olmo2, hn_family_phi3, hn_family_seed_oss, hn_family_smollm3,
     hn_family_starcoder2;
+extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
+    hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
 /* The slot of a layer whose own tensor fills that field; where none does, the one that does with parts of its rows. */
 const hn_slot *hn_family_field(const hn_family *f, size_t field);
@@ -265,6 +328,11 @@ typedef struct hn_layer {
     hn_weight q_a, q_b, kv_a, k_b, v_b;                           /* latent attention; k_b, v_b: rows of heads */
     hn_weight attn_q, attn_k, attn_v, attn_output;
     hn_weight ffn_gate, ffn_up, ffn_down;
+    const float *attn_sinks; /* [n_head] */
+    /* experts: [n_expert] values of the choice, of what an expert gives */
+    hn_weight ffn_gate_inp, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp, ffn_gate_inp_shexp;
+    hn_experts ffn_gate_exps, ffn_up_exps, ffn_down_exps;
+    const float *exp_probs_b, *expert_scale;
     /* RWKV */
     const float *lerp[HN_RWKV_LERPS], *channel_lerp[2];
     const float *ln, *ln_b;                         /* of each head's output */

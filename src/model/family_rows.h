@@ -105,6 +105,48 @@
     NORM("post_attention_norm", attn_post_norm, E, "post_attention_layernorm", .turn = t), \
         NORM("post_ffw_norm", ffn_post_norm, E, "post_feedforward_layernorm", .turn = t)
 
+/* Experts: the router, maybe with a bias; what is added to scores for the choice alone; gate, up and down of each, gate
+ * and up maybe in one tensor; the expert of all. */
+#define IN_MOE .layers = HN_IN_MOE
+#define ROUTER                                                                      \
+    LINEAR("ffn_gate_inp", ffn_gate_inp, ROUTER, WHOLE, E, HN_DIM_EXPERTS, IN_MOE), \
+        BIAS("ffn_gate_inp", ffn_gate_inp, HN_DIM_EXPERTS, MAY, IN_MOE)
+#define CHOICE_BIAS VECTOR("exp_probs_b.bias", OF(exp_probs_b), HN_DIM_EXPERTS, MAY, IN_MOE)
+#define EXPERT(gguf, to, as, how, in, out, ...)                                                                    \
+    {                                                                                                              \
+        .name = gguf "_exps.weight", .each = gguf, .field = OF(to), .kind = HN_SLOT_EXPERTS, .role = HN_ROLE_##as, \
+        .cut = HN_CUT_##how, .ne = { in, out, HN_DIM_EXPERTS }, IN_MOE, __VA_ARGS__                                \
+    }
+#define FUSED_EXPERTS "ffn_gate_up_exps.weight"
+#define EXPERTS                                                                                           \
+    { .name = FUSED_EXPERTS,                                                                              \
+      .field = OF(ffn_gate_exps),                                                                         \
+      .kind = HN_SLOT_EXPERTS,                                                                            \
+      .role = HN_ROLE_EXPERT_GATE,                                                                        \
+      .cut = HN_CUT_KEEP,                                                                                 \
+      .ne = { E, HN_DIM_FF2_EXP, HN_DIM_EXPERTS },                                                        \
+      .part = { HN_DIM_FF_EXP, HN_DIM_FF_EXP },                                                           \
+      .when = HN_OPTIONAL,                                                                                \
+      IN_MOE },                                                                                           \
+        EXPERT("ffn_gate", ffn_gate_exps, EXPERT_GATE, KEEP, E, HN_DIM_FF_EXP, .without = FUSED_EXPERTS), \
+        EXPERT("ffn_up", ffn_up_exps, EXPERT_UP, KEEP, E, HN_DIM_FF_EXP, .without = FUSED_EXPERTS),       \
+        EXPERT("ffn_down", ffn_down_exps, EXPERT_DOWN, ROWS, HN_DIM_FF_EXP, E, .when = HN_NEEDED)
+#define EXPERT_BIAS(gguf, to, n, ...)                                                                    \
+    {                                                                                                    \
+        .name = gguf ".bias", .field = OF(to), .kind = HN_SLOT_EXPERT_BIAS, .ne = { n, HN_DIM_EXPERTS }, \
+        .when = HN_OPTIONAL, IN_MOE, __VA_ARGS__                                                         \
+    }
+#define EXPERT_BIASES                                                                                         \
+    EXPERT_BIAS("ffn_gate_up_exps", ffn_gate_exps, HN_DIM_FF2_EXP, .part = { HN_DIM_FF_EXP, HN_DIM_FF_EXP }), \
+        EXPERT_BIAS("ffn_gate_exps", ffn_gate_exps, HN_DIM_FF_EXP),                                           \
+        EXPERT_BIAS("ffn_up_exps", ffn_up_exps, HN_DIM_FF_EXP), EXPERT_BIAS("ffn_down_exps", ffn_down_exps, E)
+#define SHARED(presence)                                                                                        \
+    LINEAR("ffn_gate_shexp", ffn_gate_shexp, SHARED_GATE, KEEP, E, HN_DIM_FF_SHARED, .when = presence, IN_MOE), \
+        LINEAR("ffn_up_shexp", ffn_up_shexp, SHARED_UP, KEEP, E, HN_DIM_FF_SHARED, .when = presence, IN_MOE),   \
+        LINEAR("ffn_down_shexp", ffn_down_shexp, SHARED_DOWN, ROWS, HN_DIM_FF_SHARED, E, .when = presence, IN_MOE)
+#define MOE(...) \
+    .moe = &(const hn_moe_switches) { __VA_ARGS__ }
+
 /* Plans that families share or begin with. */
 void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il);
 

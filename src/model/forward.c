@@ -15,6 +15,7 @@ static const struct {
 }, ffns[HN_FFN_KINDS] = {
     [HN_FFN_GLU] = { hn_block_glu, hn_block_ff_scratch },
     [HN_FFN_MLP] = { hn_block_mlp, hn_block_ff_scratch },
+    [HN_FFN_MOE] = { hn_block_moe, hn_block_moe_scratch },
     [HN_FFN_CHANNEL_MIX] = { hn_block_channel_mix, hn_block_channel_mix_scratch },
 };
 
@@ -129,18 +130,24 @@ static hn_scratch_width widths(const hone_model *m)
     return w;
 }
 
-#define ROWS(field)                                                          \
-    {                                                                        \
-        offsetof(hn_scratch, field), offsetof(hn_scratch_width, field), 0, 1 \
+#define ROWS(field)                                                             \
+    {                                                                           \
+        offsetof(hn_scratch, field), offsetof(hn_scratch_width, field), 0, 1, 0 \
     }
-#define ACTS(field, n)                                                       \
-    {                                                                        \
-        offsetof(hn_scratch, field), offsetof(hn_scratch_width, field), 1, n \
+#define ACTS(field, n)                                                          \
+    {                                                                           \
+        offsetof(hn_scratch, field), offsetof(hn_scratch_width, field), 1, n, 0 \
+    }
+/* a row for each pick */
+#define PICKED(field)                                                           \
+    {                                                                           \
+        offsetof(hn_scratch, field), offsetof(hn_scratch_width, field), 1, 1, 1 \
     }
 static const struct {
     size_t at, width;
     bool act;
     int n;
+    bool picked;
 } parts[] = { ROWS(x),
               ROWS(h),
               ROWS(q),
@@ -159,7 +166,11 @@ static const struct {
               ACTS(shift, HN_MAX_SHIFT),
               ACTS(low, HN_RWKV_MIXES),
               ACTS(act, 1),
-              ACTS(ff, 1) };
+              ACTS(ff, 1),
+              ROWS(picks),
+              ROWS(shared_gate),
+              PICKED(moe_in),
+              PICKED(moe) };
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 static int64_t width_of(const hn_scratch_width *w, int i)
@@ -174,7 +185,8 @@ uint64_t hn_scratch_bytes(const hone_model *m, hn_backend *be, int64_t n_tok)
     uint64_t bytes = 0;
     for (int i = 0; i < N_PARTS; i++) {
         int64_t n = width_of(&w, i);
-        uint64_t one = parts[i].act && n ? be->op->act_bytes(be, n, n_tok) : (uint64_t)(n_tok * n) * sizeof(float);
+        uint64_t one = parts[i].act && n ? be->op->act_bytes(be, n, parts[i].picked ? n_tok * w.n_used : n_tok)
+                                         : (uint64_t)(n_tok * n) * sizeof(float);
         bytes += one * (uint64_t)parts[i].n;
     }
     return bytes;
@@ -194,7 +206,7 @@ bool hn_scratch_alloc(hn_scratch *s, const hone_model *m, hn_backend *be, int64_
         }
         hn_act **acts = part_of(s, i);
         for (int k = 0; k < parts[i].n; k++)
-            if (!(acts[k] = be->op->act_alloc(be, n, n_tok))) return false;
+            if (!(acts[k] = be->op->act_alloc(be, n, parts[i].picked ? n_tok * w.n_used : n_tok))) return false;
     }
     return true;
 }

@@ -90,7 +90,7 @@ hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, doub
 }
 
 /* A truth value, which must be there. */
-static hone_status get_bool(const hone_model *m, const char *suffix, bool *out, hone_error *err)
+hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone_error *err)
 {
     char key[128];
     int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix));
@@ -123,7 +123,7 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
     if ((st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK)
         return st;
     if ((st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
-    if (n_expert)
+    if (n_expert && !hp->is->moe)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path,
                        hn_arch_key(m, key, "expert_count"), n_expert);
     if (hp->n_head % hp->n_head_kv)
@@ -282,10 +282,11 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     hp->rope_neox = is->neox;
     hp->layer_norm = is->layer_norm;
     hp->parallel = is->parallel;
-    if (is->reads & HN_READS_PARALLEL && (st = get_bool(m, "use_parallel_residual", &hp->parallel, err)) != HONE_OK)
+    if (is->reads & HN_READS_PARALLEL && (st = hn_get_bool(m, "use_parallel_residual", &hp->parallel, err)) != HONE_OK)
         return st;
     if ((st = shape_hparams(m, err)) != HONE_OK) return st;
     if ((st = (is->latent ? latent_hparams : head_hparams)(m, err)) != HONE_OK) return st;
+    if (is->moe && (st = hn_moe_hparams(m, err)) != HONE_OK) return st;
     if ((st = window_hparams(m, err)) != HONE_OK) return st;
     if ((st = scale_hparams(m, err)) != HONE_OK) return st;
     if ((st = temperature_hparams(m, err)) != HONE_OK) return st;

@@ -14,12 +14,17 @@
 /* pairs (i, i + n/2), and the others of attention */
 #define NEOX                                                                                                  \
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS | \
-     HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX)
+     HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX | HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_DOTS1 | HN_GLM4MOE | \
+     HN_MINIMAX_M2 | HN_GPT_OSS)
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
-     HN_ARCEE)
+     HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4)
+#define MOE                                                                                                         \
+    (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
+     HN_GPT_OSS | HN_LLAMA4)
+#define GRANITE (HN_GRANITE | HN_GRANITEMOE)
 #define ATTN (PAIRS | NEOX)
-#define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2)
+#define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS)
 #define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
 #define LAYER_NORM (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2)
 #define CAPPED (HN_GEMMA2 | HN_GEMMA3) /* logits; scores, of gemma2 alone */
@@ -85,15 +90,25 @@ static const known_key known[] = {
     READS("attention.layer_norm_rms_epsilon", ATTN & ~LAYER_NORM),
     READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM),
     READS("attention.sliding_window", ATTN), /* hone_model_info.n_window */
-    READS("expert_count", ATTN),             /* must be 0 */
+    READS("expert_count", ATTN),             /* must be 0 where there are no experts */
+    READS("expert_used_count", MOE),
+    READS("expert_feed_forward_length", MOE),
+    READS("expert_shared_feed_forward_length", MOE),
+    READS("expert_group_count", MOE),
+    READS("expert_group_used_count", MOE),
+    READS("expert_weights_scale", MOE),
+    READS("expert_weights_norm", MOE),
+    READS("expert_gating_func", MOE),
+    READS("interleave_moe_layer_step", MOE),
+    READS("leading_dense_block_count", MOE),
     READS("attention.sliding_window_pattern", WINDOWED),
     READS("rope.freq_base_swa", GEMMA3 | HN_OLMO2),
     READS("attn_logit_softcapping", HN_GEMMA2),
     READS("final_logit_softcapping", CAPPED),
-    READS("embedding_scale", HN_GRANITE),
-    READS("residual_scale", HN_GRANITE),
-    READS("attention.scale", HN_GRANITE),
-    READS("logit_scale", HN_GRANITE | HN_COMMAND_R | HN_COHERE2),
+    READS("embedding_scale", GRANITE),
+    READS("residual_scale", GRANITE),
+    READS("attention.scale", GRANITE),
+    READS("logit_scale", GRANITE | HN_COMMAND_R | HN_COHERE2),
     READS("attention.temperature_scale", HN_MISTRAL3),
     READS("rope.scaling.yarn_log_multiplier", HN_MISTRAL3),
     READS("use_parallel_residual", HN_GPTNEOX),
@@ -134,27 +149,27 @@ static const known_key known[] = {
     IDLE("attention.key_length", RWKV),
     IDLE("attention.value_length", RWKV),
     IDLE("rope.dimension_count", RWKV),
-    IDLE("rope.freq_base", RWKV), /* nothing turns */
+    IDLE("rope.freq_base", RWKV),     /* nothing turns */
+    IDLE("expert_shared_count", ALL), /* one matrix of them all, whose width says it */
     /* of experts, and expert_count is 0 */
-    IDLE("expert_used_count", ALL),
-    IDLE("expert_shared_count", ALL),
-    IDLE("expert_feed_forward_length", ALL),
-    IDLE("expert_shared_feed_forward_length", ALL),
-    IDLE("expert_chunk_feed_forward_length", ALL),
-    IDLE("expert_group_count", ALL),
-    IDLE("expert_group_used_count", ALL),
-    IDLE("expert_group_scale", ALL),
-    IDLE("experts_per_group", ALL),
-    IDLE("expert_weights_scale", ALL),
-    IDLE("expert_weights_norm", ALL),
-    IDLE("expert_gating_func", ALL),
-    IDLE("moe_every_n_layers", ALL),
-    IDLE("interleave_moe_layer_step", ALL),
-    IDLE("leading_dense_block_count", ALL),
-    IDLE("router_logit_softcapping", ALL),
+    IDLE("expert_used_count", ALL & ~MOE),
+    IDLE("expert_feed_forward_length", ALL & ~MOE),
+    IDLE("expert_shared_feed_forward_length", ALL & ~MOE),
+    IDLE("expert_chunk_feed_forward_length", ALL & ~MOE),
+    IDLE("expert_group_count", ALL & ~MOE),
+    IDLE("expert_group_used_count", ALL & ~MOE),
+    IDLE("expert_group_scale", ALL & ~MOE),
+    IDLE("experts_per_group", ALL & ~MOE),
+    IDLE("expert_weights_scale", ALL & ~MOE),
+    IDLE("expert_weights_norm", ALL & ~MOE),
+    IDLE("expert_gating_func", ALL & ~MOE),
+    IDLE("moe_every_n_layers", ALL & ~MOE),
+    IDLE("interleave_moe_layer_step", ALL & ~MOE),
+    IDLE("leading_dense_block_count", ALL & ~MOE),
+    IDLE("router_logit_softcapping", ALL & ~MOE),
 
     /* harmless at one value */
-    AT_OWN(ONE_OVER_SQRT_D, "attention.scale", ATTN & ~HN_GRANITE),
+    AT_OWN(ONE_OVER_SQRT_D, "attention.scale", ATTN & ~GRANITE),
     AT(0, "attention.clamp_kqv", ALL),
     AT(0, "attention.max_alibi_bias", ALL),
     AT(1, "attention.output_scale", ALL),
@@ -165,9 +180,9 @@ static const known_key known[] = {
     TRUE_ONLY("attention.rope_pattern", ALL),
     AT(0, "attn_logit_softcapping", ALL & ~HN_GEMMA2),
     AT(0, "final_logit_softcapping", ALL & ~CAPPED),
-    AT(1, "logit_scale", ALL & ~(HN_GRANITE | HN_COMMAND_R | HN_COHERE2)),
-    AT(1, "residual_scale", ALL & ~HN_GRANITE),
-    AT(1, "embedding_scale", ALL & ~HN_GRANITE),
+    AT(1, "logit_scale", ALL & ~(GRANITE | HN_COMMAND_R | HN_COHERE2)),
+    AT(1, "residual_scale", ALL & ~GRANITE),
+    AT(1, "embedding_scale", ALL & ~GRANITE),
     AT(0, "use_parallel_residual", ALL & ~HN_GPTNEOX),
     AT(0, "swin_norm", ALL),
     AT(0, "activation_sparsity_scale", ALL),
@@ -180,6 +195,11 @@ static const known_key known[] = {
     AT(0, "moe_latent_size", ALL),
     AT(0, "expert_latent_length", ALL),
     AT(0, "expert_count", RWKV),
+    AT(0, "expert_chunk_feed_forward_length", MOE),
+    AT(1, "expert_group_scale", MOE),
+    AT(0, "experts_per_group", MOE),
+    AT(1, "moe_every_n_layers", MOE),
+    AT(0, "router_logit_softcapping", MOE),
     AT(0, "attention.sliding_window", RWKV),
     AT_OWN(HEAD_DIM, "attention.key_length_swa", ATTN),
     AT_OWN(HEAD_DIM, "attention.value_length_swa", ATTN),

@@ -58,6 +58,15 @@ static hone_status make_plan(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* What of a tensor of experts a token does not read: those that were not chosen. */
+static uint64_t idle_expert_bytes(const hone_model *m, uint64_t i)
+{
+    const hn_packed_entry *packed = m->packed_of ? m->packed_of[i] : NULL;
+    uint64_t n = packed ? packed->n_bytes : hn_gguf_tensor_at(m->file, i)->n_bytes;
+    uint64_t n_expert = (uint64_t)m->hp.moe.n_expert;
+    return n / n_expert * (n_expert - (uint64_t)m->hp.moe.n_used);
+}
+
 static hone_status bind_all(hone_model *m, const char *ignore_keys, hone_error *err)
 {
     hone_status st;
@@ -94,6 +103,7 @@ static hone_status bind_all(hone_model *m, const char *ignore_keys, hone_error *
     m->bytes_per_token = m->n_bytes;
     for (uint64_t i = 0; i < n_tensor; i++)
         if (m->bound[i] == HN_BOUND_UNUSED) m->bytes_per_token -= hn_gguf_tensor_at(m->file, i)->n_bytes;
+        else if (m->bound[i] == HN_BOUND_EXPERTS) m->bytes_per_token -= idle_expert_bytes(m, i);
     if (m->output.data != m->token_embd.data)
         m->bytes_per_token -= (m->token_embd.packed ? hn_packed_bytes(m->token_embd.type, m->hp.n_embd, m->hp.n_vocab)
                                                     : (uint64_t)m->token_embd.row_bytes * (uint64_t)m->hp.n_vocab) -

@@ -4,21 +4,31 @@
 
 #include <stdlib.h>
 
+/* Those of experts that are in no tensor of all. */
+static void each_expert(const hn_experts *x, int32_t n_expert, hn_weight_fn *fn, void *arg, int32_t il)
+{
+    for (int32_t e = 0; x->of && e < n_expert; e++) fn(arg, &x->of[e], il);
+}
+
 /* The matrices of a layer: what slots fill with a tensor of their own, or parts of one. */
-static void each_of_layer(const hn_family *family, const hn_layer *l, hn_weight_fn *fn, void *arg, int32_t il)
+static void each_of_layer(const hn_family *family, const hn_layer *l, int32_t n_expert, hn_weight_fn *fn, void *arg,
+                          int32_t il)
 {
     for (const hn_slot *s = family->layer; s->name; s++) {
         if (!hn_slot_is_matrix(s) || (s->part[0] && hn_family_field(family, s->field) != s)) continue;
         for (int i = 0; i == 0 || (i < HN_MAX_PART && s->part[i]); i++) {
-            const hn_weight *w = (const void *)((const char *)l + s->field + (size_t)i * hn_slot_stride(s));
+            const void *at = (const char *)l + s->field + (size_t)i * hn_slot_stride(s);
+            const hn_weight *w = at;
             if (hn_weight_is_there(w)) fn(arg, w, il);
+            else if (s->kind == HN_SLOT_EXPERTS) each_expert(at, n_expert, fn, arg, il);
         }
     }
 }
 
 void hn_each_weight(const hone_model *m, hn_weight_fn *fn, void *arg)
 {
-    for (int32_t il = 0; il < m->hp.n_layer; il++) each_of_layer(m->arch, &m->layers[il], fn, arg, il);
+    for (int32_t il = 0; il < m->hp.n_layer; il++)
+        each_of_layer(m->arch, &m->layers[il], m->hp.moe.n_expert, fn, arg, il);
     if (m->output.data != m->token_embd.data) fn(arg, &m->output, -1);
 }
 
@@ -41,6 +51,12 @@ hone_status hn_number_weights(hone_model *m, hone_error *err)
     number_weight(m, &m->token_embd, -1);
     m->output.id = m->token_embd.id; /* the same, or numbered now */
     hn_each_weight(m, number_weight, m);
+    for (int32_t il = 0; il < m->hp.n_layer; il++) /* experts of one tensor are one */
+        for (const hn_slot *s = m->arch->layer; s->name; s++) {
+            const hn_experts *x = (const void *)((const char *)&m->layers[il] + s->field);
+            if (s->kind != HN_SLOT_EXPERTS || s->part[0] || !x->of || !x->all.data) continue;
+            for (int32_t e = 0; e < m->hp.moe.n_expert; e++) ((hn_weight *)(uintptr_t)x->of)[e].id = x->all.id;
+        }
     return HONE_OK;
 }
 

@@ -306,6 +306,31 @@ static void quantize_rounds_to_even(void **state)
     }
 }
 
+/* The clamped gate on every level, against doubles, and with what is no number. */
+static void clamped_gates_match_scalar(void **state)
+{
+    (void)state;
+    float g[700], u[700], y[HN_CPU_LEVELS][732];
+    rng_key = 9, rng_at = 0;
+    for (int n = 1; n <= 700; n += n < 70 ? 1 : 29) {
+        for (int i = 0; i < n; i++) g[i] = rnd_wild() * 4.0f, u[i] = rnd_wild() * 4.0f;
+        g[n / 2] = n % 3 ? g[n / 2] : NAN, u[n / 3] = n % 5 ? u[n / 3] : NAN;
+        for (int l = 0; l < HN_CPU_LEVELS; l++) {
+            if (!hn_cpu_has((hn_cpu_level)l)) continue;
+            memset(y[l], CANARY, sizeof y[l]);
+            hn_kernels_get((hn_cpu_level)l)->oai_mul(y[l] + 16, g, u, n);
+            for (int i = 0; i < 732; i++) /* a NaN may have any bits */
+                if (!isnan(y[0][i]) || !isnan(y[l][i])) assert_memory_equal(&y[l][i], &y[0][i], sizeof(float));
+        }
+        for (int i = 0; i < n; i++) {
+            double a = fmin((double)g[i], 7), b = fmax(fmin((double)u[i], 7), -7),
+                   t = a / (1 + exp(-1.702 * a)) * (b + 1);
+            if (isnan(g[i]) || isnan(u[i])) assert_true(isnan(y[0][16 + i]));
+            else assert_true(fabs((double)y[0][16 + i] - t) <= 4e-6 * fabs(a * (fabs(b) + 1)) + 1e-37);
+        }
+    }
+}
+
 static void norm_and_silu_match_scalar(void **state)
 {
     (void)state;
@@ -818,6 +843,7 @@ int main(void)
         cmocka_unit_test(quantize_special_values),
         cmocka_unit_test(quantize_rounds_to_even),
         cmocka_unit_test(norm_and_silu_match_scalar),
+        cmocka_unit_test(clamped_gates_match_scalar),
         cmocka_unit_test(gelu_at_its_edges),
         cmocka_unit_test(scalar_is_the_same_with_and_without_fma),
         cmocka_unit_test(exp_matches_scalar),

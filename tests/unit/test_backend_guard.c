@@ -99,6 +99,9 @@ VOID(add, (hn_backend * b, hn_buf *x, const hn_buf *y, int64_t n), x, y, n)
 VOID(gather, (hn_backend * b, hn_buf *y, const hn_buf *x, int64_t n), y, x, n)
 VOID(matmul, (hn_backend * b, hn_act *a, const hn_product *p, int n), a, p, n)
 VOID(glu, (hn_backend * b, hn_act *o, hn_act *a, hn_glu k, const hn_weight *g, const hn_weight *u), o, a, k, g, u)
+VOID(route, (hn_backend * b, hn_buf *p, hn_act *a, const hn_route *r), p, a, r)
+VOID(moe_glu, (hn_backend * b, hn_act *o, hn_act *a, const hn_moe *m), o, a, m)
+VOID(moe_down, (hn_backend * b, hn_act *a, const hn_moe *m, int64_t n), a, m, n)
 VOID(heads, (hn_backend * b, const hn_heads *h, const hn_kv *kv), h, kv)
 VOID(latent, (hn_backend * b, const hn_latent *l, const hn_kv *kv), l, kv)
 VOID(matmul_heads, (hn_backend * b, const hn_head_product *p), p)
@@ -169,6 +172,9 @@ static const hn_backend_ops guard_ops = {
     .gather = g_gather,
     .matmul = g_matmul,
     .glu = g_glu,
+    .route = g_route,
+    .moe_glu = g_moe_glu,
+    .moe_down = g_moe_down,
     .heads = g_heads,
     .latent = g_latent,
     .matmul_heads = g_matmul_heads,

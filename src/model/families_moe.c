@@ -1,0 +1,205 @@
+/* families_moe: transformers with mixtures of experts in some or all layers. A row is its tensors, its switches and how
+ * it chooses.
+ *   qwen3moe      qwen3; softmax, weights that add up to 1
+ *   qwen2moe      qwen2; softmax, weights as they are; a shared expert with a gate
+ *   olmoe         q and k normed over all heads together; softmax, weights as they are
+ *   granitemoe    granite; softmax, weights that add up to 1; maybe a shared expert
+ *   dots1         qwen3; the first layers dense; sigmoid, a bias of the choice alone; shared expert
+ *   ernie4_5-moe  ernie4_5; softmax, a bias of the choice; shared expert
+ *   glm4moe       half of each head turns; as dots1
+ *   minimax-m2    half of each head turns, norms over all heads together; sigmoid with a bias
+ *   gpt-oss       windows on every other layer, sinks, biases everywhere, a clamped gate; softmax of the chosen
+ *   llama4        neighbours turn, but on every fourth layer; one expert, weighed at its input, and a shared one */
+#include "model/family_rows.h"
+
+static const hn_slot plain_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
+static const hn_slot factors_outer[] = {
+    ENDS(HN_TURN_NONE),
+    VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
+    { 0 },
+};
+
+#define HEADS_NORMED(n_q, n_k)                                      \
+    NORM("attn_q_norm", attn_q_norm, n_q, "self_attn.q_norm", MAY), \
+        NORM("attn_k_norm", attn_k_norm, n_k, "self_attn.k_norm", MAY)
+#define DENSE .layers = HN_IN_DENSE
+#define DENSE_GLU                                                                      \
+    LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", DENSE), \
+        LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", DENSE),     \
+        LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj", DENSE)
+
+/* ---- softmax over all ---------------------------------------------------------------------------------- */
+
+static const hn_slot qwen3moe_layer[] = {
+    ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), FFN_NORM, ROUTER, EXPERTS, { 0 },
+};
+const hn_family hn_family_qwen3moe =
+    TRANSFORMER("qwen3moe", HN_QWEN3MOE, false, plain_outer, qwen3moe_layer, .neox = true, .ffn = HN_FFN_MOE,
+                .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
+
+static const hn_slot qwen2moe_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    FFN_NORM,
+    ROUTER,
+    EXPERTS,
+    SHARED(HN_NEEDED),
+    LINEAR("ffn_gate_inp_shexp", ffn_gate_inp_shexp, SHARED_ROUTER, WHOLE, E, 1, IN_MOE),
+    { 0 },
+};
+const hn_family hn_family_qwen2moe =
+    TRANSFORMER("qwen2moe", HN_QWEN2MOE, false, plain_outer, qwen2moe_layer, .neox = true, .ffn = HN_FFN_MOE,
+                MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_NEVER));
+
+static const hn_slot olmoe_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    NORM("attn_q_norm", attn_q_norm, Q, "self_attn.q_norm"),
+    NORM("attn_k_norm", attn_k_norm, K, "self_attn.k_norm"),
+    FFN_NORM,
+    ROUTER,
+    EXPERTS,
+    { 0 },
+};
+const hn_family hn_family_olmoe =
+    TRANSFORMER("olmoe", HN_OLMOE, false, plain_outer, olmoe_layer, .neox = true, .ffn = HN_FFN_MOE,
+                .qk_norm = HN_HEAD_NORM_FULL, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_NEVER));
+
+static const hn_slot granitemoe_layer[] = {
+    ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, ROUTER, EXPERTS, SHARED(HN_OPTIONAL), { 0 },
+};
+const hn_family hn_family_granitemoe =
+    TRANSFORMER("granitemoe", HN_GRANITEMOE, false, factors_outer, granitemoe_layer, .reads = HN_READS_SCALES,
+                .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
+
+static const hn_slot ernie_layer[] = {
+    ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, DENSE_GLU, ROUTER, CHOICE_BIAS, EXPERTS, SHARED(HN_OPTIONAL),
+    { 0 },
+};
+const hn_family hn_family_ernie4_5_moe =
+    TRANSFORMER("ernie4_5-moe", HN_ERNIE45MOE, false, plain_outer, ernie_layer, .ffn = HN_FFN_MOE,
+                MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .reads_lead = true));
+
+/* ---- sigmoid, and a bias of the choice ------------------------------------------------------------------ */
+
+static const hn_slot dots1_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    QK_NORM(HN_TURN_NONE),
+    FFN_NORM,
+    DENSE_GLU,
+    ROUTER,
+    CHOICE_BIAS,
+    EXPERTS,
+    SHARED(HN_OPTIONAL),
+    { 0 },
+};
+const hn_family hn_family_dots1 =
+    TRANSFORMER("dots1", HN_DOTS1, false, plain_outer, dots1_layer, .neox = true, .ffn = HN_FFN_MOE,
+                .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
+
+static const hn_slot glm4moe_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    HEADS_NORMED(HN_DIM_HEAD, HN_DIM_HEAD),
+    NORM("post_attention_norm", ffn_norm, E, "post_attention_layernorm"),
+    DENSE_GLU,
+    ROUTER,
+    CHOICE_BIAS,
+    EXPERTS,
+    SHARED(HN_OPTIONAL),
+    { 0 },
+};
+const hn_family hn_family_glm4moe =
+    TRANSFORMER("glm4moe", HN_GLM4MOE, false, plain_outer, glm4moe_layer, .neox = true, .ffn = HN_FFN_MOE,
+                .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
+
+static const hn_slot minimax_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    NORM("attn_q_norm", attn_q_norm, Q, "self_attn.q_norm"),
+    NORM("attn_k_norm", attn_k_norm, K, "self_attn.k_norm"),
+    FFN_NORM,
+    ROUTER,
+    CHOICE_BIAS,
+    EXPERTS,
+    { 0 },
+};
+const hn_family hn_family_minimax_m2 =
+    TRANSFORMER("minimax-m2", HN_MINIMAX_M2, false, plain_outer, minimax_layer, .neox = true, .ffn = HN_FFN_MOE,
+                .qk_norm = HN_HEAD_NORM_FULL, MOE(.gating_absent = HN_GATING_SIGMOID, .norm = HN_MOE_NORM_ALWAYS));
+
+/* ---- of the chosen alone ---------------------------------------------------------------------------------- */
+
+static const hn_slot gpt_oss_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    VECTOR("attn_sinks.weight", OF(attn_sinks), HN_DIM_HEADS),
+    NORM("post_attention_norm", ffn_norm, E, "post_attention_layernorm"),
+    ROUTER,
+    EXPERTS,
+    EXPERT_BIASES,
+    { 0 },
+};
+/* Its window must be known. */
+static hone_status gpt_oss_hparams(hone_model *m, hone_error *err)
+{
+    int32_t window;
+    hone_status st = hn_get_int(m, "attention.sliding_window", 1, HN_MAX_CTX, -1, &window, err);
+    return st == HONE_OK ? hn_attn_hparams(m, err) : st;
+}
+
+const hn_family hn_family_gpt_oss = {
+    .name = "gpt-oss",
+    .bit = HN_GPT_OSS,
+    .hparams = gpt_oss_hparams,
+    .plan = hn_attn_plan,
+    .outer = plain_outer,
+    .layer = gpt_oss_layer,
+    .is = &(const hn_switches){ .neox = true,
+                                .ffn = HN_FFN_MOE,
+                                .act = HN_GLU_OAI,
+                                .reads = HN_READS_WINDOW,
+                                .window_period = 2,
+                                MOE(.gating = HN_GATING_CHOSEN, .norm = HN_MOE_NORM_NEVER) },
+};
+
+static const hn_slot llama4_layer[] = {
+    ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, DENSE_GLU, ROUTER, EXPERTS, SHARED(HN_NEEDED), { 0 },
+};
+enum { LLAMA4_MAVERICK = 128 }; /* experts of the one whose heads are not normed */
+
+/* Layers that do not turn see everything and grow with their positions, the others are normed after they turned and see
+ * their own run of positions. */
+static void llama4_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hn_attn_plan(out, hp, il);
+    bool turns = out->rope >= 0;
+    out->warm = !turns;
+    out->qk_norm = turns && hp->moe.n_expert != LLAMA4_MAVERICK ? HN_HEAD_NORM_PLAIN : HN_HEAD_NORM_NONE;
+    out->chunk = turns ? HN_LLAMA4_CHUNK : 0;
+}
+
+static hone_status llama4_hparams(hone_model *m, hone_error *err)
+{
+    char key[128];
+    m->hp.temperature = (hn_temperature){ 0.1, HN_LLAMA4_CHUNK, 1 };
+    if (hn_gguf_find(m->file, hn_arch_key(m, key, "attention.sliding_window")) >= 0)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: %s is there, expected none: runs of %d positions are all that hone has", m->path, key,
+                       HN_LLAMA4_CHUNK);
+    return hn_attn_hparams(m, err);
+}
+
+const hn_family hn_family_llama4 = {
+    .name = "llama4",
+    .bit = HN_LLAMA4,
+    .hparams = llama4_hparams,
+    .plan = llama4_plan,
+    .outer = factors_outer,
+    .layer = llama4_layer,
+    .is = &(const hn_switches){ .ffn = HN_FFN_MOE,
+                                .qk_norm_after = true,
+                                .nope_period = 4,
+                                MOE(.gating = HN_GATING_INPUT, .norm = HN_MOE_NORM_NEVER, .needs_period = true) },
+};

@@ -1,0 +1,102 @@
+/* hparams_moe: the numbers of mixtures of experts from a model's metadata, each within policy. A width that a file does
+ * not name is what its tensors have. */
+#include "model/hparams.h"
+
+/* Rows that go into a matrix of that name in some layer; 0: no layer has it. */
+static int32_t width_of(const hone_model *m, const char *name)
+{
+    char full[96];
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        snprintf(full, sizeof full, "blk.%d.%s.weight", (int)il, name);
+        const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, full);
+        if (t) return t->ne[0] <= HN_MAX_FF ? (int32_t)t->ne[0] : 0;
+    }
+    return 0;
+}
+
+/* Of an expert: its key, or what its last matrix takes. */
+static hone_status widths(hone_model *m, hone_error *err)
+{
+    hn_moe_numbers *n = &m->hp.moe;
+    int32_t own = width_of(m, "ffn_down_exps");
+    if (!own) own = width_of(m, "ffn_down.0");
+    hone_status st = hn_get_int(m, "expert_feed_forward_length", 1, HN_MAX_FF, own ? own : -1, &n->n_ff, err);
+    if (st != HONE_OK) return st;
+    return hn_get_int(m, "expert_shared_feed_forward_length", 0, HN_MAX_FF, width_of(m, "ffn_down_shexp"),
+                      &n->n_ff_shared, err);
+}
+
+/* Experts in equal groups, some of which take part. */
+static hone_status groups(hone_model *m, hone_error *err)
+{
+    hn_moe_numbers *n = &m->hp.moe;
+    char key[128];
+    hone_status st = hn_get_int(m, "expert_group_count", 0, HN_MAX_GROUPS, 0, &n->n_group, err);
+    if (st != HONE_OK) return st;
+    if ((st = hn_get_int(m, "expert_group_used_count", 0, HN_MAX_GROUPS, 0, &n->n_group_used, err)) != HONE_OK)
+        return st;
+    if (n->n_group < 2) return HONE_OK;
+    if (n->n_expert % n->n_group)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected a divisor of expert_count = %d", m->path,
+                       hn_arch_key(m, key, "expert_group_count"), n->n_group, n->n_expert);
+    if (n->n_group_used < 1 || n->n_group_used > n->n_group || n->n_group_used * (n->n_expert / n->n_group) < n->n_used)
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: %s = %d, expected 1 to expert_group_count = %d, with expert_used_count = %d experts",
+                       m->path, hn_arch_key(m, key, "expert_group_used_count"), n->n_group_used, n->n_group, n->n_used);
+    return HONE_OK;
+}
+
+/* How scores are made and weights end. */
+static hone_status choice(hone_model *m, hone_error *err)
+{
+    hn_moe_numbers *n = &m->hp.moe;
+    const hn_moe_switches *is = m->hp.is->moe;
+    char key[128];
+    int32_t func, absent = is->gating ? (int32_t)is->gating : (int32_t)is->gating_absent;
+    bool norm = is->norm == HN_MOE_NORM_ALWAYS;
+    hone_status st = hn_get_int(m, "expert_gating_func", 0, INT32_MAX, absent, &func, err);
+    if (st != HONE_OK) return st;
+    if (func == 0) func = absent; /* how files write that they do not say */
+    if (func < (int32_t)HN_GATING_SOFTMAX || func > (int32_t)HN_GATING_INPUT || (is->gating && func != absent))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected %s%d: architecture %s has no such formula here",
+                       m->path, hn_arch_key(m, key, "expert_gating_func"), func,
+                       is->gating ? "" : "1 for softmax, 2 for sigmoid, or nothing for ", absent, m->arch->name);
+    n->gating = (hn_gating)func;
+    if (hn_gguf_find(m->file, hn_arch_key(m, key, "expert_weights_norm")) >= 0 &&
+        (st = hn_get_bool(m, "expert_weights_norm", &norm, err)) != HONE_OK)
+        return st;
+    if (is->norm == HN_MOE_NORM_ALWAYS && !norm)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = false, expected true: the weights of %s models add up to 1",
+                       m->path, key, m->arch->name);
+    n->norm = is->norm == HN_MOE_NORM_NEVER ? false : norm;
+    st = hn_get_real(m, "expert_weights_scale", -1e-30, 1e6, 0, &n->scale, err);
+    if (n->scale == 1) n->scale = 0;
+    return st;
+}
+
+/* Which layers have experts. */
+static hone_status layers(hone_model *m, hone_error *err)
+{
+    hn_moe_numbers *n = &m->hp.moe;
+    const hn_moe_switches *is = m->hp.is->moe;
+    char key[128];
+    hone_status st = hn_get_int(m, "leading_dense_block_count", 0, HN_MAX_LAYER, 0, &n->n_lead, err);
+    if (st != HONE_OK) return st;
+    st = hn_get_int(m, "interleave_moe_layer_step", 0, HN_MAX_LAYER, is->needs_period ? -1 : 1, &n->period, err);
+    if (st != HONE_OK || is->reads_lead || is->needs_period || (n->n_lead == 0 && n->period <= 1)) return st;
+    return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected 0: all layers of %s models have experts here",
+                   m->path, hn_arch_key(m, key, n->n_lead ? "leading_dense_block_count" : "interleave_moe_layer_step"),
+                   n->n_lead ? n->n_lead : n->period, m->arch->name);
+}
+
+hone_status hn_moe_hparams(hone_model *m, hone_error *err)
+{
+    hn_moe_numbers *n = &m->hp.moe;
+    hone_status st;
+    if ((st = hn_get_int(m, "expert_count", 1, HN_MAX_EXPERT, -1, &n->n_expert, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "expert_used_count", 1, n->n_expert, -1, &n->n_used, err)) != HONE_OK) return st;
+    if ((st = widths(m, err)) != HONE_OK) return st;
+    if ((st = groups(m, err)) != HONE_OK) return st;
+    if ((st = choice(m, err)) != HONE_OK) return st;
+    return layers(m, err);
+}
