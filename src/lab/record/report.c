@@ -865,7 +865,8 @@ static bool alert_invalid(hn_report *r)
 /* The first half of a hash stands for the answers, the second for the bits of the numbers behind them. */
 static const char *quality_change(const char *before, const char *now)
 {
-    return strlen(before) > 11 && strlen(now) > 11 && strncmp(before, now, 11) == 0
+    const char *a = strrchr(before, '-'), *b = strrchr(now, '-');
+    return a && b && a - before == b - now && strncmp(before, now, (size_t)(a - before)) == 0
                ? "the numbers moved, no answer changed"
                : "answers changed";
 }
@@ -884,7 +885,8 @@ static bool alert_answers(hn_report *r)
         const char *q = hn_record_text(o, "quality"), *kv = hn_record_text(json_object_get(o, "config"), "kv");
         json_t *m = json_object_get(o, "model");
         if (!*q || !ok) continue;
-        char *key = text_of("%s|%s|%s", hn_record_text(m, "fingerprint"), hn_record_text(m, "sha256"), kv);
+        char *key = text_of("%s|%s|%s|%.*s", hn_record_text(m, "fingerprint"), hn_record_text(m, "sha256"), kv,
+                            (int)strcspn(q, "-"), q); /* q2 and q2q are hashes of other things */
         ok = key && hn_keys_add(&keys, key, &k, &fresh);
         free(key);
         if (!ok) break;
