@@ -51,27 +51,26 @@ static void md_verdicts(FILE *f, const hn_report *r)
     }
 }
 
-static void md_measurements(FILE *f, const hn_report *r)
+/* False: not all rows are shown. */
+static bool md_table(FILE *f, const hn_report *r)
 {
     size_t shown = 0;
-    if (r->n_rows == 0) return;
-    fputs(
-        "\n## Measurements\n\nThe newest of each configuration: median (95 % interval of the median).\n\n| What | "
-        "Configuration | Metric | Median | Unit | Allocations | Samples | State |\n|---|---|---|--:|---|--:|--:|---|\n",
-        f);
+    fputs("| What | Configuration | Metric | Median | Unit | Allocations | Samples | State "
+          "|\n|---|---|---|--:|---|--:|--:|---|\n",
+          f);
     for (size_t i = 0; i < r->n_rows; i++) {
         hn_rep_metric m[HN_REP_METRICS];
         json_t *o = r->rows[i].record, *valid = json_object_get(o, "valid");
         size_t n = hn_rep_metrics(m, o);
         for (size_t k = 0; k < n && k < 5 && shown < MAX_MD; k++, shown++) {
             bool bad = json_is_false(valid);
+            char allocs[64];
             md2(f, "| ", hn_record_id(o), " | ");
             md2(f, "", r->rows[i].label, " | ");
             md2(f, "", hn_rep_metric_name(m[k].name), " | ");
             if (bad) fputs("~~", f);
             md_number(f, &m[k]);
             if (bad) fputs("~~", f);
-            char allocs[64];
             md2(f, " | ", m[k].unit, " | ");
             hn_allocs_text(allocs, sizeof allocs, hn_record_allocs(o, m[k].name));
             fprintf(f, "%s | %zu | %s |\n", allocs, m[k].n,
@@ -80,7 +79,19 @@ static void md_measurements(FILE *f, const hn_report *r)
                                           : "not checked");
         }
     }
-    if (shown == MAX_MD) fputs("\nMore rows are in the CSV and JSON reports.\n", f);
+    return shown < MAX_MD;
+}
+
+static void md_measurements(FILE *f, const hn_report *r)
+{
+    if (r->n_rows == 0) return;
+    fputs("\n## Measurements\n\nThe newest of each configuration: median (95 % interval of the median).\n\n", f);
+    if (!md_table(f, r)) fputs("\nMore rows are in the CSV and JSON reports.\n", f);
+}
+
+void hn_rep_write_md_table(FILE *f, const hn_report *r)
+{
+    if (!md_table(f, r)) fputs("\nMore rows are in the CSV and JSON.\n", f);
 }
 
 static void md_history(FILE *f, const hn_report *r)
