@@ -320,6 +320,7 @@ static int result(const suite *s)
 
 static int summary(suite *s, bool interrupted)
 {
+    if (hn_bench_as_table(s->cli)) return hn_bench_print_table(s->cli, s->run.records);
     if (s->plain) return result(s);
     if (!s->cli->json) {
         size_t i;
