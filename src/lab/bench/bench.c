@@ -410,7 +410,7 @@ static void note_trouble(const hn_bench_entry *e, hn_bench_result *res, const hn
 {
     if (st->n > 2 && st->cv > 0.1 && !res->zero_ok)
         hn_bench_note(res, "unstable: standard deviation %.0f %% of the mean", 100 * st->cv);
-    if (res->cpu_use > 0 && res->cpu_use < 0.9 && e->method == 'K')
+    if (res->cpu_use > 0 && res->cpu_use < 0.9 && strchr("KP", e->method))
         hn_bench_note(res, "noisy: the threads had %.0f %% of a CPU each", 100 * res->cpu_use);
 }
 
@@ -425,6 +425,7 @@ static json_t *record_json(const hn_bench_run *r, const hn_bench_entry *e, hn_be
     hn_utc_now(ts, sizeof ts);
     for (size_t i = 0; i < res->n; i++) json_array_append_new(samples, hn_lab_num(res->samples[i]));
     if (res->full_samples) json_object_set(extra, "samples", res->full_samples);
+    if (e->method == 'P' && res->cpu_use > 0) json_object_set_new(extra, "cpu_use", hn_lab_num(res->cpu_use));
     json_object_set_new(o, "schema", json_string(HN_BENCH_SCHEMA));
     json_object_set_new(o, "id", hn_lab_str(e->id));
     json_object_set_new(o, "record", hn_bench_identity());

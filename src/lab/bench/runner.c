@@ -496,7 +496,9 @@ hone_status hn_runner_add(hn_runner *p, hn_bunch *b, const hn_runner_record *rec
                             .extra = rec->extra,
                             .memory = rec->memory,
                             .voided = (int32_t)json_array_size(b->voided) };
-    if (rec->decode) { /* a cache may hold half of a small model */
+    if (strstr(rec->unit ? rec->unit : p->e->unit, "tok/s") && threads > 0)
+        res.cpu_use = hn_bunch_median(b, "cpu_use") / threads; /* all of them work then; not while a model is opened */
+    if (rec->decode) {                                         /* a cache may hold half of a small model */
         res.bytes = p->bytes_per_token;
         res.rotated_bytes = p->bytes_per_token > 2 * (double)hn_cache_bytes() ? p->bytes_per_token : 0;
     }

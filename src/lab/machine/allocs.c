@@ -1,5 +1,5 @@
 /* malloc and its kin, counted on demand. Who comes next in the order of the dynamic linker (a preloaded library,
- * else the C library) allocates; sanitizers have a malloc of their own, and are left alone. Refuses to know who asks. */
+ * else the C library) allocates; sanitizers have a malloc of their own, and are left alone. Knows not who asks. */
 #define _GNU_SOURCE
 #include "lab/machine/allocs.h"
 #include "base/os.h"
