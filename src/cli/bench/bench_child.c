@@ -202,10 +202,14 @@ static int run_quality(child *c, const char *unused)
 static int run_load(child *c, const char *unused)
 {
     hone_error err;
+    hn_allocs allocs = { 0 };
     hn_evidence_look(&c->before);
+    hn_allocs_begin();
     int rc = open_all(c, 0, 1);
+    hn_allocs_end(&allocs);
     if (rc) return rc;
     json_t *o = json_object();
+    json_object_set_new(o, "allocs", hn_allocs_json("load", &allocs, 1, NULL));
     double start = (double)(c->t_main - c->t_spawn) * 1e-6;
     json_object_set_new(o, "start_ms", hn_lab_num(start));
     json_object_set_new(o, "parse_ms", hn_lab_num(c->stages.parse_ms));
@@ -384,6 +388,7 @@ static int run_batch(child *c, const char *word)
     json_object_set(proof, "company", json_object_get(company, "all"));
     json_object_set_new(o, "proof", proof);
     json_decref(company);
+    json_object_set_new(o, "allocs", hn_allocs_json("step", &b.gen_allocs, k.n_gen - 1, NULL));
     json_object_set_new(o, "invalid_reason",
                         b.verdict.state == HN_INVALID ? hn_lab_str(b.verdict.reason) : json_null());
     hn_batch_free(&b);

@@ -342,6 +342,7 @@ static json_t *record_json(const plain *x)
     json_object_set_new(r, "warmups", json_integer(x->b.warmups));
     json_object_set(r, "samples", x->b.all);
     json_object_set_new(r, "stats", of_metrics(x, stats_json, 0, N_METRICS));
+    json_object_set_new(r, "allocs", hn_bunch_allocs_of_run(&x->b));
     json_object_set_new(r, "memory", memory_json(x));
     json_object_set_new(r, "energy", json_null());
     json_object_set_new(r, "roofline", roofline_json(x));

@@ -248,6 +248,34 @@ json_t *hn_record_stats(json_t *record, const char *metric)
     return single(record) ? NULL : json_object_get(s, metric);
 }
 
+json_t *hn_record_allocs(json_t *record, const char *metric)
+{
+    static const char *const of_token[] = { "", "decode_tok_s", "itl_ms", "steady_tok_s", "sustained_tok_s" },
+                             *const of_prompt[] = { "prefill_tok_s", "ttft_ms" };
+    json_t *all = json_object_get(record, "allocs"), *found = NULL;
+    for (size_t i = 0; i < sizeof of_token / sizeof *of_token; i++)
+        if (strcmp(metric, of_token[i]) == 0) found = all;
+    for (size_t i = 0; i < sizeof of_prompt / sizeof *of_prompt; i++)
+        if (strcmp(metric, of_prompt[i]) == 0) found = json_object_get(all, "prompt");
+    return json_is_number(json_object_get(found, "n")) ? found : NULL;
+}
+
+const char *hn_allocs_text(char *dst, size_t cap, json_t *allocs)
+{
+    double n = hn_record_number(allocs, "n"), bytes = hn_record_number(allocs, "bytes");
+    if (!isfinite(n)) snprintf(dst, cap, "-");
+    else if (n == 0) snprintf(dst, cap, "0");
+    else
+        snprintf(dst, cap, "%.4g (%.4g %s)", n,
+                 bytes < 1e4   ? bytes
+                 : bytes < 1e7 ? bytes / 1e3
+                               : bytes / 1e6,
+                 bytes < 1e4   ? "B"
+                 : bytes < 1e7 ? "kB"
+                               : "MB");
+    return dst;
+}
+
 hone_status hn_record_samples(double **x, size_t *n, json_t *record, const char *metric, hone_error *err)
 {
     json_t *samples = json_object_get(record, "samples"), *s;

@@ -127,6 +127,16 @@ const char *hn_digits(char *dst, size_t cap, double x, double half)
     return dst;
 }
 
+const char *hn_digits_error(char *dst, size_t cap, double x, double error)
+{
+    char value[40], half[40];
+    bool known = isfinite(error) && error > 0;
+    hn_digits(value, sizeof value, x, known ? error : 0);
+    if (known) snprintf(dst, cap, "%s ± %s", value, hn_digits(half, sizeof half, error, error));
+    else snprintf(dst, cap, error == 0 ? "%s ± 0" : "%s", value);
+    return dst;
+}
+
 json_t *hn_lab_num(double x)
 {
     if (!isfinite(x)) return json_null();
