@@ -37,6 +37,7 @@ enum { /* exit codes */
 #define HN_TAGLINE "run and measure language models on this machine"
 extern const hn_command hn_command_chat;
 extern const hn_command *const hn_commands[];        /* ends with NULL */
+const char *hn_help_words(const char *kind);         /* hone help --words: those that never change, by spaces */
 extern const hn_opt_group *const hn_common_groups[]; /* --json -v --help; every command has them */
 
 /* ---- option groups to list in a command -------------------------------------------------- */

@@ -235,14 +235,14 @@ hone_status hn_lora_apart(const char *dst, bool peft, const hn_file_use *read, s
 static hone_status write_config(const char *folder, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair,
                                 const hn_lora_about *about, hone_error *err)
 {
+    hn_os_text stream;
     char *text = NULL;
     size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (f) put_config(f, m, pair, n_pair, about);
-    bool ok = f && !ferror(f);
-    if (f) ok = fclose(f) == 0 && ok;
-    if (ok) return write_text(folder, "adapter_config.json", text, n, err);
-    free(text);
+    if (hn_os_text_open(&stream)) {
+        put_config(stream.f, m, pair, n_pair, about);
+        text = hn_os_text_close(&stream, &n);
+    }
+    if (text) return write_text(folder, "adapter_config.json", text, n, err);
     return HN_FAIL(err, HONE_E_NOMEM, "%s: configuration of %d pairs", folder, n_pair);
 }
 

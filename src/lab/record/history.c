@@ -187,8 +187,10 @@ char *hn_record_key(json_t *record, bool env)
     const char *fingerprint = hn_record_text(model, "fingerprint"),
                *which = fingerprint[0] ? fingerprint : hn_record_text(model, "sha256");
     if (asprintf(&key, "%s|%s|%s|%s", hn_record_id(record), which, config ? config : "",
-                 env ? hn_record_text(json_object_get(record, "env"), "hash") : "") < 0)
+                 env ? hn_record_text(json_object_get(record, "env"), "hash") : "") < 0) {
+        hn_json_lose();
         key = NULL;
+    }
     free(config);
     json_decref(c);
     return key;
@@ -282,6 +284,7 @@ hone_status hn_record_samples(double **x, size_t *n, json_t *record, const char 
     size_t i;
     *n = 0;
     *x = malloc((json_array_size(samples) + 1) * sizeof **x);
+    if (!*x) hn_json_lose(); /* a table or a plot without them is no report */
     if (!*x) return HN_FAIL(err, HONE_E_NOMEM, "%zu samples", json_array_size(samples));
     json_array_foreach(samples, i, s)
     {

@@ -134,6 +134,7 @@ const char *hn_rep_alert_word(int kind)
 static void take_gaps(double **x, size_t *n, json_t *a)
 {
     double *more = json_array_size(a) > 0 ? realloc(*x, (*n + json_array_size(a)) * sizeof *more) : NULL;
+    if (!more && json_array_size(a) > 0) hn_json_lose();
     if (!more) return;
     *x = more;
     for (size_t i = 0; i < json_array_size(a); i++) {

@@ -107,6 +107,7 @@ void hn_html_roofline(FILE *f, const hn_report *r)
 {
     spots *p = calloc(1, sizeof *p);
     roofs *roof = calloc(1, sizeof *roof);
+    if (!p || !roof) hn_json_lose();
     if (p && roof) find_spots(p, roof, r);
     if (p && roof && json_array_size(r->peaks)) {
         roof->n = 0; /* measured as such: better than what single results repeat of it */
@@ -507,6 +508,7 @@ void hn_html_environments(FILE *f, const hn_report *r)
     const char *key;
     size_t n = gather_environments(e, r, names, &older), n_names = json_object_size(names);
     const char **list = calloc(n_names + 1, sizeof *list);
+    if (!list) hn_json_lose();
     if (n && list) {
         json_object_foreach(names, key, v) list[i++] = key;
         qsort(list, n_names, sizeof *list, by_name);

@@ -74,6 +74,7 @@ hone_status hn_stats_of(hn_stats *out, const double *x, size_t n, hone_error *er
                        .outliers = { -1, -1, -1, -1 } };
     if (n == 0) return HONE_OK;
     double *s = malloc(n * sizeof *s);
+    if (!s) hn_json_lose(); /* also where nobody asks for the reason: nothing may be told without them */
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "statistics of %zu samples", n);
     memcpy(s, x, n * sizeof *s);
     qsort(s, n, sizeof *s, ascending);
