@@ -358,7 +358,7 @@ static void head_chunk(void *arg, int64_t chunk, int32_t thread)
     x.q32 = (char *)x.q32 + skip * hn_act_row_bytes(HN_ACT_Q32, n);
     if (!p->y) ldy = (int64_t)hn_f32_stride(p->out->n);
     float *y = p->y ? p->y->p + h * p->y_head : p->out->f32 + first;
-    product_rows(j->c, &w, &x, NULL, y, ldy, r0, r1, thread);
+    cpu_product_rows(j->c, &w, &x, NULL, y, ldy, r0, r1, thread);
 }
 
 void cpu_matmul_heads(hn_backend *b, const hn_head_product *p)
@@ -368,7 +368,7 @@ void cpu_matmul_heads(hn_backend *b, const hn_head_product *p)
     if (p->x_act) cpu_wrote(j.c, p->x_act->late_x);
     cpu_act_begin(j.c, p->room, p->w->n_in, p->n_head * p->n_tok);
     cpu_for_rows(j.c, gather_head, &j, p->n_head * p->n_tok);
-    act_prepare(j.c, p->room, &(hn_product){ .w = p->w }, 1);
+    cpu_act_prepare(j.c, p->room, &(hn_product){ .w = p->w }, 1);
     if (p->y) cpu_wrote(j.c, p->y);
     else cpu_act_begin(j.c, p->out, p->n_head * j.n_out, p->n_tok);
     hn_pool_run(j.c->p.pool, head_chunk, &j, p->n_head * j.n_piece);

@@ -217,13 +217,14 @@ const hn_family hn_family_rwkv7 = { "rwkv7",    HN_RWKV7,   false,       hn_rwkv
                                     rwkv7_plan, rwkv_outer, rwkv7_layer, NULL };
 
 static const hn_family *const families[] = {
-    &hn_family_llama,    &hn_family_qwen2,      &hn_family_qwen3,      &hn_family_gemma3,     &hn_family_rwkv6,
-    &hn_family_rwkv7,    &hn_family_arcee,      &hn_family_cohere2,    &hn_family_command_r,  &hn_family_ernie4_5,
-    &hn_family_exaone4,  &hn_family_gemma,      &hn_family_gemma2,     &hn_family_glm4,       &hn_family_gpt2,
-    &hn_family_gptneox,  &hn_family_granite,    &hn_family_hunyuan,    &hn_family_mistral3,   &hn_family_olmo2,
-    &hn_family_phi3,     &hn_family_seed_oss,   &hn_family_smollm3,    &hn_family_starcoder2, &hn_family_qwen3moe,
-    &hn_family_qwen2moe, &hn_family_olmoe,      &hn_family_granitemoe, &hn_family_dots1,      &hn_family_ernie4_5_moe,
-    &hn_family_glm4moe,  &hn_family_minimax_m2, &hn_family_gpt_oss,    &hn_family_llama4,
+    &hn_family_llama,      &hn_family_qwen2,        &hn_family_qwen3,    &hn_family_gemma3,     &hn_family_rwkv6,
+    &hn_family_rwkv7,      &hn_family_deepseek2,    &hn_family_mistral4, &hn_family_arcee,      &hn_family_cohere2,
+    &hn_family_command_r,  &hn_family_ernie4_5,     &hn_family_exaone4,  &hn_family_gemma,      &hn_family_gemma2,
+    &hn_family_glm4,       &hn_family_gpt2,         &hn_family_gptneox,  &hn_family_granite,    &hn_family_hunyuan,
+    &hn_family_mistral3,   &hn_family_olmo2,        &hn_family_phi3,     &hn_family_seed_oss,   &hn_family_smollm3,
+    &hn_family_starcoder2, &hn_family_qwen3moe,     &hn_family_qwen2moe, &hn_family_olmoe,      &hn_family_granitemoe,
+    &hn_family_dots1,      &hn_family_ernie4_5_moe, &hn_family_glm4moe,  &hn_family_minimax_m2, &hn_family_gpt_oss,
+    &hn_family_llama4,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)

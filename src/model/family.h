@@ -225,6 +225,8 @@ typedef uint64_t hn_family_set;
 #define HN_ERNIE45 HN_FAMILY_BIT(17)
 #define HN_COMMAND_R HN_FAMILY_BIT(18)
 #define HN_COHERE2 HN_FAMILY_BIT(19)
+#define HN_DEEPSEEK2 HN_FAMILY_BIT(30)
+#define HN_MISTRAL4 HN_FAMILY_BIT(31)
 #define HN_STARCODER2 HN_FAMILY_BIT(32)
 #define HN_GPTNEOX HN_FAMILY_BIT(33)
 #define HN_GPT2 HN_FAMILY_BIT(34)
@@ -266,6 +268,7 @@ typedef struct hn_moe_switches {
     enum { HN_MOE_NORM_KEY = 0, HN_MOE_NORM_ALWAYS, HN_MOE_NORM_NEVER } norm; /* KEY: expert_weights_norm */
     bool reads_lead, needs_period; /* leading_dense_block_count, interleave_moe_layer_step */
     bool plain_shared;             /* the width of the shared expert is in its tensors alone */
+    bool gating_by_bias;           /* where the key is absent: sigmoid with a bias of the choice, softmax without */
 } hn_moe_switches;
 
 /* What tells transformers apart beside their tensors: 0 is what llama does. */
@@ -304,6 +307,7 @@ typedef struct hn_family {
 /* families.c and families_*.c: the rows. */
 extern const hn_family hn_family_llama, hn_family_qwen2, hn_family_qwen3, hn_family_gemma3, hn_family_rwkv6,
     hn_family_rwkv7;
+extern const hn_family hn_family_deepseek2, hn_family_mistral4;
 extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, hn_family_ernie4_5, hn_family_exaone4,
     hn_family_gemma, hn_family_gemma2, hn_family_glm4, hn_family_gpt2, hn_family_gptneox, hn_family_granite,
     hn_family_hunyuan, hn_family_mistral3, hn_family_olmo2, hn_family_phi3, hn_family_seed_oss, hn_family_smollm3,

@@ -144,6 +144,12 @@
     LINEAR("ffn_gate_shexp", ffn_gate_shexp, SHARED_GATE, KEEP, E, HN_DIM_FF_SHARED, .when = presence, IN_MOE), \
         LINEAR("ffn_up_shexp", ffn_up_shexp, SHARED_UP, KEEP, E, HN_DIM_FF_SHARED, .when = presence, IN_MOE),   \
         LINEAR("ffn_down_shexp", ffn_down_shexp, SHARED_DOWN, ROWS, HN_DIM_FF_SHARED, E, .when = presence, IN_MOE)
+/* of layers without experts, in a family that has them */
+#define DENSE .layers = HN_IN_DENSE
+#define DENSE_GLU                                                                      \
+    LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", DENSE), \
+        LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", DENSE),     \
+        LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj", DENSE)
 #define MOE(...) \
     .moe = &(const hn_moe_switches) { __VA_ARGS__ }
 
