@@ -91,6 +91,10 @@ static hone_status check_params(const hone_model *m, hone_session_params *p, hon
         return HN_FAIL(err, HONE_E_ARG, "%d checkpoints, expected 0 to %d", p->n_checkpoints, MAX_CHECKPOINTS);
     if (p->cache < HONE_CACHE_F16 || p->cache > HONE_CACHE_Q8_0)
         return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16, f32 or q8_0", (int)p->cache);
+    if (hn_weight_is_there(&m->pos_embd) && p->n_ctx > m->pos_embd.n_out)
+        return HN_FAIL(err, HONE_E_ARG,
+                       "context of %d positions, expected at most %lld: %s learnt its positions, and has no more",
+                       p->n_ctx, (long long)m->pos_embd.n_out, m->path);
     uint64_t total = hn_memory_total();
     if (!p->allow_paging && total && m->bytes_per_token > total)
         return HN_FAIL(err, HONE_E_NOMEM,
