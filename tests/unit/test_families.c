@@ -2,6 +2,7 @@
  * logits that two independent programs computed in double precision): within a tolerance, and on every level, in any
  * chunks, by any threads, with every kind of cache and from an encoded file the same bits. Files are written byte by
  * byte, by nothing of hone. */
+#include "engine/engine.h"
 #include "tiny_model.h"
 
 #include <jansson.h>
@@ -89,37 +90,96 @@ static float *values_of(const vector *v, const json_t *t, uint64_t ne[4], uint32
 
 static bool starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
 
+/* How experts lie in a file. */
+typedef enum layout { AS_IS = 0, FUSED, ONE_EACH } layout;
+
+static void put_tensor(bb *file, bb *data, const char *name, uint32_t n_dim, const uint64_t ne[4], const float *f)
+{
+    uint64_t off = data->n;
+    bb_tensor(file, name, n_dim, ne, HN_F32, off);
+    bb_raw(data, f, ne[0] * ne[1] * ne[2] * ne[3] * sizeof *f);
+    bb_pad(data, 32);
+}
+
+/* Each expert's matrix in a tensor of its own. */
+static uint64_t put_each(bb *file, bb *data, const char *name, const uint64_t ne[4], const float *f)
+{
+    char own[96];
+    for (uint64_t e = 0; e < ne[2]; e++) {
+        snprintf(own, sizeof own, "%.*s.%d.weight", (int)(strstr(name, "_exps") - name), name, (int)e);
+        put_tensor(file, data, own, 2, (uint64_t[4]){ ne[0], ne[1], 1, 1 }, f + e * ne[0] * ne[1]);
+    }
+    return ne[2];
+}
+
+/* Gate rows of an expert, then its up rows. */
+static uint64_t put_fused(const vector *v, bb *file, bb *data, const json_t *gate, const char *tail)
+{
+    char up[96], both[96];
+    const char *name = json_string_value(json_array_get(gate, 0));
+    const json_t *ts = json_object_get(v->j, "tensors"), *other = NULL;
+    int n = (int)(strstr(name, "ffn_gate_exps") - name);
+    snprintf(up, sizeof up, "%.*sffn_up_exps%s", n, name, tail);
+    snprintf(both, sizeof both, "%.*sffn_gate_up_exps%s", n, name, tail);
+    for (size_t i = 0; i < json_array_size(ts); i++)
+        if (!strcmp(json_string_value(json_array_get(json_array_get(ts, i), 0)), up)) other = json_array_get(ts, i);
+    assert_non_null(other);
+    uint64_t ne[4];
+    uint32_t n_dim;
+    float *a = values_of(v, gate, ne, &n_dim), *b = values_of(v, other, ne, &n_dim);
+    uint64_t experts = ne[n_dim - 1], one = ne[0] * (n_dim == 3 ? ne[1] : 1);
+    float *f = malloc(2 * experts * one * sizeof *f);
+    assert_non_null(f);
+    for (uint64_t e = 0; e < experts; e++) {
+        memcpy(f + 2 * e * one, a + e * one, one * sizeof *f);
+        memcpy(f + (2 * e + 1) * one, b + e * one, one * sizeof *f);
+    }
+    ne[n_dim - 2] *= 2;
+    put_tensor(file, data, both, n_dim, ne, f);
+    free(a), free(b), free(f);
+    return 1;
+}
+
+/* One tensor of the vector as the layout has it; how many that makes. */
+static uint64_t put_one(const vector *v, bb *file, bb *data, const json_t *t, layout how)
+{
+    const char *name = json_string_value(json_array_get(t, 0)), *tail = strrchr(name, '.');
+    bool weight = !strcmp(tail, ".weight"), gate = strstr(name, "ffn_gate_exps") != NULL;
+    if (how == FUSED && strstr(name, "ffn_up_exps")) return 0;
+    if (how == FUSED && gate) return put_fused(v, file, data, t, tail);
+    uint64_t ne[4], n = 1;
+    uint32_t n_dim;
+    float *f = values_of(v, t, ne, &n_dim);
+    if (how == ONE_EACH && strstr(name, "_exps") && weight) n = put_each(file, data, name, ne, f);
+    else put_tensor(file, data, name, n_dim, ne, f);
+    free(f);
+    return n;
+}
+
 /* The vector's file; keys that begin with `without` (NULL: none) are left out. */
-static void save_without(const vector *v, const char *path, const char *without)
+static void save_as(const vector *v, const char *path, const char *without, layout how)
 {
     const json_t *kv = json_object_get(v->j, "kv"), *ts = json_object_get(v->j, "tensors");
-    uint64_t n_kv = 0, off = 0;
+    uint64_t n_kv = 0, n_tensor = 0;
     size_t n_t = json_array_size(ts);
-    bb b = { 0 }, data = { 0 };
+    bb b = { 0 }, data = { 0 }, list = { 0 };
     for (size_t i = 0; i < json_array_size(kv); i++) {
         const json_t *e = json_array_get(kv, i);
         if (without && starts(json_string_value(json_array_get(e, 0)), without)) continue;
         put_kv(&b, e);
         n_kv++;
     }
-    bb file = bb_head(3, n_t, n_kv);
+    for (size_t i = 0; i < n_t; i++) n_tensor += put_one(v, &list, &data, json_array_get(ts, i), how);
+    bb file = bb_head(3, n_tensor, n_kv);
     bb_raw(&file, b.p, b.n);
-    for (size_t i = 0; i < n_t; i++) {
-        const json_t *t = json_array_get(ts, i);
-        uint64_t ne[4];
-        uint32_t n_dim;
-        float *f = values_of(v, t, ne, &n_dim);
-        bb_tensor(&file, json_string_value(json_array_get(t, 0)), n_dim, ne, HN_F32, off);
-        bb_raw(&data, f, ne[0] * ne[1] * ne[2] * ne[3] * sizeof *f);
-        bb_pad(&data, 32);
-        off = data.n;
-        free(f);
-    }
+    bb_raw(&file, list.p, list.n);
     bb_pad(&file, 32);
     bb_raw(&file, data.p, data.n);
     bb_save(&file, path);
-    bb_free(&b), bb_free(&data), bb_free(&file);
+    bb_free(&b), bb_free(&data), bb_free(&list), bb_free(&file);
 }
+
+static void save_without(const vector *v, const char *path, const char *without) { save_as(v, path, without, AS_IS); }
 
 static vector load(const char *file)
 {
@@ -224,6 +284,85 @@ static void check_neighbours(const vector *v, const hone_model *model, const flo
     hone_context_free(c);
 }
 
+/* ---- experts ---------------------------------------------------------------------------------------- */
+
+/* The CPU backend, whose choices are looked at. */
+enum { MOST_LAYERS = 8, MOST_USED = 8 };
+static struct {
+    void (*route)(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r);
+    int n;
+    int32_t id[MOST_LAYERS][MOST_USED]; /* of the last row */
+} seen;
+static hn_backend_ops looking;
+
+static void look(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r)
+{
+    seen.route(b, picks, act, r);
+    assert_true(seen.n < MOST_LAYERS && r->n_used <= MOST_USED);
+    size_t row = (size_t)(b->op->act_rows(b, act) - 1);
+    b->op->read(b, seen.id[seen.n++], picks, row * 8 * (size_t)r->n_used, (size_t)r->n_used * sizeof(int32_t));
+}
+
+static hone_status open_looking(hn_backend **out, const hn_backend_params *p, hone_error *err)
+{
+    hone_status st = hn_backend_open(out, "cpu", p, err);
+    if (st != HONE_OK) return st;
+    looking = *(*out)->op;
+    seen.route = looking.route;
+    looking.route = look;
+    (*out)->op = &looking;
+    return HONE_OK;
+}
+
+/* The experts of the last token, in each layer that has any, best first. */
+static void check_picks(const vector *v, const hone_model *model)
+{
+    const json_t *want = json_object_get(v->j, "experts_last_token");
+    float y[MAX_TOK * MAX_VOCAB];
+    hone_context *c = tm_context(NULL, 1);
+    assert_true(hn_backend_register("looking", open_looking));
+    c->backend = "looking";
+    hone_session *s = tm_session(c, model, PAGE, 1, v->n, HONE_CACHE_F32);
+    seen.n = 0;
+    tm_run(s, 0, v->tok, v->n, y);
+    assert_int_equal(seen.n, json_object_size(want));
+    int at = 0;
+    for (int il = 0; il < 64 && at < seen.n; il++) {
+        char key[8];
+        snprintf(key, sizeof key, "%d", il);
+        const json_t *ids = json_object_get(want, key);
+        if (!ids) continue;
+        for (size_t k = 0; k < json_array_size(ids); k++)
+            assert_int_equal(seen.id[at][k], json_integer_value(json_array_get(ids, k)));
+        at++;
+    }
+    assert_int_equal(at, seen.n);
+    hone_session_free(s);
+    hone_context_free(c);
+}
+
+/* However experts lie in the file, it is the same model. */
+static void check_layouts(const vector *v, const float *first)
+{
+    const char *path = tm_path("layout.gguf");
+    float y[MAX_TOK * MAX_VOCAB];
+    bool split = false;
+    for (size_t i = 0; i < json_array_size(json_object_get(v->j, "tensors")); i++) {
+        const json_t *t = json_array_get(json_object_get(v->j, "tensors"), i);
+        split = split || strstr(json_string_value(json_array_get(t, 0)), "ffn_gate_exps");
+    }
+    if (!split) return;
+    for (layout how = FUSED; how <= ONE_EACH; how++) {
+        hone_error err = { 0 };
+        hone_model *model;
+        save_as(v, path, NULL, how);
+        if (hone_model_open(&model, path, NULL, &err)) fail_msg("%s: %s", v->name, err.message);
+        run_model(v, model, NULL, 2, v->n, HONE_CACHE_F32, y);
+        assert_memory_equal(y, first, (size_t)(v->n * v->n_vocab) * sizeof *y);
+        hone_model_close(model);
+    }
+}
+
 static void check_case(const vector *v)
 {
     hone_error err = { 0 };
@@ -241,6 +380,9 @@ static void check_case(const vector *v)
         print_message("%-14s %.1e\n", v->name, far);
         if (!(far <= tolerance)) fail_msg("%s: %.2e from the vector, expected at most %.0e", v->name, far, tolerance);
         check_neighbours(v, model, first);
+        if (!json_object_get(v->j, "experts_last_token")) continue;
+        check_picks(v, model);
+        check_layouts(v, first);
     }
     hone_model_close(model);
 }
