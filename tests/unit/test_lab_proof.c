@@ -143,8 +143,8 @@ static void memory_by_two_ways(void **state)
     json_decref(r);
 }
 
-/* A process no larger than its parent: what the kernel counted began with the parent's pages and proves nothing, what was
- * resident at its end does. */
+/* A process no larger than its parent: what the kernel counted began with the parent's pages and proves nothing, what
+ * was resident at its end does. */
 static void memory_of_a_small_one(void **state)
 {
     char why[400] = "";

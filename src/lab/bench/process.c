@@ -281,8 +281,8 @@ static void look_at(hn_seen *seen, pid_t pid)
     if (again > seen->anon_again) seen->anon_again = again;
 }
 
-/* The result is there, whole, and the child waits for the other end of its input to be closed: what it holds now is what
- * it measured with, and no longer what its parent had before it began. Read in two ways. */
+/* The result is there, whole, and the child waits for the other end of its input to be closed: what it holds now is
+ * what it measured with, and no longer what its parent had before it began. Read in two ways. */
 static void let_go(hn_seen *seen, pid_t pid, int *hold)
 {
     hn_memory m;
