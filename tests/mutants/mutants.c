@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static void linger(const char *part, uint64_t from);
+static uint64_t began;     /* the program */
 static int32_t n_vocab_of; /* of the session opened last */
 
 /* ---- which, and where the program is ------------------------------------------------------------- */
@@ -80,7 +82,7 @@ void __wrap_hn_block_glu(const hone_model *m, hn_forward *f, int32_t il)
     if (il != 1 || !wrong_here()) __real_hn_block_glu(m, f, il);
 }
 
-/* The angles of the step's rows as those of positions `shift` further on; without rotation, none. [n_tok, n_rot/2, 2] */
+/* Angles of the step's rows as those of positions `shift` further on; without rotation, none. [n_tok, n_rot/2, 2] */
 static void turn(const hone_model *m, const hn_forward *f, int32_t il, bool rotation, int32_t shift)
 {
     const hn_rope *rope = &m->hp.rope[m->plan[il].rope];
@@ -199,7 +201,9 @@ hone_status __wrap_hone_session_new(hone_session **out, hone_context *ctx, const
     at.adapters = false;
     n_vocab_of = info.n_vocab;
     snprintf(at.level, sizeof at.level, "%s", hone_context_cpu(ctx));
-    return __real_hone_session_new(out, ctx, m, p, err);
+    hone_status st = __real_hone_session_new(out, ctx, m, p, err);
+    linger("load", began);
+    return st;
 }
 
 hone_status __real_hone_session_set_adapters(hone_session *s, hone_adapter *const *a, const float *scales, int32_t n,
@@ -216,6 +220,26 @@ hone_status __wrap_hone_session_set_adapters(hone_session *s, hone_adapter *cons
 static uint64_t stolen; /* ns that a clock that stops has not told */
 uint64_t __real_hn_clock_ns(void);
 uint64_t __wrap_hn_clock_ns(void);
+
+/* ---- slower, and right ---------------------------------------------------------------------------------- */
+
+/* "slower-decode-5": the value of NAME in percent; 0: not asked for. */
+static double slower(const char *part)
+{
+    const char *name = getenv("HONE_MUTANT");
+    size_t n = strlen(part);
+    if (!name || strncmp(name, "slower-", 7) != 0 || strncmp(name + 7, part, n) != 0 || name[7 + n] != '-') return 0;
+    return strtod(name + 8 + n, NULL);
+}
+
+/* As much longer as that share of the time since `from`. */
+static void linger(const char *part, uint64_t from)
+{
+    uint64_t now = __real_hn_clock_ns(), until = now + (uint64_t)(slower(part) / 100 * (double)(now - from));
+    while (now < until) now = __real_hn_clock_ns();
+}
+
+__attribute__((constructor)) static void begin_clock(void) { began = __real_hn_clock_ns(); }
 
 /* ---- calls -------------------------------------------------------------------------------------------- */
 
@@ -268,6 +292,7 @@ hone_status __wrap_hone_append(hone_session *s, int32_t seq, const int32_t *ids,
         st = __real_hone_append(s, seq, twice, n, logits, err);
         free(twice);
     } else st = __real_hone_append(s, seq, ids, n, logits, err);
+    linger(n == 1 ? "decode" : "prefill", from);
     if (n == 1 && is("clock-stops")) stolen += (__real_hn_clock_ns() - from) / 2;
     if (st == HONE_OK && n == 1) *logits = stale(*logits, n_vocab_of);
     return st;
