@@ -638,6 +638,9 @@ typedef struct hone_init_params {
     uint64_t seed;
     bool (*abort_fn)(void *arg); /* as of hone_train_params */
     void *abort_arg;
+    const char *const *special; /* of the tokenizer made of data: special tokens behind <|bos|> and <|endoftext|>, as
+                                 * "<|im_end|>"; distinct */
+    int32_t n_special;
 } hone_init_params;
 /* Writes dst, F32, atomically; the same bytes for the same arguments and texts. config is needed, and either
  * tokenizer or data (n_data more than 0; else HONE_E_ARG). */

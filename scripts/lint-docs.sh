@@ -51,6 +51,28 @@ for f in $texts CHANGELOG.md; do
     done
 done
 
+# … and tables of measured figures say what stands behind them, in their section: a record that is there, or the commit
+# they were measured with; and a command that makes them anew
+for f in README.md docs/PERFORMANCE.md; do
+    [ -f "$f" ] || continue
+    awk -v f="$f" '
+        function close_section() {
+            if (table && !behind) print f ":" table ": a table of figures without \"Record: `benchmarks/NAME.jsonl`\" or \"No record: commit\" in its section"
+            if (table && !command) print f ":" table ": a table of figures without a command in its section that makes them (hone bench, hone train …)"
+            table = behind = command = body = 0
+        }
+        /^#/ { close_section(); next }
+        /^\|[-:|]*-[-:|]*$/ { body = 1; next }
+        /^\|/ { if (body && /[0-9]/ && !table) table = NR; next }
+        { body = 0 }
+        /Record: `benchmarks\/[^`]*\.jsonl`/ || /No record: commits? `[0-9a-f]+`/ { behind = 1 }
+        /hone (bench|train|lab) / { command = 1 }
+        END { close_section() }' "$f"
+    grep -noE 'Record: `[^`]*`' "$f" | sed 's/Record: `\(.*\)`/\1/' | while IFS=: read -r line to; do
+        [ -s "$to" ] || echo "$f:$line: record $to: no such file"
+    done
+done
+
 # 3. tests/map.txt: each pattern matches a file, each name is there, each source and each script is covered
 map=tests/map.txt
 [ -f $map ] || exit 0

@@ -25,6 +25,12 @@ typedef enum hn_role {
     HN_ROLE_FFN_GATE,
     HN_ROLE_FFN_UP,
     HN_ROLE_FFN_DOWN,
+    /* latent attention: the pair of queries, keys and values compressed, each head's way from and to them */
+    HN_ROLE_ATTN_Q_A,
+    HN_ROLE_ATTN_Q_B,
+    HN_ROLE_ATTN_KV_A,
+    HN_ROLE_ATTN_K_B,
+    HN_ROLE_ATTN_V_B,
     /* RWKV: time mix, the factors of its low-rank pairs, channel mix */
     HN_ROLE_TIME_R,
     HN_ROLE_TIME_K,
@@ -276,6 +282,34 @@ typedef struct hn_heads {
     hn_temperature temperature; /* at last */
 } hn_heads;
 
+/* The same with latent rows (DeepSeek-V2, 2024), which are key and value of all heads: what keys and values were
+ * compressed to, and a part that turns. */
+typedef struct hn_latent {
+    const hn_buf *q; /* [n_tok, n_head·(nope + n_rot)]: the latter turn, into */
+    hn_buf *query;   /* [n_tok, n_head·(rank + n_rot)]: the last of each head; what is before is there */
+    hn_buf *row;     /* [n_tok, rank + n_rot]: normed and turned in place, and stored */
+    const float *norm;
+    const hn_buf *cs; /* of rope; NULL: nothing turns */
+    int64_t n_head, rank, nope;
+    int32_t n_rot;
+    bool neox;
+    float eps;
+} hn_latent;
+
+/* A product of each head with a matrix of its own, the rows of w from head·n_out on: y = W_head·x. */
+typedef struct hn_head_product {
+    const hn_weight *w; /* [n_head·n_out, n_in] */
+    int64_t n_head;
+    const hn_buf *x;       /* head h of row t at t·x_row + h·x_head; or */
+    const hn_act *x_act;   /* [n_tok, n_head·n_in] */
+    int64_t x_row, x_head; /* floats */
+    hn_act *room;          /* of n_head·(n_in + 64) columns and n_tok rows: anything may be left in it */
+    hn_buf *y;             /* likewise; or */
+    hn_act *out;           /* [n_tok, n_head·n_out] */
+    int64_t y_row, y_head;
+    int64_t n_tok;
+} hn_head_product;
+
 /* Causal attention of each row over its own sequence. */
 typedef struct hn_attention {
     const hn_buf *q; /* [all rows, n_head·d] */
@@ -285,6 +319,7 @@ typedef struct hn_attention {
     int64_t window;    /* so many positions are seen, its own too; 0: all */
     int64_t chunk;     /* positions are seen of the same run of so many, a multiple of HN_SPLIT; 0: of all */
     const float *sink; /* [n_head] scores that take their share and add nothing, or NULL */
+    int64_t d_v; /* of latent rows: the first so many are the value, and act is [rows, n_head·d_v]; 0: no such rows */
     hn_which which;
 } hn_attention;
 
@@ -430,6 +465,8 @@ typedef struct hn_backend_ops {
     void (*moe_down)(hn_backend *b, hn_act *act, const hn_moe *m, int64_t n_tok);
     /* q, k: normed per head, rotated; k, v: written at their rows' places; what cannot be stored: see step_end */
     void (*heads)(hn_backend *b, const hn_heads *h, const hn_kv *kv);
+    void (*latent)(hn_backend *b, const hn_latent *l, const hn_kv *kv);
+    void (*matmul_heads)(hn_backend *b, const hn_head_product *p);
     /* act [rows, n_head·d] */
     void (*attention)(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv);
     void (*token_shift)(hn_backend *b, const hn_shift *s, const hn_state *state);
@@ -450,11 +487,12 @@ typedef struct hn_backend_params {
     hn_pool *pool;                     /* the host's threads, borrowed: */
     int32_t threads_few, threads_many; /* so many of them for steps of few tokens, of many; 0: all */
     hn_cpu_level level;
-    int64_t n_tok;                /* rows of a step at most */
-    int64_t max_n_in, max_n_out;  /* the longest weight row; the most rows of a weight of glu, or added to a sum */
-    int64_t n_head, n_head_kv, d; /* n_head queries of d on n_head_kv keys; 0: no attention */
-    int64_t n_ctx;                /* positions of a sequence at most */
-    int32_t n_expert, n_used;     /* experts of a layer, those of a row; 0: none */
+    int64_t n_tok;               /* rows of a step at most */
+    int64_t max_n_in, max_n_out; /* the longest weight row; the most rows of a weight of glu, or added to a sum */
+    int64_t n_head, n_head_kv;   /* the most queries of a layer, the most keys; 0: no attention */
+    int64_t n_group, d;          /* the most queries that share a key, 0: n_head/n_head_kv; the widest of them */
+    int64_t n_ctx;               /* positions of a sequence at most */
+    int32_t n_expert, n_used;    /* experts of a layer, those of a row; 0: none */
 } hn_backend_params;
 typedef hone_status hn_backend_open_fn(hn_backend **out, const hn_backend_params *p, hone_error *err);
 

@@ -469,6 +469,8 @@ static const hn_backend_ops cpu_ops = {
     .moe_glu = cpu_moe_glu,
     .moe_down = cpu_moe_down,
     .heads = cpu_heads,
+    .latent = cpu_latent,
+    .matmul_heads = cpu_matmul_heads,
     .attention = cpu_attention,
     .token_shift = cpu_token_shift,
     .time_mix = cpu_time_mix,
@@ -480,7 +482,7 @@ static void plan_scratch(cpu_backend *c)
 {
     const hn_backend_params *p = &c->p;
     c->panel_floats = HN_PANEL_BYTES((uint64_t)p->max_n_in + PANEL_BYTES_MORE) / 64 * 16; /* whole lines */
-    c->attn_floats = p->n_head ? cpu_attn_floats(p->n_head, p->n_head_kv, p->d) : 16;
+    c->attn_floats = p->n_head ? cpu_attn_floats(p->n_group ? p->n_group : p->n_head / p->n_head_kv, p->d) : 16;
     c->part_floats =
         p->n_head ? (uint64_t)(CPU_SPLIT_TOK * p->n_head * cpu_div_up(p->n_ctx, HN_SPLIT) * (p->d + 2)) : 16;
     c->wide_floats = (uint64_t)p->n_tok * hn_f32_stride(p->max_n_out);

@@ -108,6 +108,7 @@ static inline cpu_glu_fn *cpu_glu_of(const cpu_backend *c, hn_glu kind)
 void cpu_matmul(hn_backend *b, hn_act *act, const hn_product *p, int n);
 void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);
 void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail);
+void cpu_matmul_heads(hn_backend *b, const hn_head_product *p);
 bool cpu_reserve(hn_backend *b, const hn_adapters *a);
 
 /* cpu_moe.c */
@@ -120,8 +121,9 @@ void cpu_moe_glu(hn_backend *b, hn_act *out, hn_act *act, const hn_moe *m);
 void cpu_moe_down(hn_backend *b, hn_act *act, const hn_moe *m, int64_t n_tok);
 
 /* cpu_attn.c */
-uint64_t cpu_attn_floats(int64_t n_head, int64_t n_head_kv, int64_t d); /* of a thread */
+uint64_t cpu_attn_floats(int64_t n_group, int64_t d); /* of a thread */
 void cpu_heads(hn_backend *b, const hn_heads *h, const hn_kv *kv);
+void cpu_latent(hn_backend *b, const hn_latent *l, const hn_kv *kv);
 void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv);
 
 /* cpu_rwkv.c */

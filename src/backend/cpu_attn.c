@@ -7,10 +7,9 @@ enum {
     ATTN_RUNS = 8   /* runs of splits per thread */
 };
 
-uint64_t cpu_attn_floats(int64_t n_head, int64_t n_head_kv, int64_t d)
+uint64_t cpu_attn_floats(int64_t n_group, int64_t d)
 {
-    int64_t group = n_head / n_head_kv;
-    return ((uint64_t)hn_attn_floats(group > ATTN_TILE ? group : ATTN_TILE, d) + 15) & ~(uint64_t)15;
+    return ((uint64_t)hn_attn_floats(n_group > ATTN_TILE ? n_group : ATTN_TILE, d) + 15) & ~(uint64_t)15;
 }
 
 /* The pages of a sequence; NULL: in order. */
@@ -24,6 +23,7 @@ static const uint32_t *table_of(const cpu_backend *c, const hn_kv *kv, int32_t s
 typedef struct heads_job {
     cpu_backend *c;
     const hn_heads *h;
+    const hn_latent *l;
     const hn_kv *kv;
     float limit;               /* of the cache */
     _Atomic int64_t first_bad; /* 2·row, or 2·row + 1 for V, of what exceeds it; INT64_MAX: nothing */
@@ -86,7 +86,8 @@ static void keep_fault(cpu_backend *c, const heads_job *j)
 {
     const hn_kv *kv = j->kv;
     int64_t bad = j->first_bad, row = bad / 2, n = kv->n_head_kv * kv->d, i = 0;
-    const float *x = (bad % 2 ? j->h->v->p : j->h->k->p) + row * n;
+    const hn_buf *from = j->l ? j->l->row : bad % 2 ? j->h->v : j->h->k;
+    const float *x = from->p + row * n;
     while (i < n - 1 && fabsf(x[i]) <= j->limit) i++;
     c->fault = (hn_fault){ .layer = c->layer,
                            .what = bad % 2 ? 'V' : 'K',
@@ -99,10 +100,41 @@ static void keep_fault(cpu_backend *c, const heads_job *j)
 
 void cpu_heads(hn_backend *b, const hn_heads *h, const hn_kv *kv)
 {
-    heads_job j = { cpu_self(b), h, kv, hn_cache_limit(kv->type), INT64_MAX };
+    heads_job j = { .c = cpu_self(b), .h = h, .kv = kv, .limit = hn_cache_limit(kv->type), .first_bad = INT64_MAX };
     cpu_wrote(j.c, h->q);
     cpu_wrote(j.c, h->k);
     cpu_for_rows(j.c, heads_row, &j, j.c->step.n_tok);
+    if (j.first_bad != INT64_MAX && !j.c->fault.what) keep_fault(j.c, &j);
+}
+
+static void latent_row(void *arg, int64_t t, int32_t thread)
+{
+    heads_job *j = arg;
+    const hn_latent *l = j->l;
+    const hn_kv *kv = j->kv;
+    const hn_row *at = &j->c->step.rows[t];
+    const uint32_t *table = table_of(j->c, kv, at->seq);
+    const int64_t pos = at->pos, d = kv->d;
+    const float *cs = l->cs ? l->cs->p + t * l->n_rot : NULL;
+    const float *q = l->q->p + t * l->n_head * (l->nope + l->n_rot) + l->nope;
+    float *query = l->query->p + t * l->n_head * d + l->rank, *row = l->row->p + t * d;
+    for (int64_t h = 0; h < l->n_head; h++, q += l->nope + l->n_rot, query += d) {
+        memcpy(query, q, (size_t)l->n_rot * sizeof *q);
+        if (cs) hn_rope_apply(query, cs, 1, l->n_rot, l->n_rot, l->neox);
+    }
+    j->c->k->rms_norm(row, row, l->norm, l->rank, l->eps);
+    if (cs) hn_rope_apply(row + l->rank, cs, 1, l->n_rot, l->n_rot, l->neox);
+    if (!hn_all_within(row, d, j->limit)) lower(&j->first_bad, 2 * t);
+    char *page = (char *)kv->mem->p + hn_kv_at(kv, table ? table[pos / HN_PAGE] : (uint32_t)(pos / HN_PAGE), 0);
+    j->c->k->store_v[kv->type](page + kv->k_at, row, d, pos % HN_PAGE);
+}
+
+void cpu_latent(hn_backend *b, const hn_latent *l, const hn_kv *kv)
+{
+    heads_job j = { .c = cpu_self(b), .l = l, .kv = kv, .limit = hn_cache_limit(kv->type), .first_bad = INT64_MAX };
+    cpu_wrote(j.c, l->query);
+    cpu_wrote(j.c, l->row);
+    cpu_for_rows(j.c, latent_row, &j, j.c->step.n_tok);
     if (j.first_bad != INT64_MAX && !j.c->fault.what) keep_fault(j.c, &j);
 }
 
@@ -116,7 +148,8 @@ typedef struct attn_job {
     const hn_kv *kv;
     const hn_row *rows;
     hn_which which;
-    int64_t n, n_head, tile, n_tile;
+    int64_t n, n_head, d_v, tile, n_tile;
+    hn_attn_fn *fn;
     int64_t n_split, run, n_run; /* most splits of a row; splits of a chunk; chunks of a (tile, head) */
     const hn_attention *a;
 } attn_job;
@@ -139,11 +172,11 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32
     int64_t r = batch_row(j, i), d = kv->d, group = j->n_head / kv->n_head_kv;
     const char *mem = (const char *)kv->mem->p + (size_t)h * kv->head_bytes;
     return (hn_attn){ .q = j->q + (r * j->n_head + h * group) * d,
-                      .out = j->out + i * j->out_stride + h * group * d,
+                      .out = j->out + i * j->out_stride + h * group * j->d_v,
                       .q_stride = j->n_head * d,
                       .out_stride = j->out_stride,
                       .k = mem + kv->k_at,
-                      .v = mem + kv->v_at,
+                      .v = mem + (j->a->d_v ? kv->k_at : kv->v_at),
                       .page = table_of(j->c, kv, j->rows[r].seq),
                       .page_bytes = kv->page_bytes,
                       .scratch = j->c->attn_scratch + (uint64_t)thread * j->c->attn_floats,
@@ -151,6 +184,7 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32
                       .n_q = group,
                       .n_kv = j->rows[r].pos + 1,
                       .d = d,
+                      .d_v = j->a->d_v,
                       .window = j->a->window,
                       .split_first = j->a->chunk ? j->rows[r].pos / j->a->chunk * (j->a->chunk / HN_SPLIT) : 0,
                       .scale = j->a->scale,
@@ -166,7 +200,7 @@ static void attn_chunk(void *arg, int64_t chunk, int32_t thread)
     for (int64_t i = i0, n; i < i1; i += n) {
         n = run_length(j, i, i1);
         hn_attn a = attn_of(j, i, n, h, thread);
-        j->c->k->attn[j->kv->type](&a);
+        j->fn(&a);
     }
 }
 
@@ -189,34 +223,36 @@ static void attn_split_chunk(void *arg, int64_t chunk, int32_t thread)
     int64_t unit = chunk / j->n_run, split0 = chunk % j->n_run * j->run, i = unit / j->kv->n_head_kv,
             h = unit % j->kv->n_head_kv;
     hn_attn a = attn_of(j, i, 1, h, thread);
-    int64_t n_split, first = first_split(j, a.n_kv - 1, &n_split), one = a.n_q * (a.d + 2);
+    int64_t n_split, first = first_split(j, a.n_kv - 1, &n_split), d_v = j->d_v, one = a.n_q * (d_v + 2);
     float *parts = c->parts + unit * j->n_split * one;
     if (split0 < n_split) {
         a.split0 = first + split0;
         a.split1 = first + (split0 + j->run < n_split ? split0 + j->run : n_split);
         a.part = parts + split0 * one;
-        c->k->attn[j->kv->type](&a);
+        j->fn(&a);
     }
     if (atomic_fetch_add(&c->parts_done[unit], 1) + 1 < j->n_run) return;
     for (int64_t g = 0; g < a.n_q; g++)
-        c->k->attn_merge(a.out + g * a.d, parts + g * (a.d + 2), one, n_split, a.d, a.sink ? a.sink + g : NULL);
+        c->k->attn_merge(a.out + g * d_v, parts + g * (d_v + 2), one, n_split, d_v, a.sink ? a.sink + g : NULL);
 }
 
 void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv)
 {
     cpu_backend *c = cpu_self(b);
-    int64_t n = cpu_n_rows(c, a->which), group = a->n_head / kv->n_head_kv;
+    int64_t n = cpu_n_rows(c, a->which), group = a->n_head / kv->n_head_kv, d_v = a->d_v ? a->d_v : kv->d;
     attn_job j = { .c = c,
                    .out = act->f32,
-                   .out_stride = (int64_t)hn_f32_stride(a->n_head * kv->d),
+                   .out_stride = (int64_t)hn_f32_stride(a->n_head * d_v),
                    .q = a->q->p,
                    .kv = kv,
                    .rows = c->step.rows,
                    .which = a->which,
                    .n = n,
                    .n_head = a->n_head,
+                   .d_v = d_v,
+                   .fn = (a->d_v ? c->k->attn_latent : c->k->attn)[kv->type],
                    .a = a };
-    cpu_act_begin(c, act, a->n_head * kv->d, n);
+    cpu_act_begin(c, act, a->n_head * d_v, n);
     for (int64_t i = 0, seen; i < n; i++) {
         first_split(&j, j.rows[batch_row(&j, i)].pos, &seen);
         if (seen > j.n_split) j.n_split = seen;

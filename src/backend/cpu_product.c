@@ -318,6 +318,62 @@ void cpu_glu(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weig
     hn_pool_run(j.c->p.pool, run_chunk, &j, cut(j.c, p, 1, act->n_tok));
 }
 
+/* ---- a matrix for each head --------------------------------------------------------------------------------- */
+
+enum { HEAD_ROWS = 128 }; /* of a head's matrix in a chunk: whole groups of packed rows and of panels */
+
+typedef struct head_job {
+    cpu_backend *c;
+    const hn_head_product *p;
+    int64_t n_out, n_piece; /* of a head: rows, chunks */
+} head_job;
+
+/* Row h·n_tok + t of the room is head h of row t. */
+static void gather_head(void *arg, int64_t row, int32_t thread)
+{
+    const head_job *j = arg;
+    const hn_head_product *p = j->p;
+    int64_t n = p->w->n_in, h = row / p->n_tok, t = row % p->n_tok;
+    const float *x =
+        p->x ? p->x->p + t * p->x_row + h * p->x_head : p->x_act->f32 + (size_t)t * hn_f32_stride(p->x_act->n) + h * n;
+    memcpy(p->room->f32 + (size_t)row * hn_f32_stride(n), x, (size_t)n * sizeof *x);
+}
+
+static void head_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    const head_job *j = arg;
+    const hn_head_product *p = j->p;
+    int64_t h = chunk / j->n_piece, r0 = chunk % j->n_piece * HEAD_ROWS, n = p->w->n_in, first = h * j->n_out;
+    int64_t r1 = r0 + HEAD_ROWS < j->n_out ? r0 + HEAD_ROWS : j->n_out, ldy = p->y ? p->y_row : 0;
+    size_t skip = (size_t)(h * p->n_tok);
+    hn_weight w = *p->w;
+    w.data = (const char *)w.data + (size_t)first * w.row_bytes;
+    if (w.packed)
+        w.packed =
+            j->n_out % HN_PACK_ROWS ? NULL : (const char *)w.packed + (size_t)(first / HN_PACK_ROWS) * w.group_bytes;
+    hn_act x = *p->room;
+    x.n_tok = p->n_tok;
+    x.f32 += skip * hn_f32_stride(n);
+    x.q256 = (char *)x.q256 + skip * hn_act_row_bytes(HN_ACT_Q256, n);
+    x.q32 = (char *)x.q32 + skip * hn_act_row_bytes(HN_ACT_Q32, n);
+    if (!p->y) ldy = (int64_t)hn_f32_stride(p->out->n);
+    float *y = p->y ? p->y->p + h * p->y_head : p->out->f32 + first;
+    cpu_product_rows(j->c, &w, &x, NULL, y, ldy, r0, r1, thread);
+}
+
+void cpu_matmul_heads(hn_backend *b, const hn_head_product *p)
+{
+    head_job j = { .c = cpu_self(b), .p = p, .n_out = p->w->n_out / p->n_head };
+    j.n_piece = cpu_div_up(j.n_out, HEAD_ROWS);
+    if (p->x_act) cpu_wrote(j.c, p->x_act->late_x);
+    cpu_act_begin(j.c, p->room, p->w->n_in, p->n_head * p->n_tok);
+    cpu_for_rows(j.c, gather_head, &j, p->n_head * p->n_tok);
+    cpu_act_prepare(j.c, p->room, &(hn_product){ .w = p->w }, 1);
+    if (p->y) cpu_wrote(j.c, p->y);
+    else cpu_act_begin(j.c, p->out, p->n_head * j.n_out, p->n_tok);
+    hn_pool_run(j.c->p.pool, head_chunk, &j, p->n_head * j.n_piece);
+}
+
 /* Host memory is ours: it is a buffer for as long as that. */
 void cpu_logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail)
 {

@@ -109,6 +109,11 @@ static const struct {
     [HN_ROLE_ATTN_K] = { "attn_k", "attn_kv" },
     [HN_ROLE_ATTN_V] = { "attn_v", "attn_v" },
     [HN_ROLE_ATTN_OUTPUT] = { "attn_output", "attn_output" },
+    [HN_ROLE_ATTN_Q_A] = { "attn_q_a", "attn_qkv_a" },
+    [HN_ROLE_ATTN_Q_B] = { "attn_q_b", "attn_q_b" },
+    [HN_ROLE_ATTN_KV_A] = { "attn_kv_a", "attn_kv_a" },
+    [HN_ROLE_ATTN_K_B] = { "attn_k_b", "attn_k_b" },
+    [HN_ROLE_ATTN_V_B] = { "attn_v_b", "attn_v_b" },
     [HN_ROLE_FFN_GATE] = { "ffn_gate", "ffn_gate_up" },
     [HN_ROLE_FFN_UP] = { "ffn_up", "ffn_up" },
     [HN_ROLE_FFN_DOWN] = { "ffn_down", "ffn_down" },
@@ -352,6 +357,19 @@ static void heads(hn_backend *b, const hn_heads *h, const hn_kv *kv)
     record(p, HN_OP_HEADS, n_rows(p, HN_ALL), start, end)->kv = kv;
 }
 
+static void latent(hn_backend *b, const hn_latent *l, const hn_kv *kv)
+{
+    TIMED(latent(in, l, kv));
+    record(p, HN_OP_HEADS, n_rows(p, HN_ALL), start, end)->kv = kv;
+}
+
+static void matmul_heads(hn_backend *b, const hn_head_product *pr)
+{
+    TIMED(matmul_heads(in, pr));
+    hn_op_event *e = record(p, HN_OP_MATMUL, pr->n_tok, start, end);
+    e->w[e->n_weight++] = pr->w;
+}
+
 static void attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv)
 {
     TIMED(attention(in, act, a, kv));
@@ -419,6 +437,8 @@ static const hn_backend_ops profile_ops = {
     .moe_glu = moe_glu,
     .moe_down = moe_down,
     .heads = heads,
+    .latent = latent,
+    .matmul_heads = matmul_heads,
     .attention = attention,
     .token_shift = token_shift,
     .time_mix = time_mix,

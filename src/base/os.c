@@ -409,6 +409,16 @@ bool hn_os_heap_read(hn_os_heap *out)
 #endif
 }
 
+size_t hn_os_block_bytes(void *p)
+{
+#if defined(__linux__)
+    return malloc_usable_size(p);
+#else
+    (void)p;
+    return 0;
+#endif
+}
+
 bool hn_os_stack(const void *thread, void **lo, size_t *n)
 {
 #if defined(__linux__)

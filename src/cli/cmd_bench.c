@@ -25,6 +25,9 @@ static const hn_opt bench_opts[] = {
 static const hn_opt_group bench_group = { "Measurement", bench_opts };
 
 static const hn_opt record_opts[] = {
+    HN_OPT("format", NULL, CHOICE, "HOW",
+           "what is printed: text, json (as --json), csv or md, with the columns of hone lab report", .def = "text",
+           .choices = "text|json|csv|md"),
     HN_OPT("file", NULL, STR, "NAME",
            "append the record to benchmarks/NAME.jsonl and a row to benchmarks/NAME.md; "
            "a NAME with a slash is a path of its own",
@@ -55,8 +58,10 @@ static int run(const hn_cli *cli)
     int rc = hn_bench_aliases(cli);
     if (rc == 0 && hn_opts_flag(cli->opts, "no-quality") && hn_opts_given(cli->opts, "quality"))
         rc = hn_cli_usage(cli, "--no-quality and --quality contradict each other; give one of them");
+    hn_cli mine;
     if (rc == 0) rc = check_texts(cli);
-    return rc ? rc : hn_bench_suite(cli);
+    if (rc == 0) rc = hn_bench_format(cli, &mine);
+    return rc ? rc : hn_bench_suite(&mine);
 }
 
 static const hn_opt_group *const groups[] = { &hn_group_model,   &hn_group_lora, &bench_group,
@@ -71,6 +76,7 @@ const hn_command hn_command_bench = {
     .examples = "hone bench -m model.gguf\n"
                 "hone bench -m model.gguf -p 1024 -n 128 -r 10 --json\n"
                 "hone bench -m model.gguf -r 6 --file local --title \"tiny, 2 threads\" --change \"new matmul\"\n"
+                "hone bench 'tok.*' -m model.gguf --format md\n"
                 "hone bench 'kern.gemv.Q4_K.*' --preset llama-3.2-1b -t 2\n",
     .run = run,
 };

@@ -64,22 +64,27 @@ static void list_baselines(void)
     if (n >= 0) free(list);
 }
 
-/* Fixed lists, of what the library knows by name. */
+/* Fixed lists, of what the library knows by name; tests/unit/test_words.c holds them against its tables. */
 static const char *const
-    types = "F32 F16 BF16 Q8_0 Q6_K Q5_K_M Q5_K_S Q4_K_M Q4_K_S Q3_K_L Q3_K_M Q3_K_S Q2_K Q5_0 "
-            "Q5_1 Q4_0 Q4_1 IQ4_NL IQ4_XS",
+    types = "F32 F16 BF16 Q8_0 Q6_K Q5_K_M Q5_K_S Q4_K_M Q4_K_S Q3_K_L Q3_K_M Q3_K_S Q2_K Q2_K_S Q5_0 "
+            "Q5_1 Q4_0 Q4_1 IQ4_NL IQ4_XS TQ1_0 TQ2_0 MXFP4_MOE NVFP4 Q1_0 Q2_0",
     *const templates = "chatml llama2 llama3 mistral mistral-v1 mistral-v3 mistral-v3-tekken mistral-v7 gemma phi3 "
                        "phi4 zephyr vicuna deepseek deepseek2 glm4 command-r gpt-oss rwkv-world",
     *const targets = "qv attn all q k v o gate up down";
+
+const char *hn_help_words(const char *kind)
+{
+    return strcmp(kind, "types") == 0       ? types
+           : strcmp(kind, "templates") == 0 ? templates
+           : strcmp(kind, "targets") == 0   ? targets
+                                            : "";
+}
 
 static void list_words(const char *kind)
 {
     const hone_synth_preset *preset;
     size_t n = strcmp(kind, "presets") == 0 ? hone_synth_presets(&preset) : 0;
-    const char *fixed = strcmp(kind, "types") == 0       ? types
-                        : strcmp(kind, "templates") == 0 ? templates
-                        : strcmp(kind, "targets") == 0   ? targets
-                                                         : "";
+    const char *fixed = hn_help_words(kind);
     for (size_t i = 0; i < n; i++) hn_out_printf("%s\n", preset[i].name);
     for (size_t k; *fixed; fixed += k + (fixed[k] == ' ')) {
         k = strcspn(fixed, " ");

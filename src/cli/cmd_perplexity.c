@@ -77,7 +77,7 @@ static void print_report(const job *j)
 {
     const hn_ppl *p = &j->ppl;
     const char *path = j->side.path;
-    char kv[24];
+    char kv[24], ppl[80];
     hn_out_printf("model      %s: %s %s, %s, %s\n", HN_ESC(path, strlen(path)), j->side.info.arch, j->side.info.type,
                   hn_kv_words(kv, &j->side.info, hn_opts_str(j->cli->opts, "kv")), hone_context_cpu(j->side.ctx));
     char adapters[512];
@@ -88,8 +88,9 @@ static void print_report(const job *j)
                   (long long)j->w.n_possible, j->w.n_ctx, hn_windows_scored(&j->w), (long long)p->n, j->seconds);
     if (j->cli->verbose)
         for (int64_t i = 0; i < p->n_window; i++)
-            hn_out_printf("[%lld] %.4f\n", (long long)(i + 1), hn_ppl_after(p, &j->w, i + 1));
-    if (p->n) hn_out_printf("perplexity %.4f ± %.5f\n", p->ppl, p->error);
+            hn_out_printf("[%lld] %s\n", (long long)(i + 1),
+                          hn_digits(ppl, sizeof ppl, hn_ppl_after(p, &j->w, i + 1), p->error));
+    if (p->n) hn_out_printf("perplexity %s\n", hn_digits_error(ppl, sizeof ppl, p->ppl, p->error));
 }
 
 static int score(job *j)
@@ -104,7 +105,7 @@ static int score(job *j)
     j->seconds = (hn_now_ms() - j->started_ms) * 1e-3;
     hn_progress_end();
     j->interrupted = st == HONE_E_INTERRUPTED;
-    if (st != HONE_OK && !j->interrupted) return hn_cli_fail(&err);
+    if (st != HONE_OK && !j->interrupted) return hn_cli_fail_numbers(j->cli, &err);
     if (!j->cli->json) print_report(j);
     if (j->ppl.verdict.state == HN_UNCHECKED && !j->interrupted) j->ppl.verdict.state = HN_VALID;
     if (j->interrupted && j->ppl.verdict.state == HN_UNCHECKED)

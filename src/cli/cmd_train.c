@@ -62,6 +62,10 @@ static const hn_opt whole_opts[] = {
         "vocab", NULL, I32, "N",
         "with --from-config: make a byte-level BPE tokenizer of N tokens from the data (default: n_vocab of the shape)",
         .min = 258, .max = 1 << 20, .excl = "tokenizer"),
+    HN_OPT(
+        "special-tokens", NULL, STR, "LIST",
+        "with --from-config: special tokens of that tokenizer beside <|bos|> and <|endoftext|>, divided by commas, as "
+        "<|im_start|>,<|im_end|>, which ChatML needs"),
     HN_OPT("tokenizer", NULL, FILE, "MODEL", "with --from-config: take the tokenizer of this GGUF model",
            .excl = "tokenizer", .what = "the model of the tokenizer"),
     HN_OPT("type", NULL, STR, "TYPE",
@@ -182,9 +186,9 @@ static int read_warmup(hn_train_job *j)
 /* What belongs to whole models, and to those begun here. */
 static int read_whole(hn_train_job *j)
 {
-    static const char *const of_new[] = { "vocab", "tokenizer", "name", NULL }, *const of_adapters[] = {
-        "targets", "rank", "alpha", "rslora", "dropout", "layers", "peft", NULL
-    };
+    static const char *const of_new[] = { "vocab", "special-tokens", "tokenizer", "name", NULL },
+                             *const of_adapters[] = { "targets", "rank",   "alpha", "rslora",
+                                                      "dropout", "layers", "peft",  NULL };
     const hn_opts *o = j->cli->opts;
     bool begun = hn_opts_given(o, "from-config");
     if (begun && hn_opts_given(o, "model"))
@@ -195,6 +199,9 @@ static int read_whole(hn_train_job *j)
     for (int i = 0; j->p.full && of_adapters[i]; i++)
         if (hn_opts_given(o, of_adapters[i]))
             return hn_cli_usage(j->cli, "--%s belongs to adapters; here all weights are trained", of_adapters[i]);
+    if (hn_opts_given(o, "special-tokens") && hn_opts_given(o, "tokenizer"))
+        return hn_cli_usage(j->cli, "--special-tokens and --tokenizer contradict each other: that model's tokenizer is "
+                                    "taken as it is");
     if (!j->p.full && j->p.output_type)
         return hn_cli_usage(j->cli,
                             "--type belongs to --full; adapters are F32 (hone merge writes merged models of any type)");
@@ -284,6 +291,27 @@ static int read_params(hn_train_job *j)
     return p->data && p->val_data ? 0 : hn_cli_error(HN_EXIT_NOMEM, "out of memory for the list of files");
 }
 
+/* The texts of --special-tokens, divided by commas: views into *copy, both the caller's to free. */
+static int read_special(const hn_cli *cli, hone_init_params *p, char **copy, const char ***list)
+{
+    const char *s = hn_opts_str(cli->opts, "special-tokens");
+    *copy = NULL;
+    *list = NULL;
+    if (!s) return 0;
+    *copy = strdup(s);
+    *list = calloc(strlen(s) + 1, sizeof **list);
+    if (!*copy || !*list) return hn_cli_error(HN_EXIT_NOMEM, "out of memory for the special tokens");
+    for (char *at = *copy, *next; at; at = next) {
+        if ((next = strchr(at, ','))) *next++ = 0;
+        if (!*at)
+            return hn_cli_usage(cli, "--special-tokens %s: token %d is empty; expected texts with commas between them",
+                                HN_ESC(s, strlen(s)), p->n_special + 1);
+        (*list)[p->n_special++] = at;
+    }
+    p->special = *list;
+    return 0;
+}
+
 /* The model to begin from: a file beside the output, which the checkpoints go with. */
 static int begin_model(hn_train_job *j)
 {
@@ -302,8 +330,14 @@ static int begin_model(hn_train_job *j)
     const char *file = strrchr(j->out, '/') ? strrchr(j->out, '/') + 1 : j->out, *dot = strrchr(file, '.');
     snprintf(name, sizeof name, "%.*s", (int)(dot && dot != file && dot - file < 255 ? dot - file : 255), file);
     if (!p.name) p.name = name;
+    char *copy;
+    const char **special;
+    int rc = read_special(j->cli, &p, &copy, &special);
+    if (!rc && hone_init_model(j->base, &p, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    free(copy);
+    free((void *)special);
+    if (rc) return rc;
     hone_model_info info;
-    if (hone_init_model(j->base, &p, &err) != HONE_OK) return hn_cli_fail(&err);
     j->base_made = true;
     if (hone_model_open(&j->m, j->base, NULL, &err) != HONE_OK) return hn_cli_fail(&err);
     hone_model_get_info(j->m, &info);

@@ -18,6 +18,19 @@ enum {
 
 static int64_t max3(int64_t a, int64_t b, int64_t c) { return a > b ? (a > c ? a : c) : (b > c ? b : c); }
 
+/* The most that any layer with positions asks of attention. */
+static void attention_sizes(const hone_model *m, hn_backend_params *p)
+{
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        const hn_layer_plan *l = &m->plan[il];
+        if (!hn_plan_has_positions(l)) continue;
+        p->n_head = max3(p->n_head, l->n_head, 0);
+        p->n_head_kv = max3(p->n_head_kv, l->n_head_kv, 0);
+        p->n_group = max3(p->n_group, l->n_head / l->n_head_kv, 0);
+        p->d = max3(p->d, l->d_k, l->d_v);
+    }
+}
+
 static int64_t widest_ff(const hn_hparams *hp) { return max3(hp->n_ff, hp->moe.n_ff, hp->moe.n_ff_shared); }
 
 /* A backend that knows the model. */
@@ -25,21 +38,17 @@ static hone_status open_backend(hone_session *s, hone_error *err)
 {
     const hone_context *ctx = s->ctx;
     const hn_hparams *hp = &s->model->hp;
-    bool state = hn_has_state(s->model);
-    const hn_backend_params p = { .pool = ctx->pool,
-                                  .threads_few = ctx->n_threads,
-                                  .threads_many = ctx->n_threads_batch,
-                                  .level = ctx->level,
-                                  .n_tok = s->n_chunk,
-                                  .max_n_in = max3(hp->n_embd, (int64_t)hp->n_head * hp->head_dim, widest_ff(hp)),
-                                  .max_n_out =
-                                      max3(hp->n_embd, widest_ff(hp), hp->moe.n_used * ((int64_t)hp->moe.n_ff + 32)),
-                                  .n_head = state ? 0 : hp->n_head,
-                                  .n_head_kv = hp->n_head_kv,
-                                  .d = hp->head_dim,
-                                  .n_ctx = state ? 0 : s->n_ctx,
-                                  .n_expert = hp->moe.n_expert,
-                                  .n_used = hp->moe.n_used };
+    hn_backend_params p = { .pool = ctx->pool,
+                            .threads_few = ctx->n_threads,
+                            .threads_many = ctx->n_threads_batch,
+                            .level = ctx->level,
+                            .n_tok = s->n_chunk,
+                            .max_n_in = max3(hp->n_embd, (int64_t)hp->n_head * hp->head_dim, widest_ff(hp)),
+                            .max_n_out = max3(hp->n_embd, widest_ff(hp), hp->moe.n_used * ((int64_t)hp->moe.n_ff + 32)),
+                            .n_ctx = s->n_ctx,
+                            .n_expert = hp->moe.n_expert,
+                            .n_used = hp->moe.n_used };
+    attention_sizes(s->model, &p);
     hone_status st = hn_backend_open(&s->be, ctx->backend, &p, err);
     if (st != HONE_OK) return st;
     const hn_upload u = hn_model_upload(s->model, s->n_ctx);
@@ -82,6 +91,10 @@ static hone_status check_params(const hone_model *m, hone_session_params *p, hon
         return HN_FAIL(err, HONE_E_ARG, "%d checkpoints, expected 0 to %d", p->n_checkpoints, MAX_CHECKPOINTS);
     if (p->cache < HONE_CACHE_F16 || p->cache > HONE_CACHE_Q8_0)
         return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16, f32 or q8_0", (int)p->cache);
+    if (hn_weight_is_there(&m->pos_embd) && p->n_ctx > m->pos_embd.n_out)
+        return HN_FAIL(err, HONE_E_ARG,
+                       "context of %d positions, expected at most %lld: %s learnt its positions, and has no more",
+                       p->n_ctx, (long long)m->pos_embd.n_out, m->path);
     uint64_t total = hn_memory_total();
     if (!p->allow_paging && total && m->bytes_per_token > total)
         return HN_FAIL(err, HONE_E_NOMEM,

@@ -2,8 +2,9 @@
  *   "HONESES2", the model's identity (32 bytes, gguf/identity.h), u32 cache type, n_layer, n_head_kv,
  *   head_dim, n_seq, the adapters (folded hash of them, 0: none); i32 length[n_seq]; then per sequence, layer and head:
  * K blocks of 16 positions (lanes past the length are zero), V rows (q8_0: blocks of 16, rows past the length zero);
- * u64 FNV-1a of all before. A recurrent model has in place of the cache type RECURRENT and of K and V, for each
- * sequence that has a length, its state f32 [n_layer]{ a_prev[n_embd], f_prev[n_embd], S[n_head][n key][n value] }.
+ * u64 FNV-1a of all before. Layers with latent rows have these in place of K and V, as V; windowed ones begin with the
+ * first block that their window needs. A model with states has, behind the positions of each sequence that has a
+ * what all its layers keep, f32; one without positions has RECURRENT in place of the cache type.
  * Sealed (base/sealed.h). Everything is checked before the session is touched. */
 #include "base/sealed.h"
 #include "engine/engine.h"
@@ -26,8 +27,17 @@ static uint32_t adapters_of(const hone_session *s)
     return !h ? 0 : (uint32_t)(h ^ h >> 32) | 1;
 }
 
-/* In place of a cache type. */
+/* In place of a cache type; and beside one: the session took the angles of more positions than the model was trained
+ * for at first. */
 #define RECURRENT 0x53544154u
+#define LENGTHENED 0x100u
+
+static uint32_t cache_word(const hone_session *s)
+{
+    const hn_hparams *hp = &s->model->hp;
+    if (!s->mem->n_group) return RECURRENT;
+    return (uint32_t)s->cache | (hp->n_ctx_long && s->n_ctx > hp->n_ctx_long ? LENGTHENED : 0);
+}
 
 /* What a file of this session begins with. Reads all of the model where nothing is kept of it. */
 static hone_status make_header(const hone_session *s, header *h, hone_error *err)
@@ -37,7 +47,7 @@ static hone_status make_header(const hone_session *s, header *h, hone_error *err
     hone_status st = hn_model_identity(s->model, &id, NULL, err);
     if (st != HONE_OK) return st;
     *h = (header){
-        .cache = hn_is_recurrent(s) ? RECURRENT : (uint32_t)s->cache,
+        .cache = cache_word(s),
         .n_layer = (uint32_t)hp->n_layer,
         .n_head_kv = (uint32_t)hp->n_head_kv,
         .head_dim = (uint32_t)hp->head_dim,
@@ -56,17 +66,38 @@ _Static_assert((int)HN_CACHE_F16 == HONE_CACHE_F16 && (int)HN_CACHE_F32 == HONE_
 static const char *cache_name(uint32_t type)
 {
     static const char *const names[HN_CACHE_TYPES] = { "f16", "f32", "q8_0" };
-    return type == RECURRENT ? "recurrent" : type < HN_CACHE_TYPES ? names[type] : "unknown to this version";
+    if (type == RECURRENT) return "recurrent";
+    type &= ~LENGTHENED;
+    return type < HN_CACHE_TYPES ? names[type] : "unknown to this version";
 }
 
-static size_t block_bytes(const hone_session *s) { return hn_cache_block_bytes(s->cache, s->model->hp.head_dim); }
-static size_t k_bytes(const hone_session *s, int64_t len)
+/* What a layer keeps of a head is in planes: K and V, or latent rows, which lie as V does. */
+typedef struct plane {
+    bool second; /* of two */
+    bool rows;   /* lies as V: position by position */
+    int64_t d;
+    size_t block; /* bytes of 16 positions */
+} plane;
+
+static int n_planes(const hone_session *s, int32_t il) { return hn_memory_v_block(s->mem, il) ? 2 : 1; }
+
+static plane plane_of(const hone_session *s, int32_t il, int i)
 {
-    return (size_t)((len + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK) * block_bytes(s);
+    const hn_memory_layer *l = &s->mem->p.layer[il];
+    return (plane){ .second = i > 0,
+                    .rows = i > 0 || (l->kind & HN_MEMORY_LATENT),
+                    .d = i > 0 ? l->d_v : l->d_k,
+                    .block = i > 0 ? hn_memory_v_block(s->mem, il) : hn_memory_k_block(s->mem, il) };
 }
-static size_t v_bytes(const hone_session *s, int64_t len)
+
+/* Bytes that the backend has of so many positions, and the file. */
+static size_t held_bytes(const plane *p, int64_t len)
 {
-    return s->cache == HN_CACHE_Q8_0 ? k_bytes(s, len) : (size_t)len * (block_bytes(s) / HN_KEY_BLOCK);
+    return (size_t)((len + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK) * p->block;
+}
+static size_t file_bytes(const hone_session *s, const plane *p, int64_t len)
+{
+    return !p->rows || s->cache == HN_CACHE_Q8_0 ? held_bytes(p, len) : (size_t)len * (p->block / HN_KEY_BLOCK);
 }
 
 /* ---- saving ---------------------------------------------------------------------------------- */
@@ -82,26 +113,24 @@ static void put_some(hn_sealing *o, const char *p, size_t keep, size_t bytes)
 }
 
 /* Positions past the length hold what a longer sequence left: they are saved as zeros. */
-static void put_k(hn_sealing *o, const hone_session *s, const char *k, int64_t len)
+static void put_k(hn_sealing *o, const hone_session *s, const plane *p, const char *k, int64_t len)
 {
-    size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d),
-           n_g = (size_t)hn_cache_groups((int64_t)d);
-    size_t whole = (size_t)(len / HN_KEY_BLOCK) * block_bytes(s), tail = (size_t)(len % HN_KEY_BLOCK);
+    size_t d = (size_t)p->d, d4 = (size_t)hn_cache_d4(p->d), n_g = (size_t)hn_cache_groups(p->d);
+    size_t whole = (size_t)(len / HN_KEY_BLOCK) * p->block, tail = (size_t)(len % HN_KEY_BLOCK);
     bool q8 = s->cache == HN_CACHE_Q8_0;
-    size_t lane = q8 ? 4 : block_bytes(s) / HN_KEY_BLOCK / d; /* bytes that one position has in a row of K */
+    size_t lane = q8 ? 4 : p->block / HN_KEY_BLOCK / d; /* bytes that one position has in a row of K */
     hn_seal_put(o, k, whole);
     k += whole;
     for (size_t i = 0; tail && i < (q8 ? d4 / 4 : d); i++, k += lane * HN_KEY_BLOCK) put_some(o, k, tail, lane);
     for (size_t g = 0; tail && q8 && g < n_g; g++, k += 2 * HN_KEY_BLOCK) put_some(o, k, tail, 2);
 }
 
-static void put_v(hn_sealing *o, const hone_session *s, const char *v, int64_t len)
+static void put_rows(hn_sealing *o, const hone_session *s, const plane *p, const char *v, int64_t len)
 {
-    size_t d = (size_t)s->model->hp.head_dim, d4 = (size_t)hn_cache_d4((int64_t)d),
-           n_g = (size_t)hn_cache_groups((int64_t)d);
-    size_t whole = (size_t)(len / HN_KEY_BLOCK) * block_bytes(s), tail = (size_t)(len % HN_KEY_BLOCK);
+    size_t d4 = (size_t)hn_cache_d4(p->d), n_g = (size_t)hn_cache_groups(p->d);
+    size_t whole = (size_t)(len / HN_KEY_BLOCK) * p->block, tail = (size_t)(len % HN_KEY_BLOCK);
     if (s->cache != HN_CACHE_Q8_0 || !tail) {
-        hn_seal_put(o, v, v_bytes(s, len));
+        hn_seal_put(o, v, file_bytes(s, p, len));
         return;
     }
     hn_seal_put(o, v, whole);
@@ -118,13 +147,13 @@ typedef struct head_walk {
     size_t bytes; /* of the piece there: whole blocks */
 } head_walk;
 
-static bool next_piece(head_walk *w, const hone_session *s, int32_t seq, int32_t il, int32_t ih, bool v)
+static bool next_piece(head_walk *w, const hone_session *s, int32_t seq, int32_t il, int32_t ih, const plane *p)
 {
     int64_t len = s->mem->length[seq], end = (w->pos / HN_PAGE + 1) * HN_PAGE;
     if (w->pos >= len) return false;
     w->n = (end < len ? end : len) - w->pos;
-    w->at = hn_memory_block_at(s->mem, il, seq, w->pos, ih, v);
-    w->bytes = k_bytes(s, w->n);
+    w->at = hn_memory_block_at(s->mem, il, seq, w->pos, ih, p->second);
+    w->bytes = held_bytes(p, w->n);
     w->pos += w->n;
     return true;
 }
@@ -136,17 +165,22 @@ static int64_t first_of(const hone_session *s, int32_t il, int32_t length)
     return from < 0 ? length : from;
 }
 
+static void put_head(hn_sealing *o, const hone_session *s, int32_t seq, int32_t il, int32_t ih, char *host)
+{
+    int64_t first = first_of(s, il, s->mem->length[seq]);
+    for (int i = 0; i < n_planes(s, il); i++) {
+        const plane p = plane_of(s, il, i);
+        for (head_walk w = { .pos = first }; next_piece(&w, s, seq, il, ih, &p);) {
+            s->be->op->read(s->be, host, s->kv[il].mem, w.at, w.bytes);
+            (p.rows ? put_rows : put_k)(o, s, &p, host, w.n);
+        }
+    }
+}
+
 static void put_positions(hn_sealing *o, const hone_session *s, int32_t seq, char *host)
 {
-    int32_t len = s->mem->length[seq];
     for (int32_t il = 0; il < s->model->hp.n_layer; il++)
-        for (int32_t ih = 0; ih < s->kv[il].n_head_kv; ih++)
-            for (int v = 0; v < 2; v++)
-                for (head_walk w = { .pos = first_of(s, il, len) }; next_piece(&w, s, seq, il, ih, v);) {
-                    s->be->op->read(s->be, host, s->kv[il].mem, w.at, w.bytes);
-                    if (v) put_v(o, s, host, w.n);
-                    else put_k(o, s, host, w.n);
-                }
+        for (int32_t ih = 0; ih < s->kv[il].n_head_kv; ih++) put_head(o, s, seq, il, ih, host);
 }
 
 /* The state in pieces of what the buffer holds. */
@@ -167,7 +201,10 @@ static uint64_t sequence_bytes(const hone_session *s, int32_t len)
     uint64_t n = len ? hn_state_bytes(s) : 0;
     for (int32_t il = 0; il < s->model->hp.n_layer; il++) {
         int64_t held = len - first_of(s, il, len);
-        n += (uint64_t)(k_bytes(s, held) + v_bytes(s, held)) * (uint64_t)s->kv[il].n_head_kv;
+        for (int i = 0; i < n_planes(s, il); i++) {
+            const plane p = plane_of(s, il, i);
+            n += (uint64_t)file_bytes(s, &p, held) * (uint64_t)s->kv[il].n_head_kv;
+        }
     }
     return n;
 }
@@ -193,8 +230,13 @@ static hone_status check_apart(const hone_session *s, const char *path, hone_err
 /* Of a buffer for what passes from and to the backend: K or V of a head of a page, or 64 KiB. */
 static size_t host_bytes(const hone_session *s)
 {
-    size_t page = k_bytes(s, HN_PAGE);
-    return page > (size_t)64 << 10 ? page : (size_t)64 << 10;
+    size_t most = (size_t)64 << 10;
+    for (int32_t il = 0; il < s->model->hp.n_layer; il++)
+        for (int i = 0; i < n_planes(s, il); i++) {
+            const plane p = plane_of(s, il, i);
+            most = held_bytes(&p, HN_PAGE) > most ? held_bytes(&p, HN_PAGE) : most;
+        }
+    return most;
 }
 
 hone_status hone_session_save(const hone_session *s, const char *path, hone_error *err)
@@ -252,6 +294,12 @@ static hone_status check_file(const hone_session *s, const char *path, const hn_
                        "%s: the session belongs to another model (identity %.16s…, this one is %.16s…)", path, theirs,
                        ours);
     }
+    if ((h.cache ^ want.cache) == LENGTHENED)
+        return HN_FAIL(
+            err, HONE_E_ARG,
+            "%s: saved with a context of %s %d positions, this session has %d: the model turns otherwise there "
+            "(-c)",
+            path, h.cache & LENGTHENED ? "more than" : "at most", s->model->hp.n_ctx_long, s->n_ctx);
     if (h.cache != want.cache || h.n_layer != want.n_layer || h.n_head_kv != want.n_head_kv ||
         h.head_dim != want.head_dim)
         return HN_FAIL(err, HONE_E_ARG, "%s: saved with cache type %s, this session has %s (--kv)", path,
@@ -283,17 +331,24 @@ static hone_status check_file(const hone_session *s, const char *path, const hn_
     return HONE_OK;
 }
 
+static const unsigned char *get_head(hone_session *s, int32_t seq, int32_t il, int32_t ih, const unsigned char *at)
+{
+    int64_t first = first_of(s, il, s->mem->length[seq]);
+    for (int i = 0; i < n_planes(s, il); i++) {
+        const plane p = plane_of(s, il, i);
+        for (head_walk w = { .pos = first }; next_piece(&w, s, seq, il, ih, &p);) {
+            size_t n = file_bytes(s, &p, w.n);
+            s->be->op->write(s->be, s->kv[il].mem, w.at, at, n);
+            at += n;
+        }
+    }
+    return at;
+}
+
 static const unsigned char *get_positions(hone_session *s, int32_t seq, const unsigned char *at)
 {
-    int32_t len = s->mem->length[seq];
     for (int32_t il = 0; il < s->model->hp.n_layer; il++)
-        for (int32_t ih = 0; ih < s->kv[il].n_head_kv; ih++)
-            for (int v = 0; v < 2; v++)
-                for (head_walk w = { .pos = first_of(s, il, len) }; next_piece(&w, s, seq, il, ih, v);) {
-                    size_t n = v ? v_bytes(s, w.n) : k_bytes(s, w.n);
-                    s->be->op->write(s->be, s->kv[il].mem, w.at, at, n);
-                    at += n;
-                }
+        for (int32_t ih = 0; ih < s->kv[il].n_head_kv; ih++) at = get_head(s, seq, il, ih, at);
     return at;
 }
 

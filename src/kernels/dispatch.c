@@ -37,6 +37,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->wkv7) dst->wkv7 = src->wkv7;
     for (int t = 0; t < HN_CACHE_TYPES; t++) {
         if (src->attn[t]) dst->attn[t] = src->attn[t];
+        if (src->attn_latent[t]) dst->attn_latent[t] = src->attn_latent[t];
         if (src->store_k[t]) dst->store_k[t] = src->store_k[t];
         if (src->store_v[t]) dst->store_v[t] = src->store_v[t];
     }

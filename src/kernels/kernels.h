@@ -125,6 +125,8 @@ typedef void hn_matmul_fn(const hn_mm *a);
  * sinks there is one more part at last, m = sink, l = 1, o = 0, of which O takes O·a alone. Splits merge ascending into
  * M = −inf, L = 0, O = 0: Mn = max(M, m); a = exp(M−Mn); b = exp(m−Mn); L = fma(l, b, L·a);
  *   O = fma(o, b, O·a). out = O / L.
+ * Latent rows are key and value at once: K has the layout of V, keys are all d of a row, values its first d_v, and q8_0
+ * is decoded exactly, then as f32 (DeepSeek-V2, 2024).
  * f16 is widened exactly. q8_0: q is quantized like an activation block per group of 32 dims
  * (codes, dq), per group isum = Σ code·q in int32, s = chain of fma(dk·dq, (float)isum, s)
  * over the groups from 0, times scale; v_t = (float)code·scale, which is exact. */
@@ -137,6 +139,7 @@ typedef struct hn_attn {
     size_t page_bytes;    /* from the keys (values) of one page to those of the next */
     float *scratch;       /* hn_attn_floats(n_tok·n_q, d), 64-byte aligned */
     int64_t n_tok, n_q, n_kv, d;
+    int64_t d_v;         /* latent rows: of their values; else 0: d */
     int64_t window;      /* a token sees so many keys, the last its own; 0: all before it */
     int64_t split_first; /* none of the keys before this split is seen */
     float scale, cap;
@@ -262,7 +265,7 @@ typedef struct hn_kernels {
     void (*lerp)(float *y, const float *h, const float *prev, const float *lerp, const float *delta, int64_t n);
     void (*map[HN_MAP_KINDS])(float *y, int64_t n); /* in place; NONE is NULL */
     hn_wkv_fn *wkv6, *wkv7;
-    hn_attn_fn *attn[HN_CACHE_TYPES];
+    hn_attn_fn *attn[HN_CACHE_TYPES], *attn_latent[HN_CACHE_TYPES];
     /* out = the merge of n_split partial results, stride floats apart, and of *sink (NULL: none) */
     void (*attn_merge)(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d, const float *sink);
     /* Writes one key, one value vector of d floats to position pos of a page. */

@@ -37,7 +37,7 @@ typedef struct attn_rows {
     float *p, *o;        /* [rows][64], [rows][d] */
     float *M, *L, *m, *l, *c;
     float *wide; /* [64][d] floats, or q8: scales of V [64][groups] */
-    int64_t d;
+    int64_t d, d_v;
     ptrdiff_t ahead; /* bytes from the block to the one that is fetched meanwhile */
     float scale, cap;
 } attn_rows;
@@ -106,7 +106,7 @@ ATTN_SCORES(scores_f32, float, v16_load)
     HN_INLINE void NAME(const attn_rows *a, const void *block, int64_t r, int64_t t0, int64_t t1, bool first, \
                         const int NQ, const int V, const bool ahead)                                          \
     {                                                                                                         \
-        const int64_t d = a->d;                                                                               \
+        const int64_t d = a->d_v;                                                                             \
         const float *p = a->p + r * HN_SOFT_BLOCK;                                                            \
         float *o = a->o + r * d;                                                                              \
         const ELEM *v = block;                                                                                \
@@ -282,7 +282,7 @@ static void scales_q8(float *y, const void *block, int64_t d, ptrdiff_t ahead)
 ATTN_VALUES(values_q8, int8_t, LOADV_Q8, ONEV_Q8, Q8_LOCALS)
 #undef AHEADV
 
-static void open_q8(float *y, const void *v, int64_t d)
+static void open_q8(float *y, const void *v, int64_t d, int64_t d_v)
 {
     const int64_t d4 = hn_cache_d4(d), n_g = hn_cache_groups(d);
     const size_t bytes = hn_cache_block_bytes(HN_CACHE_Q8_0, d);
@@ -369,28 +369,68 @@ TILES(VALUES, q8_values, values_q8, HN_ATTN_VECS, true)
 
 /* How a cache type is read: in place by few rows; by many after open_k, open_v filled
  * a->wide, where there is such a function. */
+typedef void open_fn(float *y, const void *block, int64_t d, int64_t d_v);
 typedef struct attn_reader {
     scores_fn *scores[HN_ATTN_ROWS + 1], *many_scores[HN_ATTN_ROWS + 1];
     values_fn *values[HN_ATTN_ROWS + 1], *many_values[HN_ATTN_ROWS + 1];
-    void (*open_k)(float *y, const void *block, int64_t d), (*open_v)(float *y, const void *block, int64_t d);
+    open_fn *open_k, *open_v;
     void (*scales_v)(float *y, const void *block, int64_t d, ptrdiff_t ahead); /* for values in place */
+    bool always;                                                               /* opened, also for few rows */
 } attn_reader;
 
-static void open_f16(float *y, const void *block, int64_t d)
+static void open_f16(float *y, const void *block, int64_t d, int64_t d_v)
 {
     const uint16_t *x = block;
     int64_t i = 0, n = HN_SOFT_BLOCK * d; /* whole vectors */
     for (; i < n; i += 16) v16_store(y + i, v16_load_f16(x + i));
 }
 
+/* Sixteen floats of a latent row of 16 positions each, turned: y[x][16]. */
+#define OPEN_LATENT(NAME, ELEM, LOAD, ONE)                                                        \
+    static void open_k_##NAME(float *y, const void *block, int64_t d, int64_t d_v)                \
+    {                                                                                             \
+        const ELEM *row = block;                                                                  \
+        float x16[16];                                                                            \
+        for (int64_t b = 0; b < HN_SOFT_BLOCK; b += HN_KEY_BLOCK, y += d * HN_KEY_BLOCK)          \
+            for (int64_t t = 0; t < HN_KEY_BLOCK; t++) {                                          \
+                int64_t x = 0;                                                                    \
+                for (; x + 16 <= d; x += 16) {                                                    \
+                    v16_store(x16, LOAD(b + t, x));                                               \
+                    HN_UNROLL_FOR(int j = 0; j < 16; j++) y[(x + j) * HN_KEY_BLOCK + t] = x16[j]; \
+                }                                                                                 \
+                for (; x < d; x++) y[x * HN_KEY_BLOCK + t] = ONE(b + t, x);                       \
+            }                                                                                     \
+    }                                                                                             \
+    static void open_v_##NAME(float *y, const void *block, int64_t d, int64_t d_v)                \
+    {                                                                                             \
+        const ELEM *row = block;                                                                  \
+        for (int64_t t = 0; t < HN_SOFT_BLOCK; t++, y += d_v) {                                   \
+            int64_t x = 0;                                                                        \
+            for (; x + 16 <= d_v; x += 16) v16_store(y + x, LOAD(t, x));                          \
+            for (; x < d_v; x++) y[x] = ONE(t, x);                                                \
+        }                                                                                         \
+    }
+#define LOAD_ROW_F16(t, x) v16_load_f16(row + (t)*d + (x))
+#define ONE_ROW_F16(t, x) hn_f16_to_f32(row[(t)*d + (x)])
+#define LOAD_ROW_F32(t, x) v16_load(row + (t)*d + (x))
+#define ONE_ROW_F32(t, x) row[(t)*d + (x)]
+OPEN_LATENT(latent_f16, uint16_t, LOAD_ROW_F16, ONE_ROW_F16)
+OPEN_LATENT(latent_f32, float, LOAD_ROW_F32, ONE_ROW_F32)
+
 static const attn_reader attn_readers[HN_CACHE_TYPES] = {
     [HN_CACHE_F16] = { TABLE(f16_scores), TABLE(wide_scores), TABLE(f16_values), TABLE(wide_values), open_f16, open_f16,
-                       NULL },
-    [HN_CACHE_F32] = { TABLE(f32_scores), TABLE(f32_scores), TABLE(f32_values), TABLE(f32_values), NULL, NULL, NULL },
+                       NULL, false },
+    [HN_CACHE_F32] = { TABLE(f32_scores), TABLE(f32_scores), TABLE(f32_values), TABLE(f32_values), NULL, NULL, NULL,
+                       false },
 #if defined(HN_LANES_DOT8)
     [HN_CACHE_Q8_0] = { TABLE(q8_scores), TABLE(q8_scores), TABLE(q8_values), TABLE(wide_values), NULL, open_q8,
-                        scales_q8 },
+                        scales_q8, false },
 #endif
+}, latent_readers[HN_CACHE_TYPES] = {
+    [HN_CACHE_F16] = { TABLE(wide_scores), TABLE(wide_scores), TABLE(wide_values), TABLE(wide_values),
+                       open_k_latent_f16, open_v_latent_f16, NULL, true },
+    [HN_CACHE_F32] = { TABLE(wide_scores), TABLE(wide_scores), TABLE(wide_values), TABLE(wide_values),
+                       open_k_latent_f32, open_v_latent_f32, NULL, true },
 };
 
 /* s = tanh(s·(1/cap))·cap of rows [r0, rows) */
@@ -413,17 +453,17 @@ HN_INLINE int tile_rows(int64_t n)
 static void attn_block(const attn_rows *a, const attn_reader *how, const char *k, const char *v, int64_t r0,
                        int64_t rows, int64_t n_q, int64_t left, int64_t hidden)
 {
-    const bool many = rows >= HN_ATTN_WIDE;
+    const bool many = rows >= HN_ATTN_WIDE || how->always;
     const void *kb = k, *vb = v;
     int n;
-    if (many && how->open_k) how->open_k(a->wide, k, a->d), kb = a->wide;
+    if (many && how->open_k) how->open_k(a->wide, k, a->d, a->d_v), kb = a->wide;
     for (int64_t r = r0; r < rows; r += n) {
         n = tile_rows(rows - r);
         (many ? how->many_scores : how->scores)[n](a, kb, r);
     }
     if (a->cap != 0) cap_scores(a, r0, rows);
     attn_softmax(a, r0, rows, n_q, left, hidden);
-    if (many && how->open_v) how->open_v(a->wide, v, a->d), vb = a->wide;
+    if (many && how->open_v) how->open_v(a->wide, v, a->d, a->d_v), vb = a->wide;
     if (!many && how->scales_v) how->scales_v(a->wide, v, a->d, a->ahead);
     values_fn *const *values = many ? how->many_values : how->values;
     for (int64_t r = r0; r < rows; r += n) {
@@ -445,15 +485,15 @@ HN_INLINE float *take(float **at, int64_t n)
     return p;
 }
 
-static void attn_walk(const hn_attn *h, hn_cache_type type)
+static void attn_walk(const hn_attn *h, hn_cache_type type, const attn_reader *how)
 {
-    const int64_t d = h->d, n_q = h->n_q, rows = h->n_tok * n_q, rows16 = (rows + 15) & ~(int64_t)15;
+    const int64_t d = h->d, d_v = h->d_v ? h->d_v : d, n_q = h->n_q, rows = h->n_tok * n_q,
+                  rows16 = (rows + 15) & ~(int64_t)15;
     const int64_t n_all = h->n_kv + h->n_tok - 1;                       /* keys of the last token */
     const int64_t lo = h->window ? h->n_kv - h->window : INT64_MIN / 2; /* the first token sees keys from here on */
     const size_t pos_bytes = hn_cache_block_bytes(type, d) / HN_KEY_BLOCK;
-    const attn_reader *how = &attn_readers[type];
     float *at = h->scratch;
-    attn_rows a = { .d = d, .scale = h->scale, .cap = h->cap };
+    attn_rows a = { .d = d, .d_v = d_v, .scale = h->scale, .cap = h->cap };
     a.wide = take(&at, HN_SOFT_BLOCK * ((d + 15) & ~(int64_t)15));
     a.p = take(&at, rows16 * HN_SOFT_BLOCK);
     a.M = take(&at, rows16);
@@ -461,11 +501,11 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
     a.m = take(&at, rows16);
     a.l = take(&at, rows16);
     a.c = take(&at, rows16);
-    a.o = take(&at, rows16 * d);
-    attn_prepare(&a, h, type, at);
+    a.o = take(&at, rows16 * d_v);
+    attn_prepare(&a, h, how->always ? HN_CACHE_F32 : type, at);
     for (int64_t r = 0; r < rows16; r++) a.M[r] = -INFINITY, a.L[r] = 0.0f;
     for (int64_t r = 0; r < rows && !h->part; r++)
-        memset(h->out + r / n_q * h->out_stride + r % n_q * d, 0, (size_t)d * sizeof(float));
+        memset(h->out + r / n_q * h->out_stride + r % n_q * d_v, 0, (size_t)d_v * sizeof(float));
     int64_t split = h->part ? h->split0 : 0, end = h->part ? h->split1 : (n_all + HN_SPLIT - 1) / HN_SPLIT;
     if (lo > 0 && split < lo / HN_SPLIT) split = lo / HN_SPLIT;
     if (split < h->split_first) split = h->split_first;
@@ -475,7 +515,7 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
         int64_t last =
             at_most(h->n_tok, s0 + HN_SPLIT - lo) * n_q; /* rows from here on see none behind their windows */
         for (int64_t r = 0; r < rows16; r++) a.m[r] = -INFINITY, a.l[r] = 0.0f;
-        memset(a.o + first * d, 0, (size_t)((last - first) * d) * sizeof(float));
+        memset(a.o + first * d_v, 0, (size_t)((last - first) * d_v) * sizeof(float));
         for (int64_t b = s0; b < s1; b += HN_SOFT_BLOCK) {
             int64_t r0 = b < h->n_kv ? 0 : (b - h->n_kv + 1) * n_q;
             int64_t r1 = at_most(h->n_tok, b + HN_SOFT_BLOCK - lo) * n_q;
@@ -488,27 +528,29 @@ static void attn_walk(const hn_attn *h, hn_cache_type type)
         }
         for (int64_t r = first; r < last; r++) {
             if (!h->part) {
-                merge_one(&a.M[r], &a.L[r], h->out + r / n_q * h->out_stride + r % n_q * d, a.m[r], a.l[r], a.o + r * d,
-                          d);
+                merge_one(&a.M[r], &a.L[r], h->out + r / n_q * h->out_stride + r % n_q * d_v, a.m[r], a.l[r],
+                          a.o + r * d_v, d_v);
                 continue;
             }
-            float *part = h->part + ((split - h->split0) * rows + r) * (d + 2);
+            float *part = h->part + ((split - h->split0) * rows + r) * (d_v + 2);
             part[0] = a.m[r];
             part[1] = a.l[r];
-            memcpy(part + 2, a.o + r * d, (size_t)d * sizeof(float));
+            memcpy(part + 2, a.o + r * d_v, (size_t)d_v * sizeof(float));
         }
     }
     for (int64_t r = 0; r < rows && !h->part; r++) {
-        float *out = h->out + r / n_q * h->out_stride + r % n_q * d;
-        if (h->sink) merge_sink(&a.M[r], &a.L[r], out, h->sink[r % n_q], d);
-        for (int64_t i = 0; i < d; i++) out[i] = out[i] / a.L[r];
+        float *out = h->out + r / n_q * h->out_stride + r % n_q * d_v;
+        if (h->sink) merge_sink(&a.M[r], &a.L[r], out, h->sink[r % n_q], d_v);
+        for (int64_t i = 0; i < d_v; i++) out[i] = out[i] / a.L[r];
     }
 }
 
-static void attn_f16(const hn_attn *h) { attn_walk(h, HN_CACHE_F16); }
-static void attn_f32(const hn_attn *h) { attn_walk(h, HN_CACHE_F32); }
+static void attn_f16(const hn_attn *h) { attn_walk(h, HN_CACHE_F16, &attn_readers[HN_CACHE_F16]); }
+static void attn_f32(const hn_attn *h) { attn_walk(h, HN_CACHE_F32, &attn_readers[HN_CACHE_F32]); }
+static void latent_f16(const hn_attn *h) { attn_walk(h, HN_CACHE_F16, &latent_readers[HN_CACHE_F16]); }
+static void latent_f32(const hn_attn *h) { attn_walk(h, HN_CACHE_F32, &latent_readers[HN_CACHE_F32]); }
 #if defined(HN_LANES_DOT8)
-static void attn_q8(const hn_attn *h) { attn_walk(h, HN_CACHE_Q8_0); }
+static void attn_q8(const hn_attn *h) { attn_walk(h, HN_CACHE_Q8_0, &attn_readers[HN_CACHE_Q8_0]); }
 #define HN_LANES_ATTN_Q8 [HN_CACHE_Q8_0] = attn_q8
 #else
 #define HN_LANES_ATTN_Q8 [HN_CACHE_Q8_0] = NULL
@@ -541,4 +583,5 @@ static void store_v_f16(void *v, const float *x, int64_t d, int64_t pos)
 
 #define HN_LANES_ATTN                                                                   \
     .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, HN_LANES_ATTN_Q8 }, \
+    .attn_latent = { [HN_CACHE_F16] = latent_f16, [HN_CACHE_F32] = latent_f32 },        \
     HN_LANES_STORES.attn_merge = attn_merge,

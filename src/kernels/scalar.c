@@ -388,27 +388,34 @@ static const hn_gemm_ops gemm_ops = { .tile = gemm_plain_tile,
 
 static uint16_t to_f16(float x) { return hn_f32_to_f16(x); }
 
-#define CACHE_FLOAT(NAME, ELEM, NARROW, WIDEN)                                                        \
-    static void store_k_##NAME(void *k, const float *x, int64_t d, int64_t pos)                       \
-    {                                                                                                 \
-        ELEM *y = (ELEM *)k + pos / HN_KEY_BLOCK * d * HN_KEY_BLOCK + pos % HN_KEY_BLOCK;             \
-        for (int64_t i = 0; i < d; i++) y[i * HN_KEY_BLOCK] = NARROW(x[i]);                           \
-    }                                                                                                 \
-    static void store_v_##NAME(void *v, const float *x, int64_t d, int64_t pos)                       \
-    {                                                                                                 \
-        for (int64_t i = 0; i < d; i++) ((ELEM *)v)[pos * d + i] = NARROW(x[i]);                      \
-    }                                                                                                 \
-    static float score_##NAME(const float *q, const void *split, int64_t d, int64_t t)                \
-    {                                                                                                 \
-        const ELEM *k = (const ELEM *)split + t / HN_KEY_BLOCK * d * HN_KEY_BLOCK + t % HN_KEY_BLOCK; \
-        float s = 0.0f;                                                                               \
-        for (int64_t i = 0; i < d; i++) s = fmaf(q[i], WIDEN(k[i * HN_KEY_BLOCK]), s);                \
-        return s;                                                                                     \
-    }                                                                                                 \
-    static void add_value_##NAME(float *o, float p, const void *split, int64_t d, int64_t t)          \
-    {                                                                                                 \
-        const ELEM *v = (const ELEM *)split + t * d;                                                  \
-        for (int64_t i = 0; i < d; i++) o[i] = fmaf(p, WIDEN(v[i]), o[i]);                            \
+#define CACHE_FLOAT(NAME, ELEM, NARROW, WIDEN)                                                            \
+    static void store_k_##NAME(void *k, const float *x, int64_t d, int64_t pos)                           \
+    {                                                                                                     \
+        ELEM *y = (ELEM *)k + pos / HN_KEY_BLOCK * d * HN_KEY_BLOCK + pos % HN_KEY_BLOCK;                 \
+        for (int64_t i = 0; i < d; i++) y[i * HN_KEY_BLOCK] = NARROW(x[i]);                               \
+    }                                                                                                     \
+    static void store_v_##NAME(void *v, const float *x, int64_t d, int64_t pos)                           \
+    {                                                                                                     \
+        for (int64_t i = 0; i < d; i++) ((ELEM *)v)[pos * d + i] = NARROW(x[i]);                          \
+    }                                                                                                     \
+    static float score_##NAME(const float *q, const void *split, int64_t d, int64_t t)                    \
+    {                                                                                                     \
+        const ELEM *k = (const ELEM *)split + t / HN_KEY_BLOCK * d * HN_KEY_BLOCK + t % HN_KEY_BLOCK;     \
+        float s = 0.0f;                                                                                   \
+        for (int64_t i = 0; i < d; i++) s = fmaf(q[i], WIDEN(k[i * HN_KEY_BLOCK]), s);                    \
+        return s;                                                                                         \
+    }                                                                                                     \
+    static void add_value_##NAME(float *o, float p, const void *split, int64_t d, int64_t t, int64_t d_v) \
+    {                                                                                                     \
+        const ELEM *v = (const ELEM *)split + t * d;                                                      \
+        for (int64_t i = 0; i < d_v; i++) o[i] = fmaf(p, WIDEN(v[i]), o[i]);                              \
+    }                                                                                                     \
+    static float score_latent_##NAME(const float *q, const void *split, int64_t d, int64_t t)             \
+    {                                                                                                     \
+        const ELEM *k = (const ELEM *)split + t * d;                                                      \
+        float s = 0.0f;                                                                                   \
+        for (int64_t i = 0; i < d; i++) s = fmaf(q[i], WIDEN(k[i]), s);                                   \
+        return s;                                                                                         \
     }
 CACHE_FLOAT(f16, uint16_t, to_f16, hn_f16_to_f32)
 CACHE_FLOAT(f32, float, same_f32, same_f32)
@@ -484,14 +491,25 @@ static float score_q8(const float *q, const void *split, int64_t d, int64_t t)
     return s;
 }
 
-static void add_value_q8(float *o, float p, const void *split, int64_t d, int64_t t)
+/* Element i of position t, [16][d4] codes and [16][groups] scales a block. */
+static float value_q8(const void *split, int64_t d, int64_t t, int64_t i)
 {
     int64_t d4 = hn_cache_d4(d), n_g = hn_cache_groups(d), lane = t % HN_KEY_BLOCK;
     const uint8_t *block = (const uint8_t *)split + (size_t)(t / HN_KEY_BLOCK) * hn_cache_block_bytes(HN_CACHE_Q8_0, d);
     const uint16_t *scales = (const uint16_t *)(block + d4 * HN_KEY_BLOCK);
-    for (int64_t i = 0; i < d; i++)
-        o[i] =
-            fmaf(p, (float)(int8_t)block[lane * d4 + i] * hn_f16_to_f32(scales[lane * n_g + i / HN_CACHE_GROUP]), o[i]);
+    return (float)(int8_t)block[lane * d4 + i] * hn_f16_to_f32(scales[lane * n_g + i / HN_CACHE_GROUP]);
+}
+
+static void add_value_q8(float *o, float p, const void *split, int64_t d, int64_t t, int64_t d_v)
+{
+    for (int64_t i = 0; i < d_v; i++) o[i] = fmaf(p, value_q8(split, d, t, i), o[i]);
+}
+
+static float score_latent_q8(const float *q, const void *split, int64_t d, int64_t t)
+{
+    float s = 0.0f;
+    for (int64_t i = 0; i < d; i++) s = fmaf(q[i], value_q8(split, d, t, i), s);
+    return s;
 }
 
 /* ---- attention --------------------------------------------------------------------------------------- */
@@ -526,20 +544,21 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
     for (int64_t i = 0; i < d; i++) out[i] = out[i] / L;
 }
 
-#define ATTN(NAME, TYPE)                                                                                               \
+#define ATTN(NAME, TYPE, SCORE, VALUE)                                                                                 \
     /* one query against keys [s0, s1) of a split, of which it sees those from lo on */                                \
     static void split_##NAME(const hn_attn *a, const float *q, int64_t s0, int64_t s1, int64_t lo, float *m, float *l, \
                              float *o)                                                                                 \
     {                                                                                                                  \
         *m = -INFINITY;                                                                                                \
         *l = 0.0f;                                                                                                     \
-        for (int64_t i = 0; i < a->d; i++) o[i] = 0.0f;                                                                \
+        const int64_t d_v = a->d_v ? a->d_v : a->d;                                                                    \
+        for (int64_t i = 0; i < d_v; i++) o[i] = 0.0f;                                                                 \
         for (int64_t t0 = lo > s0 ? lo / HN_SOFT_BLOCK * HN_SOFT_BLOCK : s0; t0 < s1; t0 += HN_SOFT_BLOCK) {           \
             const size_t at = hn_attn_at(a, hn_cache_block_bytes(TYPE, a->d) / HN_KEY_BLOCK, t0);                      \
             const char *k = (const char *)a->k + at, *v = (const char *)a->v + at;                                     \
             float p[HN_SOFT_BLOCK], mn = *m, lanes[16];                                                                \
             for (int64_t t = t0; t < t0 + HN_SOFT_BLOCK; t++) {                                                        \
-                p[t - t0] = t >= lo && t < s1 ? score_##NAME(q, k, a->d, t - t0) * a->scale : -INFINITY;               \
+                p[t - t0] = t >= lo && t < s1 ? SCORE(q, k, a->d, t - t0) * a->scale : -INFINITY;                      \
                 if (a->cap != 0 && t >= lo && t < s1) p[t - t0] = capped(p[t - t0], a->cap);                           \
                 mn = larger(mn, p[t - t0]);                                                                            \
             }                                                                                                          \
@@ -547,41 +566,45 @@ static void attn_merge(float *out, const float *part, int64_t stride, int64_t n_
             for (int j = 0; j < HN_SOFT_BLOCK; j++) p[j] = hn_exp_inline(p[j] - mn);                                   \
             for (int j = 0; j < 16; j++) lanes[j] = ((p[j] + p[j + 16]) + p[j + 32]) + p[j + 48];                      \
             *l = *l * c + tree16(lanes);                                                                               \
-            for (int64_t i = 0; i < a->d; i++) o[i] *= c;                                                              \
+            for (int64_t i = 0; i < d_v; i++) o[i] *= c;                                                               \
             for (int64_t t = lo > t0 ? lo : t0; t < t0 + HN_SOFT_BLOCK && t < s1; t++)                                 \
-                add_value_##NAME(o, p[t - t0], v, a->d, t - t0);                                                       \
+                VALUE(o, p[t - t0], v, a->d, t - t0, d_v);                                                             \
             *m = mn;                                                                                                   \
         }                                                                                                              \
     }                                                                                                                  \
     static void attn_##NAME(const hn_attn *a)                                                                          \
     {                                                                                                                  \
-        int64_t d = a->d, rows = a->n_tok * a->n_q;                                                                    \
+        int64_t d_v = a->d_v ? a->d_v : a->d, rows = a->n_tok * a->n_q;                                                \
         for (int64_t r = 0; r < rows; r++) {                                                                           \
             int64_t it = r / a->n_q, n_kv = a->n_kv + it;                                                              \
-            const float *q = a->q + it * a->q_stride + r % a->n_q * d;                                                 \
-            float *out = a->out + it * a->out_stride + r % a->n_q * d, *o = a->scratch, M = -INFINITY, L = 0.0f, m, l; \
+            const float *q = a->q + it * a->q_stride + r % a->n_q * a->d;                                              \
+            float *out = a->out + it * a->out_stride + r % a->n_q * d_v, *o = a->scratch, M = -INFINITY, L = 0.0f, m,  \
+                  l;                                                                                                   \
             int64_t lo = a->window && n_kv > a->window ? n_kv - a->window : 0;                                         \
             int64_t split = a->part ? a->split0 : 0, end = a->part ? a->split1 : (n_kv + HN_SPLIT - 1) / HN_SPLIT;     \
             if (split < lo / HN_SPLIT) split = lo / HN_SPLIT;                                                          \
             if (split < a->split_first) split = a->split_first;                                                        \
-            for (int64_t i = 0; i < d && !a->part; i++) out[i] = 0.0f;                                                 \
+            for (int64_t i = 0; i < d_v && !a->part; i++) out[i] = 0.0f;                                               \
             for (; split < end && split * HN_SPLIT < n_kv; split++) {                                                  \
                 int64_t s0 = split * HN_SPLIT, s1 = s0 + HN_SPLIT < n_kv ? s0 + HN_SPLIT : n_kv;                       \
                 if (a->part) {                                                                                         \
-                    float *part = a->part + ((split - a->split0) * rows + r) * (d + 2);                                \
+                    float *part = a->part + ((split - a->split0) * rows + r) * (d_v + 2);                              \
                     split_##NAME(a, q, s0, s1, lo, &part[0], &part[1], part + 2);                                      \
                 } else {                                                                                               \
                     split_##NAME(a, q, s0, s1, lo, &m, &l, o);                                                         \
-                    merge_one(&M, &L, out, m, l, o, d);                                                                \
+                    merge_one(&M, &L, out, m, l, o, d_v);                                                              \
                 }                                                                                                      \
             }                                                                                                          \
-            if (a->sink && !a->part) merge_sink(&M, &L, out, a->sink[r % a->n_q], d);                                  \
-            for (int64_t i = 0; i < d && !a->part; i++) out[i] = out[i] / L;                                           \
+            if (a->sink && !a->part) merge_sink(&M, &L, out, a->sink[r % a->n_q], d_v);                                \
+            for (int64_t i = 0; i < d_v && !a->part; i++) out[i] = out[i] / L;                                         \
         }                                                                                                              \
     }
-ATTN(f16, HN_CACHE_F16)
-ATTN(f32, HN_CACHE_F32)
-ATTN(q8, HN_CACHE_Q8_0)
+ATTN(f16, HN_CACHE_F16, score_f16, add_value_f16)
+ATTN(f32, HN_CACHE_F32, score_f32, add_value_f32)
+ATTN(q8, HN_CACHE_Q8_0, score_q8, add_value_q8)
+ATTN(latent_f16, HN_CACHE_F16, score_latent_f16, add_value_f16)
+ATTN(latent_f32, HN_CACHE_F32, score_latent_f32, add_value_f32)
+ATTN(latent_q8, HN_CACHE_Q8_0, score_latent_q8, add_value_q8)
 
 /* ---- adapters ------------------------------------------------------------------------------------------ */
 
@@ -637,6 +660,9 @@ const hn_kernels HN_SCALAR = {
     .wkv6 = wkv6,
     .wkv7 = wkv7,
     .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, [HN_CACHE_Q8_0] = attn_q8 },
+    .attn_latent = { [HN_CACHE_F16] = attn_latent_f16,
+                     [HN_CACHE_F32] = attn_latent_f32,
+                     [HN_CACHE_Q8_0] = attn_latent_q8 },
     .attn_merge = attn_merge,
     .store_k = { [HN_CACHE_F16] = store_k_f16, [HN_CACHE_F32] = store_k_f32, [HN_CACHE_Q8_0] = store_k_q8 },
     .store_v = { [HN_CACHE_F16] = store_v_f16, [HN_CACHE_F32] = store_v_f32, [HN_CACHE_Q8_0] = store_v_q8 },

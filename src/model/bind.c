@@ -105,8 +105,9 @@ static hone_status bind_values(hone_model *m, const float **out, const char *nam
 
 static void full_name(char dst[96], const char *name, int32_t il)
 {
-    if (il < 0) snprintf(dst, 96, "%s", name);
-    else snprintf(dst, 96, "blk.%d.%s", (int)il, name);
+    enum { LONGEST = 64 }; /* of slots */
+    if (il < 0) snprintf(dst, 96, "%.*s", LONGEST, name);
+    else snprintf(dst, 96, "blk.%d.%.*s", (int)il, LONGEST, name);
 }
 
 static const hn_gguf_tensor *tensor_of(const hone_model *m, const char *name, int32_t il)

@@ -62,7 +62,7 @@ void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     const hn_switches *is = hp->is;
     bool windowed = is_windowed(hp, il);
-    *out = (hn_layer_plan){ .mixer = HN_MIXER_ATTN,
+    *out = (hn_layer_plan){ .mixer = is->latent ? HN_MIXER_MLA : HN_MIXER_ATTN,
                             .ffn = has_experts(hp, il)     ? HN_FFN_MOE
                                    : is->ffn == HN_FFN_MOE ? HN_FFN_GLU
                                                            : is->ffn,
@@ -217,13 +217,14 @@ const hn_family hn_family_rwkv7 = { "rwkv7",    HN_RWKV7,   false,       hn_rwkv
                                     rwkv7_plan, rwkv_outer, rwkv7_layer, NULL };
 
 static const hn_family *const families[] = {
-    &hn_family_llama,    &hn_family_qwen2,      &hn_family_qwen3,      &hn_family_gemma3,     &hn_family_rwkv6,
-    &hn_family_rwkv7,    &hn_family_arcee,      &hn_family_cohere2,    &hn_family_command_r,  &hn_family_ernie4_5,
-    &hn_family_exaone4,  &hn_family_gemma,      &hn_family_gemma2,     &hn_family_glm4,       &hn_family_gpt2,
-    &hn_family_gptneox,  &hn_family_granite,    &hn_family_hunyuan,    &hn_family_mistral3,   &hn_family_olmo2,
-    &hn_family_phi3,     &hn_family_seed_oss,   &hn_family_smollm3,    &hn_family_starcoder2, &hn_family_qwen3moe,
-    &hn_family_qwen2moe, &hn_family_olmoe,      &hn_family_granitemoe, &hn_family_dots1,      &hn_family_ernie4_5_moe,
-    &hn_family_glm4moe,  &hn_family_minimax_m2, &hn_family_gpt_oss,    &hn_family_llama4,
+    &hn_family_llama,      &hn_family_qwen2,        &hn_family_qwen3,    &hn_family_gemma3,     &hn_family_rwkv6,
+    &hn_family_rwkv7,      &hn_family_deepseek2,    &hn_family_mistral4, &hn_family_arcee,      &hn_family_cohere2,
+    &hn_family_command_r,  &hn_family_ernie4_5,     &hn_family_exaone4,  &hn_family_gemma,      &hn_family_gemma2,
+    &hn_family_glm4,       &hn_family_gpt2,         &hn_family_gptneox,  &hn_family_granite,    &hn_family_hunyuan,
+    &hn_family_mistral3,   &hn_family_olmo2,        &hn_family_phi3,     &hn_family_seed_oss,   &hn_family_smollm3,
+    &hn_family_starcoder2, &hn_family_qwen3moe,     &hn_family_qwen2moe, &hn_family_olmoe,      &hn_family_granitemoe,
+    &hn_family_dots1,      &hn_family_ernie4_5_moe, &hn_family_glm4moe,  &hn_family_minimax_m2, &hn_family_gpt_oss,
+    &hn_family_llama4,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)
@@ -263,6 +264,13 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_V: return (int64_t)p->n_head_kv * p->d_v;
     case HN_DIM_QKV: return (int64_t)p->n_head * p->d_k + (int64_t)p->n_head_kv * (p->d_k + p->d_v);
     case HN_DIM_O: return (int64_t)p->n_head * p->d_v;
+    case HN_DIM_RANK_Q: return hp->rank_q;
+    case HN_DIM_RANK_KV: return hp->rank_kv;
+    case HN_DIM_LATENT: return (int64_t)hp->rank_kv + hp->d_rope;
+    case HN_DIM_NOPE: return hp->d_nope;
+    case HN_DIM_VALUE_HEAD: return hp->d_value;
+    case HN_DIM_Q_HEADS: return (int64_t)p->n_head * (hp->d_nope + hp->d_rope);
+    case HN_DIM_V_HEADS: return (int64_t)p->n_head * hp->d_value;
     case HN_DIM_EXPERTS: return hp->moe.n_expert;
     case HN_DIM_FF_EXP: return hp->moe.n_ff;
     case HN_DIM_FF2_EXP: return 2 * (int64_t)hp->moe.n_ff;

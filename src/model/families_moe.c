@@ -22,12 +22,6 @@ static const hn_slot factors_outer[] = {
 #define HEADS_NORMED(n_q, n_k)                                      \
     NORM("attn_q_norm", attn_q_norm, n_q, "self_attn.q_norm", MAY), \
         NORM("attn_k_norm", attn_k_norm, n_k, "self_attn.k_norm", MAY)
-#define DENSE .layers = HN_IN_DENSE
-#define DENSE_GLU                                                                      \
-    LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", DENSE), \
-        LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", DENSE),     \
-        LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj", DENSE)
-
 /* ---- softmax over all ---------------------------------------------------------------------------------- */
 
 static const hn_slot qwen3moe_layer[] = {

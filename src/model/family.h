@@ -51,9 +51,12 @@ typedef struct hn_hparams {
     float logit_mul, logit_cap; /* of logits; 0: none */
     float attn_scale, attn_cap; /* of scores; 0: 1/√d, none */
     hn_temperature temperature; /* of queries */
-    int32_t window;             /* windowed layers see so many positions, their own too; 0: no such layers */
-    const uint8_t *windowed;    /* [n_layer] or NULL: by */
-    int32_t window_period;      /* the last of so many layers sees everything */
+    /* latent attention: ranks (of queries 0: they are not compressed), and of each head what does not turn, what does,
+     * and its value */
+    int32_t rank_q, rank_kv, d_nope, d_rope, d_value;
+    int32_t window;          /* windowed layers see so many positions, their own too; 0: no such layers */
+    const uint8_t *windowed; /* [n_layer] or NULL: by */
+    int32_t window_period;   /* the last of so many layers sees everything */
     hn_moe_numbers moe;
     float ln_eps; /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
     int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
@@ -61,7 +64,7 @@ typedef struct hn_hparams {
 
 /* ---- the plan: what one layer does ------------------------------------------------------------------ */
 
-typedef enum hn_mixer { HN_MIXER_ATTN = 0, HN_MIXER_RWKV6, HN_MIXER_RWKV7, HN_MIXER_KINDS } hn_mixer;
+typedef enum hn_mixer { HN_MIXER_ATTN = 0, HN_MIXER_MLA, HN_MIXER_RWKV6, HN_MIXER_RWKV7, HN_MIXER_KINDS } hn_mixer;
 typedef enum hn_ffn { HN_FFN_GLU = 0, HN_FFN_MLP, HN_FFN_MOE, HN_FFN_CHANNEL_MIX, HN_FFN_KINDS } hn_ffn;
 
 typedef struct hn_layer_plan {
@@ -83,7 +86,11 @@ typedef struct hn_layer_plan {
 enum { HN_LLAMA4_CHUNK = 8192 }; /* not in its files */
 
 /* Has such a layer a state instead of positions? */
-static inline bool hn_plan_has_state(const hn_layer_plan *p) { return p->mixer != HN_MIXER_ATTN; }
+static inline bool hn_plan_has_positions(const hn_layer_plan *p)
+{
+    return p->mixer == HN_MIXER_ATTN || p->mixer == HN_MIXER_MLA;
+}
+static inline bool hn_plan_has_state(const hn_layer_plan *p) { return !hn_plan_has_positions(p); }
 
 /* ---- slots: which tensors a family has --------------------------------------------------------------- */
 
@@ -100,7 +107,14 @@ typedef enum hn_dim {
     HN_DIM_QKV,
     HN_DIM_O,
     HN_DIM_FF,
-    HN_DIM_FF2, /* gate and up together */
+    HN_DIM_RANK_Q, /* latent attention */
+    HN_DIM_RANK_KV,
+    HN_DIM_LATENT, /* rank_kv + d_rope */
+    HN_DIM_NOPE,
+    HN_DIM_VALUE_HEAD,
+    HN_DIM_Q_HEADS, /* n_head·(d_nope + d_rope) */
+    HN_DIM_V_HEADS, /* n_head·d_value */
+    HN_DIM_FF2,     /* gate and up together */
     HN_DIM_EXPERTS,
     HN_DIM_FF_EXP, /* of one expert */
     HN_DIM_FF2_EXP,
@@ -211,6 +225,8 @@ typedef uint64_t hn_family_set;
 #define HN_ERNIE45 HN_FAMILY_BIT(17)
 #define HN_COMMAND_R HN_FAMILY_BIT(18)
 #define HN_COHERE2 HN_FAMILY_BIT(19)
+#define HN_DEEPSEEK2 HN_FAMILY_BIT(30)
+#define HN_MISTRAL4 HN_FAMILY_BIT(31)
 #define HN_STARCODER2 HN_FAMILY_BIT(32)
 #define HN_GPTNEOX HN_FAMILY_BIT(33)
 #define HN_GPT2 HN_FAMILY_BIT(34)
@@ -252,12 +268,14 @@ typedef struct hn_moe_switches {
     enum { HN_MOE_NORM_KEY = 0, HN_MOE_NORM_ALWAYS, HN_MOE_NORM_NEVER } norm; /* KEY: expert_weights_norm */
     bool reads_lead, needs_period; /* leading_dense_block_count, interleave_moe_layer_step */
     bool plain_shared;             /* the width of the shared expert is in its tensors alone */
+    bool gating_by_bias;           /* where the key is absent: sigmoid with a bias of the choice, softmax without */
 } hn_moe_switches;
 
 /* What tells transformers apart beside their tensors: 0 is what llama does. */
 typedef struct hn_switches {
     bool neox, layer_norm;
     bool part_turns; /* of heads whose pairs are neighbours; of others a part may always turn */
+    bool latent;     /* keys and values are compressed: HN_MIXER_MLA */
     bool sqrt_embd;  /* embeddings times √n_embd */
     bool parallel;   /* both halves begin with the same x */
     bool qk_norm_after;
@@ -289,6 +307,7 @@ typedef struct hn_family {
 /* families.c and families_*.c: the rows. */
 extern const hn_family hn_family_llama, hn_family_qwen2, hn_family_qwen3, hn_family_gemma3, hn_family_rwkv6,
     hn_family_rwkv7;
+extern const hn_family hn_family_deepseek2, hn_family_mistral4;
 extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, hn_family_ernie4_5, hn_family_exaone4,
     hn_family_gemma, hn_family_gemma2, hn_family_glm4, hn_family_gpt2, hn_family_gptneox, hn_family_granite,
     hn_family_hunyuan, hn_family_mistral3, hn_family_olmo2, hn_family_phi3, hn_family_seed_oss, hn_family_smollm3,
@@ -309,6 +328,8 @@ typedef struct hn_layer {
     const float *attn_norm, *attn_norm_b, *ffn_norm, *ffn_norm_b; /* before the mixer, before the feed-forward part */
     const float *attn_post_norm, *ffn_post_norm;                  /* of what they give, before it is added */
     const float *attn_q_norm, *attn_k_norm;                       /* [d_k], of each head */
+    const float *q_a_norm, *kv_a_norm;                            /* [rank_q], [rank_kv] */
+    hn_weight q_a, q_b, kv_a, k_b, v_b;                           /* latent attention; k_b, v_b: rows of heads */
     hn_weight attn_q, attn_k, attn_v, attn_output;
     hn_weight ffn_gate, ffn_up, ffn_down;
     const float *attn_sinks; /* [n_head] */

@@ -9,6 +9,7 @@ static const struct {
     hn_width_fn *scratch;
 } mixers[HN_MIXER_KINDS] = {
     [HN_MIXER_ATTN] = { hn_block_attn, hn_block_attn_scratch },
+    [HN_MIXER_MLA] = { hn_block_mla, hn_block_mla_scratch },
     [HN_MIXER_RWKV6] = { hn_block_rwkv6, hn_block_rwkv_scratch },
     [HN_MIXER_RWKV7] = { hn_block_rwkv7, hn_block_rwkv_scratch },
 }, ffns[HN_FFN_KINDS] = {
@@ -152,6 +153,8 @@ static const struct {
               ROWS(q),
               ROWS(k),
               ROWS(v),
+              ROWS(query),
+              ACTS(room, 1),
               ROWS(rope[HN_ROPE_ALL]),
               ROWS(rope[HN_ROPE_WINDOW]),
               ROWS(r),

@@ -11,6 +11,8 @@ typedef struct hn_scratch {
     hn_buf *x, *h;    /* the residual stream, and what a half of a layer gives: they may change places in a pass */
     hn_act *act, *ff; /* what a half's products take; what the last product of the feed-forward part takes */
     hn_buf *q, *k, *v, *rope[HN_ROPES];
+    hn_buf *query; /* latent attention: queries of latent rows */
+    hn_act *room;  /* and of its products by head */
     /* experts: what was picked; the shared one's gate; rows by expert, [n_tok·n_used], that they take and that the
      * last product takes */
     hn_buf *picks, *shared_gate;
@@ -24,7 +26,7 @@ typedef struct hn_scratch {
 typedef struct hn_scratch_width {
     int64_t n_used; /* experts of a row */
     int64_t picks, shared_gate, moe_in, moe;
-    int64_t x, h, act, ff, q, k, v, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
+    int64_t x, h, act, ff, q, k, v, query, room, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
 } hn_scratch_width;
 
 typedef struct hn_forward {
@@ -67,7 +69,7 @@ void hn_forward_narrow(const hone_model *m, hn_forward *f);
 /* A half of layer il: x += what it makes of norm(x), for the rows to be given; memory is filled for all. */
 typedef void hn_half_fn(const hone_model *m, hn_forward *f, int32_t il);
 hn_half_fn hn_mixer_forward, hn_ffn_forward; /* whichever the plan names */
-hn_half_fn hn_block_attn, hn_block_glu, hn_block_mlp, hn_block_moe, hn_block_rwkv6, hn_block_rwkv7,
+hn_half_fn hn_block_attn, hn_block_mla, hn_block_glu, hn_block_mlp, hn_block_moe, hn_block_rwkv6, hn_block_rwkv7,
     hn_block_channel_mix;
 /* The norm before a half, of n_tok rows of x, into act: the model's kind, b NULL: without; w NULL: x as it is. */
 void hn_forward_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok);
@@ -82,8 +84,8 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il);
 
 /* Raises w to what such a layer's block wants. */
 typedef void hn_width_fn(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w);
-hn_width_fn hn_block_attn_scratch, hn_block_ff_scratch, hn_block_moe_scratch, hn_block_rwkv_scratch,
-    hn_block_channel_mix_scratch;
+hn_width_fn hn_block_attn_scratch, hn_block_mla_scratch, hn_block_ff_scratch, hn_block_moe_scratch,
+    hn_block_rwkv_scratch, hn_block_channel_mix_scratch;
 static inline void hn_at_least(int64_t *width, int64_t n) { *width = *width > n ? *width : n; }
 
 /* Bytes of scratch for n_tok rows. */

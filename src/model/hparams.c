@@ -138,7 +138,7 @@ static hone_status head_hparams(hone_model *m, hone_error *err)
     hn_hparams *hp = &m->hp;
     hone_status st;
     char key[128];
-    int32_t key_len, value_len;
+    int32_t key_len = 0, value_len = 0;
     if ((st = hn_get_int(m, "attention.key_length", 1, 65536, 0, &key_len, err)) != HONE_OK) return st;
     if (!key_len) {
         if (hp->n_embd % hp->n_head)
@@ -243,6 +243,36 @@ static hone_status temperature_hparams(hone_model *m, hone_error *err)
     return st;
 }
 
+/* Latent attention's numbers. Its scores are scaled by the width of the heads that were compressed, and, where YaRN
+ * stretches positions, by the square of a magnitude: the file has a tenth of mscale_all_dim (DeepSeek-V2, 2024). */
+static hone_status latent_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    char key[128];
+    int32_t d;
+    float factor, multiplier;
+    bool yarn;
+    hone_status st;
+    if ((st = hn_get_int(m, "attention.q_lora_rank", 0, HN_MAX_EMBD, 0, &hp->rank_q, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "attention.kv_lora_rank", 1, 65536, -1, &hp->rank_kv, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "attention.key_length_mla", 1, 65536, -1, &d, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "attention.value_length_mla", 1, 65536, -1, &hp->d_value, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "rope.dimension_count", 2, 65536, -1, &hp->d_rope, err)) != HONE_OK) return st;
+    if (hp->d_rope >= d)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected less than attention.key_length_mla = %d", m->path,
+                       hn_arch_key(m, key, "rope.dimension_count"), hp->d_rope, d);
+    hp->d_nope = d - hp->d_rope;
+    hp->n_head_kv = 1;
+    hp->head_dim = hp->rank_kv + hp->d_rope;
+    if ((st = hn_rope_scaling(m, &factor, &yarn, err)) != HONE_OK) return st;
+    if ((st = hn_get_real(m, "rope.scaling.yarn_log_multiplier", -1e-30, 1e6, 0, &multiplier, err)) != HONE_OK)
+        return st;
+    double grown = 1.0;
+    if (yarn && factor > 1.0f) grown += (double)multiplier * (hn_log2_f64((double)factor) * 0.693147180559945309417);
+    hp->attn_scale = (float)(grown * grown / sqrt((double)d));
+    return HONE_OK;
+}
+
 hone_status hn_attn_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -255,7 +285,7 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
     if (is->reads & HN_READS_PARALLEL && (st = hn_get_bool(m, "use_parallel_residual", &hp->parallel, err)) != HONE_OK)
         return st;
     if ((st = shape_hparams(m, err)) != HONE_OK) return st;
-    if ((st = head_hparams(m, err)) != HONE_OK) return st;
+    if ((st = (is->latent ? latent_hparams : head_hparams)(m, err)) != HONE_OK) return st;
     if (is->moe && (st = hn_moe_hparams(m, err)) != HONE_OK) return st;
     if ((st = window_hparams(m, err)) != HONE_OK) return st;
     if ((st = scale_hparams(m, err)) != HONE_OK) return st;

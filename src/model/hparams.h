@@ -18,7 +18,9 @@ hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone
 
 /* Each family's numbers. */
 hone_status hn_attn_hparams(hone_model *m, hone_error *err); /* of transformers, by their switches */
-hone_status hn_moe_hparams(hone_model *m, hone_error *err);  /* hparams_moe.c: of experts, by their switches */
+/* How much slower all pairs turn (1: as they are), and whether YaRN says which. */
+hone_status hn_rope_scaling(const hone_model *m, float *factor, bool *yarn, hone_error *err);
+hone_status hn_moe_hparams(hone_model *m, hone_error *err); /* hparams_moe.c: of experts, by their switches */
 hone_status hn_rwkv6_hparams(hone_model *m, hone_error *err);
 hone_status hn_rwkv7_hparams(hone_model *m, hone_error *err);
 

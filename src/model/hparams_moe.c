@@ -46,6 +46,16 @@ static hone_status groups(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+static bool has_choice_bias(const hone_model *m)
+{
+    char name[64];
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        snprintf(name, sizeof name, "blk.%d.exp_probs_b.bias", (int)il);
+        if (hn_gguf_find_tensor(m->file, name)) return true;
+    }
+    return false;
+}
+
 /* How scores are made and weights end. */
 static hone_status choice(hone_model *m, hone_error *err)
 {
@@ -53,6 +63,7 @@ static hone_status choice(hone_model *m, hone_error *err)
     const hn_moe_switches *is = m->hp.is->moe;
     char key[128];
     int32_t func, absent = is->gating ? (int32_t)is->gating : (int32_t)is->gating_absent;
+    if (is->gating_by_bias) absent = has_choice_bias(m) ? HN_GATING_SIGMOID : HN_GATING_SOFTMAX;
     bool norm = is->norm == HN_MOE_NORM_ALWAYS;
     hone_status st = hn_get_int(m, "expert_gating_func", 0, INT32_MAX, absent, &func, err);
     if (st != HONE_OK) return st;

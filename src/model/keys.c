@@ -16,12 +16,13 @@
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS | \
      HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX | HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_DOTS1 | HN_GLM4MOE | \
      HN_MINIMAX_M2 | HN_GPT_OSS)
+#define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4)
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
-     HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4)
+     HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT)
 #define MOE                                                                                                         \
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
-     HN_GPT_OSS | HN_LLAMA4)
+     HN_GPT_OSS | HN_LLAMA4 | LATENT)
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE)
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS)
@@ -85,8 +86,8 @@ static const known_key known[] = {
     READS("vocab_size", ALL),
     READS("attention.head_count", ATTN),
     READS("attention.head_count_kv", ATTN),
-    READS("attention.key_length", ATTN),
-    READS("attention.value_length", ATTN),
+    READS("attention.key_length", ATTN & ~LATENT),
+    READS("attention.value_length", ATTN & ~LATENT),
     READS("attention.layer_norm_rms_epsilon", ATTN & ~LAYER_NORM),
     READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM),
     READS("attention.sliding_window", ATTN), /* hone_model_info.n_window */
@@ -110,8 +111,12 @@ static const known_key known[] = {
     READS("attention.scale", GRANITE),
     READS("logit_scale", GRANITE | HN_COMMAND_R | HN_COHERE2),
     READS("attention.temperature_scale", HN_MISTRAL3),
-    READS("rope.scaling.yarn_log_multiplier", HN_MISTRAL3),
+    READS("rope.scaling.yarn_log_multiplier", HN_MISTRAL3 | LATENT),
     READS("use_parallel_residual", HN_GPTNEOX),
+    READS("attention.key_length_mla", LATENT),
+    READS("attention.value_length_mla", LATENT),
+    READS("attention.q_lora_rank", LATENT),
+    READS("attention.kv_lora_rank", LATENT),
     READS("rope.dimension_count", ATTN),
     READS("rope.freq_base", ATTN),
     READS("rope.scale_linear", ATTN),
@@ -146,8 +151,8 @@ static const known_key known[] = {
     IDLE("attention.layer_norm_rms_epsilon", RWKV | LAYER_NORM), /* and this one LayerNorm */
     IDLE("attention.head_count", RWKV),                          /* a placeholder: wkv.head_size says it */
     IDLE("attention.head_count_kv", RWKV),
-    IDLE("attention.key_length", RWKV),
-    IDLE("attention.value_length", RWKV),
+    IDLE("attention.key_length", RWKV | LATENT), /* LATENT: of rows as llama.cpp keeps them, which the ranks say */
+    IDLE("attention.value_length", RWKV | LATENT),
     IDLE("rope.dimension_count", RWKV),
     IDLE("rope.freq_base", RWKV),     /* nothing turns */
     IDLE("expert_shared_count", ALL), /* one matrix of them all, whose width says it */
@@ -203,10 +208,10 @@ static const known_key known[] = {
     AT(0, "attention.sliding_window", RWKV),
     AT_OWN(HEAD_DIM, "attention.key_length_swa", ATTN),
     AT_OWN(HEAD_DIM, "attention.value_length_swa", ATTN),
-    AT(0, "attention.key_length_mla", ALL),
-    AT(0, "attention.value_length_mla", ALL),
-    AT(0, "attention.q_lora_rank", ALL),
-    AT(0, "attention.kv_lora_rank", ALL),
+    AT(0, "attention.key_length_mla", ALL & ~LATENT),
+    AT(0, "attention.value_length_mla", ALL & ~LATENT),
+    AT(0, "attention.q_lora_rank", ALL & ~LATENT),
+    AT(0, "attention.kv_lora_rank", ALL & ~LATENT),
     AT(0, "attention.shared_kv_layers", ALL),
     AT(0, "attention.recurrent_layers", ALL),
     AT(0, "attention.relative_buckets_count", ALL),
@@ -230,7 +235,7 @@ static const known_key known[] = {
     AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN),
     AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~(GEMMA3 | HN_OLMO2)),
     AT(1, "rope.scaling.alpha", ALL),
-    AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~HN_MISTRAL3),
+    AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_MISTRAL3 | LATENT)),
     AT(0, "ssm.conv_kernel", ALL),
     AT(0, "ssm.inner_size", ALL),
     AT(0, "ssm.state_size", ALL),

@@ -13,10 +13,11 @@ hone_status hn_model_plan_memory(hone_model *m, hone_error *err)
             l[il].kind = HN_MEMORY_STATE;
             l[il].state_floats = hn_state_floats(hp);
         } else {
-            l[il].kind = HN_MEMORY_KV;
+            bool latent = p->mixer == HN_MIXER_MLA;
+            l[il].kind = latent ? HN_MEMORY_LATENT : HN_MEMORY_KV;
             l[il].n_head_kv = p->n_head_kv;
             l[il].d_k = p->d_k;
-            l[il].d_v = p->d_v;
+            l[il].d_v = latent ? 0 : p->d_v;
             l[il].window = p->window;
         }
     }

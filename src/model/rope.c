@@ -37,7 +37,7 @@ static hone_status yarn_magnitude(hone_model *m, float attn_factor, float factor
         return st;
     if (extrapolates && factor > 1.0f) ln = hn_log2_f64((double)factor) * 0.693147180559945309417;
     grown += 0.1 * ln;
-    if (multiplier != 0) grown /= 1.0 + 0.1 * (double)multiplier * ln;
+    if (multiplier != 0) grown = m->hp.is->latent ? 1.0 : grown / (1.0 + 0.1 * (double)multiplier * ln);
     m->hp.rope[0].mscale = (float)((double)attn_factor * grown);
     if (said == 1.0f || fabsf(said - m->hp.rope[0].mscale) <= 1e-4f * m->hp.rope[0].mscale) return HONE_OK;
     if (!(note = hn_arena_alloc(m->arena, NOTE_BYTES))) return HN_FAIL(err, HONE_E_NOMEM, "%s: metadata", m->path);
@@ -100,8 +100,7 @@ static hone_status get_base(const hone_model *m, const char *suffix, double def,
                    (double)*base);
 }
 
-/* How much slower all pairs turn, and whether YaRN says which. */
-static hone_status get_scaling(const hone_model *m, float *factor, bool *yarn, hone_error *err)
+hone_status hn_rope_scaling(const hone_model *m, float *factor, bool *yarn, hone_error *err)
 {
     char key[128];
     hone_status st;
@@ -174,7 +173,7 @@ hone_status hn_rope_tables(hone_model *m, hone_error *err)
     bool yarn;
     const float *factors = m->rope_factors;
     if ((st = get_base(m, "rope.freq_base", 10000, &base, err)) != HONE_OK) return st;
-    if ((st = get_scaling(m, &factor, &yarn, err)) != HONE_OK) return st;
+    if ((st = hn_rope_scaling(m, &factor, &yarn, err)) != HONE_OK) return st;
     st = check_factors(m, factors, m->rope_factors_long ? "rope_factors_short" : "rope_freqs", err);
     if (st != HONE_OK) return st;
     if ((st = make_table(m, &hp->rope[0], base, factors, yarn ? 1.0 : 1.0 / (double)factor, err)) != HONE_OK) return st;

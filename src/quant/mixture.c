@@ -104,6 +104,8 @@ bool hn_mix_find(const char *name, hn_type *base, uint32_t *file_type)
     return false;
 }
 
+const char *hn_mix_name(size_t i) { return i < sizeof mixtures / sizeof *mixtures ? mixtures[i].name : NULL; }
+
 static bool has(const char *s, const char *part) { return strstr(s, part) != NULL; }
 
 /* Whether a tensor is quantized at all. */

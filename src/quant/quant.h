@@ -86,6 +86,7 @@ typedef struct hn_mix_model { /* what the rules need to know of a model */
 } hn_mix_model;
 /* Mixture name → base type and general.file_type; false: unknown. */
 bool hn_mix_find(const char *name, hn_type *base, uint32_t *file_type);
+const char *hn_mix_name(size_t i); /* of all, the short ones (Q4_K) too; NULL behind the last */
 /* Type of tensor `name` with `ne` in this mixture. Call in processing order: tensors
  * outside layers first, then layers ascending; `state` starts zeroed. Tensors that
  * are never quantized give F32. */

@@ -98,6 +98,8 @@ const char *hn_chat_format(const char *name)
     return NULL;
 }
 
+const char *hn_chat_format_name(size_t i) { return i < N_FORMATS ? formats[i].name : NULL; }
+
 const char *hn_chat_format_list(void)
 {
     return "chatml, llama2, llama3, mistral (-v1, -v3, -v3-tekken, -v7), gemma, phi3, phi4, zephyr, vicuna, deepseek, "

@@ -9,7 +9,8 @@
 
 /* Source of a format hone knows by name, or NULL. */
 const char *hn_chat_format(const char *name);
-const char *hn_chat_format_list(void); /* their names, for messages */
+const char *hn_chat_format_name(size_t i); /* NULL behind the last */
+const char *hn_chat_format_list(void);     /* their names, for messages */
 
 /* What `choice` stands for: the name of a format or Jinja source (recognised by its delimiters). NULL: the
  * file's template: tokenizer.chat_template.tool_use with tools where there is one, else

@@ -30,9 +30,31 @@ hone_status hn_bpe_train(hn_bpe **out, const hn_bpe_params *p, hone_error *err)
     return st;
 }
 
+/* Special tokens: <|bos|> = 0, <|endoftext|> = 1, then the caller's. */
+static hone_status make_tokenizer(hn_bpe **out, const hone_init_params *p, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    hn_synth_shape shape;
+    *out = NULL;
+    const char **special = calloc((size_t)p->n_special + 2, sizeof *special);
+    if (!special) return HN_FAIL(err, HONE_E_NOMEM, "%d special tokens", p->n_special);
+    special[0] = "<|bos|>";
+    special[1] = "<|endoftext|>";
+    for (int32_t i = 0; i < p->n_special; i++) special[2 + i] = p->special[i];
+    hn_bpe_params b = { .path = p->data,
+                        .n_path = p->n_data,
+                        .rules = { .n_vocab = p->n_vocab, .special = special, .n_special = p->n_special + 2 },
+                        .abort_fn = p->abort_fn,
+                        .abort_arg = p->abort_arg };
+    if (!b.rules.n_vocab) st = hn_synth_config(&shape, p->config, err); /* which names what it misses */
+    if (st == HONE_OK && !b.rules.n_vocab) b.rules.n_vocab = shape.n_vocab;
+    if (st == HONE_OK) st = hn_bpe_train(out, &b, err);
+    free(special);
+    return st;
+}
+
 hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_error *err)
 {
-    static const char *const special[] = { "<|bos|>", "<|endoftext|>" };
     HN_NEED(err, dst, "the path of the file to write");
     HN_NEED(err, p, "parameters");
     HN_NEED(err, p->config, "the path of a shape's JSON file");
@@ -41,6 +63,11 @@ hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_err
     HN_NEED_EACH(err, p->data, p->n_data, "the path of a file");
     if (p->n_vocab < 0)
         return HN_FAIL(err, HONE_E_ARG, "%s: a vocabulary of %d tokens, expected 0 or more", dst, p->n_vocab);
+    if (p->n_special < 0 || (p->n_special && p->tokenizer))
+        return HN_FAIL(err, HONE_E_ARG, "%s: %d special tokens; expected 0 or more, of a tokenizer made of texts", dst,
+                       p->n_special);
+    if (p->n_special) HN_NEED(err, p->special, "a pointer to n_special texts");
+    HN_NEED_EACH(err, p->special, p->n_special, "the text of a special token");
     hn_init init = { .config = p->config, .bos = 0, .eos = 1, .add_bos = true, .name = p->name, .seed = p->seed };
     hone_model *m = NULL;
     hn_bpe *bpe = NULL;
@@ -59,15 +86,7 @@ hone_status hone_init_model(const char *dst, const hone_init_params *p, hone_err
         st = hone_model_open(&m, p->tokenizer, &(hone_model_params){ .vocab_only = true }, err);
         init.tokenizer = m;
     } else {
-        hn_synth_shape shape;
-        hn_bpe_params b = { .path = p->data,
-                            .n_path = p->n_data,
-                            .rules = { .n_vocab = p->n_vocab, .special = special, .n_special = 2 },
-                            .abort_fn = p->abort_fn,
-                            .abort_arg = p->abort_arg };
-        if (!b.rules.n_vocab) st = hn_synth_config(&shape, p->config, err); /* which names what it misses */
-        if (st == HONE_OK && !b.rules.n_vocab) b.rules.n_vocab = shape.n_vocab;
-        if (st == HONE_OK) st = hn_bpe_train(&bpe, &b, err);
+        st = make_tokenizer(&bpe, p, err);
         init.bpe = bpe;
     }
     if (st == HONE_OK) st = hn_init_model(dst, &init, err);

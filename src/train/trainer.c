@@ -48,22 +48,23 @@ void hone_train_defaults(hone_train_params *p)
 }
 
 static const struct {
-    const char *names;
+    const char *word, *names; /* names: also as GGUF and Hugging Face call it */
     uint32_t bits;
 } target_names[] = {
-    { " q attn_q q_proj ", HN_TGT_Q },
-    { " k attn_k k_proj ", HN_TGT_K },
-    { " v attn_v v_proj ", HN_TGT_V },
-    { " o attn_output o_proj ", HN_TGT_O },
-    { " gate ffn_gate gate_proj ", HN_TGT_GATE },
-    { " up ffn_up up_proj ", HN_TGT_UP },
-    { " down ffn_down down_proj ", HN_TGT_DOWN },
-    { " qv ", HN_TGT_Q | HN_TGT_V },
-    { " attn ", HN_TGT_Q | HN_TGT_K | HN_TGT_V | HN_TGT_O },
-    { " all ", (1u << HN_TGT_KINDS) - 1 },
+    { "q", " q attn_q q_proj ", HN_TGT_Q }, /* the kinds first, in their order */
+    { "k", " k attn_k k_proj ", HN_TGT_K },       { "v", " v attn_v v_proj ", HN_TGT_V },
+    { "o", " o attn_output o_proj ", HN_TGT_O },  { "gate", " gate ffn_gate gate_proj ", HN_TGT_GATE },
+    { "up", " up ffn_up up_proj ", HN_TGT_UP },   { "down", " down ffn_down down_proj ", HN_TGT_DOWN },
+    { "qv", " qv ", HN_TGT_Q | HN_TGT_V },        { "attn", " attn ", HN_TGT_Q | HN_TGT_K | HN_TGT_V | HN_TGT_O },
+    { "all", " all ", (1u << HN_TGT_KINDS) - 1 },
 };
 
-static hone_status parse_targets(uint32_t *bits, const char *s, hone_error *err)
+const char *hn_targets_word(size_t i)
+{
+    return i < sizeof target_names / sizeof *target_names ? target_names[i].word : NULL;
+}
+
+hone_status hn_targets_parse(uint32_t *bits, const char *s, hone_error *err)
 {
     *bits = 0;
     for (const char *w = s ? s : "";;) {
@@ -148,9 +149,8 @@ static void put_real(FILE *f, const char *name, double x)
 
 static void put_targets(FILE *f, uint32_t bits)
 {
-    static const char *const kinds[HN_TGT_KINDS] = { "q", "k", "v", "o", "gate", "up", "down" };
     for (int k = 0, n = 0; k < HN_TGT_KINDS; k++)
-        if (bits >> k & 1) fprintf(f, "%s%s", n++ ? "," : "targets ", kinds[k]);
+        if (bits >> k & 1) fprintf(f, "%s%s", n++ ? "," : "targets ", target_names[k].word);
     fputc('\n', f);
 }
 
@@ -502,7 +502,7 @@ hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_m
     t->adam = (hn_adam){ p->beta1, p->beta2, p->eps, p->weight_decay };
     st = identify_base(t, err);
     if (st == HONE_OK) st = keep_names(t, err);
-    if (st == HONE_OK && !p->full) st = parse_targets(&t->targets, p->targets, err);
+    if (st == HONE_OK && !p->full) st = hn_targets_parse(&t->targets, p->targets, err);
     if (st == HONE_OK) st = read_data(t, hash, err);
     if (st == HONE_OK) st = count_steps(t, err);
     if (st == HONE_OK) st = write_settings(t, hash[0], hash[1], err);

@@ -53,6 +53,9 @@ struct hone_trainer {
     int32_t n_file;
 };
 
+/* HN_TGT_… of "qv", "attn,down" and their kin; HONE_E_ARG: a word that is none. */
+hone_status hn_targets_parse(uint32_t *bits, const char *s, hone_error *err);
+const char *hn_targets_word(size_t i); /* the words for it, those of one kind first; NULL behind the last */
 /* Whether the model could be written as its type says, before anything is trained. */
 hone_status hn_trainer_check_type(hone_trainer *t, hone_error *err);
 /* HONE_E_ARG where `path` (peft: a folder) is one of the files that the trainer was made from. */

@@ -226,6 +226,26 @@ expect 0 "a grid as JSON" "$HONE" bench -m "$TINY" -p 8,16 -n 0 -r 1 --no-qualit
 expect 2 "no list of numbers" "$HONE" bench -m "$TINY" -p 8,x -r 1
 says "is one value, and wrong" "'8,x' is not a whole number"
 
+# ---- as a table ----
+expect 0 "CSV" "$HONE" bench -m "$TINY" -p 8,16 -n 8 -t 1 -r 1 --no-quality --format csv
+[ "$(grep -c '^kind,record,id,' "$T/out")" = 1 ] && [ "$(grep -c . "$T/out")" = 23 ] &&
+    ok "one head, and a line of each of 11 metrics of both" || not_ok "one head, and a line of each of 11 metrics of both" "$T/out"
+tr -d '\r' <"$T/out" | awk -F, 'NR == 1 { n = NF } NF != n && !/"[^"]*,[^"]*"/ { bad = 1 } END { exit bad }' &&
+    ok "all lines have its columns" || not_ok "all lines have its columns" "$T/out"
+says "what a token allocates" '"decode_tok_s","tok/s".*,"token",0,0,0' "$T/out"
+expect 0 "the same of a file" "$HONE" bench -m "$TINY" -p 8 -n 8 -t 1 -r 1 --no-quality --format csv --file "$T/table"
+cp "$T/out" "$T/printed"
+expect 0 "as the report has it" "$HONE" lab report "$T/table.jsonl" --csv -
+cmp -s "$T/out" "$T/printed" && ok "byte for byte" || not_ok "byte for byte" "$T/printed" "$T/out"
+expect 0 "Markdown" "$HONE" bench tok.decode sample.greedy -m "$TINY" --quick --format md
+says "a table" '^\| What \| Configuration \| Metric \| Median \| Unit \| Allocations ' "$T/out"
+says "a row" '^\| tok.decode \| .* \| ns \| 0 \| 6 \| valid \|$' "$T/out"
+[ "$(grep -vc '^|' "$T/out")" = 0 ] && ok "and nothing else" || not_ok "and nothing else" "$T/out"
+expect 0 "JSON by another name" "$HONE" bench tok.decode -m "$TINY" --quick --format json
+says "is the same" '^\{"schema":"hone.suite/1".*\}$' "$T/out"
+expect 2 "two formats" "$HONE" bench tok.decode -m "$TINY" --json --format md
+expect 2 "a table and something behind it" "$HONE" bench -m "$TINY" --profile --format md
+
 # ---- a result beside the last one like it, and beside what is required of it ----
 quick="-m $TINY -p 8 -n 4 -t 1 --file $T/beside"
 expect 0 "a first run" "$HONE" bench $quick -r 6 --title first

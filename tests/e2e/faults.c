@@ -19,11 +19,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_ARGS = 64, SAMPLED = 2 };
+enum { MAX_ARGS = 64, SAMPLED = 2, SHOWN_CALLS = 8 };
 
 static const char *hone, *inputs, *work, *alloc_library, *only;
 static bool all_places, verbose;
-static long n_tried, n_wrong;
+static long n_tried, n_wrong, n_missed; /* missed: the place did not come again */
 
 /* ---- rows ------------------------------------------------------------------------------------- */
 
@@ -131,6 +131,7 @@ typedef struct outcome {
     finish end;
     blob out, err;
     files left;
+    const blob *told; /* of the injection */
 } outcome;
 
 static void outcome_free(outcome *o)
@@ -155,10 +156,21 @@ static outcome run_once(const row *r, char **argv, const files *before, injectio
     o.out = blob_of(in->out_path);
     o.err = blob_of(in->err_path);
     o.left = files_of(work);
+    o.told = &in->told;
     return o;
 }
 
 /* ---- verdicts ---------------------------------------------------------------------------------------- */
+
+/* The calls that led to the allocation that failed; "struck" stands before them. */
+static void show_calls(const blob *told)
+{
+    char *copy = strdup(told->p), *rest = copy, *line;
+    strsep(&rest, "\n");
+    for (int i = 0; i < SHOWN_CALLS && rest && (line = strsep(&rest, "\n")) && *line; i++)
+        printf("      at %s\n", line);
+    free(copy);
+}
 
 static void report_wrong(const row *r, const char *kind, long k, const outcome *o, const char *why, const char *what)
 {
@@ -172,6 +184,7 @@ static void report_wrong(const row *r, const char *kind, long k, const outcome *
         printf("      | %.*s\n", (int)(j - i < 200 ? j - i : 200), e.p + i);
         i = j + 1;
     }
+    if (o->told && o->told->n && strncmp(o->told->p, "struck", 6) == 0) show_calls(o->told);
     fflush(stdout);
 }
 
@@ -251,6 +264,12 @@ static void judge_success(const row *r, const char *kind, long k, const outcome 
             report_wrong(r, kind, k, o, "success leaves ", o->left.file[i].path);
 }
 
+/* A judgement that was made, and all of it told; where the telling failed, the judgement is the exit code still. */
+static bool is_verdict(const outcome *o)
+{
+    return o->end.code == 0 || (o->end.code >= 10 && o->end.code <= 13 && (o->out.n || !says_why(&o->err)));
+}
+
 static void judge(const row *r, const char *kind, int error, long k, const outcome *o, const files *before,
                   const outcome *good)
 {
@@ -258,8 +277,7 @@ static void judge(const row *r, const char *kind, int error, long k, const outco
     bool told = !o->end.hung && is_told(o, error);
     if (o->end.hung) report_wrong(r, kind, k, o, "it did not end", NULL);
     else if (o->end.signal) report_wrong(r, kind, k, o, "it died of signal ", strsignal(o->end.signal));
-    else if (o->end.code == good->end.code ||
-             (flag(r, "verdict") && error >= 0 && (o->end.code == 0 || (o->end.code >= 10 && o->end.code <= 13))))
+    else if (o->end.code == good->end.code || (flag(r, "verdict") && error >= 0 && is_verdict(o)))
         told ? (void)0 : judge_success(r, kind, k, o, good);
     else {
         if (!says_why(&o->err)) report_wrong(r, kind, k, o, "it failed without a word", NULL);
@@ -282,40 +300,87 @@ static unsigned seed_of(const char *s, unsigned h)
     return h;
 }
 
+static void try_place(const row *r, char **argv, const files *before, const outcome *good, injection *in,
+                      const char *kind, long k)
+{
+    int error = in->to_full ? -ENOSPC : in->alloc_library ? ENOMEM : in->kind ? in->kind->error : 0;
+    in->k = k;
+    outcome o = run_once(r, argv, before, in);
+    if (in->struck || in->to_full) judge(r, kind, error, k, &o, before, good);
+    else n_missed++;
+    outcome_free(&o);
+    in->k = 0;
+}
+
 static void try_places(const row *r, char **argv, const files *before, const outcome *good, injection *in,
                        const char *kind, long n)
 {
-    for (long k = 1; k <= n; k++) {
-        if (!is_tried(k, n, seed_of(r->name, seed_of(kind, 7)))) continue;
-        in->k = k;
-        outcome o = run_once(r, argv, before, in);
-        if (in->struck || in->to_full)
-            judge(r, kind,
-                  in->to_full         ? -ENOSPC
-                  : in->alloc_library ? ENOMEM
-                  : in->kind          ? in->kind->error
-                                      : 0,
-                  k, &o, before, good);
-        outcome_free(&o);
+    for (long k = 1; k <= n; k++)
+        if (is_tried(k, n, seed_of(r->name, seed_of(kind, 7)))) try_place(r, argv, before, good, in, kind, k);
+}
+
+/* The lines "site ID HITS" of a run in which nothing failed. */
+static size_t sites_of(alloc_site **sites, const blob *told)
+{
+    size_t n = 0;
+    alloc_site s;
+    *sites = NULL;
+    for (const char *p = told->p; p && sscanf(p, "site %19s %ld", s.id, &s.hits) == 2; n++) {
+        *sites = realloc(*sites, (n + 1) * sizeof **sites);
+        if (!*sites) abort();
+        (*sites)[n] = s;
+        p = strchr(p, '\n');
+        p = p ? p + 1 : NULL;
     }
-    in->k = 0;
+    return n;
+}
+
+/* Of each site the first allocation, the second and the last: the first time, a later time, and when all else is there.
+ * There can be millions of allocations, but hardly more than a thousand sites. */
+static void try_allocations(const row *r, char **argv, const files *before, const outcome *good, injection *in)
+{
+    alloc_site *sites;
+    size_t n = sites_of(&sites, &in->told);
+    for (size_t i = 0; i < n; i++) {
+        const long hits[3] = { 1, 2, sites[i].hits };
+        in->site = &sites[i];
+        if (!is_tried((long)i + 1, (long)n, seed_of(r->name, seed_of("alloc", 7)))) continue;
+        for (int h = 0; h < 3; h++)
+            if (hits[h] <= sites[i].hits && (h == 0 || hits[h] > hits[h - 1]) && (all_places || h == 0 || i + 1 == n))
+                try_place(r, argv, before, good, in, "alloc", hits[h]);
+    }
+    in->site = NULL;
+    free(sites);
+}
+
+/* What the row's command does where nothing fails; false where it does not. */
+static bool try_good(const row *r, char **argv, const files *before, injection *in, outcome *good)
+{
+    in->count_only = true;
+    in->alloc_library = flag(r, "noalloc") ? NULL : alloc_library;
+    *good = run_once(r, argv, before, in);
+    in->count_only = false;
+    in->alloc_library = NULL;
+    bool fails = flag(r, "verdict") ? good->end.code != 0 && good->end.code < 10 : good->end.code != 0;
+    if (fails || good->end.signal) report_wrong(r, "nothing fails", 0, good, "expected exit 0", NULL);
+    return !fails && !good->end.signal;
 }
 
 static void try_row(row *r, const char *temp)
 {
-    char *argv[MAX_ARGS], out[4200], err[4200], count[4200];
+    char *argv[MAX_ARGS], out[4200], err[4200], told[4200];
     files nothing = { 0 };
     snprintf(out, sizeof out, "%.4000s/stdout", temp);
     snprintf(err, sizeof err, "%.4000s/stderr", temp);
-    snprintf(count, sizeof count, "%.4000s/count", temp);
-    injection in = { .out_path = out, .err_path = err, .count_path = count };
+    snprintf(told, sizeof told, "%.4000s/told", temp);
+    injection in = { .out_path = out, .err_path = err, .alloc_path = told };
     files_restore(&nothing, work);
     char *rest = r->before;
     for (char *one; *rest && (one = strsep(&rest, ";"));) {
         words_of(argv, trimmed(one));
         finish f =
             run_injected(argv, work, inputs,
-                         &(injection){ .out_path = out, .err_path = err, .count_path = count, .count_only = true });
+                         &(injection){ .out_path = out, .err_path = err, .alloc_path = told, .count_only = true });
         if (f.code != 0 || f.signal) {
             blob e = blob_of(err);
             printf("WRONG %s: before it, `%s` ended with %d: %.*s\n", r->name, one, f.code, (int)e.n, e.p);
@@ -326,17 +391,9 @@ static void try_row(row *r, const char *temp)
     }
     files before = files_of(work);
     words_of(argv, r->command);
-    in.count_only = true;
-    in.alloc_library = flag(r, "noalloc") ? NULL : alloc_library;
-    outcome good = run_once(r, argv, &before, &in);
-    in.count_only = false;
-    long allocations = in.n_alloc, tried = n_tried;
-    in.alloc_library = NULL;
-    bool fails = flag(r, "verdict") ? good.end.code != 0 && good.end.code < 10 : good.end.code != 0;
-    if (fails || good.end.signal) {
-        report_wrong(r, "nothing fails", 0, &good, "expected exit 0", NULL);
-        return;
-    }
+    outcome good;
+    long tried = n_tried, missed = n_missed;
+    if (!try_good(r, argv, &before, &in, &good)) return;
     long n_of[64];
     for (int i = 0; fault_kinds[i].name; i++) n_of[i] = in.n_calls[fault_kinds[i].class];
     for (int i = 0; fault_kinds[i].name; i++) {
@@ -346,9 +403,9 @@ static void try_row(row *r, const char *temp)
         try_places(r, argv, &before, &good, &in, fault_kinds[i].name, n_of[i]);
     }
     in.kind = NULL;
-    if (alloc_library && (!only || strcmp(only, "alloc") == 0)) {
+    if (alloc_library && !flag(r, "noalloc") && (!only || strcmp(only, "alloc") == 0)) {
         in.alloc_library = alloc_library;
-        try_places(r, argv, &before, &good, &in, "alloc", allocations);
+        try_allocations(r, argv, &before, &good, &in);
         in.alloc_library = NULL;
     }
     if (good.out.n && access("/dev/full", W_OK) == 0 && (!only || strcmp(only, "full") == 0)) {
@@ -356,7 +413,7 @@ static void try_row(row *r, const char *temp)
         try_places(r, argv, &before, &good, &in, "standard output full", 1);
         in.to_full = false;
     }
-    printf("ok    %s: %ld failures\n", r->name, n_tried - tried);
+    printf("done  %s: %ld failures, %ld places that did not come again\n", r->name, n_tried - tried, n_missed - missed);
     fflush(stdout);
     outcome_free(&good);
     files_free(&before);
@@ -397,6 +454,6 @@ int main(int argc, char **argv)
         for (int k = i + 2; k < argc; k++) wanted = wanted || strcmp(argv[k], r.name) == 0;
         if (wanted) try_row(&r, temp);
     }
-    printf("%ld failures injected, %ld wrong\n", n_tried, n_wrong);
+    printf("%ld failures injected, %ld wrong, %ld places that did not come again\n", n_tried, n_wrong, n_missed);
     return n_wrong != 0;
 }

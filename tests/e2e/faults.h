@@ -57,14 +57,22 @@ typedef struct fault_kind {
 } fault_kind;
 extern const fault_kind fault_kinds[]; /* ends with name NULL */
 
+/* Where allocations are made: faults_alloc.c says what a site is. */
+typedef struct alloc_site {
+    char id[20];
+    long hits;
+} alloc_site;
+
 typedef struct injection {
     const fault_kind *kind;    /* NULL: none */
-    long k;                    /* the k-th call of the kind, the k-th allocation; from 1 */
+    long k;                    /* the k-th call of the kind, the k-th allocation of the site; from 1 */
     bool count_only, to_full;  /* to_full: standard output is /dev/full */
     const char *alloc_library; /* preloaded when not NULL */
-    const char *stdin_path, *out_path, *err_path, *count_path;
-    bool struck;                         /* out: it happened */
-    long n_calls[CALL_CLASSES], n_alloc; /* out: how many there were */
+    const alloc_site *site;
+    const char *stdin_path, *out_path, *err_path, *alloc_path;
+    bool struck;                /* out: it happened */
+    long n_calls[CALL_CLASSES]; /* out: how many there were */
+    blob told;                  /* out: what the library had to say; the caller's */
 } injection;
 
 typedef struct finish {

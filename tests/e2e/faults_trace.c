@@ -349,10 +349,10 @@ static void become(char *const *argv, const char *work, const injection *in)
     put_on(2, in->err_path, O_WRONLY | O_CREAT | O_TRUNC);
     if (chdir(work) != 0) _exit(126);
     if (in->alloc_library) {
-        char k[32];
-        snprintf(k, sizeof k, "%ld", in->count_only ? 0 : in->k);
-        setenv("HONE_FAIL_ALLOC", k, 1);
-        setenv("HONE_COUNT_ALLOC", in->count_path, 1);
+        char which[64];
+        snprintf(which, sizeof which, "%s:%ld", in->site ? in->site->id : "", in->k);
+        if (in->site) setenv("HONE_FAIL_SITE", which, 1);
+        setenv("HONE_ALLOC_FILE", in->alloc_path, 1);
         setenv("LD_PRELOAD", in->alloc_library, 1);
     }
     ptrace(PTRACE_TRACEME, 0, 0, 0);
@@ -384,7 +384,7 @@ finish run_injected(char *const *argv, const char *work, const char *inputs, inj
     bool traced = in->kind || in->count_only;
     memset(in->n_calls, 0, sizeof in->n_calls);
     in->struck = false;
-    unlink(in->count_path);
+    unlink(in->alloc_path);
     sigaction(SIGALRM, &a, NULL);
     too_long = 0;
     pid_t pid = fork();
@@ -399,10 +399,9 @@ finish run_injected(char *const *argv, const char *work, const char *inputs, inj
     finish f = traced ? follow(&t, pid) : wait_untraced(pid);
     alarm(0);
     if (in->alloc_library) {
-        blob n = blob_of(in->count_path);
-        in->n_alloc = atol(n.p);
-        in->struck = !in->count_only;
-        free(n.p);
+        free(in->told.p);
+        in->told = blob_of(in->alloc_path);
+        in->struck = strncmp(in->told.p, "struck", 6) == 0;
     }
     return f;
 }

@@ -12,6 +12,11 @@ if [ ! -x "$MUTANTS" ] || [ ! -f "$M" ]; then
 fi
 cp "$M" "$T/packed.gguf"
 expect 0 "a packed copy" "$MUTANTS" pack -m "$T/packed.gguf"
+echo '{"arch": "qwen2", "n_layer": 2, "n_embd": 64, "n_head": 4, "n_head_kv": 2, "n_ff": 96, "n_vocab": 512, "n_ctx_train": 2048}' >"$T/bias.json"
+expect 0 "a model whose queries, keys and values have something added" "$MUTANTS" synth --config "$T/bias.json" --type F32 -o "$T/bias.gguf"
+expect 0 "its answers" "$MUTANTS" lab quality hash -m "$T/bias.gguf" --save "$T/bias.good"
+run env HONE_MUTANT=pieces "$MUTANTS" lab quality hash -m "$T/bias.gguf" --against "$T/bias.good"
+[ "$rc" -eq 0 ] && ok "the pieces of a block, put together, are the block" || not_ok "the pieces of a block, put together, are the block" "$T/out"
 expect 0 "the answers of a right build" "$MUTANTS" lab quality hash -m "$M" --save "$T/good.json"
 expect 0 "are its own again" "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json"
 expect 0 "a measurement of a right build" "$MUTANTS" bench -m "$M" -p 32 -n 16 -r 2 --quality quick
@@ -31,6 +36,7 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
     hash)
         case "$*" in
         *PACKED*) run "$MUTANTS" lab quality hash -m "$T/packed.gguf" --against "$T/good.json" ;;
+        *BIAS*) run "$MUTANTS" lab quality hash -m "$T/bias.gguf" --against "$T/bias.good" ;;
         *) run "$MUTANTS" lab quality hash -m "$M" --against "$T/good.json" "$@" ;;
         esac
         ;;

@@ -78,6 +78,23 @@ echo '{"arch": "qwen3", "n_layer": 1, "n_embd": 16, "n_head": 2, "n_ff": 32, "n_
 expect 0 "a model from nothing" "$HONE" train --from-config "$T/c.json" --vocab 5000 --data "$T/d.jsonl" --steps 1 -o "$T/n.gguf"
 says "a tokenizer smaller than asked for is said" 'note: the tokenizer has [0-9]+ tokens in place of 5000'
 expect 2 "and one that fails" "$HONE" train --from-config "$T/c.json" --vocab 300 --data "$T/d.jsonl" --seq 33 --steps 1 -o "$T/n2.gguf"
+# special tokens of one's own, for a template of one's own
+printf '%s\n' '{"messages": [{"role": "user", "content": "Who is there? Who is it?"}, {"role": "assistant", "content": "It is me, it is me."}]}' >"$T/talk.jsonl"
+for i in 1 2 3 4; do cat "$T/talk.jsonl" "$T/talk.jsonl" >"$T/talks.jsonl" && mv "$T/talks.jsonl" "$T/talk.jsonl"; done
+new="--from-config $T/c.json --vocab 270 --data $T/talk.jsonl --chat-template chatml --seq 32 --steps 2"
+expect 0 "--special-tokens" "$HONE" train $new --special-tokens "<|im_start|>,<|im_end|>" -o "$T/special.gguf"
+run "$HONE" tokenize -m "$T/special.gguf" -p "<|im_end|><|im_start|>" --no-bos
+says "each is one token, behind the two of its own" '^3 2$' "$T/out"
+run "$HONE" tokenize -m "$T/special.gguf" -p "<|im_end|>" --no-bos --no-special
+says "that text does not become" '^[0-9]+ [0-9]+ .*$' "$T/out"
+expect 2 "an empty one" "$HONE" train $new --special-tokens "<|a|>,,<|b|>" -o "$T/x.gguf"
+says "is named" "token 2 is empty"
+expect 2 "the same twice" "$HONE" train $new --special-tokens "<|a|>,<|a|>" -o "$T/x.gguf"
+says "is named" 'special token "<.a.>": expected distinct ones'
+expect 2 "with another model's tokenizer" "$HONE" train --from-config "$T/c.json" --tokenizer "$T/special.gguf" --special-tokens "<|a|>" --data "$T/talk.jsonl" -o "$T/x.gguf"
+says "contradicts it" 'contradict each other'
+expect 2 "without --from-config" "$HONE" train -m "$T/special.gguf" --special-tokens "<|a|>" --data "$T/talk.jsonl" -o "$T/x.gguf"
+says "is said" 'belongs to --from-config'
 ls "$T" | grep -q 'begin' && not_ok "neither leaves its beginning" || ok "neither leaves its beginning"
 
 # 7. two at once would take each other's files

@@ -13,10 +13,14 @@
 #include "lab/quality/quality.h"
 #include "model/forward.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+static void linger(const char *part, uint64_t from);
+static uint64_t began;     /* the program */
 static int32_t n_vocab_of; /* of the session opened last */
 
 /* ---- which, and where the program is ------------------------------------------------------------- */
@@ -70,6 +74,7 @@ static bool wrong_here(void)
            (is("timed-only") && at.sample);
 }
 
+hn_half_fn __real_hn_block_attn, __wrap_hn_block_attn;
 hn_half_fn __real_hn_block_glu,
     __wrap_hn_block_glu; /* their types are the engine's: a change of them is an error here */
 void __wrap_hn_block_glu(const hone_model *m, hn_forward *f, int32_t il)
@@ -77,19 +82,104 @@ void __wrap_hn_block_glu(const hone_model *m, hn_forward *f, int32_t il)
     if (il != 1 || !wrong_here()) __real_hn_block_glu(m, f, il);
 }
 
-hn_half_fn __real_hn_block_attn, __wrap_hn_block_attn;
+/* Angles of the step's rows as those of positions `shift` further on; without rotation, none. [n_tok, n_rot/2, 2] */
+static void turn(const hone_model *m, const hn_forward *f, int32_t il, bool rotation, int32_t shift)
+{
+    const hn_rope *rope = &m->hp.rope[m->plan[il].rope];
+    int32_t half = m->hp.n_rot / 2, n = f->step->n_tok;
+    float *cs = calloc((size_t)n * (size_t)half * 2, sizeof *cs);
+    if (!cs) abort();
+    for (int32_t t = 0; t < n; t++)
+        for (int32_t i = 0; i < half; i++) {
+            double a = rotation ? (f->step->rows[t].pos + shift) * rope->freq[i] : 0;
+            cs[(t * half + i) * 2] = (float)cos(a) * rope->mscale;
+            cs[(t * half + i) * 2 + 1] = (float)sin(a) * rope->mscale;
+        }
+    f->be->op->write(f->be, f->s->rope[m->plan[il].rope], 0, cs, (size_t)n * (size_t)half * 2 * sizeof *cs);
+    free(cs);
+}
+
+/* Attention with wrong angles; the right ones are there again for the layers behind it. */
+static void turned(const hone_model *m, hn_forward *f, int32_t il, bool rotation, int32_t shift)
+{
+    size_t bytes = (size_t)f->step->n_tok * (size_t)m->hp.n_rot * sizeof(float);
+    hn_buf *buf = f->s->rope[m->plan[il].rope];
+    float *right = malloc(bytes);
+    if (!right) abort();
+    f->be->op->read(f->be, right, buf, 0, bytes);
+    turn(m, f, il, rotation, shift);
+    __real_hn_block_attn(m, f, il);
+    f->be->op->write(f->be, buf, 0, right, bytes);
+    free(right);
+}
+
+/* Queries of the first two heads change places. */
+static void swap_heads(const hone_model *m, const hn_forward *f, int32_t il)
+{
+    size_t d = (size_t)m->plan[il].d_k * sizeof(float), row = (size_t)m->plan[il].n_head * d;
+    float *two = malloc(2 * d);
+    if (!two) abort();
+    for (size_t t = 0; t < (size_t)f->step->n_tok; t++) {
+        f->be->op->read(f->be, two, f->s->q, t * row, 2 * d);
+        f->be->op->write(f->be, f->s->q, t * row, (char *)two + d, d);
+        f->be->op->write(f->be, f->s->q, t * row + d, two, d);
+    }
+    free(two);
+}
+
+/* Queries, keys and values without what is added to them. */
+static void project_plain(const hone_model *m, const hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    hn_weight w[3] = { l->attn_q, l->attn_k, l->attn_v };
+    for (int i = 0; i < 3; i++) w[i].bias = NULL;
+    const hn_norm norm = {
+        .x = f->x, .act = f->s->act, .w = l->attn_norm, .n = m->hp.n_embd, .n_tok = f->step->n_tok, .eps = m->hp.rms_eps
+    };
+    const hn_product qkv[] = { { .w = &w[0], .y = f->s->q },
+                               { .w = &w[1], .y = f->s->k },
+                               { .w = &w[2], .y = f->s->v } };
+    f->be->op->norm(f->be, &norm);
+    f->be->op->matmul(f->be, f->s->act, qkv, 3);
+}
+
+/* The block, its pieces one by one. */
+static void by_pieces(const hone_model *m, hn_forward *f, int32_t il, bool no_bias, bool swapped)
+{
+    if (no_bias) project_plain(m, f, il);
+    else hn_attn_project(m, f, il);
+    hn_attn_heads(m, f, il);
+    if (swapped) swap_heads(m, f, il);
+    if (!hn_forward_rows(f)) return;
+    hn_attn_core(m, f, il);
+    hn_forward_narrow(m, f);
+    hn_forward_add(m, f, f->s->act, &m->layers[il].attn_output, m->layers[il].attn_post_norm);
+}
+
 void __wrap_hn_block_attn(const hone_model *m, hn_forward *f, int32_t il)
 {
-    bool left_out =
-        (is("attention-one") && n_now() == 1) || (is("attention-deep") && pos_now() >= 600) || (is("every-path"));
-    if (il != 1 || !left_out) __real_hn_block_attn(m, f, il);
+    bool one = n_now() == 1,
+         left_out = (is("attention-one") && one) || (is("attention-deep") && pos_now() >= 600) || (is("every-path"));
+    if (il != 1) __real_hn_block_attn(m, f, il);
+    else if (is("rotation-shifted-one") && one) turned(m, f, il, true, 1);
+    else if (is("rotation-dropped-second-chunk") && at.piece == 1) turned(m, f, il, false, 0);
+    else if (is("bias-one") && one) by_pieces(m, f, il, true, false);
+    else if (is("heads-swapped-deep-one") && one && pos_now() >= 1000) by_pieces(m, f, il, false, true);
+    else if (is("heads-swapped-deep") && pos_now() >= 600) by_pieces(m, f, il, false, true);
+    else if (is("pieces")) by_pieces(m, f, il, false, false); /* that these are the block: nothing is wrong */
+    else if (!left_out) __real_hn_block_attn(m, f, il);
 }
 
 hone_status __real_hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, hone_error *err);
 hone_status __wrap_hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, hone_error *err);
 hone_status __wrap_hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, hone_error *err)
 {
+    const hn_step_block *step = f->step;
+    hn_step_block plain = *step;
+    plain.adapters = NULL;
+    if (is("adapter-skipped-one") && n_now() == 1) f->step = &plain;
     hone_status st = __real_hn_forward_run(m, f, fault, err);
+    f->step = step;
     at.piece++;
     at.pieces++;
     return st;
@@ -111,7 +201,9 @@ hone_status __wrap_hone_session_new(hone_session **out, hone_context *ctx, const
     at.adapters = false;
     n_vocab_of = info.n_vocab;
     snprintf(at.level, sizeof at.level, "%s", hone_context_cpu(ctx));
-    return __real_hone_session_new(out, ctx, m, p, err);
+    hone_status st = __real_hone_session_new(out, ctx, m, p, err);
+    linger("load", began);
+    return st;
 }
 
 hone_status __real_hone_session_set_adapters(hone_session *s, hone_adapter *const *a, const float *scales, int32_t n,
@@ -128,6 +220,26 @@ hone_status __wrap_hone_session_set_adapters(hone_session *s, hone_adapter *cons
 static uint64_t stolen; /* ns that a clock that stops has not told */
 uint64_t __real_hn_clock_ns(void);
 uint64_t __wrap_hn_clock_ns(void);
+
+/* ---- slower, and right ---------------------------------------------------------------------------------- */
+
+/* "slower-decode-5": the value of NAME in percent; 0: not asked for. */
+static double slower(const char *part)
+{
+    const char *name = getenv("HONE_MUTANT");
+    size_t n = strlen(part);
+    if (!name || strncmp(name, "slower-", 7) != 0 || strncmp(name + 7, part, n) != 0 || name[7 + n] != '-') return 0;
+    return strtod(name + 8 + n, NULL);
+}
+
+/* As much longer as that share of the time since `from`. */
+static void linger(const char *part, uint64_t from)
+{
+    uint64_t now = __real_hn_clock_ns(), until = now + (uint64_t)(slower(part) / 100 * (double)(now - from));
+    while (now < until) now = __real_hn_clock_ns();
+}
+
+__attribute__((constructor)) static void begin_clock(void) { began = __real_hn_clock_ns(); }
 
 /* ---- calls -------------------------------------------------------------------------------------------- */
 
@@ -180,6 +292,7 @@ hone_status __wrap_hone_append(hone_session *s, int32_t seq, const int32_t *ids,
         st = __real_hone_append(s, seq, twice, n, logits, err);
         free(twice);
     } else st = __real_hone_append(s, seq, ids, n, logits, err);
+    linger(n == 1 ? "decode" : "prefill", from);
     if (n == 1 && is("clock-stops")) stolen += (__real_hn_clock_ns() - from) / 2;
     if (st == HONE_OK && n == 1) *logits = stale(*logits, n_vocab_of);
     return st;
@@ -204,6 +317,8 @@ hone_status __wrap_hone_run_batch(hone_session *s, const hone_token *t, int32_t 
     hone_status st = __real_hone_run_batch(s, t, n, logits, err);
     if (st == HONE_OK && is("rows-swapped") && wanted > 4) /* the last row is the first */
         memcpy(logits + (size_t)(wanted - 1) * (size_t)n_vocab_of, logits, (size_t)n_vocab_of * sizeof *logits);
+    if (st == HONE_OK && is("neighbour-row") && n_seq > 1 && n == n_seq && wanted == n) /* what the one before says */
+        memcpy(logits + n_vocab_of, logits, (size_t)n_vocab_of * sizeof *logits);
     return st;
 }
 
@@ -266,6 +381,16 @@ hn_logit_scan __wrap_hn_scan_logits(const float *x, int32_t n)
 }
 
 /* ---- lies ---------------------------------------------------------------------------------------------------- */
+
+enum { HIDDEN_MS = 200 }; /* of loading */
+hone_status __real_hone_context_new(hone_context **out, const hone_context_params *p, hone_error *err);
+hone_status __wrap_hone_context_new(hone_context **out, const hone_context_params *p, hone_error *err);
+hone_status __wrap_hone_context_new(hone_context **out, const hone_context_params *p, hone_error *err)
+{
+    const struct timespec t = { .tv_nsec = HIDDEN_MS * 1000000L };
+    if (is("load-told")) nanosleep(&t, NULL);
+    return __real_hone_context_new(out, p, err);
+}
 
 uint64_t __wrap_hn_clock_ns(void)
 {
@@ -339,6 +464,9 @@ void __wrap_hn_claims_add(json_t *result, uint64_t clock0_ns, uint64_t witness0_
     double hwm = json_number_value(json_object_get(result, "hwm_mb"));
     __real_hn_claims_add(result, clock0_ns, witness0_ns);
     if (is("memory-told")) json_object_set_new(result, "hwm_mb", json_real(hwm / 4));
+    if (is("memory-told-half")) json_object_set_new(result, "hwm_mb", json_real(hwm / 2));
+    double load = json_number_value(json_object_get(result, "load_ms"));
+    if (is("load-told")) json_object_set_new(result, "load_ms", json_real(load - HIDDEN_MS));
     if (is("work-before-the-clock")) json_object_set_new(result, "process_witness_s", json_real(1000));
     if (is("slow-to-load")) json_object_set_new(result, "load_ms", json_real(1e6));
 }

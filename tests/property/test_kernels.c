@@ -429,7 +429,7 @@ static void exp_matches_scalar(void **state)
 
 /* ---- attention: a cache of random vectors, read by every level in every way ------------------ */
 
-enum { MAX_D = 256 };
+enum { MAX_D = 576 };
 
 /* One number of the cache, by the drawing in kernels.h. */
 static double cached(hn_cache_type type, bool is_v, const void *plane, int64_t d, int64_t t, int64_t i)
@@ -460,8 +460,8 @@ static void q_seen(hn_cache_type type, double *y, const float *q, int64_t d)
 
 typedef struct attn_case {
     hn_cache_type type;
-    int64_t d, n_q, n_tok, n_kv; /* keys of the first token */
-    int64_t window, split_first;
+    int64_t d, n_q, n_tok, n_kv;      /* keys of the first token */
+    int64_t window, split_first, d_v; /* d_v: of latent rows; 0: keys and values of d */
     float cap;
     const float *sink; /* [n_q] or NULL */
     void *k, *v;
@@ -512,11 +512,12 @@ static void fill_case(attn_case *c)
     const hn_kernels *k = hn_kernels_get(HN_CPU_SCALAR);
     for (int64_t t = 0; t < n_all; t++) {
         for (int64_t i = 0; i < c->d; i++) row[i] = rndf() * 3.0f;
-        k->store_k[c->type](c->k, row, c->d, t);
+        (c->d_v ? k->store_v : k->store_k)[c->type](c->k, row, c->d, t);
         for (int64_t i = 0; i < c->d; i++) row[i] = rndf() * 2.0f;
         k->store_v[c->type](c->v, row, c->d, t);
     }
     for (int64_t i = 0; i < c->n_tok * c->n_q * c->d; i++) c->q[i] = rndf() * 3.0f;
+    if (c->d_v) memcpy(c->v, c->k, bytes);
     scatter_case(c, n_page);
 }
 
@@ -530,17 +531,21 @@ static void free_case(attn_case *c)
     free(c->page);
 }
 
+/* Wider heads have larger scores. */
+static float scale_of(const attn_case *c) { return c->d > 256 ? 0.03125f : 0.25f; }
+
 /* Tokens [t0, t1) in one call, into their rows of out. */
 static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t t0, int64_t t1, bool parts, bool far)
 {
+    const int64_t d_v = c->d_v ? c->d_v : c->d, v = c->n_q * d_v;
     int64_t rows = (t1 - t0) * c->n_q, w = c->n_q * c->d, n_split = (c->n_kv + t1 - 1 + HN_SPLIT - 1) / HN_SPLIT;
     float *scratch = aligned_alloc(64, ((size_t)hn_attn_floats(rows, c->d) * 4 + 63) / 64 * 64 + 64);
     memset(scratch, 0xFF, (size_t)hn_attn_floats(rows, c->d) * 4);
     memset(scratch + hn_attn_floats(rows, c->d), CANARY, 32);
     hn_attn a = { .q = c->q + t0 * w,
-                  .out = out + t0 * w,
+                  .out = out + t0 * v,
                   .q_stride = w,
-                  .out_stride = w,
+                  .out_stride = v,
                   .k = far ? c->far_k : c->k,
                   .v = far ? c->far_v : c->v,
                   .page = far ? c->page : NULL,
@@ -550,26 +555,28 @@ static void attend(const attn_case *c, const hn_kernels *k, float *out, int64_t 
                   .n_q = c->n_q,
                   .n_kv = c->n_kv + t0,
                   .d = c->d,
+                  .d_v = c->d_v,
                   .window = c->window,
                   .split_first = c->split_first,
-                  .scale = 0.25f,
+                  .scale = scale_of(c),
                   .cap = c->cap,
                   .sink = c->sink };
+    hn_attn_fn *const fn = (c->d_v ? k->attn_latent : k->attn)[c->type];
     if (!parts) {
-        k->attn[c->type](&a);
+        fn(&a);
     } else { /* splits in a strange order, then merged */
-        float *part = malloc((size_t)(n_split * rows * (c->d + 2)) * sizeof(float));
+        float *part = malloc((size_t)(n_split * rows * (d_v + 2)) * sizeof(float));
         for (int64_t s = n_split - 1; s >= 0; s -= 2) {
             a.split0 = s > 0 ? s - 1 : 0, a.split1 = s + 1;
-            a.part = part + a.split0 * rows * (c->d + 2);
-            k->attn[c->type](&a);
+            a.part = part + a.split0 * rows * (d_v + 2);
+            fn(&a);
         }
         for (int64_t r = 0; r < rows; r++) {
             int64_t keys = c->n_kv + t0 + r / c->n_q,
                     first = c->window && keys > c->window ? (keys - c->window) / HN_SPLIT : 0;
             first = first < c->split_first ? c->split_first : first;
-            k->attn_merge(out + t0 * w + r * c->d, part + (first * rows + r) * (c->d + 2), rows * (c->d + 2),
-                          (keys + HN_SPLIT - 1) / HN_SPLIT - first, c->d, c->sink ? c->sink + r % c->n_q : NULL);
+            k->attn_merge(out + t0 * v + r * d_v, part + (first * rows + r) * (d_v + 2), rows * (d_v + 2),
+                          (keys + HN_SPLIT - 1) / HN_SPLIT - first, d_v, c->sink ? c->sink + r % c->n_q : NULL);
         }
         free(part);
     }
@@ -592,7 +599,8 @@ static void check_case(attn_case c)
     const int64_t d = c.d, n_q = c.n_q, n_tok = c.n_tok, n_kv = c.n_kv, window = c.window;
     fill_case(&c);
     hide(&c);
-    int64_t n = n_tok * n_q * d;
+    const int64_t d_v = c.d_v ? c.d_v : d;
+    int64_t n = n_tok * n_q * d_v;
     float *want = malloc((size_t)(n + 32) * 4), *out = malloc((size_t)(n + 32) * 4);
     memset(want, CANARY, (size_t)(n + 32) * 4);
     for (int64_t t = 0; t < n_tok; t++) attend(&c, hn_kernels_get(HN_CPU_SCALAR), want + 16, t, t + 1, false, false);
@@ -613,23 +621,23 @@ static void check_case(attn_case c)
         double m = -INFINITY, sum = 0;
         int64_t keys = n_kv + r / n_q, from = window && keys > window ? keys - window : 0;
         if (from < c.split_first * HN_SPLIT) from = c.split_first * HN_SPLIT;
-        q_seen(type, seen, c.q + r * d, d);
+        q_seen(c.d_v ? HN_CACHE_F32 : type, seen, c.q + r * d, d); /* latent rows: never in integers */
         for (int64_t t = from; t < keys; t++) {
             s[t] = 0;
-            for (int64_t i = 0; i < d; i++) s[t] += seen[i] * cached(type, false, c.k, d, t, i);
-            s[t] *= 0.25;
+            for (int64_t i = 0; i < d; i++) s[t] += seen[i] * cached(type, c.d_v > 0, c.k, d, t, i);
+            s[t] *= (double)scale_of(&c);
             if (c.cap != 0) s[t] = tanh(s[t] / (double)c.cap) * (double)c.cap;
             m = s[t] > m ? s[t] : m;
         }
         if (c.sink) m = fmax(m, (double)c.sink[r % n_q]);
         if (c.sink) sum = exp((double)c.sink[r % n_q] - m);
-        for (int64_t i = 0; i < d; i++) o[i] = 0;
+        for (int64_t i = 0; i < d_v; i++) o[i] = 0;
         for (int64_t t = from; t < keys; t++) {
             double p = exp(s[t] - m);
             sum += p;
-            for (int64_t i = 0; i < d; i++) o[i] += p * cached(type, true, c.v, d, t, i);
+            for (int64_t i = 0; i < d_v; i++) o[i] += p * cached(type, true, c.v, d, t, i);
         }
-        for (int64_t i = 0; i < d; i++) assert_true(fabs(o[i] / sum - want[16 + r * d + i]) <= 5e-5);
+        for (int64_t i = 0; i < d_v; i++) assert_true(fabs(o[i] / sum - want[16 + r * d_v + i]) <= 5e-5);
     }
     free(s);
     free(want);
@@ -691,6 +699,25 @@ static void caps_and_sinks_match_scalar(void **state)
                                         .split_first = list[i].split_first,
                                         .cap = list[i].cap,
                                         .sink = list[i].sink ? sinks : NULL });
+}
+
+/* Rows that are key and value, at widths that are whole vectors and not, up to those of DeepSeek. */
+static void latent_rows_match_scalar(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t d, d_v, n_q, n_tok, n_kv;
+    } list[] = { { 20, 12, 1, 1, 1 },    { 20, 12, 4, 7, 60 },    { 40, 33, 20, 1, 130 },  { 40, 32, 16, 5, 512 },
+                 { 80, 64, 3, 70, 500 }, { 80, 64, 20, 2, 1030 }, { 576, 512, 20, 1, 90 }, { 576, 512, 2, 3, 513 } };
+    rng_key = 15, rng_at = 0;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (int type = 0; type < HN_CACHE_TYPES; type++)
+            check_case((attn_case){ .type = (hn_cache_type)type,
+                                    .d = list[i].d,
+                                    .d_v = list[i].d_v,
+                                    .n_q = list[i].n_q,
+                                    .n_tok = list[i].n_tok,
+                                    .n_kv = list[i].n_kv });
 }
 
 static void attention_matches_scalar(void **state)
@@ -827,6 +854,7 @@ int main(void)
         cmocka_unit_test(attention_matches_scalar),
         cmocka_unit_test(windows_match_scalar),
         cmocka_unit_test(caps_and_sinks_match_scalar),
+        cmocka_unit_test(latent_rows_match_scalar),
         cmocka_unit_test(cache_stores_match_scalar),
         cmocka_unit_test(exp_is_accurate_and_total),
         cmocka_unit_test(own_double_functions_are_accurate),

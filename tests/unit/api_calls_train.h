@@ -10,7 +10,8 @@ static void c_train_defaults(void)
 }
 static void c_init_model(void)
 {
-    const char *list[] = { txt_path, NEED("p->data[1]", txt_path) };
+    const char *list[] = { txt_path, NEED("p->data[1]", txt_path) },
+               *names[] = { "<|im_start|>", NEED("p->special[1]", "<|im_end|>") };
     hone_init_params p = { .config = NEED("p->config", shape_path),
                            .tokenizer = MAY("p->tokenizer", (const char *)NULL),
                            .data = NEED("p->data", list),
@@ -19,7 +20,9 @@ static void c_init_model(void)
                            .name = MAY("p->name", "n"),
                            .seed = ANY("p->seed", (uint64_t)1),
                            .abort_fn = MAY("p->abort_fn", stop_never),
-                           .abort_arg = MAY("p->abort_arg", ctx) };
+                           .abort_arg = MAY("p->abort_arg", ctx),
+                           .special = NEED("p->special", names),
+                           .n_special = COUNT("p->n_special", 2) };
     STATUS(hone_init_model(NEED("dst", out_path), NEED("p", &p), aw->err));
 }
 static void spoil_numbers(hone_train_params *p)

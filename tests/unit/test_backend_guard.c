@@ -103,6 +103,8 @@ VOID(route, (hn_backend * b, hn_buf *p, hn_act *a, const hn_route *r), p, a, r)
 VOID(moe_glu, (hn_backend * b, hn_act *o, hn_act *a, const hn_moe *m), o, a, m)
 VOID(moe_down, (hn_backend * b, hn_act *a, const hn_moe *m, int64_t n), a, m, n)
 VOID(heads, (hn_backend * b, const hn_heads *h, const hn_kv *kv), h, kv)
+VOID(latent, (hn_backend * b, const hn_latent *l, const hn_kv *kv), l, kv)
+VOID(matmul_heads, (hn_backend * b, const hn_head_product *p), p)
 VOID(attention, (hn_backend * b, hn_act *act, const hn_attention *a, const hn_kv *kv), act, a, kv)
 VOID(token_shift, (hn_backend * b, const hn_shift *s, const hn_state *st), s, st)
 VOID(time_mix, (hn_backend * b, hn_act *a, const hn_time_mix *m, const hn_state *st), a, m, st)
@@ -174,6 +176,8 @@ static const hn_backend_ops guard_ops = {
     .moe_glu = g_moe_glu,
     .moe_down = g_moe_down,
     .heads = g_heads,
+    .latent = g_latent,
+    .matmul_heads = g_matmul_heads,
     .attention = g_attention,
     .token_shift = g_token_shift,
     .time_mix = g_time_mix,

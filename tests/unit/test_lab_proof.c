@@ -130,6 +130,7 @@ static void claims(void **state)
     false_with("process_witness_s", 0.35, "clock");
     false_with("load_ms", 400, "its parent saw it for 0.310 s");
     false_with("hwm_mb", 300, "the kernel counted 501.0 MB");
+    false_with("load_witness_ms", 60, "loading took 20.000 ms by its own clock, and 60.000 ms");
 }
 
 static void memory_by_two_ways(void **state)
@@ -139,6 +140,24 @@ static void memory_by_two_ways(void **state)
     const hn_seen seen = { .wall_s = 0.31, .anon = 20000000, .anon_again = 60000000 };
     assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
     names(why, "by another way");
+    json_decref(r);
+}
+
+/* A process no larger than its parent: what the kernel counted began with the parent's pages and proves nothing, what
+ * was resident at its end does. */
+static void memory_of_a_small_one(void **state)
+{
+    char why[400] = "";
+    json_t *r = honest();
+    hn_seen seen = { .wall_s = 0.31, .max_rss = 13000000, .own_rss = 13000000, .resident = 12100000 };
+    json_object_set_new(r, "hwm_mb", json_real(3.0));
+    assert_false(hn_claims_hold(r, NULL, &seen, why, sizeof why));
+    names(why, "its parent saw 12.1 MB resident at its end");
+    json_object_set_new(r, "hwm_mb", json_real(12.0));
+    if (!hn_claims_hold(r, NULL, &seen, why, sizeof why)) fail_msg("the honest one: %s", why);
+    seen.resident = 0; /* it was not looked at: nothing is known */
+    json_object_set_new(r, "hwm_mb", json_real(3.0));
+    assert_true(hn_claims_hold(r, NULL, &seen, why, sizeof why));
     json_decref(r);
 }
 
@@ -217,9 +236,13 @@ static void gains_are_seen_outside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bit_counts), cmocka_unit_test(order_and_length_count),
-        cmocka_unit_test(claims),           cmocka_unit_test(memory_by_two_ways),
-        cmocka_unit_test(runs_are_paired),  cmocka_unit_test(gains_are_seen_outside),
+        cmocka_unit_test(every_bit_counts),
+        cmocka_unit_test(order_and_length_count),
+        cmocka_unit_test(claims),
+        cmocka_unit_test(memory_by_two_ways),
+        cmocka_unit_test(memory_of_a_small_one),
+        cmocka_unit_test(runs_are_paired),
+        cmocka_unit_test(gains_are_seen_outside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

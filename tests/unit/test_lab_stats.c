@@ -136,13 +136,28 @@ static void test_numbers_in_json(void **state)
     json_decref(j);
 }
 
+/* Two digits of the error, and no more of the number; four of its own at most. */
+static void test_digits(void **state)
+{
+    char t[80];
+    assert_string_equal(hn_digits_error(t, sizeof t, 6.42163, 0.03812), "6.422 ± 0.038");
+    assert_string_equal(hn_digits_error(t, sizeof t, 6.42163, 0.3812), "6.42 ± 0.38");
+    assert_string_equal(hn_digits_error(t, sizeof t, 7998.3, 1980), "8000 ± 2000");
+    assert_string_equal(hn_digits_error(t, sizeof t, 0.000380412, 3.5123e-5), "0.000380 ± 0.000035");
+    assert_string_equal(hn_digits_error(t, sizeof t, -0.0009, 0.00171), "-0.0009 ± 0.0017");
+    assert_string_equal(hn_digits_error(t, sizeof t, 98.8235, 0.39), "98.82 ± 0.39");
+    assert_string_equal(hn_digits_error(t, sizeof t, 100, 0), "100.0 ± 0");
+    assert_string_equal(hn_digits_error(t, sizeof t, 12.3456, NAN), "12.35");
+    assert_string_equal(hn_digits_error(t, sizeof t, NAN, 1), "n/a ± 1.0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_textbook),           cmocka_unit_test(test_odd_count),
         cmocka_unit_test(test_too_few_is_nothing), cmocka_unit_test(test_median_ranks),
         cmocka_unit_test(test_outlier_classes),    cmocka_unit_test(test_percentiles_need_samples),
-        cmocka_unit_test(test_numbers_in_json),
+        cmocka_unit_test(test_numbers_in_json),    cmocka_unit_test(test_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,6 +199,81 @@ static void test_init_refused(void **state)
     init_refused(llama, &p, HONE_E_ARG, "expected ids of the 2 special tokens");
 }
 
+/* ---- special tokens of one's own ------------------------------------------------------------------ */
+
+static hone_init_params from_text(const char *const *data, const char *const *names, int32_t n, int32_t n_vocab)
+{
+    return (hone_init_params){ .config = df_write("config.json", llama, strlen(llama)),
+                               .data = data,
+                               .n_data = 1,
+                               .n_vocab = n_vocab,
+                               .special = names,
+                               .n_special = n };
+}
+
+static const hn_vocab *vocab_of(const hone_model *m)
+{
+    const hn_vocab *v;
+    assert_int_equal(hn_model_vocab(m, &v, NULL), HONE_OK);
+    return v;
+}
+
+/* They are single tokens that text does not become, end what they end by their names, and change no other token. */
+static void test_special_tokens(void **state)
+{
+    static const char *const names[] = { "<|im_start|>", "<|im_end|>" };
+    const char *text = "tests/golden/bpe_text.txt";
+    hone_error e = { 0 };
+    hn_ids ids = { 0 };
+    hone_init_params p = from_text(&text, names, 2, 302), plain = from_text(&text, NULL, 0, 300);
+    assert_int_equal(hone_init_model(df_path("with.gguf"), &p, &e), HONE_OK);
+    hone_model *m = open_model(df_path("with.gguf"));
+    assert_int_equal(hone_init_model(df_path("without.gguf"), &plain, &e), HONE_OK);
+    hone_model *k = open_model(df_path("without.gguf"));
+    const hn_vocab *v = vocab_of(m), *w = vocab_of(k);
+    assert_int_equal(hn_vocab_size(v), 302);
+    assert_int_equal(hn_vocab_size(w), 300);
+    for (int32_t i = 2; i < 300; i++) {
+        size_t a, b;
+        const char *s = hn_vocab_piece(v, i + 2, true, &a), *t = hn_vocab_piece(w, i, true, &b);
+        if (a != b || memcmp(s, t, a) != 0) fail_msg("token %d is \"%.*s\", was \"%.*s\"", i, (int)a, s, (int)b, t);
+    }
+    assert_int_equal(hn_vocab_encode(v, "<|im_start|>the<|im_end|>", 25, HONE_TOK_SPECIAL, &ids, &e), HONE_OK);
+    assert_true(ids.n >= 3 && ids.data[0] == 2 && ids.data[ids.n - 1] == 3);
+    ids.n = 0;
+    assert_int_equal(hn_vocab_encode(v, "<|im_end|>", 10, 0, &ids, &e), HONE_OK);
+    assert_true(ids.n > 1);
+    assert_true(hn_vocab_is_eog(v, 3) && hn_vocab_is_eog(v, 1) && !hn_vocab_is_eog(v, 2));
+    assert_true(hn_vocab_bos(v) == 0 && hn_vocab_eos(v) == 1);
+    free(ids.data);
+    hone_model_close(m);
+    hone_model_close(k);
+}
+
+static void special_refused(const char *const *names, int32_t n, const char *tokenizer, const char *says)
+{
+    const char *text = "tests/golden/bpe_text.txt";
+    hone_error e = { 0 };
+    hone_init_params p = from_text(&text, names, n, 400);
+    if (tokenizer) p.tokenizer = tokenizer, p.data = NULL, p.n_data = 0;
+    hone_status st = hone_init_model(df_path("refused.gguf"), &p, &e);
+    if (st != HONE_E_ARG || !strstr(e.message, says))
+        fail_msg("%s \"%s\", expected \"%s\"", hone_status_name(st), e.message, says);
+    assert_int_equal(access(df_path("refused.gguf"), F_OK), -1);
+}
+
+static void test_special_refused(void **state)
+{
+    special_refused((const char *const[]){ "<|a|>", "<|a|>" }, 2, NULL, "\"<|a|>\": expected distinct ones");
+    special_refused((const char *const[]){ "<|bos|>" }, 1, NULL, "\"<|bos|>\": expected distinct ones");
+    special_refused((const char *const[]){ "a" }, 1, NULL, "that are no single bytes");
+    special_refused((const char *const[]){ "" }, 1, NULL, "is empty");
+    special_refused(NULL, 1, NULL, "special");
+    special_refused((const char *const[]){ NULL }, 1, NULL, "special");
+    special_refused(NULL, -1, NULL, "-1 special tokens");
+    special_refused((const char *const[]){ "<|a|>" }, 1, "models/hone-tiny.gguf", "of a tokenizer made of texts");
+}
+
 /* ---- after training ------------------------------------------------------------------------------- */
 
 enum { MAX_PARAM = 64 };
@@ -344,8 +419,14 @@ static void test_write_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama),        cmocka_unit_test(test_others),        cmocka_unit_test(test_seed),
-        cmocka_unit_test(test_init_refused), cmocka_unit_test(test_write_trained), cmocka_unit_test(test_write_refused),
+        cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_others),
+        cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_special_tokens),
+        cmocka_unit_test(test_special_refused),
+        cmocka_unit_test(test_init_refused),
+        cmocka_unit_test(test_write_trained),
+        cmocka_unit_test(test_write_refused),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -5,6 +5,7 @@
 #include "cli/lab/quality_paths.h"
 #include "lab/bench/bench.h"
 #include "lab/bench/claims.h"
+#include "lab/bench/process.h"
 #include "lab/bench/sample.h"
 #include "lab/inside/bench_stages.h"
 #include "lab/machine/clock.h"
@@ -26,8 +27,8 @@ typedef struct child {
     hone_session *s;
     hone_model_info info;
     hn_stages stages;
-    double load_ms, engine_ms;
-    json_t *looks; /* of memory after each stage, or NULL */
+    double load_ms, engine_ms, load_witness_ms; /* the last by the second clock, from the beginning of main on */
+    json_t *looks;                              /* of memory after each stage, or NULL */
     hn_evidence before;
 } child;
 
@@ -61,6 +62,7 @@ static int open_all(child *c, int32_t n_ctx, int32_t n_seq)
     uint64_t now = hn_clock_ns();
     c->engine_ms = (double)(now - t0) * 1e-6;
     c->load_ms = (double)(now - c->t_spawn) * 1e-6;
+    c->load_witness_ms = (double)(c->t_main - c->t_spawn) * 1e-6 + (double)(hn_clock_witness_ns() - c->witness) * 1e-6;
     if (rc == 0) hone_model_get_info(c->m, &c->info);
     look(c, "session");
     return rc;
@@ -90,6 +92,7 @@ static int finish(child *c, json_t *o, bool evidence)
         hn_evidence_json(o, &c->before, &after);
     }
     if (!json_object_get(o, "load_ms")) json_object_set_new(o, "load_ms", hn_lab_num(c->load_ms));
+    json_object_set_new(o, "load_witness_ms", hn_lab_num(c->load_witness_ms));
     if (hn_memory_read(&mem, 0)) {
         if (!json_object_get(o, "peak_anon_mb"))
             json_object_set_new(o, "peak_anon_mb", hn_lab_num((double)mem.anon / 1e6)); /* the parent sees more */
@@ -202,10 +205,14 @@ static int run_quality(child *c, const char *unused)
 static int run_load(child *c, const char *unused)
 {
     hone_error err;
+    hn_allocs allocs = { 0 };
     hn_evidence_look(&c->before);
+    hn_allocs_begin();
     int rc = open_all(c, 0, 1);
+    hn_allocs_end(&allocs);
     if (rc) return rc;
     json_t *o = json_object();
+    json_object_set_new(o, "allocs", hn_allocs_json("load", &allocs, 1, NULL));
     double start = (double)(c->t_main - c->t_spawn) * 1e-6;
     json_object_set_new(o, "start_ms", hn_lab_num(start));
     json_object_set_new(o, "parse_ms", hn_lab_num(c->stages.parse_ms));
@@ -384,6 +391,7 @@ static int run_batch(child *c, const char *word)
     json_object_set(proof, "company", json_object_get(company, "all"));
     json_object_set_new(o, "proof", proof);
     json_decref(company);
+    json_object_set_new(o, "allocs", hn_allocs_json("step", &b.gen_allocs, k.n_gen - 1, NULL));
     json_object_set_new(o, "invalid_reason",
                         b.verdict.state == HN_INVALID ? hn_lab_str(b.verdict.reason) : json_null());
     hn_batch_free(&b);
@@ -441,6 +449,7 @@ int hn_bench_child(const hn_cli *cli)
     for (size_t i = 0; i < sizeof modes / sizeof *modes && rc < 0; i++)
         if (strcmp(hn_opts_arg(cli->opts, 0), modes[i].name) == 0 && n == (modes[i].word ? 3 : 2))
             rc = modes[i].run(&c, n == 3 ? hn_opts_arg(cli->opts, 1) : "");
+    if (rc == 0) hn_child_hold();
     if (rc < 0)
         rc = hn_cli_usage(cli, "unexpected argument '%s'",
                           HN_ESC(hn_opts_arg(cli->opts, 0), strlen(hn_opts_arg(cli->opts, 0))));

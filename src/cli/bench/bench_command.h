@@ -25,6 +25,11 @@ hone_status hn_kern_run(const hn_cli *cli, hn_bench_run *run, const hn_kern_choi
  * it, or is less than one of them needs. */
 int hn_bench_check_options(const hn_cli *cli, const json_t *ids);
 
+/* --format (bench_format.c). *mine: cli, told to keep stdout free where the result is not text. 0, or an exit code. */
+int hn_bench_format(const hn_cli *cli, hn_cli *mine);
+bool hn_bench_as_table(const hn_cli *cli); /* CSV or Markdown: at the end, by the next */
+int hn_bench_print_table(const hn_cli *cli, json_t *records);
+
 /* The record of a plain run, for people (bench_report.c). */
 void hn_bench_report_plain(const hn_cli *cli, const hn_bench_run *run, const hn_work *work, json_t *record);
 

@@ -65,7 +65,11 @@ static int run_cell(const list *l, int n, int cell, int argc, char **argv, hn_be
     if (!copy) return hn_cli_error(HN_EXIT_NOMEM, "no memory for a line of the grid");
     memcpy(copy, argv, ((size_t)argc) * sizeof *copy);
     copy[argc] = NULL;
-    for (int i = 0; i < argc; i++) json = json || strcmp(argv[i], "--json") == 0;
+    for (int i = 0; i < argc; i++) { /* a result for programs, or a table: nothing between its lines */
+        bool format = strncmp(argv[i], "--format", 8) == 0;
+        json = json || strcmp(argv[i], "--json") == 0 || (format && !strstr(argv[i], "text"));
+        if (strcmp(argv[i], "--format") == 0 && i + 1 < argc) json = strcmp(argv[i + 1], "text") != 0;
+    }
     for (int i = n - 1; i >= 0; i--) {
         snprintf(word[i], sizeof word[i], "%.20s%.40s", l[i].head, l[i].item[cell % l[i].n]);
         cell /= l[i].n;

@@ -133,19 +133,27 @@ static void columns_of(const kern_run *r, const hn_kern *k, const int32_t **cols
 static void print_result(kern_run *r, const hn_kern *k, const hn_kern_result *res)
 {
     bool product = k->kind <= HN_KERN_GEMM;
-    char cols[16] = "", ci[32] = "n/a", share[48] = "";
+    char cols[16] = "", ci[32] = "n/a", share[48] = "", us[40], rate[40], allocs[24];
     if (!r->header)
-        hn_out_printf("%-40s %-6s %4s %3s %12s %9s %10s %-8s %s\n", "", "layout", "cols", "thr", "us", "± 95 %", "rate",
-                      "", "of roof");
+        hn_out_printf("%-40s %-6s %4s %3s %12s %9s %10s %-8s %8s  %s\n", "", "layout", "cols", "thr", "us", "± 95 %",
+                      "rate", "", "allocs", "of roof");
     r->header = true;
     if (product) snprintf(cols, sizeof cols, "%d", res->config.columns);
     hn_out_printf("%-40s %-6s %4s %3d ", k->id, product ? res->config.packed ? "packed" : "plain" : "", cols,
                   res->config.threads);
     if (isfinite(res->time.ci95[0]))
         snprintf(ci, sizeof ci, "%.1f %%", 100 * hn_stats_half_width(&res->time) / res->time.median);
+    if (hn_allocs_missing()) snprintf(allocs, sizeof allocs, "-");
+    else snprintf(allocs, sizeof allocs, "%.4g", (double)res->allocs.n / (double)res->calls);
     if (isfinite(res->share)) snprintf(share, sizeof share, "%.0f %% (%s)", 100 * res->share, res->roof);
-    if (res->time.n)
-        hn_out_printf("%12.5g %9s %10.4g %-8s %s", 1e6 * res->time.median, ci, res->rate, res->unit, share);
+    if (res->time.n) {
+        double half =
+            isfinite(res->time.ci95[0]) ? hn_stats_half_width(&res->time) : 0.5 * (res->time.max - res->time.min);
+        half /= res->time.median;
+        hn_out_printf("%12s %9s %10s %-8s %8s  %s",
+                      hn_digits(us, sizeof us, 1e6 * res->time.median, 1e6 * res->time.median * half), ci,
+                      hn_digits(rate, sizeof rate, res->rate, res->rate * half), res->unit, allocs, share);
+    }
     if (isfinite(res->rmse)) hn_out_printf("  error %.4g", res->rmse);
     if (res->time.n && res->cpu_use < 0.9) hn_out_printf("  noisy: %.0f %% of a CPU each", 100 * res->cpu_use);
     if (res->verdict.state != HN_VALID) hn_out_printf("  INVALID: %s", res->verdict.reason);

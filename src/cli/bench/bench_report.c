@@ -1,6 +1,7 @@
 /* The record of a plain run, for people: a row for each metric, where it stands below the
  * roof, what disturbed it. Everything shown stands in the record, but for the roof. */
 #include "cli/bench/bench_command.h"
+#include "lab/record/history.h"
 #include "lab/record/record_read.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"
@@ -110,6 +111,21 @@ static void print_roof(const hn_bench_run *run, const hn_work *work, json_t *rec
     hn_out_printf("; %s\n", when);
 }
 
+static void print_allocs(json_t *record)
+{
+    static const char *const words[] = { "decode_tok_s", "a token", "prefill_tok_s", "a prompt" };
+    const char *missing = json_string_value(json_object_get(json_object_get(record, "allocs"), "missing"));
+    int said = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i += 2) {
+        char text[64];
+        json_t *a = hn_record_allocs(record, words[i]);
+        if (a)
+            hn_out_printf("%s%s %s", said++ ? ", " : "allocs   ", hn_allocs_text(text, sizeof text, a), words[i + 1]);
+    }
+    if (said) hn_out_printf("\n");
+    else hn_out_printf("allocs   not counted: %s\n", missing ? missing : "?");
+}
+
 static void print_head(const hn_cli *cli, const hn_bench_run *run, json_t *record)
 {
     json_t *c = json_object_get(record, "config"), *model = json_object_get(record, "model"), *a;
@@ -150,6 +166,7 @@ void hn_bench_report_plain(const hn_cli *cli, const hn_bench_run *run, const hn_
     if (hn_opts_flag(cli->opts, "timing")) print_timing(record);
     hn_out_printf("\n");
     print_roof(run, work, record);
+    print_allocs(record);
     hn_out_printf("quality  %s\n",
                   json_is_string(json_object_get(record, "quality")) ? text_of(record, "quality") : "none");
     if (json_is_true(valid)) hn_out_printf("verdict  valid\n");

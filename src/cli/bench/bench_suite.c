@@ -234,9 +234,10 @@ static void print_record(suite *s, json_t *r)
     const char *id = hn_record_text(r, "id"), *unit = hn_record_text(r, "unit"), *target = hn_record_text(r, "target"),
                *why = hn_record_text(r, "invalid_reason");
     double median = hn_record_number(stats, "median"), pct = hn_record_number(roof, "pct");
-    char vary[160], ci_text[32] = "n/a", roof_text[48] = "", value[40] = "-", said[200];
+    char vary[160], ci_text[32] = "n/a", roof_text[48] = "", allocs[48], value[40] = "-", said[200];
     if (!s->header)
-        hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %s\n", "", "", "median", "", "± 95 %", "of roof", "target");
+        hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %-14s %s\n", "", "", "median", "", "± 95 %", "of roof",
+                      "allocs (B)", "target");
     s->header = true;
     vary_text(id, json_object_get(r, "config"), vary, sizeof vary);
     bool known = json_array_size(ci) == 2 && median > 0;
@@ -251,8 +252,9 @@ static void print_record(suite *s, json_t *r)
     if (wish && *target) snprintf(said, sizeof said, "%s: %s", target, hn_wish_word(wish));
     else snprintf(said, sizeof said, "%s", target);
     if (isfinite(pct)) snprintf(roof_text, sizeof roof_text, "%.0f %% (%s)", pct, hn_record_text(roof, "roof"));
-    hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %s\n", strcmp(id, s->said) == 0 ? "" : id, vary, value, unit,
-                  ci_text, roof_text, wish || strcmp(id, s->said) != 0 ? said : "");
+    hn_allocs_text(allocs, sizeof allocs, hn_record_allocs(r, ""));
+    hn_out_printf("%-24s %-28s %12s %-8s %8s  %-14s %-14s %s\n", strcmp(id, s->said) == 0 ? "" : id, vary, value, unit,
+                  ci_text, roof_text, allocs, wish || strcmp(id, s->said) != 0 ? said : "");
     snprintf(s->said, sizeof s->said, "%s", id);
     if (json_is_false(json_object_get(r, "valid"))) hn_out_printf("    INVALID: %s\n", why);
     print_notes(json_object_get(r, "notes"));
@@ -318,6 +320,7 @@ static int result(const suite *s)
 
 static int summary(suite *s, bool interrupted)
 {
+    if (hn_bench_as_table(s->cli)) return hn_bench_print_table(s->cli, s->run.records);
     if (s->plain) return result(s);
     if (!s->cli->json) {
         size_t i;

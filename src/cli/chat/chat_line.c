@@ -250,7 +250,7 @@ static chat_event read_line(chat_line *l, const char *prompt, const char **line,
         errno = 0;
         ssize_t n = getline(&l->raw, &l->raw_cap, stdin);
         if (hn_interrupted()) return CHAT_STOPPED;
-        if (n < 0 && ferror(stdin)) {
+        if (n < 0 && !feof(stdin)) { /* an error, or no memory for the line, which ferror does not tell */
             hn_cli_error(0, "standard input: %s", strerror(errno));
             return CHAT_FAILED;
         }

@@ -13,10 +13,9 @@
 #include "lab/stats/stats.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-enum { MAX_IDS = 16, MAX_NOTES = 16 };
+enum { MAX_IDS = 16 };
 
 static const hn_opt opts[] = {
     HN_OPT("baseline", NULL, STR, "NAME", "compare with this stored baseline"),
@@ -71,17 +70,6 @@ typedef struct gate {
     char reason_text[1600];
 } gate;
 
-static void note(gate *g, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void note(gate *g, const char *fmt, ...)
-{
-    char s[1000];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(s, sizeof s, fmt, ap);
-    va_end(ap);
-    if (json_array_size(g->notes) < MAX_NOTES) json_array_append_new(g->notes, hn_lab_str(s));
-}
-
 /* Ends the gate: the word of the report, the reason for people, the exit code. */
 static int fail(gate *g, int code, const char *verdict, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 static int fail(gate *g, int code, const char *verdict, const char *fmt, ...)
@@ -106,12 +94,13 @@ static int failed(gate *g, const hone_error *err)
 static void note_machine(gate *g)
 {
     if (g->env.load[0] > 0.5 * g->env.cores)
-        note(g, "load average %.1f on %d cores at the start: expect noise", g->env.load[0], g->env.cores);
+        hn_notes_add(g->notes, "load average %.1f on %d cores at the start: expect noise", g->env.load[0],
+                     g->env.cores);
     json_t *was = json_object_get(g->baseline, "build");
     for (const char *const *k = (const char *const[]){ "cc", "flags", NULL }; *k && g->baseline; k++) {
         const char *now = strcmp(*k, "cc") == 0 ? g->env.compiler : g->env.flags;
         if (hn_record_text(was, *k)[0] && strcmp(hn_record_text(was, *k), now) != 0)
-            note(g, "built otherwise: %s was '%s', is '%s'", *k, hn_record_text(was, *k), now);
+            hn_notes_add(g->notes, "built otherwise: %s was '%s', is '%s'", *k, hn_record_text(was, *k), now);
     }
 }
 
@@ -126,13 +115,15 @@ static int machine(gate *g)
     int doubts = hn_around_doubts(doubt, &g->env.around, g->env.cores);
     if (doubts && hn_opts_flag(g->cli->opts, "strict"))
         return fail(g, HN_EXIT_ENVIRONMENT, "environment", "%s, and --strict was asked for", doubt[0]);
-    for (int i = 0; i < doubts; i++) note(g, "%s", doubt[i]);
+    for (int i = 0; i < doubts; i++) hn_notes_add(g->notes, "%s", doubt[i]);
     if (!g->baseline) return 0;
     hn_environ_differ(g->env_differs, sizeof g->env_differs, json_object_get(g->baseline, "env"), g->env_json);
     if (!g->env_differs[0] || g->side[0]) return 0; /* interleaved: both sides run here */
     if (hn_opts_flag(g->cli->opts, "accept-environment")) {
-        note(g, "measured on another machine than the baseline (accepted): its speed, not this change's, may be what "
-                "differs");
+        hn_notes_add(
+            g->notes,
+            "measured on another machine than the baseline (accepted): its speed, not this change's, may be what "
+            "differs");
         return 0;
     }
     return fail(g, HN_EXIT_ENVIRONMENT, "environment",
@@ -204,15 +195,16 @@ static int quality(gate *g)
                     hn_record_text(g->quality, "reason"));
     hn_quality_differ(g->quality_differs, sizeof g->quality_differs, was, g->quality);
     if (!g->quality_differs[0] && !hn_q_same_kind(hn_record_text(was, "hash"), hn_record_text(g->quality, "hash")))
-        note(g,
-             "the baseline's quality hash, %s, is of an older kind: the eight prompts alone were compared; save it "
-             "again",
-             hn_record_text(was, "hash"));
+        hn_notes_add(
+            g->notes,
+            "the baseline's quality hash, %s, is of an older kind: the eight prompts alone were compared; save it "
+            "again",
+            hn_record_text(was, "hash"));
     if (!g->quality_differs[0]) return 0;
     if (!hn_opts_flag(g->cli->opts, "allow-different"))
         return fail(g, HN_EXIT_QUALITY, "quality", "%s. Nothing was timed; --allow-different measures all the same",
                     g->quality_differs);
-    note(g, "accepted: %s", g->quality_differs);
+    hn_notes_add(g->notes, "accepted: %s", g->quality_differs);
     g->different = true;
     return 0;
 }
@@ -234,7 +226,7 @@ static int quality_of_sides(gate *g, const hn_target *t)
                     "quality hash %s, of %s it is %s: %s. Nothing was timed; --allow-different measures all the same",
                     g->hash[1], hn_side_label(g->side[0]), g->hash[0],
                     answers ? "the same answers from other logits" : "other answers");
-    note(g, "accepted: quality hash %s, was %s", g->hash[1], g->hash[0]);
+    hn_notes_add(g->notes, "accepted: quality hash %s, was %s", g->hash[1], g->hash[0]);
     g->different = true;
     return 0;
 }
@@ -257,7 +249,8 @@ static void note_config(gate *g)
         json_t *was = json_object_get(g->rows[i].before, "config"), *is = json_object_get(g->rows[i].after, "config");
         for (const char *const *k = (const char *const[]){ "cpu", "weights", NULL }; *k && is; k++)
             if (strcmp(hn_record_text(was, *k), hn_record_text(is, *k)) != 0)
-                note(g, "%s: %s was %s, is %s", g->rows[i].id, *k, hn_record_text(was, *k), hn_record_text(is, *k));
+                hn_notes_add(g->notes, "%s: %s was %s, is %s", g->rows[i].id, *k, hn_record_text(was, *k),
+                             hn_record_text(is, *k));
     }
 }
 
@@ -323,7 +316,7 @@ static int against_baseline(gate *g)
         v = hn_baseline_verdict(g->rows, g->n_rows);
     }
     note_config(g);
-    note(g, "%s", hn_gate_stored);
+    hn_notes_add(g->notes, "%s", hn_gate_stored);
     if (v == HN_AB_REGRESSED)
         return fail(g, HN_EXIT_REGRESSION, "regressed", "slower, or larger, than the baseline %s", g->name);
     if (v == HN_AB_INCONCLUSIVE)
@@ -420,7 +413,7 @@ static int interleaved(gate *g, const hn_target *t, size_t n)
     g->looks = g->ab.looks;
     int rc = keep_ab(g);
     if (rc) return rc;
-    for (int i = 0; i < g->ab.n_notes; i++) note(g, "%s", g->ab.note[i]);
+    for (int i = 0; i < g->ab.n_notes; i++) hn_notes_add(g->notes, "%s", g->ab.note[i]);
     if (g->ab.interrupted) return fail(g, HN_EXIT_INTERRUPTED, "interrupted", "interrupted");
     if (g->ab.overall == HN_AB_REGRESSED)
         return fail(g, HN_EXIT_REGRESSION, "regressed", "slower than %s", hn_side_label(g->side[0]));

@@ -188,21 +188,23 @@ static void print_side(const job *j, int32_t i)
 {
     const hn_kl *k = &j->kl[i];
     const char *path = j->side[i].path;
-    char kv[24];
+    char kv[24], a[80], b[80], c[80];
     hn_out_printf("\nmodel      %s: %s %s, %s, %s, %s weights\n", HN_ESC(path, strlen(path)), j->side[i].info.arch,
                   j->side[i].info.type, hn_kv_words(kv, &j->side[i].info, hn_opts_str(j->cli->opts, "kv")),
                   hone_context_cpu(j->side[i].ctx), hn_cli_weights(&j->side[i].info));
     if (k->verdict.state == HN_INVALID) hn_out_printf("INVALID    %s\n", k->verdict.reason);
     if (k->n == 0) return;
-    hn_out_printf(
-        "KL         mean %.4g ± %.2g, median %.4g, p99 %.4g, p99.9 %.4g, max %.4g (window %lld, token %lld)\n",
-        k->kl.mean, k->kl.error, k->kl_q[0], k->kl_q[3], k->kl_q[4], k->kl_max,
-        (long long)(k->max_row / hn_windows_scored(&j->w)),
-        (long long)(j->w.first + k->max_row % hn_windows_scored(&j->w)));
-    hn_out_printf("same top-1 %.3f ± %.3f %%\n", 100 * k->same_top, 100 * k->same_top_error);
-    hn_out_printf("RMS dp     %.4f ± %.4f %%\n", 100 * k->rms_dp, 100 * k->rms_dp_error);
-    hn_out_printf("perplexity %.4f, reference %.4f; ln of the ratio %.6f ± %.6f\n", exp(k->nll_new.mean),
-                  exp(k->nll_ref.mean), k->ln_ratio.mean, k->ln_ratio.error);
+    hn_out_printf("KL         mean %s, median %.3g, p99 %.3g, p99.9 %.3g, max %.3g (window %lld, token %lld)\n",
+                  hn_digits_error(a, sizeof a, k->kl.mean, k->kl.error), k->kl_q[0], k->kl_q[3], k->kl_q[4], k->kl_max,
+                  (long long)(k->max_row / hn_windows_scored(&j->w)),
+                  (long long)(j->w.first + k->max_row % hn_windows_scored(&j->w)));
+    hn_out_printf("same top-1 %s %%\n", hn_digits_error(a, sizeof a, 100 * k->same_top, 100 * k->same_top_error));
+    hn_out_printf("RMS dp     %s %%\n", hn_digits_error(a, sizeof a, 100 * k->rms_dp, 100 * k->rms_dp_error));
+    double ppl = exp(k->nll_new.mean), ref = exp(k->nll_ref.mean); /* error of exp(x): exp(x) times that of x */
+    hn_out_printf("perplexity %s, reference %s; ln of the ratio %s\n",
+                  hn_digits_error(a, sizeof a, ppl, ppl * k->nll_new.error),
+                  hn_digits_error(b, sizeof b, ref, ref * k->nll_ref.error),
+                  hn_digits_error(c, sizeof c, k->ln_ratio.mean, k->ln_ratio.error));
     print_gates(j, i);
 }
 

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EPOCH_NS = 1000000, EPOCH_TICKS = 1000, MAX_NOTES = 16, RECORD_KEYS = 28 };
+enum { EPOCH_NS = 1000000, EPOCH_TICKS = 1000, RECORD_KEYS = 29 };
 static const double warm_enough_s = 1; /* unasked warm-ups end here: long calls are warm after one */
 
 /* ---- a run --------------------------------------------------------------------------------- */
@@ -220,7 +220,10 @@ hone_status hn_bench_time(hn_bench_run *r, hn_bench_timing *out, hn_bench_fn *fn
     double wall = 0;
     while (!stopped(r) && (out->warmups < set->warmups || wall < set->warm_up_s)) {
         if (r->free_warmups && out->warmups && wall > fmax(warm_enough_s, set->warm_up_s)) break;
+        hn_allocs_begin(); /* of the last one it is kept: the steady state, before the clock runs */
         wall += seconds_of(fn, arg, out->calls);
+        out->allocs = (hn_allocs){ 0 };
+        hn_allocs_end(&out->allocs);
         out->warmups++;
     }
     hn_cpu_ticks a = { 0 }, b = { 0 };
@@ -260,6 +263,9 @@ void hn_bench_use(hn_bench_result *res, hn_bench_timing *t, double scale, bool r
     res->cpu_use = t->cpu_use;
     if (!res->extra) res->extra = json_object();
     json_object_set_new(res->extra, "calls", json_integer(t->calls));
+    json_decref(res->allocs);
+    res->allocs = hn_allocs_json("call", &t->allocs, t->warmups > 0 ? t->calls * (res->parts > 0 ? res->parts : 1) : 0,
+                                 t->warmups > 0 ? NULL : "there was no warm-up to count in");
     if (t->steal_pct > 1) hn_bench_note(res, "the hypervisor took %.1f %% of the time", t->steal_pct);
     if (t->major_faults > 0) hn_bench_note(res, "%" PRId64 " pages had to be read from disk", t->major_faults);
 }
@@ -274,18 +280,17 @@ double hn_bench_median(const double *x, size_t n)
 
 void hn_bench_note(hn_bench_result *res, const char *fmt, ...)
 {
-    char text[400];
     va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
     if (!res->notes) res->notes = json_array();
-    if (json_array_size(res->notes) < MAX_NOTES) json_array_append_new(res->notes, hn_lab_str(text));
+    va_start(ap, fmt);
+    hn_notes_add_v(res->notes, fmt, ap);
+    va_end(ap);
 }
 
 void hn_bench_result_free(hn_bench_result *res)
 {
     json_decref(res->config);
+    json_decref(res->allocs);
     json_decref(res->memory);
     json_decref(res->extra);
     json_decref(res->notes);
@@ -403,7 +408,7 @@ static void note_trouble(const hn_bench_entry *e, hn_bench_result *res, const hn
 {
     if (st->n > 2 && st->cv > 0.1 && !res->zero_ok)
         hn_bench_note(res, "unstable: standard deviation %.0f %% of the mean", 100 * st->cv);
-    if (res->cpu_use > 0 && res->cpu_use < 0.9 && e->method == 'K')
+    if (res->cpu_use > 0 && res->cpu_use < 0.9 && strchr("KP", e->method))
         hn_bench_note(res, "noisy: the threads had %.0f %% of a CPU each", 100 * res->cpu_use);
 }
 
@@ -418,6 +423,7 @@ static json_t *record_json(const hn_bench_run *r, const hn_bench_entry *e, hn_be
     hn_utc_now(ts, sizeof ts);
     for (size_t i = 0; i < res->n; i++) json_array_append_new(samples, hn_lab_num(res->samples[i]));
     if (res->full_samples) json_object_set(extra, "samples", res->full_samples);
+    if (e->method == 'P' && res->cpu_use > 0) json_object_set_new(extra, "cpu_use", hn_lab_num(res->cpu_use));
     json_object_set_new(o, "schema", json_string(HN_BENCH_SCHEMA));
     json_object_set_new(o, "id", hn_lab_str(e->id));
     json_object_set_new(o, "record", hn_bench_identity());
@@ -436,6 +442,7 @@ static json_t *record_json(const hn_bench_run *r, const hn_bench_entry *e, hn_be
     json_object_set_new(o, "warmups", json_integer(res->warmups));
     json_object_set_new(o, "samples", samples);
     json_object_set_new(o, "stats", hn_stats_json(st));
+    json_object_set_new(o, "allocs", res->allocs ? json_incref(res->allocs) : hn_allocs_json(NULL, NULL, 0, NULL));
     json_object_set_new(o, "memory", or_null(res->memory));
     json_object_set_new(o, "energy", json_null());
     json_object_set_new(o, "roofline", roofline_json(r, res, f));

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/json_text.h"
+#include "lab/machine/allocs.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"
 #include "lab/stats/verdict.h"
@@ -171,6 +172,8 @@ typedef struct hn_bench_result {
     double cpu_use;       /* CPU time / (wall time · threads) meanwhile; 0: unknown */
     hn_verdict verdict;   /* HN_VALID: the outputs were proved; HN_UNCHECKED: reason why there was nothing to check */
     int32_t voided;
+    int64_t parts;          /* operations in one call, of which a sample tells one; 0: 1 */
+    json_t *allocs;         /* taken; of one operation (hn_allocs_json); NULL: not counted */
     json_t *memory, *extra; /* taken; objects; NULL */
     json_t *notes;          /* taken; array of texts; NULL */
     const char *quality;    /* hash, or NULL */
@@ -206,6 +209,7 @@ typedef struct hn_bench_timing {
     double cpu_use;   /* CPU time / (wall time · threads) */
     double steal_pct; /* NaN: unknown */
     int64_t major_faults;
+    hn_allocs allocs; /* of one epoch, the last before the clock counts */
 } hn_bench_timing;
 
 /* Epochs of at least 1 ms and 1000 ticks of the clock; warm-ups and samples as the settings say.

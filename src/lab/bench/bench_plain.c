@@ -15,11 +15,10 @@
 #include "base/json_text.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { N_PROMPT = 512, N_GEN = 64, SAMPLES = 3, MAX_NOTES = 16 };
+enum { N_PROMPT = 512, N_GEN = 64, SAMPLES = 3 };
 
 const hn_plain_metric hn_plain_metrics[] = {
     { "load_ms", "load ms", "ms", false },
@@ -52,17 +51,6 @@ typedef struct plain {
     double decode_share, prefill_share; /* of it; NaN: unknown */
     bool interrupted;
 } plain;
-
-static void note(plain *x, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void note(plain *x, const char *fmt, ...)
-{
-    char text[400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    if (json_array_size(x->notes) < MAX_NOTES) json_array_append_new(x->notes, hn_lab_str(text));
-}
 
 static const hn_stats *stats_of(const plain *x, const char *key)
 {
@@ -115,7 +103,7 @@ static void note_unstable(plain *x)
         if (x->stats[k].n > 2 && x->stats[k].cv > limit)
             snprintf(text + n, sizeof text - n, "%s%s %.2f", n ? ", " : "", hn_plain_metrics[k].label, x->stats[k].cv);
     }
-    if (text[0]) note(x, "unstable (CV): %s", text);
+    if (text[0]) hn_notes_add(x->notes, "unstable (CV): %s", text);
 }
 
 /* The roof of this machine at the level and threads of the samples, and how near the rates come. */
@@ -137,7 +125,7 @@ static void judge_roof(plain *x)
         if (peaks->bound)
             hn_check_compute(&x->b.verdict, "prefill", hn_work_prefill_s(work, peaks, threads, n, true), n / prefill);
     }
-    if (peaks->doubts[0]) note(x, "the roof was measured on a noisy machine: %s", peaks->doubts);
+    if (peaks->doubts[0]) hn_notes_add(x->notes, "the roof was measured on a noisy machine: %s", peaks->doubts);
 }
 
 /* A file in small pages is read more slowly, and the same file, evicted once, is not. */
@@ -148,10 +136,11 @@ static void note_pages(plain *x)
     const json_t *huge_mb = json_object_get(s, "model_huge_mb");
     double resident = json_number_value(json_object_get(s, "model_resident_mb")), huge = json_number_value(huge_mb);
     if (json_is_number(huge_mb) && resident > large && huge < most * resident)
-        note(x,
-             "%.0f %% of the weights are in huge pages, the others are read more slowly: docs/BENCHMARKING.md, Pages "
-             "of a file",
-             100 * huge / resident);
+        hn_notes_add(
+            x->notes,
+            "%.0f %% of the weights are in huge pages, the others are read more slowly: docs/BENCHMARKING.md, Pages "
+            "of a file",
+            100 * huge / resident);
 }
 
 /* What the RWKV-7 guide wishes for: said beside its numbers. */
@@ -175,17 +164,17 @@ static void note_guide(plain *x)
             snprintf(text + n, sizeof text - n, "%s%s %s", n ? ", " : "", wishes[i].text,
                      (wishes[i].higher ? v >= wishes[i].wish : v <= wishes[i].wish) ? "met" : "not met");
     }
-    if (text[0]) note(x, "guide: %s", text);
+    if (text[0]) hn_notes_add(x->notes, "guide: %s", text);
 }
 
-static void note_text(void *x, const char *text) { note(x, "%s", text); }
+static void note_text(void *notes, const char *text) { hn_notes_add(notes, "%s", text); }
 
 /* Threads that had to wait for a CPU were not measured alone. */
 static void note_waiting(plain *x)
 {
     const double least = 0.9;
     double use = hn_bunch_median(&x->b, "cpu_use") / threads_of(x);
-    if (use < least) note(x, "disturbed: the threads had %.0f %% of a CPU each", 100 * use);
+    if (use < least) hn_notes_add(x->notes, "disturbed: the threads had %.0f %% of a CPU each", 100 * use);
 }
 
 static void note_machine(plain *x)
@@ -193,18 +182,18 @@ static void note_machine(plain *x)
     const hn_environ *env = &x->p.r->env;
     int64_t last = (int64_t)x->config.depth + x->config.n_prompt + x->config.n_gen;
     if (x->p.n_ctx_train > 0 && last > x->p.n_ctx_train)
-        note(x, "%" PRId64 " positions, but the model was trained for %d", last, x->p.n_ctx_train);
+        hn_notes_add(x->notes, "%" PRId64 " positions, but the model was trained for %d", last, x->p.n_ctx_train);
     json_t *cautions = x->p.r->set.cautions ? x->p.r->set.cautions() : NULL;
     json_array_extend(x->notes, cautions);
     json_decref(cautions);
     note_pages(x);
     note_waiting(x);
-    hn_bench_judge_around(x->p.r, &x->b.verdict, note_text, x);
+    hn_bench_judge_around(x->p.r, &x->b.verdict, note_text, x->notes);
     const char *fs = hn_record_text(x->p.r->model_json, "file_system");
     if (hn_file_system_is_memory(fs))
-        note(x, "the model is on %s, which is memory: load times say nothing of a disk", fs);
+        hn_notes_add(x->notes, "the model is on %s, which is memory: load times say nothing of a disk", fs);
     if (env->load[0] > 0.5 * env->cores)
-        note(x, "load average %.1f on %d cores at the start: expect noise", env->load[0], env->cores);
+        hn_notes_add(x->notes, "load average %.1f on %d cores at the start: expect noise", env->load[0], env->cores);
 }
 
 static void judge(plain *x)
@@ -212,16 +201,18 @@ static void judge(plain *x)
     const hn_bunch *b = &x->b;
     bool constant = json_is_true(json_object_get(json_array_get(b->all, 0), "constant"));
     size_t again = json_array_size(b->voided), n = json_array_size(b->all);
-    if (x->interrupted) note(x, "interrupted after %zu of %d", n, b->wanted);
+    if (x->interrupted) hn_notes_add(x->notes, "interrupted after %zu of %d", n, b->wanted);
     if (constant && x->p.r->set.no_quality)
         hn_invalid(&x->b.verdict, "degenerate output: one token repeated through the whole generation");
     else if (constant)
-        note(x, "the pseudo-random measured prompt ended in one token repeated; the quality prompts did not");
+        hn_notes_add(x->notes,
+                     "the pseudo-random measured prompt ended in one token repeated; the quality prompts did not");
     judge_roof(x);
     if (again)
-        note(x, "%zu sample%s measured again: %s%s", again, again == 1 ? " was" : "s were",
-             hn_record_text(json_array_get(b->voided, 0), "reason"), again > 1 ? ", …" : "");
-    if (b->n_kept) note(x, "%d of %zu samples are kept although %s: it would not stop", b->n_kept, n, b->kept);
+        hn_notes_add(x->notes, "%zu sample%s measured again: %s%s", again, again == 1 ? " was" : "s were",
+                     hn_record_text(json_array_get(b->voided, 0), "reason"), again > 1 ? ", …" : "");
+    if (b->n_kept)
+        hn_notes_add(x->notes, "%d of %zu samples are kept although %s: it would not stop", b->n_kept, n, b->kept);
     note_guide(x);
     note_unstable(x);
     note_machine(x);
@@ -342,6 +333,7 @@ static json_t *record_json(const plain *x)
     json_object_set_new(r, "warmups", json_integer(x->b.warmups));
     json_object_set(r, "samples", x->b.all);
     json_object_set_new(r, "stats", of_metrics(x, stats_json, 0, N_METRICS));
+    json_object_set_new(r, "allocs", hn_bunch_allocs_of_run(&x->b));
     json_object_set_new(r, "memory", memory_json(x));
     json_object_set_new(r, "energy", json_null());
     json_object_set_new(r, "roofline", roofline_json(x));

@@ -216,6 +216,7 @@ static hone_status measure(hn_bench_run *r, const hn_bench_entry *e, method m, s
     snprintf(variant, sizeof variant, own ? "the model's %d" : from == FLAT ? "%d, flat" : "%d", j.n_vocab);
     hn_bench_result res = { .variant = variant,
                             .threads = 1,
+                            .parts = j.draws,
                             .config = json_pack("{s:i, s:i}", "n_vocab", (int)j.n_vocab, "draws", (int)j.draws) };
     hone_sampler_params p = methods[m].p;
     p.seed = r->set.seed;

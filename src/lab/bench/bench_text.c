@@ -179,6 +179,7 @@ static hone_status run_decode(hn_bench_run *r, const hn_bench_entry *e, hone_err
         (st = check_stream(&j, &res, err)) == HONE_OK && (st = hn_bench_time(r, &t, decode, &j, 1, err)) == HONE_OK) {
         double s = hn_bench_median(t.s, t.n);
         add_text_config(&res, &j);
+        res.parts = (int64_t)j.n;
         hn_bench_use(&res, &t, 1e9 / (double)j.n, false);
         json_object_set_new(res.extra, "mb_s", hn_lab_num((double)j.len / s * 1e-6));
         if (j.failed) hn_invalid(&res.verdict, "a token could not be decoded");

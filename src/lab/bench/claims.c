@@ -133,6 +133,7 @@ static void clocks(check *c, json_t *result, const hn_seen *seen)
     double clock = number(result, "process_s"), witness = number(result, "process_witness_s");
     if (isfinite(clock) && isfinite(witness) && fabs(clock - witness) > clock_share * witness + clock_s)
         wrong(c, "its clock ran %.3f s while the kernel's ran %.3f s", clock, witness);
+    not_faster(c, "loading", number(result, "load_ms"), number(result, "load_witness_ms"));
     if (!seen || seen->wall_s <= 0) return;
     double most = seen->wall_s * (1 + clock_share) + around_s, claimed = claimed_s(result);
     if (witness > most) wrong(c, "it ran for %.3f s, its parent saw %.3f s", witness, seen->wall_s);
@@ -146,6 +147,10 @@ static void memory(check *c, json_t *result, const hn_seen *seen)
     if (!seen) return;
     if (isfinite(hwm) && max_rss > (double)seen->own_rss / 1e6 + slack && hwm < (1 - memory_share) * max_rss - slack)
         wrong(c, "at most %.1f MB were resident, the kernel counted %.1f MB", hwm, max_rss);
+    double resident =
+        (double)seen->resident / 1e6; /* of its own pages alone: a process no larger than its parent, too */
+    if (isfinite(hwm) && hwm < (1 - memory_share) * resident - slack)
+        wrong(c, "at most %.1f MB were resident, its parent saw %.1f MB resident at its end", hwm, resident);
     if ((double)seen->anon < (1 - memory_share) * (double)seen->anon_again - 1e6 * slack)
         wrong(c, "%.1f MB of anonymous memory, and %.1f MB by another way", (double)seen->anon / 1e6,
               (double)seen->anon_again / 1e6);

@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,10 +31,10 @@ extern char **environ;
 typedef struct launch {
     const char *program; /* looked up in PATH unless it has a slash */
     const char *const *argv;
-    char **env;      /* NULL: this one's */
-    const char *dir; /* NULL: here */
-    int out, err;    /* out -1: thrown away */
-    bool own_group;  /* else a Ctrl-C at the terminal reaches it too */
+    char **env;       /* NULL: this one's */
+    const char *dir;  /* NULL: here */
+    int in, out, err; /* in 0: nothing to read; out -1: thrown away */
+    bool own_group;   /* else a Ctrl-C at the terminal reaches it too */
 } launch;
 
 static void become(const launch *l, pid_t parent)
@@ -41,7 +42,9 @@ static void become(const launch *l, pid_t parent)
     if (hn_os_die_with_parent() && getppid() != parent) _exit(127); /* nobody would read the result */
     if (l->own_group) setpgid(0, 0);
     int null = open("/dev/null", O_RDWR);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(l->out >= 0 ? l->out : null, 1) < 0 || dup2(l->err, 2) < 0) _exit(127);
+    if (null < 0 || dup2(l->in > 0 ? l->in : null, 0) < 0 || dup2(l->out >= 0 ? l->out : null, 1) < 0 ||
+        dup2(l->err, 2) < 0)
+        _exit(127);
     if (l->dir && chdir(l->dir) != 0) {
         dprintf(2, "%s: %s\n", l->dir, strerror(errno));
         _exit(127);
@@ -278,9 +281,29 @@ static void look_at(hn_seen *seen, pid_t pid)
     if (again > seen->anon_again) seen->anon_again = again;
 }
 
+/* The result is there, whole, and the child waits for the other end of its input to be closed: what it holds now is
+ * what it measured with, and no longer what its parent had before it began. Read in two ways. */
+static void let_go(hn_seen *seen, pid_t pid, int *hold)
+{
+    hn_memory m;
+    if (*hold < 0) return;
+    seen->resident = hn_memory_resident(pid);
+    if (hn_memory_read(&m, pid) && m.hwm > seen->resident) seen->resident = m.hwm;
+    close(*hold);
+    *hold = -1;
+}
+
+void hn_child_hold(void)
+{
+    struct stat sb;
+    char c;
+    if (fstat(STDIN_FILENO, &sb) != 0 || !S_ISFIFO(sb.st_mode)) return;
+    while (read(STDIN_FILENO, &c, 1) < 0 && errno == EINTR) {}
+}
+
 /* Both streams until they end; looks at the child's memory meanwhile. */
-static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, text *result, text *said, bool (*stop)(void *),
-                          hone_error *err)
+static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, int *hold, text *result, text *said,
+                          bool (*stop)(void *), hone_error *err)
 {
     hn_shown shown = { 0 };
     struct pollfd p[2] = { { .fd = out, .events = POLLIN }, { .fd = errfd, .events = POLLIN } };
@@ -292,6 +315,7 @@ static hone_status follow(hn_child *c, pid_t pid, int out, int errfd, text *resu
         look_at(&c->seen, pid);
         if (n <= 0) continue;
         if (p[0].revents && !drain(out, result, MAX_RESULT, false)) p[0].fd = -1;
+        if (p[0].fd < 0 || (result->n && result->data[result->n - 1] == '\n')) let_go(&c->seen, pid, hold);
         if (p[1].revents) {
             size_t before = said->n;
             if (!drain(errfd, said, 8192, true)) p[1].fd = -1;
@@ -329,17 +353,21 @@ static double since_said(const char *const *argv)
 hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(void *), hone_error *err)
 {
     *out = (hn_child){ .exit_code = -1 };
-    int a[2], b[2];
+    int a[2], b[2], in[2];
     char self[1024];
     if (!hn_os_program_path(self, sizeof self))
         return HN_FAIL(err, HONE_E_IO, "cannot run itself as a fresh process (on Linux this needs /proc)");
     if (hn_os_pipe(a, false) != 0) return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(errno));
-    if (hn_os_pipe(b, false) != 0) {
-        close(a[0]);
-        close(a[1]);
-        return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(errno));
+    bool two = hn_os_pipe(b, false) == 0;
+    if (!two || hn_os_pipe(in, false) != 0) {
+        int why = errno;
+        for (int i = 0; i < 2; i++) {
+            close(a[i]);
+            if (two) close(b[i]);
+        }
+        return HN_FAIL(err, HONE_E_IO, "pipe: %s", strerror(why));
     }
-    const launch l = { .program = self, .argv = argv, .out = a[1], .err = b[1] };
+    const launch l = { .program = self, .argv = argv, .in = in[0], .out = a[1], .err = b[1] };
     out->seen.own_rss = hn_memory_resident(getpid());
     double before_s = since_said(argv);
     uint64_t from = hn_clock_witness_ns();
@@ -347,12 +375,15 @@ hone_status hn_child_run(hn_child *out, const char *const *argv, bool (*stop)(vo
     int fork_errno = errno;
     close(a[1]);
     close(b[1]);
+    close(in[0]);
     text result = { 0 }, said = { 0 };
     hone_status st;
     if (pid < 0) {
         st = HN_FAIL(err, HONE_E_IO, "starting a process to measure: %s", strerror(fork_errno));
+        close(in[1]);
     } else {
-        st = follow(out, pid, a[0], b[0], &result, &said, stop, err);
+        st = follow(out, pid, a[0], b[0], &in[1], &result, &said, stop, err);
+        if (in[1] >= 0) close(in[1]);
         if (st != HONE_OK) kill(pid, SIGKILL);
         int status = 0;
         struct rusage u = { 0 };

@@ -41,6 +41,7 @@ typedef struct hn_seen {
     double wall_s;       /* from before its start until it was gone, by the second clock */
     uint64_t max_rss;    /* bytes: most that was resident, as the kernel counted; 0: unknown */
     uint64_t own_rss;    /* of the parent when it started it, which max_rss of a new process begins with */
+    uint64_t resident;   /* bytes: what was resident at its end, it being held until it was looked at; 0: it was not */
     uint64_t anon;       /* bytes: most anonymous memory, looked at regularly */
     uint64_t anon_again; /* the same by another way */
 } hn_seen;
@@ -52,6 +53,9 @@ typedef struct hn_child {
     hn_seen seen;
     char message[512]; /* end of what it wrote on stderr */
 } hn_child;
+/* For the process, when it has printed its result: waits until its parent has looked at its memory. At once where no
+ * parent holds the other end of its standard input. */
+void hn_child_hold(void);
 /* Runs this program again with argv (argv[0] is free, ends with NULL), waits for it, reading
  * its one JSON object. A process that fails is a result, not an error: HONE_OK. stop (NULL
  * allowed) is asked regularly; true kills the child: HONE_E_INTERRUPTED. */

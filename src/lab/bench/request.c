@@ -35,6 +35,42 @@ hone_status hn_pace_of(hn_pace *out, const double *gap_ms, int32_t n, hone_error
     return HONE_OK;
 }
 
+static json_t *timed_allocs(const hn_timed *t)
+{
+    json_t *o = hn_allocs_json("token", t->gen_allocs, t->n_gaps, t->n_gaps ? NULL : "no token was generated");
+    bool any = !isnan(t->prefill_tok_s);
+    json_object_set_new(o, "prompt",
+                        hn_allocs_json("prompt", t->prompt_allocs, any, any ? NULL : "there was no prompt"));
+    return o;
+}
+
+void hn_timed_json(json_t *o, const hn_timed *t)
+{
+    json_t *ids = json_array(), *gaps = json_array();
+    hn_pace pace;
+    hn_stats gap;
+    if (hn_pace_of(&pace, t->gap_ms, t->n_gaps, NULL) != HONE_OK) pace = (hn_pace){ NAN, NAN, NAN };
+    if (hn_stats_of(&gap, t->gap_ms, (size_t)t->n_gaps, NULL) != HONE_OK) gap.median = NAN;
+    for (int32_t i = 0; i < t->n_gaps; i++) json_array_append_new(gaps, hn_lab_num(t->gap_ms[i]));
+    for (int32_t i = 0; i < t->n_ids; i++) json_array_append_new(ids, json_integer(t->ids[i]));
+    json_object_set_new(o, "ttft_ms", hn_lab_num(t->ttft_ms));
+    json_object_set_new(o, "prefill_tok_s", hn_lab_num(t->prefill_tok_s));
+    json_object_set_new(o, "decode_tok_s", hn_lab_num(t->decode_tok_s));
+    json_object_set_new(o, "itl_ms", t->n_gaps ? hn_lab_num(gap.median) : json_null());
+    json_object_set_new(o, "steady_tok_s", hn_lab_num(pace.steady));
+    json_object_set_new(o, "peak_tok_s", hn_lab_num(pace.peak));
+    json_object_set_new(o, "sustained_tok_s", hn_lab_num(pace.sustained));
+    json_object_set_new(o, "gaps_ms", gaps);
+    json_object_set_new(o, "ids", ids);
+    json_object_set_new(o, "positions", json_integer(t->positions));
+    json_object_set_new(o, "prompt_witness_ms", hn_lab_num(t->prompt_witness_ms));
+    json_object_set_new(o, "gen_witness_ms", hn_lab_num(t->gen_witness_ms));
+    json_object_set_new(o, "proof", hn_proof_json(t->proof));
+    json_object_set_new(o, "allocs", timed_allocs(t));
+    json_object_set_new(o, "invalid_reason",
+                        t->verdict->state == HN_INVALID ? hn_lab_str(t->verdict->reason) : json_null());
+}
+
 /* ---- a request ------------------------------------------------------------------------------- */
 
 hone_status hn_request_text(char **text, const hone_model *m, int32_t n, hone_error *err)
@@ -130,6 +166,7 @@ static hone_status request_timed(request_run *r, hn_request *q, const char *text
 {
     const float *logits;
     hone_status st;
+    hn_allocs_begin();
     const hn_clocks whole = hn_clocks_begin();
     uint64_t t0 = whole.from, t1 = t0, seen = 0;
     if (text) {
@@ -151,15 +188,18 @@ static hone_status request_timed(request_run *r, hn_request *q, const char *text
     uint64_t first = hn_clock_ns();
     q->ttft_ms = (double)(first - t0) * 1e-6;
     q->prompt_witness_ms = (double)hn_clocks_seen(&whole, first) * 1e-6;
+    hn_allocs_end(&q->prompt_allocs);
     q->ids[q->n_ids++] = id;
     hn_proof_step(&q->proof, logits, r->n_vocab, id); /* between the gaps: no clock runs */
     while (q->n_ids < c->n_gen) {
+        hn_allocs_begin();
         const hn_clocks both = hn_clocks_begin();
         if ((st = hone_append(r->s, 0, &id, 1, &logits, err)) != HONE_OK) return st;
         if ((id = draw(r, q, logits)) < 0) return HONE_OK;
         uint64_t end = hn_clock_ns();
         double gap_ms = (double)(end - both.from) * 1e-6;
         seen += hn_clocks_seen(&both, end);
+        hn_allocs_end(&q->gen_allocs);
         q->gap_ms[q->n_gaps++] = gap_ms;
         q->ids[q->n_ids++] = id;
         total_ms += gap_ms;
@@ -224,31 +264,24 @@ void hn_request_free(hn_request *q)
 
 json_t *hn_request_json(const hn_request *q)
 {
-    json_t *o = json_object(), *gaps = json_array(), *ids = json_array();
-    hn_pace pace;
-    hn_stats gap;
-    if (hn_pace_of(&pace, q->gap_ms, q->n_gaps, NULL) != HONE_OK) pace = (hn_pace){ NAN, NAN, NAN };
-    if (hn_stats_of(&gap, q->gap_ms, (size_t)q->n_gaps, NULL) != HONE_OK) gap.median = gap.max = NAN;
-    for (int32_t i = 0; i < q->n_gaps; i++) json_array_append_new(gaps, hn_lab_num(q->gap_ms[i]));
-    for (int32_t i = 0; i < q->n_ids; i++) json_array_append_new(ids, json_integer(q->ids[i]));
+    json_t *o = json_object();
     json_object_set_new(o, "n_prompt", json_integer(q->n_prompt));
     json_object_set_new(o, "tokenize_ms", hn_lab_num(q->tokenize_ms));
-    json_object_set_new(o, "ttft_ms", hn_lab_num(q->ttft_ms));
-    json_object_set_new(o, "prefill_tok_s", hn_lab_num(q->prefill_tok_s));
-    json_object_set_new(o, "decode_tok_s", hn_lab_num(q->decode_tok_s));
     json_object_set_new(o, "total_ms", hn_lab_num(q->total_ms));
-    json_object_set_new(o, "itl_ms", q->n_gaps ? hn_lab_num(gap.median) : json_null());
-    json_object_set_new(o, "steady_tok_s", hn_lab_num(pace.steady));
-    json_object_set_new(o, "peak_tok_s", hn_lab_num(pace.peak));
-    json_object_set_new(o, "sustained_tok_s", hn_lab_num(pace.sustained));
-    json_object_set_new(o, "gaps_ms", gaps);
-    json_object_set_new(o, "ids", ids);
-    json_object_set_new(o, "positions", json_integer(q->positions));
-    json_object_set_new(o, "prompt_witness_ms", hn_lab_num(q->prompt_witness_ms));
-    json_object_set_new(o, "gen_witness_ms", hn_lab_num(q->gen_witness_ms));
-    json_object_set_new(o, "proof", hn_proof_json(&q->proof));
-    json_object_set_new(o, "invalid_reason",
-                        q->verdict.state == HN_INVALID ? hn_lab_str(q->verdict.reason) : json_null());
+    hn_timed_json(o, &(hn_timed){ .ttft_ms = q->ttft_ms,
+                                  .prefill_tok_s = q->prefill_tok_s,
+                                  .decode_tok_s = q->decode_tok_s,
+                                  .prompt_witness_ms = q->prompt_witness_ms,
+                                  .gen_witness_ms = q->gen_witness_ms,
+                                  .gap_ms = q->gap_ms,
+                                  .ids = q->ids,
+                                  .n_gaps = q->n_gaps,
+                                  .n_ids = q->n_ids,
+                                  .positions = q->positions,
+                                  .proof = &q->proof,
+                                  .prompt_allocs = &q->prompt_allocs,
+                                  .gen_allocs = &q->gen_allocs,
+                                  .verdict = &q->verdict });
     return o;
 }
 
@@ -353,9 +386,11 @@ static hone_status batch_timed(hn_batch *b, hone_session *s, const int32_t *prom
         hn_proof_step(&b->proof, logits, n_vocab, tok[0].id);
         hn_proof_step(&b->company, logits, (int64_t)b->n_seq * n_vocab, tok[b->n_seq - 1].id);
         if (step + 1 == b->n_gen) break;
+        hn_allocs_begin();
         from = hn_clock_ns();
         st = hone_run_batch(s, tok, b->n_seq, logits, err);
         spent += hn_clock_ns() - from;
+        hn_allocs_end(&b->gen_allocs);
     }
     b->decode_tok_s = (double)b->n_seq * (b->n_gen - 1) / ((double)spent * 1e-9);
     return st;

@@ -10,6 +10,7 @@
 #include "lab/machine/clock.h"
 #include "lab/machine/evidence.h"
 #include "lab/machine/roof.h"
+#include "lab/record/record_read.h"
 #include "lab/stats/stats.h"
 #include "lab/stats/verdict.h"
 #include "base/json_text.h"
@@ -377,6 +378,52 @@ json_t *hn_bunch_gaps(const hn_bunch *b, const char *path)
     return o ? o : json_null();
 }
 
+/* At this path: "allocs", or "allocs.prompt". */
+static json_t *allocs_at(const hn_bunch *b, const char *path)
+{
+    static const char *const numbers[] = { "n", "bytes", "freed" };
+    json_t *first = result_at(json_array_get(b->all, 0), path), *v;
+    if (!first) return hn_allocs_json(NULL, NULL, 0, NULL);
+    json_t *o = json_object();
+    if ((v = json_object_get(first, "op"))) json_object_set(o, "op", v);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char at[64];
+        snprintf(at, sizeof at, "%s.%s", path, numbers[i]);
+        json_object_set_new(o, numbers[i], hn_lab_num(hn_bunch_median(b, at)));
+    }
+    if ((v = json_object_get(first, "missing"))) json_object_set(o, "missing", v);
+    return o;
+}
+
+json_t *hn_bunch_allocs(const hn_bunch *b, const char *path)
+{
+    static const struct {
+        const char *metric, *allocs;
+    } behind[] = { { "decode_tok_s", "allocs" },
+                   { "itl_ms", "allocs" },
+                   { "steady_tok_s", "allocs" },
+                   { "sustained_tok_s", "allocs" },
+                   { "prefill_tok_s", "allocs.prompt" },
+                   { "ttft_ms", "allocs.prompt" },
+                   { "total_ms", "allocs" } };
+    const char *dot = path ? strrchr(path, '.') : NULL, *metric = dot ? dot + 1 : path;
+    for (size_t i = 0; metric && i < sizeof behind / sizeof *behind; i++) {
+        char at[96];
+        if (strcmp(metric, behind[i].metric) != 0) continue;
+        snprintf(at, sizeof at, "%.*s%s", dot ? (int)(dot + 1 - path) : 0, path, behind[i].allocs);
+        bool load = strcmp(hn_record_text(result_at(json_array_get(b->all, 0), at), "op"), "load") == 0;
+        if (load == (strcmp(metric, "total_ms") == 0)) return allocs_at(b, at);
+    }
+    return hn_allocs_json(NULL, NULL, 0, NULL);
+}
+
+json_t *hn_bunch_allocs_of_run(const hn_bunch *b)
+{
+    json_t *o = allocs_at(b, "allocs");
+    json_object_set_new(o, "prompt", allocs_at(b, "allocs.prompt"));
+    return o;
+}
+
 json_t *hn_runner_memory(const hn_bunch *b)
 {
     static const char *const keys[] = { "peak_anon_mb",      "hwm_mb",          "mapped_mb",
@@ -445,10 +492,13 @@ hone_status hn_runner_add(hn_runner *p, hn_bunch *b, const hn_runner_record *rec
                             .warmups = b->warmups,
                             .threads = threads > 0 ? (int32_t)threads : 0,
                             .verdict = b->verdict,
+                            .allocs = hn_bunch_allocs(b, rec->path),
                             .extra = rec->extra,
                             .memory = rec->memory,
                             .voided = (int32_t)json_array_size(b->voided) };
-    if (rec->decode) { /* a cache may hold half of a small model */
+    if (strstr(rec->unit ? rec->unit : p->e->unit, "tok/s") && threads > 0)
+        res.cpu_use = hn_bunch_median(b, "cpu_use") / threads; /* all of them work then; not while a model is opened */
+    if (rec->decode) {                                         /* a cache may hold half of a small model */
         res.bytes = p->bytes_per_token;
         res.rotated_bytes = p->bytes_per_token > 2 * (double)hn_cache_bytes() ? p->bytes_per_token : 0;
     }

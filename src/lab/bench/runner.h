@@ -81,8 +81,11 @@ hone_status hn_runner_add(hn_runner *p, hn_bunch *b, const hn_runner_record *rec
 /* The verdict of the eight quality prompts at these settings, once per run: makes v valid or invalid. */
 hone_status hn_runner_quality(hn_runner *p, hn_verdict *v, hone_error *err);
 json_t *hn_runner_config(const hn_runner *p, int32_t n_prompt, int32_t n_gen, const char *sampler);
-json_t *hn_runner_stages(const hn_bunch *b); /* of the last result */
-json_t *hn_runner_memory(const hn_bunch *b); /* medians of what the results say of memory */
+/* What one operation behind the number at this path allocated, as hn_allocs_json: medians over the processes. */
+json_t *hn_bunch_allocs(const hn_bunch *b, const char *path);
+json_t *hn_bunch_allocs_of_run(const hn_bunch *b); /* a token, and beside it "prompt" */
+json_t *hn_runner_stages(const hn_bunch *b);       /* of the last result */
+json_t *hn_runner_memory(const hn_bunch *b);       /* medians of what the results say of memory */
 /* All gaps between tokens at this path of the results, pooled: {n, p50, p90, p95, p99, max, mean}; null: there are
  * none. Those of one process are not independent of each other: percentiles describe them, an interval would promise
  * too much. */

@@ -58,6 +58,7 @@ static hone_status generate(hn_sample *s, hone_session *session, int32_t n_vocab
     uint64_t seen = 0;
     while (s->n_ids < n_gen) {
         int32_t id = s->ids[s->n_ids - 1];
+        hn_allocs_begin();
         hn_clocks both = hn_clocks_begin();
         hone_status st = hone_append(session, 0, &id, 1, &logits, err);
         if (st != HONE_OK) return st;
@@ -65,6 +66,7 @@ static hone_status generate(hn_sample *s, hone_session *session, int32_t n_vocab
         uint64_t end = hn_clock_ns();
         double gap_ms = (double)(end - both.from) * 1e-6;
         seen += hn_clocks_seen(&both, end);
+        hn_allocs_end(&s->gen_allocs);
         if (id < 0) return HONE_OK;
         s->ids[s->n_ids++] = id;
         s->gap_ms[s->n_gaps++] = gap_ms;
@@ -83,12 +85,14 @@ static hone_status timed_part(hn_sample *s, hone_session *session, const int32_t
                               const hn_bench_config *c, hone_error *err)
 {
     const float *logits;
+    hn_allocs_begin();
     hn_clocks both = hn_clocks_begin();
     hone_status st = hone_append(session, 0, prompt, c->n_prompt > 0 ? c->n_prompt : 1, &logits, err);
     uint64_t t0 = both.from, t1 = hn_clock_ns(), seen = hn_clocks_seen(&both, t1);
     if (st != HONE_OK) return st;
     int32_t id = pick(s, logits, n_vocab, 0);
     uint64_t t_first = hn_clock_ns(), first_seen = hn_clocks_seen(&both, t_first);
+    hn_allocs_end(&s->prompt_allocs);
     if (c->n_prompt > 0) {
         s->prefill_tok_s = c->n_prompt / ((double)(t1 - t0) * 1e-9);
         s->ttft_ms = (double)(t_first - t0) * 1e-6;
@@ -210,35 +214,28 @@ void hn_sample_free(hn_sample *s)
 
 json_t *hn_sample_json(const hn_sample *s)
 {
-    json_t *o = json_object(), *ids = json_array(), *gaps = json_array();
-    hn_pace pace;
-    hn_stats gap;
-    if (hn_pace_of(&pace, s->gap_ms, s->n_gaps, NULL) != HONE_OK) pace = (hn_pace){ NAN, NAN, NAN };
-    if (hn_stats_of(&gap, s->gap_ms, (size_t)s->n_gaps, NULL) != HONE_OK) gap.median = NAN;
-    for (int32_t i = 0; i < s->n_gaps; i++) json_array_append_new(gaps, hn_lab_num(s->gap_ms[i]));
-    for (int32_t i = 0; i < s->n_ids; i++) json_array_append_new(ids, json_integer(s->ids[i]));
+    json_t *o = json_object();
     json_object_set_new(o, "load_ms", hn_lab_num(s->load_ms));
-    json_object_set_new(o, "ttft_ms", hn_lab_num(s->ttft_ms));
-    json_object_set_new(o, "prefill_tok_s", hn_lab_num(s->prefill_tok_s));
-    json_object_set_new(o, "decode_tok_s", hn_lab_num(s->decode_tok_s));
     json_object_set_new(o, "peak_anon_mb", hn_lab_num(s->peak_anon_mb));
     json_object_set_new(o, "hwm_mb", hn_lab_num(s->hwm_mb));
     json_object_set_new(o, "mapped_mb", hn_lab_num(s->mapped_mb));
     json_object_set_new(o, "model_resident_mb", hn_lab_num(s->model_resident_mb));
-    json_object_set_new(o, "itl_ms", s->n_gaps ? hn_lab_num(gap.median) : json_null());
-    json_object_set_new(o, "steady_tok_s", hn_lab_num(pace.steady));
-    json_object_set_new(o, "peak_tok_s", hn_lab_num(pace.peak));
-    json_object_set_new(o, "sustained_tok_s", hn_lab_num(pace.sustained));
     if (s->evidence) json_object_update(o, s->evidence);
     json_object_set_new(o, "constant", json_boolean(s->constant));
-    json_object_set_new(o, "invalid_reason",
-                        s->verdict.state == HN_INVALID ? hn_lab_str(s->verdict.reason) : json_null());
-    json_object_set_new(o, "gaps_ms", gaps);
-    json_object_set_new(o, "ids", ids);
-    json_object_set_new(o, "positions", json_integer(s->positions));
     json_object_set_new(o, "prefill_witness_ms", hn_lab_num(s->prefill_witness_ms));
-    json_object_set_new(o, "prompt_witness_ms", hn_lab_num(s->prompt_witness_ms));
-    json_object_set_new(o, "gen_witness_ms", hn_lab_num(s->gen_witness_ms));
-    json_object_set_new(o, "proof", hn_proof_json(&s->proof));
+    hn_timed_json(o, &(hn_timed){ .ttft_ms = s->ttft_ms,
+                                  .prefill_tok_s = s->prefill_tok_s,
+                                  .decode_tok_s = s->decode_tok_s,
+                                  .prompt_witness_ms = s->prompt_witness_ms,
+                                  .gen_witness_ms = s->gen_witness_ms,
+                                  .gap_ms = s->gap_ms,
+                                  .ids = s->ids,
+                                  .n_gaps = s->n_gaps,
+                                  .n_ids = s->n_ids,
+                                  .positions = s->positions,
+                                  .proof = &s->proof,
+                                  .prompt_allocs = &s->prompt_allocs,
+                                  .gen_allocs = &s->gen_allocs,
+                                  .verdict = &s->verdict });
     return o;
 }

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/json_text.h"
+#include "lab/machine/allocs.h"
 #include "lab/quality/proof.h"
 #include "lab/stats/verdict.h"
 
@@ -32,9 +33,10 @@ typedef struct hn_sample { /* NaN: not measured */
     hn_proof proof;
     /* by the second clock, hashing left out: prompt; prompt and first token; generation. NaN: not measured */
     double prefill_witness_ms, prompt_witness_ms, gen_witness_ms;
-    json_t *evidence;   /* what the machine did meanwhile (lab/sample.h), or NULL */
-    bool constant;      /* one id repeated, at least HN_Q_STEPS / 4 times */
-    hn_verdict verdict; /* numbers only: HN_INVALID or HN_UNCHECKED */
+    hn_allocs prompt_allocs, gen_allocs; /* in these two stretches */
+    json_t *evidence;                    /* what the machine did meanwhile (lab/sample.h), or NULL */
+    bool constant;                       /* one id repeated, at least HN_Q_STEPS / 4 times */
+    hn_verdict verdict;                  /* numbers only: HN_INVALID or HN_UNCHECKED */
 } hn_sample;
 
 /* Measures on a fresh session of n_ctx >= depth + n_prompt + n_gen: fills depth tokens, then
@@ -57,6 +59,20 @@ typedef struct hn_pace { /* tokens a second; NaN: too few tokens to say */
 } hn_pace;
 hone_status hn_pace_of(hn_pace *out, const double *gap_ms, int32_t n, hone_error *err);
 
+/* ---- what every timed run of one sequence tells ------------------------------------------------ */
+
+typedef struct hn_timed { /* borrowed, as in hn_sample */
+    double ttft_ms, prefill_tok_s, decode_tok_s, prompt_witness_ms, gen_witness_ms;
+    const double *gap_ms;
+    const int32_t *ids;
+    int32_t n_gaps, n_ids, positions;
+    const hn_proof *proof;
+    const hn_allocs *prompt_allocs, *gen_allocs;
+    const hn_verdict *verdict;
+} hn_timed;
+/* Its members in the JSON of a process: rates, gaps, ids, proof, allocations, why it is invalid. */
+void hn_timed_json(json_t *o, const hn_timed *t);
+
 /* ---- requests ---------------------------------------------------------------------------------- */
 
 typedef struct hn_request_config {
@@ -77,6 +93,7 @@ typedef struct hn_request { /* NaN: not measured */
     int32_t n_gaps, n_ids, n_prompt;
     int32_t positions;                        /* that the sequence holds at the end */
     double prompt_witness_ms, gen_witness_ms; /* as in hn_sample; the prompt's with the first token and its text */
+    hn_allocs prompt_allocs, gen_allocs;      /* likewise */
     hn_proof proof;
     hn_verdict verdict;
 } hn_request;
@@ -112,6 +129,7 @@ typedef struct hn_batch {
     int32_t *ids;                       /* [n_gen] of sequence 0; malloc'ed */
     hn_proof proof;                     /* of sequence 0: the same whatever its company */
     hn_proof company;                   /* of all sequences */
+    hn_allocs gen_allocs;               /* of all steps behind the first */
     hn_verdict verdict;
 } hn_batch;
 /* Each sequence has a prompt of its own, the first the same whatever n_seq. Greedy. */

@@ -58,6 +58,7 @@ hone_status hn_bench_add_kern(hn_bench_run *r, const hn_bench_entry *e, const hn
         json_object_set_new(res.config, "weights", json_string(kr->config.packed ? "packed" : "plain"));
     }
     if (e && strcmp(e->id, k->id) != 0) json_object_set_new(res.config, "kernel", json_string(k->id));
+    res.allocs = hn_allocs_json("call", &kr->allocs, kr->calls, NULL);
     res.extra = json_object();
     json_object_set_new(res.extra, "calls", json_integer(kr->calls));
     json_object_set_new(res.extra, "us", hn_lab_num(1e6 * kr->time.median));

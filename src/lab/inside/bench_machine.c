@@ -80,9 +80,14 @@ static hone_status launch(hn_bench_run *r, const hn_bench_entry *e, hn_pool *poo
                             .warmups = count / 10 + 1,
                             .config = json_pack("{s:i}", "launches", (int)count) };
     uint64_t clock_ns = UINT64_MAX;
+    hn_allocs allocs = { 0 };
+    hn_allocs_begin();
     for (int32_t i = 0; i < res.warmups + count; i++) {
         j.arrived = 0;
-        if (i == res.warmups) j.ran = 0;
+        if (i == res.warmups) {
+            hn_allocs_end(&allocs);
+            j.ran = 0;
+        }
         uint64_t t = hn_clock_ns();
         hn_pool_run(pool, fn, &j, j.n);
         uint64_t t2 = hn_clock_ns(), t3 = hn_clock_ns();
@@ -93,6 +98,7 @@ static hone_status launch(hn_bench_run *r, const hn_bench_entry *e, hn_pool *poo
     else
         hn_invalid(&res.verdict, "%lld pieces of work ran, %lld were handed out", (long long)j.ran,
                    (long long)(j.n * count));
+    res.allocs = hn_allocs_json("call", &allocs, res.warmups, NULL);
     res.extra = json_pack("{s:I}", "clock_ns", (json_int_t)clock_ns); /* part of each sample */
     return hn_bench_add(r, e, &res, err);
 }

@@ -56,6 +56,7 @@ typedef struct hn_kern_result {
     char level[16];
     double sample_s[HN_KERN_SAMPLES]; /* seconds of one call */
     int64_t calls;                    /* in each sample */
+    hn_allocs allocs;                 /* of so many calls, before the clock runs */
     hn_stats time;                    /* of them, in seconds */
     double cpu_use;                   /* CPU time / (wall time · threads) meanwhile: below 1, something else ran */
     double bytes, ops;                /* of one call: read from memory; multiplications and additions */

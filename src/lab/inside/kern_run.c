@@ -591,7 +591,9 @@ static hone_status time_calls(hn_kern_result *r, hn_kern_bench *b, call_fn *call
         calls = want > 10.0 * (double)calls ? 10 * calls : (int64_t)want + 1;
     }
     r->calls = calls;
+    hn_allocs_begin();
     seconds_of(b, call, calls);
+    hn_allocs_end(&r->allocs);
     int n = 0;
     double cpu = cpu_seconds();
     uint64_t t = hn_clock_ns();

@@ -1,6 +1,7 @@
 /* What is around this process. Owns reading it; refuses to judge a number by it. */
 #define _GNU_SOURCE
 #include "lab/machine/around.h"
+#include "base/lines.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,17 +12,6 @@
 #endif
 
 enum { PATH_CAP = 1200 };
-
-static bool first_line(char *dst, size_t cap, const char *path)
-{
-    dst[0] = 0;
-    FILE *f = fopen(path, "re");
-    if (!f) return false;
-    if (!fgets(dst, (int)cap, f)) dst[0] = 0;
-    fclose(f);
-    dst[strcspn(dst, "\n")] = 0;
-    return dst[0] != 0;
-}
 
 /* ---- code of others ------------------------------------------------------------------------------ */
 
@@ -37,7 +27,7 @@ static void read_preload(hn_around *a, const char *root)
     add_word(a, getenv("LD_PRELOAD"));
     add_word(a, getenv("LD_AUDIT"));
     snprintf(path, sizeof path, "%.900s/etc/ld.so.preload", root);
-    if (first_line(line, sizeof line, path)) add_word(a, line);
+    if (hn_lines_first(line, sizeof line, path)) add_word(a, line);
 }
 
 /* ---- control groups -------------------------------------------------------------------------------- */
@@ -48,12 +38,12 @@ static double quota_of(const char *folder)
     char path[PATH_CAP + 40], line[64], period_line[64];
     double quota, period;
     snprintf(path, sizeof path, "%s/cpu.max", folder);
-    if (first_line(line, sizeof line, path))
+    if (hn_lines_first(line, sizeof line, path))
         return sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0 ? quota / period : NAN;
     snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
-    if (!first_line(line, sizeof line, path)) return NAN;
+    if (!hn_lines_first(line, sizeof line, path)) return NAN;
     snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
-    if (!first_line(period_line, sizeof period_line, path)) return NAN;
+    if (!hn_lines_first(period_line, sizeof period_line, path)) return NAN;
     quota = strtod(line, NULL);
     period = strtod(period_line, NULL);
     return quota > 0 && period > 0 ? quota / period : NAN;
@@ -64,10 +54,11 @@ static int64_t stopped_of(const char *folder)
     char path[PATH_CAP + 40], line[128];
     long long n = -1;
     snprintf(path, sizeof path, "%s/cpu.stat", folder);
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f))
+    hn_lines r;
+    hn_lines_open(&r, path);
+    while (hn_lines_next(&r, line, sizeof line))
         if (sscanf(line, "nr_throttled %lld", &n) == 1) break;
-    if (f) fclose(f);
+    hn_lines_close(&r);
     return (int64_t)n;
 }
 
@@ -107,9 +98,9 @@ static void read_groups(hn_around *a, const char *root)
 {
     char path[PATH_CAP], mount[PATH_CAP], line[700];
     snprintf(path, sizeof path, "%.900s/proc/self/cgroup", root);
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = 0;
+    hn_lines r;
+    bool listed = hn_lines_open(&r, path);
+    while (hn_lines_next(&r, line, sizeof line)) {
         char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!group || strstr(group, "/..")) continue; /* outside of what this process may see */
         *group++ = 0;
@@ -119,8 +110,8 @@ static void read_groups(hn_around *a, const char *root)
                  controllers[0] ? "cpu" : "");
         climb(a, mount, group);
     }
-    if (f) fclose(f);
-    for (int version = 2; version > 0 && !f; version--) { /* no list of groups: the outermost */
+    hn_lines_close(&r);
+    for (int version = 2; version > 0 && !listed; version--) { /* no list of groups: the outermost */
         snprintf(mount, sizeof mount, "%.900s/sys/fs/cgroup%s", root, version == 1 ? "/cpu" : "");
         climb(a, mount, "");
     }

@@ -4,22 +4,12 @@
 #include "lab/machine/environ.h"
 #include "lab/stats/stats.h"
 #include "base/json_text.h"
+#include "base/lines.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-/* First line of a small file, without its end; "" if unreadable. */
-static void first_line(char *dst, size_t cap, const char *path)
-{
-    dst[0] = 0;
-    FILE *f = fopen(path, "re");
-    if (!f) return;
-    if (!fgets(dst, (int)cap, f)) dst[0] = 0;
-    fclose(f);
-    dst[strcspn(dst, "\n")] = 0;
-}
 
 /* "key : value" of /proc/cpuinfo. */
 static bool cpuinfo_value(char *dst, size_t cap, const char *line, const char *key)
@@ -35,36 +25,37 @@ static bool cpuinfo_value(char *dst, size_t cap, const char *line, const char *k
 
 static void read_cpuinfo(hn_environ *e)
 {
-    FILE *f = fopen("/proc/cpuinfo", "re");
+    hn_lines r;
     char line[512], implementer[16] = "", part[16] = "";
-    while (f && fgets(line, sizeof line, f)) {
+    hn_lines_open(&r, "/proc/cpuinfo");
+    while (hn_lines_next(&r, line, sizeof line)) {
         cpuinfo_value(e->cpu_model, sizeof e->cpu_model, line, "model name");
         cpuinfo_value(e->microcode, sizeof e->microcode, line, "microcode");
         cpuinfo_value(implementer, sizeof implementer, line, "CPU implementer");
         cpuinfo_value(part, sizeof part, line, "CPU part");
     }
-    if (f) fclose(f);
+    hn_lines_close(&r);
     if (!e->cpu_model[0] && part[0]) /* ARM names no model */
         snprintf(e->cpu_model, sizeof e->cpu_model, "ARM implementer %s part %s", implementer, part);
 }
 
 static void read_load(hn_environ *e)
 {
+    char line[128];
     e->runnable = -1;
-    FILE *f = fopen("/proc/loadavg", "re");
-    if (!f) return;
-    if (fscanf(f, "%lf %lf %lf %d/", &e->load[0], &e->load[1], &e->load[2], &e->runnable) < 3) e->load[0] = NAN;
-    fclose(f);
+    if (!hn_lines_first(line, sizeof line, "/proc/loadavg")) return;
+    if (sscanf(line, "%lf %lf %lf %d/", &e->load[0], &e->load[1], &e->load[2], &e->runnable) < 3) e->load[0] = NAN;
 }
 
 static uint64_t memory_total(void)
 {
     unsigned long long kib = 0;
     char line[128];
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && fgets(line, sizeof line, f))
+    hn_lines r;
+    hn_lines_open(&r, "/proc/meminfo");
+    while (hn_lines_next(&r, line, sizeof line))
         if (sscanf(line, "MemTotal: %llu kB", &kib) == 1) break;
-    if (f) fclose(f);
+    hn_lines_close(&r);
     return (uint64_t)kib * 1024;
 }
 
@@ -110,12 +101,12 @@ void hn_environ_read(hn_environ *e)
     read_cpuinfo(e);
     read_load(e);
     read_build(e);
-    first_line(e->governor, sizeof e->governor, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-    first_line(e->boost, sizeof e->boost, "/sys/devices/system/cpu/cpufreq/boost");
-    first_line(e->thp, sizeof e->thp, "/sys/kernel/mm/transparent_hugepage/enabled");
-    first_line(e->hypervisor, sizeof e->hypervisor, "/sys/hypervisor/type");
-    if (!e->hypervisor[0]) first_line(e->hypervisor, sizeof e->hypervisor, "/sys/class/dmi/id/sys_vendor");
-    first_line(e->cgroup_cpu, sizeof e->cgroup_cpu, "/sys/fs/cgroup/cpu.max");
+    hn_lines_first(e->governor, sizeof e->governor, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    hn_lines_first(e->boost, sizeof e->boost, "/sys/devices/system/cpu/cpufreq/boost");
+    hn_lines_first(e->thp, sizeof e->thp, "/sys/kernel/mm/transparent_hugepage/enabled");
+    hn_lines_first(e->hypervisor, sizeof e->hypervisor, "/sys/hypervisor/type");
+    if (!e->hypervisor[0]) hn_lines_first(e->hypervisor, sizeof e->hypervisor, "/sys/class/dmi/id/sys_vendor");
+    hn_lines_first(e->cgroup_cpu, sizeof e->cgroup_cpu, "/sys/fs/cgroup/cpu.max");
     hn_around_read(&e->around, "");
     e->cores = hn_cpu_count();
     long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -156,12 +147,11 @@ json_t *hn_environ_json(const hn_environ *e)
 bool hn_cpu_ticks_read(hn_cpu_ticks *out)
 {
     *out = (hn_cpu_ticks){ 0 };
-    FILE *f = fopen("/proc/stat", "re");
-    if (!f) return false;
+    char line[256];
     unsigned long long t[8] = { 0 }; /* user nice system idle iowait irq softirq steal */
+    if (!hn_lines_first(line, sizeof line, "/proc/stat")) return false;
     int n =
-        fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", t, t + 1, t + 2, t + 3, t + 4, t + 5, t + 6, t + 7);
-    fclose(f);
+        sscanf(line, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", t, t + 1, t + 2, t + 3, t + 4, t + 5, t + 6, t + 7);
     if (n != 8) return false;
     for (int i = 0; i < 8; i++) out->total += t[i];
     out->steal = t[7];

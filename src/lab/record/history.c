@@ -187,8 +187,10 @@ char *hn_record_key(json_t *record, bool env)
     const char *fingerprint = hn_record_text(model, "fingerprint"),
                *which = fingerprint[0] ? fingerprint : hn_record_text(model, "sha256");
     if (asprintf(&key, "%s|%s|%s|%s", hn_record_id(record), which, config ? config : "",
-                 env ? hn_record_text(json_object_get(record, "env"), "hash") : "") < 0)
+                 env ? hn_record_text(json_object_get(record, "env"), "hash") : "") < 0) {
+        hn_json_lose();
         key = NULL;
+    }
     free(config);
     json_decref(c);
     return key;
@@ -248,12 +250,41 @@ json_t *hn_record_stats(json_t *record, const char *metric)
     return single(record) ? NULL : json_object_get(s, metric);
 }
 
+json_t *hn_record_allocs(json_t *record, const char *metric)
+{
+    static const char *const of_token[] = { "", "decode_tok_s", "itl_ms", "steady_tok_s", "sustained_tok_s" },
+                             *const of_prompt[] = { "prefill_tok_s", "ttft_ms" };
+    json_t *all = json_object_get(record, "allocs"), *found = NULL;
+    for (size_t i = 0; i < sizeof of_token / sizeof *of_token; i++)
+        if (strcmp(metric, of_token[i]) == 0) found = all;
+    for (size_t i = 0; i < sizeof of_prompt / sizeof *of_prompt; i++)
+        if (strcmp(metric, of_prompt[i]) == 0) found = json_object_get(all, "prompt");
+    return json_is_number(json_object_get(found, "n")) ? found : NULL;
+}
+
+const char *hn_allocs_text(char *dst, size_t cap, json_t *allocs)
+{
+    double n = hn_record_number(allocs, "n"), bytes = hn_record_number(allocs, "bytes");
+    if (!isfinite(n)) snprintf(dst, cap, "-");
+    else if (n == 0) snprintf(dst, cap, "0");
+    else
+        snprintf(dst, cap, "%.4g (%.4g %s)", n,
+                 bytes < 1e4   ? bytes
+                 : bytes < 1e7 ? bytes / 1e3
+                               : bytes / 1e6,
+                 bytes < 1e4   ? "B"
+                 : bytes < 1e7 ? "kB"
+                               : "MB");
+    return dst;
+}
+
 hone_status hn_record_samples(double **x, size_t *n, json_t *record, const char *metric, hone_error *err)
 {
     json_t *samples = json_object_get(record, "samples"), *s;
     size_t i;
     *n = 0;
     *x = malloc((json_array_size(samples) + 1) * sizeof **x);
+    if (!*x) hn_json_lose(); /* a table or a plot without them is no report */
     if (!*x) return HN_FAIL(err, HONE_E_NOMEM, "%zu samples", json_array_size(samples));
     json_array_foreach(samples, i, s)
     {

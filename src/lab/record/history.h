@@ -39,6 +39,10 @@ char *hn_record_key(json_t *record, bool env);
 bool hn_record_next(json_t *record, void **at, const char **metric, const char **unit, bool *higher);
 /* Its statistics (as hn_stats_json) or NULL; borrowed. */
 json_t *hn_record_stats(json_t *record, const char *metric);
+/* What one operation behind this metric allocated {op, n, bytes, freed}; NULL: the record does not say. */
+json_t *hn_record_allocs(json_t *record, const char *metric);
+/* In words: "0", "2 (576 B)"; "-": not known. */
+const char *hn_allocs_text(char *dst, size_t cap, json_t *allocs);
 /* The finite raw samples of a metric; *x malloc'ed, in order. HONE_E_NOMEM. */
 hone_status hn_record_samples(double **x, size_t *n, json_t *record, const char *metric, hone_error *err);
 

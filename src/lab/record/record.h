@@ -7,6 +7,8 @@
 #include "base/json_text.h"
 #include "lab/machine/environ.h"
 
+#include <stdarg.h>
+
 #define HN_BENCH_SCHEMA "hone.bench/1"
 #define HN_KERN_SCHEMA "hone.kern/1" /* of single kernels, as older programs wrote them */
 
@@ -23,6 +25,10 @@ void hn_history_row(char *dst, size_t cap, json_t *record);
 extern const char hn_history_header[];
 
 /* Parts of records, for others that write them. */
+enum { HN_MOST_NOTES = 16 };
+/* One more sentence, where there is room: a list of everything is read by nobody. */
+void hn_notes_add(json_t *notes, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void hn_notes_add_v(json_t *notes, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 json_t *hn_bench_identity(void); /* 12 hex digits, never twice */
 json_t *hn_bench_git_json(const hn_environ *e);
 json_t *hn_bench_build_json(const hn_environ *e);

@@ -14,6 +14,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+void hn_notes_add_v(json_t *notes, const char *fmt, va_list ap)
+{
+    char text[1000];
+    vsnprintf(text, sizeof text, fmt, ap);
+    if (json_array_size(notes) < HN_MOST_NOTES) json_array_append_new(notes, hn_lab_str(text));
+}
+
+void hn_notes_add(json_t *notes, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    hn_notes_add_v(notes, fmt, ap);
+    va_end(ap);
+}
+
 json_t *hn_bench_identity(void)
 {
     static _Atomic uint64_t n;

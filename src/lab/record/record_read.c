@@ -189,6 +189,12 @@ enum {
         path, is, least, most        \
     }
 
+/* The run for the quality hash, whoever keeps it. */
+#define QUALITY_DETAIL                                                                                              \
+    FIELD("quality_detail", OBJECT_0), FIELD("quality_detail.hash", TEXT_0), FIELD("quality_detail.valid", BOOL_0), \
+        FIELD("quality_detail.reason", TEXT_0), FIELD("quality_detail.ids", LIST_0),                                \
+        FIELD("quality_detail.ids[]", HN_IS_ARRAY), UP_TO("quality_detail.ids[][]", HN_IS_WHOLE, SMALL)
+
 /* Records of any age: what was never written may be missing, and is no string today if it once was a number. */
 static const hn_shape bench[] = { FIELD("schema", TEXT | HN_IS_REQUIRED),
                                   FIELD("id", TEXT),
@@ -203,13 +209,7 @@ static const hn_shape bench[] = { FIELD("schema", TEXT | HN_IS_REQUIRED),
                                   FIELD("better", TEXT_0 | OBJECT),
                                   FIELD("better.*", TEXT_0),
                                   FIELD("quality", TEXT_0),
-                                  FIELD("quality_detail", OBJECT_0),
-                                  FIELD("quality_detail.hash", TEXT_0),
-                                  FIELD("quality_detail.valid", BOOL_0),
-                                  FIELD("quality_detail.reason", TEXT_0),
-                                  FIELD("quality_detail.ids", LIST_0),
-                                  FIELD("quality_detail.ids[]", HN_IS_ARRAY),
-                                  UP_TO("quality_detail.ids[][]", HN_IS_WHOLE, SMALL),
+                                  QUALITY_DETAIL,
                                   FIELD("env", OBJECT_0 | TEXT),
                                   FIELD("env.hash", TEXT_0),
                                   FIELD("env.cores", NUMBER_0),
@@ -259,6 +259,9 @@ static const hn_shape bench[] = { FIELD("schema", TEXT | HN_IS_REQUIRED),
                                   FIELD("stats.*.median", NUMBER_0),
                                   FIELD("stats.*.ci95", LIST_0),
                                   FIELD("stats.*.ci95[]", NUMBER_0),
+                                  FIELD("allocs", OBJECT_0),
+                                  FIELD("allocs.*", NUMBER_0 | TEXT | OBJECT),
+                                  FIELD("allocs.prompt.*", NUMBER_0 | TEXT),
                                   FIELD("roofline", OBJECT_0),
                                   FIELD("roofline.*", NUMBER_0 | TEXT | HN_IS_BOOL),
                                   FIELD("memory", OBJECT_0),
@@ -334,13 +337,7 @@ const hn_shape hn_shape_baseline[] = { FIELD("schema", TEXT | HN_IS_REQUIRED),
                                        UP_TO("model.files[].bytes", HN_IS_WHOLE | HN_IS_REQUIRED, COUNT),
                                        RANGE("model.files[].sha256", TEXT | HN_IS_REQUIRED, 1, 64),
                                        FIELD("quality", TEXT_0),
-                                       FIELD("quality_detail", OBJECT_0),
-                                       FIELD("quality_detail.hash", TEXT_0),
-                                       FIELD("quality_detail.valid", BOOL_0),
-                                       FIELD("quality_detail.reason", TEXT_0),
-                                       FIELD("quality_detail.ids", LIST_0),
-                                       FIELD("quality_detail.ids[]", HN_IS_ARRAY),
-                                       UP_TO("quality_detail.ids[][]", HN_IS_WHOLE, SMALL),
+                                       QUALITY_DETAIL,
                                        RANGE("ids", HN_IS_ARRAY | HN_IS_REQUIRED, 1, 1 << 16),
                                        FIELD("ids[]", HN_IS_NAME),
                                        UP_TO("args", HN_IS_ARRAY | HN_IS_REQUIRED, 256),

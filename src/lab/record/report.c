@@ -1,6 +1,5 @@
-/* The report's data: records of all files taken apart and put in order, what needs attention first.
- * Owns which measurement belongs to which and what is called out; refuses to know how
- * anything looks. */
+/* The report's data: records of all files taken apart and put in order. Owns which measurement belongs to which;
+ * refuses to know how anything looks. */
 #define _GNU_SOURCE
 #include "base/json_tree.h"
 #include "lab/record/record_read.h"
@@ -135,6 +134,7 @@ const char *hn_rep_alert_word(int kind)
 static void take_gaps(double **x, size_t *n, json_t *a)
 {
     double *more = json_array_size(a) > 0 ? realloc(*x, (*n + json_array_size(a)) * sizeof *more) : NULL;
+    if (!more && json_array_size(a) > 0) hn_json_lose();
     if (!more) return;
     *x = more;
     for (size_t i = 0; i < json_array_size(a); i++) {
@@ -394,6 +394,17 @@ hone_status hn_report_add(hn_report *r, const char *path, hone_error *err)
     return st;
 }
 
+hone_status hn_report_add_records(hn_report *r, json_t *records, hone_error *err)
+{
+    hn_rep_file none = { 0 };
+    size_t i;
+    json_t *o;
+    r->same_run = false;
+    json_array_foreach(records, i, o) if (!take_apart(r, &none, o)) return HN_FAIL(
+        err, HONE_E_NOMEM, "a report on %zu records", json_array_size(records));
+    return HONE_OK;
+}
+
 /* ---- order --------------------------------------------------------------------------------------------- */
 
 typedef struct dated {
@@ -467,7 +478,7 @@ static bool classify(hn_report *r)
 
 /* ---- the newest of each measurement ------------------------------------------------------------------------ */
 
-static const char *model_name(json_t *record)
+const char *hn_rep_model_name(json_t *record)
 {
     json_t *m = json_object_get(record, "model");
     const char *s = hn_record_text(m, "path_name");
@@ -612,8 +623,8 @@ static bool label_row(hn_report *r, size_t i, json_t *differ)
             some = true;
         }
     }
-    if (r->many_models && model_name(r->rows[i].record)[0]) {
-        fprintf(f, "%s%s", some ? ", " : "", model_name(r->rows[i].record));
+    if (r->many_models && hn_rep_model_name(r->rows[i].record)[0]) {
+        fprintf(f, "%s%s", some ? ", " : "", hn_rep_model_name(r->rows[i].record));
         some = true;
     }
     if (r->many_machines)
@@ -635,15 +646,15 @@ static bool label_rows(hn_report *r)
     return ok;
 }
 
-static const hn_rep_row *row_of(const hn_report *r, const char *key)
+const hn_rep_row *hn_rep_row_of(const hn_report *r, const char *key)
 {
     size_t i = hn_keys_find(&r->row_of, key);
     return i < r->n_rows ? &r->rows[i] : NULL;
 }
 
-static const char *label_of(const hn_report *r, const char *key)
+const char *hn_rep_label_of(const hn_report *r, const char *key)
 {
-    const hn_rep_row *row = row_of(r, key);
+    const hn_rep_row *row = hn_rep_row_of(r, key);
     return row ? row->label : "";
 }
 
@@ -666,7 +677,7 @@ static bool find_lines(hn_report *r)
     for (size_t i = 0; ok && i < r->n_series; i++) {
         const hn_series *s = &r->series[i];
         hn_rep_line *l = &r->lines[i];
-        const char *label = label_of(r, s->key), *name = hn_rep_metric_name(s->metric);
+        const char *label = hn_rep_label_of(r, s->key), *name = hn_rep_metric_name(s->metric);
         l->s = s;
         ok = !stopped(r) &&
              asprintf(&l->label, "%s%s%s%s%s", s->id, *name ? " " : "", name, *label ? ", " : "", label) >= 0;
@@ -795,183 +806,6 @@ static bool find_abs(hn_report *r)
     return true;
 }
 
-/* ---- what needs attention -------------------------------------------------------------------------------------- */
-
-static bool alert(hn_report *r, int kind, json_t *record, char *what, char *text)
-{
-    bool ok = what && text;
-    if (ok && r->n_alerts == r->cap_alerts) {
-        size_t cap = r->cap_alerts ? 2 * r->cap_alerts : 16;
-        hn_rep_alert *more = realloc(r->alerts, cap * sizeof *more);
-        if ((ok = more != NULL)) {
-            r->alerts = more;
-            r->cap_alerts = cap;
-        }
-    }
-    if (!ok) {
-        free(what);
-        free(text);
-        return false;
-    }
-    r->alerts[r->n_alerts++] = (hn_rep_alert){ kind, what, text, hn_record_text(record, "ts"), record };
-    r->n_of[kind]++;
-    return true;
-}
-
-/* By kind; of one kind in the order in which they were found. */
-static bool sort_alerts(hn_report *r)
-{
-    hn_rep_alert *sorted = malloc((r->n_alerts + 1) * sizeof *sorted);
-    size_t n = 0;
-    if (!sorted) return false;
-    for (int kind = 0; kind < HN_REP_ALERTS; kind++)
-        for (size_t i = 0; i < r->n_alerts; i++)
-            if (r->alerts[i].kind == kind) sorted[n++] = r->alerts[i];
-    free(r->alerts);
-    r->alerts = sorted;
-    r->cap_alerts = r->n_alerts + 1;
-    return true;
-}
-
-static char *text_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static char *text_of(const char *fmt, ...)
-{
-    char *t;
-    va_list ap;
-    va_start(ap, fmt);
-    if (vasprintf(&t, fmt, ap) < 0) t = NULL;
-    va_end(ap);
-    return t;
-}
-
-static bool alert_invalid(hn_report *r)
-{
-    for (size_t i = json_array_size(r->bench); i-- > 0;) {
-        json_t *o = json_array_get(r->bench, i);
-        if (!json_is_false(json_object_get(o, "valid"))) continue;
-        char *key = hn_record_key(o, true);
-        const hn_rep_row *row = key ? row_of(r, key) : NULL;
-        bool again = row && !json_is_false(json_object_get(row->record, "valid"));
-        const char *label = key ? label_of(r, key) : "", *why = hn_record_text(o, "invalid_reason");
-        bool ok =
-            alert(r, HN_REP_INVALID, o, text_of("%s%s%s", hn_record_id(o), *label ? ", " : "", label),
-                  text_of("%s%s", *why ? why : "no reason given", again ? " (measured again since, not invalid)" : ""));
-        free(key);
-        if (!ok) return false;
-    }
-    return true;
-}
-
-/* The first half of a hash stands for the answers, the second for the bits of the numbers behind them. */
-static const char *quality_change(const char *before, const char *now)
-{
-    return strlen(before) > 11 && strlen(now) > 11 && strncmp(before, now, 11) == 0
-               ? "the numbers moved, no answer changed"
-               : "answers changed";
-}
-
-/* The answers of one model with one cache, where they changed from one record to the next. */
-static bool alert_answers(hn_report *r)
-{
-    hn_keys keys = { 0 };
-    size_t i, k;
-    json_t *o;
-    bool ok, fresh;
-    const char **last = calloc(json_array_size(r->bench) + 1, sizeof *last);
-    ok = last != NULL;
-    json_array_foreach(r->bench, i, o)
-    {
-        const char *q = hn_record_text(o, "quality"), *kv = hn_record_text(json_object_get(o, "config"), "kv");
-        json_t *m = json_object_get(o, "model");
-        if (!*q || !ok) continue;
-        char *key = text_of("%s|%s|%s", hn_record_text(m, "fingerprint"), hn_record_text(m, "sha256"), kv);
-        ok = key && hn_keys_add(&keys, key, &k, &fresh);
-        free(key);
-        if (!ok) break;
-        if (!fresh && strcmp(last[k], q) != 0)
-            ok = alert(r, HN_REP_QUALITY, o, text_of("%s, KV %s", model_name(o), kv),
-                       text_of("%s: %s \xE2\x86\x92 %s", quality_change(last[k], q), last[k], q));
-        last[k] = q;
-    }
-    hn_keys_free(&keys);
-    free(last);
-    return ok;
-}
-
-static bool alert_quality(hn_report *r)
-{
-    size_t i;
-    json_t *o;
-    bool ok = alert_answers(r);
-    json_array_foreach(r->ab, i, o)
-    {
-        const char *differs = hn_record_text(o, "quality_differs");
-        if (*differs && ok)
-            ok =
-                alert(r, HN_REP_QUALITY, o, text_of("gate against %s", hn_record_text(o, "baseline")), strdup(differs));
-    }
-    json_t *last = NULL;
-    for (i = 0; i < r->n_abs && ok; i++) {
-        o = r->abs[i].record;
-        const char *a = hn_record_text(json_object_get(o, "a"), "quality"),
-                   *b = hn_record_text(json_object_get(o, "b"), "quality");
-        if (*a && *b && strcmp(a, b) != 0 && o != last)
-            ok = alert(r, HN_REP_QUALITY, o, text_of("%s: %s against %s", r->abs[i].id, r->abs[i].a, r->abs[i].b),
-                       text_of("%s: %s \xE2\x86\x92 %s", quality_change(a, b), a, b));
-        last = o;
-    }
-    return ok;
-}
-
-static bool alert_verdicts(hn_report *r)
-{
-    bool ok = true;
-    for (size_t i = 0; i < r->n_abs && ok; i++) {
-        const hn_rep_ab *ab = &r->abs[i];
-        bool unsure = ab->verdict == HN_REP_UNSURE && ab->hi < 1;
-        if (ab->verdict != HN_REP_REGRESSION && !unsure) continue;
-        char mid[HN_REP_NUM], lo[HN_REP_NUM], hi[HN_REP_NUM];
-        const char *name = hn_rep_metric_name(ab->metric);
-        ok =
-            alert(r, unsure ? HN_REP_SLOWER : HN_REP_REGRESSED, ab->record,
-                  text_of("%s%s%s: %s against %s", ab->id, *name ? " " : "", name, ab->a, ab->b),
-                  text_of("%s%s, 95\xE2\x80\xAF%% interval %s to %s, %zu %s", unsure ? "slower, size unresolved: " : "",
-                          hn_rep_pct(mid, ab->ratio), hn_rep_pct(lo, ab->lo), hn_rep_pct(hi, ab->hi), ab->n_counted,
-                          ab->unpaired ? "samples, against a stored baseline" : "rounds"));
-    }
-    for (size_t i = 0; i < r->n_series && ok; i++) {
-        const hn_rep_line *l = &r->lines[i];
-        if (l->steps.n == 0) continue;
-        const hn_step *st = &l->steps.step[l->steps.n - 1];
-        char pct[HN_REP_NUM], when[48];
-        if ((st->after > st->before) == l->s->higher) continue;
-        hn_rep_when(when, sizeof when, hn_record_text(l->s->points[st->at].record, "ts"), true);
-        ok = alert(r, HN_REP_SLOWER, l->s->points[st->at].record, strdup(l->label),
-                   text_of("%s since %s (a step in the history: not measured side by side)",
-                           hn_rep_pct(pct, st->after / st->before), when));
-    }
-    return ok;
-}
-
-static bool alert_doubts(hn_report *r)
-{
-    size_t i;
-    json_t *o;
-    bool ok = true;
-    for (i = 0; i < r->n_files && ok; i++)
-        if (r->files[i].why[0]) ok = alert(r, HN_REP_SKIPPED, NULL, strdup(r->files[i].name), strdup(r->files[i].why));
-    json_array_foreach(r->peaks, i, o)
-    {
-        const char *doubts = hn_record_text(o, "doubts");
-        if (json_is_true(json_object_get(o, "quick"))) doubts = "a quick trial: it says nothing about the machine";
-        if (*doubts && ok)
-            ok = alert(r, HN_REP_DOUBT, o,
-                       text_of("the roof of machine %s", hn_record_text(json_object_get(o, "machine"), "hash")),
-                       strdup(doubts));
-    }
-    return ok;
-}
-
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static bool name_it(hn_report *r, const char *title, const char *date)
@@ -979,7 +813,7 @@ static bool name_it(hn_report *r, const char *title, const char *date)
     size_t i;
     json_t *newest = NULL, *o;
     const char *model = "";
-    json_array_foreach(r->bench, i, o) if (model_name(o)[0]) model = model_name(o);
+    json_array_foreach(r->bench, i, o) if (hn_rep_model_name(o)[0]) model = hn_rep_model_name(o);
     json_array_foreach(r->records, i, o) /* in time order; a roof is no result */
         if (!newest || !starts(hn_record_text(o, "schema"), "hone.peaks/")) newest = o;
     if (!newest && json_array_size(r->training)) { /* logs of training alone */
@@ -987,7 +821,7 @@ static bool name_it(hn_report *r, const char *title, const char *date)
         if (!title) title = "Training";
     }
     r->title = title                       ? strdup(title)
-               : *model && !r->many_models ? text_of("Measurements of %s", model)
+               : *model && !r->many_models ? hn_rep_text_of("Measurements of %s", model)
                                            : strdup("Measurements");
     r->date = strdup(date ? date : hn_record_text(newest, "ts"));
     return r->title && r->date;
@@ -997,8 +831,7 @@ hone_status hn_report_finish(hn_report *r, const char *title, const char *date, 
 {
     bool ok = sort_records(r) && classify(r);
     ok = ok && find_rows(r) && label_rows(r) && find_lines(r) && find_abs(r);
-    ok = ok && alert_invalid(r) && alert_quality(r) && alert_verdicts(r) && alert_doubts(r) && sort_alerts(r) &&
-         name_it(r, title, date);
+    ok = ok && hn_rep_find_alerts(r) && name_it(r, title, date);
     if (!ok && stopped(r)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
     return ok ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "report on %zu records", hn_report_records(r));
 }
@@ -1013,6 +846,7 @@ hone_status hn_report_write(char **text, size_t *n, const hn_report *r, hn_repor
     switch (format) {
     case HN_REPORT_HTML: ok = hn_rep_write_html(t.f, r); break;
     case HN_REPORT_MD: hn_rep_write_md(t.f, r); break;
+    case HN_REPORT_MD_TABLE: hn_rep_write_md_table(t.f, r); break;
     case HN_REPORT_CSV: hn_rep_write_csv(t.f, r); break;
     case HN_REPORT_JSON: {
         json_t *o = hn_rep_json(r);

@@ -123,6 +123,15 @@ size_t hn_rep_metrics(hn_rep_metric m[HN_REP_METRICS], json_t *record);
 /* Gaps between tokens in ms, where a record has them; *x malloc'ed. False: none. */
 bool hn_rep_itl(double **x, size_t *n, json_t *record);
 
+/* ---- what needs attention (report_alerts.c) ------------------------------------------------ */
+
+bool hn_rep_find_alerts(hn_report *r);                                            /* false: no memory */
+char *hn_rep_text_of(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* malloc'ed, or NULL */
+/* those of report.c */
+const char *hn_rep_model_name(json_t *record);
+const hn_rep_row *hn_rep_row_of(const hn_report *r, const char *key);
+const char *hn_rep_label_of(const hn_report *r, const char *key);
+
 /* ---- numbers for people (report_num.c) ----------------------------------------------------- */
 
 enum { HN_REP_NUM = 48 };
@@ -207,6 +216,7 @@ json_t *hn_rep_json_training(const hn_report *r);
 
 bool hn_rep_write_html(FILE *f, const hn_report *r); /* false: no memory */
 void hn_rep_write_md(FILE *f, const hn_report *r);
+void hn_rep_write_md_table(FILE *f, const hn_report *r);
 void hn_rep_write_csv(FILE *f, const hn_report *r);
 json_t *hn_rep_json(const hn_report *r);
 

@@ -58,7 +58,9 @@ static int decimals_of(double x, double lo, double hi)
 char *hn_rep_med(char dst[HN_REP_NUM], double x, double lo, double hi)
 {
     bool whole = isfinite(x) && x == floor(x) && fabs(x) < 1e9 && !(hi > lo);
-    return print(dst, x, isfinite(x) && !whole ? decimals_of(x, lo, hi) : 0);
+    int d = isfinite(x) && !whole ? decimals_of(x, lo, hi) : 0;
+    double unit = d < 0 ? pow(10, -d) : 1; /* digits before the point that nothing supports are zeros */
+    return print(dst, d < 0 ? unit * round(x / unit) : x, d);
 }
 
 char *hn_rep_bound(char dst[HN_REP_NUM], double bound, double lo, double hi)

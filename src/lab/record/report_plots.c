@@ -431,6 +431,7 @@ static double quantile(const double *sorted, size_t n, double q)
 static double *sorted_copy(const double *x, size_t n)
 {
     double *s = malloc((n + 1) * sizeof *s);
+    if (!s) hn_json_lose();
     if (!s) return NULL;
     memcpy(s, x, n * sizeof *s);
     qsort(s, n, sizeof *s, ascending);
@@ -629,6 +630,7 @@ void hn_rep_plot_roofline(FILE *f, const hn_rep_roof *roof, size_t n_roof, const
         fputs("</text>\n", f);
     }
     double(*place)[2] = calloc(n + 1, sizeof *place);
+    if (!place) hn_json_lose();
     if (place) place_numbers(place, s, n, &xa, &ya, TOP, BOTTOM);
     for (size_t i = 0; place && i < n; i++) {
         double x = hn_rep_pos(&xa, s[i].intensity), y = hn_rep_y(&ya, s[i].gops, TOP, BOTTOM);

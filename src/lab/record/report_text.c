@@ -51,12 +51,12 @@ static void md_verdicts(FILE *f, const hn_report *r)
     }
 }
 
-static void md_measurements(FILE *f, const hn_report *r)
+/* False: not all rows are shown. */
+static bool md_table(FILE *f, const hn_report *r)
 {
     size_t shown = 0;
-    if (r->n_rows == 0) return;
-    fputs("\n## Measurements\n\nThe newest of each configuration: median (95 % interval of the median).\n\n| What | "
-          "Configuration | Metric | Median | Unit | Samples | State |\n|---|---|---|--:|---|--:|---|\n",
+    fputs("| What | Configuration | Metric | Median | Unit | Allocations | Samples | State "
+          "|\n|---|---|---|--:|---|--:|--:|---|\n",
           f);
     for (size_t i = 0; i < r->n_rows; i++) {
         hn_rep_metric m[HN_REP_METRICS];
@@ -64,6 +64,7 @@ static void md_measurements(FILE *f, const hn_report *r)
         size_t n = hn_rep_metrics(m, o);
         for (size_t k = 0; k < n && k < 5 && shown < MAX_MD; k++, shown++) {
             bool bad = json_is_false(valid);
+            char allocs[64];
             md2(f, "| ", hn_record_id(o), " | ");
             md2(f, "", r->rows[i].label, " | ");
             md2(f, "", hn_rep_metric_name(m[k].name), " | ");
@@ -71,10 +72,26 @@ static void md_measurements(FILE *f, const hn_report *r)
             md_number(f, &m[k]);
             if (bad) fputs("~~", f);
             md2(f, " | ", m[k].unit, " | ");
-            fprintf(f, "%zu | %s |\n", m[k].n, bad ? "INVALID" : json_is_true(valid) ? "valid" : "not checked");
+            hn_allocs_text(allocs, sizeof allocs, hn_record_allocs(o, m[k].name));
+            fprintf(f, "%s | %zu | %s |\n", allocs, m[k].n,
+                    bad                   ? "INVALID"
+                    : json_is_true(valid) ? "valid"
+                                          : "not checked");
         }
     }
-    if (shown == MAX_MD) fputs("\nMore rows are in the CSV and JSON reports.\n", f);
+    return shown < MAX_MD;
+}
+
+static void md_measurements(FILE *f, const hn_report *r)
+{
+    if (r->n_rows == 0) return;
+    fputs("\n## Measurements\n\nThe newest of each configuration: median (95 % interval of the median).\n\n", f);
+    if (!md_table(f, r)) fputs("\nMore rows are in the CSV and JSON reports.\n", f);
+}
+
+void hn_rep_write_md_table(FILE *f, const hn_report *r)
+{
+    if (!md_table(f, r)) fputs("\nMore rows are in the CSV and JSON.\n", f);
 }
 
 static void md_history(FILE *f, const hn_report *r)
@@ -192,6 +209,15 @@ static void csv_head(FILE *f, json_t *o, const char *kind, const char *id)
     config_cell(f, json_object_get(o, "config"));
 }
 
+/* The last four cells. */
+static void csv_allocs(FILE *f, json_t *allocs)
+{
+    cell(f, hn_record_text(allocs, "op"));
+    number(f, hn_record_number(allocs, "n"), false);
+    number(f, hn_record_number(allocs, "bytes"), false);
+    number(f, hn_record_number(allocs, "freed"), true);
+}
+
 static void csv_bench(FILE *f, json_t *o)
 {
     static const char *const numbers[] = { "ci_coverage", "mean", "sd",  "cv",  "mad", "min",
@@ -220,7 +246,8 @@ static void csv_bench(FILE *f, json_t *o)
         cell(f, hn_record_text(o, "quality"));
         cell(f, json_is_true(valid) ? "valid" : json_is_false(valid) ? "invalid" : "not checked");
         cell(f, hn_record_text(o, "invalid_reason"));
-        fputs(",,,,,,\r\n", f);
+        fputs(",,,,,,,", f); /* of comparisons */
+        csv_allocs(f, hn_record_allocs(o, metric));
     }
 }
 
@@ -238,8 +265,8 @@ static void csv_ab(FILE *f, const hn_rep_ab *a)
     number(f, a->lo, false);
     number(f, a->hi, false);
     number(f, a->margin, false);
-    hn_rep_csv(f, a->word);
-    fputs("\r\n", f);
+    cell(f, a->word);
+    csv_allocs(f, NULL);
 }
 
 void hn_rep_write_csv(FILE *f, const hn_report *r)
@@ -249,7 +276,7 @@ void hn_rep_write_csv(FILE *f, const hn_report *r)
     fputs("kind,record,id,ts,title,change,commit,dirty,env,model,fingerprint,config,metric,unit,better,n,median,ci95_"
           "low,ci95_high,ci_coverage,mean,sd,cv,mad,min,max,p90,p95,p99,"
           "outliers_low_severe,outliers_low_mild,outliers_high_mild,outliers_high_severe,roof_pct,quality,valid,"
-          "invalid_reason,a,b,ratio,ratio_low,ratio_high,margin,verdict\r\n",
+          "invalid_reason,a,b,ratio,ratio_low,ratio_high,margin,verdict,alloc_op,allocs,alloc_bytes,freed_bytes\r\n",
           f);
     json_array_foreach(r->bench, i, o) csv_bench(f, o);
     for (i = 0; i < r->n_abs; i++) csv_ab(f, &r->abs[i]);

@@ -74,6 +74,7 @@ hone_status hn_stats_of(hn_stats *out, const double *x, size_t n, hone_error *er
                        .outliers = { -1, -1, -1, -1 } };
     if (n == 0) return HONE_OK;
     double *s = malloc(n * sizeof *s);
+    if (!s) hn_json_lose(); /* also where nobody asks for the reason: nothing may be told without them */
     if (!s) return HN_FAIL(err, HONE_E_NOMEM, "statistics of %zu samples", n);
     memcpy(s, x, n * sizeof *s);
     qsort(s, n, sizeof *s, ascending);
@@ -124,6 +125,16 @@ const char *hn_digits(char *dst, size_t cap, double x, double half)
     double unit = d < 0 ? pow(10, -d) : 1;
     if (!isfinite(x)) snprintf(dst, cap, "n/a");
     else snprintf(dst, cap, "%.*f", d < 0 ? 0 : d, d < 0 ? unit * round(x / unit) : x);
+    return dst;
+}
+
+const char *hn_digits_error(char *dst, size_t cap, double x, double error)
+{
+    char value[40], half[40];
+    bool known = isfinite(error) && error > 0;
+    hn_digits(value, sizeof value, x, known ? error : 0);
+    if (known) snprintf(dst, cap, "%s ± %s", value, hn_digits(half, sizeof half, error, error));
+    else snprintf(dst, cap, error == 0 ? "%s ± 0" : "%s", value);
     return dst;
 }
 

@@ -35,6 +35,9 @@ int hn_decimals(double x, double half);
 /* x with so many. Returns dst. */
 const char *hn_digits(char *dst, size_t cap, double x, double half);
 
+/* "6.422 ± 0.038": both with the digits that the error supports; an error of 0 or none: "6.422 ± 0" or four digits. */
+const char *hn_digits_error(char *dst, size_t cap, double x, double error);
+
 json_t *hn_lab_num(double x);      /* rounded to six significant decimals; null for NaN */
 json_t *hn_lab_str(const char *s); /* ill-formed UTF-8 is escaped; NULL gives null */
 
