@@ -11,30 +11,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HASH = HN_PACKED_HASH, PER_THREAD = 8 }; /* pieces of a batch */
+enum { HASH = HN_PACKED_HASH };
 
-/* ---- work on all pieces -------------------------------------------------------------------- */
-
-typedef struct piece {
-    uint64_t entry;
-    hn_packed_piece at;
-} piece;
+/* ---- the pieces ------------------------------------------------------------------------------ */
 
 typedef struct work {
     const hn_gguf_tensor **t; /* [n] of each entry */
     hn_packed_entry *e;       /* [n] */
     uint64_t n;
-    piece *p;
-    uint64_t n_piece, first;     /* first of the batch under way */
-    unsigned char (*hash)[HASH]; /* [n_piece] of what was packed */
-    char *buf;                   /* a packed piece for each thread */
-    size_t buf_bytes;
-    hn_packed_writer *w; /* to be written, or NULL: compared with what e->data holds */
-    _Atomic int error;
-    _Atomic uint64_t differs; /* first piece that does; UINT64_MAX: none */
+    hn_recipe_tensor *list;      /* [n] */
+    uint64_t *first;             /* [n + 1] its first piece */
+    unsigned char (*hash)[HASH]; /* [pieces] of what was packed */
+    hn_packed_writer *w;         /* NULL: compared with what the entries hold */
 } work;
 
-static void pack_piece(char *buf, const hn_packed_entry *e, const char *src, size_t row, int64_t n_rows)
+static void pack_rows(char *buf, const hn_packed_entry *e, const char *src, size_t row, int64_t n_rows)
 {
     if (e->kind == HN_PACKED_VECTOR) {
         hn_type_get((uint32_t)e->type)->dequantize((float *)(void *)buf, src, (int64_t)e->n_in);
@@ -47,88 +38,101 @@ static void pack_piece(char *buf, const hn_packed_entry *e, const char *src, siz
     }
 }
 
-static void do_piece(void *arg, int64_t chunk, int32_t thread)
+/* A piece of the recipe is a piece of the file's format, whose hashes are its proof. */
+static hn_packed_piece pack_piece(const work *k, const hn_recipe_piece *p, uint64_t entry)
 {
-    work *k = arg;
-    uint64_t i = k->first + (uint64_t)chunk;
-    const hn_packed_piece *at = &k->p[i].at;
-    const hn_packed_entry *e = &k->e[k->p[i].entry];
+    const hn_packed_entry *e = &k->e[entry];
+    hn_packed_piece at = hn_packed_piece_at(e, p->row);
     size_t row = (size_t)hn_row_bytes(hn_type_get((uint32_t)e->type), e->n_in);
-    const char *src = (const char *)k->t[k->p[i].entry]->data + (size_t)at->row * row;
-    char *buf = k->buf + (size_t)thread * k->buf_bytes;
-    pack_piece(buf, e, src, row, at->n_rows);
-    if (k->w) {
-        hn_sha256 s;
-        hn_sha256_init(&s);
-        hn_sha256_add(&s, buf, at->n_bytes);
-        hn_sha256_end(&s, k->hash[i]);
-        int error = hn_packed_write(k->w, e->offset + at->at, buf, at->n_bytes);
-        if (error) atomic_store(&k->error, error);
-    } else if (memcmp(buf, (const char *)e->data + at->at, at->n_bytes) != 0) {
-        uint64_t old = atomic_load(&k->differs);
-        while (i < old && !atomic_compare_exchange_weak(&k->differs, &old, i)) {}
-    }
+    pack_rows(p->out, e, (const char *)k->t[entry]->data + (size_t)at.row * row, row, at.n_rows);
+    return at;
 }
 
-/* Cuts pieces and makes room. */
-static hone_status plan_pieces(work *k, int32_t n_threads, hone_error *err)
+static hone_status make_piece(void *arg, hn_recipe_piece *p, void *scratch, hone_error *err)
 {
-    uint64_t n = 0;
-    for (uint64_t i = 0; i < k->n; i++) n += hn_packed_pieces(&k->e[i]);
-    k->n_piece = n;
-    k->p = calloc(n ? n : 1, sizeof *k->p);
-    k->hash = calloc(n ? n : 1, sizeof *k->hash);
-    if (!k->p || !k->hash) return HN_FAIL(err, HONE_E_NOMEM, "table of %" PRIu64 " pieces", n);
-    n = 0;
-    for (uint64_t i = 0; i < k->n; i++)
-        for (uint64_t x = 0; x < hn_packed_pieces(&k->e[i]); x++, n++) {
-            k->p[n] = (piece){ i, hn_packed_piece_at(&k->e[i], x) };
-            if (k->p[n].at.n_bytes > k->buf_bytes) k->buf_bytes = (k->p[n].at.n_bytes + 63) & ~(size_t)63;
-        }
-    k->buf = hn_pages_alloc((k->buf_bytes ? k->buf_bytes : 64) * (size_t)n_threads);
-    if (!k->buf)
-        return HN_FAIL(err, HONE_E_NOMEM, "buffers of %d threads for pieces of %zu bytes", n_threads, k->buf_bytes);
-    atomic_store(&k->differs, UINT64_MAX);
+    work *k = arg;
+    uint64_t entry = (uint64_t)(p->t - k->list);
+    hn_sha256 s;
+    pack_piece(k, p, entry);
+    hn_sha256_init(&s);
+    hn_sha256_add(&s, p->out, p->n_bytes);
+    hn_sha256_end(&s, k->hash[k->first[entry] + p->row]);
     return HONE_OK;
 }
 
-static void drop_plan(work *k, int32_t n_threads)
+static hone_status compare_piece(void *arg, hn_recipe_piece *p, void *scratch, hone_error *err)
 {
-    if (k->buf) hn_pages_free(k->buf, (k->buf_bytes ? k->buf_bytes : 64) * (size_t)n_threads);
-    free(k->p);
+    work *k = arg;
+    uint64_t entry = (uint64_t)(p->t - k->list);
+    const hn_packed_entry *e = &k->e[entry];
+    hn_packed_piece at = pack_piece(k, p, entry);
+    if (memcmp(p->out, (const char *)e->data + p->at, p->n_bytes) == 0) return HONE_OK;
+    return HN_FAIL(err, HONE_E_FORMAT, "tensor %s differs from the model within rows %" PRIu64 " to %" PRIu64,
+                   HN_ESC(e->name.ptr, e->name.len), at.row, at.row + (uint64_t)at.n_rows - 1);
+}
+
+static hone_status put_piece(void *to, const hn_recipe_piece *p, hone_error *err)
+{
+    work *k = to;
+    const hn_packed_entry *e = &k->e[p->t - k->list];
+    int error = hn_packed_write(k->w, e->offset + p->at, p->data, p->n_bytes);
+    if (!error) error = hn_packed_flush(k->w, e->offset + p->at + p->n_bytes);
+    return error ? hn_packed_failed(k->w, error, err) : HONE_OK;
+}
+
+/* The entries as tensors of a recipe; of a file to be written they have their places. */
+static hone_status plan(work *k, hone_error *err)
+{
+    static const hn_recipe_source made = { .bytes = make_piece }, compared = { .bytes = compare_piece };
+    uint64_t n = 0;
+    k->list = calloc(k->n + 1, sizeof *k->list);
+    k->first = calloc(k->n + 1, sizeof *k->first);
+    if (!k->list || !k->first) return HN_FAIL(err, HONE_E_NOMEM, "list of %" PRIu64 " tensors", k->n);
+    for (uint64_t i = 0; i < k->n; i++) {
+        const hn_packed_entry *e = &k->e[i];
+        const hn_gguf_tensor *t = k->t[i];
+        k->list[i] = (hn_recipe_tensor){ .name = e->name,
+                                         .type = e->type,
+                                         .n_dim = t->n_dim,
+                                         .ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] },
+                                         .source = k->w ? &made : &compared,
+                                         .unit_bytes = hn_packed_piece_at(e, 0).n_bytes,
+                                         .n_bytes = e->n_bytes };
+        k->first[i] = n;
+        n += hn_packed_pieces(e);
+    }
+    k->first[k->n] = n;
+    if (k->w && !(k->hash = calloc(n + 1, sizeof *k->hash)))
+        return HN_FAIL(err, HONE_E_NOMEM, "hashes of %" PRIu64 " pieces", n);
+    return HONE_OK;
+}
+
+static void drop_plan(work *k)
+{
+    free(k->list);
+    free(k->first);
     free(k->hash);
 }
 
-/* HONE_E_INTERRUPTED: asked to stop. A failure to write ends it too: see k->error. */
-static hone_status do_all(work *k, hn_pool *pool, const hone_progress *pr, const char *what, hone_error *err)
+/* HONE_E_INTERRUPTED: asked to stop. */
+static hone_status do_all(work *k, const char *path, int32_t n_threads, const hone_progress *pr, hone_error *err)
 {
-    uint64_t batch = (uint64_t)hn_pool_threads(pool) * PER_THREAD;
-    if (k->w) hn_packed_gather(k->w, (size_t)batch * (k->buf_bytes + 4096)); /* entries begin on a page */
-    for (k->first = 0; k->first < k->n_piece && !atomic_load(&k->error); k->first += batch) {
-        if (pr && pr->fn) pr->fn(pr->arg, k->first, k->n_piece);
-        if (hn_interrupted(pr)) return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: interrupted", what);
-        uint64_t n = k->n_piece - k->first < batch ? k->n_piece - k->first : batch;
-        hn_pool_run(pool, do_piece, k, (int64_t)n);
-        if (k->w && !atomic_load(&k->error)) {
-            const piece *last = &k->p[k->first + n - 1];
-            int error = hn_packed_flush(k->w, k->e[last->entry].offset + last->at.at + last->at.n_bytes);
-            if (error) atomic_store(&k->error, error);
-        }
-    }
-    if (pr && pr->fn) pr->fn(pr->arg, k->n_piece, k->n_piece);
-    return HONE_OK;
+    static const hn_recipe_sink kept = { .put = put_piece }, looked_at = { .put = NULL };
+    hn_recipe r = { .dst = path, .t = k->list, .n = k->n, .arg = k, .n_threads = n_threads, .pr = pr };
+    hone_status st = plan(k, err);
+    if (st != HONE_OK) return st;
+    r.t = k->list;
+    return hn_recipe_run(&r, k->w ? &kept : &looked_at, k, err);
 }
 
 /* The hash of each entry from those of its pieces. */
 static void entry_hashes(work *k)
 {
-    for (uint64_t i = 0, at = 0; i < k->n; i++) {
-        uint64_t n = hn_packed_pieces(&k->e[i]);
+    for (uint64_t i = 0; i < k->n; i++) {
         hn_sha256 s;
         hn_sha256_init(&s);
-        hn_sha256_add(&s, k->hash[at], (size_t)n * HASH);
+        hn_sha256_add(&s, k->hash[k->first[i]], (size_t)(k->first[i + 1] - k->first[i]) * HASH);
         hn_sha256_end(&s, k->e[i].hash);
-        at += n;
     }
 }
 
@@ -248,7 +252,17 @@ static hone_status choose(work *k, const hone_model *m, hone_packed_info *out, h
     return HONE_OK;
 }
 
-static hone_status write_packed(const hone_model *m, const char *path, hn_pool *pool, hone_packed_info *out,
+static size_t largest_piece(const work *k)
+{
+    size_t most = 0;
+    for (uint64_t i = 0; i < k->n; i++) {
+        size_t n = hn_packed_piece_at(&k->e[i], 0).n_bytes;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+static hone_status write_packed(const hone_model *m, const char *path, int32_t n_threads, hone_packed_info *out,
                                 const hone_progress *pr, hone_error *err)
 {
     unsigned char shapes[HASH];
@@ -257,9 +271,8 @@ static hone_status write_packed(const hone_model *m, const char *path, hn_pool *
     hone_status st = hn_identity_of(m->file, &id, NULL, pr, err);
     if (st == HONE_OK) st = choose(&k, m, out, err);
     if (st == HONE_OK) st = hn_packed_begin(&k.w, path, k.e, k.n, err); /* sets sizes */
-    if (st == HONE_OK) st = plan_pieces(&k, hn_pool_threads(pool), err);
-    if (st == HONE_OK) st = do_all(&k, pool, pr, HN_ESC(path, strlen(path)), err);
-    if (st == HONE_OK && k.error) st = hn_packed_failed(k.w, k.error, err);
+    if (st == HONE_OK) hn_packed_gather(k.w, largest_piece(&k) + 4096); /* entries begin on a page */
+    if (st == HONE_OK) st = do_all(&k, path, n_threads, pr, err);
     if (st == HONE_OK) st = hn_gguf_unchanged(m->file, err);
     if (st == HONE_OK) {
         entry_hashes(&k);
@@ -267,7 +280,7 @@ static hone_status write_packed(const hone_model *m, const char *path, hn_pool *
         st = hn_packed_end(k.w, shapes, id.data, err);
     }
     hn_packed_writer_free(k.w);
-    drop_plan(&k, hn_pool_threads(pool));
+    drop_plan(&k);
     free(k.t);
     free(k.e);
     return st;
@@ -286,42 +299,38 @@ static hone_status check_written(const char *path, hn_pool *pool, const hone_pro
 }
 
 /* Packs the model again in memory and compares every byte. */
-static hone_status compare_packed(const hone_model *m, hn_packed_found *f, hn_pool *pool, const hone_progress *pr,
-                                  hone_error *err)
+static hone_status compare_packed(hn_packed_found *f, int32_t n_threads, const hone_progress *pr, hone_error *err)
 {
-    const char *label = HN_ESC(f->file->path, strlen(f->file->path));
+    hone_error why = { 0 };
+    const char *path = f->file->path;
     work k = { .t = f->t, .e = f->file->e, .n = f->file->n };
-    hone_status st = plan_pieces(&k, hn_pool_threads(pool), err);
-    if (st == HONE_OK) st = do_all(&k, pool, pr, label, err);
-    uint64_t differs = atomic_load(&k.differs);
-    if (st == HONE_OK && differs != UINT64_MAX) {
-        const hn_packed_piece *x = &k.p[differs].at;
-        const hn_packed_entry *e = &k.e[k.p[differs].entry];
-        st = HN_FAIL(err, HONE_E_FORMAT,
-                     "%s: damaged: tensor %s differs from the model within rows %" PRIu64 " to %" PRIu64, label,
-                     HN_ESC(e->name.ptr, e->name.len), x->row, x->row + (uint64_t)x->n_rows - 1);
-    }
-    drop_plan(&k, hn_pool_threads(pool));
+    hone_status st = do_all(&k, path, n_threads, pr, &why);
+    drop_plan(&k);
+    if (st == HONE_E_FORMAT) return HN_FAIL(err, st, "%s: damaged: %.700s", HN_ESC(path, strlen(path)), why.message);
+    if (st != HONE_OK && err) *err = why;
     return st;
 }
 
-static hone_status verify(const hone_model *m, const char *path, hn_pool *pool, hone_packed_info *out,
+static hone_status verify(const hone_model *m, const char *path, int32_t n_threads, hone_packed_info *out,
                           const hone_progress *pr, hone_error *err)
 {
     hn_packed_found f;
     hn_identity id;
+    hn_pool *pool = NULL;
     hone_status st = hn_packed_look(&f, m->file, path, err);
     if (st != HONE_OK) return st;
     out->state = f.state;
     if (f.state == HONE_PACKED_NONE) st = HN_FAIL(err, HONE_E_IO, "%s", f.why);
     else if (f.state == HONE_PACKED_UNUSABLE) st = HN_FAIL(err, HONE_E_FORMAT, "%s", f.why);
-    if (st == HONE_OK) st = compare_packed(m, &f, pool, pr, err);
+    if (st == HONE_OK) st = compare_packed(&f, n_threads, pr, err);
     /* Equal numbers are not all: the next start asks what the header says. */
     if (st == HONE_OK) st = hn_identity_of(m->file, &id, NULL, pr, err);
     if (st == HONE_OK && memcmp(id.data, f.file->data, HASH) != 0)
         st = HN_FAIL(err, HONE_E_FORMAT, "%s: made from other tensor data than that of %s", HN_ESC(path, strlen(path)),
                      HN_ESC(m->path, strlen(m->path)));
+    if (st == HONE_OK) st = hn_pool_new(&pool, n_threads, err);
     if (st == HONE_OK) st = hn_packed_check(f.file, pool, pr, NULL, err);
+    hn_pool_free(pool);
     if (st == HONE_OK) describe(out, f.file);
     if (st == HONE_E_FORMAT) out->state = HONE_PACKED_UNUSABLE;
     hn_packed_drop(&f);
@@ -361,15 +370,15 @@ static hone_status may_stay(const hone_model *m, const char *path, const hone_pr
 static hone_status make_packed(const hone_model *m, const char *path, const hone_pack_params *p, hone_packed_info *info,
                                const hone_progress *pr, hone_error *err)
 {
-    hn_pool *pool;
+    hn_pool *pool = NULL;
     bool stays = false;
     hone_status st = may_write(m, path, err);
     if (st == HONE_OK && !p->force) st = may_stay(m, path, pr, &stays, err);
     if (st != HONE_OK) return st;
     if (stays) return find_in(m->file, path, info, err);
-    if ((st = hn_pool_new(&pool, p->n_threads > 0 ? p->n_threads : hn_cpu_count(), err)) != HONE_OK) return st;
     hone_packed_info made = { .state = HONE_PACKED_NONE };
-    st = write_packed(m, path, pool, &made, pr, err);
+    st = write_packed(m, path, p->n_threads, &made, pr, err);
+    if (st == HONE_OK) st = hn_pool_new(&pool, p->n_threads, err);
     if (st == HONE_OK) st = check_written(path, pool, pr, err);
     hn_pool_free(pool);
     if (st == HONE_OK) st = find_in(m->file, path, info, err);
@@ -393,7 +402,7 @@ hone_status hone_pack(const char *model, const hone_pack_params *params, hone_pa
     if (p.n_threads < 0) return HN_FAIL(err, HONE_E_ARG, "pack: n_threads is %d, expected 0 or more", p.n_threads);
     hone_packed_info none, *info = out ? out : &none;
     hone_model *m;
-    hn_pool *pool = NULL;
+    if (!p.n_threads) p.n_threads = hn_cpu_count();
     *info = (hone_packed_info){ .state = HONE_PACKED_NONE };
     hone_status st = hone_model_open(&m, model, &(hone_model_params){ .packed = "off" }, err);
     if (st != HONE_OK) return st;
@@ -403,9 +412,7 @@ hone_status hone_pack(const char *model, const hone_pack_params *params, hone_pa
     char path[sizeof info->path];
     memcpy(path, info->path, sizeof path);
     if (st == HONE_OK && !p.verify) st = make_packed(m, path, &p, info, pr, err);
-    else if (st == HONE_OK) st = hn_pool_new(&pool, p.n_threads > 0 ? p.n_threads : hn_cpu_count(), err);
-    if (pool) st = verify(m, path, pool, info, pr, err);
-    hn_pool_free(pool);
+    else if (st == HONE_OK) st = verify(m, path, p.n_threads, info, pr, err);
     hone_model_close(m);
     return st;
 }

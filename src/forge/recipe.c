@@ -65,7 +65,8 @@ typedef struct batch {
 
 typedef struct job {
     hn_recipe *r;
-    hn_gguf_writer *w;
+    const hn_recipe_sink *sink;
+    void *to;
     hn_pool *pool;
     batch *fill, *write; /* n = 0: nothing */
     uint64_t batch_bytes;
@@ -88,13 +89,15 @@ static uint64_t n_rows(const hn_recipe_tensor *t) { return t->ne[1] * t->ne[2] *
 
 static uint64_t unit_of(const hn_recipe_tensor *t) { return t->unit_bytes ? t->unit_bytes : row_bytes(t); }
 
+/* Announced: it has no overflow. */
+static uint64_t all_bytes(const hn_recipe_tensor *t) { return t->n_bytes ? t->n_bytes : n_rows(t) * row_bytes(t); }
+
 /* Bytes of all pieces but the last. */
 static uint64_t piece_bytes(const hn_recipe_tensor *t)
 {
     uint64_t unit = unit_of(t), n = t->source->values ? PIECE_ELEMS / t->ne[0] : PIECE_BYTES / unit, all;
-    uint64_t whole = n_rows(t) * row_bytes(t); /* announced: it has no overflow */
     all = (n ? n : 1) * unit;
-    return all < whole ? all : whole;
+    return all < all_bytes(t) ? all : all_bytes(t);
 }
 
 uint64_t hn_recipe_piece_elems(const hn_recipe_tensor *t) { return piece_bytes(t) / row_bytes(t) * t->ne[0]; }
@@ -106,7 +109,7 @@ static void next_batch(job *j, batch *b)
     b->n_bytes = 0;
     while (j->tensor < j->r->n && b->n < MAX_PIECES) {
         const hn_recipe_tensor *t = &j->r->t[j->tensor];
-        uint64_t left = n_rows(t) * row_bytes(t) - j->at, n = piece_bytes(t), row = row_bytes(t);
+        uint64_t left = all_bytes(t) - j->at, n = piece_bytes(t), row = t->n_bytes ? unit_of(t) : row_bytes(t);
         if (n > left) n = left;
         if (t->source->open && !j->opened) break; /* not beside another */
         if (n > j->batch_bytes - used) break;
@@ -127,8 +130,8 @@ static void next_batch(job *j, batch *b)
 
 static void write_batch(job *j)
 {
-    for (int32_t i = 0; i < j->write->n && j->write_st == HONE_OK; i++)
-        j->write_st = hn_gguf_write_data(j->w, j->write->piece[i].data, j->write->piece[i].n_bytes, &j->write_err);
+    for (int32_t i = 0; i < j->write->n && j->write_st == HONE_OK && j->sink->put; i++)
+        j->write_st = j->sink->put(j->to, &j->write->piece[i], &j->write_err);
 }
 
 /* What is wrong with x[n], and with which; false: nothing. x is used up. */
@@ -236,24 +239,21 @@ static hone_status write_tensors(job *j, hone_error *err)
         j->write = b;
         if (pr && pr->fn) pr->fn(pr->arg, r->done, r->total);
         if (hn_interrupted(pr))
-            return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: interrupted; nothing is left on disk", r->dst);
+            return HN_FAIL(err, HONE_E_INTERRUPTED, "%s: interrupted%s", HN_ESC(r->dst, strlen(r->dst)),
+                           j->sink->put ? "; nothing is left on disk" : "");
     }
 }
 
-/* Sizes of the buffers; the tensors become known to the writer. */
-static hone_status announce(job *j, hone_error *err)
+/* Sizes of the buffers. */
+static hone_status plan(job *j, hone_error *err)
 {
     hn_recipe *r = j->r;
-    hone_status st;
     for (size_t i = 0; i < r->n; i++) {
         const hn_recipe_tensor *t = &r->t[i];
-        char name[HN_GGUF_MAX_NAME + 1];
         uint64_t n;
-        snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
-        if ((st = hn_gguf_put_tensor(j->w, name, t->type, t->ne, t->n_dim, err)) != HONE_OK) return st;
         if (!hn_tensor_nbytes(hn_type_get(t->type), t->ne, 4, &n))
-            return HN_FAIL(err, HONE_E_FORMAT, "%s: too large", name);
-        r->total += n;
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: too large", HN_ESC(t->name.ptr, t->name.len));
+        r->total += all_bytes(t);
         if ((n = piece_bytes(t)) > j->batch_bytes) j->batch_bytes = n;
         n = t->source->values ? hn_recipe_piece_elems(t) * sizeof(float) : 0;
         if (n > j->x_bytes) j->x_bytes = (n + 63) & ~(size_t)63;
@@ -262,12 +262,12 @@ static hone_status announce(job *j, hone_error *err)
     return HONE_OK;
 }
 
-hone_status hn_recipe_write(hn_recipe *r, hn_gguf_writer *w, hone_error *err)
+hone_status hn_recipe_run(hn_recipe *r, const hn_recipe_sink *sink, void *to, hone_error *err)
 {
-    job j = { .r = r, .w = w, .bad_piece = -1 };
+    job j = { .r = r, .sink = sink, .to = to, .bad_piece = -1 };
     unsigned char *buf = NULL;
     r->done = r->total = 0;
-    hone_status st = announce(&j, err);
+    hone_status st = plan(&j, err);
     if (st != HONE_OK) return st;
     int32_t n_threads = r->n_threads > 0 ? r->n_threads : hn_cpu_count();
     if (r->n_threads <= 0 && j.thread_bytes && n_threads > MAX_THREADS) n_threads = MAX_THREADS;
@@ -288,8 +288,9 @@ hone_status hn_recipe_write(hn_recipe *r, hn_gguf_writer *w, hone_error *err)
     j.write = &b[1];
     pthread_mutex_init(&j.mu, NULL);
     if ((st = hn_pool_new(&j.pool, n_threads, err)) == HONE_OK &&
-        (st = hn_gguf_write_begin(w, r->dst, err)) == HONE_OK && (st = write_tensors(&j, err)) == HONE_OK)
-        st = hn_gguf_write_end(w, err);
+        (!sink->begin || (st = sink->begin(to, err)) == HONE_OK) && (st = write_tensors(&j, err)) == HONE_OK &&
+        sink->end)
+        st = sink->end(to, err);
     hn_pool_free(j.pool);
     pthread_mutex_destroy(&j.mu);
 end:
@@ -297,4 +298,38 @@ end:
     if (buf) hn_pages_free(buf, 2 * j.batch_bytes);
     free(b);
     return st;
+}
+
+/* ---- GGUF files ------------------------------------------------------------------------------------ */
+
+typedef struct gguf_file {
+    hn_gguf_writer *w;
+    const char *dst;
+} gguf_file;
+
+static hone_status begin_gguf(void *to, hone_error *err)
+{
+    gguf_file *f = to;
+    return hn_gguf_write_begin(f->w, f->dst, err);
+}
+
+static hone_status put_gguf(void *to, const hn_recipe_piece *p, hone_error *err)
+{
+    return hn_gguf_write_data(((gguf_file *)to)->w, p->data, p->n_bytes, err);
+}
+
+static hone_status end_gguf(void *to, hone_error *err) { return hn_gguf_write_end(((gguf_file *)to)->w, err); }
+
+hone_status hn_recipe_write(hn_recipe *r, hn_gguf_writer *w, hone_error *err)
+{
+    static const hn_recipe_sink sink = { begin_gguf, put_gguf, end_gguf };
+    gguf_file f = { w, r->dst };
+    for (size_t i = 0; i < r->n; i++) {
+        const hn_recipe_tensor *t = &r->t[i];
+        char name[HN_GGUF_MAX_NAME + 1];
+        snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
+        hone_status st = hn_gguf_put_tensor(w, name, t->type, t->ne, t->n_dim, err);
+        if (st != HONE_OK) return st;
+    }
+    return hn_recipe_run(r, &sink, &f, err);
 }

@@ -40,7 +40,7 @@ typedef struct hn_recipe_tensor hn_recipe_tensor;
 typedef struct hn_recipe_piece {
     const hn_recipe_tensor *t;
     uint64_t at, n_bytes;
-    uint64_t row, n_row; /* the same in rows of ne[0], where the unit is a row */
+    uint64_t row, n_row; /* the same in units: rows of ne[0], where nothing else is said */
     void *out;           /* room for the bytes, 64-byte aligned */
     const void *data;    /* where the bytes are: `out`, unless `bytes` points it to memory that stays */
 } hn_recipe_piece;
@@ -76,6 +76,7 @@ struct hn_recipe_tensor {
     const hn_recipe_source *source;
     const void *what;    /* for the source */
     uint64_t unit_bytes; /* pieces are cut between units; 0: a row */
+    uint64_t n_bytes;    /* in the file; 0: as type and shape say */
 };
 
 /* ---- files -------------------------------------------------------------------------------------- */
@@ -91,10 +92,21 @@ typedef struct hn_recipe {
     uint64_t done, total;    /* set: bytes of tensors written, and to be written */
 } hn_recipe;
 
+/* Where the pieces go: on one thread at a time, in the order of the file. */
+typedef struct hn_recipe_sink {
+    hone_status (*begin)(void *to, hone_error *err); /* once all is checked; NULL: nothing to do */
+    /* The bytes p->data; NULL: nothing is kept, the sources looked at them. */
+    hone_status (*put)(void *to, const hn_recipe_piece *p, hone_error *err);
+    hone_status (*end)(void *to, hone_error *err); /* NULL: nothing to do */
+} hn_recipe_sink;
+
 /* Elements of the largest piece of a tensor of `values`, for the sources' scratch. */
 uint64_t hn_recipe_piece_elems(const hn_recipe_tensor *t);
-/* Announces the tensors to w, which has the metadata, and writes r->dst. HONE_E_INTERRUPTED: asked to stop. Of several
- * failures the first in the order of the file is told. Nothing is left after a failure. */
+/* Makes all pieces and hands them to the sink. HONE_E_INTERRUPTED: asked to stop. Of several failures the first in the
+ * order of the file is told. `end` is called after success only. */
+hone_status hn_recipe_run(hn_recipe *r, const hn_recipe_sink *sink, void *to, hone_error *err);
+/* The same into a GGUF file: announces the tensors to w, which has the metadata, and writes r->dst. Nothing is left
+ * after a failure. */
 hone_status hn_recipe_write(hn_recipe *r, hn_gguf_writer *w, hone_error *err);
 
 static inline bool hn_interrupted(const hone_progress *pr) { return pr && pr->abort_fn && pr->abort_fn(pr->arg); }

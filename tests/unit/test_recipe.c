@@ -99,12 +99,12 @@ static const hn_recipe_source opened = { .values = values, .fault = fault, .open
 
 /* Several batches of several pieces; a row longer than a piece; units that no row divides; small ones between. */
 static const hn_recipe_tensor list[] = {
-    { { "t0", 2 }, HN_F32, 2, { 1000, 3000, 1, 1 }, &plain, NULL, 0 },
-    { { "t1", 2 }, HN_Q8_0, 2, { 1 << 18, 5, 1, 1 }, &opened, NULL, 0 },
-    { { "t2", 2 }, HN_F16, 3, { 64, 300, 70, 1 }, &opened, NULL, 0 },
-    { { "t3", 2 }, HN_F32, 1, { 7, 1, 1, 1 }, &plain, NULL, 0 },
-    { { "t4", 2 }, HN_Q4_K, 2, { 256, 9001, 1, 1 }, &ready, NULL, 8 * 144 },
-    { { "t5", 2 }, HN_F32, 2, { 3, 5, 1, 1 }, &opened, NULL, 0 },
+    { { "t0", 2 }, HN_F32, 2, { 1000, 3000, 1, 1 }, &plain, NULL, 0, 0 },
+    { { "t1", 2 }, HN_Q8_0, 2, { 1 << 18, 5, 1, 1 }, &opened, NULL, 0, 0 },
+    { { "t2", 2 }, HN_F16, 3, { 64, 300, 70, 1 }, &opened, NULL, 0, 0 },
+    { { "t3", 2 }, HN_F32, 1, { 7, 1, 1, 1 }, &plain, NULL, 0, 0 },
+    { { "t4", 2 }, HN_Q4_K, 2, { 256, 9001, 1, 1 }, &ready, NULL, 8 * 144, 0 },
+    { { "t5", 2 }, HN_F32, 2, { 3, 5, 1, 1 }, &opened, NULL, 0, 0 },
 };
 enum { N = sizeof list / sizeof *list };
 
