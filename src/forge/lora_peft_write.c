@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "base/os.h"
+#include "forge/lora_halves.h"
 #include "model/lora_peft.h"
 
 #include <errno.h>
@@ -49,87 +50,84 @@ static void put_str(FILE *f, const char *s)
 
 /* ---- adapter_model.safetensors -------------------------------------------------------------------- */
 
-static size_t half_floats(const hn_lora_pair *p, bool is_b) { return (size_t)(p->rank * (is_b ? p->n_out : p->n_in)); }
-
-static hone_status put_half(hn_file *f, const hone_model *m, const hn_lora_pair *p, bool is_b, hn_type type,
-                            hone_error *err)
-{
-    size_t n = half_floats(p, is_b);
-    const hn_type_info *ti = hn_type_get(type);
-    float *x = malloc(n * sizeof *x);
-    void *enc = malloc(n * ti->block_bytes);
-    hone_status st = x && enc ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: %zu numbers", p->name, n);
-    if (st == HONE_OK) {
-        int32_t n_head = is_b ? hn_peft_turned_heads(m, p->name) : 0;
-        if (n_head) hn_peft_turn_rows(x, p->b, p->n_out, p->rank, n_head, false);
-        else memcpy(x, is_b ? p->b : p->a, n * sizeof *x);
-        for (size_t i = 0; i < n && st == HONE_OK; i++)
-            if (!isfinite(x[i]) || (type == HN_F16 && fabsf(x[i]) >= 65520))
-                st = HN_FAIL(err, HONE_E_NUMERIC, "%s.lora_%c: a number is %g, expected a finite one%s", p->name,
-                             is_b ? 'b' : 'a', (double)x[i], isfinite(x[i]) ? " of F16: write F32" : "");
-    }
-    if (st == HONE_OK) {
-        ti->quantize(enc, x, (int64_t)n, NULL);
-        st = hn_file_put(f, enc, n * ti->block_bytes, err);
-    }
-    free(x);
-    free(enc);
-    return st;
-}
-
 /* The header of a safetensors file, its length a multiple of 8; *n_data: bytes behind it. */
 static hone_status make_header(char **head, size_t *len, uint64_t *n_data, const hone_model *m,
-                               const hn_lora_pair *pair, int32_t n_pair, hn_type type, hone_error *err)
+                               const hn_lora_pair *pair, const hn_lora_halves *halves, hone_error *err)
 {
-    const hn_type_info *ti = hn_type_get(type);
     uint64_t at = 0;
     hone_status st = HONE_OK;
     *head = NULL;
     hn_os_text text;
-    if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
+    if (!hn_os_text_open(&text)) return HN_FAIL(err, HONE_E_NOMEM, "header of %zu tensors", halves->n);
     FILE *h = text.f;
     fputs("{\"__metadata__\":{\"format\":\"pt\"}", h);
-    for (int32_t i = 0; i < n_pair && st == HONE_OK; i++)
-        for (int b = 0; b < 2; b++) {
-            char module[96];
-            uint64_t n = (uint64_t)half_floats(&pair[i], b) * ti->block_bytes;
-            if (!hn_peft_module_of(module, m, pair[i].name)) {
-                st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT has no name for it", pair[i].name);
-                break;
-            }
-            fprintf(h,
-                    ",\"base_model.model.%s.lora_%c.weight\":{\"dtype\":\"%s\",\"shape\":[%lld,%lld],"
-                    "\"data_offsets\":[%llu,%llu]}",
-                    module, b ? 'B' : 'A', ti->name, (long long)(b ? pair[i].n_out : pair[i].rank),
-                    (long long)(b ? pair[i].rank : pair[i].n_in), (unsigned long long)at, (unsigned long long)(at + n));
-            at += n;
+    for (size_t i = 0; i < halves->n && st == HONE_OK; i++) {
+        char module[96];
+        const hn_recipe_tensor *t = &halves->t[i];
+        const hn_type_info *ti = hn_type_get(t->type);
+        uint64_t n = t->ne[0] * t->ne[1] * ti->block_bytes;
+        if (!hn_peft_module_of(module, m, pair[i / 2].name)) {
+            st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT has no name for it", pair[i / 2].name);
+            break;
         }
+        fprintf(h,
+                ",\"base_model.model.%s.lora_%c.weight\":{\"dtype\":\"%s\",\"shape\":[%lld,%lld],"
+                "\"data_offsets\":[%llu,%llu]}",
+                module, i % 2 ? 'B' : 'A', ti->name, (long long)t->ne[1], (long long)t->ne[0], (unsigned long long)at,
+                (unsigned long long)(at + n));
+        at += n;
+    }
     fputc('}', h);
     while (st == HONE_OK && fflush(h) == 0 && text.n % 8) fputc(' ', h);
     *head = hn_os_text_close(&text, len);
-    if (st == HONE_OK && !*head) st = HN_FAIL(err, HONE_E_NOMEM, "header of %d pairs", n_pair);
+    if (st == HONE_OK && !*head) st = HN_FAIL(err, HONE_E_NOMEM, "header of %zu tensors", halves->n);
     *n_data = at;
     return st;
 }
 
+typedef struct tensors_file {
+    const char *folder;
+    char *head;
+    size_t n_head;
+    uint64_t n_data;
+    hn_file *f;
+} tensors_file;
+
+static hone_status begin_tensors(void *to, hone_error *err)
+{
+    tensors_file *t = to;
+    unsigned char n_head[8];
+    for (int i = 0; i < 8; i++) n_head[i] = (unsigned char)((uint64_t)t->n_head >> 8 * i & 255);
+    hone_status st =
+        begin_file(&t->f, t->folder, "adapter_model.safetensors", sizeof n_head + t->n_head + t->n_data, err);
+    if (st == HONE_OK) st = hn_file_put(t->f, n_head, sizeof n_head, err);
+    return st == HONE_OK ? hn_file_put(t->f, t->head, t->n_head, err) : st;
+}
+
+static hone_status put_piece(void *to, const hn_recipe_piece *p, hone_error *err)
+{
+    return hn_file_put(((tensors_file *)to)->f, p->data, p->n_bytes, err);
+}
+
+static hone_status end_tensors(void *to, hone_error *err) { return hn_file_end(((tensors_file *)to)->f, err); }
+
 static hone_status write_tensors(const char *folder, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair,
                                  hn_type type, hone_error *err)
 {
-    char *head;
-    size_t len = 0;
-    uint64_t n_data = 0;
-    unsigned char n_head[8];
-    hn_file *f = NULL;
-    hone_status st = make_header(&head, &len, &n_data, m, pair, n_pair, type, err);
-    if (st == HONE_OK) st = begin_file(&f, folder, "adapter_model.safetensors", sizeof n_head + len + n_data, err);
-    for (int i = 0; i < 8; i++) n_head[i] = (unsigned char)((uint64_t)len >> 8 * i & 255);
-    if (st == HONE_OK) st = hn_file_put(f, n_head, sizeof n_head, err);
-    if (st == HONE_OK) st = hn_file_put(f, head, len, err);
-    for (int32_t i = 0; i < n_pair && st == HONE_OK; i++)
-        for (int b = 0; b < 2 && st == HONE_OK; b++) st = put_half(f, m, &pair[i], b, type, err);
-    if (st == HONE_OK) st = hn_file_end(f, err);
-    hn_file_drop(f);
-    free(head);
+    static const hn_recipe_sink sink = { begin_tensors, put_piece, end_tensors };
+    hn_lora_halves h;
+    tensors_file to = { .folder = folder };
+    hone_status st = hn_lora_halves_make(&h, folder, pair, n_pair, type, err);
+    for (int32_t i = 0; st == HONE_OK && i < n_pair; i++)
+        h.half[2 * i + 1].n_head = hn_peft_turned_heads(m, pair[i].name);
+    if (st == HONE_OK) st = make_header(&to.head, &to.n_head, &to.n_data, m, pair, &h, err);
+    if (st == HONE_OK) {
+        hn_recipe r = { .dst = folder, .t = h.t, .n = h.n, .piece_bytes = HN_LORA_PIECE_BYTES };
+        st = hn_recipe_run(&r, &sink, &to, err);
+    }
+    hn_file_drop(to.f);
+    free(to.head);
+    hn_lora_halves_free(&h);
     return st;
 }
 
@@ -250,9 +248,6 @@ hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_l
                                const hn_lora_about *about, hone_error *err)
 {
     hone_status st;
-    if (about->type != HN_F32 && about->type != HN_F16)
-        return HN_FAIL(err, HONE_E_ARG, "%s: adapters are written as F32 or F16", path);
-    if (n_pair < 1) return HN_FAIL(err, HONE_E_ARG, "%s: an adapter without pairs", path);
     if (!hn_peft_has_modules(m))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are for llama, qwen2, qwen3 and gemma3, %s is %s",
                        path, m->path, m->arch->name);

@@ -49,8 +49,7 @@ uint32_t hn_file_type_of(const uint64_t count[HN_TYPE_COUNT])
 /* ---- pieces ------------------------------------------------------------------------------------- */
 
 enum {
-    PIECE_ELEMS = 1 << 17,   /* of `values`; one row if that is longer */
-    PIECE_BYTES = 512 << 10, /* of `bytes`; one unit if that is longer */
+    PIECE_BYTES = 512 << 10, /* of `bytes`, or as the floats of `values`; one unit if that is longer */
     BATCH_BYTES = 24 << 20,  /* at most, or one piece */
     MAX_PIECES = 512,
     MAX_THREADS = 32 /* where each takes memory of its own */
@@ -69,7 +68,7 @@ typedef struct job {
     void *to;
     hn_pool *pool;
     batch *fill, *write; /* n = 0: nothing */
-    uint64_t batch_bytes;
+    uint64_t piece_bytes, batch_bytes;
     char *scratch; /* [threads] room for values, then what the sources ask for */
     size_t x_bytes, thread_bytes;
     size_t tensor; /* where the next batch begins */
@@ -93,14 +92,19 @@ static uint64_t unit_of(const hn_recipe_tensor *t) { return t->unit_bytes ? t->u
 static uint64_t all_bytes(const hn_recipe_tensor *t) { return t->n_bytes ? t->n_bytes : n_rows(t) * row_bytes(t); }
 
 /* Bytes of all pieces but the last. */
-static uint64_t piece_bytes(const hn_recipe_tensor *t)
+static uint64_t piece_bytes(const hn_recipe_tensor *t, uint64_t most)
 {
-    uint64_t unit = unit_of(t), n = t->source->values ? PIECE_ELEMS / t->ne[0] : PIECE_BYTES / unit, all;
+    uint64_t unit = unit_of(t), n = most / (t->source->values ? t->ne[0] * sizeof(float) : unit), all;
     all = (n ? n : 1) * unit;
     return all < all_bytes(t) ? all : all_bytes(t);
 }
 
-uint64_t hn_recipe_piece_elems(const hn_recipe_tensor *t) { return piece_bytes(t) / row_bytes(t) * t->ne[0]; }
+static uint64_t piece_elems(const hn_recipe_tensor *t, uint64_t most)
+{
+    return piece_bytes(t, most) / row_bytes(t) * t->ne[0];
+}
+
+uint64_t hn_recipe_piece_elems(const hn_recipe_tensor *t) { return piece_elems(t, PIECE_BYTES); }
 
 static void next_batch(job *j, batch *b)
 {
@@ -109,7 +113,8 @@ static void next_batch(job *j, batch *b)
     b->n_bytes = 0;
     while (j->tensor < j->r->n && b->n < MAX_PIECES) {
         const hn_recipe_tensor *t = &j->r->t[j->tensor];
-        uint64_t left = all_bytes(t) - j->at, n = piece_bytes(t), row = t->n_bytes ? unit_of(t) : row_bytes(t);
+        uint64_t left = all_bytes(t) - j->at, n = piece_bytes(t, j->piece_bytes),
+                 row = t->n_bytes ? unit_of(t) : row_bytes(t);
         if (n > left) n = left;
         if (t->source->open && !j->opened) break; /* not beside another */
         if (n > j->batch_bytes - used) break;
@@ -254,8 +259,8 @@ static hone_status plan(job *j, hone_error *err)
         if (!hn_tensor_nbytes(hn_type_get(t->type), t->ne, 4, &n))
             return HN_FAIL(err, HONE_E_FORMAT, "%s: too large", HN_ESC(t->name.ptr, t->name.len));
         r->total += all_bytes(t);
-        if ((n = piece_bytes(t)) > j->batch_bytes) j->batch_bytes = n;
-        n = t->source->values ? hn_recipe_piece_elems(t) * sizeof(float) : 0;
+        if ((n = piece_bytes(t, j->piece_bytes)) > j->batch_bytes) j->batch_bytes = n;
+        n = t->source->values ? piece_elems(t, j->piece_bytes) * sizeof(float) : 0;
         if (n > j->x_bytes) j->x_bytes = (n + 63) & ~(size_t)63;
     }
     j->thread_bytes = (j->x_bytes + r->scratch_bytes + 63) & ~(size_t)63;
@@ -265,13 +270,14 @@ static hone_status plan(job *j, hone_error *err)
 hone_status hn_recipe_run(hn_recipe *r, const hn_recipe_sink *sink, void *to, hone_error *err)
 {
     job j = { .r = r, .sink = sink, .to = to, .bad_piece = -1 };
+    j.piece_bytes = r->piece_bytes ? r->piece_bytes : PIECE_BYTES;
     unsigned char *buf = NULL;
     r->done = r->total = 0;
     hone_status st = plan(&j, err);
     if (st != HONE_OK) return st;
     int32_t n_threads = r->n_threads > 0 ? r->n_threads : hn_cpu_count();
     if (r->n_threads <= 0 && j.thread_bytes && n_threads > MAX_THREADS) n_threads = MAX_THREADS;
-    uint64_t wanted = 2 * (uint64_t)n_threads * PIECE_BYTES;
+    uint64_t wanted = 2 * (uint64_t)n_threads * j.piece_bytes;
     if (wanted > BATCH_BYTES) wanted = BATCH_BYTES;
     if (j.batch_bytes < wanted) j.batch_bytes = wanted;
     size_t scratch_bytes = (size_t)n_threads * j.thread_bytes;

@@ -87,6 +87,7 @@ typedef struct hn_recipe {
     size_t n;
     void *arg;               /* of all sources */
     size_t scratch_bytes;    /* for each thread */
+    size_t piece_bytes;      /* about; 0: what is fast for whole models */
     int32_t n_threads;       /* 0: all cores */
     const hone_progress *pr; /* told in bytes of tensors; may be NULL */
     uint64_t done, total;    /* set: bytes of tensors written, and to be written */

@@ -19,8 +19,6 @@ static bool ends(hone_str s, const char *t)
     return s.len > strlen(t) && !memcmp(s.ptr + s.len - strlen(t), t, strlen(t));
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
-
 static hone_status check_keys(const hone_model *m, const hn_gguf *g, float *alpha, hone_error *err)
 {
     const char *path = hn_gguf_path(g);
@@ -109,104 +107,4 @@ hone_status hn_lora_from_gguf(hn_lora **out, const hone_model *m, const hn_gguf 
     for (uint64_t i = 0; st == HONE_OK && i < hn_gguf_n_tensors(g); i++)
         st = read_tensor(&b, g, hn_gguf_tensor_at(g, i), alpha, err);
     return hn_lora_end(&b, st, out, err);
-}
-
-/* ---- writing ---------------------------------------------------------------------------------- */
-
-static hone_status put_keys(hn_gguf_writer *w, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about,
-                            hone_error *err)
-{
-    hone_status st;
-    int64_t rank = 0;
-    for (int32_t i = 0; i < n_pair; i++) rank = pair[i].rank > rank ? pair[i].rank : rank;
-    TRY(hn_gguf_put_str(w, "general.architecture", about->arch, strlen(about->arch), err));
-    TRY(hn_gguf_put_str(w, "general.type", "adapter", 7, err));
-    if (about->name && *about->name) TRY(hn_gguf_put_str(w, "general.name", about->name, strlen(about->name), err));
-    TRY(hn_gguf_put_u32(w, "general.file_type", about->type == HN_F16 ? 1 : 0, err));
-    if (about->base_name && *about->base_name) {
-        TRY(hn_gguf_put_u32(w, "general.base_model.count", 1, err));
-        TRY(hn_gguf_put_str(w, "general.base_model.0.name", about->base_name, strlen(about->base_name), err));
-    }
-    if (about->base_identity && *about->base_identity)
-        TRY(hn_gguf_put_str(w, "hone.lora.base_identity", about->base_identity, strlen(about->base_identity), err));
-    if (about->chat_template && *about->chat_template)
-        TRY(hn_gguf_put_str(w, "tokenizer.chat_template", about->chat_template, strlen(about->chat_template), err));
-    TRY(hn_gguf_put_str(w, "adapter.type", "lora", 4, err));
-    TRY(hn_gguf_put_f32(w, "adapter.lora.alpha", about->alpha, err));
-    TRY(hn_gguf_put_u32(w, "hone.lora.rank", (uint32_t)rank, err));
-    TRY(hn_gguf_put_f32(w, "hone.lora.dropout", about->dropout, err));
-    TRY(hn_gguf_put_bool(w, "hone.lora.rslora", about->rslora, err));
-    return about->steps > 0 ? hn_gguf_put_u64(w, "hone.lora.steps", (uint64_t)about->steps, err) : HONE_OK;
-}
-
-/* What B is multiplied by, so that alpha/rank is right for this pair. */
-static float fold(const hn_lora_pair *p, const hn_lora_about *about)
-{
-    float said = about->alpha != 0 ? about->alpha / (float)p->rank : 1.0f;
-    return fabsf(p->scale - said) <= 1e-6f * fabsf(said) ? 1.0f : p->scale / said;
-}
-
-static hone_status half_name(char name[HN_GGUF_MAX_NAME_WRITE + 1], const char *base, char letter, hone_error *err)
-{
-    if (snprintf(name, HN_GGUF_MAX_NAME_WRITE + 1, "%s.lora_%c", base, letter) > HN_GGUF_MAX_NAME_WRITE)
-        return HN_FAIL(err, HONE_E_ARG, "%s.lora_%c: longer than the %d bytes that readers take", base, letter,
-                       HN_GGUF_MAX_NAME_WRITE);
-    return HONE_OK;
-}
-
-static hone_status write_half(hn_gguf_writer *w, const float *x, int64_t rows, int64_t cols, float f, hn_type type,
-                              const char *name, hone_error *err)
-{
-    hone_status st = HONE_OK;
-    size_t row = (size_t)hn_row_bytes(hn_type_get(type), (uint64_t)cols);
-    float *y = malloc((size_t)cols * sizeof *y);
-    void *enc = malloc(row);
-    if (!y || !enc) st = HN_FAIL(err, HONE_E_NOMEM, "%s: a row of %lld numbers", name, (long long)cols);
-    for (int64_t r = 0; r < rows && st == HONE_OK; r++) {
-        for (int64_t i = 0; i < cols; i++) {
-            y[i] = f == 1.0f ? x[r * cols + i] : x[r * cols + i] * f;
-            if (!isfinite(y[i]) || (type == HN_F16 && fabsf(y[i]) >= 65520)) {
-                st = HN_FAIL(err, HONE_E_NUMERIC, "%s: element %lld is %g, expected a finite number%s", name,
-                             (long long)(r * cols + i), (double)y[i], isfinite(y[i]) ? " of F16: write F32" : "");
-                break;
-            }
-        }
-        if (st != HONE_OK) break;
-        hn_type_get(type)->quantize(enc, y, cols, NULL);
-        st = hn_gguf_write_data(w, enc, row, err);
-    }
-    free(y);
-    free(enc);
-    return st;
-}
-
-hone_status hn_lora_write_gguf(const char *path, const hn_lora_pair *pair, int32_t n_pair, const hn_lora_about *about,
-                               hone_error *err)
-{
-    char name[HN_GGUF_MAX_NAME_WRITE + 1];
-    hn_gguf_writer *w;
-    if (about->type != HN_F32 && about->type != HN_F16)
-        return HN_FAIL(err, HONE_E_ARG, "%s: adapters are written as F32 or F16", path);
-    hone_status st = hn_gguf_writer_new(&w, err);
-    if (st != HONE_OK) return st;
-    st = put_keys(w, pair, n_pair, about, err);
-    for (int32_t i = 0; st == HONE_OK && i < n_pair; i++) {
-        const uint64_t a[2] = { (uint64_t)pair[i].n_in, (uint64_t)pair[i].rank },
-                       b[2] = { (uint64_t)pair[i].rank, (uint64_t)pair[i].n_out };
-        if ((st = half_name(name, pair[i].name, 'a', err)) == HONE_OK)
-            st = hn_gguf_put_tensor(w, name, about->type, a, 2, err);
-        if (st == HONE_OK && (st = half_name(name, pair[i].name, 'b', err)) == HONE_OK)
-            st = hn_gguf_put_tensor(w, name, about->type, b, 2, err);
-    }
-    if (st == HONE_OK) st = hn_gguf_write_begin(w, path, err);
-    for (int32_t i = 0; st == HONE_OK && i < n_pair; i++) {
-        const hn_lora_pair *p = &pair[i];
-        if ((st = half_name(name, p->name, 'a', err)) == HONE_OK)
-            st = write_half(w, p->a, p->rank, p->n_in, 1.0f, about->type, name, err);
-        if (st == HONE_OK && (st = half_name(name, p->name, 'b', err)) == HONE_OK)
-            st = write_half(w, p->b, p->n_out, p->rank, fold(p, about), about->type, name, err);
-    }
-    if (st == HONE_OK) st = hn_gguf_write_end(w, err);
-    hn_gguf_writer_free(w);
-    return st;
 }
