@@ -5,6 +5,8 @@
  * Replays every file, then runs N mutated inputs. An input that ends the program, or
  * takes longer than the timeout (60 s: far more than any, whatever the machine), is kept as crash-SEED-ROUND in the
  * current folder. */
+#include "edits.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -126,66 +128,32 @@ static size_t place(size_t size)
 
 static size_t mutate(uint8_t *buf, size_t size, size_t cap)
 {
-    static const uint64_t nasty[] = { 0,
-                                      1,
-                                      2,
-                                      0x7F,
-                                      0x80,
-                                      0xFF,
-                                      0x7FFF,
-                                      0xFFFF,
-                                      0x7FFFFFFF,
-                                      0x80000000,
-                                      0xFFFFFFFF,
-                                      0x7FFFFFFFFFFFFFFF,
-                                      0x8000000000000000,
-                                      0xFFFFFFFFFFFFFFFF,
-                                      0x2000000000000000 };
     for (uint64_t k = 1 + draw(6); k > 0; k--) {
         size_t p = place(size), n;
         switch (draw(9)) {
-        case 0:
-            if (size) buf[p] ^= (uint8_t)(1u << draw(8));
-            break;
-        case 1:
-            if (size) buf[p] = (uint8_t)draw(256);
-            break;
+        case 0: ed_flip(buf, size, p, (unsigned)draw(8)); break;
+        case 1: ed_set(buf, size, p, 1, draw(256)); break;
         case 2:
-        case 3: { /* a number at the border of its type */
-            uint64_t v = nasty[draw(sizeof nasty / sizeof *nasty)];
+        case 3: /* a number at the border of its type */
             n = (size_t)1 << draw(4);
-            if (p + n <= size) memcpy(buf + p, &v, n);
+            ed_set(buf, size, p, n, ed_border[draw(ED_BORDERS)]);
             break;
-        }
-        case 4: { /* a number slightly off */
-            uint64_t v = 0;
+        case 4: /* a number slightly off */
             n = (size_t)1 << draw(4);
-            if (p + n > size) break;
-            memcpy(&v, buf + p, n);
-            v += draw(17) - 8;
-            memcpy(buf + p, &v, n);
+            ed_shift(buf, size, p, n, (int64_t)draw(17) - 8);
             break;
-        }
         case 5: size = (size_t)draw(size + 1); break; /* cut */
         case 6:                                       /* remove a piece */
-            n = (size_t)draw(size - p < 64 ? size - p + 1 : 64);
-            if (p + n <= size) {
-                memmove(buf + p, buf + p + n, size - p - n);
-                size -= n;
-            }
+            size = ed_remove(buf, size, p, (size_t)draw(size - p < 64 ? size - p + 1 : 64));
             break;
         case 7: /* repeat a piece */
-            n = (size_t)draw(size - p < 64 ? size - p + 1 : 64);
-            if (p + n <= size && size + n <= cap) {
-                memmove(buf + p + n, buf + p, size - p);
-                size += n;
-            }
+            size = ed_repeat(buf, size, cap, p, (size_t)draw(size - p < 64 ? size - p + 1 : 64));
             break;
         default: { /* a piece of another input */
             const input *o = &corpus[draw(n_corpus)];
             size_t q = place(o->size);
             n = (size_t)draw(o->size - q < 256 ? o->size - q + 1 : 256);
-            if (p + n <= size) memcpy(buf + p, o->data + q, n);
+            ed_put(buf, size, p, o->data + q, n);
         }
         }
     }

@@ -1,7 +1,7 @@
 /* Fuzz target: stored baselines, as hone lab baseline writes them and hone lab gate reads them. The input is JSON, a
  * byte 0, and JSON of the records of today (without it, those of the baseline); the checksum is made to fit. A
  * baseline that is accepted can be compared with anything, and every verdict is one.
- * covers: src/lab/judge/baseline.c */
+ * covers: src/lab/judge/baseline.c src/lab/record/record_read.c src/base/json_tree.c */
 #include "cli/lab/gate_settings.h"
 #include "fuzz_file.h"
 
@@ -72,6 +72,14 @@ static void make_again(json_t *b, const char *path)
     if (access(file, F_OK) == 0) unlink(file);
     FF_MUST(hn_model_bytes(&bytes, path, NULL, &e) == HONE_OK);
     json_decref(bytes);
+    /* the same in two files, of which one may be missing */
+    const char *second = ff_path("m-00002-of-00002.gguf");
+    ff_put("m-00001-of-00002.gguf", name, strlen(name));
+    if (strlen(name) & 1) ff_put("m-00002-of-00002.gguf", "b", 1);
+    st = hn_model_bytes(&bytes, ff_path("m-00001-of-00002.gguf"), NULL, &e);
+    FF_MUST((st == HONE_OK) == (access(second, F_OK) == 0));
+    if (st == HONE_OK) json_decref(bytes);
+    unlink(second);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,8 +1,9 @@
 /* Fuzzes the converter: the input is a checkpoint of any kind, or config.json (from '{'), or a
  * World vocabulary (from a digit). Whatever it is, a failure has a message and leaves no file, and
  * what is written can be read.
- * covers: src/forge/convert.c src/model/ckpt_config.c src/model/safetensors.c src/forge/rwkv_cpp.c
- * src/forge/convert_llama2c.c covers: src/forge/convert_world.c src/forge/convert_rwkv.c src/forge/convert_write.c */
+ * covers: src/forge/convert.c src/model/ckpt_config.c src/model/safetensors.c src/forge/rwkv_cpp.c src/model/ckpt.c
+ * covers: src/forge/convert_llama2c.c src/forge/convert_world.c src/forge/convert_rwkv.c src/forge/convert_write.c
+ * covers: src/forge/recipe.c src/base/json.c */
 #define _GNU_SOURCE
 #include "forge/convert.h"
 

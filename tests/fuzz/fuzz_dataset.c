@@ -1,12 +1,17 @@
 /* Fuzzes what hone train reads: the input is one byte of settings and then a file, .jsonl, .txt, .json, .csv or .md.
+ * A file that begins with a byte 0 is more than that: a byte that says what, then a table with tabs, a name that says
+ * nothing, a folder of files (each a byte for its name, and a byte 0 behind it) or lines that fill the reader's buffer.
  * JSON lines are taken exactly where jansson takes them, with the same values. Whatever the file is, the
  * samples are within bounds, the numbers about them add up, the same file gives the same samples, and
  * the loader gives each once. Also a vocabulary is trained on it.
  * covers: src/train/dataset.c src/train/data_files.c src/train/data_text.c src/train/data_record.c
- * covers: src/train/data_jsonl.c src/train/data_json.c src/train/data_table.c src/train/data_chat.c */
+ * covers: src/train/data_jsonl.c src/train/data_json.c src/train/data_table.c src/train/data_chat.c
+ * covers: src/base/json.c src/base/json_tree.c */
 #include "../unit/data_files.h"
 #include "train/begin.h"
 #include "train/data_parts.h"
+
+#include <sys/stat.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -82,6 +87,69 @@ static void check_loader(const hn_dataset *d, int32_t seq, bool pack)
 
 static void remove_folder(void) { df_end(NULL); }
 
+/* A folder as the input says; in it a second one, or 40 within each other. */
+static const char *make_folder(const char *s, size_t n, bool deep)
+{
+    static const char *const names[] = { "a.txt",      "b.md",  "c.jsonl", "d.csv",
+                                         "sub/e.TEXT", "f.pdf", ".g.txt",  "sub/h.tsv" };
+    char path[400], cmd[120];
+    snprintf(cmd, sizeof cmd, "rm -rf %s/data", df_dir);
+    must(system(cmd) == 0);
+    size_t k = (size_t)snprintf(path, sizeof path, "%s/data", df_dir);
+    must(mkdir(path, 0700) == 0);
+    for (int i = 0; deep && i < 40; i++) {
+        k += (size_t)snprintf(path + k, sizeof path - k, "/d");
+        must(mkdir(path, 0700) == 0);
+    }
+    snprintf(path, sizeof path, "%s/data/sub", df_dir);
+    if (n > 40) must(mkdir(path, 0700) == 0); /* else some names lead nowhere */
+    while (n) {
+        const char *end = memchr(s + 1, 0, n - 1);
+        size_t len = end ? (size_t)(end - s) : n;
+        snprintf(path, sizeof path, "%s/data/%s", df_dir, names[*s & 7]);
+        FILE *f = fopen(path, "wb");
+        if (f) {
+            fwrite(s + 1, 1, len - 1, f);
+            fclose(f);
+        }
+        s += len + (end != NULL), n -= len + (end != NULL);
+    }
+    return df_path("data");
+}
+
+/* The rest of the input again and again, with a line end behind each, until the reader must take a second piece. */
+static const char *make_long(const char *name, const char *s, size_t n)
+{
+    const size_t most = (1 << 20) + (300 << 10);
+    char *all = malloc(most + n + 1);
+    size_t at = 0;
+    must(all != NULL);
+    while (at < most && n > 2000) {
+        memcpy(all + at, s, n);
+        at += n;
+        all[at++] = '\n';
+    }
+    const char *path = df_write(name, all, at);
+    free(all);
+    return path;
+}
+
+static const char *make_other(const char *s, size_t n)
+{
+    unsigned what = n ? (unsigned char)*s : 0;
+    if (n) s++, n--;
+    switch (what & 7) {
+    case 0: return df_write("f.tsv", s, n);
+    case 1: return df_write("f.bin", s, n);
+    case 2: return make_folder(s, n, false);
+    case 3: return make_folder(s, n, true);
+    case 4: return make_long("f.jsonl", s, n);
+    case 5: return df_write("f.markdown", s, n);
+    case 6: return df_path("not-there.txt");
+    default: return df_write("f.ndjson", s, n);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static hone_model *plain, *chat;
@@ -100,7 +168,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned how = data[0];
     bool other = (how >> 2 & 3) == 3; /* the mask that is none */
     const char *name = other ? how & 1 ? how & 2 ? "f.md" : "f.csv" : "f.json" : how & 1 ? "f.txt" : "f.jsonl";
-    const char *text = (const char *)data + 1, *path = df_write(name, text, size - 1);
+    const char *text = (const char *)data + 1;
+    bool more = size > 2 && !*text;
+    const char *path = more ? make_other(text + 1, size - 2) : df_write(name, text, size - 1);
     int32_t seq = how & 2 ? 9 : 300;
     hn_data_params p = { .path = &path,
                          .n_path = 1,
@@ -111,9 +181,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const hone_model *m = how & 64 ? plain : chat;
     hn_dataset *a = NULL, *b = NULL, *second = NULL;
     hone_error ea = { 0 }, eb = { 0 };
+    if (more && (text[1] & 7) == 4) { /* long: once is enough */
+        if (hn_dataset_read(&a, m, &p, &ea) == HONE_OK) check_samples(a, seq);
+        hn_dataset_free(a);
+        return 0;
+    }
     hone_status sa = hn_dataset_read(&a, m, &p, &ea), sb = hn_dataset_read(&b, m, &p, &eb);
     must(sa == sb && !a == (sa != HONE_OK) && strcmp(ea.message, eb.message) == 0);
-    if (!(how & 1) && !other) check_lines(text, size - 1);
+    if (!(how & 1) && !other && !more) check_lines(text, size - 1);
     if (a) {
         must(a->hash == b->hash);
         check_samples(a, seq);

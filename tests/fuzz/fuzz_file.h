@@ -4,6 +4,7 @@
 #ifndef HN_FUZZ_FILE_H
 #define HN_FUZZ_FILE_H
 
+#include "edits.h"
 #include "must.h"
 
 #include <dirent.h>
@@ -127,65 +128,23 @@ enum { FF_EDIT_ROOM = 1 << 12 }; /* by which edits make a file longer at most */
 /* One edit, as the input says: u8 kind, u16 place, and what the kind wants. buf has room for cap bytes. */
 static __attribute__((unused)) size_t ff_edit(uint8_t *buf, size_t n, size_t cap, ff_in *in)
 {
-    static const uint64_t nasty[] = { 0,
-                                      1,
-                                      2,
-                                      0x7F,
-                                      0x80,
-                                      0xFF,
-                                      0x7FFF,
-                                      0xFFFF,
-                                      0x7FFFFFFF,
-                                      0x80000000,
-                                      0xFFFFFFFF,
-                                      0x7FFFFFFFFFFFFFFF,
-                                      0x8000000000000000,
-                                      0xFFFFFFFFFFFFFFFF,
-                                      0x2000000000000000,
-                                      0x4000000000000001 };
-    unsigned kind = ff_u8(in), at = ff_u16(in);
+    unsigned kind = ff_u8(in), at = ff_u16(in), what;
     if (kind & 128 && n > 65536) at = (unsigned)(n - 1 - at); /* counted from the end */
     if (at > n) at = n ? (unsigned)(at % n) : 0;
+    size_t k;
+    ff_in b;
     switch (kind & 7) {
     case 0:
-    case 1: { /* other bytes */
-        ff_in b = ff_take(in, kind >> 3 & 15);
-        if (b.n <= n - at) memcpy(buf + at, b.p, b.n);
-        return n;
-    }
-    case 2: { /* a number at the border of its type, or slightly off */
-        unsigned what = ff_u8(in);
-        size_t width = (size_t)1 << (kind >> 3 & 3);
-        uint64_t v = 0;
-        if (width > n - at) return n;
-        if (what < 16) v = nasty[what];
-        else memcpy(&v, buf + at, width), v += (uint64_t)(int64_t)(int8_t)what;
-        memcpy(buf + at, &v, width);
-        return n;
-    }
+    case 1: b = ff_take(in, kind >> 3 & 15); return ed_put(buf, n, at, b.p, b.n);
+    case 2: /* a number at the border of its type, or slightly off */
+        what = ff_u8(in);
+        k = (size_t)1 << (kind >> 3 & 3);
+        return what < ED_BORDERS ? ed_set(buf, n, at, k, ed_border[what]) : ed_shift(buf, n, at, k, (int8_t)what);
     case 3: return kind & 64 ? at : n - (at < 256 ? at : 0); /* cut */
-    case 4: {                                                /* a piece out */
-        size_t k = ff_u8(in);
-        if (k > n - at) k = n - at;
-        memmove(buf + at, buf + at + k, n - at - k);
-        return n - k;
-    }
-    case 5: { /* bytes in */
-        ff_in b = ff_take(in, ff_u8(in));
-        if (!b.n || n + b.n > cap) return n;
-        memmove(buf + at + b.n, buf + at, n - at);
-        memcpy(buf + at, b.p, b.n);
-        return n + b.n;
-    }
-    case 6: { /* a piece once more */
-        size_t k = ff_u8(in);
-        if (k > n - at || n + k > cap) return n;
-        memmove(buf + at + k, buf + at, n - at);
-        return n + k;
-    }
-    default:
-        if (at < n) buf[at] ^= (uint8_t)(1u << (kind >> 3 & 7));
-        return n;
+    case 4: k = ff_u8(in); return ed_remove(buf, n, at, k < n - at ? k : n - at);
+    case 5: b = ff_take(in, ff_u8(in)); return ed_insert(buf, n, cap, at, b.p, b.n);
+    case 6: return ed_repeat(buf, n, cap, at, ff_u8(in));
+    default: return ed_flip(buf, n, at, kind >> 3);
     }
 }
 

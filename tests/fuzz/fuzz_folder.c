@@ -2,8 +2,8 @@
  * config.json, model.safetensors.index.json, where the flags say so a World vocabulary, a chat template and
  * tokenizer_config.json, then the JSON header of one safetensors file after another, which get zeros for data.
  * Whatever the folder is, a failure names it and leaves no file; what is written can be read.
- * covers: src/model/safetensors.c src/forge/convert.c src/forge/convert_rwkv.c
- * covers: src/forge/convert_write.c src/forge/recipe.c */
+ * covers: src/model/safetensors.c src/forge/convert.c src/forge/convert_rwkv.c src/model/ckpt.c
+ * covers: src/forge/convert_write.c src/forge/recipe.c src/base/json.c */
 #include "converted.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -26,8 +26,12 @@ static size_t data_bytes(ff_in h)
     return most;
 }
 
-static void put_tensors(const char *name, ff_in h, unsigned how)
+/* kind: what stands in one place among the data: 1 NaN, 2 infinite, 3 beyond F16. */
+static void put_tensors(const char *name, ff_in h, unsigned how, unsigned kind)
 {
+    static const char odd[3][8] = { { 0, 0, (char)0xC0, 0x7F, 0, 0, (char)0xF8, 0x7F },
+                                    { 0, 0, (char)0x80, 0x7F, 0, 0, (char)0xF0, 0x7F },
+                                    { 0, 0, 0, 0x7F, 0, 0, (char)0xE0, 0x47 } };
     size_t extra = data_bytes(h) + (how & 1), n = 8 + h.n + extra;
     uint64_t len = h.n + (how & 2 ? 1 : 0);
     uint8_t *p = calloc(n, 1);
@@ -37,6 +41,7 @@ static void put_tensors(const char *name, ff_in h, unsigned how)
     memcpy(p + 8, h.p, h.n);
     if (how & 4) /* small numbers that are no zeros: 0.5 as F32, and something as F16 and BF16 */
         for (size_t i = 8 + h.n; i + 4 <= n; i += 4) memcpy(p + i, "\0\0\0\x3F", 4);
+    if (kind && extra >= 40) memcpy(p + 8 + h.n + 32, odd[kind - 1], 8); /* of F32 and BF16 the one, of F64 the other */
     snprintf(path, sizeof path, "in/%s", name);
     ff_put(path, p, n);
     free(p);
@@ -66,10 +71,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ff_in h = ff_until(&in, 0xFF);
         if (how & 8) snprintf(name, sizeof name, "model-%05d-of-%05u.safetensors", n_file + 1, 1 + (shape & 3));
         else snprintf(name, sizeof name, n_file ? "more-%d.safetensors" : "model.safetensors", n_file);
-        put_tensors(name, h, how);
+        put_tensors(name, h, how, shape >> 2 & 3);
     }
     if (how & 16) ff_put("in/params.json", "{}", 2);
     if (how & 32) ff_put("in/adapter_config.json", "{}", 2);
-    ff_convert(folder, NULL, how & 64 ? "Q8_0" : how & 128 ? "F16" : NULL);
+    ff_convert(folder, NULL, shape & 128 ? "BF16" : how & 64 ? "Q8_0" : how & 128 ? "F16" : NULL);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* Fuzz target: the GGUF reader, and the writer fed with whatever the reader accepted.
- * covers: src/gguf/gguf_read.c src/gguf/gguf_index.c src/gguf/gguf_check.c */
+ * covers: src/gguf/gguf_read.c src/gguf/gguf_index.c src/gguf/gguf_check.c src/gguf/gguf_values.c */
 #include "walk_gguf.h"
 
 #include <stddef.h>

@@ -39,6 +39,27 @@ static void ask(const hn_opts *o, const hn_opt *t)
     }
 }
 
+/* What is handed to another process is taken there, and says the same again. */
+static void hand_on(const hn_opts *o, const hn_command *c)
+{
+    hn_argv all = { 0 }, again = { 0 };
+    hn_opts *other = NULL;
+    hone_error e = { 0 };
+    const char *was, *is;
+    size_t at = 0;
+    while (hn_opts_overruled(o, &at, &was, &is)) FF_MUST(strcmp(was, is) != 0);
+    const char *name, *spelled;
+    for (at = 0; (name = hn_opts_next(o, &at, &spelled));) FF_MUST(hn_opts_given(o, name) && spelled);
+    hn_opts_forward(o, ~0u, false, &all);
+    FF_MUST(hn_opts_parse(&other, c, hn_common_groups, (int)all.n, all.word, &e) == HONE_OK);
+    hn_opts_forward(other, ~0u, false, &again);
+    FF_MUST(all.n == again.n);
+    for (size_t i = 0; i < all.n; i++) FF_MUST(!strcmp(all.word[i], again.word[i]));
+    hn_opts_free(other);
+    hn_argv_free(&all);
+    hn_argv_free(&again);
+}
+
 static void numbers(const char *s, size_t n)
 {
     hone_error e = { 0 };
@@ -90,6 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FF_MUST(st == HONE_OK || e.message[0]);
         for (const hn_opt_group *const *g = c->groups; g && *g; g++) ask(o, (*g)->opts);
         ask(o, common_opts);
+        hand_on(o, c);
         for (int i = 0; i < hn_opts_n_args(o); i++) FF_MUST(hn_opts_arg(o, i));
         FF_MUST(!hn_opts_arg(o, hn_opts_n_args(o)));
     }

@@ -1,6 +1,7 @@
 /* Fuzz target: the two other files that the laboratory reads, each its own JSON: the machine's measured peaks, and
- * answers with their sketch (two of these, a byte 0 between, are compared). The first byte says which.
- * covers: src/lab/machine/peaks_store.c src/lab/quality/sketch.c */
+ * answers with their sketch (two of these, a byte 0 between, are compared). The first byte says which. Also answers as
+ * hone keeps them, edited as the input says.
+ * covers: src/lab/machine/peaks_store.c src/lab/quality/sketch.c src/base/json_tree.c src/lab/record/record_read.c */
 #include "fuzz_file.h"
 #include "lab/quality/sketch.h"
 #include "lab/machine/environ.h"
@@ -40,12 +41,38 @@ static void check_peaks(ff_in in)
     json_decref(o);
 }
 
-static void check_answers(ff_in in)
+/* A source of logits: which of five is greatest follows from the token before. */
+static hone_status run_fake(void *arg, const hone_token *tokens, int32_t n_tok, float *logits, hone_error *err)
+{
+    for (int32_t i = 0; i < n_tok; i++)
+        for (int32_t k = 0; tokens[i].want_logits && k < 5; k++)
+            *logits++ = (float)((tokens[i].id * 3 + k * 7 + tokens[i].pos) % 11) / 4;
+    return HONE_OK;
+}
+
+/* Answers as hone keeps them, of that source. */
+static ff_in good_answers(void)
+{
+    static uint8_t *good;
+    static size_t n;
+    static hn_answers a;
+    static hn_q_prompts prompts;
+    hone_error e = { 0 };
+    if (!good) {
+        hn_q_prompts_random(&prompts, 5);
+        FF_MUST(hn_answers_run(&a, &(hn_logits_source){ .n_vocab = 5, .run = run_fake }, &prompts, &e) == HONE_OK);
+        FF_MUST(hn_answers_save(&a, ff_path("good.json"), &e) == HONE_OK);
+        hn_answers_free(&a);
+        n = ff_get(ff_path("good.json"), &good);
+    }
+    return (ff_in){ good, n };
+}
+
+static void check_answers(ff_in first, ff_in in)
 {
     static hn_answers a, b;
     hone_error e = { 0 };
     hn_answers_diff d;
-    ff_in first = ff_until(&in, 0);
     const char *path = ff_put("a.json", first.p, first.n), *other = ff_put("b.json", in.p, in.n);
     hn_answers_is_file(path);
     bool one = hn_answers_load(&a, path, &e) == HONE_OK;
@@ -68,7 +95,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ff_in in = { data, size };
     if (!*ff_dir) ff_begin();
-    if (ff_u8(&in) & 1) check_answers(in);
-    else check_peaks(in);
+    unsigned how = ff_u8(&in);
+    if (how & 2) { /* against the good ones */
+        ff_in good = good_answers();
+        size_t n = good.n;
+        uint8_t *edited = ff_edited(good.p, &n, &in);
+        check_answers((ff_in){ edited, n }, good);
+        free(edited);
+    } else if (how & 1) {
+        ff_in first = ff_until(&in, 0);
+        check_answers(first, in);
+    } else {
+        check_peaks(in);
+    }
     return 0;
 }

@@ -3,7 +3,7 @@
  * a good one. A folder that is accepted has finite numbers that fit the model, and means the same after hone has
  * written it as a folder and read it again.
  * covers: src/model/lora_peft.c src/model/lora.c src/forge/lora_peft_write.c src/model/ckpt_config.c
- * src/model/safetensors.c */
+ * covers: src/model/safetensors.c src/base/json.c */
 #include "lora_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,9 +40,17 @@ static void put_file(const char *path, const uint8_t *p, size_t n)
 /* rslora: the folder's alpha is over √rank. */
 static void there_and_back(const hone_model *m, const hn_lora *l, bool rslora)
 {
-    hn_lora_about about = { .name = "", .arch = l->arch, .type = HN_F32, .rslora = rslora };
+    hn_lora_about about = { .name = "", .arch = l->arch, .type = HN_F16, .rslora = rslora };
     hone_error err = { 0 };
     hn_lora *again;
+    const hn_file_use read[] = { { file[0][0], "its config", NULL, HN_FILE_READ } };
+    PROMISE(hn_lora_apart(out, true, read, 1, &err) == HONE_OK && hn_lora_apart(in, true, read, 1, &err) != HONE_OK);
+    hone_status st = hn_lora_write_peft(out, m, l->pair, l->n_pair, &about, &err);
+    PROMISE(st == HONE_OK || (st == HONE_E_NUMERIC && strstr(err.message, "F32"))); /* beyond F16 */
+    about.type = HN_Q8_0;
+    PROMISE(hn_lora_write_peft(out, m, l->pair, l->n_pair, &about, &err) == HONE_E_ARG);
+    about.type = HN_F32;
+    PROMISE(hn_lora_write_peft(file[0][0], m, l->pair, l->n_pair, &about, &err) != HONE_OK); /* no folder */
     for (int32_t i = 0; i < l->n_pair; i++)
         if (fabs((double)l->pair[i].scale * (double)l->pair[i].rank) > 9e8) return; /* an alpha that is refused */
     PROMISE(hn_lora_write_peft(out, m, l->pair, l->n_pair, &about, &err) == HONE_OK);

@@ -121,6 +121,7 @@ static inline bool walk_gguf(const void *buf, size_t len)
     walk_entries(g, buf, len);
     walk_tensors(g, buf, len);
     walk_sink += hn_gguf_fingerprint(g);
+    FF_MUST(hn_gguf_size(g) == len && (hn_gguf_version(g) == 2 || hn_gguf_version(g) == 3));
     hn_gguf_close(g);
     return true;
 }

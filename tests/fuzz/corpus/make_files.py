@@ -103,6 +103,13 @@ for v in (6, 7):
     config = J({"architectures": [arch], "model_type": "rwkv", "head_dim": N, "norm_eps": 1e-5, "hidden_size": E, "bos_token_id": None, "group_norm_epsilon": 64e-5})
     for f, how in {"": 0, "-bf": 4, "-q8": 64, "-f16": 128}.items():
         put("folder", f"one{v}{f}", b"\xff".join([bytes([how, 0]), config, b"", header(t), b""]))
+    for kind in (1, 2, 3):  # a number that is none in the first tensor
+        for f, how, more in (("", 0, 0), ("-f16", 128, 0), ("-bf16", 4, 128), ("-q8", 64 | 4, 0), ("-f32", 4, 0)):
+            for d, w in (("BF16", 2), ("F32", 4), ("F64", 8)) if not f else (("F32", 4),):
+                put("folder", f"odd{v}-{kind}{f}-{d.lower()}", b"\xff".join([bytes([how, kind << 2 | more]), config, b"", header(t, d, w), b""]))
+    put("folder", f"f64-{v}", b"\xff".join([b"\0\0", config, b"", header(t, "F64", 8), b""]))
+    put("folder", f"f64-f16-{v}", b"\xff".join([b"\x80\0", config, b"", header(t, "F64", 8), b""]))
+    put("folder", f"bf16-{v}", b"\xff".join([b"\4\x80", config, b"", header(t, "F32", 4), b""]))
     put("folder", f"f32-{v}", b"\xff".join([b"\4\0", config, b"", header(t, "F32", 4), b""]))
     put("folder", f"shards{v}", b"\xff".join([b"\x0c\1", config, index, header(half[0]), header(half[1]), b""]))
     put("folder", f"series{v}", b"\xff".join([b"\x0c\1", config, b"", header(half[0]), header(half[1]), b""]))
@@ -257,6 +264,11 @@ put("history", "rounds", lines(*[ab | {"ts": f"2026-01-0{i + 1}T00:00:00Z", "rou
                                ab | {"a": "this", "b": "that", "result": 1, "verdict": "improved", "ratio": 1.5, "metric": "tok/s", "unit": "tok/s"}))
 put("history", "many", lines(*[one(i) for i in range(1, 11)], *[one(i, model=model | {"path_name": "other.gguf"}, env=env | {"hash": "eeee0000"}) for i in range(11, 20)],
                              *[one(20 + i // 2, config={"threads": 1 + i % 2, "kv": "f32", "list": [1]}) for i in range(4)]))
+odd = "a&b<c>d\"e'f|g\\h`i*j_k~l#m!n\to\np \u200b = x \uff1d @y"
+put("history", "marks", lines(*[one(i, title=odd, change=odd, model=model | {"name": odd, "path_name": odd}, env=env | {"cpu_model": odd, "kernel": odd}) for i in range(1, 9)],
+                              run(9, title=odd, change="=1+2"), run(10, title="+x", change="@y"), run(11, 1e15, title="-z", change="1e3")))
+for k, x in enumerate((1e-9, 1e-300, 1e16, 1e300, -1e20)):
+    put("history", f"size{k}", lines(*[one(i, stats={"n": 6, "median": x, "min": x, "max": x, "mean": x, "sd": x, "ci95": [x, x]}, samples=[x] * 6) for i in range(1, 9)], run(9, x), run(10, x)))
 quality = {"hash": "q1-00000000-11111111", "valid": True, "invalid_reason": None, "prompts": "text", "distinct": 8, "ids": [[1, 2], [3, 4]]}
 files = {"path": "m.gguf", "bytes": 20, "sha256": "0" * 64, "files": [{"name": "m.gguf", "bytes": 20, "sha256": "0" * 64}]}
 base = {"schema": "hone.baseline/1", "name": "b1", "ts": "2026-01-01T00:00:00Z", "ids": ["e2e"], "model": files, "env": env, "git": git, "engine": {"name": "hone", "version": "0.1.0"},
@@ -273,6 +285,19 @@ for i, o in enumerate([{}, {"schema": "x"}, base | {"records": []}, base | {"rec
                        base | {"model": None, "quality": None, "quality_detail": None}, base | {"model": files | {"files": []}}, base | {"records": [one(1, samples=[])]}, base | {"ts": 1, "git": [], "engine": "x"}]):
     put("baseline", f"bad{i}", J(o))
 put("baseline", "json", b"{\"schema\"")
+for i, (q, r) in enumerate([(quality, "q2-00000000-11111111"), (quality, quality | {"hash": "q1-00000000-44444444"}), (quality, quality | {"hash": "q1-99999999-44444444"}),
+                            (quality | {"hash": "q2-00000000-11111111"}, quality | {"hash": "q1-00000000-11111111"}), (quality, quality | {"hash": "q2-00000000-1", "q1": quality["hash"]}),
+                            (quality | {"hash": ""}, quality), (quality, quality | {"hash": "q1-99999999-44444444", "ids": [[1, 2], [3, 4]]})]):
+    put("baseline", f"kinds{i}", J(base | {"quality": q["hash"], "quality_detail": q}) + b"\0" + J([run(2, 3, quality=r)]))
+    put("baseline", f"detail{i}", J(base | {"quality": q, "quality_detail": q}) + b"\0" + J([run(2, 3, quality=r if isinstance(r, dict) else quality | {"hash": r})]))
+more = files | {"bytes": 30, "sha256": "2" * 64, "files": [{"name": "m.gguf", "bytes": 30, "sha256": "2" * 64}]}
+for i, m in enumerate([more, files | {"files": files["files"] * 2, "sha256": "3" * 64}, files | {"files": files["files"], "sha256": ""}]):
+    put("baseline", f"sizes{i}", J(base) + b"\0" + J([run(2, model=m)]))
+two = [run(1), run(2, env=env | {"hash": "ffffffff"})]
+for i, o in enumerate([base | {"name": "-x"}, base | {"name": "b" * 300}, base | {"name": "b2"}, base | {"records": two}, base | {"records": [run(1, env={})]}, base | {"records": [run(1, samples=[])]},
+                       base | {"records": [run(1, schema="x")]}, base | {"records": [run(1, id="nosuch")]}, base | {"quality_detail": quality | {"valid": False, "reason": "NaN"}},
+                       base | {"args": ["--nosuch=1"]}, base | {"args": ["--threads=2", "x"]}]):
+    put("baseline", f"make{i}", J(o))
 put("peaks", "peaks", b"\0" + J(peaks))
 for i, o in enumerate([peaks | {"quick": True}, peaks | {"schema": "x"}, peaks | {"clock_ghz": [1]}, peaks | {"read": 1}, peaks | {"int8": {"how": "x", "points": []}}, peaks | {"load": -1},
                        peaks | {"ts": 3}, peaks | {"machine": {}}, peaks | {"bound": 1}, peaks | {"f32": {"how": "x", "points": [point(2, 5), point(1, 5)]}},
@@ -287,6 +312,14 @@ put("peaks", "answers-two", b"\1" + J(answers) + b"\0" + J(answers | {"vocab_sha
 short = {k: v for k, v in answers.items() if k != "sketch"}
 for i, o in enumerate([{}, short, short | {"n_vocab": 0}, short | {"hash": ""}, short | {"ids": []}, short | {"vocab_sha256": "z" * 64}]):
     put("peaks", f"answers{i}", b"\1" + J(o))
+
+for i, (kind, at, rest) in enumerate([(7, 20, b""), (3 | 64, 900, b""), (1 | 4 << 3, 60, b"abcd"), (4, 300, b"\x08"), (6, 500, b"\x10"), (5, 2, b"\x09\"hash\": 1,")]):
+    put("peaks", f"kept{i}", b"\2" + edit(kind, at, rest))
+put("peaks", "kept", b"\2")
+for i, o in enumerate([answers | {"full": "q2-00000000-22222222"}, answers | {"ids": ids[:7]}, answers | {"sketch": steps[:9]}, answers | {"n_vocab": 3}, answers | {"prompts": "random"},
+                       answers | {"hash": "q9-0", "reason": "why"}, answers | {"vocab_sha256": "00zz" * 16}, answers | {"sketch": [steps[0] | {"lse": "x"}] + steps[1:]},
+                       answers | {"hash": "q1-00000000-33333333"}, answers | {"sketch": [steps[0] | {"ids": [9, 9]}] + steps[1:]}]):
+    put("peaks", f"answers-to{i}", b"\1" + J(answers | {"full": "q2-00000000-11111111"}) + b"\0" + J(o))
 
 # ---- templates: those of tests/golden, some in one file, the faulty ones alone ---------------------------------------
 if len(sys.argv) > 2:
@@ -325,6 +358,21 @@ peft("bias", {}, extra="base_model.model.model.layers.0.self_attn.q_proj.bias")
 peft("down", {}, "mlp.down_proj", 12, 8)
 peft("other", {}, "mlp.router", 12, 8)
 
+def peft_two(name, config, r=(2, 3), value=0.5):
+    head, at = {}, 0
+    for module, rank, n_in, n_out in (("self_attn.q_proj", r[0], 8, 8), ("mlp.down_proj", r[1], 12, 8)):
+        for half, shape in (("A", [rank, n_in]), ("B", [n_out, rank])):
+            head[f"base_model.model.model.layers.0.{module}.lora_{half}.weight"] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * shape[0] * shape[1]]}
+            at += 4 * shape[0] * shape[1]
+    h = J(head)
+    put("peft", "two-" + name, J({"peft_type": "LORA", "r": 2, "lora_alpha": 4} | config) + b"\0" + struct.pack("<Q", len(h)) + h + struct.pack("<f", value) * (at // 4))
+
+
+peft_two("ranks", {"rank_pattern": {"down_proj": 3}})
+peft_two("alphas", {"rank_pattern": {"down_proj": 3}, "alpha_pattern": {"down_proj": 32}})
+peft_two("same", {}, (2, 2))
+peft_two("beyond", {}, (2, 2), 70000.0)
+
 # ---- templates: what the golden ones leave out ----------------------------------------------------------------------------
 for i, t in enumerate([
         "{{ '%x %o %X' % (-255, -8, -1) }}{{ '%*d|%-*d' % (5, 1, -6, 2) }}{{ '%c%c' % (65, 'x') }}", "{{ '%a' % 1 }}", "{{ '%c' % 55296 }}", "{{ '%*d' % (99999, 1) }}",
@@ -342,6 +390,16 @@ for i, t in enumerate([
         "{{ 'abab'.replace('a', 'x', 1) }}{{ 'abab'.replace('', '-') }}{{ 'a'.center(5, '*') }}{{ 'abc'.removeprefix('a') }}{{ 'abc'.removesuffix('c') }}{{ 'a'.expandtabs() }}"]):
     put("jinja", f"more{i}", t)
 
+# ---- files of rwkv.cpp: edits of the one that fuzz_bins.c makes; a header of 24 bytes, then tensors ---------------------
+for i, (at, what, width) in enumerate([(0, 0, 2), (4, 0, 2), (4, 4, 2), (8, 10, 2), (12, 10, 2), (16, 0, 2), (20, 0, 2), (20, 11, 2), (24, 0, 2), (24, 4, 2), (28, 0, 2), (28, 10, 2),
+                                       (32, 10, 2), (32, 17, 2), (32, 18, 2), (32, 20, 2), (32, 24, 2), (36, 0, 2), (36, 17, 2), (40, 0, 2), (40, 10, 2), (36, 10, 2)]):
+    put("bins", f"rwkv{i}", bytes([1 | 2]) + number(at, what, width))
+for i, n in enumerate((10, 24, 30, 40, 50, 60)):
+    put("bins", f"rwkv-cut{i}", bytes([1 | 2]) + edit(3 | 64, n))
+put("bins", "rwkv-old", bytes([1 | 2]) + edit(1 | 1 << 3, 4, b"\x64") + edit(1 | 1 << 3, 32, b"\x02"))
+put("bins", "rwkv-removed", bytes([1 | 2]) + edit(1 | 1 << 3, 32, b"\x04"))
+put("bins", "rwkv-rows", bytes([1 | 2]) + edit(1 | 1 << 3, 32, b"\x02") + edit(1 | 1 << 3, 36, b"\x21"))
+
 # ---- conversations, command lines ------------------------------------------------------------------------------------------
 talk = {"schema": "hone.chat/1", "model": "m", "params": {"temp": 0.8, "top-k": 40, "top-p": 0.95, "min-p": 0.05, "repeat-penalty": 1.0, "presence-penalty": 0.0,
         "frequency-penalty": 0.0, "repeat-last-n": 64, "seed": 5, "n-predict": 10},
@@ -358,7 +416,9 @@ for i, (c, w) in enumerate([(0, "-m x.gguf -p hi -n 5 --temp 0.5"), (0, "--model
                             (3, "in.safetensors -o out.gguf --type Q8_0"), (5, "a b c"), (8, "this git:HEAD --rounds 5"), (9, "save x --margin 0.05"), (10, "a.jsonl --html b"),
                             (11, "--base x --lora y:-1 -o z"), (7, "--text x --no-bos"), (6, "-h"), (0, "--json --verbose -v"), (0, "--json=1"), (0, "-c 5x"),
                             (0, "-c 99999999999999999999"), (0, "--seed -1"), (0, "-"), (0, "--"), (0, "--top-p 1e400"), (0, "--mod x"), (0, "1,2, 3\n4 5"), (0, "1,,2"),
-                            (0, "1.5e0 0x10 -0 +5"), (0, "99999999999")]):
+                            (0, "1.5e0 0x10 -0 +5"), (0, "99999999999"), (0, "x.gguf hi"), (0, "-m a -m b"), (0, "-m a -m a --temp 1 --temp 1"),
+                            (0, "--ids 1 -p x"), (0, "-p x -f y"), (4, "--steps 5 --epochs 2"), (0, "-n 5 -n 6 -m a"), (2, "-p 1,2 -t 1,2 --lora a --json"), (0, "--ids " + ",".join(map(str, range(400)))),
+                            (0, ",".join(map(str, range(400)))), (3, "a b c d"), (10, "a b"), (0, "--cpu=scalar -t 2 -c 64 --kv q8_0 --chunk 5")]):
     put("options", f"{i}", bytes([c]) + b"\0".join(x.encode() for x in w.split(" ")))
 M = b'[{"role":"system","content":"S"},{"role":"user","content":"U"},{"role":"assistant","content":"A"},{"role":"user","content":"V"}]'
 P = b'[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]'

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Writes seeds for fuzz_jinja into tests/fuzz/corpus/jinja: templates of tests/golden/jinja.json, some per file.
 
-usage: python3 tests/fuzz/corpus/make_jinja.py        (from the repository root)
+usage: make_jinja.py FOLDER
 """
 import json
 import os
+import sys
 
 here = os.path.dirname(__file__)
 with open(os.path.join(here, "..", "..", "golden", "jinja.json"), encoding="utf-8") as f:
     golden = json.load(f)
-out = os.path.join(here, "jinja")
+out = sys.argv[1]
 os.makedirs(out, exist_ok=True)
 good = [c["template"] for c in golden["cases"] if "expected" in c]
 bad = [c["template"] for c in golden["cases"] if "error" in c]

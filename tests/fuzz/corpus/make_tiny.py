@@ -100,6 +100,16 @@ for k, v in {"embedding_length": 7, "block_count": 0, "attention.head_count": 3,
              "vocab_size": 5, "expert_count": 2, "attention.scale": 3.0, "logit_scale": 2.0, "attention.causal": False, "use_parallel_residual": True, "attn_logit_softcapping": 30.0,
              "attention.layer_norm_rms_epsilon": 0.0, "attention.sliding_window": 4, "context_length": 1 << 31, "attention.clamp_kqv": 1.0, "rope.scaling.alpha": 2.0,
              "attention.temperature_scale": 2.0}.items(): model("key-" + k.replace(".", "_"), {k: v})
+NUMBERS = {"u8": arr(0, "B", 0, 0), "i8": arr(1, "b", 0, -1), "u16": arr(2, "H", 0), "i16": arr(3, "h", 0, 0), "i32": arr(5, "i", 0, 0), "f32": arr(6, "f", 0.0, 1.0), "bool": arr(7, "B", 0, 1),
+           "text": arr(8, "", "a"), "u64": arr(10, "Q", 0, 0), "i64": arr(11, "q", 0), "f64": arr(12, "d", 0.0, 0.0)}
+for name, a in NUMBERS.items(): model("sections-" + name, {"rope.dimension_sections": a, "attention.rope_pattern": a, "attention.recurrent_layers": a})
+for name, kv in {"swa": {"attention.key_length_swa": 4, "attention.value_length_swa": 4, "rope.dimension_count_swa": 4, "rope.freq_base_swa": 10000.0, "rope.freq_base": 10000.0},
+                 "swa-other": {"attention.key_length_swa": 5}, "swa-turn": {"rope.dimension_count_swa": 2, "rope.dimension_count": 2}, "out": {"embedding_length_out": E}, "out-other": {"embedding_length_out": 9},
+                 "layout": {"tensor_data_layout": "reference"}, "layout-meta": {"tensor_data_layout": "Meta AI original pth"}, "layout-other": {"tensor_data_layout": "x"}, "layout-int": {"tensor_data_layout": 1},
+                 "act": {"hidden_activation": "swish"}, "act-other": {"hidden_activation": "relu"}, "causal": {"attention.causal": True}, "causal-text": {"attention.causal": "yes"},
+                 "scale": {"attention.scale": 0.5}, "unknown": {"nosuch.key": 1}, "unknown-array": {"nosuch": [1, 2]}, "unknown-text": {"nosuch": "x" * 90}, "unknown-true": {"nosuch": True},
+                 "unknown-float": {"nosuch": 1.5}, "words": {"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": ["a"] * 4, "tokenizer.ggml.remove_extra_whitespaces": True},
+                 "suppress": {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.suppress_tokens": [1]}}.items(): model("keys-" + name, kv)
 model("one-head", {"attention.head_count": 1, "attention.head_count_kv": 1}, {"blk.0.attn_k.weight": (E, E), "blk.0.attn_v.weight": (E, E)})
 for name, a in {"u32": arr(4, "I", 1), "i8": arr(0, "b", 1), "i64": arr(11, "q", 1), "f32": arr(6, "f", 1.0), "two": arr(4, "I", 1, 1), "neg": arr(5, "i", -1), "big": arr(4, "I", 99999999)}.items():
     model("layers-" + name, {"attention.head_count_kv": a})
@@ -121,6 +131,16 @@ model("more-words", {"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": [
 for name, x in {"f64": 1.5, "f64-inf": float("inf")}.items(): gguf(sys.argv[3], "t-" + name, {}, [("x", (4,), 28, struct.pack("<4d", 1.0, 0.0, -2.0, x))])
 for name, e in {"mxfp4": 120, "mxfp4-max": 255}.items(): gguf(sys.argv[3], "t-" + name, {}, [("x", (64,), 39, (bytes([e]) + bytes(range(16))) * 2)])
 for name, x in {"f32-nan": float("nan"), "f32": 1.0}.items(): gguf(sys.argv[3], "t-" + name, {}, [("x", (4,), 0, struct.pack("<4f", 1.0, 0.0, -2.0, x))])
+
+# ---- arrays of arrays: of texts, of numbers, of more of them ---------------------------------------------------------
+def inner(t, *items): return struct.pack("<IQ", t, len(items)) + b"".join(items)
+
+
+texts, numbers = inner(8, s("a"), s(""), s("bcd")), inner(4, struct.pack("<I", 7))
+for name, (t, items) in {"texts": (9, (texts, texts)), "mixed": (9, (texts, numbers, inner(8))), "deep": (9, (inner(9, texts, numbers), inner(9))), "deeper": (9, (inner(9, inner(9, inner(9, texts))),)),
+                         "text-cut": (9, (inner(8, struct.pack("<Q", 99) + b"ab"),)), "count-cut": (9, (struct.pack("<IQ", 8, 5) + s("a"),)), "type": (9, (inner(77, b"abcd"),))}.items():
+    with open(os.path.join(sys.argv[3], "t-nested-" + name), "wb") as f:
+        f.write(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + s("k.nested") + struct.pack("<I", 9) + inner(t, *items))
 
 # ---- vocabularies -----------------------------------------------------------------------------------------------------
 SPM = ["<unk>", "<s>", "</s>"] + ["<0x%02X>" % b for b in range(32, 36)] + ["\u2581", "a", "b", "\u2581a", "ab"]
