@@ -366,8 +366,8 @@ static void printed_below(void **state)
         [2] = { ".SS hone lab ab [OPTIONS]", "\\-\\-rounds", "hone lab ab x y", ".SS hone lab list [OPTIONS]" },
         [3] = { "  lab)", "compgen -W \"ab list\"", "    ab)", "--rounds" },
         [4] = { "'ab:Compare two'", "'list:List them'", "    cmd=$words[2]", "'*--rounds[so often]:N:'" },
-        [5] = { "'__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from ab list' -f -a ab",
-                "'__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from ab' -l rounds", "-d 'List them'" },
+        [5] = { "-n '__hone_is' -f -a lab", "-n '__hone_is lab' -f -a ab", "-n '__hone_in lab ab' -l rounds",
+                "-d 'List them'" },
     };
     static const char *const sections[] = { "EXIT STATUS", "ENVIRONMENT", "FILES",
                                             "SEE ALSO",    "hone\\-demo", "hone\\-lab" };
