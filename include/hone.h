@@ -625,6 +625,7 @@ typedef struct hone_train_params {
     const char *chat_template;   /* of conversations: a format's name ("chatml") or Jinja source; NULL: the model's */
     bool (*abort_fn)(void *arg); /* asked while data are read: true ends that with HONE_E_INTERRUPTED; NULL: never */
     void *abort_arg;
+    const char *name; /* full: general.name of the output; NULL: that of the base; borrowed as long as the trainer */
 } hone_train_params;
 
 /* A model to begin from: a shape with random weights, a tokenizer. */
@@ -781,6 +782,7 @@ typedef struct hone_synth_params {
     const char *type;        /* "F16" "BF16" "Q8_0" "Q4_0" "Q4_K_M" "Q5_K_M" "Q6_K" …; NULL: "Q4_K_M" */
     uint64_t seed;
     int32_t n_threads; /* 0: all cores */
+    int32_t n_layer;   /* so many of the shape's layers alone; 0: all */
 } hone_synth_params;
 /* Writes a GGUF of that exact shape with random, sane weights. pr may be NULL. */
 HONE_API hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_progress *pr, hone_error *err);

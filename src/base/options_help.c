@@ -539,14 +539,32 @@ static void completion_zsh(FILE *f, const char *prog, const hn_command *const *c
           "  shift words; (( CURRENT-- ))\n  case $cmd in\n",
           f);
     for (const hn_command *const *c = cmds; *c; c++) zsh_level(f, prog, *c, common);
-    fprintf(f, "  esac\n}\ncompdef _%s %s\n", prog, prog);
+    /* Found in $fpath, the file is the body of _PROG when it is first wanted, and has to answer; else it was sourced */
+    fprintf(f, "  esac\n}\nif [ \"$funcstack[1]\" = _%s ]; then _%s \"$@\"; else compdef _%s %s; fi\n", prog, prog,
+            prog, prog);
+}
+
+/* What stands on the line before the word that is wanted: `words`, or nothing else. */
+static const char *const fish_helpers = "function __%s_is\n"
+                                        "    set -l words (commandline -opc)[2..-1]\n"
+                                        "    test (count $words) -eq (count $argv); and test \"$words\" = \"$argv\"\n"
+                                        "end\n"
+                                        "function __%s_in\n"
+                                        "    set -l words (commandline -opc)[2..-1]\n"
+                                        "    set -l n (count $argv)\n"
+                                        "    test (count $words) -ge $n; and test \"$words[1..$n]\" = \"$argv\"\n"
+                                        "end\n";
+
+/* Files that are no models are offered too, behind them. */
+static void fish_words(FILE *f, const char *prog, const char *words)
+{
+    if (strcmp(words, "gguf") == 0) fputs(" -rka '(__fish_complete_suffix .gguf)'", f);
+    else fprintf(f, " -xa '(%s help --words %s)'", prog, words);
 }
 
 static void fish_option(FILE *f, const char *prog, const hn_command *c, const hn_opt *o)
 {
-    const char *space = strchr(c->name, ' ');
-    fprintf(f, "complete -c %s -n '__fish_seen_subcommand_from %.*s", prog, (int)strcspn(c->name, " "), c->name);
-    if (space) fprintf(f, "; and __fish_seen_subcommand_from %s", space + 1);
+    fprintf(f, "complete -c %s -n '__%s_in %s", prog, prog, c->name);
     fprintf(f, "' -l %s", o->name);
     for (const char *a = o->alias; a && *a;) {
         size_t k = strcspn(a, " ");
@@ -555,8 +573,7 @@ static void fish_option(FILE *f, const char *prog, const hn_command *c, const hn
         a += k;
         while (*a == ' ') a++;
     }
-    const char *words = words_of_option(o);
-    if (words && strcmp(words, "gguf") != 0) fprintf(f, " -xa '(%s help --words %s)'", prog, words);
+    if (words_of_option(o)) fish_words(f, prog, words_of_option(o));
     else if (o->kind == HN_OPT_FILE) fputs(" -rF", f);
     else if (o->kind == HN_OPT_CHOICE) {
         fputs(" -xa '", f);
@@ -568,30 +585,36 @@ static void fish_option(FILE *f, const char *prog, const hn_command *c, const hn
     fputs("'\n", f);
 }
 
-static void fish_subs(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
+/* Its options, and the words that are none. */
+static void fish_command(FILE *f, const char *prog, const hn_command *c, const hn_opt_group *const *common)
 {
-    for (const hn_command *const *s = c->subs; *s; s++) {
-        fprintf(f, "complete -c %s -n '__fish_seen_subcommand_from %s; and not __fish_seen_subcommand_from", prog,
-                last_word(c));
-        for (const hn_command *const *k = c->subs; *k; k++) fprintf(f, " %s", last_word(*k));
-        fprintf(f, "' -f -a %s -d '", last_word(*s));
-        quoted(f, (*s)->summary, false);
+    const char *words = words_of_args(c);
+    each_option(f, prog, c, common, fish_option);
+    if (!words && (c->max_args || c->takes)) return; /* files, as fish does by itself */
+    fprintf(f, "complete -c %s -n '__%s_in %s' -f", prog, prog, c->name);
+    if (words && strcmp(words, "gguf") == 0) fputs(" -ka '(__fish_complete_suffix .gguf)'", f);
+    else if (words) fprintf(f, " -a '(%s help --words %s)'", prog, words);
+    fputc('\n', f);
+}
+
+static void fish_level(FILE *f, const char *prog, const hn_command *above, const hn_command *const *cmds,
+                       const hn_opt_group *const *common)
+{
+    for (const hn_command *const *c = cmds; *c; c++) {
+        fprintf(f, "complete -c %s -n '__%s_is%s%s' -f -a %s -d '", prog, prog, above ? " " : "",
+                above ? above->name : "", last_word(*c));
+        quoted(f, (*c)->summary, false);
         fputs("'\n", f);
-        if ((*s)->subs) fish_subs(f, prog, *s, common);
-        else each_option(f, prog, *s, common, fish_option);
+        if ((*c)->subs) fish_level(f, prog, *c, (*c)->subs, common);
+        else fish_command(f, prog, *c, common);
     }
 }
 
 static void completion_fish(FILE *f, const char *prog, const hn_command *const *cmds, const hn_opt_group *const *common)
 {
     fprintf(f, "# fish completion for %s\n", prog);
-    for (const hn_command *const *c = cmds; *c; c++) {
-        fprintf(f, "complete -c %s -n __fish_use_subcommand -f -a %s -d '", prog, (*c)->name);
-        quoted(f, (*c)->summary, false);
-        fputs("'\n", f);
-        if ((*c)->subs) fish_subs(f, prog, *c, common);
-        else each_option(f, prog, *c, common, fish_option);
-    }
+    fprintf(f, fish_helpers, prog, prog);
+    fish_level(f, prog, NULL, cmds, common);
 }
 
 bool hn_help_completion(FILE *f, const char *prog, const char *shell, const hn_command *const *cmds,

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -226,6 +227,23 @@ int hn_cli_fail_model(const hone_error *err)
     return err->code == HONE_E_IO ? HN_EXIT_MODEL : code;
 }
 
+int hn_cli_fail_numbers(const hn_cli *cli, const hone_error *err)
+{
+    const char *model = hn_opts_str(cli->opts, "model"), *what = err->message;
+    hone_file *f = NULL;
+    hone_error why;
+    if (err->code != HONE_E_NUMERIC || !model || hone_file_open(&f, model, NULL) != HONE_OK) return hn_cli_fail(err);
+    if (hn_stderr_is_tty()) hn_err_printf("hone: a number that is none; looking through the weights …\n");
+    hone_status st = hone_file_check(f, &why);
+    hone_file_close(f);
+    if (st != HONE_E_NUMERIC) return hn_cli_fail(err);
+    size_t n = strlen(model);
+    if (strncmp(what, model, n) == 0 && what[n] == ':') what += n + 1; /* named by the other half */
+    const char *guess = strstr(what, ": the weights, or activations");
+    return hn_cli_error(hn_exit_code(err->code), "%s; so%.*s", why.message,
+                        guess ? (int)(guess - what) : (int)strlen(what), what);
+}
+
 /* ---- JSON ---------------------------------------------------------------------------------------- */
 
 json_t *hn_json_new(const char *schema) { return json_pack("{s:s}", "schema", schema); }
@@ -396,6 +414,19 @@ bool hn_cli_piped(void)
     return fstat(STDIN_FILENO, &sb) == 0 && (S_ISFIFO(sb.st_mode) || S_ISREG(sb.st_mode) || S_ISSOCK(sb.st_mode));
 }
 
+void hn_cli_say_unread(const hn_cli *cli)
+{
+    struct stat sb;
+    struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+    const char *file = hn_opts_str(cli->opts, "file"), *given = hn_opts_str(cli->opts, "prompt") ? "-p" : NULL;
+    if (hn_opts_str(cli->opts, "ids")) given = "--ids";
+    if (file && strcmp(file, "-") != 0) given = "-f";
+    if (!given || fstat(STDIN_FILENO, &sb) != 0 || !S_ISFIFO(sb.st_mode)) return;
+    if (poll(&in, 1, 0) == 1 && in.revents & POLLIN)
+        hn_cli_note("what is piped in is not read: %s is the prompt; expected one of them (the pipe alone, or -f -)",
+                    given);
+}
+
 hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char *what, hone_error *err)
 {
     if (value[0] != '@') return hn_parse_ids(ids, n, value, strlen(value), what, err);
@@ -472,6 +503,7 @@ int hn_cli_prompt(const hn_cli *cli, const hone_model *m, hn_prompt *out)
     *out = (hn_prompt){ 0 };
     hone_model_info info;
     hone_model_get_info(m, &info);
+    hn_cli_say_unread(cli);
     int rc;
     if (hn_opts_str(cli->opts, "ids")) rc = prompt_from_ids(cli, &info, out);
     else if (!hn_opts_str(cli->opts, "prompt") && !hn_opts_str(cli->opts, "file") && !hn_cli_piped())

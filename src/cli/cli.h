@@ -57,6 +57,9 @@ int hn_exit_code(hone_status st); /* interrupted: 130 after SIGINT, else 6 */
 int hn_cli_fail(const hone_error *err);
 /* The same for a file that should be a model: I/O errors count as a bad model (3). */
 int hn_cli_fail_model(const hone_error *err);
+/* The same of computing with the model of --model: where a number was none, its weights are looked through, and the
+ * message names the first tensor and element that are to blame. */
+int hn_cli_fail_numbers(const hn_cli *cli, const hone_error *err);
 /* "hone: …"; returns code. */
 int hn_cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "hone: …" and where to read on; returns HN_EXIT_USAGE. */
@@ -152,6 +155,8 @@ hone_status hn_read_all(const char *path, char **data, size_t *n, hone_error *er
 /* hn_cli_fail for a file of text that could not be read, with the next step. */
 int hn_cli_fail_input(const char *path, const hone_error *err);
 bool hn_cli_piped(void); /* standard input is a pipe or a file: somebody has put something there */
+/* A note where a pipe has something to say, and -p, -f or --ids gave the prompt. */
+void hn_cli_say_unread(const hn_cli *cli);
 /* Ids from the value of --ids: "1,2,3", or "@FILE" for a file of them ("@-": stdin). */
 hone_status hn_read_ids(int32_t **ids, size_t *n, const char *value, const char *what, hone_error *err);
 
@@ -176,6 +181,9 @@ void hn_prompt_free(hn_prompt *p);
 
 const char *hn_cli_model_name(const hn_cli *cli);                            /* -m, fit for a message */
 int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* hn_group_model */
+/* Where -m may be left out, and is: the model that comes with the program, said to be the one (bundled.c). Before the
+ * command runs; 0 or the exit code. */
+int hn_cli_supply_model(const hn_cli *cli, hn_opts *opts);
 /* After "cannot open" of a model: what is there instead, and the next step (advise.c). */
 void hn_cli_advise_model(const char *path);
 /* What is to be told of a model just opened, and of a session of n_ctx positions on it, if anything. */

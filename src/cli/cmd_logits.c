@@ -91,7 +91,7 @@ static int decode_all(job *j)
     for (int32_t at = 0; at < n_tok; at += piece) {
         int32_t n = n_tok - at < piece ? n_tok - at : piece;
         if (hone_run_batch(j->session, j->batch, fill_batch(j, at, n, all), j->logits, &err) != HONE_OK)
-            return hn_cli_fail(&err);
+            return hn_cli_fail_numbers(j->cli, &err);
         if (all || at + n == n_tok) {
             int rc = write_rows(j, j->logits, all ? n : 1);
             if (rc) return rc;

@@ -105,7 +105,7 @@ static int score(job *j)
     j->seconds = (hn_now_ms() - j->started_ms) * 1e-3;
     hn_progress_end();
     j->interrupted = st == HONE_E_INTERRUPTED;
-    if (st != HONE_OK && !j->interrupted) return hn_cli_fail(&err);
+    if (st != HONE_OK && !j->interrupted) return hn_cli_fail_numbers(j->cli, &err);
     if (!j->cli->json) print_report(j);
     if (j->ppl.verdict.state == HN_UNCHECKED && !j->interrupted) j->ppl.verdict.state = HN_VALID;
     if (j->interrupted && j->ppl.verdict.state == HN_UNCHECKED)

@@ -78,6 +78,7 @@ static int chat_prompt(job *j)
         return hn_cli_usage(j->cli, "--chat with --%s; the template decides on special tokens",
                             hn_opts_flag(o, "no-bos") ? "no-bos" : "no-special");
     if (!text && !file && hn_cli_piped()) file = "-";
+    hn_cli_say_unread(j->cli);
     if (!text && !file) return hn_cli_usage(j->cli, "no prompt; expected -p TEXT or -f FILE");
     if (!j->info.has_tokenizer)
         return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so it cannot chat", hn_cli_model_name(j->cli));
@@ -382,7 +383,7 @@ static int finish(job *j, hone_status st, hone_error *err)
         hn_out_write("\n", 1);
         hn_out_flush();
     }
-    if (st != HONE_OK && st != HONE_E_INTERRUPTED) return hn_cli_fail(err);
+    if (st != HONE_OK && st != HONE_E_INTERRUPTED) return hn_cli_fail_numbers(j->cli, err);
     if (j->cli->json) {
         int rc = print_json(j);
         if (rc) return rc;
@@ -448,6 +449,7 @@ const hn_command hn_command_run = {
     .takes = "model prompt",
     .instead = instead,
     .groups = groups,
+    .bundled = true,
     .examples = "hone run -m model.gguf -p \"Once upon a time\" -n 200\n"
                 "hone run -m model.gguf -f prompt.txt --temp 0 --json\n"
                 "hone run -m model.gguf --chat -p \"Why is the sky blue?\" --system \"Answer in one sentence.\"\n",

@@ -12,6 +12,8 @@ static const hn_opt opts[] = {
            "norm_eps, rank_decay, "
            "rank_iclr, rank_value, rank_gate, rank_mix, rescale_every",
            .what = "the shape"),
+    HN_OPT("layers", NULL, I32, "N", "so many of the layers alone: a slice, to measure what does not fit here",
+           .min = 1, .max = 1024),
     HN_OPT("list", NULL, FLAG, NULL, "show the presets"),
     HN_OPT("threads", "-t", I32, "N", "threads (default: one per usable core)", .min = 1, .max = 1024),
     HN_OPT_END,
@@ -54,7 +56,8 @@ static int run(const hn_cli *cli)
                             .config_path = config,
                             .type = hn_opts_str(o, "type"),
                             .seed = hn_opts_u64(o, "seed"),
-                            .n_threads = hn_opts_given(o, "threads") ? hn_opts_i32(o, "threads") : 0 };
+                            .n_threads = hn_opts_given(o, "threads") ? hn_opts_i32(o, "threads") : 0,
+                            .n_layer = hn_opts_given(o, "layers") ? hn_opts_i32(o, "layers") : 0 };
     hone_progress pr = { hn_progress_fn, (void *)"writing", hn_abort_fn };
     double t0 = hn_now_ms();
     hone_status st = hone_synth(&p, dst, &pr, &err);
@@ -74,6 +77,7 @@ const hn_command hn_command_synth = {
     .examples = "hone synth llama-3.2-1b -o llama-1b.gguf\n"
                 "hone synth qwen2.5-coder-7b --type Q8_0 --seed 1 -o qwen-7b.gguf\n"
                 "hone synth --config shape.json --type F16 -o mine.gguf\n"
+                "hone synth qwen3-30b-a3b --layers 4 -o slice.gguf\n"
                 "hone synth --list\n",
     .run = run,
 };

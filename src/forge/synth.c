@@ -27,6 +27,7 @@ static hn_type type_of(hn_synth_planner *b, const hn_synth_tensor *t, hn_synth_k
     bool whole = b->base == HN_F32 || b->base == HN_F16 || b->base == HN_BF16;
     switch (kind) {
     case HN_SYNTH_F32: return HN_F32;
+    case HN_SYNTH_MXFP4: return HN_MXFP4;
     case HN_SYNTH_LOWRANK: return whole ? b->base : HN_F16;
     default: return hn_mix_type(b->type, &b->mix, &b->state, t->name, t->ne, t->n_dim);
     }
@@ -89,6 +90,7 @@ hone_status hn_synth_plan_new(hn_synth_plan **out, const hn_synth_shape *s, cons
                                     .n_layer = s->n_layer,
                                     .n_head = s->n_head,
                                     .n_head_kv = s->n_head_kv,
+                                    .n_expert = s->n_expert,
                                     .tied = s->tied } };
     hone_status st;
     if (!hn_mix_find(type, &b.base, &p->file_type))
@@ -295,8 +297,9 @@ static hone_status put_vocab(hn_gguf_writer *w, const hn_synth_shape *s, hone_er
 hone_status hn_synth_put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err)
 {
     bool llama = !strcmp(s->arch, "llama"), qwen3 = !strcmp(s->arch, "qwen3"), gemma3 = !strcmp(s->arch, "gemma3");
-    bool head_keys =
-        qwen3 || gemma3 || (llama && (s->rope_factor != 1 || (int64_t)s->head_dim * s->n_head != s->n_embd));
+    bool gpt_oss = !strcmp(s->arch, "gpt-oss");
+    bool head_keys = qwen3 || gemma3 || s->n_expert ||
+                     (llama && (s->rope_factor != 1 || (int64_t)s->head_dim * s->n_head != s->n_embd));
     char key[96];
     hone_status st;
 #define KEY(k) (snprintf(key, sizeof key, "%s." k, s->arch), key)
@@ -316,7 +319,18 @@ hone_status hn_synth_put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_
         TRY(hn_gguf_put_u32(w, KEY("rope.dimension_count"), (uint32_t)s->head_dim, err));
         TRY(hn_gguf_put_u32(w, KEY("vocab_size"), (uint32_t)s->n_vocab, err));
     }
-    if (gemma3) TRY(hn_gguf_put_u32(w, KEY("attention.sliding_window"), (uint32_t)s->window, err));
+    if (s->n_expert) {
+        TRY(hn_gguf_put_u32(w, KEY("expert_count"), (uint32_t)s->n_expert, err));
+        TRY(hn_gguf_put_u32(w, KEY("expert_used_count"), (uint32_t)s->n_used, err));
+        TRY(hn_gguf_put_u32(w, KEY("expert_feed_forward_length"), (uint32_t)s->n_ff_exp, err));
+    }
+    if (gpt_oss) {
+        TRY(hn_gguf_put_str(w, KEY("rope.scaling.type"), "yarn", 4, err));
+        TRY(hn_gguf_put_f32(w, KEY("rope.scaling.factor"), s->rope_factor, err));
+        TRY(hn_gguf_put_u32(w, KEY("rope.scaling.original_context_length"),
+                            (uint32_t)((float)s->n_ctx_train / s->rope_factor), err));
+    }
+    if (gemma3 || gpt_oss) TRY(hn_gguf_put_u32(w, KEY("attention.sliding_window"), (uint32_t)s->window, err));
     if (gemma3 && s->rope_factor != 1) {
         TRY(hn_gguf_put_str(w, KEY("rope.scaling.type"), "linear", 6, err));
         TRY(hn_gguf_put_f32(w, KEY("rope.scaling.factor"), s->rope_factor, err));
@@ -413,6 +427,7 @@ hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_p
     HN_NEED(err, dst, "the path of the file to write");
     hn_synth_shape from_file;
     const hn_synth_shape *shape = &from_file;
+    char part[96];
     const char *name = "custom", *type = p->type ? p->type : "Q4_K_M";
     hone_status st;
     if (!p->preset) HN_NEED(err, p->config_path, "a file, or a preset in p->preset: neither is given");
@@ -426,6 +441,16 @@ hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_p
         if ((st = hn_synth_config(&from_file, p->config_path, err)) != HONE_OK) return st;
     } else if (!(shape = hn_synth_preset(p->preset, &name))) {
         return unknown_preset(p->preset, err);
+    }
+    if (p->n_layer < 0 || p->n_layer > shape->n_layer)
+        return HN_FAIL(err, HONE_E_ARG, "synth: n_layer is %d, expected 1 to the %d of %s, or 0 for all", p->n_layer,
+                       shape->n_layer, name);
+    if (p->n_layer) {
+        from_file = *shape;
+        from_file.n_layer = p->n_layer;
+        shape = &from_file;
+        snprintf(part, sizeof part, "%s, %d layers", name, p->n_layer);
+        name = part;
     }
     hn_synth_plan *plan = NULL;
     hn_gguf_writer *w = NULL;

@@ -8,17 +8,17 @@
 #include "quant/quant.h"
 
 typedef struct hn_synth_shape {
-    const char *arch; /* "llama" "qwen2" "qwen3" "gemma3" "rwkv7" "rwkv6" */
+    const char *arch; /* "llama" "qwen2" "qwen3" "gemma3" "qwen3moe" "gpt-oss" "rwkv7" "rwkv6" */
     int32_t n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx_train;
     float rope_base, rms_eps; /* RWKV: rms_eps is the LayerNorm's */
     bool tied;
-    float
-        rope_factor; /* llama: 1, or the Llama 3.1 factor of rope_freqs.weight; gemma3: how much slower layers without a
-                        * window turn */
+    float rope_factor; /* llama: 1, or the Llama 3.1 factor of rope_freqs.weight; gemma3: how much slower layers without
+                        * a window turn; gpt-oss: YaRN's */
     /* RWKV only. Inner widths of the low-rank pairs: rwkv7 decay, iclr, value, gate; rwkv6 decay
      * and mix (the token shift). rescale_every: rwkv6 halves the stream after so many layers, 0 never. */
     int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
-    int32_t window; /* gemma3: positions that five layers of six see, 0: all */
+    int32_t window; /* gemma3, gpt-oss: positions that five layers of six, every other one see; 0: all */
+    int32_t n_expert, n_used, n_ff_exp; /* experts of a layer, of a token, their width; 0: none */
 } hn_synth_shape;
 
 static inline bool hn_synth_is_rwkv(const hn_synth_shape *s) { return !strncmp(s->arch, "rwkv", 4); }
@@ -68,6 +68,7 @@ hone_status hn_synth_put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_
 typedef enum hn_synth_kind {
     HN_SYNTH_MATRIX, /* stored as the mixture says */
     HN_SYNTH_F32,    /* always F32 */
+    HN_SYNTH_MXFP4,  /* always MXFP4, as its only files have it */
     HN_SYNTH_LOWRANK /* as converted: F16 where the mixture quantizes, else its type */
 } hn_synth_kind;
 

@@ -12,20 +12,26 @@ typedef struct preset {
     hn_synth_shape s;
 } preset;
 
-#define TRANSFORMER(...)                 \
-    {                                    \
-        __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0 \
+#define TRANSFORMER(...)                          \
+    {                                             \
+        __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 /* the last: window */
 #define GEMMA3(n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_ctx, factor, window)                             \
     {                                                                                                                 \
         "gemma3", n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, 262144, n_ctx, 1e6f, 1e-6f, true, factor, 0, 0, \
-            0, 0, 0, 0, window                                                                                        \
+            0, 0, 0, 0, window, 0, 0, 0                                                                               \
     }
 #define RWKV(arch, n_layer, n_embd, n_ff, ...)                                                             \
     {                                                                                                      \
         arch, n_layer, n_embd, (n_embd) / 64, (n_embd) / 64, 64, n_ff, 65536, 1048576, 0, 1e-5f, false, 1, \
-            __VA_ARGS__, 0                                                                                 \
+            __VA_ARGS__, 0, 0, 0, 0                                                                        \
+    }
+
+/* the last: as TRANSFORMER's, window, experts, those of a token, their width */
+#define EXPERTS(window, n_expert, n_used, n_ff_exp, ...)                  \
+    {                                                                     \
+        __VA_ARGS__, 0, 0, 0, 0, 0, 0, window, n_expert, n_used, n_ff_exp \
     }
 
 /* arch, n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx_train, base, eps, tied, factor
@@ -63,6 +69,10 @@ static const preset presets[] = {
       TRANSFORMER("qwen3", 40, 5120, 40, 8, 128, 17408, 151936, 40960, 1e6f, 1e-6f, false, 1) },
     { "qwen3-32b", "qwen-32b", "Qwen3 32B",
       TRANSFORMER("qwen3", 64, 5120, 64, 8, 128, 25600, 151936, 40960, 1e6f, 1e-6f, false, 1) },
+    { "qwen3-30b-a3b", "qwen-30b-a3b qwen3-30b", "Qwen3 30B-A3B, 128 experts, 8 of a token",
+      EXPERTS(0, 128, 8, 768, "qwen3moe", 48, 2048, 32, 4, 128, 6144, 151936, 40960, 1e6f, 1e-6f, false, 1) },
+    { "gpt-oss-20b", "", "gpt-oss 20B, 32 experts, 4 of a token, MXFP4, window 128",
+      EXPERTS(128, 32, 4, 2880, "gpt-oss", 24, 2880, 64, 8, 64, 2880, 201088, 131072, 1.5e5f, 1e-5f, false, 32) },
     { "gemma-3-270m", "gemma3-270m", "Gemma 3 270M, tied, window 512",
       GEMMA3(18, 640, 4, 1, 256, 2048, 32768, 1, 512) },
     { "gemma-3-1b", "gemma3-1b", "Gemma 3 1B, tied, window 512", GEMMA3(26, 1152, 4, 1, 256, 6912, 32768, 1, 512) },
@@ -257,7 +267,7 @@ hone_status hn_synth_check(const hn_synth_shape *s, const char *where, hone_erro
         return HN_FAIL(err, HONE_E_ARG,
                        "%s: head_dim is %d, expected n_embd / n_head = %d / %d (qwen2 files do not store it)", where,
                        s->head_dim, s->n_embd, s->n_head);
-    if (strcmp(s->arch, "llama") && strcmp(s->arch, "gemma3") && s->rope_factor != 1)
+    if (strcmp(s->arch, "llama") && strcmp(s->arch, "gemma3") && strcmp(s->arch, "gpt-oss") && s->rope_factor != 1)
         return HN_FAIL(err, HONE_E_ARG, "%s: rope_factor is %g, expected 1: only llama has rope_freqs.weight", where,
                        (double)s->rope_factor);
     return HONE_OK;

@@ -28,7 +28,8 @@ typedef enum per {
     STREAM     /* mean and spread · share · √n_embd */
 } per;
 
-#define TRANSFORMER (HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA3)
+#define EXPERTS (HN_QWEN3MOE | HN_GPT_OSS)
+#define TRANSFORMER (HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA3 | EXPERTS)
 #define RWKV (HN_RWKV6 | HN_RWKV7)
 #define LOWRANK HN_SYNTH_LOWRANK
 #define MATRIX HN_SYNTH_MATRIX
@@ -49,6 +50,13 @@ static const struct {
     { TRANSFORMER & ~HN_GEMMA3, " ffn_down.weight ", 0, 4, SHARE, MATRIX },
     { HN_GEMMA3, " post_attention_norm.weight ", 0.25f, 0.0125f, STREAM, VALUES },
     { HN_GEMMA3, " post_ffw_norm.weight ", 1, 0.05f, STREAM, VALUES },
+    { EXPERTS, " ffn_gate_inp.weight ", 0, 1, PER_IN, VALUES },
+    { HN_QWEN3MOE, " ffn_down_exps.weight ", 0, 8, SHARE, MATRIX }, /* weights add up to 1, squares to less */
+    { HN_GPT_OSS, " ffn_down_exps.weight ", 0, 8, SHARE, HN_SYNTH_MXFP4 },
+    { HN_GPT_OSS, " ffn_gate_exps.weight ffn_up_exps.weight ", 0, 1, PER_IN, HN_SYNTH_MXFP4 },
+    { HN_GPT_OSS, " attn_q.bias attn_k.bias attn_v.bias attn_output.bias ffn_gate_inp.bias ", 0, 0.1f, ALONE, VALUES },
+    { HN_GPT_OSS, " ffn_gate_exps.bias ffn_up_exps.bias ffn_down_exps.bias attn_sinks.weight ", 0, 0.1f, ALONE,
+      VALUES },
     { RWKV, " token_embd_norm.weight ", 1, 0.05f, ALONE, VALUES },
     { RWKV, " time_mix_output.weight ", 0, 1, SHARE, MATRIX },
     { RWKV, " channel_mix_lerp_k.weight channel_mix_lerp_r.weight ", 0.5f, 0.2f, ALONE, VALUES },
@@ -107,6 +115,7 @@ static hn_hparams numbers_of(const hn_synth_shape *s, const hn_family *f)
                          .n_ff = s->n_ff,
                          .n_rot = s->head_dim,
                          .window_period = 1,
+                         .moe = { .n_expert = s->n_expert, .n_used = s->n_used, .n_ff = s->n_ff_exp },
                          .rank_decay = s->rank_decay,
                          .rank_iclr = s->rank_iclr,
                          .rank_value = s->rank_value,
@@ -116,8 +125,10 @@ static hn_hparams numbers_of(const hn_synth_shape *s, const hn_family *f)
 
 /* Does a file of the shape have the slot's tensor? Optional ones where they have a spread, parts that a whole tensor
  * stands for never. */
-static bool has_slot(const lister *l, const hn_slot *s)
+static bool has_slot(const lister *l, const hn_slot *s, int32_t il)
 {
+    if (il >= 0 && !hn_in_layer(s->layers, &l->plan)) return false;
+    if (s->kind == HN_SLOT_EXPERTS && s->part[0]) return false;               /* each in its own */
     if (!strcmp(s->name, "rope_freqs.weight")) return l->s->rope_factor != 1; /* of llama alone */
     if (s->when == HN_TIED) return !l->s->tied;
     if (s->when == HN_OPTIONAL) return spread_of(l->family, s->name) >= 0;
@@ -194,7 +205,7 @@ static hone_status add_sorted(lister *l, const hn_slot *slots, int32_t il)
     size_t n = 0;
     hone_status st = HONE_OK;
     for (const hn_slot *s = slots; s->name && n < MAX; s++)
-        if (has_slot(l, s)) list[n++] = s;
+        if (has_slot(l, s, il)) list[n++] = s;
     qsort(list, n, sizeof *list, by_name);
     for (size_t i = 0; i < n && st == HONE_OK; i++) st = add_slot(l, list[i], il);
     return st;

@@ -197,7 +197,7 @@ V16_OP float quantize_block(int8_t *q, int32_t *sum16, const float *x, int n)
 #define HN_TILE_R 4
 #define HN_TILE_C 3
 #define HN_TILE_K 512 /* four rows and three columns of it stay in the first cache */
-#define HN_LEVEL_MATMUL [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL
+#define HN_LEVEL_MATMUL [HN_IQ4_XS] = matmul_iq4_XS, [HN_IQ4_NL] = matmul_iq4_NL, [HN_MXFP4] = matmul_mxfp4
 #define HN_LEVEL_PACKED                                                                                \
     [HN_F32] = hn_avx2_packed_f32, [HN_F16] = hn_avx2_packed_f16, [HN_BF16] = hn_avx2_packed_bf16,     \
     [HN_Q4_K] = hn_avx2_packed_q4_K, [HN_Q5_K] = hn_avx2_packed_q5_K, [HN_Q6_K] = hn_avx2_packed_q6_K, \
@@ -453,7 +453,22 @@ V16_OP __m256i dot_s(__m256i w, __m256i a)
     return _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)), _mm256_set1_epi16(1));
 }
 
-#define T32_TILE(NAME, BLOCK, UNPACK, DOT, OFFSET, R, C)                                                               \
+V16_OP __m256 half_scales(const char *const *w, int R, int C, int64_t at)
+{
+    __m256 d, rest;
+    two_f16(row_words(w, R, C, at), &d, &rest);
+    return d;
+}
+/* hn_mxfp4_scale of the first byte */
+V16_OP __m256 e8m0_scales(const char *const *w, int R, int C, int64_t at)
+{
+    __m256i e = _mm256_and_si256(row_words(w, R, C, at), _mm256_set1_epi32(255));
+    __m256i low = _mm256_sllv_epi32(_mm256_set1_epi32(0x200000), e);
+    __m256i d = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(d, low, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e)));
+}
+
+#define T32_TILE(NAME, BLOCK, UNPACK, DOT, OFFSET, SCALES, R, C)                                                       \
     static void NAME(const hn_mm *m, int64_t r, int64_t c)                                                             \
     {                                                                                                                  \
         const char *w[R];                                                                                              \
@@ -477,10 +492,9 @@ V16_OP __m256i dot_s(__m256i w, __m256i a)
                 if (C == 1) prefetch_next(m, w[0], at *R + i * (int64_t)sizeof(BLOCK), sizeof(BLOCK));                 \
                 for (int j = 0; j < C; j++) iv[i * C + j] = DOT(q, load256(x[j] + 32 * b));                            \
             }                                                                                                          \
-            __m256 dw, rest,                                                                                           \
-                da = C == 1 ? _mm256_set1_ps(d[0][b]) : four_twice(d[0][b], d[1 % C][b], d[2 % C][b], d[3 % C][b]);    \
+            __m256 dw = SCALES(w, R, C, at),                                                                           \
+                   da = C == 1 ? _mm256_set1_ps(d[0][b]) : four_twice(d[0][b], d[1 % C][b], d[2 % C][b], d[3 % C][b]); \
             __m256i isum = sum8x8(iv);                                                                                 \
-            two_f16(row_words(w, R, C, at), &dw, &rest);                                                               \
             if (OFFSET) {                                                                                              \
                 __m256i off = C == 1 ? _mm256_set1_epi32(bs[0][b])                                                     \
                                      : _mm256_setr_epi32(bs[0][b], bs[1 % C][b], bs[2 % C][b], bs[3 % C][b], bs[0][b], \
@@ -491,14 +505,28 @@ V16_OP __m256i dot_s(__m256i w, __m256i a)
         }                                                                                                              \
         store_tile(m, r, c, R, C, acc);                                                                                \
     }
-#define MATMUL_32(TYPE, BLOCK, UNPACK, DOT, OFFSET)                 \
-    T32_TILE(matmul_##TYPE##_8x1, BLOCK, UNPACK, DOT, OFFSET, 8, 1) \
-    T32_TILE(matmul_##TYPE##_2x4, BLOCK, UNPACK, DOT, OFFSET, 2, 4) \
+#define MATMUL_32(TYPE, BLOCK, UNPACK, DOT, OFFSET)                              \
+    T32_TILE(matmul_##TYPE##_8x1, BLOCK, UNPACK, DOT, OFFSET, half_scales, 8, 1) \
+    T32_TILE(matmul_##TYPE##_2x4, BLOCK, UNPACK, DOT, OFFSET, half_scales, 2, 4) \
     MATMUL_TILES(matmul_##TYPE, hn_avx2_panel_##TYPE)
 MATMUL_32(q4_0, hn_q4_0, unpack_q4_0, dot_u, 8)
 MATMUL_32(q5_0, hn_q5_0, unpack_q5_0, dot_u, 16)
 MATMUL_32(q8_0, hn_q8_0, unpack_q8_0, dot_s, 0)
 MATMUL_32(iq4_NL, hn_q4_0, unpack_iq4_NL, dot_s, 0)
+
+V16_OP __m256i unpack_mxfp4(const hn_mxfp4 *w)
+{
+    __m128i levels = _mm_loadu_si128((const __m128i *)hn_e2m1_doubled);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(levels), nibbles(w->q));
+}
+T32_TILE(matmul_mxfp4_8x1, hn_mxfp4, unpack_mxfp4, dot_s, 0, e8m0_scales, 8, 1)
+T32_TILE(matmul_mxfp4_2x4, hn_mxfp4, unpack_mxfp4, dot_s, 0, e8m0_scales, 2, 4)
+static void matmul_mxfp4(const hn_mm *m)
+{
+    for (int64_t r = m->r0; m->n_col == 1 && r < m->r1; r += 8) matmul_mxfp4_8x1(m, r, 0);
+    for (int64_t c = 0; m->n_col > 1 && c < m->n_col; c += 4)
+        for (int64_t r = m->r0; r < m->r1; r += 2) matmul_mxfp4_2x4(m, r, c);
+}
 
 const hn_kernels hn_kernels_avx2 = HN_LANES_TABLE("avx2");
 #else

@@ -137,7 +137,8 @@ V16_OP unsigned flush_on(void)
 #define HN_TILE_C 4
 #define HN_TILE_K 2048
 #define HN_FLOAT_FEW(T) hn_avx512_rows_##T
-#define HN_LEVEL_MATMUL [HN_IQ4_XS] = hn_avx512_rows_iq4_XS, [HN_IQ4_NL] = hn_avx512_rows_iq4_NL
+#define HN_LEVEL_MATMUL \
+    [HN_IQ4_XS] = hn_avx512_rows_iq4_XS, [HN_IQ4_NL] = hn_avx512_rows_iq4_NL, [HN_MXFP4] = hn_avx512_rows_mxfp4
 #define HN_LEVEL_PACKED                                                                                      \
     [HN_F32] = hn_avx512_packed_f32, [HN_F16] = hn_avx512_packed_f16, [HN_BF16] = hn_avx512_packed_bf16,     \
     [HN_Q4_K] = hn_avx512_packed_q4_K, [HN_Q5_K] = hn_avx512_packed_q5_K, [HN_Q6_K] = hn_avx512_packed_q6_K, \

@@ -598,6 +598,20 @@ V16_OP void rows_iq4_NL(tpanel *p, int h, const rows16 *w, int64_t b)
     _mm512_store_ps(p->d + h, half1(w, b * (int64_t)sizeof(hn_q4_0)));
     open_levels(p, h, q);
 }
+V16_OP void rows_mxfp4(tpanel *p, int h, const rows16 *w, int64_t b)
+{
+    __m128i low = _mm_add_epi8(_mm_loadu_si128((const __m128i *)hn_e2m1_doubled), _mm_set1_epi8((char)128));
+    __m512i q[4], levels = _mm512_broadcast_i32x4(low);
+    int64_t at = b * (int64_t)sizeof(hn_mxfp4);
+    uint8_t e[HALF];
+    for (int i = 0; i < HALF; i++) e[i] = (uint8_t)w->row[i][at];
+    words4(q, w, at + 1);
+    _mm512_store_ps(p->d + h, hn_avx512_e8m0(_mm_loadu_si128((const __m128i *)e)));
+    for (int i = 0; i < 4; i++) {
+        put(p->q[i][h], _mm512_shuffle_epi8(levels, low_nibbles(q[i])));
+        put(p->q[4 + i][h], _mm512_shuffle_epi8(levels, high_nibbles(q[i])));
+    }
+}
 V16_OP void rows_q5_0(tpanel *p, int h, const rows16 *w, int64_t b)
 {
     __m512i q[4], hi = word1(w, b * (int64_t)sizeof(hn_q5_0) + 2), bit = _mm512_set1_epi8(16);
@@ -705,6 +719,12 @@ V16_OP void t_blocks(float (*acc)[ROWS], const tpanel *p, const int8_t *const x[
     {                                                                                                              \
         PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_PACK, pack_##TYPE(p + i, h, w, b + i, nb), HALF, GROUP_BYTES) \
     }
+/* from rows alone */
+#define PANEL_T_ROWS(TYPE, TILE, BLOCK_BYTES)                                                                \
+    void hn_avx512_panel_##TYPE(const hn_mm *m)                                                              \
+    {                                                                                                        \
+        PANEL_LOOPS(tpanel, T_BLOCKS, 32, TILE, FROM_ROWS, rows_##TYPE(p + i, h, &w, b + i), 1, BLOCK_BYTES) \
+    }
 T_TILE(tile_off8_6, 3, 6)
 T_TILE(tile_off8_4, 3, 4)
 T_TILE(tile_off8_2, 3, 2)
@@ -718,6 +738,7 @@ PANEL_T(q4_0, tile_off8, sizeof(hn_q4_0), 288)
 PANEL_T(q5_0, tile_off16, sizeof(hn_q5_0), 352)
 PANEL_T(q8_0, tile_off128, sizeof(hn_q8_0), 544)
 PANEL_T(iq4_NL, tile_off128, sizeof(hn_q4_0), 288)
+PANEL_T_ROWS(mxfp4, tile_off128, sizeof(hn_mxfp4))
 
 #else
 typedef int hn_no_avx512_panel; /* an empty file is not C */

@@ -533,6 +533,8 @@ INLINE void rows_one_column(const hn_mm *m, int64_t r, int64_t c0, four_fn *four
 
 /* Codes of the block at p and, if two, of the next in the upper half. */
 typedef __m512i open2_fn(const char *p, bool two);
+/* The scales of the rows' blocks at `at`. */
+typedef __m512 scales_fn(const char *const *row, int64_t at);
 
 /* Bytes of two 16-byte fields as codes: lower halves in the even 128-bit lanes. */
 INLINE __m512i nibbles2(const char *p, const char *p2)
@@ -543,6 +545,17 @@ INLINE __m512i nibbles2(const char *p, const char *p2)
 }
 INLINE __m512i open2_q4_0(const char *p, bool two) { return nibbles2(p + 2, two ? p + 20 : NULL); }
 INLINE __m512i open2_iq4_NL(const char *p, bool two) { return _mm512_shuffle_epi8(iq4_table(), open2_q4_0(p, two)); }
+INLINE __m512i open2_mxfp4(const char *p, bool two) /* levels with 12 added */
+{
+    __m128i levels = _mm_add_epi8(_mm_loadu_si128((const __m128i *)hn_e2m1_doubled), _mm_set1_epi8(12));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(levels), nibbles2(p + 1, two ? p + 18 : NULL));
+}
+INLINE __m512 rows_e8m0(const char *const *row, int64_t at)
+{
+    uint8_t e[ROWS];
+    FOR(i, ROWS) e[i] = (uint8_t)row[i][at];
+    return hn_avx512_e8m0(_mm_loadu_si128((const __m128i *)e));
+}
 INLINE __m512i open2_q5_0(const char *p, bool two)
 {
     uint32_t h0, h1 = 0;
@@ -560,7 +573,7 @@ INLINE __m512i open2_q8_0(const char *p, bool two)
 
 /* `n` ≤ 2 blocks from block b on. */
 INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, const float *const *dx, int nc,
-                    open2_fn *open, int bytes, int offset, __m512 *acc)
+                    open2_fn *open, int bytes, int offset, scales_fn *scales, __m512 *acc)
 {
     __m512i a[COLS], start[COLS], f[COLS][4];
     FOR(c, nc) {
@@ -579,7 +592,7 @@ INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, con
         FOR(c, nc) f[c][e] = fold4(s[c]);
     }
     __m512 d[2];
-    FOR(k, n) d[k] = rows_f16(t->row, (b + k) * bytes);
+    FOR(k, n) d[k] = scales(t->row, (b + k) * bytes);
     FOR(c, nc) {
         __m512i u = fold128(f[c][0], f[c][1]), v = fold128(f[c][2], f[c][3]);
         __m512i sum[2] = { _mm512_shuffle_i32x4(u, v, 0x88), _mm512_shuffle_i32x4(u, v, 0xDD) };
@@ -590,7 +603,8 @@ INLINE void pair_32(const tile *t, int64_t b, int n, const int8_t *const *x, con
     }
 }
 
-INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *open, int bytes, int offset)
+INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *open, int bytes, int offset,
+                    scales_fn *scales)
 {
     int64_t nb = m->n_in / 32;
     tile t;
@@ -604,8 +618,8 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
         acc[c] = _mm512_setzero_ps();
     }
     int64_t b = 0;
-    for (; b + 2 <= nb; b += 2) pair_32(&t, b, 2, x, dx, nc, open, bytes, offset, acc);
-    if (b < nb) pair_32(&t, b, 1, x, dx, nc, open, bytes, offset, acc);
+    for (; b + 2 <= nb; b += 2) pair_32(&t, b, 2, x, dx, nc, open, bytes, offset, scales, acc);
+    if (b < nb) pair_32(&t, b, 1, x, dx, nc, open, bytes, offset, scales, acc);
     FOR(c, nc) store_rows(m, r, c0 + c, acc[c]);
 }
 
@@ -638,10 +652,11 @@ INLINE void tile_32(const hn_mm *m, int64_t r, int64_t c0, int nc, open2_fn *ope
 #define TILE_Q6_K(NC) \
     (BY_ROW(m, NC) ? rows_one_column(m, r, c, four_q6_K, sizeof(hn_q6_K), false, 0) : tile_q6_K(m, r, c, NC))
 #define TILE_IQ4_XS(NC) tile_iq4_XS(m, r, c, NC)
-#define TILE_Q4_0(NC) tile_32(m, r, c, NC, open2_q4_0, sizeof(hn_q4_0), 8)
-#define TILE_Q5_0(NC) tile_32(m, r, c, NC, open2_q5_0, sizeof(hn_q5_0), 16)
-#define TILE_Q8_0(NC) tile_32(m, r, c, NC, open2_q8_0, sizeof(hn_q8_0), 128)
-#define TILE_IQ4_NL(NC) tile_32(m, r, c, NC, open2_iq4_NL, sizeof(hn_q4_0), 128)
+#define TILE_Q4_0(NC) tile_32(m, r, c, NC, open2_q4_0, sizeof(hn_q4_0), 8, rows_f16)
+#define TILE_Q5_0(NC) tile_32(m, r, c, NC, open2_q5_0, sizeof(hn_q5_0), 16, rows_f16)
+#define TILE_Q8_0(NC) tile_32(m, r, c, NC, open2_q8_0, sizeof(hn_q8_0), 128, rows_f16)
+#define TILE_IQ4_NL(NC) tile_32(m, r, c, NC, open2_iq4_NL, sizeof(hn_q4_0), 128, rows_f16)
+#define TILE_MXFP4(NC) tile_32(m, r, c, NC, open2_mxfp4, sizeof(hn_mxfp4), 12, rows_e8m0)
 BY_COLUMNS(hn_avx512_rows_q4_K, TILE_Q4_K, hn_avx512_panel_q4_K, PANEL_COLS)
 BY_COLUMNS(hn_avx512_rows_q5_K, TILE_Q5_K, hn_avx512_panel_q5_K, PANEL_COLS)
 BY_COLUMNS(hn_avx512_rows_q6_K, TILE_Q6_K, hn_avx512_panel_q6_K, PANEL_COLS)
@@ -650,6 +665,7 @@ BY_COLUMNS(hn_avx512_rows_q4_0, TILE_Q4_0, hn_avx512_panel_q4_0, PANEL_COLS)
 BY_COLUMNS(hn_avx512_rows_q5_0, TILE_Q5_0, hn_avx512_panel_q5_0, PANEL_COLS)
 BY_COLUMNS(hn_avx512_rows_q8_0, TILE_Q8_0, hn_avx512_panel_q8_0, PANEL_COLS)
 BY_COLUMNS(hn_avx512_rows_iq4_NL, TILE_IQ4_NL, hn_avx512_panel_iq4_NL, PANEL_COLS)
+BY_COLUMNS(hn_avx512_rows_mxfp4, TILE_MXFP4, hn_avx512_panel_mxfp4, PANEL_COLS)
 
 /* ---- floats ------------------------------------------------------------------------------------------------ */
 

@@ -8,5 +8,6 @@
 hn_matmul_fn hn_avx512_rows_f32, hn_avx512_rows_f16, hn_avx512_rows_bf16;
 hn_matmul_fn hn_avx512_rows_q4_K, hn_avx512_rows_q5_K, hn_avx512_rows_q6_K, hn_avx512_rows_iq4_XS;
 hn_matmul_fn hn_avx512_rows_q4_0, hn_avx512_rows_q5_0, hn_avx512_rows_q8_0, hn_avx512_rows_iq4_NL;
+hn_matmul_fn hn_avx512_rows_mxfp4;
 
 #endif

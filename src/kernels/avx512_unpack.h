@@ -14,6 +14,7 @@
 /* Many columns: rows are opened once into m->panel. See avx512_panel.c. */
 hn_matmul_fn hn_avx512_panel_q4_K, hn_avx512_panel_q5_K, hn_avx512_panel_q6_K, hn_avx512_panel_iq4_XS;
 hn_matmul_fn hn_avx512_panel_q4_0, hn_avx512_panel_q5_0, hn_avx512_panel_q8_0, hn_avx512_panel_iq4_NL;
+hn_matmul_fn hn_avx512_panel_mxfp4;
 /* The same from the packed layout. */
 hn_matmul_fn hn_avx512_ppanel_q4_K, hn_avx512_ppanel_q5_K, hn_avx512_ppanel_q6_K, hn_avx512_ppanel_iq4_XS;
 hn_matmul_fn hn_avx512_ppanel_q4_0, hn_avx512_ppanel_q5_0, hn_avx512_ppanel_q8_0, hn_avx512_ppanel_iq4_NL;
@@ -123,6 +124,15 @@ V16_OP __m256i unpack_q5_0(const hn_q5_0 *w)
 V16_OP __m256i unpack_q8_0(const hn_q8_0 *w)
 {
     return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)w->q), _mm256_set1_epi8((char)0x80));
+}
+
+/* hn_mxfp4_scale of sixteen bytes */
+static inline __attribute__((always_inline)) __m512 hn_avx512_e8m0(__m128i bytes)
+{
+    __m512i e = _mm512_cvtepu8_epi32(bytes), one = _mm512_set1_epi32(1);
+    __m512i d = _mm512_slli_epi32(_mm512_sub_epi32(e, one), 23);
+    __mmask16 low = _mm512_cmple_epu32_mask(e, one);
+    return _mm512_castsi512_ps(_mm512_mask_sllv_epi32(d, low, _mm512_set1_epi32(0x200000), e));
 }
 
 #endif

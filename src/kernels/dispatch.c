@@ -84,6 +84,7 @@ hn_act_kind hn_act_kind_of(hn_type t)
     case HN_Q4_0:
     case HN_Q5_0:
     case HN_Q8_0:
+    case HN_MXFP4:
     case HN_IQ4_NL: return HN_ACT_Q32;
     default: return HN_ACT_F32;
     }

@@ -11,7 +11,8 @@
  *   then in ascending blocks, one chain per output:
  *   acc = fma(dw·da, (float)isum, acc);  Q4_K, Q5_K: acc = fma(−(dmin·da), (float)msum, acc)
  *   IQ4_XS: w the level of a code, sc = ls − 32, as Q6_K.
- * Q4_0, Q5_0, Q8_0, IQ4_NL, per block of 32: acc = fma(dw·da, (float)isum, acc).
+ * Q4_0, Q5_0, Q8_0, IQ4_NL, MXFP4 (levels doubled, scales halved), per block of 32:
+ *   acc = fma(dw·da, (float)isum, acc).
  * Float weights and every other type (decoded exactly to f32): element k belongs to
  *   lane k mod 16. Per block of 256 elements the 16 lanes start from zero and
  *   accumulate in ascending k by fma; t = first block, then t += each further block;

@@ -227,6 +227,16 @@ static float unpack_q8_0(uint8_t q[32], const hn_q8_0 *w)
     return hn_f16_to_f32(w->d);
 }
 
+/* Levels with 12 added. */
+static float unpack_mxfp4(uint8_t q[32], const hn_mxfp4 *w)
+{
+    for (int i = 0; i < 16; i++) {
+        q[i] = (uint8_t)(hn_e2m1_doubled[w->q[i] & 15] + 12);
+        q[i + 16] = (uint8_t)(hn_e2m1_doubled[w->q[i] >> 4] + 12);
+    }
+    return hn_mxfp4_scale(w->e);
+}
+
 #define MATMUL_32(NAME, BLOCK, UNPACK, OFFSET, FROM, T)                               \
     static void NAME(const hn_mm *m)                                                  \
     {                                                                                 \
@@ -253,6 +263,7 @@ MATMUL_32(matmul_q4_0, hn_q4_0, unpack_q4_0, 8, FROM_ROWS, HN_Q4_0)
 MATMUL_32(matmul_q5_0, hn_q5_0, unpack_q5_0, 16, FROM_ROWS, HN_Q5_0)
 MATMUL_32(matmul_q8_0, hn_q8_0, unpack_q8_0, 128, FROM_ROWS, HN_Q8_0)
 MATMUL_32(matmul_iq4_NL, hn_q4_0, unpack_iq4_NL, 128, FROM_ROWS, HN_IQ4_NL)
+MATMUL_32(matmul_mxfp4, hn_mxfp4, unpack_mxfp4, 12, FROM_ROWS, HN_MXFP4)
 MATMUL_32(packed_q4_0, hn_q4_0, unpack_q4_0, 8, FROM_PACK, HN_Q4_0)
 MATMUL_32(packed_q5_0, hn_q5_0, unpack_q5_0, 16, FROM_PACK, HN_Q5_0)
 MATMUL_32(packed_q8_0, hn_q8_0, unpack_q8_0, 128, FROM_PACK, HN_Q8_0)
@@ -615,7 +626,8 @@ const hn_kernels HN_SCALAR = {
                 [HN_Q5_K] = matmul_q5_K,
                 [HN_Q6_K] = matmul_q6_K,
                 [HN_IQ4_XS] = matmul_iq4_XS,
-                [HN_IQ4_NL] = matmul_iq4_NL },
+                [HN_IQ4_NL] = matmul_iq4_NL,
+                [HN_MXFP4] = matmul_mxfp4 },
     .packed = { [HN_F32] = packed_f32,
                 [HN_F16] = packed_f16,
                 [HN_BF16] = packed_bf16,

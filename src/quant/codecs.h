@@ -38,8 +38,6 @@ static inline int hn_rne(float v)
     return (int)(hn_f32_bits(t) & 0x7FFFFF) - 0x400000;
 }
 
-extern const int8_t hn_e2m1_doubled[16];
-
 /* IQ grids: one word per row, element k in byte k (bits 8k..8k+7). */
 extern const uint64_t hn_grid_iq2xxs[256], hn_grid_iq2xs[512], hn_grid_iq2s[1024];
 extern const uint64_t hn_grid_iq1s[2048]; /* bytes are -1, 0, 1 as s8 */

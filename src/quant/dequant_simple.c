@@ -123,8 +123,7 @@ void hn_deq_q8_K(float *restrict y, const void *src, int64_t n)
 void hn_deq_mxfp4(float *restrict y, const void *src, int64_t n)
 {
     for (const uint8_t *b = src; n > 0; n -= 32, y += 32, b += 17) {
-        uint32_t e = b[0]; /* 2^(e-128), halved because the codes are doubled; e < 2 is subnormal */
-        float d = hn_bits_f32(e < 2 ? 0x200000u << e : (e - 1) << 23);
+        float d = hn_mxfp4_scale(b[0]);
         float level[16];
         for (int c = 0; c < 16; c++) level[c] = d * (float)hn_e2m1_doubled[c];
         for (int i = 0; i < 16; i++) {

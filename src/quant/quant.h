@@ -156,6 +156,10 @@ typedef struct hn_q8_0 {
     uint16_t d;
     int8_t q[32];
 } hn_q8_0;
+typedef struct hn_mxfp4 {
+    uint8_t e;
+    uint8_t q[16];
+} hn_mxfp4;
 typedef struct hn_q4_K {
     uint16_t d, dmin;
     uint8_t s[12];
@@ -179,9 +183,13 @@ typedef struct hn_iq4_XS {
     uint8_t q[128];
 } hn_iq4_XS; /* IQ4_NL has the fields of Q4_0 */
 _Static_assert(sizeof(hn_iq4_XS) == 136, "256-element blocks");
-_Static_assert(sizeof(hn_q4_0) == 18 && sizeof(hn_q5_0) == 22 && sizeof(hn_q8_0) == 34, "32-element blocks");
+_Static_assert(sizeof(hn_q4_0) == 18 && sizeof(hn_q5_0) == 22 && sizeof(hn_q8_0) == 34 && sizeof(hn_mxfp4) == 17,
+               "32-element blocks");
 _Static_assert(sizeof(hn_q4_K) == 144 && sizeof(hn_q5_K) == 176 && sizeof(hn_q6_K) == 210, "256-element blocks");
 
+extern const int8_t hn_e2m1_doubled[16]; /* of MXFP4 and NVFP4 */
+/* The scale of an MXFP4 block, halved because its levels are doubled: 2^(e − 128), subnormal below e = 2. */
+static inline float hn_mxfp4_scale(uint32_t e) { return hn_bits_f32(e < 2 ? 0x200000u << e : (e - 1) << 23); }
 extern const int8_t hn_iq4_levels[16]; /* N of IQ4_NL and IQ4_XS */
 
 /* The eight 6-bit scales and minima of Q4_K and Q5_K from their 12 bytes. */

@@ -196,6 +196,19 @@ else
     skip "no tokenizer" "$ckpt is not there"
 fi
 
+# what is piped in beside -p is not read, and that is said
+mkfifo "$T/told"
+exec 3<>"$T/told"
+"$HONE" run -m "$M" -p x -n 1 --temp 0 <"$T/told" >"$T/out" 2>"$T/err"
+grep -q "piped" "$T/err" && not_ok "an empty pipe beside -p: nothing is said" "$T/err" || ok "an empty pipe beside -p: nothing is said"
+echo "what nobody reads" >&3
+for _with in "-p x" "--ids 1,2" "-p x --chat --chat-template chatml"; do
+    # shellcheck disable=SC2086
+    "$HONE" run -m "$M" $_with -n 1 --temp 0 <"$T/told" >"$T/out" 2>"$T/err"
+    says "a pipe beside $_with: a note" 'note: what is piped in is not read' "$T/err"
+done
+exec 3>&-
+
 # a model that computes NaN is an error, never a text
 if [ -f "$ckpt" ]; then
     "$HONE" convert "$ckpt" --tokenizer "${ckpt%/*}/tok512.bin" -o "$T/nan.gguf" >/dev/null 2>&1
@@ -206,6 +219,10 @@ if [ -f "$ckpt" ]; then
     done | dd of="$T/nan.gguf" bs=1 seek=$(($(wc -c <"$T/nan.gguf") - 256)) conv=notrunc 2>/dev/null
     expect 1 "NaN weights" "$HONE" run -m "$T/nan.gguf" -p Once -n 5 --json
     says "… are named" 'the logit of token [0-9]+ after position [0-9]+ .* is NaN'
+    says "… and the tensor that has one" "nan.gguf: tensor '[a-z_.0-9]+' \\([A-Z0-9]+\\): element [0-9]+ is nan"
+    expect 1 "NaN weights, logits" "$HONE" logits -m "$T/nan.gguf" --ids 1,2
+    says "… name the tensor, too" "tensor '[a-z_.0-9]+' .* is nan.*; so the logit of token"
+    expect 1 "NaN weights, run as JSON" "$HONE" run -m "$T/nan.gguf" -p Once -n 5 --json
     says "… and no result but the error" '^\{"schema":"hone.error/1","code":1,"message":"[^"]*NaN' "$T/out"
 else
     skip "NaN weights" "$ckpt is not there"
