@@ -38,7 +38,7 @@ static void lower(_Atomic int64_t *least, int64_t value)
 static void norm_heads(const hn_kernels *f, const hn_heads *h, float *x, const float *w, int64_t n_head, int64_t d)
 {
     int64_t n = h->norm == HN_HEAD_NORM_FULL ? n_head * d : d;
-    if (h->norm == HN_HEAD_NORM_NONE) return;
+    if (h->norm == HN_HEAD_NORM_NONE || (h->norm != HN_HEAD_NORM_PLAIN && !w)) return; /* the file has none */
     for (int64_t i = 0; i < n_head * d; i += n) f->rms_norm(x + i, x + i, w, n, h->eps);
 }
 

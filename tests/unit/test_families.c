@@ -93,7 +93,7 @@ static float *values_of(const vector *v, const json_t *t, uint64_t ne[4], uint32
 static bool starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
 
 /* How experts lie in a file. */
-typedef enum layout { AS_IS = 0, FUSED, ONE_EACH } layout;
+typedef enum layout { AS_IS = 0, FUSED, ONE_EACH, NO_HEAD_NORMS, HEAD_NORMS_OF_ONE } layout;
 
 static void put_tensor(bb *file, bb *data, const char *name, uint32_t n_dim, const uint64_t ne[4], const float *f)
 {
@@ -149,9 +149,12 @@ static uint64_t put_one(const vector *v, bb *file, bb *data, const json_t *t, la
     bool weight = !strcmp(tail, ".weight"), gate = strstr(name, "ffn_gate_exps") != NULL;
     if (how == FUSED && strstr(name, "ffn_up_exps")) return 0;
     if (how == FUSED && gate) return put_fused(v, file, data, t, tail);
+    bool head_norm = strstr(name, "attn_q_norm") || strstr(name, "attn_k_norm");
+    if (how == NO_HEAD_NORMS && head_norm) return 0;
     uint64_t ne[4], n = 1;
     uint32_t n_dim;
     float *f = values_of(v, t, ne, &n_dim);
+    for (uint64_t i = 0; how == HEAD_NORMS_OF_ONE && head_norm && i < ne[0]; i++) f[i] = 1;
     if (how == ONE_EACH && strstr(name, "_exps") && weight) n = put_each(file, data, name, ne, f);
     else put_tensor(file, data, name, n_dim, ne, f);
     free(f);
@@ -454,10 +457,30 @@ static void missing_keys_are_told_or_mean_what_they_said(void **state)
     free(files);
 }
 
+/* Norms of heads that a file may lack: without them heads are not normed, which is not a norm whose weights are 1. */
+static void absent_norms_are_none(void **state)
+{
+    vector v = load("glm4moe.json");
+    float y[2][MAX_TOK * MAX_VOCAB];
+    for (int i = 0; i < 2; i++) {
+        hone_error err = { 0 };
+        hone_model *model;
+        save_as(&v, tm_path("family.gguf"), NULL, i ? HEAD_NORMS_OF_ONE : NO_HEAD_NORMS);
+        if (hone_model_open(&model, tm_path("family.gguf"), NULL, &err)) fail_msg("%s", err.message);
+        run_model(&v, model, NULL, 1, v.n, HONE_CACHE_F32, y[i]);
+        hone_model_close(model);
+    }
+    double most = 0;
+    for (int i = 0; i < v.n * v.n_vocab; i++) most = fmax(most, fabs((double)y[0][i] - (double)y[1][i]));
+    assert_true(most > 0.01);
+    json_decref(v.j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(families_are_their_vectors),
+        cmocka_unit_test(absent_norms_are_none),
         cmocka_unit_test(missing_keys_are_told_or_mean_what_they_said),
     };
     return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
