@@ -328,7 +328,7 @@ printf 'Who are you?\nMy name is Jacob.\nWhat is my name?\n' >"$T/in"
 if [ -f "$CHAT" ]; then
     cp "$CHAT" "$T/p/share/hone/hone-chat.gguf"
     "$HONE" chat -m "$CHAT" --temp 0 <"$T/in" >"$T/named" 2>"$T/err"
-    expect 0 "hone chat without a model" "$T/p/bin/hone" chat --temp 0 <"$T/in"
+    expect 0 "hone chat without a model" sh -c '"$1" chat --temp 0 <"$2"' x "$T/p/bin/hone" "$T/in"
     same "… talks with the bundled one" "$T/out" "$T/named"
     says "… and says so" 'note: the bundled model, .*/share/hone/hone-chat.gguf; -m FILE takes another' "$T/err"
     says "… which knows its name" '^I am hone-chat' "$T/out"
@@ -336,7 +336,7 @@ if [ -f "$CHAT" ]; then
     expect 0 "hone run --chat, too" "$T/p/bin/hone" run --chat -p "Who are you?" --temp 0
     says "… answers" '^I am hone-chat' "$T/out"
     ln -s ../p/bin/hone "$T/alone/link"
-    expect 0 "by a link to the program" "$T/alone/link" chat --temp 0 <"$T/in"
+    expect 0 "by a link to the program" sh -c '"$1" chat --temp 0 <"$2"' x "$T/alone/link" "$T/in"
     same "… the same" "$T/out" "$T/named"
     expect 0 "-m is another" "$T/p/bin/hone" chat -m "$M" --chat-template chatml --temp 0 -n 4 <"$T/in"
     if grep -q bundled "$T/err"; then not_ok "… of which nothing is said" "$T/err"; else ok "… of which nothing is said"; fi
