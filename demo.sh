@@ -1,6 +1,6 @@
 #!/bin/sh
-# hone in two minutes: installs what is missing, builds, writes a story with the bundled
-# model, measures it on this machine and shows the row that went into the history.
+# hone in two minutes: installs what is missing, builds, talks with the bundled model, writes
+# a story, measures that on this machine and shows the row that went into the history.
 # Asks nothing. Usage: ./demo.sh
 set -eu
 cd "$(dirname "$0")"
@@ -21,7 +21,14 @@ make -j"$(nproc 2>/dev/null || echo 2)" </dev/null
 hone=build/release/hone
 $hone version </dev/null
 
-[ -f "$model" ] || { echo "demo.sh: $model is missing; models/README.md says how it is made" >&2; exit 1; }
+for f in "$model" models/hone-chat.gguf; do
+    [ -f "$f" ] || { echo "demo.sh: $f is missing; models/README.md says how it is made" >&2; exit 1; }
+done
+
+question="Jacob has a dog called Tansy. Greta has a green umbrella. What colour is Greta's umbrella?"
+step "a question to the model that converses (3 MB):  hone run --chat -p \"$question\" --temp 0"
+$hone run --chat -p "$question" --temp 0 </dev/null
+echo
 
 step "a story:  hone run -m $model -p \"Once upon a time\" -n 400 --temp 0.4 -s 3"
 $hone run -m "$model" -p "Once upon a time" -n 400 --temp 0.4 -s 3 </dev/null
@@ -42,5 +49,6 @@ cat <<'NEXT'
 ./build/release/hone models/hone-tiny.gguf "Lily had a"       another story
 ./build/release/hone train -m models/hone-tiny.gguf --data my.txt --epochs 12 --lr 1e-3 --targets all -o mine.gguf
                                                               teach it yours: a text file, an empty line between two
-./build/release/hone MODEL.gguf                               talk with a model; README.md says where to get one
+./build/release/hone chat                                     talk with the bundled model, which knows very little
+./build/release/hone MODEL.gguf                               talk with another; README.md says where to get one
 NEXT

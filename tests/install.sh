@@ -89,10 +89,10 @@ fi
 
 # with MODEL=1 a conversation needs no model's name; no model, and the name is asked for
 printf 'Who are you?\n' >"$T/in"
-run "$D/opt/hone/bin/hone" chat --temp 0 <"$T/in"
+run sh -c '"$1" chat --temp 0 <"$2"' x "$D/opt/hone/bin/hone" "$T/in"
 says "no model installed: hone chat asks for one" "no model; expected -m" "$T/err"
 expect 0 "make install MODEL=1" "$MAKE" B="$B" DESTDIR="$D" PREFIX=/opt/hone MODEL=1 install
-run "$D/opt/hone/bin/hone" chat --temp 0 <"$T/in"
+run sh -c '"$1" chat --temp 0 <"$2"' x "$D/opt/hone/bin/hone" "$T/in"
 says "installed with MODEL=1: hone chat answers" "^I am hone-chat" "$T/out"
 says "and says which model that is" "share/hone/hone-chat.gguf" "$T/err"
 size=$(du -sk "$D/opt/hone/share/hone" | cut -f1)

@@ -321,6 +321,33 @@ printf 'wait > \nsignal TERM\n' >"$T/steps"
 pty -m "$M" <"$T/steps"
 is "SIGTERM at the prompt: exit 6" $rc 6
 
+# ---- without -m: the model that comes with the program ---------------------------------------------------------
+mkdir -p "$T/p/bin" "$T/p/share/hone" "$T/alone"
+cp "$HONE" "$T/p/bin/hone" && cp "$HONE" "$T/alone/hone"
+printf 'Who are you?\nMy name is Jacob.\nWhat is my name?\n' >"$T/in"
+if [ -f "$CHAT" ]; then
+    cp "$CHAT" "$T/p/share/hone/hone-chat.gguf"
+    "$HONE" chat -m "$CHAT" --temp 0 <"$T/in" >"$T/named" 2>"$T/err"
+    expect 0 "hone chat without a model" sh -c '"$1" chat --temp 0 <"$2"' x "$T/p/bin/hone" "$T/in"
+    same "… talks with the bundled one" "$T/out" "$T/named"
+    says "… and says so" 'note: the bundled model, .*/share/hone/hone-chat.gguf; -m FILE takes another' "$T/err"
+    says "… which knows its name" '^I am hone-chat' "$T/out"
+    says "… and the other's" 'Jacob' "$T/out"
+    expect 0 "hone run --chat, too" "$T/p/bin/hone" run --chat -p "Who are you?" --temp 0
+    says "… answers" '^I am hone-chat' "$T/out"
+    ln -s ../p/bin/hone "$T/alone/link"
+    expect 0 "by a link to the program" sh -c '"$1" chat --temp 0 <"$2"' x "$T/alone/link" "$T/in"
+    same "… the same" "$T/out" "$T/named"
+    expect 0 "-m is another" "$T/p/bin/hone" chat -m "$M" --chat-template chatml --temp 0 -n 4 <"$T/in"
+    if grep -q bundled "$T/err"; then not_ok "… of which nothing is said" "$T/err"; else ok "… of which nothing is said"; fi
+else
+    skip "the bundled model" "$CHAT is not there"
+fi
+expect 2 "hone run without --chat asks for a model" "$T/p/bin/hone" run -p "Who are you?"
+says "… by its option" 'no model; expected -m'
+expect 2 "so does hone chat where there is none" "$T/alone/hone" chat <"$T/in"
+says "… by its option" 'no model; expected -m'
+
 # ---- refusals ----------------------------------------------------------------------------------------------
 expect 3 "a model without a template" "$HONE" chat -m "$M"
 says "… says what to do" 'no chat template.*chatml'

@@ -9,6 +9,7 @@ export XDG_STATE_HOME
 n_check=0
 n_bad=0
 TINY=models/hone-tiny.gguf
+CHAT=models/hone-chat.gguf
 
 ok() { # ok WHAT
     n_check=$((n_check + 1))

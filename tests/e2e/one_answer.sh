@@ -59,6 +59,7 @@ one() { # one NAME MODEL IDS
 }
 
 if [ -f "$TINY" ]; then one "hone-tiny" "$TINY" "$(ids 80 400 1)"; else skip "hone-tiny" "$TINY is not there"; fi
+if [ -f "$CHAT" ]; then one "hone-chat" "$CHAT" "$(ids 80 400 1)"; else skip "hone-chat" "$CHAT is not there"; fi
 for pair in llama:Q4_K_M llama:Q5_K_M llama:F32 qwen2:Q8_0 qwen2:Q4_0 qwen3:F16 qwen3:BF16 qwen3:Q6_K; do
     m=$T/${pair%:*}-${pair#*:}.gguf
     expect 0 "synth $pair" "$HONE" synth --config "tests/cross/${pair%:*}.json" --type "${pair#*:}" --seed 3 -o "$m"
