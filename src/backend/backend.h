@@ -31,6 +31,13 @@ typedef enum hn_role {
     HN_ROLE_ATTN_KV_A,
     HN_ROLE_ATTN_K_B,
     HN_ROLE_ATTN_V_B,
+    /* recurrent layers of hybrids */
+    HN_ROLE_SSM_IN,
+    HN_ROLE_SSM_OUT,
+    HN_ROLE_GDN_QKV,
+    HN_ROLE_GDN_GATE,
+    HN_ROLE_GDN_BETA,
+    HN_ROLE_GDN_ALPHA,
     /* RWKV: time mix, the factors of its low-rank pairs, channel mix */
     HN_ROLE_TIME_R,
     HN_ROLE_TIME_K,
@@ -164,12 +171,14 @@ static inline size_t hn_kv_at(const hn_kv *kv, uint32_t page, int64_t head)
     return (size_t)page * kv->page_bytes + (size_t)head * kv->head_bytes;
 }
 
-/* The state of one recurrent layer, f32: the inputs that time mix and channel mix saw last, a_prev[n_embd] and
- * f_prev[n_embd], and S [n_head][n key][n value]. A sequence has its states in one block, which has a number. */
+/* The state of one recurrent layer, f32. RWKV: the inputs that time mix and channel mix saw last, a_prev[n_embd] and
+ * f_prev[n_embd], and S [n_head][n key][n value]; of others S alone, as their kernels have it. A sequence has its
+ * states in one block, which has a number. */
 typedef struct hn_state {
     hn_buf *mem;
     size_t at;           /* floats to this layer in block 0 */
     size_t block_floats; /* from one block to the next */
+    size_t conv_at;      /* floats to the tails of its convolutions: rows [taps − 1][n], the oldest first */
     int64_t n_embd;
 } hn_state;
 enum { HN_PREV_TIME_MIX = 0, HN_PREV_CHANNEL_MIX = 1 };
@@ -270,6 +279,7 @@ typedef struct hn_temperature {
 /* What becomes of the queries, keys and values of a step before attention. */
 typedef struct hn_heads {
     hn_buf *q, *k;                /* [n_tok, n_head·d], [n_tok, n_head_kv·d]; changed in place */
+    const hn_buf *q_gate;         /* [n_tok, n_head][2][d]: q takes the former halves first; or NULL */
     const hn_buf *v;              /* [n_tok, n_head_kv·d] */
     const float *q_norm, *k_norm; /* of norm */
     hn_head_norm norm;
@@ -281,6 +291,46 @@ typedef struct hn_heads {
     float eps;
     hn_temperature temperature; /* at last */
 } hn_heads;
+
+/* A causal convolution of each channel by itself over the rows of a sequence (hn_conv_row): x, first times in_gate
+ * where that is given, which changes it; what comes out, times out_gate, to y, or to act, for `which` rows alone. The last
+ * rows of each sequence stay in its tail. */
+typedef struct hn_conv {
+    hn_buf *x; /* [n_tok, n]; as are the gates */
+    const hn_buf *in_gate, *out_gate;
+    const float *w, *b; /* [taps][n]; [n] or NULL */
+    hn_buf *y;          /* [n_tok, n], not x; or */
+    hn_act *act;
+    int64_t n;
+    size_t tail; /* floats to its own among the tails of the layer */
+    int32_t taps;
+    bool silu;
+    hn_which which; /* of act */
+} hn_conv;
+
+/* The gated delta rule over a step (hn_delta_head). Queries and keys belong to n_head_k heads, values, decay and gate
+ * to n_head: head j takes those of head j mod n_head_k where they are tiled, else of j / (n_head / n_head_k). */
+typedef struct hn_delta_rule {
+    const hn_buf *q, *k, *v; /* rows of *_stride floats, the part begins at *_at */
+    int64_t stride, q_at, k_at, v_at;
+    const hn_buf *decay, *beta; /* [n_tok, n_head], decay [n_tok, n_head·n] where each key has its own */
+    const hn_buf *gate;         /* [n_tok, n_head·n] */
+    const float *a, *norm;      /* [n_head], [n] */
+    int32_t n_head, n_head_k, n;
+    bool tiled, each, sigmoid;
+    float eps;
+    hn_which which;
+} hn_delta_rule;
+
+/* Mamba-2's recurrence over a step (hn_ssm_head), then y·silu(z) and, where norm is given, RMSNorm of the channels of
+ * each group. Rows of xbc are x [n_head·p], b [n_group·n], c [n_group·n]; the heads of a group stand together. */
+typedef struct hn_ssm {
+    const hn_buf *xbc, *dt, *z; /* dt [n_tok, n_head], z [n_tok, n_head·p] */
+    const float *a, *d, *norm;  /* [n_head], [n_head], [n_head·p] or NULL */
+    int32_t n_head, p, n, n_group;
+    float eps;
+    hn_which which;
+} hn_ssm;
 
 /* The same with latent rows (DeepSeek-V2, 2024), which are key and value of all heads: what keys and values were
  * compressed to, and a part that turns. */
@@ -312,7 +362,8 @@ typedef struct hn_head_product {
 
 /* Causal attention of each row over its own sequence. */
 typedef struct hn_attention {
-    const hn_buf *q; /* [all rows, n_head·d] */
+    const hn_buf *q;    /* [all rows, n_head·d] */
+    const hn_buf *gate; /* [all rows, n_head][2][d]: what comes out is multiplied by σ of the latter halves; or NULL */
     int64_t n_head;
     float scale;       /* of scores */
     float cap;         /* scores become tanh(s·(1/cap))·cap; 0: they do not */
@@ -472,6 +523,10 @@ typedef struct hn_backend_ops {
     void (*token_shift)(hn_backend *b, const hn_shift *s, const hn_state *state);
     /* act = m's output; the states advance over the rows of their sequences */
     void (*time_mix)(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_state *state);
+    void (*conv)(hn_backend *b, const hn_conv *c, const hn_state *state);
+    /* act = what comes out of `which` rows, [rows, n_head·n]; the states advance over all */
+    void (*delta)(hn_backend *b, hn_act *act, const hn_delta_rule *d, const hn_state *state);
+    void (*ssm)(hn_backend *b, hn_act *act, const hn_ssm *m, const hn_state *state); /* likewise, [rows, n_head·p] */
     /* W·act to host memory [n_tok, n_vocab], which may be read after step_end */
     void (*logits)(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail);
 } hn_backend_ops;
@@ -515,6 +570,9 @@ typedef enum hn_op_kind {
     HN_OP_NORM,
     HN_OP_TOKEN_SHIFT,
     HN_OP_TIME_MIX,
+    HN_OP_CONV,
+    HN_OP_DELTA,
+    HN_OP_SSM,
     HN_OP_SCALE,
     HN_OP_ADD_NORM,
     HN_OP_ADD,
@@ -532,7 +590,7 @@ typedef struct hn_op_event {
     const hn_weight *w[HN_MAX_PRODUCT]; /* what the model handed over; as is kv */
     const hn_kv *kv;                    /* heads, attention; else NULL */
     hn_which which;                     /* attention: of the step's rows */
-    int64_t n_head, n, window;          /* n: time_mix's head size; window: attention's */
+    int64_t n_head, n, window;          /* n: floats of a head's state by its channels; window: attention's */
     int64_t n_tok;
     uint64_t start_ns, end_ns;  /* CLOCK_MONOTONIC_RAW */
     uint64_t bytes;             /* of weights and cache read, each once; activations are not counted */

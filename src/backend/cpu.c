@@ -1,6 +1,6 @@
 /* The CPU backend: its life, its memory, and what is done to rows. Owns the scratch of each thread and how rows are cut
  * into chunks for the pool; refuses to know what is computed with them. Products are cpu_product.c's, attention
- * cpu_attn.c's, recurrences cpu_rwkv.c's. */
+ * cpu_attn.c's, recurrences cpu_rwkv.c's and cpu_recurrent.c's. */
 #include "backend/cpu.h"
 #include "backend/registry.h"
 
@@ -474,6 +474,9 @@ static const hn_backend_ops cpu_ops = {
     .attention = cpu_attention,
     .token_shift = cpu_token_shift,
     .time_mix = cpu_time_mix,
+    .conv = cpu_conv,
+    .delta = cpu_delta,
+    .ssm = cpu_ssm,
     .logits = cpu_logits,
 };
 

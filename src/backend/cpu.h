@@ -130,4 +130,9 @@ void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_k
 void cpu_token_shift(hn_backend *b, const hn_shift *s, const hn_state *state);
 void cpu_time_mix(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_state *state);
 
+/* cpu_recurrent.c */
+void cpu_conv(hn_backend *b, const hn_conv *v, const hn_state *state);
+void cpu_delta(hn_backend *b, hn_act *act, const hn_delta_rule *d, const hn_state *state);
+void cpu_ssm(hn_backend *b, hn_act *act, const hn_ssm *m, const hn_state *state);
+
 #endif

@@ -63,6 +63,8 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     const float *cs = h->cs ? h->cs->p + t * h->n_rot : NULL, *v = h->v->p + t * kv->n_head_kv * d;
     float *q = h->q->p + t * h->n_head * d, *k = h->k->p + t * kv->n_head_kv * d;
     char *mem = (char *)kv->mem->p + page;
+    for (int64_t i = 0; h->q_gate && i < h->n_head; i++)
+        memcpy(q + i * d, h->q_gate->p + (t * h->n_head + i) * 2 * d, (size_t)d * sizeof *q);
     for (int after = 0; after < 2; after++) {
         if (h->norm_after == after) {
             norm_heads(f, h, q, h->q_norm, h->n_head, d);
@@ -236,10 +238,50 @@ static void attn_split_chunk(void *arg, int64_t chunk, int32_t thread)
         c->k->attn_merge(a.out + g * d_v, parts + g * (d_v + 2), one, n_split, d_v, a.sink ? a.sink + g : NULL);
 }
 
+/* What came out of row i, times σ(gate): by pieces, of which the gate's is mapped apart. */
+static void gate_row(void *arg, int64_t i, int32_t thread)
+{
+    enum { PIECE = 256 };
+    attn_job *j = arg;
+    int64_t d = j->kv->d;
+    const float *gate = j->a->gate->p + batch_row(j, i) * j->n_head * 2 * d + d;
+    float g[PIECE], *out = j->out + i * j->out_stride;
+    for (int64_t h = 0; h < j->n_head; h++, gate += 2 * d, out += d)
+        for (int64_t k = 0; k < d; k += PIECE) {
+            int64_t n = d - k < PIECE ? d - k : PIECE;
+            memcpy(g, gate + k, (size_t)n * sizeof *g);
+            j->c->k->map[HN_MAP_SIGMOID](g, n);
+            for (int64_t e = 0; e < n; e++) out[k + e] *= g[e];
+        }
+}
+
+static void attend(cpu_backend *c, attn_job *j)
+{
+    int64_t n = j->n, group = j->n_head / j->kv->n_head_kv;
+    for (int64_t i = 0, seen; i < n; i++) {
+        first_split(j, j->rows[batch_row(j, i)].pos, &seen);
+        if (seen > j->n_split) j->n_split = seen;
+    }
+    int64_t units = n * j->kv->n_head_kv;
+    j->run = cpu_div_up(units * j->n_split, (int64_t)c->n_threads * ATTN_RUNS);
+    if (c->n_threads > 1 && n <= CPU_SPLIT_TOK && j->run < j->n_split) {
+        j->n_run = cpu_div_up(j->n_split, j->run);
+        for (int64_t u = 0; u < units; u++) atomic_store_explicit(&c->parts_done[u], 0, memory_order_relaxed);
+        hn_pool_run(c->p.pool, attn_split_chunk, j, units * j->n_run);
+        return;
+    }
+    /* tiles as tall as they may be, but enough of them for the threads */
+    int64_t fair = n * j->kv->n_head_kv / ((int64_t)c->n_threads * 4);
+    j->tile = ATTN_TILE / group < 1 ? 1 : ATTN_TILE / group;
+    if (j->tile > fair) j->tile = fair < 1 ? 1 : fair;
+    j->n_tile = cpu_div_up(n, j->tile);
+    hn_pool_run(c->p.pool, attn_chunk, j, j->n_tile * j->kv->n_head_kv);
+}
+
 void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_kv *kv)
 {
     cpu_backend *c = cpu_self(b);
-    int64_t n = cpu_n_rows(c, a->which), group = a->n_head / kv->n_head_kv, d_v = a->d_v ? a->d_v : kv->d;
+    int64_t n = cpu_n_rows(c, a->which), d_v = a->d_v ? a->d_v : kv->d;
     attn_job j = { .c = c,
                    .out = act->f32,
                    .out_stride = (int64_t)hn_f32_stride(a->n_head * d_v),
@@ -253,22 +295,6 @@ void cpu_attention(hn_backend *b, hn_act *act, const hn_attention *a, const hn_k
                    .fn = (a->d_v ? c->k->attn_latent : c->k->attn)[kv->type],
                    .a = a };
     cpu_act_begin(c, act, a->n_head * d_v, n);
-    for (int64_t i = 0, seen; i < n; i++) {
-        first_split(&j, j.rows[batch_row(&j, i)].pos, &seen);
-        if (seen > j.n_split) j.n_split = seen;
-    }
-    int64_t units = n * kv->n_head_kv;
-    j.run = cpu_div_up(units * j.n_split, (int64_t)c->n_threads * ATTN_RUNS);
-    if (c->n_threads > 1 && n <= CPU_SPLIT_TOK && j.run < j.n_split) {
-        j.n_run = cpu_div_up(j.n_split, j.run);
-        for (int64_t u = 0; u < units; u++) atomic_store_explicit(&c->parts_done[u], 0, memory_order_relaxed);
-        hn_pool_run(c->p.pool, attn_split_chunk, &j, units * j.n_run);
-        return;
-    }
-    /* tiles as tall as they may be, but enough of them for the threads */
-    int64_t fair = n * kv->n_head_kv / ((int64_t)c->n_threads * 4);
-    j.tile = ATTN_TILE / group < 1 ? 1 : ATTN_TILE / group;
-    if (j.tile > fair) j.tile = fair < 1 ? 1 : fair;
-    j.n_tile = cpu_div_up(n, j.tile);
-    hn_pool_run(c->p.pool, attn_chunk, &j, j.n_tile * kv->n_head_kv);
+    attend(c, &j);
+    if (a->gate) cpu_for_rows(c, gate_row, &j, n);
 }

@@ -64,13 +64,13 @@ static void add_attention(hn_op_event *e, const hn_step_block *step)
     e->ops_float = 4.0 * (double)e->kv->d * (double)e->n_head * n_kv;
 }
 
-/* A sequence's state is read and written once; every token passes over it: five operations an element. */
-static void add_time_mix(hn_op_event *e, const hn_step_block *step)
+/* A sequence's state is read and written once; every token passes over it: so many operations an element. */
+static void add_states(hn_op_event *e, const hn_step_block *step, double ops)
 {
-    uint64_t one = (uint64_t)e->n_head * (uint64_t)e->n * (uint64_t)e->n;
+    uint64_t one = (uint64_t)e->n_head * (uint64_t)e->n;
     for (int64_t i = 0; i < e->n_tok; i++)
         if (step->rows[i].prev < 0) e->bytes += 2 * one * sizeof(float);
-    e->ops_float = 10.0 * (double)one * (double)e->n_tok;
+    e->ops_float = ops * (double)one * (double)e->n_tok;
 }
 
 static void count(hn_op_event *e, const hn_step_block *step)
@@ -82,7 +82,9 @@ static void count(hn_op_event *e, const hn_step_block *step)
     if (e->op == HN_OP_EMBED)
         e->bytes = (w->packed ? w->group_bytes / HN_PACK_ROWS : w->row_bytes) * (uint64_t)e->n_tok;
     else if (e->op == HN_OP_ATTENTION) add_attention(e, step);
-    else if (e->op == HN_OP_TIME_MIX) add_time_mix(e, step);
+    else if (e->op == HN_OP_TIME_MIX) add_states(e, step, 10);
+    else if (e->op == HN_OP_DELTA) add_states(e, step, 8);
+    else if (e->op == HN_OP_SSM) add_states(e, step, 5);
     else
         for (int i = 0; i < e->n_weight; i++) add_product(e, step, e->w[i]);
 }
@@ -98,7 +100,8 @@ static const char *const op_names[HN_OP_KINDS] = {
     [HN_OP_TIME_MIX] = "wkv",          [HN_OP_TOKEN_SHIFT] = "token_shift",
     [HN_OP_ADD_NORM] = "add_norm",     [HN_OP_ADD] = "add",
     [HN_OP_ROUTE] = "router",          [HN_OP_MOE_GLU] = "experts_gate_up",
-    [HN_OP_MOE_DOWN] = "experts_down",
+    [HN_OP_MOE_DOWN] = "experts_down", [HN_OP_CONV] = "conv",
+    [HN_OP_DELTA] = "delta",           [HN_OP_SSM] = "ssm",
 };
 
 /* A product by its weight, and several by the first. */
@@ -125,6 +128,9 @@ static const struct {
     [HN_ROLE_SHARED_UP] = { "ffn_up_shexp", "ffn_up_shexp" },
     [HN_ROLE_SHARED_DOWN] = { "ffn_down_shexp", "ffn_down_shexp" },
     [HN_ROLE_SHARED_ROUTER] = { "ffn_gate_inp_shexp", "ffn_gate_inp_shexp" },
+    [HN_ROLE_SSM_IN] = { "ssm_in", "ssm_in" },
+    [HN_ROLE_SSM_OUT] = { "ssm_out", "ssm_out" },
+    [HN_ROLE_GDN_QKV] = { "gdn_qkv", "gdn_in" },
     [HN_ROLE_TIME_R] = { "time_mix_receptance", "time_mix_in" },
     [HN_ROLE_LOW_OUT] = { "time_mix_g2", "time_mix_low_rank" },
     [HN_ROLE_DECAY_OUT] = { "time_mix_decay_w2", "time_mix_low_rank" },
@@ -391,7 +397,29 @@ static void time_mix(hn_backend *b, hn_act *act, const hn_time_mix *m, const hn_
     TIMED(time_mix(in, act, m, state));
     hn_op_event *e = record(p, HN_OP_TIME_MIX, n_rows(p, HN_ALL), start, end);
     e->n_head = m->n_head;
-    e->n = m->n;
+    e->n = (int64_t)m->n * m->n;
+}
+
+static void conv(hn_backend *b, const hn_conv *c, const hn_state *state)
+{
+    TIMED(conv(in, c, state));
+    record(p, HN_OP_CONV, n_rows(p, HN_ALL), start, end);
+}
+
+static void delta(hn_backend *b, hn_act *act, const hn_delta_rule *d, const hn_state *state)
+{
+    TIMED(delta(in, act, d, state));
+    hn_op_event *e = record(p, HN_OP_DELTA, n_rows(p, HN_ALL), start, end);
+    e->n_head = d->n_head;
+    e->n = (int64_t)d->n * d->n;
+}
+
+static void ssm(hn_backend *b, hn_act *act, const hn_ssm *m, const hn_state *state)
+{
+    TIMED(ssm(in, act, m, state));
+    hn_op_event *e = record(p, HN_OP_SSM, n_rows(p, HN_ALL), start, end);
+    e->n_head = m->n_head;
+    e->n = (int64_t)m->p * m->n;
 }
 
 static void logits(hn_backend *b, float *host, hn_act *act, const hn_weight *w, hn_logits_tail tail)
@@ -442,6 +470,9 @@ static const hn_backend_ops profile_ops = {
     .attention = attention,
     .token_shift = token_shift,
     .time_mix = time_mix,
+    .conv = conv,
+    .delta = delta,
+    .ssm = ssm,
     .logits = logits,
 };
 

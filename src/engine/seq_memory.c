@@ -248,7 +248,11 @@ hn_kv hn_memory_kv(const hn_seq_memory *m, int32_t il)
 hn_state hn_memory_state(const hn_seq_memory *m, int32_t il, int64_t n_embd)
 {
     return (hn_state){
-        .mem = m->states.mem, .at = (size_t)m->state_at[il], .block_floats = (size_t)m->state_floats, .n_embd = n_embd
+        .mem = m->states.mem,
+        .at = (size_t)m->state_at[il],
+        .block_floats = (size_t)m->state_floats,
+        .conv_at = (size_t)m->state_at[il] + (size_t)m->p.layer[il].state_floats,
+        .n_embd = n_embd,
     };
 }
 

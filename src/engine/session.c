@@ -31,6 +31,14 @@ static void attention_sizes(const hone_model *m, hn_backend_params *p)
     }
 }
 
+/* The longest row that any weight has. */
+static int64_t longest_row(const hone_model *m)
+{
+    int64_t most = m->hp.n_embd;
+    for (int32_t i = 0; i < m->n_weight; i++) most = m->weight[i]->n_in > most ? m->weight[i]->n_in : most;
+    return most;
+}
+
 static int64_t widest_ff(const hn_hparams *hp) { return max3(hp->n_ff, hp->moe.n_ff, hp->moe.n_ff_shared); }
 
 /* A backend that knows the model. */
@@ -43,7 +51,7 @@ static hone_status open_backend(hone_session *s, hone_error *err)
                             .threads_many = ctx->n_threads_batch,
                             .level = ctx->level,
                             .n_tok = s->n_chunk,
-                            .max_n_in = max3(hp->n_embd, (int64_t)hp->n_head * hp->head_dim, widest_ff(hp)),
+                            .max_n_in = max3(longest_row(s->model), (int64_t)hp->n_head * hp->head_dim, widest_ff(hp)),
                             .max_n_out = max3(hp->n_embd, widest_ff(hp), hp->moe.n_used * ((int64_t)hp->moe.n_ff + 32)),
                             .n_ctx = s->n_ctx,
                             .n_expert = hp->moe.n_expert,
@@ -77,7 +85,7 @@ static hone_status check_params(const hone_model *m, hone_session_params *p, hon
 {
     const hn_hparams *hp = &m->hp;
     if (p->n_ctx == 0)
-        p->n_ctx = hn_has_state(m) ? HN_MAX_CTX : hp->n_ctx_train < DEFAULT_CTX ? hp->n_ctx_train : DEFAULT_CTX;
+        p->n_ctx = !hn_has_positions(m) ? HN_MAX_CTX : hp->n_ctx_train < DEFAULT_CTX ? hp->n_ctx_train : DEFAULT_CTX;
     if (p->n_checkpoints == 0) p->n_checkpoints = DEFAULT_CHECKPOINTS;
     if (p->n_seq == 0) p->n_seq = 1;
     if (p->n_chunk == 0) p->n_chunk = DEFAULT_CHUNK;
@@ -118,7 +126,7 @@ static hone_status plan_memory(const hone_session *s, hn_memory_params *mp, uint
         if (!mp->budget) mp->budget = have && need.all > have - *scratch ? have - *scratch : need.all;
         return HONE_OK;
     }
-    return hn_has_state(s->model)
+    return !hn_has_positions(s->model)
                ? HN_FAIL(err, HONE_E_NOMEM,
                          "the states of %d sequences need %.1f GiB and scratch %.1f GiB, %.1f GiB are available; use "
                          "fewer sequences or a smaller chunk",

@@ -35,6 +35,9 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
         if (src->map[i]) dst->map[i] = src->map[i];
     if (src->wkv6) dst->wkv6 = src->wkv6;
     if (src->wkv7) dst->wkv7 = src->wkv7;
+    if (src->conv) dst->conv = src->conv;
+    if (src->ssm) dst->ssm = src->ssm;
+    if (src->delta) dst->delta = src->delta;
     for (int t = 0; t < HN_CACHE_TYPES; t++) {
         if (src->attn[t]) dst->attn[t] = src->attn[t];
         if (src->attn_latent[t]) dst->attn_latent[t] = src->attn_latent[t];

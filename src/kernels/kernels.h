@@ -194,6 +194,49 @@ typedef struct hn_wkv {
 } hn_wkv;
 typedef void hn_wkv_fn(const hn_wkv *a);
 
+/* ---- recurrences of hybrids ------------------------------------------------------------ */
+
+enum { HN_MAX_TAPS = 16 };
+
+/* One row of a causal convolution of each channel by itself: s = chain of fma(w[j], x[j]) over ascending taps j, the
+ * oldest first, from +0; then + b; then silu(s) where it is asked for. */
+typedef struct hn_conv_row {
+    float *y;
+    const float *const *x; /* [taps] rows of n, the newest last */
+    const float *w, *b;    /* tap j of channel c at w[j·ldw + c]; b [n] or NULL */
+    int64_t n, ldw;
+    int32_t taps;
+    bool silu;
+} hn_conv_row;
+typedef void hn_conv_fn(const hn_conv_row *a);
+
+/* One token of one head of Mamba-2 (Dao and Gu 2024), p channels, n states of each, s [n][p]:
+ *   s[j][i] = fma(s[j][i], decay, (dt·x_i)·b_j);  y_i = chain of fma(s[j][i], c_j) over ascending j from +0;
+ *   y_i = fma(d, x_i, y_i) */
+typedef struct hn_ssm_head {
+    float *s, *y;
+    const float *x, *b, *c;
+    float dt, decay, d;
+    int32_t p, n;
+} hn_ssm_head;
+typedef void hn_ssm_fn(const hn_ssm_head *a);
+
+/* One token of one head of the gated delta rule (Yang et al. 2024), n ≤ HN_MAX_WKV keys and values, s [n key][n value];
+ * with a decay for each key it is Kimi's (2025). Sums of squares and the norm are by the float rule.
+ *   q = (q·(1/sqrt(Σq² + eps)))·(1/√n);  k = k·(1/sqrt(Σk² + eps));  g_j = exp(a·decay_j), or, of all, exp(a·decay_0)
+ *   t_ji = s[j][i]·g_j;  z_i = chain of fma(t_ji, k_j) over ascending j from +0;  d_i = beta·(v_i − z_i)
+ *   s[j][i] = fma(k_j, d_i, t_ji);  o_i = chain of fma(s[j][i], q_j);  out = rms_norm(o, norm)·map(gate) */
+typedef struct hn_delta_head {
+    float *s, *out;
+    const float *q, *k, *v, *gate, *norm;
+    const float *decay; /* [n] if each, else [1] */
+    float a, beta, eps;
+    bool each;
+    bool sigmoid; /* is the map of gate; else silu */
+    int32_t n;
+} hn_delta_head;
+typedef void hn_delta_fn(const hn_delta_head *a);
+
 /* ---- products of training (train/gemm.c) ---------------------------------------------------- */
 
 enum { HN_GEMM_ROWS = 6, HN_GEMM_COLS = 64, HN_GEMM_K = 256 };
@@ -244,7 +287,7 @@ typedef struct hn_kernels {
     void (*quantize32)(void *dst, const float *x, int64_t n);
     /* y = (x · (1/sqrt(Σx²/n + eps))) · w; w may be NULL: 1 */
     void (*rms_norm)(float *y, const float *x, const float *w, int64_t n, float eps);
-    /* y = (g / (1 + exp(−g))) · u; y may be g */
+    /* y = (g / (1 + exp(−g))) · u; y may be g or u */
     void (*silu_mul)(float *y, const float *g, const float *u, int64_t n);
     /* y = (g / (1 + exp(−2z))) · u, z = 0.79788456·fma(0.044715·(g·g), g, g): the tanh form of GELU; y may be g */
     void (*gelu_mul)(float *y, const float *g, const float *u, int64_t n);
@@ -265,6 +308,9 @@ typedef struct hn_kernels {
     void (*lerp)(float *y, const float *h, const float *prev, const float *lerp, const float *delta, int64_t n);
     void (*map[HN_MAP_KINDS])(float *y, int64_t n); /* in place; NONE is NULL */
     hn_wkv_fn *wkv6, *wkv7;
+    hn_conv_fn *conv;
+    hn_ssm_fn *ssm;
+    hn_delta_fn *delta;
     hn_attn_fn *attn[HN_CACHE_TYPES], *attn_latent[HN_CACHE_TYPES];
     /* out = the merge of n_split partial results, stride floats apart, and of *sink (NULL: none) */
     void (*attn_merge)(float *out, const float *part, int64_t stride, int64_t n_split, int64_t d, const float *sink);
@@ -369,6 +415,16 @@ static inline float hn_oai_inline(float g, float u)
     u = HN_OAI_LIMIT < u ? HN_OAI_LIMIT : u;
     u = -HN_OAI_LIMIT > u ? -HN_OAI_LIMIT : u;
     return g / (1.0f + hn_exp_inline(-HN_OAI_ALPHA * g)) * (u + 1.0f);
+}
+
+/* log(1 + t) for t in [0, 1]: 2·atanh(t/(2 + t)) by its series in s = t/(2 + t) ≤ 1/3, whose next term is
+ * below 2^-30. */
+#define HN_LOG1P_C(k) (2.0f / (float)(2 * (k) + 1))
+static inline float hn_softplus_inline(float x)
+{
+    float t = hn_exp_inline(x < 0.0f ? x : -x), s = t / (2.0f + t), z = s * s, p = HN_LOG1P_C(8);
+    for (int k = 7; k >= 1; k--) p = fmaf(p, z, HN_LOG1P_C(k));
+    return (x < 0.0f ? 0.0f : x) + fmaf(s * z, p, s + s);
 }
 
 static inline float hn_tanh_inline(float x)

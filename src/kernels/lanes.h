@@ -145,6 +145,7 @@ static void quantize32(void *dst, const float *x, int64_t n)
 #include "kernels/lanes_lora.h"
 #include "kernels/lanes_attn.h"
 #include "kernels/lanes_rwkv.h"
+#include "kernels/lanes_recurrent.h"
 #include "kernels/lanes_train.h"
 
 /* The table of a level: its integer matmuls bear these names too; it may add more. */
@@ -162,5 +163,5 @@ static void quantize32(void *dst, const float *x, int64_t n)
                                   HN_LEVEL_MATMUL },                                                               \
         .packed = { HN_LEVEL_PACKED }, .low_rank = low_rank, .quantize256 = quantize256, .quantize32 = quantize32, \
         .rms_norm = rms_norm, .silu_mul = silu_mul, .gelu_mul = gelu_mul, .oai_mul = oai_mul, .exp = exp_many,     \
-        HN_LANES_RWKV, HN_LANES_TRAIN, HN_LANES_ATTN                                                               \
+        HN_LANES_RWKV, HN_LANES_RECURRENT, HN_LANES_TRAIN, HN_LANES_ATTN                                           \
     }

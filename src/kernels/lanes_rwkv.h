@@ -90,11 +90,20 @@ HN_INLINE float sqrelu_of(float x)
     float p = x < 0.0f ? 0.0f : x;
     return p * p;
 }
+HN_INLINE v16 v16_softplus(v16 x)
+{
+    v16 zero = v16_zero(), t = v16_exp(v16_where_less(x, zero, x, v16_neg(x))),
+        s = v16_div(t, v16_add(v16_set1(2.0f), t));
+    v16 z = v16_mul(s, s), p = v16_set1(HN_LOG1P_C(8));
+    HN_UNROLL_FOR(int k = 7; k >= 1; k--) p = v16_fma(p, z, v16_set1(HN_LOG1P_C(k)));
+    return v16_add(v16_where_less(x, zero, zero, x), v16_fma(v16_mul(s, z), p, v16_add(s, s)));
+}
 MAP(map_tanh, v16_tanh, hn_tanh_inline)
 MAP(map_sigmoid, v16_sigmoid, hn_sigmoid_inline)
 MAP(map_silu, v16_silu, silu_of)
 MAP(map_sqrelu, v16_sqrelu, sqrelu_of)
 MAP(map_gelu, v16_gelu, hn_gelu_inline)
+MAP(map_softplus, v16_softplus, hn_softplus_inline)
 
 /* ---- recurrences ----------------------------------------------------------------------------------- */
 
@@ -221,10 +230,7 @@ ON_STACK static void wkv6(const hn_wkv *a)
     for (; j < n; j++) a->out[j] = a->out[j] * a->g[j];
 }
 
-#define HN_LANES_RWKV                                                   \
-    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7, \
-    .map = { [HN_MAP_TANH] = map_tanh,                                  \
-             [HN_MAP_SIGMOID] = map_sigmoid,                            \
-             [HN_MAP_SILU] = map_silu,                                  \
-             [HN_MAP_SQRELU] = map_sqrelu,                              \
-             [HN_MAP_GELU] = map_gelu }
+#define HN_LANES_RWKV                                                                                \
+    .layer_norm = layer_norm, .lerp = lerp, .wkv6 = wkv6, .wkv7 = wkv7,                              \
+    .map = { [HN_MAP_TANH] = map_tanh,     [HN_MAP_SIGMOID] = map_sigmoid, [HN_MAP_SILU] = map_silu, \
+             [HN_MAP_SQRELU] = map_sqrelu, [HN_MAP_GELU] = map_gelu,       [HN_MAP_SOFTPLUS] = map_softplus }

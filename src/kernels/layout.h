@@ -66,6 +66,7 @@ typedef enum hn_map {
     HN_MAP_SILU,
     HN_MAP_SQRELU,
     HN_MAP_GELU,
+    HN_MAP_SOFTPLUS,
     HN_MAP_KINDS
 } hn_map;
 

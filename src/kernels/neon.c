@@ -248,6 +248,7 @@ const hn_kernels hn_kernels_neon = {
     .oai_mul = oai_mul,
     .exp = exp_many,
     HN_LANES_RWKV,
+    HN_LANES_RECURRENT,
     HN_LANES_TRAIN,
     HN_LANES_ATTN
 };

@@ -383,6 +383,7 @@ static const hn_gemm_ops gemm_ops = { .tile = gemm_plain_tile,
                                       .transpose = gemm_plain_transpose,
                                       .copy = gemm_plain_copy };
 #include "kernels/scalar_rwkv.h"
+#include "kernels/scalar_recurrent.h"
 
 /* ---- the KV cache ------------------------------------------------------------------------------------- */
 
@@ -656,9 +657,13 @@ const hn_kernels HN_SCALAR = {
              [HN_MAP_SIGMOID] = map_sigmoid,
              [HN_MAP_SILU] = map_silu,
              [HN_MAP_SQRELU] = map_sqrelu,
-             [HN_MAP_GELU] = map_gelu },
+             [HN_MAP_GELU] = map_gelu,
+             [HN_MAP_SOFTPLUS] = map_softplus },
     .wkv6 = wkv6,
     .wkv7 = wkv7,
+    .conv = conv,
+    .ssm = ssm,
+    .delta = delta,
     .attn = { [HN_CACHE_F16] = attn_f16, [HN_CACHE_F32] = attn_f32, [HN_CACHE_Q8_0] = attn_q8 },
     .attn_latent = { [HN_CACHE_F16] = attn_latent_f16,
                      [HN_CACHE_F32] = attn_latent_f32,

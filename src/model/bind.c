@@ -117,6 +117,24 @@ static const hn_gguf_tensor *tensor_of(const hone_model *m, const char *name, in
     return hn_gguf_find_tensor(m->file, full);
 }
 
+/* Rows that are dealt in n groups, each with a share of every part, one part after the other. */
+static hone_status undeal(hone_model *m, const hn_slot *s, hn_weight *w, const hn_layer_plan *p, hone_error *err)
+{
+    int64_t n = hn_dim_value(&m->hp, p, s->dealt), share = w->n_out / n, before = 0;
+    char *to = hn_arena_alloc(m->arena, (size_t)w->n_out * w->row_bytes);
+    if (!to) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows of %s", m->path, s->name);
+    for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
+        int64_t rows = hn_dim_value(&m->hp, p, s->part[i]) / n;
+        for (int64_t g = 0; g < n; g++)
+            memcpy(to + (size_t)(before * n + g * rows) * w->row_bytes,
+                   (const char *)w->data + (size_t)(g * share + before) * w->row_bytes, (size_t)rows * w->row_bytes);
+        before += rows;
+    }
+    w->data = to;
+    w->packed = NULL;
+    return HONE_OK;
+}
+
 static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
                                int32_t il, hone_error *err)
 {
@@ -131,6 +149,7 @@ static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name
     w.role = s->role;
     w.cut = s->cut;
     if (!s->part[0]) *first = w;
+    if (s->dealt && (st = undeal(m, s, &w, p, err)) != HONE_OK) return st;
     for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
         size_t field = s->field + (size_t)i * hn_slot_stride(s);
         const hn_slot *own = hn_family_field(m->arch, field);
@@ -220,6 +239,22 @@ static hone_status slot_expert_bias(hone_model *m, const hn_slot *s, const char 
     return HONE_OK;
 }
 
+/* Rows {taps, channels}, in any dimensions, turned round: lanes of a convolution are channels. */
+static hone_status slot_taps(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
+                             hone_error *err)
+{
+    const float *v;
+    int64_t taps = hn_dim_value(&m->hp, p, s->ne[0]), n = hn_dim_value(&m->hp, p, s->ne[1]);
+    hone_status st = bind_values(m, &v, name, taps, taps * n, s->when == HN_OPTIONAL, err);
+    if (st != HONE_OK || !v) return st;
+    float *w = hn_arena_alloc(m->arena, (size_t)(taps * n) * sizeof *w);
+    if (!w) return HN_FAIL(err, HONE_E_NOMEM, "%s: tensor %s", m->path, name);
+    for (int64_t c = 0; c < n; c++)
+        for (int64_t j = 0; j < taps; j++) w[j * n + c] = v[c * taps + j];
+    *(const float **)(void *)(base + s->field) = w;
+    return HONE_OK;
+}
+
 static hone_status slot_vector(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
                                hone_error *err)
 {
@@ -249,7 +284,7 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     const hn_layer_plan *p = il < 0 ? NULL : &m->plan[il];
     char *base = il < 0 ? (char *)m : (char *)&m->layers[il];
     const hn_gguf_tensor *t = tensor_of(m, s->name, il);
-    if (!hn_in_layer(s->layers, p)) return HONE_OK;
+    if (!hn_slot_in(s, p)) return HONE_OK;
     if (il >= 0 && il < s->from_layer) {
         if (t) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED;
         return HONE_OK;
@@ -264,6 +299,7 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     full_name(name, s->name, il);
     if (s->kind == HN_SLOT_EXPERTS) return slot_experts(m, s, name, base, p, il, err);
     if (s->kind == HN_SLOT_EXPERT_BIAS) return slot_expert_bias(m, s, name, base, p, err);
+    if (s->kind == HN_SLOT_TAPS) return slot_taps(m, s, name, base, p, err);
     return hn_slot_is_matrix(s) ? slot_matrix(m, s, name, base, p, il, err) : slot_vector(m, s, name, base, p, err);
 }
 

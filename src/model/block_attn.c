@@ -8,7 +8,7 @@ void hn_attn_project(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_backend_ops *op = f->be->op;
     const hn_scratch *s = f->s;
     hn_forward_norm(m, f, l->attn_norm, l->attn_norm_b, f->step->n_tok);
-    const hn_product qkv[] = { { .w = &l->attn_q, .y = s->q },
+    const hn_product qkv[] = { { .w = &l->attn_q, .y = m->plan[il].out_gate ? s->q_gate : s->q },
                                { .w = &l->attn_k, .y = s->k },
                                { .w = &l->attn_v, .y = s->v } };
     op->matmul(f->be, s->act, qkv, 3);
@@ -22,6 +22,7 @@ void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_heads heads = { .q = s->q,
                              .k = s->k,
                              .v = s->v,
+                             .q_gate = p->out_gate ? s->q_gate : NULL,
                              .q_norm = l->attn_q_norm,
                              .k_norm = l->attn_k_norm,
                              .norm = p->qk_norm,
@@ -39,6 +40,7 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
 {
     const hn_layer_plan *p = &m->plan[il];
     const hn_attention a = { .q = f->s->q,
+                             .gate = p->out_gate ? f->s->q_gate : NULL,
                              .n_head = p->n_head,
                              .scale = p->scale,
                              .cap = m->hp.attn_cap,
@@ -70,6 +72,7 @@ void hn_block_attn_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scra
 {
     int64_t n_q = (int64_t)p->n_head * p->d_k;
     hn_at_least(&w->q, n_q);
+    if (p->out_gate) hn_at_least(&w->q_gate, 2 * n_q);
     hn_at_least(&w->k, (int64_t)p->n_head_kv * p->d_k);
     hn_at_least(&w->v, (int64_t)p->n_head_kv * p->d_v);
     hn_at_least(&w->act, n_q);

@@ -58,14 +58,36 @@ typedef struct hn_hparams {
     const uint8_t *windowed; /* [n_layer] or NULL: by */
     int32_t window_period;   /* the last of so many layers sees everything */
     hn_moe_numbers moe;
+    /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
+    const int32_t *kv_of, *ff_of;
+    const bool *recurs;
+    bool nope; /* nothing turns, whatever the family does */
+    /* recurrent layers: taps of the convolution; channels of all heads; states of a channel, or keys and values of a
+     * head; heads; groups, or heads of keys */
+    int32_t taps, ssm_inner, ssm_state, ssm_head, ssm_group;
     float ln_eps; /* RWKV: n_head heads of head_dim channels, ranks of low-rank pairs */
     int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
 } hn_hparams;
 
 /* ---- the plan: what one layer does ------------------------------------------------------------------ */
 
-typedef enum hn_mixer { HN_MIXER_ATTN = 0, HN_MIXER_MLA, HN_MIXER_RWKV6, HN_MIXER_RWKV7, HN_MIXER_KINDS } hn_mixer;
-typedef enum hn_ffn { HN_FFN_GLU = 0, HN_FFN_MLP, HN_FFN_MOE, HN_FFN_CHANNEL_MIX, HN_FFN_KINDS } hn_ffn;
+typedef enum hn_mixer {
+    HN_MIXER_ATTN = 0,
+    HN_MIXER_MLA,
+    HN_MIXER_RWKV6,
+    HN_MIXER_RWKV7,
+    HN_MIXER_NONE,
+    HN_MIXER_CONV, /* LFM2's gated convolution */
+    HN_MIXER_MAMBA2,
+    HN_MIXER_GDN,         /* the gated delta rule */
+    HN_MIXER_ATTN_MAMBA2, /* both, of the same norm */
+    HN_MIXER_KINDS
+} hn_mixer;
+typedef enum hn_ffn { HN_FFN_GLU = 0, HN_FFN_MLP, HN_FFN_MOE, HN_FFN_CHANNEL_MIX, HN_FFN_NONE, HN_FFN_KINDS } hn_ffn;
+#define HN_PLAN_BIT(kind) ((uint32_t)1 << (kind)) /* of a mixer, in sets of them */
+#define HN_WITH_ATTN (HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_ATTN_MAMBA2))
+#define HN_WITH_POSITIONS (HN_WITH_ATTN | HN_PLAN_BIT(HN_MIXER_MLA))
+#define HN_WITH_MAMBA2 (HN_PLAN_BIT(HN_MIXER_MAMBA2) | HN_PLAN_BIT(HN_MIXER_ATTN_MAMBA2))
 
 typedef struct hn_layer_plan {
     hn_mixer mixer;
@@ -77,6 +99,8 @@ typedef struct hn_layer_plan {
     bool qk_norm_after; /* the rotation */
     bool warm;          /* queries grow with their positions */
     bool parallel;      /* both halves begin with the same x */
+    bool out_gate;      /* attn_q has gates of what attention gives, too */
+    bool tiled; /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
     int32_t window; /* positions that a query sees, its own too; 0: all */
     int32_t chunk;  /* those of its own run of so many; 0: all */
@@ -85,12 +109,12 @@ typedef struct hn_layer_plan {
 
 enum { HN_LLAMA4_CHUNK = 8192 }; /* not in its files */
 
-/* Has such a layer a state instead of positions? */
-static inline bool hn_plan_has_positions(const hn_layer_plan *p)
+static inline bool hn_plan_has_positions(const hn_layer_plan *p) { return HN_PLAN_BIT(p->mixer) & HN_WITH_POSITIONS; }
+static inline bool hn_plan_has_state(const hn_layer_plan *p)
 {
-    return p->mixer == HN_MIXER_ATTN || p->mixer == HN_MIXER_MLA;
+    return HN_PLAN_BIT(p->mixer) & ~(HN_WITH_POSITIONS | HN_PLAN_BIT(HN_MIXER_NONE)) ||
+           p->mixer == HN_MIXER_ATTN_MAMBA2;
 }
-static inline bool hn_plan_has_state(const hn_layer_plan *p) { return !hn_plan_has_positions(p); }
 
 /* ---- slots: which tensors a family has --------------------------------------------------------------- */
 
@@ -126,7 +150,19 @@ typedef enum hn_dim {
     HN_DIM_VALUE,
     HN_DIM_GATE,
     HN_DIM_MIX,
-    HN_DIM_MIX5
+    HN_DIM_MIX5,
+    HN_DIM_Q_GATE, /* queries and gates */
+    HN_DIM_E3,     /* three times the stream */
+    HN_DIM_TAPS,   /* of recurrent layers */
+    HN_DIM_SSM_INNER,
+    HN_DIM_SSM_CONV, /* channels that are convolved: those and what goes in and out of the state */
+    HN_DIM_SSM_IN,   /* gates, these, a step for each head */
+    HN_DIM_SSM_STATE,
+    HN_DIM_SSM_HEADS,
+    HN_DIM_SSM_HEADS2,
+    HN_DIM_SSM_GROUPS,
+    HN_DIM_SSM_GROUP_WIDTH,
+    HN_DIM_GDN_CONV /* queries, keys and values */
 } hn_dim;
 
 typedef enum hn_slot_kind {
@@ -135,6 +171,7 @@ typedef enum hn_slot_kind {
     HN_SLOT_VECTOR,     /* f32, as are the next two */
     HN_SLOT_VALUES,     /* rows in any dimensions */
     HN_SLOT_CHANNELS,   /* a value for each channel, flat or in rows of heads */
+    HN_SLOT_TAPS,       /* rows {taps, channels} of a convolution, turned round: [taps][channels] */
     HN_SLOT_EXPERTS,    /* hn_experts: a matrix of each, in one tensor or in one each (`each`) */
     HN_SLOT_EXPERT_BIAS /* values of each, of hn_experts bound before */
 } hn_slot_kind;
@@ -175,8 +212,10 @@ typedef struct hn_slot {
     hn_presence when;
     const char *with, *without; /* bound only where the file has, or has not, that tensor */
     const char *instead;        /* not missed where the file has that tensor */
+    uint32_t mixers;            /* only layers have it whose mixer is in the set; 0: all */
     int32_t from_layer;         /* what layers below it have of it serves nobody */
     hn_turn turn;
+    hn_dim dealt;     /* rows come in so many groups, with a share of each part: they are copied, each part together */
     const char *each; /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
     hn_layers layers;
 } hn_slot;
@@ -190,6 +229,11 @@ typedef struct hn_experts {
     hn_weight all;       /* of all, one below the other; absent where each has a tensor of its own */
     const hn_weight *of; /* [n_expert] */
 } hn_experts;
+/* Has a layer of that plan (NULL: it is none) the slot? */
+static inline bool hn_slot_in(const hn_slot *s, const hn_layer_plan *p)
+{
+    return !p || (hn_in_layer(s->layers, p) && (!s->mixers || s->mixers & HN_PLAN_BIT(p->mixer)));
+}
 /* What a dimension is in a model, in layers of a plan (NULL: outside layers). */
 int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d);
 static inline size_t hn_slot_stride(const hn_slot *s)
@@ -231,6 +275,16 @@ typedef uint64_t hn_family_set;
 #define HN_GPTNEOX HN_FAMILY_BIT(33)
 #define HN_GPT2 HN_FAMILY_BIT(34)
 #define HN_ARCEE HN_FAMILY_BIT(35)
+#define HN_MAMBA2 HN_FAMILY_BIT(40)
+#define HN_LFM2 HN_FAMILY_BIT(41)
+#define HN_LFM2MOE HN_FAMILY_BIT(42)
+#define HN_FALCON_H1 HN_FAMILY_BIT(43)
+#define HN_NEMOTRON_H HN_FAMILY_BIT(44)
+#define HN_NEMOTRON_H_MOE HN_FAMILY_BIT(45)
+#define HN_GRANITEHYBRID HN_FAMILY_BIT(46)
+#define HN_QWEN35 HN_FAMILY_BIT(47)
+#define HN_QWEN35MOE HN_FAMILY_BIT(48)
+#define HN_QWEN3NEXT HN_FAMILY_BIT(49)
 
 #define HN_QWEN3MOE HN_FAMILY_BIT(20)
 #define HN_QWEN2MOE HN_FAMILY_BIT(21)
@@ -258,7 +312,8 @@ enum {
     HN_READS_LOGIT_SCALE = 4, /* a factor */
     HN_READS_TEMPERATURE = 8, /* attention.temperature_scale by the context it was trained on at first */
     HN_READS_WINDOW = 16,
-    HN_READS_PARALLEL = 32 /* use_parallel_residual, needed */
+    HN_READS_PARALLEL = 32, /* use_parallel_residual, needed */
+    HN_READS_LAYERS = 128   /* numbers of heads and widths that differ between layers, or are 0 */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -267,6 +322,7 @@ typedef struct hn_moe_switches {
     hn_gating gating_absent;                                                  /* or this where it is absent */
     enum { HN_MOE_NORM_KEY = 0, HN_MOE_NORM_ALWAYS, HN_MOE_NORM_NEVER } norm; /* KEY: expert_weights_norm */
     bool reads_lead, needs_period; /* leading_dense_block_count, interleave_moe_layer_step */
+    bool maybe;                    /* files may have none: then all layers are dense */
     bool plain_shared;             /* the width of the shared expert is in its tensors alone */
     bool gating_by_bias;           /* where the key is absent: sigmoid with a bias of the choice, softmax without */
 } hn_moe_switches;
@@ -312,6 +368,9 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_gemma, hn_family_gemma2, hn_family_glm4, hn_family_gpt2, hn_family_gptneox, hn_family_granite,
     hn_family_hunyuan, hn_family_mistral3, hn_family_olmo2, hn_family_phi3, hn_family_seed_oss, hn_family_smollm3,
     hn_family_starcoder2;
+/* families_hybrid.c */
+extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
+    hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next;
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
@@ -337,6 +396,10 @@ typedef struct hn_layer {
     hn_weight ffn_gate_inp, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp, ffn_gate_inp_shexp;
     hn_experts ffn_gate_exps, ffn_up_exps, ffn_down_exps;
     const float *exp_probs_b, *expert_scale;
+    /* recurrent layers; conv_w [taps][channels] */
+    const float *conv_w, *conv_b, *ssm_a, *ssm_d, *ssm_norm;
+    hn_weight ssm_in[3], ssm_out; /* z, xBC, dt; of LFM2: b, c, x */
+    hn_weight gdn_qkv, gdn_gate, gdn_beta, gdn_alpha;
     /* RWKV */
     const float *lerp[HN_RWKV_LERPS], *channel_lerp[2];
     const float *ln, *ln_b;                         /* of each head's output */

@@ -4,18 +4,29 @@
 
 #include <stddef.h>
 
+/* Halves that a layer may lack. */
+static void no_mixer(const hone_model *m, hn_forward *f, int32_t il) {}
+static void no_ffn(const hone_model *m, hn_forward *f, int32_t il) { hn_forward_narrow(m, f); }
+static void no_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w) {}
+
 static const struct {
     hn_half_fn *forward;
     hn_width_fn *scratch;
 } mixers[HN_MIXER_KINDS] = {
     [HN_MIXER_ATTN] = { hn_block_attn, hn_block_attn_scratch },
     [HN_MIXER_MLA] = { hn_block_mla, hn_block_mla_scratch },
+    [HN_MIXER_NONE] = { no_mixer, no_scratch },
+    [HN_MIXER_CONV] = { hn_block_conv, hn_block_conv_scratch },
+    [HN_MIXER_MAMBA2] = { hn_block_mamba2, hn_block_mamba2_scratch },
+    [HN_MIXER_GDN] = { hn_block_gdn, hn_block_gdn_scratch },
+    [HN_MIXER_ATTN_MAMBA2] = { hn_block_attn_mamba2, hn_block_attn_mamba2_scratch },
     [HN_MIXER_RWKV6] = { hn_block_rwkv6, hn_block_rwkv_scratch },
     [HN_MIXER_RWKV7] = { hn_block_rwkv7, hn_block_rwkv_scratch },
 }, ffns[HN_FFN_KINDS] = {
     [HN_FFN_GLU] = { hn_block_glu, hn_block_ff_scratch },
     [HN_FFN_MLP] = { hn_block_mlp, hn_block_ff_scratch },
     [HN_FFN_MOE] = { hn_block_moe, hn_block_moe_scratch },
+    [HN_FFN_NONE] = { no_ffn, no_scratch },
     [HN_FFN_CHANNEL_MIX] = { hn_block_channel_mix, hn_block_channel_mix_scratch },
 };
 
@@ -157,6 +168,12 @@ static const struct {
               ACTS(room, 1),
               ROWS(rope[HN_ROPE_ALL]),
               ROWS(rope[HN_ROPE_WINDOW]),
+              ROWS(xbc),
+              ROWS(conv),
+              ROWS(z),
+              ROWS(dt),
+              ROWS(beta),
+              ROWS(q_gate),
               ROWS(r),
               ROWS(w),
               ROWS(a),

@@ -35,35 +35,59 @@ hone_status hn_get_int(const hone_model *m, const char *suffix, int64_t lo, int6
     return HONE_OK;
 }
 
-/* Like hn_get_int for a key that may be an array with a value per layer: fine when all layers agree. */
-static hone_status get_per_layer(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def,
-                                 int32_t *out, hone_error *err)
+/* An array of integers, one for each layer, into out. */
+static hone_status layers_of(const hone_model *m, const char *key, const hn_gguf_array *array, int64_t lo, int64_t hi,
+                             int32_t *out, hone_error *err)
 {
-    char key[128];
-    hn_gguf_array a;
-    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix)), n_layer = m->hp.n_layer;
-    if (at < 0 || !hn_gguf_kv_array(m->file, (uint64_t)at, &a)) return hn_get_int(m, suffix, lo, hi, def, out, err);
+    const hn_gguf_array a = *array;
     uint32_t size = hn_gguf_type_size(a.elem_type);
     bool is_signed = a.elem_type == HONE_KV_I8 || a.elem_type == HONE_KV_I16 || a.elem_type == HONE_KV_I32 ||
                      a.elem_type == HONE_KV_I64;
     if (!size || a.elem_type == HONE_KV_F32 || a.elem_type == HONE_KV_F64 || a.elem_type == HONE_KV_BOOL)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %s, expected an integer or one per layer", m->path,
                        key, hn_gguf_type_name(a.elem_type));
-    if (a.count != (uint64_t)n_layer)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu values, expected one for each of %lld layers", m->path, key,
-                       (unsigned long long)a.count, (long long)n_layer);
-    uint64_t v = 0;
-    for (uint32_t i = 0; i < size; i++) v |= (uint64_t)a.data[i] << (8 * i);
-    if (is_signed && size < 8 && v >> (8 * size - 1)) v |= ~(uint64_t)0 << (8 * size);
-    for (uint64_t i = 1; i < a.count; i++)
-        if (memcmp(a.data + i * size, a.data, size))
+    if (a.count != (uint64_t)m->hp.n_layer)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu values, expected one for each of %d layers", m->path, key,
+                       (unsigned long long)a.count, m->hp.n_layer);
+    for (uint64_t i = 0; i < a.count; i++) {
+        uint64_t v = 0;
+        for (uint32_t b = 0; b < size; b++) v |= (uint64_t)a.data[i * size + b] << (8 * b);
+        if (is_signed && size < 8 && v >> (8 * size - 1)) v |= ~(uint64_t)0 << (8 * size);
+        if (is_signed ? (int64_t)v < lo || (int64_t)v > hi : v > (uint64_t)hi || (int64_t)v < lo)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[%llu] = %lld, expected %lld to %lld", m->path, key,
+                           (unsigned long long)i, (long long)v, (long long)lo, (long long)hi);
+        out[i] = (int32_t)v;
+    }
+    return HONE_OK;
+}
+
+/* A value for each layer into out [n_layer]; where the key has one alone, or is absent, it is that of all. */
+static hone_status get_layers(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def,
+                              int32_t *out, hone_error *err)
+{
+    char key[128];
+    hn_gguf_array a;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, suffix)), n_layer = m->hp.n_layer;
+    if (at >= 0 && hn_gguf_kv_array(m->file, (uint64_t)at, &a)) return layers_of(m, key, &a, lo, hi, out, err);
+    hone_status st = hn_get_int(m, suffix, lo, hi, def, out, err);
+    for (int64_t i = 1; i < n_layer; i++) out[i] = out[0];
+    return st;
+}
+
+/* Like hn_get_int for a key that may be an array with a value per layer: fine when all layers agree. */
+static hone_status get_per_layer(const hone_model *m, const char *suffix, int64_t lo, int64_t hi, int64_t def,
+                                 int32_t *out, hone_error *err)
+{
+    char key[128];
+    int32_t all[HN_MAX_LAYER];
+    hone_status st = get_layers(m, suffix, lo, hi, def, all, err);
+    if (st != HONE_OK) return st;
+    for (int32_t i = 1; i < m->hp.n_layer; i++)
+        if (all[i] != all[0])
             return HN_FAIL(err, HONE_E_UNSUPPORTED,
-                           "%s: %s differs between layers 0 and %llu; %s models here have one value for all layers",
-                           m->path, key, (unsigned long long)i, m->arch->name);
-    if (is_signed ? (int64_t)v < lo || (int64_t)v > hi : v > (uint64_t)hi || (int64_t)v < lo)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s[0] = %lld, expected %lld to %lld", m->path, key, (long long)v,
-                       (long long)lo, (long long)hi);
-    *out = (int32_t)v;
+                           "%s: %s differs between layers 0 and %d; %s models here have one value for all layers",
+                           m->path, hn_arch_key(m, key, suffix), (int)i, m->arch->name);
+    *out = all[0];
     return HONE_OK;
 }
 
@@ -108,6 +132,30 @@ hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone
 
 /* ---- transformers ------------------------------------------------------------------------------------ */
 
+/* The same of layers that are not all alike: some may have no heads of keys, no feed-forward part. */
+static hone_status layers_shape(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    char key[128];
+    size_t n = (size_t)hp->n_layer * sizeof(int32_t);
+    int32_t *kv = hn_arena_alloc(m->arena, n), *ff = hn_arena_alloc(m->arena, n);
+    if (!kv || !ff) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
+    if ((st = get_layers(m, "feed_forward_length", 0, HN_MAX_FF, -1, ff, err)) != HONE_OK) return st;
+    if ((st = get_per_layer(m, "attention.head_count", 0, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
+    if ((st = get_layers(m, "attention.head_count_kv", 0, HN_MAX_HEAD, hp->n_head, kv, err)) != HONE_OK) return st;
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        hp->n_head_kv = kv[il] > hp->n_head_kv ? kv[il] : hp->n_head_kv;
+        hp->n_ff = ff[il] > hp->n_ff ? ff[il] : hp->n_ff;
+        if (kv[il] && (hp->n_head == 0 || hp->n_head % kv[il]))
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of head_count_kv[%d] = %d", m->path,
+                           hn_arch_key(m, key, "attention.head_count"), hp->n_head, (int)il, (int)kv[il]);
+    }
+    hp->kv_of = kv;
+    hp->ff_of = ff;
+    return HONE_OK;
+}
+
 /* The shape: what all transformers have. */
 static hone_status shape_hparams(hone_model *m, hone_error *err)
 {
@@ -118,15 +166,19 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
     if ((st = hn_get_int(m, "block_count", 1, HN_MAX_LAYER, -1, &hp->n_layer, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
-    if ((st = get_per_layer(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
-    if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
-    if ((st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err)) != HONE_OK)
-        return st;
+    if (hp->is->reads & HN_READS_LAYERS) {
+        if ((st = layers_shape(m, err)) != HONE_OK) return st;
+    } else {
+        if ((st = get_per_layer(m, "feed_forward_length", 1, HN_MAX_FF, -1, &hp->n_ff, err)) != HONE_OK) return st;
+        if ((st = get_per_layer(m, "attention.head_count", 1, HN_MAX_HEAD, -1, &hp->n_head, err)) != HONE_OK) return st;
+        st = get_per_layer(m, "attention.head_count_kv", 1, HN_MAX_HEAD, hp->n_head, &hp->n_head_kv, err);
+        if (st != HONE_OK) return st;
+    }
     if ((st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK) return st;
     if (n_expert && !hp->is->moe)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d: mixtures of experts are not supported", m->path,
                        hn_arch_key(m, key, "expert_count"), n_expert);
-    if (hp->n_head % hp->n_head_kv)
+    if (!hp->kv_of && hp->n_head % hp->n_head_kv)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d is not a multiple of head_count_kv = %d", m->path,
                        hn_arch_key(m, key, "attention.head_count"), hp->n_head, hp->n_head_kv);
     return HONE_OK;
@@ -139,6 +191,7 @@ static hone_status head_hparams(hone_model *m, hone_error *err)
     hone_status st;
     char key[128];
     int32_t key_len = 0, value_len = 0;
+    if (hp->n_head == 0) return HONE_OK;
     if ((st = hn_get_int(m, "attention.key_length", 1, 65536, 0, &key_len, err)) != HONE_OK) return st;
     if (!key_len) {
         if (hp->n_embd % hp->n_head)
@@ -286,7 +339,10 @@ hone_status hn_attn_hparams(hone_model *m, hone_error *err)
         return st;
     if ((st = shape_hparams(m, err)) != HONE_OK) return st;
     if ((st = (is->latent ? latent_hparams : head_hparams)(m, err)) != HONE_OK) return st;
-    if (is->moe && (st = hn_moe_hparams(m, err)) != HONE_OK) return st;
+    int32_t n_expert = 1;
+    if (is->moe && is->moe->maybe && (st = hn_get_int(m, "expert_count", 0, 1024, 0, &n_expert, err)) != HONE_OK)
+        return st;
+    if (is->moe && n_expert && (st = hn_moe_hparams(m, err)) != HONE_OK) return st;
     if ((st = window_hparams(m, err)) != HONE_OK) return st;
     if ((st = scale_hparams(m, err)) != HONE_OK) return st;
     if ((st = temperature_hparams(m, err)) != HONE_OK) return st;

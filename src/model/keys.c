@@ -15,15 +15,21 @@
 #define NEOX                                                                                                  \
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS | \
      HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX | HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_DOTS1 | HN_GLM4MOE | \
-     HN_MINIMAX_M2 | HN_GPT_OSS)
+     HN_MINIMAX_M2 | HN_GPT_OSS | (HYBRID & ~HN_GRANITEHYBRID))
+#define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
+#define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
+#define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT)
+#define SSM (MAMBA2 | GDN)
+#define HYBRID (SSM | SHORTCONV)
 #define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4)
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
-     HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT)
+     HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT | HN_GRANITEHYBRID)
 #define MOE                                                                                                         \
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
-     HN_GPT_OSS | HN_LLAMA4 | LATENT)
-#define GRANITE (HN_GRANITE | HN_GRANITEMOE)
+     HN_GPT_OSS | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID | HN_QWEN35MOE | HN_QWEN3NEXT |     \
+     LATENT)
+#define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS)
 #define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
@@ -128,6 +134,15 @@ static const known_key known[] = {
     READS("rope.scaling.yarn_attn_factor", ATTN),
     READS("rope.scaling.yarn_beta_fast", ATTN),
     READS("rope.scaling.yarn_beta_slow", ATTN),
+    READS("rope.scaling.finetuned", HN_GRANITEHYBRID),
+    READS("ssm.conv_kernel", SSM),
+    READS("ssm.inner_size", SSM),
+    READS("ssm.state_size", SSM),
+    READS("ssm.time_step_rank", SSM),
+    READS("ssm.group_count", SSM),
+    READS("shortconv.l_cache", SHORTCONV),
+    READS("attention.recurrent_layers", GDN),
+    READS("full_attention_interval", GDN),
     READS("wkv.head_size", RWKV),
     READS("token_shift_count", RWKV),
     READS("time_mix_extra_dim", RWKV6),
@@ -142,8 +157,8 @@ static const known_key known[] = {
     IDLE("pooling_type", ALL),             /* of embeddings, which hone does not make */
     IDLE("classifier.output_labels", ALL), /* names; a classifier's tensors would be refused */
     IDLE("classifier.pooling_type", ALL),
-    IDLE("rope.scaling.finetuned", ATTN),            /* where the weights come from */
-    IDLE("rope.dimension_sections", NEOX),           /* the positions of text are equal in all sections */
+    IDLE("rope.scaling.finetuned", ATTN & ~HN_GRANITEHYBRID), /* where the weights come from */
+    IDLE("rope.dimension_sections", NEOX),                    /* the positions of text are equal in all sections */
     IDLE("attention.sliding_window_pattern", BLIND), /* which layers have the window: hone runs none, and says so */
     IDLE("attention.layer_norm_epsilon", ATTN & ~LAYER_NORM), /* the family has RMSNorm alone, */
     IDLE("attention.group_norm_epsilon", ATTN),
@@ -195,7 +210,7 @@ static const known_key known[] = {
     AT(0, "swiglu_clamp_shexp", ALL),
     AT(0, "nextn_predict_layers", ALL),
     AT(0, "n_deepstack_layers", ALL),
-    AT(0, "full_attention_interval", ALL),
+    AT(0, "full_attention_interval", ALL & ~GDN),
     AT(0, "decoder_block_count", ALL),
     AT(0, "moe_latent_size", ALL),
     AT(0, "expert_latent_length", ALL),
@@ -213,7 +228,7 @@ static const known_key known[] = {
     AT(0, "attention.q_lora_rank", ALL & ~LATENT),
     AT(0, "attention.kv_lora_rank", ALL & ~LATENT),
     AT(0, "attention.shared_kv_layers", ALL),
-    AT(0, "attention.recurrent_layers", ALL),
+    AT(0, "attention.recurrent_layers", ALL & ~GDN),
     AT(0, "attention.relative_buckets_count", ALL),
     AT(0, "attention.indexer.top_k", ALL),
     AT(0, "attention.indexer.head_count", ALL),
@@ -236,11 +251,11 @@ static const known_key known[] = {
     AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~(GEMMA3 | HN_OLMO2)),
     AT(1, "rope.scaling.alpha", ALL),
     AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_MISTRAL3 | LATENT)),
-    AT(0, "ssm.conv_kernel", ALL),
-    AT(0, "ssm.inner_size", ALL),
-    AT(0, "ssm.state_size", ALL),
-    AT(0, "ssm.time_step_rank", ALL),
-    AT(0, "ssm.group_count", ALL),
+    AT(0, "ssm.conv_kernel", ALL & ~SSM),
+    AT(0, "ssm.inner_size", ALL & ~SSM),
+    AT(0, "ssm.state_size", ALL & ~SSM),
+    AT(0, "ssm.time_step_rank", ALL & ~SSM),
+    AT(0, "ssm.group_count", ALL & ~SSM),
     AT(0, "ssm.dt_b_c_rms", ALL),
     /* pairs (2i, 2i+1), as in Meta's own files and in converted ones; pairs (i, i + n/2) have one layout alone */
     WORD("reference|Meta AI original pth", "tensor_data_layout", PAIRS),

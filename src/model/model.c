@@ -271,6 +271,6 @@ void hone_model_get_info(const hone_model *m, hone_model_info *out)
         .ignored_keys = m->ignored_keys,
         .formula_note = m->formula_note,
         .n_window = hp->n_window,
-        .state_bytes = hn_has_state(m) ? (uint64_t)hp->n_layer * (uint64_t)hn_state_floats(hp) * sizeof(float) : 0,
+        .state_bytes = m->memory ? (uint64_t)hn_all_state_floats(m) * sizeof(float) : 0,
     };
 }

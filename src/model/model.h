@@ -76,12 +76,27 @@ hone_status hn_model_identity(const hone_model *m, hn_identity *out, const hone_
  * interrupted, or when a file asked for by name cannot be used. */
 hone_status hn_model_find_packed(hone_model *m, const hone_model_params *p, hone_error *err);
 
-/* Has any layer a state instead of positions? */
+/* Has any layer a state? */
 static inline bool hn_has_state(const hone_model *m)
 {
     for (int32_t il = 0; il < m->hp.n_layer; il++)
         if (hn_plan_has_state(&m->plan[il])) return true;
     return false;
+}
+
+/* Does any layer keep positions? Else what a sequence is does not grow with it. */
+static inline bool hn_has_positions(const hone_model *m)
+{
+    for (int32_t il = 0; il < m->hp.n_layer; il++)
+        if (hn_plan_has_positions(&m->plan[il])) return true;
+    return false;
+}
+/* Floats of the states of a sequence. */
+static inline int64_t hn_all_state_floats(const hone_model *m)
+{
+    int64_t n = 0;
+    for (int32_t il = 0; il < m->hp.n_layer; il++) n += m->memory[il].state_floats + m->memory[il].conv_floats;
+    return n;
 }
 
 enum { HN_RWKV_STATE_VECTORS = 2 };

@@ -554,7 +554,7 @@ class Model:
         if norm:
             w = w / np.maximum(np.sum(w, -1, keepdims=True), 2.0 ** -14)
         scale = float(self.key("expert_weights_scale", 0.0))
-        w = w * scale if scale not in (0.0, 1.0) and self.arch in ROUTE else w
+        w = w * scale if scale not in (0.0, 1.0) else w
         self.experts[il] = picked
         x = self.mul(il, "ffn_latent_down", h) if self.has(il, "ffn_latent_down") else h
         out = np.zeros(x.shape)

@@ -285,7 +285,8 @@ static void layer_norm_is_accurate(void **state)
 
 /* ---- functions of one element ---------------------------------------------------------------------------- */
 
-static const char *const map_names[HN_MAP_KINDS] = { "none", "tanh", "sigmoid", "silu", "square of relu", "gelu" };
+static const char *const map_names[HN_MAP_KINDS] = { "none",           "tanh", "sigmoid", "silu",
+                                                     "square of relu", "gelu", "softplus" };
 static double exactly(hn_map m, double x)
 {
     switch (m) {
@@ -293,6 +294,7 @@ static double exactly(hn_map m, double x)
     case HN_MAP_SIGMOID: return sigma(x);
     case HN_MAP_SILU: return x * sigma(x);
     case HN_MAP_GELU: return x * sigma(2 * 0.7978845608028654 * (x + 0.044715 * x * x * x));
+    case HN_MAP_SOFTPLUS: return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
     default: return x > 0 ? x * x : 0;
     }
 }

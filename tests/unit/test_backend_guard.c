@@ -108,6 +108,9 @@ VOID(matmul_heads, (hn_backend * b, const hn_head_product *p), p)
 VOID(attention, (hn_backend * b, hn_act *act, const hn_attention *a, const hn_kv *kv), act, a, kv)
 VOID(token_shift, (hn_backend * b, const hn_shift *s, const hn_state *st), s, st)
 VOID(time_mix, (hn_backend * b, hn_act *a, const hn_time_mix *m, const hn_state *st), a, m, st)
+VOID(conv, (hn_backend * b, const hn_conv *c, const hn_state *st), c, st)
+VOID(delta, (hn_backend * b, hn_act *a, const hn_delta_rule *d, const hn_state *st), a, d, st)
+VOID(ssm, (hn_backend * b, hn_act *a, const hn_ssm *m, const hn_state *st), a, m, st)
 VOID(logits, (hn_backend * b, float *host, hn_act *a, const hn_weight *w, hn_logits_tail t), host, a, w, t)
 
 /* Theirs may be gone after it: the list is made anew. */
@@ -181,6 +184,9 @@ static const hn_backend_ops guard_ops = {
     .attention = g_attention,
     .token_shift = g_token_shift,
     .time_mix = g_time_mix,
+    .conv = g_conv,
+    .delta = g_delta,
+    .ssm = g_ssm,
     .logits = g_logits,
 };
 

@@ -1,0 +1,338 @@
+/* families_hybrid: models with layers whose memory does not grow: convolutions, Mamba-2, the gated delta rule, alone or
+ * between layers of attention. A row is its tensors, its switches and which layer does what.
+ *   mamba2                       Mamba-2 alone; no attention, no feed-forward parts
+ *   lfm2, lfm2moe                gated convolutions; attention where a layer has heads of keys
+ *   falcon-h1                    attention and Mamba-2 side by side in every layer
+ *   nemotron_h, nemotron_h_moe   each layer is one half: Mamba-2, attention that does not turn, or relu²
+ *   granitehybrid                granite, most of whose layers are Mamba-2; experts or none
+ *   qwen35, qwen35moe, qwen3next the gated delta rule, every fourth layer gated attention; 35: heads of values in
+ *                                tiles of heads of keys */
+#include "kernels/kernels.h"
+#include "model/family_rows.h"
+
+/* ---- numbers -------------------------------------------------------------------------------------------- */
+
+/* Sizes of a recurrent mixer, which files must have. */
+static hone_status ssm_numbers(hone_model *m, hone_error *err)
+{
+    enum { MAX_STATE = 4096 };
+    hn_hparams *hp = &m->hp;
+    hone_status st;
+    char key[128];
+    if ((st = hn_get_int(m, "ssm.conv_kernel", 1, HN_MAX_TAPS, -1, &hp->taps, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ssm.inner_size", 1, HN_MAX_EMBD, -1, &hp->ssm_inner, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ssm.state_size", 1, MAX_STATE, -1, &hp->ssm_state, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ssm.time_step_rank", 1, HN_MAX_HEAD, -1, &hp->ssm_head, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ssm.group_count", 1, HN_MAX_HEAD, -1, &hp->ssm_group, err)) != HONE_OK) return st;
+    if (hp->ssm_head % hp->ssm_group)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected a divisor of ssm.time_step_rank = %d", m->path,
+                       hn_arch_key(m, key, "ssm.group_count"), hp->ssm_group, hp->ssm_head);
+    if (hp->ssm_inner % hp->ssm_head || hp->ssm_inner / hp->ssm_head > HN_MAX_WKV)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected ssm.time_step_rank = %d heads of at most %d", m->path,
+                       hn_arch_key(m, key, "ssm.inner_size"), hp->ssm_inner, hp->ssm_head, HN_MAX_WKV);
+    return HONE_OK;
+}
+
+/* Layers recur unless they have heads of keys. */
+static hone_status recurs_by_heads(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    bool *recurs = hn_arena_alloc(m->arena, (size_t)hp->n_layer);
+    if (!recurs) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
+    for (int32_t il = 0; il < hp->n_layer; il++) recurs[il] = hp->kv_of[il] == 0;
+    hp->recurs = recurs;
+    return HONE_OK;
+}
+
+static hone_status mamba2_hparams(hone_model *m, hone_error *err)
+{
+    hone_status st = hn_attn_hparams(m, err);
+    if (st != HONE_OK || (st = ssm_numbers(m, err)) != HONE_OK) return st;
+    return recurs_by_heads(m, err);
+}
+
+static hone_status lfm2_hparams(hone_model *m, hone_error *err)
+{
+    hone_status st = hn_attn_hparams(m, err);
+    if (st != HONE_OK) return st;
+    if ((st = hn_get_int(m, "shortconv.l_cache", 1, HN_MAX_TAPS, -1, &m->hp.taps, err)) != HONE_OK) return st;
+    return recurs_by_heads(m, err);
+}
+
+/* The key has a name of another time: whether anything turns. */
+static hone_status granite_hparams(hone_model *m, hone_error *err)
+{
+    char key[128];
+    bool turns = false;
+    hone_status st = mamba2_hparams(m, err);
+    if (st == HONE_OK && hn_gguf_find(m->file, hn_arch_key(m, key, "rope.scaling.finetuned")) >= 0)
+        st = hn_get_bool(m, "rope.scaling.finetuned", &turns, err);
+    m->hp.nope = !turns;
+    return st;
+}
+
+/* Which layers recur: a truth value for each, or all but the last of so many. */
+static hone_status gdn_layers(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    char key[128];
+    hn_gguf_array a;
+    int32_t period;
+    bool *recurs = hn_arena_alloc(m->arena, (size_t)hp->n_layer);
+    if (!recurs) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
+    hone_status st = hn_get_int(m, "full_attention_interval", 1, HN_MAX_LAYER, 4, &period, err);
+    if (st != HONE_OK) return st;
+    int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.recurrent_layers"));
+    bool listed = at >= 0 && hn_gguf_kv_array(m->file, (uint64_t)at, &a);
+    if (at >= 0 && (!listed || a.elem_type != HONE_KV_BOOL || a.count != (uint64_t)hp->n_layer))
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is not an array of a bool for each of %d layers", m->path, key,
+                       hp->n_layer);
+    for (int32_t il = 0; il < hp->n_layer; il++) recurs[il] = listed ? a.data[il] != 0 : (il + 1) % period != 0;
+    hp->recurs = recurs;
+    return HONE_OK;
+}
+
+static hone_status gdn_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    char key[128];
+    hone_status st = hn_attn_hparams(m, err);
+    if (st != HONE_OK || (st = ssm_numbers(m, err)) != HONE_OK) return st;
+    if (hp->ssm_inner != (int64_t)hp->ssm_head * hp->ssm_state)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected ssm.time_step_rank = %d heads of ssm.state_size = %d",
+                       m->path, hn_arch_key(m, key, "ssm.inner_size"), hp->ssm_inner, hp->ssm_head, hp->ssm_state);
+    return gdn_layers(m, err);
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------ */
+
+/* As a transformer's, but where the layer recurs. */
+static void hybrid_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il, hn_mixer recurrent)
+{
+    hn_attn_plan(out, hp, il);
+    if (hp->kv_of) {
+        out->n_head_kv = hp->kv_of[il];
+        out->n_ff = hp->ff_of[il];
+    }
+    if (hp->nope) out->rope = -1;
+    if (!hp->recurs || !hp->recurs[il]) return;
+    out->mixer = recurrent;
+    out->rope = -1;
+    out->out_gate = false;
+}
+
+static void mamba2_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hybrid_plan(out, hp, il, HN_MIXER_MAMBA2);
+}
+static void lfm2_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { hybrid_plan(out, hp, il, HN_MIXER_CONV); }
+static void falcon_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hybrid_plan(out, hp, il, HN_MIXER_MAMBA2);
+    if (out->mixer == HN_MIXER_ATTN) out->mixer = HN_MIXER_ATTN_MAMBA2;
+}
+
+/* One half each: recurrent without either number, attention without a width, else feed forward. */
+static void nemotron_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hybrid_plan(out, hp, il, HN_MIXER_MAMBA2);
+    if (out->n_ff) out->mixer = HN_MIXER_NONE;
+    else out->ffn = HN_FFN_NONE;
+}
+
+static void gdn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hybrid_plan(out, hp, il, HN_MIXER_GDN);
+    out->out_gate = out->mixer == HN_MIXER_ATTN;
+}
+static void gdn_tiled_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    gdn_plan(out, hp, il);
+    out->tiled = true;
+}
+
+/* ---- slots ------------------------------------------------------------------------------------------------- */
+
+#define IN(kind) .mixers = HN_PLAN_BIT(HN_MIXER_##kind)
+#define IN_ATTN .mixers = HN_WITH_ATTN
+#define IN_MAMBA2 .mixers = HN_WITH_MAMBA2
+#define ROWS_OF(gguf, to, ne0, ne1, ...)                                                       \
+    {                                                                                          \
+        .name = gguf, .field = OF(to), .kind = HN_SLOT_VALUES, .ne = { ne0, ne1 }, __VA_ARGS__ \
+    }
+#define TAPS(gguf, n, ...)                                                                             \
+    {                                                                                                  \
+        .name = gguf, .field = OF(conv_w), .kind = HN_SLOT_TAPS, .ne = { HN_DIM_TAPS, n }, __VA_ARGS__ \
+    }
+#define QKV_ONLY(q_turn, k_turn, q_rows)                                                                     \
+    LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, q_rows, .hf = "self_attn.q_proj", .turn = q_turn, IN_ATTN),   \
+        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .hf = "self_attn.k_proj", .turn = k_turn, IN_ATTN), \
+        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .hf = "self_attn.v_proj", IN_ATTN),                 \
+        LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj", IN_ATTN)
+#define QK_NORMS                                                  \
+    NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, NULL, IN_ATTN), \
+        NORM("attn_k_norm", attn_k_norm, HN_DIM_HEAD, NULL, IN_ATTN)
+#define MAMBA2(norm_presence)                                                                                  \
+    LINEAR("ssm_in", ssm_in, SSM_IN, WHOLE, E, HN_DIM_SSM_IN, IN_MAMBA2,                                       \
+           .part = { HN_DIM_SSM_INNER, HN_DIM_SSM_CONV, HN_DIM_SSM_HEADS }),                                   \
+        VECTOR("ssm_dt.bias", OF(ssm_in[2].bias), HN_DIM_SSM_HEADS, IN_MAMBA2),                                \
+        TAPS("ssm_conv1d.weight", HN_DIM_SSM_CONV, IN_MAMBA2),                                                 \
+        VECTOR("ssm_conv1d.bias", OF(conv_b), HN_DIM_SSM_CONV, MAY, IN_MAMBA2),                                \
+        ROWS_OF("ssm_a", ssm_a, 1, HN_DIM_SSM_HEADS, IN_MAMBA2),                                               \
+        ROWS_OF("ssm_d", ssm_d, 1, HN_DIM_SSM_HEADS, IN_MAMBA2),                                               \
+        ROWS_OF("ssm_norm.weight", ssm_norm, HN_DIM_SSM_GROUP_WIDTH, HN_DIM_SSM_GROUPS, .when = norm_presence, \
+                IN_MAMBA2),                                                                                    \
+        LINEAR("ssm_out", ssm_out, SSM_OUT, ROWS, HN_DIM_SSM_INNER, E, IN_MAMBA2)
+#define SHORTCONV                                                                                    \
+    LINEAR("shortconv.in_proj", ssm_in, SSM_IN, WHOLE, E, HN_DIM_E3, IN(CONV), .part = { E, E, E }), \
+        TAPS("shortconv.conv.weight", E, IN(CONV)),                                                  \
+        LINEAR("shortconv.out_proj", ssm_out, SSM_OUT, ROWS, E, E, IN(CONV))
+#define DENSE .layers = HN_IN_DENSE
+#define DENSE_GLU                                                                      \
+    LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", DENSE), \
+        LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", DENSE),     \
+        LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj", DENSE)
+
+#define HYBRID(arch, the_bit, numbers, how, outside, inside, ...)                                         \
+    {                                                                                                     \
+        .name = arch, .bit = the_bit, .hparams = numbers, .plan = how, .outer = outside, .layer = inside, \
+        .is = &(const hn_switches)                                                                        \
+        {                                                                                                 \
+            __VA_ARGS__                                                                                   \
+        }                                                                                                 \
+    }
+
+static const hn_slot plain_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
+
+/* ---- Mamba-2 ------------------------------------------------------------------------------------------------- */
+
+static const hn_slot mamba2_layer[] = { ATTN_NORM, MAMBA2(HN_NEEDED), { 0 } };
+const hn_family hn_family_mamba2 = HYBRID("mamba2", HN_MAMBA2, mamba2_hparams, mamba2_plan, plain_outer, mamba2_layer,
+                                          .neox = true, .reads = HN_READS_LAYERS, .ffn = HN_FFN_NONE);
+
+/* the norm's name has no suffix */
+static const hn_slot falcon_layer[] = {
+    ATTN_NORM,
+    QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q),
+    MAMBA2(HN_OPTIONAL),
+    VECTOR("ffn_norm", OF(ffn_norm), E, .without = "ffn_norm.weight"),
+    VECTOR("ffn_norm.weight", OF(ffn_norm), E, .with = "ffn_norm.weight"),
+    DENSE_GLU,
+    { 0 },
+};
+const hn_family hn_family_falcon_h1 = HYBRID("falcon-h1", HN_FALCON_H1, mamba2_hparams, falcon_plan, plain_outer,
+                                             falcon_layer, .neox = true, .reads = HN_READS_LAYERS);
+
+#define NEMOTRON_HALVES                                                           \
+    NORM("attn_norm", attn_norm, E, NULL, .mixers = ~HN_PLAN_BIT(HN_MIXER_NONE)), \
+        NORM("attn_norm", ffn_norm, E, NULL, IN(NONE)), QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q), MAMBA2(HN_NEEDED)
+static const hn_slot nemotron_layer[] = {
+    NEMOTRON_HALVES,
+    LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, IN(NONE)),
+    LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, IN(NONE)),
+    { 0 },
+};
+const hn_family hn_family_nemotron_h =
+    HYBRID("nemotron_h", HN_NEMOTRON_H, mamba2_hparams, nemotron_plan, plain_outer, nemotron_layer, .neox = true,
+           .reads = HN_READS_LAYERS, .nope_period = -1, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
+
+static const hn_slot nemotron_moe_layer[] = {
+    NEMOTRON_HALVES,
+    ROUTER,
+    CHOICE_BIAS,
+    EXPERT("ffn_up", ffn_up_exps, EXPERT_UP, KEEP, E, HN_DIM_FF_EXP),
+    EXPERT("ffn_down", ffn_down_exps, EXPERT_DOWN, ROWS, HN_DIM_FF_EXP, E),
+    LINEAR("ffn_up_shexp", ffn_up_shexp, SHARED_UP, KEEP, E, HN_DIM_FF_SHARED, MAY, IN_MOE),
+    LINEAR("ffn_down_shexp", ffn_down_shexp, SHARED_DOWN, ROWS, HN_DIM_FF_SHARED, E, MAY, IN_MOE),
+    { 0 },
+};
+const hn_family hn_family_nemotron_h_moe =
+    HYBRID("nemotron_h_moe", HN_NEMOTRON_H_MOE, mamba2_hparams, nemotron_plan, plain_outer, nemotron_moe_layer,
+           .neox = true, .reads = HN_READS_LAYERS, .nope_period = -1, .ffn = HN_FFN_MOE, .map = HN_MAP_SQRELU,
+           MOE(.gating_absent = HN_GATING_SIGMOID));
+
+static const hn_slot granite_layer[] = {
+    ATTN_NORM,
+    QKV_ONLY(HN_TURN_Q, HN_TURN_K, Q),
+    MAMBA2(HN_NEEDED),
+    FFN_NORM,
+    DENSE_GLU,
+    ROUTER,
+    EXPERTS,
+    SHARED(HN_OPTIONAL),
+    { 0 },
+};
+const hn_family hn_family_granitehybrid =
+    HYBRID("granitehybrid", HN_GRANITEHYBRID, granite_hparams, mamba2_plan, plain_outer, granite_layer,
+           .reads = HN_READS_LAYERS | HN_READS_SCALES, .ffn = HN_FFN_MOE,
+           MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
+
+/* ---- LFM2 ----------------------------------------------------------------------------------------------------- */
+
+/* the norm at the end bears the name of one at the beginning */
+static const hn_slot lfm2_outer[] = {
+    EMBD,
+    VECTOR("token_embd_norm.weight", OUTSIDE(output_norm), E),
+    MATRIX("output", OUTSIDE(output), OUTPUT, ROWS, E, HN_DIM_VOCAB, .when = HN_TIED),
+    { 0 },
+};
+static const hn_slot lfm2_layer[] = {
+    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q), QK_NORMS, SHORTCONV, FFN_NORM, DENSE_GLU, { 0 },
+};
+const hn_family hn_family_lfm2 = HYBRID("lfm2", HN_LFM2, lfm2_hparams, lfm2_plan, lfm2_outer, lfm2_layer, .neox = true,
+                                        .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH);
+
+static const hn_slot lfm2moe_layer[] = {
+    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q),
+    QK_NORMS,  SHORTCONV,
+    FFN_NORM,  DENSE_GLU,
+    ROUTER,    CHOICE_BIAS,
+    EXPERTS,   { 0 },
+};
+const hn_family hn_family_lfm2moe =
+    HYBRID("lfm2moe", HN_LFM2MOE, lfm2_hparams, lfm2_plan, lfm2_outer, lfm2moe_layer, .neox = true,
+           .reads = HN_READS_LAYERS, .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH,
+           MOE(.gating_absent = HN_GATING_SIGMOID, .norm = HN_MOE_NORM_ALWAYS, .reads_lead = true));
+
+/* ---- the gated delta rule --------------------------------------------------------------------------------------- */
+
+#define GDN_BOTH                                                                                                    \
+    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, HN_DIM_Q_GATE), QK_NORMS,                                       \
+        LINEAR("attn_qkv", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_CONV, IN(GDN)),                                   \
+        LINEAR("attn_gate", gdn_gate, GDN_GATE, WHOLE, E, HN_DIM_SSM_INNER, IN(GDN)),                               \
+        TAPS("ssm_conv1d.weight", HN_DIM_GDN_CONV, IN(GDN)), VECTOR("ssm_a", OF(ssm_a), HN_DIM_SSM_HEADS, IN(GDN)), \
+        VECTOR("ssm_norm.weight", OF(ssm_norm), HN_DIM_SSM_STATE, IN(GDN)),                                         \
+        LINEAR("ssm_out", ssm_out, SSM_OUT, ROWS, HN_DIM_SSM_INNER, E, IN(GDN)),                                    \
+        NORM("post_attention_norm", ffn_norm, E, "post_attention_layernorm")
+#define BETA_ALPHA                                                                      \
+    LINEAR("ssm_beta", gdn_beta, GDN_BETA, WHOLE, E, HN_DIM_SSM_HEADS, IN(GDN)),        \
+        LINEAR("ssm_alpha", gdn_alpha, GDN_ALPHA, WHOLE, E, HN_DIM_SSM_HEADS, IN(GDN)), \
+        VECTOR("ssm_dt.bias", OF(gdn_alpha.bias), HN_DIM_SSM_HEADS, IN(GDN))
+#define GATED_SHARED \
+    SHARED(HN_NEEDED), LINEAR("ffn_gate_inp_shexp", ffn_gate_inp_shexp, SHARED_ROUTER, WHOLE, E, 1, IN_MOE)
+
+static const hn_slot qwen35_layer[] = { GDN_BOTH, BETA_ALPHA, DENSE_GLU, { 0 } };
+const hn_family hn_family_qwen35 = HYBRID("qwen35", HN_QWEN35, gdn_hparams, gdn_tiled_plan, plain_outer, qwen35_layer,
+                                          .neox = true, .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH);
+
+static const hn_slot qwen35moe_layer[] = { GDN_BOTH, BETA_ALPHA, ROUTER, EXPERTS, GATED_SHARED, { 0 } };
+const hn_family hn_family_qwen35moe =
+    HYBRID("qwen35moe", HN_QWEN35MOE, gdn_hparams, gdn_tiled_plan, plain_outer, qwen35moe_layer, .neox = true,
+           .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
+           MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
+
+/* b and a of the heads of each head of keys, and so on */
+static const hn_slot qwen3next_layer[] = {
+    GDN_BOTH,
+    LINEAR("ssm_ba", gdn_beta, GDN_BETA, WHOLE, E, HN_DIM_SSM_HEADS2, IN(GDN),
+           .part = { HN_DIM_SSM_HEADS, HN_DIM_SSM_HEADS }, .dealt = HN_DIM_SSM_GROUPS),
+    VECTOR("ssm_dt.bias", OF(gdn_alpha.bias), HN_DIM_SSM_HEADS, IN(GDN)),
+    ROUTER,
+    EXPERTS,
+    GATED_SHARED,
+    { 0 },
+};
+const hn_family hn_family_qwen3next =
+    HYBRID("qwen3next", HN_QWEN3NEXT, gdn_hparams, gdn_plan, plain_outer, qwen3next_layer, .neox = true,
+           .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
+           MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
