@@ -217,7 +217,7 @@ typedef struct hone_model_info {
     const char *formula_note; /* what of the metadata is done otherwise than another program may do it; "": nothing */
     int32_t n_window;         /* positions the model was trained to look back (attention.sliding_window; n_ctx_train is
                                  no more then); hone looks back over everything: beyond it answers differ; 0: none */
-    bool recurrent; /* a sequence is its state alone: it takes no more memory as it grows */
+    bool recurrent;           /* a sequence is its state alone: it takes no more memory as it grows */
 } hone_model_info;
 
 /* Maps the file, binds and checks every tensor's shape; touches no weights.
