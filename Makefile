@@ -313,9 +313,11 @@ D_BASH = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 D_ZSH = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 D_FISH = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 D_DOC = $(DESTDIR)$(PREFIX)/share/doc/hone
+D_DATA = $(DESTDIR)$(PREFIX)/share/hone
 DOCS = $(wildcard docs/*)
 # each has a manual page, hone-NAME.1
 COMMANDS = $(sort detokenize $(patsubst src/cli/cmd_%.c,%,$(wildcard src/cli/cmd_*.c)))
+# the model that hone chat talks with (3 MB) goes along with MODEL=1
 # debug information stays in the build folder; DEBUG=1 installs it
 STRIP ?= strip
 stripped = $(if $(DEBUG),true,$(STRIP) $(1) $(2))
@@ -335,6 +337,7 @@ install: all
 	install -m 644 LICENSE README.md CHANGELOG.md $(D_DOC)
 	install -m 644 $(DOCS) $(D_DOC)/docs
 	install -m 644 models/README.md $(D_DOC)/models
+	$(if $(MODEL),install -d $(D_DATA) && install -m 644 models/hone-chat.gguf $(D_DATA)/hone-chat.gguf)
 	@$(B)/hone version >/dev/null 2>&1 || { echo "no manual, no completion: $(B)/hone does not run here"; exit 0; }; \
 	 $(B)/hone help --man >$(D_MAN)/hone.1 && \
 	 for c in $(COMMANDS); do $(B)/hone help $$c --man >$(D_MAN)/hone-$$c.1 || exit 1; done && \
@@ -347,8 +350,9 @@ uninstall:
 	rm -f $(D_INC)/hone.h $(D_LIB)/pkgconfig/hone.pc $(D_MAN)/hone.1 $(COMMANDS:%=$(D_MAN)/hone-%.1)
 	rm -f $(D_BASH)/hone $(D_ZSH)/_hone $(D_FISH)/hone.fish
 	rm -f $(D_DOC)/LICENSE $(D_DOC)/README.md $(D_DOC)/CHANGELOG.md $(D_DOC)/models/README.md
+	rm -f $(D_DATA)/hone-chat.gguf
 	rm -f $(DOCS:docs/%=$(D_DOC)/docs/%)
-	-rmdir $(D_DOC)/docs $(D_DOC)/models $(D_DOC) 2>/dev/null
+	-rmdir $(D_DOC)/docs $(D_DOC)/models $(D_DOC) $(D_DATA) 2>/dev/null
 
 # A source archive that knows its commit without git.
 dist:
@@ -380,7 +384,7 @@ help:
 	@echo 'lint             the rules of the house; can it still see a breach?'
 	@echo 'format           clang-format over all sources'
 	@echo 'bench            measure models/hone-tiny.gguf and append to benchmarks/local.md'
-	@echo 'install          to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); uninstall removes it'
+	@echo 'install          to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX), with MODEL=1 the model of hone chat, too; uninstall removes it'
 	@echo 'dist             build/dist/hone-$(VERSION).tar.gz'
 	@echo 'compile_commands.json, clean, help'
 	@echo 'Variables: FLAVOUR=release|asan|ubsan|tsan|cov|fuzz|fuzzcov|aarch64 B=FOLDER CC CFLAGS LDFLAGS WERROR=1 V=1'

@@ -626,6 +626,7 @@ typedef struct hone_train_params {
     const char *chat_template;   /* of conversations: a format's name ("chatml") or Jinja source; NULL: the model's */
     bool (*abort_fn)(void *arg); /* asked while data are read: true ends that with HONE_E_INTERRUPTED; NULL: never */
     void *abort_arg;
+    const char *name; /* full: general.name of the output; NULL: that of the base; borrowed as long as the trainer */
 } hone_train_params;
 
 /* A model to begin from: a shape with random weights, a tokenizer. */

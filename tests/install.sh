@@ -87,6 +87,17 @@ else
     skip "a program built against hone.pc" "no pkg-config"
 fi
 
+# with MODEL=1 a conversation needs no model's name; no model, and the name is asked for
+printf 'Who are you?\n' >"$T/in"
+run "$D/opt/hone/bin/hone" chat --temp 0 <"$T/in"
+says "no model installed: hone chat asks for one" "no model; expected -m" "$T/err"
+expect 0 "make install MODEL=1" "$MAKE" B="$B" DESTDIR="$D" PREFIX=/opt/hone MODEL=1 install
+run "$D/opt/hone/bin/hone" chat --temp 0 <"$T/in"
+says "installed with MODEL=1: hone chat answers" "^I am hone-chat" "$T/out"
+says "and says which model that is" "share/hone/hone-chat.gguf" "$T/err"
+size=$(du -sk "$D/opt/hone/share/hone" | cut -f1)
+[ "$size" -lt 4096 ] && ok "the model is below 4 MB" || not_ok "the model is below 4 MB: $size kB"
+
 expect 0 "make uninstall" "$MAKE" B="$B" DESTDIR="$D" PREFIX=/opt/hone uninstall
 (cd "$D" && find . -type f -o -type l) >"$T/left"
 if [ -s "$T/left" ]; then not_ok "uninstall leaves nothing" "$T/left"; else ok "uninstall leaves nothing"; fi

@@ -359,6 +359,14 @@ static hone_status check_exclusive(const hn_opts *o, hone_error *err)
     return HONE_OK;
 }
 
+hone_status hn_opts_supply(hn_opts *o, const char *name, const char *value, hone_error *err)
+{
+    slot *s = (slot *)find_name(o, name); /* one of o's, which is not const here */
+    assert(s && "option not in the command's table");
+    if (!s->spelled && !(s->spelled = strdup(name))) return HN_FAIL(err, HONE_E_NOMEM, "command line");
+    return add_value(s, value, err);
+}
+
 /* Arguments that stand for options move there. */
 static hone_status place_args(hn_opts *o, const char *takes, hone_error *err)
 {

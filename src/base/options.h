@@ -90,6 +90,7 @@ typedef struct hn_command {
     /* NULL, or another command that the same words are meant for: run without a prompt is chat. NULL: this one. */
     const struct hn_command *(*instead)(const struct hn_cli *cli);
     bool reads_args; /* positional arguments that are there are files, and read */
+    bool bundled;    /* -m may be left out: the model that comes with the program (cli/bundled.c) */
 } hn_command;
 
 /* ---- parsing ------------------------------------------------------------------------- */
@@ -117,6 +118,8 @@ uint64_t hn_opts_u64(const hn_opts *o, const char *name);
 float hn_opts_f32(const hn_opts *o, const char *name);
 size_t hn_opts_count(const hn_opts *o, const char *name);              /* how often given */
 const char *hn_opts_nth(const hn_opts *o, const char *name, size_t i); /* text of the i-th */
+/* As if "--name value" had been on the command line too; value is borrowed. For what is found out after parsing. */
+hone_status hn_opts_supply(hn_opts *o, const char *name, const char *value, hone_error *err);
 /* The options of these groups (hn_opt_forward) as "--NAME=VALUE" for another process of this program: those that
  * were given, with `defaults` also those that have a default. */
 void hn_opts_forward(const hn_opts *o, unsigned groups, bool defaults, hn_argv *out);

@@ -181,6 +181,9 @@ void hn_prompt_free(hn_prompt *p);
 
 const char *hn_cli_model_name(const hn_cli *cli);                            /* -m, fit for a message */
 int hn_cli_open_model(const hn_cli *cli, bool vocab_only, hone_model **out); /* hn_group_model */
+/* Where -m may be left out, and is: the model that comes with the program, said to be the one (bundled.c). Before the
+ * command runs; 0 or the exit code. */
+int hn_cli_supply_model(const hn_cli *cli, hn_opts *opts);
 /* After "cannot open" of a model: what is there instead, and the next step (advise.c). */
 void hn_cli_advise_model(const char *path);
 /* What is to be told of a model just opened, and of a session of n_ctx positions on it, if anything. */

@@ -213,7 +213,9 @@ const hn_command hn_command_chat = {
     .args = "[MODEL]",
     .takes = "model",
     .groups = groups,
-    .examples = "hone chat -m model.gguf --system \"You are brief.\"\n"
+    .bundled = true,
+    .examples = "hone chat\n"
+                "hone chat -m model.gguf --system \"You are brief.\"\n"
                 "hone chat -m model.gguf --load talk.json\n"
                 "printf 'Hello\\nAnd again\\n' | hone chat -m model.gguf --temp 0\n",
     .run = run,

@@ -58,7 +58,7 @@ static int convert_adapter(const hn_cli *cli, const char *src, const char *dst)
 /* What -o means depends on --base, so no table says it. */
 static int check_files(const hn_cli *cli, const char *dst)
 {
-    char tensors[4200], config[4200];
+    char tensors[4200], config[4200], template[4200];
     size_t n = strlen(dst);
     bool folder = hn_opts_str(cli->opts, "base") && (n <= 5 || strcmp(dst + n - 5, ".gguf") != 0);
     if (strcmp(dst, "-") == 0)
@@ -69,9 +69,11 @@ static int check_files(const hn_cli *cli, const char *dst)
     }
     snprintf(tensors, sizeof tensors, "%s/adapter_model.safetensors", dst);
     snprintf(config, sizeof config, "%s/adapter_config.json", dst);
+    snprintf(template, sizeof template, "%s/chat_template.jinja", dst);
     const hn_file_use made[] = { { dst, "the PEFT folder", "-o", HN_FILE_FOLDER },
                                  { tensors, "the adapter in the PEFT folder", "-o", HN_FILE_WRITTEN },
-                                 { config, "the configuration in the PEFT folder", "-o", HN_FILE_WRITTEN } };
+                                 { config, "the configuration in the PEFT folder", "-o", HN_FILE_WRITTEN },
+                                 { template, "the template in the PEFT folder", "-o", HN_FILE_WRITTEN } };
     return hn_cli_files_apart(cli, made, sizeof made / sizeof *made);
 }
 

@@ -449,6 +449,7 @@ const hn_command hn_command_run = {
     .takes = "model prompt",
     .instead = instead,
     .groups = groups,
+    .bundled = true,
     .examples = "hone run -m model.gguf -p \"Once upon a time\" -n 200\n"
                 "hone run -m model.gguf -f prompt.txt --temp 0 --json\n"
                 "hone run -m model.gguf --chat -p \"Why is the sky blue?\" --system \"Answer in one sentence.\"\n",

@@ -71,13 +71,16 @@ static const hn_opt whole_opts[] = {
     HN_OPT("type", NULL, STR, "TYPE",
            "with --full: storage of the matrices in the output: F32, F16, BF16, Q8_0, Q4_K_M, … (default: as in the "
            "base, F32 where that is quantized)"),
-    HN_OPT("name", NULL, STR, "NAME", "with --from-config: the model's name (default: of the output file)"),
+    HN_OPT("name", NULL, STR, "NAME",
+           "with --full: the model's name (default: as in the base; with --from-config that of the output file)"),
     HN_OPT_END,
 };
 static const hn_opt_group whole_group = { "Whole models", whole_opts };
 
 static const hn_opt run_opts[] = {
     HN_OPT("steps", NULL, U64, "N", "optimizer steps", .max = 1e12, .excl = "length"),
+    HN_OPT("stop-after", NULL, U64, "N",
+           "end after N of these steps, with the learning rate as it is there; --resume goes on", .max = 1e12),
     HN_OPT("epochs", NULL, F32, "X", "passes over the data (default: 1)", .min = 1e-6, .max = 1e6, .excl = "length"),
     HN_OPT("batch", "-b", I32, "N", "sequences of a micro-batch", .def = "4", .min = 1, .max = 65536),
     HN_OPT("accum", NULL, I32, "N", "micro-batches of a step", .def = "1", .min = 1, .max = 1 << 20),
@@ -186,9 +189,9 @@ static int read_warmup(hn_train_job *j)
 /* What belongs to whole models, and to those begun here. */
 static int read_whole(hn_train_job *j)
 {
-    static const char *const of_new[] = { "vocab", "special-tokens", "tokenizer", "name", NULL },
-                             *const of_adapters[] = { "targets", "rank",   "alpha", "rslora",
-                                                      "dropout", "layers", "peft",  NULL };
+    static const char *const of_new[] = { "vocab", "special-tokens", "tokenizer", NULL }, *const of_adapters[] = {
+        "targets", "rank", "alpha", "rslora", "dropout", "layers", "peft", NULL
+    };
     const hn_opts *o = j->cli->opts;
     bool begun = hn_opts_given(o, "from-config");
     if (begun && hn_opts_given(o, "model"))
@@ -202,6 +205,7 @@ static int read_whole(hn_train_job *j)
     if (hn_opts_given(o, "special-tokens") && hn_opts_given(o, "tokenizer"))
         return hn_cli_usage(j->cli, "--special-tokens and --tokenizer contradict each other: that model's tokenizer is "
                                     "taken as it is");
+    if (!j->p.full && j->p.name) return hn_cli_usage(j->cli, "--name belongs to --full; it is a whole model's");
     if (!j->p.full && j->p.output_type)
         return hn_cli_usage(j->cli,
                             "--type belongs to --full; adapters are F32 (hone merge writes merged models of any type)");
@@ -256,6 +260,7 @@ static int read_params(hn_train_job *j)
     p->n_layers = hn_opts_i32(o, "layers");
     p->full = hn_opts_flag(o, "full") || hn_opts_given(o, "from-config");
     p->output_type = hn_opts_str(o, "type");
+    p->name = hn_opts_str(o, "name");
     p->steps = (int64_t)(hn_opts_given(o, "steps") ? hn_opts_u64(o, "steps") : 0);
     p->epochs = number(cli, "epochs", 1);
     p->batch = hn_opts_i32(o, "batch");
@@ -278,6 +283,8 @@ static int read_params(hn_train_job *j)
     int rc = read_whole(j);
     if (!rc) rc = read_warmup(j);
     if (rc || (rc = read_early_stop(j))) return rc;
+    if (hn_opts_given(o, "stop-after") && !hn_opts_u64(o, "stop-after"))
+        return hn_cli_usage(cli, "--stop-after 0: expected at least 1");
     if (hn_opts_given(o, "steps") && !p->steps) return hn_cli_usage(cli, "--steps 0: expected at least 1");
     if (!hn_opts_count(o, "data")) return hn_cli_usage(cli, "no data; expected --data FILE");
     bool validated = p->val_share > 0 || hn_opts_count(o, "val-data");
@@ -383,6 +390,13 @@ static int save(hn_train_job *j)
     return hone_trainer_save(j->t, j->folder, j->keep, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
 }
 
+/* --stop-after: an end before that of the schedule. */
+static bool stopped(const hn_train_job *j, int64_t step)
+{
+    const hn_opts *o = j->cli->opts;
+    return hn_opts_given(o, "stop-after") && (uint64_t)step >= hn_opts_u64(o, "stop-after");
+}
+
 static int train(hn_train_job *j)
 {
     hone_train_status s;
@@ -392,7 +406,7 @@ static int train(hn_train_job *j)
     hone_trainer_get_status(j->t, &s);
     bool done = s.done, saved = true;
     j->started_ms = hn_now_ms();
-    while (!done && !rc && !hn_interrupted()) {
+    while (!done && !rc && !hn_interrupted() && !stopped(j, s.step)) {
         double t0 = hn_now_ms();
         if (hone_trainer_step(j->t, &step, &err) != HONE_OK) {
             hn_progress_end();
@@ -401,6 +415,7 @@ static int train(hn_train_job *j)
         j->trained_ms += hn_now_ms() - t0 - step.eval_ms;
         j->n_tok += step.n_tok;
         done = step.done;
+        s.step = step.step;
         hn_train_show_step(j, &step);
         rc = hn_train_log_step(j, &step);
         saved = false;
@@ -434,7 +449,8 @@ static int go(hn_train_job *j)
     if (!rc) rc = train(j);
     if (rc) return rc;
     hone_trainer_get_status(j->t, &s);
-    const char *why = !s.done ? "interrupted" : s.stopped_early ? "early" : "done";
+    bool cut = !s.done && !hn_interrupted() && stopped(j, s.step);
+    const char *why = cut ? "stopped" : !s.done ? "interrupted" : s.stopped_early ? "early" : "done";
     if (s.step && (rc = write_results(j))) {
         if (j->save_every || !save(j))
             hn_cli_note("what was learnt is in %s; --resume writes it again", HN_ESC(j->folder, strlen(j->folder)));
@@ -442,7 +458,7 @@ static int go(hn_train_job *j)
     }
     rc = hn_train_log_end(j, why);
     if (!rc) rc = hn_train_summary(j, why);
-    if (rc || s.done) return rc;
+    if (rc || s.done || cut) return rc;
     int code = hn_exit_code(HONE_E_INTERRUPTED);
     if (!s.step) return hn_cli_error(code, "interrupted before the first step; nothing was trained");
     return hn_cli_error(code,

@@ -109,6 +109,7 @@ static void add_peft(uses *u, const hn_opt *o, const char *folder)
         option);
     add(u, join(u, folder, "/", "adapter_config.json"), HN_FILE_WRITTEN, "the configuration in the PEFT folder",
         option);
+    add(u, join(u, folder, "/", "chat_template.jinja"), HN_FILE_WRITTEN, "the template in the PEFT folder", option);
     u->folders = false;
 }
 

@@ -114,7 +114,7 @@ static int run_command(const hn_command *cmd, int argc, char **argv)
         code = hn_cli_usage(&cli, "%s", err.message);
     } else if ((other = cmd->instead ? cmd->instead(&cli) : NULL)) {
         code = HN_EXIT_OK;
-    } else if ((code = hn_cli_files_apart(&cli, NULL, 0)) == 0) {
+    } else if ((code = hn_cli_supply_model(&cli, opts)) == 0 && (code = hn_cli_files_apart(&cli, NULL, 0)) == 0) {
         code = cmd->run(&cli);
     }
     hn_opts_free(opts);

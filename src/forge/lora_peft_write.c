@@ -1,5 +1,5 @@
-/* lora_peft_write: an adapter as a PEFT folder. Each file appears whole (base/file.h), the tensors first: a folder
- * that has a config is whole. */
+/* lora_peft_write: an adapter as a PEFT folder. Each file appears whole (base/file.h), the tensors first, then the
+ * template of the conversations it was trained on, if any, the config last: a folder that has a config is whole. */
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "base/os.h"
@@ -213,13 +213,13 @@ static void put_config(FILE *f, const hone_model *m, const hn_lora_pair *pair, i
 
 hone_status hn_lora_apart(const char *dst, bool peft, const hn_file_use *read, size_t n_read, hone_error *err)
 {
-    static const char *const name[] = { "adapter_model.safetensors", "adapter_config.json" };
+    static const char *const name[] = { "adapter_model.safetensors", "adapter_config.json", HN_PEFT_TEMPLATE };
     hn_file_use pair[2] = { { dst, "the adapter", NULL, peft ? HN_FILE_FOLDER : HN_FILE_WRITTEN } };
     hone_status st = HONE_OK;
     for (size_t i = 0; i < n_read && st == HONE_OK; i++) {
         pair[1] = read[i];
         st = hn_files_apart(pair, 2, err);
-        for (int k = 0; k < 2 && peft && st == HONE_OK; k++) {
+        for (int k = 0; k < 3 && peft && st == HONE_OK; k++) {
             char *path;
             if (asprintf(&path, "%s/%s", dst, name[k]) < 0) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", dst);
             const hn_file_use inner[] = { { path, "a file of the adapter", NULL, HN_FILE_WRITTEN }, read[i] };
@@ -227,6 +227,24 @@ hone_status hn_lora_apart(const char *dst, bool peft, const hn_file_use *read, s
             free(path);
         }
     }
+    return st;
+}
+
+/* chat_template.jinja, as Hugging Face has it; one of the adapter that was here before does not stay. */
+static hone_status write_template(const char *folder, const char *source, hone_error *err)
+{
+    char *path;
+    if (source && *source) {
+        char *text = strdup(source);
+        if (!text) return HN_FAIL(err, HONE_E_NOMEM, "%s: chat template", folder);
+        return write_text(folder, HN_PEFT_TEMPLATE, text, strlen(text), err);
+    }
+    if (asprintf(&path, "%s/" HN_PEFT_TEMPLATE, folder) < 0) return HN_FAIL(err, HONE_E_NOMEM, "%s: path", folder);
+    hone_status st = HONE_OK;
+    if (unlink(path) != 0 && errno != ENOENT)
+        st = HN_FAIL(err, HONE_E_IO, "%s: the template of another adapter cannot be removed: %s",
+                     HN_ESC(path, strlen(path)), strerror(errno));
+    free(path);
     return st;
 }
 
@@ -258,5 +276,6 @@ hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_l
         if (made) rmdir(path);
         return st;
     }
+    if ((st = write_template(path, about->chat_template, err)) != HONE_OK) return st;
     return write_config(path, m, pair, n_pair, about, err);
 }

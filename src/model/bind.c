@@ -196,7 +196,7 @@ static hone_status slot_experts(hone_model *m, const hn_slot *s, const char *nam
     int64_t n_in = hn_dim_value(&m->hp, p, s->ne[0]), n_out = hn_dim_value(&m->hp, p, s->ne[1]);
     int32_t n = m->hp.moe.n_expert;
     hn_weight w = { 0 }, *of;
-    char first[96];
+    char first[72];
     snprintf(first, sizeof first, "%.60s.0.weight", s->each ? s->each : "");
     hn_experts *to = (hn_experts *)(void *)(base + s->field);
     if (s->each && !tensor_of(m, s->name, il) && tensor_of(m, first, il))

@@ -8,9 +8,12 @@
 #include "model/ckpt.h"
 #include "model/lora_peft.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+enum { MAX_TEMPLATE = 16 << 20 }; /* bytes; the longest known have some tens of thousands */
 
 #define TRY(x)                                \
     do {                                      \
@@ -297,6 +300,23 @@ static hone_status read_tensor(hn_lora_build *b, const config *k, const hn_ckpt 
     return HONE_OK;
 }
 
+/* The template beside the adapter, where there is one. */
+static hone_status read_template(hn_lora_build *b, const char *path, hone_error *err)
+{
+    char *text;
+    size_t n;
+    if (access(path, F_OK) != 0 && errno == ENOENT) return HONE_OK;
+    hone_status st = hn_source_text(&text, &n, path, MAX_TEMPLATE, err);
+    if (st != HONE_OK) return st;
+    if (strlen(text) != n) {
+        free(text);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: a NUL among %zu bytes, expected text", path, n);
+    }
+    free(b->l->chat_template);
+    b->l->chat_template = text;
+    return HONE_OK;
+}
+
 static hone_status read_folder(hn_lora_build *b, const char *folder, hone_error *err)
 {
     size_t cap = strlen(folder) + 64;
@@ -308,6 +328,10 @@ static hone_status read_folder(hn_lora_build *b, const char *folder, hone_error 
     if (st == HONE_OK) {
         snprintf(path, cap, "%s/adapter_config.json", folder);
         st = read_config(&k, path, err);
+    }
+    if (st == HONE_OK) {
+        snprintf(path, cap, "%s/" HN_PEFT_TEMPLATE, folder);
+        st = read_template(b, path, err);
     }
     if (st == HONE_OK) st = hn_ckpt_new(&c, folder, err);
     if (st == HONE_OK) {

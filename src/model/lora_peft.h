@@ -4,6 +4,8 @@
 
 #include "model/lora.h"
 
+#define HN_PEFT_TEMPLATE "chat_template.jinja" /* of the conversations the adapter was trained on */
+
 /* Are the family's tensors modules of Hugging Face's? */
 bool hn_peft_has_modules(const hone_model *m);
 /* Heads of the rows of a tensor whose rows are in another order; 0: they are not. */

@@ -62,6 +62,7 @@ static hone_status write_model(hone_trainer *t, const char *path, hone_error *er
     const hn_trained p = { .tensor = list,
                            .n_tensor = t->n_array,
                            .type = t->p.output_type,
+                           .name = t->p.name,
                            .chat_template = t->chat_template,
                            .n_threads = t->ctx->n_threads_batch };
     hone_status st = path ? hn_write_trained(path, t->m, &p, err) : hn_check_trained(t->m, &p, err);

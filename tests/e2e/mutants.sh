@@ -56,6 +56,17 @@ one() { # NAME CHECK [OPTION…]: $rc, $T/out, $T/err
     unset HONE_MUTANT HONE_MUTANT_FILE
 }
 
+# what is not wrong, and yet to be seen
+run env HONE_MUTANT=token-allocates "$MUTANTS" bench -m "$M" -r 2 $small
+counted=$("$MUTANTS" bench -m "$M" -r 2 $small | sed -n 's/^allocs *//p')
+case $counted in
+not*) skip "a token that allocates" "$counted" ;;
+*)
+    says "a token that allocates is told" '^allocs +1 \([0-9]+ B\) a token, 0 a prompt$' "$T/out"
+    [ "$counted" = "0 a token, 0 a prompt" ] && ok "and one that does not" || not_ok "and one that does not: $counted"
+    ;;
+esac
+
 only=${1:-}
 n=0
 while IFS='|' read -r name check words; do

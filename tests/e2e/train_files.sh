@@ -95,6 +95,21 @@ expect 2 "with another model's tokenizer" "$HONE" train --from-config "$T/c.json
 says "contradicts it" 'contradict each other'
 expect 2 "without --from-config" "$HONE" train -m "$T/special.gguf" --special-tokens "<|a|>" --data "$T/talk.jsonl" -o "$T/x.gguf"
 says "is said" 'belongs to --from-config'
+# an end before that of the schedule: what is written is what was learnt by then, and it can go on
+full="-m $T/special.gguf --full --data $T/talk.jsonl --seq 32 --batch 1 --lr 1e-2 --steps 6"
+expect 0 "six steps at once" "$HONE" train $full -o "$T/six.gguf"
+expect 0 "--stop-after" "$HONE" train $full --stop-after 3 -o "$T/cut.gguf"
+[ "$(tail -n 2 "$T/cut.gguf.jsonl" | grep -c '"step":3,.*\|"why":"stopped"')" = 2 ] && ok "ends with step 3, and says why" || not_ok "ends with step 3, and says why" "$T/cut.gguf.jsonl"
+if cmp -s "$T/cut.gguf" "$T/six.gguf"; then not_ok "its output is another"; else ok "its output is another"; fi
+expect 0 "and --resume goes on" "$HONE" train $full --resume -o "$T/cut.gguf"
+same "to the same bytes" "$T/cut.gguf" "$T/six.gguf"
+expect 2 "--stop-after 0" "$HONE" train $full --stop-after 0 -o "$T/x.gguf"
+# a whole model's name
+expect 0 "--full --name" "$HONE" train -m "$T/special.gguf" --full --name "of its own" --data "$T/talk.jsonl" --seq 32 --steps 1 -o "$T/named.gguf"
+run "$HONE" inspect "$T/named.gguf"
+says "the file says it" 'of its own' "$T/out"
+expect 2 "--name of an adapter" "$HONE" train -m "$T/special.gguf" --name x --data "$T/talk.jsonl" --steps 1 -o "$T/x.gguf"
+says "is refused" '.-name belongs to --full'
 ls "$T" | grep -q 'begin' && not_ok "neither leaves its beginning" || ok "neither leaves its beginning"
 
 # 7. two at once would take each other's files

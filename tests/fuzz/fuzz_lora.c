@@ -1,6 +1,7 @@
 /* Fuzz target: adapter files, for a small model that is made once. The bytes are a GGUF
  * file; an adapter that is accepted has finite numbers that fit the model.
- * covers: src/model/lora.c src/model/lora_gguf.c src/gguf/gguf_values.c */
+ * covers: src/model/lora.c src/model/lora_gguf.c src/gguf/gguf_values.c src/forge/lora_gguf_write.c
+ * covers: src/forge/lora_halves.c */
 #include "fuzz_file.h"
 #include "lora_model.h"
 

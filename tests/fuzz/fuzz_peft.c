@@ -3,7 +3,7 @@
  * a good one. A folder that is accepted has finite numbers that fit the model, and means the same after hone has
  * written it as a folder and read it again.
  * covers: src/model/lora_peft.c src/model/lora.c src/forge/lora_peft_write.c src/model/ckpt_config.c
- * covers: src/model/safetensors.c src/base/json.c */
+ * covers: src/model/safetensors.c src/base/json.c src/forge/lora_halves.c */
 #include "lora_model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -68,6 +68,7 @@ static void c_trainer_new(void)
     p.output_type = MAY("p->output_type", "F16");
     p.targets = NEED("p->targets", "qv");
     p.chat_template = MAY("p->chat_template", "chatml");
+    p.name = MAY("p->name", "n");
     p.abort_fn = MAY("p->abort_fn", stop_never);
     p.abort_arg = MAY("p->abort_arg", ctx);
     spoil_numbers(&p);

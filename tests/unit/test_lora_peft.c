@@ -81,6 +81,44 @@ static void there_and_back(void **state)
     assert_int_equal(rmdir(path[1]), 0); /* and nothing else was in it */
 }
 
+/* The template of its conversations goes with an adapter: into a folder, out of it, and not with the next one. */
+static void the_template(void **state)
+{
+    const char *const jinja = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}\xC3\xA9";
+    hone_error err = { 0 };
+    hn_lora *l, *again;
+    char folder[200], file[260], gguf[200], text[200] = "";
+    snprintf(folder, sizeof folder, "%s", tm_path("talker"));
+    snprintf(gguf, sizeof gguf, "%s", tm_path("talker.gguf"));
+    snprintf(file, sizeof file, "%s/chat_template.jinja", folder);
+    if (hn_lora_open(&l, base, GOLDEN, &err)) fail_msg("%s", err.message);
+    assert_string_equal(l->chat_template, "");
+    hn_lora_about about = { .arch = "llama", .alpha = 1, .type = HN_F32, .chat_template = jinja };
+    if (hn_lora_write_peft(folder, base, l->pair, l->n_pair, &about, &err)) fail_msg("%s", err.message);
+    FILE *f = fopen(file, "r"); /* as it is, in the file that transformers looks for */
+    assert_true(f && fread(text, 1, sizeof text - 1, f) == strlen(jinja) && fclose(f) == 0);
+    assert_string_equal(text, jinja);
+    if (hn_lora_open(&again, base, folder, &err)) fail_msg("%s", err.message);
+    assert_string_equal(again->chat_template, jinja);
+    hn_lora_close(again);
+    if (hone_adapter_convert(base, folder, gguf, false, &err)) fail_msg("%s", err.message);
+    if (hn_lora_open(&again, base, gguf, &err)) fail_msg("%s", err.message);
+    assert_string_equal(again->chat_template, jinja);
+    hn_lora_close(again);
+    f = fopen(file, "w");
+    assert_true(f && fwrite("a\0b", 1, 3, f) == 3 && fclose(f) == 0);
+    assert_int_equal(hn_lora_open(&again, base, folder, &err), HONE_E_FORMAT);
+    assert_non_null(strstr(err.message, file));
+    about.chat_template = NULL;
+    if (hn_lora_write_peft(folder, base, l->pair, l->n_pair, &about, &err)) fail_msg("%s", err.message);
+    assert_int_not_equal(access(file, F_OK), 0);
+    hn_lora_close(l);
+    snprintf(file, sizeof file, "%s/adapter_config.json", folder), remove(file);
+    snprintf(file, sizeof file, "%s/adapter_model.safetensors", folder), remove(file);
+    assert_int_equal(rmdir(folder), 0);
+    remove(gguf);
+}
+
 /* Facts that a trainer has, as PEFT's config says them. */
 static void facts(void **state)
 {
@@ -284,8 +322,9 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden),        cmocka_unit_test(there_and_back),
-                                        cmocka_unit_test(facts),         cmocka_unit_test(alpha_patterns),
-                                        cmocka_unit_test(wrong_configs), cmocka_unit_test(wrong_tensors) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden),         cmocka_unit_test(there_and_back),
+                                        cmocka_unit_test(the_template),   cmocka_unit_test(facts),
+                                        cmocka_unit_test(alpha_patterns), cmocka_unit_test(wrong_configs),
+                                        cmocka_unit_test(wrong_tensors) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

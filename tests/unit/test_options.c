@@ -103,6 +103,19 @@ static void defaults(void **state)
     hn_opts_free(o);
 }
 
+/* What is supplied afterwards is as if it had been on the command line. */
+static void supplied(void **state)
+{
+    hone_error e;
+    hn_opts *o = parse_ok(ARGS("--json"));
+    assert_false(hn_opts_given(o, "model"));
+    assert_int_equal(hn_opts_supply(o, "model", "found.gguf", &e), HONE_OK);
+    assert_true(hn_opts_given(o, "model"));
+    assert_string_equal(hn_opts_str(o, "model"), "found.gguf");
+    assert_int_equal(hn_opts_count(o, "model"), 1);
+    hn_opts_free(o);
+}
+
 static void values_that_look_like_options(void **state)
 {
     hn_opts *o = parse_ok(ARGS("-p", "-f", "--stop", "--", "--stop=", "-n", "-1", "--", "--json", "-"));
@@ -366,8 +379,8 @@ static void printed_below(void **state)
         [2] = { ".SS hone lab ab [OPTIONS]", "\\-\\-rounds", "hone lab ab x y", ".SS hone lab list [OPTIONS]" },
         [3] = { "  lab)", "compgen -W \"ab list\"", "    ab)", "--rounds" },
         [4] = { "'ab:Compare two'", "'list:List them'", "    cmd=$words[2]", "'*--rounds[so often]:N:'" },
-        [5] = { "'__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from ab list' -f -a ab",
-                "'__fish_seen_subcommand_from lab; and __fish_seen_subcommand_from ab' -l rounds", "-d 'List them'" },
+        [5] = { "-n '__hone_is' -f -a lab", "-n '__hone_is lab' -f -a ab", "-n '__hone_in lab ab' -l rounds",
+                "-d 'List them'" },
     };
     static const char *const sections[] = { "EXIT STATUS", "ENVIRONMENT", "FILES",
                                             "SEE ALSO",    "hone\\-demo", "hone\\-lab" };
@@ -394,19 +407,13 @@ static void printed_below(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spellings),
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(values_that_look_like_options),
-        cmocka_unit_test(last_one_wins),
-        cmocka_unit_test(arguments_for_options),
-        cmocka_unit_test(files_once),
-        cmocka_unit_test(handed_on),
-        cmocka_unit_test(each_option_once),
-        cmocka_unit_test(bad_numbers),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(id_lists),
-        cmocka_unit_test(nearest),
-        cmocka_unit_test(printed),
+        cmocka_unit_test(spellings),        cmocka_unit_test(defaults),
+        cmocka_unit_test(supplied),         cmocka_unit_test(values_that_look_like_options),
+        cmocka_unit_test(last_one_wins),    cmocka_unit_test(arguments_for_options),
+        cmocka_unit_test(files_once),       cmocka_unit_test(handed_on),
+        cmocka_unit_test(each_option_once), cmocka_unit_test(bad_numbers),
+        cmocka_unit_test(refusals),         cmocka_unit_test(id_lists),
+        cmocka_unit_test(nearest),          cmocka_unit_test(printed),
         cmocka_unit_test(printed_below),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

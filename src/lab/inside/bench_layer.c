@@ -312,6 +312,14 @@ static hone_status one_part(hn_bench_run *r, const hn_bench_entry *e, layer_job 
     return st;
 }
 
+/* Has the first layer, which these parts are measured in, them: queries and keys that turn? */
+static bool has_parts(const hone_model *m, part p)
+{
+    const hn_layer_plan *first = &m->plan[0];
+    if (p != PART_TABLE && p != PART_CORE) return true;
+    return first->mixer == HN_MIXER_ATTN && (p == PART_CORE || first->rope == HN_ROPE_ALL);
+}
+
 static hone_status run(hn_bench_run *r, const hn_bench_entry *e, const part *parts, const char *const *variants, int n,
                        hone_error *err)
 {
@@ -325,6 +333,10 @@ static hone_status run(hn_bench_run *r, const hn_bench_entry *e, const part *par
     else if (recurrent && parts[0] == PART_FFN)
         st = hn_bench_not_recurrent(e, "it has no such block (layer.channel_mix)", err);
     else if (st == HONE_OK && mixes && !recurrent) st = hn_bench_only_recurrent(e, err);
+    else if (st == HONE_OK && !has_parts(j.m, parts[0]))
+        st = HN_FAIL(err, HONE_E_UNSUPPORTED,
+                     "%s: the first layer of %s models has no such part; layer.full has all of it", e->id,
+                     j.m->arch->name);
     for (int i = 0; i < n && st == HONE_OK; i++) st = one_part(r, e, &j, parts[i], variants ? variants[i] : NULL, err);
     close_job(&j);
     return st;

@@ -2,6 +2,7 @@
  * else the C library) allocates; sanitizers have a malloc of their own, and are left alone. Knows not who asks. */
 #define _GNU_SOURCE
 #include "lab/machine/allocs.h"
+#include "base/guard.h"
 #include "base/os.h"
 #include "lab/stats/stats.h"
 

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Model families on random shapes: hone against families_reference.py (float64, written independently of hone).
+
+    python3 tests/dev/check_families.py [build/release/hone] [--cases N] [--seed S] [--only ARCH,...]
+                                        [--mutants N] [--keep FOLDER] [-v]
+
+For each family N random small files (F32 weights) and texts of 30 to 60 tokens: `hone logits --all` must be within
+1e-5 of the range of the logits at every position, unless the model is so delicate that the reference itself moves by a
+twentieth of the difference when its weights move by half a rounding. Then files with a key or tensor missing, added or impossible, which
+hone must refuse naming what is wrong, or answer as the reference does. Families that hone refuses by name are counted.
+Needs numpy; without it it says so and ends. Exits 1 if anything disagrees.
+"""
+import argparse
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+try:
+    import numpy as np
+except ImportError:  # a development check: not every machine has it
+    print("check_families: skipped, needs numpy")
+    sys.exit(0)
+
+import families_draw
+import families_mutants
+from families_reference import Model
+
+BAR = 1e-5  # of the range of the logits
+CLOSE = 1e-5  # two experts nearer than this: rounding may pick either, another text is drawn
+
+
+# ---- GGUF files, version 3, all F32 ----------------------------------------------------------------------------
+
+def string(s):
+    b = s.encode()
+    return struct.pack("<Q", len(b)) + b
+
+
+def number(v):
+    """(type of GGUF, bytes) of a scalar."""
+    if isinstance(v, bool):
+        return 7, struct.pack("<B", v)
+    if isinstance(v, float):
+        return 6, struct.pack("<f", v)
+    return (4, struct.pack("<I", v)) if v >= 0 else (5, struct.pack("<i", v))
+
+
+def value(v):
+    if isinstance(v, str):
+        return struct.pack("<I", 8) + string(v)
+    if isinstance(v, (list, tuple)):
+        items = [number(x) for x in v]
+        return struct.pack("<IIQ", 9, items[0][0], len(items)) + b"".join(b for _, b in items)
+    kind, b = number(v)
+    return struct.pack("<I", kind) + b
+
+
+def write_gguf(path, keys, tensors):
+    head = struct.pack("<IIQQ", 0x46554747, 3, len(tensors), len(keys))
+    for k, v in keys.items():
+        head += string(k) + value(v)
+    offset, data = 0, []
+    for name, t in tensors.items():
+        t = np.ascontiguousarray(t, np.float32)
+        head += string(name) + struct.pack("<I", t.ndim) + struct.pack("<%dQ" % t.ndim, *t.shape[::-1])
+        head += struct.pack("<IQ", 0, offset)
+        b = t.tobytes()
+        b += bytes(-len(b) % 32)
+        data.append(b)
+        offset += len(b)
+    with open(path, "wb") as f:
+        f.write(head + bytes(-len(head) % 32) + b"".join(data))
+
+
+# ---- one run of each -------------------------------------------------------------------------------------------
+
+class Answer:
+    """What hone said: logits, or a refusal (rc, message)."""
+
+    def __init__(self, rc, out, err, n_tok):
+        self.rc, self.message = rc, " | ".join(err.decode(errors="replace").strip().split("\n"))
+        self.y = None
+        if rc == 0:
+            self.y = np.frombuffer(out, "<f4").astype(np.float64).reshape(n_tok, -1)
+
+    def crashed(self):
+        return self.rc < 0 or self.rc >= 124 or self.rc == 1 and not self.message
+
+    def unknown_family(self, arch):
+        return self.rc != 0 and 'architecture "%s" is not supported' % arch in self.message
+
+
+def command(hone, path, tokens, n_ctx):
+    return [hone, "logits", "-m", path, "--ids", ",".join(map(str, tokens)), "--all", "--kv", "f32", "-t", "1"] + \
+        (["-c", str(n_ctx)] if n_ctx else [])
+
+
+def ask(hone, path, tokens, n_ctx):
+    try:
+        p = subprocess.run(command(hone, path, tokens, n_ctx), capture_output=True, timeout=120, check=False,
+                           stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return Answer(124, b"", b"no answer in 120 s", len(tokens))
+    return Answer(p.returncode, p.stdout, p.stderr, len(tokens))
+
+
+def apart(y, ref):
+    """Farthest logit as a part of the range; infinite if shapes differ or something is no number."""
+    if y.shape != ref.shape or not np.isfinite(y).all():
+        return np.inf
+    return float(np.max(np.abs(y - ref)) / max(np.max(ref) - np.min(ref), 1e-300))
+
+
+class Check:
+    def __init__(self, args):
+        self.a = args
+        self.bad = 0
+        self.folder = args.keep or tempfile.mkdtemp(prefix="families-")
+        self.path = os.path.join(self.folder, "case.gguf")
+
+    def report(self, arch, what, name, tokens=(), n_ctx=0):
+        self.bad += 1
+        line = "NOT OK %s %s: %s" % (arch, name, what)
+        if self.a.keep and tokens:
+            kept = os.path.join(self.a.keep, "%s-%s.gguf" % (arch, name.replace(" ", "_").replace("/", "_")))
+            os.replace(self.path, kept)
+            line += "\n    " + " ".join(command(self.a.hone, kept, tokens, n_ctx))
+        print(line, flush=True)
+
+    # ---- shapes ---------------------------------------------------------------------------------------------
+
+    def text(self, d, seed):
+        """(tokens, reference's model, logits): no choice of experts that rounding could turn."""
+        for again in range(20):
+            rng = np.random.default_rng([seed, again, 7])
+            tokens = [int(x) for x in rng.integers(0, d.tensors["token_embd.weight"].shape[0], rng.integers(30, 61))]
+            model = Model(d.keys, d.tensors)
+            y = model.run(tokens, max(d.n_ctx, len(tokens)))
+            if model.gap > CLOSE:
+                return tokens, y
+        return None, None
+
+    @staticmethod
+    def sensitivity(keys, tensors, tokens, n_ctx, ref):
+        """How far the reference itself moves when every weight moves by half a rounding of f32."""
+        rng = np.random.default_rng(0)
+        moved = {n: t * (1 + 2.0 ** -25 * rng.uniform(-1, 1, t.shape)) for n, t in tensors.items()}
+        return apart(Model(keys, moved).run(tokens, n_ctx), ref)
+
+    def compare(self, arch, case, count):
+        seed = [self.a.seed, zlib.crc32(arch.encode()), case]
+        d = families_draw.draw(arch, seed)
+        tokens, ref = self.text(d, case)
+        if tokens is None:
+            count["close"] += 1
+            return
+        n_ctx = max(d.n_ctx, len(tokens))
+        for layout in ["usual"] + (families_draw.layouts(d) if case % 3 == 0 else []):
+            name = "seed %d case %d %s" % (self.a.seed, case, layout)
+            keys, tensors = families_draw.written(d, layout)
+            write_gguf(self.path, keys, tensors)
+            answer = ask(self.a.hone, self.path, tokens, n_ctx)
+            if answer.crashed():
+                self.report(arch, "died: rc %d %s" % (answer.rc, answer.message), name, tokens, n_ctx)
+            elif answer.rc:
+                if answer.unknown_family(arch):
+                    count["unknown"] = answer.message
+                    return
+                why = re.sub(r"[0-9.]+|\\{.*\\}", "#", answer.message.split(" | ")[0].replace(self.path, "FILE"))
+                why = layout + " layout: " + why
+                count["refused"][why] = count["refused"].get(why, 0) + 1
+                count["n_refused"] += 1
+                if self.a.verbose:
+                    print("  %s %s refused: %s" % (arch, name, answer.message))
+            else:
+                far = apart(answer.y, ref)
+                count["run"] += 1
+                if far <= BAR:
+                    count["far"] = max(count["far"], far)
+                elif far <= 20 * self.sensitivity(d.keys, d.tensors, tokens, n_ctx, ref):
+                    count["delicate"] += 1
+                else:
+                    shape = {k.split(".", 1)[1]: v for k, v in keys.items() if k.startswith(arch + ".")}
+                    first = np.argmax(np.max(np.abs(answer.y - ref), 1) > BAR * np.ptp(ref)) if np.isfinite(far) else 0
+                    self.report(arch, "%.1e of the range, from position %d on; %s" % (far, first, shape), name,
+                                tokens, n_ctx)
+
+    # ---- wrong files ----------------------------------------------------------------------------------------
+
+    def mutant(self, arch, what, wrong, tokens, right, count):
+        """wrong: (what, names, keys, tensors, answer) of families_mutants; right: logits of the right file."""
+        _, names, keys, tensors, expected = wrong
+        write_gguf(self.path, keys, tensors)
+        answer = ask(self.a.hone, self.path, tokens, 0)
+        count["mutants"] += 1
+        if answer.crashed():
+            self.report(arch, "died: rc %d %s" % (answer.rc, answer.message), what, tokens)
+        elif answer.rc:
+            if not any(n in answer.message for n in names):
+                self.report(arch, "refused without naming it: %s" % answer.message, what, tokens)
+        elif expected == "refuse":
+            self.report(arch, "answered in silence (%.1e of the range from the right file)" %
+                        apart(answer.y, right), what, tokens)
+        else:
+            try:
+                ref = Model(keys, tensors).run(tokens, len(tokens))
+            except Exception as e:  # what the reference cannot compute has no answer
+                self.report(arch, "answered, the reference cannot: %r" % e, what, tokens)
+                return
+            far = apart(answer.y, ref)
+            if not far <= 10 * BAR:
+                self.report(arch, "answered %.1e of the range from the reference" % far, what, tokens)
+            elif expected == "read" and apart(ref, right) <= BAR:
+                self.report(arch, "ignored in silence", what, tokens)
+
+    def mutants(self, arch, case, count):
+        d = families_draw.draw(arch, [self.a.seed, zlib.crc32(arch.encode()), case])
+        if d.keys[arch + ".block_count"] > 5:
+            return
+        tokens, right = self.text(d, case)
+        keys, tensors = families_draw.written(d, "usual")
+        if not tokens:
+            return
+        write_gguf(self.path, keys, tensors)
+        if ask(self.a.hone, self.path, tokens, 0).rc:
+            return
+        tag = "seed %d case %d " % (self.a.seed, case)
+        for wrong in families_mutants.mutants(arch, keys, tensors):
+            self.mutant(arch, tag + wrong[0], wrong, tokens, right, count)
+
+    def family(self, arch):
+        count = {"run": 0, "far": 0.0, "refused": {}, "n_refused": 0, "close": 0, "mutants": 0, "delicate": 0, "unknown": None}
+        for case in range(self.a.cases):
+            self.compare(arch, case, count)
+            if count["unknown"]:
+                print("%-14s not yet: %s" % (arch, count["unknown"]), flush=True)
+                return False
+        for case in range(self.a.mutants):
+            self.mutants(arch, case, count)
+        print("%-14s %3d compared, farthest %.1e of the range (%d delicate); %d refused, %d too close to tell; "
+              "%d wrong files" % (arch, count["run"], count["far"], count["delicate"], count["n_refused"],
+                                  count["close"], count["mutants"]), flush=True)
+        for message, n in sorted(count["refused"].items()):
+            print("    refused %d: %s" % (n, message))
+        return True
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("hone", nargs="?", default="build/release/hone")
+    p.add_argument("--cases", type=int, default=20, help="random models a family (20)")
+    p.add_argument("--mutants", type=int, default=2, help="models a family of which wrong files are made (2)")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--only", default="", help="families, by comma")
+    p.add_argument("--keep", default="", help="folder for files that disagree")
+    p.add_argument("-v", "--verbose", action="store_true")
+    a = p.parse_args()
+    if not os.access(a.hone, os.X_OK):
+        p.error("%s: no such program; build it with: make all" % a.hone)
+    families = a.only.split(",") if a.only else sorted(families_draw.FAMILIES)
+    check = Check(a)
+    run = sum(check.family(arch) for arch in families)
+    print("check_families: %d of %d families run, %d disagreements" % (run, len(families), check.bad))
+    if not a.keep and os.path.exists(check.path):
+        os.remove(check.path)
+        os.rmdir(check.folder)
+    return 1 if check.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,835 @@
+"""Random small models of every family: keys, tensors and layouts of the same matrices, for check_families.py.
+
+Owns which shapes and switches a family's files may have; knows nothing of how they are computed.
+"""
+import numpy as np
+
+
+class Draw:
+    """One model: keys (full names), tensors (numpy, shape = ne backwards) in the canonical, split layout."""
+
+    def __init__(self, arch, rng):
+        self.arch, self.rng = arch, rng
+        self.keys = {"general.architecture": arch}
+        self.tensors = {}
+        self.n_ctx = 0  # positions of the session, 0: what the text needs
+        self.layout = "split"
+
+    def chance(self, p):
+        return self.rng.random() < p
+
+    def pick(self, *values):
+        return values[self.rng.integers(len(values))]
+
+    def between(self, lo, hi):
+        return int(self.rng.integers(lo, hi + 1))
+
+    def real(self, lo, hi):
+        return float(np.float32(self.rng.uniform(lo, hi)))
+
+    def key(self, name, value):
+        self.keys[self.arch + "." + name] = value
+        return value
+
+    def values(self, shape, spread, middle=0.0):
+        return (middle + spread * self.rng.uniform(-1, 1, shape)).astype(np.float32)
+
+    def mat(self, name, n_in, *n_out, gain=1.0):
+        self.tensors[name + ".weight"] = self.values((*n_out[::-1], n_in), gain * np.sqrt(3 / n_in))
+
+    def norm(self, name, n, bias=False):
+        self.tensors[name + ".weight"] = self.values(n, 0.3, 1)
+        if bias:
+            self.bias(name, n)
+
+    def bias(self, name, *n):
+        self.tensors[name + ".bias"] = self.values(n[::-1], 0.3)
+
+
+# ---- parts -------------------------------------------------------------------------------------------------
+
+EPS = (1e-6, 1e-5, 1e-3)
+BASES = (10000.0, 500000.0, 1000000.0, 150000.0, 123.0)
+
+
+def body(d, tied=None, ln=False, n_layer=None, bias=False):
+    """Sizes, embedding, output norm and head. Returns (E, L)."""
+    n_embd, n_vocab = d.between(6, 100), d.between(17, 200)
+    n_layer = n_layer or d.between(1, 9)
+    d.key("context_length", d.between(64, 512))
+    d.key("embedding_length", n_embd)
+    d.key("block_count", n_layer)
+    d.key("vocab_size", n_vocab)
+    d.key("attention.layer_norm_epsilon" if ln else "attention.layer_norm_rms_epsilon", float(np.float32(d.pick(*EPS))))
+    d.tensors["token_embd.weight"] = d.values((n_vocab, n_embd), 1.0)
+    d.norm("output_norm", n_embd, bias)
+    if not (d.chance(0.5) if tied is None else tied):
+        d.mat("output", n_embd, n_vocab)
+    return n_embd, n_layer
+
+
+def heads(d, mha=False, even=True):
+    """(H, G, d): G divides H; d even, small or not a multiple of anything."""
+    n_kv = d.pick(1, 1, 2, 3, 4)
+    n_head = n_kv * (1 if mha else d.pick(1, 2, 3, 4))
+    width = 2 * d.between(1, 20) if even else d.between(2, 40)
+    return n_head, n_kv, width
+
+
+def refit(d, n_embd):
+    """Another embedding length (before anything but body was drawn)."""
+    n_vocab = d.tensors["token_embd.weight"].shape[0]
+    d.key("embedding_length", n_embd)
+    d.tensors["token_embd.weight"] = d.values((n_vocab, n_embd), 1.0)
+    d.norm("output_norm", n_embd, "output_norm.bias" in d.tensors)
+    if "output.weight" in d.tensors:
+        d.mat("output", n_embd, n_vocab)
+    return n_embd
+
+
+def head_keys(d, n_embd, n_head, n_kv, width):
+    """Head keys; half of the files have heads of E/H and do not say so. Returns E."""
+    d.key("attention.head_count", n_head)
+    if n_kv != n_head or d.chance(0.7):
+        d.key("attention.head_count_kv", n_kv)
+    if d.chance(0.5) and d.arch not in ("gemma4", "gemma3n"):
+        return refit(d, n_head * width)
+    d.key("attention.key_length", width)
+    d.key("attention.value_length", width)
+    return n_embd
+
+
+def attention(d, il, n_embd, n_head, n_kv, width, bias=(), qk=None, gate=False, no_v=False):
+    b = "blk.%d." % il
+    d.mat(b + "attn_q", n_embd, n_head * width * (2 if gate else 1))
+    d.mat(b + "attn_k", n_embd, n_kv * width)
+    if not no_v:
+        d.mat(b + "attn_v", n_embd, n_kv * width)
+    d.mat(b + "attn_output", n_head * width, n_embd)
+    for part, n in (("q", n_head * width), ("k", n_kv * width), ("v", n_kv * width), ("output", n_embd)):
+        if part in bias:
+            d.bias(b + "attn_" + part, n)
+    if qk:
+        d.norm(b + "attn_q_norm", width if qk == "head" else n_head * width)
+        d.norm(b + "attn_k_norm", width if qk == "head" else n_kv * width)
+
+
+def glu(d, il, n_embd, n_ff, tail="", gate=True, bias=False):
+    b = "blk.%d.ffn_" % il
+    if gate:
+        d.mat(b + "gate" + tail, n_embd, n_ff)
+    d.mat(b + "up" + tail, n_embd, n_ff)
+    d.mat(b + "down" + tail, n_ff, n_embd)
+    if bias:
+        d.bias(b + "up" + tail, n_ff)
+        d.bias(b + "down" + tail, n_embd)
+
+
+def rope(d, width, partial=False, scaling=True):
+    if d.chance(0.7):
+        d.key("rope.freq_base", d.pick(*BASES))
+    if partial and width >= 4:
+        d.key("rope.dimension_count", 2 * d.between(1, width // 2))
+    elif d.chance(0.5):
+        d.key("rope.dimension_count", width)
+    if not scaling or d.chance(0.6):
+        return
+    kind = d.pick("linear", "yarn", "none")
+    d.key("rope.scaling.type", kind)
+    if kind == "none":
+        return
+    d.key("rope.scaling.factor", d.real(1.5, 40))
+    if kind == "yarn":
+        yarn(d)
+
+
+def yarn(d):
+    d.key("rope.scaling.original_context_length", d.between(8, 4096))
+    if d.chance(0.7):
+        d.key("rope.scaling.yarn_beta_fast", d.pick(32.0, 16.0, 8.0))
+        d.key("rope.scaling.yarn_beta_slow", d.pick(1.0, 2.0))
+    if d.chance(0.2):
+        d.key("rope.scaling.attn_factor", d.real(0.8, 1.3))
+
+
+def window(d, n_layer, list_only=False):
+    d.key("attention.sliding_window", d.pick(d.between(1, 20), d.between(1, 20), 4096))
+    kind = "list" if list_only else d.pick("list", "absent", "absent", "number")
+    if kind == "list":
+        d.key("attention.sliding_window_pattern", [bool(d.chance(0.6)) for _ in range(n_layer)])
+    elif kind == "number":
+        d.key("attention.sliding_window_pattern", d.between(1, 5))
+
+
+def expert_keys(d, groups=False, func=None, norm=False, scale=False, width=True):
+    """(experts, width of one)."""
+    n = d.pick(2, 3, 4, 8, 12, 16)
+    used = d.pick(1, 2, d.between(1, n), n)
+    if groups and d.chance(0.5):
+        n_group = d.pick(2, 4)
+        n = n_group * d.between(2, 4)
+        kept = d.between(1, n_group)
+        used = d.between(1, kept * (n // n_group))
+        d.key("expert_group_count", n_group)
+        d.key("expert_group_used_count", kept)
+    d.key("expert_count", n)
+    d.key("expert_used_count", min(used, n))
+    f = d.between(4, 70)
+    if width:
+        d.key("expert_feed_forward_length", f)
+    if func:
+        d.key("expert_gating_func", d.pick(*func))
+    if norm and d.chance(0.5):
+        d.key("expert_weights_norm", True)
+    if scale and d.chance(0.7):
+        d.key("expert_weights_scale", d.pick(1.0, 2.5, 1.8))
+    return n, f
+
+
+def experts(d, il, n_embd, n, f, bias=False, shared=0, probs=False, gate=True, shared_gate=False, n_in=0):
+    b, n_in = "blk.%d." % il, n_in or n_embd
+    d.mat(b + "ffn_gate_inp", n_embd, n, gain=2)
+    if gate:
+        d.mat(b + "ffn_gate_exps", n_in, f, n)
+    d.mat(b + "ffn_up_exps", n_in, f, n)
+    d.mat(b + "ffn_down_exps", f, n_in, n)
+    if bias:
+        d.bias(b + "ffn_gate_inp", n)
+        for part, size in (("gate", f), ("up", f), ("down", n_in)):
+            d.bias(b + "ffn_%s_exps" % part, size, n)
+    if probs:
+        d.bias(b + "exp_probs_b", n)
+    if shared:
+        glu(d, il, n_embd, shared, "_shexp", gate)
+        if shared_gate:
+            d.mat(b + "ffn_gate_inp_shexp", n_embd, 1)
+
+
+# ---- dense families ----------------------------------------------------------------------------------------
+
+# bias: which may (opt) or do have one; qk: kind of QK norm; pre2: norm before the feed-forward.
+DENSE = {
+    "llama": dict(bias_opt=("q", "k", "v", "output"), freqs=True), "qwen2": dict(bias=("q", "k", "v")),
+    "qwen3": dict(qk="head"), "gemma": dict(tied=True), "gemma2": dict(sandwich=True, window=True, tied=True),
+    "gemma3": dict(sandwich=True, window=True, qk="head"), "phi3": dict(partial=True), "mistral3": {}, "smollm3": {},
+    "olmo2": dict(sandwich=True, pre=False, qk="full", window="opt"),
+    "exaone4": dict(sandwich=True, pre=False, qk="head", freqs=True), "granite": {},
+    "glm4": dict(sandwich=True, partial=True, bias_opt=("q", "k", "v")),
+    "seed_oss": dict(pre2="post_attention_norm", bias=("q", "k", "v")), "hunyuan-dense": dict(qk="head"),
+    "ernie4_5": {}, "arcee": dict(gate=False), "command-r": dict(ln=True, parallel=True, tied=True),
+    "cohere2": dict(ln=True, parallel=True, window=True, tied=True),
+    "starcoder2": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output")),
+    "gptneox": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), mha=True, partial=True,
+                    tied=False),
+    "gpt2": dict(ln=True, ln_bias=True, gate=False, bias=("q", "k", "v", "output"), mha=True, rope=False),
+}
+
+
+def scalars(d):
+    arch = d.arch
+    if arch in ("granite", "granitemoe", "granitehybrid"):
+        d.key("attention.scale", d.real(0.05, 0.4))
+        d.key("embedding_scale", d.real(0.5, 12))
+        d.key("residual_scale", d.real(0.2, 1))
+        d.key("logit_scale", d.real(0.5, 8))
+    if arch in ("command-r", "cohere2"):
+        d.key("logit_scale", d.real(0.05, 1))
+    if arch == "gemma2":
+        d.key("attn_logit_softcapping", d.real(1, 50))
+        d.key("final_logit_softcapping", d.real(3, 30))
+    if arch == "gemma3" and d.chance(0.3):
+        d.key("final_logit_softcapping", d.real(3, 30))
+    if arch in ("gemma3", "olmo2") and d.chance(0.5) or arch in ("gemma2", "cohere2") and d.chance(0.1):
+        d.key("rope.freq_base_swa", d.pick(*BASES))
+    if arch == "gptneox":
+        d.key("use_parallel_residual", bool(d.chance(0.6)))
+
+
+def longrope(d, width):
+    n_rot = d.keys.get("phi3.rope.dimension_count", width)
+    for kind in ("short", "long"):
+        d.tensors["rope_factors_%s.weight" % kind] = d.values(n_rot // 2, 0.5, 1.0 if kind == "short" else 3.0)
+    orig = d.key("rope.scaling.original_context_length", d.between(8, 128))
+    d.key("rope.scaling.attn_factor", d.real(1, 1.4))
+    d.n_ctx = d.pick(0, 64, orig, orig + 1, 2 * orig)
+
+
+def dense(d):
+    o, arch = DENSE[d.arch], d.arch
+    n_layer = {"gemma2": 46, "gemma3": 62, "exaone4": 64}.get(arch) if d.chance(0.1) else None
+    n_embd, n_layer = body(d, o.get("tied"), o.get("ln"), n_layer, o.get("ln_bias"))
+    n_head, n_kv, width = heads(d, o.get("mha"))
+    n_embd = head_keys(d, n_embd, n_head, n_kv, width)
+    if o.get("rope", True):
+        rope(d, width, o.get("partial"), arch != "phi3")
+    else:
+        d.mat("position_embd", n_embd, d.keys[arch + ".context_length"])
+    scalars(d)
+    if arch == "exaone4" and n_layer == 64:
+        d.key("attention.sliding_window", d.between(1, 20))
+    if o.get("window") is True or o.get("window") and d.chance(0.6):
+        window(d, n_layer)
+    if arch == "mistral3":
+        mistral3(d)
+    if o.get("freqs") and d.chance(0.3):
+        n_rot = d.keys.get(arch + ".rope.dimension_count", width)
+        d.tensors["rope_freqs.weight"] = d.values(n_rot // 2, 3, 5)
+    if arch == "phi3" and d.chance(0.7):
+        longrope(d, width)
+    n_ff = d.key("feed_forward_length", d.between(5, 130))
+    bias = o.get("bias", ())
+    if o.get("bias_opt") and d.chance(0.5):
+        bias = o["bias_opt"]
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        if o.get("pre", True):
+            d.norm(b + "attn_norm", n_embd, o.get("ln_bias"))
+            if not o.get("parallel"):
+                d.norm(b + o.get("pre2", "ffn_norm"), n_embd, o.get("ln_bias"))
+        if o.get("sandwich"):
+            d.norm(b + "post_attention_norm", n_embd)
+            d.norm(b + "post_ffw_norm", n_embd)
+        attention(d, il, n_embd, n_head, n_kv, width, bias, o.get("qk"))
+        glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ln_bias"))
+
+
+def mistral3(d):
+    if d.chance(0.7):
+        d.key("rope.scaling.type", "yarn")
+        d.key("rope.scaling.factor", d.real(1.5, 16))
+        yarn(d)
+        d.keys.pop("mistral3.rope.scaling.attn_factor", 0)
+        d.key("rope.scaling.original_context_length", d.between(4, 30))
+        if d.chance(0.7):
+            d.key("rope.scaling.yarn_log_multiplier", d.pick(1.0, 0.5))
+        if d.chance(0.7):
+            d.key("attention.temperature_scale", d.real(0.05, 0.3))
+
+
+# ---- mixtures ----------------------------------------------------------------------------------------------
+
+MOE = {
+    "qwen3moe": dict(qk="head"), "qwen2moe": dict(bias=("q", "k", "v"), shared="gated"),
+    "gpt-oss": dict(bias=("q", "k", "v", "output"), pre2="post_attention_norm", window=True, ebias=True, tied=False),
+    "granitemoe": dict(width=False), "olmoe": dict(qk="full", mha=True, width=False),
+    "minimax-m2": dict(qk="full", partial=True, func=(2,), probs=True, ff=True),
+    "glm4moe": dict(qk="opt", partial=True, bias_opt=("q", "k", "v"), pre2="post_attention_norm", func=(1, 2),
+                    norm=True, scale=True, probs=True, shared="count", lead=True, groups=True),
+    "dots1": dict(qk="head", func=(1, 2), norm=True, scale=True, probs=True, shared="count", lead=True, groups=True),
+    "ernie4_5-moe": dict(probs=True, shared="length", lead=True, step=True),
+    "llama4": dict(shared="width", step=True, tied=False),
+}
+
+
+def moe_layers(d, o, n_layer):
+    """Which layers have experts."""
+    lead = d.key("leading_dense_block_count", d.between(0, n_layer)) if o.get("lead") else 0
+    step = d.key("interleave_moe_layer_step", d.between(1, 3)) if o.get("step") else 1
+    return [il >= lead and (il + 1) % step == 0 for il in range(n_layer)]
+
+
+def shared_width(d, o, f):
+    kind = o.get("shared")
+    if not kind:
+        return 0
+    if kind == "width":
+        return f
+    if kind == "count":
+        return f * d.key("expert_shared_count", d.between(1, 3))
+    if kind == "length":
+        d.key("expert_shared_count", 1)
+    return d.key("expert_shared_feed_forward_length", d.between(5, 60))
+
+
+def moe(d):
+    o, arch = MOE[d.arch], d.arch
+    n_embd, n_layer = body(d, o.get("tied"))
+    n_head, n_kv, width = heads(d, o.get("mha"))
+    n_embd = head_keys(d, n_embd, n_head, n_kv, width)
+    rope(d, width, o.get("partial"))
+    scalars(d)
+    if o.get("window"):
+        window(d, n_layer)
+    n, f = expert_keys(d, o.get("groups"), o.get("func"), o.get("norm"), o.get("scale"), o.get("width", True))
+    if arch == "llama4" and d.chance(0.8):
+        d.key("expert_used_count", 1)
+    d.key("feed_forward_length", f if not o.get("width", True) or o.get("ff") else d.between(5, 130))
+    layers, shared = moe_layers(d, o, n_layer), shared_width(d, o, f)
+    qk = o.get("qk")
+    qk = ("head" if d.chance(0.5) else None) if qk == "opt" else qk
+    bias = o.get("bias", ())
+    if o.get("bias_opt") and d.chance(0.5):
+        bias = o["bias_opt"]
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        d.norm(b + "attn_norm", n_embd)
+        d.norm(b + o.get("pre2", "ffn_norm"), n_embd)
+        attention(d, il, n_embd, n_head, n_kv, width, bias, qk)
+        if arch == "gpt-oss":
+            d.tensors[b + "attn_sinks.weight"] = d.values(n_head, 1.0)
+        if layers[il]:
+            experts(d, il, n_embd, n, f, o.get("ebias"), shared, o.get("probs"), shared_gate=o.get("shared") == "gated")
+        else:
+            glu(d, il, n_embd, d.keys[arch + ".feed_forward_length"])
+
+
+# ---- latent attention --------------------------------------------------------------------------------------
+
+def mla_layer(d, il, n_embd, n_head, z):
+    b, (n, p, v, rq, rk) = "blk.%d." % il, z
+    if rq:
+        d.mat(b + "attn_q_a", n_embd, rq)
+        d.norm(b + "attn_q_a_norm", rq)
+        d.mat(b + "attn_q_b", rq, n_head * (n + p))
+    else:
+        d.mat(b + "attn_q", n_embd, n_head * (n + p))
+    d.mat(b + "attn_kv_a_mqa", n_embd, rk + p)
+    d.norm(b + "attn_kv_a_norm", rk)
+    d.tensors[b + "attn_k_b.weight"] = d.values((n_head, rk, n), np.sqrt(3 / rk))
+    d.mat(b + "attn_v_b", rk, v, n_head)
+    d.mat(b + "attn_output", n_head * v, n_embd)
+
+
+def mla_keys(d, lite):
+    n, p, v, rk = d.between(2, 24), 2 * d.between(1, 8), d.between(2, 30), d.between(4, 40)
+    rq = 0 if lite else d.between(4, 40)
+    if rq:
+        d.key("attention.q_lora_rank", rq)
+    d.key("attention.kv_lora_rank", rk)
+    d.key("attention.key_length", rk + p)
+    d.key("attention.value_length", rk)
+    d.key("attention.key_length_mla", n + p)
+    d.key("attention.value_length_mla", v)
+    d.key("rope.dimension_count", p)
+    return n, p, v, rq, rk
+
+
+def deepseek2(d):
+    n_embd, n_layer = body(d)
+    mistral4 = d.arch == "mistral4"
+    n_head = d.key("attention.head_count", d.between(1, 5))
+    d.key("attention.head_count_kv", 1)
+    z = mla_keys(d, not mistral4 and d.chance(0.4))
+    if d.chance(0.7):
+        d.key("rope.freq_base", d.pick(*BASES))
+    if d.chance(0.5):
+        d.key("rope.scaling.type", "yarn")
+        d.key("rope.scaling.factor", d.real(1.5, 40))
+        yarn(d)
+        d.keys.pop(d.arch + ".rope.scaling.attn_factor", 0)
+        d.key("rope.scaling.yarn_log_multiplier", d.pick(0.1, 0.0707, 0.05))
+    probs = not mistral4 and d.chance(0.6)
+    n, f = expert_keys(d, not mistral4, None, not mistral4, True)
+    if not mistral4 and d.chance(0.5):
+        d.key("expert_gating_func", d.pick(1, 2))
+    if mistral4:
+        d.key("expert_weights_norm", True)
+        d.key("expert_weights_scale", 1.0)
+    lead = 0 if mistral4 else d.key("leading_dense_block_count", d.between(0, n_layer))
+    shared = f * d.key("expert_shared_count", d.between(1, 3))
+    n_ff = d.key("feed_forward_length", d.between(5, 130))
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        d.norm("blk.%d.ffn_norm" % il, n_embd)
+        mla_layer(d, il, n_embd, n_head, z)
+        if il < lead:
+            glu(d, il, n_embd, n_ff)
+        else:
+            experts(d, il, n_embd, n, f, False, shared, probs)
+
+
+# ---- recurrent families ------------------------------------------------------------------------------------
+
+def conv_taps(d):
+    return d.key("ssm.conv_kernel", d.pick(2, 3, 4, 4, 6))
+
+
+def gdn(d):
+    arch = d.arch
+    n_embd, n_layer = body(d)
+    n_head, n_kv, width = heads(d)
+    n_embd = head_keys(d, n_embd, n_head, n_kv, width)
+    rope(d, width, True, False)
+    if arch != "qwen3next":
+        d.key("rope.dimension_sections", [1, 1, 0, 0])
+    k = conv_taps(d)
+    size, hk, r = d.key("ssm.state_size", d.between(2, 20)), d.between(1, 4), d.between(1, 3)
+    hv = hk * r
+    d.key("ssm.group_count", hk)
+    d.key("ssm.time_step_rank", hv)
+    d.key("ssm.inner_size", hv * size)
+    every = d.pick(1, 2, 3, 4)
+    kind = d.pick("list", "interval", "default")
+    attn = [(il + 1) % (4 if kind == "default" else every) == 0 for il in range(n_layer)]
+    if kind == "list":
+        attn = [bool(d.chance(0.4)) for _ in range(n_layer)]
+        d.key("attention.recurrent_layers", [not a for a in attn])
+    elif kind == "interval":
+        d.key("full_attention_interval", every)
+    n_ff = d.key("feed_forward_length", d.between(5, 100))
+    if arch != "qwen35":
+        n, f = expert_keys(d)
+        shared = d.key("expert_shared_feed_forward_length", d.between(5, 60))
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        d.norm(b + "attn_norm", n_embd)
+        d.norm(b + "post_attention_norm", n_embd)
+        if attn[il]:
+            attention(d, il, n_embd, n_head, n_kv, width, (), "head", True)
+        else:
+            gdn_layer(d, b, n_embd, k, size, hk, hv)
+        if arch == "qwen35":
+            glu(d, il, n_embd, n_ff)
+        else:
+            experts(d, il, n_embd, n, f, False, shared, shared_gate=True)
+
+
+def gdn_layer(d, b, n_embd, k, size, hk, hv):
+    c = (2 * hk + hv) * size
+    d.mat(b + "attn_qkv", n_embd, c)
+    d.mat(b + "attn_gate", n_embd, hv * size)
+    if d.arch == "qwen3next":
+        d.mat(b + "ssm_ba", n_embd, 2 * hv)
+    else:
+        d.mat(b + "ssm_beta", n_embd, hv)
+        d.mat(b + "ssm_alpha", n_embd, hv)
+    d.tensors[b + "ssm_conv1d.weight"] = d.values((c, k), 0.8)
+    d.bias(b + "ssm_dt", hv)
+    d.tensors[b + "ssm_a"] = d.values(hv, 0.45, -0.55)
+    d.norm(b + "ssm_norm", size)
+    d.mat(b + "ssm_out", hv * size, n_embd)
+
+
+def mamba_keys(d, inner=None):
+    """(taps, inner, state size, groups, heads)."""
+    group, per = d.between(1, 3), d.between(1, 3)
+    n_head = group * per
+    if inner:  # granitehybrid: twice the embedding in every reader
+        n_head = d.pick(*[h for h in (1, 2, 3, 4, 6, 8) if inner % h == 0])
+        group = d.pick(*[g for g in (1, 2, 3, 4) if n_head % g == 0])
+    inner = inner or n_head * d.between(2, 12)
+    k = conv_taps(d)
+    n = d.key("ssm.state_size", d.between(2, 20))
+    d.key("ssm.inner_size", inner)
+    d.key("ssm.group_count", group)
+    d.key("ssm.time_step_rank", n_head)
+    return k, inner, n, group, n_head
+
+
+def mamba_layer(d, il, n_embd, z, norm=True):
+    b, (k, inner, n, group, n_head) = "blk.%d." % il, z
+    c = inner + 2 * group * n
+    d.mat(b + "ssm_in", n_embd, inner + c + n_head)
+    d.tensors[b + "ssm_conv1d.weight"] = d.values((c, k), 0.8)
+    d.bias(b + "ssm_conv1d", c)
+    d.bias(b + "ssm_dt", n_head)
+    d.tensors[b + "ssm_a"] = d.values((n_head, 1), 0.45, -0.55)
+    d.tensors[b + "ssm_d"] = d.values((n_head, 1), 0.5, 1)
+    if norm:
+        d.tensors[b + "ssm_norm.weight"] = d.values((group, inner // group), 0.3, 1)
+    d.mat(b + "ssm_out", inner, n_embd)
+
+
+def mamba2(d):
+    n_embd, n_layer = body(d)
+    d.key("attention.head_count", 0)
+    d.key("feed_forward_length", 0)
+    z = mamba_keys(d)
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        mamba_layer(d, il, n_embd, z)
+
+
+def falconh1(d):
+    n_embd, n_layer = body(d)
+    n_head, n_kv, width = heads(d)
+    n_embd = head_keys(d, n_embd, n_head, n_kv, width)
+    rope(d, width, False, False)
+    z, norm = mamba_keys(d), d.chance(0.5)
+    n_ff = d.key("feed_forward_length", d.between(5, 100))
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        d.tensors["blk.%d.ffn_norm" % il] = d.values(n_embd, 0.3, 1)
+        attention(d, il, n_embd, n_head, n_kv, width)
+        mamba_layer(d, il, n_embd, z, norm)
+        glu(d, il, n_embd, n_ff)
+
+
+def granitehybrid(d):
+    n_embd, n_layer = body(d)
+    n_head, n_kv, width = heads(d)
+    n_embd = refit(d, n_head * width)
+    d.key("attention.head_count", n_head)
+    recurrent = [d.chance(0.6) for _ in range(n_layer)]
+    d.key("attention.head_count_kv", [0 if r else n_kv for r in recurrent])
+    rope(d, width, False, False)
+    d.key("rope.scaling.finetuned", bool(d.chance(0.3)))
+    scalars(d)
+    z = mamba_keys(d, 2 * n_embd)
+    with_experts = d.chance(0.6)
+    if with_experts:
+        n, f = expert_keys(d, width=False)
+        shared = d.key("expert_shared_feed_forward_length", d.between(5, 60))
+    else:
+        f = d.between(5, 100)
+    d.key("feed_forward_length", f)
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        d.norm("blk.%d.ffn_norm" % il, n_embd)
+        if recurrent[il]:
+            mamba_layer(d, il, n_embd, z)
+        else:
+            attention(d, il, n_embd, n_head, n_kv, width)
+        if with_experts:
+            experts(d, il, n_embd, n, f, False, shared)
+        else:
+            glu(d, il, n_embd, f)
+
+
+def nemotron(d):
+    moe_arch = d.arch == "nemotron_h_moe"
+    n_embd, n_layer = body(d)
+    if d.chance(0.5):
+        d.key("attention.layer_norm_epsilon", d.keys[d.arch + ".attention.layer_norm_rms_epsilon"])
+    n_head, n_kv, width = heads(d)
+    d.key("attention.head_count", n_head)
+    d.key("attention.key_length", width)
+    d.key("attention.value_length", width)
+    d.key("rope.dimension_count", width)
+    z = mamba_keys(d)
+    kinds = [d.pick("m", "a", "f") for _ in range(n_layer)]
+    d.key("attention.head_count_kv", [n_kv if k == "a" else 0 for k in kinds])
+    n_ff = d.between(5, 80)
+    latent = 0
+    if moe_arch:
+        n, n_ff = expert_keys(d, True, None, True, True)
+        shared = d.key("expert_shared_feed_forward_length", d.between(5, 60))
+        d.key("expert_shared_count", 1)
+    d.key("feed_forward_length", [n_ff if k == "f" else 0 for k in kinds])
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        if kinds[il] == "m":
+            mamba_layer(d, il, n_embd, z)
+        elif kinds[il] == "a":
+            attention(d, il, n_embd, n_head, n_kv, width)
+        elif moe_arch:
+            experts(d, il, n_embd, n, n_ff, False, shared, True, False, n_in=latent)
+        else:
+            glu(d, il, n_embd, n_ff, gate=False)
+
+
+def lfm2(d):
+    n_embd, n_layer = body(d, True)
+    n_head, n_kv, width = heads(d)
+    n_embd = refit(d, n_head * width)
+    d.tensors["token_embd_norm.weight"] = d.tensors.pop("output_norm.weight")
+    d.key("attention.head_count", n_head)
+    convs = [d.chance(0.6) for _ in range(n_layer)]
+    d.key("attention.head_count_kv", [0 if c else n_kv for c in convs])
+    rope(d, width, False, False)
+    k = d.key("shortconv.l_cache", d.pick(2, 3, 3, 4, 7))
+    n_ff = d.key("feed_forward_length", d.between(5, 100))
+    lead = n_layer
+    if d.arch == "lfm2moe":
+        n, f = expert_keys(d, func=(1, 2))
+        lead = d.key("leading_dense_block_count", d.between(0, n_layer))
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        d.norm(b + "attn_norm", n_embd)
+        d.norm(b + "ffn_norm", n_embd)
+        if convs[il]:
+            d.mat(b + "shortconv.in_proj", n_embd, 3 * n_embd)
+            d.tensors[b + "shortconv.conv.weight"] = d.values((n_embd, k), 0.8)
+            d.mat(b + "shortconv.out_proj", n_embd, n_embd)
+        else:
+            attention(d, il, n_embd, n_head, n_kv, width, (), "head")
+        if il < lead:
+            glu(d, il, n_embd, n_ff)
+        else:
+            experts(d, il, n_embd, n, f, False, 0, True)
+
+
+def kimi(d):
+    n_embd, n_layer = body(d)
+    n_head, size = d.key("attention.head_count", d.between(1, 4)), d.key("kda.head_dim", d.between(2, 20))
+    z, k = mla_keys(d, True), conv_taps(d)
+    linear = [d.chance(0.6) for _ in range(n_layer)]
+    d.key("attention.head_count_kv", [0 if x else 1 for x in linear])
+    n, f = expert_keys(d, False, (2,), False, True)
+    lead = d.key("leading_dense_block_count", d.between(0, n_layer))
+    shared = f * d.key("expert_shared_count", d.between(1, 2))
+    n_ff = d.key("feed_forward_length", d.between(5, 100))
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        d.norm(b + "attn_norm", n_embd)
+        d.norm(b + "ffn_norm", n_embd)
+        if linear[il]:
+            kda_layer(d, b, n_embd, n_head, size, k)
+        else:
+            mla_layer(d, il, n_embd, n_head, z)
+        if il < lead:
+            glu(d, il, n_embd, n_ff)
+        else:
+            experts(d, il, n_embd, n, f, False, shared, True)
+
+
+def kda_layer(d, b, n_embd, n_head, size, k):
+    for x in "qkv":
+        d.mat(b + "attn_" + x, n_embd, n_head * size)
+        d.tensors[b + "ssm_conv1d_%s.weight" % x] = d.values((1, n_head * size, 1, k), 0.8)
+    for x in "fg":
+        d.mat(b + "ssm_%s_a" % x, n_embd, size)
+        d.mat(b + "ssm_%s_b" % x, size, n_head * size)
+    d.bias(b + "ssm_dt", n_head * size)
+    d.tensors[b + "ssm_a"] = d.values((1, 1, n_head, 1), 0.45, -0.55)
+    d.mat(b + "ssm_beta", n_embd, n_head)
+    d.norm(b + "ssm_norm", size)
+    d.mat(b + "attn_output", n_head * size, n_embd)
+
+
+# ---- gemma 4 and 3n ----------------------------------------------------------------------------------------
+
+def gemma4(d):
+    n_embd, n_layer = body(d, True, n_layer=d.between(2, 9))
+    n_kv = [d.pick(1, 2), d.pick(1, 2)]  # of global and window layers
+    n_head = 2 * d.between(1, 3)
+    width = [4 * d.between(1, 10), 2 * d.between(1, 12)]
+    shared = d.key("attention.shared_kv_layers", d.pick(0, d.between(0, n_layer - 2)))
+    swa = [bool(d.chance(0.6)) for _ in range(n_layer)]
+    swa[n_layer - shared - 2], swa[n_layer - shared - 1] = True, False
+    d.key("attention.sliding_window", d.between(1, 20))
+    d.key("attention.sliding_window_pattern", swa)
+    d.key("attention.head_count", n_head)
+    d.key("attention.head_count_kv", n_kv[0] if n_kv[0] == n_kv[1] else [n_kv[s] for s in swa])
+    for name, s in (("", 0), ("_swa", 1)):
+        d.key("attention.key_length" + name, width[s])
+        d.key("attention.value_length" + name, width[s])
+        d.key("rope.dimension_count" + name, width[s])
+    d.key("rope.freq_base", d.pick(*BASES))
+    if d.chance(0.7):
+        d.key("rope.freq_base_swa", d.pick(*BASES))
+    if d.chance(0.7):
+        d.key("final_logit_softcapping", d.real(5, 30))
+    if d.chance(0.7):
+        freqs = np.full(width[0] // 2, 1e30, np.float32)
+        freqs[:max(1, width[0] // 8)] = 1
+        d.tensors["rope_freqs.weight"] = freqs
+    n_ple = d.key("embedding_length_per_layer_input", d.pick(0, d.between(2, 20)))
+    with_experts = d.chance(0.5)
+    n_ff = [d.between(5, 60)] * n_layer
+    if shared and d.chance(0.5):
+        n_ff[n_layer - shared:] = [2 * n_ff[0]] * shared
+    d.key("feed_forward_length", n_ff[0] if len(set(n_ff)) == 1 else n_ff)
+    moe_size = expert_keys(d) if with_experts else None
+    k_is_v = d.chance(0.4)
+    if n_ple:
+        d.tensors["per_layer_token_embd.weight"] = d.values((d.tensors["token_embd.weight"].shape[0],
+                                                            n_ple * n_layer), 1.0)
+        d.mat("per_layer_model_proj", n_embd, n_ple * n_layer)
+        d.norm("per_layer_proj_norm", n_ple)
+    for il in range(n_layer):
+        s = swa[il]
+        attention(d, il, n_embd, n_head, n_kv[s], width[s], (), "head", no_v=k_is_v and not s)
+        if il >= n_layer - shared:
+            for name in ("attn_k", "attn_v", "attn_k_norm"):
+                d.tensors.pop("blk.%d.%s.weight" % (il, name), 0)
+        gemma4_rest(d, il, n_embd, n_ff[il], n_ple, moe_size)
+
+
+def gemma4_rest(d, il, n_embd, n_ff, n_ple, moe_size):
+    b = "blk.%d." % il
+    for name in ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"):
+        d.norm(b + name, n_embd)
+    glu(d, il, n_embd, n_ff)
+    d.norm(b + "layer_output_scale", 1)
+    if n_ple:
+        d.mat(b + "inp_gate", n_embd, n_ple)
+        d.mat(b + "proj", n_ple, n_embd)
+        d.norm(b + "post_norm", n_embd)
+    if moe_size:
+        experts(d, il, n_embd, *moe_size)
+        for name in ("post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"):
+            d.norm(b + name, n_embd)
+        d.tensors[b + "ffn_gate_inp.scale"] = d.values(n_embd, 0.3, 1)
+        d.tensors[b + "ffn_down_exps.scale"] = d.values(moe_size[0], 0.3, 1)
+
+
+# ---- the other ways to write the same matrices -------------------------------------------------------------
+
+def layers_of(tensors, stem):
+    return sorted(int(n.split(".")[1]) for n in tensors if n.startswith("blk.") and n.endswith("." + stem))
+
+
+def fuse(t, b, parts, whole, axis):
+    for tail in (".weight", ".bias"):
+        if all(b + p + tail in t for p in parts):
+            t[b + whole + tail] = np.concatenate([t.pop(b + p + tail) for p in parts], axis)
+
+
+def split_experts(t, b):
+    for part in ("gate", "up", "down"):
+        whole = t.pop(b + "ffn_%s_exps.weight" % part, None)
+        for e in range(0 if whole is None else len(whole)):
+            t[b + "ffn_%s.%d.weight" % (part, e)] = whole[e]
+
+
+def layouts(d):
+    """Names of the layouts this draw can be written in."""
+    names, t = [], d.tensors
+    if layers_of(t, "ffn_gate_exps.weight"):
+        names += ["gate_up_exps"] + (["each_expert"] if not layers_of(t, "ffn_gate_exps.bias") else [])
+    if layers_of(t, "attn_v.weight") and not layers_of(t, "ssm_f_a.weight"):
+        names.append("qkv")
+    if layers_of(t, "attn_k_b.weight") and d.arch != "kimi-linear":
+        names.append("kv_b")
+    return names
+
+
+def written(d, name):
+    """(keys, tensors) of the draw in a layout; "usual": as the family's converter writes it."""
+    if name == "usual":
+        keys, t = d.keys, d.tensors
+        for part in USUAL.get(d.arch, ()):
+            keys, t = rewritten(d, part, keys, t)
+        return dict(keys), dict(t)
+    return rewritten(d, name, d.keys, d.tensors)
+
+
+def rewritten(d, name, keys, t):
+    keys, t = dict(keys), dict(t)
+    for il in range(d.keys[d.arch + ".block_count"]):
+        b = "blk.%d." % il
+        if name == "gate_up_exps" and b + "ffn_gate_exps.weight" in t:
+            fuse(t, b, ("ffn_gate_exps", "ffn_up_exps"), "ffn_gate_up_exps", 1)
+        if name == "each_expert":
+            split_experts(t, b)
+        if name == "qkv" and b + "attn_v.weight" in t:
+            fuse(t, b, ("attn_q", "attn_k", "attn_v"), "attn_qkv", 0)
+        if name == "gate_up" and b + "ffn_gate.weight" in t:
+            fuse(t, b, ("ffn_gate", "ffn_up"), "ffn_up", 0)
+        if name == "kv_b" and b + "attn_k_b.weight" in t:
+            k_b, v_b = t.pop(b + "attn_k_b.weight"), t.pop(b + "attn_v_b.weight")
+            rows = np.concatenate([np.transpose(k_b, (0, 2, 1)), v_b], 1)
+            t[b + "attn_kv_b.weight"] = rows.reshape(-1, rows.shape[-1])
+    if name == "kv_b":
+        a = d.arch + ".attention."
+        keys[a + "head_count_kv"] = keys[a + "head_count"]
+        for part in ("key_length", "value_length"):
+            keys[a + part] = keys.pop(a + part + "_mla")
+    return keys, t
+
+
+# phi3 and gptneox, gpt2 have one way only in the field; the rest is split.
+USUAL = {"phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), "gpt2": ("qkv",),
+         "mistral4": ("gate_up_exps",), "gemma4": ("gate_up_exps",)}
+
+FAMILIES = {**{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
+            "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "falcon-h1": falconh1,
+            "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
+            "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4}
+
+
+def draw(arch, seed):
+    d = Draw(arch, np.random.default_rng(seed))
+    FAMILIES[arch](d)
+    return d

@@ -1,0 +1,140 @@
+"""Wrong files made of a right one, for check_families.py: each with what it is, the names of which a refusal must hold
+one, and what an answer to it would have to be:
+
+  "refuse"   there is no right answer
+  "same"     the reference's answer to this very file (a key with a default, a bias that may be absent)
+  "read"     as "same", and another one than without the change: a key or tensor that is there counts for something
+"""
+import numpy as np
+
+# Tensors and keys of other families: read, or refused.
+OTHERS = ("attn_sinks.weight", "attn_q_norm.weight", "post_ffw_norm.weight", "attn_gate.weight", "ssm_a",
+          "attn_output.bias", "attn_q.bias", "exp_probs_b.bias", "ffn_gate_inp.scale", "layer_output_scale.weight",
+          "ffn_down.bias", "attn_norm.bias", "attn_norm_2.weight", "ffn_gate_inp_shexp.weight", "inp_gate.weight",
+          "attn_rot_embd.weight", "surprise.weight")
+GLOBALS = ("rope_freqs.weight", "output.bias", "output_norm.bias", "token_embd_norm.weight", "surprise.weight",
+           "rope_factors_long.weight")
+SWITCHES = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 2.0, "attention.sliding_window": 3,
+            "logit_scale": 0.5, "attention.scale": 0.3, "expert_weights_scale": 3.0, "embedding_scale": 3.0,
+            "residual_scale": 0.5, "attention.temperature_scale": 0.5, "attention.max_alibi_bias": 8.0,
+            "attention.clamp_kqv": 0.1, "attention.causal": False, "use_parallel_residual": True,
+            "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "expert_gating_func": 2,
+            "attention.chunk_size": 4, "rope.scaling.attn_factor": 1.5,
+            "attention.shared_kv_layers": 1, "rope.freq_base_swa": 77.0}
+# By the families' description these are read by nothing: the file may have them.
+UNREAD = {("phi3", "attention.sliding_window"), ("gpt2", "attention.shared_kv_layers")}
+
+NAN, BIG = float("nan"), 2 ** 31 - 1
+IMPOSSIBLE = {
+    "block_count": ("+1", 0, BIG), "embedding_length": ("+1", 0, BIG), "feed_forward_length": ("+1", 0, BIG),
+    "attention.head_count": ("+1", 0, BIG), "attention.head_count_kv": ("+1", BIG),
+    "attention.key_length": ("+2", "+1", 0, BIG), "attention.value_length": ("+1", 0, BIG),
+    "attention.key_length_mla": ("+1", 0, BIG), "attention.value_length_mla": ("+1", 0, BIG),
+    "attention.key_length_swa": ("+2", 0), "attention.value_length_swa": ("+1", 0),
+    "attention.q_lora_rank": ("+1", BIG), "attention.kv_lora_rank": ("+1", 0, BIG),
+    "attention.layer_norm_rms_epsilon": (NAN, -1.0), "attention.layer_norm_epsilon": (NAN, -1.0),
+    "rope.freq_base": (NAN, -1.0, 0.0), "rope.dimension_count": (10001, BIG),
+    "rope.scaling.type": ("magic",), "rope.scaling.factor": (NAN, -2.0),
+    "expert_count": ("+1", 0, BIG), "expert_used_count": (0, 10000), "expert_feed_forward_length": ("+1", 0, BIG),
+    "expert_shared_feed_forward_length": ("+1", BIG), "expert_gating_func": (9,), "expert_weights_scale": (NAN,),
+    "expert_group_count": (5, BIG), "expert_group_used_count": (0, 100),
+    "interleave_moe_layer_step": (0,), "attention.scale": (NAN,), "logit_scale": (NAN,), "embedding_scale": (NAN,),
+    "residual_scale": (NAN,), "final_logit_softcapping": (NAN, -1.0), "attn_logit_softcapping": (NAN, -1.0),
+    "ssm.conv_kernel": ("+1", 0, BIG), "ssm.inner_size": ("+1", 0, BIG), "ssm.state_size": ("+1", 0, BIG),
+    "ssm.time_step_rank": ("+1", 0, BIG), "ssm.group_count": ("+1", 0, BIG), "kda.head_dim": ("+1", 0, BIG),
+    "shortconv.l_cache": ("+1", 0, BIG), "embedding_length_per_layer_input": ("+1", BIG),
+    "attention.shared_kv_layers": (1000,), "full_attention_interval": (0,),
+    "attention.temperature_scale": (NAN,), "rope.scaling.original_context_length": (0,),
+}
+NO_HEADS = {"mamba2": {"attention.head_count", "feed_forward_length"}}
+
+
+def close(v, change):
+    return v + int(change) if isinstance(change, str) and change.startswith("+") else change
+
+
+def wrong_keys(arch, keys, tensors):
+    head, dense_ffn = arch + ".", any(n.endswith(".ffn_up.weight") for n in tensors)
+    for key, v in keys.items():
+        if key == "general.architecture":
+            continue
+        short, names = key[len(head):], (key, "tensor ", key.rsplit(".", 1)[1])
+        yield "without key " + key, names, {k: x for k, x in keys.items() if k != key}, "same"
+        wrong_type = 7 if isinstance(v, str) else "seven"
+        yield "key %s = %r" % (key, wrong_type), names, {**keys, key: wrong_type}, "refuse"
+        if isinstance(v, list):
+            yield "key %s one shorter" % key, names, {**keys, key: v[:-1]}, "refuse"
+            continue
+        for change in IMPOSSIBLE.get(short, ()):
+            if short in NO_HEADS.get(arch, ()):
+                continue
+            if change == 0 and short == "ssm.group_count":
+                names = names + (head + "ssm",)
+            unused = short == "feed_forward_length" and not dense_ffn
+            yield "key %s = %r" % (key, close(v, change)), names, {**keys, key: close(v, change)}, \
+                "same" if unused else "refuse"
+
+
+def other_switches(arch, keys):
+    for short, v in SWITCHES.items():
+        if arch + "." + short not in keys and (arch, short) not in UNREAD:
+            more = {arch + "." + short: v}
+            if short == "rope.scaling.type":
+                more[arch + ".rope.scaling.factor"] = 4.0
+                more[arch + ".rope.scaling.original_context_length"] = 16
+            if short.startswith("expert_") and arch + ".expert_count" not in keys or \
+                    short == "rope.scaling.factor" and keys.get(arch + ".rope.scaling.type", "linear") != "linear":
+                continue
+            names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds")
+            yield "with key %s.%s = %r" % (arch, short, v), names, {**keys, **more}, "read"
+
+
+def stems(tensors):
+    """One tensor of each kind."""
+    seen = set()
+    for name in tensors:
+        parts = name.split(".")
+        stem = ".".join(parts[2:]) if parts[0] == "blk" else name
+        if stem not in seen:
+            seen.add(stem)
+            yield name
+
+
+def other_tensors(arch, keys, tensors):
+    n_embd, rng = keys[arch + ".embedding_length"], np.random.default_rng(5)
+    kinds = {n.split(".", 2)[2] for n in tensors if n.startswith("blk.")}
+    sizes = {"attn_q.bias": ("attn_q.weight",), "ffn_down.bias": ("ffn_down.weight",)}
+    names = ["blk.0." + n for n in OTHERS if n not in kinds] + [n for n in GLOBALS if n not in tensors]
+    for name in names + ["blk.%d.attn_norm.weight" % keys[arch + ".block_count"]]:
+        like = [tensors["blk.0." + s] for s in sizes.get(name[6:], ()) if "blk.0." + s in tensors]
+        shape = (like[0].shape[0],) if like else (n_embd,)
+        if name == "blk.0.attn_sinks.weight":
+            shape = (max(1, int(np.max(keys[arch + ".attention.head_count"]))),)
+        if name.startswith("rope_f"):
+            shape = (max(1, keys.get(arch + ".rope.dimension_count", keys.get(arch + ".attention.key_length", 4)) // 2),)
+        if name == "output.bias":
+            shape = (tensors["token_embd.weight"].shape[0],)
+        yield "with tensor " + name, (name,), {**tensors, name: rng.uniform(1, 2, shape).astype(np.float32)}, "read"
+
+
+def wrong_tensors(tensors):
+    for name in stems(tensors):
+        yield "without tensor " + name, (name,), {k: x for k, x in tensors.items() if k != name}, "same"
+        t = tensors[name]
+        if name in ("token_embd.weight", "position_embd.weight"):
+            longer = np.concatenate([t, t[:, :1]], 1)
+        else:
+            longer = np.concatenate([t, t[:1]], 0)
+        yield "tensor %s one longer" % name, (name, "shape"), {**tensors, name: longer}, "refuse"
+
+
+def mutants(arch, keys, tensors):
+    """(what, names, keys, tensors, answer) of every wrong file."""
+    for what, names, k, answer in wrong_keys(arch, keys, tensors):
+        yield what, names, k, tensors, answer
+    for what, names, k, answer in other_switches(arch, keys):
+        yield what, names, k, tensors, answer
+    for what, names, t, answer in wrong_tensors(tensors):
+        yield what, names, keys, t, answer
+    for what, names, t, answer in other_tensors(arch, keys, tensors):
+        yield what, names, keys, t, answer
