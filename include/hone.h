@@ -205,7 +205,7 @@ typedef struct hone_model_info {
     uint64_t n_params, n_bytes; /* weights, as they are mapped (packed or plain) */
     uint64_t bytes_per_token;   /* weight bytes read to decode one token */
     uint64_t fingerprint;       /* of metadata and tensor directory */
-    uint64_t state_bytes;       /* of one sequence of a recurrent model, whatever its length; 0: it has a KV cache */
+    uint64_t state_bytes;       /* of the states of one sequence, whatever its length; 0: it has none */
     bool has_tokenizer;
     const char *packed_path; /* the packed file in use, or NULL: weights are read from the model itself */
     const char *packed_note; /* why, in a few words */
@@ -217,6 +217,7 @@ typedef struct hone_model_info {
     const char *formula_note; /* what of the metadata is done otherwise than another program may do it; "": nothing */
     int32_t n_window;         /* positions the model was trained to look back (attention.sliding_window; n_ctx_train is
                                  no more then); hone looks back over everything: beyond it answers differ; 0: none */
+    bool recurrent;           /* a sequence is its state alone: it takes no more memory as it grows */
 } hone_model_info;
 
 /* Maps the file, binds and checks every tensor's shape; touches no weights.

@@ -293,8 +293,8 @@ typedef struct hn_heads {
 } hn_heads;
 
 /* A causal convolution of each channel by itself over the rows of a sequence (hn_conv_row): x, first times in_gate
- * where that is given, which changes it; what comes out, times out_gate, to y, or to act, for `which` rows alone. The last
- * rows of each sequence stay in its tail. */
+ * where that is given, which changes it; what comes out, times out_gate, to y, or to act, for `which` rows alone. The
+ * last rows of each sequence stay in its tail. */
 typedef struct hn_conv {
     hn_buf *x; /* [n_tok, n]; as are the gates */
     const hn_buf *in_gate, *out_gate;

@@ -637,7 +637,7 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
         if (!p.allow_paging && info.bytes_per_token > hn_memory_total())
             hn_err_printf(
                 "hone: try: a smaller model or quantization, or --allow-paging to run from disk all the same\n");
-        else if (!info.state_bytes)
+        else if (!info.recurrent)
             hn_err_printf("hone: try: a smaller context, as in -c %d\n", n_ctx > 1024 ? n_ctx / 4 : 256);
     }
     return code;
@@ -665,11 +665,11 @@ int hn_cli_open_session(const hn_cli *cli, hone_context *ctx, const hone_model *
     bool given = hn_opts_given(cli->opts, "ctx-size");
     hone_model_info info;
     hone_model_get_info(m, &info);
-    int64_t train = info.state_bytes ? RECURRENT_CTX : info.n_ctx_train, need = (int64_t)n_prompt + n_more,
+    int64_t train = info.recurrent ? RECURRENT_CTX : info.n_ctx_train, need = (int64_t)n_prompt + n_more,
             n_ctx = need < train ? need : train;
     if (given) {
         int32_t c = hn_opts_i32(cli->opts, "ctx-size");
-        if (c > train && !info.state_bytes && !info.n_window)
+        if (c > train && !info.recurrent && !info.n_window)
             hn_cli_note("-c %d is more than the %d positions the model was trained for", c, info.n_ctx_train);
         n_ctx = c ? c : train;
     }

@@ -89,7 +89,7 @@ static int read_system(chat *c)
 static int new_session(chat *c)
 {
     const hn_opts *o = c->cli->opts;
-    bool recurrent = c->info.state_bytes > 0; /* its memory does not grow with what was said */
+    bool recurrent = c->info.recurrent; /* its memory does not grow with what was said */
     int32_t train = recurrent ? RECURRENT_CTX : c->info.n_ctx_train > 0 ? c->info.n_ctx_train : DEFAULT_CTX;
     int32_t n_ctx = recurrent || train < DEFAULT_CTX ? train : DEFAULT_CTX;
     if (hn_opts_given(o, "ctx-size")) {

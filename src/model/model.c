@@ -272,5 +272,6 @@ void hone_model_get_info(const hone_model *m, hone_model_info *out)
         .formula_note = m->formula_note,
         .n_window = hp->n_window,
         .state_bytes = m->memory ? (uint64_t)hn_all_state_floats(m) * sizeof(float) : 0,
+        .recurrent = m->memory && !hn_has_positions(m),
     };
 }

@@ -368,6 +368,36 @@ static void check_layouts(const vector *v, const float *first)
     }
 }
 
+/* The sum of every state at the end, where the vector has it. */
+static void check_states(const vector *v, const hone_model *model)
+{
+    const char *layer;
+    json_t *want;
+    float y[MAX_TOK * MAX_VOCAB];
+    hone_context *c = tm_context("scalar", 1);
+    hone_session *s = tm_session(c, model, PAGE, 1, v->n, HONE_CACHE_F32);
+    tm_run(s, 0, v->tok, v->n, y);
+    json_object_foreach(json_object_get(v->j, "state_sums"), layer, want)
+    {
+        size_t at;
+        int32_t il = atoi(layer);
+        int64_t n = model->memory[il].state_floats;
+        double sum = 0;
+        float *f = malloc((size_t)n * sizeof *f);
+        assert_non_null(f);
+        assert_true(n > 0 && hn_memory_state_at(s->mem, 0, &at));
+        s->be->op->read(s->be, f, s->mem->states.mem, at + (size_t)s->mem->state_at[il] * sizeof *f,
+                        (size_t)n * sizeof *f);
+        for (int64_t i = 0; i < n; i++) sum += (double)f[i];
+        free(f);
+        if (!(fabs(sum - json_number_value(want)) <= 2e-5)) /* which are given to five places */
+            fail_msg("%s: the states of layer %s add up to %.6f, expected %.6f", v->name, layer, sum,
+                     json_number_value(want));
+    }
+    hone_session_free(s);
+    hone_context_free(c);
+}
+
 static void check_case(const vector *v)
 {
     hone_error err = { 0 };
@@ -385,6 +415,7 @@ static void check_case(const vector *v)
         print_message("%-14s %.1e\n", v->name, far);
         if (!(far <= tolerance)) fail_msg("%s: %.2e from the vector, expected at most %.0e", v->name, far, tolerance);
         check_neighbours(v, model, first);
+        check_states(v, model);
         if (!json_object_get(v->j, "experts_last_token")) continue;
         check_picks(v, model);
         check_layouts(v, first);

@@ -23,7 +23,7 @@ static hone_status heads_of(hn_bench_run *r, int64_t *n_head, int64_t *n_head_kv
     hone_model *m;
     if (!r->set.model) return HONE_OK;
     hone_status st = hn_bench_model(r, &m, err);
-    if (st == HONE_OK && r->info.state_bytes)
+    if (st == HONE_OK && r->info.recurrent)
         st = hn_bench_not_recurrent(r->at, "it has no attention (layer.time_mix and kern.wkv7 are what it has)", err);
     if (st != HONE_OK) return st;
     *n_head = r->info.n_head;

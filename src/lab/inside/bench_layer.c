@@ -325,7 +325,7 @@ static hone_status run(hn_bench_run *r, const hn_bench_entry *e, const part *par
 {
     layer_job j;
     hone_status st = open_job(&j, r, err);
-    bool recurrent = st == HONE_OK && hn_has_state(j.m),
+    bool recurrent = st == HONE_OK && !hn_has_positions(j.m),
          mixes = parts[0] == PART_TIME_MIX || parts[0] == PART_CHANNEL_MIX;
     if (recurrent && parts[0] == PART_TABLE) st = hn_bench_not_recurrent(e, "it has no positions to rotate by", err);
     else if (recurrent && parts[0] == PART_CORE)

@@ -215,7 +215,7 @@ static hone_status shape_of(shape *s, hn_bench_run *r, hone_error *err)
     if (st != HONE_OK) return st;
     const hone_model_info *i = &r->info;
     const hn_hparams *hp = &m->hp;
-    if (hn_has_state(m)) {
+    if (!hn_has_positions(m)) {
         bool v7 = strcmp(i->arch, "rwkv7") == 0;
         *s = (shape){ .json = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:i}", "arch", i->arch, "n_layer",
                                         (int)i->n_layer, "n_embd", (int)i->n_embd, "head_dim", (int)i->head_dim, "n_ff",
@@ -233,7 +233,7 @@ static hone_status shape_of(shape *s, hn_bench_run *r, hone_error *err)
                                         "n_head_kv", (int)i->n_head_kv, "head_dim", (int)i->head_dim, "n_ff",
                                         (int)i->n_ff, "n_vocab", (int)i->n_vocab, "n_ctx_train", (int)i->n_ctx_train) };
     uint64_t params = i->n_params;
-    bool recurrent = hn_has_state(m);
+    bool recurrent = !hn_has_positions(m);
     hn_bench_model_close(r);
     if ((st = hone_file_open(&f, r->set.model, err)) != HONE_OK) {
         json_decref(s->json);

@@ -118,7 +118,7 @@ hone_status hn_selftest_ways(hn_selftest_check *c, const char *model, hone_error
     o.m = m;
     const hn_paths_params p = { .m = m, .open = open_wrong, .arg = &o };
     if (!prompts) st = HN_FAIL(err, HONE_E_NOMEM, "quality prompts");
-    if (info.state_bytes) snprintf(c->detail, sizeof c->detail, "not exercised: a recurrent model has no cache");
+    if (info.recurrent) snprintf(c->detail, sizeof c->detail, "not exercised: a recurrent model has no cache");
     else if (st == HONE_OK && (st = hn_q_prompts_make(prompts, m, err)) == HONE_OK &&
              (st = hn_paths_run(&paths, &p, prompts, &sound, err)) == HONE_OK) {
         bool noticed = paths.verdict.state == HN_INVALID && strstr(paths.verdict.reason, "in chunks of 1");

@@ -140,7 +140,7 @@ hone_status hn_ledger_end(hn_ledger *l, const hone_session *s, const hone_model_
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "this system does not tell where the memory of a process is");
     put(l, PART_WEIGHTS, m.model.mapped, (double)m.model.resident);
     put(l, PART_PACKED, m.packed.mapped, (double)m.packed.resident);
-    put(l, info->state_bytes ? PART_STATE : PART_CACHE, u.cache.reserved, there(u.cache));
+    put(l, info->recurrent ? PART_STATE : PART_CACHE, u.cache.reserved, there(u.cache));
     put(l, PART_SCRATCH, u.scratch.reserved, there(u.scratch));
     put(l, PART_LOGITS, u.logits.reserved, there(u.logits));
     put(l, PART_METADATA, 0, grown(l, l->heap[0], l->heap[1]));

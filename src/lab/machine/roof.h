@@ -98,7 +98,7 @@ static inline uint64_t hn_bytes_per_token(const hone_model_info *info)
 /* What a sequence is remembered in, in words: "kv f16", or of a recurrent model "state f32". */
 static inline const char *hn_kv_words(char dst[24], const hone_model_info *info, const char *kv)
 {
-    if (info->state_bytes) snprintf(dst, 24, "state f32");
+    if (info->recurrent) snprintf(dst, 24, "state f32");
     else snprintf(dst, 24, "kv %.15s", kv ? kv : "?");
     return dst;
 }
