@@ -95,18 +95,19 @@ def head_keys(d, n_embd, n_head, n_kv, width):
     if d.chance(0.5) and d.arch not in ("gemma4", "gemma3n"):
         return refit(d, n_head * width)
     d.key("attention.key_length", width)
-    d.key("attention.value_length", width)
+    d.key("attention.value_length", width if d.chance(0.85) else d.between(1, 40))
     return n_embd
 
 
 def attention(d, il, n_embd, n_head, n_kv, width, bias=(), qk=None, gate=False, no_v=False):
-    b = "blk.%d." % il
+    b, wide = "blk.%d." % il, d.keys.get(d.arch + ".attention.value_length", width)
+    wide = width if d.arch == "gemma4" else wide
     d.mat(b + "attn_q", n_embd, n_head * width * (2 if gate else 1))
     d.mat(b + "attn_k", n_embd, n_kv * width)
     if not no_v:
-        d.mat(b + "attn_v", n_embd, n_kv * width)
-    d.mat(b + "attn_output", n_head * width, n_embd)
-    for part, n in (("q", n_head * width), ("k", n_kv * width), ("v", n_kv * width), ("output", n_embd)):
+        d.mat(b + "attn_v", n_embd, n_kv * wide)
+    d.mat(b + "attn_output", n_head * wide, n_embd)
+    for part, n in (("q", n_head * width), ("k", n_kv * width), ("v", n_kv * wide), ("output", n_embd)):
         if part in bias:
             d.bias(b + "attn_" + part, n)
     if qk:

@@ -22,7 +22,12 @@ SWITCHES = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 2.0, "atte
             "attention.chunk_size": 4, "rope.scaling.attn_factor": 1.5,
             "attention.shared_kv_layers": 1, "rope.freq_base_swa": 77.0}
 # By the families' description these are read by nothing: the file may have them.
-UNREAD = {("phi3", "attention.sliding_window"), ("gpt2", "attention.shared_kv_layers")}
+# llama4 norms after rope (a factor of the magnitude goes), gemma3's windows have no scaling.
+UNREAD = {("phi3", "attention.sliding_window"), ("llama4", "rope.scaling.attn_factor"),
+          ("gemma3", "rope.scaling.attn_factor"), ("gemma3", "rope.scaling.factor"), ("gemma3", "rope.scaling.type")}
+# Written in another tensor's place: a refusal may name that.
+ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_q_a.weight": "attn_q.weight",
+        "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
 NAN, BIG = float("nan"), 2 ** 31 - 1
 IMPOSSIBLE = {
@@ -53,15 +58,21 @@ def close(v, change):
     return v + int(change) if isinstance(change, str) and change.startswith("+") else change
 
 
+def of_experts(short):
+    return short.startswith("expert_") or short in ("interleave_moe_layer_step", "leading_dense_block_count")
+
+
 def wrong_keys(arch, keys, tensors):
-    head, dense_ffn = arch + ".", any(n.endswith(".ffn_up.weight") for n in tensors)
+    head, dense_ffn = arch + ".", any(n.endswith((".ffn_up.weight", ".ffn_gate.weight")) for n in tensors)
+    routed = any(".ffn_gate_inp.weight" in n for n in tensors)
     for key, v in keys.items():
         if key == "general.architecture":
             continue
-        short, names = key[len(head):], (key, "tensor ", key.rsplit(".", 1)[1])
+        short, names = key[len(head):], (key, "tensor ", key.rsplit(".", 1)[1], "layers")
         yield "without key " + key, names, {k: x for k, x in keys.items() if k != key}, "same"
         wrong_type = 7 if isinstance(v, str) else "seven"
-        yield "key %s = %r" % (key, wrong_type), names, {**keys, key: wrong_type}, "refuse"
+        if routed or not of_experts(short):
+            yield "key %s = %r" % (key, wrong_type), names, {**keys, key: wrong_type}, "refuse"
         if isinstance(v, list):
             yield "key %s one shorter" % key, names, {**keys, key: v[:-1]}, "refuse"
             continue
@@ -70,19 +81,20 @@ def wrong_keys(arch, keys, tensors):
                 continue
             if change == 0 and short == "ssm.group_count":
                 names = names + (head + "ssm",)
-            unused = short == "feed_forward_length" and not dense_ffn
+            unused = short == "feed_forward_length" and not dense_ffn or of_experts(short) and not routed
             yield "key %s = %r" % (key, close(v, change)), names, {**keys, key: close(v, change)}, \
                 "same" if unused else "refuse"
 
 
-def other_switches(arch, keys):
+def other_switches(arch, keys, tensors):
+    routed = any(".ffn_gate_inp.weight" in n for n in tensors)
     for short, v in SWITCHES.items():
         if arch + "." + short not in keys and (arch, short) not in UNREAD:
             more = {arch + "." + short: v}
             if short == "rope.scaling.type":
                 more[arch + ".rope.scaling.factor"] = 4.0
                 more[arch + ".rope.scaling.original_context_length"] = 16
-            if short.startswith("expert_") and arch + ".expert_count" not in keys or \
+            if short.startswith("expert_") and not routed or \
                     short == "rope.scaling.factor" and keys.get(arch + ".rope.scaling.type", "linear") != "linear":
                 continue
             names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds")
@@ -119,7 +131,8 @@ def other_tensors(arch, keys, tensors):
 
 def wrong_tensors(tensors):
     for name in stems(tensors):
-        yield "without tensor " + name, (name,), {k: x for k, x in tensors.items() if k != name}, "same"
+        also = name.replace(*next(((a, b) for a, b in ALSO.items() if name.endswith(a)), ("", "")))
+        yield "without tensor " + name, (name, also), {k: x for k, x in tensors.items() if k != name}, "same"
         t = tensors[name]
         if name in ("token_embd.weight", "position_embd.weight"):
             longer = np.concatenate([t, t[:, :1]], 1)
@@ -132,7 +145,7 @@ def mutants(arch, keys, tensors):
     """(what, names, keys, tensors, answer) of every wrong file."""
     for what, names, k, answer in wrong_keys(arch, keys, tensors):
         yield what, names, k, tensors, answer
-    for what, names, k, answer in other_switches(arch, keys):
+    for what, names, k, answer in other_switches(arch, keys, tensors):
         yield what, names, k, tensors, answer
     for what, names, t, answer in wrong_tensors(tensors):
         yield what, names, keys, t, answer

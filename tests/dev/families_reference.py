@@ -37,7 +37,7 @@ QWEN_GDN = {"qwen3next", "qwen35", "qwen35moe"}
 # MoE: (score function, normalise); None: the file's key says it.
 ROUTE = {"qwen2moe": (1, False), "olmoe": (1, False), "gpt-oss": (3, False), "llama4": ("llama4", False),
          "nemotron_h_moe": (2, None), "lfm2moe": (None, True), "minimax-m2": (None, True), "deepseek2": (None, None),
-         "glm4moe": (None, None), "dots1": (None, None), "kimi-linear": (None, True)}
+         "mistral4": (None, None), "glm4moe": (None, None), "dots1": (None, None), "kimi-linear": (None, True)}
 
 
 def sigmoid(x):
@@ -162,6 +162,8 @@ class Model:
         n_kv = self.per_layer("attention.head_count_kv", il, n_head)
         d = self.key("attention.key_length", self.n_embd // n_head if n_head else 0)
         dv = self.key("attention.value_length", self.n_embd // n_head if n_head else 0)
+        if "attention.value_length" not in self.keys and self.has(il, "attn_output"):
+            dv = self.w(il, "attn_output").shape[1] // n_head  # a file without the key: the tensors say it
         if self.windowed(il):
             d, dv = self.key("attention.key_length_swa", d), self.key("attention.value_length_swa", dv)
         return d, dv, n_head, n_kv
@@ -674,7 +676,7 @@ class Model:
             y = y + self.t["output.bias"]
         scale = float(self.key("logit_scale", 0.0)) or 1.0
         y = y / scale if self.arch.startswith("granite") else y * scale
-        cap = float(self.key("final_logit_softcapping", 0.0))
+        cap = float(self.key("final_logit_softcapping", 30.0 if self.arch == "gemma2" else 0.0))
         return cap * np.tanh(y / cap) if cap else y
 
 
