@@ -54,7 +54,7 @@ def value(v):
         return struct.pack("<I", 8) + string(v)
     if isinstance(v, (list, tuple)):
         items = [number(x) for x in v]
-        return struct.pack("<IIQ", 9, items[0][0], len(items)) + b"".join(b for _, b in items)
+        return struct.pack("<IIQ", 9, items[0][0] if items else 5, len(items)) + b"".join(b for _, b in items)
     kind, b = number(v)
     return struct.pack("<I", kind) + b
 
@@ -183,6 +183,7 @@ class Check:
                     count["far"] = max(count["far"], far)
                 elif far <= 20 * self.sensitivity(d.keys, d.tensors, tokens, n_ctx, ref):
                     count["delicate"] += 1
+                    count["delicate_far"] = max(count["delicate_far"], far)
                 else:
                     shape = {k.split(".", 1)[1]: v for k, v in keys.items() if k.startswith(arch + ".")}
                     first = np.argmax(np.max(np.abs(answer.y - ref), 1) > BAR * np.ptp(ref)) if np.isfinite(far) else 0
@@ -234,7 +235,7 @@ class Check:
         return 1
 
     def family(self, arch):
-        count = {"run": 0, "far": 0.0, "refused": {}, "n_refused": 0, "close": 0, "mutants": 0, "delicate": 0, "unknown": None}
+        count = {"run": 0, "far": 0.0, "refused": {}, "n_refused": 0, "close": 0, "mutants": 0, "delicate": 0, "delicate_far": 0.0, "unknown": None}
         for case in range(self.a.cases):
             self.compare(arch, case, count)
             if count["unknown"]:
@@ -243,9 +244,9 @@ class Check:
         n, case = 0, 0
         while n < self.a.mutants and case < 10 * self.a.mutants:
             n, case = n + self.mutants(arch, case, count), case + 1
-        print("%-14s %3d compared, farthest %.1e of the range (%d delicate); %d refused, %d too close to tell; "
-              "%d wrong files" % (arch, count["run"], count["far"], count["delicate"], count["n_refused"],
-                                  count["close"], count["mutants"]), flush=True)
+        print("%-14s %3d compared, farthest %.1e of the range (beside %d delicate: %.1e); %d refused, %d too close to "
+              "tell; %d wrong files" % (arch, count["run"], count["far"], count["delicate"], count["delicate_far"],
+                                        count["n_refused"], count["close"], count["mutants"]), flush=True)
         for message, n in sorted(count["refused"].items()):
             print("    refused %d: %s" % (n, message))
         return True

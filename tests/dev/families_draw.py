@@ -95,7 +95,8 @@ def head_keys(d, n_embd, n_head, n_kv, width):
     if d.chance(0.5) and d.arch not in ("gemma4", "gemma3n"):
         return refit(d, n_head * width)
     d.key("attention.key_length", width)
-    d.key("attention.value_length", width if d.chance(0.85) else d.between(1, 40))
+    equal = d.arch.startswith("qwen3") or d.chance(0.95)
+    d.key("attention.value_length", width if equal else d.between(1, 40))
     return n_embd
 
 
@@ -755,6 +756,47 @@ def gemma4_rest(d, il, n_embd, n_ff, n_ple, moe_size):
         d.tensors[b + "ffn_down_exps.scale"] = d.values(moe_size[0], 0.3, 1)
 
 
+def gemma3n(d):
+    n_embd, n_layer = body(d, True, n_layer=d.between(2, 6))
+    n_head, n_kv, width = heads(d)
+    swa = [bool(d.chance(0.6)) for _ in range(n_layer)]
+    d.key("attention.sliding_window", d.between(1, 20))
+    d.key("attention.sliding_window_pattern", swa)
+    d.key("attention.head_count", n_head)
+    d.key("attention.head_count_kv", n_kv)
+    d.key("attention.key_length", width)
+    d.key("attention.value_length", width)
+    d.key("attention.shared_kv_layers", 0)
+    d.key("rope.freq_base", d.pick(*BASES))
+    d.key("altup.active_idx", 0)
+    n = d.key("altup.num_inputs", 4)
+    n_ple = d.key("embedding_length_per_layer_input", 256)
+    n_ff = d.between(5, 60)
+    d.key("feed_forward_length", [n_ff] * n_layer)
+    d.key("activation_sparsity_scale", [d.real(0.2, 1.7) if d.chance(0.5) else 0.0 for _ in range(n_layer)])
+    if d.chance(0.7):
+        d.key("final_logit_softcapping", d.real(5, 30))
+    d.mat("altup_proj", n_embd, n_embd, n - 1)
+    d.mat("altup_unembd_proj", n_embd, n_embd, n - 1)
+    d.tensors["per_layer_token_embd.weight"] = d.values((d.tensors["token_embd.weight"].shape[0], n_ple * n_layer), 1.0)
+    d.mat("per_layer_model_proj", n_embd, n_ple * n_layer)
+    d.norm("per_layer_proj_norm", n_ple)
+    for il in range(n_layer):
+        b = "blk.%d." % il
+        attention(d, il, n_embd, n_head, n_kv, width, (), "head")
+        glu(d, il, n_embd, n_ff)
+        for name in ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm", "post_norm", "laurel_post_norm",
+                     "altup_router_norm", "altup_correct_scale"):
+            d.norm(b + name, n_embd)
+        d.mat(b + "laurel_l", n_embd, 64)
+        d.mat(b + "laurel_r", 64, n_embd)
+        d.mat(b + "altup_router", n_embd, n)
+        d.mat(b + "altup_predict_coef", n, n * n)
+        d.mat(b + "altup_correct_coef", n, n)
+        d.mat(b + "inp_gate", n_embd, n_ple)
+        d.mat(b + "proj", n_ple, n_embd)
+
+
 # ---- the other ways to write the same matrices -------------------------------------------------------------
 
 def layers_of(tensors, stem):
@@ -827,7 +869,7 @@ USUAL = {"phi3": ("qkv", "gate_up"), "glm4": ("gate_up",), "gptneox": ("qkv",), 
 FAMILIES = {**{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": deepseek2, "mistral4": deepseek2,
             "qwen3next": gdn, "qwen35": gdn, "qwen35moe": gdn, "mamba2": mamba2, "falcon-h1": falconh1,
             "granitehybrid": granitehybrid, "nemotron_h": nemotron, "nemotron_h_moe": nemotron, "lfm2": lfm2,
-            "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4}
+            "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n}
 
 
 def draw(arch, seed):

@@ -86,9 +86,17 @@ def wrong_keys(arch, keys, tensors):
                 "same" if unused else "refuse"
 
 
+def without_rope(arch, keys):
+    """Nothing turns here: what rope keys say is no matter."""
+    return arch in ("gpt2", "mamba2", "nemotron_h", "nemotron_h_moe", "kimi-linear") or \
+        arch == "granitehybrid" and not keys.get("granitehybrid.rope.scaling.finetuned", False)
+
+
 def other_switches(arch, keys, tensors):
     routed = any(".ffn_gate_inp.weight" in n for n in tensors)
     for short, v in SWITCHES.items():
+        if short.startswith("rope.") and without_rope(arch, keys) or arch == "mamba2" and "attention." in short:
+            continue
         if arch + "." + short not in keys and (arch, short) not in UNREAD:
             more = {arch + "." + short: v}
             if short == "rope.scaling.type":
