@@ -292,7 +292,8 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     if (s->with && !tensor_of(m, s->with, il)) {
         if (!t || s->when != HN_GOES_WITH) return HONE_OK;
         full_name(with, s->with, il);
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s is missing, though its bias is there", m->path, with);
+        full_name(name, s->name, il);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s is missing, though %s is there", m->path, with, name);
     }
     if (s->without && tensor_of(m, s->without, il)) return HONE_OK;
     if (!t && s->instead && tensor_of(m, s->instead, il)) return HONE_OK;
@@ -301,6 +302,26 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     if (s->kind == HN_SLOT_EXPERT_BIAS) return slot_expert_bias(m, s, name, base, p, err);
     if (s->kind == HN_SLOT_TAPS) return slot_taps(m, s, name, base, p, err);
     return hn_slot_is_matrix(s) ? slot_matrix(m, s, name, base, p, il, err) : slot_vector(m, s, name, base, p, err);
+}
+
+/* Of slots that go together, all or none; a shared expert that some layer has, all have. */
+static hone_status check_together(const hone_model *m, int32_t il, hone_error *err)
+{
+    const hn_layer_plan *p = &m->plan[il];
+    for (int8_t g = HN_TOGETHER_NOT + 1; g < HN_TOGETHER_END; g++) {
+        const hn_slot *there = NULL, *missing = NULL;
+        for (const hn_slot *s = m->arch->layer; s->name; s++) {
+            if (s->together != g || !hn_slot_in(s, p)) continue;
+            if (tensor_of(m, s->name, il)) there = s;
+            else if (!missing) missing = s;
+        }
+        bool needed = there || (g == HN_TOGETHER_SHARED && m->hp.moe.n_ff_shared > 0);
+        if (missing && needed)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor blk.%d.%s is missing, though %s%s", m->path, (int)il,
+                           missing->name, there ? there->name : "the model has a shared expert",
+                           there ? " is there" : "");
+    }
+    return HONE_OK;
 }
 
 static hone_status refuse_leftovers(const hone_model *m, hone_error *err)
@@ -338,8 +359,10 @@ hone_status hn_bind(hone_model *m, hone_error *err)
     if (!(m->layers = hn_arena_alloc(m->arena, n * sizeof *m->layers)))
         return HN_FAIL(err, HONE_E_NOMEM, "%s: layer table", m->path);
     hone_status st = bind_outer(m, false, err);
-    for (int32_t il = 0; il < m->hp.n_layer; il++)
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        if (st == HONE_OK) st = check_together(m, il, err);
         for (const hn_slot *s = m->arch->layer; st == HONE_OK && s->name; s++) st = bind_slot(m, s, il, err);
+    }
     if (st == HONE_OK && any_turns(m) && (st = hn_rope_width(m, err)) == HONE_OK &&
         (st = bind_outer(m, true, err)) == HONE_OK)
         st = hn_rope_tables(m, err);

@@ -133,16 +133,17 @@ static const hn_slot exaone4_layer[] = {
 };
 const hn_family hn_family_exaone4 =
     TRANSFORMER("exaone4", HN_EXAONE4, false, factors_outer, exaone4_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
-                .reads = HN_READS_WINDOW, .window_period = 4, .window_rope = HN_WINDOW_ROPE_ALONE);
+                .reads = HN_READS_WINDOW, .window_period = 4, .window_layers = 64, .window_rope = HN_WINDOW_ROPE_ALONE);
 
 /* ---- LayerNorm ------------------------------------------------------------------------------------------------ */
 
 static const hn_slot command_r_layer[] = { ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), GLU, { 0 } };
 const hn_family hn_family_command_r = TRANSFORMER("command-r", HN_COMMAND_R, false, plain_outer, command_r_layer,
                                                   .layer_norm = true, .parallel = true, .reads = HN_READS_LOGIT_SCALE);
-const hn_family hn_family_cohere2 = TRANSFORMER(
-    "cohere2", HN_COHERE2, false, plain_outer, command_r_layer, .layer_norm = true, .parallel = true,
-    .reads = HN_READS_LOGIT_SCALE | HN_READS_WINDOW, .window_period = 4, .window_rope = HN_WINDOW_ROPE_ALONE);
+const hn_family hn_family_cohere2 =
+    TRANSFORMER("cohere2", HN_COHERE2, false, plain_outer, command_r_layer, .layer_norm = true, .parallel = true,
+                .reads = HN_READS_LOGIT_SCALE | HN_READS_WINDOW, .window_period = 4, .needs_window = true,
+                .window_rope = HN_WINDOW_ROPE_ALONE);
 
 static const hn_slot biased_layer[] = {
     LAYER_NORM("attn_norm", attn_norm, "input_layernorm"),

@@ -19,9 +19,9 @@ static const hn_slot factors_outer[] = {
     { 0 },
 };
 
-#define HEADS_NORMED(n_q, n_k)                                      \
-    NORM("attn_q_norm", attn_q_norm, n_q, "self_attn.q_norm", MAY), \
-        NORM("attn_k_norm", attn_k_norm, n_k, "self_attn.k_norm", MAY)
+#define HEADS_NORMED(n_q, n_k)                                                                          \
+    NORM("attn_q_norm", attn_q_norm, n_q, "self_attn.q_norm", MAY, .together = HN_TOGETHER_HEAD_NORMS), \
+        NORM("attn_k_norm", attn_k_norm, n_k, "self_attn.k_norm", MAY, .together = HN_TOGETHER_HEAD_NORMS)
 /* ---- softmax over all ---------------------------------------------------------------------------------- */
 
 static const hn_slot qwen3moe_layer[] = {

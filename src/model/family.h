@@ -198,6 +198,8 @@ static inline bool hn_in_layer(hn_layers in, const hn_layer_plan *p)
     return !p || in == HN_IN_ALL || (in == HN_IN_MOE) == (p->ffn == HN_FFN_MOE);
 }
 
+enum { HN_TOGETHER_NOT = 0, HN_TOGETHER_SHARED, HN_TOGETHER_HEAD_NORMS, HN_TOGETHER_END };
+
 enum { HN_MAX_PART = 6 };
 typedef struct hn_slot {
     const char *name; /* in GGUF; of a layer's, what follows "blk.IL." */
@@ -216,6 +218,7 @@ typedef struct hn_slot {
     int32_t from_layer;         /* what layers below it have of it serves nobody */
     hn_turn turn;
     hn_dim dealt;     /* rows come in so many groups, with a share of each part: they are copied, each part together */
+    int8_t together;  /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
     const char *each; /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
     hn_layers layers;
 } hn_slot;
@@ -347,6 +350,8 @@ typedef struct hn_switches {
     int32_t nope_period;       /* the last of so many layers does not turn; 0: all do; −1: none does */
     int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
     float attn_cap, logit_cap; /* where their keys are absent */
+    bool needs_window;         /* its key must be there */
+    int32_t window_layers;     /* models of so many layers have windows, others ignore the key; 0: all have them */
     const hn_moe_switches *moe;
 } hn_switches;
 

@@ -140,10 +140,12 @@
     EXPERT_BIAS("ffn_gate_up_exps", ffn_gate_exps, HN_DIM_FF2_EXP, .part = { HN_DIM_FF_EXP, HN_DIM_FF_EXP }), \
         EXPERT_BIAS("ffn_gate_exps", ffn_gate_exps, HN_DIM_FF_EXP),                                           \
         EXPERT_BIAS("ffn_up_exps", ffn_up_exps, HN_DIM_FF_EXP), EXPERT_BIAS("ffn_down_exps", ffn_down_exps, E)
-#define SHARED(presence)                                                                                        \
-    LINEAR("ffn_gate_shexp", ffn_gate_shexp, SHARED_GATE, KEEP, E, HN_DIM_FF_SHARED, .when = presence, IN_MOE), \
-        LINEAR("ffn_up_shexp", ffn_up_shexp, SHARED_UP, KEEP, E, HN_DIM_FF_SHARED, .when = presence, IN_MOE),   \
-        LINEAR("ffn_down_shexp", ffn_down_shexp, SHARED_DOWN, ROWS, HN_DIM_FF_SHARED, E, .when = presence, IN_MOE)
+#define SHARED_EXPERT IN_MOE, .together = HN_TOGETHER_SHARED
+#define SHARED(presence)                                                                                               \
+    LINEAR("ffn_gate_shexp", ffn_gate_shexp, SHARED_GATE, KEEP, E, HN_DIM_FF_SHARED, .when = presence, SHARED_EXPERT), \
+        LINEAR("ffn_up_shexp", ffn_up_shexp, SHARED_UP, KEEP, E, HN_DIM_FF_SHARED, .when = presence, SHARED_EXPERT),   \
+        LINEAR("ffn_down_shexp", ffn_down_shexp, SHARED_DOWN, ROWS, HN_DIM_FF_SHARED, E, .when = presence,             \
+               SHARED_EXPERT)
 /* of layers without experts, in a family that has them */
 #define DENSE .layers = HN_IN_DENSE
 #define DENSE_GLU                                                                      \

@@ -239,8 +239,10 @@ static hone_status window_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     const hn_switches *is = hp->is;
-    hone_status st = hn_get_int(m, "attention.sliding_window", 0, HN_MAX_CTX, is->window, &hp->window, err);
+    const int32_t least = is->needs_window ? 1 : 0, absent = is->needs_window ? -1 : is->window;
+    hone_status st = hn_get_int(m, "attention.sliding_window", least, HN_MAX_CTX, absent, &hp->window, err);
     if (st != HONE_OK) return st;
+    if (is->window_layers && hp->n_layer != is->window_layers) hp->window = 0;
     if (is->reads & HN_READS_WINDOW) return window_pattern(m, is->window_period, err);
     if (hp->window > 0 && hp->window < hp->n_ctx_train) hp->n_ctx_train = hp->n_window = hp->window;
     hp->window = 0;

@@ -2,17 +2,19 @@
  * not name is what its tensors have. */
 #include "model/hparams.h"
 
-/* Rows that go into a matrix of that name in some layer; 0: no layer has it. */
-static int32_t width_of(const hone_model *m, const char *name)
+/* A dimension of a matrix of that name in some layer; 0: no layer has it. */
+static int32_t dimension_of(const hone_model *m, const char *name, int i)
 {
     char full[96];
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
         snprintf(full, sizeof full, "blk.%d.%s.weight", (int)il, name);
         const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, full);
-        if (t) return t->ne[0] <= HN_MAX_FF ? (int32_t)t->ne[0] : 0;
+        if (t) return t->ne[i] <= HN_MAX_FF ? (int32_t)t->ne[i] : 0;
     }
     return 0;
 }
+static int32_t width_of(const hone_model *m, const char *name) { return dimension_of(m, name, 0); }
+static int32_t rows_of(const hone_model *m, const char *name) { return dimension_of(m, name, 1); }
 
 /* Of an expert: its key, or what its last matrix takes. */
 static hone_status widths(hone_model *m, hone_error *err)
@@ -22,8 +24,9 @@ static hone_status widths(hone_model *m, hone_error *err)
     if (!own) own = width_of(m, "ffn_down.0");
     hone_status st = hn_get_int(m, "expert_feed_forward_length", 1, HN_MAX_FF, own ? own : -1, &n->n_ff, err);
     if (st != HONE_OK) return st;
-    return hn_get_int(m, "expert_shared_feed_forward_length", 0, HN_MAX_FF, width_of(m, "ffn_down_shexp"),
-                      &n->n_ff_shared, err);
+    int32_t shared = width_of(m, "ffn_down_shexp");
+    if (!shared) shared = rows_of(m, "ffn_up_shexp");
+    return hn_get_int(m, "expert_shared_feed_forward_length", 0, HN_MAX_FF, shared, &n->n_ff_shared, err);
 }
 
 /* Experts in equal groups, some of which take part. */

@@ -153,11 +153,15 @@ static hone_status check_factors(const hone_model *m, const float *factors, cons
 }
 
 /* Of sessions of more positions than the model was trained on at first: other factors (Ding et al. 2024). */
-static hone_status long_table(hone_model *m, float base, double scale, hone_error *err)
+static hone_status long_table(hone_model *m, float base, double scale, bool yarn, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     hone_status st;
     if (!m->rope_factors_long) return HONE_OK;
+    if (yarn)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: rope.scaling.type = \"yarn\" beside tensor rope_factors_long.weight: expected one of both",
+                       m->path);
     if ((st = check_factors(m, m->rope_factors_long, "rope_factors_long", err)) != HONE_OK) return st;
     st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_long, err);
     if (st != HONE_OK) return st;
@@ -179,7 +183,7 @@ hone_status hn_rope_tables(hone_model *m, hone_error *err)
     if ((st = make_table(m, &hp->rope[0], base, factors, yarn ? 1.0 : 1.0 / (double)factor, err)) != HONE_OK) return st;
     if ((st = hn_get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &hp->rope[0].mscale, err)) != HONE_OK) return st;
     if (yarn && (st = apply_yarn(m, base, factor, err)) != HONE_OK) return st;
-    if ((st = long_table(m, base, yarn ? 1.0 : 1.0 / (double)factor, err)) != HONE_OK) return st;
+    if ((st = long_table(m, base, 1.0 / (double)factor, yarn, err)) != HONE_OK) return st;
     if ((st = check_angles(m, hp->rope[0].freq, err)) != HONE_OK) return st;
     if (!hp->window || hp->is->window_rope != HN_WINDOW_ROPE_PLAIN) return HONE_OK;
     /* windowed layers: a base of their own, nothing scaled */

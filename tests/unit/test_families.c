@@ -379,7 +379,7 @@ static void check_states(const vector *v, const hone_model *model)
     tm_run(s, 0, v->tok, v->n, y);
     json_object_foreach(json_object_get(v->j, "state_sums"), layer, want)
     {
-        size_t at;
+        size_t at = 0;
         int32_t il = atoi(layer);
         int64_t n = model->memory[il].state_floats;
         double sum = 0;
