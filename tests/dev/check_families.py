@@ -244,8 +244,8 @@ class Check:
         return 1
 
     def family(self, arch):
-        count = {"run": 0, "far": 0.0, "refused": {}, "n_refused": 0, "close": 0, "mutants": 0, "idle": 0, "delicate": 0,
-                 "delicate_far": 0.0, "unknown": None}
+        count = {"run": 0, "far": 0.0, "refused": {}, "n_refused": 0, "close": 0, "mutants": 0, "idle": 0,
+                 "delicate": 0, "delicate_far": 0.0, "unknown": None}
         for case in range(self.a.cases):
             self.compare(arch, case, count)
             if count["unknown"]:
@@ -254,8 +254,8 @@ class Check:
         n, case = 0, 0
         while n < self.a.mutants and case < 10 * self.a.mutants:
             n, case = n + self.mutants(arch, case, count), case + 1
-        print("%-14s %3d compared, farthest %.1e of the range (beside %d delicate: %.1e); %d refused, %d too close to tell; "
-              "%d wrong files (%d of no effect)" % tuple([arch] + [count[k] for k in (
+        print("%-14s %3d compared, farthest %.1e of the range (beside %d delicate: %.1e); %d refused, "
+              "%d too close to tell; %d wrong files (%d of no effect)" % tuple([arch] + [count[k] for k in (
                   "run", "far", "delicate", "delicate_far", "n_refused", "close", "mutants", "idle")]), flush=True)
         for message, n in sorted(count["refused"].items()):
             print("    refused %d: %s" % (n, message))

@@ -23,7 +23,8 @@ SWITCHES = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 2.0, "atte
             "attention.shared_kv_layers": 1, "rope.freq_base_swa": 77.0}
 # By the families' description these are read by nothing: the file may have them.
 # llama4 and hunyuan norm after rope (a factor of the magnitude goes), gemma3's windows have no scaling.
-UNREAD = {("phi3", "attention.sliding_window"), ("nemotron_h_moe", "expert_gating_func"),
+UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_window"),
+          ("nemotron_h_moe", "expert_gating_func"),
           ("llama4", "rope.scaling.attn_factor"), ("hunyuan-dense", "rope.scaling.attn_factor"),
           ("gemma3", "rope.scaling.attn_factor"), ("gemma3", "rope.scaling.factor"), ("gemma3", "rope.scaling.type")}
 # Written in another tensor's place: a refusal may name that.
@@ -69,7 +70,7 @@ def wrong_keys(arch, keys, tensors):
     for key, v in keys.items():
         if key == "general.architecture":
             continue
-        short, names = key[len(head):], (key, "tensor ", key.rsplit(".", 1)[1], "layers")
+        short, names = key[len(head):], (key, "tensor ", key.rsplit(".", 1)[1], "layers", "rope.dimension_count")
         yield "without key " + key, names, {k: x for k, x in keys.items() if k != key}, "same"
         wrong_type = 7 if isinstance(v, str) else "seven"
         if routed or not of_experts(short):
@@ -94,10 +95,16 @@ def without_rope(arch, keys):
         arch == "granitehybrid" and not keys.get("granitehybrid.rope.scaling.finetuned", False)
 
 
+def attention_only(short):
+    return short.startswith(("rope.", "attention."))
+
+
 def other_switches(arch, keys, tensors):
     routed = any(".ffn_gate_inp.weight" in n for n in tensors)
+    attends = any(n.endswith((".attn_k.weight", ".attn_k_b.weight")) or ".attn_qkv." in n and
+                  n.replace("attn_qkv", "attn_gate") not in tensors for n in tensors)
     for short, v in SWITCHES.items():
-        if short.startswith("rope.") and without_rope(arch, keys) or arch == "mamba2" and "attention." in short:
+        if short.startswith("rope.") and without_rope(arch, keys) or attention_only(short) and not attends:
             continue
         if arch + "." + short not in keys and (arch, short) not in UNREAD:
             more = {arch + "." + short: v}
