@@ -22,8 +22,10 @@ SWITCHES = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 2.0, "atte
             "attention.chunk_size": 4, "rope.scaling.attn_factor": 1.5,
             "attention.shared_kv_layers": 1, "rope.freq_base_swa": 77.0}
 # By the families' description these are read by nothing: the file may have them.
-# llama4 norms after rope (a factor of the magnitude goes), gemma3's windows have no scaling.
-UNREAD = {("phi3", "attention.sliding_window"), ("llama4", "rope.scaling.attn_factor"),
+# llama4 and hunyuan norm after rope (a factor of the magnitude goes), gemma3's windows have no scaling.
+UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_window"),
+          ("nemotron_h_moe", "expert_gating_func"),
+          ("llama4", "rope.scaling.attn_factor"), ("hunyuan-dense", "rope.scaling.attn_factor"),
           ("gemma3", "rope.scaling.attn_factor"), ("gemma3", "rope.scaling.factor"), ("gemma3", "rope.scaling.type")}
 # Written in another tensor's place: a refusal may name that.
 ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_q_a.weight": "attn_q.weight",
@@ -68,7 +70,7 @@ def wrong_keys(arch, keys, tensors):
     for key, v in keys.items():
         if key == "general.architecture":
             continue
-        short, names = key[len(head):], (key, "tensor ", key.rsplit(".", 1)[1], "layers")
+        short, names = key[len(head):], (key, "tensor ", key.rsplit(".", 1)[1], "layers", "rope.dimension_count")
         yield "without key " + key, names, {k: x for k, x in keys.items() if k != key}, "same"
         wrong_type = 7 if isinstance(v, str) else "seven"
         if routed or not of_experts(short):
@@ -82,7 +84,8 @@ def wrong_keys(arch, keys, tensors):
             if change == 0 and short == "ssm.group_count":
                 names = names + (head + "ssm",)
             unused = short == "feed_forward_length" and not dense_ffn or of_experts(short) and not routed
-            yield "key %s = %r" % (key, close(v, change)), names, {**keys, key: close(v, change)}, \
+            told = ", %s" % change if isinstance(change, str) else ""
+            yield "key %s = %r%s" % (key, close(v, change), told), names, {**keys, key: close(v, change)}, \
                 "same" if unused else "refuse"
 
 
@@ -92,10 +95,16 @@ def without_rope(arch, keys):
         arch == "granitehybrid" and not keys.get("granitehybrid.rope.scaling.finetuned", False)
 
 
+def attention_only(short):
+    return short.startswith(("rope.", "attention."))
+
+
 def other_switches(arch, keys, tensors):
     routed = any(".ffn_gate_inp.weight" in n for n in tensors)
+    attends = any(n.endswith((".attn_k.weight", ".attn_k_b.weight")) or ".attn_qkv." in n and
+                  n.replace("attn_qkv", "attn_gate") not in tensors for n in tensors)
     for short, v in SWITCHES.items():
-        if short.startswith("rope.") and without_rope(arch, keys) or arch == "mamba2" and "attention." in short:
+        if short.startswith("rope.") and without_rope(arch, keys) or attention_only(short) and not attends:
             continue
         if arch + "." + short not in keys and (arch, short) not in UNREAD:
             more = {arch + "." + short: v}
@@ -105,7 +114,7 @@ def other_switches(arch, keys, tensors):
             if short.startswith("expert_") and not routed or \
                     short == "rope.scaling.factor" and keys.get(arch + ".rope.scaling.type", "linear") != "linear":
                 continue
-            names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds")
+            names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds", "position_embd")
             yield "with key %s.%s = %r" % (arch, short, v), names, {**keys, **more}, "read"
 
 
@@ -131,7 +140,8 @@ def other_tensors(arch, keys, tensors):
         if name == "blk.0.attn_sinks.weight":
             shape = (max(1, int(np.max(keys[arch + ".attention.head_count"]))),)
         if name.startswith("rope_f"):
-            shape = (max(1, keys.get(arch + ".rope.dimension_count", keys.get(arch + ".attention.key_length", 4)) // 2),)
+            n_rot = keys.get(arch + ".rope.dimension_count", keys.get(arch + ".attention.key_length", 4))
+            shape = (max(1, n_rot // 2),)
         if name == "output.bias":
             shape = (tensors["token_embd.weight"].shape[0],)
         yield "with tensor " + name, (name,), {**tensors, name: rng.uniform(1, 2, shape).astype(np.float32)}, "read"
