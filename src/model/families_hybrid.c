@@ -242,8 +242,8 @@ static const hn_slot nemotron_moe_layer[] = {
     CHOICE_BIAS,
     EXPERT("ffn_up", ffn_up_exps, EXPERT_UP, KEEP, E, HN_DIM_FF_EXP),
     EXPERT("ffn_down", ffn_down_exps, EXPERT_DOWN, ROWS, HN_DIM_FF_EXP, E),
-    LINEAR("ffn_up_shexp", ffn_up_shexp, SHARED_UP, KEEP, E, HN_DIM_FF_SHARED, MAY, IN_MOE),
-    LINEAR("ffn_down_shexp", ffn_down_shexp, SHARED_DOWN, ROWS, HN_DIM_FF_SHARED, E, MAY, IN_MOE),
+    LINEAR("ffn_up_shexp", ffn_up_shexp, SHARED_UP, KEEP, E, HN_DIM_FF_SHARED, MAY, SHARED_EXPERT),
+    LINEAR("ffn_down_shexp", ffn_down_shexp, SHARED_DOWN, ROWS, HN_DIM_FF_SHARED, E, MAY, SHARED_EXPERT),
     { 0 },
 };
 const hn_family hn_family_nemotron_h_moe =

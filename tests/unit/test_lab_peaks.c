@@ -1,6 +1,7 @@
 /* Measured peaks: the loops give what their work gives; what is stored comes back, what is
  * damaged, of another machine or not stored says so; the arithmetic of the roof; a rate
  * above it is invalid. */
+#include "gguf_bytes.h"
 #include "kernels/peaks.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"
@@ -370,6 +371,39 @@ static void test_work_of_a_file(void **state)
     assert_int_not_equal(hn_work_of(&w, config, &err), HONE_OK);
 }
 
+/* Of experts a token is multiplied with those that it asks for. */
+static void test_work_of_experts(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t ne[4];
+    } list[] = { { "token_embd.weight", { 32, 10, 1, 1 } },
+                 { "blk.0.ffn_up_exps.weight", { 32, 16, 8, 1 } },
+                 { "blk.0.ffn_gate.3.weight", { 32, 16, 1, 1 } },
+                 { "blk.0.ffn_gate.weight", { 32, 16, 1, 1 } } };
+    enum { N = sizeof list / sizeof *list };
+    char path[160];
+    hone_error err;
+    hn_work w;
+    uint64_t at = 0;
+    bb b = bb_head(3, N, 3);
+    bb_kv_str(&b, "general.architecture", "qwen3moe");
+    bb_kv_u32(&b, "qwen3moe.expert_count", 8);
+    bb_kv_u32(&b, "qwen3moe.expert_used_count", 2);
+    for (int i = 0; i < N; i++) {
+        bb_tensor(&b, list[i].name, list[i].ne[2] > 1 ? 3 : 2, list[i].ne, HN_F32, at);
+        at += list[i].ne[0] * list[i].ne[1] * list[i].ne[2] * sizeof(float);
+    }
+    bb_pad(&b, 32);
+    bb_raw(&b, NULL, at);
+    snprintf(path, sizeof path, "%s/experts.gguf", dir);
+    bb_save(&b, path);
+    bb_free(&b);
+    if (hn_work_of(&w, path, &err)) fail_msg("%s", err.message);
+    assert_true(w.float_head == 320 && w.int8_layers == 0);
+    assert_true(w.float_layers == 32 * 16 * 2 + 32 * 16 / 4 + 32 * 16);
+}
+
 static int make_dir(void **state)
 {
     snprintf(dir, sizeof dir, "/tmp/test_lab_peaks.XXXXXX");
@@ -397,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_decode_roof),
         cmocka_unit_test(test_compute_roof),
         cmocka_unit_test(test_work_of_a_file),
+        cmocka_unit_test(test_work_of_experts),
         cmocka_unit_test(test_paths),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -40,7 +40,7 @@ hone_status hn_runner_begin(hn_runner *p, hn_bench_run *r, const hn_bench_entry 
     p->n_ctx_train = r->info.n_window ? 0 : r->info.n_ctx_train;
     p->n_layer = r->info.n_layer;
     p->has_tokenizer = r->info.has_tokenizer;
-    p->state_bytes = r->info.state_bytes;
+    p->state_bytes = r->info.recurrent ? r->info.state_bytes : 0;
     st = hn_work_of(&p->work, r->set.model, err);
     hn_work_add(&p->work, &r->info);
     hn_bench_model_close(r);

@@ -18,7 +18,7 @@ typedef struct hn_runner { /* one run of one entry */
     char packed[4096], packed_note[600]; /* packed file in use, or ""; why that one */
     hn_work work;
     double bytes_per_token;
-    uint64_t state_bytes; /* of a recurrent model; else 0 */
+    uint64_t state_bytes; /* of a model that keeps nothing else; else 0 */
     uint64_t n_bytes, fingerprint;
     int32_t n_ctx_train, n_layer; /* n_ctx_train 0: any number of positions */
     bool has_tokenizer;

@@ -150,6 +150,47 @@ static bool no_matrix(hone_str s)
     return false;
 }
 
+/* A number of the metadata whose key ends so; 0: there is none. */
+static double number_of(const hone_file *f, const char *end)
+{
+    size_t n = strlen(end);
+    for (uint64_t i = 0; i < hone_file_n_kv(f); i++) {
+        hone_kv kv;
+        hone_file_kv(f, i, &kv);
+        if (kv.type == HONE_KV_U32 && kv.key.len > n && memcmp(kv.key.ptr + kv.key.len - n, end, n) == 0)
+            return (double)kv.v.u;
+    }
+    return 0;
+}
+
+/* Where a name goes on behind a part of it; NULL: it has no such part. */
+static const char *behind(hone_str s, const char *part)
+{
+    size_t n = strlen(part);
+    for (size_t i = 0; i + n < s.len; i++)
+        if (memcmp(s.ptr + i, part, n) == 0) return s.ptr + i + n;
+    return NULL;
+}
+
+/* "_exps.": of all experts; "ffn_gate.E.weight": of expert E; "ffn_gate.weight": of none. */
+static bool of_experts(hone_str s)
+{
+    static const char *const parts[] = { ".ffn_gate.", ".ffn_up.", ".ffn_down." };
+    if (behind(s, "_exps.")) return true;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *p = behind(s, parts[i]);
+        if (p && *p >= '0' && *p <= '9') return true;
+    }
+    return false;
+}
+
+/* The share of a tensor that a token is multiplied with: of experts, those that it asks for. */
+static double share_of(const hone_file *f, hone_str name)
+{
+    double all = number_of(f, ".expert_count"), used = number_of(f, ".expert_used_count");
+    return all > 0 && used > 0 && used <= all && of_experts(name) ? used / all : 1;
+}
+
 hone_status hn_work_of(hn_work *out, const char *path, hone_error *err)
 {
     *out = (hn_work){ 0 };
@@ -164,7 +205,7 @@ hone_status hn_work_of(hn_work *out, const char *path, hone_error *err)
         if (t.n_dim < 2 || (!head && (t.name.len < 4 || memcmp(t.name.ptr, "blk.", 4) != 0))) continue;
         if (no_matrix(t.name)) continue;
         bool integers = t.type < HN_TYPE_COUNT && hn_act_kind_of((hn_type)t.type) != HN_ACT_F32;
-        double n = (double)t.ne[0] * (double)t.ne[1] * (double)t.ne[2] * (double)t.ne[3];
+        double n = (double)t.ne[0] * (double)t.ne[1] * (double)t.ne[2] * (double)t.ne[3] * share_of(f, t.name);
         *(head       ? integers ? &out->int8_head : &out->float_head
           : integers ? &out->int8_layers
                      : &out->float_layers) += n;
@@ -177,8 +218,9 @@ void hn_work_add(hn_work *w, const hone_model_info *info)
 {
     enum { PER_ELEMENT = 5 }; /* multiplications and additions in pairs, as a weight is one */
     w->bytes_per_token = hn_bytes_per_token(info);
-    if (info->state_bytes)
-        w->float_layers += PER_ELEMENT * (double)info->n_layer * (double)info->n_embd * (double)info->head_dim;
+    bool rwkv = strncmp(info->arch, "rwkv", 4) == 0;
+    if (rwkv) w->float_layers += PER_ELEMENT * (double)info->n_layer * (double)info->n_embd * (double)info->head_dim;
+    else w->float_layers += PER_ELEMENT * (double)info->state_bytes / (double)sizeof(float);
 }
 
 double hn_work_prefill_s(const hn_work *w, const hn_peaks *p, int32_t threads, int32_t n_tok, bool most)
