@@ -317,7 +317,8 @@ D_DATA = $(DESTDIR)$(PREFIX)/share/hone
 DOCS = $(wildcard docs/*)
 # each has a manual page, hone-NAME.1
 COMMANDS = $(sort detokenize $(patsubst src/cli/cmd_%.c,%,$(wildcard src/cli/cmd_*.c)))
-# the model that hone chat talks with (3 MB) goes along with MODEL=1
+# the model that hone chat talks with (3 MB) goes along, unless MODEL=0; libhone.a (5 MB) with STATIC=1 alone
+MODEL ?= 1
 # debug information stays in the build folder; DEBUG=1 installs it
 STRIP ?= strip
 stripped = $(if $(DEBUG),true,$(STRIP) $(1) $(2))
@@ -326,8 +327,8 @@ install: all
 	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN) $(D_BASH) $(D_ZSH) $(D_FISH) $(D_DOC)/docs $(D_DOC)/models
 	install -m 755 $(B)/hone $(D_BIN)/hone
 	$(call stripped,,$(D_BIN)/hone)
-	install -m 644 $(B)/libhone.a $(D_LIB)/libhone.a
-	$(call stripped,-S,$(D_LIB)/libhone.a)
+	$(if $(STATIC),install -m 644 $(B)/libhone.a $(D_LIB)/libhone.a)
+	$(if $(STATIC),$(call stripped,-S,$(D_LIB)/libhone.a))
 	install -m 755 $(B)/$(SO) $(D_LIB)/$(SO)
 	$(call stripped,-x,$(D_LIB)/$(SO))
 	ln -sf $(SO) $(D_LIB)/$(SONAME)
@@ -337,7 +338,7 @@ install: all
 	install -m 644 LICENSE README.md CHANGELOG.md $(D_DOC)
 	install -m 644 $(DOCS) $(D_DOC)/docs
 	install -m 644 models/README.md $(D_DOC)/models
-	$(if $(MODEL),install -d $(D_DATA) && install -m 644 models/hone-chat.gguf $(D_DATA)/hone-chat.gguf)
+	$(if $(filter-out 0,$(MODEL)),install -d $(D_DATA) && install -m 644 models/hone-chat.gguf $(D_DATA)/hone-chat.gguf)
 	@$(B)/hone version >/dev/null 2>&1 || { echo "no manual, no completion: $(B)/hone does not run here"; exit 0; }; \
 	 $(B)/hone help --man >$(D_MAN)/hone.1 && \
 	 for c in $(COMMANDS); do $(B)/hone help $$c --man >$(D_MAN)/hone-$$c.1 || exit 1; done && \
@@ -384,7 +385,7 @@ help:
 	@echo 'lint             the rules of the house; can it still see a breach?'
 	@echo 'format           clang-format over all sources'
 	@echo 'bench            measure models/hone-tiny.gguf and append to benchmarks/local.md'
-	@echo 'install          to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX), with MODEL=1 the model of hone chat, too; uninstall removes it'
+	@echo 'install          to DESTDIR=$(DESTDIR) PREFIX=$(PREFIX), with the model of hone chat unless MODEL=0, with libhone.a by STATIC=1; uninstall removes it'
 	@echo 'dist             build/dist/hone-$(VERSION).tar.gz'
 	@echo 'compile_commands.json, clean, help'
 	@echo 'Variables: FLAVOUR=release|asan|ubsan|tsan|cov|fuzz|fuzzcov|aarch64 B=FOLDER CC CFLAGS LDFLAGS WERROR=1 V=1'

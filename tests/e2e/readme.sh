@@ -32,10 +32,15 @@ for f in ./demo.sh ./test.sh; do
     if [ $? -eq 0 ]; then ok "$f is there"; else not_ok "$f is there"; fi
 done
 
-# families that it names are those of this program; likewise the shape of its example with hone synth
-for family in $(sed -n '/^## Models/,/^## /p' README.md | tr '\n' ' ' | sed 's/.*of the families \(.*\), in any.*/\1/; s/,//g; s/ and / /'); do
-    cfg=tests/cross/$family.json
-    if [ -f "$cfg" ]; then expect 0 "family $family" "$HONE" synth --config "$cfg" --type F32 -o "$T/$family.gguf"; else not_ok "family $family: no $cfg"; fi
+# families: every vector's is in docs/MODELS.md, and all of them run but those that wait; likewise the shape of the
+# README's example with hone synth
+for family in $(sed -n 's/.*"general.architecture", "STRING", "\([^"]*\)".*/\1/p' tests/golden/families/*.json | sort -u); do
+    case $family in gemma3n | gemma4 | kimi-linear) continue ;; esac
+    if grep -qE "^\| (.*, )?$family(,| \|)" docs/MODELS.md; then ok "family $family"; else not_ok "docs/MODELS.md lacks family $family"; fi
+done
+for cfg in tests/cross/*.json; do
+    family=$(basename "$cfg" .json)
+    expect 0 "shape of $family" "$HONE" synth --config "$cfg" --type F32 -o "$T/$family.gguf"
 done
 shape=$(sed -n 's/.*`hone synth \([a-z0-9.-]*\) .*/\1/p' README.md | head -n 1)
 run "$HONE" synth --list

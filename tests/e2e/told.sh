@@ -55,7 +55,7 @@ expect 0 "an f32 cache holds it" "$HONE" logits -m "$M" --ids 5,6,7 --kv f32
 expect 0 "as does q8_0" "$HONE" logits -m "$M" --ids 5,6,7 --kv q8_0
 edit n.gguf output_norm.weight=fill:inf
 for c in f16 f32 q8_0; do
-    tells "logits that are no numbers, $c" 1 "inspect $T/n.gguf --check" "$HONE" logits -m "$T/n.gguf" --ids 5,6,7 \
+    tells "logits that are no numbers, $c" 1 "tensor 'output_norm.weight' (F32): element 0 is inf" "$HONE" logits -m "$T/n.gguf" --ids 5,6,7 \
         --kv $c
 done
 tells "perplexity of no numbers" 1 "inspect $T/n.gguf --check" "$HONE" perplexity -m "$T/n.gguf" -f "$T/text" -c 64 \

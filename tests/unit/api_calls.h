@@ -734,6 +734,7 @@ static void c_synth(void)
 {
     hone_progress pr = progress();
     hone_synth_params p = { .preset = MAY("p->preset", (const char *)NULL),
+                            .n_layer = RANGE("p->n_layer", 0),
                             .config_path = NEED("p->config_path", config_path),
                             .type = MAY("p->type", "F16"),
                             .seed = ANY("p->seed", (uint64_t)1),

@@ -61,6 +61,7 @@ static void lora_make(lora *l, const tiny *m, const char *what, const char *key,
         snprintf(name, sizeof name, "%s %s b", key, t->name);
         for (int64_t j = 0; j < p->n_out * rank; j++) p->b[j] = (float)(size * tm_u(name, (uint64_t)j));
     }
+    if (!l->n) return; /* a file without any is refused */
     char file[32];
     snprintf(file, sizeof file, "lora%d.gguf", k++);
     snprintf(l->path, sizeof l->path, "%s", tm_path(file));

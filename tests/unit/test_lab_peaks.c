@@ -3,6 +3,7 @@
  * above it is invalid. */
 #include "gguf_bytes.h"
 #include "kernels/peaks.h"
+#include "quant/quant.h"
 #include "lab/machine/environ.h"
 #include "lab/machine/roof.h"
 #include "lab/stats/verdict.h"
