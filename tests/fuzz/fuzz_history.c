@@ -51,8 +51,10 @@ static void check_series(json_t *records)
     hn_series_free(s, n);
 }
 
-/* Its four forms one after the other; malloc'ed. NULL: there is nothing to report. */
-static char *report_of(const char *path, size_t n[4])
+enum { FORMATS = HN_REPORT_JSON + 1 };
+
+/* Its forms, one after the other; malloc'ed. NULL: there is nothing to report. */
+static char *report_of(const char *path, size_t n[FORMATS])
 {
     hn_report *r;
     hone_error e = { 0 };
@@ -81,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hn_history h;
     hone_error e = { 0 };
     char said[400];
-    size_t i, n[4] = { 0 }, again[4] = { 0 };
+    size_t i, n[FORMATS] = { 0 }, again[FORMATS] = { 0 };
     json_t *record;
     if (!*ff_dir) ff_begin();
     const char *path = ff_put("h.jsonl", data, size);
