@@ -191,6 +191,8 @@ char *hn_record_key(json_t *record, bool env)
         hn_json_lose();
         key = NULL;
     }
+    /* keys are compared and listed as lines, whatever a record says of itself */
+    for (char *p = key; p && *p; p++) *p = (unsigned char)*p < ' ' ? ' ' : *p;
     free(config);
     json_decref(c);
     return key;
