@@ -7,7 +7,7 @@
  *   rwkv6, rwkv7  a state instead of positions (block_rwkv.c) */
 #include "model/family_rows.h"
 
-static const hn_slot llama_outer[] = {
+const hn_slot hn_factors_outer[] = {
     ENDS(HN_TURN_NONE),
     VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
     { 0 },
@@ -28,7 +28,7 @@ static const hn_slot llama_layer[] = {
     { 0 },
 };
 
-static const hn_slot qwen_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
+const hn_slot hn_plain_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
 static const hn_slot qwen2_layer[] = {
     ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QKV_BIAS(HN_NEEDED), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
 };
@@ -203,10 +203,10 @@ static void rwkv7_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { r
 
 /* ---- the list ------------------------------------------------------------------------------------------------ */
 
-const hn_family hn_family_llama = TRANSFORMER("llama", HN_LLAMA, true, llama_outer, llama_layer, .neox = false);
-const hn_family hn_family_qwen2 = TRANSFORMER("qwen2", HN_QWEN2, true, qwen_outer, qwen2_layer, .neox = true);
+const hn_family hn_family_llama = TRANSFORMER("llama", HN_LLAMA, true, hn_factors_outer, llama_layer, .neox = false);
+const hn_family hn_family_qwen2 = TRANSFORMER("qwen2", HN_QWEN2, true, hn_plain_outer, qwen2_layer, .neox = true);
 const hn_family hn_family_qwen3 =
-    TRANSFORMER("qwen3", HN_QWEN3, true, qwen_outer, qwen3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH);
+    TRANSFORMER("qwen3", HN_QWEN3, true, hn_plain_outer, qwen3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH);
 const hn_family hn_family_gemma3 =
     TRANSFORMER("gemma3", HN_GEMMA3, false, gemma3_outer, gemma3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
                 .act = HN_GLU_GELU, .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_LOGIT_CAP,

@@ -15,17 +15,10 @@
  *   starcoder2, gptneox, gpt2  LayerNorm, no gate, GELU; gptneox side by side; gpt2: positions are learnt */
 #include "model/family_rows.h"
 
-static const hn_slot plain_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
 static const hn_slot plus_one_outer[] = { ENDS(HN_TURN_PLUS_ONE), { 0 } };
 static const hn_slot biased_outer[] = {
     ENDS(HN_TURN_NONE),
     VECTOR("output_norm.bias", OUTSIDE(output_norm_b), E, .when = HN_NEEDED),
-    { 0 },
-};
-/* factors of angles that a converter may have written */
-static const hn_slot factors_outer[] = {
-    ENDS(HN_TURN_NONE),
-    VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
     { 0 },
 };
 
@@ -35,13 +28,13 @@ static const hn_slot pairs_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FF
 static const hn_slot halves_layer[] = { ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, GLU, { 0 } };
 
 const hn_family hn_family_mistral3 =
-    TRANSFORMER("mistral3", HN_MISTRAL3, false, factors_outer, pairs_layer, .reads = HN_READS_TEMPERATURE);
+    TRANSFORMER("mistral3", HN_MISTRAL3, false, hn_factors_outer, pairs_layer, .reads = HN_READS_TEMPERATURE);
 const hn_family hn_family_smollm3 =
-    TRANSFORMER("smollm3", HN_SMOLLM3, false, plain_outer, pairs_layer, .nope_period = 4);
+    TRANSFORMER("smollm3", HN_SMOLLM3, false, hn_plain_outer, pairs_layer, .nope_period = 4);
 const hn_family hn_family_granite =
-    TRANSFORMER("granite", HN_GRANITE, false, factors_outer, pairs_layer, .reads = HN_READS_SCALES);
+    TRANSFORMER("granite", HN_GRANITE, false, hn_factors_outer, pairs_layer, .reads = HN_READS_SCALES);
 const hn_family hn_family_ernie4_5 =
-    TRANSFORMER("ernie4_5", HN_ERNIE45, false, plain_outer, halves_layer, .neox = false);
+    TRANSFORMER("ernie4_5", HN_ERNIE45, false, hn_plain_outer, halves_layer, .neox = false);
 
 static const hn_slot seed_layer[] = {
     ATTN_NORM,
@@ -50,7 +43,8 @@ static const hn_slot seed_layer[] = {
     GLU,
     { 0 },
 };
-const hn_family hn_family_seed_oss = TRANSFORMER("seed_oss", HN_SEED_OSS, false, plain_outer, seed_layer, .neox = true);
+const hn_family hn_family_seed_oss =
+    TRANSFORMER("seed_oss", HN_SEED_OSS, false, hn_plain_outer, seed_layer, .neox = true);
 
 static const hn_slot hunyuan_layer[] = {
     ATTN_NORM,
@@ -61,12 +55,12 @@ static const hn_slot hunyuan_layer[] = {
     GLU,
     { 0 },
 };
-const hn_family hn_family_hunyuan = TRANSFORMER("hunyuan-dense", HN_HUNYUAN, false, plain_outer, hunyuan_layer,
+const hn_family hn_family_hunyuan = TRANSFORMER("hunyuan-dense", HN_HUNYUAN, false, hn_plain_outer, hunyuan_layer,
                                                 .neox = true, .qk_norm = HN_HEAD_NORM_EACH, .qk_norm_after = true);
 
 static const hn_slot arcee_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, MLP, { 0 } };
 const hn_family hn_family_arcee =
-    TRANSFORMER("arcee", HN_ARCEE, false, factors_outer, arcee_layer, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
+    TRANSFORMER("arcee", HN_ARCEE, false, hn_factors_outer, arcee_layer, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
 
 static const hn_slot phi3_outer[] = {
     ENDS(HN_TURN_NONE),
@@ -114,7 +108,7 @@ static const hn_slot glm4_layer[] = {
     NORM("post_ffw_norm", ffn_post_norm, E, "post_mlp_layernorm"),
     { 0 },
 };
-const hn_family hn_family_glm4 = TRANSFORMER("glm4", HN_GLM4, false, plain_outer, glm4_layer, .part_turns = true);
+const hn_family hn_family_glm4 = TRANSFORMER("glm4", HN_GLM4, false, hn_plain_outer, glm4_layer, .part_turns = true);
 
 static const hn_slot olmo2_layer[] = {
     ATTN(HN_TURN_NONE, HN_TURN_NONE),
@@ -125,23 +119,23 @@ static const hn_slot olmo2_layer[] = {
     { 0 },
 };
 const hn_family hn_family_olmo2 =
-    TRANSFORMER("olmo2", HN_OLMO2, false, plain_outer, olmo2_layer, .neox = true, .qk_norm = HN_HEAD_NORM_FULL,
+    TRANSFORMER("olmo2", HN_OLMO2, false, hn_plain_outer, olmo2_layer, .neox = true, .qk_norm = HN_HEAD_NORM_FULL,
                 .reads = HN_READS_WINDOW, .window_period = 4, .window_rope = HN_WINDOW_ROPE_PLAIN);
 
 static const hn_slot exaone4_layer[] = {
     ATTN(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), GLU, POST_NORMS(HN_TURN_NONE), { 0 },
 };
-const hn_family hn_family_exaone4 =
-    TRANSFORMER("exaone4", HN_EXAONE4, false, factors_outer, exaone4_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
-                .reads = HN_READS_WINDOW, .window_period = 4, .window_layers = 64, .window_rope = HN_WINDOW_ROPE_ALONE);
+const hn_family hn_family_exaone4 = TRANSFORMER(
+    "exaone4", HN_EXAONE4, false, hn_factors_outer, exaone4_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
+    .reads = HN_READS_WINDOW, .window_period = 4, .window_layers = 64, .window_rope = HN_WINDOW_ROPE_ALONE);
 
 /* ---- LayerNorm ------------------------------------------------------------------------------------------------ */
 
 static const hn_slot command_r_layer[] = { ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), GLU, { 0 } };
-const hn_family hn_family_command_r = TRANSFORMER("command-r", HN_COMMAND_R, false, plain_outer, command_r_layer,
+const hn_family hn_family_command_r = TRANSFORMER("command-r", HN_COMMAND_R, false, hn_plain_outer, command_r_layer,
                                                   .layer_norm = true, .parallel = true, .reads = HN_READS_LOGIT_SCALE);
 const hn_family hn_family_cohere2 =
-    TRANSFORMER("cohere2", HN_COHERE2, false, plain_outer, command_r_layer, .layer_norm = true, .parallel = true,
+    TRANSFORMER("cohere2", HN_COHERE2, false, hn_plain_outer, command_r_layer, .layer_norm = true, .parallel = true,
                 .reads = HN_READS_LOGIT_SCALE | HN_READS_WINDOW, .window_period = 4, .needs_window = true,
                 .window_rope = HN_WINDOW_ROPE_ALONE);
 

@@ -202,13 +202,11 @@ static void gdn_tiled_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
         }                                                                                                 \
     }
 
-static const hn_slot plain_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
-
 /* ---- Mamba-2 ------------------------------------------------------------------------------------------------- */
 
 static const hn_slot mamba2_layer[] = { ATTN_NORM, MAMBA2(HN_NEEDED), { 0 } };
-const hn_family hn_family_mamba2 = HYBRID("mamba2", HN_MAMBA2, mamba2_hparams, mamba2_plan, plain_outer, mamba2_layer,
-                                          .neox = true, .reads = HN_READS_LAYERS, .ffn = HN_FFN_NONE);
+const hn_family hn_family_mamba2 = HYBRID("mamba2", HN_MAMBA2, mamba2_hparams, mamba2_plan, hn_plain_outer,
+                                          mamba2_layer, .neox = true, .reads = HN_READS_LAYERS, .ffn = HN_FFN_NONE);
 
 /* the norm's name has no suffix */
 static const hn_slot falcon_layer[] = {
@@ -220,7 +218,7 @@ static const hn_slot falcon_layer[] = {
     DENSE_GLU,
     { 0 },
 };
-const hn_family hn_family_falcon_h1 = HYBRID("falcon-h1", HN_FALCON_H1, mamba2_hparams, falcon_plan, plain_outer,
+const hn_family hn_family_falcon_h1 = HYBRID("falcon-h1", HN_FALCON_H1, mamba2_hparams, falcon_plan, hn_plain_outer,
                                              falcon_layer, .neox = true, .reads = HN_READS_LAYERS);
 
 #define NEMOTRON_HALVES                                                           \
@@ -233,7 +231,7 @@ static const hn_slot nemotron_layer[] = {
     { 0 },
 };
 const hn_family hn_family_nemotron_h =
-    HYBRID("nemotron_h", HN_NEMOTRON_H, mamba2_hparams, nemotron_plan, plain_outer, nemotron_layer, .neox = true,
+    HYBRID("nemotron_h", HN_NEMOTRON_H, mamba2_hparams, nemotron_plan, hn_plain_outer, nemotron_layer, .neox = true,
            .reads = HN_READS_LAYERS, .nope_period = -1, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
 
 static const hn_slot nemotron_moe_layer[] = {
@@ -247,7 +245,7 @@ static const hn_slot nemotron_moe_layer[] = {
     { 0 },
 };
 const hn_family hn_family_nemotron_h_moe =
-    HYBRID("nemotron_h_moe", HN_NEMOTRON_H_MOE, mamba2_hparams, nemotron_plan, plain_outer, nemotron_moe_layer,
+    HYBRID("nemotron_h_moe", HN_NEMOTRON_H_MOE, mamba2_hparams, nemotron_plan, hn_plain_outer, nemotron_moe_layer,
            .neox = true, .reads = HN_READS_LAYERS, .nope_period = -1, .ffn = HN_FFN_MOE, .map = HN_MAP_SQRELU,
            MOE(.gating_absent = HN_GATING_SIGMOID));
 
@@ -263,7 +261,7 @@ static const hn_slot granite_layer[] = {
     { 0 },
 };
 const hn_family hn_family_granitehybrid =
-    HYBRID("granitehybrid", HN_GRANITEHYBRID, granite_hparams, mamba2_plan, plain_outer, granite_layer,
+    HYBRID("granitehybrid", HN_GRANITEHYBRID, granite_hparams, mamba2_plan, hn_plain_outer, granite_layer,
            .reads = HN_READS_LAYERS | HN_READS_SCALES, .ffn = HN_FFN_MOE,
            MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 
@@ -312,12 +310,13 @@ const hn_family hn_family_lfm2moe =
     SHARED(HN_NEEDED), LINEAR("ffn_gate_inp_shexp", ffn_gate_inp_shexp, SHARED_ROUTER, WHOLE, E, 1, IN_MOE)
 
 static const hn_slot qwen35_layer[] = { GDN_BOTH, BETA_ALPHA, DENSE_GLU, { 0 } };
-const hn_family hn_family_qwen35 = HYBRID("qwen35", HN_QWEN35, gdn_hparams, gdn_tiled_plan, plain_outer, qwen35_layer,
-                                          .neox = true, .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH);
+const hn_family hn_family_qwen35 =
+    HYBRID("qwen35", HN_QWEN35, gdn_hparams, gdn_tiled_plan, hn_plain_outer, qwen35_layer, .neox = true,
+           .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH);
 
 static const hn_slot qwen35moe_layer[] = { GDN_BOTH, BETA_ALPHA, ROUTER, EXPERTS, GATED_SHARED, { 0 } };
 const hn_family hn_family_qwen35moe =
-    HYBRID("qwen35moe", HN_QWEN35MOE, gdn_hparams, gdn_tiled_plan, plain_outer, qwen35moe_layer, .neox = true,
+    HYBRID("qwen35moe", HN_QWEN35MOE, gdn_hparams, gdn_tiled_plan, hn_plain_outer, qwen35moe_layer, .neox = true,
            .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
            MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
 
@@ -333,6 +332,6 @@ static const hn_slot qwen3next_layer[] = {
     { 0 },
 };
 const hn_family hn_family_qwen3next =
-    HYBRID("qwen3next", HN_QWEN3NEXT, gdn_hparams, gdn_plan, plain_outer, qwen3next_layer, .neox = true,
+    HYBRID("qwen3next", HN_QWEN3NEXT, gdn_hparams, gdn_plan, hn_plain_outer, qwen3next_layer, .neox = true,
            .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
            MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));

@@ -5,14 +5,12 @@
  *   mistral4   as deepseek2; softmax over all, no bias of the choice */
 #include "model/family_rows.h"
 
-static const hn_slot latent_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
-
 static const hn_slot deepseek2_layer[] = {
     ATTN_NORM, MLA, FFN_NORM, DENSE_GLU, ROUTER, CHOICE_BIAS, EXPERTS, SHARED(HN_OPTIONAL), { 0 },
 };
 const hn_family hn_family_deepseek2 =
-    TRANSFORMER("deepseek2", HN_DEEPSEEK2, false, latent_outer, deepseek2_layer, .latent = true, .part_turns = true,
+    TRANSFORMER("deepseek2", HN_DEEPSEEK2, false, hn_plain_outer, deepseek2_layer, .latent = true, .part_turns = true,
                 .ffn = HN_FFN_MOE, MOE(.gating_by_bias = true, .reads_lead = true));
 const hn_family hn_family_mistral4 =
-    TRANSFORMER("mistral4", HN_MISTRAL4, false, latent_outer, deepseek2_layer, .latent = true, .part_turns = true,
+    TRANSFORMER("mistral4", HN_MISTRAL4, false, hn_plain_outer, deepseek2_layer, .latent = true, .part_turns = true,
                 .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .reads_lead = true));

@@ -12,13 +12,6 @@
  *   llama4        neighbours turn, but on every fourth layer; one expert, weighed at its input, and a shared one */
 #include "model/family_rows.h"
 
-static const hn_slot plain_outer[] = { ENDS(HN_TURN_NONE), { 0 } };
-static const hn_slot factors_outer[] = {
-    ENDS(HN_TURN_NONE),
-    VECTOR("rope_freqs.weight", OUTSIDE(rope_factors), HN_DIM_ROT_PAIRS, MAY),
-    { 0 },
-};
-
 #define HEADS_NORMED(n_q, n_k)                                                                          \
     NORM("attn_q_norm", attn_q_norm, n_q, "self_attn.q_norm", MAY, .together = HN_TOGETHER_HEAD_NORMS), \
         NORM("attn_k_norm", attn_k_norm, n_k, "self_attn.k_norm", MAY, .together = HN_TOGETHER_HEAD_NORMS)
@@ -28,7 +21,7 @@ static const hn_slot qwen3moe_layer[] = {
     ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), FFN_NORM, ROUTER, EXPERTS, { 0 },
 };
 const hn_family hn_family_qwen3moe =
-    TRANSFORMER("qwen3moe", HN_QWEN3MOE, false, plain_outer, qwen3moe_layer, .neox = true, .ffn = HN_FFN_MOE,
+    TRANSFORMER("qwen3moe", HN_QWEN3MOE, false, hn_plain_outer, qwen3moe_layer, .neox = true, .ffn = HN_FFN_MOE,
                 .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
 
 static const hn_slot qwen2moe_layer[] = {
@@ -42,7 +35,7 @@ static const hn_slot qwen2moe_layer[] = {
     { 0 },
 };
 const hn_family hn_family_qwen2moe =
-    TRANSFORMER("qwen2moe", HN_QWEN2MOE, false, plain_outer, qwen2moe_layer, .neox = true, .ffn = HN_FFN_MOE,
+    TRANSFORMER("qwen2moe", HN_QWEN2MOE, false, hn_plain_outer, qwen2moe_layer, .neox = true, .ffn = HN_FFN_MOE,
                 MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_NEVER));
 
 static const hn_slot olmoe_layer[] = {
@@ -56,14 +49,14 @@ static const hn_slot olmoe_layer[] = {
     { 0 },
 };
 const hn_family hn_family_olmoe =
-    TRANSFORMER("olmoe", HN_OLMOE, false, plain_outer, olmoe_layer, .neox = true, .ffn = HN_FFN_MOE,
+    TRANSFORMER("olmoe", HN_OLMOE, false, hn_plain_outer, olmoe_layer, .neox = true, .ffn = HN_FFN_MOE,
                 .qk_norm = HN_HEAD_NORM_FULL, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_NEVER));
 
 static const hn_slot granitemoe_layer[] = {
     ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, ROUTER, EXPERTS, SHARED(HN_OPTIONAL), { 0 },
 };
 const hn_family hn_family_granitemoe =
-    TRANSFORMER("granitemoe", HN_GRANITEMOE, false, factors_outer, granitemoe_layer, .reads = HN_READS_SCALES,
+    TRANSFORMER("granitemoe", HN_GRANITEMOE, false, hn_factors_outer, granitemoe_layer, .reads = HN_READS_SCALES,
                 .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
 
 static const hn_slot ernie_layer[] = {
@@ -71,7 +64,7 @@ static const hn_slot ernie_layer[] = {
     { 0 },
 };
 const hn_family hn_family_ernie4_5_moe =
-    TRANSFORMER("ernie4_5-moe", HN_ERNIE45MOE, false, plain_outer, ernie_layer, .ffn = HN_FFN_MOE,
+    TRANSFORMER("ernie4_5-moe", HN_ERNIE45MOE, false, hn_plain_outer, ernie_layer, .ffn = HN_FFN_MOE,
                 MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .reads_lead = true));
 
 /* ---- sigmoid, and a bias of the choice ------------------------------------------------------------------ */
@@ -89,7 +82,7 @@ static const hn_slot dots1_layer[] = {
     { 0 },
 };
 const hn_family hn_family_dots1 =
-    TRANSFORMER("dots1", HN_DOTS1, false, plain_outer, dots1_layer, .neox = true, .ffn = HN_FFN_MOE,
+    TRANSFORMER("dots1", HN_DOTS1, false, hn_plain_outer, dots1_layer, .neox = true, .ffn = HN_FFN_MOE,
                 .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
 
 static const hn_slot glm4moe_layer[] = {
@@ -105,7 +98,7 @@ static const hn_slot glm4moe_layer[] = {
     { 0 },
 };
 const hn_family hn_family_glm4moe =
-    TRANSFORMER("glm4moe", HN_GLM4MOE, false, plain_outer, glm4moe_layer, .neox = true, .ffn = HN_FFN_MOE,
+    TRANSFORMER("glm4moe", HN_GLM4MOE, false, hn_plain_outer, glm4moe_layer, .neox = true, .ffn = HN_FFN_MOE,
                 .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
 
 static const hn_slot minimax_layer[] = {
@@ -120,7 +113,7 @@ static const hn_slot minimax_layer[] = {
     { 0 },
 };
 const hn_family hn_family_minimax_m2 =
-    TRANSFORMER("minimax-m2", HN_MINIMAX_M2, false, plain_outer, minimax_layer, .neox = true, .ffn = HN_FFN_MOE,
+    TRANSFORMER("minimax-m2", HN_MINIMAX_M2, false, hn_plain_outer, minimax_layer, .neox = true, .ffn = HN_FFN_MOE,
                 .qk_norm = HN_HEAD_NORM_FULL, MOE(.gating_absent = HN_GATING_SIGMOID, .norm = HN_MOE_NORM_ALWAYS));
 
 /* ---- of the chosen alone ---------------------------------------------------------------------------------- */
@@ -135,28 +128,10 @@ static const hn_slot gpt_oss_layer[] = {
     EXPERT_BIASES,
     { 0 },
 };
-/* Its window must be known. */
-static hone_status gpt_oss_hparams(hone_model *m, hone_error *err)
-{
-    int32_t window;
-    hone_status st = hn_get_int(m, "attention.sliding_window", 1, HN_MAX_CTX, -1, &window, err);
-    return st == HONE_OK ? hn_attn_hparams(m, err) : st;
-}
-
-const hn_family hn_family_gpt_oss = {
-    .name = "gpt-oss",
-    .bit = HN_GPT_OSS,
-    .hparams = gpt_oss_hparams,
-    .plan = hn_attn_plan,
-    .outer = plain_outer,
-    .layer = gpt_oss_layer,
-    .is = &(const hn_switches){ .neox = true,
-                                .ffn = HN_FFN_MOE,
-                                .act = HN_GLU_OAI,
-                                .reads = HN_READS_WINDOW,
-                                .window_period = 2,
-                                MOE(.gating = HN_GATING_CHOSEN, .norm = HN_MOE_NORM_NEVER) },
-};
+const hn_family hn_family_gpt_oss =
+    TRANSFORMER("gpt-oss", HN_GPT_OSS, false, hn_plain_outer, gpt_oss_layer, .neox = true, .ffn = HN_FFN_MOE,
+                .act = HN_GLU_OAI, .reads = HN_READS_WINDOW, .window_period = 2, .needs_window = true,
+                MOE(.gating = HN_GATING_CHOSEN, .norm = HN_MOE_NORM_NEVER));
 
 static const hn_slot llama4_layer[] = {
     ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, DENSE_GLU, ROUTER, EXPERTS, SHARED(HN_NEEDED), { 0 },
@@ -190,7 +165,7 @@ const hn_family hn_family_llama4 = {
     .bit = HN_LLAMA4,
     .hparams = llama4_hparams,
     .plan = llama4_plan,
-    .outer = factors_outer,
+    .outer = hn_factors_outer,
     .layer = llama4_layer,
     .is = &(const hn_switches){ .ffn = HN_FFN_MOE,
                                 .qk_norm_after = true,

@@ -155,6 +155,8 @@
 #define MOE(...) \
     .moe = &(const hn_moe_switches) { __VA_ARGS__ }
 
+/* Outside layers: what transformers have; and where a converter may have written factors of angles. */
+extern const hn_slot hn_plain_outer[], hn_factors_outer[];
 /* Plans that families share or begin with. */
 void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il);
 
