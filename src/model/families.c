@@ -264,6 +264,7 @@ static const hn_family *const families[] = {
     &hn_family_granitehybrid,
     &hn_family_qwen35moe,
     &hn_family_qwen3next,
+    &hn_family_gemma4, /* families_gemma.c */
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)
@@ -330,6 +331,8 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_SSM_GROUPS: return hp->ssm_group;
     case HN_DIM_SSM_GROUP_WIDTH: return hp->ssm_inner / hp->ssm_group;
     case HN_DIM_GDN_CONV: return hp->ssm_inner + 2 * (int64_t)hp->ssm_group * hp->ssm_state;
+    case HN_DIM_PLE: return hp->n_ple;
+    case HN_DIM_PLE_ALL: return (int64_t)hp->n_layer * hp->n_ple;
     case HN_DIM_DECAY: return hp->rank_decay;
     case HN_DIM_ICLR: return hp->rank_iclr;
     case HN_DIM_VALUE: return hp->rank_value;
