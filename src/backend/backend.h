@@ -372,7 +372,7 @@ typedef struct hn_head_product {
 
 /* Causal attention of each row over its own sequence. */
 typedef struct hn_attention {
-    const hn_buf *q;    /* [all rows, n_head·d]; [rows, n_head·d] where `narrow` */
+    const hn_buf *q; /* [all rows, n_head·d]; [rows, n_head·d] where `narrow` */
     bool narrow;
     const hn_buf *gate; /* [all rows, n_head][2][d]: what comes out is multiplied by σ of the latter halves; or NULL */
     int64_t n_head;

@@ -33,7 +33,7 @@ void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
                              .norm = p->qk_norm,
                              .norm_after = p->qk_norm_after,
                              .v_normed = p->v_normed,
-                             .which = f->narrow ? HN_WANTED : HN_ALL,
+                             .which = p->no_keys && f->narrow ? HN_WANTED : HN_ALL,
                              .cs = p->rope < 0 ? NULL : s->rope[p->rope],
                              .n_head = p->n_head,
                              .n_rot = p->rope < 0 ? 0 : m->hp.rope[p->rope].n_rot,
@@ -47,7 +47,7 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
 {
     const hn_layer_plan *p = &m->plan[il];
     const hn_attention a = { .q = f->s->q,
-                             .narrow = f->narrow,
+                             .narrow = p->no_keys && f->narrow,
                              .gate = p->out_gate ? f->s->q_gate : NULL,
                              .n_head = p->n_head,
                              .scale = p->scale,

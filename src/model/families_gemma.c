@@ -61,7 +61,8 @@ static hone_status window_heads(hone_model *m, hone_error *err)
     char key[128];
     int32_t *k = &m->hp.head_dim_window, v;
     hone_status st = hn_get_int(m, "attention.key_length_swa", 1, 65536, -1, k, err);
-    if (st != HONE_OK || (st = hn_get_int(m, "attention.value_length_swa", 1, 65536, -1, &v, err)) != HONE_OK) return st;
+    if (st != HONE_OK || (st = hn_get_int(m, "attention.value_length_swa", 1, 65536, -1, &v, err)) != HONE_OK)
+        return st;
     if (v != *k)
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d differs from key_length_swa = %d; here they must be equal",
                        m->path, hn_arch_key(m, key, "attention.value_length_swa"), v, *k);
@@ -99,17 +100,14 @@ static void gemma4_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
 /* Rows of each token and layer: a table, what is made of the stream as it begins, and its norm. */
-#define PLE_OUTER                                                                                                     \
-    MATRIX("per_layer_token_embd", OUTSIDE(ple_embd), EMBD, WHOLE, HN_DIM_PLE_ALL, HN_DIM_VOCAB,                      \
-           .layers = HN_IN_PLE),                                                                                      \
-        MATRIX("per_layer_model_proj", OUTSIDE(ple_model_proj), PLE_MODEL, WHOLE, E, HN_DIM_PLE_ALL,                  \
-               .layers = HN_IN_PLE),                                                                                  \
+#define PLE_OUTER                                                                                                      \
+    MATRIX("per_layer_token_embd", OUTSIDE(ple_embd), EMBD, WHOLE, HN_DIM_PLE_ALL, HN_DIM_VOCAB, .layers = HN_IN_PLE), \
+        MATRIX("per_layer_model_proj", OUTSIDE(ple_model_proj), PLE_MODEL, WHOLE, E, HN_DIM_PLE_ALL,                   \
+               .layers = HN_IN_PLE),                                                                                   \
         VECTOR("per_layer_proj_norm.weight", OUTSIDE(ple_norm), HN_DIM_PLE, .layers = HN_IN_PLE)
-#define PLE                                                                                                    \
-    LINEAR("inp_gate", ple_gate, PLE_GATE, WHOLE, E, HN_DIM_PLE, .layers = HN_IN_PLE,                          \
-           .hf = "per_layer_input_gate"),                                                                      \
-        LINEAR("proj", ple_proj, PLE_PROJ, ROWS, HN_DIM_PLE, E, .layers = HN_IN_PLE,                           \
-               .hf = "per_layer_projection"),                                                                  \
+#define PLE                                                                                                          \
+    LINEAR("inp_gate", ple_gate, PLE_GATE, WHOLE, E, HN_DIM_PLE, .layers = HN_IN_PLE, .hf = "per_layer_input_gate"), \
+        LINEAR("proj", ple_proj, PLE_PROJ, ROWS, HN_DIM_PLE, E, .layers = HN_IN_PLE, .hf = "per_layer_projection"),  \
         NORM("post_norm", ple_post_norm, E, "post_per_layer_input_norm", .layers = HN_IN_PLE)
 
 static const hn_slot gemma4_outer[] = {

@@ -43,9 +43,10 @@ typedef struct hn_forward {
     float *logits; /* host, [n_want, n_vocab] */
     /* as the pass goes: */
     hn_buf *x, *h; /* of s */
-    hn_which give; /* rows that a layer has to give: all, or, in the last one that keeps anything of a sequence and those
+    hn_which
+        give;    /* rows that a layer has to give: all, or, in the last one that keeps anything of a sequence and those
                       after it, those whose logits are wanted */
-    bool narrow;   /* x holds these alone already */
+    bool narrow; /* x holds these alone already */
 } hn_forward;
 
 /* All of the pass, a step from its beginning to its end; f's last fields are set here. HONE_E_INTERRUPTED: the step was

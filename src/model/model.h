@@ -27,8 +27,8 @@ struct hone_model {
      * the beginning, [n_layer·n_ple, n_embd], and its norm, [n_ple]; or absent */
     hn_weight ple_embd, ple_model_proj;
     const float *ple_norm;
-    int32_t n_filling; /* the layers after so many keep nothing of a sequence */
-    const hn_weight **weight;                                                       /* [n_weight] by id */
+    int32_t n_filling;        /* the layers after so many keep nothing of a sequence */
+    const hn_weight **weight; /* [n_weight] by id */
     int32_t n_weight;
     uint8_t *bound;                    /* [tensors] the kind of field that took it */
     hn_packed *packed;                 /* the side file in use, or NULL */
