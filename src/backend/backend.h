@@ -253,8 +253,8 @@ typedef struct hn_norm {
 } hn_norm;
 
 /* y = map(W·in (+ bias)), times mul, times scale; or added to sum, or made an activation, where one of these is
- * given. mul is [n_tok, n_out], or, where mul_row is given, n_out columns from mul_at on of rows of so many floats, which
- * are all of the step: those of mul_of's are taken. */
+ * given. mul is [n_tok, n_out], or, where mul_row is given, n_out columns from mul_at on of rows of so many floats, one
+ * for each of the step, of which mul_of's are taken. */
 typedef struct hn_product {
     const hn_weight *w;
     hn_buf *y;         /* [n_tok, n_out]; or */

@@ -1,7 +1,7 @@
 /* families_gemma: those after gemma3, whose layers are of two widths and share what they remember.
- *   gemma4   as gemma3 without 1 + w; heads of windowed layers have a width of their own, values are normed too, scores
- *            are not scaled; the last layers read the keys and values of earlier ones; V may be K; rows of each token and
- *            layer; the stream is scaled after each layer; maybe experts beside the dense part */
+ *   gemma4   as gemma3 without 1 + w; heads of windowed layers have a width of their own, values are normed too,
+ *            scores are not scaled; the last layers read the keys and values of earlier ones; V may be K; rows of each
+ *            token and layer; the stream is scaled after each layer; maybe experts beside the dense part */
 #include "model/family_rows.h"
 
 /* ---- numbers ---------------------------------------------------------------------------------------------- */
