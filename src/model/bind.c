@@ -346,13 +346,6 @@ static hone_status bind_outer(hone_model *m, bool rotated, hone_error *err)
     return st;
 }
 
-static bool any_turns(const hone_model *m)
-{
-    for (int32_t il = 0; il < m->hp.n_layer; il++)
-        if (m->plan[il].rope >= 0) return true;
-    return false;
-}
-
 hone_status hn_bind(hone_model *m, hone_error *err)
 {
     size_t n = (size_t)m->hp.n_layer;
@@ -363,7 +356,7 @@ hone_status hn_bind(hone_model *m, hone_error *err)
         if (st == HONE_OK) st = check_together(m, il, err);
         for (const hn_slot *s = m->arch->layer; st == HONE_OK && s->name; s++) st = bind_slot(m, s, il, err);
     }
-    if (st == HONE_OK && any_turns(m) && (st = hn_rope_width(m, err)) == HONE_OK &&
+    if (st == HONE_OK && hn_turns(m) && (st = hn_rope_width(m, err)) == HONE_OK &&
         (st = bind_outer(m, true, err)) == HONE_OK)
         st = hn_rope_tables(m, err);
     if (st == HONE_OK) st = refuse_leftovers(m, err);

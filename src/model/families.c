@@ -273,6 +273,14 @@ const hn_family *hn_family_find(const char *name, size_t n)
     return NULL;
 }
 
+size_t hn_family_names(const char *out[HN_MAX_FAMILIES])
+{
+    const size_t n = sizeof families / sizeof *families;
+    _Static_assert(sizeof families / sizeof *families <= HN_MAX_FAMILIES, "a bit for each");
+    for (size_t i = 0; i < n; i++) out[i] = families[i]->name;
+    return n;
+}
+
 const hn_slot *hn_family_field(const hn_family *f, size_t field)
 {
     const hn_slot *whole = NULL;

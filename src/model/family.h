@@ -379,6 +379,9 @@ extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
+/* Their number; out[i]: the name of each, as general.architecture has it. */
+enum { HN_MAX_FAMILIES = 64 };
+size_t hn_family_names(const char *out[HN_MAX_FAMILIES]);
 /* The slot of a layer whose own tensor fills that field; where none does, the one that does with parts of its rows. */
 const hn_slot *hn_family_field(const hn_family *f, size_t field);
 /* The first slot of that role in a layer; NULL: none. */

@@ -52,6 +52,11 @@ struct hone_model {
 /* hone_model_open on an open file, which it takes, also on failure. */
 hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model_params *params, hone_error *err);
 
+/* A model of keys alone, without tensors: its numbers, its layers' plans and what they keep of a sequence, for what is
+ * planned before it is there. Takes keys, also on failure. n_vocab: what the embedding's rows would say. Errors as of a
+ * file with these keys. */
+hone_status hn_model_from_keys(hone_model **out, hn_gguf *keys, int32_t n_vocab, hone_error *err);
+
 /* The tokenizer, built at the first call. HONE_E_UNSUPPORTED: the file has none. */
 hone_status hn_model_vocab(const hone_model *m, const hn_vocab **out, hone_error *err);
 
@@ -81,6 +86,14 @@ static inline bool hn_has_state(const hone_model *m)
 {
     for (int32_t il = 0; il < m->hp.n_layer; il++)
         if (hn_plan_has_state(&m->plan[il])) return true;
+    return false;
+}
+
+/* Does any layer turn its queries? */
+static inline bool hn_turns(const hone_model *m)
+{
+    for (int32_t il = 0; il < m->hp.n_layer; il++)
+        if (m->plan[il].rope >= 0) return true;
     return false;
 }
 
