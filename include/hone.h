@@ -479,6 +479,19 @@ typedef struct hone_session_memory {
 } hone_session_memory;
 HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out); /* s NULL: zeros */
 
+/* What one sequence keeps in a session of this model, known before there is one. Pages are of 64 positions. */
+typedef struct hone_sequence_cost {
+    uint64_t bytes;          /* of n_pos positions and the states: all of it */
+    uint64_t window_bytes;   /* of them, layers with a window; what they take does not grow beyond it */
+    uint64_t state_bytes;    /* of them, layers that recur: the same however long it gets */
+    uint64_t position_bytes; /* each position more, in layers that see all */
+    int32_t n_full, n_latent, n_window, n_state; /* layers that see all, that of them keep latent rows, that have a
+                                                    window, that recur */
+} hone_sequence_cost;
+/* HONE_E_ARG: n_pos < 1, more positions than can be counted, an unknown cache type, or no model of weights. */
+HONE_API hone_status hone_model_sequence_cost(const hone_model *m, int32_t n_pos, hone_kv_cache_type cache,
+                                              hone_sequence_cost *out, hone_error *err);
+
 /* Where the memory of a session and its context is now. */
 typedef struct hone_memory_use {
     uint64_t reserved; /* bytes of address space */

@@ -1,6 +1,6 @@
 /* hone inspect: what is in a GGUF file. Everything it shows comes from strangers, so
  * it is escaped on the way out. */
-#include "cli/cli.h"
+#include "cli/inspect_memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,6 +20,10 @@ static const hn_opt inspect_opts[] = {
     HN_OPT("check", NULL, FLAG, NULL, "read all tensor data too; exit code 3 if a number is not finite"),
     HN_OPT("identity", NULL, FLAG, NULL,
            "hash all of the content, which names the file whatever it is called (once; then it is known)"),
+    HN_OPT("ctx", "-c", I32, "N", "what a sequence of N positions takes in memory (default: 4096, and all it knows)",
+           .min = 1, .max = INT32_MAX),
+    HN_OPT("kv", NULL, CHOICE, "TYPE", "the same with numbers of that type in the KV cache", .def = "f16",
+           .choices = "f16|f32|q8_0"),
     HN_OPT_END,
 };
 static const hn_opt_group inspect_group = { "Output", inspect_opts };
@@ -213,7 +217,7 @@ static json_t *json_head(const hone_file *f, const char *path, const summary *s)
     return o;
 }
 
-static int print_json(const hone_file *f, const char *path, const summary *s)
+static int print_json(const hone_file *f, const char *path, const summary *s, const hn_inspect_costs *costs)
 {
     json_t *o = json_head(f, path, s), *types = json_object(), *tensors = json_array();
     for (size_t k = 0; k < s->n_type; k++)
@@ -236,6 +240,7 @@ static int print_json(const hone_file *f, const char *path, const summary *s)
             json_pack("{s:s, s:o, s:s}", "state", packed_state(&packed), "file",
                       packed.state == HONE_PACKED_NONE ? json_null() : json_text(packed.path, strlen(packed.path)),
                       "note", packed.note));
+    json_object_set_new(o, "sequence", hn_inspect_json_memory(costs));
     json_object_set_new(o, "types", types);
     json_object_set_new(o, "metadata", json_metadata(f));
     json_object_set_new(o, "tensors", tensors);
@@ -312,7 +317,7 @@ static void print_line(const char *label, const hone_kv *kv)
     if (kv->type == HONE_KV_STRING) hn_out_printf("%-16s %s\n", label, HN_ESC(kv->v.s.ptr, kv->v.s.len));
 }
 
-static int print_text(const hone_file *f, const char *path, const summary *s)
+static int print_text(const hone_file *f, const char *path, const summary *s, const hn_inspect_costs *costs)
 {
     hn_out_printf("%-16s %s\n", "file", HN_ESC(path, strlen(path)));
     hn_out_printf("%-16s GGUF %" PRIu32, "format", hone_file_version(f));
@@ -337,6 +342,7 @@ static int print_text(const hone_file *f, const char *path, const summary *s)
     else if (packed.state != HONE_PACKED_NONE)
         hn_out_printf("%-16s %s: %s%s%s\n", "packed file", HN_ESC(packed.path, strlen(packed.path)),
                       packed_state(&packed), packed.note[0] ? ": " : "", packed.note);
+    hn_inspect_print_memory(costs);
     print_metadata(f);
     print_tensors(f);
     return HN_EXIT_OK;
@@ -465,6 +471,8 @@ static int one_tensor(const hn_cli *cli, const hone_file *f, const char *path, c
 /* A packed file explains itself; its tensors are those of the model. */
 static int inspect_packed(const hn_cli *cli, const hone_packed_info *p)
 {
+    if (hn_opts_given(cli->opts, "ctx") || hn_opts_given(cli->opts, "kv"))
+        return hn_cli_usage(cli, "--ctx and --kv ask what a sequence takes, but a packed file is no model of its own");
     bool good = p->state == HONE_PACKED_READY;
     if (hn_opts_given(cli->opts, "tensor") || hn_opts_flag(cli->opts, "check"))
         return hn_cli_usage(cli,
@@ -501,12 +509,28 @@ static int compute_identity(const hone_file *f)
     return st == HONE_OK ? HN_EXIT_OK : hn_cli_fail(&err);
 }
 
+/* All of a file; memory is told where it is a model that runs here, and missed only where it was asked for. */
+static int whole(const hn_cli *cli, const hone_file *f, const char *path, const summary *s)
+{
+    const hn_opts *o = cli->opts;
+    hn_inspect_costs costs;
+    hone_error err;
+    bool asked = hn_opts_given(o, "ctx") || hn_opts_given(o, "kv");
+    int32_t n_ctx = hn_opts_given(o, "ctx") ? hn_opts_i32(o, "ctx") : 0;
+    hone_status st = hn_inspect_memory(&costs, path, n_ctx, hn_opts_str(o, "kv"), &err);
+    if (st != HONE_OK && (asked || st == HONE_E_NOMEM)) return hn_cli_fail_model(&err);
+    if (st != HONE_OK) costs.n = 0;
+    return cli->json ? print_json(f, path, s, &costs) : print_text(f, path, s, &costs);
+}
+
 static int inspect(const hn_cli *cli)
 {
     const char *path = hn_opts_str(cli->opts, "model");
     bool tensor = hn_opts_given(cli->opts, "tensor"), f32 = hn_opts_flag(cli->opts, "f32");
     if (!path) return hn_cli_usage(cli, "missing argument: inspect needs FILE");
     if (f32 && !tensor) return hn_cli_usage(cli, "--f32 needs --tensor NAME");
+    if (tensor && (hn_opts_given(cli->opts, "ctx") || hn_opts_given(cli->opts, "kv")))
+        return hn_cli_usage(cli, "--ctx and --kv ask what a sequence takes, --tensor for one tensor: choose one");
     if (f32 && cli->json) return hn_cli_usage(cli, "--f32 writes raw numbers, --json text: choose one");
     if (f32 && hn_out_is_tty())
         return hn_cli_usage(cli, "--f32 writes raw numbers, but standard output is a terminal; redirect it to a file");
@@ -527,9 +551,7 @@ static int inspect(const hn_cli *cli)
     } else if (hn_opts_flag(cli->opts, "check") && hone_file_check(f, &err) != HONE_OK) {
         hn_cli_fail(&err);
         code = HN_EXIT_MODEL;
-    } else if (tensor) code = one_tensor(cli, f, path, &s);
-    else if (cli->json) code = print_json(f, path, &s);
-    else code = print_text(f, path, &s);
+    } else code = tensor ? one_tensor(cli, f, path, &s) : whole(cli, f, path, &s);
     hone_file_close(f);
     return code;
 }
@@ -542,6 +564,7 @@ const hn_command hn_command_inspect = {
     .groups = groups,
     .examples = "hone inspect model.gguf\n"
                 "hone inspect model.gguf --json | jq .metadata\n"
+                "hone inspect model.gguf --ctx 32768 --kv q8_0\n"
                 "hone inspect model.gguf --tensor output_norm.weight --f32 >norm.f32\n",
     .run = inspect,
 };

@@ -564,6 +564,14 @@ static void c_session_get_memory(void)
     NEUTRAL(aw_is("out") || !out.cache_bytes);
     EMPTY("out", ZERO(out));
 }
+static void c_model_sequence_cost(void)
+{
+    hone_sequence_cost out;
+    memset(&out, 1, sizeof out);
+    STATUS(hone_model_sequence_cost(NEED("m", model), RANGE("n_pos", 8), RANGE("cache", HONE_CACHE_F16),
+                                    NEED("out", &out), aw->err));
+    EMPTY("out", ZERO(out));
+}
 static void c_session_memory_use(void)
 {
     hone_memory out;
@@ -824,6 +832,7 @@ static const entry table[] = {
     E(session_save),
     E(session_load),
     E(session_get_memory),
+    E(model_sequence_cost),
     E(session_memory_use),
     E(adapter_open),
     E(adapter_close),
