@@ -488,7 +488,7 @@ typedef struct hone_sequence_cost {
     int32_t n_full, n_latent, n_window, n_state; /* layers that see all, that of them keep latent rows, that have a
                                                     window, that recur */
 } hone_sequence_cost;
-/* HONE_E_ARG: n_pos < 1, more positions than can be counted, an unknown cache type, or no model of weights. */
+/* HONE_E_ARG: n_pos not in 1 to 2^26, an unknown cache type, or no model of weights. */
 HONE_API hone_status hone_model_sequence_cost(const hone_model *m, int32_t n_pos, hone_kv_cache_type cache,
                                               hone_sequence_cost *out, hone_error *err);
 

@@ -21,7 +21,7 @@ static const hn_opt inspect_opts[] = {
     HN_OPT("identity", NULL, FLAG, NULL,
            "hash all of the content, which names the file whatever it is called (once; then it is known)"),
     HN_OPT("ctx", "-c", I32, "N", "what a sequence of N positions takes in memory (default: 4096, and all it knows)",
-           .min = 1, .max = INT32_MAX),
+           .min = 1, .max = 1 << 26),
     HN_OPT("kv", NULL, CHOICE, "TYPE", "the same with numbers of that type in the KV cache", .def = "f16",
            .choices = "f16|f32|q8_0"),
     HN_OPT_END,

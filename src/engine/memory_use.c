@@ -64,7 +64,8 @@ hone_status hone_model_sequence_cost(const hone_model *m, int32_t n_pos, hone_kv
     *out = (hone_sequence_cost){ 0 };
     HN_NEED(err, m, "an open model");
     if (!m->memory) return HN_FAIL(err, HONE_E_ARG, "%s: opened for its vocabulary only", m->path);
-    if (n_pos < 1) return HN_FAIL(err, HONE_E_ARG, "%d positions, expected 1 or more", n_pos);
+    if (n_pos < 1 || n_pos > HN_MAX_CTX)
+        return HN_FAIL(err, HONE_E_ARG, "%d positions, expected 1 to %d", n_pos, HN_MAX_CTX);
     if (cache < HONE_CACHE_F16 || cache > HONE_CACHE_Q8_0)
         return HN_FAIL(err, HONE_E_ARG, "cache type %d, expected f16, f32 or q8_0", (int)cache);
     const hn_cache_type type = (hn_cache_type)cache;
