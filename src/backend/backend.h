@@ -61,6 +61,10 @@ typedef enum hn_role {
     HN_ROLE_SHARED_UP,
     HN_ROLE_SHARED_DOWN,
     HN_ROLE_SHARED_ROUTER,
+    /* rows of each token and layer: made of the stream; a layer's gate of them, and its way back */
+    HN_ROLE_PLE_MODEL,
+    HN_ROLE_PLE_GATE,
+    HN_ROLE_PLE_PROJ,
     HN_ROLE_KINDS
 } hn_role;
 
@@ -249,14 +253,17 @@ typedef struct hn_norm {
 } hn_norm;
 
 /* y = map(W·in (+ bias)), times mul, times scale; or added to sum, or made an activation, where one of these is
- * given. */
+ * given. mul is [n_tok, n_out], or, where mul_row is given, n_out columns from mul_at on of rows of so many floats, one
+ * for each of the step, of which mul_of's are taken. */
 typedef struct hn_product {
     const hn_weight *w;
     hn_buf *y;         /* [n_tok, n_out]; or */
     hn_buf *sum;       /* [n_tok, n_out]: sum += the product; or */
     hn_act *out;       /* takes the place of y */
     hn_act *in;        /* NULL: the call's */
-    const hn_buf *mul; /* [n_tok, n_out] or NULL */
+    const hn_buf *mul; /* or NULL */
+    int64_t mul_row, mul_at;
+    hn_which mul_of;
     hn_map map;
     float scale; /* 0: none */
 } hn_product;
@@ -276,13 +283,16 @@ typedef struct hn_temperature {
     int64_t length, offset;
 } hn_temperature;
 
-/* What becomes of the queries, keys and values of a step before attention. */
+/* What becomes of the queries, keys and values of a step before attention. Without k and v (NULL) nothing is stored:
+ * queries of another layer's keys; those of `which` rows, one below the other. */
 typedef struct hn_heads {
     hn_buf *q, *k;                /* [n_tok, n_head·d], [n_tok, n_head_kv·d]; changed in place */
     const hn_buf *q_gate;         /* [n_tok, n_head][2][d]: q takes the former halves first; or NULL */
-    const hn_buf *v;              /* [n_tok, n_head_kv·d] */
+    hn_buf *v;                    /* [n_tok, n_head_kv·d] */
     const float *q_norm, *k_norm; /* of norm */
     hn_head_norm norm;
+    bool v_normed; /* v is: each head, without weights */
+    hn_which which;
     bool norm_after;  /* the rotation */
     const hn_buf *cs; /* of rope; NULL: nothing turns */
     int64_t n_head;
@@ -362,7 +372,8 @@ typedef struct hn_head_product {
 
 /* Causal attention of each row over its own sequence. */
 typedef struct hn_attention {
-    const hn_buf *q;    /* [all rows, n_head·d] */
+    const hn_buf *q; /* [all rows, n_head·d]; [rows, n_head·d] where `narrow` */
+    bool narrow;
     const hn_buf *gate; /* [all rows, n_head][2][d]: what comes out is multiplied by σ of the latter halves; or NULL */
     int64_t n_head;
     float scale;       /* of scores */
@@ -492,6 +503,8 @@ typedef struct hn_backend_ops {
 
     /* y[t] = row of W of the step's token t, or of its position, as f32; without adapters */
     void (*embed)(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position);
+    /* y[t] = (y[t] + scale·that row)·after */
+    void (*embed_add)(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position, float scale, float after);
     /* cs[t] = cos, sin of the step's positions [n_rot/2][2], by uploaded angles */
     void (*rope)(hn_backend *b, hn_buf *cs, int angles);
     void (*norm)(hn_backend *b, const hn_norm *n);

@@ -197,28 +197,38 @@ typedef struct row_job {
     const hn_type_info *ti;
     hn_act *act;
     int64_t n;
-    float eps;
+    float eps, scale, after;
     bool by_position;
 } row_job;
 
-static void embed_row(void *arg, int64_t t, int32_t thread)
+/* Elements [at, at + n) of a row of W, at whole blocks, into y. */
+static void open_row(float *y, const hn_weight *w, const hn_type_info *ti, int64_t row, int64_t at, int64_t n)
 {
-    row_job *j = arg;
-    const hn_weight *w = j->weight;
-    const hn_row *r = &j->c->step.rows[t];
-    int64_t row = j->by_position ? r->pos : r->token, n = w->n_in, be = j->ti->block_elems;
-    float *y = j->y + t * n;
+    int64_t be = ti->block_elems;
     if (!w->packed) {
-        j->ti->dequantize(y, (const char *)w->data + (size_t)row * w->row_bytes, n);
+        const char *from = (const char *)w->data + (size_t)row * w->row_bytes;
+        ti->dequantize(y, from + (size_t)(at / be) * ti->block_bytes, n);
         return;
     }
     _Alignas(64) char blocks[EMBED_PIECE * sizeof(float)];
     const char *group = (const char *)w->packed + (size_t)(row / HN_PACK_ROWS) * w->group_bytes;
-    for (int64_t k = 0; k < n; k += EMBED_PIECE) {
-        int64_t m = n - k < EMBED_PIECE ? n - k : EMBED_PIECE;
-        hn_unpack_blocks(w->type, blocks, group, n, (int)(row % HN_PACK_ROWS), k / be, (k + m) / be);
-        j->ti->dequantize(y + k, blocks, m);
+    for (int64_t k = at; k < at + n; k += EMBED_PIECE, y += EMBED_PIECE) {
+        int64_t m = at + n - k < EMBED_PIECE ? at + n - k : EMBED_PIECE;
+        hn_unpack_blocks(w->type, blocks, group, w->n_in, (int)(row % HN_PACK_ROWS), k / be, (k + m) / be);
+        ti->dequantize(y, blocks, m);
     }
+}
+
+static int64_t embedded(const row_job *j, int64_t t)
+{
+    const hn_row *r = &j->c->step.rows[t];
+    return j->by_position ? r->pos : r->token;
+}
+
+static void embed_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    open_row(j->y + t * j->weight->n_in, j->weight, j->ti, embedded(j, t), 0, j->weight->n_in);
 }
 
 static void embed(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position)
@@ -226,6 +236,32 @@ static void embed(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position
     row_job j = { .c = cpu_self(b), .y = y->p, .weight = w, .ti = hn_type_get(w->type), .by_position = by_position };
     cpu_wrote(j.c, y);
     cpu_for_rows(j.c, embed_row, &j, j.c->step.n_tok);
+}
+
+static void embed_add_row(void *arg, int64_t t, int32_t thread)
+{
+    row_job *j = arg;
+    _Alignas(64) float x[EMBED_PIECE];
+    int64_t n = j->weight->n_in, row = embedded(j, t);
+    float *y = j->y + t * n;
+    for (int64_t k = 0; k < n; k += EMBED_PIECE) {
+        int64_t m = n - k < EMBED_PIECE ? n - k : EMBED_PIECE;
+        open_row(x, j->weight, j->ti, row, k, m);
+        for (int64_t i = 0; i < m; i++) y[k + i] = (y[k + i] + x[i] * j->scale) * j->after;
+    }
+}
+
+static void embed_add(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position, float scale, float after)
+{
+    row_job j = { .c = cpu_self(b),
+                  .y = y->p,
+                  .weight = w,
+                  .ti = hn_type_get(w->type),
+                  .by_position = by_position,
+                  .scale = scale,
+                  .after = after };
+    cpu_wrote(j.c, y);
+    cpu_for_rows(j.c, embed_add_row, &j, j.c->step.n_tok);
 }
 
 static void rope_row(void *arg, int64_t t, int32_t thread)
@@ -457,6 +493,7 @@ static const hn_backend_ops cpu_ops = {
     .layer = layer,
     .step_end = step_end,
     .embed = embed,
+    .embed_add = embed_add,
     .rope = rope,
     .norm = norm,
     .add_norm = add_norm,

@@ -60,8 +60,8 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
     const uint32_t *table = table_of(j->c, kv, row->seq);
     int64_t d = kv->d, pos = row->pos;
     size_t page = hn_kv_at(kv, table ? table[pos / HN_PAGE] : (uint32_t)(pos / HN_PAGE), 0);
-    const float *cs = h->cs ? h->cs->p + t * h->n_rot : NULL, *v = h->v->p + t * kv->n_head_kv * d;
-    float *q = h->q->p + t * h->n_head * d, *k = h->k->p + t * kv->n_head_kv * d;
+    const float *cs = h->cs ? h->cs->p + t * h->n_rot : NULL;
+    float *q = h->q->p + t * h->n_head * d, *k = h->k->p + t * kv->n_head_kv * d, *v = h->v->p + t * kv->n_head_kv * d;
     char *mem = (char *)kv->mem->p + page;
     for (int64_t i = 0; h->q_gate && i < h->n_head; i++)
         memcpy(q + i * d, h->q_gate->p + (t * h->n_head + i) * 2 * d, (size_t)d * sizeof *q);
@@ -75,12 +75,27 @@ static void heads_row(void *arg, int64_t t, int32_t thread)
         hn_rope_apply(k, cs, kv->n_head_kv, d, h->n_rot, h->neox);
     }
     if (h->temperature.scale != 0) warm(&h->temperature, q, h->n_head * d, pos);
+    for (int64_t i = 0; h->v_normed && i < kv->n_head_kv; i++) f->rms_norm(v + i * d, v + i * d, NULL, d, h->eps);
     if (!hn_all_within(k, kv->n_head_kv * d, j->limit)) lower(&j->first_bad, 2 * t);
     else if (!hn_all_within(v, kv->n_head_kv * d, j->limit)) lower(&j->first_bad, 2 * t + 1);
     for (int64_t i = 0; i < kv->n_head_kv; i++) {
         f->store_k[kv->type](mem + kv->k_at + (size_t)i * kv->head_bytes, k + i * d, d, pos % HN_PAGE);
         f->store_v[kv->type](mem + kv->v_at + (size_t)i * kv->head_bytes, v + i * d, d, pos % HN_PAGE);
     }
+}
+
+/* Queries alone. */
+static void queries_row(void *arg, int64_t i, int32_t thread)
+{
+    heads_job *j = arg;
+    const hn_heads *h = j->h;
+    int64_t t = cpu_row(j->c, h->which, i), d = j->kv->d;
+    float *q = h->q->p + i * h->n_head * d;
+    for (int after = 0; after < 2; after++) {
+        if (h->norm_after == after) norm_heads(j->c->k, h, q, h->q_norm, h->n_head, d);
+        if (!after && h->cs) hn_rope_apply(q, h->cs->p + t * h->n_rot, h->n_head, d, h->n_rot, h->neox);
+    }
+    if (h->temperature.scale != 0) warm(&h->temperature, q, h->n_head * d, j->c->step.rows[t].pos);
 }
 
 /* The first fault of a step is kept: what follows it is made of it. */
@@ -104,7 +119,12 @@ void cpu_heads(hn_backend *b, const hn_heads *h, const hn_kv *kv)
 {
     heads_job j = { .c = cpu_self(b), .h = h, .kv = kv, .limit = hn_cache_limit(kv->type), .first_bad = INT64_MAX };
     cpu_wrote(j.c, h->q);
+    if (!h->k) {
+        cpu_for_rows(j.c, queries_row, &j, cpu_n_rows(j.c, h->which));
+        return;
+    }
     cpu_wrote(j.c, h->k);
+    cpu_wrote(j.c, h->v);
     cpu_for_rows(j.c, heads_row, &j, j.c->step.n_tok);
     if (j.first_bad != INT64_MAX && !j.c->fault.what) keep_fault(j.c, &j);
 }
@@ -157,6 +177,8 @@ typedef struct attn_job {
 } attn_job;
 
 static int64_t batch_row(const attn_job *j, int64_t i) { return cpu_row(j->c, j->which, i); }
+/* And of queries. */
+static int64_t query_row(const attn_job *j, int64_t i) { return j->a->narrow ? i : batch_row(j, i); }
 
 /* Rows from i on, at most to end, that are consecutive positions of one sequence. */
 static int64_t run_length(const attn_job *j, int64_t i, int64_t end)
@@ -173,7 +195,7 @@ static hn_attn attn_of(const attn_job *j, int64_t i, int64_t n, int64_t h, int32
     const hn_kv *kv = j->kv;
     int64_t r = batch_row(j, i), d = kv->d, group = j->n_head / kv->n_head_kv;
     const char *mem = (const char *)kv->mem->p + (size_t)h * kv->head_bytes;
-    return (hn_attn){ .q = j->q + (r * j->n_head + h * group) * d,
+    return (hn_attn){ .q = j->q + (query_row(j, i) * j->n_head + h * group) * d,
                       .out = j->out + i * j->out_stride + h * group * j->d_v,
                       .q_stride = j->n_head * d,
                       .out_stride = j->out_stride,
@@ -244,7 +266,7 @@ static void gate_row(void *arg, int64_t i, int32_t thread)
     enum { PIECE = 256 };
     attn_job *j = arg;
     int64_t d = j->kv->d;
-    const float *gate = j->a->gate->p + batch_row(j, i) * j->n_head * 2 * d + d;
+    const float *gate = j->a->gate->p + query_row(j, i) * j->n_head * 2 * d + d;
     float g[PIECE], *out = j->out + i * j->out_stride;
     for (int64_t h = 0; h < j->n_head; h++, gate += 2 * d, out += d)
         for (int64_t k = 0; k < d; k += PIECE) {

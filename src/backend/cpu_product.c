@@ -228,6 +228,12 @@ static void cap_row(const cpu_backend *c, float *x, int64_t n, float cap)
     for (int64_t i = 0; i < n; i++) x[i] *= cap;
 }
 
+/* Where the factors of column t begin. */
+static int64_t mul_at(const mm_job *j, const hn_product *p, int64_t t)
+{
+    return p->mul_row ? cpu_row(j->c, p->mul_of, t) * p->mul_row + p->mul_at : t * p->w->n_out;
+}
+
 static void run_chunk(void *arg, int64_t i, int32_t thread)
 {
     mm_job *j = arg;
@@ -250,7 +256,7 @@ static void run_chunk(void *arg, int64_t i, int32_t thread)
         float *row = y + t * ldy + r0;
         if (p->map) c->k->map[p->map](row, n);
         if (mul)
-            for (int64_t r = 0; r < n; r++) row[r] *= mul[t * n_out + r0 + r];
+            for (int64_t r = 0; r < n; r++) row[r] *= mul[mul_at(j, p, t) + r0 + r];
         if (p->scale != 0)
             for (int64_t r = 0; r < n; r++) row[r] *= p->scale;
         if (j->cap != 0) cap_row(c, row, n, j->cap);

@@ -128,6 +128,9 @@ static const struct {
     [HN_ROLE_SHARED_UP] = { "ffn_up_shexp", "ffn_up_shexp" },
     [HN_ROLE_SHARED_DOWN] = { "ffn_down_shexp", "ffn_down_shexp" },
     [HN_ROLE_SHARED_ROUTER] = { "ffn_gate_inp_shexp", "ffn_gate_inp_shexp" },
+    [HN_ROLE_PLE_MODEL] = { "per_layer_model_proj", "per_layer_model_proj" },
+    [HN_ROLE_PLE_GATE] = { "inp_gate", "inp_gate" },
+    [HN_ROLE_PLE_PROJ] = { "proj", "proj" },
     [HN_ROLE_SSM_IN] = { "ssm_in", "ssm_in" },
     [HN_ROLE_SSM_OUT] = { "ssm_out", "ssm_out" },
     [HN_ROLE_GDN_QKV] = { "gdn_qkv", "gdn_in" },
@@ -259,6 +262,13 @@ static void embed(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position
     e->w[e->n_weight++] = w;
 }
 
+static void embed_add(hn_backend *b, hn_buf *y, const hn_weight *w, bool by_position, float scale, float after)
+{
+    TIMED(embed_add(in, y, w, by_position, scale, after));
+    hn_op_event *e = record(p, HN_OP_EMBED, n_rows(p, HN_ALL), start, end);
+    e->w[e->n_weight++] = w;
+}
+
 static void rope(hn_backend *b, hn_buf *cs, int angles)
 {
     TIMED(rope(in, cs, angles));
@@ -360,7 +370,7 @@ static void moe_down(hn_backend *b, hn_act *act, const hn_moe *m, int64_t n_tok)
 static void heads(hn_backend *b, const hn_heads *h, const hn_kv *kv)
 {
     TIMED(heads(in, h, kv));
-    record(p, HN_OP_HEADS, n_rows(p, HN_ALL), start, end)->kv = kv;
+    record(p, HN_OP_HEADS, n_rows(p, h->which), start, end)->kv = kv;
 }
 
 static void latent(hn_backend *b, const hn_latent *l, const hn_kv *kv)
@@ -453,6 +463,7 @@ static const hn_backend_ops profile_ops = {
     .layer = layer,
     .step_end = step_end,
     .embed = embed,
+    .embed_add = embed_add,
     .rope = rope,
     .norm = norm,
     .add_norm = add_norm,

@@ -3,6 +3,7 @@
  * families there are (families.c) and what a tensor is for. */
 #include "model/hparams.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- tensors ------------------------------------------------------------------------------ */
@@ -255,6 +256,16 @@ static hone_status slot_taps(hone_model *m, const hn_slot *s, const char *name, 
     return HONE_OK;
 }
 
+/* n values over √n. */
+static hone_status over_root(hone_model *m, const float **v, int64_t n, hone_error *err)
+{
+    float *f = hn_arena_alloc(m->arena, (size_t)n * sizeof *f), root = sqrtf((float)n);
+    if (!f) return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld values", m->path, (long long)n);
+    for (int64_t i = 0; i < n; i++) f[i] = (*v)[i] / root;
+    *v = f;
+    return HONE_OK;
+}
+
 static hone_status slot_vector(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
                                hone_error *err)
 {
@@ -264,11 +275,12 @@ static hone_status slot_vector(hone_model *m, const hn_slot *s, const char *name
     if (s->kind == HN_SLOT_CHANNELS) { /* files have it as a vector or as rows of heads */
         const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, name);
         ne0 = t && t->ne[0] == (uint64_t)p->d_k ? p->d_k : n;
-    } else if (s->kind == HN_SLOT_VECTOR) {
+    } else if (s->kind == HN_SLOT_VECTOR || s->kind == HN_SLOT_OVER_ROOT) {
         ne0 = n;
     }
     hone_status st = bind_values(m, &v, name, ne0, n, s->when == HN_OPTIONAL, err);
     if (st != HONE_OK || !v) return st;
+    if (s->kind == HN_SLOT_OVER_ROOT && (st = over_root(m, &v, n, err)) != HONE_OK) return st;
     if (!s->part[0]) *(const float **)(void *)(base + s->field) = v;
     for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
         *(const float **)(void *)(base + s->field + (size_t)i * hn_slot_stride(s)) = v;
@@ -284,8 +296,10 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     const hn_layer_plan *p = il < 0 ? NULL : &m->plan[il];
     char *base = il < 0 ? (char *)m : (char *)&m->layers[il];
     const hn_gguf_tensor *t = tensor_of(m, s->name, il);
-    if (!hn_slot_in(s, p)) return HONE_OK;
-    if (il >= 0 && il < s->from_layer) {
+    if (s->layers == HN_IN_PLE && !m->hp.n_ple) return HONE_OK;
+    bool idle = p && p->no_keys && !s->part[0] && s->layers >= HN_IN_OWN && s->layers <= HN_IN_OWN_GLOBAL;
+    if (!hn_slot_in(s, p) && !idle) return HONE_OK;
+    if (idle || (il >= 0 && il < s->from_layer)) {
         if (t) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED;
         return HONE_OK;
     }

@@ -7,11 +7,16 @@ void hn_attn_project(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_layer *l = &m->layers[il];
     const hn_backend_ops *op = f->be->op;
     const hn_scratch *s = f->s;
-    hn_forward_norm(m, f, l->attn_norm, l->attn_norm_b, f->step->n_tok);
-    const hn_product qkv[] = { { .w = &l->attn_q, .y = m->plan[il].out_gate ? s->q_gate : s->q },
+    const hn_layer_plan *p = &m->plan[il];
+    int64_t n_tok = f->narrow ? f->step->n_want : f->step->n_tok;
+    hn_forward_norm(m, f, l->attn_norm, l->attn_norm_b, n_tok);
+    const hn_product qkv[] = { { .w = &l->attn_q, .y = p->out_gate ? s->q_gate : s->q },
                                { .w = &l->attn_k, .y = s->k },
                                { .w = &l->attn_v, .y = s->v } };
-    op->matmul(f->be, s->act, qkv, 3);
+    bool v = hn_weight_is_there(&l->attn_v);
+    op->matmul(f->be, s->act, qkv, p->no_keys ? 1 : v ? 3 : 2);
+    if (p->no_keys || v) return;
+    op->copy(f->be, s->v, 0, s->k, 0, (size_t)(n_tok * p->n_head_kv * p->d_k) * sizeof(float));
 }
 
 void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
@@ -20,16 +25,18 @@ void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_layer_plan *p = &m->plan[il];
     const hn_scratch *s = f->s;
     const hn_heads heads = { .q = s->q,
-                             .k = s->k,
-                             .v = s->v,
+                             .k = p->no_keys ? NULL : s->k,
+                             .v = p->no_keys ? NULL : s->v,
                              .q_gate = p->out_gate ? s->q_gate : NULL,
                              .q_norm = l->attn_q_norm,
                              .k_norm = l->attn_k_norm,
                              .norm = p->qk_norm,
                              .norm_after = p->qk_norm_after,
+                             .v_normed = p->v_normed,
+                             .which = p->no_keys && f->narrow ? HN_WANTED : HN_ALL,
                              .cs = p->rope < 0 ? NULL : s->rope[p->rope],
                              .n_head = p->n_head,
-                             .n_rot = m->hp.n_rot,
+                             .n_rot = p->rope < 0 ? 0 : m->hp.rope[p->rope].n_rot,
                              .neox = m->hp.rope_neox,
                              .eps = m->hp.rms_eps,
                              .temperature = p->warm ? m->hp.temperature : (hn_temperature){ 0 } };
@@ -40,6 +47,7 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
 {
     const hn_layer_plan *p = &m->plan[il];
     const hn_attention a = { .q = f->s->q,
+                             .narrow = p->no_keys && f->narrow,
                              .gate = p->out_gate ? f->s->q_gate : NULL,
                              .n_head = p->n_head,
                              .scale = p->scale,
@@ -55,6 +63,7 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il)
 void hn_block_attn(const hone_model *m, hn_forward *f, int32_t il)
 {
     const hn_layer *l = &m->layers[il];
+    if (m->plan[il].no_keys && !hn_forward_rows(f)) return;
     hn_attn_project(m, f, il);
     hn_attn_heads(m, f, il);
     if (!hn_forward_rows(f)) return; /* the cache is filled */
@@ -76,5 +85,5 @@ void hn_block_attn_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scra
     hn_at_least(&w->k, (int64_t)p->n_head_kv * p->d_k);
     hn_at_least(&w->v, (int64_t)p->n_head_kv * p->d_v);
     hn_at_least(&w->act, n_q);
-    if (p->rope >= 0) hn_at_least(&w->rope[p->rope], hp->n_rot);
+    if (p->rope >= 0) hn_at_least(&w->rope[p->rope], hp->rope[p->rope].n_rot);
 }

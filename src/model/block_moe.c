@@ -21,19 +21,34 @@ static void shared_expert(const hone_model *m, const hn_forward *f, int32_t il)
     op->matmul(f->be, s->ff, &down, 1);
 }
 
-/* x += post(Σ w_e·expert_e(norm(x)) + shared(norm(x))) */
-void hn_block_moe(const hone_model *m, hn_forward *f, int32_t il)
+/* What the experts chosen give of act: to y where that is given, else x += it. moe: what differs between blocks. */
+static void run_experts(const hone_model *m, const hn_forward *f, int32_t il, hn_moe moe)
 {
     const hn_layer *l = &m->layers[il];
     const hn_moe_numbers *n = &m->hp.moe;
     const hn_backend_ops *op = f->be->op;
-    const hn_scratch *s = f->s;
-    bool shared = hn_weight_is_there(&l->ffn_up_shexp);
-    hn_forward_narrow(m, f);
-    int64_t n_tok = hn_forward_rows(f);
-    if (!n_tok) return;
+    moe.picks = f->s->picks;
+    moe.gate = l->ffn_gate_exps.of;
+    moe.up = l->ffn_up_exps.of;
+    moe.down = l->ffn_down_exps.of;
+    moe.n_expert = n->n_expert;
+    moe.n_used = n->n_used;
+    moe.glu = m->plan[il].act;
+    moe.map = m->plan[il].map;
+    moe.weigh_input = n->gating == HN_GATING_INPUT;
+    moe.in = f->s->moe_in;
+    if (!moe.y) moe.sum = f->x;
+    op->moe_glu(f->be, f->s->moe, f->s->act, &moe);
+    op->moe_down(f->be, f->s->moe, &moe, hn_forward_rows(f));
+}
+
+/* next: what takes the same act afterwards, or NULL. */
+static void choose_experts(const hone_model *m, const hn_forward *f, int32_t il, const hn_weight *next)
+{
+    const hn_layer *l = &m->layers[il];
+    const hn_moe_numbers *n = &m->hp.moe;
     const hn_route route = { .router = &l->ffn_gate_inp,
-                             .next = l->ffn_up_exps.of,
+                             .next = next,
                              .bias = l->exp_probs_b,
                              .per_expert = l->expert_scale,
                              .n_used = n->n_used,
@@ -42,27 +57,64 @@ void hn_block_moe(const hone_model *m, hn_forward *f, int32_t il)
                              .gating = n->gating,
                              .norm = n->norm,
                              .scale = n->scale };
-    const hn_moe moe = { .picks = s->picks,
-                         .gate = l->ffn_gate_exps.of,
-                         .up = l->ffn_up_exps.of,
-                         .down = l->ffn_down_exps.of,
-                         .n_expert = n->n_expert,
-                         .n_used = n->n_used,
-                         .glu = m->plan[il].act,
-                         .map = m->plan[il].map,
-                         .weigh_input = n->gating == HN_GATING_INPUT,
-                         .in = s->moe_in,
-                         .shared = shared ? f->h : NULL,
-                         .shared_gate = hn_weight_is_there(&l->ffn_gate_inp_shexp) ? s->shared_gate : NULL,
-                         .y = l->ffn_post_norm ? f->h : NULL,
-                         .sum = l->ffn_post_norm ? NULL : f->x,
-                         .scale = l->ffn_post_norm ? 0 : m->hp.res_mul };
+    f->be->op->route(f->be, f->s->picks, f->s->act, &route);
+}
+
+/* x += post(Σ w_e·expert_e(norm(x)) + shared(norm(x))) */
+void hn_block_moe(const hone_model *m, hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    const hn_backend_ops *op = f->be->op;
+    bool shared = hn_weight_is_there(&l->ffn_up_shexp);
+    hn_forward_narrow(m, f);
+    int64_t n_tok = hn_forward_rows(f);
+    if (!n_tok) return;
     hn_forward_norm(m, f, l->ffn_norm, l->ffn_norm_b, n_tok);
-    op->route(f->be, s->picks, s->act, &route);
+    choose_experts(m, f, il, l->ffn_up_exps.of);
     if (shared) shared_expert(m, f, il);
-    op->moe_glu(f->be, s->moe, s->act, &moe);
-    op->moe_down(f->be, s->moe, &moe, n_tok);
+    const hn_moe moe = { .shared = shared ? f->h : NULL,
+                         .shared_gate = hn_weight_is_there(&l->ffn_gate_inp_shexp) ? f->s->shared_gate : NULL,
+                         .y = l->ffn_post_norm ? f->h : NULL,
+                         .scale = l->ffn_post_norm ? 0 : m->hp.res_mul };
+    run_experts(m, f, il, moe);
     if (moe.y) op->add_norm(f->be, f->x, f->h, l->ffn_post_norm, m->hp.n_embd, n_tok, m->hp.rms_eps);
+}
+
+/* Of n_tok rows, in place. */
+static void norm_rows(const hone_model *m, const hn_forward *f, hn_buf *x, const float *w, int64_t n_tok)
+{
+    const hn_norm norm = { .x = x, .y = x, .w = w, .n = m->hp.n_embd, .n_tok = n_tok, .eps = m->hp.rms_eps };
+    f->be->op->norm(f->be, &norm);
+}
+
+/* x += post(post1(dense(norm(x))) + post2(Σ w_e·expert_e(norm2(x)))), the router has a norm of its own */
+void hn_block_glu_moe(const hone_model *m, hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    const hn_backend_ops *op = f->be->op;
+    const hn_scratch *s = f->s;
+    hn_forward_narrow(m, f);
+    int64_t n_tok = hn_forward_rows(f);
+    if (!n_tok) return;
+    const hn_product down = { .w = &l->ffn_down, .y = s->dense };
+    hn_forward_norm(m, f, l->ffn_norm, NULL, n_tok);
+    op->glu(f->be, s->ff, s->act, m->plan[il].act, &l->ffn_gate, &l->ffn_up);
+    op->matmul(f->be, s->ff, &down, 1);
+    norm_rows(m, f, s->dense, l->ffn_post_norm_1, n_tok);
+    hn_forward_norm(m, f, l->router_norm, NULL, n_tok);
+    choose_experts(m, f, il, NULL);
+    hn_forward_norm(m, f, l->ffn_norm_2, NULL, n_tok);
+    run_experts(m, f, il, (hn_moe){ .y = f->h });
+    norm_rows(m, f, f->h, l->ffn_post_norm_2, n_tok);
+    op->add(f->be, f->h, s->dense, n_tok * m->hp.n_embd);
+    op->add_norm(f->be, f->x, f->h, l->ffn_post_norm, m->hp.n_embd, n_tok, m->hp.rms_eps);
+}
+
+void hn_block_glu_moe_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w)
+{
+    hn_block_ff_scratch(hp, p, w);
+    hn_block_moe_scratch(hp, p, w);
+    hn_at_least(&w->dense, hp->n_embd);
 }
 
 void hn_block_moe_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w)

@@ -24,6 +24,7 @@ enum {
 enum { HN_ROPE_ALL = 0, HN_ROPE_WINDOW, HN_ROPE_LONG, HN_ROPES };
 typedef struct hn_rope {
     double *freq; /* [n_rot/2] angle per position, all scaling applied */
+    int32_t n_rot;
     float mscale; /* cos and sin are multiplied by it (YaRN) */
 } hn_rope;
 
@@ -58,6 +59,9 @@ typedef struct hn_hparams {
     const uint8_t *windowed; /* [n_layer] or NULL: by */
     int32_t window_period;   /* the last of so many layers sees everything */
     hn_moe_numbers moe;
+    int32_t head_dim_window; /* windowed layers: the width of their heads; 0: as all others */
+    int32_t n_own;           /* layers from there on have no keys of their own; 0: all do */
+    int32_t n_ple;           /* a row of its own for each token and layer, so wide; 0: none */
     /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
     const int32_t *kv_of, *ff_of;
     const bool *recurs;
@@ -83,8 +87,17 @@ typedef enum hn_mixer {
     HN_MIXER_ATTN_MAMBA2, /* both, of the same norm */
     HN_MIXER_KINDS
 } hn_mixer;
-typedef enum hn_ffn { HN_FFN_GLU = 0, HN_FFN_MLP, HN_FFN_MOE, HN_FFN_CHANNEL_MIX, HN_FFN_NONE, HN_FFN_KINDS } hn_ffn;
-#define HN_PLAN_BIT(kind) ((uint32_t)1 << (kind)) /* of a mixer, in sets of them */
+typedef enum hn_ffn {
+    HN_FFN_GLU = 0,
+    HN_FFN_MLP,
+    HN_FFN_MOE,
+    HN_FFN_CHANNEL_MIX,
+    HN_FFN_NONE,
+    HN_FFN_GLU_MOE, /* both, each with norms of its own */
+    HN_FFN_KINDS
+} hn_ffn;
+#define HN_WITH_EXPERTS (HN_PLAN_BIT(HN_FFN_MOE) | HN_PLAN_BIT(HN_FFN_GLU_MOE))
+#define HN_PLAN_BIT(kind) ((uint32_t)1 << (kind)) /* of a mixer, or of a feed-forward part, in sets of them */
 #define HN_WITH_ATTN (HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_ATTN_MAMBA2))
 #define HN_WITH_POSITIONS (HN_WITH_ATTN | HN_PLAN_BIT(HN_MIXER_MLA))
 #define HN_WITH_MAMBA2 (HN_PLAN_BIT(HN_MIXER_MAMBA2) | HN_PLAN_BIT(HN_MIXER_ATTN_MAMBA2))
@@ -100,10 +113,14 @@ typedef struct hn_layer_plan {
     bool warm;          /* queries grow with their positions */
     bool parallel;      /* both halves begin with the same x */
     bool out_gate;      /* attn_q has gates of what attention gives, too */
+    bool v_normed;      /* values are, head by head */
+    bool no_keys;       /* it has none of its own: it reads those of layer kv_from */
+    int32_t kv_from;
     bool tiled; /* head j takes the keys of head j mod their number; else heads of the same keys stand together */
     int32_t n_head, n_head_kv, d_k, d_v, n_ff;
     int32_t window; /* positions that a query sees, its own too; 0: all */
     int32_t chunk;  /* those of its own run of so many; 0: all */
+    int32_t n_ple;  /* a row of the token's own is added at the end; 0: none */
     float scale;    /* of scores */
 } hn_layer_plan;
 
@@ -162,14 +179,17 @@ typedef enum hn_dim {
     HN_DIM_SSM_HEADS2,
     HN_DIM_SSM_GROUPS,
     HN_DIM_SSM_GROUP_WIDTH,
-    HN_DIM_GDN_CONV /* queries, keys and values */
+    HN_DIM_GDN_CONV, /* queries, keys and values */
+    HN_DIM_PLE,      /* of a layer, of all */
+    HN_DIM_PLE_ALL
 } hn_dim;
 
 typedef enum hn_slot_kind {
     HN_SLOT_MATRIX = 0,
     HN_SLOT_ROWS,       /* a matrix whose rows may be in any dimensions */
-    HN_SLOT_VECTOR,     /* f32, as are the next two */
+    HN_SLOT_VECTOR,     /* f32, as are the next three */
     HN_SLOT_VALUES,     /* rows in any dimensions */
+    HN_SLOT_OVER_ROOT,  /* a vector of n, over √n */
     HN_SLOT_CHANNELS,   /* a value for each channel, flat or in rows of heads */
     HN_SLOT_TAPS,       /* rows {taps, channels} of a convolution, turned round: [taps][channels] */
     HN_SLOT_EXPERTS,    /* hn_experts: a matrix of each, in one tensor or in one each (`each`) */
@@ -192,10 +212,25 @@ typedef enum hn_turn {
 } hn_turn;
 
 /* Layers that have the slot. */
-typedef enum hn_layers { HN_IN_ALL = 0, HN_IN_DENSE, HN_IN_MOE } hn_layers;
+typedef enum hn_layers {
+    HN_IN_ALL = 0,
+    HN_IN_DENSE,
+    HN_IN_MOE,
+    HN_IN_OWN, /* with keys of their own: of others' tensors nothing is read */
+    HN_IN_OWN_WINDOW,
+    HN_IN_OWN_GLOBAL, /* that see everything */
+    HN_IN_PLE         /* with rows of the token's own; outside layers, of models that have such */
+} hn_layers;
 static inline bool hn_in_layer(hn_layers in, const hn_layer_plan *p)
 {
-    return !p || in == HN_IN_ALL || (in == HN_IN_MOE) == (p->ffn == HN_FFN_MOE);
+    if (!p || in == HN_IN_ALL) return true;
+    switch (in) {
+    case HN_IN_OWN: return !p->no_keys;
+    case HN_IN_OWN_WINDOW: return !p->no_keys && p->window;
+    case HN_IN_OWN_GLOBAL: return !p->no_keys && !p->window;
+    case HN_IN_PLE: return p->n_ple > 0;
+    default: return (in == HN_IN_MOE) == ((HN_PLAN_BIT(p->ffn) & HN_WITH_EXPERTS) != 0);
+    }
 }
 
 enum { HN_TOGETHER_NOT = 0, HN_TOGETHER_SHARED, HN_TOGETHER_HEAD_NORMS, HN_TOGETHER_END };
@@ -278,6 +313,8 @@ typedef uint64_t hn_family_set;
 #define HN_GPTNEOX HN_FAMILY_BIT(33)
 #define HN_GPT2 HN_FAMILY_BIT(34)
 #define HN_ARCEE HN_FAMILY_BIT(35)
+#define HN_GEMMA4 HN_FAMILY_BIT(36)
+#define HN_GEMMA3N HN_FAMILY_BIT(37)
 #define HN_MAMBA2 HN_FAMILY_BIT(40)
 #define HN_LFM2 HN_FAMILY_BIT(41)
 #define HN_LFM2MOE HN_FAMILY_BIT(42)
@@ -316,7 +353,9 @@ enum {
     HN_READS_TEMPERATURE = 8, /* attention.temperature_scale by the context it was trained on at first */
     HN_READS_WINDOW = 16,
     HN_READS_PARALLEL = 32, /* use_parallel_residual, needed */
-    HN_READS_LAYERS = 128   /* numbers of heads and widths that differ between layers, or are 0 */
+    HN_READS_LAYERS = 128,  /* numbers of heads and widths that differ between layers, or are 0 */
+    HN_READS_GEMMA = 256 /* gemma3n and 4: layers without keys of their own, rows of each token and layer; of windowed
+                               layers the width of heads and of what turns */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -376,6 +415,7 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next;
+extern const hn_family hn_family_gemma4; /* families_gemma.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
@@ -404,6 +444,11 @@ typedef struct hn_layer {
     hn_weight ffn_gate_inp, ffn_gate_shexp, ffn_up_shexp, ffn_down_shexp, ffn_gate_inp_shexp;
     hn_experts ffn_gate_exps, ffn_up_exps, ffn_down_exps;
     const float *exp_probs_b, *expert_scale;
+    /* beside a dense part: before the router, before the experts; of what the dense part gives, of what they give */
+    const float *router_norm, *ffn_norm_2, *ffn_post_norm_1, *ffn_post_norm_2;
+    hn_weight ple_gate, ple_proj; /* what is added of the token's own row, and the norm of it */
+    const float *ple_post_norm;
+    const float *out_scale; /* [1] of the stream at the end of the layer, or NULL */
     /* recurrent layers; conv_w [taps][channels] */
     const float *conv_w, *conv_b, *ssm_a, *ssm_d, *ssm_norm;
     hn_weight ssm_in[3], ssm_out; /* z, xBC, dt; of LFM2: b, c, x */

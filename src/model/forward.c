@@ -28,6 +28,7 @@ static const struct {
     [HN_FFN_MOE] = { hn_block_moe, hn_block_moe_scratch },
     [HN_FFN_NONE] = { no_ffn, no_scratch },
     [HN_FFN_CHANNEL_MIX] = { hn_block_channel_mix, hn_block_channel_mix_scratch },
+    [HN_FFN_GLU_MOE] = { hn_block_glu_moe, hn_block_glu_moe_scratch },
 };
 
 /* ---- the residual loop ------------------------------------------------------------------------------ */
@@ -40,7 +41,7 @@ hone_status hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, 
     hn_forward_start(f);
     hn_forward_begin(m, f);
     for (int32_t il = 0; il < m->hp.n_layer && (on = op->layer(f->be, il)); il++) {
-        if (il == m->hp.n_layer - 1 && f->step->n_want < f->step->n_tok) f->give = HN_WANTED;
+        if (il == m->n_filling - 1 && f->step->n_want < f->step->n_tok) f->give = HN_WANTED;
         hn_mixer_forward(m, f, il);
         hn_ffn_forward(m, f, il);
     }
@@ -52,7 +53,13 @@ hone_status hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, 
 
 void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il) { mixers[m->plan[il].mixer].forward(m, f, il); }
 
-void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il) { ffns[m->plan[il].ffn].forward(m, f, il); }
+void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il)
+{
+    ffns[m->plan[il].ffn].forward(m, f, il);
+    if (m->plan[il].n_ple) hn_ple_add(m, f, il);
+    const float *scale = m->layers[il].out_scale;
+    if (scale) f->be->op->scale(f->be, f->x, *scale, hn_forward_rows(f) * m->hp.n_embd);
+}
 
 /* A norm of x. */
 static hn_norm norm_of(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok)
@@ -88,6 +95,7 @@ void hn_forward_begin(const hone_model *m, hn_forward *f)
         op->embed(f->be, f->h, &m->pos_embd, true);
         op->add(f->be, f->x, f->h, n_tok * hp->n_embd);
     }
+    if (hp->n_ple) hn_ple_begin(m, f);
     if (m->token_embd_norm) {
         hn_norm norm = norm_of(m, f, m->token_embd_norm, m->token_embd_norm_b, n_tok);
         norm.y = f->x;
@@ -134,6 +142,7 @@ void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const 
 static hn_scratch_width widths(const hone_model *m)
 {
     hn_scratch_width w = { .x = m->hp.n_embd, .h = m->hp.n_embd, .act = m->hp.n_embd };
+    if (m->hp.n_ple) hn_ple_scratch(&m->hp, &w);
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
         mixers[m->plan[il].mixer].scratch(&m->hp, &m->plan[il], &w);
         ffns[m->plan[il].ffn].scratch(&m->hp, &m->plan[il], &w);
@@ -174,6 +183,8 @@ static const struct {
               ROWS(dt),
               ROWS(beta),
               ROWS(q_gate),
+              ROWS(ple),
+              ROWS(dense),
               ROWS(r),
               ROWS(w),
               ROWS(a),

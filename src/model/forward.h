@@ -19,6 +19,8 @@ typedef struct hn_scratch {
     hn_act *moe_in, *moe;
     hn_buf *xbc, *conv, *z, *dt, *beta; /* recurrent layers: what is convolved, what comes out, gates, per head */
     hn_buf *q_gate;                     /* queries and gates of attention */
+    hn_buf *ple;                        /* rows of each token and layer, [n_tok, n_layer·n_ple] */
+    hn_buf *dense;                      /* what the dense part gives beside experts */
     /* RWKV */
     hn_act *shift[HN_MAX_SHIFT], *low[HN_RWKV_MIXES]; /* token-shifted inputs; activations of low rank */
     hn_buf *r, *w, *a, *v_mix, *g, *v_first;
@@ -29,7 +31,7 @@ typedef struct hn_scratch_width {
     int64_t n_used; /* experts of a row */
     int64_t picks, shared_gate, moe_in, moe;
     int64_t x, h, act, ff, q, k, v, query, room, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
-    int64_t xbc, conv, z, dt, beta, q_gate;
+    int64_t xbc, conv, z, dt, beta, q_gate, ple, dense;
 } hn_scratch_width;
 
 typedef struct hn_forward {
@@ -41,8 +43,10 @@ typedef struct hn_forward {
     float *logits; /* host, [n_want, n_vocab] */
     /* as the pass goes: */
     hn_buf *x, *h; /* of s */
-    hn_which give; /* rows that a layer has to give: all, or, in the last one, those whose logits are wanted */
-    bool narrow;   /* x holds these alone already */
+    hn_which
+        give;    /* rows that a layer has to give: all, or, in the last one that keeps anything of a sequence and those
+                      after it, those whose logits are wanted */
+    bool narrow; /* x holds these alone already */
 } hn_forward;
 
 /* All of the pass, a step from its beginning to its end; f's last fields are set here. HONE_E_INTERRUPTED: the step was
@@ -73,11 +77,17 @@ void hn_forward_narrow(const hone_model *m, hn_forward *f);
 typedef void hn_half_fn(const hone_model *m, hn_forward *f, int32_t il);
 hn_half_fn hn_mixer_forward, hn_ffn_forward; /* whichever the plan names */
 hn_half_fn hn_block_attn, hn_block_mla, hn_block_glu, hn_block_mlp, hn_block_moe, hn_block_rwkv6, hn_block_rwkv7,
-    hn_block_channel_mix, hn_block_conv, hn_block_mamba2, hn_block_attn_mamba2, hn_block_gdn;
-/* The norm before a half, of n_tok rows of x, into act: the model's kind, b NULL: without; w NULL: x as it is. */
+    hn_block_channel_mix, hn_block_conv, hn_block_mamba2, hn_block_attn_mamba2, hn_block_gdn, hn_block_glu_moe;
+/* Norms of n_tok rows of x, into act: the model's kind, b NULL: without; w NULL: x as it is. */
 void hn_forward_norm(const hone_model *m, const hn_forward *f, const float *w, const float *b, int64_t n_tok);
 /* x += post(W·in), where the layer has a norm of what a half gives; else x += W·in. */
 void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const hn_weight *w, const float *post);
+
+/* Rows of each token and layer: made at the beginning, of all tokens and layers; and what layer il adds of its own, at
+ * its end. */
+void hn_ple_begin(const hone_model *m, const hn_forward *f);
+void hn_ple_add(const hone_model *m, const hn_forward *f, int32_t il);
+void hn_ple_scratch(const hn_hparams *hp, hn_scratch_width *w);
 
 /* The steps of attention: queries, keys and values of all rows of x; their heads, stored; and, of the rows to be given,
  * scores and values. */
@@ -89,7 +99,7 @@ void hn_attn_core(const hone_model *m, const hn_forward *f, int32_t il);
 typedef void hn_width_fn(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w);
 hn_width_fn hn_block_attn_scratch, hn_block_mla_scratch, hn_block_ff_scratch, hn_block_moe_scratch,
     hn_block_rwkv_scratch, hn_block_channel_mix_scratch, hn_block_conv_scratch, hn_block_mamba2_scratch,
-    hn_block_attn_mamba2_scratch, hn_block_gdn_scratch;
+    hn_block_attn_mamba2_scratch, hn_block_gdn_scratch, hn_block_glu_moe_scratch;
 static inline void hn_at_least(int64_t *width, int64_t n) { *width = *width > n ? *width : n; }
 
 /* Bytes of scratch for n_tok rows. */

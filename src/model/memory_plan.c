@@ -10,6 +10,7 @@ static void keep_positions(hn_memory_layer *l, const hn_layer_plan *p)
     l->d_k = p->d_k;
     l->d_v = latent ? 0 : p->d_v;
     l->window = p->window;
+    if (p->no_keys) l->kv_from = p->kv_from;
 }
 
 static void keep_state(hn_memory_layer *l, const hn_hparams *hp, const hn_layer_plan *p)
@@ -43,6 +44,7 @@ hone_status hn_model_plan_memory(hone_model *m, hone_error *err)
         l[il].kv_from = -1;
         keep_positions(&l[il], &m->plan[il]);
         keep_state(&l[il], hp, &m->plan[il]);
+        if (l[il].kind && l[il].kv_from < 0) m->n_filling = il + 1;
     }
     m->memory = l;
     return HONE_OK;

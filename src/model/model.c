@@ -71,6 +71,12 @@ static uint64_t idle_expert_bytes(const hone_model *m, uint64_t i)
     return n / n_expert * (n_expert - (uint64_t)m->hp.moe.n_used);
 }
 
+/* What all rows of an embedding take. */
+static uint64_t table_bytes(const hn_weight *w)
+{
+    return w->packed ? hn_packed_bytes(w->type, w->n_in, w->n_out) : (uint64_t)w->row_bytes * (uint64_t)w->n_out;
+}
+
 static hone_status bind_all(hone_model *m, const char *ignore_keys, hone_error *err)
 {
     hone_status st;
@@ -103,15 +109,14 @@ static hone_status bind_all(hone_model *m, const char *ignore_keys, hone_error *
         m->n_bytes += packed ? packed->n_bytes : t->n_bytes;
         m->packed_bytes += packed ? packed->n_bytes : 0;
     }
-    /* every weight is read once a token; of an untied embedding table only one row */
+    /* every weight is read once a token; of embeddings that are no head only one row */
     m->bytes_per_token = m->n_bytes;
     for (uint64_t i = 0; i < n_tensor; i++)
         if (m->bound[i] == HN_BOUND_UNUSED) m->bytes_per_token -= hn_gguf_tensor_at(m->file, i)->n_bytes;
         else if (m->bound[i] == HN_BOUND_EXPERTS) m->bytes_per_token -= idle_expert_bytes(m, i);
     if (m->output.data != m->token_embd.data)
-        m->bytes_per_token -= (m->token_embd.packed ? hn_packed_bytes(m->token_embd.type, m->hp.n_embd, m->hp.n_vocab)
-                                                    : (uint64_t)m->token_embd.row_bytes * (uint64_t)m->hp.n_vocab) -
-                              m->token_embd.row_bytes;
+        m->bytes_per_token -= table_bytes(&m->token_embd) - m->token_embd.row_bytes;
+    if (hn_weight_is_there(&m->ple_embd)) m->bytes_per_token -= table_bytes(&m->ple_embd) - m->ple_embd.row_bytes;
     return HONE_OK;
 }
 

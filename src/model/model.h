@@ -23,7 +23,12 @@ struct hone_model {
     hn_weight token_embd, output;                  /* output is token_embd when tied */
     hn_weight pos_embd;                            /* [n_ctx_train, n_embd], added to the former, or absent */
     const float *output_norm, *output_norm_b, *token_embd_norm, *token_embd_norm_b; /* the last two: RWKV */
-    const hn_weight **weight;                                                       /* [n_weight] by id */
+    /* rows of each token and layer: what the file has of them, [n_vocab, n_layer·n_ple]; what is made of the stream at
+     * the beginning, [n_layer·n_ple, n_embd], and its norm, [n_ple]; or absent */
+    hn_weight ple_embd, ple_model_proj;
+    const float *ple_norm;
+    int32_t n_filling;        /* the layers after so many keep nothing of a sequence */
+    const hn_weight **weight; /* [n_weight] by id */
     int32_t n_weight;
     uint8_t *bound;                    /* [tensors] the kind of field that took it */
     hn_packed *packed;                 /* the side file in use, or NULL */

@@ -83,7 +83,7 @@ static hone_status apply_yarn(hone_model *m, float base, float factor, hone_erro
 static hone_status make_table(hone_model *m, hn_rope *r, float base, const float *factors, double scale,
                               hone_error *err)
 {
-    int32_t n = m->hp.n_rot;
+    int32_t n = r->n_rot;
     if (!(r->freq = hn_arena_alloc(m->arena, (size_t)(n / 2) * sizeof(double))))
         return HN_FAIL(err, HONE_E_NOMEM, "%s: rope table", m->path);
     hn_rope_freqs(r->freq, n, base, factors, scale);
@@ -165,8 +165,23 @@ static hone_status long_table(hone_model *m, float base, double scale, bool yarn
     if ((st = check_factors(m, m->rope_factors_long, "rope_factors_long", err)) != HONE_OK) return st;
     st = hn_get_int(m, "rope.scaling.original_context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_long, err);
     if (st != HONE_OK) return st;
+    hp->rope[HN_ROPE_LONG].n_rot = hp->n_rot;
     hp->rope[HN_ROPE_LONG].mscale = hp->rope[HN_ROPE_ALL].mscale;
     return make_table(m, &hp->rope[HN_ROPE_LONG], base, m->rope_factors_long, scale, err);
+}
+
+/* How much of the heads of windowed layers turns: as much as of the others, but where their key says otherwise. */
+static hone_status window_width(const hone_model *m, int32_t *n, hone_error *err)
+{
+    const hn_hparams *hp = &m->hp;
+    char key[128];
+    *n = hp->n_rot;
+    if (!(hp->is->reads & HN_READS_GEMMA)) return HONE_OK;
+    const int32_t most = hp->head_dim_window ? hp->head_dim_window : hp->head_dim;
+    hone_status st = hn_get_int(m, "rope.dimension_count_swa", 2, most, hp->n_rot, n, err);
+    if (st != HONE_OK || (*n % 2 == 0 && *n <= most)) return st;
+    return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected an even number of at most %d, the width of a head",
+                   m->path, hn_arch_key(m, key, "rope.dimension_count_swa"), *n, most);
 }
 
 hone_status hn_rope_tables(hone_model *m, hone_error *err)
@@ -180,6 +195,7 @@ hone_status hn_rope_tables(hone_model *m, hone_error *err)
     if ((st = hn_rope_scaling(m, &factor, &yarn, err)) != HONE_OK) return st;
     st = check_factors(m, factors, m->rope_factors_long ? "rope_factors_short" : "rope_freqs", err);
     if (st != HONE_OK) return st;
+    hp->rope[0].n_rot = hp->n_rot;
     if ((st = make_table(m, &hp->rope[0], base, factors, yarn ? 1.0 : 1.0 / (double)factor, err)) != HONE_OK) return st;
     if ((st = hn_get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &hp->rope[0].mscale, err)) != HONE_OK) return st;
     if (yarn && (st = apply_yarn(m, base, factor, err)) != HONE_OK) return st;
@@ -189,6 +205,7 @@ hone_status hn_rope_tables(hone_model *m, hone_error *err)
     /* windowed layers: a base of their own, nothing scaled */
     if (hp->is->window_base != 0) base = hp->is->window_base;
     if ((st = get_base(m, "rope.freq_base_swa", (double)base, &base, err)) != HONE_OK) return st;
+    if ((st = window_width(m, &hp->rope[1].n_rot, err)) != HONE_OK) return st;
     hp->rope[1].mscale = 1.0f;
     return make_table(m, &hp->rope[1], base, NULL, 1.0, err);
 }

@@ -15,7 +15,7 @@ static void each_of_layer(const hn_family *family, const hn_layer *l, int32_t n_
                           int32_t il)
 {
     for (const hn_slot *s = family->layer; s->name; s++) {
-        if (!hn_slot_is_matrix(s) || (s->part[0] && hn_family_field(family, s->field) != s)) continue;
+        if (!hn_slot_is_matrix(s) || hn_family_field(family, s->field) != s) continue;
         for (int i = 0; i == 0 || (i < HN_MAX_PART && s->part[i]); i++) {
             const void *at = (const char *)l + s->field + (size_t)i * hn_slot_stride(s);
             const hn_weight *w = at;
@@ -43,13 +43,15 @@ static void number_weight(void *arg, const hn_weight *w, int32_t il)
 
 hone_status hn_number_weights(hone_model *m, hone_error *err)
 {
-    int32_t n = 1;
+    int32_t n = 3; /* outside layers, beside the head */
     hn_each_weight(m, count_weight, &n);
     m->weight = hn_arena_alloc(m->arena, (size_t)n * sizeof *m->weight);
     if (!m->weight) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of %d weights", m->path, (int)n);
     m->n_weight = 0;
     number_weight(m, &m->token_embd, -1);
     m->output.id = m->token_embd.id; /* the same, or numbered now */
+    if (hn_weight_is_there(&m->ple_embd)) number_weight(m, &m->ple_embd, -1);
+    if (hn_weight_is_there(&m->ple_model_proj)) number_weight(m, &m->ple_model_proj, -1);
     hn_each_weight(m, number_weight, m);
     for (int32_t il = 0; il < m->hp.n_layer; il++) /* experts of one tensor are one */
         for (const hn_slot *s = m->arch->layer; s->name; s++) {
@@ -67,7 +69,7 @@ hn_upload hn_model_upload(const hone_model *m, int32_t n_ctx)
     for (int i = 0; i < HN_ROPES; i++) {
         bool lengthened = i == HN_ROPE_ALL && m->hp.n_ctx_long && n_ctx > m->hp.n_ctx_long;
         const hn_rope *r = &m->hp.rope[lengthened ? HN_ROPE_LONG : i];
-        u.angles[i] = (hn_angles){ r->freq, m->hp.n_rot, r->mscale };
+        u.angles[i] = (hn_angles){ r->freq, r->n_rot, r->mscale };
     }
     return u;
 }

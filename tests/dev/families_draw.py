@@ -693,12 +693,17 @@ def kda_layer(d, b, n_embd, n_head, size, k):
 
 def gemma4(d):
     n_embd, n_layer = body(d, True, n_layer=d.between(2, 9))
+    if d.chance(0.1):
+        n_embd = refit(d, d.between(257, 600))
     n_kv = [d.pick(1, 2), d.pick(1, 2)]  # of global and window layers
     n_head = 2 * d.between(1, 3)
     width = [4 * d.between(1, 10), 2 * d.between(1, 12)]
     shared = d.key("attention.shared_kv_layers", d.pick(0, d.between(0, n_layer - 2)))
     swa = [bool(d.chance(0.6)) for _ in range(n_layer)]
-    swa[n_layer - shared - 2], swa[n_layer - shared - 1] = True, False
+    own = n_layer - shared
+    if d.chance(0.5):
+        swa[own - 2], swa[own - 1] = True, False  # as published files are
+    swa[own:] = [s if s in swa[:own] else swa[own - 1] for s in swa[own:]]  # a layer of its kind is before it
     d.key("attention.sliding_window", d.between(1, 20))
     d.key("attention.sliding_window_pattern", swa)
     d.key("attention.head_count", n_head)
@@ -716,7 +721,7 @@ def gemma4(d):
         freqs = np.full(width[0] // 2, 1e30, np.float32)
         freqs[:max(1, width[0] // 8)] = 1
         d.tensors["rope_freqs.weight"] = freqs
-    n_ple = d.key("embedding_length_per_layer_input", d.pick(0, d.between(2, 20)))
+    n_ple = d.key("embedding_length_per_layer_input", d.pick(0, d.between(2, 20), d.between(2, 300)))
     with_experts = d.chance(0.5)
     n_ff = [d.between(5, 60)] * n_layer
     if shared and d.chance(0.5):

@@ -22,9 +22,10 @@ SWITCHES = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 2.0, "atte
             "attention.chunk_size": 4, "rope.scaling.attn_factor": 1.5,
             "attention.shared_kv_layers": 1, "rope.freq_base_swa": 77.0}
 # By the families' description these are read by nothing: the file may have them.
-# llama4 and hunyuan norm after rope (a factor of the magnitude goes), gemma3's windows have no scaling.
+# llama4 and hunyuan norm after rope (a factor of the magnitude goes), gemma3's windows have no scaling; gemma4 norms
+# what its experts give.
 UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_window"),
-          ("nemotron_h_moe", "expert_gating_func"),
+          ("nemotron_h_moe", "expert_gating_func"), ("gemma4", "expert_weights_scale"),
           ("llama4", "rope.scaling.attn_factor"), ("hunyuan-dense", "rope.scaling.attn_factor"),
           ("gemma3", "rope.scaling.attn_factor"), ("gemma3", "rope.scaling.factor"), ("gemma3", "rope.scaling.type")}
 # Written in another tensor's place: a refusal may name that.
@@ -99,11 +100,28 @@ def attention_only(short):
     return short.startswith(("rope.", "attention."))
 
 
+def only_windows(arch, keys):
+    """Every layer has the window: what rope.scaling says is for the others, in families that do not scale there."""
+    if arch + ".attention.sliding_window" not in keys:
+        return False
+    pattern = keys.get(arch + ".attention.sliding_window_pattern", 4)
+    n = keys[arch + ".block_count"]
+    return arch in ("olmo2", "gemma4") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
+
+
+def without_effect(arch, keys, short):
+    """Rope keys that no layer of the file looks at; a single pair turns by 1 a position, whatever the base."""
+    pairs = keys.get(arch + ".rope.dimension_count_swa", 4) // 2
+    return short.startswith("rope.scaling.") and only_windows(arch, keys) or short == "rope.freq_base_swa" and pairs == 1
+
+
 def other_switches(arch, keys, tensors):
     routed = any(".ffn_gate_inp.weight" in n for n in tensors)
     attends = any(n.endswith((".attn_k.weight", ".attn_k_b.weight")) or ".attn_qkv." in n and
                   n.replace("attn_qkv", "attn_gate") not in tensors for n in tensors)
     for short, v in SWITCHES.items():
+        if without_effect(arch, keys, short):
+            continue
         if short.startswith("rope.") and without_rope(arch, keys) or attention_only(short) and not attends:
             continue
         if arch + "." + short not in keys and (arch, short) not in UNREAD:
@@ -134,6 +152,8 @@ def other_tensors(arch, keys, tensors):
     kinds = {n.split(".", 2)[2] for n in tensors if n.startswith("blk.")}
     sizes = {"attn_q.bias": ("attn_q.weight",), "ffn_down.bias": ("ffn_down.weight",)}
     names = ["blk.0." + n for n in OTHERS if n not in kinds] + [n for n in GLOBALS if n not in tensors]
+    if only_windows(arch, keys):
+        names = [n for n in names if n != "rope_freqs.weight"]
     for name in names + ["blk.%d.attn_norm.weight" % keys[arch + ".block_count"]]:
         like = [tensors["blk.0." + s] for s in sizes.get(name[6:], ()) if "blk.0." + s in tensors]
         shape = (like[0].shape[0],) if like else (n_embd,)
@@ -144,7 +164,8 @@ def other_tensors(arch, keys, tensors):
             shape = (max(1, n_rot // 2),)
         if name == "output.bias":
             shape = (tensors["token_embd.weight"].shape[0],)
-        yield "with tensor " + name, (name,), {**tensors, name: rng.uniform(1, 2, shape).astype(np.float32)}, "read"
+        told = (name, name.split(".", 2)[-1] + " is there")
+        yield "with tensor " + name, told, {**tensors, name: rng.uniform(1, 2, shape).astype(np.float32)}, "read"
 
 
 def wrong_tensors(tensors):

@@ -91,6 +91,7 @@ VOID(act_read, (hn_backend * b, float *host, hn_act *a, const hn_act_part *p), h
 VOID(act_write, (hn_backend * b, hn_act *a, const float *host, const hn_act_part *p), a, host, p)
 VOID(step_begin, (hn_backend * b, const hn_step_block *s), s)
 VOID(embed, (hn_backend * b, hn_buf *y, const hn_weight *w, bool by), y, w, by)
+VOID(embed_add, (hn_backend * b, hn_buf *y, const hn_weight *w, bool by, float s, float a), y, w, by, s, a)
 VOID(rope, (hn_backend * b, hn_buf *cs, int i), cs, i)
 VOID(norm, (hn_backend * b, const hn_norm *n), n)
 VOID(add_norm, (hn_backend * b, hn_buf *x, hn_buf *y, const float *w, int64_t n, int64_t t, float e), x, y, w, n, t, e)
@@ -167,6 +168,7 @@ static const hn_backend_ops guard_ops = {
     .layer = g_layer,
     .step_end = g_step_end,
     .embed = g_embed,
+    .embed_add = g_embed_add,
     .rope = g_rope,
     .norm = g_norm,
     .add_norm = g_add_norm,
