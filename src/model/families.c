@@ -264,6 +264,7 @@ static const hn_family *const families[] = {
     &hn_family_granitehybrid,
     &hn_family_qwen35moe,
     &hn_family_qwen3next,
+    &hn_family_kimi_linear,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)

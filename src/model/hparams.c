@@ -323,7 +323,8 @@ static hone_status latent_hparams(hone_model *m, hone_error *err)
     if ((st = hn_get_real(m, "rope.scaling.yarn_log_multiplier", -1e-30, 1e6, 0, &multiplier, err)) != HONE_OK)
         return st;
     double grown = 1.0;
-    if (yarn && factor > 1.0f) grown += (double)multiplier * (hn_log2_f64((double)factor) * 0.693147180559945309417);
+    if (yarn && factor > 1.0f && hp->is->nope_period >= 0)
+        grown += (double)multiplier * (hn_log2_f64((double)factor) * 0.693147180559945309417);
     hp->attn_scale = (float)(grown * grown / sqrt((double)d));
     return HONE_OK;
 }

@@ -22,6 +22,7 @@ static hone_status widths(hone_model *m, hone_error *err)
     hn_moe_numbers *n = &m->hp.moe;
     int32_t own = width_of(m, "ffn_down_exps");
     if (!own) own = width_of(m, "ffn_down.0");
+    if (!own) own = rows_of(m, "ffn_up_exps");
     hone_status st = hn_get_int(m, "expert_feed_forward_length", 1, HN_MAX_FF, own ? own : -1, &n->n_ff, err);
     if (st != HONE_OK) return st;
     int32_t shared = width_of(m, "ffn_down_shexp");

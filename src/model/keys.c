@@ -21,7 +21,7 @@
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT)
 #define SSM (MAMBA2 | GDN)
 #define HYBRID (SSM | SHORTCONV)
-#define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4)
+#define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
      HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT | HN_GRANITEHYBRID)
@@ -135,7 +135,8 @@ static const known_key known[] = {
     READS("rope.scaling.yarn_beta_fast", ATTN),
     READS("rope.scaling.yarn_beta_slow", ATTN),
     READS("rope.scaling.finetuned", HN_GRANITEHYBRID),
-    READS("ssm.conv_kernel", SSM),
+    READS("ssm.conv_kernel", SSM | HN_KIMI_LINEAR),
+    READS("kda.head_dim", HN_KIMI_LINEAR),
     READS("ssm.inner_size", SSM),
     READS("ssm.state_size", SSM),
     READS("ssm.time_step_rank", SSM),
@@ -251,7 +252,8 @@ static const known_key known[] = {
     AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~(GEMMA3 | HN_OLMO2)),
     AT(1, "rope.scaling.alpha", ALL),
     AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_MISTRAL3 | LATENT)),
-    AT(0, "ssm.conv_kernel", ALL & ~SSM),
+    AT(0, "ssm.conv_kernel", ALL & ~(SSM | HN_KIMI_LINEAR)),
+    AT(0, "kda.head_dim", ALL & ~HN_KIMI_LINEAR),
     AT(0, "ssm.inner_size", ALL & ~SSM),
     AT(0, "ssm.state_size", ALL & ~SSM),
     AT(0, "ssm.time_step_rank", ALL & ~SSM),

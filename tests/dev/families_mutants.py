@@ -99,10 +99,17 @@ def attention_only(short):
     return short.startswith(("rope.", "attention."))
 
 
+def attends_by(name, tensors):
+    """Does the tensor say that its layer attends? Layers of Kimi's delta rule have keys too."""
+    layer = ".".join(name.split(".")[:2])
+    return (name.endswith(".attn_k.weight") and layer + ".ssm_f_a.weight" not in tensors) or \
+        name.endswith((".attn_k_b.weight", ".attn_kv_b.weight")) or \
+        ".attn_qkv." in name and name.replace("attn_qkv", "attn_gate") not in tensors
+
+
 def other_switches(arch, keys, tensors):
     routed = any(".ffn_gate_inp.weight" in n for n in tensors)
-    attends = any(n.endswith((".attn_k.weight", ".attn_k_b.weight")) or ".attn_qkv." in n and
-                  n.replace("attn_qkv", "attn_gate") not in tensors for n in tensors)
+    attends = any(attends_by(n, tensors) for n in tensors)
     for short, v in SWITCHES.items():
         if short.startswith("rope.") and without_rope(arch, keys) or attention_only(short) and not attends:
             continue

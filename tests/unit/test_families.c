@@ -17,7 +17,6 @@ static const char *const later[] = {
     "gemma3n",
     "gemma4",
     "gemma4moe",
-    "kimilinear",
 };
 
 typedef struct vector {
