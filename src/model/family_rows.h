@@ -156,6 +156,9 @@
     LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", DENSE), \
         LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", DENSE),     \
         LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj", DENSE)
+#define DENSE_BIASES                                                                    \
+    BIAS("ffn_gate", ffn_gate, FF, MAY, DENSE), BIAS("ffn_up", ffn_up, FF, MAY, DENSE), \
+        BIAS("ffn_down", ffn_down, E, MAY, DENSE)
 #define MOE(...) \
     .moe = &(const hn_moe_switches) { __VA_ARGS__ }
 

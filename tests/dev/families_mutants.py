@@ -121,7 +121,8 @@ def other_switches(arch, keys, tensors):
             if short.startswith("expert_") and not routed or \
                     short == "rope.scaling.factor" and keys.get(arch + ".rope.scaling.type", "linear") != "linear":
                 continue
-            names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds", "position_embd")
+            names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds", "position_embd") + \
+                (("original_context_length",) if short == "attention.temperature_scale" else ())
             yield "with key %s.%s = %r" % (arch, short, v), names, {**keys, **more}, "read"
 
 
