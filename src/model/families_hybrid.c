@@ -86,7 +86,7 @@ static hone_status gdn_layers(hone_model *m, hone_error *err)
     if (st != HONE_OK) return st;
     int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.recurrent_layers"));
     bool listed = at >= 0 && hn_gguf_kv_array(m->file, (uint64_t)at, &a);
-    if (at >= 0 && (!listed || a.elem_type != HONE_KV_BOOL || a.count != (uint64_t)hp->n_layer))
+    if (at >= 0 && (!listed || a.elem_type != HONE_KV_BOOL || !hn_for_each_layer(hp, a.count)))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is not an array of a bool for each of %d layers", m->path, key,
                        hp->n_layer);
     for (int32_t il = 0; il < hp->n_layer; il++) recurs[il] = listed ? a.data[il] != 0 : (il + 1) % period != 0;
@@ -330,12 +330,12 @@ const hn_family hn_family_lfm2moe =
 static const hn_slot qwen35_layer[] = { GDN_BOTH, BETA_ALPHA, DENSE_GLU, { 0 } };
 const hn_family hn_family_qwen35 =
     HYBRID("qwen35", HN_QWEN35, gdn_hparams, gdn_tiled_plan, hn_plain_outer, qwen35_layer, .neox = true,
-           .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH);
+           .reads = HN_READS_LAYERS | HN_READS_NEXTN, .qk_norm = HN_HEAD_NORM_EACH);
 
 static const hn_slot qwen35moe_layer[] = { GDN_BOTH, BETA_ALPHA, ROUTER, EXPERTS, GATED_SHARED, { 0 } };
 const hn_family hn_family_qwen35moe =
     HYBRID("qwen35moe", HN_QWEN35MOE, gdn_hparams, gdn_tiled_plan, hn_plain_outer, qwen35moe_layer, .neox = true,
-           .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
+           .reads = HN_READS_LAYERS | HN_READS_NEXTN, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
            MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
 
 /* b and a of the heads of each head of keys, and so on */
@@ -351,7 +351,7 @@ static const hn_slot qwen3next_layer[] = {
 };
 const hn_family hn_family_qwen3next =
     HYBRID("qwen3next", HN_QWEN3NEXT, gdn_hparams, gdn_plan, hn_plain_outer, qwen3next_layer, .neox = true,
-           .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
+           .reads = HN_READS_LAYERS | HN_READS_NEXTN, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
            MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
 
 /* ---- Kimi's delta rule ------------------------------------------------------------------------------------------- */

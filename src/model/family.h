@@ -39,6 +39,7 @@ typedef struct hn_moe_numbers {
 
 typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
+    int32_t n_nextn;  /* blocks of the file behind the layers, which draft further tokens: they are not run */
     int32_t n_window; /* the model was trained to look back so far; here it sees everything. 0: no such window */
     float rms_eps;
     const struct hn_switches *is; /* the family's; NULL: it is no transformer */
@@ -318,7 +319,8 @@ enum {
     HN_READS_TEMPERATURE = 8, /* attention.temperature_scale by the context it was trained on at first */
     HN_READS_WINDOW = 16,
     HN_READS_PARALLEL = 32, /* use_parallel_residual, needed */
-    HN_READS_LAYERS = 128   /* numbers of heads and widths that differ between layers, or are 0 */
+    HN_READS_LAYERS = 128,  /* numbers of heads and widths that differ between layers, or are 0 */
+    HN_READS_NEXTN = 1024   /* nextn_predict_layers: so many of the last blocks draft, and are not run */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */

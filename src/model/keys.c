@@ -29,6 +29,7 @@
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
      HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
      HN_QWEN35MOE | HN_QWEN3NEXT | LATENT)
+#define NEXTN (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4MOE | GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS)
@@ -90,6 +91,7 @@ static const known_key known[] = {
     READS("block_count", ALL),
     READS("feed_forward_length", ALL),
     READS("vocab_size", ALL),
+    READS("nextn_predict_layers", NEXTN),
     READS("attention.head_count", ATTN),
     READS("attention.head_count_kv", ATTN),
     READS("attention.key_length", ATTN & ~LATENT),
@@ -209,7 +211,7 @@ static const known_key known[] = {
     AT(0, "activation_sparsity_scale", ALL),
     AT(0, "swiglu_clamp_exp", ALL),
     AT(0, "swiglu_clamp_shexp", ALL),
-    AT(0, "nextn_predict_layers", ALL),
+    AT(0, "nextn_predict_layers", ALL & ~NEXTN),
     AT(0, "n_deepstack_layers", ALL),
     AT(0, "full_attention_interval", ALL & ~GDN),
     AT(0, "decoder_block_count", ALL),

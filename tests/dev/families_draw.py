@@ -879,7 +879,30 @@ FAMILIES = {**{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": d
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n}
 
 
+DRAFTS = ("glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
+
+
+def drafts(d):
+    """Blocks behind the layers, which draft further tokens: nobody runs them, so anything may be in them."""
+    n_layer, n = d.keys[d.arch + ".block_count"], d.pick(1, 1, 2)
+    d.key("block_count", n_layer + n)
+    d.key("nextn_predict_layers", n)
+    for il in range(n_layer, n_layer + n):
+        last, b = "blk.%d." % (n_layer - 1), "blk.%d." % il
+        for name in [x for x in d.tensors if x.startswith(last)]:
+            d.tensors[b + name[len(last):]] = 2 * d.tensors[name]
+        e = d.keys[d.arch + ".embedding_length"]
+        d.mat(b + "nextn.eh_proj", 2 * e, e)
+        for name in ("enorm", "hnorm", "shared_head_norm"):
+            d.norm(b + "nextn." + name, e)
+    for key, v in d.keys.items():  # lists of layers have these too
+        if isinstance(v, list) and len(v) == n_layer and "sections" not in key and d.chance(0.5):
+            d.keys[key] = v + v[-1:] * n
+
+
 def draw(arch, seed):
     d = Draw(arch, np.random.default_rng(seed))
     FAMILIES[arch](d)
+    if arch in DRAFTS and d.chance(0.3):
+        drafts(d)
     return d
