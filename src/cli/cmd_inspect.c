@@ -39,6 +39,8 @@ typedef struct summary {
     type_count type[MAX_TYPES]; /* most bytes first */
     size_t n_type;
     hone_kv arch, name; /* type HONE_KV_STRING if there */
+    /* blocks behind a model's layers, which draft further tokens; and their tensors */
+    uint64_t n_block, n_draft, draft_tensors, draft_bytes;
 } summary;
 
 static uint64_t n_elements(const hone_tensor_info *t) { return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; }
@@ -52,6 +54,27 @@ static int by_bytes(const void *a, const void *b)
 static bool key_is(const hone_kv *kv, const char *key)
 {
     return kv->key.len == strlen(key) && memcmp(kv->key.ptr, key, kv->key.len) == 0;
+}
+
+/* Is key that of the family, whatever it is called? */
+static bool is_own(const hone_kv *kv, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return kv->type == HONE_KV_U32 && kv->key.len > n && memcmp(kv->key.ptr + kv->key.len - n, suffix, n) == 0;
+}
+
+static void sum_up_drafts(const hone_file *f, summary *s)
+{
+    uint64_t il;
+    char name[32];
+    for (uint64_t i = 0; s->n_draft && i < hone_file_n_tensors(f); i++) {
+        hone_tensor_info t;
+        hone_file_tensor(f, i, &t);
+        snprintf(name, sizeof name, "%.*s", (int)(t.name.len < 31 ? t.name.len : 31), t.name.ptr);
+        if (sscanf(name, "blk.%" SCNu64 ".", &il) != 1 || il >= s->n_block || il + s->n_draft < s->n_block) continue;
+        s->draft_tensors++;
+        s->draft_bytes += t.n_bytes;
+    }
 }
 
 static void sum_up(const hone_file *f, summary *s)
@@ -73,10 +96,13 @@ static void sum_up(const hone_file *f, summary *s)
     for (uint64_t i = 0; i < hone_file_n_kv(f); i++) {
         hone_kv kv;
         hone_file_kv(f, i, &kv);
+        if (is_own(&kv, ".block_count")) s->n_block = kv.v.u;
+        if (is_own(&kv, ".nextn_predict_layers")) s->n_draft = kv.v.u;
         if (kv.type != HONE_KV_STRING) continue;
         if (key_is(&kv, "general.architecture")) s->arch = kv;
         if (key_is(&kv, "general.name")) s->name = kv;
     }
+    sum_up_drafts(f, s);
 }
 
 static double bits_per_weight(uint64_t n_bytes, uint64_t n) { return n ? 8.0 * (double)n_bytes / (double)n : 0; }
@@ -214,6 +240,9 @@ static json_t *json_head(const hone_file *f, const char *path, const summary *s)
     json_object_set_new(o, "tensor_bytes", json_integer((json_int_t)s->n_bytes));
     json_object_set_new(o, "bits_per_weight",
                         s->n_params ? json_real(bits_per_weight(s->n_bytes, s->n_params)) : json_null());
+    json_object_set_new(o, "not_run",
+                        json_pack("{s:I, s:I, s:I}", "blocks", (json_int_t)s->n_draft, "tensors",
+                                  (json_int_t)s->draft_tensors, "bytes", (json_int_t)s->draft_bytes));
     return o;
 }
 
@@ -332,6 +361,10 @@ static int print_text(const hone_file *f, const char *path, const summary *s, co
     for (size_t k = 0; k < s->n_type; k++)
         hn_out_printf("%-16s %-8s %6" PRIu64 " tensors %12.1f MiB\n", k ? "" : "types", s->type[k].name, s->type[k].n,
                       (double)s->type[k].n_bytes / 0x1p20);
+    if (s->draft_tensors)
+        hn_out_printf("%-16s the last %" PRIu64 " of %" PRIu64 " blocks, which draft further tokens: %" PRIu64
+                      " tensors, %.1f MiB\n",
+                      "not run", s->n_draft, s->n_block, s->draft_tensors, (double)s->draft_bytes / 0x1p20);
     char hex[65];
     hone_packed_info packed;
     hone_error err;

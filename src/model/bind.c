@@ -338,6 +338,19 @@ static hone_status check_together(const hone_model *m, int32_t il, hone_error *e
     return HONE_OK;
 }
 
+/* Blocks behind the layers serve nobody. */
+static void leave_drafts(hone_model *m)
+{
+    char block[32];
+    for (int32_t il = m->hp.n_layer; il < m->hp.n_layer + m->hp.n_nextn; il++) {
+        size_t n = (size_t)snprintf(block, sizeof block, "blk.%d.", (int)il);
+        for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
+            hone_str name = hn_gguf_tensor_at(m->file, i)->name;
+            if (name.len > n && !memcmp(name.ptr, block, n)) m->bound[i] = HN_BOUND_UNUSED;
+        }
+    }
+}
+
 static hone_status refuse_leftovers(const hone_model *m, hone_error *err)
 {
     for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
@@ -373,6 +386,7 @@ hone_status hn_bind(hone_model *m, hone_error *err)
     if (st == HONE_OK && hn_turns(m) && (st = hn_rope_width(m, err)) == HONE_OK &&
         (st = bind_outer(m, true, err)) == HONE_OK)
         st = hn_rope_tables(m, err);
+    leave_drafts(m);
     if (st == HONE_OK) st = refuse_leftovers(m, err);
     return st == HONE_OK ? hn_number_weights(m, err) : st;
 }

@@ -1,6 +1,6 @@
 /* families: the rows. Slots stand in the order in which they are bound; a dense family costs its numbers (hparams.c),
  * its plan and its rows here.
- *   llama   pairs (2i, 2i+1); optional biases; rope_freqs factors (Touvron et al. 2023)
+ *   llama   pairs (2i, 2i+1); optional biases; rope_freqs factors (Touvron et al. 2023); maybe experts (Mixtral)
  *   qwen2   pairs (i, i + n/2); biases on q, k, v
  *   qwen3   pairs (i, i + n/2); RMSNorm of each q and k head before the rotation
  *   gemma3  as qwen3; norms on both sides of each half, scaled embeddings, GELU, windows on most layers
@@ -19,12 +19,10 @@ static const hn_slot llama_layer[] = {
     ATTN_OUT,
     BIAS("attn_output", attn_output, E, MAY),
     FFN_NORM,
-    GATE,
-    BIAS("ffn_gate", ffn_gate, FF, MAY),
-    UP,
-    BIAS("ffn_up", ffn_up, FF, MAY),
-    DOWN,
-    BIAS("ffn_down", ffn_down, E, MAY),
+    DENSE_GLU,
+    DENSE_BIASES,
+    ROUTER,
+    EXPERTS,
     { 0 },
 };
 
@@ -203,7 +201,10 @@ static void rwkv7_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { r
 
 /* ---- the list ------------------------------------------------------------------------------------------------ */
 
-const hn_family hn_family_llama = TRANSFORMER("llama", HN_LLAMA, true, hn_factors_outer, llama_layer, .neox = false);
+/* Mixtral is a llama with experts */
+const hn_family hn_family_llama =
+    TRANSFORMER("llama", HN_LLAMA, true, hn_factors_outer, llama_layer, .ffn = HN_FFN_MOE,
+                MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 const hn_family hn_family_qwen2 = TRANSFORMER("qwen2", HN_QWEN2, true, hn_plain_outer, qwen2_layer, .neox = true);
 const hn_family hn_family_qwen3 =
     TRANSFORMER("qwen3", HN_QWEN3, true, hn_plain_outer, qwen3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH);
@@ -227,7 +228,7 @@ static const hn_family *const families[] = {
     /* families_hybrid.c */
     &hn_family_falcon_h1, &hn_family_lfm2, &hn_family_mamba2, &hn_family_nemotron_h, &hn_family_qwen35,
     &hn_family_lfm2moe, &hn_family_nemotron_h_moe, &hn_family_granitehybrid, &hn_family_qwen35moe, &hn_family_qwen3next,
-    &hn_family_gemma4, /* families_gemma.c */
+    &hn_family_kimi_linear, &hn_family_gemma4, /* families_gemma.c */
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)

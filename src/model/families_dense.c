@@ -1,7 +1,7 @@
 /* families_dense: transformers whose layers all do the same, by switches over the shared blocks. A row is its tensors
  * and its switches; what the switches mean is in family.h.
  *   gemma, gemma2        norms that were 1 + w, embeddings times √n, GELU; gemma2: caps, windows, norms on both sides
- *   mistral3             llama; YaRN with a multiplier, queries that grow with their positions
+ *   mistral3             llama, experts or none; YaRN with a multiplier, queries that grow with their positions
  *   phi3                 q, k, v in one matrix, gate and up in another; factors of angles for long sessions
  *   smollm3              llama; every fourth layer does not turn
  *   olmo2                norms after the halves alone, of all query heads together; olmo 3 has windows
@@ -27,8 +27,12 @@ static const hn_slot biased_outer[] = {
 static const hn_slot pairs_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, GLU, { 0 } };
 static const hn_slot halves_layer[] = { ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, GLU, { 0 } };
 
+static const hn_slot mistral_layer[] = {
+    ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, DENSE_GLU, DENSE_BIASES, ROUTER, EXPERTS, { 0 },
+};
 const hn_family hn_family_mistral3 =
-    TRANSFORMER("mistral3", HN_MISTRAL3, false, hn_factors_outer, pairs_layer, .reads = HN_READS_TEMPERATURE);
+    TRANSFORMER("mistral3", HN_MISTRAL3, false, hn_factors_outer, mistral_layer, .reads = HN_READS_TEMPERATURE,
+                .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 const hn_family hn_family_smollm3 =
     TRANSFORMER("smollm3", HN_SMOLLM3, false, hn_plain_outer, pairs_layer, .nope_period = 4);
 const hn_family hn_family_granite =

@@ -40,6 +40,7 @@ typedef struct hn_moe_numbers {
 
 typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
+    int32_t n_nextn;  /* blocks of the file behind the layers, which draft further tokens: they are not run */
     int32_t n_window; /* the model was trained to look back so far; here it sees everything. 0: no such window */
     float rms_eps;
     const struct hn_switches *is; /* the family's; NULL: it is no transformer */
@@ -85,6 +86,7 @@ typedef enum hn_mixer {
     HN_MIXER_MAMBA2,
     HN_MIXER_GDN,         /* the gated delta rule */
     HN_MIXER_ATTN_MAMBA2, /* both, of the same norm */
+    HN_MIXER_KDA,         /* Kimi's delta rule: a decay for each key */
     HN_MIXER_KINDS
 } hn_mixer;
 typedef enum hn_ffn {
@@ -325,6 +327,7 @@ typedef uint64_t hn_family_set;
 #define HN_QWEN35 HN_FAMILY_BIT(47)
 #define HN_QWEN35MOE HN_FAMILY_BIT(48)
 #define HN_QWEN3NEXT HN_FAMILY_BIT(49)
+#define HN_KIMI_LINEAR HN_FAMILY_BIT(50)
 
 #define HN_QWEN3MOE HN_FAMILY_BIT(20)
 #define HN_QWEN2MOE HN_FAMILY_BIT(21)
@@ -354,8 +357,9 @@ enum {
     HN_READS_WINDOW = 16,
     HN_READS_PARALLEL = 32, /* use_parallel_residual, needed */
     HN_READS_LAYERS = 128,  /* numbers of heads and widths that differ between layers, or are 0 */
-    HN_READS_GEMMA = 256 /* gemma3n and 4: layers without keys of their own, rows of each token and layer; of windowed
+    HN_READS_GEMMA = 256, /* gemma3n and 4: layers without keys of their own, rows of each token and layer; of windowed
                                layers the width of heads and of what turns */
+    HN_READS_NEXTN = 1024 /* nextn_predict_layers: so many of the last blocks draft, and are not run */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -414,7 +418,8 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_starcoder2;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
-    hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next;
+    hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
+    hn_family_kimi_linear;
 extern const hn_family hn_family_gemma4; /* families_gemma.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4;
@@ -453,6 +458,8 @@ typedef struct hn_layer {
     const float *conv_w, *conv_b, *ssm_a, *ssm_d, *ssm_norm;
     hn_weight ssm_in[3], ssm_out; /* z, xBC, dt; of LFM2: b, c, x */
     hn_weight gdn_qkv, gdn_gate, gdn_beta, gdn_alpha;
+    hn_weight kda_f[2], kda_g[2]; /* low-rank pairs: decays of keys, gates */
+    const float *kda_conv[3];     /* of q, k, v: [taps][channels] */
     /* RWKV */
     const float *lerp[HN_RWKV_LERPS], *channel_lerp[2];
     const float *ln, *ln_b;                         /* of each head's output */

@@ -16,6 +16,12 @@ hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, doub
 /* A truth value, which must be there. */
 hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone_error *err);
 
+/* Has an array of so many values one for each layer? The blocks behind them may have theirs too. */
+static inline bool hn_for_each_layer(const hn_hparams *hp, uint64_t count)
+{
+    return count == (uint64_t)hp->n_layer || count == (uint64_t)hp->n_layer + (uint64_t)hp->n_nextn;
+}
+
 /* Each family's numbers. */
 hone_status hn_attn_hparams(hone_model *m, hone_error *err); /* of transformers, by their switches */
 /* How much slower all pairs turn (1: as they are), and whether YaRN says which. */

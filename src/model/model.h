@@ -86,6 +86,9 @@ hone_status hn_model_identity(const hone_model *m, hn_identity *out, const hone_
  * interrupted, or when a file asked for by name cannot be used. */
 hone_status hn_model_find_packed(hone_model *m, const hone_model_params *p, hone_error *err);
 
+/* Has train/ its gradients? */
+static inline bool hn_model_trains(const hone_model *m) { return m->arch->trains && !m->hp.moe.n_expert; }
+
 /* Has any layer a state? */
 static inline bool hn_has_state(const hone_model *m)
 {

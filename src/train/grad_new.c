@@ -278,9 +278,10 @@ static bool scratch(hn_grad *g)
 static hone_status refuse(const hone_model *m, const hn_grad_params *p, hone_error *err)
 {
     char name[64];
-    if (!m->arch->trains)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: training of %s models is not supported (llama, qwen2, qwen3 are)",
-                       m->path, m->arch->name);
+    if (!hn_model_trains(m))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED,
+                       "%s: training of %s models%s is not supported (llama, qwen2, qwen3 are)", m->path, m->arch->name,
+                       m->hp.moe.n_expert ? " with experts" : "");
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
         snprintf(name, sizeof name, "blk.%d.attn_qkv.weight", (int)il);
         if (hn_gguf_find_tensor(m->file, name))

@@ -486,8 +486,9 @@ hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_m
     HN_NEED_EACH(err, p->val_data, p->n_val_data, "the path of a file");
     if (!p->full) HN_NEED(err, p->targets, "\"qv\", \"attn\", \"all\" or some of \"q,k,v,o,gate,up,down\"");
     if (!m->arch) return HN_FAIL(err, HONE_E_ARG, "%s: opened for its vocabulary only", m->path);
-    if (!m->arch->trains)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone does not train this family", m->path, m->arch->name);
+    if (!hn_model_trains(m))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s%s: hone does not train this family", m->path, m->arch->name,
+                       m->hp.moe.n_expert ? " with experts" : "");
     if (p->seq > m->hp.n_ctx_train)
         return HN_FAIL(
             err, HONE_E_ARG,

@@ -211,9 +211,9 @@ def experts(d, il, n_embd, n, f, bias=False, shared=0, probs=False, gate=True, s
 
 # bias: which may (opt) or do have one; qk: kind of QK norm; pre2: norm before the feed-forward.
 DENSE = {
-    "llama": dict(bias_opt=("q", "k", "v", "output"), freqs=True), "qwen2": dict(bias=("q", "k", "v")),
+    "llama": dict(bias_opt=("q", "k", "v", "output"), freqs=True, experts=True), "qwen2": dict(bias=("q", "k", "v")),
     "qwen3": dict(qk="head"), "gemma": dict(tied=True), "gemma2": dict(sandwich=True, window=True, tied=True),
-    "gemma3": dict(sandwich=True, window=True, qk="head"), "phi3": dict(partial=True), "mistral3": {}, "smollm3": {},
+    "gemma3": dict(sandwich=True, window=True, qk="head"), "phi3": dict(partial=True), "mistral3": dict(experts=True), "smollm3": {},
     "olmo2": dict(sandwich=True, pre=False, qk="full", window="opt"),
     "exaone4": dict(sandwich=True, pre=False, qk="head", freqs=True), "granite": {},
     "glm4": dict(sandwich=True, partial=True, bias_opt=("q", "k", "v")),
@@ -282,6 +282,10 @@ def dense(d):
     bias = o.get("bias", ())
     if o.get("bias_opt") and d.chance(0.5):
         bias = o["bias_opt"]
+    routed = None
+    if o.get("experts") and d.chance(0.4):  # Mixtral, and what follows it: an expert is as wide as the key of all says
+        routed = expert_keys(d, width=d.chance(0.3))
+        d.key("feed_forward_length", routed[1])
     for il in range(n_layer):
         b = "blk.%d." % il
         if o.get("pre", True):
@@ -292,7 +296,10 @@ def dense(d):
             d.norm(b + "post_attention_norm", n_embd)
             d.norm(b + "post_ffw_norm", n_embd)
         attention(d, il, n_embd, n_head, n_kv, width, bias, o.get("qk"))
-        glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ln_bias"))
+        if routed:
+            experts(d, il, n_embd, *routed)
+        else:
+            glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ln_bias"))
 
 
 def mistral3(d):
@@ -877,7 +884,30 @@ FAMILIES = {**{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": d
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n}
 
 
+DRAFTS = ("glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
+
+
+def drafts(d):
+    """Blocks behind the layers, which draft further tokens: nobody runs them, so anything may be in them."""
+    n_layer, n = d.keys[d.arch + ".block_count"], d.pick(1, 1, 2)
+    d.key("block_count", n_layer + n)
+    d.key("nextn_predict_layers", n)
+    for il in range(n_layer, n_layer + n):
+        last, b = "blk.%d." % (n_layer - 1), "blk.%d." % il
+        for name in [x for x in d.tensors if x.startswith(last)]:
+            d.tensors[b + name[len(last):]] = 2 * d.tensors[name]
+        e = d.keys[d.arch + ".embedding_length"]
+        d.mat(b + "nextn.eh_proj", 2 * e, e)
+        for name in ("enorm", "hnorm", "shared_head_norm"):
+            d.norm(b + "nextn." + name, e)
+    for key, v in d.keys.items():  # lists of layers have these too
+        if isinstance(v, list) and len(v) == n_layer and "sections" not in key and d.chance(0.5):
+            d.keys[key] = v + v[-1:] * n
+
+
 def draw(arch, seed):
     d = Draw(arch, np.random.default_rng(seed))
     FAMILIES[arch](d)
+    if arch in DRAFTS and d.chance(0.3):
+        drafts(d)
     return d

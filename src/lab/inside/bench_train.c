@@ -306,7 +306,8 @@ static hone_status not_these(hn_bench_run *r, const hn_bench_entry *e, hone_erro
 {
     hone_model *m;
     hone_status st = hn_bench_model(r, &m, err);
-    if (st == HONE_OK && !m->arch->trains) st = hn_bench_not_recurrent(e, "hone does not train recurrent models", err);
+    if (st == HONE_OK && !hn_model_trains(m))
+        st = hn_bench_not_recurrent(e, "hone does not train recurrent models", err);
     return st;
 }
 
@@ -344,7 +345,7 @@ hone_status hn_bench_train_once(hone_context *ctx, hone_model *m, int32_t n_tok,
                                 void (*look)(void *arg, const char *stage), void *arg, hone_error *err)
 {
     train_job j = { .m = m, .ctx = ctx, .backward = true, .update = true };
-    if (!m->arch->trains) return HN_FAIL(err, HONE_E_UNSUPPORTED, "hone does not train recurrent models");
+    if (!hn_model_trains(m)) return HN_FAIL(err, HONE_E_UNSUPPORTED, "hone does not train recurrent models");
     hone_status st = make_job(&j, n_tok, 1, err);
     if (st == HONE_OK) {
         call_train(&j, 1);
