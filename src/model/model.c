@@ -23,8 +23,8 @@ static hone_status choose_arch(hone_model *m, hone_error *err)
                        m->path);
     if ((m->arch = hn_family_find(arch.ptr, arch.len))) return HONE_OK;
     return HN_FAIL(err, HONE_E_UNSUPPORTED,
-                   "%s: architecture \"%s\" is not supported; hone runs llama, qwen2, qwen3, gemma3, rwkv6 and rwkv7",
-                   m->path, HN_ESC(arch.ptr, arch.len));
+                   "%s: architecture \"%s\" is not supported; docs/MODELS.md names those that hone runs", m->path,
+                   HN_ESC(arch.ptr, arch.len));
 }
 
 /* general.file_type's name, or the type that holds most bytes. */

@@ -3,14 +3,11 @@
  * chunks, by any threads, with every kind of cache and from an encoded file the same bits. Files are written byte by
  * byte, by nothing of hone. */
 #include "engine/engine.h"
-#include "tiny_model.h"
-
-#include <jansson.h>
+#include "family_vectors.h"
 
 #include <math.h>
 
-enum { MAX_TOK = 16, MAX_VOCAB = 64, PAGE = 64 };
-#define FOLDER "tests/golden/families"
+enum { PAGE = 64 };
 
 /* Not run yet: refused by name. */
 static const char *const later[] = {
@@ -19,189 +16,6 @@ static const char *const later[] = {
     "gemma4moe",
     "kimilinear",
 };
-
-typedef struct vector {
-    json_t *j;
-    const char *name;
-    int32_t tok[MAX_TOK];
-    int n, n_vocab;
-} vector;
-
-/* ---- files --------------------------------------------------------------------------------------- */
-
-static void put_number(bb *b, const char *type, const json_t *v)
-{
-    if (!strcmp(type, "FLOAT32")) {
-        float f = (float)json_number_value(v);
-        bb_raw(b, &f, sizeof f);
-    } else if (!strcmp(type, "BOOL")) {
-        bb_u8(b, json_is_true(v));
-    } else {
-        bb_u32(b, (uint32_t)json_integer_value(v));
-    }
-}
-
-static uint32_t type_id(const char *type)
-{
-    static const struct {
-        const char *name;
-        uint32_t id;
-    } ids[] = { { "UINT32", 4 }, { "INT32", 5 }, { "FLOAT32", 6 }, { "BOOL", 7 }, { "STRING", 8 } };
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-        if (!strcmp(ids[i].name, type)) return ids[i].id;
-    fail_msg("%s: no such type of a value here", type);
-    return 0;
-}
-
-static void put_kv(bb *b, const json_t *kv)
-{
-    const char *type = json_string_value(json_array_get(kv, 1));
-    const json_t *v = json_array_get(kv, 2);
-    bb_str(b, json_string_value(json_array_get(kv, 0)));
-    if (!strncmp(type, "ARRAY:", 6)) {
-        bb_u32(b, 9), bb_u32(b, type_id(type + 6)), bb_u64(b, json_array_size(v));
-        for (size_t i = 0; i < json_array_size(v); i++) put_number(b, type + 6, json_array_get(v, i));
-        return;
-    }
-    bb_u32(b, type_id(type));
-    if (json_is_string(v)) bb_str(b, json_string_value(v));
-    else put_number(b, type, v);
-}
-
-/* A tensor is [name, ne, s, o], values o + s·u by the rule, or [name, ne, [values]]. */
-static float *values_of(const vector *v, const json_t *t, uint64_t ne[4], uint32_t *n_dim)
-{
-    char name[160];
-    const json_t *dims = json_array_get(t, 1), *s = json_array_get(t, 2);
-    uint64_t n = 1;
-    *n_dim = (uint32_t)json_array_size(dims);
-    for (size_t i = 0; i < 4; i++) {
-        ne[i] = i < *n_dim ? (uint64_t)json_integer_value(json_array_get(dims, i)) : 1;
-        n *= ne[i];
-    }
-    float *f = malloc(n * sizeof *f);
-    assert_non_null(f);
-    snprintf(name, sizeof name, "%s%s", json_string_value(json_object_get(v->j, "name_prefix")),
-             json_string_value(json_array_get(t, 0)));
-    double o = json_number_value(json_array_get(t, 3));
-    for (uint64_t k = 0; k < n; k++)
-        f[k] = json_is_array(s) ? (float)json_number_value(json_array_get(s, k))
-                                : (float)(o + json_number_value(s) * tm_u(name, k));
-    return f;
-}
-
-static bool starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
-
-/* How experts lie in a file. */
-typedef enum layout { AS_IS = 0, FUSED, ONE_EACH, NO_HEAD_NORMS, HEAD_NORMS_OF_ONE } layout;
-
-static void put_tensor(bb *file, bb *data, const char *name, uint32_t n_dim, const uint64_t ne[4], const float *f)
-{
-    uint64_t off = data->n;
-    bb_tensor(file, name, n_dim, ne, HN_F32, off);
-    bb_raw(data, f, ne[0] * ne[1] * ne[2] * ne[3] * sizeof *f);
-    bb_pad(data, 32);
-}
-
-/* Each expert's matrix in a tensor of its own. */
-static uint64_t put_each(bb *file, bb *data, const char *name, const uint64_t ne[4], const float *f)
-{
-    char own[96];
-    for (uint64_t e = 0; e < ne[2]; e++) {
-        snprintf(own, sizeof own, "%.*s.%d.weight", (int)(strstr(name, "_exps") - name), name, (int)e);
-        put_tensor(file, data, own, 2, (uint64_t[4]){ ne[0], ne[1], 1, 1 }, f + e * ne[0] * ne[1]);
-    }
-    return ne[2];
-}
-
-/* Gate rows of an expert, then its up rows. */
-static uint64_t put_fused(const vector *v, bb *file, bb *data, const json_t *gate, const char *tail)
-{
-    char up[96], both[96];
-    const char *name = json_string_value(json_array_get(gate, 0));
-    const json_t *ts = json_object_get(v->j, "tensors"), *other = NULL;
-    int n = (int)(strstr(name, "ffn_gate_exps") - name);
-    snprintf(up, sizeof up, "%.*sffn_up_exps%s", n, name, tail);
-    snprintf(both, sizeof both, "%.*sffn_gate_up_exps%s", n, name, tail);
-    for (size_t i = 0; i < json_array_size(ts); i++)
-        if (!strcmp(json_string_value(json_array_get(json_array_get(ts, i), 0)), up)) other = json_array_get(ts, i);
-    assert_non_null(other);
-    uint64_t ne[4];
-    uint32_t n_dim;
-    float *a = values_of(v, gate, ne, &n_dim), *b = values_of(v, other, ne, &n_dim);
-    uint64_t experts = ne[n_dim - 1], one = ne[0] * (n_dim == 3 ? ne[1] : 1);
-    float *f = malloc(2 * experts * one * sizeof *f);
-    assert_non_null(f);
-    for (uint64_t e = 0; e < experts; e++) {
-        memcpy(f + 2 * e * one, a + e * one, one * sizeof *f);
-        memcpy(f + (2 * e + 1) * one, b + e * one, one * sizeof *f);
-    }
-    ne[n_dim - 2] *= 2;
-    put_tensor(file, data, both, n_dim, ne, f);
-    free(a), free(b), free(f);
-    return 1;
-}
-
-/* One tensor of the vector as the layout has it; how many that makes. */
-static uint64_t put_one(const vector *v, bb *file, bb *data, const json_t *t, layout how)
-{
-    const char *name = json_string_value(json_array_get(t, 0)), *tail = strrchr(name, '.');
-    bool weight = !strcmp(tail, ".weight"), gate = strstr(name, "ffn_gate_exps") != NULL;
-    if (how == FUSED && strstr(name, "ffn_up_exps")) return 0;
-    if (how == FUSED && gate) return put_fused(v, file, data, t, tail);
-    bool head_norm = strstr(name, "attn_q_norm") || strstr(name, "attn_k_norm");
-    if (how == NO_HEAD_NORMS && head_norm) return 0;
-    uint64_t ne[4], n = 1;
-    uint32_t n_dim;
-    float *f = values_of(v, t, ne, &n_dim);
-    for (uint64_t i = 0; how == HEAD_NORMS_OF_ONE && head_norm && i < ne[0]; i++) f[i] = 1;
-    if (how == ONE_EACH && strstr(name, "_exps") && weight) n = put_each(file, data, name, ne, f);
-    else put_tensor(file, data, name, n_dim, ne, f);
-    free(f);
-    return n;
-}
-
-/* The vector's file; keys that begin with `without` (NULL: none) are left out. */
-static void save_as(const vector *v, const char *path, const char *without, layout how)
-{
-    const json_t *kv = json_object_get(v->j, "kv"), *ts = json_object_get(v->j, "tensors");
-    uint64_t n_kv = 0, n_tensor = 0;
-    size_t n_t = json_array_size(ts);
-    bb b = { 0 }, data = { 0 }, list = { 0 };
-    for (size_t i = 0; i < json_array_size(kv); i++) {
-        const json_t *e = json_array_get(kv, i);
-        if (without && starts(json_string_value(json_array_get(e, 0)), without)) continue;
-        put_kv(&b, e);
-        n_kv++;
-    }
-    for (size_t i = 0; i < n_t; i++) n_tensor += put_one(v, &list, &data, json_array_get(ts, i), how);
-    bb file = bb_head(3, n_tensor, n_kv);
-    bb_raw(&file, b.p, b.n);
-    bb_raw(&file, list.p, list.n);
-    bb_pad(&file, 32);
-    bb_raw(&file, data.p, data.n);
-    bb_save(&file, path);
-    bb_free(&b), bb_free(&data), bb_free(&list), bb_free(&file);
-}
-
-static void save_without(const vector *v, const char *path, const char *without) { save_as(v, path, without, AS_IS); }
-
-static vector load(const char *file)
-{
-    char path[256];
-    json_error_t e;
-    snprintf(path, sizeof path, FOLDER "/%s", file);
-    vector v = { .j = json_load_file(path, 0, &e) };
-    if (!v.j) fail_msg("%s: %s", path, e.text);
-    v.name = json_string_value(json_object_get(v.j, "case"));
-    const json_t *t = json_object_get(v.j, "tokens");
-    v.n = (int)json_array_size(t);
-    assert_in_range(v.n, 1, MAX_TOK);
-    for (int i = 0; i < v.n; i++) v.tok[i] = (int32_t)json_integer_value(json_array_get(t, (size_t)i));
-    v.n_vocab = (int)json_array_size(json_object_iter_value(json_object_iter(json_object_get(v.j, "logits"))));
-    assert_in_range(v.n_vocab, 1, MAX_VOCAB);
-    return v;
-}
 
 /* ---- comparisons ------------------------------------------------------------------------------------ */
 
@@ -351,12 +165,7 @@ static void check_layouts(const vector *v, const float *first)
 {
     const char *path = tm_path("layout.gguf");
     float y[MAX_TOK * MAX_VOCAB];
-    bool split = false;
-    for (size_t i = 0; i < json_array_size(json_object_get(v->j, "tensors")); i++) {
-        const json_t *t = json_array_get(json_object_get(v->j, "tensors"), i);
-        split = split || strstr(json_string_value(json_array_get(t, 0)), "ffn_gate_exps");
-    }
-    if (!split) return;
+    if (!has_split_experts(v)) return;
     for (layout how = FUSED; how <= ONE_EACH; how++) {
         hone_error err = { 0 };
         hone_model *model;
