@@ -555,7 +555,7 @@ int32_t hn_memory_from(const hn_seq_memory *m, int32_t il, int32_t length)
 {
     const hn_memory_layer *l = &m->p.layer[il];
     if (!has_positions(l)) return -1;
-    return l->window && length >= l->window ? (length - l->window + 1) / HN_KEY_BLOCK * HN_KEY_BLOCK : 0;
+    return first_page(&m->group[m->group_of[il]], length) * HN_PAGE;
 }
 
 static uint64_t bytes_at(const hn_seq_memory *m, int32_t length)

@@ -134,7 +134,8 @@ void hn_memory_drop_checkpoints(hn_seq_memory *m, int32_t seq, int32_t pos); /* 
 
 /* ---- bytes of a sequence ----------------------------------------------------------------------------- */
 
-/* The first position that a layer must hold at a length, a multiple of HN_KEY_BLOCK; -1: it holds none of its own. */
+/* The first position that a layer holds at a length, whole pages, so that what is brought back elsewhere can be cut as
+ * the original can; -1: it holds none of its own. */
 int32_t hn_memory_from(const hn_seq_memory *m, int32_t il, int32_t length);
 /* Bytes of 16 positions of a head of layer il, of K and of V. */
 static inline size_t hn_memory_k_block(const hn_seq_memory *m, int32_t il)
