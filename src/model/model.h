@@ -62,6 +62,9 @@ typedef void hn_weight_fn(void *arg, const hn_weight *w, int32_t il);
 void hn_each_weight(const hone_model *m, hn_weight_fn *fn, void *arg);
 /* Whether w is tensor t or rows of it; *first: which. */
 bool hn_weight_is_of(const hn_weight *w, const hn_gguf_tensor *t, int64_t *first);
+/* The slot whose tensor fills that field of layer il in this file; *row: where it begins among its rows, or values, as
+ * one tensor may fill several. NULL: none does. bind.c */
+const hn_slot *hn_bound_slot(const hone_model *m, int32_t il, size_t field, int64_t *row);
 /* What a backend is given of the model for sessions of n_ctx positions; borrowed from it. */
 hn_upload hn_model_upload(const hone_model *m, int32_t n_ctx);
 

@@ -311,13 +311,7 @@ static void count_params(hone_trainer *t)
         return;
     }
     int32_t first = p->n_layers > 0 && p->n_layers < hp->n_layer ? hp->n_layer - p->n_layers : 0;
-    for (int32_t il = first; il < hp->n_layer; il++) {
-        const hn_layer *l = &t->m->layers[il];
-        for (int k = 0; k < HN_TGT_KINDS; k++) {
-            const hn_weight *w = hn_layer_weight(t->m->arch, l, (hn_role)(HN_ROLE_ATTN_Q + k));
-            if (t->targets >> k & 1) t->info.n_trainable += p->rank * (w->n_in + w->n_out);
-        }
-    }
+    t->info.n_trainable = hn_grad_count(t->m, t->targets, first, p->rank);
 }
 
 /* What activations and the loss will take, by what the backward pass keeps. */
@@ -386,6 +380,7 @@ static hone_status new_gradients(hone_trainer *t, int32_t max_tok, hone_error *e
                          .dropout = (float)p->dropout,
                          .seed = p->seed,
                          .max_tok = max_tok,
+                         .n_ctx = p->seq,
                          .checkpoint = p->recompute,
                          .bf16 = p->bf16 };
     hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
@@ -486,8 +481,7 @@ hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_m
     HN_NEED_EACH(err, p->val_data, p->n_val_data, "the path of a file");
     if (!p->full) HN_NEED(err, p->targets, "\"qv\", \"attn\", \"all\" or some of \"q,k,v,o,gate,up,down\"");
     if (!m->arch) return HN_FAIL(err, HONE_E_ARG, "%s: opened for its vocabulary only", m->path);
-    if (!m->arch->trains)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone does not train this family", m->path, m->arch->name);
+    if ((st = hn_grad_check(m, err)) != HONE_OK) return st;
     if (p->seq > m->hp.n_ctx_train)
         return HN_FAIL(
             err, HONE_E_ARG,
