@@ -65,7 +65,7 @@ static void norm_and_sum(void **state)
     }
 }
 
-/* ---- LayerNorm, with or without a bias ---------------------------------------------------------------------------- */
+/* ---- LayerNorm, with or without a bias ------------------------------------------------------------------------ */
 
 typedef struct layer_norm_op {
     int64_t n, width;
