@@ -319,9 +319,12 @@ static void estimate_memory(hone_trainer *t)
 {
     const hn_hparams *hp = &t->m->hp;
     const hone_train_params *p = &t->p;
+    const hn_layer *l = t->m->layers;
     double a = p->bf16 ? 2 : 4, T = t->info.max_tok, D = hp->n_embd, heads = hp->n_head + hp->n_head_kv;
-    double block =
-        T * (a * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head) + (p->full ? 0 : 7 * a * p->rank));
+    double normed =
+        (l->attn_q_norm ? heads * hp->head_dim : 0) + (l->attn_post_norm ? D : 0) + (l->ffn_post_norm ? D : 0);
+    double block = T * (a * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head + normed) +
+                        (p->full ? 0 : 7 * a * p->rank));
     double acts = p->recompute ? T * a * D * hp->n_layer + block : block * hp->n_layer;
     double head = 64.0 * hp->n_vocab * 4 * 2 + T * D * 4 * 2,
            back = 4 * T * (8 * D + 5.0 * hp->n_ff) + 4e6; /* gradients of one layer, and the products' own */

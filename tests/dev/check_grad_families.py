@@ -270,12 +270,49 @@ def check(program, arch, seed, case, folder, verbose):
     return good, max(line[1] for line in lines)
 
 
+def engine_loss(program, ids, *which):
+    """Mean of −log p, by the engine's logits."""
+    p = subprocess.run([program, "logits", "--all", "--kv", "f32", "--ids", ",".join(map(str, ids)), *which],
+                       capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    if p.returncode:
+        raise Refused(p.stderr.decode().strip())
+    y = torch.tensor(numpy.frombuffer(p.stdout, "<f4").reshape(len(ids), -1).astype(numpy.float64))
+    return torch.nn.functional.cross_entropy(y[:-1], torch.tensor(ids[1:])).item()
+
+
+def check_run(program, folder):
+    """A run of some steps: the loss falls; cut in the middle and gone on with, it ends with the same bytes; hone runs what
+    it gives, and says a loss near that of its last steps. What is wrong, or None."""
+    base, data, bad = os.path.join(folder, "base.gguf"), os.path.join(folder, "data.jsonl"), []
+    ids = json.loads(hone(program, "tokenize", "-m", base, "--json", "-p", TEXTS[0][:60]))["ids"]
+    for options in (["--targets", "all", "-r", "4", "--dropout", "0.05"], ["--full"], ["--full", "--recompute", "-t", "2"]):
+        outs = [os.path.join(folder, n + ".gguf") for n in ("run", "cut")]
+        common = ["train", "-m", base, "--data", data, "--seq", "64", "--batch", "2", "--mask", "none", "--steps", "20",
+                  "--lr", "1e-2" if "--full" not in options else "3e-3", "--save-every", "4", *options]
+        hone(program, *common, "-o", outs[0], "--fresh")
+        hone(program, *common, "-o", outs[1], "--fresh", "--stop-after", "9")
+        hone(program, *common, "-o", outs[1], "--resume")
+        with open(outs[0], "rb") as a, open(outs[1], "rb") as b:
+            if a.read() != b.read():
+                bad.append("resumed: other bytes")
+        with open(outs[0] + ".jsonl") as f:
+            losses = [r["loss"] for r in map(json.loads, f) if r["kind"] == "step"]
+        if not losses[-1] < 0.95 * losses[0]:
+            bad.append("%s: loss %.3f to %.3f" % (options[0], losses[0], losses[-1]))
+        which = ["-m", base, "--lora", outs[0]] if "--full" not in options else ["-m", outs[0]]
+        before, after = engine_loss(program, ids, "-m", base), engine_loss(program, ids, *which)
+        if not after < 0.95 * before:
+            bad.append("%s: the engine's loss %.3f to %.3f" % (options[0], before, after))
+    return "; ".join(bad)
+
+
 def main():
     ap = argparse.ArgumentParser(description="Gradients of dense families against PyTorch.")
     ap.add_argument("hone", nargs="?", default="build/release/hone")
     ap.add_argument("--cases", type=int, default=3)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--only", default="")
+    ap.add_argument("--runs", action="store_true", help="some steps too, cut and gone on with")
     ap.add_argument("-v", action="store_true")
     a = ap.parse_args()
     bad = 0
@@ -287,6 +324,10 @@ def main():
             try:
                 good, far = check(a.hone, arch, a.seed, case, folder, a.v)
                 bad, n, worst = bad + (not good), n + 1, max(worst, far)
+                wrong = check_run(a.hone, folder) if a.runs else None
+                if wrong:
+                    bad += 1
+                    print("NOT OK %s case %d: %s" % (arch, case, wrong), flush=True)
             except Refused as e:
                 refused[str(e)] = refused.get(str(e), 0) + 1
         print("%-14s %d cases, worst %.1e%s" % (arch, n, worst, "".join("; %d refused: %s" % (k, w) for w, k in refused.items())),
