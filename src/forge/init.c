@@ -74,7 +74,8 @@ hone_status hn_init_model(const char *dst, const hn_init *p, hone_error *err)
     if (p->tokenizer) TRY(hn_model_vocab(p->tokenizer, &v, err));
     TRY(hn_synth_config_for(&shape, p->config, p->bpe ? p->bpe->n : hn_vocab_size(v), err));
     if (!hn_family_find(shape.arch, strlen(shape.arch))->trains)
-        st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: arch is %s; hone trains llama, qwen2 and qwen3", p->config,
+        st = HN_FAIL(err, HONE_E_UNSUPPORTED,
+                     "%s: arch is %s, which hone does not train; docs/TRAIN.md lists those that it does", p->config,
                      shape.arch);
     if (st == HONE_OK) st = hn_synth_plan_new(&plan, &shape, "F32", err);
     if (st == HONE_OK) st = hn_gguf_writer_new(&w, err);

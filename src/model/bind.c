@@ -390,3 +390,22 @@ hone_status hn_bind(hone_model *m, hone_error *err)
     if (st == HONE_OK) st = refuse_leftovers(m, err);
     return st == HONE_OK ? hn_number_weights(m, err) : st;
 }
+
+/* ---- what was bound ---------------------------------------------------------------------------------- */
+
+const hn_slot *hn_bound_slot(const hone_model *m, int32_t il, size_t field, int64_t *row)
+{
+    const hn_layer_plan *p = &m->plan[il];
+    for (const hn_slot *s = m->arch->layer; s->name; s++) {
+        if (!hn_slot_in(s, p) || il < s->from_layer || !tensor_of(m, s->name, il)) continue;
+        if ((s->with && !tensor_of(m, s->with, il)) || (s->without && tensor_of(m, s->without, il))) continue;
+        *row = 0;
+        if (!s->part[0] && s->field == field) return s;
+        for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
+            if (s->field + (size_t)i * hn_slot_stride(s) == field) return s;
+            *row += hn_dim_value(&m->hp, p, s->part[i]);
+        }
+    }
+    *row = 0;
+    return NULL;
+}

@@ -209,7 +209,7 @@ const hn_family hn_family_qwen2 = TRANSFORMER("qwen2", HN_QWEN2, true, hn_plain_
 const hn_family hn_family_qwen3 =
     TRANSFORMER("qwen3", HN_QWEN3, true, hn_plain_outer, qwen3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH);
 const hn_family hn_family_gemma3 =
-    TRANSFORMER("gemma3", HN_GEMMA3, false, gemma3_outer, gemma3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
+    TRANSFORMER("gemma3", HN_GEMMA3, true, gemma3_outer, gemma3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
                 .act = HN_GLU_GELU, .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_LOGIT_CAP,
                 .window_period = 6, .window_rope = HN_WINDOW_ROPE_PLAIN, .window_base = 10000, .wide_scale_at = 62);
 const hn_family hn_family_rwkv6 = { "rwkv6",    HN_RWKV6,   false,       hn_rwkv6_hparams,

@@ -72,6 +72,9 @@ typedef void hn_weight_fn(void *arg, const hn_weight *w, int32_t il);
 void hn_each_weight(const hone_model *m, hn_weight_fn *fn, void *arg);
 /* Whether w is tensor t or rows of it; *first: which. */
 bool hn_weight_is_of(const hn_weight *w, const hn_gguf_tensor *t, int64_t *first);
+/* The slot whose tensor fills that field of layer il in this file; *row: where it begins among its rows, or values, as
+ * one tensor may fill several. NULL: none does. bind.c */
+const hn_slot *hn_bound_slot(const hone_model *m, int32_t il, size_t field, int64_t *row);
 /* What a backend is given of the model for sessions of n_ctx positions; borrowed from it. */
 hn_upload hn_model_upload(const hone_model *m, int32_t n_ctx);
 
@@ -85,9 +88,6 @@ hone_status hn_model_identity(const hone_model *m, hn_identity *out, const hone_
  * (packed_find.c), sets packed and packed_of; says what happened in packed_note. Fails for want of memory, when
  * interrupted, or when a file asked for by name cannot be used. */
 hone_status hn_model_find_packed(hone_model *m, const hone_model_params *p, hone_error *err);
-
-/* Has train/ its gradients? */
-static inline bool hn_model_trains(const hone_model *m) { return m->arch->trains && !m->hp.moe.n_expert; }
 
 /* Has any layer a state? */
 static inline bool hn_has_state(const hone_model *m)
