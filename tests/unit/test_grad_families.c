@@ -159,7 +159,8 @@ static void families(void **state)
         hone_error err = { 0 };
         save_as(&v, tm_path("grad.gguf"), NULL, AS_IS);
         hone_status st = hone_model_open(&m, tm_path("grad.gguf"), NULL, &err);
-        if (st == HONE_OK && m->arch->trains && !m->hp.moe.n_expert) { /* else it must be refused, whatever the row says */
+        if (st == HONE_OK && m->arch->trains &&
+            !m->hp.moe.n_expert) { /* else it must be refused, whatever the row says */
             documents d;
             make_documents(&d, &v);
             check_gradients(&v, m, pools[0], &d, true);
