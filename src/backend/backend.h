@@ -67,6 +67,13 @@ typedef enum hn_role {
     HN_ROLE_PLE_MODEL,
     HN_ROLE_PLE_GATE,
     HN_ROLE_PLE_PROJ,
+    /* several streams: from the first to the others and back, a layer's router and coefficients; a low-rank pair */
+    HN_ROLE_ALTUP_PROJ,
+    HN_ROLE_ALTUP_UNEMBD,
+    HN_ROLE_ALTUP_ROUTER,
+    HN_ROLE_ALTUP_COEF,
+    HN_ROLE_LAUREL_L,
+    HN_ROLE_LAUREL_R,
     HN_ROLE_KINDS
 } hn_role;
 
@@ -243,7 +250,8 @@ typedef struct hn_fault {
 /* ---- what operations take ------------------------------------------------------------------------- */
 
 typedef enum hn_norm_kind { HN_NORM_RMS = 0, HN_NORM_LAYER, HN_NORM_NONE } hn_norm_kind;
-/* RMS: x·(1/rms(x))·w, w NULL: 1; layer: (x − mean)/sqrt(var + eps)·w + b, b NULL: +0; none: x; of n_tok rows of n. */
+/* RMS: x·(1/rms(x))·w, w NULL: 1; layer: (x − mean)/sqrt(var + eps)·w + b, b NULL: +0; none: x·w, w NULL: x; of n_tok
+ * rows of n. */
 typedef struct hn_norm {
     hn_norm_kind kind;
     hn_buf *x;
@@ -387,6 +395,17 @@ typedef struct hn_attention {
     hn_which which;
 } hn_attention;
 
+/* Several residual streams of which one is computed (AltUp, Baykal et al. 2023): each [n_tok, n_embd]. */
+enum { HN_MAX_STREAM = 4 };
+typedef struct hn_streams {
+    hn_buf *s[HN_MAX_STREAM];
+    hn_buf *y[HN_MAX_STREAM]; /* predict: what comes out */
+    const hn_buf *x;          /* correct: what became of s[active] */
+    const hn_buf *coef;       /* predict: [n_tok, n, n]; correct: [n_tok, n] */
+    int32_t n, active;
+    int64_t n_embd, n_tok;
+} hn_streams;
+
 /* What becomes of logits: times scale (0: 1), then tanh(x·(1/cap))·cap (0: no cap). */
 typedef struct hn_logits_tail {
     float scale, cap;
@@ -512,6 +531,12 @@ typedef struct hn_backend_ops {
     void (*norm)(hn_backend *b, const hn_norm *n);
     /* x += RMSNorm(y)·w, rows of n; y may be changed */
     void (*add_norm)(hn_backend *b, hn_buf *x, hn_buf *y, const float *w, int64_t n, int64_t n_tok, float eps);
+    /* y *= sqrt(mean(x²))/sqrt(max(mean(y²), 1e-5)), rows of n: as loud as x */
+    void (*loud)(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n, int64_t n_tok);
+    /* y[m] = s[m] + Σ_k coef[m][k]·s[k], a chain of fma in ascending k that begins with s[m] */
+    void (*predict)(hn_backend *b, const hn_streams *s);
+    /* s[m] = fma(x − s[active], 1 + coef[m], s[m]) */
+    void (*correct)(hn_backend *b, const hn_streams *s);
     /* x *= f, n floats */
     void (*scale)(hn_backend *b, hn_buf *x, float f, int64_t n);
     /* x += y, n floats */
@@ -522,6 +547,9 @@ typedef struct hn_backend_ops {
     void (*matmul)(hn_backend *b, hn_act *act, const hn_product *p, int n_product);
     /* out = kind(gate·act) ⊙ (up·act), both [n_out, n_in] */
     void (*glu)(hn_backend *b, hn_act *out, hn_act *act, hn_glu kind, const hn_weight *gate, const hn_weight *up);
+    /* out [n_tok, n] = kind(max(g − (mean(g) + cut·std(g)), 0)) ⊙ up, each row by itself, std over n; gate changes */
+    void (*sparse_glu)(hn_backend *b, hn_act *out, hn_glu kind, hn_buf *gate, const hn_buf *up, int64_t n,
+                       int64_t n_tok, float cut);
     /* picks [n_tok, 2·n_used] = r's choice for each row of act */
     void (*route)(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r);
     /* out [n_tok·n_used, n_ff] = kind(gate·act) ⊙ (up·act) of the experts chosen, in an order that moe_down knows */
@@ -594,6 +622,8 @@ typedef enum hn_op_kind {
     HN_OP_ROUTE,
     HN_OP_MOE_GLU,
     HN_OP_MOE_DOWN,
+    HN_OP_STREAMS,
+    HN_OP_SPARSE_GLU,
     HN_OP_KINDS
 } hn_op_kind;
 

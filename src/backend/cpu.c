@@ -1,6 +1,6 @@
 /* The CPU backend: its life, its memory, and what is done to rows. Owns the scratch of each thread and how rows are cut
  * into chunks for the pool; refuses to know what is computed with them. Products are cpu_product.c's, attention
- * cpu_attn.c's, recurrences cpu_rwkv.c's and cpu_recurrent.c's. */
+ * cpu_attn.c's, recurrences cpu_rwkv.c's and cpu_recurrent.c's, several streams cpu_streams.c's. */
 #include "backend/cpu.h"
 #include "backend/registry.h"
 
@@ -320,6 +320,8 @@ static void gather(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n)
 static void norm_row(const cpu_backend *c, const hn_norm *n, float *y, const float *x)
 {
     if (n->kind == HN_NORM_LAYER) c->k->layer_norm(y, x, n->w, n->b, n->n, n->eps);
+    else if (n->kind == HN_NORM_NONE && n->w)
+        for (int64_t i = 0; i < n->n; i++) y[i] = x[i] * n->w[i];
     else if (n->kind == HN_NORM_NONE) memcpy(y, x, (size_t)n->n * sizeof *y);
     else c->k->rms_norm(y, x, n->w, n->n, n->eps);
 }
@@ -500,6 +502,10 @@ static const hn_backend_ops cpu_ops = {
     .scale = scale,
     .add = add,
     .gather = gather,
+    .loud = cpu_loud,
+    .predict = cpu_predict,
+    .correct = cpu_correct,
+    .sparse_glu = cpu_sparse_glu,
     .matmul = cpu_matmul,
     .glu = cpu_glu,
     .route = cpu_route,

@@ -119,6 +119,15 @@ void cpu_moe_blocks(const cpu_backend *c, hn_mem_block_fn *fn, void *arg);
 void cpu_route(hn_backend *b, hn_buf *picks, hn_act *act, const hn_route *r);
 void cpu_moe_glu(hn_backend *b, hn_act *out, hn_act *act, const hn_moe *m);
 void cpu_moe_down(hn_backend *b, hn_act *act, const hn_moe *m, int64_t n_tok);
+/* The sum of n numbers as kernels.h has it of float products: lanes of 16, blocks of 256, a tree. */
+float cpu_sum(const float *x, int64_t n);
+
+/* cpu_streams.c */
+void cpu_loud(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n, int64_t n_tok);
+void cpu_predict(hn_backend *b, const hn_streams *s);
+void cpu_correct(hn_backend *b, const hn_streams *s);
+void cpu_sparse_glu(hn_backend *b, hn_act *out, hn_glu kind, hn_buf *gate, const hn_buf *up, int64_t n, int64_t n_tok,
+                    float cut);
 
 /* cpu_attn.c */
 uint64_t cpu_attn_floats(int64_t n_group, int64_t d); /* of a thread */

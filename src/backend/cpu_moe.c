@@ -66,8 +66,7 @@ void cpu_moe_blocks(const cpu_backend *c, hn_mem_block_fn *fn, void *arg)
 
 /* ---- the router ------------------------------------------------------------------------------------------ */
 
-/* The sum of n numbers as kernels.h has it of float products: lanes of 16, blocks of 256, a tree. */
-static float sum_of(const float *x, int64_t n)
+float cpu_sum(const float *x, int64_t n)
 {
     float t[16] = { 0 };
     for (int64_t b = 0; b < n; b += 256) {
@@ -86,7 +85,7 @@ static void softmax(const cpu_backend *c, float *p, const float *l, int64_t n)
     for (int64_t i = 1; i < n; i++) most = l[i] > most ? l[i] : most;
     for (int64_t i = 0; i < n; i++) p[i] = l[i] - most;
     c->k->exp(p, p, n);
-    float sum = sum_of(p, n);
+    float sum = cpu_sum(p, n);
     for (int64_t i = 0; i < n; i++) p[i] = p[i] / sum;
 }
 
@@ -126,7 +125,7 @@ static void weigh(const cpu_backend *c, float *w, const int32_t *id, const float
     if (r->gating == HN_GATING_CHOSEN) softmax(c, w, w, k);
     if (r->gating == HN_GATING_INPUT) c->k->map[HN_MAP_SIGMOID](w, k);
     if (r->norm) {
-        float sum = sum_of(w, k);
+        float sum = cpu_sum(w, k);
         if (sum < NORM_LEAST) sum = NORM_LEAST;
         for (int32_t j = 0; j < k; j++) w[j] = w[j] / sum;
     }

@@ -102,6 +102,7 @@ static const char *const op_names[HN_OP_KINDS] = {
     [HN_OP_ROUTE] = "router",          [HN_OP_MOE_GLU] = "experts_gate_up",
     [HN_OP_MOE_DOWN] = "experts_down", [HN_OP_CONV] = "conv",
     [HN_OP_DELTA] = "delta",           [HN_OP_SSM] = "ssm",
+    [HN_OP_STREAMS] = "streams",       [HN_OP_SPARSE_GLU] = "sparse_gate",
 };
 
 /* A product by its weight, and several by the first. */
@@ -129,6 +130,12 @@ static const struct {
     [HN_ROLE_SHARED_DOWN] = { "ffn_down_shexp", "ffn_down_shexp" },
     [HN_ROLE_SHARED_ROUTER] = { "ffn_gate_inp_shexp", "ffn_gate_inp_shexp" },
     [HN_ROLE_PLE_MODEL] = { "per_layer_model_proj", "per_layer_model_proj" },
+    [HN_ROLE_ALTUP_PROJ] = { "altup_proj", "altup_proj" },
+    [HN_ROLE_ALTUP_UNEMBD] = { "altup_unembd_proj", "altup_unembd_proj" },
+    [HN_ROLE_ALTUP_ROUTER] = { "altup_router", "altup_router" },
+    [HN_ROLE_ALTUP_COEF] = { "altup_coef", "altup_coef" },
+    [HN_ROLE_LAUREL_L] = { "laurel_l", "laurel_l" },
+    [HN_ROLE_LAUREL_R] = { "laurel_r", "laurel_r" },
     [HN_ROLE_PLE_GATE] = { "inp_gate", "inp_gate" },
     [HN_ROLE_PLE_PROJ] = { "proj", "proj" },
     [HN_ROLE_SSM_IN] = { "ssm_in", "ssm_in" },
@@ -307,6 +314,31 @@ static void gather(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n)
     record(p, HN_OP_GATHER, n_rows(p, HN_WANTED), start, end);
 }
 
+static void loud(hn_backend *b, hn_buf *y, const hn_buf *x, int64_t n, int64_t n_tok)
+{
+    TIMED(loud(in, y, x, n, n_tok));
+    record(p, HN_OP_STREAMS, n_tok, start, end);
+}
+
+static void predict(hn_backend *b, const hn_streams *s)
+{
+    TIMED(predict(in, s));
+    record(p, HN_OP_STREAMS, s->n_tok, start, end);
+}
+
+static void correct(hn_backend *b, const hn_streams *s)
+{
+    TIMED(correct(in, s));
+    record(p, HN_OP_STREAMS, s->n_tok, start, end);
+}
+
+static void sparse_glu(hn_backend *b, hn_act *out, hn_glu kind, hn_buf *gate, const hn_buf *up, int64_t n,
+                       int64_t n_tok, float cut)
+{
+    TIMED(sparse_glu(in, out, kind, gate, up, n, n_tok, cut));
+    record(p, HN_OP_SPARSE_GLU, n_tok, start, end);
+}
+
 static void matmul(hn_backend *b, hn_act *act, const hn_product *pr, int n)
 {
     TIMED(matmul(in, act, pr, n));
@@ -471,6 +503,10 @@ static const hn_backend_ops profile_ops = {
     .scale = scale,
     .add = add,
     .gather = gather,
+    .loud = loud,
+    .predict = predict,
+    .correct = correct,
+    .sparse_glu = sparse_glu,
     .matmul = matmul,
     .glu = glu,
     .route = route,

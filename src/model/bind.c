@@ -153,7 +153,7 @@ static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name
     if (s->dealt && (st = undeal(m, s, &w, p, err)) != HONE_OK) return st;
     for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
         size_t field = s->field + (size_t)i * hn_slot_stride(s);
-        const hn_slot *own = hn_family_field(m->arch, field);
+        const hn_slot *own = il < 0 ? s : hn_family_field(m->arch, field);
         hn_weight *part = (hn_weight *)(void *)(base + field);
         int64_t n = hn_dim_value(&m->hp, p, s->part[i]);
         *part = rows_of(&w, row, n);
@@ -256,12 +256,12 @@ static hone_status slot_taps(hone_model *m, const hn_slot *s, const char *name, 
     return HONE_OK;
 }
 
-/* n values over √n. */
-static hone_status over_root(hone_model *m, const float **v, int64_t n, hone_error *err)
+/* n values over n or √n. */
+static hone_status divide(hone_model *m, const float **v, int64_t n, hn_slot_kind by, hone_error *err)
 {
-    float *f = hn_arena_alloc(m->arena, (size_t)n * sizeof *f), root = sqrtf((float)n);
+    float *f = hn_arena_alloc(m->arena, (size_t)n * sizeof *f), d = by == HN_SLOT_OVER_N ? (float)n : sqrtf((float)n);
     if (!f) return HN_FAIL(err, HONE_E_NOMEM, "%s: %lld values", m->path, (long long)n);
-    for (int64_t i = 0; i < n; i++) f[i] = (*v)[i] / root;
+    for (int64_t i = 0; i < n; i++) f[i] = (*v)[i] / d;
     *v = f;
     return HONE_OK;
 }
@@ -275,12 +275,13 @@ static hone_status slot_vector(hone_model *m, const hn_slot *s, const char *name
     if (s->kind == HN_SLOT_CHANNELS) { /* files have it as a vector or as rows of heads */
         const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, name);
         ne0 = t && t->ne[0] == (uint64_t)p->d_k ? p->d_k : n;
-    } else if (s->kind == HN_SLOT_VECTOR || s->kind == HN_SLOT_OVER_ROOT) {
+    } else if (s->kind != HN_SLOT_VALUES) {
         ne0 = n;
     }
     hone_status st = bind_values(m, &v, name, ne0, n, s->when == HN_OPTIONAL, err);
     if (st != HONE_OK || !v) return st;
-    if (s->kind == HN_SLOT_OVER_ROOT && (st = over_root(m, &v, n, err)) != HONE_OK) return st;
+    const bool over = s->kind == HN_SLOT_OVER_ROOT || s->kind == HN_SLOT_OVER_N;
+    if (over && (st = divide(m, &v, n, s->kind, err)) != HONE_OK) return st;
     if (!s->part[0]) *(const float **)(void *)(base + s->field) = v;
     for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
         *(const float **)(void *)(base + s->field + (size_t)i * hn_slot_stride(s)) = v;
@@ -297,7 +298,7 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
     char *base = il < 0 ? (char *)m : (char *)&m->layers[il];
     const hn_gguf_tensor *t = tensor_of(m, s->name, il);
     if (s->layers == HN_IN_PLE && !m->hp.n_ple) return HONE_OK;
-    bool idle = p && p->no_keys && !s->part[0] && s->layers >= HN_IN_OWN && s->layers <= HN_IN_OWN_GLOBAL;
+    bool idle = p && p->no_keys && s->layers >= HN_IN_OWN && s->layers <= HN_IN_OWN_GLOBAL;
     if (!hn_slot_in(s, p) && !idle) return HONE_OK;
     if (idle || (il >= 0 && il < s->from_layer)) {
         if (t) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED;

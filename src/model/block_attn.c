@@ -8,7 +8,7 @@ void hn_attn_project(const hone_model *m, const hn_forward *f, int32_t il)
     const hn_backend_ops *op = f->be->op;
     const hn_scratch *s = f->s;
     const hn_layer_plan *p = &m->plan[il];
-    int64_t n_tok = f->narrow ? f->step->n_want : f->step->n_tok;
+    int64_t n_tok = hn_forward_held(f);
     hn_forward_norm(m, f, l->attn_norm, l->attn_norm_b, n_tok);
     const hn_product qkv[] = { { .w = &l->attn_q, .y = p->out_gate ? s->q_gate : s->q },
                                { .w = &l->attn_k, .y = s->k },

@@ -20,12 +20,24 @@ static void end(const hone_model *m, const hn_forward *f, int32_t il)
     if (m->plan[il].parallel) f->be->op->add(f->be, f->x, f->h, hn_forward_rows(f) * m->hp.n_embd);
 }
 
+/* Of the gate what is far above its mean alone: all of a row must be there before any of it is used. */
+static void sparse_glu(const hone_model *m, const hn_forward *f, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    const hn_layer_plan *p = &m->plan[il];
+    const hn_backend_ops *op = f->be->op;
+    const hn_product both[] = { { .w = &l->ffn_gate, .y = f->s->gate }, { .w = &l->ffn_up, .y = f->s->up } };
+    op->matmul(f->be, f->s->act, both, 2);
+    op->sparse_glu(f->be, f->s->ff, p->act, f->s->gate, f->s->up, p->n_ff, hn_forward_rows(f), p->cut);
+}
+
 /* x += post(down·(act(gate·norm(x)) ⊙ up·norm(x))) */
 void hn_block_glu(const hone_model *m, hn_forward *f, int32_t il)
 {
     const hn_layer *l = &m->layers[il];
     if (!begin(m, f, il)) return;
-    f->be->op->glu(f->be, f->s->ff, f->s->act, m->plan[il].act, &l->ffn_gate, &l->ffn_up);
+    if (m->plan[il].sparse) sparse_glu(m, f, il);
+    else f->be->op->glu(f->be, f->s->ff, f->s->act, m->plan[il].act, &l->ffn_gate, &l->ffn_up);
     end(m, f, il);
 }
 
@@ -41,4 +53,6 @@ void hn_block_mlp(const hone_model *m, hn_forward *f, int32_t il)
 void hn_block_ff_scratch(const hn_hparams *hp, const hn_layer_plan *p, hn_scratch_width *w)
 {
     hn_at_least(&w->ff, p->n_ff);
+    if (p->sparse) hn_at_least(&w->gate, p->n_ff);
+    if (p->sparse) hn_at_least(&w->up, p->n_ff);
 }

@@ -23,12 +23,11 @@ void hn_ple_begin(const hone_model *m, const hn_forward *f)
     op->embed_add(f->be, f->s->ple, &m->ple_embd, false, sqrtf((float)hp->n_ple), sqrtf(0.5f));
 }
 
-void hn_ple_add(const hone_model *m, const hn_forward *f, int32_t il)
+void hn_ple_rows(const hone_model *m, const hn_forward *f, int32_t il)
 {
     const hn_layer *l = &m->layers[il];
     const hn_hparams *hp = &m->hp;
     const hn_backend_ops *op = f->be->op;
-    int64_t n_tok = hn_forward_rows(f);
     const hn_product gate = { .w = &l->ple_gate,
                               .out = f->s->ff,
                               .map = HN_MAP_GELU,
@@ -37,11 +36,17 @@ void hn_ple_add(const hone_model *m, const hn_forward *f, int32_t il)
                               .mul_at = (int64_t)il * hp->n_ple,
                               .mul_of = f->give };
     const hn_product proj = { .w = &l->ple_proj, .y = f->h };
-    if (!n_tok) return;
-    hn_forward_norm(m, f, NULL, NULL, n_tok);
     op->matmul(f->be, f->s->act, &gate, 1);
     op->matmul(f->be, f->s->ff, &proj, 1);
-    op->add_norm(f->be, f->x, f->h, l->ple_post_norm, hp->n_embd, n_tok, hp->rms_eps);
+}
+
+void hn_ple_add(const hone_model *m, const hn_forward *f, int32_t il)
+{
+    int64_t n_tok = hn_forward_rows(f);
+    if (!n_tok) return;
+    hn_forward_norm(m, f, NULL, NULL, n_tok);
+    hn_ple_rows(m, f, il);
+    f->be->op->add_norm(f->be, f->x, f->h, m->layers[il].ple_post_norm, m->hp.n_embd, n_tok, m->hp.rms_eps);
 }
 
 void hn_ple_scratch(const hn_hparams *hp, hn_scratch_width *w)

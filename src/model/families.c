@@ -34,7 +34,7 @@ static const hn_slot qwen3_layer[] = {
     ATTN_NORM, QKV(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), ATTN_OUT, FFN_NORM, GATE, UP, DOWN, { 0 }
 };
 
-static bool is_windowed(const hn_hparams *hp, int32_t il)
+bool hn_is_windowed(const hn_hparams *hp, int32_t il)
 {
     if (!hp->window) return false;
     return hp->windowed ? hp->windowed[il] : il % hp->window_period < hp->window_period - 1;
@@ -59,7 +59,7 @@ static bool has_experts(const hn_hparams *hp, int32_t il)
 void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     const hn_switches *is = hp->is;
-    bool windowed = is_windowed(hp, il);
+    bool windowed = hn_is_windowed(hp, il);
     *out = (hn_layer_plan){ .mixer = is->latent ? HN_MIXER_MLA : HN_MIXER_ATTN,
                             .ffn = has_experts(hp, il)     ? HN_FFN_MOE
                                    : is->ffn == HN_FFN_MOE ? HN_FFN_GLU
@@ -218,17 +218,57 @@ const hn_family hn_family_rwkv7 = { "rwkv7",    HN_RWKV7,   false,       hn_rwkv
                                     rwkv7_plan, rwkv_outer, rwkv7_layer, NULL };
 
 static const hn_family *const families[] = {
-    &hn_family_llama, &hn_family_qwen2, &hn_family_qwen3, &hn_family_gemma3, &hn_family_rwkv6, &hn_family_rwkv7,
-    &hn_family_deepseek2, &hn_family_mistral4, &hn_family_arcee, &hn_family_cohere2, &hn_family_command_r,
-    &hn_family_ernie4_5, &hn_family_exaone4, &hn_family_gemma, &hn_family_gemma2, &hn_family_glm4, &hn_family_gpt2,
-    &hn_family_gptneox, &hn_family_granite, &hn_family_hunyuan, &hn_family_mistral3, &hn_family_olmo2, &hn_family_phi3,
-    &hn_family_seed_oss, &hn_family_smollm3, &hn_family_starcoder2, &hn_family_qwen3moe, &hn_family_qwen2moe,
-    &hn_family_olmoe, &hn_family_granitemoe, &hn_family_dots1, &hn_family_ernie4_5_moe, &hn_family_glm4moe,
-    &hn_family_minimax_m2, &hn_family_gpt_oss, &hn_family_llama4,
+    &hn_family_llama,
+    &hn_family_qwen2,
+    &hn_family_qwen3,
+    &hn_family_gemma3,
+    &hn_family_rwkv6,
+    &hn_family_rwkv7,
+    &hn_family_deepseek2,
+    &hn_family_mistral4,
+    &hn_family_arcee,
+    &hn_family_cohere2,
+    &hn_family_command_r,
+    &hn_family_ernie4_5,
+    &hn_family_exaone4,
+    &hn_family_gemma,
+    &hn_family_gemma2,
+    &hn_family_glm4,
+    &hn_family_gpt2,
+    &hn_family_gptneox,
+    &hn_family_granite,
+    &hn_family_hunyuan,
+    &hn_family_mistral3,
+    &hn_family_olmo2,
+    &hn_family_phi3,
+    &hn_family_seed_oss,
+    &hn_family_smollm3,
+    &hn_family_starcoder2,
+    &hn_family_qwen3moe,
+    &hn_family_qwen2moe,
+    &hn_family_olmoe,
+    &hn_family_granitemoe,
+    &hn_family_dots1,
+    &hn_family_ernie4_5_moe,
+    &hn_family_glm4moe,
+    &hn_family_minimax_m2,
+    &hn_family_gpt_oss,
+    &hn_family_llama4,
     /* families_hybrid.c */
-    &hn_family_falcon_h1, &hn_family_lfm2, &hn_family_mamba2, &hn_family_nemotron_h, &hn_family_qwen35,
-    &hn_family_lfm2moe, &hn_family_nemotron_h_moe, &hn_family_granitehybrid, &hn_family_qwen35moe, &hn_family_qwen3next,
-    &hn_family_kimi_linear, &hn_family_gemma4, /* families_gemma.c */
+    &hn_family_falcon_h1,
+    &hn_family_lfm2,
+    &hn_family_mamba2,
+    &hn_family_nemotron_h,
+    &hn_family_qwen35,
+    &hn_family_lfm2moe,
+    &hn_family_nemotron_h_moe,
+    &hn_family_granitehybrid,
+    &hn_family_qwen35moe,
+    &hn_family_qwen3next,
+    &hn_family_kimi_linear,
+    /* families_gemma.c */
+    &hn_family_gemma4,
+    &hn_family_gemma3n,
 };
 
 const hn_family *hn_family_find(const char *name, size_t n)
@@ -303,6 +343,9 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_SSM_GROUPS: return hp->ssm_group;
     case HN_DIM_SSM_GROUP_WIDTH: return hp->ssm_inner / hp->ssm_group;
     case HN_DIM_GDN_CONV: return hp->ssm_inner + 2 * (int64_t)hp->ssm_group * hp->ssm_state;
+    case HN_DIM_STREAMS: return hp->n_stream;
+    case HN_DIM_STREAMS2: return (int64_t)hp->n_stream * hp->n_stream;
+    case HN_DIM_LAUREL: return hp->rank_laurel;
     case HN_DIM_PLE: return hp->n_ple;
     case HN_DIM_PLE_ALL: return (int64_t)hp->n_layer * hp->n_ple;
     case HN_DIM_DECAY: return hp->rank_decay;

@@ -63,6 +63,10 @@ typedef struct hn_hparams {
     int32_t head_dim_window; /* windowed layers: the width of their heads; 0: as all others */
     int32_t n_own;           /* layers from there on have no keys of their own; 0: all do */
     int32_t n_ple;           /* a row of its own for each token and layer, so wide; 0: none */
+    int32_t n_stream, active,
+        rank_laurel;       /* residual streams (0: one), which of them is computed; of a pair beside it */
+    const float *sparsity; /* [n_layer] or NULL: gates keep what exceeds their mean by so many deviations;
+                                            * −inf: all */
     /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
     const int32_t *kv_of, *ff_of;
     const bool *recurs;
@@ -123,7 +127,9 @@ typedef struct hn_layer_plan {
     int32_t window; /* positions that a query sees, its own too; 0: all */
     int32_t chunk;  /* those of its own run of so many; 0: all */
     int32_t n_ple;  /* a row of the token's own is added at the end; 0: none */
-    float scale;    /* of scores */
+    bool sparse;    /* of the gate what exceeds its mean by `cut` deviations */
+    float cut;
+    float scale; /* of scores */
 } hn_layer_plan;
 
 enum { HN_LLAMA4_CHUNK = 8192 }; /* not in its files */
@@ -183,15 +189,19 @@ typedef enum hn_dim {
     HN_DIM_SSM_GROUP_WIDTH,
     HN_DIM_GDN_CONV, /* queries, keys and values */
     HN_DIM_PLE,      /* of a layer, of all */
-    HN_DIM_PLE_ALL
+    HN_DIM_PLE_ALL,
+    HN_DIM_STREAMS, /* their number, and its square */
+    HN_DIM_STREAMS2,
+    HN_DIM_LAUREL
 } hn_dim;
 
 typedef enum hn_slot_kind {
     HN_SLOT_MATRIX = 0,
     HN_SLOT_ROWS,       /* a matrix whose rows may be in any dimensions */
-    HN_SLOT_VECTOR,     /* f32, as are the next three */
+    HN_SLOT_VECTOR,     /* f32, as are the next four */
     HN_SLOT_VALUES,     /* rows in any dimensions */
     HN_SLOT_OVER_ROOT,  /* a vector of n, over √n */
+    HN_SLOT_OVER_N,     /* over n */
     HN_SLOT_CHANNELS,   /* a value for each channel, flat or in rows of heads */
     HN_SLOT_TAPS,       /* rows {taps, channels} of a convolution, turned round: [taps][channels] */
     HN_SLOT_EXPERTS,    /* hn_experts: a matrix of each, in one tensor or in one each (`each`) */
@@ -420,7 +430,7 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
     hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
     hn_family_kimi_linear;
-extern const hn_family hn_family_gemma4; /* families_gemma.c */
+extern const hn_family hn_family_gemma4, hn_family_gemma3n; /* families_gemma.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
@@ -454,6 +464,9 @@ typedef struct hn_layer {
     hn_weight ple_gate, ple_proj; /* what is added of the token's own row, and the norm of it */
     const float *ple_post_norm;
     const float *out_scale; /* [1] of the stream at the end of the layer, or NULL */
+    /* several streams: what predicts them and corrects them; a low-rank pair beside attention */
+    hn_weight altup_router, altup_predict, altup_correct, laurel_l, laurel_r;
+    const float *altup_router_norm, *altup_correct_scale, *laurel_post_norm;
     /* recurrent layers; conv_w [taps][channels] */
     const float *conv_w, *conv_b, *ssm_a, *ssm_d, *ssm_norm;
     hn_weight ssm_in[3], ssm_out; /* z, xBC, dt; of LFM2: b, c, x */

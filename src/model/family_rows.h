@@ -164,6 +164,8 @@
 
 /* Outside layers: what transformers have; and where a converter may have written factors of angles. */
 extern const hn_slot hn_plain_outer[], hn_factors_outer[];
+/* Has the layer the window? */
+bool hn_is_windowed(const hn_hparams *hp, int32_t il);
 /* Plans that families share or begin with. */
 void hn_attn_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il);
 

@@ -52,12 +52,18 @@ hone_status hn_forward_run(const hone_model *m, hn_forward *f, hn_fault *fault, 
     return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
 }
 
-void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il) { mixers[m->plan[il].mixer].forward(m, f, il); }
+void hn_mixer_forward(const hone_model *m, hn_forward *f, int32_t il)
+{
+    if (m->hp.n_stream) hn_altup_predict(m, f, il);
+    mixers[m->plan[il].mixer].forward(m, f, il);
+    if (m->hp.n_stream) hn_altup_laurel(m, f, il);
+}
 
 void hn_ffn_forward(const hone_model *m, hn_forward *f, int32_t il)
 {
     ffns[m->plan[il].ffn].forward(m, f, il);
-    if (m->plan[il].n_ple) hn_ple_add(m, f, il);
+    if (m->hp.n_stream) hn_altup_correct(m, f, il);
+    else if (m->plan[il].n_ple) hn_ple_add(m, f, il);
     const float *scale = m->layers[il].out_scale;
     if (scale) f->be->op->scale(f->be, f->x, *scale, hn_forward_rows(f) * m->hp.n_embd);
 }
@@ -97,6 +103,7 @@ void hn_forward_begin(const hone_model *m, hn_forward *f)
         op->add(f->be, f->x, f->h, n_tok * hp->n_embd);
     }
     if (hp->n_ple) hn_ple_begin(m, f);
+    if (hp->n_stream) hn_altup_begin(m, f);
     if (m->token_embd_norm) {
         hn_norm norm = norm_of(m, f, m->token_embd_norm, m->token_embd_norm_b, n_tok);
         norm.y = f->x;
@@ -111,6 +118,7 @@ void hn_forward_end(const hone_model *m, hn_forward *f)
     const hn_backend_ops *op = f->be->op;
     op->layer(f->be, -1);
     if (!hn_forward_rows(f)) return;
+    if (m->hp.n_stream) hn_altup_end(m, f);
     hn_forward_norm(m, f, m->output_norm, m->output_norm_b, hn_forward_rows(f));
     op->logits(f->be, f->logits, f->s->act, &m->output, (hn_logits_tail){ m->hp.logit_mul, m->hp.logit_cap });
 }
@@ -124,6 +132,8 @@ void hn_forward_narrow(const hone_model *m, hn_forward *f)
     f->be->op->gather(f->be, f->h, x, m->hp.n_embd);
     f->x = f->h;
     f->h = x;
+    for (int32_t i = 0; i < m->hp.n_stream; i++) f->be->op->gather(f->be, f->spare[i], f->stream[i], m->hp.n_embd);
+    hn_forward_swap(f);
 }
 
 void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const hn_weight *w, const float *post)
@@ -144,6 +154,7 @@ static hn_scratch_width widths(const hone_model *m)
 {
     hn_scratch_width w = { .x = m->hp.n_embd, .h = m->hp.n_embd, .act = m->hp.n_embd };
     if (m->hp.n_ple) hn_ple_scratch(&m->hp, &w);
+    if (m->hp.n_stream) hn_altup_scratch(&m->hp, &w);
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
         mixers[m->plan[il].mixer].scratch(&m->hp, &m->plan[il], &w);
         ffns[m->plan[il].ffn].scratch(&m->hp, &m->plan[il], &w);
@@ -154,6 +165,10 @@ static hn_scratch_width widths(const hone_model *m)
 #define ROWS(field)                                                             \
     {                                                                           \
         offsetof(hn_scratch, field), offsetof(hn_scratch_width, field), 0, 1, 0 \
+    }
+#define MANY_ROWS(field, n)                                                     \
+    {                                                                           \
+        offsetof(hn_scratch, field), offsetof(hn_scratch_width, field), 0, n, 0 \
     }
 #define ACTS(field, n)                                                          \
     {                                                                           \
@@ -186,6 +201,10 @@ static const struct {
               ROWS(q_gate),
               ROWS(ple),
               ROWS(dense),
+              MANY_ROWS(stream, 2 * HN_MAX_STREAM),
+              ROWS(coef),
+              ROWS(gate),
+              ROWS(up),
               ROWS(r),
               ROWS(w),
               ROWS(a),
@@ -230,7 +249,8 @@ bool hn_scratch_alloc(hn_scratch *s, const hone_model *m, hn_backend *be, int64_
         if (!n) continue;
         if (!parts[i].act) {
             hn_buf **rows = part_of(s, i);
-            if (!(*rows = be->op->alloc(be, (uint64_t)(n_tok * n) * sizeof(float), HN_MEM_ROWS))) return false;
+            for (int k = 0; k < parts[i].n; k++)
+                if (!(rows[k] = be->op->alloc(be, (uint64_t)(n_tok * n) * sizeof(float), HN_MEM_ROWS))) return false;
             continue;
         }
         hn_act **acts = part_of(s, i);
@@ -243,7 +263,7 @@ bool hn_scratch_alloc(hn_scratch *s, const hone_model *m, hn_backend *be, int64_
 void hn_scratch_free(hn_scratch *s, hn_backend *be)
 {
     for (int i = 0; i < N_PARTS; i++) {
-        if (!parts[i].act) be->op->release(be, *(hn_buf **)part_of(s, i));
+        for (int k = 0; k < parts[i].n && !parts[i].act; k++) be->op->release(be, ((hn_buf **)part_of(s, i))[k]);
         for (int k = 0; k < parts[i].n && parts[i].act; k++) be->op->act_release(be, ((hn_act **)part_of(s, i))[k]);
     }
     *s = (hn_scratch){ 0 };

@@ -20,7 +20,9 @@ typedef struct hn_scratch {
     hn_buf *xbc, *conv, *z, *dt, *beta; /* recurrent layers: what is convolved, what comes out, gates, per head */
     hn_buf *q_gate;                     /* queries and gates of attention */
     hn_buf *ple;                        /* rows of each token and layer, [n_tok, n_layer·n_ple] */
-    hn_buf *dense;                      /* what the dense part gives beside experts */
+    hn_buf *dense;                      /* what the dense part gives beside experts, or a low-rank pair takes */
+    hn_buf *stream[2 * HN_MAX_STREAM];  /* residual streams, and room to make them anew */
+    hn_buf *coef, *gate, *up;           /* coefficients of streams; a gate and what it opens, where it is sparse */
     /* RWKV */
     hn_act *shift[HN_MAX_SHIFT], *low[HN_RWKV_MIXES]; /* token-shifted inputs; activations of low rank */
     hn_buf *r, *w, *a, *v_mix, *g, *v_first;
@@ -31,7 +33,7 @@ typedef struct hn_scratch_width {
     int64_t n_used; /* experts of a row */
     int64_t picks, shared_gate, moe_in, moe;
     int64_t x, h, act, ff, q, k, v, query, room, rope[HN_ROPES], shift, low, r, w, a, v_mix, g, v_first;
-    int64_t xbc, conv, z, dt, beta, q_gate, ple, dense;
+    int64_t xbc, conv, z, dt, beta, q_gate, ple, dense, stream, coef, gate, up;
 } hn_scratch_width;
 
 typedef struct hn_forward {
@@ -42,10 +44,11 @@ typedef struct hn_forward {
     const hn_step_block *step;
     float *logits; /* host, [n_want, n_vocab] */
     /* as the pass goes: */
-    hn_buf *x, *h; /* of s */
-    hn_which
-        give;    /* rows that a layer has to give: all, or, in the last one that keeps anything of a sequence and those
-                      after it, those whose logits are wanted */
+    hn_buf *x, *h;                                        /* of s */
+    hn_buf *stream[HN_MAX_STREAM], *spare[HN_MAX_STREAM]; /* of s: streams, of which x is one for a while, and room */
+    /* rows that a layer has to give: all, or, in the last one that keeps anything of a sequence and those after it,
+     * those whose logits are wanted */
+    hn_which give;
     bool narrow; /* x holds these alone already */
 } hn_forward;
 
@@ -61,11 +64,24 @@ static inline void hn_forward_start(hn_forward *f)
 {
     f->x = f->s->x;
     f->h = f->s->h;
+    memcpy(f->stream, f->s->stream, sizeof f->stream);
+    memcpy(f->spare, f->s->stream + HN_MAX_STREAM, sizeof f->spare);
     f->give = HN_ALL;
     f->narrow = false;
 }
 
-/* Rows that a layer has to give. */
+/* What was made in the room for streams is the streams. */
+static inline void hn_forward_swap(hn_forward *f)
+{
+    for (int i = 0; i < HN_MAX_STREAM; i++) {
+        hn_buf *s = f->stream[i];
+        f->stream[i] = f->spare[i];
+        f->spare[i] = s;
+    }
+}
+
+/* Rows that x has, and that a layer has to give. */
+static inline int64_t hn_forward_held(const hn_forward *f) { return f->narrow ? f->step->n_want : f->step->n_tok; }
 static inline int64_t hn_forward_rows(const hn_forward *f)
 {
     return f->give == HN_ALL ? f->step->n_tok : f->step->n_want;
@@ -89,6 +105,17 @@ void hn_forward_add(const hone_model *m, const hn_forward *f, hn_act *in, const 
 void hn_ple_begin(const hone_model *m, const hn_forward *f);
 void hn_ple_add(const hone_model *m, const hn_forward *f, int32_t il);
 void hn_ple_scratch(const hn_hparams *hp, hn_scratch_width *w);
+/* h = proj·(gelu(gate·act) ⊙ the rows of layer il). */
+void hn_ple_rows(const hone_model *m, const hn_forward *f, int32_t il);
+
+/* Several residual streams: made of x at the beginning; predicted before a layer, x being one of them; after its mixer
+ * what a low-rank pair gives is added; then all are corrected by what became of x; at the end x is their mean. */
+void hn_altup_begin(const hone_model *m, const hn_forward *f);
+void hn_altup_predict(const hone_model *m, hn_forward *f, int32_t il);
+void hn_altup_laurel(const hone_model *m, const hn_forward *f, int32_t il);
+void hn_altup_correct(const hone_model *m, const hn_forward *f, int32_t il);
+void hn_altup_end(const hone_model *m, const hn_forward *f);
+void hn_altup_scratch(const hn_hparams *hp, hn_scratch_width *w);
 
 /* The steps of attention: queries, keys and values of all rows of x; their heads, stored; and, of the rows to be given,
  * scores and values. */

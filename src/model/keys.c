@@ -11,11 +11,12 @@
 #define RWKV6 HN_RWKV6
 #define RWKV7 HN_RWKV7
 #define GEMMA3 HN_GEMMA3
+#define GEMMA34 (HN_GEMMA3N | HN_GEMMA4)
 /* pairs (i, i + n/2), and the others of attention */
 #define NEOX                                                                                                  \
     (HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_PHI3 | HN_OLMO2 | HN_EXAONE4 | HN_SEED_OSS | \
      HN_HUNYUAN | HN_STARCODER2 | HN_GPTNEOX | HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_DOTS1 | HN_GLM4MOE | \
-     HN_MINIMAX_M2 | HN_GPT_OSS | HN_GEMMA4 | (HYBRID & ~HN_GRANITEHYBRID))
+     HN_MINIMAX_M2 | HN_GPT_OSS | GEMMA34 | (HYBRID & ~HN_GRANITEHYBRID))
 #define MAMBA2 (HN_MAMBA2 | HN_FALCON_H1 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID)
 #define SHORTCONV (HN_LFM2 | HN_LFM2MOE)
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT)
@@ -32,11 +33,11 @@
 #define NEXTN (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4MOE | GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
 #define ATTN (PAIRS | NEOX)
-#define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | HN_GEMMA4)
+#define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | GEMMA34)
 #define BLIND (ATTN & ~WINDOWED) /* to windows: every layer sees everything */
 #define LAYER_NORM (HN_COMMAND_R | HN_COHERE2 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2)
-#define CAPPED (HN_GEMMA2 | HN_GEMMA3 | HN_GEMMA4) /* logits; scores, of gemma2 alone */
-#define GELU (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | HN_GEMMA4)
+#define CAPPED (HN_GEMMA2 | HN_GEMMA3 | GEMMA34) /* logits; scores, of gemma2 alone */
+#define GELU (HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_STARCODER2 | HN_GPTNEOX | HN_GPT2 | GEMMA34)
 #define RWKV (RWKV6 | RWKV7)
 #define ALL (ATTN | RWKV)
 
@@ -111,12 +112,15 @@ static const known_key known[] = {
     READS("interleave_moe_layer_step", MOE),
     READS("leading_dense_block_count", MOE),
     READS("attention.sliding_window_pattern", WINDOWED),
-    READS("rope.freq_base_swa", GEMMA3 | HN_OLMO2 | HN_GEMMA4),
+    READS("rope.freq_base_swa", GEMMA3 | HN_OLMO2 | GEMMA34),
     READS("rope.dimension_count_swa", HN_GEMMA4),
     READS("attention.key_length_swa", HN_GEMMA4),
     READS("attention.value_length_swa", HN_GEMMA4),
-    READS("attention.shared_kv_layers", HN_GEMMA4),
-    READS("embedding_length_per_layer_input", HN_GEMMA4),
+    READS("attention.shared_kv_layers", GEMMA34),
+    READS("embedding_length_per_layer_input", GEMMA34),
+    READS("altup.num_inputs", HN_GEMMA3N),
+    READS("altup.active_idx", HN_GEMMA3N),
+    READS("activation_sparsity_scale", HN_GEMMA3N),
     READS("attn_logit_softcapping", HN_GEMMA2),
     READS("final_logit_softcapping", CAPPED),
     READS("embedding_scale", GRANITE),
@@ -213,7 +217,7 @@ static const known_key known[] = {
     AT(1, "embedding_scale", ALL & ~GRANITE),
     AT(0, "use_parallel_residual", ALL & ~HN_GPTNEOX),
     AT(0, "swin_norm", ALL),
-    AT(0, "activation_sparsity_scale", ALL),
+    AT(0, "activation_sparsity_scale", ALL & ~HN_GEMMA3N),
     AT(0, "swiglu_clamp_exp", ALL),
     AT(0, "swiglu_clamp_shexp", ALL),
     AT(0, "nextn_predict_layers", ALL & ~NEXTN),
@@ -235,7 +239,7 @@ static const known_key known[] = {
     AT(0, "attention.value_length_mla", ALL & ~LATENT),
     AT(0, "attention.q_lora_rank", ALL & ~LATENT),
     AT(0, "attention.kv_lora_rank", ALL & ~LATENT),
-    AT(0, "attention.shared_kv_layers", ALL & ~HN_GEMMA4),
+    AT(0, "attention.shared_kv_layers", ALL & ~GEMMA34),
     AT(0, "attention.recurrent_layers", ALL & ~GDN),
     AT(0, "attention.relative_buckets_count", ALL),
     AT(0, "attention.indexer.top_k", ALL),
@@ -253,10 +257,10 @@ static const known_key known[] = {
     AT(0, "attention.value_residual_mix_lora_rank", ATTN | RWKV6),
     AT(0, "attention.gate_lora_rank", ATTN | RWKV6),
     AT_OWN(N_EMBD, "embedding_length_out", ALL),
-    AT(0, "embedding_length_per_layer_input", ALL & ~HN_GEMMA4),
+    AT(0, "embedding_length_per_layer_input", ALL & ~GEMMA34),
     AT(0, "rope.dimension_sections", PAIRS),
     AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN & ~HN_GEMMA4),
-    AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~(GEMMA3 | HN_OLMO2 | HN_GEMMA4)),
+    AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~(GEMMA3 | HN_OLMO2 | GEMMA34)),
     AT(1, "rope.scaling.alpha", ALL),
     AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_MISTRAL3 | LATENT)),
     AT(0, "ssm.conv_kernel", ALL & ~(SSM | HN_KIMI_LINEAR)),

@@ -51,15 +51,18 @@ static void number_weight(void *arg, const hn_weight *w, int32_t il)
 
 hone_status hn_number_weights(hone_model *m, hone_error *err)
 {
-    int32_t n = 3; /* outside layers, beside the head */
+    hn_weight *const outer[] = { &m->ple_embd,      &m->ple_model_proj,  &m->altup_proj[0],   &m->altup_proj[1],
+                                 &m->altup_proj[2], &m->altup_unembd[0], &m->altup_unembd[1], &m->altup_unembd[2] };
+    const size_t n_outer = sizeof outer / sizeof *outer;
+    int32_t n = 1 + (int32_t)n_outer;
     hn_each_weight(m, count_weight, &n);
     m->weight = hn_arena_alloc(m->arena, (size_t)n * sizeof *m->weight);
     if (!m->weight) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of %d weights", m->path, (int)n);
     m->n_weight = 0;
     number_weight(m, &m->token_embd, -1);
     m->output.id = m->token_embd.id; /* the same, or numbered now */
-    if (hn_weight_is_there(&m->ple_embd)) number_weight(m, &m->ple_embd, -1);
-    if (hn_weight_is_there(&m->ple_model_proj)) number_weight(m, &m->ple_model_proj, -1);
+    for (size_t i = 0; i < n_outer; i++)
+        if (hn_weight_is_there(outer[i])) number_weight(m, outer[i], -1);
     hn_each_weight(m, number_weight, m);
     for (int32_t il = 0; il < m->hp.n_layer; il++) /* experts of one tensor are one */
         for (const hn_slot *s = m->arch->layer; s->name; s++) {

@@ -770,22 +770,28 @@ def gemma4_rest(d, il, n_embd, n_ff, n_ple, moe_size):
 
 def gemma3n(d):
     n_embd, n_layer = body(d, True, n_layer=d.between(2, 6))
+    if d.chance(0.1):
+        n_embd = refit(d, d.between(257, 600))
     n_head, n_kv, width = heads(d)
+    own = n_layer - d.key("attention.shared_kv_layers", d.pick(0, d.between(0, n_layer - 1)))
     swa = [bool(d.chance(0.6)) for _ in range(n_layer)]
+    swa[own:] = [s if s in swa[:own] else swa[own - 1] for s in swa[own:]]
     d.key("attention.sliding_window", d.between(1, 20))
     d.key("attention.sliding_window_pattern", swa)
     d.key("attention.head_count", n_head)
     d.key("attention.head_count_kv", n_kv)
     d.key("attention.key_length", width)
     d.key("attention.value_length", width)
-    d.key("attention.shared_kv_layers", 0)
     d.key("rope.freq_base", d.pick(*BASES))
-    d.key("altup.active_idx", 0)
+    if d.chance(0.5):
+        d.key("rope.freq_base_swa", d.pick(*BASES))
+    d.key("altup.active_idx", d.pick(0, 0, d.between(0, 3)))
     n = d.key("altup.num_inputs", 4)
-    n_ple = d.key("embedding_length_per_layer_input", 256)
-    n_ff = d.between(5, 60)
-    d.key("feed_forward_length", [n_ff] * n_layer)
-    d.key("activation_sparsity_scale", [d.real(0.2, 1.7) if d.chance(0.5) else 0.0 for _ in range(n_layer)])
+    n_ple = d.key("embedding_length_per_layer_input", d.pick(256, d.between(2, 40)))
+    rank = d.pick(64, d.between(1, 20))
+    n_ff = d.key("feed_forward_length", d.pick([d.between(5, 60)] * n_layer, [d.between(5, 60) for _ in range(n_layer)]))
+    kept = d.chance(0.3)  # what nobody reads
+    d.key("activation_sparsity_scale", [d.real(-0.5, 1.7) if d.chance(0.5) else -np.inf for _ in range(n_layer)])
     if d.chance(0.7):
         d.key("final_logit_softcapping", d.real(5, 30))
     d.mat("altup_proj", n_embd, n_embd, n - 1)
@@ -796,12 +802,15 @@ def gemma3n(d):
     for il in range(n_layer):
         b = "blk.%d." % il
         attention(d, il, n_embd, n_head, n_kv, width, (), "head")
-        glu(d, il, n_embd, n_ff)
+        if il >= own and not kept:
+            for name in ("attn_k", "attn_v", "attn_k_norm"):
+                d.tensors.pop("blk.%d.%s.weight" % (il, name), 0)
+        glu(d, il, n_embd, n_ff[il])
         for name in ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm", "post_norm", "laurel_post_norm",
                      "altup_router_norm", "altup_correct_scale"):
             d.norm(b + name, n_embd)
-        d.mat(b + "laurel_l", n_embd, 64)
-        d.mat(b + "laurel_r", 64, n_embd)
+        d.mat(b + "laurel_l", n_embd, rank)
+        d.mat(b + "laurel_r", rank, n_embd)
         d.mat(b + "altup_router", n_embd, n)
         d.mat(b + "altup_predict_coef", n, n * n)
         d.mat(b + "altup_correct_coef", n, n)

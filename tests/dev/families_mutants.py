@@ -106,12 +106,13 @@ def only_windows(arch, keys):
         return False
     pattern = keys.get(arch + ".attention.sliding_window_pattern", 4)
     n = keys[arch + ".block_count"]
-    return arch in ("olmo2", "gemma4") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
+    return arch in ("olmo2", "gemma3n", "gemma4") and (pattern == [True] * n or isinstance(pattern, int) and pattern > n)
 
 
 def without_effect(arch, keys, short):
     """Rope keys that no layer of the file looks at; a single pair turns by 1 a position, whatever the base."""
-    pairs = keys.get(arch + ".rope.dimension_count_swa", 4) // 2
+    width = keys.get(arch + ".rope.dimension_count", keys.get(arch + ".attention.key_length", 4))
+    pairs = keys.get(arch + ".rope.dimension_count_swa", width) // 2
     return short.startswith("rope.scaling.") and only_windows(arch, keys) or short == "rope.freq_base_swa" and pairs == 1
 
 

@@ -484,8 +484,8 @@ class Model:
         up, n_ff = self.mul(il, "ffn_up" + tail, h), self.w(il, "ffn_down" + tail).shape[1]
         if self.has(il, "ffn_gate" + tail):
             gate = self.mul(il, "ffn_gate" + tail, h)
-            sparsity = self.per_layer("activation_sparsity_scale", il, 0.0) if self.arch == "gemma3n" else 0.0
-            if sparsity:
+            sparsity = self.per_layer("activation_sparsity_scale", il, -math.inf) if self.arch == "gemma3n" else -math.inf
+            if sparsity > -math.inf:  # the quantile of nothing
                 cut = np.mean(gate, -1, keepdims=True) + np.std(gate, -1, keepdims=True) * float(sparsity)
                 gate = np.maximum(gate - cut, 0)
             mid = self.act(gate) * up
@@ -630,7 +630,7 @@ class Model:
 
         def as_loud_as(y, x):
             return y * np.sqrt(np.mean(x * x, -1, keepdims=True)) / \
-                np.maximum(np.sqrt(np.mean(y * y, -1, keepdims=True)), 1e-5)
+                np.sqrt(np.maximum(np.mean(y * y, -1, keepdims=True), 1e-5))
         s = np.stack([x] + [as_loud_as(x @ w.T, x) for w in self.t["altup_proj.weight"]])
         for il in range(self.n_layer):
             def mode(y):

@@ -98,6 +98,11 @@ VOID(add_norm, (hn_backend * b, hn_buf *x, hn_buf *y, const float *w, int64_t n,
 VOID(scale, (hn_backend * b, hn_buf *x, float f, int64_t n), x, f, n)
 VOID(add, (hn_backend * b, hn_buf *x, const hn_buf *y, int64_t n), x, y, n)
 VOID(gather, (hn_backend * b, hn_buf *y, const hn_buf *x, int64_t n), y, x, n)
+VOID(loud, (hn_backend * b, hn_buf *y, const hn_buf *x, int64_t n, int64_t t), y, x, n, t)
+VOID(predict, (hn_backend * b, const hn_streams *s), s)
+VOID(correct, (hn_backend * b, const hn_streams *s), s)
+VOID(sparse_glu, (hn_backend * b, hn_act *o, hn_glu k, hn_buf *g, const hn_buf *u, int64_t n, int64_t t, float cut), o,
+     k, g, u, n, t, cut)
 VOID(matmul, (hn_backend * b, hn_act *a, const hn_product *p, int n), a, p, n)
 VOID(glu, (hn_backend * b, hn_act *o, hn_act *a, hn_glu k, const hn_weight *g, const hn_weight *u), o, a, k, g, u)
 VOID(route, (hn_backend * b, hn_buf *p, hn_act *a, const hn_route *r), p, a, r)
@@ -175,6 +180,10 @@ static const hn_backend_ops guard_ops = {
     .scale = g_scale,
     .add = g_add,
     .gather = g_gather,
+    .loud = g_loud,
+    .predict = g_predict,
+    .correct = g_correct,
+    .sparse_glu = g_sparse_glu,
     .matmul = g_matmul,
     .glu = g_glu,
     .route = g_route,

@@ -10,11 +10,6 @@
 
 enum { PAGE = 64, N_VECTOR = 52 };
 
-/* Not run yet: refused by name. */
-static const char *const later[] = {
-    "gemma3n",
-};
-
 /* ---- comparisons ------------------------------------------------------------------------------------ */
 
 /* The farthest of all numbers that the vector has. */
@@ -250,39 +245,23 @@ static void check_case(const vector *v)
     hone_model_close(model);
 }
 
-static bool is_later(const char *name)
-{
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (!strcmp(later[i], name)) return true;
-    return false;
-}
-
 static void families_are_their_vectors(void **state)
 {
     struct dirent **files;
-    int n = scandir(FOLDER, &files, NULL, alphasort), n_run = 0, n_later = 0;
+    int n = scandir(FOLDER, &files, NULL, alphasort), n_run = 0;
     const char *only = getenv("HONE_TEST_FAMILY");
     assert_true(n > 0);
     for (int i = 0; i < n; i++) {
         if (strstr(files[i]->d_name, ".json") && (!only || !strncmp(files[i]->d_name, only, strlen(only)))) {
             vector v = load(files[i]->d_name);
-            if (is_later(v.name)) {
-                hone_error err = { 0 };
-                hone_model *model;
-                save_without(&v, tm_path("family.gguf"), NULL);
-                assert_int_equal(hone_model_open(&model, tm_path("family.gguf"), NULL, &err), HONE_E_UNSUPPORTED);
-                n_later++;
-            } else {
-                check_case(&v);
-                n_run++;
-            }
+            check_case(&v);
+            n_run++;
             json_decref(v.j);
         }
         free(files[i]);
     }
     free(files);
-    print_message("%d run, %d not yet\n", n_run, n_later);
-    if (!only) assert_int_equal(n_run + n_later, N_VECTOR);
+    if (!only) assert_int_equal(n_run, N_VECTOR);
 }
 
 /* Each key that a vector's file has is wanted, or has a value that files without it mean: never another crash, never
@@ -295,7 +274,7 @@ static void missing_keys_are_told_or_mean_what_they_said(void **state)
         if (strstr(files[i]->d_name, ".json")) {
             vector v = load(files[i]->d_name);
             const json_t *kv = json_object_get(v.j, "kv");
-            for (size_t k = 0; k < json_array_size(kv) && !is_later(v.name); k++) {
+            for (size_t k = 0; k < json_array_size(kv); k++) {
                 const char *key = json_string_value(json_array_get(json_array_get(kv, k), 0));
                 hone_error err = { 0 };
                 hone_model *model;
