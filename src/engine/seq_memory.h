@@ -115,7 +115,7 @@ static inline void hn_memory_note(hn_seq_memory *m, int32_t seq, int32_t pos, in
 /* Lengths are now what they are: what lies beyond, or behind a window, is let go. */
 void hn_memory_commit(hn_seq_memory *m);
 /* As before the call; ran: what was written in place is lost, and a state of which there is no copy goes back to its
- * furthest checkpoint, else to nothing. */
+ * furthest checkpoint, else to nothing; a page that two of its sequences shared may stay two. */
 void hn_memory_undo(hn_seq_memory *m, bool ran);
 
 /* ---- whole sequences: tables and counts alone ------------------------------------------------------ */
