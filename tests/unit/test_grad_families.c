@@ -1,6 +1,6 @@
 /* Gradients of every dense family, on the published vectors' models (tests/golden/families): training's logits are
- * theirs; each tensor's gradient, whole and by adapter, is what the loss says when parts of the tensor move along it; the
- * same bits with any threads, level, and with only inputs kept. Families without gradients are refused by name.
+ * theirs; each tensor's gradient, whole and by adapter, is what the loss says when parts of the tensor move along it;
+ * the same bits with any threads, level, and with only inputs kept. Families without gradients are refused by name.
  * tests/dev/check_grad_families.py holds every element against PyTorch. */
 #include "family_vectors.h"
 #include "train/train.h"
