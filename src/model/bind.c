@@ -118,39 +118,22 @@ static const hn_gguf_tensor *tensor_of(const hone_model *m, const char *name, in
     return hn_gguf_find_tensor(m->file, full);
 }
 
-/* Rows that are dealt in n groups, each with a share of every part, one part after the other. */
-static hone_status undeal(hone_model *m, const hn_slot *s, hn_weight *w, const hn_layer_plan *p, hone_error *err)
-{
-    int64_t n = hn_dim_value(&m->hp, p, s->dealt), share = w->n_out / n, before = 0;
-    char *to = hn_arena_alloc(m->arena, (size_t)w->n_out * w->row_bytes);
-    if (!to) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows of %s", m->path, s->name);
-    for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
-        int64_t rows = hn_dim_value(&m->hp, p, s->part[i]) / n;
-        for (int64_t g = 0; g < n; g++)
-            memcpy(to + (size_t)(before * n + g * rows) * w->row_bytes,
-                   (const char *)w->data + (size_t)(g * share + before) * w->row_bytes, (size_t)rows * w->row_bytes);
-        before += rows;
-    }
-    w->data = to;
-    w->packed = NULL;
-    return HONE_OK;
-}
-
 static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
                                int32_t il, hone_error *err)
 {
     hn_weight *first = (hn_weight *)(void *)(base + s->field), w = { .bias = first->bias };
     int64_t n_out = 1, row = 0;
     for (int i = 1; i < 4 && s->ne[i]; i++) n_out *= hn_dim_value(&m->hp, p, s->ne[i]);
-    hone_status st = bind_matrix(m, &w, name, HN_BOUND_MATRIX, hn_dim_value(&m->hp, p, s->ne[0]), n_out,
-                                 s->kind == HN_SLOT_ROWS, s->when != HN_NEEDED, err);
+    hone_status st =
+        bind_matrix(m, &w, name, s->dealt ? HN_BOUND_COPIED : HN_BOUND_MATRIX, hn_dim_value(&m->hp, p, s->ne[0]), n_out,
+                    s->kind == HN_SLOT_ROWS, s->when != HN_NEEDED, err);
     if (st != HONE_OK || (!w.data && s->when != HN_TIED)) return st;
     if (!w.data) w = m->token_embd;
     w.layer = il;
     w.role = s->role;
     w.cut = s->cut;
     if (!s->part[0]) *first = w;
-    if (s->dealt && (st = undeal(m, s, &w, p, err)) != HONE_OK) return st;
+    if (s->dealt && (st = hn_undeal(m, s, &w, p, err)) != HONE_OK) return st;
     for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
         size_t field = s->field + (size_t)i * hn_slot_stride(s);
         const hn_slot *own = il < 0 ? s : hn_family_field(m->arch, field);
@@ -162,6 +145,23 @@ static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name
         row += n;
     }
     return HONE_OK;
+}
+
+static hone_status slot_kv_b(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
+                             int32_t il, hone_error *err)
+{
+    hn_weight w = { 0 }, *to[2];
+    for (int i = 0; i < 2; i++) to[i] = (hn_weight *)(void *)(base + s->field + (size_t)i * sizeof w);
+    hone_status st = bind_matrix(m, &w, name, HN_BOUND_COPIED, hn_dim_value(&m->hp, p, s->ne[0]),
+                                 hn_dim_value(&m->hp, p, s->ne[1]), false, false, err);
+    if (st == HONE_OK) st = hn_split_kv_b(m, to[0], to[1], &w, p, err);
+    for (int i = 0; st == HONE_OK && i < 2; i++) {
+        const hn_slot *own = hn_family_field(m->arch, s->field + (size_t)i * sizeof w);
+        to[i]->layer = il;
+        to[i]->role = own->role;
+        to[i]->cut = own->cut;
+    }
+    return st;
 }
 
 /* ---- experts ---------------------------------------------------------------------------------------- */
@@ -310,11 +310,15 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
         full_name(name, s->name, il);
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s is missing, though %s is there", m->path, with, name);
     }
-    if (s->without && tensor_of(m, s->without, il)) return HONE_OK;
+    if (s->without && tensor_of(m, s->without, il)) {
+        if (t && s->kind == HN_SLOT_KV_B) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED; /* both */
+        return HONE_OK;
+    }
     if (!t && s->instead && tensor_of(m, s->instead, il)) return HONE_OK;
     full_name(name, s->name, il);
     if (s->kind == HN_SLOT_EXPERTS) return slot_experts(m, s, name, base, p, il, err);
     if (s->kind == HN_SLOT_EXPERT_BIAS) return slot_expert_bias(m, s, name, base, p, err);
+    if (s->kind == HN_SLOT_KV_B) return slot_kv_b(m, s, name, base, p, il, err);
     if (s->kind == HN_SLOT_TAPS) return slot_taps(m, s, name, base, p, err);
     return hn_slot_is_matrix(s) ? slot_matrix(m, s, name, base, p, il, err) : slot_vector(m, s, name, base, p, err);
 }

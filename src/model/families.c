@@ -348,6 +348,10 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_LAUREL: return hp->rank_laurel;
     case HN_DIM_PLE: return hp->n_ple;
     case HN_DIM_PLE_ALL: return (int64_t)hp->n_layer * hp->n_ple;
+    case HN_DIM_GDN_KEYS: return (int64_t)hp->ssm_group * hp->ssm_state;
+    case HN_DIM_GDN_IN: return 2 * ((int64_t)hp->ssm_inner + (int64_t)hp->ssm_group * hp->ssm_state);
+    case HN_DIM_KV_B: return (int64_t)p->n_head * (hp->d_nope + hp->d_value);
+    case HN_DIM_Q_GATE_KV: return 2 * (int64_t)p->n_head * p->d_k + (int64_t)p->n_head_kv * (p->d_k + p->d_v);
     case HN_DIM_DECAY: return hp->rank_decay;
     case HN_DIM_ICLR: return hp->rank_iclr;
     case HN_DIM_VALUE: return hp->rank_value;

@@ -187,10 +187,14 @@ static void kimi_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
     {                                                                                                  \
         .name = gguf, .field = OF(conv_w), .kind = HN_SLOT_TAPS, .ne = { HN_DIM_TAPS, n }, __VA_ARGS__ \
     }
-#define QKV_ONLY(q_turn, k_turn, q_rows)                                                                     \
-    LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, q_rows, .hf = "self_attn.q_proj", .turn = q_turn, IN_ATTN),   \
-        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .hf = "self_attn.k_proj", .turn = k_turn, IN_ATTN), \
-        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .hf = "self_attn.v_proj", IN_ATTN),                 \
+/* rows of all: queries, maybe with gates, keys, values */
+#define QKV_ONLY(q_turn, k_turn, q_rows, all_rows)                                                                     \
+    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, all_rows, MAY, .part = { q_rows, K, V }, IN_ATTN),                    \
+        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, q_rows, .without = FUSED, .hf = "self_attn.q_proj", .turn = q_turn, \
+               IN_ATTN),                                                                                               \
+        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .without = FUSED, .hf = "self_attn.k_proj", .turn = k_turn,   \
+               IN_ATTN),                                                                                               \
+        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .without = FUSED, .hf = "self_attn.v_proj", IN_ATTN),         \
         LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj", IN_ATTN)
 #define QK_NORMS                                                  \
     NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, NULL, IN_ATTN), \
@@ -229,7 +233,7 @@ const hn_family hn_family_mamba2 = HYBRID("mamba2", HN_MAMBA2, mamba2_hparams, m
 /* the norm's name has no suffix */
 static const hn_slot falcon_layer[] = {
     ATTN_NORM,
-    QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q),
+    QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV),
     MAMBA2(HN_OPTIONAL),
     VECTOR("ffn_norm", OF(ffn_norm), E, .without = "ffn_norm.weight"),
     VECTOR("ffn_norm.weight", OF(ffn_norm), E, .with = "ffn_norm.weight"),
@@ -239,9 +243,10 @@ static const hn_slot falcon_layer[] = {
 const hn_family hn_family_falcon_h1 = HYBRID("falcon-h1", HN_FALCON_H1, mamba2_hparams, falcon_plan, hn_plain_outer,
                                              falcon_layer, .neox = true, .reads = HN_READS_LAYERS);
 
-#define NEMOTRON_HALVES                                                           \
-    NORM("attn_norm", attn_norm, E, NULL, .mixers = ~HN_PLAN_BIT(HN_MIXER_NONE)), \
-        NORM("attn_norm", ffn_norm, E, NULL, IN(NONE)), QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q), MAMBA2(HN_NEEDED)
+#define NEMOTRON_HALVES                                                                                      \
+    NORM("attn_norm", attn_norm, E, NULL, .mixers = ~HN_PLAN_BIT(HN_MIXER_NONE)),                            \
+        NORM("attn_norm", ffn_norm, E, NULL, IN(NONE)), QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV), \
+        MAMBA2(HN_NEEDED)
 static const hn_slot nemotron_layer[] = {
     NEMOTRON_HALVES,
     LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, IN(NONE)),
@@ -269,7 +274,7 @@ const hn_family hn_family_nemotron_h_moe =
 
 static const hn_slot granite_layer[] = {
     ATTN_NORM,
-    QKV_ONLY(HN_TURN_Q, HN_TURN_K, Q),
+    QKV_ONLY(HN_TURN_Q, HN_TURN_K, Q, HN_DIM_QKV),
     MAMBA2(HN_NEEDED),
     FFN_NORM,
     DENSE_GLU,
@@ -293,13 +298,13 @@ static const hn_slot lfm2_outer[] = {
     { 0 },
 };
 static const hn_slot lfm2_layer[] = {
-    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q), QK_NORMS, SHORTCONV, FFN_NORM, DENSE_GLU, { 0 },
+    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV), QK_NORMS, SHORTCONV, FFN_NORM, DENSE_GLU, { 0 },
 };
 const hn_family hn_family_lfm2 = HYBRID("lfm2", HN_LFM2, lfm2_hparams, lfm2_plan, lfm2_outer, lfm2_layer, .neox = true,
                                         .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH);
 
 static const hn_slot lfm2moe_layer[] = {
-    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q),
+    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV),
     QK_NORMS,  SHORTCONV,
     FFN_NORM,  DENSE_GLU,
     ROUTER,    CHOICE_BIAS,
@@ -312,10 +317,15 @@ const hn_family hn_family_lfm2moe =
 
 /* ---- the gated delta rule --------------------------------------------------------------------------------------- */
 
+/* in the first layout, of qwen3next: queries, keys, values and gates of each head of keys */
+#define FIRST_IN "ssm_in.weight"
 #define GDN_BOTH                                                                                                    \
-    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, HN_DIM_Q_GATE), QK_NORMS,                                       \
-        LINEAR("attn_qkv", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_CONV, IN(GDN)),                                   \
-        LINEAR("attn_gate", gdn_gate, GDN_GATE, WHOLE, E, HN_DIM_SSM_INNER, IN(GDN)),                               \
+    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, HN_DIM_Q_GATE, HN_DIM_Q_GATE_KV), QK_NORMS,                     \
+        LINEAR("ssm_in", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_IN, IN(GDN), .with = FIRST_IN,                      \
+               .part = { HN_DIM_GDN_CONV, HN_DIM_SSM_INNER }, .dealt = HN_DIM_SSM_GROUPS,                           \
+               .deal = { HN_DIM_GDN_KEYS, HN_DIM_GDN_KEYS, HN_DIM_SSM_INNER, HN_DIM_SSM_INNER }),                   \
+        LINEAR("attn_qkv", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_CONV, IN(GDN), .without = FIRST_IN),              \
+        LINEAR("attn_gate", gdn_gate, GDN_GATE, WHOLE, E, HN_DIM_SSM_INNER, IN(GDN), .without = FIRST_IN),          \
         TAPS("ssm_conv1d.weight", HN_DIM_GDN_CONV, IN(GDN)), VECTOR("ssm_a", OF(ssm_a), HN_DIM_SSM_HEADS, IN(GDN)), \
         VECTOR("ssm_norm.weight", OF(ssm_norm), HN_DIM_SSM_STATE, IN(GDN)),                                         \
         LINEAR("ssm_out", ssm_out, SSM_OUT, ROWS, HN_DIM_SSM_INNER, E, IN(GDN)),                                    \

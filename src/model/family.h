@@ -188,7 +188,11 @@ typedef enum hn_dim {
     HN_DIM_SSM_GROUPS,
     HN_DIM_SSM_GROUP_WIDTH,
     HN_DIM_GDN_CONV, /* queries, keys and values */
-    HN_DIM_PLE,      /* of a layer, of all */
+    HN_DIM_GDN_IN,   /* and gates */
+    HN_DIM_GDN_KEYS,
+    HN_DIM_KV_B,      /* n_head·(d_nope + d_value) */
+    HN_DIM_Q_GATE_KV, /* of all heads: queries and gates, keys, values */
+    HN_DIM_PLE,       /* of a layer, of all */
     HN_DIM_PLE_ALL,
     HN_DIM_STREAMS, /* their number, and its square */
     HN_DIM_STREAMS2,
@@ -197,15 +201,16 @@ typedef enum hn_dim {
 
 typedef enum hn_slot_kind {
     HN_SLOT_MATRIX = 0,
-    HN_SLOT_ROWS,       /* a matrix whose rows may be in any dimensions */
-    HN_SLOT_VECTOR,     /* f32, as are the next four */
-    HN_SLOT_VALUES,     /* rows in any dimensions */
-    HN_SLOT_OVER_ROOT,  /* a vector of n, over √n */
-    HN_SLOT_OVER_N,     /* over n */
-    HN_SLOT_CHANNELS,   /* a value for each channel, flat or in rows of heads */
-    HN_SLOT_TAPS,       /* rows {taps, channels} of a convolution, turned round: [taps][channels] */
-    HN_SLOT_EXPERTS,    /* hn_experts: a matrix of each, in one tensor or in one each (`each`) */
-    HN_SLOT_EXPERT_BIAS /* values of each, of hn_experts bound before */
+    HN_SLOT_ROWS,        /* a matrix whose rows may be in any dimensions */
+    HN_SLOT_VECTOR,      /* f32, as are the next four */
+    HN_SLOT_VALUES,      /* rows in any dimensions */
+    HN_SLOT_OVER_ROOT,   /* a vector of n, over √n */
+    HN_SLOT_OVER_N,      /* over n */
+    HN_SLOT_CHANNELS,    /* a value for each channel, flat or in rows of heads */
+    HN_SLOT_TAPS,        /* rows {taps, channels} of a convolution, turned round: [taps][channels] */
+    HN_SLOT_EXPERTS,     /* hn_experts: a matrix of each, in one tensor or in one each (`each`) */
+    HN_SLOT_EXPERT_BIAS, /* values of each, of hn_experts bound before */
+    HN_SLOT_KV_B         /* k_b and v_b in one, from `field` on: copied (recut.c) */
 } hn_slot_kind;
 
 typedef enum hn_presence {
@@ -264,9 +269,10 @@ typedef struct hn_slot {
     uint32_t mixers;            /* only layers have it whose mixer is in the set; 0: all */
     int32_t from_layer;         /* what layers below it have of it serves nobody */
     hn_turn turn;
-    hn_dim dealt;     /* rows come in so many groups, with a share of each part: they are copied, each part together */
-    int8_t together;  /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
-    const char *each; /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
+    hn_dim dealt; /* rows come in so many groups, with a share of each part: they are copied, each part together */
+    hn_dim deal[HN_MAX_PART]; /* those parts, where they are not the fields' */
+    int8_t together;          /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
+    const char *each;         /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
     hn_layers layers;
 } hn_slot;
 

@@ -322,6 +322,16 @@ static hone_status temperature_hparams(hone_model *m, hone_error *err)
     return st;
 }
 
+static bool has_kv_b(const hone_model *m)
+{
+    char name[64];
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        snprintf(name, sizeof name, "blk.%d.attn_kv_b.weight", (int)il);
+        if (hn_gguf_find_tensor(m->file, name)) return true;
+    }
+    return false;
+}
+
 /* Latent attention's numbers. Its scores are scaled by the width of the heads that were compressed, and, where YaRN
  * stretches positions, by the square of a magnitude: the file has a tenth of mscale_all_dim (DeepSeek-V2, 2024). */
 static hone_status latent_hparams(hone_model *m, hone_error *err)
@@ -334,12 +344,17 @@ static hone_status latent_hparams(hone_model *m, hone_error *err)
     hone_status st;
     if ((st = hn_get_int(m, "attention.q_lora_rank", 0, HN_MAX_EMBD, 0, &hp->rank_q, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "attention.kv_lora_rank", 1, 65536, -1, &hp->rank_kv, err)) != HONE_OK) return st;
-    if ((st = hn_get_int(m, "attention.key_length_mla", 1, 65536, -1, &d, err)) != HONE_OK) return st;
-    if ((st = hn_get_int(m, "attention.value_length_mla", 1, 65536, -1, &hp->d_value, err)) != HONE_OK) return st;
+    /* the first converters wrote no others than these: keys and values as their one matrix makes them */
+    bool first = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.key_length_mla")) < 0 && has_kv_b(m);
+    st = hn_get_int(m, first ? "attention.key_length" : "attention.key_length_mla", 1, 65536, -1, &d, err);
+    if (st != HONE_OK) return st;
+    st =
+        hn_get_int(m, first ? "attention.value_length" : "attention.value_length_mla", 1, 65536, -1, &hp->d_value, err);
+    if (st != HONE_OK) return st;
     if ((st = hn_get_int(m, "rope.dimension_count", 2, 65536, -1, &hp->d_rope, err)) != HONE_OK) return st;
     if (hp->d_rope >= d)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected less than attention.key_length_mla = %d", m->path,
-                       hn_arch_key(m, key, "rope.dimension_count"), hp->d_rope, d);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected less than attention.key_length%s = %d", m->path,
+                       hn_arch_key(m, key, "rope.dimension_count"), hp->d_rope, first ? "" : "_mla", d);
     hp->d_nope = d - hp->d_rope;
     hp->n_head_kv = 1;
     hp->head_dim = hp->rank_kv + hp->d_rope;

@@ -95,8 +95,9 @@ static const known_key known[] = {
     READS("nextn_predict_layers", NEXTN),
     READS("attention.head_count", ATTN),
     READS("attention.head_count_kv", ATTN),
-    READS("attention.key_length", ATTN & ~LATENT),
-    READS("attention.value_length", ATTN & ~LATENT),
+    READS("attention.key_length",
+          ATTN), /* LATENT: of files of the first layout; else of rows as llama.cpp keeps them */
+    READS("attention.value_length", ATTN),
     READS("attention.layer_norm_rms_epsilon", ATTN & ~LAYER_NORM),
     READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM),
     READS("attention.sliding_window", ATTN), /* hone_model_info.n_window */
@@ -178,8 +179,8 @@ static const known_key known[] = {
     IDLE("attention.layer_norm_rms_epsilon", RWKV | LAYER_NORM), /* and this one LayerNorm */
     IDLE("attention.head_count", RWKV),                          /* a placeholder: wkv.head_size says it */
     IDLE("attention.head_count_kv", RWKV),
-    IDLE("attention.key_length", RWKV | LATENT), /* LATENT: of rows as llama.cpp keeps them, which the ranks say */
-    IDLE("attention.value_length", RWKV | LATENT),
+    IDLE("attention.key_length", RWKV),
+    IDLE("attention.value_length", RWKV),
     IDLE("rope.dimension_count", RWKV),
     IDLE("rope.freq_base", RWKV),     /* nothing turns */
     IDLE("expert_shared_count", ALL), /* one matrix of them all, whose width says it */

@@ -90,6 +90,11 @@ static hone_status find_base(const hone_model *m, int64_t *out, hone_str base, c
         return HN_FAIL(err, HONE_E_FORMAT, "%s: adapts tensor %s, which %s does not have: wrong base model?", file,
                        HN_ESC(base.ptr, base.len), m->path);
     *out = t - hn_gguf_tensor_at(m->file, 0);
+    if (m->bound[*out] == HN_BOUND_COPIED)
+        return HN_FAIL(
+            err, HONE_E_UNSUPPORTED,
+            "%s: adapts tensor %s, whose rows %s models take in another order; hone has no adapters of these", file,
+            name, m->arch->name);
     finding f = { .t = t };
     hn_each_weight(m, find_weight, &f);
     if (m->bound[*out] != HN_BOUND_MATRIX || t->ne[2] != 1 || t->ne[3] != 1 || !f.found)

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-enum { HN_BOUND_NOT = 0, HN_BOUND_VECTOR, HN_BOUND_MATRIX, HN_BOUND_EXPERTS, HN_BOUND_UNUSED };
+enum { HN_BOUND_NOT = 0, HN_BOUND_VECTOR, HN_BOUND_MATRIX, HN_BOUND_EXPERTS, HN_BOUND_UNUSED, HN_BOUND_COPIED };
 
 struct hone_model {
     hn_gguf *file;

@@ -844,9 +844,19 @@ def layouts(d):
         names += ["gate_up_exps"] + (["each_expert"] if not layers_of(t, "ffn_gate_exps.bias") else [])
     if layers_of(t, "attn_v.weight") and not layers_of(t, "ssm_f_a.weight"):
         names.append("qkv")
-    if layers_of(t, "attn_k_b.weight") and d.arch != "kimi-linear":
-        names.append("kv_b")
+    if layers_of(t, "attn_k_b.weight"):
+        names += ["kv_b", "kv_b_keys", "kv_b_too"]
+    if d.arch == "qwen3next" and layers_of(t, "ssm_ba.weight"):
+        names.append("ssm_in")
     return names
+
+
+def first_in(d, t, b):
+    """qwen3next's first layout: of each head of keys its queries, keys, values and gates."""
+    hk, size = d.keys[d.arch + ".ssm.group_count"], d.keys[d.arch + ".ssm.state_size"]
+    q, k, v = np.split(t.pop(b + "attn_qkv.weight"), [hk * size, 2 * hk * size])
+    parts = [x.reshape(hk, -1, x.shape[-1]) for x in (q, k, v, t.pop(b + "attn_gate.weight"))]
+    t[b + "ssm_in.weight"] = np.concatenate(parts, 1).reshape(-1, q.shape[-1])
 
 
 def written(d, name):
@@ -871,13 +881,20 @@ def rewritten(d, name, keys, t):
             fuse(t, b, ("attn_q", "attn_k", "attn_v"), "attn_qkv", 0)
         if name == "gate_up" and b + "ffn_gate.weight" in t:
             fuse(t, b, ("ffn_gate", "ffn_up"), "ffn_up", 0)
-        if name == "kv_b" and b + "attn_k_b.weight" in t:
+        if name == "ssm_in" and b + "ssm_ba.weight" in t:
+            first_in(d, t, b)
+        if name.startswith("kv_b") and b + "attn_k_b.weight" in t:
             k_b, v_b = t.pop(b + "attn_k_b.weight"), t.pop(b + "attn_v_b.weight")
             rows = np.concatenate([np.transpose(k_b, (0, 2, 1)), v_b], 1)
             t[b + "attn_kv_b.weight"] = rows.reshape(-1, rows.shape[-1])
+            if name == "kv_b_too":  # both, of which one is not read
+                t[b + "attn_k_b.weight"] = k_b.reshape(-1, k_b.shape[-1])
+                t[b + "attn_v_b.weight"] = v_b.reshape(-1, v_b.shape[-1])
     if name == "kv_b":
         a = d.arch + ".attention."
-        keys[a + "head_count_kv"] = keys[a + "head_count"]
+        n_kv = keys[a + "head_count_kv"]
+        keys[a + "head_count_kv"] = [n and keys[a + "head_count"] for n in n_kv] if isinstance(n_kv, list) else \
+            keys[a + "head_count"]
         for part in ("key_length", "value_length"):
             keys[a + part] = keys.pop(a + part + "_mla")
     return keys, t

@@ -434,7 +434,7 @@ static void of_vector(const char *file, long seed)
         json_decref(v.j);
         return;
     }
-    layout how = (layout)draw(LAYOUTS);
+    layout how = (layout)draw(DRAFT + 1); /* in others types would differ */
     save_as(&v, path, NULL, how == AS_IS || has_layout(&v, how) ? how : AS_IS);
     episode(alone, path);
     json_decref(v.j);

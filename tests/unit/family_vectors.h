@@ -94,12 +94,16 @@ static inline float *values_of(const vector *v, const json_t *t, uint64_t ne[4],
 
 static inline bool starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
 
-/* How a file is written: experts in one tensor or one each; a block that drafts behind the layers. */
+/* How a file is written: experts in one tensor or one each; a block that drafts behind the layers; and what other
+ * converters write: q, k and v in one, what qwen3next makes of a token in one, deepseek2's keys and values in one. */
 typedef enum layout {
     AS_IS = 0,
     FUSED,
     ONE_EACH,
     DRAFT,
+    QKV,
+    SSM_IN,
+    KV_B,
     LAYOUTS,
     NO_HEAD_NORMS,
     HEAD_NORMS_OF_ONE,
@@ -202,6 +206,103 @@ static inline uint64_t put_draft(const vector *v, bb *file, bb *data, const char
     return 2;
 }
 
+/* Rows of so many tensors of a layer, one below the other; rows: how many of each. */
+static inline float *rows_of(const vector *v, const char *block, const char *const *stems, uint64_t *rows,
+                             uint64_t *n_in)
+{
+    char name[96];
+    uint64_t total = 0;
+    float *all = NULL;
+    const json_t *ts = json_object_get(v->j, "tensors");
+    for (int p = 0; stems[p]; p++) {
+        const json_t *t = NULL;
+        uint64_t ne[4];
+        uint32_t n_dim;
+        snprintf(name, sizeof name, "%s%s.weight", block, stems[p]);
+        for (size_t i = 0; i < json_array_size(ts); i++)
+            if (!strcmp(json_string_value(json_array_get(json_array_get(ts, i), 0)), name)) t = json_array_get(ts, i);
+        if (!t) fail_msg("%s: no tensor %s", v->name, name);
+        float *f = values_of(v, t, ne, &n_dim);
+        *n_in = ne[0];
+        rows[p] = ne[1] * ne[2];
+        all = realloc(all, (total + rows[p]) * ne[0] * sizeof *all);
+        assert_non_null(all);
+        memcpy(all + total * ne[0], f, rows[p] * ne[0] * sizeof *f);
+        total += rows[p];
+        free(f);
+    }
+    return all;
+}
+
+/* The rows dealt to n groups: of each part (the last is followed by 0) its share, one after the other. */
+static inline uint64_t put_dealt(const vector *v, bb *file, bb *data, const char *block, const char *stem,
+                                 const float *rows, uint64_t n_in, const uint64_t *part, uint64_t n)
+{
+    char name[96];
+    uint64_t total = 0, at = 0;
+    for (int p = 0; part[p]; p++) total += part[p];
+    float *f = malloc(total * n_in * sizeof *f);
+    assert_non_null(f);
+    for (uint64_t g = 0; g < n; g++)
+        for (uint64_t p = 0, first = 0; part[p]; first += part[p++]) {
+            uint64_t share = part[p] / n;
+            memcpy(f + at * n_in, rows + (first + g * share) * n_in, share * n_in * sizeof *f);
+            at += share;
+        }
+    snprintf(name, sizeof name, "%s%s.weight", block, stem);
+    put_tensor(v, file, data, name, 2, (uint64_t[4]){ n_in, total, 1, 1 }, f);
+    free(f);
+    return 1;
+}
+
+/* The matrix of keys and values of latent attention: keys of a head, turned round, then its values. */
+static inline uint64_t put_kv_b(const vector *v, bb *file, bb *data, const char *block)
+{
+    uint64_t part[3] = { 0 }, nope, rank, n = (uint64_t)number_of(v, "attention.head_count");
+    float *k = rows_of(v, block, (const char *const[]){ "attn_k_b", NULL }, part, &nope);
+    float *values = rows_of(v, block, (const char *const[]){ "attn_v_b", NULL }, part + 1, &rank);
+    float *all = malloc((n * nope + part[1]) * rank * sizeof *all);
+    assert_non_null(all);
+    for (uint64_t h = 0; h < n; h++)
+        for (uint64_t i = 0; i < nope; i++)
+            for (uint64_t c = 0; c < rank; c++) all[(h * nope + i) * rank + c] = k[(h * rank + c) * nope + i];
+    memcpy(all + n * nope * rank, values, part[1] * rank * sizeof *all);
+    part[0] = n * nope;
+    put_dealt(v, file, data, block, "attn_kv_b", all, rank, part, n);
+    free(k), free(values), free(all);
+    return 1;
+}
+
+/* What other converters write in place of the tensor, where it is one of those that are joined; −1: it is none. */
+static inline int64_t put_joined(const vector *v, bb *file, bb *data, const char *name, layout how)
+{
+    static const char *const joined[][4] = { [QKV] = { "attn_q", "attn_k", "attn_v" },
+                                             [SSM_IN] = { "attn_qkv", "attn_gate" },
+                                             [KV_B] = { "attn_k_b", "attn_v_b" } },
+                             *const whole[] = { [QKV] = "attn_qkv", [SSM_IN] = "ssm_in", [KV_B] = "attn_kv_b" };
+    char block[32], stem[64];
+    uint64_t part[5] = { 0 }, n_in, n = 1;
+    int at = 0;
+    if (how < QKV || how > KV_B || sscanf(name, "%16[^.].%8[0-9].%40[^.].weight", block, block + 8, stem) != 3)
+        return -1;
+    while (joined[how][at] && strcmp(joined[how][at], stem) != 0) at++;
+    if (!joined[how][at]) return -1;
+    if (at > 0) return 0; /* with the first of them */
+    snprintf(block, sizeof block, "%.*s", (int)(strstr(name, stem) - name), name);
+    if (how == KV_B) return (int64_t)put_kv_b(v, file, data, block);
+    float *rows = rows_of(v, block, joined[how], part, &n_in);
+    if (how == SSM_IN) { /* queries, keys, values, gates */
+        n = (uint64_t)number_of(v, "ssm.group_count");
+        uint64_t keys = n * (uint64_t)number_of(v, "ssm.state_size");
+        part[3] = part[1];
+        part[2] = part[0] - 2 * keys;
+        part[0] = part[1] = keys;
+    }
+    put_dealt(v, file, data, block, whole[how], rows, n_in, part, n);
+    free(rows);
+    return 1;
+}
+
 /* One tensor of the vector as the layout has it; how many that makes. */
 static inline uint64_t put_one(const vector *v, bb *file, bb *data, const json_t *t, layout how)
 {
@@ -211,6 +312,8 @@ static inline uint64_t put_one(const vector *v, bb *file, bb *data, const json_t
     if (how == FUSED && gate) return put_fused(v, file, data, t, tail);
     bool head_norm = strstr(name, "attn_q_norm") || strstr(name, "attn_k_norm");
     if (how == NO_HEAD_NORMS && head_norm) return 0;
+    int64_t joined = put_joined(v, file, data, name, how);
+    if (joined >= 0) return (uint64_t)joined;
     uint64_t ne[4], n = 1;
     uint32_t n_dim;
     float *f = values_of(v, t, ne, &n_dim);
@@ -225,13 +328,17 @@ static inline uint64_t put_one(const vector *v, bb *file, bb *data, const json_t
 /* One key as the layout has it; how many that makes. */
 static inline uint64_t put_key(const vector *v, bb *b, const json_t *kv, layout how)
 {
-    const char *key = json_string_value(json_array_get(kv, 0)), *count = strstr(key, ".block_count");
+    const char *key = json_string_value(json_array_get(kv, 0)), *tail = strrchr(key, '.');
     char own[96];
-    uint32_t n_block = (uint32_t)json_integer_value(json_array_get(kv, 2)) + 1;
+    int64_t x = -1;
+    if (how == KV_B && strstr(tail, "_length_mla")) return 0;
+    if (how == KV_B && !strcmp(tail, ".key_length")) x = number_of(v, "attention.key_length_mla");
+    if (how == KV_B && !strcmp(tail, ".value_length")) x = number_of(v, "attention.value_length_mla");
+    if (how == DRAFT && !strcmp(tail, ".block_count")) x = number_of(v, "block_count") + 1;
     put_kv(b, kv, v->window);
-    if ((how != DRAFT && how != DRAFT_OF_NONE) || !count) return 1;
-    if (how == DRAFT) memcpy(b->p + b->n - sizeof n_block, &n_block, sizeof n_block);
-    snprintf(own, sizeof own, "%.*s.nextn_predict_layers", (int)(count - key), key);
+    if (x >= 0) memcpy(b->p + b->n - 4, &(uint32_t){ (uint32_t)x }, 4);
+    if ((how != DRAFT && how != DRAFT_OF_NONE) || strcmp(tail, ".block_count") != 0) return 1;
+    snprintf(own, sizeof own, "%.*s.nextn_predict_layers", (int)(tail - key), key);
     bb_kv_u32(b, own, 1);
     return 2;
 }
@@ -271,15 +378,25 @@ static inline bool has_tensor(const vector *v, const char *word)
     return false;
 }
 
+static inline bool is_one_of(const char *name, const char *const *list)
+{
+    for (; *list; list++)
+        if (!strcmp(name, *list)) return true;
+    return false;
+}
+
 /* Can the vector's file be written so? */
 static inline bool has_layout(const vector *v, layout how)
 {
-    static const char *const drafts[] = { "glm4moe", "deepseek2", "qwen3next", "qwen35", "qwen35moe" };
+    static const char *const drafts[] = { "glm4moe", "deepseek2", "qwen3next", "qwen35", "qwen35moe", NULL };
+    static const char *const hybrids[] = { "falcon-h1", "granitehybrid", "lfm2",      "lfm2moe", "nemotron_h",
+                                           "qwen35",    "qwen35moe",     "qwen3next", "gemma3",  NULL };
     const char *arch = json_string_value(json_object_get(v->j, "arch"));
-    if (how != DRAFT) return has_tensor(v, "ffn_gate_exps"); /* gate and up of experts are tensors of their own */
-    for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++)
-        if (!strcmp(arch, drafts[i])) return true;
-    return false;
+    if (how == DRAFT) return is_one_of(arch, drafts);
+    if (how == QKV) return is_one_of(arch, hybrids);
+    if (how == SSM_IN) return !strcmp(v->name, "qwen3next");
+    if (how == KV_B) return has_tensor(v, "attn_k_b");
+    return has_tensor(v, "ffn_gate_exps"); /* gate and up of experts are tensors of their own */
 }
 
 static inline vector load(const char *file)
