@@ -17,6 +17,8 @@ typedef struct term {
     bool accepts;    /* the empty text */
     bool boolean;    /* has K_AND or K_NOT in it: may hold no text although it is not HN_LANG_NONE */
     int8_t life;     /* 1: has a text, -1: has none, 0: not asked yet */
+    bool room_known, room_exact;
+    uint32_t room; /* hn_lang_room */
     uint16_t height; /* of what cuts() and derive() walk */
     uint32_t a, b, c; /* CAT: both; OR, AND: place and number in kids; NOT: one; REP: one, min, max; MOD: modulus, rest;
                          SET: place and number in ranges */
@@ -716,6 +718,85 @@ bool hn_lang_matches(hn_langs *l, hn_lang t, const char *utf8, size_t len)
         t = derive(l, t, (uint32_t)cp);
     }
     return !l->failed && l->t[t].accepts;
+}
+
+/* Does every character lead on from s? */
+static bool total(const hn_lang_state *s)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->range[i].lo != at) return false;
+        at = s->range[i].hi + 1;
+        if (at == SURROGATE_LO) at = SURROGATE_HI + 1;
+    }
+    return at == CP_MAX + 1;
+}
+
+static bool seen_before(const list *seen, hn_lang t)
+{
+    for (size_t i = 0; i < seen->n; i++)
+        if (seen->data[i] == t) return true;
+    return false;
+}
+
+/* Level by level, the states after 0, 1, 2 … characters; those of an earlier level are known to lead on. */
+static uint32_t find_room(hn_langs *l, hn_lang t, bool *exact)
+{
+    enum { LOOK_AT = 48 };
+    list seen = { 0 };
+    size_t begin = 0;
+    uint32_t room = 0;
+    bool fresh = true; /* all of this level is new */
+    put(l, &seen, t);
+    while (!l->failed) {
+        size_t end = seen.n, dead = 0;
+        bool open = true;
+        for (size_t i = begin; i < end && !l->failed; i++) {
+            const hn_lang_state *s = hn_lang_open(l, seen.data[i]);
+            if (!s) break;
+            open = open && total(s);
+            dead += s->n == 0;
+        }
+        if (!open) {
+            *exact = fresh && dead == end - begin;
+            break;
+        }
+        room++;
+        if (end > LOOK_AT) break;
+        fresh = true;
+        for (size_t i = begin; i < end && !l->failed; i++) {
+            const hn_lang_state *s = hn_lang_open(l, seen.data[i]);
+            for (uint32_t k = 0; s && k < s->n; k++) {
+                if (!seen_before(&seen, s->to[k])) put(l, &seen, s->to[k]);
+                else if (k == 0 || s->to[k] != s->to[k - 1]) fresh = false;
+            }
+        }
+        if (seen.n == end) { /* nothing new: so it goes on for ever */
+            room = HN_LANG_ENDLESS;
+            break;
+        }
+        begin = end;
+    }
+    drop(l, &seen);
+    return l->failed ? 0 : room;
+}
+
+uint32_t hn_lang_room(hn_langs *l, hn_lang t, bool *exact)
+{
+    *exact = false;
+    if (l->failed) return 0;
+    if (l->t[t].kind == K_REP && l->t[t].a == HN_LANG_ANY) { /* a length */
+        *exact = l->t[t].c != HN_LANG_ENDLESS;
+        return l->t[t].c;
+    }
+    if (!l->t[t].room_known) {
+        uint32_t room = find_room(l, t, exact);
+        l->t[t].room = room;
+        l->t[t].room_exact = *exact;
+        l->t[t].room_known = !l->failed;
+    }
+    *exact = l->t[t].room_exact;
+    return l->t[t].room;
 }
 
 hn_lang hn_lang_near(hn_langs *l, hn_lang id, uint32_t k)

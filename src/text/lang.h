@@ -88,6 +88,10 @@ static inline bool hn_lang_any(const hn_lang_state *s, uint32_t lo, uint32_t hi)
     return i < s->n && s->range[i].lo <= hi;
 }
 
+/* How many characters may follow whatever they are: HN_LANG_ENDLESS, any number; *exact: and no more than that. A lower
+ * bound where finding out would take long. */
+uint32_t hn_lang_room(hn_langs *l, hn_lang t, bool *exact);
+
 /* A term that texts of at most k characters cannot tell from t: long counters cut short. */
 hn_lang hn_lang_near(hn_langs *l, hn_lang t, uint32_t k);
 

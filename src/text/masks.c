@@ -1,15 +1,20 @@
 /* masks: which tokens may come next. The tree of the vocabulary is walked with each lexeme in progress, and where a
- * lexeme may end inside a token, with what its stack goes on with. Three things keep that cheap:
+ * lexeme may end inside a token, with what its stack goes on with. Two things keep that cheap:
  *   - what a lexeme alone allows is kept where the walk was long: bits of the tokens that stay inside it, and a tree of
  *     what the others have behind its end, which is all that must be walked with the stack of the moment;
- *   - that of a free JSON string is made once per vocabulary;
- *   - a string that is free but for a few beginnings (a key that must not be one of those declared) is that mask with
- *     these beginnings walked anew. */
+ *   - tokens that stay inside a free JSON string are known per vocabulary, by the characters they need. Where a string
+ *     goes on whatever comes (hn_lang_room), only tokens with a closing quote are walked, and very long ones. */
 #include "text/machine.h"
 
 #include <stdlib.h>
 
-enum { LONG_WALK = 1500, KEPT_BYTES = 16 << 20, NEARLY_FREE = 64, WALK_MAX = 1 << 26 };
+enum {
+    LONG_WALK = 1500,       /* nodes; longer ones are kept */
+    KEPT_BYTES = 16 << 20,  /* of masks per grammar */
+    WALK_MAX = 1 << 26,     /* nodes of one mask */
+    SUMS = 16,              /* characters up to which sums of bits are kept */
+    LONG_TOKEN = 16         /* characters; more of them have a tree of their own */
+};
 
 typedef struct hn_token_mask {
     uint64_t serial; /* of the vocabulary */
@@ -18,6 +23,17 @@ typedef struct hn_token_mask {
     size_t n_word;
     hn_token_tree tail; /* what tokens have behind its end */
 } hn_token_mask;
+
+/* What a free JSON string allows, of one vocabulary: t->plain. */
+struct hn_token_plain {
+    hn_token_mask *all;
+    uint64_t *sum[SUMS + 1]; /* [c]: tokens that stay inside and need at most c characters; the last: any number */
+    int32_t *by_count;       /* those of more than LONG_TOKEN characters, ascending … */
+    uint32_t n_long;
+    uint16_t *count_of;     /* … and how many each of them needs */
+    hn_token_tree long_ones; /* the same */
+    hn_token_tree closing;   /* tokens with the quote that ends the string */
+};
 
 typedef struct walk {
     hn_machine *m; /* NULL: stacks are not asked */
@@ -52,12 +68,6 @@ static inline void set_bit(walk *w, int32_t id)
 {
     size_t word = (size_t)id / 64;
     if (word < w->n_word) w->bits[word] |= (uint64_t)1 << (id & 63);
-}
-
-static inline void clear_bit(walk *w, int32_t id)
-{
-    size_t word = (size_t)id / 64;
-    if (word < w->n_word) w->bits[word] &= ~((uint64_t)1 << (id & 63));
 }
 
 static void follow(walk *w, uint32_t node, uint32_t cell);
@@ -128,8 +138,6 @@ static void mask_free(hn_token_mask *k)
     free(k);
 }
 
-void hn_token_mask_free(hn_token_mask *k) { mask_free(k); }
-
 /* What w collected, to keep. NULL: out of memory. */
 static hn_token_mask *mask_of(const walk *w, const hn_token_tree *t, hn_lexeme key)
 {
@@ -173,18 +181,99 @@ static hn_token_mask *mask_of(const walk *w, const hn_token_tree *t, hn_lexeme k
 
 static const hn_lexeme free_string = { HN_LANG_ALL, HN_QUOTED };
 
+void hn_token_plain_free(struct hn_token_plain *p)
+{
+    if (!p) return;
+    mask_free(p->all);
+    for (int i = 0; i <= SUMS; i++) free(p->sum[i]);
+    free(p->by_count);
+    free(p->count_of);
+    hn_token_tree_free(&p->long_ones);
+    hn_token_tree_free(&p->closing);
+    free(p);
+}
+
+/* Characters that a token needs inside a free string; UINT32_MAX: it holds the closing quote. */
+static uint32_t characters(const walk *w, hone_str piece)
+{
+    hn_lexeme x = free_string;
+    const hn_lang_state *s = hn_lang_open(w->l, HN_LANG_ALL);
+    uint32_t n = 0;
+    for (size_t i = 0; i < piece.len; i++) {
+        hn_lexeme_step(w->l, s, &x, (uint8_t)piece.ptr[i]);
+        if (hn_lexeme_closed(x)) return UINT32_MAX;
+        n += x.part == HN_QUOTED;
+    }
+    return n + (x.part != HN_QUOTED);
+}
+
+typedef struct sorted {
+    uint32_t count;
+    int32_t id;
+} sorted;
+
+static int by_count(const void *a, const void *b)
+{
+    const sorted *x = a, *y = b;
+    return x->count != y->count ? (x->count < y->count ? -1 : 1) : (x->id > y->id) - (x->id < y->id);
+}
+
+/* Tokens of the mask of the free string, sorted into what struct hn_token_plain has. */
+static hone_status sort_plain(walk *w, struct hn_token_plain *p, const hn_token_tree *t, hone_error *err)
+{
+    size_t n = w->ids.n, n_close = 0, n_long = 0, n_word = p->all->n_word;
+    hn_token_text *close = malloc((n + 1) * sizeof *close), *far = malloc((n + 1) * sizeof *far);
+    sorted *order = malloc((n + 1) * sizeof *order);
+    bool ok = close && far && order;
+    for (int i = 0; i <= SUMS; i++) ok = (p->sum[i] = calloc(n_word + 1, 8)) && ok;
+    for (size_t i = 0; i < n && ok; i++) {
+        int32_t id = (int32_t)w->ids.data[i];
+        hone_str piece = t->piece[id];
+        uint32_t c = characters(w, piece);
+        if (c == UINT32_MAX) {
+            close[n_close++] = (hn_token_text){ piece.ptr, (uint32_t)piece.len, id };
+            continue;
+        }
+        p->sum[c < SUMS ? c : SUMS][id / 64] |= (uint64_t)1 << id % 64;
+        if (c <= LONG_TOKEN) continue;
+        order[n_long] = (sorted){ c, id };
+        far[n_long++] = (hn_token_text){ piece.ptr, (uint32_t)piece.len, id };
+    }
+    for (int i = 1; i <= SUMS && ok; i++)
+        for (size_t k = 0; k < n_word; k++) p->sum[i][k] |= p->sum[i - 1][k];
+    if (n_long && ok) qsort(order, n_long, sizeof *order, by_count);
+    p->n_long = (uint32_t)n_long;
+    ok = ok && (p->by_count = malloc((n_long + 1) * sizeof *p->by_count)) &&
+         (p->count_of = malloc((n_long + 1) * sizeof *p->count_of));
+    for (size_t i = 0; i < n_long && ok; i++) {
+        p->by_count[i] = order[i].id;
+        p->count_of[i] = (uint16_t)order[i].count;
+    }
+    hone_status st = ok ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "mask of a vocabulary");
+    if (st == HONE_OK) st = hn_token_tree_make(&p->closing, close, n_close, err);
+    if (st == HONE_OK) st = hn_token_tree_make(&p->long_ones, far, n_long, err);
+    free(close);
+    free(far);
+    free(order);
+    return st;
+}
+
 hone_status hn_token_tree_plain(hn_token_tree *t, hone_error *err)
 {
     walk w = { .t = t, .l = hn_langs_new(1 << 20), .path = path_for(t), .collect = true };
-    if (w.l && w.path) {
-        walk_below(&w, 0, free_string, 0);
-        if (!w.failed) t->plain = mask_of(&w, t, free_string);
-    }
+    struct hn_token_plain *p = calloc(1, sizeof *p);
+    hone_status st = HONE_OK;
+    if (w.l && w.path && p) walk_below(&w, 0, free_string, 0);
+    if (!w.l || !w.path || !p || w.failed || !(p->all = mask_of(&w, t, free_string)))
+        st = HN_FAIL(err, HONE_E_NOMEM, "mask of a vocabulary");
+    if (st == HONE_OK) st = sort_plain(&w, p, t, err);
+    if (st == HONE_OK) t->plain = p;
+    else hn_token_plain_free(p);
     hn_langs_free(w.l);
     free(w.path);
     free(w.ids.data);
     free(w.ends.data);
-    return t->plain ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "mask of a vocabulary");
+    return st;
 }
 
 /* ---- of a state -------------------------------------------------------------------------------------- */
@@ -198,44 +287,45 @@ static void use(walk *w, const hn_token_mask *k, uint32_t cell)
     follow_tail(w, &k->tail, cell);
 }
 
-/* Do so many characters lead to the free string that its mask is nearly the answer? */
-static bool nearly_free(walk *w, hn_lexeme x)
-{
-    const hn_lang_state *s = x.part == HN_QUOTED && w->t->plain ? hn_lang_open(w->l, x.term) : NULL;
-    int n = 0;
-    for (int c = 0; s && c < 128; c++) n += s->ascii[c] == HN_LANG_ALL;
-    return n >= NEARLY_FREE;
-}
-
-static void clear_below(walk *w, uint32_t node, bool self)
+/* Walks part of the vocabulary. */
+static void walk_part(walk *w, const hn_token_tree *part, hn_item x)
 {
     const hn_token_tree *t = w->t;
-    for (uint32_t k = t->first[self ? node : node + 1]; k < t->first[t->end[node]]; k++) clear_bit(w, t->ids[k]);
+    if (part->n == 0) return;
+    w->t = part;
+    walk_below(w, 0, x.at, x.cell);
+    w->t = t;
 }
 
-/* w->bits holds the mask of the free string: what x does not allow goes, what ends x is walked. */
-static void differ(walk *w, hn_lexeme x, uint32_t cell)
+/* A string that goes on for a while whatever comes. False: it is another. */
+static bool roomy(walk *w, hn_item x)
 {
-    const hn_token_tree *t = w->t;
-    w->path[0] = x;
-    for (uint32_t i = 1; i < t->n && !w->failed;) {
-        hn_lexeme y = w->path[t->depth[i] - 1];
-        const hn_lang_state *s = hn_lang_open(w->l, y.term);
-        if (!s || !hn_lexeme_step(w->l, s, &y, t->byte[i])) {
-            clear_below(w, i, true);
-            i = t->end[i];
-        } else if (same(y, free_string)) {
-            i = t->end[i];
-        } else if (hn_lexeme_closed(y)) {
-            clear_below(w, i, false);
-            follow(w, i, cell);
-            i = t->end[i];
-        } else {
-            w->visited++;
-            w->path[t->depth[i]] = y;
-            i++;
+    struct hn_token_plain *p = w->t->plain;
+    bool exact;
+    if (x.at.part != HN_QUOTED || !p) return false;
+    uint32_t room = hn_lang_room(w->l, x.at.term, &exact);
+    if (room < LONG_TOKEN && !exact) return false;
+    const uint64_t *sum = p->sum[room < SUMS ? room : SUMS];
+    size_t n = p->all->n_word < w->n_word ? p->all->n_word : w->n_word;
+    if (room < SUMS || room == HN_LANG_ENDLESS) {
+        for (size_t i = 0; i < n; i++) w->bits[i] |= sum[i];
+    } else { /* all, and of the long ones those that fit */
+        uint64_t *own = malloc((n + 1) * 8);
+        if (!own) {
+            w->failed = true;
+            return true;
         }
+        memcpy(own, sum, n * 8);
+        for (uint32_t i = p->n_long; i-- > 0 && p->count_of[i] > room;) {
+            size_t id = (size_t)p->by_count[i];
+            if (id / 64 < n) own[id / 64] &= ~((uint64_t)1 << id % 64);
+        }
+        for (size_t i = 0; i < n; i++) w->bits[i] |= own[i];
+        free(own);
+        if (!exact) walk_part(w, &p->long_ones, x);
     }
+    walk_part(w, &p->closing, x);
+    return true;
 }
 
 static void keep(hn_machine *m, hn_token_mask *k)
@@ -259,7 +349,7 @@ static void mask_item(walk *w, hn_item x)
     hn_machine *m = w->m;
     x.at.term = hn_lang_near(w->l, x.at.term, w->t->max_depth);
     if (same(x.at, free_string) && w->t->plain) {
-        use(w, w->t->plain, x.cell);
+        use(w, w->t->plain->all, x.cell);
         return;
     }
     for (size_t i = 0; i < m->n_mask; i++)
@@ -267,20 +357,7 @@ static void mask_item(walk *w, hn_item x)
             use(w, m->mask[i], x.cell);
             return;
         }
-    if (nearly_free(w, x.at)) {
-        uint64_t *all = w->bits, *own = calloc(w->n_word + 1, 8);
-        if (!own) {
-            w->failed = true;
-            return;
-        }
-        w->bits = own;
-        use(w, w->t->plain, x.cell);
-        differ(w, x.at, x.cell);
-        for (size_t i = 0; i < w->n_word; i++) all[i] |= own[i];
-        w->bits = all;
-        free(own);
-        return;
-    }
+    if (roomy(w, x)) return;
     w->collect = true;
     w->ids.n = w->ends.n = 0;
     w->visited = 0;

@@ -79,7 +79,7 @@ void hn_token_tree_free(hn_token_tree *t)
     free(t->end);
     free(t->first);
     free(t->ids);
-    hn_token_mask_free(t->plain);
+    hn_token_plain_free(t->plain);
     free(t->piece);
     free(t->end_ids);
     *t = (hn_token_tree){ 0 };

@@ -18,7 +18,7 @@ typedef struct hn_token_tree {
     hone_str *piece;   /* [n_vocab] bytes of each token, borrowed; none: may not be used; NULL: of part of a tree */
     int32_t *end_ids;  /* tokens that end a text */
     int32_t n_end;
-    struct hn_token_mask *plain; /* masks.c: what a free JSON string allows; NULL in part of a tree */
+    struct hn_token_plain *plain; /* masks.c: what a free JSON string allows; NULL in part of a tree */
 } hn_token_tree;
 
 typedef struct hn_token_text {
@@ -33,6 +33,6 @@ void hn_token_tree_free(hn_token_tree *t);
 
 /* masks.c: makes t->plain; t->piece and t->n_vocab must be there. */
 hone_status hn_token_tree_plain(hn_token_tree *t, hone_error *err);
-void hn_token_mask_free(struct hn_token_mask *k); /* NULL allowed */
+void hn_token_plain_free(struct hn_token_plain *p); /* NULL allowed */
 
 #endif
