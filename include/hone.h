@@ -343,7 +343,8 @@ typedef enum hone_reply_end {
 
 /* How a template marks the parts of an answer and its end. Found out by rendering small conversations with it; constant
  * afterwards, shared between threads. Of p its template, variables and time are read; p->messages may be NULL. m must
- * outlive it; it may be NULL with p->chat_template, to look at a template: answers need a model. HONE_E_UNSUPPORTED, HONE_E_FORMAT: as hone_chat_render. */
+ * outlive it; it may be NULL with p->chat_template, to look at a template: answers need a model. HONE_E_UNSUPPORTED,
+ * HONE_E_FORMAT: as hone_chat_render. */
 typedef struct hone_chat_format hone_chat_format;
 HONE_API hone_status hone_chat_format_new(hone_chat_format **out, const hone_model *m, const hone_chat_params *p,
                                           hone_error *err);

@@ -44,7 +44,7 @@ typedef struct job {
     hone_chat_text rendered;  /* … what it continues, … */
     hone_reply *reply;        /* … and the answer; NULL: the text is shown as it is */
     hn_screen screen;
-    hn_text reasoning; /* for JSON */
+    hn_said reasoning; /* for JSON */
     hn_prompt prompt;
     uint64_t seed;
     int32_t limit;   /* -n */
@@ -290,7 +290,7 @@ static hone_status show_parts(job *j, const hone_reply_part *parts, size_t n, bo
         const hone_reply_part *p = &parts[i];
         if (p->part == HONE_PART_TEXT && !show(j, p->text, p->len))
             return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu bytes of text", j->text_len);
-        hone_status st = p->part == HONE_PART_REASONING ? hn_text_add(&j->reasoning, p->text, p->len, err) : HONE_OK;
+        hone_status st = p->part == HONE_PART_REASONING ? hn_said_add(&j->reasoning, p->text, p->len, err) : HONE_OK;
         if (st != HONE_OK) return st;
     }
     if (!hn_screen_show(&j->screen, parts, n)) *done = true;

@@ -35,7 +35,7 @@ hone_status hn_cli_chat_variables(const hn_cli *cli, const hone_model *m, const 
     return HONE_OK;
 }
 
-hone_status hn_text_add(hn_text *t, const char *s, size_t n, hone_error *err)
+hone_status hn_said_add(hn_said *t, const char *s, size_t n, hone_error *err)
 {
     if (n > t->cap - t->n) {
         size_t cap = (t->n + n) * 2;

@@ -29,11 +29,11 @@ bool hn_screen_show(hn_screen *s, const hone_reply_part *parts, size_t n); /* fa
 bool hn_screen_end(hn_screen *s);
 
 /* Growing text; zero-initialise, free p. No NUL behind it. */
-typedef struct hn_text {
+typedef struct hn_said {
     char *p;
     size_t n, cap;
-} hn_text;
-hone_status hn_text_add(hn_text *t, const char *s, size_t n, hone_error *err);
+} hn_said;
+hone_status hn_said_add(hn_said *t, const char *s, size_t n, hone_error *err);
 
 extern const hn_opt_group hn_group_reasoning; /* think, reasoning, chat-vars */
 /* 0, or the exit code for a --reasoning that is neither show nor hide. */

@@ -139,7 +139,7 @@ static hone_status say(hn_reply *r, const char *s, size_t n, hone_error *err)
     return st;
 }
 
-/* ---- headers --------------------------------------------------------------------------------------------------- */
+/* ---- headers ----------------------------------------------------------------------------------------------- */
 
 static bool begins(const char *s, size_t n, const char *word)
 {
@@ -206,7 +206,7 @@ static void act(hn_reply *r, const hn_reply_mark *m)
     }
 }
 
-/* ---- marks -------------------------------------------------------------------------------------------------------- */
+/* ---- marks ------------------------------------------------------------------------------------------------- */
 
 static bool counts(const hn_reply *r, const hn_reply_mark *m, bool first)
 {
@@ -280,7 +280,7 @@ static const hn_reply_mark *mark_of(const hn_reply *r, int32_t id)
     return NULL;
 }
 
-/* ---- the interface ------------------------------------------------------------------------------------------------- */
+/* ---- the interface ----------------------------------------------------------------------------------------- */
 
 /* Where the prompt leaves off. A mark counts there only if the template wrote it: somebody who types "<think>" at the
  * end of a message has opened nothing. */

@@ -21,7 +21,7 @@ enum {
 
 static bool contains(hone_str s, const char *what) { return memmem(s.ptr, s.len, what, strlen(what)) != NULL; }
 
-/* ---- marks --------------------------------------------------------------------------------------------------- */
+/* ---- marks ------------------------------------------------------------------------------------------------- */
 
 /* The special token that is this text, -1: none. */
 static int32_t special_token(const hn_vocab *v, const char *text)
@@ -65,7 +65,7 @@ static void add_wrapper(hn_reply_format *f, const hn_vocab *v, const char *open,
     add(f, v, close, HN_REPLY_UNSAY, FROM_TEXT);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------- */
 
 /* Tags of published models, for templates that do not write them, or not around an answer's reasoning. Used where the
  * source of the template or the vocabulary has them. */
@@ -132,7 +132,7 @@ static void make_begin(hn_reply_format *f, const hn_vocab *v)
     add(f, v, "<|end|>", HN_REPLY_FINISH, FROM_ANY);
 }
 
-/* ---- what renderings show ----------------------------------------------------------------------------------------- */
+/* ---- what renderings show ---------------------------------------------------------------------------------- */
 
 static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
@@ -323,7 +323,7 @@ hone_status hn_reply_format_make(hn_reply_format *out, const hn_jinja *t, hone_s
     return st == HONE_OK ? find_end(out, t, &plain, v, err) : st;
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------------- */
+/* ---- for people -------------------------------------------------------------------------------------------- */
 
 json_t *hn_reply_format_json(const hn_reply_format *f, const hn_vocab *v)
 {
@@ -347,15 +347,14 @@ json_t *hn_reply_format_json(const hn_reply_format *f, const hn_vocab *v)
     return o;
 }
 
-/* ---- switches ------------------------------------------------------------------------------------------------------ */
+/* ---- switches ---------------------------------------------------------------------------------------------- */
 
-/* Variables that published templates ask for whether to reason; a value per answer, NULL: it has none for that. */
+/* Variables that published templates ask for whether to reason: true or false where no words stand here. */
 static const struct {
-    const char *name, *on, *off; /* JSON */
+    const char *name, *on, *off;
 } switches[] = {
-    { "enable_thinking", "true", "false" },     { "thinking", "true", "false" },
-    { "reasoning", "true", "false" },           { "thinking_mode", "\"enabled\"", "\"disabled\"" },
-    { "thinking_option", "\"on\"", "\"off\"" }, { "thinking_budget", NULL, "0" },
+    { "enable_thinking", NULL, NULL },          { "thinking", NULL, NULL },         { "reasoning", NULL, NULL },
+    { "thinking_mode", "enabled", "disabled" }, { "thinking_option", "on", "off" },
 };
 static const char *const efforts[] = { "reasoning_effort", "thinking_effort", "reasoning_strength" };
 static const char *const effort_words[] = { "minimal", "low", "medium", "high", "max", "none" };
@@ -366,10 +365,12 @@ static json_t *switched(const hn_jinja *t, const hn_chat *c, const char *how)
     json_t *o = c->variables ? json_copy((json_t *)c->variables) : json_object();
     bool off = strcmp(how, "off") == 0, effort = !off && strcmp(how, "on") != 0, ok = o != NULL;
     for (size_t i = 0; ok && i < sizeof switches / sizeof *switches; i++) {
-        const char *value = off ? switches[i].off : switches[i].on;
-        if (value && hn_jinja_mentions(t, switches[i].name))
-            ok = json_object_set_new(o, switches[i].name, json_loads(value, JSON_DECODE_ANY, NULL)) == 0;
+        const char *word = off ? switches[i].off : switches[i].on;
+        if (hn_jinja_mentions(t, switches[i].name))
+            ok = json_object_set_new(o, switches[i].name, word ? json_string(word) : json_boolean(!off)) == 0;
     }
+    if (ok && off && hn_jinja_mentions(t, "thinking_budget")) /* Seed-OSS; without it there is no limit */
+        ok = json_object_set_new(o, "thinking_budget", json_integer(0)) == 0;
     for (size_t i = 0; ok && effort && i < sizeof efforts / sizeof *efforts; i++)
         if (hn_jinja_mentions(t, efforts[i])) ok = json_object_set_new(o, efforts[i], json_string(how)) == 0;
     if (ok) return o;

@@ -2,7 +2,7 @@
  * a mark spelt in other tokens is text, and what a template writes for an answer is read back as that answer.
  *
  * A script is an answer as a model samples it: names of special tokens stand for these tokens, but for one behind \2,
- * which is spelt. Parts are written {R}reasoning{T}answer{C}commentary{F}call, and a dot at the end for the end of a turn. */
+ * which is spelt. Parts are written {R}reasoning{T}answer{C}commentary{F}call, and a dot where the turn ended. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memmem */
 #endif
@@ -18,7 +18,7 @@ static uint32_t pick(uint32_t n)
     return (seed >> 8) % n;
 }
 
-/* ---- vocabularies: all bytes, pieces that cut marks and characters anywhere, and special tokens --------------- */
+/* ---- vocabularies: all bytes, pieces that cut marks and characters anywhere, and special tokens ------------ */
 
 static const char *const pieces[] = { "<t",
                                       "th",
@@ -82,7 +82,7 @@ static hn_vocab *vocabulary(const char *const *control, const char *const *user)
 }
 #define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-/* ---- formats ------------------------------------------------------------------------------------------------- */
+/* ---- formats ----------------------------------------------------------------------------------------------- */
 
 typedef struct format {
     hn_reply_format f;
@@ -110,7 +110,7 @@ static void free_format(format *m)
     json_decref(m->variables);
 }
 
-/* ---- reading a script ------------------------------------------------------------------------------------------ */
+/* ---- reading a script -------------------------------------------------------------------------------------- */
 
 static void say(char *out, const char **last, const hone_reply_part *p, size_t n)
 {
@@ -200,7 +200,7 @@ static void check(const hn_vocab *v, const hn_reply_format *f, const char *promp
     }
 }
 
-/* ---- templates as models have them, shortened -------------------------------------------------------------------- */
+/* ---- templates as models have them, shortened -------------------------------------------------------------- */
 
 #define EACH "{% for m in messages %}"
 #define DONE "{% endfor %}{% if add_generation_prompt %}"
@@ -447,7 +447,7 @@ static void test_any_text(void **state)
     hn_vocab_free(v), hn_vocab_free(none);
 }
 
-/* ---- switches ------------------------------------------------------------------------------------------------------ */
+/* ---- switches ---------------------------------------------------------------------------------------------- */
 
 static void think(const char *source, const char *how, const char *want, const char *why)
 {
@@ -484,7 +484,7 @@ static void test_think(void **state)
     think(harmony, "on", NULL, "no switch"); /* which says m.thinking, and means another thing */
 }
 
-/* ---- what a template writes is read back ---------------------------------------------------------------------------- */
+/* ---- what a template writes is read back ------------------------------------------------------------------- */
 
 static json_t *turns(hn_chat_reasoning shape, bool answered)
 {

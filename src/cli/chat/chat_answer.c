@@ -8,7 +8,7 @@ typedef struct answer {
     chat *c;
     hone_sampler *sampler;
     hone_reply *reply;
-    hn_text text, reasoning;
+    hn_said text, reasoning;
     const char *stop; /* why it ended: "end" "length" "context" "interrupted" */
     chat_stats stats;
     double t_start;
@@ -18,8 +18,8 @@ static hone_status show(answer *a, const hone_reply_part *parts, size_t n, hone_
 {
     hone_status st = HONE_OK;
     for (size_t i = 0; i < n && st == HONE_OK; i++) {
-        if (parts[i].part == HONE_PART_TEXT) st = hn_text_add(&a->text, parts[i].text, parts[i].len, err);
-        if (parts[i].part == HONE_PART_REASONING) st = hn_text_add(&a->reasoning, parts[i].text, parts[i].len, err);
+        if (parts[i].part == HONE_PART_TEXT) st = hn_said_add(&a->text, parts[i].text, parts[i].len, err);
+        if (parts[i].part == HONE_PART_REASONING) st = hn_said_add(&a->reasoning, parts[i].text, parts[i].len, err);
     }
     hn_screen_show(&a->c->screen, parts, n);
     return st;
