@@ -319,6 +319,58 @@ HONE_API hone_status hone_chat_template(const hone_model *m, bool tools, hone_st
 HONE_API hone_status hone_template_render(const char *source, size_t len, const char *name, const char *context,
                                           const char *now, char **text, size_t *n, hone_error *err);
 
+/* ---- answers: reasoning, channels, the end of a turn ------------------------------ */
+
+/* What a part of an answer is. Calls of tools come as the text a model wrote. */
+typedef enum hone_part {
+    HONE_PART_TEXT,       /* the answer */
+    HONE_PART_REASONING,  /* thoughts before it */
+    HONE_PART_COMMENTARY, /* said on the way to calls, for the user (gpt-oss) */
+    HONE_PART_CALL        /* a call of a tool */
+} hone_part;
+
+typedef struct hone_reply_part {
+    hone_part part;
+    const char *text; /* [len] whole characters, no NUL behind them */
+    size_t len;
+} hone_reply_part;
+
+typedef enum hone_reply_end {
+    HONE_REPLY_GOES_ON,
+    HONE_REPLY_TURN, /* the model ended its turn */
+    HONE_REPLY_STOP  /* one of the caller's stop strings was completed */
+} hone_reply_end;
+
+/* How a template marks the parts of an answer and its end. Found out by rendering small conversations with it; constant
+ * afterwards, shared between threads. Of p its template, variables and time are read; p->messages may be NULL. m must
+ * outlive it; it may be NULL with p->chat_template, to look at a template: answers need a model. HONE_E_UNSUPPORTED,
+ * HONE_E_FORMAT: as hone_chat_render. */
+typedef struct hone_chat_format hone_chat_format;
+HONE_API hone_status hone_chat_format_new(hone_chat_format **out, const hone_model *m, const hone_chat_params *p,
+                                          hone_error *err);
+HONE_API void hone_chat_format_free(hone_chat_format *f);
+/* What was found, one JSON object, for people and logs; valid as long as f. NULL: f is. */
+HONE_API const char *hone_chat_format_json(const hone_chat_format *f);
+
+/* The variables (JSON object, malloc'ed: hone_free) with which the template of p makes the model reason or not: p's own
+ * and the template's switch. how: "on", "off", or an effort: "low", "medium", "high", … HONE_E_ARG: the template has no
+ * such switch; the message says which it has. */
+HONE_API hone_status hone_chat_think(const hone_model *m, const hone_chat_params *p, const char *how, char **variables,
+                                     hone_error *err);
+
+/* One answer, token by token. prompt: what was rendered for it, which may have begun with the reasoning; NULL: nothing
+ * is begun. stops: as of hone_stream_new; what ends a turn need not be among them. f must outlive it. */
+typedef struct hone_reply hone_reply;
+HONE_API hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const hone_chat_text *prompt,
+                                    const char *const *stops, size_t n_stops, hone_error *err);
+HONE_API void hone_reply_free(hone_reply *r);
+/* *parts [*n]: what may be shown now, in order, valid until the next call; marks are not among it. *end: whether the
+ * turn ended with this token; what comes behind is ignored. HONE_E_ARG: bad id, which changes nothing. */
+HONE_API hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n,
+                                     hone_reply_end *end, hone_error *err);
+/* What was held back, as the answer ends here. */
+HONE_API hone_status hone_reply_flush(hone_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err);
+
 /* ---- sessions: KV cache, batches, logits --------------------------------------- */
 
 typedef struct hone_session hone_session;

@@ -81,6 +81,7 @@ hone_status hn_stream_new(hn_stream **out, const hn_vocab *v, const char *const 
                           hone_error *err);
 void hn_stream_free(hn_stream *s);
 hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
+size_t hn_stream_stop(const hn_stream *s); /* which of the stops it was; of one that has stopped */
 hone_status hn_stream_flush(hn_stream *s, const char **text, size_t *len, hone_error *err);
 
 #endif
