@@ -319,6 +319,58 @@ HONE_API hone_status hone_chat_template(const hone_model *m, bool tools, hone_st
 HONE_API hone_status hone_template_render(const char *source, size_t len, const char *name, const char *context,
                                           const char *now, char **text, size_t *n, hone_error *err);
 
+/* ---- answers: reasoning, channels, the end of a turn ------------------------------ */
+
+/* What a part of an answer is. Calls of tools come as the text a model wrote. */
+typedef enum hone_part {
+    HONE_PART_TEXT,       /* the answer */
+    HONE_PART_REASONING,  /* thoughts before it */
+    HONE_PART_COMMENTARY, /* said on the way to calls, for the user (gpt-oss) */
+    HONE_PART_CALL        /* a call of a tool */
+} hone_part;
+
+typedef struct hone_reply_part {
+    hone_part part;
+    const char *text; /* [len] whole characters, no NUL behind them */
+    size_t len;
+} hone_reply_part;
+
+typedef enum hone_reply_end {
+    HONE_REPLY_GOES_ON,
+    HONE_REPLY_TURN, /* the model ended its turn */
+    HONE_REPLY_STOP  /* one of the caller's stop strings was completed */
+} hone_reply_end;
+
+/* How a template marks the parts of an answer and its end. Found out by rendering small conversations with it; constant
+ * afterwards, shared between threads. Of p its template, variables and time are read; p->messages may be NULL. m must
+ * outlive it; it may be NULL with p->chat_template, to look at a template: answers need a model. HONE_E_UNSUPPORTED,
+ * HONE_E_FORMAT: as hone_chat_render. */
+typedef struct hone_chat_format hone_chat_format;
+HONE_API hone_status hone_chat_format_new(hone_chat_format **out, const hone_model *m, const hone_chat_params *p,
+                                          hone_error *err);
+HONE_API void hone_chat_format_free(hone_chat_format *f);
+/* What was found, one JSON object, for people and logs; valid as long as f. NULL: f is. */
+HONE_API const char *hone_chat_format_json(const hone_chat_format *f);
+
+/* The variables (JSON object, malloc'ed: hone_free) with which the template of p makes the model reason or not: p's own
+ * and the template's switch. how: "on", "off", or an effort: "low", "medium", "high", … HONE_E_ARG: the template has no
+ * such switch; the message says which it has. */
+HONE_API hone_status hone_chat_think(const hone_model *m, const hone_chat_params *p, const char *how, char **variables,
+                                     hone_error *err);
+
+/* One answer, token by token. prompt: what was rendered for it, which may have begun with the reasoning; NULL: nothing
+ * is begun. stops: as of hone_stream_new; what ends a turn need not be among them. f must outlive it. */
+typedef struct hone_reply hone_reply;
+HONE_API hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const hone_chat_text *prompt,
+                                    const char *const *stops, size_t n_stops, hone_error *err);
+HONE_API void hone_reply_free(hone_reply *r);
+/* *parts [*n]: what may be shown now, in order, valid until the next call; marks are not among it. *end: whether the
+ * turn ended with this token; what comes behind is ignored. HONE_E_ARG: bad id, which changes nothing. */
+HONE_API hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n,
+                                     hone_reply_end *end, hone_error *err);
+/* What was held back, as the answer ends here. */
+HONE_API hone_status hone_reply_flush(hone_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err);
+
 /* ---- sessions: KV cache, batches, logits --------------------------------------- */
 
 typedef struct hone_session hone_session;
@@ -479,6 +531,19 @@ typedef struct hone_session_memory {
 } hone_session_memory;
 HONE_API void hone_session_get_memory(const hone_session *s, hone_session_memory *out); /* s NULL: zeros */
 
+/* What one sequence keeps in a session of this model, known before there is one. Pages are of 64 positions. */
+typedef struct hone_sequence_cost {
+    uint64_t bytes;          /* of n_pos positions and the states: all of it */
+    uint64_t window_bytes;   /* of them, layers with a window; what they take does not grow beyond it */
+    uint64_t state_bytes;    /* of them, layers that recur: the same however long it gets */
+    uint64_t position_bytes; /* each position more, in layers that see all */
+    int32_t n_full, n_latent, n_window, n_state; /* layers that see all, that of them keep latent rows, that have a
+                                                    window, that recur */
+} hone_sequence_cost;
+/* HONE_E_ARG: n_pos not in 1 to 2^26, an unknown cache type, or no model of weights. */
+HONE_API hone_status hone_model_sequence_cost(const hone_model *m, int32_t n_pos, hone_kv_cache_type cache,
+                                              hone_sequence_cost *out, hone_error *err);
+
 /* Where the memory of a session and its context is now. */
 typedef struct hone_memory_use {
     uint64_t reserved; /* bytes of address space */
@@ -518,9 +583,74 @@ HONE_API void hone_sampler_free(hone_sampler *s);
  * *id is -1 on failure. */
 HONE_API hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id,
                                        hone_error *err);
+/* The same with what one answer asks for:
+ *   allowed  [(n_vocab + 63) / 64] bit id % 64 of word id / 64: the token may be picked (hone_matcher_mask); NULL: all
+ *   bias     [n_bias] added to the logits of these ids; -infinity: never; ids may come twice
+ *   choice   which answer to the same prompt this is: 0, 1, … The random number depends only on (seed, choice, pos)
+ * Order: bias, then what is not allowed becomes -infinity, then penalties and the rest of the chain (docs/SAMPLING.md).
+ * HONE_E_NUMERIC too: nothing is allowed. HONE_E_ARG: an id out of range, a bias that is NaN or +infinity. */
+typedef struct hone_bias {
+    int32_t id;
+    float bias;
+} hone_bias;
+typedef struct hone_pick {
+    const uint64_t *allowed; /* may be NULL */
+    const hone_bias *bias;   /* may be NULL where n_bias is 0 */
+    size_t n_bias;
+    int32_t choice, pos;
+} hone_pick;
+HONE_API hone_status hone_sampler_pick_from(hone_sampler *s, const float *logits, const hone_pick *p, int32_t *id,
+                                            hone_error *err);
 /* Remembers id for the penalties; nothing where it is out of range. */
 HONE_API void hone_sampler_accept(hone_sampler *s, int32_t id);
 HONE_API void hone_sampler_reset(hone_sampler *s); /* forgets accepted tokens */
+
+/* ---- grammars: texts that must have a form (docs/STRUCTURED.md) -------------------- */
+
+typedef enum hone_grammar_kind {
+    HONE_GRAMMAR_JSON_SCHEMA = 0, /* text: a JSON Schema (2020-12, the words of docs/STRUCTURED.md) */
+    HONE_GRAMMAR_JSON_OBJECT,     /* any JSON object; no text */
+    HONE_GRAMMAR_GBNF,            /* text: rules as llama.cpp writes them, with a rule root */
+    HONE_GRAMMAR_REGEX,           /* text: an expression of ECMAScript that all of the answer matches */
+    HONE_GRAMMAR_CHOICE           /* one of choices */
+} hone_grammar_kind;
+typedef struct hone_grammar_params {
+    hone_grammar_kind kind;
+    const char *text; /* may be NULL where kind needs none */
+    size_t len;
+    const hone_str *choices; /* [n_choices], none of them empty */
+    size_t n_choices;
+    bool strict;  /* JSON Schema: words and formats that hone does not know are refused, not noted */
+    bool compact; /* JSON: no white space between tokens */
+} hone_grammar_params;
+
+/* A form of texts, independent of any model; shared by matchers in any threads. */
+typedef struct hone_grammar hone_grammar;
+/* HONE_E_ARG: the text is no such grammar (the place is named), or no text can match it. HONE_E_UNSUPPORTED: it asks for
+ * what hone does not enforce (the word is named by its JSON pointer), or is larger than a grammar may be. */
+HONE_API hone_status hone_grammar_compile(hone_grammar **out, const hone_grammar_params *p, hone_error *err);
+HONE_API void hone_grammar_free(hone_grammar *g); /* matchers that use it keep what they need */
+/* What its author should know, or "": words that were ignored, rules that are not used. Borrowed from g. NULL: g is. */
+HONE_API const char *hone_grammar_notes(const hone_grammar *g);
+
+/* How far one text has come. One thread at a time; any number of matchers of one grammar. */
+typedef struct hone_matcher hone_matcher;
+/* m must outlive it. HONE_E_UNSUPPORTED: m has no tokenizer. */
+HONE_API hone_status hone_matcher_new(hone_matcher **out, hone_grammar *g, const hone_model *m, hone_error *err);
+/* As far as m has come, with its history. */
+HONE_API hone_status hone_matcher_clone(hone_matcher **out, hone_matcher *m, hone_error *err);
+HONE_API void hone_matcher_free(hone_matcher *m);
+/* Goes on by ids [n]. HONE_E_ARG: one of them does not match here; then none was taken. */
+HONE_API hone_status hone_matcher_accept(hone_matcher *m, const int32_t *ids, size_t n, hone_error *err);
+/* Goes on by bytes, one step of the history; they may end inside a character. HONE_E_ARG as above. */
+HONE_API hone_status hone_matcher_accept_text(hone_matcher *m, const char *text, size_t len, hone_error *err);
+/* Is what was read a whole text? Then, and only then, tokens that end generation match. NULL: false. */
+HONE_API bool hone_matcher_can_end(const hone_matcher *m);
+/* Takes back the last n tokens (or calls of hone_matcher_accept_text). HONE_E_ARG: fewer were taken. */
+HONE_API hone_status hone_matcher_rollback(hone_matcher *m, size_t n, hone_error *err);
+/* Which tokens match next: bit id % 64 of allowed[id / 64], of [n_words] words; ids beyond them are left out.
+ * *n: how many; 0 before the text is whole: the vocabulary lacks a byte that must come, and the answer cannot go on. */
+HONE_API hone_status hone_matcher_mask(hone_matcher *m, uint64_t *allowed, size_t n_words, int64_t *n, hone_error *err);
 
 /* ---- packed files ---------------------------------------------------------------- */
 

@@ -38,6 +38,8 @@ typedef enum hn_role {
     HN_ROLE_GDN_GATE,
     HN_ROLE_GDN_BETA,
     HN_ROLE_GDN_ALPHA,
+    HN_ROLE_KDA_LOW, /* first factors of the pairs of Kimi's delta rule, then the second ones */
+    HN_ROLE_KDA_HIGH,
     /* RWKV: time mix, the factors of its low-rank pairs, channel mix */
     HN_ROLE_TIME_R,
     HN_ROLE_TIME_K,

@@ -141,6 +141,7 @@ static const struct {
     [HN_ROLE_SSM_IN] = { "ssm_in", "ssm_in" },
     [HN_ROLE_SSM_OUT] = { "ssm_out", "ssm_out" },
     [HN_ROLE_GDN_QKV] = { "gdn_qkv", "gdn_in" },
+    [HN_ROLE_KDA_HIGH] = { "kda_f_b", "kda_low_rank" },
     [HN_ROLE_TIME_R] = { "time_mix_receptance", "time_mix_in" },
     [HN_ROLE_LOW_OUT] = { "time_mix_g2", "time_mix_low_rank" },
     [HN_ROLE_DECAY_OUT] = { "time_mix_decay_w2", "time_mix_low_rank" },

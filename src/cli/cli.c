@@ -613,6 +613,11 @@ void hn_cli_session_notes(const hone_model *m, int32_t n_ctx)
     hn_cli_window_note(&info, n_ctx);
 }
 
+hone_kv_cache_type hn_cache_of(const char *name)
+{
+    return !strcmp(name, "f32") ? HONE_CACHE_F32 : !strcmp(name, "q8_0") ? HONE_CACHE_Q8_0 : HONE_CACHE_F16;
+}
+
 int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m, int32_t n_ctx, int32_t n_seq,
                        hone_session **out)
 {
@@ -622,9 +627,7 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
     hone_session_params p = { .n_ctx = n_ctx,
                               .n_seq = n_seq,
                               .n_chunk = hn_opts_i32(cli->opts, "chunk"),
-                              .cache = strcmp(kv, "f32") == 0    ? HONE_CACHE_F32
-                                       : strcmp(kv, "q8_0") == 0 ? HONE_CACHE_Q8_0
-                                                                 : HONE_CACHE_F16,
+                              .cache = hn_cache_of(kv),
                               .allow_paging = hn_opts_flag(cli->opts, "allow-paging") };
     if (hone_session_new(out, ctx, m, &p, &err) == HONE_OK) {
         hone_session_set_abort(*out, hn_abort_fn, NULL);

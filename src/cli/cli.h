@@ -197,6 +197,7 @@ int hn_cli_new_session(const hn_cli *cli, hone_context *ctx, const hone_model *m
 /* What a session of n_ctx positions does otherwise than its model was made for; apart from hn_cli_new_session, which
  * is timed. */
 void hn_cli_session_notes(const hone_model *m, int32_t n_ctx);
+hone_kv_cache_type hn_cache_of(const char *name); /* of --kv: "f16", "f32" or "q8_0" */
 /* What --lora names, opened and set in an empty session; hn_cli_new_session does it. */
 int hn_cli_set_adapters(const hn_cli *cli, const hone_model *m, hone_session *s);
 /* The chat template that one of them (the last that has one) was trained with, or NULL; borrowed. */

@@ -13,7 +13,6 @@ static const hn_opt chat_opts[] = {
     HN_OPT("chat-template", NULL, STR, "NAME",
            "a format by name (chatml, llama3, …), or @FILE with a Jinja template (default: the model's own)",
            .use = HN_USE_AT),
-    HN_OPT("chat-vars", NULL, STR, "JSON", "more variables for the template, as in {\"enable_thinking\": false}"),
     HN_OPT("n-predict", "-n --predict", I32, "N", "tokens of one answer; -1: until it ends", .def = "-1", .min = -1,
            .max = INT32_MAX),
     HN_OPT("load", NULL, FILE, "FILE", "go on with a conversation that /save wrote"),
@@ -25,7 +24,7 @@ static const hn_opt chat_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group chat_group = { "Conversation", chat_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model,    &hn_group_lora,    &chat_group,
+static const hn_opt_group *const groups[] = { &hn_group_model,    &hn_group_lora,    &chat_group, &hn_group_reasoning,
                                               &hn_group_sampling, &hn_group_compute, NULL };
 
 static int read_params(chat *c)
@@ -111,7 +110,7 @@ static int new_session(chat *c)
 static int open_all(chat *c)
 {
     int rc;
-    if ((rc = read_params(c)) || (rc = load(c)) || (rc = read_system(c)) ||
+    if ((rc = hn_cli_check_reasoning(c->cli)) || (rc = read_params(c)) || (rc = load(c)) || (rc = read_system(c)) ||
         (rc = hn_cli_new_context(c->cli, &c->ctx)) || (rc = hn_cli_open_model(c->cli, false, &c->model)))
         return rc;
     hone_model_get_info(c->model, &c->info);
@@ -119,7 +118,7 @@ static int open_all(chat *c)
         return hn_cli_error(HN_EXIT_MODEL, "%s has no tokenizer, so it cannot be talked to; try: hone run --ids LIST",
                             hn_cli_model_name(c->cli));
     if ((rc = hn_format_open(c)) || (rc = hn_line_open(&c->line)) || (rc = new_session(c))) return rc;
-    hn_screen_open(&c->screen, c->cli->json);
+    hn_screen_open(&c->screen, c->cli, c->cli->json);
     return 0;
 }
 

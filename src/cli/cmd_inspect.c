@@ -1,6 +1,6 @@
 /* hone inspect: what is in a GGUF file. Everything it shows comes from strangers, so
  * it is escaped on the way out. */
-#include "cli/cli.h"
+#include "cli/inspect_memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,6 +20,10 @@ static const hn_opt inspect_opts[] = {
     HN_OPT("check", NULL, FLAG, NULL, "read all tensor data too; exit code 3 if a number is not finite"),
     HN_OPT("identity", NULL, FLAG, NULL,
            "hash all of the content, which names the file whatever it is called (once; then it is known)"),
+    HN_OPT("ctx", "-c", I32, "N", "what a sequence of N positions takes in memory (default: 4096, and all it knows)",
+           .min = 1, .max = 1 << 26),
+    HN_OPT("kv", NULL, CHOICE, "TYPE", "the same with numbers of that type in the KV cache", .def = "f16",
+           .choices = "f16|f32|q8_0"),
     HN_OPT_END,
 };
 static const hn_opt_group inspect_group = { "Output", inspect_opts };
@@ -35,6 +39,8 @@ typedef struct summary {
     type_count type[MAX_TYPES]; /* most bytes first */
     size_t n_type;
     hone_kv arch, name; /* type HONE_KV_STRING if there */
+    /* blocks behind a model's layers, which draft further tokens; and their tensors */
+    uint64_t n_block, n_draft, draft_tensors, draft_bytes;
 } summary;
 
 static uint64_t n_elements(const hone_tensor_info *t) { return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; }
@@ -48,6 +54,27 @@ static int by_bytes(const void *a, const void *b)
 static bool key_is(const hone_kv *kv, const char *key)
 {
     return kv->key.len == strlen(key) && memcmp(kv->key.ptr, key, kv->key.len) == 0;
+}
+
+/* Is key that of the family, whatever it is called? */
+static bool is_own(const hone_kv *kv, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return kv->type == HONE_KV_U32 && kv->key.len > n && memcmp(kv->key.ptr + kv->key.len - n, suffix, n) == 0;
+}
+
+static void sum_up_drafts(const hone_file *f, summary *s)
+{
+    uint64_t il;
+    char name[32];
+    for (uint64_t i = 0; s->n_draft && i < hone_file_n_tensors(f); i++) {
+        hone_tensor_info t;
+        hone_file_tensor(f, i, &t);
+        snprintf(name, sizeof name, "%.*s", (int)(t.name.len < 31 ? t.name.len : 31), t.name.ptr);
+        if (sscanf(name, "blk.%" SCNu64 ".", &il) != 1 || il >= s->n_block || il + s->n_draft < s->n_block) continue;
+        s->draft_tensors++;
+        s->draft_bytes += t.n_bytes;
+    }
 }
 
 static void sum_up(const hone_file *f, summary *s)
@@ -69,10 +96,13 @@ static void sum_up(const hone_file *f, summary *s)
     for (uint64_t i = 0; i < hone_file_n_kv(f); i++) {
         hone_kv kv;
         hone_file_kv(f, i, &kv);
+        if (is_own(&kv, ".block_count")) s->n_block = kv.v.u;
+        if (is_own(&kv, ".nextn_predict_layers")) s->n_draft = kv.v.u;
         if (kv.type != HONE_KV_STRING) continue;
         if (key_is(&kv, "general.architecture")) s->arch = kv;
         if (key_is(&kv, "general.name")) s->name = kv;
     }
+    sum_up_drafts(f, s);
 }
 
 static double bits_per_weight(uint64_t n_bytes, uint64_t n) { return n ? 8.0 * (double)n_bytes / (double)n : 0; }
@@ -210,10 +240,13 @@ static json_t *json_head(const hone_file *f, const char *path, const summary *s)
     json_object_set_new(o, "tensor_bytes", json_integer((json_int_t)s->n_bytes));
     json_object_set_new(o, "bits_per_weight",
                         s->n_params ? json_real(bits_per_weight(s->n_bytes, s->n_params)) : json_null());
+    json_object_set_new(o, "not_run",
+                        json_pack("{s:I, s:I, s:I}", "blocks", (json_int_t)s->n_draft, "tensors",
+                                  (json_int_t)s->draft_tensors, "bytes", (json_int_t)s->draft_bytes));
     return o;
 }
 
-static int print_json(const hone_file *f, const char *path, const summary *s)
+static int print_json(const hone_file *f, const char *path, const summary *s, const hn_inspect_costs *costs)
 {
     json_t *o = json_head(f, path, s), *types = json_object(), *tensors = json_array();
     for (size_t k = 0; k < s->n_type; k++)
@@ -236,6 +269,7 @@ static int print_json(const hone_file *f, const char *path, const summary *s)
             json_pack("{s:s, s:o, s:s}", "state", packed_state(&packed), "file",
                       packed.state == HONE_PACKED_NONE ? json_null() : json_text(packed.path, strlen(packed.path)),
                       "note", packed.note));
+    json_object_set_new(o, "sequence", hn_inspect_json_memory(costs));
     json_object_set_new(o, "types", types);
     json_object_set_new(o, "metadata", json_metadata(f));
     json_object_set_new(o, "tensors", tensors);
@@ -312,7 +346,7 @@ static void print_line(const char *label, const hone_kv *kv)
     if (kv->type == HONE_KV_STRING) hn_out_printf("%-16s %s\n", label, HN_ESC(kv->v.s.ptr, kv->v.s.len));
 }
 
-static int print_text(const hone_file *f, const char *path, const summary *s)
+static int print_text(const hone_file *f, const char *path, const summary *s, const hn_inspect_costs *costs)
 {
     hn_out_printf("%-16s %s\n", "file", HN_ESC(path, strlen(path)));
     hn_out_printf("%-16s GGUF %" PRIu32, "format", hone_file_version(f));
@@ -327,6 +361,10 @@ static int print_text(const hone_file *f, const char *path, const summary *s)
     for (size_t k = 0; k < s->n_type; k++)
         hn_out_printf("%-16s %-8s %6" PRIu64 " tensors %12.1f MiB\n", k ? "" : "types", s->type[k].name, s->type[k].n,
                       (double)s->type[k].n_bytes / 0x1p20);
+    if (s->draft_tensors)
+        hn_out_printf("%-16s the last %" PRIu64 " of %" PRIu64 " blocks, which draft further tokens: %" PRIu64
+                      " tensors, %.1f MiB\n",
+                      "not run", s->n_draft, s->n_block, s->draft_tensors, (double)s->draft_bytes / 0x1p20);
     char hex[65];
     hone_packed_info packed;
     hone_error err;
@@ -337,6 +375,7 @@ static int print_text(const hone_file *f, const char *path, const summary *s)
     else if (packed.state != HONE_PACKED_NONE)
         hn_out_printf("%-16s %s: %s%s%s\n", "packed file", HN_ESC(packed.path, strlen(packed.path)),
                       packed_state(&packed), packed.note[0] ? ": " : "", packed.note);
+    hn_inspect_print_memory(costs);
     print_metadata(f);
     print_tensors(f);
     return HN_EXIT_OK;
@@ -465,6 +504,8 @@ static int one_tensor(const hn_cli *cli, const hone_file *f, const char *path, c
 /* A packed file explains itself; its tensors are those of the model. */
 static int inspect_packed(const hn_cli *cli, const hone_packed_info *p)
 {
+    if (hn_opts_given(cli->opts, "ctx") || hn_opts_given(cli->opts, "kv"))
+        return hn_cli_usage(cli, "--ctx and --kv ask what a sequence takes, but a packed file is no model of its own");
     bool good = p->state == HONE_PACKED_READY;
     if (hn_opts_given(cli->opts, "tensor") || hn_opts_flag(cli->opts, "check"))
         return hn_cli_usage(cli,
@@ -501,12 +542,28 @@ static int compute_identity(const hone_file *f)
     return st == HONE_OK ? HN_EXIT_OK : hn_cli_fail(&err);
 }
 
+/* All of a file; memory is told where it is a model that runs here, and missed only where it was asked for. */
+static int whole(const hn_cli *cli, const hone_file *f, const char *path, const summary *s)
+{
+    const hn_opts *o = cli->opts;
+    hn_inspect_costs costs;
+    hone_error err;
+    bool asked = hn_opts_given(o, "ctx") || hn_opts_given(o, "kv");
+    int32_t n_ctx = hn_opts_given(o, "ctx") ? hn_opts_i32(o, "ctx") : 0;
+    hone_status st = hn_inspect_memory(&costs, path, n_ctx, hn_opts_str(o, "kv"), &err);
+    if (st != HONE_OK && (asked || st == HONE_E_NOMEM)) return hn_cli_fail_model(&err);
+    if (st != HONE_OK) costs.n = 0;
+    return cli->json ? print_json(f, path, s, &costs) : print_text(f, path, s, &costs);
+}
+
 static int inspect(const hn_cli *cli)
 {
     const char *path = hn_opts_str(cli->opts, "model");
     bool tensor = hn_opts_given(cli->opts, "tensor"), f32 = hn_opts_flag(cli->opts, "f32");
     if (!path) return hn_cli_usage(cli, "missing argument: inspect needs FILE");
     if (f32 && !tensor) return hn_cli_usage(cli, "--f32 needs --tensor NAME");
+    if (tensor && (hn_opts_given(cli->opts, "ctx") || hn_opts_given(cli->opts, "kv")))
+        return hn_cli_usage(cli, "--ctx and --kv ask what a sequence takes, --tensor for one tensor: choose one");
     if (f32 && cli->json) return hn_cli_usage(cli, "--f32 writes raw numbers, --json text: choose one");
     if (f32 && hn_out_is_tty())
         return hn_cli_usage(cli, "--f32 writes raw numbers, but standard output is a terminal; redirect it to a file");
@@ -527,9 +584,7 @@ static int inspect(const hn_cli *cli)
     } else if (hn_opts_flag(cli->opts, "check") && hone_file_check(f, &err) != HONE_OK) {
         hn_cli_fail(&err);
         code = HN_EXIT_MODEL;
-    } else if (tensor) code = one_tensor(cli, f, path, &s);
-    else if (cli->json) code = print_json(f, path, &s);
-    else code = print_text(f, path, &s);
+    } else code = tensor ? one_tensor(cli, f, path, &s) : whole(cli, f, path, &s);
     hone_file_close(f);
     return code;
 }
@@ -542,6 +597,7 @@ const hn_command hn_command_inspect = {
     .groups = groups,
     .examples = "hone inspect model.gguf\n"
                 "hone inspect model.gguf --json | jq .metadata\n"
+                "hone inspect model.gguf --ctx 32768 --kv q8_0\n"
                 "hone inspect model.gguf --tensor output_norm.weight --f32 >norm.f32\n",
     .run = inspect,
 };

@@ -1,7 +1,7 @@
 /* hone run: a prompt in, generated text out. Reads in the order of the path of a
  * token: model, prompt, session, prefill, then pick, show, decode until the end. */
 #include "base/os.h"
-#include "cli/cli.h"
+#include "cli/screen.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,9 +27,10 @@ static const hn_opt chat_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group chat_group = { "Chat", chat_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model,   &hn_group_lora,    &hn_group_prompt,
-                                              &chat_group,       &generation_group, &hn_group_sampling,
-                                              &hn_group_context, &hn_group_compute, NULL };
+static const hn_opt_group *const groups[] = {
+    &hn_group_model,   &hn_group_lora,     &hn_group_prompt,  &chat_group,       &hn_group_reasoning,
+    &generation_group, &hn_group_sampling, &hn_group_context, &hn_group_compute, NULL
+};
 
 typedef struct job {
     const hn_cli *cli;
@@ -38,7 +39,12 @@ typedef struct job {
     hone_context *ctx;
     hone_session *session;
     hone_sampler *sampler;
-    hone_stream *stream; /* NULL: no tokenizer */
+    hone_stream *stream;      /* NULL: no tokenizer, or a chat */
+    hone_chat_format *format; /* --chat: how an answer is marked, … */
+    hone_chat_text rendered;  /* … what it continues, … */
+    hone_reply *reply;        /* … and the answer; NULL: the text is shown as it is */
+    hn_screen screen;
+    hn_said reasoning; /* for JSON */
     hn_prompt prompt;
     uint64_t seed;
     int32_t limit;   /* -n */
@@ -106,8 +112,15 @@ static int chat_prompt(job *j)
                            .chat_template = format,
                            .add_generation_prompt = true,
                            .trust_input = hn_opts_flag(o, "trust-input") };
+    char *variables = NULL;
     if (!dump) rc = hn_cli_error(HN_EXIT_NOMEM, "no memory for the message");
-    else if (hone_chat_tokenize(j->model, &p, &j->prompt.ids, &j->prompt.n, &err) != HONE_OK)
+    else if (hn_cli_chat_variables(j->cli, j->model, &p, hn_opts_str(o, "think"), &variables, &err) != HONE_OK)
+        rc = hn_cli_fail(&err);
+    p.variables = variables;
+    if (rc) goto done;
+    if (hone_chat_tokenize(j->model, &p, &j->prompt.ids, &j->prompt.n, &err) != HONE_OK ||
+        hone_chat_render(j->model, &p, &j->rendered, &err) != HONE_OK ||
+        hone_chat_format_new(&j->format, j->model, &p, &err) != HONE_OK)
         rc = err.code == HONE_E_ARG && !wrong_name(j, format) ? hn_cli_error(HN_EXIT_FAILURE, "%s", err.message)
                                                               : hn_cli_fail(&err);
     else if (j->prompt.n == 0 || j->prompt.n > INT32_MAX)
@@ -117,6 +130,8 @@ static int chat_prompt(job *j)
             rc = hn_cli_error(HN_EXIT_MODEL,
                               "%s: its tokenizer gives token id %d, but tensor token_embd.weight has %d rows",
                               hn_cli_model_name(j->cli), j->prompt.ids[i], j->info.n_vocab);
+done:
+    hone_free(variables);
     json_decref(messages);
     free(dump);
     free(source);
@@ -125,9 +140,13 @@ static int chat_prompt(job *j)
 
 static int make_prompt(job *j)
 {
-    static const char *const only_chat[] = { "system", "chat-template", "trust-input" };
+    static const char *const only_chat[] = {
+        "system", "chat-template", "trust-input", "think", "reasoning", "chat-vars"
+    };
+    int rc = hn_cli_check_reasoning(j->cli);
+    if (rc) return rc;
     if (hn_opts_flag(j->cli->opts, "chat")) return chat_prompt(j);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof only_chat / sizeof *only_chat; i++)
         if (hn_opts_given(j->cli->opts, only_chat[i])) return hn_cli_usage(j->cli, "--%s is for --chat", only_chat[i]);
     return hn_cli_prompt(j->cli, j->model, &j->prompt);
 }
@@ -176,7 +195,11 @@ static int new_stream(job *j)
         if (!*stops[i]) rc = hn_cli_usage(j->cli, "--stop is empty; expected some text");
     }
     hone_error err;
-    if (rc == 0 && hone_stream_new(&j->stream, j->model, stops, n, &err) != HONE_OK) rc = hn_cli_fail(&err);
+    if (rc == 0 && j->format && !hn_opts_flag(o, "ignore-eos")) {
+        if (hone_reply_new(&j->reply, j->format, &j->rendered, stops, n, &err) != HONE_OK) rc = hn_cli_fail(&err);
+        hn_screen_open(&j->screen, j->cli, j->cli->json);
+        hn_screen_begin(&j->screen);
+    } else if (rc == 0 && hone_stream_new(&j->stream, j->model, stops, n, &err) != HONE_OK) rc = hn_cli_fail(&err);
     free(stops);
     return rc;
 }
@@ -260,12 +283,42 @@ static bool show_generated(job *j, const char *text, size_t len)
     return show(j, text, len);
 }
 
+/* Parts of an answer: shown, or kept for JSON. */
+static hone_status show_parts(job *j, const hone_reply_part *parts, size_t n, bool *done, hone_error *err)
+{
+    for (size_t i = 0; i < n && j->cli->json; i++) {
+        const hone_reply_part *p = &parts[i];
+        if (p->part == HONE_PART_TEXT && !show(j, p->text, p->len))
+            return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu bytes of text", j->text_len);
+        hone_status st = p->part == HONE_PART_REASONING ? hn_said_add(&j->reasoning, p->text, p->len, err) : HONE_OK;
+        if (st != HONE_OK) return st;
+    }
+    if (!hn_screen_show(&j->screen, parts, n)) *done = true;
+    return HONE_OK;
+}
+
+/* The same of an answer in a chat: its parts, and where its turn ends. */
+static hone_status emit_reply(job *j, int32_t id, bool *done, hone_error *err)
+{
+    const hone_reply_part *parts;
+    size_t n;
+    hone_reply_end end;
+    hone_status st = hone_reply_push(j->reply, id, &parts, &n, &end, err);
+    if (st == HONE_OK) st = show_parts(j, parts, n, done, err);
+    if (end) {
+        j->stop = end == HONE_REPLY_TURN ? "eos" : "stop";
+        *done = true;
+    }
+    return st;
+}
+
 /* Shows one token. *done: a stop string is complete, or nobody reads any more. */
 static hone_status emit(job *j, int32_t id, bool *done, hone_error *err)
 {
     const char *text;
     size_t len;
     j->tokens[j->n_tok++] = id;
+    if (j->reply) return emit_reply(j, id, done, err);
     if (!j->stream) { /* no words: the numbers themselves */
         char num[16];
         int n = snprintf(num, sizeof num, "%s%d", j->n_tok > 1 ? " " : "", id);
@@ -296,6 +349,8 @@ static int print_json(job *j)
     json_object_set_new(o, "prompt_tokens", hn_json_ids(j->prompt.ids, j->prompt.n));
     json_object_set_new(o, "tokens", hn_json_ids(j->tokens, (size_t)j->n_tok));
     json_object_set_new(o, "text", hn_json_str(j->text ? j->text : "", j->text_len));
+    if (j->reply)
+        json_object_set_new(o, "reasoning", hn_json_str(j->reasoning.p ? j->reasoning.p : "", j->reasoning.n));
     json_object_set_new(o, "stop", json_string(j->stop));
     json_object_set_new(t, "load_ms", hn_json_num(j->t_submit - j->t_start));
     json_object_set_new(t, "ttft_ms", j->n_tok ? hn_json_num(j->t_first - j->t_submit) : json_null());
@@ -379,7 +434,13 @@ static int finish(job *j, hone_status st, hone_error *err)
     if (j->stream && hone_stream_flush(j->stream, &text, &len, &flush_err) == HONE_OK &&
         !(j->stop && strcmp(j->stop, "stop") == 0))
         show_generated(j, text, len);
-    if (!j->cli->json) {
+    const hone_reply_part *parts;
+    bool done = false;
+    if (j->reply && hone_reply_flush(j->reply, &parts, &len, &flush_err) == HONE_OK)
+        show_parts(j, parts, len, &done, &flush_err);
+    if (j->reply) {
+        hn_screen_end(&j->screen);
+    } else if (!j->cli->json) {
         hn_out_write("\n", 1);
         hn_out_flush();
     }
@@ -432,6 +493,10 @@ static int run(const hn_cli *cli)
     job j = { .cli = cli };
     int rc = run_job(&j);
     free(j.text);
+    free(j.reasoning.p);
+    hone_reply_free(j.reply);
+    hone_chat_format_free(j.format);
+    hone_chat_text_free(&j.rendered);
     free(j.tokens);
     hn_prompt_free(&j.prompt);
     hone_stream_free(j.stream);

@@ -10,6 +10,8 @@ static const hn_opt template_opts[] = {
            "the template: Jinja source; - is standard input (default: the one in the model)"),
     HN_OPT("context", NULL, FILE, "FILE",
            "JSON object of the variables: messages, tools, add_generation_prompt, bos_token …; nothing is added"),
+    HN_OPT("format", NULL, FLAG, NULL,
+           "instead of rendering, say how it marks the parts of an answer: reasoning, channels, the end of a turn"),
     HN_OPT("now", NULL, STR, "TIME", "what strftime_now tells, as in 2026-02-03T04:05:06 (default: the clock)"),
     HN_OPT_END,
 };
@@ -58,6 +60,39 @@ static int print(const hn_cli *cli, const char *text, size_t len)
     return hn_out_failed() ? HN_EXIT_FAILURE : 0;
 }
 
+/* --format: what hone chat and hone run --chat go by. */
+static int print_format(const hn_cli *cli, const hone_model *m, const char *source)
+{
+    hone_error err;
+    hone_chat_format *f;
+    hone_chat_params p = { .chat_template = source, .now = hn_opts_str(cli->opts, "now") };
+    if (hone_chat_format_new(&f, m, &p, &err) != HONE_OK) return fail(&err);
+    const char *json = hone_chat_format_json(f);
+    hn_out_write(json, strlen(json));
+    hn_out_write("\n", 1);
+    hone_chat_format_free(f);
+    return hn_out_failed() ? HN_EXIT_FAILURE : 0;
+}
+
+static int format(const hn_cli *cli, const char *file)
+{
+    hone_model *m = NULL;
+    hone_error err;
+    char *source = NULL;
+    size_t n;
+    int rc = 0;
+    if (hn_opts_str(cli->opts, "context"))
+        return hn_cli_usage(cli, "--context with --format, which renders conversations of its own");
+    if (!file) rc = hn_cli_open_model(cli, true, &m);
+    else if (hn_read_all(file, &source, &n, &err) != HONE_OK) rc = fail(&err);
+    else if (strlen(source) != n)
+        rc = hn_cli_error(HN_EXIT_FAILURE, "%s: not a template: a NUL byte", HN_ESC(file, strlen(file)));
+    if (!rc) rc = print_format(cli, m, source);
+    free(source);
+    hone_model_close(m);
+    return rc;
+}
+
 static int run(const hn_cli *cli)
 {
     const char *file = hn_opts_str(cli->opts, "file"), *context_file = hn_opts_str(cli->opts, "context"),
@@ -71,6 +106,7 @@ static int run(const hn_cli *cli)
     if (file && hn_opts_str(cli->opts, "model")) return hn_cli_usage(cli, "both -m and --file; expected one template");
     if (!file && !hn_opts_str(cli->opts, "model"))
         return hn_cli_usage(cli, "no template; expected -m FILE.gguf or --file FILE.jinja");
+    if (hn_opts_flag(cli->opts, "format")) return format(cli, file);
     if (!context_file) return hn_cli_usage(cli, "no variables; expected --context FILE.json");
     if (hn_read_all(context_file, &context, &n_context, &err) != HONE_OK) rc = fail(&err);
     else if (strlen(context) != n_context)
@@ -94,6 +130,7 @@ const hn_command hn_command_template = {
     .summary = "Render a chat template with given variables",
     .groups = groups,
     .examples = "hone template -m model.gguf --context chat.json\n"
+                "hone template -m model.gguf --format\n"
                 "hone template --file chat.jinja --context chat.json --now 2026-02-03T04:05:06\n",
     .run = run,
 };

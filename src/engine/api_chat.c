@@ -1,7 +1,7 @@
 /* The public chat functions: a model's template behind hone.h. */
 #include "base/json_tree.h"
 #include "engine/engine.h"
-#include "text/chat.h"
+#include "text/reply.h"
 
 #include <stdlib.h>
 
@@ -11,6 +11,7 @@ typedef struct request {
     hn_jinja_time now;
     char *bos, *eos;
     hn_jinja *t;
+    hone_str source;
     const hn_vocab *v;
 } request;
 
@@ -46,7 +47,6 @@ static char *token_text(const hn_vocab *v, int32_t id)
 static hone_status prepare(request *q, const hone_model *m, const hone_chat_params *p, hone_error *err)
 {
     hone_status st;
-    hone_str source;
     if ((st = load(&q->messages, p->messages, "messages", err)) != HONE_OK ||
         (st = load(&q->tools, p->tools, "tools", err)) != HONE_OK ||
         (st = load(&q->variables, p->variables, "variables", err)) != HONE_OK)
@@ -55,8 +55,8 @@ static hone_status prepare(request *q, const hone_model *m, const hone_chat_para
         return HN_FAIL(err, HONE_E_ARG, "now: '%s'; expected a time as in 2026-02-03T04:05:06",
                        HN_ESC(p->now, strlen(p->now)));
     if (m && (st = hn_model_vocab(m, &q->v, err)) != HONE_OK) return st;
-    st = hn_chat_source(&source, m ? m->file : NULL, q->v, p->chat_template, json_array_size(q->tools) > 0, err);
-    if (st == HONE_OK) st = hn_jinja_parse(&q->t, source.ptr, source.len, "chat template", NULL, err);
+    st = hn_chat_source(&q->source, m ? m->file : NULL, q->v, p->chat_template, json_array_size(q->tools) > 0, err);
+    if (st == HONE_OK) st = hn_jinja_parse(&q->t, q->source.ptr, q->source.len, "chat template", NULL, err);
     if (st != HONE_OK) return st;
     q->bos = token_text(q->v, q->v ? hn_vocab_bos(q->v) : -1);
     q->eos = token_text(q->v, q->v ? hn_vocab_eos(q->v) : -1);
@@ -167,4 +167,110 @@ hone_status hone_template_render(const char *source, size_t len, const char *nam
     hn_jinja_free(t);
     json_decref(c);
     return st;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------ */
+
+struct hone_chat_format {
+    hn_reply_format f;
+    const hn_vocab *v;
+    char *json;
+};
+
+hone_status hone_chat_format_new(hone_chat_format **out, const hone_model *m, const hone_chat_params *p,
+                                 hone_error *err)
+{
+    request q = { 0 };
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the format");
+    HN_NEED(err, p, "parameters");
+    if (!p->chat_template) HN_NEED(err, m, "an open model, or p->chat_template");
+    hone_chat_params mine = *p;
+    mine.messages = NULL;
+    hone_chat_format *f = calloc(1, sizeof *f);
+    hone_status st = f ? prepare(&q, m, &mine, err) : HN_FAIL(err, HONE_E_NOMEM, "no memory for a chat format");
+    if (st == HONE_OK) st = hn_reply_format_make(&f->f, q.t, q.source, &q.chat, q.v, err);
+    if (st == HONE_OK) {
+        f->v = q.v;
+        json_t *o = hn_reply_format_json(&f->f, q.v);
+        f->json = o ? hn_json_dump(o, JSON_COMPACT) : NULL;
+        json_decref(o);
+        if (!f->json) st = HN_FAIL(err, HONE_E_NOMEM, "no memory for a chat format");
+    }
+    request_free(&q);
+    if (st == HONE_OK) *out = f;
+    else hone_chat_format_free(f);
+    return st;
+}
+
+void hone_chat_format_free(hone_chat_format *f)
+{
+    if (!f) return;
+    free(f->json);
+    free(f);
+}
+
+const char *hone_chat_format_json(const hone_chat_format *f) { return f ? f->json : NULL; }
+
+hone_status hone_chat_think(const hone_model *m, const hone_chat_params *p, const char *how, char **variables,
+                            hone_error *err)
+{
+    request q = { 0 };
+    json_t *o = NULL;
+    if (variables) *variables = NULL;
+    HN_NEED(err, p, "parameters");
+    if (!p->chat_template) HN_NEED(err, m, "an open model, or p->chat_template");
+    HN_NEED(err, how, "on, off, or an effort");
+    HN_NEED(err, variables, "a place for the variables");
+    hone_chat_params mine = *p;
+    mine.messages = NULL;
+    hone_status st = prepare(&q, m, &mine, err);
+    if (st == HONE_OK && q.variables && !json_is_object(q.variables))
+        st = HN_FAIL(err, HONE_E_ARG, "variables: expected a JSON object");
+    if (st == HONE_OK) st = hn_reply_think(&o, q.t, &q.chat, how, err);
+    if (st == HONE_OK && !(*variables = hn_json_dump(o, JSON_COMPACT)))
+        st = HN_FAIL(err, HONE_E_NOMEM, "no memory for the variables");
+    json_decref(o);
+    request_free(&q);
+    return st;
+}
+
+/* hone_reply is hn_reply under its public name. */
+hone_status hone_reply_new(hone_reply **out, const hone_chat_format *f, const hone_chat_text *prompt,
+                           const char *const *stops, size_t n_stops, hone_error *err)
+{
+    if (out) *out = NULL;
+    HN_NEED(err, out, "a place for the answer");
+    HN_NEED(err, f, "a chat format");
+    HN_NEED(err, f->v, "the format of an open model");
+    if (n_stops > HN_MAX_STOPS)
+        return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", n_stops, HN_MAX_STOPS);
+    if (n_stops) HN_NEED(err, stops, "a pointer to n_stops strings");
+    HN_NEED_EACH(err, stops, n_stops, "a string");
+    hone_chat_text none = { 0 };
+    if (!prompt) prompt = &none;
+    return hn_reply_new((hn_reply **)out, f->v, &f->f, prompt->text, prompt->text ? prompt->len : 0, prompt->input,
+                        prompt->n_input, stops, n_stops, err);
+}
+void hone_reply_free(hone_reply *r) { hn_reply_free((hn_reply *)r); }
+hone_status hone_reply_push(hone_reply *r, int32_t id, const hone_reply_part **parts, size_t *n, hone_reply_end *end,
+                            hone_error *err)
+{
+    if (parts) *parts = NULL;
+    if (n) *n = 0;
+    if (end) *end = HONE_REPLY_GOES_ON;
+    HN_NEED(err, r, "an answer");
+    HN_NEED(err, parts, "a place for the parts");
+    HN_NEED(err, n, "a place for their number");
+    HN_NEED(err, end, "a place for whether it ended");
+    return hn_reply_push((hn_reply *)r, id, parts, n, end, err);
+}
+hone_status hone_reply_flush(hone_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err)
+{
+    if (parts) *parts = NULL;
+    if (n) *n = 0;
+    HN_NEED(err, r, "an answer");
+    HN_NEED(err, parts, "a place for the parts");
+    HN_NEED(err, n, "a place for their number");
+    return hn_reply_flush((hn_reply *)r, parts, n, err);
 }

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-enum { MAX_STOPS = 1 << 16 }; /* each is looked at for every byte */
-
 /* spans NULL: not asked for. */
 static hone_status tokenize(const hone_model *m, const char *text, size_t len, int flags, int32_t **ids,
                             hone_span **spans, size_t *n, hone_error *err)
@@ -107,8 +105,8 @@ hone_status hone_stream_new(hone_stream **out, const hone_model *m, const char *
     if (out) *out = NULL;
     HN_NEED(err, out, "a place for the stream");
     HN_NEED(err, m, "an open model");
-    if (n_stops > MAX_STOPS)
-        return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", n_stops, MAX_STOPS);
+    if (n_stops > HN_MAX_STOPS)
+        return HN_FAIL(err, HONE_E_ARG, "%zu stop strings, expected at most %d", n_stops, HN_MAX_STOPS);
     if (n_stops) HN_NEED(err, stops, "a pointer to n_stops strings");
     HN_NEED_EACH(err, stops, n_stops, "a string");
     hone_status st = hn_model_vocab(m, &v, err);

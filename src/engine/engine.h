@@ -7,6 +7,8 @@
 #include "kernels/kernels.h"
 #include "model/forward.h"
 
+enum { HN_MAX_STOPS = 1 << 16 }; /* stop strings of an answer; each is looked at for every byte */
+
 struct hone_context {
     hn_pool *pool;
     const char *backend;                /* which its sessions run on; NULL: the first there is */

@@ -27,6 +27,7 @@ struct hone_sampler {
     int32_t n_vocab;
     uint64_t *keys; /* [n_vocab] candidates; the first n_sorted are in final order */
     int64_t n_key, n_sorted;
+    float *changed;   /* [n_vocab] copy of the logits with bias and mask; made by the first pick that has them */
     float *penalized; /* [n_vocab] copy of the logits, when penalties apply */
     /* accepted tokens: counts, and the distinct ones as a dense list */
     int32_t *count, *where, *seen; /* [n_vocab]; where[id] = index in seen */
@@ -103,6 +104,7 @@ void hone_sampler_free(hone_sampler *s)
 {
     if (!s) return;
     free(s->keys);
+    free(s->changed);
     free(s->penalized);
     free(s->count);
     free(s->where);
@@ -422,6 +424,39 @@ static bool choose(hone_sampler *s, bool complete, bool left_out, bool whole, do
     return true;
 }
 
+/* Bias, then the mask. *logits then points to the copy. */
+static hone_status change(hone_sampler *s, const float **logits, const hone_pick *p, hone_error *err)
+{
+    int64_t n_allowed = 0;
+    if (!p->allowed && p->n_bias == 0) return HONE_OK;
+    if (!s->changed && !(s->changed = malloc((size_t)s->n_vocab * sizeof *s->changed)))
+        return HN_FAIL(err, HONE_E_NOMEM, "sampler for a vocabulary of %d", s->n_vocab);
+    memcpy(s->changed, *logits, (size_t)s->n_vocab * sizeof **logits);
+    *logits = s->changed;
+    for (size_t i = 0; i < p->n_bias; i++) {
+        const hone_bias *b = &p->bias[i];
+        if (b->id < 0 || b->id >= s->n_vocab || !(b->bias <= FLT_MAX))
+            return HN_FAIL(err, HONE_E_ARG, "bias %g of token id %d; expected a number or -infinity, of an id from 0 to %d",
+                           b->bias, b->id, s->n_vocab - 1);
+        s->changed[b->id] += b->bias;
+    }
+    if (!p->allowed) return HONE_OK;
+    for (int32_t at = 0; at < s->n_vocab; at += 64) {
+        uint64_t word = p->allowed[at / 64];
+        int32_t end = s->n_vocab - at < 64 ? s->n_vocab - at : 64;
+        if (word == UINT64_MAX) {
+            n_allowed += end;
+            continue;
+        }
+        for (int32_t i = 0; i < end; i++) {
+            if (word >> i & 1) n_allowed++;
+            else s->changed[at + i] = -INFINITY;
+        }
+    }
+    if (n_allowed == 0) return HN_FAIL(err, HONE_E_NUMERIC, "none of the %d tokens is allowed", s->n_vocab);
+    return HONE_OK;
+}
+
 hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq, int32_t pos, int32_t *id,
                               hone_error *err)
 {
@@ -429,10 +464,23 @@ hone_status hone_sampler_pick(hone_sampler *s, const float *logits, int32_t seq,
     HN_NEED(err, s, "a sampler");
     HN_NEED(err, logits, "a pointer to n_vocab logits");
     HN_NEED(err, id, "a place for the token's id");
+    return hone_sampler_pick_from(s, logits, &(hone_pick){ .choice = seq, .pos = pos }, id, err);
+}
+
+hone_status hone_sampler_pick_from(hone_sampler *s, const float *logits, const hone_pick *p, int32_t *id,
+                                   hone_error *err)
+{
+    if (id) *id = -1;
+    HN_NEED(err, s, "a sampler");
+    HN_NEED(err, logits, "a pointer to n_vocab logits");
+    HN_NEED(err, p, "what to pick from");
+    HN_NEED(err, id, "a place for the token's id");
+    if (p->n_bias) HN_NEED(err, p->bias, "a pointer to n_bias biases");
+    hone_status st = change(s, &logits, p, err);
+    if (st != HONE_OK) return st;
     logits = penalize(s, logits);
-    hone_status st;
     if (s->p.temp <= 0) return greedy(logits, s->n_vocab, id, err);
-    float u = hn_rand_f32(hn_rand64(s->p.seed, (uint64_t)(uint32_t)seq), (uint64_t)(uint32_t)pos);
+    float u = hn_rand_f32(hn_rand64(s->p.seed, (uint64_t)(uint32_t)p->choice), (uint64_t)(uint32_t)p->pos);
     if (s->p.top_k > 0 && s->p.top_k < s->n_vocab) {
         if ((st = collect(s, logits, s->p.top_k, -INFINITY, err)) != HONE_OK) return st;
         choose(s, true, false, false, 0, 0, u, id);

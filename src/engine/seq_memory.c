@@ -508,12 +508,33 @@ void hn_memory_commit(hn_seq_memory *m)
     m->n_call = m->n_replaced = 0;
 }
 
-/* Was the state of a sequence copied for the running call? */
-static bool has_copy(const hn_seq_memory *m, int32_t seq)
+/* What the running call had copied of a group (−1: the state) for a sequence; NULL: it writes to what was there. */
+static const hn_replaced *copied(const hn_seq_memory *m, int32_t group, int32_t seq)
 {
     for (int32_t i = 0; i < m->n_replaced; i++)
-        if (m->replaced[i].group < 0 && m->replaced[i].seq == seq) return true;
+        if (m->replaced[i].group == group && m->replaced[i].seq == seq) return &m->replaced[i];
+    return NULL;
+}
+
+/* Of those that shared a page or block the last writes to it, when the others have copies: may it be what it was? */
+static bool written(const hn_seq_memory *m, int32_t group, uint32_t number)
+{
+    for (int32_t i = 0; i < m->n_call; i++) {
+        int32_t seq = m->call[i] < 0 ? ~m->call[i] : m->call[i];
+        if (copied(m, group, seq)) continue;
+        int32_t at = m->length[seq] / HN_PAGE;
+        if (group < 0 ? m->state_block[seq] == number
+                      : m->length[seq] % HN_PAGE && table_of(m, &m->group[group], seq)[at] == number)
+            return true;
+    }
     return false;
+}
+
+/* Has a sequence the state still that it had before the running call? */
+static bool has_copy(const hn_seq_memory *m, int32_t seq)
+{
+    const hn_replaced *r = copied(m, -1, seq);
+    return r && !(r->old != HN_NO_BLOCK && written(m, -1, r->old));
 }
 
 void hn_memory_undo(hn_seq_memory *m, bool ran)
@@ -522,15 +543,18 @@ void hn_memory_undo(hn_seq_memory *m, bool ran)
         trim(m, m->call[i]);
         if (ran && m->state_floats && !has_copy(m, m->call[i])) m->call[i] = ~m->call[i];
     }
-    while (m->n_replaced > 0) {
-        const hn_replaced *r = &m->replaced[--m->n_replaced];
+    for (int32_t i = m->n_replaced - 1; i >= 0; i--) {
+        const hn_replaced *r = &m->replaced[i];
         hn_page_pool *p = r->group < 0 ? &m->states : &m->group[r->group].pool;
         uint32_t *slot = r->group < 0 ? &m->state_block[r->seq]
                                       : &table_of(m, &m->group[r->group], r->seq)[m->length[r->seq] / HN_PAGE];
+        /* a copy of a page has all that was there, and the original what another sequence wrote: it stays */
+        if (ran && r->group >= 0 && written(m, r->group, r->old)) continue;
         if (!r->kept && r->old != HN_NO_BLOCK) p->refs[r->old]++;
         drop(m, p, r->new);
         *slot = r->old;
     }
+    m->n_replaced = 0;
     for (int32_t i = 0; i < m->n_call; i++) {
         if (m->call[i] >= 0) continue;
         int32_t seq = ~m->call[i];
@@ -555,7 +579,7 @@ int32_t hn_memory_from(const hn_seq_memory *m, int32_t il, int32_t length)
 {
     const hn_memory_layer *l = &m->p.layer[il];
     if (!has_positions(l)) return -1;
-    return l->window && length >= l->window ? (length - l->window + 1) / HN_KEY_BLOCK * HN_KEY_BLOCK : 0;
+    return first_page(&m->group[m->group_of[il]], length) * HN_PAGE;
 }
 
 static uint64_t bytes_at(const hn_seq_memory *m, int32_t length)

@@ -115,7 +115,7 @@ static inline void hn_memory_note(hn_seq_memory *m, int32_t seq, int32_t pos, in
 /* Lengths are now what they are: what lies beyond, or behind a window, is let go. */
 void hn_memory_commit(hn_seq_memory *m);
 /* As before the call; ran: what was written in place is lost, and a state of which there is no copy goes back to its
- * furthest checkpoint, else to nothing. */
+ * furthest checkpoint, else to nothing; a page that two of its sequences shared may stay two. */
 void hn_memory_undo(hn_seq_memory *m, bool ran);
 
 /* ---- whole sequences: tables and counts alone ------------------------------------------------------ */
@@ -134,7 +134,8 @@ void hn_memory_drop_checkpoints(hn_seq_memory *m, int32_t seq, int32_t pos); /* 
 
 /* ---- bytes of a sequence ----------------------------------------------------------------------------- */
 
-/* The first position that a layer must hold at a length, a multiple of HN_KEY_BLOCK; -1: it holds none of its own. */
+/* The first position that a layer holds at a length, whole pages, so that what is brought back elsewhere can be cut as
+ * the original can; -1: it holds none of its own. */
 int32_t hn_memory_from(const hn_seq_memory *m, int32_t il, int32_t length);
 /* Bytes of 16 positions of a head of layer il, of K and of V. */
 static inline size_t hn_memory_k_block(const hn_seq_memory *m, int32_t il)

@@ -377,7 +377,7 @@ static hone_status run_batch(hone_session *s, const char *who, const hone_token 
     if ((st = extend(s, may_abort, err)) != HONE_OK) return st;
     st = run_all(s, tokens, n_tok, may_abort, logits, err);
     if (st != HONE_OK) {
-        hn_memory_undo(s->mem, st != HONE_E_INTERRUPTED);
+        hn_memory_undo(s->mem, true);
         return st;
     }
     for (int32_t i = 0; i < n_tok; i++) hn_memory_note(s->mem, tokens[i].seq, tokens[i].pos, tokens[i].id);
@@ -413,7 +413,7 @@ static hone_status append(hone_session *s, int32_t seq, const int32_t *ids, int3
     }
     if (st != HONE_OK) {
         s->mem->length[seq] = len;
-        hn_memory_undo(s->mem, st != HONE_E_INTERRUPTED);
+        hn_memory_undo(s->mem, true);
         return st;
     }
     for (int32_t i = 0; i < n_tok; i++) hn_memory_note(s->mem, seq, len + i, ids[i]);

@@ -3,7 +3,7 @@
  *   head_dim, n_seq, the adapters (folded hash of them, 0: none); i32 length[n_seq]; then per sequence, layer and head:
  * K blocks of 16 positions (lanes past the length are zero), V rows (q8_0: blocks of 16, rows past the length zero);
  * u64 FNV-1a of all before. Layers with latent rows have these in place of K and V, as V; windowed ones begin with the
- * first block that their window needs. A model with states has, behind the positions of each sequence that has a
+ * first page that their window needs. A model with states has, behind the positions of each sequence that has a
  * what all its layers keep, f32; one without positions has RECURRENT in place of the cache type.
  * Sealed (base/sealed.h). Everything is checked before the session is touched. */
 #include "base/sealed.h"

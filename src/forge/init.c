@@ -65,7 +65,7 @@ static hone_status put_init_meta(hn_gguf_writer *w, const hn_init *p, const hn_s
 hone_status hn_init_model(const char *dst, const hn_init *p, hone_error *err)
 {
     const hn_vocab *v = NULL;
-    hn_synth_shape shape;
+    hn_synth_shape shape = { 0 };
     hn_synth_plan *plan = NULL;
     hn_gguf_writer *w = NULL;
     hone_status st;
@@ -74,14 +74,16 @@ hone_status hn_init_model(const char *dst, const hn_init *p, hone_error *err)
     if (p->tokenizer) TRY(hn_model_vocab(p->tokenizer, &v, err));
     TRY(hn_synth_config_for(&shape, p->config, p->bpe ? p->bpe->n : hn_vocab_size(v), err));
     if (!hn_family_find(shape.arch, strlen(shape.arch))->trains)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: arch is %s; hone trains llama, qwen2 and qwen3", p->config,
-                       shape.arch);
-    st = hn_synth_plan_new(&plan, &shape, "F32", err);
+        st = HN_FAIL(err, HONE_E_UNSUPPORTED,
+                     "%s: arch is %s, which hone does not train; docs/TRAIN.md lists those that it does", p->config,
+                     shape.arch);
+    if (st == HONE_OK) st = hn_synth_plan_new(&plan, &shape, "F32", err);
     if (st == HONE_OK) st = hn_gguf_writer_new(&w, err);
     if (st == HONE_OK) st = put_init_meta(w, p, &shape, dst, err);
     if (st == HONE_OK) set_values(plan);
     if (st == HONE_OK) st = hn_synth_write(plan, w, p->seed, 0, dst, NULL, err);
     hn_gguf_writer_free(w);
     hn_synth_plan_free(plan);
+    hn_synth_shape_free(&shape);
     return st;
 }

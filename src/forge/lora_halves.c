@@ -4,21 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The row of a half that is row r of the file. In a head of GGUF numbers 2i and 2i + 1 turn together, in Hugging Face's
- * i and i + d/2. */
-static uint64_t source_row(const hn_lora_half_of *h, uint64_t r, uint64_t rows)
-{
-    if (!h->n_head) return r;
-    uint64_t d = rows / (uint64_t)h->n_head, at = r % d;
-    return r - at + 2 * (at % (d / 2)) + at / (d / 2);
-}
-
 static hone_status take_rows(void *arg, const hn_recipe_piece *p, float *x, void *scratch, hone_error *err)
 {
     const hn_lora_half_of *h = p->t->what;
     uint64_t cols = p->t->ne[0];
     for (uint64_t r = 0; r < p->n_row; r++, x += cols) {
-        const float *from = h->x + source_row(h, p->row + r, p->t->ne[1]) * cols;
+        const float *from = h->x + (p->row + r) * cols;
         if (h->factor == 1.0f) memcpy(x, from, cols * sizeof *x);
         else
             for (uint64_t i = 0; i < cols; i++) x[i] = from[i] * h->factor;
@@ -29,9 +20,8 @@ static hone_status take_rows(void *arg, const hn_recipe_piece *p, float *x, void
 static hone_status say_fault(void *arg, const hn_recipe_tensor *t, uint64_t i, hn_recipe_fault what, hone_error *err)
 {
     const hn_lora_half_of *h = t->what;
-    uint64_t at = source_row(h, i / t->ne[0], t->ne[1]) * t->ne[0] + i % t->ne[0];
     return HN_FAIL(err, HONE_E_NUMERIC, "%s: element %llu is %g, expected a finite number%s", h->name,
-                   (unsigned long long)at, (double)(h->x[at] * h->factor),
+                   (unsigned long long)i, (double)(h->x[i] * h->factor),
                    what == HN_FAULT_BEYOND ? " of F16: write F32" : "");
 }
 

@@ -10,7 +10,6 @@ typedef struct hn_lora_half_of {
     char name[HN_GGUF_MAX_NAME_WRITE + 1]; /* "blk.0.attn_q.weight.lora_a" */
     const float *x;                        /* the pair's, [rows, cols] */
     float factor;                          /* of each number */
-    int32_t n_head; /* its rows go from GGUF's order of a head into Hugging Face's; 0: as they are */
 } hn_lora_half_of;
 
 /* Of a piece, for recipes of adapters: these are small, and so is the memory that writing one takes. */

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/os.h"
 #include "forge/lora_halves.h"
+#include "model/lora_modules.h"
 #include "model/lora_peft.h"
 
 #include <errno.h>
@@ -48,11 +49,92 @@ static void put_str(FILE *f, const char *s)
     fputc('"', f);
 }
 
+/* ---- modules ---------------------------------------------------------------------------------------- */
+
+/* Pairs that have the names of modules and their rows' order; names, A and B are owned. */
+typedef struct modules {
+    hn_lora_pair *pair;
+    int32_t n, cap;
+} modules;
+
+static void modules_free(modules *o)
+{
+    for (int32_t i = 0; i < o->n; i++) {
+        free(o->pair[i].name);
+        free(o->pair[i].a);
+        free(o->pair[i].b);
+    }
+    free(o->pair);
+}
+
+static hone_status new_module(modules *o, hn_lora_pair **out, const char *name, int64_t n_in, int64_t n_out,
+                              int64_t rank, hone_error *err)
+{
+    if (o->n == o->cap) {
+        int32_t cap = o->cap ? 2 * o->cap : 64;
+        hn_lora_pair *p = realloc(o->pair, (size_t)cap * sizeof *p);
+        if (!p) return HN_FAIL(err, HONE_E_NOMEM, "%d modules", cap);
+        o->pair = p;
+        o->cap = cap;
+    }
+    hn_lora_pair *p = *out = &o->pair[o->n++];
+    *p = (hn_lora_pair){ .name = strdup(name), .n_in = n_in, .n_out = n_out, .rank = rank, .scale = 1 };
+    p->a = malloc((size_t)(rank * n_in) * sizeof *p->a);
+    p->b = malloc((size_t)(rank * n_out) * sizeof *p->b);
+    return p->name && p->a && p->b ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "adapter of %s", name);
+}
+
+/* The modules that a tensor's matrices are in, of all that adapts them. */
+static hone_status add_modules(modules *o, const hone_model *m, const hn_lora_thing *t, const hn_lora_thing *all,
+                               int32_t n, hone_error *err)
+{
+    char name[HN_MAX_PART][HN_LORA_NAME];
+    hn_lora_place to[HN_MAX_PART];
+    hone_status st = HONE_OK;
+    int count = hn_modules_of(name, to, m, &t->at);
+    if (count < 0) return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT has no name for it", t->pair.name);
+    for (int k = 0; k < count && st == HONE_OK; k++) {
+        bool done = false;
+        hn_lora_pair *p;
+        int32_t n_source;
+        for (int32_t i = 0; i < o->n && !done; i++) done = !strcmp(o->pair[i].name, name[k]);
+        if (done) continue;
+        int64_t rank = hn_modules_rank(&to[k], all, n, &n_source);
+        st = new_module(o, &p, name[k], t->pair.n_in, hn_modules_rows(&to[k]), rank, err);
+        if (st == HONE_OK) hn_modules_gather(p->a, p->b, &p->scale, &to[k], rank, all, n, m->hp.head_dim);
+    }
+    return st;
+}
+
+static hone_status make_modules(modules *o, const hone_model *m, const hn_lora_pair *pair, int32_t n, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    hn_lora_thing *all = calloc((size_t)n + 1, sizeof *all);
+    if (!all) return HN_FAIL(err, HONE_E_NOMEM, "%d pairs", n);
+    for (int32_t i = 0; i < n; i++) {
+        all[i].pair = pair[i];
+        hn_module_tensor(&all[i].at, m, pair[i].name);
+    }
+    for (int32_t i = 0; i < n && st == HONE_OK; i++) {
+        const char *outside = hn_module_outside(m, pair[i].name);
+        hn_lora_pair *p;
+        if (all[i].at.n_part) st = add_modules(o, m, &all[i], all, n, err);
+        else if (!outside) st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT has no name for it", pair[i].name);
+        else if ((st = new_module(o, &p, outside, pair[i].n_in, pair[i].n_out, pair[i].rank, err)) == HONE_OK) {
+            memcpy(p->a, pair[i].a, (size_t)(p->rank * p->n_in) * sizeof *p->a);
+            memcpy(p->b, pair[i].b, (size_t)(p->rank * p->n_out) * sizeof *p->b);
+            p->scale = pair[i].scale;
+        }
+    }
+    free(all);
+    return st;
+}
+
 /* ---- adapter_model.safetensors -------------------------------------------------------------------- */
 
 /* The header of a safetensors file, its length a multiple of 8; *n_data: bytes behind it. */
-static hone_status make_header(char **head, size_t *len, uint64_t *n_data, const hone_model *m,
-                               const hn_lora_pair *pair, const hn_lora_halves *halves, hone_error *err)
+static hone_status make_header(char **head, size_t *len, uint64_t *n_data, const hn_lora_pair *pair,
+                               const hn_lora_halves *halves, hone_error *err)
 {
     uint64_t at = 0;
     hone_status st = HONE_OK;
@@ -62,19 +144,14 @@ static hone_status make_header(char **head, size_t *len, uint64_t *n_data, const
     FILE *h = text.f;
     fputs("{\"__metadata__\":{\"format\":\"pt\"}", h);
     for (size_t i = 0; i < halves->n && st == HONE_OK; i++) {
-        char module[96];
         const hn_recipe_tensor *t = &halves->t[i];
         const hn_type_info *ti = hn_type_get(t->type);
         uint64_t n = t->ne[0] * t->ne[1] * ti->block_bytes;
-        if (!hn_peft_module_of(module, m, pair[i / 2].name)) {
-            st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT has no name for it", pair[i / 2].name);
-            break;
-        }
         fprintf(h,
                 ",\"base_model.model.%s.lora_%c.weight\":{\"dtype\":\"%s\",\"shape\":[%lld,%lld],"
                 "\"data_offsets\":[%llu,%llu]}",
-                module, i % 2 ? 'B' : 'A', ti->name, (long long)t->ne[1], (long long)t->ne[0], (unsigned long long)at,
-                (unsigned long long)(at + n));
+                pair[i / 2].name, i % 2 ? 'B' : 'A', ti->name, (long long)t->ne[1], (long long)t->ne[0],
+                (unsigned long long)at, (unsigned long long)(at + n));
         at += n;
     }
     fputc('}', h);
@@ -111,16 +188,14 @@ static hone_status put_piece(void *to, const hn_recipe_piece *p, hone_error *err
 
 static hone_status end_tensors(void *to, hone_error *err) { return hn_file_end(((tensors_file *)to)->f, err); }
 
-static hone_status write_tensors(const char *folder, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair,
-                                 hn_type type, hone_error *err)
+static hone_status write_tensors(const char *folder, const hn_lora_pair *pair, int32_t n_pair, hn_type type,
+                                 hone_error *err)
 {
     static const hn_recipe_sink sink = { begin_tensors, put_piece, end_tensors };
     hn_lora_halves h;
     tensors_file to = { .folder = folder };
     hone_status st = hn_lora_halves_make(&h, folder, pair, n_pair, type, err);
-    for (int32_t i = 0; st == HONE_OK && i < n_pair; i++)
-        h.half[2 * i + 1].n_head = hn_peft_turned_heads(m, pair[i].name);
-    if (st == HONE_OK) st = make_header(&to.head, &to.n_head, &to.n_data, m, pair, &h, err);
+    if (st == HONE_OK) st = make_header(&to.head, &to.n_head, &to.n_data, pair, &h, err);
     if (st == HONE_OK) {
         hn_recipe r = { .dst = folder, .t = h.t, .n = h.n, .piece_bytes = HN_LORA_PIECE_BYTES };
         st = hn_recipe_run(&r, &sink, &to, err);
@@ -139,15 +214,28 @@ static double alpha_of(const hn_lora_pair *p, bool rslora)
     return fabs(a - rint(a)) < 1e-5 * fabs(a) ? rint(a) : a;
 }
 
+/* The number of a layer in a module's name, where it stands, what follows; NULL: it has none. */
+static const char *after_layer(const char *module, int *at)
+{
+    for (const char *s = strchr(module, '.'); s; s = strchr(s + 1, '.')) {
+        size_t n = strspn(s + 1, "0123456789");
+        if (!n || s[1 + n] != '.') continue;
+        *at = (int)(s + 1 - module);
+        return s + 1 + n;
+    }
+    return NULL;
+}
+
 /* Are the targets the same in every layer of the model? Then their last names say it all. */
 static bool everywhere(const hone_model *m, const hn_lora_pair *pair, int32_t n_pair)
 {
-    char name[64];
+    char name[128];
     for (int32_t i = 0; i < n_pair; i++) {
-        const char *dot = strncmp(pair[i].name, "blk.", 4) ? NULL : strchr(pair[i].name + 4, '.');
-        for (int32_t il = 0; dot && il < m->hp.n_layer; il++) {
+        int at = 0;
+        const char *rest = after_layer(pair[i].name, &at);
+        for (int32_t il = 0; rest && il < m->hp.n_layer; il++) {
             int32_t k = 0;
-            snprintf(name, sizeof name, "blk.%d%s", il, dot);
+            snprintf(name, sizeof name, "%.*s%d%s", at, pair[i].name, il, rest);
             while (k < n_pair && strcmp(pair[k].name, name)) k++;
             if (k == n_pair) return false;
         }
@@ -155,47 +243,46 @@ static bool everywhere(const hone_model *m, const hn_lora_pair *pair, int32_t n_
     return true;
 }
 
+static const char *last_name(const char *module)
+{
+    const char *dot = strrchr(module, '.');
+    return dot ? dot + 1 : module;
+}
+
 static void put_targets(FILE *f, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair)
 {
     bool all = everywhere(m, pair, n_pair);
     int n = 0;
     for (int32_t i = 0; i < n_pair; i++) {
-        char module[96], earlier[96];
-        hn_peft_module_of(module, m, pair[i].name);
-        const char *dot = strrchr(module, '.'), *last = dot && all ? dot + 1 : module;
         bool seen = false;
-        for (int32_t k = 0; all && k < i && !seen; k++) {
-            hn_peft_module_of(earlier, m, pair[k].name);
-            const char *d = strrchr(earlier, '.');
-            seen = !strcmp(d ? d + 1 : earlier, last);
-        }
+        for (int32_t k = 0; all && k < i && !seen; k++)
+            seen = !strcmp(last_name(pair[k].name), last_name(pair[i].name));
         if (seen) continue;
         fputs(n++ ? ", " : "", f);
-        put_str(f, last);
+        put_str(f, all ? last_name(pair[i].name) : pair[i].name);
     }
 }
 
 static void put_config(FILE *f, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair,
                        const hn_lora_about *about)
 {
-    char module[96];
     int n = 0;
     fputs("{\n  \"peft_type\": \"LORA\",\n  \"task_type\": \"CAUSAL_LM\",\n  \"base_model_name_or_path\": ", f);
     put_str(f, about->base_name ? about->base_name : "");
     fprintf(f, ",\n  \"r\": %lld,\n  \"lora_alpha\": %.9g,\n  \"lora_dropout\": %.9g,\n  \"use_rslora\": %s,\n",
             (long long)pair[0].rank, alpha_of(&pair[0], about->rslora), (double)about->dropout,
             about->rslora ? "true" : "false");
-    fputs("  \"use_dora\": false,\n  \"bias\": \"none\",\n  \"fan_in_fan_out\": false,\n  \"inference_mode\": true,\n  "
-          "\"init_lora_weights\": true,\n"
+    fprintf(f, "  \"use_dora\": false,\n  \"bias\": \"none\",\n  \"fan_in_fan_out\": %s,\n",
+            hn_modules_transposed(m) ? "true" : "false");
+    fputs("  \"inference_mode\": true,\n  \"init_lora_weights\": true,\n"
           "  \"modules_to_save\": null,\n  \"layers_to_transform\": null,\n  \"target_modules\": [",
           f);
     put_targets(f, m, pair, n_pair);
     fputs("],\n  \"rank_pattern\": {", f);
     for (int32_t i = 0; i < n_pair; i++) {
         if (pair[i].rank == pair[0].rank) continue;
-        hn_peft_module_of(module, m, pair[i].name);
         fputs(n++ ? ", " : "", f);
-        put_str(f, module);
+        put_str(f, pair[i].name);
         fprintf(f, ": %lld", (long long)pair[i].rank);
     }
     fputs("},\n  \"alpha_pattern\": {", f);
@@ -203,9 +290,8 @@ static void put_config(FILE *f, const hone_model *m, const hn_lora_pair *pair, i
     for (int32_t i = 0; i < n_pair; i++) {
         double a = alpha_of(&pair[i], about->rslora), first = alpha_of(&pair[0], about->rslora);
         if (fabs(a - first) <= 1e-6 * fabs(first)) continue;
-        hn_peft_module_of(module, m, pair[i].name);
         fputs(n++ ? ", " : "", f);
-        put_str(f, module);
+        put_str(f, pair[i].name);
         fprintf(f, ": %.9g", a);
     }
     fputs("}\n}\n", f);
@@ -265,17 +351,18 @@ static hone_status write_config(const char *folder, const hone_model *m, const h
 hone_status hn_lora_write_peft(const char *path, const hone_model *m, const hn_lora_pair *pair, int32_t n_pair,
                                const hn_lora_about *about, hone_error *err)
 {
-    hone_status st;
-    if (!hn_peft_has_modules(m))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are for llama, qwen2, qwen3 and gemma3, %s is %s",
-                       path, m->path, m->arch->name);
-    bool made = mkdir(path, 0777) == 0;
-    if (!made && errno != EEXIST)
-        return HN_FAIL(err, HONE_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
-    if ((st = write_tensors(path, m, pair, n_pair, about->type, err)) != HONE_OK) {
-        if (made) rmdir(path);
-        return st;
-    }
-    if ((st = write_template(path, about->chat_template, err)) != HONE_OK) return st;
-    return write_config(path, m, pair, n_pair, about, err);
+    modules o = { .n = 0 };
+    const char *why = hn_modules_refused(m);
+    if (why)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are not for %s (%s): %s", path, m->arch->name,
+                       m->path, why);
+    hone_status st = make_modules(&o, m, pair, n_pair, err);
+    bool made = st == HONE_OK && mkdir(path, 0777) == 0;
+    if (st == HONE_OK && !made && errno != EEXIST)
+        st = HN_FAIL(err, HONE_E_IO, "%s: cannot make the folder: %s", path, strerror(errno));
+    if (st == HONE_OK && (st = write_tensors(path, o.pair, o.n, about->type, err)) != HONE_OK && made) rmdir(path);
+    if (st == HONE_OK) st = write_template(path, about->chat_template, err);
+    if (st == HONE_OK) st = write_config(path, m, o.pair, o.n, about, err);
+    modules_free(&o);
+    return st;
 }

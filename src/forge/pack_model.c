@@ -229,7 +229,7 @@ static hone_status choose(work *k, const hone_model *m, hone_packed_info *out, h
         const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
         bool vector = m->bound[i] == HN_BOUND_VECTOR;
         uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3];
-        if (m->bound[i] == HN_BOUND_UNUSED) continue;
+        if (m->bound[i] == HN_BOUND_UNUSED || m->bound[i] == HN_BOUND_COPIED) continue; /* not read there */
         if (!vector && !hn_can_pack(t->type)) {
             out->n_plain++;
             out->plain_bytes += t->n_bytes;

@@ -70,10 +70,10 @@ void hn_synth_mark_copy(hn_synth_planner *b, const char *of)
     if (b->p->n) snprintf(b->p->t[b->p->n - 1].values_of, sizeof b->p->t->values_of, "%s", of);
 }
 
-hone_status hn_synth_add_rope_freqs(hn_synth_planner *b, const uint64_t ne[4])
+hone_status hn_synth_add_rope_freqs(hn_synth_planner *b, const uint64_t ne[4], float base, float factor)
 {
     hone_status st = hn_synth_add(b, "rope_freqs.weight", -1, HN_SYNTH_F32, ne, 0, 0);
-    if (st == HONE_OK) b->p->t[b->p->n - 1].rope_freqs = true;
+    if (st == HONE_OK) b->p->t[b->p->n - 1].base = base, b->p->t[b->p->n - 1].factor = factor;
     return st;
 }
 
@@ -83,22 +83,29 @@ hone_status hn_synth_plan_new(hn_synth_plan **out, const hn_synth_shape *s, cons
     hn_synth_plan *p = calloc(1, sizeof *p);
     if (!p) return HN_FAIL(err, HONE_E_NOMEM, "synth plan");
     p->shape = *s;
+    hn_synth_numbers n;
+    hone_status st = hn_synth_numbers_of(&n, s, err);
+    if (st != HONE_OK) {
+        hn_synth_plan_free(p);
+        return st;
+    }
+    const hn_hparams *hp = &n.model->hp;
     hn_synth_planner b = { .p = p,
                            .type = type,
                            .err = err,
                            .mix = { .arch = s->arch,
-                                    .n_layer = s->n_layer,
-                                    .n_head = s->n_head,
-                                    .n_head_kv = s->n_head_kv,
-                                    .n_expert = s->n_expert,
+                                    .n_layer = hp->n_layer,
+                                    .n_head = hp->n_head,
+                                    .n_head_kv = hp->n_head_kv,
+                                    .n_expert = hp->moe.n_expert,
                                     .tied = s->tied } };
-    hone_status st;
     if (!hn_mix_find(type, &b.base, &p->file_type))
         st = HN_FAIL(
             err, HONE_E_ARG,
             "unknown type \"%s\"; expected F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0 or another mixture name",
             HN_ESC(type, strlen(type)));
-    else st = hn_synth_add_all(&b, s);
+    else st = hn_synth_add_all(&b, s, &n);
+    hn_synth_numbers_free(&n);
     p->n_fallback = b.state.n_fallback;
     if (st != HONE_OK) {
         hn_synth_plan_free(p);
@@ -296,6 +303,7 @@ static hone_status put_vocab(hn_gguf_writer *w, const hn_synth_shape *s, hone_er
 
 hone_status hn_synth_put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err)
 {
+    if (s->keys) return hn_synth_put_keys(w, s, err);
     bool llama = !strcmp(s->arch, "llama"), qwen3 = !strcmp(s->arch, "qwen3"), gemma3 = !strcmp(s->arch, "gemma3");
     bool gpt_oss = !strcmp(s->arch, "gpt-oss");
     bool head_keys = qwen3 || gemma3 || s->n_expert ||
@@ -341,8 +349,10 @@ hone_status hn_synth_put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_
 
 static hone_status put_shape(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err)
 {
-    hone_status st = hn_synth_put_shape(w, s, err);
-    return st == HONE_OK ? put_vocab(w, s, err) : st;
+    bool rwkv = hn_synth_is_rwkv(s);
+    hone_status st = rwkv ? hn_synth_put_rwkv(w, s, err) : hn_synth_put_shape(w, s, err);
+    if (st != HONE_OK) return st;
+    return rwkv ? hn_synth_put_world(w, s->n_vocab, err) : put_vocab(w, s, err);
 }
 
 static hone_status put_meta(hn_gguf_writer *w, const hn_synth_plan *p, const char *name, const char *type,
@@ -357,7 +367,7 @@ static hone_status put_meta(hn_gguf_writer *w, const hn_synth_plan *p, const cha
     TRY(hn_gguf_put_str(w, "general.name", title, strlen(title), err));
     TRY(hn_gguf_put_u32(w, "general.file_type", p->file_type, err));
     TRY(hn_gguf_put_u32(w, "general.quantization_version", 2, err));
-    TRY(hn_synth_is_rwkv(s) ? hn_synth_put_rwkv(w, s, err) : put_shape(w, s, err));
+    TRY(put_shape(w, s, err));
     TRY(hn_gguf_put_str(w, "hone.synth.shape", name, strlen(name), err));
     TRY(hn_gguf_put_str(w, "hone.synth.type", type, strlen(type), err));
     return hn_gguf_put_u64(w, "hone.synth.seed", seed, err);
@@ -376,9 +386,8 @@ static hone_status fill(void *arg, hn_recipe_piece *p, void *scratch, hone_error
 {
     const work *k = arg;
     const hn_synth_tensor *t = p->t->what;
-    const hn_synth_shape *s = &k->plan->shape;
-    if (t->rope_freqs) /* at most a few KiB: always one piece */
-        hn_synth_rope_freqs(p->out, s->head_dim, s->rope_base, s->rope_factor);
+    if (t->base != 0) /* at most a few KiB: always one piece */
+        hn_synth_rope_freqs(p->out, 2 * (int32_t)t->ne[0], t->base, t->factor);
     else hn_synth_fill(t, hn_synth_key(k->seed, *t->values_of ? t->values_of : t->name), p->at, p->n_bytes, p->out);
     return HONE_OK;
 }
@@ -425,7 +434,7 @@ hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_p
 {
     HN_NEED(err, p, "parameters");
     HN_NEED(err, dst, "the path of the file to write");
-    hn_synth_shape from_file;
+    hn_synth_shape from_file = { 0 };
     const hn_synth_shape *shape = &from_file;
     char part[96];
     const char *name = "custom", *type = p->type ? p->type : "Q4_K_M";
@@ -442,9 +451,12 @@ hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_p
     } else if (!(shape = hn_synth_preset(p->preset, &name))) {
         return unknown_preset(p->preset, err);
     }
-    if (p->n_layer < 0 || p->n_layer > shape->n_layer)
-        return HN_FAIL(err, HONE_E_ARG, "synth: n_layer is %d, expected 1 to the %d of %s, or 0 for all", p->n_layer,
-                       shape->n_layer, name);
+    if (p->n_layer < 0 || p->n_layer > shape->n_layer) {
+        st = HN_FAIL(err, HONE_E_ARG, "synth: n_layer is %d, expected 1 to the %d of %s, or 0 for all", p->n_layer,
+                     shape->n_layer, name);
+        hn_synth_shape_free(&from_file);
+        return st;
+    }
     if (p->n_layer) {
         from_file = *shape;
         from_file.n_layer = p->n_layer;
@@ -454,10 +466,12 @@ hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_p
     }
     hn_synth_plan *plan = NULL;
     hn_gguf_writer *w = NULL;
-    if ((st = hn_synth_plan_new(&plan, shape, type, err)) != HONE_OK) return st;
-    if ((st = hn_gguf_writer_new(&w, err)) == HONE_OK && (st = put_meta(w, plan, name, type, p->seed, err)) == HONE_OK)
+    st = hn_synth_plan_new(&plan, shape, type, err);
+    if (st == HONE_OK && (st = hn_gguf_writer_new(&w, err)) == HONE_OK &&
+        (st = put_meta(w, plan, name, type, p->seed, err)) == HONE_OK)
         st = hn_synth_write(plan, w, p->seed, p->n_threads, dst, pr, err);
     hn_gguf_writer_free(w);
     hn_synth_plan_free(plan);
+    hn_synth_shape_free(&from_file);
     return st;
 }

@@ -5,10 +5,17 @@
 #define HN_SYNTH_H
 
 #include "gguf/gguf.h"
+#include "model/model.h"
 #include "quant/quant.h"
 
+/* Of families that have `keys`, these say everything but what stands before them. */
 typedef struct hn_synth_shape {
-    const char *arch; /* "llama" "qwen2" "qwen3" "gemma3" "qwen3moe" "gpt-oss" "rwkv7" "rwkv6" */
+    const char *arch;  /* general.architecture */
+    const char *keys;  /* "name=value …": what a file has as {arch}.name. true, false; a number with a point or an
+                       * exponent is a float; values between commas are a list, begun again until each layer has one.
+                       * NULL: the numbers below say it, of llama, qwen2, qwen3, gemma3, qwen3moe, gpt-oss and RWKV */
+    const char *has;   /* "tensor …": of those that a file may lack, which this one has; of layers without blk.N. */
+    const char *owned; /* keys and has lie there: hn_synth_shape_free; or NULL */
     int32_t n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx_train;
     float rope_base, rms_eps; /* RWKV: rms_eps is the LayerNorm's */
     bool tied;
@@ -31,7 +38,22 @@ hone_status hn_synth_config(hn_synth_shape *out, const char *path, hone_error *e
 /* The same for a vocabulary of n_vocab > 0 tokens, which the file need not name and must not contradict. */
 hone_status hn_synth_config_for(hn_synth_shape *out, const char *path, int32_t n_vocab, hone_error *err);
 hone_status hn_synth_check(const hn_synth_shape *s, const char *where, hone_error *err);
-/* Weights of the shape; rope_freqs and RWKV-7's dummies in layer 0 not counted. */
+void hn_synth_shape_free(hn_synth_shape *s); /* of one that was read from a file */
+
+/* What the reader of models makes of a shape's keys: a model without tensors. */
+typedef struct hn_synth_numbers {
+    hone_model *model;
+    void *bytes; /* the keys */
+} hn_synth_numbers;
+/* Errors as of a file with these keys. Free with hn_synth_numbers_free. */
+hone_status hn_synth_numbers_of(hn_synth_numbers *out, const hn_synth_shape *s, hone_error *err);
+void hn_synth_numbers_free(hn_synth_numbers *n);
+/* The number that a key of s->keys has. */
+double hn_synth_key_of(const hn_synth_shape *s, const char *key, double absent);
+/* Is w among the words, between spaces? words may be NULL. */
+bool hn_synth_has(const char *words, const char *w);
+/* Weights of the shape; rope_freqs and RWKV-7's dummies in layer 0 not counted. 0: keys that contradict each other, or
+ * no memory. */
 uint64_t hn_synth_n_params(const hn_synth_shape *s);
 
 /* ---- plan: every tensor in file order --------------------------------------------- */
@@ -43,7 +65,7 @@ typedef struct hn_synth_tensor {
     uint64_t ne[4], n_bytes;
     float mean, std;    /* of the values; mean only for F32 */
     float unit;         /* block types: rms of a tensor filled with scale 1 */
-    bool rope_freqs;    /* not random */
+    float base, factor; /* not 0: it is rope_freqs.weight of that base and factor, not random */
     char values_of[64]; /* not empty: this is a copy of that tensor, which no model reads */
 } hn_synth_tensor;
 
@@ -78,10 +100,12 @@ hone_status hn_synth_add(hn_synth_planner *b, const char *name, int32_t layer, h
                          float mean, float std);
 /* The tensor added last holds the values of tensor `of`, which has its shape and spread. */
 void hn_synth_mark_copy(hn_synth_planner *b, const char *of);
-hone_status hn_synth_add_rope_freqs(hn_synth_planner *b, const uint64_t ne[4]);
-/* All tensors of the shape's family: synth_slots.c. */
-hone_status hn_synth_add_all(hn_synth_planner *b, const hn_synth_shape *s);
-/* RWKV's part of the file: synth_rwkv.c. */
+hone_status hn_synth_add_rope_freqs(hn_synth_planner *b, const uint64_t ne[4], float base, float factor);
+/* All tensors of the shape's family: synth_slots.c. n: of that shape. */
+hone_status hn_synth_add_all(hn_synth_planner *b, const hn_synth_shape *s, const hn_synth_numbers *n);
+/* {arch}.* of a shape that is given by its keys: synth_keys.c. */
+hone_status hn_synth_put_keys(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err);
+/* The same of RWKV: synth_rwkv.c. */
 hone_status hn_synth_put_rwkv(hn_gguf_writer *w, const hn_synth_shape *s, hone_error *err);
 /* A tokenizer of pieces with scores, as gemma has one. */
 hone_status hn_synth_put_pieces(hn_gguf_writer *w, int32_t n_vocab, hone_error *err);

@@ -1,10 +1,7 @@
-/* synth_presets: shapes of models that people run, and the JSON form of any other
- * shape. Numbers: the published configurations, as in docs on architectures. */
-#include "base/json_tree.h"
+/* synth_presets: shapes of models that people run. Numbers: the published configurations, as in docs on architectures.
+ * Knows no files. */
 #include "forge/synth.h"
 
-#include <jansson.h>
-#include <math.h>
 #include <strings.h>
 
 typedef struct preset {
@@ -12,27 +9,64 @@ typedef struct preset {
     hn_synth_shape s;
 } preset;
 
-#define TRANSFORMER(...)                          \
-    {                                             \
-        __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+#define NO_KEYS NULL, NULL, NULL /* what they say, the numbers do */
+#define TRANSFORMER(arch, ...)                                   \
+    {                                                            \
+        arch, NO_KEYS, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 /* the last: window */
-#define GEMMA3(n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_ctx, factor, window)                             \
-    {                                                                                                                 \
-        "gemma3", n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, 262144, n_ctx, 1e6f, 1e-6f, true, factor, 0, 0, \
-            0, 0, 0, 0, window, 0, 0, 0                                                                               \
+#define GEMMA3(n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_ctx, factor, window)                        \
+    {                                                                                                            \
+        "gemma3", NO_KEYS, n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, 262144, n_ctx, 1e6f, 1e-6f, true, \
+            factor, 0, 0, 0, 0, 0, 0, window, 0, 0, 0                                                            \
     }
-#define RWKV(arch, n_layer, n_embd, n_ff, ...)                                                             \
-    {                                                                                                      \
-        arch, n_layer, n_embd, (n_embd) / 64, (n_embd) / 64, 64, n_ff, 65536, 1048576, 0, 1e-5f, false, 1, \
-            __VA_ARGS__, 0, 0, 0, 0                                                                        \
+#define RWKV(arch, n_layer, n_embd, n_ff, ...)                                                                      \
+    {                                                                                                               \
+        arch, NO_KEYS, n_layer, n_embd, (n_embd) / 64, (n_embd) / 64, 64, n_ff, 65536, 1048576, 0, 1e-5f, false, 1, \
+            __VA_ARGS__, 0, 0, 0, 0                                                                                 \
     }
 
 /* the last: as TRANSFORMER's, window, experts, those of a token, their width */
-#define EXPERTS(window, n_expert, n_used, n_ff_exp, ...)                  \
-    {                                                                     \
-        __VA_ARGS__, 0, 0, 0, 0, 0, 0, window, n_expert, n_used, n_ff_exp \
+#define EXPERTS(window, n_expert, n_used, n_ff_exp, arch, ...)                           \
+    {                                                                                    \
+        arch, NO_KEYS, __VA_ARGS__, 0, 0, 0, 0, 0, 0, window, n_expert, n_used, n_ff_exp \
     }
+
+/* Of other families: what their files have as keys; of tensors that a file may lack, those that it has. */
+#define KEYS(arch_, layers, vocab, tied_, keys_, ...)                                                        \
+    {                                                                                                        \
+        .arch = arch_, .keys = keys_, .n_layer = layers, .n_vocab = vocab, .tied = tied_, .has = __VA_ARGS__ \
+    }
+#define RMS5 " attention.layer_norm_rms_epsilon=1e-5"
+#define RMS6 " attention.layer_norm_rms_epsilon=1e-6"
+#define SHARED "ffn_gate_shexp.weight ffn_up_shexp.weight ffn_down_shexp.weight"
+
+/* n_embd, n_ff, heads of queries and keys, heads of values of the delta rule */
+#define QWEN35(E, F, H, G, V)                                                                           \
+    "context_length=262144 embedding_length=" #E " feed_forward_length=" #F " attention.head_count=" #H \
+    " attention.head_count_kv=" #G " attention.key_length=256 attention.value_length=256 "              \
+    "rope.dimension_count=64 rope.freq_base=1e7 full_attention_interval=4 ssm.conv_kernel=4 "           \
+    "ssm.state_size=128 ssm.group_count=16 ssm.time_step_rank=" #V " ssm.inner_size=" INNER_##V RMS6
+#define INNER_32 "4096"
+#define INNER_48 "6144"
+#define QWEN_EXPERTS(n, used)                                                                                \
+    " expert_feed_forward_length=512 expert_shared_feed_forward_length=512 expert_count=" #n " expert_used_" \
+    "count=" #used
+/* which layers are what: published patterns */
+#define NANO2_FF                                                                                       \
+    "feed_forward_length=0,15680,0,15680,0,15680,0,0,15680,0,15680,0,15680,0,0,15680,0,15680,0,15680," \
+    "0,0,15680,0,15680,0,15680,0,15680,0,0,15680,0,15680,0,15680,0,15680,0,0,15680,0,15680,0,0,15680," \
+    "0,15680,0,15680,0,15680,0,15680,0,15680 "
+#define NANO2_KV                                                                                       \
+    "attention.head_count_kv=0,0,0,0,0,0,0,0,0,0,0,0,0,0,8,0,0,0,0,0,0,8,0,0,0,0,0,0,0,0,8,0,0,0,0,0," \
+    "0,0,0,8,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0 "
+#define NANO3_FF                                                                                       \
+    "feed_forward_length=0,1856,0,1856,0,0,1856,0,1856,0,1856,0,0,1856,0,1856,0,1856,0,0,1856,0,1856," \
+    "0,1856,0,0,1856,0,1856,0,1856,0,0,1856,0,1856,0,1856,0,1856,0,0,1856,0,1856,0,1856,0,1856,0,1856" \
+    " "
+#define NANO3_KV                                                                                       \
+    "attention.head_count_kv=0,0,0,0,0,2,0,0,0,0,0,0,2,0,0,0,0,0,0,2,0,0,0,0,0,0,2,0,0,0,0,0,0,2,0,0," \
+    "0,0,0,0,0,0,2,0,0,0,0,0,0,0,0,0 "
 
 /* arch, n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx_train, base, eps, tied, factor
  * RWKV: arch, n_layer, n_embd, n_ff, ranks of decay, iclr, value, gate, mix; rescale_every */
@@ -78,6 +112,136 @@ static const preset presets[] = {
     { "gemma-3-1b", "gemma3-1b", "Gemma 3 1B, tied, window 512", GEMMA3(26, 1152, 4, 1, 256, 6912, 32768, 1, 512) },
     { "gemma-3-4b", "gemma3-4b", "Gemma 3 4B (text), tied, window 1024, RoPE factor 8",
       GEMMA3(34, 2560, 8, 4, 256, 10240, 131072, 8, 1024) },
+    { "gemma-3-12b", "gemma3-12b", "Gemma 3 12B (text), tied, window 1024, RoPE factor 8",
+      GEMMA3(48, 3840, 16, 8, 256, 15360, 131072, 8, 1024) },
+    { "gemma-3-27b", "gemma3-27b", "Gemma 3 27B (text), tied, window 1024, RoPE factor 8",
+      GEMMA3(62, 5376, 32, 16, 128, 21504, 131072, 8, 1024) },
+    { "qwen3-235b-a22b", "qwen3-235b", "Qwen3 235B-A22B, 128 experts, 8 of a token",
+      EXPERTS(0, 128, 8, 1536, "qwen3moe", 94, 4096, 64, 4, 128, 12288, 151936, 40960, 1e6f, 1e-6f, false, 1) },
+    { "gpt-oss-120b", "", "gpt-oss 120B, 128 experts, 4 of a token, MXFP4, window 128",
+      EXPERTS(128, 128, 4, 2880, "gpt-oss", 36, 2880, 64, 8, 64, 2880, 201088, 131072, 1.5e5f, 1e-5f, false, 32) },
+    { "mistral-small-3.2-24b", "mistral-small mistral-small-3.1-24b", "Mistral Small 3.1 and 3.2, 24B (text)",
+      TRANSFORMER("llama", 40, 5120, 32, 8, 128, 32768, 131072, 131072, 1e9f, 1e-5f, false, 1) },
+    { "smollm3-3b", "", "SmolLM3 3B, tied, every fourth layer does not turn",
+      KEYS("smollm3", 36, 128256, true,
+           "context_length=65536 embedding_length=2048 feed_forward_length=11008 attention.head_count=16 "
+           "attention.head_count_kv=4 rope.freq_base=5e6 rope.dimension_count=128" RMS6,
+           "") },
+    { "phi-4", "phi4 phi-4-14b", "Phi-4 14B, one matrix for q, k and v",
+      KEYS("phi3", 40, 100352, false,
+           "context_length=16384 embedding_length=5120 feed_forward_length=17920 attention.head_count=40 "
+           "attention.head_count_kv=10 rope.freq_base=250000.0 rope.dimension_count=128" RMS5,
+           "attn_qkv.weight") },
+    { "phi-4-mini", "phi4-mini phi-4-mini-3.8b", "Phi-4-mini 3.8B, tied, other angles beyond 4096 positions",
+      KEYS("phi3", 32, 200064, true,
+           "context_length=131072 embedding_length=3072 feed_forward_length=8192 attention.head_count=24 "
+           "attention.head_count_kv=8 rope.freq_base=10000.0 rope.dimension_count=96 rope.scaling.type=longrope "
+           "rope.scaling.original_context_length=4096 rope.scaling.attn_factor=1.1902381" RMS5,
+           "attn_qkv.weight rope_factors_short.weight rope_factors_long.weight") },
+    { "olmo-3-7b", "olmo3-7b", "OLMo 3 7B, window 4096 on three layers of four",
+      KEYS("olmo2", 32, 100278, false,
+           "context_length=65536 embedding_length=4096 feed_forward_length=11008 attention.head_count=32 "
+           "attention.head_count_kv=32 attention.sliding_window=4096 rope.freq_base=5e5 rope.scaling.type=yarn "
+           "rope.scaling.factor=8.0 rope.scaling.original_context_length=8192" RMS6,
+           "") },
+    { "olmo-3-32b", "olmo3-32b", "OLMo 3 32B, window 4096 on three layers of four",
+      KEYS("olmo2", 64, 100278, false,
+           "context_length=65536 embedding_length=5120 feed_forward_length=27648 attention.head_count=40 "
+           "attention.head_count_kv=8 attention.sliding_window=4096 rope.freq_base=5e5 rope.scaling.type=yarn "
+           "rope.scaling.factor=8.0 rope.scaling.original_context_length=8192" RMS6,
+           "") },
+    { "glm-4.7-flash", "glm4.7-flash",
+      "GLM-4.7-Flash 30B-A3B: latent attention, 64 experts, 4 of a token and a shared one",
+      KEYS("deepseek2", 47, 154880, false,
+           "context_length=202752 embedding_length=2048 feed_forward_length=10240 attention.head_count=20 "
+           "attention.head_count_kv=1 attention.q_lora_rank=768 attention.kv_lora_rank=512 attention.key_length=576 "
+           "attention.value_length=512 attention.key_length_mla=256 attention.value_length_mla=256 "
+           "rope.dimension_count=64 rope.freq_base=1e6 leading_dense_block_count=1 expert_count=64 "
+           "expert_used_count=4 expert_feed_forward_length=1536 expert_shared_count=1 "
+           "expert_shared_feed_forward_length=1536 expert_weights_scale=1.8 expert_weights_norm=true "
+           "expert_gating_func=2" RMS5,
+           "attn_q_a.weight exp_probs_b.bias " SHARED) },
+    { "deepseek-v2-lite", "", "DeepSeek-V2-Lite 16B: latent attention, 64 experts, 6 of a token and two shared ones",
+      KEYS("deepseek2", 27, 102400, false,
+           "context_length=163840 embedding_length=2048 feed_forward_length=10944 attention.head_count=16 "
+           "attention.head_count_kv=1 attention.kv_lora_rank=512 attention.key_length=576 attention.value_length=512 "
+           "attention.key_length_mla=192 attention.value_length_mla=128 rope.dimension_count=64 "
+           "rope.freq_base=10000.0 rope.scaling.type=yarn rope.scaling.factor=40.0 "
+           "rope.scaling.original_context_length=4096 rope.scaling.yarn_log_multiplier=0.0707 "
+           "leading_dense_block_count=1 expert_count=64 expert_used_count=6 expert_feed_forward_length=1408 "
+           "expert_shared_count=2 expert_shared_feed_forward_length=2816 expert_weights_scale=1.0 "
+           "expert_gating_func=1" RMS6,
+           SHARED) },
+    { "glm-4.5-air", "glm4.5-air", "GLM-4.5-Air 106B-A12B, 128 experts, 8 of a token and a shared one",
+      KEYS("glm4moe", 46, 151552, false,
+           "context_length=131072 embedding_length=4096 feed_forward_length=10944 attention.head_count=96 "
+           "attention.head_count_kv=8 attention.key_length=128 attention.value_length=128 rope.dimension_count=64 "
+           "rope.freq_base=1e6 leading_dense_block_count=1 expert_count=128 expert_used_count=8 "
+           "expert_feed_forward_length=1408 expert_shared_feed_forward_length=1408 expert_shared_count=1 "
+           "expert_weights_scale=1.0 expert_weights_norm=true expert_gating_func=2" RMS5,
+           "attn_q.bias attn_k.bias attn_v.bias exp_probs_b.bias " SHARED) },
+    { "llama-4-scout", "llama4-scout", "Llama 4 Scout 109B-A17B (text), 16 experts, one of a token and a shared one",
+      KEYS("llama4", 48, 202048, false,
+           "context_length=10485760 embedding_length=5120 feed_forward_length=16384 attention.head_count=40 "
+           "attention.head_count_kv=8 attention.key_length=128 attention.value_length=128 rope.dimension_count=128 "
+           "rope.freq_base=5e5 interleave_moe_layer_step=1 expert_count=16 expert_used_count=1 "
+           "expert_feed_forward_length=8192 expert_shared_feed_forward_length=8192" RMS5,
+           "rope_freqs.weight " SHARED, .rope_factor = 16) },
+    { "qwen3.5-4b", "", "Qwen3.5 4B, tied: three layers of four the gated delta rule",
+      KEYS("qwen35", 32, 248320, true, QWEN35(2560, 9216, 16, 4, 32), "") },
+    { "qwen3.5-9b", "", "Qwen3.5 9B: three layers of four the gated delta rule",
+      KEYS("qwen35", 32, 248320, false, QWEN35(4096, 12288, 16, 4, 32), "") },
+    { "qwen3.5-27b", "", "Qwen3.5 27B: three layers of four the gated delta rule",
+      KEYS("qwen35", 64, 248320, false, QWEN35(5120, 17408, 24, 4, 48), "") },
+    { "qwen3.5-35b-a3b", "", "Qwen3.5 35B-A3B: the gated delta rule, 256 experts, 8 of a token and a shared one",
+      KEYS("qwen35moe", 40, 248320, false, QWEN35(2048, 512, 16, 2, 32) QWEN_EXPERTS(256, 8), "") },
+    { "qwen3-next-80b-a3b", "qwen3-next qwen3-next-80b",
+      "Qwen3-Next 80B-A3B: the gated delta rule, 512 experts, 10 of a token and a shared one",
+      KEYS("qwen3next", 48, 151936, false, QWEN35(2048, 5120, 16, 2, 32) QWEN_EXPERTS(512, 10), "") },
+    { "granite-4.0-h-tiny", "granite-4-h-tiny granite-4-tiny",
+      "Granite 4.0 H-Tiny 7B-A1B, tied: Mamba-2, every tenth layer attention; 64 experts, 6 of a token, a shared one",
+      KEYS("granitehybrid", 40, 100352, true,
+           "context_length=131072 embedding_length=1536 feed_forward_length=512 attention.head_count=12 "
+           "attention.head_count_kv=0,0,0,0,0,4,0,0,0,0 attention.scale=0.0078125 embedding_scale=12.0 "
+           "residual_scale=0.22 logit_scale=6.0 rope.dimension_count=128 rope.freq_base=10000.0 "
+           "rope.scaling.finetuned=false ssm.conv_kernel=4 ssm.inner_size=3072 ssm.state_size=128 "
+           "ssm.time_step_rank=48 ssm.group_count=1 expert_count=64 expert_used_count=6 "
+           "expert_feed_forward_length=512 expert_shared_feed_forward_length=1024" RMS5,
+           "ssm_conv1d.bias " SHARED) },
+    { "lfm2-1.2b", "", "LFM2 1.2B, tied: gated convolutions, six layers of sixteen attention",
+      KEYS("lfm2", 16, 65536, true,
+           "context_length=128000 embedding_length=2048 feed_forward_length=8192 attention.head_count=32 "
+           "attention.head_count_kv=0,0,8,0,0,8,0,0,8,0,8,0,8,0,8,0 shortconv.l_cache=3 rope.freq_base=1e6" RMS5,
+           "") },
+    { "lfm2-8b-a1b", "", "LFM2 8B-A1B, tied: gated convolutions, 32 experts, 4 of a token",
+      KEYS("lfm2moe", 24, 65536, true,
+           "context_length=128000 embedding_length=2048 feed_forward_length=7168 attention.head_count=32 "
+           "attention.head_count_kv=0,0,8,0,0,0,8,0,0,0,8,0,0,0,8,0,0,0,8,0,0,8,0,0 shortconv.l_cache=3 "
+           "rope.freq_base=1e6 leading_dense_block_count=2 expert_count=32 expert_used_count=4 "
+           "expert_feed_forward_length=1792 expert_gating_func=2" RMS5,
+           "exp_probs_b.bias") },
+    { "falcon-h1-0.5b", "", "Falcon-H1 0.5B: Mamba-2 beside attention in every layer",
+      KEYS("falcon-h1", 36, 32784, false,
+           "context_length=16384 embedding_length=1024 feed_forward_length=2048 attention.head_count=8 "
+           "attention.head_count_kv=2 attention.key_length=64 attention.value_length=64 rope.freq_base=1e11 "
+           "ssm.conv_kernel=4 ssm.inner_size=1536 ssm.state_size=128 ssm.time_step_rank=24 ssm.group_count=1" RMS5,
+           "ssm_conv1d.bias") },
+    { "nemotron-nano-9b-v2", "nemotron-nano-9b",
+      "Nemotron Nano 9B v2: each layer one half, Mamba-2, attention or relu²",
+      KEYS("nemotron_h", 56, 131072, false,
+           "context_length=131072 embedding_length=4480 " NANO2_FF NANO2_KV
+           "attention.head_count=40 attention.key_length=128 attention.value_length=128 ssm.conv_kernel=4 "
+           "ssm.inner_size=10240 ssm.state_size=128 ssm.time_step_rank=128 ssm.group_count=8" RMS5,
+           "ssm_conv1d.bias") },
+    { "nemotron-3-nano-30b-a3b", "nemotron-3-nano",
+      "Nemotron 3 Nano 30B-A3B: each layer one half, Mamba-2, attention or 128 experts, 6 of a token, a shared one",
+      KEYS("nemotron_h_moe", 52, 131072, false,
+           "context_length=1048576 embedding_length=2688 " NANO3_FF NANO3_KV
+           "attention.head_count=32 attention.key_length=128 attention.value_length=128 ssm.conv_kernel=4 "
+           "ssm.inner_size=4096 ssm.state_size=128 ssm.time_step_rank=64 ssm.group_count=8 expert_count=128 "
+           "expert_used_count=6 expert_feed_forward_length=1856 expert_shared_feed_forward_length=3712 "
+           "expert_weights_norm=true expert_weights_scale=2.5 expert_gating_func=2" RMS5,
+           "ssm_conv1d.bias exp_probs_b.bias ffn_up_shexp.weight ffn_down_shexp.weight") },
     { "rwkv7-0.1b", "rwkv-0.1b rwkv7-191m rwkv-7-0.1b", "RWKV-7 World 0.1B",
       RWKV("rwkv7", 12, 768, 3072, 64, 64, 32, 128, 0, 0) },
     { "rwkv7-0.4b", "rwkv-0.4b rwkv7-450m rwkv-7-0.4b", "RWKV-7 World 0.4B",
@@ -128,242 +292,4 @@ size_t hone_synth_presets(const hone_synth_preset **out)
     while (atomic_load(&state) != 2) {}
     if (out) *out = list;
     return n_presets;
-}
-
-/* ---- shapes from JSON ------------------------------------------------------------- */
-
-/* Which architectures have a field, and which need it. */
-enum { LLM = 1, V7 = 2, V6 = 4, GEMMA = 8, ANY = 7 };
-#define ARCHS "\"llama\", \"qwen2\", \"qwen3\", \"gemma3\", \"rwkv7\" or \"rwkv6\""
-static const char *const archs[] = { "llama", "qwen2", "qwen3", "gemma3", "rwkv7", "rwkv6" };
-
-static unsigned family(const hn_synth_shape *s)
-{
-    return !strcmp(s->arch, "rwkv7")    ? V7
-           : !strcmp(s->arch, "rwkv6")  ? V6
-           : !strcmp(s->arch, "gemma3") ? LLM | GEMMA
-                                        : LLM;
-}
-
-static const struct {
-    const char *key;
-    size_t off;
-    int64_t min, max;
-    unsigned has, needs;
-} int_fields[] = {
-    { "n_layer", offsetof(hn_synth_shape, n_layer), 1, 1024, ANY, ANY },
-    { "n_embd", offsetof(hn_synth_shape, n_embd), 1, 1 << 17, ANY, ANY },
-    { "n_head", offsetof(hn_synth_shape, n_head), 1, 4096, ANY, LLM },
-    { "n_ff", offsetof(hn_synth_shape, n_ff), 1, 1 << 20, ANY, LLM },
-    { "n_vocab", offsetof(hn_synth_shape, n_vocab), 2, 1 << 23, ANY, ANY },
-    { "n_head_kv", offsetof(hn_synth_shape, n_head_kv), 1, 4096, LLM, 0 },
-    { "head_dim", offsetof(hn_synth_shape, head_dim), 2, 4096, ANY, 0 },
-    { "n_ctx_train", offsetof(hn_synth_shape, n_ctx_train), 1, 1 << 30, ANY, 0 },
-    { "rank_decay", offsetof(hn_synth_shape, rank_decay), 1, 1 << 14, V7 | V6, 0 },
-    { "rank_iclr", offsetof(hn_synth_shape, rank_iclr), 1, 1 << 14, V7, 0 },
-    { "rank_value", offsetof(hn_synth_shape, rank_value), 1, 1 << 14, V7, 0 },
-    { "rank_gate", offsetof(hn_synth_shape, rank_gate), 1, 1 << 14, V7, 0 },
-    { "rank_mix", offsetof(hn_synth_shape, rank_mix), 1, 1 << 14, V6, 0 },
-    { "rescale_every", offsetof(hn_synth_shape, rescale_every), 0, 1024, V6, 0 },
-    { "window", offsetof(hn_synth_shape, window), 0, 1 << 30, GEMMA, 0 },
-};
-static const struct {
-    const char *key;
-    size_t off;
-    double min, max;
-    unsigned has;
-} float_fields[] = {
-    { "rope_base", offsetof(hn_synth_shape, rope_base), 1, 1e12, LLM },
-    { "rms_eps", offsetof(hn_synth_shape, rms_eps), 1e-12, 1, LLM },
-    { "rope_factor", offsetof(hn_synth_shape, rope_factor), 1, 1e6, LLM },
-    { "norm_eps", offsetof(hn_synth_shape, rms_eps), 1e-12, 1, V7 | V6 },
-};
-enum { n_int = sizeof int_fields / sizeof *int_fields, n_float = sizeof float_fields / sizeof *float_fields };
-#define FIELDS                                                                                                   \
-    "arch, n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx_train, rope_base, rms_eps, tied, " \
-    "rope_factor; gemma3: window; "                                                                              \
-    "RWKV: norm_eps, rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every"
-
-static const char *kind(const json_t *v)
-{
-    static const char *const names[] = { "an object",     "an array", "a string", "an integer",
-                                         "a real number", "true",     "false",    "null" };
-    return (size_t)json_typeof(v) < sizeof names / sizeof *names ? names[json_typeof(v)] : "something else";
-}
-
-static hone_status not_in(const hn_synth_shape *s, const char *path, const char *key, hone_error *err)
-{
-    return HN_FAIL(err, HONE_E_ARG, "%s: field %s has no meaning for arch \"%s\"", path, key, s->arch);
-}
-
-static hone_status read_arch(hn_synth_shape *s, const char *path, const json_t *v, hone_error *err)
-{
-    if (!v) return HN_FAIL(err, HONE_E_ARG, "%s: field arch is missing, expected " ARCHS, path);
-    const char *a = json_string_value(v);
-    if (!a) return HN_FAIL(err, HONE_E_ARG, "%s: arch is %s, expected " ARCHS, path, kind(v));
-    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (!strcmp(a, archs[i])) s->arch = archs[i];
-    return s->arch ? HONE_OK
-                   : HN_FAIL(err, HONE_E_ARG, "%s: arch is \"%s\", expected " ARCHS, path, HN_ESC(a, strlen(a)));
-}
-
-static hone_status read_field(hn_synth_shape *s, const char *path, const char *key, const json_t *v, hone_error *err)
-{
-    if (!strcmp(key, "arch")) { return HONE_OK; /* read first */ }
-    if (!strcmp(key, "tied")) {
-        if (!json_is_boolean(v))
-            return HN_FAIL(err, HONE_E_ARG, "%s: tied is %s, expected true or false", path, kind(v));
-        s->tied = json_is_true(v);
-        if (s->tied && hn_synth_is_rwkv(s))
-            return HN_FAIL(err, HONE_E_ARG,
-                           "%s: tied is true, expected false: %s files have an output matrix of their own", path,
-                           s->arch);
-        return HONE_OK;
-    }
-    for (int i = 0; i < n_int; i++) {
-        if (strcmp(key, int_fields[i].key)) continue;
-        if (!(int_fields[i].has & family(s))) return not_in(s, path, key, err);
-        if (!json_is_integer(v))
-            return HN_FAIL(err, HONE_E_ARG, "%s: %s is %s, expected an integer", path, key, kind(v));
-        json_int_t x = json_integer_value(v);
-        if (x < int_fields[i].min || x > int_fields[i].max)
-            return HN_FAIL(err, HONE_E_ARG, "%s: %s is %lld, expected %lld to %lld", path, key, (long long)x,
-                           (long long)int_fields[i].min, (long long)int_fields[i].max);
-        memcpy((char *)s + int_fields[i].off, &(int32_t){ (int32_t)x }, 4);
-        return HONE_OK;
-    }
-    for (int i = 0; i < n_float; i++) {
-        if (strcmp(key, float_fields[i].key)) continue;
-        if (!(float_fields[i].has & family(s))) return not_in(s, path, key, err);
-        if (!json_is_number(v)) return HN_FAIL(err, HONE_E_ARG, "%s: %s is %s, expected a number", path, key, kind(v));
-        double x = json_number_value(v);
-        if (!(x >= float_fields[i].min && x <= float_fields[i].max))
-            return HN_FAIL(err, HONE_E_ARG, "%s: %s is %g, expected %g to %g", path, key, x, float_fields[i].min,
-                           float_fields[i].max);
-        memcpy((char *)s + float_fields[i].off, &(float){ (float)x }, 4);
-        return HONE_OK;
-    }
-    return HN_FAIL(err, HONE_E_ARG, "%s: unknown field \"%s\"; known: " FIELDS, path, HN_ESC(key, strlen(key)));
-}
-
-hone_status hn_synth_check(const hn_synth_shape *s, const char *where, hone_error *err)
-{
-    if (hn_synth_is_rwkv(s)) {
-        if (s->n_embd % s->head_dim)
-            return HN_FAIL(err, HONE_E_ARG, "%s: head_dim is %d, expected a divisor of n_embd = %d", where, s->head_dim,
-                           s->n_embd);
-        if (s->n_head != s->n_embd / s->head_dim)
-            return HN_FAIL(err, HONE_E_ARG, "%s: n_head is %d, expected n_embd / head_dim = %d / %d, or nothing", where,
-                           s->n_head, s->n_embd, s->head_dim);
-        return HONE_OK;
-    }
-    if (s->n_head % s->n_head_kv)
-        return HN_FAIL(err, HONE_E_ARG, "%s: n_head is %d, expected a multiple of n_head_kv = %d", where, s->n_head,
-                       s->n_head_kv);
-    if (s->head_dim % 2)
-        return HN_FAIL(err, HONE_E_ARG, "%s: head_dim is %d, expected an even number (RoPE turns pairs)", where,
-                       s->head_dim);
-    if (!strcmp(s->arch, "qwen2") && (int64_t)s->head_dim * s->n_head != s->n_embd)
-        return HN_FAIL(err, HONE_E_ARG,
-                       "%s: head_dim is %d, expected n_embd / n_head = %d / %d (qwen2 files do not store it)", where,
-                       s->head_dim, s->n_embd, s->n_head);
-    if (strcmp(s->arch, "llama") && strcmp(s->arch, "gemma3") && strcmp(s->arch, "gpt-oss") && s->rope_factor != 1)
-        return HN_FAIL(err, HONE_E_ARG, "%s: rope_factor is %g, expected 1: only llama has rope_freqs.weight", where,
-                       (double)s->rope_factor);
-    return HONE_OK;
-}
-
-/* Usual inner widths of an RWKV-7 of this size: multiples of 32. */
-static int32_t usual_rank(int32_t n_embd, double exponent, double factor)
-{
-    double n = rint(pow((double)n_embd, exponent) * factor / 32);
-    return 32 * (n < 1 ? 1 : (int32_t)n);
-}
-
-static void rwkv_defaults(hn_synth_shape *s, bool has_ctx)
-{
-    int32_t e = s->n_embd;
-    bool v7 = !strcmp(s->arch, "rwkv7"), large = e >= 4096;
-    struct {
-        int32_t *field, usual;
-    } f[] = {
-        { &s->head_dim, 64 },
-        { &s->n_ff, v7 ? 4 * e : 7 * e / 64 * 32 },
-        { &s->rank_decay, v7      ? usual_rank(e, 0.5, 1.8)
-                          : large ? 128
-                                  : 64 },
-        { &s->rank_iclr, v7 ? usual_rank(e, 0.5, 1.8) : 0 },
-        { &s->rank_value, v7 ? usual_rank(e, 0.5, 1.3) : 0 },
-        { &s->rank_gate, v7 ? usual_rank(e, 0.8, 0.6) : 0 },
-        { &s->rank_mix, v7      ? 0
-                        : large ? 64
-                                : 32 },
-    };
-    for (size_t i = 0; i < sizeof f / sizeof *f; i++)
-        if (!*f[i].field) *f[i].field = f[i].usual;
-    if (!s->n_ff) s->n_ff = 32; /* rwkv6 of fewer than 10 columns */
-    if (!s->n_head && s->n_embd % s->head_dim == 0) s->n_head = s->n_embd / s->head_dim;
-    s->n_head_kv = s->n_head;
-    if (!has_ctx) s->n_ctx_train = 1 << 20;
-    if (s->rms_eps == 0) s->rms_eps = 1e-5f;
-    s->tied = false;
-}
-
-static hone_status llm_defaults(hn_synth_shape *s, const char *path, hone_error *err)
-{
-    bool llama = !strcmp(s->arch, "llama");
-    if (!s->n_head_kv) s->n_head_kv = s->n_head;
-    if (!s->head_dim) {
-        if (s->n_embd % s->n_head)
-            return HN_FAIL(err, HONE_E_ARG, "%s: n_embd is %d, expected a multiple of n_head = %d, or a field head_dim",
-                           path, s->n_embd, s->n_head);
-        s->head_dim = s->n_embd / s->n_head;
-    }
-    if (s->rope_base == 0) s->rope_base = llama ? 1e4f : 1e6f;
-    if (s->rms_eps == 0) s->rms_eps = llama ? 1e-5f : 1e-6f;
-    return HONE_OK;
-}
-
-static hone_status read_shape(hn_synth_shape *s, const char *path, const json_t *root, int32_t n_vocab, hone_error *err)
-{
-    hone_status st;
-    s->n_vocab = n_vocab;
-    if (!json_is_object(root))
-        return HN_FAIL(err, HONE_E_ARG, "%s: holds %s, expected an object with the fields " FIELDS, path, kind(root));
-    const char *key;
-    json_t *v;
-    if ((st = read_arch(s, path, json_object_get(root, "arch"), err)) != HONE_OK) return st;
-    json_object_foreach((json_t *)root, key, v) if ((st = read_field(s, path, key, v, err)) != HONE_OK) return st;
-    for (int i = 0; i < n_int; i++)
-        if (int_fields[i].needs & family(s) && !json_object_get(root, int_fields[i].key) &&
-            !(n_vocab && int_fields[i].off == offsetof(hn_synth_shape, n_vocab)))
-            return HN_FAIL(err, HONE_E_ARG, "%s: field %s is missing, expected an integer of %lld to %lld", path,
-                           int_fields[i].key, (long long)int_fields[i].min, (long long)int_fields[i].max);
-    if (n_vocab && s->n_vocab != n_vocab)
-        return HN_FAIL(err, HONE_E_ARG, "%s: n_vocab is %d, expected the %d tokens of the tokenizer, or nothing", path,
-                       s->n_vocab, n_vocab);
-    if (s->window < 0) s->window = strcmp(s->arch, "gemma3") ? 0 : 512;
-    if (hn_synth_is_rwkv(s)) rwkv_defaults(s, json_object_get(root, "n_ctx_train") != NULL);
-    else if ((st = llm_defaults(s, path, err)) != HONE_OK) return st;
-    return hn_synth_check(s, path, err);
-}
-
-hone_status hn_synth_config(hn_synth_shape *out, const char *path, hone_error *err)
-{
-    return hn_synth_config_for(out, path, 0, err);
-}
-
-enum { MAX_CONFIG = 1 << 20 };
-
-hone_status hn_synth_config_for(hn_synth_shape *out, const char *path, int32_t n_vocab, hone_error *err)
-{
-    const hn_json_rules rules = { .max_bytes = MAX_CONFIG, .flags = HN_JSON_UNIQUE, .fault = HONE_E_ARG };
-    json_t *root;
-    hn_synth_shape s = { .n_ctx_train = 4096, .tied = true, .rope_factor = 1, .window = -1 };
-    hone_status st = hn_json_tree_file(&root, path, &rules, err);
-    if (st != HONE_OK) return st;
-    st = read_shape(&s, path, root, n_vocab, err);
-    json_decref(root);
-    if (st == HONE_OK) *out = s;
-    return st;
 }

@@ -37,8 +37,7 @@ hone_status hn_synth_put_rwkv(hn_gguf_writer *w, const hn_synth_shape *s, hone_e
         if ((st = hn_gguf_put_u32(w, key, (uint32_t)keys[i].value, err)) != HONE_OK) return st;
     }
     snprintf(key, sizeof key, "%s.attention.layer_norm_epsilon", s->arch);
-    if ((st = hn_gguf_put_f32(w, key, s->rms_eps, err)) != HONE_OK) return st;
-    return hn_synth_put_world(w, s->n_vocab, err);
+    return hn_gguf_put_f32(w, key, s->rms_eps, err);
 }
 
 /* ---- vocabulary ------------------------------------------------------------------------------ */

@@ -28,9 +28,9 @@ typedef enum per {
     STREAM     /* mean and spread · share · √n_embd */
 } per;
 
-#define EXPERTS (HN_QWEN3MOE | HN_GPT_OSS)
-#define TRANSFORMER (HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA3 | EXPERTS)
 #define RWKV (HN_RWKV6 | HN_RWKV7)
+#define OTHERS (~RWKV)
+#define NORMED_AFTER (HN_GEMMA2 | HN_GEMMA3 | HN_GLM4 | HN_OLMO2 | HN_EXAONE4) /* what a half gives */
 #define LOWRANK HN_SYNTH_LOWRANK
 #define MATRIX HN_SYNTH_MATRIX
 #define VALUES HN_SYNTH_F32
@@ -42,21 +42,28 @@ static const struct {
     per per;
     hn_synth_kind kind;
 } spreads[] = {
-    { TRANSFORMER, " output.weight ", 0, 1.5f, TIMES_IN, MATRIX },
+    { OTHERS, " output.weight ", 0, 1.5f, TIMES_IN, MATRIX },
     { RWKV, " output.weight ", 0, 1.5f, PER_IN, MATRIX },
-    { TRANSFORMER | RWKV, " token_embd.weight ", 0, 1, ALONE, MATRIX },
+    { ~(hn_family_set)0, " token_embd.weight ", 0, 1, ALONE, MATRIX },
     { HN_QWEN2, " attn_q.bias attn_k.bias attn_v.bias ", 0, 0.1f, ALONE, VALUES },
-    { TRANSFORMER, " attn_output.weight ", 0, 1, SHARE, MATRIX },
-    { TRANSFORMER & ~HN_GEMMA3, " ffn_down.weight ", 0, 4, SHARE, MATRIX },
-    { HN_GEMMA3, " post_attention_norm.weight ", 0.25f, 0.0125f, STREAM, VALUES },
-    { HN_GEMMA3, " post_ffw_norm.weight ", 1, 0.05f, STREAM, VALUES },
-    { EXPERTS, " ffn_gate_inp.weight ", 0, 1, PER_IN, VALUES },
-    { HN_QWEN3MOE, " ffn_down_exps.weight ", 0, 8, SHARE, MATRIX }, /* weights add up to 1, squares to less */
+    { OTHERS, " attn_output.weight ", 0, 1, SHARE, MATRIX },
+    { OTHERS & ~NORMED_AFTER, " ffn_down.weight ", 0, 4, SHARE, MATRIX },
+    { NORMED_AFTER, " post_attention_norm.weight ", 0.25f, 0.0125f, STREAM, VALUES },
+    { NORMED_AFTER, " post_ffw_norm.weight ", 1, 0.05f, STREAM, VALUES },
+    { OTHERS, " ffn_gate_inp.weight ffn_gate_inp_shexp.weight ", 0, 1, PER_IN, VALUES },
+    { OTHERS & ~HN_GPT_OSS, " ffn_down_exps.weight ", 0, 8, SHARE, MATRIX }, /* weights add up to 1, squares to less */
+    { OTHERS, " ffn_down_shexp.weight ssm_out.weight shortconv.out_proj.weight ", 0, 4, SHARE, MATRIX },
     { HN_GPT_OSS, " ffn_down_exps.weight ", 0, 8, SHARE, HN_SYNTH_MXFP4 },
     { HN_GPT_OSS, " ffn_gate_exps.weight ffn_up_exps.weight ", 0, 1, PER_IN, HN_SYNTH_MXFP4 },
     { HN_GPT_OSS, " attn_q.bias attn_k.bias attn_v.bias attn_output.bias ffn_gate_inp.bias ", 0, 0.1f, ALONE, VALUES },
     { HN_GPT_OSS, " ffn_gate_exps.bias ffn_up_exps.bias ffn_down_exps.bias attn_sinks.weight ", 0, 0.1f, ALONE,
       VALUES },
+    { HN_PHI3, " rope_factors_short.weight ", 1.2f, 0.05f, ALONE, VALUES },
+    { HN_PHI3, " rope_factors_long.weight ", 8, 2, ALONE, VALUES },
+    /* steps of about 0.05 and rates of 1 to 8: memories of a few tokens to a hundred */
+    { OTHERS, " ssm_a ", -4, 1, ALONE, VALUES },
+    { OTHERS, " ssm_dt.bias ", -3, 0.5f, ALONE, VALUES },
+    { OTHERS, " ssm_conv1d.weight shortconv.conv.weight ", 0, 0.5f, ALONE, VALUES },
     { RWKV, " token_embd_norm.weight ", 1, 0.05f, ALONE, VALUES },
     { RWKV, " time_mix_output.weight ", 0, 1, SHARE, MATRIX },
     { RWKV, " channel_mix_lerp_k.weight channel_mix_lerp_r.weight ", 0.5f, 0.2f, ALONE, VALUES },
@@ -97,66 +104,62 @@ static int spread_of(const hn_family *f, const char *name)
 typedef struct lister {
     hn_synth_planner *planner; /* NULL: only count */
     const hn_synth_shape *s;
-    const hn_family *family;
-    hn_hparams hp;
-    hn_layer_plan plan;
+    const hone_model *m; /* its numbers */
+    const hn_layer_plan *plan;
     uint64_t n_params;
 } lister;
 
-static hn_hparams numbers_of(const hn_synth_shape *s, const hn_family *f)
+/* Of those that a file may lack, what shapes without keys have. */
+static const char *usual(const hn_family *f)
 {
-    return (hn_hparams){ .is = f->is,
-                         .n_vocab = s->n_vocab,
-                         .n_embd = s->n_embd,
-                         .n_layer = s->n_layer,
-                         .n_head = s->n_head,
-                         .n_head_kv = s->n_head_kv,
-                         .head_dim = s->head_dim,
-                         .n_ff = s->n_ff,
-                         .n_rot = s->head_dim,
-                         .window_period = 1,
-                         .moe = { .n_expert = s->n_expert, .n_used = s->n_used, .n_ff = s->n_ff_exp },
-                         .rank_decay = s->rank_decay,
-                         .rank_iclr = s->rank_iclr,
-                         .rank_value = s->rank_value,
-                         .rank_gate = s->rank_gate,
-                         .rank_mix = s->rank_mix };
+    if (f->bit == HN_QWEN2) return "attn_q.bias attn_k.bias attn_v.bias";
+    if (f->bit & RWKV) return "token_embd_norm.weight";
+    if (f->bit != HN_GPT_OSS) return "";
+    return "attn_q.bias attn_k.bias attn_v.bias attn_output.bias ffn_gate_inp.bias ffn_gate_exps.bias "
+           "ffn_up_exps.bias ffn_down_exps.bias";
 }
 
-/* Does a file of the shape have the slot's tensor? Optional ones where they have a spread, parts that a whole tensor
- * stands for never. */
+/* Does a file of the shape have the slot's tensor? */
 static bool has_slot(const lister *l, const hn_slot *s, int32_t il)
 {
-    if (il >= 0 && !hn_in_layer(s->layers, &l->plan)) return false;
-    if (s->kind == HN_SLOT_EXPERTS && s->part[0]) return false;               /* each in its own */
-    if (!strcmp(s->name, "rope_freqs.weight")) return l->s->rope_factor != 1; /* of llama alone */
+    const char *has = l->s->has ? l->s->has : usual(l->m->arch);
+    if (il >= 0 && !hn_slot_in(s, l->plan)) return false;
+    if (!l->s->keys && !strcmp(s->name, "rope_freqs.weight")) return l->s->rope_factor != 1; /* of llama alone */
     if (s->when == HN_TIED) return !l->s->tied;
-    if (s->when == HN_OPTIONAL) return spread_of(l->family, s->name) >= 0;
-    return !s->with || s->when == HN_GOES_WITH;
+    if (s->when == HN_OPTIONAL || (s->with && s->when != HN_GOES_WITH)) {
+        if (!hn_synth_has(has, s->with && s->when != HN_OPTIONAL ? s->with : s->name)) return false;
+    }
+    if (s->with && s->when == HN_GOES_WITH && l->s->keys && !hn_synth_has(has, s->with)) return false;
+    return !s->without || !hn_synth_has(has, s->without);
 }
 
 static hone_status add(lister *l, const hn_slot *s, const char *name, int32_t il, const uint64_t ne[4])
 {
-    int k = spread_of(l->family, s->name);
-    float n_in = (float)ne[0], share = 1 / sqrtf(2 * (float)l->s->n_layer), mean = 0, std = 1;
+    const hn_hparams *hp = &l->m->hp;
+    int k = spread_of(l->m->arch, s->name);
+    float n_in = (float)ne[0], share = 1 / sqrtf(2 * (float)hp->n_layer), mean = 0, std = 1;
     per how = k >= 0 ? spreads[k].per : PER_IN;
     hn_synth_kind kind = k >= 0 ? spreads[k].kind : hn_slot_is_matrix(s) ? MATRIX : VALUES;
     /* With rescale_every = n RWKV-6 halves the stream after every n layers; what layer il writes to it
      * is divided by as much, so that the model is the same but for rounding. */
-    if (l->s->rescale_every) share = ldexpf(share, -(il / l->s->rescale_every));
+    if (hp->rescale_every) share = ldexpf(share, -(il / hp->rescale_every));
+    if (hp->res_mul != 0) share /= hp->res_mul;
     if (k >= 0) mean = spreads[k].mean, std = spreads[k].std;
     else if (!hn_slot_is_matrix(s)) { /* norms */ size_t n = strlen(s->name);
         bool bias = n > 5 && !strcmp(s->name + n - 5, ".bias");
         mean = bias ? 0 : 1, std = bias ? 0.02f : 0.05f, how = ALONE;
     }
     if (s->role == HN_ROLE_EMBD && l->s->tied) std = 1.5f, how = TIMES_IN; /* it is the head too */
+    if (s->role == HN_ROLE_EMBD && l->s->keys && !hp->is->sqrt_embd)
+        std /= hp->emb_scale; /* and the stream begins so */
     switch (how) {
     case PER_IN: std = std / sqrtf(n_in); break;
     case TIMES_IN: std = std * (1 / sqrtf(n_in)); break;
     case SHARE: std = std * (share / sqrtf(n_in)); break;
-    case STREAM: mean *= share * sqrtf((float)l->s->n_embd), std *= share * sqrtf((float)l->s->n_embd); break;
+    case STREAM: mean *= share * sqrtf((float)hp->n_embd), std *= share * sqrtf((float)hp->n_embd); break;
     default: break;
     }
+    if (hp->logit_mul != 0 && s->role == HN_ROLE_OUTPUT) std /= hp->logit_mul;
     return hn_synth_add(l->planner, name, il, kind, ne, mean, std);
 }
 
@@ -169,7 +172,7 @@ static hone_status add_copy(lister *l, const hn_slot *s, const uint64_t ne[4])
     char *letter = strstr(name, "_v") + 1;
     *letter = 'a';
     snprintf(of, sizeof of, "blk.0.%s", name);
-    for (const hn_slot *k = l->family->layer; k->name; k++) {
+    for (const hn_slot *k = l->m->arch->layer; k->name; k++) {
         if (strcmp(k->name, name)) continue;
         hone_status st = add(l, k, s->name, 0, ne);
         if (st == HONE_OK) hn_synth_mark_copy(l->planner, of);
@@ -184,11 +187,14 @@ static hone_status add_slot(lister *l, const hn_slot *s, int32_t il)
     bool copy = il >= 0 && il < s->from_layer, rope = !strcmp(s->name, "rope_freqs.weight");
     for (int i = 0; i < 4 && s->ne[i]; i++) {
         hn_dim d = copy && s->ne[i] == HN_DIM_VALUE ? HN_DIM_ICLR : s->ne[i];
-        n *= ne[i] = (uint64_t)hn_dim_value(&l->hp, &l->plan, d);
+        n *= ne[i] = (uint64_t)hn_dim_value(&l->m->hp, l->plan, d);
     }
     if (!copy && !rope) l->n_params += n;
     if (!l->planner) return HONE_OK;
-    if (rope) return hn_synth_add_rope_freqs(l->planner, ne);
+    if (rope) {
+        double base = l->s->keys ? hn_synth_key_of(l->s, "rope.freq_base", 1e4) : (double)l->s->rope_base;
+        return hn_synth_add_rope_freqs(l->planner, ne, (float)base, l->s->rope_factor != 0 ? l->s->rope_factor : 1);
+    }
     return copy ? add_copy(l, s, ne) : add(l, s, s->name, il, ne);
 }
 
@@ -200,7 +206,7 @@ static int by_name(const void *a, const void *b)
 /* Order in a file: outside layers, then layers ascending, by name within each. */
 static hone_status add_sorted(lister *l, const hn_slot *slots, int32_t il)
 {
-    enum { MAX = 64 };
+    enum { MAX = 256 }; /* no family has half as many */
     const hn_slot *list[MAX];
     size_t n = 0;
     hone_status st = HONE_OK;
@@ -213,25 +219,28 @@ static hone_status add_sorted(lister *l, const hn_slot *slots, int32_t il)
 
 static hone_status list_all(lister *l)
 {
-    hone_status st = add_sorted(l, l->family->outer, -1);
-    for (int32_t il = 0; il < l->s->n_layer && st == HONE_OK; il++) {
-        l->family->plan(&l->plan, &l->hp, il);
-        st = add_sorted(l, l->family->layer, il);
+    l->plan = l->m->plan; /* which no slot outside layers asks for */
+    hone_status st = add_sorted(l, l->m->arch->outer, -1);
+    for (int32_t il = 0; il < l->m->hp.n_layer && st == HONE_OK; il++) {
+        l->plan = &l->m->plan[il];
+        st = add_sorted(l, l->m->arch->layer, il);
     }
     return st;
 }
 
-hone_status hn_synth_add_all(hn_synth_planner *b, const hn_synth_shape *s)
+hone_status hn_synth_add_all(hn_synth_planner *b, const hn_synth_shape *s, const hn_synth_numbers *n)
 {
-    const hn_family *f = hn_family_find(s->arch, strlen(s->arch));
-    lister l = { .planner = b, .s = s, .family = f, .hp = numbers_of(s, f) };
+    lister l = { .planner = b, .s = s, .m = n->model };
     return list_all(&l);
 }
 
 uint64_t hn_synth_n_params(const hn_synth_shape *s)
 {
-    const hn_family *f = hn_family_find(s->arch, strlen(s->arch));
-    lister l = { .s = s, .family = f, .hp = numbers_of(s, f) };
+    hn_synth_numbers n;
+    lister l = { .s = s };
+    if (hn_synth_numbers_of(&n, s, NULL) != HONE_OK) return 0;
+    l.m = n.model;
     list_all(&l);
+    hn_synth_numbers_free(&n);
     return l.n_params;
 }

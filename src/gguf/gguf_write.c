@@ -355,6 +355,21 @@ uint64_t hn_gguf_write_size(const hn_gguf_writer *w)
     return w->n_t ? ((n + w->align - 1) & ~(w->align - 1)) + w->data_bytes : n;
 }
 
+hone_status hn_gguf_write_keys(const hn_gguf_writer *w, void **out, size_t *n, hone_error *err)
+{
+    bytes b = { 0 };
+    *out = NULL;
+    if (!reserve(&b, 24 + (uint64_t)w->kv.n)) return HN_FAIL(err, HONE_E_NOMEM, "metadata of %zu keys", w->n_kv);
+    add_raw(&b, "GGUF", 4);
+    add_u32(&b, 3);
+    add_u64(&b, 0);
+    add_u64(&b, w->n_kv);
+    add_raw(&b, w->kv.p, w->kv.n);
+    *out = b.p;
+    *n = b.n;
+    return HONE_OK;
+}
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static hone_status fail_and_remove(hn_gguf_writer *w, hone_status st)

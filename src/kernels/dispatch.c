@@ -25,6 +25,7 @@ static void overlay(hn_kernels *dst, const hn_kernels *src)
     if (src->gelu_mul) dst->gelu_mul = src->gelu_mul;
     if (src->oai_mul) dst->oai_mul = src->oai_mul;
     if (src->silu_mul_grad) dst->silu_mul_grad = src->silu_mul_grad;
+    if (src->gelu_mul_grad) dst->gelu_mul_grad = src->gelu_mul_grad;
     if (src->to_bf16) dst->to_bf16 = src->to_bf16;
     if (src->rms_norm_grad) dst->rms_norm_grad = src->rms_norm_grad;
     if (src->gemm) dst->gemm = src->gemm;

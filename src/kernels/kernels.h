@@ -296,6 +296,9 @@ typedef struct hn_kernels {
     /* training: of h = silu(g)·u and gh = dL/dh. s = 1/(1 + exp(−g)); gg = (gh·u)·(s·fma(g, 1 − s, 1)), gu = gh·(g·s);
      * gg may be gh or g, gu may be u */
     void (*silu_mul_grad)(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n);
+    /* the same of h = gelu(g)·u, c = 0.044715·(g·g): s = 1/(1 + exp(−2z)), z as above, t = 2·0.79788456·fma(3, c, 1);
+     * gg = (gh·u)·(s·fma(g·(1 − s), t, 1)), gu = gh·(g·s); u NULL: 1, and nothing goes to gu */
+    void (*gelu_mul_grad)(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n);
     /* of y = (x·r)·w, r = 1/sqrt(Σx²/n + eps): gx += (gy·w − (x·r)·c)·r, c = Σ((gy·w)·x)·r/n; gx is not gy */
     void (*rms_norm_grad)(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps);
     void (*to_bf16)(uint16_t *y, const float *x, int64_t n); /* hn_f32_to_bf16 of each */
@@ -404,6 +407,15 @@ static inline float hn_gelu_inline(float x)
 {
     float z = HN_GELU_ROOT * fmaf(HN_GELU_CUBE * (x * x), x, x);
     return x / (1.0f + hn_exp_inline(-2.0f * z));
+}
+
+/* as gelu_mul_grad says; gu NULL: not wanted */
+static inline void hn_gelu_grad_inline(float *gg, float *gu, float gh, float g, float u)
+{
+    float c = HN_GELU_CUBE * (g * g), z = HN_GELU_ROOT * fmaf(c, g, g), s = 1.0f / (1.0f + hn_exp_inline(-2.0f * z));
+    float t = 2.0f * HN_GELU_ROOT * fmaf(3.0f, c, 1.0f);
+    *gg = (gh * u) * (s * fmaf(g * (1.0f - s), t, 1.0f));
+    if (gu) *gu = gh * (g * s);
 }
 
 #define HN_OAI_ALPHA 1.702f

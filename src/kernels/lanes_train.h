@@ -81,7 +81,7 @@ static
                                        .transpose = gemm_transpose,
                                        .copy = gemm_copy };
 
-/* ---- gradients of norm and silu --------------------------------------------------------------------- */
+/* ---- gradients of norm, silu, gelu --------------------------------------------------------------------- */
 
 static void silu_mul_grad(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n)
 {
@@ -98,6 +98,21 @@ static void silu_mul_grad(float *gg, float *gu, const float *gh, const float *g,
         gg[i] = (h * b) * (s * fmaf(a, 1.0f - s, 1.0f));
         gu[i] = h * (a * s);
     }
+}
+
+static void gelu_mul_grad(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n)
+{
+    int64_t i = 0;
+    v16 one = v16_set1(1.0f), root = v16_set1(HN_GELU_ROOT), twice = v16_set1(2.0f * HN_GELU_ROOT);
+    for (; i + 16 <= n; i += 16) {
+        v16 h = v16_load(gh + i), a = v16_load(g + i), b = u ? v16_load(u + i) : one;
+        v16 c = v16_mul(v16_set1(HN_GELU_CUBE), v16_mul(a, a)), z = v16_mul(root, v16_fma(c, a, a));
+        v16 s = v16_div(one, v16_add(one, v16_exp(v16_mul(v16_set1(-2.0f), z))));
+        v16 t = v16_mul(twice, v16_fma(v16_set1(3.0f), c, one));
+        v16_store(gg + i, v16_mul(v16_mul(h, b), v16_mul(s, v16_fma(v16_mul(a, v16_sub(one, s)), t, one))));
+        if (u) v16_store(gu + i, v16_mul(h, v16_mul(a, s)));
+    }
+    for (; i < n; i++) hn_gelu_grad_inline(&gg[i], u ? &gu[i] : NULL, gh[i], g[i], u ? u[i] : 1.0f);
 }
 
 static void rms_norm_grad(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps)
@@ -162,6 +177,6 @@ static void decode_f16(float *y, const void *src, int64_t n)
 #ifndef HN_LEVEL_DECODE
 #define HN_LEVEL_DECODE [HN_F16] = decode_f16, [HN_BF16] = decode_bf16
 #endif
-#define HN_LANES_TRAIN                                                                                                 \
-    .decode = { HN_LEVEL_DECODE }, .silu_mul_grad = silu_mul_grad, .rms_norm_grad = rms_norm_grad, .to_bf16 = to_bf16, \
-    .gemm = &HN_GEMM_NAME
+#define HN_LANES_TRAIN                                                                             \
+    .decode = { HN_LEVEL_DECODE }, .silu_mul_grad = silu_mul_grad, .gelu_mul_grad = gelu_mul_grad, \
+    .rms_norm_grad = rms_norm_grad, .to_bf16 = to_bf16, .gemm = &HN_GEMM_NAME

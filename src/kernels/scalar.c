@@ -351,6 +351,11 @@ static void silu_mul_grad(float *gg, float *gu, const float *gh, const float *g,
     }
 }
 
+static void gelu_mul_grad(float *gg, float *gu, const float *gh, const float *g, const float *u, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) hn_gelu_grad_inline(&gg[i], u ? &gu[i] : NULL, gh[i], g[i], u ? u[i] : 1.0f);
+}
+
 static void rms_norm_grad(float *gx, const float *gy, const float *x, const float *w, int64_t n, float eps)
 {
     float t[16] = { 0 }, d[16] = { 0 };
@@ -647,6 +652,7 @@ const hn_kernels HN_SCALAR = {
     .gelu_mul = gelu_mul,
     .oai_mul = oai_mul,
     .silu_mul_grad = silu_mul_grad,
+    .gelu_mul_grad = gelu_mul_grad,
     .to_bf16 = to_bf16,
     .rms_norm_grad = rms_norm_grad,
     .gemm = &gemm_ops,

@@ -118,39 +118,22 @@ static const hn_gguf_tensor *tensor_of(const hone_model *m, const char *name, in
     return hn_gguf_find_tensor(m->file, full);
 }
 
-/* Rows that are dealt in n groups, each with a share of every part, one part after the other. */
-static hone_status undeal(hone_model *m, const hn_slot *s, hn_weight *w, const hn_layer_plan *p, hone_error *err)
-{
-    int64_t n = hn_dim_value(&m->hp, p, s->dealt), share = w->n_out / n, before = 0;
-    char *to = hn_arena_alloc(m->arena, (size_t)w->n_out * w->row_bytes);
-    if (!to) return HN_FAIL(err, HONE_E_NOMEM, "%s: rows of %s", m->path, s->name);
-    for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
-        int64_t rows = hn_dim_value(&m->hp, p, s->part[i]) / n;
-        for (int64_t g = 0; g < n; g++)
-            memcpy(to + (size_t)(before * n + g * rows) * w->row_bytes,
-                   (const char *)w->data + (size_t)(g * share + before) * w->row_bytes, (size_t)rows * w->row_bytes);
-        before += rows;
-    }
-    w->data = to;
-    w->packed = NULL;
-    return HONE_OK;
-}
-
 static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
                                int32_t il, hone_error *err)
 {
     hn_weight *first = (hn_weight *)(void *)(base + s->field), w = { .bias = first->bias };
     int64_t n_out = 1, row = 0;
     for (int i = 1; i < 4 && s->ne[i]; i++) n_out *= hn_dim_value(&m->hp, p, s->ne[i]);
-    hone_status st = bind_matrix(m, &w, name, HN_BOUND_MATRIX, hn_dim_value(&m->hp, p, s->ne[0]), n_out,
-                                 s->kind == HN_SLOT_ROWS, s->when != HN_NEEDED, err);
+    hone_status st =
+        bind_matrix(m, &w, name, s->dealt ? HN_BOUND_COPIED : HN_BOUND_MATRIX, hn_dim_value(&m->hp, p, s->ne[0]), n_out,
+                    s->kind == HN_SLOT_ROWS, s->when != HN_NEEDED, err);
     if (st != HONE_OK || (!w.data && s->when != HN_TIED)) return st;
     if (!w.data) w = m->token_embd;
     w.layer = il;
     w.role = s->role;
     w.cut = s->cut;
     if (!s->part[0]) *first = w;
-    if (s->dealt && (st = undeal(m, s, &w, p, err)) != HONE_OK) return st;
+    if (s->dealt && (st = hn_undeal(m, s, &w, p, err)) != HONE_OK) return st;
     for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
         size_t field = s->field + (size_t)i * hn_slot_stride(s);
         const hn_slot *own = il < 0 ? s : hn_family_field(m->arch, field);
@@ -162,6 +145,23 @@ static hone_status slot_matrix(hone_model *m, const hn_slot *s, const char *name
         row += n;
     }
     return HONE_OK;
+}
+
+static hone_status slot_kv_b(hone_model *m, const hn_slot *s, const char *name, char *base, const hn_layer_plan *p,
+                             int32_t il, hone_error *err)
+{
+    hn_weight w = { 0 }, *to[2];
+    for (int i = 0; i < 2; i++) to[i] = (hn_weight *)(void *)(base + s->field + (size_t)i * sizeof w);
+    hone_status st = bind_matrix(m, &w, name, HN_BOUND_COPIED, hn_dim_value(&m->hp, p, s->ne[0]),
+                                 hn_dim_value(&m->hp, p, s->ne[1]), false, false, err);
+    if (st == HONE_OK) st = hn_split_kv_b(m, to[0], to[1], &w, p, err);
+    for (int i = 0; st == HONE_OK && i < 2; i++) {
+        const hn_slot *own = hn_family_field(m->arch, s->field + (size_t)i * sizeof w);
+        to[i]->layer = il;
+        to[i]->role = own->role;
+        to[i]->cut = own->cut;
+    }
+    return st;
 }
 
 /* ---- experts ---------------------------------------------------------------------------------------- */
@@ -310,11 +310,15 @@ static hone_status bind_slot(hone_model *m, const hn_slot *s, int32_t il, hone_e
         full_name(name, s->name, il);
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s is missing, though %s is there", m->path, with, name);
     }
-    if (s->without && tensor_of(m, s->without, il)) return HONE_OK;
+    if (s->without && tensor_of(m, s->without, il)) {
+        if (t && s->kind == HN_SLOT_KV_B) m->bound[t - hn_gguf_tensor_at(m->file, 0)] = HN_BOUND_UNUSED; /* both */
+        return HONE_OK;
+    }
     if (!t && s->instead && tensor_of(m, s->instead, il)) return HONE_OK;
     full_name(name, s->name, il);
     if (s->kind == HN_SLOT_EXPERTS) return slot_experts(m, s, name, base, p, il, err);
     if (s->kind == HN_SLOT_EXPERT_BIAS) return slot_expert_bias(m, s, name, base, p, err);
+    if (s->kind == HN_SLOT_KV_B) return slot_kv_b(m, s, name, base, p, il, err);
     if (s->kind == HN_SLOT_TAPS) return slot_taps(m, s, name, base, p, err);
     return hn_slot_is_matrix(s) ? slot_matrix(m, s, name, base, p, il, err) : slot_vector(m, s, name, base, p, err);
 }
@@ -339,6 +343,19 @@ static hone_status check_together(const hone_model *m, int32_t il, hone_error *e
     return HONE_OK;
 }
 
+/* Blocks behind the layers serve nobody. */
+static void leave_drafts(hone_model *m)
+{
+    char block[32];
+    for (int32_t il = m->hp.n_layer; il < m->hp.n_layer + m->hp.n_nextn; il++) {
+        size_t n = (size_t)snprintf(block, sizeof block, "blk.%d.", (int)il);
+        for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
+            hone_str name = hn_gguf_tensor_at(m->file, i)->name;
+            if (name.len > n && !memcmp(name.ptr, block, n)) m->bound[i] = HN_BOUND_UNUSED;
+        }
+    }
+}
+
 static hone_status refuse_leftovers(const hone_model *m, hone_error *err)
 {
     for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
@@ -361,13 +378,6 @@ static hone_status bind_outer(hone_model *m, bool rotated, hone_error *err)
     return st;
 }
 
-static bool any_turns(const hone_model *m)
-{
-    for (int32_t il = 0; il < m->hp.n_layer; il++)
-        if (m->plan[il].rope >= 0) return true;
-    return false;
-}
-
 hone_status hn_bind(hone_model *m, hone_error *err)
 {
     size_t n = (size_t)m->hp.n_layer;
@@ -378,9 +388,29 @@ hone_status hn_bind(hone_model *m, hone_error *err)
         if (st == HONE_OK) st = check_together(m, il, err);
         for (const hn_slot *s = m->arch->layer; st == HONE_OK && s->name; s++) st = bind_slot(m, s, il, err);
     }
-    if (st == HONE_OK && any_turns(m) && (st = hn_rope_width(m, err)) == HONE_OK &&
+    if (st == HONE_OK && hn_turns(m) && (st = hn_rope_width(m, err)) == HONE_OK &&
         (st = bind_outer(m, true, err)) == HONE_OK)
         st = hn_rope_tables(m, err);
+    leave_drafts(m);
     if (st == HONE_OK) st = refuse_leftovers(m, err);
     return st == HONE_OK ? hn_number_weights(m, err) : st;
+}
+
+/* ---- what was bound ---------------------------------------------------------------------------------- */
+
+const hn_slot *hn_bound_slot(const hone_model *m, int32_t il, size_t field, int64_t *row)
+{
+    const hn_layer_plan *p = &m->plan[il];
+    for (const hn_slot *s = m->arch->layer; s->name; s++) {
+        if (!hn_slot_in(s, p) || il < s->from_layer || !tensor_of(m, s->name, il)) continue;
+        if ((s->with && !tensor_of(m, s->with, il)) || (s->without && tensor_of(m, s->without, il))) continue;
+        *row = 0;
+        if (!s->part[0] && s->field == field) return s;
+        for (int i = 0; i < HN_MAX_PART && s->part[i]; i++) {
+            if (s->field + (size_t)i * hn_slot_stride(s) == field) return s;
+            *row += hn_dim_value(&m->hp, p, s->part[i]);
+        }
+    }
+    *row = 0;
+    return NULL;
 }

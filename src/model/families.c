@@ -1,6 +1,6 @@
 /* families: the rows. Slots stand in the order in which they are bound; a dense family costs its numbers (hparams.c),
  * its plan and its rows here.
- *   llama   pairs (2i, 2i+1); optional biases; rope_freqs factors (Touvron et al. 2023)
+ *   llama   pairs (2i, 2i+1); optional biases; rope_freqs factors (Touvron et al. 2023); maybe experts (Mixtral)
  *   qwen2   pairs (i, i + n/2); biases on q, k, v
  *   qwen3   pairs (i, i + n/2); RMSNorm of each q and k head before the rotation
  *   gemma3  as qwen3; norms on both sides of each half, scaled embeddings, GELU, windows on most layers
@@ -19,12 +19,10 @@ static const hn_slot llama_layer[] = {
     ATTN_OUT,
     BIAS("attn_output", attn_output, E, MAY),
     FFN_NORM,
-    GATE,
-    BIAS("ffn_gate", ffn_gate, FF, MAY),
-    UP,
-    BIAS("ffn_up", ffn_up, FF, MAY),
-    DOWN,
-    BIAS("ffn_down", ffn_down, E, MAY),
+    DENSE_GLU,
+    DENSE_BIASES,
+    ROUTER,
+    EXPERTS,
     { 0 },
 };
 
@@ -203,12 +201,15 @@ static void rwkv7_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il) { r
 
 /* ---- the list ------------------------------------------------------------------------------------------------ */
 
-const hn_family hn_family_llama = TRANSFORMER("llama", HN_LLAMA, true, hn_factors_outer, llama_layer, .neox = false);
+/* Mixtral is a llama with experts */
+const hn_family hn_family_llama =
+    TRANSFORMER("llama", HN_LLAMA, true, hn_factors_outer, llama_layer, .ffn = HN_FFN_MOE,
+                MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 const hn_family hn_family_qwen2 = TRANSFORMER("qwen2", HN_QWEN2, true, hn_plain_outer, qwen2_layer, .neox = true);
 const hn_family hn_family_qwen3 =
     TRANSFORMER("qwen3", HN_QWEN3, true, hn_plain_outer, qwen3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH);
 const hn_family hn_family_gemma3 =
-    TRANSFORMER("gemma3", HN_GEMMA3, false, gemma3_outer, gemma3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
+    TRANSFORMER("gemma3", HN_GEMMA3, true, gemma3_outer, gemma3_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
                 .act = HN_GLU_GELU, .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_LOGIT_CAP,
                 .window_period = 6, .window_rope = HN_WINDOW_ROPE_PLAIN, .window_base = 10000, .wide_scale_at = 62);
 const hn_family hn_family_rwkv6 = { "rwkv6",    HN_RWKV6,   false,       hn_rwkv6_hparams,
@@ -264,7 +265,9 @@ static const hn_family *const families[] = {
     &hn_family_granitehybrid,
     &hn_family_qwen35moe,
     &hn_family_qwen3next,
-    &hn_family_gemma4, /* families_gemma.c */
+    &hn_family_kimi_linear,
+    /* families_gemma.c */
+    &hn_family_gemma4,
     &hn_family_gemma3n,
 };
 
@@ -273,6 +276,14 @@ const hn_family *hn_family_find(const char *name, size_t n)
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (strlen(families[i]->name) == n && !memcmp(families[i]->name, name, n)) return families[i];
     return NULL;
+}
+
+size_t hn_family_names(const char *out[HN_MAX_FAMILIES])
+{
+    const size_t n = sizeof families / sizeof *families;
+    _Static_assert(sizeof families / sizeof *families <= HN_MAX_FAMILIES, "a bit for each");
+    for (size_t i = 0; i < n; i++) out[i] = families[i]->name;
+    return n;
 }
 
 const hn_slot *hn_family_field(const hn_family *f, size_t field)
@@ -337,6 +348,10 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_LAUREL: return hp->rank_laurel;
     case HN_DIM_PLE: return hp->n_ple;
     case HN_DIM_PLE_ALL: return (int64_t)hp->n_layer * hp->n_ple;
+    case HN_DIM_GDN_KEYS: return (int64_t)hp->ssm_group * hp->ssm_state;
+    case HN_DIM_GDN_IN: return 2 * ((int64_t)hp->ssm_inner + (int64_t)hp->ssm_group * hp->ssm_state);
+    case HN_DIM_KV_B: return (int64_t)p->n_head * (hp->d_nope + hp->d_value);
+    case HN_DIM_Q_GATE_KV: return 2 * (int64_t)p->n_head * p->d_k + (int64_t)p->n_head_kv * (p->d_k + p->d_v);
     case HN_DIM_DECAY: return hp->rank_decay;
     case HN_DIM_ICLR: return hp->rank_iclr;
     case HN_DIM_VALUE: return hp->rank_value;

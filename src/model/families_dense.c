@@ -1,7 +1,7 @@
 /* families_dense: transformers whose layers all do the same, by switches over the shared blocks. A row is its tensors
  * and its switches; what the switches mean is in family.h.
  *   gemma, gemma2        norms that were 1 + w, embeddings times √n, GELU; gemma2: caps, windows, norms on both sides
- *   mistral3             llama; YaRN with a multiplier, queries that grow with their positions
+ *   mistral3             llama, experts or none; YaRN with a multiplier, queries that grow with their positions
  *   phi3                 q, k, v in one matrix, gate and up in another; factors of angles for long sessions
  *   smollm3              llama; every fourth layer does not turn
  *   olmo2                norms after the halves alone, of all query heads together; olmo 3 has windows
@@ -27,14 +27,18 @@ static const hn_slot biased_outer[] = {
 static const hn_slot pairs_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, GLU, { 0 } };
 static const hn_slot halves_layer[] = { ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, GLU, { 0 } };
 
+static const hn_slot mistral_layer[] = {
+    ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, DENSE_GLU, DENSE_BIASES, ROUTER, EXPERTS, { 0 },
+};
 const hn_family hn_family_mistral3 =
-    TRANSFORMER("mistral3", HN_MISTRAL3, false, hn_factors_outer, pairs_layer, .reads = HN_READS_TEMPERATURE);
+    TRANSFORMER("mistral3", HN_MISTRAL3, true, hn_factors_outer, mistral_layer, .reads = HN_READS_TEMPERATURE,
+                .ffn = HN_FFN_MOE, MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS, .maybe = true));
 const hn_family hn_family_smollm3 =
-    TRANSFORMER("smollm3", HN_SMOLLM3, false, hn_plain_outer, pairs_layer, .nope_period = 4);
+    TRANSFORMER("smollm3", HN_SMOLLM3, true, hn_plain_outer, pairs_layer, .nope_period = 4);
 const hn_family hn_family_granite =
-    TRANSFORMER("granite", HN_GRANITE, false, hn_factors_outer, pairs_layer, .reads = HN_READS_SCALES);
+    TRANSFORMER("granite", HN_GRANITE, true, hn_factors_outer, pairs_layer, .reads = HN_READS_SCALES);
 const hn_family hn_family_ernie4_5 =
-    TRANSFORMER("ernie4_5", HN_ERNIE45, false, hn_plain_outer, halves_layer, .neox = false);
+    TRANSFORMER("ernie4_5", HN_ERNIE45, true, hn_plain_outer, halves_layer, .neox = false);
 
 static const hn_slot seed_layer[] = {
     ATTN_NORM,
@@ -44,7 +48,7 @@ static const hn_slot seed_layer[] = {
     { 0 },
 };
 const hn_family hn_family_seed_oss =
-    TRANSFORMER("seed_oss", HN_SEED_OSS, false, hn_plain_outer, seed_layer, .neox = true);
+    TRANSFORMER("seed_oss", HN_SEED_OSS, true, hn_plain_outer, seed_layer, .neox = true);
 
 static const hn_slot hunyuan_layer[] = {
     ATTN_NORM,
@@ -55,12 +59,12 @@ static const hn_slot hunyuan_layer[] = {
     GLU,
     { 0 },
 };
-const hn_family hn_family_hunyuan = TRANSFORMER("hunyuan-dense", HN_HUNYUAN, false, hn_plain_outer, hunyuan_layer,
+const hn_family hn_family_hunyuan = TRANSFORMER("hunyuan-dense", HN_HUNYUAN, true, hn_plain_outer, hunyuan_layer,
                                                 .neox = true, .qk_norm = HN_HEAD_NORM_EACH, .qk_norm_after = true);
 
 static const hn_slot arcee_layer[] = { ATTN_NORM, ATTN(HN_TURN_Q, HN_TURN_K), FFN_NORM, MLP, { 0 } };
 const hn_family hn_family_arcee =
-    TRANSFORMER("arcee", HN_ARCEE, false, hn_factors_outer, arcee_layer, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
+    TRANSFORMER("arcee", HN_ARCEE, true, hn_factors_outer, arcee_layer, .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU);
 
 static const hn_slot phi3_outer[] = {
     ENDS(HN_TURN_NONE),
@@ -72,7 +76,7 @@ static const hn_slot phi3_outer[] = {
 static const hn_slot phi3_layer[] = {
     ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), FFN_NORM, FUSED_GLU, { 0 },
 };
-const hn_family hn_family_phi3 = TRANSFORMER("phi3", HN_PHI3, false, phi3_outer, phi3_layer, .neox = true);
+const hn_family hn_family_phi3 = TRANSFORMER("phi3", HN_PHI3, true, phi3_outer, phi3_layer, .neox = true);
 
 /* ---- norms after the halves --------------------------------------------------------------------------------- */
 
@@ -92,10 +96,10 @@ static const hn_slot gemma2_layer[] = {
     POST_NORMS(HN_TURN_PLUS_ONE),
     { 0 },
 };
-const hn_family hn_family_gemma = TRANSFORMER("gemma", HN_GEMMA, false, plus_one_outer, gemma_layer, .neox = true,
+const hn_family hn_family_gemma = TRANSFORMER("gemma", HN_GEMMA, true, plus_one_outer, gemma_layer, .neox = true,
                                               .act = HN_GLU_GELU, .sqrt_embd = true);
 const hn_family hn_family_gemma2 =
-    TRANSFORMER("gemma2", HN_GEMMA2, false, plus_one_outer, gemma2_layer, .neox = true, .act = HN_GLU_GELU,
+    TRANSFORMER("gemma2", HN_GEMMA2, true, plus_one_outer, gemma2_layer, .neox = true, .act = HN_GLU_GELU,
                 .sqrt_embd = true, .reads = HN_READS_WINDOW | HN_READS_LOGIT_CAP | HN_READS_ATTN_CAP, .window = 4096,
                 .window_period = 2, .attn_cap = 50, .logit_cap = 30, .wide_scale_at = 46);
 
@@ -108,7 +112,7 @@ static const hn_slot glm4_layer[] = {
     NORM("post_ffw_norm", ffn_post_norm, E, "post_mlp_layernorm"),
     { 0 },
 };
-const hn_family hn_family_glm4 = TRANSFORMER("glm4", HN_GLM4, false, hn_plain_outer, glm4_layer, .part_turns = true);
+const hn_family hn_family_glm4 = TRANSFORMER("glm4", HN_GLM4, true, hn_plain_outer, glm4_layer, .part_turns = true);
 
 static const hn_slot olmo2_layer[] = {
     ATTN(HN_TURN_NONE, HN_TURN_NONE),
@@ -119,23 +123,23 @@ static const hn_slot olmo2_layer[] = {
     { 0 },
 };
 const hn_family hn_family_olmo2 =
-    TRANSFORMER("olmo2", HN_OLMO2, false, hn_plain_outer, olmo2_layer, .neox = true, .qk_norm = HN_HEAD_NORM_FULL,
+    TRANSFORMER("olmo2", HN_OLMO2, true, hn_plain_outer, olmo2_layer, .neox = true, .qk_norm = HN_HEAD_NORM_FULL,
                 .reads = HN_READS_WINDOW, .window_period = 4, .window_rope = HN_WINDOW_ROPE_PLAIN);
 
 static const hn_slot exaone4_layer[] = {
     ATTN(HN_TURN_NONE, HN_TURN_NONE), QK_NORM(HN_TURN_NONE), GLU, POST_NORMS(HN_TURN_NONE), { 0 },
 };
 const hn_family hn_family_exaone4 = TRANSFORMER(
-    "exaone4", HN_EXAONE4, false, hn_factors_outer, exaone4_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
+    "exaone4", HN_EXAONE4, true, hn_factors_outer, exaone4_layer, .neox = true, .qk_norm = HN_HEAD_NORM_EACH,
     .reads = HN_READS_WINDOW, .window_period = 4, .window_layers = 64, .window_rope = HN_WINDOW_ROPE_ALONE);
 
 /* ---- LayerNorm ------------------------------------------------------------------------------------------------ */
 
 static const hn_slot command_r_layer[] = { ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), GLU, { 0 } };
-const hn_family hn_family_command_r = TRANSFORMER("command-r", HN_COMMAND_R, false, hn_plain_outer, command_r_layer,
+const hn_family hn_family_command_r = TRANSFORMER("command-r", HN_COMMAND_R, true, hn_plain_outer, command_r_layer,
                                                   .layer_norm = true, .parallel = true, .reads = HN_READS_LOGIT_SCALE);
 const hn_family hn_family_cohere2 =
-    TRANSFORMER("cohere2", HN_COHERE2, false, hn_plain_outer, command_r_layer, .layer_norm = true, .parallel = true,
+    TRANSFORMER("cohere2", HN_COHERE2, true, hn_plain_outer, command_r_layer, .layer_norm = true, .parallel = true,
                 .reads = HN_READS_LOGIT_SCALE | HN_READS_WINDOW, .window_period = 4, .needs_window = true,
                 .window_rope = HN_WINDOW_ROPE_ALONE);
 
@@ -153,10 +157,10 @@ static const hn_slot gpt2_outer[] = {
     { 0 },
 };
 const hn_family hn_family_starcoder2 =
-    TRANSFORMER("starcoder2", HN_STARCODER2, false, biased_outer, biased_layer, .neox = true, .layer_norm = true,
+    TRANSFORMER("starcoder2", HN_STARCODER2, true, biased_outer, biased_layer, .neox = true, .layer_norm = true,
                 .ffn = HN_FFN_MLP, .map = HN_MAP_GELU);
 const hn_family hn_family_gptneox =
-    TRANSFORMER("gptneox", HN_GPTNEOX, false, biased_outer, biased_layer, .neox = true, .layer_norm = true,
+    TRANSFORMER("gptneox", HN_GPTNEOX, true, biased_outer, biased_layer, .neox = true, .layer_norm = true,
                 .ffn = HN_FFN_MLP, .map = HN_MAP_GELU, .reads = HN_READS_PARALLEL);
-const hn_family hn_family_gpt2 = TRANSFORMER("gpt2", HN_GPT2, false, gpt2_outer, biased_layer, .layer_norm = true,
+const hn_family hn_family_gpt2 = TRANSFORMER("gpt2", HN_GPT2, true, gpt2_outer, biased_layer, .layer_norm = true,
                                              .ffn = HN_FFN_MLP, .map = HN_MAP_GELU, .nope_period = -1);

@@ -6,7 +6,9 @@
  *   nemotron_h, nemotron_h_moe   each layer is one half: Mamba-2, attention that does not turn, or relu²
  *   granitehybrid                granite, most of whose layers are Mamba-2; experts or none
  *   qwen35, qwen35moe, qwen3next the gated delta rule, every fourth layer gated attention; 35: heads of values in
- *                                tiles of heads of keys */
+ *                                tiles of heads of keys
+ *   kimi-linear                  Kimi's delta rule; latent attention that does not turn where a layer has a head of
+ *                                keys; sigmoid with a bias of the choice */
 #include "kernels/kernels.h"
 #include "model/family_rows.h"
 
@@ -84,7 +86,7 @@ static hone_status gdn_layers(hone_model *m, hone_error *err)
     if (st != HONE_OK) return st;
     int64_t at = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.recurrent_layers"));
     bool listed = at >= 0 && hn_gguf_kv_array(m->file, (uint64_t)at, &a);
-    if (at >= 0 && (!listed || a.elem_type != HONE_KV_BOOL || a.count != (uint64_t)hp->n_layer))
+    if (at >= 0 && (!listed || a.elem_type != HONE_KV_BOOL || !hn_for_each_layer(hp, a.count)))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is not an array of a bool for each of %d layers", m->path, key,
                        hp->n_layer);
     for (int32_t il = 0; il < hp->n_layer; il++) recurs[il] = listed ? a.data[il] != 0 : (il + 1) % period != 0;
@@ -102,6 +104,19 @@ static hone_status gdn_hparams(hone_model *m, hone_error *err)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected ssm.time_step_rank = %d heads of ssm.state_size = %d",
                        m->path, hn_arch_key(m, key, "ssm.inner_size"), hp->ssm_inner, hp->ssm_head, hp->ssm_state);
     return gdn_layers(m, err);
+}
+
+/* Heads of keys, values and queries are as wide; each of these has a convolution of its own. */
+static hone_status kimi_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    hone_status st = hn_attn_hparams(m, err);
+    if (st != HONE_OK) return st;
+    if ((st = hn_get_int(m, "ssm.conv_kernel", 1, HN_MAX_TAPS, -1, &hp->taps, err)) != HONE_OK) return st;
+    if ((st = hn_get_int(m, "kda.head_dim", 1, HN_MAX_WKV, -1, &hp->ssm_state, err)) != HONE_OK) return st;
+    hp->ssm_head = hp->ssm_group = hp->n_head;
+    hp->ssm_inner = hp->n_head * hp->ssm_state;
+    return recurs_by_heads(m, err);
 }
 
 /* ---- plans ------------------------------------------------------------------------------------------------ */
@@ -151,6 +166,14 @@ static void gdn_tiled_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
     out->tiled = true;
 }
 
+static void kimi_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
+{
+    hybrid_plan(out, hp, il, HN_MIXER_KDA);
+    bool recurs = out->mixer == HN_MIXER_KDA;
+    out->n_head_kv = recurs ? out->n_head : 1; /* latent rows serve all heads */
+    if (recurs) out->d_k = out->d_v = hp->ssm_state;
+}
+
 /* ---- slots ------------------------------------------------------------------------------------------------- */
 
 #define IN(kind) .mixers = HN_PLAN_BIT(HN_MIXER_##kind)
@@ -164,10 +187,14 @@ static void gdn_tiled_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
     {                                                                                                  \
         .name = gguf, .field = OF(conv_w), .kind = HN_SLOT_TAPS, .ne = { HN_DIM_TAPS, n }, __VA_ARGS__ \
     }
-#define QKV_ONLY(q_turn, k_turn, q_rows)                                                                     \
-    LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, q_rows, .hf = "self_attn.q_proj", .turn = q_turn, IN_ATTN),   \
-        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .hf = "self_attn.k_proj", .turn = k_turn, IN_ATTN), \
-        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .hf = "self_attn.v_proj", IN_ATTN),                 \
+/* rows of all: queries, maybe with gates, keys, values */
+#define QKV_ONLY(q_turn, k_turn, q_rows, all_rows)                                                                     \
+    LINEAR("attn_qkv", attn_q, ATTN_Q, HEADS, E, all_rows, MAY, .part = { q_rows, K, V }, IN_ATTN),                    \
+        LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, q_rows, .without = FUSED, .hf = "self_attn.q_proj", .turn = q_turn, \
+               IN_ATTN),                                                                                               \
+        LINEAR("attn_k", attn_k, ATTN_K, KV_HEADS, E, K, .without = FUSED, .hf = "self_attn.k_proj", .turn = k_turn,   \
+               IN_ATTN),                                                                                               \
+        LINEAR("attn_v", attn_v, ATTN_V, KV_HEADS, E, V, .without = FUSED, .hf = "self_attn.v_proj", IN_ATTN),         \
         LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj", IN_ATTN)
 #define QK_NORMS                                                  \
     NORM("attn_q_norm", attn_q_norm, HN_DIM_HEAD, NULL, IN_ATTN), \
@@ -187,11 +214,6 @@ static void gdn_tiled_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
     LINEAR("shortconv.in_proj", ssm_in, SSM_IN, WHOLE, E, HN_DIM_E3, IN(CONV), .part = { E, E, E }), \
         TAPS("shortconv.conv.weight", E, IN(CONV)),                                                  \
         LINEAR("shortconv.out_proj", ssm_out, SSM_OUT, ROWS, E, E, IN(CONV))
-#define DENSE .layers = HN_IN_DENSE
-#define DENSE_GLU                                                                      \
-    LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", DENSE), \
-        LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", DENSE),     \
-        LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj", DENSE)
 
 #define HYBRID(arch, the_bit, numbers, how, outside, inside, ...)                                         \
     {                                                                                                     \
@@ -211,7 +233,7 @@ const hn_family hn_family_mamba2 = HYBRID("mamba2", HN_MAMBA2, mamba2_hparams, m
 /* the norm's name has no suffix */
 static const hn_slot falcon_layer[] = {
     ATTN_NORM,
-    QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q),
+    QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV),
     MAMBA2(HN_OPTIONAL),
     VECTOR("ffn_norm", OF(ffn_norm), E, .without = "ffn_norm.weight"),
     VECTOR("ffn_norm.weight", OF(ffn_norm), E, .with = "ffn_norm.weight"),
@@ -221,9 +243,10 @@ static const hn_slot falcon_layer[] = {
 const hn_family hn_family_falcon_h1 = HYBRID("falcon-h1", HN_FALCON_H1, mamba2_hparams, falcon_plan, hn_plain_outer,
                                              falcon_layer, .neox = true, .reads = HN_READS_LAYERS);
 
-#define NEMOTRON_HALVES                                                           \
-    NORM("attn_norm", attn_norm, E, NULL, .mixers = ~HN_PLAN_BIT(HN_MIXER_NONE)), \
-        NORM("attn_norm", ffn_norm, E, NULL, IN(NONE)), QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q), MAMBA2(HN_NEEDED)
+#define NEMOTRON_HALVES                                                                                      \
+    NORM("attn_norm", attn_norm, E, NULL, .mixers = ~HN_PLAN_BIT(HN_MIXER_NONE)),                            \
+        NORM("attn_norm", ffn_norm, E, NULL, IN(NONE)), QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV), \
+        MAMBA2(HN_NEEDED)
 static const hn_slot nemotron_layer[] = {
     NEMOTRON_HALVES,
     LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, IN(NONE)),
@@ -251,7 +274,7 @@ const hn_family hn_family_nemotron_h_moe =
 
 static const hn_slot granite_layer[] = {
     ATTN_NORM,
-    QKV_ONLY(HN_TURN_Q, HN_TURN_K, Q),
+    QKV_ONLY(HN_TURN_Q, HN_TURN_K, Q, HN_DIM_QKV),
     MAMBA2(HN_NEEDED),
     FFN_NORM,
     DENSE_GLU,
@@ -275,13 +298,13 @@ static const hn_slot lfm2_outer[] = {
     { 0 },
 };
 static const hn_slot lfm2_layer[] = {
-    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q), QK_NORMS, SHORTCONV, FFN_NORM, DENSE_GLU, { 0 },
+    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV), QK_NORMS, SHORTCONV, FFN_NORM, DENSE_GLU, { 0 },
 };
 const hn_family hn_family_lfm2 = HYBRID("lfm2", HN_LFM2, lfm2_hparams, lfm2_plan, lfm2_outer, lfm2_layer, .neox = true,
                                         .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH);
 
 static const hn_slot lfm2moe_layer[] = {
-    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q),
+    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, Q, HN_DIM_QKV),
     QK_NORMS,  SHORTCONV,
     FFN_NORM,  DENSE_GLU,
     ROUTER,    CHOICE_BIAS,
@@ -294,10 +317,15 @@ const hn_family hn_family_lfm2moe =
 
 /* ---- the gated delta rule --------------------------------------------------------------------------------------- */
 
+/* in the first layout, of qwen3next: queries, keys, values and gates of each head of keys */
+#define FIRST_IN "ssm_in.weight"
 #define GDN_BOTH                                                                                                    \
-    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, HN_DIM_Q_GATE), QK_NORMS,                                       \
-        LINEAR("attn_qkv", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_CONV, IN(GDN)),                                   \
-        LINEAR("attn_gate", gdn_gate, GDN_GATE, WHOLE, E, HN_DIM_SSM_INNER, IN(GDN)),                               \
+    ATTN_NORM, QKV_ONLY(HN_TURN_NONE, HN_TURN_NONE, HN_DIM_Q_GATE, HN_DIM_Q_GATE_KV), QK_NORMS,                     \
+        LINEAR("ssm_in", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_IN, IN(GDN), .with = FIRST_IN,                      \
+               .part = { HN_DIM_GDN_CONV, HN_DIM_SSM_INNER }, .dealt = HN_DIM_SSM_GROUPS,                           \
+               .deal = { HN_DIM_GDN_KEYS, HN_DIM_GDN_KEYS, HN_DIM_SSM_INNER, HN_DIM_SSM_INNER }),                   \
+        LINEAR("attn_qkv", gdn_qkv, GDN_QKV, WHOLE, E, HN_DIM_GDN_CONV, IN(GDN), .without = FIRST_IN),              \
+        LINEAR("attn_gate", gdn_gate, GDN_GATE, WHOLE, E, HN_DIM_SSM_INNER, IN(GDN), .without = FIRST_IN),          \
         TAPS("ssm_conv1d.weight", HN_DIM_GDN_CONV, IN(GDN)), VECTOR("ssm_a", OF(ssm_a), HN_DIM_SSM_HEADS, IN(GDN)), \
         VECTOR("ssm_norm.weight", OF(ssm_norm), HN_DIM_SSM_STATE, IN(GDN)),                                         \
         LINEAR("ssm_out", ssm_out, SSM_OUT, ROWS, HN_DIM_SSM_INNER, E, IN(GDN)),                                    \
@@ -312,12 +340,12 @@ const hn_family hn_family_lfm2moe =
 static const hn_slot qwen35_layer[] = { GDN_BOTH, BETA_ALPHA, DENSE_GLU, { 0 } };
 const hn_family hn_family_qwen35 =
     HYBRID("qwen35", HN_QWEN35, gdn_hparams, gdn_tiled_plan, hn_plain_outer, qwen35_layer, .neox = true,
-           .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH);
+           .reads = HN_READS_LAYERS | HN_READS_NEXTN, .qk_norm = HN_HEAD_NORM_EACH);
 
 static const hn_slot qwen35moe_layer[] = { GDN_BOTH, BETA_ALPHA, ROUTER, EXPERTS, GATED_SHARED, { 0 } };
 const hn_family hn_family_qwen35moe =
     HYBRID("qwen35moe", HN_QWEN35MOE, gdn_hparams, gdn_tiled_plan, hn_plain_outer, qwen35moe_layer, .neox = true,
-           .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
+           .reads = HN_READS_LAYERS | HN_READS_NEXTN, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
            MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
 
 /* b and a of the heads of each head of keys, and so on */
@@ -333,5 +361,33 @@ static const hn_slot qwen3next_layer[] = {
 };
 const hn_family hn_family_qwen3next =
     HYBRID("qwen3next", HN_QWEN3NEXT, gdn_hparams, gdn_plan, hn_plain_outer, qwen3next_layer, .neox = true,
-           .reads = HN_READS_LAYERS, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
+           .reads = HN_READS_LAYERS | HN_READS_NEXTN, .qk_norm = HN_HEAD_NORM_EACH, .ffn = HN_FFN_MOE,
            MOE(.gating = HN_GATING_SOFTMAX, .norm = HN_MOE_NORM_ALWAYS));
+
+/* ---- Kimi's delta rule ------------------------------------------------------------------------------------------- */
+
+#define KDA_CONV(letter, i)                                                                     \
+    {                                                                                           \
+        .name = "ssm_conv1d_" letter ".weight", .field = OF(kda_conv[i]), .kind = HN_SLOT_TAPS, \
+        .ne = { HN_DIM_TAPS, HN_DIM_SSM_INNER }, IN(KDA)                                        \
+    }
+#define KDA_PAIR(letter, to)                                                         \
+    LINEAR("ssm_" letter "_a", to[0], KDA_LOW, WHOLE, E, HN_DIM_SSM_STATE, IN(KDA)), \
+        LINEAR("ssm_" letter "_b", to[1], KDA_HIGH, WHOLE, HN_DIM_SSM_STATE, HN_DIM_SSM_INNER, IN(KDA))
+#define KDA                                                                                                    \
+    LINEAR("attn_q", attn_q, ATTN_Q, WHOLE, E, Q, .hf = "self_attn.q_proj", IN(KDA)),                          \
+        LINEAR("attn_k", attn_k, ATTN_K, WHOLE, E, K, .hf = "self_attn.k_proj", IN(KDA)),                      \
+        LINEAR("attn_v", attn_v, ATTN_V, WHOLE, E, V, .hf = "self_attn.v_proj", IN(KDA)),                      \
+        LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_O, E, .hf = "self_attn.o_proj", IN(KDA)), \
+        KDA_CONV("q", 0), KDA_CONV("k", 1), KDA_CONV("v", 2), KDA_PAIR("f", kda_f), KDA_PAIR("g", kda_g),      \
+        VECTOR("ssm_dt.bias", OF(kda_f[1].bias), HN_DIM_SSM_INNER, IN(KDA)),                                   \
+        ROWS_OF("ssm_a", ssm_a, 1, HN_DIM_SSM_HEADS, IN(KDA)),                                                 \
+        LINEAR("ssm_beta", gdn_beta, GDN_BETA, WHOLE, E, HN_DIM_SSM_HEADS, IN(KDA)),                           \
+        VECTOR("ssm_norm.weight", OF(ssm_norm), HN_DIM_SSM_STATE, IN(KDA))
+static const hn_slot kimi_layer[] = {
+    ATTN_NORM, MLA(IN(MLA)), KDA, FFN_NORM, DENSE_GLU, ROUTER, CHOICE_BIAS, EXPERTS, SHARED(HN_OPTIONAL), { 0 },
+};
+const hn_family hn_family_kimi_linear =
+    HYBRID("kimi-linear", HN_KIMI_LINEAR, kimi_hparams, kimi_plan, hn_plain_outer, kimi_layer, .latent = true,
+           .part_turns = true, .reads = HN_READS_LAYERS, .nope_period = -1, .ffn = HN_FFN_MOE,
+           MOE(.gating_by_bias = true, .norm = HN_MOE_NORM_ALWAYS, .reads_lead = true));

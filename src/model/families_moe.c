@@ -97,9 +97,9 @@ static const hn_slot glm4moe_layer[] = {
     SHARED(HN_OPTIONAL),
     { 0 },
 };
-const hn_family hn_family_glm4moe =
-    TRANSFORMER("glm4moe", HN_GLM4MOE, false, hn_plain_outer, glm4moe_layer, .neox = true, .ffn = HN_FFN_MOE,
-                .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
+const hn_family hn_family_glm4moe = TRANSFORMER(
+    "glm4moe", HN_GLM4MOE, false, hn_plain_outer, glm4moe_layer, .neox = true, .reads = HN_READS_NEXTN,
+    .ffn = HN_FFN_MOE, .qk_norm = HN_HEAD_NORM_EACH, MOE(.gating_absent = HN_GATING_SIGMOID, .reads_lead = true));
 
 static const hn_slot minimax_layer[] = {
     ATTN_NORM,

@@ -40,6 +40,7 @@ typedef struct hn_moe_numbers {
 
 typedef struct hn_hparams {
     int32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx_train, n_rot;
+    int32_t n_nextn;  /* blocks of the file behind the layers, which draft further tokens: they are not run */
     int32_t n_window; /* the model was trained to look back so far; here it sees everything. 0: no such window */
     float rms_eps;
     const struct hn_switches *is; /* the family's; NULL: it is no transformer */
@@ -89,6 +90,7 @@ typedef enum hn_mixer {
     HN_MIXER_MAMBA2,
     HN_MIXER_GDN,         /* the gated delta rule */
     HN_MIXER_ATTN_MAMBA2, /* both, of the same norm */
+    HN_MIXER_KDA,         /* Kimi's delta rule: a decay for each key */
     HN_MIXER_KINDS
 } hn_mixer;
 typedef enum hn_ffn {
@@ -186,7 +188,11 @@ typedef enum hn_dim {
     HN_DIM_SSM_GROUPS,
     HN_DIM_SSM_GROUP_WIDTH,
     HN_DIM_GDN_CONV, /* queries, keys and values */
-    HN_DIM_PLE,      /* of a layer, of all */
+    HN_DIM_GDN_IN,   /* and gates */
+    HN_DIM_GDN_KEYS,
+    HN_DIM_KV_B,      /* n_head·(d_nope + d_value) */
+    HN_DIM_Q_GATE_KV, /* of all heads: queries and gates, keys, values */
+    HN_DIM_PLE,       /* of a layer, of all */
     HN_DIM_PLE_ALL,
     HN_DIM_STREAMS, /* their number, and its square */
     HN_DIM_STREAMS2,
@@ -195,15 +201,16 @@ typedef enum hn_dim {
 
 typedef enum hn_slot_kind {
     HN_SLOT_MATRIX = 0,
-    HN_SLOT_ROWS,       /* a matrix whose rows may be in any dimensions */
-    HN_SLOT_VECTOR,     /* f32, as are the next four */
-    HN_SLOT_VALUES,     /* rows in any dimensions */
-    HN_SLOT_OVER_ROOT,  /* a vector of n, over √n */
-    HN_SLOT_OVER_N,     /* over n */
-    HN_SLOT_CHANNELS,   /* a value for each channel, flat or in rows of heads */
-    HN_SLOT_TAPS,       /* rows {taps, channels} of a convolution, turned round: [taps][channels] */
-    HN_SLOT_EXPERTS,    /* hn_experts: a matrix of each, in one tensor or in one each (`each`) */
-    HN_SLOT_EXPERT_BIAS /* values of each, of hn_experts bound before */
+    HN_SLOT_ROWS,        /* a matrix whose rows may be in any dimensions */
+    HN_SLOT_VECTOR,      /* f32, as are the next four */
+    HN_SLOT_VALUES,      /* rows in any dimensions */
+    HN_SLOT_OVER_ROOT,   /* a vector of n, over √n */
+    HN_SLOT_OVER_N,      /* over n */
+    HN_SLOT_CHANNELS,    /* a value for each channel, flat or in rows of heads */
+    HN_SLOT_TAPS,        /* rows {taps, channels} of a convolution, turned round: [taps][channels] */
+    HN_SLOT_EXPERTS,     /* hn_experts: a matrix of each, in one tensor or in one each (`each`) */
+    HN_SLOT_EXPERT_BIAS, /* values of each, of hn_experts bound before */
+    HN_SLOT_KV_B         /* k_b and v_b in one, from `field` on: copied (recut.c) */
 } hn_slot_kind;
 
 typedef enum hn_presence {
@@ -262,9 +269,10 @@ typedef struct hn_slot {
     uint32_t mixers;            /* only layers have it whose mixer is in the set; 0: all */
     int32_t from_layer;         /* what layers below it have of it serves nobody */
     hn_turn turn;
-    hn_dim dealt;     /* rows come in so many groups, with a share of each part: they are copied, each part together */
-    int8_t together;  /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
-    const char *each; /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
+    hn_dim dealt; /* rows come in so many groups, with a share of each part: they are copied, each part together */
+    hn_dim deal[HN_MAX_PART]; /* those parts, where they are not the fields' */
+    int8_t together;          /* slots of a layer with the same number are all there or none: HN_TOGETHER_… */
+    const char *each;         /* EXPERTS: of expert E alone, its tensor is "each.E.weight" */
     hn_layers layers;
 } hn_slot;
 
@@ -335,6 +343,7 @@ typedef uint64_t hn_family_set;
 #define HN_QWEN35 HN_FAMILY_BIT(47)
 #define HN_QWEN35MOE HN_FAMILY_BIT(48)
 #define HN_QWEN3NEXT HN_FAMILY_BIT(49)
+#define HN_KIMI_LINEAR HN_FAMILY_BIT(50)
 
 #define HN_QWEN3MOE HN_FAMILY_BIT(20)
 #define HN_QWEN2MOE HN_FAMILY_BIT(21)
@@ -364,8 +373,9 @@ enum {
     HN_READS_WINDOW = 16,
     HN_READS_PARALLEL = 32, /* use_parallel_residual, needed */
     HN_READS_LAYERS = 128,  /* numbers of heads and widths that differ between layers, or are 0 */
-    HN_READS_GEMMA = 256 /* gemma3n and 4: layers without keys of their own, rows of each token and layer; of windowed
+    HN_READS_GEMMA = 256, /* gemma3n and 4: layers without keys of their own, rows of each token and layer; of windowed
                                layers the width of heads and of what turns */
+    HN_READS_NEXTN = 1024 /* nextn_predict_layers: so many of the last blocks draft, and are not run */
 };
 
 /* What tells mixtures of experts apart; keys that are fixed here are refused at another value. */
@@ -424,11 +434,15 @@ extern const hn_family hn_family_arcee, hn_family_cohere2, hn_family_command_r, 
     hn_family_starcoder2;
 /* families_hybrid.c */
 extern const hn_family hn_family_falcon_h1, hn_family_lfm2, hn_family_mamba2, hn_family_nemotron_h, hn_family_qwen35,
-    hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next;
+    hn_family_lfm2moe, hn_family_nemotron_h_moe, hn_family_granitehybrid, hn_family_qwen35moe, hn_family_qwen3next,
+    hn_family_kimi_linear;
 extern const hn_family hn_family_gemma4, hn_family_gemma3n; /* families_gemma.c */
 extern const hn_family hn_family_qwen3moe, hn_family_qwen2moe, hn_family_olmoe, hn_family_granitemoe, hn_family_dots1,
     hn_family_ernie4_5_moe, hn_family_glm4moe, hn_family_minimax_m2, hn_family_gpt_oss, hn_family_llama4;
 const hn_family *hn_family_find(const char *name, size_t n); /* NULL: no such family */
+/* Their number; out[i]: the name of each, as general.architecture has it. */
+enum { HN_MAX_FAMILIES = 64 };
+size_t hn_family_names(const char *out[HN_MAX_FAMILIES]);
 /* The slot of a layer whose own tensor fills that field; where none does, the one that does with parts of its rows. */
 const hn_slot *hn_family_field(const hn_family *f, size_t field);
 /* The first slot of that role in a layer; NULL: none. */
@@ -463,6 +477,8 @@ typedef struct hn_layer {
     const float *conv_w, *conv_b, *ssm_a, *ssm_d, *ssm_norm;
     hn_weight ssm_in[3], ssm_out; /* z, xBC, dt; of LFM2: b, c, x */
     hn_weight gdn_qkv, gdn_gate, gdn_beta, gdn_alpha;
+    hn_weight kda_f[2], kda_g[2]; /* low-rank pairs: decays of keys, gates */
+    const float *kda_conv[3];     /* of q, k, v: [taps][channels] */
     /* RWKV */
     const float *lerp[HN_RWKV_LERPS], *channel_lerp[2];
     const float *ln, *ln_b;                         /* of each head's output */

@@ -62,27 +62,41 @@
 #define GATE LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj")
 #define UP LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj")
 #define DOWN LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj")
-/* latent attention; queries are compressed too, or not */
-#define MLA                                                                                                 \
-    LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, HN_DIM_Q_HEADS, .without = "attn_q_a.weight"),               \
-        LINEAR("attn_q_a", q_a, ATTN_Q_A, WHOLE, E, HN_DIM_RANK_Q, .with = "attn_q_a.weight"),              \
-        VECTOR("attn_q_a_norm.weight", OF(q_a_norm), HN_DIM_RANK_Q, .with = "attn_q_a.weight"),             \
-        LINEAR("attn_q_b", q_b, ATTN_Q_B, HEADS, HN_DIM_RANK_Q, HN_DIM_Q_HEADS, .with = "attn_q_a.weight"), \
-        LINEAR("attn_kv_a_mqa", kv_a, ATTN_KV_A, WHOLE, E, HN_DIM_LATENT),                                  \
-        VECTOR("attn_kv_a_norm.weight", OF(kv_a_norm), HN_DIM_RANK_KV),                                     \
-        { .name = "attn_k_b.weight",                                                                        \
-          .field = OF(k_b),                                                                                 \
-          .kind = HN_SLOT_ROWS,                                                                             \
-          .role = HN_ROLE_ATTN_K_B,                                                                         \
-          .cut = HN_CUT_HEADS,                                                                              \
-          .ne = { HN_DIM_NOPE, HN_DIM_RANK_KV, HN_DIM_HEADS } },                                            \
-        { .name = "attn_v_b.weight",                                                                        \
-          .field = OF(v_b),                                                                                 \
-          .kind = HN_SLOT_ROWS,                                                                             \
-          .role = HN_ROLE_ATTN_V_B,                                                                         \
-          .cut = HN_CUT_HEADS,                                                                              \
-          .ne = { HN_DIM_RANK_KV, HN_DIM_VALUE_HEAD, HN_DIM_HEADS } },                                      \
-        LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_V_HEADS, E, .hf = "self_attn.o_proj")
+/* latent attention; queries are compressed too, or not; what keys and values come from in one matrix, as the first
+ * converters wrote it, or in two; ...: of every slot */
+#define MLA(...)                                                                                             \
+    LINEAR("attn_q", attn_q, ATTN_Q, HEADS, E, HN_DIM_Q_HEADS, .without = "attn_q_a.weight", __VA_ARGS__),   \
+        LINEAR("attn_q_a", q_a, ATTN_Q_A, WHOLE, E, HN_DIM_RANK_Q, .with = "attn_q_a.weight", __VA_ARGS__),  \
+        VECTOR("attn_q_a_norm.weight", OF(q_a_norm), HN_DIM_RANK_Q, .with = "attn_q_a.weight", __VA_ARGS__), \
+        LINEAR("attn_q_b", q_b, ATTN_Q_B, HEADS, HN_DIM_RANK_Q, HN_DIM_Q_HEADS, .with = "attn_q_a.weight",   \
+               __VA_ARGS__),                                                                                 \
+        LINEAR("attn_kv_a_mqa", kv_a, ATTN_KV_A, WHOLE, E, HN_DIM_LATENT, __VA_ARGS__),                      \
+        VECTOR("attn_kv_a_norm.weight", OF(kv_a_norm), HN_DIM_RANK_KV, __VA_ARGS__),                         \
+        { .name = "attn_k_b.weight",                                                                         \
+          .field = OF(k_b),                                                                                  \
+          .kind = HN_SLOT_ROWS,                                                                              \
+          .role = HN_ROLE_ATTN_K_B,                                                                          \
+          .cut = HN_CUT_HEADS,                                                                               \
+          .ne = { HN_DIM_NOPE, HN_DIM_RANK_KV, HN_DIM_HEADS },                                               \
+          .instead = "attn_kv_b.weight",                                                                     \
+          __VA_ARGS__ },                                                                                     \
+        { .name = "attn_v_b.weight",                                                                         \
+          .field = OF(v_b),                                                                                  \
+          .kind = HN_SLOT_ROWS,                                                                              \
+          .role = HN_ROLE_ATTN_V_B,                                                                          \
+          .cut = HN_CUT_HEADS,                                                                               \
+          .ne = { HN_DIM_RANK_KV, HN_DIM_VALUE_HEAD, HN_DIM_HEADS },                                         \
+          .instead = "attn_kv_b.weight",                                                                     \
+          __VA_ARGS__ },                                                                                     \
+        { .name = "attn_kv_b.weight",                                                                        \
+          .field = OF(k_b),                                                                                  \
+          .kind = HN_SLOT_KV_B,                                                                              \
+          .ne = { HN_DIM_RANK_KV, HN_DIM_KV_B },                                                             \
+          .with = "attn_kv_b.weight",                                                                        \
+          .without = "attn_k_b.weight",                                                                      \
+          __VA_ARGS__ },                                                                                     \
+        LINEAR("attn_output", attn_output, ATTN_OUTPUT, ROWS, HN_DIM_V_HEADS, E, .hf = "self_attn.o_proj",   \
+               __VA_ARGS__)
 #define ATTN_NORM NORM("attn_norm", attn_norm, E, "input_layernorm")
 #define FFN_NORM NORM("ffn_norm", ffn_norm, E, "post_attention_layernorm")
 
@@ -152,6 +166,9 @@
     LINEAR("ffn_gate", ffn_gate, FFN_GATE, KEEP, E, FF, .hf = "mlp.gate_proj", DENSE), \
         LINEAR("ffn_up", ffn_up, FFN_UP, KEEP, E, FF, .hf = "mlp.up_proj", DENSE),     \
         LINEAR("ffn_down", ffn_down, FFN_DOWN, ROWS, FF, E, .hf = "mlp.down_proj", DENSE)
+#define DENSE_BIASES                                                                    \
+    BIAS("ffn_gate", ffn_gate, FF, MAY, DENSE), BIAS("ffn_up", ffn_up, FF, MAY, DENSE), \
+        BIAS("ffn_down", ffn_down, E, MAY, DENSE)
 #define MOE(...) \
     .moe = &(const hn_moe_switches) { __VA_ARGS__ }
 

@@ -46,10 +46,10 @@ static hone_status layers_of(const hone_model *m, const char *key, const hn_gguf
     if (!size || a.elem_type == HONE_KV_F32 || a.elem_type == HONE_KV_F64 || a.elem_type == HONE_KV_BOOL)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %s, expected an integer or one per layer", m->path,
                        key, hn_gguf_type_name(a.elem_type));
-    if (a.count != (uint64_t)m->hp.n_layer)
+    if (!hn_for_each_layer(&m->hp, a.count))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has %llu values, expected one for each of %d layers", m->path, key,
                        (unsigned long long)a.count, m->hp.n_layer);
-    for (uint64_t i = 0; i < a.count; i++) {
+    for (uint64_t i = 0; i < (uint64_t)m->hp.n_layer; i++) {
         uint64_t v = 0;
         for (uint32_t b = 0; b < size; b++) v |= (uint64_t)a.data[i * size + b] << (8 * b);
         if (is_signed && size < 8 && v >> (8 * size - 1)) v |= ~(uint64_t)0 << (8 * size);
@@ -156,6 +156,29 @@ static hone_status layers_shape(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
+/* The last blocks of a file may draft further tokens (block_count has them too): no layers of the model. Each has the
+ * matrix that joins a token and a state; a last block without it would be a layer, which must not be left out. */
+static hone_status nextn_hparams(hone_model *m, hone_error *err)
+{
+    hn_hparams *hp = &m->hp;
+    char name[64];
+    if (!(hp->is->reads & HN_READS_NEXTN)) return HONE_OK;
+    hone_status st = hn_get_int(m, "nextn_predict_layers", 0, hp->n_layer - 1, 0, &hp->n_nextn, err);
+    if (st != HONE_OK) return st;
+    hp->n_layer -= hp->n_nextn;
+    for (int32_t il = hp->n_layer; il < hp->n_layer + hp->n_nextn; il++) {
+        snprintf(name, sizeof name, "blk.%d.attn_norm.weight", (int)il);
+        bool is_there = hn_gguf_find_tensor(m->file, name);
+        snprintf(name, sizeof name, "blk.%d.nextn.eh_proj.weight", (int)il);
+        if (is_there && !hn_gguf_find_tensor(m->file, name))
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: %s.nextn_predict_layers = %d, but tensor %s is missing: expected the last %d of "
+                           "block_count = %d blocks to draft",
+                           m->path, m->arch->name, hp->n_nextn, name, hp->n_nextn, hp->n_layer + hp->n_nextn);
+    }
+    return HONE_OK;
+}
+
 /* The shape: what all transformers have. */
 static hone_status shape_hparams(hone_model *m, hone_error *err)
 {
@@ -164,6 +187,7 @@ static hone_status shape_hparams(hone_model *m, hone_error *err)
     char key[128];
     int32_t n_expert;
     if ((st = hn_get_int(m, "block_count", 1, HN_MAX_LAYER, -1, &hp->n_layer, err)) != HONE_OK) return st;
+    if ((st = nextn_hparams(m, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "context_length", 1, HN_MAX_CTX, -1, &hp->n_ctx_train, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "embedding_length", 1, HN_MAX_EMBD, -1, &hp->n_embd, err)) != HONE_OK) return st;
     if (hp->is->reads & HN_READS_LAYERS) {
@@ -226,7 +250,7 @@ static hone_status window_pattern(hone_model *m, int32_t period, hone_error *err
         if (hp->window_period == 0) hp->window_period = HN_MAX_LAYER + 1;
         return st;
     }
-    if (a.elem_type != HONE_KV_BOOL || a.count != (uint64_t)hp->n_layer)
+    if (a.elem_type != HONE_KV_BOOL || !hn_for_each_layer(hp, a.count))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is an array of %llu %s, expected a bool for each of %d layers",
                        m->path, key, (unsigned long long)a.count, hn_gguf_type_name(a.elem_type), hp->n_layer);
     hp->windowed = a.data;
@@ -298,6 +322,16 @@ static hone_status temperature_hparams(hone_model *m, hone_error *err)
     return st;
 }
 
+static bool has_kv_b(const hone_model *m)
+{
+    char name[64];
+    for (int32_t il = 0; il < m->hp.n_layer; il++) {
+        snprintf(name, sizeof name, "blk.%d.attn_kv_b.weight", (int)il);
+        if (hn_gguf_find_tensor(m->file, name)) return true;
+    }
+    return false;
+}
+
 /* Latent attention's numbers. Its scores are scaled by the width of the heads that were compressed, and, where YaRN
  * stretches positions, by the square of a magnitude: the file has a tenth of mscale_all_dim (DeepSeek-V2, 2024). */
 static hone_status latent_hparams(hone_model *m, hone_error *err)
@@ -310,12 +344,17 @@ static hone_status latent_hparams(hone_model *m, hone_error *err)
     hone_status st;
     if ((st = hn_get_int(m, "attention.q_lora_rank", 0, HN_MAX_EMBD, 0, &hp->rank_q, err)) != HONE_OK) return st;
     if ((st = hn_get_int(m, "attention.kv_lora_rank", 1, 65536, -1, &hp->rank_kv, err)) != HONE_OK) return st;
-    if ((st = hn_get_int(m, "attention.key_length_mla", 1, 65536, -1, &d, err)) != HONE_OK) return st;
-    if ((st = hn_get_int(m, "attention.value_length_mla", 1, 65536, -1, &hp->d_value, err)) != HONE_OK) return st;
+    /* the first converters wrote no others than these: keys and values as their one matrix makes them */
+    bool first = hn_gguf_find(m->file, hn_arch_key(m, key, "attention.key_length_mla")) < 0 && has_kv_b(m);
+    st = hn_get_int(m, first ? "attention.key_length" : "attention.key_length_mla", 1, 65536, -1, &d, err);
+    if (st != HONE_OK) return st;
+    st =
+        hn_get_int(m, first ? "attention.value_length" : "attention.value_length_mla", 1, 65536, -1, &hp->d_value, err);
+    if (st != HONE_OK) return st;
     if ((st = hn_get_int(m, "rope.dimension_count", 2, 65536, -1, &hp->d_rope, err)) != HONE_OK) return st;
     if (hp->d_rope >= d)
-        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected less than attention.key_length_mla = %d", m->path,
-                       hn_arch_key(m, key, "rope.dimension_count"), hp->d_rope, d);
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s = %d, expected less than attention.key_length%s = %d", m->path,
+                       hn_arch_key(m, key, "rope.dimension_count"), hp->d_rope, first ? "" : "_mla", d);
     hp->d_nope = d - hp->d_rope;
     hp->n_head_kv = 1;
     hp->head_dim = hp->rank_kv + hp->d_rope;
@@ -323,7 +362,8 @@ static hone_status latent_hparams(hone_model *m, hone_error *err)
     if ((st = hn_get_real(m, "rope.scaling.yarn_log_multiplier", -1e-30, 1e6, 0, &multiplier, err)) != HONE_OK)
         return st;
     double grown = 1.0;
-    if (yarn && factor > 1.0f) grown += (double)multiplier * (hn_log2_f64((double)factor) * 0.693147180559945309417);
+    if (yarn && factor > 1.0f && hp->is->nope_period >= 0)
+        grown += (double)multiplier * (hn_log2_f64((double)factor) * 0.693147180559945309417);
     hp->attn_scale = (float)(grown * grown / sqrt((double)d));
     return HONE_OK;
 }

@@ -16,6 +16,12 @@ hone_status hn_get_real(const hone_model *m, const char *suffix, double lo, doub
 /* A truth value, which must be there. */
 hone_status hn_get_bool(const hone_model *m, const char *suffix, bool *out, hone_error *err);
 
+/* Has an array of so many values one for each layer? The blocks behind them may have theirs too. */
+static inline bool hn_for_each_layer(const hn_hparams *hp, uint64_t count)
+{
+    return count == (uint64_t)hp->n_layer || count == (uint64_t)hp->n_layer + (uint64_t)hp->n_nextn;
+}
+
 /* Each family's numbers. */
 hone_status hn_attn_hparams(hone_model *m, hone_error *err); /* of transformers, by their switches */
 /* How much slower all pairs turn (1: as they are), and whether YaRN says which. */
@@ -33,6 +39,15 @@ hone_status hn_rope_tables(hone_model *m, hone_error *err);
 hone_status hn_check_keys(hone_model *m, const char *ignore, hone_error *err);
 /* The same for keys of the tokenizer that change what text becomes, where hone's of this kind does not. */
 hone_status hn_check_tokenizer_keys(hone_model *m, const char *ignore, hone_error *err);
+
+/* recut.c. Rows that are dealt in groups, each with a share of every part of s: w becomes a copy with one part after
+ * the other. */
+hone_status hn_undeal(hone_model *m, const hn_slot *s, hn_weight *w, const hn_layer_plan *p, hone_error *err);
+/* Rows {rank_kv} of each head, d_nope of keys, then d_value of values, into what absorbed attention takes: k_b, keys
+ * turned round, {d_nope} for each of rank_kv; v_b, rows of values as they are. Keys in blocks become F32: a block goes
+ * along a row, so that turned round they would have to be rounded once more. */
+hone_status hn_split_kv_b(hone_model *m, hn_weight *k_b, hn_weight *v_b, const hn_weight *kv_b, const hn_layer_plan *p,
+                          hone_error *err);
 
 /* bind.c: all tensors of the family's slots to their fields, found by name, of exactly the expected shape; a tensor
  * that is left over is refused. */

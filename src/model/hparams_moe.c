@@ -22,6 +22,7 @@ static hone_status widths(hone_model *m, hone_error *err)
     hn_moe_numbers *n = &m->hp.moe;
     int32_t own = width_of(m, "ffn_down_exps");
     if (!own) own = width_of(m, "ffn_down.0");
+    if (!own) own = rows_of(m, "ffn_up_exps");
     hone_status st = hn_get_int(m, "expert_feed_forward_length", 1, HN_MAX_FF, own ? own : -1, &n->n_ff, err);
     if (st != HONE_OK) return st;
     int32_t shared = width_of(m, "ffn_down_shexp");
@@ -49,14 +50,23 @@ static hone_status groups(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
-static bool has_choice_bias(const hone_model *m)
+/* How scores are made where a bias of the choice says it: all layers of experts have one, or none. */
+static hone_status gating_by_bias(const hone_model *m, int32_t *func, hone_error *err)
 {
-    char name[64];
+    char bias[64], router[64], without[64] = "";
+    bool is_there = false;
     for (int32_t il = 0; il < m->hp.n_layer; il++) {
-        snprintf(name, sizeof name, "blk.%d.exp_probs_b.bias", (int)il);
-        if (hn_gguf_find_tensor(m->file, name)) return true;
+        snprintf(bias, sizeof bias, "blk.%d.exp_probs_b.bias", (int)il);
+        snprintf(router, sizeof router, "blk.%d.ffn_gate_inp.weight", (int)il);
+        if (hn_gguf_find_tensor(m->file, bias)) is_there = true;
+        else if (hn_gguf_find_tensor(m->file, router)) memcpy(without, bias, sizeof without);
     }
-    return false;
+    *func = is_there ? HN_GATING_SIGMOID : HN_GATING_SOFTMAX;
+    if (!is_there || !without[0]) return HONE_OK;
+    return HN_FAIL(err, HONE_E_FORMAT,
+                   "%s: tensor %s is missing, though another layer has one: without %s.expert_gating_func it says how "
+                   "experts are chosen, expected in all layers or in none",
+                   m->path, without, m->arch->name);
 }
 
 /* How scores are made and weights end. */
@@ -66,10 +76,10 @@ static hone_status choice(hone_model *m, hone_error *err)
     const hn_moe_switches *is = m->hp.is->moe;
     char key[128];
     int32_t func, absent = is->gating ? (int32_t)is->gating : (int32_t)is->gating_absent;
-    if (is->gating_by_bias) absent = has_choice_bias(m) ? HN_GATING_SIGMOID : HN_GATING_SOFTMAX;
     bool norm = is->norm == HN_MOE_NORM_ALWAYS;
-    hone_status st = hn_get_int(m, "expert_gating_func", 0, INT32_MAX, absent, &func, err);
+    hone_status st = hn_get_int(m, "expert_gating_func", 0, INT32_MAX, 0, &func, err);
     if (st != HONE_OK) return st;
+    if (func == 0 && is->gating_by_bias && (st = gating_by_bias(m, &absent, err)) != HONE_OK) return st;
     if (func == 0) func = absent; /* how files write that they do not say */
     if (func < (int32_t)HN_GATING_SOFTMAX || func > (int32_t)HN_GATING_INPUT || (is->gating && func != absent))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s = %d, expected %s%d: architecture %s has no such formula here",

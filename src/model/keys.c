@@ -22,14 +22,15 @@
 #define GDN (HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT)
 #define SSM (MAMBA2 | GDN)
 #define HYBRID (SSM | SHORTCONV)
-#define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4)
+#define LATENT (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_KIMI_LINEAR)
 #define PAIRS                                                                                                        \
     (HN_LLAMA | HN_MISTRAL3 | HN_SMOLLM3 | HN_GRANITE | HN_GLM4 | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_GPT2 | \
      HN_ARCEE | HN_GRANITEMOE | HN_ERNIE45MOE | HN_LLAMA4 | LATENT | HN_GRANITEHYBRID)
 #define MOE                                                                                                         \
     (HN_QWEN3MOE | HN_QWEN2MOE | HN_OLMOE | HN_GRANITEMOE | HN_DOTS1 | HN_ERNIE45MOE | HN_GLM4MOE | HN_MINIMAX_M2 | \
-     HN_GPT_OSS | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID | HN_QWEN35MOE | HN_QWEN3NEXT |     \
-     LATENT | HN_GEMMA4)
+     HN_GPT_OSS | HN_LLAMA | HN_MISTRAL3 | HN_LLAMA4 | HN_LFM2MOE | HN_NEMOTRON_H_MOE | HN_GRANITEHYBRID |          \
+     HN_QWEN35MOE | HN_QWEN3NEXT | LATENT | HN_GEMMA4)
+#define NEXTN (HN_DEEPSEEK2 | HN_MISTRAL4 | HN_GLM4MOE | GDN) /* files may have blocks that draft */
 #define GRANITE (HN_GRANITE | HN_GRANITEMOE | HN_GRANITEHYBRID)
 #define ATTN (PAIRS | NEOX)
 #define WINDOWED (HN_GEMMA2 | HN_GEMMA3 | HN_OLMO2 | HN_EXAONE4 | HN_COHERE2 | HN_GPT_OSS | GEMMA34)
@@ -91,10 +92,12 @@ static const known_key known[] = {
     READS("block_count", ALL),
     READS("feed_forward_length", ALL),
     READS("vocab_size", ALL),
+    READS("nextn_predict_layers", NEXTN),
     READS("attention.head_count", ATTN),
     READS("attention.head_count_kv", ATTN),
-    READS("attention.key_length", ATTN & ~LATENT),
-    READS("attention.value_length", ATTN & ~LATENT),
+    READS("attention.key_length",
+          ATTN), /* LATENT: of files of the first layout; else of rows as llama.cpp keeps them */
+    READS("attention.value_length", ATTN),
     READS("attention.layer_norm_rms_epsilon", ATTN & ~LAYER_NORM),
     READS("attention.layer_norm_epsilon", RWKV | LAYER_NORM),
     READS("attention.sliding_window", ATTN), /* hone_model_info.n_window */
@@ -144,7 +147,8 @@ static const known_key known[] = {
     READS("rope.scaling.yarn_beta_fast", ATTN),
     READS("rope.scaling.yarn_beta_slow", ATTN),
     READS("rope.scaling.finetuned", HN_GRANITEHYBRID),
-    READS("ssm.conv_kernel", SSM),
+    READS("ssm.conv_kernel", SSM | HN_KIMI_LINEAR),
+    READS("kda.head_dim", HN_KIMI_LINEAR),
     READS("ssm.inner_size", SSM),
     READS("ssm.state_size", SSM),
     READS("ssm.time_step_rank", SSM),
@@ -175,8 +179,8 @@ static const known_key known[] = {
     IDLE("attention.layer_norm_rms_epsilon", RWKV | LAYER_NORM), /* and this one LayerNorm */
     IDLE("attention.head_count", RWKV),                          /* a placeholder: wkv.head_size says it */
     IDLE("attention.head_count_kv", RWKV),
-    IDLE("attention.key_length", RWKV | LATENT), /* LATENT: of rows as llama.cpp keeps them, which the ranks say */
-    IDLE("attention.value_length", RWKV | LATENT),
+    IDLE("attention.key_length", RWKV),
+    IDLE("attention.value_length", RWKV),
     IDLE("rope.dimension_count", RWKV),
     IDLE("rope.freq_base", RWKV),     /* nothing turns */
     IDLE("expert_shared_count", ALL), /* one matrix of them all, whose width says it */
@@ -217,7 +221,7 @@ static const known_key known[] = {
     AT(0, "activation_sparsity_scale", ALL & ~HN_GEMMA3N),
     AT(0, "swiglu_clamp_exp", ALL),
     AT(0, "swiglu_clamp_shexp", ALL),
-    AT(0, "nextn_predict_layers", ALL),
+    AT(0, "nextn_predict_layers", ALL & ~NEXTN),
     AT(0, "n_deepstack_layers", ALL),
     AT(0, "full_attention_interval", ALL & ~GDN),
     AT(0, "decoder_block_count", ALL),
@@ -260,7 +264,8 @@ static const known_key known[] = {
     AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~(GEMMA3 | HN_OLMO2 | GEMMA34)),
     AT(1, "rope.scaling.alpha", ALL),
     AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_MISTRAL3 | LATENT)),
-    AT(0, "ssm.conv_kernel", ALL & ~SSM),
+    AT(0, "ssm.conv_kernel", ALL & ~(SSM | HN_KIMI_LINEAR)),
+    AT(0, "kda.head_dim", ALL & ~HN_KIMI_LINEAR),
     AT(0, "ssm.inner_size", ALL & ~SSM),
     AT(0, "ssm.state_size", ALL & ~SSM),
     AT(0, "ssm.time_step_rank", ALL & ~SSM),

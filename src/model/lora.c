@@ -55,6 +55,19 @@ hone_status hn_lora_begin(hn_lora_build *b, const hone_model *m, const char *pat
     return HONE_OK;
 }
 
+/* Does some product of the model take the rows of t as they lie in the file, one chain each? */
+typedef struct finding {
+    const hn_gguf_tensor *t;
+    bool found;
+} finding;
+static void find_weight(void *arg, const hn_weight *w, int32_t il)
+{
+    finding *f = arg;
+    int64_t first;
+    bool by_head = w->role == HN_ROLE_ATTN_K_B || w->role == HN_ROLE_ATTN_V_B;
+    f->found = f->found || (!by_head && hn_weight_is_of(w, f->t, &first));
+}
+
 /* The matrix of the model that `base` names. */
 static hone_status find_base(const hone_model *m, int64_t *out, hone_str base, const char *file, hone_error *err)
 {
@@ -77,7 +90,14 @@ static hone_status find_base(const hone_model *m, int64_t *out, hone_str base, c
         return HN_FAIL(err, HONE_E_FORMAT, "%s: adapts tensor %s, which %s does not have: wrong base model?", file,
                        HN_ESC(base.ptr, base.len), m->path);
     *out = t - hn_gguf_tensor_at(m->file, 0);
-    if (m->bound[*out] != HN_BOUND_MATRIX || t->ne[2] != 1 || t->ne[3] != 1)
+    if (m->bound[*out] == HN_BOUND_COPIED)
+        return HN_FAIL(
+            err, HONE_E_UNSUPPORTED,
+            "%s: adapts tensor %s, whose rows %s models take in another order; hone has no adapters of these", file,
+            name, m->arch->name);
+    finding f = { .t = t };
+    hn_each_weight(m, find_weight, &f);
+    if (m->bound[*out] != HN_BOUND_MATRIX || t->ne[2] != 1 || t->ne[3] != 1 || !f.found)
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
                        "%s: adapts tensor %s, which is not a matrix that %s models multiply with", file, name,
                        m->arch->name);

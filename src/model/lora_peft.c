@@ -1,11 +1,10 @@
 /* lora_peft: adapters as PEFT folders: adapter_config.json says how A and B are scaled,
  * adapter_model.safetensors holds them as base_model.model.MODULE.lora_A.weight [rank, n_in]
  * and lora_B.weight [n_out, rank] (huggingface/peft: docs/source/developer_guides/checkpoint.md).
- * Hugging Face's modules are llama's, qwen2's and qwen3's; in files of architecture llama the rows
- * of q and k, and so of their B, are in another order: row h·d + j·(d/2) + i there, j = 0, 1,
- * is row h·d + 2i + j in GGUF. Owns names, scales and that order; refuses what changes
- * the formula. */
+ * What a module is in the file, and in which order its rows are, lora_modules.c says. Owns configs and scales; refuses
+ * what changes the formula. */
 #include "model/ckpt.h"
+#include "model/lora_modules.h"
 #include "model/lora_peft.h"
 
 #include <errno.h>
@@ -22,51 +21,6 @@ enum { MAX_TEMPLATE = 16 << 20 }; /* bytes; the longest known have some tens of 
 
 static bool is(hone_str s, const char *t) { return s.len == strlen(t) && !memcmp(s.ptr, t, s.len); }
 static bool begins(hone_str s, const char *t) { return s.len >= strlen(t) && !memcmp(s.ptr, t, strlen(t)); }
-
-bool hn_peft_has_modules(const hone_model *m)
-{
-    for (const hn_slot *s = m->arch->layer; s->name; s++)
-        if (s->hf) return true;
-    return false;
-}
-
-/* The slot of "blk.IL.…", without a layer of "…"; *il: −1 there. NULL: no slot has that tensor. */
-static const hn_slot *slot_of(const hn_family *f, const char *tensor, long *il)
-{
-    const char *dot = strncmp(tensor, "blk.", 4) ? NULL : strchr(tensor + 4, '.');
-    *il = dot ? strtol(tensor + 4, NULL, 10) : -1;
-    for (const hn_slot *s = dot ? f->layer : f->outer; s->name; s++)
-        if (!strcmp(s->name, dot ? dot + 1 : tensor)) return s;
-    return NULL;
-}
-
-int32_t hn_peft_turned_heads(const hone_model *m, const char *tensor)
-{
-    long il;
-    const hn_slot *s = slot_of(m->arch, tensor, &il);
-    if (!s || il < 0 || il >= m->hp.n_layer) return 0;
-    return s->turn == HN_TURN_Q ? m->plan[il].n_head : s->turn == HN_TURN_K ? m->plan[il].n_head_kv : 0;
-}
-
-void hn_peft_turn_rows(float *dst, const float *src, int64_t rows, int64_t cols, int32_t n_head, bool to_gguf)
-{
-    int64_t d = rows / n_head;
-    for (int64_t h = 0; h < n_head; h++)
-        for (int64_t i = 0; i < d / 2; i++)
-            for (int64_t j = 0; j < 2; j++) {
-                int64_t hf = h * d + j * (d / 2) + i, gg = h * d + 2 * i + j;
-                memcpy(dst + (to_gguf ? gg : hf) * cols, src + (to_gguf ? hf : gg) * cols, (size_t)cols * sizeof *dst);
-            }
-}
-
-bool hn_peft_module_of(char dst[96], const hone_model *m, const char *tensor)
-{
-    long il;
-    const hn_slot *s = slot_of(m->arch, tensor, &il);
-    if (!s || !s->hf || !hn_slot_is_matrix(s)) return false;
-    if (il < 0) return s->role == HN_ROLE_OUTPUT && snprintf(dst, 96, "%s", s->hf) > 0;
-    return snprintf(dst, 96, "model.layers.%ld.%s", il, s->hf) > 0;
-}
 
 /* ---- adapter_config.json ------------------------------------------------------------------------ */
 
@@ -104,7 +58,7 @@ static hone_status get_number(const hn_config *c, const char *key, double *out, 
     return HONE_OK;
 }
 
-static hone_status read_config(config *k, const char *path, hone_error *err)
+static hone_status read_config(config *k, const hone_model *m, const char *path, hone_error *err)
 {
     static const struct {
         const char *key, *what;
@@ -113,7 +67,6 @@ static hone_status read_config(config *k, const char *path, hone_error *err)
         { "bias", "biases are trained too" },
         { "lora_bias", "biases are trained too" },
         { "modules_to_save", "whole modules are trained too" },
-        { "fan_in_fan_out", "its base has transposed weights" },
         { "layer_replication", "it repeats layers" },
         { "trainable_token_indices", "rows of the embedding are trained too" },
         { "target_parameters", "it adapts parameters that are no modules" },
@@ -135,6 +88,8 @@ static hone_status read_config(config *k, const char *path, hone_error *err)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         if (is_set(&k->c, refused[i].key))
             return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: \"%s\": %s", path, refused[i].key, refused[i].what);
+    if (is_set(&k->c, "fan_in_fan_out") && !hn_modules_transposed(m))
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: \"fan_in_fan_out\": its base has transposed weights", path);
     if (init && init->kind == HN_J_STRING && !is(init->str, "gaussian") && !is(init->str, "eva") &&
         !is(init->str, "orthogonal"))
         return HN_FAIL(
@@ -215,22 +170,117 @@ static hone_status pattern_alpha(const config *k, hone_str module, double *alpha
 
 /* ---- adapter_model.safetensors -------------------------------------------------------------------- */
 
-/* "model.layers.3.self_attn.q_proj" → "blk.3.attn_q.weight"; false: no such module. */
-static bool tensor_of(char dst[64], const hone_model *m, hone_str module)
+/* Adapters of modules that are no tensor of the file row for row, till all are read. */
+typedef struct reading {
+    hn_lora_build *b;
+    const config *k;
+    const hn_ckpt *c;
+    hn_lora_thing *thing; /* their pairs have the modules' names */
+    int32_t n, cap;
+} reading;
+
+static void things_free(reading *r)
 {
-    hone_str s = module;
-    if (is(s, "lm_head")) return snprintf(dst, 64, "output.weight") > 0;
-    if (begins(s, "model.")) s.ptr += 6, s.len -= 6;
-    if (!begins(s, "layers.")) return false;
-    s.ptr += 7, s.len -= 7;
-    int il = 0, digits = 0;
-    for (; s.len && *s.ptr >= '0' && *s.ptr <= '9' && digits < 5; s.ptr++, s.len--, digits++)
-        il = 10 * il + (*s.ptr - '0');
-    if (!digits || !s.len || *s.ptr != '.') return false;
-    s.ptr++, s.len--;
-    for (const hn_slot *k = m->arch->layer; k->name; k++)
-        if (k->hf && hn_slot_is_matrix(k) && is(s, k->hf)) return snprintf(dst, 64, "blk.%d.%s", il, k->name) > 0;
-    return false;
+    for (int32_t i = 0; i < r->n; i++) {
+        free(r->thing[i].pair.name);
+        free(r->thing[i].pair.a);
+        free(r->thing[i].pair.b);
+    }
+    free(r->thing);
+}
+
+static hone_status find_thing(reading *r, hn_lora_thing **out, hone_str module, const hn_lora_place *at,
+                              hone_error *err)
+{
+    for (int32_t i = 0; i < r->n; i++)
+        if (is(module, r->thing[i].pair.name)) {
+            *out = &r->thing[i];
+            return HONE_OK;
+        }
+    if (r->n == r->cap) {
+        int32_t cap = r->cap ? 2 * r->cap : 64;
+        hn_lora_thing *t = realloc(r->thing, (size_t)cap * sizeof *t);
+        if (!t) return HN_FAIL(err, HONE_E_NOMEM, "%d modules", cap);
+        r->thing = t;
+        r->cap = cap;
+    }
+    char *name = strndup(module.ptr, module.len);
+    if (!name) return HN_FAIL(err, HONE_E_NOMEM, "module");
+    *out = &r->thing[r->n++];
+    **out = (hn_lora_thing){ .at = *at, .pair.name = name };
+    return HONE_OK;
+}
+
+/* Room for half a module's adapter, as hn_lora_half has it for a tensor's. */
+static hone_status thing_half(reading *r, float **x, hn_lora_pair **pair, const hn_lora_place *at, const char *tensor,
+                              hone_str module, bool is_b, const hn_ckpt_tensor *t, const char *path, hone_error *err)
+{
+    const char *name = HN_ESC(t->name.ptr, t->name.len);
+    const hn_gguf_tensor *base = hn_gguf_find_tensor(r->b->m->file, tensor);
+    uint64_t want = is_b ? (uint64_t)hn_modules_rows(at) : base->ne[0], rows = t->ne[1], cols = t->ne[0],
+             rank = is_b ? cols : rows;
+    hn_lora_thing *thing = NULL;
+    hone_status st;
+    if ((is_b ? rows : cols) != want || rank < 1 || rank > HN_LORA_MAX_RANK)
+        return HN_FAIL(err, HONE_E_FORMAT,
+                       "%s: %s has shape [%llu, %llu], expected %s, %llu, and a rank of 1 to %d: wrong base model?",
+                       path, name, (unsigned long long)rows, (unsigned long long)cols,
+                       is_b ? "[n_out, rank], n_out" : "[rank, n_in], n_in", (unsigned long long)want,
+                       HN_LORA_MAX_RANK);
+    TRY(find_thing(r, &thing, module, at, err));
+    hn_lora_pair *p = *pair = &thing->pair;
+    float **half = is_b ? &p->b : &p->a;
+    if (*half) return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is there twice", path, name);
+    if (p->rank && p->rank != (int64_t)rank)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: the halves for %s have ranks %lld and %llu, expected the same", path,
+                       p->name, (long long)p->rank, (unsigned long long)rank);
+    p->rank = (int64_t)rank;
+    p->n_in = (int64_t)base->ne[0];
+    p->n_out = hn_modules_rows(at);
+    *x = *half = malloc((size_t)(rows * cols) * sizeof **half);
+    return *x ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s: %s", path, name);
+}
+
+/* What modules become in one tensor of the file. */
+static hone_status put_tensor(reading *r, const char *tensor, const hn_lora_place *to, const hn_lora_pair *like,
+                              const char *path, hone_error *err)
+{
+    int32_t n_source;
+    int64_t rank = hn_modules_rank(to, r->thing, r->n, &n_source);
+    const hone_str base = { tensor, strlen(tensor) };
+    hn_lora_pair *pair;
+    float *a, *b;
+    hone_status st;
+    if (rank > HN_LORA_MAX_RANK)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapters of %s have together rank %lld, expected at most %d", path,
+                       tensor, (long long)rank, HN_LORA_MAX_RANK);
+    TRY(hn_lora_half(r->b, &a, &pair, base, false, (uint64_t)rank, (uint64_t)like->n_in, path, base, err));
+    TRY(hn_lora_half(r->b, &b, &pair, base, true, (uint64_t)hn_modules_rows(to), (uint64_t)rank, path, base, err));
+    hn_modules_gather(a, b, &pair->scale, to, rank, r->thing, r->n, r->b->m->hp.head_dim);
+    return HONE_OK;
+}
+
+static hone_status put_things(reading *r, const char *path, hone_error *err)
+{
+    hone_status st;
+    for (int32_t i = 0; i < r->n; i++)
+        if (!r->thing[i].pair.a || !r->thing[i].pair.b)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: has only half %c of the pair for %s", path,
+                           r->thing[i].pair.a ? 'A' : 'B', r->thing[i].pair.name);
+    for (int32_t i = 0; i < r->n; i++) {
+        char name[HN_MAX_PART][HN_LORA_NAME];
+        hn_lora_place to[HN_MAX_PART];
+        int n = hn_modules_tensors(name, to, r->b->m, &r->thing[i].at);
+        if (n < 0)
+            return HN_FAIL(err, HONE_E_FORMAT, "%s: adapts module %s, of which %s lacks a part", path,
+                           r->thing[i].pair.name, r->b->m->path);
+        for (int k = 0; k < n; k++) {
+            bool done = false;
+            for (int32_t q = 0; q < r->b->l->n_pair && !done; q++) done = !strcmp(r->b->l->pair[q].name, name[k]);
+            if (!done) TRY(put_tensor(r, name[k], &to[k], &r->thing[i].pair, path, err));
+        }
+    }
+    return HONE_OK;
 }
 
 static hone_status read_values(float *x, const hn_ckpt *c, const hn_ckpt_tensor *t, hone_error *err)
@@ -245,16 +295,20 @@ static hone_status read_values(float *x, const hn_ckpt *c, const hn_ckpt_tensor 
     return st == HONE_OK ? hn_lora_check(x, n, c->part[t->part].path, t->name, err) : st;
 }
 
-static hone_status read_tensor(hn_lora_build *b, const config *k, const hn_ckpt *c, const hn_ckpt_tensor *t,
-                               hone_error *err)
+static hone_status read_tensor(reading *r, const hn_ckpt_tensor *t, hone_error *err)
 {
+    hn_lora_build *b = r->b;
+    const config *k = r->k;
+    const hn_ckpt *c = r->c;
     static const char before[] = "base_model.model.", after[] = ".lora_A.weight";
     const char *path = c->part[t->part].path, *name = HN_ESC(t->name.ptr, t->name.len);
     hone_str module = { t->name.ptr + strlen(before), t->name.len > strlen(before) + strlen(after)
                                                           ? t->name.len - strlen(before) - strlen(after)
                                                           : 0 };
     const char *tail = module.ptr + module.len;
-    char tensor[64];
+    char tensor[HN_LORA_NAME];
+    hn_lora_place at;
+    bool alone;
     hn_lora_pair *pair;
     float *x;
     double alpha;
@@ -278,26 +332,21 @@ static hone_status read_tensor(hn_lora_build *b, const config *k, const hn_ckpt 
                        "%s: tensor %s is no half of an adapter (base_model.model.MODULE.lora_A.weight); running "
                        "without it would give wrong answers",
                        path, name);
-    if (!tensor_of(tensor, b->m, module))
+    if (!hn_module_find(&at, tensor, &alone, b->m, module))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: adapts module %s, which has no counterpart in GGUF files of %s",
                        path, HN_ESC(module.ptr, module.len), b->m->arch->name);
     if (t->n_dim != 2)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: tensor %s has %d dimensions, expected 2", path, name, t->n_dim);
-    TRY(hn_lora_half(b, &x, &pair, (hone_str){ tensor, strlen(tensor) }, is_b, t->ne[1], t->ne[0], path, t->name, err));
+    const hone_str base = { tensor, strlen(tensor) };
+    st = alone ? hn_lora_half(b, &x, &pair, base, is_b, t->ne[1], t->ne[0], path, t->name, err)
+               : thing_half(r, &x, &pair, &at, tensor, module, is_b, t, path, err);
+    if (st != HONE_OK) return st;
     if ((double)pair->rank != k->rank && !is_set(&k->c, "rank_pattern"))
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s has rank %lld, but %s says r = %g", path, name,
                        (long long)pair->rank, k->c.path, k->rank);
     TRY(pattern_alpha(k, module, &alpha, err));
     pair->scale = (float)(alpha / (k->rslora ? sqrt((double)pair->rank) : (double)pair->rank));
-    TRY(read_values(x, c, t, err));
-    int32_t n_head = hn_peft_turned_heads(b->m, tensor);
-    if (!is_b || !n_head) return HONE_OK;
-    float *copy = malloc((size_t)(pair->n_out * pair->rank) * sizeof *copy);
-    if (!copy) return HN_FAIL(err, HONE_E_NOMEM, "%s: %s", path, name);
-    memcpy(copy, x, (size_t)(pair->n_out * pair->rank) * sizeof *copy);
-    hn_peft_turn_rows(x, copy, pair->n_out, pair->rank, n_head, true);
-    free(copy);
-    return HONE_OK;
+    return read_values(x, c, t, err);
 }
 
 /* The template beside the adapter, where there is one. */
@@ -327,7 +376,7 @@ static hone_status read_folder(hn_lora_build *b, const char *folder, hone_error 
     hone_status st = path ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "%s", folder);
     if (st == HONE_OK) {
         snprintf(path, cap, "%s/adapter_config.json", folder);
-        st = read_config(&k, path, err);
+        st = read_config(&k, b->m, path, err);
     }
     if (st == HONE_OK) {
         snprintf(path, cap, "%s/" HN_PEFT_TEMPLATE, folder);
@@ -344,7 +393,10 @@ static hone_status read_folder(hn_lora_build *b, const char *folder, hone_error 
         else st = hn_ckpt_add_part(c, path, &part, err);
     }
     if (st == HONE_OK) st = hn_safetensors_read(c, part, err);
-    for (size_t i = 0; st == HONE_OK && i < c->n; i++) st = read_tensor(b, &k, c, &c->t[i], err);
+    reading r = { .b = b, .k = &k, .c = c };
+    for (size_t i = 0; st == HONE_OK && i < c->n; i++) st = read_tensor(&r, &c->t[i], err);
+    if (st == HONE_OK) st = put_things(&r, path, err);
+    things_free(&r);
     hn_config_free(&k.c);
     hn_ckpt_free(c);
     free(path);
@@ -355,9 +407,10 @@ hone_status hn_lora_read_peft(hn_lora **out, const hone_model *m, const char *fo
 {
     hn_lora_build b;
     *out = NULL;
-    if (!hn_peft_has_modules(m))
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are for llama, qwen2 and qwen3, %s is %s", folder,
-                       m->path, m->arch->name);
+    const char *why = hn_modules_refused(m);
+    if (why)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT folders are not for %s (%s): %s", folder, m->arch->name,
+                       m->path, why);
     hone_status st = hn_lora_begin(&b, m, folder, err);
     if (st == HONE_OK) st = read_folder(&b, folder, err);
     return hn_lora_end(&b, st, out, err);

@@ -29,6 +29,10 @@ static void keep_state(hn_memory_layer *l, const hn_hparams *hp, const hn_layer_
         l->state_floats = (int64_t)hp->ssm_inner * hp->ssm_state;
         l->conv_floats = tail * hn_dim_value(hp, p, HN_DIM_GDN_CONV);
         break;
+    case HN_MIXER_KDA:
+        l->state_floats = (int64_t)hp->ssm_inner * hp->ssm_state;
+        l->conv_floats = tail * 3 * hp->ssm_inner; /* of queries, keys and values */
+        break;
     default: break;
     }
     if (l->state_floats) l->kind |= HN_MEMORY_STATE;

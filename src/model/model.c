@@ -1,4 +1,5 @@
 /* model: opening one: which family, its numbers within policy, its plan, its tensors; and what is known of it. */
+#include "base/options.h"
 #include "model/hparams.h"
 
 #include <stdlib.h>
@@ -22,9 +23,12 @@ static hone_status choose_arch(hone_model *m, hone_error *err)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: metadata key general.architecture is missing; this is not a model file",
                        m->path);
     if ((m->arch = hn_family_find(arch.ptr, arch.len))) return HONE_OK;
+    const char *names[HN_MAX_FAMILIES], *said = HN_ESC(arch.ptr, arch.len);
+    size_t n = hn_family_names(names);
+    const char *near = hn_nearest(said, names, n);
     return HN_FAIL(err, HONE_E_UNSUPPORTED,
-                   "%s: architecture \"%s\" is not supported; hone runs llama, qwen2, qwen3, gemma3, rwkv6 and rwkv7",
-                   m->path, HN_ESC(arch.ptr, arch.len));
+                   "%s: architecture \"%s\" is not supported; expected one of the %zu that docs/MODELS.md lists%s%s",
+                   m->path, said, n, near ? ", as " : "", near ? near : "");
 }
 
 /* general.file_type's name, or the type that holds most bytes. */
@@ -116,12 +120,11 @@ static hone_status bind_all(hone_model *m, const char *ignore_keys, hone_error *
     return HONE_OK;
 }
 
-hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model_params *params, hone_error *err)
+/* A handle that has taken the file, also where that fails. */
+static hone_status new_model(hone_model **out, hn_gguf *file, hone_error *err)
 {
-    *out = NULL;
-    hone_status st;
     const char *path = hn_gguf_path(file);
-    hone_model *m = calloc(1, sizeof *m);
+    hone_model *m = *out = calloc(1, sizeof *m);
     if (!m) {
         hn_gguf_close(file);
         return HN_FAIL(err, HONE_E_NOMEM, "model handle");
@@ -131,9 +134,21 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
     m->file = file;
     m->ignored_keys = m->formula_note = "";
     m->arena = hn_arena_new();
-    if (!m->arena || !(m->path = hn_arena_strndup(m->arena, path, strlen(path))) ||
-        (params && params->tokenizer_pre &&
-         !(m->pre = hn_arena_strndup(m->arena, params->tokenizer_pre, strlen(params->tokenizer_pre))))) {
+    if (m->arena && (m->path = hn_arena_strndup(m->arena, path, strlen(path)))) return HONE_OK;
+    hone_model_close(m);
+    *out = NULL;
+    return HN_FAIL(err, HONE_E_NOMEM, "%s: model", path);
+}
+
+hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model_params *params, hone_error *err)
+{
+    hone_model *m;
+    hone_status st;
+    *out = NULL;
+    if ((st = new_model(&m, file, err)) != HONE_OK) return st;
+    const char *path = m->path;
+    if (params && params->tokenizer_pre &&
+        !(m->pre = hn_arena_strndup(m->arena, params->tokenizer_pre, strlen(params->tokenizer_pre)))) {
         st = HN_FAIL(err, HONE_E_NOMEM, "%s: model", path);
         goto fail;
     }
@@ -162,6 +177,25 @@ hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model
 fail:
     hone_model_close(m);
     return st;
+}
+
+hone_status hn_model_from_keys(hone_model **out, hn_gguf *keys, int32_t n_vocab, hone_error *err)
+{
+    hone_model *m;
+    hone_status st;
+    *out = NULL;
+    if ((st = new_model(&m, keys, err)) != HONE_OK) return st;
+    m->hp.n_vocab = n_vocab;
+    m->type_name = "none";
+    m->name = "";
+    if ((st = choose_arch(m, err)) != HONE_OK || (st = m->arch->hparams(m, err)) != HONE_OK ||
+        (st = hn_check_keys(m, NULL, err)) != HONE_OK || (st = make_plan(m, err)) != HONE_OK ||
+        (hn_turns(m) && (st = hn_rope_width(m, err)) != HONE_OK) || (st = hn_model_plan_memory(m, err)) != HONE_OK) {
+        hone_model_close(m);
+        return st;
+    }
+    *out = m;
+    return HONE_OK;
 }
 
 hone_status hone_model_open(hone_model **out, const char *path, const hone_model_params *params, hone_error *err)

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-enum { HN_BOUND_NOT = 0, HN_BOUND_VECTOR, HN_BOUND_MATRIX, HN_BOUND_EXPERTS, HN_BOUND_UNUSED };
+enum { HN_BOUND_NOT = 0, HN_BOUND_VECTOR, HN_BOUND_MATRIX, HN_BOUND_EXPERTS, HN_BOUND_UNUSED, HN_BOUND_COPIED };
 
 struct hone_model {
     hn_gguf *file;
@@ -58,6 +58,11 @@ struct hone_model {
 /* hone_model_open on an open file, which it takes, also on failure. */
 hone_status hn_model_from_gguf(hone_model **out, hn_gguf *file, const hone_model_params *params, hone_error *err);
 
+/* A model of keys alone, without tensors: its numbers, its layers' plans and what they keep of a sequence, for what is
+ * planned before it is there. Takes keys, also on failure. n_vocab: what the embedding's rows would say. Errors as of a
+ * file with these keys. */
+hone_status hn_model_from_keys(hone_model **out, hn_gguf *keys, int32_t n_vocab, hone_error *err);
+
 /* The tokenizer, built at the first call. HONE_E_UNSUPPORTED: the file has none. */
 hone_status hn_model_vocab(const hone_model *m, const hn_vocab **out, hone_error *err);
 
@@ -68,6 +73,9 @@ typedef void hn_weight_fn(void *arg, const hn_weight *w, int32_t il);
 void hn_each_weight(const hone_model *m, hn_weight_fn *fn, void *arg);
 /* Whether w is tensor t or rows of it; *first: which. */
 bool hn_weight_is_of(const hn_weight *w, const hn_gguf_tensor *t, int64_t *first);
+/* The slot whose tensor fills that field of layer il in this file; *row: where it begins among its rows, or values, as
+ * one tensor may fill several. NULL: none does. bind.c */
+const hn_slot *hn_bound_slot(const hone_model *m, int32_t il, size_t field, int64_t *row);
 /* What a backend is given of the model for sessions of n_ctx positions; borrowed from it. */
 hn_upload hn_model_upload(const hone_model *m, int32_t n_ctx);
 
@@ -87,6 +95,14 @@ static inline bool hn_has_state(const hone_model *m)
 {
     for (int32_t il = 0; il < m->hp.n_layer; il++)
         if (hn_plan_has_state(&m->plan[il])) return true;
+    return false;
+}
+
+/* Does any layer turn its queries? */
+static inline bool hn_turns(const hone_model *m)
+{
+    for (int32_t il = 0; il < m->hp.n_layer; il++)
+        if (m->plan[il].rope >= 0) return true;
     return false;
 }
 

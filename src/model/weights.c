@@ -10,25 +10,33 @@ static void each_expert(const hn_experts *x, int32_t n_expert, hn_weight_fn *fn,
     for (int32_t e = 0; x->of && e < n_expert; e++) fn(arg, &x->of[e], il);
 }
 
-/* The matrices of a layer: what slots fill with a tensor of their own, or parts of one. */
-static void each_of_layer(const hn_family *family, const hn_layer *l, int32_t n_expert, hn_weight_fn *fn, void *arg,
-                          int32_t il)
+/* Does an earlier slot of the layer fill the same field? */
+static bool is_again(const hone_model *m, const hn_slot *s, int32_t il)
 {
-    for (const hn_slot *s = family->layer; s->name; s++) {
-        if (!hn_slot_is_matrix(s) || hn_family_field(family, s->field) != s) continue;
+    for (const hn_slot *k = m->arch->layer; k != s; k++)
+        if (k->field == s->field && !k->part[0] && hn_slot_in(k, &m->plan[il])) return true;
+    return false;
+}
+
+/* The matrices of a layer: what slots that it has fill with a tensor of their own, or parts of one. */
+static void each_of_layer(const hone_model *m, hn_weight_fn *fn, void *arg, int32_t il)
+{
+    const hn_layer *l = &m->layers[il];
+    for (const hn_slot *s = m->arch->layer; s->name; s++) {
+        if (!hn_slot_is_matrix(s) || !hn_slot_in(s, &m->plan[il])) continue;
+        if (s->part[0] ? hn_family_field(m->arch, s->field) != s : is_again(m, s, il)) continue;
         for (int i = 0; i == 0 || (i < HN_MAX_PART && s->part[i]); i++) {
             const void *at = (const char *)l + s->field + (size_t)i * hn_slot_stride(s);
             const hn_weight *w = at;
             if (hn_weight_is_there(w)) fn(arg, w, il);
-            else if (s->kind == HN_SLOT_EXPERTS) each_expert(at, n_expert, fn, arg, il);
+            else if (s->kind == HN_SLOT_EXPERTS) each_expert(at, m->hp.moe.n_expert, fn, arg, il);
         }
     }
 }
 
 void hn_each_weight(const hone_model *m, hn_weight_fn *fn, void *arg)
 {
-    for (int32_t il = 0; il < m->hp.n_layer; il++)
-        each_of_layer(m->arch, &m->layers[il], m->hp.moe.n_expert, fn, arg, il);
+    for (int32_t il = 0; il < m->hp.n_layer; il++) each_of_layer(m, fn, arg, il);
     if (m->output.data != m->token_embd.data) fn(arg, &m->output, -1);
 }
 

@@ -180,7 +180,7 @@ static const char *const trusted[] = { "bos_token", "eos_token", NULL };
 static bool set(json_t *o, const char *key, json_t *v) { return json_object_set_new(o, key, v) == 0; }
 
 /* As json_dumps, which loses bytes unnoticed where memory is short. NULL: out of memory. */
-static char *dump(const json_t *j, size_t flags)
+char *hn_json_dump(const json_t *j, size_t flags)
 {
     size_t n = json_dumpb(j, NULL, 0, flags);
     char *s = n ? malloc(n + 1) : NULL;
@@ -202,17 +202,17 @@ static void datetime(char out[64], const hn_jinja_time *t)
 }
 
 /* The variables of a rendering, or NULL: out of memory. */
-static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools)
+static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, bool gen)
 {
     json_t *o = json_object();
     bool ok = o && set(o, "messages", json_incref((json_t *)messages)) &&
               set(o, "bos_token", json_string(c->bos ? c->bos : "")) &&
               set(o, "eos_token", json_string(c->eos ? c->eos : "")) &&
-              set(o, "add_generation_prompt", json_boolean(c->add_generation_prompt));
+              set(o, "add_generation_prompt", json_boolean(gen));
     tools = tools && json_array_size(c->tools) > 0;
     if (ok && tools) ok = set(o, "tools", json_incref((json_t *)c->tools));
     if (ok && hn_jinja_mentions(t, "functions") && !json_object_get(c->variables, "functions")) {
-        char *s = tools ? dump(c->tools, JSON_INDENT(2)) : strdup("");
+        char *s = tools ? hn_json_dump(c->tools, JSON_INDENT(2)) : strdup("");
         ok = s && set(o, "functions", json_string(s));
         free(s);
     }
@@ -228,11 +228,11 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
     return NULL;
 }
 
-static hone_status render(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, hn_jinja_text *out,
-                          hone_error *err)
+static hone_status render_with(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, bool gen,
+                               hn_jinja_text *out, hone_error *err)
 {
     *out = (hn_jinja_text){ 0 };
-    json_t *context = make_context(t, c, messages, tools);
+    json_t *context = make_context(t, c, messages, tools, gen);
     if (!context) return HN_FAIL(err, HONE_E_NOMEM, "no memory for the variables of the chat template");
     hn_jinja_vars vars = {
         .context = context, .trusted = trusted, .trust_roles = true, .now = c->now, .limits = c->limits
@@ -240,6 +240,18 @@ static hone_status render(const hn_jinja *t, const hn_chat *c, const json_t *mes
     hone_status st = hn_jinja_render(t, &vars, out, err);
     json_decref(context);
     return st;
+}
+
+static hone_status render(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool tools, hn_jinja_text *out,
+                          hone_error *err)
+{
+    return render_with(t, c, messages, tools, c->add_generation_prompt, out, err);
+}
+
+hone_status hn_chat_render_as_is(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool gen,
+                                 hn_jinja_text *out, hone_error *err)
+{
+    return render_with(t, c, messages, false, gen, out, err);
 }
 
 /* Whether these messages (taken) render to a text that has want in it and none of the NULL-ended avoid.
@@ -266,12 +278,71 @@ static json_t *call_messages(bool object, bool null_content)
                      "call00001", "type", "function", "function", "name", "probe_fn", "arguments", args);
 }
 
+/* The name of a message's reasoning in each shape; NULL: it has none of its own. */
+static const char *const reasoning_names[HN_CHAT_N_REASONING] = { NULL, "reasoning_content", "thinking", "reasoning",
+                                                                  NULL };
+
+/* The content of an answer whose reasoning is a part of it; an empty text is none. Takes both. */
+static json_t *thinking_parts(json_t *reasoning, json_t *content)
+{
+    json_t *parts = json_pack("[{s:s, s:o}]", "type", "thinking", "thinking", reasoning);
+    if (!json_string_length(content)) {
+        json_decref(content);
+        return parts;
+    }
+    json_t *text = json_pack("{s:s, s:o}", "type", "text", "text", content);
+    if (parts && text && json_array_append_new(parts, text) == 0) return parts;
+    if (!parts) json_decref(text);
+    json_decref(parts);
+    return NULL;
+}
+
+json_t *hn_chat_reasoning_probe(hn_chat_reasoning shape, const char *reasoning, const char *content)
+{
+    json_t *m = json_pack("[{s:s, s:s}, {s:s, s:s}]", "role", "user", "content", "x", "role", "assistant", "content",
+                          content),
+           *last = json_array_get(m, 1);
+    bool ok = m != NULL;
+    if (ok && reasoning_names[shape]) ok = set(last, reasoning_names[shape], json_string(reasoning));
+    if (ok && shape == HN_CHAT_REASONING_PARTS)
+        ok = set(last, "content", thinking_parts(json_string(reasoning), json_string(content)));
+    if (ok) return m;
+    json_decref(m);
+    return NULL;
+}
+
+/* The first shape in which a template prints the reasoning of the answer it ends with. */
+static hn_chat_reasoning find_reasoning(const hn_jinja *t, const hn_chat *c, bool *oom)
+{
+    for (int shape = HN_CHAT_REASONING_CONTENT; shape < HN_CHAT_N_REASONING; shape++) {
+        hn_jinja_text out = { 0 };
+        json_t *m = hn_chat_reasoning_probe((hn_chat_reasoning)shape, marker, "y");
+        hone_status st = m ? render_with(t, c, m, false, false, &out, NULL) : HONE_E_NOMEM;
+        bool found = st == HONE_OK && memmem(out.text, out.len, marker, strlen(marker)),
+             as_list = found &&
+                       (memmem(out.text, out.len, "'thinking'", 10) || memmem(out.text, out.len, "\"thinking\"", 10));
+        found = found && !(as_list && shape == HN_CHAT_REASONING_PARTS); /* the list was printed, and not its parts */
+        *oom |= st == HONE_E_NOMEM;
+        hn_jinja_text_free(&out);
+        json_decref(m);
+        if (found) return (hn_chat_reasoning)shape;
+    }
+    return HN_CHAT_REASONING_NONE;
+}
+
 typedef struct taste {
     bool text, parts, args_object, args_text, null_content;
+    hn_chat_reasoning reasoning;
 } taste;
 
-static taste find_taste(const hn_jinja *t, const hn_chat *c, bool parts, bool calls, bool *oom)
+/* What the messages have in them that templates take in different shapes. */
+typedef struct has {
+    bool parts, calls, reasoning;
+} has;
+
+static taste find_taste(const hn_jinja *t, const hn_chat *c, has given, bool *oom)
 {
+    bool parts = given.parts, calls = given.calls;
     static const char *const no_repr[] = { "'type'", "\"type\"", NULL }, *const no_py[] = { "'probe_key'", NULL },
                              *const none[] = { "None", NULL }, *const any[] = { NULL };
     taste x = { .text = true };
@@ -285,12 +356,13 @@ static taste find_taste(const hn_jinja *t, const hn_chat *c, bool parts, bool ca
         x.args_text = probe(t, c, call_messages(false, false), marker, any, oom);
         x.null_content = probe(t, c, call_messages(x.args_object, true), marker, none, oom);
     }
+    if (given.reasoning) x.reasoning = find_reasoning(t, c, oom);
     return x;
 }
 
 /* ---- what callers send ----------------------------------------------------------------------------------- */
 
-static hone_status check_messages(const json_t *messages, bool *parts, bool *calls, hone_error *err)
+static hone_status check_messages(const json_t *messages, has *given, hone_error *err)
 {
     size_t i, k;
     json_t *m, *p;
@@ -314,11 +386,12 @@ static hone_status check_messages(const json_t *messages, bool *parts, bool *cal
                     "messages[%zu].content[%zu]: a part of type '%s'; expected {\"type\": \"text\", \"text\": \"…\"}",
                     i, k, json_is_string(type) ? HN_ESC(json_string_value(type), json_string_length(type)) : "?");
         }
-        *parts |= json_is_array(content);
+        given->parts |= json_is_array(content);
         const json_t *list = json_object_get(m, "tool_calls");
         if (list && !json_is_array(list) && !json_is_null(list))
             return HN_FAIL(err, HONE_E_ARG, "messages[%zu].tool_calls: expected an array", i);
-        *calls |= json_array_size(list) > 0;
+        given->calls |= json_array_size(list) > 0;
+        given->reasoning |= json_string_length(json_object_get(m, "reasoning_content")) > 0;
     }
     return HONE_OK;
 }
@@ -361,12 +434,28 @@ static bool fix_arguments(json_t *call, const taste *x)
         return set(owner, "arguments", o);
     }
     if (json_is_object(args) && !x->args_object && x->args_text) {
-        char *s = dump(args, JSON_PRESERVE_ORDER);
+        char *s = hn_json_dump(args, JSON_PRESERVE_ORDER);
         bool ok = s && set(owner, "arguments", json_string(s));
         free(s);
         return ok;
     }
     return true;
+}
+
+/* The reasoning of an answer where the template looks for it; where no rendering showed such a place, as it came. */
+static bool fix_reasoning(json_t *m, const taste *x)
+{
+    json_t *said = json_incref(json_object_get(m, "reasoning_content")), *content = json_object_get(m, "content");
+    const char *name = reasoning_names[x->reasoning];
+    bool ok = true, moves = x->reasoning != HN_CHAT_REASONING_NONE && x->reasoning != HN_CHAT_REASONING_CONTENT;
+    if (json_string_length(said) && moves) {
+        json_object_del(m, "reasoning_content");
+        if (name && !json_object_get(m, name)) ok = set(m, name, json_incref(said));
+        else if (x->reasoning == HN_CHAT_REASONING_PARTS && (!content || json_is_string(content)))
+            ok = set(m, "content", thinking_parts(json_incref(said), content ? json_incref(content) : json_string("")));
+    }
+    json_decref(said);
+    return ok;
 }
 
 /* Changes messages to what the template takes. False: out of memory. */
@@ -386,6 +475,7 @@ static bool adapt(json_t *messages, const taste *x)
             ok &= set(m, "content", keep ? json_null() : json_string(""));
         }
         json_array_foreach(calls, k, call) ok &= fix_arguments(call, x);
+        ok &= fix_reasoning(m, x);
     }
     return ok;
 }
@@ -412,15 +502,16 @@ static json_t *without_system(const json_t *messages, bool *oom)
 hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err)
 {
     *out = (hn_jinja_text){ 0 };
-    bool parts = false, calls = false, oom = false;
+    bool oom = false;
+    has given = { 0 };
     if (c->tools && !json_is_array(c->tools)) return HN_FAIL(err, HONE_E_ARG, "tools: expected a JSON array");
     if (c->variables && !json_is_object(c->variables))
         return HN_FAIL(err, HONE_E_ARG, "variables: expected a JSON object");
-    hone_status st = check_messages(c->messages, &parts, &calls, err);
+    hone_status st = check_messages(c->messages, &given, err);
     if (st != HONE_OK) return st;
     if (json_array_size(c->tools) && !hn_jinja_mentions(t, "tools") && !hn_jinja_mentions(t, "functions"))
         return HN_FAIL(err, HONE_E_UNSUPPORTED, "tools were given, and this chat template has no place for them");
-    taste x = find_taste(t, c, parts, calls, &oom);
+    taste x = find_taste(t, c, given, &oom);
     json_t *messages = oom ? NULL : json_deep_copy(c->messages);
     if (!messages || !adapt(messages, &x)) {
         json_decref(messages);

@@ -22,6 +22,8 @@ hone_status hn_chat_source(hone_str *out, const hn_gguf *g, const hn_vocab *v, c
 
 /* Whether v is this very string: also one with a NUL in it is none of hone's words. */
 bool hn_json_is(const json_t *v, const char *text);
+/* v as text, malloc'ed; as json_dumps, which loses bytes unnoticed where memory is short. NULL: out of memory. */
+char *hn_json_dump(const json_t *v, size_t flags);
 
 typedef struct hn_chat {
     const json_t *messages;   /* array of {role, content, …} */
@@ -32,6 +34,21 @@ typedef struct hn_chat {
     bool add_generation_prompt;
     hn_jinja_limits limits;
 } hn_chat;
+
+/* Messages as they are, in no other shape than this; gen: end with the beginning of an answer. See hn_jinja_render. */
+hone_status hn_chat_render_as_is(const hn_jinja *t, const hn_chat *c, const json_t *messages, bool gen,
+                                 hn_jinja_text *out, hone_error *err);
+/* How a template takes the reasoning of an earlier answer, which callers send as `reasoning_content`. */
+typedef enum hn_chat_reasoning {
+    HN_CHAT_REASONING_NONE, /* it has no place for it */
+    HN_CHAT_REASONING_CONTENT,
+    HN_CHAT_REASONING_THINKING,
+    HN_CHAT_REASONING_REASONING,
+    HN_CHAT_REASONING_PARTS, /* a part of the content, of type thinking */
+    HN_CHAT_N_REASONING
+} hn_chat_reasoning;
+/* [{user}, {assistant with these texts in that shape}]; NULL: out of memory. */
+json_t *hn_chat_reasoning_probe(hn_chat_reasoning shape, const char *reasoning, const char *content);
 
 /* HONE_E_ARG: malformed messages, or the template refuses them. Else see hn_jinja_render. */
 hone_status hn_chat_render(const hn_jinja *t, const hn_chat *c, hn_jinja_text *out, hone_error *err);

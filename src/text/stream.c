@@ -16,6 +16,7 @@ struct hn_stream {
     stop *stops;
     size_t n_stops;
     bool stopped;
+    size_t stop;        /* the one that did */
     unsigned char *raw; /* bytes not decoded yet: between calls at most an unfinished character */
     size_t n_raw, cap_raw;
     char *text; /* shown [0, shown), pending [shown, n) */
@@ -112,7 +113,10 @@ static void add_text(hn_stream *s, const char *c, size_t n)
             stop *t = &s->stops[k];
             while (t->matched && t->s[t->matched] != c[i]) t->matched = t->fail[t->matched];
             t->matched += t->s[t->matched] == c[i];
-            if (t->matched == t->len && t->len > longest) longest = t->len;
+            if (t->matched == t->len && t->len > longest) {
+                longest = t->len;
+                s->stop = k;
+            }
         }
         if (longest) {
             s->n -= longest;
@@ -171,6 +175,8 @@ hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *
     *stopped = s->stopped;
     return HONE_OK;
 }
+
+size_t hn_stream_stop(const hn_stream *s) { return s->stop; }
 
 hone_status hn_stream_flush(hn_stream *s, const char **text, size_t *len, hone_error *err)
 {

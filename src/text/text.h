@@ -30,6 +30,11 @@ bool hn_vocab_is_control(const hn_vocab *v, int32_t id);
 /* Bytes of a token: see hone_token_piece. */
 const char *hn_vocab_piece(const hn_vocab *v, int32_t id, bool special, size_t *len);
 
+/* The bytes of all tokens as a tree (text/token_tree.h), made at first use; lives as long as v. Control tokens have no bytes
+ * in it; those that end generation are its end_ids. */
+struct hn_token_tree;
+hone_status hn_vocab_tokens(const hn_vocab *v, const struct hn_token_tree **out, hone_error *err);
+
 /* Growing list of ids; zero-initialise, free data with free(). */
 typedef struct hn_ids {
     int32_t *data;
@@ -76,6 +81,7 @@ hone_status hn_stream_new(hn_stream **out, const hn_vocab *v, const char *const 
                           hone_error *err);
 void hn_stream_free(hn_stream *s);
 hone_status hn_stream_push(hn_stream *s, int32_t id, const char **text, size_t *len, bool *stopped, hone_error *err);
+size_t hn_stream_stop(const hn_stream *s); /* which of the stops it was; of one that has stopped */
 hone_status hn_stream_flush(hn_stream *s, const char **text, size_t *len, hone_error *err);
 
 #endif

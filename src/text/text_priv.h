@@ -116,6 +116,7 @@ struct hn_vocab {
     uint32_t *map;                 /* UGM: units of the precompiled charsmap, NULL: none … */
     uint32_t n_map, n_map_text;
     char *map_text; /* … and its replacements, each with its NUL */
+    struct hn_token_tree *_Atomic tokens; /* of masks; made at first use */
 };
 
 /* Classes of special tokens: any; USER_DEFINED, recognised in plain text; of those the ones that do
@@ -253,6 +254,8 @@ static inline hone_status hn_spans_put(hn_spans *p, size_t begin, size_t end, ho
     p->data[p->n++] = (hone_span){ begin, end };
     return HONE_OK;
 }
+
+void hn_vocab_tokens_free(hn_vocab *v);
 
 /* ---- WordPiece and Unigram -------------------------------------------------------------- */
 

@@ -822,6 +822,7 @@ void hn_vocab_free(hn_vocab *v)
     free(v->all.ids);
     free(v->map);
     free(v->map_text);
+    hn_vocab_tokens_free(v);
     free(v);
 }
 

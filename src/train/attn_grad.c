@@ -3,6 +3,8 @@
  * its log-sum-exp backward (Dao 2023, algorithms 1 and 2).
  *   S = scale·q·kᵀ, P = exp(S − lse), o = P·v;
  *   dv = Pᵀ·do, dP = do·vᵀ, dS = P·(dP − Σ do·o)·scale, dq = dS·k, dk = dSᵀ·q
+ * With a cap c, S = c·tanh(scale·q·kᵀ/c), and dS is multiplied by 1 − (S/c)². With a window w, query t sees keys from
+ * t − w + 1 on: blocks of which none is seen are passed over.
  * Every sum over keys or queries goes block by block in ascending order, so it does not matter who does which
  * block: backward a thread has a document's key head, or, where there are too few of these, only one block of
  * keys, and later one of queries. */
@@ -14,7 +16,7 @@ enum { BLOCK = 64 };
 
 uint64_t hn_attn_scratch(const hn_hparams *hp)
 {
-    return 2 * BLOCK * BLOCK + BLOCK * (uint64_t)hp->head_dim + 2 * BLOCK;
+    return 2 * BLOCK * BLOCK + BLOCK * (uint64_t)hp->head_dim + 2 * BLOCK + (hp->attn_cap != 0 ? BLOCK * BLOCK : 0);
 }
 
 typedef struct attn_job {
@@ -24,7 +26,8 @@ typedef struct attn_job {
     int64_t d, nq, nk; /* head size; floats of a row of q, of k */
     int64_t n_block;   /* of all documents */
     int32_t group;     /* queries of a key head */
-    float scale;
+    float scale, cap;
+    int64_t window; /* of all positions: more than there are */
 } attn_job;
 
 static int64_t n_blocks(const hn_train_batch *b, int32_t doc)
@@ -32,7 +35,7 @@ static int64_t n_blocks(const hn_train_batch *b, int32_t doc)
     return (b->doc[doc + 1] - b->doc[doc] + BLOCK - 1) / BLOCK;
 }
 
-static attn_job job_of(hn_grad *g, const hn_train_batch *b, const hn_kept *w)
+static attn_job job_of(hn_grad *g, const hn_train_batch *b, const hn_kept *w, const hn_layer_plan *p)
 {
     const hn_hparams *hp = &g->m->hp;
     int64_t n = 0;
@@ -45,7 +48,32 @@ static attn_job job_of(hn_grad *g, const hn_train_batch *b, const hn_kept *w)
                        (int64_t)hp->n_head_kv * hp->head_dim,
                        n,
                        hp->n_head / hp->n_head_kv,
-                       1.0f / sqrtf((float)hp->head_dim) };
+                       p->scale,
+                       hp->attn_cap,
+                       p->window ? p->window : INT32_MAX };
+}
+
+/* Of a block of queries that begins at q and one of keys that begins at k, row i sees the keys [*from, the result). */
+static int64_t seen(const attn_job *j, int64_t q, int64_t k, int64_t nk, int64_t i, int64_t *from)
+{
+    int64_t first = q + i - j->window + 1 - k;
+    *from = first > 0 ? first : 0;
+    return q == k ? i + 1 : nk;
+}
+/* The first block of keys that a block of queries sees anything of, the last query that sees one of keys. */
+static int64_t first_key(const attn_job *j, int64_t q)
+{
+    return q >= j->window ? (q - j->window + 1) / BLOCK * BLOCK : 0;
+}
+static int64_t last_query(const attn_job *j, int64_t k, int64_t nk) { return k + nk - 1 + j->window - 1; }
+
+/* Scores s of a row become c·tanh(s/c); slope, where it is wanted, dS/ds. */
+static void cap_row(const attn_job *j, float *s, float *slope, int64_t n)
+{
+    for (int64_t t = 0; t < n; t++) s[t] *= 1.0f / j->cap;
+    j->g->p.kernels->map[HN_MAP_TANH](s, n);
+    for (int64_t t = 0; slope && t < n; t++) slope[t] = (1.0f - s[t]) * (1.0f + s[t]);
+    for (int64_t t = 0; t < n; t++) s[t] *= j->cap;
 }
 
 static void tile(const attn_job *j, int32_t thread, hn_gemm_form form, float *c, int64_t ldc, const float *a,
@@ -103,16 +131,23 @@ static void forward_chunk(void *arg, int64_t chunk, int32_t thread)
         l[i] = 0;
         memset(o + i * j->nq, 0, (size_t)d * sizeof(float));
     }
-    for (int64_t k0 = 0; k0 <= q0; k0 += BLOCK) {
+    for (int64_t k0 = first_key(j, q0); k0 <= q0; k0 += BLOCK) {
         int64_t nk = k0 == q0 ? n : BLOCK;
         tile(j, thread, HN_GEMM_NT, s, BLOCK, q, j->nq, k + k0 * j->nk, j->nk, n, nk, d, j->scale, false);
         for (int64_t i = 0; i < n; i++) {
             float *row = s + i * BLOCK;
-            int64_t see = k0 == q0 ? i + 1 : nk;
-            float top = hn_train_max(row, see), now = top > m[i] ? top : m[i], c = hn_exp_f32(m[i] - now), sum = 0;
-            for (int64_t t = 0; t < see; t++) row[t] -= now;
-            g->p.kernels->exp(row, row, see);
-            for (int64_t t = 0; t < see; t++) sum += row[t];
+            int64_t from, see = seen(j, q0, k0, nk, i, &from);
+            if (from >= see) {
+                memset(row, 0, (size_t)nk * sizeof *row);
+                continue;
+            }
+            if (j->cap != 0) cap_row(j, row + from, NULL, see - from);
+            float top = hn_train_max(row + from, see - from), now = top > m[i] ? top : m[i], c = hn_exp_f32(m[i] - now),
+                  sum = 0;
+            for (int64_t t = from; t < see; t++) row[t] -= now;
+            g->p.kernels->exp(row + from, row + from, see - from);
+            for (int64_t t = from; t < see; t++) sum += row[t];
+            for (int64_t t = 0; t < from; t++) row[t] = 0;
             for (int64_t t = see; t < nk; t++) row[t] = 0;
             for (int64_t t = 0; t < d; t++) o[i * j->nq + t] *= c;
             l[i] = l[i] * c + sum;
@@ -127,9 +162,9 @@ static void forward_chunk(void *arg, int64_t chunk, int32_t thread)
     }
 }
 
-void hn_attn_forward(hn_grad *g, const hn_train_batch *b, const hn_kept *w)
+void hn_attn_forward(hn_grad *g, const hn_train_batch *b, const hn_kept *w, const hn_layer_plan *p)
 {
-    attn_job j = job_of(g, b, w);
+    attn_job j = job_of(g, b, w, p);
     hn_pool_run(g->p.pool, forward_chunk, &j, j.n_block * g->m->hp.n_head);
 }
 
@@ -141,19 +176,25 @@ static void block_back(const attn_job *j, int32_t thread, float *p, float *ds, c
 {
     hn_grad *g = j->g;
     int32_t H = g->m->hp.n_head;
-    int64_t d = j->d, at = (q->start + q->at) * j->nq + h * d, from = (k->start + k->at) * j->nk + h / j->group * d;
-    tile(j, thread, HN_GEMM_NT, p, BLOCK, j->w->q + at, j->nq, j->w->k + from, j->nk, q->n, k->n, d, j->scale, false);
+    int64_t d = j->d, at = (q->start + q->at) * j->nq + h * d, to_k = (k->start + k->at) * j->nk + h / j->group * d;
+    float *slope = j->cap != 0 ? ds + BLOCK * BLOCK : NULL;
+    tile(j, thread, HN_GEMM_NT, p, BLOCK, j->w->q + at, j->nq, j->w->k + to_k, j->nk, q->n, k->n, d, j->scale, false);
     for (int64_t i = 0; i < q->n; i++) {
         float *row = p + i * BLOCK, lse = j->w->lse[(q->start + q->at + i) * H + h];
-        int64_t see = q->at == k->at ? i + 1 : k->n;
-        for (int64_t t = 0; t < see; t++) row[t] -= lse;
-        g->p.kernels->exp(row, row, see);
+        int64_t from, see = seen(j, q->at, k->at, k->n, i, &from);
+        if (from > see) from = see;
+        if (slope) cap_row(j, row + from, slope + i * BLOCK + from, see - from);
+        for (int64_t t = from; t < see; t++) row[t] -= lse;
+        g->p.kernels->exp(row + from, row + from, see - from);
+        for (int64_t t = 0; t < from; t++) row[t] = 0;
         for (int64_t t = see; t < k->n; t++) row[t] = 0;
     }
-    tile(j, thread, HN_GEMM_NT, ds, BLOCK, g->d_o + at, j->nq, j->w->v + from, j->nk, q->n, k->n, d, 1, false);
+    tile(j, thread, HN_GEMM_NT, ds, BLOCK, g->d_o + at, j->nq, j->w->v + to_k, j->nk, q->n, k->n, d, 1, false);
     for (int64_t i = 0; i < q->n; i++) {
         float *to = ds + i * BLOCK, *row = p + i * BLOCK, delta = g->delta[(q->start + q->at + i) * H + h];
         for (int64_t t = 0; t < k->n; t++) to[t] = row[t] * (to[t] - delta) * j->scale;
+        int64_t from, see = seen(j, q->at, k->at, k->n, i, &from);
+        for (int64_t t = from; slope && t < see; t++) to[t] *= slope[i * BLOCK + t]; /* elsewhere it is 0 */
     }
 }
 
@@ -176,7 +217,7 @@ static void keys_back(const attn_job *j, int32_t thread, const block *k, int64_t
         memset(dv + i * j->nk, 0, (size_t)d * sizeof(float));
     }
     for (int64_t h = kh * j->group; h < (kh + 1) * j->group; h++)
-        for (int64_t q0 = k->at; q0 < k->len; q0 += BLOCK) {
+        for (int64_t q0 = k->at; q0 < k->len && q0 <= last_query(j, k->at, k->n); q0 += BLOCK) {
             block q = block_at(k->start, k->len, q0);
             int64_t at = (q.start + q0) * j->nq + h * d;
             block_back(j, thread, p, ds, &q, k, h);
@@ -211,7 +252,7 @@ static void queries_chunk(void *arg, int64_t chunk, int32_t thread)
     int64_t H = j->g->m->hp.n_head, h = chunk % H;
     block q = find_block(j->b, j->n_block - 1 - chunk / H);
     float *p = j->g->attn + (uint64_t)thread * hn_attn_scratch(&j->g->m->hp), *ds = p + BLOCK * BLOCK;
-    for (int64_t k0 = 0; k0 <= q.at; k0 += BLOCK) {
+    for (int64_t k0 = first_key(j, q.at); k0 <= q.at; k0 += BLOCK) {
         block k = block_at(q.start, q.len, k0);
         block_back(j, thread, p, ds, &q, &k, h);
         add_dq(j, thread, ds, &q, &k, h);
@@ -235,9 +276,9 @@ static void delta_chunk(void *arg, int64_t chunk, int32_t thread)
     }
 }
 
-void hn_attn_backward(hn_grad *g, const hn_train_batch *b, const hn_kept *w)
+void hn_attn_backward(hn_grad *g, const hn_train_batch *b, const hn_kept *w, const hn_layer_plan *p)
 {
-    attn_job j = job_of(g, b, w);
+    attn_job j = job_of(g, b, w, p);
     int64_t K = g->m->hp.n_head_kv, all = 0, longest = 0;
     for (int32_t i = 0; i < b->n_doc; i++) {
         int64_t n = n_blocks(b, i);

@@ -34,7 +34,7 @@ hone_status hn_bpe_train(hn_bpe **out, const hn_bpe_params *p, hone_error *err)
 static hone_status make_tokenizer(hn_bpe **out, const hone_init_params *p, hone_error *err)
 {
     hone_status st = HONE_OK;
-    hn_synth_shape shape;
+    hn_synth_shape shape = { 0 };
     *out = NULL;
     const char **special = calloc((size_t)p->n_special + 2, sizeof *special);
     if (!special) return HN_FAIL(err, HONE_E_NOMEM, "%d special tokens", p->n_special);
@@ -49,6 +49,7 @@ static hone_status make_tokenizer(hn_bpe **out, const hone_init_params *p, hone_
     if (!b.rules.n_vocab) st = hn_synth_config(&shape, p->config, err); /* which names what it misses */
     if (st == HONE_OK && !b.rules.n_vocab) b.rules.n_vocab = shape.n_vocab;
     if (st == HONE_OK) st = hn_bpe_train(out, &b, err);
+    hn_synth_shape_free(&shape);
     free(special);
     return st;
 }

@@ -1,13 +1,15 @@
-/* grad: a transformer (llama, qwen2, qwen3) as a differentiable function of its
- * adapters or of all its weights. Each backward step stands beside its forward.
+/* grad: a transformer as a differentiable function of its adapters or of all its weights. What a layer does is its
+ * plan's and its tensors'; each backward step stands beside its forward.
  *
  * T rows of a batch, D n_embd, F n_ff, H query heads on K key heads of d. Per layer:
- *   x0 [T, D] → n1 = norm(x0) → q [T, H·d], k, v [T, K·d] (+ bias) → norm per head (qwen3)
- *   → rotation → o = attention [T, H·d] → x1 = x0 + Wo·o
- *   → n2 = norm(x1) → a = Wgate·n2, u = Wup·n2 [T, F] → h = silu(a)·u → x2 = x1 + Wdown·h
- * and of a linear y = W·x + b + s·B·(A·x): dh = s·dy·B, dB += s·dyᵀ·h, dA += dhᵀ·x,
+ *   x0 [T, D] → n1 = norm(x0) → q [T, H·d], k, v [T, K·d] (+ bias) → norms of heads, rotation
+ *   → o = attention [T, H·d] → x1 = x0 + m·post(Wo·o)
+ *   → n2 = norm(x1) → a = Wgate·n2, u = Wup·n2 [T, F] → h = act(a)·u → x2 = x1 + m·post(Wdown·h)
+ * Norms before and after a half are there where their tensors are; side by side n2 = norm(x0); without a gate
+ * h = map(u). Of a linear y = W·x + b + s·B·(A·x): dh = s·dy·B, dB += s·dyᵀ·h, dA += dhᵀ·x,
  * dx = dy·W + dh·A; trained whole: dW += dyᵀ·x, db += Σ dy. Kept of a layer are
- * x0, q, k, v, o, lse, x1, a, u; norms, h and the adapters' inner rows are made again.
+ * x0, q, k, v, o, lse, x1, a, u, and what norms of heads and of halves took; norms, h and the adapters' inner rows are
+ * made again.
  * Formulas: Hu et al. 2021; Dao 2023 for attention (attn_grad.c). */
 #include "train/grad.h"
 
@@ -28,6 +30,7 @@ typedef struct rows_job {
     float eps;
     uint64_t key;
     const hn_train_batch *b;
+    const hn_layer_plan *p;
     bool rounded;
 } rows_job;
 
@@ -97,8 +100,80 @@ void hn_train_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, 
                         .eps = eps });
     if (!w->full) return;
     rows(g, (rows_job){ .fn = inverse_rms, .n = n, .y = g->inv_rms, .x = x, .width = width, .eps = eps });
-    norm_weight j = { w->full->g, dy, x, g->inv_rms, n, width };
+    norm_weight j = { hn_ref_grad(w), dy, x, g->inv_rms, n, width };
     hn_pool_run(g->p.pool, norm_weight_chunk, &j, (width + 15) / 16);
+}
+
+/* LayerNorm: y = z·w + b, z = (x − mean)·r; with e = dy·w: dx += r·(e − Σe/n − z·Σ(e·z)/n), dw += Σ dy·z, db += Σ dy */
+static void layer_norm_row(hn_grad *g, const rows_job *j, int64_t t)
+{
+    g->p.kernels->layer_norm(j->y + t * j->width, j->x + t * j->width, j->x2, j->x3, j->width, j->eps);
+}
+static void layer_norm_back_row(hn_grad *g, const rows_job *j, int64_t t)
+{
+    const float *dy = j->x + t * j->width, *x = j->x2 + t * j->width, *w = j->x3;
+    float *dx = j->y + t * j->width, *z = j->y2 + t * j->width; /* z is left there */
+    const double n = (double)j->width;
+    double sum = 0, square = 0, e_sum = 0, ez = 0;
+    for (int64_t i = 0; i < j->width; i++) sum += (double)x[i];
+    for (int64_t i = 0; i < j->width; i++) square += ((double)x[i] - sum / n) * ((double)x[i] - sum / n);
+    double r = 1 / sqrt(square / n + (double)j->eps);
+    for (int64_t i = 0; i < j->width; i++) {
+        double zi = ((double)x[i] - sum / n) * r, e = (double)dy[i] * (double)w[i];
+        z[i] = (float)zi;
+        e_sum += e;
+        ez += e * zi;
+    }
+    for (int64_t i = 0; i < j->width; i++)
+        dx[i] += (float)(r * ((double)dy[i] * (double)w[i] - e_sum / n - (double)z[i] * (ez / n)));
+}
+static void ones_row(hn_grad *g, const rows_job *j, int64_t t) { j->y[t] = 1; }
+static void sum_rows_chunk(void *arg, int64_t chunk, int32_t thread);
+
+void hn_train_stream_norm(hn_grad *g, float *y, const float *x, const hn_tensor_ref *w, const hn_tensor_ref *b,
+                          int64_t n)
+{
+    const hn_hparams *hp = &g->m->hp;
+    if (!hp->layer_norm) {
+        hn_train_norm(g, y, x, w, n);
+        return;
+    }
+    rows(g, (rows_job){ .fn = layer_norm_row,
+                        .n = n,
+                        .y = y,
+                        .x = x,
+                        .x2 = hn_ref_values(w),
+                        .x3 = hn_ref_values(b),
+                        .width = hp->n_embd,
+                        .eps = hp->ln_eps });
+}
+void hn_train_stream_norm_back(hn_grad *g, float *dx, const float *dy, const float *x, const hn_tensor_ref *w,
+                               const hn_tensor_ref *b, int64_t n)
+{
+    const hn_hparams *hp = &g->m->hp;
+    int64_t D = hp->n_embd;
+    if (!hp->layer_norm) {
+        hn_train_norm_back(g, dx, dy, x, w, n, D);
+        return;
+    }
+    rows(g, (rows_job){ .fn = layer_norm_back_row,
+                        .n = n,
+                        .y = dx,
+                        .y2 = g->dr,
+                        .x = dy,
+                        .x2 = x,
+                        .x3 = hn_ref_values(w),
+                        .width = D,
+                        .eps = hp->ln_eps });
+    if (w->full) {
+        rows(g, (rows_job){ .fn = ones_row, .n = n, .y = g->inv_rms });
+        norm_weight j = { hn_ref_grad(w), dy, g->dr, g->inv_rms, n, D };
+        hn_pool_run(g->p.pool, norm_weight_chunk, &j, (D + 15) / 16);
+    }
+    if (b->full) {
+        norm_weight j = { hn_ref_grad(b), dy, NULL, NULL, n, D };
+        hn_pool_run(g->p.pool, sum_rows_chunk, &j, (D + 15) / 16);
+    }
 }
 
 static void add_row(hn_grad *g, const rows_job *j, int64_t t)
@@ -109,10 +184,12 @@ static void add_rows_row(hn_grad *g, const rows_job *j, int64_t t)
 {
     hn_add(j->y + t * j->width, j->x + t * j->width, j->width);
 }
-static void copy_row(hn_grad *g, const rows_job *j, int64_t t)
+static void scale_row(hn_grad *g, const rows_job *j, int64_t t) /* by eps */
 {
-    memcpy(j->y + t * j->width, j->x + t * j->width, (size_t)j->width * sizeof(float));
+    for (int64_t i = t * j->width; i < (t + 1) * j->width; i++) j->y[i] = j->x[i] * j->eps;
 }
+
+/* ---- what is fed forward: a gate's or a plain map, and their gradients ------------------------------------------ */
 
 static void silu_row(hn_grad *g, const rows_job *j, int64_t t)
 {
@@ -128,14 +205,66 @@ static void silu_back_row(hn_grad *g, const rows_job *j, int64_t t)
     hn_gemm_round(g->gemm, j->y + at, j->width);
     hn_gemm_round(g->gemm, j->y2 + at, j->width);
 }
-void hn_train_gate(hn_grad *g, float *h, const float *a, const float *u, int64_t n, bool rounded)
+static void gelu_row(hn_grad *g, const rows_job *j, int64_t t)
 {
-    rows(g, (rows_job){ .fn = silu_row, .n = n, .y = h, .x = a, .x2 = u, .width = g->m->hp.n_ff, .rounded = rounded });
+    int64_t at = t * j->width;
+    g->p.kernels->gelu_mul(j->y + at, j->x + at, j->x2 + at, j->width);
+    if (j->rounded) hn_gemm_round(g->gemm, j->y + at, j->width);
 }
-void hn_train_gate_back(hn_grad *g, float *a, float *u, const float *dh, int64_t n, bool rounded)
+static void gelu_back_row(hn_grad *g, const rows_job *j, int64_t t)
 {
-    rows(g, (rows_job){
-                .fn = silu_back_row, .n = n, .y = a, .y2 = u, .x = dh, .width = g->m->hp.n_ff, .rounded = rounded });
+    int64_t at = t * j->width;
+    g->p.kernels->gelu_mul_grad(j->y + at, j->y2 + at, j->x + at, j->y + at, j->y2 + at, j->width);
+    if (!j->rounded) return;
+    hn_gemm_round(g->gemm, j->y + at, j->width);
+    hn_gemm_round(g->gemm, j->y2 + at, j->width);
+}
+/* relu² or GELU of x alone */
+static void map_row(hn_grad *g, const rows_job *j, int64_t t)
+{
+    float *y = j->y + t * j->width;
+    memcpy(y, j->x + t * j->width, (size_t)j->width * sizeof *y);
+    g->p.kernels->map[j->p->map](y, j->width);
+    if (j->rounded) hn_gemm_round(g->gemm, y, j->width);
+}
+static void map_back_row(hn_grad *g, const rows_job *j, int64_t t)
+{
+    float *y = j->y + t * j->width;
+    const float *dh = j->x + t * j->width;
+    if (j->p->map == HN_MAP_GELU) g->p.kernels->gelu_mul_grad(y, NULL, dh, y, NULL, j->width);
+    else
+        for (int64_t i = 0; i < j->width; i++) y[i] = y[i] > 0 ? dh[i] * (2.0f * y[i]) : 0.0f;
+    if (j->rounded) hn_gemm_round(g->gemm, y, j->width);
+}
+void hn_train_gate(hn_grad *g, const hn_layer_plan *p, float *h, const float *a, const float *u, int64_t n,
+                   bool rounded)
+{
+    rows_job j = { .fn = !a                      ? map_row
+                         : p->act == HN_GLU_GELU ? gelu_row
+                                                 : silu_row,
+                   .n = n,
+                   .y = h,
+                   .x = a ? a : u,
+                   .x2 = u,
+                   .width = g->m->hp.n_ff,
+                   .p = p,
+                   .rounded = rounded };
+    rows(g, j);
+}
+void hn_train_gate_back(hn_grad *g, const hn_layer_plan *p, float *a, float *u, const float *dh, int64_t n,
+                        bool rounded)
+{
+    rows_job j = { .fn = !a                      ? map_back_row
+                         : p->act == HN_GLU_GELU ? gelu_back_row
+                                                 : silu_back_row,
+                   .n = n,
+                   .y = a ? a : u,
+                   .y2 = u,
+                   .x = dh,
+                   .width = g->m->hp.n_ff,
+                   .p = p,
+                   .rounded = rounded };
+    rows(g, j);
 }
 
 /* ---- dropout: element (t, c) of a module's input falls where its own random number says so -------------- */
@@ -180,7 +309,7 @@ static const void *matrix(const hn_linear *l, hn_type *type, size_t *row_bytes)
 {
     *type = l->w.full ? HN_F32 : l->w.frozen->type;
     *row_bytes = l->w.full ? (size_t)l->n_in * sizeof(float) : l->w.frozen->row_bytes;
-    return l->w.full ? (const void *)l->w.full->p : l->w.frozen->data;
+    return l->w.full ? (const void *)hn_ref_values(&l->w) : l->w.frozen->data;
 }
 
 static const float *adapter_input(hn_grad *g, const hn_linear *l, const float *x, int64_t n)
@@ -216,7 +345,7 @@ void hn_train_linear(hn_grad *g, const hn_linear *l, float *y, const float *x, i
         rows(g, (rows_job){ .fn = add_row, .n = n, .y = y, .x = hn_ref_values(&l->bias), .width = l->n_out });
     if (!l->a) return;
     product_f32(g, HN_GEMM_NT, g->inner, adapter_input(g, l, x, n), l->a->p, n, l->a->rows, l->n_in, 1, false);
-    product_f32(g, HN_GEMM_NT, y, g->inner, l->b->p, n, l->n_out, l->a->rows, g->p.scale, true);
+    product_f32(g, HN_GEMM_NT, y, g->inner, l->b->p + l->b_row * l->a->rows, n, l->n_out, l->a->rows, g->p.scale, true);
 }
 
 static void sum_rows_chunk(void *arg, int64_t chunk, int32_t thread)
@@ -252,7 +381,7 @@ void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, c
                                          .a_rounded = l->dy_rounded });
     if (l->w.full)
         hn_gemm_run(g->gemm, &(hn_gemm){ .form = HN_GEMM_TN,
-                                         .c = l->w.full->g,
+                                         .c = hn_ref_grad(&l->w),
                                          .a = dy,
                                          .b = x,
                                          .b_type = HN_F32,
@@ -266,15 +395,15 @@ void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, c
                                          .add = true,
                                          .bf16 = g->p.bf16 });
     if (l->bias.full) {
-        norm_weight j = { l->bias.full->g, dy, NULL, NULL, n, l->n_out };
+        norm_weight j = { hn_ref_grad(&l->bias), dy, NULL, NULL, n, l->n_out };
         hn_pool_run(g->p.pool, sum_rows_chunk, &j, (l->n_out + 15) / 16);
     }
     if (!l->a) return;
-    int64_t r = l->a->rows;
+    int64_t r = l->a->rows, to_b = l->b_row * r;
     const float *xd = adapter_input(g, l, x, n);
     product_f32(g, HN_GEMM_NT, g->inner, xd, l->a->p, n, r, l->n_in, 1, false);
-    product_f32(g, HN_GEMM_NN, g->d_inner, dy, l->b->p, n, r, l->n_out, g->p.scale, false);
-    product_f32(g, HN_GEMM_TN, l->b->g, dy, g->inner, l->n_out, r, n, g->p.scale, true);
+    product_f32(g, HN_GEMM_NN, g->d_inner, dy, l->b->p + to_b, n, r, l->n_out, g->p.scale, false);
+    product_f32(g, HN_GEMM_TN, l->b->g + to_b, dy, g->inner, l->n_out, r, n, g->p.scale, true);
     product_f32(g, HN_GEMM_TN, l->a->g, g->d_inner, xd, r, l->n_in, n, 1, true);
     if (!dx) return;
     if (xd == x) {
@@ -290,14 +419,34 @@ void hn_train_linear_back(hn_grad *g, const hn_linear *l, float *dx, bool add, c
     }
 }
 
-/* ---- heads: norm of each (qwen3), rotation ------------------------------------------------------------------- */
+/* ---- heads: norms, rotation, growth --------------------------------------------------------------------------- */
 
 typedef struct heads_job {
     hn_grad *g;
     const hn_tgrad_layer *l;
-    float *q, *k, *dq, *dk;
+    float *q, *k, *q_raw, *k_raw;
+    const float *rope; /* of the layer's table, or its transpose; NULL: nothing turns */
     int64_t n;
 } heads_job;
+
+static void rotate(const heads_job *j, float *q, float *k, int64_t t)
+{
+    const hn_hparams *hp = &j->g->m->hp;
+    const float *cs = j->rope + t * hp->n_rot;
+    if (!j->rope) return;
+    hn_rope_apply(q, cs, hp->n_head, hp->head_dim, hp->n_rot, hp->rope_neox);
+    hn_rope_apply(k, cs, hp->n_head_kv, hp->head_dim, hp->n_rot, hp->rope_neox);
+}
+
+/* Norms of n_head heads of a row, or of all of them together; raw takes what they took. */
+static void norm_heads(const heads_job *j, float *x, float *raw, const float *w, int64_t n_head)
+{
+    const hn_hparams *hp = &j->g->m->hp;
+    int64_t all = n_head * hp->head_dim, n = j->l->plan->qk_norm == HN_HEAD_NORM_FULL ? all : hp->head_dim;
+    if (!w) return;
+    if (raw) memcpy(raw, x, (size_t)all * sizeof *raw);
+    for (int64_t i = 0; i < all; i += n) j->g->p.kernels->rms_norm(x + i, x + i, w, n, hp->rms_eps);
+}
 
 static void heads_chunk(void *arg, int64_t chunk, int32_t thread)
 {
@@ -307,102 +456,167 @@ static void heads_chunk(void *arg, int64_t chunk, int32_t thread)
     int64_t d = hp->head_dim, H = hp->n_head, K = hp->n_head_kv;
     for (int64_t t = chunk * ROWS; t < j->n && t < (chunk + 1) * ROWS; t++) {
         float *q = j->q + t * H * d, *k = j->k + t * K * d;
-        const float *qn = hn_ref_values(&j->l->q_norm), *kn = hn_ref_values(&j->l->k_norm);
-        for (int64_t h = 0; qn && h < H; h++) g->p.kernels->rms_norm(q + h * d, q + h * d, qn, d, hp->rms_eps);
-        for (int64_t h = 0; kn && h < K; h++) g->p.kernels->rms_norm(k + h * d, k + h * d, kn, d, hp->rms_eps);
-        hn_rope_apply(q, g->rope + t * hp->n_rot, H, d, hp->n_rot, hp->rope_neox);
-        hn_rope_apply(k, g->rope + t * hp->n_rot, K, d, hp->n_rot, hp->rope_neox);
+        if (j->l->plan->qk_norm_after) rotate(j, q, k, t);
+        norm_heads(j, q, j->q_raw ? j->q_raw + t * H * d : NULL, hn_ref_values(&j->l->q_norm), H);
+        norm_heads(j, k, j->k_raw ? j->k_raw + t * K * d : NULL, hn_ref_values(&j->l->k_norm), K);
+        if (!j->l->plan->qk_norm_after) rotate(j, q, k, t);
+        for (int64_t i = 0; g->tau && j->l->plan->warm && i < H * d; i++) q[i] *= g->tau[t];
     }
 }
-void hn_train_heads(hn_grad *g, const hn_tgrad_layer *l, float *q, float *k, int64_t n)
+static const float *angles_of(float *const table[HN_ROPES], const hn_layer_plan *p)
 {
-    heads_job j = { .g = g, .l = l, .q = q, .k = k, .n = n };
+    return p->rope < 0 ? NULL : table[p->rope];
+}
+void hn_train_heads(hn_grad *g, const hn_tgrad_layer *l, float *q, float *k, float *q_raw, float *k_raw, int64_t n)
+{
+    heads_job j = { g, l, q, k, q_raw, k_raw, angles_of(g->rope, l->plan), n };
     hn_pool_run(g->p.pool, heads_chunk, &j, (n + ROWS - 1) / ROWS);
 }
 
+static void cool_chunk(void *arg, int64_t chunk, int32_t thread)
+{
+    const heads_job *j = arg;
+    int64_t width = (int64_t)j->g->m->hp.n_head * j->g->m->hp.head_dim;
+    for (int64_t t = chunk * ROWS; t < j->n && t < (chunk + 1) * ROWS; t++)
+        for (int64_t i = 0; i < width; i++) j->q[t * width + i] *= j->g->tau[t];
+}
 static void unrotate_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     const heads_job *j = arg;
-    hn_grad *g = j->g;
-    const hn_hparams *hp = &g->m->hp;
-    int64_t d = hp->head_dim;
-    for (int64_t t = chunk * ROWS; t < j->n && t < (chunk + 1) * ROWS; t++) { /* the transposed rotation has −sin */
-        hn_rope_apply(j->dq + t * hp->n_head * d, g->rope_back + t * hp->n_rot, hp->n_head, d, hp->n_rot,
-                      hp->rope_neox);
-        hn_rope_apply(j->dk + t * hp->n_head_kv * d, g->rope_back + t * hp->n_rot, hp->n_head_kv, d, hp->n_rot,
-                      hp->rope_neox);
-    }
+    const hn_hparams *hp = &j->g->m->hp;
+    for (int64_t t = chunk * ROWS; t < j->n && t < (chunk + 1) * ROWS; t++) /* the transposed rotation has −sin */
+        rotate(j, j->q + t * hp->n_head * hp->head_dim, j->k + t * hp->n_head_kv * hp->head_dim, t);
+}
+/* dx becomes the gradient of what norms of rows of n_head heads took, which is raw; room: as large. */
+static void unnorm_heads(hn_grad *g, const hn_layer_plan *p, float *dx, const float *raw, float *room,
+                         const hn_tensor_ref *w, int64_t n, int64_t n_head)
+{
+    int64_t d = g->m->hp.head_dim, all = n * n_head * d, width = p->qk_norm == HN_HEAD_NORM_FULL ? n_head * d : d;
+    if (!hn_ref_values(w)) return;
+    memset(room, 0, (size_t)all * sizeof *room);
+    hn_train_norm_back(g, room, dx, raw, w, all / width, width);
+    memcpy(dx, room, (size_t)all * sizeof *dx);
 }
 void hn_train_heads_back(hn_grad *g, const hn_tgrad_layer *l, float *dq, float *dk, const float *q_raw,
                          const float *k_raw, int64_t n)
 {
     const hn_hparams *hp = &g->m->hp;
-    int64_t d = hp->head_dim, nq = n * hp->n_head, nk = n * hp->n_head_kv;
-    heads_job j = { .g = g, .l = l, .dq = dq, .dk = dk, .n = n };
-    hn_pool_run(g->p.pool, unrotate_chunk, &j, (n + ROWS - 1) / ROWS);
-    if (!hn_ref_values(&l->q_norm)) return;
-    memset(g->dq_raw, 0, (size_t)(nq * d) * sizeof(float));
-    hn_train_norm_back(g, g->dq_raw, dq, q_raw, &l->q_norm, nq, d);
-    memset(g->dk_raw, 0, (size_t)(nk * d) * sizeof(float));
-    hn_train_norm_back(g, g->dk_raw, dk, k_raw, &l->k_norm, nk, d);
-    memcpy(dq, g->dq_raw, (size_t)(nq * d) * sizeof(float));
-    memcpy(dk, g->dk_raw, (size_t)(nk * d) * sizeof(float));
+    heads_job j = { .g = g, .l = l, .q = dq, .k = dk, .rope = angles_of(g->rope_back, l->plan), .n = n };
+    int64_t chunks = (n + ROWS - 1) / ROWS;
+    if (g->tau && l->plan->warm) hn_pool_run(g->p.pool, cool_chunk, &j, chunks);
+    if (!l->plan->qk_norm_after) hn_pool_run(g->p.pool, unrotate_chunk, &j, chunks);
+    unnorm_heads(g, l->plan, dq, q_raw, g->dq_raw, &l->q_norm, n, hp->n_head);
+    unnorm_heads(g, l->plan, dk, k_raw, g->dk_raw, &l->k_norm, n, hp->n_head_kv);
+    if (l->plan->qk_norm_after) hn_pool_run(g->p.pool, unrotate_chunk, &j, chunks);
 }
 
 /* ---- a layer ---------------------------------------------------------------------------------------------------- */
+
+/* What a half begins with: norm(x) in g->n1, or x itself where the layer has no such norm. */
+static const float *before(hn_grad *g, const hn_tensor_ref *w, const hn_tensor_ref *b, const float *x, int64_t n)
+{
+    if (!hn_ref_values(w)) return x;
+    hn_train_stream_norm(g, g->n1, x, w, b, n);
+    return g->n1;
+}
+/* dx += the gradient of x from that of what a half begins with, dn */
+static void before_back(hn_grad *g, float *dx, const float *dn, const float *x, const hn_tensor_ref *w,
+                        const hn_tensor_ref *b, int64_t n)
+{
+    if (hn_ref_values(w)) hn_train_stream_norm_back(g, dx, dn, x, w, b, n);
+    else rows(g, (rows_job){ .fn = add_rows_row, .n = n, .y = dx, .x = dn, .width = g->m->hp.n_embd });
+}
+
+/* y = x + m·post(W·in); half takes W·in where there is a norm after it. */
+static void add_half(hn_grad *g, const hn_linear *w, const hn_tensor_ref *post, float *half, float *y, const float *x,
+                     const float *in, int64_t n)
+{
+    int64_t D = g->m->hp.n_embd;
+    float mul = g->m->hp.res_mul;
+    hn_train_linear(g, w, half ? half : y, in, n);
+    if (half) hn_train_norm(g, y, half, post, n);
+    else if (mul != 0) rows(g, (rows_job){ .fn = scale_row, .n = n, .y = y, .x = y, .width = D, .eps = mul });
+    rows(g, (rows_job){ .fn = add_rows_row, .n = n, .y = y, .x = x, .width = D });
+}
+/* The gradient of W·in there: g->dx, or made of it in g->dr. */
+static const float *half_back(hn_grad *g, const hn_tensor_ref *post, const float *half, int64_t n)
+{
+    int64_t D = g->m->hp.n_embd;
+    float mul = g->m->hp.res_mul;
+    if (!half && mul == 0) return g->dx;
+    if (half) {
+        memset(g->dr, 0, (size_t)(n * D) * sizeof *g->dr);
+        hn_train_norm_back(g, g->dr, g->dx, half, post, n, D);
+    } else rows(g, (rows_job){ .fn = scale_row, .n = n, .y = g->dr, .x = g->dx, .width = D, .eps = mul });
+    return g->dr;
+}
+
+/* The feed-forward half's norm: its own, or, side by side, maybe attention's; and what it is of. */
+static const hn_tensor_ref *ffn_norm(const hn_tgrad_layer *l, const hn_tensor_ref **b)
+{
+    bool shared = l->plan->parallel && !hn_ref_values(&l->ffn_norm);
+    *b = shared ? &l->attn_norm_b : &l->ffn_norm_b;
+    return shared ? &l->attn_norm : &l->ffn_norm;
+}
 
 /* x2 [n, D] of x0 (NULL: only what is kept); w takes what backward needs. */
 static void layer(hn_grad *g, int32_t il, const hn_train_batch *b, const hn_kept *w, const float *x0, float *x2)
 {
     const hn_tgrad_layer *l = &g->layer[il];
-    int64_t n = b->n_tok, D = g->m->hp.n_embd;
-    hn_train_norm(g, g->n1, x0, &l->attn_norm, n);
-    hn_train_linear(g, &l->lin[HN_LIN_Q], w->q, g->n1, n);
-    hn_train_linear(g, &l->lin[HN_LIN_K], w->k, g->n1, n);
-    hn_train_linear(g, &l->lin[HN_LIN_V], w->v, g->n1, n);
-    if (w->q_raw) { /* norms of heads: backward wants what they took */
-        rows(g, (rows_job){ .fn = copy_row, .n = n, .y = w->q_raw, .x = w->q, .width = l->lin[HN_LIN_Q].n_out });
-        rows(g, (rows_job){ .fn = copy_row, .n = n, .y = w->k_raw, .x = w->k, .width = l->lin[HN_LIN_K].n_out });
+    int64_t n = b->n_tok;
+    const hn_tensor_ref *bias, *norm = ffn_norm(l, &bias);
+    const float *in = before(g, &l->attn_norm, &l->attn_norm_b, x0, n);
+    hn_train_linear(g, &l->lin[HN_LIN_Q], w->q, in, n);
+    hn_train_linear(g, &l->lin[HN_LIN_K], w->k, in, n);
+    hn_train_linear(g, &l->lin[HN_LIN_V], w->v, in, n);
+    hn_train_heads(g, l, w->q, w->k, w->q_raw, w->k_raw, n);
+    hn_attn_forward(g, b, w, l->plan);
+    add_half(g, &l->lin[HN_LIN_O], &l->attn_post, w->half1, w->x1, x0, w->o, n);
+    in = before(g, norm, bias, l->plan->parallel ? x0 : w->x1, n);
+    if (w->gate) hn_train_linear(g, &l->lin[HN_LIN_GATE], w->gate, in, n);
+    hn_train_linear(g, &l->lin[HN_LIN_UP], w->up, in, n);
+    if (!x2 && !w->half2) return;
+    hn_train_gate(g, l->plan, g->h, w->gate, w->up, n, l->lin[HN_LIN_DOWN].x_rounded);
+    if (x2) add_half(g, &l->lin[HN_LIN_DOWN], &l->ffn_post, w->half2, x2, w->x1, g->h, n);
+    else hn_train_linear(g, &l->lin[HN_LIN_DOWN], w->half2, g->h, n);
+}
+
+/* g->dn: of what the feed-forward half begins with, of g->dx of x2. */
+static void ffn_back(hn_grad *g, const hn_tgrad_layer *l, const hn_kept *w, const float *x, int64_t n)
+{
+    const hn_tensor_ref *bias, *norm = ffn_norm(l, &bias);
+    const float *h = NULL, *dy = half_back(g, &l->ffn_post, w->half2, n);
+    if (l->lin[HN_LIN_DOWN].a || l->lin[HN_LIN_DOWN].w.full) {
+        hn_train_gate(g, l->plan, g->h, w->gate, w->up, n, false);
+        h = g->h;
     }
-    hn_train_heads(g, l, w->q, w->k, n);
-    hn_attn_forward(g, b, w);
-    hn_train_linear(g, &l->lin[HN_LIN_O], w->x1, w->o, n);
-    rows(g, (rows_job){ .fn = add_rows_row, .n = n, .y = w->x1, .x = x0, .width = D });
-    hn_train_norm(g, g->n1, w->x1, &l->ffn_norm, n);
-    hn_train_linear(g, &l->lin[HN_LIN_GATE], w->gate, g->n1, n);
-    hn_train_linear(g, &l->lin[HN_LIN_UP], w->up, g->n1, n);
-    if (!x2) return;
-    hn_train_gate(g, g->h, w->gate, w->up, n, l->lin[HN_LIN_DOWN].x_rounded);
-    hn_train_linear(g, &l->lin[HN_LIN_DOWN], x2, g->h, n);
-    rows(g, (rows_job){ .fn = add_rows_row, .n = n, .y = x2, .x = w->x1, .width = D });
+    hn_train_linear_back(g, &l->lin[HN_LIN_DOWN], g->dh, false, dy, h, n);
+    hn_train_gate_back(g, l->plan, w->gate, w->up, g->dh, n, l->lin[HN_LIN_UP].dy_rounded);
+    const float *in = before(g, norm, bias, x, n);
+    if (w->gate) hn_train_linear_back(g, &l->lin[HN_LIN_GATE], g->dn, false, w->gate, in, n);
+    hn_train_linear_back(g, &l->lin[HN_LIN_UP], g->dn, w->gate != NULL, w->up, in, n);
 }
 
 /* g->dx: of x2 on entry, of x0 on return (where il > low, or the embedding is trained). */
 static void layer_back(hn_grad *g, int32_t il, const hn_train_batch *b, const hn_kept *w, const float *x0)
 {
     const hn_tgrad_layer *l = &g->layer[il];
-    int64_t n = b->n_tok, D = g->m->hp.n_embd;
-    bool go_on = il > g->low || g->embd_trained;
-    const float *h = NULL;
-    if (l->lin[HN_LIN_DOWN].a || l->lin[HN_LIN_DOWN].w.full) {
-        hn_train_gate(g, g->h, w->gate, w->up, n, false);
-        h = g->h;
-    }
-    hn_train_linear_back(g, &l->lin[HN_LIN_DOWN], g->dh, false, g->dx, h, n);
-    hn_train_gate_back(g, w->gate, w->up, g->dh, n, l->lin[HN_LIN_UP].dy_rounded);
-    hn_train_norm(g, g->n1, w->x1, &l->ffn_norm, n);
-    hn_train_linear_back(g, &l->lin[HN_LIN_GATE], g->dn, false, w->gate, g->n1, n);
-    hn_train_linear_back(g, &l->lin[HN_LIN_UP], g->dn, true, w->up, g->n1, n);
-    hn_train_norm_back(g, g->dx, g->dn, w->x1, &l->ffn_norm, n, D);
+    int64_t n = b->n_tok;
+    bool go_on = il > g->low || g->embd_trained, beside = l->plan->parallel;
+    const hn_tensor_ref *bias, *norm = ffn_norm(l, &bias);
+    ffn_back(g, l, w, beside ? x0 : w->x1, n);
+    if (!beside) before_back(g, g->dx, g->dn, w->x1, norm, bias, n);
 
-    hn_train_linear_back(g, &l->lin[HN_LIN_O], g->d_o, false, g->dx, w->o, n);
-    hn_attn_backward(g, b, w);
+    const float *dy = half_back(g, &l->attn_post, w->half1, n);
+    hn_train_linear_back(g, &l->lin[HN_LIN_O], g->d_o, false, dy, w->o, n);
+    if (beside) before_back(g, g->dx, g->dn, x0, norm, bias, n); /* dx was attention's too, till here */
+    hn_attn_backward(g, b, w, l->plan);
     hn_train_heads_back(g, l, g->dq, g->dk, w->q_raw, w->k_raw, n);
-    hn_train_norm(g, g->n1, x0, &l->attn_norm, n);
-    hn_train_linear_back(g, &l->lin[HN_LIN_Q], go_on ? g->dn : NULL, false, g->dq, g->n1, n);
-    hn_train_linear_back(g, &l->lin[HN_LIN_K], go_on ? g->dn : NULL, true, g->dk, g->n1, n);
-    hn_train_linear_back(g, &l->lin[HN_LIN_V], go_on ? g->dn : NULL, true, g->dv, g->n1, n);
-    if (go_on) hn_train_norm_back(g, g->dx, g->dn, x0, &l->attn_norm, n, D);
+    const float *in = before(g, &l->attn_norm, &l->attn_norm_b, x0, n);
+    hn_train_linear_back(g, &l->lin[HN_LIN_Q], go_on ? g->dn : NULL, false, g->dq, in, n);
+    hn_train_linear_back(g, &l->lin[HN_LIN_K], go_on ? g->dn : NULL, true, g->dk, in, n);
+    hn_train_linear_back(g, &l->lin[HN_LIN_V], go_on ? g->dn : NULL, true, g->dv, in, n);
+    if (go_on) before_back(g, g->dx, g->dn, x0, &l->attn_norm, &l->attn_norm_b, n);
 }
 
 /* ---- what is kept, as bf16 ----------------------------------------------------------------------------------------
@@ -431,32 +645,51 @@ static void half(hn_grad *g, float *f, uint16_t *h, uint64_t n, bool back)
 }
 static void kept_half(hn_grad *g, hn_kept *w, float *x0, const hn_kept_half *k, int64_t n, bool back)
 {
-    const hn_linear *l = g->layer[0].lin;
-    float *const f[HN_KEPT_ARRAYS] = { w->q, w->k, w->v, w->o, w->x1, w->gate, w->up, w->q_raw, w->k_raw };
-    const int64_t width[HN_KEPT_ARRAYS] = { l[HN_LIN_Q].n_out,  l[HN_LIN_K].n_out, l[HN_LIN_V].n_out,
-                                            l[HN_LIN_O].n_in,   l[HN_LIN_O].n_out, l[HN_LIN_GATE].n_out,
-                                            l[HN_LIN_UP].n_out, l[HN_LIN_Q].n_out, l[HN_LIN_K].n_out };
-    for (int i = 0; i < HN_KEPT_ARRAYS; i++) half(g, f[i], k->part[i], (uint64_t)(n * width[i]), back);
+    hn_kept from = *w;
+    for (int i = 0; i < HN_KEPT_ARRAYS; i++) {
+        int64_t width;
+        float **f = hn_kept_array(g, &from, i, &width);
+        half(g, *f, k->part[i], (uint64_t)(n * width), back);
+    }
     half(g, x0, k->x0, (uint64_t)(n * g->m->hp.n_embd), back);
 }
 
 /* ---- a batch -------------------------------------------------------------------------------------------------------
  */
 
-static void embed_row(hn_grad *g, const rows_job *j, int64_t t)
+/* A row of an embedding. */
+static void table_row(float *y, const hn_tensor_ref *e, int64_t row, int64_t n)
 {
-    const hn_tensor_ref *e = &g->token_embd;
-    int64_t D = g->m->hp.n_embd, id = j->b->ids[t];
-    if (e->full) memcpy(j->y + t * D, e->full->p + id * D, (size_t)D * sizeof(float));
+    if (e->full) memcpy(y, e->full->p + row * n, (size_t)n * sizeof *y);
     else
         hn_type_get(e->frozen->type)
-            ->dequantize(j->y + t * D, (const char *)e->frozen->data + (size_t)id * e->frozen->row_bytes, D);
+            ->dequantize(y, (const char *)e->frozen->data + (size_t)row * e->frozen->row_bytes, n);
+}
+static void embed_row(hn_grad *g, const rows_job *j, int64_t t)
+{
     const hn_hparams *hp = &g->m->hp;
-    float *cs = g->rope + t * hp->n_rot, *back = g->rope_back + t * hp->n_rot;
-    hn_rope_table(cs, hp->rope[0].freq, hp->n_rot, j->b->pos[t], hp->rope[0].mscale);
-    for (int32_t i = 0; i < hp->n_rot; i += 2) {
-        back[i] = cs[i];
-        back[i + 1] = -cs[i + 1];
+    int64_t D = hp->n_embd, pos = j->b->pos[t];
+    float *x = j->y + t * D;
+    table_row(x, &g->token_embd, j->b->ids[t], D);
+    for (int64_t i = 0; hp->emb_scale != 1 && i < D; i++) x[i] *= hp->emb_scale;
+    if (g->pos_embd.frozen) {
+        float *learnt = g->n1 + t * D; /* free until the layers */
+        table_row(learnt, &g->pos_embd, pos, D);
+        hn_add(x, learnt, D);
+    }
+    if (g->tau) { /* in double, as the backend's heads have it */
+        const hn_temperature *w = &hp->temperature;
+        double steps = 1.0 + (double)((pos + w->offset) / w->length);
+        g->tau[t] = (float)(1.0 + w->scale * (hn_log2_f64(steps) * 0.693147180559945309417));
+    }
+    for (int r = 0; r < HN_ROPES; r++) {
+        if (!g->angles[r]) continue;
+        float *cs = g->rope[r] + t * hp->n_rot, *back = g->rope_back[r] + t * hp->n_rot;
+        hn_rope_table(cs, g->angles[r]->freq, hp->n_rot, pos, g->angles[r]->mscale);
+        for (int32_t i = 0; i < hp->n_rot; i += 2) {
+            back[i] = cs[i];
+            back[i + 1] = -cs[i + 1];
+        }
     }
 }
 void hn_train_embed(hn_grad *g, float *x, const hn_train_batch *b)
@@ -469,12 +702,24 @@ static void embed_back_chunk(void *arg, int64_t chunk, int32_t thread)
 {
     const rows_job *j = arg;
     int64_t c0 = chunk * 16, c1 = c0 + 16 < j->width ? c0 + 16 : j->width;
-    for (int64_t t = 0; t < j->n; t++)
+    const float scale = j->eps;
+    for (int64_t t = 0; t < j->n && scale != 1; t++)
+        for (int64_t c = c0; c < c1; c++) j->y[j->b->ids[t] * j->width + c] += j->x[t * j->width + c] * scale;
+    for (int64_t t = 0; t < j->n && scale == 1; t++)
         for (int64_t c = c0; c < c1; c++) j->y[j->b->ids[t] * j->width + c] += j->x[t * j->width + c];
+    for (int64_t t = 0; t < j->n && j->y2; t++) /* of learnt positions */
+        for (int64_t c = c0; c < c1; c++) j->y2[j->b->pos[t] * j->width + c] += j->x[t * j->width + c];
 }
 void hn_train_embed_back(hn_grad *g, const float *dx, const hn_train_batch *b)
 {
-    rows_job j = { .g = g, .n = b->n_tok, .y = g->token_embd.full->g, .x = dx, .width = g->m->hp.n_embd, .b = b };
+    rows_job j = { .g = g,
+                   .n = b->n_tok,
+                   .y = g->token_embd.full->g,
+                   .y2 = g->pos_embd.full ? g->pos_embd.full->g : NULL,
+                   .x = dx,
+                   .width = g->m->hp.n_embd,
+                   .eps = g->m->hp.emb_scale,
+                   .b = b };
     hn_pool_run(g->p.pool, embed_back_chunk, &j, (j.width + 15) / 16);
 }
 
@@ -497,7 +742,8 @@ static hone_status check_batch(const hn_grad *g, const hn_train_batch *b, hone_e
             return HN_FAIL(err, HONE_E_ARG, "token id %d at %d: expected 0 to %d", b->ids[t], t, hp->n_vocab - 1);
         if (b->target[t] < -1 || b->target[t] >= hp->n_vocab)
             return HN_FAIL(err, HONE_E_ARG, "target %d at %d: expected -1 to %d", b->target[t], t, hp->n_vocab - 1);
-        if (b->pos[t] < 0) return HN_FAIL(err, HONE_E_ARG, "position %d at %d", b->pos[t], t);
+        if (b->pos[t] < 0 || (g->pos_embd.frozen && b->pos[t] >= hp->n_ctx_train))
+            return HN_FAIL(err, HONE_E_ARG, "position %d at %d", b->pos[t], t);
     }
     bool fine = b->n_doc > 0 && b->doc[0] == 0 && b->doc[b->n_doc] == b->n_tok;
     for (int32_t i = 0; fine && i < b->n_doc; i++) fine = b->doc[i] < b->doc[i + 1];

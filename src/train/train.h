@@ -92,12 +92,18 @@ typedef struct hn_grad_params {
     float dropout;   /* of the adapters' inputs, [0, 1) */
     uint64_t seed;   /* A's first values, dropout */
     int32_t max_tok; /* rows of a batch at most */
+    int32_t n_ctx;   /* positions of sessions that will run it: some models turn otherwise in long ones */
     bool checkpoint; /* keep only each layer's input, compute the rest again */
     bool bf16;       /* products of bf16-rounded operands; activations are kept as bf16 */
 } hn_grad_params;
 
 typedef struct hn_grad hn_grad;
-/* HONE_E_UNSUPPORTED: recurrent models, fused attn_qkv. m is borrowed. */
+/* HONE_E_UNSUPPORTED, with its name: some block of the model has no gradient here. */
+hone_status hn_grad_check(const hone_model *m, hone_error *err);
+/* Weights of adapters of the targets in layers [first_layer, n_layer). Matrices that are one tensor have one adapter,
+ * if any of them is a target. */
+int64_t hn_grad_count(const hone_model *m, uint32_t targets, int32_t first_layer, int32_t rank);
+/* As hn_grad_check refuses. m is borrowed. */
 hone_status hn_grad_new(hn_grad **out, const hone_model *m, const hn_grad_params *p, hone_error *err);
 void hn_grad_free(hn_grad *g);
 uint64_t hn_grad_bytes(const hn_grad *g); /* of memory held */

@@ -311,13 +311,7 @@ static void count_params(hone_trainer *t)
         return;
     }
     int32_t first = p->n_layers > 0 && p->n_layers < hp->n_layer ? hp->n_layer - p->n_layers : 0;
-    for (int32_t il = first; il < hp->n_layer; il++) {
-        const hn_layer *l = &t->m->layers[il];
-        for (int k = 0; k < HN_TGT_KINDS; k++) {
-            const hn_weight *w = hn_layer_weight(t->m->arch, l, (hn_role)(HN_ROLE_ATTN_Q + k));
-            if (t->targets >> k & 1) t->info.n_trainable += p->rank * (w->n_in + w->n_out);
-        }
-    }
+    t->info.n_trainable = hn_grad_count(t->m, t->targets, first, p->rank);
 }
 
 /* What activations and the loss will take, by what the backward pass keeps. */
@@ -325,9 +319,12 @@ static void estimate_memory(hone_trainer *t)
 {
     const hn_hparams *hp = &t->m->hp;
     const hone_train_params *p = &t->p;
+    const hn_layer *l = t->m->layers;
     double a = p->bf16 ? 2 : 4, T = t->info.max_tok, D = hp->n_embd, heads = hp->n_head + hp->n_head_kv;
-    double block =
-        T * (a * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head) + (p->full ? 0 : 7 * a * p->rank));
+    double normed =
+        (l->attn_q_norm ? heads * hp->head_dim : 0) + (l->attn_post_norm ? D : 0) + (l->ffn_post_norm ? D : 0);
+    double block = T * (a * (2 * D + 2 * heads * hp->head_dim + 2.0 * hp->n_ff + hp->n_head + normed) +
+                        (p->full ? 0 : 7 * a * p->rank));
     double acts = p->recompute ? T * a * D * hp->n_layer + block : block * hp->n_layer;
     double head = 64.0 * hp->n_vocab * 4 * 2 + T * D * 4 * 2,
            back = 4 * T * (8 * D + 5.0 * hp->n_ff) + 4e6; /* gradients of one layer, and the products' own */
@@ -386,6 +383,7 @@ static hone_status new_gradients(hone_trainer *t, int32_t max_tok, hone_error *e
                          .dropout = (float)p->dropout,
                          .seed = p->seed,
                          .max_tok = max_tok,
+                         .n_ctx = p->seq,
                          .checkpoint = p->recompute,
                          .bf16 = p->bf16 };
     hn_pool_limit(t->ctx->pool, t->ctx->n_threads_batch);
@@ -486,8 +484,7 @@ hone_status hone_trainer_new(hone_trainer **out, hone_context *ctx, const hone_m
     HN_NEED_EACH(err, p->val_data, p->n_val_data, "the path of a file");
     if (!p->full) HN_NEED(err, p->targets, "\"qv\", \"attn\", \"all\" or some of \"q,k,v,o,gate,up,down\"");
     if (!m->arch) return HN_FAIL(err, HONE_E_ARG, "%s: opened for its vocabulary only", m->path);
-    if (!m->arch->trains)
-        return HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: %s: hone does not train this family", m->path, m->arch->name);
+    if ((st = hn_grad_check(m, err)) != HONE_OK) return st;
     if (p->seq > m->hp.n_ctx_train)
         return HN_FAIL(
             err, HONE_E_ARG,

@@ -15,8 +15,12 @@ For each architecture hone shares with transformers this script
 
          max |hone - transformers f32| <= tol * (max logit - min logit).
 
+Then, for every other family that transformers has, a model of transformers_families.py: all matrices F32, against
+transformers with every float32 that it asks for made float64, so that a thousandth of the tolerance is left to it.
+A family whose class this transformers lacks, or that hone refuses by name, is counted.
+
 Usage
-    check_transformers.py HONE [-- EXTRA ARGS FOR hone]
+    check_transformers.py HONE [--case NAME] [-- EXTRA ARGS FOR hone]
     check_transformers.py --export-only DIR
 
 `--export-only` writes NAME.gguf, NAME.ids.txt (comma separated),
@@ -31,11 +35,13 @@ float32 even when the model is float64, so its "f64" differs from the numpy
 pass, which is float64 throughout, by about 2e-6 of the logit range.
 """
 import argparse
+import contextlib
 import math
 import os
 import subprocess
 import sys
 import tempfile
+import zlib
 from dataclasses import dataclass
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -50,6 +56,9 @@ try:
 except ImportError as e:
     print(f"SKIP: {e}; needs numpy, torch, transformers and gguf", file=sys.stderr)
     sys.exit(77)
+
+import check_families
+import transformers_families as families
 
 EXPORT_TOL = 1e-5  # exporter check: numpy float64 on the GGUF against transformers
 
@@ -431,15 +440,74 @@ def run_case(c, f16, args, out_dir):
     return good
 
 
+@contextlib.contextmanager
+def exact():
+    """Whatever asks for float32 gets float64."""
+    kept = torch.float32, torch.float, torch.Tensor.float, torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.float32 = torch.float = torch.float64
+    torch.Tensor.float = torch.Tensor.double
+    try:
+        yield
+    finally:
+        torch.float32, torch.float, torch.Tensor.float = kept[:3]
+        torch.set_default_dtype(kept[3])
+
+
+def family_reference(name, args, ids):
+    """(keys, tensors, logits in float64) of a family's random model."""
+    row = families.FAMILIES[name]
+    with exact():
+        c = families.config(transformers, row)
+        model = transformers.AutoModelForCausalLM.from_config(
+            c, attn_implementation="eager", experts_implementation="eager").double().eval()
+        state = families.fill(model, row, [args.seed, zlib.crc32(name.encode())])
+        ref = transformers_logits(model, ids)
+    return (*families.exported(row, c, state), ref)
+
+
+def run_family(name, args, out_dir):
+    """As run_case: True if good."""
+    row = families.FAMILIES[name]
+    path = os.path.join(out_dir, name + ".gguf")
+    rng = np.random.default_rng([args.seed, zlib.crc32(name.encode())])
+    ids = [int(i) for i in rng.integers(0, families.COMMON["vocab_size"], args.n_tok)]
+    if not hasattr(transformers, row["cls"] + "Config"):
+        print(f"{name:<18} skipped: this transformers has no {row['cls']}")
+        return True
+    keys, tensors, ref = family_reference(name, args, ids)
+    check_families.write_gguf(path, keys, tensors)
+    if args.export_only:
+        np.save(os.path.join(out_dir, name + ".logits_f64.npy"), ref)
+        print(f"{name:<18} written")
+        return True
+    spread = float(ref.max() - ref.min())
+    extra = [*args.extra, "-t", "1", *(["-c", str(row["n_ctx"])] if "n_ctx" in row else [])]
+    try:
+        y = hone_logits(args.hone, path, ids, ref.shape[1], extra)
+    except (RuntimeError, OSError, subprocess.TimeoutExpired) as e:
+        print(f"{name:<18} {'not run' if 'not supported' in str(e) else 'FAIL'}: hone {e}")
+        return "not supported" in str(e)
+    far = np.abs(y - ref).max(axis=1) / spread
+    good = bool(far.max() <= args.family_tol)
+    first = int(np.argmax(far > args.family_tol))
+    print(f"{name:<18} {args.n_tok:>5} {ref.shape[1]:>5} {spread:>7.2f} {far.max():>9.1e} {int(far.argmax()):>6} "
+          f"{int((y.argmax(1) == ref.argmax(1)).sum()):>5}/{args.n_tok}  "
+          + ("ok" if good else f"FAIL from position {first} on"))
+    return good
+
+
 def main():
     ap = argparse.ArgumentParser(description="Compare hone's logits with Hugging Face transformers "
                                  "on small random models.")
     ap.add_argument("hone", nargs="?", help="the hone binary")
     ap.add_argument("extra", nargs="*", help="further arguments for `hone logits`, after --")
     ap.add_argument("--export-only", metavar="DIR", help="write models and reference logits there; do not run hone")
-    ap.add_argument("--case", action="append", choices=[c.name for c in CASES], help="only this case (repeatable)")
+    ap.add_argument("--case", action="append", choices=[c.name for c in CASES] + list(families.FAMILIES), help="only this case (repeatable)")
     ap.add_argument("--n-tok", type=int, default=300, help="sequence length (default %(default)s, a multiple of no chunk size)")
     ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--family-tol", type=float, default=1e-5,
+                    help="the same of the families in float64 (default %(default)s)")
     ap.add_argument("--tol", type=float, default=1e-3, help="largest error / logit range (default %(default)s)")
     args = ap.parse_args()
     if bool(args.hone) == bool(args.export_only):
@@ -464,6 +532,12 @@ def main():
                 continue
             for f16 in (False, True):
                 failed += not run_case(c, f16, args, out_dir)
+                sys.stdout.flush()
+        if not args.case or set(args.case) & set(families.FAMILIES):
+            print(f"\n{'family':<18} {'n_tok':>5} {'vocab':>5} {'range':>7} {'hone-f64':>9} {'at pos':>6} same top-1")
+        for name in families.FAMILIES:
+            if not args.case or name in args.case:
+                failed += not run_family(name, args, out_dir)
                 sys.stdout.flush()
     if failed:
         print(f"{failed} failed", file=sys.stderr)

@@ -211,9 +211,9 @@ def experts(d, il, n_embd, n, f, bias=False, shared=0, probs=False, gate=True, s
 
 # bias: which may (opt) or do have one; qk: kind of QK norm; pre2: norm before the feed-forward.
 DENSE = {
-    "llama": dict(bias_opt=("q", "k", "v", "output"), freqs=True), "qwen2": dict(bias=("q", "k", "v")),
+    "llama": dict(bias_opt=("q", "k", "v", "output"), freqs=True, experts=True), "qwen2": dict(bias=("q", "k", "v")),
     "qwen3": dict(qk="head"), "gemma": dict(tied=True), "gemma2": dict(sandwich=True, window=True, tied=True),
-    "gemma3": dict(sandwich=True, window=True, qk="head"), "phi3": dict(partial=True), "mistral3": {}, "smollm3": {},
+    "gemma3": dict(sandwich=True, window=True, qk="head"), "phi3": dict(partial=True), "mistral3": dict(experts=True), "smollm3": {},
     "olmo2": dict(sandwich=True, pre=False, qk="full", window="opt"),
     "exaone4": dict(sandwich=True, pre=False, qk="head", freqs=True), "granite": {},
     "glm4": dict(sandwich=True, partial=True, bias_opt=("q", "k", "v")),
@@ -282,6 +282,10 @@ def dense(d):
     bias = o.get("bias", ())
     if o.get("bias_opt") and d.chance(0.5):
         bias = o["bias_opt"]
+    routed = None
+    if o.get("experts") and d.chance(0.4):  # Mixtral, and what follows it: an expert is as wide as the key of all says
+        routed = expert_keys(d, width=d.chance(0.3))
+        d.key("feed_forward_length", routed[1])
     for il in range(n_layer):
         b = "blk.%d." % il
         if o.get("pre", True):
@@ -292,7 +296,10 @@ def dense(d):
             d.norm(b + "post_attention_norm", n_embd)
             d.norm(b + "post_ffw_norm", n_embd)
         attention(d, il, n_embd, n_head, n_kv, width, bias, o.get("qk"))
-        glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ln_bias"))
+        if routed:
+            experts(d, il, n_embd, *routed)
+        else:
+            glu(d, il, n_embd, n_ff, "", o.get("gate", True), o.get("ln_bias"))
 
 
 def mistral3(d):
@@ -837,9 +844,19 @@ def layouts(d):
         names += ["gate_up_exps"] + (["each_expert"] if not layers_of(t, "ffn_gate_exps.bias") else [])
     if layers_of(t, "attn_v.weight") and not layers_of(t, "ssm_f_a.weight"):
         names.append("qkv")
-    if layers_of(t, "attn_k_b.weight") and d.arch != "kimi-linear":
-        names.append("kv_b")
+    if layers_of(t, "attn_k_b.weight"):
+        names += ["kv_b", "kv_b_keys", "kv_b_too"]
+    if d.arch == "qwen3next" and layers_of(t, "ssm_ba.weight"):
+        names.append("ssm_in")
     return names
+
+
+def first_in(d, t, b):
+    """qwen3next's first layout: of each head of keys its queries, keys, values and gates."""
+    hk, size = d.keys[d.arch + ".ssm.group_count"], d.keys[d.arch + ".ssm.state_size"]
+    q, k, v = np.split(t.pop(b + "attn_qkv.weight"), [hk * size, 2 * hk * size])
+    parts = [x.reshape(hk, -1, x.shape[-1]) for x in (q, k, v, t.pop(b + "attn_gate.weight"))]
+    t[b + "ssm_in.weight"] = np.concatenate(parts, 1).reshape(-1, q.shape[-1])
 
 
 def written(d, name):
@@ -864,13 +881,20 @@ def rewritten(d, name, keys, t):
             fuse(t, b, ("attn_q", "attn_k", "attn_v"), "attn_qkv", 0)
         if name == "gate_up" and b + "ffn_gate.weight" in t:
             fuse(t, b, ("ffn_gate", "ffn_up"), "ffn_up", 0)
-        if name == "kv_b" and b + "attn_k_b.weight" in t:
+        if name == "ssm_in" and b + "ssm_ba.weight" in t:
+            first_in(d, t, b)
+        if name.startswith("kv_b") and b + "attn_k_b.weight" in t:
             k_b, v_b = t.pop(b + "attn_k_b.weight"), t.pop(b + "attn_v_b.weight")
             rows = np.concatenate([np.transpose(k_b, (0, 2, 1)), v_b], 1)
             t[b + "attn_kv_b.weight"] = rows.reshape(-1, rows.shape[-1])
+            if name == "kv_b_too":  # both, of which one is not read
+                t[b + "attn_k_b.weight"] = k_b.reshape(-1, k_b.shape[-1])
+                t[b + "attn_v_b.weight"] = v_b.reshape(-1, v_b.shape[-1])
     if name == "kv_b":
         a = d.arch + ".attention."
-        keys[a + "head_count_kv"] = keys[a + "head_count"]
+        n_kv = keys[a + "head_count_kv"]
+        keys[a + "head_count_kv"] = [n and keys[a + "head_count"] for n in n_kv] if isinstance(n_kv, list) else \
+            keys[a + "head_count"]
         for part in ("key_length", "value_length"):
             keys[a + part] = keys.pop(a + part + "_mla")
     return keys, t
@@ -886,7 +910,30 @@ FAMILIES = {**{a: dense for a in DENSE}, **{a: moe for a in MOE}, "deepseek2": d
             "lfm2moe": lfm2, "kimi-linear": kimi, "gemma4": gemma4, "gemma3n": gemma3n}
 
 
+DRAFTS = ("glm4moe", "deepseek2", "mistral4", "qwen35", "qwen35moe", "qwen3next")
+
+
+def drafts(d):
+    """Blocks behind the layers, which draft further tokens: nobody runs them, so anything may be in them."""
+    n_layer, n = d.keys[d.arch + ".block_count"], d.pick(1, 1, 2)
+    d.key("block_count", n_layer + n)
+    d.key("nextn_predict_layers", n)
+    for il in range(n_layer, n_layer + n):
+        last, b = "blk.%d." % (n_layer - 1), "blk.%d." % il
+        for name in [x for x in d.tensors if x.startswith(last)]:
+            d.tensors[b + name[len(last):]] = 2 * d.tensors[name]
+        e = d.keys[d.arch + ".embedding_length"]
+        d.mat(b + "nextn.eh_proj", 2 * e, e)
+        for name in ("enorm", "hnorm", "shared_head_norm"):
+            d.norm(b + "nextn." + name, e)
+    for key, v in d.keys.items():  # lists of layers have these too
+        if isinstance(v, list) and len(v) == n_layer and "sections" not in key and d.chance(0.5):
+            d.keys[key] = v + v[-1:] * n
+
+
 def draw(arch, seed):
     d = Draw(arch, np.random.default_rng(seed))
     FAMILIES[arch](d)
+    if arch in DRAFTS and d.chance(0.3):
+        drafts(d)
     return d

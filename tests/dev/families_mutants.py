@@ -20,7 +20,7 @@ SWITCHES = {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 2.0, "atte
             "attention.clamp_kqv": 0.1, "attention.causal": False, "use_parallel_residual": True,
             "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "expert_gating_func": 2,
             "attention.chunk_size": 4, "rope.scaling.attn_factor": 1.5,
-            "attention.shared_kv_layers": 1, "rope.freq_base_swa": 77.0}
+            "attention.shared_kv_layers": 1, "rope.freq_base_swa": 77.0, "nextn_predict_layers": 1}
 # By the families' description these are read by nothing: the file may have them.
 # llama4 and hunyuan norm after rope (a factor of the magnitude goes), gemma3's windows have no scaling; gemma4 norms
 # what its experts give.
@@ -52,7 +52,7 @@ IMPOSSIBLE = {
     "ssm.time_step_rank": ("+1", 0, BIG), "ssm.group_count": ("+1", 0, BIG), "kda.head_dim": ("+1", 0, BIG),
     "shortconv.l_cache": ("+1", 0, BIG), "embedding_length_per_layer_input": ("+1", BIG),
     "attention.shared_kv_layers": (1000,), "full_attention_interval": (0,),
-    "attention.temperature_scale": (NAN,), "rope.scaling.original_context_length": (0,),
+    "nextn_predict_layers": (100000, BIG), "attention.temperature_scale": (NAN,), "rope.scaling.original_context_length": (0,),
 }
 NO_HEADS = {"mamba2": {"attention.head_count", "feed_forward_length"}}
 
@@ -120,12 +120,22 @@ def without_effect(arch, keys, short):
     return short.startswith("rope.scaling.") and only_windows(arch, keys)
 
 
+def attends_by(name, tensors):
+    """Does the tensor say that its layer attends? Layers of Kimi's delta rule have keys too."""
+    layer = ".".join(name.split(".")[:2])
+    return (name.endswith(".attn_k.weight") and layer + ".ssm_f_a.weight" not in tensors) or \
+        name.endswith((".attn_k_b.weight", ".attn_kv_b.weight")) or \
+        ".attn_qkv." in name and name.replace("attn_qkv", "attn_gate") not in tensors
+
+
 def other_switches(arch, keys, tensors):
     routed = any(".ffn_gate_inp.weight" in n for n in tensors)
-    attends = any(n.endswith((".attn_k.weight", ".attn_k_b.weight")) or ".attn_qkv." in n and
-                  n.replace("attn_qkv", "attn_gate") not in tensors for n in tensors)
+    attends = any(attends_by(n, tensors) for n in tensors)
+    by_bias = arch in ("deepseek2", "kimi-linear") and any(n.endswith(".exp_probs_b.bias") for n in tensors)
     for short, v in SWITCHES.items():
         if without_effect(arch, keys, short):
+            continue
+        if short == "expert_gating_func" and by_bias:  # it is so already
             continue
         if short.startswith("rope.") and without_rope(arch, keys) or attention_only(short) and not attends:
             continue
@@ -137,7 +147,8 @@ def other_switches(arch, keys, tensors):
             if short.startswith("expert_") and not routed or \
                     short == "rope.scaling.factor" and keys.get(arch + ".rope.scaling.type", "linear") != "linear":
                 continue
-            names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds", "position_embd")
+            names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds", "position_embd") + \
+                (("original_context_length",) if short == "attention.temperature_scale" else ())
             yield "with key %s.%s = %r" % (arch, short, v), names, {**keys, **more}, "read"
 
 
@@ -169,7 +180,7 @@ def other_tensors(arch, keys, tensors):
             shape = (max(1, n_rot // 2),)
         if name == "output.bias":
             shape = (tensors["token_embd.weight"].shape[0],)
-        told = (name, name.split(".", 2)[-1] + " is there")
+        told = (name, name[6:], name.split(".", 2)[-1] + " is there")
         yield "with tensor " + name, told, {**tensors, name: rng.uniform(1, 2, shape).astype(np.float32)}, "read"
 
 
@@ -182,7 +193,8 @@ def wrong_tensors(tensors):
             longer = np.concatenate([t, t[:, :1]], 1)
         else:
             longer = np.concatenate([t, t[:1]], 0)
-        yield "tensor %s one longer" % name, (name, "shape"), {**tensors, name: longer}, "refuse"
+        unread = ".nextn." in name  # of blocks that nobody runs
+        yield "tensor %s one longer" % name, (name, "shape"), {**tensors, name: longer}, "same" if unread else "refuse"
 
 
 def mutants(arch, keys, tensors):

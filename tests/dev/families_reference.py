@@ -355,7 +355,7 @@ class Model:
         v = np.einsum("hvc,tc->thv", v_b, c)
         scale = 1 / math.sqrt(full)
         mult = float(self.key("rope.scaling.yarn_log_multiplier", 0.0))
-        if self.key("rope.scaling.type", "none") == "yarn" and mult:
+        if self.has_rope(il) and self.key("rope.scaling.type", "none") == "yarn" and mult:
             scale *= g_yarn(float(self.key("rope.scaling.factor", 1.0)), mult / 0.1) ** 2
         q = np.concatenate([q[..., :n], qp], -1)
         tau = self.temperature(il, pos)

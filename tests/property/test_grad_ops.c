@@ -1,237 +1,13 @@
-/* The gradient of every operation of training alone, through the functions that the trainer calls: norm of
- * rows and of heads, rotation, products in their three forms, bias, adapters with and without dropout,
- * gate, attention, the head with its loss, embedding, the sum that goes around a block. Each against central
- * differences of the same operation written plainly here in double, on every level and number of threads
- * with the same bits.
+/* The gradient of every operation of training alone, through the functions that the trainer calls: norms of
+ * rows and of heads, rotation, products in their three forms, bias, adapters with and without dropout, gates
+ * and maps, attention with windows and caps, the head with its loss, embedding, the sum that goes around a
+ * block. Each against central differences of the same operation written plainly here in double, on every
+ * level and number of threads with the same bits.
  *
  * Relative error: the largest difference among the elements of an array over the largest element, at most
  * 1e-4; of large arrays a few elements are taken, and directions of ±1 in all of them at once, whose
  * differences are held against the array's 2-norm. */
-#include "train/grad.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-static uint64_t rng_key, rng_at;
-static uint64_t rnd(void) { return hn_rand64(rng_key, rng_at++); }
-static float rndf(void) { return (float)(int32_t)(rnd() >> 32) * 0x1p-31f; } /* [-1, 1) */
-
-static void *need(void *p)
-{
-    if (!p) fail_msg("out of memory");
-    return p;
-}
-
-/* All arrays end where they end, so that a sanitizer sees what lies beyond; freed together. */
-static void *pool_of_arrays[256];
-static int n_arrays;
-static void *array(size_t bytes)
-{
-    assert_true(n_arrays < 256);
-    return pool_of_arrays[n_arrays++] = need(malloc(bytes ? bytes : 1));
-}
-static float *floats(int64_t n) { return array((size_t)n * sizeof(float)); }
-static double *doubles(int64_t n) { return array((size_t)n * sizeof(double)); }
-static float *drawn(int64_t n, float size)
-{
-    float *x = floats(n);
-    for (int64_t i = 0; i < n; i++) x[i] = rndf() * size;
-    return x;
-}
-static double *wide(const float *x, int64_t n)
-{
-    double *d = doubles(n);
-    for (int64_t i = 0; i < n; i++) d[i] = x[i];
-    return d;
-}
-static int sweep(void **state)
-{
-    while (n_arrays) free(pool_of_arrays[--n_arrays]);
-    return 0;
-}
-static int begin(void **state)
-{
-    rng_key++;
-    rng_at = 0;
-    return 0;
-}
-
-/* ---- everywhere: levels and threads ------------------------------------------------------------- */
-
-enum { N_POOL = 2, MOST_THREADS = 3 };
-static struct {
-    int n;
-    const hn_kernels *k[HN_CPU_LEVELS];
-    hn_pool *pool[N_POOL];
-    hn_gemm_ctx *gemm[HN_CPU_LEVELS][N_POOL];
-} world;
-
-static int start(void **state)
-{
-    for (int l = 0; l < HN_CPU_LEVELS; l++)
-        if (hn_cpu_has((hn_cpu_level)l)) world.k[world.n++] = hn_kernels_get((hn_cpu_level)l);
-    for (int t = 0; t < N_POOL; t++) {
-        if (hn_pool_new(&world.pool[t], t ? MOST_THREADS : 1, NULL)) return -1;
-        for (int i = 0; i < world.n; i++)
-            if (hn_gemm_new(&world.gemm[i][t], world.pool[t], world.k[i], NULL)) return -1;
-    }
-    return 0;
-}
-static int stop(void **state)
-{
-    for (int t = 0; t < N_POOL; t++) {
-        for (int i = 0; i < world.n; i++) hn_gemm_free(world.gemm[i][t]);
-        hn_pool_free(world.pool[t]);
-    }
-    return 0;
-}
-
-/* Fills out; g has the operation's arrays and nothing else. */
-typedef void op_fn(hn_grad *g, void *arg, float *out);
-
-static const float *everywhere(const char *what, const hn_grad *proto, op_fn *op, void *arg, int64_t n)
-{
-    float *first = floats(n), *out = floats(n);
-    for (int i = 0; i < world.n; i++)
-        for (int t = 0; t < N_POOL; t++) {
-            bool none = !i && !t;
-            hn_grad g = *proto;
-            g.p.pool = world.pool[t];
-            g.p.kernels = world.k[i];
-            g.gemm = world.gemm[i][t];
-            memset(none ? first : out, 0xFF, (size_t)n * sizeof(float)); /* NaN: what is not written is seen */
-            op(&g, arg, none ? first : out);
-            if (!none && memcmp(first, out, (size_t)n * sizeof(float)))
-                fail_msg("%s on %s, %d threads: other bits than on %s", what, world.k[i]->name, t ? MOST_THREADS : 1,
-                         world.k[0]->name);
-        }
-    return first;
-}
-
-/* ---- differences -------------------------------------------------------------------------------------- */
-
-/* An array of the operation: x in double, and what is said to be the gradient, which was added to `from`. */
-typedef struct var {
-    const char *name;
-    double *x;
-    const float *got, *from;
-    int64_t n;
-} var;
-enum { ALL = 800, SOME = 10, DIRECTIONS = 2 };
-static const double step = 2e-5, bound = 1e-4;
-
-static double said(const var *v, int64_t i) { return (double)v->got[i] - (v->from ? (double)v->from[i] : 0); }
-
-/* tiny: what may be off where all differences vanish */
-static void compare(const char *what, double (*f)(void *), void *arg, const var *v, int n_var, double tiny)
-{
-    for (int a = 0; a < n_var; a++, v++) {
-        double worst = 0, largest = 0, norm = 0;
-        int64_t n = v->n <= ALL ? v->n : SOME;
-        for (int64_t k = 0; k < n; k++) {
-            int64_t i = n == v->n ? k : (int64_t)(rnd() % (uint64_t)v->n);
-            double keep = v->x[i], up, down, num;
-            v->x[i] = keep + step;
-            up = f(arg);
-            v->x[i] = keep - step;
-            down = f(arg);
-            v->x[i] = keep;
-            num = (up - down) / (2 * step);
-            double off = fabs(num - said(v, i));
-            if (!(off <= worst)) worst = off; /* also NaN */
-            largest = fmax(largest, fabs(num));
-        }
-        if (!(worst <= bound * largest + tiny)) fail_msg("%s, %s: %.3g off, of %.3g", what, v->name, worst, largest);
-        if (n == v->n) continue;
-        for (int64_t i = 0; i < v->n; i++) norm += said(v, i) * said(v, i);
-        double *keep = need(malloc((size_t)v->n * sizeof *keep));
-        memcpy(keep, v->x, (size_t)v->n * sizeof *keep);
-        for (int d = 0; d < DIRECTIONS; d++) {
-            uint64_t key = rnd();
-            double want = 0, f2[2];
-            for (int s = 0; s < 2; s++) {
-                for (int64_t i = 0; i < v->n; i++)
-                    v->x[i] = keep[i] + (hn_rand64(key, (uint64_t)i) & 1 ? step : -step) * (s ? -1 : 1) / 16;
-                f2[s] = f(arg);
-            }
-            memcpy(v->x, keep, (size_t)v->n * sizeof *keep);
-            for (int64_t i = 0; i < v->n; i++) want += hn_rand64(key, (uint64_t)i) & 1 ? said(v, i) : -said(v, i);
-            double num = (f2[0] - f2[1]) / (2 * step / 16);
-            if (!(fabs(num - want) <= bound * sqrt(norm) + tiny))
-                fail_msg("%s, %s: %.3g in a direction, differences say %.3g; norm %.3g", what, v->name, want, num,
-                         sqrt(norm));
-        }
-        free(keep);
-    }
-}
-
-static void near(const char *what, const float *got, const double *want, int64_t n)
-{
-    double worst = 0, largest = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double off = fabs((double)got[i] - want[i]);
-        if (!(off <= worst)) worst = off;
-        largest = fmax(largest, fabs(want[i]));
-    }
-    if (!(worst <= 1e-5 * largest)) fail_msg("%s: forward is %.3g off, of %.3g", what, worst, largest);
-}
-
-static double dot(const double *y, const float *u, int64_t n)
-{
-    double s = 0;
-    for (int64_t i = 0; i < n; i++) s += y[i] * (double)u[i];
-    return s;
-}
-
-/* A trained array; its gradient begins at `from`, as one of an earlier batch. */
-typedef struct trained {
-    hn_param p;
-    const float *from;
-} trained;
-static trained trained_new(const float *values, int64_t rows, int64_t cols)
-{
-    trained t = { .p = { .p = floats(rows * cols), .g = floats(rows * cols), .rows = rows, .cols = cols },
-                  .from = drawn(rows * cols, 1) };
-    memcpy(t.p.p, values, (size_t)(rows * cols) * sizeof(float));
-    return t;
-}
-static void trained_start(trained *t) { memcpy(t->p.g, t->from, (size_t)(t->p.rows * t->p.cols) * sizeof(float)); }
-static float *trained_out(const trained *t, float *out)
-{
-    memcpy(out, t->p.g, (size_t)(t->p.rows * t->p.cols) * sizeof(float));
-    return out + t->p.rows * t->p.cols;
-}
-
-/* Documents in a row, each from position `first` on. */
-typedef struct batch {
-    hn_train_batch b;
-    int32_t *ids, *target, *pos, *doc;
-} batch;
-static batch batch_new(const int *len, int32_t first, int32_t n_vocab)
-{
-    batch b = { .doc = array(17 * sizeof(int32_t)) };
-    int32_t n = 0, n_doc = 0;
-    for (; len[n_doc]; n_doc++) {
-        b.doc[n_doc] = n;
-        n += len[n_doc];
-    }
-    b.doc[n_doc] = n;
-    b.ids = array((size_t)n * sizeof(int32_t)), b.target = array((size_t)n * sizeof(int32_t)),
-    b.pos = array((size_t)n * sizeof(int32_t));
-    for (int32_t d = 0; d < n_doc; d++)
-        for (int32_t t = b.doc[d]; t < b.doc[d + 1]; t++) {
-            b.ids[t] = (int32_t)(rnd() % (uint64_t)n_vocab);
-            b.target[t] = (int32_t)(rnd() % (uint64_t)n_vocab);
-            b.pos[t] = first + t - b.doc[d];
-        }
-    b.b = (hn_train_batch){ n, n_doc, 0, b.ids, b.target, b.pos, b.doc };
-    return b;
-}
+#include "grad_ops.h"
 
 /* ---- norm, and the sum around a block: y = x + norm(x)·w --------------------------------------------------- */
 
@@ -289,6 +65,64 @@ static void norm_and_sum(void **state)
     }
 }
 
+/* ---- LayerNorm, with or without a bias ------------------------------------------------------------------------ */
+
+typedef struct layer_norm_op {
+    int64_t n, width;
+    double *x, *w, *b, *y;
+    const float *fx, *u;
+    trained tw, tb;
+    bool biased;
+} layer_norm_op;
+
+static double layer_norm_ref(void *arg)
+{
+    layer_norm_op *o = arg;
+    int64_t D = o->width;
+    for (int64_t t = 0; t < o->n; t++) {
+        const double *x = o->x + t * D;
+        double mean = 0, square = 0;
+        for (int64_t i = 0; i < D; i++) mean += x[i] / (double)D;
+        for (int64_t i = 0; i < D; i++) square += (x[i] - mean) * (x[i] - mean) / (double)D;
+        for (int64_t i = 0; i < D; i++)
+            o->y[t * D + i] = (x[i] - mean) / sqrt(square + 1e-3) * o->w[i] + (o->biased ? o->b[i] : 0);
+    }
+    return dot(o->y, o->u, o->n * D) + dot(o->x, o->u, o->n * D);
+}
+static void layer_norm_run(hn_grad *g, void *arg, float *out)
+{
+    layer_norm_op *o = arg;
+    int64_t n = o->n * o->width;
+    hn_tensor_ref w = { .full = &o->tw.p }, b = { .full = o->biased ? &o->tb.p : NULL };
+    trained_start(&o->tw), trained_start(&o->tb);
+    hn_train_stream_norm(g, out, o->fx, &w, &b, o->n);
+    memcpy(out + n, o->u, (size_t)n * sizeof(float)); /* what went around is there already */
+    hn_train_stream_norm_back(g, out + n, o->u, o->fx, &w, &b, o->n);
+    trained_out(&o->tb, trained_out(&o->tw, out + 2 * n));
+}
+static void layer_norm(void **state)
+{
+    static const int64_t widths[] = { 2, 16, 37, 300 };
+    for (size_t i = 0; i < 2 * sizeof widths / sizeof *widths; i++) {
+        int64_t T = 9, D = widths[i / 2], n = T * D;
+        layer_norm_op o = { .n = T, .width = D, .fx = drawn(n, 2), .u = drawn(n, 1), .y = doubles(n) };
+        o.biased = i % 2;
+        const float *w = drawn(D, 1.5f), *b = drawn(D, 1);
+        o.x = wide(o.fx, n), o.w = wide(w, D), o.b = wide(b, D);
+        o.tw = trained_new(w, 1, D), o.tb = trained_new(b, 1, D);
+        hone_model m = { .hp = { .n_embd = (int32_t)D, .layer_norm = true, .ln_eps = 1e-3f } };
+        hn_grad g = { .m = &m, .inv_rms = floats(T), .dr = floats(n) };
+        const float *out = everywhere("LayerNorm", &g, layer_norm_run, &o, 2 * n + 2 * D);
+        layer_norm_ref(&o);
+        near("LayerNorm", out, o.y, n);
+        var v[] = { { "x", o.x, out + n, NULL, n },
+                    { "weight", o.w, out + 2 * n, o.tw.from, D },
+                    { "bias", o.b, out + 2 * n + D, o.tb.from, D } };
+        compare("LayerNorm", layer_norm_ref, &o, v, o.biased ? 3 : 2, 0);
+        sweep(state);
+    }
+}
+
 /* ---- norm of heads and rotation ------------------------------------------------------------------------------- */
 
 typedef struct heads_op {
@@ -298,21 +132,29 @@ typedef struct heads_op {
     const float *fx[2], *u[2];
     trained tw[2];
     hn_tgrad_layer l;
-    bool normed;
+    hn_layer_plan plan;
 } heads_op;
+
+/* Norms of rows of heads, each or all together. */
+static void heads_norm_ref(const heads_op *o, double *y, const double *x, const double *w, int64_t n_row, int64_t H)
+{
+    int64_t d = o->hp.head_dim, n = o->plan.qk_norm == HN_HEAD_NORM_FULL ? H * d : d;
+    for (int64_t i = 0; i < n_row * H * d; i += n) ref_norm_row(y + i, x + i, w, n, o->hp.rms_eps);
+}
 
 static double heads_ref(void *arg)
 {
     heads_op *o = arg;
     const hn_hparams *hp = &o->hp;
     double sum = 0;
+    bool normed = o->plan.qk_norm != HN_HEAD_NORM_NONE, after = o->plan.qk_norm_after;
     for (int a = 0; a < 2; a++) {
         int64_t d = hp->head_dim, H = a ? hp->n_head_kv : hp->n_head, T = o->b.b.n_tok, half = hp->n_rot / 2;
         memcpy(o->y[a], o->x[a], (size_t)(T * H * d) * sizeof(double));
+        if (normed && !after) heads_norm_ref(o, o->y[a], o->x[a], o->w[a], T, H);
         for (int64_t r = 0; r < T * H; r++) {
             double *y = o->y[a] + r * d;
-            if (o->normed) ref_norm_row(y, o->x[a] + r * d, o->w[a], d, hp->rms_eps);
-            for (int64_t i = 0; i < half; i++) {
+            for (int64_t i = 0; i < half && o->plan.rope >= 0; i++) {
                 double t = (double)o->b.pos[r / H] * hp->rope[0].freq[i], c = cos(t) * hp->rope[0].mscale,
                        s = sin(t) * hp->rope[0].mscale;
                 double *p = y + (hp->rope_neox ? i : 2 * i), *q = y + (hp->rope_neox ? i + half : 2 * i + 1), v = *p;
@@ -320,6 +162,9 @@ static double heads_ref(void *arg)
                 *q = v * s + *q * c;
             }
         }
+        if (normed && after) heads_norm_ref(o, o->y[a], o->y[a], o->w[a], T, H);
+        for (int64_t i = 0; o->plan.warm && !a && i < T * H * d; i++)
+            o->y[a][i] *= 1 + hp->temperature.scale * log(1 + (double)(o->b.pos[i / (H * d)] / hp->temperature.length));
         sum += dot(o->y[a], o->u[a], T * H * d);
     }
     return sum;
@@ -329,21 +174,26 @@ static void heads_run(hn_grad *g, void *arg, float *out)
     heads_op *o = arg;
     int64_t T = o->b.b.n_tok, nq = T * o->hp.n_head * o->hp.head_dim, nk = T * o->hp.n_head_kv * o->hp.head_dim;
     float *x = need(malloc((size_t)(T * o->hp.n_embd) * sizeof *x)), *q = out, *k = q + nq, *dq = k + nk, *dk = dq + nq;
+    float *q_raw = need(malloc((size_t)nq * sizeof *x)), *k_raw = need(malloc((size_t)nk * sizeof *x));
     for (int a = 0; a < 2; a++) trained_start(&o->tw[a]);
     hn_train_embed(g, x, &o->b.b);
     free(x);
     memcpy(q, o->fx[0], (size_t)nq * sizeof *q), memcpy(k, o->fx[1], (size_t)nk * sizeof *k);
     memcpy(dq, o->u[0], (size_t)nq * sizeof *q), memcpy(dk, o->u[1], (size_t)nk * sizeof *k);
-    hn_train_heads(g, &o->l, q, k, T);
-    hn_train_heads_back(g, &o->l, dq, dk, o->fx[0], o->fx[1], T);
+    hn_train_heads(g, &o->l, q, k, q_raw, k_raw, T);
+    hn_train_heads_back(g, &o->l, dq, dk, q_raw, k_raw, T);
+    free(q_raw), free(k_raw);
     out = dk + nk;
     for (int a = 0; a < 2; a++) out = trained_out(&o->tw[a], out);
 }
-static void heads_case(bool neox, bool normed, int d, int n_rot, float mscale, const int *len, int32_t first)
+static void heads_case(bool neox, hn_layer_plan plan, int d, int n_rot, float mscale, const int *len, int32_t first)
 {
+    bool normed = plan.qk_norm != HN_HEAD_NORM_NONE, all = plan.qk_norm == HN_HEAD_NORM_FULL;
     double freq[64];
     for (int i = 0; i < n_rot / 2; i++) freq[i] = pow(10000, -2.0 * i / n_rot);
     heads_op o = { .hp = { .n_embd = 3,
+                           .emb_scale = 1,
+                           .temperature = { 0.3, 2, 0 },
                            .n_head = 4,
                            .n_head_kv = 2,
                            .head_dim = d,
@@ -353,13 +203,14 @@ static void heads_case(bool neox, bool normed, int d, int n_rot, float mscale, c
                            .rope[0].mscale = mscale,
                            .rope[0].freq = freq },
                    .b = batch_new(len, first, 5),
-                   .normed = normed };
-    int64_t T = o.b.b.n_tok, n[2] = { T * 4 * d, T * 2 * d };
+                   .plan = plan };
+    int64_t T = o.b.b.n_tok, n[2] = { T * 4 * d, T * 2 * d }, nw[2] = { all ? 4 * d : d, all ? 2 * d : d };
+    o.l.plan = &o.plan;
     for (int a = 0; a < 2; a++) {
-        const float *w = drawn(d, 1.5f);
+        const float *w = drawn(nw[a], 1.5f);
         o.fx[a] = drawn(n[a], 2), o.u[a] = drawn(n[a], 1), o.y[a] = doubles(n[a]);
-        o.x[a] = wide(o.fx[a], n[a]), o.w[a] = wide(w, d);
-        o.tw[a] = trained_new(w, 1, d);
+        o.x[a] = wide(o.fx[a], n[a]), o.w[a] = wide(w, nw[a]);
+        o.tw[a] = trained_new(w, 1, nw[a]);
         if (normed) *(a ? &o.l.k_norm : &o.l.q_norm) = (hn_tensor_ref){ .full = &o.tw[a].p };
     }
     hone_model m = { .hp = o.hp };
@@ -367,20 +218,22 @@ static void heads_case(bool neox, bool normed, int d, int n_rot, float mscale, c
     trained embd = trained_new(e, 5, 3);
     hn_grad g = { .m = &m,
                   .token_embd = { .full = &embd.p },
-                  .rope = floats(T * n_rot),
-                  .rope_back = floats(T * n_rot),
+                  .angles[0] = &m.hp.rope[0],
+                  .rope[0] = floats(T * n_rot),
+                  .rope_back[0] = floats(T * n_rot),
+                  .tau = plan.warm ? floats(T) : NULL,
                   .inv_rms = floats(T * 4),
                   .dq_raw = normed ? floats(n[0]) : NULL,
                   .dk_raw = normed ? floats(n[1]) : NULL };
     const char *what = neox ? "heads, halves" : "heads, pairs";
-    const float *out = everywhere(what, &g, heads_run, &o, 2 * (n[0] + n[1] + d)), *dq = out + n[0] + n[1];
+    const float *out = everywhere(what, &g, heads_run, &o, 2 * (n[0] + n[1]) + nw[0] + nw[1]), *dq = out + n[0] + n[1];
     heads_ref(&o);
     near(what, out, o.y[0], n[0]);
     near(what, out + n[0], o.y[1], n[1]);
     var v[] = { { "q", o.x[0], dq, NULL, n[0] },
                 { "k", o.x[1], dq + n[0], NULL, n[1] },
-                { "q's norm", o.w[0], dq + n[0] + n[1], o.tw[0].from, d },
-                { "k's norm", o.w[1], dq + n[0] + n[1] + d, o.tw[1].from, d } };
+                { "q's norm", o.w[0], dq + n[0] + n[1], o.tw[0].from, nw[0] },
+                { "k's norm", o.w[1], dq + n[0] + n[1] + nw[0], o.tw[1].from, nw[1] } };
     compare(what, heads_ref, &o, v, normed ? 4 : 2, 0);
     sweep(NULL);
 }
@@ -389,10 +242,17 @@ static void heads(void **state)
     static const int three[] = { 7, 1, 5, 0 }, one[] = { 1, 0 };
     for (int neox = 0; neox < 2; neox++)
         for (int normed = 0; normed < 2; normed++) {
-            heads_case(neox, normed, 8, 8, 1, three, 0);
-            heads_case(neox, normed, 10, 6, 1.25f, three, 0); /* some dims are not turned; YaRN's factor */
-            heads_case(neox, normed, 16, 16, 1, one, 1000);
+            const hn_layer_plan plan = { .qk_norm = normed ? HN_HEAD_NORM_EACH : HN_HEAD_NORM_NONE };
+            heads_case(neox, plan, 8, 8, 1, three, 0);
+            heads_case(neox, plan, 10, 6, 1.25f, three, 0); /* some dims are not turned; YaRN's factor */
+            heads_case(neox, plan, 16, 16, 1, one, 1000);
         }
+    for (int after = 0; after < 2; after++)
+        for (int norm = HN_HEAD_NORM_EACH; norm <= HN_HEAD_NORM_FULL; norm++)
+            heads_case(true,
+                       (hn_layer_plan){ .qk_norm = (hn_head_norm)norm, .qk_norm_after = after, .warm = norm != 1 }, 10,
+                       6, 1, three, 0);
+    heads_case(false, (hn_layer_plan){ .rope = -1, .qk_norm = HN_HEAD_NORM_EACH, .warm = true }, 6, 6, 1, three, 3);
 }
 
 /* ---- linear: products, bias, adapter ----------------------------------------------------------------------------- */
@@ -590,11 +450,20 @@ typedef struct gate_op {
     int64_t n;
     double *a, *u, *y;
     const float *fa, *fu, *up;
+    hn_layer_plan plan;
 } gate_op;
+static double gelu_ref(double x)
+{
+    return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
 static double gate_ref(void *arg)
 {
     gate_op *o = arg;
-    for (int64_t i = 0; i < o->n; i++) o->y[i] = o->a[i] / (1 + exp(-o->a[i])) * o->u[i];
+    for (int64_t i = 0; i < o->n; i++) {
+        double a = o->a[i], u = o->u[i];
+        if (o->plan.ffn == HN_FFN_MLP) o->y[i] = o->plan.map == HN_MAP_GELU ? gelu_ref(u) : u > 0 ? u * u : 0;
+        else o->y[i] = (o->plan.act == HN_GLU_GELU ? gelu_ref(a) : a / (1 + exp(-a))) * u;
+    }
     return dot(o->y, o->up, o->n);
 }
 static void gate_run(hn_grad *g, void *arg, float *out)
@@ -602,25 +471,33 @@ static void gate_run(hn_grad *g, void *arg, float *out)
     gate_op *o = arg;
     float *a = out + o->n, *u = a + o->n;
     memcpy(a, o->fa, (size_t)o->n * sizeof *a), memcpy(u, o->fu, (size_t)o->n * sizeof *u);
-    hn_train_gate(g, out, a, u, o->n / g->m->hp.n_ff, false);
-    hn_train_gate_back(g, a, u, o->up, o->n / g->m->hp.n_ff, false);
+    if (o->plan.ffn == HN_FFN_MLP) a = NULL;
+    hn_train_gate(g, &o->plan, out, a, u, o->n / g->m->hp.n_ff, false);
+    hn_train_gate_back(g, &o->plan, a, u, o->up, o->n / g->m->hp.n_ff, false);
 }
 static void gate(void **state)
 {
     static const int64_t widths[] = { 1, 16, 37, 100 };
-    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
-        int64_t n = 11 * widths[i];
+    static const hn_layer_plan plans[] = { { .act = HN_GLU_SILU },
+                                           { .act = HN_GLU_GELU },
+                                           { .ffn = HN_FFN_MLP, .map = HN_MAP_GELU },
+                                           { .ffn = HN_FFN_MLP, .map = HN_MAP_SQRELU } };
+    for (size_t i = 0; i < 4 * sizeof widths / sizeof *widths; i++) {
+        int64_t n = 11 * widths[i / 4];
         float *a = drawn(n, 6);
-        a[0] = 0, a[n / 2] = -100, a[n / 3] = 100; /* exp(100) is more than a float holds */
-        gate_op o = { .n = n, .fa = a, .fu = drawn(n, 1), .up = drawn(n, 1), .y = doubles(n) };
+        a[0] = 0.125f, a[n / 2] = -100, a[n / 3] = 100; /* exp(100) is more than a float holds */
+        bool mlp = plans[i % 4].ffn == HN_FFN_MLP;
+        gate_op o = {
+            .n = n, .fa = a, .fu = mlp ? a : drawn(n, 1), .up = drawn(n, 1), .y = doubles(n), .plan = plans[i % 4]
+        };
         o.a = wide(o.fa, n), o.u = wide(o.fu, n);
-        hone_model m = { .hp = { .n_ff = (int32_t)widths[i] } };
+        hone_model m = { .hp = { .n_ff = (int32_t)widths[i / 4] } };
         hn_grad g = { .m = &m };
         const float *out = everywhere("gate", &g, gate_run, &o, 3 * n);
         gate_ref(&o);
         near("gate", out, o.y, n);
-        var v[] = { { "a", o.a, out + n, NULL, n }, { "u", o.u, out + 2 * n, NULL, n } };
-        compare("gate", gate_ref, &o, v, 2, 0);
+        var v[] = { { "u", o.u, out + 2 * n, NULL, n }, { "a", o.a, out + n, NULL, n } };
+        compare("gate", gate_ref, &o, v, mlp ? 1 : 2, 0);
         sweep(state);
     }
 }
@@ -634,6 +511,7 @@ typedef struct attn_op {
     double *x[3], *p, *y;
     const float *fx[3], *u;
     int64_t n[3];
+    hn_layer_plan plan;
 } attn_op; /* q, k, v */
 
 static double attn_ref(void *arg)
@@ -645,16 +523,19 @@ static double attn_ref(void *arg)
             for (int64_t h = 0; h < H; h++) {
                 const double *q = o->x[0] + (t * H + h) * d, *k = o->x[1] + h / (H / K) * d,
                              *v = o->x[2] + h / (H / K) * d;
-                double top = -INFINITY, sum = 0, *y = o->y + (t * H + h) * d;
-                for (int64_t s = o->b.doc[c]; s <= t; s++) {
+                double top = -INFINITY, sum = 0, *y = o->y + (t * H + h) * d, cap = (double)o->hp.attn_cap;
+                int64_t first = o->b.doc[c];
+                if (o->plan.window && t - o->plan.window + 1 > first) first = t - o->plan.window + 1;
+                for (int64_t s = first; s <= t; s++) {
                     double dotted = 0;
                     for (int64_t i = 0; i < d; i++) dotted += q[i] * k[s * K * d + i];
-                    o->p[s] = dotted / sqrt((double)d);
+                    o->p[s] = dotted * (double)o->plan.scale;
+                    if (cap != 0) o->p[s] = cap * tanh(o->p[s] / cap);
                     top = fmax(top, o->p[s]);
                 }
-                for (int64_t s = o->b.doc[c]; s <= t; s++) sum += o->p[s] = exp(o->p[s] - top);
+                for (int64_t s = first; s <= t; s++) sum += o->p[s] = exp(o->p[s] - top);
                 for (int64_t i = 0; i < d; i++) y[i] = 0;
-                for (int64_t s = o->b.doc[c]; s <= t; s++)
+                for (int64_t s = first; s <= t; s++)
                     for (int64_t i = 0; i < d; i++) y[i] += o->p[s] / sum * v[s * K * d + i];
             }
     return dot(o->y, o->u, o->n[0]);
@@ -669,15 +550,17 @@ static void attn_run(hn_grad *g, void *arg, float *out)
     g->dq = w.lse + o->b.b.n_tok * o->hp.n_head;
     g->dk = g->dq + o->n[0];
     g->dv = g->dk + o->n[1];
-    hn_attn_forward(g, &o->b.b, &w);
-    hn_attn_backward(g, &o->b.b, &w);
+    hn_attn_forward(g, &o->b.b, &w, &o->plan);
+    hn_attn_backward(g, &o->b.b, &w, &o->plan);
     for (int a = 0; a < 3; a++) free(copy[a]);
 }
-static void check_attn(int H, int K, int d, const int *len, float size)
+static void check_attn_like(hn_layer_plan plan, float cap, int H, int K, int d, const int *len, float size)
 {
-    attn_op o = { .hp = { .n_head = H, .n_head_kv = K, .head_dim = d }, .b = batch_new(len, 0, 5) };
+    attn_op o = { .hp = { .n_head = H, .n_head_kv = K, .head_dim = d, .attn_cap = cap },
+                  .b = batch_new(len, 0, 5),
+                  .plan = plan };
     int64_t T = o.b.b.n_tok;
-    char what[64];
+    char what[96];
     o.n[0] = T * H * d;
     o.n[1] = o.n[2] = T * K * d;
     for (int a = 0; a < 3; a++) {
@@ -690,8 +573,8 @@ static void check_attn(int H, int K, int d, const int *len, float size)
     hn_grad g = {
         .m = &m, .d_o = u, .delta = floats(T * H), .attn = floats((int64_t)hn_attn_scratch(&o.hp) * MOST_THREADS)
     };
-    snprintf(what, sizeof what, "attention, %d/%d heads of %d, %lld tokens, %d documents", H, K, d, (long long)T,
-             o.b.b.n_doc);
+    snprintf(what, sizeof what, "attention, %d/%d heads of %d, %lld tokens, %d documents, window %d", H, K, d,
+             (long long)T, o.b.b.n_doc, plan.window);
     const float *out = everywhere(what, &g, attn_run, &o, 2 * o.n[0] + 2 * o.n[1] + T * H), *dq = out + o.n[0] + T * H;
     attn_ref(&o);
     near(what, out, o.y, o.n[0]);
@@ -700,6 +583,10 @@ static void check_attn(int H, int K, int d, const int *len, float size)
                 { "v", o.x[2], dq + o.n[0] + o.n[1], NULL, o.n[2] } };
     compare(what, attn_ref, &o, v, 3, 1e-6); /* a document of one token: q and k move nothing */
     sweep(NULL);
+}
+static void check_attn(int H, int K, int d, const int *len, float size)
+{
+    check_attn_like((hn_layer_plan){ .scale = 1.0f / sqrtf((float)d) }, 0, H, K, d, len, size);
 }
 static void attention(void **state)
 {
@@ -718,6 +605,12 @@ static void attention(void **state)
     check_attn(2, 1, 70, blocks, 1);
     check_attn(3, 1, 8, blocks, 4); /* on three threads, in blocks of keys and of queries */
     check_attn(4, 1, 6, uneven, 2);
+    /* windows: of one key, within a block, to its edges, over several; none of some blocks is seen */
+    static const int windows[] = { 1, 5, 63, 64, 65, 130 };
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
+        check_attn_like((hn_layer_plan){ .scale = 0.3f, .window = windows[i] }, i % 3 == 1 ? 2 : 0, 2, 1, 6,
+                        i % 2 ? blocks : uneven, 3);
+    check_attn_like((hn_layer_plan){ .scale = 0.25f }, 3, 4, 2, 8, several, 4); /* caps, which most scores feel */
 }
 
 /* ---- the loss of given logits ---------------------------------------------------------------------------------------
@@ -726,7 +619,7 @@ static void attention(void **state)
 typedef struct loss_op {
     int64_t T, V;
     batch *b;
-    double *logits, weight, loss;
+    double *logits, weight, loss, mul, cap; /* cap 0: none */
     const float *fx;
 } loss_op;
 
@@ -741,8 +634,16 @@ static double loss_ref(void *arg)
 {
     loss_op *o = arg;
     double sum = 0;
-    for (int64_t t = 0; t < o->T; t++)
-        if (o->b->target[t] >= 0) sum += cross_entropy(o->logits + t * o->V, o->V, o->b->target[t]);
+    double *x = need(malloc((size_t)o->V * sizeof *x));
+    for (int64_t t = 0; t < o->T; t++) {
+        if (o->b->target[t] < 0) continue;
+        for (int64_t v = 0; v < o->V; v++) {
+            x[v] = o->logits[t * o->V + v] * o->mul;
+            if (o->cap != 0) x[v] = o->cap * tanh(x[v] / o->cap);
+        }
+        sum += cross_entropy(x, o->V, o->b->target[t]);
+    }
+    free(x);
     return sum * o->weight;
 }
 /* dlogits of all rows; zeros where there is no target */
@@ -760,7 +661,7 @@ static void loss_run(hn_grad *g, void *arg, float *out)
     o->loss = loss;
 }
 /* Row t of x is 4·e_t, of norm 1: column t of W is a quarter of its logits, and nothing is rounded. */
-static void check_loss(int64_t V, int only)
+static void check_loss(int64_t V, int only, float mul, float cap)
 {
     enum { D = 16 };
     static const int docs[] = { 5, 1, 10, 0 };
@@ -785,9 +686,10 @@ static void check_loss(int64_t V, int only)
         n_target += b.target[t] >= 0;
     }
     hn_weight head = { .data = w, .type = HN_F32, .row_bytes = D * sizeof(float), .n_in = D, .n_out = V };
-    hone_model m = { .hp = { .n_embd = D, .n_vocab = (int32_t)V } };
+    hone_model m = { .hp = { .n_embd = D, .n_vocab = (int32_t)V, .logit_mul = mul, .logit_cap = cap } };
     hn_grad g = { .m = &m,
                   .output_norm = { .values = ones },
+                  .slope = cap != 0 ? floats(V * MOST_THREADS) : NULL,
                   .output = { .w = { .frozen = &head }, .n_in = D, .n_out = V },
                   .chunk = D,
                   .last = floats(D * D),
@@ -797,7 +699,14 @@ static void check_loss(int64_t V, int only)
                   .logits = floats(D * V),
                   .rows = array(D * sizeof(int32_t)),
                   .loss = doubles(D) };
-    loss_op o = { .T = D, .V = V, .b = &b, .logits = wide(logits, D * V), .weight = 1.0 / n_target, .fx = x };
+    loss_op o = { .T = D,
+                  .V = V,
+                  .b = &b,
+                  .logits = wide(logits, D * V),
+                  .weight = 1.0 / n_target,
+                  .mul = mul != 0 ? (double)mul : 1,
+                  .cap = (double)cap,
+                  .fx = x };
     const float *out = everywhere("loss", &g, loss_run, &o, D * V);
     double want = loss_ref(&o);
     if (!(fabs(o.loss * o.weight - want) <= 1e-6 * fabs(want) + 1e-9))
@@ -810,12 +719,15 @@ static void check_loss(int64_t V, int only)
 }
 static void loss(void **state)
 {
-    check_loss(1, -1);
-    check_loss(37, -1);
-    check_loss(64, -1);
-    check_loss(131, -1);
-    check_loss(37, 6); /* one target */
-    check_loss(37, 1);
+    check_loss(1, -1, 0, 0);
+    check_loss(37, -1, 0, 0);
+    check_loss(64, -1, 0, 0);
+    check_loss(131, -1, 0, 0);
+    check_loss(37, 6, 0, 0); /* one target */
+    check_loss(37, 1, 0, 0);
+    check_loss(37, -1, 0.25f, 0);
+    check_loss(131, -1, 0, 4);
+    check_loss(64, -1, 0.5f, 30);
 }
 
 /* ---- the head: norm, product, loss
@@ -929,6 +841,7 @@ static void head(void **state)
 
 typedef struct embed_op {
     int64_t D;
+    float scale;
     batch b;
     double *e, *y;
     const float *u;
@@ -938,7 +851,7 @@ static double embed_ref(void *arg)
 {
     embed_op *o = arg;
     for (int64_t t = 0; t < o->b.b.n_tok; t++)
-        memcpy(o->y + t * o->D, o->e + o->b.ids[t] * o->D, (size_t)o->D * sizeof *o->y);
+        for (int64_t i = 0; i < o->D; i++) o->y[t * o->D + i] = o->e[o->b.ids[t] * o->D + i] * (double)o->scale;
     return dot(o->y, o->u, o->b.b.n_tok * o->D);
 }
 static void embed_run(hn_grad *g, void *arg, float *out)
@@ -956,11 +869,11 @@ static void embedding(void **state)
     static const int64_t widths[] = { 1, 16, 19, 40 };
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         int64_t D = widths[i];
-        embed_op o = { .D = D, .b = batch_new(docs, 0, V - 1) }; /* and one never */
+        embed_op o = { .D = D, .scale = i % 2 ? 4.5f : 1, .b = batch_new(docs, 0, V - 1) }; /* and one never */
         int64_t n = o.b.b.n_tok * D;
         const float *e = drawn(V * D, 1);
         o.u = drawn(n, 1), o.y = doubles(n), o.e = wide(e, V * D), o.te = trained_new(e, V, D);
-        hone_model m = { .hp = { .n_embd = (int32_t)D, .n_vocab = V } };
+        hone_model m = { .hp = { .n_embd = (int32_t)D, .n_vocab = V, .emb_scale = o.scale } };
         hn_grad g = { .m = &m, .token_embd = { .full = &o.te.p } };
         const float *out = everywhere("embedding", &g, embed_run, &o, n + V * D);
         embed_ref(&o);
@@ -978,7 +891,7 @@ int main(void)
     {                             \
 #f, f, begin, sweep, NULL \
     }
-    const struct CMUnitTest tests[] = { OP(norm_and_sum), OP(heads), OP(products), OP(adapters), OP(gate),
-                                        OP(attention),    OP(loss),  OP(head),     OP(embedding) };
+    const struct CMUnitTest tests[] = { OP(norm_and_sum), OP(layer_norm), OP(heads), OP(products), OP(adapters),
+                                        OP(gate),         OP(attention),  OP(loss),  OP(head),     OP(embedding) };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -247,6 +247,34 @@ static void grow(int32_t seq)
     hn_memory_commit(mem);
 }
 
+/* Two sequences in one call, which may share what they write to; and it fails, before it runs or halfway. */
+static void fail_both(int32_t a, int32_t b)
+{
+    int32_t seq[2] = { a, b }, to[2];
+    bool keep = draw(2), ran = draw(4) > 0;
+    hone_status st = HONE_OK;
+    for (int i = 0; i < 2; i++) {
+        to[i] = len[seq[i]] + 1 + (int32_t)draw(30);
+        if (to[i] > N_CTX) return;
+    }
+    uint64_t before = mem->used;
+    for (int i = 0; i < 2 && st == HONE_OK; i++) st = hn_memory_extend(mem, seq[i], to[i], keep, NULL);
+    ran = ran && st == HONE_OK;
+    for (int i = 0; i < 2 && ran; i++) {
+        int32_t more[N_CTX];
+        memcpy(more, ids[seq[i]], sizeof more);
+        for (int32_t k = len[seq[i]]; k < to[i]; k++) more[k] = (int32_t)draw(N_IDS);
+        compute(seq[i], more, len[seq[i]], to[i]);
+    }
+    hn_memory_undo(mem, ran);
+    if (!ran) assert_int_equal(mem->used, before);
+    for (int i = 0; i < 2; i++) {
+        if (keep || !ran || !mem->state_floats) assert_int_equal(mem->length[seq[i]], len[seq[i]]);
+        len[seq[i]] = mem->length[seq[i]];
+        verify(seq[i]);
+    }
+}
+
 static void match(int32_t seq)
 {
     int32_t want[N_CTX], like = (int32_t)draw(N_SEQ), n = 1 + (int32_t)draw(N_CTX), kept, best = 0, copies = n_copy;
@@ -269,7 +297,7 @@ static void step_alone(void)
 {
     int32_t seq = (int32_t)draw(N_SEQ), other = (int32_t)draw(N_SEQ), n, copies = n_copy;
     hn_checkpoint *c;
-    switch (draw(10)) {
+    switch (draw(11)) {
     case 0:
         if (other == seq) break;
         hn_memory_fork(mem, seq, other);
@@ -302,6 +330,9 @@ static void step_alone(void)
             if (mem->group[g].first[seq]) n = 0;
         if (n || !len[seq]) compute(seq, ids[seq], 0, n);
         else hn_memory_cut(mem, seq, 0, NULL), len[seq] = 0;
+        break;
+    case 6:
+        if (other != seq) fail_both(seq, other);
         break;
     default: grow(seq);
     }

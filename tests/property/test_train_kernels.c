@@ -408,22 +408,33 @@ static void test_decoders(void **state)
 enum { LONGEST = 530 };
 static float v[6][LONGEST + 1], got[2][LONGEST + 2], want[2][LONGEST + 2];
 
-static void test_silu_mul_grad(void **state)
+/* d(act)/dg in double, and act itself */
+static double slope_of(bool gelu, double g, double *act)
+{
+    double root = sqrt(2 / 3.14159265358979323846), t = tanh(root * (g + 0.044715 * g * g * g)), s = 1 / (1 + exp(-g));
+    *act = gelu ? 0.5 * g * (1 + t) : g * s;
+    if (!gelu) return s * (1 + g * (1 - s));
+    return 0.5 * (1 + t) + 0.5 * g * (1 - t * t) * root * (1 + 3 * 0.044715 * g * g);
+}
+
+static void check_gate_grad(bool gelu)
 {
     const machine *w = &world;
-    rng_key = 16;
+    rng_key = gelu ? 21 : 16;
+    void (*scalar)(float *, float *, const float *, const float *, const float *, int64_t) =
+        gelu ? hn_kernels_scalar.gelu_mul_grad : hn_kernels_scalar.silu_mul_grad;
     for (int n = 1; n <= LONGEST; n += n < 70 ? 1 : 23)
         for (int temper = 0; temper < TEMPERS; temper++) {
             for (int i = 0; i < 3; i++)
                 for (int j = 0; j <= n; j++) v[i][j] = drawn(temper) * (temper == ORDINARY ? 9.0f : 1.0f);
             const float *gh = v[0] + 1, *g = v[1] + 1, *u = v[2] + 1;
-            hn_kernels_scalar.silu_mul_grad(want[0], want[1], gh, g, u, n);
+            scalar(want[0], want[1], gh, g, u, n);
             for (int j = 0; temper == ORDINARY && j < n; j++) {
-                double s = 1 / (1 + exp(-(double)g[j])),
-                       gg = (double)gh[j] * (double)u[j] * s * (1 + (double)g[j] * (1 - s)),
-                       gu = (double)gh[j] * (double)g[j] * s;
+                double act, slope = slope_of(gelu, (double)g[j], &act), gg = (double)gh[j] * (double)u[j] * slope,
+                            gu = (double)gh[j] * act;
                 assert_true(fabs((double)want[0][j] - gg) <= 2e-6 * fabs((double)gh[j] * (double)u[j]) &&
-                            fabs((double)want[1][j] - gu) <= 1e-6 * fabs(gu) + 1e-30);
+                            fabs((double)want[1][j] - gu) <=
+                                (gelu ? 2e-6 * fabs((double)gh[j]) : 1e-6 * fabs(gu)) + 1e-30);
             }
             for (int i = 0; i < w->n; i++)
                 for (int place = 0; place < 3; place++) { /* apart; over gh and u; over g and u */
@@ -433,13 +444,22 @@ static void test_silu_mul_grad(void **state)
                     float *gg = place == 0 ? got[0] + 1 : v[place == 1 ? 3 : 4] + 1,
                           *gu = place == 0 ? got[1] + 1 : v[5] + 1;
                     got[0][n + 1] = got[1][n + 1] = 77.0f;
-                    w->k[i]->silu_mul_grad(gg, gu, v[3] + 1, v[4] + 1, v[5] + 1, n);
-                    same(gg, want[0], n, "silu_mul_grad, gg", w->k[i]->name, n);
-                    same(gu, want[1], n, "silu_mul_grad, gu", w->k[i]->name, n);
+                    (gelu ? w->k[i]->gelu_mul_grad : w->k[i]->silu_mul_grad)(gg, gu, v[3] + 1, v[4] + 1, v[5] + 1, n);
+                    same(gg, want[0], n, gelu ? "gelu_mul_grad, gg" : "silu_mul_grad, gg", w->k[i]->name, n);
+                    same(gu, want[1], n, gelu ? "gelu_mul_grad, gu" : "silu_mul_grad, gu", w->k[i]->name, n);
                     assert_true(got[0][n + 1] == 77.0f && got[1][n + 1] == 77.0f);
                 }
+            if (!gelu) continue;
+            scalar(want[0], NULL, gh, g, NULL, n); /* without a gate, over g */
+            for (int i = 0; i < w->n; i++) {
+                memcpy(v[4] + 1, g, sizeof(float) * (size_t)n);
+                w->k[i]->gelu_mul_grad(v[4] + 1, NULL, gh, v[4] + 1, NULL, n);
+                same(v[4] + 1, want[0], n, "gelu_mul_grad without u", w->k[i]->name, n);
+            }
         }
 }
+static void test_silu_mul_grad(void **state) { check_gate_grad(false); }
+static void test_gelu_mul_grad(void **state) { check_gate_grad(true); }
 
 static void test_to_bf16(void **state)
 {
@@ -499,9 +519,11 @@ static void test_rms_norm_grad(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_floats),  cmocka_unit_test(test_large),         cmocka_unit_test(test_types),
-        cmocka_unit_test(test_flush),   cmocka_unit_test(test_halves),        cmocka_unit_test(test_decoders),
-        cmocka_unit_test(test_to_bf16), cmocka_unit_test(test_silu_mul_grad), cmocka_unit_test(test_rms_norm_grad),
+        cmocka_unit_test(test_floats),        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_types),         cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_halves),        cmocka_unit_test(test_decoders),
+        cmocka_unit_test(test_to_bf16),       cmocka_unit_test(test_silu_mul_grad),
+        cmocka_unit_test(test_gelu_mul_grad), cmocka_unit_test(test_rms_norm_grad),
     };
     if (!start(&world)) return 1;
     int bad = cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,16 +13,28 @@ static hone_session *session;
 static hone_adapter *adapter;
 static hone_trainer *trainer;
 static hone_stream *stream;
+static hone_chat_format *format;
+static hone_reply *reply;
 static hone_sampler *sampler;
 static hone_snapshot *snapshot;
 static char model_path[160], packed_path[160], adapter_path[160], state_path[160], folder[160], config_path[160],
     shape_path[160];
 static char llama2c_path[160], out_path[160], out_folder[160], txt_path[160];
+/* A template with a switch for reasoning. */
+#define THINKS "{% for m in messages %}{{ m.content }}{% endfor %}{{ '<think>' if enable_thinking }}"
 static const char messages[] = "[{\"role\": \"user\", \"content\": \"a\"}]";
 
 static void must(hone_status st, const hone_error *e)
 {
     if (st != HONE_OK) fail_msg("%s", e->message);
+}
+
+static hone_chat_format *new_format(void)
+{
+    hone_chat_format *f;
+    hone_error e;
+    must(hone_chat_format_new(&f, model, &(hone_chat_params){ .chat_template = THINKS }, &e), &e);
+    return f;
 }
 
 static void name_path(char dst[160], const char *name) { snprintf(dst, 160, "%s", tm_path(name)); }
@@ -95,6 +107,8 @@ static int begin(void **state)
     must(hone_trainer_save(trainer, folder, 0, &e), &e);
     must(hone_adapter_open(&adapter, model, adapter_path, &e), &e);
     must(hone_stream_new(&stream, model, NULL, 0, &e), &e);
+    format = new_format();
+    must(hone_reply_new(&reply, format, NULL, NULL, 0, &e), &e);
     hone_sampler_params sp;
     hone_sampler_defaults(&sp);
     sp.presence_penalty = 1;
@@ -113,6 +127,8 @@ static int end(void **state)
     hone_adapter_close(adapter);
     hone_trainer_free(trainer);
     hone_stream_free(stream);
+    hone_reply_free(reply);
+    hone_chat_format_free(format);
     hone_sampler_free(sampler);
     hone_snapshot_free(snapshot);
     return tr_end(state);
@@ -405,6 +421,84 @@ static void c_chat_template(void)
     STATUS(hone_chat_template(NEED("m", model), false, NEED("source", &s), aw->err));
     EMPTY("source", !s.ptr && !s.len);
 }
+static hone_chat_params format_params(void)
+{
+    return (hone_chat_params){ .messages = MAY("p->messages", messages),
+                               .tools = MAY("p->tools", "[]"),
+                               .variables = MAY("p->variables", "{}"),
+                               .chat_template = MAY("p->chat_template", THINKS),
+                               .now = MAY("p->now", "2026-02-03T04:05:06") };
+}
+static void c_chat_format_new(void)
+{
+    hone_chat_format *out = (hone_chat_format *)1;
+    hone_chat_params p = format_params();
+    STATUS(hone_chat_format_new(NEED("out", &out), MAY("m", model), NEED("p", &p), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_chat_format_free(out);
+}
+static void c_chat_format_free(void)
+{
+    hone_chat_format *f = new_format();
+    hone_chat_format_free(MAY("f", f));
+    NEUTRAL(false);
+    if (aw_is("f")) hone_chat_format_free(f);
+}
+static void c_chat_format_json(void)
+{
+    const char *json = hone_chat_format_json(NEED("f", format));
+    NEUTRAL(!json);
+}
+static void c_chat_think(void)
+{
+    char *variables = (char *)1;
+    const char *template = MAY("p->chat_template", THINKS);
+    hone_chat_params p = { .messages = MAY("p->messages", messages),
+                           .tools = MAY("p->tools", "[]"),
+                           .variables = MAY("p->variables", "{}"),
+                           .chat_template = template ? template : THINKS, /* the model's own has no switch */
+                           .now = MAY("p->now", "2026-02-03T04:05:06") };
+    STATUS(hone_chat_think(MAY("m", model), NEED("p", &p), NEED("how", "off"), NEED("variables", &variables), aw->err));
+    EMPTY("variables", !variables);
+    if (!aw->failed) hone_free(variables);
+}
+static void c_reply_new(void)
+{
+    hone_reply *out = (hone_reply *)1;
+    hone_chat_text prompt = { .text = "x", .len = 1 };
+    const char *stops[] = { "ab", NEED("stops[1]", "cd") };
+    STATUS(hone_reply_new(NEED("out", &out), NEED("f", format), MAY("prompt", &prompt), NEED("stops", stops),
+                          RANGE("n_stops", (size_t)2), aw->err));
+    EMPTY("out", !out);
+    if (!aw->failed) hone_reply_free(out);
+}
+static void c_reply_free(void)
+{
+    hone_reply *r;
+    assert_int_equal(hone_reply_new(&r, format, NULL, NULL, 0, NULL), HONE_OK);
+    hone_reply_free(MAY("r", r));
+    NEUTRAL(false);
+    if (aw_is("r")) hone_reply_free(r);
+}
+static void c_reply_push(void)
+{
+    const hone_reply_part *parts = (const hone_reply_part *)1;
+    size_t n = 77;
+    hone_reply_end end = HONE_REPLY_STOP;
+    STATUS(hone_reply_push(NEED("r", reply), RANGE("id", 70), NEED("parts", &parts), NEED("n", &n), NEED("end", &end),
+                           aw->err));
+    EMPTY("parts", !parts);
+    EMPTY("n", n == 0);
+    EMPTY("end", end == HONE_REPLY_GOES_ON);
+}
+static void c_reply_flush(void)
+{
+    const hone_reply_part *parts = (const hone_reply_part *)1;
+    size_t n = 77;
+    STATUS(hone_reply_flush(NEED("r", reply), NEED("parts", &parts), NEED("n", &n), aw->err));
+    EMPTY("parts", !parts);
+    EMPTY("n", n == 0);
+}
 static void c_template_render(void)
 {
     char *text = (char *)1;
@@ -562,6 +656,14 @@ static void c_session_get_memory(void)
     memset(&out, 1, sizeof out);
     hone_session_get_memory(NEED("s", session), NEED("out", &out));
     NEUTRAL(aw_is("out") || !out.cache_bytes);
+    EMPTY("out", ZERO(out));
+}
+static void c_model_sequence_cost(void)
+{
+    hone_sequence_cost out;
+    memset(&out, 1, sizeof out);
+    STATUS(hone_model_sequence_cost(NEED("m", model), RANGE("n_pos", 8), RANGE("cache", HONE_CACHE_F16),
+                                    NEED("out", &out), aw->err));
     EMPTY("out", ZERO(out));
 }
 static void c_session_memory_use(void)
@@ -795,6 +897,14 @@ static const entry table[] = {
     E(stream_free),
     E(stream_push),
     E(stream_flush),
+    E(chat_format_new),
+    E(chat_format_free),
+    E(chat_format_json),
+    E(chat_think),
+    E(reply_new),
+    E(reply_free),
+    E(reply_push),
+    E(reply_flush),
     E(chat_render),
     E(chat_text_free),
     E(chat_tokenize),
@@ -824,6 +934,7 @@ static const entry table[] = {
     E(session_save),
     E(session_load),
     E(session_get_memory),
+    E(model_sequence_cost),
     E(session_memory_use),
     E(adapter_open),
     E(adapter_close),

@@ -387,7 +387,8 @@ static void contradictions(void **state)
         { &tm_qwen2, "rope.dimension_count", 1, HONE_E_FORMAT, "qwen2.rope.dimension_count", "1" },
         { &tm_qwen3, "rope.dimension_count", 18, HONE_E_FORMAT, "qwen3.rope.dimension_count", "18" },
         { &tm_llama, "context_length", (1 << 26) + 1, HONE_E_FORMAT, "llama.context_length", "67108864" },
-        { &tm_llama, "expert_count", 8, HONE_E_UNSUPPORTED, "llama.expert_count", "8" },
+        { &tm_llama, "expert_count", 8, HONE_E_FORMAT, "llama.expert_used_count", "needs it" },
+        { &tm_qwen2, "expert_count", 8, HONE_E_UNSUPPORTED, "qwen2.expert_count", "8" },
         { &tm_qwen3, "expert_count", 100000, ANY, "qwen3.expert_count", "100000" },
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {

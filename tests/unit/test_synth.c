@@ -83,15 +83,57 @@ static const struct {
     double m_params;
     size_t n_tensors;
 } published[] = {
-    { "llama-3.2-1b", 1235.8, 147 },       { "llama-3.2-3b", 3212.7, 255 },     { "llama-3-8b", 8030.3, 291 },
-    { "llama-3.1-8b", 8030.3, 292 },       { "llama-3-70b", 70553.7, 723 },     { "qwen2.5-coder-0.5b", 494.0, 290 },
-    { "qwen2.5-coder-1.5b", 1543.7, 338 }, { "qwen2.5-coder-3b", 3085.9, 434 }, { "qwen2.5-coder-7b", 7615.6, 339 },
-    { "qwen2.5-coder-14b", 14770.0, 579 }, { "qwen3-0.6b", 596.0, 310 },        { "qwen3-1.7b", 1720.6, 310 },
-    { "qwen3-4b", 4022.5, 398 },           { "qwen3-8b", 8190.7, 399 },         { "qwen3-14b", 14768.3, 443 },
-    { "qwen3-32b", 32762.1, 707 },         { "qwen3-30b-a3b", 30532.1, 579 },   { "gpt-oss-20b", 20914.8, 459 },
-    { "gemma-3-270m", 268.1, 236 },        { "gemma-3-1b", 999.9, 340 },        { "gemma-3-4b", 3880.1, 444 },
-    { "rwkv7-0.1b", 191.03, 342 },         { "rwkv7-0.4b", 450.8, 678 },        { "rwkv7-1.5b", 1527.4, 678 },
-    { "rwkv7-2.9b", 2947.7, 902 },         { "rwkv6-1.6b", 1599.9, 582 },
+    { "llama-3.2-1b", 1235.8, 147 },
+    { "llama-3.2-3b", 3212.7, 255 },
+    { "llama-3-8b", 8030.3, 291 },
+    { "llama-3.1-8b", 8030.3, 292 },
+    { "llama-3-70b", 70553.7, 723 },
+    { "qwen2.5-coder-0.5b", 494.0, 290 },
+    { "qwen2.5-coder-1.5b", 1543.7, 338 },
+    { "qwen2.5-coder-3b", 3085.9, 434 },
+    { "qwen2.5-coder-7b", 7615.6, 339 },
+    { "qwen2.5-coder-14b", 14770.0, 579 },
+    { "qwen3-0.6b", 596.0, 310 },
+    { "qwen3-1.7b", 1720.6, 310 },
+    { "qwen3-4b", 4022.5, 398 },
+    { "qwen3-8b", 8190.7, 399 },
+    { "qwen3-14b", 14768.3, 443 },
+    { "qwen3-32b", 32762.1, 707 },
+    { "qwen3-30b-a3b", 30532.1, 579 },
+    { "gpt-oss-20b", 20914.8, 459 },
+    { "gemma-3-270m", 268.1, 236 },
+    { "gemma-3-1b", 999.9, 340 },
+    { "gemma-3-4b", 3880.1, 444 },
+    { "gemma-3-12b", 11765.8, 626 },
+    { "gemma-3-27b", 27009.0, 808 },
+    { "qwen3-235b-a22b", 235093.6, 1131 },
+    { "gpt-oss-120b", 116829.2, 687 },
+    { "mistral-small-3.2-24b", 23572.4, 363 },
+    { "smollm3-3b", 3075.1, 326 },
+    { "phi-4", 14659.5, 243 },
+    { "phi-4-mini", 3836.0, 196 },
+    { "olmo-3-7b", 7298.0, 355 },
+    { "olmo-3-32b", 32233.5, 707 },
+    { "glm-4.7-flash", 29943.4, 844 },
+    { "deepseek-v2-lite", 15706.5, 404 },
+    { "glm-4.5-air", 106852.3, 780 },
+    { "llama-4-scout", 107769.9, 628 },
+    { "qwen3.5-4b", 4205.8, 426 },
+    { "qwen3.5-9b", 8953.8, 427 },
+    { "qwen3.5-27b", 26896.0, 851 },
+    { "qwen3.5-35b-a3b", 34660.6, 733 },
+    { "qwen3-next-80b-a3b", 79674.4, 843 },
+    { "granite-4.0-h-tiny", 6939.0, 666 },
+    { "lfm2-1.2b", 1170.3, 148 },
+    { "lfm2-8b-a1b", 8339.9, 256 },
+    { "falcon-h1-0.5b", 521.4, 579 },
+    { "nemotron-nano-9b-v2", 8888.2, 341 },
+    { "nemotron-3-nano-30b-a3b", 31577.9, 401 },
+    { "rwkv7-0.1b", 191.03, 342 },
+    { "rwkv7-0.4b", 450.8, 678 },
+    { "rwkv7-1.5b", 1527.4, 678 },
+    { "rwkv7-2.9b", 2947.7, 902 },
+    { "rwkv6-1.6b", 1599.9, 582 },
 };
 enum { n_published = sizeof published / sizeof *published };
 
@@ -115,7 +157,7 @@ static void test_presets(void **state)
         hn_synth_plan *p = plan_of(published[i].preset, "Q4_K_M");
         uint64_t n = 0;
         for (size_t k = 0; k < p->n; k++)
-            if (!p->t[k].rope_freqs && !*p->t[k].values_of)
+            if (p->t[k].base == 0 && !*p->t[k].values_of)
                 n += p->t[k].ne[0] * p->t[k].ne[1] * p->t[k].ne[2] * p->t[k].ne[3];
         assert_int_equal(n, list[i].n_params);
         assert_int_equal(p->n, published[i].n_tensors);
@@ -557,6 +599,66 @@ static void expect(const hone_synth_params *p, const char *dst, hone_status want
     assert_int_equal(n_files(), before);
 }
 
+/* Any family by what its files have: the file is a model, and has the tensors that were asked for. */
+static void test_keys(void **state)
+{
+    static const char shape[] =
+        "{\"arch\":\"lfm2\",\"n_layer\":4,\"n_vocab\":300,\"tied\":true,\"keys\":{\"context_length\":64,"
+        "\"embedding_length\":32,\"feed_forward_length\":48,\"attention.head_count\":4,"
+        "\"attention.head_count_kv\":[0,2],\"shortconv.l_cache\":3,\"attention.layer_norm_rms_epsilon\":1e-5}}";
+    static const char biased[] = "{\"arch\":\"seed_oss\",\"n_layer\":2,\"n_vocab\":300,\"keys\":{\"context_length\":64,"
+                                 "\"embedding_length\":32,\"feed_forward_length\":48,\"attention.head_count\":4,"
+                                 "\"attention.layer_norm_rms_epsilon\":1e-5},\"tensors\":[\"attn_q.bias\"]}";
+    static const struct {
+        const char *text, *tensor, *none;
+    } shapes[] = { { shape, "blk.1.attn_k.weight", "blk.2.attn_k.weight" },
+                   { biased, "blk.1.attn_q.bias", "blk.1.attn_k.bias" } };
+    const char *config = in_dir("keys.json"), *path = in_dir("keys.gguf");
+    for (size_t i = 0; i < 2; i++) {
+        hone_error err;
+        hone_model *m;
+        hn_gguf *g;
+        write_text(config, shapes[i].text);
+        const hone_synth_params how = { .config_path = config, .type = "F32" };
+        if (hone_synth(&how, path, NULL, &err) || hone_model_open(&m, path, NULL, &err)) fail_msg("%s", err.message);
+        hone_model_close(m);
+        assert_int_equal(hn_gguf_open(&g, path, &err), HONE_OK);
+        assert_non_null(hn_gguf_find_tensor(g, shapes[i].tensor));
+        assert_null(hn_gguf_find_tensor(g, shapes[i].none));
+        hn_gguf_close(g);
+    }
+}
+
+static void test_wrong_keys(void **state)
+{
+#define LFM2(keys) "{\"arch\":\"lfm2\",\"n_layer\":2,\"n_vocab\":300,\"keys\":" keys "}"
+    static const char *const wrong[][2] = {
+        { LFM2("3"), "keys is an integer, expected an object" },
+        { LFM2("{}"), "lfm2.context_length is missing" },
+        { LFM2("{\"a b\":1}"), "\"a b\", expected what follows the family's name" },
+        { LFM2("{\"block_count\":1}"), "n_layer says block_count" },
+        { LFM2("{\"x\":-1}"), "x is an integer, expected true, false" },
+        { LFM2("{\"x\":\"1\"}"), "x is a string, expected true, false" },
+        { LFM2("{\"x\":null}"), "x is null" },
+        { LFM2("{\"x\":[]}"), "x is an empty list" },
+        { LFM2("{\"x\":[1,true]}"), "x[1] is true, expected truth values or integers" },
+        { "{\"arch\":\"lfm2\",\"n_layer\":2,\"n_vocab\":300,\"n_embd\":3,\"keys\":{}}", "n_embd has no meaning" },
+        { "{\"arch\":\"rwkv7\",\"n_layer\":2,\"n_vocab\":300,\"keys\":{}}", "keys are there, expected none" },
+        { "{\"arch\":\"lfm2\",\"n_layer\":2,\"n_vocab\":300,\"keys\":{},\"tensors\":[\"x\"]}",
+          "tensors[0] is x, expected one of lfm2" },
+        { "{\"arch\":\"llama\",\"n_layer\":2,\"tensors\":[]}", "tensors has no meaning" },
+    };
+#undef LFM2
+    const char *config = in_dir("wrong.json");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        hone_error err;
+        hn_synth_shape s = { 0 };
+        write_text(config, wrong[i][0]);
+        assert_int_equal(hn_synth_config(&s, config, &err), HONE_E_ARG);
+        if (!strstr(err.message, wrong[i][1])) fail_msg("%s\nexpected: %s", err.message, wrong[i][1]);
+    }
+}
+
 static void test_bad_requests(void **state)
 {
     const char *dst = in_dir("x.gguf"), *config = config_file("llama", 512, "");
@@ -636,6 +738,8 @@ int main(void)
         cmocka_unit_test(test_llama_file),
         cmocka_unit_test(test_qwen_files),
         cmocka_unit_test(test_config_errors),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_wrong_keys),
         cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_too_large_for_the_disk),
         cmocka_unit_test(test_disk_full_midway),

@@ -7,40 +7,32 @@
 typedef struct answer {
     chat *c;
     hone_sampler *sampler;
-    hone_stream *stream;
-    char *text;
-    size_t len, cap;
+    hone_reply *reply;
+    hn_said text, reasoning;
     const char *stop; /* why it ended: "end" "length" "context" "interrupted" */
-    bool cut;         /* by a stop string, so the stream holds nothing to show */
     chat_stats stats;
     double t_start;
 } answer;
 
-static hone_status show(answer *a, const char *text, size_t len, hone_error *err)
+static hone_status show(answer *a, const hone_reply_part *parts, size_t n, hone_error *err)
 {
-    if (!len) return HONE_OK;
-    if (a->len + len > a->cap) {
-        size_t cap = (a->len + len) * 2;
-        char *t = realloc(a->text, cap);
-        if (!t) return HN_FAIL(err, HONE_E_NOMEM, "no memory for an answer of %zu bytes", a->len + len);
-        a->text = t;
-        a->cap = cap;
+    hone_status st = HONE_OK;
+    for (size_t i = 0; i < n && st == HONE_OK; i++) {
+        if (parts[i].part == HONE_PART_TEXT) st = hn_said_add(&a->text, parts[i].text, parts[i].len, err);
+        if (parts[i].part == HONE_PART_REASONING) st = hn_said_add(&a->reasoning, parts[i].text, parts[i].len, err);
     }
-    memcpy(a->text + a->len, text, len);
-    a->len += len;
-    hn_screen_show(&a->c->screen, text, len);
-    return HONE_OK;
+    hn_screen_show(&a->c->screen, parts, n);
+    return st;
 }
 
 static hone_status prepare(answer *a, const chat_prompt *p, hone_error *err)
 {
     chat *c = a->c;
     hone_sampler_params sp = c->params.sampling;
-    const char *const *stops;
-    size_t n_stops = hn_format_stops(c, &stops);
     sp.seed += c->attempt; /* numbers depend on seed and position only: the same place again needs another seed */
     hone_status st = hone_sampler_new(&a->sampler, c->info.n_vocab, &sp, err);
-    if (st != HONE_OK || (st = hone_stream_new(&a->stream, c->model, stops, n_stops, err)) != HONE_OK) return st;
+    if (st != HONE_OK || (st = hone_reply_new(&a->reply, hn_format_reply(c), &p->rendered, NULL, 0, err)) != HONE_OK)
+        return st;
     for (int32_t i = 0; i < p->n; i++) hone_sampler_accept(a->sampler, p->ids[i]);
     return HONE_OK;
 }
@@ -71,24 +63,21 @@ static hone_status generate(answer *a, const float *logits, hone_error *err)
     hone_status st = HONE_OK;
     a->stop = "length";
     while (st == HONE_OK && (c->params.limit < 0 || a->stats.generated < c->params.limit)) {
-        const char *text;
-        size_t len;
+        const hone_reply_part *parts;
+        size_t n;
+        hone_reply_end end;
         int32_t id, pos = hone_seq_length(c->session, 0);
         if (hn_line_stop(NULL)) return HN_FAIL(err, HONE_E_INTERRUPTED, "interrupted");
         if ((st = hone_sampler_pick(a->sampler, logits, 0, pos, &id, err)) != HONE_OK) break;
-        if (hn_format_is_end(c, id)) {
+        if ((st = hone_reply_push(a->reply, id, &parts, &n, &end, err)) != HONE_OK) break;
+        if (!end && a->stats.generated++ == 0) a->stats.ttft_ms = hn_now_ms() - a->t_start;
+        if ((st = show(a, parts, n, err)) != HONE_OK) break;
+        if (hn_out_failed()) break; /* nobody reads any more */
+        if (end) {
             a->stop = "end";
             break;
         }
         hone_sampler_accept(a->sampler, id);
-        if ((st = hone_stream_push(a->stream, id, &text, &len, &a->cut, err)) != HONE_OK) break;
-        if (a->stats.generated++ == 0) a->stats.ttft_ms = hn_now_ms() - a->t_start;
-        if ((st = show(a, text, len, err)) != HONE_OK) break;
-        if (hn_out_failed()) break; /* nobody reads any more */
-        if (a->cut) {
-            a->stop = "end";
-            break;
-        }
         if (pos >= n_ctx) {
             a->stop = "context";
             break;
@@ -119,7 +108,8 @@ static void count(chat *c, const chat_stats *s)
 static void print_json(const answer *a)
 {
     json_t *o = hn_json_new("hone.chat.answer/1");
-    json_object_set_new(o, "text", hn_json_str(a->text ? a->text : "", a->len));
+    json_object_set_new(o, "text", hn_json_str(a->text.p ? a->text.p : "", a->text.n));
+    if (a->reasoning.n) json_object_set_new(o, "reasoning", hn_json_str(a->reasoning.p, a->reasoning.n));
     json_object_set_new(o, "stop", json_string(a->stop));
     json_object_set_new(o, "tokens",
                         json_pack("{s:I,s:I,s:I}", "prefilled", (json_int_t)a->stats.prefilled, "reused",
@@ -176,22 +166,25 @@ static bool answer_prompt(answer *a, chat_prompt *p)
         hn_chat_say("%s", err.message);
         return false;
     }
-    hn_screen_begin(&c->screen, p->text, p->len);
+    hn_screen_begin(&c->screen);
     a->stop = "interrupted";
     if ((st = prefill(a, p, &logits, &err)) == HONE_OK) st = generate(a, logits, &err);
-    const char *rest;
-    size_t len;
+    const hone_reply_part *parts;
+    size_t n;
     hone_error flush_err;
     if (st == HONE_E_INTERRUPTED) a->stop = "interrupted";
-    if (!a->cut && hone_stream_flush(a->stream, &rest, &len, &flush_err) == HONE_OK) show(a, rest, len, &flush_err);
+    if (hone_reply_flush(a->reply, &parts, &n, &flush_err) == HONE_OK) show(a, parts, n, &flush_err);
     hn_screen_end(&c->screen);
     count(c, &a->stats);
-    if (st != HONE_OK && st != HONE_E_INTERRUPTED && !a->len) { /* nothing came of it */
+    if (st != HONE_OK && st != HONE_E_INTERRUPTED && !a->text.n && !a->reasoning.n) { /* nothing came of it */
         hn_chat_say("%s", err.message);
         return false;
     }
-    if (!hn_talk_push(&c->talk, CHAT_ASSISTANT, a->text ? a->text : "", a->len)) {
-        hn_chat_say("no memory for an answer of %zu bytes", a->len);
+    size_t before = c->talk.n;
+    if (!hn_talk_push(&c->talk, CHAT_ASSISTANT, a->text.p ? a->text.p : "", a->text.n) ||
+        !hn_talk_reason(&c->talk, a->reasoning.p, a->reasoning.n)) {
+        hn_talk_cut(&c->talk, before);
+        hn_chat_say("no memory for an answer of %zu bytes", a->text.n + a->reasoning.n);
         return false;
     }
     if (c->cli->json) print_json(a);
@@ -210,8 +203,9 @@ bool hn_chat_answer(chat *c)
     if (hn_prompt_make(c, &p, &err) != HONE_OK) hn_chat_say("%s", err.message);
     else ok = answer_prompt(&a, &p);
     hn_prompt_clear(&p);
-    hone_stream_free(a.stream);
+    hone_reply_free(a.reply);
     hone_sampler_free(a.sampler);
-    free(a.text);
+    free(a.text.p);
+    free(a.reasoning.p);
     return ok;
 }

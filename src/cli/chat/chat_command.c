@@ -62,7 +62,7 @@ static void cmd_retry(chat *c, char *arg)
         hn_chat_say("temp is 0, so the answer will be the same; try: /params temp 0.8");
     c->attempt++;
     bool ok = hn_chat_answer(c);
-    if (answered && ok) free(old.text);
+    if (answered && ok) hn_message_free(&old);
     if (answered && !ok) c->talk.msg[c->talk.n++] = old; /* its place is still there */
 }
 
@@ -172,6 +172,22 @@ static void cmd_params(chat *c, char *arg)
     else hn_chat_say("%s is %s from the next answer on", arg, value);
 }
 
+static void cmd_think(chat *c, char *arg)
+{
+    hone_error err;
+    bool show = strcmp(arg, "show") == 0, hide = strcmp(arg, "hide") == 0;
+    if (show || hide) {
+        c->screen.reasoning = show;
+        hn_chat_say("reasoning is %s from the next answer on", show ? "shown" : "hidden");
+    } else if (!*arg) {
+        hn_chat_say("expected /think on, off or an effort (low, medium, high), or /think show or hide");
+    } else if (hn_format_think(c, arg, &err) != HONE_OK) {
+        hn_chat_say("%s", err.message);
+    } else {
+        hn_chat_say("think %s from the next answer on", arg);
+    }
+}
+
 void hn_chat_print_stats(const chat *c, const chat_stats *s, const char *what)
 {
     char prefill[48] = "", decode[48] = "", ttft[48] = "";
@@ -205,6 +221,7 @@ static const command commands[] = {
     { "load", "[FILE]", "go on with a saved conversation", cmd_load },
     { "system", "[TEXT]", "show or change the system prompt; - removes it", cmd_system },
     { "params", "[NAME VALUE]", "show all parameters, or change one", cmd_params },
+    { "think", "HOW", "reason or not: on, off, low, medium, high; show or hide it", cmd_think },
     { "stats", "", "tokens and rates of the last answer and of all", cmd_stats },
     { "quit", "", "leave; also /bye and /exit", cmd_quit },
     { NULL, NULL, NULL, NULL },

@@ -1,4 +1,4 @@
-/* chat_prompt: the conversation as tokens. Owns the choice of template, what ends a turn,
+/* chat_prompt: the conversation as tokens. Owns the choice of template and its variables,
  * and how much of a prompt the session holds already. */
 #include "cli/chat/chat_state.h"
 
@@ -6,11 +6,10 @@
 #include <time.h>
 
 typedef struct chat_format {
-    char *source;         /* of --chat-template; NULL: the model's own */
-    char *end;            /* text that ends an answer; NULL: the end tokens do */
-    const char *stops[1]; /* end, as an array */
-    int32_t end_id;       /* token that does, beside the model's own; -1: none */
-    char now[24];         /* when the conversation began: a prompt that told each turn's time would never be reused */
+    char *source;            /* of --chat-template; NULL: the model's own */
+    char *variables;         /* of the template; NULL: none */
+    hone_chat_format *reply; /* how it marks an answer */
+    char now[24]; /* when the conversation began: a prompt that told each turn's time would never be reused */
 } chat_format;
 
 /* ---- messages for the template ------------------------------------------------------------------ */
@@ -19,9 +18,13 @@ static char *messages_json(const chat_talk *t)
 {
     json_t *a = json_array();
     bool ok = a != NULL;
-    for (size_t i = 0; ok && i < t->n; i++)
-        ok = json_array_append_new(a, json_pack("{s:s,s:o}", "role", hn_chat_roles[t->msg[i].role], "content",
-                                                hn_json_str(t->msg[i].text, t->msg[i].len))) == 0;
+    for (size_t i = 0; ok && i < t->n; i++) {
+        const chat_message *c = &t->msg[i];
+        json_t *m = json_pack("{s:s,s:o}", "role", hn_chat_roles[c->role], "content", hn_json_str(c->text, c->len));
+        ok = !c->reasoning ||
+             json_object_set_new(m, "reasoning_content", hn_json_str(c->reasoning, c->n_reasoning)) == 0;
+        ok = json_array_append_new(a, m) == 0 && ok;
+    }
     char *s = ok ? hn_json_text(a, JSON_COMPACT) : NULL;
     json_decref(a);
     return s;
@@ -31,86 +34,26 @@ static hone_chat_params render_params(const chat *c, const char *messages, bool 
 {
     return (hone_chat_params){ .messages = messages,
                                .chat_template = c->format->source,
-                               .variables = hn_opts_str(c->cli->opts, "chat-vars"),
+                               .variables = c->format->variables,
                                .now = *c->format->now ? c->format->now : NULL,
                                .add_generation_prompt = generation,
                                .trust_input = hn_opts_flag(c->cli->opts, "trust-input") };
 }
 
-/* ---- what ends a turn --------------------------------------------------------------------------- */
+/* ---- the template ------------------------------------------------------------------------------- */
 
-/* The template is asked: what stands behind an answer, and before the next message, ends it. */
-#define MARK "hone-mark-1c7e"
-enum { MAX_END = 48 };
+const hone_chat_format *hn_format_reply(const chat *c) { return c->format->reply; }
 
-static bool blank(char b) { return b == ' ' || b == '\n' || b == '\t' || b == '\r'; }
-
-/* Text behind the mark in a conversation of n messages, up to the next mark; of lines that are not
- * blank the first. malloc'ed; NULL: none. */
-static char *behind_mark(const chat *c, size_t n)
+hone_status hn_format_think(chat *c, const char *how, hone_error *err)
 {
-    static const char *const messages[] = {
-        NULL, NULL, "[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"" MARK "\"}]",
-        "[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"" MARK
-        "\"},{\"role\":\"user\",\"content\":\"" MARK "\"}]"
-    };
-    hone_chat_text t;
-    hone_chat_params p = render_params(c, messages[n], false);
-    if (hone_chat_render(c->model, &p, &t, NULL) != HONE_OK) return NULL;
-    char *at = strstr(t.text, MARK), *next = at ? strstr(at + 1, MARK) : NULL, *s = NULL;
-    /* gpt-oss ends each part of an answer with what ends a message; the answer ends with a token of its own */
-    if (at && !strstr(t.text, "<|channel|>")) {
-        at += strlen(MARK);
-        size_t len = next ? (size_t)(next - at) : strlen(at), begin = 0;
-        while (begin < len && blank(at[begin])) begin++;
-        const char *line = memchr(at + begin, '\n', len - begin);
-        if (line) len = (size_t)(line - at);
-        while (len && blank(at[len - 1])) len--;
-        s = strndup(at, len);
-    }
-    hone_chat_text_free(&t);
-    return s;
+    hone_chat_params p = render_params(c, NULL, true);
+    char *variables;
+    hone_status st = hn_cli_chat_variables(c->cli, c->model, &p, how, &variables, err);
+    if (st != HONE_OK) return st;
+    hone_free(c->format->variables);
+    c->format->variables = variables;
+    return HONE_OK;
 }
-
-/* The first token of text, if it is one that has no text of its own in an answer; else -1. */
-static int32_t control_token(const hone_model *m, const char *text)
-{
-    int32_t *ids, id = -1;
-    size_t n, len, shown;
-    if (hone_tokenize(m, text, strlen(text), HONE_TOK_SPECIAL, &ids, &n, NULL) != HONE_OK) return -1;
-    for (size_t i = 0; i < n && i < 2 && id < 0; i++) { /* SentencePiece may put a space first */
-        const char *piece = hone_token_piece(m, ids[i], true, &len);
-        hone_token_piece(m, ids[i], false, &shown);
-        if (piece && len && !shown && strncmp(text, piece, len) == 0) id = ids[i];
-    }
-    hone_free(ids);
-    return id;
-}
-
-static void find_end(chat *c)
-{
-    chat_format *f = c->format;
-    char *s = behind_mark(c, 2);
-    size_t skip = 0;
-    while (s && blank(s[skip])) skip++;
-    if (!s || !s[skip]) { /* only blanks: how the next message begins tells more */
-        free(s);
-        s = behind_mark(c, 3);
-        skip = 0;
-        if (s && !s[strspn(s, " \n\t\r")]) *s = 0;
-    }
-    if (s && s[skip]) f->end_id = control_token(c->model, s + skip);
-    if (s && s[skip] && f->end_id < 0 && strlen(s + skip) <= MAX_END) f->stops[0] = f->end = strdup(s + skip);
-    free(s);
-}
-
-size_t hn_format_stops(const chat *c, const char *const **stops)
-{
-    *stops = c->format->stops;
-    return c->format->end ? 1 : 0;
-}
-
-bool hn_format_is_end(const chat *c, int32_t id) { return id == c->format->end_id || hone_token_is_eog(c->model, id); }
 
 int hn_format_open(chat *c)
 {
@@ -120,7 +63,6 @@ int hn_format_open(chat *c)
     chat_format *f = c->format = calloc(1, sizeof *f);
     int rc = 0;
     if (!f) return hn_cli_error(HN_EXIT_NOMEM, "no memory for the chat template");
-    f->end_id = -1;
     time_t t_now = time(NULL);
     struct tm tm;
     if (localtime_r(&t_now, &tm)) strftime(f->now, sizeof f->now, "%Y-%m-%dT%H:%M:%S", &tm);
@@ -132,24 +74,29 @@ int hn_format_open(chat *c)
         if (!(f->source = strdup(choice ? choice : adapters)))
             return hn_cli_error(HN_EXIT_NOMEM, "no memory for the chat template");
     }
-    /* now, not after the first question: is there a template, and can it be rendered? */
+    /* now, not after the first question: is there a template, can it be rendered, and does it know of reasoning? */
+    bool known = hn_format_think(c, NULL, &err) == HONE_OK;
     hone_chat_params p = render_params(c, "[{\"role\":\"user\",\"content\":\"x\"}]", true);
-    if (hone_chat_render(c->model, &p, &t, &err) != HONE_OK) {
+    if (known) known = hone_chat_render(c->model, &p, &t, &err) == HONE_OK;
+    if (!known) {
         int code = hn_cli_fail(&err);
         if (err.code == HONE_E_UNSUPPORTED && !choice)
             hn_err_printf("hone: try: --chat-template chatml, or hone run for models that only continue text\n");
         return choice && err.code == HONE_E_UNSUPPORTED ? HN_EXIT_FAILURE : code;
     }
     hone_chat_text_free(&t);
-    find_end(c);
-    return 0;
+    const char *how = hn_opts_str(c->cli->opts, "think");
+    if (how && hn_format_think(c, how, &err) != HONE_OK) return hn_cli_fail(&err);
+    p = render_params(c, NULL, true);
+    return hone_chat_format_new(&f->reply, c->model, &p, &err) == HONE_OK ? 0 : hn_cli_fail(&err);
 }
 
 void hn_format_close(chat *c)
 {
     if (!c->format) return;
     free(c->format->source);
-    free(c->format->end);
+    hone_free(c->format->variables);
+    hone_chat_format_free(c->format->reply);
     free(c->format);
 }
 
@@ -193,7 +140,7 @@ static int32_t common(const chat *c, const int32_t *ids, int32_t n, int32_t *hel
 
 void hn_prompt_clear(chat_prompt *p)
 {
-    free(p->text);
+    hone_chat_text_free(&p->rendered);
     free(p->ids);
     free(p->own);
     *p = (chat_prompt){ 0 };
@@ -201,23 +148,14 @@ void hn_prompt_clear(chat_prompt *p)
 
 hone_status hn_prompt_make(chat *c, chat_prompt *out, hone_error *err)
 {
-    hone_chat_text t;
     int32_t *ids, held = 0;
     size_t n;
     *out = (chat_prompt){ 0 };
     char *messages = messages_json(&c->talk);
     if (!messages) return HN_FAIL(err, HONE_E_NOMEM, "no memory for %zu messages", c->talk.n);
     hone_chat_params p = render_params(c, messages, true);
-    hone_status st = hone_chat_render(c->model, &p, &t, err);
-    if (st != HONE_OK) {
-        free(messages);
-        return st;
-    }
-    out->len = t.len;
-    out->text = malloc(t.len + 1);
-    if (out->text) memcpy(out->text, t.text, t.len + 1);
-    hone_chat_text_free(&t);
-    st = hone_chat_tokenize(c->model, &p, &ids, &n, err);
+    hone_status st = hone_chat_render(c->model, &p, &out->rendered, err);
+    if (st == HONE_OK) st = hone_chat_tokenize(c->model, &p, &ids, &n, err);
     free(messages);
     if (st != HONE_OK) {
         hn_prompt_clear(out);
@@ -234,7 +172,7 @@ hone_status hn_prompt_make(chat *c, chat_prompt *out, hone_error *err)
     out->reused = rest ? held : held - 1; /* one token at least: its logits are wanted */
     out->ids = malloc((size_t)out->n * sizeof *out->ids);
     out->own = calloc((size_t)out->n, sizeof *out->own);
-    if (out->text && out->ids && out->own) {
+    if (out->ids && out->own) {
         memcpy(out->ids, c->ids, (size_t)held * sizeof *ids);
         memcpy(out->own, c->own, (size_t)held * sizeof *out->own);
         memcpy(out->ids + held, ids + same, (size_t)rest * sizeof *ids);

@@ -1,15 +1,14 @@
 /* chat: what the files of `hone chat` share. cmd_chat.c sets up and loops; chat_line.c
  * reads what the user writes, chat_talk.c holds the conversation and its file,
  * chat_prompt.c turns it into tokens and finds those that are in the session already,
- * chat_answer.c generates, chat_screen.c shows text nobody has checked, chat_command.c
+ * chat_answer.c generates, cli/screen.c shows text nobody has checked, chat_command.c
  * obeys lines that begin with a slash.
  *
  * Answers go to stdout, everything else to stderr. */
 #ifndef HN_CHAT_PARTS_H
 #define HN_CHAT_PARTS_H
 
-#include "base/shown.h"
-#include "cli/cli.h"
+#include "cli/screen.h"
 
 /* ---- the conversation --------------------------------------------------------------------- */
 
@@ -20,6 +19,8 @@ typedef struct chat_message {
     chat_role role;
     char *text; /* may hold NUL; one more NUL at the end */
     size_t len;
+    char *reasoning; /* of an answer, as text; NULL: none */
+    size_t n_reasoning;
 } chat_message;
 
 typedef struct chat_talk {
@@ -28,6 +29,8 @@ typedef struct chat_talk {
 } chat_talk;
 
 bool hn_talk_push(chat_talk *t, chat_role role, const char *text, size_t len); /* copies; false: out of memory */
+bool hn_talk_reason(chat_talk *t, const char *text, size_t len);               /* of the last message; copies */
+void hn_message_free(chat_message *m);                                         /* what is in it */
 void hn_talk_cut(chat_talk *t, size_t n);                                      /* keeps the first n */
 void hn_talk_free(chat_talk *t);
 /* The system message, which is the first one if any; text NULL removes it. False: out of memory. */
@@ -79,26 +82,6 @@ chat_event hn_line_read(chat_line *l, const char **text, size_t *len, bool *bloc
 bool hn_line_stop(void *unused);
 void hn_line_listen(void);
 
-/* ---- the screen ------------------------------------------------------------------------------------ */
-
-typedef struct chat_screen {
-    bool tty;      /* stdout is a terminal: what steers it is escaped */
-    bool dim;      /* … and reasoning is dimmed */
-    bool thinking; /* inside a reasoning part */
-    bool mute;     /* --json: nothing is shown while it comes */
-    bool newline;  /* the last byte shown was one */
-    bool dimmed;   /* the terminal's state */
-    char held[64]; /* what may become a tag */
-    size_t n_held;
-    hn_shown shown;
-} chat_screen;
-
-void hn_screen_open(chat_screen *s, bool mute);
-/* prompt: the text the answer continues; it may have opened a reasoning part. */
-void hn_screen_begin(chat_screen *s, const char *prompt, size_t len);
-bool hn_screen_show(chat_screen *s, const char *text, size_t len); /* false: stdout has failed */
-bool hn_screen_end(chat_screen *s);
-
 /* ---- all of it ----------------------------------------------------------------------------------------- */
 
 typedef struct chat_stats {
@@ -114,7 +97,7 @@ typedef struct chat {
     hone_context *ctx;
     hone_session *session;
     chat_line *line;
-    chat_screen screen;
+    hn_screen screen;
     chat_talk talk;
     chat_params params;
     uint32_t attempt; /* of /retry: another stream of random numbers */
@@ -137,8 +120,7 @@ void hn_chat_print_stats(const chat *c, const chat_stats *s, const char *what);
 /* ---- prompts ------------------------------------------------------------------------------------------------ */
 
 typedef struct chat_prompt {
-    char *text;
-    size_t len;
+    hone_chat_text rendered;
     int32_t *ids;
     bool *own; /* as chat.own */
     int32_t n;
@@ -151,9 +133,10 @@ void hn_format_close(chat *c);
 /* The conversation as it is up to the words of the next answer. HONE_E_ARG: the template refuses it. */
 hone_status hn_prompt_make(chat *c, chat_prompt *out, hone_error *err);
 void hn_prompt_clear(chat_prompt *p);
-/* Texts and the token that end an answer, beside the model's own end tokens. */
-size_t hn_format_stops(const chat *c, const char *const **stops);
-bool hn_format_is_end(const chat *c, int32_t id);
+/* How an answer is marked; borrowed. */
+const hone_chat_format *hn_format_reply(const chat *c);
+/* --think, or what /think says of it: on, off, an effort. HONE_E_ARG: the template has no such switch. */
+hone_status hn_format_think(chat *c, const char *how, hone_error *err);
 
 /* ---- answers --------------------------------------------------------------------------------------------------- */
 

@@ -27,13 +27,34 @@ bool hn_talk_push(chat_talk *t, chat_role role, const char *text, size_t len)
     if (!copy) return false;
     memcpy(copy, text, len);
     copy[len] = 0;
-    t->msg[t->n++] = (chat_message){ role, copy, len };
+    t->msg[t->n++] = (chat_message){ .role = role, .text = copy, .len = len };
     return true;
+}
+
+bool hn_talk_reason(chat_talk *t, const char *text, size_t len)
+{
+    chat_message *m = &t->msg[t->n - 1];
+    if (!len) return true;
+    char *copy = malloc(len + 1);
+    if (!copy) return false;
+    memcpy(copy, text, len);
+    copy[len] = 0;
+    free(m->reasoning);
+    m->reasoning = copy;
+    m->n_reasoning = len;
+    return true;
+}
+
+void hn_message_free(chat_message *m)
+{
+    free(m->text);
+    free(m->reasoning);
+    *m = (chat_message){ 0 };
 }
 
 void hn_talk_cut(chat_talk *t, size_t n)
 {
-    while (t->n > n) free(t->msg[--t->n].text);
+    while (t->n > n) hn_message_free(&t->msg[--t->n]);
 }
 
 void hn_talk_free(chat_talk *t)
@@ -278,6 +299,9 @@ hone_status hn_chat_save(const char *path, const chat_talk *t, const chat_params
         json_t *m = json_object();
         ok = json_object_set_new(m, "role", json_string(hn_chat_roles[t->msg[i].role])) == 0 &&
              json_object_set_new(m, "content", hn_json_str(t->msg[i].text, t->msg[i].len)) == 0 &&
+             (!t->msg[i].reasoning ||
+              json_object_set_new(m, "reasoning_content", hn_json_str(t->msg[i].reasoning, t->msg[i].n_reasoning)) ==
+                  0) &&
              json_array_append(a, m) == 0;
         json_decref(m);
     }
@@ -316,7 +340,12 @@ static hone_status read_messages(chat_talk *t, json_t *a, const char *where, hon
         if (!json_is_string(content))
             return HN_FAIL(err, HONE_E_FORMAT, "%s: messages[%zu].content is not a string but %s", where, i,
                            hn_json_kind(content));
-        if (!hn_talk_push(t, (chat_role)r, json_string_value(content), json_string_length(content)))
+        const json_t *said = json_object_get(m, "reasoning_content");
+        if (said && !json_is_null(said) && (r != CHAT_ASSISTANT || !json_is_string(said)))
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: messages[%zu].reasoning_content: expected a string, of an assistant", where, i);
+        if (!hn_talk_push(t, (chat_role)r, json_string_value(content), json_string_length(content)) ||
+            !hn_talk_reason(t, json_string_value(said), json_string_length(said)))
             return HN_FAIL(err, HONE_E_NOMEM, "%s: no memory for %zu messages", where, json_array_size(a));
     }
     return HONE_OK;

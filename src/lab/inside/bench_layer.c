@@ -240,7 +240,7 @@ static void add_work(work *w, const hn_weight *m)
 static bool is_of_part(hn_role role, part p)
 {
     bool mixer = (role >= HN_ROLE_ATTN_Q && role <= HN_ROLE_ATTN_OUTPUT) ||
-                 (role >= HN_ROLE_ATTN_Q_A && role <= HN_ROLE_GDN_ALPHA) ||
+                 (role >= HN_ROLE_ATTN_Q_A && role <= HN_ROLE_KDA_HIGH) ||
                  (role >= HN_ROLE_TIME_R && role <= HN_ROLE_MIX_OUT),
          time_mix = role >= HN_ROLE_TIME_R;
     if (p >= PART_FULL) return true;

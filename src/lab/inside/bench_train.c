@@ -66,6 +66,7 @@ static hone_status make_job(train_job *j, int32_t n, uint64_t seed, hone_error *
                          .scale = (float)ALPHA / RANK,
                          .seed = seed,
                          .max_tok = n,
+                         .n_ctx = n,
                          .bf16 = j->bf16 };
     hn_pool_limit(j->ctx->pool, j->ctx->n_threads_batch);
     hone_status st = hn_grad_new(&j->g, j->m, &p, err);
@@ -306,8 +307,8 @@ static hone_status not_these(hn_bench_run *r, const hn_bench_entry *e, hone_erro
 {
     hone_model *m;
     hone_status st = hn_bench_model(r, &m, err);
-    if (st == HONE_OK && !m->arch->trains) st = hn_bench_not_recurrent(e, "hone does not train recurrent models", err);
-    return st;
+    if (st == HONE_OK && !m->arch->is) return hn_bench_not_recurrent(e, "hone does not train recurrent models", err);
+    return st == HONE_OK ? hn_grad_check(m, err) : st;
 }
 
 static hone_status run(hn_bench_run *r, const hn_bench_entry *e, hone_error *err)
@@ -344,8 +345,9 @@ hone_status hn_bench_train_once(hone_context *ctx, hone_model *m, int32_t n_tok,
                                 void (*look)(void *arg, const char *stage), void *arg, hone_error *err)
 {
     train_job j = { .m = m, .ctx = ctx, .backward = true, .update = true };
-    if (!m->arch->trains) return HN_FAIL(err, HONE_E_UNSUPPORTED, "hone does not train recurrent models");
-    hone_status st = make_job(&j, n_tok, 1, err);
+    hone_status st = hn_grad_check(m, err);
+    if (st != HONE_OK) return st;
+    st = make_job(&j, n_tok, 1, err);
     if (st == HONE_OK) {
         call_train(&j, 1);
         look(arg, "step");

@@ -1,5 +1,5 @@
-/* What hone chat puts on a terminal: no control characters from a model, reasoning
- * dimmed wherever the pieces of its tags were cut; and a pipe's bytes untouched. */
+/* What an answer puts on a terminal: no control characters from a model, reasoning dimmed and apart; a pipe gets the
+ * answer alone, its bytes untouched. And conversations and their files. */
 #include "cli/chat/chat_state.h"
 
 #include <setjmp.h>
@@ -16,20 +16,26 @@ const hn_opt_group *const hn_common_groups[] = { NULL };
 
 static char shown[4096];
 
-/* Shows text in pieces of `size` bytes (never inside a character); what came out is in shown. */
-static const char *show(chat_screen s, const char *prompt, const char *text, size_t size)
+typedef struct part {
+    hone_part part;
+    const char *text;
+} part;
+
+/* Shows parts (text NULL ends them) in pieces of `size` bytes, never inside a character; what came out is in shown. */
+static const char *show(hn_screen s, const part *parts, size_t size)
 {
     fflush(stdout);
     int saved = dup(STDOUT_FILENO);
     FILE *f = tmpfile();
     assert_non_null(f);
     dup2(fileno(f), STDOUT_FILENO);
-    hn_screen_begin(&s, prompt, strlen(prompt));
-    for (size_t i = 0, n = strlen(text), k; i < n; i += k) {
-        k = n - i < size ? n - i : size;
-        while (i + k < n && ((unsigned char)text[i + k] & 0xC0) == 0x80) k++;
-        assert_true(hn_screen_show(&s, text + i, k));
-    }
+    hn_screen_begin(&s);
+    for (; parts->text; parts++)
+        for (size_t i = 0, n = strlen(parts->text), k; i < n; i += k) {
+            k = n - i < size ? n - i : size;
+            while (i + k < n && ((unsigned char)parts->text[i + k] & 0xC0) == 0x80) k++;
+            assert_true(hn_screen_show(&s, &(hone_reply_part){ parts->part, parts->text + i, k }, 1));
+        }
     assert_true(hn_screen_end(&s));
     fflush(stdout);
     dup2(saved, STDOUT_FILENO);
@@ -39,39 +45,49 @@ static const char *show(chat_screen s, const char *prompt, const char *text, siz
     fclose(f);
     return shown;
 }
+#define PARTS(...) ((const part[]){ __VA_ARGS__, { HONE_PART_TEXT, NULL } })
+#define T(s)              \
+    {                     \
+        HONE_PART_TEXT, s \
+    }
+#define R(s)                   \
+    {                          \
+        HONE_PART_REASONING, s \
+    }
+#define C(s)                    \
+    {                           \
+        HONE_PART_COMMENTARY, s \
+    }
+#define F(s)              \
+    {                     \
+        HONE_PART_CALL, s \
+    }
 
-static const chat_screen terminal = { .tty = true, .dim = true, .newline = true },
-                         plain = { .tty = true, .newline = true }, pipe_end = { .newline = true };
+static const hn_screen terminal = { .tty = true, .dim = true, .reasoning = true },
+                       plain = { .tty = true, .reasoning = true }, quiet = { .tty = true, .dim = true },
+                       pipe_end = { 0 }, mute = { .mute = true };
 
 #define ESC_ON "\033[2m"
 #define ESC_OFF "\033[0m"
 
-static void test_dim(void **unused)
+static void test_parts(void **unused)
 {
-    static const struct {
-        const char *prompt, *text, *want;
-    } cases[] = {
-        { "", "hello", "hello\n" },
-        { "", "hello\n", "hello\n" },
-        { "", "<think>so</think>yes", ESC_ON "<think>so</think>" ESC_OFF "yes\n" },
-        { "", "a <think>b</think> c <think>d</think>",
-          "a " ESC_ON "<think>b</think>" ESC_OFF " c " ESC_ON "<think>d</think>" ESC_OFF "\n" },
-        { "…<think>\n", "so</think>yes", ESC_ON "so</think>" ESC_OFF "yes\n" },
-        { "<think>\n\n</think>\n\n", "yes", "yes\n" },
-        { "", "[THINK]x[/THINK]y", ESC_ON "[THINK]x[/THINK]" ESC_OFF "y\n" },
-        { "", "<|START_THINKING|>x<|END_THINKING|>y", ESC_ON "<|START_THINKING|>x<|END_THINKING|>" ESC_OFF "y\n" },
-        { "", "<|channel|>analysis<|message|>x<|end|>y",
-          ESC_ON "<|channel|>analysis<|message|>x<|end|>" ESC_OFF "y\n" },
-        { "", "<thinking>x</thinking>y", ESC_ON "<thinking>x</thinking>" ESC_OFF "y\n" },
-        { "", "if a<b and <th and <think", "if a<b and <th and <think\n" },
-        { "", "<<think>x</think>", "<" ESC_ON "<think>x</think>" ESC_OFF "\n" },
-        { "", "<think>a</thin</think>b", ESC_ON "<think>a</thin</think>" ESC_OFF "b\n" },
-        { "", "<think>never closed", ESC_ON "<think>never closed" ESC_OFF "\n" },
-        { "", "</think>", "</think>\n" },
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (size_t size = 1; size < 40; size++)
-            assert_string_equal(show(terminal, cases[i].prompt, cases[i].text, size), cases[i].want);
+    for (size_t size = 1; size < 20; size++) {
+        assert_string_equal(show(terminal, PARTS(T("hello")), size), "hello\n");
+        assert_string_equal(show(terminal, PARTS(T("hello\n")), size), "hello\n");
+        assert_string_equal(show(terminal, PARTS(R("so\nso"), T("yes")), size), ESC_ON "so\nso" ESC_OFF "\n\nyes\n");
+        assert_string_equal(show(terminal, PARTS(R("so")), size), ESC_ON "so" ESC_OFF "\n");
+        assert_string_equal(show(terminal, PARTS(T("a\n"), R("b"), T("c")), size),
+                            "a\n\n" ESC_ON "b" ESC_OFF "\n\nc\n");
+        assert_string_equal(show(terminal, PARTS(R("a"), C("b"), F("{}")), size),
+                            ESC_ON "a" ESC_OFF "\n\nb\n\n[call]\n{}\n");
+        assert_string_equal(show(plain, PARTS(T("yes")), size), "yes\n");
+        assert_string_equal(show(plain, PARTS(R("so"), T("yes")), size), "[reasoning]\nso\n\n[answer]\nyes\n");
+        assert_string_equal(show(quiet, PARTS(R("so"), T("yes")), size), "yes\n");
+        assert_string_equal(show(quiet, PARTS(R("so")), size), "");
+        assert_string_equal(show(pipe_end, PARTS(R("so"), C("b"), T("yes\n")), size), "yes\n\n");
+        assert_string_equal(show(mute, PARTS(R("so"), T("yes")), size), "");
+    }
 }
 
 static void test_control(void **unused)
@@ -81,18 +97,11 @@ static void test_control(void **unused)
                *want = "a\\x1B[31mb\\x07"
                        "c\\x0Dd\te\\x7F\\x9Bm \xC3\xA9 \xE2\x82\xAC\n";
     for (size_t size = 1; size < 30; size++) {
-        assert_string_equal(show(terminal, "", text, size), want);
-        assert_string_equal(show(plain, "", text, size), want);
+        assert_string_equal(show(terminal, PARTS(T(text)), size), want);
+        assert_string_equal(show(plain, PARTS(T(text)), size), want);
+        assert_string_equal(show(pipe_end, PARTS(T("\x1b[2m\xC2\x9B\n")), size), "\x1b[2m\xC2\x9B\n\n");
     }
-    /* between a tag's pieces too */
-    assert_string_equal(show(terminal, "", "<th\x1bink>", 2), "<th\\x1Bink>\n");
-}
-
-static void test_plain(void **unused)
-{
-    assert_string_equal(show(plain, "", "<think>so</think>yes", 3), "<think>so</think>yes\n");
-    assert_string_equal(show(pipe_end, "<think>", "<think>\x1b[2m</think>\xC2\x9B\n", 3),
-                        "<think>\x1b[2m</think>\xC2\x9B\n\n");
+    assert_string_equal(show(terminal, PARTS(R("\x1b[0m"), T("x")), 1), ESC_ON "\\x1B[0m" ESC_OFF "\n\nx\n");
 }
 
 static void test_talk(void **unused)
@@ -131,7 +140,7 @@ static void test_file(void **unused)
     p.sampling.min_p = 1e-7f;
     p.sampling.seed = INT64_MAX;
     assert_true(hn_talk_push(&t, CHAT_SYSTEM, "be \"brief\"", 10) && hn_talk_push(&t, CHAT_USER, bytes, sizeof bytes) &&
-                hn_talk_push(&t, CHAT_ASSISTANT, "\xE2\x82\xAC", 3));
+                hn_talk_push(&t, CHAT_ASSISTANT, "\xE2\x82\xAC", 3) && hn_talk_reason(&t, "so\n", 3));
     for (int twice = 0; twice < 2; twice++) { /* over an empty file, then over its own */
         assert_int_equal(hn_chat_save(name, &t, &p, "m", &err), HONE_OK);
         assert_int_equal(hn_chat_load(name, &u, &q, &model, &err), HONE_OK);
@@ -144,6 +153,8 @@ static void test_file(void **unused)
         assert_int_equal(u.msg[i].len, t.msg[i].len);
         assert_memory_equal(u.msg[i].text, t.msg[i].text, t.msg[i].len);
     }
+    assert_string_equal(u.msg[2].reasoning, "so\n");
+    assert_null(u.msg[1].reasoning);
     assert_true(q.sampling.temp == p.sampling.temp && q.sampling.min_p == p.sampling.min_p &&
                 q.sampling.seed == p.sampling.seed && q.limit == -1);
     static const char *const bad[] = {
@@ -158,6 +169,10 @@ static void test_file(void **unused)
         "{\"schema\":\"hone.chat/1\",\"messages\":[{\"role\":\"user\",\"content\":null}]}",
         ("{\"schema\":\"hone.chat/1\",\"messages\":"
          "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"system\",\"content\":\"b\"}]}"),
+        ("{\"schema\":\"hone.chat/1\",\"messages\":"
+         "[{\"role\":\"user\",\"content\":\"a\",\"reasoning_content\":\"b\"}]}"),
+        ("{\"schema\":\"hone.chat/1\",\"messages\":"
+         "[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":1}]}"),
         "{\"schema\":\"hone.chat/1\",\"messages\":[],\"params\":[]}",
         "{\"schema\":\"hone.chat/1\",\"messages\":[],\"params\":{\"temp\":\"1\"}}",
         "{\"schema\":\"hone.chat/1\",\"messages\":[],\"params\":{\"temp\":1e300}}",
@@ -180,8 +195,10 @@ static void test_file(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dim),  cmocka_unit_test(test_control), cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_talk), cmocka_unit_test(test_file),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_control),
+        cmocka_unit_test(test_talk),
+        cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,362 @@
+/* lora_modules: see lora_modules.h. Owns Hugging Face's names of matrices, family by family, and the order of their rows
+ * there. A module may be several tensors of a file (one matrix of gate and up) and a tensor several modules: an adapter
+ * W + s·BA of rows of both is split by giving each part A and its rows of B, and several are stacked, A's below each
+ * other, B's in columns of their own; both are exact. Refuses to know folders and files of adapters. */
+#include "model/lora_modules.h"
+
+#include <stdlib.h>
+
+/* ---- names ------------------------------------------------------------------------------------------------- */
+
+typedef struct module {
+    const char *name; /* after the number of the layer */
+    const char
+        *slots; /* the family's, without .weight: one, several below each other (+), or head by head in turn (/) */
+} module;
+
+#define SELF_ATTN                                                                                         \
+    { "self_attn.q_proj", "attn_q" }, { "self_attn.k_proj", "attn_k" }, { "self_attn.v_proj", "attn_v" }, \
+    {                                                                                                     \
+        "self_attn.o_proj", "attn_output"                                                                 \
+    }
+#define GATED(under) \
+    { under ".gate_proj", "ffn_gate" }, { under ".up_proj", "ffn_up" }, { under ".down_proj", "ffn_down" }
+#define SHARED_IN(under)                                                            \
+    { under ".gate_proj", "ffn_gate_shexp" }, { under ".up_proj", "ffn_up_shexp" }, \
+    {                                                                               \
+        under ".down_proj", "ffn_down_shexp"                                        \
+    }
+#define GATE_AND_UP \
+    { "mlp.gate_up_proj", "ffn_gate+ffn_up" }, { "mlp.down_proj", "ffn_down" }
+
+static const module usual[] = { SELF_ATTN, GATED("mlp"), { NULL, NULL } };
+static const module fused_all[] = {
+    { "self_attn.qkv_proj", "attn_q+attn_k+attn_v" }, { "self_attn.o_proj", "attn_output" }, GATE_AND_UP, { NULL, NULL }
+};
+static const module fused_gate[] = { SELF_ATTN, GATE_AND_UP, { NULL, NULL } };
+static const module starcoder2[] = {
+    SELF_ATTN, { "mlp.c_fc", "ffn_up" }, { "mlp.c_proj", "ffn_down" }, { NULL, NULL }
+};
+static const module gptneox[] = { { "attention.query_key_value", "attn_q/attn_k/attn_v" },
+                                  { "attention.dense", "attn_output" },
+                                  { "mlp.dense_h_to_4h", "ffn_up" },
+                                  { "mlp.dense_4h_to_h", "ffn_down" },
+                                  { NULL, NULL } };
+static const module gpt2[] = { { "attn.c_attn", "attn_q+attn_k+attn_v" },
+                               { "attn.c_proj", "attn_output" },
+                               { "mlp.c_fc", "ffn_up" },
+                               { "mlp.c_proj", "ffn_down" },
+                               { NULL, NULL } };
+static const module shared_expert[] = { SELF_ATTN, GATED("mlp"), SHARED_IN("mlp.shared_expert"), { NULL, NULL } };
+static const module shared_experts[] = { SELF_ATTN, GATED("mlp"), SHARED_IN("mlp.shared_experts"), { NULL, NULL } };
+static const module llama4[] = {
+    SELF_ATTN, GATED("feed_forward"), SHARED_IN("feed_forward.shared_expert"), { NULL, NULL }
+};
+#define SHARED_MLP(tail) \
+    { "shared_mlp.input_linear", "ffn_gate" tail "+ffn_up" tail }, { "shared_mlp.output_linear", "ffn_down" tail }
+static const module granitemoe[] = { SELF_ATTN, SHARED_MLP("_shexp"), { NULL, NULL } };
+static const module granitehybrid[] = {
+    SELF_ATTN,     SHARED_MLP("_shexp"), SHARED_MLP(""), { "mamba.in_proj", "ssm_in" }, { "mamba.out_proj", "ssm_out" },
+    { NULL, NULL }
+};
+static const module latent[] = {
+    { "self_attn.q_proj", "attn_q" },      { "self_attn.q_a_proj", "attn_q_a" },
+    { "self_attn.q_b_proj", "attn_q_b" },  { "self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa" },
+    { "self_attn.o_proj", "attn_output" }, GATED("mlp"),
+    SHARED_IN("mlp.shared_experts"),       { NULL, NULL }
+};
+static const module lfm2[] = { { "self_attn.q_proj", "attn_q" },        { "self_attn.k_proj", "attn_k" },
+                               { "self_attn.v_proj", "attn_v" },        { "self_attn.out_proj", "attn_output" },
+                               { "conv.in_proj", "shortconv.in_proj" }, { "conv.out_proj", "shortconv.out_proj" },
+                               { "feed_forward.w1", "ffn_gate" },       { "feed_forward.w3", "ffn_up" },
+                               { "feed_forward.w2", "ffn_down" },       { NULL, NULL } };
+static const module mixers[] = { { "mixer.q_proj", "attn_q" },
+                                 { "mixer.k_proj", "attn_k" },
+                                 { "mixer.v_proj", "attn_v" },
+                                 { "mixer.o_proj", "attn_output" },
+                                 { "mixer.in_proj", "ssm_in" },
+                                 { "mixer.out_proj", "ssm_out" },
+                                 { "mixer.up_proj", "ffn_up" },
+                                 { "mixer.down_proj", "ffn_down" },
+                                 { "mixer.shared_experts.up_proj", "ffn_up_shexp" },
+                                 { "mixer.shared_experts.down_proj", "ffn_down_shexp" },
+                                 { NULL, NULL } };
+
+/* Families whose modules are not the usual ones below "model.layers.". */
+static const struct names {
+    hn_family_set of;
+    const module *list;
+    const char *layers, *head; /* NULL: the usual */
+    const char *refused;
+    bool transposed;
+} others[] = {
+    { .of = HN_RWKV6 | HN_RWKV7, .refused = "PEFT has no names for its matrices" },
+    { .of = HN_FALCON_H1,
+      .refused = "its files have factors folded into their weights, which an adapter of the original would need too" },
+    { .of = HN_PHI3, .list = fused_all },
+    { .of = HN_GLM4, .list = fused_gate },
+    { .of = HN_STARCODER2, .list = starcoder2 },
+    { .of = HN_GPTNEOX, .list = gptneox, .layers = "gpt_neox.layers.", .head = "embed_out" },
+    { .of = HN_GPT2, .list = gpt2, .layers = "transformer.h.", .transposed = true },
+    { .of = HN_QWEN2MOE | HN_QWEN3NEXT | HN_QWEN35MOE, .list = shared_expert },
+    { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE, .list = shared_experts },
+    { .of = HN_LLAMA4, .list = llama4 },
+    { .of = HN_GRANITEMOE, .list = granitemoe },
+    { .of = HN_GRANITEHYBRID, .list = granitehybrid },
+    { .of = HN_DEEPSEEK2 | HN_MISTRAL4, .list = latent },
+    { .of = HN_LFM2 | HN_LFM2MOE, .list = lfm2 },
+    { .of = HN_MAMBA2 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE, .list = mixers, .layers = "backbone.layers." },
+};
+
+static struct names names_of(const hone_model *m)
+{
+    struct names n = { .list = usual };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].of & m->arch->bit) n = others[i];
+    if (!n.layers) n.layers = "model.layers.";
+    if (!n.head) n.head = "lm_head";
+    return n;
+}
+
+const char *hn_modules_refused(const hone_model *m) { return names_of(m).refused; }
+bool hn_modules_transposed(const hone_model *m) { return names_of(m).transposed; }
+
+/* ---- places ------------------------------------------------------------------------------------------------ */
+
+static bool is(hone_str s, const char *t) { return s.len == strlen(t) && !memcmp(s.ptr, t, s.len); }
+
+/* Adds the matrices that a slot fills. */
+static void add_slot(hn_lora_place *at, const hone_model *m, const hn_slot *s)
+{
+    const hn_layer_plan *p = &m->plan[at->il];
+    for (int i = 0; (i == 0 || (i < HN_MAX_PART && s->part[i])) && at->n_part < HN_MAX_PART; i++) {
+        size_t field = s->field + (size_t)i * hn_slot_stride(s);
+        const hn_slot *own = s->part[0] ? hn_family_field(m->arch, field) : s;
+        hn_turn turn = own && !own->part[0] ? own->turn : HN_TURN_NONE;
+        at->part[at->n_part].field = field;
+        at->part[at->n_part].rows = hn_dim_value(&m->hp, p, s->part[0] ? s->part[i] : s->ne[1]);
+        at->part[at->n_part++].turned = turn == HN_TURN_Q ? p->n_head : turn == HN_TURN_K ? p->n_head_kv : 0;
+    }
+}
+
+/* The family's slot of that name in the layer, whose rows are one matrix if there is such a one. */
+static const hn_slot *slot_named(const hone_model *m, int32_t il, const char *name, size_t n)
+{
+    const hn_slot *found = NULL;
+    for (const hn_slot *s = m->arch->layer; s->name; s++)
+        if (hn_slot_is_matrix(s) && hn_slot_in(s, &m->plan[il]) && strlen(s->name) == n + strlen(".weight") &&
+            !memcmp(s->name, name, n) && (!found || !s->part[0]))
+            found = s;
+    return found;
+}
+
+/* The module's place in layer il; false: the layer lacks some of it. */
+static bool place_module(hn_lora_place *at, const hone_model *m, int32_t il, const module *k)
+{
+    *at = (hn_lora_place){ .il = il, .dealt = strchr(k->slots, '/') != NULL, .module = true };
+    for (const char *s = k->slots; *s;) {
+        size_t n = strcspn(s, "+/");
+        const hn_slot *slot = slot_named(m, il, s, n);
+        if (!slot) return false;
+        add_slot(at, m, slot);
+        s += n + (s[n] != 0);
+    }
+    return true;
+}
+
+bool hn_module_tensor(hn_lora_place *at, const hone_model *m, const char *tensor)
+{
+    const char *dot = strncmp(tensor, "blk.", 4) ? NULL : strchr(tensor + 4, '.');
+    long il = dot ? strtol(tensor + 4, NULL, 10) : -1;
+    *at = (hn_lora_place){ .il = -1 };
+    if (!dot || il < 0 || il >= m->hp.n_layer) return false;
+    at->il = (int32_t)il;
+    for (const hn_slot *s = m->arch->layer; s->name; s++) {
+        int64_t row;
+        if (strcmp(s->name, dot + 1) || !hn_slot_is_matrix(s) || hn_bound_slot(m, at->il, s->field, &row) != s)
+            continue;
+        add_slot(at, m, s);
+        return true;
+    }
+    return false;
+}
+
+static bool same_parts(const hn_lora_place *a, const hn_lora_place *b)
+{
+    if (a->n_part != b->n_part) return false;
+    for (int i = 0; i < a->n_part; i++)
+        if (a->part[i].field != b->part[i].field) return false;
+    return true;
+}
+
+/* Are a module's rows in the order of the file's? */
+static bool in_order(const hn_lora_place *at)
+{
+    for (int i = 0; i < at->n_part; i++)
+        if (at->part[i].turned) return false;
+    return !at->dealt;
+}
+
+/* The number after the layers' prefix, whatever stands around the language model; -1: none. *rest: what follows. */
+static int32_t layer_of(hone_str s, hone_str *rest)
+{
+    static const char *const around[] = { "model.", "language_model.", "backbone.", "transformer.", "gpt_neox." };
+    for (size_t i = 0; i < sizeof around / sizeof *around;) {
+        size_t n = strlen(around[i++]);
+        if (s.len <= n || memcmp(s.ptr, around[i - 1], n)) continue;
+        s.ptr += n, s.len -= n;
+        i = 0;
+    }
+    size_t n = s.len > 7 && !memcmp(s.ptr, "layers.", 7) ? 7 : s.len > 2 && !memcmp(s.ptr, "h.", 2) ? 2 : 0;
+    int32_t il = 0;
+    size_t at = n;
+    for (; n && at < s.len && at < n + 5 && s.ptr[at] >= '0' && s.ptr[at] <= '9'; at++)
+        il = 10 * il + (s.ptr[at] - '0');
+    if (!n || at == n || at + 1 >= s.len || s.ptr[at] != '.') return -1;
+    *rest = (hone_str){ s.ptr + at + 1, s.len - at - 1 };
+    return il;
+}
+
+const char *hn_module_outside(const hone_model *m, const char *tensor)
+{
+    return strcmp(tensor, "output.weight") ? NULL : names_of(m).head;
+}
+
+bool hn_module_find(hn_lora_place *at, char tensor[96], bool *alone, const hone_model *m, hone_str module_name)
+{
+    const struct names n = names_of(m);
+    hone_str rest;
+    *at = (hn_lora_place){ .il = -1 };
+    *alone = true;
+    if (is(module_name, n.head)) return snprintf(tensor, 96, "output.weight") > 0;
+    int32_t il = layer_of(module_name, &rest);
+    const module *first = NULL;
+    for (const module *k = n.list; k && il >= 0 && k->name; k++) {
+        if (!is(rest, k->name)) continue;
+        if (!first) first = k;
+        if (il >= m->hp.n_layer || !place_module(at, m, il, k)) continue;
+        int64_t row;
+        const hn_slot *s = hn_bound_slot(m, il, at->part[0].field, &row);
+        if (!s) continue;
+        hn_lora_place there;
+        snprintf(tensor, 96, "blk.%d.%.64s", (int)il, s->name);
+        *alone = hn_module_tensor(&there, m, tensor) && same_parts(at, &there) && in_order(at);
+        return true;
+    }
+    *at = (hn_lora_place){ .il = -1 };
+    if (!first) return false; /* else the file lacks it: its name there tells */
+    return snprintf(tensor, 96, "blk.%d.%.*s.weight", (int)il, (int)strcspn(first->slots, "+/"), first->slots) > 0;
+}
+
+/* Is at[n] another than those before it? */
+static bool is_new(const hn_lora_place *at, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (same_parts(&at[i], &at[n])) return false;
+    return true;
+}
+
+int hn_modules_of(char name[HN_MAX_PART][HN_LORA_NAME], hn_lora_place at[HN_MAX_PART], const hone_model *m,
+                  const hn_lora_place *tensor)
+{
+    const struct names names = names_of(m);
+    int n = 0;
+    for (int i = 0; i < tensor->n_part && n < HN_MAX_PART; i++) {
+        const module *k = names.list;
+        bool found = false;
+        for (; k && k->name && !found; k++) {
+            if (!place_module(&at[n], m, tensor->il, k)) continue;
+            for (int j = 0; j < at[n].n_part; j++) found = found || at[n].part[j].field == tensor->part[i].field;
+            if (found) snprintf(name[n], HN_LORA_NAME, "%s%d.%s", names.layers, (int)tensor->il, k->name);
+        }
+        if (!found) return -1;
+        n += is_new(at, n);
+    }
+    return n;
+}
+
+int hn_modules_tensors(char name[HN_MAX_PART][HN_LORA_NAME], hn_lora_place at[HN_MAX_PART], const hone_model *m,
+                       const hn_lora_place *from)
+{
+    int n = 0;
+    for (int i = 0; i < from->n_part && n < HN_MAX_PART; i++) {
+        int64_t row;
+        const hn_slot *s = hn_bound_slot(m, from->il, from->part[i].field, &row);
+        if (!s) return -1;
+        snprintf(name[n], HN_LORA_NAME, "blk.%d.%.64s", (int)from->il, s->name);
+        if (!hn_module_tensor(&at[n], m, name[n])) return -1;
+        n += is_new(at, n);
+    }
+    return n;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------ */
+
+int64_t hn_modules_rows(const hn_lora_place *at)
+{
+    int64_t n = 0;
+    for (int i = 0; i < at->n_part; i++) n += at->part[i].rows;
+    return n;
+}
+
+/* Where row r of part i is, of heads of d: in a module whose heads are halves, row 2k + j of a head is its row
+ * j·(d/2) + k; where parts are dealt, a head's rows of all of them stand together. */
+static int64_t row_of(const hn_lora_place *at, int i, int64_t r, int64_t d)
+{
+    int64_t before = 0, in = r % d;
+    if (at->dealt) return (r / d * at->n_part + i) * d + in;
+    for (int k = 0; k < i; k++) before += at->part[k].rows;
+    return at->module && at->part[i].turned ? before + r - in + (in & 1) * (d / 2) + in / 2 : before + r;
+}
+
+static int part_of(const hn_lora_place *at, int32_t il, size_t field)
+{
+    for (int i = 0; at->il == il && i < at->n_part; i++)
+        if (at->part[i].field == field) return i;
+    return -1;
+}
+
+static bool gives(const hn_lora_thing *t, const hn_lora_place *to)
+{
+    for (int i = 0; i < to->n_part; i++)
+        if (part_of(&t->at, to->il, to->part[i].field) >= 0) return true;
+    return false;
+}
+
+int64_t hn_modules_rank(const hn_lora_place *to, const hn_lora_thing *thing, int32_t n, int32_t *n_source)
+{
+    int64_t rank = 0;
+    *n_source = 0;
+    for (int32_t k = 0; k < n; k++) {
+        if (!gives(&thing[k], to)) continue;
+        rank += thing[k].pair.rank;
+        ++*n_source;
+    }
+    return rank;
+}
+
+void hn_modules_gather(float *a, float *b, float *scale, const hn_lora_place *to, int64_t rank,
+                       const hn_lora_thing *thing, int32_t n, int64_t head_dim)
+{
+    int32_t n_source;
+    int64_t column = 0, n_out = hn_modules_rows(to);
+    hn_modules_rank(to, thing, n, &n_source);
+    *scale = 1;
+    memset(b, 0, (size_t)(n_out * rank) * sizeof *b);
+    for (int32_t k = 0; k < n; k++) {
+        const hn_lora_pair *p = &thing[k].pair;
+        if (!gives(&thing[k], to)) continue;
+        float factor = n_source > 1 ? p->scale : 1;
+        if (n_source == 1) *scale = p->scale;
+        memcpy(a + column * p->n_in, p->a, (size_t)(p->rank * p->n_in) * sizeof *a);
+        for (int i = 0; i < to->n_part; i++) {
+            int j = part_of(&thing[k].at, to->il, to->part[i].field);
+            for (int64_t r = 0; j >= 0 && r < to->part[i].rows; r++) {
+                const float *from = p->b + row_of(&thing[k].at, j, r, head_dim) * p->rank;
+                float *row = b + row_of(to, i, r, head_dim) * rank + column;
+                for (int64_t c = 0; c < p->rank; c++) row[c] = factor * from[c];
+            }
+        }
+        column += p->rank;
+    }
+}

@@ -1,0 +1,860 @@
+#include "text/lang.h"
+#include "base/utf8.h"
+
+#include <stdlib.h>
+
+enum {
+    HEIGHT_MAX = 1500, /* of a term: how deep the functions below call themselves */
+    SURROGATE_LO = 0xD800,
+    SURROGATE_HI = 0xDFFF,
+    CP_MAX = 0x10FFFF
+};
+
+typedef enum kind { K_NONE, K_EMPTY, K_SET, K_CAT, K_OR, K_AND, K_NOT, K_REP, K_MOD } kind;
+
+typedef struct term {
+    uint8_t kind;
+    bool accepts;    /* the empty text */
+    bool boolean;    /* has K_AND or K_NOT in it: may hold no text although it is not HN_LANG_NONE */
+    int8_t life;     /* 1: has a text, -1: has none, 0: not asked yet */
+    bool room_known, room_exact;
+    uint32_t room; /* hn_lang_room */
+    uint16_t height; /* of what cuts() and derive() walk */
+    uint32_t a, b, c; /* CAT: both; OR, AND: place and number in kids; NOT: one; REP: one, min, max; MOD: modulus, rest;
+                         SET: place and number in ranges */
+} term;
+
+/* Transitions before those that lead nowhere were left out. */
+typedef struct fan {
+    uint32_t n;
+    hn_range *range;
+    hn_lang *to;
+} fan;
+
+typedef struct list {
+    uint32_t *data;
+    size_t n, cap;
+} list;
+
+struct hn_langs {
+    size_t max_bytes, bytes;
+    uint64_t steps;
+    hone_status failed;
+    const char *why;
+    term *t;
+    uint32_t n, cap;
+    uint32_t *slot; /* term + 1 by hash */
+    uint32_t n_slot;
+    list kids;
+    hn_range *range;
+    size_t n_range, cap_range;
+    fan **fan;             /* [cap] */
+    hn_lang_state **state; /* [cap] */
+    uint32_t *mark;        /* [cap] of the search for life */
+    uint32_t epoch;
+};
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+static void give_up(hn_langs *l, hone_status st, const char *why)
+{
+    if (l->failed) return;
+    l->failed = st;
+    l->why = why;
+}
+
+static void *grow(hn_langs *l, void *p, size_t old, size_t want)
+{
+    if (l->failed) return NULL;
+    if (want > l->max_bytes - (l->bytes - old)) {
+        give_up(l, HONE_E_UNSUPPORTED, "it needs more memory than a grammar may take");
+        return NULL;
+    }
+    void *q = realloc(p, want);
+    if (!q) give_up(l, HONE_E_NOMEM, "out of memory");
+    else l->bytes += want - old;
+    return q;
+}
+
+static bool spend(hn_langs *l, uint64_t n)
+{
+    if (l->failed) return false;
+    if (l->steps >= n) {
+        l->steps -= n;
+        return true;
+    }
+    give_up(l, HONE_E_UNSUPPORTED, "it takes more work than a grammar may");
+    return false;
+}
+
+static bool put(hn_langs *l, list *v, uint32_t x)
+{
+    if (v->n == v->cap) {
+        size_t cap = v->cap * 2 + 16;
+        uint32_t *p = grow(l, v->data, v->cap * sizeof *p, cap * sizeof *p);
+        if (!p) return false;
+        v->data = p;
+        v->cap = cap;
+    }
+    v->data[v->n++] = x;
+    return true;
+}
+
+static void drop(hn_langs *l, list *v)
+{
+    l->bytes -= v->cap * sizeof *v->data;
+    free(v->data);
+    *v = (list){ 0 };
+}
+
+static bool more_terms(hn_langs *l)
+{
+    uint32_t cap = l->cap * 2 + 64;
+    term *t = grow(l, l->t, l->cap * sizeof *t, cap * sizeof *t);
+    if (t) l->t = t;
+    fan **f = t ? grow(l, l->fan, l->cap * sizeof(fan *), cap * sizeof(fan *)) : NULL;
+    if (f) l->fan = f;
+    hn_lang_state **s = f ? grow(l, l->state, l->cap * sizeof(hn_lang_state *), cap * sizeof(hn_lang_state *)) : NULL;
+    if (s) l->state = s;
+    uint32_t *m = s ? grow(l, l->mark, l->cap * sizeof *m, cap * sizeof *m) : NULL;
+    if (!m) return false;
+    l->mark = m;
+    for (uint32_t i = l->cap; i < cap; i++) l->fan[i] = NULL, l->state[i] = NULL, l->mark[i] = 0;
+    l->cap = cap;
+    return true;
+}
+
+/* ---- terms -------------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const hn_langs *l, const term *t)
+{
+    uint64_t h = hn_mix64(t->kind * 0x9E3779B97F4A7C15u + t->b);
+    if (t->kind == K_SET) {
+        for (uint32_t i = 0; i < t->b; i++)
+            h = hn_mix64(h ^ ((uint64_t)l->range[t->a + i].lo << 32 | l->range[t->a + i].hi));
+        return h;
+    }
+    if (t->kind == K_OR || t->kind == K_AND) {
+        for (uint32_t i = 0; i < t->b; i++) h = hn_mix64(h ^ l->kids.data[t->a + i]);
+        return h;
+    }
+    return hn_mix64(h ^ ((uint64_t)t->a << 32 | t->c));
+}
+
+static bool same(const hn_langs *l, const term *x, const term *y)
+{
+    if (x->kind != y->kind || x->b != y->b) return false;
+    if (x->kind == K_SET)
+        return memcmp(l->range + x->a, l->range + y->a, x->b * sizeof *l->range) == 0;
+    if (x->kind == K_OR || x->kind == K_AND)
+        return memcmp(l->kids.data + x->a, l->kids.data + y->a, x->b * sizeof *l->kids.data) == 0;
+    return x->a == y->a && x->c == y->c;
+}
+
+static bool more_slots(hn_langs *l)
+{
+    uint32_t n = l->n_slot ? l->n_slot * 2 : 256;
+    uint32_t *slot = grow(l, NULL, 0, n * sizeof *slot);
+    if (!slot) return false;
+    memset(slot, 0, n * sizeof *slot);
+    for (uint32_t i = 0; i < l->n; i++) {
+        uint32_t at = (uint32_t)hash_of(l, &l->t[i]) & (n - 1);
+        while (slot[at]) at = (at + 1) & (n - 1);
+        slot[at] = i + 1;
+    }
+    l->bytes -= l->n_slot * sizeof *slot;
+    free(l->slot);
+    l->slot = slot;
+    l->n_slot = n;
+    return true;
+}
+
+/* The term that is x; what x has in kids or ranges stands at their end, and goes again where the term is known. */
+static hn_lang intern(hn_langs *l, term x)
+{
+    hn_lang id = HN_LANG_NONE;
+    if (!spend(l, 1)) return id;
+    if (x.height > HEIGHT_MAX) {
+        give_up(l, HONE_E_UNSUPPORTED, "it is nested too deeply");
+        return id;
+    }
+    if ((uint64_t)l->n * 2 >= l->n_slot && !more_slots(l)) return id;
+    uint32_t at = (uint32_t)hash_of(l, &x) & (l->n_slot - 1);
+    for (; l->slot[at]; at = (at + 1) & (l->n_slot - 1))
+        if (same(l, &l->t[l->slot[at] - 1], &x)) {
+            if (x.kind == K_SET) l->n_range = x.a;
+            if (x.kind == K_OR || x.kind == K_AND) l->kids.n = x.a;
+            return l->slot[at] - 1;
+        }
+    if (l->n == l->cap && !more_terms(l)) return id;
+    l->t[l->n] = x;
+    l->slot[at] = l->n + 1;
+    return l->n++;
+}
+
+static uint16_t taller(const hn_langs *l, hn_lang a, hn_lang b)
+{
+    uint16_t h = l->t[a].height > l->t[b].height ? l->t[a].height : l->t[b].height;
+    return (uint16_t)(h + 1);
+}
+
+static int by_lo(const void *a, const void *b)
+{
+    const hn_range *x = a, *y = b;
+    return x->lo != y->lo ? (x->lo < y->lo ? -1 : 1) : (x->hi > y->hi) - (x->hi < y->hi);
+}
+
+static bool put_range(hn_langs *l, uint32_t lo, uint32_t hi)
+{
+    if (l->n_range == l->cap_range) {
+        size_t cap = l->cap_range * 2 + 64;
+        hn_range *r = grow(l, l->range, l->cap_range * sizeof *r, cap * sizeof *r);
+        if (!r) return false;
+        l->range = r;
+        l->cap_range = cap;
+    }
+    l->range[l->n_range++] = (hn_range){ lo, hi };
+    return true;
+}
+
+/* The ranges from place `at` of the store on, sorted and joined, as a term. */
+static hn_lang set_from(hn_langs *l, size_t at)
+{
+    size_t n = l->n_range - at, m = 0;
+    if (l->failed || n == 0) return HN_LANG_NONE;
+    hn_range *r = l->range + at;
+    qsort(r, n, sizeof *r, by_lo);
+    for (size_t i = 0; i < n; i++) {
+        if (m && r[i].lo <= r[m - 1].hi + 1) {
+            if (r[i].hi > r[m - 1].hi) r[m - 1].hi = r[i].hi;
+        } else {
+            r[m++] = r[i];
+        }
+    }
+    l->n_range = at + m;
+    return intern(l, (term){ .kind = K_SET, .a = (uint32_t)at, .b = (uint32_t)m, .height = 1 });
+}
+
+hn_lang hn_lang_set(hn_langs *l, const hn_range *r, size_t n)
+{
+    size_t at = l->n_range;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t lo = r[i].lo, hi = r[i].hi > CP_MAX ? CP_MAX : r[i].hi;
+        if (lo < SURROGATE_LO && lo <= hi) put_range(l, lo, hi < SURROGATE_LO ? hi : SURROGATE_LO - 1);
+        if (hi > SURROGATE_HI && lo <= hi) put_range(l, lo > SURROGATE_HI ? lo : SURROGATE_HI + 1, hi);
+    }
+    return set_from(l, at);
+}
+
+hn_lang hn_lang_char(hn_langs *l, uint32_t cp) { return hn_lang_set(l, &(hn_range){ cp, cp }, 1); }
+
+hn_lang hn_lang_cat(hn_langs *l, hn_lang a, hn_lang b)
+{
+    if (l->failed || a == HN_LANG_NONE || b == HN_LANG_NONE) return HN_LANG_NONE;
+    if (a == HN_LANG_EMPTY) return b;
+    if (b == HN_LANG_EMPTY) return a;
+    if (a == HN_LANG_ALL && b == HN_LANG_ALL) return a;
+    if (l->t[a].kind == K_CAT) { /* to the right: (xy)z = x(yz), by a loop over the spine of a */
+        list spine = { 0 };
+        while (l->t[a].kind == K_CAT && put(l, &spine, l->t[a].a)) a = l->t[a].b;
+        hn_lang r = l->failed ? HN_LANG_NONE : hn_lang_cat(l, a, b);
+        while (spine.n && !l->failed) r = hn_lang_cat(l, spine.data[--spine.n], r);
+        drop(l, &spine);
+        return l->failed ? HN_LANG_NONE : r;
+    }
+    const term *x = &l->t[a], *y = &l->t[b];
+    return intern(l, (term){ .kind = K_CAT,
+                             .accepts = x->accepts && y->accepts,
+                             .boolean = x->boolean || y->boolean,
+                             .height = x->accepts ? taller(l, a, b) : (uint16_t)(x->height + 1),
+                             .a = a,
+                             .b = b });
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* x of those kinds that are sets of terms: flat, sorted, each once. */
+static void flat(hn_langs *l, kind k, const hn_lang *t, size_t n, list *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const term *x = &l->t[t[i]];
+        if (x->kind == k)
+            for (uint32_t j = 0; j < x->b; j++) put(l, out, l->kids.data[x->a + j]);
+        else put(l, out, t[i]);
+    }
+    if (out->n) qsort(out->data, out->n, sizeof *out->data, by_number);
+    size_t m = 0;
+    for (size_t i = 0; i < out->n; i++)
+        if (m == 0 || out->data[m - 1] != out->data[i]) out->data[m++] = out->data[i];
+    out->n = m;
+    spend(l, m + 1);
+}
+
+static hn_lang from_kids(hn_langs *l, kind k, const list *v)
+{
+    size_t at = l->kids.n;
+    term x = { .kind = (uint8_t)k, .a = (uint32_t)at, .b = (uint32_t)v->n, .accepts = k == K_AND, .boolean = k == K_AND };
+    for (size_t i = 0; i < v->n; i++) {
+        const term *y = &l->t[v->data[i]];
+        x.accepts = k == K_OR ? x.accepts || y->accepts : x.accepts && y->accepts;
+        x.boolean = x.boolean || y->boolean;
+        if (y->height >= x.height) x.height = (uint16_t)(y->height + 1);
+        if (!put(l, &l->kids, v->data[i])) return HN_LANG_NONE;
+    }
+    return intern(l, x);
+}
+
+static hn_lang or_of(hn_langs *l, list *v)
+{
+    size_t m = 0, at = l->n_range, n_set = 0;
+    bool accepts = false;
+    for (size_t i = 0; i < v->n; i++) {
+        if (v->data[i] == HN_LANG_ALL) return HN_LANG_ALL;
+        accepts = accepts || (v->data[i] != HN_LANG_EMPTY && l->t[v->data[i]].accepts);
+        n_set += l->t[v->data[i]].kind == K_SET;
+    }
+    for (size_t i = 0; i < v->n; i++) {
+        hn_lang t = v->data[i];
+        if (t == HN_LANG_NONE || (t == HN_LANG_EMPTY && accepts)) continue;
+        if (n_set > 1 && l->t[t].kind == K_SET) /* classes of characters are joined */
+            for (uint32_t j = 0; j < l->t[t].b; j++) {
+                hn_range r = l->range[l->t[t].a + j];
+                put_range(l, r.lo, r.hi);
+            }
+        else v->data[m++] = t;
+    }
+    v->n = m;
+    if (n_set > 1) {
+        put(l, v, set_from(l, at));
+        if (v->n) qsort(v->data, v->n, sizeof *v->data, by_number);
+    }
+    if (l->failed || v->n == 0) return HN_LANG_NONE;
+    return v->n == 1 ? v->data[0] : from_kids(l, K_OR, v);
+}
+
+hn_lang hn_lang_or_all(hn_langs *l, const hn_lang *t, size_t n)
+{
+    list v = { 0 };
+    flat(l, K_OR, t, n, &v);
+    hn_lang r = l->failed ? HN_LANG_NONE : or_of(l, &v);
+    drop(l, &v);
+    return r;
+}
+
+hn_lang hn_lang_or(hn_langs *l, hn_lang a, hn_lang b) { return hn_lang_or_all(l, (hn_lang[]){ a, b }, 2); }
+
+/* The characters that both sets hold. */
+static hn_lang meet(hn_langs *l, hn_lang a, hn_lang b)
+{
+    size_t at = l->n_range;
+    uint32_t i = 0, j = 0;
+    while (i < l->t[a].b && j < l->t[b].b) {
+        hn_range x = l->range[l->t[a].a + i], y = l->range[l->t[b].a + j];
+        uint32_t lo = x.lo > y.lo ? x.lo : y.lo, hi = x.hi < y.hi ? x.hi : y.hi;
+        if (lo <= hi) put_range(l, lo, hi);
+        if (x.hi < y.hi) i++;
+        else j++;
+    }
+    return set_from(l, at);
+}
+
+static hn_lang and_of(hn_langs *l, list *v)
+{
+    size_t m = 0;
+    hn_lang set = HN_LANG_NONE;
+    bool has_set = false;
+    for (size_t i = 0; i < v->n; i++) {
+        hn_lang t = v->data[i];
+        if (t == HN_LANG_NONE) return HN_LANG_NONE;
+        if (t == HN_LANG_ALL) continue;
+        if (l->t[t].kind == K_SET) {
+            set = has_set ? meet(l, set, t) : t;
+            has_set = true;
+            if (set == HN_LANG_NONE) return HN_LANG_NONE;
+        } else {
+            v->data[m++] = t;
+        }
+    }
+    v->n = m;
+    if (has_set) put(l, v, set);
+    if (l->failed) return HN_LANG_NONE;
+    if (v->n == 0) return HN_LANG_ALL;
+    if (v->n == 1) return v->data[0];
+    qsort(v->data, v->n, sizeof *v->data, by_number);
+    if (v->data[0] == HN_LANG_EMPTY) { /* then nothing but the empty text is left */
+        for (size_t i = 1; i < v->n; i++)
+            if (!l->t[v->data[i]].accepts) return HN_LANG_NONE;
+        return HN_LANG_EMPTY;
+    }
+    return from_kids(l, K_AND, v);
+}
+
+hn_lang hn_lang_and(hn_langs *l, hn_lang a, hn_lang b)
+{
+    list v = { 0 };
+    flat(l, K_AND, (hn_lang[]){ a, b }, 2, &v);
+    hn_lang r = l->failed ? HN_LANG_NONE : and_of(l, &v);
+    drop(l, &v);
+    return r;
+}
+
+static hn_lang and_all(hn_langs *l, const hn_lang *t, size_t n)
+{
+    list v = { 0 };
+    flat(l, K_AND, t, n, &v);
+    hn_lang r = l->failed ? HN_LANG_NONE : and_of(l, &v);
+    drop(l, &v);
+    return r;
+}
+
+hn_lang hn_lang_not(hn_langs *l, hn_lang a)
+{
+    if (l->failed) return HN_LANG_NONE;
+    if (a == HN_LANG_NONE) return HN_LANG_ALL;
+    if (a == HN_LANG_ALL) return HN_LANG_NONE;
+    if (l->t[a].kind == K_NOT) return l->t[a].a;
+    return intern(l, (term){ .kind = K_NOT,
+                             .accepts = !l->t[a].accepts,
+                             .boolean = true,
+                             .height = (uint16_t)(l->t[a].height + 1),
+                             .a = a });
+}
+
+hn_lang hn_lang_repeat(hn_langs *l, hn_lang a, uint32_t min, uint32_t max)
+{
+    if (l->failed || min > max) return HN_LANG_NONE;
+    if (max == 0 || a == HN_LANG_EMPTY) return HN_LANG_EMPTY;
+    if (a == HN_LANG_NONE) return min == 0 ? HN_LANG_EMPTY : HN_LANG_NONE;
+    const term *x = &l->t[a];
+    if (x->accepts) min = 0;
+    if (min == 1 && max == 1) return a;
+    if (a == HN_LANG_ALL) return a;
+    if (x->kind == K_REP && x->b <= 1 && x->c == HN_LANG_ENDLESS) /* (y*){…} and (y+){…} */
+        return hn_lang_repeat(l, x->a, x->b ? min : 0, HN_LANG_ENDLESS);
+    if (x->kind == K_REP && x->b == 0 && x->c > 0) { /* (y{0,i}){…,j} = y{0,ij} */
+        uint64_t most = max == HN_LANG_ENDLESS ? HN_LANG_ENDLESS : (uint64_t)x->c * max;
+        return hn_lang_repeat(l, x->a, 0, most >= HN_LANG_ENDLESS ? HN_LANG_ENDLESS : (uint32_t)most);
+    }
+    return intern(l, (term){ .kind = K_REP,
+                             .accepts = min == 0,
+                             .boolean = x->boolean,
+                             .height = (uint16_t)(x->height + 1),
+                             .a = a,
+                             .b = min,
+                             .c = max });
+}
+
+hn_lang hn_lang_multiple(hn_langs *l, uint32_t m, uint32_t rest)
+{
+    return intern(l, (term){ .kind = K_MOD, .accepts = rest == 0, .height = 1, .a = m, .b = rest });
+}
+
+hn_lang hn_lang_text(hn_langs *l, const char *utf8, size_t len)
+{
+    hn_lang r = HN_LANG_EMPTY;
+    while (len && !l->failed) { /* from the end: each character once */
+        size_t at = len - 1, used;
+        while (at > 0 && ((unsigned char)utf8[at] & 0xC0) == 0x80) at--;
+        int32_t cp = hn_utf8_next((const unsigned char *)utf8 + at, len - at, &used);
+        r = hn_lang_cat(l, hn_lang_char(l, cp < 0 ? 0xFFFD : (uint32_t)cp), r);
+        len = at;
+    }
+    return r;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    const hone_str *x = a, *y = b;
+    size_t n = x->len < y->len ? x->len : y->len;
+    int c = n ? memcmp(x->ptr, y->ptr, n) : 0;
+    return c ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+/* Sorted words that are equal up to byte `at`. */
+static hn_lang word_tree(hn_langs *l, const hone_str *w, size_t n, size_t at)
+{
+    list v = { 0 };
+    size_t i = 0;
+    if (n == 1) return hn_lang_text(l, w->ptr + at, w->len - at);
+    for (; i < n && w[i].len == at; i++)
+        if (i == 0) put(l, &v, HN_LANG_EMPTY);
+    while (i < n && !l->failed) {
+        size_t used, end = i + 1;
+        hn_utf8_next((const unsigned char *)w[i].ptr + at, w[i].len - at, &used);
+        while (end < n && w[end].len >= at + used && memcmp(w[end].ptr + at, w[i].ptr + at, used) == 0) end++;
+        /* what all of them begin with needs no call of its own */
+        size_t same_to = at + used;
+        while (end - i > 1 && w[i].len > same_to && w[end - 1].len > same_to) {
+            size_t u;
+            hn_utf8_next((const unsigned char *)w[i].ptr + same_to, w[i].len - same_to, &u);
+            if (w[end - 1].len < same_to + u || memcmp(w[i].ptr + same_to, w[end - 1].ptr + same_to, u) != 0) break;
+            same_to += u;
+        }
+        put(l, &v, hn_lang_cat(l, hn_lang_text(l, w[i].ptr + at, same_to - at), word_tree(l, w + i, end - i, same_to)));
+        i = end;
+    }
+    hn_lang r = hn_lang_or_all(l, v.data, v.n);
+    drop(l, &v);
+    return r;
+}
+
+hn_lang hn_lang_words(hn_langs *l, const hone_str *words, size_t n)
+{
+    if (n == 0) return HN_LANG_NONE;
+    hone_str *w = grow(l, NULL, 0, n * sizeof *w);
+    if (!w) return HN_LANG_NONE;
+    memcpy(w, words, n * sizeof *w);
+    qsort(w, n, sizeof *w, by_text);
+    hn_lang r = word_tree(l, w, n, 0);
+    l->bytes -= n * sizeof *w;
+    free(w);
+    return r;
+}
+
+/* ---- derivatives ------------------------------------------------------------------------------------ */
+
+/* Places where what a character leads to may change. */
+static void cuts(hn_langs *l, hn_lang id, list *out)
+{
+    term t = l->t[id];
+    if (!spend(l, 1)) return;
+    switch ((kind)t.kind) {
+    case K_NONE:
+    case K_EMPTY: return;
+    case K_SET:
+        for (uint32_t i = 0; i < t.b; i++) {
+            put(l, out, l->range[t.a + i].lo);
+            put(l, out, l->range[t.a + i].hi + 1);
+        }
+        return;
+    case K_CAT:
+        cuts(l, t.a, out);
+        if (l->t[t.a].accepts) cuts(l, t.b, out);
+        return;
+    case K_OR:
+    case K_AND:
+        for (uint32_t i = 0; i < t.b; i++) cuts(l, l->kids.data[t.a + i], out);
+        return;
+    case K_NOT:
+    case K_REP: cuts(l, t.a, out); return;
+    case K_MOD:
+        for (uint32_t c = '0'; c <= '9' + 1; c++) put(l, out, c);
+        return;
+    }
+}
+
+static bool in_set(const hn_langs *l, const term *t, uint32_t cp)
+{
+    uint32_t lo = 0, hi = t->b;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (l->range[t->a + mid].hi < cp) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo < t->b && l->range[t->a + lo].lo <= cp;
+}
+
+/* What may follow cp. */
+static hn_lang derive(hn_langs *l, hn_lang id, uint32_t cp)
+{
+    term t = l->t[id]; /* a copy: the store moves */
+    if (!spend(l, 1)) return HN_LANG_NONE;
+    switch ((kind)t.kind) {
+    case K_NONE:
+    case K_EMPTY: return HN_LANG_NONE;
+    case K_SET: return in_set(l, &t, cp) ? HN_LANG_EMPTY : HN_LANG_NONE;
+    case K_CAT: {
+        hn_lang r = hn_lang_cat(l, derive(l, t.a, cp), t.b);
+        return l->t[t.a].accepts ? hn_lang_or(l, r, derive(l, t.b, cp)) : r;
+    }
+    case K_OR:
+    case K_AND: {
+        list v = { 0 };
+        for (uint32_t i = 0; i < t.b && !l->failed; i++) {
+            hn_lang d = derive(l, l->kids.data[t.a + i], cp);
+            if (d != HN_LANG_NONE || t.kind == K_AND) put(l, &v, d);
+        }
+        hn_lang r = t.kind == K_OR ? hn_lang_or_all(l, v.data, v.n) : and_all(l, v.data, v.n);
+        drop(l, &v);
+        return r;
+    }
+    case K_NOT: return hn_lang_not(l, derive(l, t.a, cp));
+    case K_REP:
+        return hn_lang_cat(l, derive(l, t.a, cp),
+                           hn_lang_repeat(l, t.a, t.b ? t.b - 1 : 0, t.c == HN_LANG_ENDLESS ? t.c : t.c - 1));
+    case K_MOD:
+        return cp >= '0' && cp <= '9' ? hn_lang_multiple(l, t.a, (uint32_t)(((uint64_t)t.b * 10 + cp - '0') % t.a))
+                                      : HN_LANG_NONE;
+    }
+    return HN_LANG_NONE;
+}
+
+/* All transitions of t, some of them perhaps to terms without a text. */
+static const fan *fan_of(hn_langs *l, hn_lang t)
+{
+    if (l->failed || l->fan[t]) return l->failed ? NULL : l->fan[t];
+    list cut = { 0 }, to = { 0 };
+    put(l, &cut, 0);
+    put(l, &cut, SURROGATE_LO);
+    put(l, &cut, SURROGATE_HI + 1);
+    cuts(l, t, &cut);
+    if (cut.n) qsort(cut.data, cut.n, sizeof *cut.data, by_number);
+    for (size_t i = 0; i < cut.n && !l->failed; i++) {
+        uint32_t lo = cut.data[i], hi = (i + 1 < cut.n ? cut.data[i + 1] : CP_MAX + 1) - 1;
+        if (lo > CP_MAX || lo == SURROGATE_LO || (i + 1 < cut.n && cut.data[i + 1] == lo)) continue;
+        hn_lang d = derive(l, t, lo);
+        if (d == HN_LANG_NONE) continue;
+        if (to.n && to.data[to.n - 1] == d && to.data[to.n - 2] + 1 == lo) {
+            to.data[to.n - 2] = hi;
+            continue;
+        }
+        put(l, &to, lo);
+        put(l, &to, hi);
+        put(l, &to, d);
+    }
+    size_t n = to.n / 3;
+    fan *f = grow(l, NULL, 0, sizeof *f + n * (sizeof *f->range + sizeof *f->to));
+    if (f) {
+        f->n = (uint32_t)n;
+        f->range = (hn_range *)(f + 1);
+        f->to = (hn_lang *)(f->range + n);
+        for (size_t i = 0; i < n; i++) {
+            f->range[i] = (hn_range){ to.data[3 * i], to.data[3 * i + 1] };
+            f->to[i] = to.data[3 * i + 2];
+        }
+        l->fan[t] = f;
+    }
+    drop(l, &cut);
+    drop(l, &to);
+    return f;
+}
+
+static bool surely_live(const hn_langs *l, hn_lang t)
+{
+    return t != HN_LANG_NONE && (l->t[t].accepts || !l->t[t].boolean || l->t[t].life > 0);
+}
+
+/* Depth first towards any term that holds a text: what lies on the way there holds one, too; where there is none, nothing
+ * that was seen does. */
+bool hn_lang_live(hn_langs *l, hn_lang t)
+{
+    if (l->failed || t == HN_LANG_NONE || l->t[t].life < 0) return false;
+    if (surely_live(l, t)) return true;
+    list path = { 0 }, next = { 0 }, seen = { 0 };
+    bool found = false;
+    l->epoch++;
+    l->mark[t] = l->epoch;
+    put(l, &path, t);
+    put(l, &next, 0);
+    put(l, &seen, t);
+    while (path.n && !found && !l->failed) {
+        const fan *f = fan_of(l, path.data[path.n - 1]);
+        if (!f) break;
+        uint32_t i = next.data[next.n - 1]++;
+        if (i >= f->n) {
+            path.n--, next.n--;
+            continue;
+        }
+        hn_lang u = f->to[i];
+        for (uint32_t k = 0; i == 0 && k < f->n && !found; k++) found = surely_live(l, f->to[k]); /* the near ones first */
+        if (found) break;
+        if (l->t[u].life == 0 && l->mark[u] != l->epoch) {
+            l->mark[u] = l->epoch;
+            put(l, &path, u);
+            put(l, &next, 0);
+            put(l, &seen, u);
+        }
+    }
+    if (!l->failed) {
+        const list *told = found ? &path : &seen;
+        for (size_t i = 0; i < told->n; i++) l->t[told->data[i]].life = found ? 1 : -1;
+    }
+    drop(l, &path);
+    drop(l, &next);
+    drop(l, &seen);
+    return found && !l->failed;
+}
+
+const hn_lang_state *hn_lang_open(hn_langs *l, hn_lang t)
+{
+    if (l->failed) return NULL;
+    if (l->state[t]) return l->state[t];
+    const fan *f = fan_of(l, t);
+    if (!f) return NULL;
+    hn_lang_state *s = grow(l, NULL, 0, sizeof *s + f->n * (sizeof *s->range + sizeof *s->to));
+    if (!s) return NULL;
+    memset(s->ascii, 0, sizeof s->ascii);
+    hn_range *range = (hn_range *)(s + 1);
+    hn_lang *to = (hn_lang *)(range + f->n);
+    s->n = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (!hn_lang_live(l, f->to[i])) continue;
+        range[s->n] = f->range[i];
+        to[s->n++] = f->to[i];
+        for (uint32_t c = f->range[i].lo; c < 128 && c <= f->range[i].hi; c++) s->ascii[c] = f->to[i];
+    }
+    s->range = range;
+    s->to = to;
+    s->pure = s->n == 2 && range[0].lo == 0 && range[1].hi == CP_MAX && to[0] == t && to[1] == t;
+    if (l->failed) {
+        l->bytes -= sizeof *s + f->n * (sizeof *s->range + sizeof *s->to);
+        free(s);
+        return NULL;
+    }
+    return l->state[t] = s;
+}
+
+bool hn_lang_accepts(const hn_langs *l, hn_lang t) { return l->t[t].accepts; }
+
+bool hn_lang_matches(hn_langs *l, hn_lang t, const char *utf8, size_t len)
+{
+    for (size_t at = 0, used; at < len && t != HN_LANG_NONE; at += used) {
+        int32_t cp = hn_utf8_next((const unsigned char *)utf8 + at, len - at, &used);
+        if (cp < 0) return false;
+        t = derive(l, t, (uint32_t)cp);
+    }
+    return !l->failed && l->t[t].accepts;
+}
+
+/* Does every character lead on from s? */
+static bool total(const hn_lang_state *s)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->range[i].lo != at) return false;
+        at = s->range[i].hi + 1;
+        if (at == SURROGATE_LO) at = SURROGATE_HI + 1;
+    }
+    return at == CP_MAX + 1;
+}
+
+static bool seen_before(const list *seen, hn_lang t)
+{
+    for (size_t i = 0; i < seen->n; i++)
+        if (seen->data[i] == t) return true;
+    return false;
+}
+
+/* Level by level, the states after 0, 1, 2 … characters; those of an earlier level are known to lead on. */
+static uint32_t find_room(hn_langs *l, hn_lang t, bool *exact)
+{
+    enum { LOOK_AT = 48 };
+    list seen = { 0 };
+    size_t begin = 0;
+    uint32_t room = 0;
+    bool fresh = true; /* all of this level is new */
+    put(l, &seen, t);
+    while (!l->failed) {
+        size_t end = seen.n, dead = 0;
+        bool open = true;
+        for (size_t i = begin; i < end && !l->failed; i++) {
+            const hn_lang_state *s = hn_lang_open(l, seen.data[i]);
+            if (!s) break;
+            open = open && total(s);
+            dead += s->n == 0;
+        }
+        if (!open) {
+            *exact = fresh && dead == end - begin;
+            break;
+        }
+        room++;
+        if (end > LOOK_AT) break;
+        fresh = true;
+        for (size_t i = begin; i < end && !l->failed; i++) {
+            const hn_lang_state *s = hn_lang_open(l, seen.data[i]);
+            for (uint32_t k = 0; s && k < s->n; k++) {
+                if (!seen_before(&seen, s->to[k])) put(l, &seen, s->to[k]);
+                else if (k == 0 || s->to[k] != s->to[k - 1]) fresh = false;
+            }
+        }
+        if (seen.n == end) { /* nothing new: so it goes on for ever */
+            room = HN_LANG_ENDLESS;
+            break;
+        }
+        begin = end;
+    }
+    drop(l, &seen);
+    return l->failed ? 0 : room;
+}
+
+uint32_t hn_lang_room(hn_langs *l, hn_lang t, bool *exact)
+{
+    *exact = false;
+    if (l->failed) return 0;
+    if (l->t[t].kind == K_REP && l->t[t].a == HN_LANG_ANY) { /* a length */
+        *exact = l->t[t].c != HN_LANG_ENDLESS;
+        return l->t[t].c;
+    }
+    if (!l->t[t].room_known) {
+        uint32_t room = find_room(l, t, exact);
+        l->t[t].room = room;
+        l->t[t].room_exact = *exact;
+        l->t[t].room_known = !l->failed;
+    }
+    *exact = l->t[t].room_exact;
+    return l->t[t].room;
+}
+
+hn_lang hn_lang_near(hn_langs *l, hn_lang id, uint32_t k)
+{
+    term t = l->t[id];
+    if (t.boolean) return id; /* there a counter may decide whether a text is left at all */
+    if (t.kind == K_CAT) {
+        hn_lang a = hn_lang_near(l, t.a, k);
+        return a == t.a ? id : hn_lang_cat(l, a, t.b);
+    }
+    if (t.kind != K_REP || l->t[t.a].accepts) return id;
+    uint32_t min = t.b > k ? k + 1 : t.b, max = t.c > k ? HN_LANG_ENDLESS : t.c;
+    return min == t.b && max == t.c ? id : hn_lang_repeat(l, t.a, min, max);
+}
+
+/* ---- life --------------------------------------------------------------------------------------------- */
+
+hn_langs *hn_langs_new(size_t max_bytes)
+{
+    hn_langs *l = calloc(1, sizeof *l);
+    if (!l) return NULL;
+    l->max_bytes = max_bytes;
+    l->steps = UINT64_MAX;
+    hn_range any[] = { { 0, SURROGATE_LO - 1 }, { SURROGATE_HI + 1, CP_MAX } };
+    intern(l, (term){ .kind = K_NONE });
+    intern(l, (term){ .kind = K_EMPTY, .accepts = true });
+    hn_lang one = hn_lang_set(l, any, 2);
+    /* the one endless repetition whose own number the rules of hn_lang_repeat name */
+    intern(l, (term){ .kind = K_REP, .accepts = true, .height = 2, .a = one, .b = 0, .c = HN_LANG_ENDLESS });
+    if (l->failed) {
+        hn_langs_free(l);
+        return NULL;
+    }
+    return l;
+}
+
+void hn_langs_free(hn_langs *l)
+{
+    if (!l) return;
+    for (uint32_t i = 0; i < l->n; i++) {
+        free(l->fan[i]);
+        free(l->state[i]);
+    }
+    free(l->t);
+    free(l->slot);
+    free(l->kids.data);
+    free(l->range);
+    free(l->fan);
+    free(l->state);
+    free(l->mark);
+    free(l);
+}
+
+size_t hn_langs_bytes(const hn_langs *l) { return l->bytes; }
+
+void hn_langs_allow(hn_langs *l, uint64_t steps) { l->steps = steps; }
+
+hone_status hn_langs_check(const hn_langs *l, hone_error *err)
+{
+    return l->failed ? HN_FAIL(err, l->failed, "grammar: %s", l->why) : HONE_OK;
+}

@@ -1,0 +1,67 @@
+/* machine: the inside of a grammar at work, which matcher.c (texts) and masks.c (vocabularies) share. */
+#ifndef HN_MACHINE_H
+#define HN_MACHINE_H
+
+#include "text/matcher.h"
+
+#include <pthread.h>
+
+enum { HN_CELLS_KEPT = 1 << 16 };
+
+typedef struct hn_item { /* a lexeme in progress, and what comes behind it */
+    hn_lexeme at;
+    uint32_t cell;
+} hn_item;
+
+typedef struct hn_opened { /* what a stack may go on with */
+    uint32_t n;
+    bool end; /* nothing more is needed */
+    hn_item item[];
+} hn_opened;
+
+typedef struct hn_cell {
+    hn_gnode node; /* first this … */
+    uint32_t parent; /* … then that cell; 0: the end */
+    uint32_t min, max; /* of a repetition: rounds still to come */
+    hn_opened *opened; /* once it was asked for */
+} hn_cell;
+
+typedef struct hn_items {
+    hn_item *item;
+    uint32_t n, cap;
+    bool end;
+} hn_items;
+
+typedef struct hn_numbers {
+    uint32_t *data;
+    size_t n, cap;
+} hn_numbers;
+
+struct hn_machine {
+    hn_grammar_view g;
+    pthread_mutex_t mu; /* guards all that follows, and the terms of g.lang */
+    int32_t n_matcher;
+    hn_cell *cell;
+    uint32_t n_cell, cap_cell;
+    uint32_t *slot; /* cell + 1 by hash */
+    uint32_t n_slot;
+    uint32_t start;
+    hn_numbers todo, seen; /* of opening: work list; epoch in which each cell was on it */
+    uint32_t epoch;
+    uint64_t stamp, *set_stamp; /* table of the set that is being made */
+    uint32_t *set_slot;
+    hn_items a, b;
+    hone_status failed;
+    const char *why;
+    struct hn_token_mask **mask; /* masks.c: those kept */
+    size_t n_mask, cap_mask, mask_bytes;
+};
+
+hone_status hn_machine_check(hn_machine *m, hone_error *err); /* the first failure since it was asked */
+const hn_opened *hn_machine_open(hn_machine *m, uint32_t cell);
+
+/* Sets the bits of tokens that may follow the items; failures stay in m. */
+void hn_masks_of(hn_machine *m, const hn_token_tree *t, const hn_item *item, uint32_t n, uint64_t *bits, size_t n_word);
+void hn_masks_free(hn_machine *m);
+
+#endif

@@ -1,0 +1,406 @@
+/* reply: one answer, read token by token; see reply.h. A machine of five states, whose arrows are the marks of a
+ * format. Text goes through a stream (whole characters, stop strings), then past the marks that are text, which are
+ * held back while they may still be completed. So the parts do not depend on how an answer was cut into tokens. */
+#include "text/reply.h"
+#include "text/text_priv.h"
+
+#include <stdlib.h>
+
+enum { HEADER_MAX = 256 };
+
+typedef struct bytes {
+    char *p;
+    size_t n, cap;
+} bytes;
+
+typedef struct piece { /* of the parts of one call: text[begin, …) */
+    hone_part part;
+    size_t begin;
+} piece;
+
+struct hn_reply {
+    const hn_vocab *v;
+    const hn_reply_format *f;
+    hn_stream *stream;
+    size_t n_stops; /* of the caller; behind them stands the format's own */
+    hn_reply_state state;
+    unsigned group; /* of the mark that opened the reasoning */
+    bool first;     /* only blanks so far in this part … */
+    bool skip;      /* … which are no part of it */
+    bool prompting; /* reading the prompt: all marks are text, and nothing ends */
+    bool wrapped;   /* the answer has a beginning of its own, so it may have an end */
+    bool announced; /* a mark began the header, so its text is no part of the answer */
+    hone_reply_end end;
+    char header[HEADER_MAX];  /* fields, each behind a unit separator */
+    size_t n_header, n_given; /* n_given: written by the prompt */
+    bytes pend;               /* text in which a mark may have begun */
+    bytes blank;              /* white space that may turn out to belong to nothing */
+    bytes out;
+    piece *piece;
+    hone_reply_part *part;
+    size_t n_piece, cap_piece;
+};
+
+enum { UNIT_SEPARATOR = 31 };
+
+static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
+static hone_status put(bytes *b, const char *s, size_t n, hone_error *err)
+{
+    if (n > b->cap - b->n) {
+        size_t cap = (b->n + n) * 2 + 64;
+        char *p = realloc(b->p, cap);
+        if (!p) return HN_FAIL(err, HONE_E_NOMEM, "an answer's text of %zu bytes", cap);
+        b->p = p;
+        b->cap = cap;
+    }
+    if (n) memcpy(b->p + b->n, s, n);
+    b->n += n;
+    return HONE_OK;
+}
+
+static void drop_front(bytes *b, size_t n)
+{
+    b->n -= n;
+    if (n && b->n) memmove(b->p, b->p + n, b->n);
+}
+
+/* ---- parts ------------------------------------------------------------------------------------------------- */
+
+static hone_part part_of(hn_reply_state s)
+{
+    switch (s) {
+    case HN_REPLY_REASONING: return HONE_PART_REASONING;
+    case HN_REPLY_COMMENTARY: return HONE_PART_COMMENTARY;
+    case HN_REPLY_CALL: return HONE_PART_CALL;
+    default: return HONE_PART_TEXT;
+    }
+}
+
+/* Text of a part, as it is. */
+static hone_status emit(hn_reply *r, hone_part part, const char *s, size_t n, hone_error *err)
+{
+    if (!n || r->prompting) return HONE_OK;
+    if (!r->n_piece || r->piece[r->n_piece - 1].part != part) {
+        if (r->n_piece == r->cap_piece) {
+            size_t cap = r->cap_piece * 2 + 4;
+            piece *p = realloc(r->piece, cap * sizeof *p);
+            if (p) r->piece = p;
+            hone_reply_part *q = p ? realloc(r->part, cap * sizeof *q) : NULL;
+            if (!q) return HN_FAIL(err, HONE_E_NOMEM, "%zu parts of an answer", cap);
+            r->part = q;
+            r->cap_piece = cap;
+        }
+        r->piece[r->n_piece++] = (piece){ part, r->out.n };
+    }
+    return put(&r->out, s, n, err);
+}
+
+static void enter(hn_reply *r, hn_reply_state state, bool skip)
+{
+    r->state = state;
+    r->first = true;
+    r->skip = skip;
+    r->blank.n = 0;
+}
+
+/* What stands between marks. Blanks are held where they may be the edge of a part: in front of an answer, and at both
+ * ends of reasoning, whose template has its own there. */
+static hone_status say(hn_reply *r, const char *s, size_t n, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    if (r->state == HN_REPLY_HEADER) {
+        size_t room = HEADER_MAX - r->n_header, k = n < room ? n : room;
+        memcpy(r->header + r->n_header, s, k);
+        r->n_header += k;
+        if (n < room) return HONE_OK;
+        /* no header is that long: it was text, behind a mark that never came */
+        enter(r, HN_REPLY_TEXT, false);
+        st = emit(r, HONE_PART_TEXT, r->header + r->n_given, r->n_header - r->n_given, err);
+        r->first = false;
+        s += k, n -= k;
+    }
+    while (n && st == HONE_OK) {
+        bool holds = r->first || r->state == HN_REPLY_REASONING;
+        size_t k = 0;
+        while (k < n && is_blank(s[k]) && holds) k++;
+        if (k) {
+            st = put(&r->blank, s, k, err);
+        } else {
+            if (!(r->first && r->skip)) st = emit(r, part_of(r->state), r->blank.p, r->blank.n, err);
+            r->blank.n = 0;
+            r->first = false;
+            holds = r->state == HN_REPLY_REASONING;
+            while (k < n && !(holds && is_blank(s[k]))) k++;
+            if (st == HONE_OK) st = emit(r, part_of(r->state), s, k, err);
+        }
+        s += k, n -= k;
+    }
+    return st;
+}
+
+/* ---- headers ----------------------------------------------------------------------------------------------- */
+
+static bool begins(const char *s, size_t n, const char *word)
+{
+    return n >= strlen(word) && memcmp(s, word, strlen(word)) == 0;
+}
+
+/* The header is "assistant to=functions.f", a separator, "analysis" … Which part its text is, and whether it is the
+ * model's at all. */
+static void read_header(hn_reply *r)
+{
+    const char *h = r->header, *sep = memchr(h, UNIT_SEPARATOR, r->n_header);
+    size_t n_role = sep ? (size_t)(sep - h) : r->n_header, n_channel = sep ? r->n_header - n_role - 1 : 0;
+    const char *channel = sep ? sep + 1 : h + n_role;
+    while (n_role && is_blank(*h)) h++, n_role--;
+    while (n_channel && is_blank(*channel)) channel++, n_channel--;
+    bool call = false;
+    for (size_t i = 0; i + 3 <= r->n_header; i++) call |= memcmp(r->header + i, "to=", 3) == 0;
+    if (n_role && !begins(h, n_role, "assistant") && !r->prompting) r->end = HONE_REPLY_TURN; /* another speaks */
+    else if (call) enter(r, HN_REPLY_CALL, false);
+    else if (!n_channel || begins(channel, n_channel, "final")) enter(r, HN_REPLY_TEXT, false);
+    else if (begins(channel, n_channel, "commentary")) enter(r, HN_REPLY_COMMENTARY, false);
+    else enter(r, HN_REPLY_REASONING, true); /* analysis, thought, or one that is not known */
+    r->group = 0;
+}
+
+static void begin_header(hn_reply *r, bool field)
+{
+    if (!field || r->state != HN_REPLY_HEADER) {
+        enter(r, HN_REPLY_HEADER, false);
+        r->n_header = 0;
+    }
+    if (field && r->n_header < HEADER_MAX) r->header[r->n_header++] = UNIT_SEPARATOR;
+    r->n_given = r->n_header;
+    r->announced = true;
+}
+
+static void act(hn_reply *r, const hn_reply_mark *m)
+{
+    switch ((hn_reply_act)m->act) {
+    case HN_REPLY_OPEN:
+        enter(r, HN_REPLY_REASONING, true);
+        r->group = m->group;
+        break;
+    case HN_REPLY_CLOSE: /* which may be what wraps the answer, too */
+    case HN_REPLY_SAY:
+        enter(r, HN_REPLY_TEXT, true);
+        for (int i = 0; i < r->f->n; i++)
+            r->wrapped |= r->f->mark[i].act == HN_REPLY_SAY && strcmp(r->f->mark[i].text, m->text) == 0;
+        break;
+    case HN_REPLY_UNSAY: r->wrapped = false; break;
+    case HN_REPLY_TOOLS: enter(r, HN_REPLY_CALL, false); break;
+    case HN_REPLY_START: begin_header(r, false); break;
+    case HN_REPLY_FIELD: begin_header(r, true); break;
+    case HN_REPLY_BODY: read_header(r); break;
+    case HN_REPLY_FINISH:
+        if (r->state == HN_REPLY_TEXT && !r->prompting) {
+            r->end = HONE_REPLY_TURN;
+        } else {
+            enter(r, HN_REPLY_HEADER, false);
+            r->n_header = r->n_given = 0;
+            r->announced = false;
+        }
+        break;
+    }
+}
+
+/* ---- marks ------------------------------------------------------------------------------------------------- */
+
+static bool counts(const hn_reply *r, const hn_reply_mark *m, bool first)
+{
+    return m->from >> r->state & 1 && (!m->first || first || r->prompting) &&
+           (m->act != HN_REPLY_CLOSE || m->group == r->group || r->state != HN_REPLY_REASONING) &&
+           (m->act != HN_REPLY_UNSAY || r->wrapped);
+}
+
+/* The mark that is spelt at s; *partial: s[0..n) may become one. Of several that begin the same the shortest: a longer
+ * one would depend on how much of the text has come. */
+static const hn_reply_mark *mark_at(const hn_reply *r, const char *s, size_t n, bool first, bool *partial)
+{
+    const hn_reply_mark *best = NULL;
+    *partial = false;
+    for (int i = 0; i < r->f->n; i++) {
+        const hn_reply_mark *m = &r->f->mark[i];
+        size_t len = strlen(m->text);
+        if ((m->id >= 0 && !r->prompting) || m->text[0] != s[0] || !counts(r, m, first)) continue;
+        if (n < len && memcmp(s, m->text, n) == 0) *partial = true;
+        if (n >= len && memcmp(s, m->text, len) == 0 && (!best || len < strlen(best->text))) best = m;
+    }
+    return best;
+}
+
+/* Reads the text that is pending, up to what may become a mark; at the end of the answer (all) all of it. */
+static hone_status scan(hn_reply *r, bool all, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    size_t from = 0, i = 0;
+    bool first = r->first;
+    while (i < r->pend.n && st == HONE_OK && !r->end) {
+        bool partial;
+        const hn_reply_mark *m = mark_at(r, r->pend.p + i, r->pend.n - i, first, &partial);
+        if (m) {
+            if ((st = say(r, r->pend.p + from, i - from, err)) == HONE_OK) act(r, m);
+            from = i += strlen(m->text);
+            first = r->first;
+        } else if (partial && !all) {
+            break;
+        } else {
+            first = first && is_blank(r->pend.p[i]);
+            i++;
+        }
+    }
+    if (st == HONE_OK && !r->end) st = say(r, r->pend.p + from, i - from, err);
+    drop_front(&r->pend, i);
+    if (r->end) r->pend.n = 0;
+    return st;
+}
+
+static hone_status feed(hn_reply *r, const char *s, size_t n, hone_error *err)
+{
+    hone_status st = put(&r->pend, s, n, err);
+    return st == HONE_OK ? scan(r, false, err) : st;
+}
+
+/* What waits for more text gets none: a mark that is a token comes, or the end. */
+static hone_status settle(hn_reply *r, hone_error *err)
+{
+    const char *text;
+    size_t n;
+    hone_status st = hn_stream_flush(r->stream, &text, &n, err);
+    if (st == HONE_OK) st = put(&r->pend, text, n, err);
+    return st == HONE_OK ? scan(r, true, err) : st;
+}
+
+static const hn_reply_mark *mark_of(const hn_reply *r, int32_t id)
+{
+    for (int i = 0; i < r->f->n; i++)
+        if (r->f->mark[i].id == id && counts(r, &r->f->mark[i], r->first)) return &r->f->mark[i];
+    return NULL;
+}
+
+/* ---- the interface ----------------------------------------------------------------------------------------- */
+
+/* Where the prompt leaves off. A mark counts there only if the template wrote it: somebody who types "<think>" at the
+ * end of a message has opened nothing. */
+static hone_status read_prompt(hn_reply *r, const char *prompt, size_t len, const hone_span *input, size_t n_input,
+                               hone_error *err)
+{
+    size_t from = n_input ? input[n_input - 1].end : 0;
+    r->prompting = true;
+    hone_status st = put(&r->pend, prompt + from, len - from, err);
+    if (st == HONE_OK) st = scan(r, true, err);
+    r->prompting = false;
+    r->pend.n = r->blank.n = 0;
+    r->first = true;
+    r->skip = r->state == HN_REPLY_REASONING;
+    r->n_given = r->n_header;
+    r->announced = false;
+    return st;
+}
+
+hone_status hn_reply_new(hn_reply **out, const hn_vocab *v, const hn_reply_format *f, const char *prompt, size_t len,
+                         const hone_span *input, size_t n_input, const char *const *stops, size_t n_stops,
+                         hone_error *err)
+{
+    *out = NULL;
+    hn_reply *r = calloc(1, sizeof *r);
+    const char **all = calloc(n_stops + 1, sizeof *all);
+    hone_status st = r && all ? HONE_OK : HN_FAIL(err, HONE_E_NOMEM, "an answer with %zu stop strings", n_stops);
+    if (st == HONE_OK) {
+        if (n_stops) memcpy(all, stops, n_stops * sizeof *all);
+        all[n_stops] = f->end;
+        *r = (hn_reply){ .v = v, .f = f, .n_stops = n_stops, .first = true };
+        st = hn_stream_new(&r->stream, v, all, n_stops + (f->end[0] != 0), err);
+    }
+    if (st == HONE_OK && len) st = read_prompt(r, prompt, len, input, n_input, err);
+    free(all);
+    if (st == HONE_OK) *out = r;
+    else hn_reply_free(r);
+    return st;
+}
+
+void hn_reply_free(hn_reply *r)
+{
+    if (!r) return;
+    hn_stream_free(r->stream);
+    free(r->pend.p);
+    free(r->blank.p);
+    free(r->out.p);
+    free(r->piece);
+    free(r->part);
+    free(r);
+}
+
+static void begin_call(hn_reply *r, const hone_reply_part **parts, size_t *n)
+{
+    r->out.n = r->n_piece = 0;
+    *parts = NULL;
+    *n = 0;
+}
+
+/* The text stands still now: parts can point to it. */
+static void show(hn_reply *r, const hone_reply_part **parts, size_t *n)
+{
+    for (size_t i = 0; i < r->n_piece; i++) {
+        size_t begin = r->piece[i].begin, end = i + 1 < r->n_piece ? r->piece[i + 1].begin : r->out.n;
+        r->part[i] = (hone_reply_part){ r->piece[i].part, r->out.p + begin, end - begin };
+    }
+    *parts = r->part;
+    *n = r->n_piece;
+}
+
+/* The rest of an answer that ends: blanks behind it, and a header that was none. */
+static hone_status finish(hn_reply *r, hone_error *err)
+{
+    hone_status st = HONE_OK;
+    if (r->state == HN_REPLY_HEADER && !r->announced && !r->end)
+        st = emit(r, HONE_PART_TEXT, r->header + r->n_given, r->n_header - r->n_given, err);
+    else if (r->state == HN_REPLY_TEXT && !r->skip) st = emit(r, HONE_PART_TEXT, r->blank.p, r->blank.n, err);
+    r->blank.n = r->n_header = r->n_given = 0;
+    return st;
+}
+
+hone_status hn_reply_push(hn_reply *r, int32_t id, const hone_reply_part **parts, size_t *n, hone_reply_end *end,
+                          hone_error *err)
+{
+    begin_call(r, parts, n);
+    *end = r->end;
+    if (id < 0 || id >= hn_vocab_size(r->v))
+        return HN_FAIL(err, HONE_E_ARG, "token id %d, expected 0 to %d", id, hn_vocab_size(r->v) - 1);
+    if (r->end) return HONE_OK;
+    bool ends = id == r->f->end_id || hn_vocab_is_eog(r->v, id), known = false;
+    for (int i = 0; i < r->f->n; i++) known |= r->f->mark[i].id == id;
+    hone_status st = ends || known ? settle(r, err) : HONE_OK;
+    const hn_reply_mark *m = known ? mark_of(r, id) : NULL;
+    if (st == HONE_OK && !r->end && m && id != r->f->end_id) {
+        act(r, m);
+    } else if (st == HONE_OK && !r->end && ends) {
+        st = finish(r, err);
+        r->end = HONE_REPLY_TURN;
+    } else if (st == HONE_OK && !r->end) {
+        const char *text;
+        size_t len;
+        bool stopped;
+        st = hn_stream_push(r->stream, id, &text, &len, &stopped, err);
+        if (st == HONE_OK) st = feed(r, text, len, err);
+        if (st == HONE_OK && stopped && !r->end) {
+            if ((st = scan(r, true, err)) == HONE_OK && !r->end) st = finish(r, err);
+            if (!r->end) r->end = hn_stream_stop(r->stream) < r->n_stops ? HONE_REPLY_STOP : HONE_REPLY_TURN;
+        }
+    }
+    if (st != HONE_OK) return st;
+    *end = r->end;
+    show(r, parts, n);
+    return HONE_OK;
+}
+
+hone_status hn_reply_flush(hn_reply *r, const hone_reply_part **parts, size_t *n, hone_error *err)
+{
+    begin_call(r, parts, n);
+    hone_status st = r->end ? HONE_OK : settle(r, err);
+    if (st == HONE_OK && !r->end) st = finish(r, err);
+    if (st == HONE_OK) show(r, parts, n);
+    return st;
+}

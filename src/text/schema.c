@@ -1,0 +1,539 @@
+/* JSON Schema 2020-12 as a grammar. A value is described by several schemas at once: those that references, allOf and
+ * choices bring together are flattened into molds, lists of objects whose words all hold. What is not enforced is
+ * refused, naming the word and its place. */
+#include "text/schema.h"
+
+#include <stdlib.h>
+
+enum { DEPTH_MAX = 64, CHOICES_MAX = 4096, WORK_MAX = 1 << 20, PROPERTIES_MAX = 10000, ENUM_MAX = 10000 };
+
+/* ---- failures --------------------------------------------------------------------------------- */
+
+void hn_schema_refuse(hn_schema *s, const hn_jnode *at, const char *why)
+{
+    if (s->st != HONE_OK) return;
+    const char *p = HN_JPOINTER(at);
+    s->st = HN_FAIL(s->err, HONE_E_UNSUPPORTED, "JSON schema: %s: %s", *p ? p : "the schema itself", why);
+}
+
+void hn_schema_wrong(hn_schema *s, const hn_jnode *at, const char *expected)
+{
+    if (s->st != HONE_OK) return;
+    const char *p = HN_JPOINTER(at);
+    s->st = HN_FAIL(s->err, HONE_E_ARG, "JSON schema: %s: expected %s", *p ? p : "the schema itself", expected);
+}
+
+void hn_schema_no_memory(hn_schema *s)
+{
+    if (s->st == HONE_OK) s->st = HN_FAIL(s->err, HONE_E_NOMEM, "JSON schema");
+}
+
+void hn_schema_put(hn_schema *s, hn_nodes *v, const hn_jnode *x)
+{
+    if (v->n == v->cap) {
+        uint32_t cap = v->cap * 2 + 4;
+        const hn_jnode **p = hn_arena_alloc(s->arena, cap * sizeof *p);
+        if (!p) {
+            hn_schema_no_memory(s);
+            return;
+        }
+        if (v->n) memcpy(p, v->v, v->n * sizeof *p);
+        v->v = p;
+        v->cap = cap;
+    }
+    v->v[v->n++] = x;
+}
+
+static bool holds(const hn_nodes *v, const hn_jnode *x)
+{
+    for (uint32_t i = 0; i < v->n; i++)
+        if (v->v[i] == x) return true;
+    return false;
+}
+
+bool hn_schema_work(hn_schema *s, uint32_t n)
+{
+    s->work += n;
+    if (s->work > WORK_MAX && s->st == HONE_OK)
+        s->st = HN_FAIL(s->err, HONE_E_UNSUPPORTED, "JSON schema: it takes more work than a schema may");
+    return s->st == HONE_OK;
+}
+
+/* ---- words --------------------------------------------------------------------------------------- */
+
+typedef enum word_use { USED, IGNORED, REFUSED, REFUSED_UNLESS_TRUE, REFUSED_UNLESS_FALSE } word_use;
+
+static const struct word {
+    const char *name;
+    word_use use;
+    uint32_t about; /* types */
+} words[] = {
+    { "type", USED, 0 },
+    { "enum", USED, 0 },
+    { "const", USED, 0 },
+    { "$ref", USED, 0 },
+    { "anyOf", USED, 0 },
+    { "oneOf", USED, 0 },
+    { "allOf", USED, 0 },
+    { "not", USED, 0 },
+    { "nullable", USED, 0 },
+    { "$defs", USED, 0 },
+    { "definitions", USED, 0 },
+    { "$anchor", USED, 0 },
+    { "$id", USED, 0 },
+    { "id", USED, 0 },
+    { "properties", USED, HN_T_OBJECT },
+    { "required", USED, HN_T_OBJECT },
+    { "additionalProperties", USED, HN_T_OBJECT },
+    { "patternProperties", USED, HN_T_OBJECT },
+    { "minProperties", USED, HN_T_OBJECT },
+    { "maxProperties", USED, HN_T_OBJECT },
+    { "items", USED, HN_T_ARRAY },
+    { "prefixItems", USED, HN_T_ARRAY },
+    { "additionalItems", USED, HN_T_ARRAY },
+    { "minItems", USED, HN_T_ARRAY },
+    { "maxItems", USED, HN_T_ARRAY },
+    { "minLength", USED, HN_T_STRING },
+    { "maxLength", USED, HN_T_STRING },
+    { "pattern", USED, HN_T_STRING },
+    { "format", USED, 0 },
+    { "minimum", USED, HN_T_NUMBER },
+    { "maximum", USED, HN_T_NUMBER },
+    { "exclusiveMinimum", USED, HN_T_NUMBER },
+    { "exclusiveMaximum", USED, HN_T_NUMBER },
+    { "multipleOf", USED, HN_T_NUMBER },
+    { "title", IGNORED, 0 },
+    { "description", IGNORED, 0 },
+    { "default", IGNORED, 0 },
+    { "example", IGNORED, 0 },
+    { "examples", IGNORED, 0 },
+    { "$comment", IGNORED, 0 },
+    { "$schema", IGNORED, 0 },
+    { "deprecated", IGNORED, 0 },
+    { "readOnly", IGNORED, 0 },
+    { "writeOnly", IGNORED, 0 },
+    { "contentEncoding", IGNORED, 0 },
+    { "contentMediaType", IGNORED, 0 },
+    { "contentSchema", IGNORED, 0 },
+    { "discriminator", IGNORED, 0 },
+    { "$vocabulary", IGNORED, 0 },
+    { "if", REFUSED, 0 },
+    { "then", REFUSED, 0 },
+    { "else", REFUSED, 0 },
+    { "dependentRequired", REFUSED, 0 },
+    { "dependentSchemas", REFUSED, 0 },
+    { "dependencies", REFUSED, 0 },
+    { "contains", REFUSED, 0 },
+    { "minContains", REFUSED, 0 },
+    { "maxContains", REFUSED, 0 },
+    { "$dynamicRef", REFUSED, 0 },
+    { "$dynamicAnchor", REFUSED, 0 },
+    { "$recursiveRef", REFUSED, 0 },
+    { "$recursiveAnchor", REFUSED, 0 },
+    { "uniqueItems", REFUSED_UNLESS_FALSE, HN_T_ARRAY },
+    { "propertyNames", REFUSED_UNLESS_TRUE, HN_T_OBJECT },
+    { "unevaluatedItems", REFUSED_UNLESS_TRUE, HN_T_ARRAY },
+    { "unevaluatedProperties", REFUSED_UNLESS_TRUE, HN_T_OBJECT },
+};
+
+static const struct word *word_of(hone_str key)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (hn_str_is(key, words[i].name)) return &words[i];
+    return NULL;
+}
+
+void hn_schema_words(hn_schema *s, const hn_jnode *schema)
+{
+    for (const hn_jnode *x = schema->first; x && s->st == HONE_OK; x = x->next) {
+        const struct word *w = word_of(x->key);
+        if (!w) {
+            if (x->key.len > 1 && x->key.ptr[0] == 'x' && x->key.ptr[1] == '-') continue;
+            if (s->rules->strict) hn_schema_refuse(s, x, "a word that hone does not know");
+            else hn_grammar_note(s->g, "%s is not known, and ignored", HN_JPOINTER(x));
+        } else if (w->use == REFUSED || (w->use == REFUSED_UNLESS_TRUE && x->kind != HN_J_TRUE) ||
+                   (w->use == REFUSED_UNLESS_FALSE && x->kind != HN_J_FALSE)) {
+            hn_schema_refuse(s, x, "hone does not enforce this word");
+        }
+    }
+}
+
+static uint32_t type_named(hone_str name)
+{
+    static const struct {
+        const char *name;
+        uint32_t types;
+    } known[] = { { "null", HN_T_NULL },     { "boolean", HN_T_FALSE | HN_T_TRUE }, { "integer", HN_T_INT },
+                  { "number", HN_T_NUMBER }, { "string", HN_T_STRING },             { "array", HN_T_ARRAY },
+                  { "object", HN_T_OBJECT } };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (hn_str_is(name, known[i].name)) return known[i].types;
+    return 0;
+}
+
+uint32_t hn_schema_types(hn_schema *s, const hn_jnode *type)
+{
+    static const char expected[] = "the name of a type: null boolean integer number string array object";
+    uint32_t t = 0, one;
+    if (type->kind == HN_J_STRING) {
+        if (!(t = type_named(type->str))) hn_schema_wrong(s, type, expected);
+        return t;
+    }
+    if (type->kind != HN_J_ARRAY) hn_schema_wrong(s, type, expected);
+    for (const hn_jnode *x = type->first; x; x = x->next) {
+        one = x->kind == HN_J_STRING ? type_named(x->str) : 0;
+        if (!one) hn_schema_wrong(s, x, expected);
+        t |= one;
+    }
+    return t;
+}
+
+/* ---- references ------------------------------------------------------------------------------------ */
+
+/* The schema resource that x is part of: the nearest object above it with an $id, or the root. */
+static const hn_jnode *resource(const hn_jnode *x)
+{
+    for (; x->parent; x = x->parent) {
+        const hn_jnode *id = hn_jget(x, "$id");
+        if (id && id->kind == HN_J_STRING) return x;
+    }
+    return x;
+}
+
+static const hn_jnode *find_anchor(hn_schema *s, const hn_jnode *x, const hn_jnode *top, hone_str name)
+{
+    if (x->kind != HN_J_OBJECT && x->kind != HN_J_ARRAY) return NULL;
+    const hn_jnode *id = hn_jget(x, "$id"), *anchor = hn_jget(x, "$anchor");
+    if (!hn_schema_work(s, 1)) return NULL;
+    if (x != top && id && id->kind == HN_J_STRING) return NULL;
+    if (anchor && anchor->kind == HN_J_STRING && hn_str_same(anchor->str, name)) return x;
+    for (const hn_jnode *c = x->first; c; c = c->next) {
+        if (x->kind == HN_J_OBJECT && (hn_str_is(c->key, "enum") || hn_str_is(c->key, "const"))) continue;
+        const hn_jnode *found = find_anchor(s, c, top, name);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+const hn_jnode *hn_schema_target(hn_schema *s, const hn_jnode *schema, const hn_jnode *ref)
+{
+    if (ref->kind != HN_J_STRING) {
+        hn_schema_wrong(s, ref, "a string");
+        return NULL;
+    }
+    const hn_jnode *top = resource(schema), *id = hn_jget(top, "$id"), *found = NULL;
+    size_t hash = 0, n = 0;
+    while (hash < ref->str.len && ref->str.ptr[hash] != '#') hash++;
+    hone_str base = { ref->str.ptr, hash };
+    if (hash && !(id && id->kind == HN_J_STRING && hn_str_same(id->str, base))) {
+        hn_schema_refuse(s, ref, "a reference to another document; expected one that begins with #");
+        return NULL;
+    }
+    char *fragment = hn_arena_alloc(s->arena, ref->str.len + 1);
+    if (!fragment) {
+        hn_schema_no_memory(s);
+        return NULL;
+    }
+    for (size_t i = hash + 1; i < ref->str.len; i++) {
+        const char *p = ref->str.ptr + i;
+        if (*p == '%' && i + 2 < ref->str.len && hex(p[1]) >= 0 && hex(p[2]) >= 0) {
+            fragment[n++] = (char)(hex(p[1]) * 16 + hex(p[2]));
+            i += 2;
+        } else {
+            fragment[n++] = *p;
+        }
+    }
+    hone_str f = { fragment, n };
+    if (n == 0) found = top;
+    else if (*fragment == '/') found = hn_jfollow(top, f);
+    else found = find_anchor(s, top, top, f);
+    if (!found) hn_schema_refuse(s, ref, "nothing is there that it refers to");
+    return found;
+}
+
+/* ---- molds -------------------------------------------------------------------------------------------- */
+
+hn_mold hn_mold_new(bool real) { return (hn_mold){ .types = HN_T_ALL, .real = real }; }
+
+static hn_mold copy_of(hn_mold m) /* lists grow apart from here on */
+{
+    m.members.cap = m.members.n;
+    m.sources.cap = m.sources.n;
+    m.forbidden.cap = m.forbidden.n;
+    m.absent.cap = m.absent.n;
+    return m;
+}
+
+static void flatten(hn_schema *s, hn_mold *m, const hn_jnode *x);
+
+static void add_choice(hn_schema *s, hn_mold *m, const hn_jnode *list)
+{
+    if (list->kind != HN_J_ARRAY || list->n == 0) {
+        hn_schema_wrong(s, list, "an array of schemas");
+        return;
+    }
+    hn_choice_of *c = hn_arena_alloc(s->arena, (m->n_choice + 1) * sizeof *c);
+    if (!c) {
+        hn_schema_no_memory(s);
+        return;
+    }
+    if (m->n_choice) memcpy(c, m->choice, m->n_choice * sizeof *c);
+    c[m->n_choice] = (hn_choice_of){ .list = list, .trail = s->trail };
+    c[m->n_choice].trail.cap = s->trail.n;
+    m->choice = c;
+    m->n_choice++;
+}
+
+/* Is `word` all that x says? */
+static bool only(const hn_jnode *x, const char *word)
+{
+    bool there = false;
+    for (const hn_jnode *c = x->first; c; c = c->next) {
+        const struct word *w = word_of(c->key);
+        if (hn_str_is(c->key, word)) there = true;
+        else if (!(w && w->use == IGNORED) && !hn_str_is(c->key, "$defs")) return false;
+    }
+    return there;
+}
+
+/* What is left where x does not hold: types and finite sets are taken away; `at` is the word, for messages. */
+static void forbid(hn_schema *s, hn_mold *m, const hn_jnode *x, const hn_jnode *at)
+{
+    const hn_jnode *type = hn_jget(x, "type"), *list = hn_jget(x, "enum"), *one = hn_jget(x, "const"), *w;
+    if (!hn_schema_work(s, 1)) return;
+    if (x->kind == HN_J_TRUE) m->none = true;
+    if (x->kind == HN_J_FALSE || x->kind == HN_J_TRUE) return;
+    if (x->kind != HN_J_OBJECT) {
+        hn_schema_wrong(s, x, "a schema: an object, true or false");
+        return;
+    }
+    hn_schema_words(s, x);
+    bool empty = true;
+    for (const hn_jnode *c = x->first; c; c = c->next) {
+        const struct word *k = word_of(c->key);
+        if (k && k->use != IGNORED) empty = false;
+    }
+    if (s->st != HONE_OK) return;
+    if (empty) {
+        m->none = true;
+    } else if (list || one) {
+        if (list && list->kind != HN_J_ARRAY) hn_schema_wrong(s, list, "an array");
+        for (w = list ? list->first : one; w && s->st == HONE_OK; w = list ? w->next : NULL)
+            if (hn_schema_valid(s, x, w)) hn_schema_put(s, &m->forbidden, w);
+    } else if (only(x, "type")) {
+        m->removed |= hn_schema_types(s, type);
+    } else if (only(x, "not")) {
+        flatten(s, m, hn_jget(x, "not"));
+    } else if (only(x, "anyOf")) {
+        for (w = hn_jget(x, "anyOf")->first; w; w = w->next) forbid(s, m, w, at);
+    } else if (only(x, "$ref")) {
+        const hn_jnode *ref = hn_jget(x, "$ref"), *to = hn_schema_target(s, x, ref);
+        if (to && holds(&s->trail, to)) hn_schema_refuse(s, ref, "a reference that leads back to itself");
+        if (s->st != HONE_OK) return;
+        uint32_t n = s->trail.n;
+        hn_schema_put(s, &s->trail, to);
+        forbid(s, m, to, at);
+        s->trail.n = n;
+    } else if (only(x, "required") && (w = hn_jget(x, "required"))->kind == HN_J_ARRAY && w->n == 1 &&
+               w->first->kind == HN_J_STRING) {
+        m->removed |= HN_T_ALL & ~HN_T_OBJECT; /* for all else required holds */
+        hn_schema_put(s, &m->absent, w->first);
+    } else {
+        hn_schema_refuse(s, at, "hone enforces not of types, of const and enum, and of one required property");
+    }
+}
+
+static void flatten(hn_schema *s, hn_mold *m, const hn_jnode *x)
+{
+    if (x->kind == HN_J_FALSE) m->none = true;
+    if (x->kind == HN_J_FALSE || x->kind == HN_J_TRUE || s->st != HONE_OK) return;
+    if (x->kind != HN_J_OBJECT) {
+        hn_schema_wrong(s, x, "a schema: an object, true or false");
+        return;
+    }
+    if (holds(&m->members, x) || !hn_schema_work(s, 1)) return;
+    hn_schema_words(s, x);
+    hn_schema_put(s, &m->members, x);
+    uint32_t implied = 0;
+    bool says = false;
+    for (const hn_jnode *c = x->first; c && s->st == HONE_OK; c = c->next) {
+        const struct word *w = word_of(c->key);
+        if (w && w->use == USED) implied |= w->about;
+        if (hn_str_is(c->key, "type")) {
+            const hn_jnode *nullable = hn_jget(x, "nullable");
+            m->types &= hn_schema_types(s, c) | (nullable && nullable->kind == HN_J_TRUE ? HN_T_NULL : 0);
+            m->typed = says = true;
+        } else if (hn_str_is(c->key, "enum") || hn_str_is(c->key, "const")) {
+            if (hn_str_is(c->key, "enum") && c->kind != HN_J_ARRAY) hn_schema_wrong(s, c, "an array");
+            m->finite = m->typed = says = true;
+        } else if (hn_str_is(c->key, "format") && c->kind == HN_J_STRING) {
+            if (hn_schema_format(s, c) != HN_LANG_ALL) implied |= HN_T_STRING;
+        } else if (hn_str_is(c->key, "$ref")) {
+            const hn_jnode *to = hn_schema_target(s, x, c);
+            if (to && (to == x || holds(&s->trail, to)))
+                hn_schema_refuse(s, c, "a reference that leads back to itself, through no array and no object");
+            if (s->st != HONE_OK) return;
+            uint32_t n = s->trail.n;
+            hn_schema_put(s, &s->trail, x);
+            hn_schema_put(s, &s->trail, to);
+            flatten(s, m, to);
+            s->trail.n = n;
+        } else if (hn_str_is(c->key, "allOf")) {
+            if (c->kind != HN_J_ARRAY || c->n == 0) hn_schema_wrong(s, c, "an array of schemas");
+            uint32_t n = s->trail.n;
+            hn_schema_put(s, &s->trail, x);
+            for (const hn_jnode *a = c->first; a && s->st == HONE_OK; a = a->next) flatten(s, m, a);
+            s->trail.n = n;
+        } else if (hn_str_is(c->key, "anyOf") || hn_str_is(c->key, "oneOf")) {
+            uint32_t n = s->trail.n;
+            hn_schema_put(s, &s->trail, x);
+            add_choice(s, m, c);
+            s->trail.n = n;
+        } else if (hn_str_is(c->key, "not")) {
+            forbid(s, m, c, c);
+        }
+    }
+    if (!says) m->implied |= implied;
+}
+
+void hn_mold_add(hn_schema *s, hn_mold *m, const hn_jnode *schema)
+{
+    hn_schema_put(s, &m->sources, schema);
+    flatten(s, m, schema);
+}
+
+uint32_t hn_mold_types(const hn_mold *m)
+{
+    uint32_t t = m->typed ? m->types : m->real || !m->implied ? HN_T_ALL : m->implied;
+    if (m->real && (t & HN_T_INT)) t |= HN_T_FRAC; /* 1.0 is an integer */
+    return m->none ? 0 : t & ~m->removed;
+}
+
+/* ---- choices ---------------------------------------------------------------------------------------------- */
+
+typedef struct apart_job {
+    hn_mold *gen;
+    int depth;
+    bool apart;
+} apart_job;
+
+static void apart_from_real(hn_schema *s, hn_mold *real, void *arg)
+{
+    apart_job *j = arg;
+    if (j->apart) j->apart = hn_mold_apart(s, j->gen, real, j->depth);
+}
+
+typedef struct gen_job {
+    const hn_jnode *other;
+    bool apart;
+} gen_job;
+
+static void gen_apart(hn_schema *s, hn_mold *gen, void *arg)
+{
+    gen_job *g = arg;
+    apart_job j = { .gen = gen, .depth = 0, .apart = true };
+    hn_mold real = hn_mold_new(true);
+    if (!g->apart) return;
+    hn_mold_add(s, &real, g->other);
+    hn_mold_choose(s, &real, apart_from_real, &j);
+    g->apart = j.apart;
+}
+
+/* Is nothing that m and branch i allow also allowed by another branch? Other choices of m are left out: then it allows
+ * more, and what is proved of that holds of less. */
+static bool branches_apart(hn_schema *s, const hn_mold *m, const hn_choice_of *c)
+{
+    for (const hn_jnode *x = c->list->first; x; x = x->next)
+        for (const hn_jnode *y = c->list->first; y; y = y->next) {
+            if (x == y || s->st != HONE_OK) continue;
+            hn_mold gen = copy_of(*m);
+            gen_job j = { .other = y, .apart = true };
+            gen.n_choice = 0;
+            hn_mold_add(s, &gen, x);
+            hn_mold_choose(s, &gen, gen_apart, &j);
+            if (!j.apart) return false;
+        }
+    return true;
+}
+
+void hn_mold_choose(hn_schema *s, hn_mold *m, hn_mold_fn *take, void *arg)
+{
+    if (s->st != HONE_OK || m->none) return;
+    if (m->n_choice == 0) {
+        if (hn_schema_work(s, 1)) take(s, m, arg);
+        return;
+    }
+    hn_choice_of c = m->choice[0];
+    hn_mold rest = copy_of(*m);
+    rest.n_choice--;
+    rest.choice++;
+    hn_nodes trail = s->trail;
+    if (hn_str_is(c.list->key, "oneOf") && !m->real && !branches_apart(s, &rest, &c)) {
+        hn_schema_refuse(s, c.list, "it is not sure that no value fits two branches; anyOf allows that");
+        return;
+    }
+    for (const hn_jnode *x = c.list->first; x && hn_schema_work(s, 64); x = x->next) {
+        hn_mold one = copy_of(rest);
+        s->trail = c.trail;
+        s->trail.cap = s->trail.n;
+        hn_mold_add(s, &one, x);
+        s->trail = trail;
+        hn_mold_choose(s, &one, take, arg);
+    }
+    s->trail = trail;
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------- */
+
+static void count_all(hn_schema *s, const hn_jnode *x)
+{
+    if (x->kind == HN_J_OBJECT && hn_str_is(x->key, "properties")) s->n_property += x->n;
+    if (x->kind == HN_J_ARRAY && hn_str_is(x->key, "enum")) s->n_enum += x->n;
+    for (const hn_jnode *c = x->first; c; c = c->next) count_all(s, c);
+}
+
+static void compile(hn_schema *s, const char *text, size_t len, hn_gnode *root)
+{
+    hn_jnode *tree;
+    if ((s->st = hn_jtree(&tree, s->arena, text, len, DEPTH_MAX, "JSON schema", s->err)) != HONE_OK) return;
+    s->root = tree;
+    count_all(s, tree);
+    if (s->n_property > PROPERTIES_MAX || s->n_enum > ENUM_MAX) {
+        s->st = HN_FAIL(s->err, HONE_E_UNSUPPORTED,
+                        "JSON schema: %u properties, %u values of enum; expected at most %d and %d", s->n_property,
+                        s->n_enum, PROPERTIES_MAX, ENUM_MAX);
+        return;
+    }
+    hn_lang blank = hn_lang_char(s->l, ' ');
+    s->space = hn_lang_or_all(s->l,
+                              (hn_lang[]){ HN_LANG_EMPTY, blank,
+                                           hn_lang_cat(s->l, hn_lang_char(s->l, '\n'), hn_lang_repeat(s->l, blank, 0, 20)) },
+                              3);
+    if (s->rules->compact) s->space = HN_LANG_EMPTY;
+    hn_nodes conj = { 0 };
+    hn_schema_put(s, &conj, tree);
+    uint32_t rule = hn_schema_rule(s, &conj);
+    hn_schema_emit_all(s);
+    if (s->st == HONE_OK) *root = hn_g_rule(s->g, rule);
+    if (s->st == HONE_OK) s->st = hn_grammar_check(s->g, s->err);
+}
+
+hone_status hn_schema_compile(hn_grammar *g, const char *text, size_t len, const hn_schema_rules *r, hn_gnode *root,
+                              hone_error *err)
+{
+    *root = HN_G_FAIL;
+    if (len > HN_GRAMMAR_SCHEMA)
+        return HN_FAIL(err, HONE_E_UNSUPPORTED, "JSON schema: %zu bytes; expected at most %d", len, HN_GRAMMAR_SCHEMA);
+    hn_schema s = { .g = g, .l = hn_grammar_lang(g), .arena = hn_arena_new(), .rules = r, .err = err };
+    if (!s.arena) return HN_FAIL(err, HONE_E_NOMEM, "JSON schema");
+    compile(&s, text, len, root);
+    free(s.memo);
+    free(s.slot);
+    hn_arena_free(s.arena);
+    return s.st;
+}

@@ -1,0 +1,450 @@
+/* What the members of a mold say of one type of values, put together; formats and numbers as languages. */
+#include "text/schema.h"
+
+#include <stdlib.h>
+
+enum { MULTIPLE_MAX = 10000, EXPONENT_DIGITS = 2 };
+
+/* ---- counts ------------------------------------------------------------------------------------- */
+
+static uint32_t count_of(hn_schema *s, const hn_jnode *x)
+{
+    hn_dec d;
+    if (x->kind != HN_J_NUMBER || !hn_dec_read(&d, s->arena, x->str) || d.negative || !hn_dec_whole(&d)) {
+        hn_schema_wrong(s, x, "a whole number, not negative");
+        return 0;
+    }
+    return d.point > 9 ? 1000000000u : hn_dec_rest(&d, 1000000000u);
+}
+
+uint32_t hn_mold_count(hn_schema *s, const hn_mold *m, const char *word, bool least, uint32_t none)
+{
+    uint32_t best = none;
+    bool any = false;
+    for (uint32_t i = 0; i < m->members.n; i++) {
+        const hn_jnode *x = hn_jget(m->members.v[i], word);
+        if (!x) continue;
+        uint32_t c = count_of(s, x);
+        if (!any || (least ? c > best : c < best)) best = c;
+        any = true;
+    }
+    return best;
+}
+
+/* ---- numbers -------------------------------------------------------------------------------------- */
+
+static void bound(hn_schema *s, hn_bounds *b, const hn_jnode *x, bool low, bool strict)
+{
+    hn_dec d;
+    if (x->kind != HN_J_NUMBER) {
+        hn_schema_wrong(s, x, "a number");
+        return;
+    }
+    if (!hn_dec_read(&d, s->arena, x->str)) {
+        hn_schema_refuse(s, x, "a bound of more than 1000 digits");
+        return;
+    }
+    bool *has = low ? &b->has_lo : &b->has_hi, *is_strict = low ? &b->lo_strict : &b->hi_strict;
+    hn_dec *old = low ? &b->lo : &b->hi;
+    int c = *has ? hn_dec_compare(&d, old) : low ? 1 : -1;
+    if (c == 0) *is_strict = *is_strict || strict;
+    if (low ? c > 0 : c < 0) {
+        *old = d;
+        *is_strict = strict;
+    }
+    *has = true;
+}
+
+hn_bounds hn_mold_bounds(hn_schema *s, const hn_mold *m)
+{
+    hn_bounds b = { 0 };
+    for (uint32_t i = 0; i < m->members.n; i++) {
+        const hn_jnode *o = m->members.v[i], *x;
+        const hn_jnode *xlo = hn_jget(o, "exclusiveMinimum"), *xhi = hn_jget(o, "exclusiveMaximum");
+        /* of draft 4: true makes the other word strict */
+        bool lo_flag = xlo && (xlo->kind == HN_J_TRUE || xlo->kind == HN_J_FALSE);
+        bool hi_flag = xhi && (xhi->kind == HN_J_TRUE || xhi->kind == HN_J_FALSE);
+        if ((x = hn_jget(o, "minimum"))) bound(s, &b, x, true, lo_flag && xlo->kind == HN_J_TRUE);
+        if ((x = hn_jget(o, "maximum"))) bound(s, &b, x, false, hi_flag && xhi->kind == HN_J_TRUE);
+        if (xlo && !lo_flag) bound(s, &b, xlo, true, true);
+        if (xhi && !hi_flag) bound(s, &b, xhi, false, true);
+    }
+    return b;
+}
+
+typedef struct digits { /* of a decimal that is not negative: before the point, at least "0"; behind it */
+    const char *whole, *part;
+    uint32_t n_whole, n_part;
+} digits;
+
+static bool digits_of(hn_schema *s, const hn_dec *d, digits *out)
+{
+    uint32_t n_whole = d->point > 0 ? (uint32_t)d->point : 1;
+    uint32_t n_part = (int64_t)d->n - d->point > 0 ? (uint32_t)((int64_t)d->n - d->point) : 0;
+    char *t = hn_arena_alloc(s->arena, n_whole + n_part + 1);
+    if (!t) {
+        hn_schema_no_memory(s);
+        return false;
+    }
+    memset(t, '0', n_whole + n_part);
+    int64_t at = (int64_t)n_whole - d->point; /* of the first digit */
+    for (uint32_t i = 0; i < d->n; i++) t[at + i] = d->digit[i];
+    *out = (digits){ .whole = t, .part = t + n_whole, .n_whole = n_whole, .n_part = n_part };
+    return true;
+}
+
+static hn_lang digit(hn_langs *l, int lo, int hi)
+{
+    return lo > hi ? HN_LANG_NONE : hn_lang_set(l, &(hn_range){ (uint32_t)('0' + lo), (uint32_t)('0' + hi) }, 1);
+}
+
+static hn_lang many(hn_langs *l, uint32_t min, uint32_t max) { return hn_lang_repeat(l, digit(l, 0, 9), min, max); }
+
+/* ".d+" or nothing */
+static hn_lang any_part(hn_langs *l)
+{
+    return hn_lang_repeat(l, hn_lang_cat(l, hn_lang_char(l, '.'), many(l, 1, HN_LANG_ENDLESS)), 0, 1);
+}
+
+/* "0", or digits of which the first is no 0, so many of them */
+static hn_lang whole(hn_langs *l, uint32_t min, uint32_t max)
+{
+    if (min > max) return HN_LANG_NONE;
+    uint32_t more = max == HN_LANG_ENDLESS ? max : max - 1;
+    hn_lang t = hn_lang_cat(l, digit(l, 1, 9), many(l, min - 1, more));
+    return min == 1 ? hn_lang_or(l, t, hn_lang_char(l, '0')) : t;
+}
+
+/* The part behind the point beside that of a bound: less than it, or more. */
+static hn_lang part_beside(hn_langs *l, const digits *d, bool less, bool strict)
+{
+    hn_lang point = hn_lang_char(l, '.'), zeros = hn_lang_repeat(l, hn_lang_char(l, '0'), 1, HN_LANG_ENDLESS);
+    hn_lang some = hn_lang_cat(l, many(l, 0, HN_LANG_ENDLESS), hn_lang_cat(l, digit(l, 1, 9), many(l, 0, HN_LANG_ENDLESS)));
+    if (d->n_part == 0) {
+        if (less) return strict ? HN_LANG_NONE : hn_lang_repeat(l, hn_lang_cat(l, point, zeros), 0, 1);
+        return strict ? hn_lang_cat(l, point, some) : any_part(l);
+    }
+    /* from the last digit: equal up to here, then a smaller or greater one, or the end */
+    hn_lang t = HN_LANG_NONE;
+    if (!strict) t = less ? hn_lang_repeat(l, zeros, 0, 1) : many(l, 0, HN_LANG_ENDLESS);
+    else if (!less) t = some;
+    for (uint32_t i = d->n_part; i-- > 0;) {
+        int c = d->part[i] - '0';
+        t = hn_lang_cat(l, digit(l, c, c), t);
+        hn_lang other = less ? digit(l, 0, c - 1) : digit(l, c + 1, 9);
+        t = hn_lang_or(l, t, hn_lang_cat(l, other, many(l, 0, HN_LANG_ENDLESS)));
+        if (less && i > 0) t = hn_lang_or(l, t, HN_LANG_EMPTY); /* what follows here is not zero alone */
+    }
+    t = hn_lang_cat(l, point, t);
+    return less ? hn_lang_or(l, t, HN_LANG_EMPTY) : t;
+}
+
+/* Decimals without sign and exponent that are less than a bound, or more. */
+static hn_lang beside(hn_schema *s, const hn_dec *bound_at, bool less, bool strict)
+{
+    hn_langs *l = s->l;
+    digits d;
+    if (!digits_of(s, bound_at, &d)) return HN_LANG_NONE;
+    hn_lang t = part_beside(l, &d, less, strict), rest = any_part(l);
+    for (uint32_t i = d.n_whole; i-- > 0;) { /* as many digits before the point */
+        int c = d.whole[i] - '0';
+        t = hn_lang_cat(l, digit(l, c, c), t);
+        hn_lang other = less ? digit(l, i == 0 && d.n_whole > 1 ? 1 : 0, c - 1) : digit(l, c + 1, 9);
+        hn_lang tail = hn_lang_cat(l, many(l, d.n_whole - 1 - i, d.n_whole - 1 - i), rest);
+        t = hn_lang_or(l, t, hn_lang_cat(l, other, tail));
+    }
+    if (less && d.n_whole > 1) t = hn_lang_or(l, t, hn_lang_cat(l, whole(l, 1, d.n_whole - 1), rest));
+    if (!less) t = hn_lang_or(l, t, hn_lang_cat(l, whole(l, d.n_whole + 1, HN_LANG_ENDLESS), rest));
+    return t;
+}
+
+/* Of multiples of x: the digits (no sign) if whole, else how many digits may stand behind the point. */
+static hn_lang multiples(hn_schema *s, const hn_jnode *x, bool is_whole)
+{
+    hn_dec d;
+    hn_langs *l = s->l;
+    if (x->kind != HN_J_NUMBER || !hn_dec_read(&d, s->arena, x->str) || d.negative || d.n == 0) {
+        hn_schema_wrong(s, x, "a number greater than 0");
+        return HN_LANG_NONE;
+    }
+    if (hn_dec_whole(&d) && d.point <= 9) {
+        uint32_t m = hn_dec_rest(&d, 1000000000u);
+        if (m <= MULTIPLE_MAX) return hn_lang_and(l, whole(l, 1, HN_LANG_ENDLESS), hn_lang_multiple(l, m, 0));
+    }
+    if (d.n == 1 && *d.digit == '1' && d.point <= 0) /* 10^-k, k = 1 - point */
+        return hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS),
+                           hn_lang_repeat(l, hn_lang_cat(l, hn_lang_char(l, '.'), many(l, 1, (uint32_t)(1 - d.point))), 0,
+                                          is_whole ? 0 : 1));
+    if (is_whole && d.n <= 9 && (int64_t)d.n > d.point) { /* n·10^k a multiple of a: n of a / gcd(a, 10^k) */
+        uint32_t a = 0;
+        for (uint32_t i = 0; i < d.n; i++) a = a * 10 + (uint32_t)(d.digit[i] - '0');
+        int64_t twos = (int64_t)d.n - d.point, fives = twos;
+        for (; twos > 0 && a % 2 == 0; twos--) a /= 2;
+        for (; fives > 0 && a % 5 == 0; fives--) a /= 5;
+        if (a <= MULTIPLE_MAX) return hn_lang_and(l, whole(l, 1, HN_LANG_ENDLESS), hn_lang_multiple(l, a, 0));
+    }
+    hn_schema_refuse(s, x, "hone enforces multiples of whole numbers up to 10000 and of 0.1, 0.01 and so on");
+    return HN_LANG_NONE;
+}
+
+/* All texts of the number without exponent, and without the sign. */
+static hn_lang same_value(hn_schema *s, const hn_dec *d)
+{
+    digits t;
+    hn_langs *l = s->l;
+    if (!digits_of(s, d, &t)) return HN_LANG_NONE;
+    hn_lang zeros = hn_lang_repeat(l, hn_lang_char(l, '0'), t.n_part ? 0 : 1, HN_LANG_ENDLESS);
+    hn_lang part = hn_lang_cat(l, hn_lang_char(l, '.'), hn_lang_cat(l, hn_lang_text(l, t.part, t.n_part), zeros));
+    if (t.n_part == 0) part = hn_lang_repeat(l, part, 0, 1);
+    return hn_lang_cat(l, hn_lang_text(l, t.whole, t.n_whole), part);
+}
+
+hn_lang hn_mold_number(hn_schema *s, const hn_mold *m, uint32_t types)
+{
+    hn_langs *l = s->l;
+    hn_bounds b = hn_mold_bounds(s, m);
+    hn_dec zero = { 0 }, d;
+    bool is_whole = !(types & HN_T_FRAC), plain = !b.has_lo && !b.has_hi;
+    hn_lang shape = hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS), is_whole ? HN_LANG_EMPTY : any_part(l));
+    for (uint32_t i = 0; i < m->members.n; i++) {
+        const hn_jnode *x = hn_jget(m->members.v[i], "multipleOf");
+        if (!x) continue;
+        shape = hn_lang_and(l, shape, multiples(s, x, is_whole));
+        plain = false;
+    }
+    if (!(types & HN_T_INT)) { /* no whole numbers: something must stand behind the point */
+        digits nothing = { .whole = "0", .part = "", .n_whole = 1, .n_part = 0 };
+        shape = hn_lang_and(l, shape,
+                            hn_lang_cat(l, whole(l, 1, HN_LANG_ENDLESS), part_beside(l, &nothing, false, true)));
+        plain = false;
+    }
+    hn_lang up = shape, down = hn_lang_and(l, shape, beside(s, &zero, false, true)); /* no -0 */
+    for (uint32_t i = 0; i < m->forbidden.n; i++) {
+        const hn_jnode *x = m->forbidden.v[i];
+        if (x->kind != HN_J_NUMBER) continue;
+        plain = false;
+        if (!hn_dec_read(&d, s->arena, x->str)) continue; /* too long to be written without exponent here */
+        hn_lang *side = d.negative ? &down : &up;
+        *side = hn_lang_and(l, *side, hn_lang_not(l, same_value(s, &d)));
+    }
+    if (b.has_lo && !b.lo.negative) {
+        up = hn_lang_and(l, up, beside(s, &b.lo, false, b.lo_strict));
+        down = HN_LANG_NONE;
+    } else if (b.has_lo) {
+        down = hn_lang_and(l, down, beside(s, &b.lo, true, b.lo_strict));
+    }
+    if (b.has_hi && b.hi.negative) {
+        down = hn_lang_and(l, down, beside(s, &b.hi, false, b.hi_strict));
+        up = HN_LANG_NONE;
+    } else if (b.has_hi) {
+        up = hn_lang_and(l, up, beside(s, &b.hi, true, b.hi_strict));
+    }
+    hn_lang t = hn_lang_or(l, up, hn_lang_cat(l, hn_lang_char(l, '-'), down));
+    if (!plain || is_whole) return t;
+    /* nothing is asked of it: an exponent too, of two digits, so that it stays a finite double */
+    hn_lang sign = hn_lang_repeat(l, hn_lang_set(l, (hn_range[]){ { '+', '+' }, { '-', '-' } }, 2), 0, 1);
+    hn_lang e = hn_lang_set(l, (hn_range[]){ { 'e', 'e' }, { 'E', 'E' } }, 2);
+    hn_lang exponent = hn_lang_repeat(l, hn_lang_cat(l, e, hn_lang_cat(l, sign, many(l, 1, EXPONENT_DIGITS))), 0, 1);
+    hn_lang minus = hn_lang_repeat(l, hn_lang_char(l, '-'), 0, 1);
+    return hn_lang_cat(l, minus, hn_lang_cat(l, shape, exponent));
+}
+
+/* ---- strings -------------------------------------------------------------------------------------------- */
+
+#define DATE                                                                                                     \
+    "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"         \
+    "|02-(?:0[1-9]|1[0-9]|2[0-8]))|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)" \
+    "-02-29)"
+#define TIME "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]+)?(?:[zZ]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+#define LABEL "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+#define BYTE "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+#define IPV4 BYTE "\\." BYTE "\\." BYTE "\\." BYTE
+#define H "[0-9a-fA-F]{1,4}"
+#define LAST "(?:" H ":" H "|" IPV4 ")"
+#define ATEXT "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+#define PCHAR "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
+#define HOST LABEL "(?:\\." LABEL ")*"
+
+static const struct {
+    const char *name, *pattern;
+    bool numeric; /* of numbers: says nothing here */
+} formats[] = {
+    { "date", DATE, false },
+    { "time", TIME, false },
+    { "date-time", DATE "[Tt]" TIME, false },
+    { "duration",
+      "P(?:[0-9]+W|(?:[0-9]+D|[0-9]+M(?:[0-9]+D)?|[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?)"
+      "(?:T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S))?"
+      "|T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S))",
+      false },
+    { "uuid", "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}", false },
+    { "ipv4", IPV4, false },
+    { "ipv6",
+      "(?:" H ":){6}" LAST "|::(?:" H ":){5}" LAST "|(?:" H ")?::(?:" H ":){4}" LAST "|(?:(?:" H ":){0,1}" H
+      ")?::(?:" H ":){3}" LAST "|(?:(?:" H ":){0,2}" H ")?::(?:" H ":){2}" LAST "|(?:(?:" H ":){0,3}" H ")?::" H ":" LAST
+      "|(?:(?:" H ":){0,4}" H ")?::" LAST "|(?:(?:" H ":){0,5}" H ")?::" H "|(?:(?:" H ":){0,6}" H ")?::",
+      false },
+    { "hostname", HOST, false },
+    { "email", ATEXT "(?:\\." ATEXT ")*@" HOST, false },
+    { "uri",
+      "[A-Za-z][A-Za-z0-9+.-]*:(?://(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*@)?(?:" HOST "|" IPV4
+      ")(?::[0-9]{1,5})?(?:/" PCHAR "*)*|/(?:" PCHAR "+(?:/" PCHAR "*)*)?|" PCHAR "+(?:/" PCHAR "*)*)"
+      "(?:\\?(?:" PCHAR "|[/?])*)?(?:#(?:" PCHAR "|[/?])*)?",
+      false },
+    { "int32", NULL, true },
+    { "int64", NULL, true },
+    { "uint32", NULL, true },
+    { "uint64", NULL, true },
+    { "float", NULL, true },
+    { "double", NULL, true },
+};
+
+/* What the expressions above cannot say. */
+static hn_lang narrowed(hn_schema *s, const char *name, hn_lang t)
+{
+    hn_langs *l = s->l;
+    hn_lang other, none = HN_LANG_ANY;
+    if (strcmp(name, "hostname") == 0) { /* 253 bytes; "--" as third and fourth belongs to encoded names */
+        static const char coded[] = "(?:.*\\.)?[^.]{2}--.*";
+        s->st = hn_pattern_compile(l, coded, sizeof coded - 1, true, name, &other, s->err);
+        t = hn_lang_and(l, t, hn_lang_not(l, other));
+        return hn_lang_and(l, t, hn_lang_repeat(l, none, 1, 253));
+    }
+    if (strcmp(name, "email") == 0) { /* 64 bytes before the @ */
+        hn_lang local = hn_lang_repeat(l, hn_lang_and(l, none, hn_lang_not(l, hn_lang_char(l, '@'))), 1, 64);
+        static const char coded[] = ".*[@.][^.@]{2}--.*";
+        s->st = hn_pattern_compile(l, coded, sizeof coded - 1, true, name, &other, s->err);
+        t = hn_lang_and(l, t, hn_lang_not(l, other));
+        return hn_lang_and(l, t, hn_lang_cat(l, local, hn_lang_cat(l, hn_lang_char(l, '@'), HN_LANG_ALL)));
+    }
+    return t;
+}
+
+hn_lang hn_schema_format(hn_schema *s, const hn_jnode *format)
+{
+    hn_lang t;
+    if (format->kind != HN_J_STRING) {
+        hn_schema_wrong(s, format, "the name of a format");
+        return HN_LANG_NONE;
+    }
+    for (size_t i = 0; i < sizeof formats / sizeof *formats && s->st == HONE_OK; i++) {
+        if (!hn_str_is(format->str, formats[i].name)) continue;
+        if (formats[i].numeric) return HN_LANG_ALL;
+        s->st = hn_pattern_compile(s->l, formats[i].pattern, strlen(formats[i].pattern), true, formats[i].name, &t, s->err);
+        return narrowed(s, formats[i].name, t);
+    }
+    if (s->rules->strict) hn_schema_refuse(s, format, "a format that hone does not know");
+    else hn_grammar_note(s->g, "%s is not known, and ignored", HN_JPOINTER(format));
+    return HN_LANG_ALL;
+}
+
+hn_lang hn_schema_pattern(hn_schema *s, const hn_jnode *at, hone_str text)
+{
+    hn_lang t;
+    char name[300];
+    snprintf(name, sizeof name, "JSON schema: %s", HN_JPOINTER(at));
+    if (s->st != HONE_OK) return HN_LANG_NONE;
+    s->st = hn_pattern_compile(s->l, text.ptr, text.len, false, name, &t, s->err);
+    return t;
+}
+
+hn_lang hn_mold_string(hn_schema *s, const hn_mold *m)
+{
+    hn_langs *l = s->l;
+    uint32_t min = hn_mold_count(s, m, "minLength", true, 0);
+    uint32_t max = hn_mold_count(s, m, "maxLength", false, HN_LANG_ENDLESS);
+    hn_lang t = HN_LANG_ALL;
+    for (uint32_t i = 0; i < m->members.n && s->st == HONE_OK; i++) {
+        const hn_jnode *p = hn_jget(m->members.v[i], "pattern"), *f = hn_jget(m->members.v[i], "format");
+        if (p && p->kind != HN_J_STRING) hn_schema_wrong(s, p, "a regular expression");
+        if (p) t = hn_lang_and(l, t, hn_schema_pattern(s, p, p->str));
+        if (f) t = hn_lang_and(l, t, hn_schema_format(s, f));
+    }
+    for (uint32_t i = 0; i < m->forbidden.n; i++)
+        if (m->forbidden.v[i]->kind == HN_J_STRING)
+            t = hn_lang_and(l, t, hn_lang_not(l, hn_lang_text(l, m->forbidden.v[i]->str.ptr, m->forbidden.v[i]->str.len)));
+    if (min || max != HN_LANG_ENDLESS) t = hn_lang_and(l, t, hn_lang_repeat(l, HN_LANG_ANY, min, max));
+    return t;
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------------------ */
+
+/* Of one member: the list for the first elements, and the schema of the others. */
+static void items_of(const hn_jnode *o, const hn_jnode **list, const hn_jnode **rest)
+{
+    const hn_jnode *items = hn_jget(o, "items");
+    *list = hn_jget(o, "prefixItems");
+    *rest = items;
+    if (items && items->kind == HN_J_ARRAY) { /* draft 7 */
+        *list = items;
+        *rest = hn_jget(o, "additionalItems");
+    }
+}
+
+uint32_t hn_mold_prefix(const hn_mold *m)
+{
+    uint32_t n = 0;
+    const hn_jnode *list, *rest;
+    for (uint32_t i = 0; i < m->members.n; i++) {
+        items_of(m->members.v[i], &list, &rest);
+        if (list && list->n > n) n = list->n;
+    }
+    return n;
+}
+
+hn_nodes hn_mold_item(hn_schema *s, const hn_mold *m, uint32_t i)
+{
+    hn_nodes v = { 0 };
+    const hn_jnode *list, *rest, *x;
+    for (uint32_t k = 0; k < m->members.n; k++) {
+        items_of(m->members.v[k], &list, &rest);
+        if (list && list->kind != HN_J_ARRAY) hn_schema_wrong(s, list, "an array of schemas");
+        for (x = list ? list->first : NULL; x && x->index < i;) x = x->next;
+        if (!x) x = rest;
+        if (x) hn_schema_put(s, &v, x);
+    }
+    return v;
+}
+
+/* ---- objects -------------------------------------------------------------------------------------------------- */
+
+hn_nodes hn_mold_property(hn_schema *s, const hn_mold *m, hone_str key, bool *declared)
+{
+    hn_nodes v = { 0 };
+    *declared = false;
+    for (uint32_t k = 0; k < m->members.n && s->st == HONE_OK; k++) {
+        const hn_jnode *o = m->members.v[k], *x = hn_jget_str(hn_jget(o, "properties"), key);
+        const hn_jnode *patterns = hn_jget(o, "patternProperties"), *other = hn_jget(o, "additionalProperties");
+        bool spoken = x != NULL;
+        if (x) *declared = true;
+        if (x) hn_schema_put(s, &v, x);
+        for (const hn_jnode *p = patterns ? patterns->first : NULL; p && s->st == HONE_OK; p = p->next)
+            if (hn_lang_matches(s->l, hn_schema_pattern(s, p, p->key), key.ptr, key.len)) {
+                hn_schema_put(s, &v, p);
+                spoken = true;
+            }
+        if (!spoken && other) hn_schema_put(s, &v, other);
+    }
+    return v;
+}
+
+bool hn_mold_required(const hn_mold *m, hone_str key)
+{
+    for (uint32_t k = 0; k < m->members.n; k++) {
+        const hn_jnode *r = hn_jget(m->members.v[k], "required");
+        for (const hn_jnode *x = r ? r->first : NULL; x; x = x->next)
+            if (x->kind == HN_J_STRING && hn_str_same(x->str, key)) return true;
+    }
+    return false;
+}
+
+bool hn_mold_closed(const hn_mold *m)
+{
+    bool named = false;
+    for (uint32_t k = 0; k < m->members.n; k++) {
+        const hn_jnode *o = m->members.v[k];
+        if (hn_jget(o, "additionalProperties")) return false;
+        named = named || hn_jget(o, "properties") || hn_jget(o, "required");
+    }
+    return named && !m->real;
+}

@@ -1,0 +1,608 @@
+"""Random small checkpoints of model families as transformers has them, and the GGUF keys and tensors that the usual
+converters make of them, for check_transformers.py. Written from the families' description; knows nothing of src.
+
+A family is a row: the class of its config, what it changes of the common one, its architecture, names and changes of
+tensors, keys. Configs are small and odd: no two sizes agree where a confusion of them would go unnoticed.
+"""
+import math
+import re
+
+import numpy as np
+
+COMMON = dict(vocab_size=101, hidden_size=72, intermediate_size=100, num_hidden_layers=3, num_attention_heads=6,
+              num_key_value_heads=2, max_position_embeddings=512, rms_norm_eps=1e-5, pad_token_id=None, bos_token_id=0,
+              eos_token_id=0, use_cache=False, tie_word_embeddings=False)
+HEAD = dict(head_dim=20)
+MOE = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=28)
+ROUTED = dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=28, first_k_dense_replace=1)
+# In its latent norms, and in the norms of linear attention's q and k, transformers has 1e-6 whatever the config says;
+# files have one epsilon.
+LATENT = dict(rms_norm_eps=1e-6, kv_lora_rank=26, qk_nope_head_dim=14, qk_rope_head_dim=8, v_head_dim=18, num_key_value_heads=6)
+NEMOTRON = dict(HEAD, mamba_num_heads=8, mamba_head_dim=18, ssm_state_size=10, n_groups=2, conv_kernel=4, chunk_size=64,
+                num_hidden_layers=4, layer_norm_epsilon=1e-5)
+GDN = dict(HEAD, rms_norm_eps=1e-6, num_hidden_layers=5, shared_expert_intermediate_size=44, linear_num_key_heads=2,
+           linear_num_value_heads=6, linear_key_head_dim=16, linear_value_head_dim=16, linear_conv_kernel_dim=4)
+WINDOW = 37
+
+
+def rope(theta=1e4, **more):
+    return dict(rope_parameters=dict(dict(rope_type="default", rope_theta=theta), **more))
+
+
+# ---- names -------------------------------------------------------------------------------------------------------
+
+LAYER = {
+    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "self_attn.out_proj": "attn_output", "self_attn.qkv_proj": "attn_qkv",
+    "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+    "self_attn.query_layernorm": "attn_q_norm", "self_attn.key_layernorm": "attn_k_norm",
+    "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm",
+    "self_attn.sinks": "attn_sinks.weight", "self_attn.q_a_proj": "attn_q_a", "self_attn.q_b_proj": "attn_q_b",
+    "self_attn.q_a_layernorm": "attn_q_a_norm", "self_attn.kv_a_layernorm": "attn_kv_a_norm",
+    "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa",
+    "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "mlp.gate_up_proj": "ffn_up",
+    "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
+    "mlp.gate": "ffn_gate_inp", "mlp.router": "ffn_gate_inp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+    "mlp.gate.e_score_correction_bias": "exp_probs_b.bias", "mlp.e_score_correction_bias": "exp_probs_b.bias",
+    "mlp.gate.moe_statics.e_score_correction_bias": "exp_probs_b.bias",
+    "mlp.experts.down_proj": "ffn_down_exps.weight", "mlp.experts.down_proj_bias": "ffn_down_exps.bias",
+}
+for _p in ("gate", "up", "down"):
+    for _s in ("shared_expert", "shared_experts"):
+        LAYER["mlp.%s.%s_proj" % (_s, _p)] = "ffn_%s_shexp" % _p
+OUTER = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embeddings": "token_embd",
+         "norm_f": "output_norm", "final_layernorm": "output_norm", "embedding_norm": "token_embd_norm",
+         "embed_in": "token_embd", "final_layer_norm": "output_norm", "wte": "token_embd", "wpe": "position_embd",
+         "ln_f": "output_norm"}
+SANDWICH = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
+            "post_feedforward_layernorm": "post_ffw_norm"}
+ALSO_NORM = {"post_attention_layernorm": "post_attention_norm"}  # the norm before the feed-forward, by that name
+SSM = {"A_log": "ssm_a", "D": "ssm_d", "dt_bias": "ssm_dt.bias", "conv1d.weight": "ssm_conv1d.weight",
+       "conv1d.bias": "ssm_conv1d.bias", "in_proj": "ssm_in", "norm": "ssm_norm", "out_proj": "ssm_out"}
+
+
+def named(row, name):
+    """GGUF's name of a tensor of transformers."""
+    m = re.match(r"(?:\w+\.)?(?:layers|h)\.(\d+)\.(.*)", name)
+    if not m:
+        stem, tail = name.rsplit(".", 1)
+        return OUTER[stem.split(".")[-1]] + "." + tail
+    il, rest = m.groups()
+    names = dict(LAYER, **row.get("names", {}))
+    if rest in names:
+        return "blk.%s.%s" % (il, names[rest])
+    stem, tail = rest.rsplit(".", 1)
+    return "blk.%s.%s.%s" % (il, names[stem], tail)
+
+
+# ---- changes of tensors: (c, name of transformers, name of GGUF, array) -> {name: array} --------------------------------
+
+def pairs(w, n_head):
+    """Rows of a head as halves (i, i + d/2) become neighbours (2i, 2i + 1)."""
+    d = w.shape[0] // n_head
+    return w.reshape(n_head, 2, d // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
+
+
+def permuted(c, name, to, w):
+    if ".attn_q." in to:
+        return {to: pairs(w, c.num_attention_heads)}
+    if ".attn_k." in to:
+        return {to: pairs(w, c.num_key_value_heads)}
+    return None
+
+
+def one_more(c, name, to, w):
+    """Norms whose weight is 1 + w."""
+    return {to: w + 1} if to.endswith("norm.weight") and "ssm_norm" not in to else None
+
+
+def split_experts(c, name, to, w):
+    if not name.endswith("experts.gate_up_proj"):
+        return None
+    gate, up = np.split(w, 2, 1)
+    b = to.rsplit(".", 2)[0] + "."
+    return {b + "ffn_gate_exps.weight": gate, b + "ffn_up_exps.weight": up}
+
+
+def turned_experts(c, name, to, w):
+    """llama4: matrices of experts lie [n_in, n_out]."""
+    if name.endswith("experts.gate_up_proj"):
+        return split_experts(c, name, to, w.swapaxes(1, 2))
+    return {to: w.swapaxes(1, 2)} if name.endswith("experts.down_proj") else None
+
+
+def gptoss_experts(c, name, to, w):
+    """As turned, gate and up in turns."""
+    b = to.rsplit(".", 2)[0] + "."
+    for tail, kind in (("gate_up_proj", "weight"), ("gate_up_proj_bias", "bias")):
+        if name.endswith("experts." + tail):
+            w = w.swapaxes(1, 2) if kind == "weight" else w
+            return {b + "ffn_gate_exps." + kind: w[:, 0::2], b + "ffn_up_exps." + kind: w[:, 1::2]}
+    return turned_experts(c, name, to, w)
+
+
+def latent(c, name, to, w):
+    if "kv_b_proj" not in name:
+        return None
+    b = "blk.%s." % re.search(r"layers\.(\d+)\.", name).group(1)
+    kv = w.reshape(c.num_attention_heads, c.qk_nope_head_dim + c.v_head_dim, c.kv_lora_rank)
+    k, v = np.split(kv, [c.qk_nope_head_dim], 1)
+    return {b + "attn_k_b.weight": k.swapaxes(1, 2), b + "attn_v_b.weight": v}
+
+
+def gptneox_qkv(c, name, to, w):
+    """Head by head (q, k, v) becomes all q, all k, all v."""
+    if "query_key_value" not in name:
+        return None
+    h = c.num_attention_heads
+    return {to: w.reshape(h, 3, -1, *w.shape[1:]).swapaxes(0, 1).reshape(w.shape)}
+
+
+def gpt2_turned(c, name, to, w):
+    return {to: w.T} if w.ndim == 2 and ".h." in name else None
+
+
+def ssm(c, name, to, w):
+    if name.endswith("A_log"):
+        w = -np.exp(w)
+    if name.endswith(("A_log", ".D")) and "linear_attn" not in name:
+        w = w.reshape(-1, 1)
+    if "conv1d.weight" in name or ".conv.conv" in name:
+        w = w[:, 0]
+    if "ssm_norm" in to and "linear_attn" not in name:
+        groups = getattr(c, "n_groups", None) or getattr(c, "mamba_n_groups")
+        w = w.reshape(groups, -1)
+    return {to: w}
+
+
+def tiled(c, w, per=1, axis=0):
+    """Value heads, grouped by their key head, as qwen3.5 files have them: j -> j mod key heads."""
+    n_k, n_v = c.linear_num_key_heads, c.linear_num_value_heads
+    w = np.moveaxis(w, axis, 0)
+    w = w.reshape(n_k, n_v // n_k, per, *w.shape[1:]).swapaxes(0, 1).reshape(w.shape)
+    return np.moveaxis(w, 0, axis)
+
+
+def qwen35_heads(c, name, to, w):
+    d, n_qk = c.linear_value_head_dim, 2 * c.linear_num_key_heads * c.linear_key_head_dim
+    if "linear_attn" not in name or name.endswith("linear_attn.norm.weight"):
+        return None
+    w = ssm(c, name, to, w)[to]
+    if "in_proj_qkv" in name or "conv1d" in name:
+        return {to: np.concatenate([w[:n_qk], tiled(c, w[n_qk:], d)])}
+    if "in_proj_z" in name:
+        return {to: tiled(c, w, d)}
+    return {to: tiled(c, w, d, 1) if "out_proj" in name else tiled(c, w)}
+
+
+def qwen3next_qkvz(c, name, to, w):
+    """Key head by key head (q, k, v of its value heads, z of these) becomes q, k, v of all, and z."""
+    if not name.endswith("in_proj_qkvz.weight"):
+        return None
+    n_k, d, r = c.linear_num_key_heads, c.linear_key_head_dim, c.linear_num_value_heads // c.linear_num_key_heads
+    q, k, v, z = np.split(w.reshape(n_k, -1, w.shape[1]), [d, 2 * d, (2 + r) * d], 1)
+    b = to.rsplit(".", 2)[0] + "."
+    flat = [x.reshape(-1, w.shape[1]) for x in (q, k, v, z)]
+    return {b + "attn_qkv.weight": np.concatenate(flat[:3]), b + "attn_gate.weight": flat[3]}
+
+
+def falcon_scaled(c, name, to, w):
+    """The multipliers of the checkpoint go into the weights."""
+    if "lm_head" in name:
+        w = w * c.lm_head_multiplier
+    if "embed_tokens" in name:
+        w = w * c.embedding_multiplier
+    if ".k_proj" in name:
+        w = w * c.key_multiplier
+    if ".self_attn." in name:
+        w = w * (c.attention_out_multiplier if ".o_proj" in name else c.attention_in_multiplier)
+    if "feed_forward.gate_proj" in name:
+        w = w * c.mlp_multipliers[0]
+    if "feed_forward.down_proj" in name:
+        w = w * c.mlp_multipliers[1]
+    if "mamba.out_proj" in name:
+        w = w * c.ssm_out_multiplier
+    if "mamba.in_proj" in name:
+        n_in, n_bc = c.mamba_d_ssm, c.mamba_n_groups * c.mamba_d_state
+        sizes = (n_in, n_in, n_bc, n_bc, c.mamba_n_heads)
+        w = w * c.ssm_in_multiplier * np.repeat(c.ssm_multipliers, sizes)[:, None]
+    return ssm(c, name, to, w) if ".mamba." in name else {to: w}
+
+
+def shared_fused(c, name, to, w):
+    if "shared_mlp.input_linear" not in name:
+        return None
+    gate, up = np.split(w, 2)
+    b = to.rsplit(".", 2)[0] + "."
+    return {b + "ffn_gate_shexp.weight": gate, b + "ffn_up_shexp.weight": up}
+
+
+def flat(c, name, to, w):
+    return {to: w.reshape(-1)} if "exp_probs_b" in to or "ffn_gate_inp_shexp" in to else None
+
+
+# ---- keys ----------------------------------------------------------------------------------------------------------
+
+def get(c, *names):
+    for n in names:
+        v = getattr(c, n, None)
+        if v is not None:
+            return v
+    return None
+
+
+def theta(c):
+    p = c.rope_parameters
+    return float(p.get("full_attention", p)["rope_theta"] if isinstance(p, dict) else p.rope_theta)
+
+
+def keys(row, c):
+    """General keys that nearly every family has, then the row's own (None: without)."""
+    k = {
+        "context_length": c.max_position_embeddings, "embedding_length": c.hidden_size,
+        "block_count": c.num_hidden_layers, "feed_forward_length": get(c, "intermediate_size"),
+        "attention.head_count": c.num_attention_heads, "attention.head_count_kv": get(c, "num_key_value_heads"),
+    }
+    eps = get(c, "rms_norm_eps", "norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon")
+    k["attention.layer_norm_epsilon" if row.get("ln") else "attention.layer_norm_rms_epsilon"] = float(np.float32(eps))
+    if getattr(c, "rope_parameters", None):
+        k["rope.freq_base"] = theta(c)
+    if getattr(c, "head_dim", None):
+        k["attention.key_length"] = k["attention.value_length"] = c.head_dim
+    k.update(row["keys"](c) if "keys" in row else {})
+    named_keys = {"general.architecture": row["arch"]}
+    named_keys.update({row["arch"] + "." + n: v for n, v in k.items() if v is not None})
+    return named_keys
+
+
+def window(c):
+    return {"attention.sliding_window": c.sliding_window}
+
+
+def granite(c):
+    return {"attention.scale": c.attention_multiplier, "embedding_scale": c.embedding_multiplier,
+            "residual_scale": c.residual_multiplier, "logit_scale": c.logits_scaling}
+
+
+def experts(c):
+    n = get(c, "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+    k = {"expert_count": n, "expert_used_count": get(c, "num_experts_per_tok", "moe_k")}
+    width = get(c, "moe_intermediate_size")
+    return dict(k, expert_feed_forward_length=width) if width else k
+
+
+def routed(c, gating=2):
+    k = dict(experts(c), leading_dense_block_count=getattr(c, "first_k_dense_replace", 1), expert_gating_func=gating,
+             expert_shared_count=c.n_shared_experts, expert_weights_norm=bool(c.norm_topk_prob),
+             expert_weights_scale=float(c.routed_scaling_factor))
+    if getattr(c, "n_group", None) and c.n_group > 1:
+        k.update(expert_group_count=c.n_group, expert_group_used_count=c.topk_group)
+    return k
+
+
+def mla(c, gating=2):
+    n, p = c.qk_nope_head_dim, c.qk_rope_head_dim
+    return dict(routed(c, gating), **{
+        "attention.head_count_kv": 1, "attention.q_lora_rank": c.q_lora_rank, "attention.kv_lora_rank": c.kv_lora_rank,
+        "attention.key_length": c.kv_lora_rank + p, "attention.value_length": c.kv_lora_rank,
+        "attention.key_length_mla": n + p, "attention.value_length_mla": c.v_head_dim, "rope.dimension_count": p})
+
+
+def yarn(c, **more):
+    p = c.rope_parameters
+    p = p.get("full_attention", p)
+    return dict({"rope.scaling.type": "yarn", "rope.scaling.factor": float(p["factor"]),
+                 "rope.scaling.original_context_length": p["original_max_position_embeddings"]}, **more)
+
+
+def longrope(c):
+    p = c.rope_parameters
+    orig, n_ctx = p["original_max_position_embeddings"], c.max_position_embeddings
+    return {"rope.scaling.original_context_length": orig, "rope.dimension_count": c.rope_n,
+            "attention.key_length": None, "attention.value_length": None,
+            "rope.scaling.attn_factor": float(np.float32(math.sqrt(1 + math.log(n_ctx / orig) / math.log(orig))))}
+
+
+def longrope_tensors(c):
+    p = c.rope_parameters
+    return {"rope_factors_%s.weight" % k: np.array(p[k + "_factor"], np.float32) for k in ("short", "long")}
+
+
+def gdn(c):
+    d = c.linear_value_head_dim
+    k = {"ssm.state_size": d, "ssm.group_count": c.linear_num_key_heads, "ssm.conv_kernel": c.linear_conv_kernel_dim,
+         "ssm.time_step_rank": c.linear_num_value_heads, "ssm.inner_size": d * c.linear_num_value_heads,
+         "full_attention_interval": 4, "rope.dimension_count": int(c.head_dim * c.rope_parameters["partial_rotary_factor"])}
+    if get(c, "num_experts"):
+        k.update(experts(c), expert_shared_feed_forward_length=c.shared_expert_intermediate_size)
+    return k
+
+
+def mamba(c, inner, heads, state, groups, kernel):
+    return {"ssm.conv_kernel": kernel, "ssm.inner_size": inner, "ssm.state_size": state, "ssm.time_step_rank": heads,
+            "ssm.group_count": groups}
+
+
+def of_kinds(c, attends):
+    return [c.num_key_value_heads if t in attends else 0 for t in c.layer_types]
+
+
+def granite_hybrid(c):
+    k = mamba(c, c.mamba_n_heads * c.mamba_d_head, c.mamba_n_heads, c.mamba_d_state, c.mamba_n_groups, c.mamba_d_conv)
+    return dict(granite(c), **experts(c), **k, **{
+        "expert_shared_feed_forward_length": c.shared_intermediate_size, "rope.scaling.finetuned": False,
+        "attention.head_count_kv": of_kinds(c, ("attention", "full_attention"))})
+
+
+YARN = dict(rope_type="yarn", factor=8.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0)
+NORM1 = (one_more,)
+PERMUTED = (permuted,)
+GDN_NAMES = dict(ALSO_NORM, **{"linear_attn." + k: v for k, v in SSM.items()})
+GDN_NAMES.update({"linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate",
+                  "linear_attn.in_proj_b": "ssm_beta", "linear_attn.in_proj_a": "ssm_alpha",
+                  "linear_attn.in_proj_ba": "ssm_ba", "linear_attn.in_proj_qkvz": "attn_qkv"})
+LFM2_NAMES = {"operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "conv.conv": "shortconv.conv",
+              "conv.in_proj": "shortconv.in_proj", "conv.out_proj": "shortconv.out_proj",
+              "feed_forward.w1": "ffn_gate", "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down",
+              "feed_forward.gate": "ffn_gate_inp", "feed_forward.expert_bias": "exp_probs_b.bias",
+              "feed_forward.experts.gate_up_proj": "ffn_gate_exps.weight",
+              "feed_forward.experts.down_proj": "ffn_down_exps.weight"}
+SPARSE = {"block_sparse_moe.router": "ffn_gate_inp", "block_sparse_moe.experts.down_proj": "ffn_down_exps.weight",
+          "block_sparse_moe.experts.gate_up_proj": "ffn_gate_exps.weight",
+          "shared_mlp.output_linear": "ffn_down_shexp", "shared_mlp.input_linear": "ffn_up_shexp"}
+LLAMA4_NAMES = {"feed_forward." + k[4:]: v for k, v in LAYER.items() if k.startswith("mlp.")}
+LLAMA4_NAMES["feed_forward.experts.gate_up_proj"] = "ffn_gate_exps.weight"
+LAYER["mlp.experts.gate_up_proj"] = "ffn_gate_exps.weight"
+LAYER["mlp.experts.gate_up_proj_bias"] = "ffn_gate_exps.bias"
+LAYER["self_attn.kv_b_proj"] = "attn_kv_b"
+FALCON_NAMES = dict({"mamba." + k: v for k, v in SSM.items()}, **{
+    "feed_forward.gate_proj": "ffn_gate", "feed_forward.up_proj": "ffn_up", "feed_forward.down_proj": "ffn_down",
+    "pre_ff_layernorm.weight": "ffn_norm"})
+NEMOTRON_NAMES = {"mixer." + k.split(".", 1)[1]: v for k, v in LAYER.items() if k.startswith(("self_attn.", "mlp."))
+                  and "gate_proj" not in k and "norm" not in k}
+NEMOTRON_NAMES.update({"mixer." + k: v for k, v in SSM.items()}, norm="attn_norm")
+NEMOTRON_NAMES["mixer.experts.up_proj"] = "ffn_up_exps.weight"
+NEOX_NAMES = {"attention.query_key_value": "attn_qkv", "attention.dense": "attn_output", "mlp.dense_h_to_4h": "ffn_up",
+              "mlp.dense_4h_to_h": "ffn_down"}
+GPT2_NAMES = {"ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output"}
+
+
+
+def nemotron(c):
+    k = mamba(c, c.mamba_num_heads * c.mamba_head_dim, c.mamba_num_heads, c.ssm_state_size, c.n_groups, c.conv_kernel)
+    kinds = c.layers_block_type
+    k["attention.head_count_kv"] = [c.num_key_value_heads if t == "full_attention" else 0 for t in kinds]
+    k["feed_forward_length"] = [{"mlp": c.intermediate_size, "moe": c.moe_intermediate_size}.get(t, 0) for t in kinds]
+    if "moe" in kinds:
+        k.update(experts(c), expert_shared_count=c.n_shared_experts, expert_weights_norm=bool(c.norm_topk_prob),
+                 expert_shared_feed_forward_length=c.moe_shared_expert_intermediate_size,
+                 expert_weights_scale=float(c.routed_scaling_factor))
+    return k
+
+
+# name: class of the config, arch; cfg: changes of COMMON; names, change, keys, tensors: as above
+FAMILIES = {
+    "gemma": dict(cls="Gemma", arch="gemma", cfg=dict(HEAD, tie_word_embeddings=True), change=NORM1),
+    "gemma2": dict(cls="Gemma2", arch="gemma2", names=SANDWICH, change=NORM1,
+                   cfg=dict(HEAD, tie_word_embeddings=True, query_pre_attn_scalar=20, sliding_window=WINDOW,
+                            attn_logit_softcapping=5.0, final_logit_softcapping=7.0),
+                   keys=lambda c: dict(window(c), attn_logit_softcapping=5.0, final_logit_softcapping=7.0)),
+    "gemma3": dict(cls="Gemma3Text", arch="gemma3", names=SANDWICH, change=NORM1,
+                   cfg=dict(HEAD, tie_word_embeddings=True, query_pre_attn_scalar=20, sliding_window=WINDOW,
+                            num_hidden_layers=7, rope_parameters={
+                                "full_attention": dict(rope_type="linear", factor=8.0, rope_theta=1e6),
+                                "sliding_attention": dict(rope_type="default", rope_theta=1e4)}),
+                   keys=lambda c: dict(window(c), **{"rope.scaling.type": "linear", "rope.scaling.factor": 8.0,
+                                                     "rope.freq_base_swa": 1e4})),
+    "phi3-long": dict(cls="Phi3", arch="phi3", n_ctx=512, keys=longrope, tensors=longrope_tensors, rope_n=12,
+                      cfg=dict(rope(rope_type="longrope", original_max_position_embeddings=128,
+                                    short_factor=[1.0 + 0.05 * i for i in range(6)],
+                                    long_factor=[1.5 + 0.9 * i for i in range(6)]),
+                               original_max_position_embeddings=128)),
+    "phi3-short": dict(cls="Phi3", arch="phi3", n_ctx=300, keys=longrope, tensors=longrope_tensors, rope_n=8,
+                       cfg=dict(rope(rope_type="longrope", original_max_position_embeddings=400,
+                                     partial_rotary_factor=0.7,
+                                     short_factor=[1.0 + 0.05 * i for i in range(4)],
+                                     long_factor=[1.5 + 0.9 * i for i in range(4)]),
+                                original_max_position_embeddings=400, tie_word_embeddings=True)),
+    "smollm3": dict(cls="SmolLM3", arch="smollm3", change=PERMUTED,
+                    cfg=dict(num_hidden_layers=5, tie_word_embeddings=True)),
+    "olmo2": dict(cls="Olmo2", arch="olmo2", names=SANDWICH),
+    "olmo3": dict(cls="Olmo3", arch="olmo2", names=SANDWICH,
+                  cfg=dict(sliding_window=WINDOW, num_hidden_layers=5, rope_parameters={
+                      "full_attention": dict(YARN, rope_theta=5e5),
+                      "sliding_attention": dict(rope_type="default", rope_theta=5e5)}),
+                  keys=lambda c: dict(window(c), **yarn(c))),
+    "exaone4": dict(cls="Exaone4", arch="exaone4", names=SANDWICH,
+                    cfg=dict(sliding_window=None, layer_types=["full_attention"] * 3)),
+    "granite": dict(cls="Granite", arch="granite", change=PERMUTED, keys=granite,
+                    cfg=dict(attention_multiplier=0.25, embedding_multiplier=3.0, residual_multiplier=0.5,
+                             logits_scaling=2.0)),
+    "glm4": dict(cls="Glm4", arch="glm4", cfg=dict(HEAD, attention_bias=True, **rope(partial_rotary_factor=0.5)),
+                 names={"post_self_attn_layernorm": "post_attention_norm", "post_mlp_layernorm": "post_ffw_norm"},
+                 keys=lambda c: {"rope.dimension_count": 10}),
+    "seed-oss": dict(cls="SeedOss", arch="seed_oss", names=ALSO_NORM, cfg=HEAD),
+    "hunyuan": dict(cls="HunYuanDenseV1", arch="hunyuan-dense", cfg=HEAD),
+    "ernie4.5": dict(cls="Ernie4_5", arch="ernie4_5", cfg=HEAD),
+    "arcee": dict(cls="Arcee", arch="arcee", change=PERMUTED),
+    "command-r": dict(cls="Cohere", arch="command-r", ln=True, cfg=dict(logit_scale=0.4, tie_word_embeddings=True),
+                      keys=lambda c: {"logit_scale": 0.4}),
+    "cohere2": dict(cls="Cohere2", arch="cohere2", ln=True,
+                    cfg=dict(logit_scale=0.4, sliding_window=WINDOW, num_hidden_layers=5, tie_word_embeddings=True),
+                    keys=lambda c: dict(window(c), logit_scale=0.4)),
+    "starcoder2": dict(cls="Starcoder2", arch="starcoder2", ln=True, cfg=dict(sliding_window=None, use_bias=True)),
+    "gpt-neox": dict(cls="GPTNeoX", arch="gptneox", ln=True, names=NEOX_NAMES, change=(gptneox_qkv,),
+                     cfg=dict(hidden_act="gelu_pytorch_tanh", num_key_value_heads=6, hidden_size=96,
+                              **rope(partial_rotary_factor=0.25)),
+                     keys=lambda c: {"rope.dimension_count": 4, "use_parallel_residual": True}),
+    "gpt2": dict(cls="GPT2", arch="gpt2", ln=True, names=GPT2_NAMES, change=(gpt2_turned,),
+                 keys=lambda c: {"attention.head_count_kv": None, "feed_forward_length": 100},
+                 cfg=dict(n_embd=72, n_layer=3, n_head=6, n_positions=512, n_inner=100, tie_word_embeddings=True)),
+    "ministral3": dict(cls="Ministral3", arch="mistral3", change=PERMUTED,
+                       cfg=dict(HEAD, sliding_window=None,
+                                **rope(1e6, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, **YARN)),
+                       keys=lambda c: yarn(c, **{"rope.scaling.yarn_log_multiplier": 1.0,
+                                                 "attention.temperature_scale": 0.1})),
+    "mixtral": dict(cls="Mixtral", arch="llama", change=(permuted, split_experts), keys=experts,
+                    cfg=dict(num_local_experts=6, sliding_window=None)),
+    "qwen3moe": dict(cls="Qwen3Moe", arch="qwen3moe", change=(split_experts,), keys=experts,
+                     cfg=dict(MOE, norm_topk_prob=True, **HEAD)),
+    "qwen2moe": dict(cls="Qwen2Moe", arch="qwen2moe", change=(split_experts, flat),
+                     cfg=dict(MOE, shared_expert_intermediate_size=44, norm_topk_prob=False),
+                     keys=lambda c: dict(experts(c), expert_shared_feed_forward_length=44)),
+    "gpt-oss": dict(cls="GptOss", arch="gpt-oss", change=(gptoss_experts,), names=ALSO_NORM,
+                    cfg=dict(HEAD, num_local_experts=6, num_experts_per_tok=2, sliding_window=WINDOW,
+                             num_hidden_layers=4, **rope(1.5e5, truncate=True, **YARN)),
+                    keys=lambda c: dict(experts(c), **window(c), **yarn(c),
+                                        expert_feed_forward_length=c.intermediate_size)),
+    "granitemoe": dict(cls="GraniteMoe", arch="granitemoe", names=SPARSE, change=(permuted, split_experts),
+                       cfg=dict(num_local_experts=6, num_experts_per_tok=2, attention_multiplier=0.25,
+                                embedding_multiplier=3.0, residual_multiplier=0.5, logits_scaling=2.0),
+                       keys=lambda c: dict(granite(c), **experts(c))),
+    "olmoe": dict(cls="Olmoe", arch="olmoe", change=(split_experts,), keys=experts,
+                  cfg=dict(num_experts=6, num_experts_per_tok=2, num_key_value_heads=6)),
+    "minimax-m2": dict(cls="MiniMaxM2", arch="minimax-m2", change=(split_experts, flat),
+                       cfg=dict(HEAD, num_local_experts=6, num_experts_per_tok=2, rotary_dim=10,
+                                **rope(partial_rotary_factor=0.5)),
+                       keys=lambda c: dict(experts(c), expert_gating_func=2,
+                                           expert_feed_forward_length=c.intermediate_size,
+                                           **{"rope.dimension_count": 10})),
+    "glm4moe": dict(cls="Glm4Moe", arch="glm4moe", change=(split_experts, flat), names=ALSO_NORM,
+                    cfg=dict(ROUTED, attention_bias=True, use_qk_norm=True, n_shared_experts=1, n_group=1, topk_group=1,
+                             norm_topk_prob=True, routed_scaling_factor=1.8, **HEAD, **rope(partial_rotary_factor=0.5)),
+                    keys=lambda c: dict(routed(c), **{"rope.dimension_count": 10})),
+    "dots1": dict(cls="Dots1", arch="dots1", change=(split_experts, flat), keys=routed,
+                  cfg=dict(ROUTED, n_shared_experts=2, n_group=1, topk_group=1, norm_topk_prob=True,
+                           routed_scaling_factor=2.5, num_key_value_heads=6, sliding_window=None, **HEAD)),
+    "ernie4.5-moe": dict(cls="Ernie4_5_Moe", arch="ernie4_5-moe", change=(split_experts, flat),
+                         cfg=dict(moe_num_experts=6, moe_k=2, moe_intermediate_size=28, moe_num_shared_experts=2,
+                                  moe_layer_start_index=1, moe_layer_interval=1),
+                         keys=lambda c: dict(experts(c), leading_dense_block_count=1, interleave_moe_layer_step=1,
+                                             expert_shared_count=2, expert_shared_feed_forward_length=56)),
+    "llama4": dict(cls="Llama4Text", arch="llama4", names=LLAMA4_NAMES, change=(turned_experts,),
+                   cfg=dict(HEAD, num_local_experts=4, num_experts_per_tok=1, intermediate_size_mlp=64,
+                            num_hidden_layers=5, interleave_moe_layer_step=2, use_qk_norm=True),
+                   keys=lambda c: dict(experts(c), feed_forward_length=64, interleave_moe_layer_step=2,
+                                       expert_feed_forward_length=c.intermediate_size)),
+    "deepseek-v2": dict(cls="DeepseekV2", arch="deepseek2", change=(split_experts, latent),
+                        cfg=dict(ROUTED, q_lora_rank=None, n_shared_experts=2, norm_topk_prob=False,
+                                 routed_scaling_factor=1.0, topk_method="greedy", n_group=1, topk_group=1, **LATENT),
+                        keys=lambda c: mla(c, 1)),
+    "deepseek-v3": dict(cls="DeepseekV3", arch="deepseek2", change=(split_experts, latent, flat), keys=mla,
+                        cfg=dict(ROUTED, q_lora_rank=22, n_shared_experts=1, norm_topk_prob=True, n_group=4,
+                                 topk_group=2, routed_scaling_factor=2.5, **LATENT)),
+    "deepseek-v3-yarn": dict(cls="DeepseekV3", arch="deepseek2", change=(split_experts, latent, flat),
+                             cfg=dict(ROUTED, q_lora_rank=22, n_shared_experts=1, norm_topk_prob=True, n_group=1,
+                                      topk_group=1, routed_scaling_factor=2.5, **LATENT,
+                                      **rope(1e4, mscale=1.0, mscale_all_dim=1.0, **YARN)),
+                             keys=lambda c: dict(mla(c), **yarn(c, **{"rope.scaling.yarn_log_multiplier": 0.1}))),
+    "glm4.7-flash": dict(cls="Glm4MoeLite", arch="deepseek2", change=(split_experts, latent, flat), keys=mla,
+                         cfg=dict({k: v for k, v in ROUTED.items() if k != "first_k_dense_replace"}, q_lora_rank=22,
+                                  n_shared_experts=1, norm_topk_prob=True, n_group=1, topk_group=1,
+                                  routed_scaling_factor=1.8, **LATENT)),
+    "qwen3next": dict(cls="Qwen3Next", arch="qwen3next", names=GDN_NAMES, keys=gdn,
+                      change=(one_more, split_experts, flat, qwen3next_qkvz),
+                      cfg=dict(GDN, **MOE, **rope(1e6, partial_rotary_factor=0.4))),
+    "qwen3.5": dict(cls="Qwen3_5Text", arch="qwen35", names=GDN_NAMES, change=(one_more, qwen35_heads), keys=gdn,
+                    cfg=dict(GDN, **rope(1e6, partial_rotary_factor=0.4, mrope_section=[2, 1, 1]))),
+    "qwen3.5-moe": dict(cls="Qwen3_5MoeText", arch="qwen35moe", names=GDN_NAMES, keys=gdn,
+                        change=(one_more, split_experts, flat, qwen35_heads),
+                        cfg=dict(GDN, **MOE, **rope(1e6, partial_rotary_factor=0.4, mrope_section=[2, 1, 1]))),
+    "mamba2": dict(cls="Mamba2", arch="mamba2", names=dict({"mixer." + k: v for k, v in SSM.items()}, norm="attn_norm"),
+                   cfg=dict(head_dim=18, num_heads=8, state_size=10, n_groups=2, expand=2, conv_kernel=4, chunk_size=64,
+                            layer_norm_epsilon=1e-5, tie_word_embeddings=False),
+                   keys=lambda c: dict(mamba(c, 144, 8, 10, 2, 4), **{
+                       "attention.head_count": 0, "attention.head_count_kv": None, "feed_forward_length": 0,
+                       "attention.key_length": None, "attention.value_length": None, "rope.freq_base": None})),
+    "falcon-h1": dict(cls="FalconH1", arch="falcon-h1", names=FALCON_NAMES, change=(falcon_scaled,),
+                      cfg=dict(HEAD, mamba_d_ssm=72, mamba_n_heads=4, mamba_d_head=18, mamba_d_state=10,
+                               mamba_n_groups=2, mamba_d_conv=4, mamba_chunk_size=64, mamba_rms_norm=False,
+                               mamba_norm_before_gate=False, attention_in_multiplier=0.8, attention_out_multiplier=1.2,
+                               key_multiplier=0.7, embedding_multiplier=2.0, lm_head_multiplier=0.5,
+                               mlp_multipliers=[0.9, 1.3], ssm_in_multiplier=0.8, ssm_out_multiplier=1.1,
+                               ssm_multipliers=[0.7, 1.2, 0.8, 1.1, 0.9]),
+                      keys=lambda c: mamba(c, 72, 4, 10, 2, 4)),
+    "granite-4": dict(cls="GraniteMoeHybrid", arch="granitehybrid", change=(permuted, split_experts, shared_fused),
+                      names=dict(SPARSE, **{"mamba." + k: v for k, v in SSM.items()}), keys=granite_hybrid,
+                      cfg=dict(num_local_experts=6, num_experts_per_tok=2, shared_intermediate_size=44,
+                               mamba_n_heads=8, mamba_d_head=18, mamba_d_state=10, mamba_n_groups=2, mamba_d_conv=4,
+                               mamba_chunk_size=64, layer_types=["mamba", "attention", "mamba"],
+                               position_embedding_type="nope", attention_multiplier=0.25, embedding_multiplier=3.0,
+                               residual_multiplier=0.5, logits_scaling=2.0)),
+    "nemotron-h": dict(cls="NemotronH", arch="nemotron_h", names=NEMOTRON_NAMES, keys=nemotron,
+                       cfg=dict(NEMOTRON, layers_block_type=["linear_attention", "mlp", "full_attention", "mlp"])),
+    "nemotron-3-nano": dict(cls="NemotronH", arch="nemotron_h_moe", names=NEMOTRON_NAMES, keys=nemotron, change=(flat,),
+                            cfg=dict(NEMOTRON, layers_block_type=["linear_attention", "moe", "full_attention", "moe"],
+                                     n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=28,
+                                     moe_shared_expert_intermediate_size=44, n_shared_experts=1, norm_topk_prob=True,
+                                     routed_scaling_factor=2.5, n_group=1, topk_group=1)),
+    "lfm2": dict(cls="Lfm2", arch="lfm2", names=LFM2_NAMES,
+                 cfg=dict(layer_types=["conv", "full_attention", "conv"], conv_L_cache=3, block_auto_adjust_ff_dim=False,
+                          norm_eps=1e-5, tie_word_embeddings=True),
+                 keys=lambda c: {"shortconv.l_cache": 3, "attention.head_count_kv": of_kinds(c, ("full_attention",))}),
+    "lfm2-moe": dict(cls="Lfm2Moe", arch="lfm2moe", names=LFM2_NAMES, change=(split_experts,),
+                     cfg=dict(MOE, layer_types=["conv", "full_attention", "conv"], conv_L_cache=3, num_dense_layers=1,
+                              norm_eps=1e-5, use_expert_bias=True, norm_topk_prob=True, tie_word_embeddings=True),
+                     keys=lambda c: dict(experts(c), leading_dense_block_count=1, expert_gating_func=2, **{
+                         "shortconv.l_cache": 3, "attention.head_count_kv": of_kinds(c, ("full_attention",))})),
+}
+
+
+def config(transformers, row):
+    c = getattr(transformers, row["cls"] + "Config")(**dict(COMMON, **row.get("cfg", {})))
+    if "rope_n" in row:
+        c.rope_n = row["rope_n"]
+    return c
+
+
+def random_weight(rng, name, shape):
+    """Values that keep activations of order 1, choices apart and decays between 0.1 and 1."""
+    x = rng.standard_normal(shape)
+    if name.endswith("A_log"):
+        return 0.3 * x - 1
+    if name.endswith(("dt_bias", ".D", "sinks")):
+        return 0.5 * x
+    if "correction_bias" in name or name.endswith("expert_bias"):
+        return 0.1 * x
+    if name.endswith(("bias", "_bias")):
+        return 0.3 * x
+    if len(shape) == 1:
+        return 0.2 * x
+    if "embed" in name or "wte" in name or "wpe" in name:
+        return 0.5 * x
+    gain = 1.3 if re.search(r"[qk]_proj|router|mlp\.gate\.", name) else 1.0
+    n_in = shape[-2] if len(shape) == 3 and shape[-1] % 72 and shape[1] % 72 == 0 else shape[-1]
+    return gain / math.sqrt(n_in) * x
+
+
+def fill(model, row, seed):
+    """Random values everywhere, also where transformers keeps buffers."""
+    import torch
+    rng, one = np.random.default_rng(seed), one_more in row.get("change", ())
+    state = {n: p for n, p in model.state_dict(keep_vars=True).items()
+             if not (n == "lm_head.weight" and model.config.tie_word_embeddings)}
+    with torch.no_grad():
+        for name, p in sorted(state.items()):
+            w = random_weight(rng, name, tuple(p.shape)).astype(np.float32)
+            norm = w.ndim == 1 and re.search(r"norm\w*\.weight$|ln_\w+\.weight$|_layernorm", name) and \
+                not name.endswith("bias")
+            if norm and not (one and "linear_attn" not in name):
+                w += np.float32(1)
+            p.data.copy_(torch.from_numpy(w))
+    return {n: p.detach().numpy().astype(np.float32) for n, p in state.items()}
+
+
+def exported(row, c, state):
+    """(keys, tensors) of the file."""
+    tensors = dict(row["tensors"](c)) if "tensors" in row else {}
+    for name, w in state.items():
+        to = named(row, name)
+        out = None
+        for change in row.get("change", ()):
+            out = out or change(c, name, to, w)
+        if out is None and re.search(r"A_log|\.D |conv1d|\.conv\.conv|ssm_norm", name + " " + to):
+            out = ssm(c, name, to, w)
+        for n, x in (out or {to: w}).items():
+            tensors[n] = np.ascontiguousarray(x, np.float32)
+    return keys(row, c), tensors

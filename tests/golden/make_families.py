@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Writes families/CASE.json: vectors of kinds of files that the 51 published ones leave out, in their format.
+
+usage: make_families.py FOLDER [CASE...]        (needs numpy, torch, transformers)
+
+A case is keys and tensors as a converter writes them, values by the rule of the published vectors; logits are those of
+transformers in float64 (every weight by way of the inverse of what a converter does), which
+tests/dev/families_reference.py must give too, to 1e-6.
+"""
+import json
+import math
+import os
+import sys
+
+import numpy as np
+import torch
+import transformers
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "dev"))
+import families_reference  # noqa: E402
+
+TOKENS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
+VOCAB = 16
+
+
+class Case:
+    def __init__(self, name, arch, hf_class):
+        self.name, self.arch, self.hf_class, self.kv, self.tensors = name, arch, hf_class, [], []
+        self.kv.append(["general.architecture", "STRING", arch])
+
+    def key(self, name, kind, value):
+        self.kv.append([self.arch + "." + name, kind, float(np.float32(value)) if kind == "FLOAT32" else value])
+
+    def tensor(self, name, *ne):
+        scale, middle = (1.0, 0.0) if name.startswith("token_embd") else (0.25, 1.0 if "norm" in name else 0.0)
+        self.tensors.append([name + ".weight", list(ne), scale, middle])
+
+    def value(self, name):
+        """A tensor as torch has it: dimensions backwards, float64."""
+        _, ne, scale, middle = next(t for t in self.tensors if t[0] == name + ".weight")
+        flat = middle + scale * families_reference.rule(name + ".weight", math.prod(ne))
+        return torch.from_numpy(flat.astype(np.float32).astype(np.float64).reshape(ne[::-1]))
+
+
+def halves(w, n_head):
+    """Rows of heads whose pairs are neighbours, as Hugging Face has them: first the even ones, then the odd."""
+    d = w.shape[0] // n_head
+    return w.reshape(n_head, d // 2, 2, -1).transpose(1, 2).reshape(w.shape)
+
+
+def mixtral():
+    n_embd, n_head, n_kv, d, n_ff, n_expert, n_layer = 32, 4, 2, 8, 24, 8, 3
+    c = Case("mixtral", "llama", "MixtralForCausalLM")
+    for name, value in (("block_count", n_layer), ("context_length", 64), ("embedding_length", n_embd),
+                        ("feed_forward_length", n_ff), ("attention.head_count", n_head),
+                        ("attention.head_count_kv", n_kv), ("expert_count", n_expert), ("expert_used_count", 2),
+                        ("vocab_size", VOCAB), ("rope.dimension_count", d)):
+        c.key(name, "UINT32", value)
+    c.key("rope.freq_base", "FLOAT32", 1e6)
+    c.key("attention.layer_norm_rms_epsilon", "FLOAT32", 1e-5)
+    c.tensor("token_embd", n_embd, VOCAB)
+    c.tensor("output_norm", n_embd)
+    c.tensor("output", n_embd, VOCAB)
+    for b in ("blk.%d." % il for il in range(n_layer)):
+        c.tensor(b + "attn_norm", n_embd)
+        c.tensor(b + "ffn_norm", n_embd)
+        for part, rows in (("q", n_head * d), ("k", n_kv * d), ("v", n_kv * d)):
+            c.tensor(b + "attn_" + part, n_embd, rows)
+        c.tensor(b + "attn_output", n_head * d, n_embd)
+        c.tensor(b + "ffn_gate_inp", n_embd, n_expert)
+        c.tensor(b + "ffn_gate_exps", n_embd, n_ff, n_expert)
+        c.tensor(b + "ffn_up_exps", n_embd, n_ff, n_expert)
+        c.tensor(b + "ffn_down_exps", n_ff, n_embd, n_expert)
+    model = transformers.MixtralForCausalLM(transformers.MixtralConfig(
+        vocab_size=VOCAB, hidden_size=n_embd, intermediate_size=n_ff, num_hidden_layers=n_layer,
+        num_attention_heads=n_head, num_key_value_heads=n_kv, head_dim=d, num_local_experts=n_expert,
+        num_experts_per_tok=2, rms_norm_eps=float(np.float32(1e-5)), rope_parameters={
+            "rope_type": "default", "rope_theta": 1e6}, max_position_embeddings=64, tie_word_embeddings=False,
+        attn_implementation="eager", experts_implementation="eager", sliding_window=None))
+    weights = {"model.embed_tokens.weight": c.value("token_embd"), "model.norm.weight": c.value("output_norm"),
+               "lm_head.weight": c.value("output")}
+    for il in range(n_layer):
+        b, h = "blk.%d." % il, "model.layers.%d." % il
+        weights[h + "input_layernorm.weight"] = c.value(b + "attn_norm")
+        weights[h + "post_attention_layernorm.weight"] = c.value(b + "ffn_norm")
+        weights[h + "self_attn.q_proj.weight"] = halves(c.value(b + "attn_q"), n_head)
+        weights[h + "self_attn.k_proj.weight"] = halves(c.value(b + "attn_k"), n_kv)
+        weights[h + "self_attn.v_proj.weight"] = c.value(b + "attn_v")
+        weights[h + "self_attn.o_proj.weight"] = c.value(b + "attn_output")
+        weights[h + "mlp.gate.weight"] = c.value(b + "ffn_gate_inp")
+        weights[h + "mlp.experts.gate_up_proj"] = torch.cat(
+            [c.value(b + "ffn_gate_exps"), c.value(b + "ffn_up_exps")], 1)
+        weights[h + "mlp.experts.down_proj"] = c.value(b + "ffn_down_exps")
+    return c, model, weights
+
+
+CASES = {"mixtral": mixtral}
+
+
+def in_double(model, weights):
+    """Logits, every request for float32 being one for float64."""
+    model = model.double().eval()
+    model.load_state_dict(weights)
+    for module in model.modules():  # tables of angles are no weights
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            if "inv_freq" in name:
+                n = 2 * buffer.shape[0]
+                theta = model.config.rope_parameters["rope_theta"]
+                setattr(module, name, theta ** (-torch.arange(0, n, 2, dtype=torch.float64) / n))
+    kept, kept_to = torch.Tensor.float, torch.Tensor.to
+    soft = torch.nn.functional.softmax
+
+    def double(value):
+        return torch.float64 if value is torch.float32 else value
+    torch.Tensor.float = lambda self: self.double()
+    torch.Tensor.to = lambda self, *a, **k: kept_to(self, *map(double, a), **{n: double(v) for n, v in k.items()})
+    torch.nn.functional.softmax = lambda x, *a, **k: soft(x, *a, **{n: double(v) for n, v in k.items()})
+    try:
+        with torch.no_grad():
+            return model(torch.tensor([TOKENS])).logits[0].double().numpy()
+    finally:
+        torch.Tensor.float, torch.Tensor.to, torch.nn.functional.softmax = kept, kept_to, soft
+
+
+def main():
+    folder, names = sys.argv[1], sys.argv[2:] or sorted(CASES)
+    for name in names:
+        c, model, weights = CASES[name]()
+        y = in_double(model, weights)
+        ref = families_reference.Model({k: v for k, _, v in c.kv},
+                                       {t[0]: c.value(t[0][:-7]).numpy() for t in c.tensors})
+        apart = float(np.max(np.abs(ref.run(TOKENS) - y)))
+        assert apart < 1e-6, (name, apart)
+        at = sorted({0, 5, len(TOKENS) - 1})
+        out = {"case": c.name, "arch": c.arch, "hf_class": c.hf_class, "name_prefix": "", "kv": c.kv,
+               "tensors": c.tensors, "tokens": TOKENS, "tolerance_f32": 2e-05,
+               "logits": {str(i): [round(float(v), 6) for v in y[i]] for i in at},
+               "argmax": [int(i) for i in np.argmax(y, -1)], "sum": [round(float(v), 5) for v in np.sum(y, -1)],
+               "checks_max_abs_diff": {"transformers_vs_reference": float("%.1e" % apart)}}
+        if ref.experts:
+            out["experts_last_token"] = {str(il): [int(e) for e in p[-1]] for il, p in ref.experts.items()}
+            out["smallest_router_gap"] = float("%.2g" % ref.gap)
+        with open(os.path.join(folder, name + ".json"), "w") as f:
+            json.dump(out, f)
+            f.write("\n")
+        print("%-14s transformers and reference %.1e apart, smallest gap %.1e" % (name, apart, ref.gap))
+
+
+if __name__ == "__main__":
+    main()
