@@ -123,7 +123,7 @@ static const char *usual(const hn_family *f)
 static bool has_slot(const lister *l, const hn_slot *s, int32_t il)
 {
     const char *has = l->s->has ? l->s->has : usual(l->m->arch);
-    if (il >= 0 && !hn_slot_in(s, l->plan)) return false;
+    if (il >= 0 ? !hn_slot_in(s, l->plan) : s->layers == HN_IN_PLE && !l->m->hp.n_ple) return false;
     if (!l->s->keys && !strcmp(s->name, "rope_freqs.weight")) return l->s->rope_factor != 1; /* of llama alone */
     if (s->when == HN_TIED) return !l->s->tied;
     if (s->when == HN_OPTIONAL || (s->with && s->when != HN_GOES_WITH)) {
