@@ -459,6 +459,7 @@ hone_status hone_synth(const hone_synth_params *p, const char *dst, const hone_p
     }
     if (p->n_layer) {
         from_file = *shape;
+        from_file.n_cut = shape->n_layer - p->n_layer;
         from_file.n_layer = p->n_layer;
         shape = &from_file;
         snprintf(part, sizeof part, "%s, %d layers", name, p->n_layer);

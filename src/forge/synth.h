@@ -26,6 +26,7 @@ typedef struct hn_synth_shape {
     int32_t rank_decay, rank_iclr, rank_value, rank_gate, rank_mix, rescale_every;
     int32_t window; /* gemma3, gpt-oss: positions that five layers of six, every other one see; 0: all */
     int32_t n_expert, n_used, n_ff_exp; /* experts of a layer, of a token, their width; 0: none */
+    int32_t n_cut;                      /* layers at the end that a slice leaves out */
 } hn_synth_shape;
 
 static inline bool hn_synth_is_rwkv(const hn_synth_shape *s) { return !strncmp(s->arch, "rwkv", 4); }

@@ -10,26 +10,26 @@ typedef struct preset {
 } preset;
 
 #define NO_KEYS NULL, NULL, NULL /* what they say, the numbers do */
-#define TRANSFORMER(arch, ...)                                   \
-    {                                                            \
-        arch, NO_KEYS, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+#define TRANSFORMER(arch, ...)                                      \
+    {                                                               \
+        arch, NO_KEYS, __VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 /* the last: window */
 #define GEMMA3(n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_ctx, factor, window)                        \
     {                                                                                                            \
         "gemma3", NO_KEYS, n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, 262144, n_ctx, 1e6f, 1e-6f, true, \
-            factor, 0, 0, 0, 0, 0, 0, window, 0, 0, 0                                                            \
+            factor, 0, 0, 0, 0, 0, 0, window, 0, 0, 0, 0                                                         \
     }
 #define RWKV(arch, n_layer, n_embd, n_ff, ...)                                                                      \
     {                                                                                                               \
         arch, NO_KEYS, n_layer, n_embd, (n_embd) / 64, (n_embd) / 64, 64, n_ff, 65536, 1048576, 0, 1e-5f, false, 1, \
-            __VA_ARGS__, 0, 0, 0, 0                                                                                 \
+            __VA_ARGS__, 0, 0, 0, 0, 0                                                                              \
     }
 
 /* the last: as TRANSFORMER's, window, experts, those of a token, their width */
-#define EXPERTS(window, n_expert, n_used, n_ff_exp, arch, ...)                           \
-    {                                                                                    \
-        arch, NO_KEYS, __VA_ARGS__, 0, 0, 0, 0, 0, 0, window, n_expert, n_used, n_ff_exp \
+#define EXPERTS(window, n_expert, n_used, n_ff_exp, arch, ...)                              \
+    {                                                                                       \
+        arch, NO_KEYS, __VA_ARGS__, 0, 0, 0, 0, 0, 0, window, n_expert, n_used, n_ff_exp, 0 \
     }
 
 /* Of other families: what their files have as keys; of tensors that a file may lack, those that it has. */
@@ -67,6 +67,19 @@ typedef struct preset {
 #define NANO3_KV                                                                                       \
     "attention.head_count_kv=0,0,0,0,0,2,0,0,0,0,0,0,2,0,0,0,0,0,0,2,0,0,0,0,0,0,2,0,0,0,0,0,0,2,0,0," \
     "0,0,0,0,0,0,2,0,0,0,0,0,0,0,0,0 "
+
+#define E2B_FF                                                                                         \
+    "feed_forward_length=6144,6144,6144,6144,6144,6144,6144,6144,6144,6144,6144,6144,6144,6144,6144,1" \
+    "2288,12288,12288,12288,12288,12288,12288,12288,12288,12288,12288,12288,12288,12288,12288,12288,1" \
+    "2288,12288,12288,12288 "
+/* n_embd, heads of queries, the window; 5 layers of 6 have it, or 4 of 5 */
+#define GEMMA4(E, H, W)                                                                                        \
+    " embedding_length=" #E " attention.head_count=" #H " attention.sliding_window=" #W                        \
+    " attention.key_length=512 attention.value_length=512 attention.key_length_swa=256 "                       \
+    "attention.value_length_swa=256 rope.dimension_count=512 rope.dimension_count_swa=256 rope.freq_base=1e6 " \
+    "rope.freq_base_swa=10000.0 final_logit_softcapping=30.0" RMS6
+#define FIVE_OF_SIX " attention.sliding_window_pattern=true,true,true,true,true,false"
+#define FOUR_OF_FIVE " attention.sliding_window_pattern=true,true,true,true,false"
 
 /* arch, n_layer, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab, n_ctx_train, base, eps, tied, factor
  * RWKV: arch, n_layer, n_embd, n_ff, ranks of decay, iclr, value, gate, mix; rescale_every */
@@ -116,6 +129,30 @@ static const preset presets[] = {
       GEMMA3(48, 3840, 16, 8, 256, 15360, 131072, 8, 1024) },
     { "gemma-3-27b", "gemma3-27b", "Gemma 3 27B (text), tied, window 1024, RoPE factor 8",
       GEMMA3(62, 5376, 32, 16, 128, 21504, 131072, 8, 1024) },
+    { "gemma-4-e2b", "gemma4-e2b",
+      "Gemma 4 E2B (text), tied: rows of each token and layer, the last 20 layers share keys",
+      KEYS("gemma4", 35, 262144, true,
+           "context_length=131072 attention.head_count_kv=1 attention.shared_kv_layers=20 "
+           "embedding_length_per_layer_input=256 " E2B_FF GEMMA4(1536, 8, 512) FOUR_OF_FIVE,
+           "attn_v.weight rope_freqs.weight layer_output_scale.weight") },
+    { "gemma-4-e4b", "gemma4-e4b",
+      "Gemma 4 E4B (text), tied: rows of each token and layer, the last 18 layers share keys",
+      KEYS("gemma4", 42, 262144, true,
+           "context_length=131072 attention.head_count_kv=2 attention.shared_kv_layers=18 "
+           "embedding_length_per_layer_input=256 feed_forward_length=10240" GEMMA4(2560, 8, 512) FIVE_OF_SIX,
+           "attn_v.weight rope_freqs.weight layer_output_scale.weight") },
+    { "gemma-4-26b-a4b", "gemma4-26b-a4b gemma-4-26b",
+      "Gemma 4 26B-A4B (text), tied: 128 experts, 8 of a token, beside a dense part",
+      KEYS("gemma4", 30, 262144, true,
+           "context_length=262144 attention.head_count_kv=8,8,8,8,8,2 embedding_length_per_layer_input=0 "
+           "feed_forward_length=2112 expert_count=128 expert_used_count=8 "
+           "expert_feed_forward_length=704" GEMMA4(2816, 16, 1024) FIVE_OF_SIX,
+           "ffn_gate_up_exps.weight rope_freqs.weight layer_output_scale.weight") },
+    { "gemma-4-31b", "gemma4-31b", "Gemma 4 31B (text), tied, window 1024",
+      KEYS("gemma4", 60, 262144, true,
+           "context_length=262144 attention.head_count_kv=16,16,16,16,16,4 embedding_length_per_layer_input=0 "
+           "feed_forward_length=21504" GEMMA4(5376, 32, 1024) FIVE_OF_SIX,
+           "rope_freqs.weight layer_output_scale.weight") },
     { "qwen3-235b-a22b", "qwen3-235b", "Qwen3 235B-A22B, 128 experts, 8 of a token",
       EXPERTS(0, 128, 8, 1536, "qwen3moe", 94, 4096, 64, 4, 128, 12288, 151936, 40960, 1e6f, 1e-6f, false, 1) },
     { "gpt-oss-120b", "", "gpt-oss 120B, 128 experts, 4 of a token, MXFP4, window 128",
@@ -198,6 +235,23 @@ static const preset presets[] = {
     { "qwen3-next-80b-a3b", "qwen3-next qwen3-next-80b",
       "Qwen3-Next 80B-A3B: the gated delta rule, 512 experts, 10 of a token and a shared one",
       KEYS("qwen3next", 48, 151936, false, QWEN35(2048, 5120, 16, 2, 32) QWEN_EXPERTS(512, 10), "") },
+    { "mixtral-8x7b", "mixtral", "Mixtral 8x7B, 8 experts, 2 of a token",
+      KEYS("llama", 32, 32000, false,
+           "context_length=32768 embedding_length=4096 feed_forward_length=14336 attention.head_count=32 "
+           "attention.head_count_kv=8 rope.dimension_count=128 rope.freq_base=1e6 expert_count=8 expert_used_count=2 "
+           "expert_feed_forward_length=14336 vocab_size=32000" RMS5,
+           "") },
+    { "kimi-linear-48b-a3b", "kimi-linear",
+      "Kimi Linear 48B-A3B: Kimi's delta rule, every fourth layer latent attention; 256 experts",
+      KEYS("kimi-linear", 27, 163840, false,
+           "context_length=1048576 embedding_length=2304 feed_forward_length=9216 attention.head_count=32 "
+           "attention.head_count_kv=0,0,0,1,0,0,0,1,0,0,0,1,0,0,0,1,0,0,0,1,0,0,0,1,0,0,1 "
+           "attention.key_length=576 attention.value_length=512 attention.key_length_mla=192 "
+           "attention.value_length_mla=128 attention.kv_lora_rank=512 rope.dimension_count=64 ssm.conv_kernel=4 "
+           "kda.head_dim=128 leading_dense_block_count=1 expert_count=256 expert_used_count=8 "
+           "expert_feed_forward_length=1024 expert_shared_count=1 expert_shared_feed_forward_length=1024 "
+           "expert_weights_scale=2.446 expert_gating_func=2" RMS5,
+           "exp_probs_b.bias " SHARED) },
     { "granite-4.0-h-tiny", "granite-4-h-tiny granite-4-tiny",
       "Granite 4.0 H-Tiny 7B-A1B, tied: Mamba-2, every tenth layer attention; 64 experts, 6 of a token, a shared one",
       KEYS("granitehybrid", 40, 100352, true,

@@ -30,7 +30,8 @@ typedef enum per {
 
 #define RWKV (HN_RWKV6 | HN_RWKV7)
 #define OTHERS (~RWKV)
-#define NORMED_AFTER (HN_GEMMA2 | HN_GEMMA3 | HN_GLM4 | HN_OLMO2 | HN_EXAONE4) /* what a half gives */
+#define NORMED_AFTER \
+    (HN_GEMMA2 | HN_GEMMA3 | HN_GLM4 | HN_OLMO2 | HN_EXAONE4 | HN_GEMMA4 | HN_GEMMA3N) /* what a half gives */
 #define LOWRANK HN_SYNTH_LOWRANK
 #define MATRIX HN_SYNTH_MATRIX
 #define VALUES HN_SYNTH_F32
@@ -123,7 +124,9 @@ static const char *usual(const hn_family *f)
 static bool has_slot(const lister *l, const hn_slot *s, int32_t il)
 {
     const char *has = l->s->has ? l->s->has : usual(l->m->arch);
-    if (il >= 0 ? !hn_slot_in(s, l->plan) : s->layers == HN_IN_PLE && !l->m->hp.n_ple) return false;
+    if (il >= 0 && !hn_slot_in(s, l->plan)) return false;
+    for (int i = 0; i < 4 && s->ne[i]; i++) /* of a width that the shape has not */
+        if (hn_dim_value(&l->m->hp, l->plan, s->ne[i]) == 0) return false;
     if (!l->s->keys && !strcmp(s->name, "rope_freqs.weight")) return l->s->rope_factor != 1; /* of llama alone */
     if (s->when == HN_TIED) return !l->s->tied;
     if (s->when == HN_OPTIONAL || (s->with && s->when != HN_GOES_WITH)) {

@@ -1,6 +1,6 @@
 /* Fuzz target: shapes from JSON, for hone synth and hone train --init. The first byte says for which vocabulary; the
  * rest is the file. A shape that is accepted passes its own check; the plan of a small one adds up.
- * covers: src/forge/synth_presets.c */
+ * covers: src/forge/synth_presets.c src/forge/synth_config.c src/forge/synth_keys.c */
 #include "fuzz_file.h"
 #include "forge/synth.h"
 
@@ -18,7 +18,7 @@ static void make_plan(const hn_synth_shape *s, const char *type)
         uint64_t bytes, elems = t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3];
         FF_MUST(t->name[0] && hn_tensor_nbytes(hn_type_get((uint32_t)t->type), t->ne, t->n_dim, &bytes) &&
                 bytes == t->n_bytes);
-        if (!t->rope_freqs && !t->values_of[0]) n += elems;
+        if (t->base == 0 && !t->values_of[0]) n += elems;
     }
     if (p && !hn_synth_is_rwkv(s)) FF_MUST(n == hn_synth_n_params(s));
     hn_synth_plan_free(p);
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hone_error e = { 0 };
     hone_status st = how & 128 ? hn_synth_config_for(&s, path, 320, &e) : hn_synth_config(&s, path, &e);
     if (st != HONE_OK) {
-        FF_MUST(strncmp(e.message, path, strlen(path)) == 0);
+        FF_MUST(strncmp(e.message, path, strlen(path)) == 0 && !s.owned);
         return 0;
     }
     FF_MUST(hn_synth_check(&s, path, &e) == HONE_OK && s.n_layer >= 1 && s.n_embd >= 1 && s.n_vocab >= 2);
@@ -62,5 +62,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         unlink(dst);
     }
+    hn_synth_shape_free(&s);
     return 0;
 }
