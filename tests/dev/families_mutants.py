@@ -113,7 +113,11 @@ def without_effect(arch, keys, short):
     """Rope keys that no layer of the file looks at; a single pair turns by 1 a position, whatever the base."""
     width = keys.get(arch + ".rope.dimension_count", keys.get(arch + ".attention.key_length", 4))
     pairs = keys.get(arch + ".rope.dimension_count_swa", width) // 2
-    return short.startswith("rope.scaling.") and only_windows(arch, keys) or short == "rope.freq_base_swa" and pairs == 1
+    pattern = keys.get(arch + ".attention.sliding_window_pattern", 4)
+    no_window = pattern < 2 if isinstance(pattern, int) else not any(pattern)
+    if short == "rope.freq_base_swa":
+        return pairs == 1 or no_window
+    return short.startswith("rope.scaling.") and only_windows(arch, keys)
 
 
 def attends_by(name, tensors):

@@ -704,7 +704,8 @@ def read_vector(path):
         flat = np.array(values[0], np.float32) if isinstance(values[0], list) else \
             values[1] + values[0] * rule(v["name_prefix"] + name, n)
         tensors[name] = flat.astype(np.float64).reshape(ne[::-1])
-    return v, Model({k: value for k, _, value in v["kv"]}, tensors)
+    keys = {k: [float(x) for x in value] if kind == "ARRAY:FLOAT32" else value for k, kind, value in v["kv"]}
+    return v, Model(keys, tensors)
 
 
 def check_vector(path):

@@ -54,9 +54,23 @@ for _p in ("gate", "up", "down"):
 OUTER = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embeddings": "token_embd",
          "norm_f": "output_norm", "final_layernorm": "output_norm", "embedding_norm": "token_embd_norm",
          "embed_in": "token_embd", "final_layer_norm": "output_norm", "wte": "token_embd", "wpe": "position_embd",
-         "ln_f": "output_norm"}
+         "ln_f": "output_norm", "embed_tokens_per_layer": "per_layer_token_embd",
+         "per_layer_model_projection": "per_layer_model_proj", "per_layer_projection_norm": "per_layer_proj_norm",
+         "altup_projections": "altup_proj", "altup_unembed_projections": "altup_unembd_proj"}
 SANDWICH = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
             "post_feedforward_layernorm": "post_ffw_norm"}
+GEMMA_PLE = {"per_layer_input_gate": "inp_gate", "per_layer_projection": "proj",
+             "post_per_layer_input_norm": "post_norm"}
+GEMMA4_NAMES = dict(SANDWICH, **GEMMA_PLE, **{
+    "layer_scalar": "layer_output_scale.weight", "router.proj": "ffn_gate_inp", "router.scale": "ffn_gate_inp.scale",
+    "router.per_expert_scale": "ffn_down_exps.scale", "experts.gate_up_proj": "ffn_gate_up_exps.weight",
+    "experts.down_proj": "ffn_down_exps.weight", "post_feedforward_layernorm_1": "post_ffw_norm_1",
+    "pre_feedforward_layernorm_2": "pre_ffw_norm_2", "post_feedforward_layernorm_2": "post_ffw_norm_2"})
+GEMMA3N_NAMES = dict(SANDWICH, **GEMMA_PLE, **{
+    "laurel.linear_left": "laurel_l", "laurel.linear_right": "laurel_r", "laurel.post_laurel_norm": "laurel_post_norm",
+    "altup.modality_router": "altup_router", "altup.router_norm": "altup_router_norm",
+    "altup.prediction_coefs": "altup_predict_coef", "altup.correction_coefs": "altup_correct_coef",
+    "altup.correct_output_scale": "altup_correct_scale.weight"})
 ALSO_NORM = {"post_attention_layernorm": "post_attention_norm"}  # the norm before the feed-forward, by that name
 SSM = {"A_log": "ssm_a", "D": "ssm_d", "dt_bias": "ssm_dt.bias", "conv1d.weight": "ssm_conv1d.weight",
        "conv1d.bias": "ssm_conv1d.bias", "in_proj": "ssm_in", "norm": "ssm_norm", "out_proj": "ssm_out"}
@@ -67,7 +81,8 @@ def named(row, name):
     m = re.match(r"(?:\w+\.)?(?:layers|h)\.(\d+)\.(.*)", name)
     if not m:
         stem, tail = name.rsplit(".", 1)
-        return OUTER[stem.split(".")[-1]] + "." + tail
+        *_, before, last = ("." + stem).split(".")
+        return OUTER[before] + "." + last + "." + tail if last.isdigit() else OUTER[last] + "." + tail
     il, rest = m.groups()
     names = dict(LAYER, **row.get("names", {}))
     if rest in names:
@@ -381,7 +396,47 @@ def nemotron(c):
     return k
 
 
-# name: class of the config, arch; cfg: changes of COMMON; names, change, keys, tensors: as above
+WIDE = 24  # heads of gemma4's layers without a window
+LAYERS7 = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention",
+           "sliding_attention", "full_attention"]  # the last three read the keys of earlier ones
+SPARSITY = [0.95, 0.0, 0.7, 0.0, 0.9, 0.0, 0.6]
+
+
+def gemma_windows(c):
+    return dict(window(c), **{"attention.sliding_window_pattern": [t == "sliding_attention" for t in c.layer_types],
+                              "attention.shared_kv_layers": c.num_kv_shared_layers, "rope.freq_base_swa": 1e4,
+                              "embedding_length_per_layer_input": c.hidden_size_per_layer_input,
+                              "final_logit_softcapping": c.final_logit_softcapping})
+
+
+def gemma4(c):
+    k, n_ff, own = gemma_windows(c), c.intermediate_size, c.num_hidden_layers - c.num_kv_shared_layers
+    for name in ("attention.key_length", "attention.value_length", "rope.dimension_count"):
+        k.update({name: WIDE, name + "_swa": 20})
+    if c.use_double_wide_mlp:
+        k["feed_forward_length"] = [n_ff * (1 + (il >= own)) for il in range(c.num_hidden_layers)]
+    if c.enable_moe_block:
+        k.update(expert_count=c.num_experts, expert_used_count=c.top_k_experts,
+                 expert_feed_forward_length=c.moe_intermediate_size)
+        k["attention.head_count_kv"] = [2 if t == "sliding_attention" else 1 for t in c.layer_types]
+    return k
+
+
+def gemma4_tensors(c):
+    """A quarter of the pairs turns."""
+    return {"rope_freqs.weight": np.where(np.arange(WIDE // 2) < WIDE // 8, 1, 1e30).astype(np.float32)}
+
+
+def gemma3n(c):
+    """The quantile of the normal distribution, as the converter has it of torch."""
+    import torch
+    scales = torch.distributions.Normal(0.0, 1.0).icdf(torch.tensor(SPARSITY, dtype=torch.float32))
+    return dict(gemma_windows(c), **{"altup.num_inputs": c.altup_num_inputs, "altup.active_idx": c.altup_active_idx,
+                                     "activation_sparsity_scale": [float(s) for s in scales]})
+
+
+# name: class of the config, arch; cfg: changes of COMMON; names, change, keys, tensors: as above; stack: tensors that
+# are one of several
 FAMILIES = {
     "gemma": dict(cls="Gemma", arch="gemma", cfg=dict(HEAD, tie_word_embeddings=True), change=NORM1),
     "gemma2": dict(cls="Gemma2", arch="gemma2", names=SANDWICH, change=NORM1,
@@ -395,6 +450,23 @@ FAMILIES = {
                                 "sliding_attention": dict(rope_type="default", rope_theta=1e4)}),
                    keys=lambda c: dict(window(c), **{"rope.scaling.type": "linear", "rope.scaling.factor": 8.0,
                                                      "rope.freq_base_swa": 1e4})),
+    "gemma3n": dict(cls="Gemma3nText", arch="gemma3n", names=GEMMA3N_NAMES, keys=gemma3n,
+                    stack=("altup_proj", "altup_unembd_proj"),
+                    cfg=dict(HEAD, tie_word_embeddings=True, sliding_window=WINDOW, num_hidden_layers=7,
+                             layer_types=LAYERS7, num_kv_shared_layers=3, intermediate_size=[100] * 7,
+                             activation_sparsity_pattern=SPARSITY, vocab_size_per_layer_input=101,
+                             hidden_size_per_layer_input=12, laurel_rank=10, altup_active_idx=1,
+                             final_logit_softcapping=7.0)),
+    "gemma4": dict(cls="Gemma4Text", arch="gemma4", names=GEMMA4_NAMES, keys=gemma4, tensors=gemma4_tensors,
+                   cfg=dict(HEAD, tie_word_embeddings=True, sliding_window=WINDOW, num_hidden_layers=7,
+                            layer_types=LAYERS7, global_head_dim=WIDE, num_kv_shared_layers=3, use_double_wide_mlp=True,
+                            vocab_size_per_layer_input=101, hidden_size_per_layer_input=12,
+                            final_logit_softcapping=7.0)),
+    "gemma4-moe": dict(cls="Gemma4Text", arch="gemma4", names=GEMMA4_NAMES, keys=gemma4, tensors=gemma4_tensors,
+                       cfg=dict(HEAD, tie_word_embeddings=True, sliding_window=WINDOW, num_hidden_layers=5,
+                                layer_types=LAYERS7[:5], global_head_dim=WIDE, num_global_key_value_heads=1,
+                                attention_k_eq_v=True, enable_moe_block=True, num_experts=6, top_k_experts=2,
+                                moe_intermediate_size=28, hidden_size_per_layer_input=0, final_logit_softcapping=7.0)),
     "phi3-long": dict(cls="Phi3", arch="phi3", n_ctx=512, keys=longrope, tensors=longrope_tensors, rope_n=12,
                       cfg=dict(rope(rope_type="longrope", original_max_position_embeddings=128,
                                     short_factor=[1.0 + 0.05 * i for i in range(6)],
@@ -587,6 +659,7 @@ def fill(model, row, seed):
             w = random_weight(rng, name, tuple(p.shape)).astype(np.float32)
             norm = w.ndim == 1 and re.search(r"norm\w*\.weight$|ln_\w+\.weight$|_layernorm", name) and \
                 not name.endswith("bias")
+            norm = norm or re.search(r"scal(e|ar)$", name)  # of what a layer gives
             if norm and not (one and "linear_attn" not in name):
                 w += np.float32(1)
             p.data.copy_(torch.from_numpy(w))
@@ -595,6 +668,7 @@ def fill(model, row, seed):
 
 def exported(row, c, state):
     """(keys, tensors) of the file."""
+    c.allow_global_per_layer_attribute_access = True  # gemma4: what is not of one layer is asked for as such
     tensors = dict(row["tensors"](c)) if "tensors" in row else {}
     for name, w in state.items():
         to = named(row, name)
@@ -605,4 +679,7 @@ def exported(row, c, state):
             out = ssm(c, name, to, w)
         for n, x in (out or {to: w}).items():
             tensors[n] = np.ascontiguousarray(x, np.float32)
+    for name in row.get("stack", ()):
+        parts = sorted(n for n in tensors if n.startswith(name + "."))
+        tensors[name + ".weight"] = np.stack([tensors.pop(n) for n in parts])
     return keys(row, c), tensors

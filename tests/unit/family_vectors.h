@@ -25,7 +25,7 @@ typedef struct vector {
 static inline void put_number(bb *b, const char *type, const json_t *v)
 {
     if (!strcmp(type, "FLOAT32")) {
-        float f = (float)json_number_value(v);
+        float f = json_is_string(v) ? strtof(json_string_value(v), NULL) : (float)json_number_value(v); /* "-inf" */
         bb_raw(b, &f, sizeof f);
     } else if (!strcmp(type, "BOOL")) {
         bb_u8(b, json_is_true(v));
