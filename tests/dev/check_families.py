@@ -323,7 +323,21 @@ class Check:
             self.report(arch, "median %.1e of the spread" % half, mixture)
         return True
 
+    def write(self, arch):
+        """Files alone, for programs that take any model: tests/property/test_answers.c."""
+        for case in range(self.a.cases):
+            seed = [self.a.seed, zlib.crc32(arch.encode()), case]
+            for mixture in ["f32"] + [m for m in self.a.types.split(",") if m]:
+                keys, tensors = families_draw.written(families_draw.draw(arch, seed, 256 if mixture != "f32" else 0),
+                                                      "usual")
+                if mixture != "f32":
+                    tensors = families_types.encoded(mixture, tensors)
+                write_gguf(os.path.join(self.a.write, "%s-%d-%s.gguf" % (arch, case, mixture)), keys, tensors)
+        return True
+
     def family(self, arch):
+        if self.a.write:
+            return self.write(arch)
         if self.a.types:
             return all([self.quantized(arch, mixture) for mixture in self.a.types.split(",")])
         count = {"run": 0, "far": 0.0, "refused": {}, "n_refused": 0, "close": 0, "mutants": 0, "idle": 0,
@@ -353,6 +367,7 @@ def main():
     p.add_argument("--only", default="", help="families, by comma")
     p.add_argument("--types", default="", help="files of these types instead: q8_0, q4_k_m, by comma")
     p.add_argument("--peer", default="", help="with --types: a program that prints another engine's logits")
+    p.add_argument("--write", default="", help="only write the models there, F32 and of --types")
     p.add_argument("--keep", default="", help="folder for files that disagree")
     p.add_argument("-v", "--verbose", action="store_true")
     a = p.parse_args()
