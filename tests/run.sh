@@ -313,6 +313,7 @@ stage_asan() {
         later "asan $name" "$t" "$@" $corpus
     done
     later "asan mutated models, opened and run" build/asan/tests/fuzz/mutate_gguf -model "${MUTANTS:-20000}" tests/fuzz/corpus/model
+    later "asan mutated families, opened and run" build/asan/tests/fuzz/mutate_gguf -model "${MUTANTS_FAMILIES:-4000}" tests/golden/families
 }
 stage_tsan() {
     # address space layout randomisation with many bits confuses older ThreadSanitizers

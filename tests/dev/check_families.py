@@ -3,12 +3,18 @@
 
     python3 tests/dev/check_families.py [build/release/hone] [--cases N] [--seed S] [--only ARCH,...]
                                         [--mutants N] [--keep FOLDER] [-v]
+    python3 tests/dev/check_families.py [build/release/hone] --types q8_0,q4_k_m [--peer PROGRAM] [--cases N] …
 
 For each family N random small files (F32 weights) and texts of 30 to 60 tokens: `hone logits --all` must be within
 1e-5 of the range of the logits at every position, unless the model is so delicate that the reference itself moves by a
 twentieth of the difference when its weights move by half a rounding. Then files with a key or tensor missing, added or
 impossible, which hone must refuse naming what is wrong, or answer as the reference does (keys that no layer of a file
 uses may say anything: counted as of no effect). Families that hone refuses by name are counted.
+With --types, wider models of these types instead (families_types.py), whose exact answer is the reference's on the values
+that the file's blocks say: the rms of what hone's rounded activations add, as a part of the spread of the logits, must
+stay below a bound. PROGRAM FILE IDS N_CTX, which writes the logits of all positions as f32, is another engine that is
+measured with: hone's rms over all cases of a family must be at most 1.05 times as large.
+
 Needs numpy; without it it says so and ends. Exits 1 if anything disagrees.
 """
 import argparse
@@ -28,13 +34,18 @@ except ImportError:  # a development check: not every machine has it
 
 import families_draw
 import families_mutants
+import families_types
 from families_reference import Model
 
 BAR = 1e-5  # of the range of the logits
 CLOSE = 1e-5  # two experts nearer than this: rounding may pick either, another text is drawn
 
 
-# ---- GGUF files, version 3, all F32 ----------------------------------------------------------------------------
+TYPES_BAR = {"q8_0": 0.08, "q4_k_m": 0.08}  # rms over the spread of the logits: of activations in 8 bits alone
+PEER_BAR = 1.05
+
+
+# ---- GGUF files, version 3, F32 or encoded ----------------------------------------------------------------------------
 
 def string(s):
     b = s.encode()
@@ -66,10 +77,10 @@ def write_gguf(path, keys, tensors):
         head += string(k) + value(v)
     offset, data = 0, []
     for name, t in tensors.items():
-        t = np.ascontiguousarray(t, np.float32)
-        head += string(name) + struct.pack("<I", t.ndim) + struct.pack("<%dQ" % t.ndim, *t.shape[::-1])
-        head += struct.pack("<IQ", 0, offset)
-        b = t.tobytes()
+        kind, shape = getattr(t, "kind", 0), t.shape
+        b = t.bytes if kind else np.ascontiguousarray(t, np.float32).tobytes()
+        head += string(name) + struct.pack("<I", len(shape)) + struct.pack("<%dQ" % len(shape), *shape[::-1])
+        head += struct.pack("<IQ", kind, offset)
         b += bytes(-len(b) % 32)
         data.append(b)
         offset += len(b)
@@ -243,7 +254,92 @@ class Check:
             self.mutant(arch, tag + wrong[0], wrong, tokens, right, count)
         return 1
 
+    # ---- quantized ------------------------------------------------------------------------------------------
+
+    def peer(self, tokens, n_ctx):
+        """Another engine's logits; None: it does not run this file."""
+        try:
+            p = subprocess.run(self.a.peer.split() + [self.path, ",".join(map(str, tokens)), str(n_ctx)],
+                               capture_output=True, timeout=120, check=False, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            return None
+        if p.returncode and self.a.verbose:
+            print("  peer: " + p.stderr.decode(errors="replace").strip().split("\n")[0])
+        return None if p.returncode else Answer(0, p.stdout, b"", len(tokens)).y
+
+    def rounded(self, arch, mixture, case):
+        """(hone's, the peer's) squared errors at each position over the variance of the logits; None: not run."""
+        d = families_draw.draw(arch, [self.a.seed, zlib.crc32(arch.encode()), case], 256)
+        keys, tensors = families_draw.written(d, "usual")
+        tensors = families_types.encoded(mixture, tensors)
+        rng = np.random.default_rng([self.a.seed, case, 11])
+        tokens = [int(x) for x in rng.integers(0, tensors["token_embd.weight"].shape[0], 40)]
+        n_ctx = max(d.n_ctx, len(tokens))
+        ref = Model(keys, {n: getattr(t, "values", t) for n, t in tensors.items()}).run(tokens, n_ctx)
+        write_gguf(self.path, dict(keys, **{"tokenizer.ggml.model": "none"}), tensors)
+        answer = ask(self.a.hone, self.path, tokens, n_ctx)
+        if answer.rc:
+            if answer.crashed():
+                self.report(arch, "died: rc %d %s" % (answer.rc, answer.message), "%s case %d" % (mixture, case))
+            elif self.a.verbose:
+                print("  %s refused: %s" % (arch, answer.message))
+            return None
+        other = self.peer(tokens, n_ctx) if self.a.peer else None
+
+        def error(y):
+            return None if y is None or y.shape != ref.shape else np.mean((y - ref) ** 2, 1) / np.var(ref)
+        return error(answer.y), error(other)
+
+    def quantized(self, arch, mixture):
+        hone, both, other, otherwise = [], [], [], 0
+        for case in range(self.a.cases):
+            e = self.rounded(arch, mixture, case)
+            if e is None:
+                continue
+            hone.append(e[0])
+            if e[1] is None:
+                continue
+            if np.median(e[1]) > 9 * np.median(e[0]):  # no rounding: the peer reads this file otherwise
+                otherwise += 1
+                continue
+            both.append(e[0])
+            other.append(e[1])
+        if not hone:
+            print("%-14s %-7s not run" % (arch, mixture), flush=True)
+            return False
+        rms, half = (np.sqrt(f(np.concatenate(hone))) for f in (np.mean, np.median))
+        line = "%-14s %-7s %2d cases: rms %.2e of the spread, median %.2e" % (arch, mixture, len(hone), rms, half)
+        if other:
+            # where a choice of experts fell the other way a position tells nothing of the arithmetic: so medians, too
+            a, b = np.concatenate(both), np.concatenate(other)
+            mean, median = np.sqrt(np.mean(a) / np.mean(b)), np.sqrt(np.median(a) / np.median(b))
+            line += "; of %d cases %.3f times the peer's, medians %.3f" % (len(other), mean, median)
+            if not min(mean, median) <= PEER_BAR:
+                self.report(arch, "rms %.3f times the peer's, medians %.3f" % (mean, median), mixture)
+        if self.a.peer:
+            line += "; the peer refuses %d, reads %d otherwise" % (len(hone) - len(other) - otherwise, otherwise)
+        print(line, flush=True)
+        if not half <= TYPES_BAR[mixture]:
+            self.report(arch, "median %.1e of the spread" % half, mixture)
+        return True
+
+    def write(self, arch):
+        """Files alone, for programs that take any model: tests/property/test_answers.c."""
+        for case in range(self.a.cases):
+            seed = [self.a.seed, zlib.crc32(arch.encode()), case]
+            for mixture in ["f32"] + [m for m in self.a.types.split(",") if m]:
+                keys, tensors = families_draw.written(families_draw.draw(arch, seed, 256 if mixture != "f32" else 0),
+                                                      "usual")
+                if mixture != "f32":
+                    tensors = families_types.encoded(mixture, tensors)
+                write_gguf(os.path.join(self.a.write, "%s-%d-%s.gguf" % (arch, case, mixture)), keys, tensors)
+        return True
+
     def family(self, arch):
+        if self.a.write:
+            return self.write(arch)
+        if self.a.types:
+            return all([self.quantized(arch, mixture) for mixture in self.a.types.split(",")])
         count = {"run": 0, "far": 0.0, "refused": {}, "n_refused": 0, "close": 0, "mutants": 0, "idle": 0,
                  "delicate": 0, "delicate_far": 0.0, "unknown": None}
         for case in range(self.a.cases):
@@ -269,6 +365,9 @@ def main():
     p.add_argument("--mutants", type=int, default=2, help="models a family of which wrong files are made (2)")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="families, by comma")
+    p.add_argument("--types", default="", help="files of these types instead: q8_0, q4_k_m, by comma")
+    p.add_argument("--peer", default="", help="with --types: a program that prints another engine's logits")
+    p.add_argument("--write", default="", help="only write the models there, F32 and of --types")
     p.add_argument("--keep", default="", help="folder for files that disagree")
     p.add_argument("-v", "--verbose", action="store_true")
     a = p.parse_args()

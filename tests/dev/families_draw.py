@@ -8,8 +8,8 @@ import numpy as np
 class Draw:
     """One model: keys (full names), tensors (numpy, shape = ne backwards) in the canonical, split layout."""
 
-    def __init__(self, arch, rng):
-        self.arch, self.rng = arch, rng
+    def __init__(self, arch, rng, unit=0):
+        self.arch, self.rng, self.unit = arch, rng, unit
         self.keys = {"general.architecture": arch}
         self.tensors = {}
         self.n_ctx = 0  # positions of the session, 0: what the text needs
@@ -23,6 +23,10 @@ class Draw:
 
     def between(self, lo, hi):
         return int(self.rng.integers(lo, hi + 1))
+
+    def width(self, lo, hi):
+        """A row's length; with a unit one or two of that, as blocks of quantized types need."""
+        return self.unit * self.between(1, 2) if self.unit else self.between(lo, hi)
 
     def real(self, lo, hi):
         return float(np.float32(self.rng.uniform(lo, hi)))
@@ -54,8 +58,8 @@ BASES = (10000.0, 500000.0, 1000000.0, 150000.0, 123.0)
 
 def body(d, tied=None, ln=False, n_layer=None, bias=False):
     """Sizes, embedding, output norm and head. Returns (E, L)."""
-    n_embd, n_vocab = d.between(6, 100), d.between(17, 200)
-    n_layer = n_layer or d.between(1, 9)
+    n_embd, n_vocab = d.width(6, 100), d.between(17, 200)
+    n_layer = n_layer or d.between(1, 4 if d.unit else 9)
     d.key("context_length", d.between(64, 512))
     d.key("embedding_length", n_embd)
     d.key("block_count", n_layer)
@@ -70,6 +74,9 @@ def body(d, tied=None, ln=False, n_layer=None, bias=False):
 
 def heads(d, mha=False, even=True):
     """(H, G, d): G divides H; d even, small or not a multiple of anything."""
+    if d.unit:
+        n_head = d.unit // 64 * d.between(1, 2)
+        return n_head, n_head if mha else d.pick(1, 2, n_head), 64
     n_kv = d.pick(1, 1, 2, 3, 4)
     n_head = n_kv * (1 if mha else d.pick(1, 2, 3, 4))
     width = 2 * d.between(1, 20) if even else d.between(2, 40)
@@ -95,7 +102,7 @@ def head_keys(d, n_embd, n_head, n_kv, width):
     if d.chance(0.5) and d.arch not in ("gemma4", "gemma3n"):
         return refit(d, n_head * width)
     d.key("attention.key_length", width)
-    equal = d.arch.startswith("qwen3") or d.chance(0.95)
+    equal = d.arch.startswith("qwen3") or d.unit or d.chance(0.95)
     d.key("attention.value_length", width if equal else d.between(1, 40))
     return n_embd
 
@@ -176,7 +183,7 @@ def expert_keys(d, groups=False, func=None, norm=False, scale=False, width=True)
         d.key("expert_group_used_count", kept)
     d.key("expert_count", n)
     d.key("expert_used_count", min(used, n))
-    f = d.between(4, 70)
+    f = d.width(4, 70)
     if width:
         d.key("expert_feed_forward_length", f)
     if func:
@@ -278,7 +285,7 @@ def dense(d):
         d.tensors["rope_freqs.weight"] = d.values(n_rot // 2, 3, 5)
     if arch == "phi3" and d.chance(0.7):
         longrope(d, width)
-    n_ff = d.key("feed_forward_length", d.between(5, 130))
+    n_ff = d.key("feed_forward_length", d.width(5, 130))
     bias = o.get("bias", ())
     if o.get("bias_opt") and d.chance(0.5):
         bias = o["bias_opt"]
@@ -347,7 +354,7 @@ def shared_width(d, o, f):
         return f * d.key("expert_shared_count", d.between(1, 3))
     if kind == "length":
         d.key("expert_shared_count", 1)
-    return d.key("expert_shared_feed_forward_length", d.between(5, 60))
+    return d.key("expert_shared_feed_forward_length", d.width(5, 60))
 
 
 def moe(d):
@@ -362,7 +369,7 @@ def moe(d):
     n, f = expert_keys(d, o.get("groups"), o.get("func"), o.get("norm"), o.get("scale"), o.get("width", True))
     if arch == "llama4" and d.chance(0.8):
         d.key("expert_used_count", 1)
-    d.key("feed_forward_length", f if not o.get("width", True) or o.get("ff") else d.between(5, 130))
+    d.key("feed_forward_length", f if not o.get("width", True) or o.get("ff") else d.width(5, 130))
     layers, shared = moe_layers(d, o, n_layer), shared_width(d, o, f)
     qk = o.get("qk")
     qk = ("head" if d.chance(0.5) else None) if qk == "opt" else qk
@@ -400,8 +407,10 @@ def mla_layer(d, il, n_embd, n_head, z):
 
 
 def mla_keys(d, lite):
-    n, p, v, rk = d.between(2, 24), 2 * d.between(1, 8), d.between(2, 30), d.between(4, 40)
-    rq = 0 if lite else d.between(4, 40)
+    n, p, v, rk = d.between(2, 24), 2 * d.between(1, 8), d.between(2, 30), d.width(4, 40)
+    if d.unit:
+        n, p, v = 64, 32, 64
+    rq = 0 if lite else d.width(4, 40)
     if rq:
         d.key("attention.q_lora_rank", rq)
     d.key("attention.kv_lora_rank", rk)
@@ -416,7 +425,7 @@ def mla_keys(d, lite):
 def deepseek2(d):
     n_embd, n_layer = body(d)
     mistral4 = d.arch == "mistral4"
-    n_head = d.key("attention.head_count", d.between(1, 5))
+    n_head = d.key("attention.head_count", 4 if d.unit else d.between(1, 5))
     d.key("attention.head_count_kv", 1)
     z = mla_keys(d, not mistral4 and d.chance(0.4))
     if d.chance(0.7):
@@ -436,7 +445,7 @@ def deepseek2(d):
         d.key("expert_weights_scale", 1.0)
     lead = 0 if mistral4 else d.key("leading_dense_block_count", d.between(0, n_layer))
     shared = f * d.key("expert_shared_count", d.between(1, 3))
-    n_ff = d.key("feed_forward_length", d.between(5, 130))
+    n_ff = d.key("feed_forward_length", d.width(5, 130))
     for il in range(n_layer):
         d.norm("blk.%d.attn_norm" % il, n_embd)
         d.norm("blk.%d.ffn_norm" % il, n_embd)
@@ -462,7 +471,8 @@ def gdn(d):
     if arch != "qwen3next":
         d.key("rope.dimension_sections", [1, 1, 0, 0])
     k = conv_taps(d)
-    size, hk, r = d.key("ssm.state_size", d.between(2, 20)), d.between(1, 4), d.between(1, 3)
+    size, hk, r = (64, 2, 2) if d.unit else (d.between(2, 20), d.between(1, 4), d.between(1, 3))
+    d.key("ssm.state_size", size)
     hv = hk * r
     d.key("ssm.group_count", hk)
     d.key("ssm.time_step_rank", hv)
@@ -475,10 +485,10 @@ def gdn(d):
         d.key("attention.recurrent_layers", [not a for a in attn])
     elif kind == "interval":
         d.key("full_attention_interval", every)
-    n_ff = d.key("feed_forward_length", d.between(5, 100))
+    n_ff = d.key("feed_forward_length", d.width(5, 100))
     if arch != "qwen35":
         n, f = expert_keys(d)
-        shared = d.key("expert_shared_feed_forward_length", d.between(5, 60))
+        shared = d.key("expert_shared_feed_forward_length", d.width(5, 60))
     for il in range(n_layer):
         b = "blk.%d." % il
         d.norm(b + "attn_norm", n_embd)
@@ -516,6 +526,8 @@ def mamba_keys(d, inner=None):
     if inner:  # granitehybrid: twice the embedding in every reader
         n_head = d.pick(*[h for h in (1, 2, 3, 4, 6, 8) if inner % h == 0])
         group = d.pick(*[g for g in (1, 2, 3, 4) if n_head % g == 0])
+    if d.unit and not inner:
+        group, n_head, inner = 1, 4, d.unit
     inner = inner or n_head * d.between(2, 12)
     k = conv_taps(d)
     n = d.key("ssm.state_size", d.between(2, 20))
@@ -555,7 +567,7 @@ def falconh1(d):
     n_embd = head_keys(d, n_embd, n_head, n_kv, width)
     rope(d, width, False, False)
     z, norm = mamba_keys(d), d.chance(0.5)
-    n_ff = d.key("feed_forward_length", d.between(5, 100))
+    n_ff = d.key("feed_forward_length", d.width(5, 100))
     for il in range(n_layer):
         d.norm("blk.%d.attn_norm" % il, n_embd)
         d.tensors["blk.%d.ffn_norm" % il] = d.values(n_embd, 0.3, 1)
@@ -578,9 +590,9 @@ def granitehybrid(d):
     with_experts = d.chance(0.6)
     if with_experts:
         n, f = expert_keys(d, width=False)
-        shared = d.key("expert_shared_feed_forward_length", d.between(5, 60))
+        shared = d.key("expert_shared_feed_forward_length", d.width(5, 60))
     else:
-        f = d.between(5, 100)
+        f = d.width(5, 100)
     d.key("feed_forward_length", f)
     for il in range(n_layer):
         d.norm("blk.%d.attn_norm" % il, n_embd)
@@ -608,11 +620,11 @@ def nemotron(d):
     z = mamba_keys(d)
     kinds = [d.pick("m", "a", "f") for _ in range(n_layer)]
     d.key("attention.head_count_kv", [n_kv if k == "a" else 0 for k in kinds])
-    n_ff = d.between(5, 80)
+    n_ff = d.width(5, 80)
     latent = 0
     if moe_arch:
         n, n_ff = expert_keys(d, True, None, True, True)
-        shared = d.key("expert_shared_feed_forward_length", d.between(5, 60))
+        shared = d.key("expert_shared_feed_forward_length", d.width(5, 60))
         d.key("expert_shared_count", 1)
     d.key("feed_forward_length", [n_ff if k == "f" else 0 for k in kinds])
     for il in range(n_layer):
@@ -637,7 +649,7 @@ def lfm2(d):
     d.key("attention.head_count_kv", [0 if c else n_kv for c in convs])
     rope(d, width, False, False)
     k = d.key("shortconv.l_cache", d.pick(2, 3, 3, 4, 7))
-    n_ff = d.key("feed_forward_length", d.between(5, 100))
+    n_ff = d.key("feed_forward_length", d.width(5, 100))
     lead = n_layer
     if d.arch == "lfm2moe":
         n, f = expert_keys(d, func=(1, 2))
@@ -667,7 +679,7 @@ def kimi(d):
     n, f = expert_keys(d, False, (2,), False, True)
     lead = d.key("leading_dense_block_count", d.between(0, n_layer))
     shared = f * d.key("expert_shared_count", d.between(1, 2))
-    n_ff = d.key("feed_forward_length", d.between(5, 100))
+    n_ff = d.key("feed_forward_length", d.width(5, 100))
     for il in range(n_layer):
         b = "blk.%d." % il
         d.norm(b + "attn_norm", n_embd)
@@ -931,8 +943,9 @@ def drafts(d):
             d.keys[key] = v + v[-1:] * n
 
 
-def draw(arch, seed):
-    d = Draw(arch, np.random.default_rng(seed))
+def draw(arch, seed, unit=0):
+    """unit: what rows are multiples of, as far as the family lets them; 0: any length."""
+    d = Draw(arch, np.random.default_rng(seed), unit)
     FAMILIES[arch](d)
     if arch in DRAFTS and d.chance(0.3):
         drafts(d)

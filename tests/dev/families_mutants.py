@@ -147,6 +147,10 @@ def other_switches(arch, keys, tensors):
             if short.startswith("expert_") and not routed or \
                     short == "rope.scaling.factor" and keys.get(arch + ".rope.scaling.type", "linear") != "linear":
                 continue
+            if short == "expert_gating_func" and any("exp_probs_b" in n for n in tensors) or \
+                    short == "attention.temperature_scale" and \
+                    keys.get(arch + ".rope.scaling.original_context_length", 0) > 29:
+                continue  # what such a file means without the key; or nothing before that position
             names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds", "position_embd") + \
                 (("original_context_length",) if short == "attention.temperature_scale" else ())
             yield "with key %s.%s = %r" % (arch, short, v), names, {**keys, **more}, "read"

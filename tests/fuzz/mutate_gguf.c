@@ -2,12 +2,15 @@
  * offsets stand in a sound file and damages exactly those, besides bits, ranges and
  * ends. Deterministic: mutant I of a seed is always the same bytes.
  *     mutate_gguf [-seed=N] [-only=I] [-model] N FILE|FOLDER…
+ * A FILE of tests/golden/families (.json) is the model of that vector.
  * Each mutant is parsed and, if accepted, walked in full, under a ceiling of memory
  * (64 KiB + 16 bytes per byte of the file) and of time (5 s). Ends with
  *     N mutants, A accepted, R refused
  * With -model, accepted ones are also opened as models and run (memory is then not
- * counted: caches and scratch are the session's).
+ * counted: caches and scratch are the session's), and half of them differ in numbers of
+ * keys and shapes alone.
  * A breach is kept as mutant-SEED-I.gguf and ends the program with 1. */
+#include "../unit/family_vectors.h"
 #include "run_model.h"
 #include "walk_gguf.h"
 
@@ -155,7 +158,11 @@ static size_t scan_value(seed *s, size_t at, uint32_t type)
     uint64_t n = get(s->p + at + 4, 8);
     mark(s, at, 4, VTYPE);
     at = mark(s, at + 4, 8, COUNT);
-    if (et <= 12 && size[et]) return n <= (s->n - at) / size[et] ? at + n * size[et] : s->n + 1;
+    if (et <= 12 && size[et]) {
+        if (n > (s->n - at) / size[et]) return s->n + 1;
+        for (uint64_t i = 0; i < n && i < 16; i++) mark(s, at + i * size[et], size[et], VALUE);
+        return at + n * size[et];
+    }
     for (uint64_t i = 0; i < n && at <= s->n; i++) at = scan_value(s, at, et);
     return at;
 }
@@ -195,7 +202,7 @@ static int by_size(const void *a, const void *b)
     return x->n < y->n ? -1 : x->n > y->n;
 }
 
-static void load(const char *path)
+static void load_seeds(const char *path)
 {
     struct stat sb;
     if (stat(path, &sb) != 0) {
@@ -208,13 +215,25 @@ static void load(const char *path)
         for (int i = 0; i < n; i++) {
             char sub[4096];
             snprintf(sub, sizeof sub, "%s/%s", path, e[i]->d_name);
-            if (e[i]->d_name[0] != '.') load(sub);
+            if (e[i]->d_name[0] != '.') load_seeds(sub);
             free(e[i]);
         }
         if (n >= 0) free(e);
         return;
     }
-    FILE *f = fopen(path, "rb");
+    char made[] = "/tmp/hone-mutate-XXXXXX";
+    bool of_family = ends(path, ".json");
+    if (of_family) {
+        const char *name = strrchr(path, '/');
+        int fd = mkstemp(made);
+        if (fd < 0 || close(fd) != 0) exit(2);
+        vector v = load(name ? name + 1 : path);
+        save_as(&v, made, NULL, AS_IS);
+        json_decref(v.j);
+        if (stat(made, &sb) != 0) exit(2);
+    }
+    FILE *f = fopen(of_family ? made : path, "rb");
+    if (of_family) unlink(made);
     seed s = { .n = (size_t)sb.st_size };
     s.p = malloc(s.n + 1);
     if (!f || !s.p || fread(s.p, 1, s.n, f) != s.n) {
@@ -276,6 +295,23 @@ static uint64_t interesting(kind k, uint64_t old, size_t size)
         if (k == DIM) return 32 * draw(40);
         return draw(size + 1);
     default: return general[draw(sizeof general / sizeof *general)];
+    }
+}
+
+/* Another number in a sound file: what a model is made of, not what a file is. */
+static void mutate_value(const seed *s, uint8_t *buf, size_t n)
+{
+    static const uint32_t floats[] = { 0x7FC00000, 0x7F800000, 0xFF800000, 0xBF800000, 0x3F800000,
+                                       0x00000000, 0x00000001, 0x7149F2CA, 0x3727C5AC, 0x461C4000 };
+    for (int i = 0; i < 50 && s->n_f; i++) {
+        field f = s->f[draw(s->n_f)];
+        if (f.at + f.width > n || (f.kind != VALUE && (f.kind != DIM || draw(8)))) continue;
+        uint64_t old = get(buf + f.at, f.width), new = draw(80);
+        if (draw(3) == 0) new = old + draw(5) - 2;
+        else if (draw(4) == 0) new = draw(2) ? old * 2 : old / 2;
+        else if (draw(4) == 0) new = f.width == 4 ? floats[draw(sizeof floats / sizeof *floats)] : ~(uint64_t)0;
+        put(buf + f.at, f.width, new);
+        return;
     }
 }
 
@@ -401,7 +437,7 @@ int main(int argc, char **argv)
         else if (strncmp(argv[i], "-only=", 6) == 0) only = strtoull(argv[i] + 6, NULL, 10);
         else if (strcmp(argv[i], "-model") == 0) models = true;
         else if (!have_runs) runs = strtoull(argv[i], NULL, 10), have_runs = true;
-        else load(argv[i]);
+        else load_seeds(argv[i]);
     }
     if (!runs || !n_seeds) {
         fprintf(stderr, "usage: mutate_gguf [-seed=N] [-only=I] N FILE|FOLDER...\n");
@@ -427,7 +463,10 @@ int main(int argc, char **argv)
         size_t n = s->n;
         if (only && only != now_i) continue;
         memcpy(buf, s->p, n);
-        for (uint64_t k = draw(2) ? 1 : 1 + draw(4); k > 0; k--) mutate(s, buf, &n, cap);
+        bool values = models && draw(2);
+        for (uint64_t k = draw(2) ? 1 : 1 + draw(4); k > 0; k--)
+            if (values) mutate_value(s, buf, n);
+            else mutate(s, buf, &n, cap);
         uint8_t *exact = malloc(n ? n : 1); /* its own block, so that sanitizers see the end */
         if (!exact) return 2;
         memcpy(exact, buf, n);
