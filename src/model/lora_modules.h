@@ -30,7 +30,7 @@ bool hn_modules_transposed(const hone_model *m);
  * such module. */
 bool hn_module_find(hn_lora_place *at, char tensor[96], bool *alone, const hone_model *m, hone_str module);
 /* The module that a tensor outside layers is, or NULL. */
-const char *hn_module_outside(const hone_model *m, const char *tensor);
+const char *hn_module_outside(const char *tensor);
 /* What a tensor of the file is, by its name. False: it is none of a layer's. */
 bool hn_module_tensor(hn_lora_place *at, const hone_model *m, const char *tensor);
 /* The modules that the matrices of a tensor's place are in, [n] names of HN_LORA_NAME bytes each; −1: PEFT has no name for
