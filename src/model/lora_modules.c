@@ -1,7 +1,7 @@
-/* lora_modules: see lora_modules.h. Owns Hugging Face's names of matrices, family by family, and the order of their rows
- * there. A module may be several tensors of a file (one matrix of gate and up) and a tensor several modules: an adapter
- * W + s·BA of rows of both is split by giving each part A and its rows of B, and several are stacked, A's below each
- * other, B's in columns of their own; both are exact. Refuses to know folders and files of adapters. */
+/* lora_modules: see lora_modules.h. Owns Hugging Face's names of matrices, family by family, and the order of their
+ * rows there. A module may be several tensors of a file (one matrix of gate and up) and a tensor several modules. The
+ * adapter of rows of both is split by giving each part A and its rows of B; several are stacked, A's below each other,
+ * B's in columns of their own. Both are exact. Refuses to know folders and files of adapters. */
 #include "model/lora_modules.h"
 
 #include <stdlib.h>

@@ -26,8 +26,8 @@ const char *hn_modules_refused(const hone_model *m);
 /* PEFT's modules of the family have transposed weights (fan_in_fan_out). */
 bool hn_modules_transposed(const hone_model *m);
 /* What "model.layers.3.self_attn.q_proj" is, and the tensor that it is, or its first part, in the file or, where it is
- * in none, in the family's: *tensor "blk.3.attn_q.weight"; *alone: it is that tensor, row for row. False: the family has
- * no such module. */
+ * in none, in the family's: *tensor "blk.3.attn_q.weight"; *alone: it is that tensor, row for row. False: the family
+ * has no such module. */
 bool hn_module_find(hn_lora_place *at, char tensor[96], bool *alone, const hone_model *m, hone_str module);
 /* The module that a tensor outside layers is, or NULL. */
 const char *hn_module_outside(const char *tensor);
