@@ -116,7 +116,7 @@ static hone_status make_modules(modules *o, const hone_model *m, const hn_lora_p
         hn_module_tensor(&all[i].at, m, pair[i].name);
     }
     for (int32_t i = 0; i < n && st == HONE_OK; i++) {
-        const char *outside = hn_module_outside(m, pair[i].name);
+        const char *outside = hn_module_outside(pair[i].name);
         hn_lora_pair *p;
         if (all[i].at.n_part) st = add_modules(o, m, &all[i], all, n, err);
         else if (!outside) st = HN_FAIL(err, HONE_E_UNSUPPORTED, "%s: PEFT has no name for it", pair[i].name);

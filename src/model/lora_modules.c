@@ -1,7 +1,7 @@
-/* lora_modules: see lora_modules.h. Owns Hugging Face's names of matrices, family by family, and the order of their rows
- * there. A module may be several tensors of a file (one matrix of gate and up) and a tensor several modules: an adapter
- * W + s·BA of rows of both is split by giving each part A and its rows of B, and several are stacked, A's below each
- * other, B's in columns of their own; both are exact. Refuses to know folders and files of adapters. */
+/* lora_modules: see lora_modules.h. Owns Hugging Face's names of matrices, family by family, and the order of their
+ * rows there. A module may be several tensors of a file (one matrix of gate and up) and a tensor several modules. The
+ * adapter of rows of both is split by giving each part A and its rows of B; several are stacked, A's below each other,
+ * B's in columns of their own. Both are exact. Refuses to know folders and files of adapters. */
 #include "model/lora_modules.h"
 
 #include <stdlib.h>
@@ -47,7 +47,11 @@ static const module gpt2[] = { { "attn.c_attn", "attn_q+attn_k+attn_v" },
                                { "mlp.c_fc", "ffn_up" },
                                { "mlp.c_proj", "ffn_down" },
                                { NULL, NULL } };
-static const module shared_expert[] = { SELF_ATTN, GATED("mlp"), SHARED_IN("mlp.shared_expert"), { NULL, NULL } };
+static const module shared_expert[] = { SELF_ATTN,
+                                        GATED("mlp"),
+                                        SHARED_IN("mlp.shared_expert"),
+                                        { "mlp.shared_expert_gate", "ffn_gate_inp_shexp" },
+                                        { NULL, NULL } };
 static const module shared_experts[] = { SELF_ATTN, GATED("mlp"), SHARED_IN("mlp.shared_experts"), { NULL, NULL } };
 static const module llama4[] = {
     SELF_ATTN, GATED("feed_forward"), SHARED_IN("feed_forward.shared_expert"), { NULL, NULL }
@@ -82,21 +86,25 @@ static const module mixers[] = { { "mixer.q_proj", "attn_q" },
                                  { "mixer.shared_experts.down_proj", "ffn_down_shexp" },
                                  { NULL, NULL } };
 
-/* Families whose modules are not the usual ones below "model.layers.". */
+/* Each family's; one that is not here has no PEFT folders. */
 static const struct names {
     hn_family_set of;
     const module *list;
-    const char *layers, *head; /* NULL: the usual */
+    const char *layers; /* NULL: the usual */
     const char *refused;
     bool transposed;
-} others[] = {
+} all_names[] = {
+    { .of = HN_LLAMA | HN_QWEN2 | HN_QWEN3 | HN_GEMMA | HN_GEMMA2 | HN_GEMMA3 | HN_MISTRAL3 | HN_SMOLLM3 | HN_OLMO2 |
+            HN_EXAONE4 | HN_GRANITE | HN_SEED_OSS | HN_HUNYUAN | HN_ERNIE45 | HN_COMMAND_R | HN_COHERE2 | HN_ARCEE |
+            HN_QWEN3MOE | HN_OLMOE | HN_MINIMAX_M2 | HN_GPT_OSS | HN_QWEN35,
+      .list = usual },
     { .of = HN_RWKV6 | HN_RWKV7, .refused = "PEFT has no names for its matrices" },
     { .of = HN_FALCON_H1,
       .refused = "its files have factors folded into their weights, which an adapter of the original would need too" },
     { .of = HN_PHI3, .list = fused_all },
     { .of = HN_GLM4, .list = fused_gate },
     { .of = HN_STARCODER2, .list = starcoder2 },
-    { .of = HN_GPTNEOX, .list = gptneox, .layers = "gpt_neox.layers.", .head = "embed_out" },
+    { .of = HN_GPTNEOX, .list = gptneox, .layers = "gpt_neox.layers." },
     { .of = HN_GPT2, .list = gpt2, .layers = "transformer.h.", .transposed = true },
     { .of = HN_QWEN2MOE | HN_QWEN3NEXT | HN_QWEN35MOE, .list = shared_expert },
     { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE, .list = shared_experts },
@@ -105,16 +113,16 @@ static const struct names {
     { .of = HN_GRANITEHYBRID, .list = granitehybrid },
     { .of = HN_DEEPSEEK2 | HN_MISTRAL4, .list = latent },
     { .of = HN_LFM2 | HN_LFM2MOE, .list = lfm2 },
-    { .of = HN_MAMBA2 | HN_NEMOTRON_H | HN_NEMOTRON_H_MOE, .list = mixers, .layers = "backbone.layers." },
+    { .of = HN_MAMBA2, .list = mixers, .layers = "backbone.layers." },
+    { .of = HN_NEMOTRON_H | HN_NEMOTRON_H_MOE, .list = mixers },
 };
 
 static struct names names_of(const hone_model *m)
 {
-    struct names n = { .list = usual };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (others[i].of & m->arch->bit) n = others[i];
+    struct names n = { .refused = "hone does not know the names of its modules" };
+    for (size_t i = 0; i < sizeof all_names / sizeof *all_names; i++)
+        if (all_names[i].of & m->arch->bit) n = all_names[i];
     if (!n.layers) n.layers = "model.layers.";
-    if (!n.head) n.head = "lm_head";
     return n;
 }
 
@@ -217,10 +225,7 @@ static int32_t layer_of(hone_str s, hone_str *rest)
     return il;
 }
 
-const char *hn_module_outside(const hone_model *m, const char *tensor)
-{
-    return strcmp(tensor, "output.weight") ? NULL : names_of(m).head;
-}
+const char *hn_module_outside(const char *tensor) { return strcmp(tensor, "output.weight") ? NULL : "lm_head"; }
 
 bool hn_module_find(hn_lora_place *at, char tensor[96], bool *alone, const hone_model *m, hone_str module_name)
 {
@@ -228,7 +233,7 @@ bool hn_module_find(hn_lora_place *at, char tensor[96], bool *alone, const hone_
     hone_str rest;
     *at = (hn_lora_place){ .il = -1 };
     *alone = true;
-    if (is(module_name, n.head)) return snprintf(tensor, 96, "output.weight") > 0;
+    if (is(module_name, "lm_head") || is(module_name, "embed_out")) return snprintf(tensor, 96, "output.weight") > 0;
     int32_t il = layer_of(module_name, &rest);
     const module *first = NULL;
     for (const module *k = n.list; k && il >= 0 && k->name; k++) {
@@ -303,10 +308,12 @@ int64_t hn_modules_rows(const hn_lora_place *at)
  * j·(d/2) + k; where parts are dealt, a head's rows of all of them stand together. */
 static int64_t row_of(const hn_lora_place *at, int i, int64_t r, int64_t d)
 {
-    int64_t before = 0, in = r % d;
-    if (at->dealt) return (r / d * at->n_part + i) * d + in;
+    int64_t before = 0;
+    if (at->dealt) return (r / d * at->n_part + i) * d + r % d;
     for (int k = 0; k < i; k++) before += at->part[k].rows;
-    return at->module && at->part[i].turned ? before + r - in + (in & 1) * (d / 2) + in / 2 : before + r;
+    if (!at->module || !at->part[i].turned) return before + r;
+    int64_t in = r % d;
+    return before + r - in + (in & 1) * (d / 2) + in / 2;
 }
 
 static int part_of(const hn_lora_place *at, int32_t il, size_t field)

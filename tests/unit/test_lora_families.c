@@ -1,0 +1,199 @@
+/* Adapters of every family, on the published vectors' models (tests/golden/families): of all matrices that PEFT has
+ * names for, run beside the base and merged into it they give the same logits; as a PEFT folder and back they do too;
+ * the modules have the names of transformers' classes. What no product takes by rows is refused by name.
+ * tests/dev/check_lora_families.py holds them against merged weights in double and rows ordered by hand. */
+#include "engine/engine.h"
+#include "family_vectors.h"
+#include "model/lora_modules.h"
+
+#include <dirent.h>
+#include <math.h>
+
+enum { CTX = 64, MOST = 512, MOST_LOGITS = MAX_TOK * MAX_VOCAB };
+
+/* Modules that transformers' classes have (named_modules of tiny models of each). */
+static const struct {
+    const char *arch, *module[3];
+} known[] = {
+    { "llama", { "model.layers.0.self_attn.q_proj", "model.layers.0.mlp.down_proj" } },
+    { "gemma3", { "model.layers.0.self_attn.o_proj", "model.layers.0.mlp.gate_proj" } },
+    { "olmo2", { "model.layers.0.self_attn.k_proj", "model.layers.0.mlp.up_proj" } },
+    { "phi3", { "model.layers.0.self_attn.qkv_proj", "model.layers.0.mlp.gate_up_proj" } },
+    { "glm4", { "model.layers.0.self_attn.v_proj", "model.layers.0.mlp.gate_up_proj" } },
+    { "starcoder2", { "model.layers.0.mlp.c_fc", "model.layers.0.mlp.c_proj" } },
+    { "gptneox", { "gpt_neox.layers.0.attention.query_key_value", "gpt_neox.layers.0.mlp.dense_h_to_4h" } },
+    { "gpt2", { "transformer.h.0.attn.c_attn", "transformer.h.0.mlp.c_proj" } },
+    { "deepseek2", { "model.layers.0.self_attn.kv_a_proj_with_mqa", "mlp.shared_experts.up_proj" } },
+    { "llama4", { "feed_forward.shared_expert.gate_proj" } },
+    { "qwen2moe", { "model.layers.0.mlp.shared_expert.up_proj", "model.layers.0.mlp.shared_expert_gate" } },
+    { "granitehybrid", { "mamba.in_proj", "mamba.out_proj", "shared_mlp.input_linear" } },
+    { "lfm2", { "conv.in_proj", "self_attn.out_proj", "feed_forward.w1" } },
+    { "nemotron_h", { "mixer.in_proj", "mixer.q_proj", "mixer.up_proj" } },
+    { "mamba2", { "backbone.layers.0.mixer.out_proj" } },
+    { "qwen35", { "self_attn.q_proj", "mlp.gate_proj" } },
+};
+
+/* ---- an adapter ------------------------------------------------------------------------------------------ */
+
+static float *drawn(uint64_t key, int64_t n, double size)
+{
+    float *x = malloc((size_t)n * sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < n; i++) x[i] = (float)(((double)(hn_rand64(key, (uint64_t)i) >> 11) * 0x1p-52 - 1) * size);
+    return x;
+}
+
+/* Pairs of all tensors that are modules of layers; ranks differ. Without names (falcon-h1): all matrices of layers. */
+static int32_t make_pairs(hn_lora_pair pair[MOST], const hone_model *m)
+{
+    int32_t n = 0;
+    for (uint64_t i = 0; i < hn_gguf_n_tensors(m->file); i++) {
+        const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
+        char name[HN_GGUF_MAX_NAME + 1], module[HN_MAX_PART][HN_LORA_NAME];
+        hn_lora_place at, to[HN_MAX_PART];
+        snprintf(name, sizeof name, "%.*s", (int)t->name.len, t->name.ptr);
+        if (m->bound[i] != HN_BOUND_MATRIX || t->ne[2] != 1 || !hn_module_tensor(&at, m, name)) continue;
+        if (!hn_modules_refused(m) && hn_modules_of(module, to, m, &at) < 0) continue;
+        int64_t rank = 2 + n % 2, n_in = (int64_t)t->ne[0], n_out = (int64_t)t->ne[1];
+        assert_true(n < MOST);
+        pair[n] = (hn_lora_pair){ .name = strdup(name),
+                                  .n_in = n_in,
+                                  .n_out = n_out,
+                                  .rank = rank,
+                                  .a = drawn(2 * i, rank * n_in, 1 / sqrt((double)n_in)),
+                                  .b = drawn(2 * i + 1, rank * n_out, 0.5),
+                                  .scale = 3.0f / (float)rank };
+        n++;
+    }
+    return n;
+}
+
+static void run(float *y, const vector *v, const hone_model *m, const char *adapter)
+{
+    hone_error err = { 0 };
+    hone_adapter *a = NULL;
+    hone_context *c = tm_context(NULL, 1);
+    hone_session *s = tm_session(c, m, CTX, 1, v->n, HONE_CACHE_F32);
+    if (adapter && hone_adapter_open(&a, m, adapter, &err)) fail_msg("%s: %s", v->name, err.message);
+    if (a && hone_session_set_adapters(s, &a, NULL, 1, &err)) fail_msg("%s: %s", v->name, err.message);
+    tm_run(s, 0, v->tok, v->n, y);
+    hone_session_free(s);
+    hone_adapter_close(a);
+    hone_context_free(c);
+}
+
+/* The farthest logit as a part of the range of a. */
+static double apart(const vector *v, const float *a, const float *b)
+{
+    double far = 0, lo = INFINITY, hi = -INFINITY;
+    for (int i = 0; i < v->n * v->n_vocab; i++) {
+        far = fmax(far, fabs((double)a[i] - (double)b[i]));
+        lo = fmin(lo, (double)a[i]), hi = fmax(hi, (double)a[i]);
+    }
+    return far / (hi - lo);
+}
+
+/* ---- what is checked ------------------------------------------------------------------------------------- */
+
+static void check_names(const hone_model *m, const char *folder)
+{
+    char path[256], text[1 << 16];
+    snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    for (size_t i = 0; i < n; i++) text[i] = text[i] ? text[i] : ' ';
+    text[n] = 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        for (int k = 0; k < 3 && known[i].module[k] && !strcmp(known[i].arch, m->arch->name); k++) {
+            char full[128];
+            snprintf(full, sizeof full, "%s.lora_A.weight\"", known[i].module[k]);
+            if (!strstr(text, full)) fail_msg("%s: no module %s in its folder", m->arch->name, known[i].module[k]);
+        }
+}
+
+static void check_adapter(const vector *v, const hone_model *m)
+{
+    static hn_lora_pair pair[MOST];
+    static float base[MOST_LOGITS], with[MOST_LOGITS], merged[MOST_LOGITS], folder[MOST_LOGITS];
+    hone_error err = { 0 };
+    const char *gguf = tm_path("a.gguf"), *out = tm_path("merged.gguf"), *peft = tm_path("peft");
+    int32_t n = make_pairs(pair, m);
+    assert_true(n > 0);
+    const hn_lora_about about = { .name = "a", .arch = m->arch->name, .alpha = 3, .type = HN_F32 };
+    if (hn_lora_write_gguf(gguf, pair, n, &about, &err)) fail_msg("%s: %s", v->name, err.message);
+    for (int32_t i = 0; i < n; i++) free(pair[i].name), free(pair[i].a), free(pair[i].b);
+    run(base, v, m, NULL);
+    run(with, v, m, gguf);
+    if (!(apart(v, with, base) > 1e-3)) fail_msg("%s: the adapter changes nothing", v->name);
+    const hone_merge_params p = { .base = m->path, .adapters = &gguf, .n_adapters = 1 };
+    hone_model *other;
+    if (hone_merge(&p, out, NULL, &err) || hone_model_open(&other, out, NULL, &err))
+        fail_msg("%s: %s", v->name, err.message);
+    run(merged, v, other, NULL);
+    hone_model_close(other);
+    if (!(apart(v, with, merged) <= 2e-5)) fail_msg("%s: merged %.3g apart", v->name, apart(v, with, merged));
+    if (hn_modules_refused(m)) {
+        assert_int_equal(hone_adapter_convert(m, gguf, peft, false, &err), HONE_E_UNSUPPORTED);
+        assert_non_null(strstr(err.message, m->arch->name));
+        return;
+    }
+    if (hone_adapter_convert(m, gguf, peft, false, &err)) fail_msg("%s: %s", v->name, err.message);
+    check_names(m, peft);
+    run(folder, v, m, peft);
+    if (!(apart(v, with, folder) <= 2e-5)) fail_msg("%s: as a folder %.3g apart", v->name, apart(v, with, folder));
+}
+
+/* A matrix that takes part otherwise than by its rows: an adapter of it would be left out in silence. */
+static int check_refused(const hone_model *m)
+{
+    static const char *const names[] = { "position_embd.weight", "blk.1.attn_k_b.weight", "blk.1.ffn_up_exps.weight" };
+    int n = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const hn_gguf_tensor *t = hn_gguf_find_tensor(m->file, names[i]);
+        if (!t) continue;
+        hone_error err = { 0 };
+        hone_adapter *a;
+        char name[64];
+        snprintf(name, sizeof name, "%s", names[i]);
+        hn_lora_pair p = { .name = name, .n_in = (int64_t)t->ne[0], .n_out = (int64_t)t->ne[1], .rank = 1, .scale = 1 };
+        p.a = drawn(1, p.n_in, 1), p.b = drawn(2, p.n_out, 1);
+        const hn_lora_about about = { .name = "a", .arch = m->arch->name, .alpha = 1, .type = HN_F32 };
+        assert_int_equal(hn_lora_write_gguf(tm_path("r.gguf"), &p, 1, &about, &err), HONE_OK);
+        assert_int_equal(hone_adapter_open(&a, m, tm_path("r.gguf"), &err), HONE_E_UNSUPPORTED);
+        assert_non_null(strstr(err.message, names[i]));
+        free(p.a), free(p.b);
+        n++;
+    }
+    return n;
+}
+
+static void families(void **state)
+{
+    DIR *folder = opendir(FOLDER);
+    int n = 0, refused = 0;
+    assert_non_null(folder);
+    for (struct dirent *e; (e = readdir(folder));) {
+        if (!strstr(e->d_name, ".json")) continue;
+        vector v = load(e->d_name);
+        hone_model *m;
+        hone_error err = { 0 };
+        save_as(&v, tm_path("base.gguf"), NULL, AS_IS);
+        if (hone_model_open(&m, tm_path("base.gguf"), NULL, &err) == HONE_OK) {
+            check_adapter(&v, m);
+            refused += check_refused(m);
+            hone_model_close(m);
+            n++;
+        }
+        json_decref(v.j);
+    }
+    closedir(folder);
+    assert_true(n >= 40 && refused >= 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(families) };
+    return cmocka_run_group_tests(tests, tm_make_dir, tm_remove_dir);
+}
