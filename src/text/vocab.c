@@ -543,11 +543,36 @@ static const char *const eog_names[] = { "<|eot_id|>",
                                          "<turn|>",
                                          "<|tool_response>",
                                          DS_EOS,
+                                         "[e~[",
                                          NULL };
 
 static void set_flag(hn_vocab *v, int32_t id, unsigned flag, bool on)
 {
     if (id >= 0) v->flags[id] = (uint8_t)(on ? v->flags[id] | flag : v->flags[id] & ~flag);
+}
+
+/* A file may say which tokens end generation: then no name counts, only these and the ids it has keys for. */
+static hone_status read_eos_ids(hn_vocab *v, const source *f, const int32_t *by_key, size_t n_key, bool *found,
+                                hone_error *err)
+{
+    static const char key[] = "tokenizer.ggml.eos_token_ids";
+    hn_gguf_array a;
+    hone_status st = hn_gguf_get_array(f->g, key, &a, found, err);
+    if (st != HONE_OK || !*found) return st;
+    if (a.elem_type != HONE_KV_U32 && a.elem_type != HONE_KV_I32)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s: elements of type %d, expected u32 or i32 (type %d or %d)", f->path,
+                       key, (int)a.elem_type, (int)HONE_KV_U32, (int)HONE_KV_I32);
+    for (int32_t i = 0; i < v->n; i++) set_flag(v, i, HN_FLAG_EOG, false);
+    for (uint64_t i = 0; i < a.count; i++) {
+        int32_t id;
+        memcpy(&id, a.data + 4 * i, 4);
+        if (id >= 0 && id < v->n) set_flag(v, id, HN_FLAG_EOG, true);
+        else
+            hn_log("%s: %s[%llu] is %d but there are only %d tokens; ignored", f->path, key, (unsigned long long)i, id,
+                   v->n);
+    }
+    for (size_t i = 0; i < n_key; i++) set_flag(v, by_key[i], HN_FLAG_EOG, true);
+    return HONE_OK;
 }
 
 static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *err)
@@ -576,6 +601,8 @@ static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *er
         (st = get_id(v, f, "tokenizer.ggml.eom_token_id", &v->eom, err)) != HONE_OK ||
         (st = get_id(v, f, "tokenizer.ggml.unknown_token_id", &v->unk, err)) != HONE_OK)
         return st;
+    const int32_t by_key[] = { v->eos, v->eot, v->eom };
+    bool listed_ids = false;
     if (v->eot < 0) v->eot = find_special(v, eot_names);
     if (v->eom < 0) v->eom = find_special(v, eom_names);
     for (const char *const *p = eog_names; *p; p++) set_flag(v, find_one(v, *p), HN_FLAG_EOG, true);
@@ -587,7 +614,8 @@ static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *er
         set_flag(v, end, HN_FLAG_EOG, false);
         if (v->eot == end) v->eot = -1;
     }
-    if (find_one(v, "<|tool_response>") >= 0) set_flag(v, find_one(v, "</s>"), HN_FLAG_EOG, false);
+    if (find_one(v, "<|tool_response>") >= 0 || find_one(v, "<|plamo:eos|>") >= 0)
+        set_flag(v, find_one(v, "</s>"), HN_FLAG_EOG, false);
     set_flag(v, v->eos, HN_FLAG_EOG, true);
     set_flag(v, v->eot, HN_FLAG_EOG, true);
     set_flag(v, v->eom, HN_FLAG_EOG, true);
@@ -596,7 +624,7 @@ static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *er
         if ((st = get_id(v, f, fim[i].key, &id, err)) != HONE_OK) return st;
         set_flag(v, id >= 0 ? id : find_special(v, fim[i].names), HN_FLAG_EOG, true);
     }
-    return HONE_OK;
+    return read_eos_ids(v, f, by_key, sizeof by_key / sizeof *by_key, &listed_ids, err);
 }
 
 static hone_status read_flags(hn_vocab *v, const source *f, hone_error *err)
