@@ -601,6 +601,15 @@ static size_t m_kimi(seg *s, size_t i, size_t e)
     return white(s, i, e, true);
 }
 
+/* [^\n]+|[\n]+ */
+static size_t m_lines(seg *s, size_t i, size_t e)
+{
+    bool newline = HN_CP(s->x[i]) == '\n';
+    size_t k = i + 1;
+    while (k < e && (HN_CP(s->x[k]) == '\n') == newline) k++;
+    return k - i;
+}
+
 /* ---- kinds -------------------------------------------------------------------------------- */
 
 enum {
@@ -622,7 +631,7 @@ static const hn_pre kinds[] = {
       "jina-v2-de jina-v2-code roberta-bpe trillion granite-docling",
       { m_gpt2 },
       0 },
-    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 laguna jina-v5-nano",
+    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
       { m_cat3 },
       ADD_BOS | WHOLE },
     { "smaug-bpe dbrx", { m_cat3 }, 0 },
@@ -645,6 +654,7 @@ static const hn_pre kinds[] = {
     { "afmoe", { m_groups3, m_afmoe_asian, m_deepseek_v3 }, 0 },
     { "spark2_5", { m_numbers3, m_cjk_b, m_spark, m_number }, 0 },
     { "ufakzeka", { m_ufakzeka }, 0 },
+    { "laguna", { m_lines, m_cat1 }, 0 },
     { "youtu", { m_youtu_cjk, m_youtu }, WHOLE },
     { "seed-coder", { m_seed_coder }, 0 },
     { "bailingmoe bailingmoe2 llada-moe", { m_cat1 }, 0 }, /* its expression is CAT1 written differently */
@@ -682,7 +692,7 @@ const char *hn_pre_list(void) /* checked against the table by a test */
     return "default, gpt-2, llama-bpe, smaug-bpe, glm4, qwen2, stablelm2, qwen35, starcoder, falcon, deepseek-coder, "
            "deepseek-llm, deepseek-v3, tekken, gpt-4o, youtu, seed-coder, bailingmoe, bloom, viking, chameleon, "
            "exaone-moe, jais-2, "
-           "minicpm5, tiny_aya, superbpe, afmoe, spark2_5, ufakzeka, kimi-k2, gemma4, sarvam-moe";
+           "minicpm5, tiny_aya, superbpe, afmoe, spark2_5, ufakzeka, laguna, kimi-k2, gemma4, sarvam-moe";
 }
 
 static void split_rule(seg *s, matcher *m)
