@@ -631,9 +631,7 @@ static const hn_pre kinds[] = {
       "jina-v2-de jina-v2-code roberta-bpe trillion granite-docling",
       { m_gpt2 },
       0 },
-    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
-      { m_cat3 },
-      ADD_BOS | WHOLE },
+    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano", { m_cat3 }, ADD_BOS | WHOLE },
     { "smaug-bpe dbrx", { m_cat3 }, 0 },
     { "glm4 glm5", { m_cat3 }, WHOLE }, /* its authors' tiktoken takes a word that is a token as that token */
     { "chatglm-bpe", { m_cat3 }, 0 },
