@@ -469,20 +469,12 @@ static bool is_decimal(uint32_t x)
     return cp - zeros[lo - 1] < 10; /* U+0030 is below all */
 }
 
-/* \w: letters, marks, decimal digits, connectors, and numbers and symbols that are letters by another name */
+/* \w of Oniguruma, which Hugging Face's tokenizers run: letters, marks, numbers, connectors. Other engines have joiners
+ * and circled letters, and of the numbers the decimal digits alone. */
 static bool is_word(uint32_t x)
 {
-    static const uint32_t r[][2] = {
-        { 0x5F, 0x5F },       { 0x16EE, 0x16F0 },   { 0x203F, 0x2040 },   { 0x2054, 0x2054 },   { 0x2160, 0x2188 },
-        { 0x24B6, 0x24E9 },   { 0x3007, 0x3007 },   { 0x3021, 0x3029 },   { 0x3038, 0x303A },   { 0xA6E6, 0xA6EF },
-        { 0xFE33, 0xFE34 },   { 0xFE4D, 0xFE4F },   { 0xFF3F, 0xFF3F },   { 0x10140, 0x10174 }, { 0x10341, 0x10341 },
-        { 0x1034A, 0x1034A }, { 0x103D1, 0x103D5 }, { 0x12400, 0x1246E }, { 0x1F130, 0x1F149 }, { 0x1F150, 0x1F169 },
-        { 0x1F170, 0x1F189 },
-    };
-    if (in(x, L | M) || is_decimal(x)) return true;
-    for (size_t i = 0; i < sizeof r / sizeof *r; i++)
-        if (between(x, r[i][0], r[i][1])) return true;
-    return false;
+    return in(x, L | M | N) || HN_CP(x) == '_' || between(x, 0x203F, 0x2040) || HN_CP(x) == 0x2054 ||
+           between(x, 0xFE33, 0xFE34) || between(x, 0xFE4D, 0xFE4F) || HN_CP(x) == 0xFF3F;
 }
 
 /* End of the digits at i, remembered as space_run is. */

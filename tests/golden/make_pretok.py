@@ -66,7 +66,7 @@ KINDS = {
                   r"[\p{P}!-/:-@\[-`{-~]", GPT2],
     "exaone-moe": ["(?:" + Ci + r")|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"],
     "minicpm5": [r"\p{N}{1,3}", CAT1.replace(r"|\p{N}|", r"|\p{N}+|")],
-    "tiny_aya": [r"\p{Nd}{1,3}(?=(?:\p{Nd}{3})*(?!(?![\u200c\u200d])\w))", CASEDi + r"|\p{N}{1,3}" + TAILS],
+    "tiny_aya": [r"\p{Nd}{1,3}(?=(?:\p{Nd}{3})*(?![\p{L}\p{M}\p{N}\p{Pc}]))", CASEDi + r"|\p{N}{1,3}" + TAILS],
     "superbpe": [r"\p{N}+", r"(?=(?:\p{Nd}{3})+(?!\p{Nd}))"],
     "afmoe": [r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))",
               r"[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f\u2f00-\u2fdf\u0e40-\u0e7f\u0e80-\u0eff\u1780-\u17ff"
@@ -76,8 +76,8 @@ KINDS = {
     "jais-2": [CAT3.removesuffix(r"|\s+(?!\S)|\s+") + "".join(r"|\s{%d}(?!\S)" % 2**k for k in range(9, 1, -1)) + r"|\s{1,2}(?!\S)|\s{1}"],
     "kimi-k2": [r"\p{Han}+|" + CASEDi.replace(U, NOT_HAN + U + ")").replace(W, NOT_HAN + W + ")") + r"|\p{N}{1,3}" + TAIL],
 }
-# tiny_aya's own expression ends in \\b, which after digits is "no word"; engines differ in whether a joiner (U+200C, U+200D)
-# is one, and Hugging Face's tokenizers, which the model was trained with, say no
+# tiny_aya's own expression ends in \\b, which after digits is "no word". What a word is differs between engines: here
+# as for Hugging Face's tokenizers (Oniguruma), with which the model was trained
 KINDS["laguna"] = ["[^\\n]+|[\\n]+", CAT1]
 KINDS["afmoe"].append(KINDS["deepseek-v3"][2])
 KINDS["spark2_5"] += [KINDS["deepseek-v3"][2].replace(r"[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+", r"[\p{P}\p{S}]+|[\r\n]"), r"\p{N}"]
