@@ -517,6 +517,18 @@ static const char *const eot_names[] = {
     "<EOT>",      "_<EOT>",     "[EOT]",   DS_EOS,          "<end_of_utterance>", NULL
 };
 static const char *const eom_names[] = { "<|eom_id|>", NULL };
+#define DS_FIM(what) \
+    "<\xEF\xBD\x9C"  \
+    "fim\xE2\x96\x81" what "\xEF\xBD\x9C>"
+static const char *const fim_pre_names[] = { "<|fim_prefix|>",  "<fim-prefix>", "<fim_prefix>",
+                                             DS_FIM("begin"),   "<PRE>",        "\xE2\x96\x81<PRE>",
+                                             "<|code_prefix|>", "<|prefix|>",   NULL };
+static const char *const fim_suf_names[] = { "<|fim_suffix|>",  "<fim-suffix>", "<fim_suffix>",
+                                             DS_FIM("hole"),    "<SUF>",        "\xE2\x96\x81<SUF>",
+                                             "<|code_suffix|>", "<|suffix|>",   NULL };
+static const char *const fim_mid_names[] = { "<|fim_middle|>",  "<fim-middle>", "<fim_middle>",
+                                             DS_FIM("end"),     "<MID>",        "\xE2\x96\x81<MID>",
+                                             "<|code_middle|>", "<|middle|>",   NULL };
 static const char *const fim_pad_names[] = { "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", NULL };
 static const char *const fim_rep_names[] = {
     "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", NULL
@@ -575,16 +587,40 @@ static hone_status read_eos_ids(hn_vocab *v, const source *f, const int32_t *by_
     return HONE_OK;
 }
 
-static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *err)
+/* Tokens around a gap that is to be filled, by key, older key or name; in the order of hone_fim. Behind a file's own
+ * end, the next file's name or padding nothing is to be generated. */
+static hone_status read_fim_ids(hn_vocab *v, const source *f, hone_error *err)
 {
     static const struct {
         const char *key, *old_key;
         const char *const *names;
-    } fim[] = {
-        { "tokenizer.ggml.fim_pad_token_id", NULL, fim_pad_names },
-        { "tokenizer.ggml.fim_rep_token_id", NULL, fim_rep_names },
-        { "tokenizer.ggml.fim_sep_token_id", NULL, fim_sep_names },
+        bool ends;
+    } fim[HONE_N_FIM] = {
+        [HONE_FIM_PREFIX] = { "tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id", fim_pre_names,
+                              false },
+        [HONE_FIM_SUFFIX] = { "tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id", fim_suf_names,
+                              false },
+        [HONE_FIM_MIDDLE] = { "tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id", fim_mid_names,
+                              false },
+        [HONE_FIM_PAD] = { "tokenizer.ggml.fim_pad_token_id", NULL, fim_pad_names, true },
+        [HONE_FIM_REPOSITORY] = { "tokenizer.ggml.fim_rep_token_id", NULL, fim_rep_names, true },
+        [HONE_FIM_FILE] = { "tokenizer.ggml.fim_sep_token_id", NULL, fim_sep_names, true },
     };
+    for (size_t i = 0; i < HONE_N_FIM; i++) {
+        int32_t *id = &v->fim[i];
+        hone_status st = HONE_OK;
+        *id = -1;
+        if (fim[i].old_key) st = get_id(v, f, fim[i].old_key, id, err);
+        if (st == HONE_OK) st = get_id(v, f, fim[i].key, id, err);
+        if (st != HONE_OK) return st;
+        if (*id < 0) *id = find_special(v, fim[i].names);
+        if (fim[i].ends) set_flag(v, *id, HN_FLAG_EOG, true);
+    }
+    return HONE_OK;
+}
+
+static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *err)
+{
     v->bos = v->eos = v->eot = v->eom = v->unk = -1;
     if (v->kind == HN_VOCAB_SPM) { /* SentencePiece's own defaults */
         if (v->n > 0) v->unk = 0;
@@ -619,11 +655,7 @@ static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *er
     set_flag(v, v->eos, HN_FLAG_EOG, true);
     set_flag(v, v->eot, HN_FLAG_EOG, true);
     set_flag(v, v->eom, HN_FLAG_EOG, true);
-    for (size_t i = 0; i < sizeof fim / sizeof *fim; i++) {
-        int32_t id = -1;
-        if ((st = get_id(v, f, fim[i].key, &id, err)) != HONE_OK) return st;
-        set_flag(v, id >= 0 ? id : find_special(v, fim[i].names), HN_FLAG_EOG, true);
-    }
+    if ((st = read_fim_ids(v, f, err)) != HONE_OK) return st;
     return read_eos_ids(v, f, by_key, sizeof by_key / sizeof *by_key, &listed_ids, err);
 }
 
@@ -862,6 +894,7 @@ int32_t hn_vocab_size(const hn_vocab *v) { return v->n_id; }
 int32_t hn_vocab_bos(const hn_vocab *v) { return v->bos; }
 int32_t hn_vocab_eos(const hn_vocab *v) { return v->eos; }
 int32_t hn_vocab_eot(const hn_vocab *v) { return v->eot; }
+int32_t hn_vocab_fim(const hn_vocab *v, hone_fim which) { return v->fim[which]; }
 bool hn_vocab_add_bos(const hn_vocab *v) { return v->add_bos; }
 bool hn_vocab_add_eos(const hn_vocab *v) { return v->add_eos; }
 bool hn_vocab_is_eog(const hn_vocab *v, int32_t id) { return valid(v, id) && v->flags[id] & HN_FLAG_EOG; }

@@ -598,6 +598,33 @@ static void eog_sets(void **state)
     ENDS("1010", two, "<x>", "<|im_end|>", "<y>", "<|endoftext|>");
 }
 
+/* Gaps: keys win over older keys, these over names; and a name counts only for a token that someone marked. */
+static void fim_ids(void **state)
+{
+    static const char *const tokens[] = { "<|endoftext|>",
+                                          "<|fim_prefix|>",
+                                          "<fim_suffix>",
+                                          "<\xEF\xBD\x9C"
+                                          "fim\xE2\x96\x81"
+                                          "end\xEF\xBD\x9C>",
+                                          "<|fim_pad|>",
+                                          "<x>",
+                                          "<|file_sep|>",
+                                          "<MID>" };
+    static const int32_t want[HONE_N_FIM] = { 1, 5, 3, 4, -1, 6 };
+    file f = { 0 };
+    kv_str(&f, "tokenizer.ggml.model", "gpt2");
+    kv_strs(&f, "tokenizer.ggml.tokens", tokens, 8);
+    I32S(&f, "tokenizer.ggml.token_type", 3, 3, 3, 4, 3, 3, 4, 1);
+    kv_strs(&f, "tokenizer.ggml.merges", NULL, 0);
+    kv_u32(&f, "tokenizer.ggml.suffix_token_id", 2);
+    kv_u32(&f, "tokenizer.ggml.fim_suf_token_id", 5);
+    hn_vocab *v = must(&f, NULL);
+    for (int i = 0; i < HONE_N_FIM; i++) assert_int_equal(hn_vocab_fim(v, (hone_fim)i), want[i]);
+    for (int i = 0; i < 8; i++) assert_int_equal(hn_vocab_is_eog(v, i), i == 0 || i == 4 || i == 6);
+    hn_vocab_free(v);
+}
+
 static void overlapping_specials(void **state)
 {
     file f = { 0 };
@@ -803,12 +830,24 @@ static void hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_spm),           cmocka_unit_test(golden_bpe),       cmocka_unit_test(spm_rules),
-        cmocka_unit_test(padded_table),         cmocka_unit_test(spm_across_words), cmocka_unit_test(bpe_rules),
-        cmocka_unit_test(gemma_rules),          cmocka_unit_test(golden_gemma4),    cmocka_unit_test(bpe_long),
-        cmocka_unit_test(invalid_utf8),         cmocka_unit_test(rwkv_rules),       cmocka_unit_test(end_of_generation),
-        cmocka_unit_test(overlapping_specials), cmocka_unit_test(eog_sets),         cmocka_unit_test(streaming),
-        cmocka_unit_test(streaming_stops),      cmocka_unit_test(hostile),
+        cmocka_unit_test(golden_spm),
+        cmocka_unit_test(golden_bpe),
+        cmocka_unit_test(spm_rules),
+        cmocka_unit_test(padded_table),
+        cmocka_unit_test(spm_across_words),
+        cmocka_unit_test(bpe_rules),
+        cmocka_unit_test(gemma_rules),
+        cmocka_unit_test(golden_gemma4),
+        cmocka_unit_test(bpe_long),
+        cmocka_unit_test(invalid_utf8),
+        cmocka_unit_test(rwkv_rules),
+        cmocka_unit_test(end_of_generation),
+        cmocka_unit_test(overlapping_specials),
+        cmocka_unit_test(eog_sets),
+        cmocka_unit_test(fim_ids),
+        cmocka_unit_test(streaming),
+        cmocka_unit_test(streaming_stops),
+        cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
