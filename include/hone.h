@@ -254,6 +254,17 @@ HONE_API hone_status hone_detokenize(const hone_model *m, const int32_t *ids, si
 HONE_API bool hone_token_is_eog(const hone_model *m, int32_t id); /* ends generation; false also: NULL, bad id */
 HONE_API int32_t hone_token_bos(const hone_model *m);             /* -1: none, or m is NULL */
 HONE_API int32_t hone_token_eos(const hone_model *m);             /* -1: none, or m is NULL */
+/* Tokens that a model was taught to fill gaps with: PREFIX text SUFFIX text MIDDLE is followed by what is missing. */
+typedef enum hone_fim {
+    HONE_FIM_PREFIX,
+    HONE_FIM_SUFFIX,
+    HONE_FIM_MIDDLE,
+    HONE_FIM_PAD,
+    HONE_FIM_REPOSITORY, /* before a repository's name */
+    HONE_FIM_FILE,       /* before each file of it */
+    HONE_N_FIM
+} hone_fim;
+HONE_API int32_t hone_token_fim(const hone_model *m, hone_fim which); /* -1: none, no such, or m is NULL */
 HONE_API void hone_free(void *p);
 
 typedef struct hone_span {

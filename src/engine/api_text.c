@@ -97,6 +97,13 @@ int32_t hone_token_eos(const hone_model *m)
     return m && hn_model_vocab(m, &v, NULL) == HONE_OK ? hn_vocab_eos(v) : -1;
 }
 
+int32_t hone_token_fim(const hone_model *m, hone_fim which)
+{
+    const hn_vocab *v;
+    if (!m || (int)which < 0 || which >= HONE_N_FIM || hn_model_vocab(m, &v, NULL) != HONE_OK) return -1;
+    return hn_vocab_fim(v, which);
+}
+
 /* hone_stream is hn_stream under its public name. */
 hone_status hone_stream_new(hone_stream **out, const hone_model *m, const char *const *stops, size_t n_stops,
                             hone_error *err)

@@ -221,8 +221,12 @@ static json_t *make_context(const hn_jinja *t, const hn_chat *c, const json_t *m
         datetime(s, c->now);
         ok = set(o, "datetime", json_string(s));
     }
-    if (ok && c->variables)
-        ok = json_object_update_missing(o, (json_t *)c->variables) == 0; /* what is set above is not up to the caller */
+    const char *name;
+    json_t *value; /* what is set above is not up to the caller; json_object_update_missing would lose some unnoticed */
+    json_object_foreach((json_t *)c->variables, name, value)
+    {
+        if (ok && !json_object_get(o, name)) ok = json_object_set(o, name, value) == 0;
+    }
     if (ok) return o;
     json_decref(o);
     return NULL;

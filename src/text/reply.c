@@ -109,6 +109,7 @@ static void enter(hn_reply *r, hn_reply_state state, bool skip)
 static hone_status say(hn_reply *r, const char *s, size_t n, hone_error *err)
 {
     hone_status st = HONE_OK;
+    if (!n) return st;
     if (r->state == HN_REPLY_HEADER) {
         size_t room = HEADER_MAX - r->n_header, k = n < room ? n : room;
         memcpy(r->header + r->n_header, s, k);

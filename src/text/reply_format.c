@@ -268,20 +268,20 @@ static char *behind_answer(const hn_jinja *t, const hn_chat *c, bool next, hone_
     return s;
 }
 
-/* The control token that begins text; -1: it begins with something that an answer may hold. */
+/* The control token that begins text, the longest; -1: it begins with something that an answer may hold. */
 static int32_t control_token(const hn_vocab *v, const char *text)
 {
-    hn_ids ids = { 0 };
-    int32_t id = -1;
-    if (v && hn_vocab_encode(v, text, strlen(text), HONE_TOK_SPECIAL, &ids, NULL) == HONE_OK)
-        for (size_t i = 0; i < ids.n && i < 2 && id < 0; i++) { /* SentencePiece may put a space first */
-            size_t len, shown;
-            const char *piece = hn_vocab_piece(v, ids.data[i], true, &len);
-            hn_vocab_piece(v, ids.data[i], false, &shown);
-            if (piece && len && !shown && strncmp(text, piece, len) == 0) id = ids.data[i];
-        }
-    free(ids.data);
-    return id;
+    int32_t best = -1;
+    size_t longest = 0;
+    for (uint32_t i = 0; v && i < v->special.n; i++) {
+        int32_t id = v->special.ids[i];
+        size_t n;
+        const char *s = hn_vocab_text(v, id, &n);
+        if (n <= longest || v->type[id] == HN_TOK_USER || strncmp(text, s, n) != 0) continue;
+        best = id;
+        longest = n;
+    }
+    return best;
 }
 
 /* What stands behind an answer, and before the next message, ends it. */

@@ -469,20 +469,12 @@ static bool is_decimal(uint32_t x)
     return cp - zeros[lo - 1] < 10; /* U+0030 is below all */
 }
 
-/* \w: letters, marks, decimal digits, connectors, and numbers and symbols that are letters by another name */
+/* \w of Oniguruma, which Hugging Face's tokenizers run: letters, marks, numbers, connectors. Other engines have joiners
+ * and circled letters, and of the numbers the decimal digits alone. */
 static bool is_word(uint32_t x)
 {
-    static const uint32_t r[][2] = {
-        { 0x5F, 0x5F },       { 0x16EE, 0x16F0 },   { 0x200C, 0x200D },   { 0x203F, 0x2040 },   { 0x2054, 0x2054 },
-        { 0x2160, 0x2188 },   { 0x24B6, 0x24E9 },   { 0x3007, 0x3007 },   { 0x3021, 0x3029 },   { 0x3038, 0x303A },
-        { 0xA6E6, 0xA6EF },   { 0xFE33, 0xFE34 },   { 0xFE4D, 0xFE4F },   { 0xFF3F, 0xFF3F },   { 0x10140, 0x10174 },
-        { 0x10341, 0x10341 }, { 0x1034A, 0x1034A }, { 0x103D1, 0x103D5 }, { 0x12400, 0x1246E }, { 0x1F130, 0x1F149 },
-        { 0x1F150, 0x1F169 }, { 0x1F170, 0x1F189 },
-    };
-    if (in(x, L | M) || is_decimal(x)) return true;
-    for (size_t i = 0; i < sizeof r / sizeof *r; i++)
-        if (between(x, r[i][0], r[i][1])) return true;
-    return false;
+    return in(x, L | M | N) || HN_CP(x) == '_' || between(x, 0x203F, 0x2040) || HN_CP(x) == 0x2054 ||
+           between(x, 0xFE33, 0xFE34) || between(x, 0xFE4D, 0xFE4F) || HN_CP(x) == 0xFF3F;
 }
 
 /* End of the digits at i, remembered as space_run is. */
@@ -601,6 +593,15 @@ static size_t m_kimi(seg *s, size_t i, size_t e)
     return white(s, i, e, true);
 }
 
+/* [^\n]+|[\n]+ */
+static size_t m_lines(seg *s, size_t i, size_t e)
+{
+    bool newline = HN_CP(s->x[i]) == '\n';
+    size_t k = i + 1;
+    while (k < e && (HN_CP(s->x[k]) == '\n') == newline) k++;
+    return k - i;
+}
+
 /* ---- kinds -------------------------------------------------------------------------------- */
 
 enum {
@@ -622,9 +623,7 @@ static const hn_pre kinds[] = {
       "jina-v2-de jina-v2-code roberta-bpe trillion granite-docling",
       { m_gpt2 },
       0 },
-    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 laguna jina-v5-nano",
-      { m_cat3 },
-      ADD_BOS | WHOLE },
+    { "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano", { m_cat3 }, ADD_BOS | WHOLE },
     { "smaug-bpe dbrx", { m_cat3 }, 0 },
     { "glm4 glm5", { m_cat3 }, WHOLE }, /* its authors' tiktoken takes a word that is a token as that token */
     { "chatglm-bpe", { m_cat3 }, 0 },
@@ -645,6 +644,7 @@ static const hn_pre kinds[] = {
     { "afmoe", { m_groups3, m_afmoe_asian, m_deepseek_v3 }, 0 },
     { "spark2_5", { m_numbers3, m_cjk_b, m_spark, m_number }, 0 },
     { "ufakzeka", { m_ufakzeka }, 0 },
+    { "laguna", { m_lines, m_cat1 }, 0 },
     { "youtu", { m_youtu_cjk, m_youtu }, WHOLE },
     { "seed-coder", { m_seed_coder }, 0 },
     { "bailingmoe bailingmoe2 llada-moe", { m_cat1 }, 0 }, /* its expression is CAT1 written differently */
@@ -682,7 +682,7 @@ const char *hn_pre_list(void) /* checked against the table by a test */
     return "default, gpt-2, llama-bpe, smaug-bpe, glm4, qwen2, stablelm2, qwen35, starcoder, falcon, deepseek-coder, "
            "deepseek-llm, deepseek-v3, tekken, gpt-4o, youtu, seed-coder, bailingmoe, bloom, viking, chameleon, "
            "exaone-moe, jais-2, "
-           "minicpm5, tiny_aya, superbpe, afmoe, spark2_5, ufakzeka, kimi-k2, gemma4, sarvam-moe";
+           "minicpm5, tiny_aya, superbpe, afmoe, spark2_5, ufakzeka, laguna, kimi-k2, gemma4, sarvam-moe";
 }
 
 static void split_rule(seg *s, matcher *m)

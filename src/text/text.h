@@ -22,6 +22,7 @@ int32_t hn_vocab_size(const hn_vocab *v); /* ids; those of a padded embedding ta
 int32_t hn_vocab_bos(const hn_vocab *v);  /* -1: none */
 int32_t hn_vocab_eos(const hn_vocab *v);
 int32_t hn_vocab_eot(const hn_vocab *v);
+int32_t hn_vocab_fim(const hn_vocab *v, hone_fim which);
 bool hn_vocab_add_bos(const hn_vocab *v);
 bool hn_vocab_add_eos(const hn_vocab *v);
 bool hn_vocab_is_eog(const hn_vocab *v, int32_t id);

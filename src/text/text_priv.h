@@ -89,6 +89,7 @@ struct hn_vocab {
                        * Only __atomic loads and stores */
     bool joined[256]; /* SPM, raw BPE: some token has U+2581 right behind this byte, so a word may go on there */
     int32_t bos, eos, eot, eom, unk;
+    int32_t fim[HONE_N_FIM];
     uint8_t *type;  /* [n] HN_TOK_x */
     uint8_t *flags; /* [n] HN_FLAG_x */
     char *text;     /* what encoding compares: BPE and RWKV raw bytes, else as stored */

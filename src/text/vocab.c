@@ -517,6 +517,18 @@ static const char *const eot_names[] = {
     "<EOT>",      "_<EOT>",     "[EOT]",   DS_EOS,          "<end_of_utterance>", NULL
 };
 static const char *const eom_names[] = { "<|eom_id|>", NULL };
+#define DS_FIM(what) \
+    "<\xEF\xBD\x9C"  \
+    "fim\xE2\x96\x81" what "\xEF\xBD\x9C>"
+static const char *const fim_pre_names[] = { "<|fim_prefix|>",  "<fim-prefix>", "<fim_prefix>",
+                                             DS_FIM("begin"),   "<PRE>",        "\xE2\x96\x81<PRE>",
+                                             "<|code_prefix|>", "<|prefix|>",   NULL };
+static const char *const fim_suf_names[] = { "<|fim_suffix|>",  "<fim-suffix>", "<fim_suffix>",
+                                             DS_FIM("hole"),    "<SUF>",        "\xE2\x96\x81<SUF>",
+                                             "<|code_suffix|>", "<|suffix|>",   NULL };
+static const char *const fim_mid_names[] = { "<|fim_middle|>",  "<fim-middle>", "<fim_middle>",
+                                             DS_FIM("end"),     "<MID>",        "\xE2\x96\x81<MID>",
+                                             "<|code_middle|>", "<|middle|>",   NULL };
 static const char *const fim_pad_names[] = { "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", NULL };
 static const char *const fim_rep_names[] = {
     "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", NULL
@@ -543,6 +555,7 @@ static const char *const eog_names[] = { "<|eot_id|>",
                                          "<turn|>",
                                          "<|tool_response>",
                                          DS_EOS,
+                                         "[e~[",
                                          NULL };
 
 static void set_flag(hn_vocab *v, int32_t id, unsigned flag, bool on)
@@ -550,16 +563,64 @@ static void set_flag(hn_vocab *v, int32_t id, unsigned flag, bool on)
     if (id >= 0) v->flags[id] = (uint8_t)(on ? v->flags[id] | flag : v->flags[id] & ~flag);
 }
 
-static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *err)
+/* A file may say which tokens end generation: then no name counts, only these and the ids it has keys for. */
+static hone_status read_eos_ids(hn_vocab *v, const source *f, const int32_t *by_key, size_t n_key, bool *found,
+                                hone_error *err)
+{
+    static const char key[] = "tokenizer.ggml.eos_token_ids";
+    hn_gguf_array a;
+    hone_status st = hn_gguf_get_array(f->g, key, &a, found, err);
+    if (st != HONE_OK || !*found) return st;
+    if (a.elem_type != HONE_KV_U32 && a.elem_type != HONE_KV_I32)
+        return HN_FAIL(err, HONE_E_FORMAT, "%s: %s: elements of type %d, expected u32 or i32 (type %d or %d)", f->path,
+                       key, (int)a.elem_type, (int)HONE_KV_U32, (int)HONE_KV_I32);
+    for (int32_t i = 0; i < v->n; i++) set_flag(v, i, HN_FLAG_EOG, false);
+    for (uint64_t i = 0; i < a.count; i++) {
+        int32_t id;
+        memcpy(&id, a.data + 4 * i, 4);
+        if (id >= 0 && id < v->n) set_flag(v, id, HN_FLAG_EOG, true);
+        else
+            hn_log("%s: %s[%llu] is %d but there are only %d tokens; ignored", f->path, key, (unsigned long long)i, id,
+                   v->n);
+    }
+    for (size_t i = 0; i < n_key; i++) set_flag(v, by_key[i], HN_FLAG_EOG, true);
+    return HONE_OK;
+}
+
+/* Tokens around a gap that is to be filled, by key, older key or name; in the order of hone_fim. Behind a file's own
+ * end, the next file's name or padding nothing is to be generated. */
+static hone_status read_fim_ids(hn_vocab *v, const source *f, hone_error *err)
 {
     static const struct {
         const char *key, *old_key;
         const char *const *names;
-    } fim[] = {
-        { "tokenizer.ggml.fim_pad_token_id", NULL, fim_pad_names },
-        { "tokenizer.ggml.fim_rep_token_id", NULL, fim_rep_names },
-        { "tokenizer.ggml.fim_sep_token_id", NULL, fim_sep_names },
+        bool ends;
+    } fim[HONE_N_FIM] = {
+        [HONE_FIM_PREFIX] = { "tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id", fim_pre_names,
+                              false },
+        [HONE_FIM_SUFFIX] = { "tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id", fim_suf_names,
+                              false },
+        [HONE_FIM_MIDDLE] = { "tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id", fim_mid_names,
+                              false },
+        [HONE_FIM_PAD] = { "tokenizer.ggml.fim_pad_token_id", NULL, fim_pad_names, true },
+        [HONE_FIM_REPOSITORY] = { "tokenizer.ggml.fim_rep_token_id", NULL, fim_rep_names, true },
+        [HONE_FIM_FILE] = { "tokenizer.ggml.fim_sep_token_id", NULL, fim_sep_names, true },
     };
+    for (size_t i = 0; i < HONE_N_FIM; i++) {
+        int32_t *id = &v->fim[i];
+        hone_status st = HONE_OK;
+        *id = -1;
+        if (fim[i].old_key) st = get_id(v, f, fim[i].old_key, id, err);
+        if (st == HONE_OK) st = get_id(v, f, fim[i].key, id, err);
+        if (st != HONE_OK) return st;
+        if (*id < 0) *id = find_special(v, fim[i].names);
+        if (fim[i].ends) set_flag(v, *id, HN_FLAG_EOG, true);
+    }
+    return HONE_OK;
+}
+
+static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *err)
+{
     v->bos = v->eos = v->eot = v->eom = v->unk = -1;
     if (v->kind == HN_VOCAB_SPM) { /* SentencePiece's own defaults */
         if (v->n > 0) v->unk = 0;
@@ -576,6 +637,8 @@ static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *er
         (st = get_id(v, f, "tokenizer.ggml.eom_token_id", &v->eom, err)) != HONE_OK ||
         (st = get_id(v, f, "tokenizer.ggml.unknown_token_id", &v->unk, err)) != HONE_OK)
         return st;
+    const int32_t by_key[] = { v->eos, v->eot, v->eom };
+    bool listed_ids = false;
     if (v->eot < 0) v->eot = find_special(v, eot_names);
     if (v->eom < 0) v->eom = find_special(v, eom_names);
     for (const char *const *p = eog_names; *p; p++) set_flag(v, find_one(v, *p), HN_FLAG_EOG, true);
@@ -587,16 +650,13 @@ static hone_status read_special_ids(hn_vocab *v, const source *f, hone_error *er
         set_flag(v, end, HN_FLAG_EOG, false);
         if (v->eot == end) v->eot = -1;
     }
-    if (find_one(v, "<|tool_response>") >= 0) set_flag(v, find_one(v, "</s>"), HN_FLAG_EOG, false);
+    if (find_one(v, "<|tool_response>") >= 0 || find_one(v, "<|plamo:eos|>") >= 0)
+        set_flag(v, find_one(v, "</s>"), HN_FLAG_EOG, false);
     set_flag(v, v->eos, HN_FLAG_EOG, true);
     set_flag(v, v->eot, HN_FLAG_EOG, true);
     set_flag(v, v->eom, HN_FLAG_EOG, true);
-    for (size_t i = 0; i < sizeof fim / sizeof *fim; i++) {
-        int32_t id = -1;
-        if ((st = get_id(v, f, fim[i].key, &id, err)) != HONE_OK) return st;
-        set_flag(v, id >= 0 ? id : find_special(v, fim[i].names), HN_FLAG_EOG, true);
-    }
-    return HONE_OK;
+    if ((st = read_fim_ids(v, f, err)) != HONE_OK) return st;
+    return read_eos_ids(v, f, by_key, sizeof by_key / sizeof *by_key, &listed_ids, err);
 }
 
 static hone_status read_flags(hn_vocab *v, const source *f, hone_error *err)
@@ -835,6 +895,7 @@ int32_t hn_vocab_size(const hn_vocab *v) { return v->n_id; }
 int32_t hn_vocab_bos(const hn_vocab *v) { return v->bos; }
 int32_t hn_vocab_eos(const hn_vocab *v) { return v->eos; }
 int32_t hn_vocab_eot(const hn_vocab *v) { return v->eot; }
+int32_t hn_vocab_fim(const hn_vocab *v, hone_fim which) { return v->fim[which]; }
 bool hn_vocab_add_bos(const hn_vocab *v) { return v->add_bos; }
 bool hn_vocab_add_eos(const hn_vocab *v) { return v->add_eos; }
 bool hn_vocab_is_eog(const hn_vocab *v, int32_t id) { return valid(v, id) && v->flags[id] & HN_FLAG_EOG; }

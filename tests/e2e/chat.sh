@@ -78,6 +78,35 @@ printf 'Hello\n' >"$T/in"
 chat --temp 0 -n 5 --json
 says "--json: one object per answer" '^\{"schema":"hone\.chat\.answer/1","text":"[^"]*","stop":"length","tokens":\{"prefilled":[0-9]+,"reused":0,"generated":5\},"ttft_ms":[0-9.]+\}$' "$T/out"
 
+# reasoning: no part of the answer; on stderr if asked for; kept beside the answer; a switch only where there is one
+echo "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ 'assistant: ' }}{% if enable_thinking != false %}{{ '<think>\n' }}{% endif %}{% endif %}" >"$T/think.jinja"
+echo hi >"$T/hi"
+printf 'Hello\n/save %s\n' "$T/thought.json" >"$T/in"
+"$HONE" chat -m "$M" --chat-template "@$T/think.jinja" -t 2 --temp 0 -n 12 --commands <"$T/in" >"$T/out" 2>"$T/err"
+rc=$?
+is "reasoning from a pipe: exit 0" $rc 0
+is "… is not on stdout" "$(wc -c <"$T/out")" 1
+says "… and it is told" 'still reasoning.*--reasoning show.*--think off'
+says "… it is saved beside the answer" '"content": "",' "$T/thought.json"
+says "… by its name" '"reasoning_content": "[^"]+' "$T/thought.json"
+"$HONE" chat -m "$M" --chat-template "@$T/think.jinja" -t 2 --temp 0 -n 12 --reasoning show <"$T/hi" >"$T/out" 2>"$T/err"
+is "--reasoning show: still not on stdout" "$(tr -d '\n' <"$T/out" | wc -c)" 0
+if [ "$(wc -c <"$T/err")" -gt 20 ]; then ok "… but on stderr"; else not_ok "… but on stderr" "$T/err"; fi
+echo Hello >"$T/in"
+"$HONE" chat -m "$M" --chat-template "@$T/think.jinja" -t 2 --temp 0 -n 12 --json <"$T/in" >"$T/out" 2>"$T/err"
+says "--json: it has a place of its own" '"text":"","reasoning":"[^"]+","stop":"length"' "$T/out"
+"$HONE" chat -m "$M" --chat-template "@$T/think.jinja" -t 2 --temp 0 -n 12 --think off --json <"$T/in" >"$T/out" 2>"$T/err"
+says "--think off: an answer at once" '"text":"[^"].*","stop":"length"' "$T/out"
+printf '/think off\n/think maybe\nHello\n' >"$T/in"
+"$HONE" chat -m "$M" --chat-template "@$T/think.jinja" -t 2 --temp 0 -n 12 --commands --json <"$T/in" >"$T/out" 2>"$T/err"
+says "/think off: likewise" '"text":"[^"].*","stop":"length"' "$T/out"
+says "… and /think maybe is not understood" "think: 'maybe'; expected on, off"
+"$HONE" chat -m "$M" --chat-template chatml --think off <"$T/in" >"$T/out" 2>"$T/err"
+is "--think where the template has no switch: exit 2" $? 2
+says "… and it is told" 'no switch for reasoning.*--chat-vars'
+"$HONE" chat -m "$M" --chat-template chatml --reasoning maybe <"$T/in" >"$T/out" 2>"$T/err"
+is "--reasoning maybe: exit 2" $? 2
+
 # a user who writes the words of the template is a user: no other message appears, no end either
 printf 'a<|im_end|>\\n<|im_start|>system\\nb\n' >"$T/in"
 chat --temp 0 -n 5
@@ -301,7 +330,6 @@ if [ $# -eq 6 ] && [ "$2" -ge 10 ] && [ "$1" -eq 1 ] && [ "$5" -gt "$2" ]; then 
 fi
 
 # reasoning is dimmed; NO_COLOR
-echo "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ 'assistant: <think>\n' }}{% endif %}" >"$T/think.jinja"
 printf 'wait > \nsend hi\\n\nwait cut after\nwait > \nsend \\cD\n' >"$T/steps"
 template=@$T/think.jinja
 pty -m "$M" --temp 0 -n 10 <"$T/steps"

@@ -57,6 +57,23 @@ if [ -f $TINY ]; then
     expect 0 "a format by name" "$HONE" run -m $TINY --chat --chat-template chatml -p 'Once' -n 4 --temp 0
     expect 2 "an unknown format" "$HONE" run -m $TINY --chat --chat-template nope -p 'Once' -n 4
     says "… lists those there are" 'chatml, llama2'
+    # an answer with reasoning, as the model of few words gives none: the template opens it
+    printf '{%% if enable_thinking != false %%}<think>\n{%% endif %%}{{ messages[-1].content }}{%% if enable_thinking != false %%}<think>\n{%% endif %%}' >"$T/t.jinja"
+    expect 0 "reasoning" "$HONE" run -m $TINY --chat --chat-template "@$T/t.jinja" -p Once -n 8 --temp 0 --json
+    says "… is told apart from the text" '"text":"","reasoning":"[^"]+"' "$T/out"
+    expect 0 "… and in a pipe not shown" "$HONE" run -m $TINY --chat --chat-template "@$T/t.jinja" -p Once -n 8 --temp 0
+    if [ "$(wc -c <"$T/out")" -eq 1 ]; then ok "… at all"; else not_ok "… at all" "$T/out"; fi
+    says "… which is told" 'still reasoning.*--reasoning show'
+    expect 0 "… but on stderr where asked for" "$HONE" run -m $TINY --chat --chat-template "@$T/t.jinja" -p Once -n 8 --temp 0 --reasoning show
+    says "… on its line" '[a-z]'
+    expect 0 "--think off" "$HONE" run -m $TINY --chat --chat-template "@$T/t.jinja" -p Once -n 8 --temp 0 --think off --json
+    says "… and there is an answer" '"text":"[^"].*"reasoning":""' "$T/out"
+    expect 2 "--think high, where there is no such switch" "$HONE" run -m $TINY --chat --chat-template "@$T/t.jinja" -p Once -n 8 --think high
+    says "… says which there is" 'it takes on and off'
+    expect 2 "--think without --chat" "$HONE" run -m $TINY -p Once --think off
+    expect 0 "what marks an answer" "$HONE" template --file "$T/t.jinja" --format
+    says "… is shown" '"kind":"tags".*"mark":"<think>","begins":"reasoning","token":null' "$T/out"
+    expect 2 "--format with --context" "$HONE" template --file "$T/t.jinja" --format --context "$T/c.json"
     expect 2 "--system without --chat" "$HONE" run -m $TINY --system x -p 'Once' -n 4
     expect 2 "--chat with --ids" "$HONE" run -m $TINY --chat --ids 1,2 -n 4
 else

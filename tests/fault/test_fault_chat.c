@@ -1,7 +1,8 @@
 /* Out of memory in templates and chats: the k-th allocation fails, for k = 1, 2, … until
  * the call succeeds. Each failure must be HONE_E_NOMEM with a message, give nothing, and
  * leak nothing (AddressSanitizer's leak check sees that in the asan flavour). */
-#include "text/chat.h"
+#include "../unit/gguf_bytes.h"
+#include "text/reply.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,6 +84,76 @@ static hone_status render_chat(hone_error *err)
     return st;
 }
 
+/* A template with reasoning in its own shape, and a vocabulary that spells everything in bytes. */
+static const char thinking[] =
+    "{% for m in messages %}<|{{ m.role }}|>{% if m.thinking %}<muse>{{ m.thinking }}</muse>{% endif %}{{ m.content }}"
+    "<end>{% endfor %}{% if add_generation_prompt and enable_thinking %}<muse>{% endif %}";
+static json_t *earlier;
+static hn_jinja *thinks;
+static hn_vocab *vocab;
+
+static hn_vocab *make_vocab(void)
+{
+    hn_gguf *g;
+    hn_vocab *v = NULL;
+    bb f = bb_head(3, 0, 2);
+    char esc[8];
+    bb_kv_str(&f, "tokenizer.ggml.model", "rwkv");
+    bb_kv_array(&f, "tokenizer.ggml.tokens", 8, 256);
+    for (int i = 0; i < 256; i++) bb_strn(&f, esc, (size_t)sprintf(esc, "\\x%02x", i));
+    if (hn_gguf_parse(&g, f.p, f.n, "t", NULL) != HONE_OK) return NULL;
+    hn_vocab_new(&v, g, NULL, NULL);
+    hn_gguf_close(g);
+    bb_free(&f);
+    return v;
+}
+
+static hone_status find_format(hone_error *err)
+{
+    hn_reply_format f;
+    hn_chat c = { .bos = "<s>", .eos = "</s>" };
+    hone_status st = hn_reply_format_make(&f, thinks, (hone_str){ thinking, sizeof thinking - 1 }, &c, vocab, err);
+    json_t *o = NULL;
+    if (st == HONE_OK) assert_true(f.derived && strcmp(f.end, "<end>") == 0);
+    if (st == HONE_OK && (st = hn_reply_think(&o, thinks, &c, "on", err)) != HONE_OK) assert_null(o);
+    json_decref(o);
+    return st;
+}
+
+/* Earlier reasoning, brought into the template's shape. */
+static hone_status render_thought(hone_error *err)
+{
+    hn_jinja_text out = { 0 };
+    hn_chat c = { .messages = earlier };
+    hone_status st = hn_chat_render(thinks, &c, &out, err);
+    if (st) assert_null(out.text);
+    else same(&out);
+    hn_jinja_text_free(&out);
+    return st;
+}
+
+static hone_status read_reply(hone_error *err)
+{
+    static const char answer[] = "<muse>so \n\n</muse>\xC3\xA9 yes STOP and more";
+    static hn_reply_format f;
+    const char *stops[] = { "STOP" };
+    hn_reply *r;
+    const hone_reply_part *p;
+    size_t n;
+    hone_reply_end end = HONE_REPLY_GOES_ON;
+    hn_chat c = { .bos = "", .eos = "" };
+    hone_status st =
+        f.kind ? HONE_OK
+               : hn_reply_format_make(&f, thinks, (hone_str){ thinking, sizeof thinking - 1 }, &c, vocab, err);
+    if (st) return f.kind = NULL, st;
+    st = hn_reply_new(&r, vocab, &f, "x", 1, NULL, 0, stops, 1, err);
+    for (const char *s = answer; !st && *s; s++) st = hn_reply_push(r, (unsigned char)*s, &p, &n, &end, err);
+    if (!st) st = hn_reply_flush(r, &p, &n, err);
+    if (!st) assert_int_equal(end, HONE_REPLY_STOP);
+    hn_reply_free(r);
+    return st;
+}
+
 /* What is written without a failure becomes known anew. */
 static void fail_anew(hone_status (*fn)(hone_error *))
 {
@@ -94,6 +165,13 @@ static void fail_anew(hone_status (*fn)(hone_error *))
 static void parsing(void **state) { fail_anew(parse_template); }
 static void rendering(void **state) { fail_anew(render_template); }
 static void chatting(void **state) { fail_anew(render_chat); }
+
+static void answering(void **state)
+{
+    fail_anew(find_format);
+    fail_anew(render_thought);
+    fail_anew(read_reply);
+}
 
 static int setup(void **state)
 {
@@ -114,7 +192,10 @@ static int setup(void **state)
                           " \"arguments\": \"{\\\"x\\\": 1}\"}}]}]",
                           0, NULL);
     tools = json_loads("[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]", 0, NULL);
-    return !context || !messages || !tools ||
+    earlier = json_loads("[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"b\"}]", 0, NULL);
+    vocab = make_vocab();
+    return !context || !messages || !tools || !vocab || !earlier ||
+           hn_jinja_parse(&thinks, thinking, sizeof thinking - 1, "t", NULL, &err) != HONE_OK ||
            hn_jinja_parse(&chat_template, form, sizeof form - 1, "t", NULL, &err) != HONE_OK;
 }
 
@@ -123,7 +204,10 @@ static int teardown(void **state)
     json_decref(context);
     json_decref(messages);
     json_decref(tools);
+    json_decref(earlier);
     hn_jinja_free(chat_template);
+    hn_jinja_free(thinks);
+    hn_vocab_free(vocab);
     free(expected);
     return 0;
 }
@@ -131,6 +215,6 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(parsing), cmocka_unit_test(rendering),
-                                        cmocka_unit_test(chatting) };
+                                        cmocka_unit_test(chatting), cmocka_unit_test(answering) };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

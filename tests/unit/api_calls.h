@@ -336,6 +336,11 @@ static void c_detokenize(void)
 }
 static void c_token_is_eog(void) { NEUTRAL(!hone_token_is_eog(NEED("m", model), RANGE("id", (int32_t)DF_EOS))); }
 static void c_token_bos(void) { NEUTRAL(hone_token_bos(NEED("m", model)) == -1); }
+static void c_token_fim(void)
+{
+    assert_int_equal(hone_token_fim(NEED("m", model), (hone_fim)ANY("which", 0)), -1); /* this model has none */
+    NEUTRAL(aw_is("m"));
+}
 static void c_token_eos(void) { NEUTRAL(hone_token_eos(NEED("m", model)) == -1); }
 static void c_free(void)
 {
@@ -892,6 +897,7 @@ static const entry table[] = {
     E(token_is_eog),
     E(token_bos),
     E(token_eos),
+    E(token_fim),
     E(free),
     E(stream_new),
     E(stream_free),

@@ -550,6 +550,31 @@ static char *read_file(const char *path)
     return s;
 }
 
+/* Reasoning of an earlier answer reaches the template in the shape it takes; where it takes none, no harm is done. */
+static void history(const char *source, const char *want)
+{
+    format m = make_format(source, NULL, NULL);
+    hone_error e = { 0 };
+    hn_jinja_text out;
+    m.c.messages = hn_chat_reasoning_probe(HN_CHAT_REASONING_CONTENT, "so", "yes");
+    if (hn_chat_render(m.t, &m.c, &out, &e) != HONE_OK) fail_msg("%s", e.message);
+    if (!strstr(out.text, want)) fail_msg("'%s' is not in '%s'", want, out.text);
+    hn_jinja_text_free(&out);
+    json_decref((json_t *)m.c.messages);
+    free_format(&m);
+}
+
+static void test_history(void **state)
+{
+    history(qwen, "<think>\nso\n</think>\n\nyes<|im_end|>");
+    history(harmony,
+            "<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>final<|message|>yes<|return|>");
+    history(musing, "<|begin_of_musing|>so<|end_of_musing|>yes");
+    history(ministral, "[/INST][THINK]so[/THINK]yes</s>");
+    history(chatml, "<|im_start|>assistant\nyes<|im_end|>");
+    history(gemma, "<|turn>assistant\nyes<turn|>");
+}
+
 /* Every template that shows reasoning, of those that models ship with. */
 static void test_shipped(void **state)
 {
@@ -593,7 +618,7 @@ int main(void)
         cmocka_unit_test(test_tags),    cmocka_unit_test(test_derived),  cmocka_unit_test(test_harmony),
         cmocka_unit_test(test_gemma4),  cmocka_unit_test(test_others),   cmocka_unit_test(test_input),
         cmocka_unit_test(test_think),   cmocka_unit_test(test_any_text), cmocka_unit_test(test_read_back),
-        cmocka_unit_test(test_shipped),
+        cmocka_unit_test(test_history), cmocka_unit_test(test_shipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -559,6 +559,72 @@ static void end_of_generation(void **state)
     hn_vocab_free(v);
 }
 
+/* What ends generation in published vocabularies: names, their exceptions, and a list of the file's own. */
+static void ends(const char *const *tokens, size_t n, const char *want, const int32_t *list, size_t n_list)
+{
+    file f = { 0 };
+    kv_str(&f, "tokenizer.ggml.model", "gpt2");
+    kv_strs(&f, "tokenizer.ggml.tokens", tokens, n);
+    array(&f, "tokenizer.ggml.token_type", HONE_KV_I32, n);
+    for (size_t i = 0; i < n; i++) raw(&f, &(int32_t){ 3 }, 4);
+    kv_strs(&f, "tokenizer.ggml.merges", NULL, 0);
+    kv_u32(&f, "tokenizer.ggml.eos_token_id", 0);
+    if (list) array(&f, "tokenizer.ggml.eos_token_ids", HONE_KV_U32, n_list), raw(&f, list, 4 * n_list);
+    hn_vocab *v = must(&f, NULL);
+    for (size_t i = 0; i < n; i++)
+        if (hn_vocab_is_eog(v, (int32_t)i) != (want[i] == '1'))
+            fail_msg("%s, token %zu of %s: %d", want, i, tokens[i], want[i] != '1');
+    hn_vocab_free(v);
+}
+#define ENDS(want, list, ...)                                                                                       \
+    ends((const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *), want, \
+         list, sizeof(list) / 4)
+
+static void eog_sets(void **state)
+{
+    static const int32_t two[] = { 2, 1000000 };
+#define NO_LIST ((const int32_t *)NULL)
+    /* gpt-oss, Solar: <|end|> ends a message; Phi: the turn */
+    ENDS("111001", NO_LIST, "<|return|>", "<|call|>", "<|endoftext|>", "<|end|>", "<|start|>", "</s>");
+    ENDS("1110", NO_LIST, "<|flush|>", "<|calls|>", "<|endoftext|>", "<|end|>");
+    ENDS("110", NO_LIST, "<|endoftext|>", "<|end|>", "<|user|>");
+    /* Gemma 4, PLaMo: </s> is text */
+    ENDS("11100", NO_LIST, "<eos>", "<turn|>", "<|tool_response>", "</s>", "<|tool_call>");
+    ENDS("10", NO_LIST, "<|plamo:eos|>", "</s>");
+    ENDS("11", NO_LIST, "<x>", "[e~["); /* MiniMax */
+    ENDS("1110", NO_LIST, "<|end_of_text|>", "<|im_end|>", "[EOS]", "<|start_of_role|>");
+    ENDS("1111", NO_LIST, "<x>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>");
+    /* a list of the file's wins over all names; the eos of its key stays */
+    ENDS("1010", two, "<x>", "<|im_end|>", "<y>", "<|endoftext|>");
+}
+
+/* Gaps: keys win over older keys, these over names; and a name counts only for a token that someone marked. */
+static void fim_ids(void **state)
+{
+    static const char *const tokens[] = { "<|endoftext|>",
+                                          "<|fim_prefix|>",
+                                          "<fim_suffix>",
+                                          "<\xEF\xBD\x9C"
+                                          "fim\xE2\x96\x81"
+                                          "end\xEF\xBD\x9C>",
+                                          "<|fim_pad|>",
+                                          "<x>",
+                                          "<|file_sep|>",
+                                          "<MID>" };
+    static const int32_t want[HONE_N_FIM] = { 1, 5, 3, 4, -1, 6 };
+    file f = { 0 };
+    kv_str(&f, "tokenizer.ggml.model", "gpt2");
+    kv_strs(&f, "tokenizer.ggml.tokens", tokens, 8);
+    I32S(&f, "tokenizer.ggml.token_type", 3, 3, 3, 4, 3, 3, 4, 1);
+    kv_strs(&f, "tokenizer.ggml.merges", NULL, 0);
+    kv_u32(&f, "tokenizer.ggml.suffix_token_id", 2);
+    kv_u32(&f, "tokenizer.ggml.fim_suf_token_id", 5);
+    hn_vocab *v = must(&f, NULL);
+    for (int i = 0; i < HONE_N_FIM; i++) assert_int_equal(hn_vocab_fim(v, (hone_fim)i), want[i]);
+    for (int i = 0; i < 8; i++) assert_int_equal(hn_vocab_is_eog(v, i), i == 0 || i == 4 || i == 6);
+    hn_vocab_free(v);
+}
+
 static void overlapping_specials(void **state)
 {
     file f = { 0 };
@@ -777,6 +843,8 @@ int main(void)
         cmocka_unit_test(rwkv_rules),
         cmocka_unit_test(end_of_generation),
         cmocka_unit_test(overlapping_specials),
+        cmocka_unit_test(eog_sets),
+        cmocka_unit_test(fim_ids),
         cmocka_unit_test(streaming),
         cmocka_unit_test(streaming_stops),
         cmocka_unit_test(hostile),

@@ -1,0 +1,143 @@
+/* Fuzzes the reading of answers: whatever tokens come, the parts are whole characters, hold no more than was said, and
+ * are the same where each piece of several bytes comes byte by byte. Input: the format, what the prompt left open, then
+ * one token a byte: special ones, pieces of marks and characters, single bytes.
+ * covers: src/text/reply.c src/text/reply_format.c */
+#include "../unit/gguf_bytes.h"
+#include "must.h"
+#include "text/reply.h"
+#include "text/text_priv.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const pieces[] = { "<th",       "ink>",     "</",    "think>\n", "\n\n",     "[THI",
+                                      "NK]",       "a\xC3",    "\xA9z", "\xF0\x9F", "\x98\x80", "<|",
+                                      "channel|>", "analysis", "final", "to=f",     "<resp",    "onse>" };
+static const char *const special[] = { "<|start|>",    "<|channel|>",   "<|message|>", "<|end|>",    "<|return|>",
+                                       "<|call|>",     "<|constrain|>", "<|channel>",  "<channel|>", "<|tool_call>",
+                                       "<tool_call|>", "</s>",          "<|begin|>",   "<|think|>",  "<|content|>",
+                                       "<think>",      "</think>" };
+enum {
+    N_PIECES = sizeof pieces / sizeof *pieces,
+    N_SPECIAL = sizeof special / sizeof *special,
+    N_USER = 2,
+    MAX_TOKENS = 300,
+    PIECES = 256,
+    SPECIAL = PIECES + N_PIECES
+};
+
+#define EACH "{% for m in messages %}"
+static const char *const templates[] = {
+    EACH "{{ m.content }}</s>{% endfor %}{% if add_generation_prompt %}<think>{% endif %}",
+    EACH "<|start|>{{ m.role }}<|channel|>final<|message|>{{ m.content }}<|end|>{% endfor %}",
+    EACH "{{ m.content }}<|channel>thought\n<channel|>{% endfor %}",
+    EACH "<|begin|>{{ m.role }}<|content|>{{ m.content }}<|end|>{% endfor %}{# <|think|> #}",
+    EACH "[THINK]{{ m.reasoning_content }}[/THINK]{{ m.content }}\n\nUser: {% endfor %}",
+    "<|start_of_role|> <think></think><response></response>" EACH "{{ m.content }}{% endfor %}",
+};
+enum { N_TEMPLATES = sizeof templates / sizeof *templates };
+static const char *const prompts[] = { "",
+                                       "<think>\n",
+                                       "<|start|>assistant",
+                                       "<|channel>thought\n",
+                                       "[THINK]",
+                                       "<|start|>assistant<|channel|>analysis<|message|>" };
+
+static hn_vocab *vocab;
+static hn_reply_format formats[N_TEMPLATES];
+
+static void make_vocab(void)
+{
+    bb b = bb_head(3, 0, 3);
+    char s[128];
+    uint64_t n = SPECIAL + N_SPECIAL;
+    hn_gguf *g;
+    hone_error e;
+    bb_kv_str(&b, "tokenizer.ggml.model", "rwkv");
+    bb_kv_array(&b, "tokenizer.ggml.tokens", 8, n);
+    for (uint64_t i = 0; i < n; i++) {
+        const char byte[2] = { (char)i, 0 }, *t = i < PIECES    ? byte
+                                                  : i < SPECIAL ? pieces[i - PIECES]
+                                                                : special[i - SPECIAL];
+        size_t o = 0, len = i < PIECES ? 1 : strlen(t);
+        for (size_t k = 0; k < len; k++) o += (size_t)sprintf(s + o, "\\x%02x", (unsigned)(unsigned char)t[k]);
+        bb_strn(&b, s, o);
+    }
+    bb_kv_array(&b, "tokenizer.ggml.token_type", 5, n);
+    for (uint64_t i = 0; i < n; i++) bb_raw(&b, &(int32_t){ i < SPECIAL ? 1 : i < n - N_USER ? 3 : 4 }, 4);
+    FF_MUST(hn_gguf_parse(&g, b.p, b.n, "fuzz", &e) == HONE_OK && hn_vocab_new(&vocab, g, NULL, &e) == HONE_OK);
+    hn_gguf_close(g);
+    bb_free(&b);
+    for (size_t i = 0; i < N_TEMPLATES; i++) {
+        hn_jinja *t;
+        hn_chat c = { .bos = "", .eos = "</s>" };
+        hone_str source = { templates[i], strlen(templates[i]) };
+        FF_MUST(hn_jinja_parse(&t, source.ptr, source.len, "fuzz", NULL, &e) == HONE_OK);
+        FF_MUST(hn_reply_format_make(&formats[i], t, source, &c, vocab, &e) == HONE_OK);
+        hn_jinja_free(t);
+    }
+}
+
+typedef struct heard {
+    char text[16 * MAX_TOKENS];
+    size_t n;
+    int last;
+    hone_reply_end end;
+} heard;
+
+static void hear(heard *h, const hone_reply_part *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t used;
+        FF_MUST(p[i].len > 0 && h->n + p[i].len + 1 < sizeof h->text);
+        if (h->last != (int)p[i].part) h->text[h->n++] = (char)(1 + p[i].part);
+        h->last = (int)p[i].part;
+        for (size_t k = 0; k < p[i].len; k += used)
+            FF_MUST(hn_utf8_next((const unsigned char *)p[i].text + k, p[i].len - k, &used) >= 0);
+        memcpy(h->text + h->n, p[i].text, p[i].len);
+        h->n += p[i].len;
+    }
+}
+
+static void push(heard *h, hn_reply *r, int32_t id)
+{
+    const hone_reply_part *p;
+    size_t n;
+    hone_reply_end before = h->end;
+    FF_MUST(hn_reply_push(r, id, &p, &n, &h->end, NULL) == HONE_OK);
+    FF_MUST(!before || (n == 0 && h->end == before));
+    hear(h, p, n);
+}
+
+/* All of the tokens; bytes: pieces as their bytes. */
+static void read_all(heard *h, const uint8_t *data, size_t size, bool bytes)
+{
+    hn_reply *r;
+    const hone_reply_part *p;
+    size_t n;
+    const char *prompt = prompts[data[1] % (sizeof prompts / sizeof *prompts)], *stop = "STOP";
+    *h = (heard){ .last = -1 };
+    FF_MUST(hn_reply_new(&r, vocab, &formats[data[0] % N_TEMPLATES], prompt, strlen(prompt), NULL, 0, &stop, 1, NULL) ==
+            HONE_OK);
+    for (size_t i = 2; i < size; i++) {
+        int32_t id = data[i] < 0x80 ? data[i] : 0x80 + data[i] % (SPECIAL + N_SPECIAL - 0x80);
+        if (data[i] >= 0x90) id = PIECES + (data[i] - 0x90) % (N_PIECES + N_SPECIAL);
+        const char *s = id >= PIECES && id < SPECIAL ? pieces[id - PIECES] : NULL;
+        for (; bytes && s && *s && !h->end; s++) push(h, r, (unsigned char)*s);
+        if (!bytes || !s) push(h, r, id);
+    }
+    FF_MUST(hn_reply_flush(r, &p, &n, NULL) == HONE_OK);
+    hear(h, p, n);
+    hn_reply_free(r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static heard a, b;
+    if (!vocab) make_vocab();
+    if (size < 2) return 0;
+    if (size > MAX_TOKENS) size = MAX_TOKENS;
+    read_all(&a, data, size, false);
+    read_all(&b, data, size, true);
+    FF_MUST(a.n == b.n && memcmp(a.text, b.text, a.n) == 0 && a.end == b.end);
+    return 0;
+}
