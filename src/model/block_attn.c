@@ -31,7 +31,7 @@ void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
                              .n_head = p->n_head,
                              .n_rot = m->hp.n_rot,
                              .neox = m->hp.rope_neox,
-                             .eps = m->hp.rms_eps,
+                             .eps = m->hp.layer_norm ? m->hp.ln_eps : m->hp.rms_eps,
                              .temperature = p->warm ? m->hp.temperature : (hn_temperature){ 0 } };
     f->be->op->heads(f->be, &heads, &f->kv[il]);
 }

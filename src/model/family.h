@@ -58,6 +58,7 @@ typedef struct hn_hparams {
     int32_t window;          /* windowed layers see so many positions, their own too; 0: no such layers */
     const uint8_t *windowed; /* [n_layer] or NULL: by */
     int32_t window_period;   /* the last of so many layers sees everything */
+    float window_base;       /* of the angles of windowed layers, which are scaled as all others; 0: as all others */
     hn_moe_numbers moe;
     /* layers that are not all alike: [n_layer] or NULL; n_head_kv and n_ff are then the most of them */
     const int32_t *kv_of, *ff_of;
@@ -168,6 +169,7 @@ typedef enum hn_dim {
     HN_DIM_GDN_IN,   /* and gates */
     HN_DIM_GDN_KEYS,
     HN_DIM_KV_B,     /* n_head·(d_nope + d_value) */
+    HN_DIM_KV_HEADS, /* their number */
     HN_DIM_Q_GATE_KV /* of all heads: queries and gates, keys, values */
 } hn_dim;
 
@@ -361,6 +363,7 @@ typedef struct hn_switches {
     int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
     float attn_cap, logit_cap; /* where their keys are absent */
     bool needs_window;         /* its key must be there */
+    bool runs;                 /* its key says whether positions come in runs, and is the family's to read */
     int32_t window_layers;     /* models of so many layers have windows, others ignore the key; 0: all have them */
     const hn_moe_switches *moe;
 } hn_switches;

@@ -2,7 +2,7 @@
 """Model families on random shapes: hone against families_reference.py (float64, written independently of hone).
 
     python3 tests/dev/check_families.py [build/release/hone] [--cases N] [--seed S] [--only ARCH,...]
-                                        [--mutants N] [--keep FOLDER] [-v]
+                                        [--mutants N] [--keep FOLDER] [--long] [-v]
 
 For each family N random small files (F32 weights) and texts of 30 to 60 tokens: `hone logits --all` must be within
 1e-5 of the range of the logits at every position, unless the model is so delicate that the reference itself moves by a
@@ -243,6 +243,28 @@ class Check:
             self.mutant(arch, tag + wrong[0], wrong, tokens, right, count)
         return 1
 
+    def long_runs(self, beyond=100):
+        """llama4 past its run of 8192 positions, where layers that turn forget and the others' queries grow."""
+        d = families_draw.long_llama4(self.a.seed, Model.RUN + beyond)
+        for again in range(20):
+            tokens = [int(x) for x in np.random.default_rng([self.a.seed, again]).integers(0, 17, Model.RUN + beyond)]
+            model = Model(d.keys, d.tensors)
+            ref = model.run(tokens)
+            if model.gap > 1e-6:
+                break
+        write_gguf(self.path, d.keys, d.tensors)
+        answer = ask(self.a.hone, self.path, tokens, len(tokens))
+        if answer.rc:
+            self.report("llama4", "refused: " + answer.message, "long")
+            return
+        seen = apart(answer.y, ref)
+        model.RUN = 1 << 30
+        alone = apart(model.run(tokens), ref)
+        print("llama4 at %d positions: farthest %.1e of the range; without runs and growth it would be %.1e, smallest "
+              "gap of a choice %.1e" % (len(tokens), seen, alone, model.gap))
+        if not seen <= BAR < alone:
+            self.report("llama4", "%.1e of the range" % seen, "long", tokens, len(tokens))
+
     def family(self, arch):
         count = {"run": 0, "far": 0.0, "refused": {}, "n_refused": 0, "close": 0, "mutants": 0, "idle": 0,
                  "delicate": 0, "delicate_far": 0.0, "unknown": None}
@@ -270,12 +292,16 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--only", default="", help="families, by comma")
     p.add_argument("--keep", default="", help="folder for files that disagree")
+    p.add_argument("--long", action="store_true", help="only llama4 past 8192 positions (a minute, 2 GB)")
     p.add_argument("-v", "--verbose", action="store_true")
     a = p.parse_args()
     if not os.access(a.hone, os.X_OK):
         p.error("%s: no such program; build it with: make all" % a.hone)
     families = a.only.split(",") if a.only else sorted(families_draw.FAMILIES)
     check = Check(a)
+    if a.long:
+        check.long_runs()
+        return 1 if check.bad else 0
     run = sum(check.family(arch) for arch in families)
     print("check_families: %d of %d families run, %d disagreements" % (run, len(families), check.bad))
     if not a.keep and os.path.exists(check.path):
