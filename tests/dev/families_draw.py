@@ -857,6 +857,23 @@ def split_experts(t, b):
             t[b + "ffn_%s.%d.weight" % (part, e)] = whole[e]
 
 
+# Families whose layers differ: what keys say of it is no matter where tensors tell it.
+BY_TENSORS = ("lfm2", "lfm2moe", "granitehybrid", "nemotron_h", "nemotron_h_moe", "kimi-linear", "qwen35", "qwen35moe",
+              "qwen3next")
+
+
+def keys_that_do_not_tell(d, keys, zero):
+    """One number for all layers, or 0 for all."""
+    a = d.arch + "."
+    n_layer = keys[a + "block_count"]
+    for name in ("attention.head_count_kv", "feed_forward_length"):
+        v = keys.get(a + name)
+        if isinstance(v, list):
+            keys[a + name] = [0] * n_layer if zero else max(v)
+    keys.pop(a + "attention.recurrent_layers", 0)
+    keys.pop(a + "full_attention_interval", 0)
+
+
 def layouts(d):
     """Names of the layouts this draw can be written in."""
     names, t = [], d.tensors
@@ -866,6 +883,8 @@ def layouts(d):
         names.append("qkv")
     if layers_of(t, "attn_k_b.weight"):
         names += ["kv_b", "kv_b_keys", "kv_b_too"]
+    if d.arch in BY_TENSORS:
+        names += ["kv_number", "kv_zero"]
     if d.arch == "qwen3next" and layers_of(t, "ssm_ba.weight"):
         names.append("ssm_in")
     return names
@@ -910,6 +929,8 @@ def rewritten(d, name, keys, t):
             if name == "kv_b_too":  # both, of which one is not read
                 t[b + "attn_k_b.weight"] = k_b.reshape(-1, k_b.shape[-1])
                 t[b + "attn_v_b.weight"] = v_b.reshape(-1, v_b.shape[-1])
+    if name.startswith("kv_n") or name.startswith("kv_z"):
+        keys_that_do_not_tell(d, keys, name == "kv_zero")
     if name == "kv_b":
         a = d.arch + ".attention."
         n_kv = keys[a + "head_count_kv"]
