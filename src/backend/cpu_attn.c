@@ -39,7 +39,10 @@ static void norm_heads(const hn_kernels *f, const hn_heads *h, float *x, const f
 {
     int64_t n = h->norm == HN_HEAD_NORM_FULL ? n_head * d : d;
     if (h->norm == HN_HEAD_NORM_NONE || (h->norm != HN_HEAD_NORM_PLAIN && !w)) return; /* the file has none */
-    for (int64_t i = 0; i < n_head * d; i += n) f->rms_norm(x + i, x + i, w, n, h->eps);
+    for (int64_t i = 0; i < n_head * d; i += n) {
+        if (h->norm == HN_HEAD_NORM_LAYER) f->layer_norm(x + i, x + i, w + i, NULL, n, h->eps);
+        else f->rms_norm(x + i, x + i, w, n, h->eps);
+    }
 }
 
 static void warm(const hn_temperature *t, float *q, int64_t n, int64_t pos)

@@ -38,7 +38,7 @@ void hn_attn_heads(const hone_model *m, const hn_forward *f, int32_t il)
                              .n_head = p->n_head,
                              .n_rot = p->rope < 0 ? 0 : m->hp.rope[p->rope].n_rot,
                              .neox = m->hp.rope_neox,
-                             .eps = m->hp.rms_eps,
+                             .eps = m->hp.layer_norm ? m->hp.ln_eps : m->hp.rms_eps,
                              .temperature = p->warm ? m->hp.temperature : (hn_temperature){ 0 } };
     f->be->op->heads(f->be, &heads, &f->kv[il]);
 }

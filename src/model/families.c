@@ -45,8 +45,9 @@ static int8_t rope_of(const hn_hparams *hp, bool windowed, int32_t il)
 {
     const hn_switches *is = hp->is;
     if (is->nope_period < 0 || (is->nope_period > 0 && (il + 1) % is->nope_period == 0)) return -1;
-    if (is->window_rope == HN_WINDOW_ROPE_ALONE) return hp->window && !windowed ? -1 : HN_ROPE_ALL;
-    return windowed && is->window_rope == HN_WINDOW_ROPE_PLAIN ? HN_ROPE_WINDOW : HN_ROPE_ALL;
+    if (is->window_rope == HN_WINDOW_ROPE_ALONE && hp->window && !windowed) return -1;
+    bool own = is->window_rope == HN_WINDOW_ROPE_PLAIN || hp->window_base != 0;
+    return windowed && own ? HN_ROPE_WINDOW : HN_ROPE_ALL;
 }
 
 /* Dense layers come first where there are any; then the last of each so many has experts. */
@@ -350,6 +351,7 @@ int64_t hn_dim_value(const hn_hparams *hp, const hn_layer_plan *p, hn_dim d)
     case HN_DIM_PLE_ALL: return (int64_t)hp->n_layer * hp->n_ple;
     case HN_DIM_GDN_KEYS: return (int64_t)hp->ssm_group * hp->ssm_state;
     case HN_DIM_GDN_IN: return 2 * ((int64_t)hp->ssm_inner + (int64_t)hp->ssm_group * hp->ssm_state);
+    case HN_DIM_KV_HEADS: return p->n_head_kv;
     case HN_DIM_KV_B: return (int64_t)p->n_head * (hp->d_nope + hp->d_value);
     case HN_DIM_Q_GATE_KV: return 2 * (int64_t)p->n_head * p->d_k + (int64_t)p->n_head_kv * (p->d_k + p->d_v);
     case HN_DIM_DECAY: return hp->rank_decay;

@@ -11,7 +11,8 @@
  *   seed_oss             qwen2; the second norm bears another name
  *   hunyuan-dense        queries and keys are normed after they turned
  *   ernie4_5, arcee      llama; arcee: no gate, relu²
- *   command-r, cohere2   LayerNorm without bias, halves side by side; cohere2: windows, without which nothing turns
+ *   command-r, cohere2   LayerNorm without bias, halves side by side, large ones of heads too; cohere2: windows,
+ *                        without which nothing turns
  *   starcoder2, gptneox, gpt2  LayerNorm, no gate, GELU; gptneox side by side; gpt2: positions are learnt */
 #include "model/family_rows.h"
 
@@ -135,11 +136,26 @@ const hn_family hn_family_exaone4 = TRANSFORMER(
 
 /* ---- LayerNorm ------------------------------------------------------------------------------------------------ */
 
-static const hn_slot command_r_layer[] = { ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), GLU, { 0 } };
-const hn_family hn_family_command_r = TRANSFORMER("command-r", HN_COMMAND_R, true, hn_plain_outer, command_r_layer,
-                                                  .layer_norm = true, .parallel = true, .reads = HN_READS_LOGIT_SCALE);
+#define HEADS_OWN_NORM(gguf, to, n, module)                                                                      \
+    {                                                                                                            \
+        .name = gguf ".weight", .hf = module, .field = OF(to), .kind = HN_SLOT_VALUES, .ne = { HN_DIM_HEAD, n }, \
+        .when = HN_OPTIONAL, .together = HN_TOGETHER_HEAD_NORMS                                                  \
+    }
+/* heads are normed in models of 64 layers and more: their tensors say so */
+static const hn_slot command_r_layer[] = {
+    ATTN_NORM,
+    ATTN(HN_TURN_NONE, HN_TURN_NONE),
+    HEADS_OWN_NORM("attn_q_norm", attn_q_norm, HN_DIM_HEADS, "self_attn.q_norm"),
+    HEADS_OWN_NORM("attn_k_norm", attn_k_norm, HN_DIM_KV_HEADS, "self_attn.k_norm"),
+    GLU,
+    { 0 },
+};
+static const hn_slot cohere2_layer[] = { ATTN_NORM, ATTN(HN_TURN_NONE, HN_TURN_NONE), GLU, { 0 } };
+const hn_family hn_family_command_r =
+    TRANSFORMER("command-r", HN_COMMAND_R, true, hn_plain_outer, command_r_layer, .layer_norm = true, .parallel = true,
+                .qk_norm = HN_HEAD_NORM_LAYER, .reads = HN_READS_LOGIT_SCALE);
 const hn_family hn_family_cohere2 =
-    TRANSFORMER("cohere2", HN_COHERE2, true, hn_plain_outer, command_r_layer, .layer_norm = true, .parallel = true,
+    TRANSFORMER("cohere2", HN_COHERE2, true, hn_plain_outer, cohere2_layer, .layer_norm = true, .parallel = true,
                 .reads = HN_READS_LOGIT_SCALE | HN_READS_WINDOW, .window_period = 4, .needs_window = true,
                 .window_rope = HN_WINDOW_ROPE_ALONE);
 

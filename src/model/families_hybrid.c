@@ -35,13 +35,100 @@ static hone_status ssm_numbers(hone_model *m, hone_error *err)
     return HONE_OK;
 }
 
-/* Layers recur unless they have heads of keys. */
-static hone_status recurs_by_heads(hone_model *m, hone_error *err)
+/* ---- which layer is what ---------------------------------------------------------------------------------- */
+
+static const hn_gguf_tensor *in_layer(const hone_model *m, int32_t il, const char *name)
+{
+    char full[96];
+    snprintf(full, sizeof full, "blk.%d.%.64s", (int)il, name);
+    return hn_gguf_find_tensor(m->file, full);
+}
+
+/* What layers of a family may be, where tensors tell it; 0: all are alike. */
+static uint32_t kinds_of(const hn_family *f)
+{
+    static const struct {
+        hn_family_set families;
+        uint32_t kinds;
+    } list[] = {
+        { HN_LFM2 | HN_LFM2MOE, HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_CONV) },
+        { HN_GRANITEHYBRID, HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_MAMBA2) },
+        { HN_NEMOTRON_H | HN_NEMOTRON_H_MOE,
+          HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_MAMBA2) | HN_PLAN_BIT(HN_MIXER_NONE) },
+        { HN_QWEN35 | HN_QWEN35MOE | HN_QWEN3NEXT, HN_PLAN_BIT(HN_MIXER_ATTN) | HN_PLAN_BIT(HN_MIXER_GDN) },
+        { HN_KIMI_LINEAR, HN_PLAN_BIT(HN_MIXER_MLA) | HN_PLAN_BIT(HN_MIXER_KDA) },
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (list[i].families & f->bit) return list[i].kinds;
+    return 0;
+}
+
+/* Those of the kinds that have all the tensors which the layer has; several, or none: its tensors do not tell. */
+static uint32_t kinds_by_tensors(const hone_model *m, int32_t il, uint32_t kinds)
+{
+    const hn_slot *all = m->arch->layer;
+    bool halves = kinds & HN_PLAN_BIT(HN_MIXER_NONE);
+    for (const hn_slot *s = all; s->name; s++) {
+        uint32_t has = s->mixers;
+        if (!has || !in_layer(m, il, s->name)) continue;
+        for (const hn_slot *t = all; t->name; t++)
+            if (!strcmp(t->name, s->name)) has |= t->mixers;
+        kinds &= has;
+    }
+    if (halves && (in_layer(m, il, "ffn_up.weight") || in_layer(m, il, "ffn_gate_inp.weight")))
+        kinds &= HN_PLAN_BIT(HN_MIXER_NONE);
+    return kinds;
+}
+
+/* Heads of keys by what makes them; 0: it cannot be. */
+static int32_t heads_of_keys(const hone_model *m, int32_t il)
+{
+    const hn_hparams *hp = &m->hp;
+    const hn_gguf_tensor *k = in_layer(m, il, "attn_k.weight"), *all = in_layer(m, il, FUSED);
+    if (hp->is->latent) return 1;
+    uint64_t d = (uint64_t)hp->head_dim, n = k ? k->ne[1] / d : 0;
+    bool gated = kinds_of(m->arch) & HN_PLAN_BIT(HN_MIXER_GDN);
+    uint64_t queries = (uint64_t)hp->n_head * (gated ? 2 : 1);
+    if (!k && all && all->ne[1] / d > queries) n = (all->ne[1] / d - queries) / 2;
+    return n <= HN_MAX_HEAD ? (int32_t)n : 0;
+}
+
+/* Rows of the matrix upwards; 1 where there are experts, whose width is another number. */
+static int32_t width_of_up(const hone_model *m, int32_t il)
+{
+    const hn_gguf_tensor *up = in_layer(m, il, "ffn_up.weight");
+    return up && up->ne[1] <= HN_MAX_FF ? (int32_t)up->ne[1] : 1;
+}
+
+/* Layers recur unless they have heads of keys (said NULL), or as said; but a layer is what its tensors make it:
+ * converters wrote one number, or 0, for all. */
+static hone_status recurs_by_tensors(hone_model *m, const bool *said, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
-    bool *recurs = hn_arena_alloc(m->arena, (size_t)hp->n_layer);
-    if (!recurs) return HN_FAIL(err, HONE_E_NOMEM, "%s: table of layers", m->path);
-    for (int32_t il = 0; il < hp->n_layer; il++) recurs[il] = hp->kv_of[il] == 0;
+    const uint32_t kinds = kinds_of(m->arch), reads = HN_WITH_POSITIONS & kinds, none = HN_PLAN_BIT(HN_MIXER_NONE);
+    size_t n = (size_t)hp->n_layer;
+    bool *recurs = hn_arena_alloc(m->arena, n);
+    int32_t *kv = hn_arena_alloc(m->arena, n * sizeof *kv), *ff = hn_arena_alloc(m->arena, n * sizeof *ff);
+    if (!recurs || !kv || !ff) return HN_FAIL(err, HONE_E_NOMEM, "%s: tables of layers", m->path);
+    hp->n_head_kv = hp->is->latent ? 1 : 0;
+    for (int32_t il = 0; il < hp->n_layer; il++) {
+        uint32_t is = kinds ? kinds_by_tensors(m, il, kinds) : 0;
+        bool told = is && !(is & (is - 1)), attends = told && is == reads;
+        kv[il] = told && !attends ? 0 : hp->kv_of[il];
+        ff[il] = told && kinds & none && is != none ? 0 : hp->ff_of[il];
+        if (attends && !kv[il]) kv[il] = heads_of_keys(m, il);
+        if (told && is == none && !ff[il]) ff[il] = width_of_up(m, il);
+        hp->n_ff = ff[il] > hp->n_ff ? ff[il] : hp->n_ff;
+        recurs[il] = told ? !attends : said ? said[il] : kv[il] == 0;
+        if (kv[il] && hp->n_head % kv[il])
+            return HN_FAIL(err, HONE_E_FORMAT,
+                           "%s: blk.%d.attn_k.weight makes %d heads of keys, expected a divisor of "
+                           "%s.attention.head_count = %d",
+                           m->path, (int)il, (int)kv[il], m->arch->name, hp->n_head);
+        if (!hp->is->latent) hp->n_head_kv = kv[il] > hp->n_head_kv ? kv[il] : hp->n_head_kv;
+    }
+    hp->kv_of = kv;
+    hp->ff_of = ff;
     hp->recurs = recurs;
     return HONE_OK;
 }
@@ -50,7 +137,7 @@ static hone_status mamba2_hparams(hone_model *m, hone_error *err)
 {
     hone_status st = hn_attn_hparams(m, err);
     if (st != HONE_OK || (st = ssm_numbers(m, err)) != HONE_OK) return st;
-    return recurs_by_heads(m, err);
+    return recurs_by_tensors(m, NULL, err);
 }
 
 static hone_status lfm2_hparams(hone_model *m, hone_error *err)
@@ -58,7 +145,7 @@ static hone_status lfm2_hparams(hone_model *m, hone_error *err)
     hone_status st = hn_attn_hparams(m, err);
     if (st != HONE_OK) return st;
     if ((st = hn_get_int(m, "shortconv.l_cache", 1, HN_MAX_TAPS, -1, &m->hp.taps, err)) != HONE_OK) return st;
-    return recurs_by_heads(m, err);
+    return recurs_by_tensors(m, NULL, err);
 }
 
 /* The key has a name of another time: whether anything turns. */
@@ -90,8 +177,7 @@ static hone_status gdn_layers(hone_model *m, hone_error *err)
         return HN_FAIL(err, HONE_E_FORMAT, "%s: %s is not an array of a bool for each of %d layers", m->path, key,
                        hp->n_layer);
     for (int32_t il = 0; il < hp->n_layer; il++) recurs[il] = listed ? a.data[il] != 0 : (il + 1) % period != 0;
-    hp->recurs = recurs;
-    return HONE_OK;
+    return recurs_by_tensors(m, recurs, err);
 }
 
 static hone_status gdn_hparams(hone_model *m, hone_error *err)
@@ -116,7 +202,7 @@ static hone_status kimi_hparams(hone_model *m, hone_error *err)
     if ((st = hn_get_int(m, "kda.head_dim", 1, HN_MAX_WKV, -1, &hp->ssm_state, err)) != HONE_OK) return st;
     hp->ssm_head = hp->ssm_group = hp->n_head;
     hp->ssm_inner = hp->n_head * hp->ssm_state;
-    return recurs_by_heads(m, err);
+    return recurs_by_tensors(m, NULL, err);
 }
 
 /* ---- plans ------------------------------------------------------------------------------------------------ */

@@ -139,24 +139,31 @@ static const hn_slot llama4_layer[] = {
 enum { LLAMA4_MAVERICK = 128 }; /* experts of the one whose heads are not normed */
 
 /* Layers that do not turn see everything and grow with their positions, the others are normed after they turned and see
- * their own run of positions. */
+ * their own run of positions. Without runs all layers turn. */
 static void llama4_plan(hn_layer_plan *out, const hn_hparams *hp, int32_t il)
 {
     hn_attn_plan(out, hp, il);
+    if (hp->temperature.scale == 0) out->rope = HN_ROPE_ALL;
     bool turns = out->rope >= 0;
     out->warm = !turns;
     out->qk_norm = turns && hp->moe.n_expert != LLAMA4_MAVERICK ? HN_HEAD_NORM_PLAIN : HN_HEAD_NORM_NONE;
-    out->chunk = turns ? HN_LLAMA4_CHUNK : 0;
+    out->chunk = turns && hp->temperature.scale != 0 ? HN_LLAMA4_CHUNK : 0;
 }
 
+/* The key of windows says whether there are runs; how long they are is not in files. */
 static hone_status llama4_hparams(hone_model *m, hone_error *err)
 {
     char key[128];
-    m->hp.temperature = (hn_temperature){ 0.1, HN_LLAMA4_CHUNK, 1 };
-    if (hn_gguf_find(m->file, hn_arch_key(m, key, "attention.sliding_window")) >= 0)
+    int32_t window;
+    hone_status st = hn_get_int(m, "attention.sliding_window", 0, INT32_MAX, HN_LLAMA4_CHUNK, &window, err);
+    if (st != HONE_OK) return st;
+    if (window != 0 && window != HN_LLAMA4_CHUNK)
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
-                       "%s: %s is there, expected none: runs of %d positions are all that hone has", m->path, key,
+                       "%s: %s = %d, expected %d, or 0 for none: runs of %d positions are all "
+                       "that hone has",
+                       m->path, hn_arch_key(m, key, "attention.sliding_window"), window, HN_LLAMA4_CHUNK,
                        HN_LLAMA4_CHUNK);
+    if (window) m->hp.temperature = (hn_temperature){ 0.1, HN_LLAMA4_CHUNK, 1 };
     return hn_attn_hparams(m, err);
 }
 
@@ -170,5 +177,6 @@ const hn_family hn_family_llama4 = {
     .is = &(const hn_switches){ .ffn = HN_FFN_MOE,
                                 .qk_norm_after = true,
                                 .nope_period = 4,
+                                .runs = true,
                                 MOE(.gating = HN_GATING_INPUT, .norm = HN_MOE_NORM_NEVER, .needs_period = true) },
 };

@@ -59,6 +59,7 @@ typedef struct hn_hparams {
     int32_t window;          /* windowed layers see so many positions, their own too; 0: no such layers */
     const uint8_t *windowed; /* [n_layer] or NULL: by */
     int32_t window_period;   /* the last of so many layers sees everything */
+    float window_base;       /* of the angles of windowed layers, which are scaled as all others; 0: as all others */
     hn_moe_numbers moe;
     int32_t head_dim_window; /* windowed layers: the width of their heads; 0: as all others */
     int32_t n_own;           /* layers from there on have no keys of their own; 0: all do */
@@ -191,6 +192,7 @@ typedef enum hn_dim {
     HN_DIM_GDN_IN,   /* and gates */
     HN_DIM_GDN_KEYS,
     HN_DIM_KV_B,      /* n_head·(d_nope + d_value) */
+    HN_DIM_KV_HEADS,  /* their number */
     HN_DIM_Q_GATE_KV, /* of all heads: queries and gates, keys, values */
     HN_DIM_PLE,       /* of a layer, of all */
     HN_DIM_PLE_ALL,
@@ -410,6 +412,7 @@ typedef struct hn_switches {
     int32_t wide_scale_at;     /* models of so many layers scale scores by the width of the stream; 0: none */
     float attn_cap, logit_cap; /* where their keys are absent */
     bool needs_window;         /* its key must be there */
+    bool runs;                 /* its key says whether positions come in runs, and is the family's to read */
     int32_t window_layers;     /* models of so many layers have windows, others ignore the key; 0: all have them */
     const hn_moe_switches *moe;
 } hn_switches;

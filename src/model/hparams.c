@@ -263,11 +263,17 @@ static hone_status window_hparams(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     const hn_switches *is = hp->is;
+    if (is->runs) return HONE_OK;
     const int32_t least = is->needs_window ? 1 : 0, absent = is->needs_window ? -1 : is->window;
     hone_status st = hn_get_int(m, "attention.sliding_window", least, HN_MAX_CTX, absent, &hp->window, err);
     if (st != HONE_OK) return st;
     if (is->window_layers && hp->n_layer != is->window_layers) hp->window = 0;
-    if (is->reads & HN_READS_WINDOW) return window_pattern(m, is->window_period, err);
+    if (is->reads & HN_READS_WINDOW) {
+        st = hp->window > 0 && is->window_rope != HN_WINDOW_ROPE_PLAIN
+                 ? hn_get_real(m, "rope.freq_base_swa", 0, 1e12, 0, &hp->window_base, err)
+                 : HONE_OK;
+        return st == HONE_OK ? window_pattern(m, is->window_period, err) : st;
+    }
     if (hp->window > 0 && hp->window < hp->n_ctx_train) hp->n_ctx_train = hp->n_window = hp->window;
     hp->window = 0;
     return HONE_OK;

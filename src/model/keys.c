@@ -113,7 +113,7 @@ static const known_key known[] = {
     READS("interleave_moe_layer_step", MOE),
     READS("leading_dense_block_count", MOE),
     READS("attention.sliding_window_pattern", WINDOWED),
-    READS("rope.freq_base_swa", GEMMA3 | HN_OLMO2 | GEMMA34),
+    READS("rope.freq_base_swa", WINDOWED),
     READS("rope.dimension_count_swa", HN_GEMMA4),
     READS("attention.key_length_swa", HN_GEMMA4),
     READS("attention.value_length_swa", HN_GEMMA4),
@@ -172,7 +172,8 @@ static const known_key known[] = {
     IDLE("classifier.pooling_type", ALL),
     IDLE("rope.scaling.finetuned", ATTN & ~HN_GRANITEHYBRID), /* where the weights come from */
     IDLE("rope.dimension_sections", NEOX),                    /* the positions of text are equal in all sections */
-    IDLE("attention.sliding_window_pattern", BLIND), /* which layers have the window: hone runs none, and says so */
+    IDLE("attention.sliding_window_pattern",
+         BLIND & ~HN_LLAMA4), /* which layers have the window: hone runs none, and says so */
     IDLE("attention.layer_norm_epsilon", ATTN & ~LAYER_NORM), /* the family has RMSNorm alone, */
     IDLE("attention.group_norm_epsilon", ATTN),
     IDLE("attention.group_norm_groups", ATTN),
@@ -208,6 +209,7 @@ static const known_key known[] = {
     AT(1, "attention.output_scale", ALL),
     AT(1, "attention.value_scale", ALL),
     AT(0, "attention.temperature_scale", ALL & ~HN_MISTRAL3),
+    AT(4, "attention.sliding_window_pattern", HN_LLAMA4),
     AT(0, "attention.temperature_length", ALL),
     TRUE_ONLY("attention.causal", ALL),
     TRUE_ONLY("attention.rope_pattern", ALL),
@@ -261,7 +263,7 @@ static const known_key known[] = {
     AT(0, "embedding_length_per_layer_input", ALL & ~GEMMA34),
     AT(0, "rope.dimension_sections", PAIRS),
     AT_OWN(N_ROT, "rope.dimension_count_swa", ATTN & ~HN_GEMMA4),
-    AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~(GEMMA3 | HN_OLMO2 | GEMMA34)),
+    AT_OWN(FREQ_BASE, "rope.freq_base_swa", ATTN & ~WINDOWED),
     AT(1, "rope.scaling.alpha", ALL),
     AT(0, "rope.scaling.yarn_log_multiplier", ALL & ~(HN_MISTRAL3 | LATENT)),
     AT(0, "ssm.conv_kernel", ALL & ~(SSM | HN_KIMI_LINEAR)),

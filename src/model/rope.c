@@ -24,7 +24,7 @@ static hone_status check_angles(const hone_model *m, const double *freq, hone_er
  * ggml-org/llama.cpp does (src/llama-context.cpp, ggml/src/ggml-cpu/ops.cpp rope_yarn; it never reads yarn_attn_factor
  * for these families). Its converter copies Hugging Face's attention_factor, which is the *whole* magnitude there, into
  * yarn_attn_factor: where that is another number, answers differ from transformers', and a note says so. */
-static hone_status yarn_magnitude(hone_model *m, float attn_factor, float factor, bool extrapolates, hone_error *err)
+static hone_status yarn_magnitude(hone_model *m, hn_rope *r, float factor, bool extrapolates, hone_error *err)
 {
     enum { NOTE_BYTES = 480 };
     char key[128], *note;
@@ -38,14 +38,14 @@ static hone_status yarn_magnitude(hone_model *m, float attn_factor, float factor
     if (extrapolates && factor > 1.0f) ln = hn_log2_f64((double)factor) * 0.693147180559945309417;
     grown += 0.1 * ln;
     if (multiplier != 0) grown = m->hp.is->latent ? 1.0 : grown / (1.0 + 0.1 * (double)multiplier * ln);
-    m->hp.rope[0].mscale = (float)((double)attn_factor * grown);
-    if (said == 1.0f || fabsf(said - m->hp.rope[0].mscale) <= 1e-4f * m->hp.rope[0].mscale) return HONE_OK;
+    r->mscale = (float)((double)r->mscale * grown);
+    if (said == 1.0f || fabsf(said - r->mscale) <= 1e-4f * r->mscale) return HONE_OK;
     if (!(note = hn_arena_alloc(m->arena, NOTE_BYTES))) return HN_FAIL(err, HONE_E_NOMEM, "%s: metadata", m->path);
     hn_arch_key(m, key, "rope.scaling.yarn_attn_factor");
     snprintf(note, NOTE_BYTES,
              "%s = %g is not used: rotations are scaled by %g, which is attn_factor times "
              "1 + 0.1 ln(factor), as in llama.cpp; a model that transformers scales by %g answers differently here",
-             key, (double)said, (double)m->hp.rope[0].mscale, (double)said);
+             key, (double)said, (double)r->mscale, (double)said);
     m->formula_note = note;
     return HONE_OK;
 }
@@ -53,7 +53,7 @@ static hone_status yarn_magnitude(hone_model *m, float attn_factor, float factor
 /* YaRN (Peng et al. 2023): interpolate slow dimensions, keep fast ones, a ramp between. A
  * negative ext_factor means 1; 0 leaves plain interpolation, without the correction of
  * magnitude (ggml-org/llama.cpp:ggml/src/ggml-cpu/ops.cpp rope_yarn). */
-static hone_status apply_yarn(hone_model *m, float base, float factor, hone_error *err)
+static hone_status apply_yarn(hone_model *m, hn_rope *r, float base, float factor, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
     hone_status st;
@@ -74,9 +74,9 @@ static hone_status apply_yarn(hone_model *m, float base, float factor, hone_erro
     for (int32_t i = 0; i < n / 2; i++) {
         double ramp = (i - lo) / (hi - lo > 0.001 ? hi - lo : 0.001);
         double mix = (double)ext * (1.0 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp));
-        hp->rope[0].freq[i] *= (1.0 - mix) / (double)factor + mix;
+        r->freq[i] *= (1.0 - mix) / (double)factor + mix;
     }
-    return yarn_magnitude(m, hp->rope[0].mscale, factor, ext > 0, err);
+    return yarn_magnitude(m, r, factor, ext > 0, err);
 }
 
 /* base^(−2i/n) per position, times scale, over factors. */
@@ -184,6 +184,16 @@ static hone_status window_width(const hone_model *m, int32_t *n, hone_error *err
                    m->path, hn_arch_key(m, key, "rope.dimension_count_swa"), *n, most);
 }
 
+/* A table of that base, scaled as the file says. */
+static hone_status scaled_table(hone_model *m, hn_rope *r, float base, float factor, bool yarn, hone_error *err)
+{
+    r->n_rot = m->hp.n_rot;
+    hone_status st = make_table(m, r, base, m->rope_factors, yarn ? 1.0 : 1.0 / (double)factor, err);
+    if (st == HONE_OK) st = hn_get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &r->mscale, err);
+    if (st == HONE_OK && yarn) st = apply_yarn(m, r, base, factor, err);
+    return st == HONE_OK ? check_angles(m, r->freq, err) : st;
+}
+
 hone_status hn_rope_tables(hone_model *m, hone_error *err)
 {
     hn_hparams *hp = &m->hp;
@@ -195,12 +205,12 @@ hone_status hn_rope_tables(hone_model *m, hone_error *err)
     if ((st = hn_rope_scaling(m, &factor, &yarn, err)) != HONE_OK) return st;
     st = check_factors(m, factors, m->rope_factors_long ? "rope_factors_short" : "rope_freqs", err);
     if (st != HONE_OK) return st;
-    hp->rope[0].n_rot = hp->n_rot;
-    if ((st = make_table(m, &hp->rope[0], base, factors, yarn ? 1.0 : 1.0 / (double)factor, err)) != HONE_OK) return st;
-    if ((st = hn_get_real(m, "rope.scaling.attn_factor", 0, 1e6, 1.0, &hp->rope[0].mscale, err)) != HONE_OK) return st;
-    if (yarn && (st = apply_yarn(m, base, factor, err)) != HONE_OK) return st;
+    if ((st = scaled_table(m, &hp->rope[0], base, factor, yarn, err)) != HONE_OK) return st;
     if ((st = long_table(m, base, 1.0 / (double)factor, yarn, err)) != HONE_OK) return st;
-    if ((st = check_angles(m, hp->rope[0].freq, err)) != HONE_OK) return st;
+    if (hp->window_base != 0) {
+        if ((st = get_base(m, "rope.freq_base_swa", (double)base, &base, err)) != HONE_OK) return st;
+        return scaled_table(m, &hp->rope[HN_ROPE_WINDOW], base, factor, yarn, err);
+    }
     if (!hp->window || hp->is->window_rope != HN_WINDOW_ROPE_PLAIN) return HONE_OK;
     /* windowed layers: a base of their own, nothing scaled */
     if (hp->is->window_base != 0) base = hp->is->window_base;

@@ -406,6 +406,7 @@ static const char *lacks(const hone_model *m, int32_t il)
     if (m->layers[il].attn_sinks) return "attention sinks";
     if (p->chunk || p->out_gate || p->tiled) return "its kind of attention";
     if (p->qk_norm == HN_HEAD_NORM_PLAIN) return "norms of heads without weights";
+    if (p->qk_norm == HN_HEAD_NORM_LAYER && m->layers[il].attn_q_norm) return "LayerNorm of heads";
     if (p->ffn == HN_FFN_GLU && p->act != HN_GLU_SILU && p->act != HN_GLU_GELU) return "its gate";
     if (p->ffn == HN_FFN_MLP && p->map != HN_MAP_GELU && p->map != HN_MAP_SQRELU) return "its activation";
     bool alike = p->n_head == first->n_head && p->n_head_kv == first->n_head_kv && p->d_k == first->d_k &&

@@ -2,7 +2,7 @@
 """Model families on random shapes: hone against families_reference.py (float64, written independently of hone).
 
     python3 tests/dev/check_families.py [build/release/hone] [--cases N] [--seed S] [--only ARCH,...]
-                                        [--mutants N] [--keep FOLDER] [-v]
+                                        [--mutants N] [--keep FOLDER] [--long] [-v]
     python3 tests/dev/check_families.py [build/release/hone] --types q8_0,q4_k_m [--peer PROGRAM] [--cases N] …
 
 For each family N random small files (F32 weights) and texts of 30 to 60 tokens: `hone logits --all` must be within
@@ -335,6 +335,28 @@ class Check:
                 write_gguf(os.path.join(self.a.write, "%s-%d-%s.gguf" % (arch, case, mixture)), keys, tensors)
         return True
 
+    def long_runs(self, beyond=100):
+        """llama4 past its run of 8192 positions, where layers that turn forget and the others' queries grow."""
+        d = families_draw.long_llama4(self.a.seed, Model.RUN + beyond)
+        for again in range(20):
+            tokens = [int(x) for x in np.random.default_rng([self.a.seed, again]).integers(0, 17, Model.RUN + beyond)]
+            model = Model(d.keys, d.tensors)
+            ref = model.run(tokens)
+            if model.gap > 1e-6:
+                break
+        write_gguf(self.path, d.keys, d.tensors)
+        answer = ask(self.a.hone, self.path, tokens, len(tokens))
+        if answer.rc:
+            self.report("llama4", "refused: " + answer.message, "long")
+            return
+        seen = apart(answer.y, ref)
+        model.RUN = 1 << 30
+        alone = apart(model.run(tokens), ref)
+        print("llama4 at %d positions: farthest %.1e of the range; without runs and growth it would be %.1e, smallest "
+              "gap of a choice %.1e" % (len(tokens), seen, alone, model.gap))
+        if not seen <= BAR < alone:
+            self.report("llama4", "%.1e of the range" % seen, "long", tokens, len(tokens))
+
     def family(self, arch):
         if self.a.write:
             return self.write(arch)
@@ -369,12 +391,16 @@ def main():
     p.add_argument("--peer", default="", help="with --types: a program that prints another engine's logits")
     p.add_argument("--write", default="", help="only write the models there, F32 and of --types")
     p.add_argument("--keep", default="", help="folder for files that disagree")
+    p.add_argument("--long", action="store_true", help="only llama4 past 8192 positions (a minute, 2 GB)")
     p.add_argument("-v", "--verbose", action="store_true")
     a = p.parse_args()
     if not os.access(a.hone, os.X_OK):
         p.error("%s: no such program; build it with: make all" % a.hone)
     families = a.only.split(",") if a.only else sorted(families_draw.FAMILIES)
     check = Check(a)
+    if a.long:
+        check.long_runs()
+        return 1 if check.bad else 0
     run = sum(check.family(arch) for arch in families)
     print("check_families: %d of %d families run, %d disagreements" % (run, len(families), check.bad))
     if not a.keep and os.path.exists(check.path):

@@ -220,7 +220,8 @@ def experts(d, il, n_embd, n, f, bias=False, shared=0, probs=False, gate=True, s
 DENSE = {
     "llama": dict(bias_opt=("q", "k", "v", "output"), freqs=True, experts=True), "qwen2": dict(bias=("q", "k", "v")),
     "qwen3": dict(qk="head"), "gemma": dict(tied=True), "gemma2": dict(sandwich=True, window=True, tied=True),
-    "gemma3": dict(sandwich=True, window=True, qk="head"), "phi3": dict(partial=True), "mistral3": dict(experts=True), "smollm3": {},
+    "gemma3": dict(sandwich=True, window=True, qk="head"), "phi3": dict(partial=True),
+    "mistral3": dict(experts=True), "smollm3": {},
     "olmo2": dict(sandwich=True, pre=False, qk="full", window="opt"),
     "exaone4": dict(sandwich=True, pre=False, qk="head", freqs=True), "granite": {},
     "glm4": dict(sandwich=True, partial=True, bias_opt=("q", "k", "v")),
@@ -248,7 +249,8 @@ def scalars(d):
         d.key("final_logit_softcapping", d.real(3, 30))
     if arch == "gemma3" and d.chance(0.3):
         d.key("final_logit_softcapping", d.real(3, 30))
-    if arch in ("gemma3", "olmo2") and d.chance(0.5) or arch in ("gemma2", "cohere2") and d.chance(0.1):
+    if arch in ("gemma2", "gemma3", "olmo2", "cohere2") and d.chance(0.5) or arch in ("exaone4", "gpt-oss") and \
+            d.chance(0.3):
         d.key("rope.freq_base_swa", d.pick(*BASES))
     if arch == "gptneox":
         d.key("use_parallel_residual", bool(d.chance(0.6)))
@@ -289,6 +291,7 @@ def dense(d):
     bias = o.get("bias", ())
     if o.get("bias_opt") and d.chance(0.5):
         bias = o["bias_opt"]
+    normed = arch == "command-r" and d.chance(0.4)  # of each head, by weights of its own
     routed = None
     if o.get("experts") and d.chance(0.4):  # Mixtral, and what follows it: an expert is as wide as the key of all says
         routed = expert_keys(d, width=d.chance(0.3))
@@ -303,6 +306,9 @@ def dense(d):
             d.norm(b + "post_attention_norm", n_embd)
             d.norm(b + "post_ffw_norm", n_embd)
         attention(d, il, n_embd, n_head, n_kv, width, bias, o.get("qk"))
+        if normed:
+            for part, n in (("q", n_head), ("k", n_kv)):
+                d.tensors[b + "attn_%s_norm.weight" % part] = d.values((n, width), 0.3, 1)
         if routed:
             experts(d, il, n_embd, *routed)
         else:
@@ -327,7 +333,7 @@ def mistral3(d):
 MOE = {
     "qwen3moe": dict(qk="head"), "qwen2moe": dict(bias=("q", "k", "v"), shared="gated"),
     "gpt-oss": dict(bias=("q", "k", "v", "output"), pre2="post_attention_norm", window=True, ebias=True, tied=False),
-    "granitemoe": dict(width=False), "olmoe": dict(qk="full", mha=True, width=False),
+    "granitemoe": dict(width=False), "olmoe": dict(qk="full", width=False),
     "minimax-m2": dict(qk="full", partial=True, func=(2,), probs=True, ff=True),
     "glm4moe": dict(qk="opt", partial=True, bias_opt=("q", "k", "v"), pre2="post_attention_norm", func=(1, 2),
                     norm=True, scale=True, probs=True, shared="count", lead=True, groups=True),
@@ -369,6 +375,8 @@ def moe(d):
     n, f = expert_keys(d, o.get("groups"), o.get("func"), o.get("norm"), o.get("scale"), o.get("width", True))
     if arch == "llama4" and d.chance(0.8):
         d.key("expert_used_count", 1)
+    if arch == "llama4" and d.chance(0.3):
+        d.key("attention.sliding_window", d.pick(0, 8192))
     d.key("feed_forward_length", f if not o.get("width", True) or o.get("ff") else d.width(5, 130))
     layers, shared = moe_layers(d, o, n_layer), shared_width(d, o, f)
     qk = o.get("qk")
@@ -387,6 +395,32 @@ def moe(d):
             experts(d, il, n_embd, n, f, o.get("ebias"), shared, o.get("probs"), shared_gate=o.get("shared") == "gated")
         else:
             glu(d, il, n_embd, d.keys[arch + ".feed_forward_length"])
+
+
+def long_llama4(seed, n_ctx):
+    """A small llama4 of four layers, the last of which does not turn."""
+    d = Draw("llama4", np.random.default_rng(seed))
+    n_embd, n_layer, n_head, width, n, f = 16, 4, 2, 8, 2, 12
+    for name, value in (("context_length", n_ctx), ("embedding_length", n_embd), ("block_count", n_layer),
+                        ("vocab_size", 17), ("attention.head_count", n_head), ("attention.head_count_kv", 1),
+                        ("attention.key_length", width), ("attention.value_length", width), ("expert_count", n),
+                        ("expert_used_count", 1), ("expert_feed_forward_length", f), ("feed_forward_length", 20),
+                        ("interleave_moe_layer_step", 4)):
+        d.key(name, value)
+    d.key("attention.layer_norm_rms_epsilon", 1e-5)
+    d.key("rope.freq_base", 500000.0)
+    d.tensors["token_embd.weight"] = d.values((17, n_embd), 1.0)
+    d.norm("output_norm", n_embd)
+    d.mat("output", n_embd, 17)
+    for il in range(n_layer):
+        d.norm("blk.%d.attn_norm" % il, n_embd)
+        d.norm("blk.%d.ffn_norm" % il, n_embd)
+        attention(d, il, n_embd, n_head, 1, width)
+        if (il + 1) % 4 == 0:
+            experts(d, il, n_embd, n, f, False, f)
+        else:
+            glu(d, il, n_embd, 20)
+    return d
 
 
 # ---- latent attention --------------------------------------------------------------------------------------
@@ -849,6 +883,23 @@ def split_experts(t, b):
             t[b + "ffn_%s.%d.weight" % (part, e)] = whole[e]
 
 
+# Families whose layers differ: what keys say of it is no matter where tensors tell it.
+BY_TENSORS = ("lfm2", "lfm2moe", "granitehybrid", "nemotron_h", "nemotron_h_moe", "kimi-linear", "qwen35", "qwen35moe",
+              "qwen3next")
+
+
+def keys_that_do_not_tell(d, keys, zero):
+    """One number for all layers, or 0 for all."""
+    a = d.arch + "."
+    n_layer = keys[a + "block_count"]
+    for name in ("attention.head_count_kv", "feed_forward_length"):
+        v = keys.get(a + name)
+        if isinstance(v, list):
+            keys[a + name] = [0] * n_layer if zero else max(v)
+    keys.pop(a + "attention.recurrent_layers", 0)
+    keys.pop(a + "full_attention_interval", 0)
+
+
 def layouts(d):
     """Names of the layouts this draw can be written in."""
     names, t = [], d.tensors
@@ -858,6 +909,8 @@ def layouts(d):
         names.append("qkv")
     if layers_of(t, "attn_k_b.weight"):
         names += ["kv_b", "kv_b_keys", "kv_b_too"]
+    if d.arch in BY_TENSORS:
+        names += ["kv_number", "kv_zero"]
     if d.arch == "qwen3next" and layers_of(t, "ssm_ba.weight"):
         names.append("ssm_in")
     return names
@@ -902,6 +955,8 @@ def rewritten(d, name, keys, t):
             if name == "kv_b_too":  # both, of which one is not read
                 t[b + "attn_k_b.weight"] = k_b.reshape(-1, k_b.shape[-1])
                 t[b + "attn_v_b.weight"] = v_b.reshape(-1, v_b.shape[-1])
+    if name.startswith("kv_n") or name.startswith("kv_z"):
+        keys_that_do_not_tell(d, keys, name == "kv_zero")
     if name == "kv_b":
         a = d.arch + ".attention."
         n_kv = keys[a + "head_count_kv"]

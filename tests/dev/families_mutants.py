@@ -32,6 +32,8 @@ UNREAD = {("phi3", "attention.sliding_window"), ("exaone4", "attention.sliding_w
 ALSO = {"attn_qkv.weight": "attn_q.weight", "attn_q_a.weight": "attn_q.weight",
         "ffn_gate_up_exps.weight": "ffn_gate_exps.weight"}
 
+WINDOWED = ("gemma2", "gemma3", "olmo2", "exaone4", "cohere2", "gpt-oss")
+
 NAN, BIG = float("nan"), 2 ** 31 - 1
 IMPOSSIBLE = {
     "block_count": ("+1", 0, BIG), "embedding_length": ("+1", 0, BIG), "feed_forward_length": ("+1", 0, BIG),
@@ -52,7 +54,8 @@ IMPOSSIBLE = {
     "ssm.time_step_rank": ("+1", 0, BIG), "ssm.group_count": ("+1", 0, BIG), "kda.head_dim": ("+1", 0, BIG),
     "shortconv.l_cache": ("+1", 0, BIG), "embedding_length_per_layer_input": ("+1", BIG),
     "attention.shared_kv_layers": (1000,), "full_attention_interval": (0,),
-    "nextn_predict_layers": (100000, BIG), "attention.temperature_scale": (NAN,), "rope.scaling.original_context_length": (0,),
+    "nextn_predict_layers": (100000, BIG),
+    "attention.temperature_scale": (NAN,), "rope.scaling.original_context_length": (0,),
 }
 NO_HEADS = {"mamba2": {"attention.head_count", "feed_forward_length"}}
 
@@ -153,7 +156,9 @@ def other_switches(arch, keys, tensors):
                 continue  # what such a file means without the key; or nothing before that position
             names = (arch + "." + short, short.rsplit(".", 1)[-1], "context holds", "position_embd") + \
                 (("original_context_length",) if short == "attention.temperature_scale" else ())
-            yield "with key %s.%s = %r" % (arch, short, v), names, {**keys, **more}, "read"
+            # which layers turn, and by which table, is a matter of their windows: maybe none
+            by_window = short.startswith("rope.") and arch in WINDOWED
+            yield "with key %s.%s = %r" % (arch, short, v), names, {**keys, **more}, "same" if by_window else "read"
 
 
 def stems(tensors):
@@ -184,8 +189,10 @@ def other_tensors(arch, keys, tensors):
             shape = (max(1, n_rot // 2),)
         if name == "output.bias":
             shape = (tensors["token_embd.weight"].shape[0],)
+        alone = "attn_q" in name and keys.get(arch + ".attention.sliding_window") == 1  # sees itself: asks nobody
         told = (name, name[6:], name.split(".", 2)[-1] + " is there")
-        yield "with tensor " + name, told, {**tensors, name: rng.uniform(1, 2, shape).astype(np.float32)}, "read"
+        yield "with tensor " + name, told, \
+            {**tensors, name: rng.uniform(1, 2, shape).astype(np.float32)}, "same" if alone else "read"
 
 
 def wrong_tensors(tensors):

@@ -86,6 +86,8 @@ def rotate(x, cos, sin, n, interleaved):
 class Model:
     """keys: name without the architecture's prefix -> value; tensors: name -> array, shape = ne backwards."""
 
+    RUN = 8192  # llama4's runs of positions: not in files
+
     def __init__(self, keys, tensors):
         self.arch = keys["general.architecture"]
         head = self.arch + "."
@@ -141,10 +143,13 @@ class Model:
 
     # ---- windows and rope ---------------------------------------------------------------------------
 
+    def window(self):
+        return self.key("attention.sliding_window", 4096 if self.arch == "gemma2" else 0)
+
     def windowed(self, il):
         if self.arch not in WINDOW_PERIOD and self.arch not in ("gemma4", "exaone4"):
             return False
-        if not self.key("attention.sliding_window", 0):
+        if not self.window():
             return False
         period = WINDOW_PERIOD.get(self.arch, 0)
         if self.arch == "exaone4":
@@ -155,6 +160,10 @@ class Model:
         if isinstance(pattern, (list, tuple)):
             return bool(pattern[il])
         return pattern > 1 and il % pattern < pattern - 1
+
+    def runs(self):
+        """llama4: layers that turn see positions of their own run, unless the key of windows is 0."""
+        return self.arch == "llama4" and self.key("attention.sliding_window", self.RUN) != 0
 
     def head_dims(self, il):
         """(d of keys, d of values, heads, kv heads) of an attention layer."""
@@ -171,7 +180,7 @@ class Model:
     def has_rope(self, il):
         if self.arch in NO_ROPE:
             return False
-        if self.arch in ("smollm3", "llama4"):
+        if self.arch == "smollm3" or self.arch == "llama4" and self.runs():
             return (il + 1) % 4 != 0
         if self.arch == "cohere2":
             return self.windowed(il)
@@ -231,7 +240,7 @@ class Model:
     def temperature(self, il, pos):
         """tau of each position, or None."""
         if self.arch == "llama4":
-            s, c, o = (0.1, 8192, 1) if not self.has_rope(il) else (0, 1, 0)
+            s, c, o = (0.1, self.RUN, 1) if self.runs() and not self.has_rope(il) else (0, 1, 0)
         else:
             s, o = float(self.key("attention.temperature_scale", 0.0)), 0
             c = self.key("attention.temperature_length", self.key("rope.scaling.original_context_length", 1)) \
@@ -251,16 +260,23 @@ class Model:
 
     def weigh(self, il, q, k, v, scale):
         """q [T,H,d], k [T,G,d], v [T,G,dv] -> [T, H*dv], causal, windowed, capped, with sinks."""
-        n_tok, n_head = q.shape[0], q.shape[1]
-        r = n_head // k.shape[1]
-        s = np.einsum("ihd,jhd->hij", q, np.repeat(k, r, 1)) * scale
+        n_tok, r, some = q.shape[0], q.shape[1] // k.shape[1], 1024  # rows at a time: long texts need the memory
+        k, v = np.repeat(k, r, 1), np.repeat(v, r, 1)
+        return np.concatenate([self.weigh_rows(il, q[a:a + some], k, v, scale, a) for a in range(0, n_tok, some)])
+
+    def weigh_rows(self, il, q, k, v, scale, first):
+        """The same of rows that begin at position first."""
+        n_tok = q.shape[0]
+        s = np.einsum("ihd,jhd->hij", q, k, optimize=True) * scale
         if self.arch == "gemma2":
             c = float(self.key("attn_logit_softcapping", 50.0))
             s = c * np.tanh(s / c)
-        i, j = np.arange(n_tok)[:, None], np.arange(n_tok)[None, :]
+        i, j = first + np.arange(n_tok)[:, None], np.arange(k.shape[0])[None, :]
         seen = j <= i
         if self.windowed(il):
-            seen = seen & (i - j < self.key("attention.sliding_window"))
+            seen = seen & (i - j < self.window())
+        if self.runs() and self.has_rope(il):
+            seen = seen & (i // self.RUN == j // self.RUN)
         s = np.where(seen[None], s, -np.inf)
         m = np.max(s, -1, keepdims=True)
         sink = self.w(il, "attn_sinks")
@@ -269,7 +285,7 @@ class Model:
             m = np.maximum(m, sink)
         p = np.exp(s - m)
         total = np.sum(p, -1, keepdims=True) + (0 if sink is None else np.exp(sink - m))
-        o = np.einsum("hij,jhd->ihd", p / total, np.repeat(v, r, 1))
+        o = np.einsum("hij,jhd->ihd", p / total, v, optimize=True)
         return o.reshape(n_tok, -1)
 
     def qkv(self, il, h, d, dv, n_head, n_kv):
@@ -295,6 +311,10 @@ class Model:
             return rms(x, None, self.eps) if plain else x
         if not self.has(il, name):
             return x
+        if self.arch == "command-r":  # each head has weights of its own
+            c = x - np.mean(x, -1, keepdims=True)
+            w = self.w(il, name).reshape(x.shape[1:])
+            return c / np.sqrt(np.mean(c * c, -1, keepdims=True) + self.eps) * w
         if self.arch in FULL_QK_NORM:
             return self.norm(x.reshape(x.shape[0], -1), name, il).reshape(x.shape)
         return self.norm(x, name, il)

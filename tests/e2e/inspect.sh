@@ -40,6 +40,30 @@ expect 2 "--f32 alone" "$HONE" inspect $C/py_kinds.gguf --f32
 expect 2 "--f32 with --json" "$HONE" inspect $C/py_kinds.gguf --tensor t.f32 --f32 --json
 expect 2 "no file" "$HONE" inspect
 
+# a model of one layer, and a block behind it that drafts
+u32() { printf "\\$(printf %03o "$1")\000\000\000"; }
+u64() { u32 "$1"; printf '\000\000\000\000'; }
+str() { u64 ${#1}; printf %s "$1"; }
+drafts() {
+    printf GGUF; u32 3; u64 3; u64 3
+    str general.architecture; u32 8; str glm4moe
+    str glm4moe.block_count; u32 4; u32 2
+    str glm4moe.nextn_predict_layers; u32 4; u32 1
+    at=0
+    for name in blk.0.a blk.1.a blk.1.nextn.b; do
+        str $name; u32 1; u64 2; u32 0; u64 $at
+        at=$((at + 32))
+    done
+}
+drafts >"$T/drafts.gguf"
+{ drafts; head -c $(((32 - $(wc -c <"$T/drafts.gguf") % 32) % 32 + 96)) /dev/zero; } >"$T/drafts2.gguf"
+expect 0 "blocks that draft" "$HONE" inspect "$T/drafts2.gguf"
+says "… are told" "^not run +the last 1 of 2 blocks, which draft further tokens: 2 tensors, " "$T/out"
+expect 0 "blocks that draft, as JSON" "$HONE" inspect "$T/drafts2.gguf" --json
+says "… too" '"not_run":\{"blocks":1,"tensors":2,"bytes":16\}' "$T/out"
+expect 0 "none" "$HONE" inspect $C/py_kinds.gguf --json
+says "… is none" '"not_run":\{"blocks":0,"tensors":0,"bytes":0\}' "$T/out"
+
 # strangers' text: example.gguf with its architecture and its tensor's name spoilt
 { head -c 64 $C/example.gguf; printf '\033[31m'; tail -c +70 $C/example.gguf; } >"$T/steer.gguf"
 expect 0 "a value with an escape sequence" "$HONE" inspect "$T/steer.gguf"

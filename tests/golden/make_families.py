@@ -95,7 +95,89 @@ def mixtral():
     return c, model, weights
 
 
-CASES = {"mixtral": mixtral}
+def command_r():
+    """Of 64 layers and more: LayerNorm of each head of queries and keys; here of two, hone looks at the tensors."""
+    n_embd, n_head, n_kv, d, n_ff, n_layer = 32, 4, 2, 8, 48, 2
+    c = Case("commandr_heads", "command-r", "CohereForCausalLM")
+    for name, value in (("block_count", n_layer), ("context_length", 64), ("embedding_length", n_embd),
+                        ("feed_forward_length", n_ff), ("attention.head_count", n_head),
+                        ("attention.head_count_kv", n_kv), ("vocab_size", VOCAB), ("rope.dimension_count", d)):
+        c.key(name, "UINT32", value)
+    c.key("rope.freq_base", "FLOAT32", 8e6)
+    c.key("attention.layer_norm_epsilon", "FLOAT32", 1e-5)
+    c.key("logit_scale", "FLOAT32", 0.0625)
+    c.tensor("token_embd", n_embd, VOCAB)
+    c.tensor("output_norm", n_embd)
+    names = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+             "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm",
+             "attn_k_norm": "self_attn.k_norm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+             "ffn_down": "mlp.down_proj"}
+    for b in ("blk.%d." % il for il in range(n_layer)):
+        c.tensor(b + "attn_norm", n_embd)
+        for part, rows in (("q", n_head * d), ("k", n_kv * d), ("v", n_kv * d)):
+            c.tensor(b + "attn_" + part, n_embd, rows)
+        c.tensor(b + "attn_output", n_head * d, n_embd)
+        c.tensor(b + "attn_q_norm", d, n_head)
+        c.tensor(b + "attn_k_norm", d, n_kv)
+        c.tensor(b + "ffn_gate", n_embd, n_ff)
+        c.tensor(b + "ffn_up", n_embd, n_ff)
+        c.tensor(b + "ffn_down", n_ff, n_embd)
+    model = transformers.CohereForCausalLM(transformers.CohereConfig(
+        vocab_size=VOCAB, hidden_size=n_embd, intermediate_size=n_ff, num_hidden_layers=n_layer,
+        num_attention_heads=n_head, num_key_value_heads=n_kv, layer_norm_eps=float(np.float32(1e-5)),
+        logit_scale=0.0625, use_qk_norm=True, max_position_embeddings=64, attn_implementation="eager",
+        pad_token_id=0, bos_token_id=1, eos_token_id=2,
+        rope_parameters={"rope_type": "default", "rope_theta": 8e6}))
+    weights = {"model.embed_tokens.weight": c.value("token_embd"), "model.norm.weight": c.value("output_norm"),
+               "lm_head.weight": c.value("token_embd")}
+    for il in range(n_layer):
+        for name, hf in names.items():
+            weights["model.layers.%d.%s.weight" % (il, hf)] = c.value("blk.%d.%s" % (il, name))
+    return c, model, weights
+
+
+CASES = {"mixtral": mixtral, "commandr_heads": command_r}
+
+
+def llama4_runs(run=4):
+    """How llama4's runs of positions and growing queries go: hone's are of 8192, which no vector reaches; here the
+    reference and transformers take runs of four, on the weights of the published vector."""
+    v, ref = families_reference.read_vector(os.path.join(HERE, "families", "llama4.json"))
+    k = {name.split(".", 1)[1]: value for name, _, value in v["kv"]}
+    n_layer, step, d = k["block_count"], k["interleave_moe_layer_step"], k["attention.key_length"]
+    model = transformers.Llama4ForCausalLM(transformers.Llama4TextConfig(
+        vocab_size=VOCAB, hidden_size=k["embedding_length"], intermediate_size=k["expert_feed_forward_length"],
+        intermediate_size_mlp=k["feed_forward_length"], num_hidden_layers=n_layer,
+        num_attention_heads=k["attention.head_count"], num_key_value_heads=k["attention.head_count_kv"], head_dim=d,
+        num_local_experts=k["expert_count"], num_experts_per_tok=k["expert_used_count"], interleave_moe_layer_step=step,
+        rms_norm_eps=k["attention.layer_norm_rms_epsilon"], attention_chunk_size=run, floor_scale=run, attn_scale=0.1,
+        attn_temperature_tuning=True, use_qk_norm=True, attn_implementation="eager", tie_word_embeddings=False,
+        max_position_embeddings=64, no_rope_layer_interval=4,
+        rope_parameters={"rope_type": "default", "rope_theta": k["rope.freq_base"]}))
+    names = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "attn_q": "self_attn.q_proj",
+             "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
+             "ffn_gate": "feed_forward.gate_proj", "ffn_up": "feed_forward.up_proj",
+             "ffn_down": "feed_forward.down_proj", "ffn_gate_inp": "feed_forward.router",
+             "ffn_gate_shexp": "feed_forward.shared_expert.gate_proj",
+             "ffn_up_shexp": "feed_forward.shared_expert.up_proj",
+             "ffn_down_shexp": "feed_forward.shared_expert.down_proj"}
+    weights = {"model.embed_tokens.weight": ref.t["token_embd.weight"], "model.norm.weight":
+               ref.t["output_norm.weight"], "lm_head.weight": ref.t["output.weight"]}
+    for il in range(n_layer):
+        h = "model.layers.%d." % il
+        for name, hf in names.items():
+            if ref.has(il, name):
+                weights[h + hf + ".weight"] = ref.w(il, name)
+        if ref.has(il, "ffn_gate_inp"):
+            both = np.concatenate([ref.w(il, "ffn_gate_exps"), ref.w(il, "ffn_up_exps")], 1)
+            weights[h + "feed_forward.experts.gate_up_proj"] = np.swapaxes(both, 1, 2)
+            weights[h + "feed_forward.experts.down_proj"] = np.swapaxes(ref.w(il, "ffn_down_exps"), 1, 2)
+    ref.RUN = run
+    y = in_double(model, {n: torch.from_numpy(np.ascontiguousarray(w)) for n, w in weights.items()})
+    apart, alone = (float(np.max(np.abs(x.run(TOKENS) - y))) for x in (ref, families_reference.read_vector(
+        os.path.join(HERE, "families", "llama4.json"))[1]))
+    assert apart < 1e-6 < alone, (apart, alone)
+    print("llama4 in runs of %d: transformers and reference %.1e apart (without runs %.1e)" % (run, apart, alone))
 
 
 def in_double(model, weights):
@@ -124,6 +206,7 @@ def in_double(model, weights):
 
 
 def main():
+    llama4_runs()
     folder, names = sys.argv[1], sys.argv[2:] or sorted(CASES)
     for name in names:
         c, model, weights = CASES[name]()

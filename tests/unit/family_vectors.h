@@ -95,7 +95,8 @@ static inline float *values_of(const vector *v, const json_t *t, uint64_t ne[4],
 static inline bool starts(const char *s, const char *with) { return !strncmp(s, with, strlen(with)); }
 
 /* How a file is written: experts in one tensor or one each; a block that drafts behind the layers; and what other
- * converters write: q, k and v in one, what qwen3next makes of a token in one, deepseek2's keys and values in one. */
+ * converters write: q, k and v in one, what qwen3next makes of a token in one, deepseek2's keys and values in one; one
+ * number of heads for layers that differ, or 0. */
 typedef enum layout {
     AS_IS = 0,
     FUSED,
@@ -104,6 +105,8 @@ typedef enum layout {
     QKV,
     SSM_IN,
     KV_B,
+    ONE_NUMBER,
+    NO_NUMBER,
     LAYOUTS,
     NO_HEAD_NORMS,
     HEAD_NORMS_OF_ONE,
@@ -330,7 +333,17 @@ static inline uint64_t put_key(const vector *v, bb *b, const json_t *kv, layout 
 {
     const char *key = json_string_value(json_array_get(kv, 0)), *tail = strrchr(key, '.');
     char own[96];
-    int64_t x = -1;
+    int64_t x = -1, most = 0;
+    if (how == ONE_NUMBER || how == NO_NUMBER) {
+        const json_t *list = json_array_get(kv, 2);
+        if (!strcmp(tail, ".recurrent_layers") || !strcmp(tail, ".full_attention_interval")) return 0;
+        for (size_t i = 0; i < json_array_size(list); i++)
+            if (json_integer_value(json_array_get(list, i)) > most) most = json_integer_value(json_array_get(list, i));
+        if (json_is_array(list) && (!strcmp(tail, ".head_count_kv") || !strcmp(tail, ".feed_forward_length"))) {
+            bb_kv_u32(b, key, how == NO_NUMBER ? 0 : (uint32_t)most);
+            return 1;
+        }
+    }
     if (how == KV_B && strstr(tail, "_length_mla")) return 0;
     if (how == KV_B && !strcmp(tail, ".key_length")) x = number_of(v, "attention.key_length_mla");
     if (how == KV_B && !strcmp(tail, ".value_length")) x = number_of(v, "attention.value_length_mla");
@@ -391,7 +404,10 @@ static inline bool has_layout(const vector *v, layout how)
     static const char *const drafts[] = { "glm4moe", "deepseek2", "qwen3next", "qwen35", "qwen35moe", NULL };
     static const char *const hybrids[] = { "falcon-h1", "granitehybrid", "lfm2",      "lfm2moe", "nemotron_h",
                                            "qwen35",    "qwen35moe",     "qwen3next", "gemma3",  NULL };
+    static const char *const differ[] = { "lfm2",        "lfm2moe", "granitehybrid", "nemotron_h", "nemotron_h_moe",
+                                          "kimi-linear", "qwen35",  "qwen35moe",     "qwen3next",  NULL };
     const char *arch = json_string_value(json_object_get(v->j, "arch"));
+    if (how == ONE_NUMBER || how == NO_NUMBER) return is_one_of(arch, differ);
     if (how == DRAFT) return is_one_of(arch, drafts);
     if (how == QKV) return is_one_of(arch, hybrids);
     if (how == SSM_IN) return !strcmp(v->name, "qwen3next");

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { PAGE = 64, N_VECTOR = 53 };
+enum { PAGE = 64, N_VECTOR = 54 };
 
 /* ---- comparisons ------------------------------------------------------------------------------------ */
 
@@ -113,6 +113,17 @@ static void check_neighbours(const vector *v, const hone_model *model, const flo
         assert_int_equal(hone_seq_restore(s, 1, snap, &err), HONE_OK);
     }
     hone_snapshot_free(snap);
+    /* back to what was remembered, after another text */
+    int32_t half = v->n / 2, kept = -1;
+    assert_int_equal(hone_seq_truncate(s, 1, 0, &err), HONE_OK);
+    tm_run(s, 1, v->tok, half, y);
+    assert_int_equal(hone_seq_checkpoint(s, 1, &err), HONE_OK);
+    tm_run(s, 1, v->tok, v->n - half, y);
+    assert_int_equal(hone_seq_rewind(s, 1, half + 1, &kept, &err), HONE_OK);
+    assert_int_equal(kept, hn_has_state(model) ? half : half + 1);
+    assert_int_equal(hone_seq_truncate(s, 1, half, &err), HONE_OK);
+    tm_run(s, 1, v->tok + half, v->n - half, y);
+    assert_memory_equal(y, alone + half * v->n_vocab, row * (size_t)(v->n - half));
     hone_session_free(s);
     hone_context_free(c);
 }
