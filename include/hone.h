@@ -682,7 +682,8 @@ typedef struct hone_packed_info {
     char note[600];
     uint64_t size;                  /* bytes of the file */
     uint32_t n_matrices, n_vectors; /* in it */
-    uint32_t n_plain; /* weights of types without a packed form, which stay in the model; and their bytes */
+    uint32_t n_plain; /* weights that gain nothing by it, or of types without a packed form: they stay in the model; and
+                       * their bytes */
     uint64_t plain_bytes;
     char data_sha256[65]; /* of the tensor data it was made from (src/gguf/identity.h) */
     bool written;         /* by this call */

@@ -74,7 +74,7 @@ static int run(const hn_cli *cli)
     hn_out_printf("%s: %.1f MB, %" PRIu32 " matrices packed, %" PRIu32 " vectors; %.1f s, %.0f MB/s\n", name,
                   (double)info.size / 1e6, info.n_matrices, info.n_vectors, s, s > 0 ? (double)info.size / 1e6 / s : 0);
     if (info.n_plain)
-        hn_out_printf("%" PRIu32 " weights (%.1f MB) have types without a packed form and are read from the model\n",
+        hn_out_printf("%" PRIu32 " weights (%.1f MB) gain nothing or have no packed form: read from the model\n",
                       info.n_plain, (double)info.plain_bytes / 1e6);
     return HN_EXIT_OK;
 }

@@ -228,9 +228,10 @@ static hone_status choose(work *k, const hone_model *m, hone_packed_info *out, h
     for (uint64_t i = 0; i < n; i++) {
         const hn_gguf_tensor *t = hn_gguf_tensor_at(m->file, i);
         bool vector = m->bound[i] == HN_BOUND_VECTOR;
+        bool table = t->data == m->ple_embd.data; /* of it single rows are read, which lie well where they are */
         uint64_t rows = t->ne[1] * t->ne[2] * t->ne[3];
         if (m->bound[i] == HN_BOUND_UNUSED || m->bound[i] == HN_BOUND_COPIED) continue; /* not read there */
-        if (!vector && !hn_can_pack(t->type)) {
+        if (!vector && (table || !hn_can_pack(t->type))) {
             out->n_plain++;
             out->plain_bytes += t->n_bytes;
             continue;
