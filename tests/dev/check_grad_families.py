@@ -7,7 +7,7 @@ Draws random small files of each family (families_draw.py: heads, widths, window
 vocabulary of bytes, lets `hone train` make steps on documents that are packed into one sequence, and takes what AdamW's
 first moment is with beta1 = 0, the gradient, from the checkpoint. The other side is families_reference.py, run on
 torch's tensors instead of numpy's. Compared are the loss and the gradient of every tensor, whole models at their first
-step and adapters of all matrices at their second, to 3e-5 of the length of each gradient, or, where rounding the weights
+step and adapters of all matrices at their second, to 1e-4 of the length of each gradient, or, where rounding the weights
 to f32 moves the reference's own gradient farther, to ten times that. Needs torch, numpy; without them it says so.
 """
 import argparse
@@ -33,7 +33,7 @@ sys.path.insert(0, HERE)
 import families_draw
 from check_families import write_gguf
 
-BAR = 3e-5
+BAR = 1e-4
 POSITIONS = 200
 TEXTS = ["a small boat went over the sea and back again, the wind was cold but nobody on it minded, they sang",
          "it rained", "the cat sat under the old tree abc", "q", "who sees a ship?"]

@@ -8,6 +8,11 @@
 #include <dirent.h>
 #include <math.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { STRIDE = 4, TIMES = 1 }; /* each gradient was made under their eyes; the differences are arithmetic */
+#else
+enum { STRIDE = 1, TIMES = 2 };
+#endif
 enum { CTX = 64, SECOND = 5, MAX_ROWS = MAX_TOK + SECOND }; /* the vectors' sessions; a second document of so many */
 
 typedef struct documents {
@@ -110,8 +115,8 @@ static void check_gradients(const vector *v, const hone_model *m, hn_pool *pool,
     hn_grad_zero(g);
     loss_of(g, d, 1);
     if (full) check_logits(v, g);
-    for (int i = 0; i < hn_grad_n_param(g); i++)
-        for (uint64_t k = 0; k < 2; k++) check_param(v, g, d, hn_grad_param(g, i), (uint64_t)i * 2 + k);
+    for (int i = 0; i < hn_grad_n_param(g); i += STRIDE)
+        for (uint64_t k = 0; k < TIMES; k++) check_param(v, g, d, hn_grad_param(g, i), (uint64_t)i * 2 + k);
     hn_grad_free(g);
 }
 
