@@ -74,6 +74,13 @@ static const module lfm2[] = { { "self_attn.q_proj", "attn_q" },        { "self_
                                { "conv.in_proj", "shortconv.in_proj" }, { "conv.out_proj", "shortconv.out_proj" },
                                { "feed_forward.w1", "ffn_gate" },       { "feed_forward.w3", "ffn_up" },
                                { "feed_forward.w2", "ffn_down" },       { NULL, NULL } };
+static const module gemma4[] = { SELF_ATTN,
+                                 GATED("mlp"),
+                                 { "per_layer_input_gate", "inp_gate" },
+                                 { "per_layer_projection", "proj" },
+                                 { "laurel.linear_left", "laurel_l" },
+                                 { "laurel.linear_right", "laurel_r" },
+                                 { NULL, NULL } };
 static const module mixers[] = { { "mixer.q_proj", "attn_q" },
                                  { "mixer.k_proj", "attn_k" },
                                  { "mixer.v_proj", "attn_v" },
@@ -108,6 +115,7 @@ static const struct names {
     { .of = HN_GPT2, .list = gpt2, .layers = "transformer.h.", .transposed = true },
     { .of = HN_QWEN2MOE | HN_QWEN3NEXT | HN_QWEN35MOE, .list = shared_expert },
     { .of = HN_DOTS1 | HN_GLM4MOE | HN_ERNIE45MOE, .list = shared_experts },
+    { .of = HN_GEMMA4 | HN_GEMMA3N, .list = gemma4 },
     { .of = HN_LLAMA4, .list = llama4 },
     { .of = HN_GRANITEMOE, .list = granitemoe },
     { .of = HN_GRANITEHYBRID, .list = granitehybrid },
