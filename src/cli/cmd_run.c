@@ -35,9 +35,10 @@ static const hn_opt chat_opts[] = {
     HN_OPT_END,
 };
 static const hn_opt_group chat_group = { "Chat", chat_opts };
-static const hn_opt_group *const groups[] = { &hn_group_model,   &hn_group_lora,    &hn_group_prompt,
-                                              &chat_group,       &generation_group, &form_group,        &hn_group_sampling,
-                                              &hn_group_context, &hn_group_compute, NULL };
+static const hn_opt_group *const groups[] = {
+    &hn_group_model, &hn_group_lora,     &hn_group_prompt,  &chat_group,       &generation_group,
+    &form_group,     &hn_group_sampling, &hn_group_context, &hn_group_compute, NULL
+};
 
 typedef struct job {
     const hn_cli *cli;
@@ -395,8 +396,7 @@ static hone_status pick(job *j, const float *logits, int32_t pos, int32_t *id, h
     hone_pick p = { .allowed = j->allowed, .pos = pos };
     int64_t n = 1;
     hone_status st = HONE_OK;
-    if (j->matcher)
-        st = hone_matcher_mask(j->matcher, j->allowed, ((size_t)j->info.n_vocab + 63) / 64, &n, err);
+    if (j->matcher) st = hone_matcher_mask(j->matcher, j->allowed, ((size_t)j->info.n_vocab + 63) / 64, &n, err);
     if (st == HONE_OK && n == 0 && !hone_matcher_can_end(j->matcher))
         return HN_FAIL(err, HONE_E_UNSUPPORTED,
                        "grammar: no token of %s can follow; its vocabulary lacks what the form needs",

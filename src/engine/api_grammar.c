@@ -97,7 +97,8 @@ hone_status hone_matcher_accept(hone_matcher *m, const int32_t *ids, size_t n, h
     for (; done < n && st == HONE_OK; done++) {
         bool ok;
         st = hn_matcher_token(m, ids[done], &ok, err);
-        if (st == HONE_OK && !ok) st = HN_FAIL(err, HONE_E_ARG, "token id %d does not match the grammar here", ids[done]);
+        if (st == HONE_OK && !ok)
+            st = HN_FAIL(err, HONE_E_ARG, "token id %d does not match the grammar here", ids[done]);
         if (st != HONE_OK) break;
     }
     if (st != HONE_OK) hn_matcher_back(m, done, NULL);

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 
 enum {
-    LONG_WALK = 1500,       /* nodes; longer ones are kept */
-    KEPT_BYTES = 16 << 20,  /* of masks per grammar */
-    WALK_MAX = 1 << 26,     /* nodes of one mask */
-    SUMS = 16,              /* characters up to which sums of bits are kept */
-    LONG_TOKEN = 16         /* characters; more of them have a tree of their own */
+    LONG_WALK = 1500,      /* nodes; longer ones are kept */
+    KEPT_BYTES = 16 << 20, /* of masks per grammar */
+    WALK_MAX = 1 << 26,    /* nodes of one mask */
+    SUMS = 16,             /* characters up to which sums of bits are kept */
+    LONG_TOKEN = 16        /* characters; more of them have a tree of their own */
 };
 
 typedef struct hn_token_mask {
@@ -30,7 +30,7 @@ struct hn_token_plain {
     uint64_t *sum[SUMS + 1]; /* [c]: tokens that stay inside and need at most c characters; the last: any number */
     int32_t *by_count;       /* those of more than LONG_TOKEN characters, ascending … */
     uint32_t n_long;
-    uint16_t *count_of;     /* … and how many each of them needs */
+    uint16_t *count_of;      /* … and how many each of them needs */
     hn_token_tree long_ones; /* the same */
     hn_token_tree closing;   /* tokens with the quote that ends the string */
 };

@@ -71,9 +71,9 @@ static part then(hn_langs *l, const part *x, const part *y)
 
 static const hn_range digits[] = { { '0', '9' } };
 static const hn_range words[] = { { '0', '9' }, { 'A', 'Z' }, { '_', '_' }, { 'a', 'z' } };
-static const hn_range spaces[] = { { 9, 13 },           { ' ', ' ' },         { 0xA0, 0xA0 },     { 0x1680, 0x1680 },
-                                   { 0x2000, 0x200A },  { 0x2028, 0x2029 },   { 0x202F, 0x202F }, { 0x205F, 0x205F },
-                                   { 0x3000, 0x3000 },  { 0xFEFF, 0xFEFF } };
+static const hn_range spaces[] = { { 9, 13 },          { ' ', ' ' },       { 0xA0, 0xA0 },     { 0x1680, 0x1680 },
+                                   { 0x2000, 0x200A }, { 0x2028, 0x2029 }, { 0x202F, 0x202F }, { 0x205F, 0x205F },
+                                   { 0x3000, 0x3000 }, { 0xFEFF, 0xFEFF } };
 static const hn_range line_ends[] = { { '\n', '\n' }, { '\r', '\r' }, { 0x2028, 0x2029 } };
 #define SET(l, r) hn_lang_set((l), (r), sizeof(r) / sizeof *(r))
 

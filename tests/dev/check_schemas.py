@@ -9,7 +9,7 @@ import sys
 from decimal import Decimal
 
 import jsonschema
-from jsonschema import Draft202012Validator, FormatChecker, validators
+from jsonschema import Draft202012Validator, validators
 
 SPACES = "\\t\\n\\x0b\\x0c\\r \\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff"
 
@@ -107,7 +107,7 @@ def main():
         try:
             text = bytes.fromhex(part[1]).decode("utf-8")
             value = json.loads(text, parse_float=Decimal)
-            errors = list(Validator(g["schema"], format_checker=FormatChecker()).iter_errors(value))
+            errors = list(Validator(g["schema"], format_checker=Draft202012Validator.FORMAT_CHECKER).iter_errors(value))
         except (UnicodeDecodeError, ValueError, decimal.DecimalException) as e:
             errors, text = [e], part[1]
         if errors:
