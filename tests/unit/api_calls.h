@@ -102,7 +102,8 @@ static int begin(void **state)
     hone_sampler_defaults(&sp);
     sp.presence_penalty = 1;
     must(hone_sampler_new(&sampler, 4, &sp, &e), &e);
-    must(hone_grammar_compile(&grammar, &(hone_grammar_params){ HONE_GRAMMAR_REGEX, "[^]*", 4, .strict = true }, &e), &e);
+    must(hone_grammar_compile(&grammar, &(hone_grammar_params){ HONE_GRAMMAR_REGEX, "[^]*", 4, .strict = true }, &e),
+         &e);
     must(hone_matcher_new(&matcher, grammar, model, &e), &e);
     for (size_t len = 0; len == 0 && letter < 100; letter += len == 0)
         if (hone_token_is_eog(model, letter) || !hone_token_piece(model, letter, false, &len)) len = 0;
@@ -711,8 +712,8 @@ static void c_grammar_compile(void)
 static void c_grammar_free(void)
 {
     hone_grammar *g;
-    assert_int_equal(hone_grammar_compile(&g, &(hone_grammar_params){ HONE_GRAMMAR_REGEX, "a", 1, .strict = true }, NULL),
-                     HONE_OK);
+    assert_int_equal(
+        hone_grammar_compile(&g, &(hone_grammar_params){ HONE_GRAMMAR_REGEX, "a", 1, .strict = true }, NULL), HONE_OK);
     hone_grammar_free(MAY("g", g));
     NEUTRAL(false);
     if (aw_is("g")) hone_grammar_free(g);
@@ -752,15 +753,13 @@ static void c_matcher_accept_text(void)
     if (!aw->failed) assert_int_equal(hone_matcher_rollback(matcher, 1, NULL), HONE_OK);
 }
 static void c_matcher_can_end(void) { NEUTRAL(!hone_matcher_can_end(NEED("m", matcher))); }
-static void c_matcher_rollback(void)
-{
-    STATUS(hone_matcher_rollback(NEED("m", matcher), TRUST("n", 0), aw->err));
-}
+static void c_matcher_rollback(void) { STATUS(hone_matcher_rollback(NEED("m", matcher), TRUST("n", 0), aw->err)); }
 static void c_matcher_mask(void)
 {
     uint64_t allowed[64];
     int64_t n = 77;
-    STATUS(hone_matcher_mask(NEED("m", matcher), NEED("allowed", allowed), TRUST("n_words", 64), NEED("n", &n), aw->err));
+    STATUS(
+        hone_matcher_mask(NEED("m", matcher), NEED("allowed", allowed), TRUST("n_words", 64), NEED("n", &n), aw->err));
     EMPTY("n", n == 0);
 }
 

@@ -54,14 +54,19 @@ static void refused(hone_grammar_kind kind, const char *text, const char *word)
 
 static void gbnf_forms(void **state)
 {
-    GBNF("root ::= \"a\" b+ | [x-z]? \"!\" # end\nb ::= \"b\" | \"\\x63\" | \"\\u00e9\"\n", LIST("ab", "abcb", "a\xC3\xA9", "!", "y!"),
-         LIST("a", "w!", "", "xy!", "a\xC3"));
-    GBNF("root ::= .{2,3}", LIST("ab", "\xF0\x9F\x98\x80" "b", "a\n\xE4\xB8\xAD"), LIST("a", "abcd", "\xF0\x9F\x98\x80"));
+    GBNF("root ::= \"a\" b+ | [x-z]? \"!\" # end\nb ::= \"b\" | \"\\x63\" | \"\\u00e9\"\n",
+         LIST("ab", "abcb", "a\xC3\xA9", "!", "y!"), LIST("a", "w!", "", "xy!", "a\xC3"));
+    GBNF("root ::= .{2,3}",
+         LIST("ab",
+              "\xF0\x9F\x98\x80"
+              "b",
+              "a\n\xE4\xB8\xAD"),
+         LIST("a", "abcd", "\xF0\x9F\x98\x80"));
     GBNF("root ::= [^a\\]]*", LIST("", "b\xC3\xA9[", "\xE4\xB8\xAD"), LIST("ba", "]", "\xC3"));
     GBNF("root ::= (\"a\" |\n  \"b\")\n  ", LIST("a", "b"), LIST("ab", ""));
     GBNF("root ::= \"x\"{3} \"y\"{2,} \"z\"{,1}", LIST("xxxyy", "xxxyyyyz"), LIST("xxyy", "xxxy", "xxxyyzz"));
-    GBNF("root ::= list\nlist ::= \"[\" (item (\",\" item)*)? \"]\"\nitem ::= list | [0-9]+", LIST("[]", "[1,[2,[]],3]"),
-         LIST("[", "[1,]", "[1]]", "[[]"));
+    GBNF("root ::= list\nlist ::= \"[\" (item (\",\" item)*)? \"]\"\nitem ::= list | [0-9]+",
+         LIST("[]", "[1,[2,[]],3]"), LIST("[", "[1,]", "[1]]", "[[]"));
     GBNF("root ::= a\na ::= \"(\" a \")\" | \"\"\n", LIST("", "((()))"), LIST("(()", "())"));
     GBNF("root ::=\n \"a\"\n | \"b\"\n\nother ::= \"c\"", LIST("a", "b"), LIST("c"));
 }
@@ -101,8 +106,12 @@ static void expressions(void **state)
     REGEX("a|b+c?", LIST("a", "b", "bbc"), LIST("", "ab", "bcc"));
     REGEX("^(?:ab){2,3}$", LIST("abab", "ababab"), LIST("ab", "abababab"));
     REGEX("[^\\d\\s]\\w\\W", LIST("aa!", "\xC3\xA9_ "), LIST("1a!", "aa_"));
-    REGEX("\\u{1F600}|\\uD83D\\uDE01|\\x41|\\cA", LIST("\xF0\x9F\x98\x80", "\xF0\x9F\x98\x81", "A", "\x01"), LIST("\xF0\x9F\x98\x82"));
-    REGEX("\\p{L}+\\P{L}", LIST("a\xCF\x80" "1"), LIST("1", "aa"));
+    REGEX("\\u{1F600}|\\uD83D\\uDE01|\\x41|\\cA", LIST("\xF0\x9F\x98\x80", "\xF0\x9F\x98\x81", "A", "\x01"),
+          LIST("\xF0\x9F\x98\x82"));
+    REGEX("\\p{L}+\\P{L}",
+          LIST("a\xCF\x80"
+               "1"),
+          LIST("1", "aa"));
     REGEX(".", LIST("a", "\xE4\xB8\xAD"), LIST("\n", "", "ab"));
     REGEX("(a|^b)c$", LIST("ac", "bc"), LIST("abc", "c"));
     REGEX("a{2}{", LIST("aa{"), LIST("aa"));
@@ -141,8 +150,9 @@ enum { N_ENDS = 1 };
 /* All bytes, all pairs of a few, and longer ones at random; the last ends a text. */
 static void vocabulary(hn_token_tree *t, uint64_t seed, int32_t n, char (*text)[24])
 {
-    static const char *const parts[] = { "\"", "a", "{", "}", "[", "]", ",", ":", "\\u00", "e9", "1", " ", "\n", "\xC3", "\xA9",
-                                         "\xF0\x9F", "\x98\x80", "true", "key", "\\n", "0.5", "-", "abc", "\\ud83d", "\\ude00" };
+    static const char *const parts[] = { "\"",  "a",   "{",   "}",  "[",    "]",       ",",        ":",        "\\u00",
+                                         "e9",  "1",   " ",   "\n", "\xC3", "\xA9",    "\xF0\x9F", "\x98\x80", "true",
+                                         "key", "\\n", "0.5", "-",  "abc",  "\\ud83d", "\\ude00" };
     enum { N_PARTS = sizeof parts / sizeof *parts };
     hn_token_text *list = malloc((size_t)n * sizeof *list);
     hone_str *piece = calloc((size_t)n, sizeof *piece);
@@ -187,7 +197,8 @@ static void walk(hone_grammar *g, const hn_token_tree *t, uint64_t seed)
             bool ok;
             assert_int_equal(hn_matcher_token(m, id, &ok, NULL), HONE_OK);
             if (ok) assert_int_equal(hn_matcher_back(m, 1, NULL), HONE_OK);
-            if (ok != (mask[id / 64] >> id % 64 & 1)) fail_msg("step %d: token %d is %s", (int)i, id, ok ? "missing" : "wrong");
+            if (ok != (mask[id / 64] >> id % 64 & 1))
+                fail_msg("step %d: token %d is %s", (int)i, id, ok ? "missing" : "wrong");
             if (ok) allowed[n_allowed++] = id;
         }
         assert_int_equal(n, n_allowed);
@@ -213,10 +224,13 @@ static void masks_are_what_tokens_do(void **state)
         { HONE_GRAMMAR_JSON_SCHEMA, "{}" },
         { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"minLength\":2,\"maxLength\":5}" },
         { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"a.?1\"}" },
-        { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"string\",\"pattern\":\"^[a-c\\u00e9\\ud83d\\ude00]*$\",\"maxLength\":30}" },
-        { HONE_GRAMMAR_JSON_SCHEMA, "{\"properties\":{\"a\":{},\"key\":{\"type\":\"number\",\"minimum\":-1.5}},\"required\":[\"a\"],"
-                                    "\"additionalProperties\":{\"enum\":[1,\"abc\",null]}}" },
-        { HONE_GRAMMAR_JSON_SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":3}" },
+        { HONE_GRAMMAR_JSON_SCHEMA,
+          "{\"type\":\"string\",\"pattern\":\"^[a-c\\u00e9\\ud83d\\ude00]*$\",\"maxLength\":30}" },
+        { HONE_GRAMMAR_JSON_SCHEMA,
+          "{\"properties\":{\"a\":{},\"key\":{\"type\":\"number\",\"minimum\":-1.5}},\"required\":[\"a\"],"
+          "\"additionalProperties\":{\"enum\":[1,\"abc\",null]}}" },
+        { HONE_GRAMMAR_JSON_SCHEMA,
+          "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":3}" },
         { HONE_GRAMMAR_JSON_OBJECT, "" },
         { HONE_GRAMMAR_GBNF, "root ::= [^\"]* \"\\\"\" [0-9a-f]{3} (root | \".\")" },
         { HONE_GRAMMAR_REGEX, "(abc|a\\{|\\[1,?\\]|.{3})*" },
@@ -308,9 +322,9 @@ static void picks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gbnf_forms),   cmocka_unit_test(counters), cmocka_unit_test(gbnf_refused),
-        cmocka_unit_test(expressions),  cmocka_unit_test(choices),  cmocka_unit_test(masks_are_what_tokens_do),
-        cmocka_unit_test(history),      cmocka_unit_test(picks),
+        cmocka_unit_test(gbnf_forms),  cmocka_unit_test(counters), cmocka_unit_test(gbnf_refused),
+        cmocka_unit_test(expressions), cmocka_unit_test(choices),  cmocka_unit_test(masks_are_what_tokens_do),
+        cmocka_unit_test(history),     cmocka_unit_test(picks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
