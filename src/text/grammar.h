@@ -1,6 +1,6 @@
 /* grammar: what a text may be, as rules over lexemes. Four notations become one (GBNF, regular expressions, choices,
- * JSON Schema): lexical parts are terms of a language (lang.h), structure is a tree of nodes with counters and rules above
- * them. Owns nodes and the checks that no dead end is left; refuses to know notations and tokens. */
+ * JSON Schema): lexical parts are terms of a language (lang.h), structure is a tree of nodes with counters and rules
+ * above them. Owns nodes and the checks that no dead end is left; refuses to know notations and tokens. */
 #ifndef HN_GRAMMAR_H
 #define HN_GRAMMAR_H
 

@@ -856,6 +856,8 @@ void hn_langs_free(hn_langs *l)
 
 size_t hn_langs_bytes(const hn_langs *l) { return l->bytes; }
 
+void hn_langs_lose(hn_langs *l) { give_up(l, HONE_E_NOMEM, "out of memory"); }
+
 void hn_langs_allow(hn_langs *l, uint64_t steps) { l->steps = steps; }
 
 hone_status hn_langs_check(const hn_langs *l, hone_error *err)

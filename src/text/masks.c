@@ -222,7 +222,10 @@ static int by_count(const void *a, const void *b)
 static hone_status sort_plain(walk *w, struct hn_token_plain *p, const hn_token_tree *t, hone_error *err)
 {
     size_t n = w->ids.n, n_close = 0, n_long = 0, n_word = p->all->n_word;
-    hn_token_text *close = malloc((n + 1) * sizeof *close), *far = malloc((n + 1) * sizeof *far);
+    size_t n_behind = 0; /* tokens that go on behind the quote */
+    for (size_t i = 0; i < w->ends.n; i++)
+        n_behind += t->first[t->end[w->ends.data[i]]] - t->first[w->ends.data[i] + 1];
+    hn_token_text *close = malloc((n + n_behind + 1) * sizeof *close), *far = malloc((n + 1) * sizeof *far);
     sorted *order = malloc((n + 1) * sizeof *order);
     bool ok = close && far && order;
     for (int i = 0; i <= SUMS; i++) ok = (p->sum[i] = calloc(n_word + 1, 8)) && ok;
@@ -239,6 +242,11 @@ static hone_status sort_plain(walk *w, struct hn_token_plain *p, const hn_token_
         order[n_long] = (sorted){ c, id };
         far[n_long++] = (hn_token_text){ piece.ptr, (uint32_t)piece.len, id };
     }
+    for (size_t i = 0; i < w->ends.n && ok; i++)
+        for (uint32_t at = w->ends.data[i], k = t->first[at + 1]; k < t->first[t->end[at]]; k++) {
+            hone_str piece = t->piece[t->ids[k]];
+            close[n_close++] = (hn_token_text){ piece.ptr, (uint32_t)piece.len, t->ids[k] };
+        }
     for (int i = 1; i <= SUMS && ok; i++)
         for (size_t k = 0; k < n_word; k++) p->sum[i][k] |= p->sum[i - 1][k];
     if (n_long && ok) qsort(order, n_long, sizeof *order, by_count);

@@ -83,7 +83,10 @@ static hn_lang others(hn_langs *l, hn_lang set) /* of one character */
     const hn_lang_state *s = hn_lang_open(l, set);
     if (!s) return HN_LANG_NONE;
     hn_range *r = malloc((s->n + 1) * sizeof *r);
-    if (!r) return HN_LANG_NONE;
+    if (!r) {
+        hn_langs_lose(l);
+        return HN_LANG_NONE;
+    }
     uint32_t at = 0, n = 0;
     for (uint32_t i = 0; i < s->n; i++) {
         if (s->range[i].lo > at) r[n++] = (hn_range){ at, s->range[i].lo - 1 };

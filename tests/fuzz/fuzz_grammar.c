@@ -1,8 +1,9 @@
-/* Fuzzes grammars: the first byte chooses the notation (and strictness), then its text, and behind a NUL bytes to match. A
- * grammar either is refused with a message, or reads any bytes without a fault; what a mask allows is what trying each
- * token says; taking steps back gives the mask that was there before.
+/* Fuzzes grammars: the first byte chooses the notation (and strictness), then its text, and behind a NUL bytes to
+ * match. A grammar either is refused with a message, or reads any bytes without a fault; what a mask allows
+ * is what trying each token says; taking steps back gives the mask that was there before.
  * covers: src/text/lang.c src/text/lexeme.c src/text/grammar.c src/text/gbnf.c src/text/pattern.c
- * covers: src/text/schema.c src/text/schema_tree.c src/text/schema_words.c src/text/schema_valid.c src/text/schema_emit.c
+ * covers: src/text/schema.c src/text/schema_tree.c src/text/schema_words.c src/text/schema_valid.c
+ * covers: src/text/schema_emit.c
  * covers: src/text/matcher.c src/text/masks.c src/text/token_tree.c */
 #include "text/matcher.h"
 

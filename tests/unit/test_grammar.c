@@ -1,5 +1,5 @@
-/* Grammars over bytes and tokens: GBNF, regular expressions and choices, what is refused and how it is named, masks over
- * small vocabularies against trying every token, rollback and clones, and picks with masks and bias. */
+/* Grammars over bytes and tokens: GBNF, regular expressions and choices, what is refused and how it is named, masks
+ * over small vocabularies against trying every token, rollback and clones, and picks with masks and bias. */
 #include "base/base.h"
 #include "text/matcher.h"
 
@@ -232,6 +232,9 @@ static void masks_are_what_tokens_do(void **state)
         { HONE_GRAMMAR_JSON_SCHEMA,
           "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":3}" },
         { HONE_GRAMMAR_JSON_OBJECT, "" },
+        { HONE_GRAMMAR_JSON_SCHEMA,
+          "{\"type\":\"array\",\"minItems\":1,\"items\":{\"properties\":{\"key\":{}},\"minProperties\":1,"
+          "\"additionalProperties\":{\"maxLength\":3}}}" },
         { HONE_GRAMMAR_GBNF, "root ::= [^\"]* \"\\\"\" [0-9a-f]{3} (root | \".\")" },
         { HONE_GRAMMAR_REGEX, "(abc|a\\{|\\[1,?\\]|.{3})*" },
     };
@@ -240,7 +243,7 @@ static void masks_are_what_tokens_do(void **state)
     vocabulary(&t, 3, 1000, text);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         hone_grammar *g = compile(forms[i].kind, forms[i].text);
-        walk(g, &t, i);
+        for (uint64_t seed = 0; seed < 4; seed++) walk(g, &t, i + 100 * seed);
         hone_grammar_free(g);
     }
     hn_token_tree_free(&t);

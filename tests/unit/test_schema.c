@@ -1,7 +1,7 @@
 /* JSON Schema against vectors with a verdict on each text: tests/golden/json_schema.jsonl, and where it is there
- * ../shared/data/json-schema (the official suite too) over bytes and over a vocabulary. Lines: {id, want: support | refuse |
- * either, refuse: pointer, schema, tests: [[text, accept | reject | may], …]}. Then what vectors do not say: limits,
- * numbers to the last digit, white space, notes. */
+ * ../shared/data/json-schema (the official suite too) over bytes and over a vocabulary. Lines: {id, want: support |
+ * refuse | either, refuse: pointer, schema, tests: [[text, accept | reject | may], …]}. Then what vectors do not say:
+ * limits, numbers to the last digit, white space, notes. */
 #include "text/matcher.h"
 #include "text/schema_tree.h"
 
