@@ -275,6 +275,7 @@ hone_status hn_token_tree_plain(hn_token_tree *t, hone_error *err)
     if (!w.l || !w.path || !p || w.failed || !(p->all = mask_of(&w, t, free_string)))
         st = HN_FAIL(err, HONE_E_NOMEM, "mask of a vocabulary");
     if (st == HONE_OK) st = sort_plain(&w, p, t, err);
+    if (st == HONE_OK) st = hn_langs_check(w.l, err); /* a walk without memory is a short one */
     if (st == HONE_OK) t->plain = p;
     else hn_token_plain_free(p);
     hn_langs_free(w.l);
