@@ -17,7 +17,7 @@ enum {
     HN_GRAMMAR_BYTES = 64 << 20,   /* of terms, stacks and transitions */
     HN_GRAMMAR_STEPS = 4 << 20,    /* of work while it is compiled */
     HN_GRAMMAR_AT_WORK = 64 << 20, /* of work for one token or mask */
-    HN_GRAMMAR_STACKS = 4096       /* ways to read a text at the same time */
+    HN_GRAMMAR_STACKS = 1 << 14    /* ways to read a text at the same time */
 };
 
 typedef enum hn_gkind {

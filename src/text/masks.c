@@ -11,7 +11,7 @@
 enum {
     LONG_WALK = 1500,      /* nodes; longer ones are kept */
     KEPT_BYTES = 16 << 20, /* of masks per grammar */
-    WALK_MAX = 1 << 26,    /* nodes of one mask */
+    WALK_MAX = 1 << 24,    /* nodes of one mask */
     SUMS = 16,             /* characters up to which sums of bits are kept */
     LONG_TOKEN = 16        /* characters; more of them have a tree of their own */
 };
